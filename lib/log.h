@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * log - one line a message, to standard error.
+ *
+ * Any thread.  Each line is written whole; under systemd it carries the
+ * journal's <N> priority prefix, else a time stamp and the level.
+ */
+#ifndef GANNET_LIB_LOG_H
+#define GANNET_LIB_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO,
+		 LOG_LEVEL_DEBUG };
+
+extern enum log_level log_threshold;	/* messages above it are not printed */
+
+/* "err", "warn", "info" or "debug"; returns false for anything else. */
+bool log_level_parse(const char *name, enum log_level *level);
+
+void log_print(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_at(level, ...) do { \
+		if ((level) <= log_threshold) \
+			log_print((level), __VA_ARGS__); \
+	} while (0)
+
+#define log_err(...)	log_at(LOG_LEVEL_ERR, __VA_ARGS__)
+#define log_warn(...)	log_at(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)	log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)	log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+/*
+ * For what a peer can cause: at most ten of one place a second.  The first
+ * line after a pause says how many were left out.
+ */
+struct log_limit { _Atomic long window; _Atomic unsigned count; };
+bool log_limit_pass(struct log_limit *limit);
+
+#define log_limited(level, ...) do { \
+		static struct log_limit limit_; \
+		if ((level) <= log_threshold && log_limit_pass(&limit_)) \
+			log_print((level), __VA_ARGS__); \
+	} while (0)
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * loop - an event loop: one thread, one epoll set.
+ *
+ * A poller (doc/threads.md) is a thread that runs one of these.  All
+ * call-backs run on that thread, one at a time.  Where a function says
+ * "loop's thread", calling it before loop_start() is fine too.
+ */
+#ifndef GANNET_LIB_LOOP_H
+#define GANNET_LIB_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include <urcu/list.h>
+#include <urcu/wfcqueue.h>
+
+struct loop;
+
+int loop_create(const char *name, struct loop **out);
+/* Starts the thread.  0 or -errno. */
+int loop_start(struct loop *loop);
+/* Ends the thread, after the tasks that were posted before.  Not the loop's
+ * thread. */
+void loop_stop(struct loop *loop);
+void loop_destroy(struct loop *loop);
+/* Is the caller the loop's thread? */
+bool loop_is_current(const struct loop *loop);
+
+/* A descriptor to watch.  The caller's memory; the caller closes the fd. */
+struct loop_fd {
+	void	(*ready)(struct loop_fd *f, uint32_t events);
+	int	 fd;
+	uint32_t events;	/* EPOLLIN, EPOLLOUT: level triggered */
+};
+
+/* Loop's thread.  0 or -errno (-ENOSPC, -ENOMEM from epoll_ctl). */
+int loop_fd_add(struct loop *loop, struct loop_fd *f);
+void loop_fd_mod(struct loop *loop, struct loop_fd *f, uint32_t events);
+/*
+ * Loop's thread.  No call-back of @f comes after this, even if one is
+ * pending in the current round, so its memory may be freed at once.
+ */
+void loop_fd_del(struct loop *loop, struct loop_fd *f);
+
+/* Work for the loop's thread.  The caller's memory, until run is called. */
+struct loop_task {
+	void (*run)(struct loop_task *t);
+	struct cds_wfcq_node node;
+};
+
+/* Any thread.  A task may be posted again once run was called. */
+void loop_post(struct loop *loop, struct loop_task *t,
+	       void (*run)(struct loop_task *t));
+/* Runs @fn(@arg) on the loop's thread and waits for it.  Any other thread
+ * (on the loop's own it is a plain call). */
+void loop_call(struct loop *loop, void (*fn)(void *), void *arg);
+
+struct loop_timer {
+	void	 (*fire)(struct loop_timer *t);
+	uint64_t at;			/* CLOCK_MONOTONIC ns; 0: not set */
+	struct cds_list_head link;
+};
+
+/* Loop's thread.  Fires once, @ms from now; setting it again moves it. */
+void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms);
+void loop_timer_cancel(struct loop *loop, struct loop_timer *t);
+
+/*
+ * A source that can be asked without a system call (a completion queue).
+ * poll returns how much it did; the loop asks all sources in turn while it
+ * spins, and spins only as long as that keeps paying off.  arm is called
+ * before the loop sleeps: make sure a descriptor wakes it; return true when
+ * something came in meanwhile and the loop must not sleep.
+ */
+struct loop_source {
+	unsigned (*poll)(struct loop_source *s);
+	bool	 (*arm)(struct loop_source *s);
+	struct cds_list_head link;
+};
+
+/* Loop's thread. */
+void loop_source_add(struct loop *loop, struct loop_source *s);
+void loop_source_del(struct loop *loop, struct loop_source *s);
+
+/* CLOCK_MONOTONIC in ns, as of this round of the loop.  Loop's thread. */
+uint64_t loop_now(const struct loop *loop);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats - counters that cost an add in the thread's own memory.
+ *
+ * A counter is defined where it is counted:
+ *
+ *	STAT(tcp_bad_record, "records refused for their length");
+ *	...
+ *	stat_inc(tcp_bad_record);
+ *
+ * All of them lie in one linker section, which is their table.  Any thread
+ * may count; stats_sum() and stats_walk() may be called from any thread and
+ * see every count that happened before, and perhaps some that happen now.
+ */
+#ifndef GANNET_LIB_STATS_H
+#define GANNET_LIB_STATS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "lib/util.h"
+
+struct stat_counter {
+	const char	*name;
+	const char	*help;
+} __attribute__((aligned(16)));
+
+extern struct stat_counter __start_gannet_stats[];
+extern struct stat_counter __stop_gannet_stats[];
+
+#define STAT(id, text) \
+	static struct stat_counter stat_##id \
+	__attribute__((section("gannet_stats"), used)) = { #id, text }
+
+/* This thread's row of counts; NULL until it counts for the first time. */
+extern _Thread_local _Atomic uint64_t *stats_row;
+_Atomic uint64_t *stats_row_make(void);
+
+static inline void stats_add(const struct stat_counter *c, uint64_t n)
+{
+	_Atomic uint64_t *row = stats_row;
+	_Atomic uint64_t *slot;
+
+	if (unlikely(!row))
+		row = stats_row_make();
+	slot = &row[c - __start_gannet_stats];
+	/* Only this thread writes it, so load and store need no lock prefix. */
+	atomic_store_explicit(slot, atomic_load_explicit(slot,
+			      memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+#define stat_add(id, n)	stats_add(&stat_##id, (n))
+#define stat_inc(id)	stats_add(&stat_##id, 1)
+
+/* The sum over all threads, those that ended included. */
+uint64_t stats_sum(const struct stat_counter *c);
+/* By name, for tests; a name that no counter has is 0. */
+uint64_t stats_sum_by_name(const char *name);
+void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
+			   void *arg), void *arg);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * thread - threads, mutexes and references, with their errors asserted.
+ *
+ * Every thread started here is registered with RCU (liburcu, the memb
+ * flavour) for its whole life and has all signals blocked.
+ */
+#ifndef GANNET_LIB_THREAD_H
+#define GANNET_LIB_THREAD_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Starts @fn(@arg) under @name (15 bytes are kept).  0 or -errno. */
+int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
+		 void *arg);
+
+static inline void mutex_lock(pthread_mutex_t *m)
+{
+	int err = pthread_mutex_lock(m);
+
+	assert(err == 0);
+	(void)err;
+}
+
+static inline void mutex_unlock(pthread_mutex_t *m)
+{
+	int err = pthread_mutex_unlock(m);
+
+	assert(err == 0);
+	(void)err;
+}
+
+/* A count of references.  The owner of the last one frees the object. */
+struct ref {
+	atomic_uint count;
+};
+
+static inline void ref_init(struct ref *r)
+{
+	atomic_init(&r->count, 1);
+}
+
+static inline void ref_get(struct ref *r)
+{
+	atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
+}
+
+/* For look-ups under RCU: false when the last reference is already gone. */
+static inline bool ref_get_unless_zero(struct ref *r)
+{
+	unsigned n = atomic_load_explicit(&r->count, memory_order_relaxed);
+
+	do {
+		if (n == 0)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&r->count, &n, n + 1,
+			memory_order_acquire, memory_order_relaxed));
+	return true;
+}
+
+/* True when this was the last one: the caller now frees the object. */
+static inline bool ref_put(struct ref *r)
+{
+	/* Pairs with itself: what others did before their put is seen. */
+	return atomic_fetch_sub_explicit(&r->count, 1,
+					 memory_order_acq_rel) == 1;
+}
+
+#endif

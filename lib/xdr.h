@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * xdr - bounds-checked XDR (RFC 4506) cursors.  Pure.
+ *
+ * A cursor has one sticky error.  After the first bad read every later
+ * read returns zero, so a decoder reads all its fields in wire order and
+ * the caller asks xdr_ok() once.  Nothing here allocates.
+ *
+ * An input is a list of segments, because a message that arrived over
+ * RDMA has chunks spliced into it (RFC 8166 section 3.4).  Every segment
+ * but the last is a multiple of four bytes long.  A value is always read
+ * from one place: strings and opaques come back as views into the
+ * segment, and one that straddles two segments is bad, except through
+ * xdr_get_iov(), which is for the data that chunks carry.
+ *
+ * Any thread; a cursor belongs to one thread at a time.
+ */
+#ifndef GANNET_LIB_XDR_H
+#define GANNET_LIB_XDR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include <endian.h>
+
+#include "lib/util.h"
+
+struct xdr_seg {
+	const uint8_t	*data;
+	uint32_t	 len;
+};
+
+struct xdr_in {
+	const uint8_t		*p;
+	const uint8_t		*end;		/* of the current segment */
+	const struct xdr_seg	*next;		/* borrowed: segments to come */
+	uint32_t		 nnext;
+	bool			 bad;
+};
+
+/* Bytes that stay where they are: valid while the message lives. */
+struct xdr_view {
+	const uint8_t	*data;
+	uint32_t	 len;
+};
+
+/* An input of one piece of memory. */
+void xdr_in_init(struct xdr_in *x, const void *data, size_t len);
+/* An input of @n segments; @segs is borrowed while the cursor is used. */
+void xdr_in_init_segs(struct xdr_in *x, const struct xdr_seg *segs,
+		      uint32_t n);
+
+static inline bool xdr_ok(const struct xdr_in *x)
+{
+	return !x->bad;
+}
+
+/* Bytes not read yet, in all segments. */
+size_t xdr_left(const struct xdr_in *x);
+
+/* Slow path of the getters: makes @n bytes contiguous at x->p, or sets bad. */
+bool xdr_refill(struct xdr_in *x, size_t n);
+
+static inline uint32_t xdr_get_u32(struct xdr_in *x)
+{
+	uint32_t v;
+
+	if (unlikely((size_t)(x->end - x->p) < 4) && !xdr_refill(x, 4))
+		return 0;
+	memcpy(&v, x->p, 4);
+	x->p += 4;
+	return be32toh(v);
+}
+
+static inline uint64_t xdr_get_u64(struct xdr_in *x)
+{
+	uint64_t hi = xdr_get_u32(x);
+
+	return hi << 32 | xdr_get_u32(x);
+}
+
+/* Exactly 0 or 1; anything else is bad (RFC 4506 section 4.4). */
+bool xdr_get_bool(struct xdr_in *x);
+/* A count or enum of at most @max; more is bad, never clamped. */
+uint32_t xdr_get_count(struct xdr_in *x, uint32_t max);
+/* opaque[len]: skips the pad too. */
+struct xdr_view xdr_get_fixed(struct xdr_in *x, uint32_t len);
+/* opaque<max> or string<max>. */
+struct xdr_view xdr_get_opaque(struct xdr_in *x, uint32_t max);
+/*
+ * opaque<max> as up to *@niov pieces, without a copy; sets *@niov to the
+ * number used and returns the length.  Too many pieces is bad.
+ */
+uint32_t xdr_get_iov(struct xdr_in *x, uint32_t max, struct iovec *iov,
+		     int *niov);
+
+/* An output into one piece of memory.  Overflow is sticky like above. */
+struct xdr_out {
+	uint8_t	*p;
+	uint8_t	*start;
+	uint8_t	*end;
+	bool	 bad;
+};
+
+static inline void xdr_out_init(struct xdr_out *x, void *data, size_t len)
+{
+	x->p = x->start = data;
+	x->end = x->start + len;
+	x->bad = false;
+}
+
+static inline size_t xdr_out_len(const struct xdr_out *x)
+{
+	return (size_t)(x->p - x->start);
+}
+
+/* Reserves @n bytes, a multiple of four; NULL and bad when they don't fit. */
+static inline uint8_t *xdr_reserve(struct xdr_out *x, size_t n)
+{
+	uint8_t *p = x->p;
+
+	if (unlikely((size_t)(x->end - p) < n)) {
+		x->bad = true;
+		x->end = x->p;		/* no later, smaller item fits either */
+		return NULL;
+	}
+	x->p += n;
+	return p;
+}
+
+static inline void xdr_put_u32(struct xdr_out *x, uint32_t v)
+{
+	uint8_t *p = xdr_reserve(x, 4);
+
+	if (likely(p != NULL)) {
+		v = htobe32(v);
+		memcpy(p, &v, 4);
+	}
+}
+
+static inline void xdr_put_u64(struct xdr_out *x, uint64_t v)
+{
+	uint8_t *p = xdr_reserve(x, 8);
+
+	if (likely(p != NULL)) {
+		v = htobe64(v);
+		memcpy(p, &v, 8);
+	}
+}
+
+static inline void xdr_put_bool(struct xdr_out *x, bool v)
+{
+	xdr_put_u32(x, v);
+}
+
+/* opaque[len] with zero pad. */
+void xdr_put_fixed(struct xdr_out *x, const void *data, uint32_t len);
+/* opaque<> or string<>: length, bytes, zero pad. */
+void xdr_put_opaque(struct xdr_out *x, const void *data, uint32_t len);
+
+/* The pad that follows @len bytes. */
+static inline uint32_t xdr_pad(uint32_t len)
+{
+	return -len & 3;
+}
+
+#endif

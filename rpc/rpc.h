@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rpc - ONC RPC version 2 (RFC 5531): programs, calls, replies.
+ *
+ * A program is a table of procedures.  The dispatcher, an xprt_sink, reads
+ * the RPC header, finds the row, decodes the arguments, answers what was
+ * seen before from the duplicate request cache, runs the procedure (on the
+ * poller when it need not block, else on a worker), encodes the results
+ * and gives the reply to the transport.
+ */
+#ifndef GANNET_RPC_RPC_H
+#define GANNET_RPC_RPC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/xdr.h"
+#include "transport/xprt.h"
+
+#define RPC_MAX_GIDS	16		/* AUTH_SYS, RFC 5531 appendix A */
+#define RPC_MAX_MACHINE	255
+
+enum rpc_auth_flavor { RPC_AUTH_NONE = 0, RPC_AUTH_SYS = 1 };
+
+/* RFC 5531 section 9. */
+enum rpc_auth_stat {
+	RPC_AUTH_OK = 0,
+	RPC_AUTH_BADCRED = 1,
+	RPC_AUTH_REJECTEDCRED = 2,
+	RPC_AUTH_BADVERF = 3,
+	RPC_AUTH_REJECTEDVERF = 4,
+	RPC_AUTH_TOOWEAK = 5,
+};
+
+enum rpc_accept_stat {
+	RPC_SUCCESS = 0,
+	RPC_PROG_UNAVAIL = 1,
+	RPC_PROG_MISMATCH = 2,
+	RPC_PROC_UNAVAIL = 3,
+	RPC_GARBAGE_ARGS = 4,
+	RPC_SYSTEM_ERR = 5,
+};
+
+/* Who the caller says it is. */
+struct rpc_cred {
+	enum rpc_auth_flavor flavor;
+	uint32_t	uid;
+	uint32_t	gid;
+	uint32_t	ngids;
+	uint32_t	gids[RPC_MAX_GIDS];
+};
+
+enum rpc_run {
+	RPC_DONE,		/* results are in call->res */
+	RPC_BLOCKS,		/* only while !call->may_block: nothing was
+				 * done; run it again on a worker */
+	RPC_NO_BUFFER,		/* rpc_body_alloc() failed before anything was
+				 * done: run it again when there is one */
+	RPC_FAILED,		/* SYSTEM_ERR */
+	RPC_DROPPED,		/* no reply */
+};
+
+struct rpc_call;
+struct work_class;
+
+struct rpc_proc {
+	const char *name;
+	/* Pure: arguments off the wire.  False: GARBAGE_ARGS. */
+	bool (*decode)(struct xdr_in *x, void *args);
+	enum rpc_run (*run)(struct rpc_call *call, const void *args, void *res);
+	/* Pure: results onto the wire.  May be NULL: void. */
+	void (*encode)(struct xdr_out *x, const void *res);
+	uint16_t args_size;	/* <= RPC_ARGS_SIZE */
+	uint16_t res_size;	/* <= RPC_RES_SIZE; zeroed before run */
+	uint8_t	 flags;
+};
+
+/* Not idempotent: goes through the duplicate request cache. */
+#define RPC_PROC_CACHED		0x01
+/* Try it on the poller first, with may_block false. */
+#define RPC_PROC_POLLER		0x02
+/* An argument is DDP-eligible: the *last* item of the arguments, an opaque
+ * or string, may come in a Read chunk (RFC 8267 section 4). */
+#define RPC_PROC_DDP_ARG	0x04
+/* So is a result: READ, READLINK. */
+#define RPC_PROC_DDP_RES	0x08
+
+#define RPC_ARGS_SIZE		1024
+#define RPC_RES_SIZE		1024
+
+/* One version of one program. */
+struct rpc_version {
+	uint32_t		 vers;
+	uint32_t		 nproc;
+	const struct rpc_proc	*procs;		/* gaps have no name */
+};
+
+struct rpc_program {
+	const char		 *name;
+	uint32_t		  prog;
+	uint32_t		  nversions;
+	const struct rpc_version *versions;	/* ascending */
+	void			 *ctx;		/* the program's own */
+	/*
+	 * Before a procedure other than NULL runs; NULL: all may.
+	 * RPC_AUTH_OK, or why not (MSG_DENIED, AUTH_ERROR).
+	 */
+	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
+	/*
+	 * Whose share of the workers a call uses (design: one slow export
+	 * must not stop the others).  NULL, or returning NULL: the common
+	 * share.  The class outlives the call.
+	 */
+	struct work_class *(*classify)(struct rpc_call *call,
+				       const void *args);
+	_Atomic uint64_t	 *counts;	/* internal to rpc/ */
+};
+
+/*
+ * One call being served; lies in msg->upper.  For procedures, all fields
+ * but args, res and body are read-only.
+ */
+struct rpc_call {
+	struct msg		 *msg;
+	struct rpc_server	 *server;
+	const struct rpc_program *prog;
+	const struct rpc_version *version;
+	const struct rpc_proc	 *proc;
+	uint32_t		  xid;
+	uint32_t		  procnum;
+	struct rpc_cred		  cred;
+	bool			  may_block;	/* false on a poller */
+	void			 *held;		/* the program's, for the call's
+						 * life: see rpc_call_hold() */
+	void			(*held_put)(void *held);
+	/* Private to rpc/ from here on; see rpc/call.h. */
+	struct rpc_call_priv	 *priv;
+};
+
+/*
+ * A buffer of at least @size bytes for the reply's body, which is sent as it
+ * lies (see rpc_body_set()).  The call owns it; asked again, it gives the
+ * same one.  NULL: return RPC_NO_BUFFER at once, with nothing done.
+ */
+struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
+
+/*
+ * Makes the first @len bytes (from @off) of the buffer the reply's body.  It
+ * goes on the wire after what encode() writes, followed by its XDR pad when
+ * @ddp, then by @ntail words (at most four).  With @ddp the last word that
+ * encode() writes is the body's length (a DDP-eligible opaque).
+ */
+void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,
+		  const uint32_t *tail, unsigned ntail);
+
+/* Takes @held: @put is called on it when the call is over. */
+static inline void rpc_call_hold(struct rpc_call *call, void *held,
+				 void (*put)(void *held))
+{
+	call->held = held;
+	call->held_put = put;
+}
+
+/* The caller's address. */
+static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)
+{
+	return (const struct sockaddr *)&call->msg->xprt->peer;
+}
+
+struct rpc_server;
+
+struct rpc_server_config {
+	unsigned nworkers;
+	size_t	 drc_bytes;		/* memory for remembered replies */
+	struct pool *pool;		/* borrowed */
+};
+
+/* 0 or -errno; the workers run when it returns. */
+int rpc_server_create(const struct rpc_server_config *config,
+		      struct rpc_server **out);
+/* Before the first listener.  @prog is borrowed. */
+int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
+/* What listeners are given. */
+struct xprt_sink *rpc_server_sink(struct rpc_server *server);
+/* Calls taken and not answered.  Any thread. */
+unsigned rpc_server_busy(struct rpc_server *server);
+/* All listeners are gone.  Ends the workers. */
+void rpc_server_destroy(struct rpc_server *server);
+
+/* A share of the workers. */
+struct work_class *work_class_create(struct rpc_server *server,
+				     const char *name, unsigned max_workers);
+/* No call of it runs or waits any more, or will. */
+void work_class_destroy(struct work_class *class);
+
+#endif

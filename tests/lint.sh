@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Rules of the tree that a compiler does not check.
+cd "${srcdir:-.}" || exit 1
+status=0
+fail() { echo "$*"; status=1; }
+
+# A directory includes only itself and those below it.
+while read -r dir allowed; do
+	[ -d "$dir" ] || continue
+	for inc in $(grep -rhoE '^#include "[a-z0-9]+/' "$dir" \
+			--include='*.[ch]' | sed 's/.*"//; s,/,,' | sort -u); do
+		case " $dir $allowed " in
+		*" $inc "*) ;;
+		*) fail "$dir must not include $inc/" ;;
+		esac
+	done
+done <<LAYERS
+lib
+transport lib
+vfs lib
+rpc lib transport
+nfs3 lib rpc vfs
+mountd lib rpc vfs
+daemon lib transport vfs rpc nfs3 mountd
+LAYERS
+
+# Every source says what it is and under which licence.
+for f in $(find lib transport vfs rpc nfs3 mountd daemon tests \
+		-name '*.[ch]'); do
+	head -1 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
+		fail "$f: no SPDX line"
+	n=$(wc -l < "$f")
+	[ "$n" -le 600 ] || fail "$f: $n lines; more than 600"
+done
+exit $status

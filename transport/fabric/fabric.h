@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fabric - the RDMA operations of RFC 4296 behind one small interface.
+ *
+ * Shaped like verbs, because that is what the field knows.  RPC-over-RDMA
+ * is written once, on this; a provider is libibverbs (verbs/), iWARP in
+ * user space (iwarp/), or a pair of ends in one process (loop/).
+ *
+ * Life of a passive connection, in order:
+ *
+ *	listener's request()	the peer asked; conn->info is filled in
+ *	fabric_setup()		queues exist; Receives may be posted
+ *	fabric_accept()		with our private data
+ *	conn->established()	Sends may be posted
+ *	...			Receives may complete even before that
+ *	fabric_close()		or the peer did: posted work is flushed
+ *	conn->closed()		after the last completion, exactly once
+ *	fabric_free()		at last
+ *
+ * An active one: fabric_connect() makes and connects; then the same.
+ *
+ * Threads: call-backs of a connection run on its loop, one at a time.
+ * fabric_post() and fabric_close() may be called from any thread; the
+ * caller serialises the posts of one connection.  Everything else on the
+ * connection's loop.
+ */
+#ifndef GANNET_TRANSPORT_FABRIC_FABRIC_H
+#define GANNET_TRANSPORT_FABRIC_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "lib/loop.h"
+
+struct fabric_conn;
+struct fabric_device;
+struct fabric_listener;
+
+/*
+ * What a completion calls.  @status is 0 or -errno: -ECANCELED flushed by
+ * the end of the connection, -EREMOTEIO the peer refused access, -EMSGSIZE
+ * too long, -EIO anything else; on failure the connection is closing.
+ * @len is the bytes received, for a Receive.
+ */
+struct fabric_op {
+	void (*done)(struct fabric_op *op, int status, uint32_t len);
+};
+
+/* Registered memory. */
+struct fabric_sge {
+	void		*addr;
+	uint32_t	 len;
+	uint32_t	 lkey;
+};
+
+enum fabric_access {
+	FABRIC_LOCAL	    = 0,	/* source and Receive buffers */
+	FABRIC_READ_SINK    = 1,	/* local side of an RDMA Read */
+	FABRIC_REMOTE_READ  = 2,
+	FABRIC_REMOTE_WRITE = 4,
+};
+
+struct fabric_mr {
+	uint32_t	 lkey;
+	uint32_t	 rkey;		/* valid with a REMOTE access */
+	void		*addr;
+	size_t		 len;
+	struct fabric_device *dev;	/* borrowed */
+};
+
+/* One Receive.  The caller's memory until done. */
+struct fabric_recv {
+	struct fabric_recv *next;
+	struct fabric_op   *op;
+	struct fabric_sge   sge;
+};
+
+enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
+
+/*
+ * One step of a chain.  The caller's memory until the chain's last op is
+ * done.  Steps are carried out in order; a Send arrives after the Writes
+ * before it were placed.  A step without an op completes unnoticed, but
+ * only the op of a later step of its chain says so, so the last step of a
+ * chain always has one.  When a chain fails, ops that it has are done with
+ * an error, each exactly once.
+ */
+struct fabric_wr {
+	struct fabric_wr   *next;	/* NULL ends the chain */
+	enum fabric_opcode  opcode;
+	struct fabric_op   *op;
+	struct fabric_sge  *sge;
+	unsigned	    nsge;	/* <= limits.max_sge (max_read_sge) */
+	uint32_t	    handle;	/* WRITE, READ: remote handle */
+	uint64_t	    offset;	/*	       and offset there */
+	uint32_t	    invalidate;	/* SEND_INV: peer's handle */
+};
+
+struct fabric_limits {
+	unsigned max_sge;		/* of a Send or Write */
+	unsigned max_read_sge;		/* of a Read: 1 on iWARP adapters */
+	unsigned max_wr;		/* deepest send queue */
+	unsigned max_recv;		/* deepest Receive queue */
+	unsigned max_read_depth;	/* Reads in flight (ORD) */
+	unsigned max_private;		/* bytes of private data we can send */
+};
+
+/* What is known of the other side when it connects (or has accepted). */
+struct fabric_info {
+	struct sockaddr_storage peer;
+	struct sockaddr_storage local;
+	uint8_t		private_data[256];
+	unsigned	private_len;	/* may be longer than what was sent,
+					 * with zeros: InfiniBand pads */
+	unsigned	read_depth;	/* Reads it lets us have in flight */
+	bool		remote_inv;	/* we can send SEND_INV */
+};
+
+/* How deep the queues of a connection are to be. */
+struct fabric_queues {
+	unsigned send_wr;		/* steps posted and not completed */
+	unsigned recv_wr;
+	unsigned send_sge;		/* most in one step */
+};
+
+struct fabric_conn {
+	const struct fabric_ops	*ops;
+	struct fabric_device	*dev;	/* borrowed; set from request on */
+	struct loop		*loop;	/* borrowed; set by setup */
+	struct fabric_info	 info;
+	void			*upper;	/* the caller's */
+
+	/* Set by the caller before fabric_setup(). */
+	void (*established)(struct fabric_conn *c);
+	/* All posted work is done; no call-back follows.  @err says why. */
+	void (*closed)(struct fabric_conn *c, int err);
+};
+
+struct fabric_listener {
+	const struct fabric_ops *ops;
+	struct loop		*loop;	/* borrowed */
+	struct sockaddr_storage  local;	/* with the port that was got */
+	void			*upper;
+	/*
+	 * On the listener's loop.  Takes @c: answer with fabric_setup() and
+	 * fabric_accept(), or fabric_reject(), now or later.
+	 */
+	void (*request)(struct fabric_listener *l, struct fabric_conn *c);
+};
+
+/* A device, shared by its connections, never freed before the provider. */
+struct fabric_device {
+	const struct fabric_ops *ops;
+	char			 name[64];
+	struct fabric_limits	 limits;
+	void			*upper;	/* rpcrdma keeps its registrations */
+};
+
+/* A provider.  Each function as documented for its wrapper below. */
+struct fabric_ops {
+	const char *name;		/* "verbs", "iwarp", "loop" */
+	int  (*listen)(void *provider, const struct sockaddr *addr,
+		       struct loop *loop,
+		       void (*request)(struct fabric_listener *,
+				       struct fabric_conn *),
+		       void *upper, struct fabric_listener **out);
+	void (*unlisten)(struct fabric_listener *l);
+	int  (*connect)(void *provider, const struct sockaddr *addr,
+			struct loop *loop, struct fabric_conn **out);
+	int  (*setup)(struct fabric_conn *c, struct loop *loop,
+		      const struct fabric_queues *q);
+	int  (*start)(struct fabric_conn *c, const void *private_data,
+		      unsigned private_len, unsigned read_depth);
+	void (*reject)(struct fabric_conn *c);
+	int  (*post)(struct fabric_conn *c, struct fabric_wr *chain);
+	int  (*post_recv)(struct fabric_conn *c, struct fabric_recv *chain);
+	void (*close)(struct fabric_conn *c);
+	void (*free)(struct fabric_conn *c);
+	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
+			  unsigned access, struct fabric_mr **out);
+	void (*mr_destroy)(struct fabric_mr *mr);
+};
+
+/* A provider and its state: verbs_provider(), loop_provider(), ... */
+struct fabric {
+	const struct fabric_ops *ops;
+	void			*provider;
+};
+
+/*
+ * Listens at @addr; request() is called on @loop for each peer that asks.
+ * 0 or -errno (-EADDRINUSE, -ENODEV: no device can).
+ */
+static inline int fabric_listen(const struct fabric *f,
+	const struct sockaddr *addr, struct loop *loop,
+	void (*request)(struct fabric_listener *, struct fabric_conn *),
+	void *upper, struct fabric_listener **out)
+{
+	return f->ops->listen(f->provider, addr, loop, request, upper, out);
+}
+
+/* No request comes any more; connections stay.  Frees @l.  Any thread but
+ * loop call-backs of @l. */
+static inline void fabric_unlisten(struct fabric_listener *l)
+{
+	l->ops->unlisten(l);
+}
+
+/*
+ * Makes a connection to @addr, resolved and ready for fabric_setup(); it
+ * may wait for the network, so not on a loop.  fabric_connect_start() then
+ * asks the peer; established() or closed() follows.
+ */
+static inline int fabric_connect(const struct fabric *f,
+	const struct sockaddr *addr, struct loop *loop,
+	struct fabric_conn **out)
+{
+	return f->ops->connect(f->provider, addr, loop, out);
+}
+
+/* Makes the queues and binds the connection to @loop.  0 or -errno; after
+ * an error the connection can only be rejected (or freed, if active). */
+static inline int fabric_setup(struct fabric_conn *c, struct loop *loop,
+			       const struct fabric_queues *q)
+{
+	return c->ops->setup(c, loop, q);
+}
+
+/*
+ * Accepts a peer, or asks it when the connection is an active one.
+ * @read_depth: Reads the peer may have in flight to us.  Our own are
+ * bounded by c->info.read_depth, negotiated down here.  0, or -errno and
+ * closed() comes.
+ */
+static inline int fabric_start(struct fabric_conn *c, const void *private_data,
+			       unsigned private_len, unsigned read_depth)
+{
+	return c->ops->start(c, private_data, private_len, read_depth);
+}
+
+/* Refuses a peer.  Takes @c: it is freed, closed() is not called. */
+static inline void fabric_reject(struct fabric_conn *c)
+{
+	c->ops->reject(c);
+}
+
+/*
+ * Posts a chain, all of it or nothing.  The caller keeps within
+ * queues.send_wr and the read depth.  0, or -errno and no op is called:
+ * -ENOTCONN closing, -ENOMEM the queue is full (a bug of the caller's).
+ */
+static inline int fabric_post(struct fabric_conn *c, struct fabric_wr *chain)
+{
+	return c->ops->post(c, chain);
+}
+
+static inline int fabric_post_recv(struct fabric_conn *c,
+				   struct fabric_recv *chain)
+{
+	return c->ops->post_recv(c, chain);
+}
+
+/* Starts the end; closed() follows.  Any number of times. */
+static inline void fabric_close(struct fabric_conn *c)
+{
+	c->ops->close(c);
+}
+
+/* After closed(), or after a failed setup or connect. */
+static inline void fabric_free(struct fabric_conn *c)
+{
+	c->ops->free(c);
+}
+
+/*
+ * Registers memory with a device.  @access: fabric_access bits; LOCAL
+ * memory can't be reached by any peer.  Any thread.  0 or -errno.
+ */
+static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
+	size_t len, unsigned access, struct fabric_mr **out)
+{
+	return dev->ops->mr_create(dev, addr, len, access, out);
+}
+
+static inline void fabric_mr_destroy(struct fabric_mr *mr)
+{
+	mr->dev->ops->mr_destroy(mr);
+}
+
+#endif

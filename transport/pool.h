@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool - payload buffers: page aligned, in size classes, registered once.
+ *
+ * Memory comes in regions (huge pages where there are any) that live as
+ * long as the pool.  A fabric device registers each region once, so a
+ * buffer is ready for RDMA when it is allocated.
+ *
+ * The pool is bounded.  When it is empty that is back-pressure, not an
+ * error: the caller parks what it was doing with pool_wait() and is called
+ * when buffers came back.
+ *
+ * Any thread, everything.  Buffers are counted: the last put gives back.
+ */
+#ifndef GANNET_TRANSPORT_POOL_H
+#define GANNET_TRANSPORT_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+
+/* The largest payload of a call or reply (rtmax, wtmax). */
+#define POOL_PAYLOAD_MAX	(1u << 20)
+/* The largest buffer: a payload, and the rest of its RPC message. */
+#define POOL_BUF_MAX		(POOL_PAYLOAD_MAX + (64u << 10))
+
+struct pool;
+
+struct buf {
+	uint8_t		*data;		/* page aligned */
+	uint32_t	 size;		/* bytes at data */
+	uint32_t	 region;	/* which region it lies in */
+	struct pool	*pool;		/* borrowed: outlives its buffers */
+	struct ref	 ref;
+	uint16_t	 size_class;
+	struct buf	*next;		/* while free */
+};
+
+/* At most @max_bytes are ever taken from the system.  0 or -ENOMEM. */
+int pool_create(size_t max_bytes, struct pool **out);
+/* Every buffer must have come back. */
+void pool_destroy(struct pool *pool);
+
+/* A buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park. */
+struct buf *pool_alloc(struct pool *pool, size_t size);
+static inline void buf_get(struct buf *b)
+{
+	ref_get(&b->ref);
+}
+/* NULL is fine. */
+void buf_put(struct buf *b);
+
+/* Called once, from the thread that gave a buffer back; must not block. */
+struct pool_waiter {
+	void (*ready)(struct pool_waiter *w);
+	struct cds_list_head link;
+};
+
+/*
+ * Parks @w until a buffer of @size may be had.  First in, first out.  It
+ * is called at once, from here, when one came back meanwhile.
+ */
+void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
+/* False when it was called already or is being called. */
+bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w);
+
+/*
+ * Regions, for the devices.  add is called for each region that exists and
+ * for each that comes, with the pool's lock held: it registers memory and
+ * calls nothing of the pool's.  Returning -errno makes the pool do without
+ * the new region.
+ */
+struct pool_observer {
+	int  (*add)(struct pool_observer *o, uint32_t region, void *addr,
+		    size_t len);
+	struct cds_list_head link;
+};
+
+#define POOL_MAX_REGIONS	4096
+
+int pool_observe(struct pool *pool, struct pool_observer *o);
+void pool_unobserve(struct pool *pool, struct pool_observer *o);
+
+/* Bytes taken from the system, bytes in buffers that are out. */
+void pool_usage(struct pool *pool, size_t *taken, size_t *out);
+
+#endif

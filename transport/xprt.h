@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * xprt - the contract between transports and what stands on them.
+ *
+ * A transport turns wire traffic into struct msg and hands each one to the
+ * sink it was given, on the connection's poller, which must not block.  The
+ * sink later gives it back with xprt_reply() or xprt_drop(), exactly once,
+ * from any thread, perhaps before it returns.  Chunks have been pulled by
+ * then: a message is whole, whatever way it came.
+ */
+#ifndef GANNET_TRANSPORT_XPRT_H
+#define GANNET_TRANSPORT_XPRT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "lib/loop.h"
+#include "lib/thread.h"
+#include "lib/xdr.h"
+#include "transport/pool.h"
+
+/* Most pieces a call can be in: inline and chunks in turn. */
+#define MSG_MAX_SEGS	9
+/* Room for what is encoded of a reply: header, results, tail. */
+#define MSG_HEAD_SIZE	1024
+/* The largest RPC message taken or sent. */
+#define MSG_MAX_LEN	POOL_BUF_MAX
+
+struct xprt;
+struct xprt_sink;
+
+/*
+ * One call, then its reply.
+ *
+ * The reply is head | body | tail.  The head is encoded into @head, and the
+ * tail right behind it in the same memory; the body is memory that is sent
+ * as it lies.  XDR pad after the body belongs to the tail.
+ *
+ * Owner: the transport until it calls the sink; the sink until it calls
+ * xprt_reply() or xprt_drop().
+ */
+struct msg {
+	struct xprt	*xprt;		/* counted */
+
+	/* The call, set by the transport.  Borrowed until reply or drop. */
+	struct xdr_seg	 call[MSG_MAX_SEGS];
+	uint32_t	 ncall;
+	uint32_t	 call_len;
+
+	/* The reply, set by the sink. */
+	uint8_t		*head;		/* MSG_HEAD_SIZE bytes, given */
+	uint32_t	 head_len;
+	uint32_t	 tail_len;	/* at head + head_len */
+	struct buf	*body;		/* owned, NULL when there is none */
+	uint32_t	 body_off;
+	uint32_t	 body_len;
+	/*
+	 * The body is the data of a DDP-eligible result (RFC 8166 section
+	 * 6.1): an opaque or string whose length word ends the head.  Its pad
+	 * is the first of the tail and is not sent with a Write chunk.
+	 */
+	bool		 body_ddp;
+
+	void		*upper;		/* sink->msg_upper zeroed-once bytes */
+};
+
+/* What calls arrive at.  Lives as long as any transport that has it. */
+struct xprt_sink {
+	/* Takes @m.  On the poller of the connection: must not block. */
+	void	(*recv)(struct xprt_sink *sink, struct msg *m);
+	/* Bytes at msg->upper: zeroed when the msg is made, then left alone
+	 * from one use to the next. */
+	size_t	 msg_upper;
+	/*
+	 * May a Read chunk stand at @position of this call (RFC 8166 section
+	 * 6.1)?  @head is what came inline, from the RPC header on.  Pure.
+	 * NULL: anywhere.
+	 */
+	bool	(*read_chunk_ok)(struct xprt_sink *sink, const void *head,
+				 uint32_t len, uint32_t position);
+};
+
+struct xprt_ops {
+	const char *name;		/* "tcp", "udp", "rdma" */
+	/* Takes @m.  0, or the reply was lost and @m is already freed. */
+	int  (*reply)(struct msg *m);
+	/* Takes @m: no reply will be sent. */
+	void (*drop)(struct msg *m);
+	/* Starts teardown.  Any thread, any number of times, never blocks. */
+	void (*close)(struct xprt *x, int err);
+	/* The last reference is gone. */
+	void (*free)(struct xprt *x);
+};
+
+/* The part of a connection that all transports have. */
+struct xprt {
+	const struct xprt_ops	*ops;
+	struct ref		 ref;
+	struct xprt_sink	*sink;		/* borrowed: outlives us */
+	struct loop		*loop;		/* borrowed: its poller */
+	struct pool		*pool;		/* borrowed */
+	struct sockaddr_storage	 peer;
+	struct sockaddr_storage	 local;
+	/* The peer's port says nothing about privilege: RDMA clients don't
+	 * bind a reserved one. */
+	bool			 any_port;
+	char			 name[80];	/* "tcp 192.0.2.7:801" */
+};
+
+static inline int xprt_reply(struct msg *m)
+{
+	return m->xprt->ops->reply(m);
+}
+
+static inline void xprt_drop(struct msg *m)
+{
+	m->xprt->ops->drop(m);
+}
+
+static inline void xprt_close(struct xprt *x, int err)
+{
+	x->ops->close(x, err);
+}
+
+static inline void xprt_get(struct xprt *x)
+{
+	ref_get(&x->ref);
+}
+
+static inline void xprt_put(struct xprt *x)
+{
+	if (ref_put(&x->ref))
+		x->ops->free(x);
+}
+
+/* Fills in what all transports have, and the name. */
+void xprt_init(struct xprt *x, const struct xprt_ops *ops,
+	       struct xprt_sink *sink, struct loop *loop, struct pool *pool,
+	       const struct sockaddr *peer, const struct sockaddr *local);
+
+/* "192.0.2.7:801" or "[2001:db8::1]:801"; returns @out. */
+char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
+
+/*
+ * A listener, of any transport: made by tcp_listen(), udp_listen(),
+ * rpcrdma_listen().  stop refuses new connections and starts to close the
+ * ones there are once they have nothing in progress: calls that were taken
+ * are answered, no new one is taken (drain).  free waits for the rest.
+ */
+struct xprt_listener {
+	const struct xprt_listener_ops *ops;
+	struct sockaddr_storage local;	/* with the port that was got */
+};
+
+struct xprt_listener_ops {
+	void (*stop)(struct xprt_listener *l);
+	/* Connections still there.  Any thread. */
+	unsigned (*count)(struct xprt_listener *l);
+	/* Closes what is left, waits, and frees. */
+	void (*free)(struct xprt_listener *l);
+};
+
+/* What every listener needs.  Borrowed while the listener lives. */
+struct xprt_env {
+	struct xprt_sink	*sink;
+	struct pool		*pool;
+	struct loop		**loops;	/* the pollers */
+	unsigned		 nloops;
+	unsigned		 max_conns;	/* per listener; more are refused */
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * export - which trees are offered, to whom, and how.
+ *
+ * The table is an immutable snapshot: parsed aside, then published; readers
+ * take a counted reference under RCU.  Trees (struct export) live across
+ * snapshots that name the same directory.
+ */
+#ifndef GANNET_VFS_EXPORT_H
+#define GANNET_VFS_EXPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "vfs/vfs.h"
+
+/* NFS3_FHSIZE, RFC 1813 section 2.4. */
+#define EXPORT_FH_MAX	64
+
+/* What one client may do with one export: exports(5) options. */
+struct export_opts {
+	bool	 rw;
+	bool	 root_squash;	/* uid 0 becomes anonuid; gid 0 anongid */
+	bool	 all_squash;
+	bool	 secure;	/* only ports below 1024 (not over RDMA) */
+	uint32_t anonuid;
+	uint32_t anongid;
+};
+
+struct export {
+	char		*path;		/* as clients name it */
+	uint32_t	 id;		/* in filehandles; from the path, or
+					 * fsid=, the same after a restart */
+	struct vfs_fs	*fs;
+	struct ref	 ref;
+	void		*upper;		/* the daemon's: its share of workers */
+};
+
+struct export_table;
+struct export_set;			/* one snapshot */
+
+struct export_config {
+	const struct vfs_ops *backend;	/* of entries that name none */
+	const char *state_dir;		/* NULL: nothing is kept */
+};
+
+int  export_table_create(const struct export_config *config,
+			 struct export_table **out);
+void export_table_destroy(struct export_table *t);
+
+/*
+ * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is
+ * for messages.  On a mistake returns -EINVAL and *@err (malloced) is
+ * "NAME:LINE: what is wrong, what was expected".
+ */
+int export_set_parse(struct export_table *t, const char *name, FILE *in,
+		     struct export_set **out, char **err);
+/* One --export argument: "DIR" (loopback only) or "DIR CLIENT(opts) ...".
+ * Adds to *@set, making it when NULL. */
+int export_set_add(struct export_table *t, const char *arg,
+		   struct export_set **set, char **err);
+void export_set_free(struct export_set *set);
+/* Mounts what is new and makes @set the current one.  Takes @set.  On an
+ * error (-errno, *@err as above) the old one stays. */
+int export_table_publish(struct export_table *t, struct export_set *set,
+			 char **err);
+
+/*
+ * The export with this id that @peer may use, and how.  Counted: put it.
+ * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
+ * from this port.  Any registered thread; never blocks: netgroups and host
+ * names are resolved into a cache by export_resolve() and -EAGAIN says that
+ * a worker must do that first.
+ */
+int export_find(struct export_table *t, uint32_t id,
+		const struct sockaddr *peer, bool any_port,
+		struct export **out, struct export_opts *opts);
+/*
+ * The export that @path lies in (the longest match), for MNT; *@rest points
+ * at what is left of @path below the export, "" for the export itself.
+ */
+int export_find_path(struct export_table *t, const char *path,
+		     const struct sockaddr *peer, bool any_port,
+		     struct export **out, struct export_opts *opts,
+		     const char **rest);
+/* Looks up what the table needs to know of @peer (DNS, netgroups): may
+ * block.  Kept for a minute. */
+void export_resolve(struct export_table *t, const struct sockaddr *peer);
+void export_put(struct export *e);
+
+/* For EXPORT: each path with the clients as written, one call a client;
+ * @client is "*" for everyone.  */
+void export_walk(struct export_table *t,
+		 void (*fn)(void *arg, const char *path, const char *client),
+		 void *arg);
+/* Calls @fn for each export, e.g. to set up ->upper. */
+void export_each(struct export_table *t,
+		 void (*fn)(void *arg, struct export *e), void *arg);
+
+/* Who @cred acts as under @opts.  AUTH_NONE callers are squashed. */
+void export_squash(const struct export_opts *opts, bool auth_none,
+		   uint32_t uid, uint32_t gid, const uint32_t *gids,
+		   uint32_t ngids, struct vfs_cred *out);
+
+/*
+ * Filehandles: version, export id, the backend's handle, and a MAC over
+ * all of it, keyed with a secret that is kept in the state directory.
+ */
+struct export_fh {
+	uint32_t len;
+	uint8_t	 data[EXPORT_FH_MAX];
+};
+
+void export_fh_make(struct export_table *t, const struct export *e,
+		    const struct vfs_handle *h, struct export_fh *fh);
+/* 0, or -EBADMSG: not a handle that this server made.  Pure but for the
+ * key. */
+int export_fh_parse(struct export_table *t, const void *fh, uint32_t len,
+		    uint32_t *export_id, struct vfs_handle *h);
+
+#endif

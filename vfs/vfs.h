@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * vfs - the contract of the storage backends.
+ *
+ * A backend turns a directory (or nothing, for mem) into a struct vfs_fs,
+ * and that into nodes: counted objects, one for each file that is in use.
+ * Operations name nodes, never paths, and carry who asks.  They are shaped
+ * by NFSv3 (RFC 1813) but know nothing of RPC.
+ *
+ * Errors are -errno; nfs3/ has the one table to nfsstat3.  Beyond what the
+ * system calls return, a backend uses
+ *	-ESTALE		the node's file is gone, or a handle names none
+ *	-EBADMSG	not a handle of this backend
+ *	-EAGAIN		ctx->nonblock, and it would block: nothing was done
+ *	-EBADE		a readdir cookie that means nothing any more
+ *	-EDOM		setattr's guard is not the ctime (NOT_SYNC)
+ *	-EPROTOTYPE	a type this backend can't make (BADTYPE)
+ *	-ETIMEDOUT	not now; the client should come again (JUKEBOX)
+ *
+ * Any thread that lib/thread.h started may call, at the same time, with a
+ * reference to each node it names.
+ */
+#ifndef GANNET_VFS_VFS_H
+#define GANNET_VFS_VFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "lib/thread.h"
+
+#define VFS_NAME_MAX	255
+#define VFS_PATH_MAX	4095
+/* The backend's own part of a filehandle. */
+#define VFS_HANDLE_MAX	40
+#define VFS_MAX_GIDS	16
+
+/* As ftype3 (RFC 1813 section 2.3.5). */
+enum vfs_type {
+	VFS_REG = 1, VFS_DIR = 2, VFS_BLK = 3, VFS_CHR = 4, VFS_LNK = 5,
+	VFS_SOCK = 6, VFS_FIFO = 7,
+};
+
+struct vfs_cred {
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t ngids;
+	uint32_t gids[VFS_MAX_GIDS];
+};
+
+/* How an operation is to be done. */
+struct vfs_ctx {
+	const struct vfs_cred *cred;
+	bool nonblock;
+};
+
+struct vfs_attr {
+	enum vfs_type	type;
+	uint32_t	mode;		/* 07777 */
+	uint32_t	nlink;
+	uint32_t	uid;
+	uint32_t	gid;
+	uint64_t	size;
+	uint64_t	used;
+	uint32_t	rdev_major;
+	uint32_t	rdev_minor;
+	uint64_t	fileid;
+	struct timespec	atime;
+	struct timespec	mtime;
+	struct timespec	ctime;
+};
+
+#define VFS_SET_MODE		0x01
+#define VFS_SET_UID		0x02
+#define VFS_SET_GID		0x04
+#define VFS_SET_SIZE		0x08
+#define VFS_SET_ATIME		0x10
+#define VFS_SET_MTIME		0x20
+#define VFS_SET_ATIME_NOW	0x40
+#define VFS_SET_MTIME_NOW	0x80
+
+struct vfs_setattr {
+	uint32_t	set;
+	uint32_t	mode;
+	uint32_t	uid;
+	uint32_t	gid;
+	uint64_t	size;
+	struct timespec	atime;
+	struct timespec	mtime;
+	bool		guarded;	/* only when ctime is guard: -EDOM */
+	struct timespec	guard;
+};
+
+/*
+ * Attributes around a change (RFC 1813 section 2.6, weak cache
+ * consistency).  Operations that take one fill it in on success *and* on
+ * failure, as far as they know; @before as close to the change as they can.
+ */
+struct vfs_wcc {
+	bool		has_before;
+	bool		has_after;
+	uint64_t	before_size;
+	struct timespec	before_mtime;
+	struct timespec	before_ctime;
+	struct vfs_attr	after;
+};
+
+struct vfs_handle {
+	uint32_t len;
+	uint8_t	 data[VFS_HANDLE_MAX];
+};
+
+/* A name off the wire: bytes, checked by vfs_name_check(), not terminated. */
+struct vfs_name {
+	const char *s;
+	uint32_t    len;
+};
+
+/* 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
+int vfs_name_check(const char *s, uint32_t len);
+
+struct vfs_node {
+	struct vfs_fs	*fs;		/* borrowed: outlives its nodes */
+	struct ref	 ref;
+};
+
+struct vfs_dirent {
+	uint64_t	fileid;
+	uint64_t	cookie;		/* of the entry after; 1 to 2^63 - 1 */
+	struct vfs_name	name;
+	/* With readdir's @plus, as far as they are known. */
+	bool		has_attr;
+	bool		has_handle;
+	struct vfs_attr	attr;
+	struct vfs_handle handle;
+};
+
+/* Returns false when it has no room: the entry was not taken. */
+typedef bool vfs_emit_fn(void *arg, const struct vfs_dirent *d);
+
+struct vfs_statfs {
+	uint64_t tbytes, fbytes, abytes;
+	uint64_t tfiles, ffiles, afiles;
+};
+
+struct vfs_limits {
+	uint64_t	max_file_size;
+	struct timespec	time_delta;
+	uint32_t	name_max;
+	uint32_t	link_max;
+	bool		no_trunc;
+	bool		case_insensitive;
+	bool		case_preserving;
+	bool		symlinks, hard_links, homogeneous, can_set_time;
+	bool		chown_restricted;
+};
+
+enum vfs_stable { VFS_UNSTABLE = 0, VFS_DATA_SYNC = 1, VFS_FILE_SYNC = 2 };
+
+enum vfs_create_how { VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED,
+		      VFS_CREATE_EXCLUSIVE };
+
+struct vfs_create {
+	enum vfs_create_how how;
+	struct vfs_setattr  attr;	/* not with EXCLUSIVE */
+	uint64_t	    verf;	/* with EXCLUSIVE, kept durably */
+};
+
+/* What MKDIR, SYMLINK and MKNOD make. */
+struct vfs_make {
+	enum vfs_type	   type;	/* anything but REG */
+	struct vfs_setattr attr;
+	const char	  *target;	/* LNK: bytes, not terminated */
+	uint32_t	   target_len;
+	uint32_t	   rdev_major, rdev_minor;
+};
+
+/* ACCESS3_* of RFC 1813 section 3.3.4. */
+#define VFS_ACCESS_READ		0x01
+#define VFS_ACCESS_LOOKUP	0x02
+#define VFS_ACCESS_MODIFY	0x04
+#define VFS_ACCESS_EXTEND	0x08
+#define VFS_ACCESS_DELETE	0x10
+#define VFS_ACCESS_EXECUTE	0x20
+
+struct vfs_ops;
+
+/* One exported tree. */
+struct vfs_fs {
+	const struct vfs_ops *ops;
+	/* The write verifier: changes at start and with every write-back
+	 * error (RFC 1813 section 3.3.7). */
+	_Atomic uint64_t      verf;
+	/* A number that is this tree's across restarts: FATTR3 fsid. */
+	uint64_t	      fsid;
+};
+
+struct vfs_config {
+	const char *path;	/* the directory, absolute; "" for mem */
+	const char *state_dir;	/* where the backend may keep things, or NULL */
+};
+
+/*
+ * The backend.  @out nodes are counted and the caller's.  @attr and @wcc
+ * pointers may be NULL: not wanted.  Names are checked already and are
+ * never "." or "..", which the wrappers of vfs/node.c deal with, but in
+ * lookup: ".." of the root is the root.
+ */
+struct vfs_ops {
+	const char *name;
+
+	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
+	/* All nodes have been put. */
+	void (*unmount)(struct vfs_fs *fs);
+
+	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
+	/* The node a handle names; never anything outside of the tree. */
+	int  (*open_handle)(const struct vfs_ctx *ctx, struct vfs_fs *fs,
+			    const struct vfs_handle *h, struct vfs_node **out);
+	void (*handle)(struct vfs_node *n, struct vfs_handle *h);
+	/* The last reference is gone. */
+	void (*node_free)(struct vfs_node *n);
+
+	int  (*getattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			struct vfs_attr *attr);
+	int  (*setattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			const struct vfs_setattr *set, struct vfs_wcc *wcc);
+	int  (*access)(const struct vfs_ctx *ctx, struct vfs_node *n,
+		       uint32_t want, uint32_t *granted,
+		       struct vfs_attr *attr);
+	/* @attr: the found node's; @dir_attr: filled in on failure too,
+	 * *@has_dir_attr says whether. */
+	int  (*lookup)(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		       struct vfs_name name, struct vfs_node **out,
+		       struct vfs_attr *attr, struct vfs_attr *dir_attr,
+		       bool *has_dir_attr);
+	/* Returns the length, at most @size, or -errno. */
+	int  (*readlink)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			 char *buf, uint32_t size, struct vfs_attr *attr);
+	/* Returns bytes read or -errno.  Short only at the end of the file. */
+	int64_t (*read)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			uint64_t off, const struct iovec *iov, int niov,
+			bool *eof, struct vfs_attr *attr);
+	/* Returns bytes written (perhaps fewer than given) or -errno.  With
+	 * *@stable it says how stable it made them, at least as asked. */
+	int64_t (*write)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			 uint64_t off, const struct iovec *iov, int niov,
+			 enum vfs_stable *stable, struct vfs_wcc *wcc);
+	int  (*commit)(const struct vfs_ctx *ctx, struct vfs_node *n,
+		       uint64_t off, uint32_t count, struct vfs_wcc *wcc);
+	int  (*create)(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		       struct vfs_name name, const struct vfs_create *how,
+		       struct vfs_node **out, struct vfs_attr *attr,
+		       struct vfs_wcc *wcc);
+	int  (*make)(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		     struct vfs_name name, const struct vfs_make *what,
+		     struct vfs_node **out, struct vfs_attr *attr,
+		     struct vfs_wcc *wcc);
+	/* @dir: remove a directory (RMDIR), else anything else (REMOVE). */
+	int  (*remove)(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
+	int  (*rename)(const struct vfs_ctx *ctx, struct vfs_node *from,
+		       struct vfs_name from_name, struct vfs_node *to,
+		       struct vfs_name to_name, struct vfs_wcc *from_wcc,
+		       struct vfs_wcc *to_wcc);
+	int  (*link)(const struct vfs_ctx *ctx, struct vfs_node *n,
+		     struct vfs_node *dir, struct vfs_name name,
+		     struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
+	/*
+	 * Entries after @cookie (0: from the start), "." and ".." included,
+	 * until @emit says stop.  *@verf: in, what the client was given with
+	 * @cookie; out, what goes with this reply.
+	 */
+	int  (*readdir)(const struct vfs_ctx *ctx, struct vfs_node *dir,
+			uint64_t cookie, uint64_t *verf, bool plus,
+			vfs_emit_fn *emit, void *arg, bool *eof,
+			struct vfs_attr *attr);
+	int  (*statfs)(const struct vfs_ctx *ctx, struct vfs_node *n,
+		       struct vfs_statfs *st);
+	int  (*limits)(const struct vfs_ctx *ctx, struct vfs_node *n,
+		       struct vfs_limits *l);
+};
+
+static inline void vfs_node_get(struct vfs_node *n)
+{
+	ref_get(&n->ref);
+}
+
+static inline void vfs_node_put(struct vfs_node *n)
+{
+	if (n && ref_put(&n->ref))
+		n->fs->ops->node_free(n);
+}
+
+extern const struct vfs_ops posix_vfs_ops;	/* a directory of this system */
+extern const struct vfs_ops mem_vfs_ops;	/* memory, gone at exit */
+
+#endif

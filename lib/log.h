@@ -8,6 +8,7 @@
 #ifndef GANNET_LIB_LOG_H
 #define GANNET_LIB_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO,

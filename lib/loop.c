@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * loop - an event loop: one thread, one epoll set.
+ *
+ * Operation: a round runs the tasks, asks the sources, fires the timers and
+ * then waits in epoll; it does not sleep while sources or tasks had work.
+ * Timers hang in a wheel of 16 ms slots; one due further off than a turn of
+ * the wheel stays in its slot until its time.
+ */
+#include "lib/loop.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+
+#define MAX_EVENTS	64
+#define TICK_NS		(16ull * 1000 * 1000)
+#define WHEEL_SLOTS	1024
+#define SPIN_MAX_NS	(40ull * 1000)
+/* While sources are busy, descriptors are looked at this seldom. */
+#define BUSY_ROUNDS	16
+
+struct loop {
+	struct __cds_wfcq_head	tasks_head;
+	struct cds_wfcq_tail	tasks_tail;
+	/* 1 while the thread sleeps or is about to: then a post wakes it. */
+	atomic_int		sleeping;
+
+	/* The loop's thread only, from here on. */
+	int			epfd;
+	int			wakefd;
+	bool			stop;
+	pthread_t		thread;
+	bool			started;
+	char			name[16];
+	uint64_t		now;
+	struct epoll_event	events[MAX_EVENTS];
+	int			nevents;
+	int			event;		/* being handled */
+	struct loop_fd		wake;
+	struct cds_list_head	sources;
+	uint64_t		spin_ns;
+	unsigned		busy;
+
+	struct cds_list_head	wheel[WHEEL_SLOTS];
+	uint64_t		tick;		/* last one that was fired */
+	unsigned		ntimers;
+};
+
+static _Thread_local const struct loop *current;
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t loop_now(const struct loop *loop)
+{
+	return loop->now;
+}
+
+bool loop_is_current(const struct loop *loop)
+{
+	return current == loop;
+}
+
+static void woken(struct loop_fd *f, uint32_t events)
+{
+	uint64_t n;
+
+	/* Only the wake-up matters; an error here has nothing to mend. */
+	if (read(f->fd, &n, sizeof(n)) < 0)
+		return;
+}
+
+int loop_create(const char *name, struct loop **out)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+	int err = -ENOMEM;
+
+	if (!loop)
+		goto fail;
+	__cds_wfcq_init(&loop->tasks_head, &loop->tasks_tail);
+	CDS_INIT_LIST_HEAD(&loop->sources);
+	for (unsigned i = 0; i < WHEEL_SLOTS; i++)
+		CDS_INIT_LIST_HEAD(&loop->wheel[i]);
+	snprintf(loop->name, sizeof(loop->name), "%s", name);
+	loop->now = clock_ns();
+	loop->tick = loop->now / TICK_NS;
+	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epfd < 0) {
+		err = -errno;
+		goto fail_free;
+	}
+	loop->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->wakefd < 0) {
+		err = -errno;
+		goto fail_epoll;
+	}
+	loop->wake = (struct loop_fd){ woken, loop->wakefd, EPOLLIN };
+	err = loop_fd_add(loop, &loop->wake);
+	if (err)
+		goto fail_wake;
+	*out = loop;
+	return 0;
+
+fail_wake:
+	close(loop->wakefd);
+fail_epoll:
+	close(loop->epfd);
+fail_free:
+	free(loop);
+fail:
+	return err;
+}
+
+void loop_destroy(struct loop *loop)
+{
+	loop_stop(loop);
+	close(loop->wakefd);
+	close(loop->epfd);
+	free(loop);
+}
+
+int loop_fd_add(struct loop *loop, struct loop_fd *f)
+{
+	struct epoll_event ev = { .events = f->events, .data.ptr = f };
+
+	return epoll_ctl(loop->epfd, EPOLL_CTL_ADD, f->fd, &ev) ? -errno : 0;
+}
+
+void loop_fd_mod(struct loop *loop, struct loop_fd *f, uint32_t events)
+{
+	struct epoll_event ev = { .events = events, .data.ptr = f };
+
+	if (f->events == events)
+		return;
+	f->events = events;
+	epoll_ctl(loop->epfd, EPOLL_CTL_MOD, f->fd, &ev);
+}
+
+void loop_fd_del(struct loop *loop, struct loop_fd *f)
+{
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, f->fd, NULL);
+	for (int i = loop->event + 1; i < loop->nevents; i++)
+		if (loop->events[i].data.ptr == f)
+			loop->events[i].data.ptr = NULL;
+}
+
+void loop_post(struct loop *loop, struct loop_task *t,
+	       void (*run)(struct loop_task *t))
+{
+	static const uint64_t one = 1;
+
+	t->run = run;
+	cds_wfcq_node_init(&t->node);
+	cds_wfcq_enqueue(&loop->tasks_head, &loop->tasks_tail, &t->node);
+	/* Sequentially consistent: either the loop sees the task before it
+	 * sleeps, or we see that it sleeps.  Pairs with doze(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&loop->sleeping, memory_order_relaxed) &&
+	    atomic_exchange(&loop->sleeping, 0) &&
+	    write(loop->wakefd, &one, sizeof(one)) < 0)
+		return;		/* full: it is awake */
+}
+
+struct call {
+	struct loop_task task;
+	void (*fn)(void *);
+	void *arg;
+	sem_t done;
+};
+
+static void run_call(struct loop_task *t)
+{
+	struct call *c = container_of(t, struct call, task);
+
+	c->fn(c->arg);
+	sem_post(&c->done);
+}
+
+void loop_call(struct loop *loop, void (*fn)(void *), void *arg)
+{
+	struct call c = { .fn = fn, .arg = arg };
+
+	if (loop_is_current(loop) || !loop->started) {
+		fn(arg);
+		return;
+	}
+	sem_init(&c.done, 0, 0);
+	loop_post(loop, &c.task, run_call);
+	while (sem_wait(&c.done) && errno == EINTR)
+		;
+	sem_destroy(&c.done);
+}
+
+static unsigned run_tasks(struct loop *loop)
+{
+	struct __cds_wfcq_head head;
+	struct cds_wfcq_tail tail;
+	struct cds_wfcq_node *node, *next;
+	unsigned n = 0;
+
+	if (cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail))
+		return 0;
+	__cds_wfcq_init(&head, &tail);
+	__cds_wfcq_splice_blocking(&head, &tail, &loop->tasks_head,
+				   &loop->tasks_tail);
+	/* A task may be posted again, or freed, as soon as it runs. */
+	for (node = __cds_wfcq_first_blocking(&head, &tail); node;
+	     node = next) {
+		struct loop_task *t = container_of(node, struct loop_task,
+						   node);
+
+		next = __cds_wfcq_next_blocking(&head, &tail, node);
+		t->run(t);
+		n++;
+	}
+	return n;
+}
+
+static unsigned poll_sources(struct loop *loop)
+{
+	struct loop_source *s, *next;
+	unsigned n = 0;
+
+	cds_list_for_each_entry_safe(s, next, &loop->sources, link)
+		n += s->poll(s);
+	return n;
+}
+
+void loop_source_add(struct loop *loop, struct loop_source *s)
+{
+	cds_list_add_tail(&s->link, &loop->sources);
+}
+
+void loop_source_del(struct loop *loop, struct loop_source *s)
+{
+	cds_list_del(&s->link);
+}
+
+void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms)
+{
+	uint64_t tick;
+
+	loop_timer_cancel(loop, t);
+	t->at = (loop_is_current(loop) ? loop->now : clock_ns()) +
+		ms * 1000000ull;
+	tick = MAX(t->at / TICK_NS + 1, loop->tick + 1);
+	cds_list_add_tail(&t->link, &loop->wheel[tick % WHEEL_SLOTS]);
+	loop->ntimers++;
+}
+
+void loop_timer_cancel(struct loop *loop, struct loop_timer *t)
+{
+	if (!t->at)
+		return;
+	t->at = 0;
+	cds_list_del(&t->link);
+	loop->ntimers--;
+}
+
+static void fire_slot(struct loop *loop, struct cds_list_head *slot)
+{
+	struct cds_list_head due;
+	struct loop_timer *t, *next;
+
+	/* First aside, as call-backs may set and cancel any timer. */
+	CDS_INIT_LIST_HEAD(&due);
+	cds_list_for_each_entry_safe(t, next, slot, link)
+		if (t->at <= loop->now)
+			cds_list_move(&t->link, &due);
+	while (!cds_list_empty(&due)) {
+		t = cds_list_first_entry(&due, struct loop_timer, link);
+		loop_timer_cancel(loop, t);
+		t->fire(t);
+	}
+}
+
+static void fire_timers(struct loop *loop)
+{
+	uint64_t tick = loop->now / TICK_NS;
+
+	if (tick - loop->tick > WHEEL_SLOTS)
+		loop->tick = tick - WHEEL_SLOTS;
+	while (loop->tick < tick)
+		fire_slot(loop, &loop->wheel[++loop->tick % WHEEL_SLOTS]);
+}
+
+/* How long to sleep: until the next slot that has anything in it. */
+static int sleep_ms(struct loop *loop)
+{
+	uint64_t tick;
+
+	if (loop->ntimers == 0)
+		return -1;
+	for (tick = loop->tick + 1; tick < loop->tick + WHEEL_SLOTS; tick++)
+		if (!cds_list_empty(&loop->wheel[tick % WHEEL_SLOTS]))
+			break;
+	if (tick * TICK_NS <= loop->now)
+		return 0;
+	return (int)((tick * TICK_NS - loop->now) / 1000000) + 1;
+}
+
+static void wait_events(struct loop *loop, int ms)
+{
+	int n = epoll_wait(loop->epfd, loop->events, MAX_EVENTS, ms);
+
+	atomic_store_explicit(&loop->sleeping, 0, memory_order_relaxed);
+	loop->now = clock_ns();
+	loop->nevents = MAX(n, 0);
+	for (loop->event = 0; loop->event < loop->nevents; loop->event++) {
+		struct epoll_event *ev = &loop->events[loop->event];
+		struct loop_fd *f = ev->data.ptr;
+
+		if (f)
+			f->ready(f, ev->events);
+	}
+	loop->nevents = loop->event = 0;
+}
+
+/* Spins on the sources; true when something came in. */
+static bool spin(struct loop *loop)
+{
+	uint64_t end = loop->now + loop->spin_ns;
+
+	while (clock_ns() < end) {
+		if (poll_sources(loop) > 0 ||
+		    !cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail)) {
+			loop->spin_ns = MIN(loop->spin_ns * 2, SPIN_MAX_NS);
+			return true;
+		}
+		caa_cpu_relax();
+	}
+	loop->spin_ns = MAX(loop->spin_ns / 2, 1000u);
+	return false;
+}
+
+/* Asks all sources to wake us; true when one has work already. */
+static bool arm_sources(struct loop *loop)
+{
+	struct loop_source *s, *next;
+	bool work = false;
+
+	cds_list_for_each_entry_safe(s, next, &loop->sources, link)
+		work |= s->arm(s);
+	return work;
+}
+
+static void doze(struct loop *loop)
+{
+	if (!cds_list_empty(&loop->sources) &&
+	    (spin(loop) || arm_sources(loop)))
+		return;
+	atomic_store(&loop->sleeping, 1);
+	if (cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail))
+		wait_events(loop, sleep_ms(loop));
+	else
+		atomic_store_explicit(&loop->sleeping, 0,
+				      memory_order_relaxed);
+}
+
+static void run(void *arg)
+{
+	struct loop *loop = arg;
+
+	current = loop;
+	loop->spin_ns = SPIN_MAX_NS;
+	while (!loop->stop) {
+		unsigned n;
+
+		loop->now = clock_ns();
+		fire_timers(loop);
+		n = run_tasks(loop);
+		n += poll_sources(loop);
+		if (n == 0) {
+			loop->busy = 0;
+			doze(loop);
+		} else if (++loop->busy % BUSY_ROUNDS == 1) {
+			wait_events(loop, 0);
+		}
+	}
+	run_tasks(loop);
+}
+
+int loop_start(struct loop *loop)
+{
+	int err;
+
+	loop->started = true;
+	err = thread_start(&loop->thread, loop->name, run, loop);
+	if (err)
+		loop->started = false;
+	return err;
+}
+
+static void set_stop(void *arg)
+{
+	struct loop *loop = arg;
+
+	loop->stop = true;
+}
+
+void loop_stop(struct loop *loop)
+{
+	if (!loop->started)
+		return;
+	loop_call(loop, set_stop, loop);
+	pthread_join(loop->thread, NULL);
+	loop->started = false;
+}

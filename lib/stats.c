@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* stats - counters that cost an add in the thread's own memory. */
+#include "lib/stats.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+
+#define CACHE_LINE	64
+
+/* The layers' counters all lie in this section; this one makes it exist. */
+STAT(stats_threads, "threads that have counted anything");
+
+struct row {
+	struct cds_list_head link;
+	_Atomic uint64_t counts[] __attribute__((aligned(CACHE_LINE)));
+};
+
+_Thread_local _Atomic uint64_t *stats_row;
+
+/* Guards the list of rows, and ended. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CDS_LIST_HEAD(rows);
+static struct row *ended;		/* sums of the threads that are gone */
+
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static size_t count(void)
+{
+	return (size_t)(__stop_gannet_stats - __start_gannet_stats);
+}
+
+static struct row *make(void)
+{
+	size_t size = sizeof(struct row) + count() * sizeof(uint64_t);
+	struct row *r;
+
+	size = ALIGN_UP(size, (size_t)CACHE_LINE);
+	r = aligned_alloc(CACHE_LINE, size);
+	if (!r)
+		abort();	/* at a thread's start, never on a call's way */
+	memset(r, 0, size);
+	return r;
+}
+
+/* A thread ends: its counts stay. */
+static void retire(void *arg)
+{
+	struct row *r = arg;
+
+	mutex_lock(&lock);
+	for (size_t i = 0; i < count(); i++)
+		ended->counts[i] += r->counts[i];
+	cds_list_del(&r->link);
+	mutex_unlock(&lock);
+	stats_row = NULL;
+	free(r);
+}
+
+static void start(void)
+{
+	ended = make();
+	if (pthread_key_create(&key, retire))
+		abort();
+}
+
+_Atomic uint64_t *stats_row_make(void)
+{
+	struct row *r = make();
+
+	pthread_once(&once, start);
+	mutex_lock(&lock);
+	cds_list_add(&r->link, &rows);
+	mutex_unlock(&lock);
+	pthread_setspecific(key, r);
+	stats_row = r->counts;
+	stat_inc(stats_threads);
+	return stats_row;
+}
+
+uint64_t stats_sum(const struct stat_counter *c)
+{
+	size_t i = (size_t)(c - __start_gannet_stats);
+	struct row *r;
+	uint64_t sum;
+
+	pthread_once(&once, start);
+	mutex_lock(&lock);
+	sum = ended->counts[i];
+	cds_list_for_each_entry(r, &rows, link)
+		sum += r->counts[i];
+	mutex_unlock(&lock);
+	return sum;
+}
+
+uint64_t stats_sum_by_name(const char *name)
+{
+	const struct stat_counter *c;
+
+	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
+		if (!strcmp(c->name, name))
+			return stats_sum(c);
+	return 0;
+}
+
+void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
+			   void *arg), void *arg)
+{
+	const struct stat_counter *c;
+
+	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
+		fn(c, stats_sum(c), arg);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* thread - starting threads. */
+#include "lib/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <urcu.h>
+
+struct start {
+	void (*fn)(void *);
+	void *arg;
+	char name[16];
+};
+
+static void *run(void *arg)
+{
+	struct start s = *(struct start *)arg;
+
+	free(arg);
+	pthread_setname_np(pthread_self(), s.name);
+	rcu_register_thread();
+	s.fn(s.arg);
+	rcu_unregister_thread();
+	return NULL;
+}
+
+int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
+		 void *arg)
+{
+	struct start *s = malloc(sizeof(*s));
+	sigset_t all, old;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->fn = fn;
+	s->arg = arg;
+	snprintf(s->name, sizeof(s->name), "%s", name);
+
+	/* The new thread inherits the mask. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		free(s);
+	return -err;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The event loop, counters and the log's limits. */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/stats.h"
+#include "lib/thread.h"
+#include "tests/unit/runner.h"
+
+STAT(test_events, "counted by this test");
+
+static struct loop *loop;
+
+static void setup(void)
+{
+	ck_assert_int_eq(loop_create("test", &loop), 0);
+	ck_assert_int_eq(loop_start(loop), 0);
+}
+
+static void teardown(void)
+{
+	loop_destroy(loop);
+}
+
+#define POSTERS	4
+#define POSTS	5000
+
+struct counted_task {
+	struct loop_task task;
+	atomic_int *count;
+	atomic_int *wrong_thread;
+};
+
+static void count_task(struct loop_task *t)
+{
+	struct counted_task *c = container_of(t, struct counted_task, task);
+	atomic_int *count = c->count;
+
+	if (!loop_is_current(loop))
+		(*c->wrong_thread)++;
+	free(c);
+	(*count)++;
+}
+
+static void post_many(void *arg)
+{
+	for (int i = 0; i < POSTS; i++) {
+		struct counted_task *c = malloc(sizeof(*c));
+
+		*c = *(struct counted_task *)arg;
+		loop_post(loop, &c->task, count_task);
+	}
+}
+
+START_TEST(tasks_of_many_threads_all_run_on_the_loops_thread)
+{
+	atomic_int count = 0, wrong = 0;
+	struct counted_task model = { .count = &count, .wrong_thread = &wrong };
+	pthread_t t[POSTERS];
+
+	for (int i = 0; i < POSTERS; i++)
+		ck_assert_int_eq(thread_start(&t[i], "post", post_many,
+					      &model), 0);
+	for (int i = 0; i < POSTERS; i++)
+		pthread_join(t[i], NULL);
+	loop_stop(loop);
+	ck_assert_int_eq(count, POSTERS * POSTS);
+	ck_assert_int_eq(wrong, 0);
+}
+END_TEST
+
+struct two_fds {
+	struct loop_fd a, b;
+	int ran;
+	sem_t done;
+};
+static struct two_fds two;
+
+static void drop_other(struct loop_fd *f, uint32_t events)
+{
+	two.ran++;
+	loop_fd_del(loop, &two.a);
+	loop_fd_del(loop, &two.b);
+	sem_post(&two.done);
+}
+
+static void add_both(void *arg)
+{
+	loop_fd_add(loop, &two.a);
+	loop_fd_add(loop, &two.b);
+}
+
+START_TEST(no_call_back_comes_after_a_descriptor_is_removed)
+{
+	int fd = eventfd(1, 0);
+
+	two.a = (struct loop_fd){ drop_other, fd, EPOLLIN };
+	two.b = (struct loop_fd){ drop_other, dup(fd), EPOLLIN };
+	sem_init(&two.done, 0, 0);
+	loop_call(loop, add_both, NULL);
+	sem_wait(&two.done);
+	loop_stop(loop);
+	ck_assert_int_eq(two.ran, 1);
+	close(two.a.fd);
+	close(two.b.fd);
+}
+END_TEST
+
+struct timing {
+	struct loop_timer timer;
+	uint64_t set_at, fired_at;
+	sem_t done;
+};
+
+static void fired(struct loop_timer *t)
+{
+	struct timing *m = container_of(t, struct timing, timer);
+
+	m->fired_at = loop_now(loop);
+	sem_post(&m->done);
+}
+
+static struct timing early, late, cancelled;
+
+static void set_timers(void *arg)
+{
+	early.set_at = late.set_at = loop_now(loop);
+	loop_timer_set(loop, &late.timer, 120);
+	loop_timer_set(loop, &cancelled.timer, 30);
+	loop_timer_set(loop, &early.timer, 40);
+	loop_timer_cancel(loop, &cancelled.timer);
+}
+
+START_TEST(timers_fire_once_in_order_and_not_early)
+{
+	early.timer.fire = late.timer.fire = cancelled.timer.fire = fired;
+	sem_init(&early.done, 0, 0);
+	sem_init(&late.done, 0, 0);
+	loop_call(loop, set_timers, NULL);
+	sem_wait(&early.done);
+	sem_wait(&late.done);
+	loop_stop(loop);
+	ck_assert_uint_ge(early.fired_at, early.set_at + 40 * 1000000);
+	ck_assert_uint_ge(late.fired_at, late.set_at + 120 * 1000000);
+	ck_assert_uint_lt(early.fired_at, late.fired_at);
+	ck_assert_uint_eq(cancelled.fired_at, 0);
+}
+END_TEST
+
+static atomic_int source_work;
+static atomic_int source_done;
+
+static unsigned poll_source(struct loop_source *s)
+{
+	int n = atomic_exchange(&source_work, 0);
+
+	source_done += n;
+	return (unsigned)n;
+}
+
+static bool arm_source(struct loop_source *s)
+{
+	return source_work > 0;
+}
+
+static void add_source(void *arg)
+{
+	loop_source_add(loop, arg);
+}
+
+static void del_source(void *arg)
+{
+	loop_source_del(loop, arg);
+}
+
+static void nothing(void *arg)
+{
+}
+
+START_TEST(sources_are_asked_whenever_the_loop_is_awake)
+{
+	struct loop_source s = { .poll = poll_source, .arm = arm_source };
+
+	loop_call(loop, add_source, &s);
+	for (int i = 1; i <= 100; i++) {
+		source_work = 1;
+		/* What a descriptor of the source's would do. */
+		loop_call(loop, nothing, NULL);
+		loop_call(loop, nothing, NULL);
+		ck_assert_int_eq(source_done, i);
+	}
+	loop_call(loop, del_source, &s);
+}
+END_TEST
+
+static void count_thousand(void *arg)
+{
+	for (int i = 0; i < 1000; i++)
+		stat_inc(test_events);
+}
+
+START_TEST(counts_of_ended_threads_stay)
+{
+	uint64_t before = stats_sum(&stat_test_events);
+	pthread_t t[3];
+
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(thread_start(&t[i], "count", count_thousand,
+					      NULL), 0);
+	count_thousand(NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	ck_assert_uint_eq(stats_sum(&stat_test_events), before + 4000);
+	ck_assert_uint_eq(stats_sum_by_name("test_events"), before + 4000);
+	ck_assert_uint_eq(stats_sum_by_name("no_such_counter"), 0);
+}
+END_TEST
+
+START_TEST(a_place_logs_at_most_ten_lines_a_second)
+{
+	struct log_limit limit = { 0 };
+	struct timespec t;
+	int passed = 0;
+
+	/* Not across the turn of a second. */
+	do {
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	} while (t.tv_nsec > 800000000);
+	for (int i = 0; i < 1000; i++)
+		passed += log_limit_pass(&limit);
+	ck_assert_int_eq(passed, 10);
+}
+END_TEST
+
+START_TEST(levels_are_known_by_name)
+{
+	enum log_level level;
+
+	ck_assert(log_level_parse("debug", &level));
+	ck_assert_int_eq(level, LOG_LEVEL_DEBUG);
+	ck_assert(!log_level_parse("loud", &level));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("lib");
+	TCase *t = tcase_create("loop");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, tasks_of_many_threads_all_run_on_the_loops_thread);
+	tcase_add_test(t, no_call_back_comes_after_a_descriptor_is_removed);
+	tcase_add_test(t, timers_fire_once_in_order_and_not_early);
+	tcase_add_test(t, sources_are_asked_whenever_the_loop_is_awake);
+	suite_add_tcase(s, t);
+	t = tcase_create("stats and log");
+	tcase_add_test(t, counts_of_ended_threads_stay);
+	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
+	tcase_add_test(t, levels_are_known_by_name);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

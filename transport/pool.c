@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool - payload buffers: page aligned, in size classes, registered once.
+ *
+ * Operation: each class has a list of free buffers and grows by a region
+ * when that is empty.  Every class gets its first region at the start, so
+ * that none can be starved for good by the others' growth, and a class that
+ * may not grow any more borrows a free buffer from a larger one.  Regions
+ * are address space until they are touched.
+ */
+#include "transport/pool.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+STAT(pool_waits, "times something waited for a payload buffer");
+STAT(pool_regions, "regions of payload buffers taken from the system");
+
+#define HUGE_PAGE	((size_t)2 << 20)
+
+static const struct {
+	uint32_t buf_size;
+	uint32_t bufs;		/* in a region */
+} classes[] = {
+	{ 4u << 10, 512 },
+	{ 16u << 10, 128 },
+	{ 64u << 10, 32 },
+	{ 256u << 10, 16 },
+	{ POOL_BUF_MAX, 32 },	/* 34 MiB: 17 huge pages */
+};
+
+#define NCLASSES	ARRAY_SIZE(classes)
+
+struct region {
+	void		*addr;
+	size_t		 len;
+	struct buf	*bufs;
+};
+
+struct pool {
+	size_t			 max_bytes;
+
+	/*
+	 * Guards everything below.  Observers are called and waiters are
+	 * found under it; nobody is called back under it.
+	 */
+	pthread_mutex_t		 lock;
+	struct buf		*free[NCLASSES];
+	size_t			 taken;
+	size_t			 out;
+	uint32_t		 nregions;
+	struct region		 regions[POOL_MAX_REGIONS];
+	struct cds_list_head	 observers;
+	struct cds_list_head	 waiters[NCLASSES];
+};
+
+static unsigned class_of(size_t size)
+{
+	unsigned c = 0;
+
+	while (classes[c].buf_size < size)
+		c++;
+	return c;
+}
+
+static void *map(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (p != MAP_FAILED)
+		return p;
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, len, MADV_HUGEPAGE);
+	return p;
+}
+
+/* Shows the region to all observers; all or none of them take it. */
+static int show(struct pool *pool, uint32_t i)
+{
+	struct region *r = &pool->regions[i];
+	struct pool_observer *o;
+	int err;
+
+	cds_list_for_each_entry(o, &pool->observers, link) {
+		err = o->add(o, i, r->addr, r->len);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void carve(struct pool *pool, unsigned c, uint32_t i, uint32_t n)
+{
+	struct region *r = &pool->regions[i];
+
+	for (uint32_t k = n; k-- > 0;) {
+		struct buf *b = &r->bufs[k];
+
+		b->data = (uint8_t *)r->addr + (size_t)k * classes[c].buf_size;
+		b->size = classes[c].buf_size;
+		b->region = i;
+		b->pool = pool;
+		b->size_class = (uint16_t)c;
+		b->next = pool->free[c];
+		pool->free[c] = b;
+	}
+}
+
+/* With the lock held.  A region that can't be had is back-pressure too. */
+static bool grow(struct pool *pool, unsigned c)
+{
+	struct region *r = &pool->regions[pool->nregions];
+	size_t room = pool->max_bytes - pool->taken;
+	uint32_t n = (uint32_t)MIN((size_t)classes[c].bufs,
+				   room / classes[c].buf_size);
+
+	if (n == 0 || pool->nregions == POOL_MAX_REGIONS)
+		return false;
+	r->len = ALIGN_UP((size_t)n * classes[c].buf_size, HUGE_PAGE);
+	r->bufs = calloc(n, sizeof(*r->bufs));
+	if (!r->bufs)
+		return false;
+	r->addr = map(r->len);
+	if (!r->addr)
+		goto fail_free;
+	if (show(pool, pool->nregions) < 0)
+		goto fail_unmap;
+	carve(pool, c, pool->nregions++, n);
+	pool->taken += (size_t)n * classes[c].buf_size;
+	stat_inc(pool_regions);
+	return true;
+
+fail_unmap:
+	munmap(r->addr, r->len);
+fail_free:
+	free(r->bufs);
+	return false;
+}
+
+int pool_create(size_t max_bytes, struct pool **out)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return -ENOMEM;
+	pthread_mutex_init(&pool->lock, NULL);
+	CDS_INIT_LIST_HEAD(&pool->observers);
+	pool->max_bytes = max_bytes;
+	/* The large ones first: when there is little, they serve all. */
+	for (unsigned c = NCLASSES; c-- > 0;) {
+		CDS_INIT_LIST_HEAD(&pool->waiters[c]);
+		if (!grow(pool, c) && c == NCLASSES - 1) {
+			pool_destroy(pool);
+			return -ENOMEM;
+		}
+	}
+	*out = pool;
+	return 0;
+}
+
+void pool_destroy(struct pool *pool)
+{
+	assert(pool->out == 0);
+	for (uint32_t i = 0; i < pool->nregions; i++) {
+		munmap(pool->regions[i].addr, pool->regions[i].len);
+		free(pool->regions[i].bufs);
+	}
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
+/* With the lock held: the class that would serve @c now, or NCLASSES. */
+static unsigned find(struct pool *pool, unsigned c)
+{
+	if (pool->free[c] || grow(pool, c))
+		return c;
+	for (c++; c < NCLASSES; c++)
+		if (pool->free[c])
+			break;
+	return c;
+}
+
+struct buf *pool_alloc(struct pool *pool, size_t size)
+{
+	struct buf *b = NULL;
+	unsigned c;
+
+	assert(size <= POOL_BUF_MAX);
+	mutex_lock(&pool->lock);
+	c = find(pool, class_of(size));
+	if (c < NCLASSES) {
+		b = pool->free[c];
+		pool->free[c] = b->next;
+		pool->out += b->size;
+		ref_init(&b->ref);
+	}
+	mutex_unlock(&pool->lock);
+	return b;
+}
+
+void buf_put(struct buf *b)
+{
+	struct pool_waiter *w = NULL;
+	struct pool *pool;
+
+	if (!b || !ref_put(&b->ref))
+		return;
+	pool = b->pool;
+	mutex_lock(&pool->lock);
+	b->next = pool->free[b->size_class];
+	pool->free[b->size_class] = b;
+	pool->out -= b->size;
+	/* The largest that this buffer can serve first: they wait longest. */
+	for (unsigned c = b->size_class + 1u; c-- > 0;)
+		if (!cds_list_empty(&pool->waiters[c])) {
+			w = cds_list_first_entry(&pool->waiters[c],
+						 struct pool_waiter, link);
+			cds_list_del_init(&w->link);
+			break;
+		}
+	mutex_unlock(&pool->lock);
+	if (w)
+		w->ready(w);
+}
+
+void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w)
+{
+	unsigned c = class_of(size);
+
+	stat_inc(pool_waits);
+	mutex_lock(&pool->lock);
+	CDS_INIT_LIST_HEAD(&w->link);
+	if (find(pool, c) == NCLASSES) {
+		cds_list_add_tail(&w->link, &pool->waiters[c]);
+		w = NULL;
+	}
+	mutex_unlock(&pool->lock);
+	if (w)
+		w->ready(w);
+}
+
+bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w)
+{
+	bool waiting;
+
+	mutex_lock(&pool->lock);
+	waiting = !cds_list_empty(&w->link);
+	if (waiting)
+		cds_list_del_init(&w->link);
+	mutex_unlock(&pool->lock);
+	return waiting;
+}
+
+int pool_observe(struct pool *pool, struct pool_observer *o)
+{
+	int err = 0;
+
+	mutex_lock(&pool->lock);
+	for (uint32_t i = 0; i < pool->nregions && !err; i++)
+		err = o->add(o, i, pool->regions[i].addr,
+			     pool->regions[i].len);
+	if (!err)
+		cds_list_add_tail(&o->link, &pool->observers);
+	mutex_unlock(&pool->lock);
+	return err;
+}
+
+void pool_unobserve(struct pool *pool, struct pool_observer *o)
+{
+	mutex_lock(&pool->lock);
+	cds_list_del(&o->link);
+	mutex_unlock(&pool->lock);
+}
+
+void pool_usage(struct pool *pool, size_t *taken, size_t *out)
+{
+	mutex_lock(&pool->lock);
+	*taken = pool->taken;
+	*out = pool->out;
+	mutex_unlock(&pool->lock);
+}

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <urcu/arch.h>
+
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -30,8 +32,8 @@
 #define BUSY_ROUNDS	16
 
 struct loop {
-	struct __cds_wfcq_head	tasks_head;
-	struct cds_wfcq_tail	tasks_tail;
+	/* Any thread pushes; the loop's takes all. */
+	_Atomic(struct loop_task *) tasks;
 	/* 1 while the thread sleeps or is about to: then a post wakes it. */
 	atomic_int		sleeping;
 
@@ -76,6 +78,11 @@ bool loop_is_current(const struct loop *loop)
 	return current == loop;
 }
 
+static bool has_tasks(struct loop *loop)
+{
+	return atomic_load(&loop->tasks) != NULL;
+}
+
 static void woken(struct loop_fd *f, uint32_t events)
 {
 	uint64_t n;
@@ -92,7 +99,6 @@ int loop_create(const char *name, struct loop **out)
 
 	if (!loop)
 		goto fail;
-	__cds_wfcq_init(&loop->tasks_head, &loop->tasks_tail);
 	CDS_INIT_LIST_HEAD(&loop->sources);
 	for (unsigned i = 0; i < WHEEL_SLOTS; i++)
 		CDS_INIT_LIST_HEAD(&loop->wheel[i]);
@@ -165,12 +171,12 @@ void loop_post(struct loop *loop, struct loop_task *t,
 	static const uint64_t one = 1;
 
 	t->run = run;
-	cds_wfcq_node_init(&t->node);
-	cds_wfcq_enqueue(&loop->tasks_head, &loop->tasks_tail, &t->node);
+	t->next = atomic_load_explicit(&loop->tasks, memory_order_relaxed);
 	/* Sequentially consistent: either the loop sees the task before it
 	 * sleeps, or we see that it sleeps.  Pairs with doze(). */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&loop->sleeping, memory_order_relaxed) &&
+	while (!atomic_compare_exchange_weak(&loop->tasks, &t->next, t))
+		;
+	if (atomic_load(&loop->sleeping) &&
 	    atomic_exchange(&loop->sleeping, 0) &&
 	    write(loop->wakefd, &one, sizeof(one)) < 0)
 		return;		/* full: it is awake */
@@ -208,23 +214,20 @@ void loop_call(struct loop *loop, void (*fn)(void *), void *arg)
 
 static unsigned run_tasks(struct loop *loop)
 {
-	struct __cds_wfcq_head head;
-	struct cds_wfcq_tail tail;
-	struct cds_wfcq_node *node, *next;
+	struct loop_task *t, *next, *first = NULL;
 	unsigned n = 0;
 
-	if (cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail))
+	if (!has_tasks(loop))
 		return 0;
-	__cds_wfcq_init(&head, &tail);
-	__cds_wfcq_splice_blocking(&head, &tail, &loop->tasks_head,
-				   &loop->tasks_tail);
+	/* The list is newest first; turn it round. */
+	for (t = atomic_exchange(&loop->tasks, NULL); t; t = next) {
+		next = t->next;
+		t->next = first;
+		first = t;
+	}
 	/* A task may be posted again, or freed, as soon as it runs. */
-	for (node = __cds_wfcq_first_blocking(&head, &tail); node;
-	     node = next) {
-		struct loop_task *t = container_of(node, struct loop_task,
-						   node);
-
-		next = __cds_wfcq_next_blocking(&head, &tail, node);
+	for (t = first; t; t = next) {
+		next = t->next;
 		t->run(t);
 		n++;
 	}
@@ -338,7 +341,7 @@ static bool spin(struct loop *loop)
 
 	while (clock_ns() < end) {
 		if (poll_sources(loop) > 0 ||
-		    !cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail)) {
+		    has_tasks(loop)) {
 			loop->spin_ns = MIN(loop->spin_ns * 2, SPIN_MAX_NS);
 			return true;
 		}
@@ -365,7 +368,7 @@ static void doze(struct loop *loop)
 	    (spin(loop) || arm_sources(loop)))
 		return;
 	atomic_store(&loop->sleeping, 1);
-	if (cds_wfcq_empty(&loop->tasks_head, &loop->tasks_tail))
+	if (!has_tasks(loop))
 		wait_events(loop, sleep_ms(loop));
 	else
 		atomic_store_explicit(&loop->sleeping, 0,

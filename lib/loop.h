@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 
 #include <urcu/list.h>
-#include <urcu/wfcqueue.h>
 
 struct loop;
 
@@ -47,7 +46,7 @@ void loop_fd_del(struct loop *loop, struct loop_fd *f);
 /* Work for the loop's thread.  The caller's memory, until run is called. */
 struct loop_task {
 	void (*run)(struct loop_task *t);
-	struct cds_wfcq_node node;
+	struct loop_task *next;
 };
 
 /* Any thread.  A task may be posted again once run was called. */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rcu - liburcu (memb flavour) with its order made visible to TSan.
+ *
+ * liburcu's library is not instrumented and its atomics are assembly, so
+ * ThreadSanitizer can't see that a reader's section ends before a grace
+ * period does, or that a node was filled in before it was published.  These
+ * wrappers say so; without TSan they are the plain calls.
+ *
+ * Pointers that are published are C11 atomics: store with release, load
+ * with acquire.  Nodes in a cds_lfht: rcu_published() before the add,
+ * rcu_seen() after a look-up, with the table as the tag.
+ */
+#ifndef GANNET_LIB_RCU_H
+#define GANNET_LIB_RCU_H
+
+#include <stdint.h>
+
+#include <urcu.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define GANNET_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define GANNET_TSAN 1
+#endif
+#endif
+
+#ifdef GANNET_TSAN
+#include <sanitizer/tsan_interface.h>
+#define rcu_published(tag)	__tsan_release((void *)(uintptr_t)(tag))
+#define rcu_seen(tag)		__tsan_acquire((void *)(uintptr_t)(tag))
+#else
+#define rcu_published(tag)	((void)(tag))
+#define rcu_seen(tag)		((void)(tag))
+#endif
+
+static inline void rcu_enter(void)
+{
+	rcu_read_lock();
+}
+
+static inline void rcu_exit(void)
+{
+	rcu_published(&rcu_gp);
+	rcu_read_unlock();
+}
+
+/* Waits until every section that runs now has ended.  Not in one. */
+static inline void rcu_wait(void)
+{
+	synchronize_rcu();
+	rcu_seen(&rcu_gp);
+}
+
+/* First in a call_rcu() call-back. */
+static inline void rcu_waited(void)
+{
+	rcu_seen(&rcu_gp);
+}
+
+#endif

@@ -27,6 +27,7 @@
 #ifndef GANNET_TRANSPORT_FABRIC_FABRIC_H
 #define GANNET_TRANSPORT_FABRIC_FABRIC_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,6 +76,10 @@ struct fabric_recv {
 	struct fabric_recv *next;
 	struct fabric_op   *op;
 	struct fabric_sge   sge;
+	/* Set before done() when it succeeds: was it a SEND_INV, and what
+	 * handle of ours it invalidated. */
+	bool		    has_invalidated;
+	uint32_t	    invalidated;
 };
 
 enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
@@ -85,7 +90,8 @@ enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
  * before it were placed.  A step without an op completes unnoticed, but
  * only the op of a later step of its chain says so, so the last step of a
  * chain always has one.  When a chain fails, ops that it has are done with
- * an error, each exactly once.
+ * an error, each exactly once.  Ops of one connection's Sends, Writes and
+ * Reads are done in the order of posting, and so are those of its Receives.
  */
 struct fabric_wr {
 	struct fabric_wr   *next;	/* NULL ends the chain */
@@ -105,6 +111,8 @@ struct fabric_limits {
 	unsigned max_recv;		/* deepest Receive queue */
 	unsigned max_read_depth;	/* Reads in flight (ORD) */
 	unsigned max_private;		/* bytes of private data we can send */
+	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
+					 * handles of our registrations */
 };
 
 /* What is known of the other side when it connects (or has accepted). */
@@ -155,6 +163,7 @@ struct fabric_device {
 	const struct fabric_ops *ops;
 	char			 name[64];
 	struct fabric_limits	 limits;
+	pthread_mutex_t		 lock;	/* guards upper; the provider inits */
 	void			*upper;	/* rpcrdma keeps its registrations */
 };
 
@@ -268,7 +277,7 @@ static inline void fabric_close(struct fabric_conn *c)
 	c->ops->close(c);
 }
 
-/* After closed(), or after a failed setup or connect. */
+/* After closed() (or inside it), or after a failed setup or connect. */
 static inline void fabric_free(struct fabric_conn *c)
 {
 	c->ops->free(c);

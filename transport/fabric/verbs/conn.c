@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections: from a peer's request, or our own, to the end.
+ *
+ * The end comes in two steps, both on the loop: stop() tells the peer and
+ * lets nothing more be posted, finish() destroys the queue pair, gives all
+ * ops back and calls closed().  They follow at once on InfiniBand and RoCE,
+ * where a Send that completed has arrived.  On iWARP it has only been handed
+ * to TCP, so finish() waits for the peer to close as well, but not for long.
+ */
+#include "transport/fabric/verbs/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+#define RESOLVE_MS	5000
+#define HANDSHAKE_MS	60000
+#define LINGER_MS	2000
+/*
+ * 0.64 ms: how soon a peer sends again that found no Receive posted.  The
+ * CM leaves it at 0, which stands for 655 ms.
+ */
+#define MIN_RNR_TIMER	12
+
+STAT(verbs_established, "RDMA connections established");
+STAT(verbs_handshake_failed, "RDMA connections that never came to be");
+STAT(verbs_device_removed, "RDMA connections lost with their device");
+
+static void copy_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(out, sa, sa->sa_family == AF_INET6 ?
+			sizeof(struct sockaddr_in6) :
+			sizeof(struct sockaddr_in));
+}
+
+/* Everything but the memory. */
+static void release(struct verbs_conn *c)
+{
+	verbs_queues_destroy(c);
+	if (c->id)
+		rdma_destroy_id(c->id);
+	c->id = NULL;
+	if (c->vl)
+		verbs_loop_put(c->vl);
+	c->vl = NULL;
+}
+
+static void finish(struct verbs_conn *c)
+{
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	verbs_queues_stop(c);
+	release(c);
+	c->conn.closed(&c->conn, c->err);
+}
+
+static void finish_task(struct loop_task *t)
+{
+	finish(container_of(t, struct verbs_conn, task));
+}
+
+static void stop_task(struct loop_task *t)
+{
+	struct verbs_conn *c = container_of(t, struct verbs_conn, task);
+
+	mutex_lock(&c->lock);
+	c->dead = true;
+	mutex_unlock(&c->lock);
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	/* Fails when there is no peer, or none any more: all the same. */
+	rdma_disconnect(c->id);
+	if (c->dev->iwarp && c->live && !c->gone) {
+		c->lingering = true;
+		loop_timer_set(c->conn.loop, &c->timer, LINGER_MS);
+	} else {
+		finish(c);
+	}
+}
+
+void verbs_conn_fail(struct verbs_conn *c, int err)
+{
+	if (atomic_exchange(&c->closing, true))
+		return;
+	c->err = err;
+	loop_post(c->conn.loop, &c->task, stop_task);
+}
+
+void verbs_close(struct fabric_conn *conn)
+{
+	verbs_conn_fail(verbs_conn(conn), 0);
+}
+
+static void timed_out(struct loop_timer *t)
+{
+	struct verbs_conn *c = container_of(t, struct verbs_conn, timer);
+
+	if (c->lingering) {
+		finish(c);
+	} else {
+		stat_inc(verbs_handshake_failed);
+		verbs_conn_fail(c, -ETIMEDOUT);
+	}
+}
+
+/* The peer is gone: whoever waits for that need not any more. */
+static void peer_gone(struct verbs_conn *c, int err)
+{
+	c->gone = true;
+	if (!c->live)
+		stat_inc(verbs_handshake_failed);
+	verbs_conn_fail(c, err);
+	if (c->lingering) {
+		c->lingering = false;
+		loop_timer_cancel(c->conn.loop, &c->timer);
+		loop_post(c->conn.loop, &c->task, finish_task);
+	}
+}
+
+void verbs_conn_learn(struct verbs_conn *c, const struct verbs_event *ev)
+{
+	struct fabric_info *info = &c->conn.info;
+
+	info->private_len = MIN((unsigned)ev->param.private_data_len,
+				(unsigned)sizeof(info->private_data));
+	memcpy(info->private_data, ev->private_data, info->private_len);
+	/*
+	 * The CM has turned the peer's words round: what it offers as a
+	 * responder is our depth as an initiator, on both sides.
+	 */
+	info->read_depth = MIN((unsigned)ev->param.initiator_depth,
+			       c->dev->dev.limits.max_read_depth);
+}
+
+static void set_rnr_timer(struct verbs_conn *c)
+{
+	struct ibv_qp_attr attr = { .min_rnr_timer = MIN_RNR_TIMER };
+
+	/* Not vital, and iWARP has nothing like it. */
+	if (!c->dev->iwarp &&
+	    ibv_modify_qp(c->id->qp, &attr, IBV_QP_MIN_RNR_TIMER))
+		log_debug("rdma: the RNR timer stays as it is");
+}
+
+static void established(struct verbs_conn *c, const struct verbs_event *ev)
+{
+	if (c->live || atomic_load(&c->closing))
+		return;
+	stat_inc(verbs_established);
+	c->live = true;
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	if (!c->passive) {
+		verbs_conn_learn(c, ev);
+		set_rnr_timer(c);
+	}
+	c->conn.established(&c->conn);
+}
+
+static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
+{
+	struct verbs_conn *c = container_of(end, struct verbs_conn, end);
+
+	switch (ev->type) {
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(c, ev);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		peer_gone(c, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		peer_gone(c, -ECONNREFUSED);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		peer_gone(c, ev->status < 0 ? ev->status : -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		/* The route is another now: the peer has to come again. */
+		peer_gone(c, -ENETUNREACH);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		stat_inc(verbs_device_removed);
+		peer_gone(c, -ENODEV);
+		break;
+	default:		/* TIMEWAIT_EXIT, and what may come to be */
+		break;
+	}
+}
+
+int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
+		      struct verbs_loop *vl, struct verbs_conn **out)
+{
+	struct verbs_conn *c;
+	struct verbs_dev *dev;
+	int err;
+
+	err = verbs_dev_get(p, id, &dev);
+	if (err)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	if (vl) {
+		mutex_lock(&p->lock);
+		vl->refs++;
+		mutex_unlock(&p->lock);
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	c->provider = p;
+	c->dev = dev;
+	c->vl = vl;
+	c->id = id;
+	c->end.event = conn_event;
+	c->timer.fire = timed_out;
+	id->context = &c->end;
+	c->conn.ops = &verbs_fabric_ops;
+	c->conn.dev = &dev->dev;
+	c->conn.info.read_depth = dev->dev.limits.max_read_depth;
+	c->conn.info.remote_inv = dev->remote_inv;
+	copy_addr(&c->conn.info.local, rdma_get_local_addr(id));
+	copy_addr(&c->conn.info.peer, rdma_get_peer_addr(id));
+	*out = c;
+	return 0;
+}
+
+int verbs_connect(void *provider, const struct sockaddr *addr,
+		  struct loop *loop, struct fabric_conn **out)
+{
+	struct sockaddr_storage dst;
+	struct rdma_cm_id *id;
+	struct verbs_conn *c;
+	int err;
+
+	copy_addr(&dst, addr);
+	/* Without a channel of ours the id waits for its own events. */
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
+		return verbs_errno();
+	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst, RESOLVE_MS) ||
+	    rdma_resolve_route(id, RESOLVE_MS)) {
+		err = verbs_errno();
+		goto fail;
+	}
+	err = verbs_conn_create(provider, id, NULL, &c);
+	if (err)
+		goto fail;
+	*out = &c->conn;
+	return 0;
+
+fail:
+	rdma_destroy_id(id);
+	return err;
+}
+
+/* Has the CM's events come through @loop's channel. */
+static int move_id(struct verbs_conn *c, struct loop *loop)
+{
+	struct verbs_loop *vl;
+	int err;
+
+	err = verbs_loop_get(c->provider, loop, &vl);
+	if (err)
+		return err;
+	if (vl != c->vl && rdma_migrate_id(c->id, vl->channel)) {
+		err = verbs_errno();
+		verbs_loop_put(vl);
+		return err;
+	}
+	if (c->vl)
+		verbs_loop_put(c->vl);
+	c->vl = vl;
+	return 0;
+}
+
+int verbs_setup(struct fabric_conn *conn, struct loop *loop,
+		const struct fabric_queues *q)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int err;
+
+	conn->loop = loop;
+	err = move_id(c, loop);
+	if (err)
+		return err;
+	err = verbs_queues_create(c, q);
+	if (err)
+		verbs_queues_destroy(c);
+	return err;
+}
+
+int verbs_start(struct fabric_conn *conn, const void *private_data,
+		unsigned private_len, unsigned read_depth)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	struct fabric_info *info = &conn->info;
+	struct rdma_conn_param param = {
+		.private_data = private_data,
+		.private_data_len = (uint8_t)MIN(private_len,
+						 VERBS_MAX_PRIVATE),
+		.responder_resources = (uint8_t)MIN(read_depth,
+						    c->dev->max_resp_depth),
+		.initiator_depth = (uint8_t)info->read_depth,
+		.retry_count = 7,
+		.rnr_retry_count = 7,	/* for ever */
+	};
+	int err;
+
+	loop_timer_set(conn->loop, &c->timer, HANDSHAKE_MS);
+	if (c->passive ? rdma_accept(c->id, &param)
+		       : rdma_connect(c->id, &param)) {
+		err = verbs_errno();
+		stat_inc(verbs_handshake_failed);
+		verbs_conn_fail(c, err);
+		return err;
+	}
+	if (c->passive)
+		set_rnr_timer(c);
+	return 0;
+}
+
+static void reject_here(struct verbs_conn *c)
+{
+	rdma_reject(c->id, NULL, 0);
+	release(c);
+	verbs_free(&c->conn);
+}
+
+static void reject_task(struct loop_task *t)
+{
+	reject_here(container_of(t, struct verbs_conn, task));
+}
+
+void verbs_reject(struct fabric_conn *conn)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+
+	/* Its queues, if it has any, can only go on the loop. */
+	if (loop_is_current(c->vl->loop))
+		reject_here(c);
+	else
+		loop_post(c->vl->loop, &c->task, reject_task);
+}
+
+void verbs_free(struct fabric_conn *conn)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+
+	release(c);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

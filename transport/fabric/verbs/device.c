@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RDMA devices: their limits, and memory registered with them.
+ *
+ * librdmacm opens a device when an id is bound to it, and may close it when
+ * the last id goes after the device was unplugged.  We keep a protection
+ * domain and registrations for longer than any connection, so each device
+ * holds an id of its own that is bound to it and does nothing else.
+ */
+#include "transport/fabric/verbs/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/util.h"
+
+/* More would only cost memory: no connection asks for as much. */
+#define MAX_WR		8192u
+#define MAX_SGE		64u
+/* The CM's messages carry a depth in one byte. */
+#define MAX_DEPTH	255u
+
+struct verbs_mr {
+	struct fabric_mr	mr;
+	struct ibv_mr		*ibv;
+};
+
+static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
+{
+	struct sockaddr_storage addr = { 0 };
+	const struct sockaddr *local = rdma_get_local_addr(id);
+	struct rdma_cm_id *hold;
+
+	if (local->sa_family == AF_INET6) {
+		memcpy(&addr, local, sizeof(struct sockaddr_in6));
+		((struct sockaddr_in6 *)&addr)->sin6_port = 0;
+	} else {
+		memcpy(&addr, local, sizeof(struct sockaddr_in));
+		((struct sockaddr_in *)&addr)->sin_port = 0;
+	}
+	if (rdma_create_id(NULL, &hold, NULL, RDMA_PS_TCP))
+		return NULL;
+	if (!rdma_bind_addr(hold, (struct sockaddr *)&addr) &&
+	    hold->verbs == id->verbs)
+		return hold;
+	/* An address of two devices: then only unplugging is less safe. */
+	rdma_destroy_id(hold);
+	return NULL;
+}
+
+/* @v as the device says it, at least 1 and at most @max. */
+static unsigned clamp(int v, unsigned max)
+{
+	return v < 1 ? 1 : MIN((unsigned)v, max);
+}
+
+static void set_limits(struct verbs_dev *dev,
+		       const struct ibv_device_attr *attr)
+{
+	struct fabric_limits *l = &dev->dev.limits;
+	/* Both queues of a connection complete into one. */
+	unsigned wr = clamp(MIN(attr->max_qp_wr, attr->max_cqe / 2), MAX_WR);
+
+	dev->iwarp = dev->ctx->device->transport_type == IBV_TRANSPORT_IWARP;
+	/* RFC 5040 has Send With Invalidate from the beginning. */
+	dev->remote_inv = dev->iwarp || (attr->device_cap_flags &
+					 IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	dev->max_resp_depth = clamp(attr->max_qp_rd_atom, MAX_DEPTH);
+	l->max_wr = wr;
+	l->max_recv = wr;
+	l->max_sge = clamp(attr->max_sge, MAX_SGE);
+	/* RFC 5040 section 4.4: a Read Request names one sink. */
+	l->max_read_sge = dev->iwarp ? 1 : clamp(attr->max_sge_rd,
+						 l->max_sge);
+	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
+	l->max_private = VERBS_MAX_PRIVATE;
+	/* Of plain registrations no adapter has to allow it. */
+	l->invalidates = false;
+}
+
+static int create(struct rdma_cm_id *id, struct verbs_dev **out)
+{
+	struct ibv_device_attr attr;
+	struct verbs_dev *dev = calloc(1, sizeof(*dev));
+	int err = -ENOMEM;
+
+	if (!dev)
+		goto fail;
+	dev->ctx = id->verbs;
+	err = -ibv_query_device(dev->ctx, &attr);
+	if (err)
+		goto fail_free;
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	if (!dev->pd) {
+		err = verbs_errno();
+		goto fail_free;
+	}
+	dev->hold = hold_device(id);
+	dev->dev.ops = &verbs_fabric_ops;
+	pthread_mutex_init(&dev->dev.lock, NULL);
+	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
+		 ibv_get_device_name(dev->ctx->device));
+	set_limits(dev, &attr);
+	log_info("rdma device %s: %s, %u segments (%u of a Read), "
+		 "%u Reads at a time", dev->dev.name,
+		 dev->iwarp ? "iWARP" : "InfiniBand or RoCE",
+		 dev->dev.limits.max_sge, dev->dev.limits.max_read_sge,
+		 dev->dev.limits.max_read_depth);
+	*out = dev;
+	return 0;
+
+fail_free:
+	free(dev);
+fail:
+	return err;
+}
+
+void verbs_dev_destroy(struct verbs_dev *dev)
+{
+	ibv_dealloc_pd(dev->pd);
+	if (dev->hold)
+		rdma_destroy_id(dev->hold);
+	pthread_mutex_destroy(&dev->dev.lock);
+	free(dev);
+}
+
+int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
+		  struct verbs_dev **out)
+{
+	struct verbs_dev *dev;
+	int err = 0;
+
+	if (!id->verbs)
+		return -ENODEV;
+	mutex_lock(&p->lock);
+	cds_list_for_each_entry(dev, &p->devices, link)
+		if (dev->ctx == id->verbs)
+			goto found;
+	err = create(id, &dev);
+	if (err)
+		goto out;
+	cds_list_add_tail(&dev->link, &p->devices);
+found:
+	*out = dev;
+out:
+	mutex_unlock(&p->lock);
+	return err;
+}
+
+static int access_flags(const struct verbs_dev *dev, unsigned access)
+{
+	int flags = IBV_ACCESS_LOCAL_WRITE;
+
+	if (access & FABRIC_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & FABRIC_REMOTE_WRITE)
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	/*
+	 * The sink of an iWARP Read is named on the wire by its handle, and
+	 * the adapter takes a Read Response only where a peer may write
+	 * (RFC 5040 section 5.4; draft-hilland-rddp-verbs section 7.3).
+	 */
+	if ((access & FABRIC_READ_SINK) && dev->iwarp)
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	return flags;
+}
+
+int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out)
+{
+	struct verbs_dev *dev = container_of(fdev, struct verbs_dev, dev);
+	struct verbs_mr *mr = calloc(1, sizeof(*mr));
+	int flags = access_flags(dev, access);
+	int err;
+
+	if (!mr)
+		return -ENOMEM;
+	/* A completion still comes after the data that it tells of. */
+	mr->ibv = ibv_reg_mr(dev->pd, addr, len,
+			     flags | IBV_ACCESS_RELAXED_ORDERING);
+	if (!mr->ibv && (errno == EINVAL || errno == EOPNOTSUPP))
+		mr->ibv = ibv_reg_mr(dev->pd, addr, len, flags);
+	if (!mr->ibv) {
+		err = verbs_errno();
+		free(mr);
+		return err;
+	}
+	mr->mr = (struct fabric_mr){
+		.lkey = mr->ibv->lkey, .rkey = mr->ibv->rkey,
+		.addr = addr, .len = len, .dev = fdev,
+	};
+	*out = &mr->mr;
+	return 0;
+}
+
+void verbs_mr_destroy(struct fabric_mr *fmr)
+{
+	struct verbs_mr *mr = container_of(fmr, struct verbs_mr, mr);
+
+	ibv_dereg_mr(mr->ibv);
+	free(mr);
+}

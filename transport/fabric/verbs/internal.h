@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the verbs provider share.
+ *
+ * A connection belongs to one loop from setup on.  Its completion queue has
+ * a completion channel of its own, and its CM events come through the event
+ * channel of that loop (rdma_migrate_id), so everything about it happens on
+ * the loop's thread, except post and close.
+ */
+#ifndef GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
+#define GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
+
+#include <rdma/rdma_cma.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/fabric/fabric.h"
+
+/* InfiniBand's share of a connect request; other sorts take more. */
+#define VERBS_MAX_PRIVATE	56u
+
+struct verbs_provider {
+	/* Guards the lists, and the counts of loops in them. */
+	pthread_mutex_t		lock;
+	struct cds_list_head	devices;
+	struct cds_list_head	loops;
+};
+
+struct verbs_dev {
+	struct fabric_device	dev;
+	struct cds_list_head	link;
+	struct ibv_context	*ctx;	/* librdmacm's; kept open by hold */
+	struct rdma_cm_id	*hold;
+	struct ibv_pd		*pd;
+	bool			iwarp;
+	bool			remote_inv;
+	unsigned		max_resp_depth;	/* Reads of the peer's to us */
+};
+
+/*
+ * The CM's side of a loop, shared by the listeners and connections on it,
+ * and the completion queues that are asked while it spins: those that had
+ * something lately ("hot").  The others wake it through their channels.
+ */
+struct verbs_loop {
+	struct verbs_provider	*provider;	/* borrowed */
+	struct loop		*loop;		/* borrowed */
+	struct cds_list_head	link;
+	unsigned		refs;		/* provider's lock */
+	struct rdma_event_channel *channel;
+	struct loop_fd		fd;
+	struct loop_task	task;		/* to be destroyed there */
+
+	/* The loop's thread only. */
+	struct loop_source	source;		/* added while any are hot */
+	struct cds_list_head	hot;
+};
+
+/* What rdma_get_cm_event() gave, after it was acknowledged. */
+struct verbs_event {
+	enum rdma_cm_event_type	type;
+	int			status;
+	struct rdma_cm_id	*id;		/* CONNECT_REQUEST: the new one */
+	struct rdma_conn_param	param;
+	uint8_t			private_data[256];
+};
+
+/* What an id's context points to: in a listener or a connection. */
+struct verbs_end {
+	void (*event)(struct verbs_end *end, const struct verbs_event *ev);
+};
+
+/*
+ * The wr_ids of one queue that the device has, in the order they were posted,
+ * which is the order they complete in.  One thread at a time fills it (the
+ * connection's lock); the loop's empties it.
+ */
+struct verbs_ring {
+	void			**id;
+	unsigned		mask;
+	atomic_uint		head;
+	atomic_uint		tail;
+};
+
+struct verbs_conn {
+	struct fabric_conn	conn;
+	struct verbs_end	end;
+	struct verbs_provider	*provider;	/* borrowed */
+	struct verbs_dev	*dev;		/* borrowed */
+	struct verbs_loop	*vl;		/* counted; whose channel id has */
+	struct rdma_cm_id	*id;		/* NULL once closed */
+	bool			passive;
+	atomic_bool		closing;	/* the first to set it closes */
+	int			err;		/* set by that one */
+	struct loop_task	task;
+
+	/* Serialises posts, and them with the end of the queue pair. */
+	pthread_mutex_t		lock;
+	bool			dead;		/* nothing is posted any more */
+	struct verbs_ring	sends;		/* of struct fabric_op */
+	struct verbs_ring	recvs;		/* of struct fabric_recv */
+
+	/* The loop's thread only. */
+	bool			live;		/* established */
+	bool			gone;		/* the CM said so: don't wait */
+	bool			lingering;	/* asked the peer, waiting */
+	struct loop_timer	timer;		/* handshake, then linger */
+	struct ibv_comp_channel	*channel;
+	struct ibv_cq		*cq;
+	struct loop_fd		fd;
+	unsigned		unacked;	/* events of cq */
+	bool			hot;
+	unsigned		idle;		/* empty polls in a row */
+	struct cds_list_head	hot_link;
+};
+
+static inline struct verbs_conn *verbs_conn(struct fabric_conn *c)
+{
+	return container_of(c, struct verbs_conn, conn);
+}
+
+extern const struct fabric_ops verbs_fabric_ops;
+
+/* -errno of a call that failed and set it, never 0. */
+int verbs_errno(void);
+
+/* device.c */
+/* The device that @id is bound to; made when it is new. */
+int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
+		  struct verbs_dev **out);
+void verbs_dev_destroy(struct verbs_dev *dev);
+int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out);
+void verbs_mr_destroy(struct fabric_mr *mr);
+
+/* cm.c */
+/* Counted.  The loop's thread. */
+int verbs_loop_get(struct verbs_provider *p, struct loop *loop,
+		   struct verbs_loop **out);
+/* Any thread. */
+void verbs_loop_put(struct verbs_loop *vl);
+/* The loop's thread, or the loop does not run. */
+void verbs_loop_put_here(struct verbs_loop *vl);
+
+/* listen.c */
+int verbs_listen(void *provider, const struct sockaddr *addr,
+		 struct loop *loop,
+		 void (*request)(struct fabric_listener *,
+				 struct fabric_conn *),
+		 void *upper, struct fabric_listener **out);
+void verbs_unlisten(struct fabric_listener *l);
+
+/* conn.c */
+/* Takes @id, whose channel is that of @vl (NULL: its own, synchronous). */
+int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
+		      struct verbs_loop *vl, struct verbs_conn **out);
+/* What the peer sent when it asked or answered. */
+void verbs_conn_learn(struct verbs_conn *c, const struct verbs_event *ev);
+int verbs_connect(void *provider, const struct sockaddr *addr,
+		  struct loop *loop, struct fabric_conn **out);
+int verbs_setup(struct fabric_conn *conn, struct loop *loop,
+		const struct fabric_queues *q);
+int verbs_start(struct fabric_conn *conn, const void *private_data,
+		unsigned private_len, unsigned read_depth);
+void verbs_reject(struct fabric_conn *conn);
+void verbs_close(struct fabric_conn *conn);
+void verbs_free(struct fabric_conn *conn);
+/* Starts the end, for the reason @err.  Any thread, any number of times. */
+void verbs_conn_fail(struct verbs_conn *c, int err);
+
+/* queue.c */
+/* The completion queue and the rings; the queue pair. */
+int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q);
+/*
+ * Ends the queue pair: afterwards no memory is touched any more.  Ops that
+ * completed are done with what became of them, all others as flushed.
+ */
+void verbs_queues_stop(struct verbs_conn *c);
+/* Frees what create made; fine after it failed or never ran. */
+void verbs_queues_destroy(struct verbs_conn *c);
+int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
+int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
+/* For struct verbs_loop's source. */
+unsigned verbs_hot_poll(struct loop_source *s);
+bool verbs_hot_arm(struct loop_source *s);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Listeners: connect requests become connections.
+ *
+ * A listener at a device's own address goes when the device goes; it tries
+ * to come back until it can, as drivers are restarted.
+ */
+#include "transport/fabric/verbs/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+/* Requests that wait for us in the kernel; more are refused there. */
+#define BACKLOG		512
+#define RETRY_MS	2000
+
+STAT(verbs_requests, "connect requests of RDMA peers");
+STAT(verbs_requests_lost, "connect requests dropped for want of resources");
+
+struct verbs_listener {
+	struct fabric_listener	l;
+	struct verbs_end	end;
+	struct verbs_provider	*provider;	/* borrowed */
+	struct verbs_loop	*vl;		/* counted */
+	struct rdma_cm_id	*id;		/* NULL: its device is away */
+	struct loop_timer	retry;
+};
+
+static socklen_t addr_len(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					 : sizeof(struct sockaddr_in);
+}
+
+/* Listens at l->l.local, and fills in its port. */
+static int bind_id(struct verbs_listener *l)
+{
+	struct sockaddr *addr = (struct sockaddr *)&l->l.local;
+	struct rdma_cm_id *id;
+	int only = 1;
+	int err;
+
+	if (rdma_create_id(l->vl->channel, &id, &l->end, RDMA_PS_TCP))
+		return verbs_errno();
+	/* As with TCP: IPv4 has a listener of its own. */
+	if (addr->sa_family == AF_INET6 &&
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only,
+			    sizeof(only)))
+		goto fail;
+	if (rdma_bind_addr(id, addr) || rdma_listen(id, BACKLOG))
+		goto fail;
+	memcpy(addr, rdma_get_local_addr(id), addr_len(addr));
+	l->id = id;
+	return 0;
+
+fail:
+	err = verbs_errno();
+	rdma_destroy_id(id);
+	return err;
+}
+
+static void try_again(struct loop_timer *t)
+{
+	struct verbs_listener *l = container_of(t, struct verbs_listener,
+						retry);
+
+	if (bind_id(l))
+		loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
+	else
+		log_info("rdma: the device is back, listening again");
+}
+
+static void device_gone(struct verbs_listener *l)
+{
+	log_warn("rdma: the device of a listener is gone");
+	rdma_destroy_id(l->id);
+	l->id = NULL;
+	loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
+}
+
+static void connect_request(struct verbs_listener *l,
+			    const struct verbs_event *ev)
+{
+	struct verbs_conn *c;
+	int err;
+
+	stat_inc(verbs_requests);
+	err = verbs_conn_create(l->provider, ev->id, l->vl, &c);
+	if (err) {
+		stat_inc(verbs_requests_lost);
+		log_limited(LOG_LEVEL_WARN, "rdma: a peer is refused: %s",
+			    strerror(-err));
+		rdma_reject(ev->id, NULL, 0);
+		rdma_destroy_id(ev->id);
+		return;
+	}
+	c->passive = true;
+	verbs_conn_learn(c, ev);
+	l->l.request(&l->l, &c->conn);
+}
+
+static void listener_event(struct verbs_end *end, const struct verbs_event *ev)
+{
+	struct verbs_listener *l = container_of(end, struct verbs_listener,
+						end);
+
+	if (ev->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		connect_request(l, ev);
+	else if (ev->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		device_gone(l);
+	else
+		log_info("rdma: a listener got %s", rdma_event_str(ev->type));
+}
+
+struct listen_call {
+	struct verbs_listener *l;
+	int err;
+};
+
+static void open_here(void *arg)
+{
+	struct listen_call *call = arg;
+	struct verbs_listener *l = call->l;
+
+	call->err = verbs_loop_get(l->provider, l->l.loop, &l->vl);
+	if (call->err)
+		return;
+	call->err = bind_id(l);
+	if (call->err)
+		verbs_loop_put_here(l->vl);
+}
+
+int verbs_listen(void *provider, const struct sockaddr *addr,
+		 struct loop *loop,
+		 void (*request)(struct fabric_listener *,
+				 struct fabric_conn *),
+		 void *upper, struct fabric_listener **out)
+{
+	struct verbs_listener *l;
+	struct listen_call call;
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->provider = provider;
+	l->end.event = listener_event;
+	l->retry.fire = try_again;
+	l->l.ops = &verbs_fabric_ops;
+	l->l.loop = loop;
+	l->l.request = request;
+	l->l.upper = upper;
+	memcpy(&l->l.local, addr, addr_len(addr));
+	call.l = l;
+	loop_call(loop, open_here, &call);
+	if (call.err)
+		free(l);
+	else
+		*out = &l->l;
+	return call.err;
+}
+
+static void close_here(void *arg)
+{
+	struct verbs_listener *l = arg;
+
+	loop_timer_cancel(l->l.loop, &l->retry);
+	if (l->id)
+		rdma_destroy_id(l->id);
+	verbs_loop_put_here(l->vl);
+}
+
+void verbs_unlisten(struct fabric_listener *fl)
+{
+	struct verbs_listener *l = container_of(fl, struct verbs_listener, l);
+
+	loop_call(fl->loop, close_here, l);
+	free(l);
+}

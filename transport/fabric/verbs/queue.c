@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: posting, and completions.
+ *
+ * The wr_id of a step is the address of its op, and of a Receive that of its
+ * fabric_recv; a step without an op has none, is not signaled, and shows only
+ * if it fails.  Each queue also remembers in a ring which wr_ids the device
+ * has.  So an op is done exactly once, and in order, whatever the device
+ * does: those that it still has when the queue pair is destroyed (work posted
+ * while the peer went away, on some devices; the rest of a chain of which
+ * only the beginning was taken) are done then, as flushed, when no memory of
+ * theirs is touched any more.
+ */
+#include "transport/fabric/verbs/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+/* Completions taken from one connection before the next has its turn. */
+#define POLL_BATCH	16
+/* Work requests built on the stack and posted together. */
+#define POST_BATCH	32
+/* After so many empty polls a connection wakes the loop again instead. */
+#define HOT_ROUNDS	256
+/* Events are acknowledged in batches: it takes a mutex. */
+#define ACK_BATCH	64
+
+STAT(verbs_flushed, "work requests flushed by the end of a connection");
+STAT(verbs_failed, "work requests that failed");
+STAT(verbs_post_partial, "chains of which only the beginning was posted");
+STAT(verbs_post_failed, "chains that a device did not take");
+STAT(verbs_stray, "completions of nothing that was posted");
+STAT(verbs_cq_failed, "completion queues that failed");
+
+/* A fabric_sge is handed to the device as it is. */
+static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
+	      offsetof(struct fabric_sge, addr) ==
+	      offsetof(struct ibv_sge, addr) &&
+	      sizeof(void *) == sizeof(((struct ibv_sge *)0)->addr) &&
+	      offsetof(struct fabric_sge, len) ==
+	      offsetof(struct ibv_sge, length) &&
+	      offsetof(struct fabric_sge, lkey) ==
+	      offsetof(struct ibv_sge, lkey), "fabric_sge is an ibv_sge");
+
+static int ring_init(struct verbs_ring *r, unsigned n)
+{
+	unsigned size = 1;
+
+	while (size < n)
+		size *= 2;
+	r->id = calloc(size, sizeof(r->id[0]));
+	r->mask = size - 1;
+	return r->id ? 0 : -ENOMEM;
+}
+
+static bool ring_has_room(struct verbs_ring *r, unsigned n)
+{
+	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	/* Acquire: pairs with ring_take(), whose slot we overwrite. */
+	unsigned head = atomic_load_explicit(&r->head, memory_order_acquire);
+
+	return tail - head + n <= r->mask + 1;
+}
+
+static void ring_put(struct verbs_ring *r, void *id)
+{
+	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	r->id[tail & r->mask] = id;
+	/* Release: the loop's thread sees the id when it sees the tail. */
+	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
+}
+
+/* The wr_id at the head, or NULL; if @id is given, only that one. */
+static void *ring_take(struct verbs_ring *r, void *id)
+{
+	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
+	void *first;
+
+	if (head == atomic_load_explicit(&r->tail, memory_order_acquire))
+		return NULL;
+	first = r->id[head & r->mask];
+	if (id && id != first)
+		return NULL;
+	atomic_store_explicit(&r->head, head + 1, memory_order_release);
+	return first;
+}
+
+static int op_status(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return 0;
+	case IBV_WC_WR_FLUSH_ERR:
+		return -ECANCELED;
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+		return -EREMOTEIO;
+	case IBV_WC_LOC_LEN_ERR:
+		return -EMSGSIZE;
+	default:
+		return -EIO;
+	}
+}
+
+static void work_failed(struct verbs_conn *c, const struct ibv_wc *wc,
+			int status)
+{
+	if (status == -ECANCELED) {
+		stat_inc(verbs_flushed);
+		status = -ECONNRESET;
+	} else {
+		stat_inc(verbs_failed);
+		log_limited(LOG_LEVEL_INFO, "rdma: work failed: %s (0x%x)",
+			    ibv_wc_status_str(wc->status), wc->vendor_err);
+	}
+	verbs_conn_fail(c, status);
+}
+
+static void recv_done(struct fabric_recv *recv, const struct ibv_wc *wc,
+		      int status)
+{
+	if (!status) {
+		recv->has_invalidated = wc->wc_flags & IBV_WC_WITH_INV;
+		if (recv->has_invalidated)
+			recv->invalidated = wc->invalidated_rkey;
+	}
+	recv->op->done(recv->op, status, status ? 0 : wc->byte_len);
+}
+
+static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
+{
+	void *id = (void *)(uintptr_t)wc->wr_id;
+	int status = op_status(wc->status);
+	struct fabric_op *op;
+
+	if (status)		/* no other field of wc is valid */
+		work_failed(c, wc, status);
+	if (!id)
+		return;
+	if (ring_take(&c->recvs, id)) {
+		recv_done(id, wc, status);
+	} else if (ring_take(&c->sends, id)) {
+		op = id;
+		op->done(op, status, 0);
+	} else {
+		stat_inc(verbs_stray);
+		verbs_conn_fail(c, -EIO);
+	}
+}
+
+static unsigned poll_conn(struct verbs_conn *c)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int n = ibv_poll_cq(c->cq, POLL_BATCH, wc);
+
+	if (unlikely(n < 0)) {
+		stat_inc(verbs_cq_failed);
+		c->gone = true;
+		verbs_conn_fail(c, -EIO);
+		return 0;
+	}
+	for (int i = 0; i < n; i++)
+		complete(c, &wc[i]);
+	return (unsigned)n;
+}
+
+static void heat(struct verbs_conn *c)
+{
+	struct verbs_loop *vl = c->vl;
+
+	c->idle = 0;
+	if (c->hot)
+		return;
+	if (cds_list_empty(&vl->hot))
+		loop_source_add(vl->loop, &vl->source);
+	c->hot = true;
+	cds_list_add_tail(&c->hot_link, &vl->hot);
+}
+
+static void cool(struct verbs_conn *c)
+{
+	if (!c->hot)
+		return;
+	c->hot = false;
+	cds_list_del(&c->hot_link);
+	if (cds_list_empty(&c->vl->hot))
+		loop_source_del(c->vl->loop, &c->vl->source);
+}
+
+/* Has the next completion wake the loop.  False when one came meanwhile. */
+static bool arm(struct verbs_conn *c)
+{
+	if (ibv_req_notify_cq(c->cq, 0)) {
+		stat_inc(verbs_cq_failed);
+		c->gone = true;
+		verbs_conn_fail(c, -EIO);
+	}
+	/* What came before it was armed does not wake us. */
+	if (poll_conn(c) > 0)
+		return false;
+	cool(c);
+	return true;
+}
+
+unsigned verbs_hot_poll(struct loop_source *s)
+{
+	struct verbs_loop *vl = container_of(s, struct verbs_loop, source);
+	struct verbs_conn *c, *next;
+	unsigned n, sum = 0;
+
+	cds_list_for_each_entry_safe(c, next, &vl->hot, hot_link) {
+		n = poll_conn(c);
+		sum += n;
+		if (n)
+			c->idle = 0;
+		else if (++c->idle > HOT_ROUNDS && !arm(c))
+			sum++;
+	}
+	return sum;
+}
+
+bool verbs_hot_arm(struct loop_source *s)
+{
+	struct verbs_loop *vl = container_of(s, struct verbs_loop, source);
+	struct verbs_conn *c, *next;
+	bool work = false;
+
+	cds_list_for_each_entry_safe(c, next, &vl->hot, hot_link)
+		work |= !arm(c);
+	return work;
+}
+
+/* The completion channel: the queue was armed and has something. */
+static void notified(struct loop_fd *f, uint32_t events)
+{
+	struct verbs_conn *c = container_of(f, struct verbs_conn, fd);
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(c->channel, &cq, &context)) {
+		if (errno == EAGAIN || errno == EINTR)
+			return;
+		/* The device is gone; don't be woken again. */
+		stat_inc(verbs_cq_failed);
+		loop_fd_del(c->conn.loop, &c->fd);
+		c->gone = true;
+		verbs_conn_fail(c, -ENODEV);
+		return;
+	}
+	if (++c->unacked >= ACK_BATCH) {
+		ibv_ack_cq_events(c->cq, c->unacked);
+		c->unacked = 0;
+	}
+	heat(c);
+}
+
+static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
+{
+	struct loop_fd *fd = &c->fd;
+	/* A flush completes unsignaled ones too: there is room for all. */
+	int depth = (int)(q->send_wr + q->recv_wr);
+
+	c->channel = ibv_create_comp_channel(c->id->verbs);
+	if (!c->channel || fcntl(c->channel->fd, F_SETFL, O_NONBLOCK))
+		return verbs_errno();
+	c->cq = ibv_create_cq(c->id->verbs, depth, c, c->channel, 0);
+	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
+		return verbs_errno();
+	*fd = (struct loop_fd){ notified, c->channel->fd, EPOLLIN };
+	return loop_fd_add(c->conn.loop, fd);
+}
+
+int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_context = c,
+		.qp_type = IBV_QPT_RC,
+		.cap.max_send_wr = q->send_wr,
+		.cap.max_recv_wr = q->recv_wr,
+		.cap.max_send_sge = q->send_sge,
+		.cap.max_recv_sge = 1,
+	};
+	int err;
+
+	if (ring_init(&c->sends, q->send_wr) ||
+	    ring_init(&c->recvs, q->recv_wr))
+		return -ENOMEM;
+	err = create_cq(c, q);
+	if (err)
+		return err;
+	attr.send_cq = c->cq;
+	attr.recv_cq = c->cq;
+	if (rdma_create_qp(c->id, c->dev->pd, &attr))
+		return verbs_errno();
+	return 0;
+}
+
+static void flush(struct verbs_conn *c)
+{
+	struct fabric_recv *recv;
+	struct fabric_op *op;
+
+	while ((op = ring_take(&c->sends, NULL)) != NULL) {
+		stat_inc(verbs_flushed);
+		op->done(op, -ECANCELED, 0);
+	}
+	while ((recv = ring_take(&c->recvs, NULL)) != NULL) {
+		stat_inc(verbs_flushed);
+		recv->op->done(recv->op, -ECANCELED, 0);
+	}
+}
+
+void verbs_queues_stop(struct verbs_conn *c)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	/* What is done by now is told truly. */
+	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
+	while (poll_conn(c) > 0)
+		;
+	rdma_destroy_qp(c->id);
+	flush(c);
+}
+
+void verbs_queues_destroy(struct verbs_conn *c)
+{
+	if (c->id && c->id->qp)
+		rdma_destroy_qp(c->id);
+	if (c->cq) {
+		cool(c);
+		if (c->fd.ready)
+			loop_fd_del(c->conn.loop, &c->fd);
+		ibv_ack_cq_events(c->cq, c->unacked);
+		ibv_destroy_cq(c->cq);
+	}
+	if (c->channel)
+		ibv_destroy_comp_channel(c->channel);
+	free(c->sends.id);
+	free(c->recvs.id);
+	c->cq = NULL;
+	c->channel = NULL;
+	c->sends.id = NULL;
+	c->recvs.id = NULL;
+}
+
+static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
+{
+	static const enum ibv_wr_opcode opcode[] = {
+		[FABRIC_SEND] = IBV_WR_SEND,
+		[FABRIC_SEND_INV] = IBV_WR_SEND_WITH_INV,
+		[FABRIC_WRITE] = IBV_WR_RDMA_WRITE,
+		[FABRIC_READ] = IBV_WR_RDMA_READ,
+	};
+
+	out->wr_id = (uintptr_t)in->op;
+	out->next = NULL;
+	out->sg_list = (void *)in->sge;
+	out->num_sge = (int)in->nsge;
+	out->opcode = opcode[in->opcode];
+	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
+	if (in->opcode == FABRIC_SEND_INV)
+		out->invalidate_rkey = in->invalidate;
+	out->wr.rdma.remote_addr = in->offset;
+	out->wr.rdma.rkey = in->handle;
+}
+
+/* Posts as much of a chain as one batch takes; *@chain is the rest then. */
+static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
+		      bool *some)
+{
+	struct ibv_send_wr wr[POST_BATCH], *bad = NULL;
+	unsigned n = 0;
+	int err;
+
+	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
+		build(&wr[n], *chain);
+		if (n)
+			wr[n - 1].next = &wr[n];
+	}
+	err = ibv_post_send(c->id->qp, wr, &bad);
+	if (!err || bad != wr)
+		*some = true;
+	return -abs(err);
+}
+
+/* The connection's lock is held. */
+static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
+{
+	unsigned tail = atomic_load_explicit(&c->sends.tail,
+					     memory_order_relaxed);
+	bool some = false;
+	unsigned nops = 0;
+	int err = 0;
+
+	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
+		nops += wr->op != NULL;
+	if (!ring_has_room(&c->sends, nops))
+		return -ENOMEM;
+	/* Before they are posted: completions may overtake us. */
+	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
+		if (wr->op)
+			ring_put(&c->sends, wr->op);
+	while (chain && !err)
+		err = post_batch(c, &chain, &some);
+	if (!err)
+		return 0;
+	if (!some) {
+		stat_inc(verbs_post_failed);
+		atomic_store_explicit(&c->sends.tail, tail,
+				      memory_order_release);
+		return err;
+	}
+	/* The ring knows those that were not posted: the end is theirs. */
+	stat_inc(verbs_post_partial);
+	verbs_conn_fail(c, -EIO);
+	return 0;
+}
+
+int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int err;
+
+	mutex_lock(&c->lock);
+	err = c->dead ? -ENOTCONN : post_chain(c, chain);
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int post_recv_batch(struct verbs_conn *c, struct fabric_recv **chain,
+			   bool *some)
+{
+	struct ibv_recv_wr wr[POST_BATCH], *bad = NULL;
+	unsigned n = 0;
+	int err;
+
+	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
+		wr[n].wr_id = (uintptr_t)*chain;
+		wr[n].next = NULL;
+		wr[n].sg_list = (void *)&(*chain)->sge;
+		wr[n].num_sge = 1;
+		if (n)
+			wr[n - 1].next = &wr[n];
+	}
+	err = ibv_post_recv(c->id->qp, wr, &bad);
+	if (!err || bad != wr)
+		*some = true;
+	return -abs(err);
+}
+
+static int post_recv_chain(struct verbs_conn *c, struct fabric_recv *chain)
+{
+	unsigned tail = atomic_load_explicit(&c->recvs.tail,
+					     memory_order_relaxed);
+	bool some = false;
+	unsigned nops = 0;
+	int err = 0;
+
+	for (struct fabric_recv *r = chain; r; r = r->next)
+		nops++;
+	if (!ring_has_room(&c->recvs, nops))
+		return -ENOMEM;
+	for (struct fabric_recv *r = chain; r; r = r->next)
+		ring_put(&c->recvs, r);
+	while (chain && !err)
+		err = post_recv_batch(c, &chain, &some);
+	if (!err)
+		return 0;
+	if (!some) {
+		stat_inc(verbs_post_failed);
+		atomic_store_explicit(&c->recvs.tail, tail,
+				      memory_order_release);
+		return err;
+	}
+	stat_inc(verbs_post_partial);
+	verbs_conn_fail(c, -EIO);
+	return 0;
+}
+
+int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int err;
+
+	mutex_lock(&c->lock);
+	err = c->dead ? -ENOTCONN : post_recv_chain(c, chain);
+	mutex_unlock(&c->lock);
+	return err;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The verbs provider: what it is made of, and its table of functions.
+ */
+#include "transport/fabric/verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/fabric/verbs/internal.h"
+
+const struct fabric_ops verbs_fabric_ops = {
+	.name = "verbs",
+	.listen = verbs_listen,
+	.unlisten = verbs_unlisten,
+	.connect = verbs_connect,
+	.setup = verbs_setup,
+	.start = verbs_start,
+	.reject = verbs_reject,
+	.post = verbs_post,
+	.post_recv = verbs_post_recv,
+	.close = verbs_close,
+	.free = verbs_free,
+	.mr_create = verbs_mr_create,
+	.mr_destroy = verbs_mr_destroy,
+};
+
+int verbs_errno(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
+
+int verbs_fabric_create(struct fabric *out)
+{
+	struct verbs_provider *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	CDS_INIT_LIST_HEAD(&p->devices);
+	CDS_INIT_LIST_HEAD(&p->loops);
+	out->ops = &verbs_fabric_ops;
+	out->provider = p;
+	return 0;
+}
+
+void verbs_fabric_destroy(struct fabric *f)
+{
+	struct verbs_provider *p = f->provider;
+	struct verbs_dev *dev, *next;
+
+	assert(cds_list_empty(&p->loops));
+	cds_list_for_each_entry_safe(dev, next, &p->devices, link)
+		verbs_dev_destroy(dev);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+bool verbs_available(void)
+{
+	/* librdmacm makes one only where there is a device. */
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	if (!channel)
+		return false;
+	rdma_destroy_event_channel(channel);
+	return true;
+}

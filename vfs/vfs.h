@@ -197,7 +197,8 @@ struct vfs_fs {
 };
 
 struct vfs_config {
-	const char *path;	/* the directory, absolute; "" for mem */
+	const char *path;	/* the directory, absolute; for mem a name */
+	const char *options;	/* the backend's own, "a=1,b=2", or NULL */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 };
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading and writing what a node holds. */
+#include "vfs/mem/mem.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define DAY_NS	(24ll * 3600 * 1000000000)
+
+/* As Linux's relatime: once after each change, and once a day.  Readers
+ * may do it side by side. */
+static void touch_atime(struct mem_node *n)
+{
+	int64_t atime = atomic_load_explicit(&n->atime, memory_order_relaxed);
+	int64_t now;
+
+	if (atime > n->mtime && atime > n->ctime &&
+	    mem_now() - atime < DAY_NS)
+		return;
+	now = mem_now();
+	atomic_store_explicit(&n->atime, MAX(now, n->ctime + 1),
+			      memory_order_relaxed);
+}
+
+int mem_readlink(const struct vfs_ctx *ctx, struct vfs_node *node, char *buf,
+		 uint32_t size, struct vfs_attr *attr)
+{
+	struct mem_node *n = mem_node(node);
+	int len = mem_rdlock(ctx, n);
+
+	if (len < 0)
+		return len;
+	if (n->type != VFS_LNK) {
+		len = -EINVAL;
+	} else {
+		len = (int)MIN((uint64_t)size, n->size);
+		memcpy(buf, n->target, len);
+	}
+	if (attr)
+		mem_attr_fill(n, attr);
+	mem_unlock(n);
+	return len;
+}
+
+/* What is wrong with doing I/O on @n, or 0. */
+static int check_file(const struct mem_node *n)
+{
+	if (n->type == VFS_DIR)
+		return -EISDIR;
+	return n->type == VFS_REG ? 0 : -EINVAL;
+}
+
+static int64_t read_iov(const struct mem_node *n, uint64_t off,
+			const struct iovec *iov, int niov)
+{
+	int64_t done = 0;
+
+	for (int i = 0; i < niov && off < n->size; i++) {
+		size_t len = MIN(iov[i].iov_len, n->size - off);
+
+		mem_data_read(&n->data, off, iov[i].iov_base, len);
+		off += len;
+		done += len;
+	}
+	return done;
+}
+
+int64_t mem_read(const struct vfs_ctx *ctx, struct vfs_node *node,
+		 uint64_t off, const struct iovec *iov, int niov, bool *eof,
+		 struct vfs_attr *attr)
+{
+	struct mem_node *n = mem_node(node);
+	int64_t ret = mem_rdlock(ctx, n);
+
+	if (ret < 0)
+		return ret;
+	ret = check_file(n);
+	/* A client reads what it executes (RFC 1813 section 4.4). */
+	if (ret == 0 && mem_permit_io(ctx->cred, n, MEM_R) < 0)
+		ret = mem_permit(ctx->cred, n, MEM_X);
+	if (ret == 0) {
+		ret = read_iov(n, off, iov, niov);
+		*eof = off >= n->size || off + ret == n->size;
+		touch_atime(n);
+	}
+	if (attr)
+		mem_attr_fill(n, attr);
+	mem_unlock(n);
+	return ret;
+}
+
+static size_t total(const struct iovec *iov, int niov)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < niov; i++)
+		sum += iov[i].iov_len;
+	return sum;
+}
+
+/* Bytes written, or -ENOSPC when there was room for none. */
+static int64_t write_iov(struct mem_node *n, uint64_t off,
+			 const struct iovec *iov, int niov)
+{
+	int64_t done = 0;
+
+	for (int i = 0; i < niov; i++) {
+		size_t put = mem_data_write(mem_fs(n), &n->data, off,
+					    iov[i].iov_base, iov[i].iov_len);
+
+		off += put;
+		done += put;
+		if (put < iov[i].iov_len)
+			return done ? done : -ENOSPC;
+	}
+	return done;
+}
+
+int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *node,
+		  uint64_t off, const struct iovec *iov, int niov,
+		  enum vfs_stable *stable, struct vfs_wcc *wcc)
+{
+	struct mem_node *n = mem_node(node);
+	size_t len = total(iov, niov);
+	int64_t ret;
+
+	mem_wrlock(n);
+	mem_wcc_before(n, wcc);
+	ret = check_file(n);
+	if (ret == 0)
+		ret = mem_permit_io(ctx->cred, n, MEM_W);
+	if (ret == 0 && (off > MEM_MAX_FILE || len > MEM_MAX_FILE - off))
+		ret = -EFBIG;
+	if (ret == 0 && len > 0)
+		ret = write_iov(n, off, iov, niov);
+	if (ret > 0) {
+		n->size = MAX(n->size, off + ret);
+		if (ctx->cred->uid != 0)
+			n->mode &= n->mode & 010 ? ~06000u : ~04000u;
+		mem_touch_mtime(n);
+	}
+	mem_wcc_after(n, wcc);
+	mem_unlock(n);
+	/* It is as stable as this file system ever gets. */
+	*stable = VFS_FILE_SYNC;
+	return ret;
+}
+
+int mem_commit(const struct vfs_ctx *ctx, struct vfs_node *node, uint64_t off,
+	       uint32_t count, struct vfs_wcc *wcc)
+{
+	struct mem_node *n = mem_node(node);
+	int err = mem_rdlock(ctx, n);
+
+	if (err < 0)
+		return err;
+	mem_wcc_before(n, wcc);
+	err = check_file(n);
+	if (err == 0)
+		err = mem_permit_io(ctx->cred, n, MEM_W);
+	mem_wcc_after(n, wcc);
+	mem_unlock(n);
+	return err;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mem - a file system in memory, for tests and for measuring the server.
+ *
+ * Nodes lie in slots of chunks that are never given back before unmount,
+ * so a handle (slot, generation) is looked up without a lock: take a
+ * reference unless it is zero, then compare the generation, which can't
+ * change while a reference is held.  A node that has links holds one
+ * reference to itself, the tree's; the last unlink drops it.
+ *
+ * Locks, outermost first: fs->rename, directories (ancestors first, else
+ * by address), other nodes (by address), fs->slots_lock.  Nothing blocks
+ * under a node's lock but the copying of data; with ctx->nonblock the
+ * reading operations try the lock and say -EAGAIN.
+ */
+#ifndef GANNET_VFS_MEM_H
+#define GANNET_VFS_MEM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/util.h"
+#include "vfs/vfs.h"
+
+/* data.c: the contents of a file, pages in a radix tree. */
+#define MEM_PAGE_BITS	14
+#define MEM_PAGE	(1u << MEM_PAGE_BITS)
+#define MEM_FAN_BITS	9
+#define MEM_FAN		(1u << MEM_FAN_BITS)
+#define MEM_MAX_FILE	((uint64_t)1 << 50)
+#define MEM_MAX_LINKS	65000
+
+struct mem_data {
+	void	 *root;		/* a page when height is 0, else void *[FAN] */
+	unsigned  height;
+	uint64_t  npages;
+};
+
+/* dir.c: the entries of a directory. */
+struct mem_entry {
+	struct mem_entry *next;		/* in the bucket */
+	struct mem_node	 *node;		/* borrowed: it has this link */
+	uint64_t	  hash;
+	uint64_t	  cookie;
+	uint32_t	  len;
+	char		  name[];
+};
+
+struct mem_order {
+	uint64_t	  cookie;
+	struct mem_entry *entry;	/* NULL: removed */
+};
+
+/*
+ * A hash table by name, and a vector in the order of the cookies, which
+ * only ever grow: an entry that stays is found again whatever else
+ * changes.
+ */
+struct mem_dir {
+	struct mem_entry **buckets;
+	uint32_t	   nbuckets;	/* a power of two, or 0 */
+	uint32_t	   count;
+	struct mem_order  *order;
+	uint32_t	   norder;
+	uint32_t	   cap;
+	uint64_t	   next_cookie;
+};
+
+struct mem_node {
+	struct vfs_node	   base;
+	uint32_t	   slot;	/* constant */
+	uint32_t	   next_free;	/* while free; under slots_lock */
+	uint64_t	   gen;		/* constant while there are references */
+	enum vfs_type	   type;	/* the same */
+	_Atomic uint32_t   nlink;	/* written under lock */
+	_Atomic int64_t	   atime;	/* ns; written under lock or rdlock */
+	/* DIR: borrowed, itself for the root, NULL once removed.  Written
+	 * under lock, and fs->rename when it moves. */
+	_Atomic(struct mem_node *) parent;
+
+	pthread_rwlock_t   lock;	/* guards the rest */
+	uint32_t	   mode;
+	uint32_t	   uid;
+	uint32_t	   gid;
+	uint32_t	   rdev_major;
+	uint32_t	   rdev_minor;
+	bool		   exclusive;	/* verf is what it was created with */
+	uint64_t	   verf;
+	uint64_t	   size;
+	int64_t		   mtime;
+	int64_t		   ctime;
+	union {
+		struct mem_data	data;	/* REG */
+		struct mem_dir	dir;	/* DIR */
+		char	       *target;	/* LNK: size bytes */
+	};
+};
+
+#define MEM_CHUNK	256
+#define MEM_NO_SLOT	UINT32_MAX
+
+struct mem_chunk {
+	struct mem_node node[MEM_CHUNK];
+};
+
+struct mem_fs {
+	struct vfs_fs	  base;
+	uint64_t	  max_bytes;
+	uint32_t	  max_nodes;
+	_Atomic uint64_t  bytes;	/* in use */
+	_Atomic uint32_t  nodes;	/* in use */
+	uint8_t		  hash_key[16];
+	struct mem_node	 *root;		/* the tree's reference */
+
+	pthread_mutex_t	  rename;	/* directories change their parent */
+
+	pthread_mutex_t	  slots_lock;	/* guards the four below */
+	uint32_t	  nslots;
+	uint32_t	  free;		/* first free slot */
+	uint64_t	  next_gen;
+	_Atomic(struct mem_chunk *) *chunks;	/* set once each */
+};
+
+static inline struct mem_node *mem_node(struct vfs_node *n)
+{
+	return container_of(n, struct mem_node, base);
+}
+
+static inline struct mem_fs *mem_fs(const struct mem_node *n)
+{
+	return container_of(n->base.fs, struct mem_fs, base);
+}
+
+/* fs.c */
+/* -ENOSPC when @bytes more would pass the bound. */
+int  mem_charge(struct mem_fs *fs, uint64_t bytes);
+void mem_uncharge(struct mem_fs *fs, uint64_t bytes);
+/* A node with one reference, the tree's, that only the caller knows of. */
+int  mem_node_alloc(struct mem_fs *fs, enum vfs_type type,
+		    struct mem_node **out);
+void mem_node_free(struct vfs_node *n);
+
+/* lock.c */
+void mem_wrlock(struct mem_node *n);
+int  mem_rdlock(const struct vfs_ctx *ctx, struct mem_node *n);
+void mem_unlock(struct mem_node *n);
+/* Two nodes, that may be the same, by address. */
+void mem_wrlock2(struct mem_node *a, struct mem_node *b);
+void mem_unlock2(struct mem_node *a, struct mem_node *b);
+
+/* data.c */
+/* Copies out @len bytes from @off; holes are zeros. */
+void mem_data_read(const struct mem_data *d, uint64_t off, uint8_t *to,
+		   size_t len);
+/* Returns bytes copied in, fewer than @len (0 also) when there is no room. */
+size_t mem_data_write(struct mem_fs *fs, struct mem_data *d, uint64_t off,
+		      const uint8_t *from, size_t len);
+/* Everything from @size on is a hole. */
+void mem_data_truncate(struct mem_fs *fs, struct mem_data *d, uint64_t size);
+
+/* dir.c */
+struct mem_entry *mem_dir_find(const struct mem_fs *fs,
+			       const struct mem_dir *d, struct vfs_name name);
+int  mem_dir_add(struct mem_fs *fs, struct mem_dir *d, struct vfs_name name,
+		 struct mem_node *node);
+void mem_dir_del(struct mem_fs *fs, struct mem_dir *d, struct mem_entry *e);
+/* Index in d->order of the first entry, removed or not, after @cookie. */
+uint32_t mem_dir_seek(const struct mem_dir *d, uint64_t cookie);
+void mem_dir_fini(struct mem_fs *fs, struct mem_dir *d);
+
+/* attr.c; the caller holds the node's lock */
+#define MEM_R	4u
+#define MEM_W	2u
+#define MEM_X	1u
+/* 0 or -EACCES. */
+int  mem_permit(const struct vfs_cred *cred, const struct mem_node *n,
+		uint32_t want);
+/* The same, but the owner may always read and write: NFS has no open, so
+ * a client that opened a file and then changed its mode goes on. */
+int  mem_permit_io(const struct vfs_cred *cred, const struct mem_node *n,
+		   uint32_t want);
+/* May @cred take @child out of @dir (write permission, sticky bit)? */
+int  mem_permit_unlink(const struct vfs_cred *cred,
+		       const struct mem_node *dir,
+		       const struct mem_node *child);
+bool mem_in_group(const struct vfs_cred *cred, uint32_t gid);
+void mem_attr_fill(const struct mem_node *n, struct vfs_attr *attr);
+void mem_wcc_before(const struct mem_node *n, struct vfs_wcc *wcc);
+void mem_wcc_after(const struct mem_node *n, struct vfs_wcc *wcc);
+int64_t mem_now(void);
+/* New times, later than the node's last ctime. */
+void mem_touch_ctime(struct mem_node *n);
+void mem_touch_mtime(struct mem_node *n);
+/* What a new node gets from who makes it where, and from @set. */
+void mem_attr_init(struct mem_node *n, const struct mem_node *dir,
+		   const struct vfs_cred *cred,
+		   const struct vfs_setattr *set);
+int  mem_set_size(struct mem_node *n, uint64_t size);
+
+/* The operations, by file. */
+int mem_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+		struct vfs_attr *attr);
+int mem_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+		const struct vfs_setattr *set, struct vfs_wcc *wcc);
+int mem_access(const struct vfs_ctx *ctx, struct vfs_node *n, uint32_t want,
+	       uint32_t *granted, struct vfs_attr *attr);
+
+/* file.c */
+int mem_readlink(const struct vfs_ctx *ctx, struct vfs_node *n, char *buf,
+		 uint32_t size, struct vfs_attr *attr);
+int64_t mem_read(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
+		 const struct iovec *iov, int niov, bool *eof,
+		 struct vfs_attr *attr);
+int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
+		  const struct iovec *iov, int niov, enum vfs_stable *stable,
+		  struct vfs_wcc *wcc);
+int mem_commit(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
+	       uint32_t count, struct vfs_wcc *wcc);
+
+/* name.c */
+int mem_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	       struct vfs_name name, struct vfs_node **out,
+	       struct vfs_attr *attr, struct vfs_attr *dir_attr,
+	       bool *has_dir_attr);
+int mem_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	       struct vfs_name name, const struct vfs_create *how,
+	       struct vfs_node **out, struct vfs_attr *attr,
+	       struct vfs_wcc *wcc);
+int mem_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	     struct vfs_name name, const struct vfs_make *what,
+	     struct vfs_node **out, struct vfs_attr *attr,
+	     struct vfs_wcc *wcc);
+int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
+int mem_link(const struct vfs_ctx *ctx, struct vfs_node *n,
+	     struct vfs_node *dir, struct vfs_name name,
+	     struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
+/* Takes a link off @n, whose lock is held; true when it was the last:
+ * put the tree's reference once no lock is held. */
+bool mem_drop_link(struct mem_node *n);
+
+/* rename.c */
+int mem_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
+	       struct vfs_name from_name, struct vfs_node *to,
+	       struct vfs_name to_name, struct vfs_wcc *from_wcc,
+	       struct vfs_wcc *to_wcc);
+
+/* readdir.c */
+int mem_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		uint64_t cookie, uint64_t *verf, bool plus,
+		vfs_emit_fn *emit, void *arg, bool *eof,
+		struct vfs_attr *attr);
+void mem_handle(struct vfs_node *n, struct vfs_handle *h);
+
+#endif

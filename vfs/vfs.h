@@ -18,7 +18,9 @@
  *	-ETIMEDOUT	not now; the client should come again (JUKEBOX)
  *
  * Any thread that lib/thread.h started may call, at the same time, with a
- * reference to each node it names.
+ * reference to each node it names.  A call may leave the thread with the
+ * caller's file system credentials (setfsuid(2)): a thread that calls
+ * opens files of its own only with that in mind.
  */
 #ifndef GANNET_VFS_VFS_H
 #define GANNET_VFS_VFS_H
@@ -200,6 +202,13 @@ struct vfs_config {
 	const char *path;	/* the directory, absolute; for mem a name */
 	const char *options;	/* the backend's own, "a=1,b=2", or NULL */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
+	/* The rest may be zero. */
+	uint32_t max_files;	/* descriptors kept open; 0: a share of the
+				 * process's limit */
+	uint32_t idle_ms;	/* ... and for how long unused; 0: 5 s */
+	bool	 async;		/* changes of names and attributes need not be
+				 * durable when they are answered */
+	bool	 no_handles;	/* don't use the system's file handles to open */
 };
 
 /*

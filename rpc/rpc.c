@@ -1,3 +1,112 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The RPC server: made, given its programs, ended. */
+/* The RPC server: made, given its programs, drained, ended. */
 #include "rpc/rpc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "rpc/call.h"
+
+int rpc_server_create(const struct rpc_server_config *config,
+		      struct rpc_server **out)
+{
+	struct rpc_server *server;
+	int err = -ENOMEM;
+
+	server = aligned_alloc(_Alignof(struct rpc_server), sizeof(*server));
+	if (!server)
+		goto fail;
+	memset(server, 0, sizeof(*server));
+	server->pool = config->pool;
+	server->sink.recv = rpc_dispatch;
+	server->sink.read_chunk_ok = rpc_read_chunk_ok;
+	server->sink.msg_upper = sizeof(struct rpc_slot);
+	err = drc_create(config->drc_bytes, &server->drc);
+	if (err < 0)
+		goto fail_server;
+	err = work_pool_create(config->nworkers, &server->work);
+	if (err < 0)
+		goto fail_drc;
+	*out = server;
+	return 0;
+
+fail_drc:
+	drc_destroy(server->drc);
+fail_server:
+	free(server);
+fail:
+	return err;
+}
+
+/* Rows have to fit a call's memory, and versions ascend. */
+static bool valid(const struct rpc_program *prog)
+{
+	if (!prog->nversions)
+		return false;
+	for (uint32_t i = 0; i < prog->nversions; i++) {
+		const struct rpc_version *v = &prog->versions[i];
+
+		if (i && v->vers <= prog->versions[i - 1].vers)
+			return false;
+		for (uint32_t k = 0; k < v->nproc; k++)
+			if (v->procs[k].args_size > RPC_ARGS_SIZE ||
+			    v->procs[k].res_size > RPC_RES_SIZE ||
+			    (v->procs[k].name && !v->procs[k].run))
+				return false;
+	}
+	return true;
+}
+
+int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
+{
+	int err;
+
+	if (!valid(prog))
+		return -EINVAL;
+	if (server->nprogs == RPC_MAX_PROGRAMS)
+		return -ENOSPC;
+	for (unsigned i = 0; i < server->nprogs; i++)
+		if (server->progs[i]->prog == prog->prog)
+			return -EEXIST;
+	err = rpc_counts_create(prog, &prog->counts);
+	if (err < 0)
+		return err;
+	server->progs[server->nprogs++] = prog;
+	return 0;
+}
+
+struct xprt_sink *rpc_server_sink(struct rpc_server *server)
+{
+	return &server->sink;
+}
+
+int rpc_server_drain(struct rpc_server *server, unsigned ms)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	uint64_t end = rpc_now() + ms * UINT64_C(1000000);
+
+	while (rpc_server_busy(server)) {
+		if (rpc_now() >= end)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+void rpc_server_destroy(struct rpc_server *server)
+{
+	work_pool_destroy(server->work);
+	drc_destroy(server->drc);
+	for (unsigned i = 0; i < server->nprogs; i++) {
+		rpc_counts_destroy(server->progs[i]->counts);
+		server->progs[i]->counts = NULL;
+	}
+	free(server);
+}
+
+struct work_class *work_class_create(struct rpc_server *server,
+				     const char *name, unsigned max_workers)
+{
+	return work_class_new(server->work, name, max_workers);
+}

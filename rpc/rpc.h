@@ -61,6 +61,7 @@ enum rpc_run {
 };
 
 struct rpc_call;
+struct rpc_counts;
 struct work_class;
 
 struct rpc_proc {
@@ -102,18 +103,20 @@ struct rpc_program {
 	const struct rpc_version *versions;	/* ascending */
 	void			 *ctx;		/* the program's own */
 	/*
-	 * Before a procedure other than NULL runs; NULL: all may.
-	 * RPC_AUTH_OK, or why not (MSG_DENIED, AUTH_ERROR).
+	 * Before the arguments of a procedure other than NULL are decoded;
+	 * NULL: all may.  On the poller: must not block.  RPC_AUTH_OK, or
+	 * why not (MSG_DENIED, AUTH_ERROR).
 	 */
 	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
 	 * Whose share of the workers a call uses (design: one slow export
 	 * must not stop the others).  NULL, or returning NULL: the common
-	 * share.  The class outlives the call.
+	 * share.  The class outlives the call.  Asked only for a call that
+	 * goes to a worker, on the poller: must not block.
 	 */
 	struct work_class *(*classify)(struct rpc_call *call,
 				       const void *args);
-	_Atomic uint64_t	 *counts;	/* internal to rpc/ */
+	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
 /*
@@ -153,10 +156,15 @@ struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
 void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,
 		  const uint32_t *tail, unsigned ntail);
 
-/* Takes @held: @put is called on it when the call is over. */
+/*
+ * Takes @held: @put is called on it when the results are encoded.  One that
+ * was held before (by a run that is repeated) is put now.
+ */
 static inline void rpc_call_hold(struct rpc_call *call, void *held,
 				 void (*put)(void *held))
 {
+	if (call->held_put)
+		call->held_put(call->held);
 	call->held = held;
 	call->held_put = put;
 }
@@ -184,8 +192,28 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
 /* Calls taken and not answered.  Any thread. */
 unsigned rpc_server_busy(struct rpc_server *server);
+/*
+ * Waits until nothing is busy, at most @ms; the listeners were stopped.
+ * 0, or -ETIMEDOUT.
+ */
+int rpc_server_drain(struct rpc_server *server, unsigned ms);
 /* All listeners are gone.  Ends the workers. */
 void rpc_server_destroy(struct rpc_server *server);
+
+/* What was done for one procedure, since the server was made. */
+struct rpc_proc_count {
+	uint64_t calls;		/* ended: answered or dropped */
+	uint64_t errors;	/* of these, not with SUCCESS */
+	uint64_t ns;		/* total time from arrival to reply */
+};
+
+/* Calls @fn for every procedure of every program.  Any thread. */
+void rpc_server_walk_counts(struct rpc_server *server,
+			    void (*fn)(const struct rpc_program *prog,
+				       const struct rpc_version *version,
+				       const struct rpc_proc *proc,
+				       const struct rpc_proc_count *count,
+				       void *arg), void *arg);
 
 /* A share of the workers. */
 struct work_class *work_class_create(struct rpc_server *server,

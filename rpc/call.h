@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of rpc/ share: a call's own memory, and the server. */
+#ifndef GANNET_RPC_CALL_H
+#define GANNET_RPC_CALL_H
+
+#include "rpc/drc.h"
+#include "rpc/rpc.h"
+#include "rpc/work.h"
+
+#define RPC_MAX_PROGRAMS	16
+#define RPC_MAX_TAIL		4
+
+struct rpc_call_priv {
+	struct work_item  work;		/* while it waits for a worker */
+	struct pool_waiter wait;	/* while it waits for a buffer */
+	struct work_class *class;	/* borrowed: outlives the call */
+	struct drc_entry  *drc;		/* owned until finished, or NULL */
+	struct buf	  *body;	/* owned, or NULL */
+	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
+	uint32_t	   want;	/* bytes rpc_body_alloc() did not get */
+	uint32_t	   waited;	/* bytes it waited for, or 0 */
+	uint32_t	   count;	/* the procedure's index in counts */
+	uint32_t	   body_off;
+	uint32_t	   body_len;
+	uint32_t	   ntail;
+	uint32_t	   tail[RPC_MAX_TAIL];
+	bool		   body_ddp;
+};
+
+/*
+ * msg->upper.  Owner: the poller in dispatch, then whoever the call was
+ * given to (a class's queue, a worker, the pool's waiters), until
+ * xprt_reply() or xprt_drop().
+ */
+struct rpc_slot {
+	struct rpc_call		call;
+	struct rpc_call_priv	priv;
+	_Alignas(16) uint8_t	args[RPC_ARGS_SIZE];
+	_Alignas(16) uint8_t	res[RPC_RES_SIZE];
+};
+
+/*
+ * Counting rows: one for each thread that ever counted, so that an add costs
+ * no locked instruction.  The last one is shared by the threads that came
+ * when all were given out.
+ */
+#define RPC_ROWS	256
+#define RPC_ROW_SHARED	(RPC_ROWS - 1)
+
+struct rpc_busy {
+	_Atomic long	 n;		/* taken - answered, by these threads */
+} __attribute__((aligned(64)));
+
+struct rpc_server {
+	struct xprt_sink   sink;
+	struct pool	  *pool;	/* borrowed */
+	struct work_pool  *work;
+	struct drc	  *drc;
+	unsigned	   nprogs;
+	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
+	struct rpc_busy	   busy[RPC_ROWS];
+};
+
+/* dispatch.c */
+void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
+bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
+		       uint32_t len, uint32_t position);
+
+/* reply.c: each ends the call and gives the message back. */
+void rpc_reply_results(struct rpc_slot *slot);
+void rpc_reply_status(struct rpc_slot *slot, enum rpc_accept_stat stat);
+void rpc_reply_prog_mismatch(struct rpc_slot *slot);
+void rpc_reply_rpc_mismatch(struct rpc_slot *slot);
+void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why);
+/* The reply, @len bytes, lies in msg->head already. */
+void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
+void rpc_reply_none(struct rpc_slot *slot);
+
+/* counts.c */
+int rpc_counts_create(const struct rpc_program *prog, struct rpc_counts **out);
+void rpc_counts_destroy(struct rpc_counts *counts);
+void rpc_counts_add(struct rpc_counts *counts, uint32_t proc, bool error,
+		    uint64_t ns);
+/* @n is 1 or -1. */
+void rpc_busy_add(struct rpc_server *server, long n);
+uint64_t rpc_now(void);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A call, from the transport to its procedure.
+ *
+ * Operation: on the poller the header and the arguments are decoded, the
+ * caller is authorized, and the duplicate request cache is asked.  A
+ * procedure that may run on the poller is tried there; what is left waits in
+ * its class for a worker.  A call that found no buffer waits with the pool
+ * and then runs on a worker.
+ *
+ * Bytes after the arguments are ignored, as other servers do: an RDMA peer
+ * may have left XDR padding there.
+ */
+#include "rpc/call.h"
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "rpc/header.h"
+
+STAT(rpc_calls, "calls taken");
+STAT(rpc_short, "messages too short for a call header");
+STAT(rpc_not_call, "messages that were not calls");
+STAT(rpc_version_mismatch, "calls of another RPC version");
+STAT(rpc_denied, "calls whose credentials or verifier were refused");
+STAT(rpc_prog_unavail, "calls to a program not served");
+STAT(rpc_prog_mismatch, "calls to a program version not served");
+STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
+STAT(rpc_garbage, "calls whose arguments could not be decoded");
+STAT(rpc_system_err, "calls that failed inside the server");
+STAT(rpc_inline, "calls completed on a poller");
+STAT(rpc_would_block, "calls moved from a poller to a worker");
+STAT(rpc_no_buffer, "calls that waited for a payload buffer");
+STAT(drc_hits, "duplicates answered from the cache");
+STAT(drc_in_progress, "duplicates of calls in progress, dropped");
+
+static void run_on_worker(struct work_item *item);
+
+/* Whose share of the workers the call uses; asked once, on the poller. */
+static void classify(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+
+	if (slot->priv.class)
+		return;
+	if (call->prog->classify)
+		slot->priv.class = call->prog->classify(call, slot->args);
+	if (!slot->priv.class)
+		slot->priv.class = work_pool_common(call->server->work);
+}
+
+static void queue(struct rpc_slot *slot)
+{
+	classify(slot);
+	slot->priv.work.run = run_on_worker;
+	work_submit(slot->priv.class, &slot->priv.work);
+}
+
+/* Called by whoever gave a buffer back. */
+static void buffer_ready(struct pool_waiter *w)
+{
+	queue(container_of(w, struct rpc_slot, priv.wait));
+}
+
+static void wait_buffer(struct rpc_slot *slot)
+{
+	classify(slot);
+	stat_inc(rpc_no_buffer);
+	slot->priv.waited = slot->priv.want;
+	slot->priv.wait.ready = buffer_ready;
+	pool_wait(slot->call.server->pool, slot->priv.want, &slot->priv.wait);
+}
+
+static void fail(struct rpc_slot *slot)
+{
+	stat_inc(rpc_system_err);
+	log_limited(LOG_LEVEL_WARN, "%s: %s %s failed",
+		    slot->call.msg->xprt->name, slot->call.prog->name,
+		    slot->call.proc->name);
+	rpc_reply_status(slot, RPC_SYSTEM_ERR);
+}
+
+static void run(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
+
+	priv->body_len = priv->ntail = priv->want = 0;
+	priv->body_ddp = false;
+	memset(slot->res, 0, call->proc->res_size);
+	switch (call->proc->run(call, slot->args, slot->res)) {
+	case RPC_DONE:
+		if (!call->may_block)
+			stat_inc(rpc_inline);
+		rpc_reply_results(slot);
+		return;
+	case RPC_BLOCKS:
+		if (call->may_block)
+			break;
+		stat_inc(rpc_would_block);
+		queue(slot);
+		return;
+	case RPC_NO_BUFFER:
+		if (!priv->want)
+			break;
+		wait_buffer(slot);
+		return;
+	case RPC_DROPPED:
+		rpc_reply_none(slot);
+		return;
+	case RPC_FAILED:
+		break;
+	}
+	fail(slot);
+}
+
+static void run_on_worker(struct work_item *item)
+{
+	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
+
+	slot->call.may_block = true;
+	run(slot);
+}
+
+/* Asks the cache.  False: the call is over. */
+static bool admit(struct rpc_slot *slot, uint64_t sum)
+{
+	struct rpc_call *call = &slot->call;
+	struct drc_key key = {
+		.xid = call->xid,
+		.prog = call->prog->prog,
+		.vers = call->version->vers,
+		.proc = call->procnum,
+		.len = call->msg->call_len,
+		.sum = sum,
+	};
+	uint32_t len;
+
+	drc_key_addr(&key, rpc_call_peer(call));
+	switch (drc_lookup(call->server->drc, &key, &slot->priv.drc,
+			   call->msg->head, &len)) {
+	case DRC_NEW:
+	case DRC_UNCACHED:
+		break;
+	case DRC_IN_PROGRESS:
+		stat_inc(drc_in_progress);
+		rpc_reply_none(slot);
+		return false;
+	case DRC_REPLAY:
+		stat_inc(drc_hits);
+		rpc_reply_again(slot, len);
+		return false;
+	}
+	return true;
+}
+
+/* RPC_SUCCESS, or what to answer.  @count is the row's place in counts. */
+static enum rpc_accept_stat find_proc(struct rpc_server *server,
+				      struct rpc_call *call, uint32_t *count,
+				      const struct rpc_header *h)
+{
+	const struct rpc_program *prog;
+	uint32_t first = 0;
+
+	for (unsigned i = 0; i < server->nprogs; i++) {
+		prog = server->progs[i];
+		if (prog->prog == h->prog)
+			call->prog = prog;
+	}
+	prog = call->prog;
+	if (!prog)
+		return RPC_PROG_UNAVAIL;
+	for (uint32_t i = 0; i < prog->nversions; i++) {
+		const struct rpc_version *v = &prog->versions[i];
+
+		if (v->vers == h->vers) {
+			call->version = v;
+			if (h->proc >= v->nproc || !v->procs[h->proc].name)
+				return RPC_PROC_UNAVAIL;
+			call->proc = &v->procs[h->proc];
+			*count = first + h->proc;
+			return RPC_SUCCESS;
+		}
+		first += v->nproc;
+	}
+	return RPC_PROG_MISMATCH;
+}
+
+/* There is no row for the call. */
+static void refuse_proc(struct rpc_slot *slot, enum rpc_accept_stat stat)
+{
+	switch (stat) {
+	case RPC_PROG_MISMATCH:
+		stat_inc(rpc_prog_mismatch);
+		rpc_reply_prog_mismatch(slot);
+		return;
+	case RPC_PROG_UNAVAIL:
+		stat_inc(rpc_prog_unavail);
+		break;
+	default:
+		stat_inc(rpc_proc_unavail);
+		break;
+	}
+	rpc_reply_status(slot, stat);
+}
+
+static void deny(struct rpc_slot *slot, enum rpc_auth_stat why)
+{
+	stat_inc(rpc_denied);
+	rpc_reply_denied(slot, why);
+}
+
+/* The header is not that of a call to be run. */
+static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
+			  const struct rpc_header *h)
+{
+	switch (kind) {
+	case RPC_HEADER_MISMATCH:
+		stat_inc(rpc_version_mismatch);
+		rpc_reply_rpc_mismatch(slot);
+		return;
+	case RPC_HEADER_DENIED:
+		deny(slot, h->denied);
+		return;
+	case RPC_HEADER_NOT_CALL:
+		stat_inc(rpc_not_call);
+		break;
+	default:
+		stat_inc(rpc_short);
+		break;
+	}
+	rpc_reply_none(slot);
+}
+
+/* The row is known, @x stands before the arguments. */
+static void start(struct rpc_slot *slot, struct xdr_in *x)
+{
+	struct rpc_call *call = &slot->call;
+	const struct rpc_proc *proc = call->proc;
+	enum rpc_auth_stat why;
+	struct xdr_in args = *x;
+
+	if (call->procnum != 0 && call->prog->authorize) {
+		why = call->prog->authorize(call);
+		if (why != RPC_AUTH_OK) {
+			deny(slot, why);
+			return;
+		}
+	}
+	if (proc->decode && !proc->decode(x, slot->args)) {
+		stat_inc(rpc_garbage);
+		rpc_reply_status(slot, RPC_GARBAGE_ARGS);
+		return;
+	}
+	if (proc->flags & RPC_PROC_CACHED) {
+		if (!admit(slot, drc_sum(&args)))
+			return;
+	} else if (proc->flags & RPC_PROC_POLLER) {
+		run(slot);
+		return;
+	}
+	queue(slot);
+}
+
+static void init_call(struct rpc_server *server, struct msg *m,
+		      struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
+
+	call->msg = m;
+	call->server = server;
+	call->prog = NULL;
+	call->version = NULL;
+	call->proc = NULL;
+	call->may_block = false;
+	call->held = NULL;
+	call->held_put = NULL;
+	call->priv = priv;
+	priv->class = NULL;
+	priv->drc = NULL;
+	priv->body = NULL;
+	priv->waited = 0;
+	priv->started = rpc_now();
+}
+
+void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
+{
+	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
+	struct rpc_slot *slot = m->upper;
+	enum rpc_header_kind kind;
+	enum rpc_accept_stat stat;
+	struct rpc_header h;
+	struct xdr_in x;
+
+	stat_inc(rpc_calls);
+	rpc_busy_add(server, 1);
+	init_call(server, m, slot);
+	xdr_in_init_segs(&x, m->call, m->ncall);
+	kind = rpc_header_decode(&x, &h, &slot->call.cred);
+	slot->call.xid = h.xid;
+	if (unlikely(kind != RPC_HEADER_CALL)) {
+		refuse_header(slot, kind, &h);
+		return;
+	}
+	slot->call.procnum = h.proc;
+	stat = find_proc(server, &slot->call, &slot->priv.count, &h);
+	if (unlikely(stat != RPC_SUCCESS)) {
+		refuse_proc(slot, stat);
+		return;
+	}
+	start(slot, &x);
+}
+
+/*
+ * A DDP-eligible argument is the last item, so its chunk stands where the
+ * inline part ends, behind the item's length; only padding may follow.
+ */
+bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
+		       uint32_t len, uint32_t position)
+{
+	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
+	struct rpc_call call = { .prog = NULL };
+	struct rpc_header h;
+	struct xdr_in x;
+	uint32_t count;
+
+	xdr_in_init(&x, head, len);
+	if (rpc_header_decode(&x, &h, &call.cred) != RPC_HEADER_CALL ||
+	    find_proc(server, &call, &count, &h) != RPC_SUCCESS)
+		return false;
+	return call.proc->flags & RPC_PROC_DDP_ARG &&
+	       position % 4 == 0 && position <= len && len - position < 4 &&
+	       position >= len - xdr_left(&x) + 4;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * header - RPC call headers off the wire, reply headers onto it.  Pure.
+ *
+ * RFC 5531 sections 9 and 10 and appendix A.
+ */
+#ifndef GANNET_RPC_HEADER_H
+#define GANNET_RPC_HEADER_H
+
+#include "lib/xdr.h"
+#include "rpc/rpc.h"
+
+#define RPC_VERSION	2
+#define RPC_MAX_AUTH	400		/* opaque_auth, section 8.2 */
+
+struct rpc_header {
+	uint32_t	   xid;
+	uint32_t	   prog;
+	uint32_t	   vers;
+	uint32_t	   proc;
+	enum rpc_auth_stat denied;	/* why, with RPC_HEADER_DENIED */
+};
+
+enum rpc_header_kind {
+	RPC_HEADER_CALL,	/* the arguments come next */
+	RPC_HEADER_SHORT,	/* ends before the procedure: no reply */
+	RPC_HEADER_NOT_CALL,	/* a reply, or no RPC at all: no reply */
+	RPC_HEADER_MISMATCH,	/* RPC_MISMATCH, to xid */
+	RPC_HEADER_DENIED,	/* AUTH_ERROR, to xid */
+};
+
+/* @cred is complete only with RPC_HEADER_CALL. */
+enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h,
+				       struct rpc_cred *cred);
+
+/* An accepted reply up to its accept_stat; AUTH_NONE verifier. */
+void rpc_header_accepted(struct xdr_out *x, uint32_t xid,
+			 enum rpc_accept_stat stat);
+/* All of an accepted reply that says PROG_MISMATCH. */
+void rpc_header_prog_mismatch(struct xdr_out *x, uint32_t xid, uint32_t low,
+			      uint32_t high);
+/* All of a denied reply: RPC_MISMATCH. */
+void rpc_header_rpc_mismatch(struct xdr_out *x, uint32_t xid);
+/* All of a denied reply: AUTH_ERROR. */
+void rpc_header_denied(struct xdr_out *x, uint32_t xid,
+		       enum rpc_auth_stat why);
+
+#endif

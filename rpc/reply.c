@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Replies: encoded, remembered, counted, and given to the transport.
+ *
+ * After xprt_reply() or xprt_drop() the call's memory belongs to the next
+ * call; nothing here touches it then.
+ */
+#include "rpc/call.h"
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "rpc/header.h"
+
+STAT(rpc_reply_overflow, "results that did not fit a reply's head");
+STAT(rpc_replied, "replies given to a transport");
+STAT(rpc_reply_lost, "replies whose connection was gone");
+STAT(rpc_dropped, "calls that got no reply");
+
+/* What the call holds goes, and it is counted. */
+static void end(struct rpc_slot *slot, bool error)
+{
+	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
+
+	if (call->held_put)
+		call->held_put(call->held);
+	/* A buffer that it was woken for and did not take after all is the
+	 * next waiter's: only a buffer that comes back wakes one. */
+	if (priv->waited && !priv->body && !call->msg->body)
+		priv->body = pool_alloc(call->server->pool, priv->waited);
+	buf_put(priv->body);
+	if (call->proc)
+		rpc_counts_add(call->prog->counts, priv->count, error,
+			       rpc_now() - priv->started);
+}
+
+/*
+ * The cache keeps the reply, so that a duplicate gets the same one.  A body
+ * is not copied: such a reply is not remembered, and a duplicate runs again.
+ * (No procedure that is not idempotent has one.)
+ */
+static void remember(struct rpc_slot *slot, bool keep)
+{
+	struct drc_entry *entry = slot->priv.drc;
+	struct msg *m = slot->call.msg;
+
+	if (!entry)
+		return;
+	if (keep && !m->body)
+		drc_done(slot->call.server->drc, entry, m->head,
+			 m->head_len + m->tail_len);
+	else
+		drc_forget(slot->call.server->drc, entry);
+}
+
+static void hand_over(struct rpc_slot *slot)
+{
+	struct rpc_server *server = slot->call.server;
+
+	stat_inc(rpc_replied);
+	if (xprt_reply(slot->call.msg) < 0)
+		stat_inc(rpc_reply_lost);
+	rpc_busy_add(server, -1);
+}
+
+/* The reply's head was encoded by @x; it has no body. */
+static void send_head(struct rpc_slot *slot, uint32_t len)
+{
+	struct msg *m = slot->call.msg;
+
+	m->head_len = len;
+	m->tail_len = 0;
+	m->body = NULL;
+	m->body_off = m->body_len = 0;
+	m->body_ddp = false;
+	hand_over(slot);
+}
+
+/* A reply that is no result.  None of these is remembered: the call had no
+ * effect, or it is not known which. */
+static void send_error(struct rpc_slot *slot, const struct xdr_out *x)
+{
+	slot->call.msg->body = NULL;
+	remember(slot, false);
+	end(slot, true);
+	send_head(slot, (uint32_t)xdr_out_len(x));
+}
+
+static void start(struct rpc_slot *slot, struct xdr_out *x)
+{
+	xdr_out_init(x, slot->call.msg->head, MSG_HEAD_SIZE);
+}
+
+void rpc_reply_status(struct rpc_slot *slot, enum rpc_accept_stat stat)
+{
+	struct xdr_out x;
+
+	start(slot, &x);
+	rpc_header_accepted(&x, slot->call.xid, stat);
+	send_error(slot, &x);
+}
+
+void rpc_reply_prog_mismatch(struct rpc_slot *slot)
+{
+	const struct rpc_program *prog = slot->call.prog;
+	struct xdr_out x;
+
+	start(slot, &x);
+	rpc_header_prog_mismatch(&x, slot->call.xid, prog->versions[0].vers,
+				 prog->versions[prog->nversions - 1].vers);
+	send_error(slot, &x);
+}
+
+void rpc_reply_rpc_mismatch(struct rpc_slot *slot)
+{
+	struct xdr_out x;
+
+	start(slot, &x);
+	rpc_header_rpc_mismatch(&x, slot->call.xid);
+	send_error(slot, &x);
+}
+
+void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why)
+{
+	struct xdr_out x;
+
+	start(slot, &x);
+	rpc_header_denied(&x, slot->call.xid, why);
+	send_error(slot, &x);
+}
+
+void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
+{
+	slot->call.msg->body = NULL;
+	end(slot, false);
+	send_head(slot, len);
+}
+
+void rpc_reply_none(struct rpc_slot *slot)
+{
+	struct rpc_server *server = slot->call.server;
+
+	slot->call.msg->body = NULL;
+	remember(slot, false);
+	end(slot, true);
+	stat_inc(rpc_dropped);
+	xprt_drop(slot->call.msg);
+	rpc_busy_add(server, -1);
+}
+
+/* Attaches the body and puts the tail right behind the head. */
+static void attach_body(struct rpc_slot *slot, uint32_t pad)
+{
+	struct rpc_call_priv *priv = &slot->priv;
+	struct msg *m = slot->call.msg;
+	struct xdr_out x;
+
+	xdr_out_init(&x, m->head + m->head_len, MSG_HEAD_SIZE - m->head_len);
+	memset(xdr_reserve(&x, pad), 0, pad);
+	for (uint32_t i = 0; i < priv->ntail; i++)
+		xdr_put_u32(&x, priv->tail[i]);
+	m->tail_len = (uint32_t)xdr_out_len(&x);
+	m->body = NULL;
+	m->body_off = priv->body_off;
+	m->body_len = priv->body_len;
+	m->body_ddp = priv->body_ddp && priv->body_len;
+	if (priv->body_len) {
+		m->body = priv->body;
+		priv->body = NULL;
+	}
+}
+
+void rpc_reply_results(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
+	uint32_t pad = priv->body_ddp ? xdr_pad(priv->body_len) : 0;
+	struct xdr_out x;
+
+	xdr_out_init(&x, call->msg->head,
+		     MSG_HEAD_SIZE - pad - 4 * priv->ntail);
+	rpc_header_accepted(&x, call->xid, RPC_SUCCESS);
+	if (call->proc->encode)
+		call->proc->encode(&x, slot->res);
+	if (unlikely(x.bad)) {
+		stat_inc(rpc_reply_overflow);
+		log_limited(LOG_LEVEL_ERR, "%s: results of %s %s do not fit",
+			    call->msg->xprt->name, call->prog->name,
+			    call->proc->name);
+		rpc_reply_status(slot, RPC_SYSTEM_ERR);
+		return;
+	}
+	call->msg->head_len = (uint32_t)xdr_out_len(&x);
+	attach_body(slot, pad);
+	remember(slot, true);
+	end(slot, false);
+	hand_over(slot);
+}
+
+struct buf *rpc_body_alloc(struct rpc_call *call, size_t size)
+{
+	struct rpc_call_priv *priv = call->priv;
+
+	assert(size <= POOL_BUF_MAX);
+	if (priv->body && priv->body->size < size) {
+		buf_put(priv->body);
+		priv->body = NULL;
+	}
+	if (!priv->body)
+		priv->body = pool_alloc(call->server->pool, size);
+	if (!priv->body)
+		priv->want = (uint32_t)MAX(size, (size_t)1);
+	return priv->body;
+}
+
+void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,
+		  const uint32_t *tail, unsigned ntail)
+{
+	struct rpc_call_priv *priv = call->priv;
+
+	assert(ntail <= RPC_MAX_TAIL);
+	assert(!len || (priv->body && off + len <= priv->body->size));
+	assert(ddp || len % 4 == 0);
+	priv->body_off = off;
+	priv->body_len = len;
+	priv->body_ddp = ddp;
+	priv->ntail = ntail;
+	for (unsigned i = 0; i < ntail; i++)
+		priv->tail[i] = tail[i];
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A small RPC program with one procedure for each thing that can happen. */
+#include "tests/server/test_program.h"
+
+#include <stdlib.h>
+
+atomic_uint test_acts, test_held, test_put;
+enum rpc_auth_stat test_authorize;
+struct work_class *test_class;
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_cond = PTHREAD_COND_INITIALIZER;
+static bool gate_shut;
+static unsigned gate_standing;
+
+static void set_gate(bool shut)
+{
+	mutex_lock(&gate_lock);
+	gate_shut = shut;
+	pthread_cond_broadcast(&gate_cond);
+	mutex_unlock(&gate_lock);
+}
+
+void test_gate_shut(void)
+{
+	set_gate(true);
+}
+
+void test_gate_open(void)
+{
+	set_gate(false);
+}
+
+void test_gate_wait(unsigned n)
+{
+	mutex_lock(&gate_lock);
+	while (gate_standing < n)
+		pthread_cond_wait(&gate_cond, &gate_lock);
+	mutex_unlock(&gate_lock);
+}
+
+static void pass_gate(void)
+{
+	mutex_lock(&gate_lock);
+	gate_standing++;
+	pthread_cond_broadcast(&gate_cond);
+	while (gate_shut)
+		pthread_cond_wait(&gate_cond, &gate_lock);
+	gate_standing--;
+	mutex_unlock(&gate_lock);
+}
+
+/* Shared by all procedures: the words of arguments and results. */
+struct args {
+	uint32_t	w[3];
+	struct xdr_view	data;
+	struct iovec	iov[MSG_MAX_SEGS];
+	int		niov;
+};
+
+struct res {
+	uint32_t	n;
+	uint32_t	w[4];
+	struct xdr_view	data;
+};
+
+static bool get_nothing(struct xdr_in *x, void *args)
+{
+	return true;
+}
+
+static bool get_echo(struct xdr_in *x, void *argp)
+{
+	struct args *args = argp;
+
+	args->data = xdr_get_opaque(x, 256);
+	return xdr_ok(x);
+}
+
+static bool get_word(struct xdr_in *x, void *argp)
+{
+	struct args *args = argp;
+
+	args->w[0] = xdr_get_u32(x);
+	return xdr_ok(x);
+}
+
+static bool get_three(struct xdr_in *x, void *argp)
+{
+	struct args *args = argp;
+
+	for (int i = 0; i < 3; i++)
+		args->w[i] = xdr_get_count(x, 70000);
+	return xdr_ok(x);
+}
+
+static bool get_write(struct xdr_in *x, void *argp)
+{
+	struct args *args = argp;
+
+	args->w[0] = xdr_get_u32(x);
+	args->niov = MSG_MAX_SEGS;
+	xdr_get_iov(x, POOL_PAYLOAD_MAX, args->iov, &args->niov);
+	return xdr_ok(x);
+}
+
+static void put_echo(struct xdr_out *x, const void *resp)
+{
+	const struct res *res = resp;
+
+	xdr_put_opaque(x, res->data.data, res->data.len);
+}
+
+static void put_words(struct xdr_out *x, const void *resp)
+{
+	const struct res *res = resp;
+
+	for (uint32_t i = 0; i < res->n; i++)
+		xdr_put_u32(x, res->w[i]);
+}
+
+static void put_huge(struct xdr_out *x, const void *resp)
+{
+	for (int i = 0; i < MSG_HEAD_SIZE / 4 - 5; i++)
+		xdr_put_u32(x, 0x55555555);
+}
+
+static void put_act(struct xdr_out *x, const void *resp)
+{
+	const struct res *res = resp;
+
+	put_words(x, resp);
+	if (res->w[1] == ACT_LARGE)
+		for (int i = 0; i < 200; i++)
+			xdr_put_u32(x, (uint32_t)i * res->w[0]);
+}
+
+static void put_held(void *held)
+{
+	atomic_fetch_add(&test_put, 1);
+	free(held);
+}
+
+static void hold(struct rpc_call *call)
+{
+	atomic_fetch_add(&test_held, 1);
+	rpc_call_hold(call, malloc(1), put_held);
+}
+
+static enum rpc_run do_nothing(struct rpc_call *call, const void *args,
+			       void *res)
+{
+	return RPC_DONE;
+}
+
+static enum rpc_run do_echo(struct rpc_call *call, const void *argp,
+			    void *resp)
+{
+	const struct args *args = argp;
+	struct res *res = resp;
+
+	res->data = args->data;
+	return RPC_DONE;
+}
+
+static enum rpc_run do_body(struct rpc_call *call, const void *argp,
+			    void *resp)
+{
+	static const uint32_t tail[4] = { 0xaaaa0001, 0xaaaa0002, 0xaaaa0003,
+					  0xaaaa0004 };
+	const struct args *args = argp;
+	struct res *res = resp;
+	struct buf *b;
+
+	hold(call);
+	b = rpc_body_alloc(call, args->w[0] + 8);
+	if (!b)
+		return RPC_NO_BUFFER;
+	for (uint32_t i = 0; i < args->w[0]; i++)
+		b->data[8 + i] = (uint8_t)(i * 7 + 1);
+	rpc_body_set(call, 8, args->w[0], args->w[1], tail, args->w[2]);
+	res->w[res->n++] = 0xbbbb;
+	if (args->w[1])
+		res->w[res->n++] = args->w[0];
+	return RPC_DONE;
+}
+
+static enum rpc_run do_act(struct rpc_call *call, const void *argp,
+			   void *resp)
+{
+	const struct args *args = argp;
+	struct args body = { .w = { 8, 1, 0 } };
+	struct res *res = resp;
+
+	if (!call->may_block)
+		abort();
+	hold(call);
+	res->n = 2;
+	res->w[0] = atomic_fetch_add(&test_acts, 1) + 1;
+	res->w[1] = args->w[0];
+	switch (args->w[0]) {
+	case ACT_FAIL:
+		return RPC_FAILED;
+	case ACT_DROP:
+		return RPC_DROPPED;
+	case ACT_WAIT:
+		pass_gate();
+		break;
+	case ACT_BODY:
+		return do_body(call, &body, resp);
+	}
+	return RPC_DONE;
+}
+
+static enum rpc_run do_slow(struct rpc_call *call, const void *argp,
+			    void *resp)
+{
+	pass_gate();
+	return RPC_DONE;
+}
+
+static enum rpc_run do_blocks(struct rpc_call *call, const void *argp,
+			      void *resp)
+{
+	struct res *res = resp;
+
+	if (res->n)		/* results were not zeroed */
+		return RPC_FAILED;
+	hold(call);
+	res->n = 1;
+	res->w[0] = (uint32_t)(uintptr_t)call->may_block + 1;
+	return call->may_block ? RPC_DONE : RPC_BLOCKS;
+}
+
+static enum rpc_run do_write(struct rpc_call *call, const void *argp,
+			     void *resp)
+{
+	const struct args *args = argp;
+	struct res *res = resp;
+
+	res->n = 1;
+	for (int i = 0; i < args->niov; i++)
+		for (size_t k = 0; k < args->iov[i].iov_len; k++)
+			res->w[0] += ((uint8_t *)args->iov[i].iov_base)[k];
+	return RPC_DONE;
+}
+
+#define ROW(NAME, get, do, put, f) \
+	[TEST_##NAME] = { .name = #NAME, .decode = get, .run = do, \
+		.encode = put, .args_size = sizeof(struct args), \
+		.res_size = sizeof(struct res), .flags = f }
+
+static const struct rpc_proc procs[TEST_NPROC] = {
+	ROW(NULL, NULL, do_nothing, NULL, RPC_PROC_POLLER),
+	ROW(ECHO, get_echo, do_echo, put_echo, RPC_PROC_POLLER),
+	ROW(ACT, get_word, do_act, put_act, RPC_PROC_CACHED),
+	ROW(BODY, get_three, do_body, put_words,
+	    RPC_PROC_POLLER | RPC_PROC_DDP_RES),
+	ROW(BLOCKS, get_nothing, do_blocks, put_words, RPC_PROC_POLLER),
+	ROW(HUGE, NULL, do_nothing, put_huge, 0),
+	ROW(WRITE, get_write, do_write, put_words, RPC_PROC_DDP_ARG),
+	ROW(SLOW, NULL, do_slow, NULL, 0),
+};
+
+static const struct rpc_version versions[] = {
+	{ .vers = 2, .nproc = 1, .procs = procs },
+	{ .vers = 4, .nproc = TEST_NPROC, .procs = procs },
+};
+
+static enum rpc_auth_stat authorize(struct rpc_call *call)
+{
+	return test_authorize;
+}
+
+static struct work_class *classify(struct rpc_call *call, const void *args)
+{
+	return test_class;
+}
+
+struct rpc_program test_program = {
+	.name = "test",
+	.prog = TEST_PROG,
+	.nversions = ARRAY_SIZE(versions),
+	.versions = versions,
+	.authorize = authorize,
+	.classify = classify,
+};
+
+struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,
+			     unsigned n)
+{
+	uint32_t wire[256];
+
+	assert(n <= ARRAY_SIZE(wire));
+	for (unsigned i = 0; i < n; i++)
+		wire[i] = htobe32(words[i]);
+	return fake_send(f, wire, n * 4);
+}
+
+uint32_t reply_word(const struct fake_call *c, unsigned i)
+{
+	uint32_t v = 0;
+
+	if (i * 4 + 4 <= c->len)
+		memcpy(&v, c->reply + (size_t)i * 4, 4);
+	return be32toh(v);
+}

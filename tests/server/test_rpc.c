@@ -6,7 +6,7 @@
 
 #include "lib/stats.h"
 #include "tests/server/fake_xprt.h"
-#include "tests/server/test_program.h"
+#include "tests/server/fake_program.h"
 #include "tests/unit/runner.h"
 
 static struct pool *pool;

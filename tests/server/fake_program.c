@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A small RPC program with one procedure for each thing that can happen. */
-#include "tests/server/test_program.h"
+#include "tests/server/fake_program.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A small RPC program with one procedure for each thing that can happen. */
+#ifndef GANNET_TESTS_FAKE_PROGRAM_H
+#define GANNET_TESTS_FAKE_PROGRAM_H
+
+#include "rpc/rpc.h"
+#include "tests/server/fake_xprt.h"
+
+#define TEST_PROG	0x20000001u
+
+enum {
+	TEST_NULL,
+	TEST_ECHO,	/* opaque<256> -> the same; on the poller */
+	TEST_GAP,
+	TEST_ACT,	/* what, ... -> times it ran; through the cache */
+	TEST_BODY,	/* length, ddp, ntail -> flag, [length,] bytes, tail */
+	TEST_BLOCKS,	/* -> times it was tried */
+	TEST_HUGE,	/* results do not fit */
+	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
+	TEST_SLOW,	/* waits for test_gate; -> ticket */
+	TEST_NPROC
+};
+
+enum { ACT_COUNT, ACT_FAIL, ACT_DROP, ACT_WAIT, ACT_BODY, ACT_LARGE };
+
+extern struct rpc_program test_program;
+
+/* How often TEST_ACT ran, for its effect. */
+extern atomic_uint test_acts;
+/* What authorize answers. */
+extern enum rpc_auth_stat test_authorize;
+/* The class of all calls; NULL: the common one. */
+extern struct work_class *test_class;
+/* Things held, put. */
+extern atomic_uint test_held, test_put;
+
+/* ACT_WAIT and TEST_SLOW stand here while it is shut. */
+void test_gate_shut(void);
+void test_gate_open(void);
+/* Waits until @n calls stand there. */
+void test_gate_wait(unsigned n);
+
+struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,
+			     unsigned n);
+uint32_t reply_word(const struct fake_call *c, unsigned i);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nfs3 - the NFS version 3 program (RFC 1813) on an export table.
+ *
+ * What a call may touch is decided on every call: its filehandle names an
+ * export, the export table says whether the caller's address may use it and
+ * how, and who the caller acts as follows from that.  The program keeps no
+ * state between calls.
+ */
+#ifndef GANNET_NFS3_NFS3_H
+#define GANNET_NFS3_NFS3_H
+
+#include <stdint.h>
+
+#include "rpc/rpc.h"
+#include "vfs/export.h"
+
+struct nfs3_config {
+	struct export_table *exports;	/* borrowed: outlives the program */
+	/* The largest READ, WRITE and READDIR that FSINFO offers; multiples of
+	 * 4096 up to 1 MiB.  0: 1 MiB, 1 MiB and 64 KiB. */
+	uint32_t rtmax;
+	uint32_t wtmax;
+	uint32_t dtpref;
+};
+
+/*
+ * 0, -EINVAL (a size that is none) or -ENOMEM.  Calls are charged to the
+ * work class that export->upper points at, when there is one.
+ */
+int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
+/* No call of it runs any more. */
+void nfs3_destroy(struct rpc_program *prog);
+
+#endif

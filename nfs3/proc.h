@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of nfs3/ share. */
+#ifndef GANNET_NFS3_PROC_H
+#define GANNET_NFS3_PROC_H
+
+#include "nfs3/nfs3.h"
+#include "nfs3/proto.h"
+
+/* Names and paths are taken at any length that a message holds, so that one
+ * that is too long gets its NAMETOOLONG instead of GARBAGE_ARGS. */
+#define NFS3_STRING_MAX		POOL_BUF_MAX
+/* post_op_attr and fattr3 at their longest, section 2.5. */
+#define NFS3_FATTR_SIZE		84
+#define NFS3_POST_ATTR_SIZE	(4 + NFS3_FATTR_SIZE)
+
+struct nfs3 {
+	struct rpc_program	 prog;
+	struct rpc_version	 version;
+	struct export_table	*exports;	/* borrowed */
+	uint32_t		 rtmax;
+	uint32_t		 wtmax;
+	uint32_t		 dtpref;
+};
+
+/*
+ * Arguments.  Views lie in the call and are valid while it lives.  Each
+ * struct begins with the filehandle that says which export is meant.
+ */
+
+struct nfs3_fh_args {			/* GETATTR READLINK FSSTAT FSINFO
+					 * PATHCONF */
+	struct xdr_view	 fh;
+};
+
+struct nfs3_dirop_args {		/* LOOKUP REMOVE RMDIR; diropargs3 */
+	struct xdr_view	 fh;
+	struct xdr_view	 name;
+};
+
+struct nfs3_setattr_args {
+	struct xdr_view	 fh;
+	struct vfs_setattr attr;
+};
+
+struct nfs3_access_args {
+	struct xdr_view	 fh;
+	uint32_t	 access;
+};
+
+struct nfs3_read_args {
+	struct xdr_view	 fh;
+	uint64_t	 offset;
+	uint32_t	 count;
+};
+
+struct nfs3_write_args {
+	struct xdr_view	 fh;
+	uint64_t	 offset;
+	uint32_t	 count;
+	enum vfs_stable	 stable;
+	uint32_t	 len;		/* of data */
+	int		 niov;
+	struct iovec	 iov[MSG_MAX_SEGS];
+};
+
+struct nfs3_create_args {
+	struct nfs3_dirop_args where;
+	struct vfs_create how;
+};
+
+struct nfs3_make_args {			/* MKDIR SYMLINK MKNOD */
+	struct nfs3_dirop_args where;
+	uint32_t	 type;		/* ftype3; 0: not one to make */
+	struct vfs_make	 what;
+};
+
+struct nfs3_rename_args {
+	struct nfs3_dirop_args from;
+	struct nfs3_dirop_args to;
+};
+
+struct nfs3_link_args {
+	struct xdr_view	 fh;
+	struct nfs3_dirop_args link;
+};
+
+struct nfs3_readdir_args {		/* READDIR READDIRPLUS */
+	struct xdr_view	 fh;
+	uint64_t	 cookie;
+	uint64_t	 verf;
+	uint32_t	 dircount;	/* READDIR: none, UINT32_MAX */
+	uint32_t	 maxcount;
+};
+
+struct nfs3_commit_args {
+	struct xdr_view	 fh;
+	uint64_t	 offset;
+	uint32_t	 count;
+};
+
+/* Results.  Each begins with its status. */
+
+struct nfs3_attr {			/* post_op_attr */
+	bool		 has;
+	struct vfs_attr	 attr;
+	uint64_t	 fsid;
+};
+
+struct nfs3_wcc {			/* wcc_data */
+	struct vfs_wcc	 wcc;
+	uint64_t	 fsid;
+};
+
+struct nfs3_attr_res {			/* GETATTR, and what fails with it */
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+};
+
+struct nfs3_wcc_res {			/* SETATTR REMOVE RMDIR */
+	enum nfsstat3	 status;
+	struct nfs3_wcc	 wcc;
+};
+
+struct nfs3_lookup_res {
+	enum nfsstat3	 status;
+	struct export_fh fh;
+	struct nfs3_attr attr;
+	struct nfs3_attr dir_attr;
+};
+
+struct nfs3_access_res {
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	uint32_t	 access;
+};
+
+struct nfs3_readlink_res {		/* the path is the body */
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	uint32_t	 len;
+};
+
+struct nfs3_read_res {			/* the data is the body */
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	uint32_t	 count;
+	bool		 eof;
+};
+
+struct nfs3_write_res {
+	enum nfsstat3	 status;
+	struct nfs3_wcc	 wcc;
+	uint32_t	 count;
+	enum vfs_stable	 committed;
+	uint64_t	 verf;
+};
+
+struct nfs3_create_res {		/* CREATE MKDIR SYMLINK MKNOD */
+	enum nfsstat3	 status;
+	struct export_fh fh;
+	struct nfs3_attr attr;
+	struct nfs3_wcc	 dir_wcc;
+};
+
+struct nfs3_rename_res {
+	enum nfsstat3	 status;
+	struct nfs3_wcc	 from_wcc;
+	struct nfs3_wcc	 to_wcc;
+};
+
+struct nfs3_link_res {
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	struct nfs3_wcc	 dir_wcc;
+};
+
+struct nfs3_readdir_res {		/* the entries are the body */
+	enum nfsstat3	 status;
+	struct nfs3_attr dir_attr;
+	uint64_t	 verf;
+};
+
+struct nfs3_fsstat_res {
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	struct vfs_statfs st;
+};
+
+struct nfs3_fsinfo_res {
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	uint32_t	 rtmax, wtmax, dtpref;
+	struct vfs_limits limits;
+};
+
+struct nfs3_pathconf_res {
+	enum nfsstat3	 status;
+	struct nfs3_attr attr;
+	struct vfs_limits limits;
+};
+
+struct nfs3_commit_res {
+	enum nfsstat3	 status;
+	struct nfs3_wcc	 wcc;
+	uint64_t	 verf;
+};
+
+/* args.c: pure.  False: not the arguments of the procedure. */
+
+bool nfs3_get_void(struct xdr_in *x, void *args);
+bool nfs3_get_fh(struct xdr_in *x, void *args);
+bool nfs3_get_dirop(struct xdr_in *x, void *args);
+bool nfs3_get_setattr(struct xdr_in *x, void *args);
+bool nfs3_get_access(struct xdr_in *x, void *args);
+bool nfs3_get_read(struct xdr_in *x, void *args);
+bool nfs3_get_write(struct xdr_in *x, void *args);
+bool nfs3_get_create(struct xdr_in *x, void *args);
+bool nfs3_get_mkdir(struct xdr_in *x, void *args);
+bool nfs3_get_symlink(struct xdr_in *x, void *args);
+bool nfs3_get_mknod(struct xdr_in *x, void *args);
+bool nfs3_get_rename(struct xdr_in *x, void *args);
+bool nfs3_get_link(struct xdr_in *x, void *args);
+bool nfs3_get_readdir(struct xdr_in *x, void *args);
+bool nfs3_get_readdirplus(struct xdr_in *x, void *args);
+bool nfs3_get_commit(struct xdr_in *x, void *args);
+
+/* results.c: pure. */
+
+void nfs3_put_getattr(struct xdr_out *x, const void *res);
+void nfs3_put_wcc(struct xdr_out *x, const void *res);
+void nfs3_put_lookup(struct xdr_out *x, const void *res);
+void nfs3_put_access(struct xdr_out *x, const void *res);
+void nfs3_put_readlink(struct xdr_out *x, const void *res);
+void nfs3_put_read(struct xdr_out *x, const void *res);
+void nfs3_put_write(struct xdr_out *x, const void *res);
+void nfs3_put_create(struct xdr_out *x, const void *res);
+void nfs3_put_rename(struct xdr_out *x, const void *res);
+void nfs3_put_link(struct xdr_out *x, const void *res);
+void nfs3_put_readdir(struct xdr_out *x, const void *res);
+void nfs3_put_fsstat(struct xdr_out *x, const void *res);
+void nfs3_put_fsinfo(struct xdr_out *x, const void *res);
+void nfs3_put_pathconf(struct xdr_out *x, const void *res);
+void nfs3_put_commit(struct xdr_out *x, const void *res);
+
+void nfs3_put_fattr(struct xdr_out *x, const struct vfs_attr *a,
+		    uint64_t fsid);
+void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
+
+/* status.c */
+
+/* The one table: what @err (0 or -errno) is in a reply of @proc.  Pure. */
+enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err);
+/* May @proc answer @status?  For tests.  Pure. */
+bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
+/* Counts a failure, by procedure and by status. */
+void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
+
+/*
+ * op.c: one call on one export.
+ *
+ * begin finds the export, decides who the caller is there, and opens the
+ * file; end lets go of it all and turns the outcome into what run returns.
+ * Both are called on every path; end after a begin that failed is right.
+ */
+struct nfs3_op {
+	struct nfs3		*nfs;
+	struct rpc_call		*call;
+	struct export		*exp;		/* counted */
+	struct vfs_node		*node;		/* counted */
+	const struct vfs_ops	*ops;		/* of the export's backend */
+	struct export_opts	 opts;
+	struct vfs_cred		 cred;
+	struct vfs_ctx		 ctx;
+	bool			 no_buffer;
+};
+
+/* 0 or -errno. */
+int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh);
+/* The same for a call that changes something: -EROFS where it may not.  The
+ * node is open then, for the attributes. */
+int nfs3_begin_change(struct nfs3_op *op, struct rpc_call *call,
+		      struct xdr_view fh);
+/* Sets *@status and returns what the procedure returns. */
+enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status);
+/* A second node of the same call, which must lie in the same export. */
+int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
+		   struct vfs_node **out);
+/* Did @err come from work that must be done again on a worker? */
+bool nfs3_must_block(const struct nfs3_op *op, int err);
+
+/* Fills in *@attr from @node unless it is: post-operation attributes. */
+void nfs3_post_attr(struct nfs3_op *op, struct vfs_node *node,
+		    struct nfs3_attr *attr);
+void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
+		   struct nfs3_wcc *wcc);
+/* The handle of @node, for the reply. */
+void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
+		  struct export_fh *fh);
+/* Section 3.2: 0, -EACCES or -ENAMETOOLONG. */
+int nfs3_check_name(struct xdr_view view, struct vfs_name *name);
+bool nfs3_is_dot(struct vfs_name name);
+bool nfs3_is_dotdot(struct vfs_name name);
+/* nfstime3 with its nanoseconds in range, where they are set. */
+bool nfs3_times_ok(const struct vfs_setattr *set);
+
+/* The procedures: proc_attr.c, proc_io.c, proc_dir.c, proc_make.c,
+ * proc_readdir.c. */
+
+#define NFS3_PROC(name) \
+	enum rpc_run nfs3_do_##name(struct rpc_call *call, const void *args, \
+				    void *res)
+NFS3_PROC(null);
+NFS3_PROC(getattr);
+NFS3_PROC(setattr);
+NFS3_PROC(lookup);
+NFS3_PROC(access);
+NFS3_PROC(readlink);
+NFS3_PROC(read);
+NFS3_PROC(write);
+NFS3_PROC(create);
+NFS3_PROC(make);
+NFS3_PROC(remove);
+NFS3_PROC(rmdir);
+NFS3_PROC(rename);
+NFS3_PROC(link);
+NFS3_PROC(readdir);
+NFS3_PROC(readdirplus);
+NFS3_PROC(fsstat);
+NFS3_PROC(fsinfo);
+NFS3_PROC(pathconf);
+NFS3_PROC(commit);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * READDIR and READDIRPLUS.
+ *
+ * The backend's entries are encoded as they come, straight into the reply's
+ * body; each is taken whole or not at all.  The body ends where the last
+ * entry that fitted does; the end of the list and eof are its tail.
+ *
+ * count and maxcount bound the whole of READDIR3resok or READDIRPLUS3resok
+ * in XDR; dircount only what READDIR would have sent of the entries
+ * (sections 3.3.16, 3.3.17).
+ */
+#include "nfs3/proc.h"
+
+#include <errno.h>
+
+/* All but the entries: dir_attributes, cookieverf, end of list, eof. */
+#define FRAME_SIZE	(NFS3_POST_ATTR_SIZE + NFS3_COOKIEVERFSIZE + 4 + 4)
+
+struct list {
+	struct nfs3_op	*op;
+	struct xdr_out	 out;
+	uint32_t	 dirleft;	/* of dircount */
+	bool		 plus;
+	bool		 full;
+	unsigned	 entries;
+};
+
+/* In the list's memory and not counting what READDIRPLUS adds. */
+static size_t entry_size(const struct vfs_dirent *d)
+{
+	return 4 + 8 + 4 + (size_t)d->name.len + xdr_pad(d->name.len) + 8;
+}
+
+static void put_plus(struct list *l, const struct vfs_dirent *d)
+{
+	struct export *exp = l->op->exp;
+	struct export_fh fh;
+
+	xdr_put_bool(&l->out, d->has_attr);
+	if (d->has_attr)
+		nfs3_put_fattr(&l->out, &d->attr, exp->fs->fsid);
+	xdr_put_bool(&l->out, d->has_handle);
+	if (d->has_handle) {
+		export_fh_make(l->op->nfs->exports, exp, &d->handle, &fh);
+		xdr_put_opaque(&l->out, fh.data, fh.len);
+	}
+}
+
+static bool emit(void *arg, const struct vfs_dirent *d)
+{
+	struct list *l = arg;
+	struct xdr_out at = l->out;
+	size_t size = entry_size(d);
+
+	/* dircount of less than an entry must not end the listing. */
+	if (size > l->dirleft && l->entries > 0) {
+		l->full = true;
+		return false;
+	}
+	xdr_put_bool(&l->out, true);
+	xdr_put_u64(&l->out, d->fileid);
+	xdr_put_opaque(&l->out, d->name.s, d->name.len);
+	xdr_put_u64(&l->out, d->cookie);
+	if (l->plus)
+		put_plus(l, d);
+	if (l->out.bad) {
+		l->out = at;
+		l->full = true;
+		return false;
+	}
+	l->dirleft -= MIN(size, (size_t)l->dirleft);
+	l->entries++;
+	return true;
+}
+
+static int fill(struct list *l, const struct nfs3_readdir_args *a,
+		struct nfs3_readdir_res *r, bool *eof)
+{
+	struct nfs3_op *op = l->op;
+	int err;
+
+	if (a->cookie > INT64_MAX)
+		return -EBADE;
+	r->verf = a->cookie ? a->verf : 0;
+	err = op->ops->readdir(&op->ctx, op->node, a->cookie, &r->verf,
+			       l->plus, emit, l, eof, &r->dir_attr.attr);
+	if (err < 0)
+		return err;
+	r->dir_attr.has = true;
+	if (l->full)
+		*eof = false;
+	return l->full && l->entries == 0 ? -EMSGSIZE : 0;
+}
+
+static int do_readdir(struct nfs3_op *op, const struct nfs3_readdir_args *a,
+		      struct nfs3_readdir_res *r, bool plus)
+{
+	uint32_t room = MIN(a->maxcount, (uint32_t)POOL_PAYLOAD_MAX);
+	struct list l = { .op = op, .dirleft = a->dircount, .plus = plus };
+	uint32_t tail[2] = { 0, 0 };
+	struct buf *body;
+	bool eof = false;
+	int err;
+
+	if (room < FRAME_SIZE)
+		return -EMSGSIZE;
+	room -= FRAME_SIZE;
+	body = rpc_body_alloc(op->call, MAX(room, 4u));
+	if (!body) {
+		op->no_buffer = true;
+		return 0;
+	}
+	xdr_out_init(&l.out, body->data, room);
+	err = fill(&l, a, r, &eof);
+	if (err < 0)
+		return err;
+	tail[1] = eof;
+	rpc_body_set(op->call, 0, (uint32_t)xdr_out_len(&l.out), false, tail,
+		     ARRAY_SIZE(tail));
+	return 0;
+}
+
+static enum rpc_run list_entries(struct rpc_call *call, const void *args,
+				 void *res, bool plus)
+{
+	const struct nfs3_readdir_args *a = args;
+	struct nfs3_readdir_res *r = res;
+	struct nfs3_op op;
+	int err;
+
+	err = nfs3_begin(&op, call, a->fh);
+	if (err == 0)
+		err = do_readdir(&op, a, r, plus);
+	if (!op.no_buffer && !nfs3_must_block(&op, err))
+		nfs3_post_attr(&op, op.node, &r->dir_attr);
+	return nfs3_end(&op, err, &r->status);
+}
+
+NFS3_PROC(readdir)
+{
+	return list_entries(call, args, res, false);
+}
+
+NFS3_PROC(readdirplus)
+{
+	return list_entries(call, args, res, true);
+}

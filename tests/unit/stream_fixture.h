@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stream_fixture - a server on real loopback sockets, and a client's hand.
+ *
+ * A call is: xid, what to do, argument, any bytes.
+ */
+#ifndef GANNET_TESTS_UNIT_STREAM_FIXTURE_H
+#define GANNET_TESTS_UNIT_STREAM_FIXTURE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "lib/loop.h"
+#include "transport/pool.h"
+#include "transport/stream/stream.h"
+#include "transport/xprt.h"
+
+enum fx_op {
+	FX_ECHO,	/* the reply is the call */
+	FX_WORK,	/* the same, by another thread */
+	FX_BIG,		/* xid, argument bytes of pattern, tail of 4 bytes */
+	FX_WORK_BIG,	/* the same, by another thread */
+	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
+	FX_DROP,	/* no reply */
+	FX_CLOSE,	/* closes the connection, then replies */
+};
+
+#define FX_CALL_MIN	12
+#define FX_LOOPS	2
+
+/* Holds for the whole process; CK_FORK makes it one test's. */
+struct fx {
+	struct loop	*loops[FX_LOOPS];
+	struct pool	*pool;
+	struct xprt_sink sink;
+	struct xprt_env	 env;
+	struct xprt_listener *l;
+	atomic_uint	 taken;		/* calls that came */
+	atomic_uint	 lost;		/* replies that failed */
+	atomic_uint	 loops_used;	/* bit mask */
+};
+
+extern struct fx fx;
+
+/* Threads, a pool of @pool_mib, no listener. */
+void fx_start(unsigned pool_mib);
+/* Ends everything; fails the test when a buffer is still out. */
+void fx_stop(void);
+/* tcp_listen() on 127.0.0.1; @o may be NULL. */
+void fx_listen(const struct tcp_options *o);
+/* Frees the listener. */
+void fx_unlisten(void);
+/* Replies to held calls, by another thread when @worker. */
+void fx_release(bool worker);
+unsigned fx_held(void);
+size_t fx_pool_out(void);
+
+/* A blocking socket connected to the listener, with a time-out. */
+int fx_connect(void);
+int fx_connect_to(const struct sockaddr_storage *to, int type);
+void fx_send(int fd, const void *data, size_t len);
+/* Reads exactly @len bytes; false at the end or on an error. */
+bool fx_recv(int fd, void *data, size_t len);
+/* Writes mark and call into @out: returns the bytes of both. */
+size_t fx_call(uint8_t *out, uint32_t xid, enum fx_op op, uint32_t arg,
+	       size_t len);
+void fx_send_call(int fd, uint32_t xid, enum fx_op op, uint32_t arg,
+		  size_t len);
+/* A whole record into @out of @size bytes; its length, or -1 at the end. */
+long fx_recv_record(int fd, uint8_t *out, size_t size);
+/* A reply to fx_send_call(): what it should be; returns the xid. */
+uint32_t fx_recv_echo(int fd);
+/* A reply to FX_BIG of @len, checked; returns the xid. */
+uint32_t fx_recv_big(int fd, uint32_t len);
+/* The connection ends without another byte. */
+bool fx_ended(int fd);
+
+/* Waits until @expr holds; fails the test after ten seconds. */
+#define EVENTUALLY(expr) do { \
+		for (int i_ = 0; i_ < 10000 && !(expr); i_++) \
+			usleep(1000); \
+		ck_assert(expr); \
+	} while (0)
+
+#endif

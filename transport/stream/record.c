@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* record - record marking on a byte stream.  Pure. */
+#include "transport/stream/record.h"
+
+#include <endian.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "lib/util.h"
+
+void record_in_init(struct record_in *r, uint32_t max)
+{
+	memset(r, 0, sizeof(*r));
+	r->max = max;
+}
+
+/* False when the mark is not whole yet. */
+static bool read_mark(struct record_in *r, const uint8_t **p,
+		      const uint8_t *end)
+{
+	if (likely(r->nmark == 0 && end - *p >= RECORD_MARK_SIZE)) {
+		memcpy(&r->mark, *p, RECORD_MARK_SIZE);
+		r->mark = be32toh(r->mark);
+		r->nmark = RECORD_MARK_SIZE;
+		*p += RECORD_MARK_SIZE;
+		return true;
+	}
+	while (r->nmark < RECORD_MARK_SIZE) {
+		if (*p == end)
+			return false;
+		r->mark = r->mark << 8 | *(*p)++;
+		r->nmark++;
+	}
+	return true;
+}
+
+static void next_record(struct record_in *r)
+{
+	r->len = 0;
+	r->empty = 0;
+}
+
+/* A mark was read.  False when no record can go on like this. */
+static bool start_fragment(struct record_in *r)
+{
+	r->last = r->mark & RECORD_LAST;
+	r->left = r->mark & ~RECORD_LAST;
+	if (r->left > r->max - r->len)
+		return false;
+	if (r->left > 0)
+		return true;
+	if (r->last)
+		return r->len > 0;
+	return ++r->empty <= RECORD_MAX_EMPTY;
+}
+
+enum record_event record_next(struct record_in *r, const uint8_t **p,
+			      const uint8_t *end, struct record_span *span)
+{
+	uint32_t n;
+
+	while (r->nmark < RECORD_MARK_SIZE) {
+		if (!read_mark(r, p, end))
+			return RECORD_MORE;
+		if (!start_fragment(r))
+			return RECORD_BAD;
+		if (r->left == 0 && !r->last)
+			r->nmark = 0;
+	}
+	if (*p == end && r->left > 0)
+		return RECORD_MORE;
+	n = (uint32_t)MIN((size_t)(end - *p), (size_t)r->left);
+	span->data = *p;
+	span->len = n;
+	span->end = false;
+	*p += n;
+	r->len += n;
+	r->left -= n;
+	if (r->left == 0) {
+		r->nmark = 0;
+		span->end = r->last;
+		if (r->last)
+			next_record(r);
+	}
+	return RECORD_SPAN;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sockets and their addresses. */
+#include "transport/stream/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+static socklen_t addr_len(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in);
+}
+
+int socket_bind(const struct sockaddr *addr, int type, bool v6only)
+{
+	int err, fd;
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	fd = socket(addr->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (type == SOCK_STREAM &&
+	    socket_set(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
+		goto fail;
+	if (addr->sa_family == AF_INET6 &&
+	    socket_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, v6only) < 0)
+		goto fail;
+	if (bind(fd, addr, addr_len(addr)) < 0)
+		goto fail;
+	return fd;
+
+fail:
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int socket_local(int fd, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	return getsockname(fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}
+
+void socket_unmap(struct sockaddr_storage *ss)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in6 sin6;
+
+	if (ss->ss_family != AF_INET6)
+		return;
+	memcpy(&sin6, ss, sizeof(sin6));
+	if (!IN6_IS_ADDR_V4MAPPED(&sin6.sin6_addr))
+		return;
+	sin.sin_port = sin6.sin6_port;
+	memcpy(&sin.sin_addr, &sin6.sin6_addr.s6_addr[12], 4);
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, &sin, sizeof(sin));
+}

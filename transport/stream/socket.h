@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sockets and their addresses, as TCP and UDP both need them. */
+#ifndef GANNET_TRANSPORT_STREAM_SOCKET_H
+#define GANNET_TRANSPORT_STREAM_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* A bound, non-blocking socket; the descriptor or -errno. */
+int socket_bind(const struct sockaddr *addr, int type, bool v6only);
+/* Where it is bound.  0 or -errno. */
+int socket_local(int fd, struct sockaddr_storage *out);
+/* An IPv4 address in IPv6 clothes becomes what it is. */
+void socket_unmap(struct sockaddr_storage *ss);
+
+static inline int socket_set(int fd, int level, int option, int value)
+{
+	return setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stream - RPC over TCP with record marking (RFC 5531 section 11), and over
+ * UDP.
+ *
+ * A TCP connection belongs to one of the pollers for life: that one reads.
+ * Replies are sent by whoever gives them, gathered into few system calls.
+ * Both kinds of listener take AF_INET and AF_INET6 addresses; an AF_INET6
+ * wildcard serves IPv4 too, and peers that come so are shown as AF_INET.
+ */
+#ifndef GANNET_TRANSPORT_STREAM_STREAM_H
+#define GANNET_TRANSPORT_STREAM_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/xprt.h"
+
+#define TCP_NEVER	UINT32_MAX
+
+/* A field that is 0 has the default that is named. */
+struct tcp_options {
+	bool	 v6only;		/* :: is not for IPv4 */
+	int	 backlog;		/* 1024 */
+	uint32_t user_timeout_ms;	/* 60 s; TCP_USER_TIMEOUT */
+	/* Closes a connection that... or TCP_NEVER: */
+	uint32_t idle_ms;		/* 6 min; does not call */
+	uint32_t stall_ms;		/* 60 s; takes longer for one record */
+	uint32_t send_ms;		/* 60 s; takes no byte of its replies */
+	uint32_t linger_ms;		/* 2 s; does not close when drained */
+	/* Calls are not read while a connection has more than this... */
+	uint32_t max_calls;		/* 256; in progress */
+	size_t	 max_queued;		/* 8 MiB; bytes of replies unsent */
+};
+
+struct udp_options {
+	bool	 v6only;
+	uint32_t max_calls;		/* 256 */
+};
+
+/* @o may be NULL.  0 or -errno.  The loops must run by the time of stop or
+ * free, neither of which may be called on one of them. */
+int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
+	       const struct tcp_options *o, struct xprt_listener **out);
+/* All calls are taken on the first loop. */
+int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,
+	       const struct udp_options *o, struct xprt_listener **out);
+
+#endif

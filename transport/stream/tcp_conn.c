@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp_conn - the life of a TCP connection.
+ *
+ * Operation: what happens to a connection, on any thread, leaves its mark
+ * under the lock and has tcp_conn_update() run on the loop's thread, which
+ * alone moves the state on, watches the socket, closes it and lets go of the
+ * connection: when the socket is shut, every call that was taken has come
+ * back, nobody is sending and nothing is posted.  Therefore neither a
+ * message nor a sender needs a reference of its own.
+ *
+ * Errors: tcp_conn_fail() notes the first; update closes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "transport/stream/socket.h"
+#include "transport/stream/tcp.h"
+
+STAT(tcp_closed_error, "TCP connections closed for an error");
+STAT(tcp_stalls, "TCP connections closed for a record that stalled");
+STAT(tcp_send_stalls, "TCP connections closed for not taking replies");
+STAT(tcp_idle_closed, "TCP connections closed for being idle");
+
+static void closed_by_sink(struct xprt *x, int err)
+{
+	tcp_conn_fail(container_of(x, struct tcp_conn, xprt),
+		      err ? err : -ESHUTDOWN);
+}
+
+static void last_put(struct xprt *x)
+{
+	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
+	struct tcp_listener *l = conn->poller->listener;
+
+	pthread_mutex_destroy(&conn->lock);
+	free(conn);
+	tcp_listener_uncount(l);
+}
+
+static const struct xprt_ops ops = {
+	.name = "tcp",
+	.reply = tcp_reply,
+	.drop = tcp_drop,
+	.close = closed_by_sink,
+	.free = last_put,
+};
+
+static void kicked(struct loop_task *t)
+{
+	struct tcp_conn *conn = container_of(t, struct tcp_conn, task);
+
+	mutex_lock(&conn->lock);
+	conn->posted = false;
+	mutex_unlock(&conn->lock);
+	tcp_conn_update(conn);
+}
+
+void tcp_conn_kick(struct tcp_conn *conn)
+{
+	if (conn->posted)
+		return;
+	conn->posted = true;
+	loop_post(conn->poller->loop, &conn->task, kicked);
+}
+
+void tcp_conn_check(struct tcp_conn *conn)
+{
+	if (!conn->watch || conn->finished < conn->watch_finished ||
+	    conn->queued > conn->watch_queued)
+		return;
+	conn->watch = false;
+	tcp_conn_kick(conn);
+}
+
+void tcp_conn_fail(struct tcp_conn *conn, int err)
+{
+	mutex_lock(&conn->lock);
+	if (!conn->err) {
+		conn->err = err;
+		tcp_conn_kick(conn);
+	}
+	mutex_unlock(&conn->lock);
+}
+
+static void pool_ready(struct pool_waiter *w)
+{
+	struct tcp_conn *conn = container_of(w, struct tcp_conn, waiter);
+
+	mutex_lock(&conn->lock);
+	conn->waiting = false;
+	tcp_conn_kick(conn);
+	mutex_unlock(&conn->lock);
+}
+
+/* What others do to a connection, at one moment. */
+struct view {
+	int	 err;
+	bool	 waiting;
+	bool	 blocked;
+	bool	 sending;
+	bool	 posted;
+	uint64_t calls;		/* in progress */
+	size_t	 queued;
+};
+
+static struct view look(struct tcp_conn *conn)
+{
+	struct view v;
+
+	mutex_lock(&conn->lock);
+	v.err = conn->err;
+	v.waiting = conn->waiting;
+	v.blocked = conn->blocked;
+	v.sending = conn->sending;
+	v.posted = conn->posted;
+	v.calls = conn->taken - conn->finished;
+	v.queued = conn->queued;
+	mutex_unlock(&conn->lock);
+	return v;
+}
+
+/* Update again when no more than @calls are in progress and no more than
+ * @queued bytes unsent. */
+static void watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
+{
+	mutex_lock(&conn->lock);
+	conn->watch = true;
+	conn->watch_finished = conn->taken - MIN(calls, conn->taken);
+	conn->watch_queued = queued;
+	tcp_conn_check(conn);
+	mutex_unlock(&conn->lock);
+}
+
+static void set_state(struct tcp_conn *conn, enum tcp_state state)
+{
+	assert(state > conn->state);
+	conn->state = state;
+}
+
+/* Woken for a buffer of @size, but did not take it: others may wait for it. */
+static void pass_on(struct tcp_conn *conn, size_t size)
+{
+	if (size > 0)
+		buf_put(pool_alloc(conn->xprt.pool, size));
+}
+
+/* No bytes in or out from now on. */
+static void shut(struct tcp_conn *conn, int err)
+{
+	bool waiting;
+
+	if (err) {
+		stat_inc(tcp_closed_error);
+		log_limited(LOG_LEVEL_INFO, "%s: closing: %s",
+			    conn->xprt.name, strerrordesc_np(-err));
+	}
+	set_state(conn, TCP_CLOSED);
+	loop_fd_del(conn->poller->loop, &conn->fd);
+	tcp_send_kill(conn);
+	/* A sender may still be at it, so no close yet. */
+	shutdown(conn->fd.fd, SHUT_RDWR);
+	tcp_recv_drop(conn);
+
+	mutex_lock(&conn->lock);
+	waiting = conn->waiting;
+	mutex_unlock(&conn->lock);
+	if (!waiting) {
+		pass_on(conn, conn->pool_want);
+	} else if (pool_wait_cancel(conn->xprt.pool, &conn->waiter)) {
+		mutex_lock(&conn->lock);
+		conn->waiting = false;
+		mutex_unlock(&conn->lock);
+	}
+}
+
+/* In state CLOSED.  May free @conn. */
+static void release(struct tcp_conn *conn)
+{
+	struct view v = look(conn);
+
+	if (!v.sending && conn->fd.fd >= 0) {
+		close(conn->fd.fd);
+		conn->fd.fd = -1;
+	}
+	if (v.calls > 0) {
+		watch(conn, 0, SIZE_MAX);
+	} else if (!v.sending && !v.waiting && !v.posted) {
+		cds_list_del(&conn->link);
+		atomic_fetch_sub(&conn->poller->nconns, 1);
+		xprt_put(&conn->xprt);
+	}
+}
+
+/* In state ENDING: is it time to say good-bye? */
+static void end(struct tcp_conn *conn, const struct view *v)
+{
+	if (v->calls > 0 || v->queued > 0) {
+		watch(conn, 0, 0);
+	} else if (conn->eof) {
+		shut(conn, 0);
+	} else {
+		/* Closing with bytes unread would reset the connection, and
+		 * the peer might lose replies that it has not read yet. */
+		set_state(conn, TCP_LINGER);
+		conn->since = loop_now(conn->poller->loop);
+		shutdown(conn->fd.fd, SHUT_WR);
+	}
+}
+
+/* In state LIVE, paused: is it time to read on? */
+static void read_on(struct tcp_conn *conn, const struct view *v)
+{
+	const struct tcp_options *o = &conn->poller->listener->o;
+	size_t want = conn->pool_want;
+
+	if (v->waiting)
+		return;
+	if (want > 0 || (v->calls <= o->max_calls / 2 &&
+			 v->queued <= o->max_queued / 2)) {
+		conn->pool_want = 0;
+		tcp_recv_resume(conn);
+		pass_on(conn, want);
+	}
+	if (conn->paused && conn->pool_want == 0)
+		watch(conn, o->max_calls / 2, o->max_queued / 2);
+}
+
+/* What to wait for at the socket. */
+static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
+{
+	uint32_t events = blocked ? EPOLLOUT : 0;
+
+	if ((conn->state == TCP_LIVE && !conn->paused) ||
+	    conn->state == TCP_LINGER)
+		events |= EPOLLIN;
+	return events;
+}
+
+void tcp_conn_update(struct tcp_conn *conn)
+{
+	struct view v = look(conn);
+
+	if (conn->state != TCP_CLOSED && v.err)
+		shut(conn, v.err);
+	if (conn->state == TCP_LIVE && conn->eof)
+		set_state(conn, TCP_ENDING);
+	if (conn->state == TCP_LIVE && conn->paused)
+		read_on(conn, &v);
+	if (conn->state == TCP_ENDING)
+		end(conn, &v);
+	if (conn->state == TCP_CLOSED)
+		release(conn);
+	else
+		loop_fd_mod(conn->poller->loop, &conn->fd,
+			    events_for(conn, v.blocked));
+}
+
+/* Throws away what comes after we have ended, until the peer ends too. */
+static void discard(struct tcp_conn *conn)
+{
+	ssize_t n = recv(conn->fd.fd, NULL, 1u << 20, MSG_TRUNC);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(conn, 0);
+}
+
+static int socket_error(int fd)
+{
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	return err ? -err : -ECONNRESET;
+}
+
+static void ready(struct loop_fd *f, uint32_t events)
+{
+	struct tcp_conn *conn = container_of(f, struct tcp_conn, fd);
+
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		if (conn->state == TCP_LINGER)
+			shut(conn, 0);
+		else
+			tcp_conn_fail(conn, socket_error(f->fd));
+	} else {
+		if (events & EPOLLOUT)
+			tcp_send_resume(conn);
+		if (events & EPOLLIN && conn->state == TCP_LIVE)
+			tcp_recv(conn);
+		else if (events & EPOLLIN && conn->state == TCP_LINGER)
+			discard(conn);
+	}
+	tcp_conn_update(conn);
+}
+
+void tcp_conn_end(struct tcp_conn *conn)
+{
+	if (conn->state == TCP_LIVE) {
+		set_state(conn, TCP_ENDING);
+		tcp_recv_drop(conn);
+	}
+	tcp_conn_update(conn);
+}
+
+static bool passed(uint64_t now, uint64_t since, uint32_t ms)
+{
+	return ms != TCP_NEVER && now > since && now - since > ms * 1000000ull;
+}
+
+/* Has the peer taken anything of what waits for it? */
+static bool takes_replies(struct tcp_conn *conn, uint64_t now)
+{
+	uint64_t sent;
+	size_t queued;
+
+	mutex_lock(&conn->lock);
+	sent = conn->sent;
+	queued = conn->queued;
+	mutex_unlock(&conn->lock);
+	if (queued == 0 || sent != conn->sweep_sent) {
+		conn->sweep_sent = sent;
+		conn->sweep_time = now;
+	}
+	return !passed(now, conn->sweep_time,
+		       conn->poller->listener->o.send_ms);
+}
+
+static void sweep_live(struct tcp_conn *conn, uint64_t now)
+{
+	const struct tcp_options *o = &conn->poller->listener->o;
+	struct view v = look(conn);
+
+	if (conn->paused)
+		return;
+	if (tcp_recv_midway(conn)) {
+		if (!passed(now, conn->since, o->stall_ms))
+			return;
+		stat_inc(tcp_stalls);
+		tcp_conn_fail(conn, -ETIMEDOUT);
+	} else if (v.calls == 0 && v.queued == 0 &&
+		   passed(now, conn->active, o->idle_ms)) {
+		stat_inc(tcp_idle_closed);
+		tcp_conn_end(conn);
+	}
+}
+
+void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
+{
+	const struct tcp_options *o = &conn->poller->listener->o;
+
+	if (conn->state == TCP_CLOSED)
+		return;
+	if (!takes_replies(conn, now)) {
+		stat_inc(tcp_send_stalls);
+		tcp_conn_fail(conn, -ETIMEDOUT);
+	} else if (conn->state == TCP_LIVE) {
+		sweep_live(conn, now);
+	} else if (conn->state == TCP_LINGER &&
+		   passed(now, conn->since, o->linger_ms)) {
+		shut(conn, 0);
+		tcp_conn_update(conn);
+	}
+}
+
+int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
+		    struct tcp_conn **out)
+{
+	struct xprt_env *env = &p->listener->env;
+	struct sockaddr_storage local;
+	struct tcp_conn *conn;
+	int err;
+
+	err = socket_local(fd, &local);
+	if (err)
+		goto fail;
+	err = -ENOMEM;
+	conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		goto fail;
+	socket_unmap(peer);
+	socket_unmap(&local);
+	xprt_init(&conn->xprt, &ops, env->sink, p->loop, env->pool,
+		  (struct sockaddr *)peer, (struct sockaddr *)&local);
+	conn->poller = p;
+	conn->waiter.ready = pool_ready;
+	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
+	record_in_init(&conn->rec, MSG_MAX_LEN);
+	pthread_mutex_init(&conn->lock, NULL);
+	*out = conn;
+	return 0;
+
+fail:
+	close(fd);
+	return err;
+}
+
+static void started(struct loop_task *t)
+{
+	struct tcp_conn *conn = container_of(t, struct tcp_conn, task);
+	struct tcp_poller *p = conn->poller;
+	int err;
+
+	mutex_lock(&conn->lock);
+	conn->posted = false;
+	mutex_unlock(&conn->lock);
+	cds_list_add_tail(&conn->link, &p->conns);
+	conn->active = conn->sweep_time = loop_now(p->loop);
+	err = loop_fd_add(p->loop, &conn->fd);
+	if (err)
+		tcp_conn_fail(conn, err);
+	if (p->stopped)
+		tcp_conn_end(conn);
+	else
+		tcp_conn_update(conn);
+}
+
+void tcp_conn_start(struct tcp_conn *conn)
+{
+	atomic_fetch_add(&conn->poller->nconns, 1);
+	conn->posted = true;
+	if (loop_is_current(conn->poller->loop))
+		started(&conn->task);
+	else
+		loop_post(conn->poller->loop, &conn->task, started);
+}

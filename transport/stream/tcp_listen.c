@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp_listen - listeners: connections accepted, counted, spread, ended.
+ *
+ * The first loop accepts; each connection goes to the loop that has the
+ * fewest.  The listener is freed when the last connection is.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "transport/stream/socket.h"
+#include "transport/stream/tcp.h"
+
+STAT(tcp_accepted, "TCP connections accepted");
+STAT(tcp_refused, "TCP connections refused because there were too many");
+STAT(tcp_accept_failed, "TCP connections that could not be set up");
+STAT(tcp_accept_paused, "times accepting paused for lack of descriptors");
+
+#define ACCEPT_BATCH	32
+#define PAUSE_MS	200
+
+static bool count_one(struct tcp_listener *l)
+{
+	bool room;
+
+	mutex_lock(&l->lock);
+	room = l->count < l->env.max_conns;
+	if (room)
+		l->count++;
+	mutex_unlock(&l->lock);
+	return room;
+}
+
+void tcp_listener_uncount(struct tcp_listener *l)
+{
+	mutex_lock(&l->lock);
+	if (--l->count == 0)
+		pthread_cond_broadcast(&l->none);
+	mutex_unlock(&l->lock);
+}
+
+static struct tcp_poller *choose(struct tcp_listener *l)
+{
+	struct tcp_poller *best = &l->pollers[0];
+
+	for (unsigned i = 1; i < l->env.nloops; i++)
+		if (atomic_load(&l->pollers[i].nconns) <
+		    atomic_load(&best->nconns))
+			best = &l->pollers[i];
+	return best;
+}
+
+/* Takes @fd. */
+static void accepted(struct tcp_listener *l, int fd,
+		     struct sockaddr_storage *peer)
+{
+	struct tcp_conn *conn;
+	char addr[64];
+	int err;
+
+	if (!count_one(l)) {
+		stat_inc(tcp_refused);
+		socket_unmap(peer);
+		log_limited(LOG_LEVEL_WARN, "tcp %s: refused, there are %u "
+			    "connections",
+			    xprt_addr_text((struct sockaddr *)peer, addr,
+					   sizeof(addr)), l->env.max_conns);
+		close(fd);
+		return;
+	}
+	err = tcp_conn_create(choose(l), fd, peer, &conn);
+	if (err) {
+		stat_inc(tcp_accept_failed);
+		tcp_listener_uncount(l);
+		return;
+	}
+	stat_inc(tcp_accepted);
+	tcp_conn_start(conn);
+}
+
+static void pause_over(struct loop_timer *t)
+{
+	struct tcp_listener *l = container_of(t, struct tcp_listener, pause);
+
+	loop_fd_mod(l->env.loops[0], &l->fd, EPOLLIN);
+}
+
+/* Out of something: level triggered, we would be called again at once. */
+static void pause_accept(struct tcp_listener *l, int err)
+{
+	stat_inc(tcp_accept_paused);
+	log_limited(LOG_LEVEL_ERR, "tcp: accept: %s", strerrordesc_np(err));
+	loop_fd_mod(l->env.loops[0], &l->fd, 0);
+	loop_timer_set(l->env.loops[0], &l->pause, PAUSE_MS);
+}
+
+static void ready(struct loop_fd *f, uint32_t events)
+{
+	struct tcp_listener *l = container_of(f, struct tcp_listener, fd);
+	struct sockaddr_storage peer;
+	socklen_t len;
+	int fd;
+
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		len = sizeof(peer);
+		fd = accept4(f->fd, (struct sockaddr *)&peer, &len,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			accepted(l, fd, &peer);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+		    errno == ENOMEM)
+			pause_accept(l, errno);
+		if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+}
+
+static void sweep(struct loop_timer *t)
+{
+	struct tcp_poller *p = container_of(t, struct tcp_poller, sweep);
+	uint64_t now = loop_now(p->loop);
+	struct tcp_conn *conn, *next;
+
+	cds_list_for_each_entry_safe(conn, next, &p->conns, link)
+		tcp_conn_sweep(conn, now);
+	/* Idle connections hold no receive buffer. */
+	if (p->chunk && p->chunk_idle) {
+		buf_put(p->chunk);
+		p->chunk = NULL;
+	}
+	p->chunk_idle = true;
+	loop_timer_set(p->loop, t, p->listener->sweep_ms);
+}
+
+static uint32_t sweep_ms(const struct tcp_options *o)
+{
+	uint32_t ms = MIN(o->idle_ms, o->stall_ms);
+
+	ms = MIN(ms, o->send_ms);
+	ms = MIN(ms, o->linger_ms) / 4;
+	ms = MIN(ms, 1000u);
+	return MAX(ms, 10u);
+}
+
+static void set_default(uint32_t *field, uint32_t value)
+{
+	if (*field == 0)
+		*field = value;
+}
+
+static struct tcp_options with_defaults(const struct tcp_options *from)
+{
+	struct tcp_options o = { 0 };
+
+	if (from)
+		o = *from;
+	if (o.backlog == 0)
+		o.backlog = 1024;
+	set_default(&o.user_timeout_ms, 60000);
+	set_default(&o.idle_ms, 360000);
+	set_default(&o.stall_ms, 60000);
+	set_default(&o.send_ms, 60000);
+	set_default(&o.linger_ms, 2000);
+	set_default(&o.max_calls, 256);
+	if (o.max_queued == 0)
+		o.max_queued = 8u << 20;
+	return o;
+}
+
+/* Connections inherit what is set here. */
+static int listen_on(const struct sockaddr *addr, const struct tcp_options *o)
+{
+	int fd = socket_bind(addr, SOCK_STREAM, o->v6only);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	if (socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0 ||
+	    socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) < 0 ||
+	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+		       (int)MIN(o->user_timeout_ms, (uint32_t)INT32_MAX)) < 0 ||
+	    listen(fd, o->backlog) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static void poller_start(void *arg)
+{
+	struct tcp_poller *p = arg;
+
+	p->sweep.fire = sweep;
+	loop_timer_set(p->loop, &p->sweep, p->listener->sweep_ms);
+}
+
+static void poller_stop(void *arg)
+{
+	struct tcp_poller *p = arg;
+	struct tcp_conn *conn, *next;
+
+	p->stopped = true;
+	cds_list_for_each_entry_safe(conn, next, &p->conns, link)
+		tcp_conn_end(conn);
+}
+
+static void poller_close(void *arg)
+{
+	struct tcp_poller *p = arg;
+	struct tcp_conn *conn;
+
+	cds_list_for_each_entry(conn, &p->conns, link)
+		tcp_conn_fail(conn, -ESHUTDOWN);
+}
+
+/* No connection is left. */
+static void poller_end(void *arg)
+{
+	struct tcp_poller *p = arg;
+
+	loop_timer_cancel(p->loop, &p->sweep);
+	buf_put(p->chunk);
+	tcp_msg_fini(p);
+}
+
+static void for_each_poller(struct tcp_listener *l, void (*fn)(void *))
+{
+	for (unsigned i = 0; i < l->env.nloops; i++)
+		loop_call(l->pollers[i].loop, fn, &l->pollers[i]);
+}
+
+static void stop_accept(void *arg)
+{
+	struct tcp_listener *l = arg;
+
+	if (l->fd.fd < 0)
+		return;
+	loop_timer_cancel(l->env.loops[0], &l->pause);
+	loop_fd_del(l->env.loops[0], &l->fd);
+	close(l->fd.fd);
+	l->fd.fd = -1;
+}
+
+static void stop(struct xprt_listener *base)
+{
+	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
+
+	loop_call(l->env.loops[0], stop_accept, l);
+	for_each_poller(l, poller_stop);
+}
+
+static unsigned count(struct xprt_listener *base)
+{
+	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
+	unsigned n;
+
+	mutex_lock(&l->lock);
+	n = l->count;
+	mutex_unlock(&l->lock);
+	return n;
+}
+
+static void free_listener(struct tcp_listener *l)
+{
+	pthread_cond_destroy(&l->none);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static void stop_wait_free(struct xprt_listener *base)
+{
+	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
+
+	stop(base);
+	for_each_poller(l, poller_close);
+	mutex_lock(&l->lock);
+	while (l->count > 0)
+		pthread_cond_wait(&l->none, &l->lock);
+	mutex_unlock(&l->lock);
+	for_each_poller(l, poller_end);
+	free_listener(l);
+}
+
+static const struct xprt_listener_ops ops = {
+	.stop = stop,
+	.count = count,
+	.free = stop_wait_free,
+};
+
+static struct tcp_listener *make(const struct xprt_env *env,
+				 const struct tcp_options *o)
+{
+	struct tcp_listener *l = calloc(1, sizeof(*l) + env->nloops *
+					sizeof(l->pollers[0]));
+
+	if (!l)
+		return NULL;
+	l->base.ops = &ops;
+	l->env = *env;
+	l->o = with_defaults(o);
+	l->sweep_ms = sweep_ms(&l->o);
+	l->pause.fire = pause_over;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->none, NULL);
+	for (unsigned i = 0; i < env->nloops; i++) {
+		l->pollers[i].listener = l;
+		l->pollers[i].loop = env->loops[i];
+		CDS_INIT_LIST_HEAD(&l->pollers[i].conns);
+	}
+	return l;
+}
+
+struct start {
+	struct tcp_listener *l;
+	int err;
+};
+
+static void start_accept(void *arg)
+{
+	struct start *s = arg;
+
+	s->err = loop_fd_add(s->l->env.loops[0], &s->l->fd);
+}
+
+int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
+	       const struct tcp_options *o, struct xprt_listener **out)
+{
+	struct start s = { .l = make(env, o) };
+	int err;
+
+	if (!s.l)
+		return -ENOMEM;
+	err = listen_on(addr, &s.l->o);
+	if (err < 0)
+		goto fail;
+	s.l->fd = (struct loop_fd){ ready, err, EPOLLIN };
+	err = socket_local(s.l->fd.fd, &s.l->base.local);
+	if (err)
+		goto fail_close;
+	loop_call(env->loops[0], start_accept, &s);
+	err = s.err;
+	if (err)
+		goto fail_close;
+	for_each_poller(s.l, poller_start);
+	*out = &s.l->base;
+	return 0;
+
+fail_close:
+	close(s.l->fd.fd);
+fail:
+	free_listener(s.l);
+	return err;
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp_recv - from the stream to calls.  All on the loop's thread.
+ *
+ * Operation: what the socket has is received into the poller's chunk, which
+ * its connections share.  A record that lies there whole becomes a call: a
+ * small one is copied next to its message, a larger one is used where it
+ * lies and keeps the chunk.  What is left at the end is a record in the
+ * making, its part, in memory of the connection's own; the rest of it is
+ * received there directly.
+ *
+ * A part is believed to become as long as its marks say only so far as
+ * PART_GROW times of it came, or the connection's last records were as long;
+ * then it gets a payload buffer for all of it at once.  So a connection
+ * never holds one while it waits for another.
+ *
+ * Errors: a bad record or a lack of memory closes the connection.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "lib/stats.h"
+#include "transport/stream/tcp.h"
+
+STAT(tcp_bytes_in, "bytes received over TCP");
+STAT(tcp_records, "RPC records received over TCP");
+STAT(tcp_bad_records, "TCP records too long, empty or endless");
+STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
+
+#define PART_GROW	32
+#define PART_MIN	2048u
+/* A record from here on makes the connection one of bulk data: then little
+ * is received before a record's length is known, so that little is copied. */
+#define BULK_MIN	(64u << 10)
+#define BULK_RECV	(4u << 10)
+/* In one go, before others get their turn. */
+#define RECV_ROUNDS	8
+
+bool tcp_recv_midway(const struct tcp_conn *conn)
+{
+	return !record_idle(&conn->rec);
+}
+
+/* Reads nothing until tcp_recv_resume(). */
+static void pause_reading(struct tcp_conn *conn)
+{
+	if (!conn->paused)
+		stat_inc(tcp_read_pauses);
+	conn->paused = true;
+}
+
+/* ... nor before a buffer of @size may be had. */
+static void pause_for_pool(struct tcp_conn *conn, size_t size)
+{
+	pause_reading(conn);
+	conn->pool_want = size;
+	mutex_lock(&conn->lock);
+	conn->waiting = true;
+	mutex_unlock(&conn->lock);
+	pool_wait(conn->xprt.pool, size, &conn->waiter);
+}
+
+/* May another call be taken, by what is known about those before? */
+static bool below_limits(struct tcp_conn *conn)
+{
+	const struct tcp_options *o = &conn->poller->listener->o;
+	uint64_t calls = conn->taken - conn->seen_finished - conn->batch_calls;
+
+	return calls < o->max_calls &&
+	       conn->seen_queued + conn->batch_bytes <= o->max_queued;
+}
+
+static bool may_take(struct tcp_conn *conn)
+{
+	if (likely(below_limits(conn)))
+		return true;
+	tcp_send_flush(conn);
+	tcp_send_gather(conn);
+	if (below_limits(conn))
+		return true;
+	pause_reading(conn);
+	return false;
+}
+
+/* The call of @m is at @data: hands it over. */
+static void give(struct tcp_conn *conn, struct tcp_msg *m,
+		 const uint8_t *data, uint32_t len)
+{
+	struct msg *msg = &m->msg;
+
+	stat_inc(tcp_records);
+	msg->xprt = &conn->xprt;
+	msg->call[0].data = data;
+	msg->call[0].len = len;
+	msg->ncall = 1;
+	msg->call_len = len;
+	msg->head_len = 0;
+	msg->tail_len = 0;
+	msg->body_off = 0;
+	msg->body_len = 0;
+	msg->body_ddp = false;
+	conn->trusted -= conn->trusted / 8;
+	conn->trusted = MAX(conn->trusted, len);
+	conn->bulk = len >= BULK_MIN;
+	conn->taken++;
+	conn->xprt.sink->recv(conn->xprt.sink, msg);
+}
+
+/* A whole record in one place; @chunk holds it, or it must be copied. */
+static int take_whole(struct tcp_conn *conn, const struct record_span *span,
+		      struct buf *chunk)
+{
+	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
+	const uint8_t *data = span->data;
+
+	if (!m)
+		return -ENOMEM;
+	if (span->len <= TCP_CALL_SMALL) {
+		data = memcpy(m->small, data, span->len);
+	} else if (chunk) {
+		buf_get(chunk);
+		m->call_buf = chunk;
+	} else {
+		m->call_mem = malloc(span->len);
+		if (!m->call_mem) {
+			tcp_msg_free(conn->poller, m);
+			return -ENOMEM;
+		}
+		data = memcpy(m->call_mem, data, span->len);
+	}
+	give(conn, m, data, span->len);
+	return 0;
+}
+
+static uint8_t *part_data(const struct tcp_conn *conn)
+{
+	return conn->part_buf ? conn->part_buf->data : conn->part_mem;
+}
+
+static void part_drop(struct tcp_conn *conn)
+{
+	buf_put(conn->part_buf);
+	conn->part_buf = NULL;
+	free(conn->part_mem);
+	conn->part_mem = NULL;
+	conn->part_len = 0;
+	conn->part_room = 0;
+}
+
+/* The part is a whole record now. */
+static int take_part(struct tcp_conn *conn)
+{
+	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
+	uint32_t len = conn->part_len;
+	const uint8_t *data = part_data(conn);
+
+	if (!m)
+		return -ENOMEM;
+	if (len <= TCP_CALL_SMALL) {
+		data = memcpy(m->small, data, len);
+		part_drop(conn);
+	} else {
+		m->call_buf = conn->part_buf;
+		m->call_mem = conn->part_mem;
+		conn->part_buf = NULL;
+		conn->part_mem = NULL;
+		part_drop(conn);
+	}
+	give(conn, m, data, len);
+	return 0;
+}
+
+/* From malloc'ed memory to a buffer for the whole record. */
+static int part_move(struct tcp_conn *conn, uint32_t size)
+{
+	struct buf *b = pool_alloc(conn->xprt.pool, size);
+
+	if (!b) {
+		pause_for_pool(conn, size);
+		return -EAGAIN;
+	}
+	if (conn->part_len)
+		memcpy(b->data, conn->part_mem, conn->part_len);
+	free(conn->part_mem);
+	conn->part_mem = NULL;
+	conn->part_buf = b;
+	conn->part_room = size;
+	return 0;
+}
+
+/*
+ * Room for @need bytes of the record, or for as many as it will have if its
+ * marks are to be believed.  0, -ENOMEM, or -EAGAIN: reading is paused.
+ */
+static int part_reserve(struct tcp_conn *conn, uint32_t need)
+{
+	const struct record_in *rec = &conn->rec;
+	uint32_t claim = MAX(record_claim(rec), need);
+	uint32_t trust = MAX(conn->trusted, need * PART_GROW);
+	uint8_t *mem;
+
+	trust = MAX(trust, PART_MIN);
+	if (conn->part_buf || conn->part_room >= MIN(claim, trust))
+		return 0;
+	/* More fragments may follow, of any length. */
+	if (claim > TCP_PART_SMALL && !rec->last)
+		claim = rec->max;
+	if (claim > TCP_PART_SMALL &&
+	    (trust >= claim || need > TCP_PART_SMALL))
+		return part_move(conn, claim);
+	claim = MIN(claim, trust);
+	claim = MIN(claim, TCP_PART_SMALL);
+	if (conn->part_room >= claim)
+		return 0;
+	mem = realloc(conn->part_mem, claim);
+	if (!mem)
+		return -ENOMEM;
+	conn->part_mem = mem;
+	conn->part_room = claim;
+	return 0;
+}
+
+/* Bytes of the record, copied unless they are where they belong. */
+static int part_add(struct tcp_conn *conn, const struct record_span *span)
+{
+	uint32_t len = conn->part_len + span->len;
+	int err;
+
+	if (conn->part_room == 0 ||
+	    span->data != part_data(conn) + conn->part_len) {
+		err = part_reserve(conn, len);
+		if (err)
+			return err;
+		assert(conn->part_room >= len);
+		memcpy(part_data(conn) + conn->part_len, span->data,
+		       span->len);
+	}
+	conn->part_len = len;
+	return span->end ? take_part(conn) : 0;
+}
+
+/* One step from *@p on: 0, 1 when nothing is left, or -errno. */
+static int parse_one(struct tcp_conn *conn, const uint8_t **p,
+		     const uint8_t *end, struct buf *chunk)
+{
+	struct record_in before = conn->rec;
+	const uint8_t *start = *p;
+	struct record_span span;
+	int err;
+
+	switch (record_next(&conn->rec, p, end, &span)) {
+	case RECORD_MORE:
+		return 1;
+	case RECORD_BAD:
+		stat_inc(tcp_bad_records);
+		return -EBADMSG;
+	case RECORD_SPAN:
+		break;
+	}
+	if (span.end && span.len > 0 && conn->part_room == 0)
+		return take_whole(conn, &span, chunk);
+	err = part_add(conn, &span);
+	if (err == -EAGAIN) {
+		conn->rec = before;
+		*p = start;
+	}
+	return err;
+}
+
+/* 0, -EAGAIN when reading was paused on the way, or -errno. */
+static int parse(struct tcp_conn *conn, const uint8_t **p, const uint8_t *end,
+		 struct buf *chunk)
+{
+	int err = 0;
+
+	while (*p < end && !err) {
+		if (!may_take(conn))
+			return -EAGAIN;
+		err = parse_one(conn, p, end, chunk);
+	}
+	return err == 1 ? 0 : err;
+}
+
+/* Keeps what could not be parsed yet. */
+static int rest_save(struct tcp_conn *conn, const uint8_t *p,
+		     const uint8_t *end)
+{
+	if (p == end)
+		return 0;
+	conn->rest_len = (uint32_t)(end - p);
+	conn->rest_off = 0;
+	conn->rest = malloc(conn->rest_len);
+	if (!conn->rest)
+		return -ENOMEM;
+	memcpy(conn->rest, p, conn->rest_len);
+	return 0;
+}
+
+static void rest_drop(struct tcp_conn *conn)
+{
+	free(conn->rest);
+	conn->rest = NULL;
+}
+
+/* Room to receive into, behind what calls still use. */
+static bool chunk_reserve(struct tcp_poller *p)
+{
+	p->chunk_idle = false;
+	if (p->chunk)
+		return true;
+	p->chunk = pool_alloc(p->listener->env.pool, TCP_CHUNK_SIZE);
+	p->chunk_used = 0;
+	return p->chunk != NULL;
+}
+
+/* @n bytes were received and parsed. */
+static void chunk_advance(struct tcp_poller *p, uint32_t n)
+{
+	/* Pairs with the release in buf_put(): they are done reading. */
+	if (atomic_load_explicit(&p->chunk->ref.count,
+				 memory_order_acquire) == 1) {
+		p->chunk_used = 0;
+		return;
+	}
+	p->chunk_used = ALIGN_UP(p->chunk_used + n, 64u);
+	if (p->chunk_used + TCP_RECV_MAX > TCP_CHUNK_SIZE) {
+		buf_put(p->chunk);
+		p->chunk = NULL;
+	}
+}
+
+/* Where the next bytes go: the part, as far as they are surely its, and the
+ * chunk.  The number of iovecs, or -errno. */
+static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
+{
+	struct tcp_poller *p = conn->poller;
+	uint32_t left = record_left(&conn->rec);
+	bool little = conn->bulk && record_idle(&conn->rec);
+	int err, n = 0;
+
+	if (left > 0) {
+		err = part_reserve(conn, conn->part_len + 1);
+		if (err)
+			return err;
+		if (conn->part_room - conn->part_len >= left) {
+			iov[n].iov_base = part_data(conn) + conn->part_len;
+			iov[n++].iov_len = left;
+			little = conn->part_buf;
+		}
+	}
+	if (chunk_reserve(p)) {
+		iov[n].iov_base = p->chunk->data + p->chunk_used;
+		iov[n++].iov_len = little ? BULK_RECV : TCP_RECV_MAX;
+	} else if (n == 0) {
+		pause_for_pool(conn, TCP_CHUNK_SIZE);
+		return -EAGAIN;
+	}
+	return n;
+}
+
+/* @n bytes came into @iov.  0 or -errno. */
+static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
+		    size_t n)
+{
+	struct tcp_poller *p = conn->poller;
+	const uint8_t *at = iov[0].iov_base, *end;
+	bool midway = tcp_recv_midway(conn);
+	uint64_t taken = conn->taken;
+	int err = 0;
+
+	conn->active = loop_now(p->loop);
+	if (!p->chunk || at != p->chunk->data + p->chunk_used) {
+		end = at + MIN(n, iov[0].iov_len);
+		n -= (size_t)(end - at);
+		err = parse_one(conn, &at, end, NULL);
+		at = iov[niov - 1].iov_base;
+	}
+	if (n > 0) {
+		end = at + n;
+		if (err >= 0)
+			err = parse(conn, &at, end, p->chunk);
+		if (err == -EAGAIN)
+			err = rest_save(conn, at, end);
+		chunk_advance(p, (uint32_t)n);
+	}
+	if (tcp_recv_midway(conn) && (!midway || taken != conn->taken))
+		conn->since = conn->active;
+	return MIN(err, 0);
+}
+
+/* True when there may be more. */
+static bool receive(struct tcp_conn *conn)
+{
+	struct iovec iov[2] = { 0 };
+	int niov = receive_iov(conn, iov);
+	ssize_t n;
+	int err;
+
+	if (niov < 0) {
+		if (niov != -EAGAIN)
+			tcp_conn_fail(conn, niov);
+		return false;
+	}
+	n = niov == 1 ? recv(conn->fd.fd, iov[0].iov_base, iov[0].iov_len, 0)
+		      : readv(conn->fd.fd, iov, niov);
+	if (n <= 0) {
+		conn->eof = n == 0;
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			tcp_conn_fail(conn, -errno);
+		return false;
+	}
+	stat_add(tcp_bytes_in, (uint64_t)n);
+	tcp_send_gather(conn);
+	err = received(conn, iov, niov, (size_t)n);
+	tcp_send_flush(conn);
+	if (err)
+		tcp_conn_fail(conn, err);
+	return !err && (size_t)n == iov[0].iov_len + iov[1].iov_len;
+}
+
+void tcp_recv(struct tcp_conn *conn)
+{
+	for (int i = 0; i < RECV_ROUNDS && !conn->paused; i++)
+		if (!receive(conn))
+			break;
+}
+
+void tcp_recv_resume(struct tcp_conn *conn)
+{
+	const uint8_t *p, *end;
+	int err;
+
+	conn->paused = false;
+	conn->since = loop_now(conn->poller->loop);
+	if (!conn->rest)
+		return;
+	p = conn->rest + conn->rest_off;
+	end = conn->rest + conn->rest_len;
+	tcp_send_gather(conn);
+	err = parse(conn, &p, end, NULL);
+	tcp_send_flush(conn);
+	conn->rest_off = (uint32_t)(p - conn->rest);
+	if (p == end)
+		rest_drop(conn);
+	if (err && err != -EAGAIN)
+		tcp_conn_fail(conn, err);
+}
+
+void tcp_recv_drop(struct tcp_conn *conn)
+{
+	rest_drop(conn);
+	part_drop(conn);
+	record_in_init(&conn->rec, MSG_MAX_LEN);
+}

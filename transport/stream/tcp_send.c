@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp_send - replies onto the stream, from any thread.
+ *
+ * Operation: replies queue up under the connection's lock.  Who finds that
+ * nobody is sending becomes the sender and sends all there is, what others
+ * add meanwhile too, many replies to a system call.  When the socket takes
+ * no more the loop waits for it and becomes the sender then.
+ *
+ * Replies given by the loop's thread while it hands over calls are gathered
+ * aside, without a lock, until it has handed over all that it received.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "lib/stats.h"
+#include "transport/stream/tcp.h"
+
+STAT(tcp_bytes_out, "bytes sent over TCP");
+STAT(tcp_replies_lost, "replies to connections that were gone");
+
+#define IOVS		192	/* pieces in one system call */
+#define IOVS_A_REPLY	3
+
+/* The connection that this thread gathers replies for. */
+static _Thread_local struct tcp_conn *gathering;
+
+static struct tcp_conn *conn_of(struct msg *msg)
+{
+	return container_of(msg->xprt, struct tcp_conn, xprt);
+}
+
+/* The pieces of @m as iovecs, without its first @skip bytes. */
+static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
+{
+	const struct msg *msg = &m->msg;
+	uint32_t first = RECORD_MARK_SIZE + msg->head_len;
+	struct iovec all[IOVS_A_REPLY];
+	int n = 0, k = 0;
+
+	all[n++] = (struct iovec){ &m->mark, first };
+	if (msg->body_len) {
+		all[n++] = (struct iovec){ msg->body->data + msg->body_off,
+					   msg->body_len };
+		if (msg->tail_len)
+			all[n++] = (struct iovec){ m->head + msg->head_len,
+						   msg->tail_len };
+	} else {
+		all[0].iov_len += msg->tail_len;
+	}
+	for (int i = 0; i < n; i++) {
+		if (skip >= all[i].iov_len) {
+			skip -= (uint32_t)all[i].iov_len;
+			continue;
+		}
+		iov[k].iov_base = (uint8_t *)all[i].iov_base + skip;
+		iov[k++].iov_len = all[i].iov_len - skip;
+		skip = 0;
+	}
+	return k;
+}
+
+/* The sender: @n bytes were sent. */
+static void forget_sent(struct tcp_conn *conn, size_t n)
+{
+	struct tcp_list *q = &conn->sendq;
+	struct tcp_msg *m;
+
+	n += conn->send_off;
+	while ((m = q->first) && n >= m->len) {
+		n -= m->len;
+		q->first = m->next;
+		tcp_msg_free(conn->poller, m);
+	}
+	conn->send_off = (uint32_t)n;
+}
+
+/*
+ * The sender: sends from sendq, once.  Adds to *@sent.  0 when there is no
+ * reason to stop, -EAGAIN when the socket is full, else -errno.
+ */
+static int send_some(struct tcp_conn *conn, size_t *sent)
+{
+	struct iovec iov[IOVS];
+	struct msghdr mh = { .msg_iov = iov };
+	uint32_t skip = conn->send_off;
+	struct tcp_msg *m;
+	size_t total = 0;
+	ssize_t n;
+
+	for (m = conn->sendq.first;
+	     m && mh.msg_iovlen + IOVS_A_REPLY <= IOVS; m = m->next) {
+		mh.msg_iovlen += (size_t)reply_iov(m, skip,
+						   &iov[mh.msg_iovlen]);
+		total += m->len - skip;
+		skip = 0;
+	}
+	do
+		n = sendmsg(conn->fd.fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
+			    (m ? MSG_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	stat_add(tcp_bytes_out, (uint64_t)n);
+	*sent += (size_t)n;
+	forget_sent(conn, (size_t)n);
+	return (size_t)n < total ? -EAGAIN : 0;
+}
+
+/* With the lock held: everything queued is lost; frees nothing yet. */
+static struct tcp_list take_all(struct tcp_conn *conn)
+{
+	struct tcp_list lost = { NULL, NULL };
+
+	tcp_list_splice(&lost, &conn->sendq);
+	tcp_list_splice(&lost, &conn->queue);
+	conn->queued = 0;
+	conn->send_off = 0;
+	return lost;
+}
+
+static void lose(struct tcp_conn *conn, struct tcp_list *lost)
+{
+	for (struct tcp_msg *m = lost->first; m; m = m->next)
+		stat_inc(tcp_replies_lost);
+	tcp_list_free(conn->poller, lost);
+}
+
+/* With the lock held, by the sender: sends no more.  Unlocks. */
+static void stop_sending(struct tcp_conn *conn, int err)
+{
+	struct tcp_list lost = { NULL, NULL };
+
+	if (err == -EAGAIN)
+		conn->blocked = true;
+	else if (err && !conn->err)
+		conn->err = err;
+	if (conn->dead && conn->queued > 0) {
+		/* Still the sender, so the connection stays. */
+		lost = take_all(conn);
+		mutex_unlock(&conn->lock);
+		lose(conn, &lost);
+		mutex_lock(&conn->lock);
+	}
+	conn->sending = false;
+	if (err || conn->dead)
+		tcp_conn_kick(conn);
+	tcp_conn_check(conn);
+	mutex_unlock(&conn->lock);
+}
+
+/* The sender, with the lock held: sends all there is.  Unlocks. */
+static void send_all(struct tcp_conn *conn)
+{
+	int err = 0;
+
+	for (;;) {
+		size_t sent = 0;
+
+		tcp_list_splice(&conn->sendq, &conn->queue);
+		if (err || conn->dead || !conn->sendq.first)
+			break;
+		mutex_unlock(&conn->lock);
+		do
+			err = send_some(conn, &sent);
+		while (!err && conn->sendq.first);
+		mutex_lock(&conn->lock);
+		conn->queued -= sent;
+		conn->sent += sent;
+	}
+	stop_sending(conn, err);
+}
+
+/* With the lock held: sends what is queued unless it can't.  Unlocks. */
+static void push(struct tcp_conn *conn)
+{
+	if (conn->sending || conn->blocked || conn->err) {
+		tcp_conn_check(conn);
+		mutex_unlock(&conn->lock);
+		return;
+	}
+	conn->sending = true;
+	send_all(conn);
+}
+
+/* With the lock held: a call is over that gets no reply.  Takes @m, unlocks. */
+static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
+{
+	mutex_unlock(&conn->lock);
+	tcp_msg_free(conn->poller, m);
+	mutex_lock(&conn->lock);
+	/* From here on the connection may be freed by its loop. */
+	conn->finished++;
+	tcp_conn_check(conn);
+	mutex_unlock(&conn->lock);
+}
+
+int tcp_reply(struct msg *msg)
+{
+	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
+	struct tcp_conn *conn = conn_of(msg);
+	uint32_t len = msg->head_len + msg->body_len + msg->tail_len;
+
+	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
+	assert(len <= MSG_MAX_LEN + MSG_HEAD_SIZE);
+	tcp_msg_forget_call(m);
+	m->mark = htobe32(RECORD_LAST | len);
+	m->len = RECORD_MARK_SIZE + len;
+	if (gathering == conn) {
+		tcp_list_add(&conn->batch, m);
+		conn->batch_calls++;
+		conn->batch_bytes += m->len;
+		return 0;
+	}
+	mutex_lock(&conn->lock);
+	if (conn->dead) {
+		stat_inc(tcp_replies_lost);
+		finish_lost(conn, m);
+		return -ENOTCONN;
+	}
+	conn->finished++;
+	tcp_list_add(&conn->queue, m);
+	conn->queued += m->len;
+	push(conn);
+	return 0;
+}
+
+void tcp_drop(struct msg *msg)
+{
+	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
+	struct tcp_conn *conn = conn_of(msg);
+
+	if (gathering == conn) {
+		conn->batch_calls++;
+		tcp_msg_free(conn->poller, m);
+		return;
+	}
+	mutex_lock(&conn->lock);
+	finish_lost(conn, m);
+}
+
+void tcp_send_gather(struct tcp_conn *conn)
+{
+	gathering = conn;
+}
+
+void tcp_send_flush(struct tcp_conn *conn)
+{
+	gathering = NULL;
+	mutex_lock(&conn->lock);
+	if (conn->batch_calls > 0) {
+		conn->finished += conn->batch_calls;
+		conn->queued += conn->batch_bytes;
+		tcp_list_splice(&conn->queue, &conn->batch);
+		conn->batch_calls = 0;
+		conn->batch_bytes = 0;
+		push(conn);
+		mutex_lock(&conn->lock);
+	}
+	conn->seen_finished = conn->finished;
+	conn->seen_queued = conn->queued;
+	mutex_unlock(&conn->lock);
+}
+
+void tcp_send_resume(struct tcp_conn *conn)
+{
+	mutex_lock(&conn->lock);
+	conn->blocked = false;
+	push(conn);
+}
+
+void tcp_send_kill(struct tcp_conn *conn)
+{
+	struct tcp_list lost = { NULL, NULL };
+
+	mutex_lock(&conn->lock);
+	conn->dead = true;
+	if (!conn->sending)
+		lost = take_all(conn);
+	mutex_unlock(&conn->lock);
+	lose(conn, &lost);
+}

@@ -42,7 +42,7 @@ static inline void rcu_enter(void)
 
 static inline void rcu_exit(void)
 {
-	rcu_published(&rcu_gp);
+	rcu_published(&synchronize_rcu);
 	rcu_read_unlock();
 }
 
@@ -50,13 +50,13 @@ static inline void rcu_exit(void)
 static inline void rcu_wait(void)
 {
 	synchronize_rcu();
-	rcu_seen(&rcu_gp);
+	rcu_seen(&synchronize_rcu);
 }
 
 /* First in a call_rcu() call-back. */
 static inline void rcu_waited(void)
 {
-	rcu_seen(&rcu_gp);
+	rcu_seen(&synchronize_rcu);
 }
 
 #endif

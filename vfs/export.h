@@ -44,6 +44,9 @@ struct export_set;			/* one snapshot */
 struct export_config {
 	const struct vfs_ops *backend;	/* of entries that name none */
 	const char *state_dir;		/* NULL: nothing is kept */
+	/* The last reference to @e is gone: what ->upper needs.  May be
+	 * NULL.  Any thread. */
+	void (*release)(struct export *e);
 };
 
 int  export_table_create(const struct export_config *config,
@@ -58,7 +61,8 @@ void export_table_destroy(struct export_table *t);
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		     struct export_set **out, char **err);
 /* One --export argument: "DIR" (loopback only) or "DIR CLIENT(opts) ...".
- * Adds to *@set, making it when NULL. */
+ * Adds to *@set, making it when NULL; after an error it is only good for
+ * export_set_free(). */
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
@@ -80,6 +84,7 @@ int export_find(struct export_table *t, uint32_t id,
 /*
  * The export that @path lies in (the longest match), for MNT; *@rest points
  * at what is left of @path below the export, "" for the export itself.
+ * -ENOENT: it lies in none.
  */
 int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,

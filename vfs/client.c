@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The clients of an export: how exports(5) names them.  Pure. */
+#include "vfs/export_priv.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is IPv4. */
+static void unmap(struct addr *a)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (a->family != AF_INET6 || memcmp(a->bytes, mapped, 12) != 0)
+		return;
+	a->family = AF_INET;
+	memcpy(a->bytes, a->bytes + 12, 4);
+	memset(a->bytes + 4, 0, 12);
+}
+
+void addr_from_sockaddr(const struct sockaddr *sa, struct addr *a,
+			unsigned *port)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	memset(a, 0, sizeof(*a));
+	*port = 0;
+	switch (sa->sa_family) {
+	case AF_INET:
+		memcpy(&in, sa, sizeof(in));
+		a->family = AF_INET;
+		memcpy(a->bytes, &in.sin_addr, 4);
+		*port = ntohs(in.sin_port);
+		break;
+	case AF_INET6:
+		memcpy(&in6, sa, sizeof(in6));
+		a->family = AF_INET6;
+		memcpy(a->bytes, &in6.sin6_addr, 16);
+		*port = ntohs(in6.sin6_port);
+		unmap(a);
+		break;
+	}
+}
+
+bool addr_equal(const struct addr *a, const struct addr *b)
+{
+	return a->family == b->family && memcmp(a->bytes, b->bytes, 16) == 0;
+}
+
+bool addr_in_prefix(const struct addr *a, const struct addr *net,
+		    unsigned bits)
+{
+	unsigned whole = bits / 8;
+	uint8_t mask = (uint8_t)(0xff00 >> bits % 8);
+
+	if (a->family != net->family ||
+	    memcmp(a->bytes, net->bytes, whole) != 0)
+		return false;
+	return mask == 0 || ((a->bytes[whole] ^ net->bytes[whole]) & mask) == 0;
+}
+
+static bool parse_addr(const char *s, struct addr *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, s, a->bytes) == 1) {
+		a->family = AF_INET;
+		return true;
+	}
+	if (inet_pton(AF_INET6, s, a->bytes) == 1) {
+		a->family = AF_INET6;
+		return true;
+	}
+	return false;
+}
+
+/* A decimal number up to @max, nothing else. */
+static bool parse_number(const char *s, unsigned max, unsigned *v)
+{
+	*v = 0;
+	if (!*s)
+		return false;
+	for (; *s; s++) {
+		if (!isdigit((unsigned char)*s))
+			return false;
+		*v = *v * 10 + (unsigned)(*s - '0');
+		if (*v > max)
+			return false;
+	}
+	return true;
+}
+
+/* "255.255.252.0" is 22.  False when it is not ones, then zeros. */
+static bool parse_netmask(const char *s, unsigned *bits)
+{
+	struct in_addr in;
+	uint32_t mask;
+
+	if (inet_pton(AF_INET, s, &in) != 1)
+		return false;
+	mask = ntohl(in.s_addr);
+	*bits = mask ? 32 - (unsigned)__builtin_ctz(mask) : 0;
+	return (mask | (mask - 1)) == UINT32_MAX || mask == 0;
+}
+
+/* Bits past the prefix do not count, so they need not be zero. */
+static const char *parse_network(struct client *c, const char *slash)
+{
+	char *host = strndup(c->text, (size_t)(slash - c->text));
+	bool ok = host && parse_addr(host, &c->addr);
+	unsigned max = c->addr.family == AF_INET ? 32 : 128;
+
+	free(host);
+	if (!ok)
+		return "is not a network: expected ADDRESS/LENGTH or "
+		       "ADDRESS/NETMASK";
+	if (c->addr.family == AF_INET && strchr(slash, '.')) {
+		if (!parse_netmask(slash + 1, &c->bits))
+			return "has a bad netmask: expected one such as "
+			       "255.255.252.0";
+	} else if (!parse_number(slash + 1, max, &c->bits)) {
+		return max == 32 ? "has a bad prefix length: expected 0 to 32"
+				 : "has a bad prefix length: expected 0 to 128";
+	}
+	if (c->addr.family == AF_INET6 && c->bits >= 96) {
+		unmap(&c->addr);
+		if (c->addr.family == AF_INET)
+			c->bits -= 96;
+	}
+	c->kind = CLIENT_NETWORK;
+	c->by_address = true;
+	return NULL;
+}
+
+static bool is_host_name(const char *s)
+{
+	if (strlen(s) > 255)
+		return false;
+	for (; *s; s++)
+		if (!isalnum((unsigned char)*s) && !strchr("-._", *s))
+			return false;
+	return true;
+}
+
+static const char *parse_wildcard(struct client *c)
+{
+	const char *open = strchr(c->text, '[');
+
+	if (c->text[0] == '[' && strchr(c->text, ':'))
+		return "is not understood: IPv6 addresses are written "
+		       "without brackets";
+	if (open && !strchr(open, ']'))
+		return "has a '[' without a ']'";
+	if (strchr(c->text, '/'))
+		return "is not understood: a network has no wildcards";
+	c->kind = CLIENT_WILDCARD;
+	return NULL;
+}
+
+const char *client_parse(struct client *c)
+{
+	const char *slash = strchr(c->text, '/');
+
+	c->by_address = false;
+	if (strcmp(c->text, "*") == 0) {
+		c->kind = CLIENT_ANYONE;
+		return NULL;
+	}
+	if (strncmp(c->text, "gss/", 4) == 0)
+		return "is not supported: there is no Kerberos";
+	if (c->text[0] == '@') {
+		c->kind = CLIENT_NETGROUP;
+		return c->text[1] ? NULL : "is not a netgroup: expected @NAME";
+	}
+	if (strpbrk(c->text, "*?["))
+		return parse_wildcard(c);
+	if (slash)
+		return parse_network(c, slash);
+	c->kind = CLIENT_HOST;
+	if (parse_addr(c->text, &c->addr)) {
+		unmap(&c->addr);
+		c->by_address = true;
+		c->bits = c->addr.family == AF_INET ? 32 : 128;
+		return NULL;
+	}
+	return is_host_name(c->text) ? NULL :
+	       "is neither a host name, an address, a network, a wildcard "
+	       "nor a netgroup";
+}
+
+bool client_match_name(const struct client *c, const char *name)
+{
+	if (c->kind == CLIENT_WILDCARD)
+		return fnmatch(c->text, name, FNM_CASEFOLD | FNM_NOESCAPE)
+		       == 0;
+	return strcasecmp(c->text, name) == 0;
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The export table: snapshots published and read. */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "lib/log.h"
+#include "lib/rcu.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+STAT(export_denied, "requests refused: not a client of the export");
+STAT(export_bad_port, "requests refused: from an unprivileged port");
+
+/* What is mounted for an export; the table lists all of them. */
+struct tree {
+	struct export	     pub;
+	struct export_table *table;	/* borrowed: outlives its exports */
+	const struct vfs_ops *backend;
+	char		    *options;
+	bool		     has_fsid;
+	uint64_t	     fsid;
+	struct tree	    *next;	/* under live_lock */
+};
+
+static struct tree *tree_of(struct export *e)
+{
+	return container_of(e, struct tree, pub);
+}
+
+int export_table_create(const struct export_config *config,
+			struct export_table **out)
+{
+	struct export_table *t;
+	int err;
+
+	if (sodium_init() < 0)
+		return -EIO;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->config = *config;
+	t->backend = config->backend;
+	t->resolver = resolver_system;
+	err = export_key_load(config->state_dir, t->key);
+	if (err < 0)
+		goto fail;
+	if (config->state_dir) {
+		err = -ENOMEM;
+		t->state_dir = strdup(config->state_dir);
+		if (!t->state_dir)
+			goto fail;
+	}
+	err = peers_create(&t->peers);
+	if (err < 0)
+		goto fail_dir;
+	pthread_mutex_init(&t->publish, NULL);
+	pthread_mutex_init(&t->live_lock, NULL);
+	pthread_cond_init(&t->live_less, NULL);
+	*out = t;
+	return 0;
+
+fail_dir:
+	free(t->state_dir);
+fail:
+	free(t);
+	return err;
+}
+
+void export_table_destroy(struct export_table *t)
+{
+	struct export_set *set = atomic_load(&t->current);
+
+	atomic_store(&t->current, NULL);
+	rcu_wait();
+	export_set_put(set);
+	assert(!t->live);	/* every export was put */
+	peers_destroy(t->peers);
+	pthread_cond_destroy(&t->live_less);
+	pthread_mutex_destroy(&t->live_lock);
+	pthread_mutex_destroy(&t->publish);
+	sodium_memzero(t->key, sizeof(t->key));
+	free(t->state_dir);
+	free(t);
+}
+
+static void live_add(struct export_table *t, struct tree *tree)
+{
+	mutex_lock(&t->live_lock);
+	tree->next = t->live;
+	t->live = tree;
+	mutex_unlock(&t->live_lock);
+}
+
+static void live_del(struct export_table *t, struct tree *tree)
+{
+	struct tree **p = &t->live;
+
+	mutex_lock(&t->live_lock);
+	while (*p != tree)
+		p = &(*p)->next;
+	*p = tree->next;
+	pthread_cond_broadcast(&t->live_less);
+	mutex_unlock(&t->live_lock);
+}
+
+/*
+ * The export of @path, counted, or NULL.  One that is just going away is
+ * waited for: a directory is never mounted twice.
+ */
+static struct tree *live_find(struct export_table *t, const char *path)
+{
+	struct tree *tree;
+
+	mutex_lock(&t->live_lock);
+	for (;;) {
+		tree = t->live;
+		while (tree && strcmp(tree->pub.path, path) != 0)
+			tree = tree->next;
+		if (!tree || ref_get_unless_zero(&tree->pub.ref))
+			break;
+		pthread_cond_wait(&t->live_less, &t->live_lock);
+	}
+	mutex_unlock(&t->live_lock);
+	return tree;
+}
+
+static void tree_free(struct tree *tree)
+{
+	free(tree->options);
+	free(tree->pub.path);
+	free(tree);
+}
+
+void export_put(struct export *e)
+{
+	struct tree *tree = tree_of(e);
+	struct export_table *t = tree->table;
+
+	if (!ref_put(&e->ref))
+		return;
+	if (t->config.release)
+		t->config.release(e);
+	tree->backend->unmount(e->fs);
+	live_del(t, tree);
+	tree_free(tree);
+}
+
+static const char *mount_hint(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return ": there is no such directory";
+	case -ENOTDIR:
+		return ": it is not a directory";
+	case -EACCES:
+		return ": this server may not open it";
+	default:
+		return "";
+	}
+}
+
+/* A failure message for -errno; returns @ret. */
+static int mount_failed(const struct entry *e, int ret, char **err)
+{
+	if (mount_hint(ret)[0])
+		export_fail(err, "%s: '%s' can't be exported%s", e->where,
+			    e->path, mount_hint(ret));
+	else
+		export_fail(err, "%s: '%s' can't be exported: %s", e->where,
+			    e->path, strerror(-ret));
+	return ret;
+}
+
+static int tree_create(struct export_table *t, const struct entry *e,
+		       struct tree **out, char **err)
+{
+	struct vfs_config config = {
+		.path = e->path,
+		.options = e->options,
+		.state_dir = t->state_dir,
+	};
+	struct tree *tree = calloc(1, sizeof(*tree));
+	int ret = -ENOMEM;
+
+	if (!tree)
+		return -ENOMEM;
+	tree->pub.path = strdup(e->path);
+	tree->options = e->options ? strdup(e->options) : NULL;
+	if (!tree->pub.path || (e->options && !tree->options))
+		goto fail;
+	ret = e->backend->mount(&config, &tree->pub.fs);
+	if (ret < 0) {
+		mount_failed(e, ret, err);
+		goto fail;
+	}
+	tree->pub.id = e->id;
+	tree->table = t;
+	tree->backend = e->backend;
+	tree->has_fsid = e->has_fsid;
+	tree->fsid = e->fsid;
+	if (e->has_fsid)
+		tree->pub.fs->fsid = e->fsid;
+	ref_init(&tree->pub.ref);
+	live_add(t, tree);
+	*out = tree;
+	return 0;
+
+fail:
+	tree_free(tree);
+	return ret;
+}
+
+/* What clients hold on to can't change under them. */
+static int check_same(const struct tree *tree, const struct entry *e,
+		      char **err)
+{
+	const char *a = tree->options ? tree->options : "";
+	const char *b = e->options ? e->options : "";
+
+	if (tree->backend != e->backend || strcmp(a, b) != 0)
+		return export_fail(err, "%s: '%s' is exported now as another "
+				   "file system; take it out first, or "
+				   "restart", e->where, e->path);
+	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
+	    (e->has_fsid && tree->fsid != e->fsid))
+		return export_fail(err, "%s: '%s' is exported now with "
+				   "another fsid=; take it out first, or "
+				   "restart", e->where, e->path);
+	return 0;
+}
+
+static int bind_entry(struct export_table *t, struct entry *e, char **err)
+{
+	struct tree *tree = live_find(t, e->path);
+	int ret;
+
+	if (tree) {
+		e->export = &tree->pub;	/* put with the entry */
+		return check_same(tree, e, err);
+	}
+	ret = tree_create(t, e, &tree, err);
+	if (ret == 0)
+		e->export = &tree->pub;
+	return ret;
+}
+
+int export_table_publish(struct export_table *t, struct export_set *set,
+			 char **err)
+{
+	struct export_set *old;
+	int ret = 0;
+
+	*err = NULL;
+	mutex_lock(&t->publish);
+	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
+		ret = bind_entry(t, set->entries[i], err);
+	if (ret < 0) {
+		mutex_unlock(&t->publish);
+		export_set_put(set);
+		return ret;
+	}
+	set->serial = ++t->serial;
+	old = atomic_load_explicit(&t->current, memory_order_relaxed);
+	/* Pairs with the acquire in current_set(). */
+	atomic_store_explicit(&t->current, set, memory_order_release);
+	rcu_wait();
+	mutex_unlock(&t->publish);
+	export_set_put(old);
+	return 0;
+}
+
+/* In an RCU section. */
+static struct export_set *current_set(struct export_table *t)
+{
+	return atomic_load_explicit(&t->current, memory_order_acquire);
+}
+
+/* The snapshot, counted, or NULL. */
+static struct export_set *get_set(struct export_table *t)
+{
+	struct export_set *set;
+
+	rcu_enter();
+	set = current_set(t);
+	if (set)
+		ref_get(&set->ref);
+	rcu_exit();
+	return set;
+}
+
+/* The first client, by precedence, that @a is.  In an RCU section. */
+static int match(struct export_table *t, const struct export_set *set,
+		 const struct entry *e, const struct addr *a,
+		 const struct client **out)
+{
+	const uint64_t *names = NULL;
+
+	for (unsigned i = 0; i < e->nclients; i++) {
+		const struct client *c = &e->clients[i];
+		bool is;
+
+		if (c->kind == CLIENT_ANYONE) {
+			is = true;
+		} else if (c->by_address) {
+			is = addr_in_prefix(a, &c->addr, c->bits);
+		} else if (a->family == 0) {
+			is = false;
+		} else {
+			if (!names)
+				names = peers_find(t->peers, a, set->serial);
+			if (!names)
+				return -EAGAIN;
+			is = names[c->name_index / 64] >>
+			     c->name_index % 64 & 1;
+		}
+		if (is) {
+			*out = c;
+			return 0;
+		}
+	}
+	stat_inc(export_denied);
+	return -EACCES;
+}
+
+/* May @peer use @e, and how?  In an RCU section. */
+static int admit(struct export_table *t, const struct export_set *set,
+		 const struct entry *e, const struct sockaddr *peer,
+		 bool any_port, struct export_opts *opts)
+{
+	const struct client *c;
+	struct addr a;
+	unsigned port;
+	int err;
+
+	addr_from_sockaddr(peer, &a, &port);
+	err = match(t, set, e, &a, &c);
+	if (err < 0)
+		return err;
+	if (c->opts.secure && !any_port && a.family != 0 &&
+	    port >= IPPORT_RESERVED) {
+		stat_inc(export_bad_port);
+		return -EACCES;
+	}
+	*opts = c->opts;
+	return 0;
+}
+
+int export_find(struct export_table *t, uint32_t id,
+		const struct sockaddr *peer, bool any_port,
+		struct export **out, struct export_opts *opts)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	int err = -ESTALE;
+
+	rcu_enter();
+	set = current_set(t);
+	e = set ? export_set_find_id(set, id) : NULL;
+	if (e)
+		err = admit(t, set, e, peer, any_port, opts);
+	if (err == 0) {
+		ref_get(&e->export->ref);
+		*out = e->export;
+	}
+	rcu_exit();
+	return err;
+}
+
+/* What is left of @path below @export, or NULL: it does not lie in it.
+ * Empty components and "." of @path don't count. */
+static const char *below(const char *export, const char *path)
+{
+	for (;;) {
+		size_t len;
+
+		while (*path == '/' || (*path == '.' && path[1] == '/'))
+			path++;
+		if (*path == '.' && path[1] == '\0')
+			path++;
+		export += *export == '/';
+		if (!*export)
+			return path;
+		len = strcspn(export, "/");
+		if (strncmp(export, path, len) != 0 ||
+		    (path[len] && path[len] != '/'))
+			return NULL;
+		export += len;
+		path += len;
+	}
+}
+
+static const struct entry *find_longest(const struct export_set *set,
+					const char *path, const char **rest)
+{
+	const struct entry *best = NULL;
+
+	for (unsigned i = 0; i < set->nentries; i++) {
+		const struct entry *e = set->entries[i];
+		const char *left = below(e->path, path);
+
+		if (left && (!best || strlen(e->path) > strlen(best->path))) {
+			best = e;
+			*rest = left;
+		}
+	}
+	return best;
+}
+
+int export_find_path(struct export_table *t, const char *path,
+		     const struct sockaddr *peer, bool any_port,
+		     struct export **out, struct export_opts *opts,
+		     const char **rest)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	int err = -ENOENT;
+
+	rcu_enter();
+	set = current_set(t);
+	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
+	if (e)
+		err = admit(t, set, e, peer, any_port, opts);
+	if (err == 0) {
+		ref_get(&e->export->ref);
+		*out = e->export;
+	}
+	rcu_exit();
+	return err;
+}
+
+void export_resolve(struct export_table *t, const struct sockaddr *peer)
+{
+	struct export_set *set = get_set(t);
+	struct addr a;
+	unsigned port;
+
+	if (!set)
+		return;
+	addr_from_sockaddr(peer, &a, &port);
+	if (a.family != 0 && set->nnames > 0)
+		peers_resolve(t->peers, &t->resolver, set, &a);
+	export_set_put(set);
+}
+
+void export_walk(struct export_table *t,
+		 void (*fn)(void *arg, const char *path, const char *client),
+		 void *arg)
+{
+	struct export_set *set = get_set(t);
+
+	for (unsigned i = 0; set && i < set->nentries; i++) {
+		const struct entry *e = set->entries[i];
+
+		for (unsigned j = 0; j < e->nclients; j++)
+			fn(arg, e->path, e->clients[j].text);
+	}
+	export_set_put(set);
+}
+
+void export_each(struct export_table *t,
+		 void (*fn)(void *arg, struct export *e), void *arg)
+{
+	struct export_set *set = get_set(t);
+
+	for (unsigned i = 0; set && i < set->nentries; i++)
+		fn(arg, set->entries[i]->export);
+	export_set_put(set);
+}

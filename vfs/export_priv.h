@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the export table share. */
+#ifndef GANNET_VFS_EXPORT_PRIV_H
+#define GANNET_VFS_EXPORT_PRIV_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/thread.h"
+#include "vfs/export.h"
+
+/* MNTPATHLEN, RFC 1813 section 5.1.1. */
+#define EXPORT_PATH_MAX	1024
+#define EXPORT_KEY_LEN	16
+
+/* An address without its port; an IPv4-mapped one is an IPv4 one. */
+struct addr {
+	int	family;			/* AF_INET, AF_INET6; 0: another */
+	uint8_t	bytes[16];		/* network order, zero padded */
+};
+
+/* How a client is named.  In the order in which they take precedence. */
+enum client_kind {
+	CLIENT_HOST, CLIENT_NETWORK, CLIENT_WILDCARD, CLIENT_NETGROUP,
+	CLIENT_ANYONE,
+};
+
+struct client {
+	enum client_kind   kind;
+	char		  *text;	/* as written */
+	bool		   by_address;
+	struct addr	   addr;	/* by_address */
+	unsigned	   bits;	/* by_address: of addr that count */
+	unsigned	   name_index;	/* else: its bit in a peer's verdicts */
+	char		  *where;	/* "FILE:LINE" */
+	struct export_opts opts;
+};
+
+/* One exported path of a snapshot. */
+struct entry {
+	char			*path;
+	const struct vfs_ops	*backend;	/* borrowed: static */
+	char			*options;	/* the backend's, or NULL */
+	char			*where;
+	bool			 has_fsid;
+	uint32_t		 id;
+	uint64_t		 fsid;		/* with has_fsid */
+	struct client		*clients;	/* by precedence */
+	unsigned		 nclients;
+	struct export		*export;	/* counted, once published */
+};
+
+struct export_set {
+	struct ref	  ref;
+	struct entry	**entries;	/* in the order of the text */
+	unsigned	  nentries;
+	/* From export_set_finish() on: */
+	struct entry	**by_id;
+	const struct client **names;	/* clients that need a resolver */
+	unsigned	  nnames;
+	unsigned	  serial;	/* of this snapshot */
+};
+
+/* Where names come from; the tests have their own.  Each may block. */
+struct resolver {
+	/* The name of @a, *not* confirmed.  0 or an EAI_ code. */
+	int  (*name)(const struct addr *a, char *name, size_t size);
+	/* Does @name have the address @a?  1, 0, or -1: can't tell now. */
+	int  (*has_addr)(const char *name, const struct addr *a);
+	bool (*in_netgroup)(const char *group, const char *host);
+};
+
+extern const struct resolver resolver_system;
+
+/* What names say of peers, for a while.  peer.c. */
+struct peers;
+
+int  peers_create(struct peers **out);
+void peers_destroy(struct peers *p);
+/*
+ * In an RCU section: the bits of @a under the snapshot @serial, one for
+ * each of set->names; NULL: not known (any more).
+ */
+const uint64_t *peers_find(struct peers *p, const struct addr *a,
+			   unsigned serial);
+void peers_resolve(struct peers *p, const struct resolver *r,
+		   const struct export_set *set, const struct addr *a);
+
+struct export_table {
+	struct export_config	config;
+	const struct vfs_ops   *backend;
+	char		       *state_dir;	/* or NULL */
+	uint8_t			key[EXPORT_KEY_LEN];
+	struct resolver		resolver;
+	struct peers	       *peers;
+
+	_Atomic(struct export_set *) current;	/* counted; read under RCU */
+
+	pthread_mutex_t		publish;	/* one publisher at a time */
+	unsigned		serial;
+
+	pthread_mutex_t		live_lock;	/* guards live */
+	pthread_cond_t		live_less;
+	struct tree	       *live;		/* every export there is */
+};
+
+/* client.c */
+void addr_from_sockaddr(const struct sockaddr *sa, struct addr *a,
+			unsigned *port);
+bool addr_in_prefix(const struct addr *a, const struct addr *net,
+		    unsigned bits);
+bool addr_equal(const struct addr *a, const struct addr *b);
+/* Reads @c->text.  NULL, or what is wrong with it. */
+const char *client_parse(struct client *c);
+/* By name or wildcard: does @name, a confirmed host name, match? */
+bool client_match_name(const struct client *c, const char *name);
+
+/* options.c */
+struct fsid_option {
+	bool	 given;
+	uint32_t id;
+	uint64_t fsid;
+};
+
+extern const struct export_opts export_opts_default;
+
+/* Applies "a,b,c" to *@opts.  0, or -EINVAL and *@err. */
+int export_opts_parse(const char *text, struct export_opts *opts,
+		      struct fsid_option *fsid, char **err);
+
+/* set.c */
+int  export_set_alloc(struct export_set **out);
+void export_set_put(struct export_set *set);
+/* The entry of @path, or NULL. */
+struct entry *export_set_find(const struct export_set *set,
+			      const char *path);
+/* Takes the strings of @e, on failure too. */
+int  export_set_add_entry(struct export_set *set, const struct entry *e,
+			  struct entry **out);
+/* Takes the strings of @c, on failure too. */
+int  export_entry_add_client(struct entry *e, const struct client *c);
+struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
+/* All is in: ids, orders and indices.  0, or -EINVAL and *@err. */
+int export_set_finish(struct export_set *set, char **err);
+/* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
+int export_fail(char **err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* fh.c */
+int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Filehandles, and the key that only this server has.
+ *
+ *	byte 0		version, 1
+ *	byte 1		length of the backend's handle
+ *	bytes 2-3	zero
+ *	bytes 4-7	export id, big endian
+ *	then		the backend's handle, zero padded to 4
+ *	last 8 bytes	SipHash-2-4 of all that is before
+ */
+#include "vfs/export_priv.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+#define FH_VERSION	1
+#define HEAD		8
+#define MAC		crypto_shorthash_BYTES
+#define KEY_FILE	"filehandle.key"
+
+_Static_assert(HEAD + ALIGN_UP(VFS_HANDLE_MAX, 4) + MAC <= EXPORT_FH_MAX,
+	       "a backend's handle fits");
+_Static_assert(EXPORT_KEY_LEN == crypto_shorthash_KEYBYTES, "key length");
+
+STAT(fh_forged, "filehandles refused: not made by this server");
+
+void export_fh_make(struct export_table *t, const struct export *e,
+		    const struct vfs_handle *h, struct export_fh *fh)
+{
+	uint32_t id = htobe32(e->id);
+	uint32_t len = HEAD + ALIGN_UP(h->len, 4u);
+
+	memset(fh->data, 0, sizeof(fh->data));
+	fh->data[0] = FH_VERSION;
+	fh->data[1] = (uint8_t)h->len;
+	memcpy(fh->data + 4, &id, 4);
+	memcpy(fh->data + HEAD, h->data, h->len);
+	crypto_shorthash(fh->data + len, fh->data, len, t->key);
+	fh->len = len + MAC;
+}
+
+int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
+		    uint32_t *export_id, struct vfs_handle *h)
+{
+	const uint8_t *fh = data;
+	uint8_t mac[MAC];
+	uint32_t id;
+
+	if (len < HEAD + MAC || len > EXPORT_FH_MAX ||
+	    fh[0] != FH_VERSION || fh[1] > VFS_HANDLE_MAX ||
+	    len != HEAD + ALIGN_UP((uint32_t)fh[1], 4u) + MAC)
+		goto forged;
+	crypto_shorthash(mac, fh, len - MAC, t->key);
+	if (sodium_memcmp(mac, fh + len - MAC, MAC) != 0)
+		goto forged;
+	memcpy(&id, fh + 4, 4);
+	*export_id = be32toh(id);
+	h->len = fh[1];
+	memcpy(h->data, fh + HEAD, h->len);
+	return 0;
+
+forged:
+	stat_inc(fh_forged);
+	return -EBADMSG;
+}
+
+/* 0, -ENOENT when there is none yet, or what is wrong with it. */
+static int key_read(int dir, const char *state_dir, uint8_t *key)
+{
+	struct stat st;
+	int fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0) {
+		err = -errno;
+	} else if (st.st_mode & 077) {
+		log_err("%s/%s: others may read it (mode %o); handles could "
+			"be forged: remove it and let clients mount anew, or "
+			"chmod 600", state_dir, KEY_FILE, st.st_mode & 07777);
+		err = -EPERM;
+	} else if (st.st_size != EXPORT_KEY_LEN ||
+		   read(fd, key, EXPORT_KEY_LEN) != EXPORT_KEY_LEN) {
+		log_err("%s/%s: not a key of %d bytes; remove it and let "
+			"clients mount anew", state_dir, KEY_FILE,
+			EXPORT_KEY_LEN);
+		err = -EINVAL;
+	}
+	close(fd);
+	return err;
+}
+
+/*
+ * A new key, under its name whole or not at all, and never in place of
+ * another: two servers that start at once end up with the same one.
+ */
+static int key_create(int dir)
+{
+	char name[] = KEY_FILE ".XXXXXXXXXXXXXXXX", id[8];
+	uint8_t key[EXPORT_KEY_LEN];
+	int fd, err = 0;
+
+	randombytes_buf(id, sizeof(id));
+	sodium_bin2hex(name + sizeof(KEY_FILE), 2 * sizeof(id) + 1,
+		       (const uint8_t *)id, sizeof(id));
+	randombytes_buf(key, sizeof(key));
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, key, sizeof(key)) != sizeof(key) || fsync(fd) < 0)
+		err = errno ? -errno : -EIO;
+	close(fd);
+	if (err == 0 && linkat(dir, name, dir, KEY_FILE, 0) < 0 &&
+	    errno != EEXIST)
+		err = -errno;
+	unlinkat(dir, name, 0);
+	if (err == 0 && fsync(dir) < 0)
+		err = -errno;
+	sodium_memzero(key, sizeof(key));
+	return err;
+}
+
+int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN])
+{
+	int dir, err;
+
+	if (!state_dir) {
+		randombytes_buf(key, EXPORT_KEY_LEN);
+		return 0;
+	}
+	dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0) {
+		err = -errno;
+		log_err("%s: the state directory can't be opened: %s",
+			state_dir, strerror(-err));
+		return err;
+	}
+	err = key_read(dir, state_dir, key);
+	if (err == -ENOENT) {
+		err = key_create(dir);
+		if (err == 0)
+			err = key_read(dir, state_dir, key);
+		else
+			log_err("%s/%s: can't be made: %s", state_dir,
+				KEY_FILE, strerror(-err));
+	} else if (err == -EACCES || err == -ELOOP) {
+		log_err("%s/%s: can't be read: %s", state_dir, KEY_FILE,
+			strerror(-err));
+	}
+	close(dir);
+	return err;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the names in the export table say of a peer: one bit for each, asked
+ * of the resolver by a worker and kept for a minute, so that pollers only
+ * read.  A name that can't be told for the moment keeps what it was.
+ *
+ * Readers walk the chains under RCU; the lock is the writers'.
+ */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <arpa/inet.h>
+#include <sodium.h>
+
+#include "lib/log.h"
+#include "lib/rcu.h"
+#include "lib/util.h"
+
+#define BUCKETS		256
+#define MAX_PEERS	4096
+#define KEEP_S		60
+
+/* Constant once published. */
+struct peer {
+	_Atomic(struct peer *) next;
+	struct addr	addr;
+	unsigned	serial;
+	time_t		expires;
+	uint64_t	names[];
+};
+
+/* An address that somebody resolves now. */
+struct pending {
+	struct addr	addr;
+	struct pending *next;
+};
+
+struct peers {
+	uint8_t			hash_key[crypto_shorthash_KEYBYTES];
+	_Atomic(struct peer *)	buckets[BUCKETS];
+	pthread_mutex_t		lock;	/* guards changes, and: */
+	unsigned		count;
+	struct pending	       *pending;
+	pthread_cond_t		resolved;
+};
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec;
+}
+
+int peers_create(struct peers **out)
+{
+	struct peers *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	randombytes_buf(p->hash_key, sizeof(p->hash_key));
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->resolved, NULL);
+	*out = p;
+	return 0;
+}
+
+/* Nobody reads any more. */
+void peers_destroy(struct peers *p)
+{
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		struct peer *peer = atomic_load(&p->buckets[i]), *next;
+
+		for (; peer; peer = next) {
+			next = atomic_load(&peer->next);
+			free(peer);
+		}
+	}
+	pthread_cond_destroy(&p->resolved);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static _Atomic(struct peer *) *bucket_of(struct peers *p,
+					 const struct addr *a)
+{
+	uint8_t hash[crypto_shorthash_BYTES];
+
+	crypto_shorthash(hash, a->bytes, sizeof(a->bytes), p->hash_key);
+	return &p->buckets[hash[0]];
+}
+
+static struct peer *find(struct peers *p, const struct addr *a)
+{
+	struct peer *peer = atomic_load_explicit(bucket_of(p, a),
+						 memory_order_acquire);
+
+	while (peer && !addr_equal(&peer->addr, a))
+		peer = atomic_load_explicit(&peer->next,
+					    memory_order_acquire);
+	return peer;
+}
+
+const uint64_t *peers_find(struct peers *p, const struct addr *a,
+			   unsigned serial)
+{
+	const struct peer *peer = find(p, a);
+
+	if (!peer || peer->serial != serial || peer->expires < now())
+		return NULL;
+	return peer->names;
+}
+
+/* A chain, or part of it, taken out; freed after a grace period. */
+struct garbage {
+	struct peer *peers[MAX_PEERS + 2];
+	unsigned     n;
+};
+
+static void unlink_peer(struct peers *p, _Atomic(struct peer *) *at,
+			struct garbage *g)
+{
+	struct peer *peer = atomic_load(at);
+
+	/* Readers that stand on it still find their way on. */
+	atomic_store_explicit(at, atomic_load(&peer->next),
+			      memory_order_release);
+	g->peers[g->n++] = peer;
+	p->count--;
+}
+
+/* Takes out the old record of @a; and when there are too many all that
+ * have expired, or, when none has, everything. */
+static void make_room(struct peers *p, const struct addr *a,
+		      struct garbage *g)
+{
+	bool full = p->count >= MAX_PEERS;
+	time_t before = now();
+
+	for (int all = 0; all < 2; all++) {
+		for (unsigned i = 0; i < BUCKETS; i++) {
+			_Atomic(struct peer *) *at = &p->buckets[i];
+			struct peer *peer;
+
+			while ((peer = atomic_load(at))) {
+				if (addr_equal(&peer->addr, a) || (full &&
+				    (all || peer->expires < before)))
+					unlink_peer(p, at, g);
+				else
+					at = &peer->next;
+			}
+		}
+		full = p->count >= MAX_PEERS;
+		if (!full)
+			break;
+	}
+}
+
+static void insert(struct peers *p, struct peer *peer)
+{
+	struct garbage *g = calloc(1, sizeof(*g));
+	_Atomic(struct peer *) *bucket = bucket_of(p, &peer->addr);
+
+	if (!g) {
+		free(peer);
+		return;
+	}
+	mutex_lock(&p->lock);
+	make_room(p, &peer->addr, g);
+	atomic_store(&peer->next, atomic_load(bucket));
+	/* Pairs with find(). */
+	atomic_store_explicit(bucket, peer, memory_order_release);
+	p->count++;
+	mutex_unlock(&p->lock);
+	if (g->n > 0)
+		rcu_wait();
+	while (g->n > 0)
+		free(g->peers[--g->n]);
+	free(g);
+}
+
+/* A peer's name, asked for once, when the first name needs it. */
+struct identity {
+	const struct resolver *r;
+	const struct addr     *addr;
+	bool		       asked;
+	int		       known;	/* 1, 0: it has none, -1: not now */
+	char		       name[NI_MAXHOST];
+	char		       text[INET6_ADDRSTRLEN];
+};
+
+/* The name counts only when it leads back to the address: who runs the
+ * reverse zone may write anything there. */
+static int identify(struct identity *id)
+{
+	int err;
+
+	if (id->asked)
+		return id->known;
+	id->asked = true;
+	err = id->r->name(id->addr, id->name, sizeof(id->name));
+	if (err == 0)
+		id->known = id->r->has_addr(id->name, id->addr);
+	else
+		id->known = err == EAI_NONAME ? 0 : -1;
+	if (id->known == 0 && err == 0)
+		log_limited(LOG_LEVEL_WARN, "%s is called %s, but that name "
+			    "has other addresses: not believed", id->text,
+			    id->name);
+	return id->known;
+}
+
+/* As netgroups are written: with the domain, without it, or an address. */
+static bool in_netgroup(const struct identity *id, const char *group)
+{
+	char host[NI_MAXHOST];
+
+	if (id->r->in_netgroup(group, id->text))
+		return true;
+	if (id->known != 1)
+		return false;
+	if (id->r->in_netgroup(group, id->name))
+		return true;
+	snprintf(host, sizeof(host), "%.*s", (int)strcspn(id->name, "."),
+		 id->name);
+	return id->r->in_netgroup(group, host);
+}
+
+/* 1, 0, or -1: can't tell now. */
+static int is_client(struct identity *id, const struct client *c)
+{
+	int known;
+
+	if (c->kind == CLIENT_HOST)
+		return id->r->has_addr(c->text, id->addr);
+	known = identify(id);
+	if (c->kind == CLIENT_NETGROUP && in_netgroup(id, c->text + 1))
+		return 1;
+	if (known != 1)
+		return known;
+	return c->kind == CLIENT_WILDCARD && client_match_name(c, id->name);
+}
+
+/* What was known of @a under the same snapshot, bit by bit. */
+static bool was_client(struct peers *p, const struct addr *a,
+		       unsigned serial, unsigned i)
+{
+	const struct peer *peer;
+	bool is = false;
+
+	rcu_enter();
+	peer = find(p, a);
+	if (peer && peer->serial == serial)
+		is = peer->names[i / 64] >> i % 64 & 1;
+	rcu_exit();
+	return is;
+}
+
+static void resolve(struct peers *p, const struct resolver *r,
+		    const struct export_set *set, const struct addr *a)
+{
+	struct identity id = { .r = r, .addr = a };
+	struct peer *peer;
+
+	peer = calloc(1, sizeof(*peer) +
+		      (set->nnames + 63) / 64 * sizeof(uint64_t));
+	if (!peer)
+		return;
+	inet_ntop(a->family, a->bytes, id.text, sizeof(id.text));
+	for (unsigned i = 0; i < set->nnames; i++) {
+		int is = is_client(&id, set->names[i]);
+
+		if (is < 0)
+			is = was_client(p, a, set->serial, i);
+		if (is)
+			peer->names[i / 64] |= (uint64_t)1 << i % 64;
+	}
+	peer->addr = *a;
+	peer->serial = set->serial;
+	peer->expires = now() + KEEP_S;
+	insert(p, peer);
+}
+
+static bool is_pending(const struct peers *p, const struct addr *a)
+{
+	for (const struct pending *q = p->pending; q; q = q->next)
+		if (addr_equal(&q->addr, a))
+			return true;
+	return false;
+}
+
+/* Many calls of a new client come at once: one asks, the others wait. */
+void peers_resolve(struct peers *p, const struct resolver *r,
+		   const struct export_set *set, const struct addr *a)
+{
+	struct pending me = { .addr = *a }, **at;
+	bool known;
+
+	mutex_lock(&p->lock);
+	while (is_pending(p, a))
+		pthread_cond_wait(&p->resolved, &p->lock);
+	rcu_enter();
+	known = peers_find(p, a, set->serial) != NULL;
+	rcu_exit();
+	if (known) {
+		mutex_unlock(&p->lock);
+		return;
+	}
+	me.next = p->pending;
+	p->pending = &me;
+	mutex_unlock(&p->lock);
+
+	resolve(p, r, set, a);
+
+	mutex_lock(&p->lock);
+	for (at = &p->pending; *at != &me; at = &(*at)->next)
+		;
+	*at = me.next;
+	pthread_cond_broadcast(&p->resolved);
+	mutex_unlock(&p->lock);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One snapshot of the export table, as a data structure. */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+int export_fail(char **err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(err, fmt, ap) < 0)
+		*err = NULL;
+	va_end(ap);
+	return -EINVAL;
+}
+
+int export_set_alloc(struct export_set **out)
+{
+	struct export_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	ref_init(&set->ref);
+	*out = set;
+	return 0;
+}
+
+static void client_fini(const struct client *c)
+{
+	free(c->text);
+	free(c->where);
+}
+
+static void entry_fini(const struct entry *e)
+{
+	for (unsigned i = 0; i < e->nclients; i++)
+		client_fini(&e->clients[i]);
+	free(e->clients);
+	free(e->path);
+	free(e->options);
+	free(e->where);
+	if (e->export)
+		export_put(e->export);
+}
+
+void export_set_put(struct export_set *set)
+{
+	if (!set || !ref_put(&set->ref))
+		return;
+	for (unsigned i = 0; i < set->nentries; i++) {
+		entry_fini(set->entries[i]);
+		free(set->entries[i]);
+	}
+	free(set->entries);
+	free(set->by_id);
+	free(set->names);
+	free(set);
+}
+
+void export_set_free(struct export_set *set)
+{
+	export_set_put(set);
+}
+
+struct entry *export_set_find(const struct export_set *set, const char *path)
+{
+	for (unsigned i = 0; i < set->nentries; i++)
+		if (strcmp(set->entries[i]->path, path) == 0)
+			return set->entries[i];
+	return NULL;
+}
+
+int export_set_add_entry(struct export_set *set, const struct entry *e,
+			 struct entry **out)
+{
+	struct entry **entries, *copy = malloc(sizeof(*copy));
+
+	entries = reallocarray(set->entries, set->nentries + 1,
+			       sizeof(*entries));
+	if (entries)
+		set->entries = entries;
+	if (!copy || !entries) {
+		free(copy);
+		entry_fini(e);
+		return -ENOMEM;
+	}
+	*copy = *e;
+	set->entries[set->nentries++] = copy;
+	*out = copy;
+	return 0;
+}
+
+/* Behind those of its kind, before those that have less precedence. */
+int export_entry_add_client(struct entry *e, const struct client *c)
+{
+	struct client *clients;
+	unsigned i;
+
+	clients = reallocarray(e->clients, e->nclients + 1, sizeof(*clients));
+	if (!clients) {
+		client_fini(c);
+		return -ENOMEM;
+	}
+	e->clients = clients;
+	for (i = e->nclients; i > 0 && clients[i - 1].kind > c->kind; i--)
+		clients[i] = clients[i - 1];
+	clients[i] = *c;
+	e->nclients++;
+	return 0;
+}
+
+/* The same for the same path, whenever and wherever this server runs. */
+static uint32_t id_of_path(const struct entry *e)
+{
+	static const uint8_t key[crypto_shorthash_KEYBYTES];
+	uint64_t hash;
+
+	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)e->path,
+			 strlen(e->path), key);
+	return (uint32_t)hash | 0x80000000;
+}
+
+static int compare_id(const void *a, const void *b)
+{
+	const struct entry *const *x = a, *const *y = b;
+
+	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
+}
+
+static int index_ids(struct export_set *set, char **err)
+{
+	free(set->by_id);
+	set->by_id = calloc(set->nentries + 1, sizeof(*set->by_id));
+	if (!set->by_id)
+		return -ENOMEM;
+	for (unsigned i = 0; i < set->nentries; i++) {
+		struct entry *e = set->entries[i];
+
+		if (!e->has_fsid)
+			e->id = id_of_path(e);
+		set->by_id[i] = e;
+	}
+	qsort(set->by_id, set->nentries, sizeof(*set->by_id), compare_id);
+	for (unsigned i = 1; i < set->nentries; i++) {
+		const struct entry *a = set->by_id[i - 1], *b = set->by_id[i];
+
+		if (a->id == b->id)
+			return export_fail(err, "%s: '%s' and '%s' (%s) have "
+				"the same file system id; give one of them "
+				"another with fsid=", b->where, b->path,
+				a->path, a->where);
+	}
+	return 0;
+}
+
+/* Numbers the clients that only a resolver can tell. */
+static int index_names(struct export_set *set)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < set->nentries; i++)
+		n += set->entries[i]->nclients;
+	free(set->names);
+	set->nnames = 0;
+	set->names = calloc(n + 1, sizeof(*set->names));
+	if (!set->names)
+		return -ENOMEM;
+	for (unsigned i = 0; i < set->nentries; i++) {
+		struct entry *e = set->entries[i];
+
+		for (unsigned j = 0; j < e->nclients; j++) {
+			struct client *c = &e->clients[j];
+
+			if (c->by_address || c->kind == CLIENT_ANYONE)
+				continue;
+			c->name_index = set->nnames;
+			set->names[set->nnames++] = c;
+		}
+	}
+	return 0;
+}
+
+int export_set_finish(struct export_set *set, char **err)
+{
+	int ret = index_ids(set, err);
+
+	return ret < 0 ? ret : index_names(set);
+}
+
+struct entry *export_set_find_id(const struct export_set *set, uint32_t id)
+{
+	unsigned lo = 0, hi = set->nentries;
+
+	while (lo < hi) {
+		unsigned mid = (lo + hi) / 2;
+
+		if (set->by_id[mid]->id == id)
+			return set->by_id[mid];
+		if (set->by_id[mid]->id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}

@@ -11,6 +11,11 @@
  * Waking: at most one worker is on its way at a time.  It wakes the next
  * when it leaves more behind.  So whoever submits a burst pays for one wake,
  * and none at all while workers keep up.
+ *
+ * Spinning: before a worker sleeps it looks a short while whether something
+ * comes, if nobody else does; that, too, is a worker on its way.  How long
+ * depends on how often it paid off: an idle server spins for microseconds a
+ * call, at most.
  */
 #include "rpc/work.h"
 
@@ -22,14 +27,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <urcu/arch.h>
 #include <urcu/list.h>
 
 #include "lib/thread.h"
+
+#define MAX_SPIN	256u
 
 struct worker {
 	struct work_pool *pool;		/* borrowed: outlives its workers */
 	pthread_t	  thread;
 	struct worker	 *next_idle;
+	unsigned	  spin;		/* rounds to look before it sleeps */
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
 
@@ -49,11 +58,16 @@ struct work_pool {
 	pthread_mutex_t	  lock;		/* innermost */
 	struct cds_list_head ready;	/* classes that may run something */
 	struct worker	 *idle;
-	bool		  waking;	/* one was woken, not yet here */
+	bool		  waking;	/* one is on its way: woken, or spins */
 	bool		  stopping;
 	pthread_cond_t	  quiet;	/* some class came to running == 0 */
 
+	/* Is there a class in ready?  Written with the lock held; read
+	 * without, by who spins, as a hint. */
+	atomic_bool	  hint;
+
 	unsigned	  nworkers;
+	unsigned	  max_spin;
 	struct worker	 *workers;
 	struct work_class *common;
 };
@@ -90,6 +104,7 @@ static void list_class(struct work_class *class)
 		return;
 	class->listed = true;
 	cds_list_add_tail(&class->ready, &class->pool->ready);
+	atomic_store_explicit(&class->pool->hint, true, memory_order_relaxed);
 }
 
 void work_submit(struct work_class *class, struct work_item *item)
@@ -125,8 +140,35 @@ static struct work_item *take(struct work_pool *pool,
 		class->tail = &class->head;
 	class->running++;
 	list_class(class);
+	if (cds_list_empty(&pool->ready))
+		atomic_store_explicit(&pool->hint, false,
+				      memory_order_relaxed);
 	*from = class;
 	return item;
+}
+
+/*
+ * Locked, and again when it returns.  Looks whether something comes; true
+ * when something did.
+ */
+static bool spin(struct work_pool *pool, struct worker *w)
+{
+	unsigned n = w->spin;
+
+	if (!pool->max_spin || pool->waking || pool->stopping)
+		return false;
+	pool->waking = true;
+	mutex_unlock(&pool->lock);
+	while (n-- && !atomic_load_explicit(&pool->hint, memory_order_relaxed))
+		caa_cpu_relax();
+	mutex_lock(&pool->lock);
+	pool->waking = false;
+	if (cds_list_empty(&pool->ready)) {
+		w->spin = MAX(w->spin / 2, pool->max_spin / 16);
+		return false;
+	}
+	w->spin = MIN(w->spin * 2, pool->max_spin);
+	return true;
 }
 
 /* Locked, and again when it returns. */
@@ -164,8 +206,9 @@ static void work(void *arg)
 			list_class(class);
 		} else if (pool->stopping) {
 			break;
-		} else {
-			sleep_idle(pool, w);
+		} else if (!spin(pool, w)) {
+			if (!pool->stopping)
+				sleep_idle(pool, w);
 		}
 	}
 	mutex_unlock(&pool->lock);
@@ -222,6 +265,17 @@ static void join(struct work_pool *pool, unsigned n)
 		pthread_join(pool->workers[i].thread, NULL);
 }
 
+/* It is held for a few instructions: better to spin than to sleep. */
+static void init_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 int work_pool_create(unsigned nworkers, struct work_pool **out)
 {
 	struct work_pool *pool;
@@ -231,10 +285,11 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		goto fail;
-	pthread_mutex_init(&pool->lock, NULL);
+	init_lock(&pool->lock);
 	pthread_cond_init(&pool->quiet, NULL);
 	CDS_INIT_LIST_HEAD(&pool->ready);
 	pool->nworkers = MAX(1u, nworkers);
+	pool->max_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? MAX_SPIN : 0;
 	pool->common = work_class_new(pool, "common", UINT_MAX);
 	if (!pool->common)
 		goto fail_pool;
@@ -247,6 +302,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 
 		memset(w, 0, sizeof(*w));
 		w->pool = pool;
+		w->spin = pool->max_spin;
 		snprintf(name, sizeof(name), "worker/%u", i);
 		err = thread_start(&w->thread, name, work, w);
 		if (err < 0) {

@@ -85,13 +85,15 @@ static bool get_word(struct xdr_in *x, void *argp)
 	return xdr_ok(x);
 }
 
-static bool get_three(struct xdr_in *x, void *argp)
+static bool get_body(struct xdr_in *x, void *argp)
 {
 	struct args *args = argp;
 
-	for (int i = 0; i < 3; i++)
-		args->w[i] = xdr_get_count(x, 70000);
-	return xdr_ok(x);
+	args->w[0] = xdr_get_count(x, 70000);
+	args->w[1] = xdr_get_bool(x);
+	args->w[2] = xdr_get_count(x, 4);
+	/* What is not DDP-eligible is whole words. */
+	return xdr_ok(x) && (args->w[1] || args->w[0] % 4 == 0);
 }
 
 static bool get_write(struct xdr_in *x, void *argp)
@@ -254,7 +256,7 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	ROW(NULL, NULL, do_nothing, NULL, RPC_PROC_POLLER),
 	ROW(ECHO, get_echo, do_echo, put_echo, RPC_PROC_POLLER),
 	ROW(ACT, get_word, do_act, put_act, RPC_PROC_CACHED),
-	ROW(BODY, get_three, do_body, put_words,
+	ROW(BODY, get_body, do_body, put_words,
 	    RPC_PROC_POLLER | RPC_PROC_DDP_RES),
 	ROW(BLOCKS, get_nothing, do_blocks, put_words, RPC_PROC_POLLER),
 	ROW(HUGE, NULL, do_nothing, put_huge, 0),

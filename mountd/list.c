@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DUMP and EXPORT.
+ *
+ * The lists are encoded into the reply's body, which is measured first.  An
+ * entry that comes up in between, or does not fit the largest reply, is left
+ * out whole.
+ */
+#include "mountd/mount.h"
+
+#include "lib/stats.h"
+
+STAT(mount_list_cut, "DUMP and EXPORT replies that left entries out");
+
+struct list {
+	struct xdr_out	out;
+	size_t		size;		/* measured, or taken */
+	bool		measure;
+	bool		cut;
+	char		dir[MNTPATHLEN + 1];	/* EXPORT: the open entry */
+	bool		has_dir;
+};
+
+static size_t string_size(size_t len)
+{
+	return 4 + ALIGN_UP(len, (size_t)4);
+}
+
+/* Is there room for @size bytes?  Just counts them while measuring. */
+static bool take(struct list *l, size_t size)
+{
+	if (l->measure) {
+		l->size += size;
+		return false;
+	}
+	if ((size_t)(l->out.end - l->out.p) >= size)
+		return true;
+	l->cut = true;
+	return false;
+}
+
+/* The body, of the size that was measured.  Entries may not come after one
+ * was cut. */
+static bool start(struct list *l, struct rpc_call *call)
+{
+	size_t size = MIN(l->size, (size_t)POOL_PAYLOAD_MAX);
+	struct buf *body = rpc_body_alloc(call, MAX(size, (size_t)4));
+
+	if (!body)
+		return false;
+	xdr_out_init(&l->out, body->data, MIN(body->size, POOL_PAYLOAD_MAX));
+	l->measure = false;
+	l->has_dir = false;
+	return true;
+}
+
+static enum rpc_run finish(struct list *l, struct rpc_call *call)
+{
+	static const uint32_t ends[2] = { 0, 0 };
+
+	if (l->cut)
+		stat_inc(mount_list_cut);
+	/* The end of the last entry's groups, the end of the list. */
+	rpc_body_set(call, 0, (uint32_t)xdr_out_len(&l->out), false, ends,
+		     l->has_dir ? 2 : 1);
+	return RPC_DONE;
+}
+
+/* mountbody, RFC 1813 section 5.2.2. */
+static void put_mount(void *arg, const char *host, const char *path)
+{
+	size_t host_len = MIN(strlen(host), (size_t)MNTNAMLEN);
+	size_t path_len = MIN(strlen(path), (size_t)MNTPATHLEN);
+	struct list *l = arg;
+
+	if (l->cut ||
+	    !take(l, 4 + string_size(host_len) + string_size(path_len)))
+		return;
+	xdr_put_bool(&l->out, true);
+	xdr_put_opaque(&l->out, host, (uint32_t)host_len);
+	xdr_put_opaque(&l->out, path, (uint32_t)path_len);
+}
+
+enum rpc_run mount_do_dump(struct rpc_call *call, const void *args, void *res)
+{
+	struct mountd *m = call->prog->ctx;
+	struct list l = { .measure = true };
+
+	rmtab_walk(m->rmtab, put_mount, &l);
+	if (!start(&l, call))
+		return RPC_NO_BUFFER;
+	rmtab_walk(m->rmtab, put_mount, &l);
+	return finish(&l, call);
+}
+
+/*
+ * exportnode and groupnode, section 5.2.5: the entry of a directory stays
+ * open while clients of the same one come.
+ */
+static void put_client(void *arg, const char *path, const char *client)
+{
+	size_t path_len = MIN(strlen(path), (size_t)MNTPATHLEN);
+	size_t name_len = MIN(strlen(client), (size_t)MNTNAMLEN);
+	struct list *l = arg;
+	bool same = l->has_dir && strlen(l->dir) == path_len &&
+		    memcmp(l->dir, path, path_len) == 0;
+	size_t size = 4 + string_size(name_len);
+
+	if (!same)
+		size += 4 + 4 + string_size(path_len);
+	if (l->cut || (!take(l, size) && !l->measure))
+		return;
+	if (!same) {
+		memcpy(l->dir, path, path_len);
+		l->dir[path_len] = '\0';
+	}
+	if (!l->measure && !same) {
+		if (l->has_dir)
+			xdr_put_bool(&l->out, false);
+		xdr_put_bool(&l->out, true);
+		xdr_put_opaque(&l->out, path, (uint32_t)path_len);
+	}
+	l->has_dir = true;
+	if (!l->measure) {
+		xdr_put_bool(&l->out, true);
+		xdr_put_opaque(&l->out, client, (uint32_t)name_len);
+	}
+}
+
+enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
+			     void *res)
+{
+	struct mountd *m = call->prog->ctx;
+	struct list l = { .measure = true };
+
+	export_walk(m->exports, put_client, &l);
+	if (!start(&l, call))
+		return RPC_NO_BUFFER;
+	export_walk(m->exports, put_client, &l);
+	return finish(&l, call);
+}

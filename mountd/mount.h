@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of mountd/ share. */
+#ifndef GANNET_MOUNTD_MOUNT_H
+#define GANNET_MOUNTD_MOUNT_H
+
+#include "mountd/mountd.h"
+
+#define MNTPATHLEN	1024
+#define MNTNAMLEN	255
+
+enum mount_procnum {
+	MOUNTPROC_NULL		= 0,
+	MOUNTPROC_MNT		= 1,
+	MOUNTPROC_DUMP		= 2,
+	MOUNTPROC_UMNT		= 3,
+	MOUNTPROC_UMNTALL	= 4,
+	MOUNTPROC_EXPORT	= 5,
+	MOUNTPROC_EXPORTALL	= 6,	/* versions 1 and 2 */
+};
+
+enum mountstat3 {
+	MNT3_OK			= 0,
+	MNT3ERR_PERM		= 1,
+	MNT3ERR_NOENT		= 2,
+	MNT3ERR_IO		= 5,
+	MNT3ERR_ACCES		= 13,
+	MNT3ERR_NOTDIR		= 20,
+	MNT3ERR_INVAL		= 22,
+	MNT3ERR_NAMETOOLONG	= 63,
+	MNT3ERR_NOTSUPP		= 10004,
+	MNT3ERR_SERVERFAULT	= 10006,
+};
+
+struct rmtab;
+
+struct mountd {
+	struct rpc_program	 prog;
+	struct export_table	*exports;	/* borrowed */
+	struct rmtab		*rmtab;		/* owned */
+};
+
+struct mount_path_args {		/* MNT UMNT */
+	struct xdr_view	 path;
+};
+
+struct mount_mnt_res {
+	enum mountstat3	 status;
+	struct export_fh fh;
+};
+
+/* codec.c: pure */
+bool mount_get_path(struct xdr_in *x, void *args);
+void mount_put_mnt3(struct xdr_out *x, const void *res);
+/* Versions 1 and 2: the status alone. */
+void mount_put_mnt1(struct xdr_out *x, const void *res);
+enum mountstat3 mount_status(int err);
+
+/* mnt.c */
+enum rpc_run mount_do_mnt3(struct rpc_call *call, const void *args, void *res);
+enum rpc_run mount_do_mnt1(struct rpc_call *call, const void *args, void *res);
+enum rpc_run mount_do_umnt(struct rpc_call *call, const void *args, void *res);
+enum rpc_run mount_do_umntall(struct rpc_call *call, const void *args,
+			      void *res);
+
+/* list.c */
+enum rpc_run mount_do_dump(struct rpc_call *call, const void *args, void *res);
+enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
+			     void *res);
+
+/*
+ * rmtab.c: who mounted what.  One entry for a host and path.  Any thread;
+ * never waits for a disk.
+ */
+struct rmtab_config {
+	const char *path;		/* NULL: not kept */
+	unsigned max;
+	unsigned max_host;
+};
+
+/* Reads what was kept.  0 or -errno. */
+int  rmtab_open(const struct rmtab_config *config, struct rmtab **out);
+/* Writes what was not yet. */
+void rmtab_close(struct rmtab *t);
+void rmtab_add(struct rmtab *t, const char *host, const char *path);
+void rmtab_remove(struct rmtab *t, const char *host, const char *path);
+void rmtab_remove_host(struct rmtab *t, const char *host);
+/* Oldest first; @fn must not call back. */
+void rmtab_walk(struct rmtab *t,
+		void (*fn)(void *arg, const char *host, const char *path),
+		void *arg);
+
+#endif

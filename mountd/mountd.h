@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mountd - the MOUNT program (RFC 1813 appendix I) on an export table.
+ *
+ * Version 3 is what clients of NFS version 3 speak.  Versions 1 and 2 (RFC
+ * 1094 appendix A) list exports and mounts just as well, for old tools, but
+ * their filehandle is 32 bytes and that of NFS version 2, which is not
+ * served: MNT finds the same errors, and where there is none answers EINVAL.
+ */
+#ifndef GANNET_MOUNTD_MOUNTD_H
+#define GANNET_MOUNTD_MOUNTD_H
+
+#include "rpc/rpc.h"
+#include "vfs/export.h"
+
+#define MOUNT_PROGRAM	100005
+
+struct mountd_config {
+	struct export_table *exports;	/* borrowed: outlives the program */
+	/* Where the list of mounts is kept (file "rmtab"); NULL: it is
+	 * forgotten at exit. */
+	const char *state_dir;
+	/* The oldest entries go when there are more mounts than these, of all
+	 * hosts and of one; 0: 4096 and 256. */
+	unsigned max_mounts;
+	unsigned max_mounts_host;
+};
+
+/* 0 or -errno.  Starts a thread that writes the list of mounts. */
+int mountd_create(const struct mountd_config *config,
+		  struct rpc_program **out);
+/* No call of it runs any more. */
+void mountd_destroy(struct rpc_program *prog);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rmtab - the list of mounts, for DUMP (RFC 1813 section 5.2.2).
+ *
+ * It tells an administrator who mounted what; nothing depends on it.  So it
+ * is bounded, the oldest entry giving way, and kept by a thread of its own,
+ * which replaces the file whole whenever the list changed: a worker neither
+ * waits for the disk nor, acting as some caller, may write there.
+ *
+ * One line an entry: address, space, path with octal escapes.
+ */
+#include "mountd/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <urcu/list.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(rmtab_dropped, "entries dropped from a full list of mounts");
+STAT(rmtab_bad_line, "lines of the list of mounts that made no sense");
+STAT(rmtab_save_failed, "failures to write the list of mounts");
+
+struct entry {
+	struct cds_list_head link;
+	char	*path;			/* in the same memory */
+	char	 host[];
+};
+
+struct rmtab {
+	char		*file;		/* NULL: not kept */
+	char		*temp;
+	unsigned	 max;
+	unsigned	 max_host;
+	pthread_t	 saver;		/* with file */
+
+	pthread_mutex_t	 lock;		/* guards all below */
+	pthread_cond_t	 changed;
+	struct cds_list_head entries;	/* oldest first */
+	unsigned	 count;
+	bool		 dirty;
+	bool		 stop;
+};
+
+static void drop(struct rmtab *t, struct entry *e)
+{
+	cds_list_del(&e->link);
+	free(e);
+	t->count--;
+}
+
+/* The caller holds the lock from here on, or is alone with the table. */
+static void touch(struct rmtab *t)
+{
+	t->dirty = true;
+	pthread_cond_signal(&t->changed);
+}
+
+/* Makes room for one more of @host; returns false when it is there. */
+static bool make_room(struct rmtab *t, const char *host, const char *path)
+{
+	struct entry *oldest = NULL;
+	struct entry *e;
+	unsigned of_host = 0;
+
+	cds_list_for_each_entry(e, &t->entries, link) {
+		if (strcmp(e->host, host) != 0)
+			continue;
+		if (strcmp(e->path, path) == 0)
+			return false;
+		if (of_host++ == 0)
+			oldest = e;
+	}
+	if (of_host < t->max_host) {
+		if (t->count < t->max)
+			return true;
+		oldest = cds_list_first_entry(&t->entries, struct entry, link);
+	}
+	drop(t, oldest);
+	stat_inc(rmtab_dropped);
+	return true;
+}
+
+static void add(struct rmtab *t, const char *host, const char *path)
+{
+	size_t host_size = strlen(host) + 1;
+	size_t path_size = strlen(path) + 1;
+	struct entry *e;
+
+	if (!make_room(t, host, path))
+		return;
+	e = malloc(sizeof(*e) + host_size + path_size);
+	if (!e)
+		return;
+	memcpy(e->host, host, host_size);
+	e->path = e->host + host_size;
+	memcpy(e->path, path, path_size);
+	cds_list_add_tail(&e->link, &t->entries);
+	t->count++;
+	touch(t);
+}
+
+void rmtab_add(struct rmtab *t, const char *host, const char *path)
+{
+	mutex_lock(&t->lock);
+	add(t, host, path);
+	mutex_unlock(&t->lock);
+}
+
+/* @path NULL: all of the host's. */
+static void remove_some(struct rmtab *t, const char *host, const char *path)
+{
+	struct entry *e, *next;
+
+	mutex_lock(&t->lock);
+	cds_list_for_each_entry_safe(e, next, &t->entries, link) {
+		if (strcmp(e->host, host) != 0 ||
+		    (path && strcmp(e->path, path) != 0))
+			continue;
+		drop(t, e);
+		touch(t);
+	}
+	mutex_unlock(&t->lock);
+}
+
+void rmtab_remove(struct rmtab *t, const char *host, const char *path)
+{
+	remove_some(t, host, path);
+}
+
+void rmtab_remove_host(struct rmtab *t, const char *host)
+{
+	remove_some(t, host, NULL);
+}
+
+void rmtab_walk(struct rmtab *t,
+		void (*fn)(void *arg, const char *host, const char *path),
+		void *arg)
+{
+	struct entry *e;
+
+	mutex_lock(&t->lock);
+	cds_list_for_each_entry(e, &t->entries, link)
+		fn(arg, e->host, e->path);
+	mutex_unlock(&t->lock);
+}
+
+static void put_escaped(FILE *f, const char *s)
+{
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c <= ' ' || c == '\\' || c == 0x7f)
+			fprintf(f, "\\%03o", c);
+		else
+			fputc(c, f);
+	}
+}
+
+/* In place.  False: not what put_escaped() writes. */
+static bool unescape(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		unsigned c = (unsigned char)*s++;
+
+		if (c == '\\') {
+			c = 0;
+			for (int i = 0; i < 3; i++, s++) {
+				if (*s < '0' || *s > '7')
+					return false;
+				c = c << 3 | (unsigned)(*s - '0');
+			}
+			if (c == 0 || c > 0xff)
+				return false;
+		}
+		*to++ = (char)c;
+	}
+	*to = '\0';
+	return true;
+}
+
+static void load_line(struct rmtab *t, char *line)
+{
+	char *path = strchr(line, ' ');
+
+	if (path) {
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+	}
+	if (!path || !*line || strlen(line) > MNTNAMLEN || *path != '/' ||
+	    !unescape(path) || strlen(path) > MNTPATHLEN) {
+		stat_inc(rmtab_bad_line);
+		return;
+	}
+	add(t, line, path);
+}
+
+static int load(struct rmtab *t)
+{
+	FILE *f = fopen(t->file, "re");
+	char *line = NULL;
+	size_t size = 0;
+	int err = 0;
+
+	if (!f)
+		return errno == ENOENT ? 0 : -errno;
+	while (getline(&line, &size, f) > 0)
+		load_line(t, line);
+	if (ferror(f))
+		err = -EIO;
+	free(line);
+	fclose(f);
+	t->dirty = false;
+	return err;
+}
+
+/* The file's new content, malloced; the caller holds the lock. */
+static char *format(struct rmtab *t, size_t *len)
+{
+	char *text = NULL;
+	FILE *f = open_memstream(&text, len);
+	struct entry *e;
+
+	if (!f)
+		return NULL;
+	cds_list_for_each_entry(e, &t->entries, link) {
+		fputs(e->host, f);
+		fputc(' ', f);
+		put_escaped(f, e->path);
+		fputc('\n', f);
+	}
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			text += n;
+			len -= (size_t)n;
+		}
+	}
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int replace(struct rmtab *t, const char *text, size_t len)
+{
+	int fd = open(t->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
+		      O_NOFOLLOW, 0600);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, text, len);
+	close(fd);
+	if (err == 0 && rename(t->temp, t->file) < 0)
+		err = -errno;
+	return err;
+}
+
+static void save(struct rmtab *t)
+{
+	size_t len = 0;
+	char *text = format(t, &len);
+	int err = -ENOMEM;
+
+	t->dirty = false;
+	mutex_unlock(&t->lock);
+	if (text)
+		err = replace(t, text, len);
+	if (err < 0) {
+		stat_inc(rmtab_save_failed);
+		log_limited(LOG_LEVEL_ERR, "%s: can't be written: %s", t->file,
+			    strerror(-err));
+	}
+	free(text);
+	mutex_lock(&t->lock);
+}
+
+static void saver_run(void *arg)
+{
+	struct rmtab *t = arg;
+
+	mutex_lock(&t->lock);
+	while (t->dirty || !t->stop) {
+		if (t->dirty)
+			save(t);
+		else
+			pthread_cond_wait(&t->changed, &t->lock);
+	}
+	mutex_unlock(&t->lock);
+}
+
+static void clear(struct rmtab *t)
+{
+	struct entry *e, *next;
+
+	cds_list_for_each_entry_safe(e, next, &t->entries, link)
+		drop(t, e);
+	pthread_cond_destroy(&t->changed);
+	pthread_mutex_destroy(&t->lock);
+	free(t->temp);
+	free(t->file);
+	free(t);
+}
+
+static int open_file(struct rmtab *t, const char *file)
+{
+	int err;
+
+	t->file = strdup(file);
+	if (!t->file)
+		return -ENOMEM;
+	if (asprintf(&t->temp, "%s.new", file) < 0) {
+		t->temp = NULL;
+		return -ENOMEM;
+	}
+	err = load(t);
+	if (err < 0) {
+		log_err("%s: can't be read: %s", file, strerror(-err));
+		return err;
+	}
+	return thread_start(&t->saver, "rmtab", saver_run, t);
+}
+
+int rmtab_open(const struct rmtab_config *config, struct rmtab **out)
+{
+	struct rmtab *t = calloc(1, sizeof(*t));
+	int err = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->max = config->max;
+	t->max_host = config->max_host;
+	CDS_INIT_LIST_HEAD(&t->entries);
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->changed, NULL);
+	if (config->path)
+		err = open_file(t, config->path);
+	if (err < 0) {
+		clear(t);
+		return err;
+	}
+	*out = t;
+	return 0;
+}
+
+void rmtab_close(struct rmtab *t)
+{
+	if (t->file) {
+		mutex_lock(&t->lock);
+		t->stop = true;
+		pthread_cond_signal(&t->changed);
+		mutex_unlock(&t->lock);
+		pthread_join(t->saver, NULL);
+	}
+	clear(t);
+}

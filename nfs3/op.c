@@ -13,11 +13,6 @@
 
 #include <errno.h>
 
-#include "lib/stats.h"
-
-STAT(nfs3_bad_handle, "filehandles that this server never made");
-STAT(nfs3_not_exported, "calls on an export closed to the caller");
-
 /* The export, as far as may be without waiting, or after that. */
 static int find_export(struct nfs3_op *op, uint32_t id)
 {
@@ -47,15 +42,11 @@ int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh)
 	op->no_buffer = false;
 
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
-	if (err < 0) {
-		stat_inc(nfs3_bad_handle);
+	if (err < 0)
 		return err;
-	}
 	err = find_export(op, id);
 	if (err < 0) {
 		op->exp = NULL;
-		if (err == -EACCES)
-			stat_inc(nfs3_not_exported);
 		return err;
 	}
 	op->ops = op->exp->fs->ops;
@@ -84,10 +75,8 @@ int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
 	int err;
 
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
-	if (err < 0) {
-		stat_inc(nfs3_bad_handle);
+	if (err < 0)
 		return err;
-	}
 	if (id != op->exp->id)
 		return -EXDEV;
 	return op->ops->open_handle(&op->ctx, op->exp->fs, &handle, out);

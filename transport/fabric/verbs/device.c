@@ -24,6 +24,11 @@
 /* The CM's messages carry a depth in one byte. */
 #define MAX_DEPTH	255u
 
+/* From the kernel's drivers/infiniband/sw/siw/siw.h. */
+#define SIW_VENDOR	0x626d74
+/* Of 32 bytes each: 1 MiB from offset 0 on. */
+#define SIW_FILL	32768
+
 struct verbs_mr {
 	struct fabric_mr	mr;
 	struct ibv_mr		*ibv;
@@ -82,6 +87,20 @@ static void set_limits(struct verbs_dev *dev,
 	l->invalidates = false;
 }
 
+/*
+ * The user library of siw takes the mmap offset 0x90000, which the kernel
+ * gives out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so
+ * that after some connections the next one always fails.  A queue that is
+ * never used and large enough to lie across it keeps it from anyone.
+ */
+static struct ibv_cq *fill_siw(struct ibv_context *ctx,
+			       const struct ibv_device_attr *attr)
+{
+	if (attr->vendor_id != SIW_VENDOR)
+		return NULL;
+	return ibv_create_cq(ctx, SIW_FILL, NULL, NULL, 0);
+}
+
 static int create(struct rdma_cm_id *id, struct verbs_dev **out)
 {
 	struct ibv_device_attr attr;
@@ -100,6 +119,7 @@ static int create(struct rdma_cm_id *id, struct verbs_dev **out)
 		goto fail_free;
 	}
 	dev->hold = hold_device(id);
+	dev->filler = fill_siw(dev->ctx, &attr);
 	dev->dev.ops = &verbs_fabric_ops;
 	pthread_mutex_init(&dev->dev.lock, NULL);
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
@@ -121,6 +141,8 @@ fail:
 
 void verbs_dev_destroy(struct verbs_dev *dev)
 {
+	if (dev->filler)
+		ibv_destroy_cq(dev->filler);
 	ibv_dealloc_pd(dev->pd);
 	if (dev->hold)
 		rdma_destroy_id(dev->hold);
@@ -186,6 +208,10 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 		mr->ibv = ibv_reg_mr(dev->pd, addr, len, flags);
 	if (!mr->ibv) {
 		err = verbs_errno();
+		log_limited(LOG_LEVEL_WARN, "rdma device %s: cannot register "
+			    "%zu bytes: %s%s", dev->dev.name, len,
+			    strerror(-err), err == -ENOMEM ?
+			    " (the limit of locked memory, ulimit -l?)" : "");
 		free(mr);
 		return err;
 	}

@@ -32,6 +32,7 @@ struct verbs_dev {
 	struct ibv_context	*ctx;	/* librdmacm's; kept open by hold */
 	struct rdma_cm_id	*hold;
 	struct ibv_pd		*pd;
+	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
 	bool			remote_inv;
 	unsigned		max_resp_depth;	/* Reads of the peer's to us */

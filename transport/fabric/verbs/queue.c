@@ -386,6 +386,9 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 			wr[n - 1].next = &wr[n];
 	}
 	err = ibv_post_send(c->id->qp, wr, &bad);
+	/* siw forgets an error when some were posted. */
+	if (!err && bad)
+		err = ENOMEM;
 	if (!err || bad != wr)
 		*some = true;
 	return -abs(err);

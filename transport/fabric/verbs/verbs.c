@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "transport/fabric/verbs/internal.h"
 
@@ -30,6 +31,22 @@ int verbs_errno(void)
 	return errno > 0 ? -errno : -EIO;
 }
 
+/*
+ * Registered memory counts as locked, and the default limit is 8 MiB.  Some
+ * drivers hold even root to it.
+ */
+static void lift_memory_limit(void)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit now;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &all) == 0 ||
+	    getrlimit(RLIMIT_MEMLOCK, &now))
+		return;
+	now.rlim_cur = now.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &now);
+}
+
 int verbs_fabric_create(struct fabric *out)
 {
 	struct verbs_provider *p = calloc(1, sizeof(*p));
@@ -39,6 +56,7 @@ int verbs_fabric_create(struct fabric *out)
 	pthread_mutex_init(&p->lock, NULL);
 	CDS_INIT_LIST_HEAD(&p->devices);
 	CDS_INIT_LIST_HEAD(&p->loops);
+	lift_memory_limit();
 	out->ops = &verbs_fabric_ops;
 	out->provider = p;
 	return 0;

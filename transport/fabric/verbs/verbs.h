@@ -13,7 +13,10 @@
 
 #include "transport/fabric/fabric.h"
 
-/* 0 or -ENOMEM; opens nothing yet. */
+/*
+ * 0 or -ENOMEM; opens nothing yet.  Lifts the process's limit of locked
+ * memory (RLIMIT_MEMLOCK) as far as it may.
+ */
 int verbs_fabric_create(struct fabric *out);
 /*
  * Every listener and connection must be gone, and every memory region of

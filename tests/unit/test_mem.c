@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The backend in memory. */
+#include "vfs/mem/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/runner.h"
+#include "tests/unit/vfs_suite.h"
+
+static uint64_t used_before;
+
+static struct mem_fs *the_fs(void)
+{
+	return container_of(vt.fs, struct mem_fs, base);
+}
+
+static void setup(struct vfs_config *config)
+{
+	config->path = "/test";
+	config->options = "size=64m,files=50k";
+}
+
+static void teardown(void)
+{
+}
+
+static const struct vfs_suite_params params = {
+	.ops = &mem_vfs_ops,
+	.setup = setup,
+	.teardown = teardown,
+	.me = { .uid = 1000, .gid = 1000 },
+	.as_anyone = true,
+};
+
+static void begin(void)
+{
+	vfs_suite_begin();
+	used_before = the_fs()->bytes;
+}
+
+static uint64_t used(void)
+{
+	return the_fs()->bytes - used_before;
+}
+
+START_TEST(everything_removed_gives_everything_back)
+{
+	static uint8_t data[100000];
+	struct iovec iov = { data, sizeof(data) };
+	enum vfs_stable stable = VFS_UNSTABLE;
+	struct vfs_node *d = vt_dir(vt.root, "d"), *f;
+	char name[16];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "e%d", i);
+		f = vt_file(d, name);
+		ck_assert_int_eq(vt.ops->write(&vt.ctx, f,
+				(uint64_t)i * 123456789, &iov, 1, &stable,
+				NULL), sizeof(data));
+		vfs_node_put(f);
+	}
+	ck_assert_int_eq(vt_make(&vt.ctx, d, "l", VFS_LNK, "target"), 0);
+	ck_assert_uint_gt(used(), 100 * sizeof(data));
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "e%d", i);
+		ck_assert_int_eq(vt_remove(d, name), 0);
+	}
+	ck_assert_int_eq(vt_remove(d, "l"), 0);
+	vfs_node_put(d);
+	ck_assert_int_eq(vt_rmdir(vt.root, "d"), 0);
+	/* But for the table of the root directory itself. */
+	ck_assert_uint_lt(used(), 1024);
+	ck_assert_uint_eq(the_fs()->nodes, 1);
+}
+END_TEST
+
+START_TEST(a_held_file_lives_until_it_is_put)
+{
+	struct vfs_node *f = vt_file(vt.root, "f"), *again;
+	char buf[8];
+	bool eof;
+
+	vt_write(f, 0, "data");
+	ck_assert_int_eq(vt_remove(vt.root, "f"), 0);
+	ck_assert_int_eq(vt_read(f, 0, buf, 8, &eof), 4);
+	ck_assert_uint_eq(vt_attr(f).nlink, 0);
+	ck_assert_int_eq(vt_reopen(f, &again), -ESTALE);
+	ck_assert_int_eq(vt_link(f, vt.root, "g"), -ESTALE);
+	ck_assert_uint_gt(used(), MEM_PAGE);
+	vfs_node_put(f);
+	ck_assert_uint_lt(used(), 1024);
+}
+END_TEST
+
+START_TEST(nothing_is_made_in_a_removed_directory)
+{
+	struct vfs_node *d = vt_dir(vt.root, "d"), *n;
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	uint64_t verf = 0;
+	bool eof;
+
+	ck_assert_int_eq(vt_rmdir(vt.root, "d"), 0);
+	ck_assert_int_eq(vt_create(&vt.ctx, d, "f", &how, &n), -ESTALE);
+	ck_assert_int_eq(vt_make(&vt.ctx, d, "f", VFS_DIR, NULL), -ESTALE);
+	ck_assert_int_eq(vt_link(f, d, "f"), -ESTALE);
+	ck_assert_int_eq(vt_rename(vt.root, "f", d, "f"), -ESTALE);
+	ck_assert_int_eq(vt_lookup(d, ".."), -ESTALE);
+	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 0, &verf, false, NULL,
+					 NULL, &eof, NULL), -ESTALE);
+	vfs_node_put(f);
+	vfs_node_put(d);
+}
+END_TEST
+
+START_TEST(the_bound_on_memory_holds_and_half_a_write_counts)
+{
+	static uint8_t data[1 << 20];
+	struct iovec iov = { data, sizeof(data) };
+	enum vfs_stable stable = VFS_UNSTABLE;
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_statfs st;
+	uint64_t off = 0;
+	int64_t n;
+
+	while ((n = vt.ops->write(&vt.ctx, f, off, &iov, 1, &stable, NULL)) >
+	       0)
+		off += (uint64_t)n;
+	ck_assert_int_eq(n, -ENOSPC);
+	ck_assert_uint_gt(off, 60 << 20);
+	ck_assert_uint_lt(off, 64 << 20);
+	ck_assert_uint_eq(vt_attr(f).size, off);
+	ck_assert_int_eq(vt.ops->statfs(&vt.ctx, f, &st), 0);
+	ck_assert_uint_lt(st.fbytes, MEM_PAGE);
+	ck_assert_int_eq(vt_set_size(f, 1000), 0);
+	ck_assert_uint_lt(used(), 64 << 10);
+	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(sparse_writes_pay_for_their_tree_too)
+{
+	enum vfs_stable stable = VFS_UNSTABLE;
+	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
+	struct vfs_node *f = vt_file(vt.root, "f");
+	int64_t n;
+	unsigned i = 0;
+
+	do {
+		n = vt.ops->write(&vt.ctx, f, (uint64_t)i++ << 38, &iov, 1,
+				  &stable, NULL);
+	} while (n == 1 && i < 4000);
+	ck_assert_int_eq(n, -ENOSPC);
+	ck_assert_uint_le(the_fs()->bytes, 64 << 20);
+	ck_assert_int_eq(vt_set_size(f, 0), 0);
+	ck_assert_uint_lt(used(), 1024);
+	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(files_are_bounded_in_number)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *n;
+	char name[16];
+	unsigned i = 0;
+	int err;
+
+	do {
+		snprintf(name, sizeof(name), "e%u", i++);
+		err = vt_create(&vt.ctx, vt.root, name, &how, &n);
+		if (err == 0)
+			vfs_node_put(n);
+	} while (err == 0);
+	ck_assert_int_eq(err, -ENOSPC);
+	ck_assert_uint_eq(i, 50 * 1024);	/* the root is one, too */
+	ck_assert_int_eq(vt_remove(vt.root, "e7"), 0);
+	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "e7", &how, &n), 0);
+	vfs_node_put(n);
+}
+END_TEST
+
+START_TEST(links_are_bounded_in_number)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	char name[16];
+	int err = 0;
+	unsigned i;
+
+	for (i = 1; err == 0; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		err = vt_link(f, vt.root, name);
+	}
+	ck_assert_int_eq(err, -EMLINK);
+	ck_assert_uint_eq(vt_attr(f).nlink, MEM_MAX_LINKS);
+	vfs_node_put(f);
+}
+END_TEST
+
+static bool later(struct timespec a, struct timespec b)
+{
+	return a.tv_sec > b.tv_sec ||
+	       (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
+START_TEST(each_change_has_a_later_ctime)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_attr last = vt_attr(f), a;
+
+	for (int i = 0; i < 10000; i++) {
+		if (i % 2)
+			vt_chmod(f, 0600);
+		else
+			vt_write(f, 0, "x");
+		a = vt_attr(f);
+		ck_assert(later(a.ctime, last.ctime));
+		last = a;
+	}
+	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(a_cookie_that_was_never_given_is_bad)
+{
+	struct vfs_node *d = vt_dir(vt.root, "d");
+	uint64_t verf = 0;
+	bool eof;
+
+	vfs_node_put(vt_file(d, "f"));
+	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 100, &verf, false, NULL,
+					 NULL, &eof, NULL), -EBADE);
+	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, UINT64_MAX, &verf, false,
+					 NULL, NULL, &eof, NULL), -EBADE);
+	/* That of an entry that has gone is good. */
+	ck_assert_int_eq(vt_remove(d, "f"), 0);
+	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 3, &verf, false, NULL,
+					 NULL, &eof, NULL), 0);
+	ck_assert(eof);
+	vfs_node_put(d);
+}
+END_TEST
+
+START_TEST(a_locked_node_does_not_hold_a_poller)
+{
+	struct vfs_node *f = vt_file(vt.root, "f"), *n;
+	struct vfs_ctx ctx = { &params.me, .nonblock = true };
+	struct vfs_attr attr;
+	uint32_t got;
+	bool eof;
+
+	mem_wrlock(mem_node(f));
+	ck_assert_int_eq(vt.ops->getattr(&ctx, f, &attr), -EAGAIN);
+	ck_assert_int_eq(vt.ops->access(&ctx, f, 1, &got, NULL), -EAGAIN);
+	ck_assert_int_eq(vt.ops->read(&ctx, f, 0, NULL, 0, &eof, NULL),
+			 -EAGAIN);
+	ck_assert_int_eq(vt.ops->lookup(&ctx, vt.root, vt_name("f"), &n,
+					&attr, NULL, NULL), -EAGAIN);
+	mem_unlock(mem_node(f));
+	ck_assert_int_eq(vt.ops->getattr(&ctx, f, &attr), 0);
+	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(another_mount_knows_no_handles_of_this_one)
+{
+	struct vfs_config config = { .path = "/test" };
+	struct vfs_fs *other;
+	struct vfs_handle h;
+	struct vfs_node *n;
+
+	ck_assert_int_eq(mem_vfs_ops.mount(&config, &other), 0);
+	vt.ops->handle(vt.root, &h);
+	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, other, &h, &n),
+			 -ESTALE);
+	ck_assert_uint_eq(other->fsid, vt.fs->fsid);
+	ck_assert_uint_ne(other->verf, vt.fs->verf);
+	mem_vfs_ops.unmount(other);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+	static const char *const bad[] = {
+		"size=", "size=x", "size=1", "size=64mm", "size=-1m",
+		"size=99999999999999999999", "size=18446744073709551615g",
+		"files=0", "files=1g", "color=red", "size",
+	};
+	struct vfs_fs *fs;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct vfs_config c = { .path = "/x", .options = bad[i] };
+
+		ck_assert_int_eq(mem_vfs_ops.mount(&c, &fs), -EINVAL);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("mem");
+	TCase *tc = tcase_create("mem alone");
+
+	vfs_suite_add(s, &params);
+	tcase_add_checked_fixture(tc, begin, vfs_suite_end);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, everything_removed_gives_everything_back);
+	tcase_add_test(tc, a_held_file_lives_until_it_is_put);
+	tcase_add_test(tc, nothing_is_made_in_a_removed_directory);
+	tcase_add_test(tc,
+		       the_bound_on_memory_holds_and_half_a_write_counts);
+	tcase_add_test(tc, sparse_writes_pay_for_their_tree_too);
+	tcase_add_test(tc, files_are_bounded_in_number);
+	tcase_add_test(tc, links_are_bounded_in_number);
+	tcase_add_test(tc, each_change_has_a_later_ctime);
+	tcase_add_test(tc, a_cookie_that_was_never_given_is_bad);
+	tcase_add_test(tc, a_locked_node_does_not_hold_a_poller);
+	tcase_add_test(tc, another_mount_knows_no_handles_of_this_one);
+	tcase_add_test(tc, bad_options_are_refused);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

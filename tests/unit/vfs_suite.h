@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What holds for every backend of vfs/vfs.h: a test program of a backend
+ * adds these cases to its suite.
+ *
+ *	int main(void)
+ *	{
+ *		Suite *s = suite_create("mem");
+ *
+ *		vfs_suite_add(s, &mem_params);
+ *		tcase_add_test(..., what_only_this_backend_does);
+ *		return run_suite(s);
+ *	}
+ */
+#ifndef GANNET_TESTS_UNIT_VFS_SUITE_H
+#define GANNET_TESTS_UNIT_VFS_SUITE_H
+
+#include <check.h>
+
+#include "vfs/vfs.h"
+
+struct vfs_suite_params {
+	const struct vfs_ops *ops;
+	/* Before each test: fills in what mount is called with.  After it. */
+	void (*setup)(struct vfs_config *config);
+	void (*teardown)(void);
+	/* Who most tests act as; may write to the root directory. */
+	struct vfs_cred me;
+	/* May the backend act for any user?  Else only me's tests run. */
+	bool as_anyone;
+};
+
+/* @params is borrowed for good. */
+void vfs_suite_add(Suite *suite, const struct vfs_suite_params *params);
+
+/* The rest is for the tests: the mounted tree, and short ways to use it. */
+struct vfs_suite_state {
+	const struct vfs_suite_params *params;
+	const struct vfs_ops *ops;
+	struct vfs_fs	*fs;
+	struct vfs_node	*root;
+	struct vfs_ctx	 ctx;		/* me */
+};
+
+extern struct vfs_suite_state vt;
+
+/* For the backend's own cases: tcase_add_checked_fixture(). */
+void vfs_suite_begin(void);
+void vfs_suite_end(void);
+void vfs_suite_use(const struct vfs_suite_params *params);
+
+#define VT_ALICE	1001u
+#define VT_BOB		1002u
+#define VT_GROUP	2001u
+
+struct vfs_name vt_name(const char *s);
+struct vfs_ctx vt_as(const struct vfs_cred *cred);
+struct vfs_cred vt_user(uint32_t uid, uint32_t gid);
+/* These insist; the node is the caller's. */
+struct vfs_node *vt_file(struct vfs_node *dir, const char *name);
+struct vfs_node *vt_dir(struct vfs_node *dir, const char *name);
+struct vfs_node *vt_find(struct vfs_node *dir, const char *name);
+struct vfs_attr vt_attr(struct vfs_node *n);
+void vt_write(struct vfs_node *n, uint64_t off, const char *text);
+void vt_chmod(struct vfs_node *n, uint32_t mode);
+/* These return 0 or -errno. */
+int vt_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	      const char *name, const struct vfs_create *how,
+	      struct vfs_node **out);
+int vt_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	    const char *name, enum vfs_type type, const char *target);
+int vt_lookup(struct vfs_node *dir, const char *name);
+int vt_remove(struct vfs_node *dir, const char *name);
+int vt_rmdir(struct vfs_node *dir, const char *name);
+int vt_rename(struct vfs_node *from, const char *name, struct vfs_node *to,
+	      const char *new_name);
+int vt_link(struct vfs_node *n, struct vfs_node *dir, const char *name);
+int vt_set_size(struct vfs_node *n, uint64_t size);
+int64_t vt_read(struct vfs_node *n, uint64_t off, void *buf, size_t len,
+		bool *eof);
+/* The file @n's handle names, or -errno. */
+int vt_reopen(struct vfs_node *n, struct vfs_node **out);
+/* 7 for the entry "e7"; -1 for another. */
+int vt_number(const struct vfs_dirent *d);
+/* How often each of "e0".."e<n-1>" is in @dir, read @step at a time. */
+void vt_list(struct vfs_node *dir, unsigned step, uint8_t *seen, unsigned n);
+
+/* The other files of cases. */
+void vfs_suite_add_names(TCase *tc);
+void vfs_suite_add_data(TCase *tc);
+void vfs_suite_add_users(TCase *tc);
+void vfs_suite_add_threads(TCase *tc);
+
+#endif

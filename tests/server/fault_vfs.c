@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fault_vfs - the mem backend with faults. */
+#include "tests/server/fault_vfs.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct vfs_ops fault_vfs_ops;
+
+static struct {
+	atomic_int	err[FAULT_NOPS];
+	atomic_bool	blocks[FAULT_NOPS];
+	atomic_uint	calls[FAULT_NOPS];
+	atomic_uint	write_max;
+	atomic_uint	write_left;	/* writes before one fails; 0: none */
+	atomic_int	write_err;
+	atomic_bool	bump;
+	atomic_bool	bare;
+} f;
+
+static int check(const struct vfs_ctx *ctx, enum fault_op op)
+{
+	int err = atomic_load(&f.err[op]);
+
+	atomic_fetch_add(&f.calls[op], 1);
+	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
+		err = EAGAIN;
+	return -err;
+}
+
+void fault_set(enum fault_op op, int err)
+{
+	atomic_store(&f.err[op], err);
+}
+
+void fault_blocks(enum fault_op op, bool blocks)
+{
+	atomic_store(&f.blocks[op], blocks);
+}
+
+void fault_write(uint32_t max, unsigned n, int err)
+{
+	atomic_store(&f.write_max, max);
+	atomic_store(&f.write_err, err);
+	atomic_store(&f.write_left, n);
+}
+
+void fault_bump_verf(void)
+{
+	atomic_store(&f.bump, true);
+}
+
+unsigned fault_calls(enum fault_op op)
+{
+	return atomic_load(&f.calls[op]);
+}
+
+void fault_bare_readdir(bool bare)
+{
+	atomic_store(&f.bare, bare);
+}
+
+static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	int err = mem_vfs_ops.mount(config, out);
+
+	if (err == 0)
+		(*out)->ops = &fault_vfs_ops;
+	return err;
+}
+
+static void bump(struct vfs_node *n)
+{
+	if (atomic_exchange(&f.bump, false))
+		atomic_fetch_add(&n->fs->verf, 1);
+}
+
+static int fault_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
+			     const struct vfs_handle *h,
+			     struct vfs_node **out)
+{
+	int err = check(ctx, FAULT_OPEN_HANDLE);
+
+	return err ? err : mem_vfs_ops.open_handle(ctx, fs, h, out);
+}
+
+static int fault_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+			 struct vfs_attr *attr)
+{
+	int err = check(ctx, FAULT_GETATTR);
+
+	return err ? err : mem_vfs_ops.getattr(ctx, n, attr);
+}
+
+static int fault_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+			 const struct vfs_setattr *set, struct vfs_wcc *wcc)
+{
+	int err = check(ctx, FAULT_SETATTR);
+
+	return err ? err : mem_vfs_ops.setattr(ctx, n, set, wcc);
+}
+
+static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
+			uint32_t want, uint32_t *granted,
+			struct vfs_attr *attr)
+{
+	int err = check(ctx, FAULT_ACCESS);
+
+	return err ? err : mem_vfs_ops.access(ctx, n, want, granted, attr);
+}
+
+static int fault_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
+			struct vfs_name name, struct vfs_node **out,
+			struct vfs_attr *attr, struct vfs_attr *dir_attr,
+			bool *has_dir_attr)
+{
+	int err = check(ctx, FAULT_LOOKUP);
+
+	return err ? err : mem_vfs_ops.lookup(ctx, dir, name, out, attr,
+					      dir_attr, has_dir_attr);
+}
+
+static int fault_readlink(const struct vfs_ctx *ctx, struct vfs_node *n,
+			  char *buf, uint32_t size, struct vfs_attr *attr)
+{
+	int err = check(ctx, FAULT_READLINK);
+
+	return err ? err : mem_vfs_ops.readlink(ctx, n, buf, size, attr);
+}
+
+static int64_t fault_read(const struct vfs_ctx *ctx, struct vfs_node *n,
+			  uint64_t off, const struct iovec *iov, int niov,
+			  bool *eof, struct vfs_attr *attr)
+{
+	int err = check(ctx, FAULT_READ);
+
+	return err ? err : mem_vfs_ops.read(ctx, n, off, iov, niov, eof, attr);
+}
+
+static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
+			      uint64_t off, const struct iovec *iov, int niov,
+			      enum vfs_stable *stable, struct vfs_wcc *wcc)
+{
+	uint32_t max = atomic_load(&f.write_max);
+	unsigned left = atomic_load(&f.write_left);
+	int err = check(ctx, FAULT_WRITE);
+	struct iovec one = iov[0];
+
+	bump(n);
+	if (err)
+		return err;
+	if (left && atomic_fetch_sub(&f.write_left, 1) == 1)
+		return -atomic_load(&f.write_err);
+	if (max && max < one.iov_len)
+		one.iov_len = max;
+	return max ? mem_vfs_ops.write(ctx, n, off, &one, 1, stable, wcc) :
+		     mem_vfs_ops.write(ctx, n, off, iov, niov, stable, wcc);
+}
+
+static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
+			uint64_t off, uint32_t count, struct vfs_wcc *wcc)
+{
+	int err = check(ctx, FAULT_COMMIT);
+
+	bump(n);
+	return err ? err : mem_vfs_ops.commit(ctx, n, off, count, wcc);
+}
+
+static int fault_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+			struct vfs_name name, const struct vfs_create *how,
+			struct vfs_node **out, struct vfs_attr *attr,
+			struct vfs_wcc *wcc)
+{
+	int err = check(ctx, FAULT_CREATE);
+
+	return err ? err : mem_vfs_ops.create(ctx, dir, name, how, out, attr,
+					      wcc);
+}
+
+static int fault_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		      struct vfs_name name, const struct vfs_make *what,
+		      struct vfs_node **out, struct vfs_attr *attr,
+		      struct vfs_wcc *wcc)
+{
+	int err = check(ctx, FAULT_MAKE);
+
+	return err ? err : mem_vfs_ops.make(ctx, dir, name, what, out, attr,
+					    wcc);
+}
+
+static int fault_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
+			struct vfs_name name, bool is_dir,
+			struct vfs_wcc *wcc)
+{
+	int err = check(ctx, FAULT_REMOVE);
+
+	return err ? err : mem_vfs_ops.remove(ctx, dir, name, is_dir, wcc);
+}
+
+static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
+			struct vfs_name from_name, struct vfs_node *to,
+			struct vfs_name to_name, struct vfs_wcc *from_wcc,
+			struct vfs_wcc *to_wcc)
+{
+	int err = check(ctx, FAULT_RENAME);
+
+	return err ? err : mem_vfs_ops.rename(ctx, from, from_name, to,
+					      to_name, from_wcc, to_wcc);
+}
+
+static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
+		      struct vfs_node *dir, struct vfs_name name,
+		      struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
+{
+	int err = check(ctx, FAULT_LINK);
+
+	return err ? err : mem_vfs_ops.link(ctx, n, dir, name, attr, dir_wcc);
+}
+
+struct bare {
+	vfs_emit_fn	*emit;
+	void		*arg;
+};
+
+static bool emit_bare(void *arg, const struct vfs_dirent *d)
+{
+	struct bare *b = arg;
+	struct vfs_dirent less = *d;
+
+	less.has_attr = less.has_handle = false;
+	return b->emit(b->arg, &less);
+}
+
+static int fault_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
+			 uint64_t cookie, uint64_t *verf, bool plus,
+			 vfs_emit_fn *emit, void *arg, bool *eof,
+			 struct vfs_attr *attr)
+{
+	struct bare b = { emit, arg };
+	int err = check(ctx, FAULT_READDIR);
+
+	if (err)
+		return err;
+	if (atomic_load(&f.bare))
+		return mem_vfs_ops.readdir(ctx, dir, cookie, verf, plus,
+					   emit_bare, &b, eof, attr);
+	return mem_vfs_ops.readdir(ctx, dir, cookie, verf, plus, emit, arg,
+				   eof, attr);
+}
+
+static int fault_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
+			struct vfs_statfs *st)
+{
+	int err = check(ctx, FAULT_STATFS);
+
+	return err ? err : mem_vfs_ops.statfs(ctx, n, st);
+}
+
+static int fault_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
+			struct vfs_limits *l)
+{
+	int err = check(ctx, FAULT_LIMITS);
+
+	return err ? err : mem_vfs_ops.limits(ctx, n, l);
+}
+
+void fault_init(void)
+{
+	memset(&f, 0, sizeof(f));
+	fault_vfs_ops = mem_vfs_ops;
+	fault_vfs_ops.name = "fault";
+	fault_vfs_ops.mount = fault_mount;
+	fault_vfs_ops.open_handle = fault_open_handle;
+	fault_vfs_ops.getattr = fault_getattr;
+	fault_vfs_ops.setattr = fault_setattr;
+	fault_vfs_ops.access = fault_access;
+	fault_vfs_ops.lookup = fault_lookup;
+	fault_vfs_ops.readlink = fault_readlink;
+	fault_vfs_ops.read = fault_read;
+	fault_vfs_ops.write = fault_write_op;
+	fault_vfs_ops.commit = fault_commit;
+	fault_vfs_ops.create = fault_create;
+	fault_vfs_ops.make = fault_make;
+	fault_vfs_ops.remove = fault_remove;
+	fault_vfs_ops.rename = fault_rename;
+	fault_vfs_ops.link = fault_link;
+	fault_vfs_ops.readdir = fault_readdir;
+	fault_vfs_ops.statfs = fault_statfs;
+	fault_vfs_ops.limits = fault_limits;
+}

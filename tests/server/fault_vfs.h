@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fault_vfs - the mem backend with faults: an operation fails with the errno
+ * that it was told to, or does less than it was asked.
+ *
+ * The orders hold for the whole process until they are taken back, and may
+ * be changed while a server runs.
+ */
+#ifndef GANNET_TESTS_SERVER_FAULT_VFS_H
+#define GANNET_TESTS_SERVER_FAULT_VFS_H
+
+#include "vfs/vfs.h"
+
+enum fault_op {
+	FAULT_OPEN_HANDLE, FAULT_GETATTR, FAULT_SETATTR, FAULT_ACCESS,
+	FAULT_LOOKUP, FAULT_READLINK, FAULT_READ, FAULT_WRITE, FAULT_COMMIT,
+	FAULT_CREATE, FAULT_MAKE, FAULT_REMOVE, FAULT_RENAME, FAULT_LINK,
+	FAULT_READDIR, FAULT_STATFS, FAULT_LIMITS,
+	FAULT_NOPS,
+};
+
+extern struct vfs_ops fault_vfs_ops;
+
+/* Before the first use; takes all orders back. */
+void fault_init(void);
+/* @op fails with @err (> 0), or goes well again (0). */
+void fault_set(enum fault_op op, int err);
+/* -EAGAIN from @op whenever it must not block; 0: no more. */
+void fault_blocks(enum fault_op op, bool blocks);
+/* A write takes at most @max bytes (0: all), and after @n of them (0: never)
+ * one fails with @err. */
+void fault_write(uint32_t max, unsigned n, int err);
+/* The next write or commit changes the write verifier while it runs. */
+void fault_bump_verf(void);
+/* How often @op was called, since fault_init(). */
+unsigned fault_calls(enum fault_op op);
+/* READDIR with @plus knows no attributes and no handles. */
+void fault_bare_readdir(bool bare);
+
+#endif

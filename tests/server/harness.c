@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* harness - the whole server in this process. */
+#include "tests/server/harness.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mountd/mountd.h"
+#include "transport/stream/stream.h"
+
+#define DEFAULT_EXPORTS	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
+#define DRAIN_MS	10000
+
+static void must(int err, const char *what)
+{
+	ck_assert_msg(err == 0, "%s: %s", what, strerror(-err));
+}
+
+struct publish {
+	struct harness	*h;
+	const char	*text;
+	int		 err;
+	char		*why;
+};
+
+static void publish_run(void *arg)
+{
+	struct publish *p = arg;
+	size_t len = strlen(p->text);
+	struct export_set *set = NULL;
+	FILE *in;
+
+	/* fmemopen() has no empty files. */
+	in = len ? fmemopen((char *)(uintptr_t)p->text, len, "r") :
+		   fopen("/dev/null", "r");
+	ck_assert_ptr_nonnull(in);
+	p->err = export_set_parse(p->h->exports, "exports", in, &set, &p->why);
+	fclose(in);
+	if (p->err == 0)
+		p->err = export_table_publish(p->h->exports, set, &p->why);
+}
+
+void harness_publish(struct harness *h, const char *exports)
+{
+	struct publish p = { .h = h, .text = exports };
+	pthread_t thread;
+
+	must(thread_start(&thread, "publish", publish_run, &p), "thread");
+	pthread_join(thread, NULL);
+	ck_assert_msg(p.err == 0, "%s: %s", exports, p.why ? p.why : "");
+}
+
+static void start_programs(struct harness *h, const struct harness_config *c)
+{
+	struct rpc_server_config sc = {
+		.nworkers = c->nworkers ? c->nworkers : 4,
+		.drc_bytes = 1 << 20,
+		.pool = h->pool,
+	};
+	struct mountd_config mc = { .exports = h->exports,
+				    .state_dir = c->state_dir };
+	struct nfs3_config nc = c->nfs3;
+
+	nc.exports = h->exports;
+	must(rpc_server_create(&sc, &h->server), "rpc server");
+	must(nfs3_create(&nc, &h->nfs), "nfs3");
+	must(mountd_create(&mc, &h->mount), "mountd");
+	must(rpc_server_add(h->server, h->nfs), "add nfs3");
+	must(rpc_server_add(h->server, h->mount), "add mountd");
+}
+
+static void start_listener(struct harness *h)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	h->env.sink = rpc_server_sink(h->server);
+	h->env.pool = h->pool;
+	h->env.loops = h->loops;
+	h->env.nloops = HARNESS_LOOPS;
+	h->env.max_conns = 100;
+	must(tcp_listen(&h->env, (struct sockaddr *)&addr, NULL, &h->tcp),
+	     "listen");
+	memcpy(&addr, &h->tcp->local, sizeof(addr));
+	h->port = ntohs(addr.sin_port);
+}
+
+void harness_start(struct harness *h, const struct harness_config *config)
+{
+	struct harness_config c = { 0 };
+	struct export_config ec;
+
+	if (config)
+		c = *config;
+	ec = (struct export_config){
+		.backend = c.backend ? c.backend : &mem_vfs_ops,
+		.state_dir = c.state_dir,
+	};
+	memset(h, 0, sizeof(*h));
+	must(pool_create(c.pool_bytes ? c.pool_bytes : 64u << 20, &h->pool),
+	     "pool");
+	for (int i = 0; i < HARNESS_LOOPS; i++) {
+		must(loop_create("poller", &h->loops[i]), "loop");
+		must(loop_start(h->loops[i]), "loop start");
+	}
+	must(export_table_create(&ec, &h->exports), "exports");
+	harness_publish(h, c.exports ? c.exports : DEFAULT_EXPORTS);
+	start_programs(h, &c);
+	start_listener(h);
+}
+
+static void destroy_exports(void *arg)
+{
+	export_table_destroy(arg);
+}
+
+void harness_stop(struct harness *h)
+{
+	size_t taken, out;
+	pthread_t thread;
+
+	h->tcp->ops->stop(h->tcp);
+	must(rpc_server_drain(h->server, DRAIN_MS), "drain");
+	h->tcp->ops->free(h->tcp);
+	rpc_server_destroy(h->server);
+	nfs3_destroy(h->nfs);
+	mountd_destroy(h->mount);
+	must(thread_start(&thread, "destroy", destroy_exports, h->exports),
+	     "thread");
+	pthread_join(thread, NULL);
+	for (int i = 0; i < HARNESS_LOOPS; i++) {
+		loop_stop(h->loops[i]);
+		loop_destroy(h->loops[i]);
+	}
+	pool_usage(h->pool, &taken, &out);
+	ck_assert_uint_eq(out, 0);
+	pool_destroy(h->pool);
+}
+
+struct with {
+	struct harness	*h;
+	const char	*path;
+	void		(*fn)(struct export *e, void *arg);
+	void		*arg;
+	unsigned	 found;
+};
+
+static void with_each(void *arg, struct export *e)
+{
+	struct with *w = arg;
+
+	if (strcmp(e->path, w->path) == 0) {
+		w->found++;
+		w->fn(e, w->arg);
+	}
+}
+
+static void with_run(void *arg)
+{
+	struct with *w = arg;
+
+	export_each(w->h->exports, with_each, w);
+}
+
+void harness_with_export(struct harness *h, const char *path,
+			 void (*fn)(struct export *e, void *arg), void *arg)
+{
+	struct with w = { .h = h, .path = path, .fn = fn, .arg = arg };
+	pthread_t thread;
+
+	must(thread_start(&thread, "with", with_run, &w), "thread");
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(w.found, 1);
+}
+
+struct root {
+	struct export_table *table;
+	struct export_fh    *fh;
+};
+
+static void root_of(struct export *e, void *arg)
+{
+	struct root *r = arg;
+	struct vfs_handle handle;
+	struct vfs_node *node;
+
+	must(e->fs->ops->root(e->fs, &node), "root");
+	e->fs->ops->handle(node, &handle);
+	export_fh_make(r->table, e, &handle, r->fh);
+	vfs_node_put(node);
+}
+
+void harness_root(struct harness *h, const char *path, struct export_fh *fh)
+{
+	struct root r = { .table = h->exports, .fh = fh };
+
+	harness_with_export(h, path, root_of, &r);
+}

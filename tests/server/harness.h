@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * harness - the whole server in this process, as the daemon wires it: a
+ * pool, two pollers, workers, the NFS and MOUNT programs on an export table,
+ * and a TCP listener on a port of loopback that the kernel chose.
+ *
+ * Other transports are listened on with harness.env.
+ */
+#ifndef GANNET_TESTS_SERVER_HARNESS_H
+#define GANNET_TESTS_SERVER_HARNESS_H
+
+#include <netinet/in.h>
+
+#include "lib/loop.h"
+#include "nfs3/nfs3.h"
+#include "rpc/rpc.h"
+#include "transport/xprt.h"
+#include "vfs/export.h"
+
+#define HARNESS_LOOPS	2
+
+/* What is 0 or NULL is the default. */
+struct harness_config {
+	/* exports(5); default: "/mem 127.0.0.1(rw,insecure,no_root_squash)" */
+	const char	     *exports;
+	const struct vfs_ops *backend;	/* mem_vfs_ops */
+	const char	     *state_dir;
+	unsigned	      nworkers;	/* 4 */
+	size_t		      pool_bytes;	/* 64 MiB */
+	struct nfs3_config    nfs3;	/* its exports are set here */
+};
+
+struct harness {
+	struct loop		*loops[HARNESS_LOOPS];
+	struct pool		*pool;
+	struct export_table	*exports;
+	struct rpc_server	*server;
+	struct rpc_program	*nfs;
+	struct rpc_program	*mount;
+	struct xprt_env		 env;
+	struct xprt_listener	*tcp;
+	uint16_t		 port;
+};
+
+/* Each fails the test when something does not go well. */
+void harness_start(struct harness *h, const struct harness_config *config);
+/* Stops the listener, waits for all calls, frees everything; fails the test
+ * when a buffer is still out. */
+void harness_stop(struct harness *h);
+/* Makes @exports, the text of an exports(5) file, the current one. */
+void harness_publish(struct harness *h, const char *exports);
+/* The filehandle of an export's root, as MNT would give it. */
+void harness_root(struct harness *h, const char *path, struct export_fh *fh);
+/* Calls @fn with the export at @path on a thread that backends may be called
+ * from, and waits. */
+void harness_with_export(struct harness *h, const char *path,
+			 void (*fn)(struct export *e, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every status that RFC 1813 section 3.3 lists for a procedure reaches a
+ * client, from a backend that fails; and with it the attributes of what the
+ * call was about.
+ */
+#include "tests/server/nfs_client.h"
+
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+static nfs_fh3 file, dir, lnk;
+/* Did the last call bring all the attributes it has room for? */
+static bool attrs;
+
+static void setup(void)
+{
+	nfs_setup();
+	file = nfs_make_file(top, "file", "some data");
+	dir = nfs_make_dir(top, "dir");
+	lnk = nfs_make_link(top, "link", "target");
+}
+
+/* Where a failed reply has its attributes, for each shape that there is. */
+static bool has(const post_op_attr *a)
+{
+	return a->attributes_follow;
+}
+
+#define ATTR(type, field)	has(&(r.type##3res_u).resfail.field)
+#define AFTER(type, field)	has(&(r.type##3res_u).resfail.field.after)
+
+static int getattr(void)
+{
+	GETATTR3args a = { .object = file };
+	GETATTR3res r;
+
+	nfs_call(&root, getattr, &a, &r);
+	attrs = true;
+	return r.status;
+}
+
+static int setattr(void)
+{
+	SETATTR3args a = { .object = file };
+	SETATTR3res r;
+
+	nfs_call(&root, setattr, &a, &r);
+	attrs = AFTER(SETATTR, obj_wcc);
+	return r.status;
+}
+
+static int lookup(void)
+{
+	LOOKUP3args a = { .what = { top, "file" } };
+	LOOKUP3res r;
+
+	nfs_call(&root, lookup, &a, &r);
+	attrs = ATTR(LOOKUP, dir_attributes);
+	return r.status;
+}
+
+static int do_access(void)
+{
+	ACCESS3args a = { .object = file, .access = 0x3f };
+	ACCESS3res r;
+
+	nfs_call(&root, access, &a, &r);
+	attrs = ATTR(ACCESS, obj_attributes);
+	return r.status;
+}
+
+static int do_readlink(void)
+{
+	READLINK3args a = { .symlink = lnk };
+	READLINK3res r;
+
+	nfs_call(&root, readlink, &a, &r);
+	attrs = ATTR(READLINK, symlink_attributes);
+	return r.status;
+}
+
+static int do_read(void)
+{
+	READ3args a = { .file = file, .count = 100 };
+	READ3res r;
+
+	nfs_call(&root, read, &a, &r);
+	attrs = ATTR(READ, file_attributes);
+	return r.status;
+}
+
+static int do_write(void)
+{
+	WRITE3args a = { .file = file, .count = 4, .data = { 4, "abcd" } };
+	WRITE3res r;
+
+	nfs_call(&root, write, &a, &r);
+	attrs = AFTER(WRITE, file_wcc);
+	return r.status;
+}
+
+static int create(void)
+{
+	CREATE3args a = { .where = { top, "new" } };
+	CREATE3res r;
+
+	nfs_call(&root, create, &a, &r);
+	attrs = AFTER(CREATE, dir_wcc);
+	return r.status;
+}
+
+static int do_mkdir(void)
+{
+	MKDIR3args a = { .where = { top, "new" } };
+	MKDIR3res r;
+
+	nfs_call(&root, mkdir, &a, &r);
+	attrs = AFTER(MKDIR, dir_wcc);
+	return r.status;
+}
+
+static int do_symlink(void)
+{
+	SYMLINK3args a = { .where = { top, "new" } };
+	SYMLINK3res r;
+
+	a.symlink.symlink_data = "to";
+	nfs_call(&root, symlink, &a, &r);
+	attrs = AFTER(SYMLINK, dir_wcc);
+	return r.status;
+}
+
+static int do_mknod(void)
+{
+	MKNOD3args a = { .where = { top, "new" }, .what = { NF3FIFO } };
+	MKNOD3res r;
+
+	nfs_call(&root, mknod, &a, &r);
+	attrs = AFTER(MKNOD, dir_wcc);
+	return r.status;
+}
+
+static int do_remove(void)
+{
+	REMOVE3args a = { .object = { top, "file" } };
+	REMOVE3res r;
+
+	nfs_call(&root, remove, &a, &r);
+	attrs = AFTER(REMOVE, dir_wcc);
+	return r.status;
+}
+
+static int do_rmdir(void)
+{
+	RMDIR3args a = { .object = { top, "dir" } };
+	RMDIR3res r;
+
+	nfs_call(&root, rmdir, &a, &r);
+	attrs = AFTER(RMDIR, dir_wcc);
+	return r.status;
+}
+
+static int do_rename(void)
+{
+	RENAME3args a = { .from = { top, "file" }, .to = { dir, "moved" } };
+	RENAME3res r;
+
+	nfs_call(&root, rename, &a, &r);
+	attrs = AFTER(RENAME, fromdir_wcc) && AFTER(RENAME, todir_wcc);
+	return r.status;
+}
+
+static int do_link(void)
+{
+	LINK3args a = { .file = file, .link = { dir, "second" } };
+	LINK3res r;
+
+	nfs_call(&root, link, &a, &r);
+	attrs = ATTR(LINK, file_attributes) && AFTER(LINK, linkdir_wcc);
+	return r.status;
+}
+
+static int do_readdir(void)
+{
+	READDIR3args a = { .dir = top, .count = 4096 };
+	READDIR3res r;
+
+	nfs_call(&root, readdir, &a, &r);
+	attrs = ATTR(READDIR, dir_attributes);
+	return r.status;
+}
+
+static int readdirplus(void)
+{
+	READDIRPLUS3args a = { .dir = top, .dircount = 1000,
+			       .maxcount = 4096 };
+	READDIRPLUS3res r;
+
+	nfs_call(&root, readdirplus, &a, &r);
+	attrs = ATTR(READDIRPLUS, dir_attributes);
+	return r.status;
+}
+
+static int fsstat(void)
+{
+	FSSTAT3args a = { .fsroot = top };
+	FSSTAT3res r;
+
+	nfs_call(&root, fsstat, &a, &r);
+	attrs = ATTR(FSSTAT, obj_attributes);
+	return r.status;
+}
+
+static int fsinfo(void)
+{
+	FSINFO3args a = { .fsroot = top };
+	FSINFO3res r;
+
+	nfs_call(&root, fsinfo, &a, &r);
+	attrs = ATTR(FSINFO, obj_attributes);
+	return r.status;
+}
+
+static int do_pathconf(void)
+{
+	PATHCONF3args a = { .object = top };
+	PATHCONF3res r;
+
+	nfs_call(&root, pathconf, &a, &r);
+	attrs = ATTR(PATHCONF, obj_attributes);
+	return r.status;
+}
+
+static int commit(void)
+{
+	COMMIT3args a = { .file = file };
+	COMMIT3res r;
+
+	nfs_call(&root, commit, &a, &r);
+	attrs = AFTER(COMMIT, file_wcc);
+	return r.status;
+}
+
+/* Any of its errors, and the one that no nfsstat3 fits. */
+#define FAULT_SERVER	ENOTRECOVERABLE
+#define BASIC		ESTALE, EBADMSG, FAULT_SERVER
+#define MAKE		BASIC, EIO, EACCES, EEXIST, ENOTDIR, ENOSPC, EROFS, \
+			ENAMETOOLONG, EDQUOT, EOPNOTSUPP
+
+static const struct proc {
+	const char	*name;
+	int		 (*call)(void);
+	enum fault_op	 op;
+	int		 errs[24];
+} procs[] = {
+	{ "GETATTR", getattr, FAULT_GETATTR, { BASIC, EIO } },
+	{ "SETATTR", setattr, FAULT_SETATTR,
+	  { BASIC, EPERM, EIO, EACCES, EINVAL, ENOSPC, EROFS, EDQUOT,
+	    EDOM } },
+	{ "LOOKUP", lookup, FAULT_LOOKUP,
+	  { BASIC, EIO, ENOENT, EACCES, ENOTDIR, ENAMETOOLONG } },
+	{ "ACCESS", do_access, FAULT_ACCESS, { BASIC, EIO } },
+	{ "READLINK", do_readlink, FAULT_READLINK,
+	  { BASIC, EIO, EINVAL, EACCES, EOPNOTSUPP } },
+	{ "READ", do_read, FAULT_READ, { BASIC, EIO, ENXIO, EACCES, EINVAL } },
+	{ "WRITE", do_write, FAULT_WRITE,
+	  { BASIC, EIO, EACCES, EFBIG, EDQUOT, ENOSPC, EROFS, EINVAL } },
+	{ "CREATE", create, FAULT_CREATE, { MAKE } },
+	{ "MKDIR", do_mkdir, FAULT_MAKE, { MAKE } },
+	{ "SYMLINK", do_symlink, FAULT_MAKE, { MAKE } },
+	{ "MKNOD", do_mknod, FAULT_MAKE, { MAKE, EPROTOTYPE } },
+	{ "REMOVE", do_remove, FAULT_REMOVE,
+	  { BASIC, ENOENT, EIO, EACCES, ENOTDIR, ENAMETOOLONG, EROFS } },
+	{ "RMDIR", do_rmdir, FAULT_REMOVE,
+	  { BASIC, ENOENT, EIO, EACCES, EINVAL, EEXIST, ENOTDIR, ENAMETOOLONG,
+	    EROFS, ENOTEMPTY, EOPNOTSUPP } },
+	{ "RENAME", do_rename, FAULT_RENAME,
+	  { BASIC, ENOENT, EIO, EACCES, EEXIST, EXDEV, ENOTDIR, EISDIR,
+	    EINVAL, ENOSPC, EROFS, EMLINK, ENAMETOOLONG, ENOTEMPTY, EDQUOT,
+	    EOPNOTSUPP } },
+	{ "LINK", do_link, FAULT_LINK,
+	  { BASIC, EIO, EACCES, EEXIST, EXDEV, ENOTDIR, EINVAL, ENOSPC, EROFS,
+	    EMLINK, ENAMETOOLONG, EDQUOT, EOPNOTSUPP } },
+	{ "READDIR", do_readdir, FAULT_READDIR,
+	  { BASIC, EIO, EACCES, ENOTDIR, EBADE, EMSGSIZE } },
+	{ "READDIRPLUS", readdirplus, FAULT_READDIR,
+	  { BASIC, EIO, EACCES, ENOTDIR, EBADE, EMSGSIZE, EOPNOTSUPP } },
+	{ "FSSTAT", fsstat, FAULT_STATFS, { BASIC, EIO } },
+	{ "FSINFO", fsinfo, FAULT_LIMITS, { BASIC } },
+	{ "PATHCONF", do_pathconf, FAULT_LIMITS, { BASIC } },
+	{ "COMMIT", commit, FAULT_COMMIT, { BASIC, EIO } },
+};
+
+static const struct { int err, status; } means[] = {
+	{ ESTALE, NFS3ERR_STALE },
+	{ EBADMSG, NFS3ERR_BADHANDLE },
+	{ FAULT_SERVER, NFS3ERR_SERVERFAULT },
+	{ EPERM, NFS3ERR_PERM },
+	{ ENOENT, NFS3ERR_NOENT },
+	{ EIO, NFS3ERR_IO },
+	{ ENXIO, NFS3ERR_NXIO },
+	{ EACCES, NFS3ERR_ACCES },
+	{ EEXIST, NFS3ERR_EXIST },
+	{ EXDEV, NFS3ERR_XDEV },
+	{ ENOTDIR, NFS3ERR_NOTDIR },
+	{ EISDIR, NFS3ERR_ISDIR },
+	{ EINVAL, NFS3ERR_INVAL },
+	{ EFBIG, NFS3ERR_FBIG },
+	{ ENOSPC, NFS3ERR_NOSPC },
+	{ EROFS, NFS3ERR_ROFS },
+	{ EMLINK, NFS3ERR_MLINK },
+	{ ENAMETOOLONG, NFS3ERR_NAMETOOLONG },
+	{ ENOTEMPTY, NFS3ERR_NOTEMPTY },
+	{ EDQUOT, NFS3ERR_DQUOT },
+	{ EDOM, NFS3ERR_NOT_SYNC },
+	{ EBADE, NFS3ERR_BAD_COOKIE },
+	{ EOPNOTSUPP, NFS3ERR_NOTSUPP },
+	{ EMSGSIZE, NFS3ERR_TOOSMALL },
+	{ EPROTOTYPE, NFS3ERR_BADTYPE },
+	{ ETIMEDOUT, NFS3ERR_JUKEBOX },
+};
+
+static int meaning(int err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(means); i++)
+		if (means[i].err == err)
+			return means[i].status;
+	ck_abort_msg("errno %d", err);
+}
+
+/* @err from @op is @status, with attributes. */
+static void expect(const struct proc *p, enum fault_op op, int err, int status)
+{
+	int got;
+
+	fault_set(op, err);
+	got = p->call();
+	fault_set(op, 0);
+	ck_assert_msg(got == status, "%s: errno %d: status %d, not %d",
+		      p->name, err, got, status);
+	ck_assert_msg(attrs || op == FAULT_OPEN_HANDLE,
+		      "%s: errno %d: no attributes", p->name, err);
+}
+
+START_TEST(every_status_listed_is_reached)
+{
+	const struct proc *p = &procs[_i];
+
+	for (size_t i = 0; p->errs[i]; i++)
+		expect(p, p->op, p->errs[i], meaning(p->errs[i]));
+	expect(p, p->op, ETIMEDOUT, NFS3ERR_JUKEBOX);
+	/* Nothing was left behind: it works now. */
+	ck_assert_int_eq(p->call(), NFS3_OK);
+}
+END_TEST
+
+START_TEST(a_handle_that_can_not_be_opened_is_stale_or_bad)
+{
+	const struct proc *p = &procs[_i];
+
+	expect(p, FAULT_OPEN_HANDLE, ESTALE, NFS3ERR_STALE);
+	expect(p, FAULT_OPEN_HANDLE, EBADMSG, NFS3ERR_BADHANDLE);
+	expect(p, FAULT_OPEN_HANDLE, ETIMEDOUT, NFS3ERR_JUKEBOX);
+}
+END_TEST
+
+/* A backend that would block is asked again, on a worker. */
+START_TEST(what_would_block_runs_on_a_worker)
+{
+	const struct proc *p = &procs[_i];
+	uint64_t moved = stats_sum_by_name("rpc_would_block");
+
+	fault_blocks(p->op, true);
+	ck_assert_int_eq(p->call(), NFS3_OK);
+	fault_blocks(p->op, false);
+	switch (p->op) {
+	case FAULT_GETATTR:
+	case FAULT_LOOKUP:
+	case FAULT_ACCESS:
+	case FAULT_READLINK:
+	case FAULT_READ:
+	case FAULT_STATFS:
+	case FAULT_LIMITS:
+		ck_assert_uint_eq(stats_sum_by_name("rpc_would_block"),
+				  moved + 1);
+		break;
+	default:
+		ck_assert_uint_eq(stats_sum_by_name("rpc_would_block"), moved);
+	}
+}
+END_TEST
+
+START_TEST(post_op_attributes_may_be_missing)
+{
+	const struct proc *p = &procs[_i];
+	int status;
+
+	fault_set(FAULT_GETATTR, EIO);
+	fault_set(p->op, EACCES);
+	status = p->call();
+	ck_assert(status == NFS3ERR_ACCES || status == NFS3ERR_IO);
+	if (p->op != FAULT_GETATTR)
+		ck_assert(!attrs);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_faults");
+	TCase *tc = tcase_create("faults");
+
+	tcase_add_checked_fixture(tc, setup, nfs_teardown);
+	tcase_add_loop_test(tc, every_status_listed_is_reached, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc,
+			    a_handle_that_can_not_be_opened_is_stale_or_bad, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc, what_would_block_runs_on_a_worker, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc, post_op_attributes_may_be_missing, 0,
+			    ARRAY_SIZE(procs));
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -344,14 +344,14 @@ static void a_close_before_the_answer_closes(void)
 
 	pair_ask(&p);
 	fabric_close(p.active.conn);
-	pair_end_finish(&p.active);
 	/* The passive end may learn of it now or later. */
 	if (pair_setup(&p.passive)) {
 		pair_reject(&p);
-		return;
+	} else {
+		pair_start_passive(&p.passive);
+		pair_end_finish(&p.passive);
 	}
-	pair_start_passive(&p.passive);
-	pair_end_finish(&p.passive);
+	pair_end_finish(&p.active);
 }
 
 static atomic_bool stop_posting;

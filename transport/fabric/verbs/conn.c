@@ -6,7 +6,9 @@
  * lets nothing more be posted, finish() destroys the queue pair, gives all
  * ops back and calls closed().  They follow at once on InfiniBand and RoCE,
  * where a Send that completed has arrived.  On iWARP it has only been handed
- * to TCP, so finish() waits for the peer to close as well, but not for long.
+ * to TCP, so finish() waits for the peer to close as well, but not for long;
+ * and of our own connects for the answer, as the kernel would make us sleep
+ * until it is there.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -22,6 +24,8 @@
 #define RESOLVE_MS	5000
 #define HANDSHAKE_MS	60000
 #define LINGER_MS	2000
+/* An iWARP connect is given up after 10 s (siw) or sooner. */
+#define ANSWER_MS	15000
 /*
  * 0.64 ms: how soon a peer sends again that found no Receive posted.  The
  * CM leaves it at 0, which stands for 655 ms.
@@ -68,16 +72,19 @@ static void finish_task(struct loop_task *t)
 static void stop_task(struct loop_task *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, task);
+	bool connecting = c->started && !c->live && !c->passive;
 
 	mutex_lock(&c->lock);
 	c->dead = true;
 	mutex_unlock(&c->lock);
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	/* Fails when there is no peer, or none any more: all the same. */
-	rdma_disconnect(c->id);
-	if (c->dev->iwarp && c->live && !c->gone) {
+	if (!c->dev->iwarp || !connecting)
+		rdma_disconnect(c->id);
+	if (c->dev->iwarp && !c->gone && (c->live || connecting)) {
 		c->lingering = true;
-		loop_timer_set(c->conn.loop, &c->timer, LINGER_MS);
+		loop_timer_set(c->conn.loop, &c->timer,
+			       c->live ? LINGER_MS : ANSWER_MS);
 	} else {
 		finish(c);
 	}
@@ -149,6 +156,10 @@ static void set_rnr_timer(struct verbs_conn *c)
 
 static void established(struct verbs_conn *c, const struct verbs_event *ev)
 {
+	if (c->lingering && !c->live) {		/* too late */
+		rdma_disconnect(c->id);
+		loop_timer_set(c->conn.loop, &c->timer, LINGER_MS);
+	}
 	if (c->live || atomic_load(&c->closing))
 		return;
 	stat_inc(verbs_established);
@@ -317,6 +328,7 @@ int verbs_start(struct fabric_conn *conn, const void *private_data,
 		verbs_conn_fail(c, err);
 		return err;
 	}
+	c->started = true;
 	if (c->passive)
 		set_rnr_timer(c);
 	return 0;

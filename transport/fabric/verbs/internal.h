@@ -102,6 +102,7 @@ struct verbs_conn {
 	struct verbs_ring	recvs;		/* of struct fabric_recv */
 
 	/* The loop's thread only. */
+	bool			started;	/* accepted, or asked */
 	bool			live;		/* established */
 	bool			gone;		/* the CM said so: don't wait */
 	bool			lingering;	/* asked the peer, waiting */

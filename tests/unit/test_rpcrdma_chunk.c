@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Chunks: how a call is put together, what a reply may invalidate. */
+#include "transport/rpcrdma/proto.h"
+
+#include <errno.h>
+
+#include "tests/unit/rpcrdma_wire.h"
+
+static struct rpcrdma_layout l;
+
+/* Decodes what was made and plans the call, with @body bytes inline. */
+static int plan(uint32_t body)
+{
+	ck_assert_int_eq(decode(), 0);
+	return rpcrdma_layout_plan(&h, body, &l);
+}
+
+START_TEST(a_chunk_is_spliced_where_its_position_says)
+{
+	uint8_t base[60] = { 0 }, sink[8] = { 0 };
+	struct xdr_seg segs[MSG_MAX_SEGS];
+
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 5);
+	put_zeros(3);
+	ck_assert_int_eq(plan(60), 0);
+	ck_assert_uint_eq(l.sink_len, 8);
+	ck_assert_uint_eq(l.call_len, 68);
+	ck_assert_uint_eq(rpcrdma_layout_splice(&l, base, sink, segs), 3);
+	ck_assert_ptr_eq(segs[0].data, base);
+	ck_assert_uint_eq(segs[0].len, 40);
+	ck_assert_ptr_eq(segs[1].data, sink);
+	ck_assert_uint_eq(segs[1].len, 8);
+	ck_assert_ptr_eq(segs[2].data, base + 40);
+	ck_assert_uint_eq(segs[2].len, 20);
+}
+END_TEST
+
+START_TEST(later_positions_count_what_was_spliced_before)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 5);
+	put_read(48, 8);		/* at once after the first's pad */
+	put_read(60, 4);		/* four bytes of the base between */
+	put_zeros(3);
+	ck_assert_int_eq(plan(50), 0);
+	ck_assert_uint_eq(l.npieces, 6);
+	ck_assert_uint_eq(l.piece[3].len, 4);
+	ck_assert_uint_eq(l.piece[3].off, 40);
+	ck_assert_uint_eq(l.piece[5].len, 6);
+	ck_assert_uint_eq(l.call_len, 50 + 8 + 8 + 4);
+}
+END_TEST
+
+START_TEST(chunks_that_overlap_are_refused)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 9);
+	put_read(48, 4);
+	put_zeros(3);
+	ck_assert_int_eq(plan(100), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_position_past_the_inline_body_is_refused)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(44, 4);
+	put_zeros(3);
+	ck_assert_int_eq(plan(44), 0);
+	ck_assert_int_eq(plan(40), -EBADMSG);
+	begin(1, RPCRDMA_MSG);
+	put_read(0xfffffffc, 4);
+	put_zeros(3);
+	ck_assert_int_eq(plan(44), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_position_zero_chunk_belongs_to_nomsg_alone)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(0, 400);
+	put_zeros(3);
+	ck_assert_int_eq(plan(44), -EBADMSG);
+	begin(1, RPCRDMA_NOMSG);
+	put_read(4, 400);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), -EBADMSG);
+	begin(1, RPCRDMA_NOMSG);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_long_call_may_have_further_chunks)
+{
+	begin(1, RPCRDMA_NOMSG);
+	put_read(0, 100);
+	put_read(0, 103);
+	put_read(80, 4096);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), 0);
+	ck_assert(l.pzrc);
+	ck_assert_uint_eq(l.sink_off[1], 0);
+	ck_assert_uint_eq(l.sink_off[0], 4096);
+	ck_assert_uint_eq(l.npieces, 3);
+	ck_assert_uint_eq(l.piece[0].len, 80);
+	ck_assert_uint_eq(l.piece[2].len, 123);
+	ck_assert_uint_eq(l.call_len, 203 + 4096);
+}
+END_TEST
+
+START_TEST(a_call_longer_than_we_take_is_refused)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(40, MSG_MAX_LEN - 40);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), 0);
+	ck_assert_int_eq(plan(44), -E2BIG);
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 0xffffffff);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), -E2BIG);
+	begin(1, RPCRDMA_NOMSG);
+	put_read(0, 0xfffffffd);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), -E2BIG);
+}
+END_TEST
+
+START_TEST(the_most_read_chunks_make_the_most_pieces)
+{
+	begin(1, RPCRDMA_NOMSG);
+	put_read(0, 100);
+	for (uint32_t i = 0; i < RPCRDMA_MAX_READS - 1; i++)
+		put_read(4 + 8 * i, 4);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), 0);
+	ck_assert_uint_eq(l.npieces, MSG_MAX_SEGS);
+}
+END_TEST
+
+START_TEST(msgp_pad_is_found_and_taken_out)
+{
+	uint32_t position = 0, pad = 0;
+	uint8_t body[256] = { 0 };
+	struct xdr_seg segs[MSG_MAX_SEGS];
+	uint32_t len;
+
+	begin(1, RPCRDMA_MSGP);
+	xdr_put_u32(&w.out, 128);		/* rdma_align */
+	xdr_put_u32(&w.out, 10);		/* rdma_thresh */
+	put_zeros(3);				/* 36 bytes so far */
+	put_zeros(9);
+	xdr_put_u32(&w.out, 13);		/* ends at 76 */
+	put_zeros(13);				/* up to 128 */
+	xdr_put_fixed(&w.out, "data of a file", 13);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.align, 128);
+	len = (uint32_t)xdr_out_len(&w.out);
+	ck_assert(rpcrdma_msgp_find(&h, w.mem, len, 0, &position, &pad));
+	ck_assert_uint_eq(position, 40);
+	ck_assert_uint_eq(pad, 52);
+	ck_assert_int_eq(rpcrdma_layout_plan(&h, len - h.len, &l), 0);
+	rpcrdma_layout_unpad(&l, position, pad);
+	ck_assert_uint_eq(l.call_len, 56);
+	ck_assert_uint_eq(rpcrdma_layout_splice(&l, w.mem + h.len, body, segs),
+			  2);
+	ck_assert_uint_eq(segs[0].len, 40);
+	ck_assert_mem_eq(segs[1].data, "data of a fil\0\0\0", 16);
+	ck_assert(!rpcrdma_msgp_find(&h, w.mem, len, position, &position,
+				     &pad));
+}
+END_TEST
+
+START_TEST(msgp_with_senseless_alignment_is_left_alone)
+{
+	static const uint32_t aligns[] = { 0, 1, 3, 0xffffffff, 4 };
+	uint32_t position, pad;
+
+	for (size_t i = 0; i < ARRAY_SIZE(aligns); i++) {
+		begin(1, RPCRDMA_MSGP);
+		xdr_put_u32(&w.out, aligns[i]);
+		put_zeros(4);
+		put_zeros(20);
+		ck_assert_int_eq(decode(), 0);
+		ck_assert(!rpcrdma_msgp_find(&h, w.mem,
+					     (uint32_t)xdr_out_len(&w.out), 0,
+					     &position, &pad));
+	}
+}
+END_TEST
+
+static bool invalidates(uint32_t *handle)
+{
+	ck_assert_int_eq(decode(), 0);
+	return rpcrdma_header_invalidate(&h, handle);
+}
+
+START_TEST(only_the_one_handle_of_a_call_is_invalidated)
+{
+	uint32_t handle = 0;
+
+	begin(1, RPCRDMA_MSG);
+	put_zeros(3);
+	ck_assert(!invalidates(&handle));
+
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 4096);
+	put_read(40, 4096);
+	put_zeros(3);
+	ck_assert(invalidates(&handle));
+	ck_assert_uint_eq(handle, 0x1028);
+
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 4096);
+	put_zeros(1);
+	put_chunk(1, 100);
+	put_zeros(2);
+	ck_assert(!invalidates(&handle));
+
+	begin(1, RPCRDMA_MSG);
+	put_zeros(2);
+	put_chunk(2, 100);
+	ck_assert(!invalidates(&handle));
+
+	begin(1, RPCRDMA_MSG);
+	put_zeros(2);
+	put_chunk(1, 100);
+	ck_assert(invalidates(&handle));
+	ck_assert_uint_eq(handle, 0x2000);
+}
+END_TEST
+
+START_TEST(a_pad_or_empty_segment_is_never_invalidated)
+{
+	uint32_t handle;
+
+	begin(1, RPCRDMA_MSG);
+	put_zeros(1);
+	put_chunk(1, 4);
+	put_zeros(2);
+	ck_assert(!invalidates(&handle));
+	begin(1, RPCRDMA_MSG);
+	put_zeros(1);
+	put_chunk(1, 0);
+	put_zeros(2);
+	ck_assert(!invalidates(&handle));
+}
+END_TEST
+
+static void add_layout_tests(TCase *t)
+{
+	tcase_add_test(t, a_chunk_is_spliced_where_its_position_says);
+	tcase_add_test(t, later_positions_count_what_was_spliced_before);
+	tcase_add_test(t, chunks_that_overlap_are_refused);
+	tcase_add_test(t, a_position_past_the_inline_body_is_refused);
+	tcase_add_test(t, a_position_zero_chunk_belongs_to_nomsg_alone);
+	tcase_add_test(t, a_long_call_may_have_further_chunks);
+	tcase_add_test(t, a_call_longer_than_we_take_is_refused);
+	tcase_add_test(t, the_most_read_chunks_make_the_most_pieces);
+	tcase_add_test(t, msgp_pad_is_found_and_taken_out);
+	tcase_add_test(t, msgp_with_senseless_alignment_is_left_alone);
+	tcase_add_test(t, only_the_one_handle_of_a_call_is_invalidated);
+	tcase_add_test(t, a_pad_or_empty_segment_is_never_invalidated);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_chunk");
+	TCase *t = tcase_create("layout");
+
+	add_layout_tests(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

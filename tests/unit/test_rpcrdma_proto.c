@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The RPC-over-RDMA wire: headers, chunk lists, private data. */
+#include "transport/rpcrdma/proto.h"
+
+#include <errno.h>
+
+#include "tests/unit/rpcrdma_wire.h"
+
+START_TEST(a_call_without_chunks_is_decoded)
+{
+	begin(1, RPCRDMA_MSG);
+	put_zeros(3);
+	put_zeros(10);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.xid, XID);
+	ck_assert_uint_eq(h.credits, 128);
+	ck_assert_uint_eq(h.proc, RPCRDMA_MSG);
+	ck_assert_uint_eq(h.len, 28);
+	ck_assert_uint_eq(h.nreads, 0);
+	ck_assert_uint_eq(h.nwrites, 0);
+	ck_assert(!h.has_reply);
+}
+END_TEST
+
+static void put_all_lists(void)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(100, 4096);
+	put_read(100, 1001);
+	put_read(8000, 12);
+	put_zeros(1);
+	put_chunk(3, 1000);
+	put_chunk(0, 0);
+	put_zeros(1);
+	put_chunk(2, 2000);
+}
+
+START_TEST(all_lists_are_decoded)
+{
+	struct rpcrdma_segment seg;
+
+	put_all_lists();
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.nreads, 2);
+	ck_assert_uint_eq(h.read[0].position, 100);
+	ck_assert_uint_eq(h.read[0].nsegs, 2);
+	ck_assert_uint_eq(h.read[0].length, 5097);
+	ck_assert_uint_eq(h.read[1].position, 8000);
+	seg = rpcrdma_chunk_segment(&h.read[0], 1);
+	ck_assert_uint_eq(seg.handle, 0x1064);
+	ck_assert_uint_eq(seg.length, 1001);
+	ck_assert_uint_eq(seg.offset, 0x0123456789ull);
+	ck_assert_uint_eq(h.nwrites, 2);
+	ck_assert_uint_eq(h.write[0].nsegs, 3);
+	ck_assert_uint_eq(h.write[0].length, 3000);
+	ck_assert_uint_eq(h.write[1].nsegs, 0);
+	ck_assert(h.has_reply);
+	ck_assert_uint_eq(h.reply.length, 4000);
+	seg = rpcrdma_chunk_segment(&h.reply, 1);
+	ck_assert_uint_eq(seg.handle, 0x2001);
+	ck_assert_uint_eq(seg.offset, 0x1000);
+	ck_assert_uint_eq(h.len, xdr_out_len(&w.out));
+}
+END_TEST
+
+START_TEST(every_truncation_is_rejected)
+{
+	put_all_lists();
+	for (size_t len = 0; len < xdr_out_len(&w.out); len++) {
+		uint8_t *exact = malloc(len);	/* ASan sees the end */
+		int err;
+
+		memcpy(exact, w.mem, len);
+		err = rpcrdma_header_decode(exact, len, &h);
+		ck_assert_int_eq(err, len < 28 ? -ENODATA : -EBADMSG);
+		free(exact);
+	}
+	ck_assert_int_eq(decode(), 0);
+}
+END_TEST
+
+START_TEST(another_version_is_told_apart_from_nonsense)
+{
+	begin(2, 77);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EPROTONOSUPPORT);
+	ck_assert_uint_eq(h.xid, XID);
+	ck_assert_uint_eq(h.vers, 2);
+}
+END_TEST
+
+START_TEST(an_unknown_procedure_is_malformed)
+{
+	begin(1, 5);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EBADMSG);
+	ck_assert_uint_eq(h.xid, XID);
+}
+END_TEST
+
+START_TEST(done_and_error_have_no_lists)
+{
+	begin(1, RPCRDMA_DONE);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), 0);
+	begin(1, RPCRDMA_ERROR);
+	xdr_put_u32(&w.out, RPCRDMA_ERR_CHUNK);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.err, RPCRDMA_ERR_CHUNK);
+	begin(1, RPCRDMA_ERROR);
+	xdr_put_u32(&w.out, RPCRDMA_ERR_VERS);
+	xdr_put_u32(&w.out, 1);
+	ck_assert_int_eq(decode(), -EBADMSG);
+	xdr_put_u32(&w.out, 3);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.vers_low, 1);
+	ck_assert_uint_eq(h.vers_high, 3);
+}
+END_TEST
+
+START_TEST(list_marks_are_booleans)
+{
+	for (int word = 4; word < 7; word++) {
+		begin(1, RPCRDMA_MSG);
+		put_zeros(3);
+		w.mem[word * 4 + 3] = 2;
+		ck_assert_int_eq(decode(), -EBADMSG);
+	}
+}
+END_TEST
+
+START_TEST(a_segment_count_beyond_the_message_is_malformed)
+{
+	begin(1, RPCRDMA_MSG);
+	put_zeros(1);
+	xdr_put_u32(&w.out, 1);
+	xdr_put_u32(&w.out, 0x10000001);	/* times 16 is 16 */
+	put_zeros(40);
+	ck_assert_int_eq(decode(), -EBADMSG);
+}
+END_TEST
+
+START_TEST(lengths_that_overflow_their_sum_are_malformed)
+{
+	begin(1, RPCRDMA_MSG);
+	put_zeros(1);
+	put_chunk(2, 0x80000000);
+	put_zeros(2);
+	ck_assert_int_eq(decode(), -EBADMSG);
+	begin(1, RPCRDMA_MSG);
+	put_read(8, 0xffffffff);
+	put_read(8, 1);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EBADMSG);
+}
+END_TEST
+
+START_TEST(more_chunks_than_we_take_are_refused)
+{
+	begin(1, RPCRDMA_MSG);
+	for (uint32_t i = 0; i <= RPCRDMA_MAX_READS; i++)
+		put_read(4 + 8 * i, 4);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -E2BIG);
+	begin(1, RPCRDMA_MSG);
+	put_zeros(1);
+	for (uint32_t i = 0; i <= RPCRDMA_MAX_WRITES; i++)
+		put_chunk(1, 4);
+	put_zeros(2);
+	ck_assert_int_eq(decode(), -E2BIG);
+}
+END_TEST
+
+START_TEST(read_positions_are_multiples_of_four_and_ascend)
+{
+	begin(1, RPCRDMA_MSG);
+	put_read(6, 4);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EBADMSG);
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 4);
+	put_read(36, 4);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EBADMSG);
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 4);
+	put_read(48, 4);
+	put_read(40, 4);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EBADMSG);
+}
+END_TEST
+
+START_TEST(a_reply_has_the_same_chunks_with_what_was_written)
+{
+	uint8_t mem[512];
+	struct xdr_out out;
+	struct rpcrdma_header r;
+	struct rpcrdma_reply reply = {
+		.call = &h, .credits = 77, .proc = RPCRDMA_MSG,
+		.written = 1500,
+	};
+
+	put_all_lists();
+	ck_assert_int_eq(decode(), 0);
+	xdr_out_init(&out, mem, sizeof(mem));
+	rpcrdma_reply_encode(&out, &reply);
+	ck_assert(!out.bad);
+	ck_assert_uint_eq(xdr_out_len(&out), rpcrdma_reply_len(&h));
+	ck_assert_int_eq(rpcrdma_header_decode(mem, xdr_out_len(&out), &r), 0);
+	ck_assert_uint_eq(r.xid, XID);
+	ck_assert_uint_eq(r.credits, 77);
+	ck_assert_uint_eq(r.nreads, 0);
+	ck_assert_uint_eq(r.nwrites, 2);
+	ck_assert_uint_eq(r.write[0].nsegs, 3);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 0).length, 1000);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 1).length, 500);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 2).length, 0);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 2).handle,
+			  0x2002);
+	ck_assert_uint_eq(r.write[1].nsegs, 0);
+	ck_assert(r.has_reply);
+	ck_assert_uint_eq(r.reply.nsegs, 2);
+	ck_assert_uint_eq(r.reply.length, 0);
+}
+END_TEST
+
+START_TEST(a_reply_may_overwrite_the_call_it_answers)
+{
+	struct rpcrdma_reply reply = {
+		.call = &h, .credits = 1, .proc = RPCRDMA_NOMSG,
+		.written = 2999, .reply_written = 2001,
+	};
+	uint8_t apart[512];
+	struct xdr_out out;
+	size_t len;
+
+	put_all_lists();
+	ck_assert_int_eq(decode(), 0);
+	xdr_out_init(&out, apart, sizeof(apart));
+	rpcrdma_reply_encode(&out, &reply);
+	len = xdr_out_len(&out);
+	xdr_out_init(&out, w.mem, len);
+	rpcrdma_reply_encode(&out, &reply);
+	ck_assert_mem_eq(w.mem, apart, len);
+}
+END_TEST
+
+START_TEST(errors_carry_the_version_of_the_call)
+{
+	uint8_t mem[64];
+	struct xdr_out out;
+
+	begin(9, 0);
+	put_zeros(3);
+	ck_assert_int_eq(decode(), -EPROTONOSUPPORT);
+	xdr_out_init(&out, mem, sizeof(mem));
+	rpcrdma_error_encode(&out, &h, 32, RPCRDMA_ERR_VERS);
+	ck_assert_uint_eq(xdr_out_len(&out), 28);
+	ck_assert_mem_eq(mem + 4, "\0\0\0\x09\0\0\0\x20\0\0\0\4\0\0\0\1"
+			 "\0\0\0\1\0\0\0\1", 24);
+	xdr_out_init(&out, mem, sizeof(mem));
+	rpcrdma_error_encode(&out, &h, 32, RPCRDMA_ERR_CHUNK);
+	ck_assert_uint_eq(xdr_out_len(&out), 20);
+}
+END_TEST
+
+START_TEST(private_data_is_that_of_a_linux_client)
+{
+	static const uint8_t linux_client[12] = {
+		0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
+	struct rpcrdma_private p = { true, 4096, 4096 };
+	uint8_t out[RPCRDMA_PRIVATE_LEN];
+
+	rpcrdma_private_encode(&p, out);
+	ck_assert_mem_eq(out, linux_client, sizeof(out));
+	memset(&p, 0, sizeof(p));
+	ck_assert(rpcrdma_private_decode(linux_client, 12, &p));
+	ck_assert(p.remote_inv);
+	ck_assert_uint_eq(p.send_size, 4096);
+	ck_assert_uint_eq(p.recv_size, 4096);
+}
+END_TEST
+
+START_TEST(private_data_is_found_at_any_offset)
+{
+	static const uint8_t odd[] = {
+		0xf6, 0xab, 0x0e, 0xf6, 0xab, 0x0e, 0x18, 1, 0xfe, 0, 255 };
+	struct rpcrdma_private p;
+
+	ck_assert(rpcrdma_private_decode(odd, sizeof(odd), &p));
+	ck_assert(!p.remote_inv);
+	ck_assert_uint_eq(p.send_size, 1024);
+	ck_assert_uint_eq(p.recv_size, 262144);
+	for (size_t n = 0; n < sizeof(odd); n++) {
+		ck_assert(!rpcrdma_private_decode(odd, n, &p));
+		ck_assert_uint_eq(p.recv_size, 1024);
+	}
+}
+END_TEST
+
+START_TEST(private_data_of_another_format_means_the_defaults)
+{
+	static const uint8_t v2[] = { 0xf6, 0xab, 0x0e, 0x18, 2, 1, 9, 9 };
+	struct rpcrdma_private p;
+
+	ck_assert(!rpcrdma_private_decode(v2, sizeof(v2), &p));
+	ck_assert(!p.remote_inv);
+	ck_assert_uint_eq(p.send_size, 1024);
+	ck_assert_uint_eq(p.recv_size, 1024);
+}
+END_TEST
+
+static void add_decode_tests(TCase *t)
+{
+	tcase_add_test(t, a_call_without_chunks_is_decoded);
+	tcase_add_test(t, all_lists_are_decoded);
+	tcase_add_test(t, every_truncation_is_rejected);
+	tcase_add_test(t, another_version_is_told_apart_from_nonsense);
+	tcase_add_test(t, an_unknown_procedure_is_malformed);
+	tcase_add_test(t, done_and_error_have_no_lists);
+	tcase_add_test(t, list_marks_are_booleans);
+	tcase_add_test(t, a_segment_count_beyond_the_message_is_malformed);
+	tcase_add_test(t, lengths_that_overflow_their_sum_are_malformed);
+	tcase_add_test(t, more_chunks_than_we_take_are_refused);
+	tcase_add_test(t, read_positions_are_multiples_of_four_and_ascend);
+}
+
+static void add_encode_tests(TCase *t)
+{
+	tcase_add_test(t, a_reply_has_the_same_chunks_with_what_was_written);
+	tcase_add_test(t, a_reply_may_overwrite_the_call_it_answers);
+	tcase_add_test(t, errors_carry_the_version_of_the_call);
+	tcase_add_test(t, private_data_is_that_of_a_linux_client);
+	tcase_add_test(t, private_data_is_found_at_any_offset);
+	tcase_add_test(t, private_data_of_another_format_means_the_defaults);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_proto");
+	TCase *t = tcase_create("wire");
+
+	add_decode_tests(t);
+	add_encode_tests(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* exec - carries out steps of a send queue, and what can go wrong there. */
+#include "transport/fabric/loop/impl.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct device *device_of(struct link *link, enum side side)
+{
+	return &link->p->device[side];
+}
+
+static uint64_t total(const struct fabric_wr *wr)
+{
+	uint64_t len = 0;
+
+	for (unsigned i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	return len;
+}
+
+static void add(struct provider *p, unsigned *counter)
+{
+	mutex_lock(&p->lock);
+	(*counter)++;
+	mutex_unlock(&p->lock);
+}
+
+/* Copies between a step's local memory and @remote. */
+static void copy(const struct fabric_wr *wr, uint8_t *remote, bool out)
+{
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		const struct fabric_sge *s = &wr->sge[i];
+
+		if (s->len > 0)
+			memcpy(out ? remote : s->addr, out ? s->addr : remote,
+			       s->len);
+		remote += s->len;
+	}
+}
+
+/* A Write or a Read. */
+static int move(struct end *e, const struct fabric_wr *wr)
+{
+	struct provider *p = e->link->p;
+	struct device *peer = device_of(e->link, !e->side);
+	bool out = wr->opcode == FABRIC_WRITE;
+	void *remote;
+
+	add(p, out ? &p->counts.writes : &p->counts.reads);
+	pthread_rwlock_rdlock(&peer->mr_lock);
+	remote = loop_mr_remote(peer, wr->handle, wr->offset, total(wr),
+				out ? FABRIC_REMOTE_WRITE :
+				FABRIC_REMOTE_READ);
+	if (remote)
+		copy(wr, remote, out);
+	pthread_rwlock_unlock(&peer->mr_lock);
+	if (remote)
+		return 0;
+	add(p, &p->counts.refused);
+	return -EREMOTEIO;
+}
+
+static int deliver(struct end *e, const struct fabric_wr *wr)
+{
+	struct provider *p = e->link->p;
+	struct end *peer = e->link->end[!e->side];
+	struct landing *l;
+	uint64_t len = total(wr);
+
+	add(p, &p->counts.sends);
+	if (peer->rq_completed == peer->rq_posted) {
+		add(p, &p->counts.rnr);
+		return -EIO;
+	}
+	l = &peer->rq[peer->rq_completed++ % peer->queues.recv_wr];
+	if (len > l->recv->sge.len) {
+		add(p, &p->counts.too_long);
+		l->status = -EMSGSIZE;
+		return -EIO;
+	}
+	l->recv->has_invalidated = wr->opcode == FABRIC_SEND_INV;
+	if (l->recv->has_invalidated) {
+		add(p, &p->counts.invalidates);
+		l->recv->invalidated = wr->invalidate;
+		if (!loop_mr_invalidate(device_of(e->link, !e->side),
+					wr->invalidate)) {
+			add(p, &p->counts.refused);
+			l->status = -EIO;
+			return -EREMOTEIO;
+		}
+	}
+	copy(wr, l->recv->sge.addr, true);
+	l->status = 0;
+	l->len = (uint32_t)len;
+	loop_end_kick(peer);
+	return 0;
+}
+
+/* Is the caller's side of the step as fabric.h asks? */
+static bool local_ok(struct end *e, const struct fabric_wr *wr)
+{
+	unsigned access = wr->opcode == FABRIC_READ ? FABRIC_READ_SINK :
+			  FABRIC_LOCAL;
+
+	for (unsigned i = 0; i < wr->nsge; i++)
+		if (wr->sge[i].len > 0 &&
+		    !loop_mr_local_ok(device_of(e->link, e->side), &wr->sge[i],
+				      access))
+			return false;
+	return true;
+}
+
+static int carry_out(struct end *e, const struct fabric_wr *wr)
+{
+	struct provider *p = e->link->p;
+	unsigned nth;
+
+	mutex_lock(&p->lock);
+	nth = ++p->counts.operations;
+	mutex_unlock(&p->lock);
+	if (nth == p->options.break_nth)
+		return -ECONNRESET;
+	if (nth == p->options.fail_nth)
+		return -EIO;
+	if (!local_ok(e, wr)) {
+		loop_violation(p, "memory that is not registered for this");
+		return -EIO;
+	}
+	if (wr->opcode == FABRIC_SEND || wr->opcode == FABRIC_SEND_INV)
+		return deliver(e, wr);
+	return move(e, wr);
+}
+
+void loop_end_execute(struct end *e)
+{
+	struct slot *s = &e->sq[e->sq_executed % e->queues.send_wr];
+
+	s->status = carry_out(e, s->wr);
+	e->sq_executed++;
+	if (s->status == 0)
+		return;
+	if (s->status == -ECONNRESET)
+		s->status = -ECANCELED;
+	if (e->side == PASSIVE)
+		loop_link_break(e->link, s->status, -ECONNRESET);
+	else
+		loop_link_break(e->link, -ECONNRESET, s->status);
+}

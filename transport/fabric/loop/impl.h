@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of fabric/loop share. */
+#ifndef GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
+#define GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
+
+#include <pthread.h>
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/fabric/loop/loop.h"
+
+enum side { PASSIVE, ACTIVE };
+
+struct provider;
+
+struct device {
+	struct fabric_device base;
+	struct provider	*p;		/* borrowed */
+	enum side	 side;
+	/* Read-locked while memory is copied; registrations change under
+	 * the write lock. */
+	pthread_rwlock_t mr_lock;
+	struct mr	**mrs;		/* by slot */
+	unsigned	 nslots;
+	uint32_t	 generation;
+};
+
+struct mr {
+	struct fabric_mr base;
+	unsigned	 access;
+	unsigned	 slot;
+	bool		 invalidated;
+};
+
+struct provider {
+	struct loop_fabric_options options;
+	struct device	 device[2];
+
+	/* Guards what follows.  Taken last. */
+	pthread_mutex_t	 lock;
+	struct loop_fabric_counts counts;
+	struct cds_list_head listeners;
+	struct cds_list_head links;
+	uint64_t	 random;
+	uint16_t	 next_port;
+};
+
+enum end_state {
+	END_NEW,		/* no queues */
+	END_SETUP,		/* Receives may be posted */
+	END_ASKING,		/* active: waits for the answer */
+	END_LIVE,
+	END_BROKEN,		/* everything is flushed */
+};
+
+/* A step that was posted. */
+struct slot {
+	struct fabric_wr *wr;		/* borrowed until executed */
+	struct fabric_op *op;
+	int		  status;
+	bool		  is_read;
+};
+
+/* A Receive that was posted, then completed. */
+struct landing {
+	struct fabric_recv *recv;
+	int		    status;
+	uint32_t	    len;
+};
+
+/* One end of a connection; its link's lock guards it. */
+struct end {
+	struct fabric_conn   base;
+	struct link	    *link;	/* counted */
+	enum side	     side;
+	enum end_state	     state;
+	struct fabric_queues queues;
+	int		     err;	/* why it is broken */
+	bool		     live_due;	/* established() is to be called */
+	bool		     was_live;
+	bool		     gone;	/* closed() was called */
+	bool		     kicked;	/* task is posted */
+	struct loop_task     task;
+	unsigned	     received;	/* Receives that were delivered */
+	unsigned	     reads;	/* in flight */
+
+	/* Rings: retired <= executed <= posted, running counts. */
+	struct slot	    *sq;
+	unsigned	     sq_retired;
+	unsigned	     sq_executed;
+	unsigned	     sq_posted;
+	struct landing	    *rq;
+	unsigned	     rq_delivered;
+	unsigned	     rq_completed;
+	unsigned	     rq_posted;
+
+	struct cds_list_head pending;	/* passive: waits for request() */
+};
+
+struct link {
+	struct ref	     ref;
+	struct provider	    *p;		/* borrowed */
+	/* Guards both ends.  Taken before mr_lock and the provider's. */
+	pthread_mutex_t	     lock;
+	struct end	    *end[2];	/* NULL when there is none */
+	struct cds_list_head node;	/* in provider->links */
+};
+
+struct listener {
+	struct fabric_listener base;
+	struct provider	    *p;		/* borrowed */
+	struct cds_list_head node;
+	struct cds_list_head pending;	/* ends; the provider's lock */
+	struct loop_task     task;
+	bool		     kicked;
+};
+
+extern const struct fabric_ops loop_fabric_ops;
+
+/* mr.c */
+int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		   unsigned access, struct fabric_mr **out);
+void loop_mr_destroy(struct fabric_mr *mr);
+/* Does the local memory belong to a registration that allows it? */
+bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
+		      unsigned access);
+/* The remote memory, or NULL.  @d->mr_lock is held. */
+void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
+		     uint64_t len, unsigned access);
+bool loop_mr_invalidate(struct device *d, uint32_t handle);
+
+/* end.c */
+int loop_end_create(struct link *link, enum side side, struct end **out);
+int loop_end_setup(struct fabric_conn *c, struct loop *loop,
+		   const struct fabric_queues *q);
+int loop_end_post(struct fabric_conn *c, struct fabric_wr *chain);
+int loop_end_post_recv(struct fabric_conn *c, struct fabric_recv *chain);
+void loop_end_close(struct fabric_conn *c);
+void loop_end_free(struct fabric_conn *c);
+/* With the link's lock. */
+void loop_end_kick(struct end *e);
+void loop_link_break(struct link *link, int passive_err, int active_err);
+void loop_link_put(struct link *link);
+
+/* exec.c: carries out the oldest step.  With the link's lock. */
+void loop_end_execute(struct end *e);
+
+/* loop.c */
+unsigned loop_random(struct provider *p, unsigned below);
+void loop_violation(struct provider *p, const char *what);
+
+#endif

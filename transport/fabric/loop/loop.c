@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* loop - the provider: listeners, and how two ends find each other. */
+#include "transport/fabric/loop/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netinet/in.h>
+
+#include "lib/log.h"
+
+static const struct fabric_limits generous = {
+	.max_sge = 16,
+	.max_read_sge = 16,
+	.max_wr = 16384,
+	.max_recv = 16384,
+	.max_read_depth = 128,
+	.max_private = 196,
+};
+
+static void limit(unsigned *v, unsigned wanted)
+{
+	if (wanted)
+		*v = wanted;
+}
+
+static int device_init(struct provider *p, enum side side,
+		       const struct fabric_limits *wanted)
+{
+	struct device *d = &p->device[side];
+	struct fabric_limits *l = &d->base.limits;
+
+	*l = generous;
+	limit(&l->max_sge, wanted->max_sge);
+	limit(&l->max_read_sge, wanted->max_read_sge);
+	limit(&l->max_wr, wanted->max_wr);
+	limit(&l->max_recv, wanted->max_recv);
+	limit(&l->max_read_depth, wanted->max_read_depth);
+	limit(&l->max_private, wanted->max_private);
+	l->invalidates = !p->options.no_invalidate;
+	d->base.ops = &loop_fabric_ops;
+	strcpy(d->base.name, side == PASSIVE ? "loop0" : "loop1");
+	d->p = p;
+	d->side = side;
+	pthread_mutex_init(&d->base.lock, NULL);
+	return pthread_rwlock_init(&d->mr_lock, NULL);
+}
+
+int loop_fabric_create(const struct loop_fabric_options *options,
+		       struct fabric *out)
+{
+	struct provider *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->options = *options;
+	p->random = options->seed;
+	p->next_port = 40000;
+	CDS_INIT_LIST_HEAD(&p->listeners);
+	CDS_INIT_LIST_HEAD(&p->links);
+	pthread_mutex_init(&p->lock, NULL);
+	device_init(p, PASSIVE, &options->passive);
+	device_init(p, ACTIVE, &options->active);
+	out->ops = &loop_fabric_ops;
+	out->provider = p;
+	return 0;
+}
+
+void loop_fabric_destroy(struct fabric *f)
+{
+	struct provider *p = f->provider;
+
+	for (int i = 0; i < 2; i++) {
+		free(p->device[i].mrs);
+		pthread_rwlock_destroy(&p->device[i].mr_lock);
+		pthread_mutex_destroy(&p->device[i].base.lock);
+	}
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void loop_fabric_count(const struct fabric *f, struct loop_fabric_counts *out)
+{
+	struct provider *p = f->provider;
+
+	mutex_lock(&p->lock);
+	*out = p->counts;
+	mutex_unlock(&p->lock);
+}
+
+unsigned loop_random(struct provider *p, unsigned below)
+{
+	uint64_t x;
+
+	mutex_lock(&p->lock);
+	/* xorshift64*; never zero once seeded. */
+	x = p->random;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	p->random = x;
+	mutex_unlock(&p->lock);
+	return (unsigned)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
+}
+
+void loop_violation(struct provider *p, const char *what)
+{
+	log_err("loop fabric: %s", what);
+	mutex_lock(&p->lock);
+	p->counts.violations++;
+	mutex_unlock(&p->lock);
+}
+
+/* Takes a reference on the next link after @prev, whose own it drops. */
+static struct link *next_link(struct provider *p, struct link *prev)
+{
+	struct cds_list_head *at;
+	struct link *link = NULL;
+
+	mutex_lock(&p->lock);
+	for (at = prev ? prev->node.next : p->links.next;
+	     at != &p->links && !link; at = at->next) {
+		link = cds_list_entry(at, struct link, node);
+		if (!ref_get_unless_zero(&link->ref))
+			link = NULL;
+	}
+	mutex_unlock(&p->lock);
+	if (prev)
+		loop_link_put(prev);
+	return link;
+}
+
+void loop_fabric_break(const struct fabric *f)
+{
+	struct provider *p = f->provider;
+	struct link *link = NULL;
+
+	while ((link = next_link(p, link))) {
+		mutex_lock(&link->lock);
+		loop_link_break(link, -ECONNRESET, -ECONNRESET);
+		mutex_unlock(&link->lock);
+	}
+}
+
+/* The port, whatever the family; addresses are compared by it. */
+static uint16_t *port_of(struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ?
+	       &((struct sockaddr_in6 *)ss)->sin6_port :
+	       &((struct sockaddr_in *)ss)->sin_port;
+}
+
+static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, from->sa_family == AF_INET6 ?
+	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+}
+
+static struct listener *find_listener(struct provider *p,
+				      struct sockaddr_storage *addr)
+{
+	struct listener *l;
+
+	cds_list_for_each_entry(l, &p->listeners, node)
+		if (l->base.local.ss_family == addr->ss_family &&
+		    *port_of(&l->base.local) == *port_of(addr))
+			return l;
+	return NULL;
+}
+
+static int add_listener(void *provider, const struct sockaddr *addr,
+		  struct loop *loop,
+		  void (*request)(struct fabric_listener *,
+				  struct fabric_conn *),
+		  void *upper, struct fabric_listener **out)
+{
+	struct provider *p = provider;
+	struct listener *l = calloc(1, sizeof(*l));
+	int err = 0;
+
+	if (!l)
+		return -ENOMEM;
+	l->base.ops = &loop_fabric_ops;
+	l->base.loop = loop;
+	l->base.upper = upper;
+	l->base.request = request;
+	l->p = p;
+	CDS_INIT_LIST_HEAD(&l->pending);
+	copy_addr(&l->base.local, addr);
+	mutex_lock(&p->lock);
+	if (*port_of(&l->base.local) == 0)
+		*port_of(&l->base.local) = htons(++p->next_port);
+	if (find_listener(p, &l->base.local))
+		err = -EADDRINUSE;
+	else
+		cds_list_add(&l->node, &p->listeners);
+	mutex_unlock(&p->lock);
+	if (err < 0)
+		free(l);
+	else
+		*out = &l->base;
+	return err;
+}
+
+static struct end *next_pending(struct listener *l)
+{
+	struct end *e = NULL;
+
+	mutex_lock(&l->p->lock);
+	if (!cds_list_empty(&l->pending)) {
+		e = cds_list_first_entry(&l->pending, struct end, pending);
+		cds_list_del(&e->pending);
+	} else {
+		l->kicked = false;
+	}
+	mutex_unlock(&l->p->lock);
+	return e;
+}
+
+static void ask(struct loop_task *t)
+{
+	struct listener *l = container_of(t, struct listener, task);
+	struct end *e;
+
+	while ((e = next_pending(l)))
+		l->base.request(&l->base, &e->base);
+}
+
+static void refuse(struct fabric_conn *c)
+{
+	struct end *e = container_of(c, struct end, base);
+
+	mutex_lock(&e->link->lock);
+	loop_link_break(e->link, 0, -ECONNREFUSED);
+	mutex_unlock(&e->link->lock);
+	loop_end_free(c);
+}
+
+/* On the listener's loop: what was posted before has run. */
+static void finish(void *arg)
+{
+	struct listener *l = arg;
+	struct end *e;
+
+	while ((e = next_pending(l)))
+		refuse(&e->base);
+}
+
+static void unlisten(struct fabric_listener *base)
+{
+	struct listener *l = container_of(base, struct listener, base);
+
+	mutex_lock(&l->p->lock);
+	cds_list_del(&l->node);
+	mutex_unlock(&l->p->lock);
+	loop_call(base->loop, finish, l);
+	free(l);
+}
+
+static int make_end(void *provider, const struct sockaddr *addr,
+		   struct loop *loop, struct fabric_conn **out)
+{
+	struct provider *p = provider;
+	struct link *link = calloc(1, sizeof(*link));
+	struct end *e;
+	int err;
+
+	if (!link)
+		return -ENOMEM;
+	ref_init(&link->ref);
+	pthread_mutex_init(&link->lock, NULL);
+	link->p = p;
+	mutex_lock(&p->lock);
+	cds_list_add(&link->node, &p->links);
+	mutex_unlock(&p->lock);
+	err = loop_end_create(link, ACTIVE, &e);
+	if (err == 0) {
+		copy_addr(&e->base.info.peer, addr);
+		copy_addr(&e->base.info.local, addr);
+		mutex_lock(&p->lock);
+		*port_of(&e->base.info.local) = htons(++p->next_port);
+		mutex_unlock(&p->lock);
+		e->base.loop = loop;
+		*out = &e->base;
+	}
+	loop_link_put(link);
+	return err;
+}
+
+static void give_private(struct end *to, const void *data, unsigned len)
+{
+	struct fabric_info *info = &to->base.info;
+	unsigned padded = to->link->p->options.pad_private;
+	unsigned room = sizeof(info->private_data);
+
+	if (len > 0)
+		memcpy(info->private_data, data, len);
+	padded = MAX(len, padded);
+	info->private_len = MIN(padded, room);
+}
+
+/* The listener takes over a passive end, with the active end's link. */
+static int ask_peer(struct end *a, const void *data, unsigned len,
+		    unsigned read_depth)
+{
+	struct provider *p = a->link->p;
+	struct listener *l;
+	struct end *b;
+	int err;
+
+	err = loop_end_create(a->link, PASSIVE, &b);
+	if (err < 0)
+		return err;
+	b->base.info.peer = a->base.info.local;
+	b->base.info.local = a->base.info.peer;
+	b->base.info.read_depth =
+		MIN(read_depth, b->base.dev->limits.max_read_depth);
+	give_private(b, data, len);
+	mutex_lock(&p->lock);
+	l = find_listener(p, &a->base.info.peer);
+	if (l) {
+		cds_list_add_tail(&b->pending, &l->pending);
+		if (!l->kicked) {
+			l->kicked = true;
+			loop_post(l->base.loop, &l->task, ask);
+		}
+	}
+	mutex_unlock(&p->lock);
+	if (!l)
+		refuse(&b->base);
+	return 0;
+}
+
+static void go_live(struct end *e)
+{
+	e->state = END_LIVE;
+	e->live_due = true;
+	loop_end_kick(e);
+}
+
+static void accept_peer(struct end *b, const void *data, unsigned len,
+			unsigned read_depth)
+{
+	struct end *a = b->link->end[ACTIVE];
+
+	if (b->state == END_BROKEN || !a) {
+		/* It broke while it was asking; say so now that there is
+		 * somebody to say it to. */
+		b->state = END_BROKEN;
+		loop_end_kick(b);
+		return;
+	}
+	give_private(a, data, len);
+	a->base.info.read_depth =
+		MIN(read_depth, a->base.dev->limits.max_read_depth);
+	go_live(a);
+	go_live(b);
+}
+
+static int start(struct fabric_conn *c, const void *data, unsigned len,
+		 unsigned read_depth)
+{
+	struct end *e = container_of(c, struct end, base);
+	int err = 0;
+
+	if (len > c->dev->limits.max_private ||
+	    len > sizeof(c->info.private_data)) {
+		loop_violation(e->link->p, "too much private data");
+		len = 0;
+	}
+	mutex_lock(&e->link->lock);
+	if (e->side == PASSIVE) {
+		accept_peer(e, data, len, read_depth);
+		mutex_unlock(&e->link->lock);
+		return 0;
+	}
+	e->state = END_ASKING;
+	mutex_unlock(&e->link->lock);
+	err = ask_peer(e, data, len, read_depth);
+	if (err < 0)
+		loop_end_close(c);
+	return err;
+}
+
+const struct fabric_ops loop_fabric_ops = {
+	.name = "loop",
+	.listen = add_listener,
+	.unlisten = unlisten,
+	.connect = make_end,
+	.setup = loop_end_setup,
+	.start = start,
+	.reject = refuse,
+	.post = loop_end_post,
+	.post_recv = loop_end_post_recv,
+	.close = loop_end_close,
+	.free = loop_end_free,
+	.mr_create = loop_mr_create,
+	.mr_destroy = loop_mr_destroy,
+};

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mr - registrations: who may touch which memory. */
+#include "transport/fabric/loop/impl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A handle is a slot and a generation, so that an old one stays refused. */
+enum { GENERATION_BITS = 16 };
+
+static struct mr *find(struct device *d, uint32_t handle)
+{
+	unsigned slot = handle >> GENERATION_BITS;
+	struct mr *mr;
+
+	if (slot >= d->nslots)
+		return NULL;
+	mr = d->mrs[slot];
+	return mr && mr->base.lkey == handle ? mr : NULL;
+}
+
+static int find_slot(struct device *d, unsigned *slot)
+{
+	struct mr **mrs;
+	unsigned n = d->nslots;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!d->mrs[i]) {
+			*slot = i;
+			return 0;
+		}
+	}
+	if (n == 1u << (32 - GENERATION_BITS))
+		return -ENOMEM;
+	mrs = realloc(d->mrs, (n ? 2 * n : 64) * sizeof(struct mr *));
+	if (!mrs)
+		return -ENOMEM;
+	d->mrs = mrs;
+	d->nslots = n ? 2 * n : 64;
+	for (unsigned i = n; i < d->nslots; i++)
+		d->mrs[i] = NULL;
+	*slot = n;
+	return 0;
+}
+
+static void count(struct device *d, const struct mr *mr, int sign)
+{
+	size_t bytes = sign < 0 ? -mr->base.len : mr->base.len;
+
+	mutex_lock(&d->p->lock);
+	d->p->counts.mrs += (unsigned)sign;
+	d->p->counts.mr_bytes += bytes;
+	if (d->side == PASSIVE)
+		d->p->counts.passive_bytes += bytes;
+	mutex_unlock(&d->p->lock);
+}
+
+int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		   unsigned access, struct fabric_mr **out)
+{
+	struct device *d = container_of(dev, struct device, base);
+	struct mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return -ENOMEM;
+	pthread_rwlock_wrlock(&d->mr_lock);
+	err = find_slot(d, &mr->slot);
+	if (err == 0) {
+		d->generation = d->generation % 0xffff + 1;
+		mr->base.lkey = mr->slot << GENERATION_BITS | d->generation;
+		mr->base.rkey = mr->base.lkey;
+		mr->base.addr = addr;
+		mr->base.len = len;
+		mr->base.dev = dev;
+		mr->access = access;
+		d->mrs[mr->slot] = mr;
+	}
+	pthread_rwlock_unlock(&d->mr_lock);
+	if (err < 0) {
+		free(mr);
+		return err;
+	}
+	count(d, mr, 1);
+	*out = &mr->base;
+	return 0;
+}
+
+void loop_mr_destroy(struct fabric_mr *base)
+{
+	struct mr *mr = container_of(base, struct mr, base);
+	struct device *d = container_of(base->dev, struct device, base);
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	d->mrs[mr->slot] = NULL;
+	pthread_rwlock_unlock(&d->mr_lock);
+	count(d, mr, -1);
+	free(mr);
+}
+
+static bool covers(const struct mr *mr, uint64_t addr, uint64_t len)
+{
+	uint64_t start = (uintptr_t)mr->base.addr;
+
+	return addr >= start && len <= mr->base.len &&
+	       addr - start <= mr->base.len - len;
+}
+
+bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
+		      unsigned access)
+{
+	struct mr *mr;
+	bool ok;
+
+	pthread_rwlock_rdlock(&d->mr_lock);
+	mr = find(d, sge->lkey);
+	ok = mr && covers(mr, (uintptr_t)sge->addr, sge->len) &&
+	     (mr->access & access) == access;
+	pthread_rwlock_unlock(&d->mr_lock);
+	return ok;
+}
+
+void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
+		     uint64_t len, unsigned access)
+{
+	struct mr *mr = find(d, handle);
+
+	if (!mr || mr->invalidated || !(mr->access & access) ||
+	    !covers(mr, offset, len))
+		return NULL;
+	return (uint8_t *)mr->base.addr +
+	       (offset - (uintptr_t)mr->base.addr);
+}
+
+bool loop_mr_invalidate(struct device *d, uint32_t handle)
+{
+	struct mr *mr;
+	bool ok;
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	mr = find(d, handle);
+	ok = mr && !mr->invalidated &&
+	     (mr->access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE));
+	if (ok)
+		mr->invalidated = true;
+	pthread_rwlock_unlock(&d->mr_lock);
+	return ok;
+}

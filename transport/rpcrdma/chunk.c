@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* chunk - how chunks and inline content make up a call.  Pure. */
+#include "transport/rpcrdma/proto.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <endian.h>
+
+static uint32_t load_u32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return be32toh(v);
+}
+
+struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
+					     uint32_t i)
+{
+	const uint8_t *p = chunk->wire + (size_t)i * chunk->stride;
+
+	return (struct rpcrdma_segment){
+		.handle = load_u32(p),
+		.length = load_u32(p + 4),
+		.offset = (uint64_t)load_u32(p + 8) << 32 | load_u32(p + 12),
+	};
+}
+
+/*
+ * Gives each Read chunk its place in the sink.  Every one is rounded up: a
+ * pad that did not come is made up there (RFC 8166 section 3.4.5.2).
+ */
+static int plan_sink(const struct rpcrdma_header *h, struct rpcrdma_layout *l)
+{
+	uint32_t first = l->pzrc ? 1 : 0;
+	uint64_t at = 0;
+
+	for (uint32_t i = first; i < h->nreads; i++) {
+		l->sink_off[i] = (uint32_t)at;
+		at += ALIGN_UP((uint64_t)h->read[i].length, 4);
+		if (at > MSG_MAX_LEN)
+			return -E2BIG;
+	}
+	if (l->pzrc) {
+		l->sink_off[0] = (uint32_t)at;
+		at += ALIGN_UP((uint64_t)h->read[0].length, 4);
+		if (at > MSG_MAX_LEN)
+			return -E2BIG;
+	}
+	l->sink_len = (uint32_t)at;
+	return 0;
+}
+
+static void add_piece(struct rpcrdma_layout *l, uint32_t chunk, uint32_t off,
+		      uint32_t len)
+{
+	if (len > 0)
+		l->piece[l->npieces++] = (struct rpcrdma_piece){
+			.chunk = chunk, .off = off, .len = len };
+}
+
+int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
+			struct rpcrdma_layout *l)
+{
+	uint32_t base_len = body_len;
+	uint32_t used = 0;		/* of the base */
+	uint64_t at = 0;		/* in the call */
+	int err;
+
+	l->npieces = 0;
+	l->pzrc = h->nreads > 0 && h->read[0].position == 0;
+	/* A call has one beginning: RFC 8166 sections 3.5.3 and 4.2.4. */
+	if (l->pzrc != (h->proc == RPCRDMA_NOMSG))
+		return -EBADMSG;
+	if (l->pzrc)
+		base_len = h->read[0].length;
+	else if (h->nreads == RPCRDMA_MAX_READS)
+		return -E2BIG;
+	err = plan_sink(h, l);
+	if (err < 0)
+		return err;
+	for (uint32_t i = l->pzrc ? 1 : 0; i < h->nreads; i++) {
+		const struct rpcrdma_chunk *c = &h->read[i];
+		uint32_t len = ALIGN_UP(c->length, 4);
+
+		if (c->position < at || c->position - at > base_len - used)
+			return -EBADMSG;
+		add_piece(l, RPCRDMA_BASE, used, (uint32_t)(c->position - at));
+		used += (uint32_t)(c->position - at);
+		add_piece(l, i, l->sink_off[i], len);
+		at = (uint64_t)c->position + len;
+	}
+	add_piece(l, RPCRDMA_BASE, used, base_len - used);
+	at += base_len - used;
+	if (at > MSG_MAX_LEN)
+		return -E2BIG;
+	l->call_len = (uint32_t)at;
+	return 0;
+}
+
+uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
+			       const uint8_t *base, const uint8_t *sink,
+			       struct xdr_seg *segs)
+{
+	for (uint32_t i = 0; i < l->npieces; i++) {
+		const struct rpcrdma_piece *p = &l->piece[i];
+
+		segs[i].data = (p->chunk == RPCRDMA_BASE ? base : sink) +
+			       p->off;
+		segs[i].len = p->len;
+	}
+	return l->npieces;
+}
+
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad)
+{
+	const uint8_t *body = (const uint8_t *)msg + h->len;
+	uint32_t body_len = len - h->len;
+	uint32_t align = h->align;
+
+	/* No Send is long enough for a larger alignment. */
+	if (align == 0 || align > RPCRDMA_INLINE_MAX || h->nreads > 0)
+		return false;
+	for (uint32_t at = from + 4; at <= body_len; at += 4) {
+		uint32_t n = load_u32(body + at - 4);
+		uint32_t gap = (align - (h->len + at) % align) % align;
+
+		if (n == 0 || n < h->thresh || n > body_len - at ||
+		    (gap & 3) || gap == 0)
+			continue;
+		if (body_len - at != (uint64_t)gap + n + xdr_pad(n))
+			continue;
+		*position = at;
+		*pad = gap;
+		return true;
+	}
+	return false;
+}
+
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad)
+{
+	uint32_t len = l->piece[0].len;
+
+	l->npieces = 0;
+	add_piece(l, RPCRDMA_BASE, 0, position);
+	add_piece(l, RPCRDMA_BASE, position + pad, len - position - pad);
+	l->call_len = len - pad;
+}
+
+/* What the segments of a call say about which handle is the only one. */
+struct handles {
+	uint32_t only;
+	bool	 any;
+	bool	 unfit;
+};
+
+static void note_chunk(struct handles *s, const struct rpcrdma_chunk *chunk,
+		       bool may_end_in_pad)
+{
+	for (uint32_t i = 0; i < chunk->nsegs; i++) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, i);
+
+		/* The handle of an empty segment need not be one. */
+		if (seg.length == 0 || (s->any && seg.handle != s->only))
+			s->unfit = true;
+		if (may_end_in_pad && i + 1 == chunk->nsegs && seg.length == 4)
+			s->unfit = true;
+		s->any = true;
+		s->only = seg.handle;
+	}
+}
+
+bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
+			       uint32_t *handle)
+{
+	struct handles s = { .any = false };
+
+	for (uint32_t i = 0; i < h->nreads; i++)
+		note_chunk(&s, &h->read[i], false);
+	for (uint32_t i = 0; i < h->nwrites; i++)
+		note_chunk(&s, &h->write[i], true);
+	if (h->has_reply)
+		note_chunk(&s, &h->reply, false);
+	*handle = s.only;
+	return s.any && !s.unfit;
+}

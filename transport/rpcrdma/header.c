@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* header - the transport header of RFC 8166 section 4.  Pure. */
+#include "transport/rpcrdma/proto.h"
+
+#include <errno.h>
+
+enum {
+	SEGMENT_LEN = 16,		/* handle, length, offset */
+	READ_ENTRY_LEN = 24,		/* next, position, segment */
+};
+
+/* Steps over a segment and adds it to its chunk. */
+static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
+{
+	uint32_t length;
+
+	xdr_get_u32(x);
+	length = xdr_get_u32(x);
+	xdr_get_u64(x);
+	if (__builtin_add_overflow(chunk->length, length, &chunk->length))
+		x->bad = true;
+	chunk->nsegs++;
+}
+
+/* Read list, RFC 8166 section 4.3.1: one entry a segment. */
+static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
+{
+	struct rpcrdma_chunk *chunk = NULL;
+	uint32_t position;
+
+	while (xdr_get_bool(x)) {
+		position = xdr_get_u32(x);
+		if (position & 3)
+			return -EBADMSG;
+		if (!chunk || position != chunk->position) {
+			if (chunk && position < chunk->position)
+				return -EBADMSG;
+			if (h->nreads == RPCRDMA_MAX_READS)
+				return -E2BIG;
+			chunk = &h->read[h->nreads++];
+			*chunk = (struct rpcrdma_chunk){
+				.wire = x->p,
+				.stride = READ_ENTRY_LEN,
+				.position = position,
+			};
+		}
+		take_segment(x, chunk);
+	}
+	return xdr_ok(x) ? 0 : -EBADMSG;
+}
+
+/* A counted array of segments; what remains bounds the count. */
+static void decode_chunk(struct xdr_in *x, struct rpcrdma_chunk *chunk)
+{
+	uint32_t n = xdr_get_count(x, (uint32_t)(xdr_left(x) / SEGMENT_LEN));
+
+	*chunk = (struct rpcrdma_chunk){ .wire = x->p, .stride = SEGMENT_LEN };
+	while (n-- > 0)
+		take_segment(x, chunk);
+}
+
+/* Write list and Reply chunk, RFC 8166 sections 4.3.2 and 4.3.3. */
+static int decode_writes(struct xdr_in *x, struct rpcrdma_header *h)
+{
+	while (xdr_get_bool(x)) {
+		if (h->nwrites == RPCRDMA_MAX_WRITES)
+			return -E2BIG;
+		decode_chunk(x, &h->write[h->nwrites++]);
+	}
+	h->has_reply = xdr_get_bool(x);
+	if (h->has_reply)
+		decode_chunk(x, &h->reply);
+	return xdr_ok(x) ? 0 : -EBADMSG;
+}
+
+static int decode_error(struct xdr_in *x, struct rpcrdma_header *h)
+{
+	h->err = xdr_get_u32(x);
+	if (h->err == RPCRDMA_ERR_VERS) {
+		h->vers_low = xdr_get_u32(x);
+		h->vers_high = xdr_get_u32(x);
+	} else if (h->err != RPCRDMA_ERR_CHUNK) {
+		return -EBADMSG;
+	}
+	return xdr_ok(x) ? 0 : -EBADMSG;
+}
+
+static int decode_body(struct xdr_in *x, struct rpcrdma_header *h)
+{
+	int err;
+
+	switch (h->proc) {
+	case RPCRDMA_MSGP:
+		h->align = xdr_get_u32(x);
+		h->thresh = xdr_get_u32(x);
+		/* fall through */
+	case RPCRDMA_MSG:
+	case RPCRDMA_NOMSG:
+		err = decode_reads(x, h);
+		return err < 0 ? err : decode_writes(x, h);
+	case RPCRDMA_DONE:
+		return 0;
+	case RPCRDMA_ERROR:
+		return decode_error(x, h);
+	default:
+		return -EBADMSG;
+	}
+}
+
+int rpcrdma_header_decode(const void *data, size_t len,
+			  struct rpcrdma_header *h)
+{
+	struct xdr_in x;
+	int err;
+
+	h->nreads = 0;
+	h->nwrites = 0;
+	h->has_reply = false;
+	xdr_in_init(&x, data, len);
+	h->xid = xdr_get_u32(&x);
+	h->vers = xdr_get_u32(&x);
+	h->credits = xdr_get_u32(&x);
+	h->proc = xdr_get_u32(&x);
+	/* ERR_CHUNK is the one message that is shorter: 20 bytes. */
+	if (!xdr_ok(&x) || (len < RPCRDMA_HEADER_MIN &&
+			    h->proc != RPCRDMA_ERROR))
+		return -ENODATA;
+	if (h->vers != RPCRDMA_VERSION)
+		return -EPROTONOSUPPORT;
+	err = decode_body(&x, h);
+	if (err < 0)
+		return err;
+	h->len = (uint32_t)(x.p - (const uint8_t *)data);
+	return 0;
+}
+
+uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call)
+{
+	uint32_t len = RPCRDMA_HEADER_MIN;
+
+	for (uint32_t i = 0; i < call->nwrites; i++)
+		len += 8 + call->write[i].nsegs * SEGMENT_LEN;
+	if (call->has_reply)
+		len += 4 + call->reply.nsegs * SEGMENT_LEN;
+	return len;
+}
+
+/* A chunk as it came, but with @written bytes in its first segments. */
+static void encode_chunk(struct xdr_out *x, const struct rpcrdma_chunk *chunk,
+			 uint32_t written)
+{
+	struct rpcrdma_segment seg;
+	uint32_t n;
+
+	xdr_put_u32(x, chunk->nsegs);
+	for (uint32_t i = 0; i < chunk->nsegs; i++) {
+		seg = rpcrdma_chunk_segment(chunk, i);
+		n = MIN(seg.length, written);
+		written -= n;
+		xdr_put_u32(x, seg.handle);
+		xdr_put_u32(x, n);
+		xdr_put_u64(x, seg.offset);
+	}
+}
+
+void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r)
+{
+	const struct rpcrdma_header *call = r->call;
+
+	xdr_put_u32(x, call->xid);
+	xdr_put_u32(x, RPCRDMA_VERSION);
+	xdr_put_u32(x, r->credits);
+	xdr_put_u32(x, r->proc);
+	xdr_put_bool(x, false);
+	for (uint32_t i = 0; i < call->nwrites; i++) {
+		xdr_put_bool(x, true);
+		encode_chunk(x, &call->write[i], i == 0 ? r->written : 0);
+	}
+	xdr_put_bool(x, false);
+	xdr_put_bool(x, call->has_reply);
+	if (call->has_reply)
+		encode_chunk(x, &call->reply, r->reply_written);
+}
+
+void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,
+			  uint32_t credits, enum rpcrdma_errcode err)
+{
+	xdr_put_u32(x, call->xid);
+	xdr_put_u32(x, call->vers);
+	xdr_put_u32(x, credits);
+	xdr_put_u32(x, RPCRDMA_ERROR);
+	xdr_put_u32(x, err);
+	if (err == RPCRDMA_ERR_VERS) {
+		xdr_put_u32(x, RPCRDMA_VERSION);
+		xdr_put_u32(x, RPCRDMA_VERSION);
+	}
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * proto - RPC-over-RDMA version 1 on the wire (RFC 8166, RFC 8797).  Pure.
+ *
+ * Operation: a received message is decoded completely, every count and sum
+ * bounded, before anything acts on it.  A decoded chunk is a validated view
+ * of the wire: its segments stay where they arrived and are read one by one.
+ *
+ * Ownership: views borrow the bytes that were decoded.
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_PROTO_H
+#define GANNET_TRANSPORT_RPCRDMA_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/xdr.h"
+#include "transport/xprt.h"
+
+#define RPCRDMA_VERSION		1u
+/* RFC 8166 section 4.5: a shorter message is not a message. */
+#define RPCRDMA_HEADER_MIN	28u
+/* Inline thresholds, RFC 8166 section 3.3.3 and RFC 8797 section 4.2. */
+#define RPCRDMA_INLINE_MIN	1024u
+#define RPCRDMA_INLINE_MAX	262144u
+
+/* RFC 8166 section 4.1.2. */
+enum rpcrdma_proc {
+	RPCRDMA_MSG = 0,
+	RPCRDMA_NOMSG = 1,
+	RPCRDMA_MSGP = 2,
+	RPCRDMA_DONE = 3,
+	RPCRDMA_ERROR = 4,
+};
+
+enum rpcrdma_errcode {
+	RPCRDMA_ERR_VERS = 1,
+	RPCRDMA_ERR_CHUNK = 2,
+};
+
+struct rpcrdma_segment {
+	uint32_t handle;
+	uint32_t length;
+	uint64_t offset;
+};
+
+/* A Read, Write or Reply chunk: segments where they lie in the message. */
+struct rpcrdma_chunk {
+	const uint8_t	*wire;		/* borrowed: the first segment */
+	uint32_t	 stride;	/* from one segment to the next */
+	uint32_t	 nsegs;
+	uint32_t	 length;	/* of all segments */
+	uint32_t	 position;	/* of a Read chunk */
+};
+
+/* The i-th segment, i < chunk->nsegs. */
+struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
+					     uint32_t i);
+
+/* As many as can be spliced into a call, and the Position-Zero chunk. */
+#define RPCRDMA_MAX_READS	(MSG_MAX_SEGS / 2 + 1)
+#define RPCRDMA_MAX_WRITES	8
+
+struct rpcrdma_header {
+	uint32_t xid;
+	uint32_t vers;
+	uint32_t credits;
+	uint32_t proc;
+
+	/* MSG, NOMSG, MSGP: ascending positions; several chunks each. */
+	uint32_t nreads;
+	uint32_t nwrites;
+	bool	 has_reply;
+	struct rpcrdma_chunk read[RPCRDMA_MAX_READS];
+	struct rpcrdma_chunk write[RPCRDMA_MAX_WRITES];
+	struct rpcrdma_chunk reply;
+
+	uint32_t align;		/* MSGP */
+	uint32_t thresh;
+	uint32_t err;		/* ERROR */
+	uint32_t vers_low;
+	uint32_t vers_high;
+
+	uint32_t len;		/* what is inline begins here */
+};
+
+/*
+ * Decodes the header of a message of @len bytes.  0, or
+ * -ENODATA		too short: drop it, no field is valid
+ * -EPROTONOSUPPORT	not version 1: only the first four words are valid
+ * -EBADMSG		malformed: only the first four words are valid
+ * -E2BIG		likewise; more chunks than we take
+ */
+int rpcrdma_header_decode(const void *data, size_t len,
+			  struct rpcrdma_header *h);
+
+/* One run of bytes of a call: part of the base or a whole Read chunk. */
+struct rpcrdma_piece {
+	uint32_t chunk;		/* in h->read, or RPCRDMA_BASE */
+	uint32_t off;		/* in the base, or in the sink */
+	uint32_t len;		/* with roundup */
+};
+
+#define RPCRDMA_BASE	UINT32_MAX
+
+/*
+ * How a call is put together (RFC 8166 section 3.4.5).  The base is what
+ * came inline, or what a Position-Zero Read chunk carries.  Chunks go to
+ * one memory, the sink: the data chunks first, so that the first of them
+ * lies at its very beginning, then the Position-Zero chunk.
+ */
+struct rpcrdma_layout {
+	uint32_t npieces;
+	struct rpcrdma_piece piece[MSG_MAX_SEGS];
+	uint32_t call_len;
+	uint32_t sink_len;			/* 0: nothing to pull */
+	uint32_t sink_off[RPCRDMA_MAX_READS];	/* of each Read chunk */
+	bool	 pzrc;				/* read[0] is the base */
+};
+
+/*
+ * Plans the call that @h heads; @body_len bytes follow the header.  0 or
+ * -EBADMSG: positions that don't lie in the call, overlap, or have no
+ * business in this kind of message; or -E2BIG: more than MSG_MAX_LEN.
+ */
+int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
+			struct rpcrdma_layout *l);
+
+/* Fills in @segs, MSG_MAX_SEGS of them; returns how many. */
+uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
+			       const uint8_t *base, const uint8_t *sink,
+			       struct xdr_seg *segs);
+
+/*
+ * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the
+ * message was moved to a multiple of rdma_align.  Looks from @from (zero at
+ * first) for the next place in @msg where that can be so: sets the
+ * @position of the data in the call and the @pad before it.
+ */
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad);
+/* Takes the pad out of a planned call without chunks. */
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad);
+
+/*
+ * The handle that a reply to @h may invalidate: the only one in the call
+ * (RFC 8797 section 4.1).  The last segment of a Write chunk, if four bytes,
+ * may be a pad that its owner uses again: never that one.
+ */
+bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
+			       uint32_t *handle);
+
+/* Bytes of the header of any reply to @call. */
+uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call);
+
+struct rpcrdma_reply {
+	const struct rpcrdma_header *call;
+	uint32_t credits;
+	uint32_t proc;		/* MSG or NOMSG */
+	uint32_t written;	/* to call->write[0] */
+	uint32_t reply_written;	/* to the Reply chunk */
+};
+
+/*
+ * Encodes a reply's header: the chunks of the call with the lengths that
+ * were written.  @x may lie at the start of the very message that @call was
+ * decoded from: what is written never overtakes what is read.
+ */
+void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r);
+
+/* RDMA_ERROR, with the xid and version of the call. */
+void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,
+			  uint32_t credits, enum rpcrdma_errcode err);
+
+/* What a peer says of itself when it connects (RFC 8797 section 4). */
+struct rpcrdma_private {
+	bool	 remote_inv;	/* takes Send With Invalidate */
+	uint32_t send_size;	/* longest Send it posts */
+	uint32_t recv_size;	/* longest it takes */
+};
+
+#define RPCRDMA_PRIVATE_LEN	8
+
+/* Sizes are rounded down to a multiple of 1024. */
+void rpcrdma_private_encode(const struct rpcrdma_private *p,
+			    uint8_t out[RPCRDMA_PRIVATE_LEN]);
+/* False: there was none, and *@p is what RFC 8166 says then. */
+bool rpcrdma_private_decode(const void *data, size_t len,
+			    struct rpcrdma_private *p);
+
+#endif

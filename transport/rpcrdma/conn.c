@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * conn - a connection: its memory, its state, its end.
+ *
+ * Ownership: counted.  The fabric's side holds one reference until closed(),
+ * each call in use and the pump's task one.  The last put, on any thread,
+ * sends the connection to its loop to be freed.
+ *
+ * Errors: whatever goes wrong starts an asynchronous close.
+ */
+#include "transport/rpcrdma/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(rdma_closes, "connections closed from this side");
+STAT(rdma_errors, "connections that ended with an error");
+
+/* With the lock.  The only place where the state changes. */
+static void set_state(struct rpcrdma_conn *conn, enum rpcrdma_state state)
+{
+	static const uint8_t from[] = {
+		[CONN_LIVE] = 1 << CONN_ACCEPTING,
+		[CONN_CLOSING] = 1 << CONN_ACCEPTING | 1 << CONN_LIVE,
+		[CONN_DRAINED] = 1 << CONN_CLOSING,
+	};
+
+	assert(from[state] & 1 << conn->state);
+	conn->state = state;
+}
+
+bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn)
+{
+	bool live;
+
+	mutex_lock(&conn->lock);
+	live = conn->state == CONN_LIVE;
+	mutex_unlock(&conn->lock);
+	return live;
+}
+
+void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err)
+{
+	bool started = false;
+
+	mutex_lock(&conn->lock);
+	if (conn->state < CONN_CLOSING) {
+		set_state(conn, CONN_CLOSING);
+		started = conn->started;
+		stat_inc(rdma_closes);
+	}
+	mutex_unlock(&conn->lock);
+	if (!started)
+		return;
+	if (err < 0)
+		log_limited(LOG_LEVEL_DEBUG, "%s: closing: %s",
+			    conn->xprt.name, strerror(-err));
+	fabric_close(conn->fc);
+}
+
+void rpcrdma_conn_drain(struct rpcrdma_conn *conn)
+{
+	bool idle;
+
+	mutex_lock(&conn->lock);
+	conn->draining = true;
+	idle = conn->busy_calls == 0;
+	mutex_unlock(&conn->lock);
+	if (idle)
+		rpcrdma_conn_close(conn, 0);
+}
+
+static void pump(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn,
+						 pump_task);
+
+	mutex_lock(&conn->lock);
+	conn->pump_due = false;
+	mutex_unlock(&conn->lock);
+	rpcrdma_recv_pump(conn);
+	xprt_put(&conn->xprt);
+}
+
+void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn)
+{
+	if (conn->pump_due || conn->state != CONN_LIVE)
+		return;
+	/* A message waits only when every call was in use; and what is
+	 * neither free nor in use is posted. */
+	if (conn->busy_calls + 1 < conn->credits &&
+	    conn->nfree_recvs < REFILL_BATCH &&
+	    conn->busy_calls + conn->nfree_recvs <= conn->credits)
+		return;
+	conn->pump_due = true;
+	xprt_get(&conn->xprt);
+	loop_post(conn->xprt.loop, &conn->pump_task, pump);
+}
+
+/* Fewer while memory is short, never none (RFC 8166 section 3.3.1). */
+uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn)
+{
+	if (atomic_load_explicit(&conn->nparked, memory_order_relaxed) == 0)
+		return conn->credits;
+	return MAX(conn->credits / 4, 1u);
+}
+
+static void established(struct fabric_conn *fc)
+{
+	struct rpcrdma_conn *conn = fc->upper;
+	bool live;
+
+	rpcrdma_sq_set_read_depth(&conn->sq, fc->info.read_depth);
+	mutex_lock(&conn->lock);
+	live = conn->state == CONN_ACCEPTING;
+	if (live)
+		set_state(conn, CONN_LIVE);
+	mutex_unlock(&conn->lock);
+	if (live)
+		rpcrdma_recv_pump(conn);
+}
+
+static void closed(struct fabric_conn *fc, int err)
+{
+	struct rpcrdma_conn *conn = fc->upper;
+
+	if (err < 0) {
+		stat_inc(rdma_errors);
+		log_limited(LOG_LEVEL_DEBUG, "%s: ended: %s", conn->xprt.name,
+			    strerror(-err));
+	}
+	mutex_lock(&conn->lock);
+	if (conn->state < CONN_CLOSING)
+		set_state(conn, CONN_CLOSING);
+	set_state(conn, CONN_DRAINED);
+	mutex_unlock(&conn->lock);
+	rpcrdma_sq_kill(&conn->sq);
+	rpcrdma_pull_cancel(conn);
+	xprt_put(&conn->xprt);
+}
+
+/* ---- xprt_ops */
+
+static int reply(struct msg *m)
+{
+	return rpcrdma_reply_send(rpcrdma_call_of(m));
+}
+
+static void drop(struct msg *m)
+{
+	rpcrdma_call_drop(rpcrdma_call_of(m));
+}
+
+static void close_xprt(struct xprt *x, int err)
+{
+	rpcrdma_conn_close(rpcrdma_conn_of(x), err);
+}
+
+static void destroy(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
+	struct rpcrdma_listener *l = conn->listener;
+
+	if (conn->fc)
+		fabric_free(conn->fc);
+	if (conn->mr)
+		fabric_mr_destroy(conn->mr);
+	if (conn->device)
+		rpcrdma_device_put(conn->device);
+	if (conn->memory)
+		munmap(conn->memory, conn->memory_len);
+	rpcrdma_sq_fini(&conn->sq);
+	pthread_mutex_destroy(&conn->lock);
+	free(conn->calls);
+	free(conn->recvs);
+	free(conn->upper);
+	rpcrdma_listener_forget(l, conn);
+	free(conn);
+}
+
+static void free_xprt(struct xprt *x)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+
+	loop_post(x->loop, &conn->task, destroy);
+}
+
+static const struct xprt_ops rpcrdma_xprt_ops = {
+	.name = "rdma",
+	.reply = reply,
+	.drop = drop,
+	.close = close_xprt,
+	.free = free_xprt,
+};
+
+/* ---- made in the listener, finished by accept.c */
+
+static size_t memory_size(unsigned credits, uint32_t inline_size)
+{
+	return (size_t)credits * (2 * (size_t)inline_size + CALL_HEADER +
+				  MSG_HEAD_SIZE);
+}
+
+/* Of the upper layer in each call: aligned for anything. */
+static size_t upper_size(size_t msg_upper)
+{
+	return ALIGN_UP(msg_upper, sizeof(max_align_t));
+}
+
+static int alloc_contexts(struct rpcrdma_conn *conn)
+{
+	void *memory;
+
+	conn->upper_size = upper_size(conn->xprt.sink->msg_upper);
+	conn->calls = calloc(conn->credits, sizeof(*conn->calls));
+	conn->recvs = calloc(2 * (size_t)conn->credits, sizeof(*conn->recvs));
+	conn->upper = calloc(conn->credits, MAX(conn->upper_size, 1u));
+	conn->memory_len = memory_size(conn->credits, conn->inline_size);
+	memory = mmap(NULL, conn->memory_len, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED)
+		conn->memory = memory;
+	return conn->calls && conn->recvs && conn->upper && conn->memory ?
+	       0 : -ENOMEM;
+}
+
+/* What the two sides told each other (RFC 8797 section 4). */
+static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
+{
+	struct rpcrdma_private peer;
+
+	rpcrdma_private_decode(fc->info.private_data, fc->info.private_len,
+			       &peer);
+	conn->send_inline = MIN(conn->inline_size, peer.recv_size);
+	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
+	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
+}
+
+static void free_unborn(struct rpcrdma_conn *conn)
+{
+	if (conn->memory)
+		munmap(conn->memory, conn->memory_len);
+	rpcrdma_sq_fini(&conn->sq);
+	pthread_mutex_destroy(&conn->lock);
+	free(conn->calls);
+	free(conn->recvs);
+	free(conn->upper);
+	free(conn);
+}
+
+int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
+			struct loop *loop, struct rpcrdma_conn **out)
+{
+	const struct fabric_limits *limits = &fc->dev->limits;
+	struct rpcrdma_conn *conn = calloc(1, sizeof(*conn));
+	unsigned depth;
+
+	if (!conn)
+		return -ENOMEM;
+	xprt_init(&conn->xprt, &rpcrdma_xprt_ops, l->env.sink, loop,
+		  l->env.pool, (const struct sockaddr *)&fc->info.peer,
+		  (const struct sockaddr *)&fc->info.local);
+	conn->xprt.any_port = true;
+	conn->listener = l;
+	conn->fc = fc;
+	conn->credits = MIN(l->options.credits, limits->max_recv / 2);
+	conn->credits = MAX(conn->credits, 1u);
+	conn->inline_size = l->options.inline_size;
+	depth = MIN(l->options.send_queue, limits->max_wr);
+	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
+	pthread_mutex_init(&conn->lock, NULL);
+	CDS_INIT_LIST_HEAD(&conn->parked);
+	agree(conn, fc);
+	if (alloc_contexts(conn) < 0) {
+		free_unborn(conn);
+		return -ENOMEM;
+	}
+	fc->upper = conn;
+	fc->established = established;
+	fc->closed = closed;
+	*out = conn;
+	return 0;
+}
+
+size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
+			  size_t msg_upper)
+{
+	struct rpcrdma_options o = *options;
+
+	rpcrdma_options_fill(&o);
+	return sizeof(struct rpcrdma_conn) +
+	       memory_size(o.credits, o.inline_size) +
+	       o.credits * (sizeof(struct rpcrdma_call) +
+			    2 * sizeof(struct rpcrdma_recv) +
+			    upper_size(msg_upper));
+}

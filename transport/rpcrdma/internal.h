@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the responder share.
+ *
+ * Contexts: a device's registrations, a listener, a connection, a receive (a
+ * buffer that is posted, or that holds a message), a call (one transaction,
+ * from its message to the completion of its reply), a chain (steps that are
+ * posted for a call).  All of a connection's are made before it is accepted.
+ *
+ * A connection has C credits, C calls and 2C receives.  A receive is lent to
+ * a call until the reply's Send completed.  Let P calls be unanswered, S
+ * answered with the Send not completed, W messages wait for a call, F
+ * receives be free: 2C - P - S - W - F are posted.  A peer within its
+ * credits has at most C - P - W messages under way.  Since S <= C, and F is
+ * zero as long as fewer than C are posted, there is a Receive for each.
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
+#define GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
+
+#include "lib/util.h"
+#include "transport/rpcrdma/proto.h"
+#include "transport/rpcrdma/rpcrdma.h"
+
+struct rpcrdma_conn;
+struct rpcrdma_chain;
+
+/* ---- device.c: the pool's regions, registered once a device */
+
+struct rpcrdma_device {
+	struct rpcrdma_device *next;	/* on dev->upper; dev->lock */
+	unsigned	     refs;	/* dev->lock */
+	struct fabric_device *dev;	/* borrowed: outlives us */
+	struct pool	    *pool;	/* borrowed */
+	struct pool_observer observer;
+	/* Written by the observer before a buffer of the region is out. */
+	struct fabric_mr    *mr[POOL_MAX_REGIONS];
+};
+
+int rpcrdma_device_get(struct fabric_device *dev, struct pool *pool,
+		       struct rpcrdma_device **out);
+void rpcrdma_device_put(struct rpcrdma_device *d);
+
+static inline struct fabric_sge
+rpcrdma_device_sge(const struct rpcrdma_device *d, const struct buf *b,
+		   uint32_t off, uint32_t len)
+{
+	return (struct fabric_sge){ .addr = b->data + off, .len = len,
+				    .lkey = d->mr[b->region]->lkey };
+}
+
+/* ---- sq.c: the send queue, shared by Reads and replies */
+
+/* Steps of a chain that were posted together. */
+struct rpcrdma_batch {
+	struct fabric_op      op;
+	struct rpcrdma_chain *chain;
+	unsigned	      steps;	/* 0: not in use */
+	unsigned	      reads;
+};
+
+struct rpcrdma_chain {
+	struct fabric_wr *next_wr;	/* the first that is not posted */
+	unsigned	  left;		/* how many are not */
+	bool		  reads;	/* they are Reads */
+	int		  status;
+	unsigned	  in_flight;	/* batches */
+	struct rpcrdma_batch batch[2];
+	uint64_t	  turn;
+	struct rpcrdma_chain *next;	/* parked */
+	struct rpcrdma_sq *sq;
+	/* All that was posted is done, and no more will be.  On the poller;
+	 * when it failed, on any thread. */
+	void (*done)(struct rpcrdma_chain *c, int status);
+};
+
+struct rpcrdma_fifo {
+	struct rpcrdma_chain *head;
+	struct rpcrdma_chain *tail;
+};
+
+struct rpcrdma_sq {
+	struct fabric_conn *fc;		/* borrowed */
+	/* Guards what follows and serialises posts. */
+	pthread_mutex_t	    lock;
+	unsigned	    depth;
+	unsigned	    room;	/* steps that may be posted */
+	unsigned	    read_room;	/* Reads that may */
+	bool		    dead;
+	uint64_t	    turn;
+	struct rpcrdma_fifo sends;	/* parked chains */
+	struct rpcrdma_fifo reads;
+};
+
+void rpcrdma_sq_init(struct rpcrdma_sq *sq, struct fabric_conn *fc,
+		     unsigned depth);
+void rpcrdma_sq_fini(struct rpcrdma_sq *sq);
+/* The connection is established: Reads may go out. */
+void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
+/*
+ * Posts the chain now, or parks it until there is room, first in first out.
+ * Never blocks.  Any thread.  0, or -errno: it was not taken.
+ */
+int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
+/* Nothing is in flight any more: parked chains are done with an error. */
+void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
+
+/* ---- recv.c, call.c */
+
+struct rpcrdma_recv {
+	struct fabric_op     op;
+	struct fabric_recv   wr;
+	struct rpcrdma_conn *conn;	/* borrowed: we are part of it */
+	uint8_t		    *buf;
+	uint32_t	     len;	/* of the message */
+	struct rpcrdma_recv *next;	/* free, or waiting */
+};
+
+/* Steps that need no allocation: a MiB in 16 segments, a pad, the Send. */
+#define CALL_STEPS	20
+#define CALL_SGES	24
+/* Room for a reply's header before its head; longer ones lie elsewhere. */
+#define CALL_HEADER	512
+
+/*
+ * One transaction.  Owner: the connection while free; whoever carries out
+ * its present step until the reply's Send is done or the call is dropped.
+ */
+struct rpcrdma_call {
+	struct msg	     msg;	/* msg.xprt is counted unless free */
+	struct rpcrdma_call *next;	/* free */
+	struct rpcrdma_recv *recv;	/* lent to us */
+	struct rpcrdma_header hdr;	/* views of recv->buf */
+	struct rpcrdma_layout layout;
+	struct buf	    *sink;	/* what was pulled */
+	bool		     invalidate;
+	uint32_t	     handle;	/* which the reply invalidates */
+	struct pool_waiter   waiter;
+	struct loop_task     task;
+	struct cds_list_head parked;	/* on conn->parked */
+
+	struct rpcrdma_chain chain;
+	struct fabric_wr    *wr;	/* steps[], or allocated */
+	struct fabric_sge   *sge;	/* sges[], or behind wr */
+	struct fabric_wr     steps[CALL_STEPS];
+	struct fabric_sge    sges[CALL_SGES];
+};
+
+enum rpcrdma_state {
+	CONN_ACCEPTING,
+	CONN_LIVE,
+	CONN_CLOSING,
+	CONN_DRAINED,
+};
+
+struct rpcrdma_listener;
+
+struct rpcrdma_conn {
+	struct xprt	     xprt;
+	struct fabric_conn  *fc;
+	struct rpcrdma_listener *listener;	/* borrowed: outlives us */
+	struct rpcrdma_device *device;		/* counted */
+	struct cds_list_head link;		/* in the listener */
+
+	/* Fixed when it is made. */
+	unsigned	     credits;
+	uint32_t	     inline_size;	/* of Receives */
+	uint32_t	     send_inline;	/* longest Send */
+	unsigned	     max_sge;
+	bool		     may_invalidate;
+	struct rpcrdma_call *calls;
+	struct rpcrdma_recv *recvs;
+	uint8_t		    *upper;
+	size_t		     upper_size;	/* of each call */
+	uint8_t		    *memory;		/* registered */
+	size_t		     memory_len;
+	struct fabric_mr    *mr;
+
+	struct rpcrdma_sq    sq;
+	struct loop_task     task;		/* accept, then destroy */
+	struct loop_task     pump_task;
+	/* Messages taken and not answered. */
+	atomic_uint	     unanswered;
+	atomic_uint	     nparked;
+
+	/* Guards what follows.  Nothing is called with it held. */
+	pthread_mutex_t	     lock;
+	enum rpcrdma_state   state;
+	bool		     started;	/* closed() will come */
+	bool		     draining;
+	bool		     pump_due;	/* pump_task is posted */
+	struct rpcrdma_call *free_calls;
+	unsigned	     busy_calls;
+	struct rpcrdma_recv *free_recvs;
+	unsigned	     nfree_recvs;
+
+	/* The poller's. */
+	unsigned	     posted;		/* Receives */
+	struct rpcrdma_recv *waiting;		/* messages without a call */
+	struct rpcrdma_recv **waiting_tail;
+	struct cds_list_head parked;		/* calls without memory */
+};
+
+/* recv.c.  All on the poller. */
+#define REFILL_BATCH	32u
+void rpcrdma_recv_init(struct rpcrdma_conn *conn);
+/* Posts what is free, when that is due or @all. */
+int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all);
+/* Starts what waits and can start; refills. */
+void rpcrdma_recv_pump(struct rpcrdma_conn *conn);
+
+/* call.c */
+void rpcrdma_call_init(struct rpcrdma_conn *conn);
+/* Takes @recv, which holds a message, and @call.  On the poller. */
+void rpcrdma_call_start(struct rpcrdma_call *call, struct rpcrdma_recv *recv);
+/* Makes room at wr and sge; what was there is forgotten.  0 or -ENOMEM. */
+int rpcrdma_call_room(struct rpcrdma_call *call, unsigned steps,
+		      unsigned sges);
+/* The call is whole: the sink's now. */
+void rpcrdma_call_dispatch(struct rpcrdma_call *call);
+/* Gives everything back.  Any thread. */
+void rpcrdma_call_release(struct rpcrdma_call *call);
+/* Likewise, when it was not answered. */
+void rpcrdma_call_drop(struct rpcrdma_call *call);
+
+/* pull.c */
+void rpcrdma_pull(struct rpcrdma_call *call);
+/* The connection is gone: calls that wait for memory are dropped. */
+void rpcrdma_pull_cancel(struct rpcrdma_conn *conn);
+
+/* reply.c.  Any thread. */
+int rpcrdma_reply_send(struct rpcrdma_call *call);
+void rpcrdma_reply_error(struct rpcrdma_call *call, enum rpcrdma_errcode err);
+
+/*
+ * push.c: the steps of a reply.  A gather is memory to be sent as if it were
+ * one piece; what follows another piece in memory becomes part of it.
+ */
+struct rpcrdma_gather {
+	struct fabric_sge piece[4];
+	unsigned	  n;
+	uint32_t	  len;
+};
+
+void rpcrdma_gather_add(struct rpcrdma_gather *g, struct fabric_sge sge);
+
+/* A chain in the making, in the call's own room. */
+struct rpcrdma_push {
+	struct rpcrdma_call *call;
+	unsigned	     steps;
+	unsigned	     sges;
+};
+
+/* Writes all of @g, no more than the chunk's length, into @chunk. */
+void rpcrdma_push_write(struct rpcrdma_push *p,
+			const struct rpcrdma_chunk *chunk,
+			const struct rpcrdma_gather *g);
+void rpcrdma_push_send(struct rpcrdma_push *p, const struct rpcrdma_gather *g,
+		       bool invalidate);
+
+/* conn.c */
+int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
+			struct loop *loop, struct rpcrdma_conn **out);
+void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
+bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
+/* Closes once nothing is in progress; takes no more calls. */
+void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
+/* With the lock, after a release: the pump runs on the poller if need be. */
+void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn);
+uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);
+
+static inline struct rpcrdma_call *rpcrdma_call_of(struct msg *m)
+{
+	return container_of(m, struct rpcrdma_call, msg);
+}
+
+static inline struct rpcrdma_conn *rpcrdma_conn_of(struct xprt *x)
+{
+	return container_of(x, struct rpcrdma_conn, xprt);
+}
+
+static inline struct rpcrdma_conn *rpcrdma_call_conn(struct rpcrdma_call *call)
+{
+	return call->recv->conn;
+}
+
+/* accept.c: on the connection's loop. */
+void rpcrdma_accept(struct loop_task *t);
+
+/* listen.c */
+struct rpcrdma_listener {
+	struct xprt_listener base;
+	struct xprt_env	     env;
+	struct rpcrdma_options options;	/* with the defaults filled in */
+	struct fabric_listener *fl;
+
+	/* Guards what follows. */
+	pthread_mutex_t	     lock;
+	pthread_cond_t	     gone;	/* nconns is 0 */
+	bool		     stopping;
+	struct cds_list_head conns;
+	unsigned	     nconns;
+	unsigned	     next_loop;
+	/* Devices that were met: their registrations are kept. */
+	struct rpcrdma_device *device[16];
+	unsigned	     ndevices;
+};
+
+void rpcrdma_options_fill(struct rpcrdma_options *o);
+/* Keeps a device that a connection has for as long as the listener lives. */
+void rpcrdma_listener_keep(struct rpcrdma_listener *l,
+			   struct fabric_device *dev);
+/* The last thing that a connection does with its listener. */
+void rpcrdma_listener_forget(struct rpcrdma_listener *l,
+			     struct rpcrdma_conn *conn);
+
+#endif

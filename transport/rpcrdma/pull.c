@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pull - brings Read chunks in, before anybody sees the call.
+ *
+ * Operation: one buffer takes them all, one Read each segment.  When the
+ * pool has no buffer the call is parked until it has one.  No thread waits.
+ *
+ * Errors: a Read that fails has lost the call and closes the connection; the
+ * requester connects again and sends it again.
+ */
+#include "transport/rpcrdma/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
+STAT(rdma_read_failures, "RDMA Reads that failed");
+STAT(rdma_pool_waits, "calls that waited for a buffer");
+
+static void read_done(struct rpcrdma_chain *chain, int status)
+{
+	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
+						 chain);
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	if (status == 0) {
+		stat_add(rdma_read_bytes, call->layout.sink_len);
+		rpcrdma_call_dispatch(call);
+		return;
+	}
+	if (status != -ECANCELED && status != -ENOTCONN) {
+		stat_inc(rdma_read_failures);
+		log_limited(LOG_LEVEL_WARN, "%s: an RDMA Read failed: %s",
+			    conn->xprt.name, strerror(-status));
+	}
+	rpcrdma_conn_close(conn, status);
+	rpcrdma_call_drop(call);
+}
+
+/* Adds a Read for each segment of the chunk; returns the next free step. */
+static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	const struct rpcrdma_chunk *chunk = &call->hdr.read[i];
+	uint32_t off = call->layout.sink_off[i];
+
+	for (uint32_t s = 0; s < chunk->nsegs; s++) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, s);
+
+		if (seg.length == 0)
+			continue;
+		call->sge[n] = rpcrdma_device_sge(conn->device, call->sink,
+						  off, seg.length);
+		call->wr[n] = (struct fabric_wr){
+			.next = &call->wr[n + 1],
+			.opcode = FABRIC_READ,
+			.sge = &call->sge[n],
+			.nsge = 1,
+			.handle = seg.handle,
+			.offset = seg.offset,
+		};
+		off += seg.length;
+		n++;
+	}
+	/* The roundup that need not have come. */
+	memset(call->sink->data + off, 0, xdr_pad(chunk->length));
+	return n;
+}
+
+static unsigned count_segments(const struct rpcrdma_header *h)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < h->nreads; i++)
+		n += h->read[i].nsegs;
+	return n;
+}
+
+static int post_reads(struct rpcrdma_call *call)
+{
+	unsigned n = count_segments(&call->hdr);
+
+	if (rpcrdma_call_room(call, n, n) < 0)
+		return -ENOMEM;
+	n = 0;
+	for (uint32_t i = 0; i < call->hdr.nreads; i++)
+		n = add_reads(call, i, n);
+	call->wr[n - 1].next = NULL;
+	call->chain.next_wr = call->wr;
+	call->chain.left = n;
+	call->chain.reads = true;
+	call->chain.done = read_done;
+	return rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
+}
+
+static void resume(struct loop_task *t)
+{
+	struct rpcrdma_call *call = container_of(t, struct rpcrdma_call, task);
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	cds_list_del(&call->parked);
+	atomic_fetch_sub(&conn->nparked, 1);
+	rpcrdma_pull(call);
+}
+
+static void ready(struct pool_waiter *w)
+{
+	struct rpcrdma_call *call = container_of(w, struct rpcrdma_call,
+						 waiter);
+
+	loop_post(call->msg.xprt->loop, &call->task, resume);
+}
+
+static void park(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	stat_inc(rdma_pool_waits);
+	cds_list_add_tail(&call->parked, &conn->parked);
+	atomic_fetch_add(&conn->nparked, 1);
+	call->waiter.ready = ready;
+	pool_wait(conn->xprt.pool, call->layout.sink_len, &call->waiter);
+}
+
+void rpcrdma_pull(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	int err;
+
+	if (!rpcrdma_conn_is_live(conn)) {
+		rpcrdma_call_drop(call);
+		return;
+	}
+	call->sink = pool_alloc(conn->xprt.pool, call->layout.sink_len);
+	if (!call->sink) {
+		park(call);
+		return;
+	}
+	err = post_reads(call);
+	if (err < 0) {
+		rpcrdma_conn_close(conn, err);
+		rpcrdma_call_drop(call);
+	}
+}
+
+void rpcrdma_pull_cancel(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_call *call, *next;
+
+	cds_list_for_each_entry_safe(call, next, &conn->parked, parked) {
+		if (!pool_wait_cancel(conn->xprt.pool, &call->waiter))
+			continue;	/* resume() comes, and drops it */
+		cds_list_del(&call->parked);
+		atomic_fetch_sub(&conn->nparked, 1);
+		rpcrdma_call_drop(call);
+	}
+}

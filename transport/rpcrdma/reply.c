@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reply - how the answer goes back (RFC 8166 sections 3.4.6, 3.5 and 4.3).
+ *
+ * Operation: the data of an eligible result goes to the first Write chunk
+ * that can hold data.  What remains goes inline when it fits, else into the
+ * Reply chunk.  Writes and the Send are one chain, in one post.
+ *
+ * Ownership: the call and the reply's body are kept until the Send is done.
+ *
+ * Errors: a reply that fits nowhere becomes ERR_CHUNK.  One that can't be
+ * sent closes the connection: the requester has to send the call again.
+ */
+#include "transport/rpcrdma/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(rdma_replies_inline, "replies sent inline");
+STAT(rdma_replies_chunk, "replies sent through a Reply chunk");
+STAT(rdma_write_bytes, "bytes of results written to Write chunks");
+STAT(rdma_reply_bytes, "bytes written to Reply chunks");
+STAT(rdma_invalidates, "replies that invalidated a handle");
+STAT(rdma_errors_sent, "RDMA_ERROR messages sent");
+STAT(rdma_small_write_chunks, "results longer than their Write chunk");
+STAT(rdma_small_reply_chunks, "replies that fit neither inline nor a chunk");
+STAT(rdma_replies_lost, "replies whose connection was gone");
+
+/* A body this small is copied rather than gathered. */
+enum { COPY_MAX = 256 };
+
+static struct fabric_sge own_sge(struct rpcrdma_call *call, uint8_t *addr,
+				 uint32_t len)
+{
+	return (struct fabric_sge){
+		.addr = addr, .len = len,
+		.lkey = rpcrdma_call_conn(call)->mr->lkey,
+	};
+}
+
+static struct fabric_sge body_sge(struct rpcrdma_call *call)
+{
+	struct msg *m = &call->msg;
+
+	return rpcrdma_device_sge(rpcrdma_call_conn(call)->device, m->body,
+				  m->body_off, m->body_len);
+}
+
+static void send_done(struct rpcrdma_chain *chain, int status)
+{
+	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
+						 chain);
+
+	if (status < 0) {
+		stat_inc(rdma_replies_lost);
+		rpcrdma_conn_close(rpcrdma_call_conn(call), status);
+	}
+	rpcrdma_call_release(call);
+}
+
+/* Takes @call, whose steps are made. */
+static int submit(struct rpcrdma_call *call, unsigned steps)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	int err;
+
+	call->chain.next_wr = call->wr;
+	call->chain.left = steps;
+	call->chain.reads = false;
+	call->chain.done = send_done;
+	/* The peer may send the next call as soon as it has this reply. */
+	atomic_fetch_sub(&conn->unanswered, 1);
+	err = rpcrdma_sq_submit(&conn->sq, &call->chain);
+	if (err < 0) {
+		stat_inc(rdma_replies_lost);
+		rpcrdma_conn_close(conn, err);
+		rpcrdma_call_release(call);
+	}
+	return err;
+}
+
+void rpcrdma_reply_error(struct rpcrdma_call *call, enum rpcrdma_errcode err)
+{
+	struct rpcrdma_push p = { .call = call };
+	struct rpcrdma_gather g = { .n = 0 };
+	struct xdr_out x;
+
+	/* Nothing to allocate: one step. */
+	rpcrdma_call_room(call, 1, 1);
+	xdr_out_init(&x, call->msg.head, MSG_HEAD_SIZE);
+	rpcrdma_error_encode(&x, &call->hdr,
+			     rpcrdma_conn_grant(rpcrdma_call_conn(call)), err);
+	rpcrdma_gather_add(&g, own_sge(call, x.start,
+				       (uint32_t)xdr_out_len(&x)));
+	rpcrdma_push_send(&p, &g, false);
+	stat_inc(rdma_errors_sent);
+	submit(call, p.steps);
+}
+
+/* A small body moves between head and tail: one piece instead of three. */
+static void copy_small_body(struct msg *m)
+{
+	uint8_t *tail = m->head + m->head_len;
+
+	if (!m->body || m->body_len > COPY_MAX ||
+	    m->head_len + m->body_len + m->tail_len > MSG_HEAD_SIZE)
+		return;
+	memmove(tail + m->body_len, tail, m->tail_len);
+	memcpy(tail, m->body->data + m->body_off, m->body_len);
+	m->head_len += m->body_len + m->tail_len;
+	m->tail_len = 0;
+	m->body_len = 0;
+	buf_put(m->body);
+	m->body = NULL;
+}
+
+/* How a reply is to go. */
+struct form {
+	struct rpcrdma_gather data;	/* to the first Write chunk */
+	struct rpcrdma_gather rest;	/* inline, or to the Reply chunk */
+	uint32_t proc;
+};
+
+/*
+ * Decides where everything goes.  0 or -EMSGSIZE: it fits nowhere.  The pad
+ * of data that goes to a Write chunk is not sent (section 3.4.6.2).
+ */
+static int choose(struct rpcrdma_call *call, struct form *f)
+{
+	const struct rpcrdma_header *h = &call->hdr;
+	struct msg *m = &call->msg;
+	uint8_t *tail = m->head + m->head_len;
+	uint32_t pad = 0;
+
+	*f = (struct form){ .proc = RPCRDMA_MSG };
+	/* A chunk without room asks for the result inline (4.3.2.3). */
+	if (m->body && m->body_ddp && h->nwrites > 0 &&
+	    h->write[0].length > 0) {
+		if (m->body_len > h->write[0].length) {
+			stat_inc(rdma_small_write_chunks);
+			return -EMSGSIZE;
+		}
+		pad = MIN(xdr_pad(m->body_len), m->tail_len);
+		rpcrdma_gather_add(&f->data, body_sge(call));
+	} else {
+		copy_small_body(m);
+		tail = m->head + m->head_len;
+	}
+	rpcrdma_gather_add(&f->rest, own_sge(call, m->head, m->head_len));
+	if (m->body && f->data.n == 0)
+		rpcrdma_gather_add(&f->rest, body_sge(call));
+	rpcrdma_gather_add(&f->rest, own_sge(call, tail + pad,
+					     m->tail_len - pad));
+	if (rpcrdma_reply_len(h) + f->rest.len <=
+	    rpcrdma_call_conn(call)->send_inline)
+		return 0;
+	f->proc = RPCRDMA_NOMSG;
+	if (h->has_reply && f->rest.len <= h->reply.length)
+		return 0;
+	stat_inc(rdma_small_reply_chunks);
+	return -EMSGSIZE;
+}
+
+static void encode_header(struct rpcrdma_call *call, const struct form *f,
+			  uint8_t *at, uint32_t len)
+{
+	struct rpcrdma_reply r = {
+		.call = &call->hdr,
+		.credits = rpcrdma_conn_grant(rpcrdma_call_conn(call)),
+		.proc = f->proc,
+		.written = f->data.len,
+		.reply_written = f->proc == RPCRDMA_NOMSG ? f->rest.len : 0,
+	};
+	struct xdr_out x;
+
+	xdr_out_init(&x, at, len);
+	rpcrdma_reply_encode(&x, &r);
+}
+
+/* Copies @g to @at; returns where it ends. */
+static uint8_t *flatten(const struct rpcrdma_gather *g, uint8_t *at)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		memcpy(at, g->piece[i].addr, g->piece[i].len);
+		at += g->piece[i].len;
+	}
+	return at;
+}
+
+/*
+ * The Send: the header right before the head, so that they are one piece.
+ * A header that is too long for that place, or a reply in more pieces than
+ * a Send takes, is made where the call arrived: that memory is ours until
+ * the Send is done, and is as long as any Send.  The Writes, which read the
+ * chunk lists there, have been made by then.
+ */
+static void add_send(struct rpcrdma_push *p, const struct form *f)
+{
+	struct rpcrdma_call *call = p->call;
+	uint32_t len = rpcrdma_reply_len(&call->hdr);
+	bool near = len <= CALL_HEADER;
+	uint8_t *at = near ? call->msg.head - len : call->recv->buf;
+	struct rpcrdma_gather g = { .n = 0 };
+
+	rpcrdma_gather_add(&g, own_sge(call, at, len));
+	if (f->proc == RPCRDMA_MSG)
+		for (unsigned i = 0; i < f->rest.n; i++)
+			rpcrdma_gather_add(&g, f->rest.piece[i]);
+	if (g.n > rpcrdma_call_conn(call)->max_sge) {
+		at = call->recv->buf;
+		g = (struct rpcrdma_gather){ .n = 0 };
+		encode_header(call, f, at, len);
+		rpcrdma_gather_add(&g, own_sge(call, at, (uint32_t)
+				(flatten(&f->rest, at + len) - at)));
+	} else {
+		encode_header(call, f, at, len);
+	}
+	rpcrdma_push_send(p, &g, call->invalidate);
+}
+
+/* Most steps and pieces that a reply to @h can need, with three to gather. */
+static int make_room(struct rpcrdma_call *call)
+{
+	const struct rpcrdma_header *h = &call->hdr;
+	unsigned n = 4;
+
+	if (h->nwrites > 0)
+		n += h->write[0].nsegs;
+	if (h->has_reply)
+		n += h->reply.nsegs;
+	return rpcrdma_call_room(call, n, n + 4);
+}
+
+static void count_reply(const struct rpcrdma_call *call, const struct form *f)
+{
+	stat_add(rdma_write_bytes, f->data.len);
+	if (f->proc == RPCRDMA_NOMSG) {
+		stat_inc(rdma_replies_chunk);
+		stat_add(rdma_reply_bytes, f->rest.len);
+	} else {
+		stat_inc(rdma_replies_inline);
+	}
+	if (call->invalidate)
+		stat_inc(rdma_invalidates);
+}
+
+int rpcrdma_reply_send(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	struct rpcrdma_push p = { .call = call };
+	struct form f;
+
+	/* The arguments have served; others may wait for their memory. */
+	buf_put(call->sink);
+	call->sink = NULL;
+	if (choose(call, &f) < 0) {
+		log_limited(LOG_LEVEL_INFO, "%s: no room for a reply of %u "
+			    "bytes", conn->xprt.name, call->msg.head_len +
+			    call->msg.body_len + call->msg.tail_len);
+		rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
+		return 0;
+	}
+	if (make_room(call) < 0) {
+		rpcrdma_conn_close(conn, -ENOMEM);
+		rpcrdma_call_drop(call);
+		return -ENOMEM;
+	}
+	if (f.data.len > 0)
+		rpcrdma_push_write(&p, &call->hdr.write[0], &f.data);
+	if (f.proc == RPCRDMA_NOMSG)
+		rpcrdma_push_write(&p, &call->hdr.reply, &f.rest);
+	add_send(&p, &f);
+	count_reply(call, &f);
+	return submit(call, p.steps);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What requester.c and marshal.c share. */
+#ifndef GANNET_TRANSPORT_RPCRDMA_REQUEST_H
+#define GANNET_TRANSPORT_RPCRDMA_REQUEST_H
+
+#include <pthread.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/rpcrdma/proto.h"
+#include "transport/rpcrdma/requester.h"
+
+/* A chunk of a request: registrations, one a segment. */
+struct request_chunk {
+	struct fabric_mr **mr;		/* in slot->mr */
+	unsigned	   nsegs;
+};
+
+/*
+ * A place for a request in flight.  Its memory is the request's until the
+ * reply is there and the Send is done.
+ */
+struct request_slot {
+	struct fabric_op	  send_op;
+	struct fabric_wr	  send_wr;
+	struct fabric_sge	  send_sge;
+	struct rpcrdma_requester *r;		/* borrowed: part of it */
+	struct rpcrdma_request	 *request;	/* NULL: free */
+	uint32_t		  xid;
+	uint8_t			 *buf;
+	bool			  sending;
+	bool			  answered;
+	unsigned		  nmrs;
+	struct fabric_mr	 *mr[RPCRDMA_REQUEST_SEGS];
+	struct request_chunk	  call;		/* Position Zero */
+	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
+	struct request_chunk	  write[RPCRDMA_REQUEST_WRITES];
+	struct request_chunk	  reply;
+};
+
+/* Registers what the request names and encodes the message into slot->buf;
+ * returns its length or -errno. */
+int request_marshal(struct request_slot *slot, struct fabric_device *dev,
+		    uint32_t inline_size, uint32_t credits,
+		    uint32_t segment_size);
+/* Takes all of it from the responder's reach. */
+void request_unregister(struct request_slot *slot);
+/* Is this handle one of the request's?  If so it counts as gone. */
+bool request_has_handle(const struct request_slot *slot, uint32_t handle);
+/* Fills in the result from a reply that was decoded; sets its status. */
+void request_complete(struct request_slot *slot,
+		      const struct rpcrdma_header *h, const uint8_t *msg,
+		      uint32_t len);
+
+#endif

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * requester - a connection that calls, and the requests on it.
+ *
+ * Everything happens on the loop but the queueing of requests.
+ */
+#include "transport/rpcrdma/requester.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <endian.h>
+
+#include "transport/rpcrdma/request.h"
+
+/* One Receive; more than replies that are awaited, so none is ever missed. */
+struct reply_recv {
+	struct fabric_op   op;
+	struct fabric_recv wr;
+	struct rpcrdma_requester *r;	/* borrowed: part of it */
+	uint8_t		  *buf;
+};
+
+enum { SPARE_RECVS = 8 };
+
+struct rpcrdma_requester {
+	struct rpcrdma_requester_options options;
+	struct fabric_conn  *fc;
+	struct loop	    *loop;		/* borrowed */
+	struct fabric_mr    *mr;
+	uint8_t		    *memory;
+	struct request_slot *slots;
+	struct reply_recv   *recvs;
+	sem_t		     over;		/* closed() came */
+
+	/* The loop's. */
+	bool		     up;
+	bool		     down;
+	int		     start_err;
+	struct rpcrdma_requester_info info;
+	unsigned	     window;
+
+	struct loop_task     task;
+	/* Guards what follows. */
+	pthread_mutex_t	     lock;
+	bool		     kicked;
+	struct cds_list_head queue;		/* requests not sent */
+};
+
+static void finish(struct rpcrdma_request *q, int status)
+{
+	q->status = status;
+	q->done(q);
+}
+
+static struct rpcrdma_request *next_queued(struct rpcrdma_requester *r)
+{
+	struct rpcrdma_request *q = NULL;
+
+	mutex_lock(&r->lock);
+	if (!cds_list_empty(&r->queue)) {
+		q = cds_list_first_entry(&r->queue, struct rpcrdma_request,
+					 link);
+		cds_list_del(&q->link);
+	}
+	mutex_unlock(&r->lock);
+	return q;
+}
+
+static struct request_slot *free_slot(struct rpcrdma_requester *r)
+{
+	for (unsigned i = 0; i < r->options.credits; i++)
+		if (!r->slots[i].request && !r->slots[i].sending)
+			return &r->slots[i];
+	return NULL;
+}
+
+static void send_done(struct fabric_op *op, int status, uint32_t len)
+{
+	struct request_slot *slot = container_of(op, struct request_slot,
+						 send_op);
+
+	slot->sending = false;
+	if (status < 0)
+		fabric_close(slot->r->fc);
+}
+
+static int post(struct rpcrdma_requester *r, struct request_slot *slot)
+{
+	int len = request_marshal(slot, r->fc->dev, r->info.send_inline,
+				  r->options.credits,
+				  r->options.segment_size);
+	int err;
+
+	if (len < 0)
+		return len;
+	slot->send_sge.len = (uint32_t)len;
+	slot->sending = true;
+	err = fabric_post(r->fc, &slot->send_wr);
+	if (err < 0)
+		slot->sending = false;
+	return err;
+}
+
+static void start(struct rpcrdma_requester *r, struct request_slot *slot,
+		  struct rpcrdma_request *q)
+{
+	uint32_t xid;
+	int err;
+
+	memcpy(&xid, q->call, sizeof(xid));
+	slot->xid = be32toh(xid);
+	slot->request = q;
+	r->info.in_flight++;
+	err = post(r, slot);
+	if (err == 0)
+		return;
+	request_unregister(slot);
+	slot->request = NULL;
+	r->info.in_flight--;
+	finish(q, err);
+}
+
+static void advance(struct rpcrdma_requester *r)
+{
+	struct rpcrdma_request *q;
+	struct request_slot *slot;
+
+	while (r->down && (q = next_queued(r)))
+		finish(q, -ENOTCONN);
+	while (r->up && !r->down && r->info.in_flight < r->window &&
+	       (slot = free_slot(r)) && (q = next_queued(r)))
+		start(r, slot, q);
+}
+
+static void run(struct loop_task *t)
+{
+	struct rpcrdma_requester *r = container_of(t,
+			struct rpcrdma_requester, task);
+
+	mutex_lock(&r->lock);
+	r->kicked = false;
+	mutex_unlock(&r->lock);
+	advance(r);
+}
+
+void rpcrdma_requester_call(struct rpcrdma_requester *r,
+			    struct rpcrdma_request *request)
+{
+	mutex_lock(&r->lock);
+	cds_list_add_tail(&request->link, &r->queue);
+	if (!r->kicked) {
+		r->kicked = true;
+		loop_post(r->loop, &r->task, run);
+	}
+	mutex_unlock(&r->lock);
+}
+
+static struct request_slot *find(struct rpcrdma_requester *r, uint32_t xid)
+{
+	for (unsigned i = 0; i < r->options.credits; i++)
+		if (r->slots[i].request && r->slots[i].xid == xid)
+			return &r->slots[i];
+	return NULL;
+}
+
+/* A message that answers nothing is dropped (RFC 8166 section 4.5). */
+static void take_reply(struct rpcrdma_requester *r,
+		       const struct reply_recv *recv, uint32_t len)
+{
+	struct rpcrdma_header h;
+	struct request_slot *slot;
+	struct rpcrdma_request *q;
+
+	if (rpcrdma_header_decode(recv->buf, len, &h) < 0 ||
+	    !(slot = find(r, h.xid))) {
+		r->info.discarded++;
+		return;
+	}
+	/* Only what belongs to this call may be invalidated with its reply
+	 * (RFC 8797 section 4.1). */
+	if (recv->wr.has_invalidated) {
+		r->info.invalidated++;
+		if (!request_has_handle(slot, recv->wr.invalidated)) {
+			fabric_close(r->fc);
+			return;
+		}
+	}
+	q = slot->request;
+	r->info.credits = h.credits;
+	r->window = h.credits ? MIN(h.credits, r->options.credits) : 1;
+	request_complete(slot, &h, recv->buf, len);
+	request_unregister(slot);
+	slot->request = NULL;
+	r->info.in_flight--;
+	q->done(q);
+}
+
+static void recv_done(struct fabric_op *op, int status, uint32_t len)
+{
+	struct reply_recv *recv = container_of(op, struct reply_recv, op);
+	struct rpcrdma_requester *r = recv->r;
+
+	if (status < 0)
+		return;			/* closed() follows */
+	take_reply(r, recv, len);
+	if (fabric_post_recv(r->fc, &recv->wr) == 0)
+		advance(r);
+}
+
+static void established(struct fabric_conn *fc)
+{
+	struct rpcrdma_requester *r = fc->upper;
+	struct rpcrdma_private peer;
+
+	rpcrdma_private_decode(fc->info.private_data, fc->info.private_len,
+			       &peer);
+	if (r->options.no_private)
+		peer.recv_size = peer.send_size = RPCRDMA_INLINE_MIN;
+	r->info.send_inline = MIN(r->options.inline_size, peer.recv_size);
+	r->info.recv_inline = MIN(r->options.inline_size, peer.send_size);
+	r->up = true;
+	if (r->options.connected)
+		r->options.connected(r->options.arg);
+	advance(r);
+}
+
+static void closed(struct fabric_conn *fc, int err)
+{
+	struct rpcrdma_requester *r = fc->upper;
+
+	r->down = true;
+	for (unsigned i = 0; i < r->options.credits; i++) {
+		struct request_slot *slot = &r->slots[i];
+		struct rpcrdma_request *q = slot->request;
+
+		slot->sending = false;
+		if (!q)
+			continue;
+		request_unregister(slot);
+		slot->request = NULL;
+		r->info.in_flight--;
+		finish(q, -ENOTCONN);
+	}
+	advance(r);
+	if (r->options.closed)
+		r->options.closed(r->options.arg, err);
+	sem_post(&r->over);
+}
+
+void rpcrdma_requester_close(struct rpcrdma_requester *r)
+{
+	fabric_close(r->fc);
+}
+
+void rpcrdma_requester_info(const struct rpcrdma_requester *r,
+			    struct rpcrdma_requester_info *info)
+{
+	*info = r->info;
+}
+
+static int alloc_all(struct rpcrdma_requester *r)
+{
+	size_t n = r->options.credits;
+	size_t size = r->options.inline_size;
+	int err;
+
+	r->slots = calloc(n, sizeof(*r->slots));
+	r->recvs = calloc(n + SPARE_RECVS, sizeof(*r->recvs));
+	r->memory = calloc(2 * n + SPARE_RECVS, size);
+	if (!r->slots || !r->recvs || !r->memory)
+		return -ENOMEM;
+	err = fabric_mr_create(r->fc->dev, r->memory,
+			       (2 * n + SPARE_RECVS) * size, FABRIC_LOCAL,
+			       &r->mr);
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < n; i++) {
+		struct request_slot *slot = &r->slots[i];
+
+		slot->r = r;
+		slot->buf = r->memory + i * size;
+		slot->send_op.done = send_done;
+		slot->send_sge.addr = slot->buf;
+		slot->send_sge.lkey = r->mr->lkey;
+		slot->send_wr = (struct fabric_wr){
+			.opcode = FABRIC_SEND, .op = &slot->send_op,
+			.sge = &slot->send_sge, .nsge = 1 };
+	}
+	for (size_t i = 0; i < n + SPARE_RECVS; i++) {
+		struct reply_recv *recv = &r->recvs[i];
+
+		recv->r = r;
+		recv->buf = r->memory + (n + i) * size;
+		recv->op.done = recv_done;
+		recv->wr.op = &recv->op;
+		recv->wr.sge = (struct fabric_sge){ recv->buf, (uint32_t)size,
+						    r->mr->lkey };
+	}
+	return 0;
+}
+
+static int post_recvs(struct rpcrdma_requester *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->options.credits + SPARE_RECVS && err == 0;
+	     i++)
+		err = fabric_post_recv(r->fc, &r->recvs[i].wr);
+	return err;
+}
+
+/* On the loop. */
+static void bring_up(void *arg)
+{
+	struct rpcrdma_requester *r = arg;
+	const struct fabric_limits *limits = &r->fc->dev->limits;
+	struct fabric_queues q = {
+		.send_wr = r->options.credits,
+		.recv_wr = r->options.credits + SPARE_RECVS,
+		.send_sge = 1,
+	};
+	struct rpcrdma_private p = {
+		.remote_inv = !r->options.no_invalidate && limits->invalidates,
+		.send_size = r->options.inline_size,
+		.recv_size = r->options.inline_size,
+	};
+	uint8_t data[RPCRDMA_PRIVATE_LEN];
+
+	rpcrdma_private_encode(&p, data);
+	r->start_err = fabric_setup(r->fc, r->loop, &q);
+	if (r->start_err == 0)
+		r->start_err = post_recvs(r);
+	if (r->start_err == 0 &&
+	    fabric_start(r->fc, data, r->options.no_private ? 0 : sizeof(data),
+			 r->options.read_depth) < 0)
+		fabric_close(r->fc);	/* closed() comes */
+}
+
+/* On the loop. */
+static void free_conn(void *arg)
+{
+	struct rpcrdma_requester *r = arg;
+
+	fabric_free(r->fc);
+}
+
+static void free_all(struct rpcrdma_requester *r)
+{
+	if (r->fc)
+		loop_call(r->loop, free_conn, r);
+	if (r->mr)
+		fabric_mr_destroy(r->mr);
+	free(r->slots);
+	free(r->recvs);
+	free(r->memory);
+	sem_destroy(&r->over);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static void fill_defaults(struct rpcrdma_requester_options *o)
+{
+	if (o->credits == 0)
+		o->credits = 128;
+	if (o->inline_size < RPCRDMA_INLINE_MIN)
+		o->inline_size = o->inline_size ? RPCRDMA_INLINE_MIN : 4096;
+	if (o->read_depth == 0)
+		o->read_depth = 16;
+}
+
+int rpcrdma_requester_create(const struct fabric *fabric,
+			     const struct sockaddr *addr, struct loop *loop,
+			     const struct rpcrdma_requester_options *options,
+			     struct rpcrdma_requester **out)
+{
+	struct rpcrdma_requester *r = calloc(1, sizeof(*r));
+	const struct fabric_limits *limits;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->options = *options;
+	fill_defaults(&r->options);
+	r->loop = loop;
+	r->window = 1;
+	sem_init(&r->over, 0, 0);
+	pthread_mutex_init(&r->lock, NULL);
+	CDS_INIT_LIST_HEAD(&r->queue);
+	err = fabric_connect(fabric, addr, loop, &r->fc);
+	if (err < 0)
+		goto fail;
+	r->fc->upper = r;
+	r->fc->established = established;
+	r->fc->closed = closed;
+	limits = &r->fc->dev->limits;
+	r->options.credits = MIN(r->options.credits, limits->max_wr);
+	r->options.credits = MIN(r->options.credits,
+				 limits->max_recv - SPARE_RECVS);
+	err = alloc_all(r);
+	if (err < 0)
+		goto fail;
+	loop_call(loop, bring_up, r);
+	err = r->start_err;
+	if (err < 0)
+		goto fail;
+	*out = r;
+	return 0;
+
+fail:
+	free_all(r);
+	return err;
+}
+
+void rpcrdma_requester_destroy(struct rpcrdma_requester *r)
+{
+	fabric_close(r->fc);
+	while (sem_wait(&r->over) && errno == EINTR)
+		;
+	free_all(r);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * requester - the client end of RPC-over-RDMA version 1 (RFC 8166), on any
+ * fabric.
+ *
+ * Operation: asynchronous.  A request says where the call lies and what
+ * chunks go with it; its done() is called on the requester's loop when the
+ * reply is there, or when there will be none.  Requests beyond the credits
+ * that the responder grants wait in line; there is one credit before the
+ * first reply.
+ *
+ * Ownership: a request and all memory it names are lent to the requester
+ * until done().  That memory is registered for this one request and can't be
+ * reached by the responder any more when done() is called.
+ *
+ * Errors: a connection that ends fails what is outstanding; there is no
+ * reconnection and no resending in here.
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
+#define GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <urcu/list.h>
+
+#include "transport/fabric/fabric.h"
+
+struct rpcrdma_requester;
+
+/* Zero is the default, everywhere. */
+struct rpcrdma_requester_options {
+	unsigned credits;	/* calls in flight, at most: 128 */
+	unsigned inline_size;	/* longest Send made or taken: 4096 */
+	unsigned segment_size;	/* a chunk is cut into segments of at most
+				 * this, each with a handle of its own */
+	bool	 no_private;	/* don't speak RFC 8797 */
+	bool	 no_invalidate;	/* don't allow Send With Invalidate */
+	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
+	/* On the loop: 0 when connected; -errno (or 0 again) when it ended. */
+	void	 (*connected)(void *arg);
+	void	 (*closed)(void *arg, int err);
+	void	 *arg;
+};
+
+#define RPCRDMA_REQUEST_READS	4
+#define RPCRDMA_REQUEST_WRITES	4
+/* Segments of all chunks of one request. */
+#define RPCRDMA_REQUEST_SEGS	64
+
+struct rpcrdma_memory {
+	void	*addr;
+	uint32_t len;
+};
+
+struct rpcrdma_request {
+	/* The call, from its xid on, without what Read chunks carry. */
+	const void	*call;
+	uint32_t	 call_len;
+	/* Sent in a Position-Zero Read chunk, as it is when it is too long
+	 * for a Send. */
+	bool		 long_call;
+
+	/* Read chunks, ascending; roundup may be part of them or not. */
+	unsigned	 nreads;
+	struct {
+		uint32_t position;
+		struct rpcrdma_memory mem;
+	} read[RPCRDMA_REQUEST_READS];
+	/* Write chunks; one of no length is an empty chunk. */
+	unsigned	 nwrites;
+	struct rpcrdma_memory write[RPCRDMA_REQUEST_WRITES];
+	/* The Reply chunk, if there is memory. */
+	struct rpcrdma_memory reply;
+
+	/* The requester's word about it; it sees nothing else of @self. */
+	void (*done)(struct rpcrdma_request *self);
+
+	/*
+	 * The result, valid in done() and after, but reply_data only in
+	 * done().  Status is 0; -EREMOTEIO: an RDMA_ERROR with @errcode;
+	 * -EIO: a reply that can't be; -ENOTCONN; -EMSGSIZE: the chunk lists
+	 * are too long; -ENOMEM.
+	 */
+	int		 status;
+	uint32_t	 errcode;
+	bool		 nomsg;		/* it came in the Reply chunk */
+	const uint8_t	*reply_data;	/* from the xid on */
+	uint32_t	 reply_len;
+	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
+
+	/* The requester's. */
+	struct cds_list_head link;
+};
+
+/*
+ * Connects to @addr; may wait for the network to resolve it, so not on a
+ * loop.  0, and connected() or closed() follows; or -errno.
+ */
+int rpcrdma_requester_create(const struct fabric *fabric,
+			     const struct sockaddr *addr, struct loop *loop,
+			     const struct rpcrdma_requester_options *options,
+			     struct rpcrdma_requester **out);
+/* Any thread.  done() follows, never from in here. */
+void rpcrdma_requester_call(struct rpcrdma_requester *r,
+			    struct rpcrdma_request *request);
+/* Starts the end of the connection.  Any thread, any number of times. */
+void rpcrdma_requester_close(struct rpcrdma_requester *r);
+/* Closes, waits until everything is done, and frees.  Not on the loop. */
+void rpcrdma_requester_destroy(struct rpcrdma_requester *r);
+
+struct rpcrdma_requester_info {
+	uint32_t send_inline;	/* thresholds in use */
+	uint32_t recv_inline;
+	unsigned credits;	/* granted last */
+	unsigned in_flight;
+	unsigned invalidated;	/* handles, by the responder */
+	unsigned discarded;	/* messages that made no sense */
+};
+
+/* On the loop. */
+void rpcrdma_requester_info(const struct rpcrdma_requester *r,
+			    struct rpcrdma_requester_info *info);
+
+#endif

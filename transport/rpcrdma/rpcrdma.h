@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rpcrdma - the responder of RPC-over-RDMA version 1 (RFC 8166), on any
+ * fabric.
+ *
+ * Read chunks are pulled before the sink sees a call; results go where the
+ * call's Write and Reply chunks say.  No memory of ours is ever exposed to a
+ * peer (RFC 8166 section 8.1).
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
+#define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
+
+#include "transport/fabric/fabric.h"
+#include "transport/xprt.h"
+
+/* Zero is the default, everywhere. */
+struct rpcrdma_options {
+	unsigned credits;	/* calls in progress on a connection: 128 */
+	unsigned inline_size;	/* longest Send taken or made: 4096 */
+	unsigned send_queue;	/* steps in flight: 8 for each credit */
+};
+
+/*
+ * Listens at @addr.  @fabric, @env and what @env points to are borrowed until
+ * the listener is freed.  0 or -errno.
+ */
+int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
+		   const struct sockaddr *addr,
+		   const struct rpcrdma_options *options,
+		   struct xprt_listener **out);
+
+/* Memory of one connection with these options, when calls carry
+ * @msg_upper bytes; queues of the fabric come on top. */
+size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
+			  size_t msg_upper);
+
+#endif

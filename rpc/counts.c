@@ -49,7 +49,8 @@ static inline void add(_Atomic uint64_t *p, uint64_t n, unsigned row)
 
 static size_t row_size(const struct rpc_counts *counts)
 {
-	return ALIGN_UP(counts->nprocs * sizeof(struct tally), (size_t)64);
+	return ALIGN_UP(MAX(counts->nprocs, 1u) * sizeof(struct tally),
+			(size_t)64);
 }
 
 static struct tally *make_row(struct rpc_counts *counts, unsigned row)

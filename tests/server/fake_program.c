@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-atomic_uint test_acts, test_held, test_put;
+atomic_uint test_acts, test_held, test_put, test_body_fails;
 enum rpc_auth_stat test_authorize;
 struct work_class *test_class;
 
@@ -175,6 +175,10 @@ static enum rpc_run do_body(struct rpc_call *call, const void *argp,
 	struct buf *b;
 
 	hold(call);
+	if (call->may_block && atomic_load(&test_body_fails)) {
+		atomic_fetch_sub(&test_body_fails, 1);
+		return RPC_FAILED;
+	}
 	b = rpc_body_alloc(call, args->w[0] + 8);
 	if (!b)
 		return RPC_NO_BUFFER;

@@ -31,6 +31,8 @@ extern atomic_uint test_acts;
 extern enum rpc_auth_stat test_authorize;
 /* The class of all calls; NULL: the common one. */
 extern struct work_class *test_class;
+/* How many runs of TEST_BODY on a worker fail before they want a buffer. */
+extern atomic_uint test_body_fails;
 /* Things held, put. */
 extern atomic_uint test_held, test_put;
 

@@ -2,6 +2,7 @@
 /* The RPC server: every form of reply, byte for byte (RFC 5531 section 9). */
 #include "rpc/rpc.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "lib/stats.h"
@@ -151,12 +152,378 @@ START_TEST(a_procedure_that_blocks_moves_to_a_worker)
 }
 END_TEST
 
-int main(void)
+START_TEST(what_a_program_does_not_authorize_is_auth_error)
 {
-	Suite *s = suite_create("rpc");
-	TCase *t = tcase_create("replies");
+	test_authorize = RPC_AUTH_TOOWEAK;
+	call_words(40, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+	expect(40, 1, 1, 1, 5);
+	/* Procedure 0 needs none (RFC 5531 section 12.1). */
+	call_words(41, 0, 2, TEST_PROG, 4, TEST_NULL, NOAUTH);
+	expect(41, OK);
+}
+END_TEST
 
-	tcase_add_checked_fixture(t, start, stop);
+START_TEST(bad_credentials_are_auth_error)
+{
+	call_words(42, 0, 2, TEST_PROG, 4, TEST_NULL, 1, 4, 0, 0, 0);
+	expect(42, 1, 1, 1, 1);
+	call_words(43, 0, 2, TEST_PROG, 4, TEST_ECHO, 6, 0, 0, 0, 0);
+	expect(43, 1, 1, 1, 2);
+	call_words(44, 0, 2, TEST_PROG, 4, TEST_ECHO, 0, 0, 1, 0, 0);
+	expect(44, 1, 1, 1, 3);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_denied"), 3);
+}
+END_TEST
+
+/* AUTH_SYS: stamp, machine "host", uid 5, gid 6, gids 7 8. */
+#define SYSAUTH	1, 32, 0, 4, 0x686f7374, 5, 6, 2, 7, 8, 0, 0
+
+START_TEST(null_may_come_with_auth_sys)
+{
+	call_words(45, 0, 2, TEST_PROG, 4, TEST_NULL, SYSAUTH);
+	expect(45, OK);
+}
+END_TEST
+
+static void expect_body(uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		ck_assert_uint_eq(c->reply[c->head_len + i],
+				  (uint8_t)(i * 7 + 1));
+}
+
+START_TEST(a_ddp_body_is_followed_by_its_pad_and_the_tail)
+{
+	for (uint32_t len = 1; len < 9; len++) {
+		uint32_t pad = -len & 3, at = 32 + len + pad;
+
+		call_words(50, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, len, 1,
+			   2);
+		ck_assert(c->body_ddp);
+		ck_assert_uint_eq(c->head_len, 32);
+		ck_assert_uint_eq(c->body_len, len);
+		ck_assert_uint_eq(c->tail_len, pad + 8);
+		ck_assert_uint_eq(reply_word(c, 6), 0xbbbb);
+		/* The length is the last word before the body. */
+		ck_assert_uint_eq(reply_word(c, 7), len);
+		expect_body(len);
+		for (uint32_t i = 0; i < pad; i++)
+			ck_assert_uint_eq(c->reply[32 + len + i], 0);
+		ck_assert_uint_eq(reply_word(c, at / 4), 0xaaaa0001);
+		ck_assert_uint_eq(reply_word(c, at / 4 + 1), 0xaaaa0002);
+		fake_free(c);
+	}
+}
+END_TEST
+
+START_TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
+{
+	call_words(51, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 60000, 0, 1);
+	ck_assert(!c->body_ddp);
+	ck_assert_uint_eq(c->head_len, 28);
+	ck_assert_uint_eq(c->body_len, 60000);
+	ck_assert_uint_eq(c->tail_len, 4);
+	expect_body(60000);
+	ck_assert_uint_eq(reply_word(c, (28 + 60000) / 4), 0xaaaa0001);
+	fake_free(c);
+}
+END_TEST
+
+START_TEST(an_empty_body_leaves_head_and_tail)
+{
+	call_words(52, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 0, 1, 1);
+	ck_assert(!c->body_ddp);
+	ck_assert_uint_eq(c->body_len, 0);
+	expect(52, OK, 0xbbbb, 0, 0xaaaa0001);
+}
+END_TEST
+
+/* Takes all buffers of the pool. */
+static struct buf *drain_pool(void)
+{
+	struct buf *all = NULL, *b;
+
+	while ((b = pool_alloc(pool, POOL_BUF_MAX)) ||
+	       (b = pool_alloc(pool, 1))) {
+		b->next = all;
+		all = b;
+	}
+	return all;
+}
+
+static struct buf *put_one(struct buf *b)
+{
+	struct buf *next = b->next;
+
+	buf_put(b);
+	return next;
+}
+
+START_TEST(a_call_without_a_buffer_waits_for_one)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
+			 0 };
+	struct fake_call *waiting[3];
+	struct buf *bufs = drain_pool();
+
+	for (unsigned i = 0; i < 3; i++)
+		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer"), 3);
+	ck_assert_uint_eq(rpc_server_busy(server), 3);
+	/* One buffer serves them all, one after the other. */
+	bufs = put_one(bufs);
+	for (unsigned i = 0; i < 3; i++) {
+		fake_wait(waiting[i]);
+		ck_assert_uint_eq(waiting[i]->body_len, 4096);
+		ck_assert(!pthread_equal(waiting[i]->thread, pthread_self()));
+		fake_free(waiting[i]);
+	}
+	while (bufs)
+		bufs = put_one(bufs);
+}
+END_TEST
+
+/* A call that does not take the buffer that it was woken for wakes the next:
+ * no other buffer may ever come back. */
+START_TEST(a_buffer_not_taken_after_all_is_passed_on)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
+			 0 };
+	struct fake_call *waiting[3];
+	struct buf *bufs = drain_pool();
+
+	for (unsigned i = 0; i < 3; i++)
+		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	test_body_fails = 2;
+	bufs = put_one(bufs);
+	for (unsigned i = 0; i < 3; i++)
+		fake_free(waiting[i]);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_system_err"), 2);
+	while (bufs)
+		bufs = put_one(bufs);
+}
+END_TEST
+
+START_TEST(what_a_call_holds_is_put_once_for_each_time)
+{
+	call_words(70, 0, 2, TEST_PROG, 4, TEST_BLOCKS, NOAUTH);
+	fake_free(c);
+	call_words(71, 0, 2, TEST_PROG, 4, TEST_ACT, NOAUTH, ACT_DROP);
+	fake_free(c);
+	ck_assert_uint_eq(test_held, 3);
+	ck_assert_uint_eq(test_put, 3);
+}
+END_TEST
+
+/* A WRITE as RDMA delivers it: the data comes from a chunk. */
+START_TEST(arguments_in_segments_are_whole)
+{
+	static const uint32_t head[] = { 80, 0, 2, TEST_PROG, 4, TEST_WRITE,
+					 NOAUTH, 9, 10 };
+	static const uint8_t data[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 0 };
+	uint32_t wire[ARRAY_SIZE(head)];
+	struct xdr_seg segs[] = {
+		{ (uint8_t *)wire, sizeof(wire) }, { data, 8 }, { data + 8, 4 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(head); i++)
+		wire[i] = htobe32(head[i]);
+	c = fake_send_segs(&conn, segs, 3);
+	fake_wait(c);
+	expect(80, OK, 55);
+}
+END_TEST
+
+static bool chunk_ok(uint32_t proc, uint32_t len, uint32_t position)
+{
+	uint32_t w[] = { 1, 0, 2, TEST_PROG, 4, proc, NOAUTH, 9, 10, 1, 2 };
+	struct xprt_sink *sink = rpc_server_sink(server);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(w); i++)
+		w[i] = htobe32(w[i]);
+	return sink->read_chunk_ok(sink, w, len, position);
+}
+
+/* RFC 8267 section 4.1: only what the binding names may come in a chunk. */
+START_TEST(a_read_chunk_stands_only_for_the_last_argument_of_its_procedure)
+{
+	ck_assert(chunk_ok(TEST_WRITE, 48, 48));
+	ck_assert(chunk_ok(TEST_WRITE, 51, 48));	/* its pad */
+	ck_assert(!chunk_ok(TEST_WRITE, 52, 48));	/* more follows */
+	ck_assert(!chunk_ok(TEST_WRITE, 48, 52));
+	ck_assert(!chunk_ok(TEST_WRITE, 48, 44));
+	ck_assert(!chunk_ok(TEST_WRITE, 46, 46));
+	ck_assert(!chunk_ok(TEST_WRITE, 40, 40));	/* in the header */
+	ck_assert(!chunk_ok(TEST_WRITE, 20, 20));
+	ck_assert(!chunk_ok(TEST_ECHO, 48, 48));
+	ck_assert(!chunk_ok(TEST_GAP, 48, 48));
+}
+END_TEST
+
+/* The duplicate request cache, through the server. */
+
+#define ACT(xid, what) \
+	(uint32_t[]){ xid, 0, 2, TEST_PROG, 4, TEST_ACT, NOAUTH, what }, 11
+
+START_TEST(a_duplicate_gets_the_first_reply_on_any_connection)
+{
+	struct fake_call *first, *again;
+	struct fake_xprt other;
+
+	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.7", 44);
+	for (uint32_t what = 0; what <= ACT_LARGE; what += ACT_LARGE) {
+		first = send_words(&conn, ACT(90 + what, what));
+		fake_wait(first);
+		again = send_words(&other, ACT(90 + what, what));
+		ck_assert(fake_over(again));	/* no worker was needed */
+		ck_assert(!again->dropped);
+		ck_assert_uint_eq(first->len, again->len);
+		ck_assert_mem_eq(first->reply, again->reply, first->len);
+		fake_free(first);
+		fake_free(again);
+	}
+	ck_assert_uint_eq(test_acts, 2);
+	ck_assert_uint_eq(stats_sum_by_name("drc_hits"), 2);
+}
+END_TEST
+
+START_TEST(a_duplicate_of_a_call_in_progress_is_dropped)
+{
+	struct fake_call *first, *again;
+	struct fake_xprt other;
+
+	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.7", 44);
+	test_gate_shut();
+	first = send_words(&conn, ACT(91, ACT_WAIT));
+	test_gate_wait(1);
+	again = send_words(&other, ACT(91, ACT_WAIT));
+	ck_assert(fake_over(again));
+	ck_assert(again->dropped);
+	ck_assert(!fake_over(first));
+	fake_free(again);
+	ck_assert_uint_eq(stats_sum_by_name("drc_in_progress"), 1);
+	test_gate_open();
+	fake_wait(first);
+	ck_assert(!first->dropped);
+	fake_free(first);
+	ck_assert_uint_eq(test_acts, 1);
+}
+END_TEST
+
+/* nconnect: connections of one client use the same xid for other calls. */
+START_TEST(the_same_xid_with_other_arguments_is_another_call)
+{
+	struct fake_call *first = send_words(&conn, ACT(92, ACT_COUNT));
+	struct fake_call *other = send_words(&conn, ACT(92, ACT_LARGE));
+
+	fake_free(first);
+	fake_free(other);
+	ck_assert_uint_eq(test_acts, 2);
+}
+END_TEST
+
+START_TEST(a_call_that_was_not_answered_with_results_runs_again)
+{
+	for (unsigned i = 1; i <= 2; i++) {
+		fake_free(send_words(&conn, ACT(93, ACT_FAIL)));
+		fake_free(send_words(&conn, ACT(94, ACT_DROP)));
+		/* A reply with a body is not remembered either. */
+		fake_free(send_words(&conn, ACT(95, ACT_BODY)));
+		ck_assert_uint_eq(test_acts, 3 * i);
+	}
+}
+END_TEST
+
+START_TEST(what_is_not_cached_runs_again)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		call_words(96, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+		expect(96, OK, 0);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("drc_hits"), 0);
+}
+END_TEST
+
+START_TEST(a_class_bounds_the_workers_of_its_calls)
+{
+	uint32_t w[] = { 97, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
+	struct fake_call *slow[5];
+	struct work_class *class;
+
+	test_class = work_class_create(server, "slow", 1);
+	test_gate_shut();
+	for (unsigned i = 0; i < 5; i++)
+		slow[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	test_gate_wait(1);
+	ck_assert_uint_eq(rpc_server_busy(server), 5);
+	ck_assert_int_eq(rpc_server_drain(server, 10), -ETIMEDOUT);
+	/* The other workers are free for the rest. */
+	class = test_class;
+	test_class = NULL;
+	call_words(98, 0, 2, TEST_PROG, 4, TEST_BLOCKS, NOAUTH);
+	expect(98, OK, 2);
+	test_gate_open();
+	for (unsigned i = 0; i < 5; i++)
+		fake_free(slow[i]);
+	ck_assert_int_eq(rpc_server_drain(server, 5000), 0);
+	work_class_destroy(class);
+}
+END_TEST
+
+static struct rpc_proc_count counted[TEST_NPROC];
+
+static void take_count(const struct rpc_program *prog,
+		       const struct rpc_version *version,
+		       const struct rpc_proc *proc,
+		       const struct rpc_proc_count *count, void *arg)
+{
+	ck_assert_ptr_eq(prog, &test_program);
+	if (version->vers == 4)
+		counted[proc - version->procs] = *count;
+}
+
+START_TEST(each_procedure_is_counted)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+		fake_free(c);
+	}
+	call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 500);
+	fake_free(c);
+	call_words(99, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH);
+	fake_free(c);
+	call_words(99, 0, 2, TEST_PROG, 2, TEST_NULL, NOAUTH);
+	fake_free(c);
+	rpc_server_walk_counts(server, take_count, NULL);
+	ck_assert_uint_eq(counted[TEST_ECHO].calls, 4);
+	ck_assert_uint_eq(counted[TEST_ECHO].errors, 1);
+	ck_assert_uint_gt(counted[TEST_ECHO].ns, 0);
+	ck_assert_uint_eq(counted[TEST_SLOW].calls, 1);
+	ck_assert_uint_eq(counted[TEST_NULL].calls, 0);
+}
+END_TEST
+
+START_TEST(programs_that_cannot_work_are_refused)
+{
+	static const struct rpc_proc wide = {
+		.name = "wide", .run = NULL, .args_size = RPC_ARGS_SIZE + 1,
+	};
+	/* Borrowed by the server until the fixture ends it. */
+	static struct rpc_version v[2] = { { 2, 0, NULL }, { 1, 0, NULL } };
+	static struct rpc_program p = { .prog = 5, .nversions = 2,
+					.versions = v };
+
+	ck_assert_int_eq(rpc_server_add(server, &p), -EINVAL);
+	v[1] = (struct rpc_version){ 3, 1, &wide };
+	ck_assert_int_eq(rpc_server_add(server, &p), -EINVAL);
+	p.nversions = 1;
+	ck_assert_int_eq(rpc_server_add(server, &p), 0);
+	ck_assert_int_eq(rpc_server_add(server, &p), -EEXIST);
+}
+END_TEST
+
+static void add_replies(TCase *t)
+{
 	tcase_add_test(t, null_is_answered_on_the_poller);
 	tcase_add_test(t, another_rpc_version_is_rpc_mismatch_2_2);
 	tcase_add_test(t, an_unknown_program_is_prog_unavail);
@@ -167,7 +534,51 @@ int main(void)
 	tcase_add_test(t, a_failure_is_system_err);
 	tcase_add_test(t, results_that_do_not_fit_are_system_err);
 	tcase_add_test(t, what_is_not_a_call_is_dropped);
+	tcase_add_test(t, what_a_program_does_not_authorize_is_auth_error);
+	tcase_add_test(t, bad_credentials_are_auth_error);
+	tcase_add_test(t, null_may_come_with_auth_sys);
+	tcase_add_test(t, a_ddp_body_is_followed_by_its_pad_and_the_tail);
+	tcase_add_test(t, a_body_that_is_not_ddp_has_neither_length_nor_pad);
+	tcase_add_test(t, an_empty_body_leaves_head_and_tail);
+}
+
+static void add_running(TCase *t)
+{
 	tcase_add_test(t, a_procedure_that_blocks_moves_to_a_worker);
-	suite_add_tcase(s, t);
+	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
+	tcase_add_test(t, a_buffer_not_taken_after_all_is_passed_on);
+	tcase_add_test(t, what_a_call_holds_is_put_once_for_each_time);
+	tcase_add_test(t, arguments_in_segments_are_whole);
+	tcase_add_test(t, a_read_chunk_stands_only_for_the_last_argument_of_its_procedure);
+	tcase_add_test(t, a_class_bounds_the_workers_of_its_calls);
+	tcase_add_test(t, each_procedure_is_counted);
+	tcase_add_test(t, programs_that_cannot_work_are_refused);
+}
+
+static void add_duplicates(TCase *t)
+{
+	tcase_add_test(t, a_duplicate_gets_the_first_reply_on_any_connection);
+	tcase_add_test(t, a_duplicate_of_a_call_in_progress_is_dropped);
+	tcase_add_test(t, the_same_xid_with_other_arguments_is_another_call);
+	tcase_add_test(t, a_call_that_was_not_answered_with_results_runs_again);
+	tcase_add_test(t, what_is_not_cached_runs_again);
+}
+
+int main(void)
+{
+	static void (*const add[])(TCase *) = {
+		add_replies, add_running, add_duplicates,
+	};
+	static const char *const names[] = { "replies", "running",
+					     "duplicates" };
+	Suite *s = suite_create("rpc");
+
+	for (unsigned i = 0; i < ARRAY_SIZE(add); i++) {
+		TCase *t = tcase_create(names[i]);
+
+		tcase_add_checked_fixture(t, start, stop);
+		add[i](t);
+		suite_add_tcase(s, t);
+	}
 	return run_suite(s);
 }

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RPC headers: RFC 5531 sections 8.2, 9, 10 and appendix A. */
+#include "rpc/header.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/runner.h"
+
+static uint8_t wire[2048];
+static struct xdr_out out;
+static struct rpc_header h;
+static struct rpc_cred cred;
+
+static void begin(uint32_t proc)
+{
+	xdr_out_init(&out, wire, sizeof(wire));
+	xdr_put_u32(&out, 0x11223344);	/* xid */
+	xdr_put_u32(&out, 0);		/* CALL */
+	xdr_put_u32(&out, 2);
+	xdr_put_u32(&out, 100003);
+	xdr_put_u32(&out, 3);
+	xdr_put_u32(&out, proc);
+}
+
+static void put_auth(uint32_t flavor, const void *body, uint32_t len)
+{
+	xdr_put_u32(&out, flavor);
+	xdr_put_opaque(&out, body, len);
+}
+
+/* Returns the length of the body in @body. */
+static uint32_t sys_body(uint8_t *body, uint32_t name_len, uint32_t ngids)
+{
+	static const uint8_t name[512];
+	struct xdr_out x;
+
+	xdr_out_init(&x, body, 1024);
+	xdr_put_u32(&x, 99);
+	xdr_put_opaque(&x, name, name_len);
+	xdr_put_u32(&x, 1001);
+	xdr_put_u32(&x, 1002);
+	xdr_put_u32(&x, ngids);
+	for (uint32_t i = 0; i < ngids; i++)
+		xdr_put_u32(&x, 2000 + i);
+	return (uint32_t)xdr_out_len(&x);
+}
+
+static enum rpc_header_kind decode_len(size_t len)
+{
+	/* Exactly as long as the input, for the sanitizer. */
+	uint8_t *copy = malloc(len ? len : 1);
+	enum rpc_header_kind kind;
+	struct xdr_in x;
+
+	memcpy(copy, wire, len);
+	xdr_in_init(&x, copy, len);
+	kind = rpc_header_decode(&x, &h, &cred);
+	free(copy);
+	return kind;
+}
+
+static enum rpc_header_kind decode(void)
+{
+	return decode_len(xdr_out_len(&out));
+}
+
+static void denied(enum rpc_auth_stat why)
+{
+	ck_assert_int_eq(decode(), RPC_HEADER_DENIED);
+	ck_assert_int_eq(h.denied, why);
+	ck_assert_uint_eq(h.xid, 0x11223344);
+}
+
+static void call_sys(uint32_t name_len, uint32_t ngids)
+{
+	uint8_t body[1024];
+
+	begin(1);
+	put_auth(1, body, sys_body(body, name_len, ngids));
+	put_auth(0, NULL, 0);
+}
+
+START_TEST(a_call_is_decoded)
+{
+	begin(1);
+	put_auth(0, NULL, 0);
+	put_auth(0, NULL, 0);
+	ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+	ck_assert_uint_eq(h.xid, 0x11223344);
+	ck_assert_uint_eq(h.prog, 100003);
+	ck_assert_uint_eq(h.vers, 3);
+	ck_assert_uint_eq(h.proc, 1);
+	ck_assert_int_eq(cred.flavor, RPC_AUTH_NONE);
+	ck_assert_uint_eq(cred.ngids, 0);
+}
+END_TEST
+
+START_TEST(auth_sys_has_up_to_16_groups)
+{
+	for (uint32_t n = 0; n <= 16; n++) {
+		call_sys(7, n);
+		ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+		ck_assert_int_eq(cred.flavor, RPC_AUTH_SYS);
+		ck_assert_uint_eq(cred.uid, 1001);
+		ck_assert_uint_eq(cred.gid, 1002);
+		ck_assert_uint_eq(cred.ngids, n);
+		for (uint32_t i = 0; i < n; i++)
+			ck_assert_uint_eq(cred.gids[i], 2000 + i);
+	}
+	call_sys(7, 17);
+	denied(RPC_AUTH_BADCRED);
+}
+END_TEST
+
+START_TEST(a_machine_name_has_up_to_255_bytes)
+{
+	call_sys(255, 16);
+	ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+	call_sys(256, 16);
+	denied(RPC_AUTH_BADCRED);
+}
+END_TEST
+
+START_TEST(a_truncated_auth_sys_body_is_badcred)
+{
+	uint8_t body[1024];
+	uint32_t len = sys_body(body, 5, 3);
+
+	for (uint32_t cut = 0; cut < len; cut++) {
+		begin(1);
+		put_auth(1, body, cut);
+		put_auth(0, NULL, 0);
+		denied(RPC_AUTH_BADCRED);
+	}
+}
+END_TEST
+
+START_TEST(an_auth_body_has_up_to_400_bytes)
+{
+	static const uint8_t body[404];
+
+	begin(0);
+	put_auth(0, body, 400);
+	put_auth(0, body, 400);
+	ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+	begin(0);
+	put_auth(0, body, 401);
+	put_auth(0, NULL, 0);
+	denied(RPC_AUTH_BADCRED);
+	begin(0);
+	put_auth(0, NULL, 0);
+	put_auth(0, body, 401);
+	denied(RPC_AUTH_BADVERF);
+}
+END_TEST
+
+START_TEST(a_flavor_not_served_is_rejectedcred)
+{
+	static const uint32_t flavors[] = { 2, 3, 4, 5, 6, 8, 390003,
+					    UINT32_MAX };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flavors); i++) {
+		begin(1);
+		put_auth(flavors[i], "abcd", 4);
+		put_auth(flavors[i], "abcd", 4);
+		denied(RPC_AUTH_REJECTEDCRED);
+	}
+}
+END_TEST
+
+START_TEST(null_takes_any_flavor_but_gss)
+{
+	static const uint32_t flavors[] = { 2, 3, 4, 5, 7, 8, UINT32_MAX };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(flavors); i++) {
+		begin(0);
+		put_auth(flavors[i], "abcd", 4);
+		put_auth(flavors[i], "abcd", 4);
+		ck_assert_int_eq(decode(), RPC_HEADER_CALL);
+		ck_assert_int_eq(cred.flavor, RPC_AUTH_NONE);
+	}
+	begin(0);
+	put_auth(6, "abcd", 4);
+	put_auth(0, NULL, 0);
+	denied(RPC_AUTH_REJECTEDCRED);
+}
+END_TEST
+
+/* RFC 9289 section 4.1. */
+START_TEST(auth_tls_beside_null_is_badcred)
+{
+	begin(1);
+	put_auth(7, NULL, 0);
+	put_auth(0, NULL, 0);
+	denied(RPC_AUTH_BADCRED);
+}
+END_TEST
+
+START_TEST(a_verifier_other_than_none_is_badverf)
+{
+	uint8_t body[1024];
+
+	for (uint32_t flavor = 0; flavor < 2; flavor++) {
+		begin(1);
+		put_auth(flavor, body, sys_body(body, 5, 1));
+		put_auth(1, NULL, 0);
+		denied(RPC_AUTH_BADVERF);
+	}
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused)
+{
+	size_t len, cred_at = 24, verf_at;
+
+	call_sys(7, 5);
+	len = xdr_out_len(&out);
+	verf_at = len - 8;
+	for (size_t cut = 0; cut < len; cut++) {
+		enum rpc_header_kind kind = decode_len(cut);
+
+		if (cut < cred_at) {
+			ck_assert_int_eq(kind, RPC_HEADER_SHORT);
+			continue;
+		}
+		ck_assert_int_eq(kind, RPC_HEADER_DENIED);
+		ck_assert_int_eq(h.denied, cut < verf_at ? RPC_AUTH_BADCRED :
+							   RPC_AUTH_BADVERF);
+	}
+}
+END_TEST
+
+START_TEST(a_reply_is_not_a_call)
+{
+	begin(1);
+	wire[7] = 1;
+	ck_assert_int_eq(decode(), RPC_HEADER_NOT_CALL);
+	wire[4] = 0x80;
+	ck_assert_int_eq(decode(), RPC_HEADER_NOT_CALL);
+}
+END_TEST
+
+START_TEST(another_version_needs_no_more_of_the_header)
+{
+	begin(1);
+	wire[11] = 3;
+	ck_assert_int_eq(decode_len(12), RPC_HEADER_MISMATCH);
+	ck_assert_uint_eq(h.xid, 0x11223344);
+}
+END_TEST
+
+/* A cursor that stands behind the verifier is where the arguments are. */
+START_TEST(the_arguments_come_next)
+{
+	struct xdr_in x;
+
+	call_sys(6, 2);
+	xdr_put_u32(&out, 0xfeed);
+	xdr_in_init(&x, wire, xdr_out_len(&out));
+	ck_assert_int_eq(rpc_header_decode(&x, &h, &cred), RPC_HEADER_CALL);
+	ck_assert_uint_eq(xdr_get_u32(&x), 0xfeed);
+	ck_assert_uint_eq(xdr_left(&x), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rpc_header");
+	TCase *t = tcase_create("rpc_header");
+
+	tcase_add_test(t, a_call_is_decoded);
+	tcase_add_test(t, auth_sys_has_up_to_16_groups);
+	tcase_add_test(t, a_machine_name_has_up_to_255_bytes);
+	tcase_add_test(t, a_truncated_auth_sys_body_is_badcred);
+	tcase_add_test(t, an_auth_body_has_up_to_400_bytes);
+	tcase_add_test(t, a_flavor_not_served_is_rejectedcred);
+	tcase_add_test(t, null_takes_any_flavor_but_gss);
+	tcase_add_test(t, auth_tls_beside_null_is_badcred);
+	tcase_add_test(t, a_verifier_other_than_none_is_badverf);
+	tcase_add_test(t, every_truncation_is_refused);
+	tcase_add_test(t, a_reply_is_not_a_call);
+	tcase_add_test(t, another_version_needs_no_more_of_the_header);
+	tcase_add_test(t, the_arguments_come_next);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* posix_fixture - a directory that the posix backend has mounted. */
+#include "tests/unit/posix_fixture.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "lib/log.h"
+
+struct world w;
+
+static char base[2][256];		/* on the build's file system, tmpfs */
+
+static void make_base(void)
+{
+	snprintf(base[0], sizeof(base[0]), "%s/posix-XXXXXX",
+		 getenv("PWD") ? getenv("PWD") : ".");
+	if (!mkdtemp(base[0])) {
+		perror(base[0]);
+		exit(1);
+	}
+	strcpy(base[1], "/dev/shm/gannet-XXXXXX");
+	if (!mkdtemp(base[1]))
+		snprintf(base[1], sizeof(base[1]), "%s", base[0]);
+	chmod(base[0], 0755);
+	chmod(base[1], 0755);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+		      struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+int world_run(Suite *suite)
+{
+	int rc;
+
+	make_base();
+	rc = run_suite(suite);
+	nftw(base[0], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(base[1], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	return rc;
+}
+
+static void mount_world(void)
+{
+	assert_ok(posix_vfs_ops.mount(&w.config, &w.fs));
+	assert_ok(w.fs->ops->root(w.fs, &w.root));
+}
+
+void world_open(int i, const struct vfs_config *config)
+{
+	static bool registered;
+
+	if (!registered)
+		rcu_register_thread();
+	registered = true;
+	log_threshold = LOG_LEVEL_WARN;
+	memset(&w, 0, sizeof(w));
+	if (config)
+		w.config = *config;
+	snprintf(w.dir, sizeof(w.dir), "%s/export-XXXXXX", base[i & 1]);
+	ck_assert_ptr_nonnull(mkdtemp(w.dir));
+	chmod(w.dir, 0777);
+	snprintf(w.state, sizeof(w.state), "%s/state-XXXXXX", base[0]);
+	ck_assert_ptr_nonnull(mkdtemp(w.state));
+	w.config.path = w.dir;
+	w.config.state_dir = w.state;
+	w.config.no_handles = i & 2;
+	w.cred.uid = geteuid();
+	w.cred.gid = getegid();
+	w.ctx.cred = &w.cred;
+	mount_world();
+}
+
+void world_restart(void)
+{
+	vfs_node_put(w.root);
+	w.fs->ops->unmount(w.fs);
+	mount_world();
+}
+
+void world_close(void)
+{
+	vfs_node_put(w.root);
+	w.fs->ops->unmount(w.fs);
+	nftw(w.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(w.state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool world_on_tmpfs(void)
+{
+	return to_posix_fs(w.fs)->ram;
+}
+
+const char *local(const char *path)
+{
+	static char buf[2][1024];
+	static int turn;
+
+	turn ^= 1;
+	snprintf(buf[turn], sizeof(buf[turn]), "%s/%s", w.dir, path);
+	return buf[turn];
+}
+
+struct vfs_name name_of(const char *s)
+{
+	return (struct vfs_name){ s, strlen(s) };
+}
+
+int try_lookup(struct vfs_node *dir, const char *name)
+{
+	struct vfs_attr attr, dir_attr;
+	struct vfs_node *n;
+	bool has;
+	int err;
+
+	err = posix_lookup(&w.ctx, dir, name_of(name), &n, &attr, &dir_attr,
+			   &has);
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+struct vfs_node *must_lookup(struct vfs_node *dir, const char *name)
+{
+	struct vfs_node *n;
+
+	assert_ok(posix_lookup(&w.ctx, dir, name_of(name), &n, NULL, NULL,
+			       NULL));
+	return n;
+}
+
+struct vfs_node *must_create(struct vfs_node *dir, const char *name)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED,
+				  .attr = { .set = VFS_SET_MODE,
+					    .mode = 0644 } };
+	struct vfs_node *n;
+
+	assert_ok(posix_create(&w.ctx, dir, name_of(name), &how, &n, NULL,
+			       NULL));
+	return n;
+}
+
+struct vfs_node *must_mkdir(struct vfs_node *dir, const char *name)
+{
+	struct vfs_make what = { .type = VFS_DIR,
+				 .attr = { .set = VFS_SET_MODE,
+					   .mode = 0755 } };
+	struct vfs_node *n;
+
+	assert_ok(posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL,
+			     NULL));
+	return n;
+}
+
+void must_remove(struct vfs_node *dir, const char *name, bool is_dir)
+{
+	assert_ok(posix_remove(&w.ctx, dir, name_of(name), is_dir, NULL));
+}
+
+int try_open(const struct vfs_handle *h)
+{
+	struct vfs_node *n;
+	int err = posix_open_handle(&w.ctx, w.fs, h, &n);
+
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+struct vfs_node *must_open(const struct vfs_handle *h)
+{
+	struct vfs_node *n;
+
+	assert_ok(posix_open_handle(&w.ctx, w.fs, h, &n));
+	return n;
+}
+
+struct vfs_handle handle_of(struct vfs_node *n)
+{
+	struct vfs_handle h;
+
+	posix_handle(n, &h);
+	return h;
+}
+
+struct vfs_attr attr_of(struct vfs_node *n)
+{
+	struct vfs_attr attr;
+
+	assert_ok(posix_getattr(&w.ctx, n, &attr));
+	return attr;
+}
+
+int64_t write_str(struct vfs_node *n, uint64_t off, const char *s,
+		  enum vfs_stable *stable)
+{
+	struct iovec iov = { (void *)(uintptr_t)s, strlen(s) };
+	enum vfs_stable file = VFS_FILE_SYNC;
+
+	return posix_write(&w.ctx, n, off, &iov, 1, stable ? stable : &file,
+			   NULL);
+}
+
+int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof)
+{
+	struct iovec iov[3] = { { out, 5 }, { out + 5, 0 }, { out + 5, 58 } };
+	bool end;
+	int64_t got;
+
+	memset(out, 0, 64);
+	got = posix_read(&w.ctx, n, off, iov, 3, eof ? eof : &end, NULL);
+	return got;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * posix_fixture - a directory that the posix backend has mounted.
+ *
+ * Each test runs in four worlds: on the build's file system and on tmpfs,
+ * with the system's handles (where the process may open them) and with the
+ * table.
+ */
+#ifndef GANNET_TESTS_UNIT_POSIX_FIXTURE_H
+#define GANNET_TESTS_UNIT_POSIX_FIXTURE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/runner.h"
+#include "vfs/posix/posix.h"
+
+#define WORLDS 4
+
+struct world {
+	char dir[512];			/* what is exported */
+	char state[512];
+	struct vfs_config config;
+	struct vfs_fs *fs;
+	struct vfs_node *root;
+	struct vfs_cred cred;		/* whose calls the helpers make */
+	struct vfs_ctx ctx;
+};
+
+/* The world that the tests of this process are in. */
+extern struct world w;
+
+/* World @i with an empty directory; @config's limits, or NULL. */
+void world_open(int i, const struct vfs_config *config);
+/* As after the server's restart. */
+void world_restart(void);
+void world_close(void);
+/* Runs the suite, and removes what failed tests left. */
+int world_run(Suite *suite);
+/* For worlds with no tmpfs: a reason to skip. */
+bool world_on_tmpfs(void);
+
+/* "a/b/c" below the exported directory, for the local process's doings. */
+const char *local(const char *path);
+struct vfs_name name_of(const char *s);
+
+/* Each of these asserts success unless it returns an error. */
+struct vfs_node *must_lookup(struct vfs_node *dir, const char *name);
+int  try_lookup(struct vfs_node *dir, const char *name);
+struct vfs_node *must_create(struct vfs_node *dir, const char *name);
+struct vfs_node *must_mkdir(struct vfs_node *dir, const char *name);
+void must_remove(struct vfs_node *dir, const char *name, bool is_dir);
+int  try_open(const struct vfs_handle *h);
+struct vfs_node *must_open(const struct vfs_handle *h);
+struct vfs_handle handle_of(struct vfs_node *n);
+struct vfs_attr attr_of(struct vfs_node *n);
+int64_t write_str(struct vfs_node *n, uint64_t off, const char *s,
+		  enum vfs_stable *stable);
+/* Reads at most 63 bytes as a string. */
+int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof);
+
+#define assert_ok(x)	ck_assert_int_eq((x), 0)
+#define assert_err(x, e) ck_assert_int_eq((x), -(e))
+#define add_world_test(t, fn)	tcase_add_loop_test((t), fn, 0, WORLDS)
+
+#endif

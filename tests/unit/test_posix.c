@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The posix backend: files, attributes, names. */
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "tests/unit/posix_fixture.h"
+
+START_TEST(what_is_written_is_read)
+{
+	struct vfs_node *n;
+	struct stat st;
+	char buf[64];
+	bool eof;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "file");
+	ck_assert_int_eq(write_str(n, 0, "hello, world", NULL), 12);
+	ck_assert_int_eq(read_str(n, 0, buf, &eof), 12);
+	ck_assert_str_eq(buf, "hello, world");
+	ck_assert(eof);
+	ck_assert_int_eq(read_str(n, 7, buf, &eof), 5);
+	ck_assert_str_eq(buf, "world");
+	ck_assert_int_eq(attr_of(n).size, 12);
+	assert_ok(stat(local("file"), &st));
+	ck_assert_int_eq(st.st_size, 12);
+	ck_assert_int_eq(st.st_mode & 07777, 0644);
+	ck_assert_int_eq(attr_of(n).fileid, st.st_ino);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_read_up_to_the_end_says_so_and_past_it_is_empty)
+{
+	struct vfs_node *n;
+	char small[4], buf[64];
+	struct iovec iov = { small, 4 };
+	bool eof;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "12345678", NULL), 8);
+	ck_assert_int_eq(posix_read(&w.ctx, n, 0, &iov, 1, &eof, NULL), 4);
+	ck_assert(!eof);
+	ck_assert_int_eq(posix_read(&w.ctx, n, 4, &iov, 1, &eof, NULL), 4);
+	ck_assert(eof);
+	ck_assert_int_eq(read_str(n, 8, buf, &eof), 0);
+	ck_assert(eof);
+	ck_assert_int_eq(read_str(n, UINT64_MAX, buf, &eof), 0);
+	ck_assert(eof);
+	ck_assert_int_eq(read_str(n, INT64_MAX, buf, &eof), 0);
+	ck_assert(eof);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(holes_read_as_zeros_and_offsets_go_past_4_gib)
+{
+	const uint64_t far = 5ull << 30;
+	struct vfs_node *n;
+	char buf[64];
+	bool eof;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "sparse");
+	ck_assert_int_eq(write_str(n, far, "end", NULL), 3);
+	ck_assert_int_eq(attr_of(n).size, far + 3);
+	ck_assert_int_lt(attr_of(n).used, 1 << 20);
+	ck_assert_int_eq(read_str(n, far - 2, buf, &eof), 5);
+	ck_assert_mem_eq(buf, "\0\0end", 5);
+	ck_assert(eof);
+	ck_assert_int_eq(read_str(n, 12345, buf, &eof), 63);
+	ck_assert(!eof);
+	ck_assert_int_eq(buf[17], 0);
+	assert_err(write_str(n, INT64_MAX, "x", NULL), EFBIG);
+	assert_err(write_str(n, UINT64_MAX, "x", NULL), EFBIG);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(writes_are_at_least_as_stable_as_asked)
+{
+	struct vfs_wcc wcc;
+	struct vfs_node *n;
+	enum vfs_stable how;
+	uint64_t verf;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	for (int ask = VFS_UNSTABLE; ask <= VFS_FILE_SYNC; ask++) {
+		how = ask;
+		ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+		ck_assert_int_ge((int)how, ask);
+	}
+	verf = w.fs->verf;
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, &wcc));
+	ck_assert(wcc.has_before && wcc.has_after);
+	ck_assert_int_eq(w.fs->verf, verf);
+	ck_assert(!to_posix(n)->dirty);
+	how = VFS_UNSTABLE;
+	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+	ck_assert_int_eq(to_posix(n)->dirty, !world_on_tmpfs());
+	vfs_node_put(n);
+	world_restart();
+	ck_assert_int_ne(w.fs->verf, verf);
+	world_close();
+}
+END_TEST
+
+START_TEST(the_tree_has_one_fsid_across_restarts)
+{
+	uint64_t fsid;
+
+	world_open(_i, NULL);
+	fsid = w.fs->fsid;
+	world_restart();
+	ck_assert_int_eq(w.fs->fsid, fsid);
+	world_close();
+}
+END_TEST
+
+START_TEST(only_files_are_read_and_written)
+{
+	struct vfs_make what = { .type = VFS_FIFO };
+	struct vfs_node *fifo, *dir;
+	char buf[64];
+	bool eof;
+
+	world_open(_i, NULL);
+	dir = must_mkdir(w.root, "dir");
+	assert_ok(posix_make(&w.ctx, w.root, name_of("fifo"), &what, &fifo,
+			     NULL, NULL));
+	assert_err(read_str(dir, 0, buf, &eof), EISDIR);
+	assert_err(write_str(dir, 0, "x", NULL), EISDIR);
+	assert_err(posix_commit(&w.ctx, dir, 0, 0, NULL), EISDIR);
+	assert_err(read_str(fifo, 0, buf, &eof), EINVAL);
+	assert_err(write_str(fifo, 0, "x", NULL), EINVAL);
+	assert_err(posix_readlink(&w.ctx, fifo, buf, 64, NULL), EINVAL);
+	ck_assert_int_eq(attr_of(fifo).type, VFS_FIFO);
+	vfs_node_put(fifo);
+	vfs_node_put(dir);
+	world_close();
+}
+END_TEST
+
+START_TEST(attributes_around_a_change_tell_it)
+{
+	struct vfs_node *n;
+	struct vfs_attr old;
+	struct vfs_wcc wcc;
+	struct iovec iov = { (char []){ "xyz" }, 3 };
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct vfs_create guarded = { .how = VFS_CREATE_GUARDED };
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	old = attr_of(n);
+	ck_assert_int_eq(posix_write(&w.ctx, n, 5, &iov, 1, &how, &wcc), 3);
+	ck_assert(wcc.has_before && wcc.has_after);
+	ck_assert_int_eq(wcc.before_size, 0);
+	ck_assert_int_eq(wcc.before_ctime.tv_nsec, old.ctime.tv_nsec);
+	ck_assert_int_eq(wcc.after.size, 8);
+	vfs_node_put(n);
+
+	/* On failure too. */
+	assert_err(posix_create(&w.ctx, w.root, name_of("f"), &guarded, &n,
+				NULL, &wcc), EEXIST);
+	ck_assert(wcc.has_before && wcc.has_after);
+	assert_err(posix_remove(&w.ctx, w.root, name_of("g"), false, &wcc),
+		   ENOENT);
+	ck_assert(wcc.has_before && wcc.has_after);
+	world_close();
+}
+END_TEST
+
+START_TEST(overlapping_changes_give_no_attributes_of_before)
+{
+	struct posix_change a, b;
+	struct vfs_wcc wa, wb;
+
+	world_open(_i, NULL);
+	assert_ok(posix_change_begin(&a, to_posix(w.root), &wa));
+	assert_ok(posix_change_begin(&b, to_posix(w.root), &wb));
+	posix_change_end(&a);
+	posix_change_end(&b);
+	ck_assert(!wa.has_before && wa.has_after);
+	ck_assert(!wb.has_before && wb.has_after);
+	assert_ok(posix_change_begin(&a, to_posix(w.root), &wa));
+	posix_change_end(&a);
+	ck_assert(wa.has_before && wa.has_after);
+	world_close();
+}
+END_TEST
+
+START_TEST(setattr_sets_what_is_asked_and_nothing_else)
+{
+	struct vfs_setattr set = {
+		.set = VFS_SET_MODE | VFS_SET_SIZE | VFS_SET_MTIME,
+		.mode = 0640, .size = 100,
+		.mtime = { 1000000000, 123456789 },
+	};
+	struct vfs_node *n;
+	struct vfs_attr a, b;
+	struct vfs_wcc wcc;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	a = attr_of(n);
+	assert_ok(posix_setattr(&w.ctx, n, &set, &wcc));
+	b = attr_of(n);
+	ck_assert_int_eq(b.mode, 0640);
+	ck_assert_int_eq(b.size, 100);
+	ck_assert_int_eq(b.mtime.tv_sec, 1000000000);
+	ck_assert_int_eq(b.mtime.tv_nsec, 123456789);
+	ck_assert_int_eq(b.atime.tv_sec, a.atime.tv_sec);
+	ck_assert_int_eq(wcc.before_size, 0);
+	ck_assert_int_eq(wcc.after.size, 100);
+
+	set = (struct vfs_setattr){ .set = VFS_SET_MTIME_NOW | VFS_SET_ATIME,
+				    .atime = { 5, 6 } };
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	b = attr_of(n);
+	ck_assert_int_gt(b.mtime.tv_sec, 1000000000);
+	ck_assert_int_eq(b.atime.tv_sec, 5);
+	ck_assert_int_eq(b.mode, 0640);
+	set = (struct vfs_setattr){ .set = VFS_SET_ATIME,
+				    .atime = { 5, UTIME_NOW } };
+	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EINVAL);
+	set = (struct vfs_setattr){ .set = VFS_SET_UID, .uid = UINT32_MAX };
+	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EINVAL);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_guard_that_is_not_the_ctime_stops_setattr)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600,
+				   .guarded = true };
+	struct vfs_node *n;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	set.guard = attr_of(n).ctime;
+	set.guard.tv_nsec ^= 1;
+	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EDOM);
+	ck_assert_int_eq(attr_of(n).mode, 0644);
+	set.guard.tv_nsec ^= 1;
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	ck_assert_int_eq(attr_of(n).mode, 0600);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(only_files_have_a_size_to_set)
+{
+	struct vfs_setattr set = { .set = VFS_SET_SIZE };
+
+	world_open(_i, NULL);
+	assert_err(posix_setattr(&w.ctx, w.root, &set, NULL), EISDIR);
+	world_close();
+}
+END_TEST
+
+START_TEST(mode_changes_reach_files_that_cannot_be_opened)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0000 };
+	struct vfs_node *n, *fifo;
+	struct vfs_make what = { .type = VFS_FIFO };
+	struct vfs_handle h;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	h = handle_of(n);
+	vfs_node_put(n);
+	world_restart();
+	n = must_open(&h);
+	set.mode = 0444;
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	ck_assert_int_eq(attr_of(n).mode, 0444);
+	vfs_node_put(n);
+	assert_ok(posix_make(&w.ctx, w.root, name_of("p"), &what, &fifo, NULL,
+			     NULL));
+	set.set |= VFS_SET_MTIME;
+	set.mtime.tv_sec = 77;
+	assert_ok(posix_setattr(&w.ctx, fifo, &set, NULL));
+	ck_assert_int_eq(attr_of(fifo).mode, 0444);
+	ck_assert_int_eq(attr_of(fifo).mtime.tv_sec, 77);
+	vfs_node_put(fifo);
+	world_close();
+}
+END_TEST
+
+START_TEST(access_answers_as_the_kernel_does)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0500 };
+	struct vfs_node *n;
+	struct vfs_attr attr;
+	uint32_t got;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	for (int i = 0; i < 3; i++) {
+		assert_ok(posix_access(&w.ctx, n, 0x3f, &got, &attr));
+		if (geteuid() == 0)
+			ck_assert_int_eq(got, 0x2d);
+		else
+			ck_assert_int_eq(got, 0x21);
+		ck_assert_int_eq(attr.mode, 0500);
+		usleep(60000);		/* until answers are kept */
+	}
+	assert_ok(posix_access(&w.ctx, n, VFS_ACCESS_READ, &got, NULL));
+	ck_assert_int_eq(got, VFS_ACCESS_READ);
+	set.mode = 0644;
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(posix_access(&w.ctx, n, 0x3f, &got, NULL));
+	ck_assert_int_eq(got, 0x0d);
+	assert_ok(posix_access(&w.ctx, w.root, 0x3f, &got, NULL));
+	ck_assert_int_eq(got, 0x1f);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(symbolic_links_are_kept_as_they_are_and_not_followed)
+{
+	struct vfs_make what = { .type = VFS_LNK, .target = "../../etc",
+				 .target_len = 9 };
+	struct vfs_node *n;
+	char buf[64];
+
+	world_open(_i, NULL);
+	assert_ok(posix_make(&w.ctx, w.root, name_of("l"), &what, &n, NULL,
+			     NULL));
+	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(posix_readlink(&w.ctx, n, buf, 64, NULL), 9);
+		ck_assert_mem_eq(buf, "../../etc", 9);
+	}
+	ck_assert_int_eq(posix_readlink(&w.ctx, n, buf, 3, NULL), 3);
+	assert_err(try_lookup(n, "passwd"), ENOTDIR);
+	vfs_node_put(n);
+	n = must_lookup(w.root, "l");
+	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
+	vfs_node_put(n);
+	what.target_len = 0;
+	assert_err(posix_make(&w.ctx, w.root, name_of("e"), &what, &n, NULL,
+			      NULL), EINVAL);
+	what.target = "a\0b";
+	what.target_len = 3;
+	assert_err(posix_make(&w.ctx, w.root, name_of("e"), &what, &n, NULL,
+			      NULL), EINVAL);
+	world_close();
+}
+END_TEST
+
+START_TEST(special_files_are_made_but_never_opened)
+{
+	struct vfs_make what = { .type = VFS_SOCK,
+				 .attr = { .set = VFS_SET_MODE,
+					   .mode = 0620 } };
+	struct vfs_node *n;
+	int err;
+
+	world_open(_i, NULL);
+	assert_ok(posix_make(&w.ctx, w.root, name_of("s"), &what, &n, NULL,
+			     NULL));
+	ck_assert_int_eq(attr_of(n).type, VFS_SOCK);
+	ck_assert_int_eq(attr_of(n).mode, 0620);
+	vfs_node_put(n);
+	what.type = VFS_CHR;
+	what.rdev_major = 1;
+	what.rdev_minor = 3;
+	err = posix_make(&w.ctx, w.root, name_of("c"), &what, &n, NULL, NULL);
+	if (err == 0) {
+		ck_assert_int_eq(attr_of(n).rdev_major, 1);
+		ck_assert_int_eq(attr_of(n).rdev_minor, 3);
+		vfs_node_put(n);
+	} else {
+		ck_assert_int_ne(geteuid(), 0);
+		assert_err(err, EPERM);
+	}
+	what.type = VFS_REG;
+	assert_err(posix_make(&w.ctx, w.root, name_of("r"), &what, &n, NULL,
+			      NULL), EPROTOTYPE);
+	world_close();
+}
+END_TEST
+
+START_TEST(limits_and_space_are_the_file_systems)
+{
+	struct vfs_statfs st;
+	struct vfs_limits l;
+
+	world_open(_i, NULL);
+	assert_ok(w.fs->ops->statfs(&w.ctx, w.root, &st));
+	ck_assert_int_ge(st.tbytes, st.fbytes);
+	ck_assert_int_ge(st.fbytes, st.abytes);
+	assert_ok(w.fs->ops->limits(&w.ctx, w.root, &l));
+	ck_assert_int_eq(l.name_max, 255);
+	ck_assert_int_gt(l.link_max, 1);
+	ck_assert_int_ge(l.max_file_size, 1ull << 40);
+	ck_assert(l.no_trunc && l.case_preserving && !l.case_insensitive);
+	world_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix");
+	TCase *t = tcase_create("files");
+
+	tcase_set_timeout(t, 60);
+	add_world_test(t, what_is_written_is_read);
+	add_world_test(t, a_read_up_to_the_end_says_so_and_past_it_is_empty);
+	add_world_test(t, holes_read_as_zeros_and_offsets_go_past_4_gib);
+	add_world_test(t, writes_are_at_least_as_stable_as_asked);
+	add_world_test(t, the_tree_has_one_fsid_across_restarts);
+	add_world_test(t, only_files_are_read_and_written);
+	add_world_test(t, attributes_around_a_change_tell_it);
+	add_world_test(t, overlapping_changes_give_no_attributes_of_before);
+	add_world_test(t, setattr_sets_what_is_asked_and_nothing_else);
+	add_world_test(t, a_guard_that_is_not_the_ctime_stops_setattr);
+	add_world_test(t, only_files_have_a_size_to_set);
+	add_world_test(t, mode_changes_reach_files_that_cannot_be_opened);
+	add_world_test(t, access_answers_as_the_kernel_does);
+	add_world_test(t, symbolic_links_are_kept_as_they_are_and_not_followed);
+	add_world_test(t, special_files_are_made_but_never_opened);
+	add_world_test(t, limits_and_space_are_the_file_systems);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* attr - attributes, and attributes around a change. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "vfs/posix/fstat.h"
+
+int posix_fstat(int fd, struct stat *st)
+{
+	return fstat_fd(fd, st) < 0 ? -errno : 0;
+}
+
+int posix_stat(struct posix_node *n, struct stat *st)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+
+	if (fstat_fd(n->fd, st) < 0)
+		return -errno;
+	if (unlikely(st->st_nlink == 0) && !fs->no_nlink) {
+		posix_cache_forget(&fs->cache, n);
+		return -ESTALE;
+	}
+	return 0;
+}
+
+enum vfs_type posix_type(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return VFS_DIR;
+	case S_IFBLK:
+		return VFS_BLK;
+	case S_IFCHR:
+		return VFS_CHR;
+	case S_IFLNK:
+		return VFS_LNK;
+	case S_IFSOCK:
+		return VFS_SOCK;
+	case S_IFIFO:
+		return VFS_FIFO;
+	}
+	return VFS_REG;
+}
+
+void posix_attr(const struct posix_fs *fs, const struct stat *st,
+		struct vfs_attr *attr)
+{
+	attr->type = posix_type(st->st_mode);
+	attr->mode = st->st_mode & 07777;
+	attr->nlink = st->st_nlink;
+	attr->uid = st->st_uid;
+	attr->gid = st->st_gid;
+	attr->size = st->st_size;
+	attr->used = (uint64_t)st->st_blocks * 512;
+	attr->rdev_major = major(st->st_rdev);
+	attr->rdev_minor = minor(st->st_rdev);
+	attr->fileid = st->st_ino;
+	attr->atime = st->st_atim;
+	attr->mtime = st->st_mtim;
+	attr->ctime = st->st_ctim;
+}
+
+int posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+		  struct vfs_attr *attr)
+{
+	struct posix_node *node = to_posix(n);
+	struct posix_fs *fs = posix_fs_of(node);
+	struct stat st;
+	int err;
+
+	if (ctx->nonblock && fs->remote)
+		return -EAGAIN;
+	err = posix_stat(node, &st);
+	if (err < 0)
+		return err;
+	posix_attr(fs, &st, attr);
+	return 0;
+}
+
+int posix_change_begin(struct posix_change *c, struct posix_node *n,
+		       struct vfs_wcc *wcc)
+{
+	int err;
+
+	c->node = n;
+	c->wcc = wcc;
+	c->seq = atomic_fetch_add(&n->began, 1);
+	c->alone = atomic_load(&n->ended) == c->seq;
+	err = posix_stat(n, &c->before);
+	if (!wcc)
+		return err;
+	memset(wcc, 0, sizeof(*wcc));
+	if (err == 0) {
+		wcc->has_before = true;
+		wcc->before_size = c->before.st_size;
+		wcc->before_mtime = c->before.st_mtim;
+		wcc->before_ctime = c->before.st_ctim;
+	}
+	return err;
+}
+
+void posix_change_end(struct posix_change *c)
+{
+	struct posix_node *n = c->node;
+	struct stat st;
+
+	if (c->wcc && posix_fstat(n->fd, &st) == 0) {
+		c->wcc->has_after = true;
+		posix_attr(posix_fs_of(n), &st, &c->wcc->after);
+	}
+	if (c->wcc && (!c->alone || atomic_load(&n->began) != c->seq + 1))
+		c->wcc->has_before = false;
+	atomic_fetch_add(&n->ended, 1);
+}

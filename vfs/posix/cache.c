@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cache - the nodes in use, by handle.
+ *
+ * Look-ups run under RCU and take a reference if there still is one to
+ * take; the cache gives up its own only after a node left the table.  A
+ * node that was forgotten while someone uses it lives on beside the one
+ * that a later look-up makes: both name the same file.
+ *
+ * A sweep looks at every node once a tick, a few at a time under the lock.
+ * It sleeps while there are no nodes.
+ */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/rcu.h"
+
+STAT(posix_node_idle, "files closed because nobody used them");
+STAT(posix_node_evicted, "files closed to make room for others");
+STAT(posix_fds_short, "opens that failed for want of descriptors");
+
+#define IDLE_MS		5000
+#define IDLE_TICKS	4
+/* A file with data that may not be on disk is left longer, for a COMMIT. */
+#define DIRTY_FACTOR	6
+#define SWEEP_BATCH	64
+#define MAX_FDS		262144
+
+static uint64_t key(const struct vfs_handle *h)
+{
+	return posix_hash(h->data, posix_handle_key(h));
+}
+
+static int match(struct cds_lfht_node *hash, const void *h)
+{
+	return posix_handle_same(
+		&container_of(hash, struct posix_node, hash)->handle, h);
+}
+
+static void touch(struct posix_cache *c, struct posix_node *n)
+{
+	uint32_t tick = atomic_load_explicit(&c->tick, memory_order_relaxed);
+
+	if (atomic_load_explicit(&n->used, memory_order_relaxed) != tick)
+		atomic_store_explicit(&n->used, tick, memory_order_relaxed);
+}
+
+struct posix_node *posix_cache_find(struct posix_cache *c,
+				    const struct vfs_handle *h)
+{
+	struct cds_lfht_node *hash;
+	struct cds_lfht_iter iter;
+	struct posix_node *n = NULL;
+
+	rcu_enter();
+	cds_lfht_lookup(c->hash, key(h), match, h, &iter);
+	hash = cds_lfht_iter_get_node(&iter);
+	if (hash) {
+		rcu_seen(c->hash);
+		n = container_of(hash, struct posix_node, hash);
+		if (ref_get_unless_zero(&n->node.ref))
+			touch(c, n);
+		else
+			n = NULL;
+	}
+	rcu_exit();
+	return n;
+}
+
+/* Under the lock.  The cache's reference is now the caller's to put. */
+static void take_out(struct posix_cache *c, struct posix_node *n)
+{
+	rcu_enter();
+	cds_lfht_del(c->hash, &n->hash);
+	rcu_exit();
+	cds_list_del(&n->link);
+	n->cached = false;
+	c->count--;
+}
+
+struct posix_node *posix_cache_enter(struct posix_cache *c,
+				     struct posix_node *n)
+{
+	struct posix_node *first = n;
+	struct cds_lfht_node *hash;
+
+	posix_cache_room(c);
+	cds_lfht_node_init(&n->hash);
+	touch(c, n);
+	mutex_lock(&c->lock);
+	rcu_enter();
+	rcu_published(c->hash);
+	hash = cds_lfht_add_unique(c->hash, key(&n->handle), match, &n->handle,
+				   &n->hash);
+	rcu_exit();
+	if (hash == &n->hash) {
+		vfs_node_get(&n->node);
+		n->cached = true;
+		cds_list_add_tail(&n->link, &c->nodes);
+		if (c->count++ == 0)
+			pthread_cond_signal(&c->wake);
+	} else {
+		/* In the table, so the cache's reference is there. */
+		first = container_of(hash, struct posix_node, hash);
+		vfs_node_get(&first->node);
+		touch(c, first);
+	}
+	mutex_unlock(&c->lock);
+	if (first != n)
+		vfs_node_put(&n->node);
+	return first;
+}
+
+void posix_cache_forget(struct posix_cache *c, struct posix_node *n)
+{
+	bool mine;
+
+	mutex_lock(&c->lock);
+	mine = n->cached;
+	if (mine)
+		take_out(c, n);
+	mutex_unlock(&c->lock);
+	if (mine)
+		vfs_node_put(&n->node);
+}
+
+/* Only the cache refers to it.  (Someone may just be about to, which is
+ * harmless.) */
+static bool unused(const struct posix_node *n)
+{
+	return atomic_load(&n->node.ref.count) == 1;
+}
+
+/*
+ * Looks at up to @max nodes, from the oldest; takes out those not used for
+ * @age ticks (dirty ones: @dirty_age).  Returns how many it looked at.
+ */
+static long sweep(struct posix_cache *c, long max, uint32_t age,
+		  uint32_t dirty_age, long *closed)
+{
+	uint32_t tick = atomic_load(&c->tick);
+	struct posix_node *victim[SWEEP_BATCH];
+	long seen, nvictims = 0;
+
+	mutex_lock(&c->lock);
+	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
+	     seen++) {
+		struct posix_node *n = cds_list_first_entry(&c->nodes,
+						struct posix_node, link);
+		uint32_t old = n->dirty ? dirty_age : age;
+
+		cds_list_del(&n->link);
+		cds_list_add_tail(&n->link, &c->nodes);
+		if (unused(n) && tick - n->used >= old)
+			victim[nvictims++] = n;
+	}
+	for (long i = 0; i < nvictims; i++)
+		take_out(c, victim[i]);
+	mutex_unlock(&c->lock);
+	for (long i = 0; i < nvictims; i++)
+		vfs_node_put(&victim[i]->node);
+	*closed += nvictims;
+	return seen;
+}
+
+void posix_cache_room(struct posix_cache *c)
+{
+	long closed = 0;
+
+	/* One over the bound costs a few closes, so that it stays near it. */
+	for (uint32_t age = 2; atomic_load(&c->nfds) >= c->max_fds; age--) {
+		sweep(c, SWEEP_BATCH, age, age, &closed);
+		if (closed || age == 0)
+			break;
+	}
+	stat_add(posix_node_evicted, closed);
+}
+
+bool posix_cache_squeeze(struct posix_cache *c)
+{
+	long closed = 0;
+	long left;
+
+	stat_inc(posix_fds_short);
+	mutex_lock(&c->lock);
+	left = c->count;
+	mutex_unlock(&c->lock);
+	while (left > 0 && closed == 0) {
+		long n = sweep(c, left, 0, 0, &closed);
+
+		if (n == 0)
+			break;
+		left -= n;
+	}
+	stat_add(posix_node_evicted, closed);
+	return closed > 0;
+}
+
+/* One tick: every node once. */
+static void sweep_all(struct posix_cache *c)
+{
+	long left, n, closed = 0;
+
+	mutex_lock(&c->lock);
+	left = c->count;
+	mutex_unlock(&c->lock);
+	for (; left > 0; left -= n) {
+		n = sweep(c, left, IDLE_TICKS, IDLE_TICKS * DIRTY_FACTOR,
+			  &closed);
+		if (n == 0)
+			break;
+	}
+	stat_add(posix_node_idle, closed);
+}
+
+static void sweeper(void *arg)
+{
+	struct posix_cache *c = arg;
+	uint64_t step = c->idle_ms * 1000000ull / IDLE_TICKS;
+	struct timespec until;
+
+	mutex_lock(&c->lock);
+	while (!c->stop) {
+		if (c->count == 0) {
+			pthread_cond_wait(&c->wake, &c->lock);
+			continue;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		step = c->idle_ms * 1000000ull / IDLE_TICKS + until.tv_nsec;
+		until.tv_sec += step / 1000000000;
+		until.tv_nsec = step % 1000000000;
+		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == 0)
+			continue;
+		mutex_unlock(&c->lock);
+		atomic_fetch_add(&c->tick, 1);
+		sweep_all(c);
+		mutex_lock(&c->lock);
+	}
+	mutex_unlock(&c->lock);
+}
+
+/* The table is not resized: buckets for the nodes that descriptors allow. */
+static unsigned long buckets(long max_fds)
+{
+	unsigned long n = 64;
+
+	while (n < (unsigned long)max_fds && n < 65536)
+		n *= 2;
+	return n;
+}
+
+static long descriptor_share(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return 256;
+	if (lim.rlim_cur / 4 > MAX_FDS)
+		return MAX_FDS;
+	return MAX((long)lim.rlim_cur / 4, 16);
+}
+
+int posix_cache_init(struct posix_cache *c, const struct vfs_config *config)
+{
+	pthread_condattr_t attr;
+	int err;
+
+	c->max_fds = config->max_files ? config->max_files :
+		     descriptor_share();
+	c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS;
+	CDS_INIT_LIST_HEAD(&c->nodes);
+	c->hash = cds_lfht_new(buckets(c->max_fds), buckets(c->max_fds),
+			       buckets(c->max_fds), 0, NULL);
+	if (!c->hash)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	err = thread_start(&c->sweeper, "posix-sweep", sweeper, c);
+	if (err < 0)
+		cds_lfht_destroy(c->hash, NULL);
+	return err;
+}
+
+void posix_cache_fini(struct posix_cache *c)
+{
+	struct posix_node *n, *next;
+
+	mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
+	pthread_join(c->sweeper, NULL);
+	cds_list_for_each_entry_safe(n, next, &c->nodes, link) {
+		take_out(c, n);
+		vfs_node_put(&n->node);
+	}
+	rcu_barrier();
+	cds_lfht_destroy(c->hash, NULL);
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* create - CREATE, MKDIR, SYMLINK, MKNOD. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* What nobody asked for: the owner's alone. */
+#define MODE_FILE	0600
+#define MODE_DIR	0700
+
+/* One making of a name. */
+struct making {
+	const struct vfs_ctx *ctx;
+	struct posix_fs	*fs;
+	struct posix_node *dir;
+	struct posix_name name;
+	struct posix_change change;	/* of the directory */
+	struct posix_node *node;	/* counted: what was made or found */
+	struct stat	 st;
+	bool		 made;
+	bool		 touched;	/* its attributes, since */
+};
+
+static int begin(struct making *m, const struct vfs_ctx *ctx,
+		 struct vfs_node *dir, struct vfs_name name,
+		 struct vfs_wcc *wcc)
+{
+	int err;
+
+	m->ctx = ctx;
+	m->dir = to_posix(dir);
+	m->fs = posix_fs_of(m->dir);
+	m->node = NULL;
+	m->made = m->touched = false;
+	posix_name_set(&m->name, name);
+	if (!posix_may_block(ctx, m->fs))
+		return -EAGAIN;
+	err = posix_change_begin(&m->change, m->dir, wcc);
+	if (err == 0 && m->dir->type != VFS_DIR)
+		err = -ENOTDIR;
+	if (err == 0)
+		err = posix_cred_set(m->fs, ctx->cred);
+	return err;
+}
+
+/* The making is over: durably, if it was one. */
+static int end(struct making *m, int err, struct vfs_node **out,
+	       struct vfs_attr *attr)
+{
+	posix_change_end(&m->change);
+	if (m->node && (m->made || err == 0))
+		posix_seen(m->node, m->dir, m->name.s);
+	if (err == 0 && m->touched)
+		err = posix_node_sync(m->node);
+	if (err == 0 && m->made)
+		err = posix_node_sync(m->dir);
+	if (err == 0) {
+		if (attr)
+			posix_attr(m->fs, &m->st, attr);
+		*out = &m->node->node;
+	} else if (m->node) {
+		vfs_node_put(&m->node->node);
+	}
+	return err;
+}
+
+static uint32_t mode_of(const struct vfs_setattr *set, uint32_t otherwise)
+{
+	return set->set & VFS_SET_MODE ? set->mode & 07777 : otherwise;
+}
+
+/* The name is new: a file, open for reading and writing. */
+static int create_new(struct making *m, uint32_t mode)
+{
+	int fd, err;
+
+	posix_cache_room(&m->fs->cache);
+	fd = openat(m->dir->fd, m->name.s, O_RDWR | O_CREAT | O_EXCL |
+		    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		if (!posix_cache_squeeze(&m->fs->cache))
+			return -ETIMEDOUT;
+		fd = openat(m->dir->fd, m->name.s, O_RDWR | O_CREAT | O_EXCL |
+			    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+	}
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE ? -ETIMEDOUT :
+		       -errno;
+	m->made = true;
+	err = posix_node_adopt(m->fs, fd, true, &m->st, &m->node);
+	return err;
+}
+
+static int find_existing(struct making *m)
+{
+	int fd = posix_open_name(m->fs, m->dir->fd, m->name.s, false);
+
+	if (fd < 0)
+		return fd;
+	return posix_node_adopt(m->fs, fd, false, &m->st, &m->node);
+}
+
+/* The verifier as two times that every file system can keep. */
+static void verf_times(uint64_t verf, struct timespec *mtime,
+		       struct timespec *atime)
+{
+	*mtime = (struct timespec){ .tv_sec = verf >> 32 & 0x7fffffff };
+	*atime = (struct timespec){ .tv_sec = verf & 0x7fffffff };
+}
+
+static int create_exclusive(struct making *m, uint64_t verf)
+{
+	struct vfs_setattr set = { .set = VFS_SET_ATIME | VFS_SET_MTIME };
+	int err = create_new(m, 0600);
+
+	verf_times(verf, &set.mtime, &set.atime);
+	if (err == 0)
+		return posix_setattr_new(m->node, m->ctx->cred, &set, &m->st,
+					 &m->touched);
+	if (err != -EEXIST)
+		return err;
+	err = find_existing(m);
+	if (err < 0)
+		return err;
+	/* Is it this very call, come again? */
+	if (m->node->type != VFS_REG || m->st.st_size != 0 ||
+	    m->st.st_mtim.tv_sec != set.mtime.tv_sec ||
+	    m->st.st_atim.tv_sec != set.atime.tv_sec)
+		return -EEXIST;
+	m->touched = true;		/* the first may not have come so far */
+	return 0;
+}
+
+/* UNCHECKED, and the name is taken: of the attributes only the size counts. */
+static int reuse(struct making *m, const struct vfs_setattr *set)
+{
+	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
+				    .size = set->size };
+	int err = find_existing(m);
+
+	if (err == 0 && m->node->type != VFS_REG)
+		err = -EEXIST;
+	if (err < 0 || !size.set)
+		return err;
+	err = posix_setattr(m->ctx, &m->node->node, &size, NULL);
+	return err < 0 ? err : posix_stat(m->node, &m->st);
+}
+
+int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+		 struct vfs_name name, const struct vfs_create *how,
+		 struct vfs_node **out, struct vfs_attr *attr,
+		 struct vfs_wcc *wcc)
+{
+	struct making m;
+	int err;
+
+	err = begin(&m, ctx, dir, name, wcc);
+	if (err == -EAGAIN)
+		return err;
+	if (err < 0)
+		return end(&m, err, out, attr);
+	if (how->how == VFS_CREATE_EXCLUSIVE) {
+		err = create_exclusive(&m, how->verf);
+	} else {
+		err = create_new(&m, mode_of(&how->attr, MODE_FILE));
+		if (err == 0)
+			err = posix_setattr_new(m.node, ctx->cred, &how->attr,
+						&m.st, &m.touched);
+		else if (err == -EEXIST && how->how == VFS_CREATE_UNCHECKED)
+			err = reuse(&m, &how->attr);
+	}
+	return end(&m, err, out, attr);
+}
+
+static int make_link(int dir_fd, const char *name, const struct vfs_make *what)
+{
+	char target[VFS_PATH_MAX + 1];
+
+	if (what->target_len > VFS_PATH_MAX)
+		return -ENAMETOOLONG;
+	if (what->target_len == 0 ||
+	    memchr(what->target, '\0', what->target_len))
+		return -EINVAL;
+	memcpy(target, what->target, what->target_len);
+	target[what->target_len] = '\0';
+	return symlinkat(target, dir_fd, name) < 0 ? -errno : 0;
+}
+
+static int make_name(struct making *m, const struct vfs_make *what)
+{
+	uint32_t mode = mode_of(&what->attr, MODE_FILE);
+	const char *name = m->name.s;
+	int fd = m->dir->fd, rc;
+	dev_t dev = 0;
+
+	switch (what->type) {
+	case VFS_DIR:
+		rc = mkdirat(fd, name, mode_of(&what->attr, MODE_DIR));
+		return rc < 0 ? -errno : 0;
+	case VFS_LNK:
+		return make_link(fd, name, what);
+	case VFS_FIFO:
+		mode |= S_IFIFO;
+		break;
+	case VFS_SOCK:
+		mode |= S_IFSOCK;
+		break;
+	case VFS_BLK:
+	case VFS_CHR:
+		mode |= what->type == VFS_BLK ? S_IFBLK : S_IFCHR;
+		dev = makedev(what->rdev_major, what->rdev_minor);
+		break;
+	default:
+		return -EPROTOTYPE;
+	}
+	return mknodat(fd, name, mode, dev) < 0 ? -errno : 0;
+}
+
+int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+	       struct vfs_name name, const struct vfs_make *what,
+	       struct vfs_node **out, struct vfs_attr *attr,
+	       struct vfs_wcc *wcc)
+{
+	struct vfs_setattr set = what->attr;
+	struct making m;
+	int err;
+
+	err = begin(&m, ctx, dir, name, wcc);
+	if (err == -EAGAIN)
+		return err;
+	if (err == 0)
+		err = make_name(&m, what);
+	if (err == 0) {
+		m.made = true;
+		err = find_existing(&m);
+	}
+	/* Someone was quicker to put another file there. */
+	if (err == 0 && m.node->type != what->type)
+		err = -EEXIST;
+	set.set &= ~VFS_SET_SIZE;
+	if (err == 0)
+		err = posix_setattr_new(m.node, ctx->cred, &set, &m.st,
+					&m.touched);
+	return end(&m, err, out, attr);
+}

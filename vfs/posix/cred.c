@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cred - the thread's file system credentials.
+ *
+ * The raw system calls change one thread only, and cost about as much as
+ * the operation itself, so they are made only when the caller changes.
+ * Leaving uid 0 takes the file system capabilities out of the thread's
+ * effective set (capabilities(7)), coming back returns them; a server that
+ * is root in another way than by its uid could not do that, and acts as
+ * itself for everyone.
+ */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+
+STAT(posix_cred_switch, "changes of a thread's credentials");
+STAT(posix_cred_refused, "callers that the system has no user for");
+
+/* What this thread's credentials are; the state is the kernel's. */
+static _Thread_local struct {
+	bool known;
+	struct vfs_cred cred;
+} self;
+
+static int get_caps(struct __user_cap_data_struct data[2])
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+
+	return syscall(SYS_capget, &head, data) < 0 ? -errno : 0;
+}
+
+static bool has_cap(const struct __user_cap_data_struct data[2], int cap)
+{
+	return data[cap / 32].effective & 1U << cap % 32;
+}
+
+/* Sets the groups that there are. */
+static bool setgroups_works(void)
+{
+	int n = getgroups(0, NULL);
+	gid_t *groups = n < 0 ? NULL : calloc(n + 1, sizeof(*groups));
+	bool works;
+
+	if (!groups)
+		return false;
+	n = getgroups(n, groups);
+	works = n >= 0 && syscall(SYS_setgroups, n, groups) == 0;
+	free(groups);
+	return works;
+}
+
+bool posix_cred_probe(void)
+{
+	struct __user_cap_data_struct caps[2];
+	int bits = prctl(PR_GET_SECUREBITS);
+
+	if (geteuid() != 0 || bits < 0 ||
+	    bits & SECBIT_NO_SETUID_FIXUP || get_caps(caps) < 0)
+		return false;
+	if (!has_cap(caps, CAP_SETUID) || !has_cap(caps, CAP_SETGID))
+		return false;
+	/* A user namespace may forbid it all the same. */
+	return setgroups_works();
+}
+
+/*
+ * A root server may use the blocks that are reserved for root and exceed
+ * quotas, by CAP_SYS_RESOURCE.  Its callers may not.
+ */
+static void drop_resource_cap(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct caps[2];
+
+	if (get_caps(caps) < 0 || !has_cap(caps, CAP_SYS_RESOURCE))
+		return;
+	caps[CAP_SYS_RESOURCE / 32].effective &=
+		~(1U << CAP_SYS_RESOURCE % 32);
+	if (syscall(SYS_capset, &head, caps) < 0)
+		log_warn("capset: %s", strerror(errno));
+}
+
+/* setfsuid() has no failure: asking for an id that can't be tells what is. */
+static bool set_ids(uint32_t uid, uint32_t gid)
+{
+	setfsgid(gid);
+	setfsuid(uid);
+	return (uint32_t)setfsgid(-1) == gid && (uint32_t)setfsuid(-1) == uid;
+}
+
+int posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred)
+{
+	if (!fs->privileged || (self.known && posix_cred_same(&self.cred, cred)))
+		return 0;
+	if (!self.known)
+		drop_resource_cap();
+	stat_inc(posix_cred_switch);
+	self.known = false;
+	if (syscall(SYS_setgroups, cred->ngids, cred->gids) < 0 ||
+	    !set_ids(cred->uid, cred->gid)) {
+		set_ids(0, 0);
+		stat_inc(posix_cred_refused);
+		return -EACCES;
+	}
+	self.cred = *cred;
+	self.known = true;
+	return 0;
+}
+
+void posix_cred_server(const struct posix_fs *fs)
+{
+	if (!fs->privileged || (self.known && self.cred.uid == 0))
+		return;
+	/* The groups don't matter to who has CAP_DAC_OVERRIDE. */
+	setfsuid(0);
+	self.cred.uid = 0;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* file - READ, WRITE, COMMIT, READLINK. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* For operations on a regular file. */
+static int only_file(const struct posix_node *n)
+{
+	if (likely(n->type == VFS_REG))
+		return 0;
+	return n->type == VFS_DIR ? -EISDIR : -EINVAL;
+}
+
+/* Where in an iovec the next byte goes. */
+struct cursor {
+	const struct iovec *iov;
+	int	 niov;
+	size_t	 skip;			/* done of iov[0] */
+	uint64_t left;
+	off_t	 off;
+};
+
+static void cursor_init(struct cursor *c, const struct iovec *iov, int niov,
+			uint64_t off)
+{
+	*c = (struct cursor){ .iov = iov, .niov = niov, .off = off };
+	for (int i = 0; i < niov; i++)
+		c->left += iov[i].iov_len;
+}
+
+static void cursor_step(struct cursor *c, size_t n)
+{
+	c->left -= n;
+	c->off += n;
+	n += c->skip;
+	while (c->niov > 0 && n >= c->iov->iov_len) {
+		n -= c->iov->iov_len;
+		c->iov++;
+		c->niov--;
+	}
+	c->skip = n;
+}
+
+/* One system call's worth: the rest of a piece, or many whole ones. */
+static ssize_t read_some(int fd, const struct cursor *c, int flags)
+{
+	struct iovec rest;
+
+	if (c->skip == 0)
+		return preadv2(fd, c->iov, MIN(c->niov, IOV_MAX), c->off,
+			       flags);
+	rest.iov_base = (char *)c->iov->iov_base + c->skip;
+	rest.iov_len = c->iov->iov_len - c->skip;
+	return preadv2(fd, &rest, 1, c->off, flags);
+}
+
+static ssize_t write_some(int fd, const struct cursor *c, int flags)
+{
+	struct iovec rest;
+
+	if (c->skip == 0)
+		return pwritev2(fd, c->iov, MIN(c->niov, IOV_MAX), c->off,
+				flags);
+	rest.iov_base = (char *)c->iov->iov_base + c->skip;
+	rest.iov_len = c->iov->iov_len - c->skip;
+	return pwritev2(fd, &rest, 1, c->off, flags);
+}
+
+/* Returns how much was read, to the end of the file at most. */
+static int64_t read_all(int fd, struct cursor *c, int flags)
+{
+	int64_t total = 0;
+	ssize_t n;
+
+	while (c->left > 0) {
+		n = read_some(fd, c, flags);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return total ? total : -errno;
+		if (n == 0)
+			break;
+		total += n;
+		cursor_step(c, n);
+	}
+	return total;
+}
+
+static int open_to_read(const struct vfs_ctx *ctx, struct posix_node *n)
+{
+	struct stat st;
+	int err;
+
+	if (!posix_may_block(ctx, posix_fs_of(n)))
+		return -EAGAIN;
+	err = posix_stat(n, &st);
+	if (err == 0)
+		err = posix_check_io(ctx, n, &st, POSIX_R);
+	return err < 0 ? err : posix_node_rd(n);
+}
+
+/* Without waiting for storage: -EAGAIN when not all of it was in memory. */
+static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
+{
+	int64_t got;
+
+	if (fs->remote || atomic_load_explicit(&fs->no_nowait_read,
+					       memory_order_relaxed))
+		return -EAGAIN;
+	got = read_all(fd, c, RWF_NOWAIT);
+	if (got == -EOPNOTSUPP) {
+		atomic_store(&fs->no_nowait_read, true);
+		return -EAGAIN;
+	}
+	return got;
+}
+
+int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
+		   uint64_t off, const struct iovec *iov, int niov,
+		   bool *eof, struct vfs_attr *attr)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct cursor c;
+	struct stat st;
+	int64_t got = only_file(n);
+	int fd, err;
+
+	if (got < 0)
+		return got;
+	fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
+	if (unlikely(fd < 0))
+		fd = open_to_read(ctx, n);
+	if (fd < 0)
+		return fd;
+	cursor_init(&c, iov, niov, MIN(off, (uint64_t)INT64_MAX));
+	if (off >= INT64_MAX)
+		c.left = 0;
+	if (ctx->nonblock && !fs->ram)
+		got = read_cached(fs, fd, &c);
+	else
+		got = read_all(fd, &c, 0);
+	if (got < 0)
+		return got;
+	/* Checked with the attributes of after, before anyone sees the data. */
+	err = posix_stat(n, &st);
+	if (err == 0)
+		err = posix_check_io(ctx, n, &st, POSIX_R);
+	if (err < 0)
+		return err;
+	*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
+	if (c.left > 0 && !*eof && ctx->nonblock)
+		return -EAGAIN;		/* the rest is not in memory */
+	if (attr)
+		posix_attr(fs, &st, attr);
+	return got;
+}
+
+static int open_to_write(const struct vfs_ctx *ctx, struct posix_node *n)
+{
+	int fd = atomic_load_explicit(&n->wr_fd, memory_order_acquire);
+
+	if (likely(fd >= 0))
+		return fd;
+	return posix_may_block(ctx, posix_fs_of(n)) ? posix_node_wr(n) :
+	       -EAGAIN;
+}
+
+/*
+ * RWF_* for how stable it has to be.  Memory is as stable as it gets, so
+ * there the client need not keep the data for a COMMIT.
+ */
+static int stable_flags(const struct posix_fs *fs, enum vfs_stable *stable)
+{
+	if (fs->ram) {
+		*stable = VFS_FILE_SYNC;
+		return 0;
+	}
+	switch (*stable) {
+	case VFS_UNSTABLE:
+		return 0;
+	case VFS_DATA_SYNC:
+		return RWF_DSYNC;
+	case VFS_FILE_SYNC:
+		break;
+	}
+	*stable = VFS_FILE_SYNC;
+	return RWF_SYNC;
+}
+
+static int64_t write_all(int fd, struct cursor *c, int flags)
+{
+	int64_t total = 0;
+	ssize_t n;
+
+	while (c->left > 0) {
+		n = write_some(fd, c, flags);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return total ? total : -errno;
+		if (n == 0)
+			break;
+		total += n;
+		cursor_step(c, n);
+	}
+	return total;
+}
+
+/* May this write go ahead on a thread that must not wait? */
+static int nowait_flag(const struct vfs_ctx *ctx, struct posix_fs *fs,
+		       int flags)
+{
+	if (posix_may_block(ctx, fs))
+		return 0;
+	if (flags || fs->remote || fs->no_nowait_write)
+		return -EAGAIN;
+	return RWF_NOWAIT;
+}
+
+static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
+			     struct cursor *c, const struct stat *before,
+			     enum vfs_stable *stable)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	int flags = stable_flags(fs, stable);
+	int nowait = nowait_flag(ctx, fs, flags);
+	int64_t done;
+	int fd, err;
+
+	if (nowait < 0)
+		return nowait;
+	err = posix_check_io(ctx, n, before, POSIX_W);
+	if (err < 0)
+		return err;
+	fd = open_to_write(ctx, n);
+	if (fd < 0)
+		return fd;
+	/* As the caller: quotas, and set-id bits that a write takes away. */
+	err = posix_cred_set(fs, ctx->cred);
+	if (err < 0)
+		return err;
+	if (flags == 0 && !fs->ram)
+		atomic_store(&n->dirty, true);
+	done = write_all(fd, c, flags | nowait);
+	if (done == -EOPNOTSUPP && nowait) {
+		atomic_store(&fs->no_nowait_write, true);
+		return -EAGAIN;
+	}
+	/* Written, but not to storage: others' data may be lost with it. */
+	if (done == -EIO && flags)
+		atomic_fetch_add(&fs->fs.verf, 1);
+	return done;
+}
+
+int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *vn,
+		    uint64_t off, const struct iovec *iov, int niov,
+		    enum vfs_stable *stable, struct vfs_wcc *wcc)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_change change;
+	struct cursor c;
+	int64_t done;
+
+	if (ctx->nonblock && posix_fs_of(n)->remote)
+		return -EAGAIN;
+	cursor_init(&c, iov, niov, off);
+	done = posix_change_begin(&change, n, wcc);
+	if (done == 0)
+		done = only_file(n);
+	if (done == 0 && (off > INT64_MAX || c.left > INT64_MAX - off))
+		done = -EFBIG;
+	if (done == 0)
+		done = write_checked(ctx, n, &c, &change.before, stable);
+	posix_change_end(&change);
+	return done;
+}
+
+int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
+		 uint64_t off, uint32_t count, struct vfs_wcc *wcc)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_change c;
+	int fd, err;
+
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	err = posix_change_begin(&c, n, wcc);
+	if (err == 0)
+		err = only_file(n);
+	if (err == 0 && !fs->ram) {
+		fd = atomic_load(&n->wr_fd);
+		if (fd < 0)
+			fd = posix_node_rd(n);
+		/* Before the sync: what is written from now on is not in it. */
+		atomic_store(&n->dirty, false);
+		err = fd < 0 ? fd : posix_sync_fd(fs, fd, true);
+	}
+	posix_change_end(&c);
+	return err;
+}
+
+/* The link's text, read once. */
+static int get_text(struct posix_node *n, struct posix_text **out)
+{
+	struct posix_text *text, *none = NULL;
+	ssize_t len;
+
+	text = malloc(sizeof(*text) + VFS_PATH_MAX + 1);
+	if (!text)
+		return -ENOMEM;
+	len = readlinkat(n->fd, "", text->s, VFS_PATH_MAX + 1);
+	if (len < 0 || len > VFS_PATH_MAX) {
+		free(text);
+		return len < 0 ? -errno : -ENAMETOOLONG;
+	}
+	text->len = len;
+	*out = realloc(text, sizeof(*text) + len);
+	if (!*out)
+		*out = text;
+	if (atomic_compare_exchange_strong(&n->text, &none, *out))
+		return 0;
+	free(*out);
+	*out = none;
+	return 0;
+}
+
+int posix_readlink(const struct vfs_ctx *ctx, struct vfs_node *vn, char *buf,
+		   uint32_t size, struct vfs_attr *attr)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_text *text = atomic_load(&n->text);
+	struct stat st;
+	int err = 0;
+
+	if (n->type != VFS_LNK)
+		return -EINVAL;
+	if (ctx->nonblock && posix_fs_of(n)->remote)
+		return -EAGAIN;
+	if (!text) {
+		if (!posix_may_block(ctx, posix_fs_of(n)))
+			return -EAGAIN;
+		err = get_text(n, &text);
+	}
+	if (err == 0)
+		err = posix_stat(n, &st);
+	if (err < 0)
+		return err;
+	if (attr)
+		posix_attr(posix_fs_of(n), &st, attr);
+	size = MIN(size, text->len);
+	memcpy(buf, text->s, size);
+	return size;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fs - mounting a directory, and what is true of its whole file system. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/rcu.h"
+
+/* Of the kernel's, not in linux/magic.h. */
+#define MAGIC_CIFS	0xff534d42
+
+/* The largest file of ext4 with blocks of 4 KiB. */
+#define EXT4_MAX_SIZE	0xffffffff000ull
+
+/* Changes at every start, and is no one else's number. */
+static uint64_t new_verf(void)
+{
+	struct timespec now;
+	uint64_t noise = 0;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (getrandom(&noise, sizeof(noise), GRND_NONBLOCK) < 0)
+		noise = getpid();
+	return ((uint64_t)now.tv_sec << 32 | now.tv_nsec) ^ noise;
+}
+
+/* Of the path, without slashes at its end: the same after every restart. */
+static uint64_t path_id(const char *path)
+{
+	size_t len = strlen(path);
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return posix_hash(path, len);
+}
+
+static bool has_openat2(int fd)
+{
+	struct open_how how = { .flags = POSIX_OPEN_NAME };
+
+	fd = syscall(SYS_openat2, fd, ".", &how, sizeof(how));
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
+{
+	fs->limits.max_file_size = INT64_MAX;
+	switch ((unsigned long)sf->f_type) {
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+		fs->ram = true;
+		break;
+	case EXT4_SUPER_MAGIC:
+		fs->limits.max_file_size = EXT4_MAX_SIZE;
+		break;
+	case NFS_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC:
+	case CEPH_SUPER_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case MAGIC_CIFS:
+	case AFS_FS_MAGIC:
+	case V9FS_MAGIC:
+		fs->remote = true;
+		break;
+	}
+}
+
+static long limit(int fd, int which, long otherwise)
+{
+	long v = fpathconf(fd, which);
+
+	return v > 0 ? v : otherwise;
+}
+
+static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
+{
+	struct vfs_limits *l = &fs->limits;
+
+	l->time_delta = (struct timespec){ .tv_nsec = 1 };
+	l->name_max = MIN((uint32_t)sf->f_namelen, (uint32_t)VFS_NAME_MAX);
+	l->link_max = limit(fd, _PC_LINK_MAX, 32000);
+	l->no_trunc = true;
+	l->case_preserving = true;
+	l->symlinks = true;
+	l->hard_links = true;
+	l->homogeneous = true;
+	l->can_set_time = true;
+	l->chown_restricted = true;
+}
+
+static int learn(struct posix_fs *fs, const struct vfs_config *config, int fd)
+{
+	struct statfs sf;
+	struct stat st;
+	int err;
+
+	err = posix_fstat(fd, &st);
+	if (err < 0)
+		return err;
+	if (fstatfs(fd, &sf) < 0)
+		return -errno;
+	fs->dev = st.st_dev;
+	fs->ino = st.st_ino;
+	fs->uid = geteuid();
+	fs->no_nlink = st.st_nlink == 0;
+	fs->no_openat2 = !has_openat2(fd);
+	fs->privileged = posix_cred_probe();
+	learn_kind(fs, &sf);
+	learn_limits(fs, fd, &sf);
+	fs->sync_names = !fs->ram && !config->async;
+	posix_handle_probe(fs, !config->no_handles);
+	return 0;
+}
+
+/* The root is pinned for as long as the tree is mounted. */
+static int make_root(struct posix_fs *fs, int fd)
+{
+	struct vfs_handle h;
+	struct stat st;
+	int err;
+
+	err = posix_fstat(fd, &st);
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	posix_handle_root(&h);
+	return posix_node_create(fs, fd, &st, &h, &fs->root);
+}
+
+static int open_root(struct posix_fs *fs, const char *path)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* open_by_handle_at() takes no O_PATH descriptor; a directory that
+	 * the process may not read is served all the same, without it. */
+	fs->mount_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fs->mount_fd < 0)
+		fs->mount_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fs->mount_fd < 0) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	struct posix_fs *fs = calloc(1, sizeof(*fs));
+	int fd, err;
+
+	if (!fs)
+		return -ENOMEM;
+	fs->fs.ops = &posix_vfs_ops;
+	fs->fs.fsid = path_id(config->path);
+	atomic_init(&fs->fs.verf, new_verf());
+	fd = open_root(fs, config->path);
+	if (fd < 0) {
+		err = fd;
+		goto fail;
+	}
+	err = learn(fs, config, fd);
+	if (err < 0)
+		goto fail_fd;
+	if (!fs->by_handle)
+		err = posix_table_open(config->state_dir, fs->fs.fsid,
+				       &fs->table);
+	if (err < 0)
+		goto fail_fd;
+	err = posix_cache_init(&fs->cache, config);
+	if (err < 0)
+		goto fail_table;
+	err = make_root(fs, fd);
+	if (err < 0)
+		goto fail_cache;
+	umask(0);	/* modes are the clients' to choose */
+	log_info("%s: %s, %s", config->path,
+		 fs->by_handle ? "system file handles" : "table of files",
+		 fs->privileged ? "acting as its callers" :
+		 "acting as one user for all callers");
+	*out = &fs->fs;
+	return 0;
+
+fail_cache:
+	fd = -1;
+	posix_cache_fini(&fs->cache);
+fail_table:
+	if (fs->table)
+		posix_table_close(fs->table);
+fail_fd:
+	if (fd >= 0)
+		close(fd);
+	close(fs->mount_fd);
+fail:
+	free(fs);
+	return err;
+}
+
+static void posix_unmount(struct vfs_fs *vfs)
+{
+	struct posix_fs *fs = to_posix_fs(vfs);
+
+	vfs_node_put(&fs->root->node);
+	posix_cache_fini(&fs->cache);
+	if (fs->table)
+		posix_table_close(fs->table);
+	close(fs->mount_fd);
+	free(fs);
+}
+
+static int posix_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
+			struct vfs_statfs *out)
+{
+	struct posix_node *node = to_posix(n);
+	struct statvfs st;
+	uint64_t unit;
+
+	if (ctx->nonblock && posix_fs_of(node)->remote)
+		return -EAGAIN;
+	if (fstatvfs(node->fd, &st) < 0)
+		return -errno;
+	unit = st.f_frsize ? st.f_frsize : st.f_bsize;
+	out->tbytes = st.f_blocks * unit;
+	out->fbytes = st.f_bfree * unit;
+	out->abytes = st.f_bavail * unit;
+	out->tfiles = st.f_files;
+	out->ffiles = st.f_ffree;
+	out->afiles = st.f_favail;
+	return 0;
+}
+
+static int posix_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
+			struct vfs_limits *l)
+{
+	*l = posix_fs_of(to_posix(n))->limits;
+	return 0;
+}
+
+const struct vfs_ops posix_vfs_ops = {
+	.name = "posix",
+	.mount = posix_mount,
+	.unmount = posix_unmount,
+	.root = posix_root,
+	.open_handle = posix_open_handle,
+	.handle = posix_handle,
+	.node_free = posix_node_free,
+	.getattr = posix_getattr,
+	.setattr = posix_setattr,
+	.access = posix_access,
+	.lookup = posix_lookup,
+	.readlink = posix_readlink,
+	.read = posix_read,
+	.write = posix_write,
+	.commit = posix_commit,
+	.create = posix_create,
+	.make = posix_make,
+	.remove = posix_remove,
+	.rename = posix_rename,
+	.link = posix_link,
+	.readdir = posix_readdir,
+	.statfs = posix_statfs,
+	.limits = posix_limits,
+};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * handle - the backend's part of a filehandle.
+ *
+ *	'r'						the root of the tree
+ *	'k' type handle[...] ino[8]			the system's own
+ *	'b' ino[8] seconds[8] nanoseconds[4]		birth time
+ *	'g' ino[8] generation[4]
+ *	'i' ino[8]					nothing better
+ *
+ * The inode number in a 'k' handle is a hint, for searches, and no part of
+ * the identity.  Each form names one file for as long as that exists; the last is the one
+ * that a new file may inherit with the inode number.  Numbers are in the
+ * machine's byte order: only the machine that made a handle reads it.
+ */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define KERNEL_HEAD	2
+#define KERNEL_TAIL	8
+#define KERNEL_MAX	(VFS_HANDLE_MAX - KERNEL_HEAD - KERNEL_TAIL)
+
+/* A struct file_handle with its room. */
+union kernel_handle {
+	struct file_handle h;
+	uint8_t space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+};
+
+uint64_t posix_hash(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+	uint64_t h = len * 0x9e3779b97f4a7c15u;
+
+	while (len) {
+		size_t n = MIN(len, sizeof(uint64_t));
+		uint64_t word = 0;
+
+		memcpy(&word, p, n);
+		h = (h ^ word) * 0xff51afd7ed558ccdu;
+		h ^= h >> 32;
+		p += n;
+		len -= n;
+	}
+	return h;
+}
+
+uint32_t posix_handle_key(const struct vfs_handle *h)
+{
+	return h->data[0] == 'k' ? h->len - KERNEL_TAIL : h->len;
+}
+
+bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b)
+{
+	return a->len == b->len &&
+	       memcmp(a->data, b->data, posix_handle_key(a)) == 0;
+}
+
+void posix_handle_root(struct vfs_handle *h)
+{
+	h->len = 1;
+	h->data[0] = 'r';
+}
+
+bool posix_handle_is_root(const struct vfs_handle *h)
+{
+	return h->len == 1 && h->data[0] == 'r';
+}
+
+bool posix_handle_valid(const struct vfs_handle *h)
+{
+	if (h->len == 0 || h->len > VFS_HANDLE_MAX)
+		return false;
+	switch (h->data[0]) {
+	case 'r':
+		return h->len == 1;
+	case 'k':
+		return h->len > KERNEL_HEAD + KERNEL_TAIL;
+	case 'b':
+		return h->len == 21;
+	case 'g':
+		return h->len == 13;
+	case 'i':
+		return h->len == 9;
+	}
+	return false;
+}
+
+static void put(struct vfs_handle *h, const void *data, size_t len)
+{
+	memcpy(h->data + h->len, data, len);
+	h->len += len;
+}
+
+static void start(struct vfs_handle *h, char form)
+{
+	h->data[0] = form;
+	h->len = 1;
+}
+
+uint64_t posix_handle_ino(const struct vfs_handle *h)
+{
+	uint64_t ino = 0;
+
+	if (h->data[0] == 'k')
+		memcpy(&ino, h->data + h->len - KERNEL_TAIL, sizeof(ino));
+	else if (h->data[0] != 'r')
+		memcpy(&ino, h->data + 1, sizeof(ino));
+	return ino;
+}
+
+/* name_to_handle_at(), with what it gives checked.  0 or -errno. */
+static int ask_kernel(int fd, const char *name, union kernel_handle *k)
+{
+	int mount_id;
+
+	k->h.handle_bytes = KERNEL_MAX;
+	if (name_to_handle_at(fd, name, &k->h, &mount_id,
+			      *name ? 0 : AT_EMPTY_PATH) < 0)
+		return -errno;
+	return k->h.handle_type < 0 || k->h.handle_type > 255 ||
+	       k->h.handle_bytes == 0 ? -EOVERFLOW : 0;
+}
+
+static void put_kernel(struct vfs_handle *h, const union kernel_handle *k,
+		       uint64_t ino)
+{
+	uint8_t type = k->h.handle_type;
+
+	start(h, 'k');
+	put(h, &type, 1);
+	put(h, k->h.f_handle, k->h.handle_bytes);
+	put(h, &ino, sizeof(ino));
+}
+
+/* FS_IOC_GETVERSION wants the file open, which only these two stand. */
+static int get_generation(int fd, mode_t mode, uint32_t *gen)
+{
+	char path[40];
+	long version = 0;
+	int rd, err = 0;
+
+	if (!S_ISREG(mode) && !S_ISDIR(mode))
+		return -ENOTTY;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	rd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (rd < 0)
+		return -errno;
+	if (ioctl(rd, FS_IOC_GETVERSION, &version) < 0)
+		err = -errno;
+	close(rd);
+	*gen = version;
+	return err;
+}
+
+static int make_other(int fd, const struct stat *st, struct vfs_handle *h)
+{
+	uint64_t ino = st->st_ino;
+	struct statx sx;
+	uint32_t gen = 0;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) < 0)
+		return -errno;
+	if (sx.stx_mask & STATX_BTIME) {
+		uint64_t sec = sx.stx_btime.tv_sec;
+		uint32_t nsec = sx.stx_btime.tv_nsec;
+
+		start(h, 'b');
+		put(h, &ino, sizeof(ino));
+		put(h, &sec, sizeof(sec));
+		put(h, &nsec, sizeof(nsec));
+	} else if (get_generation(fd, st->st_mode, &gen) == 0) {
+		start(h, 'g');
+		put(h, &ino, sizeof(ino));
+		put(h, &gen, sizeof(gen));
+	} else {
+		start(h, 'i');
+		put(h, &ino, sizeof(ino));
+	}
+	return 0;
+}
+
+int posix_handle_make(const struct posix_fs *fs, int fd,
+		      const struct stat *st, struct vfs_handle *h)
+{
+	union kernel_handle k;
+	int err;
+
+	if (st->st_ino == fs->ino && st->st_dev == fs->dev) {
+		posix_handle_root(h);
+		return 0;
+	}
+	if (!fs->kernel_ids)
+		return make_other(fd, st, h);
+	err = ask_kernel(fd, "", &k);
+	if (err == 0)
+		put_kernel(h, &k, st->st_ino);
+	return err;
+}
+
+int posix_handle_peek(struct posix_fs *fs, int dir_fd,
+		      const char *name, struct vfs_handle *h)
+{
+	union kernel_handle k;
+	struct stat st;
+	int fd, err;
+
+	if (fs->kernel_ids) {
+		err = ask_kernel(dir_fd, name, &k);
+		if (err == 0)
+			put_kernel(h, &k, 0);
+		return err;
+	}
+	fd = posix_open_name(fs, dir_fd, name, false);
+	if (fd < 0)
+		return fd;
+	err = posix_fstat(fd, &st);
+	if (err == 0)
+		err = posix_handle_make(fs, fd, &st, h);
+	close(fd);
+	return err;
+}
+
+int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
+{
+	union kernel_handle k;
+	int fd;
+
+	if (h->data[0] != 'k')
+		return -ESTALE;
+	k.h.handle_bytes = h->len - KERNEL_HEAD - KERNEL_TAIL;
+	k.h.handle_type = h->data[1];
+	memcpy(k.h.f_handle, h->data + KERNEL_HEAD, k.h.handle_bytes);
+	fd = open_by_handle_at(fs->mount_fd, &k.h,
+			       O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	/* EINVAL, ENOENT: the file system can't make sense of it any more. */
+	return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
+}
+
+void posix_handle_probe(struct posix_fs *fs, bool may_open)
+{
+	union kernel_handle k;
+	int fd;
+
+	fs->kernel_ids = ask_kernel(fs->mount_fd, "", &k) == 0;
+	fs->by_handle = false;
+	if (!fs->kernel_ids || !may_open)
+		return;
+	fd = open_by_handle_at(fs->mount_fd, &k.h, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	fs->by_handle = true;
+	close(fd);
+}

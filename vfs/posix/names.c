@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* names - REMOVE, RMDIR, RENAME, LINK. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A name that is about to go, and the file that it names. */
+struct going {
+	struct posix_node *dir;
+	const char	*name;
+	bool		 known;		/* ... its handle */
+	struct vfs_handle h;
+};
+
+static void going(struct going *g, struct posix_fs *fs,
+		  struct posix_node *dir, const char *name)
+{
+	g->dir = dir;
+	g->name = name;
+	g->known = posix_handle_peek(fs, dir->fd, name, &g->h) == 0;
+}
+
+/* The name is gone.  If that was the last one, so is the file: the cache
+ * lets it go at once, for its space. */
+static void gone(struct going *g, struct posix_fs *fs)
+{
+	struct posix_node *n;
+	struct stat st;
+	bool last = false;
+
+	if (!g->known)
+		return;
+	n = posix_cache_find(&fs->cache, &g->h);
+	if (n) {
+		last = posix_fstat(n->fd, &st) == 0 && st.st_nlink == 0;
+		if (last)
+			posix_cache_forget(&fs->cache, n);
+		else
+			atomic_store(&n->place, 0);
+		vfs_node_put(&n->node);
+	}
+	if (!fs->table)
+		return;
+	if (last)
+		posix_table_forget(fs->table, &g->h);
+	else
+		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
+}
+
+int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
+		 struct vfs_name name, bool is_dir, struct vfs_wcc *wcc)
+{
+	struct posix_node *dir = to_posix(vdir);
+	struct posix_fs *fs = posix_fs_of(dir);
+	struct posix_change c;
+	struct posix_name s;
+	struct going g;
+	int err;
+
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	posix_name_set(&s, name);
+	err = posix_change_begin(&c, dir, wcc);
+	if (err == 0 && dir->type != VFS_DIR)
+		err = -ENOTDIR;
+	if (err == 0)
+		err = posix_cred_set(fs, ctx->cred);
+	if (err == 0) {
+		going(&g, fs, dir, s.s);
+		if (unlinkat(dir->fd, s.s, is_dir ? AT_REMOVEDIR : 0) < 0)
+			err = -errno;
+		else
+			gone(&g, fs);
+	}
+	posix_change_end(&c);
+	return err < 0 ? err : posix_node_sync(dir);
+}
+
+/* What @name was is known under a new name now. */
+static void moved(struct posix_fs *fs, struct going *g,
+		  struct posix_node *to, const char *name)
+{
+	struct posix_node *n;
+	struct vfs_handle h;
+
+	if (!fs->table || !g->known)
+		return;
+	/* Renaming one of a file's names to another does nothing. */
+	if (posix_handle_peek(fs, to->fd, name, &h) < 0 ||
+	    !posix_handle_same(&h, &g->h))
+		return;
+	n = posix_cache_find(&fs->cache, &g->h);
+	if (n)
+		atomic_store(&n->place, 0);
+	posix_table_add(fs->table, &g->h, &to->handle, name, false);
+	if (faccessat(g->dir->fd, g->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
+	if (n)
+		vfs_node_put(&n->node);
+}
+
+static int rename_names(struct posix_fs *fs, struct posix_node *from,
+			const char *from_name, struct posix_node *to,
+			const char *to_name)
+{
+	struct going source = { 0 }, target;
+
+	if (from->type != VFS_DIR || to->type != VFS_DIR)
+		return -ENOTDIR;
+	if (fs->table)
+		going(&source, fs, from, from_name);
+	going(&target, fs, to, to_name);
+	source.dir = from;
+	source.name = from_name;
+	if (renameat(from->fd, from_name, to->fd, to_name) < 0)
+		return -errno;
+	if (target.known && !(source.known &&
+			      posix_handle_same(&source.h, &target.h)))
+		gone(&target, fs);
+	moved(fs, &source, to, to_name);
+	return 0;
+}
+
+int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
+		 struct vfs_name from_name, struct vfs_node *vto,
+		 struct vfs_name to_name, struct vfs_wcc *from_wcc,
+		 struct vfs_wcc *to_wcc)
+{
+	struct posix_node *from = to_posix(vfrom), *to = to_posix(vto);
+	struct posix_fs *fs = posix_fs_of(from);
+	struct posix_name from_s, to_s;
+	struct posix_change cf, ct;
+	int err;
+
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	posix_name_set(&from_s, from_name);
+	posix_name_set(&to_s, to_name);
+	if (to_wcc)
+		memset(to_wcc, 0, sizeof(*to_wcc));
+	err = posix_change_begin(&cf, from, from_wcc);
+	if (to != from && err == 0)
+		err = posix_change_begin(&ct, to, to_wcc);
+	else
+		ct.node = NULL;
+	if (err == 0)
+		err = posix_cred_set(fs, ctx->cred);
+	if (err == 0)
+		err = rename_names(fs, from, from_s.s, to, to_s.s);
+	posix_change_end(&cf);
+	if (ct.node)
+		posix_change_end(&ct);
+	if (to == from && from_wcc && to_wcc)
+		*to_wcc = *from_wcc;
+	if (err == 0)
+		err = posix_node_sync(from);
+	if (err == 0 && to != from)
+		err = posix_node_sync(to);
+	return err;
+}
+
+int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
+	       struct vfs_node *vdir, struct vfs_name name,
+	       struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
+{
+	struct posix_node *n = to_posix(vn), *dir = to_posix(vdir);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_change c;
+	struct posix_name s;
+	struct stat st;
+	char path[40];
+	int err;
+
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	posix_name_set(&s, name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
+	err = posix_change_begin(&c, dir, dir_wcc);
+	if (err == 0 && dir->type != VFS_DIR)
+		err = -ENOTDIR;
+	if (err == 0)
+		err = posix_stat(n, &st);
+	if (err == 0)
+		err = posix_cred_set(fs, ctx->cred);
+	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
+			       AT_SYMLINK_FOLLOW) < 0)
+		err = -errno;
+	if (err == 0)
+		posix_seen(n, dir, s.s);
+	posix_change_end(&c);
+	if (err == 0)
+		err = posix_node_sync(dir);
+	if (attr && posix_fstat(n->fd, &st) == 0)
+		posix_attr(fs, &st, attr);
+	return err;
+}

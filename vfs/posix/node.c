@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* node - files in use, and their descriptors. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/rcu.h"
+
+STAT(posix_stale, "handles of files that are gone");
+STAT(posix_bad_handle, "handles that this backend did not make");
+STAT(posix_writeback_error, "errors in writing cached data to storage");
+
+/* Counts as a descriptor, so that the cache knows of it. */
+static int count_fd(struct posix_fs *fs, int fd)
+{
+	if (fd >= 0)
+		atomic_fetch_add_explicit(&fs->cache.nfds, 1,
+					  memory_order_relaxed);
+	return fd;
+}
+
+static void close_fd(struct posix_fs *fs, int fd)
+{
+	if (fd < 0)
+		return;
+	close(fd);
+	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+}
+
+/* Did an open fail for want of descriptors, and are there more now? */
+static bool try_again(struct posix_fs *fs, int err)
+{
+	return (err == -EMFILE || err == -ENFILE) &&
+	       posix_cache_squeeze(&fs->cache);
+}
+
+/* What the errno of an open is to the client. */
+static int open_error(int err)
+{
+	switch (err) {
+	case -EMFILE:
+	case -ENFILE:
+	case -EWOULDBLOCK:		/* a lease, which is broken now */
+		return -ETIMEDOUT;
+	case -ETXTBSY:
+		return -EACCES;
+	}
+	return err;
+}
+
+static int open_name_once(struct posix_fs *fs, int dir_fd,
+			  const char *name, bool nonblock)
+{
+	struct open_how how = {
+		.flags = POSIX_OPEN_NAME,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			   RESOLVE_NO_XDEV,
+	};
+	int fd;
+
+	if (fs->no_openat2) {
+		if (nonblock)
+			return -EAGAIN;
+		fd = openat(dir_fd, name, POSIX_OPEN_NAME);
+		return fd < 0 ? -errno : fd;
+	}
+	if (nonblock)
+		how.resolve |= RESOLVE_CACHED;
+	fd = syscall(SYS_openat2, dir_fd, name, &how, sizeof(how));
+	if (fd >= 0)
+		return fd;
+	/* A mount point: not ours to look into. */
+	return errno == EXDEV ? -EACCES : -errno;
+}
+
+int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
+		    bool nonblock)
+{
+	int fd = open_name_once(fs, dir_fd, name, nonblock);
+
+	if (unlikely(fd < 0) && try_again(fs, fd))
+		fd = open_name_once(fs, dir_fd, name, nonblock);
+	return fd == -EAGAIN ? fd : open_error(fd);
+}
+
+int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
+		      const struct vfs_handle *h, struct posix_node **out)
+{
+	struct posix_node *n = calloc(1, sizeof(*n));
+
+	if (!n) {
+		close(fd);
+		return -ENOMEM;
+	}
+	n->node.fs = &fs->fs;
+	ref_init(&n->node.ref);
+	n->handle = *h;
+	n->type = posix_type(st->st_mode);
+	n->ino = st->st_ino;
+	n->fd = count_fd(fs, fd);
+	atomic_init(&n->rd_fd, -1);
+	atomic_init(&n->wr_fd, -1);
+	pthread_mutex_init(&n->lock, NULL);
+	CDS_INIT_LIST_HEAD(&n->streams);
+	*out = n;
+	return 0;
+}
+
+static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
+		     const struct vfs_handle *h, struct posix_node **out)
+{
+	struct posix_node *n;
+	int err;
+
+	err = posix_node_create(fs, fd, st, h, &n);
+	if (err < 0)
+		return err;
+	if (rdwr) {
+		n->rd_fd = fd;
+		n->wr_fd = fd;
+	}
+	*out = posix_cache_enter(&fs->cache, n);
+	return 0;
+}
+
+int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
+		     struct posix_node **out)
+{
+	struct vfs_handle h;
+	int err;
+
+	err = posix_fstat(fd, st);
+	if (err < 0)
+		goto fail;
+	/* A mount point that was not seen, or a btrfs subvolume. */
+	err = -EACCES;
+	if (st->st_dev != fs->dev && (S_ISDIR(st->st_mode) || fs->no_openat2))
+		goto fail;
+	err = posix_handle_make(fs, fd, st, &h);
+	if (err < 0)
+		goto fail;
+	if (posix_handle_is_root(&h)) {
+		*out = fs->root;
+		vfs_node_get(&fs->root->node);
+		close(fd);
+		return 0;
+	}
+	*out = posix_cache_find(&fs->cache, &h);
+	if (*out) {
+		close(fd);
+		return 0;
+	}
+	return make_node(fs, fd, rdwr, st, &h, out);
+fail:
+	close(fd);
+	return err;
+}
+
+static void reclaim(struct rcu_head *head)
+{
+	struct posix_node *n = container_of(head, struct posix_node, rcu);
+
+	rcu_waited();
+	pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+/*
+ * Unstable data that nobody committed is written now, since an error would
+ * be reported to no one later: then the client has to send it again.
+ */
+static void sync_before_close(struct posix_node *n)
+{
+	struct stat st;
+
+	if (!n->dirty || n->wr_fd < 0)
+		return;
+	if (posix_fstat(n->wr_fd, &st) == 0 && st.st_nlink == 0)
+		return;
+	posix_sync_fd(posix_fs_of(n), n->wr_fd, true);
+}
+
+void posix_node_free(struct vfs_node *node)
+{
+	struct posix_node *n = to_posix(node);
+	struct posix_fs *fs = posix_fs_of(n);
+
+	sync_before_close(n);
+	posix_streams_close(n);
+	if (n->wr_fd != n->fd)
+		close_fd(fs, n->wr_fd);
+	if (n->rd_fd != n->fd)
+		close_fd(fs, n->rd_fd);
+	close_fd(fs, n->fd);
+	posix_verdicts_free(n);
+	free(n->text);
+	call_rcu(&n->rcu, reclaim);
+}
+
+int posix_root(struct vfs_fs *fs, struct vfs_node **out)
+{
+	*out = &to_posix_fs(fs)->root->node;
+	vfs_node_get(*out);
+	return 0;
+}
+
+void posix_handle(struct vfs_node *n, struct vfs_handle *h)
+{
+	*h = to_posix(n)->handle;
+}
+
+/* By the system's handle: as the server, whatever the thread is now. */
+static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
+			  struct posix_node **out)
+{
+	struct stat st;
+	int fd, err;
+
+	posix_cred_server(fs);
+	fd = posix_handle_open(fs, h);
+	if (fd < 0 && try_again(fs, fd))
+		fd = posix_handle_open(fs, h);
+	if (fd < 0)
+		return open_error(fd);
+	err = posix_fstat(fd, &st);
+	if (err == 0 && st.st_nlink == 0 && !fs->no_nlink)
+		err = -ESTALE;
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	return make_node(fs, fd, false, &st, h, out);
+}
+
+int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
+		      const struct vfs_handle *h, struct vfs_node **out)
+{
+	struct posix_fs *fs = to_posix_fs(vfs);
+	struct posix_node *n;
+	int err = 0;
+
+	if (unlikely(!posix_handle_valid(h))) {
+		stat_inc(posix_bad_handle);
+		return -EBADMSG;
+	}
+	if (posix_handle_is_root(h))
+		return posix_root(vfs, out);
+	n = posix_cache_find(&fs->cache, h);
+	if (!n) {
+		if (!posix_may_block(ctx, fs))
+			return -EAGAIN;
+		if (fs->by_handle)
+			err = open_by_handle(fs, h, &n);
+		else
+			err = posix_resolve(fs, h, &n);
+	}
+	if (err == -ESTALE)
+		stat_inc(posix_stale);
+	if (err < 0)
+		return err;
+	*out = &n->node;
+	return 0;
+}
+
+/* Opens @n's file again with @flags, as the server. */
+static int reopen(struct posix_node *n, int flags)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	char path[40];
+	int fd;
+
+	posix_cred_server(fs);
+	posix_cache_room(&fs->cache);
+	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
+	fd = open(path, flags);
+	if (fd < 0 && try_again(fs, -errno))
+		fd = open(path, flags);
+	return fd < 0 ? open_error(-errno) : count_fd(fs, fd);
+}
+
+/* Opens *@slot if it is not yet; the first of several threads wins. */
+static int slot_fd(struct posix_node *n, atomic_int *slot, int flags)
+{
+	int fd = atomic_load_explicit(slot, memory_order_acquire);
+	int none = -1;
+
+	if (likely(fd >= 0))
+		return fd;
+	fd = reopen(n, flags);
+	if (fd < 0)
+		return fd;
+	if (atomic_compare_exchange_strong(slot, &none, fd))
+		return fd;
+	close_fd(posix_fs_of(n), fd);
+	return none;
+}
+
+int posix_node_rd(struct posix_node *n)
+{
+	return slot_fd(n, &n->rd_fd,
+		       O_RDONLY | (n->type == VFS_DIR ? O_DIRECTORY : 0));
+}
+
+int posix_node_wr(struct posix_node *n)
+{
+	return slot_fd(n, &n->wr_fd, O_WRONLY);
+}
+
+int posix_sync_fd(struct posix_fs *fs, int fd, bool data_only)
+{
+	struct timespec now;
+	int err;
+
+	if ((data_only ? fdatasync(fd) : fsync(fd)) == 0)
+		return 0;
+	err = -errno;
+	if (err == -EINVAL || err == -EROFS)	/* there is nothing to sync */
+		return 0;
+	stat_inc(posix_writeback_error);
+	log_limited(LOG_LEVEL_ERR, "write-back failed: %s", strerror(-err));
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_fetch_add(&fs->fs.verf, 1 + ((uint64_t)now.tv_nsec << 20));
+	return err;
+}
+
+int posix_node_sync(struct posix_node *n)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	int fd;
+
+	if (!fs->sync_names || (n->type != VFS_REG && n->type != VFS_DIR))
+		return 0;
+	fd = atomic_load(&n->wr_fd);
+	if (fd < 0)
+		fd = posix_node_rd(n);
+	/* Without permission to open it, there is no way to ask for more. */
+	if (fd == -EACCES || fd == -EPERM)
+		return 0;
+	if (fd < 0)
+		return fd;
+	return posix_sync_fd(fs, fd, false);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * readdir - READDIR and READDIRPLUS.
+ *
+ * A cookie is the d_off of the entry before: the file system's own position,
+ * which survives changes of the directory and restarts.  The few streams
+ * that a directory keeps open remember where they stopped and what they
+ * read ahead; a call that goes on there needs no seek.  That also helps
+ * where positions are mere counts (tmpfs before Linux 6.6): a stream that
+ * goes on does not miss entries when earlier ones were removed.
+ *
+ * File systems whose d_off is no number below 2^63 get cookies that count
+ * entries instead: COUNTED and the number of entries before.
+ *
+ * The cookie verifier is 0, since cookies don't expire (RFC 1813 section
+ * 3.3.16).
+ */
+#include "vfs/posix/posix.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BUF_SIZE	32768
+#define COUNTED		(1ull << 62)
+
+struct stream {
+	struct cds_list_head link;
+	int	 fd;
+	uint64_t cookie;		/* of the next entry's predecessor */
+	uint64_t count;			/* entries before, if counted */
+	long	 pos, len;		/* of what is read ahead */
+	bool	 broken;		/* to be closed */
+	char	 buf[BUF_SIZE] __attribute__((aligned(8)));
+};
+
+static void stream_close(struct posix_fs *fs, struct stream *s)
+{
+	close(s->fd);
+	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+	free(s);
+}
+
+void posix_streams_close(struct posix_node *n)
+{
+	struct stream *s, *next;
+
+	cds_list_for_each_entry_safe(s, next, &n->streams, link)
+		stream_close(posix_fs_of(n), s);
+}
+
+/* One that stopped at @cookie; else the longest unused, once there are
+ * enough; else NULL.  It is the caller's until it is put back. */
+static struct stream *take(struct posix_node *n, uint64_t cookie)
+{
+	struct stream *s, *found = NULL;
+
+	mutex_lock(&n->lock);
+	cds_list_for_each_entry(s, &n->streams, link)
+		if (s->cookie == cookie && cookie != 0)
+			found = s;
+	if (!found && n->nstreams == POSIX_STREAMS)
+		found = cds_list_first_entry(&n->streams, struct stream, link);
+	if (found) {
+		cds_list_del(&found->link);
+		n->nstreams--;
+	}
+	mutex_unlock(&n->lock);
+	return found;
+}
+
+static void give_back(struct posix_node *n, struct stream *s)
+{
+	struct stream *old = NULL;
+
+	if (s->broken) {
+		stream_close(posix_fs_of(n), s);
+		return;
+	}
+	mutex_lock(&n->lock);
+	cds_list_add_tail(&s->link, &n->streams);
+	if (++n->nstreams > POSIX_STREAMS) {
+		old = cds_list_first_entry(&n->streams, struct stream, link);
+		cds_list_del(&old->link);
+		n->nstreams--;
+	}
+	mutex_unlock(&n->lock);
+	if (old)
+		stream_close(posix_fs_of(n), old);
+}
+
+static int stream_open(struct posix_node *n, struct stream **out)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	struct stream *s = malloc(sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	posix_cred_server(fs);
+	posix_cache_room(&fs->cache);
+	s->fd = openat(n->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0) {
+		int err = errno == EMFILE || errno == ENFILE ? -ETIMEDOUT :
+			  -errno;
+
+		free(s);
+		return err;
+	}
+	atomic_fetch_add_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+	s->cookie = 0;
+	s->count = 0;
+	s->pos = s->len = 0;
+	s->broken = false;
+	*out = s;
+	return 0;
+}
+
+/* The next entry, not taken yet; NULL at the end (*@err 0) or on errors. */
+static const struct dirent64 *peek(struct stream *s, int *err)
+{
+	*err = 0;
+	if (s->pos == s->len) {
+		s->pos = s->len = 0;
+		s->len = syscall(SYS_getdents64, s->fd, s->buf, BUF_SIZE);
+		if (s->len < 0) {
+			*err = -errno;
+			s->len = 0;
+			s->broken = true;
+		}
+		if (s->len == 0)
+			return NULL;
+	}
+	return (const void *)(s->buf + s->pos);
+}
+
+static void step(struct stream *s, const struct dirent64 *d, uint64_t cookie)
+{
+	s->pos += d->d_reclen;
+	s->count++;
+	s->cookie = cookie;
+}
+
+static uint64_t cookie_of(const struct posix_fs *fs, const struct stream *s,
+			  const struct dirent64 *d)
+{
+	if (fs->ordinals || d->d_off <= 0)
+		return COUNTED | (s->count + 1);
+	return d->d_off;
+}
+
+/* By counting: entries may have gone or come, it is as good as it gets. */
+static int skip_to(struct stream *s, uint64_t count)
+{
+	const struct dirent64 *d;
+	int err = 0;
+
+	while (s->count < count) {
+		d = peek(s, &err);
+		if (!d)
+			break;
+		step(s, d, COUNTED | (s->count + 1));
+	}
+	return err;
+}
+
+static int seek(struct posix_fs *fs, struct stream *s, uint64_t cookie)
+{
+	bool counted = cookie & COUNTED && fs->ordinals;
+
+	s->pos = s->len = 0;
+	s->count = 0;
+	if (lseek(s->fd, counted ? 0 : cookie, SEEK_SET) < 0) {
+		s->broken = true;
+		return -EBADE;
+	}
+	s->cookie = cookie;
+	return counted ? skip_to(s, cookie & ~COUNTED) : 0;
+}
+
+static int get_stream(struct posix_node *n, uint64_t cookie,
+		      struct stream **out)
+{
+	struct stream *s = take(n, cookie);
+	int err = 0;
+
+	if (!s)
+		err = stream_open(n, &s);
+	if (err < 0)
+		return err;
+	if (s->cookie != cookie || cookie == 0)
+		err = seek(posix_fs_of(n), s, cookie);
+	if (err < 0) {
+		s->broken = true;
+		give_back(n, s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+/* Attributes and handle of an entry, as far as the caller may see them. */
+static void fill_plus(struct posix_node *dir, const char *name,
+		      const struct stat *dir_st, struct vfs_dirent *e)
+{
+	struct posix_fs *fs = posix_fs_of(dir);
+	bool self = strcmp(name, ".") == 0;
+	struct stat st;
+	int fd;
+
+	if (strcmp(name, "..") == 0)
+		self = dir == fs->root;
+	else if (!self) {
+		fd = posix_open_name(fs, dir->fd, name, false);
+		if (fd < 0)
+			return;
+		if (posix_fstat(fd, &st) == 0 &&
+		    (st.st_dev == fs->dev || !S_ISDIR(st.st_mode)) &&
+		    posix_handle_make(fs, fd, &st, &e->handle) == 0) {
+			posix_attr(fs, &st, &e->attr);
+			e->has_attr = e->has_handle = true;
+		}
+		close(fd);
+		if (e->has_handle && fs->table)
+			posix_table_add(fs->table, &e->handle, &dir->handle,
+					name, S_ISDIR(st.st_mode));
+	}
+	if (self) {
+		e->has_attr = e->has_handle = true;
+		e->handle = dir->handle;
+		posix_attr(fs, dir_st, &e->attr);
+	}
+}
+
+struct reading {
+	struct posix_node *dir;
+	struct stat	 st;
+	bool		 plus;
+	vfs_emit_fn	*emit;
+	void		*arg;
+};
+
+/* Returns false when there was no room. */
+static bool emit_one(const struct reading *r, const struct dirent64 *d,
+		     uint64_t cookie)
+{
+	struct vfs_dirent e = {
+		.fileid = d->d_ino,
+		.cookie = cookie,
+		.name = { d->d_name, strlen(d->d_name) },
+	};
+
+	/* What is above the root is no client's business. */
+	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
+		e.fileid = r->dir->ino;
+	if (r->plus)
+		fill_plus(r->dir, d->d_name, &r->st, &e);
+	return r->emit(r->arg, &e);
+}
+
+static int emit_all(const struct reading *r, struct stream *s, bool *eof)
+{
+	struct posix_fs *fs = posix_fs_of(r->dir);
+	const struct dirent64 *d;
+	uint64_t cookie;
+	int err;
+
+	*eof = false;
+	for (;;) {
+		d = peek(s, &err);
+		if (!d)
+			break;
+		cookie = cookie_of(fs, s, d);
+		if (unlikely(cookie & COUNTED) && !fs->ordinals &&
+		    cookie != (uint64_t)d->d_off)
+			fs->ordinals = true;
+		if (!emit_one(r, d, cookie))
+			return 0;
+		step(s, d, cookie);
+	}
+	*eof = err == 0;
+	return err;
+}
+
+int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
+		  uint64_t cookie, uint64_t *verf, bool plus,
+		  vfs_emit_fn *emit, void *arg, bool *eof,
+		  struct vfs_attr *attr)
+{
+	struct reading r = { .dir = to_posix(vdir), .plus = plus,
+			     .emit = emit, .arg = arg };
+	struct posix_fs *fs = posix_fs_of(r.dir);
+	struct stream *s = NULL;
+	int err;
+
+	if (r.dir->type != VFS_DIR)
+		return -ENOTDIR;
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	if (cookie > INT64_MAX)
+		return -EBADE;
+	err = posix_stat(r.dir, &r.st);
+	if (err == 0)
+		err = posix_check_io(ctx, r.dir, &r.st, POSIX_R);
+	if (err == 0)
+		err = get_stream(r.dir, cookie, &s);
+	if (err < 0)
+		return err;
+	if (plus)
+		err = posix_cred_set(fs, ctx->cred);
+	if (err == 0)
+		err = emit_all(&r, s, eof);
+	give_back(r.dir, s);
+	*verf = 0;
+	if (attr)
+		posix_attr(fs, &r.st, attr);
+	return err;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* setattr - SETATTR, and what new files are given. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SET_TIMES (VFS_SET_ATIME | VFS_SET_MTIME | VFS_SET_ATIME_NOW | \
+		   VFS_SET_MTIME_NOW)
+
+static int set_owner(struct posix_node *n, const struct vfs_setattr *set)
+{
+	uid_t uid = set->set & VFS_SET_UID ? set->uid : (uid_t)-1;
+	gid_t gid = set->set & VFS_SET_GID ? set->gid : (gid_t)-1;
+
+	/* -1 is no owner, but the system's "leave it". */
+	if ((set->set & VFS_SET_UID && uid == (uid_t)-1) ||
+	    (set->set & VFS_SET_GID && gid == (gid_t)-1))
+		return -EINVAL;
+	return fchownat(n->fd, "", uid, gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+static int set_mode(struct posix_node *n, uint32_t mode)
+{
+	int fd = atomic_load(&n->rd_fd);
+	char path[40];
+
+	if (n->type == VFS_LNK)		/* a link's mode means nothing */
+		return 0;
+	if (fd >= 0)
+		return fchmod(fd, mode & 07777) < 0 ? -errno : 0;
+	/* The way to change it by an O_PATH descriptor. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
+	return chmod(path, mode & 07777) < 0 ? -errno : 0;
+}
+
+static struct timespec time_arg(const struct vfs_setattr *set, uint32_t given,
+				uint32_t now, struct timespec t)
+{
+	if (set->set & now)
+		t.tv_nsec = UTIME_NOW;
+	else if (!(set->set & given))
+		t.tv_nsec = UTIME_OMIT;
+	return t;
+}
+
+static int set_times(struct posix_node *n, const struct vfs_setattr *set)
+{
+	struct timespec t[2] = {
+		time_arg(set, VFS_SET_ATIME, VFS_SET_ATIME_NOW, set->atime),
+		time_arg(set, VFS_SET_MTIME, VFS_SET_MTIME_NOW, set->mtime),
+	};
+
+	/* Not to be taken for the special values. */
+	if ((set->set & VFS_SET_ATIME && set->atime.tv_nsec > 999999999) ||
+	    (set->set & VFS_SET_MTIME && set->mtime.tv_nsec > 999999999))
+		return -EINVAL;
+	return utimensat(n->fd, "", t, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* As WRITE is checked: the client's open(2) may be long ago. */
+static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
+		    const struct stat *st, uint64_t size)
+{
+	int fd, err;
+
+	if (n->type != VFS_REG)
+		return n->type == VFS_DIR ? -EISDIR : -EINVAL;
+	if (size > INT64_MAX)
+		return -EFBIG;
+	err = posix_check_io(ctx, n, st, POSIX_W);
+	if (err < 0)
+		return err;
+	fd = posix_node_wr(n);
+	if (fd < 0)
+		return fd;
+	err = posix_cred_set(posix_fs_of(n), ctx->cred);
+	if (err < 0)
+		return err;
+	return ftruncate(fd, size) < 0 ? -errno : 0;
+}
+
+/* Owner before mode, since a change of owner takes set-id bits away; times
+ * last, since a change of size sets them. */
+static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
+		   const struct stat *st, const struct vfs_setattr *set)
+{
+	int err = 0;
+
+	if (set->set & VFS_SET_SIZE)
+		err = set_size(ctx, n, st, set->size);
+	if (err == 0)
+		err = posix_cred_set(posix_fs_of(n), ctx->cred);
+	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID))
+		err = set_owner(n, set);
+	if (err == 0 && set->set & VFS_SET_MODE)
+		err = set_mode(n, set->mode);
+	if (err == 0 && set->set & SET_TIMES)
+		err = set_times(n, set);
+	return err;
+}
+
+static bool guard_fits(const struct vfs_setattr *set, const struct stat *st)
+{
+	/* nfstime3 has 32 bits of seconds. */
+	return !set->guarded ||
+	       ((uint32_t)set->guard.tv_sec == (uint32_t)st->st_ctim.tv_sec &&
+		set->guard.tv_nsec == st->st_ctim.tv_nsec);
+}
+
+int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
+		  const struct vfs_setattr *set, struct vfs_wcc *wcc)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_change c;
+	int err;
+
+	if (!posix_may_block(ctx, posix_fs_of(n)))
+		return -EAGAIN;
+	err = posix_change_begin(&c, n, wcc);
+	if (err == 0 && !guard_fits(set, &c.before))
+		err = -EDOM;
+	if (err == 0)
+		err = set_all(ctx, n, &c.before, set);
+	posix_change_end(&c);
+	if (err == 0 && set->set)
+		err = posix_node_sync(n);
+	return err;
+}
+
+/*
+ * The owner is the caller, by its credentials; only root's files may be
+ * given to others.  Where that is refused they stay the caller's, as when
+ * root is squashed.
+ */
+static int give(struct posix_node *n, const struct vfs_cred *cred,
+		const struct vfs_setattr *set, const struct stat *st)
+{
+	struct vfs_setattr own = { .set = set->set & (VFS_SET_UID |
+						      VFS_SET_GID),
+				   .uid = set->uid, .gid = set->gid };
+	int err;
+
+	if (cred->uid != 0)
+		own.set &= ~VFS_SET_UID;
+	if (own.set & VFS_SET_UID && own.uid == st->st_uid)
+		own.set &= ~VFS_SET_UID;
+	if (own.set & VFS_SET_GID && own.gid == st->st_gid)
+		own.set &= ~VFS_SET_GID;
+	if (!own.set)
+		return 0;
+	err = set_owner(n, &own);
+	return err == -EPERM ? 0 : err < 0 ? err : 1;
+}
+
+int posix_setattr_new(struct posix_node *n, const struct vfs_cred *cred,
+		      const struct vfs_setattr *set, struct stat *st,
+		      bool *changed)
+{
+	bool grow = n->type == VFS_REG && set->set & VFS_SET_SIZE && set->size;
+	int err;
+
+	*changed = false;
+	if (!set->set)
+		return 0;
+	if (grow && set->size > INT64_MAX)
+		return -EFBIG;
+	if (grow && ftruncate(n->wr_fd, set->size) < 0)
+		return -errno;
+	*changed = grow;
+	err = give(n, cred, set, st);
+	*changed |= err > 0;
+	/* Bits that its making left out, or the new owner took away. */
+	if (err >= 0 && set->set & VFS_SET_MODE && n->type != VFS_LNK &&
+	    (set->mode & 06000) & ~(err > 0 ? 0 : st->st_mode)) {
+		err = set_mode(n, set->mode);
+		*changed = true;
+	}
+	if (err >= 0 && set->set & SET_TIMES) {
+		err = set_times(n, set);
+		*changed = true;
+	}
+	if (err >= 0 && *changed)
+		err = posix_fstat(n->fd, st);
+	return MIN(err, 0);
+}

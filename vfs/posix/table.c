@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table - where the files that handles were given out for were seen.
+ *
+ * An LMDB database of handle -> (parent's handle, name), with one entry for
+ * each hard link that is known.  Changes go into memory and into a journal,
+ * at once, and every second in one transaction into the database, which is
+ * synced then.  So a change costs one small write, a killed server loses
+ * nothing, and a power cut loses what was not synced yet, never what was.
+ *
+ * Without a state directory all of it is in a directory that has no name
+ * any more: it ends with the process.
+ */
+#include "vfs/posix/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+
+STAT(posix_table_failed, "failures to write the table of files");
+STAT(posix_table_full, "files not recorded because too many wait to be");
+
+#define MAP_SIZE	(sizeof(size_t) > 4 ? (size_t)1 << 34 : (size_t)1 << 29)
+#define PLACES_MAX	16		/* hard links of a file looked at */
+#define BUCKETS		4096
+#define PENDING_MAX	500000
+#define FLUSH_AT	20000		/* without waiting for the second */
+
+struct pending_op {
+	struct pending_op *next;
+	struct table_op	   op;
+};
+
+/* Changes in order of time, by the hash of their handles. */
+struct pending {
+	struct pending_op *first[BUCKETS];
+	struct pending_op *last[BUCKETS];
+	unsigned	   count;
+};
+
+struct posix_table {
+	MDB_env		*env;
+	MDB_dbi		 dbi;
+	pthread_t	 flusher;
+	pthread_mutex_t	 flushing;	/* one at a time; before lock */
+	pthread_mutex_t	 lock;
+	/* Under the lock: */
+	struct pending	*active;	/* takes changes */
+	struct pending	*older;		/* is being written; NULL */
+	struct table_journal journal;
+	bool		 stop;
+	pthread_cond_t	 wake;
+};
+
+static int mdb_errno(int rc)
+{
+	if (rc == 0)
+		return 0;
+	return rc > 0 ? -rc : rc == MDB_MAP_FULL ? -ENOSPC : -EIO;
+}
+
+/* An entry's data: length of the parent's handle, that, the name. */
+struct entry {
+	uint8_t	bytes[1 + VFS_HANDLE_MAX + VFS_NAME_MAX + 1];
+};
+
+static MDB_val entry_make(struct entry *e, const struct posix_place *place)
+{
+	size_t plen = place->parent.len, nlen = strlen(place->name.s);
+
+	e->bytes[0] = plen;
+	memcpy(e->bytes + 1, place->parent.data, plen);
+	memcpy(e->bytes + 1 + plen, place->name.s, nlen);
+	return (MDB_val){ 1 + plen + nlen, e->bytes };
+}
+
+static bool entry_read(const MDB_val *val, struct posix_place *place)
+{
+	const uint8_t *p = val->mv_data;
+
+	if (val->mv_size < 2 || p[0] > VFS_HANDLE_MAX ||
+	    val->mv_size < 1u + p[0] + 1u ||
+	    val->mv_size > 1u + p[0] + VFS_NAME_MAX)
+		return false;
+	place->parent.len = p[0];
+	memcpy(place->parent.data, p + 1, p[0]);
+	posix_name_set(&place->name, (struct vfs_name){
+		(const char *)p + 1 + p[0], val->mv_size - 1 - p[0] });
+	return true;
+}
+
+static MDB_val key_of(const struct vfs_handle *h)
+{
+	return (MDB_val){ posix_handle_key(h), (void *)(uintptr_t)h->data };
+}
+
+static unsigned bucket(const struct vfs_handle *h)
+{
+	return posix_hash(h->data, posix_handle_key(h)) % BUCKETS;
+}
+
+/* The places of one file while they are being put together. */
+struct places {
+	struct posix_place at[PLACES_MAX];
+	int n;
+};
+
+static int place_index(const struct places *ps, const struct posix_place *p)
+{
+	for (int i = 0; i < ps->n; i++)
+		if (posix_handle_same(&ps->at[i].parent, &p->parent) &&
+		    strcmp(ps->at[i].name.s, p->name.s) == 0)
+			return i;
+	return -1;
+}
+
+static void apply(struct places *ps, const struct table_op *op)
+{
+	int i;
+
+	if (op->what == TABLE_FORGET || op->what == TABLE_SET)
+		ps->n = 0;
+	if (op->what == TABLE_FORGET)
+		return;
+	i = place_index(ps, &op->place);
+	if (op->what == TABLE_DEL) {
+		if (i >= 0)
+			ps->at[i] = ps->at[--ps->n];
+	} else if (i < 0 && ps->n < PLACES_MAX) {
+		ps->at[ps->n++] = op->place;
+	}
+}
+
+static void apply_pending(struct places *ps, const struct pending *pending,
+			  const struct vfs_handle *h)
+{
+	if (!pending)
+		return;
+	for (struct pending_op *p = pending->first[bucket(h)]; p; p = p->next)
+		if (posix_handle_same(&p->op.h, h))
+			apply(ps, &p->op);
+}
+
+static int read_database(struct posix_table *t, const struct vfs_handle *h,
+			 struct places *ps)
+{
+	MDB_val key = key_of(h), val;
+	MDB_cursor *cursor;
+	MDB_txn *txn;
+	int rc;
+
+	ps->n = 0;
+	rc = mdb_txn_begin(t->env, NULL, MDB_RDONLY, &txn);
+	if (rc)
+		return mdb_errno(rc);
+	rc = mdb_cursor_open(txn, t->dbi, &cursor);
+	if (rc == 0) {
+		rc = mdb_cursor_get(cursor, &key, &val, MDB_SET);
+		while (rc == 0 && ps->n < PLACES_MAX) {
+			if (entry_read(&val, &ps->at[ps->n]))
+				ps->n++;
+			rc = mdb_cursor_get(cursor, &key, &val, MDB_NEXT_DUP);
+		}
+		mdb_cursor_close(cursor);
+	}
+	mdb_txn_abort(txn);
+	return rc == MDB_NOTFOUND ? 0 : mdb_errno(rc);
+}
+
+/* Under the lock: what is pending can't move to the database meanwhile
+ * without being in ->older still. */
+static int find(struct posix_table *t, const struct vfs_handle *h,
+		struct places *ps)
+{
+	int err = read_database(t, h, ps);
+
+	apply_pending(ps, t->older, h);
+	apply_pending(ps, t->active, h);
+	return err;
+}
+
+static int pend(struct pending *pending, const struct table_op *op)
+{
+	struct pending_op *p = malloc(sizeof(*p));
+	unsigned b = bucket(&op->h);
+
+	if (!p)
+		return -ENOMEM;
+	p->op = *op;
+	p->next = NULL;
+	if (pending->last[b])
+		pending->last[b]->next = p;
+	else
+		pending->first[b] = p;
+	pending->last[b] = p;
+	pending->count++;
+	return 0;
+}
+
+static void pending_free(struct pending *pending)
+{
+	struct pending_op *p, *next;
+
+	for (unsigned b = 0; pending && b < BUCKETS; b++)
+		for (p = pending->first[b]; p; p = next) {
+			next = p->next;
+			free(p);
+		}
+	free(pending);
+}
+
+/* Under the lock. */
+static int change(struct posix_table *t, const struct table_op *op)
+{
+	int err;
+
+	if (t->active->count >= PENDING_MAX) {
+		stat_inc(posix_table_full);
+		return -ENOSPC;
+	}
+	err = pend(t->active, op);
+	if (err < 0)
+		return err;
+	if (table_journal_write(&t->journal, op) < 0) {
+		stat_inc(posix_table_failed);
+		log_limited(LOG_LEVEL_ERR, "table of files: journal: %s",
+			    strerror(errno));
+	}
+	if (t->active->count == 1 || t->active->count == FLUSH_AT)
+		pthread_cond_signal(&t->wake);
+	return 0;
+}
+
+int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name,
+		    bool only)
+{
+	struct table_op op = { .what = only ? TABLE_SET : TABLE_ADD, .h = *h,
+			       .place.parent = *parent };
+	struct places ps;
+	int err;
+
+	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
+	mutex_lock(&t->lock);
+	err = find(t, h, &ps);
+	if (err == 0 && (place_index(&ps, &op.place) < 0 ||
+			 (only && ps.n > 1)))
+		err = change(t, &op);
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+int posix_table_del(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name)
+{
+	struct table_op op = { .what = TABLE_DEL, .h = *h,
+			       .place.parent = *parent };
+	int err;
+
+	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
+	mutex_lock(&t->lock);
+	err = change(t, &op);
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+int posix_table_forget(struct posix_table *t, const struct vfs_handle *h)
+{
+	struct table_op op = { .what = TABLE_FORGET, .h = *h };
+	int err;
+
+	mutex_lock(&t->lock);
+	err = change(t, &op);
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+int posix_table_find(struct posix_table *t, const struct vfs_handle *h,
+		     struct posix_place *places, int max)
+{
+	struct places ps;
+	int err;
+
+	mutex_lock(&t->lock);
+	err = find(t, h, &ps);
+	mutex_unlock(&t->lock);
+	if (err < 0)
+		return err;
+	max = MIN(max, ps.n);
+	memcpy(places, ps.at, max * sizeof(*places));
+	return max;
+}
+
+static int write_op(struct posix_table *t, MDB_txn *txn,
+		    const struct table_op *op)
+{
+	MDB_val key = key_of(&op->h), val;
+	struct entry e;
+	int rc = 0;
+
+	val = entry_make(&e, &op->place);
+	if (op->what == TABLE_FORGET || op->what == TABLE_SET)
+		rc = mdb_del(txn, t->dbi, &key, NULL);
+	if (op->what == TABLE_DEL)
+		rc = mdb_del(txn, t->dbi, &key, &val);
+	if (rc == MDB_NOTFOUND)
+		rc = 0;
+	if (rc == 0 && (op->what == TABLE_ADD || op->what == TABLE_SET))
+		rc = mdb_put(txn, t->dbi, &key, &val, MDB_NODUPDATA);
+	return rc == MDB_KEYEXIST ? 0 : rc;
+}
+
+static int write_pending(struct posix_table *t, const struct pending *pending)
+{
+	struct pending_op *p;
+	MDB_txn *txn;
+	int rc = mdb_txn_begin(t->env, NULL, 0, &txn);
+
+	if (rc)
+		return mdb_errno(rc);
+	for (unsigned b = 0; rc == 0 && b < BUCKETS; b++)
+		for (p = pending->first[b]; rc == 0 && p; p = p->next)
+			rc = write_op(t, txn, &p->op);
+	if (rc) {
+		mdb_txn_abort(txn);
+		return mdb_errno(rc);
+	}
+	return mdb_errno(mdb_txn_commit(txn));
+}
+
+/* Makes ->active ->older, unless an earlier one is still there. */
+static int turn_over(struct posix_table *t)
+{
+	struct pending *fresh;
+
+	if (t->older)
+		return 0;
+	if (t->active->count == 0)
+		return -ENOENT;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	t->older = t->active;
+	t->active = fresh;
+	table_journal_switch(&t->journal);
+	return 0;
+}
+
+/* Writes what is pending.  0 or -errno; what failed is tried again. */
+static int flush(struct posix_table *t)
+{
+	struct pending *done;
+	int journal, err;
+
+	mutex_lock(&t->flushing);
+	mutex_lock(&t->lock);
+	err = turn_over(t);
+	done = t->older;
+	journal = t->journal.active ^ 1;
+	mutex_unlock(&t->lock);
+	if (err == 0)
+		err = write_pending(t, done);
+	if (err == 0)
+		err = table_journal_clear(&t->journal, journal);
+	if (err == 0) {
+		mutex_lock(&t->lock);
+		t->older = NULL;
+		mutex_unlock(&t->lock);
+		pending_free(done);
+	} else if (err != -ENOENT) {
+		stat_inc(posix_table_failed);
+		log_limited(LOG_LEVEL_ERR, "table of files: %s",
+			    strerror(-err));
+	}
+	mutex_unlock(&t->flushing);
+	return err == -ENOENT ? 0 : err;
+}
+
+static void flusher(void *arg)
+{
+	struct posix_table *t = arg;
+	struct timespec until;
+
+	mutex_lock(&t->lock);
+	while (!t->stop) {
+		if (t->active->count == 0 && !t->older) {
+			pthread_cond_wait(&t->wake, &t->lock);
+			continue;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec++;
+		if (t->active->count < FLUSH_AT)
+			pthread_cond_timedwait(&t->wake, &t->lock, &until);
+		mutex_unlock(&t->lock);
+		flush(t);
+		mutex_lock(&t->lock);
+	}
+	mutex_unlock(&t->lock);
+}
+
+static int replay(void *arg, const struct table_op *op)
+{
+	struct posix_table *t = arg;
+
+	return pend(t->active, op);
+}
+
+static int open_database(struct posix_table *t, const char *dir,
+			 const char *name, unsigned flags)
+{
+	MDB_txn *txn;
+	char *path;
+	int rc;
+
+	rc = mdb_env_create(&t->env);
+	if (rc)
+		return mdb_errno(rc);
+	mdb_env_set_mapsize(t->env, MAP_SIZE);
+	mdb_env_set_maxreaders(t->env, 1024);
+	if (asprintf(&path, "%s/%s.table", dir, name) < 0)
+		return -ENOMEM;
+	rc = mdb_env_open(t->env, path, flags | MDB_NOSUBDIR | MDB_NOTLS |
+			  MDB_NORDAHEAD, 0600);
+	free(path);
+	if (rc)
+		return mdb_errno(rc);
+	rc = mdb_txn_begin(t->env, NULL, 0, &txn);
+	if (rc)
+		return mdb_errno(rc);
+	rc = mdb_dbi_open(txn, NULL, MDB_DUPSORT | MDB_CREATE, &t->dbi);
+	if (rc) {
+		mdb_txn_abort(txn);
+		return mdb_errno(rc);
+	}
+	return mdb_errno(mdb_txn_commit(txn));
+}
+
+/* In @dir, for good. */
+static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
+{
+	char name[32];
+	int fd, err;
+
+	snprintf(name, sizeof(name), "posix-%016llx", (unsigned long long)id);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* First, because it holds the lock against a second server. */
+	err = table_journal_open(&t->journal, fd, name, replay, t);
+	close(fd);
+	if (err == 0)
+		err = open_database(t, dir, name, 0);
+	if (err == 0)
+		err = write_pending(t, t->active);
+	for (int i = 0; i < 2 && err == 0; i++)
+		err = table_journal_clear(&t->journal, i);
+	return err;
+}
+
+/* In a directory of its own, whose names are gone when this returns. */
+static int open_private(struct posix_table *t)
+{
+	const char *tmp = getenv("TMPDIR");
+	char dir[4096], path[4200];
+	int err;
+
+	if ((size_t)snprintf(dir, sizeof(dir), "%s/gannet-XXXXXX",
+			     tmp ? tmp : "/tmp") >= sizeof(dir))
+		return -ENAMETOOLONG;
+	if (!mkdtemp(dir))
+		return -errno;
+	err = open_database(t, dir, "private", MDB_NOSYNC);
+	snprintf(path, sizeof(path), "%s/private.table", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/private.table-lock", dir);
+	unlink(path);
+	rmdir(dir);
+	return err;
+}
+
+static void destroy(struct posix_table *t)
+{
+	table_journal_close(&t->journal);
+	if (t->env)
+		mdb_env_close(t->env);
+	pending_free(t->active);
+	pending_free(t->older);
+	pthread_cond_destroy(&t->wake);
+	pthread_mutex_destroy(&t->lock);
+	pthread_mutex_destroy(&t->flushing);
+	free(t);
+}
+
+static void init_locks(struct posix_table *t)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_mutex_init(&t->flushing, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->wake, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
+{
+	struct posix_table *t = calloc(1, sizeof(*t));
+	int err = -ENOMEM;
+
+	if (!t)
+		return err;
+	t->journal.fd[0] = t->journal.fd[1] = -1;
+	init_locks(t);
+	t->active = calloc(1, sizeof(*t->active));
+	if (t->active)
+		err = dir ? open_kept(t, dir, id) : open_private(t);
+	if (err < 0)
+		goto fail;
+	pending_free(t->active);
+	t->active = calloc(1, sizeof(*t->active));
+	err = t->active ? thread_start(&t->flusher, "posix-table", flusher, t) :
+	      -ENOMEM;
+	if (err < 0)
+		goto fail;
+	*out = t;
+	return 0;
+
+fail:
+	destroy(t);
+	return err;
+}
+
+void posix_table_close(struct posix_table *t)
+{
+	mutex_lock(&t->lock);
+	t->stop = true;
+	pthread_cond_signal(&t->wake);
+	mutex_unlock(&t->lock);
+	pthread_join(t->flusher, NULL);
+	if (flush(t) == 0)	/* ->older, when it failed before */
+		flush(t);
+	destroy(t);
+}

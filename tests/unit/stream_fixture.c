@@ -166,12 +166,14 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 			atomic_fetch_or(&fx.loops_used, 1u << i);
 	upper_of(m)->uses++;
 	if (m->call_len < FX_CALL_MIN) {
-		atomic_fetch_add(&fx.taken, 1);
 		xprt_drop(m);
+		atomic_fetch_add(&fx.taken, 1);
 		return;
 	}
 	op = word(m, 1);
 	mutex_lock(&lock);
+	fx.peer = m->xprt->peer;
+	fx.local = m->xprt->local;
 	if (op == FX_WORK || op == FX_WORK_BIG) {
 		queue_add(&work, m);
 		pthread_cond_signal(&work_came);
@@ -220,15 +222,43 @@ void fx_stop(void)
 	pool_destroy(fx.pool);
 }
 
+struct sockaddr_storage fx_addr(const char *host, uint16_t port)
+{
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_storage ss = { 0 };
+
+	sin.sin_port = sin6.sin6_port = htons(port);
+	if (inet_pton(AF_INET, host, &sin.sin_addr) == 1) {
+		memcpy(&ss, &sin, sizeof(sin));
+	} else {
+		ck_assert_int_eq(inet_pton(AF_INET6, host, &sin6.sin6_addr),
+				 1);
+		memcpy(&ss, &sin6, sizeof(sin6));
+	}
+	return ss;
+}
+
+uint16_t fx_port(void)
+{
+	struct sockaddr_in sin;
+
+	/* At the same place in both families. */
+	memcpy(&sin, &fx.l->local, sizeof(sin));
+	return ntohs(sin.sin_port);
+}
+
+void fx_listen_on(const char *host, const struct tcp_options *o)
+{
+	struct sockaddr_storage ss = fx_addr(host, 0);
+
+	ck_assert_int_eq(tcp_listen(&fx.env, (struct sockaddr *)&ss, o,
+				    &fx.l), 0);
+}
+
 void fx_listen(const struct tcp_options *o)
 {
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-
-	ck_assert_int_eq(tcp_listen(&fx.env, (struct sockaddr *)&sin, o,
-				    &fx.l), 0);
+	fx_listen_on("127.0.0.1", o);
 }
 
 void fx_unlisten(void)
@@ -247,23 +277,23 @@ unsigned fx_held(void)
 	return n;
 }
 
-void fx_release(bool worker_too)
+unsigned fx_release(bool worker_too)
 {
+	struct queue all;
 	struct msg *m;
+	unsigned n;
 
-	for (;;) {
-		mutex_lock(&lock);
-		m = queue_take(&held);
-		if (m && worker_too) {
-			queue_add(&work, m);
-			pthread_cond_signal(&work_came);
-		}
-		mutex_unlock(&lock);
-		if (!m)
-			return;
-		if (!worker_too)
-			reply_echo(m);
-	}
+	mutex_lock(&lock);
+	all = held;
+	held = (struct queue){ 0 };
+	n = all.len;
+	while (worker_too && (m = queue_take(&all)))
+		queue_add(&work, m);
+	pthread_cond_broadcast(&work_came);
+	mutex_unlock(&lock);
+	while ((m = queue_take(&all)))
+		reply_echo(m);
+	return n;
 }
 
 size_t fx_pool_out(void)

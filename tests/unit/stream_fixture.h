@@ -40,6 +40,8 @@ struct fx {
 	atomic_uint	 taken;		/* calls that came */
 	atomic_uint	 lost;		/* replies that failed */
 	atomic_uint	 loops_used;	/* bit mask */
+	struct sockaddr_storage peer;	/* of the last call, once it is */
+	struct sockaddr_storage local;	/* counted as taken */
 };
 
 extern struct fx fx;
@@ -50,10 +52,14 @@ void fx_start(unsigned pool_mib);
 void fx_stop(void);
 /* tcp_listen() on 127.0.0.1; @o may be NULL. */
 void fx_listen(const struct tcp_options *o);
+/* The same on @host, a number. */
+void fx_listen_on(const char *host, const struct tcp_options *o);
+struct sockaddr_storage fx_addr(const char *host, uint16_t port);
+uint16_t fx_port(void);
 /* Frees the listener. */
 void fx_unlisten(void);
-/* Replies to held calls, by another thread when @worker. */
-void fx_release(bool worker);
+/* Replies to held calls, by another thread when @worker; how many. */
+unsigned fx_release(bool worker);
 unsigned fx_held(void);
 size_t fx_pool_out(void);
 

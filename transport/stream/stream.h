@@ -36,14 +36,20 @@ struct tcp_options {
 
 struct udp_options {
 	bool	 v6only;
-	uint32_t max_calls;		/* 256 */
+	uint32_t max_calls;		/* 256; nothing is read while there are
+					 * more in progress */
+	uint32_t max_len;		/* 64 KiB; longer datagrams are dropped */
 };
 
 /* @o may be NULL.  0 or -errno.  The loops must run by the time of stop or
  * free, neither of which may be called on one of them. */
 int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out);
-/* All calls are taken on the first loop. */
+/*
+ * All calls are taken on the first loop.  The xprt of a message is that call's
+ * alone; replies leave from the address that was asked.  A reply that does
+ * not fit a datagram is lost.  The listener's count is of calls in progress.
+ */
 int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct udp_options *o, struct xprt_listener **out);
 

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RPC over TCP: what bounds it, what ends it, bad peers. */
+#include "transport/stream/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/unit/runner.h"
+#include "tests/unit/stream_fixture.h"
+
+#define KIB	1024u
+#define MIB	(1024u * 1024u)
+
+static unsigned conns(void)
+{
+	return fx.l->ops->count(fx.l);
+}
+
+static void setup(void)
+{
+	fx_start(128);
+}
+
+/* A little while in which nothing ought to happen. */
+static void settle(void)
+{
+	usleep(50000);
+}
+
+START_TEST(calls_in_progress_are_bounded)
+{
+	struct tcp_options o = { .max_calls = 8 };
+	unsigned answered = 0;
+	int fd;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	for (unsigned i = 0; i < 100; i++)
+		fx_send_call(fd, i, FX_HOLD, 0, 2000);
+	while (answered < 100) {
+		unsigned n;
+
+		EVENTUALLY(fx_held() > 0);
+		usleep(2000);
+		ck_assert_uint_le(fx_held(), 8);
+		n = fx_release(answered % 2);
+		ck_assert_uint_le(n, 8);
+		for (unsigned i = 0; i < n; i++)
+			ck_assert_uint_lt(fx_recv_echo(fd), 100);
+		answered += n;
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(replies_queued_are_bounded)
+{
+	struct tcp_options o = { .max_queued = MIB };
+	const unsigned n = 200;
+	unsigned taken = 0;
+	int fd;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	for (unsigned i = 0; i < n; i++)
+		fx_send_call(fd, i, FX_BIG, 200 * KIB, 12);
+	do {
+		taken = atomic_load(&fx.taken);
+		settle();
+	} while (taken != atomic_load(&fx.taken));
+	ck_assert_uint_lt(taken, n);
+	/* As much as is allowed, one more, and what is received into. */
+	ck_assert_uint_le(fx_pool_out(), (MIB / (200 * KIB) + 3) * 256 * KIB);
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_uint_eq(fx_recv_big(fd, 200 * KIB), i);
+	close(fd);
+}
+END_TEST
+
+/* All buffers of the pool but one of 256 KiB. */
+static struct buf *take_pool(void)
+{
+	struct buf *b, *all = NULL, *one = pool_alloc(fx.pool, 256 * KIB);
+
+	while ((b = pool_alloc(fx.pool, 1))) {
+		b->next = all;
+		all = b;
+	}
+	buf_put(one);
+	return all;
+}
+
+static void put_pool(struct buf *all)
+{
+	struct buf *next;
+
+	for (; all; all = next) {
+		next = all->next;
+		buf_put(all);
+	}
+}
+
+START_TEST(reading_waits_while_the_pool_is_empty)
+{
+	struct buf *all, *last;
+	int fd[3];
+
+	fx_listen(NULL);
+	all = take_pool();
+	last = pool_alloc(fx.pool, 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = fx_connect();
+		fx_send_call(fd[i], i, FX_ECHO, 0, 12);
+	}
+	settle();
+	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
+	buf_put(last);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		ck_assert_uint_eq(fx_recv_echo(fd[i]), i);
+		close(fd[i]);
+	}
+	put_pool(all);
+}
+END_TEST
+
+static void send_large(void *arg)
+{
+	fx_send_call(*(int *)arg, 5, FX_DROP, 0, MIB);
+}
+
+START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
+{
+	struct buf *all;
+	pthread_t t[3];
+	int fd[3];
+
+	fx_listen(NULL);
+	all = take_pool();
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = fx_connect();
+		thread_start(&t[i], "client", send_large, &fd[i]);
+	}
+	settle();
+	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
+	/* One that waits goes away: the others must not wait for it. */
+	shutdown(fd[0], SHUT_RDWR);
+	pthread_join(t[0], NULL);
+	close(fd[0]);
+	put_pool(all);
+	pthread_join(t[1], NULL);
+	pthread_join(t[2], NULL);
+	EVENTUALLY(atomic_load(&fx.taken) >= 2);
+	close(fd[1]);
+	close(fd[2]);
+}
+END_TEST
+
+START_TEST(a_claimed_length_reserves_nothing)
+{
+	struct tcp_options o = { .linger_ms = 40 };
+	static const uint8_t claim[] = "\x80\x10\0\0" "few bytes";
+	int fd[20];
+
+	fx_listen(&o);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = fx_connect();
+		fx_send(fd[i], claim, sizeof(claim) - 1);
+	}
+	EVENTUALLY(stats_sum_by_name("tcp_bytes_in") >=
+		   ARRAY_SIZE(fd) * (sizeof(claim) - 1));
+	/* What is shared to receive into goes as well when idle. */
+	EVENTUALLY(fx_pool_out() == 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+	EVENTUALLY(conns() == 0);
+}
+END_TEST
+
+static void ends_as_bad(const void *data, size_t len, unsigned times)
+{
+	uint64_t bad = stats_sum_by_name("tcp_bad_records");
+	uint64_t errors = stats_sum_by_name("tcp_closed_error");
+	int fd = fx_connect();
+
+	for (unsigned i = 0; i < times; i++)
+		fx_send(fd, data, len);
+	ck_assert(fx_ended(fd));
+	close(fd);
+	EVENTUALLY(conns() == 0);
+	ck_assert_uint_eq(stats_sum_by_name("tcp_bad_records"), bad + 1);
+	ck_assert_uint_eq(stats_sum_by_name("tcp_closed_error"), errors + 1);
+}
+
+START_TEST(bad_records_end_the_connection)
+{
+	fx_listen(NULL);
+	ends_as_bad("\xff\xff\xff\xff", 4, 1);
+	ends_as_bad("\x7f\xff\xff\xff", 4, 1);
+	ends_as_bad("\x80\x11\0\1", 4, 1);
+	ends_as_bad("\x80\0\0\0", 4, 1);
+	ends_as_bad("\0\0\0\0", 4, 1000);
+	ends_as_bad("GET / HTTP/1.1\r\n\r\n", 18, 1);
+}
+END_TEST
+
+START_TEST(garbage_harms_nobody_else)
+{
+	uint8_t junk[5000];
+	int good, fd;
+
+	fx_listen(NULL);
+	good = fx_connect();
+	srand(3);
+	for (unsigned i = 0; i < 200; i++) {
+		for (size_t k = 0; k < sizeof(junk); k++)
+			junk[k] = (uint8_t)rand();
+		/* Often something that looks like a record. */
+		if (i % 2)
+			memset(junk, 0, 3);
+		if (i % 4 == 3)
+			junk[0] = 0x80;
+		fd = fx_connect();
+		fx_send(fd, junk, (size_t)rand() % sizeof(junk) + 1);
+		shutdown(fd, SHUT_WR);
+		while (recv(fd, junk, sizeof(junk), 0) > 0)
+			;
+		close(fd);
+		fx_send_call(good, i, FX_ECHO, 0, 40);
+		ck_assert_uint_eq(fx_recv_echo(good), i);
+	}
+	close(good);
+	EVENTUALLY(conns() == 0);
+}
+END_TEST
+
+START_TEST(a_record_that_stalls_ends_the_connection)
+{
+	struct tcp_options o = { .stall_ms = 200 };
+	uint8_t call[1000];
+	size_t len;
+	int fd, idle;
+
+	fx_listen(&o);
+	idle = fx_connect();
+	EVENTUALLY(conns() == 1);
+	len = fx_call(call, 1, FX_ECHO, 0, 900);
+	fd = fx_connect();
+	fx_send(fd, call, 2);
+	ck_assert(fx_ended(fd));
+	close(fd);
+	/* Byte by byte is no excuse. */
+	EVENTUALLY(conns() == 1);
+	fd = fx_connect();
+	EVENTUALLY(conns() == 2);
+	for (size_t i = 0; i < len && conns() == 2; i++) {
+		fx_send(fd, call + i, 1);
+		usleep(5000);
+	}
+	ck_assert(fx_ended(fd));
+	close(fd);
+	ck_assert_uint_eq(stats_sum_by_name("tcp_stalls"), 2);
+	fx_send_call(idle, 2, FX_ECHO, 0, 40);
+	ck_assert_uint_eq(fx_recv_echo(idle), 2);
+	close(idle);
+}
+END_TEST
+
+START_TEST(a_stall_after_large_records_gives_the_buffer_back)
+{
+	struct tcp_options o = { .stall_ms = 200 };
+	int fd;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	fx_send_call(fd, 1, FX_ECHO, 0, MIB);
+	ck_assert_uint_eq(fx_recv_echo(fd), 1);
+	fx_send(fd, "\x80\x10\0\0bytes", 9);
+	ck_assert(fx_ended(fd));
+	EVENTUALLY(fx_pool_out() == 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
+{
+	struct tcp_options o = { .idle_ms = 100 };
+	int fd, busy;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	busy = fx_connect();
+	fx_send_call(busy, 1, FX_HOLD, 0, 40);
+	ck_assert(fx_ended(fd));
+	close(fd);
+	settle();
+	settle();
+	settle();
+	EVENTUALLY(conns() == 1);
+	fx_release(true);
+	ck_assert_uint_eq(fx_recv_echo(busy), 1);
+	ck_assert(fx_ended(busy));
+	close(busy);
+	ck_assert_uint_eq(stats_sum_by_name("tcp_idle_closed"), 2);
+}
+END_TEST
+
+START_TEST(a_peer_that_takes_no_replies_is_closed)
+{
+	struct tcp_options o = { .send_ms = 200 };
+	int fd;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	for (unsigned i = 0; i < 40; i++)
+		fx_send_call(fd, i, i % 2 ? FX_WORK_BIG : FX_BIG, MIB, 12);
+	EVENTUALLY(stats_sum_by_name("tcp_send_stalls") == 1);
+	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_pool_out() == 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(connections_are_limited)
+{
+	int fd[3], more;
+
+	fx.env.max_conns = 3;
+	fx_listen(NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		fd[i] = fx_connect();
+		fx_send_call(fd[i], i, FX_ECHO, 0, 40);
+		ck_assert_uint_eq(fx_recv_echo(fd[i]), i);
+	}
+	more = fx_connect();
+	ck_assert(fx_ended(more));
+	close(more);
+	ck_assert_uint_eq(conns(), 3);
+	ck_assert_uint_eq(stats_sum_by_name("tcp_refused"), 1);
+	close(fd[0]);
+	EVENTUALLY(conns() == 2);
+	fd[0] = fx_connect();
+	for (unsigned i = 0; i < 3; i++) {
+		fx_send_call(fd[i], i, FX_ECHO, 0, 40);
+		ck_assert_uint_eq(fx_recv_echo(fd[i]), i);
+		close(fd[i]);
+	}
+}
+END_TEST
+
+START_TEST(accepting_pauses_when_descriptors_run_out)
+{
+	struct rlimit old, none;
+	struct sockaddr_storage to;
+	int fd, probe;
+
+	fx_listen(NULL);
+	to = fx.l->local;
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	probe = dup(fd);
+	close(probe);
+	getrlimit(RLIMIT_NOFILE, &old);
+	none = old;
+	none.rlim_cur = (rlim_t)probe;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
+				 sizeof(struct sockaddr_in)), 0);
+	EVENTUALLY(stats_sum_by_name("tcp_accept_paused") >= 2);
+	ck_assert_uint_le(stats_sum_by_name("tcp_accept_paused"), 5);
+	setrlimit(RLIMIT_NOFILE, &old);
+	fx_send_call(fd, 1, FX_ECHO, 0, 40);
+	ck_assert_uint_eq(fx_recv_echo(fd), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(stop_answers_what_was_taken_and_takes_no_more)
+{
+	struct sockaddr_storage to;
+	int fd, fd2, late;
+
+	fx_listen(NULL);
+	to = fx.l->local;
+	fd = fx_connect();
+	fd2 = fx_connect();
+	for (unsigned i = 0; i < 10; i++)
+		fx_send_call(fd, i, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 10);
+	fx.l->ops->stop(fx.l);
+	ck_assert(fx_ended(fd2));
+	late = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(late, (struct sockaddr *)&to,
+				 sizeof(struct sockaddr_in)), -1);
+	ck_assert_int_eq(errno, ECONNREFUSED);
+	fx_send_call(fd, 77, FX_ECHO, 0, 40);
+	settle();
+	fx_release(true);
+	for (unsigned i = 0; i < 10; i++)
+		ck_assert_uint_lt(fx_recv_echo(fd), 10);
+	ck_assert(fx_ended(fd));
+	ck_assert_uint_eq(atomic_load(&fx.taken), 10);
+	close(fd);
+	close(fd2);
+	close(late);
+	EVENTUALLY(conns() == 0);
+}
+END_TEST
+
+START_TEST(stop_under_load_loses_no_reply)
+{
+	uint8_t in[64];
+	unsigned replies = 0;
+	int fd;
+
+	fx_listen(NULL);
+	fd = fx_connect();
+	for (unsigned i = 0; i < 2000; i++)
+		fx_send_call(fd, i, i % 2 ? FX_ECHO : FX_WORK, 0, 40);
+	fx.l->ops->stop(fx.l);
+	for (unsigned i = 0; i < 2000; i++)
+		fx_send_call(fd, i, FX_ECHO, 0, 40);
+	while (fx_recv_record(fd, in, sizeof(in)) == 40)
+		replies++;
+	ck_assert_uint_eq(replies, atomic_load(&fx.taken));
+	close(fd);
+	EVENTUALLY(conns() == 0);
+}
+END_TEST
+
+START_TEST(a_drained_connection_that_is_not_closed_is_given_up)
+{
+	struct tcp_options o = { .linger_ms = 100 };
+	int fd;
+
+	fx_listen(&o);
+	fd = fx_connect();
+	EVENTUALLY(conns() == 1);
+	fx.l->ops->stop(fx.l);
+	ck_assert(fx_ended(fd));
+	EVENTUALLY(conns() == 0);
+	close(fd);
+}
+END_TEST
+
+static void release_later(void *arg)
+{
+	settle();
+	fx_release(true);
+}
+
+START_TEST(free_waits_for_calls_in_progress)
+{
+	pthread_t t;
+	int fd;
+
+	fx_listen(NULL);
+	fd = fx_connect();
+	for (unsigned i = 0; i < 10; i++)
+		fx_send_call(fd, i, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 10);
+	thread_start(&t, "release", release_later, NULL);
+	fx_unlisten();
+	ck_assert_uint_eq(fx_held(), 0);
+	pthread_join(t, NULL);
+	close(fd);
+}
+END_TEST
+
+START_TEST(one_listener_serves_both_families)
+{
+	struct tcp_options only = { .v6only = true };
+	static const char *const host[] = { "127.0.0.1", "::1" };
+	static const int family[] = { AF_INET, AF_INET6 };
+	struct sockaddr_storage to;
+	int fd;
+
+	fx_listen_on("::", NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		to = fx_addr(host[i], fx_port());
+		fd = fx_connect_to(&to, SOCK_STREAM);
+		fx_send_call(fd, i, FX_ECHO, 0, 40);
+		ck_assert_uint_eq(fx_recv_echo(fd), i);
+		ck_assert_int_eq(fx.peer.ss_family, family[i]);
+		ck_assert_mem_eq(&fx.local, &to, sizeof(struct sockaddr_in));
+		close(fd);
+	}
+	fx_unlisten();
+	fx_listen_on("::", &only);
+	to = fx_addr("127.0.0.1", fx_port());
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
+				 sizeof(struct sockaddr_in)), -1);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("tcp limits");
+	TCase *tc = tcase_create("tcp limits");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, fx_stop);
+	tcase_add_test(tc, calls_in_progress_are_bounded);
+	tcase_add_test(tc, replies_queued_are_bounded);
+	tcase_add_test(tc, reading_waits_while_the_pool_is_empty);
+	tcase_add_test(tc,
+		large_records_wait_for_a_buffer_one_after_the_other);
+	tcase_add_test(tc, a_claimed_length_reserves_nothing);
+	tcase_add_test(tc, bad_records_end_the_connection);
+	tcase_add_test(tc, garbage_harms_nobody_else);
+	tcase_add_test(tc, a_record_that_stalls_ends_the_connection);
+	tcase_add_test(tc, a_stall_after_large_records_gives_the_buffer_back);
+	tcase_add_test(tc,
+		an_idle_connection_ends_unless_a_call_is_in_progress);
+	tcase_add_test(tc, a_peer_that_takes_no_replies_is_closed);
+	tcase_add_test(tc, connections_are_limited);
+	tcase_add_test(tc, accepting_pauses_when_descriptors_run_out);
+	tcase_add_test(tc, stop_answers_what_was_taken_and_takes_no_more);
+	tcase_add_test(tc, stop_under_load_loses_no_reply);
+	tcase_add_test(tc,
+		a_drained_connection_that_is_not_closed_is_given_up);
+	tcase_add_test(tc, free_waits_for_calls_in_progress);
+	tcase_add_test(tc, one_listener_serves_both_families);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

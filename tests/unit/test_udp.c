@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RPC over UDP. */
+#include "transport/stream/stream.h"
+
+#include <string.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/unit/runner.h"
+#include "tests/unit/stream_fixture.h"
+
+#define SIZE_MAX_V4	65507u
+
+static void setup(void)
+{
+	fx_start(64);
+}
+
+static void listen_udp(const char *host, const struct udp_options *o)
+{
+	struct sockaddr_storage ss = fx_addr(host, 0);
+
+	ck_assert_int_eq(udp_listen(&fx.env, (struct sockaddr *)&ss, o, &fx.l),
+			 0);
+}
+
+static int client(const char *host)
+{
+	struct sockaddr_storage to = fx_addr(host, fx_port());
+
+	/* Connected: takes replies only from the address that it asked. */
+	return fx_connect_to(&to, SOCK_DGRAM);
+}
+
+static void ask(int fd, uint32_t xid, enum fx_op op, uint32_t arg, size_t len)
+{
+	static uint8_t out[70000];
+
+	fx_call(out, xid, op, arg, len);
+	ck_assert_int_eq(send(fd, out + 4, len, 0), (ssize_t)len);
+}
+
+/* A reply's length; the call that ask() sent must be its first @same. */
+static long answer(int fd, uint32_t xid, enum fx_op op, size_t same)
+{
+	static uint8_t in[70000], want[70000];
+	ssize_t n = recv(fd, in, sizeof(in), 0);
+
+	fx_call(want, xid, op, 0, same);
+	memcpy(want + 12, in + 8, same >= 12 ? 4 : 0);
+	if (n > 0)
+		ck_assert_mem_eq(in, want + 4, same);
+	return n;
+}
+
+START_TEST(a_call_is_answered_whatever_its_size)
+{
+	static const size_t sizes[] = { 12, 100, 1024, 1025, 8192, 65000 };
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		ask(fd, i, FX_ECHO, 0, sizes[i]);
+		ck_assert_int_eq(answer(fd, i, FX_ECHO, sizes[i]),
+				 (long)sizes[i]);
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(head_body_and_tail_make_one_datagram)
+{
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	ask(fd, 9, FX_BIG, 5000, 12);
+	ck_assert_int_eq(answer(fd, 9, FX_BIG, 4), 5008);
+	ask(fd, 10, FX_WORK_BIG, 5000, 12);
+	ck_assert_int_eq(answer(fd, 10, FX_BIG, 4), 5008);
+	close(fd);
+}
+END_TEST
+
+START_TEST(replies_leave_from_the_address_asked)
+{
+	static const char *const hosts[] = { "127.0.0.1", "127.0.0.2",
+					     "127.1.2.3", "::1" };
+	struct sockaddr_storage to;
+	int fd;
+
+	listen_udp("::", NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(hosts); i++) {
+		fd = client(hosts[i]);
+		ask(fd, i, FX_WORK, 0, 40);
+		ck_assert_int_eq(answer(fd, i, FX_WORK, 40), 40);
+		to = fx_addr(hosts[i], fx_port());
+		ck_assert_int_eq(fx.peer.ss_family, to.ss_family);
+		ck_assert_mem_eq(&fx.local, &to, to.ss_family == AF_INET ?
+				 sizeof(struct sockaddr_in) :
+				 sizeof(struct sockaddr_in6));
+		close(fd);
+	}
+	fx_unlisten();
+	listen_udp("0.0.0.0", NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		fd = client(hosts[i]);
+		ask(fd, i, FX_ECHO, 0, 40);
+		ck_assert_int_eq(answer(fd, i, FX_ECHO, 40), 40);
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(a_reply_that_does_not_fit_is_lost)
+{
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	ask(fd, 1, FX_BIG, SIZE_MAX_V4 - 8 + 1, 12);
+	EVENTUALLY(stats_sum_by_name("udp_lost_replies") == 1);
+	EVENTUALLY(atomic_load(&fx.lost) == 1);
+	ask(fd, 2, FX_BIG, SIZE_MAX_V4 - 8, 12);
+	ck_assert_int_eq(answer(fd, 2, FX_BIG, 4), SIZE_MAX_V4);
+	close(fd);
+}
+END_TEST
+
+START_TEST(empty_and_long_datagrams_are_dropped)
+{
+	struct udp_options o = { .max_len = 1000 };
+	int fd;
+
+	listen_udp("127.0.0.1", &o);
+	fd = client("127.0.0.1");
+	ck_assert_int_eq(send(fd, "", 0, 0), 0);
+	ask(fd, 1, FX_ECHO, 0, 1001);
+	ask(fd, 2, FX_ECHO, 0, 60000);
+	ask(fd, 3, FX_ECHO, 0, 1000);
+	ck_assert_int_eq(answer(fd, 3, FX_ECHO, 1000), 1000);
+	ck_assert_uint_eq(stats_sum_by_name("udp_bad_calls"), 3);
+	ck_assert_uint_eq(atomic_load(&fx.taken), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(calls_in_progress_are_bounded)
+{
+	struct udp_options o = { .max_calls = 4 };
+	unsigned answered = 0;
+	int fd;
+
+	listen_udp("127.0.0.1", &o);
+	fd = client("127.0.0.1");
+	for (unsigned i = 0; i < 20; i++)
+		ask(fd, 1, FX_HOLD, 0, 40);
+	while (answered < 20) {
+		unsigned n;
+
+		EVENTUALLY(fx_held() > 0);
+		usleep(2000);
+		ck_assert_uint_le(fx.l->ops->count(fx.l), 4);
+		n = fx_release(answered % 2);
+		ck_assert_uint_le(n, 4);
+		for (unsigned i = 0; i < n; i++)
+			ck_assert_int_eq(answer(fd, 1, FX_HOLD, 40), 40);
+		answered += n;
+	}
+	ck_assert_uint_ge(stats_sum_by_name("udp_read_pauses"), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(stop_answers_what_was_taken)
+{
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	ask(fd, 1, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 1);
+	fx.l->ops->stop(fx.l);
+	ask(fd, 2, FX_ECHO, 0, 40);
+	usleep(20000);
+	ck_assert_uint_eq(fx.l->ops->count(fx.l), 1);
+	fx_release(true);
+	ck_assert_int_eq(answer(fd, 1, FX_HOLD, 40), 40);
+	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
+	ck_assert_uint_eq(atomic_load(&fx.taken), 1);
+	close(fd);
+}
+END_TEST
+
+static void release_later(void *arg)
+{
+	usleep(50000);
+	fx_release(true);
+}
+
+START_TEST(free_waits_for_calls_in_progress)
+{
+	pthread_t t;
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	for (unsigned i = 0; i < 5; i++)
+		ask(fd, 1, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 5);
+	thread_start(&t, "release", release_later, NULL);
+	fx_unlisten();
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_int_eq(answer(fd, 1, FX_HOLD, 40), 40);
+	pthread_join(t, NULL);
+	close(fd);
+}
+END_TEST
+
+START_TEST(dropped_calls_get_no_reply)
+{
+	int fd;
+
+	listen_udp("127.0.0.1", NULL);
+	fd = client("127.0.0.1");
+	for (unsigned i = 0; i < 100; i++) {
+		ask(fd, i, FX_DROP, 0, 2000);
+		ask(fd, i, FX_CLOSE, 0, 40);
+		ck_assert_int_eq(answer(fd, i, FX_CLOSE, 40), 40);
+	}
+	ck_assert_uint_eq(atomic_load(&fx.taken), 200);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("udp");
+	TCase *tc = tcase_create("udp");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup, fx_stop);
+	tcase_add_test(tc, a_call_is_answered_whatever_its_size);
+	tcase_add_test(tc, head_body_and_tail_make_one_datagram);
+	tcase_add_test(tc, replies_leave_from_the_address_asked);
+	tcase_add_test(tc, a_reply_that_does_not_fit_is_lost);
+	tcase_add_test(tc, empty_and_long_datagrams_are_dropped);
+	tcase_add_test(tc, calls_in_progress_are_bounded);
+	tcase_add_test(tc, stop_answers_what_was_taken);
+	tcase_add_test(tc, free_waits_for_calls_in_progress);
+	tcase_add_test(tc, dropped_calls_get_no_reply);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

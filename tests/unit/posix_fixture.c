@@ -12,7 +12,7 @@ struct world w;
 
 static char base[2][256];		/* on the build's file system, tmpfs */
 
-static void make_base(void)
+void world_base(void)
 {
 	snprintf(base[0], sizeof(base[0]), "%s/posix-XXXXXX",
 		 getenv("PWD") ? getenv("PWD") : ".");
@@ -36,14 +36,19 @@ static int remove_one(const char *path, const struct stat *st, int flag,
 	return remove(path);
 }
 
+void world_base_remove(void)
+{
+	nftw(base[0], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(base[1], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 int world_run(Suite *suite)
 {
 	int rc;
 
-	make_base();
+	world_base();
 	rc = run_suite(suite);
-	nftw(base[0], remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	nftw(base[1], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	world_base_remove();
 	return rc;
 }
 
@@ -53,13 +58,8 @@ static void mount_world(void)
 	assert_ok(w.fs->ops->root(w.fs, &w.root));
 }
 
-void world_open(int i, const struct vfs_config *config)
+void world_prepare(int i, const struct vfs_config *config)
 {
-	static bool registered;
-
-	if (!registered)
-		rcu_register_thread();
-	registered = true;
 	log_threshold = LOG_LEVEL_WARN;
 	memset(&w, 0, sizeof(w));
 	if (config)
@@ -75,6 +75,16 @@ void world_open(int i, const struct vfs_config *config)
 	w.cred.uid = geteuid();
 	w.cred.gid = getegid();
 	w.ctx.cred = &w.cred;
+}
+
+void world_open(int i, const struct vfs_config *config)
+{
+	static bool registered;
+
+	if (!registered)
+		rcu_register_thread();
+	registered = true;
+	world_prepare(i, config);
 	mount_world();
 }
 
@@ -89,6 +99,11 @@ void world_close(void)
 {
 	vfs_node_put(w.root);
 	w.fs->ops->unmount(w.fs);
+	world_remove();
+}
+
+void world_remove(void)
+{
 	nftw(w.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	nftw(w.state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

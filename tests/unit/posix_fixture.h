@@ -40,7 +40,11 @@ void world_restart(void);
 void world_close(void);
 /* Runs the suite, and removes what failed tests left. */
 int world_run(Suite *suite);
-/* For worlds with no tmpfs: a reason to skip. */
+/* Of all these: makes the directories, but mounts nothing; removes them. */
+void world_base(void);
+void world_base_remove(void);
+void world_prepare(int i, const struct vfs_config *config);
+void world_remove(void);
 bool world_on_tmpfs(void);
 
 /* "a/b/c" below the exported directory, for the local process's doings. */

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of gannetd: one table of options, from which the parser
+ * and --help are made. */
+#include "daemon/options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+
+#define MIB	((size_t)1 << 20)
+
+struct option_row {
+	const char *name;
+	const char *arg;	/* NULL: takes none */
+	/* NULL, or what is wrong with @value. */
+	const char *(*set)(struct options *o, char *value);
+	const char *help;
+};
+
+static const char *number(const char *value, unsigned long min,
+			  unsigned long max, unsigned long *out)
+{
+	static char text[80];
+	char *end;
+	unsigned long n;
+
+	n = strtoul(value, &end, 10);
+	if (*value < '0' || *value > '9' || *end || n < min || n > max) {
+		snprintf(text, sizeof(text), "expected a number from %lu to %lu",
+			 min, max);
+		return text;
+	}
+	*out = n;
+	return NULL;
+}
+
+static const char *set_unsigned(const char *value, unsigned min, unsigned max,
+				unsigned *out)
+{
+	unsigned long n = 0;
+	const char *wrong = number(value, min, max, &n);
+
+	if (!wrong)
+		*out = (unsigned)n;
+	return wrong;
+}
+
+static const char *set_export(struct options *o, char *value)
+{
+	o->exports[o->nexports++] = value;
+	return NULL;
+}
+
+static const char *set_exports_file(struct options *o, char *value)
+{
+	o->exports_files[o->nexports_files++] = value;
+	return NULL;
+}
+
+static const char *set_bind(struct options *o, char *value)
+{
+	o->bind = value;
+	return NULL;
+}
+
+static const char *set_port(struct options *o, char *value)
+{
+	return set_unsigned(value, 0, 65535, &o->port);
+}
+
+static const char *set_rdma_port(struct options *o, char *value)
+{
+	return set_unsigned(value, 0, 65535, &o->rdma_port);
+}
+
+static const char *set_rdma(struct options *o, char *value)
+{
+	static const char *const modes[] = {
+		[RDMA_AUTO] = "auto", [RDMA_VERBS] = "verbs",
+		[RDMA_OFF] = "off",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++)
+		if (!strcmp(value, modes[i])) {
+			o->rdma = i;
+			return NULL;
+		}
+	return "expected auto, verbs or off";
+}
+
+static const char *set_threads(struct options *o, char *value)
+{
+	return set_unsigned(value, 1, 1024, &o->threads);
+}
+
+static const char *set_pollers(struct options *o, char *value)
+{
+	return set_unsigned(value, 1, 256, &o->pollers);
+}
+
+static const char *set_max_conns(struct options *o, char *value)
+{
+	return set_unsigned(value, 1, 1000000, &o->max_conns);
+}
+
+static const char *set_memory(struct options *o, char *value)
+{
+	unsigned long mib = 0;
+	const char *wrong = number(value, 8, 1ul << 24, &mib);
+
+	if (!wrong)
+		o->memory = mib * MIB;
+	return wrong;
+}
+
+static const char *set_foreground(struct options *o, char *value)
+{
+	o->foreground = true;
+	return NULL;
+}
+
+static const char *set_no_rpcbind(struct options *o, char *value)
+{
+	o->rpcbind = false;
+	return NULL;
+}
+
+static const char *set_state_dir(struct options *o, char *value)
+{
+	if (*value != '/')
+		return "expected an absolute path";
+	free(o->state_dir);
+	o->state_dir = strdup(value);
+	return o->state_dir ? NULL : "out of memory";
+}
+
+static const char *set_pid_file(struct options *o, char *value)
+{
+	o->pid_file = value;
+	return NULL;
+}
+
+static const char *set_log_level(struct options *o, char *value)
+{
+	return log_level_parse(value, &o->log_level) ?
+		NULL : "expected err, warn, info or debug";
+}
+
+static const struct option_row rows[] = {
+	{ "export", "EXPORT", set_export,
+	  "export a directory: 'DIR' to this machine only, or\n"
+	  "'DIR CLIENT(OPTIONS)...' as a line of an exports file;\n"
+	  "may be given more than once" },
+	{ "exports-file", "FILE", set_exports_file,
+	  "export what FILE says, see gannet-exports(5); may be\n"
+	  "given more than once; the default is " SYSCONFDIR
+	  "/gannet/exports\nwhen there is no --export either" },
+	{ "port", "N", set_port,
+	  "TCP and UDP port of NFS and MOUNT (2049); 0: any free" },
+	{ "rdma-port", "N", set_rdma_port,
+	  "port of NFS/RDMA (20049); 0: any free" },
+	{ "rdma", "MODE", set_rdma,
+	  "auto (the default): when there is a device; verbs: there\n"
+	  "must be one; off" },
+	{ "bind", "ADDRESS", set_bind,
+	  "listen on this IPv4 or IPv6 address only" },
+	{ "threads", "N", set_threads,
+	  "worker threads, that may wait for the file system (16)" },
+	{ "pollers", "N", set_pollers,
+	  "threads that serve connections (one a processor)" },
+	{ "max-connections", "N", set_max_conns,
+	  "connections a transport takes (4096)" },
+	{ "memory", "MIB", set_memory,
+	  "most memory for data in transit (a quarter of the\n"
+	  "machine's, at most 1024)" },
+	{ "state-dir", "DIR", set_state_dir,
+	  "where keys, tables and the mount list are kept" },
+	{ "no-rpcbind", NULL, set_no_rpcbind,
+	  "do not register with rpcbind" },
+	{ "foreground", NULL, set_foreground,
+	  "stay in the foreground, log to standard error" },
+	{ "pid-file", "FILE", set_pid_file,
+	  "write the process id there, once ready" },
+	{ "log-level", "LEVEL", set_log_level,
+	  "err, warn, info (the default) or debug" },
+};
+
+#define NROWS	ARRAY_SIZE(rows)
+
+static void print_help(void)
+{
+	printf("Usage: gannetd [OPTION]...\n"
+	       "Serves directories over NFSv3, on RPC-over-RDMA and TCP.\n\n");
+	for (unsigned i = 0; i < NROWS; i++) {
+		const char *p = rows[i].help;
+		char left[40];
+
+		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
+			 rows[i].arg ? " " : "", rows[i].arg ? : "");
+		while (p) {
+			const char *nl = strchr(p, '\n');
+			int n = nl ? (int)(nl - p) : (int)strlen(p);
+
+			printf("  %-22s %.*s\n", left, n, p);
+			left[0] = '\0';
+			p = nl ? nl + 1 : NULL;
+		}
+	}
+	printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
+	       "print the version");
+	printf("\nExamples:\n"
+	       "  gannetd --foreground --export /srv/data\n"
+	       "  gannetd --export '/srv/data 192.0.2.0/24(rw,root_squash)'\n"
+	       "\nSIGTERM and SIGINT answer what was taken and end; SIGHUP reads "
+	       "the exports\nagain; SIGUSR1 logs the counters.\n"
+	       "Exit status: 0 ended as asked, 1 could not start or run, 2 wrong "
+	       "usage.\n"
+	       "\nMore in gannetd(8) and gannet-exports(5).\n");
+}
+
+/* Where state goes when nobody says: the system's place for root. */
+static char *default_state_dir(void)
+{
+	const char *base = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	char *dir = NULL;
+	int n;
+
+	if (geteuid() == 0)
+		return strdup(LOCALSTATEDIR "/lib/gannet");
+	if (base && *base == '/')
+		n = asprintf(&dir, "%s/gannet", base);
+	else
+		n = asprintf(&dir, "%s/.local/state/gannet",
+			     home && *home == '/' ? home : "/tmp");
+	return n < 0 ? NULL : dir;
+}
+
+static size_t default_memory(void)
+{
+	size_t ram = (size_t)sysconf(_SC_PHYS_PAGES) *
+		     (size_t)sysconf(_SC_PAGESIZE);
+
+	ram = MIN(ram / 4, 1024 * MIB);
+	return MAX(ram, 64 * MIB);
+}
+
+static bool set_defaults(struct options *o, int argc)
+{
+	memset(o, 0, sizeof(*o));
+	o->exports = calloc((size_t)argc, sizeof(*o->exports));
+	o->exports_files = calloc((size_t)argc, sizeof(*o->exports_files));
+	o->state_dir = default_state_dir();
+	o->port = 2049;
+	o->rdma_port = 20049;
+	o->threads = 16;
+	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
+	o->max_conns = 4096;
+	o->memory = default_memory();
+	o->rpcbind = true;
+	o->log_level = LOG_LEVEL_INFO;
+	return o->exports && o->exports_files && o->state_dir;
+}
+
+static enum options_result set(struct options *o, const struct option_row *row,
+			       char *value)
+{
+	const char *wrong = row->set(o, value);
+
+	if (!wrong)
+		return OPTIONS_RUN;
+	fprintf(stderr, "gannetd: --%s %s: %s\n", row->name, value, wrong);
+	return OPTIONS_WRONG;
+}
+
+enum options_result options_parse(int argc, char **argv, struct options *o)
+{
+	struct option longopts[NROWS + 3] = { 0 };
+	int c, i = 0;
+
+	for (unsigned k = 0; k < NROWS; k++)
+		longopts[k] = (struct option){ rows[k].name,
+			rows[k].arg ? required_argument : no_argument, NULL, 0 };
+	longopts[NROWS] = (struct option){ "help", no_argument, NULL, 'h' };
+	longopts[NROWS + 1] = (struct option){ "version", no_argument, NULL,
+					       'V' };
+	if (!set_defaults(o, argc)) {
+		fprintf(stderr, "gannetd: out of memory\n");
+		return OPTIONS_WRONG;
+	}
+	while ((c = getopt_long(argc, argv, "h", longopts, &i)) != -1) {
+		if (c == 'h') {
+			print_help();
+			return OPTIONS_DONE;
+		}
+		if (c == 'V') {
+			printf("gannetd %s\n", PACKAGE_VERSION);
+			return OPTIONS_DONE;
+		}
+		if (c != 0) {
+			fprintf(stderr, "gannetd: see gannetd --help\n");
+			return OPTIONS_WRONG;
+		}
+		if (set(o, &rows[i], optarg) == OPTIONS_WRONG)
+			return OPTIONS_WRONG;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "gannetd: '%s' is not an option; a directory "
+			"is given with --export; see gannetd --help\n",
+			argv[optind]);
+		return OPTIONS_WRONG;
+	}
+	return OPTIONS_RUN;
+}
+
+void options_fini(struct options *o)
+{
+	free(o->exports);
+	free(o->exports_files);
+	free(o->state_dir);
+}

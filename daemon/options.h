@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line of gannetd, gannetd(8). */
+#ifndef GANNET_DAEMON_OPTIONS_H
+#define GANNET_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/log.h"
+
+enum rdma_mode { RDMA_AUTO, RDMA_VERBS, RDMA_OFF };
+
+struct options {
+	char		**exports;	/* --export arguments, borrowed */
+	unsigned	  nexports;
+	char		**exports_files;
+	unsigned	  nexports_files;
+	const char	 *bind;		/* address, NULL: all */
+	unsigned	  port;		/* 0: any free one */
+	unsigned	  rdma_port;
+	enum rdma_mode	  rdma;
+	unsigned	  threads;	/* workers */
+	unsigned	  pollers;
+	unsigned	  max_conns;
+	size_t		  memory;	/* bytes of payload buffers */
+	bool		  foreground;
+	bool		  rpcbind;
+	char		 *state_dir;	/* owned */
+	const char	 *pid_file;	/* NULL: none */
+	enum log_level	  log_level;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
+
+/*
+ * Reads the arguments, after the defaults.  OPTIONS_DONE: --help or
+ * --version was printed.  OPTIONS_WRONG: a message was printed to standard
+ * error.  Strings are borrowed from @argv.
+ */
+enum options_result options_parse(int argc, char **argv, struct options *o);
+void options_fini(struct options *o);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * server - everything between the options and the sockets, put together.
+ *
+ * Made from the bottom up and taken down the other way round: payload pool,
+ * pollers, RPC server and its workers, exports, programs, listeners,
+ * rpcbind.
+ */
+#include "daemon/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "mountd/mountd.h"
+#include "nfs3/nfs3.h"
+#include "rpc/rpc.h"
+#include "transport/fabric/verbs/verbs.h"
+#include "transport/rpcrdma/rpcrdma.h"
+#include "transport/stream/stream.h"
+#include "vfs/export.h"
+
+/* Memory for remembered replies of non-idempotent calls. */
+#define DRC_BYTES	((size_t)16 << 20)
+#define MAX_LISTENERS	4
+
+struct listener {
+	struct xprt_listener *l;
+	const char	     *name;	/* "tcp", "udp", "rdma" */
+};
+
+struct server {
+	const struct options	*o;		/* borrowed */
+	struct pool		*pool;
+	struct loop		**loops;
+	unsigned		 nloops;
+	struct rpc_server	*rpc;
+	struct export_table	*exports;
+	struct rpc_program	*nfs3;
+	struct rpc_program	*mountd;
+	struct xprt_env		 env;
+	struct fabric		 verbs;
+	bool			 has_verbs;
+	struct listener		 listeners[MAX_LISTENERS];
+	unsigned		 nlisteners;
+};
+
+/* ------------------------------------------------------------- exports -- */
+
+/* Makes @dir and what is above it. */
+static int make_state_dir(const char *dir)
+{
+	char path[4096];
+
+	if (strlen(dir) >= sizeof(path))
+		return -ENAMETOOLONG;
+	strcpy(path, dir);
+	for (char *p = path + 1; *p; p++)
+		if (*p == '/') {
+			*p = '\0';
+			if (mkdir(path, 0755) && errno != EEXIST)
+				return -errno;
+			*p = '/';
+		}
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	return 0;
+}
+
+static int parse_file(struct server *s, const char *name,
+		      struct export_set **set, char **err)
+{
+	FILE *f = fopen(name, "re");
+	int ret;
+
+	if (!f) {
+		ret = -errno;
+		if (asprintf(err, "%s: %s", name, strerror(errno)) < 0)
+			*err = NULL;
+		return ret;
+	}
+	ret = export_set_parse(s->exports, name, f, set, err);
+	fclose(f);
+	return ret;
+}
+
+static int read_exports(struct server *s, struct export_set **set, char **err)
+{
+	const struct options *o = s->o;
+	int ret = 0;
+
+	for (unsigned i = 0; i < o->nexports_files && !ret; i++)
+		ret = parse_file(s, o->exports_files[i], set, err);
+	if (o->nexports_files == 0 && o->nexports == 0)
+		ret = parse_file(s, SYSCONFDIR "/gannet/exports", set, err);
+	for (unsigned i = 0; i < o->nexports && !ret; i++)
+		ret = export_set_add(s->exports, o->exports[i], set, err);
+	return ret;
+}
+
+static void give_share(void *arg, struct export *e)
+{
+	struct server *s = arg;
+
+	if (!e->upper)
+		e->upper = work_class_create(s->rpc, e->path,
+					     MAX(1u, s->o->threads * 3 / 4));
+}
+
+/* Exports what the options say now; what was exported stays on a mistake. */
+static int publish(struct server *s)
+{
+	struct export_set *set = NULL;
+	char *text = NULL;
+	int err;
+
+	err = read_exports(s, &set, &text);
+	if (!err)
+		err = export_table_publish(s->exports, set, &text);
+	else if (set)
+		export_set_free(set);
+	if (err)
+		log_err("%s", text ? text : strerror(-err));
+	free(text);
+	if (!err)
+		export_each(s->exports, give_share, s);
+	return err;
+}
+
+void server_reload(struct server *s)
+{
+	if (publish(s) == 0)
+		log_info("exports read again");
+	else
+		log_warn("exports unchanged");
+}
+
+/* ------------------------------------------------------------ listeners -- */
+
+static int parse_bind(const char *text, struct sockaddr_storage *ss)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+
+	memset(ss, 0, sizeof(*ss));
+	if (text && inet_pton(AF_INET, text, &sin.sin_addr) == 1) {
+		memcpy(ss, &sin, sizeof(sin));
+		return 0;
+	}
+	if (text && inet_pton(AF_INET6, text, &sin6.sin6_addr) != 1) {
+		log_err("--bind %s: expected an IPv4 or IPv6 address", text);
+		return -EINVAL;
+	}
+	memcpy(ss, &sin6, sizeof(sin6));
+	return 0;
+}
+
+static void set_port(struct sockaddr_storage *ss, unsigned port)
+{
+	/* The port is at the same place in both families. */
+	((struct sockaddr_in *)ss)->sin_port = htons((uint16_t)port);
+}
+
+static unsigned get_port(const struct sockaddr_storage *ss)
+{
+	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
+}
+
+typedef int listen_fn(struct server *s, const struct sockaddr *sa,
+		      struct xprt_listener **out);
+
+static int listen_tcp(struct server *s, const struct sockaddr *sa,
+		      struct xprt_listener **out)
+{
+	return tcp_listen(&s->env, sa, NULL, out);
+}
+
+static int listen_udp(struct server *s, const struct sockaddr *sa,
+		      struct xprt_listener **out)
+{
+	return udp_listen(&s->env, sa, NULL, out);
+}
+
+static int listen_verbs(struct server *s, const struct sockaddr *sa,
+			struct xprt_listener **out)
+{
+	return rpcrdma_listen(&s->verbs, &s->env, sa, NULL, out);
+}
+
+/* Listens at @port of the address to bind to; *@got is the port it got. */
+static int add_listener(struct server *s, const char *name, listen_fn *fn,
+			unsigned port, unsigned *got)
+{
+	struct listener *l = &s->listeners[s->nlisteners];
+	struct sockaddr_storage ss;
+	char text[64];
+	int err;
+
+	err = parse_bind(s->o->bind, &ss);
+	if (err)
+		return err;
+	set_port(&ss, port);
+	err = fn(s, (struct sockaddr *)&ss, &l->l);
+	if (err == -EAFNOSUPPORT && !s->o->bind) {
+		/* No IPv6 on this machine. */
+		parse_bind("0.0.0.0", &ss);
+		set_port(&ss, port);
+		err = fn(s, (struct sockaddr *)&ss, &l->l);
+	}
+	if (err) {
+		log_err("cannot listen on %s %s: %s%s", name,
+			xprt_addr_text((struct sockaddr *)&ss, text,
+				       sizeof(text)), strerror(-err),
+			err == -EADDRINUSE ? " (another NFS server? see "
+			"--port and --rdma-port)" : "");
+		return err;
+	}
+	l->name = name;
+	s->nlisteners++;
+	*got = get_port(&l->l->local);
+	return 0;
+}
+
+/* TCP and UDP on one port; with port 0, one that is free for both. */
+static int listen_streams(struct server *s)
+{
+	unsigned port;
+	int err;
+
+	for (int tries = 0; ; tries++) {
+		err = add_listener(s, "tcp", listen_tcp, s->o->port, &port);
+		if (err)
+			return err;
+		err = add_listener(s, "udp", listen_udp, port, &port);
+		if (!err || s->o->port || tries == 10)
+			return err;
+		s->nlisteners--;
+		s->listeners[s->nlisteners].l->ops->free(
+			s->listeners[s->nlisteners].l);
+	}
+}
+
+static int listen_rdma(struct server *s)
+{
+	enum rdma_mode mode = s->o->rdma;
+	unsigned port;
+	int err;
+
+	if (mode == RDMA_OFF)
+		return 0;
+	if (!verbs_available()) {
+		if (mode == RDMA_AUTO) {
+			log_info("no RDMA device: not serving NFS/RDMA");
+			return 0;
+		}
+		log_err("--rdma verbs: there is no RDMA device that this "
+			"process may use");
+		return -ENODEV;
+	}
+	err = verbs_fabric_create(&s->verbs);
+	if (err)
+		return err;
+	s->has_verbs = true;
+	return add_listener(s, "rdma", listen_verbs, s->o->rdma_port, &port);
+}
+
+void server_print_ready(const struct server *s, FILE *out)
+{
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		fprintf(out, "ready: %s %u\n", s->listeners[i].name,
+			get_port(&s->listeners[i].l->local));
+	fprintf(out, "ready\n");
+	fflush(out);
+}
+
+/* ------------------------------------------------------ start and stop -- */
+
+static int start_loops(struct server *s)
+{
+	char name[24];
+	int err = 0;
+
+	s->loops = calloc(s->o->pollers, sizeof(*s->loops));
+	if (!s->loops)
+		return -ENOMEM;
+	while (s->nloops < s->o->pollers && !err) {
+		snprintf(name, sizeof(name), "poller %u", s->nloops);
+		err = loop_create(name, &s->loops[s->nloops]);
+		if (!err)
+			err = loop_start(s->loops[s->nloops++]);
+	}
+	return err;
+}
+
+static int start_rpc(struct server *s)
+{
+	const struct rpc_server_config config = {
+		.nworkers = s->o->threads,
+		.drc_bytes = DRC_BYTES,
+		.pool = s->pool,
+	};
+
+	return rpc_server_create(&config, &s->rpc);
+}
+
+static int start_programs(struct server *s)
+{
+	const struct export_config exports = {
+		.backend = &posix_vfs_ops,
+		.state_dir = s->o->state_dir,
+	};
+	struct nfs3_config nfs3 = { 0 };
+	struct mountd_config mountd = { .state_dir = s->o->state_dir };
+	int err;
+
+	err = make_state_dir(s->o->state_dir);
+	if (err) {
+		log_err("state directory %s: %s (see --state-dir)",
+			s->o->state_dir, strerror(-err));
+		return err;
+	}
+	err = export_table_create(&exports, &s->exports);
+	if (err) {
+		log_err("state directory %s: %s", s->o->state_dir,
+			strerror(-err));
+		return err;
+	}
+	nfs3.exports = mountd.exports = s->exports;
+	err = nfs3_create(&nfs3, &s->nfs3);
+	if (!err)
+		err = rpc_server_add(s->rpc, s->nfs3);
+	if (!err)
+		err = mountd_create(&mountd, &s->mountd);
+	if (!err)
+		err = rpc_server_add(s->rpc, s->mountd);
+	return err ? err : publish(s);
+}
+
+int server_start(const struct options *o, struct server **out)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err = -ENOMEM;
+
+	if (!s)
+		goto fail;
+	s->o = o;
+	err = pool_create(o->memory, &s->pool);
+	if (!err)
+		err = start_loops(s);
+	if (!err)
+		err = start_rpc(s);
+	if (err)
+		goto fail;
+	/* From here on, what fails has said why. */
+	err = start_programs(s);
+	if (err)
+		goto fail_said;
+	s->env = (struct xprt_env){
+		.sink = rpc_server_sink(s->rpc), .pool = s->pool,
+		.loops = s->loops, .nloops = s->nloops,
+		.max_conns = o->max_conns,
+	};
+	err = listen_streams(s);
+	if (!err)
+		err = listen_rdma(s);
+	if (err)
+		goto fail_said;
+	*out = s;
+	return 0;
+
+fail:
+	log_err("cannot start: %s", strerror(-err));
+fail_said:
+	if (s)
+		server_stop(s);
+	return err;
+}
+
+void server_drain(struct server *s)
+{
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		s->listeners[i].l->ops->stop(s->listeners[i].l);
+}
+
+bool server_drained(struct server *s)
+{
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		if (s->listeners[i].l->ops->count(s->listeners[i].l) > 0)
+			return false;
+	return rpc_server_busy(s->rpc) == 0;
+}
+
+void server_stop(struct server *s)
+{
+	while (s->nlisteners > 0) {
+		struct xprt_listener *l = s->listeners[--s->nlisteners].l;
+
+		l->ops->free(l);
+	}
+	if (s->rpc)
+		rpc_server_destroy(s->rpc);
+	for (unsigned i = 0; i < s->nloops; i++)
+		loop_destroy(s->loops[i]);
+	free(s->loops);
+	if (s->nfs3)
+		nfs3_destroy(s->nfs3);
+	if (s->mountd)
+		mountd_destroy(s->mountd);
+	if (s->exports)
+		export_table_destroy(s->exports);
+	if (s->has_verbs)
+		verbs_fabric_destroy(&s->verbs);
+	if (s->pool)
+		pool_destroy(s->pool);
+	free(s);
+}
+
+static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
+{
+	if (sum)
+		log_info("%s %llu (%s)", c->name, (unsigned long long)sum,
+			 c->help);
+}
+
+static void log_proc(const struct rpc_program *prog,
+		     const struct rpc_version *version,
+		     const struct rpc_proc *proc,
+		     const struct rpc_proc_count *n, void *arg)
+{
+	if (n->calls)
+		log_info("%s v%u %s: %llu calls, %llu failed, %llu us each",
+			 prog->name, version->vers, proc->name,
+			 (unsigned long long)n->calls,
+			 (unsigned long long)n->errors,
+			 (unsigned long long)(n->ns / n->calls / 1000));
+}
+
+void server_log_counters(const struct server *s)
+{
+	stats_walk(log_counter, NULL);
+	rpc_server_walk_counts(s->rpc, log_proc, NULL);
+}

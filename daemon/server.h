@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * server - everything between the options and the sockets, put together.
+ *
+ * All functions on one thread, the one that made it.
+ */
+#ifndef GANNET_DAEMON_SERVER_H
+#define GANNET_DAEMON_SERVER_H
+
+#include <stdio.h>
+
+#include "daemon/options.h"
+
+struct server;
+
+/*
+ * Makes everything and listens.  @o is borrowed while the server lives.
+ * 0, or -errno after the reason was logged.
+ */
+int server_start(const struct options *o, struct server **out);
+
+/* What listens where, one a line, then "ready"; see gannetd(8). */
+void server_print_ready(const struct server *s, FILE *out);
+
+/* Reads the exports again; on a mistake, logged, the old ones stay. */
+void server_reload(struct server *s);
+
+/* Logs every counter that has counted anything. */
+void server_log_counters(const struct server *s);
+
+/* No new connection, no new call.  server_drained() says when the calls
+ * that were taken have been answered and the connections are closed. */
+void server_drain(struct server *s);
+bool server_drained(struct server *s);
+
+/* Closes what is left and frees everything. */
+void server_stop(struct server *s);
+
+#endif

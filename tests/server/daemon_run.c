@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon_run - gannetd as a process of its own, for tests. */
+#include "tests/server/daemon_run.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_ARGS	32
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ 0, 20 * 1000 * 1000 }, NULL);
+}
+
+void daemon_prepare(struct daemon_run *d)
+{
+	memset(d, 0, sizeof(*d));
+	strcpy(d->dir, "/tmp/gannet-test.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(d->dir));
+}
+
+static void child(struct daemon_run *d, const char *const args[], int out)
+{
+	char state[96], log[96];
+	const char *argv[MAX_ARGS] = { "gannetd", "--foreground", "--port",
+		"0", "--rdma-port", "0", "--no-rpcbind", "--state-dir",
+		state };
+	int n = 9, fd;
+
+	snprintf(state, sizeof(state), "%s/state", d->dir);
+	snprintf(log, sizeof(log), "%s/log", d->dir);
+	while (*args && n < MAX_ARGS - 1)
+		argv[n++] = *args++;
+	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	dup2(out, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	execv("./gannetd", (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+bool daemon_start(struct daemon_run *d, const char *const args[])
+{
+	char line[128];
+	bool ready = false;
+	int fds[2];
+	FILE *f;
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	d->pid = fork();
+	ck_assert_int_ge(d->pid, 0);
+	if (d->pid == 0)
+		child(d, args, fds[1]);
+	close(fds[1]);
+	f = fdopen(fds[0], "r");
+	while (!ready && fgets(line, sizeof(line), f)) {
+		sscanf(line, "ready: tcp %hu", &d->tcp_port);
+		sscanf(line, "ready: udp %hu", &d->udp_port);
+		ready = !strcmp(line, "ready\n");
+	}
+	fclose(f);
+	if (!ready)
+		waitpid(d->pid, &d->status, 0);
+	return ready;
+}
+
+bool daemon_alive(struct daemon_run *d)
+{
+	return waitpid(d->pid, &d->status, WNOHANG) == 0;
+}
+
+void daemon_end(struct daemon_run *d, int sig)
+{
+	kill(d->pid, sig);
+	for (int i = 0; i < 500; i++) {
+		if (waitpid(d->pid, &d->status, WNOHANG) == d->pid)
+			return;
+		nap();
+	}
+	kill(d->pid, SIGKILL);
+	waitpid(d->pid, &d->status, 0);
+	ck_abort_msg("gannetd did not end");
+}
+
+static bool in_log(struct daemon_run *d, const char *text)
+{
+	char path[96], line[2048];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/log", d->dir);
+	f = fopen(path, "r");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = strstr(line, text) != NULL;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+bool daemon_logged(struct daemon_run *d, const char *text)
+{
+	for (int i = 0; i < 250; i++) {
+		if (in_log(d, text))
+			return true;
+		nap();
+	}
+	return false;
+}
+
+void daemon_clean(struct daemon_run *d)
+{
+	char command[96];
+
+	snprintf(command, sizeof(command), "rm -rf %s", d->dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+int daemon_connect(uint16_t port)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval timeout = { 5, 0 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	if (connect(fd, (struct sockaddr *)&sin, sizeof(sin))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+bool daemon_answers(struct daemon_run *d)
+{
+	/* Record mark, xid, CALL, version 2, NFS 3 NULL, two empty auths. */
+	static const uint32_t call[] = { 0x80000028, 0x67616e6e, 0, 2, 100003,
+					 3, 0, 0, 0, 0, 0 };
+	uint32_t wire[11], reply[7];
+	int fd = daemon_connect(d->tcp_port);
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return false;
+	for (int i = 0; i < 11; i++)
+		wire[i] = htonl(call[i]);
+	if (send(fd, wire, sizeof(wire), MSG_NOSIGNAL) == sizeof(wire))
+		n = recv(fd, reply, sizeof(reply), MSG_WAITALL);
+	close(fd);
+	return n == sizeof(reply) && ntohl(reply[1]) == call[1] &&
+		reply[6] == 0;
+}

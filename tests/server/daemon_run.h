@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* daemon_run - gannetd as a process of its own, for tests. */
+#ifndef GANNET_TESTS_SERVER_DAEMON_RUN_H
+#define GANNET_TESTS_SERVER_DAEMON_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct daemon_run {
+	pid_t	 pid;
+	uint16_t tcp_port;
+	uint16_t udp_port;
+	int	 status;	/* as waitpid() gives it, when it has ended */
+	char	 dir[64];	/* its own, with state/ and log below */
+};
+
+/* A directory for the test's files, at d->dir. */
+void daemon_prepare(struct daemon_run *d);
+/*
+ * Starts gannetd with the NULL-terminated @args and a few of its own
+ * (foreground, free ports, state directory).  True: it said it is ready.
+ * False: it ended first, see status.
+ */
+bool daemon_start(struct daemon_run *d, const char *const args[]);
+/* Sends @sig and waits for the end, at most ten seconds. */
+void daemon_end(struct daemon_run *d, int sig);
+/* Does it still run? */
+bool daemon_alive(struct daemon_run *d);
+/* Does its log contain @text?  Waits up to five seconds for it. */
+bool daemon_logged(struct daemon_run *d, const char *text);
+/* Removes d->dir. */
+void daemon_clean(struct daemon_run *d);
+
+/* A connection to @port of 127.0.0.1, with a receive time-out. */
+int daemon_connect(uint16_t port);
+/* A NULL call of NFS over a connection of its own: true when answered. */
+bool daemon_answers(struct daemon_run *d);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The daemon from outside: options, messages, signals, exit status. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+#define MEM	"--export", "mem:/m 127.0.0.1(rw,insecure)"
+
+static struct daemon_run d;
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[160];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", d.dir, name);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void starts(const char *const args[])
+{
+	ck_assert(daemon_start(&d, args));
+}
+
+static void fails(int status, const char *message, const char *const args[])
+{
+	ck_assert(!daemon_start(&d, args));
+	ck_assert(WIFEXITED(d.status));
+	ck_assert_int_eq(WEXITSTATUS(d.status), status);
+	ck_assert_msg(daemon_logged(&d, message), "no '%s' in the log",
+		      message);
+}
+
+#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+START_TEST(it_serves_when_it_says_ready_and_ends_with_0_on_sigterm)
+{
+	starts(ARGS(MEM));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+	ck_assert(WIFEXITED(d.status));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+END_TEST
+
+START_TEST(sigint_ends_it_too_with_a_client_connected)
+{
+	int fd;
+
+	starts(ARGS(MEM));
+	fd = daemon_connect(d.tcp_port);
+	ck_assert_int_ge(fd, 0);
+	daemon_end(&d, SIGINT);
+	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(tcp_and_udp_share_a_port)
+{
+	starts(ARGS(MEM));
+	ck_assert_uint_ne(d.tcp_port, 0);
+	ck_assert_uint_eq(d.tcp_port, d.udp_port);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
+{
+	fails(2, "--threads 0: expected a number from 1", ARGS("--threads", "0"));
+	fails(2, "--port 70000: expected a number", ARGS("--port", "70000"));
+	fails(2, "--port 12x: expected a number", ARGS("--port", "12x"));
+	fails(2, "--rdma maybe: expected auto, verbs or off",
+	      ARGS("--rdma", "maybe"));
+	fails(2, "--log-level loud: expected err, warn, info or debug",
+	      ARGS("--log-level", "loud"));
+	fails(2, "--state-dir here: expected an absolute path",
+	      ARGS("--state-dir", "here"));
+	fails(2, "is not an option", ARGS("/srv"));
+	fails(2, "unrecognized option", ARGS("--no-such"));
+}
+END_TEST
+
+START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
+{
+	char file[160];
+
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	write_file("exports", "# one\nmem:/a *(rw)\nmem:/b *(rw,async)\n");
+	fails(1, "exports:3:", ARGS("--exports-file", file));
+	fails(1, "No such file", ARGS("--exports-file", "/no/such/file"));
+	fails(1, "--export", ARGS("--export", "/no/such/directory"));
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_said_and_exits_1)
+{
+	struct daemon_run other;
+	char port[8];
+
+	starts(ARGS(MEM));
+	snprintf(port, sizeof(port), "%u", d.tcp_port);
+	daemon_prepare(&other);
+	ck_assert(!daemon_start(&other, ARGS(MEM, "--port", port)));
+	ck_assert_int_eq(WEXITSTATUS(other.status), 1);
+	ck_assert(daemon_logged(&other, "Address already in use"));
+	daemon_clean(&other);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
+{
+	char file[160];
+
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	write_file("exports", "mem:/a *(rw)\n");
+	starts(ARGS("--exports-file", file));
+	write_file("exports", "mem:/a *(rw)\nmem:/b *(ro)\n");
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "exports read again"));
+	write_file("exports", "mem:/a *(nonsense)\n");
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "exports:1:"));
+	ck_assert(daemon_logged(&d, "exports unchanged"));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(sigusr1_logs_the_counters)
+{
+	starts(ARGS(MEM));
+	ck_assert(daemon_answers(&d));
+	kill(d.pid, SIGUSR1);
+	ck_assert(daemon_logged(&d, "nfs v3 NULL: 1 calls, 0 failed"));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(the_pid_file_is_there_while_it_runs)
+{
+	char path[160];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/pid", d.dir);
+	starts(ARGS(MEM, "--pid-file", path));
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	ck_assert_int_eq(pid, d.pid);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(without_foreground_the_command_returns_when_it_is_ready)
+{
+	char command[512], path[160];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/pid", d.dir);
+	snprintf(command, sizeof(command), "./gannetd --port 0 --rdma-port 0 "
+		 "--no-rpcbind --state-dir %s/state --pid-file %s "
+		 "--export 'mem:/m 127.0.0.1(rw)' > %s/log 2>&1", d.dir, path,
+		 d.dir);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert(daemon_logged(&d, "ready"));
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	ck_assert_int_eq(kill(pid, SIGTERM), 0);
+	ck_assert(daemon_logged(&d, "ended"));
+}
+END_TEST
+
+START_TEST(a_failing_start_in_the_background_exits_1)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "./gannetd --port 0 --state-dir "
+		 "%s/state --export /no/such/dir > %s/log 2>&1", d.dir, d.dir);
+	ck_assert_int_eq(WEXITSTATUS(system(command)), 1);
+}
+END_TEST
+
+START_TEST(help_and_version_exit_0)
+{
+	ck_assert_int_eq(system("./gannetd --help | grep -q -- --export"), 0);
+	ck_assert_int_eq(system("./gannetd --version | grep -q ^gannetd"), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("gannetd");
+	TCase *t = tcase_create("process");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t,
+		it_serves_when_it_says_ready_and_ends_with_0_on_sigterm);
+	tcase_add_test(t, sigint_ends_it_too_with_a_client_connected);
+	tcase_add_test(t, tcp_and_udp_share_a_port);
+	tcase_add_test(t,
+		a_wrong_option_says_what_was_expected_and_exits_2);
+	tcase_add_test(t,
+		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
+	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);
+	tcase_add_test(t,
+		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
+	tcase_add_test(t, sigusr1_logs_the_counters);
+	tcase_add_test(t, the_pid_file_is_there_while_it_runs);
+	tcase_add_test(t,
+		without_foreground_the_command_returns_when_it_is_ready);
+	tcase_add_test(t, a_failing_start_in_the_background_exits_1);
+	tcase_add_test(t, help_and_version_exit_0);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

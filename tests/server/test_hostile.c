@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bad input to every port of a running gannetd costs the sender an error or
+ * its connection, and the server nothing: it goes on serving, and counts.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+
+static void setup(void)
+{
+	const char *const args[] = { "--export",
+		"mem:/m 127.0.0.1(rw,insecure)", "--max-connections", "64",
+		NULL };
+
+	daemon_prepare(&d);
+	ck_assert(daemon_start(&d, args));
+}
+
+/* Whatever was sent, it still serves, and ends cleanly (no sanitizer has
+ * anything to say). */
+static void teardown(void)
+{
+	ck_assert(daemon_alive(&d));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+	ck_assert_msg(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0,
+		      "status %d", d.status);
+	daemon_clean(&d);
+}
+
+static uint32_t seed;
+
+static uint32_t next_random(void)
+{
+	seed = seed * 1664525 + 1013904223;
+	return seed >> 8;
+}
+
+static void send_all(int fd, const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	while (len > 0) {
+		ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			return;		/* closed on us: fine */
+		p += n;
+		len -= (size_t)n;
+	}
+}
+
+/* True when the peer closes within the receive time-out. */
+static bool closed_by_peer(int fd)
+{
+	uint8_t buf[4096];
+	ssize_t n;
+
+	do {
+		n = recv(fd, buf, sizeof(buf), 0);
+	} while (n > 0);
+	return n == 0 || errno == ECONNRESET;
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	v = htonl(v);
+	memcpy(p, &v, 4);
+}
+
+/* A call of an NFS procedure with AUTH_NONE and @len bytes of arguments, at
+ * @p, behind its record mark. */
+static size_t put_call(uint8_t *p, uint32_t prog, uint32_t vers, uint32_t proc,
+		       size_t len)
+{
+	const uint32_t head[] = { 0x80000000u | (uint32_t)(40 + len),
+		next_random(), 0, 2, prog, vers, proc, 0, 0, 0, 0 };
+
+	for (int i = 0; i < 11; i++)
+		put32(p + 4 * i, head[i]);
+	return 44;
+}
+
+START_TEST(random_bytes_over_tcp)
+{
+	uint8_t junk[3000];
+
+	for (seed = 1; seed < 60; seed++) {
+		uint32_t kept = seed;
+		int fd = daemon_connect(d.tcp_port);
+
+		ck_assert_int_ge(fd, 0);
+		for (size_t i = 0; i < sizeof(junk); i++)
+			junk[i] = (uint8_t)next_random();
+		send_all(fd, junk, 1 + next_random() % sizeof(junk));
+		close(fd);
+		seed = kept;
+	}
+}
+END_TEST
+
+START_TEST(random_bytes_over_udp)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+		.sin_port = htons(d.udp_port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	uint8_t junk[1500];
+
+	seed = 7;
+	for (int k = 0; k < 500; k++) {
+		size_t len = next_random() % sizeof(junk);
+
+		for (size_t i = 0; i < len; i++)
+			junk[i] = (uint8_t)next_random();
+		/* Half of them look like a call. */
+		if (k % 2 && len > 100)
+			put_call(junk, 100005, 3, next_random() % 7, 0);
+		sendto(fd, k % 2 ? junk + 4 : junk, len, 0,
+		       (struct sockaddr *)&sin, sizeof(sin));
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(random_arguments_to_every_procedure)
+{
+	uint8_t wire[44 + 512];
+	int fd = daemon_connect(d.tcp_port);
+
+	seed = 99;
+	for (uint32_t k = 0; k < 2200; k++) {
+		size_t len = 4 * (next_random() % 128);
+		size_t n = put_call(wire, k % 5 ? 100003 : 100005, 3, k % 23,
+				    len);
+
+		for (size_t i = 0; i < len; i++)
+			wire[n + i] = next_random() % 3 ?
+				0 : (uint8_t)next_random();
+		send_all(fd, wire, n + len);
+		if (k % 100 == 99) {
+			/* Leave some unread, take a new one. */
+			close(fd);
+			fd = daemon_connect(d.tcp_port);
+			ck_assert_int_ge(fd, 0);
+		}
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_call_cut_off_anywhere)
+{
+	uint8_t wire[44 + 64];
+	size_t n;
+
+	seed = 3;
+	n = put_call(wire, 100003, 3, 1, 64);
+	memset(wire + n, 0, 64);
+	put32(wire + n, 60);
+	for (size_t len = 1; len < sizeof(wire); len += 3) {
+		int fd = daemon_connect(d.tcp_port);
+
+		ck_assert_int_ge(fd, 0);
+		send_all(fd, wire, len);
+		/* A record that ends early, as well. */
+		if (len > 8) {
+			int fd2 = daemon_connect(d.tcp_port);
+			uint8_t copy[sizeof(wire)];
+
+			memcpy(copy, wire, sizeof(wire));
+			put32(copy, 0x80000000u | (uint32_t)(len - 4));
+			send_all(fd2, copy, len);
+			shutdown(fd2, SHUT_WR);
+			closed_by_peer(fd2);
+			close(fd2);
+		}
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(a_record_of_four_gigabytes_is_refused)
+{
+	static const uint32_t claims[] = { 0xffffffff, 0x7fffffff, 0x80200000,
+					   0x00200000 };
+	uint8_t wire[4];
+
+	for (int i = 0; i < 4; i++) {
+		int fd = daemon_connect(d.tcp_port);
+
+		ck_assert_int_ge(fd, 0);
+		put32(wire, claims[i]);
+		send_all(fd, wire, 4);
+		ck_assert(closed_by_peer(fd));
+		close(fd);
+	}
+	kill(d.pid, SIGUSR1);
+	ck_assert(daemon_logged(&d, "tcp_bad_record"));
+}
+END_TEST
+
+START_TEST(empty_fragments_without_end_are_refused)
+{
+	uint8_t zeros[65536] = { 0 };
+	int fd = daemon_connect(d.tcp_port);
+
+	ck_assert_int_ge(fd, 0);
+	for (int i = 0; i < 64; i++)
+		send_all(fd, zeros, sizeof(zeros));
+	ck_assert(closed_by_peer(fd));
+	close(fd);
+}
+END_TEST
+
+START_TEST(stalled_connections_do_not_keep_others_out)
+{
+	uint8_t wire[48];
+	int fds[40];
+
+	seed = 5;
+	put_call(wire, 100003, 3, 0, 4);
+	for (int i = 0; i < 40; i++) {
+		fds[i] = daemon_connect(d.tcp_port);
+		ck_assert_int_ge(fds[i], 0);
+		/* In the middle of a record, then nothing. */
+		send_all(fds[i], wire, (size_t)i);
+	}
+	for (int i = 0; i < 20; i++)
+		ck_assert(daemon_answers(&d));
+	for (int i = 0; i < 40; i++)
+		close(fds[i]);
+}
+END_TEST
+
+START_TEST(connections_over_the_limit_are_refused_and_come_in_later)
+{
+	int fds[80];
+	bool again = false;
+
+	for (int i = 0; i < 80; i++)
+		fds[i] = daemon_connect(d.tcp_port);
+	ck_assert(!daemon_answers(&d));
+	for (int i = 0; i < 80; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	for (int i = 0; i < 100 && !again; i++) {
+		usleep(20000);
+		again = daemon_answers(&d);
+	}
+	ck_assert(again);
+}
+END_TEST
+
+START_TEST(replies_that_are_never_read_do_not_stop_the_server)
+{
+	uint8_t wire[44];
+	int fd = daemon_connect(d.tcp_port);
+
+	ck_assert_int_ge(fd, 0);
+	seed = 11;
+	/* Far more replies than socket buffers hold; the server stops reading
+	 * at some point, so don't wait for it. */
+	for (int i = 0; i < 200000; i++) {
+		size_t n = put_call(wire, 100003, 3, 0, 0);
+
+		if (send(fd, wire, n, MSG_NOSIGNAL | MSG_DONTWAIT) != 44)
+			break;
+	}
+	for (int i = 0; i < 20; i++)
+		ck_assert(daemon_answers(&d));
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("hostile");
+	TCase *t = tcase_create("input");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, random_bytes_over_tcp);
+	tcase_add_test(t, random_bytes_over_udp);
+	tcase_add_test(t, random_arguments_to_every_procedure);
+	tcase_add_test(t, a_call_cut_off_anywhere);
+	tcase_add_test(t, a_record_of_four_gigabytes_is_refused);
+	tcase_add_test(t, empty_fragments_without_end_are_refused);
+	tcase_add_test(t, stalled_connections_do_not_keep_others_out);
+	tcase_add_test(t,
+		connections_over_the_limit_are_refused_and_come_in_later);
+	tcase_add_test(t, replies_that_are_never_read_do_not_stop_the_server);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

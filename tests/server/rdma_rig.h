@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_rig - a responder on the loop fabric, with a small program on it.
+ *
+ * A call is: xid, op, arg, then arg opaques for OP_SUM, one for OP_ECHO,
+ * none for the others; what follows them counts as words left over.
+ */
+#ifndef GANNET_TESTS_SERVER_RDMA_RIG_H
+#define GANNET_TESTS_SERVER_RDMA_RIG_H
+
+#include <semaphore.h>
+
+#include "tests/unit/runner.h"
+#include "transport/fabric/loop/loop.h"
+#include "transport/rpcrdma/proto.h"
+#include "transport/rpcrdma/requester.h"
+#include "transport/rpcrdma/rpcrdma.h"
+
+enum rig_op {
+	OP_SUM = 1,	/* -> xid, bytes, sum of bytes, words left, last word */
+	OP_ECHO,	/* -> xid, opaque: the same bytes */
+	OP_READ,	/* -> xid, eligible opaque of arg bytes, END_WORD */
+	OP_LONG,	/* -> xid, opaque of arg bytes, not eligible */
+	OP_HOLD,	/* -> xid, when rig_release() was called */
+	OP_DROP,	/* no reply */
+};
+
+#define END_WORD	0x7a11e4d0u
+/* Where the data of the first opaque stands in a call. */
+#define DATA_POSITION	16u
+
+struct rig_options {
+	struct loop_fabric_options fabric;
+	struct rpcrdma_options rdma;
+	size_t	 pool_bytes;	/* 0: 64 MiB */
+	bool	 async;		/* replies come from another thread */
+	bool	 any_position;	/* Read chunks may stand anywhere */
+	bool	 one_loop;	/* peers share the responder's */
+	unsigned max_conns;	/* 0: 16 */
+};
+
+struct rig {
+	struct rig_options options;
+	struct xprt_sink sink;
+	struct fabric	 fabric;
+	struct pool	*pool;
+	struct loop	*server;
+	struct loop	*client;
+	struct loop	*worker;
+	struct xprt_listener *listener;
+	atomic_uint	 taken;		/* calls the sink got */
+	pthread_mutex_t	 lock;
+	struct cds_list_head held;
+};
+
+/* A NULL @options means all defaults. */
+void rig_open(struct rig *rig, const struct rig_options *options);
+/* Checks that nothing was violated and everything came back. */
+void rig_close(struct rig *rig);
+/* Answers what OP_HOLD holds. */
+void rig_release(struct rig *rig);
+unsigned rig_held(struct rig *rig);
+/* Waits, at most ten seconds, until @fn(@arg). */
+void wait_until(bool (*fn)(void *arg), void *arg);
+
+/* The i-th byte of what OP_READ and OP_LONG return. */
+static inline uint8_t pattern(uint32_t i)
+{
+	return (uint8_t)(i * 7 + (i >> 8) * 13);
+}
+
+/* A request through a requester, waited for. */
+struct exchange {
+	struct rpcrdma_request request;
+	sem_t	 done;
+	uint8_t	 call[2048];
+	uint8_t	*reply;		/* a copy; free() it with the exchange */
+};
+
+void exchange_init(struct exchange *x, uint32_t xid, uint32_t op,
+		   uint32_t arg);
+/* Adds words or an opaque's length to the call. */
+void exchange_put(struct exchange *x, uint32_t word);
+void exchange_start(struct rpcrdma_requester *r, struct exchange *x);
+/* Returns the request's status. */
+int exchange_wait(struct exchange *x);
+void exchange_fini(struct exchange *x);
+/* The i-th word of the reply. */
+uint32_t exchange_word(const struct exchange *x, uint32_t i);
+
+void rig_connect(struct rig *rig,
+		 const struct rpcrdma_requester_options *options,
+		 struct rpcrdma_requester **out);
+
+#endif

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The responder and calls: what it takes, what it refuses, and how. */
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/rdma_peer.h"
+
+static struct rig rig;
+static struct peer peer;
+
+static uint8_t data[65536];
+
+static void open_with(const struct rig_options *options,
+		      const struct peer_options *peer_options)
+{
+	rig_open(&rig, options);
+	peer_open(&peer, &rig, peer_options);
+	peer_wait_up(&peer);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 31 + 1);
+}
+
+static void open_plain(void)
+{
+	open_with(NULL, NULL);
+}
+
+static void close_all(void)
+{
+	peer_close(&peer);
+	rig_close(&rig);
+}
+
+static uint32_t sum(uint32_t from, uint32_t len)
+{
+	uint32_t total = 0;
+
+	for (uint32_t i = 0; i < len; i++)
+		total += data[from + i];
+	return total;
+}
+
+/* Checks that the next message answers an OP_SUM. */
+static void take_sum(uint32_t xid, uint32_t bytes, uint32_t total,
+		     uint32_t left, uint32_t last)
+{
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+	ck_assert_uint_eq(peer.hdr.xid, xid);
+	ck_assert_uint_eq(peer.hdr.nreads, 0);
+	ck_assert_uint_eq(peer_word(&peer, 0), xid);
+	ck_assert_uint_eq(peer_word(&peer, 1), bytes);
+	ck_assert_uint_eq(peer_word(&peer, 2), total);
+	ck_assert_uint_eq(peer_word(&peer, 3), left);
+	ck_assert_uint_eq(peer_word(&peer, 4), last);
+}
+
+static uint64_t stat(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+START_TEST(an_inline_call_is_answered_inline)
+{
+	open_plain();
+	peer_begin(&peer, 7, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 7, OP_SUM, 1);
+	xdr_put_opaque(&peer.out, data, 10);
+	peer_put(&peer, 99);
+	peer_send(&peer);
+	take_sum(7, 10, sum(0, 10), 1, 99);
+	ck_assert_uint_eq(peer.hdr.credits, 128);
+	close_all();
+}
+END_TEST
+
+/* An OP_SUM of one opaque in a Read chunk, and perhaps more after it. */
+static void begin_sum(uint32_t xid, uint32_t opaques)
+{
+	peer_begin(&peer, xid, 1, RPCRDMA_MSG);
+	(void)opaques;
+}
+
+START_TEST(a_read_chunk_of_many_segments_is_pulled)
+{
+	struct fabric_mr *mr;
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	begin_sum(8, 1);
+	for (uint32_t i = 0; i < 40; i++)
+		peer_put_read(&peer, DATA_POSITION, mr, i * 1001, 1001);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 8, OP_SUM, 1);
+	peer_put(&peer, 40 * 1001);
+	peer_send(&peer);
+	take_sum(8, 40040, sum(0, 40040), 0, 0);
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_read_chunk_may_come_with_its_pad_or_without)
+{
+	struct fabric_mr *mr;
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	for (uint32_t len = 4093; len <= 4096; len++) {
+		begin_sum(len, 1);
+		peer_put_read(&peer, DATA_POSITION, mr, 0, len);
+		peer_put_zeros(&peer, 3);
+		peer_put_call(&peer, len, OP_SUM, 1);
+		peer_put(&peer, 4093);
+		peer_put(&peer, END_WORD);	/* inline content after it */
+		peer_send(&peer);
+		if (len == 4093 || len == 4096)
+			take_sum(len, 4093, sum(0, 4093), 1, END_WORD);
+		else
+			peer_take(&peer);	/* rounded up all the same */
+	}
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_pad_in_a_segment_of_its_own_is_taken)
+{
+	struct fabric_mr *mr;
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	begin_sum(9, 1);
+	peer_put_read(&peer, DATA_POSITION, mr, 0, 1001);
+	peer_put_read(&peer, DATA_POSITION, mr, 60000, 3);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 9, OP_SUM, 1);
+	peer_put(&peer, 1001);
+	peer_put(&peer, 5);
+	peer_send(&peer);
+	take_sum(9, 1001, sum(0, 1001), 1, 5);
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
+START_TEST(several_read_chunks_at_different_positions_are_pulled)
+{
+	struct rig_options o = { .any_position = true };
+	struct fabric_mr *mr;
+
+	open_with(&o, NULL);
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	begin_sum(10, 3);
+	peer_put_read(&peer, 16, mr, 0, 5001);
+	peer_put_read(&peer, 16 + 5004 + 4, mr, 10000, 300);
+	peer_put_read(&peer, 16 + 5004 + 4 + 300 + 4, mr, 20000, 2);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 10, OP_SUM, 3);
+	peer_put(&peer, 5001);
+	peer_put(&peer, 300);
+	peer_put(&peer, 2);
+	peer_put(&peer, 77);
+	peer_send(&peer);
+	take_sum(10, 5303, sum(0, 5001) + sum(10000, 300) + sum(20000, 2), 1,
+		 77);
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
+/* A long call: its first @inline_words in one piece, the rest in another. */
+static void send_long_call(uint32_t xid, uint32_t len, bool with_chunk)
+{
+	static uint8_t call[8192];
+	struct fabric_mr *mr, *data_mr;
+	struct xdr_out x;
+	uint32_t n;
+
+	xdr_out_init(&x, call, sizeof(call));
+	xdr_put_u32(&x, xid);
+	xdr_put_u32(&x, OP_SUM);
+	xdr_put_u32(&x, 1);
+	if (with_chunk)
+		xdr_put_u32(&x, len);
+	else
+		xdr_put_opaque(&x, data, len);
+	xdr_put_u32(&x, 4711);
+	n = (uint32_t)xdr_out_len(&x);
+	mr = peer_register(&peer, call, sizeof(call), FABRIC_REMOTE_READ);
+	data_mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	peer_begin(&peer, xid, 1, RPCRDMA_NOMSG);
+	for (uint32_t at = 0; at < n; at += 7)
+		peer_put_read(&peer, 0, mr, at, MIN(7u, n - at));
+	if (with_chunk)
+		peer_put_read(&peer, DATA_POSITION, data_mr, 0, len);
+	peer_put_zeros(&peer, 3);
+	peer_send(&peer);
+	take_sum(xid, len, sum(0, len), 1, 4711);
+	fabric_mr_destroy(mr);
+	fabric_mr_destroy(data_mr);
+}
+
+START_TEST(a_long_call_comes_in_many_segments)
+{
+	open_plain();
+	send_long_call(11, 1000, false);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_long_call_comes_with_further_read_chunks)
+{
+	open_plain();
+	send_long_call(12, 50001, true);
+	close_all();
+}
+END_TEST
+
+START_TEST(msgp_is_taken_and_its_padding_skipped)
+{
+	open_plain();
+	peer_begin(&peer, 13, 1, RPCRDMA_MSGP);
+	peer_put(&peer, 256);
+	peer_put(&peer, 100);
+	peer_put_zeros(&peer, 3);		/* 36 bytes */
+	peer_put_call(&peer, 13, OP_SUM, 1);
+	peer_put(&peer, 501);			/* 52 */
+	peer_put_zeros(&peer, 51);		/* 256 */
+	xdr_put_fixed(&peer.out, data, 501);
+	peer_send(&peer);
+	take_sum(13, 501, sum(0, 501), 0, 0);
+	/* Below the threshold there is no padding. */
+	peer_begin(&peer, 14, 1, RPCRDMA_MSGP);
+	peer_put(&peer, 256);
+	peer_put(&peer, 100);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 14, OP_SUM, 1);
+	xdr_put_opaque(&peer.out, data, 33);
+	peer_send(&peer);
+	take_sum(14, 33, sum(0, 33), 0, 0);
+	close_all();
+}
+END_TEST
+
+START_TEST(another_version_gets_err_vers_one_to_one)
+{
+	uint64_t before = stat("rdma_bad_version");
+
+	open_plain();
+	peer_begin(&peer, 15, 2, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 15, OP_SUM, 0);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.xid, 15);
+	ck_assert_uint_eq(peer.hdr.vers, 2);	/* that of the call */
+	ck_assert_uint_eq(peer.msg.len, 28);
+	ck_assert_mem_eq(peer.msg.data + 12, "\0\0\0\4\0\0\0\1\0\0\0\1"
+			 "\0\0\0\1", 16);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(stat("rdma_bad_version"), before + 1);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_message_too_short_is_dropped)
+{
+	open_plain();
+	for (uint32_t len = 0; len < 28; len++) {
+		peer_begin(&peer, 16, 1, RPCRDMA_MSG);
+		peer_put_zeros(&peer, 3);
+		peer_send_bytes(&peer, peer.build, len);
+	}
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(peer.nmsgs, 1);
+	close_all();
+}
+END_TEST
+
+START_TEST(done_and_error_are_dropped)
+{
+	open_plain();
+	peer_begin(&peer, 17, 1, RPCRDMA_DONE);
+	peer_put_zeros(&peer, 3);
+	peer_send(&peer);
+	peer_begin(&peer, 17, 1, RPCRDMA_ERROR);
+	peer_put(&peer, RPCRDMA_ERR_VERS);
+	peer_put_zeros(&peer, 2);
+	peer_send(&peer);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(peer.nmsgs, 1);
+	close_all();
+}
+END_TEST
+
+START_TEST(an_unknown_procedure_gets_err_chunk)
+{
+	open_plain();
+	peer_begin(&peer, 18, 1, 9);
+	peer_put_zeros(&peer, 3);
+	peer_send(&peer);
+	peer_take_error(&peer, 18, RPCRDMA_ERR_CHUNK);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+START_TEST(xids_that_differ_get_err_chunk)
+{
+	open_plain();
+	peer_begin(&peer, 19, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 20, OP_SUM, 0);
+	peer_send(&peer);
+	peer_take_error(&peer, 19, RPCRDMA_ERR_CHUNK);
+	/* As does a call that has none. */
+	peer_begin(&peer, 21, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_send(&peer);
+	peer_take_error(&peer, 21, RPCRDMA_ERR_CHUNK);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(rig.taken, 1);
+	close_all();
+}
+END_TEST
+
+/* One Read chunk at @position with @len bytes; must be refused. */
+static void refused(uint32_t proc, uint32_t position, uint32_t len)
+{
+	struct fabric_mr *mr = peer_register(&peer, data, sizeof(data),
+					     FABRIC_REMOTE_READ);
+
+	peer_begin(&peer, 22, 1, proc);
+	peer_put_read(&peer, position, mr, 0, len);
+	peer_put_zeros(&peer, 3);
+	if (proc == RPCRDMA_MSG) {
+		peer_put_call(&peer, 22, OP_SUM, 1);
+		peer_put(&peer, len);
+	}
+	peer_send(&peer);
+	peer_take_error(&peer, 22, RPCRDMA_ERR_CHUNK);
+	fabric_mr_destroy(mr);
+}
+
+START_TEST(bad_read_positions_get_err_chunk)
+{
+	struct rig_options o = { .any_position = true };
+	struct loop_fabric_counts counts;
+
+	open_with(&o, NULL);
+	refused(RPCRDMA_MSG, 14, 100);		/* not aligned */
+	refused(RPCRDMA_MSG, 20, 100);		/* past the inline body */
+	refused(RPCRDMA_MSG, 0xfffffffc, 100);
+	refused(RPCRDMA_MSG, 0, 100);		/* Position Zero, RDMA_MSG */
+	refused(RPCRDMA_NOMSG, 16, 100);	/* none, RDMA_NOMSG */
+	refused(RPCRDMA_NOMSG, 0, 0);		/* empty */
+	refused(RPCRDMA_MSG, 16, MSG_MAX_LEN);	/* too long together */
+	loop_fabric_count(&rig.fabric, &counts);
+	ck_assert_uint_eq(counts.reads, 0);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+START_TEST(overlapping_and_descending_chunks_get_err_chunk)
+{
+	static const uint32_t second[] = { 12, 20, 112 };
+	struct rig_options o = { .any_position = true };
+	struct fabric_mr *mr;
+
+	open_with(&o, NULL);
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	for (size_t i = 0; i < ARRAY_SIZE(second); i++) {
+		peer_begin(&peer, 23, 1, RPCRDMA_MSG);
+		peer_put_read(&peer, 16, mr, 0, 97);
+		peer_put_read(&peer, second[i], mr, 0, 4);
+		peer_put_zeros(&peer, 3);
+		peer_put_call(&peer, 23, OP_SUM, 1);
+		peer_put(&peer, 97);
+		peer_send(&peer);
+		peer_take_error(&peer, 23, RPCRDMA_ERR_CHUNK);
+	}
+	fabric_mr_destroy(mr);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_chunk_that_the_binding_does_not_allow_gets_err_chunk)
+{
+	uint64_t before = stat("rdma_not_eligible");
+	struct loop_fabric_counts counts;
+
+	open_plain();
+	refused(RPCRDMA_MSG, 12, 64);
+	loop_fabric_count(&rig.fabric, &counts);
+	ck_assert_uint_eq(counts.reads, 0);	/* it was not even pulled */
+	ck_assert_uint_eq(rig.taken, 0);	/* nor processed */
+	ck_assert_uint_eq(stat("rdma_not_eligible"), before + 1);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+START_TEST(lists_that_no_reply_can_return_get_err_chunk)
+{
+	struct fabric_mr *mr;
+
+	open_plain();		/* no private data: 1024 bytes each way */
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_WRITE);
+	peer_begin(&peer, 24, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 1);
+	peer_put(&peer, 1);
+	peer_put(&peer, 70);
+	for (int i = 0; i < 70; i++)
+		peer_put_segment(&peer, mr, 0, 100);
+	peer_put_zeros(&peer, 2);
+	peer_put_call(&peer, 24, OP_READ, 100);
+	peer_send(&peer);
+	peer_take_error(&peer, 24, RPCRDMA_ERR_CHUNK);
+	fabric_mr_destroy(mr);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_read_that_fails_ends_the_connection)
+{
+	struct fabric_mr *mr;
+	uint64_t before = stat("rdma_read_failures");
+
+	open_plain();
+	mr = peer_register(&peer, data, 100, FABRIC_REMOTE_READ);
+	peer_begin(&peer, 25, 1, RPCRDMA_MSG);
+	peer_put_read(&peer, 16, mr, 0, 200);	/* more than there is */
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 25, OP_SUM, 1);
+	peer_put(&peer, 200);
+	peer_send(&peer);
+	peer_wait_down(&peer);
+	ck_assert_uint_eq(peer.nmsgs, 0);
+	ck_assert_uint_eq(rig.taken, 0);
+	ck_assert_uint_eq(stat("rdma_read_failures"), before + 1);
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
+START_TEST(every_truncation_of_a_call_is_survived)
+{
+	struct fabric_mr *mr;
+	uint32_t len;
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	peer_begin(&peer, 26, 1, RPCRDMA_MSG);
+	peer_put_read(&peer, 16, mr, 0, 64);
+	peer_put_read(&peer, 16, mr, 64, 64);
+	peer_put_zeros(&peer, 1);
+	peer_put_chunk(&peer, mr, 100);
+	peer_put_zeros(&peer, 1);
+	peer_put_chunk(&peer, mr, 100);
+	peer_put_call(&peer, 26, OP_SUM, 1);
+	peer_put(&peer, 128);
+	len = (uint32_t)xdr_out_len(&peer.out);
+	for (uint32_t n = 28; n < len; n++) {
+		peer_send_bytes(&peer, peer.build, n);
+		peer_take(&peer);
+		ck_assert_uint_eq(peer.hdr.xid, 26);
+	}
+	fabric_mr_destroy(mr);
+	peer_check_alive(&peer);
+	close_all();
+}
+END_TEST
+
+static void add_good_calls(TCase *t)
+{
+	tcase_add_test(t, an_inline_call_is_answered_inline);
+	tcase_add_test(t, a_read_chunk_of_many_segments_is_pulled);
+	tcase_add_test(t, a_read_chunk_may_come_with_its_pad_or_without);
+	tcase_add_test(t, a_pad_in_a_segment_of_its_own_is_taken);
+	tcase_add_test(t, several_read_chunks_at_different_positions_are_pulled);
+	tcase_add_test(t, a_long_call_comes_in_many_segments);
+	tcase_add_test(t, a_long_call_comes_with_further_read_chunks);
+	tcase_add_test(t, msgp_is_taken_and_its_padding_skipped);
+}
+
+static void add_bad_calls(TCase *t)
+{
+	tcase_add_test(t, another_version_gets_err_vers_one_to_one);
+	tcase_add_test(t, a_message_too_short_is_dropped);
+	tcase_add_test(t, done_and_error_are_dropped);
+	tcase_add_test(t, an_unknown_procedure_gets_err_chunk);
+	tcase_add_test(t, xids_that_differ_get_err_chunk);
+	tcase_add_test(t, bad_read_positions_get_err_chunk);
+	tcase_add_test(t, overlapping_and_descending_chunks_get_err_chunk);
+	tcase_add_test(t, a_chunk_that_the_binding_does_not_allow_gets_err_chunk);
+	tcase_add_test(t, lists_that_no_reply_can_return_get_err_chunk);
+	tcase_add_test(t, a_read_that_fails_ends_the_connection);
+	tcase_add_test(t, every_truncation_of_a_call_is_survived);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma");
+	TCase *t = tcase_create("calls");
+
+	tcase_set_timeout(t, 60);
+	add_good_calls(t);
+	add_bad_calls(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

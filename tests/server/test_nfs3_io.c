@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* READ, WRITE, COMMIT, READLINK. */
+#include "tests/server/nfs_client.h"
+
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+#define MIB	(1u << 20)
+
+static char data[MIB + 8192];
+
+static void setup(void)
+{
+	nfs_setup();
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7 + (i >> 9));
+}
+
+static READ3res do_read(nfs_fh3 fh, uint64_t offset, uint32_t count)
+{
+	READ3args a = { .file = fh, .offset = offset, .count = count };
+	READ3res r;
+
+	root.used = 0;		/* only what is asked of the last one stays */
+	nfs_call(&root, read, &a, &r);
+	return r;
+}
+
+static WRITE3res do_write(nfs_fh3 fh, uint64_t offset, uint32_t count,
+			  stable_how stable)
+{
+	WRITE3args a = { .file = fh, .offset = offset, .count = count,
+			 .stable = stable, .data = { count, data } };
+	WRITE3res r;
+
+	nfs_call(&root, write, &a, &r);
+	return r;
+}
+
+/* Reads @count at @offset: it is @len bytes of data at the same place. */
+static void expect_data(nfs_fh3 fh, uint64_t offset, uint32_t count,
+			uint32_t len, bool eof)
+{
+	READ3res r = do_read(fh, offset, count);
+	READ3resok *ok = &r.READ3res_u.resok;
+
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(ok->count, len);
+	ck_assert_uint_eq(ok->data.data_len, len);
+	ck_assert_int_eq(ok->eof, eof);
+	ck_assert(ok->file_attributes.attributes_follow);
+	if (len)
+		ck_assert_mem_eq(ok->data.data_val, data + offset, len);
+}
+
+/* The handle lies in what root keeps; a copy does not. */
+static nfs_fh3 own(nfs_fh3 fh)
+{
+	static char copies[4][EXPORT_FH_MAX];
+	static unsigned n;
+
+	memcpy(copies[n], fh.data.data_val, fh.data.data_len);
+	fh.data.data_val = copies[n++];
+	return fh;
+}
+
+static nfs_fh3 a_file(void)
+{
+	return own(nfs_make_file(top, "f", ""));
+}
+
+START_TEST(what_was_written_is_read)
+{
+	static const uint32_t sizes[] = { 0, 1, 3, 4, 5, 4095, 4096, 65537,
+					  MIB - 1, MIB };
+	uint32_t size = sizes[_i];
+	nfs_fh3 fh = a_file();
+	WRITE3res w = do_write(fh, 0, size, FILE_SYNC);
+
+	ck_assert_int_eq(w.status, NFS3_OK);
+	ck_assert_uint_eq(w.WRITE3res_u.resok.count, size);
+	ck_assert_int_eq(w.WRITE3res_u.resok.committed, FILE_SYNC);
+	ck_assert(nfs_full_wcc(&w.WRITE3res_u.resok.file_wcc));
+	ck_assert_uint_eq(nfs_attr(fh).size, size);
+	expect_data(fh, 0, MIB, size, true);
+	expect_data(fh, 0, size, size, true);
+	if (size) {
+		expect_data(fh, 0, size - 1, size - 1, false);
+		expect_data(fh, size - 1, 2, 1, true);
+	}
+	expect_data(fh, size, 10, 0, true);
+}
+END_TEST
+
+START_TEST(nothing_is_behind_the_end)
+{
+	nfs_fh3 fh = a_file();
+
+	do_write(fh, 0, 10, FILE_SYNC);
+	expect_data(fh, 10, 1, 0, true);
+	expect_data(fh, 1000, MIB, 0, true);
+	expect_data(fh, INT64_MAX, MIB, 0, true);
+	expect_data(fh, 1ull << 63, MIB, 0, true);
+	expect_data(fh, UINT64_MAX, UINT32_MAX, 0, true);
+	/* count 0 is no end unless it is at one. */
+	expect_data(fh, 5, 0, 0, false);
+	expect_data(fh, 10, 0, 0, true);
+}
+END_TEST
+
+START_TEST(a_read_is_cut_to_rtmax)
+{
+	nfs_fh3 fh = a_file();
+
+	do_write(fh, 0, MIB, FILE_SYNC);
+	do_write(fh, MIB, 8192, FILE_SYNC);
+	ck_assert_uint_eq(nfs_attr(fh).size, MIB + 8192);
+	expect_data(fh, 0, UINT32_MAX, MIB, false);
+	expect_data(fh, 0, MIB + 1, MIB, false);
+}
+END_TEST
+
+START_TEST(a_short_file_takes_no_large_buffer)
+{
+	nfs_fh3 fh = a_file();
+	unsigned calls;
+
+	do_write(fh, 0, 10, FILE_SYNC);
+	calls = fault_calls(FAULT_GETATTR);
+	expect_data(fh, 0, MIB, 10, true);
+	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
+	/* Small ones don't ask. */
+	expect_data(fh, 0, 4096, 10, true);
+	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
+}
+END_TEST
+
+START_TEST(holes_read_as_zeros)
+{
+	nfs_fh3 fh = a_file();
+	READ3res r;
+
+	do_write(fh, 5ull << 30, 1, FILE_SYNC);
+	ck_assert_uint_eq(nfs_attr(fh).size, (5ull << 30) + 1);
+	r = do_read(fh, 4ull << 30, 8192);
+	ck_assert_uint_eq(r.READ3res_u.resok.count, 8192);
+	for (int i = 0; i < 8192; i++)
+		ck_assert_int_eq(r.READ3res_u.resok.data.data_val[i], 0);
+}
+END_TEST
+
+START_TEST(only_files_are_read_and_written)
+{
+	nfs_fh3 lnk = own(nfs_make_link(top, "l", "x"));
+
+	ck_assert_int_eq(do_read(top, 0, 10).status, NFS3ERR_INVAL);
+	ck_assert_int_eq(do_read(lnk, 0, 10).status, NFS3ERR_INVAL);
+	ck_assert_int_eq(do_write(top, 0, 10, UNSTABLE).status, NFS3ERR_INVAL);
+	ck_assert_int_eq(do_write(lnk, 0, 0, UNSTABLE).status, NFS3ERR_INVAL);
+}
+END_TEST
+
+START_TEST(reading_takes_permission)
+{
+	READ3args a = { .count = 10 };
+	SETATTR3args sa = { 0 };
+	SETATTR3res sr;
+	READ3res r;
+
+	a.file = sa.object = a_file();
+	sa.new_attributes.mode.set_it = 1;
+	nfs_call(&root, setattr, &sa, &sr);
+	ck_assert_int_eq(sr.status, NFS3_OK);
+	nfs_call(&user, read, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_ACCES);
+	ck_assert(r.READ3res_u.resfail.file_attributes.attributes_follow);
+}
+END_TEST
+
+START_TEST(a_write_past_all_files_is_too_big)
+{
+	nfs_fh3 fh = a_file();
+
+	ck_assert_int_eq(do_write(fh, INT64_MAX, 1, UNSTABLE).status,
+			 NFS3ERR_FBIG);
+	ck_assert_int_eq(do_write(fh, UINT64_MAX, 10, UNSTABLE).status,
+			 NFS3ERR_FBIG);
+	ck_assert_uint_eq(nfs_attr(fh).size, 0);
+}
+END_TEST
+
+START_TEST(a_count_that_is_not_the_length_is_refused)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3args a = { .file = fh, .count = 5, .data = { 4, data } };
+	uint64_t seen = stats_sum_by_name("nfs3_write_mismatch");
+	WRITE3res r;
+
+	nfs_call(&root, write, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_INVAL);
+	a.count = 3;
+	nfs_call(&root, write, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_INVAL);
+	ck_assert_uint_eq(stats_sum_by_name("nfs3_write_mismatch"), seen + 2);
+	ck_assert_uint_eq(nfs_attr(fh).size, 0);
+}
+END_TEST
+
+START_TEST(a_write_is_cut_to_wtmax)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res r = do_write(fh, 0, MIB + 8192, FILE_SYNC);
+
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, MIB);
+	ck_assert_uint_eq(nfs_attr(fh).size, MIB);
+	expect_data(fh, 0, MIB, MIB, true);
+}
+END_TEST
+
+START_TEST(writing_nothing_changes_nothing)
+{
+	nfs_fh3 fh = a_file();
+	fattr3 before = nfs_attr(fh);
+	WRITE3res r = do_write(fh, 100, 0, FILE_SYNC);
+	fattr3 after = nfs_attr(fh);
+
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, 0);
+	ck_assert_mem_eq(&before.mtime, &after.mtime, sizeof(after.mtime));
+	ck_assert_uint_eq(after.size, 0);
+}
+END_TEST
+
+START_TEST(a_write_is_at_least_as_stable_as_asked)
+{
+	nfs_fh3 fh = a_file();
+
+	for (stable_how how = UNSTABLE; how <= FILE_SYNC; how++) {
+		WRITE3res r = do_write(fh, 0, 10, how);
+
+		ck_assert_int_eq(r.status, NFS3_OK);
+		ck_assert_int_ge(r.WRITE3res_u.resok.committed, how);
+	}
+}
+END_TEST
+
+START_TEST(partial_writes_go_on_until_all_is_written)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res r;
+
+	do_write(fh, 0, 5, FILE_SYNC);
+	fault_write(1000, 0, 0);
+	r = do_write(fh, 0, 10001, FILE_SYNC);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, 10001);
+	/* Before the first and after the last. */
+	ck_assert(nfs_full_wcc(&r.WRITE3res_u.resok.file_wcc));
+	ck_assert_uint_eq(r.WRITE3res_u.resok.file_wcc.before.pre_op_attr_u
+			  .attributes.size, 5);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.file_wcc.after.post_op_attr_u
+			  .attributes.size, 10001);
+	expect_data(fh, 0, MIB, 10001, true);
+}
+END_TEST
+
+START_TEST(an_error_after_some_data_is_a_short_write)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res r;
+
+	fault_write(1000, 4, ENOSPC);
+	r = do_write(fh, 0, 10000, FILE_SYNC);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, 3000);
+	fault_write(1000, 1, ENOSPC);
+	r = do_write(fh, 3000, 10000, FILE_SYNC);
+	ck_assert_int_eq(r.status, NFS3ERR_NOSPC);
+}
+END_TEST
+
+static COMMIT3res do_commit(nfs_fh3 fh, uint64_t offset, uint32_t count)
+{
+	COMMIT3args a = { .file = fh, .offset = offset, .count = count };
+	COMMIT3res r;
+
+	nfs_call(&root, commit, &a, &r);
+	return r;
+}
+
+START_TEST(commit_and_write_have_one_verifier)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res w = do_write(fh, 0, 10, UNSTABLE);
+	COMMIT3res c = do_commit(fh, 0, 0);
+
+	ck_assert_int_eq(c.status, NFS3_OK);
+	ck_assert(nfs_full_wcc(&c.COMMIT3res_u.resok.file_wcc));
+	ck_assert_mem_eq(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
+			 NFS3_WRITEVERFSIZE);
+}
+END_TEST
+
+/* The client must find that what it wrote may be lost. */
+START_TEST(an_error_while_it_is_written_changes_the_verifier)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res w;
+	COMMIT3res c;
+
+	fault_bump_verf();
+	w = do_write(fh, 0, 10, UNSTABLE);
+	c = do_commit(fh, 0, 0);
+	ck_assert_mem_ne(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
+			 NFS3_WRITEVERFSIZE);
+	w = do_write(fh, 0, 10, UNSTABLE);
+	fault_bump_verf();
+	c = do_commit(fh, 0, 0);
+	ck_assert_mem_ne(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
+			 NFS3_WRITEVERFSIZE);
+}
+END_TEST
+
+START_TEST(commit_takes_any_range)
+{
+	nfs_fh3 fh = a_file();
+
+	do_write(fh, 0, 10, UNSTABLE);
+	ck_assert_int_eq(do_commit(fh, 5, 100).status, NFS3_OK);
+	ck_assert_int_eq(do_commit(fh, 1000, 0).status, NFS3_OK);
+	ck_assert_int_eq(do_commit(fh, UINT64_MAX, UINT32_MAX).status,
+			 NFS3_OK);
+}
+END_TEST
+
+START_TEST(commit_tells_of_a_full_disk)
+{
+	nfs_fh3 fh = a_file();
+
+	fault_set(FAULT_COMMIT, ENOSPC);
+	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3ERR_NOSPC);
+	fault_set(FAULT_COMMIT, EDQUOT);
+	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3ERR_DQUOT);
+}
+END_TEST
+
+START_TEST(a_read_only_export_commits_but_does_not_write)
+{
+	nfs_fh3 fh = a_file();
+	WRITE3res w;
+
+	do_write(fh, 0, 10, UNSTABLE);
+	harness_publish(&srv, "/mem 127.0.0.1(ro,insecure,no_root_squash)\n");
+	w = do_write(fh, 0, 10, UNSTABLE);
+	ck_assert_int_eq(w.status, NFS3ERR_ROFS);
+	ck_assert(w.WRITE3res_u.resfail.file_wcc.after.attributes_follow);
+	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3_OK);
+	expect_data(fh, 0, 10, 10, true);
+}
+END_TEST
+
+START_TEST(readlink_gives_back_what_symlink_was_given)
+{
+	static const uint32_t sizes[] = { 1, 2, 3, 4, 1023, 3800 };
+	char target[4096] = { 0 };
+	READLINK3args a;
+	READLINK3res r;
+
+	memset(target, 'x', sizes[_i]);
+	a.symlink = nfs_make_link(top, "l", target);
+	nfs_call(&root, readlink, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_str_eq(r.READLINK3res_u.resok.data, target);
+	ck_assert(r.READLINK3res_u.resok.symlink_attributes
+		  .attributes_follow);
+}
+END_TEST
+
+START_TEST(only_links_are_read_as_such)
+{
+	READLINK3args a = { .symlink = top };
+	READLINK3res r;
+
+	nfs_call(&root, readlink, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_INVAL);
+	ck_assert(r.READLINK3res_u.resfail.symlink_attributes
+		  .attributes_follow);
+	a.symlink = a_file();
+	nfs_call(&root, readlink, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_INVAL);
+}
+END_TEST
+
+static void add_reads(TCase *tc)
+{
+	tcase_add_loop_test(tc, what_was_written_is_read, 0, 10);
+	tcase_add_test(tc, nothing_is_behind_the_end);
+	tcase_add_test(tc, a_read_is_cut_to_rtmax);
+	tcase_add_test(tc, a_short_file_takes_no_large_buffer);
+	tcase_add_test(tc, holes_read_as_zeros);
+	tcase_add_test(tc, only_files_are_read_and_written);
+	tcase_add_test(tc, reading_takes_permission);
+	tcase_add_loop_test(tc, readlink_gives_back_what_symlink_was_given, 0,
+			    6);
+	tcase_add_test(tc, only_links_are_read_as_such);
+}
+
+static void add_writes(TCase *tc)
+{
+	tcase_add_test(tc, a_write_past_all_files_is_too_big);
+	tcase_add_test(tc, a_count_that_is_not_the_length_is_refused);
+	tcase_add_test(tc, a_write_is_cut_to_wtmax);
+	tcase_add_test(tc, writing_nothing_changes_nothing);
+	tcase_add_test(tc, a_write_is_at_least_as_stable_as_asked);
+	tcase_add_test(tc, partial_writes_go_on_until_all_is_written);
+	tcase_add_test(tc, an_error_after_some_data_is_a_short_write);
+	tcase_add_test(tc, commit_and_write_have_one_verifier);
+	tcase_add_test(tc, an_error_while_it_is_written_changes_the_verifier);
+	tcase_add_test(tc, commit_takes_any_range);
+	tcase_add_test(tc, commit_tells_of_a_full_disk);
+	tcase_add_test(tc, a_read_only_export_commits_but_does_not_write);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_io");
+	TCase *tc = tcase_create("io");
+
+	tcase_add_checked_fixture(tc, setup, nfs_teardown);
+	add_reads(tc);
+	add_writes(tc);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

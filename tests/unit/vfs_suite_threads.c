@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define THREADS	4
-#define ROUNDS	400
+#define ROUNDS	1500
 
 struct racer {
 	pthread_t	 thread;
@@ -101,7 +101,7 @@ static void read_something(struct racer *r, struct vfs_node *dir)
 static void race(void *argp)
 {
 	struct racer *r = argp;
-	char a[8], b[8];
+	char a[16], b[16];
 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct vfs_node *d = r->dirs[next(r) % 3];
@@ -134,7 +134,7 @@ static void race(void *argp)
 static void check_links(struct vfs_node *dir)
 {
 	uint32_t subdirs = 0;
-	char name[8];
+	char name[16];
 
 	for (int i = 0; i < 4; i++) {
 		struct vfs_node *n;

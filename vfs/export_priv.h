@@ -69,6 +69,7 @@ struct resolver {
 	/* Does @name have the address @a?  1, 0, or -1: can't tell now. */
 	int  (*has_addr)(const char *name, const struct addr *a);
 	bool (*in_netgroup)(const char *group, const char *host);
+	int  keep_s;		/* how long what they say is good */
 };
 
 extern const struct resolver resolver_system;

@@ -80,7 +80,8 @@ forged:
 static int key_read(int dir, const char *state_dir, uint8_t *key)
 {
 	struct stat st;
-	int fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+			O_NONBLOCK);
 	int err = 0;
 
 	if (fd < 0)
@@ -92,7 +93,7 @@ static int key_read(int dir, const char *state_dir, uint8_t *key)
 			"be forged: remove it and let clients mount anew, or "
 			"chmod 600", state_dir, KEY_FILE, st.st_mode & 07777);
 		err = -EPERM;
-	} else if (st.st_size != EXPORT_KEY_LEN ||
+	} else if (!S_ISREG(st.st_mode) || st.st_size != EXPORT_KEY_LEN ||
 		   read(fd, key, EXPORT_KEY_LEN) != EXPORT_KEY_LEN) {
 		log_err("%s/%s: not a key of %d bytes; remove it and let "
 			"clients mount anew", state_dir, KEY_FILE,

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/log.h"
 #include "lib/util.h"
@@ -310,34 +311,52 @@ static int read_options(struct parser *p, const char *text,
 	return 0;
 }
 
+/* Do they name the same peers, however they are written? */
+static bool same_client(const struct client *a, const struct client *b)
+{
+	if (a->kind != b->kind || a->by_address != b->by_address)
+		return false;
+	if (!a->by_address)
+		return strcasecmp(a->text, b->text) == 0;
+	return a->bits == b->bits &&
+	       addr_in_prefix(&a->addr, &b->addr, a->bits);
+}
+
+static int check_new_client(struct parser *p, const struct client *c)
+{
+	const struct entry *e = p->entry;
+
+	for (unsigned i = 0; i < e->nclients; i++)
+		if (same_client(&e->clients[i], c))
+			return fail(p, "client '%s' of '%s' is there already "
+				    "(%s)", c->text, e->path,
+				    e->clients[i].where);
+	return 0;
+}
+
 /* @text with @opts is one more client of the entry. */
 static int add_client(struct parser *p, const char *text,
 		      const struct export_opts *opts)
 {
 	struct client c = { .opts = *opts };
 	const char *msg;
+	int ret = -ENOMEM;
 
-	for (unsigned i = 0; i < p->entry->nclients; i++) {
-		const struct client *old = &p->entry->clients[i];
-
-		if (strcmp(old->text, text) == 0)
-			return fail(p, "client '%s' of '%s' is there already "
-				    "(%s)", text, p->entry->path, old->where);
-	}
 	c.text = strdup(text);
 	c.where = where(p);
-	if (!c.text || !c.where) {
-		free(c.text);
-		free(c.where);
-		return -ENOMEM;
-	}
+	if (!c.text || !c.where)
+		goto fail;
 	msg = client_parse(&c);
-	if (msg) {
-		free(c.text);
-		free(c.where);
-		return fail(p, "client '%s' %s", text, msg);
-	}
+	ret = msg ? fail(p, "client '%s' %s", text, msg) :
+		    check_new_client(p, &c);
+	if (ret < 0)
+		goto fail;
 	return export_entry_add_client(p->entry, &c);
+
+fail:
+	free(c.text);
+	free(c.where);
+	return ret;
 }
 
 /* CLIENT or CLIENT(OPTIONS) is in p->word. */

@@ -23,7 +23,6 @@
 
 #define BUCKETS		256
 #define MAX_PEERS	4096
-#define KEEP_S		60
 
 /* Constant once published. */
 struct peer {
@@ -282,7 +281,7 @@ static void resolve(struct peers *p, const struct resolver *r,
 	}
 	peer->addr = *a;
 	peer->serial = set->serial;
-	peer->expires = now() + KEEP_S;
+	peer->expires = now() + r->keep_s;
 	insert(p, peer);
 }
 

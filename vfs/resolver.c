@@ -66,4 +66,5 @@ const struct resolver resolver_system = {
 	.name = system_name,
 	.has_addr = system_has_addr,
 	.in_netgroup = system_in_netgroup,
+	.keep_s = 60,
 };

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Any text as an exports file: a table that can be asked, or a message
+ * that names a line of it.
+ */
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <urcu.h>
+
+#include "lib/log.h"
+#include "vfs/export_priv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static int no_name(const struct addr *a, char *name, size_t size)
+{
+	snprintf(name, size, "h.example");
+	return 0;
+}
+
+static int has_addr(const char *name, const struct addr *a)
+{
+	return 1;
+}
+
+static bool in_netgroup(const char *group, const char *host)
+{
+	return group[0] == 'a';
+}
+
+/* Never published: what it names need not be mounted. */
+static struct export_table *the_table(void)
+{
+	static const struct resolver r = { no_name, has_addr, in_netgroup, 60 };
+	static struct export_table *table;
+	struct export_config config = { .backend = &mem_vfs_ops };
+
+	if (!table) {
+		rcu_register_thread();
+		log_threshold = LOG_LEVEL_ERR;
+		if (export_table_create(&config, &table) < 0)
+			abort();
+		table->resolver = r;
+	}
+	return table;
+}
+
+/* What must hold of a set that was accepted. */
+static void check(const struct export_set *set)
+{
+	for (unsigned i = 0; i < set->nentries; i++) {
+		const struct entry *e = set->entries[i];
+
+		assert(e->path[0] == '/' && e->nclients > 0);
+		assert(export_set_find_id(set, e->id) == e);
+		assert(export_set_find(set, e->path) == e);
+		for (unsigned j = 1; j < e->nclients; j++)
+			assert(e->clients[j - 1].kind <= e->clients[j].kind);
+	}
+}
+
+static void as_file(struct export_table *t, const uint8_t *data, size_t len)
+{
+	struct export_set *set;
+	unsigned line;
+	char *err;
+	FILE *f = fmemopen((void *)(uintptr_t)data, len, "r");
+	int ret;
+
+	if (!f)
+		abort();
+	ret = export_set_parse(t, "f", f, &set, &err);
+	fclose(f);
+	if (ret == 0) {
+		check(set);
+		peers_resolve(t->peers, &t->resolver, set,
+			      &(struct addr){ .family = AF_INET });
+		export_set_free(set);
+	} else {
+		assert(err && sscanf(err, "f:%u: ", &line) == 1 && line > 0);
+		free(err);
+	}
+}
+
+static void as_argument(struct export_table *t, const uint8_t *data,
+			size_t len)
+{
+	struct export_set *set = NULL;
+	char *arg = strndup((const char *)data, len), *err;
+
+	if (!arg)
+		abort();
+	if (export_set_add(t, arg, &set, &err) == 0) {
+		check(set);
+		export_set_free(set);
+	} else {
+		assert(err && strncmp(err, "--export: ", 10) == 0);
+		free(err);
+	}
+	free(arg);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (len == 0)
+		return 0;	/* fmemopen() has no empty files */
+	as_file(the_table(), data, len);
+	as_argument(the_table(), data, len);
+	return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A table of exports in memory, and peers to ask it for. */
+#include "tests/unit/export_fixture.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <urcu.h>
+
+struct export_table *table;
+
+void table_begin(void)
+{
+	struct export_config config = { .backend = &mem_vfs_ops };
+
+	rcu_register_thread();
+	ck_assert_int_eq(export_table_create(&config, &table), 0);
+}
+
+void table_end(void)
+{
+	export_table_destroy(table);
+	rcu_unregister_thread();
+}
+
+int parse_bytes(const char *text, size_t len, struct export_set **set,
+		char **err)
+{
+	FILE *f = tmpfile();
+	int ret;
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(text, 1, len, f), len);
+	rewind(f);
+	ret = export_set_parse(table, "exports", f, set, err);
+	fclose(f);
+	return ret;
+}
+
+int parse(const char *text, struct export_set **set, char **err)
+{
+	return parse_bytes(text, strlen(text), set, err);
+}
+
+void publish(const char *text)
+{
+	struct export_set *set;
+	char *err;
+
+	if (parse(text, &set, &err) < 0)
+		ck_abort_msg("%s", err);
+	if (export_table_publish(table, set, &err) < 0)
+		ck_abort_msg("%s", err);
+}
+
+struct sockaddr_storage peer(const char *addr, uint16_t port)
+{
+	struct sockaddr_storage ss = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&ss;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ss;
+
+	if (strchr(addr, ':')) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		ck_assert_int_eq(inet_pton(AF_INET6, addr, &in6->sin6_addr),
+				 1);
+	} else {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		ck_assert_int_eq(inet_pton(AF_INET, addr, &in->sin_addr), 1);
+	}
+	return ss;
+}
+
+int ask(const char *path, const char *addr, struct export_opts *opts)
+{
+	struct sockaddr_storage ss = peer(addr, 1000);
+	struct export *e;
+	const char *rest;
+	int err = export_find_path(table, path, (struct sockaddr *)&ss, false,
+				   &e, opts, &rest);
+
+	if (err == 0)
+		export_put(e);
+	return err;
+}

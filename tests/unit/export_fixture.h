@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A table of exports in memory, and peers to ask it for. */
+#ifndef GANNET_TESTS_UNIT_EXPORT_FIXTURE_H
+#define GANNET_TESTS_UNIT_EXPORT_FIXTURE_H
+
+#include <check.h>
+#include <sys/socket.h>
+
+#include "vfs/export.h"
+
+extern struct export_table *table;
+
+/* A table with the mem backend that keeps nothing. */
+void table_begin(void);
+void table_end(void);
+
+/* Parses @text, of @len bytes, as the file "exports". */
+int parse_bytes(const char *text, size_t len, struct export_set **set,
+		char **err);
+int parse(const char *text, struct export_set **set, char **err);
+/* Parses and publishes; insists. */
+void publish(const char *text);
+/* "192.0.2.1" or "2001:db8::1", from @port. */
+struct sockaddr_storage peer(const char *addr, uint16_t port);
+/* Who asks for @path from @addr, port 1000: 0 and *@opts, or -errno. */
+int ask(const char *path, const char *addr, struct export_opts *opts);
+
+#endif

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The export table: who may use what, and how it changes. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/unit/export_fixture.h"
+#include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
+
+/* A world in which 192.0.2.N is called hN.example. */
+static _Atomic unsigned asked;
+static int dns_error;		/* EAI_*: what every question gets */
+static bool forged;		/* names don't lead back */
+
+static int fake_name(const struct addr *a, char *name, size_t size)
+{
+	asked++;
+	if (dns_error)
+		return dns_error;
+	if (a->family != AF_INET || a->bytes[0] != 192)
+		return EAI_NONAME;
+	snprintf(name, size, "h%u.example", a->bytes[3]);
+	return 0;
+}
+
+static int fake_has_addr(const char *name, const struct addr *a)
+{
+	unsigned n;
+
+	asked++;
+	if (dns_error)
+		return -1;
+	return !forged && a->family == AF_INET && a->bytes[0] == 192 &&
+	       sscanf(name, "h%u", &n) == 1 && n == a->bytes[3];
+}
+
+static bool fake_in_netgroup(const char *group, const char *host)
+{
+	return strcmp(group, "trusted") == 0 &&
+	       (strcmp(host, "h7") == 0 || strcmp(host, "192.0.2.8") == 0);
+}
+
+static void begin(void)
+{
+	static const struct resolver fake = {
+		.name = fake_name,
+		.has_addr = fake_has_addr,
+		.in_netgroup = fake_in_netgroup,
+		.keep_s = 60,
+	};
+
+	table_begin();
+	table->resolver = fake;
+}
+
+static void resolve(const char *addr)
+{
+	struct sockaddr_storage ss = peer(addr, 1000);
+
+	export_resolve(table, (struct sockaddr *)&ss);
+}
+
+/* As a caller does: asks, has a worker resolve, asks again. */
+static int ask_twice(const char *path, const char *addr)
+{
+	struct export_opts opts;
+	int err = ask(path, addr, &opts);
+
+	if (err != -EAGAIN)
+		return err;
+	resolve(addr);
+	return ask(path, addr, &opts);
+}
+
+START_TEST(addresses_and_networks_match_bit_by_bit)
+{
+	struct export_opts opts;
+
+	publish("/a 10.1.2.3 10.2.0.0/255.255.252.0 2001:db8::/33 0.0.0.0/32\n"
+		"/b ::ffff:10.0.0.0/104\n/c ::/0\n/d 0.0.0.0/0\n/e ::1\n");
+	ck_assert_int_eq(ask("/a", "10.1.2.3", &opts), 0);
+	ck_assert_int_eq(ask("/a", "10.1.2.2", &opts), -EACCES);
+	ck_assert_int_eq(ask("/a", "::ffff:10.1.2.3", &opts), 0);
+	ck_assert_int_eq(ask("/a", "10.2.3.255", &opts), 0);
+	ck_assert_int_eq(ask("/a", "10.2.4.0", &opts), -EACCES);
+	ck_assert_int_eq(ask("/a", "2001:db8:7fff::1", &opts), 0);
+	ck_assert_int_eq(ask("/a", "2001:db8:8000::1", &opts), -EACCES);
+	ck_assert_int_eq(ask("/b", "10.9.9.9", &opts), 0);
+	ck_assert_int_eq(ask("/b", "11.9.9.9", &opts), -EACCES);
+	ck_assert_int_eq(ask("/c", "2001:db8::1", &opts), 0);
+	ck_assert_int_eq(ask("/c", "10.9.9.9", &opts), -EACCES);
+	ck_assert_int_eq(ask("/d", "::ffff:1.2.3.4", &opts), 0);
+	ck_assert_int_eq(ask("/d", "::1", &opts), -EACCES);
+	ck_assert_int_eq(ask("/e", "::1", &opts), 0);
+	ck_assert_uint_eq(asked, 0);
+}
+END_TEST
+
+START_TEST(hosts_go_before_networks_wildcards_netgroups_and_everyone)
+{
+	struct export_opts opts;
+
+	publish("/a *(anonuid=5) @trusted(anonuid=4) *.example(anonuid=3) "
+		"192.0.2.0/29(anonuid=2) h1(anonuid=1) 192.0.2.0/24(anonuid=9)"
+		" 192.0.2.7(anonuid=7)\n"
+		"/b *(anonuid=5) @trusted(anonuid=4) h9.*(anonuid=3)\n");
+	resolve("192.0.2.1");
+	resolve("192.0.2.7");
+	resolve("192.0.2.8");
+	resolve("192.0.2.9");
+	resolve("198.51.100.1");
+	ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 1);
+	ck_assert_int_eq(ask("/a", "192.0.2.7", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 7);
+	/* Of one kind, the first as written. */
+	ck_assert_int_eq(ask("/a", "192.0.2.2", &opts), -EAGAIN);
+	resolve("192.0.2.2");
+	ck_assert_int_eq(ask("/a", "192.0.2.2", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 2);
+	ck_assert_int_eq(ask("/a", "198.51.100.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 5);
+	ck_assert_int_eq(ask("/b", "192.0.2.7", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 4);
+	ck_assert_int_eq(ask("/b", "192.0.2.9", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 3);
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 5);
+}
+END_TEST
+
+START_TEST(names_are_asked_once_and_remembered)
+{
+	unsigned before;
+
+	publish("/a h1.example *.else @trusted\n/b 192.0.2.0/24\n");
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.1"), 0);
+	ck_assert_uint_eq(asked, 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), 0);
+	before = asked;
+	ck_assert_uint_gt(before, 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), 0);
+	resolve("192.0.2.1");
+	ck_assert_uint_eq(asked, before);
+	/* A "no" is remembered too. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), -EACCES);
+	before = asked;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), -EACCES);
+	ck_assert_uint_eq(asked, before);
+	/* By the short name, and by the address. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
+	/* Another table is another question. */
+	publish("/a h2.example\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), 0);
+}
+END_TEST
+
+START_TEST(a_name_that_does_not_lead_back_is_not_believed)
+{
+	publish("/a *.example @trusted\n");
+	forged = true;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), -EACCES);
+	/* An address in a netgroup needs no name. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
+}
+END_TEST
+
+START_TEST(names_that_cannot_be_told_are_no_clients)
+{
+	publish("/a *.example h3\n");
+	dns_error = EAI_AGAIN;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
+	dns_error = 0;
+	publish("/a *.example h3\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
+}
+END_TEST
+
+START_TEST(who_was_a_client_stays_one_while_names_cannot_be_told)
+{
+	publish("/a *.example\n/b h3\n");
+	table->resolver.keep_s = -1;
+	resolve("192.0.2.3");
+	/* Known, but too old to go by. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EAGAIN);
+	table->resolver.keep_s = 60;
+	dns_error = EAI_AGAIN;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.3"), 0);
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.4"), -EACCES);
+}
+END_TEST
+
+START_TEST(more_peers_than_are_kept_are_still_served)
+{
+	char addr[32];
+
+	publish("/a h1 *.example @trusted\n");
+	for (unsigned i = 0; i < 10000; i++) {
+		snprintf(addr, sizeof(addr), "192.%u.%u.1", i >> 8, i & 255);
+		ck_assert_int_eq(ask_twice("/a", addr), 0);
+	}
+	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
+}
+END_TEST
+
+START_TEST(secure_exports_refuse_high_ports_but_not_rdma)
+{
+	struct sockaddr_storage ss = peer("192.0.2.1", 1024);
+	struct sockaddr *sa = (struct sockaddr *)&ss;
+	uint64_t count = stats_sum_by_name("export_bad_port");
+	struct export_opts opts;
+	struct export *e;
+	const char *rest;
+
+	publish("/a 192.0.2.1\n/b 192.0.2.1(insecure)\n");
+	ck_assert_int_eq(export_find_path(table, "/a", sa, false, &e, &opts,
+					  &rest), -EACCES);
+	ck_assert_uint_eq(stats_sum_by_name("export_bad_port"), count + 1);
+	ck_assert_int_eq(export_find_path(table, "/a", sa, true, &e, &opts,
+					  &rest), 0);
+	export_put(e);
+	ck_assert_int_eq(export_find_path(table, "/b", sa, false, &e, &opts,
+					  &rest), 0);
+	export_put(e);
+	ss = peer("192.0.2.1", 1023);
+	ck_assert_int_eq(export_find_path(table, "/a", sa, false, &e, &opts,
+					  &rest), 0);
+	export_put(e);
+}
+END_TEST
+
+START_TEST(a_peer_without_an_address_is_only_everyone)
+{
+	struct sockaddr sa = { .sa_family = AF_UNSPEC };
+	struct export_opts opts;
+	struct export *e;
+	const char *rest;
+
+	publish("/a *\n/b 0.0.0.0/0 ::/0 *.x h @g\n");
+	ck_assert_int_eq(export_find_path(table, "/a", &sa, false, &e, &opts,
+					  &rest), 0);
+	export_put(e);
+	ck_assert_int_eq(export_find_path(table, "/b", &sa, false, &e, &opts,
+					  &rest), -EACCES);
+	export_resolve(table, &sa);
+}
+END_TEST
+
+static const struct {
+	const char *ask;
+	const char *export;	/* NULL: none */
+	const char *rest;
+} paths[] = {
+	{ "/a", "/a", "" },
+	{ "/a/", "/a", "" },
+	{ "//a//", "/a", "" },
+	{ "/./a/.", "/a", "" },
+	{ "/a/b", "/a/b", "" },
+	{ "/a/b/c/d", "/a/b", "c/d" },
+	{ "/a//b/.//c/", "/a/b", "c/" },
+	{ "/a/bc", "/a", "bc" },
+	{ "/a/.b", "/a", ".b" },
+	{ "/a/..", "/a", ".." },
+	{ "/ab", NULL, NULL },
+	{ "/", NULL, NULL },
+	{ "", NULL, NULL },
+	{ "a", NULL, NULL },
+	{ "/b/a", NULL, NULL },
+	{ "/../a", NULL, NULL },
+};
+
+START_TEST(the_longest_path_is_the_one)
+{
+	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
+	struct export_opts opts;
+	struct export *e;
+	const char *rest;
+	int err;
+
+	publish("/a *\n/a/b *\n/c *\n");
+	err = export_find_path(table, paths[_i].ask, (struct sockaddr *)&ss,
+			       false, &e, &opts, &rest);
+	if (!paths[_i].export) {
+		ck_assert_int_eq(err, -ENOENT);
+		return;
+	}
+	ck_assert_int_eq(err, 0);
+	ck_assert_str_eq(e->path, paths[_i].export);
+	ck_assert_str_eq(rest, paths[_i].rest);
+	export_put(e);
+}
+END_TEST
+
+START_TEST(an_inner_export_does_not_fall_back_to_the_outer)
+{
+	struct export_opts opts;
+
+	publish("/ *\n/a 192.0.2.1\n");
+	ck_assert_int_eq(ask("/a/x", "192.0.2.2", &opts), -EACCES);
+	ck_assert_int_eq(ask("/b", "192.0.2.2", &opts), 0);
+}
+END_TEST
+
+static struct export *get(const char *path)
+{
+	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
+	struct export_opts opts;
+	struct export *e;
+	const char *rest;
+
+	ck_assert_int_eq(export_find_path(table, path, (struct sockaddr *)&ss,
+					  false, &e, &opts, &rest), 0);
+	return e;
+}
+
+static int find_id(uint32_t id, struct export **out)
+{
+	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
+	struct export_opts opts;
+
+	return export_find(table, id, (struct sockaddr *)&ss, false, out,
+			   &opts);
+}
+
+START_TEST(ids_are_the_same_in_every_table)
+{
+	struct export *e, *again;
+	uint32_t a, b;
+
+	publish("/a *\n/b *\n/c *(fsid=42)\n");
+	e = get("/a");
+	a = e->id;
+	ck_assert_int_eq(find_id(a, &again), 0);
+	ck_assert_ptr_eq(again, e);
+	export_put(again);
+	export_put(e);
+	e = get("/b");
+	b = e->id;
+	export_put(e);
+	ck_assert_uint_ne(a, b);
+	e = get("/c");
+	ck_assert_uint_eq(e->id, 42);
+	ck_assert_uint_eq(e->fs->fsid, 42);
+	export_put(e);
+	ck_assert_int_eq(find_id(43, &e), -ESTALE);
+	table_end();
+	begin();
+	ck_assert_int_eq(find_id(a, &e), -ESTALE);
+	publish("/x *\n/b *\n/a *\n");
+	e = get("/a");
+	ck_assert_uint_eq(e->id, a);
+	export_put(e);
+	e = get("/b");
+	ck_assert_uint_eq(e->id, b);
+	export_put(e);
+}
+END_TEST
+
+/* Is there a file "mark" in @path? */
+static bool marked(const char *path, bool make)
+{
+	struct vfs_cred root = { 0 };
+	struct vfs_ctx ctx = { &root, false };
+	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+	struct vfs_name name = { "mark", 4 };
+	struct export *e = get(path);
+	struct vfs_node *dir, *n;
+	int err;
+
+	ck_assert_int_eq(e->fs->ops->root(e->fs, &dir), 0);
+	if (make)
+		err = e->fs->ops->create(&ctx, dir, name, &how, &n, NULL,
+					 NULL);
+	else
+		err = e->fs->ops->lookup(&ctx, dir, name, &n, NULL, NULL,
+					 NULL);
+	if (err == 0)
+		vfs_node_put(n);
+	vfs_node_put(dir);
+	export_put(e);
+	return err == 0;
+}
+
+START_TEST(what_stays_in_the_table_stays_mounted)
+{
+	struct export_opts opts;
+
+	publish("/a *\n/b *\n");
+	ck_assert(marked("/a", true));
+	publish("/c *\n/a 192.0.2.0/24(rw)\n");
+	ck_assert(marked("/a", false));
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), -ENOENT);
+	ck_assert_int_eq(ask("/a", "10.0.0.1", &opts), -EACCES);
+	publish("/c *\n");
+	publish("/a *\n");
+	ck_assert(!marked("/a", false));
+}
+END_TEST
+
+static unsigned released;
+
+static void release(struct export *e)
+{
+	ck_assert_ptr_eq(e->upper, &released);
+	released++;
+}
+
+static void set_upper(void *arg, struct export *e)
+{
+	e->upper = arg;
+}
+
+START_TEST(an_export_in_use_outlives_the_table_that_named_it)
+{
+	struct export_opts opts;
+	struct export *e;
+
+	table->config.release = release;
+	publish("/a *\n");
+	export_each(table, set_upper, &released);
+	ck_assert(marked("/a", true));
+	e = get("/a");
+	publish("");
+	ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), -ENOENT);
+	ck_assert_uint_eq(released, 0);
+	/* It is the same one when it comes back meanwhile. */
+	publish("/a *\n");
+	ck_assert(marked("/a", false));
+	publish("");
+	export_put(e);
+	ck_assert_uint_eq(released, 1);
+}
+END_TEST
+
+static int publish_fails(const char *text, char **err)
+{
+	struct export_set *set;
+
+	if (parse(text, &set, err) < 0)
+		ck_abort_msg("%s", *err);
+	return export_table_publish(table, set, err);
+}
+
+static int mount_error;
+
+static int mount_fails(const struct vfs_config *config, struct vfs_fs **out)
+{
+	return mount_error;
+}
+
+START_TEST(a_table_that_cannot_be_mounted_changes_nothing)
+{
+	static const struct vfs_ops broken = { .name = "broken",
+					       .mount = mount_fails };
+	static const struct {
+		int err;
+		const char *why;
+	} cases[] = {
+		{ -ENOENT, ": there is no such directory" },
+		{ -ENOTDIR, ": it is not a directory" },
+		{ -EACCES, ": this server may not open it" },
+		{ -EIO, ": Input/output error" },
+	};
+	char want[200], *err;
+
+	publish("/a *\n");
+	ck_assert(marked("/a", true));
+	table->backend = &broken;
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		mount_error = cases[i].err;
+		ck_assert_int_eq(publish_fails("mem:/a *\nmem:/b *\n/c *\n",
+					       &err), cases[i].err);
+		snprintf(want, sizeof(want),
+			 "exports:3: '/c' can't be exported%s",
+			 cases[i].why);
+		ck_assert_str_eq(err, want);
+		free(err);
+		ck_assert(marked("/a", false));
+	}
+}
+END_TEST
+
+START_TEST(what_clients_hold_on_to_cannot_change)
+{
+	char *err;
+
+	publish("/a *\n/b *(fsid=3)\n");
+	ck_assert_int_eq(publish_fails("/a *(fsid=1)\n", &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:1: '/a' is exported now with another "
+			 "fsid=; take it out first, or restart");
+	free(err);
+	ck_assert_int_eq(publish_fails("/b *\n", &err), -EINVAL);
+	free(err);
+	ck_assert_int_eq(publish_fails("mem,size=1m:/a *\n", &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:1: '/a' is exported now as another "
+			 "file system; take it out first, or restart");
+	free(err);
+	publish("");
+	publish("mem,size=1m:/a *(fsid=1)\n");
+}
+END_TEST
+
+#define LOOKUPS	20000
+
+static _Atomic bool stop;
+
+static void look(void *arg)
+{
+	static const char *const addrs[] = { "192.0.2.1", "192.0.2.2",
+					     "192.0.2.7", "10.0.0.1" };
+	unsigned *faults = arg;
+
+	for (unsigned i = 0; i < LOOKUPS && !stop; i++) {
+		struct sockaddr_storage ss = peer(addrs[i % 4], 1000);
+		struct sockaddr *sa = (struct sockaddr *)&ss;
+		struct export_opts opts;
+		struct export *e;
+		const char *rest;
+		int err = export_find_path(table, "/a/x", sa, false, &e,
+					   &opts, &rest);
+
+		if (err == -EAGAIN) {
+			export_resolve(table, sa);
+			continue;
+		}
+		if (err == -ENOENT || err == -EACCES)
+			continue;
+		if (err != 0 || strcmp(e->path, "/a") != 0 ||
+		    e->fs->ops != &mem_vfs_ops)
+			++*faults;
+		else
+			export_put(e);
+	}
+}
+
+START_TEST(tables_change_under_those_who_look)
+{
+	pthread_t threads[3];
+	unsigned faults[3] = { 0 };
+
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(thread_start(&threads[i], "look", look,
+					      &faults[i]), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		publish("/a *.example @trusted\n/b *\n");
+		publish("/b *\n/a h1 h2\n");
+		if (i % 3 == 0)
+			publish("/b *\n");
+	}
+	stop = true;
+	for (unsigned i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		ck_assert_uint_eq(faults[i], 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("export");
+	TCase *tc = tcase_create("table");
+
+	tcase_add_checked_fixture(tc, begin, table_end);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, addresses_and_networks_match_bit_by_bit);
+	tcase_add_test(tc,
+		hosts_go_before_networks_wildcards_netgroups_and_everyone);
+	tcase_add_test(tc, names_are_asked_once_and_remembered);
+	tcase_add_test(tc, a_name_that_does_not_lead_back_is_not_believed);
+	tcase_add_test(tc, names_that_cannot_be_told_are_no_clients);
+	tcase_add_test(tc,
+		who_was_a_client_stays_one_while_names_cannot_be_told);
+	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
+	tcase_add_test(tc, secure_exports_refuse_high_ports_but_not_rdma);
+	tcase_add_test(tc, a_peer_without_an_address_is_only_everyone);
+	tcase_add_loop_test(tc, the_longest_path_is_the_one, 0,
+			    ARRAY_SIZE(paths));
+	tcase_add_test(tc, an_inner_export_does_not_fall_back_to_the_outer);
+	tcase_add_test(tc, ids_are_the_same_in_every_table);
+	tcase_add_test(tc, what_stays_in_the_table_stays_mounted);
+	tcase_add_test(tc,
+		       an_export_in_use_outlives_the_table_that_named_it);
+	tcase_add_test(tc, a_table_that_cannot_be_mounted_changes_nothing);
+	tcase_add_test(tc, what_clients_hold_on_to_cannot_change);
+	tcase_add_test(tc, tables_change_under_those_who_look);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The text of exports(5). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/util.h"
+#include "tests/unit/export_fixture.h"
+#include "tests/unit/runner.h"
+
+#define OPTIONS "ro, rw, root_squash, no_root_squash, all_squash, " \
+	"no_all_squash, anonuid=, anongid=, secure, insecure, sec=sys, " \
+	"fsid=, sync, no_wdelay, no_subtree_check"
+
+/* "path client ..." for each export, one a line. */
+static char said[4096];
+
+static void say(void *arg, const char *path, const char *client)
+{
+	size_t len = strlen(said);
+
+	snprintf(said + len, sizeof(said) - len, "%s %s\n", path, client);
+}
+
+static const char *clients(void)
+{
+	said[0] = '\0';
+	export_walk(table, say, NULL);
+	return said;
+}
+
+static const struct {
+	const char *text;
+	const char *clients;
+} good[] = {
+	{ "", "" },
+	{ "\n\n# nothing\n   \t# nor here", "" },
+	{ "/a", "/a *\n" },
+	{ "/a *", "/a *\n" },
+	{ "/a (ro)", "/a *\n" },
+	{ "/a -rw", "/a *\n" },
+	{ "  /a h # but no more", "/a h\n" },
+	{ "/a h#1.example", NULL },
+	{ "/a\th1(rw)   h2(ro)\r\n/b h3", "/a h1\n/a h2\n/b h3\n" },
+	{ "/a h1 \\\n   h2\n/b h3", "/a h1\n/a h2\n/b h3\n" },
+	{ "# a comment \\\n/a that goes on\n/b h", "/b h\n" },
+	{ "/a h1\n/b h2\n/a h3", "/a h1\n/a h3\n/b h2\n" },
+	{ "\"/a b\" h", "/a b h\n" },
+	{ "\"/a#b\" h", "/a#b h\n" },
+	{ "/a\" \"b h", "/a b h\n" },
+	{ "/a\\040b\\011\\042 h", "/a b\t\" h\n" },
+	{ "\"/a\\040b\\134\" h", "/a b\\ h\n" },
+	{ "/a/ h\n//b///c// h\n/ h", "/a h\n/b/c h\n/ h\n" },
+	{ "/.a/..b/c. h", "/.a/..b/c. h\n" },
+	{ "/a h()", "/a h\n" },
+	{ "/a 10.0.0.1 10.0.0.0/8 10.1.2.3/255.255.252.0 ::1 fe80::/10",
+	  "/a 10.0.0.1\n/a ::1\n/a 10.0.0.0/8\n"
+	  "/a 10.1.2.3/255.255.252.0\n/a fe80::/10\n" },
+	{ "/a * @g *.x h?-[a-c] 10.0.0.0/8 h 0.0.0.0/0 ::/0",
+	  "/a h\n/a 10.0.0.0/8\n/a 0.0.0.0/0\n/a ::/0\n/a *.x\n"
+	  "/a h?-[a-c]\n/a @g\n/a *\n" },
+	{ "/a h(ro,rw,root_squash,no_root_squash,all_squash,no_all_squash,"
+	  "anonuid=0,anongid=4294967294,secure,insecure,sec=sys,fsid=0,sync,"
+	  "no_wdelay,no_subtree_check)", "/a h\n" },
+	{ "/a h(fsid=root)\n/b h(fsid=2147483647)", "/a h\n/b h\n" },
+	{ "/a h(fsid=01234567-89ab-cdef-0123-456789ABCDEF)", "/a h\n" },
+	{ "/a h1(fsid=7) h2(fsid=7) h3", "/a h1\n/a h2\n/a h3\n" },
+	{ "mem:/a h\nmem,size=1m,files=10:/b h", "/a h\n/b h\n" },
+};
+
+START_TEST(what_is_right_is_understood)
+{
+	if (!good[_i].clients) {
+		struct export_set *set;
+		char *err;
+
+		/* '#' is part of a word; such a host name is wrong. */
+		ck_assert_int_eq(parse(good[_i].text, &set, &err), -EINVAL);
+		free(err);
+		return;
+	}
+	publish(good[_i].text);
+	ck_assert_str_eq(clients(), good[_i].clients);
+}
+END_TEST
+
+static const struct {
+	const char *text;
+	const char *message;
+} bad[] = {
+	{ "a h", "exports:1: 'a' is not an absolute path" },
+	{ "\n\n  a/b h", "exports:3: 'a/b' is not an absolute path" },
+	{ "\"\" h", "exports:1: the path is empty" },
+	{ "-rw /a", "exports:1: '-rw' stands where a path should: an entry "
+	  "begins with the directory to export" },
+	{ "/a/../b h",
+	  "exports:1: '/a/../b' has a component '.' or '..'" },
+	{ "/a/. h", "exports:1: '/a/.' has a component '.' or '..'" },
+	{ "/.. h", "exports:1: '/..' has a component '.' or '..'" },
+	{ "nfs:/a h", "exports:1: 'nfs' is not a kind of file system; "
+	  "expected mem:/NAME, or just /PATH" },
+	{ "mem:a h", "exports:1: 'a' is not an absolute path" },
+	{ "\"/a h\n/b h",
+	  "exports:1: a '\"' is not closed on its line" },
+	{ "/a\\b h", "exports:1: a backslash stands before three octal "
+	  "digits (\\040 is a space) or at the end of the line" },
+	{ "/a\\04 h", "exports:1: a backslash stands before three octal "
+	  "digits (\\040 is a space) or at the end of the line" },
+	{ "/a\\000 h", "exports:1: '\\000' is not a character: expected "
+	  "\\001 to \\377" },
+	{ "/a\\777 h", "exports:1: '\\777' is not a character: expected "
+	  "\\001 to \\377" },
+	{ "/a h(rw", "exports:1: 'h(rw' has a '(' without a ')'; there is "
+	  "no space between options" },
+	{ "/a h(rw, sync)", "exports:1: 'h(rw,' has a '(' without a ')'; "
+	  "there is no space between options" },
+	{ "/a h rw)", "exports:1: 'rw)' has a ')' without a '('; there is "
+	  "no space between options" },
+	{ "/a h(rw)x", "exports:1: 'x' follows a ')'; expected a space" },
+	{ "/a h(rw)(ro)",
+	  "exports:1: '(ro)' follows a ')'; expected a space" },
+	{ "/a h (rw)", "exports:1: a space stands before '(rw)': these "
+	  "options would be everyone's; write CLIENT(rw), or *(rw) if you "
+	  "mean that" },
+	{ "/a h(rw)\n\n/b \\\n h(async)", "exports:4: option 'async' is not "
+	  "supported; supported are " OPTIONS },
+	{ "/a -crossmnt h", "exports:1: option 'crossmnt' is not supported; "
+	  "supported are " OPTIONS },
+	{ "/a h(subtree_check)", "exports:1: option 'subtree_check' is not "
+	  "supported; supported are " OPTIONS },
+	{ "/a h(RW)", "exports:1: option 'RW' is not supported; supported "
+	  "are " OPTIONS },
+	{ "/a h(rw,)", "exports:1: an option is empty; supported are "
+	  OPTIONS },
+	{ "/a h(sec=krb5)", "exports:1: sec=krb5 is not supported; "
+	  "supported is sec=sys" },
+	{ "/a h(sec=sys:krb5)", "exports:1: sec=sys:krb5 is not supported; "
+	  "supported is sec=sys" },
+	{ "/a h(anonuid=)",
+	  "exports:1: anonuid=: expected a user id, 0 to 4294967294" },
+	{ "/a h(anonuid=-1)",
+	  "exports:1: anonuid=-1: expected a user id, 0 to 4294967294" },
+	{ "/a h(anongid=4294967295)", "exports:1: anongid=4294967295: "
+	  "expected a group id, 0 to 4294967294" },
+	{ "/a h(anongid=12x)",
+	  "exports:1: anongid=12x: expected a group id, 0 to 4294967294" },
+	{ "/a h(fsid=2147483648)", "exports:1: fsid=2147483648: expected a "
+	  "number, 0 to 2147483647, or a UUID" },
+	{ "/a h(fsid=0123456789abcdef)", "exports:1: fsid=0123456789abcdef: "
+	  "expected a number, 0 to 2147483647, or a UUID" },
+	{ "/a h1(fsid=1) h2(fsid=2)",
+	  "exports:1: '/a' has two different fsid= options" },
+	{ "/a h(fsid=1)\n/b h(fsid=1)", "exports:2: '/b' and '/a' "
+	  "(exports:1) have the same file system id; give one of them "
+	  "another with fsid=" },
+	{ "/a h\n/b h\n/a h(rw)", "exports:3: client 'h' of '/a' is there "
+	  "already (exports:1)" },
+	{ "/a 10.1.0.0/8\n/a 10.2.0.0/255.0.0.0", "exports:2: client "
+	  "'10.2.0.0/255.0.0.0' of '/a' is there already (exports:1)" },
+	{ "/a * 0.0.0.0/0 *.x *.X", "exports:1: client '*.X' of '/a' is "
+	  "there already (exports:1)" },
+	{ "/a\n/a", "exports:2: client '*' of '/a' is there already "
+	  "(exports:1)" },
+	{ "/a ::1 0::1", "exports:1: client '0::1' of '/a' is there already "
+	  "(exports:1)" },
+	{ "/a h\nmem,size=1m:/a g",
+	  "exports:2: '/a' is another file system in exports:1" },
+	{ "/a h!", "exports:1: client 'h!' is neither a host name, an "
+	  "address, a network, a wildcard nor a netgroup" },
+	{ "/a @", "exports:1: client '@' is not a netgroup: expected "
+	  "@NAME" },
+	{ "/a gss/krb5(rw)", "exports:1: client 'gss/krb5' is not "
+	  "supported: there is no Kerberos" },
+	{ "/a [::1](rw)", "exports:1: client '[::1]' is not understood: "
+	  "IPv6 addresses are written without brackets" },
+	{ "/a h[ab", "exports:1: client 'h[ab' has a '[' without a ']'" },
+	{ "/a 10.*/8", "exports:1: client '10.*/8' is not understood: a "
+	  "network has no wildcards" },
+	{ "/a 10.0.0/8", "exports:1: client '10.0.0/8' is not a network: "
+	  "expected ADDRESS/LENGTH or ADDRESS/NETMASK" },
+	{ "/a 10.0.0.0/33", "exports:1: client '10.0.0.0/33' has a bad "
+	  "prefix length: expected 0 to 32" },
+	{ "/a 10.0.0.0/", "exports:1: client '10.0.0.0/' has a bad prefix "
+	  "length: expected 0 to 32" },
+	{ "/a ::/129", "exports:1: client '::/129' has a bad prefix "
+	  "length: expected 0 to 128" },
+	{ "/a 10.0.0.0/255.0.255.0", "exports:1: client "
+	  "'10.0.0.0/255.0.255.0' has a bad netmask: expected one such as "
+	  "255.255.252.0" },
+};
+
+START_TEST(what_is_wrong_is_said_with_its_place)
+{
+	struct export_set *set = NULL;
+	char *err = NULL;
+
+	ck_assert_int_eq(parse(bad[_i].text, &set, &err), -EINVAL);
+	ck_assert_ptr_null(set);
+	ck_assert_ptr_nonnull(err);
+	ck_assert_str_eq(err, bad[_i].message);
+	free(err);
+}
+END_TEST
+
+START_TEST(a_nul_byte_is_an_error)
+{
+	struct export_set *set;
+	char *err;
+
+	ck_assert_int_eq(parse_bytes("/a\0b h", 7, &set, &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:1: there is a NUL byte in the text");
+	free(err);
+}
+END_TEST
+
+START_TEST(long_words_are_errors)
+{
+	static char text[8192];
+	struct export_set *set;
+	char *err;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[0] = '/';
+	ck_assert_int_eq(parse(text, &set, &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:1: a word is longer than 4095 bytes");
+	free(err);
+	text[1025] = '\0';
+	ck_assert_int_eq(parse(text, &set, &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:1: the path is longer than 1024 "
+			 "bytes, which clients can't name");
+	free(err);
+	text[1024] = '\0';
+	publish(text);
+}
+END_TEST
+
+static int add(const char *arg, struct export_set **set)
+{
+	char *err = NULL;
+	int ret = export_set_add(table, arg, set, &err);
+
+	said[0] = '\0';
+	if (err)
+		snprintf(said, sizeof(said), "%s", err);
+	free(err);
+	return ret;
+}
+
+static void publish_set(struct export_set *set)
+{
+	char *err;
+
+	ck_assert_int_eq(export_table_publish(table, set, &err), 0);
+}
+
+START_TEST(an_argument_without_clients_is_for_this_machine)
+{
+	struct export_set *set = NULL;
+	struct export_opts opts;
+
+	ck_assert_int_eq(add("/a", &set), 0);
+	ck_assert_int_eq(add("/b\\040b -rw", &set), 0);
+	publish_set(set);
+	ck_assert_str_eq(clients(), "/a ::1\n/a 127.0.0.0/8\n"
+			 "/b b ::1\n/b b 127.0.0.0/8\n");
+	ck_assert_int_eq(ask("/a", "127.0.0.1", &opts), 0);
+	ck_assert(!opts.rw && opts.root_squash && opts.secure);
+	ck_assert_int_eq(ask("/a", "::1", &opts), 0);
+	ck_assert_int_eq(ask("/a", "::ffff:127.9.9.9", &opts), 0);
+	ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), -EACCES);
+	ck_assert_int_eq(ask("/a", "::2", &opts), -EACCES);
+	ck_assert_int_eq(ask("/b b", "127.0.0.1", &opts), 0);
+	ck_assert(opts.rw);
+}
+END_TEST
+
+START_TEST(an_argument_names_clients_as_a_line_does)
+{
+	struct export_set *set = NULL;
+	struct export_opts opts;
+
+	ck_assert_int_eq(add("/a 127.0.0.1(rw,all_squash,anonuid=5,"
+			     "anongid=6,insecure) 10.0.0.0/8", &set), 0);
+	publish_set(set);
+	ck_assert_int_eq(ask("/a", "127.0.0.1", &opts), 0);
+	ck_assert(opts.rw && opts.all_squash && !opts.secure);
+	ck_assert_uint_eq(opts.anonuid, 5);
+	ck_assert_uint_eq(opts.anongid, 6);
+	ck_assert_int_eq(ask("/a", "10.1.2.3", &opts), 0);
+	ck_assert(!opts.rw && !opts.all_squash);
+	ck_assert_uint_eq(opts.anonuid, 65534);
+	ck_assert_int_eq(ask("/a", "127.0.0.2", &opts), -EACCES);
+}
+END_TEST
+
+START_TEST(bad_arguments_say_so)
+{
+	struct export_set *set = NULL;
+
+	ck_assert_int_eq(add("", &set), -EINVAL);
+	ck_assert_str_eq(said, "--export: expected a directory");
+	ck_assert_int_eq(add("a", &set), -EINVAL);
+	ck_assert_str_eq(said, "--export: 'a' is not an absolute path");
+	ck_assert_int_eq(add("/a h\n/b h", &set), -EINVAL);
+	ck_assert_str_eq(said, "--export: there is more than one line");
+	ck_assert_ptr_null(set);
+	ck_assert_int_eq(add("/a h", &set), 0);
+	ck_assert_int_eq(add("/b h(x)", &set), -EINVAL);
+	export_set_free(set);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("export_parse");
+	TCase *tc = tcase_create("parse");
+
+	tcase_add_checked_fixture(tc, table_begin, table_end);
+	tcase_add_loop_test(tc, what_is_right_is_understood, 0,
+			    ARRAY_SIZE(good));
+	tcase_add_loop_test(tc, what_is_wrong_is_said_with_its_place, 0,
+			    ARRAY_SIZE(bad));
+	tcase_add_test(tc, a_nul_byte_is_an_error);
+	tcase_add_test(tc, long_words_are_errors);
+	tcase_add_test(tc, an_argument_without_clients_is_for_this_machine);
+	tcase_add_test(tc, an_argument_names_clients_as_a_line_does);
+	tcase_add_test(tc, bad_arguments_say_so);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Filehandles and their key; squashing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/unit/export_fixture.h"
+#include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
+
+#define KEY	"filehandle.key"
+
+static struct export an_export = { .id = 0x80c0ffee };
+
+static struct vfs_handle handle(uint32_t len)
+{
+	struct vfs_handle h = { .len = len };
+
+	for (uint32_t i = 0; i < len; i++)
+		h.data[i] = (uint8_t)(i * 7 + 1);
+	return h;
+}
+
+static int parse_fh(const struct export_fh *fh, uint32_t len)
+{
+	struct vfs_handle h;
+	uint32_t id;
+
+	return export_fh_parse(table, fh->data, len, &id, &h);
+}
+
+START_TEST(a_filehandle_is_read_as_it_was_made)
+{
+	for (uint32_t len = 0; len <= VFS_HANDLE_MAX; len++) {
+		struct vfs_handle h = handle(len), back;
+		struct export_fh fh;
+		uint32_t id;
+
+		export_fh_make(table, &an_export, &h, &fh);
+		ck_assert_uint_le(fh.len, EXPORT_FH_MAX);
+		ck_assert_uint_eq(fh.len % 4, 0);
+		ck_assert_int_eq(export_fh_parse(table, fh.data, fh.len, &id,
+						 &back), 0);
+		ck_assert_uint_eq(id, an_export.id);
+		ck_assert_uint_eq(back.len, len);
+		ck_assert_int_eq(memcmp(back.data, h.data, len), 0);
+	}
+}
+END_TEST
+
+START_TEST(every_changed_bit_is_refused)
+{
+	struct vfs_handle h = handle(13);
+	uint64_t count = stats_sum_by_name("fh_forged");
+	struct export_fh fh;
+
+	export_fh_make(table, &an_export, &h, &fh);
+	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
+		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("fh_forged"),
+			  count + fh.len * 8);
+	ck_assert_int_eq(parse_fh(&fh, fh.len), 0);
+}
+END_TEST
+
+START_TEST(every_other_length_is_refused)
+{
+	struct vfs_handle h = handle(20);
+	struct export_fh fh;
+
+	export_fh_make(table, &an_export, &h, &fh);
+	for (uint32_t len = 0; len <= EXPORT_FH_MAX; len++)
+		ck_assert_int_eq(parse_fh(&fh, len),
+				 len == fh.len ? 0 : -EBADMSG);
+	ck_assert_int_eq(parse_fh(&fh, EXPORT_FH_MAX + 1), -EBADMSG);
+}
+END_TEST
+
+/* Nobody turns a handle of one export into one of another. */
+START_TEST(handles_do_not_move_between_exports)
+{
+	struct export other = { .id = 0x80c0ffef };
+	struct vfs_handle h = handle(12);
+	struct export_fh a, b;
+
+	export_fh_make(table, &an_export, &h, &a);
+	export_fh_make(table, &other, &h, &b);
+	memcpy(a.data + 4, b.data + 4, 4);
+	ck_assert_int_eq(parse_fh(&a, a.len), -EBADMSG);
+	memcpy(a.data + a.len - 8, b.data + b.len - 8, 8);
+	ck_assert_int_eq(parse_fh(&a, a.len), 0);	/* it is b now */
+	ck_assert_int_eq(memcmp(a.data, b.data, a.len), 0);
+}
+END_TEST
+
+START_TEST(another_server_without_the_key_refuses)
+{
+	struct vfs_handle h = handle(12);
+	struct export_fh fh;
+
+	export_fh_make(table, &an_export, &h, &fh);
+	table_end();
+	table_begin();
+	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+}
+END_TEST
+
+static char dir[] = "/tmp/gannet-test-fh-XXXXXX";
+
+static void state_begin(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static int key_of(uint8_t key[EXPORT_KEY_LEN])
+{
+	return export_key_load(dir, key);
+}
+
+static const char *in_dir(const char *name)
+{
+	static char path[100];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void state_end(void)
+{
+	unlink(in_dir(KEY));
+	ck_assert_int_eq(rmdir(dir), 0);	/* nothing else was left */
+}
+
+START_TEST(the_key_is_kept_for_this_server_alone)
+{
+	uint8_t a[EXPORT_KEY_LEN], b[EXPORT_KEY_LEN] = { 0 };
+	uint8_t zero[EXPORT_KEY_LEN] = { 0 };
+	struct stat st;
+
+	umask(0);
+	ck_assert_int_eq(key_of(a), 0);
+	ck_assert_int_ne(memcmp(a, zero, sizeof(a)), 0);
+	ck_assert_int_eq(stat(in_dir(KEY), &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0600);
+	ck_assert_int_eq(key_of(b), 0);
+	ck_assert_int_eq(memcmp(a, b, sizeof(a)), 0);
+}
+END_TEST
+
+START_TEST(without_a_state_directory_keys_differ)
+{
+	uint8_t a[EXPORT_KEY_LEN], b[EXPORT_KEY_LEN];
+
+	ck_assert_int_eq(export_key_load(NULL, a), 0);
+	ck_assert_int_eq(export_key_load(NULL, b), 0);
+	ck_assert_int_ne(memcmp(a, b, sizeof(a)), 0);
+}
+END_TEST
+
+START_TEST(a_key_that_others_can_read_is_refused)
+{
+	uint8_t key[EXPORT_KEY_LEN];
+
+	ck_assert_int_eq(key_of(key), 0);
+	ck_assert_int_eq(chmod(in_dir(KEY), 0640), 0);
+	ck_assert_int_eq(key_of(key), -EPERM);
+	ck_assert_int_eq(chmod(in_dir(KEY), 0604), 0);
+	ck_assert_int_eq(key_of(key), -EPERM);
+}
+END_TEST
+
+START_TEST(a_key_of_another_length_or_kind_is_refused)
+{
+	uint8_t key[EXPORT_KEY_LEN];
+
+	ck_assert_int_eq(key_of(key), 0);
+	ck_assert_int_eq(truncate(in_dir(KEY), EXPORT_KEY_LEN - 1), 0);
+	ck_assert_int_eq(key_of(key), -EINVAL);
+	ck_assert_int_eq(truncate(in_dir(KEY), EXPORT_KEY_LEN + 1), 0);
+	ck_assert_int_eq(key_of(key), -EINVAL);
+	unlink(in_dir(KEY));
+	ck_assert_int_eq(symlink("/dev/zero", in_dir(KEY)), 0);
+	ck_assert_int_eq(key_of(key), -ELOOP);
+	unlink(in_dir(KEY));
+	ck_assert_int_eq(mkfifo(in_dir(KEY), 0600), 0);
+	ck_assert_int_eq(key_of(key), -EINVAL);
+}
+END_TEST
+
+START_TEST(a_state_directory_must_be_there)
+{
+	uint8_t key[EXPORT_KEY_LEN];
+
+	ck_assert_int_eq(export_key_load(in_dir("none"), key), -ENOENT);
+}
+END_TEST
+
+struct start { pthread_t thread; uint8_t key[EXPORT_KEY_LEN]; int err; };
+
+static void load(void *arg)
+{
+	struct start *s = arg;
+
+	s->err = key_of(s->key);
+}
+
+START_TEST(servers_that_start_at_once_get_one_key)
+{
+	struct start s[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(thread_start(&s[i].thread, "start", load,
+					      &s[i]), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		pthread_join(s[i].thread, NULL);
+		ck_assert_int_eq(s[i].err, 0);
+		ck_assert_int_eq(memcmp(s[i].key, s[0].key,
+					EXPORT_KEY_LEN), 0);
+	}
+}
+END_TEST
+
+/* Squashing: who asks, under which options, acts as whom. */
+#define ROOT	0x1		/* root_squash */
+#define ALL	0x2		/* all_squash */
+#define NONE	0x4		/* AUTH_NONE */
+
+static const struct {
+	unsigned how;
+	uint32_t uid, gid, gids[3];
+	uint32_t as_uid, as_gid, as_n, as_gids[3];
+} squashes[] = {
+	{ ROOT, 1, 2, { 3, 4, 5 }, 1, 2, 3, { 3, 4, 5 } },
+	{ ROOT, 0, 0, { 0, 4, 0 }, 70, 71, 3, { 71, 4, 71 } },
+	{ ROOT, 0, 2, { 3, 4, 5 }, 70, 2, 3, { 3, 4, 5 } },
+	{ ROOT, 1, 0, { 3, 4, 5 }, 1, 71, 3, { 3, 4, 5 } },
+	{ 0, 0, 0, { 0, 4, 5 }, 0, 0, 3, { 0, 4, 5 } },
+	{ ALL, 1, 2, { 3, 4, 5 }, 70, 71, 0, { 0 } },
+	{ ALL, 0, 0, { 0, 4, 5 }, 70, 71, 0, { 0 } },
+	{ ALL | ROOT, 0, 0, { 0, 4, 5 }, 70, 71, 0, { 0 } },
+	{ NONE, 0, 0, { 0, 4, 5 }, 70, 71, 0, { 0 } },
+	{ NONE | ROOT, 1, 2, { 3, 4, 5 }, 70, 71, 0, { 0 } },
+};
+
+START_TEST(callers_act_as_the_options_say)
+{
+	struct export_opts opts = {
+		.root_squash = squashes[_i].how & ROOT,
+		.all_squash = squashes[_i].how & ALL,
+		.anonuid = 70,
+		.anongid = 71,
+	};
+	struct vfs_cred cred;
+
+	memset(&cred, 0xff, sizeof(cred));
+	export_squash(&opts, squashes[_i].how & NONE, squashes[_i].uid,
+		      squashes[_i].gid, squashes[_i].gids, 3, &cred);
+	ck_assert_uint_eq(cred.uid, squashes[_i].as_uid);
+	ck_assert_uint_eq(cred.gid, squashes[_i].as_gid);
+	ck_assert_uint_eq(cred.ngids, squashes[_i].as_n);
+	for (uint32_t i = 0; i < cred.ngids; i++)
+		ck_assert_uint_eq(cred.gids[i], squashes[_i].as_gids[i]);
+}
+END_TEST
+
+START_TEST(groups_are_never_more_than_there_is_room_for)
+{
+	struct export_opts opts = { 0 };
+	uint32_t gids[100] = { 0 };
+	struct vfs_cred cred;
+
+	export_squash(&opts, false, 1, 2, gids, 100, &cred);
+	ck_assert_uint_eq(cred.ngids, VFS_MAX_GIDS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fh");
+	TCase *tc = tcase_create("handles"), *keys = tcase_create("keys");
+	TCase *squash = tcase_create("squash");
+
+	tcase_add_checked_fixture(tc, table_begin, table_end);
+	tcase_add_test(tc, a_filehandle_is_read_as_it_was_made);
+	tcase_add_test(tc, every_changed_bit_is_refused);
+	tcase_add_test(tc, every_other_length_is_refused);
+	tcase_add_test(tc, handles_do_not_move_between_exports);
+	tcase_add_test(tc, another_server_without_the_key_refuses);
+	suite_add_tcase(s, tc);
+	tcase_add_checked_fixture(keys, state_begin, state_end);
+	tcase_add_test(keys, the_key_is_kept_for_this_server_alone);
+	tcase_add_test(keys, without_a_state_directory_keys_differ);
+	tcase_add_test(keys, a_key_that_others_can_read_is_refused);
+	tcase_add_test(keys, a_key_of_another_length_or_kind_is_refused);
+	tcase_add_test(keys, a_state_directory_must_be_there);
+	tcase_add_test(keys, servers_that_start_at_once_get_one_key);
+	suite_add_tcase(s, keys);
+	tcase_add_loop_test(squash, callers_act_as_the_options_say, 0,
+			    ARRAY_SIZE(squashes));
+	tcase_add_test(squash, groups_are_never_more_than_there_is_room_for);
+	suite_add_tcase(s, squash);
+	return run_suite(s);
+}

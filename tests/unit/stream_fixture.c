@@ -130,6 +130,11 @@ static void act(struct msg *m)
 	case FX_DROP:
 		xprt_drop(m);
 		break;
+	case FX_KEEP:
+		fx.kept = m->xprt;
+		xprt_get(fx.kept);
+		reply_echo(m);
+		break;
 	case FX_CLOSE:
 		xprt_close(m->xprt, -ECONNABORTED);
 		reply_echo(m);
@@ -164,7 +169,7 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 	for (unsigned i = 0; i < FX_LOOPS; i++)
 		if (loop_is_current(fx.loops[i]))
 			atomic_fetch_or(&fx.loops_used, 1u << i);
-	upper_of(m)->uses++;
+	atomic_store(&fx.uses, ++upper_of(m)->uses);
 	if (m->call_len < FX_CALL_MIN) {
 		xprt_drop(m);
 		atomic_fetch_add(&fx.taken, 1);

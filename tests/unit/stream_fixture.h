@@ -25,6 +25,7 @@ enum fx_op {
 	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
 	FX_DROP,	/* no reply */
 	FX_CLOSE,	/* closes the connection, then replies */
+	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
 };
 
 #define FX_CALL_MIN	12
@@ -40,6 +41,8 @@ struct fx {
 	atomic_uint	 taken;		/* calls that came */
 	atomic_uint	 lost;		/* replies that failed */
 	atomic_uint	 loops_used;	/* bit mask */
+	atomic_uint	 uses;		/* of the last call's upper memory */
+	struct xprt	*kept;		/* counted */
 	struct sockaddr_storage peer;	/* of the last call, once it is */
 	struct sockaddr_storage local;	/* counted as taken */
 };

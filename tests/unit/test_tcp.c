@@ -332,6 +332,37 @@ START_TEST(the_sink_may_close_a_connection)
 }
 END_TEST
 
+START_TEST(memory_of_the_upper_layer_is_zeroed_once)
+{
+	int fd = fx_connect();
+
+	for (unsigned i = 1; i <= 10; i++) {
+		fx_send_call(fd, i, FX_ECHO, 0, 40);
+		fx_recv_echo(fd);
+		ck_assert_uint_eq(atomic_load(&fx.uses), i);
+	}
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
+{
+	int fd = fx_connect();
+
+	fx_send_call(fd, 1, FX_KEEP, 0, 40);
+	ck_assert_uint_eq(fx_recv_echo(fd), 1);
+	shutdown(fd, SHUT_WR);
+	ck_assert(fx_ended(fd));
+	close(fd);
+	usleep(20000);
+	ck_assert_uint_eq(fx.l->ops->count(fx.l), 1);
+	ck_assert_int_eq(fx.kept->peer.ss_family, AF_INET);
+	xprt_close(fx.kept, 0);
+	xprt_put(fx.kept);
+	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
+}
+END_TEST
+
 START_TEST(bytes_and_records_are_counted)
 {
 	int fd = fx_connect();
@@ -374,6 +405,9 @@ int main(void)
 		a_fin_in_the_middle_of_a_record_ends_the_connection);
 	tcase_add_test(tc, replies_to_a_connection_that_is_gone_are_lost);
 	tcase_add_test(tc, the_sink_may_close_a_connection);
+	tcase_add_test(tc, memory_of_the_upper_layer_is_zeroed_once);
+	tcase_add_test(tc,
+		a_connection_lives_as_long_as_somebody_refers_to_it);
 	tcase_add_test(tc, bytes_and_records_are_counted);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

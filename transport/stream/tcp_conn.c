@@ -103,7 +103,6 @@ struct view {
 	bool	 waiting;
 	bool	 blocked;
 	bool	 sending;
-	bool	 posted;
 	uint64_t calls;		/* in progress */
 	size_t	 queued;
 };
@@ -117,7 +116,6 @@ static struct view look(struct tcp_conn *conn)
 	v.waiting = conn->waiting;
 	v.blocked = conn->blocked;
 	v.sending = conn->sending;
-	v.posted = conn->posted;
 	v.calls = conn->taken - conn->finished;
 	v.queued = conn->queued;
 	mutex_unlock(&conn->lock);
@@ -142,11 +140,17 @@ static void set_state(struct tcp_conn *conn, enum tcp_state state)
 	conn->state = state;
 }
 
-/* Woken for a buffer of @size, but did not take it: others may wait for it. */
+/* Woken for a buffer of @size, but may not have taken it: others may wait. */
 static void pass_on(struct tcp_conn *conn, size_t size)
 {
-	if (size > 0)
-		buf_put(pool_alloc(conn->xprt.pool, size));
+	buf_put(pool_alloc(conn->xprt.pool, size));
+}
+
+static const char *why(int err)
+{
+	const char *text = strerrordesc_np(-err);
+
+	return text ? text : "error";
 }
 
 /* No bytes in or out from now on. */
@@ -157,7 +161,7 @@ static void shut(struct tcp_conn *conn, int err)
 	if (err) {
 		stat_inc(tcp_closed_error);
 		log_limited(LOG_LEVEL_INFO, "%s: closing: %s",
-			    conn->xprt.name, strerrordesc_np(-err));
+			    conn->xprt.name, why(err));
 	}
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
@@ -169,13 +173,27 @@ static void shut(struct tcp_conn *conn, int err)
 	mutex_lock(&conn->lock);
 	waiting = conn->waiting;
 	mutex_unlock(&conn->lock);
-	if (!waiting) {
-		pass_on(conn, conn->pool_want);
-	} else if (pool_wait_cancel(conn->xprt.pool, &conn->waiter)) {
+	if (waiting && pool_wait_cancel(conn->xprt.pool, &conn->waiter)) {
+		conn->pool_want = 0;
 		mutex_lock(&conn->lock);
 		conn->waiting = false;
 		mutex_unlock(&conn->lock);
 	}
+}
+
+/* Nothing comes any more that needs the loop; then nothing is posted either,
+ * even if who has a reference closes it once more. */
+static bool all_over(struct tcp_conn *conn)
+{
+	bool over;
+
+	mutex_lock(&conn->lock);
+	over = conn->finished == conn->taken && !conn->sending &&
+	       !conn->waiting && !conn->posted;
+	if (over)
+		conn->posted = true;
+	mutex_unlock(&conn->lock);
+	return over;
 }
 
 /* In state CLOSED.  May free @conn. */
@@ -189,7 +207,7 @@ static void release(struct tcp_conn *conn)
 	}
 	if (v.calls > 0) {
 		watch(conn, 0, SIZE_MAX);
-	} else if (!v.sending && !v.waiting && !v.posted) {
+	} else if (all_over(conn)) {
 		cds_list_del(&conn->link);
 		atomic_fetch_sub(&conn->poller->nconns, 1);
 		xprt_put(&conn->xprt);
@@ -224,7 +242,8 @@ static void read_on(struct tcp_conn *conn, const struct view *v)
 			 v->queued <= o->max_queued / 2)) {
 		conn->pool_want = 0;
 		tcp_recv_resume(conn);
-		pass_on(conn, want);
+		if (want > 0)
+			pass_on(conn, want);
 	}
 	if (conn->paused && conn->pool_want == 0)
 		watch(conn, o->max_calls / 2, o->max_queued / 2);
@@ -253,6 +272,10 @@ void tcp_conn_update(struct tcp_conn *conn)
 		read_on(conn, &v);
 	if (conn->state == TCP_ENDING)
 		end(conn, &v);
+	if (conn->state != TCP_LIVE && conn->pool_want > 0 && !v.waiting) {
+		pass_on(conn, conn->pool_want);
+		conn->pool_want = 0;
+	}
 	if (conn->state == TCP_CLOSED)
 		release(conn);
 	else

@@ -36,6 +36,9 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
  * is received before a record's length is known, so that little is copied. */
 #define BULK_MIN	(64u << 10)
 #define BULK_RECV	(4u << 10)
+/* Replies gathered are sent at the latest when they are this many. */
+#define BATCH_CALLS	64
+#define BATCH_BYTES	(128u << 10)
 /* In one go, before others get their turn. */
 #define RECV_ROUNDS	8
 
@@ -75,7 +78,8 @@ static bool below_limits(struct tcp_conn *conn)
 
 static bool may_take(struct tcp_conn *conn)
 {
-	if (likely(below_limits(conn)))
+	if (likely(below_limits(conn) && conn->batch_calls < BATCH_CALLS &&
+		   conn->batch_bytes < BATCH_BYTES))
 		return true;
 	tcp_send_flush(conn);
 	tcp_send_gather(conn);

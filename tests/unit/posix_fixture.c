@@ -52,8 +52,13 @@ int world_run(Suite *suite)
 	return rc;
 }
 
-static void mount_world(void)
+void world_mount(void)
 {
+	static bool registered;
+
+	if (!registered)
+		rcu_register_thread();
+	registered = true;
 	assert_ok(posix_vfs_ops.mount(&w.config, &w.fs));
 	assert_ok(w.fs->ops->root(w.fs, &w.root));
 }
@@ -79,20 +84,15 @@ void world_prepare(int i, const struct vfs_config *config)
 
 void world_open(int i, const struct vfs_config *config)
 {
-	static bool registered;
-
-	if (!registered)
-		rcu_register_thread();
-	registered = true;
 	world_prepare(i, config);
-	mount_world();
+	world_mount();
 }
 
 void world_restart(void)
 {
 	vfs_node_put(w.root);
 	w.fs->ops->unmount(w.fs);
-	mount_world();
+	world_mount();
 }
 
 void world_close(void)

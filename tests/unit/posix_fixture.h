@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/unit/runner.h"
@@ -44,6 +45,7 @@ int world_run(Suite *suite);
 void world_base(void);
 void world_base_remove(void);
 void world_prepare(int i, const struct vfs_config *config);
+void world_mount(void);
 void world_remove(void);
 bool world_on_tmpfs(void);
 

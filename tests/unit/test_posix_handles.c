@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The posix backend: handles, the table of files, the cache, escapes. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/unit/posix_fixture.h"
+#include "vfs/posix/table.h"
+
+static void put(struct vfs_node *n)
+{
+	vfs_node_put(n);
+}
+
+START_TEST(handles_of_a_deep_tree_outlive_a_restart)
+{
+	struct vfs_handle h[40];
+	struct vfs_node *dir, *n;
+
+	world_open(_i, NULL);
+	dir = w.root;
+	vfs_node_get(dir);
+	for (int i = 0; i < 40; i++) {
+		n = must_mkdir(dir, "sub");
+		h[i] = handle_of(n);
+		put(dir);
+		dir = n;
+	}
+	put(dir);
+	world_restart();
+	for (int i = 39; i >= 0; i -= 13) {
+		struct vfs_handle again;
+
+		n = must_open(&h[i]);
+		again = handle_of(n);
+		ck_assert(posix_handle_same(&again, &h[i]));
+		ck_assert_int_eq(attr_of(n).type, VFS_DIR);
+		put(n);
+	}
+	world_close();
+}
+END_TEST
+
+START_TEST(handles_follow_renames_and_links_made_here)
+{
+	struct vfs_node *a, *b, *n;
+	struct vfs_handle file, dir;
+
+	world_open(_i, NULL);
+	a = must_mkdir(w.root, "a");
+	b = must_mkdir(w.root, "b");
+	n = must_create(a, "f");
+	file = handle_of(n);
+	dir = handle_of(a);
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(posix_rename(&w.ctx, a, name_of("f"), b, name_of("g"), NULL,
+			       NULL));
+	assert_ok(posix_rename(&w.ctx, w.root, name_of("a"), b, name_of("c"),
+			       NULL, NULL));
+	assert_ok(posix_link(&w.ctx, n, a, name_of("link"), NULL, NULL));
+	put(n);
+	put(a);
+	put(b);
+	world_restart();
+	assert_ok(try_open(&file));
+	assert_ok(try_open(&dir));
+	b = must_lookup(w.root, "b");
+	must_remove(b, "g", false);
+	put(b);
+	world_restart();
+	n = must_open(&file);		/* by its other name */
+	ck_assert_int_eq(attr_of(n).nlink, 1);
+	put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(handles_follow_what_local_processes_rename_in_place)
+{
+	struct vfs_handle file, dir;
+	struct vfs_node *d, *n;
+
+	world_open(_i, NULL);
+	d = must_mkdir(w.root, "d");
+	n = must_create(d, "f");
+	file = handle_of(n);
+	dir = handle_of(d);
+	put(n);
+	put(d);
+	world_restart();
+	assert_ok(rename(local("d"), local("e")));
+	assert_ok(rename(local("e/f"), local("e/g")));
+	assert_ok(try_open(&file));
+	assert_ok(try_open(&dir));
+	world_restart();
+	assert_ok(try_open(&file));
+	world_close();
+}
+END_TEST
+
+/* A file in the cache is found to be gone by the first operation. */
+static int try_use(const struct vfs_handle *h)
+{
+	struct vfs_attr attr;
+	struct vfs_node *n;
+	int err = posix_open_handle(&w.ctx, w.fs, h, &n);
+
+	if (err == 0) {
+		err = posix_getattr(&w.ctx, n, &attr);
+		put(n);
+	}
+	return err;
+}
+
+START_TEST(handles_of_what_is_gone_are_stale_for_ever)
+{
+	struct vfs_handle h[3];
+	struct vfs_node *n;
+	char name[2] = "0";
+
+	world_open(_i, NULL);
+	for (int i = 0; i < 3; i++, name[0]++) {
+		n = must_create(w.root, name);
+		h[i] = handle_of(n);
+		put(n);
+	}
+	must_remove(w.root, "0", false);		/* by a client */
+	assert_ok(unlink(local("1")));			/* locally */
+	put(must_create(w.root, "x"));
+	assert_ok(posix_rename(&w.ctx, w.root, name_of("x"), w.root,
+			       name_of("2"), NULL, NULL));
+	for (int i = 0; i < 3; i++)
+		assert_err(try_use(&h[i]), ESTALE);
+	/* New files take the names, and perhaps the inodes. */
+	for (int i = 0; i < 200; i++) {
+		put(must_create(w.root, "1"));
+		must_remove(w.root, "1", false);
+	}
+	put(must_create(w.root, "0"));
+	put(must_create(w.root, "1"));
+	for (int i = 0; i < 3; i++)
+		assert_err(try_use(&h[i]), ESTALE);
+	world_restart();
+	for (int i = 0; i < 3; i++)
+		assert_err(try_use(&h[i]), ESTALE);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_node_in_use_turns_stale_when_its_file_goes)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600 };
+	struct vfs_node *n, *dir;
+	struct vfs_attr attr;
+	uint32_t got;
+	char buf[64];
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	dir = must_mkdir(w.root, "d");
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(unlink(local("f")));
+	assert_ok(rmdir(local("d")));
+	assert_err(posix_getattr(&w.ctx, n, &attr), ESTALE);
+	assert_err(read_str(n, 0, buf, NULL), ESTALE);
+	assert_err(write_str(n, 0, "text", NULL), ESTALE);
+	assert_err(posix_setattr(&w.ctx, n, &set, NULL), ESTALE);
+	assert_err(posix_access(&w.ctx, n, 1, &got, NULL), ESTALE);
+	assert_err(posix_link(&w.ctx, n, w.root, name_of("g"), NULL, NULL),
+		   ESTALE);
+	assert_err(try_lookup(dir, "x"), ESTALE);
+	put(n);
+	put(dir);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_removed_files_descriptors_are_closed_at_once)
+{
+	struct posix_fs *fs;
+	struct vfs_node *n;
+	enum vfs_stable how = VFS_UNSTABLE;
+	long before;
+
+	world_open(_i, NULL);
+	fs = to_posix_fs(w.fs);
+	before = fs->cache.nfds;
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "text", &how), 4);
+	put(n);
+	ck_assert_int_gt(fs->cache.nfds, before);
+	must_remove(w.root, "f", false);
+	/* The root's own may have been opened to sync it. */
+	ck_assert_int_le(fs->cache.nfds, before + 1);
+	put(must_create(w.root, "g"));
+	put(must_create(w.root, "h"));
+	assert_ok(posix_rename(&w.ctx, w.root, name_of("g"), w.root,
+			       name_of("h"), NULL, NULL));
+	ck_assert_int_le(fs->cache.nfds, before + 2);
+	world_close();
+}
+END_TEST
+
+START_TEST(only_handles_of_this_backend_are_opened)
+{
+	static const struct vfs_handle bad[] = {
+		{ 0, { 0 } }, { 2, "rr" }, { 1, "x" }, { 1, "k" },
+		{ 10, "k\1........" }, { 20, "b" }, { 22, "b" }, { 9, "g" },
+		{ 8, "i" }, { 41, "k\1" }, { UINT32_MAX, "k\1" },
+	};
+	struct vfs_handle h = { .len = 18 };
+	unsigned seed = 1;
+
+	world_open(_i, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_err(try_open(&bad[i]), EBADMSG);
+	for (int i = 0; i < 2000; i++) {
+		for (unsigned j = 1; j < sizeof(h.data); j++)
+			h.data[j] = rand_r(&seed) >> 8;
+		h.data[0] = 'k';
+		h.len = 11 + i % 30;
+		ck_assert_int_lt(try_open(&h), 0);
+	}
+	world_close();
+}
+END_TEST
+
+START_TEST(no_name_leads_out_of_the_tree)
+{
+	struct vfs_attr attr;
+	struct vfs_node *d, *n;
+	char outside[600];
+
+	world_open(_i, NULL);
+	n = must_lookup(w.root, "..");
+	ck_assert_ptr_eq(n, w.root);
+	put(n);
+	n = must_lookup(w.root, ".");
+	ck_assert_ptr_eq(n, w.root);
+	put(n);
+	put(must_mkdir(w.root, "a"));
+	d = must_lookup(w.root, "a");
+	n = must_mkdir(d, "b");
+	put(d);
+	d = must_lookup(n, "..");
+	ck_assert_int_eq(attr_of(d).fileid, to_posix(d)->ino);
+	put(d);
+
+	/* Moved out of the tree while a client is in it. */
+	snprintf(outside, sizeof(outside), "%s-outside", w.dir);
+	assert_ok(mkdir(outside, 0755));
+	strcat(outside, "/b");
+	assert_ok(rename(local("a/b"), outside));
+	assert_ok(posix_getattr(&w.ctx, n, &attr));
+	assert_err(try_lookup(n, ".."), EACCES);
+	put(n);
+	assert_ok(rmdir(outside));
+	*strrchr(outside, '/') = '\0';
+	assert_ok(rmdir(outside));
+
+	assert_ok(symlink("/", local("root")));
+	n = must_lookup(w.root, "root");
+	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
+	assert_err(try_lookup(n, "etc"), ENOTDIR);
+	put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(the_cache_keeps_to_its_bound)
+{
+	const struct vfs_config config = { .max_files = 50 };
+	static struct vfs_handle h[300];
+	struct vfs_node *n;
+	char name[16], buf[64];
+
+	world_open(_i, &config);
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		n = must_create(w.root, name);
+		ck_assert_int_gt(write_str(n, 0, name, NULL), 0);
+		h[i] = handle_of(n);
+		put(n);
+		ck_assert_int_le(to_posix_fs(w.fs)->cache.nfds, 54);
+	}
+	for (int i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		n = must_open(&h[i]);
+		ck_assert_int_gt(read_str(n, 0, buf, NULL), 0);
+		ck_assert_str_eq(buf, name);
+		put(n);
+		ck_assert_int_le(to_posix_fs(w.fs)->cache.nfds, 54);
+	}
+	world_close();
+}
+END_TEST
+
+START_TEST(without_descriptors_the_client_is_asked_to_wait)
+{
+	const struct vfs_config config = { .max_files = 1000 };
+	struct rlimit lim = { 100, 100 };
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *n[100], *m;
+	char name[16];
+	int i, err = 0;
+
+	world_open(_i, &config);
+	assert_ok(setrlimit(RLIMIT_NOFILE, &lim));
+	for (i = 0; i < 300; i++) {	/* nobody holds on to them */
+		snprintf(name, sizeof(name), "f%d", i);
+		put(must_create(w.root, name));
+	}
+	for (i = 0; i < 100 && err == 0; i++) {
+		snprintf(name, sizeof(name), "g%d", i);
+		err = posix_create(&w.ctx, w.root, name_of(name), &how, &n[i],
+				   NULL, NULL);
+	}
+	assert_err(err, ETIMEDOUT);
+	assert_err(try_lookup(w.root, "f0"), ETIMEDOUT);
+	while (--i > 0)
+		put(n[i - 1]);
+	m = must_lookup(w.root, "f0");
+	put(m);
+	world_close();
+}
+END_TEST
+
+/* Waits for what another thread brings about. */
+#define WAIT_FOR(cond) do { \
+		for (int tries_ = 0; !(cond) && tries_ < 500; tries_++) \
+			usleep(10000); \
+		ck_assert(cond); \
+	} while (0)
+
+START_TEST(what_is_not_used_is_closed)
+{
+	const struct vfs_config config = { .idle_ms = 40 };
+	struct posix_fs *fs;
+	struct vfs_handle h;
+	struct vfs_node *n, *held;
+
+	world_open(_i, &config);
+	fs = to_posix_fs(w.fs);
+	held = must_create(w.root, "held");
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	put(n);
+	WAIT_FOR(fs->cache.count == 0 || fs->cache.count == 1);
+	WAIT_FOR(!posix_cache_find(&fs->cache, &h));
+	ck_assert_int_eq(attr_of(held).size, 0);
+	assert_ok(try_open(&h));
+	put(held);
+	WAIT_FOR(fs->cache.count == 0);
+	world_close();
+}
+END_TEST
+
+START_TEST(data_that_nobody_commits_is_synced_before_it_is_let_go)
+{
+	const struct vfs_config config = { .idle_ms = 20 };
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct posix_fs *fs;
+	struct vfs_handle h;
+	struct vfs_node *n;
+
+	world_open(_i, &config);
+	fs = to_posix_fs(w.fs);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+	h = handle_of(n);
+	put(n);
+	WAIT_FOR(fs->cache.count == 0);
+	n = must_open(&h);
+	ck_assert(!to_posix(n)->dirty);
+	put(n);
+	world_close();
+}
+END_TEST
+
+/* The server's part of the next test; ends as by kill -9. */
+static void serve_and_die(int fd)
+{
+	struct vfs_node *d, *n;
+	struct vfs_handle h;
+	char name[16];
+
+	world_mount();
+	d = must_mkdir(w.root, "dir");
+	for (int i = 0; i < 500; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		n = must_create(d, name);
+		h = handle_of(n);
+		if (write(fd, &h, sizeof(h)) != sizeof(h))
+			_exit(1);
+		put(n);
+		if (i == 250 && to_posix_fs(w.fs)->table)
+			usleep(1100000);	/* some are in the database */
+	}
+	raise(SIGKILL);
+}
+
+START_TEST(handles_outlive_kill_9)
+{
+	struct vfs_handle h;
+	int pipe_fd[2], status, count = 0;
+	pid_t pid;
+
+	world_prepare(_i, NULL);
+	assert_ok(pipe(pipe_fd));
+	pid = fork();
+	if (pid == 0)
+		serve_and_die(pipe_fd[1]);
+	close(pipe_fd[1]);
+	for (int i = 0; i < 2; i++) {
+		static struct vfs_handle all[500];
+
+		while (count < 500 && read(pipe_fd[0], &h, sizeof(h)) ==
+		       sizeof(h))
+			all[count++] = h;
+		ck_assert_int_eq(count, 500);
+		if (i == 0) {
+			ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+			ck_assert(WIFSIGNALED(status));
+			world_mount();
+		} else {
+			world_restart();
+		}
+		for (int j = 0; j < 500; j++)
+			assert_ok(try_open(&all[j]));
+	}
+	close(pipe_fd[0]);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_second_server_does_not_get_the_same_state)
+{
+	struct vfs_fs *second;
+
+	world_open(_i, NULL);
+	if (to_posix_fs(w.fs)->table)
+		assert_err(posix_vfs_ops.mount(&w.config, &second), EBUSY);
+	world_close();
+}
+END_TEST
+
+START_TEST(without_a_state_directory_handles_last_until_the_end)
+{
+	struct vfs_handle h;
+	struct vfs_node *n;
+
+	world_prepare(_i, NULL);
+	w.config.state_dir = NULL;
+	world_mount();
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	put(n);
+	assert_ok(try_open(&h));
+	world_close();
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_is_an_error)
+{
+	struct vfs_fs *fs;
+
+	world_prepare(_i, NULL);
+	w.config.path = local("missing");
+	assert_err(posix_vfs_ops.mount(&w.config, &fs), ENOENT);
+	close(open(w.config.path, O_CREAT | O_WRONLY, 0644));
+	assert_err(posix_vfs_ops.mount(&w.config, &fs), ENOTDIR);
+	world_remove();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix handles");
+	TCase *t = tcase_create("handles");
+
+	tcase_set_timeout(t, 60);
+	add_world_test(t, handles_of_a_deep_tree_outlive_a_restart);
+	add_world_test(t, handles_follow_renames_and_links_made_here);
+	add_world_test(t, handles_follow_what_local_processes_rename_in_place);
+	add_world_test(t, handles_of_what_is_gone_are_stale_for_ever);
+	add_world_test(t, a_node_in_use_turns_stale_when_its_file_goes);
+	add_world_test(t, a_removed_files_descriptors_are_closed_at_once);
+	add_world_test(t, only_handles_of_this_backend_are_opened);
+	add_world_test(t, no_name_leads_out_of_the_tree);
+	add_world_test(t, the_cache_keeps_to_its_bound);
+	add_world_test(t, without_descriptors_the_client_is_asked_to_wait);
+	add_world_test(t, what_is_not_used_is_closed);
+	add_world_test(t, data_that_nobody_commits_is_synced_before_it_is_let_go);
+	add_world_test(t, handles_outlive_kill_9);
+	add_world_test(t, a_second_server_does_not_get_the_same_state);
+	add_world_test(t, without_a_state_directory_handles_last_until_the_end);
+	add_world_test(t, a_directory_that_is_not_there_is_an_error);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -97,6 +97,7 @@ void world_restart(void)
 
 void world_close(void)
 {
+	posix_cred_server(to_posix_fs(w.fs));
 	vfs_node_put(w.root);
 	w.fs->ops->unmount(w.fs);
 	world_remove();

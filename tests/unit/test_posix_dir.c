@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The posix backend: listings, mount points, callers, calls that don't wait. */
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "tests/unit/posix_fixture.h"
+
+#define MANY 10000
+
+/* One page of a listing. */
+struct page {
+	int	 room;
+	int	 taken;
+	uint64_t cookie;		/* of the last taken */
+	bool	 plus;
+	int	 incomplete;		/* plus, without attributes or handle */
+	char	 name[256];		/* of the last one */
+	uint8_t	*seen;			/* by number */
+	bool	 remove;		/* each file, as rm -r does */
+};
+
+static bool take(void *arg, const struct vfs_dirent *d)
+{
+	struct page *p = arg;
+
+	if (p->taken == p->room)
+		return false;
+	ck_assert_uint_gt(d->cookie, 0);
+	ck_assert_uint_le(d->cookie, INT64_MAX);
+	ck_assert_uint_gt(d->fileid, 0);
+	snprintf(p->name, sizeof(p->name), "%.*s", (int)d->name.len,
+		 d->name.s);
+	if (p->seen && p->name[0] == 'e')
+		p->seen[atoi(p->name + 1)]++;
+	if (p->plus && strcmp(p->name, "..") != 0 &&
+	    (!d->has_attr || !d->has_handle))
+		p->incomplete++;
+	if (d->has_attr)
+		ck_assert_uint_eq(d->attr.fileid, d->fileid);
+	p->taken++;
+	p->cookie = d->cookie;
+	return true;
+}
+
+static bool read_page(struct vfs_node *dir, struct page *p)
+{
+	uint64_t verf = 0;
+	bool eof = false;
+
+	p->taken = 0;
+	assert_ok(posix_readdir(&w.ctx, dir, p->cookie, &verf, p->plus, take,
+				p, &eof, NULL));
+	ck_assert_uint_eq(verf, 0);
+	ck_assert(eof || p->taken > 0);
+	return eof;
+}
+
+static void fill(int n)
+{
+	char path[64];
+
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "e%d", i);
+		close(open(local(path), O_CREAT | O_WRONLY, 0644));
+	}
+}
+
+static int count_all(const uint8_t *seen, int n, int want)
+{
+	int other = 0;
+
+	for (int i = 0; i < n; i++)
+		other += seen[i] != want;
+	return other;
+}
+
+START_TEST(ten_thousand_entries_come_once_each_in_small_pages)
+{
+	struct page p = { .room = 17, .seen = calloc(MANY, 1) };
+
+	world_open(_i, NULL);
+	fill(MANY);
+	while (!read_page(w.root, &p))
+		;
+	ck_assert_int_eq(count_all(p.seen, MANY, 1), 0);
+	free(p.seen);
+	world_close();
+}
+END_TEST
+
+START_TEST(counted_cookies_do_where_positions_are_no_numbers)
+{
+	struct page p = { .room = 7, .seen = calloc(1000, 1) };
+	struct page q;
+
+	world_open(_i, NULL);
+	fill(1000);
+	to_posix_fs(w.fs)->ordinals = true;
+	while (!read_page(w.root, &p))
+		;
+	ck_assert_int_eq(count_all(p.seen, 1000, 1), 0);
+	/* From anywhere, with no stream that stopped there. */
+	q = (struct page){ .room = 500, .seen = calloc(1000, 1) };
+	ck_assert(!read_page(w.root, &q));
+	posix_streams_close(to_posix(w.root));
+	CDS_INIT_LIST_HEAD(&to_posix(w.root)->streams);
+	to_posix(w.root)->nstreams = 0;
+	while (!read_page(w.root, &q))
+		;
+	ck_assert_int_eq(count_all(q.seen, 1000, 1), 0);
+	free(p.seen);
+	free(q.seen);
+	world_close();
+}
+END_TEST
+
+START_TEST(removing_what_was_listed_misses_nothing)
+{
+	const struct vfs_config config = { .async = true };
+	struct page p = { .room = 50, .seen = calloc(2000, 1) };
+	uint8_t *done = calloc(2000, 1);
+	char name[16];
+	bool eof;
+
+	world_open(_i, &config);
+	fill(2000);
+	do {
+		eof = read_page(w.root, &p);
+		for (int i = 0; i < 2000; i++) {
+			if (!p.seen[i] || done[i])
+				continue;
+			snprintf(name, sizeof(name), "e%d", i);
+			must_remove(w.root, name, false);
+			done[i] = 1;
+		}
+	} while (!eof);
+	ck_assert_int_eq(count_all(done, 2000, 1), 0);
+	free(p.seen);
+	free(done);
+	world_close();
+}
+END_TEST
+
+START_TEST(cookies_outlive_a_restart)
+{
+	struct page p = { .room = 100, .seen = calloc(1000, 1) };
+
+	world_open(_i, NULL);
+	fill(1000);
+	for (int i = 0; i < 5; i++)
+		ck_assert(!read_page(w.root, &p));
+	world_restart();
+	while (!read_page(w.root, &p))
+		;
+	ck_assert_int_eq(count_all(p.seen, 1000, 1), 0);
+	free(p.seen);
+	world_close();
+}
+END_TEST
+
+START_TEST(plus_gives_attributes_and_handles_that_open)
+{
+	struct page p = { .room = 1000, .plus = true,
+			  .seen = calloc(100, 1) };
+	struct vfs_node *n;
+	struct vfs_handle h;
+
+	world_open(_i, NULL);
+	fill(100);
+	ck_assert(read_page(w.root, &p));
+	ck_assert_int_eq(p.incomplete, 0);
+	n = must_lookup(w.root, "e42");
+	h = handle_of(n);
+	vfs_node_put(n);
+	world_restart();
+	assert_ok(try_open(&h));
+	free(p.seen);
+	world_close();
+}
+END_TEST
+
+START_TEST(several_readers_do_not_disturb_each_other)
+{
+	struct page p[6] = { 0 };
+	bool eof[6] = { 0 };
+	int left = 6;
+
+	world_open(_i, NULL);
+	fill(500);
+	for (int i = 0; i < 6; i++)
+		p[i] = (struct page){ .room = 3 + i,
+				      .seen = calloc(500, 1) };
+	while (left > 0)
+		for (int i = 0; i < 6; i++) {
+			if (eof[i])
+				continue;
+			eof[i] = read_page(w.root, &p[i]);
+			left -= eof[i];
+		}
+	for (int i = 0; i < 6; i++) {
+		ck_assert_int_eq(count_all(p[i].seen, 500, 1), 0);
+		free(p[i].seen);
+	}
+	ck_assert_int_le(to_posix(w.root)->nstreams, POSIX_STREAMS);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_cookie_that_can_not_be_is_refused)
+{
+	struct page p = { .room = 1 };
+	uint64_t verf = 0;
+	bool eof;
+
+	world_open(_i, NULL);
+	assert_err(posix_readdir(&w.ctx, w.root, 1ull << 63, &verf, false,
+				 take, &p, &eof, NULL), EBADE);
+	world_close();
+}
+END_TEST
+
+START_TEST(an_exclusive_create_is_known_again_after_a_restart)
+{
+	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE,
+				  .verf = 0xfedcba9876543210u };
+	struct vfs_attr attr;
+	struct vfs_node *n;
+	uint64_t fileid;
+
+	world_open(_i, NULL);
+	assert_ok(posix_create(&w.ctx, w.root, name_of("x"), &how, &n, &attr,
+			       NULL));
+	fileid = attr.fileid;
+	vfs_node_put(n);
+	world_restart();
+	assert_ok(posix_create(&w.ctx, w.root, name_of("x"), &how, &n, &attr,
+			       NULL));
+	ck_assert_uint_eq(attr.fileid, fileid);
+	ck_assert_int_eq(write_str(n, 0, "data", NULL), 4);
+	vfs_node_put(n);
+	assert_err(posix_create(&w.ctx, w.root, name_of("x"), &how, &n, NULL,
+				NULL), EEXIST);
+	how.verf++;
+	assert_err(posix_create(&w.ctx, w.root, name_of("x"), &how, &n, NULL,
+				NULL), EEXIST);
+	world_close();
+}
+END_TEST
+
+START_TEST(mount_points_in_the_tree_are_not_entered)
+{
+	struct page p = { .room = 100, .plus = true };
+	struct vfs_node *d;
+
+	world_open(_i, NULL);
+	d = must_mkdir(w.root, "mnt");
+	vfs_node_put(d);
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", local("mnt"), "tmpfs", 0, NULL) < 0) {
+		printf("skipped: may not mount\n");
+		world_close();
+		return;
+	}
+	/* The descriptor of before would see the old mount table. */
+	world_restart();
+	assert_err(try_lookup(w.root, "mnt"), EACCES);
+	ck_assert(read_page(w.root, &p));
+	ck_assert_int_eq(p.incomplete, 1);
+	assert_ok(umount(local("mnt")));
+	assert_ok(try_lookup(w.root, "mnt"));
+	world_close();
+}
+END_TEST
+
+START_TEST(calls_that_must_not_wait_do_what_memory_has)
+{
+	const struct vfs_ctx now = { &w.cred, true };
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_attr attr, dir_attr;
+	enum vfs_stable sync = VFS_FILE_SYNC;
+	struct iovec iov = { (char [8]){ 0 }, 8 };
+	struct vfs_node *n, *m;
+	struct vfs_handle h;
+	bool eof, has;
+	int64_t got;
+	int err;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	ck_assert_int_eq(write_str(n, 0, "01234567", NULL), 8);
+	assert_ok(posix_getattr(&now, n, &attr));
+	got = posix_read(&now, n, 0, &iov, 1, &eof, NULL);
+	if (got != -EAGAIN) {		/* a file system without RWF_NOWAIT */
+		ck_assert_int_eq(got, 8);
+		ck_assert(eof);
+	}
+	assert_ok(posix_open_handle(&now, w.fs, &h, &m));
+	vfs_node_put(m);
+	assert_ok(posix_lookup(&now, w.root, name_of("f"), &m, &attr,
+			       &dir_attr, &has));
+	vfs_node_put(m);
+	err = posix_create(&now, w.root, name_of("g"), &how, &m, NULL, NULL);
+	if (world_on_tmpfs()) {
+		assert_ok(err);
+		vfs_node_put(m);
+	} else {
+		assert_err(err, EAGAIN);
+		assert_err(try_lookup(w.root, "g"), ENOENT);
+		assert_err(posix_write(&now, n, 0, &iov, 1, &sync, NULL),
+			   EAGAIN);
+		assert_err(posix_remove(&now, w.root, name_of("f"), false,
+					NULL), EAGAIN);
+	}
+	vfs_node_put(n);
+	world_restart();
+	err = posix_open_handle(&now, w.fs, &h, &m);
+	if (world_on_tmpfs()) {
+		assert_ok(err);
+		vfs_node_put(m);
+	} else {
+		assert_err(err, EAGAIN);
+	}
+	world_close();
+}
+END_TEST
+
+/* As the kernel keeps access control lists. */
+struct acl {
+	uint32_t version;
+	struct {
+		uint16_t tag, perm;
+		uint32_t id;
+	} e[5];
+};
+
+START_TEST(access_control_lists_count)
+{
+	const struct acl acl = { 2, {
+		{ 1, 6, UINT32_MAX }, { 2, 4, 1001 }, { 4, 0, UINT32_MAX },
+		{ 0x10, 4, UINT32_MAX }, { 0x20, 0, UINT32_MAX },
+	} };
+	struct vfs_cred alice = { .uid = 1001, .gid = 1001 };
+	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
+	struct vfs_node *n;
+	char buf[64];
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	if (!to_posix_fs(w.fs)->privileged ||
+	    setxattr(local("f"), "system.posix_acl_access", &acl, sizeof(acl),
+		     0) < 0) {
+		printf("skipped: no callers, or no lists\n");
+		vfs_node_put(n);
+		world_close();
+		return;
+	}
+	for (int i = 0; i < 3; i++) {
+		w.ctx.cred = &alice;
+		ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
+		assert_err(write_str(n, 0, "t", NULL), EACCES);
+		w.ctx.cred = &bob;
+		assert_err(read_str(n, 0, buf, NULL), EACCES);
+		usleep(60000);		/* until answers are kept */
+	}
+	posix_cred_server(to_posix_fs(w.fs));
+	assert_ok(removexattr(local("f"), "system.posix_acl_access"));
+	assert_ok(chmod(local("f"), 0600));
+	w.ctx.cred = &alice;
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	vfs_node_put(n);
+	w.ctx.cred = &w.cred;
+	world_close();
+}
+END_TEST
+
+START_TEST(callers_are_who_they_say_groups_included)
+{
+	struct vfs_cred alice = { .uid = 1001, .gid = 1001, .ngids = 2,
+				  .gids = { 7, 2001 } };
+	struct vfs_cred nobody = { .uid = UINT32_MAX, .gid = UINT32_MAX };
+	struct vfs_node *n;
+	struct stat st;
+	char buf[64];
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(chown(local("f"), 0, 2001));
+	assert_ok(chmod(local("f"), 0040));
+	w.ctx.cred = &alice;
+	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
+	alice.ngids = 1;
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	vfs_node_put(must_create(w.root, "mine"));
+	assert_ok(stat(local("mine"), &st));
+	ck_assert_uint_eq(st.st_uid, 1001);
+	ck_assert_uint_eq(st.st_gid, 1001);
+	/* -1 is nobody's number: it must not leave the caller who was last. */
+	w.ctx.cred = &nobody;
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	assert_err(try_lookup(w.root, "mine"), EACCES);
+	w.ctx.cred = &w.cred;
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix directories");
+	TCase *t = tcase_create("listings");
+
+	tcase_set_timeout(t, 60);
+	add_world_test(t, ten_thousand_entries_come_once_each_in_small_pages);
+	add_world_test(t, counted_cookies_do_where_positions_are_no_numbers);
+	add_world_test(t, removing_what_was_listed_misses_nothing);
+	add_world_test(t, cookies_outlive_a_restart);
+	add_world_test(t, plus_gives_attributes_and_handles_that_open);
+	add_world_test(t, several_readers_do_not_disturb_each_other);
+	add_world_test(t, a_cookie_that_can_not_be_is_refused);
+	add_world_test(t, an_exclusive_create_is_known_again_after_a_restart);
+	add_world_test(t, mount_points_in_the_tree_are_not_entered);
+	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
+	add_world_test(t, access_control_lists_count);
+	add_world_test(t, callers_are_who_they_say_groups_included);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

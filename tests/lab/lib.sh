@@ -1,0 +1,166 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced inside the guest: results, transports, mounts, the server.
+#
+# A result is one line on standard output, "ok - WHAT", "not ok - WHAT" or
+# "skip - WHAT # WHY"; a line that starts with "# " says more about the next.
+
+SUITE=${SUITE:-lab} T=${T:-}
+OUT=/run/lab		# logs and what a check printed
+SRV=/srv/lab		# what the server exports
+export OUT SRV
+mkdir -p "$OUT"
+
+ok() { echo "ok - ${T:+$T }$SUITE: $*"; }
+not_ok() { echo "not ok - ${T:+$T }$SUITE: $*"; }
+# skip WHAT WHY
+skip() { echo "skip - ${T:+$T }$SUITE: $1 # $2"; }
+note() { sed 's/^/# /'; }
+
+# check WHAT COMMAND...: holds when the command, or every command of the
+# function, succeeds.
+check()
+{
+	local what=$1 status; shift
+	(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND"' ERR; "$@") \
+		>"$OUT/check" 2>&1
+	status=$?
+	if [ $status = 0 ]; then
+		ok "$what"
+	else
+		tail -15 "$OUT/check" | note
+		not_ok "$what"
+	fi
+	return 0
+}
+
+# refused TEXT COMMAND...: the command fails and says TEXT.
+refused()
+{
+	local text=$1; shift
+	if "$@" >"$OUT/refused" 2>&1; then
+		echo "succeeded: $*"
+		return 1
+	fi
+	cat "$OUT/refused"
+	grep -qi -- "$text" "$OUT/refused"
+}
+
+# wait_for SECONDS COMMAND...
+wait_for()
+{
+	local tries=$(($1 * 10)); shift
+	while ! "$@" >/dev/null 2>&1; do
+		[ $((tries -= 1)) -gt 0 ] || { echo "waited for: $*"; return 1; }
+		sleep 0.1
+	done
+}
+
+# background NAME COMMAND...: starts it; ended NAME waits for it.
+background()
+{
+	local name=$1; shift
+	rm -f "$OUT/$name.status"
+	{
+		"$@" > "$OUT/$name.out" 2>&1
+		echo $? > "$OUT/$name.status"
+	} &
+}
+
+ended()
+{
+	wait_for 120 test -s "$OUT/$1.status" || return 1
+	cat "$OUT/$1.out"
+	[ "$(cat "$OUT/$1.status")" = 0 ]
+}
+
+# ---- transports: name, address of the server, mount options
+
+transport_address()
+{
+	case $1 in
+	siw6) echo '[2001:db8:2::1]' ;;
+	siw) echo 198.51.100.1 ;;
+	*6) echo '[2001:db8:1::1]' ;;
+	*) echo 192.0.2.1 ;;
+	esac
+}
+
+transport_options()
+{
+	case $1 in
+	rxe | siw) echo proto=rdma,port=20049 ;;
+	rxe6 | siw6) echo proto=rdma6,port=20049 ;;
+	tcp) echo proto=tcp,port=2049 ;;
+	tcp6) echo proto=tcp6,port=2049 ;;
+	tcp-nconnect) echo proto=tcp,port=2049,nconnect=4 ;;
+	esac
+}
+
+# mount_as TRANSPORT EXPORT DIR [OPTIONS]
+mount_as()
+{
+	local options mountproto=tcp
+	case $1 in *6) mountproto=tcp6 ;; esac
+	options=vers=3,$(transport_options "$1"),mountport=$MOUNT_PORT
+	options+=,mountproto=$mountproto,nolock${4:+,$4}
+	mkdir -p "$3"
+	timeout 60 mount -t nfs -o "$options" \
+		"$(transport_address "$1"):$2" "$3"
+}
+
+# The client forgets what it can.
+forget() { sync; echo 3 > /proc/sys/vm/drop_caches; }
+
+# ---- the server
+
+case ${SERVER:-gannetd} in
+gannetd) MOUNT_PORT=2049 ;;
+knfsd) MOUNT_PORT=20048 ;;
+esac
+export MOUNT_PORT
+
+server_pid() { cat "$OUT/server.pid"; }
+
+server_start()
+{
+	if [ "$SERVER" = knfsd ]; then
+		exportfs -ra
+		pgrep -x rpc.mountd >/dev/null || rpc.mountd --port 20048
+		rpc.nfsd --no-nfs-version 4 --rdma=20049 8
+		return
+	fi
+	local log
+	log=$OUT/gannetd.$(date +%s.%N).log
+	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
+		--port=2049 --rdma-port=20049 --state-dir=/srv/state \
+		>"$log" 2>&1 </dev/null &
+	echo $! > "$OUT/server.pid"
+	ln -sf "$log" "$OUT/server.log"
+	wait_for 30 grep -qx ready "$log" ||
+		{ tail -20 "$log" | note; return 1; }
+	# A restart is over when the port is there, RDMA or not.
+	grep -q '^ready: rdma' "$log" || [ ! -e /sys/class/infiniband/rxe0 ] ||
+		{ echo "# no RDMA listener"; tail -5 "$log" | note; return 1; }
+}
+
+# Ends the server as an administrator does, and waits until it is gone.
+server_stop()
+{
+	if [ "$SERVER" = knfsd ]; then
+		rpc.nfsd 0
+		return
+	fi
+	local pid
+	pid=$(server_pid)
+	kill -TERM "$pid"
+	wait_for 30 sh -c "! kill -0 $pid"
+}
+
+server_kill()
+{
+	local pid
+	pid=$(server_pid)
+	kill -KILL "$pid"
+	wait_for 10 sh -c "! kill -0 $pid"
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MOUNT versions 1 and 3: RFC 1813 section 5, RFC 1094 appendix A. */
+#include "tests/server/nfs_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+#define EXPORTS \
+	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n" \
+	"/mem/inner 127.0.0.0/8(rw,insecure) 192.0.2.7(ro)\n" \
+	"/closed 192.0.2.0/24(rw,insecure)\n" \
+	"/squashed 127.0.0.1(rw,insecure,all_squash)\n" \
+	"/everyone *(ro,insecure)\n"
+
+static char state_dir[] = "/tmp/gannet-mountd-XXXXXX";
+static struct harness_config config;
+static struct nfs_client m;		/* speaks MOUNT version 3 */
+static nfs_fh3 dir, sub;
+
+static void setup(void)
+{
+	ck_assert_ptr_nonnull(mkdtemp(state_dir));
+	fault_init();
+	config.backend = &fault_vfs_ops;
+	config.exports = EXPORTS;
+	config.state_dir = state_dir;
+	nfs_setup_with(&config);
+	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+	dir = nfs_make_dir(top, "dir");
+	sub = nfs_make_dir(dir, "sub");
+	nfs_make_file(top, "file", "");
+	nfs_make_link(top, "link", "dir");
+}
+
+static void teardown(void)
+{
+	char cmd[128];
+
+	nfs_client_close(&m);
+	nfs_teardown();
+	snprintf(cmd, sizeof(cmd), "rm -r %s", state_dir);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+/* The same server, stopped and started. */
+static void restart(void)
+{
+	nfs_client_close(&m);
+	nfs_teardown();
+	nfs_setup_with(&config);
+	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+}
+
+static nfs_fh3 got;
+
+static int mnt(const char *path)
+{
+	mountres3_ok *ok;
+	mountres3 r;
+
+	ck_assert_int_eq(nfs_try(&m, rpc_mount3_mnt_async,
+				 (char *)(uintptr_t)path, &r),
+			 RPC_STATUS_SUCCESS);
+	ok = &r.mountres3_u.mountinfo;
+	if (r.fhs_status == MNT3_OK) {
+		ck_assert_uint_eq(ok->auth_flavors.auth_flavors_len, 1);
+		ck_assert_int_eq(ok->auth_flavors.auth_flavors_val[0], 1);
+		got.data.data_len = ok->fhandle.fhandle3_len;
+		got.data.data_val = ok->fhandle.fhandle3_val;
+	}
+	return r.fhs_status;
+}
+
+static void umnt(const char *path)
+{
+	struct nfs_wait w = { .c = &m };
+
+	ck_assert_int_eq(rpc_mount3_umnt_async(m.rpc, nfs_done,
+					       (char *)(uintptr_t)path, &w),
+			 0);
+	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
+}
+
+static void umntall(void)
+{
+	struct nfs_wait w = { .c = &m };
+
+	ck_assert_int_eq(rpc_mount3_umntall_async(m.rpc, nfs_done, &w), 0);
+	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
+}
+
+/* libnfs hands over a pointer to the list's head. */
+#define get_list(client, fn, list) ({ \
+		struct nfs_wait w_ = { .c = (client), .res = (list), \
+				       .size = sizeof(*(list)), \
+				       .keep = nfs_keeper(list) }; \
+		ck_assert_int_eq(fn((client)->rpc, nfs_done, &w_), 0); \
+		ck_assert_int_eq(nfs_wait(&w_), RPC_STATUS_SUCCESS); })
+
+static char text[8192];
+
+static const char *dump_text(mountlist list)
+{
+	size_t n = 0;
+
+	*text = '\0';
+	for (; list; list = list->ml_next)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s:%s ",
+				      list->ml_hostname, list->ml_directory);
+	return text;
+}
+
+static const char *dump(void)
+{
+	mountlist list;
+
+	get_list(&m, rpc_mount3_dump_async, &list);
+	return dump_text(list);
+}
+
+static const char *exports_text(exports list)
+{
+	size_t n = 0;
+
+	*text = '\0';
+	for (; list; list = list->ex_next) {
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s(",
+				      list->ex_dir);
+		for (groups g = list->ex_groups; g; g = g->gr_next)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+					      "%s%s", g->gr_name,
+					      g->gr_next ? "," : "");
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ") ");
+	}
+	return text;
+}
+
+START_TEST(null_does_nothing)
+{
+	struct nfs_wait w = { .c = &m };
+
+	ck_assert_int_eq(rpc_mount3_null_async(m.rpc, nfs_done, &w), 0);
+	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
+}
+END_TEST
+
+START_TEST(an_export_is_mounted_by_its_path)
+{
+	static const char *const same[] = { "/mem", "/mem/", "/mem/.",
+					    "/mem/dir/..", "/mem/../..",
+					    "/mem///" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
+		ck_assert_int_eq(mnt(same[i]), MNT3_OK);
+		ck_assert_msg(nfs_same_fh(got, top), "%s", same[i]);
+	}
+}
+END_TEST
+
+START_TEST(directories_below_an_export_are_mounted)
+{
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, dir));
+	ck_assert_int_eq(mnt("/mem//dir/./sub/"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, sub));
+}
+END_TEST
+
+START_TEST(an_export_within_another_is_its_own)
+{
+	ck_assert_int_eq(mnt("/mem/inner"), MNT3_OK);
+	ck_assert_uint_ne(nfs_attr(got).fsid, nfs_attr(top).fsid);
+}
+END_TEST
+
+START_TEST(what_can_not_be_mounted)
+{
+	uint64_t refused = stats_sum_by_name("mount_refused");
+	char path[1200];
+
+	ck_assert_int_eq(mnt("/mem/none"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/mem/none/below"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/memory"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/mem/../closed"), MNT3ERR_NOENT);
+	ck_assert_int_eq(mnt("/mem/file"), MNT3ERR_NOTDIR);
+	ck_assert_int_eq(mnt("/mem/file/x"), MNT3ERR_NOTDIR);
+	ck_assert_int_eq(mnt("/closed"), MNT3ERR_ACCES);
+	ck_assert_int_eq(mnt("mem"), MNT3ERR_INVAL);
+	ck_assert_int_eq(mnt(""), MNT3ERR_INVAL);
+	memset(path, 'x', sizeof(path));
+	memcpy(path, "/mem/", 5);
+	path[5 + 256] = '\0';
+	ck_assert_int_eq(mnt(path), MNT3ERR_NAMETOOLONG);
+	path[5 + 256] = '/';
+	path[1025] = '\0';
+	ck_assert_int_eq(mnt(path), MNT3ERR_NAMETOOLONG);
+	ck_assert_uint_eq(stats_sum_by_name("mount_refused"), refused + 12);
+	ck_assert_str_eq(dump(), "");
+}
+END_TEST
+
+START_TEST(symbolic_links_are_not_followed)
+{
+	ck_assert_int_eq(mnt("/mem/link"), MNT3ERR_NOTDIR);
+	ck_assert_int_eq(mnt("/mem/link/sub"), MNT3ERR_NOTDIR);
+}
+END_TEST
+
+START_TEST(the_caller_must_be_let_through)
+{
+	SETATTR3args a = { .object = dir };
+	SETATTR3res r;
+
+	a.new_attributes.mode.set_it = 1;
+	a.new_attributes.mode.set_mode3_u.mode = 0700;
+	nfs_call(&root, setattr, &a, &r);
+	ck_assert_int_eq(mnt("/mem/dir/sub"), MNT3_OK);
+	rpc_set_uid(m.rpc, USER_UID);
+	ck_assert_int_eq(mnt("/mem/dir/sub"), MNT3ERR_ACCES);
+	/* The directory itself is in one that lets him through. */
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
+}
+END_TEST
+
+START_TEST(a_backend_that_fails)
+{
+	fault_set(FAULT_LOOKUP, EIO);
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3ERR_IO);
+	fault_set(FAULT_LOOKUP, EPERM);
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3ERR_PERM);
+	fault_set(FAULT_LOOKUP, EOPNOTSUPP);
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3ERR_NOTSUPP);
+	fault_set(FAULT_LOOKUP, ENOMEM);
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3ERR_SERVERFAULT);
+	fault_set(FAULT_LOOKUP, 0);
+	fault_set(FAULT_GETATTR, ESTALE);
+	ck_assert_int_eq(mnt("/mem"), MNT3ERR_NOENT);
+}
+END_TEST
+
+START_TEST(the_list_of_mounts)
+{
+	mnt("/mem");
+	mnt("/mem/dir/");
+	mnt("/mem");
+	mnt("/everyone");
+	ck_assert_str_eq(dump(), "127.0.0.1:/mem 127.0.0.1:/mem/dir "
+			 "127.0.0.1:/everyone ");
+	umnt("/mem/dir");
+	umnt("/none");
+	umnt("relative");
+	ck_assert_str_eq(dump(), "127.0.0.1:/mem 127.0.0.1:/everyone ");
+	umntall();
+	ck_assert_str_eq(dump(), "");
+}
+END_TEST
+
+START_TEST(the_list_of_mounts_survives_a_restart)
+{
+	mnt("/mem");
+	mnt("/mem/dir");
+	umnt("/mem");
+	restart();
+	ck_assert_str_eq(dump(), "127.0.0.1:/mem/dir ");
+}
+END_TEST
+
+START_TEST(the_list_of_exports)
+{
+	exports list;
+
+	get_list(&m, rpc_mount3_export_async, &list);
+	ck_assert_str_eq(exports_text(list),
+			 "/mem(127.0.0.1) "
+			 "/mem/inner(192.0.2.7,127.0.0.0/8) "
+			 "/closed(192.0.2.0/24) /squashed(127.0.0.1) "
+			 "/everyone(*) ");
+	harness_publish(&srv, "");
+	get_list(&m, rpc_mount3_export_async, &list);
+	ck_assert_ptr_null(list);
+}
+END_TEST
+
+START_TEST(a_long_list_of_exports)
+{
+	char *conf = malloc(1 << 20);
+	unsigned count = 0;
+	exports list;
+	size_t n = 0;
+
+	for (int i = 0; i < 500; i++)
+		n += (size_t)sprintf(conf + n, "/export/with/a/long/name/%d "
+				     "192.0.2.1(rw) 192.0.2.2(ro)\n", i);
+	/* Small ones: they are all in memory at once. */
+	harness_publish(&srv, conf);
+	get_list(&m, rpc_mount3_export_async, &list);
+	for (; list; list = list->ex_next, count++)
+		ck_assert_str_eq(list->ex_groups->gr_next->gr_name,
+				 "192.0.2.2");
+	ck_assert_uint_eq(count, 500);
+	free(conf);
+}
+END_TEST
+
+START_TEST(version_1_lists_but_has_no_handles)
+{
+	struct nfs_client v1;
+	mountlist mounts;
+	mountres1 r;
+	exports list;
+
+	mnt("/mem");
+	nfs_client_open(&v1, srv.port, MOUNT_PROGRAM, MOUNT_V1, 0);
+	ck_assert_int_eq(nfs_try(&v1, rpc_mount1_mnt_async, "/mem", &r),
+			 RPC_STATUS_SUCCESS);
+	ck_assert_int_eq(r.fhs_status, MNT1ERR_INVAL);
+	ck_assert_int_eq(nfs_try(&v1, rpc_mount1_mnt_async, "/none", &r),
+			 RPC_STATUS_SUCCESS);
+	ck_assert_int_eq(r.fhs_status, MNT1ERR_NOENT);
+	ck_assert_int_eq(nfs_try(&v1, rpc_mount1_mnt_async, "/closed", &r),
+			 RPC_STATUS_SUCCESS);
+	ck_assert_int_eq(r.fhs_status, MNT1ERR_ACCES);
+	get_list(&v1, rpc_mount1_dump_async, &mounts);
+	ck_assert_str_eq(dump_text(mounts), "127.0.0.1:/mem ");
+	get_list(&v1, rpc_mount1_export_async, &list);
+	ck_assert_str_eq(list->ex_dir, "/mem");
+	get_list(&v1, rpc_mount1_dump_async, &mounts);
+	nfs_client_close(&v1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("mountd");
+	TCase *tc = tcase_create("mountd");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, null_does_nothing);
+	tcase_add_test(tc, an_export_is_mounted_by_its_path);
+	tcase_add_test(tc, directories_below_an_export_are_mounted);
+	tcase_add_test(tc, an_export_within_another_is_its_own);
+	tcase_add_test(tc, what_can_not_be_mounted);
+	tcase_add_test(tc, symbolic_links_are_not_followed);
+	tcase_add_test(tc, the_caller_must_be_let_through);
+	tcase_add_test(tc, a_backend_that_fails);
+	tcase_add_test(tc, the_list_of_mounts);
+	tcase_add_test(tc, the_list_of_mounts_survives_a_restart);
+	tcase_add_test(tc, the_list_of_exports);
+	tcase_add_test(tc, a_long_list_of_exports);
+	tcase_add_test(tc, version_1_lists_but_has_no_handles);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

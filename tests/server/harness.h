@@ -42,10 +42,10 @@ struct harness {
 	uint16_t		 port;
 };
 
-/* Each fails the test when something does not go well. */
+/* Each aborts when something does not go well. */
 void harness_start(struct harness *h, const struct harness_config *config);
-/* Stops the listener, waits for all calls, frees everything; fails the test
- * when a buffer is still out. */
+/* Stops the listener, waits for all calls, frees everything; aborts when a
+ * buffer is still out. */
 void harness_stop(struct harness *h);
 /* Makes @exports, the text of an exports(5) file, the current one. */
 void harness_publish(struct harness *h, const char *exports);

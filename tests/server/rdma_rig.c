@@ -103,8 +103,10 @@ static bool serve_echo(struct work *w, struct xdr_in *in, struct xdr_out *out)
 static bool serve_data(struct work *w, struct xdr_out *out, uint32_t len,
 		       bool eligible)
 {
+	uint32_t extra = eligible ? 1 + (len >> 24) : 0;
 	struct msg *m = w->m;
 
+	len &= 0xffffff;
 	len = MIN(len, POOL_PAYLOAD_MAX);
 	if (!want_body(w, len))
 		return true;
@@ -115,9 +117,9 @@ static bool serve_data(struct work *w, struct xdr_out *out, uint32_t len,
 	xdr_put_u32(out, len);
 	for (uint32_t i = 0; i < xdr_pad(len); i++)
 		*out->p++ = 0;
-	if (eligible)
+	for (uint32_t i = 0; i < extra; i++)
 		xdr_put_u32(out, END_WORD);
-	answer(m, out, xdr_pad(len) + (eligible ? 4 : 0));
+	answer(m, out, xdr_pad(len) + 4 * extra);
 	return false;
 }
 

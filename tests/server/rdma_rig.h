@@ -19,7 +19,8 @@
 enum rig_op {
 	OP_SUM = 1,	/* -> xid, bytes, sum of bytes, words left, last word */
 	OP_ECHO,	/* -> xid, opaque: the same bytes */
-	OP_READ,	/* -> xid, eligible opaque of arg bytes, END_WORD */
+	OP_READ,	/* -> xid, eligible opaque of arg & 0xffffff bytes,
+			 * END_WORD, once more for each arg >> 24 */
 	OP_LONG,	/* -> xid, opaque of arg bytes, not eligible */
 	OP_HOLD,	/* -> xid, when rig_release() was called */
 	OP_DROP,	/* no reply */

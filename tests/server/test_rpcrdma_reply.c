@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The responder and replies: where results go, and what comes back. */
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/rdma_peer.h"
+
+static struct rig rig;
+static struct rpcrdma_requester *requester;
+static struct exchange x;
+static uint8_t mem[1 << 20];
+static uint8_t reply_mem[1 << 20];
+
+static void open_with(const struct rig_options *options,
+		      const struct rpcrdma_requester_options *ro)
+{
+	rig_open(&rig, options);
+	rig_connect(&rig, ro, &requester);
+	memset(mem, 0xee, sizeof(mem));
+	memset(reply_mem, 0xee, sizeof(reply_mem));
+}
+
+static void close_all(void)
+{
+	rpcrdma_requester_destroy(requester);
+	rig_close(&rig);
+}
+
+static void offer_write(unsigned i, uint32_t off, uint32_t len)
+{
+	x.request.write[i] = (struct rpcrdma_memory){ mem + off, len };
+	x.request.nwrites = MAX(x.request.nwrites, i + 1);
+}
+
+static void offer_reply(uint32_t len)
+{
+	x.request.reply = (struct rpcrdma_memory){ reply_mem, len };
+}
+
+static int exchange(void)
+{
+	exchange_start(requester, &x);
+	return exchange_wait(&x);
+}
+
+static void check_pattern(const uint8_t *data, uint32_t len)
+{
+	for (uint32_t i = 0; i < len; i++)
+		ck_assert_uint_eq(data[i], pattern(i));
+}
+
+/* The data is in mem, and nothing else was touched. */
+static void check_written(uint32_t len)
+{
+	ck_assert_uint_eq(x.request.written[0], len);
+	check_pattern(mem, len);
+	for (uint32_t i = len; i < len + 64; i++)
+		ck_assert_uint_eq(mem[i], 0xee);
+}
+
+/* What is left of a READ reply: xid, length, END_WORD; no data, no pad. */
+static void check_reduced(uint32_t xid, uint32_t len)
+{
+	ck_assert_uint_eq(x.request.reply_len, 12);
+	ck_assert_uint_eq(exchange_word(&x, 0), xid);
+	ck_assert_uint_eq(exchange_word(&x, 1), len);
+	ck_assert_uint_eq(exchange_word(&x, 2), END_WORD);
+}
+
+START_TEST(data_goes_to_the_write_chunk_and_its_pad_nowhere)
+{
+	static const uint32_t lens[] = { 1, 2, 3, 4, 100, 4095, 100001,
+					 POOL_PAYLOAD_MAX - 64 };
+
+	open_with(NULL, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		/* With room for the pad, and without. */
+		for (uint32_t room = 0; room < 4; room += 3) {
+			memset(mem, 0xee, sizeof(mem));
+			exchange_init(&x, 100 + lens[i], OP_READ, lens[i]);
+			offer_write(0, 0, lens[i] + room);
+			ck_assert_int_eq(exchange(), 0);
+			check_reduced(100 + lens[i], lens[i]);
+			check_written(lens[i]);
+			exchange_fini(&x);
+		}
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(a_write_chunk_of_many_segments_is_filled_in_order)
+{
+	struct rpcrdma_requester_options ro = { .segment_size = 4096 };
+
+	open_with(NULL, &ro);
+	exchange_init(&x, 1, OP_READ, 10001);
+	offer_write(0, 0, 50000);		/* the rest comes back as 0 */
+	ck_assert_int_eq(exchange(), 0);
+	check_reduced(1, 10001);
+	check_written(10001);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(unused_write_chunks_come_back_with_zero_lengths)
+{
+	open_with(NULL, NULL);
+	exchange_init(&x, 2, OP_SUM, 0);
+	offer_write(0, 0, 1000);
+	offer_write(1, 5000, 1000);
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert_uint_eq(x.request.written[0], 0);
+	ck_assert_uint_eq(x.request.written[1], 0);
+	exchange_fini(&x);
+	exchange_init(&x, 3, OP_READ, 300);
+	offer_write(0, 0, 1000);
+	offer_write(1, 5000, 1000);
+	ck_assert_int_eq(exchange(), 0);
+	check_written(300);
+	ck_assert_uint_eq(x.request.written[1], 0);
+	exchange_fini(&x);
+	/* A result of no bytes uses no chunk either. */
+	exchange_init(&x, 4, OP_READ, 0);
+	offer_write(0, 0, 1000);
+	ck_assert_int_eq(exchange(), 0);
+	check_reduced(4, 0);
+	ck_assert_uint_eq(x.request.written[0], 0);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+/* Data that came as part of the reply, with its pad. */
+static void check_in_stream(uint32_t xid, uint32_t len)
+{
+	ck_assert_uint_eq(x.request.reply_len, 12 + len + xdr_pad(len));
+	ck_assert_uint_eq(exchange_word(&x, 0), xid);
+	ck_assert_uint_eq(exchange_word(&x, 1), len);
+	check_pattern(x.reply + 8, len);
+	for (uint32_t i = 0; i < xdr_pad(len); i++)
+		ck_assert_uint_eq(x.reply[8 + len + i], 0);
+	ck_assert_uint_eq(exchange_word(&x, 2 + (len + 3) / 4), END_WORD);
+}
+
+START_TEST(an_empty_write_chunk_brings_the_data_inline)
+{
+	open_with(NULL, NULL);
+	exchange_init(&x, 5, OP_READ, 701);
+	offer_write(0, 0, 0);
+	offer_write(1, 5000, 1000);
+	ck_assert_int_eq(exchange(), 0);
+	check_in_stream(5, 701);
+	ck_assert_uint_eq(x.request.written[1], 0);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk)
+{
+	open_with(NULL, NULL);
+	for (uint32_t len = 0; len < 4096 - 28 - 16; len += len < 300 ? 1 : 97) {
+		exchange_init(&x, 1000 + len, OP_READ, len);
+		ck_assert_int_eq(exchange(), 0);
+		ck_assert(!x.request.nomsg);
+		check_in_stream(1000 + len, len);
+		exchange_fini(&x);
+	}
+	exchange_init(&x, 6, OP_READ, 70001);
+	offer_reply(80000);
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert(x.request.nomsg);
+	check_in_stream(6, 70001);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(data_longer_than_its_write_chunk_gets_err_chunk)
+{
+	uint64_t before = stats_sum_by_name("rdma_small_write_chunks");
+
+	open_with(NULL, NULL);
+	exchange_init(&x, 7, OP_READ, 1001);
+	offer_write(0, 0, 1000);
+	ck_assert_int_eq(exchange(), -EREMOTEIO);
+	ck_assert_uint_eq(x.request.errcode, RPCRDMA_ERR_CHUNK);
+	ck_assert_uint_eq(mem[0], 0xee);
+	ck_assert_uint_eq(stats_sum_by_name("rdma_small_write_chunks"),
+			  before + 1);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+/* A long reply came, in the Reply chunk, whole and not longer. */
+static void check_long(uint32_t xid, uint32_t len)
+{
+	ck_assert(x.request.nomsg);
+	ck_assert_uint_eq(x.request.reply_len, 8 + len + xdr_pad(len));
+	ck_assert_uint_eq(exchange_word(&x, 0), xid);
+	ck_assert_uint_eq(exchange_word(&x, 1), len);
+	check_pattern(x.reply + 8, len);
+	ck_assert_uint_eq(reply_mem[8 + len + xdr_pad(len)], 0xee);
+}
+
+START_TEST(a_long_reply_goes_to_the_reply_chunk_exactly)
+{
+	struct rpcrdma_requester_options ro = { .segment_size = 1000 };
+
+	open_with(NULL, &ro);
+	for (uint32_t len = 4100; len < 4110; len++) {
+		exchange_init(&x, len, OP_LONG, len);
+		offer_reply(20000);
+		ck_assert_int_eq(exchange(), 0);
+		check_long(len, len);
+		exchange_fini(&x);
+		memset(reply_mem, 0xee, sizeof(reply_mem));
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
+{
+	open_with(NULL, NULL);
+	exchange_init(&x, 8, OP_LONG, 3000);
+	offer_reply(20000);
+	/* The requester refuses a reply chunk that is not returned, or is
+	 * not empty, with an RDMA_MSG. */
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert(!x.request.nomsg);
+	ck_assert_uint_eq(x.request.reply_len, 3008);
+	ck_assert_uint_eq(reply_mem[0], 0xee);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(write_list_and_reply_chunk_are_used_together)
+{
+	struct rpcrdma_requester_options ro = { .segment_size = 100,
+						.no_private = true };
+
+	open_with(NULL, &ro);
+	/* The header is 824 bytes of 1024: no room for the rest. */
+	exchange_init(&x, 9, OP_READ, 2499 | 100 << 24);
+	offer_write(0, 0, 2500);
+	offer_reply(2400);
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert(x.request.nomsg);
+	ck_assert_uint_eq(x.request.reply_len, 12 + 400);
+	ck_assert_uint_eq(exchange_word(&x, 1), 2499);
+	ck_assert_uint_eq(exchange_word(&x, 102), END_WORD);
+	check_written(2499);
+	exchange_fini(&x);
+	/* With room, the Reply chunk stays empty. */
+	exchange_init(&x, 10, OP_READ, 2499);
+	offer_write(0, 0, 2500);
+	offer_reply(2400);
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert(!x.request.nomsg);
+	check_reduced(10, 2499);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_reply_that_fits_nowhere_gets_err_chunk)
+{
+	open_with(NULL, NULL);
+	exchange_init(&x, 11, OP_LONG, 5000);
+	ck_assert_int_eq(exchange(), -EREMOTEIO);
+	ck_assert_uint_eq(x.request.errcode, RPCRDMA_ERR_CHUNK);
+	exchange_fini(&x);
+	exchange_init(&x, 12, OP_LONG, 5000);
+	offer_reply(5007);			/* a byte too short */
+	ck_assert_int_eq(exchange(), -EREMOTEIO);
+	ck_assert_uint_eq(reply_mem[0], 0xee);
+	exchange_fini(&x);
+	exchange_init(&x, 13, OP_LONG, 5000);
+	offer_reply(5008);
+	ck_assert_int_eq(exchange(), 0);
+	check_long(13, 5000);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+START_TEST(few_pieces_to_gather_from_are_enough)
+{
+	for (unsigned max_sge = 1; max_sge <= 3; max_sge++) {
+		struct rig_options o = { .fabric.passive.max_sge = max_sge };
+		struct rpcrdma_requester_options ro = { .segment_size = 700 };
+
+		open_with(&o, &ro);
+		exchange_init(&x, 14, OP_READ, 3001);
+		ck_assert_int_eq(exchange(), 0);
+		check_in_stream(14, 3001);
+		exchange_fini(&x);
+		exchange_init(&x, 15, OP_LONG, 9999);
+		offer_reply(12000);
+		ck_assert_int_eq(exchange(), 0);
+		check_long(15, 9999);
+		exchange_fini(&x);
+		exchange_init(&x, 16, OP_READ, 9999);
+		offer_write(0, 0, 12000);
+		ck_assert_int_eq(exchange(), 0);
+		check_reduced(16, 9999);
+		check_written(9999);
+		exchange_fini(&x);
+		close_all();
+	}
+}
+END_TEST
+
+START_TEST(an_echo_of_everything_there_is_comes_back)
+{
+	struct rpcrdma_requester_options ro = { .segment_size = 50000 };
+	static uint8_t out[POOL_PAYLOAD_MAX];
+
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = pattern((uint32_t)i);
+	open_with(NULL, &ro);
+	for (uint32_t len = 1; len <= sizeof(out); len = len * 4 + 1) {
+		exchange_init(&x, len, OP_ECHO, 0);
+		exchange_put(&x, len);
+		x.request.nreads = 1;
+		x.request.read[0].position = DATA_POSITION;
+		x.request.read[0].mem = (struct rpcrdma_memory){ out, len };
+		offer_reply(sizeof(reply_mem));
+		ck_assert_int_eq(exchange(), 0);
+		ck_assert_uint_eq(exchange_word(&x, 1), len);
+		check_pattern(x.reply + 8, len);
+		exchange_fini(&x);
+	}
+	close_all();
+}
+END_TEST
+
+START_TEST(a_call_too_long_for_a_send_goes_as_a_long_call)
+{
+	struct rpcrdma_requester_options ro = { .no_private = true };
+
+	open_with(NULL, &ro);
+	exchange_init(&x, 17, OP_SUM, 0);
+	for (uint32_t i = 0; i < 400; i++)
+		exchange_put(&x, i);
+	ck_assert_int_eq(exchange(), 0);
+	ck_assert_uint_eq(exchange_word(&x, 3), 400);
+	ck_assert_uint_eq(exchange_word(&x, 4), 399);
+	ck_assert_uint_eq(stats_sum_by_name("rdma_long_calls"), 1);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+/* Handles that were invalidated by one READ with these options. */
+static unsigned invalidated(const struct rig_options *options,
+			    const struct rpcrdma_requester_options *ro)
+{
+	struct loop_fabric_counts counts;
+
+	open_with(options, ro);
+	exchange_init(&x, 18, OP_READ, 5000);
+	offer_write(0, 0, 6000);
+	ck_assert_int_eq(exchange(), 0);
+	check_written(5000);
+	exchange_fini(&x);
+	loop_fabric_count(&rig.fabric, &counts);
+	close_all();
+	return counts.invalidates;
+}
+
+START_TEST(the_only_handle_is_invalidated_when_both_sides_can)
+{
+	struct rig_options cannot = { .fabric.no_invalidate = true };
+	struct rpcrdma_requester_options many = { .segment_size = 3000 };
+	struct rpcrdma_requester_options may_not = { .no_invalidate = true };
+	struct rpcrdma_requester_options silent = { .no_private = true };
+
+	ck_assert_uint_eq(invalidated(NULL, NULL), 1);
+	ck_assert_uint_eq(invalidated(NULL, &many), 0);
+	ck_assert_uint_eq(invalidated(NULL, &may_not), 0);
+	ck_assert_uint_eq(invalidated(NULL, &silent), 0);
+	ck_assert_uint_eq(invalidated(&cannot, NULL), 0);
+}
+END_TEST
+
+START_TEST(an_error_never_invalidates)
+{
+	struct loop_fabric_counts counts;
+
+	open_with(NULL, NULL);
+	exchange_init(&x, 19, OP_READ, 5000);
+	offer_write(0, 0, 4000);
+	ck_assert_int_eq(exchange(), -EREMOTEIO);
+	exchange_fini(&x);
+	loop_fabric_count(&rig.fabric, &counts);
+	ck_assert_uint_eq(counts.invalidates, 0);
+	close_all();
+}
+END_TEST
+
+/* The longest inline reply that a peer with these Receives gets. */
+static void check_threshold(const struct rpcrdma_private *p, uint32_t size)
+{
+	struct peer_options po = { .private_data = p, .recv_size = size };
+	uint32_t most = size - 28 - 8;
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, &po);
+	peer_wait_up(&peer);
+	peer_call(&peer, 20, OP_LONG, most);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.msg.len, size);
+	peer_call(&peer, 21, OP_LONG, most + 1);
+	peer_take_error(&peer, 21, RPCRDMA_ERR_CHUNK);
+	peer_check_alive(&peer);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+
+START_TEST(no_send_is_longer_than_the_peer_takes)
+{
+	struct rpcrdma_private p = { .recv_size = 2048, .send_size = 4096 };
+
+	check_threshold(NULL, 1024);
+	check_threshold(&p, 2048);
+	p.recv_size = 65536;			/* ours is the smaller */
+	check_threshold(&p, 4096);
+}
+END_TEST
+
+static void get_info(void *arg)
+{
+	rpcrdma_requester_info(requester, arg);
+}
+
+START_TEST(thresholds_are_told_both_ways)
+{
+	struct rig_options o = { .fabric.pad_private = 196,
+				 .rdma.inline_size = 8192 };
+	struct rpcrdma_requester_options ro = { .inline_size = 16384 };
+	struct rpcrdma_requester_info info;
+
+	open_with(&o, &ro);
+	exchange_init(&x, 22, OP_SUM, 0);
+	ck_assert_int_eq(exchange(), 0);
+	loop_call(rig.client, get_info, &info);
+	ck_assert_uint_eq(info.send_inline, 8192);
+	ck_assert_uint_eq(info.recv_inline, 8192);
+	ck_assert_uint_eq(info.credits, 128);
+	ck_assert_uint_eq(info.discarded, 0);
+	exchange_fini(&x);
+	close_all();
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, data_goes_to_the_write_chunk_and_its_pad_nowhere);
+	tcase_add_test(t, a_write_chunk_of_many_segments_is_filled_in_order);
+	tcase_add_test(t, unused_write_chunks_come_back_with_zero_lengths);
+	tcase_add_test(t, an_empty_write_chunk_brings_the_data_inline);
+	tcase_add_test(t,
+		without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk);
+	tcase_add_test(t, data_longer_than_its_write_chunk_gets_err_chunk);
+	tcase_add_test(t, a_long_reply_goes_to_the_reply_chunk_exactly);
+	tcase_add_test(t,
+		a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths);
+	tcase_add_test(t, write_list_and_reply_chunk_are_used_together);
+	tcase_add_test(t, a_reply_that_fits_nowhere_gets_err_chunk);
+	tcase_add_test(t, few_pieces_to_gather_from_are_enough);
+	tcase_add_test(t, an_echo_of_everything_there_is_comes_back);
+	tcase_add_test(t, a_call_too_long_for_a_send_goes_as_a_long_call);
+	tcase_add_test(t, the_only_handle_is_invalidated_when_both_sides_can);
+	tcase_add_test(t, an_error_never_invalidates);
+	tcase_add_test(t, no_send_is_longer_than_the_peer_takes);
+	tcase_add_test(t, thresholds_are_told_both_ways);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_reply");
+	TCase *t = tcase_create("replies");
+
+	tcase_set_timeout(t, 60);
+	add_tests(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

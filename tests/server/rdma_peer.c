@@ -40,7 +40,8 @@ static void recv_done(struct fabric_op *op, int status, uint32_t len)
 		memcpy(m->data, r->wr.sge.addr, len);
 	}
 	mutex_unlock(&p->lock);
-	fabric_post_recv(p->fc, &r->wr);
+	if (p->repost)
+		fabric_post_recv(p->fc, &r->wr);
 }
 
 struct bring_up {
@@ -78,6 +79,7 @@ void peer_open(struct peer *p, struct rig *rig,
 
 	memset(p, 0, sizeof(*p));
 	p->rig = rig;
+	p->repost = b.options->nrecvs == 0;
 	pthread_mutex_init(&p->lock, NULL);
 	p->msgs = calloc(PEER_MSGS, sizeof(*p->msgs));
 	p->mem = calloc(PEER_RECVS, PEER_INLINE);

@@ -10,7 +10,7 @@
 
 #include "tests/server/rdma_rig.h"
 
-enum { PEER_RECVS = 64, PEER_INLINE = 4096, PEER_MSGS = 256 };
+enum { PEER_RECVS = 160, PEER_INLINE = 4096, PEER_MSGS = 256 };
 
 struct peer_recv {
 	struct fabric_op   op;
@@ -31,6 +31,7 @@ struct peer {
 	struct fabric_mr   *mr;
 	uint8_t		   *mem;
 	struct peer_recv    recv[PEER_RECVS];
+	bool		    repost;
 
 	/* The message being made. */
 	struct xdr_out	    out;
@@ -52,7 +53,7 @@ struct peer {
 
 struct peer_options {
 	const struct rpcrdma_private *private_data;	/* NULL: none */
-	unsigned nrecvs;	/* 0: PEER_RECVS, reposted */
+	unsigned nrecvs;	/* 0: PEER_RECVS, reposted; else not */
 	unsigned recv_size;	/* 0: PEER_INLINE */
 	unsigned read_depth;	/* 0: 16 */
 	bool	 no_reads;	/* a read depth of zero */

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Flow: credits, Receives, queues, memory, the begin and end of connections. */
+#include <arpa/inet.h>
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/rdma_peer.h"
+
+static struct rig rig;
+static uint8_t mem[1 << 20];
+
+static uint64_t stat(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+static bool all_held(void *arg)
+{
+	return rig_held(&rig) == *(unsigned *)arg;
+}
+
+static void wait_held(unsigned n)
+{
+	wait_until(all_held, &n);
+}
+
+static bool none_left(void *arg)
+{
+	return rig.listener->ops->count(rig.listener) == 0;
+}
+
+START_TEST(as_many_credits_are_granted_as_are_asked_for)
+{
+	static const unsigned credits[] = { 0, 1, 7, 300 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(credits); i++) {
+		struct rig_options o = { .rdma.credits = credits[i] };
+		struct peer peer;
+
+		rig_open(&rig, &o);
+		peer_open(&peer, &rig, NULL);
+		peer_wait_up(&peer);
+		for (int n = 0; n < 20; n++)
+			peer_check_alive(&peer);
+		ck_assert_uint_eq(peer.hdr.credits,
+				  credits[i] ? credits[i] : 128);
+		peer_close(&peer);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(all_credits_may_be_used_at_once)
+{
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	for (int round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i < 128; i++)
+			peer_call(&peer, i, OP_HOLD, 0);
+		wait_held(128);
+		rig_release(&rig);
+		for (uint32_t i = 0; i < 128; i++)
+			peer_take(&peer);
+	}
+	peer_check_alive(&peer);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
+{
+	struct rig_options o = { .rdma.credits = 4 };
+	uint64_t before = stat("rdma_overruns");
+	struct peer good, bad;
+
+	rig_open(&rig, &o);
+	peer_open(&good, &rig, NULL);
+	peer_open(&bad, &rig, NULL);
+	peer_wait_up(&good);
+	peer_wait_up(&bad);
+	for (uint32_t i = 0; i < 4; i++)
+		peer_call(&bad, i, OP_HOLD, 0);
+	wait_held(4);
+	peer_call(&bad, 5, OP_SUM, 0);
+	peer_wait_down(&bad);
+	ck_assert_uint_eq(bad.nmsgs, 0);
+	ck_assert_uint_ge(stat("rdma_overruns"), before + 1);
+	peer_check_alive(&good);
+	rig_release(&rig);			/* replies that nobody gets */
+	peer_close(&bad);
+	peer_close(&good);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(calls_before_established_are_kept_and_replayed)
+{
+	struct rig_options o = { .fabric.late_established = 5 };
+	struct peer peer;
+
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	for (uint32_t i = 0; i < 5; i++)
+		peer_call(&peer, i, OP_SUM, 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		peer_take(&peer);
+		ck_assert_uint_eq(peer.hdr.xid, i);
+	}
+	ck_assert_uint_ge(stat("rdma_early_calls"), 1);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_peer_without_a_receive_loses_its_connection)
+{
+	struct peer_options po = { .nrecvs = 1 };
+	struct loop_fabric_counts counts;
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, &po);
+	peer_wait_up(&peer);
+	for (uint32_t i = 0; i < 3; i++)
+		peer_call(&peer, i, OP_HOLD, 0);
+	wait_held(3);
+	rig_release(&rig);
+	peer_wait_down(&peer);
+	loop_fabric_count(&rig.fabric, &counts);
+	ck_assert_uint_eq(counts.rnr, 1);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_peer_that_lets_us_read_nothing_is_refused)
+{
+	struct peer_options po = { .no_reads = true };
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, &po);
+	ck_assert_int_eq(peer_wait_down(&peer), -ECONNREFUSED);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(more_connections_than_may_be_are_refused)
+{
+	struct rig_options o = { .max_conns = 2 };
+	struct peer peer[3];
+
+	rig_open(&rig, &o);
+	for (int i = 0; i < 2; i++) {
+		peer_open(&peer[i], &rig, NULL);
+		peer_wait_up(&peer[i]);
+	}
+	peer_open(&peer[2], &rig, NULL);
+	ck_assert_int_eq(peer_wait_down(&peer[2]), -ECONNREFUSED);
+	peer_check_alive(&peer[0]);
+	peer_check_alive(&peer[1]);
+	for (int i = 0; i < 3; i++)
+		peer_close(&peer[i]);
+	wait_until(none_left, NULL);
+	/* Their places are free again. */
+	peer_open(&peer[0], &rig, NULL);
+	peer_wait_up(&peer[0]);
+	peer_close(&peer[0]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Twenty WRITE-like calls of many segments each, all at once. */
+static void many_reads(const struct rig_options *o, unsigned depth)
+{
+	struct rpcrdma_requester_options ro = { .segment_size = 1500,
+						.read_depth = depth };
+	struct rpcrdma_requester *r;
+	static struct exchange x[20];
+
+	rig_open(&rig, o);
+	rig_connect(&rig, &ro, &r);
+	for (uint32_t i = 0; i < 20; i++) {
+		exchange_init(&x[i], i, OP_SUM, 1);
+		exchange_put(&x[i], 40000);
+		x[i].request.nreads = 1;
+		x[i].request.read[0].position = DATA_POSITION;
+		x[i].request.read[0].mem =
+			(struct rpcrdma_memory){ mem + i * 40000, 40000 };
+		exchange_start(r, &x[i]);
+	}
+	for (uint32_t i = 0; i < 20; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		ck_assert_uint_eq(exchange_word(&x[i], 1), 40000);
+		ck_assert_uint_eq(exchange_word(&x[i], 2), 40000 * (i + 1));
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+}
+
+static void fill_mem(void)
+{
+	for (size_t i = 0; i < sizeof(mem); i++)
+		mem[i] = (uint8_t)(i / 40000 + 1);
+}
+
+START_TEST(read_depth_is_kept_and_used)
+{
+	static const unsigned depths[] = { 1, 2, 16 };
+	struct loop_fabric_counts counts;
+
+	fill_mem();
+	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
+		many_reads(NULL, depths[i]);
+		loop_fabric_count(&rig.fabric, &counts);
+		ck_assert_uint_eq(counts.deepest_reads, depths[i]);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+START_TEST(a_tiny_send_queue_only_makes_chains_wait)
+{
+	struct loop_fabric_counts counts;
+
+	fill_mem();
+	for (unsigned depth = 1; depth < 40; depth += 6) {
+		struct rig_options o = { .rdma.send_queue = depth };
+		uint64_t before = stat("rdma_chains_parked");
+
+		o.fabric.seed = depth;
+		o.async = true;
+		many_reads(&o, 16);
+		loop_fabric_count(&rig.fabric, &counts);
+		ck_assert_uint_le(counts.deepest_queue, MAX(depth, 20u));
+		rig_close(&rig);
+		if (depth == 1)
+			ck_assert_uint_gt(stat("rdma_chains_parked"), before);
+	}
+}
+END_TEST
+
+START_TEST(a_reply_longer_than_the_send_queue_is_cut)
+{
+	struct rig_options o = { .rdma.send_queue = 5, .rdma.credits = 8 };
+	struct rpcrdma_requester_options ro = { .segment_size = 1000,
+						.credits = 8 };
+	struct rpcrdma_requester *r;
+	static struct exchange x[8];
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, &ro, &r);
+	for (uint32_t i = 0; i < 8; i++) {
+		exchange_init(&x[i], i, OP_READ, 50000);
+		x[i].request.nwrites = 1;
+		x[i].request.write[0] =
+			(struct rpcrdma_memory){ mem + i * 60000, 60000 };
+		exchange_start(r, &x[i]);
+	}
+	for (uint32_t i = 0; i < 8; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		ck_assert_uint_eq(x[i].request.written[0], 50000);
+		for (uint32_t b = 0; b < 50000; b++)
+			ck_assert_uint_eq(mem[i * 60000 + b], pattern(b));
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- memory that is short */
+
+static struct buf *hog[64];
+
+/* Takes all large buffers there are. */
+static unsigned take_all(void)
+{
+	unsigned n = 0;
+
+	while (n < ARRAY_SIZE(hog) &&
+	       (hog[n] = pool_alloc(rig.pool, POOL_BUF_MAX)))
+		n++;
+	ck_assert_uint_lt(n, ARRAY_SIZE(hog));
+	return n;
+}
+
+static bool has_waited(void *arg)
+{
+	return stat("rdma_pool_waits") >= *(uint64_t *)arg;
+}
+
+static void start_large_write(struct rpcrdma_requester *r, struct exchange *x,
+			      uint32_t xid)
+{
+	exchange_init(x, xid, OP_SUM, 1);
+	exchange_put(x, sizeof(mem));
+	x->request.nreads = 1;
+	x->request.read[0].position = DATA_POSITION;
+	x->request.read[0].mem = (struct rpcrdma_memory){ mem, sizeof(mem) };
+	exchange_start(r, x);
+}
+
+START_TEST(without_memory_calls_wait_and_credits_shrink)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 3;
+	struct rpcrdma_requester *r;
+	static struct exchange x[4];
+	unsigned n;
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	/* More than one credit comes with the first reply. */
+	exchange_init(&x[3], 40, OP_SUM, 0);
+	exchange_start(r, &x[3]);
+	ck_assert_int_eq(exchange_wait(&x[3]), 0);
+	exchange_fini(&x[3]);
+	n = take_all();
+	for (uint32_t i = 0; i < 3; i++)
+		start_large_write(r, &x[i], i);
+	wait_until(has_waited, &waits);
+	/* Others are served, with fewer credits. */
+	exchange_init(&x[3], 41, OP_SUM, 0);
+	exchange_start(r, &x[3]);
+	ck_assert_int_eq(exchange_wait(&x[3]), 0);
+	exchange_fini(&x[3]);
+	while (n > 0)
+		buf_put(hog[--n]);
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		ck_assert_uint_eq(exchange_word(&x[i], 1), sizeof(mem));
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fewer_credits_are_granted_while_memory_is_short)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 1;
+	struct fabric_mr *mr;
+	struct peer peer;
+	unsigned n;
+
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	n = take_all();
+	mr = peer_register(&peer, mem, sizeof(mem), FABRIC_REMOTE_READ);
+	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
+	peer_put_read(&peer, DATA_POSITION, mr, 0, sizeof(mem));
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 1, OP_SUM, 1);
+	peer_put(&peer, sizeof(mem));
+	peer_send(&peer);
+	wait_until(has_waited, &waits);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(peer.hdr.credits, 32);
+	while (n > 0)
+		buf_put(hog[--n]);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.xid, 1);
+	ck_assert_uint_eq(peer.hdr.credits, 128);
+	fabric_mr_destroy(mr);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(calls_that_wait_for_memory_end_with_their_connection)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 1;
+	struct rpcrdma_requester *r;
+	static struct exchange x;
+	unsigned n;
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	n = take_all();
+	start_large_write(r, &x, 1);
+	wait_until(has_waited, &waits);
+	rpcrdma_requester_close(r);
+	ck_assert_int_eq(exchange_wait(&x), -ENOTCONN);
+	exchange_fini(&x);
+	rpcrdma_requester_destroy(r);
+	wait_until(none_left, NULL);
+	while (n > 0)
+		buf_put(hog[--n]);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_connection_costs_less_than_two_mebibytes)
+{
+	struct rpcrdma_options o = { .credits = 128 };
+	struct loop_fabric_counts one, two;
+	struct peer peer[2];
+
+	/* As much of its own in each call as the RPC layer has. */
+	ck_assert_uint_lt(rpcrdma_conn_bytes(&o, 3072), 2u << 20);
+	rig_open(&rig, NULL);
+	peer_open(&peer[0], &rig, NULL);
+	peer_wait_up(&peer[0]);
+	peer_check_alive(&peer[0]);
+	loop_fabric_count(&rig.fabric, &one);
+	peer_open(&peer[1], &rig, NULL);
+	peer_wait_up(&peer[1]);
+	loop_fabric_count(&rig.fabric, &two);
+	/* One registration of its own; the pool's are the device's. */
+	ck_assert_uint_eq(two.mrs, one.mrs + 2);	/* and the peer's */
+	ck_assert_uint_lt(two.passive_bytes - one.passive_bytes,
+			  rpcrdma_conn_bytes(&o, 0));
+	peer_close(&peer[0]);
+	peer_close(&peer[1]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- drain */
+
+START_TEST(drain_answers_what_was_taken_and_takes_no_more)
+{
+	struct peer peer, late;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	for (uint32_t i = 0; i < 10; i++)
+		peer_call(&peer, i, OP_HOLD, 0);
+	wait_held(10);
+	rig.listener->ops->stop(rig.listener);
+	peer_call(&peer, 11, OP_SUM, 0);	/* too late */
+	peer_open(&late, &rig, NULL);
+	ck_assert_int_eq(peer_wait_down(&late), -ECONNREFUSED);
+	ck_assert_uint_eq(rig.listener->ops->count(rig.listener), 1);
+	rig_release(&rig);
+	for (uint32_t i = 0; i < 10; i++) {
+		peer_take(&peer);
+		ck_assert_uint_lt(peer.hdr.xid, 10);
+	}
+	peer_wait_down(&peer);
+	ck_assert_uint_eq(peer.nmsgs, 10);
+	ck_assert_uint_eq(rig.taken, 10);
+	wait_until(none_left, NULL);
+	peer_close(&peer);
+	peer_close(&late);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(drain_closes_idle_connections_at_once)
+{
+	struct peer peer[3];
+
+	rig_open(&rig, NULL);
+	for (int i = 0; i < 3; i++) {
+		peer_open(&peer[i], &rig, NULL);
+		peer_wait_up(&peer[i]);
+	}
+	rig.listener->ops->stop(rig.listener);
+	rig.listener->ops->stop(rig.listener);
+	for (int i = 0; i < 3; i++)
+		peer_wait_down(&peer[i]);
+	wait_until(none_left, NULL);
+	for (int i = 0; i < 3; i++)
+		peer_close(&peer[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, as_many_credits_are_granted_as_are_asked_for);
+	tcase_add_test(t, all_credits_may_be_used_at_once);
+	tcase_add_test(t, a_peer_that_overruns_loses_its_connection_and_no_other);
+	tcase_add_test(t, calls_before_established_are_kept_and_replayed);
+	tcase_add_test(t, a_peer_without_a_receive_loses_its_connection);
+	tcase_add_test(t, a_peer_that_lets_us_read_nothing_is_refused);
+	tcase_add_test(t, more_connections_than_may_be_are_refused);
+	tcase_add_test(t, read_depth_is_kept_and_used);
+	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);
+	tcase_add_test(t, a_reply_longer_than_the_send_queue_is_cut);
+	tcase_add_test(t, without_memory_calls_wait_and_credits_shrink);
+	tcase_add_test(t, fewer_credits_are_granted_while_memory_is_short);
+	tcase_add_test(t, calls_that_wait_for_memory_end_with_their_connection);
+	tcase_add_test(t, a_connection_costs_less_than_two_mebibytes);
+	tcase_add_test(t, drain_answers_what_was_taken_and_takes_no_more);
+	tcase_add_test(t, drain_closes_idle_connections_at_once);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_flow");
+	TCase *t = tcase_create("flow");
+
+	tcase_set_timeout(t, 60);
+	add_tests(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/announce.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "mountd/mountd.h"
@@ -48,6 +49,7 @@ struct server {
 	bool			 has_verbs;
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
+	struct announcements	 announced;
 };
 
 /* ------------------------------------------------------------- exports -- */
@@ -278,6 +280,24 @@ void server_print_ready(const struct server *s, FILE *out)
 	fflush(out);
 }
 
+static void announce_all(struct server *s)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < s->nlisteners && !err; i++) {
+		const struct listener *l = &s->listeners[i];
+
+		err = announce(&s->announced, s->nfs3, l->name, &l->l->local);
+		/* Clients ask for MOUNT over TCP or UDP, whatever NFS is to
+		 * use (RFC 8267 section 5.1). */
+		if (!err && strcmp(l->name, "rdma"))
+			err = announce(&s->announced, s->mountd, l->name,
+				       &l->l->local);
+	}
+	if (err)
+		log_info("no rpcbind: clients mount with port= and mountport=");
+}
+
 /* ------------------------------------------------------ start and stop -- */
 
 static int start_loops(struct server *s)
@@ -370,6 +390,8 @@ int server_start(const struct options *o, struct server **out)
 		err = listen_rdma(s);
 	if (err)
 		goto fail_said;
+	if (o->rpcbind)
+		announce_all(s);
 	*out = s;
 	return 0;
 
@@ -383,6 +405,7 @@ fail_said:
 
 void server_drain(struct server *s)
 {
+	announce_withdraw(&s->announced);
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		s->listeners[i].l->ops->stop(s->listeners[i].l);
 }
@@ -397,6 +420,7 @@ bool server_drained(struct server *s)
 
 void server_stop(struct server *s)
 {
+	announce_withdraw(&s->announced);
 	while (s->nlisteners > 0) {
 		struct xprt_listener *l = s->listeners[--s->nlisteners].l;
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* announce - what this machine's rpcbind is told, and told back at the end. */
+#include "daemon/announce.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/util.h"
+#include "rpc/rpcbind.h"
+
+/* What each kind of listener is called, RFC 5665 and RFC 8166 section 9. */
+static const struct netid {
+	const char *kind, *netid;
+	sa_family_t family;
+} netids[] = {
+	{ "tcp", "tcp", AF_INET }, { "tcp", "tcp6", AF_INET6 },
+	{ "udp", "udp", AF_INET }, { "udp", "udp6", AF_INET6 },
+	{ "rdma", "rdma", AF_INET }, { "rdma", "rdma6", AF_INET6 },
+};
+
+/*
+ * The address of a listener at @local in @family; false when it does not
+ * serve that.  The IPv6 wildcard serves both.
+ */
+static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
+		     struct sockaddr_storage *out)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in6 sin6;
+
+	*out = *local;
+	if (local->ss_family == family)
+		return true;
+	memcpy(&sin6, local, sizeof(sin6));
+	if (local->ss_family != AF_INET6 ||
+	    !IN6_IS_ADDR_UNSPECIFIED(&sin6.sin6_addr))
+		return false;
+	sin.sin_port = sin6.sin6_port;
+	memset(out, 0, sizeof(*out));
+	memcpy(out, &sin, sizeof(sin));
+	return true;
+}
+
+static int set_one(struct rpcbind *rb, struct announcements *a,
+		   const struct announcement *what)
+{
+	int err = rpcbind_set(rb, what->prog, what->vers, what->netid,
+			      (const struct sockaddr *)&what->addr);
+
+	if (!err && a->n < ANNOUNCE_MAX)
+		a->list[a->n++] = *what;
+	return err;
+}
+
+int announce(struct announcements *a, const struct rpc_program *prog,
+	     const char *kind, const struct sockaddr_storage *local)
+{
+	struct announcement what = { .prog = prog->prog };
+	struct rpcbind *rb;
+	int err;
+
+	err = rpcbind_open(NULL, 0, &rb);
+	if (err)
+		return err;
+	for (unsigned k = 0; k < ARRAY_SIZE(netids) && !err; k++) {
+		if (strcmp(kind, netids[k].kind) ||
+		    !local_in(local, netids[k].family, &what.addr))
+			continue;
+		what.netid = netids[k].netid;
+		for (unsigned v = 0; v < prog->nversions && !err; v++) {
+			what.vers = prog->versions[v].vers;
+			err = set_one(rb, a, &what);
+		}
+	}
+	rpcbind_close(rb);
+	if (err)
+		log_warn("%s over %s is not registered with rpcbind: %s",
+			 prog->name, kind, strerror(-err));
+	return 0;
+}
+
+void announce_withdraw(struct announcements *a)
+{
+	struct rpcbind *rb;
+
+	if (a->n == 0 || rpcbind_open(NULL, 0, &rb))
+		return;
+	while (a->n > 0) {
+		const struct announcement *what = &a->list[--a->n];
+		int err = rpcbind_unset(rb, what->prog, what->vers,
+					what->netid,
+					(const struct sockaddr *)&what->addr);
+
+		/* -ENOENT: another server took our place, and keeps it. */
+		if (err && err != -ENOENT)
+			break;
+	}
+	a->n = 0;
+	rpcbind_close(rb);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * announce - what this machine's rpcbind is told, and told back at the end.
+ *
+ * One thread.  Blocks for seconds at most when rpcbind does not answer.
+ */
+#ifndef GANNET_DAEMON_ANNOUNCE_H
+#define GANNET_DAEMON_ANNOUNCE_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "rpc/rpc.h"
+
+struct announcement {
+	uint32_t		prog, vers;
+	const char		*netid;
+	struct sockaddr_storage	addr;
+};
+
+#define ANNOUNCE_MAX	64
+
+struct announcements {
+	struct announcement	list[ANNOUNCE_MAX];
+	unsigned		n;
+};
+
+/*
+ * Tells rpcbind that all versions of @prog are served at @local, a listener
+ * of the kind "tcp", "udp" or "rdma", and remembers it in @a.  -ECONNREFUSED:
+ * no rpcbind runs; other failures are logged.
+ */
+int announce(struct announcements *a, const struct rpc_program *prog,
+	     const char *kind, const struct sockaddr_storage *local);
+
+/* Takes everything in @a back. */
+void announce_withdraw(struct announcements *a);
+
+#endif

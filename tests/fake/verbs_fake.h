@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * verbs_fake - librdmacm and libibverbs with one device that does what the
+ * test says: functions of the same names, linked instead of the libraries.
+ *
+ * What the libraries would punish with a hang or a crash (an id destroyed
+ * with an event unacknowledged, a queue in use destroyed, ...) aborts.
+ */
+#ifndef GANNET_TESTS_FAKE_VERBS_FAKE_H
+#define GANNET_TESTS_FAKE_VERBS_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <rdma/rdma_cma.h>
+
+#define FAKE_QUEUE	256
+
+/* A work request as it was posted. */
+struct fake_wr {
+	uint64_t	wr_id;
+	unsigned	opcode;
+	bool		signaled;
+	unsigned	nsge;
+	struct ibv_sge	sge[4];
+	uint64_t	remote_addr;
+	uint32_t	rkey;		/* or the one to invalidate */
+};
+
+struct fake_qp {
+	struct ibv_qp	qp;		/* first */
+	struct fake_wr	sends[FAKE_QUEUE];
+	unsigned	nsends;		/* posted, of all time */
+	unsigned	sends_done;	/* completed or flushed */
+	uint64_t	recvs[FAKE_QUEUE];
+	unsigned	nrecvs;
+	unsigned	recvs_done;
+	bool		error;
+	int		rnr_timer;	/* -1: not set */
+	struct ibv_qp_init_attr attr;
+};
+
+struct fake {
+	pthread_mutex_t	lock;
+	/* Set by the test, before or as it goes. */
+	struct ibv_device_attr attr;
+	enum ibv_transport_type transport;
+	unsigned	fail_call;	/* this fallible call fails, from 1 */
+	int		post_errno;	/* of post_send and post_recv */
+	unsigned	post_at;	/* at this work request, from 1 */
+	bool		post_forgets;	/* returns 0 all the same */
+	bool		keeps_work;	/* flushes nothing in error */
+	bool		no_relaxed;	/* refuses relaxed ordering */
+	bool		eager;		/* completes while it is armed */
+	bool		no_port;	/* can't be bound to */
+
+	/* What happened. */
+	unsigned	calls;		/* fallible ones */
+	unsigned	objects;	/* that exist: all sorts */
+	unsigned	posts;		/* calls of post_send */
+	struct rdma_conn_param param;	/* of the last accept or connect */
+	unsigned	disconnects;
+	unsigned	rejects;
+	unsigned	qps_destroyed;
+	unsigned	cq_depth;	/* of the last one */
+	unsigned	mr_access;	/* of the last registration */
+	struct rdma_cm_id *listener;	/* the last that listened */
+	struct rdma_cm_id *id;		/* the last made for a request */
+	struct fake_qp	*qp;		/* the last made */
+};
+
+extern struct fake fake;
+
+/* Before each test. */
+void fake_init(void);
+/* Is anything listening? */
+bool fake_listening(void);
+/* A peer asks fake.listener. */
+void fake_request(const void *private_data, uint8_t len, uint8_t ird,
+		  uint8_t ord);
+/* The CM reports @type of @id. */
+void fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type,
+		int status);
+/* The peer accepts fake.id. */
+void fake_answer(const void *private_data, uint8_t len, uint8_t ird);
+/* Completes everything up to and including the next signaled send. */
+void fake_send_done(enum ibv_wc_status status);
+/* The next send that is not signaled fails. */
+void fake_unsignaled_failed(enum ibv_wc_status status);
+void fake_recv_done(enum ibv_wc_status status, uint32_t len,
+		    uint32_t invalidated);
+/* A completion of something that was never posted. */
+void fake_stray_done(uint64_t wr_id);
+
+#endif

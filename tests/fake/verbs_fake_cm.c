@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * verbs_fake - one RDMA device that does what the test says: the CM.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "tests/fake/verbs_fake_impl.h"
+
+struct fake_channel {
+	struct rdma_event_channel channel;	/* first */
+	struct fake_event *events;		/* oldest first */
+	unsigned	ids;
+};
+
+struct fake_event {
+	struct rdma_cm_event	event;		/* first */
+	struct fake_event	*next;
+	uint8_t			private_data[64];
+};
+
+struct fake_id {
+	struct rdma_cm_id	id;		/* first */
+	unsigned		unacked;
+	bool			own_channel;
+};
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct fake_channel *ch;
+
+	if (fake_fails())
+		return NULL;
+	ch = calloc(1, sizeof(*ch));
+	ch->channel.fd = eventfd(0, EFD_SEMAPHORE);
+	fake_count(1);
+	return &ch->channel;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct fake_channel *ch = (struct fake_channel *)channel;
+
+	FAKE_CHECK(ch->ids == 0);
+	FAKE_CHECK(!ch->events);
+	close(channel->fd);
+	fake_count(-1);
+	free(ch);
+}
+
+static void put_event(struct rdma_event_channel *channel,
+		      struct fake_event *ev)
+{
+	static const uint64_t one = 1;
+	struct fake_event **p = &((struct fake_channel *)channel)->events;
+
+	fake_lock();
+	while (*p)
+		p = &(*p)->next;
+	*p = ev;
+	FAKE_CHECK(write(channel->fd, &one, sizeof(one)) > 0);
+	fake_unlock();
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel,
+		      struct rdma_cm_event **event)
+{
+	struct fake_channel *ch = (struct fake_channel *)channel;
+	struct fake_event *ev;
+	uint64_t n;
+
+	if (read(channel->fd, &n, sizeof(n)) < 0)
+		return -1;
+	fake_lock();
+	ev = ch->events;
+	ch->events = ev->next;
+	((struct fake_id *)(ev->event.listen_id ? ev->event.listen_id
+						: ev->event.id))->unacked++;
+	fake_unlock();
+	*event = &ev->event;
+	return 0;
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	((struct fake_id *)(event->listen_id ? event->listen_id
+					     : event->id))->unacked--;
+	/* Whoever still reads it reads nonsense. */
+	memset(event, 0x5a, sizeof(struct fake_event));
+	free(event);
+	return 0;
+}
+
+void fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type,
+		int status)
+{
+	struct fake_event *ev = calloc(1, sizeof(*ev));
+
+	ev->event.id = id;
+	ev->event.event = type;
+	ev->event.status = status;
+	put_event(id->channel, ev);
+}
+
+static struct rdma_cm_id *new_id(struct rdma_event_channel *channel,
+				 void *context)
+{
+	struct fake_id *id = calloc(1, sizeof(*id));
+
+	id->id.channel = channel;
+	id->id.context = context;
+	fake_lock();
+	((struct fake_channel *)channel)->ids++;
+	fake_unlock();
+	fake_count(1);
+	return &id->id;
+}
+
+bool fake_listening(void)
+{
+	bool is;
+
+	fake_lock();
+	is = fake.listener != NULL;
+	fake_unlock();
+	return is;
+}
+
+void fake_request(const void *private_data, uint8_t len, uint8_t ird,
+		  uint8_t ord)
+{
+	struct rdma_cm_id *l = fake.listener;
+	struct fake_event *ev = calloc(1, sizeof(*ev));
+	struct rdma_cm_id *id;
+
+	id = new_id(l->channel, l->context);
+	id->verbs = fake_context();
+	id->route.addr.src_sin = l->route.addr.src_sin;
+	id->route.addr.dst_sin = l->route.addr.src_sin;
+	id->route.addr.dst_sin.sin_addr.s_addr ^= htobe32(7);
+	fake.id = id;
+	ev->event.id = id;
+	ev->event.listen_id = l;
+	ev->event.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	memcpy(ev->private_data, private_data, len);
+	ev->event.param.conn.private_data = len ? ev->private_data : NULL;
+	ev->event.param.conn.private_data_len = len;
+	/* As the CM has it: what the peer gives us, and what it wants. */
+	ev->event.param.conn.initiator_depth = ird;
+	ev->event.param.conn.responder_resources = ord;
+	put_event(l->channel, ev);
+}
+
+void fake_answer(const void *private_data, uint8_t len, uint8_t ird)
+{
+	struct fake_event *ev = calloc(1, sizeof(*ev));
+
+	ev->event.id = fake.id;
+	ev->event.event = RDMA_CM_EVENT_ESTABLISHED;
+	memcpy(ev->private_data, private_data, len);
+	ev->event.param.conn.private_data = ev->private_data;
+	ev->event.param.conn.private_data_len = len;
+	ev->event.param.conn.initiator_depth = ird;
+	put_event(fake.id->channel, ev);
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out,
+		   void *context, enum rdma_port_space ps)
+{
+	bool own = !channel;
+
+	if (fake_fails())
+		return -1;
+	if (own) {
+		channel = rdma_create_event_channel();
+		if (!channel)
+			return -1;
+	}
+	*out = new_id(channel, context);
+	((struct fake_id *)*out)->own_channel = own;
+	return 0;
+}
+
+int rdma_destroy_id(struct rdma_cm_id *rid)
+{
+	struct fake_id *id = (struct fake_id *)rid;
+	struct fake_channel *ch = (struct fake_channel *)rid->channel;
+	uint64_t n;
+
+	FAKE_CHECK(id->unacked == 0);
+	FAKE_CHECK(!rid->qp);
+	fake_lock();
+	for (struct fake_event **p = &ch->events; *p;) {
+		struct fake_event *ev = *p;
+
+		if (ev->event.id != rid) {
+			p = &ev->next;
+			continue;
+		}
+		*p = ev->next;
+		free(ev);
+		FAKE_CHECK(read(ch->channel.fd, &n, sizeof(n)) > 0);
+	}
+	if (fake.listener == rid)
+		fake.listener = NULL;
+	if (fake.id == rid)
+		fake.id = NULL;
+	ch->ids--;
+	fake_unlock();
+	if (id->own_channel)
+		rdma_destroy_event_channel(rid->channel);
+	free(id);
+	fake_count(-1);
+	return 0;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *rid, struct rdma_event_channel *channel)
+{
+	struct fake_id *id = (struct fake_id *)rid;
+	struct rdma_event_channel *old = rid->channel;
+
+	if (fake_fails())
+		return -1;
+	FAKE_CHECK(id->unacked == 0);
+	fake_lock();
+	((struct fake_channel *)old)->ids--;
+	((struct fake_channel *)channel)->ids++;
+	fake_unlock();
+	rid->channel = channel;
+	if (id->own_channel)
+		rdma_destroy_event_channel(old);
+	id->own_channel = false;
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	if (fake_fails())
+		return -1;
+	if (fake.no_port) {
+		errno = ENODEV;
+		return -1;
+	}
+	memcpy(&id->route.addr.src_sin, addr, sizeof(struct sockaddr_in));
+	if (!id->route.addr.src_sin.sin_port)
+		id->route.addr.src_sin.sin_port = htobe16(20049);
+	id->verbs = fake_context();
+	return 0;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	if (fake_fails())
+		return -1;
+	fake_lock();
+	fake.listener = id;
+	fake_unlock();
+	return 0;
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value,
+		    size_t len)
+{
+	return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
+		      struct sockaddr *dst, int timeout_ms)
+{
+	if (fake_fails())
+		return -1;
+	memcpy(&id->route.addr.src_sin, dst, sizeof(struct sockaddr_in));
+	memcpy(&id->route.addr.dst_sin, dst, sizeof(struct sockaddr_in));
+	id->verbs = fake_context();
+	fake.id = id;
+	return 0;
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	return fake_fails() ? -1 : 0;
+}
+
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	fake.param = *param;
+	return fake_fails() ? -1 : 0;
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	return rdma_accept(id, param);
+}
+
+int rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	fake_lock();
+	fake.rejects++;
+	fake_unlock();
+	return 0;
+}
+
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+	fake_lock();
+	fake.disconnects++;
+	fake_unlock();
+	return 0;
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	return "event";
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections and devices of the verbs provider, over a fake one. */
+#include "tests/unit/verbs_fixture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/runner.h"
+
+START_TEST(a_request_says_who_asks_and_what_it_brings)
+{
+	const struct sockaddr_in *sin;
+
+	begin();
+	connected();
+	ck_assert_uint_eq(conn->info.private_len, 5);
+	ck_assert_int_eq(memcmp(conn->info.private_data, "hello", 5), 0);
+	sin = (struct sockaddr_in *)&conn->info.peer;
+	ck_assert_uint_eq(sin->sin_addr.s_addr,
+			  htonl(0xc0000201) ^ htobe32(7));
+	sin = (struct sockaddr_in *)&conn->info.local;
+	ck_assert_uint_eq(sin->sin_addr.s_addr, htonl(0xc0000201));
+	ck_assert(conn->info.remote_inv);
+	finish();
+}
+END_TEST
+
+START_TEST(read_depth_is_what_both_sides_can)
+{
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		fake_request("", 0, i ? 200 : 3, 9);
+		wait_for(&requested);
+		/* The device has 12 as an initiator. */
+		ck_assert_uint_eq(conn->info.read_depth, i ? 12 : 3);
+		fabric_reject(conn);
+	}
+	end();
+}
+END_TEST
+
+START_TEST(accept_asks_for_patience_and_caps_the_depths)
+{
+	begin();
+	connected();
+	ck_assert_uint_eq(fake.param.rnr_retry_count, 7);
+	ck_assert_uint_eq(fake.param.retry_count, 7);
+	ck_assert_uint_eq(fake.param.initiator_depth, 4);
+	/* 200 were granted, the device has 16 as a responder. */
+	ck_assert_uint_eq(fake.param.responder_resources, 16);
+	ck_assert_uint_eq(fake.param.private_data_len, 7);
+	ck_assert_int_eq(fake.qp->rnr_timer, 12);
+	finish();
+}
+END_TEST
+
+START_TEST(the_cm_can_end_a_connection)
+{
+	static const struct {
+		enum rdma_cm_event_type type;
+		int status;
+		int err;
+	} map[] = {
+		{ RDMA_CM_EVENT_DISCONNECTED, 0, -ECONNRESET },
+		{ RDMA_CM_EVENT_REJECTED, 28, -ECONNREFUSED },
+		{ RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, -ETIMEDOUT },
+		{ RDMA_CM_EVENT_CONNECT_ERROR, 0, -EHOSTUNREACH },
+		{ RDMA_CM_EVENT_ADDR_CHANGE, 0, -ENETUNREACH },
+		{ RDMA_CM_EVENT_DEVICE_REMOVAL, 0, -ENODEV },
+	};
+
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	fake_event(fake.id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	settle();
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	fake_event(fake.id, map[_i].type, map[_i].status);
+	finished(map[_i].err);
+	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
+}
+END_TEST
+
+START_TEST(infiniband_does_not_wait_for_the_peer_to_close)
+{
+	begin();
+	connected();
+	finish();
+	ck_assert_uint_eq(fake.disconnects, 1);
+}
+END_TEST
+
+START_TEST(iwarp_waits_for_the_peer_to_close)
+{
+	begin_iwarp();
+	connected();
+	ck_assert_int_eq(fake.qp->rnr_timer, -1);
+	fabric_close(conn);
+	settle();
+	ck_assert_uint_eq(fake.disconnects, 1);
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	ck_assert_int_eq(fabric_post(conn, chain(1, 1)), -ENOTCONN);
+	/* But not for ever. */
+	if (!_i)
+		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	finished(0);
+}
+END_TEST
+
+START_TEST(iwarp_has_its_own_limits)
+{
+	const struct fabric_limits *l;
+
+	begin();
+	if (_i)
+		fake.transport = IBV_TRANSPORT_IWARP;
+	fake.attr.device_cap_flags = 0;
+	connected();
+	l = &conn->dev->limits;
+	ck_assert_uint_eq(l->max_sge, 16);
+	ck_assert_uint_eq(l->max_read_sge, _i ? 1 : 8);
+	ck_assert_uint_eq(l->max_wr, 1000);
+	ck_assert_uint_eq(l->max_read_depth, 12);
+	ck_assert_uint_eq(l->max_private, 56);
+	ck_assert_int_eq(conn->info.remote_inv, _i);
+	if (_i)
+		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	else
+		fabric_close(conn);
+	finished(_i ? -ECONNRESET : 0);
+}
+END_TEST
+
+static unsigned access_of(unsigned access)
+{
+	struct fabric_mr *mr;
+	char mem[64];
+
+	ck_assert_int_eq(fabric_mr_create(conn->dev, mem, sizeof(mem), access,
+					  &mr), 0);
+	ck_assert_uint_eq(mr->lkey, 0x11);
+	ck_assert_ptr_eq(mr->addr, mem);
+	fabric_mr_destroy(mr);
+	return fake.mr_access;
+}
+
+START_TEST(memory_is_open_to_peers_only_where_it_must_be)
+{
+	const unsigned local = IBV_ACCESS_LOCAL_WRITE;
+	const unsigned relaxed = IBV_ACCESS_RELAXED_ORDERING;
+
+	begin();
+	if (_i)
+		fake.transport = IBV_TRANSPORT_IWARP;
+	connected();
+	ck_assert_uint_eq(access_of(FABRIC_LOCAL), local | relaxed);
+	ck_assert_uint_eq(access_of(FABRIC_READ_SINK), local | relaxed |
+			  (_i ? IBV_ACCESS_REMOTE_WRITE : 0));
+	ck_assert_uint_eq(access_of(FABRIC_REMOTE_READ), local | relaxed |
+			  IBV_ACCESS_REMOTE_READ);
+	ck_assert_uint_eq(access_of(FABRIC_REMOTE_WRITE), local | relaxed |
+			  IBV_ACCESS_REMOTE_WRITE);
+	/* A device that does not know it does without. */
+	fake.no_relaxed = true;
+	ck_assert_uint_eq(access_of(FABRIC_LOCAL), local);
+	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	finished(-ECONNRESET);
+}
+END_TEST
+
+START_TEST(a_listener_comes_back_with_its_device)
+{
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	fake.no_port = true;
+	fake_event(fake.listener, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	while (fake_listening())
+		settle();
+	fake.no_port = false;
+	while (!fake_listening())
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	settle();
+	fake_request("", 0, 1, 1);
+	wait_for(&requested);
+	fabric_reject(conn);
+	end();
+}
+END_TEST
+
+/* The _i-th call that can fail does. */
+START_TEST(every_failure_is_undone)
+{
+	int err = 0;
+
+	begin();
+	fake.fail_call = (unsigned)_i + 1;
+	if (try_listen()) {
+		listener = NULL;
+		end();
+		return;
+	}
+	fake_request("", 0, 4, 4);
+	do {
+		settle();
+	} while (sem_trywait(&requested) && fake.rejects == 0);
+	if (fake.rejects == 0) {
+		loop_call(conn_loop, set_up, &err);
+		if (err) {
+			fabric_reject(conn);
+			settle();
+			ck_assert_uint_eq(fake.rejects, 1);
+			end();
+			return;
+		}
+		loop_call(conn_loop, start, &err);
+		if (!err)
+			fabric_close(conn);
+		/* Ending with the call that accepts. */
+		ck_assert(!err || fake.calls == fake.fail_call);
+		finished(err);
+		return;
+	}
+	end();
+}
+END_TEST
+
+static void connect_here(void *arg)
+{
+	int *err = arg;
+
+	set_up(err);
+	if (!*err)
+		start(err);
+}
+
+START_TEST(an_active_end_learns_the_depth_of_the_answer)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(0xc0000201) };
+	int err;
+
+	begin();
+	ck_assert_int_eq(fabric_connect(&fabric, (struct sockaddr *)&sin,
+					conn_loop, &conn), 0);
+	ck_assert_uint_eq(conn->info.read_depth, 12);
+	loop_call(conn_loop, connect_here, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_uint_eq(fake.param.initiator_depth, 12);
+	fake_answer("there", 5, 2);
+	wait_for(&established);
+	ck_assert_uint_eq(conn->info.read_depth, 2);
+	ck_assert_uint_eq(conn->info.private_len, 5);
+	ck_assert_int_eq(memcmp(conn->info.private_data, "there", 5), 0);
+	finish();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("verbs_conn");
+	TCase *t = tcase_create("verbs_conn");
+
+	tcase_add_test(t, a_request_says_who_asks_and_what_it_brings);
+	tcase_add_test(t, read_depth_is_what_both_sides_can);
+	tcase_add_test(t, accept_asks_for_patience_and_caps_the_depths);
+	tcase_add_loop_test(t, the_cm_can_end_a_connection, 0, 6);
+	tcase_add_test(t, infiniband_does_not_wait_for_the_peer_to_close);
+	tcase_add_loop_test(t, iwarp_waits_for_the_peer_to_close, 0, 2);
+	tcase_add_loop_test(t, iwarp_has_its_own_limits, 0, 2);
+	tcase_add_loop_test(t, memory_is_open_to_peers_only_where_it_must_be,
+			    0, 2);
+	tcase_add_test(t, a_listener_comes_back_with_its_device);
+	tcase_add_loop_test(t, every_failure_is_undone, 0, 20);
+	tcase_add_test(t, an_active_end_learns_the_depth_of_the_answer);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

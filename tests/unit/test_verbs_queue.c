@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Posting and completions of the verbs provider, over a fake device. */
+#include "tests/unit/verbs_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/stats.h"
+#include "tests/unit/runner.h"
+
+static uint64_t counted(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+START_TEST(the_completion_queue_has_room_for_a_flush_of_all)
+{
+	begin();
+	connected();
+	ck_assert_uint_eq(fake.cq_depth, 64 + RECVS);
+	ck_assert_int_eq(fake.qp->attr.sq_sig_all, 0);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_send_wr, 64);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_recv_wr, RECVS);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_send_sge, 4);
+	/* All of it unsignaled but the last. */
+	ck_assert_int_eq(fabric_post(conn, chain(64, 1ull << 63)), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(only_steps_with_an_op_are_signaled)
+{
+	begin();
+	connected();
+	chain(3, 5);
+	wrs[1].opcode = FABRIC_READ;
+	wrs[2].opcode = FABRIC_SEND_INV;
+	wrs[2].invalidate = 0x77;
+	ck_assert_int_eq(fabric_post(conn, wrs), 0);
+	ck_assert_uint_eq(fake.posts, 1);
+	ck_assert_uint_eq(fake.qp->nsends, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct fake_wr *wr = &fake.qp->sends[i];
+
+		ck_assert_int_eq(wr->signaled, i != 1);
+		ck_assert_uint_eq(wr->wr_id, i == 1 ? 0 :
+				  (uintptr_t)&ops[i].op);
+		ck_assert_uint_eq(wr->nsge, 1);
+		ck_assert_uint_eq(wr->sge[0].addr, (uintptr_t)&sges[i]);
+		ck_assert_uint_eq(wr->sge[0].length, i + 1);
+		ck_assert_uint_eq(wr->sge[0].lkey, 100 + i);
+	}
+	ck_assert_uint_eq(fake.qp->sends[0].opcode, IBV_WR_RDMA_WRITE);
+	ck_assert_uint_eq(fake.qp->sends[0].rkey, 1000);
+	ck_assert_uint_eq(fake.qp->sends[0].remote_addr, 1ull << 40);
+	ck_assert_uint_eq(fake.qp->sends[1].opcode, IBV_WR_RDMA_READ);
+	ck_assert_uint_eq(fake.qp->sends[1].rkey, 1001);
+	ck_assert_uint_eq(fake.qp->sends[2].opcode, IBV_WR_SEND_WITH_INV);
+	ck_assert_uint_eq(fake.qp->sends[2].rkey, 0x77);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[0].sem);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[2].sem);
+	ck_assert_int_eq(ops[0].status, 0);
+	ck_assert_int_eq(ops[2].status, 0);
+	finish();
+	ck_assert_int_eq(atomic_load(&ops[0].calls), 1);
+	ck_assert_int_eq(atomic_load(&ops[1].calls), 0);
+	ck_assert_int_eq(atomic_load(&ops[2].calls), 1);
+}
+END_TEST
+
+START_TEST(a_receive_says_its_length_and_what_it_invalidated)
+{
+	begin();
+	connected();
+	recvs[0].has_invalidated = true;
+	fake_recv_done(IBV_WC_SUCCESS, 5, 0);
+	wait_for(&recv_ops[0].sem);
+	ck_assert_int_eq(recv_ops[0].status, 0);
+	ck_assert_uint_eq(recv_ops[0].len, 5);
+	ck_assert(!recvs[0].has_invalidated);
+	fake_recv_done(IBV_WC_SUCCESS, 6, 0xabcd);
+	wait_for(&recv_ops[1].sem);
+	ck_assert_uint_eq(recv_ops[1].len, 6);
+	ck_assert(recvs[1].has_invalidated);
+	ck_assert_uint_eq(recvs[1].invalidated, 0xabcd);
+	finish();
+}
+END_TEST
+
+START_TEST(statuses_are_translated_and_end_the_connection)
+{
+	static const struct { enum ibv_wc_status wc; int status; } map[] = {
+		{ IBV_WC_WR_FLUSH_ERR, -ECANCELED },
+		{ IBV_WC_REM_ACCESS_ERR, -EREMOTEIO },
+		{ IBV_WC_REM_INV_REQ_ERR, -EREMOTEIO },
+		{ IBV_WC_REM_OP_ERR, -EREMOTEIO },
+		{ IBV_WC_LOC_LEN_ERR, -EMSGSIZE },
+		{ IBV_WC_RETRY_EXC_ERR, -EIO },
+		{ IBV_WC_RNR_RETRY_EXC_ERR, -EIO },
+		{ IBV_WC_FATAL_ERR, -EIO },
+	};
+
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	fake_send_done(map[_i].wc);
+	wait_for(&ops[1].sem);
+	ck_assert_int_eq(ops[1].status, map[_i].status);
+	finished(map[_i].status == -ECANCELED ? -ECONNRESET
+					      : map[_i].status);
+}
+END_TEST
+
+START_TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
+{
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(4, 9)), 0);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[0].sem);
+	fake_unsignaled_failed(IBV_WC_REM_ACCESS_ERR);
+	finished(-EREMOTEIO);
+	ck_assert_int_eq(ops[0].status, 0);
+	ck_assert_int_eq(atomic_load(&ops[3].calls), 1);
+	ck_assert_int_eq(ops[3].status, -ECANCELED);
+}
+END_TEST
+
+START_TEST(a_chain_that_is_refused_whole_calls_nobody)
+{
+	begin();
+	connected();
+	fake.post_errno = ENOMEM;
+	fake.post_at = 1;
+	ck_assert_int_eq(fabric_post(conn, chain(3, 7)), -ENOMEM);
+	settle();
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	/* Nothing is left behind of it. */
+	fake.post_errno = 0;
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[1].sem);
+	ck_assert_int_eq(ops[1].status, 0);
+	finish();
+	ck_assert_int_eq(atomic_load(&ops[0].calls), 0);
+	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
+}
+END_TEST
+
+/* Refused at the _i-th step of 60, which are more than one batch. */
+START_TEST(a_chain_that_is_taken_in_part_ends_the_connection)
+{
+	static const unsigned at[] = { 2, 32, 33, 34, 60 };
+
+	begin();
+	connected();
+	fake.post_errno = ENOMEM;
+	fake.post_at = at[_i];
+	ck_assert_int_eq(fabric_post(conn, chain(60, ~0ull)), 0);
+	finished(-EIO);
+	ck_assert_uint_eq(counted("verbs_post_partial"), 1);
+	for (unsigned i = 0; i < 60; i++) {
+		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
+		ck_assert_int_eq(ops[i].status, -ECANCELED);
+		if (i)
+			ck_assert_uint_gt(ops[i].turn, ops[i - 1].turn);
+		/* Their memory was in no use any more. */
+		ck_assert_uint_eq(ops[i].qps_destroyed, i + 1 >= at[_i]);
+	}
+}
+END_TEST
+
+START_TEST(a_device_that_forgets_its_error_is_not_believed)
+{
+	begin();
+	connected();
+	fake.post_errno = ENOMEM;
+	fake.post_forgets = true;
+	fake.post_at = 3;
+	ck_assert_int_eq(fabric_post(conn, chain(5, ~0ull)), 0);
+	finished(-EIO);
+	for (unsigned i = 0; i < 5; i++)
+		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
+}
+END_TEST
+
+START_TEST(receives_that_are_taken_in_part_end_the_connection)
+{
+	int err;
+
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	fake_request("", 0, 4, 4);
+	wait_for(&requested);
+	fake.post_errno = ENOMEM;
+	fake.post_at = 5;
+	loop_call(conn_loop, set_up, &err);
+	ck_assert_int_eq(err, 0);
+	finished(-EIO);
+}
+END_TEST
+
+START_TEST(what_a_device_does_not_flush_is_flushed_all_the_same)
+{
+	begin();
+	connected();
+	fake.keeps_work = true;
+	ck_assert_int_eq(fabric_post(conn, chain(6, 0x24)), 0);
+	finish();
+	for (unsigned i = 0; i < 6; i++)
+		ck_assert_int_eq(atomic_load(&ops[i].calls),
+				 i == 2 || i == 5);
+	ck_assert_int_eq(ops[5].status, -ECANCELED);
+	ck_assert_uint_eq(ops[5].qps_destroyed, 1);
+	ck_assert_uint_gt(ops[5].turn, ops[2].turn);
+	ck_assert_int_eq(recv_ops[0].status, -ECANCELED);
+}
+END_TEST
+
+START_TEST(work_that_was_done_at_the_end_is_told_so)
+{
+	begin();
+	connected();
+	fake.keeps_work = true;
+	ck_assert_int_eq(fabric_post(conn, chain(3, 7)), 0);
+	fake.fail_call = 0;
+	fake_send_done(IBV_WC_SUCCESS);
+	fabric_close(conn);
+	finished(0);
+	ck_assert_int_eq(ops[0].status, 0);
+	ck_assert_int_eq(ops[1].status, -ECANCELED);
+}
+END_TEST
+
+START_TEST(a_stray_completion_calls_nobody)
+{
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(2, 3)), 0);
+	/* Out of order, and not even an address. */
+	fake_stray_done(_i ? (uintptr_t)&ops[1].op : 1);
+	finished(-EIO);
+	ck_assert_uint_eq(counted("verbs_stray"), 1);
+	ck_assert_int_eq(atomic_load(&ops[0].calls), 1);
+	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
+	ck_assert_uint_gt(ops[1].turn, ops[0].turn);
+}
+END_TEST
+
+START_TEST(more_ops_than_the_queue_are_refused)
+{
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(60, ~0ull)), 0);
+	for (unsigned i = 0; i < 60; i++) {
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_for(&ops[i].sem);
+	}
+	ck_assert_int_eq(fabric_post(conn, chain(64, ~0ull)), 0);
+	{
+		struct op late;
+		struct fabric_wr wr = { .opcode = FABRIC_SEND,
+					.op = &late.op };
+
+		op_init(&late);
+		ck_assert_int_eq(fabric_post(conn, &wr), -ENOMEM);
+		ck_assert_uint_eq(fake.qp->nsends, 60 + 64);
+	}
+	finish();
+}
+END_TEST
+
+START_TEST(nothing_is_posted_after_the_end)
+{
+	begin();
+	connected();
+	fabric_close(conn);
+	wait_for(&closed);
+	ck_assert_int_eq(fabric_post(conn, chain(1, 1)), -ENOTCONN);
+	ck_assert_int_eq(fabric_post_recv(conn, recvs), -ENOTCONN);
+	sem_post(&closed);
+	finished(0);
+}
+END_TEST
+
+START_TEST(a_completion_that_comes_while_it_is_armed_is_not_lost)
+{
+	begin();
+	connected();
+	fake.eager = true;
+	/* The first wakes the loop; the next comes as it goes to sleep. */
+	ck_assert_int_eq(fabric_post(conn, chain(2, 3)), 0);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[0].sem);
+	wait_for(&ops[1].sem);
+	finish();
+}
+END_TEST
+
+START_TEST(many_wake_ups_are_acknowledged)
+{
+	begin();
+	connected();
+	for (unsigned i = 0; i < 200; i++) {
+		ck_assert_int_eq(fabric_post(conn, chain(1, 1)), 0);
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_for(&ops[0].sem);
+	}
+	finish();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("verbs_queue");
+	TCase *t = tcase_create("verbs_queue");
+
+	tcase_add_test(t, the_completion_queue_has_room_for_a_flush_of_all);
+	tcase_add_test(t, only_steps_with_an_op_are_signaled);
+	tcase_add_test(t, a_receive_says_its_length_and_what_it_invalidated);
+	tcase_add_loop_test(t, statuses_are_translated_and_end_the_connection,
+			    0, 8);
+	tcase_add_test(t, a_step_without_an_op_fails_through_the_next_that_has_one);
+	tcase_add_test(t, a_chain_that_is_refused_whole_calls_nobody);
+	tcase_add_loop_test(t, a_chain_that_is_taken_in_part_ends_the_connection,
+			    0, 5);
+	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
+	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
+	tcase_add_test(t, what_a_device_does_not_flush_is_flushed_all_the_same);
+	tcase_add_test(t, work_that_was_done_at_the_end_is_told_so);
+	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 2);
+	tcase_add_test(t, more_ops_than_the_queue_are_refused);
+	tcase_add_test(t, nothing_is_posted_after_the_end);
+	tcase_add_test(t, a_completion_that_comes_while_it_is_armed_is_not_lost);
+	tcase_add_test(t, many_wake_ups_are_acknowledged);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

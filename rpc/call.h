@@ -56,6 +56,7 @@ struct rpc_server {
 	struct pool	  *pool;	/* borrowed */
 	struct work_pool  *work;
 	struct drc	  *drc;
+	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
 	struct rpc_busy	   busy[RPC_ROWS];
@@ -63,6 +64,7 @@ struct rpc_server {
 
 /* dispatch.c */
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
+uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);
 

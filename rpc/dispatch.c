@@ -13,6 +13,8 @@
  */
 #include "rpc/call.h"
 
+#include <stdlib.h>
+
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "rpc/header.h"
@@ -312,23 +314,55 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 }
 
 /*
- * A DDP-eligible argument is the last item, so its chunk stands where the
- * inline part ends, behind the item's length; only padding may follow.
+ * What stands for the data of a chunk that was not pulled yet.  Decoders look
+ * at the text of short strings only, so just the start is not zero, and the
+ * rest takes no memory.
  */
-bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
-		       uint32_t len, uint32_t position)
+uint8_t *rpc_probe_create(void)
 {
-	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
+	uint8_t *probe = calloc(1, MSG_MAX_LEN);
+
+	if (probe)
+		memset(probe, 'x', 8192);
+	return probe;
+}
+
+/* Do the arguments decode with @len bytes at their end, and end there? */
+static bool ends_with(struct rpc_server *server, const void *head,
+		      uint32_t position, uint32_t len)
+{
+	const struct xdr_seg segs[2] = {
+		{ head, position }, { server->probe, len + xdr_pad(len) },
+	};
+	_Alignas(16) uint8_t args[RPC_ARGS_SIZE];
 	struct rpc_call call = { .prog = NULL };
 	struct rpc_header h;
 	struct xdr_in x;
 	uint32_t count;
 
-	xdr_in_init(&x, head, len);
+	xdr_in_init_segs(&x, segs, 2);
 	if (rpc_header_decode(&x, &h, &call.cred) != RPC_HEADER_CALL ||
 	    find_proc(server, &call, &count, &h) != RPC_SUCCESS)
 		return false;
 	return call.proc->flags & RPC_PROC_DDP_ARG &&
-	       position % 4 == 0 && position <= len && len - position < 4 &&
-	       position >= len - xdr_left(&x) + 4;
+	       call.proc->decode(&x, args) && xdr_left(&x) == 0;
+}
+
+/*
+ * A DDP-eligible argument is the last item, so its chunk stands where the
+ * arguments before it end: right behind its length.  Whatever is inline after
+ * it is padding, or ignored like it.
+ */
+bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
+		       uint32_t len, uint32_t position)
+{
+	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
+	uint32_t item;
+
+	if (position % 4 || position > len || position < 4)
+		return false;
+	memcpy(&item, (const uint8_t *)head + position - 4, 4);
+	item = be32toh(item);
+	return item <= MSG_MAX_LEN - 4 &&
+	       ends_with(server, head, position, item);
 }

@@ -22,9 +22,12 @@ int rpc_server_create(const struct rpc_server_config *config,
 	server->sink.recv = rpc_dispatch;
 	server->sink.read_chunk_ok = rpc_read_chunk_ok;
 	server->sink.msg_upper = sizeof(struct rpc_slot);
+	server->probe = rpc_probe_create();
+	if (!server->probe)
+		goto fail_server;
 	err = drc_create(config->drc_bytes, &server->drc);
 	if (err < 0)
-		goto fail_server;
+		goto fail_probe;
 	err = work_pool_create(config->nworkers, &server->work);
 	if (err < 0)
 		goto fail_drc;
@@ -33,6 +36,8 @@ int rpc_server_create(const struct rpc_server_config *config,
 
 fail_drc:
 	drc_destroy(server->drc);
+fail_probe:
+	free(server->probe);
 fail_server:
 	free(server);
 fail:
@@ -102,6 +107,7 @@ void rpc_server_destroy(struct rpc_server *server)
 		rpc_counts_destroy(server->progs[i]->counts);
 		server->progs[i]->counts = NULL;
 	}
+	free(server->probe);
 	free(server);
 }
 

@@ -334,9 +334,11 @@ START_TEST(arguments_in_segments_are_whole)
 }
 END_TEST
 
-static bool chunk_ok(uint32_t proc, uint32_t len, uint32_t position)
+/* The inline part of a call that ends with a word, a length, and more. */
+static bool chunk_ok(uint32_t proc, uint32_t item, uint32_t len,
+		     uint32_t position)
 {
-	uint32_t w[] = { 1, 0, 2, TEST_PROG, 4, proc, NOAUTH, 9, 10, 1, 2 };
+	uint32_t w[] = { 1, 0, 2, TEST_PROG, 4, proc, NOAUTH, 9, item, 1, 2 };
 	struct xprt_sink *sink = rpc_server_sink(server);
 
 	for (unsigned i = 0; i < ARRAY_SIZE(w); i++)
@@ -347,16 +349,20 @@ static bool chunk_ok(uint32_t proc, uint32_t len, uint32_t position)
 /* RFC 8267 section 4.1: only what the binding names may come in a chunk. */
 START_TEST(a_read_chunk_stands_only_for_the_last_argument_of_its_procedure)
 {
-	ck_assert(chunk_ok(TEST_WRITE, 48, 48));
-	ck_assert(chunk_ok(TEST_WRITE, 51, 48));	/* its pad */
-	ck_assert(!chunk_ok(TEST_WRITE, 52, 48));	/* more follows */
-	ck_assert(!chunk_ok(TEST_WRITE, 48, 52));
-	ck_assert(!chunk_ok(TEST_WRITE, 48, 44));
-	ck_assert(!chunk_ok(TEST_WRITE, 46, 46));
-	ck_assert(!chunk_ok(TEST_WRITE, 40, 40));	/* in the header */
-	ck_assert(!chunk_ok(TEST_WRITE, 20, 20));
-	ck_assert(!chunk_ok(TEST_ECHO, 48, 48));
-	ck_assert(!chunk_ok(TEST_GAP, 48, 48));
+	for (uint32_t item = 0; item < 70000; item = item * 3 + 1)
+		ck_assert(chunk_ok(TEST_WRITE, item, 48, 48));
+	ck_assert(chunk_ok(TEST_WRITE, POOL_PAYLOAD_MAX, 48, 48));
+	ck_assert(chunk_ok(TEST_WRITE, 10, 50, 48));	/* its pad */
+	ck_assert(!chunk_ok(TEST_WRITE, POOL_PAYLOAD_MAX + 1, 48, 48));
+	ck_assert(!chunk_ok(TEST_WRITE, UINT32_MAX, 48, 48));
+	ck_assert(!chunk_ok(TEST_WRITE, 10, 48, 52));	/* behind the end */
+	ck_assert(!chunk_ok(TEST_WRITE, 10, 56, 52));	/* in the data */
+	ck_assert(!chunk_ok(TEST_WRITE, 10, 48, 44));	/* at the length */
+	ck_assert(!chunk_ok(TEST_WRITE, 10, 46, 46));
+	for (uint32_t at = 0; at < 48; at++)		/* before that */
+		ck_assert(!chunk_ok(TEST_WRITE, 10, 48, at));
+	ck_assert(!chunk_ok(TEST_ECHO, 10, 48, 48));
+	ck_assert(!chunk_ok(TEST_GAP, 10, 48, 48));
 }
 END_TEST
 

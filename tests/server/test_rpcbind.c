@@ -24,8 +24,9 @@
 enum { SET = 1, UNSET = 2, DUMP = 4 };
 
 /* The rpcbind: one connection after the other, on its own thread. */
-static enum mode { WORKS, DENIES, HANGS, HANGS_UP } mode;
-static struct map {
+enum { WORKS, DENIES, HANGS, HANGS_UP };
+static atomic_int mode;
+static struct map {		/* read by tests between two calls */
 	uint32_t prog, vers;
 	char	 netid[8], addr[64];
 	bool	 used;

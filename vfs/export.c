@@ -144,7 +144,7 @@ void export_put(struct export *e)
 	if (!ref_put(&e->ref))
 		return;
 	if (t->config.release)
-		t->config.release(e);
+		t->config.release(t->config.arg, e);
 	tree->backend->unmount(e->fs);
 	live_del(t, tree);
 	tree_free(tree);
@@ -206,6 +206,8 @@ static int tree_create(struct export_table *t, const struct entry *e,
 	if (e->has_fsid)
 		tree->pub.fs->fsid = e->fsid;
 	ref_init(&tree->pub.ref);
+	if (t->config.attach)
+		t->config.attach(t->config.arg, &tree->pub);
 	live_add(t, tree);
 	*out = tree;
 	return 0;

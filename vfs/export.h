@@ -44,9 +44,13 @@ struct export_set;			/* one snapshot */
 struct export_config {
 	const struct vfs_ops *backend;	/* of entries that name none */
 	const char *state_dir;		/* NULL: nothing is kept */
-	/* The last reference to @e is gone: what ->upper needs.  May be
-	 * NULL.  Any thread. */
-	void (*release)(struct export *e);
+	/* Both may be NULL.  @e is mounted and nobody finds it yet: the time
+	 * to set e->upper.  Publisher's thread. */
+	void (*attach)(void *arg, struct export *e);
+	/* The last reference to @e is gone, and so what ->upper needs.  Any
+	 * thread that has put it, which may be in a call of that export. */
+	void (*release)(void *arg, struct export *e);
+	void *arg;
 };
 
 int  export_table_create(const struct export_config *config,
@@ -55,14 +59,15 @@ void export_table_destroy(struct export_table *t);
 
 /*
  * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is
- * for messages.  On a mistake returns -EINVAL and *@err (malloced) is
- * "NAME:LINE: what is wrong, what was expected".
+ * for messages.  Adds to *@set, making it when NULL; after an error a *@set
+ * that is not NULL is only good for export_set_free().  On a mistake returns
+ * -EINVAL and *@err (malloced) is "NAME:LINE: what is wrong, what was
+ * expected"; NULL when there is no memory for it.
  */
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
-		     struct export_set **out, char **err);
-/* One --export argument: "DIR" (loopback only) or "DIR CLIENT(opts) ...".
- * Adds to *@set, making it when NULL; after an error it is only good for
- * export_set_free(). */
+		     struct export_set **set, char **err);
+/* The same of one --export argument: "DIR" (loopback only) or
+ * "DIR CLIENT(opts) ...". */
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);

@@ -481,63 +481,78 @@ static int parse_lines(struct parser *p)
 	return 0;
 }
 
-int export_set_parse(struct export_table *t, const char *name, FILE *in,
-		     struct export_set **out, char **err)
+/* Everything but the text; the set is made when there is none. */
+static int parser_create(struct export_table *t, const char *name,
+			 struct export_set **set, char **err,
+			 struct parser **out)
 {
 	struct parser *p = calloc(1, sizeof(*p));
-	char *text = NULL;
-	size_t len;
-	int ret = -ENOMEM;
 
 	*err = NULL;
 	if (!p)
 		return -ENOMEM;
+	if (*set) {
+		p->set = *set;
+	} else if (export_set_alloc(&p->set) < 0) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->table = t;
+	p->name = name;
+	p->err = err;
+	*out = p;
+	return 0;
+}
+
+/* The text was read with @ret.  A set that was made here is *@set's on
+ * success only. */
+static int parser_finish(struct parser *p, struct export_set **set, int ret)
+{
+	if (ret == 0)
+		ret = export_set_finish(p->set, p->err);
+	if (ret == 0)
+		*set = p->set;
+	else if (p->set != *set)
+		export_set_put(p->set);
+	free(p);
+	return ret;
+}
+
+int export_set_parse(struct export_table *t, const char *name, FILE *in,
+		     struct export_set **set, char **err)
+{
+	struct parser *p;
+	char *text = NULL;
+	size_t len;
+	int ret = parser_create(t, name, set, err, &p);
+
+	if (ret < 0)
+		return ret;
 	ret = read_all(in, &text, &len);
 	if (ret < 0) {
 		export_fail(err, "%s: can't be read: %s", name,
 			    strerror(-ret));
-		goto out;
+	} else {
+		p->p = text;
+		p->end = text + len;
+		p->line = 1;
+		ret = parse_lines(p);
 	}
-	ret = export_set_alloc(&p->set);
-	if (ret < 0)
-		goto out;
-	p->table = t;
-	p->name = name;
-	p->p = text;
-	p->end = text + len;
-	p->line = 1;
-	p->err = err;
-	ret = parse_lines(p);
-	if (ret == 0)
-		ret = export_set_finish(p->set, err);
-	if (ret == 0)
-		*out = p->set;
-	else
-		export_set_put(p->set);
-out:
+	ret = parser_finish(p, set, ret);
 	free(text);
-	free(p);
 	return ret;
 }
 
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err)
 {
-	struct parser *p = calloc(1, sizeof(*p));
-	bool fresh = !*set;
-	int ret = -ENOMEM;
+	struct parser *p;
+	int ret = parser_create(t, "--export", set, err, &p);
 
-	*err = NULL;
-	if (!p)
-		return -ENOMEM;
-	if (fresh && export_set_alloc(set) < 0)
-		goto out;
-	p->table = t;
-	p->set = *set;
-	p->name = "--export";
+	if (ret < 0)
+		return ret;
 	p->p = arg;
 	p->end = arg + strlen(arg);
-	p->err = err;
 	ret = read_word(p);
 	if (ret == 0)
 		ret = fail(p, "expected a directory");
@@ -545,13 +560,5 @@ int export_set_add(struct export_table *t, const char *arg,
 		ret = read_entry(p, true);
 	if (ret == 0 && peek_char(p) != END_OF_TEXT)
 		ret = fail(p, "there is more than one line");
-	if (ret == 0)
-		ret = export_set_finish(p->set, err);
-	if (ret < 0 && fresh) {
-		export_set_put(*set);
-		*set = NULL;
-	}
-out:
-	free(p);
-	return ret;
+	return parser_finish(p, set, ret);
 }

@@ -65,7 +65,7 @@ static void check(const struct export_set *set)
 
 static void as_file(struct export_table *t, const uint8_t *data, size_t len)
 {
-	struct export_set *set;
+	struct export_set *set = NULL;
 	unsigned line;
 	char *err;
 	FILE *f = fmemopen((void *)(uintptr_t)data, len, "r");

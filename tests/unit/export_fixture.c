@@ -3,19 +3,61 @@
 #include "tests/unit/export_fixture.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <urcu.h>
 
+#include "vfs/export_priv.h"
+
 struct export_table *table;
+
+_Atomic unsigned dns_asked;
+int dns_error;
+bool dns_forged;
+
+static int fake_name(const struct addr *a, char *name, size_t size)
+{
+	dns_asked++;
+	if (dns_error)
+		return dns_error;
+	if (a->family != AF_INET || a->bytes[0] != 192)
+		return EAI_NONAME;
+	snprintf(name, size, "h%u.example", a->bytes[3]);
+	return 0;
+}
+
+static int fake_has_addr(const char *name, const struct addr *a)
+{
+	unsigned n;
+
+	dns_asked++;
+	if (dns_error)
+		return -1;
+	return !dns_forged && a->family == AF_INET && a->bytes[0] == 192 &&
+	       sscanf(name, "h%u", &n) == 1 && n == a->bytes[3];
+}
+
+static bool fake_in_netgroup(const char *group, const char *host)
+{
+	return strcmp(group, "trusted") == 0 &&
+	       (strcmp(host, "h7") == 0 || strcmp(host, "192.0.2.8") == 0);
+}
 
 void table_begin(void)
 {
+	static const struct resolver fake = {
+		.name = fake_name,
+		.has_addr = fake_has_addr,
+		.in_netgroup = fake_in_netgroup,
+		.keep_s = 60,
+	};
 	struct export_config config = { .backend = &mem_vfs_ops };
 
 	rcu_register_thread();
 	ck_assert_int_eq(export_table_create(&config, &table), 0);
+	table->resolver = fake;
 }
 
 void table_end(void)
@@ -45,7 +87,7 @@ int parse(const char *text, struct export_set **set, char **err)
 
 void publish(const char *text)
 {
-	struct export_set *set;
+	struct export_set *set = NULL;
 	char *err;
 
 	if (parse(text, &set, &err) < 0)

@@ -71,7 +71,7 @@ static const struct {
 START_TEST(what_is_right_is_understood)
 {
 	if (!good[_i].clients) {
-		struct export_set *set;
+		struct export_set *set = NULL;
 		char *err;
 
 		/* '#' is part of a word; such a host name is wrong. */
@@ -204,7 +204,7 @@ END_TEST
 
 START_TEST(a_nul_byte_is_an_error)
 {
-	struct export_set *set;
+	struct export_set *set = NULL;
 	char *err;
 
 	ck_assert_int_eq(parse_bytes("/a\0b h", 7, &set, &err), -EINVAL);
@@ -216,7 +216,7 @@ END_TEST
 START_TEST(long_words_are_errors)
 {
 	static char text[8192];
-	struct export_set *set;
+	struct export_set *set = NULL;
 	char *err;
 
 	memset(text, 'x', sizeof(text) - 1);
@@ -293,6 +293,28 @@ START_TEST(an_argument_names_clients_as_a_line_does)
 }
 END_TEST
 
+START_TEST(files_and_arguments_add_up)
+{
+	struct export_set *set = NULL;
+	char *err;
+
+	ck_assert_int_eq(parse("/a h\n/b h\n", &set, &err), 0);
+	ck_assert_int_eq(parse("/c h\n/a g\n", &set, &err), 0);
+	ck_assert_int_eq(add("/d h", &set), 0);
+	ck_assert_int_eq(parse("/e h\n\n/b h\n", &set, &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:3: client 'h' of '/b' is there already "
+			 "(exports:2)");
+	free(err);
+	export_set_free(set);
+	set = NULL;
+	ck_assert_int_eq(parse("/a h\n/b h\n", &set, &err), 0);
+	ck_assert_int_eq(add("/a *", &set), 0);
+	ck_assert_int_eq(parse("/c h\n/a g\n", &set, &err), 0);
+	publish_set(set);
+	ck_assert_str_eq(clients(), "/a h\n/a g\n/a *\n/b h\n/c h\n");
+}
+END_TEST
+
 START_TEST(bad_arguments_say_so)
 {
 	struct export_set *set = NULL;
@@ -324,6 +346,7 @@ int main(void)
 	tcase_add_test(tc, long_words_are_errors);
 	tcase_add_test(tc, an_argument_without_clients_is_for_this_machine);
 	tcase_add_test(tc, an_argument_names_clients_as_a_line_does);
+	tcase_add_test(tc, files_and_arguments_add_up);
 	tcase_add_test(tc, bad_arguments_say_so);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

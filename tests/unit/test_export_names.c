@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Clients by name: precedence, the resolver, what is remembered. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+
+#include "tests/unit/export_fixture.h"
+#include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
+
+static void resolve(const char *addr)
+{
+	struct sockaddr_storage ss = peer(addr, 1000);
+
+	export_resolve(table, (struct sockaddr *)&ss);
+}
+
+/* As a caller does: asks, has a worker resolve, asks again. */
+static int ask_twice(const char *path, const char *addr)
+{
+	struct export_opts opts;
+	int err = ask(path, addr, &opts);
+
+	if (err != -EAGAIN)
+		return err;
+	resolve(addr);
+	return ask(path, addr, &opts);
+}
+
+START_TEST(hosts_go_before_networks_wildcards_netgroups_and_everyone)
+{
+	struct export_opts opts;
+
+	publish("/a *(anonuid=5) @trusted(anonuid=4) *.example(anonuid=3) "
+		"192.0.2.0/29(anonuid=2) h1(anonuid=1) 192.0.2.0/24(anonuid=9)"
+		" 192.0.2.7(anonuid=7)\n"
+		"/b *(anonuid=5) @trusted(anonuid=4) h9.*(anonuid=3)\n");
+	resolve("192.0.2.1");
+	resolve("192.0.2.7");
+	resolve("192.0.2.8");
+	resolve("192.0.2.9");
+	resolve("198.51.100.1");
+	ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 1);
+	ck_assert_int_eq(ask("/a", "192.0.2.7", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 7);
+	/* Of one kind, the first as written. */
+	ck_assert_int_eq(ask("/a", "192.0.2.2", &opts), -EAGAIN);
+	resolve("192.0.2.2");
+	ck_assert_int_eq(ask("/a", "192.0.2.2", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 2);
+	ck_assert_int_eq(ask("/a", "198.51.100.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 5);
+	ck_assert_int_eq(ask("/b", "192.0.2.7", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 4);
+	ck_assert_int_eq(ask("/b", "192.0.2.9", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 3);
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	ck_assert_uint_eq(opts.anonuid, 5);
+}
+END_TEST
+
+START_TEST(names_are_asked_once_and_remembered)
+{
+	unsigned before;
+
+	publish("/a h1.example *.else @trusted\n/b 192.0.2.0/24\n");
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.1"), 0);
+	ck_assert_uint_eq(dns_asked, 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), 0);
+	before = dns_asked;
+	ck_assert_uint_gt(before, 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), 0);
+	resolve("192.0.2.1");
+	ck_assert_uint_eq(dns_asked, before);
+	/* A "no" is remembered too. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), -EACCES);
+	before = dns_asked;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), -EACCES);
+	ck_assert_uint_eq(dns_asked, before);
+	/* By the short name, and by the address. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), 0);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
+	/* Another table is another question. */
+	publish("/a h2.example\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), 0);
+}
+END_TEST
+
+START_TEST(a_name_that_does_not_lead_back_is_not_believed)
+{
+	publish("/a *.example @trusted\n");
+	dns_forged = true;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), -EACCES);
+	/* An address in a netgroup needs no name. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
+}
+END_TEST
+
+START_TEST(names_that_cannot_be_told_are_no_clients)
+{
+	publish("/a *.example h3\n");
+	dns_error = EAI_AGAIN;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
+	dns_error = 0;
+	publish("/a *.example h3\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
+}
+END_TEST
+
+START_TEST(who_was_a_client_stays_one_while_names_cannot_be_told)
+{
+	publish("/a *.example\n/b h3\n");
+	table->resolver.keep_s = -1;
+	resolve("192.0.2.3");
+	/* Known, but too old to go by. */
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EAGAIN);
+	table->resolver.keep_s = 60;
+	dns_error = EAI_AGAIN;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.3"), 0);
+	ck_assert_int_eq(ask_twice("/b", "192.0.2.4"), -EACCES);
+}
+END_TEST
+
+START_TEST(more_peers_than_are_kept_are_still_served)
+{
+	char addr[32];
+
+	publish("/a h1 *.example @trusted\n");
+	for (unsigned i = 0; i < 10000; i++) {
+		snprintf(addr, sizeof(addr), "192.%u.%u.1", i >> 8, i & 255);
+		ck_assert_int_eq(ask_twice("/a", addr), 0);
+	}
+	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("export_names");
+	TCase *tc = tcase_create("names");
+
+	tcase_add_checked_fixture(tc, table_begin, table_end);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc,
+		hosts_go_before_networks_wildcards_netgroups_and_everyone);
+	tcase_add_test(tc, names_are_asked_once_and_remembered);
+	tcase_add_test(tc, a_name_that_does_not_lead_back_is_not_believed);
+	tcase_add_test(tc, names_that_cannot_be_told_are_no_clients);
+	tcase_add_test(tc,
+		who_was_a_client_stays_one_while_names_cannot_be_told);
+	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

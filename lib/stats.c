@@ -24,7 +24,9 @@ _Thread_local _Atomic uint64_t *stats_row;
 
 /* Guards the list of rows, and ended. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CDS_LIST_HEAD(rows);
+/* Aligned as if it were in a row, where walking the list takes it to be. */
+static struct cds_list_head rows __attribute__((aligned(CACHE_LINE))) =
+	CDS_LIST_HEAD_INIT(rows);
 static struct row *ended;		/* sums of the threads that are gone */
 
 static pthread_key_t key;

@@ -497,6 +497,67 @@ START_TEST(one_listener_serves_both_families)
 }
 END_TEST
 
+/* Calls at random, answers read at random, ends at random. */
+static void misbehave(void *arg)
+{
+	static const enum fx_op ops[] = { FX_ECHO, FX_WORK, FX_BIG, FX_DROP,
+					  FX_WORK_BIG, FX_HOLD, FX_CLOSE };
+	struct linger hard = { .l_onoff = 1 };
+	unsigned seed = (unsigned)(uintptr_t)arg;
+	uint8_t *out = malloc(MIB + 4), *in = malloc(MIB);
+
+	for (unsigned i = 0; i < 60; i++) {
+		int fd = fx_connect();
+
+		for (int n = rand_r(&seed) % 20; n > 0; n--) {
+			unsigned op = (unsigned)rand_r(&seed) %
+				      (i % 8 ? 6 : 7);
+			size_t len = 12u + (size_t)rand_r(&seed) %
+				     (rand_r(&seed) % 8 ? 3000 : MIB - 12);
+
+			len = fx_call(out, i, ops[op], len & 0xfffff, len);
+			if (rand_r(&seed) % 16 == 0)
+				len /= 2;
+			if (send(fd, out, len, MSG_NOSIGNAL |
+				 (rand_r(&seed) % 2 ? MSG_DONTWAIT : 0)) < 0)
+				break;
+			if (rand_r(&seed) % 2)
+				recv(fd, in, MIB, MSG_DONTWAIT);
+		}
+		if (rand_r(&seed) % 3 == 0)
+			setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard,
+				   sizeof(hard));
+		if (rand_r(&seed) % 3 == 0)
+			shutdown(fd, SHUT_WR);
+		close(fd);
+	}
+	free(out);
+	free(in);
+}
+
+START_TEST(connections_that_come_and_go_leave_nothing)
+{
+	struct tcp_options o = { .max_calls = 6, .max_queued = MIB,
+				 .send_ms = 1000, .stall_ms = 1000 };
+	pthread_t t[4];
+
+	/* Fewer buffers than they would like to have. */
+	fx_stop();
+	fx_start(36);
+	fx_listen(&o);
+	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
+		thread_start(&t[i], "client", misbehave,
+			     (void *)(uintptr_t)(i + 1));
+	for (unsigned i = 0; i < 100; i++) {
+		usleep(3000);
+		fx_release(i % 2);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
+		pthread_join(t[i], NULL);
+	EVENTUALLY((fx_release(true), conns() == 0));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("tcp limits");
@@ -524,6 +585,7 @@ int main(void)
 	tcase_add_test(tc,
 		a_drained_connection_that_is_not_closed_is_given_up);
 	tcase_add_test(tc, free_waits_for_calls_in_progress);
+	tcase_add_test(tc, connections_that_come_and_go_leave_nothing);
 	tcase_add_test(tc, one_listener_serves_both_families);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

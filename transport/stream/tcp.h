@@ -194,6 +194,9 @@ struct tcp_conn {
 	uint32_t		 send_off;	/* sent of its first */
 };
 
+static_assert(sizeof(struct tcp_conn) <= 2048,
+	      "an idle connection has nothing else");
+
 /* tcp_msg.c */
 struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p);
 /* The call is not needed any more. */

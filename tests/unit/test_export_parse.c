@@ -332,6 +332,71 @@ START_TEST(bad_arguments_say_so)
 }
 END_TEST
 
+/* A file of the source tree; the caller's. */
+static char *slurp(const char *name)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[512], *text = calloc(1, 65536);
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", srcdir ? srcdir : ".", name);
+	f = fopen(path, "r");
+	if (!f)
+		ck_abort_msg("%s: %s", path, strerror(errno));
+	ck_assert_uint_lt(fread(text, 1, 65535, f), 65535);
+	fclose(f);
+	return text;
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+START_TEST(the_example_works_when_its_lines_are_taken_in)
+{
+	char *text = slurp("etc/exports.example");
+
+	publish(text);
+	ck_assert_str_eq(clients(), "");
+	for (char *s = text; (s = strstr(s, "\n#")); s += 2)
+		if (s[2] == '/' || s[2] == '"')
+			s[1] = ' ';
+	publish(text);
+	ck_assert_uint_eq(count_lines(clients()), 9);
+	free(text);
+}
+END_TEST
+
+START_TEST(the_manual_has_every_option_and_its_examples_work)
+{
+	char *text = slurp("doc/gannet-exports.5"), *from, *to, *save;
+	char options[] = OPTIONS, want[64];
+
+	for (char *o = strtok_r(options, ", ", &save); o;
+	     o = strtok_r(NULL, ", ", &save)) {
+		snprintf(want, sizeof(want), "Cm %s", o);
+		if (!strstr(text, want))
+			ck_abort_msg("no '%s' in the manual", want);
+	}
+	from = strstr(text, ".Sh EXAMPLES\n.Bd -literal -offset indent\n");
+	ck_assert_ptr_nonnull(from);
+	from = strchr(strchr(from, '\n') + 1, '\n') + 1;
+	to = strstr(from, ".Ed\n");
+	ck_assert_ptr_nonnull(to);
+	*to = '\0';
+	while ((to = strstr(from, "\\e")))
+		memcpy(to, " \\", 2);
+	publish(from);
+	ck_assert_uint_eq(count_lines(clients()), 7);
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("export_parse");
@@ -348,6 +413,9 @@ int main(void)
 	tcase_add_test(tc, an_argument_names_clients_as_a_line_does);
 	tcase_add_test(tc, files_and_arguments_add_up);
 	tcase_add_test(tc, bad_arguments_say_so);
+	tcase_add_test(tc, the_example_works_when_its_lines_are_taken_in);
+	tcase_add_test(tc,
+		the_manual_has_every_option_and_its_examples_work);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

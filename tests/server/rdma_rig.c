@@ -270,7 +270,8 @@ void rig_close(struct rig *rig)
 	struct loop_fabric_counts counts;
 	size_t taken, out;
 
-	rig->listener->ops->free(rig->listener);
+	if (rig->listener)
+		rig->listener->ops->free(rig->listener);
 	loop_fabric_count(&rig->fabric, &counts);
 	ck_assert_uint_eq(counts.violations, 0);
 	ck_assert_uint_eq(counts.ends, 0);

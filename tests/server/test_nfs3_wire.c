@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What libnfs can not or will not send: NFS and MOUNT on a bare socket. */
+#include "tests/server/harness.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "nfs3/proto.h"
+#include "tests/unit/runner.h"
+
+#define NFS		NFS3_PROGRAM
+#define MOUNT		100005
+
+static struct harness srv;
+static struct export_fh top;
+static int fd;
+
+static uint8_t call_buf[256 << 10], reply_buf[256 << 10];
+static struct xdr_out out;
+static struct xdr_in in;
+
+static void setup(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+
+	log_threshold = LOG_LEVEL_ERR;
+	harness_start(&srv, NULL);
+	harness_root(&srv, "/mem", &top);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = htons(srv.port);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+static void teardown(void)
+{
+	close(fd);
+	harness_stop(&srv);
+}
+
+/* A record mark, and a call with AUTH_SYS of root. */
+static void begin(uint32_t prog, uint32_t vers, uint32_t proc)
+{
+	static const uint32_t auth[] = { 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+
+	xdr_out_init(&out, call_buf, sizeof(call_buf));
+	xdr_put_u32(&out, 0);
+	xdr_put_u32(&out, 77);
+	xdr_put_u32(&out, 0);
+	xdr_put_u32(&out, 2);
+	xdr_put_u32(&out, prog);
+	xdr_put_u32(&out, vers);
+	xdr_put_u32(&out, proc);
+	for (size_t i = 0; i < ARRAY_SIZE(auth); i++)
+		xdr_put_u32(&out, auth[i]);
+}
+
+static void put_fh(void)
+{
+	xdr_put_opaque(&out, top.data, top.len);
+}
+
+static void put_string(const char *s, uint32_t len)
+{
+	xdr_put_opaque(&out, s, len);
+}
+
+static void recv_all(void *to, size_t len)
+{
+	ck_assert_int_eq(recv(fd, to, len, MSG_WAITALL), (ssize_t)len);
+}
+
+/* Sends the first @len bytes of the call; returns accept_stat, with the
+ * cursor behind it. */
+static uint32_t send_len(size_t len)
+{
+	uint32_t mark = htobe32(0x80000000u | (uint32_t)(len - 4));
+
+	ck_assert(!out.bad);
+	memcpy(call_buf, &mark, 4);
+	ck_assert_int_eq(send(fd, call_buf, len, 0), (ssize_t)len);
+	recv_all(&mark, 4);
+	len = be32toh(mark) & 0x7fffffff;
+	ck_assert_uint_le(len, sizeof(reply_buf));
+	recv_all(reply_buf, len);
+	xdr_in_init(&in, reply_buf, len);
+	ck_assert_uint_eq(xdr_get_u32(&in), 77);
+	ck_assert_uint_eq(xdr_get_u32(&in), 1);
+	ck_assert_uint_eq(xdr_get_u32(&in), 0);
+	xdr_get_u64(&in);
+	return xdr_get_u32(&in);
+}
+
+/* Sends it all, which must be accepted; returns the first word, a status. */
+static uint32_t status(void)
+{
+	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_SUCCESS);
+	return xdr_get_u32(&in);
+}
+
+/* Arguments of each procedure, as short as they can be. */
+static void put_args(uint32_t proc)
+{
+	static const uint8_t words[NFS3_NPROC] = {
+		[NFSPROC3_SETATTR] = 7, [NFSPROC3_ACCESS] = 1,
+		[NFSPROC3_READ] = 3, [NFSPROC3_WRITE] = 5,
+		[NFSPROC3_CREATE] = 7, [NFSPROC3_MKDIR] = 6,
+		[NFSPROC3_SYMLINK] = 7, [NFSPROC3_MKNOD] = 1,
+		[NFSPROC3_READDIR] = 5, [NFSPROC3_READDIRPLUS] = 6,
+		[NFSPROC3_COMMIT] = 3,
+	};
+
+	put_fh();
+	switch (proc) {
+	case NFSPROC3_LOOKUP:
+	case NFSPROC3_CREATE:
+	case NFSPROC3_MKDIR:
+	case NFSPROC3_SYMLINK:
+	case NFSPROC3_MKNOD:
+	case NFSPROC3_REMOVE:
+	case NFSPROC3_RMDIR:
+		put_string("none", 4);
+		break;
+	case NFSPROC3_RENAME:
+		put_string("none", 4);
+		put_fh();
+		put_string("none", 4);
+		break;
+	case NFSPROC3_LINK:
+		put_fh();
+		put_string("none", 4);
+		break;
+	}
+	for (int i = 0; i < words[proc]; i++)
+		xdr_put_u32(&out, 0);
+}
+
+START_TEST(arguments_cut_short_are_garbage)
+{
+	size_t head, len;
+
+	begin(NFS, 3, _i);
+	head = xdr_out_len(&out);
+	put_args(_i);
+	len = xdr_out_len(&out);
+	for (size_t n = head; n < len; n += 4)
+		ck_assert_uint_eq(send_len(n), RPC_GARBAGE_ARGS);
+	ck_assert_uint_eq(send_len(len), RPC_SUCCESS);
+}
+END_TEST
+
+START_TEST(what_is_not_served)
+{
+	begin(NFS, 3, NFS3_NPROC);
+	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
+	for (uint32_t vers = 2; vers <= 4; vers += 2) {
+		begin(NFS, vers, 0);
+		ck_assert_uint_eq(send_len(xdr_out_len(&out)),
+				  RPC_PROG_MISMATCH);
+		ck_assert_uint_eq(xdr_get_u32(&in), 3);
+		ck_assert_uint_eq(xdr_get_u32(&in), 3);
+	}
+	begin(MOUNT, 4, 0);
+	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROG_MISMATCH);
+	ck_assert_uint_eq(xdr_get_u32(&in), 1);
+	ck_assert_uint_eq(xdr_get_u32(&in), 3);
+	begin(MOUNT, 3, 6);
+	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
+	/* PATHCONF of NFS version 2. */
+	begin(MOUNT, 2, 7);
+	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
+}
+END_TEST
+
+START_TEST(a_name_of_any_length_is_too_long)
+{
+	static const char name[200 << 10];
+	static const uint32_t lens[] = { 256, 4096, 65535, sizeof(name) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		begin(NFS, 3, NFSPROC3_LOOKUP);
+		put_fh();
+		put_string(name, lens[i]);
+		ck_assert_uint_eq(status(), NFS3ERR_NAMETOOLONG);
+		ck_assert_uint_eq(xdr_get_u32(&in), 1);
+	}
+}
+END_TEST
+
+START_TEST(a_name_has_no_zero_byte)
+{
+	begin(NFS, 3, NFSPROC3_LOOKUP);
+	put_fh();
+	put_string("a\0b", 3);
+	ck_assert_uint_eq(status(), NFS3ERR_ACCES);
+}
+END_TEST
+
+static uint32_t symlink_to(const char *name, const char *target, uint32_t len)
+{
+	begin(NFS, 3, NFSPROC3_SYMLINK);
+	put_fh();
+	put_string(name, (uint32_t)strlen(name));
+	for (int i = 0; i < 6; i++)
+		xdr_put_u32(&out, 0);
+	put_string(target, len);
+	return status();
+}
+
+START_TEST(a_link_holds_4095_bytes)
+{
+	static char target[100000];
+
+	memset(target, 'x', sizeof(target));
+	ck_assert_uint_eq(symlink_to("l", target, 4095), NFS3_OK);
+	ck_assert_uint_eq(symlink_to("m", target, 4096), NFS3ERR_NAMETOOLONG);
+	ck_assert_uint_eq(symlink_to("m", target, sizeof(target)),
+			  NFS3ERR_NAMETOOLONG);
+	ck_assert_uint_eq(symlink_to("m", "a\0b", 3), NFS3ERR_INVAL);
+	ck_assert_uint_eq(symlink_to("m", "", 0), NFS3ERR_INVAL);
+}
+END_TEST
+
+START_TEST(mknod_of_an_unknown_type_is_a_bad_type)
+{
+	static const uint32_t types[] = { 0, 1, 2, 5, 8, UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		begin(NFS, 3, NFSPROC3_MKNOD);
+		put_fh();
+		put_string("n", 1);
+		xdr_put_u32(&out, types[i]);
+		ck_assert_uint_eq(status(), NFS3ERR_BADTYPE);
+	}
+}
+END_TEST
+
+START_TEST(a_path_to_mount_may_be_too_long_or_no_path)
+{
+	static char path[60000];
+
+	memset(path, 'x', sizeof(path));
+	path[0] = '/';
+	begin(MOUNT, 3, 1);
+	put_string(path, sizeof(path));
+	ck_assert_uint_eq(status(), 63);
+	begin(MOUNT, 3, 1);
+	put_string("/mem\0/x", 7);
+	ck_assert_uint_eq(status(), 22);
+}
+END_TEST
+
+START_TEST(version_2_of_mount_lists_like_version_1)
+{
+	for (uint32_t vers = 1; vers <= 2; vers++) {
+		/* EXPORT and EXPORTALL. */
+		for (uint32_t proc = 5; proc <= 6; proc++) {
+			begin(MOUNT, vers, proc);
+			ck_assert_uint_eq(status(), 1);
+			ck_assert_uint_eq(xdr_get_opaque(&in, 10).len, 4);
+		}
+		begin(MOUNT, vers, 1);
+		put_string("/mem", 4);
+		ck_assert_uint_eq(status(), 22);
+		ck_assert_uint_eq(xdr_left(&in), 0);
+		begin(MOUNT, vers, 2);
+		ck_assert_uint_eq(status(), 0);
+	}
+}
+END_TEST
+
+/* Nothing of it stands in a duplicate's way: the same reply again. */
+START_TEST(a_call_sent_again_is_not_run_again)
+{
+	uint8_t first[512];
+	size_t len;
+
+	begin(NFS, 3, NFSPROC3_MKDIR);
+	put_args(NFSPROC3_MKDIR);
+	ck_assert_uint_eq(status(), NFS3_OK);
+	len = xdr_left(&in);
+	memcpy(first, in.p, len);
+	ck_assert_uint_eq(status(), NFS3_OK);
+	ck_assert_uint_eq(xdr_left(&in), len);
+	ck_assert_mem_eq(in.p, first, len);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_wire");
+	TCase *tc = tcase_create("wire");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, arguments_cut_short_are_garbage, 1,
+			    NFS3_NPROC);
+	tcase_add_test(tc, what_is_not_served);
+	tcase_add_test(tc, a_name_of_any_length_is_too_long);
+	tcase_add_test(tc, a_name_has_no_zero_byte);
+	tcase_add_test(tc, a_link_holds_4095_bytes);
+	tcase_add_test(tc, mknod_of_an_unknown_type_is_a_bad_type);
+	tcase_add_test(tc, a_path_to_mount_may_be_too_long_or_no_path);
+	tcase_add_test(tc, version_2_of_mount_lists_like_version_1);
+	tcase_add_test(tc, a_call_sent_again_is_not_run_again);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -2,9 +2,10 @@
 /*
  * What fabric.h promises, asked of a provider with both ends in one process.
  *
- *	fabric_pair [PROVIDER [ADDRESS]]
+ *	fabric_pair [loop | verbs [ADDRESS [TEST]]]
  *
- * PROVIDER is verbs, with an ADDRESS of an RDMA device.
+ * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
+ * none.  TEST is a part of the names of those to be run.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "tests/fabric/pair.h"
+#include "transport/fabric/loop/loop.h"
 #include "transport/fabric/verbs/verbs.h"
 
 static struct fabric fabric;
@@ -453,7 +455,8 @@ static unsigned long now_ms(void)
 
 int main(int argc, char **argv)
 {
-	const char *provider = argc > 1 ? argv[1] : "verbs";
+	const char *provider = argc > 1 ? argv[1] : "loop";
+	struct loop_fabric_options options = { 0 };
 	struct sockaddr_storage addr;
 	unsigned long begin;
 
@@ -463,6 +466,8 @@ int main(int argc, char **argv)
 		if (!verbs_available())
 			return 77;
 		CHECK(verbs_fabric_create(&fabric) == 0);
+	} else if (strcmp(provider, "loop") == 0) {
+		CHECK(loop_fabric_create(&options, &fabric) == 0);
 	} else {
 		fprintf(stderr, "no provider %s\n", provider);
 		return 2;
@@ -476,6 +481,9 @@ int main(int argc, char **argv)
 		printf("ok %s, %lu ms\n", tests[i].name, now_ms() - begin);
 	}
 	pair_stop();
-	verbs_fabric_destroy(&fabric);
+	if (strcmp(provider, "verbs") == 0)
+		verbs_fabric_destroy(&fabric);
+	else
+		loop_fabric_destroy(&fabric);
 	return 0;
 }

@@ -195,7 +195,9 @@ static void setup_here(void *arg)
 		e->recvs[i].recv.next = i + 1 < RECVS ? &e->recvs[i + 1].recv
 						      : NULL;
 	}
-	CHECK(fabric_post_recv(e->conn, &e->recvs[0].recv) == 0);
+	e->err = fabric_post_recv(e->conn, &e->recvs[0].recv);
+	for (unsigned i = 0; e->err && i < RECVS; i++)
+		e->recvs[i].posted = false;
 }
 
 int pair_setup(struct pair_end *e)
@@ -255,7 +257,7 @@ void pair_reject(struct pair *p)
 {
 	struct pair_end *e = &p->passive;
 
-	if (e->recvs[0].posted)		/* it was set up */
+	if (e->conn->loop)		/* it was set up */
 		loop_call(e->loop, reject_here, e->conn);
 	else
 		loop_call(listen_loop, reject_here, e->conn);

@@ -186,6 +186,12 @@ START_TEST(a_device_that_forgets_its_error_is_not_believed)
 }
 END_TEST
 
+static void set_up_and_reject(void *arg)
+{
+	set_up(arg);
+	fabric_reject(conn);
+}
+
 START_TEST(receives_that_are_taken_in_part_end_the_connection)
 {
 	int err;
@@ -199,6 +205,24 @@ START_TEST(receives_that_are_taken_in_part_end_the_connection)
 	loop_call(conn_loop, set_up, &err);
 	ck_assert_int_eq(err, 0);
 	finished(-EIO);
+}
+END_TEST
+
+START_TEST(a_peer_may_be_rejected_when_its_receives_failed)
+{
+	int err;
+
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	fake_request("", 0, 4, 4);
+	wait_for(&requested);
+	fake.post_errno = ENOMEM;
+	fake.post_at = 5;
+	loop_call(conn_loop, set_up_and_reject, &err);
+	settle();
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	ck_assert_uint_eq(fake.rejects, 1);
+	end();
 }
 END_TEST
 
@@ -328,6 +352,7 @@ int main(void)
 			    0, 5);
 	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
 	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
+	tcase_add_test(t, a_peer_may_be_rejected_when_its_receives_failed);
 	tcase_add_test(t, what_a_device_does_not_flush_is_flushed_all_the_same);
 	tcase_add_test(t, work_that_was_done_at_the_end_is_told_so);
 	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 2);

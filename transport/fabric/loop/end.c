@@ -230,15 +230,10 @@ void loop_link_put(struct link *link)
 	free(link);
 }
 
-void loop_end_free(struct fabric_conn *c)
+static void destroy(struct end *e)
 {
-	struct end *e = end_of(c);
 	struct link *link = e->link;
 
-	mutex_lock(&link->lock);
-	link->end[e->side] = NULL;
-	loop_link_break(link, -ECONNRESET, -ECONNRESET);
-	mutex_unlock(&link->lock);
 	mutex_lock(&link->p->lock);
 	link->p->counts.ends--;
 	mutex_unlock(&link->p->lock);
@@ -246,6 +241,23 @@ void loop_end_free(struct fabric_conn *c)
 	free(e->rq);
 	free(e);
 	loop_link_put(link);
+}
+
+void loop_end_free(struct fabric_conn *c)
+{
+	struct end *e = end_of(c);
+	struct link *link = e->link;
+	bool later;
+
+	mutex_lock(&link->lock);
+	link->end[e->side] = NULL;
+	loop_link_break(link, -ECONNRESET, -ECONNRESET);
+	/* A peer that is rejected may have something under way. */
+	later = e->kicked;
+	e->freed = later;
+	mutex_unlock(&link->lock);
+	if (!later)
+		destroy(e);
 }
 
 /*
@@ -346,6 +358,11 @@ static void run(struct loop_task *t)
 
 	mutex_lock(&link->lock);
 	e->kicked = false;
+	if (e->freed) {
+		mutex_unlock(&link->lock);
+		destroy(e);
+		return;
+	}
 	if (live_now(e)) {
 		mutex_unlock(&link->lock);
 		e->base.established(&e->base);

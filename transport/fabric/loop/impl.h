@@ -82,6 +82,7 @@ struct end {
 	bool		     was_live;
 	bool		     gone;	/* closed() was called */
 	bool		     kicked;	/* task is posted */
+	bool		     freed;	/* as soon as that is over */
 	struct loop_task     task;
 	unsigned	     received;	/* Receives that were delivered */
 	unsigned	     reads;	/* in flight */

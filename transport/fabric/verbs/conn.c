@@ -69,11 +69,22 @@ static void finish_task(struct loop_task *t)
 	finish(container_of(t, struct verbs_conn, task));
 }
 
+static void reject_here(struct verbs_conn *c)
+{
+	rdma_reject(c->id, NULL, 0);
+	release(c);
+	verbs_free(&c->conn);
+}
+
 static void stop_task(struct loop_task *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, task);
 	bool connecting = c->started && !c->live && !c->passive;
 
+	if (c->rejected) {
+		reject_here(c);
+		return;
+	}
 	mutex_lock(&c->lock);
 	c->dead = true;
 	mutex_unlock(&c->lock);
@@ -334,13 +345,6 @@ int verbs_start(struct fabric_conn *conn, const void *private_data,
 	return 0;
 }
 
-static void reject_here(struct verbs_conn *c)
-{
-	rdma_reject(c->id, NULL, 0);
-	release(c);
-	verbs_free(&c->conn);
-}
-
 static void reject_task(struct loop_task *t)
 {
 	reject_here(container_of(t, struct verbs_conn, task));
@@ -350,8 +354,11 @@ void verbs_reject(struct fabric_conn *conn)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 
+	/* It failed meanwhile: the task is on its way. */
+	if (atomic_load(&c->closing))
+		c->rejected = true;
 	/* Its queues, if it has any, can only go on the loop. */
-	if (loop_is_current(c->vl->loop))
+	else if (loop_is_current(c->vl->loop))
 		reject_here(c);
 	else
 		loop_post(c->vl->loop, &c->task, reject_task);

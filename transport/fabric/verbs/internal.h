@@ -104,6 +104,7 @@ struct verbs_conn {
 	/* The loop's thread only. */
 	bool			started;	/* accepted, or asked */
 	bool			live;		/* established */
+	bool			rejected;	/* after it had failed */
 	bool			gone;		/* the CM said so: don't wait */
 	bool			lingering;	/* asked the peer, waiting */
 	struct loop_timer	timer;		/* handshake, then linger */

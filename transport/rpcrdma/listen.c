@@ -198,7 +198,8 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		return -ENOMEM;
 	l->base.ops = &rpcrdma_listener_ops;
 	l->env = *env;
-	l->options = *options;
+	if (options)
+		l->options = *options;
 	rpcrdma_options_fill(&l->options);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->gone, NULL);

@@ -226,6 +226,9 @@ START_TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
 	expect_body(60000);
 	ck_assert_uint_eq(reply_word(c, (28 + 60000) / 4), 0xaaaa0001);
 	fake_free(c);
+	/* The next call has none of it. */
+	call_words(51, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+	expect(51, OK, 0);
 }
 END_TEST
 
@@ -357,6 +360,7 @@ START_TEST(a_read_chunk_stands_only_for_the_last_argument_of_its_procedure)
 	ck_assert(!chunk_ok(TEST_WRITE, UINT32_MAX, 48, 48));
 	ck_assert(!chunk_ok(TEST_WRITE, 10, 48, 52));	/* behind the end */
 	ck_assert(!chunk_ok(TEST_WRITE, 10, 56, 52));	/* in the data */
+	ck_assert(!chunk_ok(TEST_WRITE, 0, 52, 52));	/* behind the data */
 	ck_assert(!chunk_ok(TEST_WRITE, 10, 48, 44));	/* at the length */
 	ck_assert(!chunk_ok(TEST_WRITE, 10, 46, 46));
 	for (uint32_t at = 0; at < 48; at++)		/* before that */

@@ -127,16 +127,19 @@ START_TEST(a_class_never_has_more_workers_than_its_share)
 }
 END_TEST
 
+/* Also when all is submitted while the first worker is on its way. */
 START_TEST(the_common_class_has_all_workers)
 {
 	struct job jobs[NWORKERS];
 
-	gate(true);
-	for (unsigned i = 0; i < NWORKERS; i++)
-		submit(work_pool_common(pool), &jobs[i], i, true);
-	wait_standing(NWORKERS);
-	gate(false);
-	wait_done(NWORKERS);
+	for (unsigned round = 1; round <= 500; round++) {
+		gate(true);
+		for (unsigned i = 0; i < NWORKERS; i++)
+			submit(work_pool_common(pool), &jobs[i], i, true);
+		wait_standing(NWORKERS);
+		gate(false);
+		wait_done(NWORKERS * round);
+	}
 }
 END_TEST
 

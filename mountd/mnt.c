@@ -98,7 +98,7 @@ static int walk(const struct vfs_ctx *ctx, struct vfs_fs *fs,
 		err = fs->ops->getattr(ctx, node, &attr);
 	if (err == 0 && attr.type != VFS_DIR)
 		err = -ENOTDIR;
-	if (err < 0)
+	if (err != 0)
 		vfs_node_put(node);
 	else
 		*out = node;
@@ -130,7 +130,7 @@ static int resolve(struct rpc_call *call, const char *path,
 	struct mountd *m = call->prog->ctx;
 	struct export_opts opts;
 	struct vfs_handle handle;
-	struct vfs_node *node;
+	struct vfs_node *node = NULL;
 	struct vfs_cred cred;
 	struct vfs_ctx ctx = { .cred = &cred };
 	struct export *exp;

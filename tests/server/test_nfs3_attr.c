@@ -3,8 +3,6 @@
  * export with which handle. */
 #include "tests/server/nfs_client.h"
 
-#include <unistd.h>
-
 #include "lib/stats.h"
 #include "tests/unit/runner.h"
 
@@ -321,22 +319,6 @@ START_TEST(an_export_for_others_gives_no_access)
 }
 END_TEST
 
-/* libnfs takes a privileged port when it may. */
-START_TEST(secure_refuses_unprivileged_ports)
-{
-	struct nfs_client c;
-
-	if (geteuid() == 0)
-		ck_assert_int_eq(seteuid(65534), 0);
-	nfs_client_open(&c, srv.port, NFS_PROGRAM, NFS_V3, 0);
-	harness_publish(&srv, "/mem 127.0.0.1(rw,secure)\n");
-	ck_assert_int_eq(try_getattr(&c, top), NFS3ERR_ACCES);
-	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure)\n");
-	ck_assert_int_eq(try_getattr(&c, top), NFS3_OK);
-	nfs_client_close(&c);
-}
-END_TEST
-
 START_TEST(root_is_squashed_unless_told_otherwise)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
@@ -375,7 +357,6 @@ static void add_exports(TCase *tc)
 {
 	tcase_add_test(tc, an_export_that_is_gone_is_stale);
 	tcase_add_test(tc, an_export_for_others_gives_no_access);
-	tcase_add_test(tc, secure_refuses_unprivileged_ports);
 	tcase_add_test(tc, root_is_squashed_unless_told_otherwise);
 	tcase_add_test(tc, a_caller_without_credentials_is_anonymous);
 	tcase_add_test(tc, a_read_only_export_grants_no_change);

@@ -273,7 +273,24 @@ START_TEST(version_2_of_mount_lists_like_version_1)
 }
 END_TEST
 
-/* Nothing of it stands in a duplicate's way: the same reply again. */
+/* Here, because libnfs takes a privileged port when it may. */
+START_TEST(secure_refuses_unprivileged_ports)
+{
+	harness_publish(&srv, "/mem 127.0.0.1(rw,secure)\n");
+	begin(NFS, 3, NFSPROC3_GETATTR);
+	put_fh();
+	ck_assert_uint_eq(status(), NFS3ERR_ACCES);
+	begin(MOUNT, 3, 1);
+	put_string("/mem", 4);
+	ck_assert_uint_eq(status(), 13);
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure)\n");
+	begin(NFS, 3, NFSPROC3_GETATTR);
+	put_fh();
+	ck_assert_uint_eq(status(), NFS3_OK);
+}
+END_TEST
+
+/* A second run would have said EXIST. */
 START_TEST(a_call_sent_again_is_not_run_again)
 {
 	uint8_t first[512];
@@ -305,6 +322,7 @@ int main(void)
 	tcase_add_test(tc, mknod_of_an_unknown_type_is_a_bad_type);
 	tcase_add_test(tc, a_path_to_mount_may_be_too_long_or_no_path);
 	tcase_add_test(tc, version_2_of_mount_lists_like_version_1);
+	tcase_add_test(tc, secure_refuses_unprivileged_ports);
 	tcase_add_test(tc, a_call_sent_again_is_not_run_again);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

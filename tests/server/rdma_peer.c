@@ -3,6 +3,7 @@
 #include "tests/server/rdma_peer.h"
 
 #include <endian.h>
+#include <stdlib.h>
 
 static void established(struct fabric_conn *fc)
 {
@@ -59,14 +60,14 @@ static void bring_up(void *arg)
 	unsigned n = b->options->nrecvs ? b->options->nrecvs : PEER_RECVS;
 	unsigned depth = b->options->read_depth ? b->options->read_depth : 16;
 
-	ck_assert_int_eq(fabric_setup(p->fc, p->rig->client, &q), 0);
+	require(fabric_setup(p->fc, p->rig->client, &q) == 0);
 	for (unsigned i = 0; i < n; i++)
-		ck_assert_int_eq(fabric_post_recv(p->fc, &p->recv[i].wr), 0);
+		require(fabric_post_recv(p->fc, &p->recv[i].wr) == 0);
 	if (b->options->private_data)
 		rpcrdma_private_encode(b->options->private_data, data);
-	ck_assert_int_eq(fabric_start(p->fc, data, b->options->private_data ?
+	require(fabric_start(p->fc, data, b->options->private_data ?
 				      sizeof(data) : 0,
-				      b->options->no_reads ? 0 : depth), 0);
+				      b->options->no_reads ? 0 : depth) == 0);
 }
 
 void peer_open(struct peer *p, struct rig *rig,
@@ -83,9 +84,9 @@ void peer_open(struct peer *p, struct rig *rig,
 	pthread_mutex_init(&p->lock, NULL);
 	p->msgs = calloc(PEER_MSGS, sizeof(*p->msgs));
 	p->mem = calloc(PEER_RECVS, PEER_INLINE);
-	ck_assert_int_eq(fabric_connect(&rig->fabric, (struct sockaddr *)
+	require(fabric_connect(&rig->fabric, (struct sockaddr *)
 					&rig->listener->local, rig->client,
-					&p->fc), 0);
+					&p->fc) == 0);
 	p->fc->upper = p;
 	p->fc->established = established;
 	p->fc->closed = closed;
@@ -128,7 +129,7 @@ static bool is_down(void *arg)
 void peer_wait_up(struct peer *p)
 {
 	wait_until(is_up, p);
-	ck_assert(p->up);
+	require(p->up);
 }
 
 int peer_wait_down(struct peer *p)
@@ -233,7 +234,7 @@ void peer_send_bytes(struct peer *p, const void *data, uint32_t len)
 {
 	struct peer_send *s = calloc(1, sizeof(*s));
 
-	ck_assert_uint_le(len, sizeof(s->data));
+	require(len <= sizeof(s->data));
 	if (len > 0)
 		memcpy(s->data, data, len);
 	s->peer = p;
@@ -251,7 +252,7 @@ void peer_send_bytes(struct peer *p, const void *data, uint32_t len)
 
 void peer_send(struct peer *p)
 {
-	ck_assert(!p->out.bad);
+	require(!p->out.bad);
 	peer_send_bytes(p, p->build, (uint32_t)xdr_out_len(&p->out));
 }
 
@@ -280,20 +281,20 @@ void peer_take(struct peer *p)
 	mutex_lock(&p->lock);
 	p->msg = p->msgs[p->ntaken++ % PEER_MSGS];
 	mutex_unlock(&p->lock);
-	ck_assert_uint_ge(p->msg.len, 20);
+	require(p->msg.len >= 20);
 	rpcrdma_header_decode(p->msg.data, p->msg.len, &p->hdr);
 	/* A responder grants at least one credit, always. */
-	ck_assert_uint_ge(p->hdr.credits, 1);
+	require(p->hdr.credits >= 1);
 }
 
 void peer_take_error(struct peer *p, uint32_t xid, uint32_t err)
 {
 	peer_take(p);
-	ck_assert_uint_eq(p->hdr.xid, xid);
-	ck_assert_uint_eq(p->hdr.proc, RPCRDMA_ERROR);
-	ck_assert(!p->msg.invalidated);
+	require(p->hdr.xid == xid);
+	require(p->hdr.proc == RPCRDMA_ERROR);
+	require(!p->msg.invalidated);
 	if (p->hdr.vers == RPCRDMA_VERSION)
-		ck_assert_uint_eq(p->hdr.err, err);
+		require(p->hdr.err == err);
 }
 
 uint32_t peer_word(struct peer *p, uint32_t i)
@@ -301,7 +302,7 @@ uint32_t peer_word(struct peer *p, uint32_t i)
 	uint32_t at = p->hdr.len + 4 * i;
 	uint32_t word;
 
-	ck_assert_uint_le(at + 4, p->msg.len);
+	require(at + 4 <= p->msg.len);
 	memcpy(&word, p->msg.data + at, 4);
 	return be32toh(word);
 }
@@ -310,9 +311,9 @@ void peer_check_alive(struct peer *p)
 {
 	peer_call(p, 0xa11f, OP_SUM, 0);
 	peer_take(p);
-	ck_assert_uint_eq(p->hdr.xid, 0xa11f);
-	ck_assert_uint_eq(p->hdr.proc, RPCRDMA_MSG);
-	ck_assert_uint_eq(peer_word(p, 0), 0xa11f);
+	require(p->hdr.xid == 0xa11f);
+	require(p->hdr.proc == RPCRDMA_MSG);
+	require(peer_word(p, 0) == 0xa11f);
 }
 
 struct fabric_mr *peer_register(struct peer *p, void *addr, size_t len,
@@ -320,7 +321,6 @@ struct fabric_mr *peer_register(struct peer *p, void *addr, size_t len,
 {
 	struct fabric_mr *mr = NULL;
 
-	ck_assert_int_eq(fabric_mr_create(p->fc->dev, addr, len, access, &mr),
-			 0);
+	require(fabric_mr_create(p->fc->dev, addr, len, access, &mr) == 0);
 	return mr;
 }

@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +18,12 @@ struct work {
 	struct msg	  *m;
 	struct rig	  *rig;
 };
+
+void require_failed(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: not so: %s\n", file, line, what);
+	abort();
+}
 
 static void serve(struct work *w);
 
@@ -45,7 +53,7 @@ static bool want_body(struct work *w, uint32_t size)
 
 static void answer(struct msg *m, struct xdr_out *x, uint32_t tail)
 {
-	ck_assert(!x->bad);
+	require(!x->bad);
 	m->head_len = (uint32_t)xdr_out_len(x) - tail;
 	m->tail_len = tail;
 	xprt_reply(m);
@@ -172,12 +180,12 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 	struct work *w = m->upper;
 	uint32_t len = 0;
 
-	ck_assert_uint_le(m->ncall, MSG_MAX_SEGS);
+	require(m->ncall <= MSG_MAX_SEGS);
 	for (uint32_t i = 0; i < m->ncall; i++) {
 		len += m->call[i].len;
-		ck_assert(i + 1 == m->ncall || m->call[i].len % 4 == 0);
+		require(i + 1 == m->ncall || m->call[i].len % 4 == 0);
 	}
-	ck_assert_uint_eq(len, m->call_len);
+	require(len == m->call_len);
 	atomic_fetch_add(&rig->taken, 1);
 	w->m = m;
 	w->rig = rig;
@@ -225,8 +233,8 @@ unsigned rig_held(struct rig *rig)
 
 static void make_loop(const char *name, struct loop **out)
 {
-	ck_assert_int_eq(loop_create(name, out), 0);
-	ck_assert_int_eq(loop_start(*out), 0);
+	require(loop_create(name, out) == 0);
+	require(loop_start(*out) == 0);
 }
 
 void rig_open(struct rig *rig, const struct rig_options *options)
@@ -244,11 +252,11 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 	rig->client = rig->server;
 	if (!rig->options.one_loop)
 		make_loop("client", &rig->client);
-	ck_assert_int_eq(pool_create(rig->options.pool_bytes ?
+	require(pool_create(rig->options.pool_bytes ?
 				     rig->options.pool_bytes : 64u << 20,
-				     &rig->pool), 0);
-	ck_assert_int_eq(loop_fabric_create(&rig->options.fabric,
-					    &rig->fabric), 0);
+				     &rig->pool) == 0);
+	require(loop_fabric_create(&rig->options.fabric,
+					    &rig->fabric) == 0);
 	rig->sink.recv = sink_recv;
 	rig->sink.msg_upper = sizeof(struct work);
 	rig->sink.read_chunk_ok = rig->options.any_position ? NULL : chunk_ok;
@@ -259,10 +267,9 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 			     16,
 	};
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ck_assert_int_eq(rpcrdma_listen(&rig->fabric, &env,
+	require(rpcrdma_listen(&rig->fabric, &env,
 					(struct sockaddr *)&addr,
-					&rig->options.rdma, &rig->listener),
-			 0);
+					&rig->options.rdma, &rig->listener) == 0);
 }
 
 void rig_close(struct rig *rig)
@@ -273,11 +280,11 @@ void rig_close(struct rig *rig)
 	if (rig->listener)
 		rig->listener->ops->free(rig->listener);
 	loop_fabric_count(&rig->fabric, &counts);
-	ck_assert_uint_eq(counts.violations, 0);
-	ck_assert_uint_eq(counts.ends, 0);
-	ck_assert_uint_eq(counts.mrs, 0);
+	require(counts.violations == 0);
+	require(counts.ends == 0);
+	require(counts.mrs == 0);
 	pool_usage(rig->pool, &taken, &out);
-	ck_assert_uint_eq(out, 0);
+	require(out == 0);
 	loop_stop(rig->worker);
 	loop_stop(rig->server);
 	if (rig->client != rig->server) {
@@ -300,7 +307,7 @@ void wait_until(bool (*fn)(void *arg), void *arg)
 			return;
 		nanosleep(&nap, NULL);
 	}
-	ck_abort_msg("waited too long");
+	require(!"waited too long");
 }
 
 /* ---- exchanges */
@@ -346,7 +353,7 @@ int exchange_wait(struct exchange *x)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 20;
 	while (sem_timedwait(&x->done, &until) < 0)
-		ck_assert_int_eq(errno, EINTR);
+		require(errno == EINTR);
 	return x->request.status;
 }
 
@@ -360,8 +367,8 @@ uint32_t exchange_word(const struct exchange *x, uint32_t i)
 {
 	uint32_t word;
 
-	ck_assert_int_eq(x->request.status, 0);
-	ck_assert_uint_ge(x->request.reply_len, 4 * i + 4);
+	require(x->request.status == 0);
+	require(x->request.reply_len >= 4 * i + 4);
 	memcpy(&word, x->reply + 4 * i, 4);
 	return ntohl(word);
 }
@@ -372,7 +379,7 @@ void rig_connect(struct rig *rig,
 {
 	static const struct rpcrdma_requester_options defaults;
 
-	ck_assert_int_eq(rpcrdma_requester_create(&rig->fabric,
+	require(rpcrdma_requester_create(&rig->fabric,
 			(struct sockaddr *)&rig->listener->local, rig->client,
-			options ? options : &defaults, out), 0);
+			options ? options : &defaults, out) == 0);
 }

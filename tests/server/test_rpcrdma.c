@@ -4,6 +4,7 @@
 
 #include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
+#include "tests/unit/runner.h"
 
 static struct rig rig;
 static struct peer peer;

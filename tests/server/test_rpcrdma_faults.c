@@ -8,6 +8,7 @@
 
 #include "lib/log.h"
 #include "tests/server/rdma_rig.h"
+#include "tests/unit/runner.h"
 
 enum { KINDS = 6, REQUESTS = 48, ROOM = 40000 };
 

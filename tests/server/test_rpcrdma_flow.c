@@ -5,6 +5,7 @@
 
 #include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
+#include "tests/unit/runner.h"
 
 static struct rig rig;
 static uint8_t mem[1 << 20];

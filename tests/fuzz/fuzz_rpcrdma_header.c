@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RPC-over-RDMA messages of any bytes: what is decoded must lie within the
+ * message, splice into a call that does too, and make replies that can be
+ * decoded again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/rpcrdma/proto.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void check_chunk(const struct rpcrdma_chunk *c, const uint8_t *data,
+			size_t len)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < c->nsegs; i++) {
+		const uint8_t *seg = c->wire + (size_t)i * c->stride;
+
+		check(seg >= data && seg + 16 <= data + len);
+		sum += rpcrdma_chunk_segment(c, i).length;
+	}
+	check(sum == c->length);
+}
+
+static void check_layout(const struct rpcrdma_header *h, uint32_t body)
+{
+	struct xdr_seg segs[MSG_MAX_SEGS];
+	struct rpcrdma_layout l;
+	uint32_t total = 0, n;
+	uint8_t base[1], sink[1];
+
+	if (rpcrdma_layout_plan(h, body, &l) < 0)
+		return;
+	check(l.call_len <= MSG_MAX_LEN && l.sink_len <= MSG_MAX_LEN);
+	check(l.npieces <= MSG_MAX_SEGS);
+	if (l.pzrc)
+		body = h->read[0].length;
+	for (uint32_t i = 0; i < l.npieces; i++) {
+		const struct rpcrdma_piece *p = &l.piece[i];
+
+		check(i + 1 == l.npieces || p->len % 4 == 0);
+		check((uint64_t)p->off + p->len <=
+		      (p->chunk == RPCRDMA_BASE ? body : l.sink_len));
+		total += p->len;
+	}
+	check(total == l.call_len);
+	for (uint32_t i = 0; i < h->nreads; i++)
+		check((uint64_t)l.sink_off[i] + h->read[i].length <=
+		      l.sink_len);
+	n = rpcrdma_layout_splice(&l, base, sink, segs);
+	check(n == l.npieces);
+}
+
+static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
+{
+	struct rpcrdma_reply r = {
+		.call = h, .credits = 1, .proc = RPCRDMA_MSG,
+		.written = h->nwrites ? h->write[0].length / 2 : 0,
+		.reply_written = h->has_reply ? h->reply.length : 0,
+	};
+	uint32_t len = rpcrdma_reply_len(h);
+	uint8_t *mem = malloc(len);
+	struct rpcrdma_header again;
+	struct xdr_out x;
+
+	check(mem != NULL);
+	xdr_out_init(&x, mem, len);
+	rpcrdma_reply_encode(&x, &r);
+	check(!x.bad && xdr_out_len(&x) == len);
+	check(rpcrdma_header_decode(mem, len, &again) == 0);
+	check(again.nwrites == h->nwrites && again.has_reply == h->has_reply);
+	if (h->nwrites)
+		check(again.write[0].length == r.written &&
+		      again.write[0].nsegs == h->write[0].nsegs);
+	/* In the place of the call it is the same. */
+	xdr_out_init(&x, call, len);
+	rpcrdma_reply_encode(&x, &r);
+	check(memcmp(call, mem, len) == 0);
+	free(mem);
+}
+
+static void check_padded(const struct rpcrdma_header *h, const uint8_t *data,
+			 uint32_t len)
+{
+	uint32_t at = 0, pad = 0;
+
+	while (rpcrdma_msgp_find(h, data, len, at, &at, &pad)) {
+		struct rpcrdma_layout l;
+
+		if (rpcrdma_layout_plan(h, len - h->len, &l) < 0)
+			return;
+		check((uint64_t)at + pad <= len - h->len);
+		rpcrdma_layout_unpad(&l, at, pad);
+		check(l.call_len == len - h->len - pad);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct rpcrdma_private p;
+	struct rpcrdma_header h;
+	uint32_t handle;
+	uint8_t *copy;
+
+	rpcrdma_private_decode(data, len, &p);
+	check(p.recv_size >= RPCRDMA_INLINE_MIN &&
+	      p.recv_size <= RPCRDMA_INLINE_MAX);
+	if (len > RPCRDMA_INLINE_MAX)
+		return 0;
+	copy = malloc(len ? len : 1);
+	check(copy != NULL);
+	memcpy(copy, data, len);
+	if (rpcrdma_header_decode(copy, len, &h) == 0) {
+		check(h.len <= len);
+		for (uint32_t i = 0; i < h.nreads; i++)
+			check_chunk(&h.read[i], copy, len);
+		for (uint32_t i = 0; i < h.nwrites; i++)
+			check_chunk(&h.write[i], copy, len);
+		if (h.has_reply)
+			check_chunk(&h.reply, copy, len);
+		rpcrdma_header_invalidate(&h, &handle);
+		check_layout(&h, (uint32_t)len - h.len);
+		if (h.proc == RPCRDMA_MSGP)
+			check_padded(&h, copy, (uint32_t)len);
+		if (h.proc <= RPCRDMA_MSGP)
+			check_reply(&h, copy);
+	}
+	free(copy);
+	return 0;
+}

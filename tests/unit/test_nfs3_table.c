@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of procedures: sizes and flags. */
+#include "nfs3/proc.h"
+
+#include <errno.h>
+
+#include "tests/unit/runner.h"
+
+static struct rpc_program *prog;
+
+static void setup(void)
+{
+	struct nfs3_config c = { 0 };
+
+	ck_assert_int_eq(nfs3_create(&c, &prog), 0);
+}
+
+static void teardown(void)
+{
+	nfs3_destroy(prog);
+}
+
+static uint32_t flagged(uint8_t flag)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < NFS3_NPROC; i++)
+		if (prog->versions[0].procs[i].flags & flag)
+			set |= 1u << i;
+	return set;
+}
+
+#define P(name)	(1u << NFSPROC3_##name)
+
+START_TEST(all_procedures_are_there_and_fit)
+{
+	ck_assert_uint_eq(prog->prog, 100003);
+	ck_assert_uint_eq(prog->nversions, 1);
+	ck_assert_uint_eq(prog->versions[0].vers, 3);
+	ck_assert_uint_eq(prog->versions[0].nproc, 22);
+	for (int i = 0; i < NFS3_NPROC; i++) {
+		const struct rpc_proc *p = &prog->versions[0].procs[i];
+
+		ck_assert(p->name && p->run && p->decode);
+		ck_assert_uint_le(p->args_size, RPC_ARGS_SIZE);
+		ck_assert_uint_le(p->res_size, RPC_RES_SIZE);
+		ck_assert_int_eq(!p->encode, i == NFSPROC3_NULL);
+	}
+}
+END_TEST
+
+/* RFC 8267 section 4. */
+START_TEST(only_these_are_ddp_eligible)
+{
+	ck_assert_uint_eq(flagged(RPC_PROC_DDP_ARG), P(WRITE) | P(SYMLINK));
+	ck_assert_uint_eq(flagged(RPC_PROC_DDP_RES), P(READ) | P(READLINK));
+}
+END_TEST
+
+START_TEST(what_is_not_idempotent_is_remembered)
+{
+	ck_assert_uint_eq(flagged(RPC_PROC_CACHED),
+			  P(SETATTR) | P(WRITE) | P(CREATE) | P(MKDIR) |
+			  P(SYMLINK) | P(MKNOD) | P(REMOVE) | P(RMDIR) |
+			  P(RENAME) | P(LINK));
+	ck_assert_uint_eq(flagged(RPC_PROC_CACHED) &
+			  flagged(RPC_PROC_POLLER), 0);
+}
+END_TEST
+
+START_TEST(sizes_are_multiples_of_4096_up_to_1_mib)
+{
+	static const struct { uint32_t size; int err; } sizes[] = {
+		{ 4096, 0 }, { 1 << 20, 0 }, { 12288, 0 },
+		{ 1, -EINVAL }, { 4097, -EINVAL }, { (1 << 20) + 4096, -EINVAL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct nfs3_config c[3] = { { .rtmax = sizes[i].size },
+					    { .wtmax = sizes[i].size },
+					    { .dtpref = sizes[i].size } };
+
+		for (int j = 0; j < 3; j++) {
+			struct rpc_program *p = NULL;
+
+			ck_assert_int_eq(nfs3_create(&c[j], &p),
+					 sizes[i].err);
+			if (p)
+				nfs3_destroy(p);
+		}
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_table");
+	TCase *tc = tcase_create("table");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, all_procedures_are_there_and_fit);
+	tcase_add_test(tc, only_these_are_ddp_eligible);
+	tcase_add_test(tc, what_is_not_idempotent_is_remembered);
+	tcase_add_test(tc, sizes_are_multiples_of_4096_up_to_1_mib);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -87,6 +87,9 @@ const uint64_t *peers_find(struct peers *p, const struct addr *a,
 			   unsigned serial);
 void peers_resolve(struct peers *p, const struct resolver *r,
 		   const struct export_set *set, const struct addr *a);
+/* How many are remembered, at most PEERS_MAX. */
+#define PEERS_MAX	4096
+unsigned peers_count(struct peers *p);
 
 struct export_table {
 	struct export_config	config;

@@ -22,7 +22,6 @@
 #include "lib/util.h"
 
 #define BUCKETS		256
-#define MAX_PEERS	4096
 
 /* Constant once published. */
 struct peer {
@@ -117,7 +116,7 @@ const uint64_t *peers_find(struct peers *p, const struct addr *a,
 
 /* A chain, or part of it, taken out; freed after a grace period. */
 struct garbage {
-	struct peer *peers[MAX_PEERS + 2];
+	struct peer *peers[PEERS_MAX + 2];
 	unsigned     n;
 };
 
@@ -138,7 +137,7 @@ static void unlink_peer(struct peers *p, _Atomic(struct peer *) *at,
 static void make_room(struct peers *p, const struct addr *a,
 		      struct garbage *g)
 {
-	bool full = p->count >= MAX_PEERS;
+	bool full = p->count >= PEERS_MAX;
 	time_t before = now();
 
 	for (int all = 0; all < 2; all++) {
@@ -154,10 +153,20 @@ static void make_room(struct peers *p, const struct addr *a,
 					at = &peer->next;
 			}
 		}
-		full = p->count >= MAX_PEERS;
+		full = p->count >= PEERS_MAX;
 		if (!full)
 			break;
 	}
+}
+
+unsigned peers_count(struct peers *p)
+{
+	unsigned n;
+
+	mutex_lock(&p->lock);
+	n = p->count;
+	mutex_unlock(&p->lock);
+	return n;
 }
 
 static void insert(struct peers *p, struct peer *peer)

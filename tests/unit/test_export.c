@@ -25,6 +25,7 @@ START_TEST(addresses_and_networks_match_bit_by_bit)
 	ck_assert_int_eq(ask("/a", "2001:db8:7fff::1", &opts), 0);
 	ck_assert_int_eq(ask("/a", "2001:db8:8000::1", &opts), -EACCES);
 	ck_assert_int_eq(ask("/b", "10.9.9.9", &opts), 0);
+	ck_assert_int_eq(ask("/b", "10.200.9.9", &opts), 0);
 	ck_assert_int_eq(ask("/b", "11.9.9.9", &opts), -EACCES);
 	ck_assert_int_eq(ask("/c", "2001:db8::1", &opts), 0);
 	ck_assert_int_eq(ask("/c", "10.9.9.9", &opts), -EACCES);
@@ -170,6 +171,8 @@ START_TEST(ids_are_the_same_in_every_table)
 	b = e->id;
 	export_put(e);
 	ck_assert_uint_ne(a, b);
+	/* No fsid=N is like that. */
+	ck_assert_uint_eq(a & b & 0x80000000, 0x80000000);
 	e = get("/c");
 	ck_assert_uint_eq(e->id, 42);
 	ck_assert_uint_eq(e->fs->fsid, 42);

@@ -133,8 +133,25 @@ START_TEST(more_peers_than_are_kept_are_still_served)
 	for (unsigned i = 0; i < 10000; i++) {
 		snprintf(addr, sizeof(addr), "192.%u.%u.1", i >> 8, i & 255);
 		ck_assert_int_eq(ask_twice("/a", addr), 0);
+		ck_assert_uint_le(peers_count(table->peers), PEERS_MAX);
 	}
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
+}
+END_TEST
+
+START_TEST(the_system_knows_itself)
+{
+	struct addr here = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
+	struct addr there = { .family = AF_INET, .bytes = { 192, 0, 2, 1 } };
+	char name[NI_MAXHOST];
+
+	if (resolver_system.has_addr("localhost", &here) != 1)
+		return;		/* it has no list of hosts at all */
+	ck_assert_int_eq(resolver_system.has_addr("localhost", &there), 0);
+	ck_assert_int_eq(resolver_system.has_addr("127.0.0.1", &here), 1);
+	ck_assert_int_eq(resolver_system.name(&here, name, sizeof(name)), 0);
+	ck_assert_int_eq(resolver_system.has_addr(name, &here), 1);
+	ck_assert(!resolver_system.in_netgroup("no-such-group", "localhost"));
 }
 END_TEST
 
@@ -153,6 +170,7 @@ int main(void)
 	tcase_add_test(tc,
 		who_was_a_client_stays_one_while_names_cannot_be_told);
 	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
+	tcase_add_test(tc, the_system_knows_itself);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

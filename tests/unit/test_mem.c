@@ -219,7 +219,59 @@ START_TEST(each_change_has_a_later_ctime)
 		ck_assert(later(a.ctime, last.ctime));
 		last = a;
 	}
+	/* Even when the clock was set back. */
+	mem_node(f)->ctime += 3600 * 1000000000ll;
+	last = vt_attr(f);
+	vt_write(f, 0, "x");
+	a = vt_attr(f);
+	ck_assert(later(a.ctime, last.ctime));
+	ck_assert(!later(a.mtime, a.ctime));
 	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(pages_are_clean_when_they_are_used_again)
+{
+	static uint8_t data[32 * MEM_PAGE], zero[MEM_PAGE];
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct iovec iov = { data, sizeof(data) };
+	enum vfs_stable stable = VFS_UNSTABLE;
+	bool eof;
+
+	memset(data, 'x', sizeof(data));
+	ck_assert_int_eq(vt.ops->write(&vt.ctx, f, 0, &iov, 1, &stable, NULL),
+			 sizeof(data));
+	ck_assert_int_eq(vt_set_size(f, 0), 0);
+	for (uint64_t i = 0; i < 32; i++)
+		vt_write(f, i * MEM_PAGE + MEM_PAGE / 2, "y");
+	ck_assert_int_eq(vt_set_size(f, sizeof(data)), 0);
+	ck_assert_int_eq(vt_read(f, 0, data, sizeof(data), &eof),
+			 sizeof(data));
+	for (uint64_t i = 0; i < 32; i++) {
+		uint8_t *page = data + i * MEM_PAGE;
+
+		ck_assert_uint_eq(page[MEM_PAGE / 2], 'y');
+		page[MEM_PAGE / 2] = 0;
+		ck_assert_int_eq(memcmp(page, zero, MEM_PAGE), 0);
+	}
+	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(a_busy_directory_does_not_grow)
+{
+	struct vfs_node *d = vt_dir(vt.root, "d");
+	uint64_t before;
+
+	vfs_node_put(vt_file(d, "e0"));
+	before = used();
+	for (int i = 0; i < 20000; i++) {
+		vfs_node_put(vt_file(d, "e1"));
+		ck_assert_int_eq(vt_remove(d, "e1"), 0);
+	}
+	ck_assert_uint_lt(used(), before + 1024);
+	ck_assert_int_eq(vt_lookup(d, "e0"), 0);
+	vfs_node_put(d);
 }
 END_TEST
 
@@ -315,6 +367,8 @@ int main(void)
 	tcase_add_test(tc, files_are_bounded_in_number);
 	tcase_add_test(tc, links_are_bounded_in_number);
 	tcase_add_test(tc, each_change_has_a_later_ctime);
+	tcase_add_test(tc, pages_are_clean_when_they_are_used_again);
+	tcase_add_test(tc, a_busy_directory_does_not_grow);
 	tcase_add_test(tc, a_cookie_that_was_never_given_is_bad);
 	tcase_add_test(tc, a_locked_node_does_not_hold_a_poller);
 	tcase_add_test(tc, another_mount_knows_no_handles_of_this_one);

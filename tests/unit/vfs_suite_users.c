@@ -235,6 +235,23 @@ START_TEST(a_sticky_directory_keeps_what_is_others)
 }
 END_TEST
 
+START_TEST(the_owner_of_a_sticky_directory_may_clear_it)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *d, *n;
+
+	users();
+	ck_assert_int_eq(vt_make(&as_alice, vt.root, "d", VFS_DIR, NULL), 0);
+	d = vt_find(vt.root, "d");
+	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 01777), 0);
+	ck_assert_int_eq(vt_create(&as_bob, d, "f", &how, &n), 0);
+	vfs_node_put(n);
+	ck_assert_int_eq(vt.ops->remove(&as_alice, d, vt_name("f"), false,
+					NULL), 0);
+	vfs_node_put(d);
+}
+END_TEST
+
 START_TEST(a_set_gid_directory_hands_its_group_down)
 {
 	struct vfs_node *d, *n;
@@ -290,6 +307,7 @@ void vfs_suite_add_users(TCase *tc)
 	tcase_add_test(tc, directories_are_changed_and_searched_by_who_may);
 	tcase_add_test(tc, listing_needs_read_permission);
 	tcase_add_test(tc, a_sticky_directory_keeps_what_is_others);
+	tcase_add_test(tc, the_owner_of_a_sticky_directory_may_clear_it);
 	tcase_add_test(tc, a_set_gid_directory_hands_its_group_down);
 	tcase_add_test(tc, only_root_makes_devices);
 }

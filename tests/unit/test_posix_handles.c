@@ -333,6 +333,16 @@ END_TEST
 		ck_assert(cond); \
 	} while (0)
 
+static long cached(struct posix_fs *fs)
+{
+	long n;
+
+	mutex_lock(&fs->cache.lock);
+	n = fs->cache.count;
+	mutex_unlock(&fs->cache.lock);
+	return n;
+}
+
 START_TEST(what_is_not_used_is_closed)
 {
 	const struct vfs_config config = { .idle_ms = 40 };
@@ -346,12 +356,11 @@ START_TEST(what_is_not_used_is_closed)
 	n = must_create(w.root, "f");
 	h = handle_of(n);
 	put(n);
-	WAIT_FOR(fs->cache.count == 0 || fs->cache.count == 1);
-	WAIT_FOR(!posix_cache_find(&fs->cache, &h));
+	WAIT_FOR(cached(fs) == 1);
 	ck_assert_int_eq(attr_of(held).size, 0);
 	assert_ok(try_open(&h));
 	put(held);
-	WAIT_FOR(fs->cache.count == 0);
+	WAIT_FOR(cached(fs) == 0);
 	world_close();
 }
 END_TEST
@@ -370,7 +379,7 @@ START_TEST(data_that_nobody_commits_is_synced_before_it_is_let_go)
 	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
 	h = handle_of(n);
 	put(n);
-	WAIT_FOR(fs->cache.count == 0);
+	WAIT_FOR(cached(fs) == 0);
 	n = must_open(&h);
 	ck_assert(!to_posix(n)->dirty);
 	put(n);
@@ -474,6 +483,29 @@ START_TEST(a_directory_that_is_not_there_is_an_error)
 }
 END_TEST
 
+START_TEST(options_are_known_or_refused)
+{
+	static const char *const bad[] = {
+		"sync", "async=1", "table,", "max-files", "max-files=",
+		"max-files=0", "idle=5s", "max-files=99999999999",
+	};
+	struct vfs_fs *fs;
+
+	world_prepare(_i, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		w.config.options = bad[i];
+		assert_err(posix_vfs_ops.mount(&w.config, &fs), EINVAL);
+	}
+	w.config.options = "async,table,max-files=77,idle=1000";
+	world_mount();
+	ck_assert(!to_posix_fs(w.fs)->sync_names);
+	ck_assert_ptr_nonnull(to_posix_fs(w.fs)->table);
+	ck_assert_int_eq(to_posix_fs(w.fs)->cache.max_fds, 77);
+	ck_assert_uint_eq(to_posix_fs(w.fs)->cache.idle_ms, 1000);
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix handles");
@@ -496,6 +528,7 @@ int main(void)
 	add_world_test(t, a_second_server_does_not_get_the_same_state);
 	add_world_test(t, without_a_state_directory_handles_last_until_the_end);
 	add_world_test(t, a_directory_that_is_not_there_is_an_error);
+	add_world_test(t, options_are_known_or_refused);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

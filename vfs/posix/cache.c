@@ -35,8 +35,12 @@ static uint64_t key(const struct vfs_handle *h)
 	return posix_hash(h->data, posix_handle_key(h));
 }
 
+/* The tag of what the table publishes. */
+#define PUBLISHED	posix_cache_find
+
 static int match(struct cds_lfht_node *hash, const void *h)
 {
+	rcu_seen(PUBLISHED);
 	return posix_handle_same(
 		&container_of(hash, struct posix_node, hash)->handle, h);
 }
@@ -60,7 +64,6 @@ struct posix_node *posix_cache_find(struct posix_cache *c,
 	cds_lfht_lookup(c->hash, key(h), match, h, &iter);
 	hash = cds_lfht_iter_get_node(&iter);
 	if (hash) {
-		rcu_seen(c->hash);
 		n = container_of(hash, struct posix_node, hash);
 		if (ref_get_unless_zero(&n->node.ref))
 			touch(c, n);
@@ -93,7 +96,7 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 	touch(c, n);
 	mutex_lock(&c->lock);
 	rcu_enter();
-	rcu_published(c->hash);
+	rcu_published(PUBLISHED);
 	hash = cds_lfht_add_unique(c->hash, key(&n->handle), match, &n->handle,
 				   &n->hash);
 	rcu_exit();
@@ -301,7 +304,6 @@ void posix_cache_fini(struct posix_cache *c)
 		take_out(c, n);
 		vfs_node_put(&n->node);
 	}
-	rcu_barrier();
 	cds_lfht_destroy(c->hash, NULL);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);

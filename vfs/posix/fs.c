@@ -162,7 +162,52 @@ static int open_root(struct posix_fs *fs, const char *path)
 	return fd;
 }
 
-static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
+/*
+ * "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
+ * the exports file.  An option that is none of these is an error.
+ */
+static int read_option(char *opt, struct vfs_config *config)
+{
+	char *value = strchr(opt, '='), *end;
+	unsigned long n = 0;
+
+	if (value) {
+		*value++ = '\0';
+		errno = 0;
+		n = strtoul(value, &end, 10);
+		if (errno || end == value || *end || n == 0 || n > INT32_MAX)
+			return -EINVAL;
+	}
+	if (strcmp(opt, "async") == 0 && !value)
+		config->async = true;
+	else if (strcmp(opt, "table") == 0 && !value)
+		config->no_handles = true;
+	else if (strcmp(opt, "max-files") == 0 && value)
+		config->max_files = n;
+	else if (strcmp(opt, "idle") == 0 && value)
+		config->idle_ms = n;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int read_options(struct vfs_config *config)
+{
+	char *text, *next, *opt;
+	int err = 0;
+
+	if (!config->options || !*config->options)
+		return 0;
+	next = text = strdup(config->options);
+	if (!text)
+		return -ENOMEM;
+	while (err == 0 && (opt = strsep(&next, ",")))
+		err = read_option(opt, config);
+	free(text);
+	return err;
+}
+
+static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 {
 	struct posix_fs *fs = calloc(1, sizeof(*fs));
 	int fd, err;
@@ -212,6 +257,14 @@ fail_fd:
 fail:
 	free(fs);
 	return err;
+}
+
+static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	struct vfs_config c = *config;
+	int err = read_options(&c);
+
+	return err < 0 ? err : mount_config(&c, out);
 }
 
 static void posix_unmount(struct vfs_fs *vfs)

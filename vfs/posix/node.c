@@ -169,6 +169,7 @@ static void reclaim(struct rcu_head *head)
 	struct posix_node *n = container_of(head, struct posix_node, rcu);
 
 	rcu_waited();
+	rcu_seen(head);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -202,6 +203,7 @@ void posix_node_free(struct vfs_node *node)
 	close_fd(fs, n->fd);
 	posix_verdicts_free(n);
 	free(n->text);
+	rcu_published(&n->rcu);
 	call_rcu(&n->rcu, reclaim);
 }
 

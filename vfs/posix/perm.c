@@ -65,6 +65,7 @@ static int recall(struct posix_node *n, const struct vfs_cred *cred,
 static void free_verdict(struct rcu_head *head)
 {
 	rcu_waited();
+	rcu_seen(head);
 	free(container_of(head, struct posix_verdict, rcu));
 }
 
@@ -96,8 +97,10 @@ static void remember(struct posix_node *n, const struct vfs_cred *cred,
 	if (slot < 0)
 		slot = (cred->uid + st->st_ctim.tv_nsec) % POSIX_VERDICTS;
 	old = atomic_exchange(&n->verdict[slot], v);
-	if (old)
+	if (old) {
+		rcu_published(&old->rcu);
 		call_rcu(&old->rcu, free_verdict);
+	}
 }
 
 void posix_verdicts_free(struct posix_node *n)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The posix backend under many threads: for ThreadSanitizer above all. */
+#include <sys/stat.h>
+
+#include "tests/unit/posix_fixture.h"
+
+#define THREADS	6
+#define FILES	12
+
+static struct vfs_handle handle[FILES];
+static atomic_bool failed;
+
+static int use_file(const struct vfs_ctx *ctx, unsigned r)
+{
+	struct vfs_node *n;
+	struct vfs_attr attr;
+	struct vfs_wcc wcc;
+	char buf[16] = "0123456789abcde";
+	struct iovec iov = { buf, 16 };
+	enum vfs_stable how = VFS_UNSTABLE;
+	uint32_t got;
+	bool eof;
+	int64_t rc = posix_open_handle(ctx, w.fs, &handle[r % FILES], &n);
+
+	if (rc < 0)
+		return rc;
+	switch (r / FILES % 5) {
+	case 0:
+		rc = posix_getattr(ctx, n, &attr);
+		break;
+	case 1:
+		rc = posix_read(ctx, n, 0, &iov, 1, &eof, &attr);
+		break;
+	case 2:
+		rc = posix_write(ctx, n, r % 100, &iov, 1, &how, &wcc);
+		break;
+	case 3:
+		rc = posix_access(ctx, n, 0x3f, &got, &attr);
+		break;
+	case 4:
+		rc = posix_commit(ctx, n, 0, 0, &wcc);
+		break;
+	}
+	vfs_node_put(n);
+	return rc < 0 ? rc : 0;
+}
+
+static bool ignore(void *arg, const struct vfs_dirent *d)
+{
+	return (*(unsigned *)arg)-- > 0;
+}
+
+static int use_names(const struct vfs_ctx *ctx, unsigned r)
+{
+	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+	struct vfs_attr attr, dir_attr;
+	struct vfs_node *n;
+	struct vfs_wcc wcc, wcc2;
+	char name[8] = "n0", name2[8] = "n0";
+	unsigned room = r % 20;
+	uint64_t verf = 0;
+	bool eof, has;
+	int err;
+
+	name[1] += r % 5;
+	name2[1] += r / 5 % 5;
+	switch (r / 25 % 5) {
+	case 0:
+		err = posix_create(ctx, w.root, name_of(name), &how, &n,
+				   &attr, &wcc);
+		break;
+	case 1:
+		return posix_remove(ctx, w.root, name_of(name), false, &wcc);
+	case 2:
+		return posix_rename(ctx, w.root, name_of(name), w.root,
+				    name_of(name2), &wcc, &wcc2);
+	case 3:
+		return posix_readdir(ctx, w.root, 0, &verf, r & 1, ignore,
+				     &room, &eof, &attr);
+	default:
+		err = posix_lookup(ctx, w.root, name_of(name), &n, &attr,
+				   &dir_attr, &has);
+	}
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+static void busy(void *arg)
+{
+	struct vfs_cred cred = w.cred;
+	const struct vfs_ctx ctx = { &cred, false };
+	unsigned seed = (uintptr_t)arg;
+	int err;
+
+	for (int i = 0; i < 1500; i++) {
+		unsigned r = rand_r(&seed) >> 3;
+
+		/* Callers come and go. */
+		if (geteuid() == 0)
+			cred.gid = r % 2;
+		err = i % 2 ? use_file(&ctx, r) : use_names(&ctx, r);
+		/* Names are there or not, as the others leave them. */
+		if (err < 0 && err != -ENOENT && err != -EEXIST &&
+		    err != -ESTALE) {
+			fprintf(stderr, "%s\n", strerror(-err));
+			failed = true;
+		}
+	}
+}
+
+START_TEST(many_threads_share_few_files_and_descriptors)
+{
+	const struct vfs_config config = { .max_files = 8, .idle_ms = 8,
+					   .async = true };
+	pthread_t t[THREADS];
+	char name[16];
+
+	world_open(_i, &config);
+	for (int i = 0; i < FILES; i++) {
+		struct vfs_node *n;
+
+		snprintf(name, sizeof(name), "f%d", i);
+		n = must_create(w.root, name);
+		handle[i] = handle_of(n);
+		vfs_node_put(n);
+	}
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_ok(thread_start(&t[i], "busy", busy, (void *)(i + 1)));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	ck_assert(!failed);
+	ck_assert_int_le(to_posix_fs(w.fs)->cache.nfds, 8 + 3 * THREADS + 8);
+	for (int i = 0; i < FILES; i++)
+		assert_ok(try_open(&handle[i]));
+	world_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix threads");
+	TCase *t = tcase_create("threads");
+
+	tcase_set_timeout(t, 120);
+	add_world_test(t, many_threads_share_few_files_and_descriptors);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -16,13 +16,35 @@ static struct {
 	atomic_int	write_err;
 	atomic_bool	bump;
 	atomic_bool	bare;
+	atomic_bool	hold[FAULT_NOPS];
 } f;
+
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hold_less = PTHREAD_COND_INITIALIZER;
+
+static void wait_held(enum fault_op op)
+{
+	mutex_lock(&hold_lock);
+	while (atomic_load(&f.hold[op]))
+		pthread_cond_wait(&hold_less, &hold_lock);
+	mutex_unlock(&hold_lock);
+}
+
+void fault_hold(enum fault_op op, bool hold)
+{
+	mutex_lock(&hold_lock);
+	atomic_store(&f.hold[op], hold);
+	pthread_cond_broadcast(&hold_less);
+	mutex_unlock(&hold_lock);
+}
 
 static int check(const struct vfs_ctx *ctx, enum fault_op op)
 {
 	int err = atomic_load(&f.err[op]);
 
 	atomic_fetch_add(&f.calls[op], 1);
+	if (atomic_load(&f.hold[op]))
+		wait_held(op);
 	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
 		err = EAGAIN;
 	return -err;

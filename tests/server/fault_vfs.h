@@ -34,6 +34,8 @@ void fault_write(uint32_t max, unsigned n, int err);
 void fault_bump_verf(void);
 /* How often @op was called, since fault_init(). */
 unsigned fault_calls(enum fault_op op);
+/* @op waits, once it is called, until this is taken back. */
+void fault_hold(enum fault_op op, bool hold);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);
 

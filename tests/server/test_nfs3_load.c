@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many calls at once: few buffers, a slow export, exports that change, and
+ * clients side by side. */
+#include "tests/server/nfs_client.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "lib/stats.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+#define MIB		(1u << 20)
+#define NCALLS		64
+#define NTHREADS	4
+
+static char data[MIB];
+
+/* Serves @c until *@left is 0. */
+static void serve(struct nfs_client *c, const unsigned *left)
+{
+	while (*left) {
+		struct pollfd p = {
+			.fd = rpc_get_fd(c->rpc),
+			.events = (short)rpc_which_events(c->rpc),
+		};
+
+		ck_assert_int_gt(poll(&p, 1, 10000), 0);
+		ck_assert_int_eq(rpc_service(c->rpc, p.revents), 0);
+	}
+}
+
+static void read_done(struct rpc_context *rpc, int status, void *res,
+		      void *arg)
+{
+	READ3res *r = res;
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	ck_assert_int_eq(r->status, NFS3_OK);
+	ck_assert_uint_eq(r->READ3res_u.resok.count, MIB);
+	ck_assert_mem_eq(r->READ3res_u.resok.data.data_val, data, MIB);
+	(*left)--;
+}
+
+static void fill(nfs_fh3 fh)
+{
+	WRITE3args a = { .file = fh, .count = MIB, .stable = FILE_SYNC,
+			 .data = { MIB, data } };
+	WRITE3res r;
+
+	for (size_t i = 0; i < MIB; i++)
+		data[i] = (char)(i * 13 + (i >> 10));
+	nfs_call(&root, write, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+}
+
+static void setup_small(void)
+{
+	struct harness_config config = {
+		.backend = &fault_vfs_ops,
+		.pool_bytes = 6u << 20,
+	};
+
+	fault_init();
+	nfs_setup_with(&config);
+}
+
+START_TEST(calls_wait_for_buffers_and_get_them)
+{
+	READ3args a = { .count = MIB };
+	unsigned left = NCALLS;
+
+	a.file = nfs_make_file(top, "f", "");
+	fill(a.file);
+	for (int i = 0; i < NCALLS; i++)
+		ck_assert_int_eq(rpc_nfs3_read_async(root.rpc, read_done, &a,
+						     &left), 0);
+	serve(&root, &left);
+	ck_assert_uint_gt(stats_sum_by_name("rpc_no_buffer"), 0);
+}
+END_TEST
+
+static void count_done(struct rpc_context *rpc, int status, void *res,
+		       void *arg)
+{
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	(*left)--;
+}
+
+static struct work_class *class;
+
+static void set_class(struct export *e, void *arg)
+{
+	e->upper = class;
+}
+
+static void setup_two(void)
+{
+	struct harness_config config = {
+		.backend = &fault_vfs_ops,
+		.exports = "/mem *(rw,insecure,no_root_squash)\n"
+			   "/slow *(rw,insecure,no_root_squash)\n",
+		.nworkers = 2,
+	};
+
+	fault_init();
+	nfs_setup_with(&config);
+	class = work_class_create(srv.server, "slow", 1);
+	ck_assert_ptr_nonnull(class);
+	harness_with_export(&srv, "/slow", set_class, NULL);
+}
+
+static void teardown_two(void)
+{
+	nfs_client_close(&user);
+	nfs_client_close(&root);
+	ck_assert_int_eq(rpc_server_drain(srv.server, 10000), 0);
+	work_class_destroy(class);
+	harness_stop(&srv);
+}
+
+/* All of its calls wait in the file system, and hold one of two workers. */
+START_TEST(a_slow_export_does_not_stop_another)
+{
+	struct export_fh fh;
+	REMOVE3args a = { .object = { { { 0, NULL } }, "none" } };
+	unsigned left = 8;
+
+	harness_root(&srv, "/slow", &fh);
+	a.object.dir.data.data_len = fh.len;
+	a.object.dir.data.data_val = (char *)fh.data;
+	fault_hold(FAULT_REMOVE, true);
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(rpc_nfs3_remove_async(user.rpc, count_done,
+						       &a, &left), 0);
+	while (fault_calls(FAULT_REMOVE) == 0) {
+		struct pollfd p = {
+			.fd = rpc_get_fd(user.rpc),
+			.events = (short)rpc_which_events(user.rpc),
+		};
+
+		poll(&p, 1, 10);
+		rpc_service(user.rpc, p.revents);
+	}
+	nfs_make_file(top, "quick", "data");
+	ck_assert_uint_eq(fault_calls(FAULT_REMOVE), 1);
+	ck_assert_uint_eq(left, 8);
+	fault_hold(FAULT_REMOVE, false);
+	serve(&user, &left);
+}
+END_TEST
+
+struct side {
+	pthread_t	  thread;
+	int		  id;
+	struct nfs_client c;
+};
+
+/* Libcheck's assertions are the test's own thread's. */
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void try_files(struct side *s, nfs_fh3 dir, char *name)
+{
+	CREATE3args ca = { .where = { dir, name } };
+	READDIRPLUS3args da = { .dir = dir, .dircount = 4096,
+				.maxcount = 65536 };
+	RENAME3args ra = { .from = { dir, name }, .to = { dir, "shared" } };
+	LOOKUP3args la = { .what = { dir, "shared" } };
+	READDIRPLUS3res dr;
+	CREATE3res cr;
+	LOOKUP3res lr;
+	RENAME3res rr;
+	WRITE3res wr;
+	WRITE3args wa;
+
+	must(nfs_try(&s->c, rpc_nfs3_create_async, &ca, &cr) == 0 &&
+	     cr.status == NFS3_OK);
+	wa = (WRITE3args){
+		.file = cr.CREATE3res_u.resok.obj.post_op_fh3_u.handle,
+		.count = 10000, .data = { 10000, data },
+	};
+	must(nfs_try(&s->c, rpc_nfs3_write_async, &wa, &wr) == 0 &&
+	     wr.status == NFS3_OK);
+	must(nfs_try(&s->c, rpc_nfs3_rename_async, &ra, &rr) == 0 &&
+	     rr.status == NFS3_OK);
+	/* Whoever's it is: it is always there. */
+	must(nfs_try(&s->c, rpc_nfs3_lookup_async, &la, &lr) == 0 &&
+	     lr.status == NFS3_OK);
+	must(nfs_try(&s->c, rpc_nfs3_readdirplus_async, &da, &dr) == 0 &&
+	     dr.status == NFS3_OK);
+	s->c.used = 0;
+}
+
+static void *side_run(void *arg)
+{
+	struct side *s = arg;
+	char name[16];
+
+	snprintf(name, sizeof(name), "own%d", s->id);
+	nfs_client_open(&s->c, srv.port, NFS_PROGRAM, NFS_V3, 0);
+	for (int i = 0; i < 100; i++)
+		try_files(s, top, name);
+	nfs_client_close(&s->c);
+	return NULL;
+}
+
+START_TEST(clients_side_by_side_while_exports_change)
+{
+	static struct side sides[NTHREADS];
+
+	for (int i = 0; i < NTHREADS; i++) {
+		sides[i].id = i;
+		ck_assert_int_eq(pthread_create(&sides[i].thread, NULL,
+						side_run, &sides[i]), 0);
+	}
+	for (int i = 0; i < 20; i++)
+		harness_publish(&srv, i % 2 ?
+			"/mem *(rw,insecure,no_root_squash)\n" :
+			"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
+			"/more *(ro)\n");
+	for (int i = 0; i < NTHREADS; i++)
+		pthread_join(sides[i].thread, NULL);
+	ck_assert_int_eq(nfs_exists(top, "shared"), NFS3_OK);
+	ck_assert_int_eq(nfs_exists(top, "own0"), NFS3ERR_NOENT);
+}
+END_TEST
+
+static void add_case(Suite *s, const char *name, SFun start, SFun stop,
+		     const TTest *test)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, start, stop);
+	tcase_add_test(tc, test);
+	suite_add_tcase(s, tc);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_load");
+
+	add_case(s, "buffers", setup_small, nfs_teardown,
+		 calls_wait_for_buffers_and_get_them);
+	add_case(s, "shares", setup_two, teardown_two,
+		 a_slow_export_does_not_stop_another);
+	add_case(s, "side by side", nfs_setup, nfs_teardown,
+		 clients_side_by_side_while_exports_change);
+	return run_suite(s);
+}

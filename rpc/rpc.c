@@ -116,3 +116,9 @@ struct work_class *work_class_create(struct rpc_server *server,
 {
 	return work_class_new(server->work, name, max_workers);
 }
+
+void rpc_server_walk_classes(struct rpc_server *server, work_walk_fn *fn,
+			     void *arg)
+{
+	work_pool_walk(server->work, fn, arg);
+}

@@ -218,7 +218,17 @@ void rpc_server_walk_counts(struct rpc_server *server,
 /* A share of the workers. */
 struct work_class *work_class_create(struct rpc_server *server,
 				     const char *name, unsigned max_workers);
-/* No call of it runs or waits any more, or will. */
+/* No call of it runs or waits any more, or will.  Before
+ * rpc_server_destroy(). */
 void work_class_destroy(struct work_class *class);
+
+/*
+ * Calls @fn for every class, the common one first: how many workers it may
+ * have, has, and how many calls wait for one.  @fn only takes notes.
+ */
+void rpc_server_walk_classes(struct rpc_server *server,
+			     void (*fn)(const char *name, unsigned max,
+					unsigned running, unsigned waiting,
+					void *arg), void *arg);
 
 #endif

@@ -48,15 +48,18 @@ struct work_class {
 	/* Guarded by pool->lock from here on. */
 	struct work_item *head;		/* waiting */
 	struct work_item **tail;
+	unsigned	  waiting;
 	unsigned	  running;
 	bool		  listed;	/* in pool->ready */
 	struct cds_list_head ready;
+	struct cds_list_head all;
 	char		  name[24];
 };
 
 struct work_pool {
 	pthread_mutex_t	  lock;		/* innermost */
 	struct cds_list_head ready;	/* classes that may run something */
+	struct cds_list_head classes;	/* all of them */
 	struct worker	 *idle;
 	bool		  waking;	/* one is on its way: woken, or spins */
 	bool		  stopping;
@@ -116,6 +119,7 @@ void work_submit(struct work_class *class, struct work_item *item)
 	mutex_lock(&pool->lock);
 	*class->tail = item;
 	class->tail = &item->next;
+	class->waiting++;
 	list_class(class);
 	w = pick_idle(pool);
 	mutex_unlock(&pool->lock);
@@ -138,6 +142,7 @@ static struct work_item *take(struct work_pool *pool,
 	class->head = item->next;
 	if (!class->head)
 		class->tail = &class->head;
+	class->waiting--;
 	class->running++;
 	list_class(class);
 	if (cds_list_empty(&pool->ready))
@@ -225,6 +230,9 @@ struct work_class *work_class_new(struct work_pool *pool, const char *name,
 	class->max = MAX(1u, max_workers);
 	class->tail = &class->head;
 	snprintf(class->name, sizeof(class->name), "%s", name);
+	mutex_lock(&pool->lock);
+	cds_list_add_tail(&class->all, &pool->classes);
+	mutex_unlock(&pool->lock);
 	return class;
 }
 
@@ -238,8 +246,20 @@ void work_class_destroy(struct work_class *class)
 	assert(!class->head);
 	while (class->running)
 		pthread_cond_wait(&pool->quiet, &pool->lock);
+	cds_list_del(&class->all);
 	mutex_unlock(&pool->lock);
 	free(class);
+}
+
+void work_pool_walk(struct work_pool *pool, work_walk_fn *fn, void *arg)
+{
+	struct work_class *class;
+
+	mutex_lock(&pool->lock);
+	cds_list_for_each_entry(class, &pool->classes, all)
+		fn(class->name, MIN(class->max, pool->nworkers),
+		   class->running, class->waiting, arg);
+	mutex_unlock(&pool->lock);
 }
 
 struct work_class *work_pool_common(struct work_pool *pool)
@@ -288,6 +308,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	init_lock(&pool->lock);
 	pthread_cond_init(&pool->quiet, NULL);
 	CDS_INIT_LIST_HEAD(&pool->ready);
+	CDS_INIT_LIST_HEAD(&pool->classes);
 	pool->nworkers = MAX(1u, nworkers);
 	pool->max_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? MAX_SPIN : 0;
 	pool->common = work_class_new(pool, "common", UINT_MAX);

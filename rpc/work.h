@@ -35,4 +35,9 @@ struct work_class *work_class_new(struct work_pool *pool, const char *name,
 /* Any thread.  Wakes at most one worker; that one wakes the next. */
 void work_submit(struct work_class *class, struct work_item *item);
 
+typedef void work_walk_fn(const char *name, unsigned max, unsigned running,
+			  unsigned waiting, void *arg);
+/* @fn is called with the queues locked: it only takes notes. */
+void work_pool_walk(struct work_pool *pool, work_walk_fn *fn, void *arg);
+
 #endif

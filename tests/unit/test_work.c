@@ -107,6 +107,18 @@ START_TEST(a_class_of_one_worker_runs_in_order)
 }
 END_TEST
 
+static unsigned seen_max, seen_running, seen_waiting;
+
+static void note(const char *name, unsigned max, unsigned running,
+		 unsigned waiting, void *arg)
+{
+	if (strcmp(name, arg) == 0) {
+		seen_max = max;
+		seen_running = running;
+		seen_waiting = waiting;
+	}
+}
+
 START_TEST(a_class_never_has_more_workers_than_its_share)
 {
 	struct work_class *class = work_class_new(pool, "two", 2);
@@ -120,6 +132,12 @@ START_TEST(a_class_never_has_more_workers_than_its_share)
 	submit(work_pool_common(pool), &other, 100, false);
 	wait_done(1);
 	ck_assert_uint_eq(order[0], 100);
+	work_pool_walk(pool, note, "common");
+	ck_assert_uint_eq(seen_max, NWORKERS);
+	work_pool_walk(pool, note, "two");
+	ck_assert_uint_eq(seen_max, 2);
+	ck_assert_uint_eq(seen_running, 2);
+	ck_assert_uint_eq(seen_waiting, 18);
 	gate(false);
 	wait_done(21);
 	ck_assert_uint_le(most, 2);
@@ -181,7 +199,7 @@ START_TEST(what_was_submitted_is_run_before_the_end)
 	work_pool_destroy(pool);
 	ck_assert_uint_eq(done, 1000);
 	free(jobs);
-	free(one);
+	free(one);		/* its pool is gone already */
 	start();
 }
 END_TEST

@@ -251,6 +251,18 @@ static int bind_entry(struct export_table *t, struct entry *e, char **err)
 	return ret;
 }
 
+/* Do both ask the same names, in the same order?  Then what is known of the
+ * peers stays good. */
+static bool same_names(const struct export_set *a, const struct export_set *b)
+{
+	if (!a || a->nnames != b->nnames)
+		return false;
+	for (unsigned i = 0; i < a->nnames; i++)
+		if (strcmp(a->names[i]->text, b->names[i]->text) != 0)
+			return false;
+	return true;
+}
+
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err)
 {
@@ -266,8 +278,8 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 		export_set_put(set);
 		return ret;
 	}
-	set->serial = ++t->serial;
 	old = atomic_load_explicit(&t->current, memory_order_relaxed);
+	set->serial = same_names(old, set) ? old->serial : ++t->serial;
 	/* Pairs with the acquire in current_set(). */
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();

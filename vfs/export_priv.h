@@ -59,7 +59,7 @@ struct export_set {
 	struct entry	**by_id;
 	const struct client **names;	/* clients that need a resolver */
 	unsigned	  nnames;
-	unsigned	  serial;	/* of this snapshot */
+	unsigned	  serial;	/* of its names */
 };
 
 /* Where names come from; the tests have their own.  Each may block. */

@@ -22,6 +22,8 @@
 #include "lib/util.h"
 
 #define BUCKETS		256
+/* Where the resolver could not tell, it is asked again this soon. */
+#define UNSURE_S	10
 
 /* Constant once published. */
 struct peer {
@@ -274,6 +276,7 @@ static void resolve(struct peers *p, const struct resolver *r,
 {
 	struct identity id = { .r = r, .addr = a };
 	struct peer *peer;
+	int keep = r->keep_s;
 
 	peer = calloc(1, sizeof(*peer) +
 		      (set->nnames + 63) / 64 * sizeof(uint64_t));
@@ -283,14 +286,16 @@ static void resolve(struct peers *p, const struct resolver *r,
 	for (unsigned i = 0; i < set->nnames; i++) {
 		int is = is_client(&id, set->names[i]);
 
-		if (is < 0)
+		if (is < 0) {
 			is = was_client(p, a, set->serial, i);
+			keep = MIN(keep, UNSURE_S);
+		}
 		if (is)
 			peer->names[i / 64] |= (uint64_t)1 << i % 64;
 	}
 	peer->addr = *a;
 	peer->serial = set->serial;
-	peer->expires = now() + r->keep_s;
+	peer->expires = now() + keep;
 	insert(p, peer);
 }
 

@@ -62,6 +62,7 @@ END_TEST
 
 START_TEST(names_are_asked_once_and_remembered)
 {
+	struct export_opts opts;
 	unsigned before;
 
 	publish("/a h1.example *.else @trusted\n/b 192.0.2.0/24\n");
@@ -81,7 +82,13 @@ START_TEST(names_are_asked_once_and_remembered)
 	/* By the short name, and by the address. */
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), 0);
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
-	/* Another table is another question. */
+	/* A table with the same names knows the same, whatever else it says. */
+	publish("/other *\n/a h1.example *.else(rw) @trusted\n/c *\n");
+	before = dns_asked;
+	ck_assert_int_eq(ask("/a", "192.0.2.1", &opts), 0);
+	ck_assert_int_eq(ask("/a", "192.0.2.2", &opts), -EACCES);
+	ck_assert_uint_eq(dns_asked, before);
+	/* One with others is another question. */
 	publish("/a h2.example\n");
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), 0);
@@ -105,7 +112,7 @@ START_TEST(names_that_cannot_be_told_are_no_clients)
 	dns_error = EAI_AGAIN;
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
 	dns_error = 0;
-	publish("/a *.example h3\n");
+	publish("/a *.example h4\n");
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
 }
 END_TEST

@@ -32,6 +32,8 @@ STAT(rpc_system_err, "calls that failed inside the server");
 STAT(rpc_inline, "calls completed on a poller");
 STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
+STAT(rpc_no_buffer_long, "calls refused for want of a payload buffer, because "
+     "they were too long to wait for one");
 STAT(drc_hits, "duplicates answered from the cache");
 STAT(drc_in_progress, "duplicates of calls in progress, dropped");
 
@@ -63,8 +65,24 @@ static void buffer_ready(struct pool_waiter *w)
 	queue(container_of(w, struct rpc_slot, priv.wait));
 }
 
+/*
+ * The longest call that may wait for a buffer.  Transports keep longer ones
+ * in payload buffers, and calls that held one each while they wait for
+ * another could wait for ever.  A procedure whose results have a body has
+ * short arguments: with the largest credential and verifier that there are,
+ * such a call stays below this, unless something else is behind them.
+ */
+#define WAIT_MAX	1024u
+
+static void fail(struct rpc_slot *slot);
+
 static void wait_buffer(struct rpc_slot *slot)
 {
+	if (slot->call.msg->call_len > WAIT_MAX) {
+		stat_inc(rpc_no_buffer_long);
+		fail(slot);
+		return;
+	}
 	classify(slot);
 	stat_inc(rpc_no_buffer);
 	slot->priv.waited = slot->priv.want;

@@ -295,7 +295,7 @@ struct rpc_program test_program = {
 struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,
 			     unsigned n)
 {
-	uint32_t wire[256];
+	uint32_t wire[512];
 
 	assert(n <= ARRAY_SIZE(wire));
 	for (unsigned i = 0; i < n; i++)

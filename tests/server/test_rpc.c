@@ -6,61 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/stats.h"
-#include "tests/server/fake_xprt.h"
-#include "tests/server/fake_program.h"
-#include "tests/unit/runner.h"
-
-static struct pool *pool;
-static struct rpc_server *server;
-static struct fake_xprt conn;
-static struct fake_call *c;
-
-static void start(void)
-{
-	struct rpc_server_config config = {
-		.nworkers = 3,
-		.drc_bytes = 1 << 20,
-	};
-
-	ck_assert_int_eq(pool_create(64u << 20, &pool), 0);
-	config.pool = pool;
-	ck_assert_int_eq(rpc_server_create(&config, &server), 0);
-	ck_assert_int_eq(rpc_server_add(server, &test_program), 0);
-	fake_xprt_init(&conn, rpc_server_sink(server), pool, "192.0.2.7", 801);
-}
-
-static void stop(void)
-{
-	ck_assert_int_eq(rpc_server_drain(server, 5000), 0);
-	rpc_server_destroy(server);
-	pool_destroy(pool);
-}
-
-/* Sends a call of the words given, waits, and leaves it in c. */
-#define call_words(...) do { \
-		uint32_t w_[] = { __VA_ARGS__ }; \
-		c = send_words(&conn, w_, ARRAY_SIZE(w_)); \
-		fake_wait(c); \
-	} while (0)
-
-/* The reply is exactly these words. */
-#define expect(...) do { \
-		uint32_t e_[] = { __VA_ARGS__ }; \
-		ck_assert(!c->dropped); \
-		ck_assert_uint_eq(c->len, sizeof(e_)); \
-		for (unsigned i_ = 0; i_ < ARRAY_SIZE(e_); i_++) \
-			ck_assert_uint_eq(reply_word(c, i_), e_[i_]); \
-		fake_free(c); \
-	} while (0)
-
-#define expect_dropped(stat) do { \
-		ck_assert(c->dropped); \
-		ck_assert_uint_eq(stats_sum_by_name(stat), 1); \
-		fake_free(c); \
-	} while (0)
-
-#define NOAUTH	0, 0, 0, 0
-#define OK	1, 0, 0, 0, 0
+#include "tests/server/rpc_fixture.h"
 
 START_TEST(null_is_answered_on_the_poller)
 {
@@ -238,72 +184,6 @@ START_TEST(an_empty_body_leaves_head_and_tail)
 	ck_assert(!c->body_ddp);
 	ck_assert_uint_eq(c->body_len, 0);
 	expect(52, OK, 0xbbbb, 0, 0xaaaa0001);
-}
-END_TEST
-
-/* Takes all buffers of the pool. */
-static struct buf *drain_pool(void)
-{
-	struct buf *all = NULL, *b;
-
-	while ((b = pool_alloc(pool, POOL_BUF_MAX)) ||
-	       (b = pool_alloc(pool, 1))) {
-		b->next = all;
-		all = b;
-	}
-	return all;
-}
-
-static struct buf *put_one(struct buf *b)
-{
-	struct buf *next = b->next;
-
-	buf_put(b);
-	return next;
-}
-
-START_TEST(a_call_without_a_buffer_waits_for_one)
-{
-	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
-			 0 };
-	struct fake_call *waiting[3];
-	struct buf *bufs = drain_pool();
-
-	for (unsigned i = 0; i < 3; i++)
-		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
-	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer"), 3);
-	ck_assert_uint_eq(rpc_server_busy(server), 3);
-	/* One buffer serves them all, one after the other. */
-	bufs = put_one(bufs);
-	for (unsigned i = 0; i < 3; i++) {
-		fake_wait(waiting[i]);
-		ck_assert_uint_eq(waiting[i]->body_len, 4096);
-		ck_assert(!pthread_equal(waiting[i]->thread, pthread_self()));
-		fake_free(waiting[i]);
-	}
-	while (bufs)
-		bufs = put_one(bufs);
-}
-END_TEST
-
-/* A call that does not take the buffer that it was woken for wakes the next:
- * no other buffer may ever come back. */
-START_TEST(a_buffer_not_taken_after_all_is_passed_on)
-{
-	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
-			 0 };
-	struct fake_call *waiting[3];
-	struct buf *bufs = drain_pool();
-
-	for (unsigned i = 0; i < 3; i++)
-		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
-	test_body_fails = 2;
-	bufs = put_one(bufs);
-	for (unsigned i = 0; i < 3; i++)
-		fake_free(waiting[i]);
-	ck_assert_uint_eq(stats_sum_by_name("rpc_system_err"), 2);
-	while (bufs)
-		bufs = put_one(bufs);
 }
 END_TEST
 
@@ -555,8 +435,6 @@ static void add_replies(TCase *t)
 static void add_running(TCase *t)
 {
 	tcase_add_test(t, a_procedure_that_blocks_moves_to_a_worker);
-	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
-	tcase_add_test(t, a_buffer_not_taken_after_all_is_passed_on);
 	tcase_add_test(t, what_a_call_holds_is_put_once_for_each_time);
 	tcase_add_test(t, arguments_in_segments_are_whole);
 	tcase_add_test(t, a_read_chunk_stands_only_for_the_last_argument_of_its_procedure);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls that find no payload buffer. */
+#include "rpc/rpc.h"
+
+#include "tests/server/rpc_fixture.h"
+
+/* Takes all buffers of the pool. */
+static struct buf *drain_pool(void)
+{
+	struct buf *all = NULL, *b;
+
+	while ((b = pool_alloc(pool, POOL_BUF_MAX)) ||
+	       (b = pool_alloc(pool, 1))) {
+		b->next = all;
+		all = b;
+	}
+	return all;
+}
+
+static struct buf *put_one(struct buf *b)
+{
+	struct buf *next = b->next;
+
+	buf_put(b);
+	return next;
+}
+
+START_TEST(a_call_without_a_buffer_waits_for_one)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
+			 0 };
+	struct fake_call *waiting[3];
+	struct buf *bufs = drain_pool();
+
+	for (unsigned i = 0; i < 3; i++)
+		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer"), 3);
+	ck_assert_uint_eq(rpc_server_busy(server), 3);
+	/* One buffer serves them all, one after the other. */
+	bufs = put_one(bufs);
+	for (unsigned i = 0; i < 3; i++) {
+		fake_wait(waiting[i]);
+		ck_assert_uint_eq(waiting[i]->body_len, 4096);
+		ck_assert(!pthread_equal(waiting[i]->thread, pthread_self()));
+		fake_free(waiting[i]);
+	}
+	while (bufs)
+		bufs = put_one(bufs);
+}
+END_TEST
+
+/* A call that does not take the buffer that it was woken for wakes the next:
+ * no other buffer may ever come back. */
+START_TEST(a_buffer_not_taken_after_all_is_passed_on)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
+			 0 };
+	struct fake_call *waiting[3];
+	struct buf *bufs = drain_pool();
+
+	for (unsigned i = 0; i < 3; i++)
+		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	test_body_fails = 2;
+	bufs = put_one(bufs);
+	for (unsigned i = 0; i < 3; i++)
+		fake_free(waiting[i]);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_system_err"), 2);
+	while (bufs)
+		bufs = put_one(bufs);
+}
+END_TEST
+
+/* A call to TEST_BODY with words behind its arguments, @len bytes in all. */
+static struct fake_call *send_body_call(uint32_t len)
+{
+	uint32_t w[512] = { 61, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096,
+			    1, 0 };
+
+	return send_words(&conn, w, len / 4);
+}
+
+/* A transport keeps a long call in a payload buffer.  Calls that held one
+ * while they wait for another would fill the pool and wait for ever. */
+START_TEST(a_long_call_does_not_wait_for_a_buffer)
+{
+	struct buf *bufs = drain_pool();
+	struct fake_call *waiting = send_body_call(1024);
+
+	c = send_body_call(1028);
+	ck_assert(fake_over(c));
+	expect(61, 1, 0, 0, 0, 5);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer_long"), 1);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer"), 1);
+	ck_assert(!fake_over(waiting));
+	while (bufs)
+		bufs = put_one(bufs);
+	fake_wait(waiting);
+	ck_assert_uint_eq(waiting->body_len, 4096);
+	fake_free(waiting);
+	/* With buffers to be had, it is a call as any other. */
+	c = send_body_call(1028);
+	fake_wait(c);
+	ck_assert_uint_eq(c->body_len, 4096);
+	fake_free(c);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rpc_buffers");
+	TCase *t = tcase_create("rpc_buffers");
+
+	tcase_add_checked_fixture(t, start, stop);
+	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
+	tcase_add_test(t, a_buffer_not_taken_after_all_is_passed_on);
+	tcase_add_test(t, a_long_call_does_not_wait_for_a_buffer);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

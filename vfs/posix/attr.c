@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "vfs/posix/fstat.h"
 
@@ -61,6 +62,23 @@ void posix_attr(const struct posix_fs *fs, const struct stat *st,
 	attr->atime = st->st_atim;
 	attr->mtime = st->st_mtim;
 	attr->ctime = st->st_ctim;
+}
+
+/* More than the slowest clock's tick (10 ms); and for file systems that keep
+ * whole seconds, or pairs of them. */
+#define SETTLED_NS	50000000ll
+#define SETTLED_COARSE	3000000000ll
+
+bool posix_settled(const struct stat *st)
+{
+	struct timespec now;
+	int64_t age;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	age = (now.tv_sec - st->st_ctim.tv_sec) * 1000000000ll +
+	      now.tv_nsec - st->st_ctim.tv_nsec;
+	return age > (st->st_ctim.tv_nsec % 1000000 ? SETTLED_NS :
+		      SETTLED_COARSE);
 }
 
 int posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,

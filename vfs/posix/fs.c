@@ -230,9 +230,12 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 				       &fs->table);
 	if (err < 0)
 		goto fail_fd;
-	err = posix_cache_init(&fs->cache, config);
+	err = posix_dentries_create(&fs->dentries);
 	if (err < 0)
 		goto fail_table;
+	err = posix_cache_init(&fs->cache, config);
+	if (err < 0)
+		goto fail_dentries;
 	err = make_root(fs, fd);
 	if (err < 0)
 		goto fail_cache;
@@ -247,6 +250,8 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 fail_cache:
 	fd = -1;
 	posix_cache_fini(&fs->cache);
+fail_dentries:
+	posix_dentries_destroy(fs->dentries);
 fail_table:
 	if (fs->table)
 		posix_table_close(fs->table);
@@ -273,6 +278,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 
 	vfs_node_put(&fs->root->node);
 	posix_cache_fini(&fs->cache);
+	posix_dentries_destroy(fs->dentries);
 	if (fs->table)
 		posix_table_close(fs->table);
 	close(fs->mount_fd);

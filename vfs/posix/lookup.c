@@ -66,69 +66,126 @@ static int open_parent(const struct vfs_ctx *ctx, struct posix_fs *fs,
 	return -EACCES;
 }
 
-static int find(const struct vfs_ctx *ctx, struct posix_fs *fs,
-		struct posix_node *dir, const char *name,
-		struct posix_node **out, struct stat *st)
-{
-	bool dotdot = strcmp(name, "..") == 0;
-	int fd, err;
+struct looking {
+	const struct vfs_ctx *ctx;
+	struct posix_fs	*fs;
+	struct posix_node *dir;
+	struct posix_name name;
+	struct stat	 dir_st;
+	struct posix_node *node;	/* counted */
+	struct stat	 st;
+};
 
-	err = posix_cred_set(fs, ctx->cred);
-	if (err < 0)
-		return err;
-	if (strcmp(name, ".") == 0 || (dotdot && dir == fs->root)) {
-		*out = dir;
-		vfs_node_get(&dir->node);
-		return posix_stat(dir, st);
-	}
-	if (dotdot)
-		fd = open_parent(ctx, fs, dir);
-	else
-		fd = posix_open_name(fs, dir->fd, name,
-				     !posix_may_block(ctx, fs));
-	if (fd < 0)
-		return fd;
-	err = posix_node_adopt(fs, fd, false, st, out);
-	if (err < 0 || dotdot || posix_seen_before(*out, dir, name))
-		return err;
-	if (posix_may_block(ctx, fs)) {
-		posix_seen(*out, dir, name);
-		return 0;
-	}
-	vfs_node_put(&(*out)->node);
-	return -EAGAIN;
+/* By an entry that still holds, if the caller may search the directory. */
+static bool find_kept(struct looking *l)
+{
+	struct vfs_handle h;
+
+	if (!posix_dentry_find(l->fs, l->dir, &l->dir_st, l->name.s, &h) ||
+	    posix_granted(l->ctx, l->dir, &l->dir_st, POSIX_X) != POSIX_X)
+		return false;
+	l->node = posix_cache_find(&l->fs->cache, &h);
+	if (!l->node)
+		return false;
+	if (posix_stat(l->node, &l->st) == 0)
+		return true;
+	vfs_node_put(&l->node->node);
+	return false;
 }
 
-int posix_lookup(const struct vfs_ctx *ctx, struct vfs_node *vdir,
+/* The table has to know where it is, for a handle is given out. */
+static int record(struct looking *l)
+{
+	if (posix_seen_before(l->node, l->dir, l->name.s))
+		return 0;
+	if (!posix_may_block(l->ctx, l->fs)) {
+		vfs_node_put(&l->node->node);
+		return -EAGAIN;
+	}
+	posix_seen(l->node, l->dir, l->name.s);
+	return 0;
+}
+
+static int find_name(struct looking *l)
+{
+	bool keep = posix_settled(&l->dir_st);
+	struct timespec ctime = l->dir_st.st_ctim;
+	int fd, err;
+
+	fd = posix_open_name(l->fs, l->dir->fd, l->name.s,
+			     !posix_may_block(l->ctx, l->fs));
+	if (fd < 0)
+		return fd;
+	err = posix_node_adopt(l->fs, fd, false, &l->st, &l->node);
+	if (err == 0)
+		err = record(l);
+	if (err < 0 || posix_stat(l->dir, &l->dir_st) < 0)
+		return err;
+	if (keep && ctime.tv_nsec == l->dir_st.st_ctim.tv_nsec &&
+	    ctime.tv_sec == l->dir_st.st_ctim.tv_sec)
+		posix_dentry_keep(l->fs, l->dir, &l->dir_st, l->name.s,
+				  &l->node->handle);
+	return 0;
+}
+
+static int find_parent(struct looking *l)
+{
+	int fd = open_parent(l->ctx, l->fs, l->dir);
+
+	return fd < 0 ? fd :
+	       posix_node_adopt(l->fs, fd, false, &l->st, &l->node);
+}
+
+static int find(struct looking *l)
+{
+	bool dotdot = strcmp(l->name.s, "..") == 0;
+	int err;
+
+	if (l->dir->type != VFS_DIR)
+		return -ENOTDIR;
+	if (find_kept(l))
+		return 0;
+	err = posix_cred_set(l->fs, l->ctx->cred);
+	if (err < 0)
+		return err;
+	if (strcmp(l->name.s, ".") == 0 ||
+	    (dotdot && l->dir == l->fs->root)) {
+		l->node = l->dir;
+		l->st = l->dir_st;
+		vfs_node_get(&l->dir->node);
+		return 0;
+	}
+	return dotdot ? find_parent(l) : find_name(l);
+}
+
+int posix_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		 struct vfs_name name, struct vfs_node **out,
 		 struct vfs_attr *attr, struct vfs_attr *dir_attr,
 		 bool *has_dir_attr)
 {
-	struct posix_node *dir = to_posix(vdir), *n = NULL;
-	struct posix_fs *fs = posix_fs_of(dir);
-	struct posix_name s;
-	struct stat st;
-	int err, dir_err;
+	struct looking l = { .ctx = ctx, .dir = to_posix(dir) };
+	int err;
 
+	l.fs = posix_fs_of(l.dir);
 	if (has_dir_attr)
 		*has_dir_attr = false;
-	if (ctx->nonblock && fs->remote)
+	if (ctx->nonblock && l.fs->remote)
 		return -EAGAIN;
-	posix_name_set(&s, name);
-	err = dir->type == VFS_DIR ? find(ctx, fs, dir, s.s, &n, &st) :
-	      -ENOTDIR;
+	posix_name_set(&l.name, name);
+	err = posix_stat(l.dir, &l.dir_st);
+	if (err < 0)
+		return err;
+	err = find(&l);
 	if (err == -EAGAIN)
 		return err;
-	if (err == 0 && attr)
-		posix_attr(fs, &st, attr);
-	dir_err = posix_stat(dir, &st);
-	if (dir_err == 0 && dir_attr && has_dir_attr) {
-		posix_attr(fs, &st, dir_attr);
+	if (dir_attr && has_dir_attr) {
+		posix_attr(l.fs, &l.dir_st, dir_attr);
 		*has_dir_attr = true;
 	}
-	if (err == -ENOENT && dir_err < 0)
-		err = dir_err;		/* it is the directory that is gone */
-	if (err == 0)
-		*out = &n->node;
-	return err;
+	if (err < 0)
+		return err;
+	if (attr)
+		posix_attr(l.fs, &l.st, attr);
+	*out = &l.node->node;
+	return 0;
 }

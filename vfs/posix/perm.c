@@ -14,13 +14,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/rcu.h"
-
-/* More than the slowest kernel clock's tick (10 ms), in ns. */
-#define CTIME_SETTLED	50000000
 
 struct posix_verdict {
 	struct rcu_head rcu;
@@ -69,15 +65,6 @@ static void free_verdict(struct rcu_head *head)
 	free(container_of(head, struct posix_verdict, rcu));
 }
 
-static bool settled(const struct stat *st)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (now.tv_sec - st->st_ctim.tv_sec) * 1000000000LL +
-	       now.tv_nsec - st->st_ctim.tv_nsec > CTIME_SETTLED;
-}
-
 /* In @slot, or in place of another caller's. */
 static void remember(struct posix_node *n, const struct vfs_cred *cred,
 		     const struct stat *st, int slot,
@@ -85,8 +72,6 @@ static void remember(struct posix_node *n, const struct vfs_cred *cred,
 {
 	struct posix_verdict *v, *old;
 
-	if (!settled(st))
-		return;
 	v = malloc(sizeof(*v));
 	if (!v)
 		return;
@@ -124,6 +109,7 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 {
 	uint8_t known, granted;
 	int slot = recall(n, ctx->cred, st, &known, &granted);
+	bool keep;
 	int err;
 
 	if (likely((want & ~known) == 0))
@@ -133,6 +119,7 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 	err = posix_cred_set(posix_fs_of(n), ctx->cred);
 	if (err < 0)
 		return err;
+	keep = posix_settled(st);
 	for (unsigned bit = 1; bit <= POSIX_R; bit <<= 1) {
 		if (!(want & ~known & bit))
 			continue;
@@ -142,7 +129,9 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		known |= bit;
 		granted |= err;
 	}
-	remember(n, ctx->cred, st, slot, (uint8_t [2]){ known, granted });
+	if (keep)
+		remember(n, ctx->cred, st, slot,
+			 (uint8_t [2]){ known, granted });
 	return granted & want;
 }
 

@@ -37,6 +37,7 @@
 /* What openat2() may be asked for beyond a plain name. */
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
+struct posix_dentries;
 struct posix_table;
 struct posix_verdict;
 
@@ -59,6 +60,7 @@ struct posix_fs {
 	struct vfs_fs	 fs;
 	struct posix_cache cache;
 	struct posix_table *table;	/* NULL: handles open by themselves */
+	struct posix_dentries *dentries;
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
 	dev_t		 dev;
@@ -197,6 +199,12 @@ void posix_attr(const struct posix_fs *fs, const struct stat *st,
 		struct vfs_attr *attr);
 
 /*
+ * Will any later change of the file show in its ctime?  Not if that is so
+ * recent that the clock may stamp the next change with the same time.
+ */
+bool posix_settled(const struct stat *st);
+
+/*
  * A change of @n and the attributes around it.  When changes overlap the
  * "before" of neither is given, since the client would take the other's
  * change for its own (RFC 1813 section 2.6).
@@ -296,6 +304,19 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 void posix_cache_room(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
+
+/*
+ * dentry.c: names that were looked up.  @dir_st is the directory's from
+ * before the look-up; posix_settled() then, and no other ctime since.
+ */
+int  posix_dentries_create(struct posix_dentries **out);
+void posix_dentries_destroy(struct posix_dentries *d);
+bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       struct vfs_handle *file);
+void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       const struct vfs_handle *file);
 
 /*
  * table.c, journal.c, resolve.c: where files were seen.

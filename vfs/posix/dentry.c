@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dentry - what names were found to be, for as long as that holds.
+ *
+ * An entry says that a name in a directory is a certain file while the
+ * directory's ctime is a certain time.  It is made only when that time was
+ * well past before the name was looked up, so that every later change of
+ * the directory, by whomever, gives it another ctime.  It names the file by
+ * handle and holds no reference.
+ *
+ * A slot holds one entry; the next one that wants it replaces it.
+ */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/rcu.h"
+
+#define SLOTS		16384		/* a power of two */
+#define NAME_SIZE	48		/* longer names are not kept */
+
+struct posix_dentry {
+	struct rcu_head	  rcu;
+	struct timespec	  ctime;
+	struct vfs_handle dir;
+	struct vfs_handle file;
+	char		  name[NAME_SIZE];
+};
+
+struct posix_dentries {
+	struct posix_dentry *_Atomic slot[SLOTS];
+};
+
+static struct posix_dentry *_Atomic *slot_of(const struct posix_fs *fs,
+					     const struct posix_node *dir,
+					     const char *name, size_t len)
+{
+	return &fs->dentries->slot[(posix_hash(name, len) ^
+				    dir->ino * 0x9e3779b97f4a7c15u) >> 7 &
+				   (SLOTS - 1)];
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
+}
+
+bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       struct vfs_handle *file)
+{
+	size_t len = strlen(name);
+	struct posix_dentry *e;
+	bool found = false;
+
+	if (len >= NAME_SIZE)
+		return false;
+	rcu_enter();
+	e = atomic_load_explicit(slot_of(fs, dir, name, len),
+				 memory_order_acquire);
+	if (e && same_time(&e->ctime, &dir_st->st_ctim) &&
+	    strcmp(e->name, name) == 0 &&
+	    posix_handle_same(&e->dir, &dir->handle)) {
+		*file = e->file;
+		found = true;
+	}
+	rcu_exit();
+	return found;
+}
+
+static void reclaim(struct rcu_head *head)
+{
+	rcu_waited();
+	rcu_seen(head);
+	free(container_of(head, struct posix_dentry, rcu));
+}
+
+void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
+		       const struct stat *dir_st, const char *name,
+		       const struct vfs_handle *file)
+{
+	size_t len = strlen(name);
+	struct posix_dentry *e, *old;
+
+	if (len >= NAME_SIZE)
+		return;
+	e = malloc(sizeof(*e));
+	if (!e)
+		return;
+	e->ctime = dir_st->st_ctim;
+	e->dir = dir->handle;
+	e->file = *file;
+	memcpy(e->name, name, len + 1);
+	old = atomic_exchange(slot_of(fs, dir, name, len), e);
+	if (old) {
+		rcu_published(&old->rcu);
+		call_rcu(&old->rcu, reclaim);
+	}
+}
+
+int posix_dentries_create(struct posix_dentries **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void posix_dentries_destroy(struct posix_dentries *d)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		free(d->slot[i]);
+	free(d);
+}

@@ -328,6 +328,61 @@ START_TEST(calls_that_must_not_wait_do_what_memory_has)
 }
 END_TEST
 
+static bool is_kept(struct vfs_node *dir, const char *name,
+		    struct vfs_handle *h)
+{
+	struct stat st;
+
+	assert_ok(posix_stat(to_posix(dir), &st));
+	return posix_dentry_find(to_posix_fs(w.fs), to_posix(dir), &st, name,
+				 h);
+}
+
+START_TEST(kept_names_follow_every_change)
+{
+	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
+	struct vfs_node *n, *d;
+	struct vfs_handle h, file;
+
+	world_open(_i, NULL);
+	d = must_mkdir(w.root, "d");
+	vfs_node_put(must_create(d, "a"));
+	vfs_node_put(must_create(d, "b"));
+	usleep(80000);			/* until names are kept */
+	n = must_lookup(d, "a");
+	file = handle_of(n);
+	vfs_node_put(n);
+	ck_assert(is_kept(d, "a", &h));
+	ck_assert(posix_handle_same(&h, &file));
+	assert_ok(try_lookup(d, "a"));
+
+	if (to_posix_fs(w.fs)->privileged) {
+		assert_ok(chmod(local("d"), 0700));
+		w.ctx.cred = &bob;
+		assert_err(try_lookup(d, "a"), EACCES);
+		w.ctx.cred = &w.cred;
+		posix_cred_server(to_posix_fs(w.fs));
+		usleep(80000);
+		assert_ok(try_lookup(d, "a"));
+		ck_assert(is_kept(d, "a", &h));
+		w.ctx.cred = &bob;
+		assert_err(try_lookup(d, "a"), EACCES);
+		w.ctx.cred = &w.cred;
+		posix_cred_server(to_posix_fs(w.fs));
+	}
+	assert_ok(rename(local("d/b"), local("d/a")));
+	ck_assert(!is_kept(d, "a", &h));
+	n = must_lookup(d, "a");
+	h = handle_of(n);
+	ck_assert(!posix_handle_same(&h, &file));
+	vfs_node_put(n);
+	assert_ok(unlink(local("d/a")));
+	assert_err(try_lookup(d, "a"), ENOENT);
+	vfs_node_put(d);
+	world_close();
+}
+END_TEST
+
 /* As the kernel keeps access control lists. */
 struct acl {
 	uint32_t version;
@@ -431,6 +486,7 @@ int main(void)
 	add_world_test(t, an_exclusive_create_is_known_again_after_a_restart);
 	add_world_test(t, mount_points_in_the_tree_are_not_entered);
 	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
+	add_world_test(t, kept_names_follow_every_change);
 	add_world_test(t, access_control_lists_count);
 	add_world_test(t, callers_are_who_they_say_groups_included);
 	suite_add_tcase(s, t);

@@ -35,6 +35,13 @@ struct listener {
 	const char	     *name;	/* "tcp", "udp", "rdma" */
 };
 
+/* The workers that calls of one export may occupy. */
+struct share {
+	struct work_class	*class;
+	bool			 unused;	/* its export is gone */
+	struct cds_list_head	 link;
+};
+
 struct server {
 	const struct options	*o;		/* borrowed */
 	struct pool		*pool;
@@ -50,6 +57,8 @@ struct server {
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
 	struct announcements	 announced;
+	pthread_mutex_t		 shares_lock;	/* guards shares */
+	struct cds_list_head	 shares;
 };
 
 /* ------------------------------------------------------------- exports -- */
@@ -105,13 +114,56 @@ static int read_exports(struct server *s, struct export_set **set, char **err)
 	return ret;
 }
 
+/* A new export gets its share of the workers, before anyone can find it. */
 static void give_share(void *arg, struct export *e)
 {
 	struct server *s = arg;
+	struct share *share = calloc(1, sizeof(*share));
 
-	if (!e->upper)
-		e->upper = work_class_create(s->rpc, e->path,
-					     MAX(1u, s->o->threads * 3 / 4));
+	if (!share)
+		return;		/* then it uses the common one */
+	share->class = work_class_create(s->rpc, e->path,
+					 MAX(1u, s->o->threads * 3 / 4));
+	if (!share->class) {
+		free(share);
+		return;
+	}
+	e->upper = share->class;
+	mutex_lock(&s->shares_lock);
+	cds_list_add(&share->link, &s->shares);
+	mutex_unlock(&s->shares_lock);
+}
+
+/* The export is gone, perhaps in a call that its share is running: it is
+ * only marked here. */
+static void return_share(void *arg, struct export *e)
+{
+	struct server *s = arg;
+	struct share *share;
+
+	mutex_lock(&s->shares_lock);
+	cds_list_for_each_entry(share, &s->shares, link)
+		if (share->class == e->upper)
+			share->unused = true;
+	mutex_unlock(&s->shares_lock);
+}
+
+/* Frees the shares of exports that are gone, or all of them. */
+static void free_shares(struct server *s, bool all)
+{
+	struct share *share, *next;
+	struct cds_list_head gone;
+
+	CDS_INIT_LIST_HEAD(&gone);
+	mutex_lock(&s->shares_lock);
+	cds_list_for_each_entry_safe(share, next, &s->shares, link)
+		if (all || share->unused)
+			cds_list_move(&share->link, &gone);
+	mutex_unlock(&s->shares_lock);
+	cds_list_for_each_entry_safe(share, next, &gone, link) {
+		work_class_destroy(share->class);
+		free(share);
+	}
 }
 
 /* Exports what the options say now; what was exported stays on a mistake. */
@@ -129,8 +181,7 @@ static int publish(struct server *s)
 	if (err)
 		log_err("%s", text ? text : strerror(-err));
 	free(text);
-	if (!err)
-		export_each(s->exports, give_share, s);
+	free_shares(s, false);
 	return err;
 }
 
@@ -333,6 +384,7 @@ static int start_programs(struct server *s)
 	const struct export_config exports = {
 		.backend = &posix_vfs_ops,
 		.state_dir = s->o->state_dir,
+		.attach = give_share, .release = return_share, .arg = s,
 	};
 	struct nfs3_config nfs3 = { 0 };
 	struct mountd_config mountd = { .state_dir = s->o->state_dir };
@@ -369,6 +421,8 @@ int server_start(const struct options *o, struct server **out)
 	if (!s)
 		goto fail;
 	s->o = o;
+	pthread_mutex_init(&s->shares_lock, NULL);
+	CDS_INIT_LIST_HEAD(&s->shares);
 	err = pool_create(o->memory, &s->pool);
 	if (!err)
 		err = start_loops(s);
@@ -426,6 +480,7 @@ void server_stop(struct server *s)
 
 		l->ops->free(l);
 	}
+	free_shares(s, true);		/* no call runs any more */
 	if (s->rpc)
 		rpc_server_destroy(s->rpc);
 	for (unsigned i = 0; i < s->nloops; i++)
@@ -441,6 +496,7 @@ void server_stop(struct server *s)
 		verbs_fabric_destroy(&s->verbs);
 	if (s->pool)
 		pool_destroy(s->pool);
+	pthread_mutex_destroy(&s->shares_lock);
 	free(s);
 }
 

@@ -118,6 +118,37 @@ START_TEST(calls_before_established_are_kept_and_replayed)
 }
 END_TEST
 
+START_TEST(a_requester_has_one_credit_before_the_first_reply)
+{
+	struct rig_options o = { .rdma.credits = 8 };
+	struct rpcrdma_requester *r;
+	static struct exchange x[20];
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	for (uint32_t i = 0; i < 20; i++) {
+		exchange_init(&x[i], i, OP_HOLD, 0);
+		exchange_start(r, &x[i]);
+	}
+	wait_held(1);
+	ck_assert_uint_eq(rig.taken, 1);
+	rig_release(&rig);
+	wait_held(8);				/* then what was granted */
+	ck_assert_uint_eq(rig.taken, 9);
+	rig_release(&rig);
+	wait_held(8);
+	rig_release(&rig);
+	wait_held(3);
+	rig_release(&rig);
+	for (uint32_t i = 0; i < 20; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_peer_without_a_receive_loses_its_connection)
 {
 	struct peer_options po = { .nrecvs = 1 };
@@ -486,6 +517,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, all_credits_may_be_used_at_once);
 	tcase_add_test(t, a_peer_that_overruns_loses_its_connection_and_no_other);
 	tcase_add_test(t, calls_before_established_are_kept_and_replayed);
+	tcase_add_test(t, a_requester_has_one_credit_before_the_first_reply);
 	tcase_add_test(t, a_peer_without_a_receive_loses_its_connection);
 	tcase_add_test(t, a_peer_that_lets_us_read_nothing_is_refused);
 	tcase_add_test(t, more_connections_than_may_be_are_refused);

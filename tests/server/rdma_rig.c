@@ -59,16 +59,30 @@ static void answer(struct msg *m, struct xdr_out *x, uint32_t tail)
 	xprt_reply(m);
 }
 
+static uint8_t byte_at(const struct msg *m, size_t at)
+{
+	uint32_t i = 0;
+
+	while (at >= m->call[i].len)
+		at -= m->call[i++].len;
+	return m->call[i].data[at];
+}
+
 static void serve_sum(struct msg *m, struct xdr_in *in, struct xdr_out *out,
 		      uint32_t arg)
 {
 	uint32_t bytes = 0, sum = 0, left = 0, last = 0;
+	uint32_t opaques = MIN(arg & 0xff, 4u);
 	struct iovec iov[MSG_MAX_SEGS];
 
-	while (arg-- > 0 && xdr_ok(in)) {
+	while (opaques-- > 0 && xdr_ok(in)) {
 		int n = MSG_MAX_SEGS;
+		uint32_t len = xdr_get_iov(in, MSG_MAX_LEN, iov, &n);
 
-		bytes += xdr_get_iov(in, MSG_MAX_LEN, iov, &n);
+		bytes += len;
+		for (uint32_t i = 1; i <= xdr_pad(len) && arg & ZERO_PAD; i++)
+			require(byte_at(m, m->call_len - xdr_left(in) - i) ==
+				0);
 		for (int i = 0; i < n; i++)
 			for (size_t b = 0; b < iov[i].iov_len; b++)
 				sum += ((uint8_t *)iov[i].iov_base)[b];
@@ -152,7 +166,7 @@ static void serve(struct work *w)
 	arg = xdr_get_u32(&in);
 	switch (op) {
 	case OP_SUM:
-		serve_sum(m, &in, &out, MIN(arg, 4u));
+		serve_sum(m, &in, &out, arg);
 		break;
 	case OP_ECHO:
 		serve_echo(w, &in, &out);
@@ -181,6 +195,9 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 	uint32_t len = 0;
 
 	require(m->ncall <= MSG_MAX_SEGS);
+	/* No peer has a privileged port, and none needs one. */
+	require(m->xprt->any_port);
+	require(strncmp(m->xprt->name, "rdma 127.0.0.1:", 15) == 0);
 	for (uint32_t i = 0; i < m->ncall; i++) {
 		len += m->call[i].len;
 		require(i + 1 == m->ncall || m->call[i].len % 4 == 0);

@@ -32,6 +32,8 @@ enum rig_op {
 };
 
 #define END_WORD	0x7a11e4d0u
+/* With OP_SUM's arg: the pad of the opaques must be zeros. */
+#define ZERO_PAD	0x100u
 /* Where the data of the first opaque stands in a call. */
 #define DATA_POSITION	16u
 

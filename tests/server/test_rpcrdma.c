@@ -76,11 +76,9 @@ START_TEST(an_inline_call_is_answered_inline)
 }
 END_TEST
 
-/* An OP_SUM of one opaque in a Read chunk, and perhaps more after it. */
-static void begin_sum(uint32_t xid, uint32_t opaques)
+static void begin_sum(uint32_t xid)
 {
 	peer_begin(&peer, xid, 1, RPCRDMA_MSG);
-	(void)opaques;
 }
 
 START_TEST(a_read_chunk_of_many_segments_is_pulled)
@@ -89,7 +87,7 @@ START_TEST(a_read_chunk_of_many_segments_is_pulled)
 
 	open_plain();
 	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
-	begin_sum(8, 1);
+	begin_sum(8);
 	for (uint32_t i = 0; i < 40; i++)
 		peer_put_read(&peer, DATA_POSITION, mr, i * 1001, 1001);
 	peer_put_zeros(&peer, 3);
@@ -108,11 +106,12 @@ START_TEST(a_read_chunk_may_come_with_its_pad_or_without)
 
 	open_plain();
 	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
-	for (uint32_t len = 4093; len <= 4096; len++) {
-		begin_sum(len, 1);
+	/* What the longest leaves in memory is no pad of the shortest. */
+	for (uint32_t len = 4096; len >= 4093; len--) {
+		begin_sum(len);
 		peer_put_read(&peer, DATA_POSITION, mr, 0, len);
 		peer_put_zeros(&peer, 3);
-		peer_put_call(&peer, len, OP_SUM, 1);
+		peer_put_call(&peer, len, OP_SUM, 1 + (len == 4093) * ZERO_PAD);
 		peer_put(&peer, 4093);
 		peer_put(&peer, END_WORD);	/* inline content after it */
 		peer_send(&peer);
@@ -132,7 +131,7 @@ START_TEST(a_pad_in_a_segment_of_its_own_is_taken)
 
 	open_plain();
 	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
-	begin_sum(9, 1);
+	begin_sum(9);
 	peer_put_read(&peer, DATA_POSITION, mr, 0, 1001);
 	peer_put_read(&peer, DATA_POSITION, mr, 60000, 3);
 	peer_put_zeros(&peer, 3);
@@ -146,6 +145,34 @@ START_TEST(a_pad_in_a_segment_of_its_own_is_taken)
 }
 END_TEST
 
+START_TEST(an_empty_read_segment_is_not_read)
+{
+	struct fabric_mr *mr, gone = { .rkey = 0xdead };
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	begin_sum(9);
+	peer_put_read(&peer, DATA_POSITION, &gone, 0, 0);
+	peer_put_read(&peer, DATA_POSITION, mr, 0, 100);
+	peer_put_read(&peer, DATA_POSITION, &gone, 0, 0);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 9, OP_SUM, 1);
+	peer_put(&peer, 100);
+	peer_send(&peer);
+	take_sum(9, 100, sum(0, 100), 0, 0);
+	/* Nor is a chunk that is all empty. */
+	begin_sum(10);
+	peer_put_read(&peer, DATA_POSITION, &gone, 0, 0);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 10, OP_SUM, 1);
+	peer_put(&peer, 0);
+	peer_send(&peer);
+	take_sum(10, 0, 0, 0, 0);
+	fabric_mr_destroy(mr);
+	close_all();
+}
+END_TEST
+
 START_TEST(several_read_chunks_at_different_positions_are_pulled)
 {
 	struct rig_options o = { .any_position = true };
@@ -153,7 +180,7 @@ START_TEST(several_read_chunks_at_different_positions_are_pulled)
 
 	open_with(&o, NULL);
 	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
-	begin_sum(10, 3);
+	begin_sum(10);
 	peer_put_read(&peer, 16, mr, 0, 5001);
 	peer_put_read(&peer, 16 + 5004 + 4, mr, 10000, 300);
 	peer_put_read(&peer, 16 + 5004 + 4 + 300 + 4, mr, 20000, 2);
@@ -417,10 +444,12 @@ START_TEST(lists_that_no_reply_can_return_get_err_chunk)
 	peer_put(&peer, 70);
 	for (int i = 0; i < 70; i++)
 		peer_put_segment(&peer, mr, 0, 100);
-	peer_put_zeros(&peer, 2);
+	peer_put_zeros(&peer, 1);
+	peer_put_chunk(&peer, mr, sizeof(data));
 	peer_put_call(&peer, 24, OP_READ, 100);
 	peer_send(&peer);
 	peer_take_error(&peer, 24, RPCRDMA_ERR_CHUNK);
+	ck_assert_uint_eq(rig.taken, 0);
 	fabric_mr_destroy(mr);
 	peer_check_alive(&peer);
 	close_all();
@@ -483,6 +512,7 @@ static void add_good_calls(TCase *t)
 	tcase_add_test(t, a_read_chunk_of_many_segments_is_pulled);
 	tcase_add_test(t, a_read_chunk_may_come_with_its_pad_or_without);
 	tcase_add_test(t, a_pad_in_a_segment_of_its_own_is_taken);
+	tcase_add_test(t, an_empty_read_segment_is_not_read);
 	tcase_add_test(t, several_read_chunks_at_different_positions_are_pulled);
 	tcase_add_test(t, a_long_call_comes_in_many_segments);
 	tcase_add_test(t, a_long_call_comes_with_further_read_chunks);

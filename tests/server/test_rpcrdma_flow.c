@@ -308,6 +308,35 @@ START_TEST(a_reply_longer_than_the_send_queue_is_cut)
 }
 END_TEST
 
+START_TEST(long_headers_leave_their_neighbours_alone)
+{
+	struct rig_options o = { .rdma.send_queue = 1, .async = true,
+				 .fabric.seed = 5 };
+	struct rpcrdma_requester_options ro = { .segment_size = 100 };
+	struct rpcrdma_requester *r;
+	static struct exchange x[32];
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, &ro, &r);
+	for (uint32_t i = 0; i < 32; i++) {
+		exchange_init(&x[i], i, OP_READ, 101 | 200 << 24);
+		x[i].request.nwrites = 1;
+		x[i].request.write[0] =
+			(struct rpcrdma_memory){ mem + i * 10000, 6000 };
+		exchange_start(r, &x[i]);
+	}
+	for (uint32_t i = 0; i < 32; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		ck_assert_uint_eq(x[i].request.reply_len, 8 + 201 * 4);
+		for (uint32_t n = 2; n < 203; n++)
+			ck_assert_uint_eq(exchange_word(&x[i], n), END_WORD);
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- memory that is short */
 
 static struct buf *hog[64];
@@ -524,6 +553,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, read_depth_is_kept_and_used);
 	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);
 	tcase_add_test(t, a_reply_longer_than_the_send_queue_is_cut);
+	tcase_add_test(t, long_headers_leave_their_neighbours_alone);
 	tcase_add_test(t, without_memory_calls_wait_and_credits_shrink);
 	tcase_add_test(t, fewer_credits_are_granted_while_memory_is_short);
 	tcase_add_test(t, calls_that_wait_for_memory_end_with_their_connection);

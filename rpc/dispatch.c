@@ -65,20 +65,17 @@ static void buffer_ready(struct pool_waiter *w)
 	queue(container_of(w, struct rpc_slot, priv.wait));
 }
 
-/*
- * The longest call that may wait for a buffer.  Transports keep longer ones
- * in payload buffers, and calls that held one each while they wait for
- * another could wait for ever.  A procedure whose results have a body has
- * short arguments: with the largest credential and verifier that there are,
- * such a call stays below this, unless something else is behind them.
- */
-#define WAIT_MAX	1024u
-
 static void fail(struct rpc_slot *slot);
 
 static void wait_buffer(struct rpc_slot *slot)
 {
-	if (slot->call.msg->call_len > WAIT_MAX) {
+	/*
+	 * Calls that hold a buffer each while they wait for another could
+	 * wait for ever.  A procedure whose results have a body has short
+	 * arguments, which transports don't keep in the pool, unless
+	 * something else is behind them.
+	 */
+	if (slot->call.msg->in_pool) {
 		stat_inc(rpc_no_buffer_long);
 		fail(slot);
 		return;

@@ -47,6 +47,9 @@ struct msg {
 	struct xdr_seg	 call[MSG_MAX_SEGS];
 	uint32_t	 ncall;
 	uint32_t	 call_len;
+	/* The call lies in buffers of the pool, which it keeps until then: it
+	 * must not wait for another one. */
+	bool		 in_pool;
 
 	/* The reply, set by the sink. */
 	uint8_t		*head;		/* MSG_HEAD_SIZE bytes, given */

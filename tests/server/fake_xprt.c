@@ -110,6 +110,7 @@ struct fake_call *fake_send_segs(struct fake_xprt *f,
 	pthread_cond_init(&c->cond, NULL);
 	c->m.xprt = &f->x;
 	c->m.ncall = n;
+	c->m.in_pool = f->in_pool;
 	for (uint32_t i = 0; i < n; i++) {
 		uint8_t *copy = malloc(segs[i].len);
 

@@ -16,6 +16,7 @@
 
 struct fake_xprt {
 	struct xprt	x;
+	bool		in_pool;	/* calls say so of themselves */
 };
 
 struct fake_call {

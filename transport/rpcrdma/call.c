@@ -188,6 +188,7 @@ void rpcrdma_call_dispatch(struct rpcrdma_call *call)
 	}
 	m->ncall = rpcrdma_layout_splice(&call->layout, base, sink, m->call);
 	m->call_len = call->layout.call_len;
+	m->in_pool = call->sink != NULL;
 	m->head_len = 0;
 	m->tail_len = 0;
 	m->body_off = 0;

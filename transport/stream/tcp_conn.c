@@ -160,7 +160,9 @@ static void shut(struct tcp_conn *conn, int err)
 
 	if (err) {
 		stat_inc(tcp_closed_error);
-		log_limited(LOG_LEVEL_INFO, "%s: closing: %s",
+		/* That clients go away is nothing to tell the admin. */
+		log_limited(err == -ECONNRESET || err == -EPIPE ?
+			    LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "%s: closing: %s",
 			    conn->xprt.name, why(err));
 	}
 	set_state(conn, TCP_CLOSED);

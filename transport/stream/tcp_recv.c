@@ -101,6 +101,7 @@ static void give(struct tcp_conn *conn, struct tcp_msg *m,
 	msg->call[0].len = len;
 	msg->ncall = 1;
 	msg->call_len = len;
+	msg->in_pool = m->call_buf != NULL;
 	msg->head_len = 0;
 	msg->tail_len = 0;
 	msg->body_off = 0;

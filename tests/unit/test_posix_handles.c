@@ -483,6 +483,32 @@ START_TEST(a_directory_that_is_not_there_is_an_error)
 }
 END_TEST
 
+START_TEST(the_owner_writes_what_it_made_read_only)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0400 };
+	struct vfs_handle h;
+	struct vfs_node *n;
+	char buf[64];
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	vfs_node_put(n);
+	world_restart();
+	n = must_open(&h);
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	ck_assert_uint_eq(attr_of(n).mode, 0400);
+	set.mode = 0;
+	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	ck_assert_uint_eq(attr_of(n).mode, 0);
+	put(n);
+	world_close();
+}
+END_TEST
+
 START_TEST(options_are_known_or_refused)
 {
 	static const char *const bad[] = {
@@ -528,6 +554,7 @@ int main(void)
 	add_world_test(t, a_second_server_does_not_get_the_same_state);
 	add_world_test(t, without_a_state_directory_handles_last_until_the_end);
 	add_world_test(t, a_directory_that_is_not_there_is_an_error);
+	add_world_test(t, the_owner_writes_what_it_made_read_only);
 	add_world_test(t, options_are_known_or_refused);
 	suite_add_tcase(s, t);
 	return world_run(s);

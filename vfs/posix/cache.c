@@ -170,17 +170,27 @@ static long sweep(struct posix_cache *c, long max, uint32_t age,
 	return seen;
 }
 
+/*
+ * One over the bound costs a few closes, so that it stays near it.  Dirty
+ * files are left to the sweeper, since closing them means to wait for
+ * storage and the caller may not.
+ */
 void posix_cache_room(struct posix_cache *c)
 {
 	long closed = 0;
 
-	/* One over the bound costs a few closes, so that it stays near it. */
-	for (uint32_t age = 2; atomic_load(&c->nfds) >= c->max_fds; age--) {
-		sweep(c, SWEEP_BATCH, age, age, &closed);
-		if (closed || age == 0)
-			break;
-	}
+	if (likely(atomic_load_explicit(&c->nfds, memory_order_relaxed) <
+		   c->max_fds))
+		return;
+	for (uint32_t age = 3; age-- > 0 && closed == 0;)
+		sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
 	stat_add(posix_node_evicted, closed);
+	if (closed)
+		return;
+	mutex_lock(&c->lock);
+	c->pressed = true;
+	pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
 }
 
 bool posix_cache_squeeze(struct posix_cache *c)
@@ -203,44 +213,59 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	return closed > 0;
 }
 
-/* One tick: every node once. */
-static void sweep_all(struct posix_cache *c)
+/* One tick: every node once.  @pressed: all that nobody uses may go. */
+static void sweep_all(struct posix_cache *c, bool pressed)
 {
+	uint32_t age = pressed ? 0 : IDLE_TICKS;
 	long left, n, closed = 0;
 
 	mutex_lock(&c->lock);
 	left = c->count;
 	mutex_unlock(&c->lock);
 	for (; left > 0; left -= n) {
-		n = sweep(c, left, IDLE_TICKS, IDLE_TICKS * DIRTY_FACTOR,
-			  &closed);
-		if (n == 0)
+		n = sweep(c, left, age, age * DIRTY_FACTOR, &closed);
+		if (n == 0 || (pressed && closed))
 			break;
 	}
-	stat_add(posix_node_idle, closed);
+	if (pressed)
+		stat_add(posix_node_evicted, closed);
+	else
+		stat_add(posix_node_idle, closed);
+}
+
+/* Under the lock: sleeps until the next tick, or less.  True: it came. */
+static bool wait_tick(struct posix_cache *c)
+{
+	struct timespec until;
+	uint64_t ns;
+
+	if (c->count == 0) {
+		pthread_cond_wait(&c->wake, &c->lock);
+		return false;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	ns = c->idle_ms * 1000000ull / IDLE_TICKS + until.tv_nsec;
+	until.tv_sec += ns / 1000000000;
+	until.tv_nsec = ns % 1000000000;
+	return pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT;
 }
 
 static void sweeper(void *arg)
 {
 	struct posix_cache *c = arg;
-	uint64_t step = c->idle_ms * 1000000ull / IDLE_TICKS;
-	struct timespec until;
+	bool tick, pressed;
 
 	mutex_lock(&c->lock);
 	while (!c->stop) {
-		if (c->count == 0) {
-			pthread_cond_wait(&c->wake, &c->lock);
-			continue;
-		}
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		step = c->idle_ms * 1000000ull / IDLE_TICKS + until.tv_nsec;
-		until.tv_sec += step / 1000000000;
-		until.tv_nsec = step % 1000000000;
-		if (pthread_cond_timedwait(&c->wake, &c->lock, &until) == 0)
+		tick = wait_tick(c);
+		pressed = c->pressed;
+		c->pressed = false;
+		if (!tick && !pressed)
 			continue;
 		mutex_unlock(&c->lock);
-		atomic_fetch_add(&c->tick, 1);
-		sweep_all(c);
+		if (tick)
+			atomic_fetch_add(&c->tick, 1);
+		sweep_all(c, pressed);
 		mutex_lock(&c->lock);
 	}
 	mutex_unlock(&c->lock);

@@ -124,9 +124,10 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred)
 
 void posix_cred_server(const struct posix_fs *fs)
 {
-	if (!fs->privileged || (self.known && self.cred.uid == 0))
+	if ((fs && !fs->privileged) || (self.known && self.cred.uid == 0))
 		return;
-	/* The groups don't matter to who has CAP_DAC_OVERRIDE. */
+	/* A thread that is not known yet has what its maker had.  The groups
+	 * don't matter to who has CAP_DAC_OVERRIDE. */
 	setfsuid(0);
 	self.cred.uid = 0;
 }

@@ -296,6 +296,8 @@ int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0 && !fs->ram) {
 		fd = atomic_load(&n->wr_fd);
 		if (fd < 0)
+			fd = posix_node_wr(n);
+		if (fd < 0)
 			fd = posix_node_rd(n);
 		/* Before the sync: what is written from now on is not in it. */
 		atomic_store(&n->dirty, false);

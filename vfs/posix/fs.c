@@ -214,6 +214,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 
 	if (!fs)
 		return -ENOMEM;
+	posix_cred_server(NULL);
 	fs->fs.ops = &posix_vfs_ops;
 	fs->fs.fsid = path_id(config->path);
 	atomic_init(&fs->fs.verf, new_verf());

@@ -272,6 +272,26 @@ int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
 	return 0;
 }
 
+/*
+ * The owner may read and write whatever the mode says (RFC 1813 section
+ * 4.4): a file that it made read-only is written a while after.  A server
+ * that is no more than the owner has to give itself the right, for a moment.
+ */
+static int open_as_owner(struct posix_node *n, const char *path, int flags)
+{
+	struct stat st;
+	int fd;
+
+	if (n->type != VFS_REG || posix_fstat(n->fd, &st) < 0 ||
+	    st.st_uid != posix_fs_of(n)->uid || st.st_mode & 06000 ||
+	    chmod(path, (st.st_mode & 07777) | 0600) < 0)
+		return -EACCES;
+	fd = open(path, flags);
+	if (chmod(path, st.st_mode & 07777) < 0)
+		log_limited(LOG_LEVEL_WARN, "chmod back: %s", strerror(errno));
+	return fd < 0 ? -EACCES : fd;
+}
+
 /* Opens @n's file again with @flags, as the server. */
 static int reopen(struct posix_node *n, int flags)
 {
@@ -286,7 +306,10 @@ static int reopen(struct posix_node *n, int flags)
 	fd = open(path, flags);
 	if (fd < 0 && try_again(fs, -errno))
 		fd = open(path, flags);
-	return fd < 0 ? open_error(-errno) : count_fd(fs, fd);
+	if (fd < 0)
+		fd = errno == EACCES && !fs->privileged ?
+		     open_as_owner(n, path, flags) : open_error(-errno);
+	return count_fd(fs, fd);
 }
 
 /* Opens *@slot if it is not yet; the first of several threads wins. */

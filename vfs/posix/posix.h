@@ -53,6 +53,7 @@ struct posix_cache {
 	struct cds_list_head nodes;	/* oldest first, as last looked at */
 	long		 count;
 	bool		 stop;
+	bool		 pressed;	/* for descriptors */
 	pthread_cond_t	 wake;
 };
 
@@ -168,7 +169,7 @@ static inline bool posix_cred_same(const struct vfs_cred *a,
 bool posix_cred_probe(void);
 /* Become @cred.  0, or -EACCES when the system has no such user. */
 int  posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred);
-/* Become the server again, for its own descriptors. */
+/* Become the server again, for its own descriptors; @fs NULL: whichever. */
 void posix_cred_server(const struct posix_fs *fs);
 
 /*

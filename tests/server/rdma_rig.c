@@ -258,6 +258,7 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	struct xprt_env env;
+	struct loop **loops = rig->loops;
 
 	memset(rig, 0, sizeof(*rig));
 	if (options)
@@ -277,9 +278,11 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 	rig->sink.recv = sink_recv;
 	rig->sink.msg_upper = sizeof(struct work);
 	rig->sink.read_chunk_ok = rig->options.any_position ? NULL : chunk_ok;
+	loops[0] = rig->server;
+	loops[1] = rig->worker;
 	env = (struct xprt_env){
 		.sink = &rig->sink, .pool = rig->pool,
-		.loops = &rig->server, .nloops = 1,
+		.loops = loops, .nloops = rig->options.two_pollers ? 2 : 1,
 		.max_conns = rig->options.max_conns ? rig->options.max_conns :
 			     16,
 	};

@@ -44,6 +44,7 @@ struct rig_options {
 	bool	 async;		/* replies come from another thread */
 	bool	 any_position;	/* Read chunks may stand anywhere */
 	bool	 one_loop;	/* peers share the responder's */
+	bool	 two_pollers;	/* the worker's loop is the second */
 	unsigned max_conns;	/* 0: 16 */
 };
 
@@ -55,6 +56,7 @@ struct rig {
 	struct loop	*server;
 	struct loop	*client;
 	struct loop	*worker;
+	struct loop	*loops[2];
 	struct xprt_listener *listener;
 	atomic_uint	 taken;		/* calls the sink got */
 	pthread_mutex_t	 lock;

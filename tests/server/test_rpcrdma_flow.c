@@ -51,6 +51,40 @@ START_TEST(as_many_credits_are_granted_as_are_asked_for)
 }
 END_TEST
 
+START_TEST(a_device_with_short_queues_has_fewer_credits)
+{
+	struct rig_options o = { .fabric.passive.max_recv = 21 };
+	struct peer peer;
+
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(peer.hdr.credits, 10);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(connections_are_shared_out_among_pollers)
+{
+	struct rig_options o = { .two_pollers = true };
+	struct peer peer[4];
+
+	rig_open(&rig, &o);
+	for (int i = 0; i < 4; i++) {
+		peer_open(&peer[i], &rig, NULL);
+		peer_wait_up(&peer[i]);
+	}
+	for (int round = 0; round < 10; round++)
+		for (int i = 0; i < 4; i++)
+			peer_check_alive(&peer[i]);
+	for (int i = 0; i < 4; i++)
+		peer_close(&peer[i]);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(all_credits_may_be_used_at_once)
 {
 	struct peer peer;
@@ -484,6 +518,11 @@ START_TEST(a_connection_costs_less_than_two_mebibytes)
 			  rpcrdma_conn_bytes(&o, 0));
 	peer_close(&peer[0]);
 	peer_close(&peer[1]);
+	/* The pool's stay for those to come. */
+	wait_until(none_left, NULL);
+	loop_fabric_count(&rig.fabric, &two);
+	ck_assert_uint_eq(two.mrs, one.mrs - 2);
+	ck_assert_uint_gt(two.mrs, 0);
 	rig_close(&rig);
 }
 END_TEST
@@ -543,6 +582,8 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, as_many_credits_are_granted_as_are_asked_for);
+	tcase_add_test(t, a_device_with_short_queues_has_fewer_credits);
+	tcase_add_test(t, connections_are_shared_out_among_pollers);
 	tcase_add_test(t, all_credits_may_be_used_at_once);
 	tcase_add_test(t, a_peer_that_overruns_loses_its_connection_and_no_other);
 	tcase_add_test(t, calls_before_established_are_kept_and_replayed);

@@ -91,11 +91,9 @@ void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn)
 {
 	if (conn->pump_due || conn->state != CONN_LIVE)
 		return;
-	/* A message waits only when every call was in use; and what is
-	 * neither free nor in use is posted. */
-	if (conn->busy_calls + 1 < conn->credits &&
-	    conn->nfree_recvs < REFILL_BATCH &&
-	    conn->busy_calls + conn->nfree_recvs <= conn->credits)
+	/* A message waits only when every call was in use.  Receives need
+	 * not be posted before the next message comes. */
+	if (conn->busy_calls + 1 < conn->credits)
 		return;
 	conn->pump_due = true;
 	xprt_get(&conn->xprt);

@@ -11,8 +11,10 @@
  * a call until the reply's Send completed.  Let P calls be unanswered, S
  * answered with the Send not completed, W messages wait for a call, F
  * receives be free: 2C - P - S - W - F are posted.  A peer within its
- * credits has at most C - P - W messages under way.  Since S <= C, and F is
- * zero as long as fewer than C are posted, there is a Receive for each.
+ * credits has at most C - P - W messages under way, so each has a Receive
+ * as long as S + F <= C.  The pump, which runs whenever a message came,
+ * leaves F zero or at least C posted, that is P + S + W + F <= C; until it
+ * runs again F grows only by what P and S lose, and P + S <= C.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
 #define GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
@@ -201,7 +203,6 @@ struct rpcrdma_conn {
 };
 
 /* recv.c.  All on the poller. */
-#define REFILL_BATCH	32u
 void rpcrdma_recv_init(struct rpcrdma_conn *conn);
 /* Posts what is free, when that is due or @all. */
 int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all);

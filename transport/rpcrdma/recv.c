@@ -75,6 +75,8 @@ void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 	}
 }
 
+enum { REFILL_BATCH = 32 };
+
 /* With the lock.  NULL when there are few free and enough posted. */
 static struct rpcrdma_recv *take_free(struct rpcrdma_conn *conn, bool all,
 				      unsigned *n)

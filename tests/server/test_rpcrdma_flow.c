@@ -353,7 +353,7 @@ START_TEST(long_headers_leave_their_neighbours_alone)
 	rig_open(&rig, &o);
 	rig_connect(&rig, &ro, &r);
 	for (uint32_t i = 0; i < 32; i++) {
-		exchange_init(&x[i], i, OP_READ, 101 | 200 << 24);
+		exchange_init(&x[i], i, OP_READ, 101 | 200u << 24);
 		x[i].request.nwrites = 1;
 		x[i].request.write[0] =
 			(struct rpcrdma_memory){ mem + i * 10000, 6000 };

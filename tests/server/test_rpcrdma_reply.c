@@ -248,7 +248,7 @@ START_TEST(write_list_and_reply_chunk_are_used_together)
 
 	open_with(NULL, &ro);
 	/* The header is 824 bytes of 1024: no room for the rest. */
-	exchange_init(&x, 9, OP_READ, 2499 | 100 << 24);
+	exchange_init(&x, 9, OP_READ, 2499 | 100u << 24);
 	offer_write(0, 0, 2500);
 	offer_reply(2400);
 	ck_assert_int_eq(exchange(), 0);

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory: when there is none, and how much a connection takes. */
+#include <errno.h>
+
+#include "lib/stats.h"
+#include "tests/server/rdma_peer.h"
+#include "tests/unit/runner.h"
+
+static struct rig rig;
+static uint8_t mem[1 << 20];
+
+static uint64_t stat(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+static bool none_left(void *arg)
+{
+	return rig.listener->ops->count(rig.listener) == 0;
+}
+
+static struct buf *hog[64];
+
+/* Takes all large buffers there are. */
+static unsigned take_all(void)
+{
+	unsigned n = 0;
+
+	while (n < ARRAY_SIZE(hog) &&
+	       (hog[n] = pool_alloc(rig.pool, POOL_BUF_MAX)))
+		n++;
+	ck_assert_uint_lt(n, ARRAY_SIZE(hog));
+	return n;
+}
+
+static bool has_waited(void *arg)
+{
+	return stat("rdma_pool_waits") >= *(uint64_t *)arg;
+}
+
+static void start_large_write(struct rpcrdma_requester *r, struct exchange *x,
+			      uint32_t xid)
+{
+	exchange_init(x, xid, OP_SUM, 1);
+	exchange_put(x, sizeof(mem));
+	x->request.nreads = 1;
+	x->request.read[0].position = DATA_POSITION;
+	x->request.read[0].mem = (struct rpcrdma_memory){ mem, sizeof(mem) };
+	exchange_start(r, x);
+}
+
+START_TEST(without_memory_calls_wait_and_credits_shrink)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 3;
+	struct rpcrdma_requester *r;
+	static struct exchange x[4];
+	unsigned n;
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	/* More than one credit comes with the first reply. */
+	exchange_init(&x[3], 40, OP_SUM, 0);
+	exchange_start(r, &x[3]);
+	ck_assert_int_eq(exchange_wait(&x[3]), 0);
+	exchange_fini(&x[3]);
+	n = take_all();
+	for (uint32_t i = 0; i < 3; i++)
+		start_large_write(r, &x[i], i);
+	wait_until(has_waited, &waits);
+	/* Others are served, with fewer credits. */
+	exchange_init(&x[3], 41, OP_SUM, 0);
+	exchange_start(r, &x[3]);
+	ck_assert_int_eq(exchange_wait(&x[3]), 0);
+	exchange_fini(&x[3]);
+	while (n > 0)
+		buf_put(hog[--n]);
+	for (uint32_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(exchange_wait(&x[i]), 0);
+		ck_assert_uint_eq(exchange_word(&x[i], 1), sizeof(mem));
+		exchange_fini(&x[i]);
+	}
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(fewer_credits_are_granted_while_memory_is_short)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 1;
+	struct fabric_mr *mr;
+	struct peer peer;
+	unsigned n;
+
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	n = take_all();
+	mr = peer_register(&peer, mem, sizeof(mem), FABRIC_REMOTE_READ);
+	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
+	peer_put_read(&peer, DATA_POSITION, mr, 0, sizeof(mem));
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 1, OP_SUM, 1);
+	peer_put(&peer, sizeof(mem));
+	peer_send(&peer);
+	wait_until(has_waited, &waits);
+	peer_check_alive(&peer);
+	ck_assert_uint_eq(peer.hdr.credits, 32);
+	while (n > 0)
+		buf_put(hog[--n]);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.xid, 1);
+	ck_assert_uint_eq(peer.hdr.credits, 128);
+	fabric_mr_destroy(mr);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(calls_that_wait_for_memory_end_with_their_connection)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 1;
+	struct rpcrdma_requester *r;
+	static struct exchange x;
+	unsigned n;
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	n = take_all();
+	start_large_write(r, &x, 1);
+	wait_until(has_waited, &waits);
+	rpcrdma_requester_close(r);
+	ck_assert_int_eq(exchange_wait(&x), -ENOTCONN);
+	exchange_fini(&x);
+	rpcrdma_requester_destroy(r);
+	wait_until(none_left, NULL);
+	while (n > 0)
+		buf_put(hog[--n]);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_connection_costs_less_than_two_mebibytes)
+{
+	struct rpcrdma_options o = { .credits = 128 };
+	struct loop_fabric_counts one, two;
+	struct peer peer[2];
+
+	/* As much of its own in each call as the RPC layer has. */
+	ck_assert_uint_lt(rpcrdma_conn_bytes(&o, 3072), 2u << 20);
+	rig_open(&rig, NULL);
+	peer_open(&peer[0], &rig, NULL);
+	peer_wait_up(&peer[0]);
+	peer_check_alive(&peer[0]);
+	loop_fabric_count(&rig.fabric, &one);
+	peer_open(&peer[1], &rig, NULL);
+	peer_wait_up(&peer[1]);
+	loop_fabric_count(&rig.fabric, &two);
+	/* One registration of its own; the pool's are the device's. */
+	ck_assert_uint_eq(two.mrs, one.mrs + 2);	/* and the peer's */
+	ck_assert_uint_lt(two.passive_bytes - one.passive_bytes,
+			  rpcrdma_conn_bytes(&o, 0));
+	peer_close(&peer[0]);
+	peer_close(&peer[1]);
+	/* The pool's stay for those to come. */
+	wait_until(none_left, NULL);
+	loop_fabric_count(&rig.fabric, &two);
+	ck_assert_uint_eq(two.mrs, one.mrs - 2);
+	ck_assert_uint_gt(two.mrs, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_memory");
+	TCase *t = tcase_create("memory");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, without_memory_calls_wait_and_credits_shrink);
+	tcase_add_test(t, fewer_credits_are_granted_while_memory_is_short);
+	tcase_add_test(t, calls_that_wait_for_memory_end_with_their_connection);
+	tcase_add_test(t, a_connection_costs_less_than_two_mebibytes);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -3,6 +3,7 @@
 #include "tests/server/fault_vfs.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct vfs_ops fault_vfs_ops;
@@ -15,7 +16,10 @@ static struct {
 	atomic_uint	write_left;	/* writes before one fails; 0: none */
 	atomic_int	write_err;
 	atomic_bool	bump;
+	atomic_int	committed;	/* enum vfs_stable, or -1: the truth */
+	atomic_int	committed_then;
 	atomic_bool	bare;
+	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
 } f;
 
@@ -43,8 +47,11 @@ static int check(const struct vfs_ctx *ctx, enum fault_op op)
 	int err = atomic_load(&f.err[op]);
 
 	atomic_fetch_add(&f.calls[op], 1);
-	if (atomic_load(&f.hold[op]))
+	if (atomic_load(&f.hold[op])) {
+		if (ctx->nonblock)
+			return -EAGAIN;
 		wait_held(op);
+	}
 	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
 		err = EAGAIN;
 	return -err;
@@ -82,6 +89,25 @@ void fault_bare_readdir(bool bare)
 	atomic_store(&f.bare, bare);
 }
 
+static void never(bool what)
+{
+	if (what)
+		abort();
+}
+
+static void check_name(struct vfs_name name)
+{
+	never(vfs_name_check(name.s, name.len) < 0);
+	never(name.len <= 2 && memcmp(name.s, "..", name.len) == 0);
+}
+
+static void check_owner(const struct vfs_ctx *ctx,
+			const struct vfs_setattr *attr)
+{
+	never(ctx->cred->uid != 0 &&
+	      attr->set & (VFS_SET_UID | VFS_SET_GID));
+}
+
 static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
 {
 	int err = mem_vfs_ops.mount(config, out);
@@ -95,6 +121,12 @@ static void bump(struct vfs_node *n)
 {
 	if (atomic_exchange(&f.bump, false))
 		atomic_fetch_add(&n->fs->verf, 1);
+}
+
+void fault_committed(enum vfs_stable next, enum vfs_stable then)
+{
+	atomic_store(&f.committed_then, (int)then);
+	atomic_store(&f.committed, (int)next);
 }
 
 static int fault_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
@@ -150,12 +182,29 @@ static int fault_readlink(const struct vfs_ctx *ctx, struct vfs_node *n,
 	return err ? err : mem_vfs_ops.readlink(ctx, n, buf, size, attr);
 }
 
+size_t fault_read_room(void)
+{
+	return atomic_load(&f.read_room);
+}
+
+/* Returns the bytes of @iov. */
+static size_t check_range(uint64_t off, const struct iovec *iov, int niov)
+{
+	size_t sum = 0;
+
+	for (int i = 0; i < niov; i++)
+		sum += iov[i].iov_len;
+	never(off > INT64_MAX || sum > INT64_MAX - off);
+	return sum;
+}
+
 static int64_t fault_read(const struct vfs_ctx *ctx, struct vfs_node *n,
 			  uint64_t off, const struct iovec *iov, int niov,
 			  bool *eof, struct vfs_attr *attr)
 {
 	int err = check(ctx, FAULT_READ);
 
+	atomic_store(&f.read_room, check_range(off, iov, niov));
 	return err ? err : mem_vfs_ops.read(ctx, n, off, iov, niov, eof, attr);
 }
 
@@ -167,7 +216,9 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 	unsigned left = atomic_load(&f.write_left);
 	int err = check(ctx, FAULT_WRITE);
 	struct iovec one = iov[0];
+	int64_t ret;
 
+	check_range(off, iov, niov);
 	bump(n);
 	if (err)
 		return err;
@@ -175,8 +226,12 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 		return -atomic_load(&f.write_err);
 	if (max && max < one.iov_len)
 		one.iov_len = max;
-	return max ? mem_vfs_ops.write(ctx, n, off, &one, 1, stable, wcc) :
-		     mem_vfs_ops.write(ctx, n, off, iov, niov, stable, wcc);
+	ret = max ? mem_vfs_ops.write(ctx, n, off, &one, 1, stable, wcc) :
+		    mem_vfs_ops.write(ctx, n, off, iov, niov, stable, wcc);
+	if (atomic_load(&f.committed) >= 0)
+		*stable = atomic_exchange(&f.committed,
+					  atomic_load(&f.committed_then));
+	return ret;
 }
 
 static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -184,6 +239,7 @@ static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_COMMIT);
 
+	never(off > INT64_MAX || count > INT64_MAX - off);
 	bump(n);
 	return err ? err : mem_vfs_ops.commit(ctx, n, off, count, wcc);
 }
@@ -195,6 +251,9 @@ static int fault_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 {
 	int err = check(ctx, FAULT_CREATE);
 
+	check_name(name);
+	if (how->how != VFS_CREATE_EXCLUSIVE)
+		check_owner(ctx, &how->attr);
 	return err ? err : mem_vfs_ops.create(ctx, dir, name, how, out, attr,
 					      wcc);
 }
@@ -206,6 +265,8 @@ static int fault_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 {
 	int err = check(ctx, FAULT_MAKE);
 
+	check_name(name);
+	check_owner(ctx, &what->attr);
 	return err ? err : mem_vfs_ops.make(ctx, dir, name, what, out, attr,
 					    wcc);
 }
@@ -216,6 +277,7 @@ static int fault_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
 {
 	int err = check(ctx, FAULT_REMOVE);
 
+	check_name(name);
 	return err ? err : mem_vfs_ops.remove(ctx, dir, name, is_dir, wcc);
 }
 
@@ -226,6 +288,8 @@ static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
 {
 	int err = check(ctx, FAULT_RENAME);
 
+	check_name(from_name);
+	check_name(to_name);
 	return err ? err : mem_vfs_ops.rename(ctx, from, from_name, to,
 					      to_name, from_wcc, to_wcc);
 }
@@ -236,6 +300,7 @@ static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_LINK);
 
+	check_name(name);
 	return err ? err : mem_vfs_ops.link(ctx, n, dir, name, attr, dir_wcc);
 }
 
@@ -289,6 +354,7 @@ static int fault_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
 void fault_init(void)
 {
 	memset(&f, 0, sizeof(f));
+	atomic_store(&f.committed, -1);
 	fault_vfs_ops = mem_vfs_ops;
 	fault_vfs_ops.name = "fault";
 	fault_vfs_ops.mount = fault_mount;

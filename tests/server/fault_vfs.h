@@ -3,6 +3,10 @@
  * fault_vfs - the mem backend with faults: an operation fails with the errno
  * that it was told to, or does less than it was asked.
  *
+ * It also aborts when it is called with what vfs.h rules out: "." or ".." as
+ * the name of something to change, an owner from who may not give one, data
+ * past the largest offset.
+ *
  * The orders hold for the whole process until they are taken back, and may
  * be changed while a server runs.
  */
@@ -30,11 +34,17 @@ void fault_blocks(enum fault_op op, bool blocks);
 /* A write takes at most @max bytes (0: all), and after @n of them (0: never)
  * one fails with @err. */
 void fault_write(uint32_t max, unsigned n, int err);
+/* What the next write says it committed, and what those after it say; they
+ * must be asked for no more. */
+void fault_committed(enum vfs_stable next, enum vfs_stable then);
 /* The next write or commit changes the write verifier while it runs. */
 void fault_bump_verf(void);
+/* The bytes that the last READ had room for. */
+size_t fault_read_room(void);
 /* How often @op was called, since fault_init(). */
 unsigned fault_calls(enum fault_op op);
-/* @op waits, once it is called, until this is taken back. */
+/* @op waits, once it is called, until this is taken back; -EAGAIN when it
+ * must not. */
 void fault_hold(enum fault_op op, bool hold);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);

@@ -216,6 +216,8 @@ static uint32_t access_of(struct nfs_client *c, nfs_fh3 fh, uint32_t want)
 	nfs_call(c, access, &a, &r);
 	ck_assert_int_eq(r.status, NFS3_OK);
 	ck_assert(r.ACCESS3res_u.resok.obj_attributes.attributes_follow);
+	ck_assert_uint_eq(r.ACCESS3res_u.resok.obj_attributes.post_op_attr_u
+			  .attributes.fsid, nfs_attr(fh).fsid);
 	return r.ACCESS3res_u.resok.access;
 }
 
@@ -319,6 +321,16 @@ START_TEST(an_export_for_others_gives_no_access)
 }
 END_TEST
 
+/* Which takes a look-up, and so a worker. */
+START_TEST(an_export_may_be_for_a_host_by_name)
+{
+	harness_publish(&srv, "/mem localhost(rw,insecure)\n");
+	ck_assert_int_eq(try_getattr(&root, top), NFS3_OK);
+	harness_publish(&srv, "/mem nosuchhost.invalid(rw,insecure)\n");
+	ck_assert_int_eq(try_getattr(&root, top), NFS3ERR_ACCES);
+}
+END_TEST
+
 START_TEST(root_is_squashed_unless_told_otherwise)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
@@ -357,6 +369,7 @@ static void add_exports(TCase *tc)
 {
 	tcase_add_test(tc, an_export_that_is_gone_is_stale);
 	tcase_add_test(tc, an_export_for_others_gives_no_access);
+	tcase_add_test(tc, an_export_may_be_for_a_host_by_name);
 	tcase_add_test(tc, root_is_squashed_unless_told_otherwise);
 	tcase_add_test(tc, a_caller_without_credentials_is_anonymous);
 	tcase_add_test(tc, a_read_only_export_grants_no_change);

@@ -132,9 +132,13 @@ START_TEST(a_short_file_takes_no_large_buffer)
 	calls = fault_calls(FAULT_GETATTR);
 	expect_data(fh, 0, MIB, 10, true);
 	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
+	ck_assert_uint_eq(fault_read_room(), 10);
 	/* Small ones don't ask. */
 	expect_data(fh, 0, 4096, 10, true);
 	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
+	ck_assert_uint_eq(fault_read_room(), 4096);
+	expect_data(fh, 3, MIB, 7, true);
+	ck_assert_uint_eq(fault_read_room(), 7);
 }
 END_TEST
 
@@ -265,6 +269,26 @@ START_TEST(partial_writes_go_on_until_all_is_written)
 	ck_assert_uint_eq(r.WRITE3res_u.resok.file_wcc.after.post_op_attr_u
 			  .attributes.size, 10001);
 	expect_data(fh, 0, MIB, 10001, true);
+}
+END_TEST
+
+START_TEST(a_write_is_as_stable_as_the_least_of_its_parts)
+{
+	static const stable_how said[3][2] = {
+		{ FILE_SYNC, UNSTABLE }, { UNSTABLE, FILE_SYNC },
+		{ DATA_SYNC, DATA_SYNC },
+	};
+	nfs_fh3 fh = a_file();
+	WRITE3res r;
+
+	fault_write(1000, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		fault_committed((enum vfs_stable)said[i][0],
+				(enum vfs_stable)said[i][1]);
+		r = do_write(fh, 0, 2000, UNSTABLE);
+		ck_assert_int_eq(r.WRITE3res_u.resok.committed,
+				 MIN(said[i][0], said[i][1]));
+	}
 }
 END_TEST
 
@@ -417,6 +441,7 @@ static void add_writes(TCase *tc)
 	tcase_add_test(tc, writing_nothing_changes_nothing);
 	tcase_add_test(tc, a_write_is_at_least_as_stable_as_asked);
 	tcase_add_test(tc, partial_writes_go_on_until_all_is_written);
+	tcase_add_test(tc, a_write_is_as_stable_as_the_least_of_its_parts);
 	tcase_add_test(tc, an_error_after_some_data_is_a_short_write);
 	tcase_add_test(tc, commit_and_write_have_one_verifier);
 	tcase_add_test(tc, an_error_while_it_is_written_changes_the_verifier);

@@ -16,18 +16,24 @@
 
 static char data[MIB];
 
+/* What there is to do for @c within @ms; false: nothing was. */
+static bool serve_once(struct nfs_client *c, int ms)
+{
+	struct pollfd p = {
+		.fd = rpc_get_fd(c->rpc),
+		.events = (short)rpc_which_events(c->rpc),
+	};
+	bool some = poll(&p, 1, ms) > 0;
+
+	ck_assert_int_eq(rpc_service(c->rpc, p.revents), 0);
+	return some;
+}
+
 /* Serves @c until *@left is 0. */
 static void serve(struct nfs_client *c, const unsigned *left)
 {
-	while (*left) {
-		struct pollfd p = {
-			.fd = rpc_get_fd(c->rpc),
-			.events = (short)rpc_which_events(c->rpc),
-		};
-
-		ck_assert_int_gt(poll(&p, 1, 10000), 0);
-		ck_assert_int_eq(rpc_service(c->rpc, p.revents), 0);
-	}
+	while (*left)
+		ck_assert(serve_once(c, 10000));
 }
 
 static void read_done(struct rpc_context *rpc, int status, void *res,
@@ -40,6 +46,41 @@ static void read_done(struct rpc_context *rpc, int status, void *res,
 	ck_assert_int_eq(r->status, NFS3_OK);
 	ck_assert_uint_eq(r->READ3res_u.resok.count, MIB);
 	ck_assert_mem_eq(r->READ3res_u.resok.data.data_val, data, MIB);
+	(*left)--;
+}
+
+static void link_done(struct rpc_context *rpc, int status, void *res,
+		      void *arg)
+{
+	READLINK3res *r = res;
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	ck_assert_str_eq(r->READLINK3res_u.resok.data, "target");
+	(*left)--;
+}
+
+static void dir_done(struct rpc_context *rpc, int status, void *res,
+		     void *arg)
+{
+	READDIR3res *r = res;
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	ck_assert_str_eq(r->READDIR3res_u.resok.reply.entries->name, ".");
+	ck_assert(r->READDIR3res_u.resok.reply.eof);
+	(*left)--;
+}
+
+static void plus_done(struct rpc_context *rpc, int status, void *res,
+		      void *arg)
+{
+	READDIRPLUS3res *r = res;
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	ck_assert_str_eq(r->READDIRPLUS3res_u.resok.reply.entries->name, ".");
+	ck_assert(r->READDIRPLUS3res_u.resok.reply.eof);
 	(*left)--;
 }
 
@@ -90,6 +131,53 @@ static void count_done(struct rpc_context *rpc, int status, void *res,
 	(*left)--;
 }
 
+#define MAX_TAKEN	4096
+
+/* Every buffer there is. */
+static unsigned take_all(struct buf **taken)
+{
+	unsigned n = 0;
+
+	for (size_t size = POOL_BUF_MAX; size >= 1024; size /= 2)
+		while (n < MAX_TAKEN &&
+		       (taken[n] = pool_alloc(srv.pool, size)))
+			n++;
+	ck_assert_uint_lt(n, MAX_TAKEN);
+	return n;
+}
+
+START_TEST(calls_with_results_of_any_kind_wait_for_buffers)
+{
+	static struct buf *taken[MAX_TAKEN];
+	READDIRPLUS3args pa = { .dir = top, .dircount = MIB, .maxcount = MIB };
+	READDIR3args da = { .dir = top, .count = MIB };
+	READ3args ra = { .count = MIB };
+	READLINK3args la;
+	unsigned left = 4, n;
+	uint64_t waited;
+
+	ra.file = nfs_make_file(top, "f", "");
+	la.symlink = nfs_make_link(top, "l", "target");
+	fill(ra.file);
+	waited = stats_sum_by_name("rpc_no_buffer");
+	n = take_all(taken);
+	ck_assert_int_eq(rpc_nfs3_read_async(root.rpc, read_done, &ra, &left),
+			 0);
+	ck_assert_int_eq(rpc_nfs3_readlink_async(root.rpc, link_done, &la,
+						 &left), 0);
+	ck_assert_int_eq(rpc_nfs3_readdir_async(root.rpc, dir_done, &da,
+						&left), 0);
+	ck_assert_int_eq(rpc_nfs3_readdirplus_async(root.rpc, plus_done, &pa,
+						    &left), 0);
+	while (stats_sum_by_name("rpc_no_buffer") < waited + 4)
+		serve_once(&root, 10);
+	ck_assert_uint_eq(left, 4);
+	while (n > 0)
+		buf_put(taken[--n]);
+	serve(&root, &left);
+}
+END_TEST
+
 static struct work_class *class;
 
 static void set_class(struct export *e, void *arg)
@@ -136,15 +224,8 @@ START_TEST(a_slow_export_does_not_stop_another)
 	for (unsigned i = 0; i < 8; i++)
 		ck_assert_int_eq(rpc_nfs3_remove_async(user.rpc, count_done,
 						       &a, &left), 0);
-	while (fault_calls(FAULT_REMOVE) == 0) {
-		struct pollfd p = {
-			.fd = rpc_get_fd(user.rpc),
-			.events = (short)rpc_which_events(user.rpc),
-		};
-
-		poll(&p, 1, 10);
-		rpc_service(user.rpc, p.revents);
-	}
+	while (fault_calls(FAULT_REMOVE) == 0)
+		serve_once(&user, 10);
 	nfs_make_file(top, "quick", "data");
 	ck_assert_uint_eq(fault_calls(FAULT_REMOVE), 1);
 	ck_assert_uint_eq(left, 8);
@@ -248,6 +329,8 @@ int main(void)
 
 	add_case(s, "buffers", setup_small, nfs_teardown,
 		 calls_wait_for_buffers_and_get_them);
+	add_case(s, "all buffers", setup_small, nfs_teardown,
+		 calls_with_results_of_any_kind_wait_for_buffers);
 	add_case(s, "shares", setup_two, teardown_two,
 		 a_slow_export_does_not_stop_another);
 	add_case(s, "side by side", nfs_setup, nfs_teardown,

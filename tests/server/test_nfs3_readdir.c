@@ -87,7 +87,7 @@ static void see(const char *name, uint64_t fileid, uint64_t cookie)
 		seen_files++;
 }
 
-START_TEST(readdir_lists_everything_once_within_count)
+START_TEST(readdir_lists_everything_within_count)
 {
 	static const uint32_t counts[] = { 140, 200, 1000, 4096, 1 << 20,
 					   UINT32_MAX };
@@ -118,7 +118,7 @@ START_TEST(readdir_lists_everything_once_within_count)
 }
 END_TEST
 
-START_TEST(readdirplus_lists_everything_once_within_both_counts)
+START_TEST(readdirplus_lists_everything_within_both_counts)
 {
 	static const struct { uint32_t dircount, maxcount; } counts[] = {
 		{ 512, 400 }, { 100, 4096 }, { 1000, 8192 },
@@ -223,6 +223,45 @@ START_TEST(the_smallest_count_is_that_of_one_entry)
 }
 END_TEST
 
+START_TEST(dircount_is_used_to_the_last_byte)
+{
+	uint32_t dots = entry_size(".") + entry_size("..");
+	READDIRPLUS3res r = list_plus(dir, 0, NULL, dots, 4096);
+	entryplus3 *e = r.READDIRPLUS3res_u.resok.reply.entries;
+
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_str_eq(e->nextentry->name, "..");
+	ck_assert_ptr_null(e->nextentry->nextentry);
+	r = list_plus(dir, 0, NULL, dots - 1, 4096);
+	ck_assert_ptr_null(r.READDIRPLUS3res_u.resok.reply.entries->nextentry);
+}
+END_TEST
+
+/* A shorter one behind it would be lost to the client, or it would. */
+START_TEST(what_does_not_fit_is_not_passed_over)
+{
+	char name[201] = { 0 };
+	uint32_t count = FRAME + 4 * entry_size(".");
+	nfs_fh3 fh = nfs_make_dir(top, "mixed");
+	READDIR3res r;
+	entry3 *e;
+
+	memset(name, 'x', 200);
+	nfs_make_file(fh, "a", "");
+	nfs_make_file(fh, name, "");
+	nfs_make_file(fh, "b", "");
+	r = list(fh, 0, NULL, count);
+	e = r.READDIR3res_u.resok.reply.entries->nextentry->nextentry;
+	ck_assert_str_eq(e->name, "a");
+	ck_assert_ptr_null(e->nextentry);
+	ck_assert(!r.READDIR3res_u.resok.reply.eof);
+	r = list(fh, e->cookie, r.READDIR3res_u.resok.cookieverf, 4096);
+	e = r.READDIR3res_u.resok.reply.entries;
+	ck_assert_str_eq(e->name, name);
+	ck_assert_str_eq(e->nextentry->name, "b");
+}
+END_TEST
+
 START_TEST(an_empty_directory_has_its_dots)
 {
 	nfs_fh3 empty = nfs_make_dir(top, "empty");
@@ -311,14 +350,16 @@ int main(void)
 	TCase *tc = tcase_create("readdir");
 
 	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_loop_test(tc, readdir_lists_everything_once_within_count, 0,
+	tcase_add_loop_test(tc, readdir_lists_everything_within_count, 0,
 			    6);
 	tcase_add_loop_test(tc,
-			    readdirplus_lists_everything_once_within_both_counts,
+			    readdirplus_lists_everything_within_both_counts,
 			    0, 5);
 	tcase_add_test(tc, readdirplus_knows_the_files);
 	tcase_add_test(tc, readdirplus_may_know_only_names);
 	tcase_add_test(tc, the_smallest_count_is_that_of_one_entry);
+	tcase_add_test(tc, dircount_is_used_to_the_last_byte);
+	tcase_add_test(tc, what_does_not_fit_is_not_passed_over);
 	tcase_add_test(tc, an_empty_directory_has_its_dots);
 	tcase_add_test(tc, cookies_survive_changes);
 	tcase_add_test(tc, a_cookie_that_never_was_is_bad);

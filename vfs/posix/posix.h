@@ -333,6 +333,9 @@ void posix_table_close(struct posix_table *t);
 int  posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name,
 		     bool only);
+/* The same for a file that was just made, so that nothing is known of it. */
+int  posix_table_new(struct posix_table *t, const struct vfs_handle *h,
+		     const struct vfs_handle *parent, const char *name);
 int  posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name);
 /* All places of @h: its file is gone. */
@@ -343,6 +346,8 @@ int  posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 /* Notes that @n was seen as @name in @dir.  Nothing without a table. */
 void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name);
+void posix_seen_new(struct posix_node *n, struct posix_node *dir,
+		    const char *name);
 /* Is that known already, so that posix_seen() does nothing? */
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 		       const char *name);

@@ -54,6 +54,16 @@ void posix_seen(struct posix_node *n, struct posix_node *dir,
 		atomic_store(&n->place, place_hash(dir, name));
 }
 
+void posix_seen_new(struct posix_node *n, struct posix_node *dir,
+		    const char *name)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+
+	if (fs->table && posix_table_new(fs->table, &n->handle, &dir->handle,
+					 name) == 0)
+		atomic_store(&n->place, place_hash(dir, name));
+}
+
 /* An O_PATH descriptor of @name in @dir if that is @h's file. */
 static int open_if_same(struct posix_fs *fs, struct posix_node *dir,
 			const char *name, const struct vfs_handle *h)

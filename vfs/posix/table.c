@@ -185,6 +185,25 @@ static int find(struct posix_table *t, const struct vfs_handle *h,
 	return err;
 }
 
+/* What a later change makes meaningless need not be written. */
+static void drop(struct pending *pending, const struct vfs_handle *h)
+{
+	unsigned b = bucket(h);
+	struct pending_op **link = &pending->first[b], *p, *last = NULL;
+
+	while ((p = *link)) {
+		if (posix_handle_same(&p->op.h, h)) {
+			*link = p->next;
+			free(p);
+			pending->count--;
+		} else {
+			last = p;
+			link = &p->next;
+		}
+	}
+	pending->last[b] = last;
+}
+
 static int pend(struct pending *pending, const struct table_op *op)
 {
 	struct pending_op *p = malloc(sizeof(*p));
@@ -192,6 +211,8 @@ static int pend(struct pending *pending, const struct table_op *op)
 
 	if (!p)
 		return -ENOMEM;
+	if (op->what == TABLE_SET || op->what == TABLE_FORGET)
+		drop(pending, &op->h);
 	p->op = *op;
 	p->next = NULL;
 	if (pending->last[b])
@@ -252,6 +273,20 @@ int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 	if (err == 0 && (place_index(&ps, &op.place) < 0 ||
 			 (only && ps.n > 1)))
 		err = change(t, &op);
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+int posix_table_new(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name)
+{
+	struct table_op op = { .what = TABLE_SET, .h = *h,
+			       .place.parent = *parent };
+	int err;
+
+	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
+	mutex_lock(&t->lock);
+	err = change(t, &op);
 	mutex_unlock(&t->lock);
 	return err;
 }

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of files: what is recorded stays, whatever ends the server. */
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/posix_fixture.h"
+#include "vfs/posix/table.h"
+
+static struct posix_table *table;
+
+static void reopen(void)
+{
+	if (table)
+		posix_table_close(table);
+	assert_ok(posix_table_open(w.state, 7, &table));
+}
+
+static struct vfs_handle handle_no(unsigned i)
+{
+	struct vfs_handle h = { .len = 5, .data = { 'g' } };
+
+	memcpy(h.data + 1, &i, sizeof(i));
+	return h;
+}
+
+static int count_of(unsigned i)
+{
+	struct vfs_handle h = handle_no(i);
+	struct posix_place p[16];
+
+	return posix_table_find(table, &h, p, 16);
+}
+
+static bool is_at(unsigned i, unsigned parent, const char *name)
+{
+	struct vfs_handle h = handle_no(i), ph = handle_no(parent);
+	struct posix_place p[16];
+	int n = posix_table_find(table, &h, p, 16);
+
+	for (int j = 0; j < n; j++)
+		if (posix_handle_same(&p[j].parent, &ph) &&
+		    strcmp(p[j].name.s, name) == 0)
+			return true;
+	return false;
+}
+
+static void add(unsigned i, unsigned parent, const char *name, bool only)
+{
+	struct vfs_handle h = handle_no(i), ph = handle_no(parent);
+
+	assert_ok(posix_table_add(table, &h, &ph, name, only));
+}
+
+static void del(unsigned i, unsigned parent, const char *name)
+{
+	struct vfs_handle h = handle_no(i), ph = handle_no(parent);
+
+	assert_ok(posix_table_del(table, &h, &ph, name));
+}
+
+static void forget(unsigned i)
+{
+	struct vfs_handle h = handle_no(i);
+
+	assert_ok(posix_table_forget(table, &h));
+}
+
+static void begin(void)
+{
+	world_prepare(0, NULL);
+	table = NULL;
+	reopen();
+}
+
+static void end(void)
+{
+	posix_table_close(table);
+	world_remove();
+}
+
+/* The last thing done to each file. */
+static void check_all(void)
+{
+	ck_assert_int_eq(count_of(1), 2);
+	ck_assert(is_at(1, 100, "a") && is_at(1, 101, "b"));
+	ck_assert_int_eq(count_of(2), 1);
+	ck_assert(is_at(2, 101, "new"));
+	ck_assert_int_eq(count_of(3), 0);
+	ck_assert_int_eq(count_of(4), 1);
+	ck_assert(is_at(4, 100, "again"));
+	ck_assert_int_eq(count_of(5), 0);
+}
+
+static void change_all(void)
+{
+	add(1, 100, "a", false);
+	add(1, 101, "b", false);
+	add(1, 101, "b", false);
+	add(2, 100, "old", false);
+	add(2, 101, "new", true);
+	add(3, 100, "x", false);
+	forget(3);
+	add(4, 100, "y", false);
+	forget(4);
+	add(4, 100, "again", false);
+	add(5, 100, "z", false);
+	del(5, 100, "z");
+}
+
+START_TEST(changes_count_in_order_before_and_after_they_are_written)
+{
+	change_all();
+	check_all();
+	reopen();
+	check_all();
+	change_all();
+	check_all();
+	reopen();
+	check_all();
+}
+END_TEST
+
+/* Leaves the records in the journal: ends as by kill -9. */
+static void change_and_die(void)
+{
+	if (fork() == 0) {
+		rcu_register_thread();
+		assert_ok(posix_table_open(w.state, 7, &table));
+		change_all();
+		_exit(0);
+	}
+	wait(NULL);
+}
+
+static long journal_size(void)
+{
+	char path[600];
+	long size = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/posix-%016x.journal.%d",
+			 w.state, 7, i);
+		if (stat(path, &st) == 0)
+			size += st.st_size;
+	}
+	return size;
+}
+
+static void append(const void *data, size_t len)
+{
+	char path[600];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/posix-%016x.journal.0", w.state, 7);
+	fd = open(path, O_WRONLY | O_APPEND);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, data, len), len);
+	close(fd);
+}
+
+static void cut(long size)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/posix-%016x.journal.0", w.state, 7);
+	assert_ok(truncate(path, size));
+}
+
+START_TEST(a_killed_servers_journal_is_read)
+{
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	ck_assert_int_gt(journal_size(), 100);
+	reopen();
+	check_all();
+	ck_assert_int_eq(journal_size(), 0);
+}
+END_TEST
+
+START_TEST(a_torn_record_ends_the_journal)
+{
+	static const char garbage[1000] = { 1, 2, 3 };
+
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	append(garbage, sizeof(garbage));
+	reopen();
+	check_all();
+
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	cut(journal_size() - 1);	/* the last one did not make it */
+	reopen();
+	ck_assert_int_eq(count_of(1), 2);
+	ck_assert_int_eq(count_of(5), 1);
+
+	posix_table_close(table);
+	table = NULL;
+	append(garbage, sizeof(garbage));
+	reopen();
+	ck_assert_int_eq(count_of(1), 2);
+}
+END_TEST
+
+START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
+{
+	long full;
+
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	full = journal_size();
+	for (long size = full; size >= 0; size -= 13) {
+		cut(size);
+		change_and_die();	/* replays, then writes it anew */
+		cut(size);
+		reopen();
+		posix_table_close(table);
+		table = NULL;
+	}
+	reopen();
+}
+END_TEST
+
+START_TEST(many_files_and_long_names_fit)
+{
+	char name[256];
+
+	memset(name, 'n', 255);
+	name[255] = '\0';
+	for (unsigned i = 0; i < 30000; i++) {
+		memcpy(name, &(uint32_t){ i | 0x01010101 }, 4);
+		add(i, i / 100, name, i % 7 == 0);
+	}
+	reopen();
+	for (unsigned i = 0; i < 30000; i += 1001)
+		ck_assert_int_eq(count_of(i), 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix table");
+	TCase *t = tcase_create("table");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_checked_fixture(t, begin, end);
+	tcase_add_test(t, changes_count_in_order_before_and_after_they_are_written);
+	tcase_add_test(t, a_killed_servers_journal_is_read);
+	tcase_add_test(t, a_torn_record_ends_the_journal);
+	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
+	tcase_add_test(t, many_files_and_long_names_fit);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -53,6 +53,7 @@ struct fake {
 	bool		no_relaxed;	/* refuses relaxed ordering */
 	bool		eager;		/* completes while it is armed */
 	bool		no_port;	/* can't be bound to */
+	bool		use6;		/* peers ask listener6 */
 
 	/* What happened. */
 	unsigned	calls;		/* fallible ones */
@@ -64,7 +65,8 @@ struct fake {
 	unsigned	qps_destroyed;
 	unsigned	cq_depth;	/* of the last one */
 	unsigned	mr_access;	/* of the last registration */
-	struct rdma_cm_id *listener;	/* the last that listened */
+	struct rdma_cm_id *listener;	/* the last at an IPv4 address */
+	struct rdma_cm_id *listener6;	/* and at an IPv6 one */
 	struct rdma_cm_id *id;		/* the last made for a request */
 	struct fake_qp	*qp;		/* the last made */
 };

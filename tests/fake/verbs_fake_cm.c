@@ -131,14 +131,14 @@ bool fake_listening(void)
 void fake_request(const void *private_data, uint8_t len, uint8_t ird,
 		  uint8_t ord)
 {
-	struct rdma_cm_id *l = fake.listener;
+	struct rdma_cm_id *l = fake.use6 ? fake.listener6 : fake.listener;
 	struct fake_event *ev = calloc(1, sizeof(*ev));
 	struct rdma_cm_id *id;
 
 	id = new_id(l->channel, l->context);
 	id->verbs = fake_context();
-	id->route.addr.src_sin = l->route.addr.src_sin;
-	id->route.addr.dst_sin = l->route.addr.src_sin;
+	id->route.addr = l->route.addr;
+	id->route.addr.dst_storage = l->route.addr.src_storage;
 	id->route.addr.dst_sin.sin_addr.s_addr ^= htobe32(7);
 	fake.id = id;
 	ev->event.id = id;
@@ -205,6 +205,8 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 	}
 	if (fake.listener == rid)
 		fake.listener = NULL;
+	if (fake.listener6 == rid)
+		fake.listener6 = NULL;
 	if (fake.id == rid)
 		fake.id = NULL;
 	ch->ids--;
@@ -243,7 +245,9 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 		errno = ENODEV;
 		return -1;
 	}
-	memcpy(&id->route.addr.src_sin, addr, sizeof(struct sockaddr_in));
+	memcpy(&id->route.addr.src_storage, addr,
+	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
 	if (!id->route.addr.src_sin.sin_port)
 		id->route.addr.src_sin.sin_port = htobe16(20049);
 	id->verbs = fake_context();
@@ -255,7 +259,10 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (fake_fails())
 		return -1;
 	fake_lock();
-	fake.listener = id;
+	if (id->route.addr.src_addr.sa_family == AF_INET6)
+		fake.listener6 = id;
+	else
+		fake.listener = id;
 	fake_unlock();
 	return 0;
 }

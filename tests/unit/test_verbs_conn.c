@@ -171,6 +171,31 @@ START_TEST(memory_is_open_to_peers_only_where_it_must_be)
 }
 END_TEST
 
+START_TEST(a_listener_at_any_address_takes_both_families)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	const struct sockaddr_in *sin;
+
+	begin();
+	ck_assert_int_eq(fabric_listen(&fabric, (struct sockaddr *)&any, loop,
+				       on_request, NULL, &listener), 0);
+	ck_assert_ptr_nonnull(fake.listener6);
+	ck_assert_ptr_nonnull(fake.listener);
+	sin = &fake.listener->route.addr.src_sin;
+	ck_assert_uint_eq(sin->sin_addr.s_addr, 0);
+	ck_assert_uint_eq(sin->sin_port, htons(20049));
+	for (unsigned i = 0; i < 2; i++) {
+		fake.use6 = i;
+		fake_request("", 0, 1, 1);
+		wait_for(&requested);
+		ck_assert_int_eq(conn->info.local.ss_family,
+				 i ? AF_INET6 : AF_INET);
+		fabric_reject(conn);
+	}
+	end();
+}
+END_TEST
+
 START_TEST(a_listener_comes_back_with_its_device)
 {
 	begin();
@@ -272,6 +297,7 @@ int main(void)
 	tcase_add_loop_test(t, iwarp_has_its_own_limits, 0, 2);
 	tcase_add_loop_test(t, memory_is_open_to_peers_only_where_it_must_be,
 			    0, 2);
+	tcase_add_test(t, a_listener_at_any_address_takes_both_families);
 	tcase_add_test(t, a_listener_comes_back_with_its_device);
 	tcase_add_loop_test(t, every_failure_is_undone, 0, 20);
 	tcase_add_test(t, an_active_end_learns_the_depth_of_the_answer);

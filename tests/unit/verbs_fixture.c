@@ -65,7 +65,7 @@ void op_init(struct op *o)
 	sem_init(&o->sem, 0, 0);
 }
 
-static void on_request(struct fabric_listener *l, struct fabric_conn *c)
+void on_request(struct fabric_listener *l, struct fabric_conn *c)
 {
 	conn = c;
 	sem_post(&requested);

@@ -44,6 +44,7 @@ void begin_iwarp(void);
 /* Nothing may be left. */
 void end(void);
 int try_listen(void);
+void on_request(struct fabric_listener *l, struct fabric_conn *c);
 /* On the connection's loop, for loop_call(); @arg is an int, 0 or -errno. */
 void set_up(void *arg);
 void start(void *arg);

@@ -200,6 +200,7 @@ struct fabric {
 
 /*
  * Listens at @addr; request() is called on @loop for each peer that asks.
+ * At [::] IPv4 peers are taken as well, and known by their IPv4 addresses.
  * 0 or -errno (-EADDRINUSE, -ENODEV: no device can).
  */
 static inline int fabric_listen(const struct fabric *f,

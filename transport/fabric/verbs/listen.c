@@ -2,6 +2,9 @@
 /*
  * Listeners: connect requests become connections.
  *
+ * One at [::] takes IPv4 as well, as a TCP socket does.  It has an id for
+ * each, because iWARP adapters differ in what they make of a mapped address.
+ *
  * A listener at a device's own address goes when the device goes; it tries
  * to come back until it can, as drivers are restarted.
  */
@@ -29,6 +32,7 @@ struct verbs_listener {
 	struct verbs_provider	*provider;	/* borrowed */
 	struct verbs_loop	*vl;		/* counted */
 	struct rdma_cm_id	*id;		/* NULL: its device is away */
+	struct rdma_cm_id	*id4;		/* of [::] only */
 	struct loop_timer	retry;
 };
 
@@ -38,17 +42,16 @@ static socklen_t addr_len(const struct sockaddr *sa)
 					 : sizeof(struct sockaddr_in);
 }
 
-/* Listens at l->l.local, and fills in its port. */
-static int bind_id(struct verbs_listener *l)
+/* Listens at @addr, and fills in its port. */
+static int bind_id(struct verbs_listener *l, struct sockaddr *addr,
+		   struct rdma_cm_id **out)
 {
-	struct sockaddr *addr = (struct sockaddr *)&l->l.local;
 	struct rdma_cm_id *id;
 	int only = 1;
 	int err;
 
 	if (rdma_create_id(l->vl->channel, &id, &l->end, RDMA_PS_TCP))
 		return verbs_errno();
-	/* As with TCP: IPv4 has a listener of its own. */
 	if (addr->sa_family == AF_INET6 &&
 	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only,
 			    sizeof(only)))
@@ -56,7 +59,7 @@ static int bind_id(struct verbs_listener *l)
 	if (rdma_bind_addr(id, addr) || rdma_listen(id, BACKLOG))
 		goto fail;
 	memcpy(addr, rdma_get_local_addr(id), addr_len(addr));
-	l->id = id;
+	*out = id;
 	return 0;
 
 fail:
@@ -65,12 +68,31 @@ fail:
 	return err;
 }
 
+static int bind_ids(struct verbs_listener *l)
+{
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&l->l.local;
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int err;
+
+	err = bind_id(l, (struct sockaddr *)&l->l.local, &l->id);
+	if (err || sin6->sin6_family != AF_INET6 ||
+	    !IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr))
+		return err;
+	sin.sin_port = sin6->sin6_port;
+	err = bind_id(l, (struct sockaddr *)&sin, &l->id4);
+	if (err) {
+		rdma_destroy_id(l->id);
+		l->id = NULL;
+	}
+	return err;
+}
+
 static void try_again(struct loop_timer *t)
 {
 	struct verbs_listener *l = container_of(t, struct verbs_listener,
 						retry);
 
-	if (bind_id(l))
+	if (bind_ids(l))
 		loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
 	else
 		log_info("rdma: the device is back, listening again");
@@ -81,6 +103,9 @@ static void device_gone(struct verbs_listener *l)
 	log_warn("rdma: the device of a listener is gone");
 	rdma_destroy_id(l->id);
 	l->id = NULL;
+	if (l->id4)
+		rdma_destroy_id(l->id4);
+	l->id4 = NULL;
 	loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
 }
 
@@ -131,7 +156,7 @@ static void open_here(void *arg)
 	call->err = verbs_loop_get(l->provider, l->l.loop, &l->vl);
 	if (call->err)
 		return;
-	call->err = bind_id(l);
+	call->err = bind_ids(l);
 	if (call->err)
 		verbs_loop_put_here(l->vl);
 }
@@ -174,6 +199,8 @@ static void close_here(void *arg)
 	loop_timer_cancel(l->l.loop, &l->retry);
 	if (l->id)
 		rdma_destroy_id(l->id);
+	if (l->id4)
+		rdma_destroy_id(l->id4);
 	verbs_loop_put_here(l->vl);
 }
 

@@ -160,7 +160,12 @@ static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_ACCESS);
 
-	return err ? err : mem_vfs_ops.access(ctx, n, want, granted, attr);
+	if (err == 0)
+		err = mem_vfs_ops.access(ctx, n, want, granted, attr);
+	/* What was not asked for is anything. */
+	if (err == 0)
+		*granted |= ~want;
+	return err;
 }
 
 static int fault_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,

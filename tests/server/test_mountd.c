@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/stats.h"
+#include "tests/server/fake_xprt.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 
@@ -244,6 +245,52 @@ START_TEST(a_backend_that_fails)
 }
 END_TEST
 
+START_TEST(a_path_may_have_1024_bytes)
+{
+	char path[1026] = "/mem";
+
+	for (int i = 4; i < 1024; i += 2)
+		memcpy(path + i, "/.", 2);
+	ck_assert_int_eq(mnt(path), MNT3_OK);
+	ck_assert(nfs_same_fh(got, top));
+	path[1024] = '/';
+	ck_assert_int_eq(mnt(path), MNT3ERR_NAMETOOLONG);
+}
+END_TEST
+
+START_TEST(an_export_may_be_for_a_host_by_name)
+{
+	harness_publish(&srv, "/mem localhost(rw,insecure)\n");
+	ck_assert_int_eq(mnt("/mem"), MNT3_OK);
+	harness_publish(&srv, "/mem nosuchhost.invalid(rw,insecure)\n");
+	ck_assert_int_eq(mnt("/mem"), MNT3ERR_ACCES);
+}
+END_TEST
+
+static uint64_t free_files(void)
+{
+	FSSTAT3args a = { .fsroot = top };
+	FSSTAT3res r;
+
+	nfs_call(&root, fsstat, &a, &r);
+	return r.FSSTAT3res_u.resok.ffiles;
+}
+
+START_TEST(no_mount_holds_on_to_a_directory)
+{
+	RMDIR3args a = { .object = { dir, "sub" } };
+	uint64_t before = free_files();
+	RMDIR3res r;
+
+	ck_assert_int_eq(mnt("/mem/dir/sub"), MNT3_OK);
+	ck_assert_int_eq(mnt("/mem/dir/sub/.."), MNT3_OK);
+	ck_assert_int_eq(mnt("/mem/dir/sub/none"), MNT3ERR_NOENT);
+	nfs_call(&root, rmdir, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(free_files(), before + 1);
+}
+END_TEST
+
 START_TEST(the_list_of_mounts)
 {
 	mnt("/mem");
@@ -258,6 +305,40 @@ START_TEST(the_list_of_mounts)
 	ck_assert_str_eq(dump(), "127.0.0.1:/mem 127.0.0.1:/everyone ");
 	umntall();
 	ck_assert_str_eq(dump(), "");
+}
+END_TEST
+
+/* MNT of /everyone from @addr, by hand. */
+static void mnt_from(const char *addr)
+{
+	static const uint32_t words[] = { 7, 0, 2, MOUNT_PROGRAM, 3, 1,
+					  0, 0, 0, 0 };
+	struct fake_xprt conn;
+	struct fake_call *call;
+	uint8_t buf[128];
+	struct xdr_out x;
+
+	fake_xprt_init(&conn, rpc_server_sink(srv.server), srv.pool, addr,
+		       1023);
+	xdr_out_init(&x, buf, sizeof(buf));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		xdr_put_u32(&x, words[i]);
+	xdr_put_opaque(&x, "/everyone", 9);
+	call = fake_send(&conn, buf, (uint32_t)xdr_out_len(&x));
+	fake_wait(call);
+	/* Accepted, MNT3_OK. */
+	ck_assert_uint_gt(call->len, 28);
+	ck_assert_mem_eq(call->reply + 20, "\0\0\0\0\0\0\0\0", 8);
+	fake_free(call);
+}
+
+START_TEST(hosts_are_addresses_of_any_kind)
+{
+	mnt_from("2001:db8::1");
+	mnt_from("192.0.2.9");
+	mnt_from("::ffff:192.0.2.10");
+	ck_assert_str_eq(dump(), "2001:db8::1:/everyone 192.0.2.9:/everyone "
+			 "192.0.2.10:/everyone ");
 }
 END_TEST
 
@@ -349,7 +430,11 @@ int main(void)
 	tcase_add_test(tc, symbolic_links_are_not_followed);
 	tcase_add_test(tc, the_caller_must_be_let_through);
 	tcase_add_test(tc, a_backend_that_fails);
+	tcase_add_test(tc, a_path_may_have_1024_bytes);
+	tcase_add_test(tc, an_export_may_be_for_a_host_by_name);
+	tcase_add_test(tc, no_mount_holds_on_to_a_directory);
 	tcase_add_test(tc, the_list_of_mounts);
+	tcase_add_test(tc, hosts_are_addresses_of_any_kind);
 	tcase_add_test(tc, the_list_of_mounts_survives_a_restart);
 	tcase_add_test(tc, the_list_of_exports);
 	tcase_add_test(tc, a_long_list_of_exports);

@@ -68,11 +68,12 @@ static uint8_t byte_at(const struct msg *m, size_t at)
 	return m->call[i].data[at];
 }
 
-static void serve_sum(struct msg *m, struct xdr_in *in, struct xdr_out *out,
+static void serve_sum(struct work *w, struct xdr_in *in, struct xdr_out *out,
 		      uint32_t arg)
 {
+	struct msg *m = w->m;
 	uint32_t bytes = 0, sum = 0, left = 0, last = 0;
-	uint32_t opaques = MIN(arg & 0xff, 4u);
+	uint32_t opaques = MIN(arg, 4u);
 	struct iovec iov[MSG_MAX_SEGS];
 
 	while (opaques-- > 0 && xdr_ok(in)) {
@@ -80,7 +81,8 @@ static void serve_sum(struct msg *m, struct xdr_in *in, struct xdr_out *out,
 		uint32_t len = xdr_get_iov(in, MSG_MAX_LEN, iov, &n);
 
 		bytes += len;
-		for (uint32_t i = 1; i <= xdr_pad(len) && arg & ZERO_PAD; i++)
+		for (uint32_t i = 1; i <= xdr_pad(len) && w->rig->zero_pad;
+		     i++)
 			require(byte_at(m, m->call_len - xdr_left(in) - i) ==
 				0);
 		for (int i = 0; i < n; i++)
@@ -166,7 +168,7 @@ static void serve(struct work *w)
 	arg = xdr_get_u32(&in);
 	switch (op) {
 	case OP_SUM:
-		serve_sum(m, &in, &out, arg);
+		serve_sum(w, &in, &out, arg);
 		break;
 	case OP_ECHO:
 		serve_echo(w, &in, &out);

@@ -32,8 +32,6 @@ enum rig_op {
 };
 
 #define END_WORD	0x7a11e4d0u
-/* With OP_SUM's arg: the pad of the opaques must be zeros. */
-#define ZERO_PAD	0x100u
 /* Where the data of the first opaque stands in a call. */
 #define DATA_POSITION	16u
 
@@ -57,6 +55,7 @@ struct rig {
 	struct loop	*client;
 	struct loop	*worker;
 	struct loop	*loops[2];
+	atomic_bool	 zero_pad;	/* OP_SUM insists on pads of zeros */
 	struct xprt_listener *listener;
 	atomic_uint	 taken;		/* calls the sink got */
 	pthread_mutex_t	 lock;

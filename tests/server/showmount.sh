@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What showmount(8) shows of gannetd, through a real rpcbind, in network, mount
+# and process name spaces of its own.  Needs root, rpcbind and showmount.
+PATH=$PATH:/usr/sbin:/sbin
+if [ "$1" != inside ]; then
+	command -v rpcbind >/dev/null && command -v showmount >/dev/null ||
+		exit 77
+	[ "$(id -u)" = 0 ] || exit 77
+	unshare -nmp --fork true 2>/dev/null || exit 77
+	exec unshare -nmp --fork --kill-child "$0" inside
+fi
+
+mount -t proc none /proc || exit 77
+mount -t tmpfs none /run || exit 77
+ip link set lo up || exit 77
+rpcbind -f &
+mkdir -p /run/one /run/two /run/state
+chmod 700 /run/state
+echo '192.0.2.1 /run/one' >/run/state/rmtab
+./gannetd --foreground --rdma off --port 0 --state-dir /run/state \
+	--log-level warn --export '/run/one 127.0.0.0/8(rw) 192.0.2.1(ro)' \
+	--export '/run/two *(ro)' &
+server=$!
+
+n=0
+until showmount -e 127.0.0.1 >/run/exports 2>/run/err; do
+	n=$((n + 1))
+	[ $n -lt 50 ] || { cat /run/err; exit 1; }
+	sleep 0.1
+done
+
+status=0
+expect() {
+	[ "$2" = "$3" ] && return
+	printf '%s:\n%s\nexpected:\n%s\n' "$1" "$2" "$3"
+	status=1
+}
+expect 'showmount -e' "$(tail -n +2 /run/exports | tr -s ' ')" \
+	"$(printf '/run/one 192.0.2.1,127.0.0.0/8\n/run/two *')"
+expect 'showmount -a' "$(showmount --no-headers -a 127.0.0.1)" \
+	'192.0.2.1:/run/one'
+expect 'showmount -d' "$(showmount --no-headers -d 127.0.0.1)" '/run/one'
+expect 'showmount' "$(showmount --no-headers 127.0.0.1)" '192.0.2.1'
+kill $server
+wait $server || status=1
+exit $status

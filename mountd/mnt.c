@@ -179,8 +179,7 @@ static int mnt(struct rpc_call *call, const struct mount_path_args *a,
 	if (err < 0) {
 		stat_inc(mount_refused);
 		log_limited(LOG_LEVEL_WARN, "mount of %s refused to %s: %s",
-			    shown, call->msg->xprt->name,
-			    err == -ESTALE ? "not exported" : strerror(-err));
+			    shown, call->msg->xprt->name, strerror(-err));
 		return err;
 	}
 	if (call->version->vers == 3) {

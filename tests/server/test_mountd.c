@@ -23,6 +23,18 @@ static struct harness_config config;
 static struct nfs_client m;		/* speaks MOUNT version 3 */
 static nfs_fh3 dir, sub;
 
+static void end_server(void)
+{
+	nfs_client_close(&m);
+	nfs_teardown();
+}
+
+static void start_server(void)
+{
+	nfs_setup_with(&config);
+	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+}
+
 static void setup(void)
 {
 	ck_assert_ptr_nonnull(mkdtemp(state_dir));
@@ -30,8 +42,7 @@ static void setup(void)
 	config.backend = &fault_vfs_ops;
 	config.exports = EXPORTS;
 	config.state_dir = state_dir;
-	nfs_setup_with(&config);
-	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+	start_server();
 	dir = nfs_make_dir(top, "dir");
 	sub = nfs_make_dir(dir, "sub");
 	nfs_make_file(top, "file", "");
@@ -42,19 +53,9 @@ static void teardown(void)
 {
 	char cmd[128];
 
-	nfs_client_close(&m);
-	nfs_teardown();
+	end_server();
 	snprintf(cmd, sizeof(cmd), "rm -r %s", state_dir);
 	ck_assert_int_eq(system(cmd), 0);
-}
-
-/* The same server, stopped and started. */
-static void restart(void)
-{
-	nfs_client_close(&m);
-	nfs_teardown();
-	nfs_setup_with(&config);
-	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
 }
 
 static nfs_fh3 got;
@@ -347,8 +348,38 @@ START_TEST(the_list_of_mounts_survives_a_restart)
 	mnt("/mem");
 	mnt("/mem/dir");
 	umnt("/mem");
-	restart();
+	end_server();
+	start_server();
 	ck_assert_str_eq(dump(), "127.0.0.1:/mem/dir ");
+}
+END_TEST
+
+/* 4000 entries make more than the largest reply: the last are left out. */
+START_TEST(a_list_of_mounts_that_is_too_long_is_cut)
+{
+	uint64_t cut = stats_sum_by_name("mount_list_cut");
+	char file[64], path[401] = { 0 };
+	unsigned count = 0;
+	mountlist list;
+	FILE *f;
+
+	end_server();
+	snprintf(file, sizeof(file), "%s/rmtab", state_dir);
+	memset(path, 'p', 400);
+	*path = '/';
+	f = fopen(file, "w");
+	for (int i = 0; i < 4000; i++)
+		fprintf(f, "host%04d %s\n", i, path);
+	fclose(f);
+	start_server();
+	get_list(&m, rpc_mount3_dump_async, &list);
+	for (; list; list = list->ml_next, count++) {
+		ck_assert_uint_eq(strlen(list->ml_hostname), 8);
+		ck_assert_int_eq(atoi(list->ml_hostname + 4), count);
+		ck_assert_str_eq(list->ml_directory, path);
+	}
+	ck_assert_uint_eq(count, (1 << 20) / (4 + 12 + 404));
+	ck_assert_uint_eq(stats_sum_by_name("mount_list_cut"), cut + 1);
 }
 END_TEST
 
@@ -436,6 +467,7 @@ int main(void)
 	tcase_add_test(tc, the_list_of_mounts);
 	tcase_add_test(tc, hosts_are_addresses_of_any_kind);
 	tcase_add_test(tc, the_list_of_mounts_survives_a_restart);
+	tcase_add_test(tc, a_list_of_mounts_that_is_too_long_is_cut);
 	tcase_add_test(tc, the_list_of_exports);
 	tcase_add_test(tc, a_long_list_of_exports);
 	tcase_add_test(tc, version_1_lists_but_has_no_handles);

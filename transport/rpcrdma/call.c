@@ -161,15 +161,15 @@ static void unpad(struct rpcrdma_call *call)
 	struct xprt_sink *sink = call->msg.xprt->sink;
 	const uint8_t *rpc = call->recv->buf + call->hdr.len;
 	uint32_t len = call->recv->len - call->hdr.len;
-	uint32_t at = 0, pad = 0;
+	struct rpcrdma_gap gap = { .position = 0 };
 
 	stat_inc(rdma_padded_calls);
-	while (rpcrdma_msgp_find(&call->hdr, call->recv->buf, call->recv->len,
-				 at, &at, &pad)) {
+	while (rpcrdma_gap_next(&call->hdr, call->recv->buf, call->recv->len,
+				&gap)) {
 		if (sink->read_chunk_ok &&
-		    !sink->read_chunk_ok(sink, rpc, len, at))
+		    !sink->read_chunk_ok(sink, rpc, len, gap.position))
 			continue;
-		rpcrdma_layout_unpad(&call->layout, at, pad);
+		rpcrdma_layout_unpad(&call->layout, &gap);
 		return;
 	}
 }

@@ -91,16 +91,16 @@ static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
 static void check_padded(const struct rpcrdma_header *h, const uint8_t *data,
 			 uint32_t len)
 {
-	struct rpcrdma_gap gap = { .position = 0 };
+	uint32_t at = 0, pad = 0;
 
-	while (rpcrdma_gap_next(h, data, len, &gap)) {
+	while (rpcrdma_msgp_find(h, data, len, at, &at, &pad)) {
 		struct rpcrdma_layout l;
 
 		if (rpcrdma_layout_plan(h, len - h->len, &l) < 0)
 			return;
-		check((uint64_t)gap.position + gap.pad <= len - h->len);
-		rpcrdma_layout_unpad(&l, &gap);
-		check(l.call_len == len - h->len - gap.pad);
+		check((uint64_t)at + pad <= len - h->len);
+		rpcrdma_layout_unpad(&l, at, pad);
+		check(l.call_len == len - h->len - pad);
 	}
 }
 

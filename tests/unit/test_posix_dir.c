@@ -476,6 +476,85 @@ START_TEST(callers_are_who_they_say_groups_included)
 }
 END_TEST
 
+static struct vfs_cred carol = { .uid = 1003, .gid = 1003 };
+
+/* Look-up, ACCESS and READ of "f" as carol, without waiting. */
+struct asking {
+	int		 lookup, access;
+	int64_t		 read;
+	uint32_t	 granted;
+	struct vfs_node	*node;		/* of "f" */
+};
+
+static void ask_as_carol(void *arg)
+{
+	const struct vfs_ctx now = { &carol, true };
+	struct asking *a = arg;
+	struct iovec iov = { (char [8]){ 0 }, 8 };
+	struct vfs_node *n = NULL;
+	bool eof;
+
+	a->lookup = posix_lookup(&now, w.root, name_of("f"), &n, NULL, NULL,
+				 NULL);
+	vfs_node_put(n);
+	a->access = posix_access(&now, a->node, VFS_ACCESS_READ, &a->granted,
+				 NULL);
+	a->read = posix_read(&now, a->node, 0, &iov, 1, &eof, NULL);
+}
+
+static void ask_on_another_thread(struct asking *a)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(thread_start(&thread, "poller", ask_as_carol, a), 0);
+	pthread_join(thread, NULL);
+}
+
+/* The kernel refuses RDMA devices to a thread that ever changed them. */
+START_TEST(calls_that_must_not_wait_never_change_credentials)
+{
+	struct asking a = { 0 };
+	uint64_t before;
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	a.node = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(a.node, 0, "text", NULL), 4);
+	assert_ok(chmod(local("f"), 0444));
+	assert_ok(chmod(local(""), 0755));
+	usleep(400 * 1000);	/* until verdicts are kept */
+	before = stats_sum_by_name("posix_cred_switch");
+	ask_on_another_thread(&a);
+	assert_err(a.lookup, EAGAIN);
+	assert_err(a.access, EAGAIN);
+	assert_err(a.read, EAGAIN);
+	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
+
+	/* A thread that may asks as carol, and the answers are kept. */
+	w.ctx.cred = &carol;
+	assert_ok(posix_access(&w.ctx, a.node, VFS_ACCESS_READ, &a.granted,
+			       NULL));
+	assert_ok(posix_access(&w.ctx, w.root, VFS_ACCESS_LOOKUP, &a.granted,
+			       NULL));
+	before = stats_sum_by_name("posix_cred_switch");
+	ask_on_another_thread(&a);
+	ck_assert(a.lookup == 0 || a.lookup == -EAGAIN);
+	if (world_on_tmpfs())
+		assert_ok(a.lookup);
+	assert_ok(a.access);
+	ck_assert_uint_eq(a.granted, VFS_ACCESS_READ);
+	ck_assert(a.read == 4 || a.read == -EAGAIN);
+	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
+	w.ctx.cred = &w.cred;
+	vfs_node_put(a.node);
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix directories");
@@ -495,6 +574,7 @@ int main(void)
 	add_world_test(t, kept_names_follow_every_change);
 	add_world_test(t, access_control_lists_count);
 	add_world_test(t, callers_are_who_they_say_groups_included);
+	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

@@ -161,15 +161,15 @@ static void unpad(struct rpcrdma_call *call)
 	struct xprt_sink *sink = call->msg.xprt->sink;
 	const uint8_t *rpc = call->recv->buf + call->hdr.len;
 	uint32_t len = call->recv->len - call->hdr.len;
-	struct rpcrdma_gap gap = { .position = 0 };
+	uint32_t at = 0, pad = 0;
 
 	stat_inc(rdma_padded_calls);
-	while (rpcrdma_gap_next(&call->hdr, call->recv->buf, call->recv->len,
-				&gap)) {
+	while (rpcrdma_msgp_find(&call->hdr, call->recv->buf, call->recv->len,
+				 at, &at, &pad)) {
 		if (sink->read_chunk_ok &&
-		    !sink->read_chunk_ok(sink, rpc, len, gap.position))
+		    !sink->read_chunk_ok(sink, rpc, len, at))
 			continue;
-		rpcrdma_layout_unpad(&call->layout, &gap);
+		rpcrdma_layout_unpad(&call->layout, at, pad);
 		return;
 	}
 }

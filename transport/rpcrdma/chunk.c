@@ -113,8 +113,9 @@ uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 	return l->npieces;
 }
 
-bool rpcrdma_gap_next(const struct rpcrdma_header *h, const void *msg,
-		      uint32_t len, struct rpcrdma_gap *gap)
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad)
 {
 	const uint8_t *body = (const uint8_t *)msg + h->len;
 	uint32_t body_len = len - h->len;
@@ -123,32 +124,31 @@ bool rpcrdma_gap_next(const struct rpcrdma_header *h, const void *msg,
 	/* No Send is long enough for a larger alignment. */
 	if (align == 0 || align > RPCRDMA_INLINE_MAX || h->nreads > 0)
 		return false;
-	for (uint32_t at = gap->position + 4; at <= body_len; at += 4) {
+	for (uint32_t at = from + 4; at <= body_len; at += 4) {
 		uint32_t n = load_u32(body + at - 4);
-		uint32_t pad = (align - (h->len + at) % align) % align;
+		uint32_t gap = (align - (h->len + at) % align) % align;
 
 		if (n == 0 || n < h->thresh || n > body_len - at ||
-		    (pad & 3) || pad == 0)
+		    (gap & 3) || gap == 0)
 			continue;
-		if (body_len - at != (uint64_t)pad + n + xdr_pad(n))
+		if (body_len - at != (uint64_t)gap + n + xdr_pad(n))
 			continue;
-		gap->position = at;
-		gap->pad = pad;
+		*position = at;
+		*pad = gap;
 		return true;
 	}
 	return false;
 }
 
-void rpcrdma_layout_unpad(struct rpcrdma_layout *l,
-			  const struct rpcrdma_gap *gap)
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad)
 {
 	uint32_t len = l->piece[0].len;
-	uint32_t rest = gap->position + gap->pad;
 
 	l->npieces = 0;
-	add_piece(l, RPCRDMA_BASE, 0, gap->position);
-	add_piece(l, RPCRDMA_BASE, rest, len - rest);
-	l->call_len = len - gap->pad;
+	add_piece(l, RPCRDMA_BASE, 0, position);
+	add_piece(l, RPCRDMA_BASE, position + pad, len - position - pad);
+	l->call_len = len - pad;
 }
 
 /* What the segments of a call say about which handle is the only one. */

@@ -13,18 +13,11 @@
 
 #include <endian.h>
 
-/* Who registers for whom, and how. */
-struct registrar {
-	struct request_slot  *slot;
-	struct fabric_device *dev;
-	uint32_t	      segment_size;
-};
-
-static int add_chunk(const struct registrar *r, struct request_chunk *chunk,
-		     struct rpcrdma_memory mem, unsigned access)
+static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
+		     struct rpcrdma_memory mem, struct fabric_device *dev,
+		     unsigned access_and_size[2])
 {
-	struct request_slot *slot = r->slot;
-	uint32_t max = r->segment_size ? r->segment_size : mem.len;
+	uint32_t max = access_and_size[1] ? access_and_size[1] : mem.len;
 	uint8_t *at = mem.addr;
 	int err;
 
@@ -35,7 +28,7 @@ static int add_chunk(const struct registrar *r, struct request_chunk *chunk,
 
 		if (slot->nmrs == RPCRDMA_REQUEST_SEGS)
 			return -EMSGSIZE;
-		err = fabric_mr_create(r->dev, at, n, access,
+		err = fabric_mr_create(dev, at, n, access_and_size[0],
 				       &slot->mr[slot->nmrs]);
 		if (err < 0)
 			return err;
@@ -47,25 +40,25 @@ static int add_chunk(const struct registrar *r, struct request_chunk *chunk,
 	return 0;
 }
 
-static int register_all(const struct registrar *r, bool long_call)
+static int register_all(struct request_slot *slot, struct fabric_device *dev,
+			bool long_call, uint32_t segment_size)
 {
-	struct request_slot *slot = r->slot;
 	struct rpcrdma_request *q = slot->request;
+	unsigned from[2] = { FABRIC_REMOTE_READ, segment_size };
+	unsigned to[2] = { FABRIC_REMOTE_WRITE, segment_size };
 	struct rpcrdma_memory call = { .len = long_call ? q->call_len : 0 };
 	int err;
 
 	/* Read only; fabric_mr_create() has no const. */
 	memcpy(&call.addr, &q->call, sizeof(call.addr));
-	err = add_chunk(r, &slot->call, call, FABRIC_REMOTE_READ);
+	err = add_chunk(slot, &slot->call, call, dev, from);
 	for (unsigned i = 0; i < q->nreads && err == 0; i++)
-		err = add_chunk(r, &slot->read[i], q->read[i].mem,
-				FABRIC_REMOTE_READ);
+		err = add_chunk(slot, &slot->read[i], q->read[i].mem, dev,
+				from);
 	for (unsigned i = 0; i < q->nwrites && err == 0; i++)
-		err = add_chunk(r, &slot->write[i], q->write[i],
-				FABRIC_REMOTE_WRITE);
+		err = add_chunk(slot, &slot->write[i], q->write[i], dev, to);
 	if (err == 0)
-		err = add_chunk(r, &slot->reply, q->reply,
-				FABRIC_REMOTE_WRITE);
+		err = add_chunk(slot, &slot->reply, q->reply, dev, to);
 	return err;
 }
 
@@ -155,7 +148,6 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 		    uint32_t inline_size, uint32_t credits,
 		    uint32_t segment_size)
 {
-	struct registrar r = { slot, dev, segment_size };
 	struct rpcrdma_request *q = slot->request;
 	bool long_call = q->long_call ||
 			 header_len(q, segment_size) + (uint64_t)q->call_len >
@@ -164,7 +156,7 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 	int err;
 
 	slot->nmrs = 0;
-	err = register_all(&r, long_call);
+	err = register_all(slot, dev, long_call, segment_size);
 	if (err < 0)
 		return err;
 	xdr_out_init(&x, slot->buf, inline_size);

@@ -134,20 +134,16 @@ uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 
 /*
  * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the
- * message was moved to a multiple of rdma_align.
+ * message was moved to a multiple of rdma_align.  Looks from @from (zero at
+ * first) for the next place in @msg where that can be so: sets the
+ * @position of the data in the call and the @pad before it.
  */
-struct rpcrdma_gap {
-	uint32_t position;	/* in the call: where the data belongs */
-	uint32_t pad;		/* bytes there that are to be skipped */
-};
-
-/* Looks behind @gap (zeros at first) for the next place in a message of
- * @len bytes where that can be so.  False: there is none. */
-bool rpcrdma_gap_next(const struct rpcrdma_header *h, const void *msg,
-		      uint32_t len, struct rpcrdma_gap *gap);
-/* Takes the gap out of a planned call without chunks. */
-void rpcrdma_layout_unpad(struct rpcrdma_layout *l,
-			  const struct rpcrdma_gap *gap);
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad);
+/* Takes the pad out of a planned call without chunks. */
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad);
 
 /*
  * The handle that a reply to @h may invalidate: the only one in the call

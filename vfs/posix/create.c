@@ -42,7 +42,7 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 	if (err == 0 && m->dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
-		err = posix_cred_set(m->fs, ctx->cred);
+		err = posix_cred_set(m->fs, ctx);
 	return err;
 }
 

@@ -8,6 +8,12 @@
  * effective set (capabilities(7)), coming back returns them; a server that
  * is root in another way than by its uid could not do that, and acts as
  * itself for everyone.
+ *
+ * A thread that has changed its credentials once can't use RDMA devices any
+ * more: the kernel compares the object that they are with that of whoever
+ * opened the device, and a change back makes another object.  So threads
+ * whose operations must not block (pollers) never change theirs; what needs
+ * the caller's goes to a worker.
  */
 #include "vfs/posix/posix.h"
 
@@ -23,13 +29,16 @@
 #include <unistd.h>
 
 #include "lib/log.h"
+#include "lib/thread.h"
 
 STAT(posix_cred_switch, "changes of a thread's credentials");
 STAT(posix_cred_refused, "callers that the system has no user for");
 
 /* What this thread's credentials are; the state is the kernel's. */
 static _Thread_local struct {
-	bool known;
+	bool capped;		/* drop_resource_cap() was done */
+	bool server;		/* the user is 0 */
+	bool known;		/* it is all as in cred */
 	struct vfs_cred cred;
 } self;
 
@@ -62,18 +71,29 @@ static bool setgroups_works(void)
 	return works;
 }
 
-bool posix_cred_probe(void)
+static void probe(void *arg)
 {
+	bool *works = arg;
 	struct __user_cap_data_struct caps[2];
 	int bits = prctl(PR_GET_SECUREBITS);
 
-	if (geteuid() != 0 || bits < 0 ||
-	    bits & SECBIT_NO_SETUID_FIXUP || get_caps(caps) < 0)
+	*works = geteuid() == 0 && bits >= 0 &&
+		!(bits & SECBIT_NO_SETUID_FIXUP) && get_caps(caps) == 0 &&
+		has_cap(caps, CAP_SETUID) && has_cap(caps, CAP_SETGID) &&
+		/* A user namespace may forbid it all the same. */
+		setgroups_works();
+}
+
+/* On a thread of its own: the caller's credentials stay the same object. */
+bool posix_cred_probe(void)
+{
+	bool works = false;
+	pthread_t thread;
+
+	if (thread_start(&thread, "probe", probe, &works) < 0)
 		return false;
-	if (!has_cap(caps, CAP_SETUID) || !has_cap(caps, CAP_SETGID))
-		return false;
-	/* A user namespace may forbid it all the same. */
-	return setgroups_works();
+	pthread_join(thread, NULL);
+	return works;
 }
 
 /*
@@ -103,14 +123,19 @@ static bool set_ids(uint32_t uid, uint32_t gid)
 	return (uint32_t)setfsgid(-1) == gid && (uint32_t)setfsuid(-1) == uid;
 }
 
-int posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred)
+int posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx)
 {
+	const struct vfs_cred *cred = ctx->cred;
+
 	if (!fs->privileged || (self.known && posix_cred_same(&self.cred, cred)))
 		return 0;
-	if (!self.known)
+	if (ctx->nonblock)
+		return -EAGAIN;
+	if (!self.capped)
 		drop_resource_cap();
+	self.capped = true;
 	stat_inc(posix_cred_switch);
-	self.known = false;
+	self.known = self.server = false;
 	if (syscall(SYS_setgroups, cred->ngids, cred->gids) < 0 ||
 	    !set_ids(cred->uid, cred->gid)) {
 		set_ids(0, 0);
@@ -119,15 +144,21 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred)
 	}
 	self.cred = *cred;
 	self.known = true;
+	self.server = cred->uid == 0;
 	return 0;
 }
 
 void posix_cred_server(const struct posix_fs *fs)
 {
-	if ((fs && !fs->privileged) || (self.known && self.cred.uid == 0))
+	if (self.server || (fs && !fs->privileged))
 		return;
-	/* A thread that is not known yet has what its maker had.  The groups
-	 * don't matter to who has CAP_DAC_OVERRIDE. */
+	/*
+	 * A thread that is not known yet has what its maker had.  Where that
+	 * is user 0 this changes nothing, not even the object that the
+	 * credentials are.  The groups don't matter to who has
+	 * CAP_DAC_OVERRIDE.
+	 */
 	setfsuid(0);
-	self.cred.uid = 0;
+	self.server = true;
+	self.known = false;
 }

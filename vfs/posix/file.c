@@ -241,7 +241,7 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (fd < 0)
 		return fd;
 	/* As the caller: quotas, and set-id bits that a write takes away. */
-	err = posix_cred_set(fs, ctx->cred);
+	err = posix_cred_set(fs, ctx);
 	if (err < 0)
 		return err;
 	if (flags == 0 && !fs->ram)

@@ -136,6 +136,22 @@ static int find_parent(struct looking *l)
 	       posix_node_adopt(l->fs, fd, false, &l->st, &l->node);
 }
 
+/*
+ * The kernel checks as it looks up, as the caller.  A thread that can't be
+ * the caller looks up as the server, after the one check there is.
+ */
+static int may_search(struct looking *l)
+{
+	int err = posix_cred_set(l->fs, l->ctx);
+
+	if (err != -EAGAIN)
+		return err;
+	err = posix_granted(l->ctx, l->dir, &l->dir_st, POSIX_X);
+	if (err < 0)
+		return err;
+	return err == POSIX_X ? 0 : -EACCES;
+}
+
 static int find(struct looking *l)
 {
 	bool dotdot = strcmp(l->name.s, "..") == 0;
@@ -145,7 +161,7 @@ static int find(struct looking *l)
 		return -ENOTDIR;
 	if (find_kept(l))
 		return 0;
-	err = posix_cred_set(l->fs, l->ctx->cred);
+	err = may_search(l);
 	if (err < 0)
 		return err;
 	if (strcmp(l->name.s, ".") == 0 ||

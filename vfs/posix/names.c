@@ -67,7 +67,7 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
-		err = posix_cred_set(fs, ctx->cred);
+		err = posix_cred_set(fs, ctx);
 	if (err == 0) {
 		going(&g, fs, dir, s.s);
 		if (unlinkat(dir->fd, s.s, is_dir ? AT_REMOVEDIR : 0) < 0)
@@ -147,7 +147,7 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 	else
 		ct.node = NULL;
 	if (err == 0)
-		err = posix_cred_set(fs, ctx->cred);
+		err = posix_cred_set(fs, ctx);
 	if (err == 0)
 		err = rename_names(fs, from, from_s.s, to, to_s.s);
 	posix_change_end(&cf);
@@ -184,7 +184,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0)
 		err = posix_stat(n, &st);
 	if (err == 0)
-		err = posix_cred_set(fs, ctx->cred);
+		err = posix_cred_set(fs, ctx);
 	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;

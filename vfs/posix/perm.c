@@ -116,7 +116,7 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		return granted & want;
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;		/* it may have to read a list */
-	err = posix_cred_set(posix_fs_of(n), ctx->cred);
+	err = posix_cred_set(posix_fs_of(n), ctx);
 	if (err < 0)
 		return err;
 	keep = posix_settled(st);

@@ -167,8 +167,11 @@ static inline bool posix_cred_same(const struct vfs_cred *a,
 
 /* May the process act as other users at all?  At mount. */
 bool posix_cred_probe(void);
-/* Become @cred.  0, or -EACCES when the system has no such user. */
-int  posix_cred_set(const struct posix_fs *fs, const struct vfs_cred *cred);
+/*
+ * Become the caller.  0; -EACCES when the system has no such user; -EAGAIN
+ * with ctx->nonblock, when that would change the thread's credentials.
+ */
+int  posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx);
 /* Become the server again, for its own descriptors; @fs NULL: whichever. */
 void posix_cred_server(const struct posix_fs *fs);
 

@@ -309,7 +309,7 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err < 0)
 		return err;
 	if (plus)
-		err = posix_cred_set(fs, ctx->cred);
+		err = posix_cred_set(fs, ctx);
 	if (err == 0)
 		err = emit_all(&r, s, eof);
 	give_back(r.dir, s);

@@ -76,7 +76,7 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 	fd = posix_node_wr(n);
 	if (fd < 0)
 		return fd;
-	err = posix_cred_set(posix_fs_of(n), ctx->cred);
+	err = posix_cred_set(posix_fs_of(n), ctx);
 	if (err < 0)
 		return err;
 	return ftruncate(fd, size) < 0 ? -errno : 0;
@@ -92,7 +92,7 @@ static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (set->set & VFS_SET_SIZE)
 		err = set_size(ctx, n, st, set->size);
 	if (err == 0)
-		err = posix_cred_set(posix_fs_of(n), ctx->cred);
+		err = posix_cred_set(posix_fs_of(n), ctx);
 	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID))
 		err = set_owner(n, set);
 	if (err == 0 && set->set & VFS_SET_MODE)

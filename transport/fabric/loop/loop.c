@@ -138,7 +138,10 @@ void loop_fabric_break(const struct fabric *f)
 
 	while ((link = next_link(p, link))) {
 		mutex_lock(&link->lock);
-		loop_link_break(link, -ECONNRESET, -ECONNRESET);
+		/* There is no cable yet when nobody was asked. */
+		if (!link->end[ACTIVE] ||
+		    link->end[ACTIVE]->state >= END_ASKING)
+			loop_link_break(link, -ECONNRESET, -ECONNRESET);
 		mutex_unlock(&link->lock);
 	}
 }

@@ -115,8 +115,10 @@ static void start(struct rpcrdma_requester *r, struct request_slot *slot,
 	slot->request = q;
 	r->info.in_flight++;
 	err = post(r, slot);
-	if (err == 0)
+	if (err == 0) {
+		q->sent = true;
 		return;
+	}
 	request_unregister(slot);
 	slot->request = NULL;
 	r->info.in_flight--;
@@ -215,8 +217,10 @@ static void established(struct fabric_conn *fc)
 	struct rpcrdma_requester *r = fc->upper;
 	struct rpcrdma_private peer;
 
-	rpcrdma_private_decode(fc->info.private_data, fc->info.private_len,
-			       &peer);
+	r->info.private_data = rpcrdma_private_decode(fc->info.private_data,
+						      fc->info.private_len,
+						      &peer);
+	r->info.invalidates = peer.remote_inv;
 	if (r->options.no_private)
 		peer.recv_size = peer.send_size = RPCRDMA_INLINE_MIN;
 	r->info.send_inline = MIN(r->options.inline_size, peer.recv_size);
@@ -259,6 +263,11 @@ void rpcrdma_requester_info(const struct rpcrdma_requester *r,
 			    struct rpcrdma_requester_info *info)
 {
 	*info = r->info;
+	info->fabric = r->fc->ops->name;
+	info->device = r->fc->dev->name;
+	info->read_depth = MIN(r->options.read_depth,
+			       r->fc->dev->limits.max_read_depth);
+	info->conn = &r->fc->info;
 }
 
 static int alloc_all(struct rpcrdma_requester *r)

@@ -88,6 +88,8 @@ struct rpcrdma_request {
 	const uint8_t	*reply_data;	/* from the xid on */
 	uint32_t	 reply_len;
 	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
+	/* The responder may have got the call.  The caller clears it. */
+	bool		 sent;
 
 	/* The requester's. */
 	struct cds_list_head link;
@@ -116,6 +118,12 @@ struct rpcrdma_requester_info {
 	unsigned in_flight;
 	unsigned invalidated;	/* handles, by the responder */
 	unsigned discarded;	/* messages that made no sense */
+	bool	 private_data;	/* the responder speaks RFC 8797, */
+	bool	 invalidates;	/* and knows Send With Invalidate */
+	unsigned read_depth;	/* Reads that the responder was offered */
+	const char *fabric;	/* borrowed: the provider's, */
+	const char *device;	/* the device's */
+	const struct fabric_info *conn;	/* as the fabric has it */
 };
 
 /* On the loop. */

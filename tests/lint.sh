@@ -23,10 +23,12 @@ rpc lib transport
 nfs3 lib rpc vfs
 mountd lib rpc vfs
 daemon lib transport vfs rpc nfs3 mountd
+client lib transport
 LAYERS
 
 # Every source says what it is and under which licence.
-for f in $(find lib transport vfs rpc nfs3 mountd daemon tests \
+for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
+		doc tests \
 		-name '*.[ch]'); do
 	head -1 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
 		fail "$f: no SPDX line"

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * client - calls over a requester that is replaced when its connection ends.
+ *
+ * Operation: a call is given to the requester when there is one, else it
+ * waits.  The requester fails what it has when its connection ends; such
+ * calls go back to those that wait.  A thread of its own, the manager, does
+ * all that may block: it makes a requester while calls wait for one, gives
+ * them to it in their order, and ends a connection that leaves a call
+ * without a reply for too long.
+ *
+ * Ownership: a struct call is made when the call is started and freed just
+ * before its done().
+ */
+#include "client/rpcrdma/client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <netinet/in.h>
+#include <sys/random.h>
+
+#include "lib/log.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+
+uint64_t client_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* On the loop, without the lock. */
+static void finish(struct client_call *call, int status)
+{
+	struct gannet_rpcrdma_call *user = call->user;
+
+	user->status = status;
+	user->errcode = call->q.errcode;
+	user->reply = call->q.reply_data;
+	user->reply_len = call->q.reply_len;
+	for (unsigned i = 0; i < user->nsinks; i++)
+		user->written[i] = call->q.written[i];
+	free(call);
+	user->done(user);
+}
+
+/*
+ * With the lock: what is to become of a call that came back without a reply.
+ * Only a call that went out counts as sent once more.
+ */
+static bool may_wait(const struct gannet_rpcrdma *c, const struct client_call *call)
+{
+	return !c->closing && c->state != CLIENT_DEAD &&
+	       !(c->options.flags & GANNET_RPCRDMA_NO_RECONNECT) &&
+	       call->user->sends <= c->options.resends;
+}
+
+static void request_done(struct rpcrdma_request *q)
+{
+	struct client_call *call = container_of(q, struct client_call, q);
+	struct gannet_rpcrdma *c = call->c;
+	int status = q->status;
+	bool again = false;
+
+	mutex_lock(&c->lock);
+	cds_list_del(&call->link);
+	call->user->sends += q->sent;
+	if (status != -ENOTCONN) {
+		c->failures = 0;
+	} else if (may_wait(c, call)) {
+		again = true;
+		c->info.resends += q->sent;
+		cds_list_add_tail(&call->link, &c->waiting);
+	} else if (c->closing) {
+		status = -ECANCELED;
+	}
+	mutex_unlock(&c->lock);
+	if (!again)
+		finish(call, status);
+}
+
+/* With the lock. */
+static void give(struct gannet_rpcrdma *c, struct client_call *call)
+{
+	call->q.sent = false;
+	call->given = client_now_ms();
+	cds_list_add_tail(&call->link, &c->given);
+	rpcrdma_requester_call(c->r, &call->q);
+}
+
+static void make_request(struct client_call *call)
+{
+	const struct gannet_rpcrdma_call *u = call->user;
+	struct rpcrdma_request *q = &call->q;
+
+	q->call = u->msg;
+	q->call_len = u->msg_len;
+	q->nreads = u->nsources;
+	for (unsigned i = 0; i < u->nsources; i++) {
+		q->read[i].position = u->source[i].position;
+		q->read[i].mem.addr = u->source[i].mem.addr;
+		q->read[i].mem.len = u->source[i].mem.len;
+	}
+	q->nwrites = u->nsinks;
+	for (unsigned i = 0; i < u->nsinks; i++)
+		q->write[i] = (struct rpcrdma_memory){ u->sink[i].addr,
+						       u->sink[i].len };
+	q->reply = (struct rpcrdma_memory){ u->reply_mem.addr,
+					    u->reply_mem.len };
+	q->done = request_done;
+}
+
+int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
+			struct gannet_rpcrdma_call *user)
+{
+	struct client_call *call;
+	int err = 0;
+
+	if (user->nsources > GANNET_RPCRDMA_SOURCES ||
+	    user->nsinks > GANNET_RPCRDMA_SINKS || user->msg_len < 4 ||
+	    !user->done)
+		return -EINVAL;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	call->c = c;
+	call->user = user;
+	user->sends = 0;
+	make_request(call);
+	mutex_lock(&c->lock);
+	if (c->closing || c->state == CLIENT_DEAD) {
+		err = -ENOTCONN;
+	} else if (c->state == CLIENT_UP) {
+		give(c, call);
+	} else {
+		cds_list_add_tail(&call->link, &c->waiting);
+		pthread_cond_broadcast(&c->wake);
+	}
+	mutex_unlock(&c->lock);
+	if (err < 0)
+		free(call);
+	return err;
+}
+
+uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c)
+{
+	return atomic_fetch_add(&c->xid, 1);
+}
+
+void client_give_waiting(struct gannet_rpcrdma *c)
+{
+	struct client_call *call, *next;
+
+	cds_list_for_each_entry_safe(call, next, &c->waiting, link) {
+		cds_list_del(&call->link);
+		give(c, call);
+	}
+}
+
+void client_fail_waiting(void *arg)
+{
+	struct gannet_rpcrdma *c = arg;
+	struct cds_list_head list;
+	struct client_call *call, *next;
+	int err;
+
+	CDS_INIT_LIST_HEAD(&list);
+	mutex_lock(&c->lock);
+	cds_list_splice(&c->waiting, &list);
+	CDS_INIT_LIST_HEAD(&c->waiting);
+	err = c->closing ? -ECANCELED : -ENOTCONN;
+	mutex_unlock(&c->lock);
+	cds_list_for_each_entry_safe(call, next, &list, link)
+		finish(call, err);
+}
+
+/* ---- from birth to death */
+
+static void fill_defaults(struct gannet_rpcrdma_options *o)
+{
+	if (o->connect_ms == 0)
+		o->connect_ms = 10000;
+	if (o->reply_ms == 0)
+		o->reply_ms = 60000;
+	if (o->reconnects == 0)
+		o->reconnects = 10;
+	if (o->resends == 0)
+		o->resends = 10;
+}
+
+static void init(struct gannet_rpcrdma *c, const struct sockaddr *addr,
+		 const struct gannet_rpcrdma_options *options)
+{
+	pthread_condattr_t attr;
+	unsigned first;
+
+	if (options)
+		c->options = *options;
+	fill_defaults(&c->options);
+	memcpy(&c->addr, addr, addr->sa_family == AF_INET6 ?
+	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	/* A server that remembers replies must not take a new client's call
+	 * for that of an old one. */
+	if (getrandom(&first, sizeof(first), 0) != sizeof(first))
+		first = (unsigned)client_now_ms();
+	atomic_init(&c->xid, first);
+	CDS_INIT_LIST_HEAD(&c->waiting);
+	CDS_INIT_LIST_HEAD(&c->given);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void fini(struct gannet_rpcrdma *c)
+{
+	if (c->loop) {
+		loop_stop(c->loop);
+		loop_destroy(c->loop);
+	}
+	if (c->fabric_destroy)
+		c->fabric_destroy(&c->fabric);
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void gannet_rpcrdma_close(struct gannet_rpcrdma *c)
+{
+	mutex_lock(&c->lock);
+	c->closing = true;
+	pthread_cond_broadcast(&c->wake);
+	mutex_unlock(&c->lock);
+	pthread_join(c->manager, NULL);
+	loop_call(c->loop, client_fail_waiting, c);
+	fini(c);
+}
+
+static int start_loop(struct gannet_rpcrdma *c)
+{
+	int err = loop_create("rpcrdma", &c->loop);
+
+	if (err < 0)
+		return err;
+	err = loop_start(c->loop);
+	if (err < 0) {
+		loop_destroy(c->loop);
+		c->loop = NULL;
+	}
+	return err;
+}
+
+/* Takes the fabric of @c, and @c when it fails. */
+static int start(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
+{
+	int err = start_loop(c);
+
+	if (err == 0)
+		err = thread_start(&c->manager, "rpcrdma-manager", client_manage,
+				   c);
+	if (err < 0) {
+		fini(c);
+		return err;
+	}
+	mutex_lock(&c->lock);
+	while (!c->was_up && c->state != CLIENT_DEAD)
+		pthread_cond_wait(&c->wake, &c->lock);
+	err = c->was_up ? 0 : c->err;
+	mutex_unlock(&c->lock);
+	if (err < 0)
+		gannet_rpcrdma_close(c);
+	else
+		*out = c;
+	return err;
+}
+
+int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
+		   const struct gannet_rpcrdma_options *options,
+		   struct gannet_rpcrdma **out)
+{
+	struct gannet_rpcrdma *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	init(c, addr, options);
+	c->fabric = *fabric;
+	return start(c, out);
+}
+
+int gannet_rpcrdma_connect(const struct sockaddr *addr,
+			   const struct gannet_rpcrdma_options *options,
+			   struct gannet_rpcrdma **out)
+{
+	struct gannet_rpcrdma *c;
+	int err;
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	init(c, addr, options);
+	err = client_fabric(c->options.fabric, &c->fabric, &c->fabric_destroy);
+	if (err < 0) {
+		c->fabric_destroy = NULL;
+		fini(c);
+		return err;
+	}
+	return start(c, out);
+}
+
+void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
+			 struct gannet_rpcrdma_info *info)
+{
+	loop_call(c->loop, client_learn, c);
+	mutex_lock(&c->lock);
+	*info = c->info;
+	info->connected = c->state == CLIENT_UP;
+	if (!info->connected)
+		info->in_flight = 0;
+	mutex_unlock(&c->lock);
+}
+
+int gannet_rpcrdma_log_level(const char *level)
+{
+	return log_level_parse(level, &log_threshold) ? 0 : -EINVAL;
+}

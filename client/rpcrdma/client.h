@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* client - what <gannet/rpcrdma.h> keeps to itself. */
+#ifndef GANNET_CLIENT_RPCRDMA_CLIENT_H
+#define GANNET_CLIENT_RPCRDMA_CLIENT_H
+
+#include <gannet/rpcrdma.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/loop.h"
+#include "transport/fabric/fabric.h"
+#include "transport/rpcrdma/requester.h"
+
+/* As gannet_rpcrdma_connect(), on a fabric that is borrowed until the client
+ * is closed. */
+int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
+		   const struct gannet_rpcrdma_options *options,
+		   struct gannet_rpcrdma **out);
+
+/* Makes the fabric that the options name; @destroy undoes it. */
+int client_fabric(unsigned kind, struct fabric *out,
+		  void (**destroy)(struct fabric *f));
+
+enum client_state {
+	CLIENT_DOWN,		/* there is no requester, or not yet */
+	CLIENT_UP,
+	CLIENT_DEAD,		/* it gave up, or was closed */
+};
+
+struct client_call {
+	struct rpcrdma_request	    q;
+	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
+	struct gannet_rpcrdma_call *user;	/* borrowed until its done() */
+	uint64_t		    given;	/* ms: to the requester */
+	struct cds_list_head	    link;	/* in waiting or given */
+};
+
+struct gannet_rpcrdma {
+	struct fabric		 fabric;
+	void			 (*fabric_destroy)(struct fabric *f);
+	struct sockaddr_storage	 addr;
+	struct gannet_rpcrdma_options options;
+	struct loop		*loop;
+	pthread_t		 manager;
+	atomic_uint		 xid;
+
+	pthread_cond_t		 wake;
+	/* Guards what follows.  May be held while a requester's is taken. */
+	pthread_mutex_t		 lock;
+	enum client_state	 state;
+	int			 err;		/* why it is dead */
+	bool			 closing;
+	bool			 was_up;	/* at least once */
+	/* What the requester said: it may be faster than its creation. */
+	bool			 connected;
+	bool			 lost;
+	int			 lost_err;
+	struct rpcrdma_requester *r;		/* while it is up */
+	unsigned		 failures;	/* in a row */
+	struct cds_list_head	 waiting;
+	struct cds_list_head	 given;		/* oldest first */
+	struct gannet_rpcrdma_info info;
+	uint64_t		 gone_invalidated; /* with requesters */
+	uint64_t		 gone_discarded;
+};
+
+uint64_t client_now_ms(void);
+/* With the lock: gives the requester all that wait, in their order. */
+void client_give_waiting(struct gannet_rpcrdma *c);
+/* On the loop: fails those that wait, for ever. */
+void client_fail_waiting(void *c);
+/* On the loop: brings c->info up to date. */
+void client_learn(void *c);
+/* The manager, a thread of its own. */
+void client_manage(void *c);
+
+#endif

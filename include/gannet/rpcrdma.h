@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gannet/rpcrdma.h - call ONC RPC programs over RPC-over-RDMA version 1
+ * (RFC 8166, RFC 8797).
+ *
+ * A client is a connection to one responder, made again when it is lost.
+ * Calls go out asynchronously, as many at a time as the responder grants
+ * credits; the others wait in line.  The library deals in whole RPC
+ * messages: what is in them, and which of their data may go in chunks
+ * (the upper-layer binding, for NFS RFC 8267), is the caller's business.
+ *
+ * Threads: functions may be called from any thread.  done() and event()
+ * are called on a thread of the library, one at a time; they must not
+ * block, and may make calls.
+ *
+ * gannet-rpcrdma(3) tells it at length.
+ */
+#ifndef GANNET_RPCRDMA_H
+#define GANNET_RPCRDMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#pragma GCC visibility push(default)
+
+struct gannet_rpcrdma;
+
+/* Who carries out RDMA. */
+enum gannet_rpcrdma_fabric {
+	GANNET_RPCRDMA_VERBS = 1,	/* a device: libibverbs, librdmacm */
+};
+
+enum gannet_rpcrdma_event {
+	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again
+					 * when there is something to send */
+	GANNET_RPCRDMA_RECONNECTED,
+	GANNET_RPCRDMA_DEAD,		/* given up: every call fails */
+};
+
+enum {
+	GANNET_RPCRDMA_NO_RECONNECT = 1,	/* the first loss is the end */
+	GANNET_RPCRDMA_NO_PRIVATE = 2,		/* don't speak RFC 8797 */
+	GANNET_RPCRDMA_NO_INVALIDATE = 4,	/* no Send With Invalidate */
+};
+
+/* Zero is the default, everywhere. */
+struct gannet_rpcrdma_options {
+	unsigned fabric;	/* GANNET_RPCRDMA_VERBS */
+	unsigned flags;
+	unsigned credits;	/* calls in flight, at most: 128 */
+	unsigned inline_size;	/* longest Send made or taken: 4096 */
+	unsigned segment_size;	/* chunks are cut into segments of at most
+				 * this: not cut */
+	unsigned read_depth;	/* RDMA Reads that the responder may have in
+				 * flight: 16 */
+	unsigned connect_ms;	/* for one attempt to connect: 10000 */
+	unsigned reply_ms;	/* a call that waits longer for its reply
+				 * ends the connection: 60000 */
+	unsigned reconnects;	/* attempts in a row that may fail: 10 */
+	unsigned resends;	/* of one call: 10 */
+	void (*event)(void *arg, enum gannet_rpcrdma_event event, int err);
+	void	*arg;
+	void	*reserved[8];
+};
+
+struct gannet_rpcrdma_memory {
+	void	*addr;
+	uint32_t len;
+};
+
+#define GANNET_RPCRDMA_SOURCES	4
+#define GANNET_RPCRDMA_SINKS	4
+
+/*
+ * One call.  It and all memory that it names are lent to the library until
+ * done().  Memory of sources, sinks and the reply is registered for this
+ * call, and out of the responder's reach when done() is called.
+ */
+struct gannet_rpcrdma_call {
+	/* The RPC message, from its xid on, without what sources carry.  Its
+	 * xid is like no other in progress: see gannet_rpcrdma_xid(). */
+	const void	*msg;
+	uint32_t	 msg_len;
+
+	/* Data that the responder reads: each a Read chunk that belongs
+	 * @position bytes into the message, ascending. */
+	unsigned	 nsources;
+	struct {
+		uint32_t position;
+		struct gannet_rpcrdma_memory mem;
+	} source[GANNET_RPCRDMA_SOURCES];
+
+	/* Where it puts data of the reply: Write chunks, one for each result
+	 * that may be moved. */
+	unsigned	 nsinks;
+	struct gannet_rpcrdma_memory sink[GANNET_RPCRDMA_SINKS];
+
+	/* Where it puts a reply too long for a Send: a Reply chunk.  May be
+	 * none. */
+	struct gannet_rpcrdma_memory reply_mem;
+
+	/* The library's last word about it: it may be freed in there. */
+	void (*done)(struct gannet_rpcrdma_call *self);
+	void	*arg;			/* yours */
+
+	/*
+	 * The result, from done() on; @reply only while done() runs.
+	 * @status: 0; -EREMOTEIO, the responder refused the call with
+	 * RDMA_ERROR and @errcode; -EIO, a reply that breaks the protocol;
+	 * -EMSGSIZE, too many chunks for one message; -ENOMEM;
+	 * -ENOTCONN, the connection is lost for good; -ECANCELED, closed.
+	 */
+	int		 status;
+	uint32_t	 errcode;
+	const void	*reply;		/* the RPC message, from the xid on */
+	uint32_t	 reply_len;
+	uint32_t	 written[GANNET_RPCRDMA_SINKS];	/* bytes in sinks */
+	unsigned	 sends;		/* 1, and more if it was sent again */
+};
+
+/*
+ * Connects to the responder at @addr and waits until it is connected.  A
+ * NULL @options means all defaults.  0 or -errno: -ECONNREFUSED, -ENODEV (no
+ * RDMA device), -ETIMEDOUT...
+ */
+int gannet_rpcrdma_connect(const struct sockaddr *addr,
+			   const struct gannet_rpcrdma_options *options,
+			   struct gannet_rpcrdma **out);
+
+/* An xid like no other of this client. */
+uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
+
+/* Starts a call.  0, and its done() follows, never from in here; or -errno
+ * and it does not: -EINVAL, -ENOMEM, -ENOTCONN. */
+int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
+			struct gannet_rpcrdma_call *call);
+
+struct gannet_rpcrdma_info {
+	char	 fabric[16];		/* "verbs", ... */
+	char	 device[64];
+	struct sockaddr_storage local;
+	struct sockaddr_storage peer;
+	bool	 connected;
+	bool	 private_data;		/* the responder speaks RFC 8797 */
+	bool	 invalidates;		/* and Send With Invalidate */
+	uint32_t send_inline;		/* longest messages on this */
+	uint32_t recv_inline;		/* connection, both ways */
+	unsigned read_depth;		/* RDMA Reads the responder may have
+					 * in flight, as offered to it */
+	unsigned credits;		/* granted with the last reply; 0: no
+					 * reply yet */
+	unsigned in_flight;
+	/* Since the client was made. */
+	uint64_t reconnects;
+	uint64_t resends;
+	uint64_t invalidated;		/* handles, by the responder */
+	uint64_t discarded;		/* messages that answered nothing */
+};
+
+void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
+			 struct gannet_rpcrdma_info *info);
+
+/* Ends what is in progress with -ECANCELED, waits until every done() has
+ * returned, and frees @c.  Not in done() or event(). */
+void gannet_rpcrdma_close(struct gannet_rpcrdma *c);
+
+/* What the library says on standard error: "err" (the default), "warn",
+ * "info", "debug".  0 or -EINVAL. */
+int gannet_rpcrdma_log_level(const char *level);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The client library on the loop fabric: calls, data in chunks, and
+ * connections that are lost under them.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/rpcrdma/client.h"
+#include "tests/server/rdma_rig.h"
+#include "tests/unit/runner.h"
+
+#define MIB (1u << 20)
+
+static struct rig rig;
+static struct gannet_rpcrdma *c;
+static atomic_uint events[4];
+
+struct one {
+	struct gannet_rpcrdma_call call;
+	sem_t	 done;
+	uint32_t words[8];		/* of the call */
+	uint32_t reply[8];
+};
+
+static void take_event(void *arg, enum gannet_rpcrdma_event event, int err)
+{
+	atomic_fetch_add(&events[event], 1);
+}
+
+static void is_done(struct gannet_rpcrdma_call *call)
+{
+	struct one *o = container_of(call, struct one, call);
+
+	if (call->status == 0)
+		memcpy(o->reply, call->reply,
+		       MIN(call->reply_len, (uint32_t)sizeof(o->reply)));
+	sem_post(&o->done);
+}
+
+static void one_init(struct one *o, uint32_t op, uint32_t arg)
+{
+	memset(o, 0, sizeof(*o));
+	sem_init(&o->done, 0, 0);
+	o->words[0] = htonl(gannet_rpcrdma_xid(c));
+	o->words[1] = htonl(op);
+	o->words[2] = htonl(arg);
+	o->call.msg = o->words;
+	o->call.msg_len = 12;
+	o->call.done = is_done;
+}
+
+static void one_start(struct one *o)
+{
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o->call), 0);
+}
+
+static int one_wait(struct one *o)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += 20;
+	ck_assert_int_eq(sem_timedwait(&o->done, &t), 0);
+	sem_destroy(&o->done);
+	return o->call.status;
+}
+
+/* A call without chunks: 0 when it was answered. */
+static int ping(void)
+{
+	struct one o;
+
+	one_init(&o, 99, 0);
+	one_start(&o);
+	return one_wait(&o);
+}
+
+static void open_with(const struct rig_options *ro,
+		      struct gannet_rpcrdma_options *co)
+{
+	static struct gannet_rpcrdma_options defaults;
+
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
+		atomic_store(&events[i], 0);
+	rig_open(&rig, ro);
+	if (!co)
+		co = &defaults;
+	co->event = take_event;
+	ck_assert_int_eq(client_connect(&rig.fabric,
+			(struct sockaddr *)&rig.listener->local, co, &c), 0);
+}
+
+static void close_all(void)
+{
+	if (c)
+		gannet_rpcrdma_close(c);
+	c = NULL;
+	rig_release(&rig);
+	rig_close(&rig);
+}
+
+/* A new connection has one credit: they are held one after the other. */
+static bool released(void *arg)
+{
+	int value;
+
+	rig_release(&rig);
+	sem_getvalue(arg, &value);
+	return value > 0;
+}
+
+static bool held(void *arg)
+{
+	return rig_held(&rig) >= *(unsigned *)arg;
+}
+
+static void await_held(unsigned n)
+{
+	wait_until(held, &n);
+}
+
+START_TEST(a_call_gets_its_reply)
+{
+	struct gannet_rpcrdma_info info;
+
+	open_with(NULL, NULL);
+	ck_assert_int_eq(ping(), 0);
+	gannet_rpcrdma_info(c, &info);
+	ck_assert_str_eq(info.fabric, "loop");
+	ck_assert(info.connected);
+	ck_assert(info.private_data);
+	ck_assert_uint_eq(info.send_inline, 4096);
+	ck_assert_uint_eq(info.recv_inline, 4096);
+	ck_assert_uint_ge(info.credits, 1);
+	ck_assert_uint_gt(info.read_depth, 0);
+	ck_assert_uint_eq(info.in_flight, 0);
+	ck_assert_uint_eq(info.reconnects, 0);
+	close_all();
+}
+END_TEST
+
+START_TEST(data_goes_from_sources_and_to_sinks)
+{
+	uint8_t *data = malloc(MIB);
+	struct one o;
+	uint32_t sum = 0;
+
+	open_with(NULL, NULL);
+	for (uint32_t i = 0; i < 70001; i++)
+		sum += data[i] = pattern(i + 3);
+	one_init(&o, OP_SUM, 1);
+	o.words[3] = htonl(70001);
+	o.call.msg_len = 16;
+	o.call.nsources = 1;
+	o.call.source[0].position = 16;
+	o.call.source[0].mem = (struct gannet_rpcrdma_memory){ data, 70001 };
+	one_start(&o);
+	ck_assert_int_eq(one_wait(&o), 0);
+	ck_assert_uint_eq(ntohl(o.reply[1]), 70001);
+	ck_assert_uint_eq(ntohl(o.reply[2]), sum);
+
+	memset(data, 0, MIB);
+	one_init(&o, OP_READ, 99999);
+	o.call.nsinks = 1;
+	o.call.sink[0] = (struct gannet_rpcrdma_memory){ data, MIB };
+	one_start(&o);
+	ck_assert_int_eq(one_wait(&o), 0);
+	ck_assert_uint_eq(o.call.written[0], 99999);
+	for (uint32_t i = 0; i < 99999; i++)
+		ck_assert_uint_eq(data[i], pattern(i));
+
+	one_init(&o, OP_LONG, 50000);
+	o.call.reply_mem = (struct gannet_rpcrdma_memory){ data, MIB };
+	one_start(&o);
+	ck_assert_int_eq(one_wait(&o), 0);
+	ck_assert_uint_eq(o.call.reply_len, 50008);
+	close_all();
+	free(data);
+}
+END_TEST
+
+START_TEST(more_calls_than_credits_all_come_back)
+{
+	struct gannet_rpcrdma_options co = { .credits = 4 };
+	struct one *o = calloc(300, sizeof(*o));
+
+	open_with(&(struct rig_options){ .async = true }, &co);
+	for (int i = 0; i < 300; i++) {
+		one_init(&o[i], 99, 0);
+		one_start(&o[i]);
+	}
+	for (int i = 0; i < 300; i++)
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+	close_all();
+	free(o);
+}
+END_TEST
+
+START_TEST(calls_in_progress_are_sent_again_on_a_new_connection)
+{
+	struct gannet_rpcrdma_info info;
+	struct one o[5];
+
+	open_with(NULL, NULL);
+	ck_assert_int_eq(ping(), 0);
+	for (int i = 0; i < 5; i++) {
+		one_init(&o[i], OP_HOLD, 0);
+		one_start(&o[i]);
+	}
+	await_held(5);
+	loop_fabric_break(&rig.fabric);
+	await_held(6);
+	for (int i = 0; i < 5; i++) {
+		wait_until(released, &o[i].done);
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+		ck_assert_uint_eq(ntohl(o[i].reply[0]),
+				  ntohl(o[i].words[0]));
+		ck_assert_uint_eq(o[i].call.sends, 2);
+	}
+	gannet_rpcrdma_info(c, &info);
+	ck_assert_uint_eq(info.reconnects, 1);
+	ck_assert_uint_eq(info.resends, 5);
+	ck_assert_uint_eq(atomic_load(&events[GANNET_RPCRDMA_LOST]), 1);
+	ck_assert_uint_eq(atomic_load(&events[GANNET_RPCRDMA_RECONNECTED]), 1);
+	close_all();
+}
+END_TEST
+
+static bool lost(void *arg)
+{
+	return atomic_load(&events[GANNET_RPCRDMA_LOST]) > 0;
+}
+
+START_TEST(an_idle_connection_is_made_again_when_it_is_needed)
+{
+	struct gannet_rpcrdma_info info;
+
+	open_with(NULL, NULL);
+	ck_assert_int_eq(ping(), 0);
+	loop_fabric_break(&rig.fabric);
+	wait_until(lost, NULL);
+	gannet_rpcrdma_info(c, &info);
+	ck_assert(!info.connected);
+	ck_assert_int_eq(ping(), 0);
+	gannet_rpcrdma_info(c, &info);
+	ck_assert(info.connected);
+	ck_assert_uint_eq(info.reconnects, 1);
+	close_all();
+}
+END_TEST
+
+START_TEST(a_call_without_reply_is_sent_again_so_many_times)
+{
+	struct gannet_rpcrdma_options co = { .reply_ms = 50, .resends = 2,
+					     .reconnects = 100 };
+	struct one o;
+
+	open_with(NULL, &co);
+	one_init(&o, OP_DROP, 0);
+	one_start(&o);
+	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
+	ck_assert_uint_eq(o.call.sends, 3);
+	/* That call is over, the client is not. */
+	ck_assert_int_eq(ping(), 0);
+	close_all();
+}
+END_TEST
+
+START_TEST(without_reconnection_the_first_loss_is_the_end)
+{
+	struct gannet_rpcrdma_options co = {
+		.flags = GANNET_RPCRDMA_NO_RECONNECT };
+	struct one o, late;
+
+	open_with(NULL, &co);
+	one_init(&o, OP_HOLD, 0);
+	one_start(&o);
+	await_held(1);
+	loop_fabric_break(&rig.fabric);
+	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
+	ck_assert_uint_eq(o.call.sends, 1);
+	wait_until(lost, NULL);
+	one_init(&late, 99, 0);
+	if (gannet_rpcrdma_call(c, &late.call) == 0)
+		ck_assert_int_eq(one_wait(&late), -ENOTCONN);
+	close_all();
+}
+END_TEST
+
+static bool dead(void *arg)
+{
+	return atomic_load(&events[GANNET_RPCRDMA_DEAD]) > 0;
+}
+
+START_TEST(a_responder_that_stays_away_is_given_up)
+{
+	struct gannet_rpcrdma_options co = { .reconnects = 2 };
+	struct one o;
+
+	open_with(NULL, &co);
+	one_init(&o, OP_HOLD, 0);
+	one_start(&o);
+	await_held(1);
+	rig.listener->ops->stop(rig.listener);
+	loop_fabric_break(&rig.fabric);
+	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
+	wait_until(dead, NULL);
+	one_init(&o, 99, 0);
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -ENOTCONN);
+	close_all();
+}
+END_TEST
+
+START_TEST(nobody_there_is_an_error_at_once)
+{
+	struct gannet_rpcrdma_options co = { 0 };
+	struct sockaddr_storage addr;
+
+	open_with(NULL, NULL);
+	gannet_rpcrdma_close(c);
+	c = NULL;
+	addr = rig.listener->local;
+	rig.listener->ops->stop(rig.listener);
+	ck_assert_int_lt(client_connect(&rig.fabric, (struct sockaddr *)&addr,
+					&co, &c), 0);
+	ck_assert_ptr_null(c);
+	close_all();
+}
+END_TEST
+
+START_TEST(close_ends_what_is_in_progress)
+{
+	struct one o[3];
+
+	open_with(NULL, NULL);
+	for (int i = 0; i < 3; i++) {
+		one_init(&o[i], OP_HOLD, 0);
+		one_start(&o[i]);
+	}
+	await_held(1);
+	gannet_rpcrdma_close(c);
+	c = NULL;
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(one_wait(&o[i]), -ECANCELED);
+	close_all();
+}
+END_TEST
+
+START_TEST(nonsense_is_refused)
+{
+	struct gannet_rpcrdma_options co = { .fabric = 77 };
+	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
+	struct gannet_rpcrdma *none;
+	struct one o;
+
+	open_with(NULL, NULL);
+	one_init(&o, 99, 0);
+	o.call.msg_len = 3;
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
+	one_init(&o, 99, 0);
+	o.call.nsources = 5;
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
+	one_init(&o, 99, 0);
+	o.call.nsinks = 5;
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
+	one_init(&o, 99, 0);
+	o.call.done = NULL;
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_connect((struct sockaddr *)&addr, &co,
+						&none), -EAFNOSUPPORT);
+	addr.ss_family = AF_INET;
+	ck_assert_int_eq(gannet_rpcrdma_connect((struct sockaddr *)&addr, &co,
+						&none), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_log_level("loud"), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_log_level("err"), 0);
+	close_all();
+}
+END_TEST
+
+/* Cut at random moments, every call is answered, once. */
+START_TEST(cuts_under_load_lose_no_call)
+{
+	enum { N = 400 };
+	struct gannet_rpcrdma_options co = { .reconnects = 1000,
+					     .resends = 1000 };
+	struct one *o = calloc(N, sizeof(*o));
+	struct timespec nap = { .tv_nsec = 500000 };
+
+	open_with(&(struct rig_options){ .async = true,
+					 .fabric.seed = 7 }, &co);
+	for (int i = 0; i < N; i++) {
+		one_init(&o[i], 99, 0);
+		one_start(&o[i]);
+		if (i % 100 == 50) {
+			nanosleep(&nap, NULL);
+			loop_fabric_break(&rig.fabric);
+		}
+	}
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+		ck_assert_uint_eq(o[i].reply[0], o[i].words[0]);
+	}
+	close_all();
+	free(o);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rpcrdma_client");
+	TCase *t = tcase_create("client");
+
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, a_call_gets_its_reply);
+	tcase_add_test(t, data_goes_from_sources_and_to_sinks);
+	tcase_add_test(t, more_calls_than_credits_all_come_back);
+	tcase_add_test(t,
+		       calls_in_progress_are_sent_again_on_a_new_connection);
+	tcase_add_test(t, an_idle_connection_is_made_again_when_it_is_needed);
+	tcase_add_test(t, a_call_without_reply_is_sent_again_so_many_times);
+	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
+	tcase_add_test(t, a_responder_that_stays_away_is_given_up);
+	tcase_add_test(t, nobody_there_is_an_error_at_once);
+	tcase_add_test(t, close_ends_what_is_in_progress);
+	tcase_add_test(t, nonsense_is_refused);
+	tcase_add_test(t, cuts_under_load_lose_no_call);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TRANSFER_UNIT	4096
 
@@ -217,6 +218,17 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 	},
 };
 
+/*
+ * The caller's address decides what he may do, and anybody may write any
+ * address on a datagram.  (Nor would a mebibyte fit one.)  MOUNT is what UDP
+ * is for.
+ */
+static enum rpc_auth_stat authorize(struct rpc_call *call)
+{
+	return strcmp(call->msg->xprt->ops->name, "udp") == 0 ?
+	       RPC_AUTH_TOOWEAK : RPC_AUTH_OK;
+}
+
 static void put_export(void *held)
 {
 	export_put(held);
@@ -281,6 +293,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.nversions = 1;
 	nfs->prog.versions = &nfs->version;
 	nfs->prog.ctx = nfs;
+	nfs->prog.authorize = authorize;
 	nfs->prog.classify = classify;
 	*out = &nfs->prog;
 	return 0;

@@ -11,6 +11,7 @@
 #include "lib/log.h"
 #include "nfs3/proto.h"
 #include "tests/unit/runner.h"
+#include "transport/stream/stream.h"
 
 #define NFS		NFS3_PROGRAM
 #define MOUNT		100005
@@ -290,6 +291,57 @@ START_TEST(secure_refuses_unprivileged_ports)
 }
 END_TEST
 
+static struct xprt_listener *listen_udp(struct sockaddr_in *a)
+{
+	struct xprt_listener *l;
+
+	memset(a, 0, sizeof(*a));
+	a->sin_family = AF_INET;
+	a->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(udp_listen(&srv.env, (struct sockaddr *)a, NULL, &l),
+			 0);
+	memcpy(a, &l->local, sizeof(*a));
+	return l;
+}
+
+/* Sends the call without its record mark; returns reply_stat. */
+static uint32_t send_datagram(int udp)
+{
+	ssize_t len = (ssize_t)xdr_out_len(&out) - 4;
+
+	ck_assert_int_eq(send(udp, call_buf + 4, (size_t)len, 0), len);
+	len = recv(udp, reply_buf, sizeof(reply_buf), 0);
+	ck_assert_int_gt(len, 0);
+	xdr_in_init(&in, reply_buf, (size_t)len);
+	xdr_get_u64(&in);
+	return xdr_get_u32(&in);
+}
+
+START_TEST(datagrams_are_for_mount)
+{
+	struct sockaddr_in a;
+	struct xprt_listener *l = listen_udp(&a);
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
+
+	ck_assert_int_eq(connect(udp, (struct sockaddr *)&a, sizeof(a)), 0);
+	begin(NFS, 3, NFSPROC3_NULL);
+	ck_assert_uint_eq(send_datagram(udp), 0);
+	begin(NFS, 3, NFSPROC3_GETATTR);
+	put_fh();
+	ck_assert_uint_eq(send_datagram(udp), 1);
+	ck_assert_uint_eq(xdr_get_u32(&in), 1);
+	ck_assert_uint_eq(xdr_get_u32(&in), RPC_AUTH_TOOWEAK);
+	begin(MOUNT, 3, 1);
+	put_string("/mem", 4);
+	ck_assert_uint_eq(send_datagram(udp), 0);
+	xdr_get_fixed(&in, 12);
+	ck_assert_uint_eq(xdr_get_u32(&in), 0);
+	close(udp);
+	l->ops->stop(l);
+	l->ops->free(l);
+}
+END_TEST
+
 /* A second run would have said EXIST. */
 START_TEST(a_call_sent_again_is_not_run_again)
 {
@@ -323,6 +375,7 @@ int main(void)
 	tcase_add_test(tc, a_path_to_mount_may_be_too_long_or_no_path);
 	tcase_add_test(tc, version_2_of_mount_lists_like_version_1);
 	tcase_add_test(tc, secure_refuses_unprivileged_ports);
+	tcase_add_test(tc, datagrams_are_for_mount);
 	tcase_add_test(tc, a_call_sent_again_is_not_run_again);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

@@ -2,10 +2,11 @@
 /*
  * What fabric.h promises, asked of a provider with both ends in one process.
  *
- *	fabric_pair [loop | verbs [ADDRESS [TEST]]]
+ *	fabric_pair [loop | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
  *
  * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
- * none.  TEST is a part of the names of those to be run.
+ * none.  TEST is a part of the names of those to be run.  OPTIONS of iwarp
+ * are any of ",crc", ",fpdu=N", ",rtr=write", ",rtr=read", ",rev=1".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "tests/fabric/pair.h"
+#include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/loop/loop.h"
 #include "transport/fabric/verbs/verbs.h"
 
@@ -444,6 +446,19 @@ static void parse_addr(const char *text, struct sockaddr_storage *out)
 	CHECK(inet_pton(AF_INET, text, &in->sin_addr) == 1);
 }
 
+static void parse_iwarp(const char *text, struct iwarp_options *o)
+{
+	const char *fpdu = strstr(text, ",fpdu=");
+
+	o->require_crc = strstr(text, ",crc");
+	o->fpdu_size = fpdu ? (unsigned)atoi(fpdu + 6) : 0;
+	if (strstr(text, ",rtr=write"))
+		o->rtr = IWARP_RTR_WRITE;
+	if (strstr(text, ",rtr=read"))
+		o->rtr = IWARP_RTR_READ;
+	o->revision = strstr(text, ",rev=1") ? 1 : 2;
+}
+
 static unsigned long now_ms(void)
 {
 	struct timespec ts;
@@ -457,9 +472,11 @@ int main(int argc, char **argv)
 {
 	const char *provider = argc > 1 ? argv[1] : "loop";
 	struct loop_fabric_options options = { 0 };
+	struct iwarp_options iwarp = { 0 };
 	struct sockaddr_storage addr;
 	unsigned long begin;
 
+	parse_iwarp(provider, &iwarp);
 	parse_addr(argc > 2 ? argv[2] : "127.0.0.1", &addr);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (strcmp(provider, "verbs") == 0) {
@@ -468,6 +485,8 @@ int main(int argc, char **argv)
 		CHECK(verbs_fabric_create(&fabric) == 0);
 	} else if (strcmp(provider, "loop") == 0) {
 		CHECK(loop_fabric_create(&options, &fabric) == 0);
+	} else if (strncmp(provider, "iwarp", 5) == 0) {
+		CHECK(iwarp_fabric_create(&iwarp, &fabric) == 0);
 	} else {
 		fprintf(stderr, "no provider %s\n", provider);
 		return 2;
@@ -483,6 +502,8 @@ int main(int argc, char **argv)
 	pair_stop();
 	if (strcmp(provider, "verbs") == 0)
 		verbs_fabric_destroy(&fabric);
+	else if (strncmp(provider, "iwarp", 5) == 0)
+		iwarp_fabric_destroy(&fabric);
 	else
 		loop_fabric_destroy(&fabric);
 	return 0;

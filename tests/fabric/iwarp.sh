@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What fabric.h promises, asked of the iWARP provider in all its ways.
+pair=./tests/fabric/fabric_pair
+status=0
+for how in "" ,crc ,fpdu=128 ,fpdu=128,crc ,fpdu=1448 ,fpdu=1448,crc \
+	   ,fpdu=65528 ,fpdu=65528,crc ,rtr=write ,rtr=read,crc ,rev=1 \
+	   ,rev=1,crc; do
+	"$pair" "iwarp$how" 127.0.0.1 >/dev/null 2>iwarp_pair.log && continue
+	echo "iwarp$how failed:"
+	cat iwarp_pair.log
+	status=1
+done
+if [ -e /proc/net/if_inet6 ]; then
+	"$pair" iwarp ::1 >/dev/null 2>iwarp_pair.log || {
+		echo "iwarp over IPv6 failed:"; cat iwarp_pair.log; status=1; }
+fi
+rm -f iwarp_pair.log
+exit $status

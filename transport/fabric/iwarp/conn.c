@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * conn - a connection: its socket on the loop, its end.
+ *
+ * The end: nothing is posted or sent any more, and once nobody is in the
+ * middle of sending all ops are flushed.  A Terminate goes out if there is a
+ * reason for one, then our FIN.  The socket is closed when the peer's FIN has
+ * come too, or after a while: closed sooner, with bytes unread, it would send
+ * a reset, and the peer's TCP might throw away what we sent last.
+ */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(iwarp_established, "iWARP connections established");
+STAT(iwarp_closed, "iWARP connections that ended");
+STAT(iwarp_terminates_out, "Terminate messages sent");
+STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
+STAT(iwarp_lingered_out, "peers that did not close after we did");
+
+/* Bytes that are thrown away at a time. */
+#define DRAIN		(1u << 20)
+
+const char *iwarp_conn_name(const struct iwarp_conn *c,
+			    char name[IWARP_NAME_LEN])
+{
+	const struct sockaddr_storage *ss = &c->conn.info.peer;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+	char addr[INET6_ADDRSTRLEN] = "?";
+
+	if (ss->ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, addr, sizeof(addr));
+		snprintf(name, IWARP_NAME_LEN, "[%s]:%u", addr,
+			 ntohs(in6->sin6_port));
+	} else {
+		inet_ntop(AF_INET, &in->sin_addr, addr, sizeof(addr));
+		snprintf(name, IWARP_NAME_LEN, "%s:%u", addr,
+			 ntohs(in->sin_port));
+	}
+	return name;
+}
+
+/* ---- looking after a connection */
+
+static void update(struct iwarp_conn *c);
+
+static void run(struct loop_task *t)
+{
+	struct iwarp_conn *c = container_of(t, struct iwarp_conn, task);
+
+	mutex_lock(&c->lock);
+	c->kicked = false;
+	mutex_unlock(&c->lock);
+	update(c);
+}
+
+void iwarp_conn_kick(struct iwarp_conn *c)
+{
+	if (c->kicked || !c->conn.loop)
+		return;
+	c->kicked = true;
+	loop_post(c->conn.loop, &c->task, run);
+}
+
+void iwarp_conn_fail_locked(struct iwarp_conn *c, int err)
+{
+	if (atomic_load(&c->closing))
+		return;
+	c->err = err;
+	atomic_store(&c->closing, true);
+	iwarp_conn_kick(c);
+}
+
+void iwarp_conn_fail(struct iwarp_conn *c, int err)
+{
+	mutex_lock(&c->lock);
+	iwarp_conn_fail_locked(c, err);
+	mutex_unlock(&c->lock);
+}
+
+static void unwatch(struct iwarp_conn *c)
+{
+	if (c->watched)
+		loop_fd_del(c->conn.loop, &c->fd);
+	c->watched = false;
+}
+
+static void finish(struct iwarp_conn *c)
+{
+	bool kicked;
+
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	unwatch(c);
+	mutex_lock(&c->lock);
+	kicked = c->kicked;
+	mutex_unlock(&c->lock);
+	c->state = IWARP_FINISHED;
+	if (kicked)
+		return;			/* run() comes, and back here */
+	c->state = IWARP_CLOSED;
+	close(c->fd.fd);
+	c->fd.fd = -1;
+	stat_inc(iwarp_closed);
+	c->conn.closed(&c->conn, c->err);
+}
+
+static void timed_out(struct loop_timer *t)
+{
+	struct iwarp_conn *c = container_of(t, struct iwarp_conn, timer);
+
+	if (c->state == IWARP_LINGER) {
+		stat_inc(iwarp_lingered_out);
+		finish(c);
+	} else {
+		iwarp_conn_fail(c, -ETIMEDOUT);
+	}
+}
+
+/* Best effort, and never within a FPDU. */
+static void send_terminate(struct iwarp_conn *c)
+{
+	uint8_t fpdu[IWARP_TERM_FPDU];
+	unsigned len;
+
+	if (c->read_refused && c->rx.term == TERM_NONE)
+		c->rx.term = TERM_RDMAP_STAG;
+	if (c->rx.term == TERM_NONE || c->eof)
+		return;
+	len = iwarp_tx_terminate(c->tx, &c->rx, fpdu);
+	if (!iwarp_tx_idle(c->tx) ||
+	    send(c->fd.fd, fpdu, len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+	    (ssize_t)len)
+		stat_inc(iwarp_terminates_lost);
+	else
+		stat_inc(iwarp_terminates_out);
+}
+
+static void linger(struct iwarp_conn *c)
+{
+	bool live = c->live;
+
+	if (live)
+		send_terminate(c);
+	rdmap_fini(&c->rx);
+	iwarp_flush(c);
+	shutdown(c->fd.fd, SHUT_WR);
+	if (!live || c->eof) {
+		finish(c);
+		return;
+	}
+	c->state = IWARP_LINGER;
+	loop_fd_mod(c->conn.loop, &c->fd, EPOLLIN);
+	loop_timer_set(c->conn.loop, &c->timer,
+		       c->provider->options.linger_ms);
+}
+
+/* Lets nothing more happen; what comes then may have to wait for a sender. */
+static void stop(struct iwarp_conn *c)
+{
+	bool sending;
+
+	c->state = IWARP_STOPPING;
+	c->rx.stop = true;
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	mutex_lock(&c->lock);
+	c->dead = true;
+	sending = c->sending;
+	mutex_unlock(&c->lock);
+	if (!sending)
+		linger(c);
+}
+
+static bool sender_gone(struct iwarp_conn *c)
+{
+	bool gone;
+
+	mutex_lock(&c->lock);
+	gone = !c->sending;
+	mutex_unlock(&c->lock);
+	return gone;
+}
+
+/* Throws away what a peer still sends. */
+static void drain(struct iwarp_conn *c)
+{
+	size_t total = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && total < DRAIN) {
+		n = recv(c->fd.fd, c->il->buf, IWARP_RX_SIZE, MSG_DONTWAIT);
+		total += n > 0 ? (size_t)n : 0;
+	}
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		finish(c);
+}
+
+static void tell_established(struct iwarp_conn *c)
+{
+	bool due;
+
+	mutex_lock(&c->lock);
+	due = c->live_due;
+	c->live_due = false;
+	mutex_unlock(&c->lock);
+	if (!due || atomic_load(&c->closing))
+		return;
+	stat_inc(iwarp_established);
+	c->conn.established(&c->conn);
+}
+
+static void watch_for_room(struct iwarp_conn *c)
+{
+	bool blocked;
+
+	mutex_lock(&c->lock);
+	blocked = c->blocked;
+	mutex_unlock(&c->lock);
+	loop_fd_mod(c->conn.loop, &c->fd, blocked ? EPOLLIN | EPOLLOUT :
+						    EPOLLIN);
+}
+
+/* Everything but the socket itself; posts meanwhile are sent at the end. */
+static void update_live(struct iwarp_conn *c)
+{
+	c->gathering = true;
+	tell_established(c);
+	iwarp_retire(c);
+	c->gathering = false;
+	iwarp_push(c);
+	watch_for_room(c);
+}
+
+static void update(struct iwarp_conn *c)
+{
+	if (c->state == IWARP_LIVE)
+		update_live(c);
+	if (c->state < IWARP_STOPPING && atomic_load(&c->closing))
+		stop(c);
+	else if (c->state == IWARP_STOPPING && sender_gone(c))
+		linger(c);
+	else if (c->state == IWARP_FINISHED)
+		finish(c);
+}
+
+static void ready_live(struct iwarp_conn *c, uint32_t events)
+{
+	if (events & EPOLLOUT) {
+		mutex_lock(&c->lock);
+		c->blocked = false;
+		mutex_unlock(&c->lock);
+	}
+	if (events & ~(uint32_t)EPOLLOUT) {
+		c->gathering = true;
+		iwarp_receive(c);
+		c->gathering = false;
+	}
+}
+
+static void ready(struct loop_fd *f, uint32_t events)
+{
+	struct iwarp_conn *c = container_of(f, struct iwarp_conn, fd);
+
+	if (c->state == IWARP_LINGER) {
+		drain(c);		/* may free it */
+		return;
+	}
+	if (c->state == IWARP_ASKING)
+		iwarp_startup_reply(c);
+	else if (c->state == IWARP_LIVE)
+		ready_live(c, events);
+	else if (c->state == IWARP_STOPPING)
+		loop_fd_mod(c->conn.loop, &c->fd, 0);
+	update(c);
+}
+
+int iwarp_conn_watch(struct iwarp_conn *c)
+{
+	int err;
+
+	c->timer.fire = timed_out;
+	c->fd.ready = ready;
+	c->fd.events = EPOLLIN;
+	err = loop_fd_add(c->conn.loop, &c->fd);
+	c->watched = err == 0;
+	return err;
+}
+
+void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
+{
+	const struct iwarp_options *o = &c->provider->options;
+
+	rdmap_init(&c->rx, &iwarp_rdmap_ops, agreed->crc);
+	iwarp_tx_init(c->tx, o->fpdu_size ? o->fpdu_size : IWARP_MIN_FPDU,
+		      agreed->crc);
+	c->conn.info.read_depth = agreed->ord;
+	c->policy.ird = agreed->ird;
+	c->state = IWARP_LIVE;
+	mutex_lock(&c->lock);
+	c->live = true;
+	c->hold = c->passive;
+	c->live_due = agreed->rtr != MPA_RTR_READ;
+	if (agreed->rtr != MPA_RTR_NONE) {
+		/* siw compares these numbers. */
+		c->rtr.opcode = FABRIC_READ;
+		if (agreed->rtr == MPA_RTR_WRITE) {
+			c->rtr.opcode = FABRIC_WRITE;
+			c->rtr.handle = 1;
+		}
+		iwarp_queue_add(c, &c->rtr);
+	}
+	iwarp_conn_kick(c);
+	mutex_unlock(&c->lock);
+}
+
+/* ---- making and freeing */
+
+int iwarp_conn_create(struct iwarp_provider *p, int fd,
+		      struct iwarp_conn **out)
+{
+	struct iwarp_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->provider = p;
+	c->fd.fd = fd;
+	c->timer.fire = timed_out;
+	CDS_INIT_LIST_HEAD(&c->unfinished);
+	pthread_mutex_init(&c->lock, NULL);
+	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
+	c->policy = (struct mpa_policy){
+		.crc = p->options.require_crc,
+		.ord = p->device.dev.limits.max_read_depth,
+	};
+	c->conn.ops = &iwarp_fabric_ops;
+	c->conn.dev = &p->device.dev;
+	c->conn.info.read_depth = c->policy.ord;
+	c->conn.info.remote_inv = true;
+	*out = c;
+	return 0;
+}
+
+void iwarp_conn_destroy(struct iwarp_conn *c)
+{
+	if (c->fd.fd >= 0)
+		close(c->fd.fd);
+	iwarp_queues_destroy(c);
+	rdmap_fini(&c->rx);
+	if (c->il)
+		iwarp_loop_put(c->il);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+int iwarp_setup(struct fabric_conn *conn, struct loop *loop,
+		const struct fabric_queues *q)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+	int err;
+
+	conn->loop = loop;
+	err = iwarp_loop_get(c->provider, loop, &c->il);
+	return err ? err : iwarp_queues_create(c, q);
+}
+
+void iwarp_close(struct fabric_conn *conn)
+{
+	iwarp_conn_fail(iwarp_conn(conn), 0);
+}
+
+void iwarp_free(struct fabric_conn *conn)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+
+	/* Asked or answered nobody, or it came to nothing. */
+	unwatch(c);
+	if (conn->loop)
+		loop_timer_cancel(conn->loop, &c->timer);
+	iwarp_conn_destroy(c);
+}

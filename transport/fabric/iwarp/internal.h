@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the files of the iWARP provider share.
+ *
+ * provider -> listener, loop -> connection.  A passive connection is the
+ * listener's while it sends its start-up frame; then nobody's, until
+ * fabric_setup() gives it to its loop.
+ */
+#ifndef GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
+#define GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "transport/fabric/iwarp/iwarp.h"
+#include "transport/fabric/iwarp/mpa.h"
+#include "transport/fabric/iwarp/rdmap.h"
+
+#define IWARP_MAX_SGE		16u
+#define IWARP_MAX_FPDU		65528u
+#define IWARP_MIN_FPDU		128u
+/* Received at once, of what has no place of its own yet. */
+#define IWARP_RX_SIZE		(256u << 10)
+/* More than this is received where it belongs. */
+#define IWARP_RX_DIRECT		4096u
+
+struct iwarp_mr {
+	struct fabric_mr mr;
+	unsigned	 access;	/* remote, else it is in no slot */
+	unsigned	 slot;
+	bool		 invalidated;
+};
+
+struct iwarp_device {
+	struct fabric_device dev;
+	/*
+	 * Read-locked while a peer's memory access is carried out, so that
+	 * nothing is touched after it was unregistered.  Taken last.
+	 */
+	pthread_rwlock_t  mr_lock;
+	struct iwarp_mr	**mrs;		/* by slot */
+	unsigned	  nslots;
+	unsigned	  next_slot;
+	uint64_t	  random;
+};
+
+struct iwarp_provider {
+	struct iwarp_options options;	/* with the defaults */
+	struct iwarp_device  device;
+	pthread_mutex_t	     lock;	/* guards the list and its counts */
+	struct cds_list_head loops;
+};
+
+/* What the connections of one loop share. */
+struct iwarp_loop {
+	struct iwarp_provider *provider;	/* borrowed */
+	struct loop	      *loop;		/* borrowed */
+	struct cds_list_head   link;
+	unsigned	       refs;		/* provider's lock */
+	uint8_t		       buf[IWARP_RX_SIZE];
+};
+
+struct iwarp_conn;
+
+struct iwarp_listener {
+	struct fabric_listener l;
+	struct iwarp_provider *provider;	/* borrowed */
+	struct loop_fd	       fd;
+	struct loop_timer      pause;		/* while accept can't */
+	struct cds_list_head   unfinished;	/* oldest first */
+	unsigned	       nunfinished;
+};
+
+/* A message on its way out. */
+struct iwarp_out {
+	struct ddp_header	 h;	/* of the next segment */
+	const struct fabric_sge	*sge;	/* borrowed: where the rest is */
+	unsigned		 nsge;
+	uint32_t		 off;	/* in the first */
+	uint32_t		 left;
+	bool			 busy;
+};
+
+/*
+ * The sender's: what was made of steps and is going to the socket.  Headers
+ * lie in heads, a trailer together with the header that follows it.
+ */
+#define IWARP_TX_IOVS		512
+#define IWARP_TX_HEADS		8192
+
+struct iwarp_tx {
+	struct iovec	 iov[IWARP_TX_IOVS];
+	unsigned	 niov;
+	unsigned	 at;		/* sent before this one */
+	uint8_t		 heads[IWARP_TX_HEADS];
+	unsigned	 head;		/* used of heads */
+	unsigned	 head_start;	/* from here on no iov has it */
+	uint64_t	 built;		/* bytes */
+	uint64_t	 sent;
+	uint8_t		*bounce;	/* owned: what iov is about */
+	unsigned	 fpdu;		/* bytes, at most */
+	bool		 crc;
+	uint32_t	 msn[DDP_NQUEUES];
+	struct iwarp_out step;		/* of the slot at sq_built */
+	struct iwarp_out answer;	/* of the response at resp_built */
+	struct fabric_sge answer_sge;
+	bool		 answer_turn;
+};
+
+/* A step that was posted. */
+struct iwarp_slot {
+	struct fabric_wr *wr;		/* borrowed until it is sent; a Read's
+					 * until it is answered */
+	struct fabric_op *op;
+	uint64_t	  end;		/* of it in the stream */
+	uint32_t	  sink;		/* a Read's: what we call it */
+	bool		  is_read;
+	bool		  answered;
+};
+
+enum iwarp_state {
+	IWARP_STARTUP,		/* no queues, or not started */
+	IWARP_ASKING,		/* active: waits for the Reply */
+	IWARP_LIVE,
+	IWARP_STOPPING,		/* waits for a thread that sends */
+	IWARP_LINGER,		/* all is flushed; waits for the peer's FIN */
+	IWARP_FINISHED,		/* waits for the task */
+	IWARP_CLOSED,
+};
+
+struct iwarp_conn {
+	struct fabric_conn	conn;
+	struct iwarp_provider	*provider;	/* borrowed */
+	struct iwarp_loop	*il;		/* counted, from setup on */
+	struct loop_fd		fd;
+	struct loop_timer	timer;
+	struct loop_task	task;
+	bool			passive;
+
+	/* Start-up. */
+	struct iwarp_listener	*listener;	/* borrowed; until requested */
+	struct cds_list_head	unfinished;
+	uint8_t			frame[MPA_MAX_FRAME];
+	unsigned		frame_len;
+	struct mpa_frame	request;	/* private data not valid */
+	struct mpa_policy	policy;
+	struct fabric_wr	rtr;
+
+	/* The loop's thread only. */
+	enum iwarp_state	state;
+	bool			watched;	/* fd is in the loop */
+	bool			gathering;	/* posts wait for a flush */
+	bool			eof;		/* the peer closed, or worse */
+	bool			live_due;	/* established() is to come */
+	bool			established;
+	struct rdmap		rx;
+	struct fabric_recv	**recvs;	/* a ring */
+	unsigned		recv_cap;
+	unsigned		recv_head;
+	unsigned		recv_tail;
+
+	atomic_bool		closing;
+	int			err;		/* set with it */
+
+	/* Guards all below; nothing nests in it but the posting of a task. */
+	pthread_mutex_t		lock;
+	bool			kicked;		/* the task is on its way */
+	bool			live;
+	bool			dead;		/* nothing is sent any more */
+	bool			hold;		/* the peer speaks first */
+	bool			sending;	/* somebody owns tx */
+	bool			blocked;	/* the socket takes no more */
+	bool			read_refused;
+	struct iwarp_slot	*sq;		/* a ring */
+	unsigned		sq_cap;
+	/* retired <= sent <= built <= claimed <= posted */
+	unsigned		sq_retired;
+	unsigned		sq_sent;
+	unsigned		sq_claimed;
+	unsigned		sq_posted;
+	unsigned		read_at;	/* no Read waits before it */
+	unsigned		reads;		/* in flight */
+	uint32_t		sinks;
+	struct rdmap_request	*resp;		/* a ring: the peer's Reads */
+	unsigned		resp_cap;
+	unsigned		resp_head;
+	unsigned		resp_claimed;
+	unsigned		resp_tail;
+
+	/* The sender's. */
+	struct iwarp_tx		*tx;
+	unsigned		sq_built;
+	unsigned		resp_built;
+};
+
+static inline struct iwarp_conn *iwarp_conn(struct fabric_conn *c)
+{
+	return container_of(c, struct iwarp_conn, conn);
+}
+
+extern const struct fabric_ops iwarp_fabric_ops;
+
+/* iwarp.c */
+/* Counted.  Any thread. */
+int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
+		   struct iwarp_loop **out);
+void iwarp_loop_put(struct iwarp_loop *il);
+
+/* mr.c */
+int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out);
+void iwarp_mr_destroy(struct fabric_mr *mr);
+enum iwarp_refusal { IWARP_OK, IWARP_NO_STAG, IWARP_BOUNDS, IWARP_ACCESS,
+		     IWARP_WRAP };
+void iwarp_mr_lock(struct iwarp_device *d);
+void iwarp_mr_unlock(struct iwarp_device *d);
+/* With the lock: where a peer's access goes. */
+enum iwarp_refusal iwarp_mr_find(struct iwarp_device *d, uint32_t stag,
+				 uint64_t to, uint64_t len, unsigned access,
+				 uint8_t **out);
+bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag);
+
+/* tx.c: the sender's */
+void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc);
+/* A message begins: of a step, or an answer. */
+void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr);
+void iwarp_tx_begin_answer(struct iwarp_tx *tx,
+			   const struct rdmap_request *req);
+/* Makes FPDUs of it; true when that was all of it, else tx is full. */
+bool iwarp_tx_build(struct iwarp_tx *tx, struct iwarp_out *out);
+/* A Read Request, whole.  False: tx is full. */
+bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
+			    uint32_t sink);
+/* What was built is to be sent. */
+void iwarp_tx_seal(struct iwarp_tx *tx);
+/* Sends, once.  0, -EAGAIN when some is left, -errno. */
+int iwarp_tx_send(struct iwarp_tx *tx, int fd, bool more);
+/* Copies what is left, so that it needs nobody's memory.  0 or -ENOMEM. */
+int iwarp_tx_detach(struct iwarp_tx *tx);
+static inline bool iwarp_tx_idle(const struct iwarp_tx *tx)
+{
+	return tx->at == tx->niov;
+}
+/* A Terminate's FPDU into @out; returns its length. */
+#define IWARP_TERM_FPDU		128u
+unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
+			    uint8_t *out);
+
+/* queue.c */
+int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
+void iwarp_queues_destroy(struct iwarp_conn *c);
+int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain);
+int iwarp_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
+/* A step of our own, before there can be others. */
+void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr);
+/* The peer reads.  False: more often than agreed. */
+bool iwarp_queue_answer(struct iwarp_conn *c,
+			const struct rdmap_request *req);
+/* Sends what there is, unless it can't.  Any thread. */
+void iwarp_push(struct iwarp_conn *c);
+/* The loop's thread: ops of what is complete are done. */
+void iwarp_retire(struct iwarp_conn *c);
+/* The loop's thread, when nobody sends any more: all others too. */
+void iwarp_flush(struct iwarp_conn *c);
+
+/* recv.c */
+extern const struct rdmap_ops iwarp_rdmap_ops;
+/* The loop's thread: takes what the socket has, within reason. */
+void iwarp_receive(struct iwarp_conn *c);
+
+/* startup.c */
+/* The listener's: reads the peer's request, to ask the upper layer. */
+void iwarp_startup_begin(struct iwarp_listener *l, int fd,
+			 const struct sockaddr_storage *peer);
+/* The listener's: the peer loses its connection. */
+void iwarp_startup_drop(struct iwarp_conn *c);
+int iwarp_connect(void *provider, const struct sockaddr *addr,
+		  struct loop *loop, struct fabric_conn **out);
+int iwarp_start(struct fabric_conn *conn, const void *private_data,
+		unsigned private_len, unsigned read_depth);
+void iwarp_reject(struct fabric_conn *conn);
+/* Active, the loop's thread: reads the Reply. */
+void iwarp_startup_reply(struct iwarp_conn *c);
+
+/* conn.c */
+int iwarp_conn_create(struct iwarp_provider *p, int fd,
+		      struct iwarp_conn **out);
+void iwarp_conn_destroy(struct iwarp_conn *c);
+int iwarp_setup(struct fabric_conn *conn, struct loop *loop,
+		const struct fabric_queues *q);
+void iwarp_close(struct fabric_conn *conn);
+void iwarp_free(struct fabric_conn *conn);
+/* The loop's thread: watches the socket; 0 or -errno. */
+int iwarp_conn_watch(struct iwarp_conn *c);
+/* The loop's thread: everything is agreed. */
+void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed);
+/* Starts the end.  Any thread, any number of times; or with the lock. */
+void iwarp_conn_fail(struct iwarp_conn *c, int err);
+void iwarp_conn_fail_locked(struct iwarp_conn *c, int err);
+/* With the lock: has the loop look after the connection. */
+void iwarp_conn_kick(struct iwarp_conn *c);
+/* The peer's name for the log. */
+#define IWARP_NAME_LEN		64u
+const char *iwarp_conn_name(const struct iwarp_conn *c,
+			    char name[IWARP_NAME_LEN]);
+
+/* listen.c */
+int iwarp_listen(void *provider, const struct sockaddr *addr,
+		 struct loop *loop,
+		 void (*request)(struct fabric_listener *,
+				 struct fabric_conn *),
+		 void *upper, struct fabric_listener **out);
+void iwarp_unlisten(struct fabric_listener *l);
+/* What every socket of ours is set to. */
+int iwarp_socket_options(const struct iwarp_provider *p, int fd);
+
+#endif

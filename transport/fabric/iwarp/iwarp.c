@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* iwarp - the provider: its options, its device, what loops share. */
+#include "transport/fabric/iwarp/iwarp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "transport/fabric/iwarp/internal.h"
+
+#define MAX_WR		16384u
+/* siw takes no more private data than 256 bytes, with 4 of MPA's own. */
+#define MAX_PRIVATE	248u
+
+const struct fabric_ops iwarp_fabric_ops = {
+	.name = "iwarp",
+	.listen = iwarp_listen,
+	.unlisten = iwarp_unlisten,
+	.connect = iwarp_connect,
+	.setup = iwarp_setup,
+	.start = iwarp_start,
+	.reject = iwarp_reject,
+	.post = iwarp_post,
+	.post_recv = iwarp_post_recv,
+	.close = iwarp_close,
+	.free = iwarp_free,
+	.mr_create = iwarp_mr_create,
+	.mr_destroy = iwarp_mr_destroy,
+};
+
+static void set_default(unsigned *field, unsigned value)
+{
+	if (*field == 0)
+		*field = value;
+}
+
+static bool fill_options(struct iwarp_options *o)
+{
+	set_default(&o->read_depth, 128);
+	set_default(&o->max_handshakes, 128);
+	set_default(&o->handshake_ms, 10000);
+	set_default(&o->linger_ms, 2000);
+	set_default(&o->user_timeout_ms, 60000);
+	set_default(&o->revision, 2);
+	if (o->fpdu_size && (o->fpdu_size < IWARP_MIN_FPDU ||
+			     o->fpdu_size > IWARP_MAX_FPDU))
+		return false;
+	o->fpdu_size &= ~3u;
+	return o->read_depth < MPA_DEPTH_ANY && o->revision <= 2;
+}
+
+static uint64_t seed(void)
+{
+	struct timespec ts;
+	uint64_t v;
+
+	if (getrandom(&v, sizeof(v), 0) == sizeof(v) && v)
+		return v;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_nsec << 20 | 1;
+}
+
+static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
+{
+	d->dev.ops = &iwarp_fabric_ops;
+	strcpy(d->dev.name, "iwarp");
+	d->dev.limits = (struct fabric_limits){
+		.max_sge = IWARP_MAX_SGE,
+		/* RFC 5040 section 4.4: a Read Request names one sink. */
+		.max_read_sge = 1,
+		.max_wr = MAX_WR,
+		.max_recv = MAX_WR,
+		.max_read_depth = o->read_depth,
+		.max_private = MAX_PRIVATE,
+		.invalidates = true,
+	};
+	d->random = seed();
+	pthread_mutex_init(&d->dev.lock, NULL);
+	pthread_rwlock_init(&d->mr_lock, NULL);
+}
+
+int iwarp_fabric_create(const struct iwarp_options *options,
+			struct fabric *out)
+{
+	struct iwarp_provider *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	if (options)
+		p->options = *options;
+	if (!fill_options(&p->options)) {
+		free(p);
+		return -EINVAL;
+	}
+	device_init(&p->device, &p->options);
+	pthread_mutex_init(&p->lock, NULL);
+	CDS_INIT_LIST_HEAD(&p->loops);
+	out->ops = &iwarp_fabric_ops;
+	out->provider = p;
+	return 0;
+}
+
+void iwarp_fabric_destroy(struct fabric *f)
+{
+	struct iwarp_provider *p = f->provider;
+
+	free(p->device.mrs);
+	pthread_rwlock_destroy(&p->device.mr_lock);
+	pthread_mutex_destroy(&p->device.dev.lock);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static struct iwarp_loop *find(struct iwarp_provider *p, struct loop *loop)
+{
+	struct iwarp_loop *il;
+
+	cds_list_for_each_entry(il, &p->loops, link)
+		if (il->loop == loop)
+			return il;
+	il = malloc(sizeof(*il));
+	if (!il)
+		return NULL;
+	il->provider = p;
+	il->loop = loop;
+	il->refs = 0;
+	cds_list_add(&il->link, &p->loops);
+	return il;
+}
+
+int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
+		   struct iwarp_loop **out)
+{
+	struct iwarp_loop *il;
+
+	mutex_lock(&p->lock);
+	il = find(p, loop);
+	if (il)
+		il->refs++;
+	mutex_unlock(&p->lock);
+	*out = il;
+	return il ? 0 : -ENOMEM;
+}
+
+void iwarp_loop_put(struct iwarp_loop *il)
+{
+	struct iwarp_provider *p = il->provider;
+	bool last;
+
+	mutex_lock(&p->lock);
+	last = --il->refs == 0;
+	if (last)
+		cds_list_del(&il->link);
+	mutex_unlock(&p->lock);
+	if (last)
+		free(il);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mpa - start-up frames and what is agreed with them.  Pure.
+ *
+ * RFC 5044 section 7.1 (revision 1) and RFC 6581 (revision 2).
+ */
+#ifndef GANNET_TRANSPORT_FABRIC_IWARP_MPA_H
+#define GANNET_TRANSPORT_FABRIC_IWARP_MPA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPA_HEADER_LEN		20u
+#define MPA_MAX_PRIVATE		512u
+#define MPA_MAX_FRAME		(MPA_HEADER_LEN + MPA_MAX_PRIVATE)
+#define MPA_DEPTH_ANY		0x3fffu	/* left to the upper layers */
+
+struct mpa_frame {
+	bool	 reply;
+	bool	 markers;	/* the sender wants to receive markers */
+	bool	 crc;
+	bool	 reject;
+	uint8_t	 rev;
+	bool	 enhanced;	/* the rest is valid, but private data */
+	bool	 p2p;
+	bool	 rtr_send;
+	bool	 rtr_write;
+	bool	 rtr_read;
+	uint16_t ird;
+	uint16_t ord;
+	const uint8_t *private_data;	/* borrowed */
+	unsigned private_len;
+};
+
+/* Returns the length; @out has room for MPA_MAX_FRAME. */
+unsigned mpa_encode(const struct mpa_frame *f, uint8_t *out);
+
+/*
+ * How long is the frame that begins with these @len bytes?  0: that takes
+ * more of them.  -EPROTO: it is none, or too long; -EPROTONOSUPPORT: of
+ * another revision.
+ */
+int mpa_frame_len(const uint8_t *data, size_t len, bool reply);
+/* A whole frame.  0 or the errors above. */
+int mpa_decode(const uint8_t *data, size_t len, bool reply,
+	       struct mpa_frame *f);
+
+/* What one end wants. */
+struct mpa_policy {
+	bool	 crc;		/* require it */
+	unsigned ird;		/* Reads the peer may have in flight */
+	unsigned ord;		/* Reads of ours, at most */
+};
+
+enum mpa_rtr { MPA_RTR_NONE, MPA_RTR_WRITE, MPA_RTR_READ };
+
+/* What the ends agreed upon. */
+struct mpa_agreed {
+	bool	     crc;
+	unsigned     ird;
+	unsigned     ord;
+	enum mpa_rtr rtr;	/* an initiator begins with it */
+};
+
+/* Reads that a responder may have in flight to the sender of @req. */
+unsigned mpa_read_depth(const struct mpa_frame *req, unsigned ord);
+/*
+ * The responder's answer, without private data.  0; or -EPROTO: the answer
+ * is a reject, because we can't do what the peer asks.
+ */
+int mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
+	       struct mpa_frame *reply, struct mpa_agreed *agreed);
+/* The answer of a responder that does not want this peer. */
+void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply);
+/*
+ * What the initiator makes of it.  0, -ECONNREFUSED, -EPROTO; -ENOSPC: we
+ * have not the IRD that is needed, -ENOTSUP: no RTR that both know (RFC 6581
+ * section 8, codes 6 and 7).
+ */
+int mpa_conclude(const struct mpa_frame *req, const struct mpa_policy *policy,
+		 const struct mpa_frame *reply, struct mpa_agreed *agreed);
+
+#endif

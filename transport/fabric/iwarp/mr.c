@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mr - registrations: which memory a peer may touch.
+ *
+ * Only what has a remote access has an STag: a slot, and 16 bits that nobody
+ * can guess (RFC 5040 section 8.1.1 rule 8), new ones each time.
+ */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/stats.h"
+
+STAT(iwarp_mrs_exposed, "memory registered for peers to reach");
+
+enum { KEY_BITS = 16 };
+
+static uint32_t random_key(struct iwarp_device *d)
+{
+	uint64_t x = d->random;
+
+	/* xorshift64*; never zero once seeded. */
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	d->random = x;
+	return (uint32_t)((x * 0x2545f4914f6cdd1dull) >> (64 - KEY_BITS));
+}
+
+static int grow(struct iwarp_device *d)
+{
+	unsigned n = d->nslots ? 2 * d->nslots : 64;
+	struct iwarp_mr **mrs;
+
+	if (d->nslots == (1u << (32 - KEY_BITS)) / 2)
+		return -ENOMEM;
+	mrs = realloc(d->mrs, n * sizeof(struct iwarp_mr *));
+	if (!mrs)
+		return -ENOMEM;
+	for (unsigned i = d->nslots; i < n; i++)
+		mrs[i] = NULL;
+	d->mrs = mrs;
+	d->next_slot = d->nslots;
+	d->nslots = n;
+	return 0;
+}
+
+/* Slots are taken in turn, so that an old STag stays wrong for long. */
+static int find_slot(struct iwarp_device *d, unsigned *slot)
+{
+	for (unsigned i = 0; i < d->nslots; i++) {
+		unsigned at = (d->next_slot + i) % d->nslots;
+
+		if (d->mrs[at])
+			continue;
+		*slot = at;
+		d->next_slot = at + 1;
+		return 0;
+	}
+	if (grow(d) < 0)
+		return -ENOMEM;
+	*slot = d->next_slot++;
+	return 0;
+}
+
+/* No STag is 0: the slots in them begin with 1. */
+static int expose(struct iwarp_device *d, struct iwarp_mr *mr)
+{
+	int err;
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	err = find_slot(d, &mr->slot);
+	if (err == 0) {
+		d->mrs[mr->slot] = mr;
+		mr->mr.rkey = (mr->slot + 1) << KEY_BITS | random_key(d);
+	}
+	pthread_rwlock_unlock(&d->mr_lock);
+	stat_inc(iwarp_mrs_exposed);
+	return err;
+}
+
+int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out)
+{
+	struct iwarp_device *d = container_of(dev, struct iwarp_device, dev);
+	struct iwarp_mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return -ENOMEM;
+	mr->mr.addr = addr;
+	mr->mr.len = len;
+	mr->mr.dev = dev;
+	mr->access = access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE);
+	if (mr->access) {
+		err = expose(d, mr);
+		if (err < 0) {
+			free(mr);
+			return err;
+		}
+	}
+	*out = &mr->mr;
+	return 0;
+}
+
+void iwarp_mr_destroy(struct fabric_mr *base)
+{
+	struct iwarp_mr *mr = container_of(base, struct iwarp_mr, mr);
+	struct iwarp_device *d = container_of(base->dev, struct iwarp_device,
+					      dev);
+
+	if (mr->access) {
+		pthread_rwlock_wrlock(&d->mr_lock);
+		d->mrs[mr->slot] = NULL;
+		pthread_rwlock_unlock(&d->mr_lock);
+	}
+	free(mr);
+}
+
+void iwarp_mr_lock(struct iwarp_device *d)
+{
+	pthread_rwlock_rdlock(&d->mr_lock);
+}
+
+void iwarp_mr_unlock(struct iwarp_device *d)
+{
+	pthread_rwlock_unlock(&d->mr_lock);
+}
+
+static struct iwarp_mr *lookup(struct iwarp_device *d, uint32_t stag)
+{
+	unsigned slot = (stag >> KEY_BITS) - 1;
+	struct iwarp_mr *mr;
+
+	if (slot >= d->nslots)
+		return NULL;
+	mr = d->mrs[slot];
+	return mr && mr->mr.rkey == stag && !mr->invalidated ? mr : NULL;
+}
+
+enum iwarp_refusal iwarp_mr_find(struct iwarp_device *d, uint32_t stag,
+				 uint64_t to, uint64_t len, unsigned access,
+				 uint8_t **out)
+{
+	struct iwarp_mr *mr = lookup(d, stag);
+	uint64_t start, end;
+
+	if (!mr)
+		return IWARP_NO_STAG;
+	if (!(mr->access & access))
+		return IWARP_ACCESS;
+	if (__builtin_add_overflow(to, len, &end))
+		return IWARP_WRAP;
+	start = (uintptr_t)mr->mr.addr;
+	if (to < start || end > start + mr->mr.len)
+		return IWARP_BOUNDS;
+	*out = (uint8_t *)mr->mr.addr + (to - start);
+	return IWARP_OK;
+}
+
+bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag)
+{
+	struct iwarp_mr *mr;
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	mr = lookup(d, stag);
+	if (mr)
+		mr->invalidated = true;
+	pthread_rwlock_unlock(&d->mr_lock);
+	return mr;
+}

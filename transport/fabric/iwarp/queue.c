@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * queue - steps that were posted, and who sends them.
+ *
+ * Operation: posts come under the connection's lock.  Who finds that nobody
+ * is sending becomes the sender: it claims all there is, makes FPDUs of it
+ * and sends them, until there is no more or the socket is full; then the loop
+ * waits for the socket and becomes the sender.  Posts of the loop's thread,
+ * while it handles what it has received, are gathered and sent at its end.
+ *
+ * A Write or Send is complete when the socket has taken it, a Read when it
+ * is answered too.  The loop's thread has the ops done, in order.
+ */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+
+#include "lib/loop.h"
+#include "lib/stats.h"
+
+STAT(iwarp_blocked, "times a socket was full");
+STAT(iwarp_reads_served, "RDMA Reads of peers that were answered");
+
+/* As long as a response is being sent memory can't be unregistered. */
+#define ANSWER_BATCH	(256u << 10)
+
+static struct iwarp_slot *slot_at(struct iwarp_conn *c, unsigned i)
+{
+	return &c->sq[i & (c->sq_cap - 1)];
+}
+
+static unsigned power_of_2(unsigned n)
+{
+	unsigned p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q)
+{
+	const struct fabric_limits *l = &c->conn.dev->limits;
+
+	if (q->send_wr > l->max_wr || q->recv_wr > l->max_recv ||
+	    q->send_sge > l->max_sge)
+		return -EINVAL;
+	/* One more for the RTR. */
+	c->sq_cap = power_of_2(q->send_wr + 1);
+	c->recv_cap = power_of_2(MAX(q->recv_wr, 1u));
+	c->resp_cap = power_of_2(c->provider->options.read_depth);
+	c->sq = calloc(c->sq_cap, sizeof(*c->sq));
+	c->recvs = calloc(c->recv_cap, sizeof(struct fabric_recv *));
+	c->resp = calloc(c->resp_cap, sizeof(*c->resp));
+	c->tx = calloc(1, sizeof(*c->tx));
+	return c->sq && c->recvs && c->resp && c->tx ? 0 : -ENOMEM;
+}
+
+void iwarp_queues_destroy(struct iwarp_conn *c)
+{
+	free(c->sq);
+	free(c->recvs);
+	free(c->resp);
+	if (c->tx)
+		free(c->tx->bounce);
+	free(c->tx);
+}
+
+/* ---- the sender */
+
+/* What the path has room for; a little while into a connection it grows. */
+static void update_fpdu(struct iwarp_conn *c)
+{
+	unsigned fixed = c->provider->options.fpdu_size;
+	socklen_t len = sizeof(int);
+	unsigned size;
+	int mss;
+
+	if (fixed || getsockopt(c->fd.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
+		return;
+	mss = MAX(mss, 0);
+	size = MIN((unsigned)mss, IWARP_MAX_FPDU) & ~3u;
+	c->tx->fpdu = MAX(size, IWARP_MIN_FPDU);
+}
+
+/* Builds from the slot that is next; true when all of it was. */
+static bool build_step(struct iwarp_conn *c)
+{
+	struct iwarp_slot *s = slot_at(c, c->sq_built);
+	struct iwarp_tx *tx = c->tx;
+	bool all;
+
+	if (s->is_read) {
+		all = iwarp_tx_build_request(tx, s->wr, s->sink);
+	} else {
+		if (!tx->step.busy) {
+			iwarp_tx_begin_step(tx, s->wr);
+			if (tx->step.left > tx->fpdu / 2)
+				update_fpdu(c);
+		}
+		all = iwarp_tx_build(tx, &tx->step);
+	}
+	if (!all)
+		return false;
+	s->end = tx->built;
+	c->sq_built++;
+	return true;
+}
+
+/*
+ * Builds from the peer's Read that is next.  @locked says whether mr_lock is
+ * held, as it must be while anything refers to exposed memory.
+ */
+static int build_answer(struct iwarp_conn *c, bool *locked)
+{
+	struct iwarp_device *d = &c->provider->device;
+	struct iwarp_tx *tx = c->tx;
+	struct rdmap_request *req = &c->resp[c->resp_built &
+					     (c->resp_cap - 1)];
+	struct iwarp_out *out = &tx->answer;
+	uint8_t *p = NULL;
+
+	if (!out->busy) {
+		iwarp_tx_begin_answer(tx, req);
+		update_fpdu(c);
+	}
+	if (out->left > 0 && !*locked) {
+		iwarp_mr_lock(d);
+		*locked = true;
+	}
+	if (out->left > 0 &&
+	    iwarp_mr_find(d, req->src_stag,
+			  req->src_to + (req->len - out->left), out->left,
+			  FABRIC_REMOTE_READ, &p) != IWARP_OK)
+		return -EACCES;
+	tx->answer_sge = (struct fabric_sge){ .addr = p, .len = out->left };
+	out->sge = &tx->answer_sge;
+	out->nsge = 1;
+	out->off = 0;
+	if (!iwarp_tx_build(tx, out))
+		return -ENOBUFS;
+	c->resp_built++;
+	stat_inc(iwarp_reads_served);
+	return 0;
+}
+
+static bool has_steps(const struct iwarp_conn *c)
+{
+	return c->sq_built != c->sq_claimed;
+}
+
+static bool has_answers(const struct iwarp_conn *c)
+{
+	return c->resp_built != c->resp_claimed;
+}
+
+/* Fills tx from what is claimed; turn by turn, message by message. */
+static int build(struct iwarp_conn *c, bool *locked)
+{
+	struct iwarp_tx *tx = c->tx;
+	uint64_t begin = tx->built;
+	int err = 0;
+
+	while (has_steps(c) || has_answers(c)) {
+		bool answer = tx->answer.busy ||
+			      (!tx->step.busy && has_answers(c) &&
+			       (tx->answer_turn || !has_steps(c)));
+
+		if (*locked && tx->built - begin >= ANSWER_BATCH)
+			break;
+		tx->answer_turn = !answer;
+		if (answer)
+			err = build_answer(c, locked);
+		else if (!build_step(c))
+			err = -ENOBUFS;
+		if (err)
+			break;
+	}
+	iwarp_tx_seal(tx);
+	return err == -ENOBUFS ? 0 : err;
+}
+
+/* The sender: builds if all was sent that was built, then sends. */
+static int send_some(struct iwarp_conn *c)
+{
+	struct iwarp_tx *tx = c->tx;
+	bool locked = false;
+	int err = 0, failed = 0;
+
+	if (iwarp_tx_idle(tx))
+		failed = build(c, &locked);
+	if (!iwarp_tx_idle(tx))
+		err = iwarp_tx_send(tx, c->fd.fd,
+				    has_steps(c) || has_answers(c));
+	if (locked && err == -EAGAIN && iwarp_tx_detach(tx) < 0)
+		err = -ENOMEM;
+	if (locked)
+		iwarp_mr_unlock(&c->provider->device);
+	return failed ? failed : err;
+}
+
+/* With the lock: what was sent is so for all to see. */
+static void publish(struct iwarp_conn *c)
+{
+	bool done = false;
+
+	while (c->sq_sent != c->sq_built &&
+	       slot_at(c, c->sq_sent)->end <= c->tx->sent) {
+		c->sq_sent++;
+		done = true;
+	}
+	c->resp_head = c->resp_built;
+	if (done)
+		iwarp_conn_kick(c);
+}
+
+/* The sender, with the lock: sends all there is. */
+static void send_all(struct iwarp_conn *c)
+{
+	int err = 0;
+
+	for (;;) {
+		c->sq_claimed = c->sq_posted;
+		c->resp_claimed = c->resp_tail;
+		if (err || c->dead || (iwarp_tx_idle(c->tx) &&
+				       !has_steps(c) && !has_answers(c)))
+			break;
+		mutex_unlock(&c->lock);
+		err = send_some(c);
+		mutex_lock(&c->lock);
+		publish(c);
+	}
+	c->sending = false;
+	if (err == -EAGAIN) {
+		stat_inc(iwarp_blocked);
+		c->blocked = true;
+		iwarp_conn_kick(c);
+	} else if (err) {
+		c->read_refused = err == -EACCES;
+		iwarp_conn_fail_locked(c, err);
+	}
+	if (c->dead)
+		iwarp_conn_kick(c);
+}
+
+/* With the lock. */
+static void push(struct iwarp_conn *c)
+{
+	if (c->sending || c->blocked || c->hold || c->dead || !c->live)
+		return;
+	c->sending = true;
+	send_all(c);
+}
+
+void iwarp_push(struct iwarp_conn *c)
+{
+	mutex_lock(&c->lock);
+	push(c);
+	mutex_unlock(&c->lock);
+}
+
+/* ---- posting */
+
+/* With the lock.  0, -ENOMEM. */
+static int check_chain(const struct iwarp_conn *c,
+		       const struct fabric_wr *chain)
+{
+	unsigned n = 0, reads = 0;
+
+	for (; chain; chain = chain->next) {
+		if (chain->nsge > IWARP_MAX_SGE ||
+		    (chain->opcode == FABRIC_READ && chain->nsge > 1))
+			return -EINVAL;
+		n++;
+		reads += chain->opcode == FABRIC_READ;
+	}
+	if (c->sq_posted - c->sq_retired + n > c->sq_cap ||
+	    c->reads + reads > c->conn.info.read_depth)
+		return -ENOMEM;
+	return 0;
+}
+
+void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr)
+{
+	struct iwarp_slot *s = slot_at(c, c->sq_posted++);
+
+	*s = (struct iwarp_slot){ .wr = wr, .op = wr->op,
+				  .is_read = wr->opcode == FABRIC_READ };
+	if (!s->is_read)
+		return;
+	/* Any name does: a response is compared with it, no memory is. */
+	s->sink = ++c->sinks << 8;
+	c->reads++;
+}
+
+int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+	bool later = loop_is_current(conn->loop) && c->gathering;
+	int err;
+
+	mutex_lock(&c->lock);
+	if (!c->live || c->dead || atomic_load(&c->closing)) {
+		err = -ENOTCONN;
+	} else {
+		err = check_chain(c, chain);
+		for (; chain && !err; chain = chain->next)
+			iwarp_queue_add(c, chain);
+		if (!err && !later)
+			push(c);
+	}
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+int iwarp_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+	unsigned n = 0;
+
+	if (c->state >= IWARP_STOPPING)
+		return -ENOTCONN;
+	for (struct fabric_recv *r = chain; r; r = r->next)
+		n++;
+	if (c->recv_tail - c->recv_head + n > c->recv_cap)
+		return -ENOMEM;
+	for (; chain; chain = chain->next)
+		c->recvs[c->recv_tail++ & (c->recv_cap - 1)] = chain;
+	return 0;
+}
+
+bool iwarp_queue_answer(struct iwarp_conn *c,
+			const struct rdmap_request *req)
+{
+	bool room;
+
+	mutex_lock(&c->lock);
+	room = c->resp_tail - c->resp_head < c->policy.ird;
+	if (room)
+		c->resp[c->resp_tail++ & (c->resp_cap - 1)] = *req;
+	mutex_unlock(&c->lock);
+	return room;
+}
+
+/* ---- completions */
+
+/* With the lock: the next step that is complete and has an op. */
+static struct fabric_op *next_done(struct iwarp_conn *c)
+{
+	struct fabric_op *op = NULL;
+
+	while (!op && c->sq_retired != c->sq_sent) {
+		struct iwarp_slot *s = slot_at(c, c->sq_retired);
+
+		if (s->is_read && !s->answered)
+			break;
+		op = s->op;
+		c->sq_retired++;
+	}
+	return op;
+}
+
+void iwarp_retire(struct iwarp_conn *c)
+{
+	struct fabric_op *op;
+
+	mutex_lock(&c->lock);
+	while ((op = next_done(c))) {
+		mutex_unlock(&c->lock);
+		op->done(op, 0, 0);
+		mutex_lock(&c->lock);
+	}
+	mutex_unlock(&c->lock);
+}
+
+void iwarp_flush(struct iwarp_conn *c)
+{
+	/* The peer may have said that it refused a Read: the first one. */
+	bool refused = c->err == -EREMOTEIO;
+
+	iwarp_retire(c);
+	/* Nobody posts any more, nor sends. */
+	while (c->sq_retired != c->sq_posted) {
+		struct iwarp_slot *s = slot_at(c, c->sq_retired++);
+		bool this = refused && s->is_read && !s->answered;
+
+		refused = refused && !this;
+		if (s->op)
+			s->op->done(s->op, this ? -EREMOTEIO : -ECANCELED, 0);
+	}
+	while (c->recv_head != c->recv_tail) {
+		struct fabric_recv *r = c->recvs[c->recv_head++ &
+						 (c->recv_cap - 1)];
+
+		r->op->done(r->op, -ECANCELED, 0);
+	}
+}

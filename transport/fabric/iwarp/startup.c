@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * startup - from a socket to a connection: the start-up frames.
+ *
+ * Passive: the listener's loop reads the peer's Request, a frame of at most
+ * 532 bytes within a time, and not a byte more; then the upper layer is
+ * asked, and its answer goes out in one piece.  Active: TCP's connect is
+ * waited for; the rest happens on the connection's loop.
+ */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(iwarp_requests, "MPA requests taken");
+STAT(iwarp_requests_bad, "MPA requests that were none, or broke a rule");
+STAT(iwarp_requests_late, "MPA requests that were not complete in time");
+STAT(iwarp_requests_lost, "peers that left before they had asked");
+STAT(iwarp_rejects, "peers that were rejected");
+STAT(iwarp_rejected, "connections that a peer rejected");
+STAT(iwarp_replies_bad, "MPA replies that were none, or broke a rule");
+
+#define PRIVATE_ROOM	sizeof(((struct fabric_info *)NULL)->private_data)
+
+static void copy_private(struct iwarp_conn *c, const struct mpa_frame *f)
+{
+	struct fabric_info *info = &c->conn.info;
+
+	info->private_len = MIN(f->private_len, (unsigned)PRIVATE_ROOM);
+	if (info->private_len > 0)
+		memcpy(info->private_data, f->private_data,
+		       info->private_len);
+}
+
+/*
+ * Reads as much of a frame as there is.  1: it is there; 0: not yet; or
+ * -errno, -ECONNRESET for the peer's end.
+ */
+static int read_frame(struct iwarp_conn *c, bool reply)
+{
+	for (;;) {
+		int whole = mpa_frame_len(c->frame, c->frame_len, reply);
+		unsigned goal = whole > 0 ? (unsigned)whole : MPA_HEADER_LEN;
+		ssize_t n;
+
+		if (whole < 0)
+			return whole;
+		if (whole > 0 && c->frame_len == goal)
+			return 1;
+		n = recv(c->fd.fd, c->frame + c->frame_len,
+			 goal - c->frame_len, MSG_DONTWAIT);
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (n < 0)
+			return -errno;
+		c->frame_len += (unsigned)n;
+	}
+}
+
+/* Nothing may follow a frame before the other side has sent its own. */
+static bool anything_follows(struct iwarp_conn *c)
+{
+	uint8_t byte;
+
+	return recv(c->fd.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
+}
+
+/* Sends a frame: into an empty socket it goes whole, or never. */
+static int send_frame(struct iwarp_conn *c, const struct mpa_frame *f)
+{
+	uint8_t data[MPA_MAX_FRAME];
+	unsigned len = mpa_encode(f, data);
+	ssize_t n = send(c->fd.fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)len ? 0 : -EIO;
+}
+
+/* ---- passive */
+
+/* It is not the listener's any more. */
+static void leave_listener(struct iwarp_conn *c)
+{
+	struct iwarp_listener *l = c->listener;
+
+	loop_fd_del(l->l.loop, &c->fd);
+	loop_timer_cancel(l->l.loop, &c->timer);
+	cds_list_del(&c->unfinished);
+	l->nunfinished--;
+	c->listener = NULL;
+}
+
+void iwarp_startup_drop(struct iwarp_conn *c)
+{
+	leave_listener(c);
+	iwarp_conn_destroy(c);
+}
+
+static void reject(struct iwarp_conn *c)
+{
+	struct mpa_frame reply;
+
+	stat_inc(iwarp_rejects);
+	mpa_reject(&c->request, &reply);
+	send_frame(c, &reply);
+	shutdown(c->fd.fd, SHUT_WR);
+	iwarp_conn_destroy(c);
+}
+
+void iwarp_reject(struct fabric_conn *conn)
+{
+	reject(iwarp_conn(conn));
+}
+
+/* The frame is complete. */
+static void requested(struct iwarp_conn *c)
+{
+	struct iwarp_listener *l = c->listener;
+	struct mpa_frame f;
+	char name[IWARP_NAME_LEN];
+
+	if (mpa_decode(c->frame, c->frame_len, false, &f) < 0 ||
+	    anything_follows(c)) {
+		stat_inc(iwarp_requests_bad);
+		log_limited(LOG_LEVEL_INFO, "iwarp %s: a bad MPA request",
+			    iwarp_conn_name(c, name));
+		iwarp_startup_drop(c);
+		return;
+	}
+	stat_inc(iwarp_requests);
+	copy_private(c, &f);
+	c->request = f;
+	c->request.private_data = NULL;
+	c->request.private_len = 0;
+	c->conn.info.read_depth = mpa_read_depth(&f, c->policy.ord);
+	leave_listener(c);
+	if (f.markers)
+		reject(c);
+	else
+		l->l.request(&l->l, &c->conn);
+}
+
+static void request_ready(struct loop_fd *fd, uint32_t events)
+{
+	struct iwarp_conn *c = container_of(fd, struct iwarp_conn, fd);
+	char name[IWARP_NAME_LEN];
+	int err = read_frame(c, false);
+
+	if (err == 0)
+		return;
+	if (err > 0) {
+		requested(c);
+		return;
+	}
+	if (err == -EPROTO || err == -EPROTONOSUPPORT) {
+		stat_inc(iwarp_requests_bad);
+		log_limited(LOG_LEVEL_INFO, "iwarp %s: no MPA request%s",
+			    iwarp_conn_name(c, name), err == -EPROTO ? "" :
+			    " of a revision that we know");
+	} else {
+		stat_inc(iwarp_requests_lost);
+	}
+	iwarp_startup_drop(c);
+}
+
+static void request_late(struct loop_timer *t)
+{
+	struct iwarp_conn *c = container_of(t, struct iwarp_conn, timer);
+
+	stat_inc(iwarp_requests_late);
+	iwarp_startup_drop(c);
+}
+
+void iwarp_startup_begin(struct iwarp_listener *l, int fd,
+			 const struct sockaddr_storage *peer)
+{
+	socklen_t len = sizeof(struct sockaddr_storage);
+	struct iwarp_conn *c;
+
+	if (iwarp_conn_create(l->provider, fd, &c) < 0) {
+		close(fd);
+		return;
+	}
+	c->passive = true;
+	c->listener = l;
+	c->conn.info.peer = *peer;
+	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
+	c->fd.ready = request_ready;
+	c->fd.events = EPOLLIN;
+	if (loop_fd_add(l->l.loop, &c->fd)) {
+		iwarp_conn_destroy(c);
+		return;
+	}
+	cds_list_add_tail(&c->unfinished, &l->unfinished);
+	l->nunfinished++;
+	c->timer.fire = request_late;
+	loop_timer_set(l->l.loop, &c->timer,
+		       l->provider->options.handshake_ms);
+}
+
+static int start_passive(struct iwarp_conn *c, const void *private_data,
+			 unsigned private_len)
+{
+	struct mpa_agreed agreed;
+	struct mpa_frame reply;
+	int err;
+
+	/* Markers were refused before. */
+	mpa_answer(&c->request, &c->policy, &reply, &agreed);
+	reply.private_data = private_data;
+	reply.private_len = private_len;
+	if (anything_follows(c)) {
+		stat_inc(iwarp_requests_bad);
+		return -EPROTO;
+	}
+	err = iwarp_conn_watch(c);
+	if (!err)
+		err = send_frame(c, &reply);
+	if (!err)
+		iwarp_conn_live(c, &agreed);
+	return err;
+}
+
+/* ---- active */
+
+static socklen_t addr_len(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in);
+}
+
+/* 0 or -errno. */
+static int connect_within(int fd, const struct sockaddr *addr, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (connect(fd, addr, addr_len(addr)) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return -errno;
+	while ((err = poll(&p, 1, ms)) < 0 && errno == EINTR)
+		;
+	if (err < 0)
+		return -errno;
+	if (err == 0)
+		return -ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		return -errno;
+	return -err;
+}
+
+int iwarp_connect(void *provider, const struct sockaddr *addr,
+		  struct loop *loop, struct fabric_conn **out)
+{
+	struct iwarp_provider *p = provider;
+	socklen_t len = sizeof(struct sockaddr_storage);
+	struct iwarp_conn *c;
+	int fd, err;
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK |
+		    SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	err = iwarp_socket_options(p, fd);
+	if (!err)
+		err = connect_within(fd, addr, (int)p->options.handshake_ms);
+	if (!err)
+		err = iwarp_conn_create(p, fd, &c);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	memcpy(&c->conn.info.peer, addr, addr_len(addr));
+	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
+	*out = &c->conn;
+	return 0;
+}
+
+static int start_active(struct iwarp_conn *c, const void *private_data,
+			unsigned private_len)
+{
+	const struct iwarp_options *o = &c->provider->options;
+	struct mpa_frame *f = &c->request;
+	int err;
+
+	*f = (struct mpa_frame){
+		.crc = o->require_crc,
+		.rev = (uint8_t)(o->revision ? o->revision : 2),
+		.p2p = o->rtr != IWARP_RTR_NONE,
+		.rtr_write = o->rtr == IWARP_RTR_WRITE ||
+			     o->rtr == IWARP_RTR_EITHER,
+		.rtr_read = o->rtr == IWARP_RTR_READ ||
+			    o->rtr == IWARP_RTR_EITHER,
+		.ird = (uint16_t)c->policy.ird,
+		.ord = (uint16_t)c->policy.ord,
+		.private_data = private_data,
+		.private_len = private_len,
+	};
+	f->enhanced = f->rev > 1;
+	f->p2p = f->p2p && f->enhanced;
+	err = iwarp_conn_watch(c);
+	if (!err)
+		err = send_frame(c, f);
+	f->private_data = NULL;
+	if (err)
+		return err;
+	c->state = IWARP_ASKING;
+	loop_timer_set(c->conn.loop, &c->timer, o->handshake_ms);
+	return 0;
+}
+
+/* The end of it, and the peer is told why as RFC 6581 section 8 asks. */
+static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
+			 int err)
+{
+	if (err == -ECONNREFUSED) {
+		stat_inc(iwarp_rejected);
+	} else {
+		stat_inc(iwarp_replies_bad);
+	}
+	if (err == -ENOSPC || err == -ENOTSUP) {
+		agreed->rtr = MPA_RTR_NONE;
+		iwarp_conn_live(c, agreed);
+		c->rx.term = err == -ENOSPC ? TERM_MPA_IRD : TERM_MPA_RTR;
+		c->live_due = false;
+	}
+	iwarp_conn_fail(c, err);
+}
+
+void iwarp_startup_reply(struct iwarp_conn *c)
+{
+	struct mpa_agreed agreed;
+	struct mpa_frame reply;
+	int err = read_frame(c, true);
+
+	if (err == 0)
+		return;
+	if (err > 0)
+		err = mpa_decode(c->frame, c->frame_len, true, &reply);
+	if (!err)
+		err = mpa_conclude(&c->request, &c->policy, &reply, &agreed);
+	if (!err && anything_follows(c))
+		err = -EPROTO;
+	if (err) {
+		refuse_reply(c, &agreed, err);
+		return;
+	}
+	loop_timer_cancel(c->conn.loop, &c->timer);
+	copy_private(c, &reply);
+	iwarp_conn_live(c, &agreed);
+}
+
+int iwarp_start(struct fabric_conn *conn, const void *private_data,
+		unsigned private_len, unsigned read_depth)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+	int err;
+
+	c->policy.ird = MIN(read_depth, c->provider->options.read_depth);
+	private_len = MIN(private_len, conn->dev->limits.max_private);
+	if (atomic_load(&c->closing))
+		return -ENOTCONN;
+	err = c->passive ? start_passive(c, private_data, private_len) :
+			   start_active(c, private_data, private_len);
+	if (err)
+		iwarp_conn_fail(c, err);
+	return err;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tx - messages become FPDUs, FPDUs go to the socket.
+ *
+ * Payload is never copied: an iovec names it, between the headers and
+ * trailers that lie in tx->heads.  FPDUs but the last of a message are a
+ * multiple of four long and need no pad.
+ */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "lib/stats.h"
+#include "transport/fabric/iwarp/crc32c.h"
+
+STAT(iwarp_bytes_out, "bytes sent by the iWARP fabric");
+STAT(iwarp_fpdus_out, "FPDUs sent by the iWARP fabric");
+STAT(iwarp_bounced, "bytes copied because a socket was full");
+
+/* A trailer, a header and a Read Request. */
+#define HEADS_NEEDED	(7 + DDP_MAX_HEADER + RDMAP_REQUEST_LEN + 7)
+
+void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc)
+{
+	tx->fpdu = fpdu;
+	tx->crc = crc;
+	for (unsigned i = 0; i < DDP_NQUEUES; i++)
+		tx->msn[i] = 1;
+}
+
+static void add_iov(struct iwarp_tx *tx, const void *p, size_t len)
+{
+	tx->iov[tx->niov].iov_base = (void *)(uintptr_t)p;
+	tx->iov[tx->niov++].iov_len = len;
+}
+
+/* What is in heads and in no iovec gets one. */
+static void close_head(struct iwarp_tx *tx)
+{
+	if (tx->head == tx->head_start)
+		return;
+	add_iov(tx, tx->heads + tx->head_start, tx->head - tx->head_start);
+	tx->head_start = tx->head;
+}
+
+static bool has_room(const struct iwarp_tx *tx)
+{
+	return tx->niov + IWARP_MAX_SGE + 3 <= IWARP_TX_IOVS &&
+	       tx->head + HEADS_NEEDED <= IWARP_TX_HEADS;
+}
+
+static void put_trailer(struct iwarp_tx *tx, unsigned ulpdu_len, uint32_t crc)
+{
+	unsigned len = ddp_trailer_len(ulpdu_len);
+	uint8_t *p = tx->heads + tx->head;
+	unsigned pad = len - DDP_CRC_LEN;
+
+	memset(p, 0, len);
+	if (tx->crc) {
+		crc = crc32c(crc, p, pad);
+		for (unsigned i = 0; i < DDP_CRC_LEN; i++)
+			p[pad + i] = (uint8_t)(crc >> 8 * i);
+	}
+	tx->head += len;
+	tx->built += ddp_fpdu_len(ulpdu_len);
+	stat_inc(iwarp_fpdus_out);
+}
+
+/* Names the next @n bytes of @out; returns the CRC. */
+static uint32_t put_payload(struct iwarp_tx *tx, struct iwarp_out *out,
+			    uint32_t n, uint32_t crc)
+{
+	while (n > 0) {
+		const struct fabric_sge *sge = out->sge;
+		const uint8_t *p = (const uint8_t *)sge->addr + out->off;
+		uint32_t len = MIN(n, sge->len - out->off);
+
+		if (len > 0) {
+			add_iov(tx, p, len);
+			if (tx->crc)
+				crc = crc32c(crc, p, len);
+		}
+		n -= len;
+		out->off += len;
+		if (out->off == sge->len) {
+			out->sge++;
+			out->off = 0;
+		}
+	}
+	return crc;
+}
+
+static void put_fpdu(struct iwarp_tx *tx, struct iwarp_out *out, uint32_t n)
+{
+	uint8_t *p = tx->heads + tx->head;
+	unsigned len;
+	uint32_t crc = 0;
+
+	out->h.payload = n;
+	out->h.last = n == out->left;
+	len = ddp_encode(&out->h, p);
+	tx->head += len;
+	if (tx->crc)
+		crc = crc32c(0, p, len);
+	if (n > 0)
+		close_head(tx);
+	crc = put_payload(tx, out, n, crc);
+	put_trailer(tx, len - DDP_LENGTH_LEN + n, crc);
+	out->left -= n;
+	if (out->h.tagged)
+		out->h.to += n;
+	else
+		out->h.mo += n;
+}
+
+bool iwarp_tx_build(struct iwarp_tx *tx, struct iwarp_out *out)
+{
+	uint32_t max = tx->fpdu - DDP_CRC_LEN -
+		       (out->h.tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN);
+
+	do {
+		if (!has_room(tx))
+			return false;
+		put_fpdu(tx, out, MIN(out->left, max));
+	} while (out->left > 0);
+	out->busy = false;
+	return true;
+}
+
+static uint32_t total(const struct fabric_wr *wr)
+{
+	uint32_t len = 0;
+
+	for (unsigned i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	return len;
+}
+
+void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr)
+{
+	struct iwarp_out *out = &tx->step;
+
+	*out = (struct iwarp_out){ .sge = wr->sge, .nsge = wr->nsge,
+				   .left = total(wr), .busy = true };
+	if (wr->opcode == FABRIC_WRITE) {
+		out->h.tagged = true;
+		out->h.opcode = RDMAP_WRITE;
+		out->h.stag = wr->handle;
+		out->h.to = wr->offset;
+		return;
+	}
+	out->h.opcode = RDMAP_SEND;
+	if (wr->opcode == FABRIC_SEND_INV) {
+		out->h.opcode = RDMAP_SEND_INV;
+		out->h.stag = wr->invalidate;
+	}
+	out->h.qn = DDP_QN_SEND;
+	out->h.msn = tx->msn[DDP_QN_SEND]++;
+}
+
+void iwarp_tx_begin_answer(struct iwarp_tx *tx,
+			   const struct rdmap_request *req)
+{
+	tx->answer = (struct iwarp_out){
+		.h = { .tagged = true, .opcode = RDMAP_READ_RESPONSE,
+		       .stag = req->sink_stag, .to = req->sink_to },
+		.left = req->len, .busy = true,
+	};
+}
+
+bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
+			    uint32_t sink)
+{
+	uint8_t *p = tx->heads + tx->head;
+	struct ddp_header h = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = tx->msn[DDP_QN_READ], .payload = RDMAP_REQUEST_LEN,
+	};
+	struct rdmap_request req = {
+		.sink_stag = sink, .len = total(wr), .src_stag = wr->handle,
+		.src_to = wr->offset,
+	};
+	unsigned len;
+
+	if (!has_room(tx))
+		return false;
+	tx->msn[DDP_QN_READ]++;
+	len = ddp_encode(&h, p);
+	rdmap_request_encode(&req, p + len);
+	len += RDMAP_REQUEST_LEN;
+	tx->head += len;
+	put_trailer(tx, len - DDP_LENGTH_LEN,
+		    tx->crc ? crc32c(0, p, len) : 0);
+	return true;
+}
+
+void iwarp_tx_seal(struct iwarp_tx *tx)
+{
+	close_head(tx);
+}
+
+/* All was sent: begins anew. */
+static void reset(struct iwarp_tx *tx)
+{
+	tx->niov = tx->at = 0;
+	tx->head = tx->head_start = 0;
+	free(tx->bounce);
+	tx->bounce = NULL;
+}
+
+static void forget_sent(struct iwarp_tx *tx, size_t n)
+{
+	tx->sent += n;
+	while (tx->at < tx->niov && n >= tx->iov[tx->at].iov_len)
+		n -= tx->iov[tx->at++].iov_len;
+	if (tx->at == tx->niov) {
+		reset(tx);
+		return;
+	}
+	tx->iov[tx->at].iov_base = (uint8_t *)tx->iov[tx->at].iov_base + n;
+	tx->iov[tx->at].iov_len -= n;
+}
+
+int iwarp_tx_send(struct iwarp_tx *tx, int fd, bool more)
+{
+	struct msghdr mh = { .msg_iov = tx->iov + tx->at,
+			     .msg_iovlen = tx->niov - tx->at };
+	ssize_t n;
+
+	do
+		n = sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
+			    (more ? MSG_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	stat_add(iwarp_bytes_out, (uint64_t)n);
+	forget_sent(tx, (size_t)n);
+	return iwarp_tx_idle(tx) ? 0 : -EAGAIN;
+}
+
+int iwarp_tx_detach(struct iwarp_tx *tx)
+{
+	size_t len = 0, off = 0;
+	uint8_t *copy;
+
+	for (unsigned i = tx->at; i < tx->niov; i++)
+		len += tx->iov[i].iov_len;
+	copy = malloc(len);
+	if (!copy)
+		return -ENOMEM;
+	for (unsigned i = tx->at; i < tx->niov; i++) {
+		memcpy(copy + off, tx->iov[i].iov_base, tx->iov[i].iov_len);
+		off += tx->iov[i].iov_len;
+	}
+	stat_add(iwarp_bounced, len);
+	reset(tx);
+	tx->bounce = copy;
+	add_iov(tx, copy, len);
+	return 0;
+}
+
+unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
+			    uint8_t *out)
+{
+	uint8_t body[RDMAP_TERM_MAX];
+	struct ddp_header h = {
+		.last = true, .opcode = RDMAP_TERMINATE,
+		.qn = DDP_QN_TERMINATE, .msn = 1,
+	};
+	unsigned len, whole;
+	uint32_t crc;
+
+	h.payload = rdmap_term_encode(rx->term, rx->culprit,
+				      rx->culprit_header,
+				      rx->culprit_request, body);
+	len = ddp_encode(&h, out);
+	memcpy(out + len, body, h.payload);
+	len += h.payload;
+	whole = ddp_fpdu_len(len - DDP_LENGTH_LEN);
+	memset(out + len, 0, whole - len);
+	if (tx->crc) {
+		crc = crc32c(0, out, whole - DDP_CRC_LEN);
+		for (unsigned i = 0; i < DDP_CRC_LEN; i++)
+			out[whole - DDP_CRC_LEN + i] = (uint8_t)(crc >> 8 * i);
+	}
+	return whole;
+}

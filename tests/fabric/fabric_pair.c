@@ -5,8 +5,8 @@
  *	fabric_pair [loop | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
  *
  * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
- * none.  TEST is a part of the names of those to be run.  OPTIONS of iwarp
- * are any of ",crc", ",fpdu=N", ",rtr=write", ",rtr=read", ",rev=1".
+ * none.  TEST is a part of the names of those to be run.  OPTIONS are those
+ * of tests/fabric/iwarp_options.h.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "tests/fabric/iwarp_options.h"
 #include "tests/fabric/pair.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/loop/loop.h"
@@ -446,19 +447,6 @@ static void parse_addr(const char *text, struct sockaddr_storage *out)
 	CHECK(inet_pton(AF_INET, text, &in->sin_addr) == 1);
 }
 
-static void parse_iwarp(const char *text, struct iwarp_options *o)
-{
-	const char *fpdu = strstr(text, ",fpdu=");
-
-	o->require_crc = strstr(text, ",crc");
-	o->fpdu_size = fpdu ? (unsigned)atoi(fpdu + 6) : 0;
-	if (strstr(text, ",rtr=write"))
-		o->rtr = IWARP_RTR_WRITE;
-	if (strstr(text, ",rtr=read"))
-		o->rtr = IWARP_RTR_READ;
-	o->revision = strstr(text, ",rev=1") ? 1 : 2;
-}
-
 static unsigned long now_ms(void)
 {
 	struct timespec ts;
@@ -472,11 +460,11 @@ int main(int argc, char **argv)
 {
 	const char *provider = argc > 1 ? argv[1] : "loop";
 	struct loop_fabric_options options = { 0 };
-	struct iwarp_options iwarp = { 0 };
+	struct iwarp_options iwarp;
 	struct sockaddr_storage addr;
 	unsigned long begin;
 
-	parse_iwarp(provider, &iwarp);
+	iwarp_options_parse(provider, &iwarp);
 	parse_addr(argc > 2 ? argv[2] : "127.0.0.1", &addr);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (strcmp(provider, "verbs") == 0) {

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/fabric/iwarp_options.h"
+
 /* What a call carries of ours. */
 struct work {
 	struct loop_task   task;
@@ -256,6 +258,62 @@ static void make_loop(const char *name, struct loop **out)
 	require(loop_start(*out) == 0);
 }
 
+static bool only_loop;
+
+void rig_on_loop(void)
+{
+	only_loop = true;
+}
+
+/* The order of completions is the only option that both have, in a way. */
+static bool wants_iwarp(const struct rig_options *o)
+{
+	static const struct loop_fabric_options none;
+	struct loop_fabric_options fabric = o->fabric;
+	const char *name = getenv("RIG_FABRIC");
+
+	fabric.seed = 0;
+	return !only_loop && name && strncmp(name, "iwarp", 5) == 0 &&
+	       memcmp(&fabric, &none, sizeof(none)) == 0;
+}
+
+static void open_fabric(struct rig *rig)
+{
+	struct iwarp_options iwarp;
+
+	rig->iwarp = wants_iwarp(&rig->options);
+	if (!rig->iwarp) {
+		require(loop_fabric_create(&rig->options.fabric,
+					   &rig->fabric) == 0);
+		return;
+	}
+	iwarp_options_parse(getenv("RIG_FABRIC"), &iwarp);
+	require(iwarp_fabric_create(&iwarp, &rig->fabric) == 0);
+}
+
+static void close_fabric(struct rig *rig)
+{
+	if (rig->iwarp)
+		iwarp_fabric_destroy(&rig->fabric);
+	else
+		loop_fabric_destroy(&rig->fabric);
+}
+
+void rig_count(const struct rig *rig, struct loop_fabric_counts *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!rig->iwarp)
+		loop_fabric_count(&rig->fabric, out);
+}
+
+void rig_break(struct rig *rig, struct rpcrdma_requester *r)
+{
+	if (rig->iwarp)
+		rpcrdma_requester_close(r);
+	else
+		loop_fabric_break(&rig->fabric);
+}
+
 void rig_open(struct rig *rig, const struct rig_options *options)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -275,8 +333,7 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 	require(pool_create(rig->options.pool_bytes ?
 				     rig->options.pool_bytes : 64u << 20,
 				     &rig->pool) == 0);
-	require(loop_fabric_create(&rig->options.fabric,
-					    &rig->fabric) == 0);
+	open_fabric(rig);
 	rig->sink.recv = sink_recv;
 	rig->sink.msg_upper = sizeof(struct work);
 	rig->sink.read_chunk_ok = rig->options.any_position ? NULL : chunk_ok;
@@ -301,7 +358,7 @@ void rig_close(struct rig *rig)
 
 	if (rig->listener)
 		rig->listener->ops->free(rig->listener);
-	loop_fabric_count(&rig->fabric, &counts);
+	rig_count(rig, &counts);
 	require(counts.violations == 0);
 	require(counts.ends == 0);
 	require(counts.mrs == 0);
@@ -315,7 +372,7 @@ void rig_close(struct rig *rig)
 	}
 	loop_destroy(rig->worker);
 	loop_destroy(rig->server);
-	loop_fabric_destroy(&rig->fabric);
+	close_fabric(rig);
 	pool_destroy(rig->pool);
 	pthread_mutex_destroy(&rig->lock);
 }

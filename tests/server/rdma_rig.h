@@ -2,6 +2,10 @@
 /*
  * rdma_rig - a responder on the loop fabric, with a small program on it.
  *
+ * With RIG_FABRIC=iwarp in the environment it is on that fabric, unless a
+ * test asks of the fabric what only loop can do.  Options may follow, as
+ * tests/fabric/iwarp_options.h has them.
+ *
  * A call is: xid, op, arg, then arg opaques for OP_SUM, one for OP_ECHO,
  * none for the others; what follows them counts as words left over.
  */
@@ -10,6 +14,7 @@
 
 #include <semaphore.h>
 
+#include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/loop/loop.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
@@ -50,6 +55,7 @@ struct rig {
 	struct rig_options options;
 	struct xprt_sink sink;
 	struct fabric	 fabric;
+	bool		 iwarp;		/* that's what it is */
 	struct pool	*pool;
 	struct loop	*server;
 	struct loop	*client;
@@ -64,6 +70,12 @@ struct rig {
 
 /* A NULL @options means all defaults. */
 void rig_open(struct rig *rig, const struct rig_options *options);
+/* What follows asks the loop fabric itself: it is to be that one. */
+void rig_on_loop(void);
+/* All zeros, if the fabric does not count. */
+void rig_count(const struct rig *rig, struct loop_fabric_counts *out);
+/* Breaks all connections, or at least @r's. */
+void rig_break(struct rig *rig, struct rpcrdma_requester *r);
 /* Checks that nothing was violated and everything came back. */
 void rig_close(struct rig *rig);
 /* Answers what OP_HOLD holds. */

@@ -386,7 +386,7 @@ START_TEST(bad_read_positions_get_err_chunk)
 	refused(RPCRDMA_NOMSG, 16, 100);	/* none, RDMA_NOMSG */
 	refused(RPCRDMA_NOMSG, 0, 0);		/* empty */
 	refused(RPCRDMA_MSG, 16, MSG_MAX_LEN);	/* too long together */
-	loop_fabric_count(&rig.fabric, &counts);
+	rig_count(&rig, &counts);
 	ck_assert_uint_eq(counts.reads, 0);
 	peer_check_alive(&peer);
 	close_all();
@@ -424,7 +424,7 @@ START_TEST(a_chunk_that_the_binding_does_not_allow_gets_err_chunk)
 
 	open_plain();
 	refused(RPCRDMA_MSG, 12, 64);
-	loop_fabric_count(&rig.fabric, &counts);
+	rig_count(&rig, &counts);
 	ck_assert_uint_eq(counts.reads, 0);	/* it was not even pulled */
 	ck_assert_uint_eq(rig.taken, 0);	/* nor processed */
 	ck_assert_uint_eq(stat("rdma_not_eligible"), before + 1);

@@ -127,6 +127,7 @@ START_TEST(a_call_gets_its_reply)
 {
 	struct gannet_rpcrdma_info info;
 
+	rig_on_loop();
 	open_with(NULL, NULL);
 	ck_assert_int_eq(ping(), 0);
 	gannet_rpcrdma_info(c, &info);
@@ -205,6 +206,7 @@ START_TEST(calls_in_progress_are_sent_again_on_a_new_connection)
 	struct gannet_rpcrdma_info info;
 	struct one o[5];
 
+	rig_on_loop();
 	open_with(NULL, NULL);
 	ck_assert_int_eq(ping(), 0);
 	for (int i = 0; i < 5; i++) {
@@ -239,6 +241,7 @@ START_TEST(an_idle_connection_is_made_again_when_it_is_needed)
 {
 	struct gannet_rpcrdma_info info;
 
+	rig_on_loop();
 	open_with(NULL, NULL);
 	ck_assert_int_eq(ping(), 0);
 	loop_fabric_break(&rig.fabric);
@@ -276,6 +279,7 @@ START_TEST(without_reconnection_the_first_loss_is_the_end)
 		.flags = GANNET_RPCRDMA_NO_RECONNECT };
 	struct one o, late;
 
+	rig_on_loop();
 	open_with(NULL, &co);
 	one_init(&o, OP_HOLD, 0);
 	one_start(&o);
@@ -301,6 +305,7 @@ START_TEST(a_responder_that_stays_away_is_given_up)
 	struct gannet_rpcrdma_options co = { .reconnects = 2 };
 	struct one o;
 
+	rig_on_loop();
 	open_with(NULL, &co);
 	one_init(&o, OP_HOLD, 0);
 	one_start(&o);
@@ -384,6 +389,7 @@ END_TEST
 /* Cut at random moments, every call is answered, once. */
 START_TEST(cuts_under_load_lose_no_call)
 {
+	rig_on_loop();
 	enum { N = 400 };
 	struct gannet_rpcrdma_options co = { .reconnects = 1000,
 					     .resends = 1000 };

@@ -112,7 +112,7 @@ static unsigned run_all(const struct rpcrdma_requester_options *ro,
 	if (break_midway) {
 		exchange_wait(&x[REQUESTS / 4]);
 		sem_post(&x[REQUESTS / 4].done);
-		loop_fabric_break(&rig.fabric);
+		rig_break(&rig, r);
 	}
 	for (uint32_t i = 0; i < REQUESTS; i++) {
 		int err = exchange_wait(&x[i]);
@@ -161,7 +161,7 @@ START_TEST(every_order_of_completions_gives_the_right_results)
 		vary(&o, &ro, seed);
 		rig_open(&rig, &o);
 		ck_assert_uint_eq(run_all(&ro, false), REQUESTS);
-		loop_fabric_count(&rig.fabric, &counts);
+		rig_count(&rig, &counts);
 		ck_assert_uint_eq(counts.rnr, 0);
 		ck_assert_uint_eq(counts.too_long, 0);
 		ck_assert_uint_eq(counts.refused, 0);
@@ -224,6 +224,7 @@ START_TEST(a_break_while_calls_are_held_loses_only_replies)
 {
 	struct rpcrdma_requester *r;
 
+	rig_on_loop();
 	for (int async = 0; async < 2; async++) {
 		struct rig_options o = { .async = async };
 

@@ -189,6 +189,7 @@ START_TEST(a_peer_without_a_receive_loses_its_connection)
 	struct loop_fabric_counts counts;
 	struct peer peer;
 
+	rig_on_loop();
 	rig_open(&rig, NULL);
 	peer_open(&peer, &rig, &po);
 	peer_wait_up(&peer);
@@ -281,6 +282,7 @@ START_TEST(read_depth_is_kept_and_used)
 	static const unsigned depths[] = { 1, 2, 16 };
 	struct loop_fabric_counts counts;
 
+	rig_on_loop();
 	fill_mem();
 	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
 		many_reads(NULL, depths[i]);
@@ -295,6 +297,7 @@ START_TEST(a_tiny_send_queue_only_makes_chains_wait)
 {
 	struct loop_fabric_counts counts;
 
+	rig_on_loop();
 	fill_mem();
 	for (unsigned depth = 1; depth < 40; depth += 6) {
 		struct rig_options o = { .rdma.send_queue = depth };
@@ -385,8 +388,11 @@ START_TEST(drain_answers_what_was_taken_and_takes_no_more)
 	wait_held(10);
 	rig.listener->ops->stop(rig.listener);
 	peer_call(&peer, 11, OP_SUM, 0);	/* too late */
-	peer_open(&late, &rig, NULL);
-	ck_assert_int_eq(peer_wait_down(&late), -ECONNREFUSED);
+	if (!rig.iwarp) {	/* there, TCP refuses it */
+		peer_open(&late, &rig, NULL);
+		ck_assert_int_eq(peer_wait_down(&late), -ECONNREFUSED);
+		peer_close(&late);
+	}
 	ck_assert_uint_eq(rig.listener->ops->count(rig.listener), 1);
 	rig_release(&rig);
 	for (uint32_t i = 0; i < 10; i++) {
@@ -398,7 +404,6 @@ START_TEST(drain_answers_what_was_taken_and_takes_no_more)
 	ck_assert_uint_eq(rig.taken, 10);
 	wait_until(none_left, NULL);
 	peer_close(&peer);
-	peer_close(&late);
 	rig_close(&rig);
 }
 END_TEST

@@ -148,6 +148,7 @@ START_TEST(a_connection_costs_less_than_two_mebibytes)
 	struct loop_fabric_counts one, two;
 	struct peer peer[2];
 
+	rig_on_loop();
 	/* As much of its own in each call as the RPC layer has. */
 	ck_assert_uint_lt(rpcrdma_conn_bytes(&o, 3072), 2u << 20);
 	rig_open(&rig, NULL);

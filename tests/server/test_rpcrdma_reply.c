@@ -363,7 +363,7 @@ END_TEST
 static unsigned invalidated(const struct rig_options *options,
 			    const struct rpcrdma_requester_options *ro)
 {
-	struct loop_fabric_counts counts;
+	struct rpcrdma_requester_info info;
 
 	open_with(options, ro);
 	exchange_init(&x, 18, OP_READ, 5000);
@@ -371,9 +371,9 @@ static unsigned invalidated(const struct rig_options *options,
 	ck_assert_int_eq(exchange(), 0);
 	check_written(5000);
 	exchange_fini(&x);
-	loop_fabric_count(&rig.fabric, &counts);
+	rpcrdma_requester_info(requester, &info);
 	close_all();
-	return counts.invalidates;
+	return info.invalidated;
 }
 
 START_TEST(the_only_handle_is_invalidated_when_both_sides_can)
@@ -400,7 +400,7 @@ START_TEST(an_error_never_invalidates)
 	offer_write(0, 0, 4000);
 	ck_assert_int_eq(exchange(), -EREMOTEIO);
 	exchange_fini(&x);
-	loop_fabric_count(&rig.fabric, &counts);
+	rig_count(&rig, &counts);
 	ck_assert_uint_eq(counts.invalidates, 0);
 	close_all();
 }

@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The tests of RPC-over-RDMA once more, over the iWARP fabric.
+status=0
+for how in iwarp iwarp,crc,fpdu=1448 iwarp,fpdu=128,rtr=write; do
+	for t in rpcrdma rpcrdma_reply rpcrdma_flow rpcrdma_memory \
+		 rpcrdma_faults rpcrdma_client; do
+		RIG_FABRIC=$how ./tests/server/test_$t >rpcrdma_iwarp.log \
+			2>&1 && continue
+		echo "test_$t over $how failed:"
+		cat rpcrdma_iwarp.log
+		status=1
+	done
+done
+rm -f rpcrdma_iwarp.log
+exit $status

@@ -1,0 +1,159 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by ./quickstart: every test there is, in phases.  A phase prints a
+# line with its time and what it counted, and keeps a log; a phase that could
+# not do its work counts as one failure.
+# shellcheck disable=SC2154 # top, work, jobs: quickstart's
+
+passed=0 failed=0 skipped=0
+fuzz_seconds=${FUZZ_SECONDS:-5}
+
+# clang brings no sanitizer or fuzzer runtime without its recommended package.
+test_packages=("${build_packages[@]}" clang libclang-rt-dev shellcheck xz-utils
+	iproute2 python3)
+lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
+
+pass() { passed=$((passed + $1)); }
+fail() { failed=$((failed + 1)); echo "not ok - $*"; }
+# skip WHAT WHY
+skip() { skipped=$((skipped + 1)); echo "skip - $1 # $2"; }
+
+# Adds up the results of an automake run: each check of a program that counts
+# them, one for each other test.
+count_results()
+{
+	local trs result line n f e
+	while read -r trs; do
+		result=$(sed -n 's/^:test-global-result: //p' "$trs")
+		line=$(grep -ahoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' \
+			"${trs%.trs}.log" | tr -dc '0-9\n ' |
+			awk '{ n += $1; f += $2; e += $3 } END { print n, f, e }')
+		read -r n f e <<< "$line"
+		n=${n:-0} f=$((${f:-0} + ${e:-0}))
+		case $result in
+		PASS | XFAIL) pass $((n > 0 ? n : 1)) ;;
+		SKIP) skip "${trs#"$1"/}" \
+			"$(tail -1 "${trs%.trs}.log" 2>/dev/null)" ;;
+		*)
+			pass $((n - f))
+			failed=$((failed + (f > 0 ? f - 1 : 0)))
+			fail "${trs#"$work"/} ($result)"
+			grep -aE ':[0-9]+:[FE]:|Sanitizer|runtime error' \
+				"${trs%.trs}.log" | head -20 ;;
+		esac
+	done < <(find "$1" -name '*.trs' | sort)
+}
+
+# phase NAME COMMAND...: its output goes to a log.
+phase()
+{
+	local name=$1 start=$SECONDS before=$passed; shift
+	phase_log=$work/logs/$name.log
+	"$@"
+	printf '== %-10s %4d s, %d passed\n' "$name" $((SECONDS - start)) \
+		$((passed - before))
+}
+
+# logged COMMAND...: what it printed is shown when it fails.
+logged()
+{
+	"$@" > "$phase_log" 2>&1 && return
+	tail -40 "$phase_log"
+	return 1
+}
+
+# built_and_checked NAME CONFIGURE-ARGUMENT...
+built_and_checked()
+{
+	local name=$1; shift
+	logged build "$name" "$@" -- all || { fail "$name builds"; return; }
+	find "$work/$name" -name '*.trs' -delete
+	logged build "$name" "$@" -- -k check >/dev/null
+	count_results "$work/$name"
+	find "$work/$name" -name '*.trs' | grep -q . || {
+		tail -30 "$phase_log"
+		fail "$name runs tests"
+	}
+}
+
+scripts()
+{
+	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
+		"$top"/tests/lab/{vm,run,guest,bench,build-siw}
+		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
+	if logged shellcheck -x -P "$top" "${list[@]}"; then
+		pass 1
+	else
+		fail "shellcheck has nothing to say"
+	fi
+}
+
+# Each fuzzer for a few seconds, from its corpus, under clang's sanitizers.
+fuzz()
+{
+	local program name corpus
+	logged build fuzz CC=clang --enable-werror --with-fuzzer \
+		--with-sanitizer=address,undefined CFLAGS='-O1 -g' -- all ||
+		{ fail "the fuzzers build with clang"; return; }
+	pass 1
+	for program in "$work"/fuzz/tests/fuzz/fuzz_*; do
+		case $program in *.o | *.c) continue ;; esac
+		name=${program##*/fuzz_}
+		corpus=$work/fuzz/corpus-$name
+		mkdir -p "$corpus"
+		if (cd "$work/fuzz" && "$program" -timeout=10 -seed=1 \
+			-max_total_time="$fuzz_seconds" "$corpus" \
+			"$top/tests/fuzz/corpus/$name") \
+			> "$work/logs/fuzz-$name.log" 2>&1; then
+			pass 1
+		else
+			tail -20 "$work/logs/fuzz-$name.log"
+			fail "fuzz_$name finds nothing"
+		fi
+	done
+}
+
+# What a release would hold builds, installs and cleans up after itself.  Its
+# tests are this tree's, which ran; lint shows that they can run from there.
+distribution()
+{
+	if logged build main --enable-werror -- distcheck \
+		TESTS=tests/lint.sh; then
+		pass 1
+	else
+		fail "make distcheck"
+	fi
+}
+
+lab()
+{
+	local last p f s
+	"$top/tests/lab/run" --build="$work/main" --logs="$work/logs/lab" \
+		> "$phase_log" 2>&1
+	grep -av -e '^ok - ' -e '^# ' "$phase_log" || true
+	grep -a -B15 '^not ok' "$phase_log" | grep -a '^#' | tail -60
+	last=$(grep -a '^lab: [0-9]* passed' "$phase_log" | tail -1)
+	[ -n "$last" ] || { tail -20 "$phase_log"; fail "the lab runs"; return; }
+	read -r p f s < <(tr -dc '0-9 \n' <<< "$last" | tr -s ' ')
+	pass "$p"
+	failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+run_tests()
+{
+	local packages
+	mapfile -t packages < <(lab_packages)
+	mkdir -p "$work/logs" || die "can't write to $top"
+	phase packages install_missing "${test_packages[@]}" "${packages[@]}"
+	phase scripts scripts
+	phase main built_and_checked main --enable-werror
+	phase lab lab
+	phase asan built_and_checked asan --enable-werror \
+		--with-sanitizer=address,undefined CFLAGS='-O1 -g'
+	phase tsan built_and_checked tsan --enable-werror \
+		--with-sanitizer=thread CFLAGS='-O1 -g'
+	phase fuzz fuzz
+	phase dist distribution
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ]
+}

@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# ./quickstart serve, as somebody who tries it: what it says and what is there.
+set -u
+top=$(readlink -f "${srcdir:-.}")
+GANNETD=$(readlink -f ./gannetd) || exit 77
+export GANNETD
+command -v setpriv >/dev/null || exit 77
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+# It writes beside itself; the tree under test may be read-only.
+cp "$top/quickstart" "$tmp/"
+failed=0
+check()
+{
+	local what=$1; shift
+	if "$@"; then echo "ok - $what"; return; fi
+	echo "not ok - $what"
+	failed=1
+	tail -20 "$tmp/out" "$tmp/err"
+}
+says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
+
+# serve ARGUMENT...: in the background, until it says what to mount.
+serve()
+{
+	local i
+	: > "$tmp/out"
+	# What runs in the background ignores SIGINT, unless told otherwise.
+	setsid env --default-signal=INT "$tmp/quickstart" serve "$@" > "$tmp/out" 2> "$tmp/err" &
+	pid=$!
+	for ((i = 0; i < 300; i++)); do
+		says 'Only this machine|On .*:' && return 0
+		kill -0 "$pid" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	return 1
+}
+
+ended()
+{
+	kill "-$1" "$pid"
+	wait "$pid" && says '^quickstart: ended'
+}
+
+port() { sed -n 's/.*proto=tcp,port=\([0-9]*\),.*/\1/p' "$tmp/out" | head -1; }
+listens() { (: < "/dev/tcp/127.0.0.1/$(port)") 2>/dev/null; }
+gone() { ! listens; }
+
+fails()
+{
+	local status=$1 text=$2; shift 2
+	timeout 20 "$tmp/quickstart" "$@" > "$tmp/out" 2> "$tmp/err"
+	[ $? = "$status" ] && says "$text"
+}
+
+check 'no command is a usage error' fails 2 'quickstart serve'
+check 'nor is an unknown one' fails 2 "no command 'sevre'" sevre
+check 'an unknown option is named' fails 2 'no option --alow' serve --alow x
+check 'a directory must be there' fails 1 'no such directory' serve "$tmp/no"
+check '--allow wants a client' fails 1 'needs a client' serve --allow
+check 'a client is one word' fails 1 "'a b': expected" serve --allow 'a b'
+check 'what no client can be is refused' fails 1 'did not start' \
+	serve --allow 192.0.2.0/99
+
+mkdir "$tmp/with space #(1)"
+check 'it serves a directory' serve "$tmp/with space #(1)"
+check 'it says how to mount it' \
+	says "mount -t nfs -o vers=3,proto=tcp.* 127.0.0.1:.*/with"
+check 'it listens where it says' listens
+first=$pid first_port=$(port)
+check 'a second one takes other ports' serve
+check 'and says so' says 'is taken; using another'
+check 'without a directory it makes one' test -f "$tmp/build-quickstart/export/hello"
+check 'SIGTERM ends it' ended TERM
+pid=$first
+kill -INT "$pid"
+check 'Ctrl-C ends the first, with status 0' wait "$pid"
+listens_first() { (: < "/dev/tcp/127.0.0.1/$first_port") 2>/dev/null; }
+closed() { ! listens_first; }
+check 'nobody listens there any more' closed
+
+check 'others are let in' serve "$tmp" --allow 192.0.2.0/24 --allow '*.example.org'
+check 'and told how' says '^On 192.0.2.0/24 \*.example.org:'
+check 'it ends again' ended INT
+check 'its port is closed' gone
+[ $failed = 0 ]

@@ -27,7 +27,7 @@ struct announcements {
 
 /*
  * Tells rpcbind that all versions of @prog are served at @local, a listener
- * of the kind "tcp", "udp" or "rdma", and remembers it in @a.  -ECONNREFUSED:
+ * of the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  -ECONNREFUSED:
  * no rpcbind runs; other failures are logged.
  */
 int announce(struct announcements *a, const struct rpc_program *prog,

@@ -81,17 +81,35 @@ static const char *set_rdma_port(struct options *o, char *value)
 
 static const char *set_rdma(struct options *o, char *value)
 {
-	static const char *const modes[] = {
-		[RDMA_AUTO] = "auto", [RDMA_VERBS] = "verbs",
-		[RDMA_OFF] = "off",
+	static const struct { const char *name; unsigned mode; } modes[] = {
+		{ "auto", RDMA_AUTO }, { "verbs", RDMA_VERBS },
+		{ "iwarp", RDMA_IWARP }, { "off", RDMA_OFF },
+		{ "verbs,iwarp", RDMA_VERBS | RDMA_IWARP },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++)
-		if (!strcmp(value, modes[i])) {
-			o->rdma = i;
+		if (!strcmp(value, modes[i].name)) {
+			o->rdma = modes[i].mode;
 			return NULL;
 		}
-	return "expected auto, verbs or off";
+	return "expected auto, verbs, iwarp, verbs,iwarp or off";
+}
+
+static const char *set_iwarp_port(struct options *o, char *value)
+{
+	return set_unsigned(value, 0, 65535, &o->iwarp_port);
+}
+
+static const char *set_iwarp_crc(struct options *o, char *value)
+{
+	o->iwarp_crc = true;
+	return NULL;
+}
+
+static const char *set_iwarp_large(struct options *o, char *value)
+{
+	o->iwarp_large = true;
+	return NULL;
 }
 
 static const char *set_threads(struct options *o, char *value)
@@ -166,8 +184,16 @@ static const struct option_row rows[] = {
 	{ "rdma-port", "N", set_rdma_port,
 	  "port of NFS/RDMA (20049); 0: any free" },
 	{ "rdma", "MODE", set_rdma,
-	  "auto (the default): when there is a device; verbs: there\n"
-	  "must be one; off" },
+	  "verbs: on an RDMA device; iwarp: in user space over TCP,\n"
+	  "no device needed; verbs,iwarp: both; off; auto (the\n"
+	  "default): verbs when there is a device, else iwarp" },
+	{ "iwarp-port", "N", set_iwarp_port,
+	  "port of iwarp when verbs is served too (20050)" },
+	{ "iwarp-crc", NULL, set_iwarp_crc,
+	  "iwarp: have every peer check CRCs, not just those that ask" },
+	{ "iwarp-large-fpdu", NULL, set_iwarp_large,
+	  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
+	  "software (siw), not for adapters" },
 	{ "bind", "ADDRESS", set_bind,
 	  "listen on this IPv4 or IPv6 address only" },
 	{ "threads", "N", set_threads,
@@ -259,6 +285,8 @@ static bool set_defaults(struct options *o, int argc)
 	o->state_dir = default_state_dir();
 	o->port = 2049;
 	o->rdma_port = 20049;
+	o->iwarp_port = 20050;
+	o->rdma = RDMA_AUTO;
 	o->threads = 16;
 	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
 	o->max_conns = 4096;

@@ -8,7 +8,8 @@
 
 #include "lib/log.h"
 
-enum rdma_mode { RDMA_AUTO, RDMA_VERBS, RDMA_OFF };
+/* How NFS/RDMA is served; bits, but for OFF. */
+enum rdma_mode { RDMA_OFF = 0, RDMA_VERBS = 1, RDMA_IWARP = 2, RDMA_AUTO = 4 };
 
 struct options {
 	char		**exports;	/* --export arguments, borrowed */
@@ -18,7 +19,10 @@ struct options {
 	const char	 *bind;		/* address, NULL: all */
 	unsigned	  port;		/* 0: any free one */
 	unsigned	  rdma_port;
-	enum rdma_mode	  rdma;
+	unsigned	  rdma;		/* enum rdma_mode */
+	unsigned	  iwarp_port;	/* of iwarp beside verbs */
+	bool		  iwarp_crc;
+	bool		  iwarp_large;
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  max_conns;

@@ -21,6 +21,7 @@
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
 #include "rpc/rpc.h"
+#include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/verbs/verbs.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
@@ -29,10 +30,12 @@
 /* Memory for remembered replies of non-idempotent calls. */
 #define DRC_BYTES	((size_t)16 << 20)
 #define MAX_LISTENERS	4
+/* The largest FPDU there can be that is a multiple of four. */
+#define IWARP_FPDU_LARGE 65528
 
 struct listener {
 	struct xprt_listener *l;
-	const char	     *name;	/* "tcp", "udp", "rdma" */
+	const char	     *name;	/* "tcp", "udp", "rdma", "iwarp" */
 };
 
 /* The workers that calls of one export may occupy. */
@@ -52,8 +55,8 @@ struct server {
 	struct rpc_program	*nfs3;
 	struct rpc_program	*mountd;
 	struct xprt_env		 env;
-	struct fabric		 verbs;
-	bool			 has_verbs;
+	struct fabric		 verbs, iwarp;
+	bool			 has_verbs, has_iwarp;
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
 	struct announcements	 announced;
@@ -245,6 +248,12 @@ static int listen_verbs(struct server *s, const struct sockaddr *sa,
 	return rpcrdma_listen(&s->verbs, &s->env, sa, NULL, out);
 }
 
+static int listen_iwarp(struct server *s, const struct sockaddr *sa,
+			struct xprt_listener **out)
+{
+	return rpcrdma_listen(&s->iwarp, &s->env, sa, NULL, out);
+}
+
 /* Listens at @port of the address to bind to; *@got is the port it got. */
 static int add_listener(struct server *s, const char *name, listen_fn *fn,
 			unsigned port, unsigned *got)
@@ -298,19 +307,12 @@ static int listen_streams(struct server *s)
 	}
 }
 
-static int listen_rdma(struct server *s)
+static int start_verbs(struct server *s)
 {
-	enum rdma_mode mode = s->o->rdma;
 	unsigned port;
 	int err;
 
-	if (mode == RDMA_OFF)
-		return 0;
 	if (!verbs_available()) {
-		if (mode == RDMA_AUTO) {
-			log_info("no RDMA device: not serving NFS/RDMA");
-			return 0;
-		}
 		log_err("--rdma verbs: there is no RDMA device that this "
 			"process may use");
 		return -ENODEV;
@@ -320,6 +322,42 @@ static int listen_rdma(struct server *s)
 		return err;
 	s->has_verbs = true;
 	return add_listener(s, "rdma", listen_verbs, s->o->rdma_port, &port);
+}
+
+static int start_iwarp(struct server *s)
+{
+	const struct iwarp_options options = {
+		.require_crc = s->o->iwarp_crc,
+		.fpdu_size = s->o->iwarp_large ? IWARP_FPDU_LARGE : 0,
+		.v4_too = true,
+	};
+	unsigned port;
+	int err;
+
+	err = iwarp_fabric_create(&options, &s->iwarp);
+	if (err)
+		return err;
+	s->has_iwarp = true;
+	return add_listener(s, "iwarp", listen_iwarp, s->has_verbs ?
+			    s->o->iwarp_port : s->o->rdma_port, &port);
+}
+
+static int listen_rdma(struct server *s)
+{
+	unsigned mode = s->o->rdma;
+	int err = 0;
+
+	if (mode == RDMA_AUTO) {
+		mode = verbs_available() ? RDMA_VERBS : RDMA_IWARP;
+		if (mode == RDMA_IWARP)
+			log_info("no RDMA device: NFS/RDMA is served by iWARP "
+				 "in user space");
+	}
+	if (mode & RDMA_VERBS)
+		err = start_verbs(s);
+	if (!err && mode & RDMA_IWARP)
+		err = start_iwarp(s);
+	return err;
 }
 
 void server_print_ready(const struct server *s, FILE *out)
@@ -338,10 +376,14 @@ static void announce_all(struct server *s)
 	for (unsigned i = 0; i < s->nlisteners && !err; i++) {
 		const struct listener *l = &s->listeners[i];
 
+		/* One port a netid: a device before iWARP in software. */
+		if (s->has_verbs && !strcmp(l->name, "iwarp"))
+			continue;
 		err = announce(&s->announced, s->nfs3, l->name, &l->l->local);
 		/* Clients ask for MOUNT over TCP or UDP, whatever NFS is to
 		 * use (RFC 8267 section 5.1). */
-		if (!err && strcmp(l->name, "rdma"))
+		if (!err && strcmp(l->name, "rdma") &&
+		    strcmp(l->name, "iwarp"))
 			err = announce(&s->announced, s->mountd, l->name,
 				       &l->l->local);
 	}
@@ -494,6 +536,8 @@ void server_stop(struct server *s)
 		export_table_destroy(s->exports);
 	if (s->has_verbs)
 		verbs_fabric_destroy(&s->verbs);
+	if (s->has_iwarp)
+		iwarp_fabric_destroy(&s->iwarp);
 	if (s->pool)
 		pool_destroy(s->pool);
 	pthread_mutex_destroy(&s->shares_lock);

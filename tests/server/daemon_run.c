@@ -34,9 +34,9 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 {
 	char state[96], log[96];
 	const char *argv[MAX_ARGS] = { "gannetd", "--foreground", "--port",
-		"0", "--rdma-port", "0", "--no-rpcbind", "--state-dir",
-		state };
-	int n = 9, fd;
+		"0", "--rdma", "iwarp", "--rdma-port", "0", "--no-rpcbind",
+		"--state-dir", state };
+	int n = 11, fd;
 
 	snprintf(state, sizeof(state), "%s/state", d->dir);
 	snprintf(log, sizeof(log), "%s/log", d->dir);
@@ -67,6 +67,7 @@ bool daemon_start(struct daemon_run *d, const char *const args[])
 	while (!ready && fgets(line, sizeof(line), f)) {
 		sscanf(line, "ready: tcp %hu", &d->tcp_port);
 		sscanf(line, "ready: udp %hu", &d->udp_port);
+		sscanf(line, "ready: iwarp %hu", &d->rdma_port);
 		ready = !strcmp(line, "ready\n");
 	}
 	fclose(f);

@@ -11,6 +11,7 @@ struct daemon_run {
 	pid_t	 pid;
 	uint16_t tcp_port;
 	uint16_t udp_port;
+	uint16_t rdma_port;	/* of iWARP in user space */
 	int	 status;	/* as waitpid() gives it, when it has ended */
 	char	 dir[64];	/* its own, with state/ and log below */
 };

@@ -88,7 +88,7 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "--threads 0: expected a number from 1", ARGS("--threads", "0"));
 	fails(2, "--port 70000: expected a number", ARGS("--port", "70000"));
 	fails(2, "--port 12x: expected a number", ARGS("--port", "12x"));
-	fails(2, "--rdma maybe: expected auto, verbs or off",
+	fails(2, "--rdma maybe: expected auto, verbs, iwarp",
 	      ARGS("--rdma", "maybe"));
 	fails(2, "--log-level loud: expected err, warn, info or debug",
 	      ARGS("--log-level", "loud"));

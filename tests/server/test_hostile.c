@@ -111,6 +111,29 @@ START_TEST(random_bytes_over_tcp)
 }
 END_TEST
 
+/* Half of them begin as an MPA Request does. */
+START_TEST(random_bytes_to_nfs_over_rdma)
+{
+	static const uint8_t start[] = "MPA ID Req Frame\0\1\0\0";
+	uint8_t junk[3000];
+
+	ck_assert_uint_ne(d.rdma_port, 0);
+	for (seed = 1; seed < 60; seed++) {
+		uint32_t kept = seed;
+		int fd = daemon_connect(d.rdma_port);
+
+		ck_assert_int_ge(fd, 0);
+		for (size_t i = 0; i < sizeof(junk); i++)
+			junk[i] = (uint8_t)next_random();
+		if (kept % 2)
+			memcpy(junk, start, 20);
+		send_all(fd, junk, 1 + next_random() % sizeof(junk));
+		close(fd);
+		seed = kept;
+	}
+}
+END_TEST
+
 START_TEST(random_bytes_over_udp)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
@@ -293,6 +316,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, random_bytes_over_tcp);
+	tcase_add_test(t, random_bytes_to_nfs_over_rdma);
 	tcase_add_test(t, random_bytes_over_udp);
 	tcase_add_test(t, random_arguments_to_every_procedure);
 	tcase_add_test(t, a_call_cut_off_anywhere);

@@ -366,10 +366,13 @@ static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
 	out->num_sge = (int)in->nsge;
 	out->opcode = opcode[in->opcode];
 	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
-	if (in->opcode == FABRIC_SEND_INV)
-		out->invalidate_rkey = in->invalidate;
 	out->wr.rdma.remote_addr = in->offset;
 	out->wr.rdma.rkey = in->handle;
+	if (in->opcode == FABRIC_SEND_INV) {
+		out->invalidate_rkey = in->invalidate;
+		/* The user library of siw looks for it here. */
+		out->wr.rdma.rkey = in->invalidate;
+	}
 }
 
 /* Posts as much of a chain as one batch takes; *@chain is the rest then. */

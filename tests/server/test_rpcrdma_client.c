@@ -362,6 +362,7 @@ START_TEST(nonsense_is_refused)
 	struct gannet_rpcrdma *none;
 	struct one o;
 
+	rig_on_loop();
 	open_with(NULL, NULL);
 	one_init(&o, 99, 0);
 	o.call.msg_len = 3;

@@ -168,6 +168,7 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 
 	fake_lock();
 	fake.posts++;
+	fake.poster = pthread_self();
 	for (; wr; wr = wr->next) {
 		struct fake_wr *out = &qp->sends[qp->nsends % FAKE_QUEUE];
 
@@ -253,6 +254,7 @@ void fake_init(void)
 		.max_sge_rd = 8, .max_qp_rd_atom = 16,
 		.max_qp_init_rd_atom = 12,
 		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS,
+		.vendor_id = 0x2c9,
 	};
 	context.ops.poll_cq = poll_cq;
 	context.ops.req_notify_cq = req_notify_cq;

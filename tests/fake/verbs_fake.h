@@ -59,6 +59,7 @@ struct fake {
 	unsigned	calls;		/* fallible ones */
 	unsigned	objects;	/* that exist: all sorts */
 	unsigned	posts;		/* calls of post_send */
+	pthread_t	poster;		/* who made the last */
 	struct rdma_conn_param param;	/* of the last accept or connect */
 	unsigned	disconnects;
 	unsigned	rejects;

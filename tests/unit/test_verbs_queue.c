@@ -226,6 +226,87 @@ START_TEST(a_peer_may_be_rejected_when_its_receives_failed)
 }
 END_TEST
 
+static void who(void *arg)
+{
+	*(pthread_t *)arg = pthread_self();
+}
+
+static const uint32_t vendors[] = { 0x2c9, 0x626d74, 0xffffff };
+
+START_TEST(devices_without_a_doorbell_are_told_on_the_loop)
+{
+	pthread_t poller;
+
+	begin();
+	fake.attr.vendor_id = vendors[_i];
+	connected();
+	loop_call(conn_loop, who, &poller);
+	/* From a thread that may be anybody by now. */
+	ck_assert_int_eq(fabric_post(conn, chain(40, ~0ull)), 0);
+	settle();
+	ck_assert_uint_eq(fake.qp->nsends, 40);
+	ck_assert_int_eq(!!pthread_equal(fake.poster, poller), _i > 0);
+	for (unsigned i = 0; i < 40; i++) {
+		ck_assert_uint_eq(fake.qp->sends[i].wr_id,
+				  (uintptr_t)&ops[i].op);
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_for(&ops[i].sem);
+	}
+	finish();
+}
+END_TEST
+
+static void *post_one(void *arg)
+{
+	ck_assert_int_eq(fabric_post(conn, &wrs[0]), 0);
+	return NULL;
+}
+
+/* On the loop, which is busy with us: posted, and closed before that. */
+static void post_and_close(void *arg)
+{
+	pthread_t *other = arg;
+
+	fabric_close(conn);
+	pthread_create(other, NULL, post_one, NULL);
+	pthread_join(*other, NULL);
+	fabric_post(conn, &wrs[1]);
+}
+
+START_TEST(what_waits_for_the_loop_is_flushed_with_the_rest)
+{
+	pthread_t other;
+
+	begin();
+	fake.attr.vendor_id = vendors[1];
+	connected();
+	chain(2, 3);
+	wrs[0].next = NULL;
+	loop_call(conn_loop, post_and_close, &other);
+	finished(0);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
+		ck_assert_int_eq(ops[i].status, -ECANCELED);
+	}
+	ck_assert_uint_gt(ops[1].turn, ops[0].turn);
+}
+END_TEST
+
+/* The device says no when the caller was told yes. */
+START_TEST(a_chain_that_is_refused_later_ends_the_connection)
+{
+	begin();
+	fake.attr.vendor_id = vendors[1];
+	connected();
+	fake.post_errno = EACCES;
+	fake.post_at = 1;
+	ck_assert_int_eq(fabric_post(conn, chain(3, ~0ull)), 0);
+	finished(-EIO);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
+}
+END_TEST
+
 START_TEST(what_a_device_does_not_flush_is_flushed_all_the_same)
 {
 	begin();
@@ -353,6 +434,10 @@ int main(void)
 	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
 	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
 	tcase_add_test(t, a_peer_may_be_rejected_when_its_receives_failed);
+	tcase_add_loop_test(t, devices_without_a_doorbell_are_told_on_the_loop,
+			    0, 3);
+	tcase_add_test(t, what_waits_for_the_loop_is_flushed_with_the_rest);
+	tcase_add_test(t, a_chain_that_is_refused_later_ends_the_connection);
 	tcase_add_test(t, what_a_device_does_not_flush_is_flushed_all_the_same);
 	tcase_add_test(t, work_that_was_done_at_the_end_is_told_so);
 	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 2);

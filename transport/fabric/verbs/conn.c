@@ -80,6 +80,7 @@ static void stop_task(struct loop_task *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, task);
 	bool connecting = c->started && !c->live && !c->passive;
+	bool posting;
 
 	if (c->rejected) {
 		reject_here(c);
@@ -87,7 +88,12 @@ static void stop_task(struct loop_task *t)
 	}
 	mutex_lock(&c->lock);
 	c->dead = true;
+	posting = c->posting;
 	mutex_unlock(&c->lock);
+	if (posting) {		/* that task is before us then */
+		loop_post(c->conn.loop, &c->task, stop_task);
+		return;
+	}
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	/* Fails when there is no peer, or none any more: all the same. */
 	if (!c->dev->iwarp || !connecting)

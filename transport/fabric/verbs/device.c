@@ -24,8 +24,10 @@
 /* The CM's messages carry a depth in one byte. */
 #define MAX_DEPTH	255u
 
-/* From the kernel's drivers/infiniband/sw/siw/siw.h. */
-#define SIW_VENDOR	0x626d74
+/* What the kernel's drivers call themselves. */
+#define SIW_VENDOR	0x626d74	/* sw/siw/siw.h */
+#define RXE_VENDOR	0xffffff	/* sw/rxe/rxe_param.h; 0 before 5.8 */
+#define RVT_VENDOR	0x1175		/* hw/hfi1, hw/qib */
 /* Of 32 bytes each: 1 MiB from offset 0 on. */
 #define SIW_FILL	32768
 
@@ -57,6 +59,17 @@ static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 	return NULL;
 }
 
+/*
+ * Drivers without a doorbell that user space can ring write to the device's
+ * file instead.  The kernel refuses that to a thread that has changed its
+ * credentials since the file was opened, as a worker does; a loop never does.
+ */
+static bool posts_by_system_call(const struct ibv_device_attr *attr)
+{
+	return attr->vendor_id == SIW_VENDOR || attr->vendor_id == RXE_VENDOR ||
+	       attr->vendor_id == 0 || attr->vendor_id == RVT_VENDOR;
+}
+
 /* @v as the device says it, at least 1 and at most @max. */
 static unsigned clamp(int v, unsigned max)
 {
@@ -83,6 +96,7 @@ static void set_limits(struct verbs_dev *dev,
 						 l->max_sge);
 	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;
+	dev->post_on_loop = posts_by_system_call(attr);
 	/* Of plain registrations no adapter has to allow it. */
 	l->invalidates = false;
 }

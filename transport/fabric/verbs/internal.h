@@ -35,6 +35,7 @@ struct verbs_dev {
 	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
 	bool			remote_inv;
+	bool			post_on_loop;	/* see posts_by_system_call() */
 	unsigned		max_resp_depth;	/* Reads of the peer's to us */
 };
 
@@ -100,6 +101,9 @@ struct verbs_conn {
 	bool			dead;		/* nothing is posted any more */
 	struct verbs_ring	sends;		/* of struct fabric_op */
 	struct verbs_ring	recvs;		/* of struct fabric_recv */
+	struct verbs_ring	chains;		/* for post_task to post */
+	struct loop_task	post_task;
+	bool			posting;	/* it is on its way */
 
 	/* The loop's thread only. */
 	bool			started;	/* accepted, or asked */

@@ -291,7 +291,8 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 	int err;
 
 	if (ring_init(&c->sends, q->send_wr) ||
-	    ring_init(&c->recvs, q->recv_wr))
+	    ring_init(&c->recvs, q->recv_wr) ||
+	    (c->dev->post_on_loop && ring_init(&c->chains, q->send_wr)))
 		return -ENOMEM;
 	err = create_cq(c, q);
 	if (err)
@@ -345,10 +346,12 @@ void verbs_queues_destroy(struct verbs_conn *c)
 		ibv_destroy_comp_channel(c->channel);
 	free(c->sends.id);
 	free(c->recvs.id);
+	free(c->chains.id);
 	c->cq = NULL;
 	c->channel = NULL;
 	c->sends.id = NULL;
 	c->recvs.id = NULL;
+	c->chains.id = NULL;
 }
 
 static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
@@ -397,6 +400,42 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 	return -abs(err);
 }
 
+/* Posts @chain; -errno, with *@some set when the device took some of it. */
+static int post_batches(struct verbs_conn *c, struct fabric_wr *chain,
+			bool *some)
+{
+	int err = 0;
+
+	while (chain && !err)
+		err = post_batch(c, &chain, some);
+	return err;
+}
+
+/* The ring knows the ops that were not posted: the end is theirs. */
+static void post_broke(struct verbs_conn *c)
+{
+	stat_inc(verbs_post_partial);
+	verbs_conn_fail(c, -EIO);
+}
+
+static void post_queued(struct loop_task *t)
+{
+	struct verbs_conn *c = container_of(t, struct verbs_conn, post_task);
+	struct fabric_wr *chain;
+	bool some = false;
+	int err = 0;
+
+	mutex_lock(&c->lock);
+	c->posting = false;
+	while ((chain = ring_take(&c->chains, NULL)) != NULL)
+		if (!c->dead && !err) {
+			err = post_batches(c, chain, &some);
+			if (err)
+				post_broke(c);
+		}
+	mutex_unlock(&c->lock);
+}
+
 /* The connection's lock is held. */
 static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 {
@@ -404,7 +443,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 					     memory_order_relaxed);
 	bool some = false;
 	unsigned nops = 0;
-	int err = 0;
+	int err;
 
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		nops += wr->op != NULL;
@@ -414,20 +453,25 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
 			ring_put(&c->sends, wr->op);
-	while (chain && !err)
-		err = post_batch(c, &chain, &some);
+	if (c->dev->post_on_loop &&
+	    (c->posting || !loop_is_current(c->conn.loop))) {
+		/* Each chain has an op, so there is room as in sends. */
+		ring_put(&c->chains, chain);
+		if (!c->posting)
+			loop_post(c->conn.loop, &c->post_task, post_queued);
+		c->posting = true;
+		return 0;
+	}
+	err = post_batches(c, chain, &some);
 	if (!err)
 		return 0;
-	if (!some) {
-		stat_inc(verbs_post_failed);
-		atomic_store_explicit(&c->sends.tail, tail,
-				      memory_order_release);
-		return err;
+	if (some) {
+		post_broke(c);
+		return 0;
 	}
-	/* The ring knows those that were not posted: the end is theirs. */
-	stat_inc(verbs_post_partial);
-	verbs_conn_fail(c, -EIO);
-	return 0;
+	stat_inc(verbs_post_failed);
+	atomic_store_explicit(&c->sends.tail, tail, memory_order_release);
+	return err;
 }
 
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)

@@ -4,18 +4,24 @@
 
 #include <errno.h>
 
+#include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/verbs/verbs.h"
 
 int client_fabric(unsigned kind, struct fabric *out,
 		  void (**destroy)(struct fabric *f))
 {
+	if (kind == GANNET_RPCRDMA_ANY)
+		kind = verbs_available() ? GANNET_RPCRDMA_VERBS :
+					   GANNET_RPCRDMA_IWARP;
 	switch (kind) {
-	case 0:
 	case GANNET_RPCRDMA_VERBS:
 		if (!verbs_available())
 			return -ENODEV;
 		*destroy = verbs_fabric_destroy;
 		return verbs_fabric_create(out);
+	case GANNET_RPCRDMA_IWARP:
+		*destroy = iwarp_fabric_destroy;
+		return iwarp_fabric_create(NULL, out);
 	default:
 		return -EINVAL;
 	}

@@ -29,7 +29,9 @@ struct gannet_rpcrdma;
 
 /* Who carries out RDMA. */
 enum gannet_rpcrdma_fabric {
+	GANNET_RPCRDMA_ANY = 0,		/* verbs if there is a device, or iwarp */
 	GANNET_RPCRDMA_VERBS = 1,	/* a device: libibverbs, librdmacm */
+	GANNET_RPCRDMA_IWARP = 2,	/* none: iWARP over a TCP socket */
 };
 
 enum gannet_rpcrdma_event {
@@ -47,7 +49,7 @@ enum {
 
 /* Zero is the default, everywhere. */
 struct gannet_rpcrdma_options {
-	unsigned fabric;	/* GANNET_RPCRDMA_VERBS */
+	unsigned fabric;	/* GANNET_RPCRDMA_ANY */
 	unsigned flags;
 	unsigned credits;	/* calls in flight, at most: 128 */
 	unsigned inline_size;	/* longest Send made or taken: 4096 */

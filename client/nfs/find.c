@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* find - from a URL to an object: connect, mount, walk the path. */
+#include "client/nfs/tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/util.h"
+
+enum { MAX_LINKS = 40 };
+
+int tool_complain(const char *what, int err, uint32_t status)
+{
+	if (err < 0)
+		fprintf(stderr, "gannet-nfs: %s: %s\n", what, strerror(-err));
+	else
+		fprintf(stderr, "gannet-nfs: %s: %s\n", what,
+			nfsc_status_name(status));
+	switch (err) {
+	case -ENOTCONN: case -ECONNREFUSED: case -ECONNRESET: case -ETIMEDOUT:
+	case -EHOSTUNREACH: case -ENETUNREACH: case -ENODEV: case -ECANCELED:
+	case -EPROTONOSUPPORT:
+		return TOOL_UNREACHABLE;
+	default:
+		return TOOL_FAILED;
+	}
+}
+
+static int open_session(struct tool *t)
+{
+	struct nfsc_op op = { .kind = NFS_OP_FSINFO };
+	int err = nfsc_session_open(&t->url, &t->o->config, &t->s);
+
+	if (err == -ENODEV) {
+		fprintf(stderr, "gannet-nfs: %s: there is no RDMA device; "
+			"rdma+iwarp:// needs none\n", t->text);
+		return TOOL_UNREACHABLE;
+	}
+	if (err < 0)
+		return tool_complain(t->text, err, 0);
+	op.fh = t->mount.root;
+	if (session_do(t->s, &op) < 0 || op.status != 0) {
+		err = tool_complain(t->text, op.err, op.status);
+		session_close(t->s);
+		return err;
+	}
+	t->limits = op.limits;
+	return TOOL_OK;
+}
+
+int tool_open(struct tool *t, const char *url, const struct tool_options *o)
+{
+	const char *why;
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->o = o;
+	t->text = url;
+	if (nfsc_url_parse(url, &t->url, &why) < 0) {
+		fprintf(stderr, "gannet-nfs: %s: not a URL: %s\n", url, why);
+		return TOOL_USAGE;
+	}
+	err = nfsc_mount(&t->url, &o->config, &t->mount);
+	if (err == -EACCES) {
+		fprintf(stderr, "gannet-nfs: %s: cannot mount: %s\n", url,
+			nfsc_mount_status_name(t->mount.status));
+		return TOOL_FAILED;
+	}
+	if (err < 0) {
+		fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT "
+			"service: %s%s\n", url, strerror(-err),
+			t->url.mountport ? "" :
+			" (rpcbind was asked; mountport=N names its port)");
+		return TOOL_UNREACHABLE;
+	}
+	err = open_session(t);
+	if (err != TOOL_OK)
+		nfsc_unmount(&t->url, &o->config, &t->mount);
+	return err;
+}
+
+void tool_close(struct tool *t)
+{
+	session_close(t->s);
+	nfsc_unmount(&t->url, &t->o->config, &t->mount);
+}
+
+int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
+		struct tool_object *obj)
+{
+	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir, .name = name };
+
+	obj->parent = *dir;
+	snprintf(obj->name, sizeof(obj->name), "%s", name);
+	obj->fh.len = 0;
+	if (session_do(t->s, &op) < 0)
+		return tool_complain(t->text, op.err, 0);
+	if (op.status == NFS_NOENT)
+		return TOOL_OK;
+	if (op.status != 0)
+		return tool_complain(t->text, 0, op.status);
+	obj->fh = op.obj;
+	obj->attr = op.attr;
+	if (op.attr.valid)
+		return TOOL_OK;
+	op = (struct nfsc_op){ .kind = NFS_OP_GETATTR, .fh = obj->fh };
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	obj->attr = op.attr;
+	return TOOL_OK;
+}
+
+static int get_root(struct tool *t, struct tool_object *obj)
+{
+	struct nfsc_op op = { .kind = NFS_OP_GETATTR, .fh = t->mount.root };
+	const char *slash = strrchr(t->mount.dir, '/');
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	obj->fh = t->mount.root;
+	obj->attr = op.attr;
+	snprintf(obj->name, sizeof(obj->name), "%.*s", NFS_NAME_MAX,
+		 slash ? slash + 1 : t->mount.dir);
+	return TOOL_OK;
+}
+
+/* Puts where the link leads before what is left of the path. */
+static int follow_link(struct tool *t, const struct tool_object *link,
+		       char *rest)
+{
+	char target[NFS_PATH_MAX], whole[NFS_PATH_MAX];
+	struct nfsc_op op = {
+		.kind = NFS_OP_READLINK, .fh = link->fh, .data = target,
+		.count = sizeof(target) - 1,
+	};
+	int n;
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	target[op.got] = '\0';
+	if (target[0] == '/') {
+		fprintf(stderr, "gannet-nfs: %s: %s is a symbolic link to %s, "
+			"which only a mounted client can follow\n", t->text,
+			link->name, target);
+		return TOOL_FAILED;
+	}
+	n = snprintf(whole, sizeof(whole), "%s/%s", target, rest);
+	if (n >= (int)sizeof(whole))
+		return tool_complain(t->text, -ENAMETOOLONG, 0);
+	memcpy(rest, whole, (size_t)n + 1);
+	return TOOL_OK;
+}
+
+/* Takes the first component off @rest; false: there is none. */
+static bool next_name(char *rest, char name[NFS_PATH_MAX])
+{
+	size_t skip = strspn(rest, "/"), len = strcspn(rest + skip, "/");
+
+	memcpy(name, rest + skip, len);
+	name[len] = '\0';
+	len += skip;
+	len += strspn(rest + len, "/");
+	memmove(rest, rest + len, strlen(rest + len) + 1);
+	return name[0] != '\0';
+}
+
+int tool_find(struct tool *t, struct tool_object *obj, bool follow,
+	      bool may_miss)
+{
+	char rest[NFS_PATH_MAX], name[NFS_PATH_MAX];
+	struct nfsc_fh dir;
+	int err, links = 0;
+
+	memset(obj, 0, sizeof(*obj));
+	memcpy(rest, t->mount.rest, sizeof(rest));
+	err = get_root(t, obj);
+	while (err == TOOL_OK && next_name(rest, name)) {
+		bool last = rest[0] == '\0';
+
+		if (strlen(name) > NFS_NAME_MAX)
+			return tool_complain(t->text, -ENAMETOOLONG, 0);
+		dir = obj->fh;
+		err = tool_lookup(t, &dir, name, obj);
+		if (err != TOOL_OK)
+			break;
+		if (obj->fh.len == 0)
+			return last && may_miss ? TOOL_OK :
+			       tool_complain(t->text, 0, NFS_NOENT);
+		if (obj->attr.type != NFS_LNK || (last && !follow))
+			continue;
+		if (++links > MAX_LINKS)
+			return tool_complain(t->text, -ELOOP, 0);
+		err = follow_link(t, obj, rest);
+		obj->fh = dir;
+	}
+	return err;
+}

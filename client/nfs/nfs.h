@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nfs - what gannet-nfs says to a server, over either transport.
+ *
+ * A session carries operations, several at a time; session_wait() gives one
+ * that is over.  One thread uses a session.
+ *
+ * Ownership: an operation and the memory it names are the session's from
+ * session_submit() until session_wait() returns it.
+ */
+#ifndef GANNET_CLIENT_NFS_NFS_H
+#define GANNET_CLIENT_NFS_NFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <gannet/rpcrdma.h>
+#include <urcu/list.h>
+
+#include "transport/fabric/fabric.h"
+
+#define NFS_FH_MAX	64
+#define NFS_NAME_MAX	255
+#define NFS_PATH_MAX	4096
+
+enum { NFS_REG = 1, NFS_DIR, NFS_BLK, NFS_CHR, NFS_LNK, NFS_SOCK, NFS_FIFO };
+
+/* The statuses that the client does something about (RFC 1813 2.6). */
+enum {
+	NFS_NOENT = 2, NFS_NOTDIR = 20, NFS_ISDIR = 21, NFS_JUKEBOX = 10008,
+};
+
+struct nfsc_fh {
+	uint32_t len;
+	uint8_t	 data[NFS_FH_MAX];
+};
+
+struct nfsc_time {
+	uint32_t sec;
+	uint32_t nsec;
+};
+
+struct nfsc_attr {
+	bool	 valid;
+	uint32_t type, mode, nlink, uid, gid;
+	uint64_t size, used;
+	uint32_t major, minor;
+	uint64_t fsid, fileid;
+	struct nfsc_time atime, mtime, ctime;
+};
+
+struct nfsc_limits {		/* of FSINFO */
+	uint32_t rtmax, rtpref, wtmax, wtpref, dtpref, properties;
+	uint64_t maxfilesize;
+};
+
+struct nfsc_entry {
+	struct nfsc_entry *next;
+	uint64_t	 cookie;
+	uint64_t	 fileid;
+	struct nfsc_attr	 attr;
+	struct nfsc_fh	 fh;
+	char		 name[];
+};
+
+enum nfsc_kind {
+	NFS_OP_NULL, NFS_OP_GETATTR, NFS_OP_LOOKUP, NFS_OP_READLINK,
+	NFS_OP_READ, NFS_OP_WRITE, NFS_OP_CREATE, NFS_OP_READDIRPLUS,
+	NFS_OP_FSINFO, NFS_OP_COMMIT, NFS_NOPS,
+};
+
+struct nfsc_op {
+	enum nfsc_kind kind;
+	/* What is asked, as far as the kind has it. */
+	struct nfsc_fh fh;
+	const char   *name;		/* LOOKUP, CREATE */
+	uint32_t      mode;		/* CREATE: UNCHECKED, size 0 */
+	uint64_t      offset;
+	uint32_t      count;		/* bytes; READDIRPLUS: maxcount */
+	void	     *data;		/* READ, READLINK to; WRITE from */
+	bool	      stable;		/* WRITE: FILE_SYNC */
+	uint64_t      cookie;		/* READDIRPLUS */
+	uint64_t      cookieverf;
+	void	     *arg;		/* yours */
+
+	/* What came of it: -errno if there was no answer, then the status. */
+	int	      err;
+	uint32_t      status;
+	struct nfsc_attr attr;
+	struct nfsc_fh obj;		/* LOOKUP, CREATE; len 0: none */
+	uint32_t      got;		/* READ, WRITE, READLINK: bytes */
+	bool	      eof;
+	bool	      stored;		/* WRITE: needs no COMMIT */
+	uint64_t      verf;		/* WRITE, COMMIT */
+	struct nfsc_limits limits;
+	struct nfsc_entry *entries;	/* free with nfsc_entries_free() */
+
+	/* The session's. */
+	struct cds_list_head link;
+	void	     *session;
+	void	     *call;
+};
+
+void nfsc_entries_free(struct nfsc_entry *e);
+/* The name of a status, as in RFC 1813. */
+const char *nfsc_status_name(uint32_t status);
+
+/* ---- what to connect to */
+
+enum nfsc_transport { NFS_TCP, NFS_RDMA };
+
+/* rdma://host[:port]/path?mountport=N, and the like. */
+struct nfsc_url {
+	enum nfsc_transport transport;
+	unsigned fabric;	/* GANNET_RPCRDMA_...; 0: verbs */
+	char	 host[256];
+	uint16_t port;		/* 0: not given */
+	uint16_t mountport;	/* 0: not given */
+	char	 path[NFS_PATH_MAX];
+};
+
+/* 0 or -EINVAL, with what is wrong in *@why. */
+int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why);
+
+struct nfsc_config {
+	uint32_t uid, gid;
+	unsigned ngroups;
+	uint32_t groups[16];
+	unsigned depth;		/* operations at a time */
+	unsigned timeout_ms;	/* 0: 60000; for a connection, 10000 */
+	unsigned retries;	/* to connect again: 0 is 10 */
+	const struct fabric *on;	/* for tests: in place of the URL's */
+};
+
+/* ---- a session */
+
+struct nfsc_session;
+
+struct nfsc_session_ops {
+	/* 0, or -errno and @op is not the session's. */
+	int  (*submit)(struct nfsc_session *s, struct nfsc_op *op);
+	/* Waits for the next that is over; there is one under way. */
+	struct nfsc_op *(*wait)(struct nfsc_session *s);
+	void (*close)(struct nfsc_session *s);
+	/* NULL: has none. */
+	void (*rdma)(struct nfsc_session *s, struct gannet_rpcrdma_info *info);
+};
+
+struct nfsc_session {
+	const struct nfsc_session_ops *ops;
+	struct nfsc_config config;
+};
+
+/* 0 or -errno. */
+int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
+		     struct nfsc_session **out);
+int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
+		  struct nfsc_session **out);
+int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,
+		 struct nfsc_session **out);
+
+static inline int session_submit(struct nfsc_session *s, struct nfsc_op *op)
+{
+	return s->ops->submit(s, op);
+}
+
+static inline struct nfsc_op *session_wait(struct nfsc_session *s)
+{
+	return s->ops->wait(s);
+}
+
+static inline void session_close(struct nfsc_session *s)
+{
+	s->ops->close(s);
+}
+
+/*
+ * One operation, with nothing else under way; a server that asks for
+ * patience (NFS3ERR_JUKEBOX) gets it, for a while.  Returns op->err.
+ */
+int session_do(struct nfsc_session *s, struct nfsc_op *op);
+
+/* ---- MOUNT, over TCP */
+
+struct nfsc_mount {
+	struct nfsc_fh root;
+	char	 dir[NFS_PATH_MAX];	/* what was mounted of url->path, */
+	char	 rest[NFS_PATH_MAX];	/* and what is below */
+	uint32_t status;		/* mountstat3, when it failed */
+};
+
+/*
+ * Mounts the longest leading part of the URL's path that the server lets us.
+ * 0; -errno, no answer; or -EACCES with m->status.
+ */
+int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
+	      struct nfsc_mount *m);
+void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
+		 const struct nfsc_mount *m);
+const char *nfsc_mount_status_name(uint32_t status);
+
+/* ---- codecs (RFC 1813), pure */
+
+struct xdr_in;
+struct xdr_out;
+
+/* The procedure's number. */
+uint32_t nfsc_procedure(enum nfsc_kind kind);
+/* The arguments, without the data of WRITE but with its length. */
+void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op);
+/*
+ * The results into @op; those of READ end with the length of data that
+ * travelled elsewhere.  0, or -EBADMSG, or -ENOMEM.
+ */
+int nfsc_get_results(struct xdr_in *x, struct nfsc_op *op);
+
+#endif

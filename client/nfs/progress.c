@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* progress - a bar on the terminal while a copy takes its time. */
+#include "client/nfs/tool.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+
+enum { AFTER_MS = 1000, EVERY_MS = 200, WIDTH = 24 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+const char *progress_size(double bytes, char out[16])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB",
+					     "PiB" };
+	unsigned i = 0;
+
+	for (; bytes >= 1024 && i + 1 < ARRAY_SIZE(units); i++)
+		bytes /= 1024;
+	snprintf(out, 16, i ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+	return out;
+}
+
+void progress_init(struct progress *p, const struct tool_options *o,
+		   const char *name, uint64_t total)
+{
+	*p = (struct progress){
+		.name = name, .total = total, .start = now_ms(),
+		.shown = !o->quiet &&
+			 (o->progress || isatty(STDERR_FILENO)),
+	};
+	p->last = p->start;
+	/* Who asks for it gets it from the start. */
+	p->quiet_ms = o->progress ? 0 : AFTER_MS;
+}
+
+static void draw(struct progress *p, uint64_t now)
+{
+	double secs = (double)(now - p->start + 1) / 1000;
+	double rate = (double)p->done / secs;
+	uint64_t left = rate > 0 && p->total > p->done ?
+		(uint64_t)((double)(p->total - p->done) / rate) : 0;
+	unsigned full = p->total ?
+		(unsigned)(MIN(p->done, p->total) * WIDTH / p->total) : 0;
+	char bar[WIDTH + 1], done[16], speed[16];
+
+	for (unsigned i = 0; i < WIDTH; i++)
+		bar[i] = i < full ? '=' : i == full ? '>' : ' ';
+	bar[WIDTH] = '\0';
+	if (p->total)
+		fprintf(stderr, "\r%.30s [%s] %3u%% %s %s/s %02u:%02u ",
+			p->name, bar,
+			(unsigned)(MIN(p->done, p->total) * 100 / p->total),
+			progress_size((double)p->done, done),
+			progress_size(rate, speed), (unsigned)(left / 60),
+			(unsigned)(left % 60));
+	else
+		fprintf(stderr, "\r%.30s %s %s/s ", p->name,
+			progress_size((double)p->done, done),
+			progress_size(rate, speed));
+	fflush(stderr);
+}
+
+void progress_move(struct progress *p, uint64_t done)
+{
+	uint64_t now;
+
+	p->done = done;
+	if (!p->shown)
+		return;
+	now = now_ms();
+	if (now - p->start < p->quiet_ms || (p->begun && now - p->last < EVERY_MS))
+		return;
+	p->begun = true;
+	p->last = now;
+	draw(p, now);
+}
+
+void progress_fini(struct progress *p, bool good)
+{
+	if (!p->begun)
+		return;
+	if (good)
+		draw(p, now_ms());
+	fputc('\n', stderr);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma - a session over RPC-over-RDMA, on libgannet-rpcrdma.
+ *
+ * READ data comes in a Write chunk, WRITE data goes in a Read chunk,
+ * directories and link targets come in a Reply chunk (RFC 8267 section 4).
+ */
+#include "client/nfs/nfs.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/rpcrdma/client.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "lib/xdr.h"
+
+enum {
+	NFS_PROGRAM = 100003, NFS_VERSION = 3, NFS_RDMA_PORT = 20049,
+	RPC_VERSION = 2, AUTH_SYS = 1, MSG_REPLY = 1,
+	/* A call's words, 64 + 255 bytes of handle and name. */
+	CALL_MAX = 1024,
+	/* What a reply has beside a directory's entries. */
+	REPLY_EXTRA = 1024,
+};
+
+struct session {
+	struct nfsc_session	base;
+	struct gannet_rpcrdma  *c;
+	pthread_cond_t		over;
+	/* Guards done. */
+	pthread_mutex_t		lock;
+	struct cds_list_head	done;
+};
+
+struct rdma_call {
+	struct gannet_rpcrdma_call call;
+	struct nfsc_op	*op;
+	uint32_t	 xid;
+	uint8_t		 msg[CALL_MAX];
+	uint8_t		 reply[];
+};
+
+static void put_auth_sys(struct xdr_out *x, const struct nfsc_config *c)
+{
+	xdr_put_u32(x, AUTH_SYS);
+	xdr_put_u32(x, 20 + 4 * c->ngroups);
+	xdr_put_u32(x, 0);		/* stamp */
+	xdr_put_u32(x, 0);		/* machine name */
+	xdr_put_u32(x, c->uid);
+	xdr_put_u32(x, c->gid);
+	xdr_put_u32(x, c->ngroups);
+	for (unsigned i = 0; i < c->ngroups; i++)
+		xdr_put_u32(x, c->groups[i]);
+	xdr_put_u64(x, 0);		/* verifier: AUTH_NONE */
+}
+
+static void put_call(struct xdr_out *x, const struct session *s,
+		     const struct rdma_call *call)
+{
+	xdr_put_u32(x, call->xid);
+	xdr_put_u32(x, 0);
+	xdr_put_u32(x, RPC_VERSION);
+	xdr_put_u32(x, NFS_PROGRAM);
+	xdr_put_u32(x, NFS_VERSION);
+	xdr_put_u32(x, nfsc_procedure(call->op->kind));
+	if (call->op->kind == NFS_OP_NULL) {
+		xdr_put_u64(x, 0);
+		xdr_put_u64(x, 0);
+		return;
+	}
+	put_auth_sys(x, &s->base.config);
+	nfsc_put_args(x, call->op);
+}
+
+/* RFC 5531 section 9: was the call executed? */
+static int get_header(struct xdr_in *x, uint32_t xid)
+{
+	static const int errs[] = {
+		0, -EPROTONOSUPPORT, -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL,
+		-EIO,
+	};
+	uint32_t stat;
+
+	if (xdr_get_u32(x) != xid || xdr_get_u32(x) != MSG_REPLY)
+		return -EBADMSG;
+	if (xdr_get_bool(x))
+		return xdr_ok(x) ? -EACCES : -EBADMSG;
+	xdr_get_u32(x);
+	xdr_get_opaque(x, 400);
+	stat = xdr_get_count(x, ARRAY_SIZE(errs) - 1);
+	return xdr_ok(x) ? errs[stat] : -EBADMSG;
+}
+
+static int take(struct rdma_call *call)
+{
+	struct nfsc_op *op = call->op;
+	struct xdr_in x;
+	int err;
+
+	if (call->call.status != 0)
+		return call->call.status;
+	xdr_in_init(&x, call->call.reply, call->call.reply_len);
+	err = get_header(&x, call->xid);
+	if (err == 0)
+		err = nfsc_get_results(&x, op);
+	if (err == 0 && op->status == 0 && op->kind == NFS_OP_READ &&
+	    op->got != call->call.written[0])
+		err = -EBADMSG;
+	return err;
+}
+
+static void call_done(struct gannet_rpcrdma_call *done)
+{
+	struct rdma_call *call = container_of(done, struct rdma_call, call);
+	struct nfsc_op *op = call->op;
+	struct session *s = op->session;
+
+	op->err = take(call);
+	free(call);
+	mutex_lock(&s->lock);
+	cds_list_add_tail(&op->link, &s->done);
+	pthread_cond_signal(&s->over);
+	mutex_unlock(&s->lock);
+}
+
+static void attach(struct rdma_call *call, uint32_t msg_len, uint32_t room)
+{
+	const struct nfsc_op *op = call->op;
+	struct gannet_rpcrdma_call *c = &call->call;
+
+	if (op->kind == NFS_OP_WRITE && op->count > 0) {
+		c->nsources = 1;
+		c->source[0].position = msg_len;
+		c->source[0].mem.addr = op->data;
+		c->source[0].mem.len = op->count;
+	} else if (op->kind == NFS_OP_READ && op->count > 0) {
+		c->nsinks = 1;
+		c->sink[0].addr = op->data;
+		c->sink[0].len = op->count;
+	}
+	if (room > 0) {
+		c->reply_mem.addr = call->reply;
+		c->reply_mem.len = room;
+	}
+}
+
+static int submit(struct nfsc_session *base, struct nfsc_op *op)
+{
+	struct session *s = container_of(base, struct session, base);
+	uint32_t room = op->kind == NFS_OP_READDIRPLUS ||
+			op->kind == NFS_OP_READLINK ?
+			op->count + REPLY_EXTRA : 0;
+	struct rdma_call *call = calloc(1, sizeof(*call) + room);
+	struct xdr_out x;
+	int err;
+
+	if (!call)
+		return -ENOMEM;
+	call->op = op;
+	op->session = s;
+	call->xid = gannet_rpcrdma_xid(s->c);
+	xdr_out_init(&x, call->msg, sizeof(call->msg));
+	put_call(&x, s, call);
+	call->call.msg = call->msg;
+	call->call.msg_len = (uint32_t)xdr_out_len(&x);
+	call->call.done = call_done;
+	attach(call, call->call.msg_len, room);
+	err = x.bad ? -ENAMETOOLONG : gannet_rpcrdma_call(s->c, &call->call);
+	if (err < 0)
+		free(call);
+	return err;
+}
+
+static struct nfsc_op *wait_one(struct nfsc_session *base)
+{
+	struct session *s = container_of(base, struct session, base);
+	struct nfsc_op *op;
+
+	mutex_lock(&s->lock);
+	while (cds_list_empty(&s->done))
+		pthread_cond_wait(&s->over, &s->lock);
+	op = cds_list_first_entry(&s->done, struct nfsc_op, link);
+	cds_list_del(&op->link);
+	mutex_unlock(&s->lock);
+	return op;
+}
+
+static void close_session(struct nfsc_session *base)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	gannet_rpcrdma_close(s->c);
+	pthread_cond_destroy(&s->over);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static void info(struct nfsc_session *base, struct gannet_rpcrdma_info *out)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	gannet_rpcrdma_info(s->c, out);
+}
+
+static const struct nfsc_session_ops ops = {
+	.submit = submit,
+	.wait = wait_one,
+	.close = close_session,
+	.rdma = info,
+};
+
+/* Tries each address of the host. */
+static int connect_any(struct session *s, const struct nfsc_url *url,
+		       const struct gannet_rpcrdma_options *o)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *ai;
+	char port[8];
+	int err = -EHOSTUNREACH;
+
+	snprintf(port, sizeof(port), "%u",
+		 url->port ? url->port : NFS_RDMA_PORT);
+	if (getaddrinfo(url->host, port, &hints, &list) != 0)
+		return err;
+	for (ai = list; ai; ai = ai->ai_next) {
+		err = s->base.config.on ?
+			client_connect(s->base.config.on, ai->ai_addr, o,
+				       &s->c) :
+			gannet_rpcrdma_connect(ai->ai_addr, o, &s->c);
+		if (err == 0)
+			break;
+	}
+	freeaddrinfo(list);
+	return err;
+}
+
+int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
+		  struct nfsc_session **out)
+{
+	struct gannet_rpcrdma_options o = {
+		.fabric = url->fabric,
+		.reply_ms = c->timeout_ms,
+		.reconnects = c->retries,
+	};
+	struct session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->base.ops = &ops;
+	s->base.config = *c;
+	CDS_INIT_LIST_HEAD(&s->done);
+	err = connect_any(s, url, &o);
+	if (err < 0) {
+		free(s);
+		return err;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->over, NULL);
+	*out = &s->base;
+	return 0;
+}

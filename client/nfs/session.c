@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* session - what is the same over either transport, and URLs. */
+#include "client/nfs/nfs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "lib/util.h"
+
+enum { PATIENCE = 10 };
+
+static const struct {
+	const char	  *name;
+	enum nfsc_transport transport;
+	unsigned	   fabric;
+} schemes[] = {
+	{ "tcp://", NFS_TCP, 0 },
+	{ "nfs://", NFS_TCP, 0 },
+	{ "rdma://", NFS_RDMA, 0 },
+	{ "rdma+verbs://", NFS_RDMA, GANNET_RPCRDMA_VERBS },
+	{ "rdma+iwarp://", NFS_RDMA, GANNET_RPCRDMA_IWARP },
+};
+
+int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
+		     struct nfsc_session **out)
+{
+	struct nfsc_config full = *c;
+
+	if (full.timeout_ms == 0)
+		full.timeout_ms = 60000;
+	if (full.retries == 0)
+		full.retries = 10;
+	if (url->transport == NFS_TCP)
+		return nfsc_tcp_open(url, &full, out);
+	return nfsc_rdma_open(url, &full, out);
+}
+
+int session_do(struct nfsc_session *s, struct nfsc_op *op)
+{
+	struct timespec nap = { .tv_nsec = 100000000 };
+
+	for (int i = 0;; i++) {
+		int err = session_submit(s, op);
+
+		if (err < 0) {
+			op->err = err;
+			return err;
+		}
+		session_wait(s);
+		if (op->err < 0 || op->status != NFS_JUKEBOX || i == PATIENCE)
+			return op->err;
+		nanosleep(&nap, NULL);
+		nap.tv_sec = MIN(2 * nap.tv_sec + 1, 5);
+	}
+}
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Copies with %xx undone; false: malformed, or too long. */
+static bool unescape(char *to, size_t size, const char *from, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		char c = from[i];
+
+		if (c == '%') {
+			if (i + 2 >= len || hex(from[i + 1]) < 0 ||
+			    hex(from[i + 2]) < 0)
+				return false;
+			c = (char)(hex(from[i + 1]) << 4 | hex(from[i + 2]));
+			i += 2;
+		}
+		if (c == '\0' || n + 1 >= size)
+			return false;
+		to[n++] = c;
+	}
+	to[n] = '\0';
+	return true;
+}
+
+static bool get_port(const char *from, size_t len, uint16_t *port)
+{
+	unsigned long n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (from[i] < '0' || from[i] > '9')
+			return false;
+		n = 10 * n + (unsigned long)(from[i] - '0');
+		if (n > UINT16_MAX)
+			return false;
+	}
+	*port = (uint16_t)n;
+	return n > 0;
+}
+
+static const char *get_authority(struct nfsc_url *url, const char *at,
+				 const char *end)
+{
+	const char *close = NULL, *colon;
+
+	if (*at == '[') {			/* an IPv6 address */
+		at++;
+		close = memchr(at, ']', (size_t)(end - at));
+		if (!close)
+			return "there is no ] after the address";
+		colon = close + 1;
+		if (colon != end && *colon != ':')
+			return "what follows ] is no port";
+	} else {
+		colon = memchr(at, ':', (size_t)(end - at));
+		colon = close = colon ? colon : end;
+	}
+	if (close == at || !unescape(url->host, sizeof(url->host), at,
+				     (size_t)(close - at)))
+		return "there is no host";
+	if (colon != end &&
+	    !get_port(colon + 1, (size_t)(end - colon - 1), &url->port))
+		return "the port is not a number from 1 to 65535";
+	return NULL;
+}
+
+static const char *get_query(struct nfsc_url *url, const char *at)
+{
+	static const char name[] = "mountport=";
+
+	if (strncmp(at, name, sizeof(name) - 1) != 0)
+		return "what follows ? is not mountport=N";
+	at += sizeof(name) - 1;
+	if (!get_port(at, strlen(at), &url->mountport))
+		return "the mountport is not a number from 1 to 65535";
+	return NULL;
+}
+
+static const char *get_path(struct nfsc_url *url, const char *at, size_t len)
+{
+	char *p = url->path;
+	size_t n;
+
+	if (len == 0)
+		return "there is no path";
+	if (!unescape(p, sizeof(url->path), at, len))
+		return "the path is malformed or too long";
+	for (n = strlen(p); n > 1 && p[n - 1] == '/'; n--)
+		p[n - 1] = '\0';
+	return NULL;
+}
+
+int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
+{
+	const char *at = NULL, *path, *query;
+
+	memset(url, 0, sizeof(*url));
+	for (size_t i = 0; i < ARRAY_SIZE(schemes) && !at; i++) {
+		size_t n = strlen(schemes[i].name);
+
+		if (strncasecmp(text, schemes[i].name, n) != 0)
+			continue;
+		at = text + n;
+		url->transport = schemes[i].transport;
+		url->fabric = schemes[i].fabric;
+	}
+	*why = "it starts with none of tcp://, rdma://, rdma+iwarp://, "
+	       "rdma+verbs://";
+	if (!at)
+		return -EINVAL;
+	path = at + strcspn(at, "/?");
+	query = path + strcspn(path, "?");
+	*why = get_authority(url, at, path);
+	if (!*why)
+		*why = get_path(url, path, (size_t)(query - path));
+	if (!*why && *query)
+		*why = get_query(url, query + 1);
+	return *why ? -EINVAL : 0;
+}

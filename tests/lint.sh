@@ -27,6 +27,7 @@ client lib transport
 LAYERS
 
 # Every source says what it is and under which licence.
+# shellcheck disable=SC2044 # the names have no spaces
 for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 		doc tests \
 		-name '*.[ch]'); do

@@ -24,7 +24,7 @@ count_results()
 {
 	local trs result line n f e
 	while read -r trs; do
-		result=$(sed -n 's/^:test-global-result: //p' "$trs")
+		result=$(sed -n 's/^:global-test-result: //p' "$trs")
 		line=$(grep -ahoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' \
 			"${trs%.trs}.log" | tr -dc '0-9\n ' |
 			awk '{ n += $1; f += $2; e += $3 } END { print n, f, e }')
@@ -44,13 +44,13 @@ count_results()
 	done < <(find "$1" -name '*.trs' | sort)
 }
 
-# phase NAME COMMAND...: its output goes to a log.
+# phase NAME: the function of that name; what it runs talks to a log.
 phase()
 {
-	local name=$1 start=$SECONDS before=$passed; shift
+	local name=$1 start=$SECONDS before=$passed
 	phase_log=$work/logs/$name.log
-	"$@"
-	printf '== %-10s %4d s, %d passed\n' "$name" $((SECONDS - start)) \
+	"$name"
+	printf '== %-12s %4d s, %d passed\n' "$name" $((SECONDS - start)) \
 		$((passed - before))
 }
 
@@ -70,7 +70,7 @@ built_and_checked()
 	find "$work/$name" -name '*.trs' -delete
 	logged build "$name" "$@" -- -k check >/dev/null
 	count_results "$work/$name"
-	find "$work/$name" -name '*.trs' | grep -q . || {
+	[ -n "$(find "$work/$name" -name '*.trs')" ] || {
 		tail -30 "$phase_log"
 		fail "$name runs tests"
 	}
@@ -81,7 +81,7 @@ scripts()
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
 		"$top"/tests/lab/{vm,run,guest,bench,build-siw}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
-	if logged shellcheck -x -P "$top" "${list[@]}"; then
+	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
 		pass 1
 	else
 		fail "shellcheck has nothing to say"
@@ -139,21 +139,41 @@ lab()
 	failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+packages()
+{
+	local list
+	mapfile -t list < <(lab_packages)
+	install_missing "${test_packages[@]}" "${list[@]}"
+}
+
+main() { built_and_checked main --enable-werror; }
+
+asan()
+{
+	built_and_checked asan --enable-werror \
+		--with-sanitizer=address,undefined CFLAGS='-O1 -g'
+}
+
+tsan()
+{
+	built_and_checked tsan --enable-werror --with-sanitizer=thread \
+		CFLAGS='-O1 -g'
+}
+
+# run_tests [PHASE]...
 run_tests()
 {
-	local packages
-	mapfile -t packages < <(lab_packages)
+	local all=(packages scripts main lab asan tsan fuzz distribution)
+	local name
+	[ $# -gt 0 ] || set -- "${all[@]}"
+	for name; do
+		case " ${all[*]} " in
+		*" $name "*) ;;
+		*) die "no phase '$name'; there are: ${all[*]}" ;;
+		esac
+	done
 	mkdir -p "$work/logs" || die "can't write to $top"
-	phase packages install_missing "${test_packages[@]}" "${packages[@]}"
-	phase scripts scripts
-	phase main built_and_checked main --enable-werror
-	phase lab lab
-	phase asan built_and_checked asan --enable-werror \
-		--with-sanitizer=address,undefined CFLAGS='-O1 -g'
-	phase tsan built_and_checked tsan --enable-werror \
-		--with-sanitizer=thread CFLAGS='-O1 -g'
-	phase fuzz fuzz
-	phase dist distribution
+	for name; do phase "$name"; done
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 }

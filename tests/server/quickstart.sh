@@ -17,7 +17,7 @@ check()
 	if "$@"; then echo "ok - $what"; return; fi
 	echo "not ok - $what"
 	failed=1
-	tail -20 "$tmp/out" "$tmp/err"
+	tail -n 20 "$tmp/out" "$tmp/err"
 }
 says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
 

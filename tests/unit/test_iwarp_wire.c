@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The iWARP fabric as a peer sees it that speaks bytes: start-up, who may
+ * speak when, what is answered to a rule that was broken.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+#include "tests/unit/iwarp_raw.h"
+#include "tests/unit/runner.h"
+
+static struct raw raw;
+static uint8_t data[70000];
+
+static void nothing(void *arg)
+{
+}
+
+/* What is under way on the loop has happened. */
+static void settle(void)
+{
+	loop_call(raw.loop, nothing, NULL);
+	loop_call(raw.loop, nothing, NULL);
+}
+
+/* ---- passive */
+
+START_TEST(a_request_is_answered_in_one_piece)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16 });
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_SIW);
+	raw_expect_hex(fd, REP_RAW);
+	raw_wait(&raw.established);
+	ck_assert_uint_eq(raw.conn->info.read_depth, 16);
+	ck_assert_uint_eq(raw.conn->info.private_len, 8);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, -ECONNRESET);
+	ck_assert_uint_eq(raw.flushed, RAW_RECVS);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_request_may_come_byte_by_byte)
+{
+	uint8_t req[64];
+	size_t len = unhex(REQ_SIW, req);
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16 });
+	fd = raw_dial(&raw);
+	for (size_t i = 0; i < len; i++) {
+		raw_put(fd, req + i, 1);
+		settle();
+	}
+	raw_expect_hex(fd, REP_RAW);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+/* Whoever begins with @hex is cut off, and nobody is asked. */
+static void cut_off(const char *hex)
+{
+	int fd = raw_dial(&raw);
+
+	raw_put_hex(fd, hex);
+	raw_expect_end(fd);
+	close(fd);
+	ck_assert_ptr_null(raw.conn);
+}
+
+START_TEST(what_is_no_request_is_cut_off)
+{
+	raw_open(&raw, NULL);
+	cut_off("47");					/* GET / */
+	cut_off(REP_KEY "1002000c");
+	cut_off(REQ_KEY "00000000");
+	cut_off(REQ_KEY "00030000");
+	cut_off(REQ_KEY "00010201");
+	cut_off(REQ_KEY "10020003");
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 6);
+	/* And the next one is served. */
+	close(raw_hello(&raw, REQ_SIW));
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(nothing_may_follow_a_request)
+{
+	uint8_t byte;
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_SIW "00");
+	/* With bytes unread it may be a reset. */
+	ck_assert_int_le(recv(fd, &byte, 1, 0), 0);
+	close(fd);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 1);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_slow_request_is_given_up)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 20 });
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY);
+	raw_expect_end(fd);
+	close(fd);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_late"), 1);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(the_oldest_of_too_many_that_ask_goes)
+{
+	int fd[4];
+
+	raw_open(&raw, &(struct iwarp_options){ .max_handshakes = 2 });
+	for (int i = 0; i < 4; i++)
+		fd[i] = raw_dial(&raw);
+	raw_expect_end(fd[0]);
+	raw_expect_end(fd[1]);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_crowded_out"), 2);
+	raw_put_hex(fd[3], REQ_SIW);
+	raw_wait(&raw.established);
+	for (int i = 0; i < 4; i++)
+		close(fd[i]);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(markers_are_refused_and_peers_rejected)
+{
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY "90020004" "00100000");
+	raw_expect_hex(fd, REP_KEY "30020004" "00000010");
+	raw_expect_end(fd);
+	close(fd);
+	raw.reject = true;
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY "00010000");
+	raw_expect_hex(fd, REP_KEY "20010000");
+	raw_expect_end(fd);
+	close(fd);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_rejects"), 2);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(nothing_is_sent_before_the_peer_has_spoken)
+{
+	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 1 };
+	uint8_t byte;
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16 });
+	raw.greet = true;
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_SIW);
+	raw_expect_hex(fd, REP_RAW);
+	raw_wait(&raw.established);
+	settle();
+	ck_assert_int_lt(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
+	ck_assert_int_eq(errno, EAGAIN);
+	raw_send_fpdu(fd, h, NULL, false);
+	raw_expect_hex(fd, "001741430000000000000000" "0000000100000000"
+		       "68656c6c6f" "000000" "00000000");
+	raw_wait(&raw.sent);
+	ck_assert_int_eq(raw.sent_status, 0);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_read_as_rtr_gets_an_empty_answer)
+{
+	struct ddp_header h = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = 1, .payload = RDMAP_REQUEST_LEN };
+	struct rdmap_request req = { .sink_stag = 7, .sink_to = 8 };
+	uint8_t body[RDMAP_REQUEST_LEN];
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16 });
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY "10020004" "80104000");
+	raw_expect_hex(fd, REP_KEY "1002000c" "80014010" "f6ab0e1801010303");
+	rdmap_request_encode(&req, body);
+	raw_send_fpdu(fd, h, body, false);
+	raw_expect_hex(fd, "000ec142" "00000007" "0000000000000008"
+		       "00000000");
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_write_as_rtr_is_swallowed)
+{
+	struct ddp_header h = { .tagged = true, .last = true,
+				.opcode = RDMAP_WRITE, .stag = 1 };
+	int fd;
+
+	raw_open(&raw, NULL);
+	raw.greet = true;
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY "50020004" "8010c000");
+	raw_expect_hex(fd, REP_KEY "5002000c" "80008010" "f6ab0e1801010303");
+	raw_send_fpdu(fd, h, NULL, true);
+	raw_get(fd, data, 20);		/* now we may be sent to */
+	ck_assert_uint_eq(raw.got, 0);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+/* ---- rules that are broken */
+
+static void broken(struct ddp_header h, enum term code, const char *counter)
+{
+	uint64_t before = stats_sum_by_name(counter);
+	int fd = raw_hello(&raw, REQ_SIW);
+
+	raw_send_fpdu(fd, h, data, false);
+	raw_expect_term(fd, code, false);
+	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, -EPROTO);
+}
+
+START_TEST(memory_that_was_never_offered_is_not_touched)
+{
+	struct ddp_header write = { .tagged = true, .last = true,
+				    .opcode = RDMAP_WRITE, .stag = 0x10000,
+				    .payload = 100 };
+	struct ddp_header read = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = 1, .payload = RDMAP_REQUEST_LEN };
+	struct ddp_header inv = { .last = true, .opcode = RDMAP_SEND_INV,
+				  .msn = 2, .stag = 0x10000 };
+	struct ddp_header answer = { .tagged = true, .last = true,
+				     .opcode = RDMAP_READ_RESPONSE,
+				     .stag = 0x100, .payload = 100 };
+
+	raw_open(&raw, NULL);
+	memset(data, 0x41, sizeof(data));
+	broken(write, TERM_DDP_STAG, "iwarp_refused");
+	broken(read, TERM_RDMAP_STAG, "iwarp_refused");
+	broken(inv, TERM_RDMAP_INVALIDATE, "iwarp_bad_invalidate");
+	broken(answer, TERM_DDP_STAG, "iwarp_bad_response");
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(each_broken_rule_is_told)
+{
+	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 3 };
+
+	raw_open(&raw, NULL);
+	broken(h, TERM_DDP_MSN, "iwarp_bad_sequence");
+	h.msn = 2;
+	h.mo = 9;
+	broken(h, TERM_DDP_MO, "iwarp_bad_sequence");
+	h.mo = 0;
+	h.payload = RAW_RECV + 1;
+	broken(h, TERM_DDP_TOO_LONG, "iwarp_too_long");
+	h.payload = 4;
+	h.qn = 5;
+	broken(h, TERM_DDP_QN, "iwarp_bad_header");
+	h.qn = 0;
+	h.opcode = 12;
+	broken(h, TERM_RDMAP_OPCODE, "iwarp_bad_header");
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_bad_crc_is_told)
+{
+	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 2,
+				.payload = 4 };
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .require_crc = true });
+	fd = raw_hello(&raw, REQ_SIW);	/* did not ask for it */
+	raw_send_fpdu(fd, h, "good", true);
+	raw_wait(&raw.arrived);
+	h.msn++;
+	raw_send_fpdu(fd, h, "evil", false);
+	raw_expect_term(fd, TERM_MPA_CRC, true);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_uint_eq(raw.got, 2);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_fin_is_an_orderly_end)
+{
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	shutdown(fd, SHUT_WR);
+	raw_expect_end(fd);			/* no Terminate, a FIN */
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_cut_off"), 0);
+	/* Not so in the middle of something. */
+	fd = raw_hello(&raw, REQ_SIW);
+	raw_put(fd, "\0\x20", 2);
+	shutdown(fd, SHUT_WR);
+	raw_expect_end(fd);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_cut_off"), 1);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(a_terminate_of_the_peers_ends_it)
+{
+	struct ddp_header h = { .last = true, .opcode = RDMAP_TERMINATE,
+				.qn = DDP_QN_TERMINATE, .msn = 1,
+				.payload = 4 };
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	raw_send_fpdu(fd, h, "\x21\x02\x03\0", false);
+	raw_expect_end(fd);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, -ECONNRESET);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_terminates_in"), 1);
+	raw_close(&raw);
+}
+END_TEST
+
+/* ---- how things end */
+
+START_TEST(a_full_socket_does_not_stop_the_end)
+{
+	struct fabric_sge sge[2] = { { raw.area, RAW_AREA, 0 },
+				     { raw.area, RAW_AREA, 0 } };
+	struct fabric_wr wr[16];
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .linger_ms = 20 });
+	fd = raw_hello(&raw, REQ_SIW);
+	for (int i = 0; i < 16; i++)
+		wr[i] = (struct fabric_wr){ .next = i < 15 ? &wr[i + 1] : NULL,
+					    .opcode = FABRIC_WRITE,
+					    .handle = 5, .sge = sge,
+					    .nsge = 2 };
+	wr[15].op = &raw.send_op;
+	ck_assert_int_eq(fabric_post(raw.conn, wr), 0);
+	fabric_close(raw.conn);
+	raw_wait(&raw.sent);
+	ck_assert_int_eq(raw.sent_status, -ECANCELED);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, 0);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+/* Everything comes through a socket that is often full. */
+START_TEST(a_slow_reader_gets_everything)
+{
+	struct fabric_sge sge = { raw.area, RAW_AREA, 0 };
+	struct fabric_wr wr[8];
+	uint64_t to = 0;
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	for (uint32_t i = 0; i < RAW_AREA; i++)
+		raw.area[i] = (uint8_t)(i * 7 + (i >> 11));
+	for (int i = 0; i < 8; i++)
+		wr[i] = (struct fabric_wr){ .next = i < 7 ? &wr[i + 1] : NULL,
+					    .opcode = FABRIC_WRITE,
+					    .offset = (uint64_t)i * RAW_AREA,
+					    .sge = &sge, .nsge = 1 };
+	wr[7].op = &raw.send_op;
+	ck_assert_int_eq(fabric_post(raw.conn, wr), 0);
+	while (to < 8 * (uint64_t)RAW_AREA) {
+		struct ddp_header h;
+		uint32_t at;
+
+		raw_get(fd, data, DDP_TAGGED_LEN);
+		ck_assert_int_eq(ddp_decode(data, &h), TERM_NONE);
+		ck_assert_uint_eq(h.to, to);
+		at = (uint32_t)(to % RAW_AREA);
+		raw_get(fd, data, ddp_fpdu_len(h.ulpdu_len) - DDP_TAGGED_LEN);
+		ck_assert_mem_eq(data, raw.area + at, h.payload);
+		to += h.payload;
+		ck_assert_int_eq(h.last, to % RAW_AREA == 0);
+	}
+	raw_wait(&raw.sent);
+	ck_assert_int_eq(raw.sent_status, 0);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+/* ---- active */
+
+START_TEST(an_active_end_asks_and_speaks_first)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 32 });
+	raw.greet = true;
+	fd = raw_call(&raw);
+	raw_expect_hex(fd, REQ_KEY "1002000c" "00000020" "f6ab0e1801010303");
+	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
+	raw_wait(&raw.established);
+	ck_assert_uint_eq(raw.conn->info.read_depth, 16);
+	raw_get(fd, data, 32);
+	ck_assert_mem_eq(data + 20, "hello", 5);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+/* The peer answers with @hex; returns what closed() says. */
+static int answered(const struct iwarp_options *o, const char *hex,
+		    enum term code)
+{
+	int fd;
+
+	raw_open(&raw, o);
+	fd = raw_call(&raw);
+	raw_get(fd, data, 32);
+	raw_put_hex(fd, hex);
+	if (code != TERM_NONE)
+		raw_expect_term(fd, code, false);
+	close(fd);
+	raw_wait(&raw.closed);
+	raw_close(&raw);
+	ck_assert_int_lt(sem_trywait(&raw.established), 0);
+	return raw.err;
+}
+
+START_TEST(an_active_end_takes_no_nonsense)
+{
+	struct iwarp_options o = { .rtr = IWARP_RTR_WRITE };
+
+	ck_assert_int_eq(answered(NULL, REQ_KEY, TERM_NONE), -EPROTO);
+	ck_assert_int_eq(answered(NULL, REP_KEY "30020004" "00100000",
+				  TERM_NONE), -ECONNREFUSED);
+	ck_assert_int_eq(answered(NULL, REP_KEY "90020004" "00100000",
+				  TERM_NONE), -EPROTO);
+	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100000" "00",
+				  TERM_NONE), -EPROTO);
+	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100001",
+				  TERM_MPA_IRD), -ENOSPC);
+	ck_assert_int_eq(answered(&o, REP_KEY "10020004" "80104000",
+				  TERM_MPA_RTR), -ENOTSUP);
+}
+END_TEST
+
+START_TEST(an_active_end_waits_not_for_ever)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 20 });
+	fd = raw_call(&raw);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, -ETIMEDOUT);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+START_TEST(an_rtr_comes_first)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .rtr = IWARP_RTR_EITHER,
+						.read_depth = 16 });
+	raw.greet = true;
+	fd = raw_call(&raw);
+	raw_expect_hex(fd, REQ_KEY "1002000c" "8000c010" "f6ab0e1801010303");
+	raw_put_hex(fd, REP_KEY "10020004" "80108000");
+	raw_expect_hex(fd, "000ec140" "00000001" "0000000000000000"
+		       "00000000");
+	raw_get(fd, data, 32);
+	ck_assert_mem_eq(data + 20, "hello", 5);
+	close(fd);
+	raw_wait(&raw.closed);
+	/* A Read is waited for. */
+	fd = raw_call(&raw);
+	raw_get(fd, data, 32);
+	raw_put_hex(fd, REP_KEY "10020004" "80104000");
+	raw_get(fd, data, 52);
+	ck_assert_uint_eq(data[3], 0x41);
+	ck_assert_mem_eq(data + 32, "\0\0\0\0", 4);
+	raw_put_hex(fd, "000ec142" "00000000" "0000000000000000" "00000000");
+	raw_get(fd, data, 32);
+	ck_assert_mem_eq(data + 20, "hello", 5);
+	close(fd);
+	raw_close(&raw);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, a_request_is_answered_in_one_piece);
+	tcase_add_test(t, a_request_may_come_byte_by_byte);
+	tcase_add_test(t, what_is_no_request_is_cut_off);
+	tcase_add_test(t, nothing_may_follow_a_request);
+	tcase_add_test(t, a_slow_request_is_given_up);
+	tcase_add_test(t, the_oldest_of_too_many_that_ask_goes);
+	tcase_add_test(t, markers_are_refused_and_peers_rejected);
+	tcase_add_test(t, nothing_is_sent_before_the_peer_has_spoken);
+	tcase_add_test(t, a_read_as_rtr_gets_an_empty_answer);
+	tcase_add_test(t, a_write_as_rtr_is_swallowed);
+	tcase_add_test(t, memory_that_was_never_offered_is_not_touched);
+	tcase_add_test(t, each_broken_rule_is_told);
+	tcase_add_test(t, a_bad_crc_is_told);
+	tcase_add_test(t, a_fin_is_an_orderly_end);
+	tcase_add_test(t, a_terminate_of_the_peers_ends_it);
+	tcase_add_test(t, a_full_socket_does_not_stop_the_end);
+	tcase_add_test(t, a_slow_reader_gets_everything);
+	tcase_add_test(t, an_active_end_asks_and_speaks_first);
+	tcase_add_test(t, an_active_end_takes_no_nonsense);
+	tcase_add_test(t, an_active_end_waits_not_for_ever);
+	tcase_add_test(t, an_rtr_comes_first);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("iwarp_wire");
+	TCase *t = tcase_create("wire");
+
+	tcase_set_timeout(t, 30);
+	add_tests(t);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

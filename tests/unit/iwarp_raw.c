@@ -54,6 +54,7 @@ static void established(struct fabric_conn *c)
 {
 	struct raw *r = c->upper;
 
+	r->info = c->info;
 	if (r->greet) {
 		r->send_sge = (struct fabric_sge){ r->area, 5, 0 };
 		r->send_wr = (struct fabric_wr){

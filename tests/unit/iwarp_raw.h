@@ -33,7 +33,8 @@ struct raw {
 	struct fabric	 fabric;
 	struct loop	*loop;
 	struct fabric_listener *listener;
-	struct fabric_conn *conn;
+	_Atomic(struct fabric_conn *) conn;
+	struct fabric_info info;	/* as of established() */
 	bool		 reject;	/* who asks */
 	bool		 greet;		/* sends when established */
 	struct raw_recv	 recvs[RAW_RECVS];

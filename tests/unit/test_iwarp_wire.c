@@ -38,8 +38,8 @@ START_TEST(a_request_is_answered_in_one_piece)
 	raw_put_hex(fd, REQ_SIW);
 	raw_expect_hex(fd, REP_RAW);
 	raw_wait(&raw.established);
-	ck_assert_uint_eq(raw.conn->info.read_depth, 16);
-	ck_assert_uint_eq(raw.conn->info.private_len, 8);
+	ck_assert_uint_eq(raw.info.read_depth, 16);
+	ck_assert_uint_eq(raw.info.private_len, 8);
 	close(fd);
 	raw_wait(&raw.closed);
 	ck_assert_int_eq(raw.err, -ECONNRESET);
@@ -430,7 +430,7 @@ START_TEST(an_active_end_asks_and_speaks_first)
 	raw_expect_hex(fd, REQ_KEY "1002000c" "00000020" "f6ab0e1801010303");
 	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
 	raw_wait(&raw.established);
-	ck_assert_uint_eq(raw.conn->info.read_depth, 16);
+	ck_assert_uint_eq(raw.info.read_depth, 16);
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What was measured: a table for people, JSON for programs. */
+#include "tests/bench/load/load.h"
+
+#define GIB	((double)(1u << 30))
+
+static double per(double a, double b)
+{
+	return b > 0 ? a / b : 0;
+}
+
+static void json_cpu(const char *who, double cpu, const struct load_result *r)
+{
+	if (cpu < 0)
+		return;
+	printf(", \"%s_cpu\": %.6f, \"%s_us_per_op\": %.4f", who, cpu, who,
+	       per(cpu * 1e6, (double)r->counts.ops));
+	if (r->counts.bytes)
+		printf(", \"%s_s_per_gib\": %.4f", who,
+		       per(cpu * GIB, (double)r->counts.bytes));
+}
+
+static void json(const struct target *t, const struct load_result *r)
+{
+	const struct load_options *o = t->opt;
+
+	printf("{\"work\": \"%s\", \"transport\": \"%s\", \"block\": %u, "
+	       "\"depth\": %u, \"connections\": %u, \"threads\": %u, "
+	       "\"seconds\": %.4f, \"ops\": %llu, \"errors\": %llu, "
+	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f, "
+	       "\"entries_per_s\": %.0f",
+	       workload_name(o->work), o->transport, o->block, o->depth,
+	       o->conns, o->threads, r->seconds,
+	       (unsigned long long)r->counts.ops,
+	       (unsigned long long)r->counts.errors,
+	       per((double)r->counts.ops, r->seconds),
+	       per((double)r->counts.bytes, r->seconds),
+	       per((double)r->counts.entries, r->seconds));
+	printf(", \"p50_us\": %.2f, \"p99_us\": %.2f, \"p999_us\": %.2f, "
+	       "\"max_us\": %.2f", (double)hist_quantile(&r->hist, .5) / 1e3,
+	       (double)hist_quantile(&r->hist, .99) / 1e3,
+	       (double)hist_quantile(&r->hist, .999) / 1e3,
+	       (double)r->hist.max / 1e3);
+	json_cpu("client", r->client_cpu, r);
+	json_cpu("server", r->server_cpu, r);
+	printf("}\n");
+}
+
+static void table_cpu(const char *who, double cpu, const struct load_result *r)
+{
+	if (cpu < 0)
+		return;
+	printf("%-12s%12.2f us/op", who,
+	       per(cpu * 1e6, (double)r->counts.ops));
+	if (r->counts.bytes)
+		printf("%12.3f s/GiB",
+		       per(cpu * GIB, (double)r->counts.bytes));
+	printf("%9.0f %% busy\n", per(cpu * 100, r->seconds));
+}
+
+static void table(const struct target *t, const struct load_result *r)
+{
+	const struct load_options *o = t->opt;
+
+	printf("%s, %s, %u connection%s, depth %u", workload_name(o->work),
+	       o->transport, o->conns, o->conns == 1 ? "" : "s", o->depth);
+	if (workload_needs(o->work) & NEED_DATA)
+		printf(", blocks of %u", o->block);
+	printf("\n%-12s%12.0f /s", "calls",
+	       per((double)r->counts.ops, r->seconds));
+	if (r->counts.bytes)
+		printf("%12.1f MiB/s", per((double)r->counts.bytes,
+					   r->seconds) / (1 << 20));
+	if (r->counts.entries)
+		printf("%12.0f entries/s", per((double)r->counts.entries,
+					       r->seconds));
+	printf("\n%-12s%12.1f us p50%12.1f p99%12.1f p99.9\n", "latency",
+	       (double)hist_quantile(&r->hist, .5) / 1e3,
+	       (double)hist_quantile(&r->hist, .99) / 1e3,
+	       (double)hist_quantile(&r->hist, .999) / 1e3);
+	table_cpu("client CPU", r->client_cpu, r);
+	table_cpu("server CPU", r->server_cpu, r);
+	if (r->counts.errors)
+		printf("%-12s%12llu\n", "errors",
+		       (unsigned long long)r->counts.errors);
+}
+
+void load_report(const struct target *t, const struct load_result *r)
+{
+	if (t->opt->progress)
+		fprintf(stderr, "\r%60s\r", "");
+	if (t->opt->json)
+		json(t, r);
+	else
+		table(t, r);
+}

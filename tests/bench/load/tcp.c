@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls over TCP: record marking (RFC 5531 section 11), batched both ways.
+ *
+ * Operation: calls are gathered into one buffer (data of WRITE stays where it
+ * is) and go out with one writev when all replies at hand are done with.
+ * One recv takes as many replies as there are.
+ */
+#include "tests/bench/load/load.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define LAST_FRAGMENT	0x80000000u
+#define IOV_BATCH	512u
+#define IN_SMALL	(64u << 10)
+
+struct wire {
+	struct load_conn *conn;
+	int		 fd;
+	bool		 want_out;	/* epoll waits for room to send */
+
+	/* Out: [iov_at, iov_n) is unsent; heads lie in out. */
+	struct xdr_out	 out;
+	uint8_t		*out_buf;	/* owned */
+	size_t		 out_size;
+	struct iovec	*iov;		/* owned */
+	unsigned	 iov_at, iov_n, iov_max;
+	unsigned	*idle;		/* owned: slots to be started */
+	unsigned	 nidle;
+
+	/*
+	 * In: [0, whole) is of the record that is being received, without
+	 * marks; then its current fragment goes on for frag bytes; what is
+	 * beyond them was received with it.
+	 */
+	uint8_t		*in;		/* owned */
+	size_t		 in_size;
+	size_t		 start;		/* of the record */
+	size_t		 whole, frag;
+	size_t		 filled;
+	bool		 last;
+};
+
+int load_tcp_connect(const struct load_options *opt,
+		     const struct sockaddr_storage *to)
+{
+	int fd, one = 1, err;
+
+	fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (opt->privileged && to->ss_family == AF_INET &&
+	    bindresvport(fd, NULL) < 0)
+		goto fail;
+	if (connect(fd, (const struct sockaddr *)to,
+		    to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+		    sizeof(struct sockaddr_in)) < 0)
+		goto fail;
+	return fd;
+fail:
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int wire_init(struct wire *w, struct load_conn *c)
+{
+	const struct target *t = c->thread->run->target;
+	unsigned depth = c->thread->run->depth;
+
+	w->conn = c;
+	w->fd = load_tcp_connect(t->opt, &t->nfs);
+	if (w->fd < 0)
+		return w->fd;
+	w->out_size = 4 * (size_t)depth * LOAD_HEAD_MAX;
+	w->out_buf = malloc(w->out_size);
+	w->iov_max = 8 * depth + 8;
+	w->iov = calloc(w->iov_max, sizeof(*w->iov));
+	w->idle = calloc(depth, sizeof(*w->idle));
+	w->in_size = 2 * IN_SMALL + MAX(t->opt->block, LOAD_REPLY_MAX);
+	w->in = malloc(w->in_size);
+	if (!w->out_buf || !w->iov || !w->idle || !w->in)
+		return -ENOMEM;
+	for (unsigned i = 0; i < depth; i++)
+		w->idle[w->nidle++] = i;
+	xdr_out_init(&w->out, w->out_buf, w->out_size);
+	return 0;
+}
+
+static void wire_fini(struct wire *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w->out_buf);
+	free(w->iov);
+	free(w->idle);
+	free(w->in);
+}
+
+/* Adds to what is unsent; what lies behind the last piece lengthens it. */
+static void add_iov(struct wire *w, const uint8_t *p, size_t len)
+{
+	struct iovec *last = w->iov + w->iov_n - 1;
+
+	if (w->iov_n > w->iov_at &&
+	    (uint8_t *)last->iov_base + last->iov_len == p) {
+		last->iov_len += len;
+		return;
+	}
+	w->iov[w->iov_n].iov_base = (void *)(uintptr_t)p;
+	w->iov[w->iov_n++].iov_len = len;
+}
+
+static bool start_one(struct wire *w, struct slot *s, uint64_t now)
+{
+	static const uint8_t zero[4];
+	struct call c;
+	uint8_t *mark = w->out.p;
+	uint32_t len, pad;
+
+	xdr_out_init(&c.x, mark + 4, LOAD_HEAD_MAX - 4);
+	if (!load_start_slot(s, &c, now))
+		return false;
+	pad = xdr_pad(c.data_len);
+	len = (uint32_t)xdr_out_len(&c.x);
+	xdr_put_u32(&w->out, LAST_FRAGMENT | (len + c.data_len + pad));
+	xdr_reserve(&w->out, len);
+	add_iov(w, mark, len + 4);
+	if (c.data_len) {
+		add_iov(w, c.data, c.data_len);
+		if (pad)
+			add_iov(w, zero, pad);
+	}
+	return true;
+}
+
+/* Starts what is idle, as far as there is room. */
+static void start_idle(struct wire *w)
+{
+	uint64_t now = load_now();
+	unsigned n = 0;
+
+	while (n < w->nidle &&
+	       (size_t)(w->out.end - w->out.p) >= LOAD_HEAD_MAX &&
+	       w->iov_n + 3 <= w->iov_max) {
+		if (!start_one(w, &w->conn->slots[w->idle[n]], now))
+			break;
+		n++;
+	}
+	w->nidle -= n;
+	memmove(w->idle, w->idle + n, w->nidle * sizeof(*w->idle));
+}
+
+static int send_some(struct wire *w)
+{
+	struct msghdr mh = { .msg_iov = w->iov + w->iov_at,
+		.msg_iovlen = MIN(w->iov_n - w->iov_at, IOV_BATCH) };
+	ssize_t n = sendmsg(w->fd, &mh, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	while (n > 0) {
+		struct iovec *v = &w->iov[w->iov_at];
+		size_t k = MIN((size_t)n, v->iov_len);
+
+		v->iov_base = (uint8_t *)v->iov_base + k;
+		v->iov_len -= k;
+		n -= (ssize_t)k;
+		if (!v->iov_len)
+			w->iov_at++;
+	}
+	return 0;
+}
+
+/* Starts and sends until nothing is left or the socket takes no more. */
+static int flush(struct wire *w)
+{
+	int err;
+
+	for (;;) {
+		start_idle(w);
+		if (w->iov_at == w->iov_n)
+			return 0;
+		err = send_some(w);
+		if (err)
+			return err == -EAGAIN ? 0 : err;
+		if (w->iov_at == w->iov_n) {
+			w->iov_at = w->iov_n = 0;
+			xdr_out_init(&w->out, w->out_buf, w->out_size);
+		}
+	}
+}
+
+static int record_done(struct wire *w, uint64_t now)
+{
+	struct xdr_in x;
+	struct slot *s;
+	uint32_t xid;
+	int err;
+
+	xdr_in_init(&x, w->in + w->start, w->whole);
+	if (w->whole < 4)
+		return -EBADMSG;
+	memcpy(&xid, w->in + w->start, 4);
+	s = load_find_slot(w->conn, be32toh(xid));
+	if (!s)
+		return -EBADMSG;
+	err = load_reply(s, &x, now);
+	w->idle[w->nidle++] = s->index;
+	return err;
+}
+
+/* Takes records apart until one is not complete. */
+static int parse(struct wire *w, uint64_t now)
+{
+	for (;;) {
+		size_t at = w->start + w->whole, left = w->filled - at;
+		uint32_t mark;
+		int err;
+
+		if (w->frag || w->last) {
+			size_t k = MIN(w->frag, left);
+
+			w->whole += k;
+			w->frag -= k;
+			if (w->frag)
+				return 0;
+			if (w->last) {
+				err = record_done(w, now);
+				if (err)
+					return err;
+				w->start += w->whole;
+				w->whole = 0;
+				w->last = false;
+			}
+			continue;
+		}
+		if (left < 4)
+			return 0;
+		memcpy(&mark, w->in + at, 4);
+		w->last = be32toh(mark) & LAST_FRAGMENT;
+		w->frag = be32toh(mark) & ~LAST_FRAGMENT;
+		if (w->whole + w->frag > w->in_size - IN_SMALL)
+			return -EMSGSIZE;
+		if (!w->whole) {
+			w->start += 4;
+			continue;
+		}
+		memmove(w->in + at, w->in + at + 4, left - 4);
+		w->filled -= 4;
+	}
+}
+
+/* Makes room for the record at hand; a long one lies at the front then. */
+static void make_room(struct wire *w)
+{
+	if (w->start == w->filled) {
+		w->start = w->filled = 0;
+	} else if (w->start && w->in_size - w->filled < w->frag + IN_SMALL) {
+		memmove(w->in, w->in + w->start, w->filled - w->start);
+		w->filled -= w->start;
+		w->start = 0;
+	}
+}
+
+static int receive(struct wire *w)
+{
+	bool discard = w->conn->thread->run->target->opt->discard;
+	size_t want;
+	ssize_t n;
+
+	make_room(w);
+	want = w->in_size - w->filled;
+	/* No more than the rest of a long record, so that none is moved. */
+	if (w->frag > IN_SMALL)
+		want = w->frag;
+	else
+		want = MIN(want, IN_SMALL);
+	n = recv(w->fd, w->in + w->filled, want, MSG_DONTWAIT |
+		 (discard && w->frag > IN_SMALL ? MSG_TRUNC : 0));
+	if (n == 0)
+		return -ECONNRESET;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	w->filled += (size_t)n;
+	return parse(w, load_now());
+}
+
+static int serve(struct wire *w, uint32_t events, int ep)
+{
+	struct epoll_event ev = { .data.ptr = w };
+	bool want;
+	int err = 0;
+
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		err = receive(w);
+	if (!err)
+		err = flush(w);
+	want = w->iov_at < w->iov_n;
+	if (!err && want != w->want_out) {
+		w->want_out = want;
+		ev.events = EPOLLIN | (want ? (uint32_t)EPOLLOUT : 0);
+		if (epoll_ctl(ep, EPOLL_CTL_MOD, w->fd, &ev) < 0)
+			err = -errno;
+	}
+	return err;
+}
+
+static bool busy(const struct load_thread *t, const struct wire *w)
+{
+	for (unsigned i = 0; i < t->nconns; i++)
+		if (w[i].conn->outstanding)
+			return true;
+	return false;
+}
+
+static int loop(struct load_thread *t, struct wire *w, int ep)
+{
+	struct epoll_event ev[64];
+	int n, err = 0;
+
+	for (unsigned i = 0; i < t->nconns && !err; i++) {
+		ev[0].events = EPOLLIN;
+		ev[0].data.ptr = &w[i];
+		if (epoll_ctl(ep, EPOLL_CTL_ADD, w[i].fd, &ev[0]) < 0)
+			return -errno;
+		err = serve(&w[i], 0, ep);
+	}
+	while (!err && busy(t, w)) {
+		n = epoll_wait(ep, ev, ARRAY_SIZE(ev), 10000);
+		if (!n)
+			return -ETIMEDOUT;
+		for (int i = 0; i < n && !err; i++)
+			err = serve(ev[i].data.ptr, ev[i].events, ep);
+		load_tick(t);
+	}
+	return err;
+}
+
+static int run(struct load_thread *t)
+{
+	struct wire *w = calloc(t->nconns, sizeof(*w));
+	int ep = epoll_create1(EPOLL_CLOEXEC), err = 0;
+	unsigned n = 0;
+
+	if (!w || ep < 0) {
+		err = -ENOMEM;
+		goto out;
+	}
+	while (n < t->nconns && !err) {
+		err = wire_init(&w[n], &t->run->conns[t->first + n]);
+		n++;
+	}
+	load_tick(t);
+	if (!err)
+		err = loop(t, w, ep);
+	while (n)
+		wire_fini(&w[--n]);
+out:
+	if (ep >= 0)
+		close(ep);
+	free(w);
+	return err;
+}
+
+const struct transport load_tcp = { "tcp", run };

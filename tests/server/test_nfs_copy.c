@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,25 +198,49 @@ START_TEST(a_full_server_ends_a_put)
 }
 END_TEST
 
-static void *cut_some(void *arg)
+static atomic_bool over;
+
+/* Pulls the cable whenever some more calls of a kind were executed. */
+static void *cut_often(void *arg)
 {
-	for (int i = 0; i < 10; i++) {
-		usleep(3000);
-		loop_fabric_break(&fabric);
+	enum fault_op op = *(enum fault_op *)arg;
+	unsigned next = fault_calls(op) + 20;
+
+	while (!atomic_load(&over)) {
+		if (fault_calls(op) >= next) {
+			loop_fabric_break(&fabric);
+			next += 60;
+		}
+		usleep(100);
 	}
 	return NULL;
 }
 
-START_TEST(connections_that_break_lose_nothing)
+static int with_cuts(enum fault_op op)
 {
 	pthread_t thread;
+	int err;
 
+	atomic_store(&over, false);
+	ck_assert_int_eq(pthread_create(&thread, NULL, cut_often, &op), 0);
+	err = op == FAULT_WRITE ? tool_put(local, remote("f"), &o) :
+				  tool_get(remote("f"), back, &o);
+	atomic_store(&over, true);
+	pthread_join(thread, NULL);
+	return err;
+}
+
+START_TEST(connections_that_break_lose_nothing)
+{
 	start(WAY_LOOP);
 	o.config.retries = 1000;
-	pthread_create(&thread, NULL, cut_some, NULL);
-	for (int i = 0; i < 3; i++)
-		round_trip(1 << 20);
-	pthread_join(thread, NULL);
+	make_local(1 << 20);
+	ck_assert_int_eq(with_cuts(FAULT_WRITE), TOOL_OK);
+	ck_assert_int_eq(with_cuts(FAULT_READ), TOOL_OK);
+	check_back(1 << 20);
+	/* Some were done twice. */
+	ck_assert_uint_gt(fault_calls(FAULT_WRITE) + fault_calls(FAULT_READ),
+			  512);
 	stop(WAY_LOOP);
 }
 END_TEST

@@ -41,7 +41,7 @@ struct udp_listener;
 
 /* Room for the one control message that we send or receive. */
 union pktinfo {
-	struct cmsghdr	 align;
+	size_t		 align;	/* as a struct cmsghdr needs it */
 	uint8_t		 v4[CMSG_SPACE(sizeof(struct in_pktinfo))];
 	uint8_t		 v6[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };

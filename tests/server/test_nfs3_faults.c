@@ -136,7 +136,7 @@ static int do_symlink(void)
 
 static int do_mknod(void)
 {
-	MKNOD3args a = { .where = { top, "new" }, .what = { NF3FIFO } };
+	MKNOD3args a = { .where = { top, "new" }, .what = { .type = NF3FIFO } };
 	MKNOD3res r;
 
 	nfs_call(&root, mknod, &a, &r);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define USUAL_LIMIT 60	/* seconds; emulation is slow */
+#define USUAL_LIMIT 120	/* seconds; emulation is slow */
 
 int mnt, back;
 char mnt_path[4096], back_path[4096];

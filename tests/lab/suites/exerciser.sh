@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120
 # Random operations on one file against a copy in memory.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120
 # What the options of an export do, seen from the client.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

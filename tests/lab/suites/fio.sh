@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240
 # Data with checksums, at several block sizes and depths.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

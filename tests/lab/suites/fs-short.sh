@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120
 # The groups of fscheck that depend on how a message travels.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240
 # Every check of fscheck: objects, names, directories, data, permissions.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

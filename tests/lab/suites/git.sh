@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 180
 # A clone, checked; commits in it, packed and checked.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 300
 # The server is killed under load.  The export is ext4 on an image that gets
 # only what is synced; a copy of the image, taken right then, is what a crash
 # of the machine would have left.

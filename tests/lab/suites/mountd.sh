@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120
 # showmount, rpcinfo, and what rpcbind knows.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

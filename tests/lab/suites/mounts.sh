@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240
 # The ways to write a mount command, with rpcbind and without.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

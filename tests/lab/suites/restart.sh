@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 240
 # The server ends and starts again while the client writes and reads.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# limit: 120
 # Transactions, an aborted one, and what the data base thinks of itself.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"

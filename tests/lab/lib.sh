@@ -49,9 +49,9 @@ refused()
 # wait_for SECONDS COMMAND...
 wait_for()
 {
-	local tries=$(($1 * 10)); shift
+	local end=$((SECONDS + $1)); shift
 	while ! "$@" >/dev/null 2>&1; do
-		[ $((tries -= 1)) -gt 0 ] || { echo "waited for: $*"; return 1; }
+		[ $SECONDS -lt $end ] || { echo "waited for: $*"; return 1; }
 		sleep 0.1
 	done
 }
@@ -75,12 +75,13 @@ ended()
 }
 
 # ---- transports: name, address of the server, mount options
+# "siw" is the kernel's iWARP at both ends; "iwarp" has gannetd's own here.
 
 transport_address()
 {
 	case $1 in
-	siw6) echo '[2001:db8:2::1]' ;;
-	siw) echo 198.51.100.1 ;;
+	siw6 | iwarp6) echo '[2001:db8:2::1]' ;;
+	siw | iwarp) echo 198.51.100.1 ;;
 	*6) echo '[2001:db8:1::1]' ;;
 	*) echo 192.0.2.1 ;;
 	esac
@@ -91,6 +92,8 @@ transport_options()
 	case $1 in
 	rxe | siw) echo proto=rdma,port=20049 ;;
 	rxe6 | siw6) echo proto=rdma6,port=20049 ;;
+	iwarp) echo proto=rdma,port=20050 ;;
+	iwarp6) echo proto=rdma6,port=20050 ;;
 	tcp) echo proto=tcp,port=2049 ;;
 	tcp6) echo proto=tcp6,port=2049 ;;
 	tcp-nconnect) echo proto=tcp,port=2049,nconnect=4 ;;
@@ -130,10 +133,12 @@ server_start()
 		rpc.nfsd --no-nfs-version 4 --rdma=20049 8
 		return
 	fi
-	local log
+	local log rdma=auto
+	[ ! -e /sys/class/infiniband/siw0 ] || rdma=verbs,iwarp
 	log=$OUT/gannetd.$(date +%s.%N).log
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
-		--port=2049 --rdma-port=20049 --state-dir=/srv/state \
+		--port=2049 --rdma="$rdma" --rdma-port=20049 \
+		--iwarp-port=20050 --state-dir=/srv/state \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$OUT/server.pid"
 	ln -sf "$log" "$OUT/server.log"

@@ -123,6 +123,24 @@ START_TEST(a_slow_request_is_given_up)
 }
 END_TEST
 
+START_TEST(a_peer_that_says_nothing_is_given_up)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16,
+						.first_ms = 20 });
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_SIW);
+	raw_expect_hex(fd, REP_RAW);
+	raw_expect_end(fd);
+	close(fd);
+	raw_wait(&raw.closed);
+	ck_assert_int_eq(raw.err, -ETIMEDOUT);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_silent"), 1);
+	raw_close(&raw);
+}
+END_TEST
+
 START_TEST(the_oldest_of_too_many_that_ask_goes)
 {
 	int fd[4];
@@ -526,6 +544,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, what_is_no_request_is_cut_off);
 	tcase_add_test(t, nothing_may_follow_a_request);
 	tcase_add_test(t, a_slow_request_is_given_up);
+	tcase_add_test(t, a_peer_that_says_nothing_is_given_up);
 	tcase_add_test(t, the_oldest_of_too_many_that_ask_goes);
 	tcase_add_test(t, markers_are_refused_and_peers_rejected);
 	tcase_add_test(t, nothing_is_sent_before_the_peer_has_spoken);

@@ -24,6 +24,7 @@ STAT(iwarp_established, "iWARP connections established");
 STAT(iwarp_closed, "iWARP connections that ended");
 STAT(iwarp_terminates_out, "Terminate messages sent");
 STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
+STAT(iwarp_silent, "accepted peers that said nothing");
 STAT(iwarp_lingered_out, "peers that did not close after we did");
 
 /* Bytes that are thrown away at a time. */
@@ -120,9 +121,11 @@ static void timed_out(struct loop_timer *t)
 	if (c->state == IWARP_LINGER) {
 		stat_inc(iwarp_lingered_out);
 		finish(c);
-	} else {
-		iwarp_conn_fail(c, -ETIMEDOUT);
+		return;
 	}
+	if (c->state == IWARP_LIVE)
+		stat_inc(iwarp_silent);
+	iwarp_conn_fail(c, -ETIMEDOUT);
 }
 
 /* Best effort, and never within a FPDU. */
@@ -319,6 +322,9 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	}
 	iwarp_conn_kick(c);
 	mutex_unlock(&c->lock);
+	/* RFC 5044 section 7.1.2 rule 10. */
+	if (c->passive)
+		loop_timer_set(c->conn.loop, &c->timer, o->first_ms);
 }
 
 /* ---- making and freeing */

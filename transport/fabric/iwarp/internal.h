@@ -154,6 +154,7 @@ struct iwarp_conn {
 	enum iwarp_state	state;
 	bool			watched;	/* fd is in the loop */
 	bool			gathering;	/* posts wait for a flush */
+	bool			spoken;		/* the peer sent a FPDU */
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
 	bool			established;

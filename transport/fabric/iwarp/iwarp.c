@@ -41,6 +41,7 @@ static bool fill_options(struct iwarp_options *o)
 	set_default(&o->read_depth, 128);
 	set_default(&o->max_handshakes, 128);
 	set_default(&o->handshake_ms, 10000);
+	set_default(&o->first_ms, 60000);
 	set_default(&o->linger_ms, 2000);
 	set_default(&o->user_timeout_ms, 60000);
 	set_default(&o->revision, 2);

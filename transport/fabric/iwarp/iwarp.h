@@ -32,6 +32,8 @@ struct iwarp_options {
 	unsigned read_depth;	/* Reads in flight, each way; 0: 128 */
 	unsigned max_handshakes;/* of a listener, unfinished; 0: 128 */
 	unsigned handshake_ms;	/* 0: 10 s */
+	unsigned first_ms;	/* until an accepted peer has said something;
+				 * 0: 60 s */
 	unsigned linger_ms;	/* how long a closing end waits for the peer
 				 * to close too; 0: 2 s */
 	unsigned user_timeout_ms;	/* TCP_USER_TIMEOUT; 0: 60 s */

@@ -296,6 +296,8 @@ static void peer_gone(struct iwarp_conn *c, int err)
 /* The peer spoke: now we may. */
 static void release_hold(struct iwarp_conn *c)
 {
+	c->spoken = true;
+	loop_timer_cancel(c->conn.loop, &c->timer);
 	mutex_lock(&c->lock);
 	c->hold = false;
 	mutex_unlock(&c->lock);
@@ -314,7 +316,7 @@ void iwarp_receive(struct iwarp_conn *c)
 		if (n > 0 && n < (ssize_t)IWARP_RX_DIRECT)
 			break;
 	}
-	if (c->rx.fpdus > 0 || err == -EPROTO)
+	if (!c->spoken && (c->rx.fpdus > 0 || err == -EPROTO))
 		release_hold(c);
 	if (err == -EPROTO)
 		peer_broke_rule(c);

@@ -18,6 +18,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/stream/socket.h"
 
 STAT(iwarp_requests, "MPA requests taken");
 STAT(iwarp_requests_bad, "MPA requests that were none, or broke a rule");
@@ -195,6 +196,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 	c->listener = l;
 	c->conn.info.peer = *peer;
 	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
+	socket_unmap(&c->conn.info.local);
 	c->fd.ready = request_ready;
 	c->fd.events = EPOLLIN;
 	if (loop_fd_add(l->l.loop, &c->fd)) {

@@ -175,6 +175,39 @@ static void reads_fill_the_depth(void)
 	pair_close(&p);
 }
 
+/* The Send may be on its way before the Read's data is. */
+static void a_send_after_a_read_is_done_after_it(void)
+{
+	struct pair p = { .fabric = &fabric };
+	struct pair_end *e = &p.passive;
+
+	pair_open(&p);
+	for (unsigned i = 0; i < RECVS / 2; i++) {
+		struct fabric_sge sge[2] = {
+			{ e->area, 300000, e->area_mr->lkey },
+			{ e->area + (1 << 20), 100, e->source_mr->lkey },
+		};
+		struct pair_op ops[2];
+		struct fabric_wr wr[2] = {
+			{ .opcode = FABRIC_READ, .op = &ops[0].op,
+			  .sge = &sge[0], .nsge = 1, .handle = e->handle,
+			  .offset = e->offset },
+			{ .opcode = FABRIC_SEND, .op = &ops[1].op,
+			  .sge = &sge[1], .nsge = 1 },
+		};
+
+		pair_op_init(&ops[0]);
+		pair_op_init(&ops[1]);
+		CHECK(fabric_post(e->conn, &wr[0]) == 0);
+		CHECK(fabric_post(e->conn, &wr[1]) == 0);
+		CHECK(pair_op_wait(&ops[1]) == 0);
+		CHECK(atomic_load(&ops[0].calls) == 1);
+		CHECK(ops[0].status == 0);
+		pair_again(pair_next(&p.active));
+	}
+	pair_close(&p);
+}
+
 /* Several pieces of our memory from one piece of the peer's. */
 static void a_read_scatters_as_far_as_the_limits_say(void)
 {
@@ -421,6 +454,7 @@ static const struct {
 	TEST(chains_may_be_long),
 	TEST(reads_fill_the_depth),
 	TEST(a_read_scatters_as_far_as_the_limits_say),
+	TEST(a_send_after_a_read_is_done_after_it),
 	TEST(a_send_can_invalidate),
 	TEST(a_bad_handle_ends_the_connection),
 	TEST(a_bad_offset_ends_the_connection),

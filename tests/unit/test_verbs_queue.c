@@ -339,13 +339,47 @@ START_TEST(work_that_was_done_at_the_end_is_told_so)
 }
 END_TEST
 
+START_TEST(completions_out_of_order_are_told_in_order)
+{
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(3, 7)), 0);
+	/* As a Send overtakes a Read. */
+	fake_stray_done((uintptr_t)&ops[2].op);
+	settle();
+	ck_assert_int_eq(atomic_load(&ops[2].calls), 0);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_for(&ops[0].sem);
+	ck_assert_int_eq(atomic_load(&ops[2].calls), 0);
+	fake.keeps_work = true;
+	if (_i)
+		fake_send_done(IBV_WC_SUCCESS);
+	else
+		fabric_close(conn);
+	wait_for(&ops[1].sem);
+	wait_for(&ops[2].sem);
+	if (_i)
+		fabric_close(conn);
+	finished(0);
+	ck_assert_int_eq(ops[1].status, _i ? 0 : -ECANCELED);
+	ck_assert_int_eq(ops[2].status, 0);
+	ck_assert_uint_gt(ops[2].turn, ops[1].turn);
+	ck_assert_uint_eq(counted("verbs_stray"), 0);
+}
+END_TEST
+
 START_TEST(a_stray_completion_calls_nobody)
 {
 	begin();
 	connected();
 	ck_assert_int_eq(fabric_post(conn, chain(2, 3)), 0);
-	/* Out of order, and not even an address. */
-	fake_stray_done(_i ? (uintptr_t)&ops[1].op : 1);
+	/* Not an address, a Receive that is not next, and one done twice. */
+	if (_i == 2) {
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_for(&ops[0].sem);
+	}
+	fake_stray_done(_i == 0 ? 1 : _i == 1 ? (uintptr_t)&recvs[1]
+					      : (uintptr_t)&ops[0].op);
 	finished(-EIO);
 	ck_assert_uint_eq(counted("verbs_stray"), 1);
 	ck_assert_int_eq(atomic_load(&ops[0].calls), 1);
@@ -440,7 +474,9 @@ int main(void)
 	tcase_add_test(t, a_chain_that_is_refused_later_ends_the_connection);
 	tcase_add_test(t, what_a_device_does_not_flush_is_flushed_all_the_same);
 	tcase_add_test(t, work_that_was_done_at_the_end_is_told_so);
-	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 2);
+	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 3);
+	tcase_add_loop_test(t, completions_out_of_order_are_told_in_order,
+			    0, 2);
 	tcase_add_test(t, more_ops_than_the_queue_are_refused);
 	tcase_add_test(t, nothing_is_posted_after_the_end);
 	tcase_add_test(t, a_completion_that_comes_while_it_is_armed_is_not_lost);

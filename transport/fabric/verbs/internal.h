@@ -73,12 +73,19 @@ struct verbs_end {
 };
 
 /*
- * The wr_ids of one queue that the device has, in the order they were posted,
- * which is the order they complete in.  One thread at a time fills it (the
- * connection's lock); the loop's empties it.
+ * The wr_ids of one queue that the device has, in the order they were posted.
+ * One thread at a time fills it (the connection's lock); the loop's empties
+ * it.
  */
+struct verbs_slot {
+	void			*id;
+	int			status;		/* VERBS_PENDING: not known */
+};
+
+#define VERBS_PENDING	1
+
 struct verbs_ring {
-	void			**id;
+	struct verbs_slot	*slot;
 	unsigned		mask;
 	atomic_uint		head;
 	atomic_uint		tail;

@@ -54,9 +54,9 @@ static int ring_init(struct verbs_ring *r, unsigned n)
 
 	while (size < n)
 		size *= 2;
-	r->id = calloc(size, sizeof(r->id[0]));
+	r->slot = calloc(size, sizeof(r->slot[0]));
 	r->mask = size - 1;
-	return r->id ? 0 : -ENOMEM;
+	return r->slot ? 0 : -ENOMEM;
 }
 
 static bool ring_has_room(struct verbs_ring *r, unsigned n)
@@ -72,24 +72,46 @@ static void ring_put(struct verbs_ring *r, void *id)
 {
 	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-	r->id[tail & r->mask] = id;
+	r->slot[tail & r->mask] = (struct verbs_slot){ id, VERBS_PENDING };
 	/* Release: the loop's thread sees the id when it sees the tail. */
 	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
 }
 
-/* The wr_id at the head, or NULL; if @id is given, only that one. */
-static void *ring_take(struct verbs_ring *r, void *id)
+/* The slot at the head, or NULL when there is none. */
+static struct verbs_slot *ring_head(struct verbs_ring *r)
 {
 	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
-	void *first;
 
 	if (head == atomic_load_explicit(&r->tail, memory_order_acquire))
 		return NULL;
-	first = r->id[head & r->mask];
-	if (id && id != first)
-		return NULL;
+	return &r->slot[head & r->mask];
+}
+
+/* Takes away the head, which there is. */
+static void *ring_take(struct verbs_ring *r)
+{
+	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
+	void *id = r->slot[head & r->mask].id;
+
 	atomic_store_explicit(&r->head, head + 1, memory_order_release);
-	return first;
+	return id;
+}
+
+/* Notes what became of @id, almost always the head.  False: not there. */
+static bool ring_note(struct verbs_ring *r, const void *id, int status)
+{
+	unsigned i = atomic_load_explicit(&r->head, memory_order_relaxed);
+	unsigned tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+
+	for (; i != tail; i++) {
+		struct verbs_slot *slot = &r->slot[i & r->mask];
+
+		if (slot->id == id && slot->status == VERBS_PENDING) {
+			slot->status = status;
+			return true;
+		}
+	}
+	return false;
 }
 
 static int op_status(enum ibv_wc_status status)
@@ -135,21 +157,37 @@ static void recv_done(struct fabric_recv *recv, const struct ibv_wc *wc,
 	recv->op->done(recv->op, status, status ? 0 : wc->byte_len);
 }
 
+/* The sends whose turn it is; at the end, that of all is. */
+static void sends_done(struct verbs_conn *c, bool end)
+{
+	struct verbs_slot *slot;
+	struct fabric_op *op;
+	int status;
+
+	while ((slot = ring_head(&c->sends)) != NULL &&
+	       (end || slot->status != VERBS_PENDING)) {
+		status = slot->status == VERBS_PENDING ? -ECANCELED
+						       : slot->status;
+		op = ring_take(&c->sends);
+		op->done(op, status, 0);
+	}
+}
+
 static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	void *id = (void *)(uintptr_t)wc->wr_id;
 	int status = op_status(wc->status);
-	struct fabric_op *op;
+	struct verbs_slot *recv = ring_head(&c->recvs);
 
 	if (status)		/* no other field of wc is valid */
 		work_failed(c, wc, status);
 	if (!id)
 		return;
-	if (ring_take(&c->recvs, id)) {
+	if (recv && recv->id == id) {
+		ring_take(&c->recvs);
 		recv_done(id, wc, status);
-	} else if (ring_take(&c->sends, id)) {
-		op = id;
-		op->done(op, status, 0);
+	} else if (ring_note(&c->sends, id, status)) {
+		sends_done(c, false);
 	} else {
 		stat_inc(verbs_stray);
 		verbs_conn_fail(c, -EIO);
@@ -307,14 +345,10 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 static void flush(struct verbs_conn *c)
 {
 	struct fabric_recv *recv;
-	struct fabric_op *op;
 
-	while ((op = ring_take(&c->sends, NULL)) != NULL) {
-		stat_inc(verbs_flushed);
-		op->done(op, -ECANCELED, 0);
-	}
-	while ((recv = ring_take(&c->recvs, NULL)) != NULL) {
-		stat_inc(verbs_flushed);
+	sends_done(c, true);
+	while (ring_head(&c->recvs)) {
+		recv = ring_take(&c->recvs);
 		recv->op->done(recv->op, -ECANCELED, 0);
 	}
 }
@@ -344,14 +378,14 @@ void verbs_queues_destroy(struct verbs_conn *c)
 	}
 	if (c->channel)
 		ibv_destroy_comp_channel(c->channel);
-	free(c->sends.id);
-	free(c->recvs.id);
-	free(c->chains.id);
+	free(c->sends.slot);
+	free(c->recvs.slot);
+	free(c->chains.slot);
 	c->cq = NULL;
 	c->channel = NULL;
-	c->sends.id = NULL;
-	c->recvs.id = NULL;
-	c->chains.id = NULL;
+	c->sends.slot = NULL;
+	c->recvs.slot = NULL;
+	c->chains.slot = NULL;
 }
 
 static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
@@ -427,12 +461,14 @@ static void post_queued(struct loop_task *t)
 
 	mutex_lock(&c->lock);
 	c->posting = false;
-	while ((chain = ring_take(&c->chains, NULL)) != NULL)
-		if (!c->dead && !err) {
-			err = post_batches(c, chain, &some);
-			if (err)
-				post_broke(c);
-		}
+	while (ring_head(&c->chains)) {
+		chain = ring_take(&c->chains);
+		if (c->dead || err)
+			continue;
+		err = post_batches(c, chain, &some);
+		if (err)
+			post_broke(c);
+	}
 	mutex_unlock(&c->lock);
 }
 

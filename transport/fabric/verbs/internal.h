@@ -192,10 +192,12 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q);
 void verbs_queues_stop(struct verbs_conn *c);
 /* Frees what create made; fine after it failed or never ran. */
 void verbs_queues_destroy(struct verbs_conn *c);
-int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
-int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
 /* For struct verbs_loop's source. */
 unsigned verbs_hot_poll(struct loop_source *s);
 bool verbs_hot_arm(struct loop_source *s);
+
+/* post.c */
+int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
+int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs: posting, and completions.
+ * Queue pairs and their completions.
  *
  * The wr_id of a step is the address of its op, and of a Receive that of its
  * fabric_recv; a step without an op has none, is not signaled, and shows only
@@ -10,8 +10,11 @@
  * while the peer went away, on some devices; the rest of a chain of which
  * only the beginning was taken) are done then, as flushed, when no memory of
  * theirs is touched any more.
+ *
+ * siw completes a Send as soon as TCP has it, even when a Read before it
+ * still waits for its data; that completion waits in the ring for its turn.
  */
-#include "transport/fabric/verbs/internal.h"
+#include "transport/fabric/verbs/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +27,6 @@
 
 /* Completions taken from one connection before the next has its turn. */
 #define POLL_BATCH	16
-/* Work requests built on the stack and posted together. */
-#define POST_BATCH	32
 /* After so many empty polls a connection wakes the loop again instead. */
 #define HOT_ROUNDS	256
 /* Events are acknowledged in batches: it takes a mutex. */
@@ -33,86 +34,8 @@
 
 STAT(verbs_flushed, "work requests flushed by the end of a connection");
 STAT(verbs_failed, "work requests that failed");
-STAT(verbs_post_partial, "chains of which only the beginning was posted");
-STAT(verbs_post_failed, "chains that a device did not take");
 STAT(verbs_stray, "completions of nothing that was posted");
 STAT(verbs_cq_failed, "completion queues that failed");
-
-/* A fabric_sge is handed to the device as it is. */
-static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
-	      offsetof(struct fabric_sge, addr) ==
-	      offsetof(struct ibv_sge, addr) &&
-	      sizeof(void *) == sizeof(((struct ibv_sge *)0)->addr) &&
-	      offsetof(struct fabric_sge, len) ==
-	      offsetof(struct ibv_sge, length) &&
-	      offsetof(struct fabric_sge, lkey) ==
-	      offsetof(struct ibv_sge, lkey), "fabric_sge is an ibv_sge");
-
-static int ring_init(struct verbs_ring *r, unsigned n)
-{
-	unsigned size = 1;
-
-	while (size < n)
-		size *= 2;
-	r->slot = calloc(size, sizeof(r->slot[0]));
-	r->mask = size - 1;
-	return r->slot ? 0 : -ENOMEM;
-}
-
-static bool ring_has_room(struct verbs_ring *r, unsigned n)
-{
-	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-	/* Acquire: pairs with ring_take(), whose slot we overwrite. */
-	unsigned head = atomic_load_explicit(&r->head, memory_order_acquire);
-
-	return tail - head + n <= r->mask + 1;
-}
-
-static void ring_put(struct verbs_ring *r, void *id)
-{
-	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-
-	r->slot[tail & r->mask] = (struct verbs_slot){ id, VERBS_PENDING };
-	/* Release: the loop's thread sees the id when it sees the tail. */
-	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
-}
-
-/* The slot at the head, or NULL when there is none. */
-static struct verbs_slot *ring_head(struct verbs_ring *r)
-{
-	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
-
-	if (head == atomic_load_explicit(&r->tail, memory_order_acquire))
-		return NULL;
-	return &r->slot[head & r->mask];
-}
-
-/* Takes away the head, which there is. */
-static void *ring_take(struct verbs_ring *r)
-{
-	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
-	void *id = r->slot[head & r->mask].id;
-
-	atomic_store_explicit(&r->head, head + 1, memory_order_release);
-	return id;
-}
-
-/* Notes what became of @id, almost always the head.  False: not there. */
-static bool ring_note(struct verbs_ring *r, const void *id, int status)
-{
-	unsigned i = atomic_load_explicit(&r->head, memory_order_relaxed);
-	unsigned tail = atomic_load_explicit(&r->tail, memory_order_acquire);
-
-	for (; i != tail; i++) {
-		struct verbs_slot *slot = &r->slot[i & r->mask];
-
-		if (slot->id == id && slot->status == VERBS_PENDING) {
-			slot->status = status;
-			return true;
-		}
-	}
-	return false;
-}
 
 static int op_status(enum ibv_wc_status status)
 {
@@ -164,29 +87,46 @@ static void sends_done(struct verbs_conn *c, bool end)
 	struct fabric_op *op;
 	int status;
 
-	while ((slot = ring_head(&c->sends)) != NULL &&
+	while ((slot = verbs_ring_head(&c->sends)) != NULL &&
 	       (end || slot->status != VERBS_PENDING)) {
 		status = slot->status == VERBS_PENDING ? -ECANCELED
 						       : slot->status;
-		op = ring_take(&c->sends);
+		op = verbs_ring_take(&c->sends);
 		op->done(op, status, 0);
 	}
+}
+
+/* Notes what became of a send.  False: it is none. */
+static bool note_send(struct verbs_conn *c, const void *id, int status)
+{
+	struct verbs_slot *head = verbs_ring_head(&c->sends);
+	bool known;
+
+	if (likely(head && head->id == id && head->status == VERBS_PENDING)) {
+		head->status = status;
+		return true;
+	}
+	/* What lies behind may be taken back by a post that fails. */
+	mutex_lock(&c->lock);
+	known = verbs_ring_note(&c->sends, id, status);
+	mutex_unlock(&c->lock);
+	return known;
 }
 
 static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	void *id = (void *)(uintptr_t)wc->wr_id;
 	int status = op_status(wc->status);
-	struct verbs_slot *recv = ring_head(&c->recvs);
+	struct verbs_slot *recv = verbs_ring_head(&c->recvs);
 
 	if (status)		/* no other field of wc is valid */
 		work_failed(c, wc, status);
 	if (!id)
 		return;
 	if (recv && recv->id == id) {
-		ring_take(&c->recvs);
+		verbs_ring_take(&c->recvs);
 		recv_done(id, wc, status);
-	} else if (ring_note(&c->sends, id, status)) {
+	} else if (note_send(c, id, status)) {
 		sends_done(c, false);
 	} else {
 		stat_inc(verbs_stray);
@@ -328,9 +268,9 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 	};
 	int err;
 
-	if (ring_init(&c->sends, q->send_wr) ||
-	    ring_init(&c->recvs, q->recv_wr) ||
-	    (c->dev->post_on_loop && ring_init(&c->chains, q->send_wr)))
+	if (verbs_ring_init(&c->sends, q->send_wr) ||
+	    verbs_ring_init(&c->recvs, q->recv_wr) ||
+	    (c->dev->post_on_loop && verbs_ring_init(&c->chains, q->send_wr)))
 		return -ENOMEM;
 	err = create_cq(c, q);
 	if (err)
@@ -347,8 +287,8 @@ static void flush(struct verbs_conn *c)
 	struct fabric_recv *recv;
 
 	sends_done(c, true);
-	while (ring_head(&c->recvs)) {
-		recv = ring_take(&c->recvs);
+	while (verbs_ring_head(&c->recvs)) {
+		recv = verbs_ring_take(&c->recvs);
 		recv->op->done(recv->op, -ECANCELED, 0);
 	}
 }
@@ -386,198 +326,4 @@ void verbs_queues_destroy(struct verbs_conn *c)
 	c->sends.slot = NULL;
 	c->recvs.slot = NULL;
 	c->chains.slot = NULL;
-}
-
-static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
-{
-	static const enum ibv_wr_opcode opcode[] = {
-		[FABRIC_SEND] = IBV_WR_SEND,
-		[FABRIC_SEND_INV] = IBV_WR_SEND_WITH_INV,
-		[FABRIC_WRITE] = IBV_WR_RDMA_WRITE,
-		[FABRIC_READ] = IBV_WR_RDMA_READ,
-	};
-
-	out->wr_id = (uintptr_t)in->op;
-	out->next = NULL;
-	out->sg_list = (void *)in->sge;
-	out->num_sge = (int)in->nsge;
-	out->opcode = opcode[in->opcode];
-	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
-	out->wr.rdma.remote_addr = in->offset;
-	out->wr.rdma.rkey = in->handle;
-	if (in->opcode == FABRIC_SEND_INV) {
-		out->invalidate_rkey = in->invalidate;
-		/* The user library of siw looks for it here. */
-		out->wr.rdma.rkey = in->invalidate;
-	}
-}
-
-/* Posts as much of a chain as one batch takes; *@chain is the rest then. */
-static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
-		      bool *some)
-{
-	struct ibv_send_wr wr[POST_BATCH], *bad = NULL;
-	unsigned n = 0;
-	int err;
-
-	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
-		build(&wr[n], *chain);
-		if (n)
-			wr[n - 1].next = &wr[n];
-	}
-	err = ibv_post_send(c->id->qp, wr, &bad);
-	/* siw forgets an error when some were posted. */
-	if (!err && bad)
-		err = ENOMEM;
-	if (!err || bad != wr)
-		*some = true;
-	return -abs(err);
-}
-
-/* Posts @chain; -errno, with *@some set when the device took some of it. */
-static int post_batches(struct verbs_conn *c, struct fabric_wr *chain,
-			bool *some)
-{
-	int err = 0;
-
-	while (chain && !err)
-		err = post_batch(c, &chain, some);
-	return err;
-}
-
-/* The ring knows the ops that were not posted: the end is theirs. */
-static void post_broke(struct verbs_conn *c)
-{
-	stat_inc(verbs_post_partial);
-	verbs_conn_fail(c, -EIO);
-}
-
-static void post_queued(struct loop_task *t)
-{
-	struct verbs_conn *c = container_of(t, struct verbs_conn, post_task);
-	struct fabric_wr *chain;
-	bool some = false;
-	int err = 0;
-
-	mutex_lock(&c->lock);
-	c->posting = false;
-	while (ring_head(&c->chains)) {
-		chain = ring_take(&c->chains);
-		if (c->dead || err)
-			continue;
-		err = post_batches(c, chain, &some);
-		if (err)
-			post_broke(c);
-	}
-	mutex_unlock(&c->lock);
-}
-
-/* The connection's lock is held. */
-static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
-{
-	unsigned tail = atomic_load_explicit(&c->sends.tail,
-					     memory_order_relaxed);
-	bool some = false;
-	unsigned nops = 0;
-	int err;
-
-	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
-		nops += wr->op != NULL;
-	if (!ring_has_room(&c->sends, nops))
-		return -ENOMEM;
-	/* Before they are posted: completions may overtake us. */
-	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
-		if (wr->op)
-			ring_put(&c->sends, wr->op);
-	if (c->dev->post_on_loop &&
-	    (c->posting || !loop_is_current(c->conn.loop))) {
-		/* Each chain has an op, so there is room as in sends. */
-		ring_put(&c->chains, chain);
-		if (!c->posting)
-			loop_post(c->conn.loop, &c->post_task, post_queued);
-		c->posting = true;
-		return 0;
-	}
-	err = post_batches(c, chain, &some);
-	if (!err)
-		return 0;
-	if (some) {
-		post_broke(c);
-		return 0;
-	}
-	stat_inc(verbs_post_failed);
-	atomic_store_explicit(&c->sends.tail, tail, memory_order_release);
-	return err;
-}
-
-int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)
-{
-	struct verbs_conn *c = verbs_conn(conn);
-	int err;
-
-	mutex_lock(&c->lock);
-	err = c->dead ? -ENOTCONN : post_chain(c, chain);
-	mutex_unlock(&c->lock);
-	return err;
-}
-
-static int post_recv_batch(struct verbs_conn *c, struct fabric_recv **chain,
-			   bool *some)
-{
-	struct ibv_recv_wr wr[POST_BATCH], *bad = NULL;
-	unsigned n = 0;
-	int err;
-
-	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
-		wr[n].wr_id = (uintptr_t)*chain;
-		wr[n].next = NULL;
-		wr[n].sg_list = (void *)&(*chain)->sge;
-		wr[n].num_sge = 1;
-		if (n)
-			wr[n - 1].next = &wr[n];
-	}
-	err = ibv_post_recv(c->id->qp, wr, &bad);
-	if (!err || bad != wr)
-		*some = true;
-	return -abs(err);
-}
-
-static int post_recv_chain(struct verbs_conn *c, struct fabric_recv *chain)
-{
-	unsigned tail = atomic_load_explicit(&c->recvs.tail,
-					     memory_order_relaxed);
-	bool some = false;
-	unsigned nops = 0;
-	int err = 0;
-
-	for (struct fabric_recv *r = chain; r; r = r->next)
-		nops++;
-	if (!ring_has_room(&c->recvs, nops))
-		return -ENOMEM;
-	for (struct fabric_recv *r = chain; r; r = r->next)
-		ring_put(&c->recvs, r);
-	while (chain && !err)
-		err = post_recv_batch(c, &chain, &some);
-	if (!err)
-		return 0;
-	if (!some) {
-		stat_inc(verbs_post_failed);
-		atomic_store_explicit(&c->recvs.tail, tail,
-				      memory_order_release);
-		return err;
-	}
-	stat_inc(verbs_post_partial);
-	verbs_conn_fail(c, -EIO);
-	return 0;
-}
-
-int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
-{
-	struct verbs_conn *c = verbs_conn(conn);
-	int err;
-
-	mutex_lock(&c->lock);
-	err = c->dead ? -ENOTCONN : post_recv_chain(c, chain);
-	mutex_unlock(&c->lock);
-	return err;
 }

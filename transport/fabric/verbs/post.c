@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting: chains of steps, and Receives.
+ *
+ * ibv_post_send() may take the beginning of a list and refuse the rest.  For
+ * our caller that is success, and the end of the connection: the ops of the
+ * rest are in the ring with the others and are done with them.
+ */
+#include "transport/fabric/verbs/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/stats.h"
+#include "lib/util.h"
+
+/* Work requests built on the stack and posted together. */
+#define POST_BATCH	32
+
+STAT(verbs_post_partial, "chains of which only the beginning was posted");
+STAT(verbs_post_failed, "chains that a device did not take");
+
+/* A fabric_sge is handed to the device as it is. */
+static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
+	      offsetof(struct fabric_sge, addr) ==
+	      offsetof(struct ibv_sge, addr) &&
+	      sizeof(void *) == sizeof(((struct ibv_sge *)0)->addr) &&
+	      offsetof(struct fabric_sge, len) ==
+	      offsetof(struct ibv_sge, length) &&
+	      offsetof(struct fabric_sge, lkey) ==
+	      offsetof(struct ibv_sge, lkey), "fabric_sge is an ibv_sge");
+
+static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
+{
+	static const enum ibv_wr_opcode opcode[] = {
+		[FABRIC_SEND] = IBV_WR_SEND,
+		[FABRIC_SEND_INV] = IBV_WR_SEND_WITH_INV,
+		[FABRIC_WRITE] = IBV_WR_RDMA_WRITE,
+		[FABRIC_READ] = IBV_WR_RDMA_READ,
+	};
+
+	out->wr_id = (uintptr_t)in->op;
+	out->next = NULL;
+	out->sg_list = (void *)in->sge;
+	out->num_sge = (int)in->nsge;
+	out->opcode = opcode[in->opcode];
+	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
+	out->wr.rdma.remote_addr = in->offset;
+	out->wr.rdma.rkey = in->handle;
+	if (in->opcode == FABRIC_SEND_INV) {
+		out->invalidate_rkey = in->invalidate;
+		/* The user library of siw looks for it here. */
+		out->wr.rdma.rkey = in->invalidate;
+	}
+}
+
+/* Posts as much of a chain as one batch takes; *@chain is the rest then. */
+static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
+		      bool *some)
+{
+	struct ibv_send_wr wr[POST_BATCH], *bad = NULL;
+	unsigned n = 0;
+	int err;
+
+	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
+		build(&wr[n], *chain);
+		if (n)
+			wr[n - 1].next = &wr[n];
+	}
+	err = ibv_post_send(c->id->qp, wr, &bad);
+	/* siw forgets an error when some were posted. */
+	if (!err && bad)
+		err = ENOMEM;
+	if (!err || bad != wr)
+		*some = true;
+	return -abs(err);
+}
+
+/* Posts @chain; -errno, with *@some set when the device took some of it. */
+static int post_batches(struct verbs_conn *c, struct fabric_wr *chain,
+			bool *some)
+{
+	int err = 0;
+
+	while (chain && !err)
+		err = post_batch(c, &chain, some);
+	return err;
+}
+
+/* The ring knows the ops that were not posted: the end is theirs. */
+static void post_broke(struct verbs_conn *c)
+{
+	stat_inc(verbs_post_partial);
+	verbs_conn_fail(c, -EIO);
+}
+
+static void post_queued(struct loop_task *t)
+{
+	struct verbs_conn *c = container_of(t, struct verbs_conn, post_task);
+	struct fabric_wr *chain;
+	bool some = false;
+	int err = 0;
+
+	mutex_lock(&c->lock);
+	c->posting = false;
+	while (verbs_ring_head(&c->chains)) {
+		chain = verbs_ring_take(&c->chains);
+		if (c->dead || err)
+			continue;
+		err = post_batches(c, chain, &some);
+		if (err)
+			post_broke(c);
+	}
+	mutex_unlock(&c->lock);
+}
+
+/* The connection's lock is held. */
+static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
+{
+	unsigned tail = atomic_load_explicit(&c->sends.tail,
+					     memory_order_relaxed);
+	bool some = false;
+	unsigned nops = 0;
+	int err;
+
+	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
+		nops += wr->op != NULL;
+	if (!verbs_ring_has_room(&c->sends, nops))
+		return -ENOMEM;
+	/* Before they are posted: completions may overtake us. */
+	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
+		if (wr->op)
+			verbs_ring_put(&c->sends, wr->op);
+	if (c->dev->post_on_loop &&
+	    (c->posting || !loop_is_current(c->conn.loop))) {
+		/* Each chain has an op, so there is room as in sends. */
+		verbs_ring_put(&c->chains, chain);
+		if (!c->posting)
+			loop_post(c->conn.loop, &c->post_task, post_queued);
+		c->posting = true;
+		return 0;
+	}
+	err = post_batches(c, chain, &some);
+	if (!err)
+		return 0;
+	if (some) {
+		post_broke(c);
+		return 0;
+	}
+	stat_inc(verbs_post_failed);
+	atomic_store_explicit(&c->sends.tail, tail, memory_order_release);
+	return err;
+}
+
+int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int err;
+
+	mutex_lock(&c->lock);
+	err = c->dead ? -ENOTCONN : post_chain(c, chain);
+	mutex_unlock(&c->lock);
+	return err;
+}
+
+static int post_recv_batch(struct verbs_conn *c, struct fabric_recv **chain,
+			   bool *some)
+{
+	struct ibv_recv_wr wr[POST_BATCH], *bad = NULL;
+	unsigned n = 0;
+	int err;
+
+	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
+		wr[n].wr_id = (uintptr_t)*chain;
+		wr[n].next = NULL;
+		wr[n].sg_list = (void *)&(*chain)->sge;
+		wr[n].num_sge = 1;
+		if (n)
+			wr[n - 1].next = &wr[n];
+	}
+	err = ibv_post_recv(c->id->qp, wr, &bad);
+	if (!err || bad != wr)
+		*some = true;
+	return -abs(err);
+}
+
+static int post_recv_chain(struct verbs_conn *c, struct fabric_recv *chain)
+{
+	unsigned tail = atomic_load_explicit(&c->recvs.tail,
+					     memory_order_relaxed);
+	bool some = false;
+	unsigned nops = 0;
+	int err = 0;
+
+	for (struct fabric_recv *r = chain; r; r = r->next)
+		nops++;
+	if (!verbs_ring_has_room(&c->recvs, nops))
+		return -ENOMEM;
+	for (struct fabric_recv *r = chain; r; r = r->next)
+		verbs_ring_put(&c->recvs, r);
+	while (chain && !err)
+		err = post_recv_batch(c, &chain, &some);
+	if (!err)
+		return 0;
+	if (!some) {
+		stat_inc(verbs_post_failed);
+		atomic_store_explicit(&c->recvs.tail, tail,
+				      memory_order_release);
+		return err;
+	}
+	stat_inc(verbs_post_partial);
+	verbs_conn_fail(c, -EIO);
+	return 0;
+}
+
+int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
+{
+	struct verbs_conn *c = verbs_conn(conn);
+	int err;
+
+	mutex_lock(&c->lock);
+	err = c->dead ? -ENOTCONN : post_recv_chain(c, chain);
+	mutex_unlock(&c->lock);
+	return err;
+}

@@ -39,7 +39,8 @@ struct iwarp_device {
 	struct fabric_device dev;
 	/*
 	 * Read-locked while a peer's memory access is carried out, so that
-	 * nothing is touched after it was unregistered.  Taken last.
+	 * nothing is touched after it was unregistered.  Taken before a
+	 * connection's lock, never with one.
 	 */
 	pthread_rwlock_t  mr_lock;
 	struct iwarp_mr	**mrs;		/* by slot */

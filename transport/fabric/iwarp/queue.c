@@ -183,15 +183,26 @@ static int build(struct iwarp_conn *c, bool *locked)
 	return err == -ENOBUFS ? 0 : err;
 }
 
+/* The peer may read anew as soon as it has an answer: before we know it. */
+static void release_answers(struct iwarp_conn *c)
+{
+	mutex_lock(&c->lock);
+	c->resp_head = c->resp_built;
+	mutex_unlock(&c->lock);
+}
+
 /* The sender: builds if all was sent that was built, then sends. */
 static int send_some(struct iwarp_conn *c)
 {
+	unsigned answers = c->resp_built;
 	struct iwarp_tx *tx = c->tx;
 	bool locked = false;
 	int err = 0, failed = 0;
 
 	if (iwarp_tx_idle(tx))
 		failed = build(c, &locked);
+	if (answers != c->resp_built)
+		release_answers(c);
 	if (!iwarp_tx_idle(tx))
 		err = iwarp_tx_send(tx, c->fd.fd,
 				    has_steps(c) || has_answers(c));
@@ -212,7 +223,6 @@ static void publish(struct iwarp_conn *c)
 		c->sq_sent++;
 		done = true;
 	}
-	c->resp_head = c->resp_built;
 	if (done)
 		iwarp_conn_kick(c);
 }

@@ -84,6 +84,28 @@ START_TEST(the_cm_can_end_a_connection)
 }
 END_TEST
 
+/* Nobody has said yet on which loop it is to be. */
+START_TEST(a_peer_may_give_up_before_it_is_answered)
+{
+	int err;
+
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	fake_request("hello", 5, 4, 4);
+	wait_for(&requested);
+	fake_event(fake.id, _i ? RDMA_CM_EVENT_DEVICE_REMOVAL :
+		   RDMA_CM_EVENT_DISCONNECTED, 0);
+	settle();
+	loop_call(conn_loop, set_up, &err);
+	ck_assert_int_eq(err, 0);
+	/* The kernel knows, and so does the call that accepts. */
+	fake.fail_call = fake.calls + 1;
+	loop_call(conn_loop, start, &err);
+	ck_assert_int_lt(err, 0);
+	finished(err);
+}
+END_TEST
+
 START_TEST(infiniband_does_not_wait_for_the_peer_to_close)
 {
 	begin();
@@ -292,6 +314,7 @@ int main(void)
 	tcase_add_test(t, read_depth_is_what_both_sides_can);
 	tcase_add_test(t, accept_asks_for_patience_and_caps_the_depths);
 	tcase_add_loop_test(t, the_cm_can_end_a_connection, 0, 6);
+	tcase_add_loop_test(t, a_peer_may_give_up_before_it_is_answered, 0, 2);
 	tcase_add_test(t, infiniband_does_not_wait_for_the_peer_to_close);
 	tcase_add_loop_test(t, iwarp_waits_for_the_peer_to_close, 0, 2);
 	tcase_add_loop_test(t, iwarp_has_its_own_limits, 0, 2);

@@ -193,6 +193,12 @@ static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
 {
 	struct verbs_conn *c = container_of(end, struct verbs_conn, end);
 
+	/*
+	 * What ends before it was accepted, or asked for, has no loop to end
+	 * on yet.  The call that accepts or asks fails then.
+	 */
+	if (!c->started)
+		return;
 	switch (ev->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
 		established(c, ev);

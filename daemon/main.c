@@ -80,14 +80,15 @@ static void tell_parent(int fd)
 
 static bool write_pid(const char *path)
 {
-	FILE *f = fopen(path, "we");
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	/* The umask is 0, for the files of clients. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW |
+		      O_CLOEXEC, 0644);
+	bool written = fd >= 0 && write(fd, text, (size_t)n) == n;
 
-	if (!f)
-		goto fail;
-	fprintf(f, "%ld\n", (long)getpid());
-	if (fclose(f) == 0)
+	if (fd >= 0 && close(fd) == 0 && written)
 		return true;
-fail:
 	log_err("%s: %s", path, strerror(errno));
 	return false;
 }

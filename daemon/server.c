@@ -10,10 +10,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/announce.h"
 #include "lib/stats.h"
@@ -60,6 +63,7 @@ struct server {
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
 	struct announcements	 announced;
+	int			 state_lock;	/* descriptor, or -1 */
 	pthread_mutex_t		 shares_lock;	/* guards shares */
 	struct cds_list_head	 shares;
 };
@@ -421,6 +425,22 @@ static int start_rpc(struct server *s)
 	return rpc_server_create(&config, &s->rpc);
 }
 
+/* A second server would hand out handles from tables that it does not know
+ * to have changed. */
+static int lock_state_dir(struct server *s)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/lock", s->o->state_dir);
+	s->state_lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+			     0600);
+	if (s->state_lock < 0)
+		return -errno;
+	if (flock(s->state_lock, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
 static int start_programs(struct server *s)
 {
 	const struct export_config exports = {
@@ -433,9 +453,12 @@ static int start_programs(struct server *s)
 	int err;
 
 	err = make_state_dir(s->o->state_dir);
+	if (!err)
+		err = lock_state_dir(s);
 	if (err) {
 		log_err("state directory %s: %s (see --state-dir)",
-			s->o->state_dir, strerror(-err));
+			s->o->state_dir, err == -EBUSY ?
+			"another gannetd uses it" : strerror(-err));
 		return err;
 	}
 	err = export_table_create(&exports, &s->exports);
@@ -463,6 +486,7 @@ int server_start(const struct options *o, struct server **out)
 	if (!s)
 		goto fail;
 	s->o = o;
+	s->state_lock = -1;
 	pthread_mutex_init(&s->shares_lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->shares);
 	err = pool_create(o->memory, &s->pool);
@@ -540,6 +564,8 @@ void server_stop(struct server *s)
 		iwarp_fabric_destroy(&s->iwarp);
 	if (s->pool)
 		pool_destroy(s->pool);
+	if (s->state_lock >= 0)
+		close(s->state_lock);
 	pthread_mutex_destroy(&s->shares_lock);
 	free(s);
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,21 @@ START_TEST(a_port_in_use_is_said_and_exits_1)
 }
 END_TEST
 
+START_TEST(a_state_directory_in_use_is_refused_until_its_server_is_killed)
+{
+	struct daemon_run other;
+
+	starts(ARGS(MEM));
+	other = d;
+	ck_assert(!daemon_start(&other, ARGS(MEM)));
+	ck_assert_int_eq(WEXITSTATUS(other.status), 1);
+	ck_assert(daemon_logged(&other, "another gannetd uses it"));
+	daemon_end(&d, SIGKILL);
+	starts(ARGS(MEM));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
 START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 {
 	char file[160];
@@ -159,6 +175,7 @@ END_TEST
 START_TEST(the_pid_file_is_there_while_it_runs)
 {
 	char path[160];
+	struct stat st;
 	int pid = 0;
 	FILE *f;
 
@@ -169,6 +186,9 @@ START_TEST(the_pid_file_is_there_while_it_runs)
 	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
 	fclose(f);
 	ck_assert_int_eq(pid, d.pid);
+	/* Whoever could write it could have another process killed. */
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0644);
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
@@ -229,6 +249,8 @@ int main(void)
 	tcase_add_test(t,
 		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
 	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);
+	tcase_add_test(t,
+		a_state_directory_in_use_is_refused_until_its_server_is_killed);
 	tcase_add_test(t,
 		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
 	tcase_add_test(t, sigusr1_logs_the_counters);

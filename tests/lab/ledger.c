@@ -4,7 +4,8 @@
  *
  *   ledger write DIR ACK SECONDS   writes record after record into DIR: into
  *	one file, fsynced, every fourth with O_SYNC; every tenth into a new
- *	file.  ACK, a file elsewhere, then holds how many are safe.
+ *	file.  ACK, a file elsewhere, then holds how many are safe.  Ends when
+ *	there is a file ACK.stop, or after SECONDS.
  *   ledger check DIR COUNT	    the first COUNT records are in DIR.
  */
 #include <fcntl.h>
@@ -57,14 +58,15 @@ static int put(const char *dir, unsigned long number)
 static int write_records(const char *dir, const char *ack, int seconds)
 {
 	time_t end = time(NULL) + seconds;
+	char stop[4096], text[32];
 	unsigned long number = 0;
-	char text[32];
 	int fd, len;
 
+	snprintf(stop, sizeof(stop), "%s.stop", ack);
 	fd = open(ack, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 	if (fd < 0)
 		return 1;
-	while (time(NULL) < end) {
+	while (time(NULL) < end && access(stop, F_OK) < 0) {
 		if (put(dir, number++) < 0)
 			return 1;
 		len = snprintf(text, sizeof(text), "%-20lu\n", number);

@@ -34,17 +34,18 @@ carries_on()
 }
 
 dir=/mnt/$T-ext4
-rm -f "$OUT/ack"
+rm -f "$OUT/ack" "$OUT/ack.stop"
 mkdir -p "$SRV/ext4/$T/ledger"
 check 'the export is mounted' mount_as "$T" "$SRV/ext4/$T" "$dir"
 mountpoint -q "$dir" || exit 0
 background exerciser "$BUILD/tests/lab/exerciser" "$dir/f" 4 50 15
-background ledger "$BUILD/tests/lab/ledger" write "$dir/ledger" "$OUT/ack" 15
+background ledger "$BUILD/tests/lab/ledger" write "$dir/ledger" "$OUT/ack" 600
 check 'there is load' wait_for 30 progress 100
 check 'the server is killed' crash
 check 'what was promised survives a crash' after_the_crash
 check 'the client carries on when it is back' carries_on
 check 'the load saw nothing but right data' ended exerciser
+touch "$OUT/ack.stop"
 check 'no write failed' ended ledger
 forget
 check 'every record is there for the client' \

@@ -14,14 +14,15 @@ restart()
 	wait_for 90 progress $((before + 20))
 }
 
-rm -f "$OUT/ack"
+rm -f "$OUT/ack" "$OUT/ack.stop"
 mkdir "$BACK/ledger"
 background exerciser "$BUILD/tests/lab/exerciser" "$MNT/f" 3 50 15
-background ledger "$BUILD/tests/lab/ledger" write "$MNT/ledger" "$OUT/ack" 15
+background ledger "$BUILD/tests/lab/ledger" write "$MNT/ledger" "$OUT/ack" 600
 check 'there is load' wait_for 30 progress 20
 check 'the client carries on after a restart' restart
 check 'and after another one' restart
 check 'the load saw nothing but right data' ended exerciser
+touch "$OUT/ack.stop"
 check 'no write failed' ended ledger
 forget
 check 'every record is there for the client' \

@@ -125,10 +125,12 @@ distribution()
 	fi
 }
 
+# LAB_ONLY: a pattern of "TRANSPORT SUITE" pairs, for a part of it.
 lab()
 {
 	local last p f s
 	"$top/tests/lab/run" --build="$work/main" --logs="$work/logs/lab" \
+		${LAB_ONLY:+--only="$LAB_ONLY"} \
 		> "$phase_log" 2>&1
 	grep -av -e '^ok - ' -e '^# ' "$phase_log" || true
 	grep -a -B15 '^not ok' "$phase_log" | grep -a '^#' | tail -60

@@ -117,8 +117,11 @@ START_TEST(calls_wait_for_buffers_and_get_them)
 	for (int i = 0; i < NCALLS; i++)
 		ck_assert_int_eq(rpc_nfs3_read_async(root.rpc, read_done, &a,
 						     &left), 0);
+	/* Replies that are not read stay in the buffers. */
+	ck_assert_int_eq(rpc_service(root.rpc, POLLOUT), 0);
+	while (stats_sum_by_name("rpc_no_buffer") == 0)
+		poll(NULL, 0, 1);
 	serve(&root, &left);
-	ck_assert_uint_gt(stats_sum_by_name("rpc_no_buffer"), 0);
 }
 END_TEST
 

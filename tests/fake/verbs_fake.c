@@ -256,6 +256,7 @@ void fake_init(void)
 		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.vendor_id = 0x2c9,
 	};
+	fake_async_init(&context);
 	context.ops.poll_cq = poll_cq;
 	context.ops.req_notify_cq = req_notify_cq;
 	context.ops.post_send = post_send;
@@ -376,6 +377,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct fake_cq *cq = cq_of(ibcq);
 
+	fake_async_purge(ibcq);
 	FAKE_CHECK(cq->qps == 0);
 	FAKE_CHECK(cq->events == 0);
 	if (ibcq->channel)
@@ -435,6 +437,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	fake_async_purge(id->qp);
 	cq_of(id->qp->send_cq)->qps--;
 	fake_lock();
 	fake.qps_destroyed++;

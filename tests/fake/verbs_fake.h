@@ -63,6 +63,8 @@ struct fake {
 	struct rdma_conn_param param;	/* of the last accept or connect */
 	unsigned	disconnects;
 	unsigned	rejects;
+	unsigned	notified;	/* the CM, that a peer is there */
+	unsigned	listens;
 	unsigned	qps_destroyed;
 	unsigned	cq_depth;	/* of the last one */
 	unsigned	mr_access;	/* of the last registration */
@@ -92,6 +94,10 @@ void fake_send_done(enum ibv_wc_status status);
 void fake_unsignaled_failed(enum ibv_wc_status status);
 void fake_recv_done(enum ibv_wc_status status, uint32_t len,
 		    uint32_t invalidated);
+/* The device reports @type by itself: of fake.qp, its queue, or port 1. */
+void fake_async(enum ibv_event_type type);
+/* All that was reported was taken and acknowledged. */
+bool fake_asyncs_over(void);
 /* A completion of something that was never posted. */
 void fake_stray_done(uint64_t wr_id);
 

@@ -259,6 +259,7 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (fake_fails())
 		return -1;
 	fake_lock();
+	fake.listens++;
 	if (id->route.addr.src_addr.sa_family == AF_INET6)
 		fake.listener6 = id;
 	else

@@ -17,6 +17,14 @@
 		} \
 	} while (0)
 
+#define FAKE_ASYNCS	16
+
+/* What a device reports by itself, verbs_fake_async.c. */
+void fake_async_init(struct ibv_context *ctx);
+/* Like ibv_destroy_qp(): waits for those that were taken, and takes back
+ * those that were not. */
+void fake_async_purge(const void *queue);
+
 struct ibv_context *fake_context(void);
 void fake_lock(void);
 void fake_unlock(void);

@@ -237,6 +237,117 @@ START_TEST(a_listener_comes_back_with_its_device)
 }
 END_TEST
 
+static void free_it(void *arg)
+{
+	fabric_free(conn);
+}
+
+static void fail_and_reject(void *arg)
+{
+	int err;
+
+	set_up(&err);
+	ck_assert_int_eq(err, 0);
+	fake_async(*(enum ibv_event_type *)arg);
+	fabric_reject(conn);
+}
+
+START_TEST(a_listener_follows_its_address_to_another_device)
+{
+	begin();
+	ck_assert_int_eq(try_listen(), 0);
+	fake_event(fake.listener, RDMA_CM_EVENT_ADDR_CHANGE, 0);
+	settle();
+	ck_assert_uint_eq(fake.listens, 2);
+	ck_assert(fake_listening());
+	fake_request("", 0, 1, 1);
+	wait_for(&requested);
+	fabric_reject(conn);
+	end();
+}
+END_TEST
+
+/* Waits until the device's events were acted upon. */
+static void reported(enum ibv_event_type type)
+{
+	fake_async(type);
+	while (!fake_asyncs_over())
+		settle();
+}
+
+START_TEST(a_queue_or_device_that_fails_ends_the_connection)
+{
+	static const struct {
+		enum ibv_event_type type;
+		int err;
+	} map[] = {
+		{ IBV_EVENT_QP_FATAL, -EIO }, { IBV_EVENT_QP_REQ_ERR, -EIO },
+		{ IBV_EVENT_QP_ACCESS_ERR, -EIO }, { IBV_EVENT_CQ_ERR, -EIO },
+		{ IBV_EVENT_DEVICE_FATAL, -ENODEV },
+	};
+
+	begin();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	reported(map[_i].type);
+	finished(map[_i].err);
+	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
+}
+END_TEST
+
+START_TEST(a_port_that_goes_down_may_come_back)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+		IBV_EVENT_PATH_MIG, IBV_EVENT_SM_CHANGE,
+	};
+
+	begin();
+	connected();
+	reported(types[_i]);
+	settle();
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(the_cm_hears_of_a_message_that_overtook_it)
+{
+	begin();
+	connected();
+	reported(IBV_EVENT_COMM_EST);
+	ck_assert_uint_eq(fake.notified, 1);
+	finish();
+}
+END_TEST
+
+/* Reported while, or after, the connection is given up. */
+START_TEST(a_device_may_fail_while_its_connections_go)
+{
+	enum ibv_event_type type = _i % 2 ? IBV_EVENT_DEVICE_FATAL :
+					    IBV_EVENT_QP_FATAL;
+
+	begin();
+	if (_i < 2) {
+		connected();
+		fake_async(type);
+		fabric_close(conn);
+		wait_for(&closed);
+		reported(IBV_EVENT_DEVICE_FATAL);
+		loop_call(conn_loop, free_it, NULL);
+	} else {
+		ck_assert_int_eq(try_listen(), 0);
+		fake_request("", 0, 4, 4);
+		wait_for(&requested);
+		loop_call(conn_loop, fail_and_reject, &type);
+		reported(IBV_EVENT_DEVICE_FATAL);
+	}
+	end();
+	ck_assert_int_eq(atomic_load(&closed_calls), _i < 2);
+}
+END_TEST
+
 /* The _i-th call that can fail does. */
 START_TEST(every_failure_is_undone)
 {
@@ -322,6 +433,13 @@ int main(void)
 			    0, 2);
 	tcase_add_test(t, a_listener_at_any_address_takes_both_families);
 	tcase_add_test(t, a_listener_comes_back_with_its_device);
+	tcase_add_test(t, a_listener_follows_its_address_to_another_device);
+	tcase_add_loop_test(t, a_queue_or_device_that_fails_ends_the_connection,
+			    0, 5);
+	tcase_add_loop_test(t, a_port_that_goes_down_may_come_back, 0, 4);
+	tcase_add_test(t, the_cm_hears_of_a_message_that_overtook_it);
+	tcase_add_loop_test(t, a_device_may_fail_while_its_connections_go,
+			    0, 4);
 	tcase_add_loop_test(t, every_failure_is_undone, 0, 20);
 	tcase_add_test(t, an_active_end_learns_the_depth_of_the_answer);
 	suite_add_tcase(s, t);

@@ -190,6 +190,8 @@ static void set_up_and_reject(void *arg)
 {
 	set_up(arg);
 	fabric_reject(conn);
+	/* The memory of the Receives is ours again. */
+	ck_assert_uint_eq(fake.qps_destroyed, 1);
 }
 
 START_TEST(receives_that_are_taken_in_part_end_the_connection)

@@ -250,7 +250,10 @@ static inline int fabric_start(struct fabric_conn *c, const void *private_data,
 	return c->ops->start(c, private_data, private_len, read_depth);
 }
 
-/* Refuses a peer.  Takes @c: it is freed, closed() is not called. */
+/*
+ * Refuses a peer.  Takes @c: it is freed, closed() is not called.  What was
+ * posted on it is not done; its memory is the caller's again on return.
+ */
 static inline void fabric_reject(struct fabric_conn *c)
 {
 	c->ops->reject(c);

@@ -44,9 +44,25 @@ static void copy_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
 			sizeof(struct sockaddr_in));
 }
 
+/* Who fails when the device does. */
+static void join_device(struct verbs_conn *c)
+{
+	mutex_lock(&c->provider->lock);
+	cds_list_add_tail(&c->dev_link, &c->dev->conns);
+	mutex_unlock(&c->provider->lock);
+}
+
+static void leave_device(struct verbs_conn *c)
+{
+	mutex_lock(&c->provider->lock);
+	cds_list_del_init(&c->dev_link);
+	mutex_unlock(&c->provider->lock);
+}
+
 /* Everything but the memory. */
 static void release(struct verbs_conn *c)
 {
+	leave_device(c);
 	verbs_queues_destroy(c);
 	if (c->id)
 		rdma_destroy_id(c->id);
@@ -61,6 +77,7 @@ static void finish(struct verbs_conn *c)
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	verbs_queues_stop(c);
 	release(c);
+	c->over = true;
 	c->conn.closed(&c->conn, c->err);
 }
 
@@ -72,8 +89,13 @@ static void finish_task(struct loop_task *t)
 static void reject_here(struct verbs_conn *c)
 {
 	rdma_reject(c->id, NULL, 0);
-	release(c);
 	verbs_free(&c->conn);
+}
+
+static void destroy(struct verbs_conn *c)
+{
+	pthread_mutex_destroy(&c->lock);
+	free(c);
 }
 
 static void stop_task(struct loop_task *t)
@@ -82,8 +104,8 @@ static void stop_task(struct loop_task *t)
 	bool connecting = c->started && !c->live && !c->passive;
 	bool posting;
 
-	if (c->rejected) {
-		reject_here(c);
+	if (c->abandoned) {
+		destroy(c);
 		return;
 	}
 	mutex_lock(&c->lock);
@@ -249,6 +271,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	c->dev = dev;
 	c->vl = vl;
 	c->id = id;
+	CDS_INIT_LIST_HEAD(&c->dev_link);
 	c->end.event = conn_event;
 	c->timer.fire = timed_out;
 	id->context = &c->end;
@@ -323,6 +346,8 @@ int verbs_setup(struct fabric_conn *conn, struct loop *loop,
 	err = verbs_queues_create(c, q);
 	if (err)
 		verbs_queues_destroy(c);
+	else
+		join_device(c);
 	return err;
 }
 
@@ -366,11 +391,8 @@ void verbs_reject(struct fabric_conn *conn)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 
-	/* It failed meanwhile: the task is on its way. */
-	if (atomic_load(&c->closing))
-		c->rejected = true;
 	/* Its queues, if it has any, can only go on the loop. */
-	else if (loop_is_current(c->vl->loop))
+	if (loop_is_current(c->vl->loop))
 		reject_here(c);
 	else
 		loop_post(c->vl->loop, &c->task, reject_task);
@@ -381,6 +403,10 @@ void verbs_free(struct fabric_conn *conn)
 	struct verbs_conn *c = verbs_conn(conn);
 
 	release(c);
-	pthread_mutex_destroy(&c->lock);
-	free(c);
+	/* From here on nothing fails it.  If something has, before it was
+	 * begun, its task is on the way. */
+	if (atomic_load(&c->closing) && !c->over)
+		c->abandoned = true;
+	else
+		destroy(c);
 }

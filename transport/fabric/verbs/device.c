@@ -115,7 +115,8 @@ static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 	return ibv_create_cq(ctx, SIW_FILL, NULL, NULL, 0);
 }
 
-static int create(struct rdma_cm_id *id, struct verbs_dev **out)
+static int create(struct verbs_provider *p, struct rdma_cm_id *id,
+		  struct verbs_dev **out)
 {
 	struct ibv_device_attr attr;
 	struct verbs_dev *dev = calloc(1, sizeof(*dev));
@@ -123,6 +124,8 @@ static int create(struct rdma_cm_id *id, struct verbs_dev **out)
 
 	if (!dev)
 		goto fail;
+	dev->provider = p;
+	CDS_INIT_LIST_HEAD(&dev->conns);
 	dev->ctx = id->verbs;
 	err = -ibv_query_device(dev->ctx, &attr);
 	if (err)
@@ -132,13 +135,16 @@ static int create(struct rdma_cm_id *id, struct verbs_dev **out)
 		err = verbs_errno();
 		goto fail_free;
 	}
-	dev->hold = hold_device(id);
-	dev->filler = fill_siw(dev->ctx, &attr);
 	dev->dev.ops = &verbs_fabric_ops;
-	pthread_mutex_init(&dev->dev.lock, NULL);
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
 		 ibv_get_device_name(dev->ctx->device));
 	set_limits(dev, &attr);
+	err = verbs_watch_start(dev);
+	if (err)
+		goto fail_pd;
+	dev->hold = hold_device(id);
+	dev->filler = fill_siw(dev->ctx, &attr);
+	pthread_mutex_init(&dev->dev.lock, NULL);
 	log_info("rdma device %s: %s, %u segments (%u of a Read), "
 		 "%u Reads at a time", dev->dev.name,
 		 dev->iwarp ? "iWARP" : "InfiniBand or RoCE",
@@ -147,6 +153,8 @@ static int create(struct rdma_cm_id *id, struct verbs_dev **out)
 	*out = dev;
 	return 0;
 
+fail_pd:
+	ibv_dealloc_pd(dev->pd);
 fail_free:
 	free(dev);
 fail:
@@ -155,6 +163,7 @@ fail:
 
 void verbs_dev_destroy(struct verbs_dev *dev)
 {
+	verbs_watch_stop(dev);
 	if (dev->filler)
 		ibv_destroy_cq(dev->filler);
 	ibv_dealloc_pd(dev->pd);
@@ -176,7 +185,7 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 	cds_list_for_each_entry(dev, &p->devices, link)
 		if (dev->ctx == id->verbs)
 			goto found;
-	err = create(id, &dev);
+	err = create(p, id, &dev);
 	if (err)
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);

@@ -22,12 +22,13 @@
 struct verbs_provider {
 	/* Guards the lists, and the counts of loops in them. */
 	pthread_mutex_t		lock;
-	struct cds_list_head	devices;
+	struct cds_list_head	devices;	/* and of each its conns */
 	struct cds_list_head	loops;
 };
 
 struct verbs_dev {
 	struct fabric_device	dev;
+	struct verbs_provider	*provider;	/* borrowed */
 	struct cds_list_head	link;
 	struct ibv_context	*ctx;	/* librdmacm's; kept open by hold */
 	struct rdma_cm_id	*hold;
@@ -37,6 +38,11 @@ struct verbs_dev {
 	bool			remote_inv;
 	bool			post_on_loop;	/* see posts_by_system_call() */
 	unsigned		max_resp_depth;	/* Reads of the peer's to us */
+	struct cds_list_head	conns;	/* with a queue pair; provider's lock */
+
+	/* See async.c. */
+	pthread_t		watcher;
+	int			stop_fd;	/* readable: it is to end */
 };
 
 /*
@@ -96,6 +102,7 @@ struct verbs_conn {
 	struct verbs_end	end;
 	struct verbs_provider	*provider;	/* borrowed */
 	struct verbs_dev	*dev;		/* borrowed */
+	struct cds_list_head	dev_link;	/* on dev->conns, or empty */
 	struct verbs_loop	*vl;		/* counted; whose channel id has */
 	struct rdma_cm_id	*id;		/* NULL once closed */
 	bool			passive;
@@ -115,7 +122,8 @@ struct verbs_conn {
 	/* The loop's thread only. */
 	bool			started;	/* accepted, or asked */
 	bool			live;		/* established */
-	bool			rejected;	/* after it had failed */
+	bool			over;		/* closed() is told */
+	bool			abandoned;	/* its task frees it */
 	bool			gone;		/* the CM said so: don't wait */
 	bool			lingering;	/* asked the peer, waiting */
 	struct loop_timer	timer;		/* handshake, then linger */
@@ -146,6 +154,11 @@ void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
 void verbs_mr_destroy(struct fabric_mr *mr);
+
+/* async.c */
+/* Watches what the device reports by itself, on a thread of its own. */
+int verbs_watch_start(struct verbs_dev *dev);
+void verbs_watch_stop(struct verbs_dev *dev);
 
 /* cm.c */
 /* Counted.  The loop's thread. */
@@ -190,7 +203,8 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q);
  * completed are done with what became of them, all others as flushed.
  */
 void verbs_queues_stop(struct verbs_conn *c);
-/* Frees what create made; fine after it failed or never ran. */
+/* Frees what create made; fine after it failed or never ran.  No event of
+ * the device's names the connection afterwards. */
 void verbs_queues_destroy(struct verbs_conn *c);
 /* For struct verbs_loop's source. */
 unsigned verbs_hot_poll(struct loop_source *s);

@@ -6,7 +6,8 @@
  * each, because iWARP adapters differ in what they make of a mapped address.
  *
  * A listener at a device's own address goes when the device goes; it tries
- * to come back until it can, as drivers are restarted.
+ * to come back until it can, as drivers are restarted.  When the address moves
+ * to another device (bonding), it follows with a new id.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -24,6 +25,8 @@
 #define RETRY_MS	2000
 
 STAT(verbs_requests, "connect requests of RDMA peers");
+STAT(verbs_listeners_moved, "times a listener began again: its device went, or "
+     "its address changed");
 STAT(verbs_requests_lost, "connect requests dropped for want of resources");
 
 struct verbs_listener {
@@ -95,18 +98,31 @@ static void try_again(struct loop_timer *t)
 	if (bind_ids(l))
 		loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
 	else
-		log_info("rdma: the device is back, listening again");
+		log_info("rdma: listening again");
 }
 
-static void device_gone(struct verbs_listener *l)
+static void give_up_ids(struct verbs_listener *l)
 {
-	log_warn("rdma: the device of a listener is gone");
+	stat_inc(verbs_listeners_moved);
 	rdma_destroy_id(l->id);
 	l->id = NULL;
 	if (l->id4)
 		rdma_destroy_id(l->id4);
 	l->id4 = NULL;
+}
+
+static void device_gone(struct verbs_listener *l)
+{
+	log_warn("rdma: the device of a listener is gone");
+	give_up_ids(l);
 	loop_timer_set(l->l.loop, &l->retry, RETRY_MS);
+}
+
+static void address_moved(struct verbs_listener *l)
+{
+	log_warn("rdma: the address of a listener is another device's now");
+	give_up_ids(l);
+	try_again(&l->retry);
 }
 
 static void connect_request(struct verbs_listener *l,
@@ -139,6 +155,8 @@ static void listener_event(struct verbs_end *end, const struct verbs_event *ev)
 		connect_request(l, ev);
 	else if (ev->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		device_gone(l);
+	else if (ev->type == RDMA_CM_EVENT_ADDR_CHANGE)
+		address_moved(l);
 	else
 		log_info("rdma: a listener got %s", rdma_event_str(ev->type));
 }

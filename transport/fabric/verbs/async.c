@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a device reports by itself: a thread for each waits for it.
+ *
+ * Ownership: an event that names a queue keeps it from being destroyed until
+ * it is acknowledged (ibv_destroy_qp(3), ibv_destroy_cq(3)), and a connection
+ * outlives its queues.
+ *
+ * Errors: a queue that failed ends its connection, a device that failed ends
+ * all of its connections; their peers connect again.  A port that goes down
+ * may come back: the device gives up itself when it takes too long.
+ */
+#include "transport/fabric/verbs/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+STAT(verbs_async_events, "events that RDMA devices reported by themselves");
+STAT(verbs_queue_fatal, "RDMA connections whose queues failed");
+STAT(verbs_device_fatal, "RDMA devices that failed");
+STAT(verbs_port_errors, "ports of RDMA devices that went down");
+
+static void queue_failed(struct verbs_dev *dev, struct verbs_conn *c,
+			 enum ibv_event_type type)
+{
+	stat_inc(verbs_queue_fatal);
+	log_limited(LOG_LEVEL_WARN, "rdma device %s: a connection failed: %s",
+		    dev->dev.name, ibv_event_type_str(type));
+	verbs_conn_fail(c, -EIO);
+}
+
+static void device_failed(struct verbs_dev *dev)
+{
+	struct verbs_provider *p = dev->provider;
+	struct verbs_conn *c;
+
+	stat_inc(verbs_device_fatal);
+	log_err("rdma device %s failed: its connections are closed",
+		dev->dev.name);
+	mutex_lock(&p->lock);
+	cds_list_for_each_entry(c, &dev->conns, dev_link)
+		verbs_conn_fail(c, -ENODEV);
+	mutex_unlock(&p->lock);
+}
+
+static void take(struct verbs_dev *dev, const struct ibv_async_event *ev)
+{
+	struct verbs_conn *c;
+
+	stat_inc(verbs_async_events);
+	switch (ev->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		queue_failed(dev, ev->element.qp->qp_context, ev->event_type);
+		break;
+	case IBV_EVENT_CQ_ERR:
+		queue_failed(dev, ev->element.cq->cq_context, ev->event_type);
+		break;
+	case IBV_EVENT_COMM_EST:
+		/* A message came before the CM's last word, which may be lost
+		 * (rdma_notify(3)). */
+		c = ev->element.qp->qp_context;
+		rdma_notify(c->id, ev->event_type);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		device_failed(dev);
+		break;
+	case IBV_EVENT_PORT_ERR:
+		stat_inc(verbs_port_errors);
+		log_warn("rdma device %s: port %d is down", dev->dev.name,
+			 ev->element.port_num);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		log_info("rdma device %s: port %d is up", dev->dev.name,
+			 ev->element.port_num);
+		break;
+	default:
+		log_debug("rdma device %s: %s", dev->dev.name,
+			  ibv_event_type_str(ev->event_type));
+		break;
+	}
+}
+
+/* False: nothing more will come. */
+static bool take_event(struct verbs_dev *dev)
+{
+	struct ibv_async_event ev;
+
+	if (ibv_get_async_event(dev->ctx, &ev)) {
+		if (errno == EAGAIN || errno == EINTR)
+			return true;
+		log_warn("rdma device %s: no events: %s", dev->dev.name,
+			 strerror(errno));
+		return false;
+	}
+	take(dev, &ev);
+	ibv_ack_async_event(&ev);
+	return true;
+}
+
+static void watch(void *arg)
+{
+	struct verbs_dev *dev = arg;
+	struct pollfd fds[] = {
+		{ .fd = dev->stop_fd, .events = POLLIN },
+		{ .fd = dev->ctx->async_fd, .events = POLLIN },
+	};
+
+	while (!fds[0].revents) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
+			continue;	/* interrupted, or short of memory */
+		if (fds[1].revents && !take_event(dev))
+			fds[1].fd = -1;
+	}
+}
+
+int verbs_watch_start(struct verbs_dev *dev)
+{
+	int flags = fcntl(dev->ctx->async_fd, F_GETFL);
+	int err;
+
+	/* What is queued for a queue that is destroyed is taken back, so an
+	 * event that was announced may not be there. */
+	if (flags < 0 ||
+	    fcntl(dev->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
+		return verbs_errno();
+	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (dev->stop_fd < 0)
+		return verbs_errno();
+	err = thread_start(&dev->watcher, "rdma events", watch, dev);
+	if (err)
+		close(dev->stop_fd);
+	return err;
+}
+
+void verbs_watch_stop(struct verbs_dev *dev)
+{
+	eventfd_write(dev->stop_fd, 1);
+	pthread_join(dev->watcher, NULL);
+	close(dev->stop_fd);
+}

@@ -145,6 +145,13 @@ static bool is_host_name(const char *s)
 	return true;
 }
 
+/* An address was meant: no name's last label is all digits (RFC 1123
+ * section 2.1). */
+static bool is_numeric(const char *s)
+{
+	return s[strspn(s, "0123456789.")] == '\0';
+}
+
 static const char *parse_wildcard(struct client *c)
 {
 	const char *open = strchr(c->text, '[');
@@ -186,6 +193,9 @@ const char *client_parse(struct client *c)
 		c->bits = c->addr.family == AF_INET ? 32 : 128;
 		return NULL;
 	}
+	if (is_numeric(c->text))
+		return "is not an address: expected four numbers, each 0 to "
+		       "255";
 	return is_host_name(c->text) ? NULL :
 	       "is neither a host name, an address, a network, a wildcard "
 	       "nor a netgroup";

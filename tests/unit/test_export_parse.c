@@ -165,6 +165,8 @@ static const struct {
 	  "(exports:1)" },
 	{ "/a h\nmem,size=1m:/a g",
 	  "exports:2: '/a' is another file system in exports:1" },
+	{ "/a 300.1.1.1", "exports:1: client '300.1.1.1' is not an address: "
+	  "expected four numbers, each 0 to 255" },
 	{ "/a h!", "exports:1: client 'h!' is neither a host name, an "
 	  "address, a network, a wildcard nor a netgroup" },
 	{ "/a @", "exports:1: client '@' is not a netgroup: expected "

@@ -19,6 +19,16 @@ check()
 	failed=1
 	tail -n 20 "$tmp/out" "$tmp/err"
 }
+says_not() { ! says "$@"; }
+# What the server was told: everything that the machine has but loopback.
+exports_own()
+{
+	local address
+	for address in $(hostname -I); do
+		grep -qF " $address(rw" "$tmp"/build-quickstart/run.*/exports ||
+			return 1
+	done
+}
 says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
 
 # serve ARGUMENT...: in the background, until it says what to mount.
@@ -59,18 +69,40 @@ check 'nor is an unknown one' fails 2 "no command 'sevre'" sevre
 check 'an unknown option is named' fails 2 'no option --alow' serve --alow x
 check 'a directory must be there' fails 1 'no such directory' serve "$tmp/no"
 check '--allow wants a client' fails 1 'needs a client' serve --allow
+touch "$tmp/file"
+check 'which a file is not' fails 1 'is not a directory' serve "$tmp/file"
 check 'a client is one word' fails 1 "'a b': expected" serve --allow 'a b'
-check 'what no client can be is refused' fails 1 'did not start' \
+check 'what no client can be is refused' \
+	fails 1 '^--allow 192.0.2.0/99: has a bad prefix length: expected 0 to 32' \
 	serve --allow 192.0.2.0/99
+check 'so is what only looks like an address' \
+	fails 1 '^--allow 300.1.1.1: is not an address' serve --allow 300.1.1.1
+if [ "$(id -u)" != 0 ]; then
+	mkdir -m 0 "$tmp/closed"
+	check 'a directory must be readable' fails 1 'may not read' \
+		serve "$tmp/closed"
+	rmdir "$tmp/closed"
+fi
 
 mkdir "$tmp/with space #(1)"
 check 'it serves a directory' serve "$tmp/with space #(1)"
 check 'it says how to mount it' \
 	says "mount -t nfs -o vers=3,proto=tcp.* 127.0.0.1:.*/with"
 check 'it listens where it says' listens
+check 'only this machine is let in' says '^Only this machine may'
+check 'a line for NFS/RDMA is there' \
+	says '^    mount -t nfs -o vers=3,proto=rdma6?,port=[0-9]+,mountport='
+check 'not at a loopback address' says_not 'proto=rdma.* (127\.|\[::1\])'
+if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
+	check 'with what a client needs once' \
+		says '^    modprobe siw; rdma link add siw0 type siw netdev [a-z]'
+fi
+check 'it lets in its own addresses' exports_own
 first=$pid first_port=$(port)
 check 'a second one takes other ports' serve
-check 'and says so' says 'is taken; using another'
+check 'and says so' says 'port [0-9]+ is taken; using another'
+check 'for RDMA too' says 'RDMA port 20049 is taken; using another'
+check 'and prints that port' says_not 'proto=rdma.*,port=20049,'
 check 'without a directory it makes one' test -f "$tmp/build-quickstart/export/hello"
 check 'SIGTERM ends it' ended TERM
 pid=$first
@@ -82,6 +114,34 @@ check 'nobody listens there any more' closed
 
 check 'others are let in' serve "$tmp" --allow 192.0.2.0/24 --allow '*.example.org'
 check 'and told how' says '^On 192.0.2.0/24 \*.example.org:'
+check 'over TCP and RDMA' test "$(grep -A9 '^On ' "$tmp/out" |
+	grep -cE '^    mount .*proto=(tcp|rdma)')" = 2
 check 'it ends again' ended INT
 check 'its port is closed' gone
+
+check 'a name that is not there is a warning' \
+	serve "$tmp" --allow no-such-host.invalid --allow 127.0.0.0/8 --allow '*'
+check 'with the name' says 'warning: --allow no-such-host.invalid: the name'
+check 'that everybody is let in is said' says "^--allow '\*' lets everybody in"
+check 'that is all it has to say' says_not "127.0.0.0/8' lets"
+check 'SIGTERM ends this one' ended TERM
+
+# Ctrl-C in a terminal reaches every process of it at once.
+if command -v script >/dev/null; then
+	mkfifo "$tmp/keys"
+	: > "$tmp/out"
+	script -qec "env --default-signal=INT $tmp/quickstart serve $tmp" \
+		/dev/null \
+		< "$tmp/keys" > "$tmp/out" 2> "$tmp/err" &
+	pid=$!
+	exec 3> "$tmp/keys"
+	for ((i = 0; i < 300; i++)); do
+		says 'Only this machine' && break
+		sleep 0.1
+	done
+	printf '\003' >&3
+	check 'Ctrl-C in a terminal drains it' wait "$pid"
+	exec 3>&-
+	check 'which it says' says '^quickstart: ended'
+fi
 [ $failed = 0 ]

@@ -57,6 +57,32 @@ void load_tick(struct load_thread *t)
 			      memory_order_relaxed);
 }
 
+void load_begin(struct load_thread *t)
+{
+	t->cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	load_tick(t);
+}
+
+void load_end(struct load_thread *t)
+{
+	t->cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->cpu_start;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	nanosleep(&(struct timespec){ (time_t)(ns / 1000000000u),
+				      (long)(ns % 1000000000u) }, NULL);
+}
+
+void load_rest(struct load_thread *t)
+{
+	if (!t->run->target->opt->memory)
+		return;
+	atomic_fetch_add(&t->run->resting, 1);
+	while (!atomic_load(&t->run->released))
+		sleep_ns(5000000);
+}
+
 bool load_start_slot(struct slot *s, struct call *c, uint64_t now)
 {
 	struct load_conn *conn = s->conn;
@@ -110,19 +136,11 @@ static void *run_thread(void *arg)
 	struct load_thread *t = arg;
 	int err;
 
-	t->cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	err = t->run->transport->run(t);
 	if (err)
 		load_fail(t->run, err, "connection");
-	t->cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->cpu_start;
 	atomic_fetch_sub(&t->run->running, 1);
 	return NULL;
-}
-
-static void sleep_ns(uint64_t ns)
-{
-	nanosleep(&(struct timespec){ (time_t)(ns / 1000000000u),
-				      (long)(ns % 1000000000u) }, NULL);
 }
 
 static void show_progress(struct load_run *r, uint64_t *ops, uint64_t *bytes,
@@ -149,7 +167,8 @@ static void wait_until(struct load_run *r, uint64_t end)
 	uint64_t ops = 0, bytes = 0, last = load_now(), now = last;
 	const struct load_options *o = r->target->opt;
 
-	while (now < end && atomic_load(&r->running)) {
+	while (now < end &&
+	       atomic_load(&r->running) > atomic_load(&r->resting)) {
 		sleep_ns(MIN(end - now, 10000000u));
 		now = load_now();
 		if (o->progress && now - last > 500000000u) {
@@ -167,6 +186,24 @@ static double server_cpu(const struct load_options *o)
 	if (!o->server_pid || clock_getcpuclockid(o->server_pid, &id))
 		return -1;
 	return (double)clock_ns(id) / 1e9;
+}
+
+/* Bytes that are the server's alone, or its share of them; < 0: unknown. */
+static double server_memory(const struct load_options *o)
+{
+	char path[64], line[128];
+	double kib, sum = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", o->server_pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %lf", &kib) == 1 ||
+		    sscanf(line, "Private_Hugetlb: %lf", &kib) == 1)
+			sum = MAX(sum, 0) + kib * 1024;
+	if (f)
+		fclose(f);
+	return sum;
 }
 
 static int make(struct load_run *r)
@@ -234,7 +271,7 @@ static void measure(struct load_run *r, struct load_result *result)
 {
 	const struct load_options *o = r->target->opt;
 	uint64_t begin = load_now();
-	double cpu;
+	double cpu, memory = o->memory ? server_memory(o) : -1;
 	unsigned n;
 
 	if (r->budget)
@@ -251,6 +288,8 @@ static void measure(struct load_run *r, struct load_result *result)
 	wait_until(r, r->budget ? UINT64_MAX :
 		   begin + (uint64_t)(o->seconds * 1e9));
 	atomic_store(&r->phase, PHASE_STOP);
+	result->memory = memory < 0 ? -1 : server_memory(o) - memory;
+	atomic_store(&r->released, true);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(r->threads[i].thread, NULL);
 	result->seconds = (double)(load_now() - begin) / 1e9;
@@ -262,7 +301,9 @@ int load_run(const struct target *t, const struct workload *w,
 {
 	const struct load_options *o = t->opt;
 	struct load_run r = {
-		.target = t, .work = w, .transport = &load_tcp,
+		.target = t, .work = w,
+		/* What is not measured goes by TCP, which all have. */
+		.transport = w == o->work ? o->transport : &load_tcp,
 		.nconns = o->conns, .nthreads = MIN(o->threads, o->conns),
 		.depth = o->depth, .budget = budget,
 	};

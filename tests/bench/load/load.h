@@ -31,6 +31,7 @@
 #define LOAD_BLOCK_MAX	(16u << 20)
 
 struct workload;
+struct transport;
 
 struct load_options {
 	const char	*host;
@@ -40,7 +41,7 @@ struct load_options {
 	unsigned	 port;		/* 0: ask rpcbind */
 	unsigned	 mount_port;	/* 0: port, else ask rpcbind */
 	unsigned	 rdma_port;
-	const char	*transport;	/* "tcp", or a fabric's name */
+	const struct transport *transport;
 	unsigned	 conns;
 	unsigned	 threads;
 	unsigned	 depth;
@@ -58,6 +59,7 @@ struct load_options {
 	bool		 json;
 	bool		 progress;
 	int		 server_pid;
+	bool		 memory;	/* report what its connections take */
 	uint32_t	 uid;
 	uint32_t	 gid;
 };
@@ -119,6 +121,7 @@ struct slot {
 	uint64_t	 cookie;	/* listing: where to go on */
 	uint8_t		 cookieverf[NFS3_COOKIEVERFSIZE];
 	bool		 created;	/* its file exists: REMOVE is next */
+	const uint8_t	*moved;		/* READ data, when not in the reply */
 	void		*wire;		/* the transport's */
 };
 
@@ -173,6 +176,8 @@ struct load_run {
 	uint64_t	 budget;	/* calls of all; 0: by time */
 	_Atomic enum phase phase;
 	_Atomic unsigned running;	/* threads */
+	_Atomic unsigned resting;	/* of them: are done, but connected */
+	_Atomic bool	 released;	/* they may go */
 	_Atomic int	 error;		/* first -errno: the run has failed */
 };
 
@@ -183,6 +188,8 @@ struct load_result {
 	double		 seconds;
 	double		 client_cpu;	/* seconds */
 	double		 server_cpu;	/* < 0: unknown */
+	double		 memory;	/* bytes of the server for all
+					 * connections; < 0: unknown */
 };
 
 /* engine.c */
@@ -200,8 +207,15 @@ bool load_start_slot(struct slot *s, struct call *c, uint64_t now);
 int load_reply(struct slot *s, struct xdr_in *x, uint64_t now);
 /* Slot of @xid, or NULL. */
 struct slot *load_find_slot(struct load_conn *c, uint32_t xid);
-/* What the thread has to do now and then. */
+/*
+ * For transports, on the thread that does the work: load_begin() before the
+ * first call, load_tick() now and then, load_end() after the last reply.
+ */
+void load_begin(struct load_thread *t);
 void load_tick(struct load_thread *t);
+void load_end(struct load_thread *t);
+/* Waits while the server is looked at.  Connections are idle, but there. */
+void load_rest(struct load_thread *t);
 bool load_stopping(const struct load_thread *t);
 void load_fail(struct load_run *r, int err, const char *what);
 
@@ -253,14 +267,14 @@ void get_fh(struct xdr_in *x, struct fh *fh);
 void skip_attr(struct xdr_in *x);
 void skip_wcc(struct xdr_in *x);
 
-/* tcp.c */
+/* tcp.c, rdma.c */
 
 struct transport {
 	const char *name;
 	/* Runs the connections of @t until the run stops.  0 or -errno. */
 	int (*run)(struct load_thread *t);
 };
-extern const struct transport load_tcp;
+extern const struct transport load_tcp, load_iwarp, load_verbs;
 int load_tcp_connect(const struct load_options *opt,
 		     const struct sockaddr_storage *to);
 

@@ -13,6 +13,8 @@ static const char usage[] =
 "\n"
 "  --port=N          of NFS; else rpcbind is asked\n"
 "  --mountport=N     of MOUNT; else the port of NFS, else rpcbind is asked\n"
+"  --transport=NAME  (tcp) or iwarp, verbs: NFS/RDMA; the rest goes by TCP\n"
+"  --rdma-port=N     (20049) of NFS/RDMA\n"
 "  --connections=N   (1)\n"
 "  --threads=N       (1) that share the connections\n"
 "  --depth=N         (32) calls outstanding on each connection\n"
@@ -25,7 +27,8 @@ static const char usage[] =
 "  --stable          WRITEs are FILE_SYNC instead of UNSTABLE\n"
 "  --verify          files hold a pattern, and READs are held against it\n"
 "  --discard         don't copy what long READs bring out of the kernel\n"
-"  --server-pid=N    report this process's CPU time too\n"
+"  --server-pid=N    report this process's CPU time too, and\n"
+"  --memory          what its memory grew by for each connection; with --ops\n"
 "  --dir=NAME        to work in; made, and removed at the end unless\n"
 "  --keep\n"
 "  --uid=N --gid=N   to be\n"
@@ -52,7 +55,8 @@ static uint64_t size_value(const char *s)
 }
 
 enum {
-	OPT_PORT = 256, OPT_MOUNTPORT, OPT_CONNECTIONS, OPT_THREADS,
+	OPT_PORT = 256, OPT_MOUNTPORT, OPT_TRANSPORT, OPT_RDMA_PORT,
+	OPT_MEMORY, OPT_CONNECTIONS, OPT_THREADS,
 	OPT_DEPTH, OPT_BLOCK, OPT_SIZE, OPT_ENTRIES, OPT_TIME, OPT_WARMUP,
 	OPT_OPS, OPT_STABLE, OPT_VERIFY, OPT_DISCARD, OPT_SERVER_PID, OPT_DIR,
 	OPT_KEEP, OPT_UID, OPT_GID, OPT_PRIVILEGED, OPT_JSON, OPT_QUIET,
@@ -62,6 +66,9 @@ enum {
 static const struct option rows[] = {
 	{ "port", 1, NULL, OPT_PORT },
 	{ "mountport", 1, NULL, OPT_MOUNTPORT },
+	{ "transport", 1, NULL, OPT_TRANSPORT },
+	{ "rdma-port", 1, NULL, OPT_RDMA_PORT },
+	{ "memory", 0, NULL, OPT_MEMORY },
 	{ "connections", 1, NULL, OPT_CONNECTIONS },
 	{ "threads", 1, NULL, OPT_THREADS },
 	{ "depth", 1, NULL, OPT_DEPTH },
@@ -91,6 +98,18 @@ static unsigned number(const char *s)
 	return (unsigned)strtoul(s, NULL, 10);
 }
 
+static const struct transport *transport(const char *name)
+{
+	static const struct transport *const all[] = {
+		&load_tcp, &load_iwarp, &load_verbs,
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++)
+		if (!strcmp(all[i]->name, name))
+			return all[i];
+	return NULL;
+}
+
 /* Options that say how much; false: @c is none of them. */
 static bool set_amount(struct load_options *o, int c)
 {
@@ -116,6 +135,9 @@ static bool set_other(struct load_options *o, int c)
 	switch (c) {
 	case OPT_PORT:		o->port = number(optarg); break;
 	case OPT_MOUNTPORT:	o->mount_port = number(optarg); break;
+	case OPT_RDMA_PORT:	o->rdma_port = number(optarg); break;
+	case OPT_TRANSPORT:	o->transport = transport(optarg); break;
+	case OPT_MEMORY:	o->memory = true; break;
 	case OPT_STABLE:	o->stable = 2; break;
 	case OPT_VERIFY:	o->verify = true; break;
 	case OPT_DISCARD:	o->discard = true; break;
@@ -148,6 +170,10 @@ static int check(struct load_options *o)
 		return refuse("depth or connections are too many");
 	if (!o->block || o->block > LOAD_BLOCK_MAX || o->size < o->block)
 		return refuse("block or size make no sense");
+	if (!o->transport)
+		return refuse("no such transport");
+	if (o->memory && (!o->ops || !o->server_pid))
+		return refuse("--memory needs --ops and --server-pid");
 	if (o->verify && o->discard)
 		return refuse("what is discarded can't be verified");
 	return 0;
@@ -161,7 +187,7 @@ int load_options_parse(struct load_options *o, int argc, char **argv)
 
 	snprintf(dir, sizeof(dir), "gannet-load.%d", (int)getpid());
 	*o = (struct load_options){
-		.dir = dir, .transport = "tcp", .conns = 1, .threads = 1,
+		.dir = dir, .transport = &load_tcp, .rdma_port = 20049, .conns = 1, .threads = 1,
 		.depth = 32, .block = 4096, .size = 64u << 20,
 		.entries = 10000, .seconds = 3, .warmup = .3,
 		.progress = isatty(STDERR_FILENO), .uid = getuid(),

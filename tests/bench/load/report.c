@@ -29,7 +29,7 @@ static void json(const struct target *t, const struct load_result *r)
 	       "\"seconds\": %.4f, \"ops\": %llu, \"errors\": %llu, "
 	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f, "
 	       "\"entries_per_s\": %.0f",
-	       workload_name(o->work), o->transport, o->block, o->depth,
+	       workload_name(o->work), o->transport->name, o->block, o->depth,
 	       o->conns, o->threads, r->seconds,
 	       (unsigned long long)r->counts.ops,
 	       (unsigned long long)r->counts.errors,
@@ -43,6 +43,9 @@ static void json(const struct target *t, const struct load_result *r)
 	       (double)r->hist.max / 1e3);
 	json_cpu("client", r->client_cpu, r);
 	json_cpu("server", r->server_cpu, r);
+	if (r->memory >= 0)
+		printf(", \"bytes_per_connection\": %.0f",
+		       r->memory / o->conns);
 	printf("}\n");
 }
 
@@ -63,7 +66,7 @@ static void table(const struct target *t, const struct load_result *r)
 	const struct load_options *o = t->opt;
 
 	printf("%s, %s, %u connection%s, depth %u", workload_name(o->work),
-	       o->transport, o->conns, o->conns == 1 ? "" : "s", o->depth);
+	       o->transport->name, o->conns, o->conns == 1 ? "" : "s", o->depth);
 	if (workload_needs(o->work) & NEED_DATA)
 		printf(", blocks of %u", o->block);
 	printf("\n%-12s%12.0f /s", "calls",
@@ -80,6 +83,9 @@ static void table(const struct target *t, const struct load_result *r)
 	       (double)hist_quantile(&r->hist, .999) / 1e3);
 	table_cpu("client CPU", r->client_cpu, r);
 	table_cpu("server CPU", r->server_cpu, r);
+	if (r->memory >= 0)
+		printf("%-12s%12.1f KiB a connection\n", "memory",
+		       r->memory / o->conns / 1024);
 	if (r->counts.errors)
 		printf("%-12s%12llu\n", "errors",
 		       (unsigned long long)r->counts.errors);

@@ -358,9 +358,12 @@ static int run(struct load_thread *t)
 		err = wire_init(&w[n], &t->run->conns[t->first + n]);
 		n++;
 	}
-	load_tick(t);
+	load_begin(t);
 	if (!err)
 		err = loop(t, w, ep);
+	load_end(t);
+	if (!err)
+		load_rest(t);
 	while (n)
 		wire_fini(&w[--n]);
 out:

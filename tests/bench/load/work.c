@@ -146,10 +146,11 @@ static int reply_read(struct slot *s, struct xdr_in *x, struct counts *n)
 	n->bytes += count;
 	/* Segments of a message may end in the data; it comes whole. */
 	if (opt(s)->verify) {
-		struct xdr_view v = xdr_get_fixed(x, count);
+		const uint8_t *data = s->moved ? s->moved :
+				      xdr_get_fixed(x, count).data;
 
-		if (!v.data || memcmp(v.data, load_pattern(slot_target(s),
-							   s->offset), count))
+		if (!data || memcmp(data, load_pattern(slot_target(s),
+						       s->offset), count))
 			return -EBADMSG;
 	}
 	return 0;

@@ -145,6 +145,32 @@ START_TEST(times_are_set_by_the_owner_or_to_now_by_writers)
 }
 END_TEST
 
+/* As open(2) with O_TRUNC is sent: the size, and the time of the server. */
+START_TEST(a_writer_truncates_and_touches_what_is_others)
+{
+	struct vfs_node *f;
+
+	users();
+	f = alice_file("f", 0666);
+	ck_assert_int_eq(do_write(&as_alice, f), 4);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_SIZE | VFS_SET_MTIME_NOW, 0),
+			 0);
+	ck_assert_uint_eq(vt_attr(f).size, 0);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_SIZE | VFS_SET_MTIME_NOW, 0),
+			 0);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_MTIME_NOW, 0), 0);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_ATIME_NOW, 0), 0);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_ATIME_NOW | VFS_SET_MTIME, 0),
+			 -EPERM);
+	ck_assert_int_eq(set(&as_alice, f, VFS_SET_MODE, 0644), 0);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_SIZE | VFS_SET_MTIME_NOW, 0),
+			 -EACCES);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_MTIME_NOW, 0), -EACCES);
+	ck_assert_int_eq(set(&as_bob, f, VFS_SET_ATIME_NOW, 0), -EACCES);
+	vfs_node_put(f);
+}
+END_TEST
+
 START_TEST(set_id_bits_do_not_outlive_changes)
 {
 	struct vfs_node *f;
@@ -158,6 +184,9 @@ START_TEST(set_id_bits_do_not_outlive_changes)
 	ck_assert_int_eq(set(&as_alice, f, VFS_SET_MODE, 06755), 0);
 	ck_assert_int_eq(set(&as_root, f, VFS_SET_UID, VT_BOB), 0);
 	ck_assert_uint_eq(vt_attr(f).mode, 0755);
+	ck_assert_int_eq(set(&as_root, f, VFS_SET_MODE, 06777), 0);
+	ck_assert_int_eq(set(&as_alice, f, VFS_SET_SIZE, 2), 0);
+	ck_assert_uint_eq(vt_attr(f).mode, 0777);
 	vfs_node_put(f);
 }
 END_TEST
@@ -303,6 +332,7 @@ void vfs_suite_add_users(TCase *tc)
 	tcase_add_test(tc, who_may_execute_may_read);
 	tcase_add_test(tc, owners_and_modes_are_changed_by_who_may);
 	tcase_add_test(tc, times_are_set_by_the_owner_or_to_now_by_writers);
+	tcase_add_test(tc, a_writer_truncates_and_touches_what_is_others);
 	tcase_add_test(tc, set_id_bits_do_not_outlive_changes);
 	tcase_add_test(tc, directories_are_changed_and_searched_by_who_may);
 	tcase_add_test(tc, listing_needs_read_permission);

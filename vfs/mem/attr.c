@@ -193,6 +193,12 @@ int mem_access(const struct vfs_ctx *ctx, struct vfs_node *node,
 	return 0;
 }
 
+void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n)
+{
+	if (cred->uid != 0)
+		n->mode &= n->mode & 010 ? ~06000u : ~04000u;
+}
+
 int mem_set_size(struct mem_node *n, uint64_t size)
 {
 	if (size > MEM_MAX_FILE)
@@ -280,10 +286,12 @@ int mem_setattr(const struct vfs_ctx *ctx, struct vfs_node *node,
 	if (err == 0 && set->set & VFS_SET_SIZE)
 		err = mem_set_size(n, set->size);
 	if (err == 0 && set->set) {
-		if (set->set & VFS_SET_SIZE)
+		if (set->set & VFS_SET_SIZE) {
+			mem_clear_set_id(ctx->cred, n);
 			mem_touch_mtime(n);
-		else
+		} else {
 			mem_touch_ctime(n);
+		}
 		set_owner_mode(ctx->cred, n, set);
 		set_times(n, set, n->ctime);
 	}

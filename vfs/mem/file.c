@@ -135,8 +135,7 @@ int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *node,
 		ret = write_iov(n, off, iov, niov);
 	if (ret > 0) {
 		n->size = MAX(n->size, off + ret);
-		if (ctx->cred->uid != 0)
-			n->mode &= n->mode & 010 ? ~06000u : ~04000u;
+		mem_clear_set_id(ctx->cred, n);
 		mem_touch_mtime(n);
 	}
 	mem_wcc_after(n, wcc);

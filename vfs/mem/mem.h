@@ -195,6 +195,8 @@ void mem_touch_mtime(struct mem_node *n);
 void mem_attr_init(struct mem_node *n, const struct mem_node *dir,
 		   const struct vfs_cred *cred,
 		   const struct vfs_setattr *set);
+/* @cred changes what is in @n, which then runs as nobody in particular. */
+void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n);
 int  mem_set_size(struct mem_node *n, uint64_t size);
 
 /* The operations, by file. */

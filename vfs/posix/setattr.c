@@ -60,6 +60,32 @@ static int set_times(struct posix_node *n, const struct vfs_setattr *set)
 	return utimensat(n->fd, "", t, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/*
+ * Who may write a file may set its times to now (RFC 1813 section 3.3.2).
+ * The system grants that to others than the owner for both times at once
+ * only, and clients set one: open(2) with O_TRUNC sends mtime.
+ */
+static int set_times_as(const struct vfs_ctx *ctx, struct posix_node *n,
+			const struct vfs_setattr *set)
+{
+	const struct posix_fs *fs = posix_fs_of(n);
+	struct vfs_setattr now = { .set = set->set };
+	struct stat st;
+	int err = set_times(n, set);
+
+	if (err != -EPERM || set->set & (VFS_SET_ATIME | VFS_SET_MTIME))
+		return err;
+	err = posix_stat(n, &st);
+	if (err == 0)
+		err = posix_granted(ctx, n, &st, POSIX_W);
+	if (err <= 0)
+		return err < 0 ? err : -EACCES;
+	posix_cred_server(fs);
+	if (!fs->privileged)
+		now.set = VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW;
+	return set_times(n, &now);
+}
+
 /* As WRITE is checked: the client's open(2) may be long ago. */
 static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 		    const struct stat *st, uint64_t size)
@@ -83,22 +109,27 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 }
 
 /* Owner before mode, since a change of owner takes set-id bits away; times
- * last, since a change of size sets them. */
+ * last, since a change of size sets them: mtime to now, as asked. */
 static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
 		   const struct stat *st, const struct vfs_setattr *set)
 {
+	struct vfs_setattr times = { .set = set->set & SET_TIMES,
+				     .atime = set->atime,
+				     .mtime = set->mtime };
 	int err = 0;
 
-	if (set->set & VFS_SET_SIZE)
+	if (set->set & VFS_SET_SIZE) {
 		err = set_size(ctx, n, st, set->size);
+		times.set &= ~VFS_SET_MTIME_NOW;
+	}
 	if (err == 0)
 		err = posix_cred_set(posix_fs_of(n), ctx);
 	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID))
 		err = set_owner(n, set);
 	if (err == 0 && set->set & VFS_SET_MODE)
 		err = set_mode(n, set->mode);
-	if (err == 0 && set->set & SET_TIMES)
-		err = set_times(n, set);
+	if (err == 0 && times.set)
+		err = set_times_as(ctx, n, &times);
 	return err;
 }
 

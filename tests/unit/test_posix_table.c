@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of files: what is recorded stays, whatever ends the server. */
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -237,6 +238,41 @@ START_TEST(a_torn_record_ends_the_journal)
 }
 END_TEST
 
+/* The disk is full for a while, in the middle of a record. */
+static void be_full_and_die(void)
+{
+	struct rlimit lim = { .rlim_cur = RLIM_INFINITY,
+			      .rlim_max = RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	rcu_register_thread();
+	assert_ok(posix_table_open(w.state, 7, &table));
+	add(1, 100, "a", false);
+	lim.rlim_cur = journal_size() + 20;
+	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	add(2, 100, "does-not-fit", false);
+	lim.rlim_cur = lim.rlim_max;
+	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	add(3, 100, "fits again", false);
+	_exit(count_of(2) == 1 ? 0 : 1);
+}
+
+START_TEST(a_journal_that_was_full_goes_on_when_there_is_room)
+{
+	int status;
+
+	posix_table_close(table);
+	table = NULL;
+	if (fork() == 0)
+		be_full_and_die();
+	wait(&status);
+	ck_assert_int_eq(status, 0);
+	reopen();
+	ck_assert(is_at(1, 100, "a"));
+	ck_assert(is_at(3, 100, "fits again"));
+}
+END_TEST
+
 START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 {
 	posix_table_close(table);
@@ -278,6 +314,7 @@ int main(void)
 	tcase_add_test(t, changes_count_in_order_before_and_after_they_are_written);
 	tcase_add_test(t, a_killed_servers_journal_is_read);
 	tcase_add_test(t, a_torn_record_ends_the_journal);
+	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
 	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
 	tcase_add_test(t, many_files_and_long_names_fit);
 	suite_add_tcase(s, t);

@@ -16,6 +16,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "lib/log.h"
+
 #define MAGIC		0x314a54534f504e47u	/* GNPOSTJ1 */
 #define RECORD_HEAD	14
 #define RECORD_MAX	(RECORD_HEAD + 2 * VFS_HANDLE_MAX + VFS_NAME_MAX)
@@ -139,6 +141,7 @@ int table_journal_open(struct table_journal *j, int dir_fd, const char *name,
 	j->active = 0;
 	j->seq = MAX(seq[0], seq[1]) + 1;
 	j->started = false;
+	j->len = 0;
 	return 0;
 
 fail:
@@ -155,22 +158,36 @@ void table_journal_close(struct table_journal *j)
 			close(j->fd[i]);
 }
 
+/* What a full disk took a part of is taken back: a torn record would hide
+ * those that follow once there is room again. */
+static int append(struct table_journal *j, const void *data, uint32_t len)
+{
+	int fd = j->fd[j->active];
+	ssize_t n = write(fd, data, len);
+
+	if (n == (ssize_t)len) {
+		j->len += n;
+		return 0;
+	}
+	if (n > 0 && ftruncate(fd, j->len) < 0)
+		log_limited(LOG_LEVEL_ERR, "table of files: journal: %s",
+			    strerror(errno));
+	if (n >= 0)
+		errno = ENOSPC;
+	return -EIO;
+}
+
 int table_journal_write(struct table_journal *j, const struct table_op *op)
 {
 	struct head head = { MAGIC, j->seq };
 	uint8_t buf[RECORD_MAX];
-	int fd = j->fd[j->active];
-	uint32_t len;
 
-	if (fd < 0)
+	if (j->fd[j->active] < 0)
 		return 0;
-	if (!j->started) {
-		if (write(fd, &head, sizeof(head)) != sizeof(head))
-			return -EIO;
-		j->started = true;
-	}
-	len = encode(op, buf);
-	return write(fd, buf, len) == len ? 0 : -EIO;
+	if (!j->started && append(j, &head, sizeof(head)) < 0)
+		return -EIO;
+	j->started = true;
+	return append(j, buf, encode(op, buf));
 }
 
 void table_journal_switch(struct table_journal *j)
@@ -178,6 +195,7 @@ void table_journal_switch(struct table_journal *j)
 	j->active ^= 1;
 	j->seq++;
 	j->started = false;
+	j->len = 0;
 }
 
 int table_journal_clear(struct table_journal *j, int which)

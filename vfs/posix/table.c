@@ -430,7 +430,8 @@ static void flusher(void *arg)
 		}
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec++;
-		if (t->active->count < FLUSH_AT)
+		/* ->older is what could not be written the last time. */
+		if (t->active->count < FLUSH_AT || t->older)
 			pthread_cond_timedwait(&t->wake, &t->lock, &until);
 		mutex_unlock(&t->lock);
 		flush(t);

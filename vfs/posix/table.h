@@ -24,6 +24,7 @@ struct table_journal {
 	int	 active;
 	uint64_t seq;			/* of the active one */
 	bool	 started;		/* ... has its head */
+	off_t	 len;			/* ... as far as it is whole */
 };
 
 /* Opens both and calls @replay for each record, in order of writing. */
@@ -31,6 +32,7 @@ int  table_journal_open(struct table_journal *j, int dir_fd, const char *name,
 			int (*replay)(void *arg, const struct table_op *op),
 			void *arg);
 void table_journal_close(struct table_journal *j);
+/* All of the record, or -EIO and nothing of it. */
 int  table_journal_write(struct table_journal *j, const struct table_op *op);
 /* From now on the other one is written; it must be empty. */
 void table_journal_switch(struct table_journal *j);

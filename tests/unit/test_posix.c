@@ -5,6 +5,32 @@
 
 #include "tests/unit/posix_fixture.h"
 
+#include <sys/syscall.h>
+
+/* In place of the C library's: the backend's calls are counted, and fail
+ * when told to, as they do after a disk lost what was written. */
+static int fsyncs, sync_error;
+
+static int sync_by(long call, int fd)
+{
+	if (sync_error) {
+		errno = sync_error;
+		return -1;
+	}
+	return (int)syscall(call, fd);
+}
+
+int fsync(int fd)
+{
+	fsyncs++;
+	return sync_by(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+	return sync_by(SYS_fdatasync, fd);
+}
+
 START_TEST(what_is_written_is_read)
 {
 	struct vfs_node *n;
@@ -105,6 +131,59 @@ START_TEST(writes_are_at_least_as_stable_as_asked)
 	vfs_node_put(n);
 	world_restart();
 	ck_assert_int_ne(w.fs->verf, verf);
+	world_close();
+}
+END_TEST
+
+/* RFC 1813 section 3.3.21: "any metadata associated with the file must be
+ * flushed".  Other clients know by the times that their caches are old. */
+START_TEST(commit_makes_times_durable_as_well_as_data)
+{
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct vfs_node *n;
+	int before;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+	before = fsyncs;
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	ck_assert_int_eq(fsyncs - before, !world_on_tmpfs());
+	assert_ok(posix_commit(&w.ctx, n, 1, 1, NULL));
+	ck_assert_int_eq(fsyncs - before, 2 * !world_on_tmpfs());
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+/* The system tells of lost data once: the next sync succeeds. */
+START_TEST(data_lost_on_its_way_to_disk_is_asked_for_again)
+{
+	static const int errors[] = { EIO, ENOSPC, EDQUOT };
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct vfs_node *n;
+	uint64_t verf;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	for (unsigned i = 0; i < ARRAY_SIZE(errors); i++) {
+		ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+		verf = w.fs->verf;
+		sync_error = errors[i];
+		if (world_on_tmpfs()) {
+			assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+			ck_assert_uint_eq(w.fs->verf, verf);
+		} else {
+			assert_err(posix_commit(&w.ctx, n, 0, 0, NULL),
+				   errors[i]);
+			ck_assert_uint_ne(w.fs->verf, verf);
+		}
+		sync_error = 0;
+		verf = w.fs->verf;
+		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		ck_assert_uint_eq(w.fs->verf, verf);
+	}
+	vfs_node_put(n);
 	world_close();
 }
 END_TEST
@@ -420,6 +499,8 @@ int main(void)
 	add_world_test(t, a_read_up_to_the_end_says_so_and_past_it_is_empty);
 	add_world_test(t, holes_read_as_zeros_and_offsets_go_past_4_gib);
 	add_world_test(t, writes_are_at_least_as_stable_as_asked);
+	add_world_test(t, commit_makes_times_durable_as_well_as_data);
+	add_world_test(t, data_lost_on_its_way_to_disk_is_asked_for_again);
 	add_world_test(t, the_tree_has_one_fsid_across_restarts);
 	add_world_test(t, only_files_are_read_and_written);
 	add_world_test(t, attributes_around_a_change_tell_it);

@@ -301,7 +301,8 @@ int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
 			fd = posix_node_rd(n);
 		/* Before the sync: what is written from now on is not in it. */
 		atomic_store(&n->dirty, false);
-		err = fd < 0 ? fd : posix_sync_fd(fs, fd, true);
+		/* Times, too: other clients know by them that data changed. */
+		err = fd < 0 ? fd : posix_sync_fd(fs, fd, false);
 	}
 	posix_change_end(&c);
 	return err;

@@ -159,6 +159,7 @@ static const struct { int err; uint8_t status; } errnos[] = {
 	/* Refused for what the file is in use as: a mount point, a program. */
 	{ EBUSY, S_ACCES },
 	{ ETXTBSY, S_ACCES },
+	{ ENOKEY, S_PERM },		/* an encrypted directory, locked */
 	{ ELOOP, S_INVAL },
 	{ EOVERFLOW, S_FBIG },
 	{ EREMOTEIO, S_IO },

@@ -163,6 +163,10 @@ static const char *parse_wildcard(struct client *c)
 		return "has a '[' without a ']'";
 	if (strchr(c->text, '/'))
 		return "is not understood: a network has no wildcards";
+	if (strpbrk(c->text, "0123456789") &&
+	    c->text[strspn(c->text, "0123456789.*?")] == '\0')
+		return "is not understood: addresses have no wildcards; "
+		       "write a network such as 192.0.2.0/24";
 	c->kind = CLIENT_WILDCARD;
 	return NULL;
 }

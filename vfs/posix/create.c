@@ -130,7 +130,8 @@ static int create_exclusive(struct making *m, uint64_t verf)
 	/* Is it this very call, come again? */
 	if (m->node->type != VFS_REG || m->st.st_size != 0 ||
 	    m->st.st_mtim.tv_sec != set.mtime.tv_sec ||
-	    m->st.st_atim.tv_sec != set.atime.tv_sec)
+	    m->st.st_atim.tv_sec != set.atime.tv_sec ||
+	    m->st.st_mtim.tv_nsec != 0 || m->st.st_atim.tv_nsec != 0)
 		return -EEXIST;
 	m->touched = true;		/* the first may not have come so far */
 	return 0;

@@ -251,8 +251,9 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
 	}
-	/* Written, but not to storage: others' data may be lost with it. */
-	if (done == -EIO && flags)
+	/* Perhaps written, but not to storage: then others' data may be lost
+	 * with it, and the system tells of that only once. */
+	if (flags && (done == -EIO || done == -ENOSPC || done == -EDQUOT))
 		atomic_fetch_add(&fs->fs.verf, 1);
 	return done;
 }

@@ -175,8 +175,11 @@ static int read_option(char *opt, struct vfs_config *config)
 		*value++ = '\0';
 		errno = 0;
 		n = strtoul(value, &end, 10);
-		if (errno || end == value || *end || n == 0 || n > INT32_MAX)
+		if (errno || end == value || *end || n == 0 || n > INT32_MAX) {
+			log_err("posix: %s=%s: expected a number from 1", opt,
+				value);
 			return -EINVAL;
+		}
 	}
 	if (strcmp(opt, "async") == 0 && !value)
 		config->async = true;
@@ -186,8 +189,12 @@ static int read_option(char *opt, struct vfs_config *config)
 		config->max_files = n;
 	else if (strcmp(opt, "idle") == 0 && value)
 		config->idle_ms = n;
-	else
+	else {
+		log_err("posix: option '%s%s' is not supported; supported are "
+			"async, table, max-files=, idle=", opt,
+			value ? "=" : "");
 		return -EINVAL;
+	}
 	return 0;
 }
 

@@ -178,8 +178,8 @@ static const struct {
 	{ "/a h[ab", "exports:1: client 'h[ab' has a '[' without a ']'" },
 	{ "/a 10.*/8", "exports:1: client '10.*/8' is not understood: a "
 	  "network has no wildcards" },
-	{ "/a 192.168.*", "exports:1: client '192.168.*' of '/a' is not "
-	  "understood: addresses have no wildcards; write a network such as "
+	{ "/a 192.168.*", "exports:1: client '192.168.*' is not understood: "
+	  "addresses have no wildcards; write a network such as "
 	  "192.0.2.0/24" },
 	{ "/a 10.0.0/8", "exports:1: client '10.0.0/8' is not a network: "
 	  "expected ADDRESS/LENGTH or ADDRESS/NETMASK" },

@@ -166,35 +166,40 @@ static int open_root(struct posix_fs *fs, const char *path)
  * "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
  * the exports file.  An option that is none of these is an error.
  */
-static int read_option(char *opt, struct vfs_config *config)
+static int bad_option(const char *opt)
 {
-	char *value = strchr(opt, '='), *end;
-	unsigned long n = 0;
+	log_err("posix: option '%s' is not supported; supported are async, "
+		"table, max-files=, idle=", opt);
+	return -EINVAL;
+}
 
-	if (value) {
-		*value++ = '\0';
-		errno = 0;
-		n = strtoul(value, &end, 10);
-		if (errno || end == value || *end || n == 0 || n > INT32_MAX) {
-			log_err("posix: %s=%s: expected a number from 1", opt,
-				value);
-			return -EINVAL;
-		}
-	}
-	if (strcmp(opt, "async") == 0 && !value)
+static int read_option(const char *opt, struct vfs_config *config)
+{
+	const char *value = strchr(opt, '=');
+	char *end;
+	unsigned long n;
+
+	if (strcmp(opt, "async") == 0) {
 		config->async = true;
-	else if (strcmp(opt, "table") == 0 && !value)
+		return 0;
+	}
+	if (strcmp(opt, "table") == 0) {
 		config->no_handles = true;
-	else if (strcmp(opt, "max-files") == 0 && value)
-		config->max_files = n;
-	else if (strcmp(opt, "idle") == 0 && value)
-		config->idle_ms = n;
-	else {
-		log_err("posix: option '%s%s' is not supported; supported are "
-			"async, table, max-files=, idle=", opt,
-			value ? "=" : "");
+		return 0;
+	}
+	if (!value || (strncmp(opt, "max-files=", 10) != 0 &&
+		       strncmp(opt, "idle=", 5) != 0))
+		return bad_option(opt);
+	errno = 0;
+	n = strtoul(++value, &end, 10);
+	if (errno || end == value || *end || n == 0 || n > INT32_MAX) {
+		log_err("posix: %s: expected a number from 1", opt);
 		return -EINVAL;
 	}
+	if (*opt == 'm')
+		config->max_files = n;
+	else
+		config->idle_ms = n;
 	return 0;
 }
 

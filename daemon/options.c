@@ -127,14 +127,29 @@ static const char *set_max_conns(struct options *o, char *value)
 	return set_unsigned(value, 1, 1000000, &o->max_conns);
 }
 
-static const char *set_memory(struct options *o, char *value)
+static const char *set_max_client_conns(struct options *o, char *value)
+{
+	return set_unsigned(value, 1, 1000000, &o->max_client_conns);
+}
+
+static const char *set_mib(const char *value, size_t *out)
 {
 	unsigned long mib = 0;
 	const char *wrong = number(value, 8, 1ul << 24, &mib);
 
 	if (!wrong)
-		o->memory = mib * MIB;
+		*out = mib * MIB;
 	return wrong;
+}
+
+static const char *set_memory(struct options *o, char *value)
+{
+	return set_mib(value, &o->memory);
+}
+
+static const char *set_rdma_memory(struct options *o, char *value)
+{
+	return set_mib(value, &o->rdma_memory);
 }
 
 static const char *set_foreground(struct options *o, char *value)
@@ -202,9 +217,15 @@ static const struct option_row rows[] = {
 	  "threads that serve connections (one a processor)" },
 	{ "max-connections", "N", set_max_conns,
 	  "connections a transport takes (4096)" },
+	{ "max-client-connections", "N", set_max_client_conns,
+	  "of these, most from one address (a quarter of them, but\n"
+	  "no fewer than 16)" },
 	{ "memory", "MIB", set_memory,
 	  "most memory for data in transit (a quarter of the\n"
 	  "machine's, at most 1024)" },
+	{ "rdma-memory", "MIB", set_rdma_memory,
+	  "most memory for RDMA connections, of which each takes 2\n"
+	  "(an eighth of the machine's)" },
 	{ "state-dir", "DIR", set_state_dir,
 	  "where keys, tables and the mount list are kept" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
@@ -268,13 +289,14 @@ static char *default_state_dir(void)
 	return n < 0 ? NULL : dir;
 }
 
-static size_t default_memory(void)
+static void default_memory(struct options *o)
 {
 	size_t ram = (size_t)sysconf(_SC_PHYS_PAGES) *
 		     (size_t)sysconf(_SC_PAGESIZE);
 
-	ram = MIN(ram / 4, 1024 * MIB);
-	return MAX(ram, 64 * MIB);
+	o->memory = MIN(ram / 4, 1024 * MIB);
+	o->memory = MAX(o->memory, 64 * MIB);
+	o->rdma_memory = MAX(ram / 8, 64 * MIB);
 }
 
 static bool set_defaults(struct options *o, int argc)
@@ -290,7 +312,7 @@ static bool set_defaults(struct options *o, int argc)
 	o->threads = 16;
 	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
 	o->max_conns = 4096;
-	o->memory = default_memory();
+	default_memory(o);
 	o->rpcbind = true;
 	o->log_level = LOG_LEVEL_INFO;
 	return o->exports && o->exports_files && o->state_dir;
@@ -344,6 +366,8 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 			argv[optind]);
 		return OPTIONS_WRONG;
 	}
+	if (o->max_client_conns == 0)
+		o->max_client_conns = MAX(o->max_conns / 4, 16u);
 	return OPTIONS_RUN;
 }
 

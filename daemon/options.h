@@ -26,7 +26,9 @@ struct options {
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  max_conns;
+	unsigned	  max_client_conns;	/* 0: not given */
 	size_t		  memory;	/* bytes of payload buffers */
+	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	bool		  foreground;
 	bool		  rpcbind;
 	char		 *state_dir;	/* owned */

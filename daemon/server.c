@@ -58,6 +58,7 @@ struct server {
 	struct rpc_program	*nfs3;
 	struct rpc_program	*mountd;
 	struct xprt_env		 env;
+	struct rpcrdma_budget	 rdma_budget;
 	struct fabric		 verbs, iwarp;
 	bool			 has_verbs, has_iwarp;
 	struct listener		 listeners[MAX_LISTENERS];
@@ -246,16 +247,14 @@ static int listen_udp(struct server *s, const struct sockaddr *sa,
 	return udp_listen(&s->env, sa, NULL, out);
 }
 
-static int listen_verbs(struct server *s, const struct sockaddr *sa,
-			struct xprt_listener **out)
+/* On the fabric that was made last. */
+static int listen_fabric(struct server *s, const struct sockaddr *sa,
+			 struct xprt_listener **out)
 {
-	return rpcrdma_listen(&s->verbs, &s->env, sa, NULL, out);
-}
+	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
 
-static int listen_iwarp(struct server *s, const struct sockaddr *sa,
-			struct xprt_listener **out)
-{
-	return rpcrdma_listen(&s->iwarp, &s->env, sa, NULL, out);
+	return rpcrdma_listen(s->has_iwarp ? &s->iwarp : &s->verbs, &s->env,
+			      sa, &o, out);
 }
 
 /* Listens at @port of the address to bind to; *@got is the port it got. */
@@ -325,7 +324,7 @@ static int start_verbs(struct server *s)
 	if (err)
 		return err;
 	s->has_verbs = true;
-	return add_listener(s, "rdma", listen_verbs, s->o->rdma_port, &port);
+	return add_listener(s, "rdma", listen_fabric, s->o->rdma_port, &port);
 }
 
 static int start_iwarp(struct server *s)
@@ -342,7 +341,7 @@ static int start_iwarp(struct server *s)
 	if (err)
 		return err;
 	s->has_iwarp = true;
-	return add_listener(s, "iwarp", listen_iwarp, s->has_verbs ?
+	return add_listener(s, "iwarp", listen_fabric, s->has_verbs ?
 			    s->o->iwarp_port : s->o->rdma_port, &port);
 }
 
@@ -504,7 +503,9 @@ int server_start(const struct options *o, struct server **out)
 		.sink = rpc_server_sink(s->rpc), .pool = s->pool,
 		.loops = s->loops, .nloops = s->nloops,
 		.max_conns = o->max_conns,
+		.max_peer_conns = o->max_client_conns,
 	};
+	s->rdma_budget.max = o->rdma_memory;
 	err = listen_streams(s);
 	if (!err)
 		err = listen_rdma(s);

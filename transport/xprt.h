@@ -171,6 +171,7 @@ struct xprt_env {
 	struct loop		**loops;	/* the pollers */
 	unsigned		 nloops;
 	unsigned		 max_conns;	/* per listener; more are refused */
+	unsigned		 max_peer_conns; /* of one address; 0: no bound */
 };
 
 #endif

@@ -344,6 +344,7 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 		.loops = loops, .nloops = rig->options.two_pollers ? 2 : 1,
 		.max_conns = rig->options.max_conns ? rig->options.max_conns :
 			     16,
+		.max_peer_conns = rig->options.max_peer_conns,
 	};
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	require(rpcrdma_listen(&rig->fabric, &env,

@@ -49,6 +49,7 @@ struct rig_options {
 	bool	 one_loop;	/* peers share the responder's */
 	bool	 two_pollers;	/* the worker's loop is the second */
 	unsigned max_conns;	/* 0: 16 */
+	unsigned max_peer_conns;
 };
 
 struct rig {

@@ -22,6 +22,7 @@ static void setup(void)
 {
 	const char *const args[] = { "--export",
 		"mem:/m 127.0.0.1(rw,insecure)", "--max-connections", "64",
+		"--max-client-connections", "64",
 		NULL };
 
 	daemon_prepare(&d);

@@ -218,27 +218,83 @@ START_TEST(a_peer_that_lets_us_read_nothing_is_refused)
 }
 END_TEST
 
-START_TEST(more_connections_than_may_be_are_refused)
+/* One of three is refused, and may come when another has gone. */
+static void two_at_most(const struct rig_options *o, const char *counter)
 {
-	struct rig_options o = { .max_conns = 2 };
+	uint64_t before = stat(counter);
 	struct peer peer[3];
 
-	rig_open(&rig, &o);
+	rig_open(&rig, o);
 	for (int i = 0; i < 2; i++) {
 		peer_open(&peer[i], &rig, NULL);
 		peer_wait_up(&peer[i]);
 	}
 	peer_open(&peer[2], &rig, NULL);
 	ck_assert_int_eq(peer_wait_down(&peer[2]), -ECONNREFUSED);
+	ck_assert_uint_eq(stat(counter), before + 1);
 	peer_check_alive(&peer[0]);
 	peer_check_alive(&peer[1]);
 	for (int i = 0; i < 3; i++)
 		peer_close(&peer[i]);
 	wait_until(none_left, NULL);
-	/* Their places are free again. */
 	peer_open(&peer[0], &rig, NULL);
 	peer_wait_up(&peer[0]);
 	peer_close(&peer[0]);
+	rig_close(&rig);
+}
+
+START_TEST(more_connections_than_may_be_are_refused)
+{
+	struct rig_options o = { .max_conns = 2 };
+
+	two_at_most(&o, "rdma_refused_full");
+}
+END_TEST
+
+START_TEST(more_connections_of_one_peer_than_may_be_are_refused)
+{
+	struct rig_options o = { .max_peer_conns = 2 };
+
+	two_at_most(&o, "rdma_refused_peer");
+}
+END_TEST
+
+START_TEST(connections_keep_within_their_memory)
+{
+	static struct rpcrdma_budget budget;
+	struct rig_options o = { .rdma.budget = &budget };
+
+	budget.max = 3 * rpcrdma_conn_bytes(&o.rdma, 0);
+	two_at_most(&o, "rdma_refused_memory");
+	ck_assert_uint_eq(atomic_load(&budget.used), 0);
+}
+END_TEST
+
+START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
+{
+	struct rig_options o = { .rdma.idle_ms = 100 };
+	uint64_t before = stat("rdma_idle_closed");
+	struct peer busy, idle;
+
+	rig_open(&rig, &o);
+	peer_open(&busy, &rig, NULL);
+	peer_wait_up(&busy);
+	peer_call(&busy, 1, OP_HOLD, 0);
+	wait_held(1);
+	for (int i = 0; i < 3; i++) {
+		peer_open(&idle, &rig, NULL);
+		peer_wait_up(&idle);
+		peer_check_alive(&idle);
+		peer_wait_down(&idle);
+		peer_close(&idle);
+		ck_assert_uint_eq(stat("rdma_idle_closed"), before + 1 +
+				  (uint64_t)i);
+	}
+	rig_release(&rig);
+	peer_take(&busy);
+	ck_assert_uint_eq(busy.hdr.xid, 1);
+	peer_wait_down(&busy);
+	peer_close(&busy);
 	rig_close(&rig);
 }
 END_TEST
@@ -440,6 +496,9 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, a_peer_without_a_receive_loses_its_connection);
 	tcase_add_test(t, a_peer_that_lets_us_read_nothing_is_refused);
 	tcase_add_test(t, more_connections_than_may_be_are_refused);
+	tcase_add_test(t, more_connections_of_one_peer_than_may_be_are_refused);
+	tcase_add_test(t, connections_keep_within_their_memory);
+	tcase_add_test(t, an_idle_connection_is_closed_and_a_busy_one_is_not);
 	tcase_add_test(t, read_depth_is_kept_and_used);
 	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);
 	tcase_add_test(t, a_reply_longer_than_the_send_queue_is_cut);

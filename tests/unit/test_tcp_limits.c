@@ -328,7 +328,10 @@ START_TEST(connections_are_limited)
 {
 	int fd[3], more;
 
-	fx.env.max_conns = 3;
+	if (_i)
+		fx.env.max_peer_conns = 3;
+	else
+		fx.env.max_conns = 3;
 	fx_listen(NULL);
 	for (unsigned i = 0; i < 3; i++) {
 		fd[i] = fx_connect();
@@ -339,7 +342,8 @@ START_TEST(connections_are_limited)
 	ck_assert(fx_ended(more));
 	close(more);
 	ck_assert_uint_eq(conns(), 3);
-	ck_assert_uint_eq(stats_sum_by_name("tcp_refused"), 1);
+	ck_assert_uint_eq(stats_sum_by_name(_i ? "tcp_refused_peer" :
+						 "tcp_refused"), 1);
 	close(fd[0]);
 	EVENTUALLY(conns() == 2);
 	fd[0] = fx_connect();
@@ -578,7 +582,7 @@ int main(void)
 	tcase_add_test(tc,
 		an_idle_connection_ends_unless_a_call_is_in_progress);
 	tcase_add_test(tc, a_peer_that_takes_no_replies_is_closed);
-	tcase_add_test(tc, connections_are_limited);
+	tcase_add_loop_test(tc, connections_are_limited, 0, 2);
 	tcase_add_test(tc, accepting_pauses_when_descriptors_run_out);
 	tcase_add_test(tc, stop_answers_what_was_taken_and_takes_no_more);
 	tcase_add_test(tc, stop_under_load_loses_no_reply);

@@ -20,6 +20,7 @@
 
 STAT(rdma_closes, "connections closed from this side");
 STAT(rdma_errors, "connections that ended with an error");
+STAT(rdma_idle_closed, "connections closed for being idle");
 
 /* With the lock.  The only place where the state changes. */
 static void set_state(struct rpcrdma_conn *conn, enum rpcrdma_state state)
@@ -75,6 +76,23 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn)
 		rpcrdma_conn_close(conn, 0);
 }
 
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now, uint64_t ns)
+{
+	uint64_t active = atomic_load(&conn->active);
+	bool live, busy;
+
+	mutex_lock(&conn->lock);
+	live = conn->state == CONN_LIVE;
+	busy = conn->busy_calls > 0;
+	mutex_unlock(&conn->lock);
+	if (busy) {
+		atomic_store(&conn->active, now);
+	} else if (live && now > active && now - active >= ns) {
+		stat_inc(rdma_idle_closed);
+		rpcrdma_conn_close(conn, 0);
+	}
+}
+
 static void pump(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn,
@@ -114,6 +132,7 @@ static void established(struct fabric_conn *fc)
 	bool live;
 
 	rpcrdma_sq_set_read_depth(&conn->sq, fc->info.read_depth);
+	atomic_store(&conn->active, loop_now(conn->xprt.loop));
 	mutex_lock(&conn->lock);
 	live = conn->state == CONN_ACCEPTING;
 	if (live)

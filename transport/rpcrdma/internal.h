@@ -20,6 +20,7 @@
 #define GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
 
 #include "lib/util.h"
+#include "transport/gate.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
@@ -183,6 +184,8 @@ struct rpcrdma_conn {
 	/* Messages taken and not answered. */
 	atomic_uint	     unanswered;
 	atomic_uint	     nparked;
+	/* When it called last, or was last seen with a call in progress. */
+	_Atomic uint64_t     active;
 
 	/* Guards what follows.  Nothing is called with it held. */
 	pthread_mutex_t	     lock;
@@ -263,6 +266,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out);
 void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
+/* Closes it when it was idle for @ns. */
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now, uint64_t ns);
 /* Closes once nothing is in progress; takes no more calls. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
 /* With the lock, after a release: the pump runs on the poller if need be. */
@@ -293,13 +298,14 @@ struct rpcrdma_listener {
 	struct xprt_env	     env;
 	struct rpcrdma_options options;	/* with the defaults filled in */
 	struct fabric_listener *fl;
+	struct xprt_gate     gate;
+	size_t		     conn_bytes;	/* of each, in the budget */
+	struct loop_timer    sweep;		/* of the first loop */
 
 	/* Guards what follows. */
 	pthread_mutex_t	     lock;
-	pthread_cond_t	     gone;	/* nconns is 0 */
 	bool		     stopping;
 	struct cds_list_head conns;
-	unsigned	     nconns;
 	unsigned	     next_loop;
 	/* Devices that were met: their registrations are kept. */
 	struct rpcrdma_device *device[16];

@@ -14,10 +14,13 @@
 #include "lib/stats.h"
 
 STAT(rdma_refused_full, "connections refused: as many as may be");
+STAT(rdma_refused_peer, "connections refused: as many as one peer may have");
+STAT(rdma_refused_memory, "connections refused: no memory for more");
 STAT(rdma_refused_depth, "connections refused: the peer lets us read nothing");
 STAT(rdma_refused_stopping, "connections refused: the listener stops");
 
-enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8 };
+enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
+       DEFAULT_IDLE_MS = 360000, SWEEP_MS = 30000 };
 
 void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
@@ -29,31 +32,82 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 	o->inline_size = MIN(o->inline_size, RPCRDMA_INLINE_MAX) / 1024 * 1024;
 	if (o->send_queue == 0)
 		o->send_queue = STEPS_PER_CREDIT * o->credits;
+	if (o->idle_ms == 0)
+		o->idle_ms = DEFAULT_IDLE_MS;
 }
 
-/* Room for one more?  It is counted at once. */
-static bool admit(struct rpcrdma_listener *l, unsigned *loop)
+static bool charge(struct rpcrdma_listener *l)
 {
-	bool ok;
+	struct rpcrdma_budget *b = l->options.budget;
+	size_t used;
 
-	mutex_lock(&l->lock);
-	ok = !l->stopping && l->nconns < l->env.max_conns;
-	if (ok) {
-		l->nconns++;
-		*loop = l->next_loop++ % l->env.nloops;
-	} else if (l->stopping) {
-		stat_inc(rdma_refused_stopping);
-	} else {
-		stat_inc(rdma_refused_full);
+	if (!b)
+		return true;
+	used = atomic_fetch_add(&b->used, l->conn_bytes);
+	if (used + l->conn_bytes <= b->max)
+		return true;
+	atomic_fetch_sub(&b->used, l->conn_bytes);
+	return false;
+}
+
+static void leave(struct rpcrdma_listener *l, const struct sockaddr *peer)
+{
+	if (l->options.budget)
+		atomic_fetch_sub(&l->options.budget->used, l->conn_bytes);
+	xprt_gate_leave(&l->gate, peer);
+}
+
+static const struct sockaddr *peer_of(const struct fabric_conn *fc)
+{
+	return (const struct sockaddr *)&fc->info.peer;
+}
+
+/* Room for one more?  It is counted at once.  0 or -errno. */
+static int admit(struct rpcrdma_listener *l, const struct fabric_conn *fc)
+{
+	int err;
+
+	/* A server that may not read can't take a WRITE. */
+	if (fc->info.read_depth == 0)
+		return -EPROTO;
+	err = xprt_gate_enter(&l->gate, peer_of(fc));
+	if (!err && !charge(l)) {
+		xprt_gate_leave(&l->gate, peer_of(fc));
+		err = -ENOMEM;
 	}
-	mutex_unlock(&l->lock);
-	return ok;
+	return err;
 }
 
-static void leave(struct rpcrdma_listener *l)
+static void refuse(struct fabric_conn *fc, int err)
 {
-	if (--l->nconns == 0)
-		pthread_cond_broadcast(&l->gone);
+	const char *why;
+	char addr[64];
+
+	switch (err) {
+	case -EPROTO:
+		stat_inc(rdma_refused_depth);
+		why = "it lets us read nothing";
+		break;
+	case -ESHUTDOWN:
+		stat_inc(rdma_refused_stopping);
+		why = "the server ends";
+		break;
+	case -EUSERS:
+		stat_inc(rdma_refused_full);
+		why = "there are too many connections";
+		break;
+	case -EDQUOT:
+		stat_inc(rdma_refused_peer);
+		why = "there are too many connections from there";
+		break;
+	default:
+		stat_inc(rdma_refused_memory);
+		why = "no memory for more connections";
+		break;
+	}
+	log_limited(LOG_LEVEL_WARN, "rdma %s: refused, %s",
+		    xprt_addr_text(peer_of(fc), addr, sizeof(addr)), why);
+	fabric_reject(fc);
 }
 
 void rpcrdma_listener_forget(struct rpcrdma_listener *l,
@@ -61,31 +115,38 @@ void rpcrdma_listener_forget(struct rpcrdma_listener *l,
 {
 	mutex_lock(&l->lock);
 	cds_list_del(&conn->link);
-	leave(l);
 	mutex_unlock(&l->lock);
+	leave(l, (struct sockaddr *)&conn->xprt.peer);
+}
+
+/* Each connection has the loop after that of the one before. */
+static struct loop *choose_loop(struct rpcrdma_listener *l)
+{
+	struct loop *loop = NULL;
+
+	mutex_lock(&l->lock);
+	if (!l->stopping)
+		loop = l->env.loops[l->next_loop++ % l->env.nloops];
+	mutex_unlock(&l->lock);
+	return loop;
 }
 
 static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 {
 	struct rpcrdma_listener *l = fl->upper;
+	struct loop *loop = choose_loop(l);
 	struct rpcrdma_conn *conn;
-	unsigned loop = 0;
+	int err;
 
-	/* A server that may not read can't take a WRITE. */
-	if (fc->info.read_depth == 0) {
-		stat_inc(rdma_refused_depth);
-		fabric_reject(fc);
+	err = loop ? admit(l, fc) : -ESHUTDOWN;
+	if (err) {
+		refuse(fc, err);
 		return;
 	}
-	if (!admit(l, &loop)) {
-		fabric_reject(fc);
-		return;
-	}
-	if (rpcrdma_conn_create(l, fc, l->env.loops[loop], &conn) < 0) {
-		mutex_lock(&l->lock);
-		leave(l);
-		mutex_unlock(&l->lock);
-		fabric_reject(fc);
+	err = rpcrdma_conn_create(l, fc, loop, &conn);
+	if (err) {
+		leave(l, peer_of(fc));
+		refuse(fc, err);
 		return;
 	}
 	mutex_lock(&l->lock);
@@ -95,6 +156,41 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 		rpcrdma_conn_close(conn, 0);
 	mutex_unlock(&l->lock);
 	loop_post(conn->xprt.loop, &conn->task, rpcrdma_accept);
+}
+
+static void sweep(struct loop_timer *t)
+{
+	struct rpcrdma_listener *l = container_of(t, struct rpcrdma_listener,
+						  sweep);
+	uint64_t now = loop_now(l->env.loops[0]);
+	struct rpcrdma_conn *conn;
+
+	mutex_lock(&l->lock);
+	cds_list_for_each_entry(conn, &l->conns, link) {
+		if (!ref_get_unless_zero(&conn->xprt.ref))
+			continue;
+		rpcrdma_conn_sweep(conn, now, l->options.idle_ms * 1000000ull);
+		xprt_put(&conn->xprt);
+	}
+	mutex_unlock(&l->lock);
+	loop_timer_set(l->env.loops[0], t, MIN(l->options.idle_ms / 4 + 1,
+					       (uint32_t)SWEEP_MS));
+}
+
+static void start_sweep(void *arg)
+{
+	struct rpcrdma_listener *l = arg;
+
+	l->sweep.fire = sweep;
+	if (l->options.idle_ms != RPCRDMA_NEVER)
+		sweep(&l->sweep);
+}
+
+static void stop_sweep(void *arg)
+{
+	struct rpcrdma_listener *l = arg;
+
+	loop_timer_cancel(l->env.loops[0], &l->sweep);
 }
 
 void rpcrdma_listener_keep(struct rpcrdma_listener *l,
@@ -130,6 +226,7 @@ static void stop(struct xprt_listener *base)
 	if (!first)
 		return;
 	fabric_unlisten(l->fl);
+	loop_call(l->env.loops[0], stop_sweep, l);
 	mutex_lock(&l->lock);
 	cds_list_for_each_entry(conn, &l->conns, link) {
 		/* The last reference may be gone already. */
@@ -143,20 +240,14 @@ static void stop(struct xprt_listener *base)
 
 static unsigned count(struct xprt_listener *base)
 {
-	struct rpcrdma_listener *l = of(base);
-	unsigned n;
-
-	mutex_lock(&l->lock);
-	n = l->nconns;
-	mutex_unlock(&l->lock);
-	return n;
+	return xprt_gate_count(&of(base)->gate);
 }
 
 static void destroy(struct rpcrdma_listener *l)
 {
 	for (unsigned i = 0; i < l->ndevices; i++)
 		rpcrdma_device_put(l->device[i]);
-	pthread_cond_destroy(&l->gone);
+	xprt_gate_fini(&l->gate);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
@@ -174,9 +265,8 @@ static void free_listener(struct xprt_listener *base)
 		rpcrdma_conn_close(conn, 0);
 		xprt_put(&conn->xprt);
 	}
-	while (l->nconns > 0)
-		pthread_cond_wait(&l->gone, &l->lock);
 	mutex_unlock(&l->lock);
+	xprt_gate_wait(&l->gate);
 	destroy(l);
 }
 
@@ -202,7 +292,8 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		l->options = *options;
 	rpcrdma_options_fill(&l->options);
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->gone, NULL);
+	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
+	l->conn_bytes = rpcrdma_conn_bytes(&l->options, env->sink->msg_upper);
 	CDS_INIT_LIST_HEAD(&l->conns);
 	err = fabric_listen(fabric, addr, env->loops[0], request, l, &l->fl);
 	if (err < 0) {
@@ -210,6 +301,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		return err;
 	}
 	l->base.local = l->fl->local;
+	loop_call(env->loops[0], start_sweep, l);
 	*out = &l->base;
 	return 0;
 }

@@ -51,6 +51,8 @@ static void recv_done(struct fabric_op *op, int status, uint32_t len)
 	}
 	conn->posted--;
 	r->len = len;
+	atomic_store_explicit(&conn->active, loop_now(conn->xprt.loop),
+			      memory_order_relaxed);
 	append_waiting(conn, r);
 	if (within_credits(conn))
 		rpcrdma_recv_pump(conn);

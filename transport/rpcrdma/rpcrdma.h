@@ -10,14 +10,29 @@
 #ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
 #define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
 
+#include <stdatomic.h>
+
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
+
+/* What connections may take of the system's memory, as rpcrdma_conn_bytes()
+ * has it; of any number of listeners.  All zeros but for max at first. */
+struct rpcrdma_budget {
+	size_t		max;
+	atomic_size_t	used;
+};
+
+#define RPCRDMA_NEVER	UINT32_MAX
 
 /* Zero is the default, everywhere. */
 struct rpcrdma_options {
 	unsigned credits;	/* calls in progress on a connection: 128 */
 	unsigned inline_size;	/* longest Send taken or made: 4096 */
 	unsigned send_queue;	/* steps in flight: 8 for each credit */
+	/* Closes a connection that does not call for so long: 6 min, or
+	 * RPCRDMA_NEVER.  Of a peer that lost its power nothing else tells. */
+	uint32_t idle_ms;
+	struct rpcrdma_budget *budget;	/* borrowed; none: no bound */
 };
 
 /*

@@ -17,6 +17,7 @@
 
 #include "lib/loop.h"
 #include "lib/util.h"
+#include "transport/gate.h"
 #include "transport/stream/record.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"
@@ -110,9 +111,7 @@ struct tcp_listener {
 	struct loop_timer	 pause;		/* while accept can't */
 	uint32_t		 sweep_ms;
 
-	pthread_mutex_t		 lock;
-	pthread_cond_t		 none;		/* count fell to 0 */
-	unsigned		 count;		/* connections */
+	struct xprt_gate	 gate;
 
 	struct tcp_poller	 pollers[];
 };
@@ -229,7 +228,7 @@ void tcp_send_resume(struct tcp_conn *conn);
 void tcp_send_kill(struct tcp_conn *conn);
 
 /* tcp_conn.c */
-/* Takes @fd.  The connection counts as the listener's.  0 or -errno. */
+/* Takes @fd.  @peer is counted at the gate.  0 or -errno. */
 int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 		    struct tcp_conn **out);
 /* Hands it to its loop.  Takes @conn. */
@@ -247,9 +246,5 @@ void tcp_conn_fail(struct tcp_conn *conn, int err);
 void tcp_conn_kick(struct tcp_conn *conn);
 /* With the lock held: does so when what is watched for is there. */
 void tcp_conn_check(struct tcp_conn *conn);
-
-/* tcp_listen.c */
-/* A connection was freed.  Any thread. */
-void tcp_listener_uncount(struct tcp_listener *l);
 
 #endif

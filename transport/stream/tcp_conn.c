@@ -36,10 +36,11 @@ static void last_put(struct xprt *x)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	struct tcp_listener *l = conn->poller->listener;
+	struct sockaddr_storage peer = x->peer;
 
 	pthread_mutex_destroy(&conn->lock);
 	free(conn);
-	tcp_listener_uncount(l);
+	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
 }
 
 static const struct xprt_ops ops = {
@@ -407,7 +408,6 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		goto fail;
-	socket_unmap(peer);
 	socket_unmap(&local);
 	xprt_init(&conn->xprt, &ops, env->sink, p->loop, env->pool,
 		  (struct sockaddr *)peer, (struct sockaddr *)&local);

@@ -18,31 +18,12 @@
 
 STAT(tcp_accepted, "TCP connections accepted");
 STAT(tcp_refused, "TCP connections refused because there were too many");
+STAT(tcp_refused_peer, "TCP connections refused because their peer had too many");
 STAT(tcp_accept_failed, "TCP connections that could not be set up");
 STAT(tcp_accept_paused, "times accepting paused for lack of descriptors");
 
 #define ACCEPT_BATCH	32
 #define PAUSE_MS	200
-
-static bool count_one(struct tcp_listener *l)
-{
-	bool room;
-
-	mutex_lock(&l->lock);
-	room = l->count < l->env.max_conns;
-	if (room)
-		l->count++;
-	mutex_unlock(&l->lock);
-	return room;
-}
-
-void tcp_listener_uncount(struct tcp_listener *l)
-{
-	mutex_lock(&l->lock);
-	if (--l->count == 0)
-		pthread_cond_broadcast(&l->none);
-	mutex_unlock(&l->lock);
-}
 
 static struct tcp_poller *choose(struct tcp_listener *l)
 {
@@ -55,28 +36,43 @@ static struct tcp_poller *choose(struct tcp_listener *l)
 	return best;
 }
 
+/* Is there room for @peer?  It is counted at once. */
+static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
+{
+	char addr[64];
+	int err;
+
+	err = xprt_gate_enter(&l->gate, (struct sockaddr *)peer);
+	if (!err)
+		return true;
+	if (err == -EDQUOT)
+		stat_inc(tcp_refused_peer);
+	else
+		stat_inc(tcp_refused);
+	log_limited(LOG_LEVEL_WARN, "tcp %s: refused, there are %u "
+		    "connections%s", xprt_addr_text((struct sockaddr *)peer,
+						    addr, sizeof(addr)),
+		    err == -EDQUOT ? l->gate.max_peer : l->gate.max,
+		    err == -EDQUOT ? " from there" : "");
+	return false;
+}
+
 /* Takes @fd. */
 static void accepted(struct tcp_listener *l, int fd,
 		     struct sockaddr_storage *peer)
 {
 	struct tcp_conn *conn;
-	char addr[64];
 	int err;
 
-	if (!count_one(l)) {
-		stat_inc(tcp_refused);
-		socket_unmap(peer);
-		log_limited(LOG_LEVEL_WARN, "tcp %s: refused, there are %u "
-			    "connections",
-			    xprt_addr_text((struct sockaddr *)peer, addr,
-					   sizeof(addr)), l->env.max_conns);
+	socket_unmap(peer);
+	if (!admit(l, peer)) {
 		close(fd);
 		return;
 	}
 	err = tcp_conn_create(choose(l), fd, peer, &conn);
 	if (err) {
 		stat_inc(tcp_accept_failed);
-		tcp_listener_uncount(l);
+		xprt_gate_leave(&l->gate, (struct sockaddr *)peer);
 		return;
 	}
 	stat_inc(tcp_accepted);
@@ -260,18 +256,13 @@ static void stop(struct xprt_listener *base)
 static unsigned count(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
-	unsigned n;
 
-	mutex_lock(&l->lock);
-	n = l->count;
-	mutex_unlock(&l->lock);
-	return n;
+	return xprt_gate_count(&l->gate);
 }
 
 static void free_listener(struct tcp_listener *l)
 {
-	pthread_cond_destroy(&l->none);
-	pthread_mutex_destroy(&l->lock);
+	xprt_gate_fini(&l->gate);
 	free(l);
 }
 
@@ -281,10 +272,7 @@ static void stop_wait_free(struct xprt_listener *base)
 
 	stop(base);
 	for_each_poller(l, poller_close);
-	mutex_lock(&l->lock);
-	while (l->count > 0)
-		pthread_cond_wait(&l->none, &l->lock);
-	mutex_unlock(&l->lock);
+	xprt_gate_wait(&l->gate);
 	for_each_poller(l, poller_end);
 	free_listener(l);
 }
@@ -308,8 +296,7 @@ static struct tcp_listener *make(const struct xprt_env *env,
 	l->o = with_defaults(o);
 	l->sweep_ms = sweep_ms(&l->o);
 	l->pause.fire = pause_over;
-	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->none, NULL);
+	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	for (unsigned i = 0; i < env->nloops; i++) {
 		l->pollers[i].listener = l;
 		l->pollers[i].loop = env->loops[i];

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who may connect: how many in all, and of one address. */
+#include "transport/gate.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "tests/unit/runner.h"
+
+static struct xprt_gate gate;
+
+static int with(const char *host, unsigned port, bool enter)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_port = htons((uint16_t)port) };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
+				     .sin6_port = htons((uint16_t)port) };
+	struct sockaddr *sa = (struct sockaddr *)&sin;
+
+	if (inet_pton(AF_INET, host, &sin.sin_addr) != 1) {
+		ck_assert_int_eq(inet_pton(AF_INET6, host, &sin6.sin6_addr),
+				 1);
+		sa = (struct sockaddr *)&sin6;
+	}
+	if (enter)
+		return xprt_gate_enter(&gate, sa);
+	xprt_gate_leave(&gate, sa);
+	return 0;
+}
+
+static int enter(const char *host, unsigned port)
+{
+	return with(host, port, true);
+}
+
+static void leave(const char *host, unsigned port)
+{
+	with(host, port, false);
+}
+
+START_TEST(an_address_has_its_share_whatever_the_port)
+{
+	xprt_gate_init(&gate, 5, 2);
+	ck_assert_int_eq(enter("192.0.2.1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 2), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 3), -EDQUOT);
+	/* The same address, as a socket for both families has it. */
+	ck_assert_int_eq(enter("::ffff:192.0.2.1", 4), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8::1", 1), 0);
+	ck_assert_int_eq(enter("2001:db8::1", 2), 0);
+	ck_assert_int_eq(enter("2001:db8::1", 3), -EDQUOT);
+	ck_assert_int_eq(enter("192.0.2.2", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.3", 1), -EUSERS);
+	ck_assert_uint_eq(xprt_gate_count(&gate), 5);
+	leave("::ffff:192.0.2.1", 1);
+	ck_assert_int_eq(enter("192.0.2.1", 9), 0);
+	leave("192.0.2.1", 9);
+	leave("192.0.2.1", 2);
+	leave("192.0.2.2", 1);
+	leave("2001:db8::1", 1);
+	leave("2001:db8::1", 2);
+	xprt_gate_wait(&gate);
+	xprt_gate_fini(&gate);
+}
+END_TEST
+
+START_TEST(many_addresses_are_told_apart)
+{
+	char host[32];
+
+	xprt_gate_init(&gate, 4000, 2);
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < 2000; i++) {
+			snprintf(host, sizeof(host), "10.0.%u.%u", i >> 8,
+				 i & 255);
+			ck_assert_int_eq(enter(host, round), 0);
+		}
+	ck_assert_int_eq(enter("10.1.0.0", 0), -EUSERS);
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < 2000; i++) {
+			snprintf(host, sizeof(host), "10.0.%u.%u", i >> 8,
+				 i & 255);
+			leave(host, round);
+		}
+	ck_assert_uint_eq(xprt_gate_count(&gate), 0);
+	xprt_gate_fini(&gate);
+}
+END_TEST
+
+START_TEST(without_a_share_one_may_have_all)
+{
+	xprt_gate_init(&gate, 3, 0);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(enter("192.0.2.1", i), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 3), -EUSERS);
+	for (unsigned i = 0; i < 3; i++)
+		leave("192.0.2.1", i);
+	xprt_gate_fini(&gate);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("gate");
+	TCase *t = tcase_create("gate");
+
+	tcase_add_test(t, an_address_has_its_share_whatever_the_port);
+	tcase_add_test(t, many_addresses_are_told_apart);
+	tcase_add_test(t, without_a_share_one_may_have_all);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gate - how many connections a listener has, in all and of one peer.
+ *
+ * Any thread, everything.
+ */
+#ifndef GANNET_TRANSPORT_GATE_H
+#define GANNET_TRANSPORT_GATE_H
+
+#include <sys/socket.h>
+
+#include "lib/thread.h"
+
+#define XPRT_GATE_BUCKETS	256
+
+struct xprt_gate_peer;
+
+struct xprt_gate {
+	unsigned	 max;
+	unsigned	 max_peer;	/* of one address; 0: as many as of all */
+
+	/* Guards what follows. */
+	pthread_mutex_t	 lock;
+	pthread_cond_t	 none;
+	unsigned	 count;
+	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
+};
+
+void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer);
+void xprt_gate_fini(struct xprt_gate *g);
+
+/* One more of @peer, whatever its port.  0; -EUSERS: there are as many as may
+ * be; -EDQUOT: of this address there are; -ENOMEM. */
+int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer);
+/* The last thing that a connection does with its listener. */
+void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);
+unsigned xprt_gate_count(struct xprt_gate *g);
+/* Waits until there is none. */
+void xprt_gate_wait(struct xprt_gate *g);
+
+#endif

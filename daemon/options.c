@@ -3,7 +3,9 @@
  * and --help are made. */
 #include "daemon/options.h"
 
+#include <arpa/inet.h>
 #include <getopt.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,10 +65,29 @@ static const char *set_exports_file(struct options *o, char *value)
 	return NULL;
 }
 
+bool options_address(const char *text, struct sockaddr_storage *out)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+
+	memset(out, 0, sizeof(*out));
+	if (text && inet_pton(AF_INET, text, &sin.sin_addr) == 1) {
+		memcpy(out, &sin, sizeof(sin));
+		return true;
+	}
+	if (text && inet_pton(AF_INET6, text, &sin6.sin6_addr) != 1)
+		return false;
+	memcpy(out, &sin6, sizeof(sin6));
+	return true;
+}
+
 static const char *set_bind(struct options *o, char *value)
 {
+	struct sockaddr_storage address;
+
 	o->bind = value;
-	return NULL;
+	return options_address(value, &address) ? NULL :
+	       "expected an IPv4 or IPv6 address of this machine";
 }
 
 static const char *set_port(struct options *o, char *value)
@@ -166,11 +187,19 @@ static const char *set_no_rpcbind(struct options *o, char *value)
 
 static const char *set_state_dir(struct options *o, char *value)
 {
-	if (*value != '/')
-		return "expected an absolute path";
+	char *here = *value == '/' ? strdup("") : getcwd(NULL, 0);
+	char *dir = NULL;
+
+	if (!*value || !here) {
+		free(here);
+		return "expected a directory";
+	}
+	if (asprintf(&dir, *here ? "%s/%s" : "%s%s", here, value) < 0)
+		dir = NULL;
+	free(here);
 	free(o->state_dir);
-	o->state_dir = strdup(value);
-	return o->state_dir ? NULL : "out of memory";
+	o->state_dir = dir;
+	return dir ? NULL : "out of memory";
 }
 
 static const char *set_pid_file(struct options *o, char *value)
@@ -227,7 +256,9 @@ static const struct option_row rows[] = {
 	  "most memory for RDMA connections, of which each takes 2\n"
 	  "(an eighth of the machine's)" },
 	{ "state-dir", "DIR", set_state_dir,
-	  "where keys, tables and the mount list are kept" },
+	  "where keys, tables and the mount list are kept (root:\n"
+	  LOCALSTATEDIR "/lib/gannet; else $XDG_STATE_HOME/gannet\n"
+	  "or ~/.local/state/gannet)" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
 	  "do not register with rpcbind" },
 	{ "foreground", NULL, set_foreground,
@@ -331,6 +362,7 @@ static enum options_result set(struct options *o, const struct option_row *row,
 
 enum options_result options_parse(int argc, char **argv, struct options *o)
 {
+	static char name[] = "gannetd";
 	struct option longopts[NROWS + 3] = { 0 };
 	int c, i = 0;
 
@@ -344,6 +376,7 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 		fprintf(stderr, "gannetd: out of memory\n");
 		return OPTIONS_WRONG;
 	}
+	argv[0] = name;			/* in what getopt says */
 	while ((c = getopt_long(argc, argv, "h", longopts, &i)) != -1) {
 		if (c == 'h') {
 			print_help();

@@ -8,17 +8,15 @@
  */
 #include "daemon/server.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/announce.h"
+#include "daemon/state.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "mountd/mountd.h"
@@ -33,6 +31,7 @@
 /* Memory for remembered replies of non-idempotent calls. */
 #define DRC_BYTES	((size_t)16 << 20)
 #define MAX_LISTENERS	4
+#define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
 /* The largest FPDU there can be that is a multiple of four. */
 #define IWARP_FPDU_LARGE 65528
 
@@ -71,40 +70,31 @@ struct server {
 
 /* ------------------------------------------------------------- exports -- */
 
-/* Makes @dir and what is above it. */
-static int make_state_dir(const char *dir)
-{
-	char path[4096];
-
-	if (strlen(dir) >= sizeof(path))
-		return -ENAMETOOLONG;
-	strcpy(path, dir);
-	for (char *p = path + 1; *p; p++)
-		if (*p == '/') {
-			*p = '\0';
-			if (mkdir(path, 0755) && errno != EEXIST)
-				return -errno;
-			*p = '/';
-		}
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	return 0;
-}
-
 static int parse_file(struct server *s, const char *name,
 		      struct export_set **set, char **err)
 {
 	FILE *f = fopen(name, "re");
-	int ret;
+	const char *why = "";
+	struct stat st;
+	int ret = 0;
 
-	if (!f) {
+	if (!f || fstat(fileno(f), &st) < 0)
 		ret = -errno;
-		if (asprintf(err, "%s: %s", name, strerror(errno)) < 0)
-			*err = NULL;
-		return ret;
-	}
-	ret = export_set_parse(s->exports, name, f, set, err);
-	fclose(f);
+	else if (S_ISDIR(st.st_mode))
+		ret = -EISDIR;
+	else
+		ret = export_set_parse(s->exports, name, f, set, err);
+	if (ret == -EISDIR)
+		why = "; expected an exports file (--export offers a "
+		      "directory)";
+	else if (ret == -ENOENT && s->o->nexports_files == 0)
+		why = "; name a directory with --export, or a file with "
+		      "--exports-file";
+	if (ret && !*err && asprintf(err, "%s: %s%s", name, strerror(-ret),
+				     why) < 0)
+		*err = NULL;
+	if (f)
+		fclose(f);
 	return ret;
 }
 
@@ -116,7 +106,7 @@ static int read_exports(struct server *s, struct export_set **set, char **err)
 	for (unsigned i = 0; i < o->nexports_files && !ret; i++)
 		ret = parse_file(s, o->exports_files[i], set, err);
 	if (o->nexports_files == 0 && o->nexports == 0)
-		ret = parse_file(s, SYSCONFDIR "/gannet/exports", set, err);
+		ret = parse_file(s, DEFAULT_EXPORTS, set, err);
 	for (unsigned i = 0; i < o->nexports && !ret; i++)
 		ret = export_set_add(s->exports, o->exports[i], set, err);
 	return ret;
@@ -174,11 +164,17 @@ static void free_shares(struct server *s, bool all)
 	}
 }
 
+static void count_export(void *arg, struct export *e)
+{
+	(*(unsigned *)arg)++;
+}
+
 /* Exports what the options say now; what was exported stays on a mistake. */
 static int publish(struct server *s)
 {
 	struct export_set *set = NULL;
 	char *text = NULL;
+	unsigned n = 0;
 	int err;
 
 	err = read_exports(s, &set, &text);
@@ -188,6 +184,12 @@ static int publish(struct server *s)
 		export_set_free(set);
 	if (err)
 		log_err("%s", text ? text : strerror(-err));
+	if (!err)
+		export_each(s->exports, count_export, &n);
+	if (!err && n == 0)
+		log_warn("%s: nothing is exported; a line of it is 'DIR "
+			 "CLIENT(OPTIONS)...'", s->o->nexports_files ?
+			 s->o->exports_files[0] : DEFAULT_EXPORTS);
 	free(text);
 	free_shares(s, false);
 	return err;
@@ -202,24 +204,6 @@ void server_reload(struct server *s)
 }
 
 /* ------------------------------------------------------------ listeners -- */
-
-static int parse_bind(const char *text, struct sockaddr_storage *ss)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
-
-	memset(ss, 0, sizeof(*ss));
-	if (text && inet_pton(AF_INET, text, &sin.sin_addr) == 1) {
-		memcpy(ss, &sin, sizeof(sin));
-		return 0;
-	}
-	if (text && inet_pton(AF_INET6, text, &sin6.sin6_addr) != 1) {
-		log_err("--bind %s: expected an IPv4 or IPv6 address", text);
-		return -EINVAL;
-	}
-	memcpy(ss, &sin6, sizeof(sin6));
-	return 0;
-}
 
 static void set_port(struct sockaddr_storage *ss, unsigned port)
 {
@@ -266,14 +250,12 @@ static int add_listener(struct server *s, const char *name, listen_fn *fn,
 	char text[64];
 	int err;
 
-	err = parse_bind(s->o->bind, &ss);
-	if (err)
-		return err;
+	options_address(s->o->bind, &ss);	/* checked when it was read */
 	set_port(&ss, port);
 	err = fn(s, (struct sockaddr *)&ss, &l->l);
 	if (err == -EAFNOSUPPORT && !s->o->bind) {
 		/* No IPv6 on this machine. */
-		parse_bind("0.0.0.0", &ss);
+		options_address("0.0.0.0", &ss);
 		set_port(&ss, port);
 		err = fn(s, (struct sockaddr *)&ss, &l->l);
 	}
@@ -424,22 +406,6 @@ static int start_rpc(struct server *s)
 	return rpc_server_create(&config, &s->rpc);
 }
 
-/* A second server would hand out handles from tables that it does not know
- * to have changed. */
-static int lock_state_dir(struct server *s)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/lock", s->o->state_dir);
-	s->state_lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-			     0600);
-	if (s->state_lock < 0)
-		return -errno;
-	if (flock(s->state_lock, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	return errno == EWOULDBLOCK ? -EBUSY : -errno;
-}
-
 static int start_programs(struct server *s)
 {
 	const struct export_config exports = {
@@ -451,9 +417,7 @@ static int start_programs(struct server *s)
 	struct mountd_config mountd = { .state_dir = s->o->state_dir };
 	int err;
 
-	err = make_state_dir(s->o->state_dir);
-	if (!err)
-		err = lock_state_dir(s);
+	err = state_dir_open(s->o->state_dir, &s->state_lock);
 	if (err) {
 		log_err("state directory %s: %s (see --state-dir)",
 			s->o->state_dir, err == -EBUSY ?

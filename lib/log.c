@@ -18,7 +18,7 @@ static const char *const names[] = { "err", "warn", "info", "debug" };
 /* sd-daemon(3) priorities. */
 static const char *const prefixes[] = { "<3>", "<4>", "<6>", "<7>" };
 
-enum log_level log_threshold = LOG_LEVEL_INFO;
+_Atomic(enum log_level) log_threshold = LOG_LEVEL_INFO;
 
 bool log_level_parse(const char *name, enum log_level *level)
 {

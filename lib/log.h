@@ -14,7 +14,14 @@
 enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO,
 		 LOG_LEVEL_DEBUG };
 
-extern enum log_level log_threshold;	/* messages above it are not printed */
+/* Messages above it are not printed.  May be set at any time. */
+extern _Atomic(enum log_level) log_threshold;
+
+static inline bool log_wanted(enum log_level level)
+{
+	return level <= atomic_load_explicit(&log_threshold,
+					     memory_order_relaxed);
+}
 
 /* "err", "warn", "info" or "debug"; returns false for anything else. */
 bool log_level_parse(const char *name, enum log_level *level);
@@ -23,7 +30,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #define log_at(level, ...) do { \
-		if ((level) <= log_threshold) \
+		if (log_wanted(level)) \
 			log_print((level), __VA_ARGS__); \
 	} while (0)
 
@@ -41,7 +48,7 @@ bool log_limit_pass(struct log_limit *limit);
 
 #define log_limited(level, ...) do { \
 		static struct log_limit limit_; \
-		if ((level) <= log_threshold && log_limit_pass(&limit_)) \
+		if (log_wanted(level) && log_limit_pass(&limit_)) \
 			log_print((level), __VA_ARGS__); \
 	} while (0)
 

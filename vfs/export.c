@@ -164,10 +164,14 @@ static const char *mount_hint(int err)
 	}
 }
 
-/* A failure message for -errno; returns @ret. */
-static int mount_failed(const struct entry *e, int ret, char **err)
+/* A failure message for -errno, or @why it is; returns @ret. */
+static int mount_failed(const struct entry *e, int ret, const char *why,
+			char **err)
 {
-	if (mount_hint(ret)[0])
+	if (why)
+		export_fail(err, "%s: '%s' can't be exported: %s", e->where,
+			    e->path, why);
+	else if (mount_hint(ret)[0])
 		export_fail(err, "%s: '%s' can't be exported%s", e->where,
 			    e->path, mount_hint(ret));
 	else
@@ -179,7 +183,10 @@ static int mount_failed(const struct entry *e, int ret, char **err)
 static int tree_create(struct export_table *t, const struct entry *e,
 		       struct tree **out, char **err)
 {
+	char *why = NULL;
 	struct vfs_config config = {
+		.where = e->where,
+		.why = &why,
 		.path = e->path,
 		.options = e->options,
 		.state_dir = t->state_dir,
@@ -195,7 +202,8 @@ static int tree_create(struct export_table *t, const struct entry *e,
 		goto fail;
 	ret = e->backend->mount(&config, &tree->pub.fs);
 	if (ret < 0) {
-		mount_failed(e, ret, err);
+		mount_failed(e, ret, why, err);
+		free(why);
 		goto fail;
 	}
 	tree->pub.id = e->id;

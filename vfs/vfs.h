@@ -119,6 +119,12 @@ struct vfs_name {
 	uint32_t    len;
 };
 
+struct vfs_config;
+
+/* Sets *@config->why.  Returns -EINVAL. */
+int vfs_fail(const struct vfs_config *config, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
 int vfs_name_check(const char *s, uint32_t len);
 
@@ -203,6 +209,9 @@ struct vfs_config {
 	const char *options;	/* the backend's own, "a=1,b=2", or NULL */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 	/* The rest may be zero. */
+	const char *where;	/* it was asked for, "FILE:LINE": for warnings */
+	char	  **why;	/* a mount that fails may say what is wrong,
+				 * malloced: vfs_fail() */
 	uint32_t max_files;	/* descriptors kept open; 0: a share of the
 				 * process's limit */
 	uint32_t idle_ms;	/* ... and for how long unused; 0: 5 s */

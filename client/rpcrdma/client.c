@@ -329,5 +329,10 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 
 int gannet_rpcrdma_log_level(const char *level)
 {
-	return log_level_parse(level, &log_threshold) ? 0 : -EINVAL;
+	enum log_level to;
+
+	if (!log_level_parse(level, &to))
+		return -EINVAL;
+	log_threshold = to;
+	return 0;
 }

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +47,10 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 	dup2(out, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (d->no_override) {
+		prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE);
+		prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH);
+	}
 	execv("./gannetd", (char *const *)(uintptr_t)argv);
 	_exit(127);
 }

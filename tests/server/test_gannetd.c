@@ -93,8 +93,12 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	      ARGS("--rdma", "maybe"));
 	fails(2, "--log-level loud: expected err, warn, info or debug",
 	      ARGS("--log-level", "loud"));
-	fails(2, "--state-dir here: expected an absolute path",
-	      ARGS("--state-dir", "here"));
+	fails(2, "--state-dir : expected a directory", ARGS("--state-dir", ""));
+	fails(2, "--bind foo: expected an IPv4 or IPv6 address",
+	      ARGS("--bind", "foo"));
+	fails(2, "--bind 127.0.0.1:2049: expected", ARGS("--bind",
+	      "127.0.0.1:2049"));
+	fails(2, "option '--port' requires", ARGS("--port"));
 	fails(2, "is not an option", ARGS("/srv"));
 	fails(2, "unrecognized option", ARGS("--no-such"));
 }
@@ -113,6 +117,60 @@ START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 	      ARGS("--export", "posix,async,color=red:/"));
 	fails(1, "posix: idle=soon: expected a number",
 	      ARGS("--export", "posix,idle=soon:/"));
+}
+END_TEST
+
+START_TEST(what_is_no_exports_file_is_said)
+{
+	char file[160];
+
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	fails(1, "Is a directory; expected an exports file",
+	      ARGS("--exports-file", d.dir));
+	write_file("exports", "# nothing yet\n");
+	starts(ARGS("--exports-file", file));
+	ck_assert(daemon_logged(&d, "exports: nothing is exported"));
+	daemon_end(&d, SIGTERM);
+	write_file("exports", "\nmem,color=red:/m *\n");
+	fails(1, "exports:2: '/m' can't be exported: mem has no option",
+	      ARGS("--exports-file", file));
+}
+END_TEST
+
+START_TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
+{
+	char dir[160], file[160], text[512], message[512];
+
+	snprintf(dir, sizeof(dir), "%s/closed", d.dir);
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	snprintf(text, sizeof(text), "mem:/m *\n%s *(rw)\n", dir);
+	snprintf(message, sizeof(message), "exports:2: '%s': user %u", dir,
+		 geteuid());
+	write_file("exports", text);
+	ck_assert_int_eq(mkdir(dir, 0), 0);
+	d.no_override = true;
+	starts(ARGS("--exports-file", file));
+	ck_assert(daemon_logged(&d, message));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(a_state_directory_may_be_relative)
+{
+	char path[160], relative[320];
+	struct stat st;
+
+	/* From here, wherever this is, to the test's directory. */
+	ck_assert_ptr_nonnull(getcwd(path, sizeof(path)));
+	relative[0] = '\0';
+	for (const char *p = path; (p = strchr(p, '/')); p++)
+		strcat(relative, "../");
+	snprintf(path, sizeof(path), "%s/own", d.dir);
+	strcat(relative, path + 1);
+	starts(ARGS(MEM, "--state-dir", relative));
+	ck_assert_int_eq(stat(path, &st), 0);
+	daemon_end(&d, SIGTERM);
 }
 END_TEST
 
@@ -234,6 +292,9 @@ START_TEST(help_and_version_exit_0)
 {
 	ck_assert_int_eq(system("./gannetd --help | grep -q -- --export"), 0);
 	ck_assert_int_eq(system("./gannetd --version | grep -q ^gannetd"), 0);
+	/* Its name, not where it lies. */
+	ck_assert_int_eq(system("./gannetd --no-such 2>&1 | "
+				"grep -q '^gannetd: unrecognized'"), 0);
 }
 END_TEST
 
@@ -252,6 +313,10 @@ int main(void)
 		a_wrong_option_says_what_was_expected_and_exits_2);
 	tcase_add_test(t,
 		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
+	tcase_add_test(t, what_is_no_exports_file_is_said);
+	tcase_add_test(t,
+		a_closed_directory_is_warned_of_and_the_others_are_served);
+	tcase_add_test(t, a_state_directory_may_be_relative);
 	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);
 	tcase_add_test(t,
 		a_state_directory_in_use_is_refused_until_its_server_is_killed);

@@ -341,6 +341,11 @@ START_TEST(what_clients_hold_on_to_cannot_change)
 			 "file system; take it out first, or restart");
 	free(err);
 	publish("");
+	ck_assert_int_eq(publish_fails("\nmem,size=1:/a *\n", &err), -EINVAL);
+	ck_assert_str_eq(err, "exports:2: '/a' can't be exported: size=1: "
+			 "expected a number of bytes, at least 64k, such as "
+			 "64m or 2g");
+	free(err);
 	publish("mem,size=1m:/a *(fsid=1)\n");
 }
 END_TEST

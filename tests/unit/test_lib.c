@@ -247,6 +247,31 @@ START_TEST(levels_are_known_by_name)
 }
 END_TEST
 
+static void log_often(void *arg)
+{
+	atomic_bool *stop = arg;
+
+	while (!*stop)
+		log_debug("nobody reads this");
+}
+
+START_TEST(the_level_may_change_while_others_log)
+{
+	enum log_level was = log_threshold;
+	atomic_bool stop = false;
+	pthread_t t;
+
+	ck_assert_int_eq(thread_start(&t, "log", log_often, &stop), 0);
+	for (int i = 0; i < 1000; i++)
+		log_threshold = i % 2 ? LOG_LEVEL_WARN : LOG_LEVEL_ERR;
+	ck_assert(log_wanted(LOG_LEVEL_WARN));
+	ck_assert(!log_wanted(LOG_LEVEL_INFO));
+	stop = true;
+	pthread_join(t, NULL);
+	log_threshold = was;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("lib");
@@ -262,6 +287,7 @@ int main(void)
 	tcase_add_test(t, counts_of_ended_threads_stay);
 	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
 	tcase_add_test(t, levels_are_known_by_name);
+	tcase_add_test(t, the_level_may_change_while_others_log);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

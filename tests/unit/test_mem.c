@@ -343,9 +343,15 @@ START_TEST(bad_options_are_refused)
 	struct vfs_fs *fs;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		char *why = NULL;
 		struct vfs_config c = { .path = "/x", .options = bad[i] };
 
 		ck_assert_int_eq(mem_vfs_ops.mount(&c, &fs), -EINVAL);
+		c.why = &why;
+		ck_assert_int_eq(mem_vfs_ops.mount(&c, &fs), -EINVAL);
+		ck_assert_ptr_nonnull(why);
+		ck_assert_ptr_nonnull(strstr(why, "expected "));
+		free(why);
 	}
 }
 END_TEST

@@ -186,37 +186,33 @@ static uint64_t parse_size(const char *s)
 	return v << shift;
 }
 
-static int parse_option(struct mem_fs *fs, const char *opt)
+static int parse_option(struct mem_fs *fs, const struct vfs_config *config,
+			const char *opt)
 {
 	uint64_t v;
 
 	if (strncmp(opt, "size=", 5) == 0) {
 		v = parse_size(opt + 5);
-		if (v < MIN_BYTES) {
-			log_err("mem: size=%s: expected a number of bytes, "
-				"at least %uk, such as 64m or 2g", opt + 5,
-				MIN_BYTES >> 10);
-			return -EINVAL;
-		}
+		if (v < MIN_BYTES)
+			return vfs_fail(config, "size=%s: expected a number of "
+					"bytes, at least %uk, such as 64m or "
+					"2g", opt + 5, MIN_BYTES >> 10);
 		fs->max_bytes = v;
 		return 0;
 	}
 	if (strncmp(opt, "files=", 6) == 0) {
 		v = parse_size(opt + 6);
-		if (v == 0 || v > MAX_NODES) {
-			log_err("mem: files=%s: expected a number up to %u",
-				opt + 6, MAX_NODES);
-			return -EINVAL;
-		}
+		if (v == 0 || v > MAX_NODES)
+			return vfs_fail(config, "files=%s: expected a number "
+					"from 1 to %u", opt + 6, MAX_NODES);
 		fs->max_nodes = v;
 		return 0;
 	}
-	log_err("mem: option '%s' is not supported; supported are size=, "
-		"files=", opt);
-	return -EINVAL;
+	return vfs_fail(config, "mem has no option '%s'; expected size= or "
+			"files=", opt);
 }
 
-static int parse_options(struct mem_fs *fs, const char *options)
+static int parse_options(struct mem_fs *fs, const struct vfs_config *config)
 {
 	char *copy, *save = NULL;
 	int err = 0;
@@ -224,14 +220,14 @@ static int parse_options(struct mem_fs *fs, const char *options)
 	fs->max_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 			sysconf(_SC_PAGESIZE) / 2;
 	fs->max_nodes = DEFAULT_NODES;
-	if (!options)
+	if (!config->options)
 		return 0;
-	copy = strdup(options);
+	copy = strdup(config->options);
 	if (!copy)
 		return -ENOMEM;
 	for (char *opt = strtok_r(copy, ",", &save); opt && err == 0;
 	     opt = strtok_r(NULL, ",", &save))
-		err = parse_option(fs, opt);
+		err = parse_option(fs, config, opt);
 	free(copy);
 	return err;
 }
@@ -263,7 +259,7 @@ static int mem_mount(const struct vfs_config *config, struct vfs_fs **out)
 	fs = calloc(1, sizeof(*fs));
 	if (!fs)
 		return -ENOMEM;
-	err = parse_options(fs, config->options);
+	err = parse_options(fs, config);
 	if (err < 0)
 		goto fail;
 	fs->chunks = calloc(fs->max_nodes / MEM_CHUNK + 1,

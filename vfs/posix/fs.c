@@ -162,6 +162,22 @@ static int open_root(struct posix_fs *fs, const char *path)
 	return fd;
 }
 
+/* A directory that its clients will be refused: who exports it wants to know
+ * before they do.  A directory below may be open to them, so it is served. */
+static void warn_closed(const struct vfs_config *config)
+{
+	bool search = faccessat(AT_FDCWD, config->path, X_OK, AT_EACCESS) == 0;
+	bool list = faccessat(AT_FDCWD, config->path, R_OK, AT_EACCESS) == 0;
+
+	if (search && list)
+		return;
+	log_warn("%s%s'%s': user %u, as whom this server runs, may not %s "
+		 "this directory, so clients will be refused; change its mode "
+		 "or owner, or run the server as root",
+		 config->where ? config->where : "", config->where ? ": " : "",
+		 config->path, geteuid(), search ? "list" : "enter");
+}
+
 /*
  * "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
  * the exports file.  An option that is none of these is an error.
@@ -252,6 +268,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 	err = make_root(fs, fd);
 	if (err < 0)
 		goto fail_cache;
+	warn_closed(config);
 	umask(0);	/* modes are the clients' to choose */
 	log_info("%s: %s, %s", config->path,
 		 fs->by_handle ? "system file handles" : "table of files",

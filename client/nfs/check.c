@@ -2,6 +2,8 @@
 /* check - mount-check: what one wants to know before mounting. */
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -92,20 +94,63 @@ static void put_server(struct tool *t)
 		progress_size((double)l->maxfilesize, a));
 }
 
+/* What mount.nfs calls the protocols depends on it. */
+static bool has_ipv4(const char *host)
+{
+	struct addrinfo hints = { .ai_family = AF_INET }, *list;
+
+	if (getaddrinfo(host, NULL, &hints, &list) != 0)
+		return false;
+	freeaddrinfo(list);
+	return true;
+}
+
+/* As one word of a shell. */
+static void put_quoted(FILE *f, const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789"
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ/._-+,:@%=";
+
+	if (s[strspn(s, plain)] == '\0') {
+		fputs(s, f);
+		return;
+	}
+	putc('\'', f);
+	for (; *s; s++)
+		if (*s == '\'')
+			fputs("'\\''", f);
+		else
+			putc(*s, f);
+	putc('\'', f);
+}
+
+static bool is_loopback(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+	if (ss->ss_family == AF_INET)
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return ss->ss_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
 static void put_advice(struct tool *t)
 {
 	const struct nfsc_url *u = &t->url;
+	const char *six = has_ipv4(u->host) ? "" : "6";
 	uint16_t port = u->port ? u->port :
 			u->transport == NFS_RDMA ? 20049 : 2049;
 	FILE *f = t->o->out;
 
-	fprintf(f, "mount with:      mount -t nfs -o vers=3,proto=%s,port=%u",
-		u->transport == NFS_RDMA ? "rdma" : "tcp", port);
-	if (u->mountport)
-		fprintf(f, ",mountport=%u,mountproto=tcp", u->mountport);
-	else if (u->transport == NFS_TCP && u->port)
-		fprintf(f, ",mountport=%u", u->port);
-	fprintf(f, ",nolock %s:%s DIR\n", u->host, t->mount.dir);
+	fprintf(f, "mount with:      mount -t nfs -o vers=3,proto=%s%s,port=%u",
+		u->transport == NFS_RDMA ? "rdma" : "tcp", six, port);
+	if (t->mount.port)
+		fprintf(f, ",mountport=%u", t->mount.port);
+	fprintf(f, ",mountproto=tcp%s,nolock ", six);
+	fprintf(f, strchr(u->host, ':') ? "[%s]:" : "%s:", u->host);
+	put_quoted(f, t->mount.dir);
+	fputs(" DIR\n", f);
 }
 
 int tool_mount_check(const char *url, const struct tool_options *o)
@@ -133,6 +178,10 @@ int tool_mount_check(const char *url, const struct tool_options *o)
 			"%.1f worst of %d\n", us[0], us[ROUNDS / 2],
 			us[ROUNDS - 1], ROUNDS);
 		put_advice(&t);
+		if (t.s->ops->rdma && is_loopback(&info.peer))
+			fputs("                 (at another address of this "
+			      "machine: the kernel has no RDMA over "
+			      "loopback)\n", o->out);
 	}
 	tool_close(&t);
 	return err;

@@ -3,6 +3,7 @@
 #include "client/nfs/tool.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,20 @@ static int open_session(struct tool *t)
 	return TOOL_OK;
 }
 
+static bool host_is_known(const struct tool *t)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
+	int err = getaddrinfo(t->url.host, NULL, &hints, &list);
+
+	if (err == 0) {
+		freeaddrinfo(list);
+		return true;
+	}
+	fprintf(stderr, "gannet-nfs: %s: host '%s': %s\n", t->text,
+		t->url.host, gai_strerror(err));
+	return false;
+}
+
 int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 {
 	const char *why;
@@ -61,6 +76,8 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 		fprintf(stderr, "gannet-nfs: %s: not a URL: %s\n", url, why);
 		return TOOL_USAGE;
 	}
+	if (!host_is_known(t))
+		return TOOL_UNREACHABLE;
 	err = nfsc_mount(&t->url, &o->config, &t->mount);
 	if (err == -EACCES) {
 		fprintf(stderr, "gannet-nfs: %s: cannot mount: %s\n", url,
@@ -71,7 +88,8 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 		fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT "
 			"service: %s%s\n", url, strerror(-err),
 			t->url.mountport ? "" :
-			" (rpcbind was asked; mountport=N names its port)");
+			" (asked were rpcbind and port 2049; ?mountport=N "
+			"names its port)");
 		return TOOL_UNREACHABLE;
 	}
 	err = open_session(t);

@@ -26,7 +26,7 @@ static const char help[] =
 "\n"
 "A URL is TRANSPORT://HOST[:PORT]/PATH[?mountport=N].  TRANSPORT is tcp;\n"
 "rdma+verbs, by an RDMA device; rdma+iwarp, which needs none; or rdma, with\n"
-"the device if there is one.  In a URL, %xx stands for a byte.\n"
+"the device if there is one.  nfs is tcp.  In a URL, %xx stands for a byte.\n"
 "\n"
 "  -a, --all            ls: names that begin with a dot too\n"
 "  -l, --long           ls: with attributes\n"
@@ -89,15 +89,37 @@ static int wrong(const char *what, const char *which)
 	return TOOL_USAGE;
 }
 
-static bool number(const char *text, unsigned min, unsigned max, unsigned *n)
+/* The options that take a number, and which. */
+static const struct range {
+	int	    option;
+	const char *name;
+	unsigned    min, max;
+} ranges[] = {
+	{ 'm', "mountport", 1, 65535 },
+	{ 'd', "depth", 1, 1024 },
+	{ 'b', "block", 512, 1u << 20 },
+	{ 'r', "retries", 1, 1000000 },
+	{ 't', "timeout", 1, 86400 },
+	{ 'u', "uid", 0, UINT32_MAX },
+	{ 'g', "gid", 0, UINT32_MAX },
+};
+
+static bool number(int option, const char *text, unsigned *n)
 {
+	const struct range *r = ranges;
 	unsigned long v;
 	char *end;
 
+	while (r->option != option)
+		r++;
 	errno = 0;
 	v = strtoul(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || v < min || v > max)
+	if (*text < '0' || *text > '9' || errno || *end || v < r->min ||
+	    v > r->max) {
+		fprintf(stderr, "gannet-nfs: --%s %s: expected a number from "
+			"%u to %u\n", r->name, text, r->min, r->max);
 		return false;
+	}
 	*n = (unsigned)v;
 	return true;
 }
@@ -120,32 +142,39 @@ struct parsed {
 	unsigned	    done;	/* --help or --version */
 };
 
-static bool take_number(struct parsed *p, int option, const char *text)
+static int take_number(struct parsed *p, int option, const char *text)
 {
 	struct nfsc_config *c = &p->o.config;
-	unsigned secs;
+	unsigned n;
 
+	if (!number(option, text, &n))
+		return TOOL_USAGE;
 	switch (option) {
 	case 'm':
-		return number(text, 1, 65535, &p->mountport);
+		p->mountport = n;
+		break;
 	case 'd':
-		return number(text, 1, 1024, &c->depth);
+		c->depth = n;
+		break;
 	case 'b':
-		return number(text, 512, 1u << 20, &p->o.block);
+		p->o.block = n;
+		break;
 	case 'r':
-		return number(text, 1, 1000000, &c->retries);
+		c->retries = n;
+		break;
 	case 't':
-		if (!number(text, 1, 86400, &secs))
-			return false;
-		c->timeout_ms = secs * 1000;
-		return true;
+		c->timeout_ms = n * 1000;
+		break;
 	case 'u':
 		c->ngroups = 0;
-		return number(text, 0, UINT32_MAX, &c->uid);
-	default:
+		c->uid = n;
+		break;
+	case 'g':
 		c->ngroups = 0;
-		return number(text, 0, UINT32_MAX, &c->gid);
+		c->gid = n;
+		break;
 	}
+	return TOOL_OK;
 }
 
 static int take_option(struct parsed *p, int option)
@@ -174,12 +203,11 @@ static int take_option(struct parsed *p, int option)
 		puts("gannet-nfs " PACKAGE_VERSION);
 		p->done = 1;
 		break;
-	case '?':
-	case ':':
-		return wrong("no such option, or it needs a value", NULL);
+	case '?':		/* getopt has said why */
+		fputs("gannet-nfs: --help tells how it is used\n", stderr);
+		return TOOL_USAGE;
 	default:
-		if (!take_number(p, option, optarg))
-			return wrong("not a number in its range", optarg);
+		return take_number(p, option, optarg);
 	}
 	return TOOL_OK;
 }
@@ -221,8 +249,10 @@ static int run(const struct parsed *p, int argc, char *argv[])
 int main(int argc, char *argv[])
 {
 	struct parsed p = { .o = { .out = stdout, .config.depth = 16 } };
+	static char name[] = "gannet-nfs";
 	int option, err;
 
+	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
 	fill_user(&p.o.config);
 	while ((option = getopt_long(argc, argv, "alm:d:b:u:g:t:r:pqvh",

@@ -14,7 +14,8 @@
 
 #include "lib/util.h"
 
-enum { MOUNT_TCP_PROGRAM = 100005, MOUNT_TCP_VERSION = 3, CONNECT_MS = 10000 };
+enum { MOUNT_TCP_PROGRAM = 100005, MOUNT_TCP_VERSION = 3,
+       NFS_PORT = 2049, CONNECT_MS = 10000 };
 
 struct waiting {
 	bool	over;
@@ -112,23 +113,27 @@ static void mounted(struct rpc_context *rpc, int status, void *data, void *arg)
 	memcpy(w->m->root.data, fh->fhandle3_val, w->m->root.len);
 }
 
-/* The server may run several instances: over TCP the port of NFS is asked
- * first, and rpcbind if MOUNT is not there. */
+/*
+ * At the port that was given.  Else at that of NFS, which tells instances of
+ * a server apart; where its rpcbind says; or where a server without one may
+ * have it.
+ */
 static int connect_mount(const struct nfsc_url *url,
-			 const struct nfsc_config *c, struct rpc_context **rpc)
+			 const struct nfsc_config *c, uint16_t *port,
+			 struct rpc_context **rpc)
 {
-	int err = -ENOENT;
+	bool tcp = url->transport == NFS_TCP && url->port;
+	const uint16_t ports[] = { tcp ? url->port : 0, 0, NFS_PORT };
+	unsigned n = url->mountport ? 1 : ARRAY_SIZE(ports);
+	int err = -ECONNREFUSED;
 
-	if (url->mountport)
-		return nfsc_rpc_connect(url->host, url->mountport,
-				       MOUNT_TCP_PROGRAM, MOUNT_TCP_VERSION, c,
-				       rpc);
-	if (url->transport == NFS_TCP && url->port)
-		err = nfsc_rpc_connect(url->host, url->port, MOUNT_TCP_PROGRAM,
-				      MOUNT_TCP_VERSION, c, rpc);
-	if (err < 0)
-		err = nfsc_rpc_connect(url->host, 0, MOUNT_TCP_PROGRAM,
-				      MOUNT_TCP_VERSION, c, rpc);
+	for (unsigned i = 0; i < n && err < 0 && err != -ETIMEDOUT; i++) {
+		*port = url->mountport ? url->mountport : ports[i];
+		if (i == 0 && *port == 0)
+			continue;
+		err = nfsc_rpc_connect(url->host, *port, MOUNT_TCP_PROGRAM,
+				       MOUNT_TCP_VERSION, c, rpc);
+	}
 	return err;
 }
 
@@ -163,11 +168,13 @@ int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 {
 	struct rpc_context *rpc;
 	uint32_t first = 0;
-	int err = connect_mount(url, c, &rpc);
+	uint16_t port;
+	int err = connect_mount(url, c, &port, &rpc);
 
 	if (err < 0)
 		return err;
 	memset(m, 0, sizeof(*m));
+	m->port = port;
 	memcpy(m->dir, url->path, sizeof(m->dir));
 	do {
 		err = mount_one(rpc, m);
@@ -188,8 +195,9 @@ void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 	struct waiting w = { 0 };
 	struct rpc_context *rpc;
 	char dir[NFS_PATH_MAX];
+	uint16_t port;
 
-	if (connect_mount(url, c, &rpc) < 0)
+	if (connect_mount(url, c, &port, &rpc) < 0)
 		return;
 	memcpy(dir, m->dir, sizeof(dir));
 	if (rpc_mount3_umnt_async(rpc, mounted, dir, &w) == 0)

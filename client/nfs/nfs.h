@@ -187,6 +187,7 @@ struct nfsc_mount {
 	struct nfsc_fh root;
 	char	 dir[NFS_PATH_MAX];	/* what was mounted of url->path, */
 	char	 rest[NFS_PATH_MAX];	/* and what is below */
+	uint16_t port;			/* of MOUNT; 0: what rpcbind said */
 	uint32_t status;		/* mountstat3, when it failed */
 };
 

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,7 +334,10 @@ START_TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("ls", url(""), url("")), 2);
 	ck_assert_int_eq(TOOL("rm", url("")), 2);
 	ck_assert_int_eq(TOOL("--no-such-option"), 2);
-	ck_assert_int_eq(TOOL("ls", "--depth", "0", url("")), 2);
+	ck_assert_ptr_nonnull(strstr(err, "gannet-nfs: unrecognized"));
+	ck_assert_int_eq(TOOL("ls", "-d", "0", url("")), 2);
+	ck_assert_str_eq(err, "gannet-nfs: --depth 0: expected a number from "
+			 "1 to 1024\n");
 	ck_assert_int_eq(TOOL("ls", "--depth", "7x", url("")), 2);
 	ck_assert_int_eq(TOOL("ls", "http://127.0.0.1/x"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "not a URL"));
@@ -344,6 +348,8 @@ START_TEST(wrong_usage_is_told_apart)
 	snprintf(base, sizeof(base), "rdma+iwarp://127.0.0.1:1%s", export);
 	ck_assert_int_eq(TOOL("ls", url("")), 3);
 	ck_assert_ptr_nonnull(strstr(err, "refused"));
+	ck_assert_int_eq(TOOL("ls", "tcp://no-such-host.invalid/x"), 3);
+	ck_assert_ptr_nonnull(strstr(err, "host 'no-such-host.invalid': "));
 	stop();
 }
 END_TEST
@@ -369,6 +375,43 @@ START_TEST(a_mount_check_tells_what_was_negotiated)
 	     i < sizeof(rdma) / sizeof(*rdma); i++)
 		ck_assert_msg(strstr(out, rdma[i]), "%s not in %s", rdma[i],
 			      out);
+	stop();
+}
+END_TEST
+
+/* The mount command, as far as the directory to mount at. */
+static void advises(const char *fmt, ...)
+{
+	char want[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(want, sizeof(want), fmt, ap);
+	va_end(ap);
+	ck_assert_msg(strstr(out, want), "no '%s' in %s", want, out);
+}
+
+START_TEST(a_mount_check_ends_with_a_command_that_works)
+{
+	const char *six = _i == WAY_TCP ? "tcp6" : "rdma6";
+	uint16_t port;
+
+	start_with(_i, "rw,insecure) ::1(rw,insecure");
+	port = _i == WAY_TCP ? d.tcp_port : d.rdma_port;
+	ck_assert_int_eq(TOOL("mount-check", url("")), 0);
+	advises("mount -t nfs -o vers=3,proto=%s,port=%u,mountport=%u,"
+		"mountproto=tcp,nolock 127.0.0.1:%s DIR\n",
+		_i == WAY_TCP ? "tcp" : "rdma", port, d.tcp_port, export);
+	if (_i == WAY_IWARP)
+		advises("no RDMA over loopback");
+	ck_assert_int_eq(mkdir(path(export, "it's a"), 0777), 0);
+	ck_assert_int_eq(TOOL("mount-check", url("it's%20a")), 0);
+	advises("nolock 127.0.0.1:'%s/it'\\''s a' DIR\n", export);
+	snprintf(base, sizeof(base), "%s://[::1]:%u%s",
+		 _i == WAY_TCP ? "nfs" : "rdma+iwarp", port, export);
+	if (TOOL("mount-check", url("")) == 0)	/* else there is no IPv6 */
+		advises("proto=%s,port=%u,mountport=%u,mountproto=tcp6,nolock "
+			"[::1]:%s DIR\n", six, port, d.tcp_port, export);
 	stop();
 }
 END_TEST
@@ -529,6 +572,8 @@ int main(void)
 	tcase_add_test(t, wrong_usage_is_told_apart);
 	tcase_add_loop_test(t, a_mount_check_tells_what_was_negotiated, 0,
 			    WAYS);
+	tcase_add_loop_test(t, a_mount_check_ends_with_a_command_that_works,
+			    0, WAYS);
 	tcase_add_loop_test(t, progress_is_shown_when_asked_for, 0, WAYS);
 	tcase_add_loop_test(t, copies_survive_cut_connections, 0, WAYS);
 	tcase_add_loop_test(t, cut_for_good_is_an_error_in_the_end, 0, WAYS);

@@ -379,7 +379,7 @@ END_TEST
 
 START_TEST(the_manual_has_every_option_and_its_examples_work)
 {
-	char *text = slurp("doc/gannet-exports.5"), *from, *to, *save;
+	char *text = slurp("doc/gannet-exports.5.in"), *from, *to, *save;
 	char options[] = OPTIONS, want[64];
 
 	for (char *o = strtok_r(options, ", ", &save); o;

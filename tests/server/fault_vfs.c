@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fault_vfs - the mem backend with faults. */
+/* fault_vfs - a backend with faults. */
 #include "tests/server/fault_vfs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
 
 struct vfs_ops fault_vfs_ops;
+static const struct vfs_ops *base;
 
 static struct {
 	atomic_int	err[FAULT_NOPS];
@@ -108,10 +113,26 @@ static void check_owner(const struct vfs_ctx *ctx,
 	      attr->set & (VFS_SET_UID | VFS_SET_GID));
 }
 
+bool fault_on_posix(void)
+{
+	return base == &posix_vfs_ops;
+}
+
 static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
 {
-	int err = mem_vfs_ops.mount(config, out);
+	struct vfs_config c = *config;
+	char dir[4096];
+	int err;
 
+	if (fault_on_posix()) {
+		snprintf(dir, sizeof(dir), "%s/XXXXXX", getenv(POSIX_DIR));
+		if (!mkdtemp(dir) || chmod(dir, 0755) < 0)
+			return -errno;
+		c.path = dir;
+		c.async = true;		/* faster */
+		c.no_handles = getenv("GANNET_TEST_POSIX_TABLE");
+	}
+	err = base->mount(&c, out);
 	if (err == 0)
 		(*out)->ops = &fault_vfs_ops;
 	return err;
@@ -135,7 +156,7 @@ static int fault_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
 {
 	int err = check(ctx, FAULT_OPEN_HANDLE);
 
-	return err ? err : mem_vfs_ops.open_handle(ctx, fs, h, out);
+	return err ? err : base->open_handle(ctx, fs, h, out);
 }
 
 static int fault_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -143,7 +164,7 @@ static int fault_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_GETATTR);
 
-	return err ? err : mem_vfs_ops.getattr(ctx, n, attr);
+	return err ? err : base->getattr(ctx, n, attr);
 }
 
 static int fault_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -151,7 +172,7 @@ static int fault_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_SETATTR);
 
-	return err ? err : mem_vfs_ops.setattr(ctx, n, set, wcc);
+	return err ? err : base->setattr(ctx, n, set, wcc);
 }
 
 static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -161,7 +182,7 @@ static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
 	int err = check(ctx, FAULT_ACCESS);
 
 	if (err == 0)
-		err = mem_vfs_ops.access(ctx, n, want, granted, attr);
+		err = base->access(ctx, n, want, granted, attr);
 	/* What was not asked for is anything. */
 	if (err == 0)
 		*granted |= ~want;
@@ -175,7 +196,7 @@ static int fault_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
 {
 	int err = check(ctx, FAULT_LOOKUP);
 
-	return err ? err : mem_vfs_ops.lookup(ctx, dir, name, out, attr,
+	return err ? err : base->lookup(ctx, dir, name, out, attr,
 					      dir_attr, has_dir_attr);
 }
 
@@ -184,7 +205,7 @@ static int fault_readlink(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_READLINK);
 
-	return err ? err : mem_vfs_ops.readlink(ctx, n, buf, size, attr);
+	return err ? err : base->readlink(ctx, n, buf, size, attr);
 }
 
 size_t fault_read_room(void)
@@ -210,7 +231,7 @@ static int64_t fault_read(const struct vfs_ctx *ctx, struct vfs_node *n,
 	int err = check(ctx, FAULT_READ);
 
 	atomic_store(&f.read_room, check_range(off, iov, niov));
-	return err ? err : mem_vfs_ops.read(ctx, n, off, iov, niov, eof, attr);
+	return err ? err : base->read(ctx, n, off, iov, niov, eof, attr);
 }
 
 static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -231,8 +252,8 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 		return -atomic_load(&f.write_err);
 	if (max && max < one.iov_len)
 		one.iov_len = max;
-	ret = max ? mem_vfs_ops.write(ctx, n, off, &one, 1, stable, wcc) :
-		    mem_vfs_ops.write(ctx, n, off, iov, niov, stable, wcc);
+	ret = max ? base->write(ctx, n, off, &one, 1, stable, wcc) :
+		    base->write(ctx, n, off, iov, niov, stable, wcc);
 	if (atomic_load(&f.committed) >= 0)
 		*stable = atomic_exchange(&f.committed,
 					  atomic_load(&f.committed_then));
@@ -246,7 +267,7 @@ static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
 
 	never(off > INT64_MAX || count > INT64_MAX - off);
 	bump(n);
-	return err ? err : mem_vfs_ops.commit(ctx, n, off, count, wcc);
+	return err ? err : base->commit(ctx, n, off, count, wcc);
 }
 
 static int fault_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
@@ -259,7 +280,7 @@ static int fault_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	check_name(name);
 	if (how->how != VFS_CREATE_EXCLUSIVE)
 		check_owner(ctx, &how->attr);
-	return err ? err : mem_vfs_ops.create(ctx, dir, name, how, out, attr,
+	return err ? err : base->create(ctx, dir, name, how, out, attr,
 					      wcc);
 }
 
@@ -272,7 +293,7 @@ static int fault_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 
 	check_name(name);
 	check_owner(ctx, &what->attr);
-	return err ? err : mem_vfs_ops.make(ctx, dir, name, what, out, attr,
+	return err ? err : base->make(ctx, dir, name, what, out, attr,
 					    wcc);
 }
 
@@ -283,7 +304,7 @@ static int fault_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	int err = check(ctx, FAULT_REMOVE);
 
 	check_name(name);
-	return err ? err : mem_vfs_ops.remove(ctx, dir, name, is_dir, wcc);
+	return err ? err : base->remove(ctx, dir, name, is_dir, wcc);
 }
 
 static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
@@ -295,7 +316,7 @@ static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
 
 	check_name(from_name);
 	check_name(to_name);
-	return err ? err : mem_vfs_ops.rename(ctx, from, from_name, to,
+	return err ? err : base->rename(ctx, from, from_name, to,
 					      to_name, from_wcc, to_wcc);
 }
 
@@ -306,7 +327,7 @@ static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
 	int err = check(ctx, FAULT_LINK);
 
 	check_name(name);
-	return err ? err : mem_vfs_ops.link(ctx, n, dir, name, attr, dir_wcc);
+	return err ? err : base->link(ctx, n, dir, name, attr, dir_wcc);
 }
 
 struct bare {
@@ -334,9 +355,9 @@ static int fault_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	if (err)
 		return err;
 	if (atomic_load(&f.bare))
-		return mem_vfs_ops.readdir(ctx, dir, cookie, verf, plus,
+		return base->readdir(ctx, dir, cookie, verf, plus,
 					   emit_bare, &b, eof, attr);
-	return mem_vfs_ops.readdir(ctx, dir, cookie, verf, plus, emit, arg,
+	return base->readdir(ctx, dir, cookie, verf, plus, emit, arg,
 				   eof, attr);
 }
 
@@ -345,7 +366,7 @@ static int fault_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_STATFS);
 
-	return err ? err : mem_vfs_ops.statfs(ctx, n, st);
+	return err ? err : base->statfs(ctx, n, st);
 }
 
 static int fault_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -353,14 +374,15 @@ static int fault_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_LIMITS);
 
-	return err ? err : mem_vfs_ops.limits(ctx, n, l);
+	return err ? err : base->limits(ctx, n, l);
 }
 
 void fault_init(void)
 {
 	memset(&f, 0, sizeof(f));
 	atomic_store(&f.committed, -1);
-	fault_vfs_ops = mem_vfs_ops;
+	base = getenv(POSIX_DIR) ? &posix_vfs_ops : &mem_vfs_ops;
+	fault_vfs_ops = *base;
 	fault_vfs_ops.name = "fault";
 	fault_vfs_ops.mount = fault_mount;
 	fault_vfs_ops.open_handle = fault_open_handle;

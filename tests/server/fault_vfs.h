@@ -3,6 +3,10 @@
  * fault_vfs - the mem backend with faults: an operation fails with the errno
  * that it was told to, or does less than it was asked.
  *
+ * With GANNET_TEST_POSIX_DIR in the environment it is the posix backend, on
+ * new directories below that one; with GANNET_TEST_POSIX_TABLE, too, it has
+ * the table of an unprivileged server.
+ *
  * It also aborts when it is called with what vfs.h rules out: "." or ".." as
  * the name of something to change, an owner from who may not give one, data
  * past the largest offset.
@@ -25,6 +29,7 @@ enum fault_op {
 
 extern struct vfs_ops fault_vfs_ops;
 
+bool fault_on_posix(void);
 /* Before the first use; takes all orders back. */
 void fault_init(void);
 /* @op fails with @err (> 0), or goes well again (0). */

@@ -164,6 +164,9 @@ START_TEST(readdirplus_knows_the_files)
 		fattr3 *attr = &e->name_attributes.post_op_attr_u.attributes;
 		fattr3 now;
 
+		/* A directory of the system does not say what is above. */
+		if (fault_on_posix() && strcmp(e->name, "..") == 0)
+			continue;
 		ck_assert(e->name_attributes.attributes_follow);
 		ck_assert(e->name_handle.handle_follows);
 		now = nfs_attr(e->name_handle.post_op_fh3_u.handle);
@@ -246,6 +249,8 @@ START_TEST(what_does_not_fit_is_not_passed_over)
 	READDIR3res r;
 	entry3 *e;
 
+	if (fault_on_posix())
+		return;		/* in an order of its own */
 	memset(name, 'x', 200);
 	nfs_make_file(fh, "a", "");
 	nfs_make_file(fh, name, "");

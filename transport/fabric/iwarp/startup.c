@@ -210,6 +210,17 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 		       l->provider->options.handshake_ms);
 }
 
+static void log_agreed(const struct iwarp_conn *c, const struct mpa_frame *f,
+		       const struct mpa_agreed *a)
+{
+	char name[IWARP_NAME_LEN];
+
+	log_debug("iwarp %s: MPA revision %u%s%s, Reads: %u ours, %u its",
+		  iwarp_conn_name(c, name), f->rev, a->crc ? ", CRC" : "",
+		  !f->p2p ? "" : f->rtr_write ? ", begins with a Write" :
+		  ", begins with a Read", a->ord, a->ird);
+}
+
 static int start_passive(struct iwarp_conn *c, const void *private_data,
 			 unsigned private_len)
 {
@@ -228,9 +239,11 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 	err = iwarp_conn_watch(c);
 	if (!err)
 		err = send_frame(c, &reply);
-	if (!err)
-		iwarp_conn_live(c, &agreed);
-	return err;
+	if (err)
+		return err;
+	log_agreed(c, &reply, &agreed);
+	iwarp_conn_live(c, &agreed);
+	return 0;
 }
 
 /* ---- active */

@@ -72,3 +72,20 @@ lab_modules()
 			lab_die "kernel $KV has no module $m"
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
+
+# The directory of rpc.nfsd, rpc.mountd and exportfs.  Where their package is
+# not installed it stays so: that would start them.
+lab_knfsd()
+{
+	local dir=$CACHE/nfs-kernel-server
+	if [ -x /usr/sbin/rpc.nfsd ]; then
+		echo /usr/sbin
+		return
+	fi
+	if [ ! -e "$dir/.complete" ]; then
+		rm -rf "$dir"; mkdir "$dir"
+		lab_unpack "$dir" nfs-kernel-server
+		touch "$dir/.complete"
+	fi
+	echo "$dir/usr/sbin"
+}

@@ -76,10 +76,11 @@ ended()
 
 # ---- transports: name, address of the server, mount options
 # "siw" is the kernel's iWARP at both ends; "iwarp" has gannetd's own here.
+# What is behind a "-" is a way to use it: see siw_speaks.
 
 transport_address()
 {
-	case $1 in
+	case ${1%%-*} in
 	siw6 | iwarp6) echo '[2001:db8:2::1]' ;;
 	siw | iwarp) echo 198.51.100.1 ;;
 	*6) echo '[2001:db8:1::1]' ;;
@@ -92,7 +93,7 @@ transport_options()
 	case $1 in
 	rxe | siw) echo proto=rdma,port=20049 ;;
 	rxe6 | siw6) echo proto=rdma6,port=20049 ;;
-	iwarp) echo proto=rdma,port=20050 ;;
+	iwarp | iwarp-*) echo proto=rdma,port=20050 ;;
 	iwarp6) echo proto=rdma6,port=20050 ;;
 	tcp) echo proto=tcp,port=2049 ;;
 	tcp6) echo proto=tcp6,port=2049 ;;
@@ -110,6 +111,31 @@ mount_as()
 	mkdir -p "$3"
 	timeout 60 mount -t nfs -o "$options" \
 		"$(transport_address "$1"):$2" "$3"
+}
+
+# The parameters that build-siw gave the module.  rtr_type is what its end of
+# a connection says after the start-up, in network byte order: a Write of
+# nothing, a Read of nothing, or one of them.
+siw_parameters()
+{
+	local dir=/sys/module/siw/parameters word
+	[ -d $dir ] || return 0
+	for word; do echo "${word#*=}" > "$dir/${word%%=*}" || return; done
+}
+
+# siw_speaks TRANSPORT: from the next connection on.
+siw_speaks()
+{
+	local write=128 read=64
+	siw_parameters mpa_version=2 mpa_crc_required=0 peer_to_peer=0 \
+		rtr_type=$((write + read)) || return
+	case $1 in
+	*-crc) siw_parameters mpa_crc_required=1 ;;
+	*-rtr-write) siw_parameters peer_to_peer=1 rtr_type=$write ;;
+	*-rtr-read) siw_parameters peer_to_peer=1 rtr_type=$read \
+		mpa_crc_required=1 ;;
+	*-rev1) siw_parameters mpa_version=1 ;;
+	esac
 }
 
 # The client forgets what it can.
@@ -138,7 +164,7 @@ server_start()
 	log=$OUT/gannetd.$(date +%s.%N).log
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
-		--iwarp-port=20050 --state-dir=/srv/state \
+		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$OUT/server.pid"
 	ln -sf "$log" "$OUT/server.log"

@@ -1,0 +1,86 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-2-Clause
+# gannet-nfs, and so the requester and iWARP in user space, with the kernel's
+# server over siw.
+# shellcheck source=tests/lab/lib.sh
+. "$LAB/lib.sh"
+if [ "$SERVER" = knfsd ]; then
+	skip 'gannet-nfs' "done beside gannetd"
+	exit 0
+fi
+if [ ! -e /sys/class/infiniband/siw0 ]; then
+	skip 'gannet-nfs' "no siw0 here"
+	exit 0
+fi
+back=$SRV/rw/knfsd
+here=$OUT/knfsd
+mkdir -p "$back" "$here"
+
+swapped()
+{
+	server_stop
+	SERVER=knfsd server_start
+	wait_for 10 rpcinfo -T tcp 198.51.100.1 mountd 3
+}
+
+swapped_back()
+{
+	SERVER=knfsd server_stop
+	pkill -x rpc.mountd
+	exportfs -ua
+	server_start
+}
+
+# nfs COMMAND ARGUMENT...
+nfs()
+{
+	timeout 60 "$BUILD/gannet-nfs" "$1" -q -m 20048 "${@:2}"
+}
+
+mount_checked()
+{
+	nfs mount-check "$url" > "$here/check"
+	cat "$here/check"
+	grep -i credits "$here/check"
+}
+
+# Copied there and back, whole and in small pieces.
+copied()
+{
+	local size
+	for size in 0 3000 5000003; do
+		head -c $size /dev/urandom > "$here/in"
+		nfs put "$here/in" "$url/f$size"
+		cmp "$here/in" "$back/f$size"
+		nfs get "$url/f$size" "$here/out"
+		cmp "$here/in" "$here/out"
+	done
+	nfs put -d 32 -b 8192 "$here/in" "$url/pieces"
+	cmp "$here/in" "$back/pieces"
+	nfs get -d 32 -b 8191 "$url/pieces" "$here/out"
+	cmp "$here/in" "$here/out"
+}
+
+listed()
+{
+	mkdir -p "$back/list"
+	touch "$back"/list/a-name-that-is-not-short-{1..300}
+	nfs ls "$url/list" > "$here/list"
+	diff "$here/list" <(cd "$back/list" && LC_ALL=C ls)
+	nfs ls -l "$url/list" > "$here/list"
+	test "$(grep -c a-name "$here/list")" = 300
+	refused 'noent' nfs stat "$url/none"
+}
+
+check "the kernel's server takes over" swapped
+url=rdma+iwarp://$(transport_address siw)$back
+for t in siw siw-crc; do
+	siw_speaks $t
+	check "$t: mount-check" mount_checked
+	check "$t: files are copied there and back" copied
+	check "$t: a directory is listed" listed
+	rm -rf "${back:?}"/*
+done
+siw_speaks siw
+check "gannetd takes over again" swapped_back
+rm -rf "$back"

@@ -35,7 +35,7 @@ STAT(rpc_no_buffer, "calls that waited for a payload buffer");
 STAT(rpc_no_buffer_long, "calls refused for want of a payload buffer, because "
      "they were too long to wait for one");
 STAT(drc_hits, "duplicates answered from the cache");
-STAT(drc_in_progress, "duplicates of calls in progress, dropped");
+STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 
 static void run_on_worker(struct work_item *item);
 
@@ -52,7 +52,7 @@ static void classify(struct rpc_slot *slot)
 		slot->priv.class = work_pool_common(call->server->work);
 }
 
-static void queue(struct rpc_slot *slot)
+void rpc_call_queue(struct rpc_slot *slot)
 {
 	classify(slot);
 	slot->priv.work.run = run_on_worker;
@@ -62,7 +62,7 @@ static void queue(struct rpc_slot *slot)
 /* Called by whoever gave a buffer back. */
 static void buffer_ready(struct pool_waiter *w)
 {
-	queue(container_of(w, struct rpc_slot, priv.wait));
+	rpc_call_queue(container_of(w, struct rpc_slot, priv.wait));
 }
 
 static void fail(struct rpc_slot *slot);
@@ -114,7 +114,7 @@ static void run(struct rpc_slot *slot)
 		if (call->may_block)
 			break;
 		stat_inc(rpc_would_block);
-		queue(slot);
+		rpc_call_queue(slot);
 		return;
 	case RPC_NO_BUFFER:
 		if (!priv->want)
@@ -150,21 +150,27 @@ static bool admit(struct rpc_slot *slot, uint64_t sum)
 		.len = call->msg->call_len,
 		.sum = sum,
 	};
-	uint32_t len;
+	struct drc_ask ask = { .call = slot, .reply = call->msg->head };
 
+	if (call->cred.flavor == RPC_AUTH_SYS) {
+		key.uid = call->cred.uid;
+		key.gid = call->cred.gid;
+	}
 	drc_key_addr(&key, rpc_call_peer(call));
-	switch (drc_lookup(call->server->drc, &key, &slot->priv.drc,
-			   call->msg->head, &len)) {
+	switch (drc_lookup(call->server->drc, &key, &ask)) {
 	case DRC_NEW:
 	case DRC_UNCACHED:
+		slot->priv.drc = ask.entry;
 		break;
 	case DRC_IN_PROGRESS:
+		/* Whoever runs the first has @slot by now. */
 		stat_inc(drc_in_progress);
-		rpc_reply_none(slot);
+		if (ask.older)
+			rpc_reply_none(ask.older);
 		return false;
 	case DRC_REPLAY:
 		stat_inc(drc_hits);
-		rpc_reply_again(slot, len);
+		rpc_reply_again(slot, ask.len);
 		return false;
 	}
 	return true;
@@ -269,13 +275,15 @@ static void start(struct rpc_slot *slot, struct xdr_in *x)
 		return;
 	}
 	if (proc->flags & RPC_PROC_CACHED) {
+		/* Now: a duplicate may be queued by someone else later. */
+		classify(slot);
 		if (!admit(slot, drc_sum(&args)))
 			return;
 	} else if (proc->flags & RPC_PROC_POLLER) {
 		run(slot);
 		return;
 	}
-	queue(slot);
+	rpc_call_queue(slot);
 }
 
 static void init_call(struct rpc_server *server, struct msg *m,

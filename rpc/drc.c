@@ -24,6 +24,7 @@
 #define INLINE_REPLY	352
 
 STAT(drc_evicted, "remembered replies that made room before their time");
+STAT(drc_displaced, "duplicates in progress that made room for a newer one");
 STAT(drc_full, "calls not remembered: all entries are calls in progress");
 
 enum state { FREE, RUNNING, DONE };
@@ -37,6 +38,7 @@ struct drc_entry {
 	uint16_t	 len;
 	uint16_t	 state;
 	uint8_t		*large;		/* owned; NULL: inline */
+	void		*waiting;	/* RUNNING: the newest duplicate */
 	uint8_t		 reply[INLINE_REPLY];
 };
 
@@ -132,6 +134,7 @@ static uint64_t hash_key(const struct drc *drc, const struct drc_key *key)
 	memcpy(&a, key->addr, 8);
 	memcpy(&b, key->addr + 8, 8);
 	a = mix(drc->seed ^ a, b);
+	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
 	return mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
 }
 
@@ -140,6 +143,7 @@ static bool same_key(const struct drc_key *a, const struct drc_key *b)
 	return a->xid == b->xid && a->sum == b->sum && a->len == b->len &&
 	       a->proc == b->proc && a->vers == b->vers &&
 	       a->prog == b->prog && a->scope == b->scope &&
+	       a->uid == b->uid && a->gid == b->gid &&
 	       memcmp(a->addr, b->addr, 16) == 0;
 }
 
@@ -244,6 +248,7 @@ static struct drc_entry *insert(struct drc *drc, struct shard *s,
 	e->key = *key;
 	e->hash = hash;
 	e->state = RUNNING;
+	e->waiting = NULL;
 	e->chain = *bucket;
 	*bucket = e;
 	return e;
@@ -251,18 +256,17 @@ static struct drc_entry *insert(struct drc *drc, struct shard *s,
 
 /* Locked. */
 static void replay(struct shard *s, struct drc_entry *e, uint32_t t,
-		   void *reply, uint32_t *len)
+		   struct drc_ask *ask)
 {
-	memcpy(reply, e->large ? e->large : e->reply, e->len);
-	*len = e->len;
+	memcpy(ask->reply, e->large ? e->large : e->reply, e->len);
+	ask->len = e->len;
 	e->stamp = t;
 	cds_list_del(&e->used);
 	cds_list_add_tail(&e->used, &s->used);
 }
 
 enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
-			    struct drc_entry **entry, void *reply,
-			    uint32_t *len)
+			    struct drc_ask *ask)
 {
 	uint64_t h = hash_key(drc, key);
 	uint32_t hash = (uint32_t)(h ^ h >> 32), t = now(drc);
@@ -270,7 +274,8 @@ enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
 	enum drc_verdict verdict = DRC_NEW;
 	struct drc_entry *e;
 
-	*entry = NULL;
+	ask->entry = NULL;
+	ask->older = NULL;
 	if (!drc->per_shard)
 		return DRC_UNCACHED;
 	mutex_lock(&s->lock);
@@ -281,39 +286,46 @@ enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
 	}
 	if (!e) {
 		trim(drc, s, t);
-		*entry = insert(drc, s, key, hash);
-		if (!*entry)
+		ask->entry = insert(drc, s, key, hash);
+		if (!ask->entry)
 			verdict = DRC_UNCACHED;
 	} else if (e->state == RUNNING) {
 		verdict = DRC_IN_PROGRESS;
+		ask->older = e->waiting;
+		e->waiting = ask->call;
 	} else {
-		replay(s, e, t, reply, len);
+		replay(s, e, t, ask);
 		verdict = DRC_REPLAY;
 	}
 	mutex_unlock(&s->lock);
 	if (verdict == DRC_UNCACHED)
 		stat_inc(drc_full);
+	if (ask->older)
+		stat_inc(drc_displaced);
 	return verdict;
 }
 
-void drc_done(struct drc *drc, struct drc_entry *e, const void *reply,
-	      uint32_t len)
+void *drc_done(struct drc *drc, struct drc_entry *e, const void *reply,
+	       uint32_t len)
 {
 	struct shard *s = shard_of(drc, e->hash);
 	uint8_t *large = NULL;
+	void *waiting;
 
 	assert(len <= MSG_HEAD_SIZE);
-	if (len > INLINE_REPLY) {
+	if (len > INLINE_REPLY)
 		large = malloc(len);
-		if (!large) {
-			drc_forget(drc, e);
-			return;
-		}
-	}
-	/* The entry is the call's own while it is RUNNING, but for its key
-	 * and chain. */
-	memcpy(large ? large : e->reply, reply, len);
+	/* The entry is the call's own while it is RUNNING, but for its key,
+	 * its chain, and who waits. */
+	if (large || len <= INLINE_REPLY)
+		memcpy(large ? large : e->reply, reply, len);
 	mutex_lock(&s->lock);
+	waiting = e->waiting;
+	if (!large && len > INLINE_REPLY) {	/* no memory to keep it */
+		release(drc, s, e);
+		mutex_unlock(&s->lock);
+		return waiting;
+	}
 	e->large = large;
 	e->len = (uint16_t)len;
 	e->stamp = now(drc);
@@ -322,15 +334,21 @@ void drc_done(struct drc *drc, struct drc_entry *e, const void *reply,
 		s->large_bytes += len;
 	cds_list_add_tail(&e->used, &s->used);
 	mutex_unlock(&s->lock);
+	return waiting;
 }
 
-void drc_forget(struct drc *drc, struct drc_entry *e)
+void *drc_forget(struct drc *drc, struct drc_entry *e)
 {
 	struct shard *s = shard_of(drc, e->hash);
+	void *waiting;
 
 	mutex_lock(&s->lock);
-	release(drc, s, e);
+	waiting = e->waiting;
+	e->waiting = NULL;
+	if (!waiting)
+		release(drc, s, e);
 	mutex_unlock(&s->lock);
+	return waiting;
 }
 
 void drc_usage(struct drc *drc, size_t *entries, size_t *bytes)

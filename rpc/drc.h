@@ -5,11 +5,13 @@
  * A client that lost its connection sends again, on a new one, what was not
  * answered.  A procedure that is not idempotent must not run twice for that:
  * a call that still runs is not started again, and one that is done gets its
- * first reply, byte for byte.
+ * first reply, byte for byte.  The newest duplicate of a call that runs waits
+ * for its end, and is answered with it: the connection of the first is gone,
+ * and a client would else send for the third time only after a minute.
  *
  * A call is known by its client's address (without the port: connections
- * come and go), xid, program, version, procedure, length, and a checksum of
- * the first DRC_SUM_MAX bytes of its arguments.  XIDs repeat: each of the
+ * come and go), xid, program, version, procedure, length, its user, and a
+ * checksum of the first DRC_SUM_MAX bytes of its arguments.  XIDs repeat: each of the
  * connections of one client counts its own (nconnect), and clients may share
  * an address.  It is the arguments that tell such calls apart, and
  * DRC_SUM_MAX covers them entirely, but for the data of a WRITE or a long
@@ -41,14 +43,26 @@ struct drc_key {
 	uint32_t vers;
 	uint32_t proc;
 	uint32_t len;
+	uint32_t uid;			/* of AUTH_SYS, as it was sent */
+	uint32_t gid;
 	uint64_t sum;
 };
 
 enum drc_verdict {
 	DRC_NEW,		/* run it, then drc_done() or drc_forget() */
 	DRC_UNCACHED,		/* run it; there is no room to remember it */
-	DRC_IN_PROGRESS,	/* drop it */
+	DRC_IN_PROGRESS,	/* it waits: drc_done() or drc_forget() says */
 	DRC_REPLAY,		/* the reply was copied out */
+};
+
+/* A call that asks, and what it is told. */
+struct drc_ask {
+	void		 *call;		/* what is known of it outside */
+	void		 *reply;	/* MSG_HEAD_SIZE bytes */
+	uint32_t	  len;		/* DRC_REPLAY: of the reply */
+	struct drc_entry *entry;	/* DRC_NEW: the call's own now */
+	void		 *older;	/* DRC_IN_PROGRESS: the call that waited
+					 * before, or NULL: drop it */
 };
 
 /* 0 or -ENOMEM.  With @bytes 0 every call is DRC_UNCACHED. */
@@ -61,21 +75,19 @@ void drc_key_addr(struct drc_key *key, const struct sockaddr *peer);
  * it is.  It does not depend on how the message is cut into segments. */
 uint64_t drc_sum(const struct xdr_in *args);
 
-/*
- * What to do with a call.  DRC_NEW sets @entry, which the call then owns.
- * DRC_REPLAY copies the reply to @reply, of MSG_HEAD_SIZE bytes, and sets
- * @len.
- */
+/* What to do with a call. */
 enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
-			    struct drc_entry **entry, void *reply,
-			    uint32_t *len);
+			    struct drc_ask *ask);
 
 /* Takes @entry: the call was answered with these @len <= MSG_HEAD_SIZE
- * bytes. */
-void drc_done(struct drc *drc, struct drc_entry *entry, const void *reply,
-	      uint32_t len);
-/* Takes @entry: the call had no effect, or none that could be repeated. */
-void drc_forget(struct drc *drc, struct drc_entry *entry);
+ * bytes.  Returns the call that waited, if any: it gets the same. */
+void *drc_done(struct drc *drc, struct drc_entry *entry, const void *reply,
+	       uint32_t len);
+/*
+ * The call had no effect, or none that could be repeated.  Takes @entry; but
+ * if a call waited it is returned, and the entry is now its own: run it.
+ */
+void *drc_forget(struct drc *drc, struct drc_entry *entry);
 
 /* Calls remembered or running, and memory in use. */
 void drc_usage(struct drc *drc, size_t *entries, size_t *bytes);

@@ -15,6 +15,9 @@ STAT(rpc_reply_overflow, "results that did not fit a reply's head");
 STAT(rpc_replied, "replies given to a transport");
 STAT(rpc_reply_lost, "replies whose connection was gone");
 STAT(rpc_dropped, "calls that got no reply");
+STAT(drc_answered, "duplicates answered when the call they repeat was");
+STAT(drc_taken_over, "duplicates run because the call they repeat came to "
+     "nothing");
 
 /* What the call holds goes, and it is counted. */
 static void end(struct rpc_slot *slot, bool error)
@@ -34,6 +37,16 @@ static void end(struct rpc_slot *slot, bool error)
 			       rpc_now() - priv->started);
 }
 
+/* A duplicate that waited gets the reply of the call that it repeats. */
+static void reply_too(struct rpc_slot *dup, const struct msg *m)
+{
+	uint32_t len = m->head_len + m->tail_len;
+
+	stat_inc(drc_answered);
+	memcpy(dup->call.msg->head, m->head, len);
+	rpc_reply_again(dup, len);
+}
+
 /*
  * The cache keeps the reply, so that a duplicate gets the same one.  A body
  * is not copied: such a reply is not remembered, and a duplicate runs again.
@@ -41,16 +54,25 @@ static void end(struct rpc_slot *slot, bool error)
  */
 static void remember(struct rpc_slot *slot, bool keep)
 {
+	struct drc *drc = slot->call.server->drc;
 	struct drc_entry *entry = slot->priv.drc;
 	struct msg *m = slot->call.msg;
+	struct rpc_slot *dup;
 
 	if (!entry)
 		return;
-	if (keep && !m->body)
-		drc_done(slot->call.server->drc, entry, m->head,
-			 m->head_len + m->tail_len);
-	else
-		drc_forget(slot->call.server->drc, entry);
+	if (keep && !m->body) {
+		dup = drc_done(drc, entry, m->head, m->head_len + m->tail_len);
+		if (dup)
+			reply_too(dup, m);
+		return;
+	}
+	dup = drc_forget(drc, entry);
+	if (dup) {
+		stat_inc(drc_taken_over);
+		dup->priv.drc = entry;
+		rpc_call_queue(dup);
+	}
 }
 
 static void hand_over(struct rpc_slot *slot)

@@ -205,6 +205,9 @@ static enum rpc_run do_act(struct rpc_call *call, const void *argp,
 	res->w[0] = atomic_fetch_add(&test_acts, 1) + 1;
 	res->w[1] = args->w[0];
 	switch (args->w[0]) {
+	case ACT_WAIT_FAIL:
+		pass_gate();
+		return RPC_FAILED;
 	case ACT_FAIL:
 		return RPC_FAILED;
 	case ACT_DROP:

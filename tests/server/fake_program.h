@@ -21,7 +21,8 @@ enum {
 	TEST_NPROC
 };
 
-enum { ACT_COUNT, ACT_FAIL, ACT_DROP, ACT_WAIT, ACT_BODY, ACT_LARGE };
+enum { ACT_COUNT, ACT_FAIL, ACT_DROP, ACT_WAIT, ACT_BODY, ACT_LARGE,
+       ACT_WAIT_FAIL };
 
 extern struct rpc_program test_program;
 

@@ -277,26 +277,62 @@ START_TEST(a_duplicate_gets_the_first_reply_on_any_connection)
 }
 END_TEST
 
-START_TEST(a_duplicate_of_a_call_in_progress_is_dropped)
+START_TEST(a_duplicate_of_a_call_in_progress_is_answered_with_it)
 {
-	struct fake_call *first, *again;
+	struct fake_call *first, *second, *third;
 	struct fake_xprt other;
 
 	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.7", 44);
 	test_gate_shut();
 	first = send_words(&conn, ACT(91, ACT_WAIT));
 	test_gate_wait(1);
-	again = send_words(&other, ACT(91, ACT_WAIT));
-	ck_assert(fake_over(again));
-	ck_assert(again->dropped);
-	ck_assert(!fake_over(first));
-	fake_free(again);
-	ck_assert_uint_eq(stats_sum_by_name("drc_in_progress"), 1);
+	second = send_words(&other, ACT(91, ACT_WAIT));
+	ck_assert(!fake_over(second));
+	/* Only the newest waits: the others' connections are gone. */
+	third = send_words(&other, ACT(91, ACT_WAIT));
+	fake_wait(second);
+	ck_assert(second->dropped);
+	fake_free(second);
+	ck_assert_uint_eq(stats_sum_by_name("drc_in_progress"), 2);
+	ck_assert(!fake_over(third));
 	test_gate_open();
 	fake_wait(first);
+	fake_wait(third);
 	ck_assert(!first->dropped);
+	ck_assert(!third->dropped);
+	ck_assert_uint_eq(first->len, third->len);
+	ck_assert_mem_eq(first->reply, third->reply, first->len);
 	fake_free(first);
+	fake_free(third);
 	ck_assert_uint_eq(test_acts, 1);
+}
+END_TEST
+
+START_TEST(a_duplicate_takes_over_from_a_call_that_failed)
+{
+	struct fake_call *first, *again;
+
+	test_gate_shut();
+	first = send_words(&conn, ACT(91, ACT_WAIT_FAIL));
+	test_gate_wait(1);
+	again = send_words(&conn, ACT(91, ACT_WAIT_FAIL));
+	ck_assert(!fake_over(again));
+	test_gate_open();
+	fake_free(first);
+	fake_free(again);
+	ck_assert_uint_eq(test_acts, 2);
+	ck_assert_uint_eq(stats_sum_by_name("drc_taken_over"), 1);
+}
+END_TEST
+
+/* Of one program's users two may send the same words. */
+START_TEST(another_users_call_is_another_call)
+{
+	for (uint32_t i = 0; i < 6; i++)
+		fake_free(send_words(&conn, (uint32_t[]){ 91, 0, 2, TEST_PROG,
+			4, TEST_ACT, 1, 20, 0, 0, i < 2 ? 500 : 501,
+			i < 4 ? 100 : 101, 0, 0, 0, ACT_COUNT }, 16));
+	ck_assert_uint_eq(test_acts, 3);
 }
 END_TEST
 
@@ -446,7 +482,10 @@ static void add_running(TCase *t)
 static void add_duplicates(TCase *t)
 {
 	tcase_add_test(t, a_duplicate_gets_the_first_reply_on_any_connection);
-	tcase_add_test(t, a_duplicate_of_a_call_in_progress_is_dropped);
+	tcase_add_test(t,
+		       a_duplicate_of_a_call_in_progress_is_answered_with_it);
+	tcase_add_test(t, a_duplicate_takes_over_from_a_call_that_failed);
+	tcase_add_test(t, another_users_call_is_another_call);
 	tcase_add_test(t, the_same_xid_with_other_arguments_is_another_call);
 	tcase_add_test(t, a_call_that_was_not_answered_with_results_runs_again);
 	tcase_add_test(t, what_is_not_cached_runs_again);

@@ -51,8 +51,12 @@ static void stop(void)
 
 static enum drc_verdict lookup(const struct drc_key *k)
 {
-	reply_len = 0;
-	return drc_lookup(drc, k, &entry, reply, &reply_len);
+	struct drc_ask ask = { .reply = reply };
+	enum drc_verdict verdict = drc_lookup(drc, k, &ask);
+
+	reply_len = ask.len;
+	entry = ask.entry;
+	return verdict;
 }
 
 static void answer(const struct drc_key *k, const void *bytes, uint32_t len)
@@ -79,6 +83,57 @@ START_TEST(a_duplicate_in_progress_is_recognized)
 	ck_assert_int_eq(lookup(&key), DRC_IN_PROGRESS);
 	drc_done(drc, first, "abcd", 4);
 	ck_assert_int_eq(lookup(&key), DRC_REPLAY);
+}
+END_TEST
+
+/* Asks as @who, who may wait; returns who waited before. */
+static void *ask_as(void *who)
+{
+	struct drc_ask ask = { .call = who, .reply = reply };
+
+	ck_assert_int_eq(drc_lookup(drc, &key, &ask), DRC_IN_PROGRESS);
+	ck_assert_ptr_null(ask.entry);
+	return ask.older;
+}
+
+START_TEST(the_newest_duplicate_waits_for_the_end)
+{
+	static uint8_t large[900];
+	char a, b;
+
+	for (key.xid = 0; key.xid < 2; key.xid++) {
+		ck_assert_int_eq(lookup(&key), DRC_NEW);
+		ck_assert_ptr_null(ask_as(&a));
+		ck_assert_ptr_eq(ask_as(&b), &a);
+		ck_assert_ptr_eq(drc_done(drc, entry, large, key.xid ?
+					  sizeof(large) : 4), &b);
+		ck_assert_int_eq(lookup(&key), DRC_REPLAY);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("drc_displaced"), 2);
+	/* Nobody waits for the next one with the same entry. */
+	drc_age(drc, DRC_AGE + 2);
+	key.xid = 0;
+	ck_assert_int_eq(lookup(&key), DRC_NEW);
+	ck_assert_ptr_null(drc_done(drc, entry, "abcd", 4));
+}
+END_TEST
+
+START_TEST(a_duplicate_takes_over_what_came_to_nothing)
+{
+	struct drc_entry *first;
+	char a, b;
+
+	ck_assert_int_eq(lookup(&key), DRC_NEW);
+	first = entry;
+	ck_assert_ptr_null(ask_as(&a));
+	ck_assert_ptr_eq(drc_forget(drc, first), &a);
+	/* It runs, and is in progress like the first. */
+	ck_assert_ptr_null(ask_as(&b));
+	ck_assert_ptr_eq(drc_forget(drc, first), &b);
+	ck_assert_ptr_null(drc_forget(drc, first));
+	ck_assert_uint_eq(entries(), 0);
+	ck_assert_int_eq(lookup(&key), DRC_NEW);
+	drc_forget(drc, entry);
 }
 END_TEST
 
@@ -126,6 +181,8 @@ START_TEST(every_other_part_of_the_key_matters)
 		drc_forget(drc, entry); \
 	} while (0)
 	DIFFERS(k.xid++);
+	DIFFERS(k.uid++);
+	DIFFERS(k.gid++);
 	DIFFERS(k.prog++);
 	DIFFERS(k.vers++);
 	DIFFERS(k.proc++);
@@ -235,12 +292,12 @@ END_TEST
 
 START_TEST(without_memory_nothing_is_cached)
 {
+	struct drc_ask ask = { .reply = reply };
 	struct drc *none;
 
 	ck_assert_int_eq(drc_create(0, &none), 0);
-	ck_assert_int_eq(drc_lookup(none, &key, &entry, reply, &reply_len),
-			 DRC_UNCACHED);
-	ck_assert_ptr_null(entry);
+	ck_assert_int_eq(drc_lookup(none, &key, &ask), DRC_UNCACHED);
+	ck_assert_ptr_null(ask.entry);
 	drc_destroy(none);
 }
 END_TEST
@@ -301,32 +358,44 @@ END_TEST
 #define SENDERS	4
 
 static atomic_uint running[CALLS], ran[CALLS];
+static atomic_int waiting;
+
+/* Somebody who waited is back, if @who is one. */
+static bool back(const void *who)
+{
+	if (who)
+		atomic_fetch_sub(&waiting, 1);
+	return who;
+}
 
 static void send_all(void *arg)
 {
 	struct drc_key k = key;
-	struct drc_entry *e;
 	uint8_t out[MSG_HEAD_SIZE];
-	uint32_t len, word;
+	struct drc_ask ask = { .call = out, .reply = out };
+	uint32_t word;
 
 	for (uint32_t i = 0; i < CALLS; i++) {
 		k.xid = i;
-		switch (drc_lookup(drc, &k, &e, out, &len)) {
+		switch (drc_lookup(drc, &k, &ask)) {
 		case DRC_NEW:
 			ck_assert_uint_eq(atomic_fetch_add(&running[i], 1), 0);
 			atomic_fetch_add(&ran[i], 1);
 			atomic_fetch_sub(&running[i], 1);
-			if (i % 5 == 0)
-				drc_forget(drc, e);
+			if (i % 5)
+				back(drc_done(drc, ask.entry, &i, sizeof(i)));
 			else
-				drc_done(drc, e, &i, sizeof(i));
+				while (back(drc_forget(drc, ask.entry)))
+					;
 			break;
 		case DRC_REPLAY:
-			ck_assert_uint_eq(len, sizeof(word));
+			ck_assert_uint_eq(ask.len, sizeof(word));
 			memcpy(&word, out, sizeof(word));
 			ck_assert_uint_eq(word, i);
 			break;
 		case DRC_IN_PROGRESS:
+			atomic_fetch_add(&waiting, 1);
+			back(ask.older);
 			break;
 		case DRC_UNCACHED:
 			ck_abort_msg("no room");
@@ -349,6 +418,7 @@ START_TEST(threads_that_send_the_same_calls_run_each_once)
 		if (i % 5)
 			ck_assert_uint_eq(ran[i], 1);
 	ck_assert_uint_eq(entries(), CALLS - CALLS / 5);
+	ck_assert_int_eq(atomic_load(&waiting), 0);
 }
 END_TEST
 
@@ -359,6 +429,8 @@ int main(void)
 
 	tcase_add_checked_fixture(t, start, stop);
 	tcase_add_test(t, a_duplicate_in_progress_is_recognized);
+	tcase_add_test(t, the_newest_duplicate_waits_for_the_end);
+	tcase_add_test(t, a_duplicate_takes_over_what_came_to_nothing);
 	tcase_add_test(t, a_finished_call_gets_its_first_reply_byte_for_byte);
 	tcase_add_test(t, the_port_does_not_matter);
 	tcase_add_test(t, every_other_part_of_the_key_matters);

@@ -2,9 +2,9 @@
 /*
  * DUMP and EXPORT.
  *
- * The lists are encoded into the reply's body, which is measured first.  An
- * entry that comes up in between, or does not fit the largest reply, is left
- * out whole.
+ * The lists are encoded into the reply's body in one walk, of one snapshot:
+ * into the largest buffer there is, as nobody knows yet how long they will be.
+ * An entry that does not fit is left out whole, with all that follow.
  */
 #include "mountd/mount.h"
 
@@ -14,8 +14,6 @@ STAT(mount_list_cut, "DUMP and EXPORT replies that left entries out");
 
 struct list {
 	struct xdr_out	out;
-	size_t		size;		/* measured, or taken */
-	bool		measure;
 	bool		cut;
 	char		dir[MNTPATHLEN + 1];	/* EXPORT: the open entry */
 	bool		has_dir;
@@ -26,31 +24,22 @@ static size_t string_size(size_t len)
 	return 4 + ALIGN_UP(len, (size_t)4);
 }
 
-/* Is there room for @size bytes?  Just counts them while measuring. */
+/* Is there room for @size bytes? */
 static bool take(struct list *l, size_t size)
 {
-	if (l->measure) {
-		l->size += size;
-		return false;
-	}
-	if ((size_t)(l->out.end - l->out.p) >= size)
-		return true;
-	l->cut = true;
-	return false;
+	/* Entries may not come after one was cut. */
+	l->cut = l->cut || (size_t)(l->out.end - l->out.p) < size;
+	return !l->cut;
 }
 
-/* The body, of the size that was measured.  Entries may not come after one
- * was cut. */
 static bool start(struct list *l, struct rpc_call *call)
 {
-	size_t size = MIN(l->size, (size_t)POOL_PAYLOAD_MAX);
-	struct buf *body = rpc_body_alloc(call, MAX(size, (size_t)4));
+	struct buf *body = rpc_body_alloc(call, POOL_PAYLOAD_MAX);
 
 	if (!body)
 		return false;
-	xdr_out_init(&l->out, body->data, MIN(body->size, POOL_PAYLOAD_MAX));
-	l->measure = false;
-	l->has_dir = false;
+	l->cut = l->has_dir = false;
+	xdr_out_init(&l->out, body->data, POOL_PAYLOAD_MAX);
 	return true;
 }
 
@@ -73,8 +62,7 @@ static void put_mount(void *arg, const char *host, const char *path)
 	size_t path_len = MIN(strlen(path), (size_t)MNTPATHLEN);
 	struct list *l = arg;
 
-	if (l->cut ||
-	    !take(l, 4 + string_size(host_len) + string_size(path_len)))
+	if (!take(l, 4 + string_size(host_len) + string_size(path_len)))
 		return;
 	xdr_put_bool(&l->out, true);
 	xdr_put_opaque(&l->out, host, (uint32_t)host_len);
@@ -84,9 +72,8 @@ static void put_mount(void *arg, const char *host, const char *path)
 enum rpc_run mount_do_dump(struct rpc_call *call, const void *args, void *res)
 {
 	struct mountd *m = call->prog->ctx;
-	struct list l = { .measure = true };
+	struct list l;
 
-	rmtab_walk(m->rmtab, put_mount, &l);
 	if (!start(&l, call))
 		return RPC_NO_BUFFER;
 	rmtab_walk(m->rmtab, put_mount, &l);
@@ -108,32 +95,27 @@ static void put_client(void *arg, const char *path, const char *client)
 
 	if (!same)
 		size += 4 + 4 + string_size(path_len);
-	if (l->cut || (!take(l, size) && !l->measure))
+	if (!take(l, size))
 		return;
 	if (!same) {
-		memcpy(l->dir, path, path_len);
-		l->dir[path_len] = '\0';
-	}
-	if (!l->measure && !same) {
 		if (l->has_dir)
 			xdr_put_bool(&l->out, false);
 		xdr_put_bool(&l->out, true);
 		xdr_put_opaque(&l->out, path, (uint32_t)path_len);
+		memcpy(l->dir, path, path_len);
+		l->dir[path_len] = '\0';
+		l->has_dir = true;
 	}
-	l->has_dir = true;
-	if (!l->measure) {
-		xdr_put_bool(&l->out, true);
-		xdr_put_opaque(&l->out, client, (uint32_t)name_len);
-	}
+	xdr_put_bool(&l->out, true);
+	xdr_put_opaque(&l->out, client, (uint32_t)name_len);
 }
 
 enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
 			     void *res)
 {
 	struct mountd *m = call->prog->ctx;
-	struct list l = { .measure = true };
+	struct list l;
 
-	export_walk(m->exports, put_client, &l);
 	if (!start(&l, call))
 		return RPC_NO_BUFFER;
 	export_walk(m->exports, put_client, &l);

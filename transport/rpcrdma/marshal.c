@@ -2,9 +2,10 @@
 /*
  * marshal - a request becomes a message; a reply becomes its result.
  *
- * Errors: a reply is taken only if it says what RFC 8166 lets it say, as
- * strictly as any client in use: chunks that were offered, nothing else, and
- * lengths that add up.
+ * Errors: a reply is taken only if it says what RFC 8166 lets it say: chunks
+ * that were offered, nothing else, and lengths that add up.  One that leaves
+ * out a whole list of chunks that it has not used is understood, as by other
+ * clients: some responders don't return them (sections 4.3.2.2 and 4.3.3).
  */
 #include "transport/rpcrdma/request.h"
 
@@ -210,14 +211,14 @@ static bool lists_ok(const struct request_slot *slot,
 {
 	const struct rpcrdma_request *q = slot->request;
 
-	if (h->nreads > 0 || h->nwrites != q->nwrites)
+	if (h->nreads > 0 || (h->nwrites > 0 && h->nwrites != q->nwrites))
 		return false;
-	for (unsigned i = 0; i < q->nwrites; i++)
+	for (unsigned i = 0; i < h->nwrites; i++)
 		if (!returned(&h->write[i], &slot->write[i]) ||
 		    !contiguous(&h->write[i], &slot->write[i]))
 			return false;
 	if (!h->has_reply)
-		return slot->reply.nsegs == 0;
+		return true;
 	return returned(&h->reply, &slot->reply) &&
 	       contiguous(&h->reply, &slot->reply);
 }
@@ -266,6 +267,6 @@ void request_complete(struct request_slot *slot,
 		return;
 	}
 	for (unsigned i = 0; i < q->nwrites; i++)
-		q->written[i] = h->write[i].length;
+		q->written[i] = h->nwrites ? h->write[i].length : 0;
 	q->status = find_payload(slot, h, msg, len);
 }

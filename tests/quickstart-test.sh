@@ -10,7 +10,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" clang libclang-rt-dev shellcheck xz-utils
-	iproute2 python3)
+	iproute2 python3 valgrind binutils)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }
@@ -79,6 +79,7 @@ built_and_checked()
 scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
+		"$top"/tests/bench/{run,callgrind}
 		"$top"/tests/lab/{vm,run,guest,bench,build-siw}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
 	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
@@ -150,6 +151,21 @@ packages()
 
 main() { built_and_checked main --enable-werror; }
 
+# What a call costs, in instructions, against its budget.
+callgrind()
+{
+	local status=0
+	logged build main --enable-werror -- all ||
+		{ fail "main builds"; return; }
+	"$top/tests/bench/callgrind" --build="$work/main" \
+		> "$phase_log" 2>&1 || status=$?
+	case $status in
+	0) pass "$(grep -c '^[ti].*[0-9]' "$phase_log")" ;;
+	77) skip callgrind "$(tail -1 "$phase_log")" ;;
+	*) cat "$phase_log"; fail "calls cost no more than their budget" ;;
+	esac
+}
+
 asan()
 {
 	built_and_checked asan --enable-werror \
@@ -165,7 +181,7 @@ tsan()
 # run_tests [PHASE]...
 run_tests()
 {
-	local all=(packages scripts main lab asan tsan fuzz distribution)
+	local all=(packages scripts main callgrind lab asan tsan fuzz distribution)
 	local name
 	[ $# -gt 0 ] || set -- "${all[@]}"
 	for name; do

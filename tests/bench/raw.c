@@ -3,7 +3,7 @@
  * What the machine gives: loopback TCP, memcpy, pread from the page cache,
  * each for a moment, one line of JSON each.
  *
- *	gannet-raw DIRECTORY [SECONDS]
+ *	gannet-raw DIRECTORY [SECONDS [WORK]...]
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,9 +24,21 @@
 /* A short call and its reply, with marks. */
 #define CALL	((size_t)140)
 #define REPLY	((size_t)116)
+/*
+ * A READ of 4 KiB over iWARP, as frames (RFC 5044, 5041): the call in a Send,
+ * the data in a Write, the reply in a Send.  Length, headers, CRC.
+ */
+#define SEND_HEAD	((size_t)20)
+#define WRITE_HEAD	((size_t)16)
+#define CRC		((size_t)4)
+#define FRAME_CALL	(SEND_HEAD + 164 + CRC)
+#define FRAME_DATA	(WRITE_HEAD + 4096 + CRC)
+#define FRAME_REPLY	(SEND_HEAD + 148 + CRC)
+#define FRAME_DEPTH	32u
 
 static double seconds = 0.5;
 static uint8_t *area, *block;
+static char **wanted;			/* works; none: all */
 
 static void die(const char *what)
 {
@@ -46,6 +59,16 @@ static void report(const char *work, double count, double bytes, double s)
 	printf("{\"server\": \"raw\", \"work\": \"%s\", "
 	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f}\n", work,
 	       count / s, bytes / s);
+}
+
+static int wants(const char *work)
+{
+	if (!*wanted)
+		return 1;
+	for (char **w = wanted; *w; w++)
+		if (!strcmp(*w, work))
+			return 1;
+	return 0;
 }
 
 static void socket_pair(int fds[2])
@@ -100,6 +123,8 @@ static void stream(void)
 	double start, bytes = 0;
 	int fds[2];
 
+	if (!wants("tcp-1m"))
+		return;
 	socket_pair(fds);
 	pthread_create(&thread, NULL, pump, &fds[0]);
 	start = now();
@@ -140,6 +165,8 @@ static void calls(const char *work, unsigned depth)
 	size_t have = 0;
 	int fds[2];
 
+	if (!wants(work))
+		return;
 	socket_pair(fds);
 	pthread_create(&thread, NULL, answer, &fds[0]);
 	start = now();
@@ -162,11 +189,109 @@ static void calls(const char *work, unsigned depth)
 	close(fds[0]);
 }
 
+/* Frames that answer @n calls, in @v; the data lies in the cache. */
+static unsigned frame_replies(struct iovec *v, uint8_t *heads, unsigned n)
+{
+	struct iovec *from = v;
+
+	for (unsigned i = 0; i < n; i++) {
+		memset(heads, 1, WRITE_HEAD);
+		*v++ = (struct iovec){ heads, WRITE_HEAD };
+		*v++ = (struct iovec){ area, 4096 };
+		memset(heads + WRITE_HEAD, 1, CRC + FRAME_REPLY);
+		*v++ = (struct iovec){ heads + WRITE_HEAD, CRC + FRAME_REPLY };
+		heads += WRITE_HEAD + CRC + FRAME_REPLY;
+	}
+	return (unsigned)(v - from);
+}
+
+static int send_all_iov(int fd, struct iovec *v, unsigned n)
+{
+	while (n) {
+		struct msghdr mh = { .msg_iov = v, .msg_iovlen = n };
+		ssize_t k = sendmsg(fd, &mh, MSG_NOSIGNAL);
+
+		if (k <= 0)
+			return -1;
+		while (n && (size_t)k >= v->iov_len) {
+			k -= (ssize_t)v->iov_len;
+			v++;
+			n--;
+		}
+		if (n) {
+			v->iov_base = (uint8_t *)v->iov_base + k;
+			v->iov_len -= (size_t)k;
+		}
+	}
+	return 0;
+}
+
+static void *answer_frames(void *arg)
+{
+	static uint8_t in[FRAME_DEPTH * FRAME_CALL];
+	static uint8_t heads[FRAME_DEPTH * (WRITE_HEAD + CRC + FRAME_REPLY)];
+	struct iovec v[3 * FRAME_DEPTH];
+	int fd = *(int *)arg;
+	size_t have = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, in, sizeof(in) - have, 0)) > 0) {
+		have += (size_t)n;
+		if (send_all_iov(fd, v, frame_replies(v, heads, (unsigned)
+						(have / FRAME_CALL))))
+			break;
+		have %= FRAME_CALL;
+	}
+	return NULL;
+}
+
+/* The most that iWARP in software can do: frames, and one copy of what a
+ * Write places.  @block has the frames, what follows them is where to. */
+static void frames(void)
+{
+	static uint8_t calls_out[FRAME_DEPTH * FRAME_CALL];
+	uint8_t *to = block + (BLOCK >> 1);
+	size_t have = 0, at = 0, whole = FRAME_DATA + FRAME_REPLY;
+	double start, count = 0;
+	pthread_t thread;
+	int fds[2];
+
+	if (!wants("frames-4k"))
+		return;
+	socket_pair(fds);
+	pthread_create(&thread, NULL, answer_frames, &fds[0]);
+	start = now();
+	if (send_all(fds[1], calls_out, sizeof(calls_out)))
+		die("send");
+	while (now() - start < seconds) {
+		ssize_t n = recv(fds[1], block + have, (BLOCK >> 1) - have, 0);
+		unsigned done = 0;
+
+		if (n <= 0)
+			die("recv");
+		have += (size_t)n;
+		for (at = 0; have - at >= whole; at += whole)
+			memcpy(to + done++ % 64 * 4096, block + at + WRITE_HEAD,
+			       4096);
+		memmove(block, block + at, have - at);
+		have -= at;
+		count += done;
+		if (send_all(fds[1], calls_out, done * FRAME_CALL))
+			die("send");
+	}
+	report("frames-4k", count, count * 4096, now() - start);
+	close(fds[1]);
+	pthread_join(thread, NULL);
+	close(fds[0]);
+}
+
 static void copies(void)
 {
 	double start = now(), n = 0;
 	size_t at = 0;
 
+	if (!wants("memcpy-1m"))
+		return;
 	while (now() - start < seconds) {
 		memcpy(block, area + at, BLOCK);
 		__asm__ volatile("" : : "r"(block) : "memory");
@@ -181,6 +306,8 @@ static void preads(int fd, const char *work, size_t len)
 	double start = now(), n = 0;
 	uint64_t r = 88172645463325252u;
 
+	if (!wants(work))
+		return;
 	while (now() - start < seconds) {
 		/* So that the clock costs little. */
 		for (int i = 0; i < 16; i++) {
@@ -202,11 +329,13 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc < 2) {
-		fputs("usage: gannet-raw DIRECTORY [SECONDS]\n", stderr);
+		fputs("usage: gannet-raw DIRECTORY [SECONDS [WORK]...]\n",
+		      stderr);
 		return 2;
 	}
 	if (argc > 2)
 		seconds = atof(argv[2]);
+	wanted = argv + (argc > 3 ? 3 : argc);
 	area = malloc(AREA);
 	block = malloc(BLOCK);
 	if (!area || !block)
@@ -223,6 +352,7 @@ int main(int argc, char **argv)
 	stream();
 	calls("tcp-calls-1", 1);
 	calls("tcp-calls-32", 32);
+	frames();
 	copies();
 	preads(fd, "pread-1m", BLOCK);
 	preads(fd, "pread-4k", 4096);

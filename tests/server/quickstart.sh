@@ -19,6 +19,11 @@ check()
 	failed=1
 	tail -n 20 "$tmp/out" "$tmp/err"
 }
+pasted_ls()
+{
+	grep '^    .*gannet-nfs ls' "$tmp/out" > "$tmp/line"
+	bash "$tmp/line" | grep -q "$1"
+}
 says_not() { ! says "$@"; }
 # What the server was told: everything that the machine has but loopback.
 exports_own()
@@ -98,6 +103,10 @@ if [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
 		says '^    modprobe siw; rdma link add siw0 type siw netdev [a-z]'
 fi
 check 'it lets in its own addresses' exports_own
+if [ -x "${GANNETD%/*}/gannet-nfs" ] && says "rdma.iwarp:"; then
+	echo hello > "$tmp/with space #(1)/hello"
+	check 'what looks without mounting works as it stands' pasted_ls hello
+fi
 first=$pid first_port=$(port)
 check 'a second one takes other ports' serve
 check 'and says so' says 'port [0-9]+ is taken; using another'

@@ -36,4 +36,12 @@ for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 	n=$(wc -l < "$f")
 	[ "$n" -le 600 ] || fail "$f: $n lines; more than 600"
 done
+
+# The tests and functions that doc/conformance.md names are there.
+names=$(grep -oE '`[a-z_0-9]+`' doc/conformance.md | tr -d '`' | sort -u)
+words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
+		client tests --include='*.[ch]' --include='*.inc' | sort -u)
+for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
+	fail "doc/conformance.md: there is no $name"
+done
 exit $status

@@ -144,6 +144,25 @@ START_TEST(what_is_put_is_what_is_got)
 }
 END_TEST
 
+/* One file, over RDMA and TCP by turns. */
+START_TEST(what_one_transport_put_another_gets)
+{
+	char by_rdma[sizeof(base)], by_tcp[sizeof(base)];
+
+	start(_i);
+	strcpy(by_rdma, base);
+	snprintf(by_tcp, sizeof(by_tcp), "tcp://127.0.0.1:%u/mem", srv.port);
+	for (size_t size = 400007; size > 0; size /= 3) {
+		make_local(size);
+		ck_assert_int_eq(tool_put(local, remote("f"), &o), TOOL_OK);
+		strcpy(base, strcmp(base, by_tcp) ? by_tcp : by_rdma);
+		ck_assert_int_eq(tool_get(remote("f"), back, &o), TOOL_OK);
+		check_back(size);
+	}
+	stop(_i);
+}
+END_TEST
+
 START_TEST(a_put_is_committed_and_no_more_is_sent_than_needed)
 {
 	start(_i);
@@ -256,6 +275,8 @@ int main(void)
 
 	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, what_is_put_is_what_is_got, 0, WAYS);
+	tcase_add_loop_test(t, what_one_transport_put_another_gets, WAY_LOOP,
+			    WAYS);
 	tcase_add_loop_test(t,
 		a_put_is_committed_and_no_more_is_sent_than_needed, 0, WAYS);
 	tcase_add_loop_test(t, what_the_server_may_have_lost_is_sent_again, 0,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: files, attributes, names. */
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -9,7 +11,7 @@
 
 /* In place of the C library's: the backend's calls are counted, and fail
  * when told to, as they do after a disk lost what was written. */
-static int fsyncs, sync_error;
+static int fsyncs, fdatasyncs, sync_error;
 
 static int sync_by(long call, int fd)
 {
@@ -28,6 +30,7 @@ int fsync(int fd)
 
 int fdatasync(int fd)
 {
+	fdatasyncs++;
 	return sync_by(SYS_fdatasync, fd);
 }
 
@@ -184,6 +187,83 @@ START_TEST(data_lost_on_its_way_to_disk_is_asked_for_again)
 		ck_assert_uint_eq(w.fs->verf, verf);
 	}
 	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+/* However many files are open, with whatever in them. */
+START_TEST(the_end_waits_for_no_disk)
+{
+	enum vfs_stable how;
+	struct vfs_node *n;
+	char name[8];
+	uint64_t verf;
+	int syncs;
+
+	world_open(_i, NULL);
+	for (int i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "f%d", i);
+		n = must_create(w.root, name);
+		how = VFS_UNSTABLE;
+		ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+		vfs_node_put(n);
+	}
+	verf = w.fs->verf;
+	syncs = fsyncs + fdatasyncs;
+	world_restart();
+	ck_assert_int_eq(fsyncs + fdatasyncs, syncs);
+	ck_assert_uint_ne(w.fs->verf, verf);
+	world_close();
+}
+END_TEST
+
+/* A file system that is full for @n, which has little room. */
+static void fill_up(struct vfs_node *n)
+{
+	static char block[65536];
+	struct iovec iov = { block, sizeof(block) };
+	enum vfs_stable how = VFS_UNSTABLE;
+	uint64_t off = 0;
+	int64_t got;
+
+	do {
+		got = posix_write(&w.ctx, n, off, &iov, 1, &how, NULL);
+		if (got > 0)
+			off += got;
+		ck_assert_uint_lt(off, 10 << 20);
+	} while (got > 0);
+	assert_err(got, ENOSPC);
+	ck_assert_uint_eq(attr_of(n).size, off);
+}
+
+START_TEST(a_full_disk_is_told_at_write)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *n, *m;
+
+	world_open(_i, NULL);
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", local(""), "tmpfs", 0,
+		  "size=1m,nr_inodes=4,mode=777") < 0) {
+		printf("skipped: may not mount\n");
+		world_close();
+		return;
+	}
+	world_restart();
+	n = must_create(w.root, "f");
+	fill_up(n);
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	must_remove(w.root, "f", false);
+	vfs_node_put(n);
+	n = must_create(w.root, "again");
+	ck_assert_int_eq(write_str(n, 0, "abc", NULL), 3);
+	vfs_node_put(n);
+	for (int i = 0; i < 2; i++)
+		vfs_node_put(must_create(w.root, i ? "b" : "a"));
+	assert_err(posix_create(&w.ctx, w.root, name_of("c"), &how, &m, NULL,
+				NULL), ENOSPC);
+	assert_ok(umount2(local(""), MNT_DETACH));
 	world_close();
 }
 END_TEST
@@ -501,6 +581,8 @@ int main(void)
 	add_world_test(t, writes_are_at_least_as_stable_as_asked);
 	add_world_test(t, commit_makes_times_durable_as_well_as_data);
 	add_world_test(t, data_lost_on_its_way_to_disk_is_asked_for_again);
+	add_world_test(t, the_end_waits_for_no_disk);
+	add_world_test(t, a_full_disk_is_told_at_write);
 	add_world_test(t, the_tree_has_one_fsid_across_restarts);
 	add_world_test(t, only_files_are_read_and_written);
 	add_world_test(t, attributes_around_a_change_tell_it);

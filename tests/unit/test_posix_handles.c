@@ -42,63 +42,6 @@ START_TEST(handles_of_a_deep_tree_outlive_a_restart)
 }
 END_TEST
 
-START_TEST(handles_follow_renames_and_links_made_here)
-{
-	struct vfs_node *a, *b, *n;
-	struct vfs_handle file, dir;
-
-	world_open(_i, NULL);
-	a = must_mkdir(w.root, "a");
-	b = must_mkdir(w.root, "b");
-	n = must_create(a, "f");
-	file = handle_of(n);
-	dir = handle_of(a);
-	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
-	assert_ok(posix_rename(&w.ctx, a, name_of("f"), b, name_of("g"), NULL,
-			       NULL));
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("a"), b, name_of("c"),
-			       NULL, NULL));
-	assert_ok(posix_link(&w.ctx, n, a, name_of("link"), NULL, NULL));
-	put(n);
-	put(a);
-	put(b);
-	world_restart();
-	assert_ok(try_open(&file));
-	assert_ok(try_open(&dir));
-	b = must_lookup(w.root, "b");
-	must_remove(b, "g", false);
-	put(b);
-	world_restart();
-	n = must_open(&file);		/* by its other name */
-	ck_assert_int_eq(attr_of(n).nlink, 1);
-	put(n);
-	world_close();
-}
-END_TEST
-
-START_TEST(handles_follow_what_local_processes_rename_in_place)
-{
-	struct vfs_handle file, dir;
-	struct vfs_node *d, *n;
-
-	world_open(_i, NULL);
-	d = must_mkdir(w.root, "d");
-	n = must_create(d, "f");
-	file = handle_of(n);
-	dir = handle_of(d);
-	put(n);
-	put(d);
-	world_restart();
-	assert_ok(rename(local("d"), local("e")));
-	assert_ok(rename(local("e/f"), local("e/g")));
-	assert_ok(try_open(&file));
-	assert_ok(try_open(&dir));
-	world_restart();
-	assert_ok(try_open(&file));
-	world_close();
-}
-END_TEST
-
 /* A file in the cache is found to be gone by the first operation. */
 static int try_use(const struct vfs_handle *h)
 {
@@ -539,8 +482,6 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	add_world_test(t, handles_of_a_deep_tree_outlive_a_restart);
-	add_world_test(t, handles_follow_renames_and_links_made_here);
-	add_world_test(t, handles_follow_what_local_processes_rename_in_place);
 	add_world_test(t, handles_of_what_is_gone_are_stale_for_ever);
 	add_world_test(t, a_node_in_use_turns_stale_when_its_file_goes);
 	add_world_test(t, a_removed_files_descriptors_are_closed_at_once);

@@ -27,10 +27,8 @@ static void end(struct rpc_slot *slot, bool error)
 
 	if (call->held_put)
 		call->held_put(call->held);
-	/* A buffer that it was woken for and did not take after all is the
-	 * next waiter's: only a buffer that comes back wakes one. */
 	if (priv->waited && !priv->body && !call->msg->body)
-		priv->body = pool_alloc(call->server->pool, priv->waited);
+		pool_pass(call->server->pool, priv->waited);
 	buf_put(priv->body);
 	if (call->proc)
 		rpc_counts_add(call->prog->counts, priv->count, error,

@@ -249,6 +249,11 @@ void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w)
 		w->ready(w);
 }
 
+void pool_pass(struct pool *pool, size_t size)
+{
+	buf_put(pool_alloc(pool, size));
+}
+
 bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w)
 {
 	bool waiting;

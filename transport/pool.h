@@ -64,7 +64,12 @@ struct pool_waiter {
  * is called at once, from here, when one came back meanwhile.
  */
 void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
-/* False when it was called already or is being called. */
+/*
+ * Only a buffer that comes back wakes a waiter, and just one.  One that was
+ * called, and may not have taken a buffer after all, has the next called.
+ */
+void pool_pass(struct pool *pool, size_t size);
+/* False when it was called already or is being called: pass. */
 bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w);
 
 /*

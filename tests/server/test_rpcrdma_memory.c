@@ -142,6 +142,65 @@ START_TEST(calls_that_wait_for_memory_end_with_their_connection)
 }
 END_TEST
 
+static atomic_bool next_called;
+
+static void next_ready(struct pool_waiter *w)
+{
+	atomic_store(&next_called, true);
+}
+
+static bool was_called(void *arg)
+{
+	return atomic_load(&next_called);
+}
+
+struct end_and_wake {
+	struct rpcrdma_requester *ends;
+	struct buf *b;
+};
+
+/* On the responder's loop, which learns of both when it is back: first of
+ * the end. */
+static void end_and_wake(void *arg)
+{
+	struct end_and_wake *e = arg;
+
+	rig_break(&rig, e->ends);
+	buf_put(e->b);
+}
+
+/* One whose connection ended just then passes it on. */
+START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
+{
+	struct rig_options o = { .pool_bytes = 48u << 20 };
+	uint64_t waits = stat("rdma_pool_waits") + 1;
+	struct rpcrdma_requester *r;
+	struct end_and_wake e;
+	static struct exchange x;
+	struct pool_waiter next = { .ready = next_ready };
+	unsigned n;
+
+	rig_open(&rig, &o);
+	rig_connect(&rig, NULL, &r);
+	n = take_all();
+	start_large_write(r, &x, 1);
+	wait_until(has_waited, &waits);
+	atomic_store(&next_called, false);
+	pool_wait(rig.pool, POOL_BUF_MAX, &next);
+	ck_assert(!atomic_load(&next_called));
+	e = (struct end_and_wake){ r, hog[--n] };
+	loop_call(rig.server, end_and_wake, &e);
+	wait_until(was_called, NULL);
+	exchange_wait(&x);
+	exchange_fini(&x);
+	rpcrdma_requester_destroy(r);
+	wait_until(none_left, NULL);
+	while (n > 0)
+		buf_put(hog[--n]);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(a_connection_costs_less_than_two_mebibytes)
 {
 	struct rpcrdma_options o = { .credits = 128 };
@@ -183,6 +242,8 @@ int main(void)
 	tcase_add_test(t, without_memory_calls_wait_and_credits_shrink);
 	tcase_add_test(t, fewer_credits_are_granted_while_memory_is_short);
 	tcase_add_test(t, calls_that_wait_for_memory_end_with_their_connection);
+	tcase_add_test(t,
+		       a_buffer_that_comes_back_is_for_one_that_still_wants_it);
 	tcase_add_test(t, a_connection_costs_less_than_two_mebibytes);
 	suite_add_tcase(s, t);
 	return run_suite(s);

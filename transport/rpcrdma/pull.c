@@ -131,6 +131,7 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 	int err;
 
 	if (!rpcrdma_conn_is_live(conn)) {
+		pool_pass(conn->xprt.pool, call->layout.sink_len);
 		rpcrdma_call_drop(call);
 		return;
 	}

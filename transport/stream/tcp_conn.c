@@ -141,12 +141,6 @@ static void set_state(struct tcp_conn *conn, enum tcp_state state)
 	conn->state = state;
 }
 
-/* Woken for a buffer of @size, but may not have taken it: others may wait. */
-static void pass_on(struct tcp_conn *conn, size_t size)
-{
-	buf_put(pool_alloc(conn->xprt.pool, size));
-}
-
 static const char *why(int err)
 {
 	const char *text = strerrordesc_np(-err);
@@ -246,7 +240,7 @@ static void read_on(struct tcp_conn *conn, const struct view *v)
 		conn->pool_want = 0;
 		tcp_recv_resume(conn);
 		if (want > 0)
-			pass_on(conn, want);
+			pool_pass(conn->xprt.pool, want);
 	}
 	if (conn->paused && conn->pool_want == 0)
 		watch(conn, o->max_calls / 2, o->max_queued / 2);
@@ -276,7 +270,7 @@ void tcp_conn_update(struct tcp_conn *conn)
 	if (conn->state == TCP_ENDING)
 		end(conn, &v);
 	if (conn->state != TCP_LIVE && conn->pool_want > 0 && !v.waiting) {
-		pass_on(conn, conn->pool_want);
+		pool_pass(conn->xprt.pool, conn->pool_want);
 		conn->pool_want = 0;
 	}
 	if (conn->state == TCP_CLOSED)

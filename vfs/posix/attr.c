@@ -3,6 +3,7 @@
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -24,6 +25,32 @@ int posix_stat(struct posix_node *n, struct stat *st)
 		posix_cache_forget(&fs->cache, n);
 		return -ESTALE;
 	}
+	return 0;
+}
+
+int posix_stat_name(int dir_fd, const char *name, struct stat *st)
+{
+	struct statx sx;
+
+	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		  STATX_BASIC_STATS, &sx) < 0)
+		return -errno;
+	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return -EXDEV;
+	*st = (struct stat){
+		.st_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
+		.st_ino = sx.stx_ino,
+		.st_mode = sx.stx_mode,
+		.st_nlink = sx.stx_nlink,
+		.st_uid = sx.stx_uid,
+		.st_gid = sx.stx_gid,
+		.st_rdev = makedev(sx.stx_rdev_major, sx.stx_rdev_minor),
+		.st_size = (off_t)sx.stx_size,
+		.st_blocks = (blkcnt_t)sx.stx_blocks,
+		.st_atim = { sx.stx_atime.tv_sec, sx.stx_atime.tv_nsec },
+		.st_mtim = { sx.stx_mtime.tv_sec, sx.stx_mtime.tv_nsec },
+		.st_ctim = { sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec },
+	};
 	return 0;
 }
 

@@ -8,7 +8,9 @@
  * the directory, by whomever, gives it another ctime.  It names the file by
  * handle and holds no reference.
  *
- * A slot holds one entry; the next one that wants it replaces it.
+ * A name has two slots.  The entry that was made last of those that want one
+ * stands first, so that a directory of nearly as many names as there are
+ * slots finds almost all of them.
  */
 #include "vfs/posix/posix.h"
 
@@ -17,7 +19,7 @@
 
 #include "lib/rcu.h"
 
-#define SLOTS		16384		/* a power of two */
+#define SLOTS		65536		/* a power of two */
 #define NAME_SIZE	48		/* longer names are not kept */
 
 struct posix_dentry {
@@ -32,13 +34,14 @@ struct posix_dentries {
 	struct posix_dentry *_Atomic slot[SLOTS];
 };
 
-static struct posix_dentry *_Atomic *slot_of(const struct posix_fs *fs,
-					     const struct posix_node *dir,
-					     const char *name, size_t len)
+/* The first of a name's two slots. */
+static struct posix_dentry *_Atomic *slots_of(const struct posix_fs *fs,
+					      const struct posix_node *dir,
+					      const char *name, size_t len)
 {
 	return &fs->dentries->slot[(posix_hash(name, len) ^
 				    dir->ino * 0x9e3779b97f4a7c15u) >> 7 &
-				   (SLOTS - 1)];
+				   (SLOTS - 2)];
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -46,24 +49,34 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
 }
 
+static bool same_name(const struct posix_dentry *e,
+		      const struct posix_node *dir, const char *name)
+{
+	return strcmp(e->name, name) == 0 &&
+	       posix_handle_same(&e->dir, &dir->handle);
+}
+
 bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 		       const struct stat *dir_st, const char *name,
 		       struct vfs_handle *file)
 {
+	struct posix_dentry *_Atomic *slot;
 	size_t len = strlen(name);
-	struct posix_dentry *e;
 	bool found = false;
 
 	if (len >= NAME_SIZE)
 		return false;
+	slot = slots_of(fs, dir, name, len);
 	rcu_enter();
-	e = atomic_load_explicit(slot_of(fs, dir, name, len),
-				 memory_order_acquire);
-	if (e && same_time(&e->ctime, &dir_st->st_ctim) &&
-	    strcmp(e->name, name) == 0 &&
-	    posix_handle_same(&e->dir, &dir->handle)) {
-		*file = e->file;
-		found = true;
+	for (int i = 0; i < 2 && !found; i++) {
+		const struct posix_dentry *e =
+			atomic_load_explicit(&slot[i], memory_order_acquire);
+
+		if (e && same_time(&e->ctime, &dir_st->st_ctim) &&
+		    same_name(e, dir, name)) {
+			*file = e->file;
+			found = true;
+		}
 	}
 	rcu_exit();
 	return found;
@@ -80,6 +93,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct stat *dir_st, const char *name,
 		       const struct vfs_handle *file)
 {
+	struct posix_dentry *_Atomic *slot;
 	size_t len = strlen(name);
 	struct posix_dentry *e, *old;
 
@@ -92,7 +106,12 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 	e->dir = dir->handle;
 	e->file = *file;
 	memcpy(e->name, name, len + 1);
-	old = atomic_exchange(slot_of(fs, dir, name, len), e);
+	slot = slots_of(fs, dir, name, len);
+	rcu_enter();
+	old = atomic_exchange(&slot[0], e);
+	if (old && !same_name(old, dir, name))
+		old = atomic_exchange(&slot[1], old);
+	rcu_exit();
 	if (old) {
 		rcu_published(&old->rcu);
 		call_rcu(&old->rcu, reclaim);

@@ -196,6 +196,8 @@ int  posix_access(const struct vfs_ctx *ctx, struct vfs_node *n,
  * attr.c
  */
 int  posix_fstat(int fd, struct stat *st);
+/* Of what @name is itself; -EXDEV: the root of another mount. */
+int  posix_stat_name(int dir_fd, const char *name, struct stat *st);
 /* Of the node's file; -ESTALE when it has no name any more. */
 int  posix_stat(struct posix_node *n, struct stat *st);
 enum vfs_type posix_type(mode_t mode);

@@ -201,46 +201,79 @@ static int get_stream(struct posix_node *n, uint64_t cookie,
 	return 0;
 }
 
-/* Attributes and handle of an entry, as far as the caller may see them. */
-static void fill_plus(struct posix_node *dir, const char *name,
-		      const struct stat *dir_st, struct vfs_dirent *e)
-{
-	struct posix_fs *fs = posix_fs_of(dir);
-	bool self = strcmp(name, ".") == 0;
-	struct stat st;
-	int fd;
-
-	if (strcmp(name, "..") == 0)
-		self = dir == fs->root;
-	else if (!self) {
-		fd = posix_open_name(fs, dir->fd, name, false);
-		if (fd < 0)
-			return;
-		if (posix_fstat(fd, &st) == 0 &&
-		    (st.st_dev == fs->dev || !S_ISDIR(st.st_mode)) &&
-		    posix_handle_make(fs, fd, &st, &e->handle) == 0) {
-			posix_attr(fs, &st, &e->attr);
-			e->has_attr = e->has_handle = true;
-		}
-		close(fd);
-		if (e->has_handle && fs->table)
-			posix_table_add(fs->table, &e->handle, &dir->handle,
-					name, S_ISDIR(st.st_mode));
-	}
-	if (self) {
-		e->has_attr = e->has_handle = true;
-		e->handle = dir->handle;
-		posix_attr(fs, dir_st, &e->attr);
-	}
-}
-
 struct reading {
 	struct posix_node *dir;
 	struct stat	 st;
 	bool		 plus;
+	bool		 keep;		/* names may be kept: see dentry.c */
 	vfs_emit_fn	*emit;
 	void		*arg;
 };
+
+/*
+ * An entry whose handle is known takes one system call.  The name may be
+ * another file's since a moment ago, which has another number then.
+ */
+static bool fill_kept(const struct reading *r, const char *name,
+		      struct stat *st, struct vfs_dirent *e)
+{
+	struct posix_fs *fs = posix_fs_of(r->dir);
+
+	return posix_dentry_find(fs, r->dir, &r->st, name, &e->handle) &&
+	       posix_stat_name(r->dir->fd, name, st) == 0 &&
+	       st->st_dev == fs->dev &&
+	       st->st_ino == posix_handle_ino(&e->handle);
+}
+
+/* The directory has not changed: the name is kept for the next listing. */
+static void keep(const struct reading *r, const char *name,
+		 const struct vfs_dirent *e)
+{
+	struct stat now;
+
+	if (r->keep && posix_fstat(r->dir->fd, &now) == 0 &&
+	    now.st_ctim.tv_sec == r->st.st_ctim.tv_sec &&
+	    now.st_ctim.tv_nsec == r->st.st_ctim.tv_nsec)
+		posix_dentry_keep(posix_fs_of(r->dir), r->dir, &r->st, name,
+				  &e->handle);
+}
+
+static bool fill_found(const struct reading *r, const char *name,
+		       struct stat *st, struct vfs_dirent *e)
+{
+	struct posix_fs *fs = posix_fs_of(r->dir);
+	int fd = posix_open_name(fs, r->dir->fd, name, false);
+	bool found;
+
+	if (fd < 0)
+		return false;
+	found = posix_fstat(fd, st) == 0 &&
+		(st->st_dev == fs->dev || !S_ISDIR(st->st_mode)) &&
+		posix_handle_make(fs, fd, st, &e->handle) == 0;
+	close(fd);
+	if (found && (!fs->table ||
+		      posix_table_add(fs->table, &e->handle, &r->dir->handle,
+				      name, S_ISDIR(st->st_mode)) == 0))
+		keep(r, name, e);
+	return found;
+}
+
+/* Attributes and handle of an entry, as far as the caller may see them. */
+static void fill_plus(const struct reading *r, const char *name,
+		      struct vfs_dirent *e)
+{
+	struct posix_fs *fs = posix_fs_of(r->dir);
+	struct stat st = r->st;
+
+	if (strcmp(name, ".") == 0 ||
+	    (strcmp(name, "..") == 0 && r->dir == fs->root))
+		e->handle = r->dir->handle;
+	else if (strcmp(name, "..") == 0 ||
+		 (!fill_kept(r, name, &st, e) && !fill_found(r, name, &st, e)))
+		return;
+	e->has_attr = e->has_handle = true;
+	posix_attr(fs, &st, &e->attr);
+}
 
 /* Returns false when there was no room. */
 static bool emit_one(const struct reading *r, const struct dirent64 *d,
@@ -256,7 +289,7 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
 		e.fileid = r->dir->ino;
 	if (r->plus)
-		fill_plus(r->dir, d->d_name, &r->st, &e);
+		fill_plus(r, d->d_name, &e);
 	return r->emit(r->arg, &e);
 }
 
@@ -308,6 +341,7 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 		err = get_stream(r.dir, cookie, &s);
 	if (err < 0)
 		return err;
+	r.keep = posix_settled(&r.st);
 	if (plus)
 		err = posix_cred_set(fs, ctx);
 	if (err == 0)

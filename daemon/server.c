@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/announce.h"
+#include "daemon/pollers.h"
 #include "daemon/state.h"
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -50,13 +51,15 @@ struct share {
 struct server {
 	const struct options	*o;		/* borrowed */
 	struct pool		*pool;
-	struct loop		**loops;
-	unsigned		 nloops;
+	struct pollers		 pollers;
+	/* Of RDMA devices, which refuse threads whose credentials change. */
+	struct pollers		 device_pollers;
 	struct rpc_server	*rpc;
 	struct export_table	*exports;
 	struct rpc_program	*nfs3;
 	struct rpc_program	*mountd;
 	struct xprt_env		 env;
+	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
 	struct fabric		 verbs, iwarp;
 	bool			 has_verbs, has_iwarp;
@@ -237,8 +240,9 @@ static int listen_fabric(struct server *s, const struct sockaddr *sa,
 {
 	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
 
-	return rpcrdma_listen(s->has_iwarp ? &s->iwarp : &s->verbs, &s->env,
-			      sa, &o, out);
+	if (s->has_iwarp)
+		return rpcrdma_listen(&s->iwarp, &s->env, sa, &o, out);
+	return rpcrdma_listen(&s->verbs, &s->device_env, sa, &o, out);
 }
 
 /* Listens at @port of the address to bind to; *@got is the port it got. */
@@ -306,6 +310,11 @@ static int start_verbs(struct server *s)
 	if (err)
 		return err;
 	s->has_verbs = true;
+	err = pollers_start(&s->device_pollers, "rdma", s->o->pollers, false);
+	if (err)
+		return err;
+	s->device_env = s->env;
+	s->device_env.loops = s->device_pollers.loops;
 	return add_listener(s, "rdma", listen_fabric, s->o->rdma_port, &port);
 }
 
@@ -378,23 +387,6 @@ static void announce_all(struct server *s)
 
 /* ------------------------------------------------------ start and stop -- */
 
-static int start_loops(struct server *s)
-{
-	char name[24];
-	int err = 0;
-
-	s->loops = calloc(s->o->pollers, sizeof(*s->loops));
-	if (!s->loops)
-		return -ENOMEM;
-	while (s->nloops < s->o->pollers && !err) {
-		snprintf(name, sizeof(name), "poller %u", s->nloops);
-		err = loop_create(name, &s->loops[s->nloops]);
-		if (!err)
-			err = loop_start(s->loops[s->nloops++]);
-	}
-	return err;
-}
-
 static int start_rpc(struct server *s)
 {
 	const struct rpc_server_config config = {
@@ -454,7 +446,7 @@ int server_start(const struct options *o, struct server **out)
 	CDS_INIT_LIST_HEAD(&s->shares);
 	err = pool_create(o->memory, &s->pool);
 	if (!err)
-		err = start_loops(s);
+		err = pollers_start(&s->pollers, "poller", o->pollers, true);
 	if (!err)
 		err = start_rpc(s);
 	if (err)
@@ -465,7 +457,7 @@ int server_start(const struct options *o, struct server **out)
 		goto fail_said;
 	s->env = (struct xprt_env){
 		.sink = rpc_server_sink(s->rpc), .pool = s->pool,
-		.loops = s->loops, .nloops = s->nloops,
+		.loops = s->pollers.loops, .nloops = s->pollers.n,
 		.max_conns = o->max_conns,
 		.max_peer_conns = o->max_client_conns,
 	};
@@ -514,9 +506,8 @@ void server_stop(struct server *s)
 	free_shares(s, true);		/* no call runs any more */
 	if (s->rpc)
 		rpc_server_destroy(s->rpc);
-	for (unsigned i = 0; i < s->nloops; i++)
-		loop_destroy(s->loops[i]);
-	free(s->loops);
+	pollers_stop(&s->device_pollers);
+	pollers_stop(&s->pollers);
 	if (s->nfs3)
 		nfs3_destroy(s->nfs3);
 	if (s->mountd)

@@ -9,6 +9,8 @@
 
 #include <urcu.h>
 
+_Thread_local bool thread_changes_cred;
+
 struct start {
 	void (*fn)(void *);
 	void *arg;

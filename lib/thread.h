@@ -17,6 +17,13 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
+/*
+ * May what this thread is asked to do without waiting change its file system
+ * credentials?  It must not if the thread uses an RDMA device: the kernel
+ * refuses that to one that has.
+ */
+extern _Thread_local bool thread_changes_cred;
+
 static inline void mutex_lock(pthread_mutex_t *m)
 {
 	int err = pthread_mutex_lock(m);

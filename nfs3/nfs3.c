@@ -7,8 +7,8 @@
  * late would put old data back over that of a later one.  COMMIT may run any
  * number of times.
  *
- * RPC_PROC_POLLER marks what backends often answer from memory.  READDIR
- * reads directories, which no backend does without waiting.
+ * RPC_PROC_POLLER marks what backends often do in memory, and what is asked
+ * for often.  READDIR takes its time, wherever the directory is.
  *
  * The DDP flags are RFC 8267 section 4, all of it.
  */
@@ -46,7 +46,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_wcc,
 		ARGS(setattr),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED,
+		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
 	},
 	[NFSPROC3_LOOKUP] = {
 		.name = "LOOKUP",
@@ -91,7 +91,8 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_write,
 		ARGS(write),
 		RES(write),
-		.flags = RPC_PROC_CACHED | RPC_PROC_DDP_ARG,
+		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER |
+			 RPC_PROC_DDP_ARG,
 	},
 	[NFSPROC3_CREATE] = {
 		.name = "CREATE",
@@ -100,7 +101,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_create,
 		ARGS(create),
 		RES(create),
-		.flags = RPC_PROC_CACHED,
+		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
 	},
 	[NFSPROC3_MKDIR] = {
 		.name = "MKDIR",
@@ -136,7 +137,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_wcc,
 		ARGS(dirop),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED,
+		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
 	},
 	[NFSPROC3_RMDIR] = {
 		.name = "RMDIR",
@@ -145,7 +146,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_wcc,
 		ARGS(dirop),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED,
+		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
 	},
 	[NFSPROC3_RENAME] = {
 		.name = "RENAME",
@@ -215,6 +216,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_commit,
 		ARGS(commit),
 		RES(commit),
+		.flags = RPC_PROC_POLLER,
 	},
 };
 

@@ -46,7 +46,8 @@ NFS3_PROC(setattr)
 		err = check_setattr(&a->attr);
 	if (err == 0)
 		err = op.ops->setattr(&op.ctx, op.node, &a->attr, &r->wcc.wcc);
-	nfs3_post_wcc(&op, op.node, &r->wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->wcc);
 	return nfs3_end(&op, err, &r->status);
 }
 

@@ -91,7 +91,8 @@ static enum rpc_run remove_entry(struct rpc_call *call, const void *args,
 	if (err == 0)
 		err = op.ops->remove(&op.ctx, op.node, name, is_dir,
 				     &r->wcc.wcc);
-	nfs3_post_wcc(&op, op.node, &r->wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->wcc);
 	return nfs3_end(&op, err, &r->status);
 }
 

@@ -18,6 +18,9 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 /* A READ longer than this asks for the file's size first, so that a short
  * file does not hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
+/* A WRITE longer than this is a worker's: to copy it takes as long as many
+ * short calls, and the poller receives the next one meanwhile. */
+#define WRITE_LONG	(64u << 10)
 
 NFS3_PROC(readlink)
 {
@@ -188,6 +191,9 @@ static int write_all(struct nfs3_op *op, const struct nfs3_write_args *a,
 		n = write_some(op, a, r, iov, niov);
 		if (n == 0 && len > 0)
 			n = -EIO;
+		/* All of it again: the same data in the same place. */
+		if (n < 0 && nfs3_must_block(op, (int)n))
+			return (int)n;
 		if (n < 0)
 			return r->count > 0 ? 0 : (int)n;
 		r->count += (uint32_t)n;
@@ -205,6 +211,8 @@ static int do_write(struct nfs3_op *op, const struct nfs3_write_args *a,
 		stat_inc(nfs3_write_mismatch);
 		return -EINVAL;
 	}
+	if (op->ctx.nonblock && len > WRITE_LONG)
+		return -EAGAIN;
 	if (a->offset > (uint64_t)INT64_MAX - len)
 		return -EFBIG;
 	/* Before the data goes in: when a write-back error comes between, the
@@ -223,7 +231,8 @@ NFS3_PROC(write)
 	err = nfs3_begin_change(&op, call, a->fh);
 	if (err == 0)
 		err = do_write(&op, a, r);
-	nfs3_post_wcc(&op, op.node, &r->wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->wcc);
 	return nfs3_end(&op, err, &r->status);
 }
 
@@ -247,6 +256,7 @@ NFS3_PROC(commit)
 		 * has changed it, and what it took is sent again. */
 		r->verf = atomic_load(&op.exp->fs->verf);
 	}
-	nfs3_post_wcc(&op, op.node, &r->wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->wcc);
 	return nfs3_end(&op, err, &r->status);
 }

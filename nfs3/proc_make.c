@@ -71,7 +71,8 @@ NFS3_PROC(create)
 	err = nfs3_begin_change(&op, call, a->where.fh);
 	if (err == 0)
 		err = do_create(&op, a, r);
-	nfs3_post_wcc(&op, op.node, &r->dir_wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->dir_wcc);
 	return nfs3_end(&op, err, &r->status);
 }
 
@@ -132,6 +133,7 @@ NFS3_PROC(make)
 	err = nfs3_begin_change(&op, call, a->where.fh);
 	if (err == 0)
 		err = do_make(&op, a, r);
-	nfs3_post_wcc(&op, op.node, &r->dir_wcc);
+	if (!nfs3_must_block(&op, err))
+		nfs3_post_wcc(&op, op.node, &r->dir_wcc);
 	return nfs3_end(&op, err, &r->status);
 }

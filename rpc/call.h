@@ -64,7 +64,7 @@ struct rpc_server {
 
 /* dispatch.c */
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
-/* It is for a worker.  On the poller, or any thread once it has a class. */
+/* It is for a worker.  Any thread that owns the call. */
 void rpc_call_queue(struct rpc_slot *slot);
 uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,

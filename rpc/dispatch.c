@@ -39,7 +39,7 @@ STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 
 static void run_on_worker(struct work_item *item);
 
-/* Whose share of the workers the call uses; asked once, on the poller. */
+/* Whose share of the workers the call uses; asked once. */
 static void classify(struct rpc_slot *slot)
 {
 	struct rpc_call *call = &slot->call;
@@ -274,16 +274,12 @@ static void start(struct rpc_slot *slot, struct xdr_in *x)
 		rpc_reply_status(slot, RPC_GARBAGE_ARGS);
 		return;
 	}
-	if (proc->flags & RPC_PROC_CACHED) {
-		/* Now: a duplicate may be queued by someone else later. */
-		classify(slot);
-		if (!admit(slot, drc_sum(&args)))
-			return;
-	} else if (proc->flags & RPC_PROC_POLLER) {
-		run(slot);
+	if (proc->flags & RPC_PROC_CACHED && !admit(slot, drc_sum(&args)))
 		return;
-	}
-	rpc_call_queue(slot);
+	if (proc->flags & RPC_PROC_POLLER)
+		run(slot);
+	else
+		rpc_call_queue(slot);
 }
 
 static void init_call(struct rpc_server *server, struct msg *m,

@@ -112,7 +112,8 @@ struct rpc_program {
 	 * Whose share of the workers a call uses (design: one slow export
 	 * must not stop the others).  NULL, or returning NULL: the common
 	 * share.  The class outlives the call.  Asked only for a call that
-	 * goes to a worker, on the poller: must not block.
+	 * goes to a worker, on the poller or whoever ran the call that it
+	 * repeats: must not block.
 	 */
 	struct work_class *(*classify)(struct rpc_call *call,
 				       const void *args);

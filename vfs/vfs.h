@@ -51,11 +51,16 @@ struct vfs_cred {
 	uint32_t gids[VFS_MAX_GIDS];
 };
 
-/* How an operation is to be done. */
+/*
+ * How an operation is to be done.  To give back more than VFS_LONG bytes of
+ * a file blocks too, wherever they are.
+ */
 struct vfs_ctx {
 	const struct vfs_cred *cred;
 	bool nonblock;
 };
+
+#define VFS_LONG	((uint64_t)1 << 20)
 
 struct vfs_attr {
 	enum vfs_type	type;

@@ -51,12 +51,11 @@ static int check(const struct vfs_ctx *ctx, enum fault_op op)
 {
 	int err = atomic_load(&f.err[op]);
 
+	if (atomic_load(&f.hold[op]) && ctx->nonblock)
+		return -EAGAIN;
 	atomic_fetch_add(&f.calls[op], 1);
-	if (atomic_load(&f.hold[op])) {
-		if (ctx->nonblock)
-			return -EAGAIN;
+	if (atomic_load(&f.hold[op]))
 		wait_held(op);
-	}
 	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
 		err = EAGAIN;
 	return -err;

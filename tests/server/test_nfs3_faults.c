@@ -385,6 +385,11 @@ START_TEST(what_would_block_runs_on_a_worker)
 	case FAULT_READ:
 	case FAULT_STATFS:
 	case FAULT_LIMITS:
+	case FAULT_SETATTR:
+	case FAULT_WRITE:
+	case FAULT_COMMIT:
+	case FAULT_CREATE:
+	case FAULT_REMOVE:
 		ck_assert_uint_eq(stats_sum_by_name("rpc_would_block"),
 				  moved + 1);
 		break;

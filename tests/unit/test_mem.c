@@ -299,6 +299,9 @@ START_TEST(a_locked_node_does_not_hold_a_poller)
 {
 	struct vfs_node *f = vt_file(vt.root, "f"), *n;
 	struct vfs_ctx ctx = { &params.me, .nonblock = true };
+	struct vfs_setattr set = { .set = VFS_SET_MODE };
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	enum vfs_stable stable = VFS_UNSTABLE;
 	struct vfs_attr attr;
 	uint32_t got;
 	bool eof;
@@ -310,9 +313,42 @@ START_TEST(a_locked_node_does_not_hold_a_poller)
 			 -EAGAIN);
 	ck_assert_int_eq(vt.ops->lookup(&ctx, vt.root, vt_name("f"), &n,
 					&attr, NULL, NULL), -EAGAIN);
+	ck_assert_int_eq(vt.ops->write(&ctx, f, 0, NULL, 0, &stable, NULL),
+			 -EAGAIN);
+	ck_assert_int_eq(vt.ops->setattr(&ctx, f, &set, NULL), -EAGAIN);
+	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
+					NULL), -EAGAIN);
 	mem_unlock(mem_node(f));
 	ck_assert_int_eq(vt.ops->getattr(&ctx, f, &attr), 0);
+	mem_wrlock(mem_node(vt.root));
+	ck_assert_int_eq(vt.ops->create(&ctx, vt.root, vt_name("g"), &how, &n,
+					NULL, NULL), -EAGAIN);
+	mem_unlock(mem_node(vt.root));
+	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
+					NULL), 0);
 	vfs_node_put(f);
+}
+END_TEST
+
+START_TEST(to_free_much_is_not_for_a_poller)
+{
+	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 1 };
+	struct vfs_ctx ctx = { &params.me, .nonblock = true };
+	enum vfs_stable stable = VFS_UNSTABLE;
+	struct vfs_node *f = vt_file(vt.root, "f");
+	size_t len = VFS_LONG + 4096;
+	struct iovec iov = { calloc(1, len), len };
+
+	ck_assert_int_eq(vt.ops->write(&ctx, f, 0, &iov, 1, &stable, NULL),
+			 (int64_t)len);
+	ck_assert_int_eq(vt.ops->setattr(&ctx, f, &shrink, NULL), -EAGAIN);
+	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
+					NULL), -EAGAIN);
+	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &shrink, NULL), 0);
+	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
+					NULL), 0);
+	vfs_node_put(f);
+	free(iov.iov_base);
 }
 END_TEST
 
@@ -377,6 +413,7 @@ int main(void)
 	tcase_add_test(tc, a_busy_directory_does_not_grow);
 	tcase_add_test(tc, a_cookie_that_was_never_given_is_bad);
 	tcase_add_test(tc, a_locked_node_does_not_hold_a_poller);
+	tcase_add_test(tc, to_free_much_is_not_for_a_poller);
 	tcase_add_test(tc, another_mount_knows_no_handles_of_this_one);
 	tcase_add_test(tc, bad_options_are_refused);
 	suite_add_tcase(s, tc);

@@ -275,9 +275,14 @@ int mem_setattr(const struct vfs_ctx *ctx, struct vfs_node *node,
 		const struct vfs_setattr *set, struct vfs_wcc *wcc)
 {
 	struct mem_node *n = mem_node(node);
-	int err = 0;
+	int err = mem_wrlock_ctx(ctx, n);
 
-	mem_wrlock(n);
+	if (err < 0)
+		return err;
+	if (ctx->nonblock && set->set & VFS_SET_SIZE && mem_is_long(n)) {
+		mem_unlock(n);
+		return -EAGAIN;
+	}
 	mem_wcc_before(n, wcc);
 	if (set->guarded && from_timespec(set->guard) != n->ctime)
 		err = -EDOM;

@@ -122,9 +122,10 @@ int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *node,
 {
 	struct mem_node *n = mem_node(node);
 	size_t len = total(iov, niov);
-	int64_t ret;
+	int64_t ret = mem_wrlock_ctx(ctx, n);
 
-	mem_wrlock(n);
+	if (ret < 0)
+		return ret;
 	mem_wcc_before(n, wcc);
 	ret = check_file(n);
 	if (ret == 0)

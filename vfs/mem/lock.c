@@ -12,6 +12,14 @@ void mem_wrlock(struct mem_node *n)
 	(void)err;
 }
 
+int mem_wrlock_ctx(const struct vfs_ctx *ctx, struct mem_node *n)
+{
+	if (ctx->nonblock)
+		return pthread_rwlock_trywrlock(&n->lock) ? -EAGAIN : 0;
+	mem_wrlock(n);
+	return 0;
+}
+
 int mem_rdlock(const struct vfs_ctx *ctx, struct mem_node *n)
 {
 	int err;

@@ -11,7 +11,7 @@
  * Locks, outermost first: fs->rename, directories (ancestors first, else
  * by address), other nodes (by address), fs->slots_lock.  Nothing blocks
  * under a node's lock but the copying of data; with ctx->nonblock the
- * reading operations try the lock and say -EAGAIN.
+ * operations try the lock and say -EAGAIN, or always do (link, rename).
  */
 #ifndef GANNET_VFS_MEM_H
 #define GANNET_VFS_MEM_H
@@ -142,11 +142,19 @@ void mem_node_free(struct vfs_node *n);
 
 /* lock.c */
 void mem_wrlock(struct mem_node *n);
+/* With ctx->nonblock -EAGAIN instead of waiting. */
+int  mem_wrlock_ctx(const struct vfs_ctx *ctx, struct mem_node *n);
 int  mem_rdlock(const struct vfs_ctx *ctx, struct mem_node *n);
 void mem_unlock(struct mem_node *n);
 /* Two nodes, that may be the same, by address. */
 void mem_wrlock2(struct mem_node *a, struct mem_node *b);
 void mem_unlock2(struct mem_node *a, struct mem_node *b);
+
+/* Does it take long to free what @n holds? */
+static inline bool mem_is_long(const struct mem_node *n)
+{
+	return n->type == VFS_REG && n->data.npages > VFS_LONG / MEM_PAGE;
+}
 
 /* data.c */
 /* Copies out @len bytes from @off; holes are zeros. */

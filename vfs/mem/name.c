@@ -174,9 +174,10 @@ int mem_create(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 	/* Once the file is made there is no way back to -EAGAIN. */
 	const struct vfs_ctx wait = { ctx->cred, .nonblock = false };
 	struct mem_node *dir = mem_node(dir_node), *n;
-	int err;
+	int err = mem_wrlock_ctx(ctx, dir);
 
-	mem_wrlock(dir);
+	if (err < 0)
+		return err;
 	mem_wcc_before(dir, wcc);
 	err = find_child(ctx, dir, name, &n);
 	if (err == -ENOENT) {
@@ -266,9 +267,10 @@ int mem_make(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 	     struct vfs_wcc *wcc)
 {
 	struct mem_node *dir = mem_node(dir_node), *n;
-	int err;
+	int err = mem_wrlock_ctx(ctx, dir);
 
-	mem_wrlock(dir);
+	if (err < 0)
+		return err;
 	mem_wcc_before(dir, wcc);
 	err = find_child(ctx, dir, name, &n);
 	if (err == 0) {
@@ -322,9 +324,10 @@ int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 {
 	struct mem_node *dir = mem_node(dir_node), *gone = NULL, *n;
 	struct mem_entry *e = NULL;
-	int err;
+	int err = mem_wrlock_ctx(ctx, dir);
 
-	mem_wrlock(dir);
+	if (err < 0)
+		return err;
 	mem_wcc_before(dir, wcc);
 	err = check_dir(dir);
 	if (err == 0)
@@ -335,8 +338,13 @@ int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 	}
 	if (err == 0) {
 		n = e->node;
-		mem_wrlock(n);
-		err = check_remove(ctx->cred, dir, n, is_dir);
+		err = mem_wrlock_ctx(ctx, n);
+	}
+	if (err == 0) {
+		if (ctx->nonblock && mem_is_long(n))
+			err = -EAGAIN;
+		else
+			err = check_remove(ctx->cred, dir, n, is_dir);
 		if (err == 0)
 			gone = unlink_entry(dir, e);
 		mem_unlock(n);
@@ -383,6 +391,8 @@ int mem_link(const struct vfs_ctx *ctx, struct vfs_node *node,
 	struct mem_node *n = mem_node(node), *dir = mem_node(dir_node);
 	int err;
 
+	if (ctx->nonblock)
+		return -EAGAIN;
 	mem_wrlock(dir);
 	mem_wcc_before(dir, dir_wcc);
 	err = check_dir(dir);

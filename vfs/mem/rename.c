@@ -198,6 +198,8 @@ int mem_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
 	};
 	int err;
 
+	if (ctx->nonblock)
+		return -EAGAIN;
 	lock_dirs(m.from, m.to);
 	mem_wcc_before(m.from, from_wcc);
 	mem_wcc_before(m.to, to_wcc);

@@ -12,8 +12,9 @@
  * A thread that has changed its credentials once can't use RDMA devices any
  * more: the kernel compares the object that they are with that of whoever
  * opened the device, and a change back makes another object.  So threads
- * whose operations must not block (pollers) never change theirs; what needs
- * the caller's goes to a worker.
+ * whose operations must not block (pollers) change theirs only if they said
+ * that they never will (thread_changes_cred); else what needs the caller's
+ * goes to a worker.
  */
 #include "vfs/posix/posix.h"
 
@@ -129,7 +130,7 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx)
 
 	if (!fs->privileged || (self.known && posix_cred_same(&self.cred, cred)))
 		return 0;
-	if (ctx->nonblock)
+	if (ctx->nonblock && !thread_changes_cred)
 		return -EAGAIN;
 	if (!self.capped)
 		drop_resource_cap();

@@ -211,15 +211,21 @@ static int64_t write_all(int fd, struct cursor *c, int flags)
 	return total;
 }
 
-/* May this write go ahead on a thread that must not wait? */
+/* Is there a way to write, on a thread that perhaps must not wait? */
+static bool may_write(const struct vfs_ctx *ctx, const struct posix_fs *fs)
+{
+	return posix_may_block(ctx, fs) ||
+	       !(fs->remote ||
+		 atomic_load_explicit(&fs->no_nowait_write,
+				      memory_order_relaxed));
+}
+
 static int nowait_flag(const struct vfs_ctx *ctx, struct posix_fs *fs,
 		       int flags)
 {
 	if (posix_may_block(ctx, fs))
 		return 0;
-	if (flags || fs->remote || fs->no_nowait_write)
-		return -EAGAIN;
-	return RWF_NOWAIT;
+	return flags ? -EAGAIN : RWF_NOWAIT;
 }
 
 static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
@@ -229,6 +235,7 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	struct posix_fs *fs = posix_fs_of(n);
 	int flags = stable_flags(fs, stable);
 	int nowait = nowait_flag(ctx, fs, flags);
+	uint64_t want = c->left;
 	int64_t done;
 	int fd, err;
 
@@ -251,6 +258,10 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
 	}
+	/* Part of it was in memory: whoever may wait writes all of it again,
+	 * so that the client sees one write. */
+	if (nowait && done >= 0 && (uint64_t)done < want)
+		return -EAGAIN;
 	/* Perhaps written, but not to storage: then others' data may be lost
 	 * with it, and the system tells of that only once. */
 	if (flags && (done == -EIO || done == -ENOSPC || done == -EDQUOT))
@@ -267,7 +278,7 @@ int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	struct cursor c;
 	int64_t done;
 
-	if (ctx->nonblock && posix_fs_of(n)->remote)
+	if (!may_write(ctx, posix_fs_of(n)))
 		return -EAGAIN;
 	cursor_init(&c, iov, niov, off);
 	done = posix_change_begin(&change, n, wcc);

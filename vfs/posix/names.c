@@ -13,6 +13,7 @@ struct going {
 	const char	*name;
 	bool		 known;		/* ... its handle */
 	struct vfs_handle h;
+	struct posix_node *node;	/* counted, if it is in use */
 };
 
 static void going(struct going *g, struct posix_fs *fs,
@@ -21,33 +22,63 @@ static void going(struct going *g, struct posix_fs *fs,
 	g->dir = dir;
 	g->name = name;
 	g->known = posix_handle_peek(fs, dir->fd, name, &g->h) == 0;
+	g->node = g->known ? posix_cache_find(&fs->cache, &g->h) : NULL;
+}
+
+/* May it go on a thread that must not wait?  Not if that frees much. */
+static bool goes_quickly(const struct going *g)
+{
+	struct stat st;
+
+	return !g->known || (g->node && posix_fstat(g->node->fd, &st) == 0 &&
+			     (uint64_t)st.st_blocks * 512 <= VFS_LONG);
 }
 
 /* The name is gone.  If that was the last one, so is the file: the cache
  * lets it go at once, for its space. */
 static void gone(struct going *g, struct posix_fs *fs)
 {
-	struct posix_node *n;
+	struct posix_node *n = g->node;
 	struct stat st;
 	bool last = false;
 
-	if (!g->known)
-		return;
-	n = posix_cache_find(&fs->cache, &g->h);
 	if (n) {
 		last = posix_fstat(n->fd, &st) == 0 && st.st_nlink == 0;
 		if (last)
 			posix_cache_forget(&fs->cache, n);
 		else
 			atomic_store(&n->place, 0);
-		vfs_node_put(&n->node);
 	}
-	if (!fs->table)
+	if (!g->known || !fs->table)
 		return;
 	if (last)
 		posix_table_forget(fs->table, &g->h);
 	else
 		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
+}
+
+static void going_end(struct going *g)
+{
+	if (g->node)
+		vfs_node_put(&g->node->node);
+}
+
+static int remove_name(const struct vfs_ctx *ctx, struct posix_node *dir,
+		       const char *name, bool is_dir)
+{
+	struct posix_fs *fs = posix_fs_of(dir);
+	struct going g;
+	int err = 0;
+
+	going(&g, fs, dir, name);
+	if (ctx->nonblock && !is_dir && !goes_quickly(&g))
+		err = -EAGAIN;
+	else if (unlinkat(dir->fd, name, is_dir ? AT_REMOVEDIR : 0) < 0)
+		err = -errno;
+	else
+		gone(&g, fs);
+	going_end(&g);
+	return err;
 }
 
 int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
@@ -57,7 +88,6 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	struct posix_fs *fs = posix_fs_of(dir);
 	struct posix_change c;
 	struct posix_name s;
-	struct going g;
 	int err;
 
 	if (!posix_may_block(ctx, fs))
@@ -68,13 +98,8 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 		err = -ENOTDIR;
 	if (err == 0)
 		err = posix_cred_set(fs, ctx);
-	if (err == 0) {
-		going(&g, fs, dir, s.s);
-		if (unlinkat(dir->fd, s.s, is_dir ? AT_REMOVEDIR : 0) < 0)
-			err = -errno;
-		else
-			gone(&g, fs);
-	}
+	if (err == 0)
+		err = remove_name(ctx, dir, s.s, is_dir);
 	posix_change_end(&c);
 	return err < 0 ? err : posix_node_sync(dir);
 }
@@ -83,7 +108,6 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 static void moved(struct posix_fs *fs, struct going *g,
 		  struct posix_node *to, const char *name)
 {
-	struct posix_node *n;
 	struct vfs_handle h;
 
 	if (!fs->table || !g->known)
@@ -92,14 +116,11 @@ static void moved(struct posix_fs *fs, struct going *g,
 	if (posix_handle_peek(fs, to->fd, name, &h) < 0 ||
 	    !posix_handle_same(&h, &g->h))
 		return;
-	n = posix_cache_find(&fs->cache, &g->h);
-	if (n)
-		atomic_store(&n->place, 0);
+	if (g->node)
+		atomic_store(&g->node->place, 0);
 	posix_table_add(fs->table, &g->h, &to->handle, name, false);
 	if (faccessat(g->dir->fd, g->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
-	if (n)
-		vfs_node_put(&n->node);
 }
 
 static int rename_names(struct posix_fs *fs, struct posix_node *from,
@@ -107,6 +128,7 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 			const char *to_name)
 {
 	struct going source = { 0 }, target;
+	int err = 0;
 
 	if (from->type != VFS_DIR || to->type != VFS_DIR)
 		return -ENOTDIR;
@@ -116,12 +138,15 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 	source.dir = from;
 	source.name = from_name;
 	if (renameat(from->fd, from_name, to->fd, to_name) < 0)
-		return -errno;
-	if (target.known && !(source.known &&
-			      posix_handle_same(&source.h, &target.h)))
+		err = -errno;
+	if (err == 0 && !(source.known && target.known &&
+			  posix_handle_same(&source.h, &target.h)))
 		gone(&target, fs);
-	moved(fs, &source, to, to_name);
-	return 0;
+	if (err == 0)
+		moved(fs, &source, to, to_name);
+	going_end(&source);
+	going_end(&target);
+	return err;
 }
 
 int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
@@ -135,8 +160,8 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 	struct posix_change cf, ct;
 	int err;
 
-	if (!posix_may_block(ctx, fs))
-		return -EAGAIN;
+	if (ctx->nonblock)
+		return -EAGAIN;		/* what it replaces may be large */
 	posix_name_set(&from_s, from_name);
 	posix_name_set(&to_s, to_name);
 	if (to_wcc)

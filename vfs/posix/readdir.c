@@ -330,7 +330,7 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 
 	if (r.dir->type != VFS_DIR)
 		return -ENOTDIR;
-	if (!posix_may_block(ctx, fs))
+	if (ctx->nonblock)
 		return -EAGAIN;
 	if (cookie > INT64_MAX)
 		return -EBADE;

@@ -141,6 +141,12 @@ static bool guard_fits(const struct vfs_setattr *set, const struct stat *st)
 		set->guard.tv_nsec == st->st_ctim.tv_nsec);
 }
 
+static bool frees_much(const struct vfs_setattr *set, const struct stat *st)
+{
+	return set->set & VFS_SET_SIZE && set->size < (uint64_t)st->st_size &&
+	       (uint64_t)st->st_blocks * 512 > VFS_LONG;
+}
+
 int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		  const struct vfs_setattr *set, struct vfs_wcc *wcc)
 {
@@ -151,6 +157,8 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;
 	err = posix_change_begin(&c, n, wcc);
+	if (err == 0 && ctx->nonblock && frees_much(set, &c.before))
+		err = -EAGAIN;
 	if (err == 0 && !guard_fits(set, &c.before))
 		err = -EDOM;
 	if (err == 0)

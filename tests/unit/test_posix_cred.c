@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who callers are, and what is done for them without waiting. */
+#include <sys/stat.h>
+
+#include "tests/unit/posix_fixture.h"
+
+/* Memory takes its time, too. */
+static void frees_much(const struct vfs_ctx *now, struct vfs_node *n)
+{
+	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 8 };
+	enum vfs_stable sync = VFS_UNSTABLE;
+	size_t len = VFS_LONG + 4096;
+	struct iovec iov = { calloc(1, len), len };
+
+	ck_assert_int_eq(posix_write(now, n, 0, &iov, 1, &sync, NULL),
+			 (int64_t)len);
+	free(iov.iov_base);
+	assert_err(posix_remove(now, w.root, name_of("f"), false, NULL),
+		   EAGAIN);
+	assert_err(posix_setattr(now, n, &shrink, NULL), EAGAIN);
+	assert_ok(posix_setattr(&w.ctx, n, &shrink, NULL));
+}
+
+START_TEST(calls_that_must_not_wait_do_what_memory_has)
+{
+	const struct vfs_ctx now = { &w.cred, true };
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_attr attr, dir_attr;
+	enum vfs_stable sync = VFS_FILE_SYNC;
+	struct iovec iov = { (char [8]){ 0 }, 8 };
+	struct vfs_node *n, *m;
+	struct vfs_handle h;
+	bool eof, has;
+	int64_t got;
+	int err;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	ck_assert_int_eq(write_str(n, 0, "01234567", NULL), 8);
+	assert_ok(posix_getattr(&now, n, &attr));
+	got = posix_read(&now, n, 0, &iov, 1, &eof, NULL);
+	if (got != -EAGAIN) {		/* a file system without RWF_NOWAIT */
+		ck_assert_int_eq(got, 8);
+		ck_assert(eof);
+	}
+	assert_ok(posix_open_handle(&now, w.fs, &h, &m));
+	vfs_node_put(m);
+	/* Another process's rename may be in the way of the name cache. */
+	for (int i = 0; i < 10; i++) {
+		err = posix_lookup(&now, w.root, name_of("f"), &m, &attr,
+				   &dir_attr, &has);
+		if (err != -EAGAIN)
+			break;
+	}
+	assert_ok(err);
+	vfs_node_put(m);
+	err = posix_create(&now, w.root, name_of("g"), &how, &m, NULL, NULL);
+	if (world_on_tmpfs()) {
+		assert_ok(err);
+		vfs_node_put(m);
+		assert_ok(posix_remove(&now, w.root, name_of("g"), false,
+				       NULL));
+		frees_much(&now, n);
+	} else {
+		assert_err(err, EAGAIN);
+		assert_err(try_lookup(w.root, "g"), ENOENT);
+		assert_err(posix_write(&now, n, 0, &iov, 1, &sync, NULL),
+			   EAGAIN);
+		assert_err(posix_remove(&now, w.root, name_of("f"), false,
+					NULL), EAGAIN);
+	}
+	vfs_node_put(n);
+	world_restart();
+	err = posix_open_handle(&now, w.fs, &h, &m);
+	if (world_on_tmpfs()) {
+		assert_ok(err);
+		vfs_node_put(m);
+	} else {
+		assert_err(err, EAGAIN);
+	}
+	world_close();
+}
+END_TEST
+
+START_TEST(callers_are_who_they_say_groups_included)
+{
+	struct vfs_cred alice = { .uid = 1001, .gid = 1001, .ngids = 2,
+				  .gids = { 7, 2001 } };
+	struct vfs_cred nobody = { .uid = UINT32_MAX, .gid = UINT32_MAX };
+	struct vfs_node *n;
+	struct stat st;
+	char buf[64];
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(chown(local("f"), 0, 2001));
+	assert_ok(chmod(local("f"), 0040));
+	w.ctx.cred = &alice;
+	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
+	alice.ngids = 1;
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	vfs_node_put(must_create(w.root, "mine"));
+	assert_ok(stat(local("mine"), &st));
+	ck_assert_uint_eq(st.st_uid, 1001);
+	ck_assert_uint_eq(st.st_gid, 1001);
+	/* -1 is nobody's number: it must not leave the caller who was last. */
+	w.ctx.cred = &nobody;
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	assert_err(try_lookup(w.root, "mine"), EACCES);
+	w.ctx.cred = &w.cred;
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+static struct vfs_cred carol = { .uid = 1003, .gid = 1003 };
+
+/* Look-up, ACCESS and READ of "f" as carol, without waiting. */
+struct asking {
+	int		 lookup, access;
+	int64_t		 read;
+	uint32_t	 granted;
+	struct vfs_node	*node;		/* of "f" */
+	bool		 changes_cred;
+};
+
+static void ask_as_carol(void *arg)
+{
+	const struct vfs_ctx now = { &carol, true };
+	struct asking *a = arg;
+	struct iovec iov = { (char [8]){ 0 }, 8 };
+	struct vfs_node *n = NULL;
+	bool eof;
+
+	thread_changes_cred = a->changes_cred;
+	a->lookup = posix_lookup(&now, w.root, name_of("f"), &n, NULL, NULL,
+				 NULL);
+	vfs_node_put(n);
+	a->access = posix_access(&now, a->node, VFS_ACCESS_READ, &a->granted,
+				 NULL);
+	a->read = posix_read(&now, a->node, 0, &iov, 1, &eof, NULL);
+}
+
+static void ask_on_another_thread(struct asking *a)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(thread_start(&thread, "poller", ask_as_carol, a), 0);
+	pthread_join(thread, NULL);
+}
+
+/* The kernel refuses RDMA devices to a thread that ever changed them. */
+START_TEST(calls_that_must_not_wait_never_change_credentials)
+{
+	struct asking a = { 0 };
+	uint64_t before;
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	a.node = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(a.node, 0, "text", NULL), 4);
+	assert_ok(chmod(local("f"), 0444));
+	assert_ok(chmod(local(""), 0755));
+	usleep(400 * 1000);	/* until verdicts are kept */
+	before = stats_sum_by_name("posix_cred_switch");
+	ask_on_another_thread(&a);
+	assert_err(a.lookup, EAGAIN);
+	assert_err(a.access, EAGAIN);
+	assert_err(a.read, EAGAIN);
+	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
+
+	/* A thread that may asks as carol, and the answers are kept. */
+	w.ctx.cred = &carol;
+	assert_ok(posix_access(&w.ctx, a.node, VFS_ACCESS_READ, &a.granted,
+			       NULL));
+	assert_ok(posix_access(&w.ctx, w.root, VFS_ACCESS_LOOKUP, &a.granted,
+			       NULL));
+	before = stats_sum_by_name("posix_cred_switch");
+	ask_on_another_thread(&a);
+	ck_assert(a.lookup == 0 || a.lookup == -EAGAIN);
+	if (world_on_tmpfs())
+		assert_ok(a.lookup);
+	assert_ok(a.access);
+	ck_assert_uint_eq(a.granted, VFS_ACCESS_READ);
+	ck_assert(a.read == 4 || a.read == -EAGAIN);
+	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
+
+	/* One that has no device does not need to be told. */
+	posix_cred_server(to_posix_fs(w.fs));
+	assert_ok(chmod(local("f"), 0440));
+	a.changes_cred = true;
+	ask_on_another_thread(&a);
+	if (world_on_tmpfs()) {
+		assert_ok(a.access);
+		ck_assert_uint_eq(a.granted, 0);
+		ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"),
+				  before + 1);
+	}
+	w.ctx.cred = &w.cred;
+	vfs_node_put(a.node);
+	world_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix callers");
+	TCase *t = tcase_create("callers");
+
+	tcase_set_timeout(t, 60);
+	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
+	add_world_test(t, callers_are_who_they_say_groups_included);
+	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -239,10 +239,14 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	uint32_t max = atomic_load(&f.write_max);
 	unsigned left = atomic_load(&f.write_left);
-	int err = check(ctx, FAULT_WRITE);
 	struct iovec one = iov[0];
 	int64_t ret;
+	int err;
 
+	/* Before a fault is used up: real files may want a worker. */
+	if (ctx->nonblock && fault_on_posix())
+		return -EAGAIN;
+	err = check(ctx, FAULT_WRITE);
 	check_range(off, iov, niov);
 	bump(n);
 	if (err)

@@ -363,6 +363,34 @@ START_TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
 }
 END_TEST
 
+START_TEST(nothing_is_read_after_a_bad_mark)
+{
+	const uint32_t fragment = 50u << 10;
+	uint32_t mark[2] = { htobe32(fragment), htobe32(
+		0x80000000u | (MSG_MAX_LEN - fragment + 1)) };
+	struct tcp_options o = { .max_calls = 1 };
+	static uint8_t out[64 << 10];
+	size_t n;
+	int fd;
+
+	/* The bad mark is received while reading is paused by a call; when it
+	 * is found there is more to read. */
+	fx_unlisten();
+	fx_listen(&o);
+	fd = fx_connect();
+	n = fx_call(out, 1, FX_HOLD, 0, FX_CALL_MIN);
+	memcpy(out + n, &mark[0], 4);
+	memcpy(out + n + 4 + fragment, &mark[1], 4);
+	fx_send(fd, out, n + 8 + fragment);
+	EVENTUALLY(fx_held() == 1);
+	fx_send(fd, out, 100);
+	usleep(20000);
+	fx_release(true);
+	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
+	close(fd);
+}
+END_TEST
+
 START_TEST(bytes_and_records_are_counted)
 {
 	int fd = fx_connect();
@@ -408,6 +436,7 @@ int main(void)
 	tcase_add_test(tc, memory_of_the_upper_layer_is_zeroed_once);
 	tcase_add_test(tc,
 		a_connection_lives_as_long_as_somebody_refers_to_it);
+	tcase_add_test(tc, nothing_is_read_after_a_bad_mark);
 	tcase_add_test(tc, bytes_and_records_are_counted);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

@@ -396,6 +396,14 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 	return MIN(err, 0);
 }
 
+/* Nothing is read any more: after a bad mark there are no records, and the
+ * socket may be seen ready once more before update closes it. */
+static void give_up(struct tcp_conn *conn, int err)
+{
+	conn->paused = true;
+	tcp_conn_fail(conn, err);
+}
+
 /* True when there may be more. */
 static bool receive(struct tcp_conn *conn)
 {
@@ -406,7 +414,7 @@ static bool receive(struct tcp_conn *conn)
 
 	if (niov < 0) {
 		if (niov != -EAGAIN)
-			tcp_conn_fail(conn, niov);
+			give_up(conn, niov);
 		return false;
 	}
 	n = niov == 1 ? recv(conn->fd.fd, iov[0].iov_base, iov[0].iov_len, 0)
@@ -414,7 +422,7 @@ static bool receive(struct tcp_conn *conn)
 	if (n <= 0) {
 		conn->eof = n == 0;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			tcp_conn_fail(conn, -errno);
+			give_up(conn, -errno);
 		return false;
 	}
 	stat_add(tcp_bytes_in, (uint64_t)n);
@@ -422,7 +430,7 @@ static bool receive(struct tcp_conn *conn)
 	err = received(conn, iov, niov, (size_t)n);
 	tcp_send_flush(conn);
 	if (err)
-		tcp_conn_fail(conn, err);
+		give_up(conn, err);
 	return !err && (size_t)n == iov[0].iov_len + iov[1].iov_len;
 }
 
@@ -451,7 +459,7 @@ void tcp_recv_resume(struct tcp_conn *conn)
 	if (p == end)
 		rest_drop(conn);
 	if (err && err != -EAGAIN)
-		tcp_conn_fail(conn, err);
+		give_up(conn, err);
 }
 
 void tcp_recv_drop(struct tcp_conn *conn)

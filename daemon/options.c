@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -217,24 +218,26 @@ static const char *set_log_level(struct options *o, char *value)
 static const struct option_row rows[] = {
 	{ "export", "EXPORT", set_export,
 	  "export a directory: 'DIR' to this machine only, or\n"
-	  "'DIR CLIENT(OPTIONS)...' as a line of an exports file;\n"
-	  "may be given more than once" },
+	  "'DIR CLIENT(OPTIONS)...' as a line of an exports\n"
+	  "file; may be given more than once" },
 	{ "exports-file", "FILE", set_exports_file,
 	  "export what FILE says, see gannet-exports(5); may be\n"
-	  "given more than once; the default is " SYSCONFDIR
-	  "/gannet/exports\nwhen there is no --export either" },
+	  "given more than once; when there is no --export either:\n"
+	  SYSCONFDIR "/gannet/exports" },
 	{ "port", "N", set_port,
 	  "TCP and UDP port of NFS and MOUNT (2049); 0: any free" },
 	{ "rdma-port", "N", set_rdma_port,
 	  "port of NFS/RDMA (20049); 0: any free" },
 	{ "rdma", "MODE", set_rdma,
-	  "verbs: on an RDMA device; iwarp: in user space over TCP,\n"
-	  "no device needed; verbs,iwarp: both; off; auto (the\n"
-	  "default): verbs when there is a device, else iwarp" },
+	  "verbs: on an RDMA device; iwarp: in user space over\n"
+	  "TCP, no device needed; verbs,iwarp: both; off;\n"
+	  "auto (the default): verbs when there is a device, else\n"
+	  "iwarp" },
 	{ "iwarp-port", "N", set_iwarp_port,
 	  "port of iwarp when verbs is served too (20050)" },
 	{ "iwarp-crc", NULL, set_iwarp_crc,
-	  "iwarp: have every peer check CRCs, not just those that ask" },
+	  "iwarp: have every peer check CRCs, not just those that\n"
+	  "ask for it" },
 	{ "iwarp-large-fpdu", NULL, set_iwarp_large,
 	  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
 	  "software (siw), not for adapters" },
@@ -253,7 +256,7 @@ static const struct option_row rows[] = {
 	  "most memory for data in transit (a quarter of the\n"
 	  "machine's, at most 1024)" },
 	{ "rdma-memory", "MIB", set_rdma_memory,
-	  "most memory for RDMA connections, of which each takes 2\n"
+	  "most memory for RDMA connections; each takes 2\n"
 	  "(an eighth of the machine's)" },
 	{ "state-dir", "DIR", set_state_dir,
 	  "where keys, tables and the mount list are kept (root:\n"
@@ -281,6 +284,10 @@ static void print_help(void)
 
 		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
 			 rows[i].arg ? " " : "", rows[i].arg ? : "");
+		if (strlen(left) > 22) {	/* a line of its own */
+			printf("  %s\n", left);
+			left[0] = '\0';
+		}
 		while (p) {
 			const char *nl = strchr(p, '\n');
 			int n = nl ? (int)(nl - p) : (int)strlen(p);
@@ -307,16 +314,22 @@ static char *default_state_dir(void)
 {
 	const char *base = getenv("XDG_STATE_HOME");
 	const char *home = getenv("HOME");
+	const struct passwd *pw = NULL;
 	char *dir = NULL;
 	int n;
 
 	if (geteuid() == 0)
 		return strdup(LOCALSTATEDIR "/lib/gannet");
+	/* Not below a directory that others write to: its key is a secret. */
+	if (!home || *home != '/')
+		pw = getpwuid(geteuid());
+	if (pw)
+		home = pw->pw_dir;
 	if (base && *base == '/')
 		n = asprintf(&dir, "%s/gannet", base);
 	else
 		n = asprintf(&dir, "%s/.local/state/gannet",
-			     home && *home == '/' ? home : "/tmp");
+			     home && *home == '/' ? home : "");
 	return n < 0 ? NULL : dir;
 }
 

@@ -245,6 +245,20 @@ static int listen_fabric(struct server *s, const struct sockaddr *sa,
 	return rpcrdma_listen(&s->verbs, &s->device_env, sa, &o, out);
 }
 
+static const char *listen_hint(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return " (another NFS server? see --port and --rdma-port)";
+	case -EACCES:
+		return " (ports below 1024 are for root; see --port)";
+	case -EADDRNOTAVAIL:
+		return " (this machine has no such address; see --bind)";
+	default:
+		return "";
+	}
+}
+
 /* Listens at @port of the address to bind to; *@got is the port it got. */
 static int add_listener(struct server *s, const char *name, listen_fn *fn,
 			unsigned port, unsigned *got)
@@ -267,8 +281,7 @@ static int add_listener(struct server *s, const char *name, listen_fn *fn,
 		log_err("cannot listen on %s %s: %s%s", name,
 			xprt_addr_text((struct sockaddr *)&ss, text,
 				       sizeof(text)), strerror(-err),
-			err == -EADDRINUSE ? " (another NFS server? see "
-			"--port and --rdma-port)" : "");
+			listen_hint(err));
 		return err;
 	}
 	l->name = name;

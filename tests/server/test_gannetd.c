@@ -120,6 +120,13 @@ START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 }
 END_TEST
 
+START_TEST(an_address_of_another_machine_is_said)
+{
+	fails(1, "this machine has no such address; see --bind",
+	      ARGS(MEM, "--bind", "203.0.113.77"));
+}
+END_TEST
+
 START_TEST(what_is_no_exports_file_is_said)
 {
 	char file[160];
@@ -171,6 +178,20 @@ START_TEST(a_state_directory_may_be_relative)
 	starts(ARGS(MEM, "--state-dir", relative));
 	ck_assert_int_eq(stat(path, &st), 0);
 	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* Nobody's home is not there; /tmp would be, and others' too. */
+START_TEST(without_a_home_the_state_is_not_put_where_others_write)
+{
+	static const char command[] =
+		"s='setpriv --reuid 65534 --regid 65534 --clear-groups';"
+		"[ $(id -u) = 0 ] && $s test -x ./gannetd || exit 0;"
+		"$s env -u HOME -u XDG_STATE_HOME ./gannetd --foreground "
+		"--no-rpcbind --port 0 --rdma off --export /no/such/dir 2>&1 | "
+		"grep -q 'state directory /nonexistent/.local/state/gannet: '";
+
+	ck_assert_int_eq(system(command), 0);
 }
 END_TEST
 
@@ -291,6 +312,9 @@ END_TEST
 START_TEST(help_and_version_exit_0)
 {
 	ck_assert_int_eq(system("./gannetd --help | grep -q -- --export"), 0);
+	/* It fits a terminal, wherever files are. */
+	ck_assert_int_eq(system("./gannetd --help | grep -v /gannet | "
+				"grep -q '.\\{81\\}'") >> 8, 1);
 	ck_assert_int_eq(system("./gannetd --version | grep -q ^gannetd"), 0);
 	/* Its name, not where it lies. */
 	ck_assert_int_eq(system("./gannetd --no-such 2>&1 | "
@@ -313,10 +337,13 @@ int main(void)
 		a_wrong_option_says_what_was_expected_and_exits_2);
 	tcase_add_test(t,
 		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
+	tcase_add_test(t, an_address_of_another_machine_is_said);
 	tcase_add_test(t, what_is_no_exports_file_is_said);
 	tcase_add_test(t,
 		a_closed_directory_is_warned_of_and_the_others_are_served);
 	tcase_add_test(t, a_state_directory_may_be_relative);
+	tcase_add_test(t,
+		without_a_home_the_state_is_not_put_where_others_write);
 	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);
 	tcase_add_test(t,
 		a_state_directory_in_use_is_refused_until_its_server_is_killed);

@@ -70,14 +70,15 @@ static ssize_t write_some(int fd, const struct cursor *c, int flags)
 	return pwritev2(fd, &rest, 1, c->off, flags);
 }
 
-/* Returns how much was read, to the end of the file at most. */
-static int64_t read_all(int fd, struct cursor *c, int flags)
+/* Returns how much was moved; of a read, to the end of the file at most. */
+static int64_t move_all(int fd, struct cursor *c, int flags,
+			ssize_t (*some)(int, const struct cursor *, int))
 {
 	int64_t total = 0;
 	ssize_t n;
 
 	while (c->left > 0) {
-		n = read_some(fd, c, flags);
+		n = some(fd, c, flags);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -111,7 +112,7 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 	if (fs->remote || atomic_load_explicit(&fs->no_nowait_read,
 					       memory_order_relaxed))
 		return -EAGAIN;
-	got = read_all(fd, c, RWF_NOWAIT);
+	got = move_all(fd, c, RWF_NOWAIT, read_some);
 	if (got == -EOPNOTSUPP) {
 		atomic_store(&fs->no_nowait_read, true);
 		return -EAGAIN;
@@ -143,7 +144,7 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (ctx->nonblock && !fs->ram)
 		got = read_cached(fs, fd, &c);
 	else
-		got = read_all(fd, &c, 0);
+		got = move_all(fd, &c, 0, read_some);
 	if (got < 0)
 		return got;
 	/* Checked with the attributes of after, before anyone sees the data. */
@@ -192,25 +193,6 @@ static int stable_flags(const struct posix_fs *fs, enum vfs_stable *stable)
 	return RWF_SYNC;
 }
 
-static int64_t write_all(int fd, struct cursor *c, int flags)
-{
-	int64_t total = 0;
-	ssize_t n;
-
-	while (c->left > 0) {
-		n = write_some(fd, c, flags);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return total ? total : -errno;
-		if (n == 0)
-			break;
-		total += n;
-		cursor_step(c, n);
-	}
-	return total;
-}
-
 /* Is there a way to write, on a thread that perhaps must not wait? */
 static bool may_write(const struct vfs_ctx *ctx, const struct posix_fs *fs)
 {
@@ -253,7 +235,7 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		return err;
 	if (flags == 0 && !fs->ram)
 		atomic_store(&n->dirty, true);
-	done = write_all(fd, c, flags | nowait);
+	done = move_all(fd, c, flags | nowait, write_some);
 	if (done == -EOPNOTSUPP && nowait) {
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;

@@ -277,10 +277,12 @@ int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 	return err;
 }
 
-int posix_table_new(struct posix_table *t, const struct vfs_handle *h,
-		    const struct vfs_handle *parent, const char *name)
+/* Whatever is there already. */
+static int change_place(struct posix_table *t, enum table_what what,
+			const struct vfs_handle *h,
+			const struct vfs_handle *parent, const char *name)
 {
-	struct table_op op = { .what = TABLE_SET, .h = *h,
+	struct table_op op = { .what = what, .h = *h,
 			       .place.parent = *parent };
 	int err;
 
@@ -291,18 +293,16 @@ int posix_table_new(struct posix_table *t, const struct vfs_handle *h,
 	return err;
 }
 
+int posix_table_new(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name)
+{
+	return change_place(t, TABLE_SET, h, parent, name);
+}
+
 int posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 		    const struct vfs_handle *parent, const char *name)
 {
-	struct table_op op = { .what = TABLE_DEL, .h = *h,
-			       .place.parent = *parent };
-	int err;
-
-	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
-	mutex_lock(&t->lock);
-	err = change(t, &op);
-	mutex_unlock(&t->lock);
-	return err;
+	return change_place(t, TABLE_DEL, h, parent, name);
 }
 
 int posix_table_forget(struct posix_table *t, const struct vfs_handle *h)

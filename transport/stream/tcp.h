@@ -18,6 +18,7 @@
 #include "lib/loop.h"
 #include "lib/util.h"
 #include "transport/gate.h"
+#include "transport/stream/accept.h"
 #include "transport/stream/record.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"
@@ -107,8 +108,7 @@ struct tcp_listener {
 	struct xprt_listener	 base;
 	struct xprt_env		 env;		/* what it names is borrowed */
 	struct tcp_options	 o;
-	struct loop_fd		 fd;		/* on the first loop */
-	struct loop_timer	 pause;		/* while accept can't */
+	struct acceptor		 accept;	/* on the first loop */
 	uint32_t		 sweep_ms;
 
 	struct xprt_gate	 gate;

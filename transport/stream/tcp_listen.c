@@ -20,10 +20,6 @@ STAT(tcp_accepted, "TCP connections accepted");
 STAT(tcp_refused, "TCP connections refused because there were too many");
 STAT(tcp_refused_peer, "TCP connections refused because their peer had too many");
 STAT(tcp_accept_failed, "TCP connections that could not be set up");
-STAT(tcp_accept_paused, "times accepting paused for lack of descriptors");
-
-#define ACCEPT_BATCH	32
-#define PAUSE_MS	200
 
 static struct tcp_poller *choose(struct tcp_listener *l)
 {
@@ -57,14 +53,13 @@ static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
 	return false;
 }
 
-/* Takes @fd. */
-static void accepted(struct tcp_listener *l, int fd,
+static void accepted(struct acceptor *a, int fd,
 		     struct sockaddr_storage *peer)
 {
+	struct tcp_listener *l = container_of(a, struct tcp_listener, accept);
 	struct tcp_conn *conn;
 	int err;
 
-	socket_unmap(peer);
 	if (!admit(l, peer)) {
 		close(fd);
 		return;
@@ -77,45 +72,6 @@ static void accepted(struct tcp_listener *l, int fd,
 	}
 	stat_inc(tcp_accepted);
 	tcp_conn_start(conn);
-}
-
-static void pause_over(struct loop_timer *t)
-{
-	struct tcp_listener *l = container_of(t, struct tcp_listener, pause);
-
-	loop_fd_mod(l->env.loops[0], &l->fd, EPOLLIN);
-}
-
-/* Out of something: level triggered, we would be called again at once. */
-static void pause_accept(struct tcp_listener *l, int err)
-{
-	stat_inc(tcp_accept_paused);
-	log_limited(LOG_LEVEL_ERR, "tcp: accept: %s", strerrordesc_np(err));
-	loop_fd_mod(l->env.loops[0], &l->fd, 0);
-	loop_timer_set(l->env.loops[0], &l->pause, PAUSE_MS);
-}
-
-static void ready(struct loop_fd *f, uint32_t events)
-{
-	struct tcp_listener *l = container_of(f, struct tcp_listener, fd);
-	struct sockaddr_storage peer;
-	socklen_t len;
-	int fd;
-
-	for (int i = 0; i < ACCEPT_BATCH; i++) {
-		len = sizeof(peer);
-		fd = accept4(f->fd, (struct sockaddr *)&peer, &len,
-			     SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			accepted(l, fd, &peer);
-			continue;
-		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-		    errno == ENOMEM)
-			pause_accept(l, errno);
-		if (errno != ECONNABORTED && errno != EINTR)
-			return;
-	}
 }
 
 static void sweep(struct loop_timer *t)
@@ -233,23 +189,11 @@ static void for_each_poller(struct tcp_listener *l, void (*fn)(void *))
 		loop_call(l->pollers[i].loop, fn, &l->pollers[i]);
 }
 
-static void stop_accept(void *arg)
-{
-	struct tcp_listener *l = arg;
-
-	if (l->fd.fd < 0)
-		return;
-	loop_timer_cancel(l->env.loops[0], &l->pause);
-	loop_fd_del(l->env.loops[0], &l->fd);
-	close(l->fd.fd);
-	l->fd.fd = -1;
-}
-
 static void stop(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
 
-	loop_call(l->env.loops[0], stop_accept, l);
+	acceptor_stop(&l->accept);
 	for_each_poller(l, poller_stop);
 }
 
@@ -295,7 +239,8 @@ static struct tcp_listener *make(const struct xprt_env *env,
 	l->env = *env;
 	l->o = with_defaults(o);
 	l->sweep_ms = sweep_ms(&l->o);
-	l->pause.fire = pause_over;
+	l->accept.name = "tcp";
+	l->accept.accepted = accepted;
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	for (unsigned i = 0; i < env->nloops; i++) {
 		l->pollers[i].listener = l;
@@ -305,44 +250,30 @@ static struct tcp_listener *make(const struct xprt_env *env,
 	return l;
 }
 
-struct start {
-	struct tcp_listener *l;
-	int err;
-};
-
-static void start_accept(void *arg)
-{
-	struct start *s = arg;
-
-	s->err = loop_fd_add(s->l->env.loops[0], &s->l->fd);
-}
-
 int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out)
 {
-	struct start s = { .l = make(env, o) };
-	int err;
+	struct tcp_listener *l = make(env, o);
+	int fd, err;
 
-	if (!s.l)
+	if (!l)
 		return -ENOMEM;
-	err = listen_on(addr, &s.l->o);
-	if (err < 0)
+	err = fd = listen_on(addr, &l->o);
+	if (fd < 0)
 		goto fail;
-	s.l->fd = (struct loop_fd){ ready, err, EPOLLIN };
-	err = socket_local(s.l->fd.fd, &s.l->base.local);
+	err = socket_local(fd, &l->base.local);
+	if (err) {
+		close(fd);
+		goto fail;
+	}
+	err = acceptor_start(&l->accept, env->loops[0], fd);
 	if (err)
-		goto fail_close;
-	loop_call(env->loops[0], start_accept, &s);
-	err = s.err;
-	if (err)
-		goto fail_close;
-	for_each_poller(s.l, poller_start);
-	*out = &s.l->base;
+		goto fail;
+	for_each_poller(l, poller_start);
+	*out = &l->base;
 	return 0;
 
-fail_close:
-	close(s.l->fd.fd);
 fail:
-	free_listener(s.l);
+	free_listener(l);
 	return err;
 }

@@ -19,6 +19,7 @@
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/iwarp/mpa.h"
 #include "transport/fabric/iwarp/rdmap.h"
+#include "transport/stream/accept.h"
 
 #define IWARP_MAX_SGE		16u
 #define IWARP_MAX_FPDU		65528u
@@ -70,8 +71,7 @@ struct iwarp_conn;
 struct iwarp_listener {
 	struct fabric_listener l;
 	struct iwarp_provider *provider;	/* borrowed */
-	struct loop_fd	       fd;
-	struct loop_timer      pause;		/* while accept can't */
+	struct acceptor	       accept;
 	struct cds_list_head   unfinished;	/* oldest first */
 	unsigned	       nunfinished;
 };

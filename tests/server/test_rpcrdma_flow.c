@@ -299,6 +299,38 @@ START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 }
 END_TEST
 
+/* The peer has no Receive, or does not answer a Read, for ever. */
+START_TEST(a_connection_on_which_nothing_completes_is_closed)
+{
+	struct rig_options o = { .rdma.stall_ms = 100 };
+	uint64_t before = stat("rdma_stalled");
+	struct fabric_mr *mr;
+	struct peer peer;
+
+	/* The peer's Send is the first. */
+	o.fabric.stall_nth = 2;
+	rig_on_loop();
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	mr = peer_register(&peer, mem, 4000, FABRIC_REMOTE_READ);
+	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
+	if (_i)
+		peer_put_read(&peer, DATA_POSITION, mr, 0, 4000);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 1, OP_SUM, (uint32_t)_i);
+	if (_i)
+		peer_put(&peer, 4000);
+	peer_send(&peer);
+	peer_wait_down(&peer);
+	ck_assert_uint_eq(stat("rdma_stalled"), before + 1);
+	fabric_mr_destroy(mr);
+	peer_close(&peer);
+	wait_until(none_left, NULL);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Twenty WRITE-like calls of many segments each, all at once. */
 static void many_reads(const struct rig_options *o, unsigned depth)
 {
@@ -498,6 +530,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, more_connections_than_may_be_are_refused);
 	tcase_add_test(t, more_connections_of_one_peer_than_may_be_are_refused);
 	tcase_add_test(t, connections_keep_within_their_memory);
+	tcase_add_loop_test(t,
+		a_connection_on_which_nothing_completes_is_closed, 0, 2);
 	tcase_add_test(t, an_idle_connection_is_closed_and_a_busy_one_is_not);
 	tcase_add_test(t, read_depth_is_kept_and_used);
 	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);

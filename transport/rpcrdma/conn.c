@@ -21,6 +21,7 @@
 STAT(rdma_closes, "connections closed from this side");
 STAT(rdma_errors, "connections that ended with an error");
 STAT(rdma_idle_closed, "connections closed for being idle");
+STAT(rdma_stalled, "connections closed as their peer let nothing complete");
 
 /* With the lock.  The only place where the state changes. */
 static void set_state(struct rpcrdma_conn *conn, enum rpcrdma_state state)
@@ -76,18 +77,44 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn)
 		rpcrdma_conn_close(conn, 0);
 }
 
-void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now, uint64_t ns)
+static bool passed(uint64_t now, uint64_t since, uint32_t ms)
 {
-	uint64_t active = atomic_load(&conn->active);
+	return ms != RPCRDMA_NEVER && now > since &&
+	       now - since >= ms * 1000000ull;
+}
+
+static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
+{
+	uint64_t done;
+
+	if (!rpcrdma_sq_busy(&conn->sq, &done) || done != conn->sweep_done ||
+	    conn->sweep_time == 0) {
+		conn->sweep_done = done;
+		conn->sweep_time = now;
+	}
+	return passed(now, conn->sweep_time,
+		      conn->listener->options.stall_ms);
+}
+
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)
+{
+	uint32_t idle_ms = conn->listener->options.idle_ms;
 	bool live, busy;
 
 	mutex_lock(&conn->lock);
 	live = conn->state == CONN_LIVE;
 	busy = conn->busy_calls > 0;
 	mutex_unlock(&conn->lock);
-	if (busy) {
+	if (!live)
+		return;
+	if (stalled(conn, now)) {
+		stat_inc(rdma_stalled);
+		log_limited(LOG_LEVEL_INFO, "%s: closing: nothing completes",
+			    conn->xprt.name);
+		rpcrdma_conn_close(conn, -ETIMEDOUT);
+	} else if (busy) {
 		atomic_store(&conn->active, now);
-	} else if (live && now > active && now - active >= ns) {
+	} else if (passed(now, atomic_load(&conn->active), idle_ms)) {
 		stat_inc(rdma_idle_closed);
 		rpcrdma_conn_close(conn, 0);
 	}

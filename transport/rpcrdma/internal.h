@@ -89,6 +89,7 @@ struct rpcrdma_sq {
 	unsigned	    room;	/* steps that may be posted */
 	unsigned	    read_room;	/* Reads that may */
 	bool		    dead;
+	uint64_t	    done;	/* batches, of all time */
 	uint64_t	    turn;
 	struct rpcrdma_fifo sends;	/* parked chains */
 	struct rpcrdma_fifo reads;
@@ -104,6 +105,8 @@ void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
  * Never blocks.  Any thread.  0, or -errno: it was not taken.
  */
 int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
+/* Is anything in flight?  And how much was done so far. */
+bool rpcrdma_sq_busy(struct rpcrdma_sq *sq, uint64_t *done);
 /* Nothing is in flight any more: parked chains are done with an error. */
 void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
 
@@ -186,6 +189,9 @@ struct rpcrdma_conn {
 	atomic_uint	     nparked;
 	/* When it called last, or was last seen with a call in progress. */
 	_Atomic uint64_t     active;
+	/* The sweep's: what was done by then, and since when no more was. */
+	uint64_t	     sweep_done;
+	uint64_t	     sweep_time;
 
 	/* Guards what follows.  Nothing is called with it held. */
 	pthread_mutex_t	     lock;
@@ -266,8 +272,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out);
 void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
-/* Closes it when it was idle for @ns. */
-void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now, uint64_t ns);
+/* Closes it when it was idle, or stalled, for too long.  The listener's loop. */
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now);
 /* Closes once nothing is in progress; takes no more calls. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
 /* With the lock, after a release: the pump runs on the poller if need be. */

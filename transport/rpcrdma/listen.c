@@ -20,7 +20,8 @@ STAT(rdma_refused_depth, "connections refused: the peer lets us read nothing");
 STAT(rdma_refused_stopping, "connections refused: the listener stops");
 
 enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
-       DEFAULT_IDLE_MS = 360000, SWEEP_MS = 30000 };
+       DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
+       SWEEP_MS = 15000 };
 
 void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
@@ -34,6 +35,8 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->send_queue = STEPS_PER_CREDIT * o->credits;
 	if (o->idle_ms == 0)
 		o->idle_ms = DEFAULT_IDLE_MS;
+	if (o->stall_ms == 0)
+		o->stall_ms = DEFAULT_STALL_MS;
 }
 
 static bool charge(struct rpcrdma_listener *l)
@@ -164,17 +167,18 @@ static void sweep(struct loop_timer *t)
 						  sweep);
 	uint64_t now = loop_now(l->env.loops[0]);
 	struct rpcrdma_conn *conn;
+	uint32_t ms;
 
 	mutex_lock(&l->lock);
 	cds_list_for_each_entry(conn, &l->conns, link) {
 		if (!ref_get_unless_zero(&conn->xprt.ref))
 			continue;
-		rpcrdma_conn_sweep(conn, now, l->options.idle_ms * 1000000ull);
+		rpcrdma_conn_sweep(conn, now);
 		xprt_put(&conn->xprt);
 	}
 	mutex_unlock(&l->lock);
-	loop_timer_set(l->env.loops[0], t, MIN(l->options.idle_ms / 4 + 1,
-					       (uint32_t)SWEEP_MS));
+	ms = MIN(l->options.idle_ms, l->options.stall_ms) / 4 + 1;
+	loop_timer_set(l->env.loops[0], t, MIN(ms, (uint32_t)SWEEP_MS));
 }
 
 static void start_sweep(void *arg)
@@ -182,8 +186,7 @@ static void start_sweep(void *arg)
 	struct rpcrdma_listener *l = arg;
 
 	l->sweep.fire = sweep;
-	if (l->options.idle_ms != RPCRDMA_NEVER)
-		sweep(&l->sweep);
+	sweep(&l->sweep);
 }
 
 static void stop_sweep(void *arg)

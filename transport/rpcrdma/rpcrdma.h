@@ -32,6 +32,9 @@ struct rpcrdma_options {
 	/* Closes a connection that does not call for so long: 6 min, or
 	 * RPCRDMA_NEVER.  Of a peer that lost its power nothing else tells. */
 	uint32_t idle_ms;
+	/* ... or does not let what was posted complete: 60 s.  It may have no
+	 * Receive for a reply, or not answer a Read, for ever. */
+	uint32_t stall_ms;
 	struct rpcrdma_budget *budget;	/* borrowed; none: no bound */
 };
 

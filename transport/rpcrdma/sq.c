@@ -174,6 +174,7 @@ static void batch_done(struct fabric_op *op, int status, uint32_t len)
 	struct rpcrdma_fifo over = { NULL, NULL };
 
 	mutex_lock(&sq->lock);
+	sq->done++;
 	sq->room += b->steps;
 	sq->read_room += b->reads;
 	b->steps = 0;
@@ -231,6 +232,17 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain)
 	mutex_unlock(&sq->lock);
 	call_done(&failed);
 	return err;
+}
+
+bool rpcrdma_sq_busy(struct rpcrdma_sq *sq, uint64_t *done)
+{
+	bool busy;
+
+	mutex_lock(&sq->lock);
+	busy = sq->room < sq->depth;
+	*done = sq->done;
+	mutex_unlock(&sq->lock);
+	return busy;
 }
 
 void rpcrdma_sq_kill(struct rpcrdma_sq *sq)

@@ -335,7 +335,7 @@ static void deliver_recvs(struct end *e)
 
 static bool has_work(struct end *e)
 {
-	return e->sq_executed != e->sq_posted ||
+	return (e->sq_executed != e->sq_posted && !e->stalled) ||
 	       e->rq_delivered != e->rq_completed ||
 	       (e->live_due && e->state == END_LIVE &&
 		(e->side == ACTIVE || e->received >=
@@ -369,7 +369,7 @@ static void run(struct loop_task *t)
 		mutex_lock(&link->lock);
 	}
 	for (unsigned n = budget(e); n > 0 && e->state == END_LIVE &&
-	     e->sq_executed != e->sq_posted; n--)
+	     !e->stalled && e->sq_executed != e->sq_posted; n--)
 		loop_end_execute(e);
 	if (link->p->options.seed && loop_random(link->p, 2)) {
 		deliver_recvs(e);

@@ -111,14 +111,10 @@ static bool local_ok(struct end *e, const struct fabric_wr *wr)
 	return true;
 }
 
-static int carry_out(struct end *e, const struct fabric_wr *wr)
+static int carry_out(struct end *e, const struct fabric_wr *wr, unsigned nth)
 {
 	struct provider *p = e->link->p;
-	unsigned nth;
 
-	mutex_lock(&p->lock);
-	nth = ++p->counts.operations;
-	mutex_unlock(&p->lock);
 	if (nth == p->options.break_nth)
 		return -ECONNRESET;
 	if (nth == p->options.fail_nth)
@@ -135,8 +131,16 @@ static int carry_out(struct end *e, const struct fabric_wr *wr)
 void loop_end_execute(struct end *e)
 {
 	struct slot *s = &e->sq[e->sq_executed % e->queues.send_wr];
+	struct provider *p = e->link->p;
+	unsigned nth;
 
-	s->status = carry_out(e, s->wr);
+	mutex_lock(&p->lock);
+	nth = ++p->counts.operations;
+	mutex_unlock(&p->lock);
+	e->stalled = nth == p->options.stall_nth;
+	if (e->stalled)
+		return;
+	s->status = carry_out(e, s->wr, nth);
 	e->sq_executed++;
 	if (s->status == 0)
 		return;

@@ -81,6 +81,7 @@ struct end {
 	bool		     live_due;	/* established() is to be called */
 	bool		     was_live;
 	bool		     gone;	/* closed() was called */
+	bool		     stalled;	/* carries nothing out any more */
 	bool		     kicked;	/* task is posted */
 	bool		     freed;	/* as soon as that is over */
 	struct loop_task     task;

@@ -24,6 +24,7 @@ struct loop_fabric_options {
 	uint32_t seed;		/* 0: everything at once and in order */
 	unsigned fail_nth;	/* the n-th operation fails, from 1 */
 	unsigned break_nth;	/* the connection breaks just before it */
+	unsigned stall_nth;	/* it is never carried out, nor what follows */
 	unsigned pad_private;	/* private data grows to this, with zeros */
 	unsigned late_established; /* passive end: after so many Receives */
 	bool	 no_invalidate;	/* no end can send SEND_INV */

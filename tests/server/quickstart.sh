@@ -135,6 +135,23 @@ check 'that everybody is let in is said' says "^--allow '\*' lets everybody in"
 check 'that is all it has to say' says_not "127.0.0.0/8' lets"
 check 'SIGTERM ends this one' ended TERM
 
+# A machine with loopback alone; with an address there that others may know.
+alone()
+{
+	mkdir -p "$tmp/alone"
+	timeout 60 unshare -n bash -c "ip link set lo up; $1
+		timeout -s INT 3 env --default-signal=INT \
+		'$tmp/quickstart' serve '$tmp/alone'" > "$tmp/out" 2> "$tmp/err"
+	says "^    mount .*proto=rdma,port=20049,.* 192.0.2.1:" &&
+		says '^    ip link add gannet0 type dummy'
+}
+if unshare -n true 2>/dev/null && [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]
+then
+	check 'without any address it says how to get one' alone ''
+	check 'one of the loopback link does not do for siw' \
+		alone 'ip addr add 198.51.100.7/32 dev lo;'
+fi
+
 # Ctrl-C in a terminal reaches every process of it at once.
 if command -v script >/dev/null; then
 	mkfifo "$tmp/keys"

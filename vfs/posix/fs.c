@@ -243,6 +243,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 	if (!fs)
 		return -ENOMEM;
 	posix_cred_server(NULL);
+	pthread_mutex_init(&fs->lost, NULL);
 	fs->fs.ops = &posix_vfs_ops;
 	fs->fs.fsid = path_id(config->path);
 	atomic_init(&fs->fs.verf, new_verf());
@@ -290,6 +291,7 @@ fail_fd:
 		close(fd);
 	close(fs->mount_fd);
 fail:
+	pthread_mutex_destroy(&fs->lost);
 	free(fs);
 	return err;
 }
@@ -312,6 +314,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 	if (fs->table)
 		posix_table_close(fs->table);
 	close(fs->mount_fd);
+	pthread_mutex_destroy(&fs->lost);
 	free(fs);
 }
 

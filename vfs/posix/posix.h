@@ -62,6 +62,10 @@ struct posix_fs {
 	struct posix_cache cache;
 	struct posix_table *table;	/* NULL: handles open by themselves */
 	struct posix_dentries *dentries;
+	/* One thread at a time looks for files that are not where the table
+	 * has them, and holds this while it reads directories. */
+	pthread_mutex_t	 lost;
+	int64_t		 search_again;	/* CLOCK_MONOTONIC, ns */
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
 	dev_t		 dev;
@@ -325,7 +329,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct vfs_handle *file);
 
 /*
- * table.c, journal.c, resolve.c: where files were seen.
+ * table.c, journal.c, resolve.c, search.c: where files were seen.
  */
 struct posix_place {
 	struct vfs_handle parent;
@@ -359,6 +363,9 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 /* The node of @h by way of the table, counted; or -ESTALE. */
 int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		   struct posix_node **out);
+/* The same by a walk through the tree; under fs->lost. */
+int  posix_search(struct posix_fs *fs, const struct vfs_handle *h,
+		  struct posix_node **out);
 
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.

@@ -5,7 +5,8 @@
  * Up: from the handle to its parent's, and so on, to a directory that is in
  * the cache or the root.  Down again: each name is opened in the directory
  * before it and has to be the file that its handle names.  Where a local
- * process renamed it within its directory, the directory is searched.
+ * process renamed it within its directory, the directory is searched; where
+ * it moved it elsewhere, the tree (search.c).
  */
 #include "vfs/posix/posix.h"
 
@@ -134,15 +135,19 @@ static int search(struct posix_fs *fs, struct posix_node *dir,
 	return fd;
 }
 
-/* @h's node, being @name in @dir or at least somewhere in it. */
+/* @h's node, being @name in @dir or, with @repair, at least somewhere in it;
+ * under fs->lost then. */
 static int step_down(struct posix_fs *fs, struct posix_node *dir,
-		     const struct step *s, struct posix_node **out)
+		     const struct step *s, bool repair,
+		     struct posix_node **out)
 {
 	struct posix_name name = s->name;
 	struct stat st;
 	int fd, err;
 
 	fd = open_if_same(fs, dir, s->name.s, &s->h);
+	if ((fd == -ENOENT || fd == -ENOTDIR) && !repair)
+		return -ESTALE;
 	if (fd == -ENOENT || fd == -ENOTDIR) {
 		fd = search(fs, dir, &s->h, &name);
 		if (fd >= 0) {
@@ -219,7 +224,7 @@ static int climb(struct posix_fs *fs, const struct vfs_handle *h,
 }
 
 static int resolve_dir(struct posix_fs *fs, const struct vfs_handle *h,
-		       struct posix_node **out)
+		       bool repair, struct posix_node **out)
 {
 	struct way w = { NULL, 0 };
 	struct posix_node *n = NULL, *next = NULL;
@@ -227,7 +232,7 @@ static int resolve_dir(struct posix_fs *fs, const struct vfs_handle *h,
 
 	err = climb(fs, h, &w, &n);
 	while (err == 0 && w.n > 0) {
-		err = step_down(fs, n, &w.step[--w.n], &next);
+		err = step_down(fs, n, &w.step[--w.n], repair, &next);
 		vfs_node_put(&n->node);
 		n = next;
 	}
@@ -237,8 +242,9 @@ static int resolve_dir(struct posix_fs *fs, const struct vfs_handle *h,
 	return err;
 }
 
-int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
-		  struct posix_node **out)
+/* By what the table has; *@known: it has something. */
+static int by_table(struct posix_fs *fs, const struct vfs_handle *h,
+		    bool repair, struct posix_node **out, bool *known)
 {
 	struct posix_place *places;
 	struct posix_node *dir;
@@ -247,19 +253,46 @@ int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 	places = calloc(PLACES, sizeof(*places));
 	if (!places)
 		return -ENOMEM;
-	posix_cred_server(fs);
 	n = posix_table_find(fs->table, h, places, PLACES);
+	*known = n > 0;
 	if (n < 0)
 		err = n;
 	for (int i = 0; i < n && err == -ESTALE; i++) {
 		struct step s = { *h, places[i].name };
 
-		err = resolve_dir(fs, &places[i].parent, &dir);
+		err = resolve_dir(fs, &places[i].parent, repair, &dir);
 		if (err)
 			continue;
-		err = step_down(fs, dir, &s, out);
+		err = step_down(fs, dir, &s, repair, out);
 		vfs_node_put(&dir->node);
 	}
 	free(places);
 	return err;
+}
+
+/* Even what the table does not know waits here: someone may just be about to
+ * find it. */
+static int find_lost(struct posix_fs *fs, const struct vfs_handle *h,
+		     struct posix_node **out)
+{
+	bool known;
+	int err;
+
+	mutex_lock(&fs->lost);
+	err = by_table(fs, h, true, out, &known);
+	if (err == -ESTALE && known)
+		err = posix_search(fs, h, out);
+	mutex_unlock(&fs->lost);
+	return err;
+}
+
+int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
+		  struct posix_node **out)
+{
+	bool known;
+	int err;
+
+	posix_cred_server(fs);
+	err = by_table(fs, h, false, out, &known);
+	return err == -ESTALE ? find_lost(fs, h, out) : err;
 }

@@ -114,14 +114,18 @@ END_TEST
 struct timing {
 	struct loop_timer timer;
 	uint64_t set_at, fired_at;
+	unsigned turn;
 	sem_t done;
 };
+
+static unsigned turns;
 
 static void fired(struct loop_timer *t)
 {
 	struct timing *m = container_of(t, struct timing, timer);
 
 	m->fired_at = loop_now(loop);
+	m->turn = ++turns;
 	sem_post(&m->done);
 }
 
@@ -147,7 +151,8 @@ START_TEST(timers_fire_once_in_order_and_not_early)
 	loop_stop(loop);
 	ck_assert_uint_ge(early.fired_at, early.set_at + 40 * 1000000);
 	ck_assert_uint_ge(late.fired_at, late.set_at + 120 * 1000000);
-	ck_assert_uint_lt(early.fired_at, late.fired_at);
+	/* On a busy machine both may be due at one time. */
+	ck_assert_uint_lt(early.turn, late.turn);
 	ck_assert_uint_eq(cancelled.fired_at, 0);
 }
 END_TEST

@@ -18,6 +18,9 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 /* A READ longer than this asks for the file's size first, so that a short
  * file does not hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
+/* From here on a READ is worth a pipe, which takes whole pages. */
+#define READ_PIPED	(128u << 10)
+#define PIPE_ALIGN	4096
 /* A WRITE longer than this is a worker's: to copy it takes as long as many
  * short calls, and the poller receives the next one meanwhile. */
 #define WRITE_LONG	(64u << 10)
@@ -73,6 +76,30 @@ static int read_size(struct nfs3_op *op, const struct nfs3_read_args *a,
 	return 0;
 }
 
+/* Without a copy in user memory.  -EOPNOTSUPP: not to be had. */
+static int read_pipe(struct nfs3_op *op, uint64_t offset, uint32_t count,
+		     struct nfs3_read_res *r)
+{
+	struct pipe *pipe;
+	int64_t n;
+
+	if (!op->ops->read_pipe || count < READ_PIPED || count > PIPE_MAX ||
+	    offset % PIPE_ALIGN)
+		return -EOPNOTSUPP;
+	pipe = rpc_body_pipe(op->call);
+	if (!pipe)
+		return -EOPNOTSUPP;
+	n = op->ops->read_pipe(&op->ctx, op->node, offset, count, pipe->wr,
+			       &r->eof, &r->attr.attr);
+	if (n < 0)
+		return (int)n;
+	r->attr.has = true;
+	r->count = (uint32_t)n;
+	if (n > 0)
+		rpc_body_set_pipe(op->call, r->count);
+	return 0;
+}
+
 static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
 		   struct nfs3_read_res *r)
 {
@@ -85,6 +112,9 @@ static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
 
 	n = read_size(op, a, &count);
 	if (n < 0)
+		return (int)n;
+	n = read_pipe(op, offset, count, r);
+	if (n != -EOPNOTSUPP)
 		return (int)n;
 	if (count > 0) {
 		body = rpc_body_alloc(op->call, count);

@@ -16,6 +16,7 @@ struct rpc_call_priv {
 	struct work_class *class;	/* borrowed: outlives the call */
 	struct drc_entry  *drc;		/* owned until finished, or NULL */
 	struct buf	  *body;	/* owned, or NULL */
+	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
 	uint32_t	   want;	/* bytes rpc_body_alloc() did not get */
 	uint32_t	   waited;	/* bytes it waited for, or 0 */
@@ -25,6 +26,7 @@ struct rpc_call_priv {
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];
 	bool		   body_ddp;
+	bool		   body_piped;
 };
 
 /*
@@ -56,6 +58,7 @@ struct rpc_server {
 	struct pool	  *pool;	/* borrowed */
 	struct work_pool  *work;
 	struct drc	  *drc;
+	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */

@@ -102,7 +102,7 @@ static void run(struct rpc_slot *slot)
 	struct rpc_call_priv *priv = &slot->priv;
 
 	priv->body_len = priv->ntail = priv->want = 0;
-	priv->body_ddp = false;
+	priv->body_ddp = priv->body_piped = false;
 	memset(slot->res, 0, call->proc->res_size);
 	switch (call->proc->run(call, slot->args, slot->res)) {
 	case RPC_DONE:
@@ -300,6 +300,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->class = NULL;
 	priv->drc = NULL;
 	priv->body = NULL;
+	priv->pipe = NULL;
 	priv->waited = 0;
 	priv->started = rpc_now();
 }

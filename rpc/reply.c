@@ -30,6 +30,7 @@ static void end(struct rpc_slot *slot, bool error)
 	if (priv->waited && !priv->body && !call->msg->body)
 		pool_pass(call->server->pool, priv->waited);
 	buf_put(priv->body);
+	pipe_put(priv->pipe);
 	if (call->proc)
 		rpc_counts_add(call->prog->counts, priv->count, error,
 			       rpc_now() - priv->started);
@@ -184,7 +185,11 @@ static void attach_body(struct rpc_slot *slot, uint32_t pad)
 	m->body_off = priv->body_off;
 	m->body_len = priv->body_len;
 	m->body_ddp = priv->body_ddp && priv->body_len;
-	if (priv->body_len) {
+	m->pipe = NULL;
+	if (priv->body_piped) {
+		m->pipe = priv->pipe;
+		priv->pipe = NULL;
+	} else if (priv->body_len) {
 		m->body = priv->body;
 		priv->body = NULL;
 	}
@@ -231,6 +236,32 @@ struct buf *rpc_body_alloc(struct rpc_call *call, size_t size)
 	if (!priv->body)
 		priv->want = (uint32_t)MAX(size, (size_t)1);
 	return priv->body;
+}
+
+struct pipe *rpc_body_pipe(struct rpc_call *call)
+{
+	struct rpc_call_priv *priv = call->priv;
+
+	if (!call->msg->xprt->takes_pipes)
+		return NULL;
+	if (!priv->pipe)
+		priv->pipe = pipe_get(call->server->pipes);
+	if (priv->pipe)
+		priv->pipe->left = 1;	/* who knows, from now on */
+	return priv->pipe;
+}
+
+void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
+{
+	struct rpc_call_priv *priv = call->priv;
+
+	assert(priv->pipe && len > 0);
+	priv->pipe->left = len;
+	priv->body_piped = true;
+	priv->body_off = 0;
+	priv->body_len = len;
+	priv->body_ddp = true;
+	priv->ntail = 0;
 }
 
 void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,

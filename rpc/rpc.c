@@ -25,9 +25,12 @@ int rpc_server_create(const struct rpc_server_config *config,
 	server->probe = rpc_probe_create();
 	if (!server->probe)
 		goto fail_server;
-	err = drc_create(config->drc_bytes, &server->drc);
+	err = pipes_create(&server->pipes);
 	if (err < 0)
 		goto fail_probe;
+	err = drc_create(config->drc_bytes, &server->drc);
+	if (err < 0)
+		goto fail_pipes;
 	err = work_pool_create(config->nworkers, &server->work);
 	if (err < 0)
 		goto fail_drc;
@@ -36,6 +39,8 @@ int rpc_server_create(const struct rpc_server_config *config,
 
 fail_drc:
 	drc_destroy(server->drc);
+fail_pipes:
+	pipes_destroy(server->pipes);
 fail_probe:
 	free(server->probe);
 fail_server:
@@ -103,6 +108,7 @@ void rpc_server_destroy(struct rpc_server *server)
 {
 	work_pool_destroy(server->work);
 	drc_destroy(server->drc);
+	pipes_destroy(server->pipes);
 	for (unsigned i = 0; i < server->nprogs; i++) {
 		rpc_counts_destroy(server->progs[i]->counts);
 		server->progs[i]->counts = NULL;

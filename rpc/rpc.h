@@ -149,6 +149,15 @@ struct rpc_call {
 struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
 
 /*
+ * The same, a pipe of PIPE_MAX bytes instead of a buffer; NULL: there is none
+ * to be had, or the transport doesn't take it.  What is put into it and not
+ * made the body is lost.
+ */
+struct pipe *rpc_body_pipe(struct rpc_call *call);
+/* Makes the first @len bytes in the pipe, all there are, the body (@ddp). */
+void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
+
+/*
  * Makes the first @len bytes (from @off) of the buffer the reply's body.  It
  * goes on the wire after what encode() writes, followed by its XDR pad when
  * @ddp, then by @ntail words (at most four).  With @ddp the last word that

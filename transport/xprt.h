@@ -18,6 +18,7 @@
 #include "lib/loop.h"
 #include "lib/thread.h"
 #include "lib/xdr.h"
+#include "transport/pipe.h"
 #include "transport/pool.h"
 
 /* Most pieces a call can be in: inline and chunks in turn. */
@@ -56,6 +57,9 @@ struct msg {
 	uint32_t	 head_len;
 	uint32_t	 tail_len;	/* at head + head_len */
 	struct buf	*body;		/* owned, NULL when there is none */
+	/* ... or the body is what is in this pipe; owned.  Only where the
+	 * transport takes pipes. */
+	struct pipe	*pipe;
 	uint32_t	 body_off;
 	uint32_t	 body_len;
 	/*
@@ -108,6 +112,7 @@ struct xprt {
 	/* The peer's port says nothing about privilege: RDMA clients don't
 	 * bind a reserved one. */
 	bool			 any_port;
+	bool			 takes_pipes;
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 

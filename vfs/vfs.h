@@ -266,6 +266,14 @@ struct vfs_ops {
 	int64_t (*read)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			uint64_t off, const struct iovec *iov, int niov,
 			bool *eof, struct vfs_attr *attr);
+	/*
+	 * READ into a pipe that is empty, takes @len bytes from the start of
+	 * a page, and doesn't block.  May be short.  -EOPNOTSUPP: read it.
+	 * May be NULL.
+	 */
+	int64_t (*read_pipe)(const struct vfs_ctx *ctx, struct vfs_node *n,
+			     uint64_t off, uint32_t len, int pipe, bool *eof,
+			     struct vfs_attr *attr);
 	/* Returns bytes written (perhaps fewer than given) or -errno.  With
 	 * *@stable it says how stable it made them, at least as asked. */
 	int64_t (*write)(const struct vfs_ctx *ctx, struct vfs_node *n,

@@ -82,6 +82,27 @@ static void send_reply(struct msg *m)
 		atomic_fetch_add(&fx.lost, 1);
 }
 
+/* Moves the body into a pipe. */
+static void pipe_body(struct msg *m)
+{
+	struct pipe *pipe = pipe_get(fx.pipes);
+
+	if (!pipe)
+		return;
+	pipe->left = m->body_len;
+	if (!m->xprt->takes_pipes ||
+	    write(pipe->wr, m->body->data + m->body_off, m->body_len) !=
+	    (ssize_t)m->body_len) {
+		pipe_put(pipe);
+		return;
+	}
+	buf_put(m->body);
+	m->body = NULL;
+	m->pipe = pipe;
+	m->body_off = 0;
+	atomic_fetch_add(&fx.piped, 1);
+}
+
 /* With no buffer the call is lost, here and below. */
 static void reply_big(struct msg *m)
 {
@@ -101,6 +122,8 @@ static void reply_big(struct msg *m)
 	m->body = b;
 	m->body_off = 100;
 	m->body_len = len;
+	if (word(m, 1) == FX_PIPE || word(m, 1) == FX_WORK_PIPE)
+		pipe_body(m);
 	send_reply(m);
 }
 
@@ -128,6 +151,8 @@ static void act(struct msg *m)
 	switch (word(m, 1)) {
 	case FX_BIG:
 	case FX_WORK_BIG:
+	case FX_PIPE:
+	case FX_WORK_PIPE:
 		reply_big(m);
 		break;
 	case FX_DROP:
@@ -165,6 +190,11 @@ static void worker(void *arg)
 	mutex_unlock(&lock);
 }
 
+static bool is_work(uint32_t op)
+{
+	return op == FX_WORK || op == FX_WORK_BIG || op == FX_WORK_PIPE;
+}
+
 static void recv_call(struct xprt_sink *sink, struct msg *m)
 {
 	uint32_t op;
@@ -182,7 +212,7 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 	mutex_lock(&lock);
 	fx.peer = m->xprt->peer;
 	fx.local = m->xprt->local;
-	if (op == FX_WORK || op == FX_WORK_BIG) {
+	if (is_work(op)) {
 		queue_add(&work, m);
 		pthread_cond_signal(&work_came);
 	} else if (op == FX_HOLD) {
@@ -190,7 +220,7 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 	}
 	mutex_unlock(&lock);
 	atomic_fetch_add(&fx.taken, 1);
-	if (op != FX_WORK && op != FX_WORK_BIG && op != FX_HOLD)
+	if (!is_work(op) && op != FX_HOLD)
 		act(m);
 }
 
@@ -199,6 +229,7 @@ void fx_start(unsigned pool_mib)
 	memset(&fx, 0, sizeof(fx));
 	ending = false;
 	ck_assert_int_eq(pool_create((size_t)pool_mib << 20, &fx.pool), 0);
+	ck_assert_int_eq(pipes_create(&fx.pipes), 0);
 	for (unsigned i = 0; i < FX_LOOPS; i++) {
 		ck_assert_int_eq(loop_create("poll", &fx.loops[i]), 0);
 		ck_assert_int_eq(loop_start(fx.loops[i]), 0);
@@ -227,6 +258,7 @@ void fx_stop(void)
 	for (unsigned i = 0; i < FX_LOOPS; i++)
 		loop_destroy(fx.loops[i]);
 	ck_assert_uint_eq(fx_pool_out(), 0);
+	pipes_destroy(fx.pipes);
 	pool_destroy(fx.pool);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/loop.h"
+#include "transport/pipe.h"
 #include "transport/pool.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"
@@ -22,6 +23,8 @@ enum fx_op {
 	FX_WORK,	/* the same, by another thread */
 	FX_BIG,		/* xid, argument bytes of pattern, tail of 4 bytes */
 	FX_WORK_BIG,	/* the same, by another thread */
+	FX_PIPE,	/* as FX_BIG, the body in a pipe if there is one */
+	FX_WORK_PIPE,	/* the same, by another thread */
 	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
 	FX_DROP,	/* no reply */
 	FX_CLOSE,	/* closes the connection, then replies */
@@ -35,10 +38,12 @@ enum fx_op {
 struct fx {
 	struct loop	*loops[FX_LOOPS];
 	struct pool	*pool;
+	struct pipes	*pipes;
 	struct xprt_sink sink;
 	struct xprt_env	 env;
 	struct xprt_listener *l;
 	atomic_uint	 taken;		/* calls that came */
+	atomic_uint	 piped;		/* bodies that went into a pipe */
 	atomic_uint	 lost;		/* replies that failed */
 	atomic_uint	 loops_used;	/* bit mask */
 	atomic_uint	 uses;		/* of the last call's upper memory */

@@ -251,6 +251,53 @@ START_TEST(many_large_replies_to_a_slow_reader)
 }
 END_TEST
 
+static void reset(int fd)
+{
+	struct linger hard = { .l_onoff = 1, .l_linger = 0 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	close(fd);
+}
+
+/* Pipes that are full, and for some replies buffers, when there are none. */
+START_TEST(replies_may_lie_in_pipes)
+{
+	static const uint32_t sizes[] = { 4, 4096, 70001, 1 << 20 };
+	static const enum fx_op ops[] = { FX_PIPE, FX_WORK_PIPE, FX_BIG,
+					  FX_WORK_PIPE, FX_PIPE };
+	int fd = fx_connect();
+
+	for (unsigned i = 0; i < 100; i++)
+		fx_send_call(fd, i, ops[i % ARRAY_SIZE(ops)], 70001, 12);
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_uint_lt(fx_recv_big(fd, 70001), 100);
+	for (unsigned i = 0; i < 40; i++) {
+		uint32_t size = sizes[i % ARRAY_SIZE(sizes)];
+
+		fx_send_call(fd, i, ops[i % ARRAY_SIZE(ops)], size, 12);
+		ck_assert_uint_eq(fx_recv_big(fd, size), i);
+	}
+	ck_assert_uint_gt(atomic_load(&fx.piped), 32);
+	close(fd);
+}
+END_TEST
+
+START_TEST(pipes_come_back_from_connections_that_are_gone)
+{
+	for (unsigned round = 0; round < 3; round++) {
+		int fd = fx_connect();
+
+		/* More than the socket takes, and one is half sent. */
+		for (unsigned i = 0; i < 60; i++)
+			fx_send_call(fd, i, i % 2 ? FX_PIPE : FX_WORK_PIPE,
+				     1 << 20, 12);
+		EVENTUALLY(atomic_load(&fx.piped) >= 8 * (round + 1));
+		reset(fd);
+		EVENTUALLY(fx.l->ops->count(fx.l) == 0);
+	}
+}
+END_TEST
+
 START_TEST(dropped_calls_get_no_reply)
 {
 	int fd = fx_connect();
@@ -292,14 +339,6 @@ START_TEST(a_fin_in_the_middle_of_a_record_ends_the_connection)
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
 END_TEST
-
-static void reset(int fd)
-{
-	struct linger hard = { .l_onoff = 1, .l_linger = 0 };
-
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-	close(fd);
-}
 
 START_TEST(replies_to_a_connection_that_is_gone_are_lost)
 {
@@ -426,6 +465,8 @@ int main(void)
 	tcase_add_test(tc, large_records_go_in);
 	tcase_add_test(tc, large_replies_come_out);
 	tcase_add_test(tc, many_large_replies_to_a_slow_reader);
+	tcase_add_test(tc, replies_may_lie_in_pipes);
+	tcase_add_test(tc, pipes_come_back_from_connections_that_are_gone);
 	tcase_add_test(tc, dropped_calls_get_no_reply);
 	tcase_add_test(tc,
 		calls_before_a_fin_are_answered_and_then_comes_ours);

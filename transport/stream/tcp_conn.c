@@ -405,6 +405,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	socket_unmap(&local);
 	xprt_init(&conn->xprt, &ops, env->sink, p->loop, env->pool,
 		  (struct sockaddr *)peer, (struct sockaddr *)&local);
+	conn->xprt.takes_pipes = true;
 	conn->poller = p;
 	conn->waiter.ready = pool_ready;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };

@@ -58,6 +58,8 @@ void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)
 	tcp_msg_forget_call(m);
 	buf_put(m->msg.body);
 	m->msg.body = NULL;
+	pipe_put(m->msg.pipe);
+	m->msg.pipe = NULL;
 	if (!loop_is_current(p->loop)) {
 		m->next = atomic_load_explicit(&p->returned,
 					       memory_order_relaxed);

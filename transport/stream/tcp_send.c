@@ -12,6 +12,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -32,7 +33,10 @@ static struct tcp_conn *conn_of(struct msg *msg)
 	return container_of(msg->xprt, struct tcp_conn, xprt);
 }
 
-/* The pieces of @m as iovecs, without its first @skip bytes. */
+/*
+ * The pieces of @m as iovecs, without its first @skip bytes.  A body that is
+ * in a pipe has no address.
+ */
 static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 {
 	const struct msg *msg = &m->msg;
@@ -42,7 +46,8 @@ static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 
 	all[n++] = (struct iovec){ &m->mark, first };
 	if (msg->body_len) {
-		all[n++] = (struct iovec){ msg->body->data + msg->body_off,
+		all[n++] = (struct iovec){ msg->pipe ? NULL :
+					   msg->body->data + msg->body_off,
 					   msg->body_len };
 		if (msg->tail_len)
 			all[n++] = (struct iovec){ m->head + msg->head_len,
@@ -55,7 +60,8 @@ static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 			skip -= (uint32_t)all[i].iov_len;
 			continue;
 		}
-		iov[k].iov_base = (uint8_t *)all[i].iov_base + skip;
+		iov[k].iov_base = all[i].iov_base ?
+				  (uint8_t *)all[i].iov_base + skip : NULL;
 		iov[k++].iov_len = all[i].iov_len - skip;
 		skip = 0;
 	}
@@ -77,6 +83,44 @@ static void forget_sent(struct tcp_conn *conn, size_t n)
 	conn->send_off = (uint32_t)n;
 }
 
+/* How many pieces there are before the first that is in a pipe. */
+static size_t until_pipe(const struct iovec *iov, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && iov[i].iov_base)
+		i++;
+	return i;
+}
+
+/* The body that is next is in a pipe. */
+static ssize_t send_pipe(struct tcp_conn *conn, size_t len, bool more)
+{
+	struct pipe *pipe = conn->sendq.first->msg.pipe;
+	ssize_t n;
+
+	do
+		n = splice(pipe->rd, NULL, conn->fd.fd, NULL, len,
+			   SPLICE_F_NONBLOCK | (more ? SPLICE_F_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		pipe->left -= (uint32_t)n;
+	return n == 0 ? -EIO : n < 0 ? -errno : n;
+}
+
+static ssize_t send_pieces(struct tcp_conn *conn, struct iovec *iov, size_t n,
+			   bool more)
+{
+	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t sent;
+
+	do
+		sent = sendmsg(conn->fd.fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
+			       (more ? MSG_MORE : 0));
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : sent;
+}
+
 /*
  * The sender: sends from sendq, once.  Adds to *@sent.  0 when there is no
  * reason to stop, -EAGAIN when the socket is full, else -errno.
@@ -84,29 +128,29 @@ static void forget_sent(struct tcp_conn *conn, size_t n)
 static int send_some(struct tcp_conn *conn, size_t *sent)
 {
 	struct iovec iov[IOVS];
-	struct msghdr mh = { .msg_iov = iov };
 	uint32_t skip = conn->send_off;
+	size_t n = 0, plain = 0, total = 0;
 	struct tcp_msg *m;
-	size_t total = 0;
-	ssize_t n;
+	ssize_t did;
 
-	for (m = conn->sendq.first;
-	     m && mh.msg_iovlen + IOVS_A_REPLY <= IOVS; m = m->next) {
-		mh.msg_iovlen += (size_t)reply_iov(m, skip,
-						   &iov[mh.msg_iovlen]);
-		total += m->len - skip;
+	for (m = conn->sendq.first; m && n + IOVS_A_REPLY <= IOVS &&
+	     plain == n; m = m->next) {
+		n += (size_t)reply_iov(m, skip, &iov[n]);
+		plain += until_pipe(&iov[plain], n - plain);
 		skip = 0;
 	}
-	do
-		n = sendmsg(conn->fd.fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
-			    (m ? MSG_MORE : 0));
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	stat_add(tcp_bytes_out, (uint64_t)n);
-	*sent += (size_t)n;
-	forget_sent(conn, (size_t)n);
-	return (size_t)n < total ? -EAGAIN : 0;
+	for (size_t i = 0; i < plain; i++)
+		total += iov[i].iov_len;
+	if (plain)
+		did = send_pieces(conn, iov, plain, m || plain < n);
+	else
+		did = send_pipe(conn, iov[0].iov_len, m || n > 1);
+	if (did < 0)
+		return (int)did;
+	stat_add(tcp_bytes_out, (uint64_t)did);
+	*sent += (size_t)did;
+	forget_sent(conn, (size_t)did);
+	return (size_t)did < total ? -EAGAIN : 0;
 }
 
 /* With the lock held: everything queued is lost; frees nothing yet. */

@@ -3,6 +3,7 @@
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -156,6 +157,64 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
 	if (c.left > 0 && !*eof && ctx->nonblock)
 		return -EAGAIN;		/* the rest is not in memory */
+	if (attr)
+		posix_attr(fs, &st, attr);
+	return got;
+}
+
+/* Returns how much went into the pipe, or -errno. */
+static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
+{
+	loff_t at = (loff_t)off;
+	uint32_t left = len;
+	ssize_t n = 1;
+
+	while (left > 0 && n > 0) {
+		n = splice(fd, &at, pipe, NULL, left, SPLICE_F_NONBLOCK);
+		if (n > 0)
+			left -= (uint32_t)n;
+		else if (n < 0 && errno == EINTR)
+			n = 1;
+	}
+	return n < 0 && left == len ? -errno : (int64_t)(len - left);
+}
+
+int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *vn,
+			uint64_t off, uint32_t len, int pipe, bool *eof,
+			struct vfs_attr *attr)
+{
+	struct posix_node *n = to_posix(vn);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct stat st;
+	int64_t got = only_file(n);
+	int fd, err;
+
+	if (got < 0)
+		return got;
+	if (atomic_load_explicit(&fs->no_splice, memory_order_relaxed) ||
+	    off > (uint64_t)INT64_MAX - len)
+		return -EOPNOTSUPP;
+	if (!posix_may_block(ctx, fs))
+		return -EAGAIN;
+	fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
+	if (unlikely(fd < 0))
+		fd = open_to_read(ctx, n);
+	if (fd < 0)
+		return fd;
+	got = splice_all(fd, off, len, pipe);
+	if (got == -EINVAL) {
+		atomic_store(&fs->no_splice, true);
+		return -EOPNOTSUPP;
+	}
+	if (got < 0)
+		return got;
+	/* As in posix_read(). */
+	err = posix_stat(n, &st);
+	if (err == 0)
+		err = posix_check_io(ctx, n, &st, POSIX_R);
+	if (err < 0)
+		return err;
+	*eof = off + (uint64_t)got >= (uint64_t)st.st_size;
 	if (attr)
 		posix_attr(fs, &st, attr);
 	return got;

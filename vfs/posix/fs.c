@@ -360,6 +360,7 @@ const struct vfs_ops posix_vfs_ops = {
 	.lookup = posix_lookup,
 	.readlink = posix_readlink,
 	.read = posix_read,
+	.read_pipe = posix_read_pipe,
 	.write = posix_write,
 	.commit = posix_commit,
 	.create = posix_create,

@@ -83,6 +83,7 @@ struct posix_fs {
 	bool	sync_names;		/* changes of metadata are made durable */
 	_Atomic bool ordinals;		/* d_off can't be a cookie */
 	_Atomic bool no_nowait_read;
+	_Atomic bool no_splice;
 	_Atomic bool no_nowait_write;
 };
 
@@ -396,6 +397,9 @@ int  posix_readlink(const struct vfs_ctx *ctx, struct vfs_node *n, char *buf,
 int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *n,
 		   uint64_t off, const struct iovec *iov, int niov,
 		   bool *eof, struct vfs_attr *attr);
+int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
+			uint64_t off, uint32_t len, int pipe, bool *eof,
+			struct vfs_attr *attr);
 int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *n,
 		    uint64_t off, const struct iovec *iov, int niov,
 		    enum vfs_stable *stable, struct vfs_wcc *wcc);

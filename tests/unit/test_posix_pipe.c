@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* READ into a pipe. */
+#include "tests/unit/posix_fixture.h"
+
+#include "transport/pipe.h"
+
+static struct pipes *pipes;
+static char data[300000], got[sizeof(data)];
+
+static void setup(void)
+{
+	ck_assert_int_eq(pipes_create(&pipes), 0);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7 + (i >> 10));
+}
+
+static void teardown(void)
+{
+	pipes_destroy(pipes);
+}
+
+/* A file of @data's first bytes. */
+static struct vfs_node *make_file(const char *name, size_t len)
+{
+	struct vfs_node *n = must_create(w.root, name);
+	enum vfs_stable stable = VFS_UNSTABLE;
+	struct iovec iov = { data, len };
+
+	ck_assert_int_eq(posix_write(&w.ctx, n, 0, &iov, 1, &stable, NULL),
+			 (int64_t)len);
+	return n;
+}
+
+/* Returns what the backend does; what was read is the file's. */
+static int64_t try_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
+			uint64_t off, uint32_t len, bool *eof)
+{
+	struct pipe *p = pipe_get(pipes);
+	struct vfs_attr attr = { 0 };
+	int64_t ret;
+
+	ck_assert_ptr_nonnull(p);
+	ret = posix_read_pipe(ctx, n, off, len, p->wr, eof, &attr);
+	if (ret > 0) {
+		ck_assert_int_eq(attr.type, VFS_REG);
+		ck_assert_int_eq(read(p->rd, got, sizeof(got)), ret);
+		ck_assert_mem_eq(got, data + off, ret);
+	}
+	ck_assert_int_eq(read(p->rd, got, 1), -1);
+	pipe_put(p);
+	return ret;
+}
+
+START_TEST(what_is_in_the_file_comes_out_of_the_pipe)
+{
+	struct vfs_node *n;
+	bool eof;
+
+	world_open(_i, NULL);
+	n = make_file("f", 250001);
+	ck_assert_int_eq(try_pipe(&w.ctx, n, 0, 131072, &eof), 131072);
+	ck_assert(!eof);
+	ck_assert_int_eq(try_pipe(&w.ctx, n, 131072, 131072, &eof),
+			 250001 - 131072);
+	ck_assert(eof);
+	ck_assert_int_eq(try_pipe(&w.ctx, n, 1 << 20, 131072, &eof), 0);
+	ck_assert(eof);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(only_files_are_read_into_pipes)
+{
+	bool eof;
+
+	world_open(_i, NULL);
+	assert_err(try_pipe(&w.ctx, w.root, 0, 4096, &eof), EISDIR);
+	world_close();
+}
+END_TEST
+
+START_TEST(who_may_not_read_gets_nothing)
+{
+	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
+	struct vfs_node *n;
+	bool eof;
+
+	world_open(_i, NULL);
+	n = make_file("f", 5000);
+	if (to_posix_fs(w.fs)->privileged) {
+		struct pipe *p = pipe_get(pipes);
+
+		assert_ok(chmod(local("f"), 0600));
+		w.ctx.cred = &bob;
+		assert_err(posix_read_pipe(&w.ctx, n, 0, 4096, p->wr, &eof,
+					   NULL), EACCES);
+		w.ctx.cred = &w.cred;
+		p->left = 1;		/* what it took is not given away */
+		pipe_put(p);
+		p = pipe_get(pipes);
+		ck_assert_int_eq(read(p->rd, got, 1), -1);
+		pipe_put(p);
+	}
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+/* It may have to come from the disk. */
+START_TEST(without_waiting_only_memory_is_read_into_pipes)
+{
+	struct vfs_ctx now;
+	struct vfs_node *n;
+	bool eof;
+
+	world_open(_i, NULL);
+	now = (struct vfs_ctx){ &w.cred, true };
+	n = make_file("f", 5000);
+	ck_assert_int_eq(try_pipe(&w.ctx, n, 0, 4096, &eof), 4096);
+	ck_assert_int_eq(try_pipe(&now, n, 0, 4096, &eof),
+			 world_on_tmpfs() ? 4096 : -EAGAIN);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(pipes_are_bounded_and_kept)
+{
+	struct pipe *p[200], *again;
+	unsigned n = 0;
+
+	while (n < 200 && (p[n] = pipe_get(pipes)))
+		n++;
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_lt(n, 200);
+	again = p[0];
+	pipe_put(p[0]);
+	p[0] = pipe_get(pipes);
+	ck_assert_ptr_eq(p[0], again);
+	for (unsigned i = 0; i < n; i++)
+		pipe_put(p[i]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix pipes");
+	TCase *t = tcase_create("pipes");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	add_world_test(t, what_is_in_the_file_comes_out_of_the_pipe);
+	add_world_test(t, only_files_are_read_into_pipes);
+	add_world_test(t, who_may_not_read_gets_nothing);
+	add_world_test(t, without_waiting_only_memory_is_read_into_pipes);
+	tcase_add_test(t, pipes_are_bounded_and_kept);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

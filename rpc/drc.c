@@ -76,18 +76,11 @@ static inline uint64_t mix(uint64_t h, uint64_t v)
 
 void drc_key_addr(struct drc_key *key, const struct sockaddr *peer)
 {
-	const struct sockaddr_in *in = (const void *)peer;
-	const struct sockaddr_in6 *in6 = (const void *)peer;
+	struct in6_addr host = xprt_addr_host(peer);
 
-	key->scope = 0;
-	memset(key->addr, 0, sizeof(key->addr));
-	if (peer->sa_family == AF_INET) {
-		key->addr[10] = key->addr[11] = 0xff;
-		memcpy(key->addr + 12, &in->sin_addr, 4);
-	} else if (peer->sa_family == AF_INET6) {
-		memcpy(key->addr, &in6->sin6_addr, 16);
-		key->scope = in6->sin6_scope_id;
-	}
+	memcpy(key->addr, &host, sizeof(key->addr));
+	key->scope = peer->sa_family == AF_INET6 ?
+		     ((const struct sockaddr_in6 *)peer)->sin6_scope_id : 0;
 }
 
 /*

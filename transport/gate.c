@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/xprt.h"
+
 /* An address that has connections. */
 struct xprt_gate_peer {
 	struct xprt_gate_peer *next;
@@ -28,21 +30,6 @@ void xprt_gate_fini(struct xprt_gate *g)
 {
 	pthread_cond_destroy(&g->none);
 	pthread_mutex_destroy(&g->lock);
-}
-
-/* IPv4 as ::ffff:a.b.c.d. */
-static struct in6_addr address_of(const struct sockaddr *sa)
-{
-	struct in6_addr addr = { 0 };
-
-	if (sa->sa_family == AF_INET6) {
-		addr = ((const struct sockaddr_in6 *)sa)->sin6_addr;
-	} else if (sa->sa_family == AF_INET) {
-		addr.s6_addr[10] = addr.s6_addr[11] = 0xff;
-		memcpy(&addr.s6_addr[12],
-		       &((const struct sockaddr_in *)sa)->sin_addr, 4);
-	}
-	return addr;
 }
 
 /* With the lock.  Where the address is, or would be. */
@@ -82,7 +69,7 @@ static int enter(struct xprt_gate *g, const struct in6_addr *addr)
 
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 {
-	struct in6_addr addr = address_of(peer);
+	struct in6_addr addr = xprt_addr_host(peer);
 	int err;
 
 	mutex_lock(&g->lock);
@@ -93,7 +80,7 @@ int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 {
-	struct in6_addr addr = address_of(peer);
+	struct in6_addr addr = xprt_addr_host(peer);
 	struct xprt_gate_peer **at, *p;
 
 	mutex_lock(&g->lock);

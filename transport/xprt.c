@@ -41,6 +41,20 @@ char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size)
 	return out;
 }
 
+struct in6_addr xprt_addr_host(const struct sockaddr *sa)
+{
+	struct in6_addr addr = { 0 };
+
+	if (sa->sa_family == AF_INET6) {
+		addr = ((const struct sockaddr_in6 *)sa)->sin6_addr;
+	} else if (sa->sa_family == AF_INET) {
+		addr.s6_addr[10] = addr.s6_addr[11] = 0xff;
+		memcpy(&addr.s6_addr[12],
+		       &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	}
+	return addr;
+}
+
 void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 	       struct xprt_sink *sink, struct loop *loop, struct pool *pool,
 	       const struct sockaddr *peer, const struct sockaddr *local)

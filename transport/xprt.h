@@ -11,6 +11,7 @@
 #ifndef GANNET_TRANSPORT_XPRT_H
 #define GANNET_TRANSPORT_XPRT_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -149,6 +150,9 @@ void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 
 /* "192.0.2.7:801" or "[2001:db8::1]:801"; returns @out. */
 char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
+
+/* The host alone, IPv4 as ::ffff:a.b.c.d; zeros for other families. */
+struct in6_addr xprt_addr_host(const struct sockaddr *sa);
 
 /*
  * A listener, of any transport: made by tcp_listen(), udp_listen(),

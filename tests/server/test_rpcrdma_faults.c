@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "lib/log.h"
-#include "tests/server/rdma_rig.h"
+#include "tests/server/rdma_peer.h"
 #include "tests/unit/runner.h"
 
 enum { KINDS = 6, REQUESTS = 48, ROOM = 40000 };
@@ -282,6 +282,58 @@ START_TEST(freeing_the_listener_waits_for_calls_that_are_held)
 }
 END_TEST
 
+/* A segment in memory that the peer does not have. */
+static void put_nowhere(struct peer *peer, uint32_t len)
+{
+	peer_put(peer, 0xbad);
+	peer_put(peer, len);
+	peer_put_zeros(peer, 2);
+}
+
+/* On a connection of its own. */
+static void send_in_vain(bool write, bool answered)
+{
+	struct peer peer;
+
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	peer_begin(&peer, 9, 1, RPCRDMA_MSG);
+	if (write) {
+		peer_put_zeros(&peer, 1);
+		peer_put(&peer, 1);
+		peer_put(&peer, 1);
+		put_nowhere(&peer, 5000);
+		peer_put_zeros(&peer, 2);
+		peer_put_call(&peer, 9, OP_READ, 5000);
+	} else {
+		peer_put(&peer, 1);
+		peer_put(&peer, DATA_POSITION);
+		put_nowhere(&peer, 5000);
+		peer_put_zeros(&peer, 3);
+		peer_put_call(&peer, 9, OP_SUM, 1);
+		peer_put(&peer, 5000);
+	}
+	peer_send(&peer);
+	if (answered)
+		peer_take_error(&peer, 9, RPCRDMA_ERR_CHUNK);
+	else
+		peer_wait_down(&peer);
+	peer_close(&peer);
+}
+
+/* RFC 8166 section 4.5.3. */
+START_TEST(a_call_that_costs_its_connection_again_and_again_is_refused)
+{
+	/* An iWARP Write is done when it was sent. */
+	if (_i)
+		rig_on_loop();
+	rig_open(&rig, NULL);
+	for (int i = 0; i < 6; i++)
+		send_in_vain(_i, i % 3 == 2);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(calls_that_are_dropped_give_everything_back)
 {
 	struct rpcrdma_requester *r;
@@ -313,6 +365,9 @@ int main(void)
 	tcase_add_test(t, a_break_at_any_time_flushes_everything);
 	tcase_add_test(t, a_break_while_calls_are_held_loses_only_replies);
 	tcase_add_test(t, freeing_the_listener_waits_for_calls_that_are_held);
+	tcase_add_loop_test(t,
+		a_call_that_costs_its_connection_again_and_again_is_refused,
+		0, 2);
 	tcase_add_test(t, calls_that_are_dropped_give_everything_back);
 	suite_add_tcase(s, t);
 	return run_suite(s);

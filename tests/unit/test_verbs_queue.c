@@ -124,7 +124,7 @@ START_TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
 	finished(-EREMOTEIO);
 	ck_assert_int_eq(ops[0].status, 0);
 	ck_assert_int_eq(atomic_load(&ops[3].calls), 1);
-	ck_assert_int_eq(ops[3].status, -ECANCELED);
+	ck_assert_int_eq(ops[3].status, -EREMOTEIO);
 }
 END_TEST
 

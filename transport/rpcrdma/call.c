@@ -27,6 +27,7 @@ STAT(rdma_bad_chunks, "calls with Read chunks that can't be");
 STAT(rdma_wide_lists, "calls with lists that no reply can return");
 STAT(rdma_bad_xids, "calls whose two xids differ");
 STAT(rdma_not_eligible, "Read chunks where the binding allows none");
+STAT(rdma_hopeless, "calls refused as their chunks had failed before");
 STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
 STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 
@@ -99,6 +100,25 @@ void rpcrdma_call_drop(struct rpcrdma_call *call)
 {
 	atomic_fetch_sub(&rpcrdma_call_conn(call)->unanswered, 1);
 	rpcrdma_call_release(call);
+}
+
+void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	if (status == -EREMOTEIO)
+		rpcrdma_lost_note(&conn->listener->lost,
+				  (struct sockaddr *)&conn->xprt.peer,
+				  call->hdr.xid, loop_now(conn->xprt.loop));
+}
+
+static bool hopeless(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	return rpcrdma_lost_hopeless(&conn->listener->lost,
+				     (struct sockaddr *)&conn->xprt.peer,
+				     call->hdr.xid, loop_now(conn->xprt.loop));
 }
 
 static void refuse(struct rpcrdma_call *call, const char *why)
@@ -204,6 +224,11 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	const uint8_t *rpc = call->recv->buf + call->hdr.len;
 
+	if (hopeless(call)) {
+		stat_inc(rdma_hopeless);
+		refuse(call, "its chunks failed before");
+		return;
+	}
 	/* Whatever the reply says, its header must fit. */
 	if (rpcrdma_reply_len(&call->hdr) > conn->send_inline) {
 		stat_inc(rdma_wide_lists);

@@ -231,6 +231,8 @@ void rpcrdma_call_dispatch(struct rpcrdma_call *call);
 void rpcrdma_call_release(struct rpcrdma_call *call);
 /* Likewise, when it was not answered. */
 void rpcrdma_call_drop(struct rpcrdma_call *call);
+/* An access to its chunks ended with @status.  On the poller. */
+void rpcrdma_call_failed(struct rpcrdma_call *call, int status);
 
 /* pull.c */
 void rpcrdma_pull(struct rpcrdma_call *call);
@@ -295,6 +297,29 @@ static inline struct rpcrdma_conn *rpcrdma_call_conn(struct rpcrdma_call *call)
 	return call->recv->conn;
 }
 
+/* lost.c: calls that cost their connections.  Any thread. */
+struct rpcrdma_lost_call {
+	struct in6_addr	     host;
+	uint32_t	     xid;
+	unsigned	     times;	/* 0: none */
+	uint64_t	     when;	/* last */
+};
+
+struct rpcrdma_lost {
+	atomic_bool	     any;	/* was ever noted */
+	pthread_mutex_t	     lock;	/* guards what follows */
+	struct rpcrdma_lost_call call[16];
+	unsigned	     next;	/* the oldest */
+};
+
+void rpcrdma_lost_init(struct rpcrdma_lost *l);
+void rpcrdma_lost_fini(struct rpcrdma_lost *l);
+void rpcrdma_lost_note(struct rpcrdma_lost *l, const struct sockaddr *peer,
+		       uint32_t xid, uint64_t now);
+/* Is it to be answered with an error?  Says so once. */
+bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l, const struct sockaddr *peer,
+			   uint32_t xid, uint64_t now);
+
 /* accept.c: on the connection's loop. */
 void rpcrdma_accept(struct loop_task *t);
 
@@ -305,6 +330,7 @@ struct rpcrdma_listener {
 	struct rpcrdma_options options;	/* with the defaults filled in */
 	struct fabric_listener *fl;
 	struct xprt_gate     gate;
+	struct rpcrdma_lost  lost;
 	size_t		     conn_bytes;	/* of each, in the budget */
 	struct loop_timer    sweep;		/* of the first loop */
 

@@ -251,6 +251,7 @@ static void destroy(struct rpcrdma_listener *l)
 	for (unsigned i = 0; i < l->ndevices; i++)
 		rpcrdma_device_put(l->device[i]);
 	xprt_gate_fini(&l->gate);
+	rpcrdma_lost_fini(&l->lost);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
@@ -296,6 +297,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 	rpcrdma_options_fill(&l->options);
 	pthread_mutex_init(&l->lock, NULL);
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
+	rpcrdma_lost_init(&l->lost);
 	l->conn_bytes = rpcrdma_conn_bytes(&l->options, env->sink->msg_upper);
 	CDS_INIT_LIST_HEAD(&l->conns);
 	err = fabric_listen(fabric, addr, env->loops[0], request, l, &l->fl);

@@ -36,6 +36,7 @@ static void read_done(struct rpcrdma_chain *chain, int status)
 		log_limited(LOG_LEVEL_WARN, "%s: an RDMA Read failed: %s",
 			    conn->xprt.name, strerror(-status));
 	}
+	rpcrdma_call_failed(call, status);
 	rpcrdma_conn_close(conn, status);
 	rpcrdma_call_drop(call);
 }

@@ -56,6 +56,7 @@ static void send_done(struct rpcrdma_chain *chain, int status)
 
 	if (status < 0) {
 		stat_inc(rdma_replies_lost);
+		rpcrdma_call_failed(call, status);
 		rpcrdma_conn_close(rpcrdma_call_conn(call), status);
 	}
 	rpcrdma_call_release(call);

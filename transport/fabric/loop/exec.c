@@ -128,11 +128,22 @@ static int carry_out(struct end *e, const struct fabric_wr *wr, unsigned nth)
 	return move(e, wr);
 }
 
+/* The step before @i failed; if it had no op the next that has one says so. */
+static void tell_next(struct end *e, unsigned i, int status)
+{
+	struct slot *s = &e->sq[(i - 1) % e->queues.send_wr];
+
+	while (!s->op && i != e->sq_posted)
+		s = &e->sq[i++ % e->queues.send_wr];
+	s->status = status;
+}
+
 void loop_end_execute(struct end *e)
 {
 	struct slot *s = &e->sq[e->sq_executed % e->queues.send_wr];
 	struct provider *p = e->link->p;
-	unsigned nth;
+	unsigned nth, done;
+	int status;
 
 	mutex_lock(&p->lock);
 	nth = ++p->counts.operations;
@@ -140,14 +151,15 @@ void loop_end_execute(struct end *e)
 	e->stalled = nth == p->options.stall_nth;
 	if (e->stalled)
 		return;
-	s->status = carry_out(e, s->wr, nth);
-	e->sq_executed++;
-	if (s->status == 0)
+	status = s->status = carry_out(e, s->wr, nth);
+	done = ++e->sq_executed;
+	if (status == 0)
 		return;
-	if (s->status == -ECONNRESET)
-		s->status = -ECANCELED;
+	if (status == -ECONNRESET)
+		status = s->status = -ECANCELED;
 	if (e->side == PASSIVE)
-		loop_link_break(e->link, s->status, -ECONNRESET);
+		loop_link_break(e->link, status, -ECONNRESET);
 	else
-		loop_link_break(e->link, -ECONNRESET, s->status);
+		loop_link_break(e->link, -ECONNRESET, status);
+	tell_next(e, done, status);
 }

@@ -86,6 +86,7 @@ struct verbs_end {
 struct verbs_slot {
 	void			*id;
 	int			status;		/* VERBS_PENDING: not known */
+	int			error;		/* of a step before, or 0 */
 };
 
 #define VERBS_PENDING	1

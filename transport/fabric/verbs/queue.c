@@ -91,9 +91,20 @@ static void sends_done(struct verbs_conn *c, bool end)
 	       (end || slot->status != VERBS_PENDING)) {
 		status = slot->status == VERBS_PENDING ? -ECANCELED
 						       : slot->status;
+		if (slot->error)
+			status = slot->error;
 		op = verbs_ring_take(&c->sends);
 		op->done(op, status, 0);
 	}
+}
+
+/* A step without an op failed: the next op that there is says so. */
+static void note_error(struct verbs_conn *c, int status)
+{
+	struct verbs_slot *head = verbs_ring_head(&c->sends);
+
+	if (head && status && status != -ECANCELED)
+		head->error = status;
 }
 
 /* Notes what became of a send.  False: it is none. */
@@ -121,8 +132,10 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 
 	if (status)		/* no other field of wc is valid */
 		work_failed(c, wc, status);
-	if (!id)
+	if (!id) {
+		note_error(c, status);
 		return;
+	}
 	if (recv && recv->id == id) {
 		verbs_ring_take(&c->recvs);
 		recv_done(id, wc, status);

@@ -37,7 +37,7 @@ static inline void verbs_ring_put(struct verbs_ring *r, void *id)
 {
 	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-	r->slot[tail & r->mask] = (struct verbs_slot){ id, VERBS_PENDING };
+	r->slot[tail & r->mask] = (struct verbs_slot){ id, VERBS_PENDING, 0 };
 	/* Release: the loop's thread sees the id when it sees the tail. */
 	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
 }

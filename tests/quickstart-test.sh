@@ -151,6 +151,20 @@ packages()
 
 main() { built_and_checked main --enable-werror; }
 
+# The bench, each work for a moment: it has to work, nothing is held against
+# its numbers.
+bench()
+{
+	logged build main --enable-werror -- all ||
+		{ fail "main builds"; return; }
+	if logged "$top/tests/bench/run" --build="$work/main" --quick \
+		--rounds=1; then
+		pass "$(grep -c '×\|µs\|KiB' "$phase_log")"
+	else
+		fail "each work of the bench can be measured"
+	fi
+}
+
 # What a call costs, in instructions, against its budget.
 callgrind()
 {
@@ -181,7 +195,7 @@ tsan()
 # run_tests [PHASE]...
 run_tests()
 {
-	local all=(packages scripts main callgrind lab asan tsan fuzz distribution)
+	local all=(packages scripts main callgrind bench lab asan tsan fuzz distribution)
 	local name
 	[ $# -gt 0 ] || set -- "${all[@]}"
 	for name; do

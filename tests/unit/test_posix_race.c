@@ -137,6 +137,37 @@ START_TEST(many_threads_share_few_files_and_descriptors)
 }
 END_TEST
 
+static void write_far(void *arg)
+{
+	struct vfs_node *n = arg;
+
+	/* SIGXFSZ comes with it, which a thread has blocked. */
+	failed = write_str(n, 4090, "0123456789", NULL) != 6;
+	failed |= write_str(n, 8192, "x", NULL) != -EFBIG;
+}
+
+START_TEST(a_limit_on_file_sizes_is_an_error_and_not_the_end)
+{
+	struct rlimit old, lim;
+	struct vfs_node *n;
+	pthread_t t;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	assert_ok(getrlimit(RLIMIT_FSIZE, &old));
+	lim = old;
+	lim.rlim_cur = 4096;
+	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	failed = true;
+	assert_ok(thread_start(&t, "writer", write_far, n));
+	pthread_join(t, NULL);
+	assert_ok(setrlimit(RLIMIT_FSIZE, &old));
+	ck_assert(!failed);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix threads");
@@ -144,6 +175,7 @@ int main(void)
 
 	tcase_set_timeout(t, 120);
 	add_world_test(t, many_threads_share_few_files_and_descriptors);
+	add_world_test(t, a_limit_on_file_sizes_is_an_error_and_not_the_end);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

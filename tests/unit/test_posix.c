@@ -196,7 +196,7 @@ START_TEST(the_end_waits_for_no_disk)
 {
 	enum vfs_stable how;
 	struct vfs_node *n;
-	char name[8];
+	char name[16];
 	uint64_t verf;
 	int syncs;
 

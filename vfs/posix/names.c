@@ -14,6 +14,7 @@ struct going {
 	bool		 known;		/* ... its handle */
 	struct vfs_handle h;
 	struct posix_node *node;	/* counted, if it is in use */
+	struct stat	 st;		/* then: as it was before */
 };
 
 static void going(struct going *g, struct posix_fs *fs,
@@ -23,15 +24,26 @@ static void going(struct going *g, struct posix_fs *fs,
 	g->name = name;
 	g->known = posix_handle_peek(fs, dir->fd, name, &g->h) == 0;
 	g->node = g->known ? posix_cache_find(&fs->cache, &g->h) : NULL;
+	if (g->node && posix_fstat(g->node->fd, &g->st) < 0)
+		g->st = (struct stat){ .st_nlink = 0 };
 }
 
 /* May it go on a thread that must not wait?  Not if that frees much. */
 static bool goes_quickly(const struct going *g)
 {
-	struct stat st;
+	return !g->known ||
+	       (g->node && (uint64_t)g->st.st_blocks * 512 <= VFS_LONG);
+}
 
-	return !g->known || (g->node && posix_fstat(g->node->fd, &st) == 0 &&
-			     (uint64_t)st.st_blocks * 512 <= VFS_LONG);
+/*
+ * Is it the file that is gone?  What another makes of it meanwhile does no
+ * harm, but in a table that forgets it.
+ */
+static bool was_last(struct going *g, const struct posix_fs *fs)
+{
+	if (fs->table && posix_fstat(g->node->fd, &g->st) == 0)
+		return g->st.st_nlink == 0;
+	return S_ISDIR(g->st.st_mode) || g->st.st_nlink <= 1;
 }
 
 /* The name is gone.  If that was the last one, so is the file: the cache
@@ -39,11 +51,10 @@ static bool goes_quickly(const struct going *g)
 static void gone(struct going *g, struct posix_fs *fs)
 {
 	struct posix_node *n = g->node;
-	struct stat st;
 	bool last = false;
 
 	if (n) {
-		last = posix_fstat(n->fd, &st) == 0 && st.st_nlink == 0;
+		last = was_last(g, fs);
 		if (last)
 			posix_cache_forget(&fs->cache, n);
 		else

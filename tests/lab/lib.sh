@@ -21,7 +21,7 @@ note() { sed 's/^/# /'; }
 # function, succeeds.
 check()
 {
-	local what=$1 status; shift
+	local what=$1 status start=$SECONDS; shift
 	(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND"' ERR; "$@") \
 		>"$OUT/check" 2>&1
 	status=$?
@@ -31,6 +31,7 @@ check()
 		tail -15 "$OUT/check" | note
 		not_ok "$what"
 	fi
+	[ $((SECONDS - start)) -lt 10 ] || echo "# that took $((SECONDS - start)) s"
 	return 0
 }
 

@@ -62,7 +62,7 @@ at_once()
 	done
 	for t in $transports; do ended "$t"; done
 	(cd "$back" && find . | sort) > "$OUT/tree"
-	test "$(grep -c '-[0-9]/file$' "$OUT/tree")" = \
+	test "$(grep -c -- '-[0-9]/file$' "$OUT/tree")" = \
 		$((4 * $(wc -w <<< "$transports")))
 	for t in $transports; do
 		(cd "/mnt/by-$t" && find . | sort) | cmp - "$OUT/tree"

@@ -10,7 +10,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" clang libclang-rt-dev shellcheck xz-utils
-	iproute2 python3 valgrind binutils)
+	iproute2 python3 valgrind binutils tshark)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }

@@ -77,7 +77,7 @@ ended()
 
 # ---- transports: name, address of the server, mount options
 # "siw" is the kernel's iWARP at both ends; "iwarp" has gannetd's own here.
-# What is behind a "-" is a way to use it: see siw_speaks.
+# What is behind a "-" is a way to use it: see siw_speaks and rdma_client.
 
 transport_address()
 {
@@ -92,7 +92,7 @@ transport_address()
 transport_options()
 {
 	case $1 in
-	rxe | siw) echo proto=rdma,port=20049 ;;
+	rxe | rxe-* | siw) echo proto=rdma,port=20049 ;;
 	rxe6 | siw6) echo proto=rdma6,port=20049 ;;
 	iwarp | iwarp-*) echo proto=rdma,port=20050 ;;
 	iwarp6) echo proto=rdma6,port=20050 ;;
@@ -137,6 +137,20 @@ siw_speaks()
 		mpa_crc_required=1 ;;
 	*-rev1) siw_parameters mpa_version=1 ;;
 	esac
+}
+
+# rdma_client TRANSPORT: how long a message the client sends without chunks,
+# and for how many credits it asks, from the next connection on.
+rdma_client()
+{
+	local inline=4096 slots=128 dir=/proc/sys/sunrpc
+	case $1 in
+	*-small) inline=1024 slots=4 ;;
+	*-large) inline=65536 slots=1024 ;;
+	esac
+	echo $inline > $dir/rdma_max_inline_read
+	echo $inline > $dir/rdma_max_inline_write
+	echo $slots > $dir/rdma_slot_table_entries
 }
 
 # The client forgets what it can.

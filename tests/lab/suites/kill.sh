@@ -1,58 +1,47 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The server is killed under load.  The export is ext4 on an image that gets
-# only what is synced; a copy of the image, taken right then, is what a crash
-# of the machine would have left.
-# shellcheck source=tests/lab/lib.sh
-. "$LAB/lib.sh"
+# The server is killed under load from every transport.  The export is ext4 on
+# an image that gets only what is synced; a copy of the image, taken right
+# then, is what a crash of the machine would have left.
+# shellcheck source=tests/lab/load.sh
+. "$LAB/load.sh"
 if [ "$SERVER" = knfsd ]; then
 	skip 'kill -9' "the kernel's server can't be killed"
 	exit 0
 fi
-progress() { [ "$(cat "$OUT/ack" 2>/dev/null || echo 0)" -gt "$1" ]; }
+load_transports tcp rxe siw iwarp
 
 crash()
 {
 	server_kill
-	cat "$OUT/ack" > "$OUT/promised"
+	promised
 	cp --sparse=always /srv/image/ext4 /srv/image/crashed
+}
+
+survived()
+{
+	"$BUILD/tests/lab/ledger" check "/mnt/crashed/load-$1/ledger" \
+		"$(cat "$OUT/$1.promised")"
 }
 
 after_the_crash()
 {
 	mkdir -p /mnt/crashed
 	mount -o loop /srv/image/crashed /mnt/crashed
-	"$BUILD/tests/lab/ledger" check "/mnt/crashed/$T/ledger" \
-		"$(cat "$OUT/promised")"
+	each survived
 	umount /mnt/crashed
 }
 
-carries_on()
+carry_on()
 {
 	server_start
-	wait_for 120 progress $(($(cat "$OUT/promised") + 20))
+	each progress 120 20
 }
 
-dir=/mnt/$T-ext4
-rm -f "$OUT/ack" "$OUT/ack.stop"
-mkdir -p "$SRV/ext4/$T/ledger"
-check 'the export is mounted' mount_as "$T" "$SRV/ext4/$T" "$dir"
-mountpoint -q "$dir" || exit 0
-background exerciser "$BUILD/tests/lab/exerciser" "$dir/f" 4 50 15
-background ledger "$BUILD/tests/lab/ledger" write "$dir/ledger" "$OUT/ack" 600
-check 'there is load' wait_for 30 progress 100
+check 'all are mounted' each load_mount "$SRV/ext4"
+check 'there is load' load_start
 check 'the server is killed' crash
 check 'what was promised survives a crash' after_the_crash
-check 'the client carries on when it is back' carries_on
-check 'the load saw nothing but right data' ended exerciser
-touch "$OUT/ack.stop"
-check 'no write failed' ended ledger
-forget
-check 'every record is there for the client' \
-	"$BUILD/tests/lab/ledger" check "$dir/ledger" "$(cat "$OUT/ack")"
-check 'every record is on the server' \
-	"$BUILD/tests/lab/ledger" check "$SRV/ext4/$T/ledger" \
-	"$(cat "$OUT/ack")"
-check 'the file is the same on the server' cmp "$dir/f" "$SRV/ext4/$T/f"
-check 'it unmounts' timeout 60 umount "$dir"
-rm -rf "${SRV:?}/ext4/$T" /srv/image/crashed
+check 'the clients carry on when it is back' carry_on
+load_end "$SRV/ext4"
+rm -f /srv/image/crashed

@@ -51,6 +51,38 @@ root_is_root()
 	rm root
 }
 
+# The exports are read again.  Of RDMA's clients no port is privileged, so
+# that an export without "insecure" takes them all.
+reload()
+{
+	kill -HUP "$(server_pid)"
+	wait_for 10 sh -c "showmount -e --no-headers 192.0.2.1 > $OUT/list
+		[ \$(grep -c '^$SRV/late ' $OUT/list) = $1 ]"
+}
+
+appears()
+{
+	mkdir -p $SRV/late
+	cp /etc/exports "$OUT/exports"
+	echo "$SRV/late 192.0.2.0/24(rw,no_root_squash,no_subtree_check,fsid=8)" \
+		>> /etc/exports
+	reload 1
+}
+
+open_to_privileged()
+{
+	with $1 late sh -c 'echo secure > file'
+	grep secure $SRV/late/file
+	rm $SRV/late/file
+}
+
+disappears()
+{
+	cp "$OUT/exports" /etc/exports
+	reload 0
+	refused 'denied\|no such' mount_as tcp $SRV/late /mnt/export
+}
+
 for t in tcp rxe; do
 	check "ro over $t" with $t ro read_only
 	rm -rf "$SRV"/root_squash/*
@@ -59,4 +91,11 @@ for t in tcp rxe; do
 	check "all_squash over $t" with $t all_squash all_are_one
 	check "no_root_squash over $t" with $t rw root_is_root
 done
+if [ "$SERVER" = gannetd ]; then
+	check 'SIGHUP: a new export is there' appears
+	for t in tcp rxe; do
+		check "it takes privileged clients over $t" open_to_privileged $t
+	done
+	check 'SIGHUP: it is gone again' disappears
+fi
 if mountpoint -q /mnt/export; then umount -fl /mnt/export; fi

@@ -227,7 +227,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
  */
 static enum rpc_auth_stat authorize(struct rpc_call *call)
 {
-	return strcmp(call->msg->xprt->ops->name, "udp") == 0 ?
+	return call->msg->xprt->datagram ?
 	       RPC_AUTH_TOOWEAK : RPC_AUTH_OK;
 }
 

@@ -14,8 +14,16 @@ static void put_time(struct xdr_out *x, const struct timespec *t)
 	xdr_put_u32(x, (uint32_t)t->tv_nsec);
 }
 
-void nfs3_put_fattr(struct xdr_out *x, const struct vfs_attr *a, uint64_t fsid)
+/* In room that is known to be there, so that not each word asks for its own. */
+void nfs3_put_fattr(struct xdr_out *out, const struct vfs_attr *a,
+		    uint64_t fsid)
 {
+	uint8_t *room = xdr_reserve(out, NFS3_FATTR_SIZE);
+	struct xdr_out in, *x = &in;
+
+	if (unlikely(!room))
+		return;
+	xdr_out_init(x, room, NFS3_FATTR_SIZE);
 	xdr_put_u32(x, a->type);
 	xdr_put_u32(x, a->mode);
 	xdr_put_u32(x, a->nlink);

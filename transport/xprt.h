@@ -114,6 +114,7 @@ struct xprt {
 	 * bind a reserved one. */
 	bool			 any_port;
 	bool			 takes_pipes;
+	bool			 datagram;	/* anybody may write any address */
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 

@@ -51,6 +51,17 @@ void export_fh_make(struct export_table *t, const struct export *e,
 	fh->len = len + MAC;
 }
 
+/* In one comparison: how long it takes tells nothing. */
+static bool same_mac(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t x, y;
+
+	static_assert(sizeof(x) == MAC, "a MAC is one word");
+	memcpy(&x, a, MAC);
+	memcpy(&y, b, MAC);
+	return x == y;
+}
+
 int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
 		    uint32_t *export_id, struct vfs_handle *h)
 {
@@ -63,7 +74,7 @@ int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
 	    len != HEAD + ALIGN_UP((uint32_t)fh[1], 4u) + MAC)
 		goto forged;
 	crypto_shorthash(mac, fh, len - MAC, t->key);
-	if (sodium_memcmp(mac, fh + len - MAC, MAC) != 0)
+	if (!same_mac(mac, fh + len - MAC))
 		goto forged;
 	memcpy(&id, fh + 4, 4);
 	*export_id = be32toh(id);

@@ -256,6 +256,7 @@ static bool fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 	socket_unmap(&peer);
 	xprt_init(&c->xprt, &ops, l->env.sink, l->loop, l->env.pool,
 		  (struct sockaddr *)&peer, (struct sockaddr *)&local);
+	c->xprt.datagram = true;
 	memset(msg, 0, sizeof(*msg));
 	msg->xprt = &c->xprt;
 	msg->call[0] = (struct xdr_seg){ data, len };

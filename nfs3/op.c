@@ -3,7 +3,8 @@
  * One call on one export: who asks, for what, and how it ended.
  *
  * Ownership: an op counts the export and the node from begin to end; the
- * results hold copies only.
+ * results hold copies only.  On a poller it does not count the export but is
+ * an RCU section, since all pollers would write to the one count.
  *
  * On a poller (call->may_block is false) nothing here or in a backend
  * waits: -EAGAIN comes up through every layer, and end turns it into
@@ -13,6 +14,8 @@
 
 #include <errno.h>
 
+#include "lib/rcu.h"
+
 /* The export, as far as may be without waiting, or after that. */
 static int find_export(struct nfs3_op *op, uint32_t id)
 {
@@ -21,8 +24,11 @@ static int find_export(struct nfs3_op *op, uint32_t id)
 	struct export_table *t = op->nfs->exports;
 	int err;
 
+	if (op->borrowed)
+		return export_borrow(t, id, peer, x->any_port, &op->exp,
+				     &op->opts);
 	err = export_find(t, id, peer, x->any_port, &op->exp, &op->opts);
-	if (err != -EAGAIN || !op->call->may_block)
+	if (err != -EAGAIN)
 		return err;
 	export_resolve(t, peer);
 	return export_find(t, id, peer, x->any_port, &op->exp, &op->opts);
@@ -40,6 +46,9 @@ int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh)
 	op->exp = NULL;
 	op->node = NULL;
 	op->no_buffer = false;
+	op->borrowed = !call->may_block;
+	if (op->borrowed)
+		rcu_enter();
 
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
 	if (err < 0)
@@ -92,7 +101,9 @@ enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status)
 	enum nfs3_procnum proc = op->call->procnum;
 
 	vfs_node_put(op->node);
-	if (op->exp)
+	if (op->borrowed)
+		rcu_exit();
+	else if (op->exp)
 		export_put(op->exp);
 	if (op->no_buffer)
 		return RPC_NO_BUFFER;

@@ -265,7 +265,8 @@ void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
 struct nfs3_op {
 	struct nfs3		*nfs;
 	struct rpc_call		*call;
-	struct export		*exp;		/* counted */
+	struct export		*exp;		/* counted, or: */
+	bool			 borrowed;	/* in an RCU section till end */
 	struct vfs_node		*node;		/* counted */
 	const struct vfs_ops	*ops;		/* of the export's backend */
 	struct export_opts	 opts;

@@ -372,23 +372,31 @@ static int admit(struct export_table *t, const struct export_set *set,
 	return 0;
 }
 
+int export_borrow(struct export_table *t, uint32_t id,
+		  const struct sockaddr *peer, bool any_port,
+		  struct export **out, struct export_opts *opts)
+{
+	const struct export_set *set = current_set(t);
+	const struct entry *e = set ? export_set_find_id(set, id) : NULL;
+	int err = -ESTALE;
+
+	if (e)
+		err = admit(t, set, e, peer, any_port, opts);
+	if (err == 0)
+		*out = e->export;
+	return err;
+}
+
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
 		struct export **out, struct export_opts *opts)
 {
-	const struct export_set *set;
-	const struct entry *e;
-	int err = -ESTALE;
+	int err;
 
 	rcu_enter();
-	set = current_set(t);
-	e = set ? export_set_find_id(set, id) : NULL;
-	if (e)
-		err = admit(t, set, e, peer, any_port, opts);
-	if (err == 0) {
-		ref_get(&e->export->ref);
-		*out = e->export;
-	}
+	err = export_borrow(t, id, peer, any_port, out, opts);
+	if (err == 0)
+		ref_get(&(*out)->ref);
 	rcu_exit();
 	return err;
 }

@@ -86,6 +86,10 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
 		struct export **out, struct export_opts *opts);
+/* The same, not counted: in an RCU section, and only as long as that is. */
+int export_borrow(struct export_table *t, uint32_t id,
+		  const struct sockaddr *peer, bool any_port,
+		  struct export **out, struct export_opts *opts);
 /*
  * The export that @path lies in (the longest match), for MNT; *@rest points
  * at what is left of @path below the export, "" for the export itself.

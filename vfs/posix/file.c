@@ -364,25 +364,24 @@ int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
 /* The link's text, read once. */
 static int get_text(struct posix_node *n, struct posix_text **out)
 {
-	struct posix_text *text, *none = NULL;
-	ssize_t len;
+	struct posix_text *text, *other = NULL;
+	char s[VFS_PATH_MAX + 1];
+	ssize_t len = readlinkat(n->fd, "", s, sizeof(s));
 
-	text = malloc(sizeof(*text) + VFS_PATH_MAX + 1);
+	if (len < 0)
+		return -errno;
+	if (len > VFS_PATH_MAX)
+		return -ENAMETOOLONG;
+	text = malloc(sizeof(*text) + (size_t)len);
 	if (!text)
 		return -ENOMEM;
-	len = readlinkat(n->fd, "", text->s, VFS_PATH_MAX + 1);
-	if (len < 0 || len > VFS_PATH_MAX) {
+	text->len = (uint32_t)len;
+	memcpy(text->s, s, (size_t)len);
+	if (!atomic_compare_exchange_strong(&n->text, &other, text)) {
 		free(text);
-		return len < 0 ? -errno : -ENAMETOOLONG;
+		text = other;
 	}
-	text->len = len;
-	*out = realloc(text, sizeof(*text) + len);
-	if (!*out)
-		*out = text;
-	if (atomic_compare_exchange_strong(&n->text, &none, *out))
-		return 0;
-	free(*out);
-	*out = none;
+	*out = text;
 	return 0;
 }
 

@@ -27,8 +27,8 @@ struct announcements {
 
 /*
  * Tells rpcbind that all versions of @prog are served at @local, a listener
- * of the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  -ECONNREFUSED:
- * no rpcbind runs; other failures are logged.
+ * of the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  What
+ * rpcbind refuses is logged.  -errno: none answers; -ECONNREFUSED: none runs.
  */
 int announce(struct announcements *a, const struct rpc_program *prog,
 	     const char *kind, const struct sockaddr_storage *local);

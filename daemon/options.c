@@ -265,7 +265,7 @@ static const struct option_row rows[] = {
 	{ "no-rpcbind", NULL, set_no_rpcbind,
 	  "do not register with rpcbind" },
 	{ "foreground", NULL, set_foreground,
-	  "stay in the foreground, log to standard error" },
+	  "stay in the foreground" },
 	{ "pid-file", "FILE", set_pid_file,
 	  "write the process id there, once ready" },
 	{ "log-level", "LEVEL", set_log_level,

@@ -309,6 +309,13 @@ static int listen_streams(struct server *s)
 	}
 }
 
+/* Says why the service can't start; returns @err. */
+static int cannot(const char *what, int err)
+{
+	log_err("cannot start %s: %s", what, strerror(-err));
+	return err;
+}
+
 static int start_verbs(struct server *s)
 {
 	unsigned port;
@@ -321,11 +328,11 @@ static int start_verbs(struct server *s)
 	}
 	err = verbs_fabric_create(&s->verbs);
 	if (err)
-		return err;
+		return cannot("verbs", err);
 	s->has_verbs = true;
 	err = pollers_start(&s->device_pollers, "rdma", s->o->pollers, false);
 	if (err)
-		return err;
+		return cannot("the pollers of RDMA devices", err);
 	s->device_env = s->env;
 	s->device_env.loops = s->device_pollers.loops;
 	return add_listener(s, "rdma", listen_fabric, s->o->rdma_port, &port);
@@ -343,7 +350,7 @@ static int start_iwarp(struct server *s)
 
 	err = iwarp_fabric_create(&options, &s->iwarp);
 	if (err)
-		return err;
+		return cannot("iWARP", err);
 	s->has_iwarp = true;
 	return add_listener(s, "iwarp", listen_fabric, s->has_verbs ?
 			    s->o->iwarp_port : s->o->rdma_port, &port);
@@ -395,7 +402,8 @@ static void announce_all(struct server *s)
 				       &l->l->local);
 	}
 	if (err)
-		log_info("no rpcbind: clients mount with port= and mountport=");
+		log_info("no rpcbind answers: clients mount with port= and "
+			 "mountport=");
 }
 
 /* ------------------------------------------------------ start and stop -- */
@@ -443,7 +451,7 @@ static int start_programs(struct server *s)
 		err = mountd_create(&mountd, &s->mountd);
 	if (!err)
 		err = rpc_server_add(s->rpc, s->mountd);
-	return err ? err : publish(s);
+	return err ? cannot("the programs", err) : publish(s);
 }
 
 int server_start(const struct options *o, struct server **out)
@@ -486,7 +494,7 @@ int server_start(const struct options *o, struct server **out)
 	return 0;
 
 fail:
-	log_err("cannot start: %s", strerror(-err));
+	cannot("the service", err);
 fail_said:
 	if (s)
 		server_stop(s);

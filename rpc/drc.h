@@ -11,15 +11,15 @@
  *
  * A call is known by its client's address (without the port: connections
  * come and go), xid, program, version, procedure, length, its user, and a
- * checksum of the first DRC_SUM_MAX bytes of its arguments.  XIDs repeat: each of the
- * connections of one client counts its own (nconnect), and clients may share
- * an address.  It is the arguments that tell such calls apart, and
+ * checksum of the first DRC_SUM_MAX bytes of its arguments.  XIDs repeat: each
+ * of the connections of one client counts its own (nconnect), and clients may
+ * share an address.  It is the arguments that tell such calls apart, and
  * DRC_SUM_MAX covers them entirely, but for the data of a WRITE or a long
  * SYMLINK.
  *
  * Memory is bounded: the entry that was used least recently makes room, but
- * never one whose call still runs.  After DRC_AGE seconds an entry is
- * no longer believed.
+ * never one whose call still runs.  DRC_AGE seconds after it was used last an
+ * entry is no longer believed.
  *
  * Any thread, everything.
  */

@@ -109,9 +109,8 @@ struct rpc_program {
 	 */
 	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
-	 * Whose share of the workers a call uses (design: one slow export
-	 * must not stop the others).  NULL, or returning NULL: the common
-	 * share.  The class outlives the call.  Asked only for a call that
+	 * Whose share of the workers a call uses, so that one slow export
+	 * can't stop the others.  NULL, or returning NULL: the common share.  The class outlives the call.  Asked only for a call that
 	 * goes to a worker, on the poller or whoever ran the call that it
 	 * repeats: must not block.
 	 */
@@ -137,12 +136,11 @@ struct rpc_call {
 	void			 *held;		/* the program's, for the call's
 						 * life: see rpc_call_hold() */
 	void			(*held_put)(void *held);
-	/* Private to rpc/ from here on; see rpc/call.h. */
-	struct rpc_call_priv	 *priv;
+	struct rpc_call_priv	 *priv;		/* rpc/call.h */
 };
 
 /*
- * A buffer of at least @size bytes for the reply's body, which is sent as it
+ * A buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body, which is sent as it
  * lies (see rpc_body_set()).  The call owns it; asked again, it gives the
  * same one.  NULL: return RPC_NO_BUFFER at once, with nothing done.
  */
@@ -188,8 +186,9 @@ static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)
 struct rpc_server;
 
 struct rpc_server_config {
-	unsigned nworkers;
-	size_t	 drc_bytes;		/* memory for remembered replies */
+	unsigned nworkers;		/* at least 1 */
+	size_t	 drc_bytes;		/* memory for remembered replies; 0:
+					 * none are */
 	struct pool *pool;		/* borrowed */
 };
 
@@ -225,7 +224,7 @@ void rpc_server_walk_counts(struct rpc_server *server,
 				       const struct rpc_proc_count *count,
 				       void *arg), void *arg);
 
-/* A share of the workers. */
+/* A share of the workers; @name is copied.  NULL: no memory. */
 struct work_class *work_class_create(struct rpc_server *server,
 				     const char *name, unsigned max_workers);
 /* No call of it runs or waits any more, or will.  Before

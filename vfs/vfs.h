@@ -227,9 +227,9 @@ struct vfs_config {
 
 /*
  * The backend.  @out nodes are counted and the caller's.  @attr and @wcc
- * pointers may be NULL: not wanted.  Names are checked already and are
- * never "." or "..", which the wrappers of vfs/node.c deal with, but in
- * lookup: ".." of the root is the root.
+ * pointers may be NULL: not wanted.  Names are checked already; lookup alone
+ * may be asked for "..", which is the root itself at the root, and nothing is
+ * asked about ".".
  */
 struct vfs_ops {
 	const char *name;

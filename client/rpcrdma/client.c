@@ -53,7 +53,8 @@ static void finish(struct client_call *call, int status)
  * With the lock: what is to become of a call that came back without a reply.
  * Only a call that went out counts as sent once more.
  */
-static bool may_wait(const struct gannet_rpcrdma *c, const struct client_call *call)
+static bool may_wait(const struct gannet_rpcrdma *c,
+		     const struct client_call *call)
 {
 	return !c->closing && c->state != CLIENT_DEAD &&
 	       !(c->options.flags & GANNET_RPCRDMA_NO_RECONNECT) &&

@@ -10,7 +10,7 @@
  *
  *	listener's request()	the peer asked; conn->info is filled in
  *	fabric_setup()		queues exist; Receives may be posted
- *	fabric_accept()		with our private data
+ *	fabric_start()		accepts, with our private data
  *	conn->established()	Sends may be posted
  *	...			Receives may complete even before that
  *	fabric_close()		or the peer did: posted work is flushed
@@ -153,7 +153,7 @@ struct fabric_listener {
 	void			*upper;
 	/*
 	 * On the listener's loop.  Takes @c: answer with fabric_setup() and
-	 * fabric_accept(), or fabric_reject(), now or later.
+	 * fabric_start(), or fabric_reject(), now or later.
 	 */
 	void (*request)(struct fabric_listener *l, struct fabric_conn *c);
 };
@@ -211,8 +211,8 @@ static inline int fabric_listen(const struct fabric *f,
 	return f->ops->listen(f->provider, addr, loop, request, upper, out);
 }
 
-/* No request comes any more; connections stay.  Frees @l.  Any thread but
- * loop call-backs of @l. */
+/* No request comes any more; connections stay.  Frees @l.  Any thread, but
+ * not in a call-back of @l. */
 static inline void fabric_unlisten(struct fabric_listener *l)
 {
 	l->ops->unlisten(l);
@@ -220,8 +220,8 @@ static inline void fabric_unlisten(struct fabric_listener *l)
 
 /*
  * Makes a connection to @addr, resolved and ready for fabric_setup(); it
- * may wait for the network, so not on a loop.  fabric_connect_start() then
- * asks the peer; established() or closed() follows.
+ * may wait for the network, so not on a loop.  fabric_start() then asks the
+ * peer; established() or closed() follows.  0 or -errno.
  */
 static inline int fabric_connect(const struct fabric *f,
 	const struct sockaddr *addr, struct loop *loop,
@@ -269,6 +269,10 @@ static inline int fabric_post(struct fabric_conn *c, struct fabric_wr *chain)
 	return c->ops->post(c, chain);
 }
 
+/*
+ * Posts Receives, all of @chain or none, from fabric_setup() on.  The caller
+ * keeps within queues.recv_wr.  0, or -errno and no op is called, as above.
+ */
 static inline int fabric_post_recv(struct fabric_conn *c,
 				   struct fabric_recv *chain)
 {

@@ -274,7 +274,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out);
 void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
-/* Closes it when it was idle, or stalled, for too long.  The listener's loop. */
+/* Closes it when it was idle, or stalled, for too long.  On the listener's
+ * loop. */
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now);
 /* Closes once nothing is in progress; takes no more calls. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);

@@ -9,9 +9,9 @@
  *	'i' ino[8]					nothing better
  *
  * The inode number in a 'k' handle is a hint, for searches, and no part of
- * the identity.  Each form names one file for as long as that exists; the last is the one
- * that a new file may inherit with the inode number.  Numbers are in the
- * machine's byte order: only the machine that made a handle reads it.
+ * the identity.  Each form names one file for as long as that exists; the last
+ * is the one that a new file may inherit with the inode number.  Numbers are
+ * in the machine's byte order: only the machine that made a handle reads it.
  */
 #include "vfs/posix/posix.h"
 

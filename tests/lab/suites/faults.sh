@@ -78,6 +78,7 @@ if ! mountpoint -q $dir; then exit 0; fi
 check 'calls' harm <<'ORDERS'
 to-server send 1 crc
 to-server send 1 msn
+to-server send 1 mo
 to-server send 1 twice
 to-server send 1 qn
 to-server send 1 opcode
@@ -101,6 +102,9 @@ ORDERS
 check 'replies' harm <<'ORDERS'
 to-client send 1 crc
 to-client send 1 msn
+to-client send 1 mo
+to-client send 1 qn
+to-client send 1 opcode
 to-client send 1 cut 33
 to-client send 1 terminate 0x2002
 ORDERS

@@ -163,6 +163,18 @@ START_TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
 }
 END_TEST
 
+START_TEST(an_export_without_clients_is_for_this_machine_and_that_is_said)
+{
+	char message[256];
+
+	snprintf(message, sizeof(message), "%s: no client is named, so only "
+		 "this machine may mount it, and only to read", d.dir);
+	starts(ARGS("--export", d.dir));
+	ck_assert(daemon_logged(&d, message));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
 START_TEST(a_state_directory_may_be_relative)
 {
 	char path[160], relative[320];
@@ -341,6 +353,8 @@ int main(void)
 	tcase_add_test(t, what_is_no_exports_file_is_said);
 	tcase_add_test(t,
 		a_closed_directory_is_warned_of_and_the_others_are_served);
+	tcase_add_test(t,
+		       an_export_without_clients_is_for_this_machine_and_that_is_said);
 	tcase_add_test(t, a_state_directory_may_be_relative);
 	tcase_add_test(t,
 		without_a_home_the_state_is_not_put_where_others_write);

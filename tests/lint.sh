@@ -26,16 +26,37 @@ daemon lib transport vfs rpc nfs3 mountd
 client lib transport
 LAYERS
 
-# Every source says what it is and under which licence.
+# Every source says under which licence it is, and is not too long, nor is a
+# function in it.
 # shellcheck disable=SC2044 # the names have no spaces
 for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
-		doc tests \
-		-name '*.[ch]'); do
-	head -1 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
+		doc etc tests quickstart \
+		-name '*.[ch]' -o -name '*.sh' -o -name '*.inc' \
+		-o -name quickstart); do
+	head -2 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
 		fail "$f: no SPDX line"
 	n=$(wc -l < "$f")
 	[ "$n" -le 600 ] || fail "$f: $n lines; more than 600"
+	case $f in *.c) ;; *) continue ;; esac
+	n=$(awk '/^{/ { at = NR } /^}/ { if (at && NR - at >= 70) print at
+		at = 0 }' "$f")
+	[ -z "$n" ] || fail "$f:$n: a function of more than 70 lines"
 done
+
+# The manual pages have every option, and none that is not there.
+# options WHERE PATTERN PAGE
+options()
+{
+	there=$(sed -nE "s/$2/\\1/p" "$1" | sort -u)
+	told=$(grep -oE 'Fl -[a-z][a-z-]*' "$3" | sed 's/Fl -//' | sort -u)
+	for o in $(printf '%s\n' "$there" "$told" | sort | uniq -u |
+			grep -vx -e help -e version); do
+		fail "--$o: not both in $1 and in $3"
+	done
+}
+options daemon/options.c '^	\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' doc/gannetd.8.in
+options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
+	doc/gannet-nfs.1
 
 # The tests and functions that doc/conformance.md names are there.
 names=$(grep -oE '`[a-z_0-9]+`' doc/conformance.md | tr -d '`' | sort -u)

@@ -84,6 +84,7 @@ static void wait_buffer(struct rpc_slot *slot)
 	stat_inc(rpc_no_buffer);
 	slot->priv.waited = slot->priv.want;
 	slot->priv.wait.ready = buffer_ready;
+	slot->priv.wait.flow = slot->call.msg->xprt->flow;
 	pool_wait(slot->call.server->pool, slot->priv.want, &slot->priv.wait);
 }
 

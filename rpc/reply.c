@@ -232,7 +232,8 @@ struct buf *rpc_body_alloc(struct rpc_call *call, size_t size)
 		priv->body = NULL;
 	}
 	if (!priv->body)
-		priv->body = pool_alloc(call->server->pool, size);
+		priv->body = pool_alloc_for(call->server->pool, size,
+					    call->msg->xprt->flow);
 	if (!priv->body)
 		priv->want = (uint32_t)MAX(size, (size_t)1);
 	return priv->body;

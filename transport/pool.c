@@ -5,8 +5,10 @@
  * Operation: each class has a list of free buffers and grows by a region
  * when that is empty.  Every class gets its first region at the start, so
  * that none can be starved for good by the others' growth, and a class that
- * may not grow any more borrows a free buffer from a larger one.  Regions
- * are address space until they are touched.
+ * may not grow any more borrows a free buffer from a larger one.  Where there
+ * is little, first regions are small: a sixteenth of all for each class, and
+ * the largest gets what is left.  Regions are address space until they are
+ * touched.
  */
 #include "transport/pool.h"
 
@@ -57,7 +59,9 @@ struct pool {
 	uint32_t		 nregions;
 	struct region		 regions[POOL_MAX_REGIONS];
 	struct cds_list_head	 observers;
-	struct cds_list_head	 waiters[NCLASSES];
+	size_t			 held[POOL_FLOWS];	/* of out */
+	size_t			 nwaiters;
+	struct cds_list_head	 waiters[NCLASSES][POOL_FLOWS];
 };
 
 static unsigned class_of(size_t size)
@@ -110,19 +114,27 @@ static void carve(struct pool *pool, unsigned c, uint32_t i, uint32_t n)
 		b->size = classes[c].buf_size;
 		b->region = i;
 		b->pool = pool;
-		b->size_class = (uint16_t)c;
+		b->size_class = (uint8_t)c;
 		b->next = pool->free[c];
 		pool->free[c] = b;
 	}
 }
 
-/* With the lock held.  A region that can't be had is back-pressure too. */
-static bool grow(struct pool *pool, unsigned c)
+/* With the lock held. */
+static size_t room(const struct pool *pool)
+{
+	return pool->max_bytes - pool->taken;
+}
+
+/*
+ * With the lock held: a region of at most @most bytes for the class.  One
+ * that can't be had is back-pressure too.
+ */
+static bool grow(struct pool *pool, unsigned c, size_t most)
 {
 	struct region *r = &pool->regions[pool->nregions];
-	size_t room = pool->max_bytes - pool->taken;
 	uint32_t n = (uint32_t)MIN((size_t)classes[c].bufs,
-				   room / classes[c].buf_size);
+				   most / classes[c].buf_size);
 
 	if (n == 0 || pool->nregions == POOL_MAX_REGIONS)
 		return false;
@@ -150,19 +162,22 @@ fail_free:
 int pool_create(size_t max_bytes, struct pool **out)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
+	size_t share = max_bytes / 16;
 
 	if (!pool)
 		return -ENOMEM;
 	pthread_mutex_init(&pool->lock, NULL);
 	CDS_INIT_LIST_HEAD(&pool->observers);
 	pool->max_bytes = max_bytes;
-	/* The large ones first: when there is little, they serve all. */
-	for (unsigned c = NCLASSES; c-- > 0;) {
-		CDS_INIT_LIST_HEAD(&pool->waiters[c]);
-		if (!grow(pool, c) && c == NCLASSES - 1) {
-			pool_destroy(pool);
-			return -ENOMEM;
-		}
+	for (unsigned c = 0; c < NCLASSES; c++) {
+		for (unsigned f = 0; f < POOL_FLOWS; f++)
+			CDS_INIT_LIST_HEAD(&pool->waiters[c][f]);
+		if (c < NCLASSES - 1)
+			grow(pool, c, share);
+	}
+	if (!grow(pool, NCLASSES - 1, room(pool))) {
+		pool_destroy(pool);
+		return -ENOMEM;
 	}
 	*out = pool;
 	return 0;
@@ -182,7 +197,7 @@ void pool_destroy(struct pool *pool)
 /* With the lock held: the class that would serve @c now, or NCLASSES. */
 static unsigned find(struct pool *pool, unsigned c)
 {
-	if (pool->free[c] || grow(pool, c))
+	if (pool->free[c] || grow(pool, c, room(pool)))
 		return c;
 	for (c++; c < NCLASSES; c++)
 		if (pool->free[c])
@@ -190,27 +205,98 @@ static unsigned find(struct pool *pool, unsigned c)
 	return c;
 }
 
+/* With the lock held: may a flow have @size bytes more? */
+static bool in_share(const struct pool *pool, size_t size, uint8_t flow)
+{
+	return flow == 0 || pool->held[flow] + size <= pool->max_bytes / 2;
+}
+
+/* The same, with what the flow may have. */
+static unsigned find_for(struct pool *pool, unsigned c, uint8_t flow)
+{
+	c = find(pool, c);
+	return c < NCLASSES && in_share(pool, pool->free[c]->size, flow) ? c :
+	       NCLASSES;
+}
+
 struct buf *pool_alloc(struct pool *pool, size_t size)
+{
+	return pool_alloc_for(pool, size, 0);
+}
+
+struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 {
 	struct buf *b = NULL;
 	unsigned c;
 
 	assert(size <= POOL_BUF_MAX);
 	mutex_lock(&pool->lock);
-	c = find(pool, class_of(size));
+	c = find_for(pool, class_of(size), flow);
 	if (c < NCLASSES) {
 		b = pool->free[c];
 		pool->free[c] = b->next;
 		pool->out += b->size;
+		pool->held[flow] += b->size;
+		b->flow = flow;
 		ref_init(&b->ref);
 	}
 	mutex_unlock(&pool->lock);
 	return b;
 }
 
+/* With the lock held: the queue of a class that a buffer of @size is for, or
+ * NULL. */
+static struct cds_list_head *first_of(struct pool *pool, unsigned c,
+				      size_t size)
+{
+	struct cds_list_head *best = NULL;
+	size_t least = SIZE_MAX;
+
+	for (unsigned f = 0; f < POOL_FLOWS; f++)
+		if (!cds_list_empty(&pool->waiters[c][f]) &&
+		    pool->held[f] < least &&
+		    in_share(pool, size, (uint8_t)f)) {
+			least = pool->held[f];
+			best = &pool->waiters[c][f];
+		}
+	return best;
+}
+
+/* With the lock held: the queue of a flow that had to wait although there are
+ * buffers, and need not now that it has given one back; or NULL. */
+static struct cds_list_head *held_up(struct pool *pool, uint8_t flow)
+{
+	for (unsigned c = NCLASSES; c-- > 0;)
+		if (!cds_list_empty(&pool->waiters[c][flow]) &&
+		    find_for(pool, c, flow) < NCLASSES)
+			return &pool->waiters[c][flow];
+	return NULL;
+}
+
+/* With the lock held, @b is free: takes out who is to have it, or NULL.  The
+ * largest that it can serve first: they wait longest. */
+static struct pool_waiter *next_waiter(struct pool *pool, const struct buf *b)
+{
+	struct cds_list_head *queue = NULL;
+	struct pool_waiter *w;
+
+	if (likely(pool->nwaiters == 0))
+		return NULL;
+	for (unsigned c = b->size_class + 1u; c-- > 0 && !queue;)
+		queue = first_of(pool, c, b->size);
+	if (!queue)
+		queue = held_up(pool, b->flow);
+	if (!queue)
+		return NULL;
+	w = cds_list_first_entry(queue, struct pool_waiter, link);
+	cds_list_del_init(&w->link);
+	pool->nwaiters--;
+	return w;
+}
+
 void buf_put(struct buf *b)
 {
-	struct pool_waiter *w = NULL;
+	struct pool_waiter *w;
 	struct pool *pool;
 
 	if (!b || !ref_put(&b->ref))
@@ -220,14 +306,8 @@ void buf_put(struct buf *b)
 	b->next = pool->free[b->size_class];
 	pool->free[b->size_class] = b;
 	pool->out -= b->size;
-	/* The largest that this buffer can serve first: they wait longest. */
-	for (unsigned c = b->size_class + 1u; c-- > 0;)
-		if (!cds_list_empty(&pool->waiters[c])) {
-			w = cds_list_first_entry(&pool->waiters[c],
-						 struct pool_waiter, link);
-			cds_list_del_init(&w->link);
-			break;
-		}
+	pool->held[b->flow] -= b->size;
+	w = next_waiter(pool, b);
 	mutex_unlock(&pool->lock);
 	if (w)
 		w->ready(w);
@@ -236,17 +316,24 @@ void buf_put(struct buf *b)
 void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w)
 {
 	unsigned c = class_of(size);
+	bool pass = false;
 
 	stat_inc(pool_waits);
 	mutex_lock(&pool->lock);
 	CDS_INIT_LIST_HEAD(&w->link);
-	if (find(pool, c) == NCLASSES) {
-		cds_list_add_tail(&w->link, &pool->waiters[c]);
+	if (find_for(pool, c, w->flow) == NCLASSES) {
+		cds_list_add_tail(&w->link, &pool->waiters[c][w->flow]);
+		pool->nwaiters++;
 		w = NULL;
+		/* It may have been called for a buffer that its flow may not
+		 * have any more. */
+		pass = find(pool, c) < NCLASSES;
 	}
 	mutex_unlock(&pool->lock);
 	if (w)
 		w->ready(w);
+	if (pass)
+		pool_pass(pool, size);
 }
 
 void pool_pass(struct pool *pool, size_t size)
@@ -260,8 +347,20 @@ bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w)
 
 	mutex_lock(&pool->lock);
 	waiting = !cds_list_empty(&w->link);
-	if (waiting)
+	if (waiting) {
 		cds_list_del_init(&w->link);
+		pool->nwaiters--;
+	}
+	mutex_unlock(&pool->lock);
+	return waiting;
+}
+
+bool pool_is_short(struct pool *pool)
+{
+	bool waiting;
+
+	mutex_lock(&pool->lock);
+	waiting = pool->nwaiters > 0;
 	mutex_unlock(&pool->lock);
 	return waiting;
 }

@@ -27,6 +27,14 @@
 /* The largest buffer: a payload, and the rest of its RPC message. */
 #define POOL_BUF_MAX		(POOL_PAYLOAD_MAX + (64u << 10))
 
+/*
+ * Who takes buffers, as far as a hash of its address tells.  None but flow 0,
+ * the server itself, has more than half of the pool at a time, and
+ * of those who wait the one that has least is served first.  So one peer can
+ * not take what there is and leave all others waiting.
+ */
+#define POOL_FLOWS	64
+
 struct pool;
 
 struct buf {
@@ -35,7 +43,8 @@ struct buf {
 	uint32_t	 region;	/* which region it lies in */
 	struct pool	*pool;		/* borrowed: outlives its buffers */
 	struct ref	 ref;
-	uint16_t	 size_class;
+	uint8_t		 size_class;
+	uint8_t		 flow;		/* while out: who took it */
 	struct buf	*next;		/* while free */
 };
 
@@ -46,6 +55,7 @@ void pool_destroy(struct pool *pool);
 
 /* A buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park. */
 struct buf *pool_alloc(struct pool *pool, size_t size);
+struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow);
 static inline void buf_get(struct buf *b)
 {
 	ref_get(&b->ref);
@@ -57,11 +67,12 @@ void buf_put(struct buf *b);
 struct pool_waiter {
 	void (*ready)(struct pool_waiter *w);
 	struct cds_list_head link;
+	uint8_t flow;
 };
 
 /*
- * Parks @w until a buffer of @size may be had.  First in, first out.  It
- * is called at once, from here, when one came back meanwhile.
+ * Parks @w until a buffer of @size may be had.  First in, first out, among
+ * those of one flow.  It is called at once, from here, when one came back meanwhile.
  */
 void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
 /*
@@ -71,6 +82,8 @@ void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
 void pool_pass(struct pool *pool, size_t size);
 /* False when it was called already or is being called: pass. */
 bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w);
+/* Does anybody wait?  Who holds buffers for nothing should not then. */
+bool pool_is_short(struct pool *pool);
 
 /*
  * Regions, for the devices.  add is called for each region that exists and

@@ -55,6 +55,17 @@ struct in6_addr xprt_addr_host(const struct sockaddr *sa)
 	return addr;
 }
 
+/* Addresses of one network should not have the same. */
+static uint8_t flow_of(const struct sockaddr *peer)
+{
+	struct in6_addr addr = xprt_addr_host(peer);
+	uint32_t hash = 0;
+
+	for (unsigned i = 0; i < sizeof(addr.s6_addr); i++)
+		hash = hash * 31 + addr.s6_addr[i];
+	return (uint8_t)(1 + hash % (POOL_FLOWS - 1));
+}
+
 void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 	       struct xprt_sink *sink, struct loop *loop, struct pool *pool,
 	       const struct sockaddr *peer, const struct sockaddr *local)
@@ -67,6 +78,7 @@ void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 	x->sink = sink;
 	x->loop = loop;
 	x->pool = pool;
+	x->flow = flow_of(peer);
 	memcpy(&x->peer, peer, addr_len(peer));
 	memcpy(&x->local, local, addr_len(local));
 	snprintf(x->name, sizeof(x->name), "%s %s", ops->name,

@@ -115,6 +115,7 @@ struct xprt {
 	bool			 any_port;
 	bool			 takes_pipes;
 	bool			 datagram;	/* anybody may write any address */
+	uint8_t			 flow;		/* the peer's, in the pool */
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 

@@ -2,6 +2,7 @@
 /* Flow: credits, Receives, queues, the begin and end of connections. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
@@ -331,6 +332,48 @@ START_TEST(a_connection_on_which_nothing_completes_is_closed)
 }
 END_TEST
 
+static void got_one(struct pool_waiter *w)
+{
+}
+
+/* The same, soon, when somebody waits for memory, and not before. */
+START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
+{
+	struct rig_options o = { .rdma.short_ms = 100 };
+	struct pool_waiter w = { .ready = got_one };
+	uint64_t before = stat("rdma_stalled");
+	struct buf *all = NULL, *b;
+	struct peer peer;
+
+	o.fabric.stall_nth = 2;
+	rig_on_loop();
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 1, OP_SUM, 0);
+	peer_send(&peer);
+	usleep(400000);
+	ck_assert_uint_eq(stat("rdma_stalled"), before);
+	while ((b = pool_alloc(rig.pool, 1))) {
+		b->next = all;
+		all = b;
+	}
+	pool_wait(rig.pool, 1, &w);
+	peer_wait_down(&peer);
+	ck_assert_uint_eq(stat("rdma_stalled"), before + 1);
+	pool_wait_cancel(rig.pool, &w);
+	for (; all; all = b) {
+		b = all->next;
+		buf_put(all);
+	}
+	peer_close(&peer);
+	wait_until(none_left, NULL);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Twenty WRITE-like calls of many segments each, all at once. */
 static void many_reads(const struct rig_options *o, unsigned depth)
 {
@@ -532,6 +575,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, connections_keep_within_their_memory);
 	tcase_add_loop_test(t,
 		a_connection_on_which_nothing_completes_is_closed, 0, 2);
+	tcase_add_test(t,
+		a_connection_that_keeps_memory_others_want_is_closed);
 	tcase_add_test(t, an_idle_connection_is_closed_and_a_busy_one_is_not);
 	tcase_add_test(t, read_depth_is_kept_and_used);
 	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);

@@ -127,6 +127,123 @@ START_TEST(small_requests_are_served_from_large_buffers_at_the_limit)
 }
 END_TEST
 
+/* Buffers of @size for @flow until there is none; chained by next. */
+static struct buf *take(size_t size, uint8_t flow)
+{
+	struct buf *b, *all = NULL;
+
+	while ((b = pool_alloc_for(pool, size, flow))) {
+		b->next = all;
+		all = b;
+	}
+	return all;
+}
+
+static void give(struct buf *all)
+{
+	struct buf *next;
+
+	for (; all; all = next) {
+		next = all->next;
+		buf_put(all);
+	}
+}
+
+START_TEST(large_buffers_leave_some_small_ones_however_little_there_is)
+{
+	static const size_t mib[] = { 4, 16, 32, 64, 1024 };
+	struct buf *large, *small;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(mib); i++) {
+		ck_assert_int_eq(pool_create(mib[i] * MIB, &pool), 0);
+		large = take(POOL_BUF_MAX, 0);
+		ck_assert_ptr_nonnull(large);
+		for (size_t size = 4096; size <= 256 * 1024; size *= 4) {
+			small = pool_alloc(pool, size);
+			ck_assert_ptr_nonnull(small);
+			buf_put(small);
+		}
+		give(large);
+		pool_destroy(pool);
+	}
+}
+END_TEST
+
+START_TEST(one_flow_never_has_more_than_half)
+{
+	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
+	struct buf *all, *small, *b;
+
+	ck_assert_int_eq(pool_create(32 * MIB, &pool), 0);
+	small = pool_alloc_for(pool, 4096, 1);
+	all = take(POOL_BUF_MAX, 1);
+	ck_assert_uint_le(bytes_out(), 16 * MIB);
+	ck_assert_uint_gt(bytes_out(), 14 * MIB);
+	/* It waits although there are some; another need not. */
+	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
+	ck_assert_int_eq(greedy.called, 0);
+	ck_assert(pool_is_short(pool));
+	b = pool_alloc_for(pool, POOL_BUF_MAX, 2);
+	ck_assert_ptr_nonnull(b);
+	buf_put(b);
+	ck_assert_int_eq(greedy.called, 0);
+	/* Its own come back. */
+	b = all->next;
+	buf_put(all);
+	ck_assert_int_eq(greedy.called, 1);
+	ck_assert(!pool_is_short(pool));
+	give(b);
+	buf_put(small);
+	pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have)
+{
+	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
+	struct buf *small, *large;
+
+	ck_assert_int_eq(pool_create(64 * MIB, &pool), 0);
+	large = take(POOL_BUF_MAX, 1);
+	small = take(4096, 1);
+	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
+	ck_assert_int_eq(greedy.called, 0);
+	give(small);
+	/* A large one's worth of small ones may not have been there. */
+	if (!greedy.called) {
+		give(large->next);
+		large->next = NULL;
+	}
+	ck_assert_int_eq(greedy.called, 1);
+	give(large);
+	pool_destroy(pool);
+}
+END_TEST
+
+START_TEST(who_has_least_is_served_first)
+{
+	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
+	struct counted modest = { .w = { .ready = called, .flow = 2 } };
+	struct buf *hers, *others, *b;
+
+	ck_assert_int_eq(pool_create(32 * MIB, &pool), 0);
+	hers = take(POOL_BUF_MAX, 1);
+	others = take(POOL_BUF_MAX, 0);
+	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
+	pool_wait(pool, POOL_BUF_MAX, &modest.w);
+	b = hers->next;
+	buf_put(hers);
+	ck_assert_int_eq(modest.called, 1);
+	ck_assert_int_eq(greedy.called, 0);
+	hers = b->next;
+	buf_put(b);
+	ck_assert_int_eq(greedy.called, 1);
+	give(hers);
+	give(others);
+	pool_destroy(pool);
+}
+END_TEST
+
 struct seen {
 	struct pool_observer o;
 	unsigned regions;
@@ -207,6 +324,12 @@ int main(void)
 	tcase_add_test(t, a_buffer_comes_back_with_its_last_reference);
 	tcase_add_test(t, an_empty_pool_calls_its_waiters_in_order);
 	tcase_add_test(t, small_requests_are_served_from_large_buffers_at_the_limit);
+	tcase_add_test(t,
+		large_buffers_leave_some_small_ones_however_little_there_is);
+	tcase_add_test(t, one_flow_never_has_more_than_half);
+	tcase_add_test(t,
+		a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have);
+	tcase_add_test(t, who_has_least_is_served_first);
 	tcase_add_test(t, observers_see_each_region_before_its_buffers);
 	tcase_add_test(t, a_region_that_a_device_refuses_is_done_without);
 	suite_add_tcase(s, t);

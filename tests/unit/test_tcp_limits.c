@@ -81,105 +81,6 @@ START_TEST(replies_queued_are_bounded)
 }
 END_TEST
 
-/* All buffers of the pool but one of 256 KiB. */
-static struct buf *take_pool(void)
-{
-	struct buf *b, *all = NULL, *one = pool_alloc(fx.pool, 256 * KIB);
-
-	while ((b = pool_alloc(fx.pool, 1))) {
-		b->next = all;
-		all = b;
-	}
-	buf_put(one);
-	return all;
-}
-
-static void put_pool(struct buf *all)
-{
-	struct buf *next;
-
-	for (; all; all = next) {
-		next = all->next;
-		buf_put(all);
-	}
-}
-
-START_TEST(reading_waits_while_the_pool_is_empty)
-{
-	struct buf *all, *last;
-	int fd[3];
-
-	fx_listen(NULL);
-	all = take_pool();
-	last = pool_alloc(fx.pool, 1);
-	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
-		fd[i] = fx_connect();
-		fx_send_call(fd[i], i, FX_ECHO, 0, 12);
-	}
-	settle();
-	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
-	buf_put(last);
-	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
-		ck_assert_uint_eq(fx_recv_echo(fd[i]), i);
-		close(fd[i]);
-	}
-	put_pool(all);
-}
-END_TEST
-
-static void send_large(void *arg)
-{
-	fx_send_call(*(int *)arg, 5, FX_DROP, 0, MIB);
-}
-
-START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
-{
-	struct buf *all;
-	pthread_t t[3];
-	int fd[3];
-
-	fx_listen(NULL);
-	all = take_pool();
-	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
-		fd[i] = fx_connect();
-		thread_start(&t[i], "client", send_large, &fd[i]);
-	}
-	settle();
-	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
-	/* One that waits goes away: the others must not wait for it. */
-	shutdown(fd[0], SHUT_RDWR);
-	pthread_join(t[0], NULL);
-	close(fd[0]);
-	put_pool(all);
-	pthread_join(t[1], NULL);
-	pthread_join(t[2], NULL);
-	EVENTUALLY(atomic_load(&fx.taken) >= 2);
-	close(fd[1]);
-	close(fd[2]);
-}
-END_TEST
-
-START_TEST(a_claimed_length_reserves_nothing)
-{
-	struct tcp_options o = { .linger_ms = 40 };
-	static const uint8_t claim[] = "\x80\x10\0\0" "few bytes";
-	int fd[20];
-
-	fx_listen(&o);
-	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
-		fd[i] = fx_connect();
-		fx_send(fd[i], claim, sizeof(claim) - 1);
-	}
-	EVENTUALLY(stats_sum_by_name("tcp_bytes_in") >=
-		   ARRAY_SIZE(fd) * (sizeof(claim) - 1));
-	/* What is shared to receive into goes as well when idle. */
-	EVENTUALLY(fx_pool_out() == 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
-		close(fd[i]);
-	EVENTUALLY(conns() == 0);
-}
-END_TEST
-
 static void ends_as_bad(const void *data, size_t len, unsigned times)
 {
 	uint64_t bad = stats_sum_by_name("tcp_bad_records");
@@ -571,10 +472,6 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, fx_stop);
 	tcase_add_test(tc, calls_in_progress_are_bounded);
 	tcase_add_test(tc, replies_queued_are_bounded);
-	tcase_add_test(tc, reading_waits_while_the_pool_is_empty);
-	tcase_add_test(tc,
-		large_records_wait_for_a_buffer_one_after_the_other);
-	tcase_add_test(tc, a_claimed_length_reserves_nothing);
 	tcase_add_test(tc, bad_records_end_the_connection);
 	tcase_add_test(tc, garbage_harms_nobody_else);
 	tcase_add_test(tc, a_record_that_stalls_ends_the_connection);

@@ -85,15 +85,21 @@ static bool passed(uint64_t now, uint64_t since, uint32_t ms)
 
 static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
 {
+	const struct rpcrdma_options *o = &conn->listener->options;
 	uint64_t done;
+	bool busy = rpcrdma_sq_busy(&conn->sq, &done);
 
-	if (!rpcrdma_sq_busy(&conn->sq, &done) || done != conn->sweep_done ||
-	    conn->sweep_time == 0) {
+	if (!busy || done != conn->sweep_done || conn->sweep_time == 0) {
 		conn->sweep_done = done;
 		conn->sweep_time = now;
 	}
-	return passed(now, conn->sweep_time,
-		      conn->listener->options.stall_ms);
+	if (!busy || !pool_is_short(conn->xprt.pool) ||
+	    done - conn->short_done > atomic_load(&conn->unanswered) / 12) {
+		conn->short_done = done;
+		conn->short_time = now;
+	}
+	return passed(now, conn->sweep_time, o->stall_ms) ||
+	       passed(now, conn->short_time, o->short_ms);
 }
 
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)

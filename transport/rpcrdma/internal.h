@@ -192,6 +192,9 @@ struct rpcrdma_conn {
 	/* The sweep's: what was done by then, and since when no more was. */
 	uint64_t	     sweep_done;
 	uint64_t	     sweep_time;
+	/* The same of when enough was done, or memory was not short. */
+	uint64_t	     short_done;
+	uint64_t	     short_time;
 
 	/* Guards what follows.  Nothing is called with it held. */
 	pthread_mutex_t	     lock;

@@ -21,7 +21,7 @@ STAT(rdma_refused_stopping, "connections refused: the listener stops");
 
 enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
        DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
-       SWEEP_MS = 15000 };
+       DEFAULT_SHORT_MS = 5000 };
 
 void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
@@ -37,6 +37,8 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->idle_ms = DEFAULT_IDLE_MS;
 	if (o->stall_ms == 0)
 		o->stall_ms = DEFAULT_STALL_MS;
+	if (o->short_ms == 0)
+		o->short_ms = DEFAULT_SHORT_MS;
 }
 
 static bool charge(struct rpcrdma_listener *l)
@@ -177,8 +179,9 @@ static void sweep(struct loop_timer *t)
 		xprt_put(&conn->xprt);
 	}
 	mutex_unlock(&l->lock);
-	ms = MIN(l->options.idle_ms, l->options.stall_ms) / 4 + 1;
-	loop_timer_set(l->env.loops[0], t, MIN(ms, (uint32_t)SWEEP_MS));
+	ms = MIN(l->options.idle_ms, l->options.stall_ms);
+	ms = MIN(ms, l->options.short_ms) / 4 + 1;
+	loop_timer_set(l->env.loops[0], t, ms);
 }
 
 static void start_sweep(void *arg)

@@ -123,6 +123,7 @@ static void park(struct rpcrdma_call *call)
 	cds_list_add_tail(&call->parked, &conn->parked);
 	atomic_fetch_add(&conn->nparked, 1);
 	call->waiter.ready = ready;
+	call->waiter.flow = conn->xprt.flow;
 	pool_wait(conn->xprt.pool, call->layout.sink_len, &call->waiter);
 }
 
@@ -136,7 +137,8 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 		rpcrdma_call_drop(call);
 		return;
 	}
-	call->sink = pool_alloc(conn->xprt.pool, call->layout.sink_len);
+	call->sink = pool_alloc_for(conn->xprt.pool, call->layout.sink_len,
+				    conn->xprt.flow);
 	if (!call->sink) {
 		park(call);
 		return;

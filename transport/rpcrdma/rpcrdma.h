@@ -35,6 +35,9 @@ struct rpcrdma_options {
 	/* ... or does not let what was posted complete: 60 s.  It may have no
 	 * Receive for a reply, or not answer a Read, for ever. */
 	uint32_t stall_ms;
+	/* ... or, while others wait for memory, lets so little complete that
+	 * it would keep what it has for a dozen times this: 5 s. */
+	uint32_t short_ms;
 	struct rpcrdma_budget *budget;	/* borrowed; none: no bound */
 };
 

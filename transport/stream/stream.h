@@ -28,6 +28,9 @@ struct tcp_options {
 	uint32_t idle_ms;		/* 6 min; does not call */
 	uint32_t stall_ms;		/* 60 s; takes longer for one record */
 	uint32_t send_ms;		/* 60 s; takes no byte of its replies */
+	uint32_t short_ms;		/* 5 s; while others wait for memory,
+					 * moves so little that it would keep
+					 * what it has for over a minute */
 	uint32_t linger_ms;		/* 2 s; does not close when drained */
 	/* Calls are not read while a connection has more than this... */
 	uint32_t max_calls;		/* 256; in progress */

@@ -149,6 +149,10 @@ struct tcp_conn {
 						 * state LINGER */
 	uint64_t		 sweep_sent;	/* @sent as of ... */
 	uint64_t		 sweep_time;	/* when it had changed */
+	uint64_t		 received;	/* bytes */
+	uint64_t		 short_moved;	/* bytes in and out as of ... */
+	uint64_t		 short_time;	/* when they were enough, or memory
+						 * was not short */
 
 	struct record_in	 rec;
 	/* The record in the making: in @part_buf, or in @part_mem. */

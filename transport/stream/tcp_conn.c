@@ -24,6 +24,8 @@
 STAT(tcp_closed_error, "TCP connections closed for an error");
 STAT(tcp_stalls, "TCP connections closed for a record that stalled");
 STAT(tcp_send_stalls, "TCP connections closed for not taking replies");
+STAT(tcp_short_stalls, "TCP connections closed for being slow while others "
+     "waited for memory");
 STAT(tcp_idle_closed, "TCP connections closed for being idle");
 
 static void closed_by_sink(struct xprt *x, int err)
@@ -350,6 +352,28 @@ static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 		       conn->poller->listener->o.send_ms);
 }
 
+/*
+ * While others wait for memory: does enough come and go for what this one
+ * holds to be free within a dozen times short_ms?
+ */
+static bool frees_memory(struct tcp_conn *conn, uint64_t now)
+{
+	uint64_t moved = conn->received;
+	size_t held = conn->part_buf ? conn->part_room : 0;
+
+	mutex_lock(&conn->lock);
+	moved += conn->sent;
+	held += conn->queued;
+	mutex_unlock(&conn->lock);
+	if (held == 0 || !pool_is_short(conn->xprt.pool) ||
+	    moved - conn->short_moved > held / 12) {
+		conn->short_moved = moved;
+		conn->short_time = now;
+	}
+	return !passed(now, conn->short_time,
+		       conn->poller->listener->o.short_ms);
+}
+
 static void sweep_live(struct tcp_conn *conn, uint64_t now)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
@@ -377,6 +401,9 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 		return;
 	if (!takes_replies(conn, now)) {
 		stat_inc(tcp_send_stalls);
+		tcp_conn_fail(conn, -ETIMEDOUT);
+	} else if (!frees_memory(conn, now)) {
+		stat_inc(tcp_short_stalls);
 		tcp_conn_fail(conn, -ETIMEDOUT);
 	} else if (conn->state == TCP_LIVE) {
 		sweep_live(conn, now);
@@ -408,6 +435,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn->xprt.takes_pipes = true;
 	conn->poller = p;
 	conn->waiter.ready = pool_ready;
+	conn->waiter.flow = conn->xprt.flow;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	record_in_init(&conn->rec, MSG_MAX_LEN);
 	pthread_mutex_init(&conn->lock, NULL);
@@ -430,6 +458,7 @@ static void started(struct loop_task *t)
 	mutex_unlock(&conn->lock);
 	cds_list_add_tail(&conn->link, &p->conns);
 	conn->active = conn->sweep_time = loop_now(p->loop);
+	conn->short_time = conn->active;
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)
 		tcp_conn_fail(conn, err);

@@ -96,6 +96,7 @@ static uint32_t sweep_ms(const struct tcp_options *o)
 	uint32_t ms = MIN(o->idle_ms, o->stall_ms);
 
 	ms = MIN(ms, o->send_ms);
+	ms = MIN(ms, o->short_ms);
 	ms = MIN(ms, o->linger_ms) / 4;
 	ms = MIN(ms, 1000u);
 	return MAX(ms, 10u);
@@ -119,6 +120,7 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	set_default(&o.idle_ms, 360000);
 	set_default(&o.stall_ms, 60000);
 	set_default(&o.send_ms, 60000);
+	set_default(&o.short_ms, 5000);
 	set_default(&o.linger_ms, 2000);
 	set_default(&o.max_calls, 256);
 	if (o.max_queued == 0)

@@ -181,7 +181,8 @@ static int take_part(struct tcp_conn *conn)
 /* From malloc'ed memory to a buffer for the whole record. */
 static int part_move(struct tcp_conn *conn, uint32_t size)
 {
-	struct buf *b = pool_alloc(conn->xprt.pool, size);
+	struct buf *b = pool_alloc_for(conn->xprt.pool, size,
+				       conn->xprt.flow);
 
 	if (!b) {
 		pause_for_pool(conn, size);
@@ -217,6 +218,8 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	    (trust >= claim || need > TCP_PART_SMALL))
 		return part_move(conn, claim);
 	claim = MIN(claim, trust);
+	/* Of many short fragments, not each is worth a copy of those before. */
+	claim = MAX(claim, 2 * conn->part_room);
 	claim = MIN(claim, TCP_PART_SMALL);
 	if (conn->part_room >= claim)
 		return 0;
@@ -426,6 +429,7 @@ static bool receive(struct tcp_conn *conn)
 		return false;
 	}
 	stat_add(tcp_bytes_in, (uint64_t)n);
+	conn->received += (uint64_t)n;
 	tcp_send_gather(conn);
 	err = received(conn, iov, niov, (size_t)n);
 	tcp_send_flush(conn);

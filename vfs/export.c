@@ -236,6 +236,11 @@ static int check_same(const struct tree *tree, const struct entry *e,
 		return export_fail(err, "%s: '%s' is exported now as another "
 				   "file system; take it out first, or "
 				   "restart", e->where, e->path);
+	if (tree->backend->is_at &&
+	    !tree->backend->is_at(tree->pub.fs, e->path))
+		return export_fail(err, "%s: '%s' is another directory than "
+				   "the one that is exported now; take it out "
+				   "first, or restart", e->where, e->path);
 	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
 	    (e->has_fsid && tree->fsid != e->fsid))
 		return export_fail(err, "%s: '%s' is exported now with "

@@ -237,6 +237,8 @@ struct vfs_ops {
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* All nodes have been put. */
 	void (*unmount)(struct vfs_fs *fs);
+	/* Optional: does @path, of vfs_config, still lead there? */
+	bool (*is_at)(struct vfs_fs *fs, const char *path);
 
 	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
 	/* The node a handle names; never anything outside of the tree. */

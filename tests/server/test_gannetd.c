@@ -257,6 +257,31 @@ START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 }
 END_TEST
 
+START_TEST(sighup_tells_when_an_exported_path_is_another_directory)
+{
+	char dir[160], away[170], file[160], line[200];
+
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	snprintf(dir, sizeof(dir), "%s/tree", d.dir);
+	snprintf(away, sizeof(away), "%s.away", dir);
+	snprintf(line, sizeof(line), "%s *(rw)\n", dir);
+	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	write_file("exports", line);
+	starts(ARGS("--exports-file", file));
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "exports read again"));
+	ck_assert_int_eq(rename(dir, away), 0);
+	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "is another directory than the one"));
+	ck_assert(daemon_logged(&d, "exports unchanged"));
+	write_file("exports", "mem:/a *(rw)\n");
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "exports read again"));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
 START_TEST(sigusr1_logs_the_counters)
 {
 	starts(ARGS(MEM));
@@ -363,6 +388,8 @@ int main(void)
 		a_state_directory_in_use_is_refused_until_its_server_is_killed);
 	tcase_add_test(t,
 		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
+	tcase_add_test(t,
+		sighup_tells_when_an_exported_path_is_another_directory);
 	tcase_add_test(t, sigusr1_logs_the_counters);
 	tcase_add_test(t, the_pid_file_is_there_while_it_runs);
 	tcase_add_test(t,

@@ -318,6 +318,16 @@ static void posix_unmount(struct vfs_fs *vfs)
 	free(fs);
 }
 
+/* A path that leads nowhere may do so again. */
+static bool posix_is_at(struct vfs_fs *vfs, const char *path)
+{
+	struct posix_fs *fs = to_posix_fs(vfs);
+	struct stat st;
+
+	return stat(path, &st) < 0 ||
+	       (st.st_dev == fs->dev && st.st_ino == fs->ino);
+}
+
 static int posix_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
 			struct vfs_statfs *out)
 {
@@ -350,6 +360,7 @@ const struct vfs_ops posix_vfs_ops = {
 	.name = "posix",
 	.mount = posix_mount,
 	.unmount = posix_unmount,
+	.is_at = posix_is_at,
 	.root = posix_root,
 	.open_handle = posix_open_handle,
 	.handle = posix_handle,

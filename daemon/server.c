@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -454,6 +455,27 @@ static int start_programs(struct server *s)
 	return err ? cannot("the programs", err) : publish(s);
 }
 
+/*
+ * Connections leave half of the descriptors to files: a transport has a
+ * quarter at most, and a peer a quarter of that.
+ */
+static void fit_connections(struct xprt_env *env)
+{
+	struct rlimit lim;
+	unsigned fit;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 ||
+	    lim.rlim_cur / 4 >= env->max_conns)
+		return;
+	fit = (unsigned)lim.rlim_cur / 4;
+	log_warn("%u connections at most, not %u: this process may open %lu "
+		 "files only", fit, env->max_conns,
+		 (unsigned long)lim.rlim_cur);
+	env->max_conns = MAX(fit, 1u);
+	fit = MAX(fit / 4, 1u);
+	env->max_peer_conns = MIN(env->max_peer_conns, fit);
+}
+
 int server_start(const struct options *o, struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -482,6 +504,7 @@ int server_start(const struct options *o, struct server **out)
 		.max_conns = o->max_conns,
 		.max_peer_conns = o->max_client_conns,
 	};
+	fit_connections(&s->env);
 	s->rdma_budget.max = o->rdma_memory;
 	err = listen_streams(s);
 	if (!err)

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -282,6 +284,27 @@ START_TEST(sighup_tells_when_an_exported_path_is_another_directory)
 }
 END_TEST
 
+START_TEST(connections_leave_descriptors_for_files)
+{
+	struct rlimit lim = { 64, 64 };
+	int fd[5];
+	char c;
+
+	/* Of this test's process, and those that it starts. */
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	starts(ARGS(MEM));
+	ck_assert(daemon_logged(&d, "16 connections at most, not 4096"));
+	for (int i = 0; i < 5; i++)
+		fd[i] = daemon_connect(d.tcp_port);
+	/* A peer may have a quarter of them. */
+	ck_assert_int_eq(recv(fd[4], &c, 1, 0), 0);
+	ck_assert_int_eq(recv(fd[3], &c, 1, MSG_DONTWAIT), -1);
+	for (int i = 0; i < 5; i++)
+		close(fd[i]);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
 START_TEST(sigusr1_logs_the_counters)
 {
 	starts(ARGS(MEM));
@@ -390,6 +413,7 @@ int main(void)
 		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
 	tcase_add_test(t,
 		sighup_tells_when_an_exported_path_is_another_directory);
+	tcase_add_test(t, connections_leave_descriptors_for_files);
 	tcase_add_test(t, sigusr1_logs_the_counters);
 	tcase_add_test(t, the_pid_file_is_there_while_it_runs);
 	tcase_add_test(t,

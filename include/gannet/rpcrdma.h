@@ -29,7 +29,8 @@ struct gannet_rpcrdma;
 
 /* Who carries out RDMA. */
 enum gannet_rpcrdma_fabric {
-	GANNET_RPCRDMA_ANY = 0,		/* verbs if there is a device, or iwarp */
+	GANNET_RPCRDMA_ANY = 0,		/* verbs if there is a device, else
+					 * iwarp */
 	GANNET_RPCRDMA_VERBS = 1,	/* a device: libibverbs, librdmacm */
 	GANNET_RPCRDMA_IWARP = 2,	/* none: iWARP over a TCP socket */
 };
@@ -54,7 +55,7 @@ struct gannet_rpcrdma_options {
 	unsigned credits;	/* calls in flight, at most: 128 */
 	unsigned inline_size;	/* longest Send made or taken: 4096 */
 	unsigned segment_size;	/* chunks are cut into segments of at most
-				 * this: not cut */
+				 * this many bytes; zero: not cut */
 	unsigned read_depth;	/* RDMA Reads that the responder may have in
 				 * flight: 16 */
 	unsigned connect_ms;	/* for one attempt to connect: 10000 */

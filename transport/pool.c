@@ -92,15 +92,23 @@ static void *map(size_t len)
 static int show(struct pool *pool, uint32_t i)
 {
 	struct region *r = &pool->regions[i];
-	struct pool_observer *o;
+	struct pool_observer *o, *took;
 	int err;
 
 	cds_list_for_each_entry(o, &pool->observers, link) {
 		err = o->add(o, i, r->addr, r->len);
 		if (err)
-			return err;
+			goto undo;
 	}
 	return 0;
+
+undo:
+	cds_list_for_each_entry(took, &pool->observers, link) {
+		if (took == o)
+			break;
+		took->del(took, i);
+	}
+	return err;
 }
 
 static void carve(struct pool *pool, unsigned c, uint32_t i, uint32_t n)

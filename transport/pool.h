@@ -89,11 +89,13 @@ bool pool_is_short(struct pool *pool);
  * Regions, for the devices.  add is called for each region that exists and
  * for each that comes, with the pool's lock held: it registers memory and
  * calls nothing of the pool's.  Returning -errno makes the pool do without
- * the new region.
+ * the new region; del, with the lock held too, then undoes the add of those
+ * that had taken it.
  */
 struct pool_observer {
 	int  (*add)(struct pool_observer *o, uint32_t region, void *addr,
 		    size_t len);
+	void (*del)(struct pool_observer *o, uint32_t region);
 	struct cds_list_head link;
 };
 

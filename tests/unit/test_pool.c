@@ -266,6 +266,14 @@ static int add_region(struct pool_observer *o, uint32_t region, void *addr,
 	return 0;
 }
 
+static void del_region(struct pool_observer *o, uint32_t region)
+{
+	struct seen *s = container_of(o, struct seen, o);
+
+	s->regions--;
+	ck_assert_uint_eq(region, s->regions);
+}
+
 START_TEST(observers_see_each_region_before_its_buffers)
 {
 	struct seen s = { .o.add = add_region };
@@ -292,12 +300,16 @@ END_TEST
 
 START_TEST(a_region_that_a_device_refuses_is_done_without)
 {
+	struct seen takes = { .o.add = add_region, .o.del = del_region };
 	struct seen s = { .o.add = add_region };
 	struct buf *b, *bufs = NULL;
 	size_t before, taken, out;
+	unsigned regions;
 
 	ck_assert_int_eq(pool_create(256 * MIB, &pool), 0);
+	ck_assert_int_eq(pool_observe(pool, &takes.o), 0);
 	ck_assert_int_eq(pool_observe(pool, &s.o), 0);
+	regions = takes.regions;
 	pool_usage(pool, &before, &out);
 	s.answer = -12;
 	while ((b = pool_alloc(pool, 4096))) {
@@ -306,6 +318,8 @@ START_TEST(a_region_that_a_device_refuses_is_done_without)
 	}
 	pool_usage(pool, &taken, &out);
 	ck_assert_uint_eq(taken, before);
+	/* The other device does not keep what the pool has not. */
+	ck_assert_uint_eq(takes.regions, regions);
 	while (bufs) {
 		b = bufs->next;
 		buf_put(bufs);

@@ -32,6 +32,15 @@ static int add_region(struct pool_observer *o, uint32_t region, void *addr,
 	return err;
 }
 
+static void del_region(struct pool_observer *o, uint32_t region)
+{
+	struct rpcrdma_device *d = container_of(o, struct rpcrdma_device,
+						observer);
+
+	fabric_mr_destroy(d->mr[region]);
+	d->mr[region] = NULL;
+}
+
 static void destroy(struct rpcrdma_device *d)
 {
 	for (size_t i = 0; i < POOL_MAX_REGIONS; i++)
@@ -52,6 +61,7 @@ static int create(struct fabric_device *dev, struct pool *pool,
 	d->dev = dev;
 	d->pool = pool;
 	d->observer.add = add_region;
+	d->observer.del = del_region;
 	err = pool_observe(pool, &d->observer);
 	if (err < 0) {
 		destroy(d);

@@ -16,13 +16,15 @@
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 
+#define MIB	((size_t)1 << 20)
+
 static struct daemon_run d;
 
 static void setup(void)
 {
 	const char *const args[] = { "--export",
 		"mem:/m 127.0.0.1(rw,insecure)", "--max-connections", "64",
-		"--max-client-connections", "64",
+		"--max-client-connections", "64", "--memory", "16",
 		NULL };
 
 	daemon_prepare(&d);
@@ -309,6 +311,63 @@ START_TEST(replies_that_are_never_read_do_not_stop_the_server)
 }
 END_TEST
 
+/* A connection from 127.0.0.@host, with a receive time-out. */
+static int connect_from(uint8_t host, int timeout_ms)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(0x7f000000u + host) };
+	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sin.sin_port = htons(d.tcp_port);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	return fd;
+}
+
+/* The first @n bytes of a call of a megabyte. */
+static void send_large(int fd, size_t n, int flags)
+{
+	static uint8_t wire[MIB];
+
+	put_call(wire, 100003, 3, 0, MIB - 44);
+	for (size_t sent = 0; sent < n;) {
+		ssize_t k = send(fd, wire + sent, n - sent,
+				 MSG_NOSIGNAL | flags);
+
+		if (k <= 0)
+			break;
+		sent += (size_t)k;
+	}
+}
+
+START_TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
+{
+	uint8_t reply[28];
+	int fd[20], same, other;
+
+	seed = 13;
+	for (int i = 0; i < 20; i++) {
+		fd[i] = connect_from(1, 100);
+		send_large(fd[i], 100000, 0);
+	}
+	/* That address has all that it may have ... */
+	same = connect_from(1, 300);
+	send_large(same, MIB, MSG_DONTWAIT);
+	ck_assert_int_lt(recv(same, reply, sizeof(reply), 0), 0);
+	/* ... and another need not wait until the first are closed. */
+	other = connect_from(2, 3000);
+	send_large(other, MIB, 0);
+	ck_assert_int_eq(recv(other, reply, sizeof(reply), MSG_WAITALL), 28);
+	close(other);
+	close(same);
+	for (int i = 0; i < 20; i++)
+		close(fd[i]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("hostile");
@@ -327,6 +386,8 @@ int main(void)
 	tcase_add_test(t,
 		connections_over_the_limit_are_refused_and_come_in_later);
 	tcase_add_test(t, replies_that_are_never_read_do_not_stop_the_server);
+	tcase_add_test(t,
+		calls_never_finished_do_not_keep_memory_from_other_addresses);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -21,8 +21,9 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 /* From here on a READ is worth a pipe, which takes whole pages. */
 #define READ_PIPED	(128u << 10)
 #define PIPE_ALIGN	4096
-/* A WRITE longer than this is a worker's: to copy it takes as long as many
- * short calls, and the poller receives the next one meanwhile. */
+/* A READ that is copied, or a WRITE, longer than this is a worker's: it takes
+ * as long as many short calls, and the poller sends or receives meanwhile. */
+#define READ_LONG	(128u << 10)
 #define WRITE_LONG	(64u << 10)
 
 NFS3_PROC(readlink)
@@ -116,6 +117,8 @@ static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
 	n = read_pipe(op, offset, count, r);
 	if (n != -EOPNOTSUPP)
 		return (int)n;
+	if (op->ctx.nonblock && count > READ_LONG)
+		return -EAGAIN;
 	if (count > 0) {
 		body = rpc_body_alloc(op->call, count);
 		if (!body) {

@@ -6,7 +6,8 @@
  * is sending becomes the sender: it claims all there is, makes FPDUs of it
  * and sends them, until there is no more or the socket is full; then the loop
  * waits for the socket and becomes the sender.  Posts of the loop's thread,
- * while it handles what it has received, are gathered and sent at its end.
+ * while it handles what it has received, are gathered and sent at its end, or
+ * when there are many.
  *
  * A Write or Send is complete when the socket has taken it, a Read when it
  * is answered too.  The loop's thread has the ops done, in order.
@@ -23,6 +24,10 @@
 
 STAT(iwarp_blocked, "times a socket was full");
 STAT(iwarp_reads_served, "RDMA Reads of peers that were answered");
+
+/* Steps gathered at most: the peer works on the first of them while we do
+ * what is left of a batch.  Fewer cost a system call more often. */
+#define MAX_GATHERED	32
 
 /* As long as a response is being sent memory can't be unregistered. */
 #define ANSWER_BATCH	(256u << 10)
@@ -319,6 +324,8 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 		err = check_chain(c, chain);
 		for (; chain && !err; chain = chain->next)
 			iwarp_queue_add(c, chain);
+		if (c->sq_posted - c->sq_claimed >= MAX_GATHERED)
+			later = false;
 		if (!err && !later)
 			push(c);
 	}

@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "mountd/mountd.h"
+#include "tests/fabric/iwarp_options.h"
+#include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 
 #define DEFAULT_EXPORTS	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
@@ -97,6 +101,58 @@ static void start_listener(struct harness *h)
 	h->port = ntohs(addr.sin_port);
 }
 
+/* Runs the relay to @rdma_port, and learns its port. */
+static void start_relay(struct harness *h, uint16_t rdma_port)
+{
+	char port[8], text[16] = "";
+	int in[2], out[2];
+	ssize_t n;
+
+	snprintf(port, sizeof(port), "%u", rdma_port);
+	must(pipe(in) || pipe(out) ? -errno : 0, "pipe");
+	h->relay = fork();
+	if (h->relay == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		close(in[0]);
+		close(in[1]);
+		close(out[0]);
+		close(out[1]);
+		execl("tests/server/rdma_relay", "rdma_relay", port, NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	h->relay_in = in[1];
+	n = read(out[0], text, sizeof(text) - 1);
+	close(out[0]);
+	h->port = (uint16_t)atoi(text);
+	if (n <= 0 || h->port == 0)
+		fail("tests/server/rdma_relay", "says no port");
+}
+
+static void start_rdma(struct harness *h, const char *how)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	struct iwarp_options options;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	iwarp_options_parse(how, &options);
+	must(iwarp_fabric_create(&options, &h->fabric), "iwarp");
+	must(rpcrdma_listen(&h->fabric, &h->env, (struct sockaddr *)&addr,
+			    NULL, &h->rdma), "rdma listen");
+	memcpy(&addr, &h->rdma->local, sizeof(addr));
+	start_relay(h, ntohs(addr.sin_port));
+}
+
+static void stop_rdma(struct harness *h)
+{
+	close(h->relay_in);
+	waitpid(h->relay, NULL, 0);
+	h->rdma->ops->stop(h->rdma);
+	h->rdma->ops->free(h->rdma);
+}
+
 void harness_start(struct harness *h, const struct harness_config *config)
 {
 	struct harness_config c = { 0 };
@@ -119,6 +175,8 @@ void harness_start(struct harness *h, const struct harness_config *config)
 	harness_publish(h, c.exports ? c.exports : DEFAULT_EXPORTS);
 	start_programs(h, &c);
 	start_listener(h);
+	if (getenv("HARNESS_FABRIC"))
+		start_rdma(h, getenv("HARNESS_FABRIC"));
 }
 
 static void destroy_exports(void *arg)
@@ -131,6 +189,8 @@ void harness_stop(struct harness *h)
 	size_t taken, out;
 	pthread_t thread;
 
+	if (h->rdma)
+		stop_rdma(h);
 	h->tcp->ops->stop(h->tcp);
 	must(rpc_server_drain(h->server, DRAIN_MS), "drain");
 	h->tcp->ops->free(h->tcp);
@@ -144,6 +204,8 @@ void harness_stop(struct harness *h)
 		loop_stop(h->loops[i]);
 		loop_destroy(h->loops[i]);
 	}
+	if (h->rdma)
+		iwarp_fabric_destroy(&h->fabric);
 	pool_usage(h->pool, &taken, &out);
 	if (out)
 		fail("pool", "buffers are still out");

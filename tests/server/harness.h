@@ -5,6 +5,10 @@
  * and a TCP listener on a port of loopback that the kernel chose.
  *
  * Other transports are listened on with harness.env.
+ *
+ * With HARNESS_FABRIC in the environment ("iwarp", and options as
+ * tests/fabric/iwarp_options.h has them) harness.port is that of a
+ * tests/server/rdma_relay: what comes there reaches the server over iWARP.
  */
 #ifndef GANNET_TESTS_SERVER_HARNESS_H
 #define GANNET_TESTS_SERVER_HARNESS_H
@@ -14,6 +18,7 @@
 #include "lib/loop.h"
 #include "nfs3/nfs3.h"
 #include "rpc/rpc.h"
+#include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
 #include "vfs/export.h"
 
@@ -40,6 +45,12 @@ struct harness {
 	struct xprt_env		 env;
 	struct xprt_listener	*tcp;
 	uint16_t		 port;
+
+	/* With HARNESS_FABRIC: */
+	struct fabric		 fabric;
+	struct xprt_listener	*rdma;	/* NULL: without */
+	pid_t			 relay;
+	int			 relay_in;	/* it ends with this */
 };
 
 /* Each aborts when something does not go well. */

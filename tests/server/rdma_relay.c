@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_relay - lets clients that speak TCP try a server's RPC-over-RDMA.
+ *
+ *	rdma_relay RDMA-PORT
+ *
+ * Prints the port of loopback where it takes connections; each becomes one
+ * over iWARP to RDMA-PORT.  A call goes as it came, a long one in a
+ * Position-Zero Read chunk, and brings a Reply chunk for a long reply.  Ends
+ * when its standard input does.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <gannet/rpcrdma.h>
+
+/* 1 MiB of data, and what is around it. */
+#define MSG_MAX		((1u << 20) + (64u << 10))
+#define LAST_FRAGMENT	0x80000000u
+
+struct relay {
+	int			 fd;
+	struct gannet_rpcrdma	*rdma;
+	pthread_mutex_t		 lock;	/* one reply at a time */
+};
+
+struct relayed {
+	struct gannet_rpcrdma_call call;
+	struct relay		*relay;		/* borrowed: outlives calls */
+	char			*msg;		/* owned */
+	char			*reply;		/* owned */
+};
+
+static struct sockaddr_in rdma_addr = { .sin_family = AF_INET };
+
+static void must(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rdma_relay: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void relayed_free(struct relayed *r)
+{
+	free(r->msg);
+	free(r->reply);
+	free(r);
+}
+
+/* A client that is gone hears nothing. */
+static void send_all(int fd, struct iovec *iov, int n)
+{
+	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
+
+	while (mh.msg_iovlen > 0) {
+		ssize_t len = sendmsg(fd, &mh, MSG_NOSIGNAL);
+
+		if (len < 0 && errno != EINTR)
+			return;
+		while (len > 0 && (size_t)len >= mh.msg_iov->iov_len) {
+			len -= (ssize_t)mh.msg_iov->iov_len;
+			mh.msg_iov++;
+			mh.msg_iovlen--;
+		}
+		if (len > 0) {
+			mh.msg_iov->iov_base =
+				(char *)mh.msg_iov->iov_base + len;
+			mh.msg_iov->iov_len -= (size_t)len;
+		}
+	}
+}
+
+static void replied(struct gannet_rpcrdma_call *call)
+{
+	struct relayed *r = call->arg;
+	uint32_t mark = htonl(LAST_FRAGMENT | call->reply_len);
+	struct iovec iov[2] = {
+		{ &mark, sizeof(mark) },
+		{ (void *)(uintptr_t)call->reply, call->reply_len },
+	};
+
+	if (call->status == 0) {
+		pthread_mutex_lock(&r->relay->lock);
+		send_all(r->relay->fd, iov, 2);
+		pthread_mutex_unlock(&r->relay->lock);
+	} else {
+		shutdown(r->relay->fd, SHUT_RDWR);
+	}
+	relayed_free(r);
+}
+
+static int receive(int fd, void *p, size_t len)
+{
+	return recv(fd, p, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+/* A whole record; its length, 0 at the end. */
+static uint32_t receive_record(int fd, char *msg)
+{
+	uint32_t len = 0, mark;
+
+	do {
+		if (!receive(fd, &mark, sizeof(mark)))
+			return 0;
+		mark = ntohl(mark);
+		if ((mark & ~LAST_FRAGMENT) > MSG_MAX - len ||
+		    !receive(fd, msg + len, mark & ~LAST_FRAGMENT))
+			return 0;
+		len += mark & ~LAST_FRAGMENT;
+	} while (!(mark & LAST_FRAGMENT));
+	return len;
+}
+
+static int relay_one(struct relay *relay)
+{
+	struct relayed *r = calloc(1, sizeof(*r));
+
+	must(r != NULL, "memory");
+	r->relay = relay;
+	r->msg = malloc(MSG_MAX);
+	r->reply = malloc(MSG_MAX);
+	must(r->msg && r->reply, "memory");
+	r->call.msg = r->msg;
+	r->call.msg_len = receive_record(relay->fd, r->msg);
+	r->call.reply_mem.addr = r->reply;
+	r->call.reply_mem.len = MSG_MAX;
+	r->call.done = replied;
+	r->call.arg = r;
+	if (r->call.msg_len > 0 &&
+	    gannet_rpcrdma_call(relay->rdma, &r->call) == 0)
+		return 1;
+	relayed_free(r);
+	return 0;
+}
+
+static void *relay_run(void *arg)
+{
+	struct gannet_rpcrdma_options options = {
+		.fabric = GANNET_RPCRDMA_IWARP,
+	};
+	struct relay relay = { .fd = *(int *)arg };
+
+	free(arg);
+	pthread_mutex_init(&relay.lock, NULL);
+	if (gannet_rpcrdma_connect((struct sockaddr *)&rdma_addr, &options,
+				   &relay.rdma) == 0) {
+		while (relay_one(&relay))
+			;
+		gannet_rpcrdma_close(relay.rdma);
+	}
+	close(relay.fd);
+	return NULL;
+}
+
+static void *watch_input(void *arg)
+{
+	char c;
+
+	while (read(STDIN_FILENO, &c, 1) > 0)
+		;
+	_exit(0);
+}
+
+int main(int argc, char *argv[])
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+	pthread_t thread;
+	int *fd, listener;
+
+	if (argc != 2)
+		return 2;
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	rdma_addr.sin_addr = addr.sin_addr;
+	rdma_addr.sin_port = htons((uint16_t)atoi(argv[1]));
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(listener >= 0 && bind(listener, (struct sockaddr *)&addr,
+				   sizeof(addr)) == 0 &&
+	     listen(listener, 16) == 0 &&
+	     getsockname(listener, (struct sockaddr *)&addr, &len) == 0,
+	     "listen");
+	must(pthread_create(&thread, NULL, watch_input, NULL) == 0, "thread");
+	printf("%u\n", ntohs(addr.sin_port));
+	fflush(stdout);
+	for (;;) {
+		fd = malloc(sizeof(*fd));
+		must(fd != NULL, "memory");
+		*fd = accept(listener, NULL, NULL);
+		must(*fd >= 0, "accept");
+		must(pthread_create(&thread, NULL, relay_run, fd) == 0,
+		     "thread");
+		pthread_detach(thread);
+	}
+}

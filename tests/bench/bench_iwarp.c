@@ -278,6 +278,7 @@ static struct step *free_step(struct end *e)
 	for (unsigned i = 0; i < RECVS; i++)
 		if (!e->steps[i].busy)
 			return &e->steps[i];
+	die("completions are late: no step is free");
 	return NULL;
 }
 

@@ -312,6 +312,10 @@ void iwarp_receive(struct iwarp_conn *c)
 	while (n > 0 && !err && !c->rx.stop && total < TURN) {
 		n = receive_once(c, &err);
 		total += n > 0 ? (size_t)n : 0;
+		/* What was sent meanwhile is done: its owner waits for that
+		 * while a peer that has answers goes on and on. */
+		iwarp_retire(c);
+		check_stop(c);
 		/* Most often there is nothing more. */
 		if (n > 0 && n < (ssize_t)IWARP_RX_DIRECT)
 			break;

@@ -69,7 +69,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 		return;
 }
 
-bool log_limit_pass(struct log_limit *limit)
+bool log_limit_pass(struct log_limit *limit, enum log_level level)
 {
 	struct timespec now;
 	long window = atomic_load(&limit->window);
@@ -81,8 +81,7 @@ bool log_limit_pass(struct log_limit *limit)
 					   now.tv_sec + 1)) {
 		n = atomic_exchange(&limit->count, 0);
 		if (n > LIMIT_PER_SECOND)
-			log_print(LOG_LEVEL_WARN,
-				  "%u messages like the next one left out",
+			log_print(level, "%u messages like the next one left out",
 				  n - LIMIT_PER_SECOND);
 	}
 	return atomic_fetch_add(&limit->count, 1) < LIMIT_PER_SECOND;

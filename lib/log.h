@@ -44,11 +44,11 @@ void log_print(enum log_level level, const char *fmt, ...)
  * line after a pause says how many were left out.
  */
 struct log_limit { _Atomic long window; _Atomic unsigned count; };
-bool log_limit_pass(struct log_limit *limit);
+bool log_limit_pass(struct log_limit *limit, enum log_level level);
 
 #define log_limited(level, ...) do { \
 		static struct log_limit limit_; \
-		if (log_wanted(level) && log_limit_pass(&limit_)) \
+		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
 			log_print((level), __VA_ARGS__); \
 	} while (0)
 

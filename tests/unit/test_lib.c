@@ -2,6 +2,7 @@
 /* The event loop, counters and the log's limits. */
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -237,8 +238,32 @@ START_TEST(a_place_logs_at_most_ten_lines_a_second)
 		clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 	} while (t.tv_nsec > 800000000);
 	for (int i = 0; i < 1000; i++)
-		passed += log_limit_pass(&limit);
+		passed += log_limit_pass(&limit, LOG_LEVEL_ERR);
 	ck_assert_int_eq(passed, 10);
+}
+END_TEST
+
+START_TEST(what_was_left_out_is_told_at_its_own_level)
+{
+	struct log_limit limit = { .count = 25 };	/* of a past second */
+	char text[256];
+	int fds[2];
+	int keep = dup(STDERR_FILENO);
+	ssize_t n;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	dup2(fds[1], STDERR_FILENO);
+	ck_assert(log_limit_pass(&limit, LOG_LEVEL_ERR));
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	close(fds[1]);
+	n = read(fds[0], text, sizeof(text) - 1);
+	close(fds[0]);
+	ck_assert_int_gt(n, 0);
+	text[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(text, "15 messages"));
+	/* The journal's prefix, or the level's name. */
+	ck_assert(strstr(text, " err: ") || !strncmp(text, "<3>", 3));
 }
 END_TEST
 
@@ -291,6 +316,7 @@ int main(void)
 	t = tcase_create("stats and log");
 	tcase_add_test(t, counts_of_ended_threads_stay);
 	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
+	tcase_add_test(t, what_was_left_out_is_told_at_its_own_level);
 	tcase_add_test(t, levels_are_known_by_name);
 	tcase_add_test(t, the_level_may_change_while_others_log);
 	suite_add_tcase(s, t);

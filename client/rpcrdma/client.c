@@ -25,6 +25,7 @@
 #include "lib/log.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "lib/xdr.h"
 
 uint64_t client_now_ms(void)
 {
@@ -94,18 +95,24 @@ static void give(struct gannet_rpcrdma *c, struct client_call *call)
 	rpcrdma_requester_call(c->r, &call->q);
 }
 
+/*
+ * On the wire positions count what sources carry, padded (RFC 8166 section
+ * 3.4.5); the caller's are those of its own message.
+ */
 static void make_request(struct client_call *call)
 {
 	const struct gannet_rpcrdma_call *u = call->user;
 	struct rpcrdma_request *q = &call->q;
+	uint32_t carried = 0;
 
 	q->call = u->msg;
 	q->call_len = u->msg_len;
 	q->nreads = u->nsources;
 	for (unsigned i = 0; i < u->nsources; i++) {
-		q->read[i].position = u->source[i].position;
+		q->read[i].position = u->source[i].position + carried;
 		q->read[i].mem.addr = u->source[i].mem.addr;
 		q->read[i].mem.len = u->source[i].mem.len;
+		carried += u->source[i].mem.len + xdr_pad(u->source[i].mem.len);
 	}
 	q->nwrites = u->nsinks;
 	for (unsigned i = 0; i < u->nsinks; i++)

@@ -88,7 +88,7 @@ struct gannet_rpcrdma_call {
 	uint32_t	 msg_len;
 
 	/* Data that the responder reads: each a Read chunk that belongs
-	 * @position bytes into the message, ascending. */
+	 * @position bytes into @msg, ascending. */
 	unsigned	 nsources;
 	struct {
 		uint32_t position;

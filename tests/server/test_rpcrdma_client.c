@@ -184,6 +184,37 @@ START_TEST(data_goes_from_sources_and_to_sinks)
 }
 END_TEST
 
+/* RFC 8166 section 3.4.5 has positions of the message that is whole again. */
+START_TEST(several_sources_go_where_the_message_has_no_room_for_them)
+{
+	uint8_t data[5001];
+	struct one o;
+	uint32_t sum = 0;
+
+	open_with(&(struct rig_options){ .any_position = true }, NULL);
+	for (uint32_t i = 0; i < sizeof(data); i++)
+		sum += data[i] = pattern(i + 3);
+	one_init(&o, OP_SUM, 2);
+	o.words[3] = htonl(1001);
+	o.words[4] = htonl(4000);
+	o.words[5] = htonl(77);
+	o.call.msg_len = 24;
+	o.call.nsources = 2;
+	o.call.source[0].position = 16;
+	o.call.source[0].mem = (struct gannet_rpcrdma_memory){ data, 1001 };
+	o.call.source[1].position = 20;
+	o.call.source[1].mem = (struct gannet_rpcrdma_memory){ data + 1001,
+							       4000 };
+	one_start(&o);
+	ck_assert_int_eq(one_wait(&o), 0);
+	ck_assert_uint_eq(ntohl(o.reply[1]), sizeof(data));
+	ck_assert_uint_eq(ntohl(o.reply[2]), sum);
+	ck_assert_uint_eq(ntohl(o.reply[3]), 1);
+	ck_assert_uint_eq(ntohl(o.reply[4]), 77);
+	close_all();
+}
+END_TEST
+
 START_TEST(more_calls_than_credits_all_come_back)
 {
 	struct gannet_rpcrdma_options co = { .credits = 4 };
@@ -424,6 +455,8 @@ int main(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, a_call_gets_its_reply);
 	tcase_add_test(t, data_goes_from_sources_and_to_sinks);
+	tcase_add_test(t,
+		       several_sources_go_where_the_message_has_no_room_for_them);
 	tcase_add_test(t, more_calls_than_credits_all_come_back);
 	tcase_add_test(t,
 		       calls_in_progress_are_sent_again_on_a_new_connection);

@@ -314,7 +314,7 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 	if (!c)
 		return -ENOMEM;
 	init(c, addr, options);
-	err = client_fabric(c->options.fabric, &c->fabric, &c->fabric_destroy);
+	err = client_fabric(&c->options, &c->fabric, &c->fabric_destroy);
 	if (err < 0) {
 		c->fabric_destroy = NULL;
 		fini(c);

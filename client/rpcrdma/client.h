@@ -19,8 +19,8 @@ int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
 		   struct gannet_rpcrdma **out);
 
 /* Makes the fabric that the options name; @destroy undoes it. */
-int client_fabric(unsigned kind, struct fabric *out,
-		  void (**destroy)(struct fabric *f));
+int client_fabric(const struct gannet_rpcrdma_options *options,
+		  struct fabric *out, void (**destroy)(struct fabric *f));
 
 enum client_state {
 	CLIENT_DOWN,		/* there is no requester, or not yet */

@@ -7,9 +7,14 @@
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/verbs/verbs.h"
 
-int client_fabric(unsigned kind, struct fabric *out,
-		  void (**destroy)(struct fabric *f))
+int client_fabric(const struct gannet_rpcrdma_options *options,
+		  struct fabric *out, void (**destroy)(struct fabric *f))
 {
+	const struct iwarp_options iwarp = {
+		.handshake_ms = options->connect_ms,
+	};
+	unsigned kind = options->fabric;
+
 	if (kind == GANNET_RPCRDMA_ANY)
 		kind = verbs_available() ? GANNET_RPCRDMA_VERBS :
 					   GANNET_RPCRDMA_IWARP;
@@ -21,7 +26,7 @@ int client_fabric(unsigned kind, struct fabric *out,
 		return verbs_fabric_create(out);
 	case GANNET_RPCRDMA_IWARP:
 		*destroy = iwarp_fabric_destroy;
-		return iwarp_fabric_create(NULL, out);
+		return iwarp_fabric_create(&iwarp, out);
 	default:
 		return -EINVAL;
 	}

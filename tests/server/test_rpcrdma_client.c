@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/rpcrdma/client.h"
 #include "tests/server/rdma_rig.h"
@@ -368,6 +369,42 @@ START_TEST(nobody_there_is_an_error_at_once)
 }
 END_TEST
 
+/* Its queue of those that ask is full: nobody is told anything. */
+static int silent_listener(struct sockaddr_in *sin, int fill[8])
+{
+	socklen_t len = sizeof(*sin);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	*sin = (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)sin, len), 0);
+	ck_assert_int_eq(listen(fd, 0), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)sin, &len), 0);
+	for (int i = 0; i < 8; i++) {
+		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		connect(fill[i], (struct sockaddr *)sin, len);
+	}
+	return fd;
+}
+
+START_TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
+{
+	struct gannet_rpcrdma_options co = { .fabric = GANNET_RPCRDMA_IWARP,
+					     .connect_ms = 200 };
+	uint64_t begin = client_now_ms();
+	struct sockaddr_in sin;
+	int fill[8];
+	int fd = silent_listener(&sin, fill);
+
+	ck_assert_int_eq(gannet_rpcrdma_connect((struct sockaddr *)&sin, &co,
+						&c), -ETIMEDOUT);
+	ck_assert_uint_lt(client_now_ms() - begin, 5000);
+	for (int i = 0; i < 8; i++)
+		close(fill[i]);
+	close(fd);
+}
+END_TEST
+
 START_TEST(close_ends_what_is_in_progress)
 {
 	struct one o[3];
@@ -465,6 +502,7 @@ int main(void)
 	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
 	tcase_add_test(t, a_responder_that_stays_away_is_given_up);
 	tcase_add_test(t, nobody_there_is_an_error_at_once);
+	tcase_add_test(t, an_attempt_to_connect_takes_no_longer_than_it_may);
 	tcase_add_test(t, close_ends_what_is_in_progress);
 	tcase_add_test(t, nonsense_is_refused);
 	tcase_add_test(t, cuts_under_load_lose_no_call);

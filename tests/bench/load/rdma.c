@@ -251,7 +251,10 @@ static int drive(struct side *s)
 
 static int side_init(struct side *s, struct load_thread *t)
 {
-	bool iwarp = t->run->transport == &load_iwarp;
+	const struct gannet_rpcrdma_options o = {
+		.fabric = t->run->transport == &load_iwarp ?
+			  GANNET_RPCRDMA_IWARP : GANNET_RPCRDMA_VERBS,
+	};
 	int err;
 
 	s->t = t;
@@ -259,9 +262,7 @@ static int side_init(struct side *s, struct load_thread *t)
 	s->wires = calloc(t->nconns, sizeof(*s->wires));
 	if (!s->wires)
 		return -ENOMEM;
-	err = client_fabric(iwarp ? GANNET_RPCRDMA_IWARP :
-			    GANNET_RPCRDMA_VERBS, &s->fabric,
-			    &s->fabric_destroy);
+	err = client_fabric(&o, &s->fabric, &s->fabric_destroy);
 	if (err) {
 		s->fabric_destroy = NULL;
 		return err;

@@ -208,14 +208,9 @@ static void drain(struct iwarp_conn *c)
 
 static void tell_established(struct iwarp_conn *c)
 {
-	bool due;
-
-	mutex_lock(&c->lock);
-	due = c->live_due;
-	c->live_due = false;
-	mutex_unlock(&c->lock);
-	if (!due || atomic_load(&c->closing))
+	if (!c->live_due || atomic_load(&c->closing))
 		return;
+	c->live_due = false;
 	stat_inc(iwarp_established);
 	c->conn.established(&c->conn);
 }
@@ -307,10 +302,10 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	c->conn.info.read_depth = agreed->ord;
 	c->policy.ird = agreed->ird;
 	c->state = IWARP_LIVE;
+	c->live_due = agreed->rtr != MPA_RTR_READ;
 	mutex_lock(&c->lock);
 	c->live = true;
 	c->hold = c->passive;
-	c->live_due = agreed->rtr != MPA_RTR_READ;
 	if (agreed->rtr != MPA_RTR_NONE) {
 		/* siw compares these numbers. */
 		c->rtr.opcode = FABRIC_READ;

@@ -99,14 +99,16 @@ static void read_done(struct rdmap *r)
 {
 	struct iwarp_conn *c = conn_of(r);
 	struct iwarp_slot *s;
+	bool rtr;
 
 	mutex_lock(&c->lock);
 	s = oldest_read(c);
 	s->answered = true;
 	c->reads--;
-	if (s->wr == &c->rtr)
-		c->live_due = true;
+	rtr = s->wr == &c->rtr;
 	mutex_unlock(&c->lock);
+	if (rtr)
+		c->live_due = true;
 }
 
 static enum term read_request(struct rdmap *r, const struct rdmap_request *req)

@@ -29,7 +29,6 @@ struct request_slot {
 	uint32_t		  xid;
 	uint8_t			 *buf;
 	bool			  sending;
-	bool			  answered;
 	unsigned		  nmrs;
 	struct fabric_mr	 *mr[RPCRDMA_REQUEST_SEGS];
 	struct request_chunk	  call;		/* Position Zero */
@@ -45,7 +44,7 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 		    uint32_t segment_size);
 /* Takes all of it from the responder's reach. */
 void request_unregister(struct request_slot *slot);
-/* Is this handle one of the request's?  If so it counts as gone. */
+/* Is this handle one of the request's? */
 bool request_has_handle(const struct request_slot *slot, uint32_t handle);
 /* Fills in the result from a reply that was decoded; sets its status. */
 void request_complete(struct request_slot *slot,

@@ -80,7 +80,6 @@ struct iwarp_listener {
 struct iwarp_out {
 	struct ddp_header	 h;	/* of the next segment */
 	const struct fabric_sge	*sge;	/* borrowed: where the rest is */
-	unsigned		 nsge;
 	uint32_t		 off;	/* in the first */
 	uint32_t		 left;
 	bool			 busy;
@@ -158,7 +157,6 @@ struct iwarp_conn {
 	bool			spoken;		/* the peer sent a FPDU */
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
-	bool			established;
 	struct rdmap		rx;
 	struct fabric_recv	**recvs;	/* a ring */
 	unsigned		recv_cap;

@@ -143,7 +143,6 @@ static int build_answer(struct iwarp_conn *c, bool *locked)
 		return -EACCES;
 	tx->answer_sge = (struct fabric_sge){ .addr = p, .len = out->left };
 	out->sge = &tx->answer_sge;
-	out->nsge = 1;
 	out->off = 0;
 	if (!iwarp_tx_build(tx, out))
 		return -ENOBUFS;
@@ -279,7 +278,7 @@ void iwarp_push(struct iwarp_conn *c)
 
 /* ---- posting */
 
-/* With the lock.  0, -ENOMEM. */
+/* With the lock.  0; -EINVAL, -ENOMEM: bugs of the caller's. */
 static int check_chain(const struct iwarp_conn *c,
 		       const struct fabric_wr *chain)
 {

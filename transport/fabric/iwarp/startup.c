@@ -342,11 +342,10 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
 			 int err)
 {
-	if (err == -ECONNREFUSED) {
+	if (err == -ECONNREFUSED)
 		stat_inc(iwarp_rejected);
-	} else {
+	else
 		stat_inc(iwarp_replies_bad);
-	}
 	if (err == -ENOSPC || err == -ENOTSUP) {
 		agreed->rtr = MPA_RTR_NONE;
 		iwarp_conn_live(c, agreed);

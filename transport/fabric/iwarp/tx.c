@@ -143,8 +143,8 @@ void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr)
 {
 	struct iwarp_out *out = &tx->step;
 
-	*out = (struct iwarp_out){ .sge = wr->sge, .nsge = wr->nsge,
-				   .left = total(wr), .busy = true };
+	*out = (struct iwarp_out){ .sge = wr->sge, .left = total(wr),
+				   .busy = true };
 	if (wr->opcode == FABRIC_WRITE) {
 		out->h.tagged = true;
 		out->h.opcode = RDMAP_WRITE;

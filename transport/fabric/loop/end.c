@@ -297,7 +297,6 @@ static bool live_now(struct end *e)
 	    e->received < e->link->p->options.late_established)
 		return false;
 	e->live_due = false;
-	e->was_live = true;
 	return true;
 }
 

@@ -79,7 +79,6 @@ struct end {
 	struct fabric_queues queues;
 	int		     err;	/* why it is broken */
 	bool		     live_due;	/* established() is to be called */
-	bool		     was_live;
 	bool		     gone;	/* closed() was called */
 	bool		     stalled;	/* carries nothing out any more */
 	bool		     kicked;	/* task is posted */

@@ -110,9 +110,10 @@ struct rpc_program {
 	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
 	 * Whose share of the workers a call uses, so that one slow export
-	 * can't stop the others.  NULL, or returning NULL: the common share.  The class outlives the call.  Asked only for a call that
-	 * goes to a worker, on the poller or whoever ran the call that it
-	 * repeats: must not block.
+	 * can't stop the others.  NULL, or returning NULL: the common share.
+	 * The class outlives the call.  Asked only for a call that goes to a
+	 * worker, on the poller or whoever ran the call that it repeats: must
+	 * not block.
 	 */
 	struct work_class *(*classify)(struct rpc_call *call,
 				       const void *args);
@@ -140,9 +141,9 @@ struct rpc_call {
 };
 
 /*
- * A buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body, which is sent as it
- * lies (see rpc_body_set()).  The call owns it; asked again, it gives the
- * same one.  NULL: return RPC_NO_BUFFER at once, with nothing done.
+ * A buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body, which
+ * is sent as it lies (see rpc_body_set()).  The call owns it; asked again, it
+ * gives the same one.  NULL: return RPC_NO_BUFFER at once, with nothing done.
  */
 struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
 

@@ -29,9 +29,9 @@
 
 /*
  * Who takes buffers, as far as a hash of its address tells.  None but flow 0,
- * the server itself, has more than half of the pool at a time, and
- * of those who wait the one that has least is served first.  So one peer can
- * not take what there is and leave all others waiting.
+ * the server itself, has more than half of the pool at a time, and of those
+ * who wait the one that has least is served first.  So one peer can not take
+ * what there is and leave all others waiting.
  */
 #define POOL_FLOWS	64
 
@@ -72,7 +72,8 @@ struct pool_waiter {
 
 /*
  * Parks @w until a buffer of @size may be had.  First in, first out, among
- * those of one flow.  It is called at once, from here, when one came back meanwhile.
+ * those of one flow.  It is called at once, from here, when one came back
+ * meanwhile.
  */
 void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
 /*

@@ -192,7 +192,7 @@ struct fabric_ops {
 	void (*mr_destroy)(struct fabric_mr *mr);
 };
 
-/* A provider and its state: verbs_provider(), loop_provider(), ... */
+/* A provider and its state: verbs_fabric_create(), ... */
 struct fabric {
 	const struct fabric_ops *ops;
 	void			*provider;

@@ -2,9 +2,9 @@
 /*
  * reply - how the answer goes back (RFC 8166 sections 3.4.6, 3.5 and 4.3).
  *
- * Operation: the data of an eligible result goes to the first Write chunk
- * that can hold data.  What remains goes inline when it fits, else into the
- * Reply chunk.  Writes and the Send are one chain, in one post.
+ * Operation: the data of an eligible result goes to the first Write chunk,
+ * unless that has no room at all.  What remains goes inline when it fits, else
+ * into the Reply chunk.  Writes and the Send are one chain, in one post.
  *
  * Ownership: the call and the reply's body are kept until the Send is done.
  *

@@ -8,8 +8,8 @@
  * STag, so no peer can name it; whoever tries loses its connection.
  *
  * Layers, lowest first: crc32c, mpa (start-up frames), ddp (the headers of
- * FPDUs), rdmap (what arrives), which are pure; then mr, tx, conn, startup,
- * listen, iwarp.
+ * FPDUs), rdmap (what arrives), which are pure; then mr, tx, queue, recv, conn,
+ * startup, listen, iwarp.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H

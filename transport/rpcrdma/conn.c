@@ -211,17 +211,9 @@ static void close_xprt(struct xprt *x, int err)
 	rpcrdma_conn_close(rpcrdma_conn_of(x), err);
 }
 
-static void destroy(struct loop_task *t)
+/* What it has from its creation, but for itself. */
+static void fini(struct rpcrdma_conn *conn)
 {
-	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
-	struct rpcrdma_listener *l = conn->listener;
-
-	if (conn->fc)
-		fabric_free(conn->fc);
-	if (conn->mr)
-		fabric_mr_destroy(conn->mr);
-	if (conn->device)
-		rpcrdma_device_put(conn->device);
 	if (conn->memory)
 		munmap(conn->memory, conn->memory_len);
 	rpcrdma_sq_fini(&conn->sq);
@@ -229,7 +221,20 @@ static void destroy(struct loop_task *t)
 	free(conn->calls);
 	free(conn->recvs);
 	free(conn->upper);
-	rpcrdma_listener_forget(l, conn);
+}
+
+static void destroy(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
+
+	if (conn->fc)
+		fabric_free(conn->fc);
+	if (conn->mr)
+		fabric_mr_destroy(conn->mr);
+	if (conn->device)
+		rpcrdma_device_put(conn->device);
+	fini(conn);
+	rpcrdma_listener_forget(conn->listener, conn);
 	free(conn);
 }
 
@@ -291,18 +296,6 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
 }
 
-static void free_unborn(struct rpcrdma_conn *conn)
-{
-	if (conn->memory)
-		munmap(conn->memory, conn->memory_len);
-	rpcrdma_sq_fini(&conn->sq);
-	pthread_mutex_destroy(&conn->lock);
-	free(conn->calls);
-	free(conn->recvs);
-	free(conn->upper);
-	free(conn);
-}
-
 int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out)
 {
@@ -327,7 +320,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
 	if (alloc_contexts(conn) < 0) {
-		free_unborn(conn);
+		fini(conn);
+		free(conn);
 		return -ENOMEM;
 	}
 	fc->upper = conn;

@@ -266,7 +266,7 @@ static int add_listener(struct server *s, const char *name, listen_fn *fn,
 {
 	struct listener *l = &s->listeners[s->nlisteners];
 	struct sockaddr_storage ss;
-	char text[64];
+	char text[XPRT_ADDR_TEXT];
 	int err;
 
 	options_address(s->o->bind, &ss);	/* checked when it was read */

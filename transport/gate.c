@@ -3,12 +3,10 @@
 #include "transport/gate.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/xprt.h"
+#include "transport/addr.h"
 
 /* An address that has connections. */
 struct xprt_gate_peer {
@@ -36,12 +34,9 @@ void xprt_gate_fini(struct xprt_gate *g)
 static struct xprt_gate_peer **find(struct xprt_gate *g,
 				    const struct in6_addr *addr)
 {
-	struct xprt_gate_peer **p;
-	unsigned hash = 0;
+	struct xprt_gate_peer **p =
+		&g->peers[xprt_addr_hash(addr) % XPRT_GATE_BUCKETS];
 
-	for (unsigned i = 0; i < sizeof(addr->s6_addr); i++)
-		hash = hash * 31 + addr->s6_addr[i];
-	p = &g->peers[hash % XPRT_GATE_BUCKETS];
 	while (*p && memcmp(&(*p)->addr, addr, sizeof(*addr)) != 0)
 		p = &(*p)->next;
 	return p;

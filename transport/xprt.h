@@ -11,7 +11,6 @@
 #ifndef GANNET_TRANSPORT_XPRT_H
 #define GANNET_TRANSPORT_XPRT_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 #include "lib/loop.h"
 #include "lib/thread.h"
 #include "lib/xdr.h"
+#include "transport/addr.h"
 #include "transport/pipe.h"
 #include "transport/pool.h"
 
@@ -149,12 +149,6 @@ static inline void xprt_put(struct xprt *x)
 void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 	       struct xprt_sink *sink, struct loop *loop, struct pool *pool,
 	       const struct sockaddr *peer, const struct sockaddr *local);
-
-/* "192.0.2.7:801" or "[2001:db8::1]:801"; returns @out. */
-char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
-
-/* The host alone, IPv4 as ::ffff:a.b.c.d; zeros for other families. */
-struct in6_addr xprt_addr_host(const struct sockaddr *sa);
 
 /*
  * A listener, of any transport: made by tcp_listen(), udp_listen(),

@@ -19,13 +19,13 @@
 #include <string.h>
 #include <time.h>
 
-#include <netinet/in.h>
 #include <sys/random.h>
 
 #include "lib/log.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "lib/xdr.h"
+#include "transport/addr.h"
 
 uint64_t client_now_ms(void)
 {
@@ -210,8 +210,7 @@ static void init(struct gannet_rpcrdma *c, const struct sockaddr *addr,
 	if (options)
 		c->options = *options;
 	fill_defaults(&c->options);
-	memcpy(&c->addr, addr, addr->sa_family == AF_INET6 ?
-	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	xprt_addr_copy(&c->addr, addr);
 	/* A server that remembers replies must not take a new client's call
 	 * for that of an old one. */
 	if (getrandom(&first, sizeof(first), 0) != sizeof(first))

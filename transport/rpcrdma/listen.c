@@ -86,7 +86,7 @@ static int admit(struct rpcrdma_listener *l, const struct fabric_conn *fc)
 static void refuse(struct fabric_conn *fc, int err)
 {
 	const char *why;
-	char addr[64];
+	char addr[XPRT_ADDR_TEXT];
 
 	switch (err) {
 	case -EPROTO:

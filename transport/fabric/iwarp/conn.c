@@ -10,10 +10,7 @@
  */
 #include "transport/fabric/iwarp/internal.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,23 +28,10 @@ STAT(iwarp_lingered_out, "peers that did not close after we did");
 #define DRAIN		(1u << 20)
 
 const char *iwarp_conn_name(const struct iwarp_conn *c,
-			    char name[IWARP_NAME_LEN])
+			    char name[XPRT_ADDR_TEXT])
 {
-	const struct sockaddr_storage *ss = &c->conn.info.peer;
-	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
-	char addr[INET6_ADDRSTRLEN] = "?";
-
-	if (ss->ss_family == AF_INET6) {
-		inet_ntop(AF_INET6, &in6->sin6_addr, addr, sizeof(addr));
-		snprintf(name, IWARP_NAME_LEN, "[%s]:%u", addr,
-			 ntohs(in6->sin6_port));
-	} else {
-		inet_ntop(AF_INET, &in->sin_addr, addr, sizeof(addr));
-		snprintf(name, IWARP_NAME_LEN, "%s:%u", addr,
-			 ntohs(in->sin_port));
-	}
-	return name;
+	return xprt_addr_text((const struct sockaddr *)&c->conn.info.peer,
+			      name, XPRT_ADDR_TEXT);
 }
 
 /* ---- looking after a connection */

@@ -16,6 +16,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "transport/addr.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/iwarp/mpa.h"
 #include "transport/fabric/iwarp/rdmap.h"
@@ -304,9 +305,8 @@ void iwarp_conn_fail_locked(struct iwarp_conn *c, int err);
 /* With the lock: has the loop look after the connection. */
 void iwarp_conn_kick(struct iwarp_conn *c);
 /* The peer's name for the log. */
-#define IWARP_NAME_LEN		64u
 const char *iwarp_conn_name(const struct iwarp_conn *c,
-			    char name[IWARP_NAME_LEN]);
+			    char name[XPRT_ADDR_TEXT]);
 
 /* listen.c */
 int iwarp_listen(void *provider, const struct sockaddr *addr,

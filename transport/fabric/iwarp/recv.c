@@ -186,7 +186,7 @@ static enum term invalidate(struct rdmap *r, uint32_t stag)
 static void terminated(struct rdmap *r, unsigned code)
 {
 	struct iwarp_conn *c = conn_of(r);
-	char name[IWARP_NAME_LEN];
+	char name[XPRT_ADDR_TEXT];
 	bool refused = code >> 8 == TERM_RDMAP_STAG >> 8 ||
 		       code >> 8 == TERM_DDP_STAG >> 8;
 
@@ -278,7 +278,7 @@ static ssize_t receive_once(struct iwarp_conn *c, int *err)
 
 static void peer_broke_rule(struct iwarp_conn *c)
 {
-	char name[IWARP_NAME_LEN];
+	char name[XPRT_ADDR_TEXT];
 	unsigned code = (unsigned)c->rx.term;
 
 	log_limited(LOG_LEVEL_WARN, "iwarp %s: terminated: %s (%u/%u/%u)",

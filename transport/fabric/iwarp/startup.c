@@ -128,7 +128,7 @@ static void requested(struct iwarp_conn *c)
 {
 	struct iwarp_listener *l = c->listener;
 	struct mpa_frame f;
-	char name[IWARP_NAME_LEN];
+	char name[XPRT_ADDR_TEXT];
 
 	if (mpa_decode(c->frame, c->frame_len, false, &f) < 0 ||
 	    anything_follows(c)) {
@@ -154,7 +154,7 @@ static void requested(struct iwarp_conn *c)
 static void request_ready(struct loop_fd *fd, uint32_t events)
 {
 	struct iwarp_conn *c = container_of(fd, struct iwarp_conn, fd);
-	char name[IWARP_NAME_LEN];
+	char name[XPRT_ADDR_TEXT];
 	int err = read_frame(c, false);
 
 	if (err == 0)
@@ -213,7 +213,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 static void log_agreed(const struct iwarp_conn *c, const struct mpa_frame *f,
 		       const struct mpa_agreed *a)
 {
-	char name[IWARP_NAME_LEN];
+	char name[XPRT_ADDR_TEXT];
 
 	log_debug("iwarp %s: MPA revision %u%s%s, Reads: %u ours, %u its",
 		  iwarp_conn_name(c, name), f->rev, a->crc ? ", CRC" : "",
@@ -248,12 +248,6 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 
 /* ---- active */
 
-static socklen_t addr_len(const struct sockaddr *addr)
-{
-	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in);
-}
-
 /* 0 or -errno. */
 static int connect_within(int fd, const struct sockaddr *addr, int ms)
 {
@@ -261,7 +255,7 @@ static int connect_within(int fd, const struct sockaddr *addr, int ms)
 	socklen_t len = sizeof(int);
 	int err = 0;
 
-	if (connect(fd, addr, addr_len(addr)) == 0)
+	if (connect(fd, addr, xprt_addr_len(addr)) == 0)
 		return 0;
 	if (errno != EINPROGRESS)
 		return -errno;
@@ -299,7 +293,7 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		close(fd);
 		return err;
 	}
-	memcpy(&c->conn.info.peer, addr, addr_len(addr));
+	xprt_addr_copy(&c->conn.info.peer, addr);
 	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
 	*out = &c->conn;
 	return 0;

@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 
 #include "lib/log.h"
+#include "transport/addr.h"
 
 static const struct fabric_limits generous = {
 	.max_sge = 16,
@@ -154,13 +155,6 @@ static uint16_t *port_of(struct sockaddr_storage *ss)
 	       &((struct sockaddr_in *)ss)->sin_port;
 }
 
-static void copy_addr(struct sockaddr_storage *to, const struct sockaddr *from)
-{
-	memset(to, 0, sizeof(*to));
-	memcpy(to, from, from->sa_family == AF_INET6 ?
-	       sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-}
-
 static struct listener *find_listener(struct provider *p,
 				      struct sockaddr_storage *addr)
 {
@@ -191,7 +185,7 @@ static int add_listener(void *provider, const struct sockaddr *addr,
 	l->base.request = request;
 	l->p = p;
 	CDS_INIT_LIST_HEAD(&l->pending);
-	copy_addr(&l->base.local, addr);
+	xprt_addr_copy(&l->base.local, addr);
 	mutex_lock(&p->lock);
 	if (*port_of(&l->base.local) == 0)
 		*port_of(&l->base.local) = htons(++p->next_port);
@@ -280,8 +274,8 @@ static int make_end(void *provider, const struct sockaddr *addr,
 	mutex_unlock(&p->lock);
 	err = loop_end_create(link, ACTIVE, &e);
 	if (err == 0) {
-		copy_addr(&e->base.info.peer, addr);
-		copy_addr(&e->base.info.local, addr);
+		xprt_addr_copy(&e->base.info.peer, addr);
+		xprt_addr_copy(&e->base.info.local, addr);
 		mutex_lock(&p->lock);
 		*port_of(&e->base.info.local) = htons(++p->next_port);
 		mutex_unlock(&p->lock);

@@ -13,13 +13,13 @@
 #include "transport/fabric/verbs/internal.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "transport/addr.h"
 
 #define RESOLVE_MS	5000
 #define HANDSHAKE_MS	60000
@@ -35,14 +35,6 @@
 STAT(verbs_established, "RDMA connections established");
 STAT(verbs_handshake_failed, "RDMA connections that never came to be");
 STAT(verbs_device_removed, "RDMA connections lost with their device");
-
-static void copy_addr(struct sockaddr_storage *out, const struct sockaddr *sa)
-{
-	memset(out, 0, sizeof(*out));
-	memcpy(out, sa, sa->sa_family == AF_INET6 ?
-			sizeof(struct sockaddr_in6) :
-			sizeof(struct sockaddr_in));
-}
 
 /* Who fails when the device does. */
 static void join_device(struct verbs_conn *c)
@@ -279,8 +271,8 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	c->conn.dev = &dev->dev;
 	c->conn.info.read_depth = dev->dev.limits.max_read_depth;
 	c->conn.info.remote_inv = dev->remote_inv;
-	copy_addr(&c->conn.info.local, rdma_get_local_addr(id));
-	copy_addr(&c->conn.info.peer, rdma_get_peer_addr(id));
+	xprt_addr_copy(&c->conn.info.local, rdma_get_local_addr(id));
+	xprt_addr_copy(&c->conn.info.peer, rdma_get_peer_addr(id));
 	*out = c;
 	return 0;
 }
@@ -293,7 +285,7 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 	struct verbs_conn *c;
 	int err;
 
-	copy_addr(&dst, addr);
+	xprt_addr_copy(&dst, addr);
 	/* Without a channel of ours the id waits for its own events. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return verbs_errno();

@@ -17,6 +17,7 @@
 
 #include "lib/log.h"
 #include "lib/util.h"
+#include "transport/addr.h"
 
 /* More would only cost memory: no connection asks for as much. */
 #define MAX_WR		8192u
@@ -38,17 +39,12 @@ struct verbs_mr {
 
 static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 {
-	struct sockaddr_storage addr = { 0 };
-	const struct sockaddr *local = rdma_get_local_addr(id);
+	struct sockaddr_storage addr;
 	struct rdma_cm_id *hold;
 
-	if (local->sa_family == AF_INET6) {
-		memcpy(&addr, local, sizeof(struct sockaddr_in6));
-		((struct sockaddr_in6 *)&addr)->sin6_port = 0;
-	} else {
-		memcpy(&addr, local, sizeof(struct sockaddr_in));
-		((struct sockaddr_in *)&addr)->sin_port = 0;
-	}
+	xprt_addr_copy(&addr, rdma_get_local_addr(id));
+	/* The port is at the same place in both families. */
+	((struct sockaddr_in *)&addr)->sin_port = 0;
 	if (rdma_create_id(NULL, &hold, NULL, RDMA_PS_TCP))
 		return NULL;
 	if (!rdma_bind_addr(hold, (struct sockaddr *)&addr) &&

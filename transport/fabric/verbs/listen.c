@@ -19,6 +19,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "transport/addr.h"
 
 /* Requests that wait for us in the kernel; more are refused there. */
 #define BACKLOG		512
@@ -39,12 +40,6 @@ struct verbs_listener {
 	struct loop_timer	retry;
 };
 
-static socklen_t addr_len(const struct sockaddr *sa)
-{
-	return sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					 : sizeof(struct sockaddr_in);
-}
-
 /* Listens at @addr, and fills in its port. */
 static int bind_id(struct verbs_listener *l, struct sockaddr *addr,
 		   struct rdma_cm_id **out)
@@ -61,7 +56,7 @@ static int bind_id(struct verbs_listener *l, struct sockaddr *addr,
 		goto fail;
 	if (rdma_bind_addr(id, addr) || rdma_listen(id, BACKLOG))
 		goto fail;
-	memcpy(addr, rdma_get_local_addr(id), addr_len(addr));
+	memcpy(addr, rdma_get_local_addr(id), xprt_addr_len(addr));
 	*out = id;
 	return 0;
 
@@ -200,7 +195,7 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 	l->l.loop = loop;
 	l->l.request = request;
 	l->l.upper = upper;
-	memcpy(&l->l.local, addr, addr_len(addr));
+	xprt_addr_copy(&l->l.local, addr);
 	call.l = l;
 	loop_call(loop, open_here, &call);
 	if (call.err)

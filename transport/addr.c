@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* addr - socket addresses. */
+#include "transport/addr.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+socklen_t xprt_addr_len(const struct sockaddr *sa)
+{
+	switch (sa->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(sa->sa_family);
+	}
+}
+
+void xprt_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, xprt_addr_len(from));
+}
+
+char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size)
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+
+	if (sa->sa_family == AF_INET) {
+		struct sockaddr_in sin;
+
+		memcpy(&sin, sa, sizeof(sin));
+		inet_ntop(AF_INET, &sin.sin_addr, ip, sizeof(ip));
+		snprintf(out, size, "%s:%u", ip, ntohs(sin.sin_port));
+	} else if (sa->sa_family == AF_INET6) {
+		struct sockaddr_in6 sin6;
+
+		memcpy(&sin6, sa, sizeof(sin6));
+		inet_ntop(AF_INET6, &sin6.sin6_addr, ip, sizeof(ip));
+		snprintf(out, size, "[%s]:%u", ip, ntohs(sin6.sin6_port));
+	} else {
+		snprintf(out, size, "family %u", sa->sa_family);
+	}
+	return out;
+}
+
+struct in6_addr xprt_addr_host(const struct sockaddr *sa)
+{
+	struct in6_addr addr = { 0 };
+
+	if (sa->sa_family == AF_INET6) {
+		addr = ((const struct sockaddr_in6 *)sa)->sin6_addr;
+	} else if (sa->sa_family == AF_INET) {
+		addr.s6_addr[10] = addr.s6_addr[11] = 0xff;
+		memcpy(&addr.s6_addr[12],
+		       &((const struct sockaddr_in *)sa)->sin_addr, 4);
+	}
+	return addr;
+}
+
+uint32_t xprt_addr_hash(const struct in6_addr *host)
+{
+	uint32_t hash = 0;
+
+	for (unsigned i = 0; i < sizeof(host->s6_addr); i++)
+		hash = hash * 31 + host->s6_addr[i];
+	return hash;
+}

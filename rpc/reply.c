@@ -252,11 +252,16 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	return priv->pipe;
 }
 
+static bool is_ddp(const struct rpc_call *call)
+{
+	return call->proc->flags & RPC_PROC_DDP_RES;
+}
+
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 {
 	struct rpc_call_priv *priv = call->priv;
 
-	assert(priv->pipe && len > 0);
+	assert(priv->pipe && len > 0 && is_ddp(call));
 	priv->pipe->left = len;
 	priv->body_piped = true;
 	priv->body_off = 0;
@@ -265,10 +270,11 @@ void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 	priv->ntail = 0;
 }
 
-void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,
+void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len,
 		  const uint32_t *tail, unsigned ntail)
 {
 	struct rpc_call_priv *priv = call->priv;
+	bool ddp = is_ddp(call);
 
 	assert(ntail <= RPC_MAX_TAIL);
 	assert(!len || (priv->body && off + len <= priv->body->size));

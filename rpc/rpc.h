@@ -83,7 +83,7 @@ struct rpc_proc {
 /* An argument is DDP-eligible: the *last* item of the arguments, an opaque
  * or string, may come in a Read chunk (RFC 8267 section 4). */
 #define RPC_PROC_DDP_ARG	0x04
-/* So is a result: READ, READLINK. */
+/* So is the result that the body carries: READ, READLINK. */
 #define RPC_PROC_DDP_RES	0x08
 
 #define RPC_ARGS_SIZE		1024
@@ -153,16 +153,17 @@ struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
  * made the body is lost.
  */
 struct pipe *rpc_body_pipe(struct rpc_call *call);
-/* Makes the first @len bytes in the pipe, all there are, the body (@ddp). */
+/* Makes the first @len bytes in the pipe, all there are, the body; of a
+ * procedure with RPC_PROC_DDP_RES. */
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
 
 /*
  * Makes the first @len bytes (from @off) of the buffer the reply's body.  It
- * goes on the wire after what encode() writes, followed by its XDR pad when
- * @ddp, then by @ntail words (at most four).  With @ddp the last word that
- * encode() writes is the body's length (a DDP-eligible opaque).
+ * goes on the wire after what encode() writes, then come @ntail words (at most
+ * four).  With RPC_PROC_DDP_RES it is an opaque: the last word that encode()
+ * writes is its length, and its XDR pad follows it.
  */
-void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len, bool ddp,
+void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len,
 		  const uint32_t *tail, unsigned ntail);
 
 /*

@@ -90,10 +90,16 @@ static bool get_body(struct xdr_in *x, void *argp)
 	struct args *args = argp;
 
 	args->w[0] = xdr_get_count(x, 70000);
-	args->w[1] = xdr_get_bool(x);
-	args->w[2] = xdr_get_count(x, 4);
-	/* What is not DDP-eligible is whole words. */
-	return xdr_ok(x) && (args->w[1] || args->w[0] % 4 == 0);
+	args->w[1] = xdr_get_count(x, 4);
+	return xdr_ok(x);
+}
+
+/* What is not DDP-eligible is whole words. */
+static bool get_list(struct xdr_in *x, void *argp)
+{
+	struct args *args = argp;
+
+	return get_body(x, argp) && args->w[0] % 4 == 0;
 }
 
 static bool get_write(struct xdr_in *x, void *argp)
@@ -184,9 +190,9 @@ static enum rpc_run do_body(struct rpc_call *call, const void *argp,
 		return RPC_NO_BUFFER;
 	for (uint32_t i = 0; i < args->w[0]; i++)
 		b->data[8 + i] = (uint8_t)(i * 7 + 1);
-	rpc_body_set(call, 8, args->w[0], args->w[1], tail, args->w[2]);
+	rpc_body_set(call, 8, args->w[0], tail, args->w[1]);
 	res->w[res->n++] = 0xbbbb;
-	if (args->w[1])
+	if (call->proc->flags & RPC_PROC_DDP_RES)
 		res->w[res->n++] = args->w[0];
 	return RPC_DONE;
 }
@@ -195,7 +201,7 @@ static enum rpc_run do_act(struct rpc_call *call, const void *argp,
 			   void *resp)
 {
 	const struct args *args = argp;
-	struct args body = { .w = { 8, 1, 0 } };
+	struct args body = { .w = { 8 } };
 	struct res *res = resp;
 
 	if (!call->may_block)
@@ -265,6 +271,7 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	ROW(ACT, get_word, do_act, put_act, RPC_PROC_CACHED),
 	ROW(BODY, get_body, do_body, put_words,
 	    RPC_PROC_POLLER | RPC_PROC_DDP_RES),
+	ROW(LIST, get_list, do_body, put_words, RPC_PROC_POLLER),
 	ROW(BLOCKS, get_nothing, do_blocks, put_words, RPC_PROC_POLLER),
 	ROW(HUGE, NULL, do_nothing, put_huge, 0),
 	ROW(WRITE, get_write, do_write, put_words, RPC_PROC_DDP_ARG),

@@ -13,11 +13,12 @@ enum {
 	TEST_ECHO,	/* opaque<256> -> the same; on the poller */
 	TEST_GAP,
 	TEST_ACT,	/* what, ... -> times it ran; through the cache */
-	TEST_BODY,	/* length, ddp, ntail -> flag, [length,] bytes, tail */
+	TEST_BODY,	/* length, ntail -> word, opaque of length, tail */
 	TEST_BLOCKS,	/* -> times it was tried */
 	TEST_HUGE,	/* results do not fit */
 	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
 	TEST_SLOW,	/* waits for test_gate; -> ticket */
+	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
 };
 

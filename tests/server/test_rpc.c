@@ -143,8 +143,7 @@ START_TEST(a_ddp_body_is_followed_by_its_pad_and_the_tail)
 	for (uint32_t len = 1; len < 9; len++) {
 		uint32_t pad = -len & 3, at = 32 + len + pad;
 
-		call_words(50, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, len, 1,
-			   2);
+		call_words(50, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, len, 2);
 		ck_assert(c->body_ddp);
 		ck_assert_uint_eq(c->head_len, 32);
 		ck_assert_uint_eq(c->body_len, len);
@@ -164,7 +163,7 @@ END_TEST
 
 START_TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
 {
-	call_words(51, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 60000, 0, 1);
+	call_words(51, 0, 2, TEST_PROG, 4, TEST_LIST, NOAUTH, 60000, 1);
 	ck_assert(!c->body_ddp);
 	ck_assert_uint_eq(c->head_len, 28);
 	ck_assert_uint_eq(c->body_len, 60000);
@@ -180,7 +179,7 @@ END_TEST
 
 START_TEST(an_empty_body_leaves_head_and_tail)
 {
-	call_words(52, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 0, 1, 1);
+	call_words(52, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 0, 1);
 	ck_assert(!c->body_ddp);
 	ck_assert_uint_eq(c->body_len, 0);
 	expect(52, OK, 0xbbbb, 0, 0xaaaa0001);

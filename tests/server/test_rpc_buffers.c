@@ -27,8 +27,7 @@ static struct buf *put_one(struct buf *b)
 
 START_TEST(a_call_without_a_buffer_waits_for_one)
 {
-	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
-			 0 };
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting[3];
 	struct buf *bufs = drain_pool();
 
@@ -53,8 +52,7 @@ END_TEST
  * no other buffer may ever come back. */
 START_TEST(a_buffer_not_taken_after_all_is_passed_on)
 {
-	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
-			 0 };
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting[3];
 	struct buf *bufs = drain_pool();
 
@@ -74,8 +72,7 @@ END_TEST
  * and wait for ever. */
 START_TEST(a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer)
 {
-	uint32_t w[] = { 61, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 1,
-			 0 };
+	uint32_t w[] = { 61, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct buf *bufs = drain_pool();
 	struct fake_call *waiting = send_words(&conn, w, ARRAY_SIZE(w));
 

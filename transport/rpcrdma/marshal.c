@@ -14,11 +14,17 @@
 
 #include <endian.h>
 
+/* How memory is registered. */
+struct terms {
+	struct fabric_device *dev;
+	unsigned access;
+	uint32_t segment_size;		/* at most; 0: whatever the chunk has */
+};
+
 static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
-		     struct rpcrdma_memory mem, struct fabric_device *dev,
-		     unsigned access_and_size[2])
+		     struct rpcrdma_memory mem, const struct terms *t)
 {
-	uint32_t max = access_and_size[1] ? access_and_size[1] : mem.len;
+	uint32_t max = t->segment_size ? t->segment_size : mem.len;
 	uint8_t *at = mem.addr;
 	int err;
 
@@ -29,7 +35,7 @@ static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
 
 		if (slot->nmrs == RPCRDMA_REQUEST_SEGS)
 			return -EMSGSIZE;
-		err = fabric_mr_create(dev, at, n, access_and_size[0],
+		err = fabric_mr_create(t->dev, at, n, t->access,
 				       &slot->mr[slot->nmrs]);
 		if (err < 0)
 			return err;
@@ -45,21 +51,20 @@ static int register_all(struct request_slot *slot, struct fabric_device *dev,
 			bool long_call, uint32_t segment_size)
 {
 	struct rpcrdma_request *q = slot->request;
-	unsigned from[2] = { FABRIC_REMOTE_READ, segment_size };
-	unsigned to[2] = { FABRIC_REMOTE_WRITE, segment_size };
+	const struct terms from = { dev, FABRIC_REMOTE_READ, segment_size };
+	const struct terms to = { dev, FABRIC_REMOTE_WRITE, segment_size };
 	struct rpcrdma_memory call = { .len = long_call ? q->call_len : 0 };
 	int err;
 
 	/* Read only; fabric_mr_create() has no const. */
 	memcpy(&call.addr, &q->call, sizeof(call.addr));
-	err = add_chunk(slot, &slot->call, call, dev, from);
+	err = add_chunk(slot, &slot->call, call, &from);
 	for (unsigned i = 0; i < q->nreads && err == 0; i++)
-		err = add_chunk(slot, &slot->read[i], q->read[i].mem, dev,
-				from);
+		err = add_chunk(slot, &slot->read[i], q->read[i].mem, &from);
 	for (unsigned i = 0; i < q->nwrites && err == 0; i++)
-		err = add_chunk(slot, &slot->write[i], q->write[i], dev, to);
+		err = add_chunk(slot, &slot->write[i], q->write[i], &to);
 	if (err == 0)
-		err = add_chunk(slot, &slot->reply, q->reply, dev, to);
+		err = add_chunk(slot, &slot->reply, q->reply, &to);
 	return err;
 }
 

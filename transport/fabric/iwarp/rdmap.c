@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <endian.h>
+
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "transport/fabric/iwarp/crc32c.h"
@@ -309,10 +311,9 @@ static int check_length(struct rdmap *r, const uint8_t *p)
 static bool crc_ok(const uint8_t *p, unsigned fpdu_len)
 {
 	unsigned len = fpdu_len - DDP_CRC_LEN;
-	uint32_t crc = crc32c(0, p, len);
+	uint32_t crc = htole32(crc32c(0, p, len));
 
-	return p[len] == (crc & 0xff) && p[len + 1] == (crc >> 8 & 0xff) &&
-	       p[len + 2] == (crc >> 16 & 0xff) && p[len + 3] == crc >> 24;
+	return memcmp(p + len, &crc, DDP_CRC_LEN) == 0;
 }
 
 /* A whole FPDU lies at @p. */

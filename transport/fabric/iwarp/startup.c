@@ -185,7 +185,6 @@ static void request_late(struct loop_timer *t)
 void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 			 const struct sockaddr_storage *peer)
 {
-	socklen_t len = sizeof(struct sockaddr_storage);
 	struct iwarp_conn *c;
 
 	if (iwarp_conn_create(l->provider, fd, &c) < 0) {
@@ -195,7 +194,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 	c->passive = true;
 	c->listener = l;
 	c->conn.info.peer = *peer;
-	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
+	socket_local(fd, &c->conn.info.local);
 	socket_unmap(&c->conn.info.local);
 	c->fd.ready = request_ready;
 	c->fd.events = EPOLLIN;
@@ -274,7 +273,6 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		  struct loop *loop, struct fabric_conn **out)
 {
 	struct iwarp_provider *p = provider;
-	socklen_t len = sizeof(struct sockaddr_storage);
 	struct iwarp_conn *c;
 	int fd, err;
 
@@ -294,7 +292,7 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		return err;
 	}
 	xprt_addr_copy(&c->conn.info.peer, addr);
-	getsockname(fd, (struct sockaddr *)&c->conn.info.local, &len);
+	socket_local(fd, &c->conn.info.local);
 	*out = &c->conn;
 	return 0;
 }
@@ -308,7 +306,7 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 
 	*f = (struct mpa_frame){
 		.crc = o->require_crc,
-		.rev = (uint8_t)(o->revision ? o->revision : 2),
+		.rev = (uint8_t)o->revision,
 		.p2p = o->rtr != IWARP_RTR_NONE,
 		.rtr_write = o->rtr == IWARP_RTR_WRITE ||
 			     o->rtr == IWARP_RTR_EITHER,

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <endian.h>
+
 #include "lib/stats.h"
 #include "transport/fabric/iwarp/crc32c.h"
 
@@ -52,19 +54,24 @@ static bool has_room(const struct iwarp_tx *tx)
 	       tx->head + HEADS_NEEDED <= IWARP_TX_HEADS;
 }
 
-static void put_trailer(struct iwarp_tx *tx, unsigned ulpdu_len, uint32_t crc)
+/* The pad and the CRC, given that of all before; returns their length. */
+static unsigned write_trailer(const struct iwarp_tx *tx, uint8_t *p,
+			      unsigned ulpdu_len, uint32_t crc)
 {
 	unsigned len = ddp_trailer_len(ulpdu_len);
-	uint8_t *p = tx->heads + tx->head;
 	unsigned pad = len - DDP_CRC_LEN;
 
 	memset(p, 0, len);
 	if (tx->crc) {
-		crc = crc32c(crc, p, pad);
-		for (unsigned i = 0; i < DDP_CRC_LEN; i++)
-			p[pad + i] = (uint8_t)(crc >> 8 * i);
+		crc = htole32(crc32c(crc, p, pad));
+		memcpy(p + pad, &crc, DDP_CRC_LEN);
 	}
-	tx->head += len;
+	return len;
+}
+
+static void put_trailer(struct iwarp_tx *tx, unsigned ulpdu_len, uint32_t crc)
+{
+	tx->head += write_trailer(tx, tx->heads + tx->head, ulpdu_len, crc);
 	tx->built += ddp_fpdu_len(ulpdu_len);
 	stat_inc(iwarp_fpdus_out);
 }
@@ -270,8 +277,7 @@ unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
 		.last = true, .opcode = RDMAP_TERMINATE,
 		.qn = DDP_QN_TERMINATE, .msn = 1,
 	};
-	unsigned len, whole;
-	uint32_t crc;
+	unsigned len;
 
 	h.payload = rdmap_term_encode(rx->term, rx->culprit,
 				      rx->culprit_header,
@@ -279,12 +285,6 @@ unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
 	len = ddp_encode(&h, out);
 	memcpy(out + len, body, h.payload);
 	len += h.payload;
-	whole = ddp_fpdu_len(len - DDP_LENGTH_LEN);
-	memset(out + len, 0, whole - len);
-	if (tx->crc) {
-		crc = crc32c(0, out, whole - DDP_CRC_LEN);
-		for (unsigned i = 0; i < DDP_CRC_LEN; i++)
-			out[whole - DDP_CRC_LEN + i] = (uint8_t)(crc >> 8 * i);
-	}
-	return whole;
+	return len + write_trailer(tx, out + len, len - DDP_LENGTH_LEN,
+				   tx->crc ? crc32c(0, out, len) : 0);
 }

@@ -400,7 +400,7 @@ static void connect_ends(const struct iwarp_options *o)
 	sem_init(&active.down, 0, 0);
 	if (fabric_listen(&fabric, (struct sockaddr *)&a, passive.loop,
 			  request, NULL, &l) ||
-	    fabric_connect(&fabric, (struct sockaddr *)&l->local, active.loop,
+	    fabric_connect(&fabric, (struct sockaddr *)&l->local,
 			   &active.conn) ||
 	    fabric_mr_create(active.conn->dev, open_memory, MESSAGE,
 			     FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE,

@@ -163,8 +163,7 @@ void pair_ask(struct pair *p)
 
 	memset(p, 0, sizeof(*p));
 	p->fabric = f;
-	CHECK(fabric_connect(f, (struct sockaddr *)&listener->local,
-			     active_loop, &c) == 0);
+	CHECK(fabric_connect(f, (struct sockaddr *)&listener->local, &c) == 0);
 	end_init(&p->active, c, active_loop,
 		 FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE);
 	CHECK(pair_setup(&p->active) == 0);

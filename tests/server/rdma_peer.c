@@ -85,8 +85,7 @@ void peer_open(struct peer *p, struct rig *rig,
 	p->msgs = calloc(PEER_MSGS, sizeof(*p->msgs));
 	p->mem = calloc(PEER_RECVS, PEER_INLINE);
 	require(fabric_connect(&rig->fabric, (struct sockaddr *)
-					&rig->listener->local, rig->client,
-					&p->fc) == 0);
+					&rig->listener->local, &p->fc) == 0);
 	p->fc->upper = p;
 	p->fc->established = established;
 	p->fc->closed = closed;

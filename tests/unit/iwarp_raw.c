@@ -278,7 +278,7 @@ int raw_call(struct raw *r)
 	ck_assert_int_eq(listen(lfd, 1), 0);
 	getsockname(lfd, (struct sockaddr *)&addr, &len);
 	ck_assert_int_eq(fabric_connect(&r->fabric, (struct sockaddr *)&addr,
-					r->loop, &call.c), 0);
+					&call.c), 0);
 	fd = accept(lfd, NULL, NULL);
 	ck_assert_int_ge(fd, 0);
 	set_timeout(fd);

@@ -402,7 +402,7 @@ START_TEST(an_active_end_learns_the_depth_of_the_answer)
 
 	begin();
 	ck_assert_int_eq(fabric_connect(&fabric, (struct sockaddr *)&sin,
-					conn_loop, &conn), 0);
+					&conn), 0);
 	ck_assert_uint_eq(conn->info.read_depth, 12);
 	loop_call(conn_loop, connect_here, &err);
 	ck_assert_int_eq(err, 0);

@@ -177,7 +177,7 @@ struct fabric_ops {
 		       void *upper, struct fabric_listener **out);
 	void (*unlisten)(struct fabric_listener *l);
 	int  (*connect)(void *provider, const struct sockaddr *addr,
-			struct loop *loop, struct fabric_conn **out);
+			struct fabric_conn **out);
 	int  (*setup)(struct fabric_conn *c, struct loop *loop,
 		      const struct fabric_queues *q);
 	int  (*start)(struct fabric_conn *c, const void *private_data,
@@ -224,10 +224,9 @@ static inline void fabric_unlisten(struct fabric_listener *l)
  * peer; established() or closed() follows.  0 or -errno.
  */
 static inline int fabric_connect(const struct fabric *f,
-	const struct sockaddr *addr, struct loop *loop,
-	struct fabric_conn **out)
+	const struct sockaddr *addr, struct fabric_conn **out)
 {
-	return f->ops->connect(f->provider, addr, loop, out);
+	return f->ops->connect(f->provider, addr, out);
 }
 
 /* Makes the queues and binds the connection to @loop.  0 or -errno; after

@@ -398,7 +398,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	sem_init(&r->over, 0, 0);
 	pthread_mutex_init(&r->lock, NULL);
 	CDS_INIT_LIST_HEAD(&r->queue);
-	err = fabric_connect(fabric, addr, loop, &r->fc);
+	err = fabric_connect(fabric, addr, &r->fc);
 	if (err < 0)
 		goto fail;
 	r->fc->upper = r;

@@ -280,7 +280,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 /* The listener's: the peer loses its connection. */
 void iwarp_startup_drop(struct iwarp_conn *c);
 int iwarp_connect(void *provider, const struct sockaddr *addr,
-		  struct loop *loop, struct fabric_conn **out);
+		  struct fabric_conn **out);
 int iwarp_start(struct fabric_conn *conn, const void *private_data,
 		unsigned private_len, unsigned read_depth);
 void iwarp_reject(struct fabric_conn *conn);

@@ -270,7 +270,7 @@ static int connect_within(int fd, const struct sockaddr *addr, int ms)
 }
 
 int iwarp_connect(void *provider, const struct sockaddr *addr,
-		  struct loop *loop, struct fabric_conn **out)
+		  struct fabric_conn **out)
 {
 	struct iwarp_provider *p = provider;
 	struct iwarp_conn *c;

@@ -257,7 +257,7 @@ static void unlisten(struct fabric_listener *base)
 }
 
 static int make_end(void *provider, const struct sockaddr *addr,
-		   struct loop *loop, struct fabric_conn **out)
+		    struct fabric_conn **out)
 {
 	struct provider *p = provider;
 	struct link *link = calloc(1, sizeof(*link));
@@ -279,7 +279,6 @@ static int make_end(void *provider, const struct sockaddr *addr,
 		mutex_lock(&p->lock);
 		*port_of(&e->base.info.local) = htons(++p->next_port);
 		mutex_unlock(&p->lock);
-		e->base.loop = loop;
 		*out = &e->base;
 	}
 	loop_link_put(link);

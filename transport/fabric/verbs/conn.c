@@ -278,7 +278,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 }
 
 int verbs_connect(void *provider, const struct sockaddr *addr,
-		  struct loop *loop, struct fabric_conn **out)
+		  struct fabric_conn **out)
 {
 	struct sockaddr_storage dst;
 	struct rdma_cm_id *id;

@@ -185,7 +185,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 /* What the peer sent when it asked or answered. */
 void verbs_conn_learn(struct verbs_conn *c, const struct verbs_event *ev);
 int verbs_connect(void *provider, const struct sockaddr *addr,
-		  struct loop *loop, struct fabric_conn **out);
+		  struct fabric_conn **out);
 int verbs_setup(struct fabric_conn *conn, struct loop *loop,
 		const struct fabric_queues *q);
 int verbs_start(struct fabric_conn *conn, const void *private_data,

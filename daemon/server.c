@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "daemon/announce.h"
+#include "daemon/counters.h"
 #include "daemon/pollers.h"
 #include "daemon/state.h"
-#include "lib/stats.h"
 #include "lib/util.h"
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
@@ -570,28 +570,7 @@ void server_stop(struct server *s)
 	free(s);
 }
 
-static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
-{
-	if (sum)
-		log_info("%s %llu (%s)", c->name, (unsigned long long)sum,
-			 c->help);
-}
-
-static void log_proc(const struct rpc_program *prog,
-		     const struct rpc_version *version,
-		     const struct rpc_proc *proc,
-		     const struct rpc_proc_count *n, void *arg)
-{
-	if (n->calls)
-		log_info("%s v%u %s: %llu calls, %llu failed, %llu us each",
-			 prog->name, version->vers, proc->name,
-			 (unsigned long long)n->calls,
-			 (unsigned long long)n->errors,
-			 (unsigned long long)(n->ns / n->calls / 1000));
-}
-
 void server_log_counters(const struct server *s)
 {
-	stats_walk(log_counter, NULL);
-	rpc_server_walk_counts(s->rpc, log_proc, NULL);
+	counters_log(s->rpc);
 }

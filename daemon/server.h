@@ -25,7 +25,7 @@ void server_print_ready(const struct server *s, FILE *out);
 /* Reads the exports again; on a mistake, logged, the old ones stay. */
 void server_reload(struct server *s);
 
-/* Logs every counter that has counted anything. */
+/* Logs every counter that has counted anything, and who has the workers. */
 void server_log_counters(const struct server *s);
 
 /* No new connection, no new call.  server_drained() says when the calls

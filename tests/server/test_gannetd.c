@@ -311,6 +311,7 @@ START_TEST(sigusr1_logs_the_counters)
 	ck_assert(daemon_answers(&d));
 	kill(d.pid, SIGUSR1);
 	ck_assert(daemon_logged(&d, "nfs v3 NULL: 1 calls, 0 failed"));
+	ck_assert(daemon_logged(&d, "workers of common: 0 of "));
 	daemon_end(&d, SIGTERM);
 }
 END_TEST

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* counters - what has been counted, and who has the workers, for the log. */
+#include "daemon/counters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
+{
+	if (sum)
+		log_info("%s %llu (%s)", c->name, (unsigned long long)sum,
+			 c->help);
+}
+
+static void log_proc(const struct rpc_program *prog,
+		     const struct rpc_version *version,
+		     const struct rpc_proc *proc,
+		     const struct rpc_proc_count *n, void *arg)
+{
+	if (n->calls)
+		log_info("%s v%u %s: %llu calls, %llu failed, %llu us each",
+			 prog->name, version->vers, proc->name,
+			 (unsigned long long)n->calls,
+			 (unsigned long long)n->errors,
+			 (unsigned long long)(n->ns / n->calls / 1000));
+}
+
+static void note_share(const char *name, unsigned max, unsigned running,
+		       unsigned waiting, void *arg)
+{
+	fprintf(arg, "workers of %s: %u of %u busy, %u calls wait\n", name,
+		running, max, waiting);
+}
+
+/* Workers wait while the shares are looked at: they are logged afterwards. */
+static void log_shares(struct rpc_server *rpc)
+{
+	char *text = NULL, *at, *line;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	rpc_server_walk_classes(rpc, note_share, f);
+	if (fclose(f) == 0)
+		for (at = text; (line = strsep(&at, "\n")) && *line;)
+			log_info("%s", line);
+	free(text);
+}
+
+void counters_log(struct rpc_server *rpc)
+{
+	stats_walk(log_counter, NULL);
+	rpc_server_walk_counts(rpc, log_proc, NULL);
+	log_shares(rpc);
+}

@@ -20,6 +20,7 @@
 #include <nfsc/libnfs-raw-nfs.h>
 
 #include "client/nfs/tcp.h"
+#include "lib/log.h"
 #include "lib/util.h"
 
 enum { NFS_PORT = 2049 };
@@ -29,8 +30,9 @@ struct session {
 	struct nfsc_url	    url;
 	struct rpc_context *rpc;	/* NULL: not connected */
 	bool		    broken;
+	unsigned	    failures;	/* to connect again, since a reply */
 	struct cds_list_head flying;
-	struct cds_list_head again;
+	struct cds_list_head again;	/* not broken: what was refused */
 	struct cds_list_head done;
 };
 
@@ -213,6 +215,7 @@ static void rpc_done(struct rpc_context *rpc, int status, void *data,
 
 	cds_list_del(&op->link);
 	if (status == RPC_STATUS_SUCCESS) {
+		s->failures = 0;
 		op->err = 0;
 		op->status = 0;
 		if (takes[op->kind]) {
@@ -224,7 +227,8 @@ static void rpc_done(struct rpc_context *rpc, int status, void *data,
 		cds_list_add_tail(&op->link, &s->done);
 		return;
 	}
-	s->broken = true;
+	if (status == RPC_STATUS_ERROR && data)
+		log_debug("tcp: %s", (const char *)data);
 	cds_list_add_tail(&op->link, &s->again);
 }
 
@@ -337,18 +341,26 @@ static int dial(struct session *s)
 			       &s->rpc);
 }
 
-/* After an end: a new connection, with patience. */
+static void pause_before_retry(unsigned failures)
+{
+	unsigned doublings = MIN(failures - 1, 10u);
+	unsigned ms = MIN(100u << doublings, 5000u);
+
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000L }, NULL);
+}
+
+/* After an end: a new connection, with patience.  Until a reply has come it
+ * may be in vain too. */
 static int redial(struct session *s)
 {
-	unsigned tries = s->base.config.retries;
-	unsigned ms = 100;
-	int err;
+	int err = -ECONNRESET;
 
 	disconnect(s);
-	while ((err = dial(s)) < 0 && tries-- > 0) {
-		nanosleep(&(struct timespec){ ms / 1000,
-					      ms % 1000 * 1000000L }, NULL);
-		ms = MIN(2 * ms, 5000u);
+	while (err < 0 && s->failures <= s->base.config.retries) {
+		if (s->failures > 0)
+			pause_before_retry(s->failures);
+		s->failures++;
+		err = dial(s);
 	}
 	return err;
 }
@@ -363,16 +375,12 @@ static void fly(struct session *s, struct nfsc_op *op)
 	cds_list_add_tail(&op->link, &s->done);
 }
 
-static void send_again(struct session *s)
+/* What waits to be sent again is sent, or with @err is over. */
+static void send_again(struct session *s, int err)
 {
-	struct cds_list_head list;
 	struct nfsc_op *op, *next;
-	int err = redial(s);
 
-	CDS_INIT_LIST_HEAD(&list);
-	cds_list_splice(&s->again, &list);
-	CDS_INIT_LIST_HEAD(&s->again);
-	cds_list_for_each_entry_safe(op, next, &list, link) {
+	cds_list_for_each_entry_safe(op, next, &s->again, link) {
 		cds_list_del(&op->link);
 		if (err == 0) {
 			fly(s, op);
@@ -403,10 +411,12 @@ static struct nfsc_op *wait_one(struct nfsc_session *base)
 
 	while (cds_list_empty(&s->done)) {
 		if (s->broken || !s->rpc)
-			send_again(s);
+			send_again(s, redial(s));
 		else if (nfsc_rpc_service(s->rpc,
 					 (int)s->base.config.timeout_ms) < 0)
 			s->broken = true;
+		else	/* answered, but without results: RFC 5531 section 9 */
+			send_again(s, -EPROTO);
 	}
 	op = cds_list_first_entry(&s->done, struct nfsc_op, link);
 	cds_list_del(&op->link);

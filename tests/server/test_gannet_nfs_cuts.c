@@ -2,10 +2,12 @@
 /* ./gannet-nfs when its connections to ./gannetd end. */
 #include <arpa/inet.h>
 #include <check.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ struct relay {
 	size_t	    cut_after;	/* bytes of a connection, both ways */
 	unsigned    cuts;	/* so many connections */
 	atomic_uint connections;
+	void	   *(*run)(void *relay);	/* NULL: relay_run */
 	pthread_t   thread;
 };
 
@@ -81,7 +84,7 @@ static void relay_start(struct relay *r, int way)
 	set_base(way, ntohs(addr.sin_port));
 	atomic_store(&r->connections, 0);
 	signal(SIGPIPE, SIG_IGN);
-	pthread_create(&r->thread, NULL, relay_run, r);
+	pthread_create(&r->thread, NULL, r->run ? r->run : relay_run, r);
 }
 
 static void relay_stop(struct relay *r)
@@ -130,6 +133,58 @@ START_TEST(cut_for_good_is_an_error_in_the_end)
 }
 END_TEST
 
+START_TEST(connections_that_bring_no_reply_are_given_up)
+{
+	struct relay r = { .cut_after = 200, .cuts = UINT_MAX };
+
+	start(_i);
+	relay_start(&r, _i);
+	ck_assert_int_eq(TOOL("ls", "-r", "2", url("")), 3);
+	ck_assert_uint_le(atomic_load(&r.connections), 4);
+	relay_stop(&r);
+	stop();
+}
+END_TEST
+
+/* Takes NULL calls and refuses all others: PROG_MISMATCH. */
+static void *refuse_calls(void *arg)
+{
+	struct relay *r = arg;
+	uint32_t mark, call[256], reply[9] = { 0 };
+	int fd = accept(r->fd, NULL, NULL);
+	size_t len;
+
+	while (recv(fd, &mark, 4, MSG_WAITALL) == 4) {
+		len = ntohl(mark) & 0x7fffffff;
+		if (len > sizeof(call) ||
+		    recv(fd, call, len, MSG_WAITALL) != (ssize_t)len)
+			break;
+		len = call[5] ? 36 : 28;
+		reply[0] = htonl(0x80000000u | (uint32_t)(len - 4));
+		reply[1] = call[0];
+		reply[2] = htonl(1);
+		reply[6] = call[5] ? htonl(2) : 0;
+		reply[7] = reply[8] = htonl(4);
+		if (write(fd, reply, len) != (ssize_t)len)
+			break;
+	}
+	close(fd);
+	return NULL;
+}
+
+START_TEST(calls_that_are_refused_are_not_sent_again)
+{
+	struct relay r = { .run = refuse_calls };
+
+	start(WAY_TCP);
+	relay_start(&r, WAY_TCP);
+	ck_assert_int_eq(TOOL("ls", url("")), 1);
+	ck_assert_ptr_nonnull(strstr(err, "Protocol error"));
+	relay_stop(&r);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("gannet_nfs cuts");
@@ -140,6 +195,9 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, copies_survive_cut_connections, 0, WAYS);
 	tcase_add_loop_test(t, cut_for_good_is_an_error_in_the_end, 0, WAYS);
+	tcase_add_loop_test(t, connections_that_bring_no_reply_are_given_up,
+			    0, WAYS);
+	tcase_add_test(t, calls_that_are_refused_are_not_sent_again);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -158,9 +158,11 @@ static int follow_link(struct tool *t, const struct tool_object *link,
 		return tool_complain(t->text, op.err, op.status);
 	target[op.got] = '\0';
 	if (target[0] == '/') {
-		fprintf(stderr, "gannet-nfs: %s: %s is a symbolic link to %s, "
-			"which only a mounted client can follow\n", t->text,
-			link->name, target);
+		fprintf(stderr, "gannet-nfs: %s: ", t->text);
+		tool_put_name(stderr, link->name);
+		fputs(" is a symbolic link to ", stderr);
+		tool_put_name(stderr, target);
+		fputs(", which only a mounted client can follow\n", stderr);
 		return TOOL_FAILED;
 	}
 	n = snprintf(whole, sizeof(whole), "%s/%s", target, rest);

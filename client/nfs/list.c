@@ -49,8 +49,7 @@ static void time_text(const struct nfsc_time *t, char out[40])
 	strftime(out + n + 10, 30 - n, " %z", &tm);
 }
 
-/* A name is bytes: what would do something to a terminal is shown as \ooo. */
-static void put_name(FILE *f, const char *name)
+void tool_put_name(FILE *f, const char *name)
 {
 	for (; *name; name++)
 		if ((unsigned char)*name < ' ' || *name == 0x7f ||
@@ -89,14 +88,14 @@ static void put_target(struct tool *t, const struct nfsc_entry *e)
 		return;
 	target[op.got] = '\0';
 	fputs(" -> ", t->o->out);
-	put_name(t->o->out, target);
+	tool_put_name(t->o->out, target);
 }
 
 static void put_entry(struct tool *t, const struct nfsc_entry *e)
 {
 	if (t->o->lengthy)
 		put_lengthy(t->o->out, &e->attr);
-	put_name(t->o->out, e->name);
+	tool_put_name(t->o->out, e->name);
 	if (t->o->lengthy)
 		put_target(t, e);
 	fputc('\n', t->o->out);
@@ -238,7 +237,7 @@ static void put_stat(struct tool *t, const struct tool_object *obj)
 	time_text(&a->mtime, mt);
 	time_text(&a->ctime, ct);
 	fputs("  Name: ", f);
-	put_name(f, obj->name);
+	tool_put_name(f, obj->name);
 	fprintf(f, "\n  Type: %s\n  Size: %llu\n  Used: %llu\n",
 		types[type_of(a)], (unsigned long long)a->size,
 		(unsigned long long)a->used);

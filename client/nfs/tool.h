@@ -41,6 +41,8 @@ struct tool {
 };
 
 int tool_complain(const char *what, int err, uint32_t status);
+/* A name is bytes: what would do something to a terminal is shown as \ooo. */
+void tool_put_name(FILE *f, const char *name);
 
 /* Connects and mounts. */
 int tool_open(struct tool *t, const char *url, const struct tool_options *o);

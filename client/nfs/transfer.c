@@ -16,17 +16,19 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Where a get goes: a directory gets a file of the object's name. */
-static const char *get_target(const struct tool_object *obj, const char *to,
+/* Where a get goes: to the URL's last name, in a directory if that is given.
+ * Where a symbolic link leads is for the server to say, a local name is not. */
+static const char *get_target(const struct tool *t, const char *to,
 			      char path[PATH_MAX])
 {
+	const char *name = last_part(t->url.path);
 	struct stat st;
 
 	if (!to)
-		return obj->name;
+		return name;
 	if (stat(to, &st) < 0 || !S_ISDIR(st.st_mode))
 		return to;
-	return snprintf(path, PATH_MAX, "%s/%s", to, obj->name) < PATH_MAX ?
+	return snprintf(path, PATH_MAX, "%s/%s", to, name) < PATH_MAX ?
 		path : to;
 }
 
@@ -38,7 +40,7 @@ static int get_file(struct tool *t, const struct tool_object *obj,
 
 	if (to && strcmp(to, "-") == 0)
 		return copy_get(t, obj, STDOUT_FILENO, "standard output");
-	to = get_target(obj, to, path);
+	to = get_target(t, to, path);
 	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return tool_complain(to, -errno, 0);

@@ -120,9 +120,15 @@ START_TEST(links_are_followed_where_they_can_be)
 	same(outfile, path(export, "a/b/file"));
 	ck_assert_int_eq(TOOL("cat", url("a/deep")), 0);
 	same(outfile, path(export, "a/b/file"));
+	/* The local name is the user's choice, not the server's. */
+	ck_assert_int_eq(TOOL("get", url("a/deep"), d.dir), 0);
+	same(path(d.dir, "deep"), path(export, "a/b/file"));
 	ck_assert_int_eq(TOOL("cat", url("loop")), 1);
 	ck_assert_int_eq(TOOL("cat", url("away")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "/etc/passwd"));
+	ck_assert_int_eq(symlink("/\033[2J", path(export, "clear")), 0);
+	ck_assert_int_eq(TOOL("cat", url("clear")), 1);
+	ck_assert_ptr_nonnull(strstr(err, "link to /\\033[2J,"));
 	ck_assert_int_eq(TOOL("put", from, url("new")), 0);
 	same(from, path(export, "nowhere"));
 	stop();

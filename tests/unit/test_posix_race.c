@@ -137,6 +137,50 @@ START_TEST(many_threads_share_few_files_and_descriptors)
 }
 END_TEST
 
+static void make_again(void *arg)
+{
+	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED,
+				  .attr.set = VFS_SET_SIZE };
+	struct vfs_node *n;
+	int err;
+
+	for (int i = 0; i < 2000; i++) {
+		err = posix_create(&w.ctx, w.root, name_of("f"), &how, &n,
+				   NULL, NULL);
+		if (err == 0)
+			vfs_node_put(n);
+		else
+			failed = true;
+	}
+}
+
+static void take_away(void *arg)
+{
+	int err;
+
+	for (int i = 0; i < 2000; i++) {
+		err = posix_remove(&w.ctx, w.root, name_of("f"), false, NULL);
+		if (err < 0 && err != -ENOENT)
+			failed = true;
+	}
+}
+
+START_TEST(a_name_that_is_just_removed_can_be_made)
+{
+	const struct vfs_config config = { .async = true };
+	pthread_t t[4];
+
+	world_open(_i, &config);
+	for (int i = 0; i < 4; i++)
+		assert_ok(thread_start(&t[i], "name",
+				       i % 2 ? take_away : make_again, NULL));
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	ck_assert(!failed);
+	world_close();
+}
+END_TEST
+
 static void write_far(void *arg)
 {
 	struct vfs_node *n = arg;
@@ -175,6 +219,7 @@ int main(void)
 
 	tcase_set_timeout(t, 120);
 	add_world_test(t, many_threads_share_few_files_and_descriptors);
+	add_world_test(t, a_name_that_is_just_removed_can_be_made);
 	add_world_test(t, a_limit_on_file_sizes_is_an_error_and_not_the_end);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -10,6 +10,8 @@
 /* What nobody asked for: the owner's alone. */
 #define MODE_FILE	0600
 #define MODE_DIR	0700
+/* Of a name that others make and remove. */
+#define TRIES		100
 
 /* One making of a name. */
 struct making {
@@ -149,7 +151,29 @@ static int reuse(struct making *m, const struct vfs_setattr *set)
 	if (err < 0 || !size.set)
 		return err;
 	err = posix_setattr(m->ctx, &m->node->node, &size, NULL);
-	return err < 0 ? err : posix_stat(m->node, &m->st);
+	if (err == 0)
+		err = posix_stat(m->node, &m->st);
+	if (err == -ESTALE) {		/* it was removed meanwhile */
+		vfs_node_put(&m->node->node);
+		m->node = NULL;
+		err = -ENOENT;
+	}
+	return err;
+}
+
+/* -ENOENT: the name was taken, and is not any more. */
+static int create_once(struct making *m, const struct vfs_create *how)
+{
+	int err;
+
+	if (how->how == VFS_CREATE_EXCLUSIVE)
+		return create_exclusive(m, how->verf);
+	err = create_new(m, mode_of(&how->attr, MODE_FILE));
+	if (err == 0)
+		return posix_setattr_new(m->node, m->ctx->cred, &how->attr,
+					 &m->st, &m->touched);
+	return err == -EEXIST && how->how == VFS_CREATE_UNCHECKED ?
+	       reuse(m, &how->attr) : err;
 }
 
 int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
@@ -163,17 +187,14 @@ int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	err = begin(&m, ctx, dir, name, wcc);
 	if (err == -EAGAIN)
 		return err;
-	if (err < 0)
-		return end(&m, err, out, attr);
-	if (how->how == VFS_CREATE_EXCLUSIVE) {
-		err = create_exclusive(&m, how->verf);
-	} else {
-		err = create_new(&m, mode_of(&how->attr, MODE_FILE));
+	if (err == 0)
+		err = create_once(&m, how);
+	for (int i = 0; err == -ENOENT && !m.made && i < TRIES; i++) {
+		err = posix_stat(m.dir, &m.st);
 		if (err == 0)
-			err = posix_setattr_new(m.node, ctx->cred, &how->attr,
-						&m.st, &m.touched);
-		else if (err == -EEXIST && how->how == VFS_CREATE_UNCHECKED)
-			err = reuse(&m, &how->attr);
+			err = posix_cred_set(m.fs, ctx);
+		if (err == 0)
+			err = create_once(&m, how);
 	}
 	return end(&m, err, out, attr);
 }

@@ -115,9 +115,10 @@ START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 	fails(1, "exports:3:", ARGS("--exports-file", file));
 	fails(1, "No such file", ARGS("--exports-file", "/no/such/file"));
 	fails(1, "--export", ARGS("--export", "/no/such/directory"));
-	fails(1, "posix: option 'color=red' is not supported",
-	      ARGS("--export", "posix,async,color=red:/"));
-	fails(1, "posix: idle=soon: expected a number",
+	fails(1, "--export: '/' can't be exported: posix has no option "
+	      "'color=red'; expected", ARGS("--export",
+	      "posix,async,color=red:/"));
+	fails(1, "--export: '/' can't be exported: idle=soon: expected a number",
 	      ARGS("--export", "posix,idle=soon:/"));
 }
 END_TEST

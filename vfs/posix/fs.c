@@ -178,17 +178,8 @@ static void warn_closed(const struct vfs_config *config)
 		 config->path, geteuid(), search ? "list" : "enter");
 }
 
-/*
- * "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
- * the exports file.  An option that is none of these is an error.
- */
-static int bad_option(const char *opt)
-{
-	log_err("posix: option '%s' is not supported; supported are async, "
-		"table, max-files=, idle=", opt);
-	return -EINVAL;
-}
-
+/* "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
+ * the exports file. */
 static int read_option(const char *opt, struct vfs_config *config)
 {
 	const char *value = strchr(opt, '=');
@@ -205,13 +196,13 @@ static int read_option(const char *opt, struct vfs_config *config)
 	}
 	if (!value || (strncmp(opt, "max-files=", 10) != 0 &&
 		       strncmp(opt, "idle=", 5) != 0))
-		return bad_option(opt);
+		return vfs_fail(config, "posix has no option '%s'; expected "
+				"async, table, max-files= or idle=", opt);
 	errno = 0;
 	n = strtoul(++value, &end, 10);
-	if (errno || end == value || *end || n == 0 || n > INT32_MAX) {
-		log_err("posix: %s: expected a number from 1", opt);
-		return -EINVAL;
-	}
+	if (errno || end == value || *end || n == 0 || n > INT32_MAX)
+		return vfs_fail(config, "%s: expected a number from 1 to %d",
+				opt, INT32_MAX);
 	if (*opt == 'm')
 		config->max_files = n;
 	else

@@ -93,16 +93,20 @@ static int find(struct move *m)
 	return m->victim == m->node;
 }
 
-/* What needs no lock on the two nodes: after this they may be locked. */
+/* What needs no lock on the two nodes: after this they may be locked.  What is
+ * in a directory is not above it, and only fs->rename keeps ways up as they
+ * are. */
 static int check_shape(const struct move *m)
 {
 	bool moves_dir = m->node->type == VFS_DIR;
+	bool within = m->from == m->to;
 
-	if (moves_dir && is_above(m->node, m->to))
+	if (moves_dir && !within && is_above(m->node, m->to))
 		return -EINVAL;
 	if (!m->victim)
 		return 0;
-	if (m->victim->type == VFS_DIR && is_above(m->victim, m->from))
+	if (m->victim->type == VFS_DIR && !within &&
+	    is_above(m->victim, m->from))
 		return -ENOTEMPTY;
 	if (moves_dir && m->victim->type != VFS_DIR)
 		return -ENOTDIR;

@@ -285,6 +285,37 @@ static bool is_kept(struct vfs_node *dir, const char *name,
 				 h);
 }
 
+START_TEST(who_found_a_name_may_search_without_asking)
+{
+	const struct vfs_ctx now = { &w.cred, true };
+	struct vfs_node *d, *n;
+	struct vfs_attr attr;
+	struct stat st;
+	int err = -EAGAIN;
+
+	world_open(_i, NULL);
+	d = must_mkdir(w.root, "d");
+	vfs_node_put(must_create(d, "a"));
+	usleep(80000);			/* until it is kept */
+	assert_ok(posix_stat(to_posix(d), &st));
+	/* Another process's rename may be in the way of the name cache. */
+	for (int i = 0; i < 10 && err == -EAGAIN; i++)
+		err = posix_lookup(&now, d, name_of("a"), &n, &attr, NULL,
+				   NULL);
+	assert_ok(err);
+	vfs_node_put(n);
+	ck_assert_int_eq(posix_granted(&now, to_posix(d), &st, POSIX_X),
+			 POSIX_X);
+	assert_ok(chmod(local("d"), 0711));
+	assert_ok(posix_stat(to_posix(d), &st));
+	if (!world_on_tmpfs())
+		assert_err(posix_granted(&now, to_posix(d), &st, POSIX_X),
+			   EAGAIN);
+	vfs_node_put(d);
+	world_close();
+}
+END_TEST
+
 START_TEST(kept_names_follow_every_change)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
@@ -395,6 +426,7 @@ int main(void)
 	add_world_test(t, a_cookie_that_can_not_be_is_refused);
 	add_world_test(t, an_exclusive_create_is_known_again_after_a_restart);
 	add_world_test(t, mount_points_in_the_tree_are_not_entered);
+	add_world_test(t, who_found_a_name_may_search_without_asking);
 	add_world_test(t, kept_names_follow_every_change);
 	add_world_test(t, access_control_lists_count);
 	suite_add_tcase(s, t);

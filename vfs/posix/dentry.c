@@ -44,11 +44,6 @@ static struct posix_dentry *_Atomic *slots_of(const struct posix_fs *fs,
 				   (SLOTS - 2)];
 }
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
-}
-
 static bool same_name(const struct posix_dentry *e,
 		      const struct posix_node *dir, const char *name)
 {
@@ -72,7 +67,7 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 		const struct posix_dentry *e =
 			atomic_load_explicit(&slot[i], memory_order_acquire);
 
-		if (e && same_time(&e->ctime, &dir_st->st_ctim) &&
+		if (e && posix_same_time(&e->ctime, &dir_st->st_ctim) &&
 		    same_name(e, dir, name)) {
 			*file = e->file;
 			found = true;

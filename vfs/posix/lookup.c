@@ -121,10 +121,11 @@ static int find_name(struct looking *l)
 		err = record(l);
 	if (err < 0 || posix_stat(l->dir, &l->dir_st) < 0)
 		return err;
-	if (keep && ctime.tv_nsec == l->dir_st.st_ctim.tv_nsec &&
-	    ctime.tv_sec == l->dir_st.st_ctim.tv_sec)
+	if (keep && posix_same_time(&ctime, &l->dir_st.st_ctim)) {
 		posix_dentry_keep(l->fs, l->dir, &l->dir_st, l->name.s,
 				  &l->node->handle);
+		posix_was_granted(l->ctx, l->dir, &l->dir_st, POSIX_X);
+	}
 	return 0;
 }
 

@@ -29,8 +29,7 @@ struct posix_verdict {
 static bool fits(const struct posix_verdict *v, const struct posix_fs *fs,
 		 const struct vfs_cred *cred, const struct stat *st)
 {
-	return v && v->ctime.tv_nsec == st->st_ctim.tv_nsec &&
-	       v->ctime.tv_sec == st->st_ctim.tv_sec &&
+	return v && posix_same_time(&v->ctime, &st->st_ctim) &&
 	       (!fs->privileged || posix_cred_same(&v->cred, cred));
 }
 
@@ -133,6 +132,17 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		remember(n, ctx->cred, st, slot,
 			 (uint8_t [2]){ known, granted });
 	return granted & want;
+}
+
+void posix_was_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+		       const struct stat *st, unsigned what)
+{
+	uint8_t known, granted;
+	int slot = recall(n, ctx->cred, st, &known, &granted);
+
+	if ((known & granted & what) != what)
+		remember(n, ctx->cred, st, slot,
+			 (uint8_t [2]){ known | what, granted | what });
 }
 
 int posix_check_io(const struct vfs_ctx *ctx, struct posix_node *n,

@@ -189,6 +189,12 @@ void posix_cred_server(const struct posix_fs *fs);
 /* Which of @want (POSIX_*) the kernel grants, or -errno.  @st is fresh. */
 int  posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		   const struct stat *st, unsigned want);
+/*
+ * The kernel let the caller do @what just now, acting as itself.  @st is from
+ * before, posix_settled() then, and no other ctime since.
+ */
+void posix_was_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+		       const struct stat *st, unsigned what);
 /* 0 or -EACCES, -EAGAIN: the owner always may (RFC 1813 section 4.4), and
  * who may execute may read. */
 int  posix_check_io(const struct vfs_ctx *ctx, struct posix_node *n,
@@ -208,6 +214,12 @@ int  posix_stat(struct posix_node *n, struct stat *st);
 enum vfs_type posix_type(mode_t mode);
 void posix_attr(const struct posix_fs *fs, const struct stat *st,
 		struct vfs_attr *attr);
+
+static inline bool posix_same_time(const struct timespec *a,
+				   const struct timespec *b)
+{
+	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
+}
 
 /*
  * Will any later change of the file show in its ctime?  Not if that is so

@@ -232,8 +232,7 @@ static void keep(const struct reading *r, const char *name,
 	struct stat now;
 
 	if (r->keep && posix_fstat(r->dir->fd, &now) == 0 &&
-	    now.st_ctim.tv_sec == r->st.st_ctim.tv_sec &&
-	    now.st_ctim.tv_nsec == r->st.st_ctim.tv_nsec)
+	    posix_same_time(&now.st_ctim, &r->st.st_ctim))
 		posix_dentry_keep(posix_fs_of(r->dir), r->dir, &r->st, name,
 				  &e->handle);
 }

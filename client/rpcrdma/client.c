@@ -67,16 +67,17 @@ static void request_done(struct rpcrdma_request *q)
 	struct client_call *call = container_of(q, struct client_call, q);
 	struct gannet_rpcrdma *c = call->c;
 	int status = q->status;
+	bool sent = atomic_load(&q->sent);
 	bool again = false;
 
 	mutex_lock(&c->lock);
 	cds_list_del(&call->link);
-	call->user->sends += q->sent;
+	call->user->sends += sent;
 	if (status != -ENOTCONN) {
 		c->failures = 0;
 	} else if (may_wait(c, call)) {
 		again = true;
-		c->info.resends += q->sent;
+		c->info.resends += sent;
 		cds_list_add_tail(&call->link, &c->waiting);
 	} else if (c->closing) {
 		status = -ECANCELED;
@@ -89,8 +90,7 @@ static void request_done(struct rpcrdma_request *q)
 /* With the lock. */
 static void give(struct gannet_rpcrdma *c, struct client_call *call)
 {
-	call->q.sent = false;
-	call->given = client_now_ms();
+	atomic_store(&call->q.sent, 0);
 	cds_list_add_tail(&call->link, &c->given);
 	rpcrdma_requester_call(c->r, &call->q);
 }

@@ -32,7 +32,6 @@ struct client_call {
 	struct rpcrdma_request	    q;
 	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
 	struct gannet_rpcrdma_call *user;	/* borrowed until its done() */
-	uint64_t		    given;	/* ms: to the requester */
 	struct cds_list_head	    link;	/* in waiting or given */
 };
 
@@ -59,7 +58,7 @@ struct gannet_rpcrdma {
 	struct rpcrdma_requester *r;		/* while it is up */
 	unsigned		 failures;	/* in a row */
 	struct cds_list_head	 waiting;
-	struct cds_list_head	 given;		/* oldest first */
+	struct cds_list_head	 given;		/* in the order of sending */
 	struct gannet_rpcrdma_info info;
 	uint64_t		 gone_invalidated; /* with requesters */
 	uint64_t		 gone_discarded;

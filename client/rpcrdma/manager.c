@@ -235,31 +235,30 @@ static void bring_up(struct gannet_rpcrdma *c)
 		die(c, err);
 }
 
+/* With the lock: until when it is not silent, by what is known now. */
+static uint64_t deadline(struct gannet_rpcrdma *c)
+{
+	const struct client_call *oldest;
+	uint64_t since = 0;
+
+	if (!cds_list_empty(&c->given)) {
+		oldest = cds_list_first_entry(&c->given, struct client_call,
+					      link);
+		since = atomic_load(&oldest->q.sent) / 1000000;
+	}
+	return (since ? since : client_now_ms()) + c->options.reply_ms;
+}
+
 /* With the lock: until the connection ends. */
 static void watch(struct gannet_rpcrdma *c)
 {
 	struct rpcrdma_requester *r = c->r;
-	struct client_call *oldest;
-	uint64_t until;
-	bool cut = false;
 
 	while (!c->lost && !c->closing) {
-		until = client_now_ms() + c->options.reply_ms;
-		if (!cds_list_empty(&c->given)) {
-			oldest = cds_list_first_entry(&c->given, struct client_call,
-						      link);
-			until = oldest->given + c->options.reply_ms;
-		}
-		if (!wait_until(c, until) && client_now_ms() >= until && !cut &&
-		    !cds_list_empty(&c->given)) {
-			oldest = cds_list_first_entry(&c->given, struct client_call,
-						      link);
-			if (client_now_ms() < oldest->given + c->options.reply_ms)
-				continue;
-			cut = true;
-			rpcrdma_requester_close(r);
-		}
-		while (cut && !c->lost && !c->closing)
+		if (wait_until(c, deadline(c)) || deadline(c) > client_now_ms())
+			continue;
+		rpcrdma_requester_close(r);
+		while (!c->lost && !c->closing)
 			pthread_cond_wait(&c->wake, &c->lock);
 	}
 	drop(c, r);
@@ -287,4 +286,3 @@ void client_manage(void *arg)
 		drop(c, c->r);
 	mutex_unlock(&c->lock);
 }
-

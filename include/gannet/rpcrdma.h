@@ -59,8 +59,9 @@ struct gannet_rpcrdma_options {
 	unsigned read_depth;	/* RDMA Reads that the responder may have in
 				 * flight: 16 */
 	unsigned connect_ms;	/* for one attempt to connect: 10000 */
-	unsigned reply_ms;	/* a call that waits longer for its reply
-				 * ends the connection: 60000 */
+	unsigned reply_ms;	/* a call that waits longer for its reply,
+				 * once it was sent, ends the connection:
+				 * 60000 */
 	unsigned reconnects;	/* attempts in a row that may fail: 10 */
 	unsigned resends;	/* of one call: 10 */
 	void (*event)(void *arg, enum gannet_rpcrdma_event event, int err);

@@ -305,6 +305,37 @@ START_TEST(a_call_without_reply_is_sent_again_so_many_times)
 }
 END_TEST
 
+/* A call waits for its reply from when it was sent, not for its turn. */
+START_TEST(a_long_line_behind_few_credits_is_no_silence)
+{
+	enum { N = 30 };
+	struct gannet_rpcrdma_options co = { .reply_ms = 400, .credits = 2 };
+	const struct timespec nap = { .tv_nsec = 40000000 };
+	struct gannet_rpcrdma_info info;
+	struct one o[N];
+	int value;
+
+	open_with(NULL, &co);
+	ck_assert_int_eq(ping(), 0);
+	for (int i = 0; i < N; i++) {
+		one_init(&o[i], OP_HOLD, 0);
+		one_start(&o[i]);
+	}
+	do {
+		nanosleep(&nap, NULL);
+		rig_release(&rig);
+		sem_getvalue(&o[N - 1].done, &value);
+	} while (value == 0);
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+		ck_assert_uint_eq(o[i].call.sends, 1);
+	}
+	gannet_rpcrdma_info(c, &info);
+	ck_assert_uint_eq(info.reconnects, 0);
+	close_all();
+}
+END_TEST
+
 START_TEST(without_reconnection_the_first_loss_is_the_end)
 {
 	struct gannet_rpcrdma_options co = {
@@ -499,6 +530,7 @@ int main(void)
 		       calls_in_progress_are_sent_again_on_a_new_connection);
 	tcase_add_test(t, an_idle_connection_is_made_again_when_it_is_needed);
 	tcase_add_test(t, a_call_without_reply_is_sent_again_so_many_times);
+	tcase_add_test(t, a_long_line_behind_few_credits_is_no_silence);
 	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
 	tcase_add_test(t, a_responder_that_stays_away_is_given_up);
 	tcase_add_test(t, nobody_there_is_an_error_at_once);

@@ -116,7 +116,7 @@ static void start(struct rpcrdma_requester *r, struct request_slot *slot,
 	r->info.in_flight++;
 	err = post(r, slot);
 	if (err == 0) {
-		q->sent = true;
+		atomic_store(&q->sent, loop_now(r->loop));
 		return;
 	}
 	request_unregister(slot);

@@ -19,6 +19,7 @@
 #ifndef GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
 #define GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -88,8 +89,9 @@ struct rpcrdma_request {
 	const uint8_t	*reply_data;	/* from the xid on */
 	uint32_t	 reply_len;
 	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
-	/* The responder may have got the call.  The caller clears it. */
-	bool		 sent;
+	/* Since when the responder may have got the call, CLOCK_MONOTONIC ns;
+	 * 0: it has not.  Any thread reads it; the caller clears it. */
+	_Atomic uint64_t sent;
 
 	/* The requester's. */
 	struct cds_list_head link;

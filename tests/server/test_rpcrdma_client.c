@@ -305,6 +305,25 @@ START_TEST(a_call_without_reply_is_sent_again_so_many_times)
 }
 END_TEST
 
+/* A reply may come before the Send that asked for it is done. */
+START_TEST(a_send_that_is_done_late_lets_the_next_go)
+{
+	enum { N = 50 };
+	struct gannet_rpcrdma_options co = { .credits = 1 };
+	struct one o[N];
+
+	open_with(&(struct rig_options){ .fabric.seed = (uint32_t)_i + 1 },
+		  &co);
+	for (int i = 0; i < N; i++) {
+		one_init(&o[i], 99, 0);
+		one_start(&o[i]);
+	}
+	for (int i = 0; i < N; i++)
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+	close_all();
+}
+END_TEST
+
 /* A call waits for its reply from when it was sent, not for its turn. */
 START_TEST(a_long_line_behind_few_credits_is_no_silence)
 {
@@ -530,6 +549,7 @@ int main(void)
 		       calls_in_progress_are_sent_again_on_a_new_connection);
 	tcase_add_test(t, an_idle_connection_is_made_again_when_it_is_needed);
 	tcase_add_test(t, a_call_without_reply_is_sent_again_so_many_times);
+	tcase_add_loop_test(t, a_send_that_is_done_late_lets_the_next_go, 0, 5);
 	tcase_add_test(t, a_long_line_behind_few_credits_is_no_silence);
 	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
 	tcase_add_test(t, a_responder_that_stays_away_is_given_up);

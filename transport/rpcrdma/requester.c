@@ -77,16 +77,6 @@ static struct request_slot *free_slot(struct rpcrdma_requester *r)
 	return NULL;
 }
 
-static void send_done(struct fabric_op *op, int status, uint32_t len)
-{
-	struct request_slot *slot = container_of(op, struct request_slot,
-						 send_op);
-
-	slot->sending = false;
-	if (status < 0)
-		fabric_close(slot->r->fc);
-}
-
 static int post(struct rpcrdma_requester *r, struct request_slot *slot)
 {
 	int len = request_marshal(slot, r->fc->dev, r->info.send_inline,
@@ -135,6 +125,18 @@ static void advance(struct rpcrdma_requester *r)
 	while (r->up && !r->down && r->info.in_flight < r->window &&
 	       (slot = free_slot(r)) && (q = next_queued(r)))
 		start(r, slot, q);
+}
+
+static void send_done(struct fabric_op *op, int status, uint32_t len)
+{
+	struct request_slot *slot = container_of(op, struct request_slot,
+						 send_op);
+
+	slot->sending = false;
+	if (status < 0)
+		fabric_close(slot->r->fc);
+	else if (!slot->request)	/* its reply came before */
+		advance(slot->r);
 }
 
 static void run(struct loop_task *t)

@@ -119,14 +119,16 @@ enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status)
  * An error from the incidental getattr leaves the attributes out: the reply
  * tells of the operation itself (section 2.5, post_op_attr).
  */
-void nfs3_post_attr(struct nfs3_op *op, struct vfs_node *node,
-		    struct nfs3_attr *attr)
+enum rpc_run nfs3_end_attr(struct nfs3_op *op, int err,
+			   enum nfsstat3 *status, struct nfs3_attr *attr)
 {
-	if (!node)
-		return;
-	attr->fsid = op->exp->fs->fsid;
-	if (!attr->has)
-		attr->has = op->ops->getattr(&op->ctx, node, &attr->attr) == 0;
+	if (op->node && !op->no_buffer && !nfs3_must_block(op, err)) {
+		attr->fsid = op->exp->fs->fsid;
+		if (!attr->has)
+			attr->has = op->ops->getattr(&op->ctx, op->node,
+						     &attr->attr) == 0;
+	}
+	return nfs3_end(op, err, status);
 }
 
 void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
@@ -138,6 +140,14 @@ void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
 	if (!wcc->wcc.has_after)
 		wcc->wcc.has_after = op->ops->getattr(&op->ctx, node,
 						      &wcc->wcc.after) == 0;
+}
+
+enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
+			  struct nfs3_wcc *wcc)
+{
+	if (!nfs3_must_block(op, err))
+		nfs3_post_wcc(op, op->node, wcc);
+	return nfs3_end(op, err, status);
 }
 
 void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,

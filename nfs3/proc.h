@@ -283,15 +283,19 @@ int nfs3_begin_change(struct nfs3_op *op, struct rpc_call *call,
 		      struct xdr_view fh);
 /* Sets *@status and returns what the procedure returns. */
 enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status);
+/* The same of a reply with attributes of the node after the operation: they
+ * are filled in here unless they are there already. */
+enum rpc_run nfs3_end_attr(struct nfs3_op *op, int err,
+			   enum nfsstat3 *status, struct nfs3_attr *attr);
+enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
+			  struct nfs3_wcc *wcc);
 /* A second node of the same call, which must lie in the same export. */
 int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
 		   struct vfs_node **out);
 /* Did @err come from work that must be done again on a worker? */
 bool nfs3_must_block(const struct nfs3_op *op, int err);
 
-/* Fills in *@attr from @node unless it is: post-operation attributes. */
-void nfs3_post_attr(struct nfs3_op *op, struct vfs_node *node,
-		    struct nfs3_attr *attr);
+/* For a second node. */
 void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
 		   struct nfs3_wcc *wcc);
 /* The handle of @node, for the reply. */

@@ -46,9 +46,7 @@ NFS3_PROC(setattr)
 		err = check_setattr(&a->attr);
 	if (err == 0)
 		err = op.ops->setattr(&op.ctx, op.node, &a->attr, &r->wcc.wcc);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
 }
 
 #define ACCESS_ALL	(VFS_ACCESS_READ | VFS_ACCESS_LOOKUP | \
@@ -74,9 +72,7 @@ NFS3_PROC(access)
 		r->attr.has = err == 0;
 		r->access &= want;
 	}
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
 NFS3_PROC(fsstat)
@@ -89,9 +85,7 @@ NFS3_PROC(fsstat)
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = op.ops->statfs(&op.ctx, op.node, &r->st);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
 NFS3_PROC(fsinfo)
@@ -104,12 +98,10 @@ NFS3_PROC(fsinfo)
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = op.ops->limits(&op.ctx, op.node, &r->limits);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
 	r->rtmax = op.nfs->rtmax;
 	r->wtmax = op.nfs->wtmax;
 	r->dtpref = op.nfs->dtpref;
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
 NFS3_PROC(pathconf)
@@ -122,7 +114,5 @@ NFS3_PROC(pathconf)
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = op.ops->limits(&op.ctx, op.node, &r->limits);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }

@@ -67,9 +67,7 @@ NFS3_PROC(lookup)
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = do_lookup(&op, a->name, r);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->dir_attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->dir_attr);
 }
 
 static enum rpc_run remove_entry(struct rpc_call *call, const void *args,
@@ -91,9 +89,7 @@ static enum rpc_run remove_entry(struct rpc_call *call, const void *args,
 	if (err == 0)
 		err = op.ops->remove(&op.ctx, op.node, name, is_dir,
 				     &r->wcc.wcc);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
 }
 
 NFS3_PROC(remove)
@@ -137,10 +133,9 @@ NFS3_PROC(rename)
 		err = nfs3_open_also(&op, a->to.fh, &to);
 	if (err == 0)
 		err = do_rename(&op, a, to, r);
-	nfs3_post_wcc(&op, op.node, &r->from_wcc);
 	nfs3_post_wcc(&op, to, &r->to_wcc);
 	vfs_node_put(to);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->from_wcc);
 }
 
 static int do_link(struct nfs3_op *op, struct xdr_view view,
@@ -173,8 +168,7 @@ NFS3_PROC(link)
 		err = nfs3_open_also(&op, a->link.fh, &dir);
 	if (err == 0)
 		err = do_link(&op, a->link.name, dir, r);
-	nfs3_post_attr(&op, op.node, &r->attr);
 	nfs3_post_wcc(&op, dir, &r->dir_wcc);
 	vfs_node_put(dir);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }

@@ -50,9 +50,7 @@ NFS3_PROC(readlink)
 		rpc_body_set(call, 0, r->len, NULL, 0);
 		err = 0;
 	}
-	if (!op.no_buffer && !nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
 /* How much of what was asked for may be there. */
@@ -149,9 +147,7 @@ NFS3_PROC(read)
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = do_read(&op, a, r);
-	if (!op.no_buffer && !nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
 /* Keeps the first @len bytes of @iov; returns how many pieces that is. */
@@ -264,9 +260,7 @@ NFS3_PROC(write)
 	err = nfs3_begin_change(&op, call, a->fh);
 	if (err == 0)
 		err = do_write(&op, a, r);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
 }
 
 /* COMMIT changes nothing that WRITE did not: a read-only export has it, for
@@ -289,7 +283,5 @@ NFS3_PROC(commit)
 		 * has changed it, and what it took is sent again. */
 		r->verf = atomic_load(&op.exp->fs->verf);
 	}
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
 }

@@ -71,9 +71,7 @@ NFS3_PROC(create)
 	err = nfs3_begin_change(&op, call, a->where.fh);
 	if (err == 0)
 		err = do_create(&op, a, r);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->dir_wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->dir_wcc);
 }
 
 /* What the type demands, beyond what XDR did. */
@@ -133,7 +131,5 @@ NFS3_PROC(make)
 	err = nfs3_begin_change(&op, call, a->where.fh);
 	if (err == 0)
 		err = do_make(&op, a, r);
-	if (!nfs3_must_block(&op, err))
-		nfs3_post_wcc(&op, op.node, &r->dir_wcc);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_wcc(&op, err, &r->status, &r->dir_wcc);
 }

@@ -132,9 +132,7 @@ static enum rpc_run list_entries(struct rpc_call *call, const void *args,
 	err = nfs3_begin(&op, call, a->fh);
 	if (err == 0)
 		err = do_readdir(&op, a, r, plus);
-	if (!op.no_buffer && !nfs3_must_block(&op, err))
-		nfs3_post_attr(&op, op.node, &r->dir_attr);
-	return nfs3_end(&op, err, &r->status);
+	return nfs3_end_attr(&op, err, &r->status, &r->dir_attr);
 }
 
 NFS3_PROC(readdir)

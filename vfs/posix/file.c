@@ -46,40 +46,35 @@ static void cursor_step(struct cursor *c, size_t n)
 	c->skip = n;
 }
 
-/* One system call's worth: the rest of a piece, or many whole ones. */
-static ssize_t read_some(int fd, const struct cursor *c, int flags)
+/* What one system call takes: the rest of a piece, or many whole ones. */
+static const struct iovec *cursor_front(const struct cursor *c,
+					struct iovec *rest, int *niov)
 {
-	struct iovec rest;
-
-	if (c->skip == 0)
-		return preadv2(fd, c->iov, MIN(c->niov, IOV_MAX), c->off,
-			       flags);
-	rest.iov_base = (char *)c->iov->iov_base + c->skip;
-	rest.iov_len = c->iov->iov_len - c->skip;
-	return preadv2(fd, &rest, 1, c->off, flags);
+	if (c->skip == 0) {
+		*niov = MIN(c->niov, IOV_MAX);
+		return c->iov;
+	}
+	rest->iov_base = (char *)c->iov->iov_base + c->skip;
+	rest->iov_len = c->iov->iov_len - c->skip;
+	*niov = 1;
+	return rest;
 }
 
-static ssize_t write_some(int fd, const struct cursor *c, int flags)
-{
-	struct iovec rest;
-
-	if (c->skip == 0)
-		return pwritev2(fd, c->iov, MIN(c->niov, IOV_MAX), c->off,
-				flags);
-	rest.iov_base = (char *)c->iov->iov_base + c->skip;
-	rest.iov_len = c->iov->iov_len - c->skip;
-	return pwritev2(fd, &rest, 1, c->off, flags);
-}
-
-/* Returns how much was moved; of a read, to the end of the file at most. */
+/* By preadv2() or pwritev2().  Returns how much was moved; of a read, to the
+ * end of the file at most. */
 static int64_t move_all(int fd, struct cursor *c, int flags,
-			ssize_t (*some)(int, const struct cursor *, int))
+			ssize_t (*move)(int, const struct iovec *, int,
+					off_t, int))
 {
+	const struct iovec *iov;
+	struct iovec rest;
 	int64_t total = 0;
 	ssize_t n;
+	int niov;
 
 	while (c->left > 0) {
-		n = some(fd, c, flags);
+		iov = cursor_front(c, &rest, &niov);
+		n = move(fd, iov, niov, c->off, flags);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -92,16 +87,25 @@ static int64_t move_all(int fd, struct cursor *c, int flags,
 	return total;
 }
 
+static int check_read(const struct vfs_ctx *ctx, struct posix_node *n,
+		      struct stat *st)
+{
+	int err = posix_stat(n, st);
+
+	return err < 0 ? err : posix_check_io(ctx, n, st, POSIX_R);
+}
+
 static int open_to_read(const struct vfs_ctx *ctx, struct posix_node *n)
 {
+	int fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
 	struct stat st;
 	int err;
 
+	if (likely(fd >= 0))
+		return fd;
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;
-	err = posix_stat(n, &st);
-	if (err == 0)
-		err = posix_check_io(ctx, n, &st, POSIX_R);
+	err = check_read(ctx, n, &st);
 	return err < 0 ? err : posix_node_rd(n);
 }
 
@@ -113,7 +117,7 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 	if (fs->remote || atomic_load_explicit(&fs->no_nowait_read,
 					       memory_order_relaxed))
 		return -EAGAIN;
-	got = move_all(fd, c, RWF_NOWAIT, read_some);
+	got = move_all(fd, c, RWF_NOWAIT, preadv2);
 	if (got == -EOPNOTSUPP) {
 		atomic_store(&fs->no_nowait_read, true);
 		return -EAGAIN;
@@ -134,9 +138,7 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 
 	if (got < 0)
 		return got;
-	fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
-	if (unlikely(fd < 0))
-		fd = open_to_read(ctx, n);
+	fd = open_to_read(ctx, n);
 	if (fd < 0)
 		return fd;
 	cursor_init(&c, iov, niov, MIN(off, (uint64_t)INT64_MAX));
@@ -145,13 +147,11 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (ctx->nonblock && !fs->ram)
 		got = read_cached(fs, fd, &c);
 	else
-		got = move_all(fd, &c, 0, read_some);
+		got = move_all(fd, &c, 0, preadv2);
 	if (got < 0)
 		return got;
 	/* Checked with the attributes of after, before anyone sees the data. */
-	err = posix_stat(n, &st);
-	if (err == 0)
-		err = posix_check_io(ctx, n, &st, POSIX_R);
+	err = check_read(ctx, n, &st);
 	if (err < 0)
 		return err;
 	*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
@@ -196,9 +196,7 @@ int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		return -EOPNOTSUPP;
 	if (!posix_may_block(ctx, fs))
 		return -EAGAIN;
-	fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
-	if (unlikely(fd < 0))
-		fd = open_to_read(ctx, n);
+	fd = open_to_read(ctx, n);
 	if (fd < 0)
 		return fd;
 	got = splice_all(fd, off, len, pipe);
@@ -209,9 +207,7 @@ int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (got < 0)
 		return got;
 	/* As in posix_read(). */
-	err = posix_stat(n, &st);
-	if (err == 0)
-		err = posix_check_io(ctx, n, &st, POSIX_R);
+	err = check_read(ctx, n, &st);
 	if (err < 0)
 		return err;
 	*eof = off + (uint64_t)got >= (uint64_t)st.st_size;
@@ -294,7 +290,7 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		return err;
 	if (flags == 0 && !fs->ram)
 		atomic_store(&n->dirty, true);
-	done = move_all(fd, c, flags | nowait, write_some);
+	done = move_all(fd, c, flags | nowait, pwritev2);
 	if (done == -EOPNOTSUPP && nowait) {
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;

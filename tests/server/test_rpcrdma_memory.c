@@ -38,6 +38,12 @@ static bool has_waited(void *arg)
 	return stat("rdma_pool_waits") >= *(uint64_t *)arg;
 }
 
+static void give_all(unsigned n)
+{
+	while (n > 0)
+		buf_put(hog[--n]);
+}
+
 static void start_large_write(struct rpcrdma_requester *r, struct exchange *x,
 			      uint32_t xid)
 {
@@ -73,8 +79,7 @@ START_TEST(without_memory_calls_wait_and_credits_shrink)
 	exchange_start(r, &x[3]);
 	ck_assert_int_eq(exchange_wait(&x[3]), 0);
 	exchange_fini(&x[3]);
-	while (n > 0)
-		buf_put(hog[--n]);
+	give_all(n);
 	for (uint32_t i = 0; i < 3; i++) {
 		ck_assert_int_eq(exchange_wait(&x[i]), 0);
 		ck_assert_uint_eq(exchange_word(&x[i], 1), sizeof(mem));
@@ -107,8 +112,7 @@ START_TEST(fewer_credits_are_granted_while_memory_is_short)
 	wait_until(has_waited, &waits);
 	peer_check_alive(&peer);
 	ck_assert_uint_eq(peer.hdr.credits, 32);
-	while (n > 0)
-		buf_put(hog[--n]);
+	give_all(n);
 	peer_take(&peer);
 	ck_assert_uint_eq(peer.hdr.xid, 1);
 	ck_assert_uint_eq(peer.hdr.credits, 128);
@@ -118,26 +122,33 @@ START_TEST(fewer_credits_are_granted_while_memory_is_short)
 }
 END_TEST
 
-START_TEST(calls_that_wait_for_memory_end_with_their_connection)
+/* A requester whose write waits for all that was taken, so many. */
+static unsigned open_waiting(struct rpcrdma_requester **r, struct exchange *x)
 {
 	struct rig_options o = { .pool_bytes = 48u << 20 };
 	uint64_t waits = stat("rdma_pool_waits") + 1;
-	struct rpcrdma_requester *r;
-	static struct exchange x;
 	unsigned n;
 
 	rig_open(&rig, &o);
-	rig_connect(&rig, NULL, &r);
+	rig_connect(&rig, NULL, r);
 	n = take_all();
-	start_large_write(r, &x, 1);
+	start_large_write(*r, x, 1);
 	wait_until(has_waited, &waits);
+	return n;
+}
+
+START_TEST(calls_that_wait_for_memory_end_with_their_connection)
+{
+	struct rpcrdma_requester *r;
+	static struct exchange x;
+	unsigned n = open_waiting(&r, &x);
+
 	rpcrdma_requester_close(r);
 	ck_assert_int_eq(exchange_wait(&x), -ENOTCONN);
 	exchange_fini(&x);
 	rpcrdma_requester_destroy(r);
 	wait_until(none_left, NULL);
-	while (n > 0)
-		buf_put(hog[--n]);
+	give_all(n);
 	rig_close(&rig);
 }
 END_TEST
@@ -172,19 +183,12 @@ static void end_and_wake(void *arg)
 /* One whose connection ended just then passes it on. */
 START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 {
-	struct rig_options o = { .pool_bytes = 48u << 20 };
-	uint64_t waits = stat("rdma_pool_waits") + 1;
 	struct rpcrdma_requester *r;
 	struct end_and_wake e;
 	static struct exchange x;
 	struct pool_waiter next = { .ready = next_ready };
-	unsigned n;
+	unsigned n = open_waiting(&r, &x);
 
-	rig_open(&rig, &o);
-	rig_connect(&rig, NULL, &r);
-	n = take_all();
-	start_large_write(r, &x, 1);
-	wait_until(has_waited, &waits);
 	atomic_store(&next_called, false);
 	pool_wait(rig.pool, POOL_BUF_MAX, &next);
 	ck_assert(!atomic_load(&next_called));
@@ -195,8 +199,7 @@ START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 	exchange_fini(&x);
 	rpcrdma_requester_destroy(r);
 	wait_until(none_left, NULL);
-	while (n > 0)
-		buf_put(hog[--n]);
+	give_all(n);
 	rig_close(&rig);
 }
 END_TEST

@@ -307,6 +307,16 @@ void fx_unlisten(void)
 	fx.l = NULL;
 }
 
+unsigned fx_conns(void)
+{
+	return fx.l->ops->count(fx.l);
+}
+
+void fx_settle(void)
+{
+	usleep(50000);
+}
+
 unsigned fx_held(void)
 {
 	unsigned n;

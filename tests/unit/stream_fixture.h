@@ -31,6 +31,9 @@ enum fx_op {
 	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
 };
 
+#define KIB		1024u
+#define MIB		(1024u * 1024u)
+
 #define FX_CALL_MIN	12
 #define FX_LOOPS	2
 
@@ -66,6 +69,8 @@ struct sockaddr_storage fx_addr(const char *host, uint16_t port);
 uint16_t fx_port(void);
 /* Frees the listener. */
 void fx_unlisten(void);
+/* How many connections it has. */
+unsigned fx_conns(void);
 /* Replies to held calls, by another thread when @worker; how many. */
 unsigned fx_release(bool worker);
 unsigned fx_held(void);
@@ -90,6 +95,9 @@ uint32_t fx_recv_echo(int fd);
 uint32_t fx_recv_big(int fd, uint32_t len);
 /* The connection ends without another byte. */
 bool fx_ended(int fd);
+
+/* A little while in which nothing ought to happen. */
+void fx_settle(void);
 
 /* Waits until @expr holds; fails the test after ten seconds. */
 #define EVENTUALLY(expr) do { \

@@ -12,23 +12,9 @@
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
 
-#define KIB	1024u
-#define MIB	(1024u * 1024u)
-
-static unsigned conns(void)
-{
-	return fx.l->ops->count(fx.l);
-}
-
 static void setup(void)
 {
 	fx_start(128);
-}
-
-/* A little while in which nothing ought to happen. */
-static void settle(void)
-{
-	usleep(50000);
 }
 
 START_TEST(calls_in_progress_are_bounded)
@@ -70,7 +56,7 @@ START_TEST(replies_queued_are_bounded)
 		fx_send_call(fd, i, FX_BIG, 200 * KIB, 12);
 	do {
 		taken = atomic_load(&fx.taken);
-		settle();
+		fx_settle();
 	} while (taken != atomic_load(&fx.taken));
 	ck_assert_uint_lt(taken, n);
 	/* As much as is allowed, one more, and what is received into. */
@@ -91,7 +77,7 @@ static void ends_as_bad(const void *data, size_t len, unsigned times)
 		fx_send(fd, data, len);
 	ck_assert(fx_ended(fd));
 	close(fd);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_bad_records"), bad + 1);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_closed_error"), errors + 1);
 }
@@ -134,7 +120,7 @@ START_TEST(garbage_harms_nobody_else)
 		ck_assert_uint_eq(fx_recv_echo(good), i);
 	}
 	close(good);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 }
 END_TEST
 
@@ -147,17 +133,17 @@ START_TEST(a_record_that_stalls_ends_the_connection)
 
 	fx_listen(&o);
 	idle = fx_connect();
-	EVENTUALLY(conns() == 1);
+	EVENTUALLY(fx_conns() == 1);
 	len = fx_call(call, 1, FX_ECHO, 0, 900);
 	fd = fx_connect();
 	fx_send(fd, call, 2);
 	ck_assert(fx_ended(fd));
 	close(fd);
 	/* Byte by byte is no excuse. */
-	EVENTUALLY(conns() == 1);
+	EVENTUALLY(fx_conns() == 1);
 	fd = fx_connect();
-	EVENTUALLY(conns() == 2);
-	for (size_t i = 0; i < len && conns() == 2; i++) {
+	EVENTUALLY(fx_conns() == 2);
+	for (size_t i = 0; i < len && fx_conns() == 2; i++) {
 		fx_send(fd, call + i, 1);
 		usleep(5000);
 	}
@@ -197,10 +183,10 @@ START_TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
 	fx_send_call(busy, 1, FX_HOLD, 0, 40);
 	ck_assert(fx_ended(fd));
 	close(fd);
-	settle();
-	settle();
-	settle();
-	EVENTUALLY(conns() == 1);
+	fx_settle();
+	fx_settle();
+	fx_settle();
+	EVENTUALLY(fx_conns() == 1);
 	fx_release(true);
 	ck_assert_uint_eq(fx_recv_echo(busy), 1);
 	ck_assert(fx_ended(busy));
@@ -219,7 +205,7 @@ START_TEST(a_peer_that_takes_no_replies_is_closed)
 	for (unsigned i = 0; i < 40; i++)
 		fx_send_call(fd, i, i % 2 ? FX_WORK_BIG : FX_BIG, MIB, 12);
 	EVENTUALLY(stats_sum_by_name("tcp_send_stalls") == 1);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 	EVENTUALLY(fx_pool_out() == 0);
 	close(fd);
 }
@@ -242,11 +228,11 @@ START_TEST(connections_are_limited)
 	more = fx_connect();
 	ck_assert(fx_ended(more));
 	close(more);
-	ck_assert_uint_eq(conns(), 3);
+	ck_assert_uint_eq(fx_conns(), 3);
 	ck_assert_uint_eq(stats_sum_by_name(_i ? "tcp_refused_peer" :
 						 "tcp_refused"), 1);
 	close(fd[0]);
-	EVENTUALLY(conns() == 2);
+	EVENTUALLY(fx_conns() == 2);
 	fd[0] = fx_connect();
 	for (unsigned i = 0; i < 3; i++) {
 		fx_send_call(fd[i], i, FX_ECHO, 0, 40);
@@ -301,7 +287,7 @@ START_TEST(stop_answers_what_was_taken_and_takes_no_more)
 				 sizeof(struct sockaddr_in)), -1);
 	ck_assert_int_eq(errno, ECONNREFUSED);
 	fx_send_call(fd, 77, FX_ECHO, 0, 40);
-	settle();
+	fx_settle();
 	fx_release(true);
 	for (unsigned i = 0; i < 10; i++)
 		ck_assert_uint_lt(fx_recv_echo(fd), 10);
@@ -310,7 +296,7 @@ START_TEST(stop_answers_what_was_taken_and_takes_no_more)
 	close(fd);
 	close(fd2);
 	close(late);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 }
 END_TEST
 
@@ -331,7 +317,7 @@ START_TEST(stop_under_load_loses_no_reply)
 		replies++;
 	ck_assert_uint_eq(replies, atomic_load(&fx.taken));
 	close(fd);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 }
 END_TEST
 
@@ -342,17 +328,17 @@ START_TEST(a_drained_connection_that_is_not_closed_is_given_up)
 
 	fx_listen(&o);
 	fd = fx_connect();
-	EVENTUALLY(conns() == 1);
+	EVENTUALLY(fx_conns() == 1);
 	fx.l->ops->stop(fx.l);
 	ck_assert(fx_ended(fd));
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 	close(fd);
 }
 END_TEST
 
 static void release_later(void *arg)
 {
-	settle();
+	fx_settle();
 	fx_release(true);
 }
 
@@ -459,7 +445,7 @@ START_TEST(connections_that_come_and_go_leave_nothing)
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
 		pthread_join(t[i], NULL);
-	EVENTUALLY((fx_release(true), conns() == 0));
+	EVENTUALLY((fx_release(true), fx_conns() == 0));
 }
 END_TEST
 

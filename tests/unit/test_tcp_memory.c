@@ -10,23 +10,9 @@
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
 
-#define KIB	1024u
-#define MIB	(1024u * 1024u)
-
-static unsigned conns(void)
-{
-	return fx.l->ops->count(fx.l);
-}
-
 static void setup(void)
 {
 	fx_start(128);
-}
-
-/* A little while in which nothing ought to happen. */
-static void settle(void)
-{
-	usleep(50000);
 }
 
 /* All buffers of the pool but one of 256 KiB. */
@@ -64,7 +50,7 @@ START_TEST(reading_waits_while_the_pool_is_empty)
 		fd[i] = fx_connect();
 		fx_send_call(fd[i], i, FX_ECHO, 0, 12);
 	}
-	settle();
+	fx_settle();
 	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
 	buf_put(last);
 	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
@@ -92,7 +78,7 @@ START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
 		fd[i] = fx_connect();
 		thread_start(&t[i], "client", send_large, &fd[i]);
 	}
-	settle();
+	fx_settle();
 	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
 	/* One that waits goes away: the others must not wait for it. */
 	shutdown(fd[0], SHUT_RDWR);
@@ -124,7 +110,7 @@ START_TEST(a_claimed_length_reserves_nothing)
 	EVENTUALLY(fx_pool_out() == 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 }
 END_TEST
 
@@ -146,14 +132,14 @@ START_TEST(who_takes_no_replies_is_closed_soon_when_others_wait_for_memory)
 	EVENTUALLY(fx_pool_out() >= 2 * MIB);
 	/* Memory is not short: it may take its time. */
 	for (unsigned i = 0; i < 10; i++)
-		settle();
+		fx_settle();
 	ck_assert_uint_eq(stats_sum_by_name("tcp_short_stalls"), 0);
-	ck_assert_uint_eq(conns(), 1);
+	ck_assert_uint_eq(fx_conns(), 1);
 
 	all = take_pool();
 	last = pool_alloc(fx.pool, 1);
 	pool_wait(fx.pool, 1, &w);
-	EVENTUALLY(conns() == 0);
+	EVENTUALLY(fx_conns() == 0);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_short_stalls"), 1);
 	ck_assert(!pool_wait_cancel(fx.pool, &w));
 	close(fd);

@@ -56,6 +56,7 @@ struct server {
 	/* Of RDMA devices, which refuse threads whose credentials change. */
 	struct pollers		 device_pollers;
 	struct rpc_server	*rpc;
+	struct work_class	*names;		/* of who asks a name service */
 	struct export_table	*exports;
 	struct rpc_program	*nfs3;
 	struct rpc_program	*mountd;
@@ -444,7 +445,12 @@ static int start_programs(struct server *s)
 			strerror(-err));
 		return err;
 	}
+	s->names = work_class_create(s->rpc, "names",
+				     MAX(1u, s->o->threads / 4));
+	if (!s->names)
+		return cannot("the programs", -ENOMEM);
 	nfs3.exports = mountd.exports = s->exports;
+	nfs3.names = mountd.names = s->names;
 	err = nfs3_create(&nfs3, &s->nfs3);
 	if (!err)
 		err = rpc_server_add(s->rpc, s->nfs3);
@@ -548,6 +554,8 @@ void server_stop(struct server *s)
 		l->ops->free(l);
 	}
 	free_shares(s, true);		/* no call runs any more */
+	if (s->names)
+		work_class_destroy(s->names);
 	if (s->rpc)
 		rpc_server_destroy(s->rpc);
 	pollers_stop(&s->device_pollers);

@@ -36,6 +36,7 @@ struct rmtab;
 struct mountd {
 	struct rpc_program	 prog;
 	struct export_table	*exports;	/* borrowed */
+	struct work_class	*names;		/* borrowed, or NULL */
 	struct rmtab		*rmtab;		/* owned */
 };
 

@@ -75,6 +75,13 @@ static const struct rpc_version versions[] = {
 	{ .vers = 3, .nproc = ARRAY_SIZE(procs3), .procs = procs3 },
 };
 
+static struct work_class *classify(struct rpc_call *call, const void *args)
+{
+	const struct mountd *m = call->prog->ctx;
+
+	return call->procnum == MOUNTPROC_MNT ? m->names : NULL;
+}
+
 static int open_rmtab(const struct mountd_config *config, struct rmtab **out)
 {
 	struct rmtab_config rc = {
@@ -107,11 +114,13 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 		return err;
 	}
 	m->exports = config->exports;
+	m->names = config->names;
 	m->prog.name = "mount";
 	m->prog.prog = MOUNT_PROGRAM;
 	m->prog.nversions = ARRAY_SIZE(versions);
 	m->prog.versions = versions;
 	m->prog.ctx = m;
+	m->prog.classify = classify;
 	*out = &m->prog;
 	return 0;
 }

@@ -17,6 +17,9 @@
 
 struct mountd_config {
 	struct export_table *exports;	/* borrowed: outlives the program */
+	/* MNT's share of the workers: it may have to ask a name service of its
+	 * caller.  Borrowed; NULL: the common share. */
+	struct work_class *names;
 	/* Where the list of mounts is kept (file "rmtab"); NULL: it is
 	 * forgotten at exit. */
 	const char *state_dir;

@@ -239,7 +239,8 @@ static void put_export(void *held)
 /*
  * The export that the call is about says whose share it uses.  The call
  * holds the export, and so the class, while it lives.  What can't be told
- * without waiting, or is no handle, is the common share's.
+ * without asking for names has a share of its own, so that a name service
+ * that does not answer stops no others; what is no handle is the common one's.
  */
 static struct work_class *classify(struct rpc_call *call, const void *args)
 {
@@ -249,6 +250,7 @@ static struct work_class *classify(struct rpc_call *call, const void *args)
 	struct export_opts opts;
 	struct export *exp;
 	uint32_t id;
+	int err;
 
 	if (call->procnum == NFSPROC3_NULL)
 		return NULL;
@@ -259,9 +261,10 @@ static struct work_class *classify(struct rpc_call *call, const void *args)
 	if (export_fh_parse(nfs->exports, a->fh.data, a->fh.len, &id,
 			    &handle) < 0)
 		return NULL;
-	if (export_find(nfs->exports, id, rpc_call_peer(call),
-			call->msg->xprt->any_port, &exp, &opts) < 0)
-		return NULL;
+	err = export_find(nfs->exports, id, rpc_call_peer(call),
+			  call->msg->xprt->any_port, &exp, &opts);
+	if (err < 0)
+		return err == -EAGAIN ? nfs->names : NULL;
 	rpc_call_hold(call, exp, put_export);
 	return exp->upper;
 }
@@ -279,6 +282,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	if (!nfs)
 		return -ENOMEM;
 	nfs->exports = config->exports;
+	nfs->names = config->names;
 	nfs->rtmax = config->rtmax ? config->rtmax : POOL_PAYLOAD_MAX;
 	nfs->wtmax = config->wtmax ? config->wtmax : POOL_PAYLOAD_MAX;
 	nfs->dtpref = config->dtpref ? config->dtpref : 64u << 10;

@@ -17,6 +17,10 @@
 
 struct nfs3_config {
 	struct export_table *exports;	/* borrowed: outlives the program */
+	/* The share of the workers for calls that first have to ask a name
+	 * service of their caller, which may take long.  Borrowed; NULL: the
+	 * common share. */
+	struct work_class *names;
 	/* The largest READ, WRITE and READDIR that FSINFO offers; multiples of
 	 * 4096 up to 1 MiB.  0: 1 MiB, 1 MiB and 64 KiB. */
 	uint32_t rtmax;

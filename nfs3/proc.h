@@ -17,6 +17,7 @@ struct nfs3 {
 	struct rpc_program	 prog;
 	struct rpc_version	 version;
 	struct export_table	*exports;	/* borrowed */
+	struct work_class	*names;		/* borrowed, or NULL */
 	uint32_t		 rtmax;
 	uint32_t		 wtmax;
 	uint32_t		 dtpref;

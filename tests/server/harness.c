@@ -77,8 +77,12 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 				    .state_dir = c->state_dir };
 	struct nfs3_config nc = c->nfs3;
 
-	nc.exports = h->exports;
 	must(rpc_server_create(&sc, &h->server), "rpc server");
+	h->names = work_class_create(h->server, "names", 1);
+	if (!h->names)
+		fail("names", "no memory");
+	nc.exports = h->exports;
+	nc.names = mc.names = h->names;
 	must(nfs3_create(&nc, &h->nfs), "nfs3");
 	must(mountd_create(&mc, &h->mount), "mountd");
 	must(rpc_server_add(h->server, h->nfs), "add nfs3");
@@ -194,6 +198,7 @@ void harness_stop(struct harness *h)
 	h->tcp->ops->stop(h->tcp);
 	must(rpc_server_drain(h->server, DRAIN_MS), "drain");
 	h->tcp->ops->free(h->tcp);
+	work_class_destroy(h->names);
 	rpc_server_destroy(h->server);
 	nfs3_destroy(h->nfs);
 	mountd_destroy(h->mount);

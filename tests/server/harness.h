@@ -42,6 +42,7 @@ struct harness {
 	struct rpc_server	*server;
 	struct rpc_program	*nfs;
 	struct rpc_program	*mount;
+	struct work_class	*names;		/* one worker */
 	struct xprt_env		 env;
 	struct xprt_listener	*tcp;
 	uint16_t		 port;

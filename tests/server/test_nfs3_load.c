@@ -4,11 +4,14 @@
 #include "tests/server/nfs_client.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
 
 #define MIB		(1u << 20)
 #define NCALLS		64
@@ -237,6 +240,68 @@ START_TEST(a_slow_export_does_not_stop_another)
 }
 END_TEST
 
+static atomic_bool silent;
+static atomic_uint asked;
+
+static int ask(const char *name, const struct addr *a)
+{
+	atomic_fetch_add(&asked, 1);
+	while (atomic_load(&silent))
+		usleep(1000);
+	return 1;
+}
+
+static void setup_named(void)
+{
+	struct harness_config config = {
+		.backend = &fault_vfs_ops,
+		.exports = "/mem *(rw,insecure,no_root_squash)\n"
+			   "/named host.example(rw,insecure)\n",
+		.nworkers = 2,
+	};
+
+	fault_init();
+	nfs_setup_with(&config);
+	srv.exports->resolver.has_addr = ask;
+}
+
+/* Two workers, and a name service that says nothing. */
+START_TEST(a_silent_name_service_stops_only_those_who_need_it)
+{
+	struct nfs_client mount;
+	struct export_fh fh;
+	GETATTR3args a;
+	unsigned left = 4, mounts = 4;
+
+	harness_root(&srv, "/named", &fh);
+	a.object.data.data_len = fh.len;
+	a.object.data.data_val = (char *)fh.data;
+	nfs_client_open(&mount, srv.port, MOUNT_PROGRAM, MOUNT_V3, USER_UID);
+	atomic_store(&silent, true);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(rpc_nfs3_getattr_async(user.rpc, count_done,
+							&a, &left), 0);
+		ck_assert_int_eq(rpc_mount3_mnt_async(mount.rpc, count_done,
+						      "/named", &mounts), 0);
+	}
+	while (atomic_load(&asked) == 0) {
+		serve_once(&user, 10);
+		serve_once(&mount, 10);
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		serve_once(&user, 10);
+		serve_once(&mount, 10);
+	}
+	nfs_make_dir(top, "quick");
+	ck_assert_uint_eq(left + mounts, 8);
+	atomic_store(&silent, false);
+	serve(&user, &left);
+	serve(&mount, &mounts);
+	ck_assert_uint_eq(atomic_load(&asked), 1);
+	nfs_client_close(&mount);
+}
+END_TEST
+
 struct side {
 	pthread_t	  thread;
 	int		  id;
@@ -336,6 +401,8 @@ int main(void)
 		 calls_with_results_of_any_kind_wait_for_buffers);
 	add_case(s, "shares", setup_two, teardown_two,
 		 a_slow_export_does_not_stop_another);
+	add_case(s, "names", setup_named, nfs_teardown,
+		 a_silent_name_service_stops_only_those_who_need_it);
 	add_case(s, "side by side", nfs_setup, nfs_teardown,
 		 clients_side_by_side_while_exports_change);
 	return run_suite(s);

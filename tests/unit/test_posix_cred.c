@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who callers are, and what is done for them without waiting. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "tests/unit/posix_fixture.h"
 
@@ -79,6 +85,51 @@ START_TEST(calls_that_must_not_wait_do_what_memory_has)
 	} else {
 		assert_err(err, EAGAIN);
 	}
+	world_close();
+}
+END_TEST
+
+/* As a kernel before 5.12 takes RESOLVE_CACHED; for this thread. */
+static void refuse_openat2(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { ARRAY_SIZE(code), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		abort();
+}
+
+static void look_up_refused(void *arg)
+{
+	const struct vfs_ctx now = { &w.cred, true };
+	struct vfs_attr attr, dir_attr;
+	struct vfs_node *n;
+	bool has;
+
+	thread_changes_cred = true;
+	refuse_openat2();
+	*(int *)arg = posix_lookup(&now, w.root, name_of("f"), &n, &attr,
+				   &dir_attr, &has);
+}
+
+START_TEST(look_ups_wait_where_the_kernel_has_none_that_do_not)
+{
+	pthread_t thread;
+	int err = 0;
+
+	world_open(_i, NULL);
+	vfs_node_put(must_create(w.root, "f"));
+	assert_ok(thread_start(&thread, "old", look_up_refused, &err));
+	pthread_join(thread, NULL);
+	if (!world_on_tmpfs())		/* there all of them may wait */
+		assert_err(err, EAGAIN);
 	world_close();
 }
 END_TEST
@@ -220,6 +271,7 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
+	add_world_test(t, look_ups_wait_where_the_kernel_has_none_that_do_not);
 	add_world_test(t, callers_are_who_they_say_groups_included);
 	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
 	suite_add_tcase(s, t);

@@ -77,6 +77,8 @@ static int open_name_once(struct posix_fs *fs, int dir_fd,
 	fd = syscall(SYS_openat2, dir_fd, name, &how, sizeof(how));
 	if (fd >= 0)
 		return fd;
+	if (nonblock && errno == EINVAL)	/* Linux before 5.12 */
+		return -EAGAIN;
 	/* A mount point: not ours to look into. */
 	return errno == EXDEV ? -EACCES : -errno;
 }

@@ -82,8 +82,8 @@ struct xprt_sink {
 	size_t	 msg_upper;
 	/*
 	 * May a Read chunk stand at @position of this call (RFC 8166 section
-	 * 6.1)?  @head is what came inline, from the RPC header on.  Pure.
-	 * NULL: anywhere.
+	 * 6.1)?  @head is what came inline, or in a Position-Zero chunk, from
+	 * the RPC header on.  Pure.  NULL: anywhere.
 	 */
 	bool	(*read_chunk_ok)(struct xprt_sink *sink, const void *head,
 				 uint32_t len, uint32_t position);

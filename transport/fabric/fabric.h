@@ -284,7 +284,7 @@ static inline void fabric_close(struct fabric_conn *c)
 	c->ops->close(c);
 }
 
-/* After closed() (or inside it), or after a failed setup or connect. */
+/* After closed() (or inside it), or when it was never started. */
 static inline void fabric_free(struct fabric_conn *c)
 {
 	c->ops->free(c);

@@ -234,7 +234,8 @@ void rpcrdma_call_dispatch(struct rpcrdma_call *call);
 void rpcrdma_call_release(struct rpcrdma_call *call);
 /* Likewise, when it was not answered. */
 void rpcrdma_call_drop(struct rpcrdma_call *call);
-/* An access to its chunks ended with @status.  On the poller. */
+/* An access to its chunks ended with @status; on the poller if that is
+ * -EREMOTEIO, which no other thread hears of. */
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status);
 
 /* pull.c */

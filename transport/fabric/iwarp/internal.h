@@ -42,7 +42,7 @@ struct iwarp_device {
 	/*
 	 * Read-locked while a peer's memory access is carried out, so that
 	 * nothing is touched after it was unregistered.  Taken before a
-	 * connection's lock, never with one.
+	 * connection's lock, never after.
 	 */
 	pthread_rwlock_t  mr_lock;
 	struct iwarp_mr	**mrs;		/* by slot */

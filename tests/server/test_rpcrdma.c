@@ -507,6 +507,32 @@ START_TEST(every_truncation_of_a_call_is_survived)
 }
 END_TEST
 
+static bool none_left(void *arg)
+{
+	return rig.listener->ops->count(rig.listener) == 0;
+}
+
+START_TEST(who_ended_a_connection_is_counted)
+{
+	open_plain();
+	peer_check_alive(&peer);
+	peer_close(&peer);
+	wait_until(none_left, NULL);
+	ck_assert_uint_eq(stat("rdma_closed_by_peer"), 1);
+	ck_assert_uint_eq(stat("rdma_closes"), 0);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	peer_check_alive(&peer);
+	rig.listener->ops->stop(rig.listener);
+	peer_wait_down(&peer);
+	wait_until(none_left, NULL);
+	ck_assert_uint_eq(stat("rdma_closed_by_peer"), 1);
+	ck_assert_uint_eq(stat("rdma_closes"), 1);
+	ck_assert_uint_eq(stat("rdma_errors"), 0);
+	close_all();
+}
+END_TEST
+
 static void add_good_calls(TCase *t)
 {
 	tcase_add_test(t, an_inline_call_is_answered_inline);
@@ -543,6 +569,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	add_good_calls(t);
 	add_bad_calls(t);
+	tcase_add_test(t, who_ended_a_connection_is_counted);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -142,7 +142,8 @@ struct fabric_conn {
 
 	/* Set by the caller before fabric_setup(). */
 	void (*established)(struct fabric_conn *c);
-	/* All posted work is done; no call-back follows.  @err says why. */
+	/* All posted work is done; no call-back follows.  @err says why: 0
+	 * fabric_close(), -ECONNRESET the peer closed, else what failed. */
 	void (*closed)(struct fabric_conn *c, int err);
 };
 

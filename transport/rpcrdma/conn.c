@@ -19,6 +19,7 @@
 #include "lib/stats.h"
 
 STAT(rdma_closes, "connections closed from this side");
+STAT(rdma_closed_by_peer, "connections that their peers closed");
 STAT(rdma_errors, "connections that ended with an error");
 STAT(rdma_idle_closed, "connections closed for being idle");
 STAT(rdma_stalled, "connections closed as their peer let nothing complete");
@@ -54,7 +55,6 @@ void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err)
 	if (conn->state < CONN_CLOSING) {
 		set_state(conn, CONN_CLOSING);
 		started = conn->started;
-		stat_inc(rdma_closes);
 	}
 	mutex_unlock(&conn->lock);
 	if (!started)
@@ -175,15 +175,24 @@ static void established(struct fabric_conn *fc)
 		rpcrdma_recv_pump(conn);
 }
 
-static void closed(struct fabric_conn *fc, int err)
+static void count_end(const struct rpcrdma_conn *conn, int err)
 {
-	struct rpcrdma_conn *conn = fc->upper;
-
-	if (err < 0) {
+	if (err == 0) {
+		stat_inc(rdma_closes);
+	} else if (err == -ECONNRESET) {
+		stat_inc(rdma_closed_by_peer);
+	} else {
 		stat_inc(rdma_errors);
 		log_limited(LOG_LEVEL_DEBUG, "%s: ended: %s", conn->xprt.name,
 			    strerror(-err));
 	}
+}
+
+static void closed(struct fabric_conn *fc, int err)
+{
+	struct rpcrdma_conn *conn = fc->upper;
+
+	count_end(conn, err);
 	mutex_lock(&conn->lock);
 	if (conn->state < CONN_CLOSING)
 		set_state(conn, CONN_CLOSING);

@@ -9,11 +9,13 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 
+/* It was asked for: whatever the level is. */
+#define say(...)	log_print(LOG_LEVEL_INFO, __VA_ARGS__)
+
 static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
 {
 	if (sum)
-		log_info("%s %llu (%s)", c->name, (unsigned long long)sum,
-			 c->help);
+		say("%s %llu (%s)", c->name, (unsigned long long)sum, c->help);
 }
 
 static void log_proc(const struct rpc_program *prog,
@@ -22,11 +24,11 @@ static void log_proc(const struct rpc_program *prog,
 		     const struct rpc_proc_count *n, void *arg)
 {
 	if (n->calls)
-		log_info("%s v%u %s: %llu calls, %llu failed, %llu us each",
-			 prog->name, version->vers, proc->name,
-			 (unsigned long long)n->calls,
-			 (unsigned long long)n->errors,
-			 (unsigned long long)(n->ns / n->calls / 1000));
+		say("%s v%u %s: %llu calls, %llu failed, %llu us each",
+		    prog->name, version->vers, proc->name,
+		    (unsigned long long)n->calls,
+		    (unsigned long long)n->errors,
+		    (unsigned long long)(n->ns / n->calls / 1000));
 }
 
 static void note_share(const char *name, unsigned max, unsigned running,
@@ -48,7 +50,7 @@ static void log_shares(struct rpc_server *rpc)
 	rpc_server_walk_classes(rpc, note_share, f);
 	if (fclose(f) == 0)
 		for (at = text; (line = strsep(&at, "\n")) && *line;)
-			log_info("%s", line);
+			say("%s", line);
 	free(text);
 }
 

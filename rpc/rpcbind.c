@@ -201,7 +201,8 @@ int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		  const char *netid, const struct sockaddr *addr)
 {
 	char uaddr[RPCBIND_UADDR_MAX];
-	rpcblist_ptr list = NULL, l;
+	rpcblist_ptr list = NULL;
+	bool ours = false;
 	struct rpcb map;
 	int err;
 
@@ -210,8 +211,8 @@ int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		   (xdrproc_t)xdr_rpcblist_ptr, &list);
 	if (err)
 		return err;
-	for (l = list; l && !same_map(&l->rpcb_map, &map);)
-		l = l->rpcb_next;
+	for (rpcblist_ptr l = list; l; l = l->rpcb_next)
+		ours = ours || same_map(&l->rpcb_map, &map);
 	clnt_freeres(rb->client, (xdrproc_t)xdr_rpcblist_ptr, &list);
-	return l ? change(rb, RPCBPROC_UNSET, &map) : -ENOENT;
+	return ours ? change(rb, RPCBPROC_UNSET, &map) : -ENOENT;
 }

@@ -20,10 +20,12 @@ struct pipes {
 
 int pipes_create(struct pipes **out)
 {
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
+	struct pipes *pipes = calloc(1, sizeof(*pipes));
+
+	if (!pipes)
 		return -ENOMEM;
-	pthread_mutex_init(&(*out)->lock, NULL);
+	pthread_mutex_init(&pipes->lock, NULL);
+	*out = pipes;
 	return 0;
 }
 

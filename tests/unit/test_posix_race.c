@@ -141,6 +141,8 @@ static void make_again(void *arg)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED,
 				  .attr.set = VFS_SET_SIZE };
+	const struct vfs_make link = { .type = VFS_LNK, .target = "f",
+				       .target_len = 1 };
 	struct vfs_node *n;
 	int err;
 
@@ -151,6 +153,12 @@ static void make_again(void *arg)
 			vfs_node_put(n);
 		else
 			failed = true;
+		err = posix_make(&w.ctx, w.root, name_of("l"), &link, &n,
+				 NULL, NULL);
+		if (err == 0)
+			vfs_node_put(n);
+		else if (err != -EEXIST)
+			failed = true;
 	}
 }
 
@@ -158,8 +166,9 @@ static void take_away(void *arg)
 {
 	int err;
 
-	for (int i = 0; i < 2000; i++) {
-		err = posix_remove(&w.ctx, w.root, name_of("f"), false, NULL);
+	for (int i = 0; i < 4000; i++) {
+		err = posix_remove(&w.ctx, w.root, name_of(i % 2 ? "f" : "l"),
+				   false, NULL);
 		if (err < 0 && err != -ENOENT)
 			failed = true;
 	}

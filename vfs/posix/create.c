@@ -24,6 +24,7 @@ struct making {
 	struct stat	 st;
 	bool		 made;
 	bool		 touched;	/* its attributes, since */
+	int		 tries;
 };
 
 static int begin(struct making *m, const struct vfs_ctx *ctx,
@@ -37,6 +38,7 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 	m->fs = posix_fs_of(m->dir);
 	m->node = NULL;
 	m->made = m->touched = false;
+	m->tries = 0;
 	posix_name_set(&m->name, name);
 	if (!posix_may_block(ctx, m->fs))
 		return -EAGAIN;
@@ -46,6 +48,20 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 	if (err == 0)
 		err = posix_cred_set(m->fs, ctx);
 	return err;
+}
+
+/*
+ * After @*err, is it to be done again?  Who else makes and removes the name
+ * may have removed what was in the way, or what was just made.
+ */
+static bool again(struct making *m, int *err)
+{
+	if (*err != -ENOENT || m->node || m->tries++ == TRIES)
+		return false;
+	*err = posix_stat(m->dir, &m->st);
+	if (*err == 0)
+		*err = posix_cred_set(m->fs, m->ctx);
+	return *err == 0;
 }
 
 /* The making is over: durably, if it was one. */
@@ -188,14 +204,9 @@ int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
-		err = create_once(&m, how);
-	for (int i = 0; err == -ENOENT && !m.made && i < TRIES; i++) {
-		err = posix_stat(m.dir, &m.st);
-		if (err == 0)
-			err = posix_cred_set(m.fs, ctx);
-		if (err == 0)
+		do
 			err = create_once(&m, how);
-	}
+		while (again(&m, &err));
 	return end(&m, err, out, attr);
 }
 
@@ -243,6 +254,21 @@ static int make_name(struct making *m, const struct vfs_make *what)
 	return mknodat(fd, name, mode, dev) < 0 ? -errno : 0;
 }
 
+static int make_once(struct making *m, const struct vfs_make *what)
+{
+	int err = make_name(m, what);
+
+	if (err < 0)
+		return err;
+	m->made = true;
+	err = find_existing(m);
+	if (err == 0 && m->node->type != what->type) {
+		m->made = false;	/* this is another's */
+		err = -EEXIST;
+	}
+	return err;
+}
+
 int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	       struct vfs_name name, const struct vfs_make *what,
 	       struct vfs_node **out, struct vfs_attr *attr,
@@ -256,14 +282,9 @@ int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
-		err = make_name(&m, what);
-	if (err == 0) {
-		m.made = true;
-		err = find_existing(&m);
-	}
-	/* Someone was quicker to put another file there. */
-	if (err == 0 && m.node->type != what->type)
-		err = -EEXIST;
+		do
+			err = make_once(&m, what);
+		while (again(&m, &err));
 	set.set &= ~VFS_SET_SIZE;
 	if (err == 0)
 		err = posix_setattr_new(m.node, ctx->cred, &set, &m.st,

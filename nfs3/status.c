@@ -12,10 +12,11 @@
  *	JUKEBOX	by all: section 2.6 defines it for any procedure
  *	ACCES	by all: the export may be closed to this client
  *	PERM	by what changes a directory or a file: MKNOD of a device, or
- *		REMOVE from a sticky directory, by the wrong user
+ *		REMOVE from a sticky directory, by the wrong user; LINK of a
+ *		directory
  *	INVAL	by what makes a file, and COMMIT: arguments that no other
  *		status fits (a time with 2^32 - 1 nanoseconds)
- *	ISDIR	by REMOVE and LINK of a directory
+ *	ISDIR	by REMOVE of a directory, and LINK where a backend says so
  *	NOSPC, DQUOT by COMMIT: where the file system learns of it late, the
  *		application has to learn of it all the same
  */

@@ -77,22 +77,6 @@ static bool parse_addr(const char *s, struct addr *a)
 	return false;
 }
 
-/* A decimal number up to @max, nothing else. */
-static bool parse_number(const char *s, unsigned max, unsigned *v)
-{
-	*v = 0;
-	if (!*s)
-		return false;
-	for (; *s; s++) {
-		if (!isdigit((unsigned char)*s))
-			return false;
-		*v = *v * 10 + (unsigned)(*s - '0');
-		if (*v > max)
-			return false;
-	}
-	return true;
-}
-
 /* "255.255.252.0" is 22.  False when it is not ones, then zeros. */
 static bool parse_netmask(const char *s, unsigned *bits)
 {
@@ -121,7 +105,7 @@ static const char *parse_network(struct client *c, const char *slash)
 		if (!parse_netmask(slash + 1, &c->bits))
 			return "has a bad netmask: expected one such as "
 			       "255.255.252.0";
-	} else if (!parse_number(slash + 1, max, &c->bits)) {
+	} else if (!export_parse_number(slash + 1, max, &c->bits)) {
 		return max == 32 ? "has a bad prefix length: expected 0 to 32"
 				 : "has a bad prefix length: expected 0 to 128";
 	}

@@ -129,6 +129,8 @@ struct fsid_option {
 
 extern const struct export_opts export_opts_default;
 
+/* A decimal number up to @max, nothing else. */
+bool export_parse_number(const char *s, uint32_t max, uint32_t *out);
 /* Applies "a,b,c" to *@opts.  0, or -EINVAL and *@err. */
 int export_opts_parse(const char *text, struct export_opts *opts,
 		      struct fsid_option *fsid, char **err);

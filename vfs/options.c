@@ -64,8 +64,7 @@ static const char *value_of(const char *opt, const char *name)
 	return strncmp(opt, name, len) == 0 ? opt + len : NULL;
 }
 
-/* A decimal number up to @max, nothing else. */
-static bool parse_u32(const char *s, uint32_t max, uint32_t *out)
+bool export_parse_number(const char *s, uint32_t max, uint32_t *out)
 {
 	uint64_t v = 0;
 
@@ -110,7 +109,7 @@ static bool parse_fsid(const char *s, struct fsid_option *fsid)
 
 	if (strcmp(s, "root") == 0)
 		s = "0";
-	if (parse_u32(s, INT32_MAX, &fsid->id)) {
+	if (export_parse_number(s, INT32_MAX, &fsid->id)) {
 		fsid->fsid = fsid->id;
 	} else if (parse_uuid(s, uuid)) {
 		crypto_shorthash((uint8_t *)&hash, uuid, sizeof(uuid), key);
@@ -121,6 +120,15 @@ static bool parse_fsid(const char *s, struct fsid_option *fsid)
 	}
 	fsid->given = true;
 	return true;
+}
+
+static int parse_id(const char *opt, const char *what, const char *value,
+		    uint32_t *id, char **err)
+{
+	if (export_parse_number(value, UINT32_MAX - 1, id))
+		return 0;
+	return export_fail(err, "%s: expected a %s id, 0 to 4294967294", opt,
+			   what);
 }
 
 static int parse_one(const char *opt, struct export_opts *opts,
@@ -137,13 +145,9 @@ static int parse_one(const char *opt, struct export_opts *opts,
 		return 0;
 	}
 	if ((value = value_of(opt, "anonuid=")))
-		return parse_u32(value, UINT32_MAX - 1, &opts->anonuid) ? 0 :
-		       export_fail(err, "anonuid=%s: expected a user id, "
-				   "0 to 4294967294", value);
+		return parse_id(opt, "user", value, &opts->anonuid, err);
 	if ((value = value_of(opt, "anongid=")))
-		return parse_u32(value, UINT32_MAX - 1, &opts->anongid) ? 0 :
-		       export_fail(err, "anongid=%s: expected a group id, "
-				   "0 to 4294967294", value);
+		return parse_id(opt, "group", value, &opts->anongid, err);
 	if ((value = value_of(opt, "fsid=")))
 		return parse_fsid(value, fsid) ? 0 :
 		       export_fail(err, "fsid=%s: expected a number, 0 to "

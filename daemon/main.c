@@ -26,6 +26,8 @@
 #define EXIT_USAGE	2
 /* How long calls that were taken may take when we end. */
 #define DRAIN_SECONDS	20
+/* And how long it takes to close connections, when some have not ended. */
+#define CLOSE_SECONDS	4
 
 static void raise_limit(int what)
 {
@@ -93,23 +95,56 @@ static bool write_pid(const char *path)
 	return false;
 }
 
-static void drain(struct server *s, const sigset_t *set)
+static void give_up(int sig)
+{
+	_exit(EXIT_FAILURE);
+}
+
+/*
+ * A call may hang in the file system for ever, and server_stop() waits for
+ * it.  To end in its midst is what kill -9 does: what was acknowledged as
+ * stable is.
+ */
+static void bound_the_end(const char *pid_file)
+{
+	sigset_t set;
+
+	if (pid_file)
+		unlink(pid_file);
+	signal(SIGALRM, give_up);
+	signal(SIGTERM, give_up);
+	signal(SIGINT, give_up);
+	alarm(CLOSE_SECONDS);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* True when all calls were answered and all connections closed. */
+static bool drain(struct server *s, const sigset_t *set)
 {
 	static const struct timespec step = { 0, 20 * 1000 * 1000 };
 
 	log_info("ending: answering the calls that were taken");
 	server_drain(s);
-	for (int i = 0; i < DRAIN_SECONDS * 50 && !server_drained(s); i++) {
-		int sig = sigtimedwait(set, NULL, &step);
+	for (int i = 0; i < DRAIN_SECONDS * 50; i++) {
+		int sig;
 
+		if (server_drained(s))
+			return true;
+		sig = sigtimedwait(set, NULL, &step);
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_warn("asked again to end: not waiting any longer");
-			return;
+			return false;
 		}
 	}
+	log_warn("not waiting any longer");
+	return false;
 }
 
-static void serve(struct server *s, const sigset_t *set)
+/* Until it is to end; then as drain(). */
+static bool serve(struct server *s, const sigset_t *set)
 {
 	for (;;) {
 		switch (sigwaitinfo(set, NULL)) {
@@ -121,8 +156,7 @@ static void serve(struct server *s, const sigset_t *set)
 			break;
 		case SIGTERM:
 		case SIGINT:
-			drain(s, set);
-			return;
+			return drain(s, set);
 		}
 	}
 }
@@ -154,7 +188,8 @@ static int run(const struct options *o, int parent)
 	server_print_ready(s, stdout);
 	if (parent >= 0)
 		tell_parent(parent);
-	serve(s, &set);
+	if (!serve(s, &set))
+		bound_the_end(o->pid_file);
 	server_stop(s);
 	if (o->pid_file)
 		unlink(o->pid_file);

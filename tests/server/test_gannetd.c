@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The daemon from outside: options, messages, signals, exit status. */
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -317,6 +321,85 @@ START_TEST(sigusr1_logs_the_counters_at_any_level)
 }
 END_TEST
 
+/* Has the workers stand still, as one that waits for its file system. */
+static bool stop_workers(void)
+{
+	char path[320], name[32];
+	struct dirent *e;
+	bool stopped = true;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
+	dir = opendir(path);
+	ck_assert_ptr_nonnull(dir);
+	while ((e = readdir(dir)) && stopped) {
+		int tid = atoi(e->d_name);
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", d.pid,
+			 e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) && !strncmp(name, "worker/", 7))
+			stopped = !ptrace(PTRACE_SEIZE, tid, NULL, NULL) &&
+				  !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+				  waitpid(tid, NULL, __WALL) == tid;
+		fclose(f);
+	}
+	closedir(dir);
+	return stopped;
+}
+
+/* The end of it and of the threads that we hold. */
+static bool ended_by_itself(void)
+{
+	int status;
+	pid_t pid;
+
+	for (int i = 0; i < 1000; i++) {
+		pid = waitpid(-1, &status, __WALL | WNOHANG);
+		if (pid == d.pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
+			d.status = status;
+			return true;
+		}
+		if (pid <= 0)
+			usleep(10000);
+	}
+	kill(d.pid, SIGKILL);
+	return false;
+}
+
+START_TEST(a_call_that_hangs_does_not_keep_it)
+{
+	/* EXPORT of MOUNT, which is for a worker. */
+	uint32_t words[] = { 0x80000028, 1, 0, 2, 100005, 3, 5, 0, 0, 0, 0 };
+	int fd;
+
+	starts(ARGS(MEM, "--threads", "1"));
+	if (!stop_workers()) {		/* not everybody may trace */
+		daemon_end(&d, SIGTERM);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = htonl(words[i]);
+	fd = daemon_connect(d.tcp_port);
+	ck_assert_int_eq(write(fd, words, sizeof(words)), sizeof(words));
+	for (int i = 0; i < 10; i++) {
+		usleep(30000);
+		kill(d.pid, SIGUSR1);
+	}
+	ck_assert(daemon_logged(&d, "of 1 busy, 1 calls wait"));
+	kill(d.pid, SIGTERM);
+	ck_assert(daemon_logged(&d, "answering the calls that were taken"));
+	kill(d.pid, SIGTERM);
+	ck_assert(ended_by_itself());
+	ck_assert(WIFEXITED(d.status));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 1);
+	close(fd);
+}
+END_TEST
+
 START_TEST(the_pid_file_is_there_while_it_runs)
 {
 	char path[160];
@@ -417,6 +500,7 @@ int main(void)
 		sighup_tells_when_an_exported_path_is_another_directory);
 	tcase_add_test(t, connections_leave_descriptors_for_files);
 	tcase_add_test(t, sigusr1_logs_the_counters_at_any_level);
+	tcase_add_test(t, a_call_that_hangs_does_not_keep_it);
 	tcase_add_test(t, the_pid_file_is_there_while_it_runs);
 	tcase_add_test(t,
 		without_foreground_the_command_returns_when_it_is_ready);

@@ -374,9 +374,11 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 {
 	/* EXPORT of MOUNT, which is for a worker. */
 	uint32_t words[] = { 0x80000028, 1, 0, 2, 100005, 3, 5, 0, 0, 0, 0 };
+	bool waits = false;
 	int fd;
 
 	starts(ARGS(MEM, "--threads", "1"));
+	usleep(200000);			/* they sleep, and have no lock */
 	if (!stop_workers()) {		/* not everybody may trace */
 		daemon_end(&d, SIGTERM);
 		return;
@@ -385,11 +387,12 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 		words[i] = htonl(words[i]);
 	fd = daemon_connect(d.tcp_port);
 	ck_assert_int_eq(write(fd, words, sizeof(words)), sizeof(words));
-	for (int i = 0; i < 10; i++) {
-		usleep(30000);
+	for (int i = 0; i < 4 && !waits; i++) {
+		usleep(100000);
 		kill(d.pid, SIGUSR1);
+		waits = daemon_logged(&d, "of 1 busy, 1 calls wait");
 	}
-	ck_assert(daemon_logged(&d, "of 1 busy, 1 calls wait"));
+	ck_assert(waits);
 	kill(d.pid, SIGTERM);
 	ck_assert(daemon_logged(&d, "answering the calls that were taken"));
 	kill(d.pid, SIGTERM);

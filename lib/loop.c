@@ -73,6 +73,11 @@ uint64_t loop_now(const struct loop *loop)
 	return loop->now;
 }
 
+bool loop_one_ready(const struct loop *loop)
+{
+	return loop->nevents <= 1;
+}
+
 bool loop_is_current(const struct loop *loop)
 {
 	return current == loop;

@@ -163,6 +163,11 @@ static void act(struct msg *m)
 		xprt_get(fx.kept);
 		reply_echo(m);
 		break;
+	case FX_STOP:
+		while (sem_wait(&fx.go) && errno == EINTR)
+			;
+		reply_echo(m);
+		break;
 	case FX_CLOSE:
 		xprt_close(m->xprt, -ECONNABORTED);
 		reply_echo(m);

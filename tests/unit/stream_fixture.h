@@ -8,6 +8,7 @@
 #define GANNET_TESTS_UNIT_STREAM_FIXTURE_H
 
 #include <netinet/in.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ enum fx_op {
 	FX_DROP,	/* no reply */
 	FX_CLOSE,	/* closes the connection, then replies */
 	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
+	FX_STOP,	/* like FX_ECHO, once fx.go is posted; stops the poller */
 };
 
 #define KIB		1024u
@@ -51,6 +53,7 @@ struct fx {
 	atomic_uint	 loops_used;	/* bit mask */
 	atomic_uint	 uses;		/* of the last call's upper memory */
 	struct xprt	*kept;		/* counted */
+	sem_t		 go;
 	struct sockaddr_storage peer;	/* of the last call, once it is */
 	struct sockaddr_storage local;	/* counted as taken */
 };

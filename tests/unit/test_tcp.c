@@ -166,6 +166,37 @@ START_TEST(pipelined_calls_are_all_answered)
 }
 END_TEST
 
+static void send_at_once(int fd, uint32_t n, enum fx_op last)
+{
+	uint8_t *out = malloc(n * 16);
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		len += fx_call(out + len, i, i < n - 1 ? FX_ECHO : last, 0,
+			       FX_CALL_MIN);
+	fx_send(fd, out, len);
+	free(out);
+}
+
+/* The socket's time-out fails the test if these wait for all the others. */
+START_TEST(the_first_of_many_replies_do_not_wait_for_the_last)
+{
+	int fd = fx_connect();
+
+	sem_init(&fx.go, 0, 0);
+	send_at_once(fd, 64, FX_ECHO);
+	for (uint32_t i = 0; i < 64; i++)
+		ck_assert_uint_eq(fx_recv_echo(fd), i);
+	send_at_once(fd, 64, FX_STOP);
+	for (uint32_t i = 0; i < 32; i++)
+		ck_assert_uint_eq(fx_recv_echo(fd), i);
+	sem_post(&fx.go);
+	for (uint32_t i = 32; i < 64; i++)
+		ck_assert_uint_eq(fx_recv_echo(fd), i);
+	close(fd);
+}
+END_TEST
+
 START_TEST(replies_may_come_from_any_thread)
 {
 	int fd = fx_connect();
@@ -460,6 +491,7 @@ int main(void)
 	tcase_add_test(tc, a_stream_may_come_byte_by_byte);
 	tcase_add_test(tc, fragments_of_any_size_in_pieces_of_any_size);
 	tcase_add_test(tc, pipelined_calls_are_all_answered);
+	tcase_add_test(tc, the_first_of_many_replies_do_not_wait_for_the_last);
 	tcase_add_test(tc, replies_may_come_from_any_thread);
 	tcase_add_test(tc, connections_are_spread_and_do_not_mix);
 	tcase_add_test(tc, large_records_go_in);

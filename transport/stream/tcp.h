@@ -170,6 +170,8 @@ struct tcp_conn {
 	 * received: flushed at its end. */
 	struct tcp_list		 batch;
 	unsigned		 batch_calls;	/* dropped ones too */
+	unsigned		 batch_max;	/* that many at most */
+	unsigned		 at_once;	/* came with the last receive */
 	size_t			 batch_bytes;
 	uint64_t		 seen_finished;	/* as of the last flush */
 	size_t			 seen_queued;

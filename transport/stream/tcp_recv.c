@@ -39,6 +39,9 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 /* Replies gathered are sent at the latest when they are this many. */
 #define BATCH_CALLS	64
 #define BATCH_BYTES	(128u << 10)
+/* Where one connection is all there is, what comes at once is answered in two
+ * parts of at least so many, and the peer works on one during the other. */
+#define PART_CALLS	16
 /* In one go, before others get their turn. */
 #define RECV_ROUNDS	8
 
@@ -78,7 +81,7 @@ static bool below_limits(struct tcp_conn *conn)
 
 static bool may_take(struct tcp_conn *conn)
 {
-	if (likely(below_limits(conn) && conn->batch_calls < BATCH_CALLS &&
+	if (likely(below_limits(conn) && conn->batch_calls < conn->batch_max &&
 		   conn->batch_bytes < BATCH_BYTES))
 		return true;
 	tcp_send_flush(conn);
@@ -380,6 +383,9 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 	int err = 0;
 
 	conn->active = loop_now(p->loop);
+	conn->batch_max = conn->at_once >= 2 * PART_CALLS &&
+			  loop_one_ready(p->loop) ? conn->at_once / 2 :
+			  BATCH_CALLS;
 	if (!p->chunk || at != p->chunk->data + p->chunk_used) {
 		end = at + MIN(n, iov[0].iov_len);
 		n -= (size_t)(end - at);
@@ -394,6 +400,7 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 			err = rest_save(conn, at, end);
 		chunk_advance(p, (uint32_t)n);
 	}
+	conn->at_once = (unsigned)(conn->taken - taken);
 	if (tcp_recv_midway(conn) && (!midway || taken != conn->taken))
 		conn->since = conn->active;
 	return MIN(err, 0);

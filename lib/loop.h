@@ -88,5 +88,10 @@ void loop_source_del(struct loop *loop, struct loop_source *s);
 
 /* CLOCK_MONOTONIC in ns, as of this round of the loop.  Loop's thread. */
 uint64_t loop_now(const struct loop *loop);
+/* Is it @ms or more from @since to @now? */
+static inline bool loop_passed(uint64_t now, uint64_t since, uint32_t ms)
+{
+	return now > since && now - since >= ms * 1000000ull;
+}
 
 #endif

@@ -77,12 +77,6 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn)
 		rpcrdma_conn_close(conn, 0);
 }
 
-static bool passed(uint64_t now, uint64_t since, uint32_t ms)
-{
-	return ms != RPCRDMA_NEVER && now > since &&
-	       now - since >= ms * 1000000ull;
-}
-
 static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
 {
 	const struct rpcrdma_options *o = &conn->listener->options;
@@ -98,8 +92,8 @@ static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
 		conn->short_done = done;
 		conn->short_time = now;
 	}
-	return passed(now, conn->sweep_time, o->stall_ms) ||
-	       passed(now, conn->short_time, o->short_ms);
+	return loop_passed(now, conn->sweep_time, o->stall_ms) ||
+	       loop_passed(now, conn->short_time, o->short_ms);
 }
 
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)
@@ -120,7 +114,7 @@ void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)
 		rpcrdma_conn_close(conn, -ETIMEDOUT);
 	} else if (busy) {
 		atomic_store(&conn->active, now);
-	} else if (passed(now, atomic_load(&conn->active), idle_ms)) {
+	} else if (loop_passed(now, atomic_load(&conn->active), idle_ms)) {
 		stat_inc(rdma_idle_closed);
 		rpcrdma_conn_close(conn, 0);
 	}

@@ -22,15 +22,13 @@ struct rpcrdma_budget {
 	atomic_size_t	used;
 };
 
-#define RPCRDMA_NEVER	UINT32_MAX
-
 /* Zero is the default, everywhere. */
 struct rpcrdma_options {
 	unsigned credits;	/* calls in progress on a connection: 128 */
 	unsigned inline_size;	/* longest Send taken or made: 4096 */
 	unsigned send_queue;	/* steps in flight: 8 for each credit */
-	/* Closes a connection that does not call for so long: 6 min, or
-	 * RPCRDMA_NEVER.  Of a peer that lost its power nothing else tells. */
+	/* Closes a connection that does not call for so long: 6 min.  Of a
+	 * peer that lost its power nothing else tells. */
 	uint32_t idle_ms;
 	/* ... or does not let what was posted complete: 60 s.  It may have no
 	 * Receive for a reply, or not answer a Read, for ever. */

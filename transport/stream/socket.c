@@ -7,11 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static socklen_t addr_len(const struct sockaddr *addr)
-{
-	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					   : sizeof(struct sockaddr_in);
-}
+#include "transport/addr.h"
 
 int socket_bind(const struct sockaddr *addr, int type, bool v6only)
 {
@@ -28,7 +24,7 @@ int socket_bind(const struct sockaddr *addr, int type, bool v6only)
 	if (addr->sa_family == AF_INET6 &&
 	    socket_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, v6only) < 0)
 		goto fail;
-	if (bind(fd, addr, addr_len(addr)) < 0)
+	if (bind(fd, addr, xprt_addr_len(addr)) < 0)
 		goto fail;
 	return fd;
 

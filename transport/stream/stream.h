@@ -17,14 +17,10 @@
 
 #include "transport/xprt.h"
 
-#define TCP_NEVER	UINT32_MAX
-
 /* A field that is 0 has the default that is named. */
 struct tcp_options {
 	bool	 v6only;		/* :: is not for IPv4 */
-	int	 backlog;		/* 1024 */
-	uint32_t user_timeout_ms;	/* 60 s; TCP_USER_TIMEOUT */
-	/* Closes a connection that... or TCP_NEVER: */
+	/* Closes a connection that... */
 	uint32_t idle_ms;		/* 6 min; does not call */
 	uint32_t stall_ms;		/* 60 s; takes longer for one record */
 	uint32_t send_ms;		/* 60 s; takes no byte of its replies */
@@ -41,7 +37,7 @@ struct udp_options {
 	bool	 v6only;
 	uint32_t max_calls;		/* 256; nothing is read while there are
 					 * more in progress */
-	uint32_t max_len;		/* 64 KiB; longer datagrams are dropped */
+	uint32_t max_len;		/* 64 KiB; longer ones are dropped */
 };
 
 /* @o may be NULL.  0 or -errno.  The loops must run by the time of stop or

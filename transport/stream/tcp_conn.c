@@ -329,11 +329,6 @@ void tcp_conn_end(struct tcp_conn *conn)
 	tcp_conn_update(conn);
 }
 
-static bool passed(uint64_t now, uint64_t since, uint32_t ms)
-{
-	return ms != TCP_NEVER && now > since && now - since > ms * 1000000ull;
-}
-
 /* Has the peer taken anything of what waits for it? */
 static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 {
@@ -348,7 +343,7 @@ static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 		conn->sweep_sent = sent;
 		conn->sweep_time = now;
 	}
-	return !passed(now, conn->sweep_time,
+	return !loop_passed(now, conn->sweep_time,
 		       conn->poller->listener->o.send_ms);
 }
 
@@ -370,7 +365,7 @@ static bool frees_memory(struct tcp_conn *conn, uint64_t now)
 		conn->short_moved = moved;
 		conn->short_time = now;
 	}
-	return !passed(now, conn->short_time,
+	return !loop_passed(now, conn->short_time,
 		       conn->poller->listener->o.short_ms);
 }
 
@@ -382,12 +377,12 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 	if (conn->paused)
 		return;
 	if (tcp_recv_midway(conn)) {
-		if (!passed(now, conn->since, o->stall_ms))
+		if (!loop_passed(now, conn->since, o->stall_ms))
 			return;
 		stat_inc(tcp_stalls);
 		tcp_conn_fail(conn, -ETIMEDOUT);
 	} else if (v.calls == 0 && v.queued == 0 &&
-		   passed(now, conn->active, o->idle_ms)) {
+		   loop_passed(now, conn->active, o->idle_ms)) {
 		stat_inc(tcp_idle_closed);
 		tcp_conn_end(conn);
 	}
@@ -408,7 +403,7 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 	} else if (conn->state == TCP_LIVE) {
 		sweep_live(conn, now);
 	} else if (conn->state == TCP_LINGER &&
-		   passed(now, conn->since, o->linger_ms)) {
+		   loop_passed(now, conn->since, o->linger_ms)) {
 		shut(conn, 0);
 		tcp_conn_update(conn);
 	}

@@ -18,8 +18,13 @@
 
 STAT(tcp_accepted, "TCP connections accepted");
 STAT(tcp_refused, "TCP connections refused because there were too many");
-STAT(tcp_refused_peer, "TCP connections refused because their peer had too many");
+STAT(tcp_refused_peer, "TCP connections refused because their peer had too "
+     "many");
 STAT(tcp_accept_failed, "TCP connections that could not be set up");
+
+#define BACKLOG		1024
+/* TCP_USER_TIMEOUT, ms: what is sent and not acknowledged so long is lost. */
+#define USER_TIMEOUT	60000
 
 static struct tcp_poller *choose(struct tcp_listener *l)
 {
@@ -35,7 +40,7 @@ static struct tcp_poller *choose(struct tcp_listener *l)
 /* Is there room for @peer?  It is counted at once. */
 static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
 {
-	char addr[64];
+	char addr[XPRT_ADDR_TEXT];
 	int err;
 
 	err = xprt_gate_enter(&l->gate, (struct sockaddr *)peer);
@@ -114,9 +119,6 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 
 	if (from)
 		o = *from;
-	if (o.backlog == 0)
-		o.backlog = 1024;
-	set_default(&o.user_timeout_ms, 60000);
 	set_default(&o.idle_ms, 360000);
 	set_default(&o.stall_ms, 60000);
 	set_default(&o.send_ms, 60000);
@@ -129,18 +131,17 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 }
 
 /* Connections inherit what is set here. */
-static int listen_on(const struct sockaddr *addr, const struct tcp_options *o)
+static int listen_on(const struct sockaddr *addr, bool v6only)
 {
-	int fd = socket_bind(addr, SOCK_STREAM, o->v6only);
+	int fd = socket_bind(addr, SOCK_STREAM, v6only);
 	int err;
 
 	if (fd < 0)
 		return fd;
 	if (socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0 ||
 	    socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) < 0 ||
-	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-		       (int)MIN(o->user_timeout_ms, (uint32_t)INT32_MAX)) < 0 ||
-	    listen(fd, o->backlog) < 0) {
+	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT) < 0 ||
+	    listen(fd, BACKLOG) < 0) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -260,7 +261,7 @@ int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 
 	if (!l)
 		return -ENOMEM;
-	err = fd = listen_on(addr, &l->o);
+	err = fd = listen_on(addr, l->o.v6only);
 	if (fd < 0)
 		goto fail;
 	err = socket_local(fd, &l->base.local);

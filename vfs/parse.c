@@ -359,8 +359,8 @@ fail:
 	return ret;
 }
 
-/* CLIENT or CLIENT(OPTIONS) is in p->word. */
-static int read_client(struct parser *p, bool first)
+/* CLIENT or CLIENT(OPTIONS) is in p->word; (OPTIONS) too, if @may_be_all. */
+static int read_client(struct parser *p, bool may_be_all)
 {
 	struct export_opts opts = p->defaults;
 	struct fsid_option fsid = p->default_fsid;
@@ -370,7 +370,7 @@ static int read_client(struct parser *p, bool first)
 	if (!open && strchr(p->word, ')'))
 		return fail(p, "'%s' has a ')' without a '('; there is no "
 			    "space between options", p->word);
-	if (open == p->word && !first)
+	if (open == p->word && !may_be_all)
 		return fail(p, "a space stands before '%s': these options "
 			    "would be everyone's; write CLIENT%s, or *%s if "
 			    "you mean that", p->word, p->word, p->word);
@@ -426,7 +426,7 @@ static int read_entry(struct parser *p, bool loopback_only)
 		if (p->word[0] == '-') {
 			ret = read_defaults(p);
 		} else {
-			ret = read_client(p, first);
+			ret = read_client(p, first && !loopback_only);
 			first = false;
 		}
 	}

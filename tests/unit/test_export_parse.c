@@ -328,6 +328,10 @@ START_TEST(bad_arguments_say_so)
 	ck_assert_str_eq(said, "--export: expected a directory");
 	ck_assert_int_eq(add("a", &set), -EINVAL);
 	ck_assert_str_eq(said, "--export: 'a' is not an absolute path");
+	ck_assert_int_eq(add("/a (rw)", &set), -EINVAL);
+	ck_assert_str_eq(said, "--export: a space stands before '(rw)': these "
+			 "options would be everyone's; write CLIENT(rw), or "
+			 "*(rw) if you mean that");
 	ck_assert_int_eq(add("/a h\n/b h", &set), -EINVAL);
 	ck_assert_str_eq(said, "--export: there is more than one line");
 	ck_assert_ptr_null(set);

@@ -32,6 +32,19 @@ static const char *get_target(const struct tool *t, const char *to,
 		path : to;
 }
 
+/* Asked before a local file is emptied for what can't be had. */
+static int may_read(struct tool *t, const struct tool_object *obj)
+{
+	char byte;
+	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = obj->fh,
+			      .data = &byte, .count = 1 };
+
+	if (session_do(t->s, &op) < 0 ||
+	    (op.status != 0 && op.status != NFS_JUKEBOX))
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
 static int get_file(struct tool *t, const struct tool_object *obj,
 		    const char *to)
 {
@@ -41,6 +54,9 @@ static int get_file(struct tool *t, const struct tool_object *obj,
 	if (to && strcmp(to, "-") == 0)
 		return copy_get(t, obj, STDOUT_FILENO, "standard output");
 	to = get_target(t, to, path);
+	err = may_read(t, obj);
+	if (err != TOOL_OK)
+		return err;
 	fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return tool_complain(to, -errno, 0);

@@ -164,6 +164,26 @@ START_TEST(what_goes_wrong_is_named)
 }
 END_TEST
 
+START_TEST(what_may_not_be_read_replaces_nothing)
+{
+	const char *mine;
+	struct stat st;
+
+	start(_i);
+	mine = path(d.dir, "mine");
+	make_file(mine, 10);
+	make_file(path(export, "theirs"), 20);
+	ck_assert_int_eq(chmod(path(export, "theirs"), 0200), 0);
+	ck_assert_int_eq(TOOL("get", "-u", "1234", "-g", "1234",
+			      url("theirs"), mine), 1);
+	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_ACCES"));
+	ck_assert_ptr_null(strstr(err, "not complete"));
+	ck_assert_int_eq(stat(mine, &st), 0);
+	ck_assert_int_eq(st.st_size, 10);
+	stop();
+}
+END_TEST
+
 START_TEST(a_read_only_export_takes_nothing)
 {
 	start_with(_i, "ro,insecure,no_root_squash");
@@ -295,6 +315,7 @@ int main(void)
 	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
 	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
 	tcase_add_loop_test(t, what_goes_wrong_is_named, 0, WAYS);
+	tcase_add_loop_test(t, what_may_not_be_read_replaces_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
 	tcase_add_test(t, wrong_usage_is_told_apart);
 	tcase_add_loop_test(t, a_mount_check_tells_what_was_negotiated, 0,

@@ -208,6 +208,33 @@ START_TEST(several_readers_do_not_disturb_each_other)
 }
 END_TEST
 
+/* What one listing read ahead is not for another that began later. */
+START_TEST(a_listing_has_all_that_was_there_when_it_began)
+{
+	enum { FILES = 400, MORE = 20 };
+	static uint8_t seen[FILES + MORE];
+
+	world_open(_i, NULL);
+	fill(FILES);
+	for (int n = FILES; n < FILES + MORE; n++) {
+		struct page a = { .room = 20 };
+		struct page b = { .room = 20, .seen = seen };
+
+		memset(seen, 0, sizeof(seen));
+		read_page(w.root, &a);
+		fill(n + 1);
+		read_page(w.root, &b);
+		if (a.cookie != b.cookie)	/* it came among the first */
+			continue;
+		read_page(w.root, &a);
+		while (!read_page(w.root, &b))
+			;
+		ck_assert_int_eq(count_all(seen, n + 1, 1), 0);
+	}
+	world_close();
+}
+END_TEST
+
 START_TEST(a_cookie_that_can_not_be_is_refused)
 {
 	struct page p = { .room = 1 };
@@ -423,6 +450,7 @@ int main(void)
 	add_world_test(t, cookies_outlive_a_restart);
 	add_world_test(t, plus_gives_attributes_and_handles_that_open);
 	add_world_test(t, several_readers_do_not_disturb_each_other);
+	add_world_test(t, a_listing_has_all_that_was_there_when_it_began);
 	add_world_test(t, a_cookie_that_can_not_be_is_refused);
 	add_world_test(t, an_exclusive_create_is_known_again_after_a_restart);
 	add_world_test(t, mount_points_in_the_tree_are_not_entered);

@@ -125,6 +125,7 @@ struct posix_node {
 	pthread_mutex_t	 lock;
 	struct cds_list_head streams;	/* least recently used first */
 	int		 nstreams;
+	atomic_uint	 fills;		/* times that one read ahead */
 };
 
 struct posix_text {

@@ -33,6 +33,7 @@ struct stream {
 	uint64_t cookie;		/* of the next entry's predecessor */
 	uint64_t count;			/* entries before, if counted */
 	long	 pos, len;		/* of what is read ahead */
+	unsigned filled;		/* and when: posix_node.fills */
 	bool	 broken;		/* to be closed */
 	char	 buf[BUF_SIZE] __attribute__((aligned(8)));
 };
@@ -72,9 +73,23 @@ static struct stream *take(struct posix_node *n, uint64_t cookie)
 	return found;
 }
 
+/* Under the lock: the one to close now that there is @s, or NULL. */
+static struct stream *superfluous(struct posix_node *n, struct stream *s)
+{
+	struct stream *o;
+
+	/* A listing that began later has to see what came meanwhile: of two
+	 * at one place the one that read ahead later stays. */
+	cds_list_for_each_entry(o, &n->streams, link)
+		if (o != s && o->cookie == s->cookie)
+			return (int)(o->filled - s->filled) < 0 ? o : s;
+	return n->nstreams > POSIX_STREAMS ?
+	       cds_list_first_entry(&n->streams, struct stream, link) : NULL;
+}
+
 static void give_back(struct posix_node *n, struct stream *s)
 {
-	struct stream *old = NULL;
+	struct stream *old;
 
 	if (s->broken) {
 		stream_close(posix_fs_of(n), s);
@@ -82,8 +97,9 @@ static void give_back(struct posix_node *n, struct stream *s)
 	}
 	mutex_lock(&n->lock);
 	cds_list_add_tail(&s->link, &n->streams);
-	if (++n->nstreams > POSIX_STREAMS) {
-		old = cds_list_first_entry(&n->streams, struct stream, link);
+	n->nstreams++;
+	old = superfluous(n, s);
+	if (old) {
 		cds_list_del(&old->link);
 		n->nstreams--;
 	}
@@ -113,17 +129,20 @@ static int stream_open(struct posix_node *n, struct stream **out)
 	s->cookie = 0;
 	s->count = 0;
 	s->pos = s->len = 0;
+	s->filled = 0;
 	s->broken = false;
 	*out = s;
 	return 0;
 }
 
 /* The next entry, not taken yet; NULL at the end (*@err 0) or on errors. */
-static const struct dirent64 *peek(struct stream *s, int *err)
+static const struct dirent64 *peek(struct posix_node *n, struct stream *s,
+				   int *err)
 {
 	*err = 0;
 	if (s->pos == s->len) {
 		s->pos = s->len = 0;
+		s->filled = atomic_fetch_add(&n->fills, 1) + 1;
 		s->len = syscall(SYS_getdents64, s->fd, s->buf, BUF_SIZE);
 		if (s->len < 0) {
 			*err = -errno;
@@ -152,13 +171,13 @@ static uint64_t cookie_of(const struct posix_fs *fs, const struct stream *s,
 }
 
 /* By counting: entries may have gone or come, it is as good as it gets. */
-static int skip_to(struct stream *s, uint64_t count)
+static int skip_to(struct posix_node *n, struct stream *s, uint64_t count)
 {
 	const struct dirent64 *d;
 	int err = 0;
 
 	while (s->count < count) {
-		d = peek(s, &err);
+		d = peek(n, s, &err);
 		if (!d)
 			break;
 		step(s, d, COUNTED | (s->count + 1));
@@ -166,9 +185,9 @@ static int skip_to(struct stream *s, uint64_t count)
 	return err;
 }
 
-static int seek(struct posix_fs *fs, struct stream *s, uint64_t cookie)
+static int seek(struct posix_node *n, struct stream *s, uint64_t cookie)
 {
-	bool counted = cookie & COUNTED && fs->ordinals;
+	bool counted = cookie & COUNTED && posix_fs_of(n)->ordinals;
 
 	s->pos = s->len = 0;
 	s->count = 0;
@@ -177,7 +196,7 @@ static int seek(struct posix_fs *fs, struct stream *s, uint64_t cookie)
 		return -EBADE;
 	}
 	s->cookie = cookie;
-	return counted ? skip_to(s, cookie & ~COUNTED) : 0;
+	return counted ? skip_to(n, s, cookie & ~COUNTED) : 0;
 }
 
 static int get_stream(struct posix_node *n, uint64_t cookie,
@@ -191,7 +210,7 @@ static int get_stream(struct posix_node *n, uint64_t cookie,
 	if (err < 0)
 		return err;
 	if (s->cookie != cookie || cookie == 0)
-		err = seek(posix_fs_of(n), s, cookie);
+		err = seek(n, s, cookie);
 	if (err < 0) {
 		s->broken = true;
 		give_back(n, s);
@@ -301,7 +320,7 @@ static int emit_all(const struct reading *r, struct stream *s, bool *eof)
 
 	*eof = false;
 	for (;;) {
-		d = peek(s, &err);
+		d = peek(r->dir, s, &err);
 		if (!d)
 			break;
 		cookie = cookie_of(fs, s, d);

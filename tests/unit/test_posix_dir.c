@@ -298,6 +298,12 @@ START_TEST(mount_points_in_the_tree_are_not_entered)
 	ck_assert_int_eq(p.incomplete, 1);
 	assert_ok(umount(local("mnt")));
 	assert_ok(try_lookup(w.root, "mnt"));
+	usleep(80000);			/* until the name is kept */
+	assert_ok(try_lookup(w.root, "mnt"));
+	assert_ok(mount("none", local("mnt"), "tmpfs", 0, NULL));
+	assert_err(try_lookup(w.root, "mnt"), EACCES);
+	assert_ok(umount(local("mnt")));
+	assert_ok(try_lookup(w.root, "mnt"));
 	world_close();
 }
 END_TEST

@@ -109,6 +109,25 @@ static void busy(void *arg)
 	}
 }
 
+START_TEST(a_new_file_gets_its_size_when_a_look_up_found_it_first)
+{
+	struct vfs_setattr set = { .set = VFS_SET_SIZE, .size = 5 };
+	struct vfs_node *n;
+	struct stat st;
+	bool changed;
+
+	world_open(_i, NULL);
+	assert_ok(close(open(local("f"), O_CREAT | O_WRONLY, 0600)));
+	n = must_lookup(w.root, "f");
+	assert_ok(posix_stat(to_posix(n), &st));
+	assert_ok(posix_setattr_new(&w.ctx, to_posix(n), &set, &st, &changed));
+	ck_assert(changed);
+	ck_assert_int_eq(st.st_size, 5);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
 START_TEST(many_threads_share_few_files_and_descriptors)
 {
 	const struct vfs_config config = { .max_files = 8, .idle_ms = 8,
@@ -227,6 +246,7 @@ int main(void)
 	TCase *t = tcase_create("threads");
 
 	tcase_set_timeout(t, 120);
+	add_world_test(t, a_new_file_gets_its_size_when_a_look_up_found_it_first);
 	add_world_test(t, many_threads_share_few_files_and_descriptors);
 	add_world_test(t, a_name_that_is_just_removed_can_be_made);
 	add_world_test(t, a_limit_on_file_sizes_is_an_error_and_not_the_end);

@@ -138,7 +138,7 @@ static int create_exclusive(struct making *m, uint64_t verf)
 
 	verf_times(verf, &set.mtime, &set.atime);
 	if (err == 0)
-		return posix_setattr_new(m->node, m->ctx->cred, &set, &m->st,
+		return posix_setattr_new(m->ctx, m->node, &set, &m->st,
 					 &m->touched);
 	if (err != -EEXIST)
 		return err;
@@ -186,8 +186,8 @@ static int create_once(struct making *m, const struct vfs_create *how)
 		return create_exclusive(m, how->verf);
 	err = create_new(m, mode_of(&how->attr, MODE_FILE));
 	if (err == 0)
-		return posix_setattr_new(m->node, m->ctx->cred, &how->attr,
-					 &m->st, &m->touched);
+		return posix_setattr_new(m->ctx, m->node, &how->attr, &m->st,
+					 &m->touched);
 	return err == -EEXIST && how->how == VFS_CREATE_UNCHECKED ?
 	       reuse(m, &how->attr) : err;
 }
@@ -287,7 +287,6 @@ int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		while (again(&m, &err));
 	set.set &= ~VFS_SET_SIZE;
 	if (err == 0)
-		err = posix_setattr_new(m.node, ctx->cred, &set, &m.st,
-					&m.touched);
+		err = posix_setattr_new(ctx, m.node, &set, &m.st, &m.touched);
 	return end(&m, err, out, attr);
 }

@@ -76,6 +76,18 @@ struct looking {
 	struct stat	 st;
 };
 
+/* The attributes of what was found.  A directory that something was mounted on
+ * has not changed, nor has its parent: only its name tells. */
+static int stat_kept(struct looking *l)
+{
+	int err;
+
+	if (l->node->type != VFS_DIR)
+		return posix_stat(l->node, &l->st);
+	err = posix_stat_name(l->dir->fd, l->name.s, &l->st);
+	return err < 0 ? err : l->st.st_ino == l->node->ino ? 0 : -ESTALE;
+}
+
 /* By an entry that still holds, if the caller may search the directory. */
 static bool find_kept(struct looking *l)
 {
@@ -87,7 +99,7 @@ static bool find_kept(struct looking *l)
 	l->node = posix_cache_find(&l->fs->cache, &h);
 	if (!l->node)
 		return false;
-	if (posix_stat(l->node, &l->st) == 0)
+	if (stat_kept(l) == 0)
 		return true;
 	vfs_node_put(&l->node->node);
 	return false;

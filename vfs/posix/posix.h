@@ -88,7 +88,7 @@ struct posix_fs {
 };
 
 #define POSIX_VERDICTS	2
-#define POSIX_STREAMS	4
+#define POSIX_STREAMS	16
 
 struct posix_node {
 	struct vfs_node	 node;
@@ -253,8 +253,9 @@ int  posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
  */
 int  posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
 		   const struct vfs_setattr *set, struct vfs_wcc *wcc);
-/* Gives a new file what its creation could not; *@changed: it did. */
-int  posix_setattr_new(struct posix_node *n, const struct vfs_cred *cred,
+/* Gives a new file what its creation, as the caller, could not; *@changed: it
+ * did. */
+int  posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
 		       const struct vfs_setattr *set, struct stat *st,
 		       bool *changed);
 

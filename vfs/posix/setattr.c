@@ -194,22 +194,38 @@ static int give(struct posix_node *n, const struct vfs_cred *cred,
 	return err == -EPERM ? 0 : err < 0 ? err : 1;
 }
 
-int posix_setattr_new(struct posix_node *n, const struct vfs_cred *cred,
+/* A look-up may have made the node first, and then it is not open to write. */
+static int grow_new(const struct vfs_ctx *ctx, struct posix_node *n,
+		    uint64_t size)
+{
+	int fd = posix_node_wr(n), err;
+
+	if (size > INT64_MAX)
+		return -EFBIG;
+	if (fd < 0)
+		return fd;
+	err = posix_cred_set(posix_fs_of(n), ctx);
+	if (err < 0)
+		return err;
+	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
 		      const struct vfs_setattr *set, struct stat *st,
 		      bool *changed)
 {
 	bool grow = n->type == VFS_REG && set->set & VFS_SET_SIZE && set->size;
-	int err;
+	int err = 0;
 
 	*changed = false;
 	if (!set->set)
 		return 0;
-	if (grow && set->size > INT64_MAX)
-		return -EFBIG;
-	if (grow && ftruncate(n->wr_fd, set->size) < 0)
-		return -errno;
+	if (grow)
+		err = grow_new(ctx, n, set->size);
+	if (err < 0)
+		return err;
 	*changed = grow;
-	err = give(n, cred, set, st);
+	err = give(n, ctx->cred, set, st);
 	*changed |= err > 0;
 	/* Bits that its making left out, or the new owner took away. */
 	if (err >= 0 && set->set & VFS_SET_MODE && n->type != VFS_LNK &&

@@ -170,11 +170,17 @@ static long sweep(struct posix_cache *c, long max, uint32_t age,
 	return seen;
 }
 
-/*
- * One over the bound costs a few closes, so that it stays near it.  Dirty
- * files are left to the sweeper, since closing them means to wait for
- * storage and the caller may not.
- */
+/* Dirty files are left to the sweeper, since closing them means to wait for
+ * storage and the caller may not. */
+static void press(struct posix_cache *c)
+{
+	mutex_lock(&c->lock);
+	c->pressed = true;
+	pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
+}
+
+/* One over the bound costs a few closes, so that it stays near it. */
 void posix_cache_room(struct posix_cache *c)
 {
 	long closed = 0;
@@ -185,12 +191,8 @@ void posix_cache_room(struct posix_cache *c)
 	for (uint32_t age = 3; age-- > 0 && closed == 0;)
 		sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
 	stat_add(posix_node_evicted, closed);
-	if (closed)
-		return;
-	mutex_lock(&c->lock);
-	c->pressed = true;
-	pthread_cond_signal(&c->wake);
-	mutex_unlock(&c->lock);
+	if (!closed)
+		press(c);
 }
 
 bool posix_cache_squeeze(struct posix_cache *c)
@@ -203,13 +205,15 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	left = c->count;
 	mutex_unlock(&c->lock);
 	while (left > 0 && closed == 0) {
-		long n = sweep(c, left, 0, 0, &closed);
+		long n = sweep(c, left, 0, UINT32_MAX, &closed);
 
 		if (n == 0)
 			break;
 		left -= n;
 	}
 	stat_add(posix_node_evicted, closed);
+	if (!closed)
+		press(c);
 	return closed > 0;
 }
 

@@ -95,6 +95,7 @@ check 'it says how to mount it' \
 	says "mount -t nfs -o vers=3,proto=tcp.* 127.0.0.1:.*/with"
 check 'it listens where it says' listens
 check 'only this machine is let in' says '^Only this machine may'
+check 'as whom everybody acts is said' says "acts there as user $(id -un)\\.$"
 check 'a line for NFS/RDMA is there' \
 	says '^    mount -t nfs -o vers=3,proto=rdma6?,port=[0-9]+,mountport='
 check 'not at a loopback address' says_not 'proto=rdma.* (127\.|\[::1\])'

@@ -87,7 +87,8 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 	if (err < 0) {
 		fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT "
 			"service: %s%s\n", url, strerror(-err),
-			t->url.mountport ? "" :
+			t->url.mountport ? "" : err == -ETIMEDOUT ?
+			" (?mountport=N names its port)" :
 			" (asked were rpcbind and port 2049; ?mountport=N "
 			"names its port)");
 		return TOOL_UNREACHABLE;

@@ -16,6 +16,12 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+static int not_regular(const char *what)
+{
+	fprintf(stderr, "gannet-nfs: %s: not a regular file\n", what);
+	return TOOL_FAILED;
+}
+
 /* Where a get goes: to the URL's last name, in a directory if that is given.
  * Where a symbolic link leads is for the server to say, a local name is not. */
 static const char *get_target(const struct tool *t, const char *to,
@@ -81,7 +87,7 @@ int tool_get(const char *url, const char *to, const struct tool_options *o)
 	if (err == TOOL_OK && obj.attr.type == NFS_DIR)
 		err = tool_complain(url, 0, NFS_ISDIR);
 	else if (err == TOOL_OK && obj.attr.type != NFS_REG)
-		err = tool_complain(url, -EINVAL, 0);
+		err = not_regular(url);
 	if (err == TOOL_OK)
 		err = get_file(&t, &obj, to);
 	tool_close(&t);
@@ -131,12 +137,18 @@ static int put_file(struct tool *t, int fd, const char *from)
 	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type != NFS_REG)
 		err = at.attr.type == NFS_DIR ?
 			tool_complain(t->text, 0, NFS_ISDIR) :
-			tool_complain(t->text, -EINVAL, 0);
+			not_regular(t->text);
 	if (err == TOOL_OK)
 		err = make_file(t, &at, S_ISREG(st.st_mode) ?
 				st.st_mode & 0777 : 0644, &fh);
-	if (err == TOOL_OK)
-		err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);
+	if (err != TOOL_OK)
+		return err;
+	err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);
+	if (err != TOOL_OK) {
+		fputs("gannet-nfs: ", stderr);
+		tool_put_name(stderr, at.name);
+		fputs(" is not complete on the server\n", stderr);
+	}
 	return err;
 }
 

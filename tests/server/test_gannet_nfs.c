@@ -3,10 +3,12 @@
  * ./gannet-nfs against ./gannetd, over TCP and over RDMA without a device.
  */
 #include <check.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -149,6 +151,9 @@ START_TEST(what_goes_wrong_is_named)
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_ISDIR"));
 	ck_assert_int_eq(TOOL("put", from, url("no/such/dir")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_NOENT"));
+	ck_assert_int_eq(mkfifo(path(export, "pipe"), 0666), 0);
+	ck_assert_int_eq(TOOL("cat", url("pipe")), 1);
+	ck_assert_ptr_nonnull(strstr(err, ": not a regular file"));
 	make_file(path(export, "plain"), 1);
 	ck_assert_int_eq(TOOL("stat", url("plain/below")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_NOTDIR"));
@@ -160,6 +165,22 @@ START_TEST(what_goes_wrong_is_named)
 		 d.tcp_port);
 	ck_assert_int_eq(TOOL("ls", url("")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "MNT3ERR_"));
+	stop();
+}
+END_TEST
+
+START_TEST(a_put_that_fails_names_what_is_left)
+{
+	const struct rlimit small = { 1 << 20, 1 << 20 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	start(_i);
+	make_file(path(d.dir, "from"), 3 << 20);
+	ck_assert_int_eq(prlimit(d.pid, RLIMIT_FSIZE, &small, NULL), 0);
+	ck_assert_int_eq(TOOL("put", path(d.dir, "from"), url("")), 1);
+	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_FBIG"));
+	ck_assert_ptr_nonnull(strstr(err, "from is not complete on the "
+					  "server"));
 	stop();
 }
 END_TEST
@@ -315,6 +336,7 @@ int main(void)
 	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
 	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
 	tcase_add_loop_test(t, what_goes_wrong_is_named, 0, WAYS);
+	tcase_add_loop_test(t, a_put_that_fails_names_what_is_left, 0, WAYS);
 	tcase_add_loop_test(t, what_may_not_be_read_replaces_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
 	tcase_add_test(t, wrong_usage_is_told_apart);

@@ -24,6 +24,13 @@ pasted_ls()
 	grep '^    .*gannet-nfs ls' "$tmp/out" > "$tmp/line"
 	bash "$tmp/line" | grep -q "$1"
 }
+pasted_put()
+{
+	grep '^    .*gannet-nfs ls' "$tmp/out" |
+		sed "s, ls -l , put '$tmp/file' ," > "$tmp/line"
+	bash "$tmp/line" 2> "$tmp/refused"
+}
+refuses_put() { ! pasted_put && grep -q 'NFS3ERR_ACCES' "$tmp/refused"; }
 says_not() { ! says "$@"; }
 # What the server was told: everything that the machine has but loopback.
 exports_own()
@@ -33,6 +40,11 @@ exports_own()
 		grep -qF " $address(rw" "$tmp"/build-quickstart/run.*/exports ||
 			return 1
 	done
+}
+exports_as()
+{
+	grep -q "(rw,insecure,all_squash,anonuid=$1,anongid=$2)" \
+		"$tmp"/build-quickstart/run.*/exports
 }
 says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
 
@@ -74,6 +86,8 @@ check 'nor is an unknown one' fails 2 "no command 'sevre'" sevre
 check 'an unknown option is named' fails 2 'no option --alow' serve --alow x
 check 'a directory must be there' fails 1 'no such directory' serve "$tmp/no"
 check '--allow wants a client' fails 1 'needs a client' serve --allow
+check '--as wants a user' fails 1 'no such user' serve --as no-such-user
+check 'which has a name' fails 1 'no such user' serve --as=
 touch "$tmp/file"
 check 'which a file is not' fails 1 'is not a directory' serve "$tmp/file"
 check 'a client is one word' fails 1 "'a b': expected" serve --allow 'a b'
@@ -87,6 +101,8 @@ if [ "$(id -u)" != 0 ]; then
 	check 'a directory must be readable' fails 1 'may not read' \
 		serve "$tmp/closed"
 	rmdir "$tmp/closed"
+	check 'without privileges there is one user only' \
+		fails 1 "without root's privileges" serve --as root
 fi
 
 mkdir "$tmp/with space #(1)"
@@ -95,7 +111,18 @@ check 'it says how to mount it' \
 	says "mount -t nfs -o vers=3,proto=tcp.* 127.0.0.1:.*/with"
 check 'it listens where it says' listens
 check 'only this machine is let in' says '^Only this machine may'
-check 'as whom everybody acts is said' says "acts there as user $(id -un)\\.$"
+# Who any user of this machine can act as is nobody's root by default.
+if [ "$(id -u)" = 0 ]; then
+	check 'where root owns it, clients act as nobody' \
+		says 'acts there as user nobody, since root owns it'
+	check 'and how to change that is said' \
+		says "^To let them do more: 'chown USER .*with.*', or --as USER"
+	check 'the server is told so' exports_as 65534 65534
+else
+	check 'as whom everybody acts is said' \
+		says "acts there as user $(id -un)\\.$"
+	check 'the server is told so' exports_as "$(id -u)" "$(id -g)"
+fi
 check 'a line for NFS/RDMA is there' \
 	says '^    mount -t nfs -o vers=3,proto=rdma6?,port=[0-9]+,mountport='
 check 'not at a loopback address' says_not 'proto=rdma.* (127\.|\[::1\])'
@@ -107,6 +134,8 @@ check 'it lets in its own addresses' exports_own
 if [ -x "${GANNETD%/*}/gannet-nfs" ] && says "rdma.iwarp:"; then
 	echo hello > "$tmp/with space #(1)/hello"
 	check 'what looks without mounting works as it stands' pasted_ls hello
+	[ "$(id -u)" != 0 ] ||
+		check 'nobody writes where root does' refuses_put
 fi
 first=$pid first_port=$(port)
 check 'a second one takes other ports' serve
@@ -114,6 +143,11 @@ check 'and says so' says 'port [0-9]+ is taken; using another'
 check 'for RDMA too' says 'RDMA port 20049 is taken; using another'
 check 'and prints that port' says_not 'proto=rdma.*,port=20049,'
 check 'without a directory it makes one' test -f "$tmp/build-quickstart/export/hello"
+if [ "$(id -u)" = 0 ]; then
+	check "which is nobody's" test 65534:65534 = \
+		"$(stat -c %u:%g "$tmp/build-quickstart/export")"
+	if says "rdma.iwarp:"; then check 'who may write there' pasted_put; fi
+fi
 check 'SIGTERM ends it' ended TERM
 pid=$first
 kill -INT "$pid"
@@ -127,6 +161,22 @@ check 'and told how' says '^On 192.0.2.0/24 \*.example.org:'
 check 'over TCP and RDMA' test "$(grep -A9 '^On ' "$tmp/out" |
 	grep -cE '^    mount .*proto=(tcp|rdma)')" = 2
 check 'it ends again' ended INT
+if [ "$(id -u)" = 0 ]; then
+	mkdir "$tmp/theirs"
+	chown 1:0 "$tmp/theirs"
+	check "a user's directory" serve "$tmp/theirs"
+	check 'is written as that user' says "as user $(id -un 1)\\.$"
+	check "but not as root's group" exports_as 1 "$(id -g 1)"
+	check 'that ends' ended TERM
+	chown 4321:1234 "$tmp/theirs"
+	check 'one of a number without a name' serve "$tmp/theirs"
+	check 'too' exports_as 4321 1234
+	check 'that ends, too' ended TERM
+	check 'who is named' serve "$tmp/theirs" --as root
+	check 'may be root' exports_as 0 0
+	check 'and what that means is said' says 'can become root by that'
+	check 'that ends in the end' ended TERM
+fi
 check 'its port is closed' gone
 
 check 'a name that is not there is a warning' \

@@ -49,6 +49,8 @@ ends()
 }
 
 check 'it is ready' serve
+check 'it says as whom clients act' \
+	grep 'acts there as user 2001\.$' "$OUT/quickstart"
 check 'it takes other ports and says so' grep 'is taken' "$OUT/quickstart"
 check 'the pasted command mounts over TCP' pasted proto=tcp a
 if [ -e /sys/class/infiniband/rxe0 ]; then

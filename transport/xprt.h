@@ -95,8 +95,6 @@ struct xprt_ops {
 	int  (*reply)(struct msg *m);
 	/* Takes @m: no reply will be sent. */
 	void (*drop)(struct msg *m);
-	/* Starts teardown.  Any thread, any number of times, never blocks. */
-	void (*close)(struct xprt *x, int err);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };
@@ -127,11 +125,6 @@ static inline int xprt_reply(struct msg *m)
 static inline void xprt_drop(struct msg *m)
 {
 	m->xprt->ops->drop(m);
-}
-
-static inline void xprt_close(struct xprt *x, int err)
-{
-	x->ops->close(x, err);
 }
 
 static inline void xprt_get(struct xprt *x)

@@ -168,10 +168,6 @@ static void act(struct msg *m)
 			;
 		reply_echo(m);
 		break;
-	case FX_CLOSE:
-		xprt_close(m->xprt, -ECONNABORTED);
-		reply_echo(m);
-		break;
 	default:
 		reply_echo(m);
 	}

@@ -28,7 +28,6 @@ enum fx_op {
 	FX_WORK_PIPE,	/* the same, by another thread */
 	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
 	FX_DROP,	/* no reply */
-	FX_CLOSE,	/* closes the connection, then replies */
 	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
 	FX_STOP,	/* like FX_ECHO, once fx.go is posted; stops the poller */
 };

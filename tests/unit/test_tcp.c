@@ -388,20 +388,6 @@ START_TEST(replies_to_a_connection_that_is_gone_are_lost)
 }
 END_TEST
 
-START_TEST(the_sink_may_close_a_connection)
-{
-	int fd = fx_connect();
-	uint8_t c;
-
-	fx_send_call(fd, 1, FX_CLOSE, 0, 40);
-	/* The reply was given too late or in time. */
-	while (recv(fd, &c, 1, 0) > 0)
-		;
-	close(fd);
-	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
-}
-END_TEST
-
 START_TEST(memory_of_the_upper_layer_is_zeroed_once)
 {
 	int fd = fx_connect();
@@ -427,7 +413,6 @@ START_TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
 	usleep(20000);
 	ck_assert_uint_eq(fx.l->ops->count(fx.l), 1);
 	ck_assert_int_eq(fx.kept->peer.ss_family, AF_INET);
-	xprt_close(fx.kept, 0);
 	xprt_put(fx.kept);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
@@ -505,7 +490,6 @@ int main(void)
 	tcase_add_test(tc,
 		a_fin_in_the_middle_of_a_record_ends_the_connection);
 	tcase_add_test(tc, replies_to_a_connection_that_is_gone_are_lost);
-	tcase_add_test(tc, the_sink_may_close_a_connection);
 	tcase_add_test(tc, memory_of_the_upper_layer_is_zeroed_once);
 	tcase_add_test(tc,
 		a_connection_lives_as_long_as_somebody_refers_to_it);

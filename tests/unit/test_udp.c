@@ -226,8 +226,8 @@ START_TEST(dropped_calls_get_no_reply)
 	fd = client("127.0.0.1");
 	for (unsigned i = 0; i < 100; i++) {
 		ask(fd, i, FX_DROP, 0, 2000);
-		ask(fd, i, FX_CLOSE, 0, 40);
-		ck_assert_int_eq(answer(fd, i, FX_CLOSE, 40), 40);
+		ask(fd, i, FX_ECHO, 0, 40);
+		ck_assert_int_eq(answer(fd, i, FX_ECHO, 40), 40);
 	}
 	ck_assert_uint_eq(atomic_load(&fx.taken), 200);
 	close(fd);

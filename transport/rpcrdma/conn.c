@@ -209,11 +209,6 @@ static void drop(struct msg *m)
 	rpcrdma_call_drop(rpcrdma_call_of(m));
 }
 
-static void close_xprt(struct xprt *x, int err)
-{
-	rpcrdma_conn_close(rpcrdma_conn_of(x), err);
-}
-
 /* What it has from its creation, but for itself. */
 static void fini(struct rpcrdma_conn *conn)
 {
@@ -252,7 +247,6 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.name = "rdma",
 	.reply = reply,
 	.drop = drop,
-	.close = close_xprt,
 	.free = free_xprt,
 };
 

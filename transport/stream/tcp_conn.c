@@ -28,12 +28,6 @@ STAT(tcp_short_stalls, "TCP connections closed for being slow while others "
      "waited for memory");
 STAT(tcp_idle_closed, "TCP connections closed for being idle");
 
-static void closed_by_sink(struct xprt *x, int err)
-{
-	tcp_conn_fail(container_of(x, struct tcp_conn, xprt),
-		      err ? err : -ESHUTDOWN);
-}
-
 static void last_put(struct xprt *x)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
@@ -49,7 +43,6 @@ static const struct xprt_ops ops = {
 	.name = "tcp",
 	.reply = tcp_reply,
 	.drop = tcp_drop,
-	.close = closed_by_sink,
 	.free = last_put,
 };
 

@@ -157,16 +157,10 @@ static int reply(struct msg *msg)
 	return err;
 }
 
-/* There is no connection. */
-static void close_nothing(struct xprt *x, int err)
-{
-}
-
 static const struct xprt_ops ops = {
 	.name = "udp",
 	.reply = reply,
 	.drop = drop,
-	.close = close_nothing,
 	.free = last_put,
 };
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The RPC server: made, given its programs, drained, ended. */
+/* The RPC server: made, given its programs, ended. */
 #include "rpc/rpc.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "rpc/call.h"
 
@@ -89,19 +88,6 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 {
 	return &server->sink;
-}
-
-int rpc_server_drain(struct rpc_server *server, unsigned ms)
-{
-	const struct timespec pause = { .tv_nsec = 2000000 };
-	uint64_t end = rpc_now() + ms * UINT64_C(1000000);
-
-	while (rpc_server_busy(server)) {
-		if (rpc_now() >= end)
-			return -ETIMEDOUT;
-		nanosleep(&pause, NULL);
-	}
-	return 0;
 }
 
 void rpc_server_destroy(struct rpc_server *server)

@@ -203,11 +203,6 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
 /* Calls taken and not answered.  Any thread. */
 unsigned rpc_server_busy(struct rpc_server *server);
-/*
- * Waits until nothing is busy, at most @ms; the listeners were stopped.
- * 0, or -ETIMEDOUT.
- */
-int rpc_server_drain(struct rpc_server *server, unsigned ms);
 /* All listeners are gone.  Ends the workers. */
 void rpc_server_destroy(struct rpc_server *server);
 

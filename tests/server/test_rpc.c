@@ -381,7 +381,6 @@ START_TEST(a_class_bounds_the_workers_of_its_calls)
 		slow[i] = send_words(&conn, w, ARRAY_SIZE(w));
 	test_gate_wait(1);
 	ck_assert_uint_eq(rpc_server_busy(server), 5);
-	ck_assert_int_eq(rpc_server_drain(server, 10), -ETIMEDOUT);
 	/* The other workers are free for the rest. */
 	class = test_class;
 	test_class = NULL;
@@ -390,7 +389,7 @@ START_TEST(a_class_bounds_the_workers_of_its_calls)
 	test_gate_open();
 	for (unsigned i = 0; i < 5; i++)
 		fake_free(slow[i]);
-	ck_assert_int_eq(rpc_server_drain(server, 5000), 0);
+	EVENTUALLY(rpc_server_busy(server) == 0);
 	work_class_destroy(class);
 }
 END_TEST

@@ -101,11 +101,4 @@ bool fx_ended(int fd);
 /* A little while in which nothing ought to happen. */
 void fx_settle(void);
 
-/* Waits until @expr holds; fails the test after ten seconds. */
-#define EVENTUALLY(expr) do { \
-		for (int i_ = 0; i_ < 10000 && !(expr); i_++) \
-			usleep(1000); \
-		ck_assert(expr); \
-	} while (0)
-
 #endif

@@ -50,7 +50,7 @@ static enum rpc_run finish(struct list *l, struct rpc_call *call)
 	if (l->cut)
 		stat_inc(mount_list_cut);
 	/* The end of the last entry's groups, the end of the list. */
-	rpc_body_set(call, 0, (uint32_t)xdr_out_len(&l->out), ends,
+	rpc_body_set(call, (uint32_t)xdr_out_len(&l->out), ends,
 		     l->has_dir ? 2 : 1);
 	return RPC_DONE;
 }

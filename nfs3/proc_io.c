@@ -47,7 +47,7 @@ NFS3_PROC(readlink)
 	}
 	if (err > 0) {
 		r->len = (uint32_t)err;
-		rpc_body_set(call, 0, r->len, NULL, 0);
+		rpc_body_set(call, r->len, NULL, 0);
 		err = 0;
 	}
 	return nfs3_end_attr(&op, err, &r->status, &r->attr);
@@ -133,7 +133,7 @@ static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
 	r->attr.has = true;
 	r->count = (uint32_t)n;
 	if (n > 0)
-		rpc_body_set(op->call, 0, r->count, NULL, 0);
+		rpc_body_set(op->call, r->count, NULL, 0);
 	return 0;
 }
 

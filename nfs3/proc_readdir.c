@@ -116,7 +116,7 @@ static int do_readdir(struct nfs3_op *op, const struct nfs3_readdir_args *a,
 	if (err < 0)
 		return err;
 	tail[1] = eof;
-	rpc_body_set(op->call, 0, (uint32_t)xdr_out_len(&l.out), tail,
+	rpc_body_set(op->call, (uint32_t)xdr_out_len(&l.out), tail,
 		     ARRAY_SIZE(tail));
 	return 0;
 }

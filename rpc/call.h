@@ -21,7 +21,6 @@ struct rpc_call_priv {
 	uint32_t	   want;	/* bytes rpc_body_alloc() did not get */
 	uint32_t	   waited;	/* bytes it waited for, or 0 */
 	uint32_t	   count;	/* the procedure's index in counts */
-	uint32_t	   body_off;
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];

@@ -92,7 +92,7 @@ static void send_head(struct rpc_slot *slot, uint32_t len)
 	m->head_len = len;
 	m->tail_len = 0;
 	m->body = NULL;
-	m->body_off = m->body_len = 0;
+	m->body_len = 0;
 	m->body_ddp = false;
 	hand_over(slot);
 }
@@ -182,7 +182,6 @@ static void attach_body(struct rpc_slot *slot, uint32_t pad)
 		xdr_put_u32(&x, priv->tail[i]);
 	m->tail_len = (uint32_t)xdr_out_len(&x);
 	m->body = NULL;
-	m->body_off = priv->body_off;
 	m->body_len = priv->body_len;
 	m->body_ddp = priv->body_ddp && priv->body_len;
 	m->pipe = NULL;
@@ -264,22 +263,20 @@ void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 	assert(priv->pipe && len > 0 && is_ddp(call));
 	priv->pipe->left = len;
 	priv->body_piped = true;
-	priv->body_off = 0;
 	priv->body_len = len;
 	priv->body_ddp = true;
 	priv->ntail = 0;
 }
 
-void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len,
-		  const uint32_t *tail, unsigned ntail)
+void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
+		  unsigned ntail)
 {
 	struct rpc_call_priv *priv = call->priv;
 	bool ddp = is_ddp(call);
 
 	assert(ntail <= RPC_MAX_TAIL);
-	assert(!len || (priv->body && off + len <= priv->body->size));
+	assert(!len || (priv->body && len <= priv->body->size));
 	assert(ddp || len % 4 == 0);
-	priv->body_off = off;
 	priv->body_len = len;
 	priv->body_ddp = ddp;
 	priv->ntail = ntail;

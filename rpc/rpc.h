@@ -158,13 +158,12 @@ struct pipe *rpc_body_pipe(struct rpc_call *call);
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
 
 /*
- * Makes the first @len bytes (from @off) of the buffer the reply's body.  It
- * goes on the wire after what encode() writes, then come @ntail words (at most
- * four).  With RPC_PROC_DDP_RES it is an opaque: the last word that encode()
+ * Makes the first @len bytes of the buffer the reply's body.  It goes on the
+ * wire after what encode() writes, then come @ntail words (at most four).  With RPC_PROC_DDP_RES it is an opaque: the last word that encode()
  * writes is its length, and its XDR pad follows it.
  */
-void rpc_body_set(struct rpc_call *call, uint32_t off, uint32_t len,
-		  const uint32_t *tail, unsigned ntail);
+void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
+		  unsigned ntail);
 
 /*
  * Takes @held: @put is called on it when the results are encoded.  One that

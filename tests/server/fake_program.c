@@ -185,12 +185,12 @@ static enum rpc_run do_body(struct rpc_call *call, const void *argp,
 		atomic_fetch_sub(&test_body_fails, 1);
 		return RPC_FAILED;
 	}
-	b = rpc_body_alloc(call, args->w[0] + 8);
+	b = rpc_body_alloc(call, args->w[0]);
 	if (!b)
 		return RPC_NO_BUFFER;
 	for (uint32_t i = 0; i < args->w[0]; i++)
-		b->data[8 + i] = (uint8_t)(i * 7 + 1);
-	rpc_body_set(call, 8, args->w[0], tail, args->w[1]);
+		b->data[i] = (uint8_t)(i * 7 + 1);
+	rpc_body_set(call, args->w[0], tail, args->w[1]);
 	res->w[res->n++] = 0xbbbb;
 	if (call->proc->flags & RPC_PROC_DDP_RES)
 		res->w[res->n++] = args->w[0];

@@ -307,13 +307,19 @@ START_TEST(an_error_after_some_data_is_a_short_write)
 }
 END_TEST
 
-static COMMIT3res do_commit(nfs_fh3 fh, uint64_t offset, uint32_t count)
+static COMMIT3res commit_as(struct nfs_client *who, nfs_fh3 fh,
+			    uint64_t offset, uint32_t count)
 {
 	COMMIT3args a = { .file = fh, .offset = offset, .count = count };
 	COMMIT3res r;
 
-	nfs_call(&root, commit, &a, &r);
+	nfs_call(who, commit, &a, &r);
 	return r;
+}
+
+static COMMIT3res do_commit(nfs_fh3 fh, uint64_t offset, uint32_t count)
+{
+	return commit_as(&root, fh, offset, count);
 }
 
 START_TEST(commit_and_write_have_one_verifier)
@@ -346,6 +352,17 @@ START_TEST(an_error_while_it_is_written_changes_the_verifier)
 	c = do_commit(fh, 0, 0);
 	ck_assert_mem_ne(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
 			 NFS3_WRITEVERFSIZE);
+}
+END_TEST
+
+/* It has no NFS3ERR_ACCES, RFC 1813 section 3.3.21: what it makes stable
+ * somebody was allowed to write. */
+START_TEST(commit_needs_no_permission)
+{
+	nfs_fh3 fh = a_file();
+
+	do_write(fh, 0, 10, UNSTABLE);
+	ck_assert_int_eq(commit_as(&user, fh, 0, 0).status, NFS3_OK);
 }
 END_TEST
 
@@ -445,6 +462,7 @@ static void add_writes(TCase *tc)
 	tcase_add_test(tc, an_error_after_some_data_is_a_short_write);
 	tcase_add_test(tc, commit_and_write_have_one_verifier);
 	tcase_add_test(tc, an_error_while_it_is_written_changes_the_verifier);
+	tcase_add_test(tc, commit_needs_no_permission);
 	tcase_add_test(tc, commit_takes_any_range);
 	tcase_add_test(tc, commit_tells_of_a_full_disk);
 	tcase_add_test(tc, a_read_only_export_commits_but_does_not_write);

@@ -156,8 +156,6 @@ int mem_commit(const struct vfs_ctx *ctx, struct vfs_node *node, uint64_t off,
 		return err;
 	mem_wcc_before(n, wcc);
 	err = check_file(n);
-	if (err == 0)
-		err = mem_permit_io(ctx->cred, n, MEM_W);
 	mem_wcc_after(n, wcc);
 	mem_unlock(n);
 	return err;

@@ -123,8 +123,9 @@ static int find_export(struct rpc_call *call, const char *path,
 				rest);
 }
 
+/* @shared: does @path lie in an export that the caller may mount? */
 static int resolve(struct rpc_call *call, const char *path,
-		   struct export_fh *fh)
+		   struct export_fh *fh, bool *shared)
 {
 	const struct rpc_cred *who = &call->cred;
 	struct mountd *m = call->prog->ctx;
@@ -138,6 +139,7 @@ static int resolve(struct rpc_call *call, const char *path,
 	int err;
 
 	err = find_export(call, path, &exp, &opts, &rest);
+	*shared = err == 0;
 	if (err < 0)
 		return err;
 	export_squash(&opts, who->flavor == RPC_AUTH_NONE, who->uid, who->gid,
@@ -162,6 +164,23 @@ static void printable(struct xdr_view view, char *out, size_t size)
 	out[n] = '\0';
 }
 
+/*
+ * Who names no directory of an export, as a client that tries what a URL has
+ * before it mounts what is above, is not kept from anything.
+ */
+static void log_refusal(const struct rpc_call *call, const char *shown,
+			bool shared, int err)
+{
+	const char *from = call->msg->xprt->name;
+
+	if (shared && (err == -ENOENT || err == -ENOTDIR))
+		log_limited(LOG_LEVEL_INFO, "mount of %s by %s: %s", shown,
+			    from, strerror(-err));
+	else
+		log_limited(LOG_LEVEL_WARN, "mount of %s refused to %s: %s",
+			    shown, from, strerror(-err));
+}
+
 static int mnt(struct rpc_call *call, const struct mount_path_args *a,
 	       struct export_fh *fh)
 {
@@ -169,17 +188,17 @@ static int mnt(struct rpc_call *call, const struct mount_path_args *a,
 	char path[MNTPATHLEN + 1];
 	char host[NI_MAXHOST];
 	char shown[129];
+	bool shared = false;
 	int err;
 
 	host_of(call, host, sizeof(host));
 	printable(a->path, shown, sizeof(shown));
 	err = path_of(a->path, path);
 	if (err == 0)
-		err = resolve(call, path, fh);
+		err = resolve(call, path, fh, &shared);
 	if (err < 0) {
 		stat_inc(mount_refused);
-		log_limited(LOG_LEVEL_WARN, "mount of %s refused to %s: %s",
-			    shown, call->msg->xprt->name, strerror(-err));
+		log_refusal(call, shown, shared, err);
 		return err;
 	}
 	if (call->version->vers == 3) {

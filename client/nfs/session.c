@@ -65,8 +65,8 @@ static int hex(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Copies with %xx undone; false: malformed, or too long. */
-static bool unescape(char *to, size_t size, const char *from, size_t len)
+/* Copies with %xx undone.  NULL, or what is wrong with it. */
+static const char *unescape(char *to, size_t size, const char *from, size_t len)
 {
 	size_t n = 0;
 
@@ -76,16 +76,19 @@ static bool unescape(char *to, size_t size, const char *from, size_t len)
 		if (c == '%') {
 			if (i + 2 >= len || hex(from[i + 1]) < 0 ||
 			    hex(from[i + 2]) < 0)
-				return false;
+				return "after % come two hexadecimal digits "
+				       "(% itself is %25)";
 			c = (char)(hex(from[i + 1]) << 4 | hex(from[i + 2]));
 			i += 2;
 		}
-		if (c == '\0' || n + 1 >= size)
-			return false;
+		if (c == '\0')
+			return "%00 is in no name";
+		if (n + 1 >= size)
+			return "it is too long";
 		to[n++] = c;
 	}
 	to[n] = '\0';
-	return true;
+	return NULL;
 }
 
 static bool get_port(const char *from, size_t len, uint16_t *port)
@@ -106,7 +109,7 @@ static bool get_port(const char *from, size_t len, uint16_t *port)
 static const char *get_authority(struct nfsc_url *url, const char *at,
 				 const char *end)
 {
-	const char *close = NULL, *colon;
+	const char *close = NULL, *colon, *why;
 
 	if (*at == '[') {			/* an IPv6 address */
 		at++;
@@ -120,9 +123,11 @@ static const char *get_authority(struct nfsc_url *url, const char *at,
 		colon = memchr(at, ':', (size_t)(end - at));
 		colon = close = colon ? colon : end;
 	}
-	if (close == at || !unescape(url->host, sizeof(url->host), at,
-				     (size_t)(close - at)))
+	if (close == at)
 		return "there is no host";
+	why = unescape(url->host, sizeof(url->host), at, (size_t)(close - at));
+	if (why)
+		return why;
 	if (colon != end &&
 	    !get_port(colon + 1, (size_t)(end - colon - 1), &url->port))
 		return "the port is not a number from 1 to 65535";
@@ -144,12 +149,14 @@ static const char *get_query(struct nfsc_url *url, const char *at)
 static const char *get_path(struct nfsc_url *url, const char *at, size_t len)
 {
 	char *p = url->path;
+	const char *why;
 	size_t n;
 
 	if (len == 0)
 		return "there is no path";
-	if (!unescape(p, sizeof(url->path), at, len))
-		return "the path is malformed or too long";
+	why = unescape(p, sizeof(url->path), at, len);
+	if (why)
+		return why;
 	for (n = strlen(p); n > 1 && p[n - 1] == '/'; n--)
 		p[n - 1] = '\0';
 	return NULL;

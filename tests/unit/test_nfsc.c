@@ -62,6 +62,22 @@ START_TEST(what_is_no_url_is_refused_with_a_reason)
 }
 END_TEST
 
+START_TEST(a_percent_sign_is_escaped_itself)
+{
+	static const char *const bad[] = {
+		"tcp://h/100%", "tcp://h/%2", "tcp://h/a%b/c%zz", "tcp://%/e",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		ck_assert_int_eq(parse(bad[i]), -EINVAL);
+		ck_assert_str_eq(why, "after % come two hexadecimal digits "
+				      "(% itself is %25)");
+	}
+	ck_assert_int_eq(parse("tcp://h/100%25"), 0);
+	ck_assert_str_eq(url.path, "/100%");
+}
+END_TEST
+
 START_TEST(what_is_too_long_is_refused)
 {
 	char *text = malloc(10000);
@@ -70,6 +86,7 @@ START_TEST(what_is_too_long_is_refused)
 	memcpy(text, "tcp://", 6);
 	strcpy(text + 5000, "/e");
 	ck_assert_int_eq(parse(text), -EINVAL);
+	ck_assert_str_eq(why, "it is too long");
 	memset(text, 'a', 9999);
 	memcpy(text, "tcp://h/", 8);
 	text[9999] = '\0';
@@ -236,6 +253,7 @@ int main(void)
 
 	tcase_add_test(t, a_url_names_transport_host_ports_and_path);
 	tcase_add_test(t, what_is_no_url_is_refused_with_a_reason);
+	tcase_add_test(t, a_percent_sign_is_escaped_itself);
 	tcase_add_test(t, what_is_too_long_is_refused);
 	tcase_add_test(t, results_are_taken_whole);
 	tcase_add_test(t, results_mean_what_they_say);

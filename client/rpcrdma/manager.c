@@ -260,6 +260,9 @@ static void watch(struct gannet_rpcrdma *c)
 		rpcrdma_requester_close(r);
 		while (!c->lost && !c->closing)
 			pthread_cond_wait(&c->wake, &c->lock);
+		/* It was we who closed it. */
+		if (c->lost_err == 0)
+			c->lost_err = -ETIMEDOUT;
 	}
 	drop(c, r);
 	if (c->closing)

@@ -35,6 +35,12 @@ enum gannet_rpcrdma_fabric {
 	GANNET_RPCRDMA_IWARP = 2,	/* none: iWARP over a TCP socket */
 };
 
+/*
+ * What event() is told, with an err.  LOST: why, -ETIMEDOUT when reply_ms ran
+ * out, -ECONNRESET when the responder closed it, or what else failed.
+ * RECONNECTED: 0.  DEAD: why the last attempt to connect failed; -ECONNRESET
+ * when they succeeded but no reply came; -ENOTCONN with NO_RECONNECT.
+ */
 enum gannet_rpcrdma_event {
 	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again
 					 * when there is something to send */

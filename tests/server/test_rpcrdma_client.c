@@ -19,6 +19,7 @@
 static struct rig rig;
 static struct gannet_rpcrdma *c;
 static atomic_uint events[4];
+static atomic_int event_err[4];	/* of the last */
 
 struct one {
 	struct gannet_rpcrdma_call call;
@@ -29,6 +30,7 @@ struct one {
 
 static void take_event(void *arg, enum gannet_rpcrdma_event event, int err)
 {
+	atomic_store(&event_err[event], err);
 	atomic_fetch_add(&events[event], 1);
 }
 
@@ -278,6 +280,8 @@ START_TEST(an_idle_connection_is_made_again_when_it_is_needed)
 	ck_assert_int_eq(ping(), 0);
 	loop_fabric_break(&rig.fabric);
 	wait_until(lost, NULL);
+	ck_assert_int_eq(atomic_load(&event_err[GANNET_RPCRDMA_LOST]),
+			 -ECONNRESET);
 	gannet_rpcrdma_info(c, &info);
 	ck_assert(!info.connected);
 	ck_assert_int_eq(ping(), 0);
@@ -299,6 +303,8 @@ START_TEST(a_call_without_reply_is_sent_again_so_many_times)
 	one_start(&o);
 	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
 	ck_assert_uint_eq(o.call.sends, 3);
+	ck_assert_int_eq(atomic_load(&event_err[GANNET_RPCRDMA_LOST]),
+			 -ETIMEDOUT);
 	/* That call is over, the client is not. */
 	ck_assert_int_eq(ping(), 0);
 	close_all();

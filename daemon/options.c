@@ -107,6 +107,7 @@ static const char *set_rdma(struct options *o, char *value)
 		{ "auto", RDMA_AUTO }, { "verbs", RDMA_VERBS },
 		{ "iwarp", RDMA_IWARP }, { "off", RDMA_OFF },
 		{ "verbs,iwarp", RDMA_VERBS | RDMA_IWARP },
+		{ "iwarp,verbs", RDMA_VERBS | RDMA_IWARP },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++)
@@ -119,6 +120,7 @@ static const char *set_rdma(struct options *o, char *value)
 
 static const char *set_iwarp_port(struct options *o, char *value)
 {
+	o->has_iwarp_port = true;
 	return set_unsigned(value, 0, 65535, &o->iwarp_port);
 }
 
@@ -412,6 +414,9 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 			argv[optind]);
 		return OPTIONS_WRONG;
 	}
+	if (o->has_iwarp_port && o->rdma != (RDMA_VERBS | RDMA_IWARP))
+		fprintf(stderr, "gannetd: --iwarp-port is not used: it is for "
+			"--rdma verbs,iwarp; iwarp alone has --rdma-port\n");
 	if (o->max_client_conns == 0)
 		o->max_client_conns = MAX(o->max_conns / 4, 16u);
 	return OPTIONS_RUN;

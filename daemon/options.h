@@ -22,6 +22,7 @@ struct options {
 	unsigned	  rdma_port;
 	unsigned	  rdma;		/* enum rdma_mode */
 	unsigned	  iwarp_port;	/* of iwarp beside verbs */
+	bool		  has_iwarp_port;	/* it was given */
 	bool		  iwarp_crc;
 	bool		  iwarp_large;
 	unsigned	  threads;	/* workers */

@@ -110,6 +110,24 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 }
 END_TEST
 
+START_TEST(a_port_that_is_not_used_is_said)
+{
+	starts(ARGS(MEM, "--rdma", "iwarp", "--iwarp-port", "0"));
+	ck_assert(daemon_logged(&d, "gannetd: --iwarp-port is not used"));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* Without a device it goes no further than the options. */
+START_TEST(both_kinds_of_rdma_are_named_in_any_order)
+{
+	fails(2, "--port x: expected", ARGS("--rdma", "iwarp,verbs", "--port",
+	      "x"));
+	fails(2, "--port x: expected", ARGS("--rdma", "verbs,iwarp", "--port",
+	      "x"));
+}
+END_TEST
+
 START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 {
 	char file[160];
@@ -483,6 +501,8 @@ int main(void)
 	tcase_add_test(t, tcp_and_udp_share_a_port);
 	tcase_add_test(t,
 		a_wrong_option_says_what_was_expected_and_exits_2);
+	tcase_add_test(t, a_port_that_is_not_used_is_said);
+	tcase_add_test(t, both_kinds_of_rdma_are_named_in_any_order);
 	tcase_add_test(t,
 		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
 	tcase_add_test(t, an_address_of_another_machine_is_said);

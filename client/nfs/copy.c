@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -175,6 +176,30 @@ static int write_out(int fd, const uint8_t *mem, size_t len, const char *to)
 	return TOOL_OK;
 }
 
+static bool is_zero(const uint8_t *mem, size_t len)
+{
+	return len > 0 && mem[0] == 0 && memcmp(mem, mem + 1, len - 1) == 0;
+}
+
+/* A new regular file, for one with holes: blocks of zeros need no room. */
+static bool is_sparse(const struct tool_object *obj, int fd)
+{
+	struct stat st;
+
+	return obj->attr.used < obj->attr.size && fd != STDOUT_FILENO &&
+	       fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int leave_out(int fd, size_t len, const char *to)
+{
+	off_t at = lseek(fd, (off_t)len, SEEK_CUR);
+
+	/* Its size is right when this is the last, too. */
+	if (at < 0 || ftruncate(fd, at) < 0)
+		return tool_complain(to, -errno, 0);
+	return TOOL_OK;
+}
+
 static int get_start(struct ring *r, struct block *b, uint64_t at)
 {
 	b->at = at;
@@ -190,7 +215,7 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 	uint64_t at = 0, asked = 0;
 	struct progress p;
 	struct ring r;
-	bool end = false;
+	bool end = false, sparse = is_sparse(obj, fd);
 	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ);
 
 	if (err != TOOL_OK)
@@ -209,7 +234,9 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 		if (err == TOOL_OK)
 			err = settle(&r, b);
 		if (err == TOOL_OK)
-			err = write_out(fd, b->mem, b->have, to);
+			err = sparse && is_zero(b->mem, b->have) ?
+				leave_out(fd, b->have, to) :
+				write_out(fd, b->mem, b->have, to);
 		at += b->have;
 		end = b->end;
 		progress_move(&p, at);

@@ -9,7 +9,7 @@
 
 #include "lib/util.h"
 
-enum { MAX_LINKS = 40 };
+enum { MAX_LINKS = 40, NFS_PORT = 2049 };
 
 int tool_complain(const char *what, int err, uint32_t status)
 {
@@ -64,6 +64,24 @@ static bool host_is_known(const struct tool *t)
 	return false;
 }
 
+/* Where MOUNT was looked for, and what helps. */
+static void complain_unreachable(const struct tool *t, int err)
+{
+	const struct nfsc_url *u = &t->url;
+	char port[24] = "";
+
+	fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT service: %s",
+		t->text, strerror(-err));
+	if (u->transport == NFS_TCP && u->port && u->port != NFS_PORT)
+		snprintf(port, sizeof(port), "port %u, ", u->port);
+	if (!u->mountport && err != -ETIMEDOUT)
+		fprintf(stderr, " (asked were %srpcbind and port %u; "
+			"?mountport=N names its port)", port, NFS_PORT);
+	else if (!u->mountport)
+		fputs(" (?mountport=N names its port)", stderr);
+	putc('\n', stderr);
+}
+
 int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 {
 	const char *why;
@@ -85,12 +103,7 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 		return TOOL_FAILED;
 	}
 	if (err < 0) {
-		fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT "
-			"service: %s%s\n", url, strerror(-err),
-			t->url.mountport ? "" : err == -ETIMEDOUT ?
-			" (?mountport=N names its port)" :
-			" (asked were rpcbind and port 2049; ?mountport=N "
-			"names its port)");
+		complain_unreachable(t, err);
 		return TOOL_UNREACHABLE;
 	}
 	err = open_session(t);

@@ -35,7 +35,8 @@ static const char help[] =
 "  -b, --block N        bytes of one (as many as the server takes, 1 MiB)\n"
 "  -u, --uid N          act as this user (who runs it)\n"
 "  -g, --gid N          and this group\n"
-"  -t, --timeout SECS   wait so long for a reply before connecting anew (60)\n"
+"  -t, --timeout SECS   wait so long for a reply (60) before connecting anew,\n"
+"                       and for a connection (10)\n"
 "  -r, --retries N      connect anew so many times in a row (10)\n"
 "  -p, --progress       show progress even when there is no terminal\n"
 "  -q, --quiet          show none\n"
@@ -163,7 +164,7 @@ static int take_number(struct parsed *p, int option, const char *text)
 		c->retries = n;
 		break;
 	case 't':
-		c->timeout_ms = n * 1000;
+		c->timeout_ms = c->connect_ms = n * 1000;
 		break;
 	case 'u':
 		c->ngroups = 0;

@@ -50,6 +50,11 @@ static int wait_for(struct rpc_context *rpc, struct waiting *w, int ms)
 	return err == -ETIMEDOUT ? err : -ECONNRESET;
 }
 
+static int connect_ms(const struct nfsc_config *c)
+{
+	return c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
+}
+
 static void connected(struct rpc_context *rpc, int status, void *data,
 		      void *arg)
 {
@@ -80,7 +85,7 @@ int nfsc_rpc_connect(const char *host, uint16_t port, int program, int version,
 					    connected, &w) :
 		     rpc_connect_program_async(rpc, host, program, version,
 					       connected, &w);
-	err = err ? -EHOSTUNREACH : wait_for(rpc, &w, CONNECT_MS);
+	err = err ? -EHOSTUNREACH : wait_for(rpc, &w, connect_ms(c));
 	if (err < 0) {
 		rpc_destroy_context(rpc);
 		return err;
@@ -154,13 +159,14 @@ static bool shorten(struct nfsc_mount *m)
 	return true;
 }
 
-static int mount_one(struct rpc_context *rpc, struct nfsc_mount *m)
+static int mount_one(struct rpc_context *rpc, const struct nfsc_config *c,
+		     struct nfsc_mount *m)
 {
 	struct waiting w = { .m = m };
 
 	if (rpc_mount3_mnt_async(rpc, mounted, m->dir, &w) != 0)
 		return -ENOMEM;
-	return wait_for(rpc, &w, CONNECT_MS);
+	return wait_for(rpc, &w, connect_ms(c));
 }
 
 int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
@@ -177,7 +183,7 @@ int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 	m->port = port;
 	memcpy(m->dir, url->path, sizeof(m->dir));
 	do {
-		err = mount_one(rpc, m);
+		err = mount_one(rpc, c, m);
 		/* "Not for you" says more than "not there". */
 		if (err == -EACCES &&
 		    (first == 0 || first == (uint32_t)MNT3ERR_NOENT))

@@ -128,7 +128,8 @@ struct nfsc_config {
 	unsigned ngroups;
 	uint32_t groups[16];
 	unsigned depth;		/* operations at a time */
-	unsigned timeout_ms;	/* 0: 60000; for a connection, 10000 */
+	unsigned timeout_ms;	/* for a reply: 0 is 60000 */
+	unsigned connect_ms;	/* for a connection, and MOUNT: 0 is 10000 */
 	unsigned retries;	/* to connect again: 0 is 10 */
 	const struct fabric *on;	/* for tests: in place of the URL's */
 };

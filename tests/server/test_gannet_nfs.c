@@ -2,14 +2,18 @@
 /*
  * ./gannet-nfs against ./gannetd, over TCP and over RDMA without a device.
  */
+#include <arpa/inet.h>
 #include <check.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/server/tool_run.h"
@@ -49,6 +53,32 @@ START_TEST(odd_sizes_make_the_round_trip)
 	ck_assert_int_eq(tool((const char *const[]){ "put", "-", url("p"),
 						     NULL }, from), 0);
 	same(from, path(export, "p"));
+	stop();
+}
+END_TEST
+
+START_TEST(holes_stay_holes)
+{
+	const char *from, *back;
+	struct stat st;
+	int fd;
+
+	start(_i);
+	from = path(export, "sparse");
+	back = path(d.dir, "back");
+	make_file(from, 5000);
+	ck_assert_int_eq(truncate(from, 16 << 20), 0);
+	fd = open(from, O_WRONLY);
+	ck_assert_int_eq(pwrite(fd, "middle", 6, 5 << 20), 6);
+	close(fd);
+	ck_assert_int_eq(stat(from, &st), 0);
+	ck_assert_int_lt(st.st_blocks, (8 << 20) / 512);
+	ck_assert_int_eq(TOOL("get", url("sparse"), back), 0);
+	same(from, back);
+	ck_assert_int_eq(stat(back, &st), 0);
+	ck_assert_int_lt(st.st_blocks, (8 << 20) / 512);
+	ck_assert_int_eq(TOOL("cat", url("sparse")), 0);
+	same(from, outfile);
 	stop();
 }
 END_TEST
@@ -146,6 +176,8 @@ START_TEST(what_goes_wrong_is_named)
 	make_file(from, 10);
 	mkdir(path(export, "dir"), 0777);
 	ck_assert_int_eq(TOOL("stat", url("missing")), 1);
+	/* What is tried before the directory above it is no refusal. */
+	ck_assert(daemon_logged(&d, "/missing by "));
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_NOENT"));
 	ck_assert_int_eq(TOOL("cat", url("dir")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_ISDIR"));
@@ -165,6 +197,7 @@ START_TEST(what_goes_wrong_is_named)
 		 d.tcp_port);
 	ck_assert_int_eq(TOOL("ls", url("")), 1);
 	ck_assert_ptr_nonnull(strstr(err, "MNT3ERR_"));
+	ck_assert(daemon_logged(&d, "mount of /elsewhere refused to "));
 	stop();
 }
 END_TEST
@@ -236,11 +269,40 @@ START_TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("ls", "-m", "1", "tcp://127.0.0.1:1/x"), 3);
 	ck_assert_int_eq(TOOL("ls", "rdma+iwarp://127.0.0.1:1/x?mountport=1"),
 			 3);
+	/* Unless this machine has an rpcbind, or MOUNT at its port. */
+	if (TOOL("ls", "tcp://127.0.0.1:1/x") == 3)
+		ck_assert_ptr_nonnull(strstr(err, "(asked were port 1, rpcbind "
+					     "and port 2049; "));
 	snprintf(base, sizeof(base), "rdma+iwarp://127.0.0.1:1%s", export);
 	ck_assert_int_eq(TOOL("ls", url("")), 3);
 	ck_assert_ptr_nonnull(strstr(err, "refused"));
 	ck_assert_int_eq(TOOL("ls", "tcp://no-such-host.invalid/x"), 3);
 	ck_assert_ptr_nonnull(strstr(err, "host 'no-such-host.invalid': "));
+	stop();
+}
+END_TEST
+
+/* One that lets itself be connected to, and says nothing. */
+START_TEST(the_timeout_is_for_mount_too)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	time_t begin;
+	char mute[64];
+
+	start(WAY_TCP);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, len), 0);
+	ck_assert_int_eq(listen(fd, 5), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	snprintf(mute, sizeof(mute), "tcp://127.0.0.1/x?mountport=%u",
+		 ntohs(sin.sin_port));
+	begin = time(NULL);
+	ck_assert_int_eq(TOOL("ls", "-t", "1", mute), 3);
+	ck_assert_int_lt(time(NULL) - begin, 7);
+	ck_assert_ptr_nonnull(strstr(err, "timed out"));
+	close(fd);
 	stop();
 }
 END_TEST
@@ -333,6 +395,7 @@ int main(void)
 	tcase_add_loop_test(t, odd_sizes_make_the_round_trip, 0, WAYS);
 	tcase_add_loop_test(t, a_big_directory_is_listed_whole_and_in_order, 0,
 			    WAYS);
+	tcase_add_loop_test(t, holes_stay_holes, 0, WAYS);
 	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
 	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
 	tcase_add_loop_test(t, what_goes_wrong_is_named, 0, WAYS);
@@ -340,6 +403,7 @@ int main(void)
 	tcase_add_loop_test(t, what_may_not_be_read_replaces_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
 	tcase_add_test(t, wrong_usage_is_told_apart);
+	tcase_add_test(t, the_timeout_is_for_mount_too);
 	tcase_add_loop_test(t, a_mount_check_tells_what_was_negotiated, 0,
 			    WAYS);
 	tcase_add_loop_test(t, a_mount_check_ends_with_a_command_that_works,

@@ -2,7 +2,8 @@
 /*
  * What the names in the export table say of a peer: one bit for each, asked
  * of the resolver by a worker and kept for a minute, so that pollers only
- * read.  A name that can't be told for the moment keeps what it was.
+ * read.  A name that can't be told for the moment keeps what it was, and while
+ * an old record is renewed all others go by it.
  *
  * Readers walk the chains under RCU; the lock is the writers'.
  */
@@ -24,13 +25,17 @@
 #define BUCKETS		256
 /* Where the resolver could not tell, it is asked again this soon. */
 #define UNSURE_S	10
+/* So many names in a row that could not be told, each after a time-out, are
+ * enough where an old record holds. */
+#define PATIENCE	3
 
-/* Constant once published. */
+/* Constant once published, but for the time. */
 struct peer {
 	_Atomic(struct peer *) next;
 	struct addr	addr;
 	unsigned	serial;
-	time_t		expires;
+	unsigned	first;		/* name to ask for, next time */
+	_Atomic time_t	expires;
 	uint64_t	names[];
 };
 
@@ -198,11 +203,18 @@ static void insert(struct peers *p, struct peer *peer)
 struct identity {
 	const struct resolver *r;
 	const struct addr     *addr;
+	unsigned	       silent;	/* names in a row */
 	bool		       asked;
 	int		       known;	/* 1, 0: it has none, -1: not now */
 	char		       name[NI_MAXHOST];
 	char		       text[INET6_ADDRSTRLEN];
 };
+
+static int heard(struct identity *id, int answer)
+{
+	id->silent = answer < 0 ? id->silent + 1 : 0;
+	return answer;
+}
 
 /* The name counts only when it leads back to the address: who runs the
  * reverse zone may write anything there. */
@@ -222,7 +234,7 @@ static int identify(struct identity *id)
 		log_limited(LOG_LEVEL_WARN, "%s is called %s, but that name "
 			    "has other addresses: not believed", id->text,
 			    id->name);
-	return id->known;
+	return heard(id, id->known);
 }
 
 /* As netgroups are written: with the domain, without it, or an address. */
@@ -247,7 +259,7 @@ static int is_client(struct identity *id, const struct client *c)
 	int known;
 
 	if (c->kind == CLIENT_HOST)
-		return id->r->has_addr(c->text, id->addr);
+		return heard(id, id->r->has_addr(c->text, id->addr));
 	known = identify(id);
 	if (c->kind == CLIENT_NETGROUP && in_netgroup(id, c->text + 1))
 		return 1;
@@ -256,46 +268,82 @@ static int is_client(struct identity *id, const struct client *c)
 	return c->kind == CLIENT_WILDCARD && client_match_name(c, id->name);
 }
 
-/* What was known of @a under the same snapshot, bit by bit. */
-static bool was_client(struct peers *p, const struct addr *a,
-		       unsigned serial, unsigned i)
+static size_t names_size(const struct export_set *set)
 {
-	const struct peer *peer;
-	bool is = false;
-
-	rcu_enter();
-	peer = find(p, a);
-	if (peer && peer->serial == serial)
-		is = peer->names[i / 64] >> i % 64 & 1;
-	rcu_exit();
-	return is;
+	return (set->nnames + 63) / 64 * sizeof(uint64_t);
 }
 
-static void resolve(struct peers *p, const struct resolver *r,
-		    const struct export_set *set, const struct addr *a)
+static struct peer *create(const struct export_set *set, const struct addr *a)
 {
-	struct identity id = { .r = r, .addr = a };
-	struct peer *peer;
+	struct peer *peer = calloc(1, sizeof(*peer) + names_size(set));
+
+	if (peer) {
+		peer->addr = *a;
+		peer->serial = set->serial;
+	}
+	return peer;
+}
+
+/* Begins @peer with what was known under the same snapshot, and has that
+ * hold until it is replaced.  False: nothing was. */
+static bool recall(struct peers *p, struct peer *peer,
+		   const struct export_set *set, int keep_s)
+{
+	struct peer *old;
+	bool known;
+
+	rcu_enter();
+	old = find(p, &peer->addr);
+	known = old && old->serial == peer->serial;
+	if (known) {
+		memcpy(peer->names, old->names, names_size(set));
+		peer->first = old->first;
+		atomic_store(&old->expires, now() + keep_s);
+	}
+	rcu_exit();
+	return known;
+}
+
+static void set_name(struct peer *peer, unsigned i, bool is)
+{
+	uint64_t bit = (uint64_t)1 << i % 64;
+
+	if (is)
+		peer->names[i / 64] |= bit;
+	else
+		peer->names[i / 64] &= ~bit;
+}
+
+/*
+ * Takes @peer.  One that is @known does not wait for everything while nobody
+ * answers; the next time begins behind the names that were silent, so that
+ * these shut out no others.
+ */
+static void resolve(struct peers *p, const struct resolver *r,
+		    const struct export_set *set, struct peer *peer,
+		    bool known)
+{
+	struct identity id = { .r = r, .addr = &peer->addr };
+	unsigned first = peer->first;
 	int keep = r->keep_s;
 
-	peer = calloc(1, sizeof(*peer) +
-		      (set->nnames + 63) / 64 * sizeof(uint64_t));
-	if (!peer)
-		return;
-	inet_ntop(a->family, a->bytes, id.text, sizeof(id.text));
-	for (unsigned i = 0; i < set->nnames; i++) {
+	inet_ntop(peer->addr.family, peer->addr.bytes, id.text,
+		  sizeof(id.text));
+	for (unsigned n = 0; n < set->nnames; n++) {
+		unsigned i = (first + n) % set->nnames;
 		int is = is_client(&id, set->names[i]);
 
-		if (is < 0) {
-			is = was_client(p, a, set->serial, i);
-			keep = MIN(keep, UNSURE_S);
+		if (is >= 0) {
+			set_name(peer, i, is);
+			continue;
 		}
-		if (is)
-			peer->names[i / 64] |= (uint64_t)1 << i % 64;
+		keep = MIN(keep, UNSURE_S);
+		if (known && id.silent >= PATIENCE) {
+			peer->first = i + 1;
+			break;
+		}
 	}
-	peer->addr = *a;
-	peer->serial = set->serial;
-	peer->expires = now() + keep;
+	atomic_init(&peer->expires, now() + keep);
 	insert(p, peer);
 }
 
@@ -307,28 +355,40 @@ static bool is_pending(const struct peers *p, const struct addr *a)
 	return false;
 }
 
+static bool is_known(struct peers *p, const struct addr *a, unsigned serial)
+{
+	bool known;
+
+	rcu_enter();
+	known = peers_find(p, a, serial) != NULL;
+	rcu_exit();
+	return known;
+}
+
 /* Many calls of a new client come at once: one asks, the others wait. */
 void peers_resolve(struct peers *p, const struct resolver *r,
 		   const struct export_set *set, const struct addr *a)
 {
 	struct pending me = { .addr = *a }, **at;
+	struct peer *peer = create(set, a);
 	bool known;
 
+	if (!peer)
+		return;
 	mutex_lock(&p->lock);
-	while (is_pending(p, a))
+	while (!is_known(p, a, set->serial) && is_pending(p, a))
 		pthread_cond_wait(&p->resolved, &p->lock);
-	rcu_enter();
-	known = peers_find(p, a, set->serial) != NULL;
-	rcu_exit();
-	if (known) {
+	if (is_known(p, a, set->serial)) {
 		mutex_unlock(&p->lock);
+		free(peer);
 		return;
 	}
+	known = recall(p, peer, set, r->keep_s);
 	me.next = p->pending;
 	p->pending = &me;
 	mutex_unlock(&p->lock);
 
-	resolve(p, r, set, a);
+	resolve(p, r, set, peer, known);
 
 	mutex_lock(&p->lock);
 	for (at = &p->pending; *at != &me; at = &(*at)->next)

@@ -11,10 +11,11 @@
 extern struct export_table *table;
 
 /* Its resolver: 192.x.y.N is called hN.example; h7 and 192.0.2.8 are in the
- * netgroup "trusted". */
+ * netgroup "trusted"; of deadN nothing can be told. */
 extern _Atomic unsigned dns_asked;	/* questions so far */
 extern int dns_error;			/* an EAI_ code for every question */
 extern bool dns_forged;			/* names don't lead back */
+extern void (*dns_meanwhile)(void);	/* done before an address is told */
 
 /* A table with the mem backend that keeps nothing. */
 void table_begin(void);

@@ -132,6 +132,78 @@ START_TEST(who_was_a_client_stays_one_while_names_cannot_be_told)
 }
 END_TEST
 
+/* Known from now on, but each time too old to go by. */
+static void resolve_old(const char *addr)
+{
+	table->resolver.keep_s = -1;
+	resolve(addr);
+	table->resolver.keep_s = 60;
+}
+
+START_TEST(who_is_known_waits_for_few_names_that_cannot_be_told)
+{
+	unsigned before;
+
+	publish("/a h1 h2 h3 h4 h5 h6 h7 h8 h9 *.example @trusted\n");
+	resolve_old("192.0.2.9");
+	dns_error = EAI_AGAIN;
+	before = dns_asked;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.9"), 0);
+	ck_assert_uint_le(dns_asked - before, 3);
+	/* A new peer is told after all were asked. */
+	before = dns_asked;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.6"), -EACCES);
+	ck_assert_uint_ge(dns_asked - before, 9);
+	dns_error = 0;
+}
+END_TEST
+
+START_TEST(names_that_cannot_be_told_shut_out_no_others)
+{
+	publish("/a dead1 dead2 dead3 dead4 h3 dead5 dead6 dead7 h4\n"
+		"/b h3\n");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.4"), 0);
+	/* Nor one that is known not to be a client, and becomes one. */
+	dns_forged = true;
+	resolve_old("192.0.2.3");
+	dns_forged = false;
+	for (unsigned i = 0; i < 3; i++)
+		resolve_old("192.0.2.3");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
+	/* And the other way round. */
+	publish("/a dead1 dead2 dead3 dead4 h3\n");
+	resolve_old("192.0.2.3");
+	dns_forged = true;
+	for (unsigned i = 0; i < 3; i++)
+		resolve_old("192.0.2.3");
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
+	dns_forged = false;
+}
+END_TEST
+
+static int meanwhile;
+
+static void ask_meanwhile(void)
+{
+	struct export_opts opts;
+
+	meanwhile = ask("/a", "192.0.2.3", &opts);
+}
+
+START_TEST(while_one_asks_the_others_go_by_what_was_known)
+{
+	publish("/a h3\n");
+	dns_meanwhile = ask_meanwhile;
+	resolve_old("192.0.2.3");
+	ck_assert_int_eq(meanwhile, -EAGAIN);
+	dns_forged = true;
+	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
+	ck_assert_int_eq(meanwhile, 0);
+	dns_forged = false;
+	dns_meanwhile = NULL;
+}
+END_TEST
+
 START_TEST(more_peers_than_are_kept_are_still_served)
 {
 	char addr[32];
@@ -176,6 +248,9 @@ int main(void)
 	tcase_add_test(tc, names_that_cannot_be_told_are_no_clients);
 	tcase_add_test(tc,
 		who_was_a_client_stays_one_while_names_cannot_be_told);
+	tcase_add_test(tc, who_is_known_waits_for_few_names_that_cannot_be_told);
+	tcase_add_test(tc, names_that_cannot_be_told_shut_out_no_others);
+	tcase_add_test(tc, while_one_asks_the_others_go_by_what_was_known);
 	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
 	tcase_add_test(tc, the_system_knows_itself);
 	suite_add_tcase(s, tc);

@@ -14,6 +14,7 @@ int client_fabric(const struct gannet_rpcrdma_options *options,
 		.handshake_ms = options->connect_ms,
 	};
 	unsigned kind = options->fabric;
+	int err;
 
 	if (kind == GANNET_RPCRDMA_ANY)
 		kind = verbs_available() ? GANNET_RPCRDMA_VERBS :
@@ -23,7 +24,10 @@ int client_fabric(const struct gannet_rpcrdma_options *options,
 		if (!verbs_available())
 			return -ENODEV;
 		*destroy = verbs_fabric_destroy;
-		return verbs_fabric_create(out);
+		err = verbs_fabric_create(out);
+		if (!err)
+			verbs_fabric_set_connect_ms(out, options->connect_ms);
+		return err;
 	case GANNET_RPCRDMA_IWARP:
 		*destroy = iwarp_fabric_destroy;
 		return iwarp_fabric_create(&iwarp, out);

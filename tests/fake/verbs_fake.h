@@ -54,6 +54,7 @@ struct fake {
 	bool		eager;		/* completes while it is armed */
 	bool		no_port;	/* can't be bound to */
 	bool		use6;		/* peers ask listener6 */
+	unsigned	resolve_us;	/* that an address takes */
 
 	/* What happened. */
 	unsigned	calls;		/* fallible ones */
@@ -61,6 +62,8 @@ struct fake {
 	unsigned	posts;		/* calls of post_send */
 	pthread_t	poster;		/* who made the last */
 	struct rdma_conn_param param;	/* of the last accept or connect */
+	int		addr_ms;	/* given to resolve an address */
+	int		route_ms;	/* and a route */
 	unsigned	disconnects;
 	unsigned	rejects;
 	unsigned	notified;	/* the CM, that a peer is there */

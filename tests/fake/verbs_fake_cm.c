@@ -277,6 +277,8 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value,
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 		      struct sockaddr *dst, int timeout_ms)
 {
+	fake.addr_ms = timeout_ms;
+	usleep(fake.resolve_us);
 	if (fake_fails())
 		return -1;
 	memcpy(&id->route.addr.src_sin, dst, sizeof(struct sockaddr_in));
@@ -288,6 +290,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
+	fake.route_ms = timeout_ms;
 	return fake_fails() ? -1 : 0;
 }
 

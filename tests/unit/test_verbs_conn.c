@@ -416,6 +416,29 @@ START_TEST(an_active_end_learns_the_depth_of_the_answer)
 }
 END_TEST
 
+START_TEST(both_steps_of_resolving_have_one_time)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr *sa = (struct sockaddr *)&sin;
+
+	begin();
+	verbs_fabric_set_connect_ms(&fabric, 1000);
+	fake.resolve_us = 20000;
+	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), 0);
+	ck_assert_int_le(fake.addr_ms, 1000);
+	ck_assert_int_gt(fake.addr_ms, 0);
+	ck_assert_int_le(fake.route_ms, 980);
+	ck_assert_int_gt(fake.route_ms, 0);
+	fabric_free(conn);
+	/* Nothing is left for the second. */
+	verbs_fabric_set_connect_ms(&fabric, 10);
+	fake.route_ms = 0;
+	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), -ETIMEDOUT);
+	ck_assert_int_eq(fake.route_ms, 0);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("verbs_conn");
@@ -442,6 +465,7 @@ int main(void)
 			    0, 4);
 	tcase_add_loop_test(t, every_failure_is_undone, 0, 20);
 	tcase_add_test(t, an_active_end_learns_the_depth_of_the_answer);
+	tcase_add_test(t, both_steps_of_resolving_have_one_time);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

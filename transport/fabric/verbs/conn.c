@@ -15,13 +15,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 
-#define RESOLVE_MS	5000
 #define HANDSHAKE_MS	60000
 #define LINGER_MS	2000
 /* An iWARP connect is given up after 10 s (siw) or sooner. */
@@ -277,9 +277,31 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	return 0;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* 0 or -errno.  Both within @ms. */
+static int resolve(struct rdma_cm_id *id, struct sockaddr *dst, int ms)
+{
+	int64_t until = now_ms() + ms;
+
+	if (rdma_resolve_addr(id, NULL, dst, ms))
+		return verbs_errno();
+	ms = (int)(until - now_ms());
+	if (ms <= 0)
+		return -ETIMEDOUT;
+	return rdma_resolve_route(id, ms) ? verbs_errno() : 0;
+}
+
 int verbs_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out)
 {
+	struct verbs_provider *p = provider;
 	struct sockaddr_storage dst;
 	struct rdma_cm_id *id;
 	struct verbs_conn *c;
@@ -289,20 +311,15 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 	/* Without a channel of ours the id waits for its own events. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return verbs_errno();
-	if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst, RESOLVE_MS) ||
-	    rdma_resolve_route(id, RESOLVE_MS)) {
-		err = verbs_errno();
-		goto fail;
+	err = resolve(id, (struct sockaddr *)&dst, p->connect_ms);
+	if (!err)
+		err = verbs_conn_create(p, id, NULL, &c);
+	if (err) {
+		rdma_destroy_id(id);
+		return err;
 	}
-	err = verbs_conn_create(provider, id, NULL, &c);
-	if (err)
-		goto fail;
 	*out = &c->conn;
 	return 0;
-
-fail:
-	rdma_destroy_id(id);
-	return err;
 }
 
 /* Has the CM's events come through @loop's channel. */

@@ -24,6 +24,7 @@ struct verbs_provider {
 	pthread_mutex_t		lock;
 	struct cds_list_head	devices;	/* and of each its conns */
 	struct cds_list_head	loops;
+	int			connect_ms;	/* set before the first */
 };
 
 struct verbs_dev {

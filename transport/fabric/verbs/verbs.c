@@ -5,6 +5,7 @@
 #include "transport/fabric/verbs/verbs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -56,6 +57,7 @@ int verbs_fabric_create(struct fabric *out)
 	pthread_mutex_init(&p->lock, NULL);
 	CDS_INIT_LIST_HEAD(&p->devices);
 	CDS_INIT_LIST_HEAD(&p->loops);
+	p->connect_ms = 10000;
 	lift_memory_limit();
 	out->ops = &verbs_fabric_ops;
 	out->provider = p;
@@ -72,6 +74,13 @@ void verbs_fabric_destroy(struct fabric *f)
 		verbs_dev_destroy(dev);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
+}
+
+void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms)
+{
+	struct verbs_provider *p = f->provider;
+
+	p->connect_ms = (int)MIN(ms, (unsigned)INT_MAX);
 }
 
 bool verbs_available(void)

@@ -23,6 +23,8 @@ int verbs_fabric_create(struct fabric *out);
  * its devices.  The loops need not exist any more.
  */
 void verbs_fabric_destroy(struct fabric *f);
+/* How long fabric_connect() may take, before the first: 10 s otherwise. */
+void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms);
 
 /* Is there an RDMA device, and may we use it? */
 bool verbs_available(void);

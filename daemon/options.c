@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/loop.h"
 #include "lib/util.h"
 
 #define MIB	((size_t)1 << 20)
@@ -146,6 +147,11 @@ static const char *set_pollers(struct options *o, char *value)
 	return set_unsigned(value, 1, 256, &o->pollers);
 }
 
+static const char *set_spin(struct options *o, char *value)
+{
+	return set_unsigned(value, 0, 1000, &o->spin);
+}
+
 static const char *set_max_conns(struct options *o, char *value)
 {
 	return set_unsigned(value, 1, 1000000, &o->max_conns);
@@ -249,6 +255,9 @@ static const struct option_row rows[] = {
 	  "worker threads, that may wait for the file system (16)" },
 	{ "pollers", "N", set_pollers,
 	  "threads that serve connections (one a processor)" },
+	{ "spin", "US", set_spin,
+	  "microseconds for which these look for the next call\n"
+	  "before they sleep, if calls come that fast (40)" },
 	{ "max-connections", "N", set_max_conns,
 	  "connections a transport takes (4096)" },
 	{ "max-client-connections", "N", set_max_client_conns,
@@ -356,6 +365,7 @@ static bool set_defaults(struct options *o, int argc)
 	o->iwarp_port = 20050;
 	o->rdma = RDMA_AUTO;
 	o->threads = 16;
+	o->spin = LOOP_SPIN_US;
 	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
 	o->max_conns = 4096;
 	default_memory(o);

@@ -27,6 +27,7 @@ struct options {
 	bool		  iwarp_large;
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
+	unsigned	  spin;			/* microseconds */
 	unsigned	  max_conns;
 	unsigned	  max_client_conns;	/* 0: not given */
 	size_t		  memory;	/* bytes of payload buffers */

@@ -14,7 +14,7 @@ static void may_change_cred(void *arg)
 }
 
 int pollers_start(struct pollers *p, const char *name, unsigned n,
-		  bool changes_cred)
+		  unsigned spin_us, bool changes_cred)
 {
 	char text[24];
 	int err = 0;
@@ -25,6 +25,8 @@ int pollers_start(struct pollers *p, const char *name, unsigned n,
 	while (p->n < n && !err) {
 		snprintf(text, sizeof(text), "%s %u", name, p->n);
 		err = loop_create(text, &p->loops[p->n]);
+		if (!err)
+			loop_spin(p->loops[p->n], spin_us);
 		if (!err)
 			err = loop_start(p->loops[p->n++]);
 		if (!err && changes_cred)

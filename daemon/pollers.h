@@ -13,10 +13,10 @@ struct pollers {
 	unsigned	 n;
 };
 
-/* @n of them.  @changes_cred: see thread_changes_cred.  0 or -errno, and
+/* @n of them.  @spin_us: see loop_spin(); @changes_cred: see thread_changes_cred.  0 or -errno, and
  * pollers_stop() is due in any case. */
 int pollers_start(struct pollers *p, const char *name, unsigned n,
-		  bool changes_cred);
+		  unsigned spin_us, bool changes_cred);
 void pollers_stop(struct pollers *p);
 
 #endif

@@ -332,7 +332,8 @@ static int start_verbs(struct server *s)
 	if (err)
 		return cannot("verbs", err);
 	s->has_verbs = true;
-	err = pollers_start(&s->device_pollers, "rdma", s->o->pollers, false);
+	err = pollers_start(&s->device_pollers, "rdma", s->o->pollers,
+			    s->o->spin, false);
 	if (err)
 		return cannot("the pollers of RDMA devices", err);
 	s->device_env = s->env;
@@ -495,7 +496,8 @@ int server_start(const struct options *o, struct server **out)
 	CDS_INIT_LIST_HEAD(&s->shares);
 	err = pool_create(o->memory, &s->pool);
 	if (!err)
-		err = pollers_start(&s->pollers, "poller", o->pollers, true);
+		err = pollers_start(&s->pollers, "poller", o->pollers,
+				    o->spin, true);
 	if (!err)
 		err = start_rpc(s);
 	if (err)

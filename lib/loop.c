@@ -4,12 +4,19 @@
  *
  * Operation: a round runs the tasks, asks the sources, fires the timers and
  * then waits in epoll; it does not sleep while sources or tasks had work.
+ *
+ * Spinning: to be woken takes longer than to serve a short call.  So a loop
+ * that has sources, or that lingers, looks for a while before it sleeps, if
+ * the last sleep was no longer than that while.  Between looks it gives way
+ * to whoever else wants the processor.
+ *
  * Timers hang in a wheel of 16 ms slots; one due further off than a turn of
  * the wheel stays in its slot until its time.
  */
 #include "lib/loop.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,15 +26,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <urcu/arch.h>
-
 #include "lib/thread.h"
 #include "lib/util.h"
 
 #define MAX_EVENTS	64
 #define TICK_NS		(16ull * 1000 * 1000)
 #define WHEEL_SLOTS	1024
-#define SPIN_MAX_NS	(40ull * 1000)
+/* Giving way took so long: somebody else had work.  Then, for a while, there
+ * are no more spins. */
+#define CROWDED_NS	(50ull * 1000)
+#define CROWDED_FOR_NS	(20ull * 1000 * 1000)
 /* While sources are busy, descriptors are looked at this seldom. */
 #define BUSY_ROUNDS	16
 
@@ -51,6 +59,9 @@ struct loop {
 	struct loop_fd		wake;
 	struct cds_list_head	sources;
 	uint64_t		spin_ns;
+	bool			brief;		/* was the last sleep */
+	bool			lingers;
+	uint64_t		crowded_until;
 	unsigned		busy;
 
 	struct cds_list_head	wheel[WHEEL_SLOTS];
@@ -58,7 +69,7 @@ struct loop {
 	unsigned		ntimers;
 };
 
-static _Thread_local const struct loop *current;
+static _Thread_local struct loop *current;
 
 static uint64_t clock_ns(void)
 {
@@ -83,6 +94,12 @@ bool loop_is_current(const struct loop *loop)
 	return current == loop;
 }
 
+void loop_linger(void)
+{
+	if (current)
+		current->lingers = true;
+}
+
 static bool has_tasks(struct loop *loop)
 {
 	return atomic_load(&loop->tasks) != NULL;
@@ -97,6 +114,11 @@ static void woken(struct loop_fd *f, uint32_t events)
 		return;
 }
 
+void loop_spin(struct loop *loop, unsigned us)
+{
+	loop->spin_ns = us * 1000ull;
+}
+
 int loop_create(const char *name, struct loop **out)
 {
 	struct loop *loop = calloc(1, sizeof(*loop));
@@ -108,6 +130,7 @@ int loop_create(const char *name, struct loop **out)
 	for (unsigned i = 0; i < WHEEL_SLOTS; i++)
 		CDS_INIT_LIST_HEAD(&loop->wheel[i]);
 	snprintf(loop->name, sizeof(loop->name), "%s", name);
+	loop_spin(loop, LOOP_SPIN_US);
 	loop->now = clock_ns();
 	loop->tick = loop->now / TICK_NS;
 	loop->epfd = epoll_create1(EPOLL_CLOEXEC);
@@ -322,11 +345,8 @@ static int sleep_ms(struct loop *loop)
 	return (int)((tick * TICK_NS - loop->now) / 1000000) + 1;
 }
 
-static void wait_events(struct loop *loop, int ms)
+static void handle(struct loop *loop, int n)
 {
-	int n = epoll_wait(loop->epfd, loop->events, MAX_EVENTS, ms);
-
-	atomic_store_explicit(&loop->sleeping, 0, memory_order_relaxed);
 	loop->now = clock_ns();
 	loop->nevents = MAX(n, 0);
 	for (loop->event = 0; loop->event < loop->nevents; loop->event++) {
@@ -339,20 +359,45 @@ static void wait_events(struct loop *loop, int ms)
 	loop->nevents = loop->event = 0;
 }
 
-/* Spins on the sources; true when something came in. */
+/* True when there was any. */
+static bool take_events(struct loop *loop)
+{
+	int n = epoll_wait(loop->epfd, loop->events, MAX_EVENTS, 0);
+
+	if (n > 0)
+		handle(loop, n);
+	return n > 0;
+}
+
+/* Gives way.  False: others have work, and who is woken gets the processor
+ * sooner than who has just given it away. */
+static bool alone(struct loop *loop)
+{
+	uint64_t before = clock_ns();
+
+	sched_yield();
+	loop->now = clock_ns();
+	if (loop->now - before > CROWDED_NS)
+		loop->crowded_until = loop->now + CROWDED_FOR_NS;
+	return loop->now >= loop->crowded_until;
+}
+
+/* True when something came. */
 static bool spin(struct loop *loop)
 {
+	bool asks = !cds_list_empty(&loop->sources);
+	bool lingers = loop->lingers;
 	uint64_t end = loop->now + loop->spin_ns;
 
-	while (clock_ns() < end) {
-		if (poll_sources(loop) > 0 ||
-		    has_tasks(loop)) {
-			loop->spin_ns = MIN(loop->spin_ns * 2, SPIN_MAX_NS);
+	loop->lingers = false;
+	if (!(asks || lingers) || !loop->brief ||
+	    loop->now < loop->crowded_until)
+		return false;
+	do {
+		if (has_tasks(loop) ||
+		    (asks ? poll_sources(loop) > 0 : take_events(loop)))
 			return true;
-		}
-		caa_cpu_relax();
-	}
-	loop->spin_ns = MAX(loop->spin_ns / 2, 1000u);
+	} while (alone(loop) && loop->now < end);
 	return false;
 }
 
@@ -369,15 +414,22 @@ static bool arm_sources(struct loop *loop)
 
 static void doze(struct loop *loop)
 {
-	if (!cds_list_empty(&loop->sources) &&
-	    (spin(loop) || arm_sources(loop)))
+	uint64_t before;
+	int n;
+
+	if (spin(loop) || arm_sources(loop))
 		return;
 	atomic_store(&loop->sleeping, 1);
-	if (!has_tasks(loop))
-		wait_events(loop, sleep_ms(loop));
-	else
+	if (has_tasks(loop)) {
 		atomic_store_explicit(&loop->sleeping, 0,
 				      memory_order_relaxed);
+		return;
+	}
+	before = loop->now;
+	n = epoll_wait(loop->epfd, loop->events, MAX_EVENTS, sleep_ms(loop));
+	atomic_store_explicit(&loop->sleeping, 0, memory_order_relaxed);
+	handle(loop, n);
+	loop->brief = loop->now - before < loop->spin_ns;
 }
 
 static void run(void *arg)
@@ -385,7 +437,6 @@ static void run(void *arg)
 	struct loop *loop = arg;
 
 	current = loop;
-	loop->spin_ns = SPIN_MAX_NS;
 	while (!loop->stop) {
 		unsigned n;
 
@@ -397,7 +448,7 @@ static void run(void *arg)
 			loop->busy = 0;
 			doze(loop);
 		} else if (++loop->busy % BUSY_ROUNDS == 1) {
-			wait_events(loop, 0);
+			take_events(loop);
 		}
 	}
 	run_tasks(loop);

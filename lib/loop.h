@@ -18,6 +18,12 @@
 struct loop;
 
 int loop_create(const char *name, struct loop **out);
+/*
+ * Before the start: how long the loop looks before it sleeps; 0: not at all.
+ * It does so only if it slept no longer the last time.
+ */
+#define LOOP_SPIN_US	40
+void loop_spin(struct loop *loop, unsigned us);
 /* Starts the thread.  0 or -errno. */
 int loop_start(struct loop *loop);
 /* Ends the thread, after the tasks that were posted before.  Not the loop's
@@ -69,10 +75,14 @@ struct loop_timer {
 void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms);
 void loop_timer_cancel(struct loop *loop, struct loop_timer *t);
 
+/* Who was just served asks again soon, as a rule: the loop of this thread, if
+ * it has one, looks for that before it sleeps next. */
+void loop_linger(void);
+
 /*
  * A source that can be asked without a system call (a completion queue).
- * poll returns how much it did; the loop asks all sources in turn while it
- * spins, and spins only as long as that keeps paying off.  arm is called
+ * poll returns how much it did; the loop asks all sources in turn, also while
+ * it looks before it sleeps.  arm is called
  * before the loop sleeps: make sure a descriptor wakes it; return true when
  * something came in meanwhile and the loop must not sleep.
  */

@@ -107,8 +107,10 @@ static void run(struct rpc_slot *slot)
 	memset(slot->res, 0, call->proc->res_size);
 	switch (call->proc->run(call, slot->args, slot->res)) {
 	case RPC_DONE:
-		if (!call->may_block)
+		if (!call->may_block) {
 			stat_inc(rpc_inline);
+			loop_linger();
+		}
 		rpc_reply_results(slot);
 		return;
 	case RPC_BLOCKS:

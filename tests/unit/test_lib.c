@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event loop, counters and the log's limits. */
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -204,6 +205,61 @@ START_TEST(sources_are_asked_whenever_the_loop_is_awake)
 }
 END_TEST
 
+struct echo {
+	struct loop_fd	 f;
+	struct loop_task task;
+	atomic_int	 heard, ran;
+};
+
+static void echo_ready(struct loop_fd *f, uint32_t events)
+{
+	struct echo *e = container_of(f, struct echo, f);
+	uint64_t n;
+
+	ck_assert_int_eq(read(f->fd, &n, sizeof(n)), sizeof(n));
+	loop_linger();
+	e->heard += (int)n;
+}
+
+static void echo_run(struct loop_task *t)
+{
+	struct echo *e = container_of(t, struct echo, task);
+
+	loop_linger();
+	e->ran++;
+}
+
+static void echo_add(void *arg)
+{
+	struct echo *e = arg;
+
+	ck_assert_int_eq(loop_fd_add(loop, &e->f), 0);
+}
+
+/* Some of it comes while the loop looks, some as it lies down, some later. */
+START_TEST(nothing_that_comes_while_a_loop_lingers_is_missed)
+{
+	struct echo e = { .f = { echo_ready, eventfd(0, EFD_CLOEXEC),
+				 EPOLLIN } };
+	struct timespec pause = { 0 };
+	uint64_t one = 1;
+
+	loop_call(loop, echo_add, &e);
+	for (int i = 1; i <= 2000; i++) {
+		ck_assert_int_eq(write(e.f.fd, &one, sizeof(one)), sizeof(one));
+		while (e.heard < i)
+			sched_yield();
+		loop_post(loop, &e.task, echo_run);
+		while (e.ran < i)
+			sched_yield();
+		pause.tv_nsec = i % 100 * 1000;
+		nanosleep(&pause, NULL);
+	}
+	loop_stop(loop);
+	close(e.f.fd);
+}
+END_TEST
+
 static void count_thousand(void *arg)
 {
 	for (int i = 0; i < 1000; i++)
@@ -312,6 +368,7 @@ int main(void)
 	tcase_add_test(t, no_call_back_comes_after_a_descriptor_is_removed);
 	tcase_add_test(t, timers_fire_once_in_order_and_not_early);
 	tcase_add_test(t, sources_are_asked_whenever_the_loop_is_awake);
+	tcase_add_test(t, nothing_that_comes_while_a_loop_lingers_is_missed);
 	suite_add_tcase(s, t);
 	t = tcase_create("stats and log");
 	tcase_add_test(t, counts_of_ended_threads_stay);

@@ -66,6 +66,7 @@ struct loop {
 
 	struct cds_list_head	wheel[WHEEL_SLOTS];
 	uint64_t		tick;		/* last one that was fired */
+	uint64_t		soonest;	/* no slot before has a timer */
 	unsigned		ntimers;
 };
 
@@ -291,6 +292,7 @@ void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms)
 		ms * 1000000ull;
 	tick = MAX(t->at / TICK_NS + 1, loop->tick + 1);
 	cds_list_add_tail(&t->link, &loop->wheel[tick % WHEEL_SLOTS]);
+	loop->soonest = MIN(loop->soonest, tick);
 	loop->ntimers++;
 }
 
@@ -337,9 +339,11 @@ static int sleep_ms(struct loop *loop)
 
 	if (loop->ntimers == 0)
 		return -1;
-	for (tick = loop->tick + 1; tick < loop->tick + WHEEL_SLOTS; tick++)
+	tick = MAX(loop->soonest, loop->tick + 1);
+	for (; tick < loop->tick + WHEEL_SLOTS; tick++)
 		if (!cds_list_empty(&loop->wheel[tick % WHEEL_SLOTS]))
 			break;
+	loop->soonest = tick;
 	if (tick * TICK_NS <= loop->now)
 		return 0;
 	return (int)((tick * TICK_NS - loop->now) / 1000000) + 1;

@@ -61,7 +61,6 @@ struct msg {
 	/* ... or the body is what is in this pipe; owned.  Only where the
 	 * transport takes pipes. */
 	struct pipe	*pipe;
-	uint32_t	 body_off;
 	uint32_t	 body_len;
 	/*
 	 * The body is the data of a DDP-eligible result (RFC 8166 section

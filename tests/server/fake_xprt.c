@@ -56,8 +56,7 @@ static int reply(struct msg *m)
 	c->reply = malloc(c->len);
 	memcpy(c->reply, m->head, m->head_len);
 	if (m->body)
-		memcpy(c->reply + c->head_len, m->body->data + m->body_off,
-		       m->body_len);
+		memcpy(c->reply + c->head_len, m->body->data, m->body_len);
 	memcpy(c->reply + c->head_len + c->body_len, m->head + m->head_len,
 	       m->tail_len);
 	buf_put(m->body);

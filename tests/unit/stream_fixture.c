@@ -91,7 +91,7 @@ static void pipe_body(struct msg *m)
 		return;
 	pipe->left = m->body_len;
 	if (!m->xprt->takes_pipes ||
-	    write(pipe->wr, m->body->data + m->body_off, m->body_len) !=
+	    write(pipe->wr, m->body->data, m->body_len) !=
 	    (ssize_t)m->body_len) {
 		pipe_put(pipe);
 		return;
@@ -99,7 +99,6 @@ static void pipe_body(struct msg *m)
 	buf_put(m->body);
 	m->body = NULL;
 	m->pipe = pipe;
-	m->body_off = 0;
 	atomic_fetch_add(&fx.piped, 1);
 }
 
@@ -107,20 +106,19 @@ static void pipe_body(struct msg *m)
 static void reply_big(struct msg *m)
 {
 	uint32_t xid = word(m, 0), len = word(m, 2);
-	struct buf *b = pool_alloc(m->xprt->pool, len + 100);
+	struct buf *b = pool_alloc(m->xprt->pool, len);
 
 	if (!b) {
 		xprt_drop(m);
 		return;
 	}
 	for (uint32_t i = 0; i < len; i++)
-		b->data[100 + i] = pattern(xid, i);
+		b->data[i] = pattern(xid, i);
 	memcpy(m->head, m->call[0].data, 4);
 	memcpy(m->head + 4, "tail", 4);
 	m->head_len = 4;
 	m->tail_len = 4;
 	m->body = b;
-	m->body_off = 100;
 	m->body_len = len;
 	if (word(m, 1) == FX_PIPE || word(m, 1) == FX_WORK_PIPE)
 		pipe_body(m);

@@ -211,7 +211,6 @@ void rpcrdma_call_dispatch(struct rpcrdma_call *call)
 	m->in_pool = call->sink != NULL;
 	m->head_len = 0;
 	m->tail_len = 0;
-	m->body_off = 0;
 	m->body_len = 0;
 	m->body_ddp = false;
 	stat_inc(rdma_calls);

@@ -46,7 +46,7 @@ static struct fabric_sge body_sge(struct rpcrdma_call *call)
 	struct msg *m = &call->msg;
 
 	return rpcrdma_device_sge(rpcrdma_call_conn(call)->device, m->body,
-				  m->body_off, m->body_len);
+				  0, m->body_len);
 }
 
 static void send_done(struct rpcrdma_chain *chain, int status)
@@ -110,7 +110,7 @@ static void copy_small_body(struct msg *m)
 	    m->head_len + m->body_len + m->tail_len > MSG_HEAD_SIZE)
 		return;
 	memmove(tail + m->body_len, tail, m->tail_len);
-	memcpy(tail, m->body->data + m->body_off, m->body_len);
+	memcpy(tail, m->body->data, m->body_len);
 	m->head_len += m->body_len + m->tail_len;
 	m->tail_len = 0;
 	m->body_len = 0;

@@ -107,7 +107,6 @@ static void give(struct tcp_conn *conn, struct tcp_msg *m,
 	msg->in_pool = m->call_buf != NULL;
 	msg->head_len = 0;
 	msg->tail_len = 0;
-	msg->body_off = 0;
 	msg->body_len = 0;
 	msg->body_ddp = false;
 	conn->trusted -= conn->trusted / 8;

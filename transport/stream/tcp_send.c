@@ -47,7 +47,7 @@ static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 	all[n++] = (struct iovec){ &m->mark, first };
 	if (msg->body_len) {
 		all[n++] = (struct iovec){ msg->pipe ? NULL :
-					   msg->body->data + msg->body_off,
+					   msg->body->data,
 					   msg->body_len };
 		if (msg->tail_len)
 			all[n++] = (struct iovec){ m->head + msg->head_len,

@@ -141,7 +141,7 @@ static int reply(struct msg *msg)
 	}
 	if (msg->body_len)
 		iov[mh.msg_iovlen++] = (struct iovec){
-			msg->body->data + msg->body_off, msg->body_len };
+			msg->body->data, msg->body_len };
 	iov[mh.msg_iovlen++] = (struct iovec){ msg->head + msg->head_len,
 					       msg->tail_len };
 	n = sendmsg(c->l->fd.fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -19,6 +19,9 @@
 #include "lib/stats.h"
 #include "rpc/header.h"
 
+/* What takes the peer longer than a poller looks for its next call. */
+#define LINGER_MAX	(32u << 10)
+
 STAT(rpc_calls, "calls taken");
 STAT(rpc_short, "messages too short for a call header");
 STAT(rpc_not_call, "messages that were not calls");
@@ -109,7 +112,8 @@ static void run(struct rpc_slot *slot)
 	case RPC_DONE:
 		if (!call->may_block) {
 			stat_inc(rpc_inline);
-			loop_linger();
+			if (priv->body_len <= LINGER_MAX)
+				loop_linger();
 		}
 		rpc_reply_results(slot);
 		return;

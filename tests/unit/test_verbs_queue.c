@@ -294,6 +294,51 @@ START_TEST(what_waits_for_the_loop_is_flushed_with_the_rest)
 }
 END_TEST
 
+#define ANSWERS	4
+
+static void answer(struct fabric_op *op, int status, uint32_t len)
+{
+	struct op *o = container_of(op, struct op, op);
+
+	ck_assert_int_eq(fabric_post(conn, &wrs[o - recv_ops]), 0);
+	o->calls++;
+	sem_post(&o->sem);
+}
+
+static void many_come(void *arg)
+{
+	for (int i = 0; i < ANSWERS; i++)
+		fake_recv_done(IBV_WC_SUCCESS, 5, 0);
+}
+
+START_TEST(answers_to_what_came_together_are_posted_together)
+{
+	begin();
+	fake.attr.vendor_id = vendors[_i];
+	connected();
+	chain(ANSWERS, ~0ull);
+	for (int i = 0; i < ANSWERS; i++) {
+		wrs[i].next = NULL;
+		recv_ops[i].op.done = answer;
+	}
+	loop_call(conn_loop, many_come, NULL);
+	for (int i = 0; i < ANSWERS; i++)
+		wait_for(&recv_ops[i].sem);
+	settle();
+	ck_assert_uint_eq(fake.qp->nsends, ANSWERS);
+	for (int i = 0; i < ANSWERS; i++)
+		ck_assert_uint_eq(fake.qp->sends[i].wr_id,
+				  (uintptr_t)&ops[i].op);
+	/* A device with a doorbell has each at once. */
+	ck_assert_uint_eq(fake.posts, _i > 0 ? 1 : ANSWERS);
+	for (int i = 0; i < ANSWERS; i++) {
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_for(&ops[i].sem);
+	}
+	finish();
+}
+END_TEST
+
 /* The device says no when the caller was told yes. */
 START_TEST(a_chain_that_is_refused_later_ends_the_connection)
 {
@@ -470,6 +515,8 @@ int main(void)
 	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
 	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
 	tcase_add_test(t, a_peer_may_be_rejected_when_its_receives_failed);
+	tcase_add_loop_test(t, answers_to_what_came_together_are_posted_together,
+			    0, ARRAY_SIZE(vendors));
 	tcase_add_loop_test(t, devices_without_a_doorbell_are_told_on_the_loop,
 			    0, 3);
 	tcase_add_test(t, what_waits_for_the_loop_is_flushed_with_the_rest);

@@ -59,6 +59,7 @@ static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
  * Drivers without a doorbell that user space can ring write to the device's
  * file instead.  The kernel refuses that to a thread that has changed its
  * credentials since the file was opened, as a worker does; a loop never does.
+ * Since each post is a system call, the loop posts what it can together.
  */
 static bool posts_by_system_call(const struct ibv_device_attr *attr)
 {

@@ -117,7 +117,7 @@ struct verbs_conn {
 	bool			dead;		/* nothing is posted any more */
 	struct verbs_ring	sends;		/* of struct fabric_op */
 	struct verbs_ring	recvs;		/* of struct fabric_recv */
-	struct verbs_ring	chains;		/* for post_task to post */
+	struct verbs_ring	chains;		/* to be posted by the loop */
 	struct loop_task	post_task;
 	bool			posting;	/* it is on its way */
 
@@ -133,6 +133,8 @@ struct verbs_conn {
 	struct ibv_cq		*cq;
 	struct loop_fd		fd;
 	unsigned		unacked;	/* events of cq */
+	bool			gathering;	/* what completes is handled: then
+						 * its posts go out together */
 	bool			hot;
 	unsigned		idle;		/* empty polls in a row */
 	struct cds_list_head	hot_link;
@@ -214,6 +216,8 @@ bool verbs_hot_arm(struct loop_source *s);
 
 /* post.c */
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
+/* The loop's thread: posts what was queued for it. */
+void verbs_post_queued(struct verbs_conn *c);
 int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
 
 #endif

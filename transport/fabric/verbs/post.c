@@ -54,18 +54,29 @@ static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
 	}
 }
 
-/* Posts as much of a chain as one batch takes; *@chain is the rest then. */
+/* The step after @wr: that of its chain, or the first of the next one queued,
+ * if @queued are to follow. */
+static struct fabric_wr *following(struct verbs_conn *c, struct fabric_wr *wr,
+				   bool queued)
+{
+	if (wr->next || !queued || !verbs_ring_head(&c->chains))
+		return wr->next;
+	return verbs_ring_take(&c->chains);
+}
+
+/* Posts as much as one batch takes; *@chain is the rest then. */
 static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
-		      bool *some)
+		      bool queued, bool *some)
 {
 	struct ibv_send_wr wr[POST_BATCH], *bad = NULL;
 	unsigned n = 0;
 	int err;
 
-	for (; *chain && n < POST_BATCH; *chain = (*chain)->next, n++) {
+	for (; *chain && n < POST_BATCH; n++) {
 		build(&wr[n], *chain);
 		if (n)
 			wr[n - 1].next = &wr[n];
+		*chain = following(c, *chain, queued);
 	}
 	err = ibv_post_send(c->id->qp, wr, &bad);
 	/* siw forgets an error when some were posted. */
@@ -76,14 +87,15 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 	return -abs(err);
 }
 
-/* Posts @chain; -errno, with *@some set when the device took some of it. */
+/* Posts @chain, and the @queued ones; -errno, with *@some set when the device
+ * took some of it. */
 static int post_batches(struct verbs_conn *c, struct fabric_wr *chain,
-			bool *some)
+			bool queued, bool *some)
 {
 	int err = 0;
 
 	while (chain && !err)
-		err = post_batch(c, &chain, some);
+		err = post_batch(c, &chain, queued, some);
 	return err;
 }
 
@@ -94,24 +106,35 @@ static void post_broke(struct verbs_conn *c)
 	verbs_conn_fail(c, -EIO);
 }
 
-static void post_queued(struct loop_task *t)
+/* Many chains at once, for each call of the driver's is a system call. */
+void verbs_post_queued(struct verbs_conn *c)
+{
+	bool some = false;
+
+	mutex_lock(&c->lock);
+	if (!c->dead && verbs_ring_head(&c->chains) &&
+	    post_batches(c, verbs_ring_take(&c->chains), true, &some))
+		post_broke(c);
+	while (verbs_ring_head(&c->chains))	/* the end is theirs, too */
+		verbs_ring_take(&c->chains);
+	mutex_unlock(&c->lock);
+}
+
+static void post_later(struct loop_task *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, post_task);
-	struct fabric_wr *chain;
-	bool some = false;
-	int err = 0;
 
 	mutex_lock(&c->lock);
 	c->posting = false;
-	while (verbs_ring_head(&c->chains)) {
-		chain = verbs_ring_take(&c->chains);
-		if (c->dead || err)
-			continue;
-		err = post_batches(c, chain, &some);
-		if (err)
-			post_broke(c);
-	}
 	mutex_unlock(&c->lock);
+	verbs_post_queued(c);
+}
+
+/* Must it go behind others, or to the loop's thread? */
+static bool must_queue(struct verbs_conn *c)
+{
+	return c->dev->post_on_loop &&
+	       (c->posting || !loop_is_current(c->conn.loop) || c->gathering);
 }
 
 /* The connection's lock is held. */
@@ -131,16 +154,16 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
 			verbs_ring_put(&c->sends, wr->op);
-	if (c->dev->post_on_loop &&
-	    (c->posting || !loop_is_current(c->conn.loop))) {
+	if (must_queue(c)) {
 		/* Each chain has an op, so there is room as in sends. */
 		verbs_ring_put(&c->chains, chain);
-		if (!c->posting)
-			loop_post(c->conn.loop, &c->post_task, post_queued);
-		c->posting = true;
+		if (!c->posting && !loop_is_current(c->conn.loop)) {
+			c->posting = true;
+			loop_post(c->conn.loop, &c->post_task, post_later);
+		}
 		return 0;
 	}
-	err = post_batches(c, chain, &some);
+	err = post_batches(c, chain, false, &some);
 	if (!err)
 		return 0;
 	if (some) {

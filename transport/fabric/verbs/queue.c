@@ -158,8 +158,14 @@ static unsigned poll_conn(struct verbs_conn *c)
 		verbs_conn_fail(c, -EIO);
 		return 0;
 	}
+	if (n == 0)
+		return 0;
+	c->gathering = true;
 	for (int i = 0; i < n; i++)
 		complete(c, &wc[i]);
+	c->gathering = false;
+	if (c->dev->post_on_loop)
+		verbs_post_queued(c);
 	return (unsigned)n;
 }
 

@@ -13,8 +13,8 @@ struct pollers {
 	unsigned	 n;
 };
 
-/* @n of them.  @spin_us: see loop_spin(); @changes_cred: see thread_changes_cred.  0 or -errno, and
- * pollers_stop() is due in any case. */
+/* @n of them.  @spin_us: see loop_spin(); @changes_cred: see
+ * thread_changes_cred.  0 or -errno, and pollers_stop() is due in any case. */
 int pollers_start(struct pollers *p, const char *name, unsigned n,
 		  unsigned spin_us, bool changes_cred);
 void pollers_stop(struct pollers *p);

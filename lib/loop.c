@@ -386,20 +386,20 @@ static bool alone(struct loop *loop)
 	return loop->now >= loop->crowded_until;
 }
 
-/* True when something came. */
+/* True when something came.  A source that is armed while it is asked goes, and
+ * then its descriptor tells. */
 static bool spin(struct loop *loop)
 {
-	bool asks = !cds_list_empty(&loop->sources);
-	bool lingers = loop->lingers;
+	bool pays = loop->lingers || !cds_list_empty(&loop->sources);
 	uint64_t end = loop->now + loop->spin_ns;
 
 	loop->lingers = false;
-	if (!(asks || lingers) || !loop->brief ||
-	    loop->now < loop->crowded_until)
+	if (!pays || !loop->brief || loop->now < loop->crowded_until)
 		return false;
 	do {
 		if (has_tasks(loop) ||
-		    (asks ? poll_sources(loop) > 0 : take_events(loop)))
+		    (cds_list_empty(&loop->sources) ? take_events(loop) :
+						      poll_sources(loop) > 0))
 			return true;
 	} while (alone(loop) && loop->now < end);
 	return false;

@@ -82,9 +82,9 @@ void loop_linger(void);
 /*
  * A source that can be asked without a system call (a completion queue).
  * poll returns how much it did; the loop asks all sources in turn, also while
- * it looks before it sleeps.  arm is called
- * before the loop sleeps: make sure a descriptor wakes it; return true when
- * something came in meanwhile and the loop must not sleep.
+ * it looks before it sleeps.  arm is called before the loop sleeps: make sure a
+ * descriptor wakes it; return true when something came in meanwhile and the
+ * loop must not sleep.
  */
 struct loop_source {
 	unsigned (*poll)(struct loop_source *s);

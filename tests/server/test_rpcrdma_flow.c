@@ -432,7 +432,6 @@ START_TEST(a_tiny_send_queue_only_makes_chains_wait)
 	fill_mem();
 	for (unsigned depth = 1; depth < 40; depth += 6) {
 		struct rig_options o = { .rdma.send_queue = depth };
-		uint64_t before = stat("rdma_chains_parked");
 
 		o.fabric.seed = depth;
 		o.async = true;
@@ -440,8 +439,6 @@ START_TEST(a_tiny_send_queue_only_makes_chains_wait)
 		loop_fabric_count(&rig.fabric, &counts);
 		ck_assert_uint_le(counts.deepest_queue, MAX(depth, 20u));
 		rig_close(&rig);
-		if (depth == 1)
-			ck_assert_uint_gt(stat("rdma_chains_parked"), before);
 	}
 }
 END_TEST
@@ -451,6 +448,7 @@ START_TEST(a_reply_longer_than_the_send_queue_is_cut)
 	struct rig_options o = { .rdma.send_queue = 5, .rdma.credits = 8 };
 	struct rpcrdma_requester_options ro = { .segment_size = 1000,
 						.credits = 8 };
+	uint64_t before = stat("rdma_chains_parked");
 	struct rpcrdma_requester *r;
 	static struct exchange x[8];
 
@@ -471,6 +469,8 @@ START_TEST(a_reply_longer_than_the_send_queue_is_cut)
 				ck_abort_msg("byte %u is wrong", b);
 		exchange_fini(&x[i]);
 	}
+	/* Each waited at least once: none has room for all its steps. */
+	ck_assert_uint_ge(stat("rdma_chains_parked"), before + 8);
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }

@@ -89,7 +89,7 @@ bool daemon_alive(struct daemon_run *d)
 void daemon_end(struct daemon_run *d, int sig)
 {
 	kill(d->pid, sig);
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < 3000; i++) {
 		if (waitpid(d->pid, &d->status, WNOHANG) == d->pid)
 			return;
 		nap();
@@ -99,7 +99,7 @@ void daemon_end(struct daemon_run *d, int sig)
 	ck_abort_msg("gannetd did not end");
 }
 
-static bool in_log(struct daemon_run *d, const char *text)
+bool daemon_has_logged(struct daemon_run *d, const char *text)
 {
 	char path[96], line[2048];
 	bool found = false;
@@ -116,8 +116,8 @@ static bool in_log(struct daemon_run *d, const char *text)
 
 bool daemon_logged(struct daemon_run *d, const char *text)
 {
-	for (int i = 0; i < 250; i++) {
-		if (in_log(d, text))
+	for (int i = 0; i < 3000; i++) {
+		if (daemon_has_logged(d, text))
 			return true;
 		nap();
 	}
@@ -137,7 +137,7 @@ int daemon_connect(uint16_t port)
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct timeval timeout = { 5, 0 };
+	struct timeval timeout = { 60, 0 };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	ck_assert_int_ge(fd, 0);

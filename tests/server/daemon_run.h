@@ -25,11 +25,13 @@ void daemon_prepare(struct daemon_run *d);
  * False: it ended first, see status.
  */
 bool daemon_start(struct daemon_run *d, const char *const args[]);
-/* Sends @sig and waits for the end, at most ten seconds. */
+/* Sends @sig and waits for the end, at most a minute. */
 void daemon_end(struct daemon_run *d, int sig);
 /* Does it still run? */
 bool daemon_alive(struct daemon_run *d);
-/* Does its log contain @text?  Waits up to five seconds for it. */
+/* Does its log contain @text now? */
+bool daemon_has_logged(struct daemon_run *d, const char *text);
+/* Does it soon?  Waits up to a minute for it. */
 bool daemon_logged(struct daemon_run *d, const char *text);
 /* Removes d->dir. */
 void daemon_clean(struct daemon_run *d);

@@ -15,7 +15,7 @@
 #include "transport/stream/stream.h"
 
 #define DEFAULT_EXPORTS	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
-#define DRAIN_MS	10000
+#define DRAIN_MS	60000
 
 /* Fuzzers use this too: so no ck_assert(), which is for tests only. */
 static void fail(const char *what, const char *why)

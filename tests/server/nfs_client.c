@@ -7,7 +7,8 @@
 #include "lib/log.h"
 #include "tests/server/fault_vfs.h"
 
-#define WAIT_MS		10000
+/* A name service that is not there takes its time to say nothing. */
+#define WAIT_MS		120000
 #define USER_GID	100
 
 struct harness srv;

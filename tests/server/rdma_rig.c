@@ -382,7 +382,7 @@ void wait_until(bool (*fn)(void *arg), void *arg)
 {
 	struct timespec nap = { .tv_nsec = 200000 };
 
-	for (int i = 0; i < 50000; i++) {
+	for (int i = 0; i < 300000; i++) {
 		if (fn(arg))
 			return;
 		nanosleep(&nap, NULL);
@@ -431,7 +431,7 @@ int exchange_wait(struct exchange *x)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 20;
+	until.tv_sec += 60;
 	while (sem_timedwait(&x->done, &until) < 0)
 		require(errno == EINTR);
 	return x->request.status;

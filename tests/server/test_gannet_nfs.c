@@ -3,7 +3,6 @@
  * ./gannet-nfs against ./gannetd, over TCP and over RDMA without a device.
  */
 #include <arpa/inet.h>
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
 
 START_TEST(odd_sizes_make_the_round_trip)
 {
@@ -300,7 +300,8 @@ START_TEST(the_timeout_is_for_mount_too)
 		 ntohs(sin.sin_port));
 	begin = time(NULL);
 	ck_assert_int_eq(TOOL("ls", "-t", "1", mute), 3);
-	ck_assert_int_lt(time(NULL) - begin, 7);
+	/* Not the minute that it is by default. */
+	ck_assert_int_lt(time(NULL) - begin, 45);
 	ck_assert_ptr_nonnull(strstr(err, "timed out"));
 	close(fd);
 	stop();
@@ -388,8 +389,6 @@ int main(void)
 {
 	Suite *s = suite_create("gannet_nfs");
 	TCase *t = tcase_create("tool");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, odd_sizes_make_the_round_trip, 0, WAYS);
@@ -410,9 +409,5 @@ int main(void)
 			    0, WAYS);
 	tcase_add_loop_test(t, progress_is_shown_when_asked_for, 0, WAYS);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

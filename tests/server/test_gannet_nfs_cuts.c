@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ./gannet-nfs when its connections to ./gannetd end. */
 #include <arpa/inet.h>
-#include <check.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
 
 /* A relay that cuts. */
 struct relay {
@@ -189,8 +189,6 @@ int main(void)
 {
 	Suite *s = suite_create("gannet_nfs cuts");
 	TCase *t = tcase_create("cuts");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, copies_survive_cut_connections, 0, WAYS);
@@ -199,9 +197,5 @@ int main(void)
 			    0, WAYS);
 	tcase_add_test(t, calls_that_are_refused_are_not_sent_again);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(s);
 }

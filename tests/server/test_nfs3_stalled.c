@@ -86,7 +86,7 @@ static int stall(nfs_fh3 fh)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 1 };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	struct timeval tv = { .tv_sec = 10 };
+	struct timeval tv = { .tv_sec = 60 };
 	uint8_t msg[1024], reply[32];
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));

@@ -72,7 +72,7 @@ int tool(const char *const args[], const char *in)
 		argv[i + 1] = args[i];
 	pid = fork();
 	if (pid == 0) {
-		alarm(60);
+		alarm(300);
 		fd = open(outfile, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 		dup2(fd, STDOUT_FILENO);
 		fd = open(errfile, O_WRONLY | O_CREAT | O_TRUNC, 0600);

@@ -355,7 +355,7 @@ size_t fx_pool_out(void)
 
 int fx_connect_to(const struct sockaddr_storage *to, int type)
 {
-	struct timeval tv = { .tv_sec = 20 };
+	struct timeval tv = { .tv_sec = 60 };
 	int one = 1, fd = socket(to->ss_family, type | SOCK_CLOEXEC, 0);
 
 	ck_assert_int_ge(fd, 0);

@@ -271,7 +271,7 @@ END_TEST
 
 /* Waits for what another thread brings about. */
 #define WAIT_FOR(cond) do { \
-		for (int tries_ = 0; !(cond) && tries_ < 500; tries_++) \
+		for (int tries_ = 0; !(cond) && tries_ < 6000; tries_++) \
 			usleep(10000); \
 		ck_assert(cond); \
 	} while (0)

@@ -339,34 +339,69 @@ START_TEST(sigusr1_logs_the_counters_at_any_level)
 }
 END_TEST
 
-/* Has the workers stand still, as one that waits for its file system. */
-static bool stop_workers(void)
+/* What /proc tells of a thread: whether it sleeps, and how often it has lain
+ * down to; -1: it is not there, or awake. */
+static long sleeps_of(int tid)
+{
+	char path[64], line[128], state = '?';
+	long times = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", d.pid, tid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "voluntary_ctxt_switches: %ld", &times);
+	}
+	if (f)
+		fclose(f);
+	return state == 'S' ? times : -1;
+}
+
+/* The only worker, once it lies asleep and does not stir: at start-up it
+ * waits for locks and memory too, and may hold some. */
+static int sleeping_worker(void)
 {
 	char path[320], name[32];
 	struct dirent *e;
-	bool stopped = true;
+	int tid = 0, calm = 0;
+	long times, before = -1;
 	DIR *dir;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
 	dir = opendir(path);
 	ck_assert_ptr_nonnull(dir);
-	while ((e = readdir(dir)) && stopped) {
-		int tid = atoi(e->d_name);
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", d.pid,
-			 e->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(name, sizeof(name), f) && !strncmp(name, "worker/", 7))
-			stopped = !ptrace(PTRACE_SEIZE, tid, NULL, NULL) &&
-				  !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
-				  waitpid(tid, NULL, __WALL) == tid;
-		fclose(f);
+	for (int i = 0; i < 6000 && calm < 20; i++) {
+		rewinddir(dir);
+		while (!tid && (e = readdir(dir))) {
+			snprintf(path, sizeof(path), "/proc/%d/task/%s/comm",
+				 d.pid, e->d_name);
+			f = fopen(path, "r");
+			if (f && fgets(name, sizeof(name), f) &&
+			    !strncmp(name, "worker/", 7))
+				tid = atoi(e->d_name);
+			if (f)
+				fclose(f);
+		}
+		times = tid ? sleeps_of(tid) : -1;
+		calm = times >= 0 && times == before ? calm + 1 : 0;
+		before = times;
+		usleep(10000);
 	}
 	closedir(dir);
-	return stopped;
+	ck_assert_int_eq(calm, 20);
+	return tid;
+}
+
+/* Has the worker stand still, as one that waits for its file system. */
+static bool stop_worker(void)
+{
+	int tid = sleeping_worker();
+
+	return !ptrace(PTRACE_SEIZE, tid, NULL, NULL) &&
+	       !ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) &&
+	       waitpid(tid, NULL, __WALL) == tid;
 }
 
 /* The end of it and of the threads that we hold. */
@@ -375,7 +410,7 @@ static bool ended_by_itself(void)
 	int status;
 	pid_t pid;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 6000; i++) {
 		pid = waitpid(-1, &status, __WALL | WNOHANG);
 		if (pid == d.pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
 			d.status = status;
@@ -396,8 +431,7 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 	int fd;
 
 	starts(ARGS(MEM, "--threads", "1"));
-	usleep(200000);			/* they sleep, and have no lock */
-	if (!stop_workers()) {		/* not everybody may trace */
+	if (!stop_worker()) {		/* not everybody may trace */
 		daemon_end(&d, SIGTERM);
 		return;
 	}
@@ -405,10 +439,10 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 		words[i] = htonl(words[i]);
 	fd = daemon_connect(d.tcp_port);
 	ck_assert_int_eq(write(fd, words, sizeof(words)), sizeof(words));
-	for (int i = 0; i < 4 && !waits; i++) {
-		usleep(100000);
+	for (int i = 0; i < 600 && !waits; i++) {
 		kill(d.pid, SIGUSR1);
-		waits = daemon_logged(&d, "of 1 busy, 1 calls wait");
+		usleep(100000);
+		waits = daemon_has_logged(&d, "of 1 busy, 1 calls wait");
 	}
 	ck_assert(waits);
 	kill(d.pid, SIGTERM);

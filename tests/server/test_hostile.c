@@ -282,7 +282,7 @@ START_TEST(connections_over_the_limit_are_refused_and_come_in_later)
 	for (int i = 0; i < 80; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	for (int i = 0; i < 100 && !again; i++) {
+	for (int i = 0; i < 3000 && !again; i++) {
 		usleep(20000);
 		again = daemon_answers(&d);
 	}
@@ -343,28 +343,50 @@ static void send_large(int fd, size_t n, int flags)
 	}
 }
 
-START_TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
+static bool is_open(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+/* One address has all the memory that it may have; another gets a reply.
+ * True when it did before any of the first were closed. */
+static bool served_beside_hogs(void)
 {
 	uint8_t reply[28];
 	int fd[20], same, other;
+	bool soon = true;
 
-	seed = 13;
 	for (int i = 0; i < 20; i++) {
 		fd[i] = connect_from(1, 100);
 		send_large(fd[i], 100000, 0);
 	}
-	/* That address has all that it may have ... */
 	same = connect_from(1, 300);
 	send_large(same, MIB, MSG_DONTWAIT);
-	ck_assert_int_lt(recv(same, reply, sizeof(reply), 0), 0);
-	/* ... and another need not wait until the first are closed. */
-	other = connect_from(2, 3000);
+	soon = recv(same, reply, sizeof(reply), 0) < 0 && is_open(same);
+	other = connect_from(2, 60000);
 	send_large(other, MIB, 0);
 	ck_assert_int_eq(recv(other, reply, sizeof(reply), MSG_WAITALL), 28);
+	for (int i = 0; i < 20; i++)
+		soon = soon && is_open(fd[i]);
 	close(other);
 	close(same);
 	for (int i = 0; i < 20; i++)
 		close(fd[i]);
+	return soon;
+}
+
+/* They are closed after five seconds, which a slow machine may need for
+ * something else, once or twice. */
+START_TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
+{
+	bool soon = false;
+
+	seed = 13;
+	for (int i = 0; i < 5 && !soon; i++)
+		soon = served_beside_hogs();
+	ck_assert(soon);
 }
 END_TEST
 

@@ -22,7 +22,7 @@ void raw_wait(sem_t *sem)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec += 10;
+	ts.tv_sec += 60;
 	while (sem_timedwait(sem, &ts))
 		ck_assert_int_eq(errno, EINTR);
 }
@@ -159,7 +159,7 @@ int raw_post(struct raw *r, struct fabric_wr *wr)
 
 static void set_timeout(int fd)
 {
-	struct timeval tv = { .tv_sec = 10 };
+	struct timeval tv = { .tv_sec = 60 };
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv));
@@ -207,6 +207,14 @@ void raw_expect_end(int fd)
 	uint8_t byte;
 
 	ck_assert_int_eq(recv(fd, &byte, 1, 0), 0);
+}
+
+void raw_expect_gone(int fd)
+{
+	uint8_t byte;
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	ck_assert(n == 0 || (n < 0 && errno == ECONNRESET));
 }
 
 void raw_send_fpdu(int fd, struct ddp_header h, const void *payload, bool crc)

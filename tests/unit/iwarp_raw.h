@@ -67,6 +67,8 @@ void raw_get(int fd, void *data, size_t len);
 void raw_expect_hex(int fd, const char *hex);
 /* The other end closes, after no byte more. */
 void raw_expect_end(int fd);
+/* The end, or a reset. */
+void raw_expect_gone(int fd);
 /* Dials, asks as siw does, takes the answer, and one message is sent. */
 int raw_hello(struct raw *r, const char *request);
 /* The next FPDU is a Terminate with @code; then the end. */

@@ -95,14 +95,13 @@ END_TEST
 
 START_TEST(nothing_may_follow_a_request)
 {
-	uint8_t byte;
 	int fd;
 
 	raw_open(&raw, NULL);
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_SIW "00");
 	/* With bytes unread it may be a reset. */
-	ck_assert_int_le(recv(fd, &byte, 1, 0), 0);
+	raw_expect_gone(fd);
 	close(fd);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 1);
 	raw_close(&raw);
@@ -116,7 +115,8 @@ START_TEST(a_slow_request_is_given_up)
 	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 20 });
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_KEY);
-	raw_expect_end(fd);
+	/* What comes when it is given up already is answered by a reset. */
+	raw_expect_gone(fd);
 	close(fd);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_late"), 1);
 	raw_close(&raw);
@@ -497,7 +497,7 @@ START_TEST(an_active_end_waits_not_for_ever)
 {
 	int fd;
 
-	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 20 });
+	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 500 });
 	fd = raw_call(&raw);
 	raw_wait(&raw.closed);
 	ck_assert_int_eq(raw.err, -ETIMEDOUT);

@@ -115,15 +115,30 @@ START_TEST(infiniband_does_not_wait_for_the_peer_to_close)
 }
 END_TEST
 
+static time_t seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
 START_TEST(iwarp_waits_for_the_peer_to_close)
 {
+	time_t begin;
+	int calls;
+
 	begin_iwarp();
 	connected();
 	ck_assert_int_eq(fake.qp->rnr_timer, -1);
+	begin = seconds();
 	fabric_close(conn);
 	settle();
 	ck_assert_uint_eq(fake.disconnects, 1);
-	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	calls = atomic_load(&closed_calls);
+	/* It waits for two seconds: that much may have gone by. */
+	if (seconds() - begin <= 1)
+		ck_assert_int_eq(calls, 0);
 	ck_assert_int_eq(fabric_post(conn, chain(1, 1)), -ENOTCONN);
 	/* But not for ever. */
 	if (!_i)
@@ -422,12 +437,12 @@ START_TEST(both_steps_of_resolving_have_one_time)
 	struct sockaddr *sa = (struct sockaddr *)&sin;
 
 	begin();
-	verbs_fabric_set_connect_ms(&fabric, 1000);
+	verbs_fabric_set_connect_ms(&fabric, 60000);
 	fake.resolve_us = 20000;
 	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), 0);
-	ck_assert_int_le(fake.addr_ms, 1000);
+	ck_assert_int_le(fake.addr_ms, 60000);
 	ck_assert_int_gt(fake.addr_ms, 0);
-	ck_assert_int_le(fake.route_ms, 980);
+	ck_assert_int_le(fake.route_ms, 59980);
 	ck_assert_int_gt(fake.route_ms, 0);
 	fabric_free(conn);
 	/* Nothing is left for the second. */

@@ -33,7 +33,7 @@ server=$!
 n=0
 until grep -qx ready "$here/ready"; do
 	n=$((n + 1))
-	[ $n -lt 100 ] || { echo "gannetd does not start"; exit 1; }
+	[ $n -lt 1200 ] || { echo "gannetd does not start"; exit 1; }
 	sleep 0.1
 done
 tcp=$(sed -n 's/^ready: tcp //p' "$here/ready")
@@ -44,14 +44,14 @@ capture=$!
 n=0
 until grep -q '^File: ' "$here/dumpcap"; do
 	n=$((n + 1))
-	[ $n -lt 50 ] && kill -0 $capture 2>/dev/null ||
+	[ $n -lt 600 ] && kill -0 $capture 2>/dev/null ||
 		skip "dumpcap: $(tail -1 "$here/dumpcap")"
 	sleep 0.1
 done
 
 url=rdma+iwarp://127.0.0.1:$iwarp$here/export
 head -c 300001 /dev/urandom >"$here/in"
-nfs() { timeout 60 ./gannet-nfs "$1" -q -m "$tcp" -d 1 "$2" "$3"; }
+nfs() { timeout 300 ./gannet-nfs "$1" -q -m "$tcp" -d 1 "$2" "$3"; }
 mkdir "$here/export/dir"
 n=0
 while [ $n -lt 200 ]; do
@@ -60,7 +60,7 @@ while [ $n -lt 200 ]; do
 done
 nfs put "$here/in" "$url/file" && nfs get "$url/file" "$here/out" &&
 	cmp "$here/in" "$here/out" || fail "the file is not copied"
-timeout 60 ./gannet-nfs ls -m "$tcp" "$url/dir" >"$here/list" ||
+timeout 300 ./gannet-nfs ls -m "$tcp" "$url/dir" >"$here/list" ||
 	fail "the directory is not listed"
 
 # What is in the kernel's buffer is written when it is asked for, or soon.
@@ -68,7 +68,7 @@ n=0
 until [ "$(tshark -r "$here/cap" -Y tcp.flags.fin==1 2>/dev/null |
 	wc -l)" -ge 6 ]; do
 	n=$((n + 1))
-	[ $n -lt 20 ] || { fail "the capture does not end"; break; }
+	[ $n -lt 300 ] || { fail "the capture does not end"; break; }
 	sleep 0.2
 done
 kill -INT $capture

@@ -48,20 +48,28 @@ exports_as()
 }
 says() { grep -qE -- "$1" "$tmp/out" "$tmp/err"; }
 
+# soon COMMAND...: waits for it to be so, two minutes at most.
+soon()
+{
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		"$@" && return 0
+		sleep 0.1
+	done
+	return 1
+}
+# What $pid says, or it has ended.
+says_or_ends() { says "$1" || ! kill -0 "$pid" 2>/dev/null; }
+shown() { soon says_or_ends "$1" && says "$1"; }
+
 # serve ARGUMENT...: in the background, until it says what to mount.
 serve()
 {
-	local i
 	: > "$tmp/out"
 	# What runs in the background ignores SIGINT, unless told otherwise.
 	setsid env --default-signal=INT "$tmp/quickstart" serve "$@" > "$tmp/out" 2> "$tmp/err" &
 	pid=$!
-	for ((i = 0; i < 300; i++)); do
-		says 'Only this machine|On .*:' && return 0
-		kill -0 "$pid" 2>/dev/null || return 1
-		sleep 0.1
-	done
-	return 1
+	shown 'Only this machine|On .*:'
 }
 
 ended()
@@ -77,7 +85,7 @@ gone() { ! listens; }
 fails()
 {
 	local status=$1 text=$2; shift 2
-	timeout 20 "$tmp/quickstart" "$@" > "$tmp/out" 2> "$tmp/err"
+	timeout 300 "$tmp/quickstart" "$@" > "$tmp/out" 2> "$tmp/err"
 	[ $? = "$status" ] && says "$text"
 }
 
@@ -158,8 +166,12 @@ check 'nobody listens there any more' closed
 
 check 'others are let in' serve "$tmp" --allow 192.0.2.0/24 --allow '*.example.org'
 check 'and told how' says '^On 192.0.2.0/24 \*.example.org:'
-check 'over TCP and RDMA' test "$(grep -A9 '^On ' "$tmp/out" |
-	grep -cE '^    mount .*proto=(tcp|rdma)')" = 2
+both_ways()
+{
+	[ "$(grep -A9 '^On ' "$tmp/out" |
+		grep -cE '^    mount .*proto=(tcp|rdma)')" = 2 ]
+}
+check 'over TCP and RDMA' soon both_ways
 check 'it ends again' ended INT
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$tmp/theirs"
@@ -190,10 +202,13 @@ check 'SIGTERM ends this one' ended TERM
 alone()
 {
 	mkdir -p "$tmp/alone"
-	timeout 60 unshare -n bash -c "ip link set lo up; $1
-		timeout -s INT 3 env --default-signal=INT \
-		'$tmp/quickstart' serve '$tmp/alone'" > "$tmp/out" 2> "$tmp/err"
-	says "^    mount .*proto=rdma,port=20049,.* 192.0.2.1:" &&
+	: > "$tmp/out"
+	unshare -n bash -c "ip link set lo up; $1
+		exec setsid env --default-signal=INT \
+		'$tmp/quickstart' serve '$tmp/alone'" > "$tmp/out" 2> "$tmp/err" &
+	pid=$!
+	shown 'Only this machine' && ended INT &&
+		says "^    mount .*proto=rdma,port=20049,.* 192.0.2.1:" &&
 		says '^    ip link add gannet0 type dummy'
 }
 if unshare -n true 2>/dev/null && [ -z "$(ls /sys/class/infiniband 2>/dev/null)" ]
@@ -212,10 +227,7 @@ if command -v script >/dev/null; then
 		< "$tmp/keys" > "$tmp/out" 2> "$tmp/err" &
 	pid=$!
 	exec 3> "$tmp/keys"
-	for ((i = 0; i < 300; i++)); do
-		says 'Only this machine' && break
-		sleep 0.1
-	done
+	shown 'Only this machine'
 	printf '\003' >&3
 	check 'Ctrl-C in a terminal drains it' wait "$pid"
 	exec 3>&-

@@ -15,9 +15,10 @@ mount -t tmpfs none /run || exit 77
 ip link set lo up || exit 77
 rpcbind -f &
 n=0
-while [ ! -S /run/rpcbind.sock ]; do
+until [ -S /run/rpcbind.sock ] &&
+      rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1; do
 	n=$((n + 1))
-	[ $n -lt 50 ] || { echo "rpcbind does not start"; exit 77; }
+	[ $n -lt 600 ] || { echo "rpcbind does not start"; exit 77; }
 	sleep 0.1
 done
 GANNET_RPCBIND=1 tests/server/test_rpcbind || exit 1

@@ -15,6 +15,14 @@ mount -t proc none /proc || exit 77
 mount -t tmpfs none /run || exit 77
 ip link set lo up || exit 77
 rpcbind -f &
+# gannetd tells it once, at its start.
+n=0
+until [ -S /run/rpcbind.sock ] &&
+      rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1; do
+	n=$((n + 1))
+	[ $n -lt 600 ] || { echo "rpcbind does not start"; exit 1; }
+	sleep 0.1
+done
 mkdir -p /run/one /run/two /run/state
 chmod 700 /run/state
 echo '192.0.2.1 /run/one' >/run/state/rmtab
@@ -26,7 +34,7 @@ server=$!
 n=0
 until showmount -e 127.0.0.1 >/run/exports 2>/run/err; do
 	n=$((n + 1))
-	[ $n -lt 50 ] || { cat /run/err; exit 1; }
+	[ $n -lt 600 ] || { cat /run/err; exit 1; }
 	sleep 0.1
 done
 

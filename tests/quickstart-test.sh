@@ -102,7 +102,7 @@ fuzz()
 		name=${program##*/fuzz_}
 		corpus=$work/fuzz/corpus-$name
 		mkdir -p "$corpus"
-		if (cd "$work/fuzz" && "$program" -timeout=10 -seed=1 \
+		if (cd "$work/fuzz" && "$program" -timeout=60 -seed=1 \
 			-max_total_time="$fuzz_seconds" "$corpus" \
 			"$top/tests/fuzz/corpus/$name") \
 			> "$work/logs/fuzz-$name.log" 2>&1; then

@@ -223,6 +223,7 @@ struct vfs_config {
 	bool	 async;		/* changes of names and attributes need not be
 				 * durable when they are answered */
 	bool	 no_handles;	/* don't use the system's file handles to open */
+	bool	 fresh;		/* no attributes of listings are kept */
 };
 
 /*

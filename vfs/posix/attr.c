@@ -158,5 +158,6 @@ void posix_change_end(struct posix_change *c)
 	}
 	if (c->wcc && (!c->alone || atomic_load(&n->began) != c->seq + 1))
 		c->wcc->has_before = false;
+	posix_changed(n);
 	atomic_fetch_add(&n->ended, 1);
 }

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,16 +57,38 @@ static bool has_openat2(int fd)
 	return fd >= 0;
 }
 
+/* Before Linux 6.6 a position in tmpfs is a mere count, which only a stream
+ * that stays there makes up for when entries go. */
+static bool has_tmpfs_cookies(void)
+{
+	struct utsname u;
+	unsigned major, minor;
+
+	return uname(&u) == 0 &&
+	       sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 6));
+}
+
+/* Listings are kept where all changes are this kernel's. */
 static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
 {
 	fs->limits.max_file_size = INT64_MAX;
 	switch ((unsigned long)sf->f_type) {
 	case TMPFS_MAGIC:
+		fs->ram = true;
+		fs->keeps_listings = has_tmpfs_cookies();
+		break;
 	case RAMFS_MAGIC:
 		fs->ram = true;
 		break;
 	case EXT4_SUPER_MAGIC:
 		fs->limits.max_file_size = EXT4_MAX_SIZE;
+		fs->keeps_listings = true;
+		break;
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+		fs->keeps_listings = true;
 		break;
 	case NFS_SUPER_MAGIC:
 	case FUSE_SUPER_MAGIC:
@@ -120,6 +144,8 @@ static int learn(struct posix_fs *fs, const struct vfs_config *config, int fd)
 	fs->no_openat2 = !has_openat2(fd);
 	fs->privileged = posix_cred_probe();
 	learn_kind(fs, &sf);
+	if (config->fresh)
+		fs->keeps_listings = false;
 	learn_limits(fs, fd, &sf);
 	fs->sync_names = !fs->ram && !config->async;
 	posix_handle_probe(fs, !config->no_handles);
@@ -178,7 +204,7 @@ static void warn_closed(const struct vfs_config *config)
 		 config->path, geteuid(), search ? "list" : "enter");
 }
 
-/* "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
+/* "async,fresh,table,max-files=N,idle=MS": what vfs_config has fields for, from
  * the exports file. */
 static int read_option(const char *opt, struct vfs_config *config)
 {
@@ -190,6 +216,10 @@ static int read_option(const char *opt, struct vfs_config *config)
 		config->async = true;
 		return 0;
 	}
+	if (strcmp(opt, "fresh") == 0) {
+		config->fresh = true;
+		return 0;
+	}
 	if (strcmp(opt, "table") == 0) {
 		config->no_handles = true;
 		return 0;
@@ -197,7 +227,7 @@ static int read_option(const char *opt, struct vfs_config *config)
 	if (!value || (strncmp(opt, "max-files=", 10) != 0 &&
 		       strncmp(opt, "idle=", 5) != 0))
 		return vfs_fail(config, "posix has no option '%s'; expected "
-				"async, table, max-files= or idle=", opt);
+				"async, fresh, table, max-files= or idle=", opt);
 	errno = 0;
 	n = strtoul(++value, &end, 10);
 	if (errno || end == value || *end || n == 0 || n > INT32_MAX)

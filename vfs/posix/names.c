@@ -226,6 +226,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		err = -errno;
 	if (err == 0)
 		posix_seen(n, dir, s.s);
+	posix_changed(n);
 	posix_change_end(&c);
 	if (err == 0)
 		err = posix_node_sync(dir);

@@ -112,6 +112,7 @@ int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 	atomic_init(&n->wr_fd, -1);
 	pthread_mutex_init(&n->lock, NULL);
 	CDS_INIT_LIST_HEAD(&n->streams);
+	n->watch.wd = -1;
 	*out = n;
 	return 0;
 }
@@ -198,6 +199,7 @@ void posix_node_free(struct vfs_node *node)
 
 	sync_before_close(n);
 	posix_streams_close(n);
+	posix_listings_free(n);
 	if (n->wr_fd != n->fd)
 		close_fd(fs, n->wr_fd);
 	if (n->rd_fd != n->fd)

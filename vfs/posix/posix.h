@@ -38,6 +38,7 @@
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 struct posix_dentries;
+struct posix_listing;
 struct posix_table;
 struct posix_verdict;
 
@@ -57,6 +58,8 @@ struct posix_cache {
 	pthread_cond_t	 wake;
 };
 
+#define POSIX_CHANGES	4096		/* a power of two */
+
 struct posix_fs {
 	struct vfs_fs	 fs;
 	struct posix_cache cache;
@@ -65,7 +68,7 @@ struct posix_fs {
 	/* One thread at a time looks for files that are not where the table
 	 * has them, and holds this while it reads directories. */
 	pthread_mutex_t	 lost;
-	int64_t		 search_again;	/* CLOCK_MONOTONIC, ns */
+	int64_t		 search_again;	/* posix_now() */
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
 	dev_t		 dev;
@@ -80,11 +83,24 @@ struct posix_fs {
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
 	bool	no_nlink;		/* st_nlink means nothing here */
+	bool	keeps_listings;		/* see listing.c */
 	bool	sync_names;		/* changes of metadata are made durable */
 	_Atomic bool ordinals;		/* d_off can't be a cookie */
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
 	_Atomic bool no_nowait_write;
+
+	_Atomic long listed_bytes;	/* of all kept listings */
+	/* How often files were changed through the server: posix_changes(). */
+	atomic_uint  changes[POSIX_CHANGES];
+};
+
+/* Of a directory; in watch.c under a lock of its own, but @changes. */
+struct posix_watch {
+	struct cds_list_head link;
+	int		 wd;		/* -1: none */
+	int64_t		 again;		/* not before: posix_now() */
+	atomic_uint	 changes;	/* reported ones */
 };
 
 #define POSIX_VERDICTS	2
@@ -126,6 +142,12 @@ struct posix_node {
 	struct cds_list_head streams;	/* least recently used first */
 	int		 nstreams;
 	atomic_uint	 fills;		/* times that one read ahead */
+
+	/* And what is kept of it; under the lock, counted. */
+	struct posix_listing *_Atomic listing;
+	bool		 listing_made;	/* a stream has the next one */
+	long		 listed;	/* entries, the last time; 0: never */
+	struct posix_watch watch;
 };
 
 struct posix_text {
@@ -153,6 +175,28 @@ static inline bool posix_may_block(const struct vfs_ctx *ctx,
 				   const struct posix_fs *fs)
 {
 	return !ctx->nonblock || fs->ram;
+}
+
+/* CLOCK_MONOTONIC in ns. */
+static inline int64_t posix_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+/* Changes of the file @ino and of few others. */
+static inline atomic_uint *posix_changes_of(struct posix_fs *fs, uint64_t ino)
+{
+	return &fs->changes[ino * 0x9e3779b97f4a7c15u >> 52 &
+			    (POSIX_CHANGES - 1)];
+}
+
+/* Before the caller is told of a change: kept attributes are over. */
+static inline void posix_changed(struct posix_node *n)
+{
+	atomic_fetch_add(posix_changes_of(posix_fs_of(n), n->ino), 1);
 }
 
 /* A name off the wire, terminated. */
@@ -381,6 +425,42 @@ int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 /* The same by a walk through the tree; under fs->lost. */
 int  posix_search(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node **out);
+
+/*
+ * watch.c: reports of changes in a directory.
+ */
+/* Is @dir watched from now on?  *@changes differs after the next report. */
+bool posix_watch_begin(struct posix_node *dir, unsigned *changes);
+/* Takes in the reports of all changes that are over. */
+void posix_watch_look(void);
+void posix_watch_end(struct posix_node *dir);
+
+/*
+ * listing.c: listings that are kept.  @st is the directory's, fresh.
+ */
+/* A new one of @dir, for a stream at its start; NULL: not now. */
+struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
+					  struct posix_node *dir,
+					  const struct stat *st);
+/* The next entry; @changes from before its attributes were asked for.
+ * *@l may be dropped, and NULL then. */
+void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
+		       const struct vfs_dirent *e, unsigned changes);
+void posix_listing_drop(struct posix_node *dir, struct posix_listing **l);
+/* @dir was listed whole, @count entries; *@l, or NULL, is all of them. */
+void posix_listing_end(struct posix_node *dir, struct posix_listing **l,
+		       long count);
+/* One that holds and may be shown to the caller, counted; or NULL. */
+struct posix_listing *posix_listing_get(const struct vfs_ctx *ctx,
+					struct posix_node *dir,
+					const struct stat *st, bool from_start);
+void posix_listing_put(struct posix_listing *l);
+/* Where the entry after @cookie is; -1: there is no such cookie. */
+long posix_listing_find(const struct posix_listing *l, uint64_t cookie);
+/* The @i-th entry, or NULL: the end.  *@holds: so do its attributes. */
+const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
+					     long i, bool *holds);
+void posix_listings_free(struct posix_node *dir);
 
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.

@@ -35,13 +35,17 @@ struct stream {
 	long	 pos, len;		/* of what is read ahead */
 	unsigned filled;		/* and when: posix_node.fills */
 	bool	 broken;		/* to be closed */
+	bool	 whole;			/* it began at the start */
+	struct posix_listing *made;	/* of what it went past, or NULL */
 	char	 buf[BUF_SIZE] __attribute__((aligned(8)));
 };
 
-static void stream_close(struct posix_fs *fs, struct stream *s)
+static void stream_close(struct posix_node *n, struct stream *s)
 {
+	posix_listing_drop(n, &s->made);
 	close(s->fd);
-	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&posix_fs_of(n)->cache.nfds, 1,
+				  memory_order_relaxed);
 	free(s);
 }
 
@@ -50,7 +54,7 @@ void posix_streams_close(struct posix_node *n)
 	struct stream *s, *next;
 
 	cds_list_for_each_entry_safe(s, next, &n->streams, link)
-		stream_close(posix_fs_of(n), s);
+		stream_close(n, s);
 }
 
 /* One that stopped at @cookie; else the longest unused, once there are
@@ -92,7 +96,7 @@ static void give_back(struct posix_node *n, struct stream *s)
 	struct stream *old;
 
 	if (s->broken) {
-		stream_close(posix_fs_of(n), s);
+		stream_close(n, s);
 		return;
 	}
 	mutex_lock(&n->lock);
@@ -105,7 +109,7 @@ static void give_back(struct posix_node *n, struct stream *s)
 	}
 	mutex_unlock(&n->lock);
 	if (old)
-		stream_close(posix_fs_of(n), old);
+		stream_close(n, old);
 }
 
 static int stream_open(struct posix_node *n, struct stream **out)
@@ -130,7 +134,8 @@ static int stream_open(struct posix_node *n, struct stream **out)
 	s->count = 0;
 	s->pos = s->len = 0;
 	s->filled = 0;
-	s->broken = false;
+	s->broken = s->whole = false;
+	s->made = NULL;
 	*out = s;
 	return 0;
 }
@@ -189,6 +194,8 @@ static int seek(struct posix_node *n, struct stream *s, uint64_t cookie)
 {
 	bool counted = cookie & COUNTED && posix_fs_of(n)->ordinals;
 
+	posix_listing_drop(n, &s->made);
+	s->whole = cookie == 0;
 	s->pos = s->len = 0;
 	s->count = 0;
 	if (lseek(s->fd, counted ? 0 : cookie, SEEK_SET) < 0) {
@@ -294,9 +301,11 @@ static void fill_plus(const struct reading *r, const char *name,
 }
 
 /* Returns false when there was no room. */
-static bool emit_one(const struct reading *r, const struct dirent64 *d,
-		     uint64_t cookie)
+static bool emit_one(const struct reading *r, struct stream *s,
+		     const struct dirent64 *d, uint64_t cookie)
 {
+	atomic_uint *changed = posix_changes_of(posix_fs_of(r->dir), d->d_ino);
+	unsigned changes = atomic_load(changed);
 	struct vfs_dirent e = {
 		.fileid = d->d_ino,
 		.cookie = cookie,
@@ -308,7 +317,10 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 		e.fileid = r->dir->ino;
 	if (r->plus)
 		fill_plus(r, d->d_name, &e);
-	return r->emit(r->arg, &e);
+	if (!r->emit(r->arg, &e))
+		return false;
+	posix_listing_add(r->dir, &s->made, &e, changes);
+	return true;
 }
 
 static int emit_all(const struct reading *r, struct stream *s, bool *eof)
@@ -327,11 +339,74 @@ static int emit_all(const struct reading *r, struct stream *s, bool *eof)
 		if (unlikely(cookie & COUNTED) && !fs->ordinals &&
 		    cookie != (uint64_t)d->d_off)
 			fs->ordinals = true;
-		if (!emit_one(r, d, cookie))
+		if (!emit_one(r, s, d, cookie))
 			return 0;
 		step(s, d, cookie);
 	}
 	*eof = err == 0;
+	if (*eof && s->whole)
+		posix_listing_end(r->dir, &s->made, s->count);
+	return err;
+}
+
+/* By a stream of the directory's. */
+static int read_on(const struct vfs_ctx *ctx, const struct reading *r,
+		   uint64_t cookie, bool *eof)
+{
+	struct stream *s;
+	int err;
+
+	err = get_stream(r->dir, cookie, &s);
+	if (err < 0)
+		return err;
+	if (!r->plus)
+		posix_listing_drop(r->dir, &s->made);
+	else if (cookie == 0)
+		s->made = posix_listing_begin(ctx, r->dir, &r->st);
+	if (r->plus)
+		err = posix_cred_set(posix_fs_of(r->dir), ctx);
+	if (err == 0)
+		err = emit_all(r, s, eof);
+	give_back(r->dir, s);
+	return err;
+}
+
+static bool emit_kept(const struct reading *r, const struct vfs_dirent *kept,
+		      bool holds)
+{
+	struct vfs_dirent e;
+
+	if (holds)
+		return r->emit(r->arg, kept);
+	e = *kept;
+	e.has_attr = e.has_handle = false;
+	fill_plus(r, e.name.s, &e);
+	return r->emit(r->arg, &e);
+}
+
+/* 0, or -ENOENT: there is no listing, or no @cookie in it. */
+static int read_kept(const struct vfs_ctx *ctx, const struct reading *r,
+		     uint64_t cookie, bool *eof)
+{
+	struct posix_listing *l;
+	const struct vfs_dirent *e;
+	int err = -ENOENT;
+	bool holds;
+	long at;
+
+	l = posix_listing_get(ctx, r->dir, &r->st, cookie == 0);
+	if (!l)
+		return err;
+	at = posix_listing_find(l, cookie);
+	if (at >= 0)
+		err = posix_cred_set(posix_fs_of(r->dir), ctx);
+	if (err == 0) {
+		while ((e = posix_listing_entry(l, at, &holds)) &&
+		       emit_kept(r, e, holds))
+			at++;
+		*eof = !e;
+	}
+	posix_listing_put(l);
 	return err;
 }
 
@@ -342,8 +417,6 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 {
 	struct reading r = { .dir = to_posix(vdir), .plus = plus,
 			     .emit = emit, .arg = arg };
-	struct posix_fs *fs = posix_fs_of(r.dir);
-	struct stream *s = NULL;
 	int err;
 
 	if (r.dir->type != VFS_DIR)
@@ -355,18 +428,14 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	err = posix_stat(r.dir, &r.st);
 	if (err == 0)
 		err = posix_check_io(ctx, r.dir, &r.st, POSIX_R);
-	if (err == 0)
-		err = get_stream(r.dir, cookie, &s);
 	if (err < 0)
 		return err;
 	r.keep = posix_settled(&r.st);
-	if (plus)
-		err = posix_cred_set(fs, ctx);
-	if (err == 0)
-		err = emit_all(&r, s, eof);
-	give_back(r.dir, s);
+	err = plus ? read_kept(ctx, &r, cookie, eof) : -ENOENT;
+	if (err == -ENOENT)
+		err = read_on(ctx, &r, cookie, eof);
 	*verf = 0;
 	if (attr)
-		posix_attr(fs, &r.st, attr);
+		posix_attr(posix_fs_of(r.dir), &r.st, attr);
 	return err;
 }

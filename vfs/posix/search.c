@@ -39,14 +39,6 @@ struct walk {
 	struct posix_name path[DEPTH_MAX];
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 static bool is_wanted(const struct walk *w, int dir_fd,
 		      const struct dirent64 *d)
 {
@@ -114,7 +106,7 @@ static bool walk_dir(struct walk *w, int dir_fd)
 		len = syscall(SYS_getdents64, dir_fd, buf, BUF_SIZE);
 		if (len <= 0)
 			break;
-		if (now_ns() > w->until)
+		if (posix_now() > w->until)
 			w->left = 0;
 		for (pos = 0; pos < len && !found && w->left > 0;) {
 			const struct dirent64 *d = (const void *)(buf + pos);
@@ -169,7 +161,7 @@ static bool search_tree(struct walk *w)
 int posix_search(struct posix_fs *fs, const struct vfs_handle *h,
 		 struct posix_node **out)
 {
-	int64_t start = now_ns();
+	int64_t start = posix_now();
 	struct walk *w;
 	int err = -ESTALE;
 
@@ -191,6 +183,6 @@ int posix_search(struct posix_fs *fs, const struct vfs_handle *h,
 	else if (w->left <= 0)
 		stat_inc(posix_search_ended);
 	free(w);
-	fs->search_again = now_ns() + (now_ns() - start) * PAUSE_FACTOR;
+	fs->search_again = posix_now() + (posix_now() - start) * PAUSE_FACTOR;
 	return err;
 }

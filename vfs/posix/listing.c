@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * listing - a directory's entries with attributes, kept for a moment.
+ *
+ * Many clients list one directory, and one client lists it again and again.
+ * The second time that a directory is listed from end to end, what was found
+ * is kept, and whoever lists it next is answered from there.
+ *
+ * The names and handles of a listing hold while the directory's ctime is the
+ * same (as for dentry.c).  The attributes of an entry hold until
+ *  - the server changes the file: each file has a count of changes, shared
+ *    with few others, which differs then;
+ *  - a local process does: the directory is watched (watch.c);
+ *  - the listing is a second old (LISTING_NS), which bounds how long it goes
+ *    unnoticed if a local process changed a mapped file, or by a handle.
+ * An entry that could change in other ways, a directory or a file with more
+ * than one link, is asked about each time.  Times of access alone may be as
+ * old as the listing.
+ *
+ * Listings are not changed once they are published.  Past half their time the
+ * next one is made by whoever begins to list, while others still use this.
+ */
+#include "vfs/posix/posix.h"
+
+#include <stdlib.h>
+
+STAT(posix_listings, "listings of directories that were kept");
+STAT(posix_listing_used, "calls that were answered from a kept listing");
+STAT(posix_listing_asked, "entries of kept listings that were asked about");
+
+#define LISTING_NS	1000000000ll
+#define ENTRIES_MIN	64		/* fewer are not worth a watch */
+#define BYTES_MAX	(64l << 20)	/* of all listings of a tree */
+#define NAME_MEAN	32		/* bytes that a name is expected to take */
+
+struct kept {
+	struct vfs_dirent e;
+	unsigned	  changes;	/* of the file, then */
+	bool		  holds;	/* its attributes do, until it changes */
+};
+
+struct posix_listing {
+	struct ref	 ref;
+	struct posix_fs	*fs;		/* borrowed */
+	struct timespec	 ctime;		/* the directory's */
+	int64_t		 begun;		/* CLOCK_MONOTONIC, ns */
+	unsigned	 changes;	/* posix_watch's, then */
+	long		 count, max;
+	long		 used, size;	/* of the names */
+	char		*names;		/* each terminated */
+	/* By cookie: the number of the entry after it, or 0. */
+	uint32_t	*after;
+	unsigned	 after_bits;
+	struct kept	 entry[];
+};
+
+static long bytes_of(long entries)
+{
+	return entries * (long)(sizeof(struct kept) + NAME_MEAN +
+				4 * sizeof(uint32_t));
+}
+
+void posix_listing_put(struct posix_listing *l)
+{
+	if (!l || !ref_put(&l->ref))
+		return;
+	atomic_fetch_sub(&l->fs->listed_bytes, bytes_of(l->max));
+	free(l->names);
+	free(l->after);
+	free(l);
+}
+
+static bool make_tables(struct posix_listing *l)
+{
+	l->size = l->max * NAME_MEAN;
+	l->names = malloc((size_t)l->size);
+	while (1l << l->after_bits < l->max * 2)
+		l->after_bits++;
+	l->after = calloc(1ul << l->after_bits, sizeof(*l->after));
+	return l->names && l->after;
+}
+
+static struct posix_listing *make(struct posix_fs *fs, long max)
+{
+	struct posix_listing *l;
+
+	long bytes = bytes_of(max);
+
+	if (atomic_fetch_add(&fs->listed_bytes, bytes) + bytes > BYTES_MAX ||
+	    !(l = malloc(sizeof(*l) + (size_t)max * sizeof(l->entry[0])))) {
+		atomic_fetch_sub(&fs->listed_bytes, bytes);
+		return NULL;
+	}
+	*l = (struct posix_listing){ .fs = fs, .max = max };
+	ref_init(&l->ref);
+	if (make_tables(l))
+		return l;
+	posix_listing_put(l);
+	return NULL;
+}
+
+/* Is this directory worth it, and does nobody else make one? */
+static long claim(struct posix_node *dir)
+{
+	long max = 0;
+
+	mutex_lock(&dir->lock);
+	if (!dir->listing_made && dir->listed >= ENTRIES_MIN) {
+		dir->listing_made = true;
+		max = dir->listed + dir->listed / 8;
+	}
+	mutex_unlock(&dir->lock);
+	return max;
+}
+
+static void unclaim(struct posix_node *dir)
+{
+	mutex_lock(&dir->lock);
+	dir->listing_made = false;
+	mutex_unlock(&dir->lock);
+}
+
+struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
+					  struct posix_node *dir,
+					  const struct stat *st)
+{
+	struct posix_fs *fs = posix_fs_of(dir);
+	struct posix_listing *l = NULL;
+	long max;
+
+	if (!fs->keeps_listings || fs->ordinals || !posix_settled(st) ||
+	    posix_granted(ctx, dir, st, POSIX_X) != POSIX_X)
+		return NULL;
+	max = claim(dir);
+	if (max == 0)
+		return NULL;
+	l = make(fs, max);
+	if (l) {
+		l->begun = posix_now();
+		l->ctime = st->st_ctim;
+		if (posix_watch_begin(dir, &l->changes))
+			return l;
+	}
+	posix_listing_put(l);
+	unclaim(dir);
+	return NULL;
+}
+
+void posix_listing_drop(struct posix_node *dir, struct posix_listing **l)
+{
+	if (!*l)
+		return;
+	posix_listing_put(*l);
+	*l = NULL;
+	unclaim(dir);
+}
+
+/* Where the entry after @cookie is noted: 0, if none is. */
+static uint32_t *after(const struct posix_listing *l, uint64_t cookie)
+{
+	uint64_t mask = (1ul << l->after_bits) - 1;
+	uint64_t i = cookie * 0x9e3779b97f4a7c15u >> (64 - l->after_bits);
+
+	while (l->after[i] && l->entry[l->after[i] - 1].e.cookie != cookie)
+		i = (i + 1) & mask;
+	return &l->after[i];
+}
+
+static bool add(struct posix_listing *l, const struct vfs_dirent *e,
+		unsigned changes)
+{
+	struct kept *k = &l->entry[l->count];
+	uint32_t *next;
+
+	if (l->count == l->max || l->size - l->used <= (long)e->name.len)
+		return false;
+	next = after(l, e->cookie);
+	if (*next)
+		return false;		/* a cookie that is not one */
+	*next = (uint32_t)++l->count;
+	k->e = *e;
+	k->e.name.s = memcpy(l->names + l->used, e->name.s, e->name.len);
+	l->used += e->name.len;
+	l->names[l->used++] = '\0';
+	k->changes = changes;
+	k->holds = e->has_attr && e->has_handle && e->attr.type != VFS_DIR &&
+		   e->attr.nlink == 1 && e->attr.fileid == e->fileid;
+	return true;
+}
+
+void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
+		       const struct vfs_dirent *e, unsigned changes)
+{
+	if (*l && !add(*l, e, changes))
+		posix_listing_drop(dir, l);
+}
+
+/* Do names and handles hold, and what the watch has to say? */
+static bool holds(const struct posix_listing *l, struct posix_node *dir,
+		  const struct stat *st, int64_t age)
+{
+	return posix_same_time(&l->ctime, &st->st_ctim) &&
+	       l->changes == atomic_load(&dir->watch.changes) &&
+	       age < LISTING_NS;
+}
+
+void posix_listing_end(struct posix_node *dir, struct posix_listing **made,
+		       long count)
+{
+	struct posix_listing *l = *made, *old = l;
+	bool good = false;
+	struct stat st;
+
+	*made = NULL;
+	if (l) {
+		posix_watch_look();
+		good = posix_fstat(dir->fd, &st) == 0 &&
+		       holds(l, dir, &st, posix_now() - l->begun);
+	}
+	mutex_lock(&dir->lock);
+	dir->listed = count;
+	if (l)
+		dir->listing_made = false;
+	if (good) {
+		old = dir->listing;
+		dir->listing = l;
+	}
+	mutex_unlock(&dir->lock);
+	if (good)
+		stat_inc(posix_listings);
+	posix_listing_put(old);
+}
+
+struct posix_listing *posix_listing_get(const struct vfs_ctx *ctx,
+					struct posix_node *dir,
+					const struct stat *st, bool from_start)
+{
+	struct posix_listing *l, *over = NULL;
+	int64_t age;
+
+	if (!dir->listing)
+		return NULL;
+	if (posix_granted(ctx, dir, st, POSIX_X) != POSIX_X)
+		return NULL;
+	posix_watch_look();
+	mutex_lock(&dir->lock);
+	l = dir->listing;
+	if (l) {
+		age = posix_now() - l->begun;
+		if (!holds(l, dir, st, age)) {
+			dir->listing = NULL;
+			over = l;
+			l = NULL;
+		} else if (from_start && !dir->listing_made &&
+			   age > LISTING_NS / 2) {
+			l = NULL;	/* time to make the next */
+		} else {
+			ref_get(&l->ref);
+		}
+	}
+	mutex_unlock(&dir->lock);
+	posix_listing_put(over);
+	if (l)
+		stat_inc(posix_listing_used);
+	return l;
+}
+
+long posix_listing_find(const struct posix_listing *l, uint64_t cookie)
+{
+	uint32_t next;
+
+	if (cookie == 0)
+		return 0;
+	next = *after(l, cookie);
+	return next ? (long)next : -1;
+}
+
+const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
+					     long i, bool *holds)
+{
+	const struct kept *k;
+
+	if (i >= l->count)
+		return NULL;
+	k = &l->entry[i];
+	*holds = k->holds &&
+		      k->changes == atomic_load(posix_changes_of(l->fs,
+							     k->e.fileid));
+	if (!*holds)
+		stat_inc(posix_listing_asked);
+	return &k->e;
+}
+
+void posix_listings_free(struct posix_node *dir)
+{
+	posix_listing_put(dir->listing);
+	posix_watch_end(dir);
+}

@@ -441,6 +441,21 @@ START_TEST(fresh_means_that_nothing_is_kept)
 }
 END_TEST
 
+START_TEST(who_stops_half_through_does_not_keep_others_from_it)
+{
+	if (!open_full(_i))
+		return;
+	usleep(80000);
+	list();
+	begin(70);
+	page();				/* has the making of it, and goes */
+	ck_assert(to_posix(w.root)->listing_begun != 0);
+	list_kept();
+	assert_all_there();
+	world_close();
+}
+END_TEST
+
 /* Walks that are anywhere while listings come and go miss nothing. */
 START_TEST(nothing_is_missed_when_a_listing_ends_on_the_way)
 {
@@ -559,6 +574,7 @@ int main(void)
 	add_fs_test(t, memory_for_listings_is_bounded);
 	add_fs_test(t, fresh_means_that_nothing_is_kept);
 	add_fs_test(t, whoever_writes_finds_it_in_the_next_listing);
+	add_fs_test(t, who_stops_half_through_does_not_keep_others_from_it);
 	add_world_test(t, nothing_is_missed_when_a_listing_ends_on_the_way);
 	suite_add_tcase(s, t);
 	return world_run(s);

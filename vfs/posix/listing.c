@@ -99,14 +99,21 @@ static struct posix_listing *make(struct posix_fs *fs, long max)
 	return NULL;
 }
 
-/* Is this directory worth it, and does nobody else make one? */
+/* Does somebody make one?  Not who went away half through.  Under the lock. */
+static bool is_made(const struct posix_node *dir)
+{
+	return dir->listing_begun &&
+	       posix_now() - dir->listing_begun < LISTING_NS;
+}
+
+/* Is this directory worth it?  How many entries there may be, or 0. */
 static long claim(struct posix_node *dir)
 {
 	long max = 0;
 
 	mutex_lock(&dir->lock);
-	if (!dir->listing_made && dir->listed >= ENTRIES_MIN) {
-		dir->listing_made = true;
+	if (dir->listed >= ENTRIES_MIN && !is_made(dir)) {
+		dir->listing_begun = posix_now();
 		max = dir->listed + dir->listed / 8;
 	}
 	mutex_unlock(&dir->lock);
@@ -116,7 +123,7 @@ static long claim(struct posix_node *dir)
 static void unclaim(struct posix_node *dir)
 {
 	mutex_lock(&dir->lock);
-	dir->listing_made = false;
+	dir->listing_begun = 0;
 	mutex_unlock(&dir->lock);
 }
 
@@ -220,7 +227,7 @@ void posix_listing_end(struct posix_node *dir, struct posix_listing **made,
 	mutex_lock(&dir->lock);
 	dir->listed = count;
 	if (l)
-		dir->listing_made = false;
+		dir->listing_begun = 0;
 	if (good) {
 		old = dir->listing;
 		dir->listing = l;
@@ -251,8 +258,8 @@ struct posix_listing *posix_listing_get(const struct vfs_ctx *ctx,
 			dir->listing = NULL;
 			over = l;
 			l = NULL;
-		} else if (from_start && !dir->listing_made &&
-			   age > LISTING_NS / 2) {
+		} else if (from_start && age > LISTING_NS / 2 &&
+			   !is_made(dir)) {
 			l = NULL;	/* time to make the next */
 		} else {
 			ref_get(&l->ref);

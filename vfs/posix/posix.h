@@ -145,7 +145,7 @@ struct posix_node {
 
 	/* And what is kept of it; under the lock, counted. */
 	struct posix_listing *_Atomic listing;
-	bool		 listing_made;	/* a stream has the next one */
+	int64_t		 listing_begun;	/* the next one, posix_now(); or 0 */
 	long		 listed;	/* entries, the last time; 0: never */
 	struct posix_watch watch;
 };

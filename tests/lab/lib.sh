@@ -70,7 +70,7 @@ background()
 
 ended()
 {
-	wait_for 120 test -s "$OUT/$1.status" || return 1
+	wait_for 300 test -s "$OUT/$1.status" || return 1
 	cat "$OUT/$1.out"
 	[ "$(cat "$OUT/$1.status")" = 0 ]
 }
@@ -110,7 +110,7 @@ mount_as()
 	options=vers=3,$(transport_options "$1"),mountport=$MOUNT_PORT
 	options+=,mountproto=$mountproto,nolock${4:+,$4}
 	mkdir -p "$3"
-	timeout 60 mount -t nfs -o "$options" \
+	timeout 200 mount -t nfs -o "$options" \
 		"$(transport_address "$1"):$2" "$3"
 }
 
@@ -183,7 +183,7 @@ server_start()
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$OUT/server.pid"
 	ln -sf "$log" "$OUT/server.log"
-	wait_for 30 grep -qx ready "$log" ||
+	wait_for 120 grep -qx ready "$log" ||
 		{ tail -20 "$log" | note; return 1; }
 	# A restart is over when the port is there, RDMA or not.
 	grep -q '^ready: rdma' "$log" || [ ! -e /sys/class/infiniband/rxe0 ] ||
@@ -200,7 +200,7 @@ server_stop()
 	local pid
 	pid=$(server_pid)
 	kill -TERM "$pid"
-	wait_for 30 sh -c "! kill -0 $pid"
+	wait_for 120 sh -c "! kill -0 $pid"
 }
 
 server_kill()
@@ -208,5 +208,5 @@ server_kill()
 	local pid
 	pid=$(server_pid)
 	kill -KILL "$pid"
-	wait_for 10 sh -c "! kill -0 $pid"
+	wait_for 60 sh -c "! kill -0 $pid"
 }

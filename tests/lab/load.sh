@@ -55,7 +55,7 @@ load_start()
 		background "ledger-$t" "$BUILD/tests/lab/ledger" write \
 			"/mnt/load-$t/ledger" "$OUT/$t.ack" 600
 	done
-	for t in $transports; do wait_for 60 more_than 30 "$t"; done
+	for t in $transports; do wait_for 200 more_than 30 "$t"; done
 }
 
 # What each has been told is safe.
@@ -92,7 +92,7 @@ load_end()
 		check 'no write failed' ended "ledger-$t"
 		check 'every record and the file are there, on both sides' \
 			all_there "$1" "$t"
-		check 'it unmounts' timeout 60 umount "/mnt/load-$t"
+		check 'it unmounts' timeout 200 umount "/mnt/load-$t"
 		rm -rf "${1:?}/load-$t"
 	done
 	T=''

@@ -56,7 +56,7 @@ root_is_root()
 reload()
 {
 	kill -HUP "$(server_pid)"
-	wait_for 10 sh -c "showmount -e --no-headers 192.0.2.1 > $OUT/list
+	wait_for 60 sh -c "showmount -e --no-headers 192.0.2.1 > $OUT/list
 		[ \$(grep -c '^$SRV/late ' $OUT/list) = $1 ]"
 }
 

@@ -23,7 +23,7 @@ mounted()
 	"$BUILD/tests/lab/meddler" 198.51.100.1 20051 20050 \
 		<"$OUT/orders" >"$OUT/meddler" 2>&1 &
 	echo $! > "$OUT/meddler.pid"
-	timeout 60 mount -t nfs -o "vers=3,nolock,proto=rdma,port=20051,$(
+	timeout 200 mount -t nfs -o "vers=3,nolock,proto=rdma,port=20051,$(
 		)mountport=$MOUNT_PORT,mountproto=tcp" "198.51.100.1:$back" $dir
 }
 
@@ -39,10 +39,10 @@ harm()
 	cat "$OUT/harm" > "$OUT/orders"
 	before=$((before + $(wc -l < "$OUT/harm")))
 	for ((i = 0; i < 9; i++)); do
-		timeout 100 dd if="$OUT/random" of=$dir/file bs=1M \
+		timeout 300 dd if="$OUT/random" of=$dir/file bs=1M \
 			conv=fsync status=none
 		cmp "$OUT/random" "$back/file"
-		timeout 100 dd if=$dir/file bs=1M iflag=direct status=none |
+		timeout 300 dd if=$dir/file bs=1M iflag=direct status=none |
 			cmp - "$OUT/random"
 		if all_done $before; then return; fi
 	done
@@ -55,7 +55,7 @@ counted()
 {
 	local name
 	kill -USR1 "$(server_pid)"
-	wait_for 10 grep 'WRITE: .* calls' "$OUT/server.log"
+	wait_for 60 grep 'WRITE: .* calls' "$OUT/server.log"
 	grep ' iwarp_' "$OUT/server.log"
 	for name in iwarp_bad_crc iwarp_bad_length iwarp_bad_header \
 		iwarp_bad_sequence iwarp_bad_response iwarp_cut_off \
@@ -66,7 +66,7 @@ counted()
 
 ends_well()
 {
-	timeout 60 umount $dir
+	timeout 200 umount $dir
 	kill "$(cat "$OUT/meddler.pid")"
 	if grep 'not understood' "$OUT/meddler"; then return 1; fi
 }

@@ -20,5 +20,5 @@ mkdir -p "$SRV/ext4/$T"
 check 'ext4 is mounted' mount_as "$T" "$SRV/ext4/$T" "$dir"
 mountpoint -q "$dir" || exit 0
 fscheck "$dir" "$SRV/ext4/$T" dirs
-check 'ext4 unmounts' timeout 60 umount "$dir"
+check 'ext4 unmounts' timeout 200 umount "$dir"
 rm -rf "${SRV:?}/ext4/$T"

@@ -35,7 +35,7 @@ after_the_crash()
 carry_on()
 {
 	server_start
-	each progress 120 20
+	each progress 300 20
 }
 
 check 'all are mounted' each load_mount "$SRV/ext4"

@@ -20,7 +20,7 @@ swapped()
 {
 	server_stop
 	SERVER=knfsd server_start
-	wait_for 10 rpcinfo -T tcp 198.51.100.1 mountd 3
+	wait_for 60 rpcinfo -T tcp 198.51.100.1 mountd 3
 }
 
 swapped_back()
@@ -34,7 +34,7 @@ swapped_back()
 # nfs COMMAND ARGUMENT...
 nfs()
 {
-	timeout 60 "$BUILD/gannet-nfs" "$1" -q -m 20048 "${@:2}"
+	timeout 200 "$BUILD/gannet-nfs" "$1" -q -m 20048 "${@:2}"
 }
 
 mount_checked()

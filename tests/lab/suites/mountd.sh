@@ -74,7 +74,7 @@ without_rpcbind()
 {
 	server_stop
 	pkill -x rpcbind
-	wait_for 10 sh -c '! pgrep -x rpcbind'
+	wait_for 60 sh -c '! pgrep -x rpcbind'
 	server_start
 	mount_as tcp "$SRV/ro" /mnt/alone
 	grep 'read me' /mnt/alone/file

@@ -11,7 +11,7 @@ mounted()
 {
 	local status=0 wanted
 	mkdir -p /mnt/way
-	timeout 60 mount -t nfs -o "vers=3,$2" "$1:${3:-$SRV/ro}" /mnt/way ||
+	timeout 200 mount -t nfs -o "vers=3,$2" "$1:${3:-$SRV/ro}" /mnt/way ||
 		return
 	cat /mnt/way/file || status=1
 	for wanted in ${4:-}; do
@@ -53,6 +53,6 @@ check 'an export of others is refused' \
 	refused 'access denied' mounted $host nolock "$SRV/denied"
 if [ "$SERVER" = gannetd ]; then
 	check 'NFSv4 is refused at once' refused 'not supported\|denied' \
-		timeout 20 mount -t nfs -o vers=4.2,proto=tcp,port=2049 \
+		timeout 100 mount -t nfs -o vers=4.2,proto=tcp,port=2049 \
 		"$host:$SRV/ro" /mnt/way
 fi

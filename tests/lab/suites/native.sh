@@ -19,7 +19,7 @@ mounted()
 {
 	siw_speaks "$1"
 	mkdir -p $dir
-	timeout 60 mount -t nfs -o "vers=3,nolock,proto=rdma,$(printf %s \
+	timeout 200 mount -t nfs -o "vers=3,nolock,proto=rdma,$(printf %s \
 		"port=$NATIVE_IWARP,mountport=$NATIVE_TCP,mountproto=tcp")" \
 		"10.0.2.2:$NATIVE_DIR" $dir
 	mountpoint $dir
@@ -44,7 +44,7 @@ for t in iwarp iwarp-crc; do
 	mountpoint -q $dir || continue
 	check "$t: files are written" written $t
 	check "$t: and read" read_again
-	check "$t: it unmounts" timeout 60 umount $dir
+	check "$t: it unmounts" timeout 200 umount $dir
 done
 siw_speaks iwarp
 rdma link del siw1

@@ -20,7 +20,7 @@ serve()
 	GANNETD=$BUILD/gannetd setsid env --default-signal=INT \
 		$here/quickstart serve $served > "$OUT/quickstart" 2>&1 &
 	echo $! > "$OUT/quickstart.pid"
-	wait_for 60 grep 'Only this machine' "$OUT/quickstart" ||
+	wait_for 200 grep 'Only this machine' "$OUT/quickstart" ||
 		{ cat "$OUT/quickstart"; return 1; }
 }
 
@@ -31,7 +31,7 @@ pasted()
 {
 	mount_lines "$1" | head -1 > "$OUT/line"
 	cat "$OUT/line"
-	timeout 60 sh "$OUT/line"
+	timeout 200 sh "$OUT/line"
 	echo hello > /mnt/"$2"
 	mkdir /mnt/"$2".d
 	umount /mnt
@@ -44,7 +44,7 @@ ends()
 	local pid
 	pid=$(cat "$OUT/quickstart.pid")
 	kill -INT "$pid"
-	wait_for 30 sh -c "! kill -0 $pid"
+	wait_for 120 sh -c "! kill -0 $pid"
 	grep -x 'quickstart: ended' "$OUT/quickstart"
 }
 

@@ -10,7 +10,7 @@ restart()
 	promised
 	server_stop
 	server_start
-	each progress 90 20
+	each progress 300 20
 }
 
 check 'all are mounted' each load_mount "$SRV/rw"

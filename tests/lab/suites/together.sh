@@ -79,7 +79,7 @@ gone()
 unmounted()
 {
 	local t
-	for t in $transports; do timeout 60 umount "/mnt/by-$t"; done
+	for t in $transports; do timeout 200 umount "/mnt/by-$t"; done
 }
 
 rm -f "$OUT/whole"

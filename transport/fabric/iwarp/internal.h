@@ -48,7 +48,8 @@ struct iwarp_device {
 	struct iwarp_mr	**mrs;		/* by slot */
 	unsigned	  nslots;
 	unsigned	  next_slot;
-	uint64_t	  random;
+	uint16_t	  keys[64];	/* of the system's randomness */
+	unsigned	  nkeys;	/* not used yet */
 };
 
 struct iwarp_provider {

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "transport/fabric/iwarp/internal.h"
 
@@ -52,17 +50,6 @@ static bool fill_options(struct iwarp_options *o)
 	return o->read_depth < MPA_DEPTH_ANY && o->revision <= 2;
 }
 
-static uint64_t seed(void)
-{
-	struct timespec ts;
-	uint64_t v;
-
-	if (getrandom(&v, sizeof(v), 0) == sizeof(v) && v)
-		return v;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_nsec << 20 | 1;
-}
-
 static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
 {
 	d->dev.ops = &iwarp_fabric_ops;
@@ -77,7 +64,6 @@ static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
 		.max_private = MAX_PRIVATE,
 		.invalidates = true,
 	};
-	d->random = seed();
 	pthread_mutex_init(&d->dev.lock, NULL);
 	pthread_rwlock_init(&d->mr_lock, NULL);
 }

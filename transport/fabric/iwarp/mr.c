@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "lib/stats.h"
 
@@ -16,16 +17,17 @@ STAT(iwarp_mrs_exposed, "memory registered for peers to reach");
 
 enum { KEY_BITS = 16 };
 
-static uint32_t random_key(struct iwarp_device *d)
+/* Under the lock.  0 or -errno. */
+static int random_key(struct iwarp_device *d, uint32_t *key)
 {
-	uint64_t x = d->random;
-
-	/* xorshift64*; never zero once seeded. */
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	d->random = x;
-	return (uint32_t)((x * 0x2545f4914f6cdd1dull) >> (64 - KEY_BITS));
+	if (d->nkeys == 0) {
+		/* So little is given whole, or not at all. */
+		if (getrandom(d->keys, sizeof(d->keys), 0) < 0)
+			return -errno;
+		d->nkeys = ARRAY_SIZE(d->keys);
+	}
+	*key = d->keys[--d->nkeys];
+	return 0;
 }
 
 static int grow(struct iwarp_device *d)
@@ -67,13 +69,16 @@ static int find_slot(struct iwarp_device *d, unsigned *slot)
 /* No STag is 0: the slots in them begin with 1. */
 static int expose(struct iwarp_device *d, struct iwarp_mr *mr)
 {
+	uint32_t key = 0;
 	int err;
 
 	pthread_rwlock_wrlock(&d->mr_lock);
-	err = find_slot(d, &mr->slot);
+	err = random_key(d, &key);
+	if (err == 0)
+		err = find_slot(d, &mr->slot);
 	if (err == 0) {
 		d->mrs[mr->slot] = mr;
-		mr->mr.rkey = (mr->slot + 1) << KEY_BITS | random_key(d);
+		mr->mr.rkey = (mr->slot + 1) << KEY_BITS | key;
 	}
 	pthread_rwlock_unlock(&d->mr_lock);
 	stat_inc(iwarp_mrs_exposed);

@@ -456,6 +456,28 @@ START_TEST(who_stops_half_through_does_not_keep_others_from_it)
 }
 END_TEST
 
+/* The next listing is whole before this one is over. */
+START_TEST(a_listing_is_made_anew_in_time)
+{
+	uint64_t made;
+	int64_t start;
+
+	if (!open_full(_i))
+		return;
+	do {
+		list_kept();
+		start = posix_now();
+		usleep(600000);
+		made = count("posix_listings");
+		list();
+		/* Else the first was over: then any listing makes one. */
+	} while (posix_now() - start > 900000000);
+	ck_assert_uint_gt(count("posix_listings"), made);
+	assert_all_there();
+	world_close();
+}
+END_TEST
+
 /* Walks that are anywhere while listings come and go miss nothing. */
 START_TEST(nothing_is_missed_when_a_listing_ends_on_the_way)
 {
@@ -574,6 +596,7 @@ int main(void)
 	add_fs_test(t, memory_for_listings_is_bounded);
 	add_fs_test(t, fresh_means_that_nothing_is_kept);
 	add_fs_test(t, whoever_writes_finds_it_in_the_next_listing);
+	add_fs_test(t, a_listing_is_made_anew_in_time);
 	add_fs_test(t, who_stops_half_through_does_not_keep_others_from_it);
 	add_world_test(t, nothing_is_missed_when_a_listing_ends_on_the_way);
 	suite_add_tcase(s, t);

@@ -70,6 +70,11 @@ void posix_listing_put(struct posix_listing *l)
 	free(l);
 }
 
+bool posix_listing_is_young(const struct posix_listing *l)
+{
+	return l && posix_now() - l->begun < LISTING_NS;
+}
+
 static bool make_tables(struct posix_listing *l)
 {
 	l->size = l->max * NAME_MEAN;

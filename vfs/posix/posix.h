@@ -447,6 +447,8 @@ struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
 void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
 		       const struct vfs_dirent *e, unsigned changes);
 void posix_listing_drop(struct posix_node *dir, struct posix_listing **l);
+/* Is there one, and may it still be kept when it is whole? */
+bool posix_listing_is_young(const struct posix_listing *l);
 /* @dir was listed whole, @count entries; *@l, or NULL, is all of them. */
 void posix_listing_end(struct posix_node *dir, struct posix_listing **l,
 		       long count);

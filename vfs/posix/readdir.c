@@ -91,6 +91,23 @@ static struct stream *superfluous(struct posix_node *n, struct stream *s)
 	       cds_list_first_entry(&n->streams, struct stream, link) : NULL;
 }
 
+/* Does a stream at @cookie make the next listing?  Then who goes on there goes
+ * on with it, and not with the last one. */
+static bool is_making(struct posix_node *n, uint64_t cookie)
+{
+	struct stream *s;
+	bool found = false;
+
+	if (cookie == 0)
+		return false;
+	mutex_lock(&n->lock);
+	cds_list_for_each_entry(s, &n->streams, link)
+		if (s->cookie == cookie && posix_listing_is_young(s->made))
+			found = true;
+	mutex_unlock(&n->lock);
+	return found;
+}
+
 static void give_back(struct posix_node *n, struct stream *s)
 {
 	struct stream *old;
@@ -359,9 +376,9 @@ static int read_on(const struct vfs_ctx *ctx, const struct reading *r,
 	err = get_stream(r->dir, cookie, &s);
 	if (err < 0)
 		return err;
-	if (!r->plus)
+	if (!r->plus || !posix_listing_is_young(s->made))
 		posix_listing_drop(r->dir, &s->made);
-	else if (cookie == 0)
+	if (r->plus && cookie == 0)
 		s->made = posix_listing_begin(ctx, r->dir, &r->st);
 	if (r->plus)
 		err = posix_cred_set(posix_fs_of(r->dir), ctx);
@@ -431,7 +448,9 @@ int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err < 0)
 		return err;
 	r.keep = posix_settled(&r.st);
-	err = plus ? read_kept(ctx, &r, cookie, eof) : -ENOENT;
+	err = -ENOENT;
+	if (plus && !is_making(r.dir, cookie))
+		err = read_kept(ctx, &r, cookie, eof);
 	if (err == -ENOENT)
 		err = read_on(ctx, &r, cookie, eof);
 	*verf = 0;

@@ -207,6 +207,43 @@ static void ask_on_another_thread(struct asking *a)
 	pthread_join(thread, NULL);
 }
 
+static void create_as_carol(void *arg)
+{
+	const struct vfs_ctx now = { &carol, true };
+	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+	struct vfs_wcc wcc;
+	struct vfs_node *n;
+
+	*(int *)arg = posix_create(&now, w.root, name_of("g"), &how, &n, NULL,
+				   &wcc);
+}
+
+/* What a poller leaves to a worker is no change that overlaps with others. */
+START_TEST(what_is_left_to_others_is_no_change)
+{
+	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+	struct vfs_wcc wcc = { 0 };
+	struct vfs_node *n;
+	pthread_t thread;
+	int err = 0;
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	assert_ok(thread_start(&thread, "poller", create_as_carol, &err));
+	pthread_join(thread, NULL);
+	assert_err(err, EAGAIN);
+	assert_ok(posix_create(&w.ctx, w.root, name_of("g"), &how, &n, NULL,
+			       &wcc));
+	ck_assert(wcc.has_before && wcc.has_after);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
 /* The kernel refuses RDMA devices to a thread that ever changed them. */
 START_TEST(calls_that_must_not_wait_never_change_credentials)
 {
@@ -273,6 +310,7 @@ int main(void)
 	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
 	add_world_test(t, look_ups_wait_where_the_kernel_has_none_that_do_not);
 	add_world_test(t, callers_are_who_they_say_groups_included);
+	add_world_test(t, what_is_left_to_others_is_no_change);
 	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -27,6 +27,7 @@ struct making {
 	int		 tries;
 };
 
+/* -EAGAIN: it is over, and not to be ended. */
 static int begin(struct making *m, const struct vfs_ctx *ctx,
 		 struct vfs_node *dir, struct vfs_name name,
 		 struct vfs_wcc *wcc)
@@ -47,6 +48,8 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 		err = -ENOTDIR;
 	if (err == 0)
 		err = posix_cred_set(m->fs, ctx);
+	if (err == -EAGAIN)
+		posix_change_end(&m->change);
 	return err;
 }
 

@@ -134,6 +134,7 @@ int posix_change_begin(struct posix_change *c, struct posix_node *n,
 	c->wcc = wcc;
 	c->seq = atomic_fetch_add(&n->began, 1);
 	c->alone = atomic_load(&n->ended) == c->seq;
+	posix_changing(n);
 	err = posix_stat(n, &c->before);
 	if (!wcc)
 		return err;

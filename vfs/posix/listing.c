@@ -9,7 +9,7 @@
  * The names and handles of a listing hold while the directory's ctime is the
  * same (as for dentry.c).  The attributes of an entry hold until
  *  - the server changes the file: each file has a count of changes, shared
- *    with few others, which differs then;
+ *    with few others and by all trees, which differs then;
  *  - a local process does: the directory is watched (watch.c);
  *  - the listing is a second old (LISTING_NS), which bounds how long it goes
  *    unnoticed if a local process changed a mapped file, or by a handle.
@@ -33,9 +33,17 @@ STAT(posix_listing_asked, "entries of kept listings that were asked about");
 #define BYTES_MAX	(64l << 20)	/* of all listings of a tree */
 #define NAME_MEAN	32		/* bytes that a name is expected to take */
 
+#define CHANGES_BITS	12
+
+/* Of a file, and of few others: changes through the server, by any export. */
+static struct changes {
+	atomic_uint begun;
+	atomic_uint ended;
+} counts[1 << CHANGES_BITS];
+
 struct kept {
 	struct vfs_dirent e;
-	unsigned	  changes;	/* of the file, then */
+	unsigned	  changes;	/* the number at which they hold */
 	bool		  holds;	/* its attributes do, until it changes */
 };
 
@@ -53,6 +61,35 @@ struct posix_listing {
 	unsigned	 after_bits;
 	struct kept	 entry[];
 };
+
+static struct changes *changes_of(uint64_t ino)
+{
+	return &counts[ino * 0x9e3779b97f4a7c15u >> (64 - CHANGES_BITS)];
+}
+
+void posix_changing(const struct posix_node *n)
+{
+	atomic_fetch_add(&changes_of(n->ino)->begun, 1);
+}
+
+void posix_changed(const struct posix_node *n)
+{
+	atomic_fetch_add(&changes_of(n->ino)->ended, 1);
+}
+
+unsigned posix_changes(uint64_t ino)
+{
+	return atomic_load(&changes_of(ino)->begun);
+}
+
+/* As many ended as have begun afterwards: none was under way between. */
+unsigned posix_changes_awaited(uint64_t ino)
+{
+	unsigned ended = atomic_load(&changes_of(ino)->ended);
+	unsigned begun = posix_changes(ino);
+
+	return ended == begun ? begun : begun - 1;
+}
 
 static long bytes_of(long entries)
 {
@@ -295,9 +332,7 @@ const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
 	if (i >= l->count)
 		return NULL;
 	k = &l->entry[i];
-	*holds = k->holds &&
-		      k->changes == atomic_load(posix_changes_of(l->fs,
-							     k->e.fileid));
+	*holds = k->holds && k->changes == posix_changes(k->e.fileid);
 	if (!*holds)
 		stat_inc(posix_listing_asked);
 	return &k->e;

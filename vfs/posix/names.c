@@ -221,6 +221,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		err = posix_stat(n, &st);
 	if (err == 0)
 		err = posix_cred_set(fs, ctx);
+	posix_changing(n);
 	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;

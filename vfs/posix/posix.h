@@ -58,8 +58,6 @@ struct posix_cache {
 	pthread_cond_t	 wake;
 };
 
-#define POSIX_CHANGES	4096		/* a power of two */
-
 struct posix_fs {
 	struct vfs_fs	 fs;
 	struct posix_cache cache;
@@ -91,8 +89,6 @@ struct posix_fs {
 	_Atomic bool no_nowait_write;
 
 	_Atomic long listed_bytes;	/* of all kept listings */
-	/* How often files were changed through the server: posix_changes(). */
-	atomic_uint  changes[POSIX_CHANGES];
 };
 
 /* Of a directory; in watch.c under a lock of its own, but @changes. */
@@ -184,19 +180,6 @@ static inline int64_t posix_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-/* Changes of the file @ino and of few others. */
-static inline atomic_uint *posix_changes_of(struct posix_fs *fs, uint64_t ino)
-{
-	return &fs->changes[ino * 0x9e3779b97f4a7c15u >> 52 &
-			    (POSIX_CHANGES - 1)];
-}
-
-/* Before the caller is told of a change: kept attributes are over. */
-static inline void posix_changed(struct posix_node *n)
-{
-	atomic_fetch_add(posix_changes_of(posix_fs_of(n), n->ino), 1);
 }
 
 /* A name off the wire, terminated. */
@@ -438,11 +421,18 @@ void posix_watch_end(struct posix_node *dir);
 /*
  * listing.c: listings that are kept.  @st is the directory's, fresh.
  */
+/* Around each change of a file's attributes, before its caller is told. */
+void posix_changing(const struct posix_node *n);
+void posix_changed(const struct posix_node *n);
+/* What posix_changes() has to be for attributes of @ino that are asked for
+ * from now on to hold.  It never is if a change is under way. */
+unsigned posix_changes_awaited(uint64_t ino);
+unsigned posix_changes(uint64_t ino);
 /* A new one of @dir, for a stream at its start; NULL: not now. */
 struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
 					  struct posix_node *dir,
 					  const struct stat *st);
-/* The next entry; @changes from before its attributes were asked for.
+/* The next entry; @changes, awaited since before its attributes were asked for.
  * *@l may be dropped, and NULL then. */
 void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
 		       const struct vfs_dirent *e, unsigned changes);

@@ -321,8 +321,7 @@ static void fill_plus(const struct reading *r, const char *name,
 static bool emit_one(const struct reading *r, struct stream *s,
 		     const struct dirent64 *d, uint64_t cookie)
 {
-	atomic_uint *changed = posix_changes_of(posix_fs_of(r->dir), d->d_ino);
-	unsigned changes = atomic_load(changed);
+	unsigned changes = posix_changes_awaited(d->d_ino);
 	struct vfs_dirent e = {
 		.fileid = d->d_ino,
 		.cookie = cookie,

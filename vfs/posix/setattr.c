@@ -210,16 +210,13 @@ static int grow_new(const struct vfs_ctx *ctx, struct posix_node *n,
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
-int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
-		      const struct vfs_setattr *set, struct stat *st,
-		      bool *changed)
+static int set_new(const struct vfs_ctx *ctx, struct posix_node *n,
+		   const struct vfs_setattr *set, struct stat *st,
+		   bool *changed)
 {
 	bool grow = n->type == VFS_REG && set->set & VFS_SET_SIZE && set->size;
 	int err = 0;
 
-	*changed = false;
-	if (!set->set)
-		return 0;
 	if (grow)
 		err = grow_new(ctx, n, set->size);
 	if (err < 0)
@@ -240,4 +237,19 @@ int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (err >= 0 && *changed)
 		err = posix_fstat(n->fd, st);
 	return MIN(err, 0);
+}
+
+int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
+		      const struct vfs_setattr *set, struct stat *st,
+		      bool *changed)
+{
+	int err;
+
+	*changed = false;
+	if (!set->set)
+		return 0;
+	posix_changing(n);
+	err = set_new(ctx, n, set, st, changed);
+	posix_changed(n);
+	return err;
 }

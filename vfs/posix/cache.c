@@ -8,7 +8,7 @@
  * that a later look-up makes: both name the same file.
  *
  * A sweep looks at every node once a tick, a few at a time under the lock.
- * It sleeps while there are no nodes.
+ * It sleeps while there are no nodes and no listings.
  */
 #include "vfs/posix/posix.h"
 
@@ -195,6 +195,14 @@ void posix_cache_room(struct posix_cache *c)
 		press(c);
 }
 
+void posix_cache_wake(struct posix_cache *c)
+{
+	mutex_lock(&c->lock);
+	if (atomic_fetch_add(&c->nlisted, 1) == 0)
+		pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
+}
+
 bool posix_cache_squeeze(struct posix_cache *c)
 {
 	long closed = 0;
@@ -215,6 +223,51 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	if (!closed)
 		press(c);
 	return closed > 0;
+}
+
+/* Up to @max nodes, as sweep(). */
+static long age_some(struct posix_cache *c, long max)
+{
+	struct posix_node *listed[SWEEP_BATCH];
+	long seen, nlisted = 0;
+
+	mutex_lock(&c->lock);
+	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
+	     seen++) {
+		struct posix_node *n = cds_list_first_entry(&c->nodes,
+						struct posix_node, link);
+
+		cds_list_del(&n->link);
+		cds_list_add_tail(&n->link, &c->nodes);
+		if (!atomic_load(&n->has_listings))
+			continue;
+		vfs_node_get(&n->node);
+		listed[nlisted++] = n;
+	}
+	mutex_unlock(&c->lock);
+	for (long i = 0; i < nlisted; i++) {
+		posix_listings_age(listed[i]);
+		vfs_node_put(&listed[i]->node);
+	}
+	return seen;
+}
+
+/* The listings of all directories; the root is not among the nodes here. */
+static void age_listings(struct posix_cache *c)
+{
+	struct posix_node *root = container_of(c, struct posix_fs, cache)->root;
+	long left, n;
+
+	if (atomic_load(&root->has_listings))
+		posix_listings_age(root);
+	mutex_lock(&c->lock);
+	left = c->count;
+	mutex_unlock(&c->lock);
+	for (; left > 0; left -= n) {
+		n = age_some(c, left);
+		if (n == 0)
+			break;
+	}
 }
 
 /* One tick: every node once.  @pressed: all that nobody uses may go. */
@@ -243,7 +296,7 @@ static bool wait_tick(struct posix_cache *c)
 	struct timespec until;
 	uint64_t ns;
 
-	if (c->count == 0) {
+	if (c->count == 0 && atomic_load(&c->nlisted) == 0) {
 		pthread_cond_wait(&c->wake, &c->lock);
 		return false;
 	}
@@ -269,6 +322,8 @@ static void sweeper(void *arg)
 		mutex_unlock(&c->lock);
 		if (tick)
 			atomic_fetch_add(&c->tick, 1);
+		if (tick && atomic_load(&c->nlisted) > 0)
+			age_listings(c);
 		sweep_all(c, pressed);
 		mutex_lock(&c->lock);
 	}

@@ -329,8 +329,8 @@ static void posix_unmount(struct vfs_fs *vfs)
 {
 	struct posix_fs *fs = to_posix_fs(vfs);
 
-	vfs_node_put(&fs->root->node);
 	posix_cache_fini(&fs->cache);
+	vfs_node_put(&fs->root->node);
 	posix_dentries_destroy(fs->dentries);
 	if (fs->table)
 		posix_table_close(fs->table);

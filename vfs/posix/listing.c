@@ -11,14 +11,16 @@
  *  - the server changes the file: each file has a count of changes, shared
  *    with few others and by all trees, which differs then;
  *  - a local process does: the directory is watched (watch.c);
- *  - the listing is a second old (LISTING_NS), which bounds how long it goes
- *    unnoticed if a local process changed a mapped file, or by a handle.
+ *  - the listing is a second old (LISTING_NS), which bounds for how long goes
+ *    unnoticed what no watch tells of.
  * An entry that could change in other ways, a directory or a file with more
  * than one link, is asked about each time.  Times of access alone may be as
  * old as the listing.
  *
  * Listings are not changed once they are published.  Past half their time the
  * next one is made by whoever begins to list, while others still use this.
+ * Those that are over, and streams' that nobody goes on with, are let go of by
+ * the next call or the sweeper (cache.c), and the watch with the last one.
  */
 #include "vfs/posix/posix.h"
 
@@ -31,7 +33,6 @@ STAT(posix_listing_asked, "entries of kept listings that were asked about");
 #define LISTING_NS	1000000000ll
 #define ENTRIES_MIN	64		/* fewer are not worth a watch */
 #define BYTES_MAX	(64l << 20)	/* of all listings of a tree */
-#define NAME_MEAN	32		/* bytes that a name is expected to take */
 
 #define CHANGES_BITS	12
 
@@ -53,8 +54,7 @@ struct posix_listing {
 	struct timespec	 ctime;		/* the directory's */
 	int64_t		 begun;		/* CLOCK_MONOTONIC, ns */
 	unsigned	 changes;	/* posix_watch's, then */
-	long		 count, max;
-	long		 used, size;	/* of the names */
+	struct posix_listed room, used;
 	char		*names;		/* each terminated */
 	/* By cookie: the number of the entry after it, or 0. */
 	uint32_t	*after;
@@ -91,17 +91,24 @@ unsigned posix_changes_awaited(uint64_t ino)
 	return ended == begun ? begun : begun - 1;
 }
 
-static long bytes_of(long entries)
+/* As much as there was the last time, and some more. */
+static struct posix_listed room_for(const struct posix_listed *last)
 {
-	return entries * (long)(sizeof(struct kept) + NAME_MEAN +
-				4 * sizeof(uint32_t));
+	return (struct posix_listed){ last->entries + last->entries / 8,
+				      last->names + last->names / 8 };
+}
+
+static long bytes_of(const struct posix_listed *room)
+{
+	return room->entries * (long)(sizeof(struct kept) +
+				      4 * sizeof(uint32_t)) + room->names;
 }
 
 void posix_listing_put(struct posix_listing *l)
 {
 	if (!l || !ref_put(&l->ref))
 		return;
-	atomic_fetch_sub(&l->fs->listed_bytes, bytes_of(l->max));
+	atomic_fetch_sub(&l->fs->listed_bytes, bytes_of(&l->room));
 	free(l->names);
 	free(l->after);
 	free(l);
@@ -114,31 +121,40 @@ bool posix_listing_is_young(const struct posix_listing *l)
 
 static bool make_tables(struct posix_listing *l)
 {
-	l->size = l->max * NAME_MEAN;
-	l->names = malloc((size_t)l->size);
-	while (1l << l->after_bits < l->max * 2)
+	l->names = malloc((size_t)l->room.names);
+	while (1l << l->after_bits < l->room.entries * 2)
 		l->after_bits++;
 	l->after = calloc(1ul << l->after_bits, sizeof(*l->after));
 	return l->names && l->after;
 }
 
-static struct posix_listing *make(struct posix_fs *fs, long max)
+/* Takes the room, which is reserved. */
+static struct posix_listing *make(struct posix_fs *fs,
+				  const struct posix_listed *room)
 {
 	struct posix_listing *l;
 
-	long bytes = bytes_of(max);
-
-	if (atomic_fetch_add(&fs->listed_bytes, bytes) + bytes > BYTES_MAX ||
-	    !(l = malloc(sizeof(*l) + (size_t)max * sizeof(l->entry[0])))) {
-		atomic_fetch_sub(&fs->listed_bytes, bytes);
+	l = malloc(sizeof(*l) + (size_t)room->entries * sizeof(l->entry[0]));
+	if (!l) {
+		atomic_fetch_sub(&fs->listed_bytes, bytes_of(room));
 		return NULL;
 	}
-	*l = (struct posix_listing){ .fs = fs, .max = max };
+	*l = (struct posix_listing){ .fs = fs, .room = *room };
 	ref_init(&l->ref);
 	if (make_tables(l))
 		return l;
 	posix_listing_put(l);
 	return NULL;
+}
+
+static bool reserve(struct posix_fs *fs, const struct posix_listed *room)
+{
+	long bytes = bytes_of(room);
+
+	if (atomic_fetch_add(&fs->listed_bytes, bytes) + bytes <= BYTES_MAX)
+		return true;
+	atomic_fetch_sub(&fs->listed_bytes, bytes);
+	return false;
 }
 
 /* Does somebody make one?  Not who went away half through.  Under the lock. */
@@ -148,25 +164,51 @@ static bool is_made(const struct posix_node *dir)
 	       posix_now() - dir->listing_begun < LISTING_NS;
 }
 
-/* Is this directory worth it?  How many entries there may be, or 0. */
-static long claim(struct posix_node *dir)
+/* Is this directory worth it, and what room does it want? */
+static bool claim(struct posix_node *dir, struct posix_listed *room)
 {
-	long max = 0;
+	bool first = false, mine = false;
 
 	mutex_lock(&dir->lock);
-	if (dir->listed >= ENTRIES_MIN && !is_made(dir)) {
+	if (dir->listed.entries >= ENTRIES_MIN && !is_made(dir)) {
 		dir->listing_begun = posix_now();
-		max = dir->listed + dir->listed / 8;
+		dir->nmade++;
+		*room = room_for(&dir->listed);
+		first = !atomic_exchange(&dir->has_listings, true);
+		mine = true;
 	}
 	mutex_unlock(&dir->lock);
-	return max;
+	if (first)
+		posix_cache_wake(&posix_fs_of(dir)->cache);
+	return mine;
 }
 
 static void unclaim(struct posix_node *dir)
 {
 	mutex_lock(&dir->lock);
 	dir->listing_begun = 0;
+	dir->nmade--;
 	mutex_unlock(&dir->lock);
+}
+
+/* Memory last: there is none for what is too large or not watched. */
+static struct posix_listing *begin(struct posix_node *dir,
+				   const struct posix_listed *room)
+{
+	struct posix_fs *fs = posix_fs_of(dir);
+	struct posix_listing *l;
+	unsigned reported;
+
+	if (!reserve(fs, room))
+		return NULL;
+	if (!posix_watch_begin(dir, &reported)) {
+		atomic_fetch_sub(&fs->listed_bytes, bytes_of(room));
+		return NULL;
+	}
+	l = make(fs, room);
+	if (l)
+		l->changes = reported;
+	return l;
 }
 
 struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
@@ -174,25 +216,22 @@ struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
 					  const struct stat *st)
 {
 	struct posix_fs *fs = posix_fs_of(dir);
-	struct posix_listing *l = NULL;
-	long max;
+	int64_t begun = posix_now();
+	struct posix_listed room;
+	struct posix_listing *l;
 
 	if (!fs->keeps_listings || fs->ordinals || !posix_settled(st) ||
-	    posix_granted(ctx, dir, st, POSIX_X) != POSIX_X)
+	    posix_granted(ctx, dir, st, POSIX_X) != POSIX_X ||
+	    !claim(dir, &room))
 		return NULL;
-	max = claim(dir);
-	if (max == 0)
-		return NULL;
-	l = make(fs, max);
+	l = begin(dir, &room);
 	if (l) {
-		l->begun = posix_now();
+		l->begun = begun;
 		l->ctime = st->st_ctim;
-		if (posix_watch_begin(dir, &l->changes))
-			return l;
+	} else {
+		unclaim(dir);
 	}
-	posix_listing_put(l);
-	unclaim(dir);
-	return NULL;
+	return l;
 }
 
 void posix_listing_drop(struct posix_node *dir, struct posix_listing **l)
@@ -218,19 +257,20 @@ static uint32_t *after(const struct posix_listing *l, uint64_t cookie)
 static bool add(struct posix_listing *l, const struct vfs_dirent *e,
 		unsigned changes)
 {
-	struct kept *k = &l->entry[l->count];
+	struct kept *k = &l->entry[l->used.entries];
 	uint32_t *next;
 
-	if (l->count == l->max || l->size - l->used <= (long)e->name.len)
+	if (l->used.entries == l->room.entries ||
+	    l->room.names - l->used.names <= (long)e->name.len)
 		return false;
 	next = after(l, e->cookie);
 	if (*next)
 		return false;		/* a cookie that is not one */
-	*next = (uint32_t)++l->count;
+	*next = (uint32_t)++l->used.entries;
 	k->e = *e;
-	k->e.name.s = memcpy(l->names + l->used, e->name.s, e->name.len);
-	l->used += e->name.len;
-	l->names[l->used++] = '\0';
+	k->e.name.s = memcpy(l->names + l->used.names, e->name.s, e->name.len);
+	l->used.names += e->name.len;
+	l->names[l->used.names++] = '\0';
 	k->changes = changes;
 	k->holds = e->has_attr && e->has_handle && e->attr.type != VFS_DIR &&
 		   e->attr.nlink == 1 && e->attr.fileid == e->fileid;
@@ -254,7 +294,7 @@ static bool holds(const struct posix_listing *l, struct posix_node *dir,
 }
 
 void posix_listing_end(struct posix_node *dir, struct posix_listing **made,
-		       long count)
+		       const struct posix_listed *listed)
 {
 	struct posix_listing *l = *made, *old = l;
 	bool good = false;
@@ -267,9 +307,11 @@ void posix_listing_end(struct posix_node *dir, struct posix_listing **made,
 		       holds(l, dir, &st, posix_now() - l->begun);
 	}
 	mutex_lock(&dir->lock);
-	dir->listed = count;
-	if (l)
+	dir->listed = *listed;
+	if (l) {
 		dir->listing_begun = 0;
+		dir->nmade--;
+	}
 	if (good) {
 		old = dir->listing;
 		dir->listing = l;
@@ -329,7 +371,7 @@ const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
 {
 	const struct kept *k;
 
-	if (i >= l->count)
+	if (i >= l->used.entries)
 		return NULL;
 	k = &l->entry[i];
 	*holds = k->holds && k->changes == posix_changes(k->e.fileid);
@@ -341,5 +383,29 @@ const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
 void posix_listings_free(struct posix_node *dir)
 {
 	posix_listing_put(dir->listing);
-	posix_watch_end(dir);
+	if (dir->has_listings)
+		atomic_fetch_sub(&posix_fs_of(dir)->cache.nlisted, 1);
+	if (dir->watch.again)
+		posix_watch_end(dir);
+}
+
+void posix_listings_age(struct posix_node *dir)
+{
+	struct posix_listing *over = NULL;
+	bool last;
+
+	posix_streams_age(dir);
+	mutex_lock(&dir->lock);
+	if (dir->listing && !posix_listing_is_young(dir->listing)) {
+		over = dir->listing;
+		dir->listing = NULL;
+	}
+	last = !dir->listing && dir->nmade == 0 &&
+	       atomic_exchange(&dir->has_listings, false);
+	mutex_unlock(&dir->lock);
+	posix_listing_put(over);
+	if (last) {
+		posix_watch_end(dir);
+		atomic_fetch_sub(&posix_fs_of(dir)->cache.nlisted, 1);
+	}
 }

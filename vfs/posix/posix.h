@@ -47,6 +47,7 @@ struct posix_cache {
 	long		 max_fds;
 	uint32_t	 idle_ms;
 	_Atomic long	 nfds;		/* of all nodes, cached or not */
+	_Atomic long	 nlisted;	/* likewise: that have listings */
 	_Atomic uint32_t tick;		/* a quarter of the idle time */
 	pthread_t	 sweeper;
 	pthread_mutex_t	 lock;
@@ -89,6 +90,12 @@ struct posix_fs {
 	_Atomic bool no_nowait_write;
 
 	_Atomic long listed_bytes;	/* of all kept listings */
+};
+
+/* Of a whole listing. */
+struct posix_listed {
+	long		 entries;	/* 0: there was none */
+	long		 names;		/* their bytes, at most */
 };
 
 /* Of a directory; in watch.c under a lock of its own, but @changes. */
@@ -142,7 +149,9 @@ struct posix_node {
 	/* And what is kept of it; under the lock, counted. */
 	struct posix_listing *_Atomic listing;
 	int64_t		 listing_begun;	/* the next one, posix_now(); or 0 */
-	long		 listed;	/* entries, the last time; 0: never */
+	int		 nmade;		/* those that streams have */
+	atomic_bool	 has_listings;	/* any of these, or a watch */
+	struct posix_listed listed;	/* the last time */
 	struct posix_watch watch;
 };
 
@@ -354,6 +363,8 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
+/* The first directory has listings, which are to be let go of in time. */
+void posix_cache_wake(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
 
@@ -416,6 +427,7 @@ int  posix_search(struct posix_fs *fs, const struct vfs_handle *h,
 bool posix_watch_begin(struct posix_node *dir, unsigned *changes);
 /* Takes in the reports of all changes that are over. */
 void posix_watch_look(void);
+/* Of a directory that was watched once. */
 void posix_watch_end(struct posix_node *dir);
 
 /*
@@ -439,9 +451,9 @@ void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
 void posix_listing_drop(struct posix_node *dir, struct posix_listing **l);
 /* Is there one, and may it still be kept when it is whole? */
 bool posix_listing_is_young(const struct posix_listing *l);
-/* @dir was listed whole, @count entries; *@l, or NULL, is all of them. */
+/* @dir was listed whole, and had @listed; *@l, or NULL, is all of it. */
 void posix_listing_end(struct posix_node *dir, struct posix_listing **l,
-		       long count);
+		       const struct posix_listed *listed);
 /* One that holds and may be shown to the caller, counted; or NULL. */
 struct posix_listing *posix_listing_get(const struct vfs_ctx *ctx,
 					struct posix_node *dir,
@@ -453,6 +465,8 @@ long posix_listing_find(const struct posix_listing *l, uint64_t cookie);
 const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
 					     long i, bool *holds);
 void posix_listings_free(struct posix_node *dir);
+/* Lets go of what is over. */
+void posix_listings_age(struct posix_node *dir);
 
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.
@@ -496,5 +510,7 @@ int  posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		   vfs_emit_fn *emit, void *arg, bool *eof,
 		   struct vfs_attr *attr);
 void posix_streams_close(struct posix_node *n);
+/* Drops the listings that are too old to be kept when they are whole. */
+void posix_streams_age(struct posix_node *n);
 
 #endif

@@ -32,6 +32,7 @@ struct stream {
 	int	 fd;
 	uint64_t cookie;		/* of the next entry's predecessor */
 	uint64_t count;			/* entries before, if counted */
+	long	 names;			/* and their bytes, at most */
 	long	 pos, len;		/* of what is read ahead */
 	unsigned filled;		/* and when: posix_node.fills */
 	bool	 broken;		/* to be closed */
@@ -55,6 +56,25 @@ void posix_streams_close(struct posix_node *n)
 
 	cds_list_for_each_entry_safe(s, next, &n->streams, link)
 		stream_close(n, s);
+}
+
+void posix_streams_age(struct posix_node *n)
+{
+	struct posix_listing *over;
+	struct stream *s;
+
+	do {
+		over = NULL;
+		mutex_lock(&n->lock);
+		cds_list_for_each_entry(s, &n->streams, link)
+			if (s->made && !posix_listing_is_young(s->made)) {
+				over = s->made;
+				s->made = NULL;
+				break;
+			}
+		mutex_unlock(&n->lock);
+		posix_listing_drop(n, &over);
+	} while (over);
 }
 
 /* One that stopped at @cookie; else the longest unused, once there are
@@ -149,6 +169,7 @@ static int stream_open(struct posix_node *n, struct stream **out)
 	atomic_fetch_add_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
 	s->cookie = 0;
 	s->count = 0;
+	s->names = 0;
 	s->pos = s->len = 0;
 	s->filled = 0;
 	s->broken = s->whole = false;
@@ -181,6 +202,7 @@ static void step(struct stream *s, const struct dirent64 *d, uint64_t cookie)
 {
 	s->pos += d->d_reclen;
 	s->count++;
+	s->names += d->d_reclen - (long)offsetof(struct dirent64, d_name);
 	s->cookie = cookie;
 }
 
@@ -215,6 +237,7 @@ static int seek(struct posix_node *n, struct stream *s, uint64_t cookie)
 	s->whole = cookie == 0;
 	s->pos = s->len = 0;
 	s->count = 0;
+	s->names = 0;
 	if (lseek(s->fd, counted ? 0 : cookie, SEEK_SET) < 0) {
 		s->broken = true;
 		return -EBADE;
@@ -361,7 +384,8 @@ static int emit_all(const struct reading *r, struct stream *s, bool *eof)
 	}
 	*eof = err == 0;
 	if (*eof && s->whole)
-		posix_listing_end(r->dir, &s->made, s->count);
+		posix_listing_end(r->dir, &s->made, &(struct posix_listed){
+			.entries = (long)s->count, .names = s->names });
 	return err;
 }
 

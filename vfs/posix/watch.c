@@ -8,11 +8,13 @@
  * tells of: a directory that is written to costs its writers one report for
  * each listing, not one for each write.
  *
- * Not told are changes through another hard link, through a handle that was
- * opened without a name, and through memory that is mapped; nor any of what
- * is in a directory below.
+ * Not told are changes through another hard link (even one that is gone, by
+ * who opened it), through a handle that was opened without a name, through
+ * memory that is mapped, and by io_submit(2); nor any of what is in a directory
+ * below.
  *
- * All trees share one inotify instance, for a user may have few of them.
+ * All trees share one inotify instance, for a user may have few of them, and
+ * a part of the watches that a user may have.
  * Whoever reads reports marks the directories under the same lock, so nobody
  * finds the queue empty before its reports have had their effect.
  */
@@ -28,6 +30,7 @@ STAT(posix_watch_failed, "directories that could not be watched");
 
 #define EVENTS		(IN_MODIFY | IN_ATTRIB | IN_ONESHOT | IN_ONLYDIR)
 #define BUCKETS		256
+#define WATCHES_MAX	1024
 /* A watch visits every cached name of the directory: it is set at most so
  * often, and for so small a share of the time. */
 #define REARM_NS	100000000
@@ -36,6 +39,7 @@ STAT(posix_watch_failed, "directories that could not be watched");
 static struct {
 	pthread_mutex_t lock;
 	int	 fd;			/* -1: not yet */
+	unsigned count;
 	struct cds_list_head by_wd[BUCKETS];
 } watches = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
@@ -47,6 +51,7 @@ static struct cds_list_head *bucket_of(int wd)
 static void strike(struct posix_watch *w)
 {
 	w->wd = -1;
+	watches.count--;
 	cds_list_del(&w->link);
 	atomic_fetch_add(&w->changes, 1);
 }
@@ -56,9 +61,12 @@ static void strike_bucket(struct cds_list_head *bucket, int wd, bool all)
 {
 	struct posix_watch *w, *next;
 
-	cds_list_for_each_entry_safe(w, next, bucket, link)
+	cds_list_for_each_entry_safe(w, next, bucket, link) {
+		if (all)
+			inotify_rm_watch(watches.fd, w->wd);
 		if (all || w->wd == wd)
 			strike(w);
+	}
 }
 
 static void handle_event(const struct inotify_event *e)
@@ -111,6 +119,10 @@ static void arm(struct posix_node *n)
 	int64_t begin = posix_now();
 	char path[40];
 
+	if (watches.count == WATCHES_MAX) {
+		stat_inc(posix_watch_failed);
+		return;
+	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
 	posix_cred_server(posix_fs_of(n));
 	w->wd = inotify_add_watch(watches.fd, path, EVENTS);
@@ -120,6 +132,7 @@ static void arm(struct posix_node *n)
 		return;
 	}
 	stat_inc(posix_watches);
+	watches.count++;
 	cds_list_add(&w->link, bucket_of(w->wd));
 }
 
@@ -145,8 +158,6 @@ void posix_watch_end(struct posix_node *n)
 	struct posix_watch *w = &n->watch;
 	int wd;
 
-	if (w->again == 0)
-		return;			/* it never was */
 	mutex_lock(&watches.lock);
 	wd = w->wd;
 	if (wd >= 0) {

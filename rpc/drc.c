@@ -199,6 +199,12 @@ static struct drc_entry *oldest(struct shard *s)
 	return cds_list_first_entry(&s->used, struct drc_entry, used);
 }
 
+/* The entry may have been stamped after @t was read: that is no age. */
+static bool is_old(const struct drc_entry *e, uint32_t t)
+{
+	return (int32_t)(t - e->stamp) > DRC_AGE;
+}
+
 /* Locked.  Gives up what is too old (two at most, for a bounded time), and
  * makes room for one more. */
 static void trim(struct drc *drc, struct shard *s, uint32_t t)
@@ -207,7 +213,7 @@ static void trim(struct drc *drc, struct shard *s, uint32_t t)
 
 	for (int i = 0; i < 2; i++) {
 		e = oldest(s);
-		if (!e || t - e->stamp <= DRC_AGE)
+		if (!e || !is_old(e, t))
 			break;
 		free(release(drc, s, e));
 	}
@@ -277,7 +283,7 @@ enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
 		return DRC_UNCACHED;
 	mutex_lock(&s->lock);
 	e = find(drc, s, key, hash);
-	if (e && e->state == DONE && t - e->stamp > DRC_AGE) {
+	if (e && e->state == DONE && is_old(e, t)) {
 		free(release(drc, s, e));
 		e = NULL;
 	}

@@ -221,6 +221,28 @@ START_TEST(an_entry_is_believed_for_120_seconds_after_its_last_use)
 }
 END_TEST
 
+/* Another thread's clock may be a tick ahead: who looked at it first and came
+ * second must not run the call again. */
+START_TEST(an_entry_of_a_moment_ahead_is_believed)
+{
+	for (uint32_t ahead = 1; ahead < 10; ahead++) {
+		key.xid = ahead;
+		drc_age(drc, ahead);
+		answer(&key, "abcd", 4);
+		drc_age(drc, -ahead);
+		ck_assert_int_eq(lookup(&key), DRC_REPLAY);
+	}
+	/* Nor does a new call make room by them. */
+	drc_age(drc, 30);
+	for (key.xid = 100; key.xid < 600; key.xid++)
+		answer(&key, "abcd", 4);
+	drc_age(drc, -30u);
+	for (key.xid = 1000; key.xid < 1500; key.xid++)
+		answer(&key, "abcd", 4);
+	ck_assert_uint_eq(entries(), 9 + 500 + 500);
+}
+END_TEST
+
 START_TEST(a_call_in_progress_does_not_age)
 {
 	struct drc_entry *first;
@@ -437,6 +459,7 @@ int main(void)
 	tcase_add_test(t, every_other_part_of_the_key_matters);
 	tcase_add_test(t, a_forgotten_call_runs_again);
 	tcase_add_test(t, an_entry_is_believed_for_120_seconds_after_its_last_use);
+	tcase_add_test(t, an_entry_of_a_moment_ahead_is_believed);
 	tcase_add_test(t, a_call_in_progress_does_not_age);
 	tcase_add_test(t, old_entries_are_given_up_as_new_ones_come);
 	tcase_add_test(t, memory_is_bounded_and_the_least_recently_used_goes);

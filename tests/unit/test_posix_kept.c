@@ -155,7 +155,7 @@ START_TEST(long_names_are_kept_like_others)
 	memset(name, 'x', sizeof(name));
 	name[255] = '\0';
 	for (int n = 0; n < FILES; n++) {
-		snprintf(name + 250, 6, "%05d", n);
+		snprintf(name + 250, 6, "%05u", (unsigned)n % 100000);
 		close(open(local(name), O_CREAT | O_WRONLY, 0644));
 	}
 	list_kept();

@@ -94,14 +94,14 @@ void list_kept(void)
 {
 	uint64_t kept;
 
-	for (int i = 0; i < 100; i++) {
+	/* Until the test's time is over: a watch may be set late. */
+	for (;;) {
 		kept = count("posix_listing_used");
 		list();
 		if (count("posix_listing_used") >= kept + FILES / 70)
 			return;
 		usleep(20000);
 	}
-	ck_abort_msg("nothing is kept");
 }
 
 void assert_all_there(void)

@@ -111,7 +111,7 @@ static uint64_t asked_of_kept(void)
 {
 	uint64_t used, asked;
 
-	for (int i = 0; i < 100; i++) {
+	for (;;) {
 		list_kept();
 		used = count("posix_listing_used");
 		asked = count("posix_listing_asked");
@@ -119,7 +119,6 @@ static uint64_t asked_of_kept(void)
 		if (count("posix_listing_used") - used > FILES / 70)
 			return count("posix_listing_asked") - asked;
 	}
-	ck_abort_msg("nothing is kept for long enough");
 }
 
 /* Even where the kernel reports nothing, for want of a name. */

@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/inotify.h>
+#include <time.h>
 #include <unistd.h>
 
 STAT(posix_watches, "directories that were watched for a listing");
@@ -32,7 +33,7 @@ STAT(posix_watch_failed, "directories that could not be watched");
 #define BUCKETS		256
 #define WATCHES_MAX	1024
 /* A watch visits every cached name of the directory: it is set at most so
- * often, and for so small a share of the time. */
+ * often, and for so small a share of a processor's time. */
 #define REARM_NS	100000000
 #define REARM_FACTOR	200
 
@@ -112,11 +113,20 @@ void posix_watch_look(void)
 	mutex_unlock(&watches.lock);
 }
 
+/* Not for how long it waited: others may want the processor. */
+static int64_t worked(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
 /* Under the lock. */
 static void arm(struct posix_node *n)
 {
 	struct posix_watch *w = &n->watch;
-	int64_t begin = posix_now();
+	int64_t begin = worked();
 	char path[40];
 
 	if (watches.count == WATCHES_MAX) {
@@ -126,7 +136,8 @@ static void arm(struct posix_node *n)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
 	posix_cred_server(posix_fs_of(n));
 	w->wd = inotify_add_watch(watches.fd, path, EVENTS);
-	w->again = begin + MAX((posix_now() - begin) * REARM_FACTOR, REARM_NS);
+	w->again = posix_now() + MAX((worked() - begin) * REARM_FACTOR,
+				     REARM_NS);
 	if (w->wd < 0) {
 		stat_inc(posix_watch_failed);
 		return;

@@ -155,10 +155,12 @@ static long sweep(struct posix_cache *c, long max, uint32_t age,
 		struct posix_node *n = cds_list_first_entry(&c->nodes,
 						struct posix_node, link);
 		uint32_t old = n->dirty ? dirty_age : age;
+		/* It may have been used since @tick was read. */
+		int32_t idle = MAX((int32_t)(tick - n->used), 0);
 
 		cds_list_del(&n->link);
 		cds_list_add_tail(&n->link, &c->nodes);
-		if (unused(n) && tick - n->used >= old)
+		if (unused(n) && (uint32_t)idle >= old)
 			victim[nvictims++] = n;
 	}
 	for (long i = 0; i < nvictims; i++)

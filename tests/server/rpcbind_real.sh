@@ -1,26 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs test_rpcbind against a real rpcbind, in network, mount and process name
-# spaces of its own.  Needs root (rpcbind gives up its user) and rpcbind.
-PATH=$PATH:/usr/sbin:/sbin
-if [ "$1" != inside ]; then
-	command -v rpcbind >/dev/null || exit 77
-	[ "$(id -u)" = 0 ] || exit 77
-	unshare -nmp --fork true 2>/dev/null || exit 77
-	exec unshare -nmp --fork --kill-child "$0" inside
-fi
-
-mount -t proc none /proc || exit 77	# LeakSanitizer reads its own
-mount -t tmpfs none /run || exit 77
-ip link set lo up || exit 77
-rpcbind -f &
-n=0
-until [ -S /run/rpcbind.sock ] &&
-      rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1; do
-	n=$((n + 1))
-	[ $n -lt 600 ] || { echo "rpcbind does not start"; exit 77; }
-	sleep 0.1
-done
+# Runs test_rpcbind against a real rpcbind.
+# shellcheck source=tests/server/rpcbind_space.sh
+. "$(dirname "$0")/rpcbind_space.sh"
 GANNET_RPCBIND=1 tests/server/test_rpcbind || exit 1
 # By loopback, when its socket cannot be seen.
 rm /run/rpcbind.sock

@@ -1,28 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What showmount(8) shows of gannetd, through a real rpcbind, in network, mount
-# and process name spaces of its own.  Needs root, rpcbind and showmount.
-PATH=$PATH:/usr/sbin:/sbin
-if [ "$1" != inside ]; then
-	command -v rpcbind >/dev/null && command -v showmount >/dev/null ||
-		exit 77
-	[ "$(id -u)" = 0 ] || exit 77
-	unshare -nmp --fork true 2>/dev/null || exit 77
-	exec unshare -nmp --fork --kill-child "$0" inside
-fi
-
-mount -t proc none /proc || exit 77
-mount -t tmpfs none /run || exit 77
-ip link set lo up || exit 77
-rpcbind -f &
-# gannetd tells it once, at its start.
-n=0
-until [ -S /run/rpcbind.sock ] &&
-      rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1; do
-	n=$((n + 1))
-	[ $n -lt 600 ] || { echo "rpcbind does not start"; exit 1; }
-	sleep 0.1
-done
+# What showmount(8) shows of gannetd, through a real rpcbind.
+# shellcheck source=tests/server/rpcbind_space.sh
+. "$(dirname "$0")/rpcbind_space.sh"
+command -v showmount >/dev/null || exit 77
 mkdir -p /run/one /run/two /run/state
 chmod 700 /run/state
 echo '192.0.2.1 /run/one' >/run/state/rmtab

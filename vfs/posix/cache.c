@@ -138,6 +138,17 @@ static bool unused(const struct posix_node *n)
 	return atomic_load(&n->node.ref.count) == 1;
 }
 
+/* Under the lock: the one looked at longest ago, and it is the last one now. */
+static struct posix_node *look_at_next(struct posix_cache *c)
+{
+	struct posix_node *n = cds_list_first_entry(&c->nodes,
+						    struct posix_node, link);
+
+	cds_list_del(&n->link);
+	cds_list_add_tail(&n->link, &c->nodes);
+	return n;
+}
+
 /*
  * Looks at up to @max nodes, from the oldest; takes out those not used for
  * @age ticks (dirty ones: @dirty_age).  Returns how many it looked at.
@@ -152,14 +163,11 @@ static long sweep(struct posix_cache *c, long max, uint32_t age,
 	mutex_lock(&c->lock);
 	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
 	     seen++) {
-		struct posix_node *n = cds_list_first_entry(&c->nodes,
-						struct posix_node, link);
+		struct posix_node *n = look_at_next(c);
 		uint32_t old = n->dirty ? dirty_age : age;
 		/* It may have been used since @tick was read. */
 		int32_t idle = MAX((int32_t)(tick - n->used), 0);
 
-		cds_list_del(&n->link);
-		cds_list_add_tail(&n->link, &c->nodes);
 		if (unused(n) && (uint32_t)idle >= old)
 			victim[nvictims++] = n;
 	}
@@ -197,7 +205,7 @@ void posix_cache_room(struct posix_cache *c)
 		press(c);
 }
 
-void posix_cache_wake(struct posix_cache *c)
+void posix_cache_listed(struct posix_cache *c)
 {
 	mutex_lock(&c->lock);
 	if (atomic_fetch_add(&c->nlisted, 1) == 0)
@@ -236,11 +244,8 @@ static long age_some(struct posix_cache *c, long max)
 	mutex_lock(&c->lock);
 	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
 	     seen++) {
-		struct posix_node *n = cds_list_first_entry(&c->nodes,
-						struct posix_node, link);
+		struct posix_node *n = look_at_next(c);
 
-		cds_list_del(&n->link);
-		cds_list_add_tail(&n->link, &c->nodes);
 		if (!atomic_load(&n->has_listings))
 			continue;
 		vfs_node_get(&n->node);

@@ -179,7 +179,7 @@ static bool claim(struct posix_node *dir, struct posix_listed *room)
 	}
 	mutex_unlock(&dir->lock);
 	if (first)
-		posix_cache_wake(&posix_fs_of(dir)->cache);
+		posix_cache_listed(&posix_fs_of(dir)->cache);
 	return mine;
 }
 

@@ -363,8 +363,8 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
-/* The first directory has listings, which are to be let go of in time. */
-void posix_cache_wake(struct posix_cache *c);
+/* One directory more has listings, which are to be let go of in time. */
+void posix_cache_listed(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
 

@@ -476,15 +476,13 @@ START_TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
 {
 	struct gannet_rpcrdma_options co = { .fabric = GANNET_RPCRDMA_IWARP,
 					     .connect_ms = 200 };
-	uint64_t begin = client_now_ms();
 	struct sockaddr_in sin;
 	int fill[8];
 	int fd = silent_listener(&sin, fill);
 
-	ck_assert_int_eq(gannet_rpcrdma_connect((struct sockaddr *)&sin, &co,
-						&c), -ETIMEDOUT);
-	/* The system itself would take two minutes. */
-	ck_assert_uint_lt(client_now_ms() - begin, 60000);
+	IN_LESS_THAN(5000,
+		     ck_assert_int_eq(gannet_rpcrdma_connect((void *)&sin, &co,
+							     &c), -ETIMEDOUT));
 	for (int i = 0; i < 8; i++)
 		close(fill[i]);
 	close(fd);

@@ -274,7 +274,7 @@ END_TEST
 START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 {
 	/* Enough to send a call, whatever else the machine does. */
-	struct rig_options o = { .rdma.idle_ms = 1500 };
+	struct rig_options o = { .rdma.idle_ms = 3000 };
 	uint64_t before = stat("rdma_idle_closed");
 	struct peer busy, idle;
 
@@ -286,6 +286,7 @@ START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 	for (int i = 0; i < 2; i++) {
 		peer_open(&idle, &rig, NULL);
 		peer_wait_up(&idle);
+		peer_check_alive(&idle);
 		peer_wait_down(&idle);
 		peer_close(&idle);
 		ck_assert_uint_eq(stat("rdma_idle_closed"), before + 1 +

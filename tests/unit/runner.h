@@ -5,7 +5,9 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Waits until @expr holds; fails the test after a minute. */
@@ -16,6 +18,26 @@
 			holds_ = (expr); \
 		} \
 		ck_assert_msg(holds_, "not so after a minute: %s", #expr); \
+	} while (0)
+
+static inline uint64_t runner_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Does @what in less than @ms.  A machine that is busy with something else may
+ * need longer now and then, but not five times in a row. */
+#define IN_LESS_THAN(ms, what) do { \
+		uint64_t took_ = UINT64_MAX; \
+		for (int i_ = 0; i_ < 5 && took_ >= (ms); i_++) { \
+			took_ = runner_now_ms(); \
+			what; \
+			took_ = runner_now_ms() - took_; \
+		} \
+		ck_assert_uint_lt(took_, (ms)); \
 	} while (0)
 
 /* A test that hangs ends, but a machine may be slow, shared and sanitized:

@@ -207,14 +207,28 @@ START_TEST(a_forgotten_call_runs_again)
 }
 END_TEST
 
+/* Is it two seconds before its time, and again as long after that use? */
+static bool is_believed(void)
+{
+	answer(&key, "abcd", 4);
+	for (int i = 0; i < 2; i++) {
+		drc_age(drc, DRC_AGE - 2);
+		if (lookup(&key) == DRC_REPLAY)
+			continue;
+		drc_forget(drc, entry);
+		return false;
+	}
+	return true;
+}
+
 START_TEST(an_entry_is_believed_for_120_seconds_after_its_last_use)
 {
-	/* The machine may take some of that time for itself. */
-	answer(&key, "abcd", 4);
-	drc_age(drc, DRC_AGE - 20);
-	ck_assert_int_eq(lookup(&key), DRC_REPLAY);
-	drc_age(drc, DRC_AGE - 20);
-	ck_assert_int_eq(lookup(&key), DRC_REPLAY);
+	bool believed = false;
+
+	/* The machine may stand still for two seconds, but not each time. */
+	for (int i = 0; i < 5 && !believed; i++)
+		believed = is_believed();
+	ck_assert(believed);
 	drc_age(drc, DRC_AGE + 2);
 	ck_assert_int_eq(lookup(&key), DRC_NEW);
 	drc_forget(drc, entry);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -245,14 +244,6 @@ START_TEST(connections_are_limited)
 }
 END_TEST
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 START_TEST(accepting_pauses_when_descriptors_run_out)
 {
 	struct rlimit old, none;
@@ -269,13 +260,13 @@ START_TEST(accepting_pauses_when_descriptors_run_out)
 	none = old;
 	none.rlim_cur = (rlim_t)probe;
 	setrlimit(RLIMIT_NOFILE, &none);
-	begin = now_ms();
+	begin = runner_now_ms();
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
 				 sizeof(struct sockaddr_in)), 0);
 	EVENTUALLY(stats_sum_by_name("tcp_accept_paused") >= 2);
 	/* Each pause takes a while. */
 	pauses = stats_sum_by_name("tcp_accept_paused");
-	ck_assert_uint_le(pauses, (now_ms() - begin) / 100 + 1);
+	ck_assert_uint_le(pauses, (runner_now_ms() - begin) / 100 + 1);
 	setrlimit(RLIMIT_NOFILE, &old);
 	fx_send_call(fd, 1, FX_ECHO, 0, 40);
 	ck_assert_uint_eq(fx_recv_echo(fd), 1);

@@ -8,10 +8,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,6 +21,7 @@
 
 #include <urcu.h>
 
+#include "daemon/confine.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
 #include "lib/log.h"
@@ -29,6 +32,13 @@
 /* And how long it takes to close connections, when some have not ended. */
 #define CLOSE_SECONDS	4
 
+/* Memory that nobody used for so long is given back. */
+#define TRIM_SECONDS	10
+
+/* What give_up() does on the way out. */
+static const char *last_pid_file;
+static int last_lock = -1;
+
 static void raise_limit(int what)
 {
 	struct rlimit r;
@@ -37,6 +47,16 @@ static void raise_limit(int what)
 		r.rlim_cur = r.rlim_max;
 		setrlimit(what, &r);
 	}
+}
+
+/* For RDMA devices: siw asks for the limit, whatever capabilities there are.
+ * It takes one that confine() gives up. */
+static void lock_any_memory(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &all) < 0)
+		raise_limit(RLIMIT_MEMLOCK);
 }
 
 /*
@@ -95,26 +115,36 @@ static bool write_pid(const char *path)
 	return false;
 }
 
+/*
+ * The kernel keeps a process that hangs in it, and its descriptors, until the
+ * call ends.  So that another can be started all the same, the state directory
+ * is let go of here; none of our threads does anything any more.
+ */
 static void give_up(int sig)
 {
+	if (last_pid_file)
+		unlink(last_pid_file);
+	if (last_lock >= 0)
+		flock(last_lock, LOCK_UN);
 	_exit(EXIT_FAILURE);
 }
 
 /*
- * A call may hang in the file system for ever, and server_stop() waits for
- * it.  To end in its midst is what kill -9 does: what was acknowledged as
- * stable is.
+ * A call or a reload may hang in the file system for ever, and server_stop()
+ * waits for it.  To end in its midst is what kill -9 does: what was
+ * acknowledged as stable is.
  */
-static void bound_the_end(const char *pid_file)
+static void bound_the_end(const struct server *s, const char *pid_file,
+			  unsigned seconds)
 {
 	sigset_t set;
 
-	if (pid_file)
-		unlink(pid_file);
+	last_pid_file = pid_file;
+	last_lock = server_state_lock(s);
 	signal(SIGALRM, give_up);
 	signal(SIGTERM, give_up);
 	signal(SIGINT, give_up);
-	alarm(CLOSE_SECONDS);
+	alarm(seconds);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -146,8 +176,15 @@ static bool drain(struct server *s, const sigset_t *set)
 /* Until it is to end; then as drain(). */
 static bool serve(struct server *s, const sigset_t *set)
 {
+	static const struct timespec step = { TRIM_SECONDS, 0 };
+
 	for (;;) {
-		switch (sigwaitinfo(set, NULL)) {
+		switch (sigtimedwait(set, NULL, &step)) {
+		case -1:
+			/* What calls needed beside it is free now, too. */
+			if (server_trim(s))
+				malloc_trim(0);
+			break;
 		case SIGHUP:
 			server_reload(s);
 			break;
@@ -175,25 +212,36 @@ static int run(const struct options *o, int parent)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	raise_limit(RLIMIT_NOFILE);
-	raise_limit(RLIMIT_MEMLOCK);
+	lock_any_memory();
 	umask(0);
 
-	rcu_register_thread();
-	if (server_start(o, &s) < 0)
+	if (confine(o->seccomp) < 0)
 		return EXIT_FAILURE;
+	rcu_register_thread();
+	/* Else the first call_rcu() starts its thread, and when that can't be
+	 * started then, liburcu ends the process. */
+	get_default_call_rcu_data();
+	/* Without its thread lines are written where they are made. */
+	log_start();
+	if (server_start(o, &s) < 0) {
+		log_stop();
+		return EXIT_FAILURE;
+	}
 	if (o->pid_file && !write_pid(o->pid_file)) {
 		server_stop(s);
+		log_stop();
 		return EXIT_FAILURE;
 	}
 	server_print_ready(s, stdout);
 	if (parent >= 0)
 		tell_parent(parent);
-	if (!serve(s, &set))
-		bound_the_end(o->pid_file);
+	bound_the_end(s, o->pid_file, serve(s, &set) ? DRAIN_SECONDS :
+						       CLOSE_SECONDS);
 	server_stop(s);
 	if (o->pid_file)
 		unlink(o->pid_file);
 	log_info("ended");
+	log_stop();
 	rcu_unregister_thread();
 	return EXIT_SUCCESS;
 }

@@ -125,6 +125,12 @@ static const char *set_iwarp_port(struct options *o, char *value)
 	return set_unsigned(value, 0, 65535, &o->iwarp_port);
 }
 
+static const char *set_rdma_mount(struct options *o, char *value)
+{
+	o->rdma_mount = true;
+	return NULL;
+}
+
 static const char *set_iwarp_crc(struct options *o, char *value)
 {
 	o->iwarp_crc = true;
@@ -182,6 +188,11 @@ static const char *set_rdma_memory(struct options *o, char *value)
 	return set_mib(value, &o->rdma_memory);
 }
 
+static const char *set_reply_memory(struct options *o, char *value)
+{
+	return set_mib(value, &o->reply_memory);
+}
+
 static const char *set_foreground(struct options *o, char *value)
 {
 	o->foreground = true;
@@ -209,6 +220,21 @@ static const char *set_state_dir(struct options *o, char *value)
 	free(o->state_dir);
 	o->state_dir = dir;
 	return dir ? NULL : "out of memory";
+}
+
+static const char *set_seccomp(struct options *o, char *value)
+{
+	static const char *const names[] = {
+		[CONFINE_KILL] = "kill", [CONFINE_LOG] = "log",
+		[CONFINE_OFF] = "off",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(value, names[i])) {
+			o->seccomp = (enum confine_calls)i;
+			return NULL;
+		}
+	return "expected kill, log or off";
 }
 
 static const char *set_pid_file(struct options *o, char *value)
@@ -241,6 +267,8 @@ static const struct option_row rows[] = {
 	  "TCP, no device needed; verbs,iwarp: both; off;\n"
 	  "auto (the default): verbs when there is a device, else\n"
 	  "iwarp" },
+	{ "rdma-mount", NULL, set_rdma_mount,
+	  "serve MOUNT over RDMA too; clients ask for it over TCP" },
 	{ "iwarp-port", "N", set_iwarp_port,
 	  "port of iwarp when verbs is served too (20050)" },
 	{ "iwarp-crc", NULL, set_iwarp_crc,
@@ -252,7 +280,8 @@ static const struct option_row rows[] = {
 	{ "bind", "ADDRESS", set_bind,
 	  "listen on this IPv4 or IPv6 address only" },
 	{ "threads", "N", set_threads,
-	  "worker threads, that may wait for the file system (16)" },
+	  "worker threads of an export, that may wait for its file\n"
+	  "system (16)" },
 	{ "pollers", "N", set_pollers,
 	  "threads that serve connections (one a processor)" },
 	{ "spin", "US", set_spin,
@@ -269,10 +298,17 @@ static const struct option_row rows[] = {
 	{ "rdma-memory", "MIB", set_rdma_memory,
 	  "most memory for RDMA connections; each takes 2\n"
 	  "(an eighth of the machine's)" },
+	{ "reply-memory", "MIB", set_reply_memory,
+	  "most memory for replies that may be asked for again\n"
+	  "(1/256 of the machine's, between 16 and 256)" },
 	{ "state-dir", "DIR", set_state_dir,
 	  "where keys, tables and the mount list are kept (root:\n"
 	  LOCALSTATEDIR "/lib/gannet; else $XDG_STATE_HOME/gannet\n"
 	  "or ~/.local/state/gannet)" },
+	{ "seccomp", "WHAT", set_seccomp,
+	  "system calls that serving does not make: kill (the\n"
+	  "default) ends the server, log has the kernel say so,\n"
+	  "off does not look" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
 	  "do not register with rpcbind" },
 	{ "foreground", NULL, set_foreground,
@@ -352,6 +388,8 @@ static void default_memory(struct options *o)
 	o->memory = MIN(ram / 4, 1024 * MIB);
 	o->memory = MAX(o->memory, 64 * MIB);
 	o->rdma_memory = MAX(ram / 8, 64 * MIB);
+	o->reply_memory = MIN(ram / 256, 256 * MIB);
+	o->reply_memory = MAX(o->reply_memory, 16 * MIB);
 }
 
 static bool set_defaults(struct options *o, int argc)
@@ -370,6 +408,7 @@ static bool set_defaults(struct options *o, int argc)
 	o->max_conns = 4096;
 	default_memory(o);
 	o->rpcbind = true;
+	o->seccomp = CONFINE_KILL;
 	o->log_level = LOG_LEVEL_INFO;
 	return o->exports && o->exports_files && o->state_dir;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "daemon/confine.h"
 #include "lib/log.h"
 
 /* How NFS/RDMA is served; bits, but for OFF. */
@@ -23,6 +24,7 @@ struct options {
 	unsigned	  rdma;		/* enum rdma_mode */
 	unsigned	  iwarp_port;	/* of iwarp beside verbs */
 	bool		  has_iwarp_port;	/* it was given */
+	bool		  rdma_mount;	/* MOUNT over RDMA, too */
 	bool		  iwarp_crc;
 	bool		  iwarp_large;
 	unsigned	  threads;	/* workers */
@@ -32,6 +34,8 @@ struct options {
 	unsigned	  max_client_conns;	/* 0: not given */
 	size_t		  memory;	/* bytes of payload buffers */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
+	enum confine_calls seccomp;
+	size_t		  reply_memory;	/* bytes of remembered replies */
 	bool		  foreground;
 	bool		  rpcbind;
 	char		 *state_dir;	/* owned */

@@ -19,6 +19,7 @@
 #include "daemon/announce.h"
 #include "daemon/counters.h"
 #include "daemon/pollers.h"
+#include "daemon/reload.h"
 #include "daemon/state.h"
 #include "lib/util.h"
 #include "mountd/mountd.h"
@@ -30,8 +31,6 @@
 #include "transport/stream/stream.h"
 #include "vfs/export.h"
 
-/* Memory for remembered replies of non-idempotent calls. */
-#define DRC_BYTES	((size_t)16 << 20)
 #define MAX_LISTENERS	4
 #define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
 /* The largest FPDU there can be that is a multiple of four. */
@@ -58,6 +57,7 @@ struct server {
 	struct rpc_server	*rpc;
 	struct work_class	*names;		/* of who asks a name service */
 	struct export_table	*exports;
+	struct reloader		*reloader;
 	struct rpc_program	*nfs3;
 	struct rpc_program	*mountd;
 	struct xprt_env		 env;
@@ -72,8 +72,6 @@ struct server {
 	pthread_mutex_t		 shares_lock;	/* guards shares */
 	struct cds_list_head	 shares;
 };
-
-/* ------------------------------------------------------------- exports -- */
 
 static int parse_file(struct server *s, const char *name,
 		      struct export_set **set, char **err)
@@ -125,8 +123,7 @@ static void give_share(void *arg, struct export *e)
 
 	if (!share)
 		return;		/* then it uses the common one */
-	share->class = work_class_create(s->rpc, e->path,
-					 MAX(1u, s->o->threads * 3 / 4));
+	share->class = work_class_create(s->rpc, e->path, s->o->threads);
 	if (!share->class) {
 		free(share);
 		return;
@@ -160,7 +157,8 @@ static void free_shares(struct server *s, bool all)
 	CDS_INIT_LIST_HEAD(&gone);
 	mutex_lock(&s->shares_lock);
 	cds_list_for_each_entry_safe(share, next, &s->shares, link)
-		if (all || share->unused)
+		/* A call that hangs keeps its share. */
+		if (all || (share->unused && work_class_idle(share->class)))
 			cds_list_move(&share->link, &gone);
 	mutex_unlock(&s->shares_lock);
 	cds_list_for_each_entry_safe(share, next, &gone, link) {
@@ -200,15 +198,18 @@ static int publish(struct server *s)
 	return err;
 }
 
-void server_reload(struct server *s)
+static void reload(void *arg)
 {
-	if (publish(s) == 0)
+	if (publish(arg) == 0)
 		log_info("exports read again");
 	else
 		log_warn("exports unchanged");
 }
 
-/* ------------------------------------------------------------ listeners -- */
+void server_reload(struct server *s)
+{
+	reloader_ask(s->reloader);
+}
 
 static void set_port(struct sockaddr_storage *ss, unsigned port)
 {
@@ -409,13 +410,11 @@ static void announce_all(struct server *s)
 			 "mountport=");
 }
 
-/* ------------------------------------------------------ start and stop -- */
-
 static int start_rpc(struct server *s)
 {
 	const struct rpc_server_config config = {
 		.nworkers = s->o->threads,
-		.drc_bytes = DRC_BYTES,
+		.drc_bytes = s->o->reply_memory,
 		.pool = s->pool,
 	};
 
@@ -430,7 +429,9 @@ static int start_programs(struct server *s)
 		.attach = give_share, .release = return_share, .arg = s,
 	};
 	struct nfs3_config nfs3 = { 0 };
-	struct mountd_config mountd = { .state_dir = s->o->state_dir };
+	struct mountd_config mountd = {
+		.state_dir = s->o->state_dir, .rdma = s->o->rdma_mount,
+	};
 	int err;
 
 	err = state_dir_open(s->o->state_dir, &s->state_lock);
@@ -459,6 +460,8 @@ static int start_programs(struct server *s)
 		err = mountd_create(&mountd, &s->mountd);
 	if (!err)
 		err = rpc_server_add(s->rpc, s->mountd);
+	if (!err)
+		err = reloader_start(reload, s, &s->reloader);
 	return err ? cannot("the programs", err) : publish(s);
 }
 
@@ -550,6 +553,7 @@ bool server_drained(struct server *s)
 void server_stop(struct server *s)
 {
 	announce_withdraw(&s->announced);
+	reloader_stop(s->reloader);
 	while (s->nlisteners > 0) {
 		struct xprt_listener *l = s->listeners[--s->nlisteners].l;
 
@@ -578,6 +582,16 @@ void server_stop(struct server *s)
 		close(s->state_lock);
 	pthread_mutex_destroy(&s->shares_lock);
 	free(s);
+}
+
+bool server_trim(struct server *s)
+{
+	return pool_trim(s->pool);
+}
+
+int server_state_lock(const struct server *s)
+{
+	return s->state_lock;
 }
 
 void server_log_counters(const struct server *s)

@@ -36,4 +36,11 @@ bool server_drained(struct server *s);
 /* Closes what is left and frees everything. */
 void server_stop(struct server *s);
 
+/* Gives memory for data back that was not used since the call before; true when
+ * there was some. */
+bool server_trim(struct server *s);
+
+/* The descriptor that locks the state directory. */
+int server_state_lock(const struct server *s);
+
 #endif

@@ -9,10 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/thread.h"
 #include "lib/util.h"
 
 #define LINE_SIZE	1024
 #define LIMIT_PER_SECOND 10
+#define QUEUE_LINES	256
+#define STOP_S		2	/* for the lines that wait, at the end */
 
 static const char *const names[] = { "err", "warn", "info", "debug" };
 /* sd-daemon(3) priorities. */
@@ -45,6 +48,126 @@ static int put_prefix(char *line, size_t size, enum log_level level)
 				 now.tv_nsec / 1000000, names[level]);
 }
 
+/* One write, so that lines of several threads don't mix.  There is nobody to
+ * tell when it fails. */
+static void write_line(const char *line, size_t n)
+{
+	if (write(STDERR_FILENO, line, n) < 0)
+		return;
+}
+
+/* Lines that wait for the thread that writes them. */
+static struct {
+	pthread_mutex_t	lock;		/* innermost */
+	pthread_cond_t	more;
+	pthread_t	thread;
+	bool		runs;		/* lines are for it */
+	bool		started;
+	bool		stops;
+	unsigned	first, n;
+	unsigned	left_out;
+	size_t		len[QUEUE_LINES];
+	char		line[QUEUE_LINES][LINE_SIZE];
+} queue = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	    .more = PTHREAD_COND_INITIALIZER };
+
+/* False: there is no thread, the caller writes. */
+static bool put_line(const char *line, size_t n)
+{
+	bool runs;
+
+	mutex_lock(&queue.lock);
+	runs = queue.runs;
+	if (runs && queue.n == QUEUE_LINES) {
+		queue.left_out++;
+	} else if (runs) {
+		unsigned at = (queue.first + queue.n++) % QUEUE_LINES;
+
+		memcpy(queue.line[at], line, n);
+		queue.len[at] = n;
+		pthread_cond_signal(&queue.more);
+	}
+	mutex_unlock(&queue.lock);
+	return runs;
+}
+
+/* Locked, and again when it returns. */
+static void write_first(void)
+{
+	size_t n = queue.len[queue.first];
+	unsigned left_out = 0;
+	char line[LINE_SIZE];
+
+	memcpy(line, queue.line[queue.first], n);
+	queue.first = (queue.first + 1) % QUEUE_LINES;
+	queue.n--;
+	if (queue.n == 0) {
+		left_out = queue.left_out;
+		queue.left_out = 0;
+	}
+	mutex_unlock(&queue.lock);
+	write_line(line, n);
+	if (left_out) {
+		n = (size_t)put_prefix(line, sizeof(line), LOG_LEVEL_WARN);
+		n += (size_t)snprintf(line + n, sizeof(line) - n, "%u messages "
+				      "left out: nobody took them\n",
+				      left_out);
+		write_line(line, n);
+	}
+	mutex_lock(&queue.lock);
+}
+
+static void write_lines(void *arg)
+{
+	mutex_lock(&queue.lock);
+	for (;;) {
+		if (queue.n)
+			write_first();
+		else if (queue.stops)
+			break;
+		else
+			pthread_cond_wait(&queue.more, &queue.lock);
+	}
+	queue.runs = false;
+	mutex_unlock(&queue.lock);
+}
+
+int log_start(void)
+{
+	int err;
+
+	mutex_lock(&queue.lock);
+	queue.stops = false;
+	queue.runs = true;
+	mutex_unlock(&queue.lock);
+	err = thread_start(&queue.thread, "log", write_lines, NULL);
+	mutex_lock(&queue.lock);
+	queue.started = err == 0;
+	if (err < 0)
+		queue.runs = false;
+	mutex_unlock(&queue.lock);
+	return err;
+}
+
+void log_stop(void)
+{
+	struct timespec until;
+	bool started;
+
+	mutex_lock(&queue.lock);
+	started = queue.started;
+	queue.started = false;
+	queue.stops = true;
+	pthread_cond_signal(&queue.more);
+	mutex_unlock(&queue.lock);
+	if (!started)
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_S;
+	/* It may not come back: then it ends with the process. */
+	pthread_timedjoin_np(queue.thread, NULL, &until);
+}
+
 void log_print(enum log_level level, const char *fmt, ...)
 {
 	char line[LINE_SIZE];
@@ -63,10 +186,8 @@ void log_print(enum log_level level, const char *fmt, ...)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
 	line[n++] = '\n';
-	/* One write, so that lines of several threads don't mix.  There is
-	 * nobody to tell when it fails. */
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return;
+	if (!put_line(line, (size_t)n))
+		write_line(line, (size_t)n);
 }
 
 bool log_limit_pass(struct log_limit *limit, enum log_level level)

@@ -23,6 +23,15 @@ static inline bool log_wanted(enum log_level level)
 					     memory_order_relaxed);
 }
 
+/*
+ * From log_start() to log_stop() a thread of its own writes the lines: to
+ * write one may take for ever, when it goes to a disk that hangs or to a reader
+ * that does not read.  Lines for which there is no room meanwhile are counted
+ * and left out.  log_start() is 0 or -errno.
+ */
+int log_start(void);
+void log_stop(void);
+
 /* "err", "warn", "info" or "debug"; returns false for anything else. */
 bool log_level_parse(const char *name, enum log_level *level);
 

@@ -441,6 +441,7 @@ static void run(void *arg)
 	struct loop *loop = arg;
 
 	current = loop;
+	thread_is_poller = true;
 	while (!loop->stop) {
 		unsigned n;
 

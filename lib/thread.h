@@ -17,6 +17,9 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
+/* Is this the thread of a loop, which must not wait? */
+extern _Thread_local bool thread_is_poller;
+
 /*
  * May what this thread is asked to do without waiting change its file system
  * credentials?  It must not if the thread uses an RDMA device: the kernel

@@ -50,7 +50,7 @@ enum mountstat3 mount_status(int err)
 	case EACCES:
 		return MNT3ERR_ACCES;
 	case ENOTDIR:
-	case ELOOP:			/* symbolic links are not followed */
+	case ELOOP:			/* symbolic links without end */
 		return MNT3ERR_NOTDIR;
 	case EINVAL:
 		return MNT3ERR_INVAL;

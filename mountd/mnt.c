@@ -4,8 +4,8 @@
  *
  * MNT turns a path into a filehandle: the export it lies in, then one
  * look-up a component from the export's root, as the caller, who may thus
- * not reach by MNT what LOOKUP would refuse.  Symbolic links are not
- * followed.
+ * not reach by MNT what LOOKUP would refuse.  Symbolic links are followed as
+ * far as they stay in the export.
  *
  * These run on workers: names of hosts and netgroups may have to be looked
  * up, and directories read.
@@ -19,6 +19,8 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+
+#define LINKS_MAX	40		/* as the kernel does */
 
 STAT(mount_refused, "MNT calls that failed");
 
@@ -54,54 +56,132 @@ static int path_of(struct xdr_view view, char *path)
 	return 0;
 }
 
-/* Steps from *@node to @name in it. */
-static int step(const struct vfs_ctx *ctx, struct vfs_node **node,
-		struct vfs_name name)
+/* On the way to a directory of an export. */
+struct walk {
+	const struct vfs_ctx *ctx;
+	const struct export *exp;
+	struct vfs_node	*root;		/* counted */
+	struct vfs_node	*node;		/* counted: so far */
+	unsigned	 links;		/* followed */
+	const char	*left;		/* in @text */
+	char		 text[2 * VFS_PATH_MAX + 2];
+};
+
+static void walk_to(struct walk *w, struct vfs_node *n)
 {
+	vfs_node_put(w->node);
+	w->node = n;
+}
+
+/* A link's @text comes before what is left.  An absolute one is a path of the
+ * server, and has to lie in the export's. */
+static int enter_link(struct walk *w, const char *text)
+{
+	char next[sizeof(w->text)];
+	size_t skip = strlen(w->exp->path);
+
+	if (*text == '/') {
+		/* The export "/" is the only one with a slash at its end. */
+		skip -= w->exp->path[skip - 1] == '/';
+		if (strncmp(text, w->exp->path, skip) != 0 ||
+		    (text[skip] != '/' && text[skip] != '\0'))
+			return -EACCES;
+		text += skip;
+		vfs_node_get(w->root);
+		walk_to(w, w->root);
+	}
+	if (strlen(text) + 1 + strlen(w->left) >= sizeof(next))
+		return -ENAMETOOLONG;
+	strcpy(next, text);
+	strcat(next, "/");
+	strcat(next, w->left);
+	strcpy(w->text, next);
+	w->left = w->text;
+	return 0;
+}
+
+/* @link is in w->node, and gone afterwards. */
+static int follow(struct walk *w, struct vfs_node *link)
+{
+	char text[VFS_PATH_MAX + 1];
+	int len = -ELOOP;
+
+	if (w->links++ < LINKS_MAX)
+		len = link->fs->ops->readlink(w->ctx, link, text, VFS_PATH_MAX,
+					      NULL);
+	vfs_node_put(link);
+	if (len < 0)
+		return len;
+	text[len] = '\0';
+	if (len == 0 || strlen(text) != (size_t)len)
+		return -EINVAL;
+	return enter_link(w, text);
+}
+
+static int step(struct walk *w, struct vfs_name name)
+{
+	bool up = name.len == 2 && memcmp(name.s, "..", 2) == 0;
 	struct vfs_attr attr, dir_attr;
 	struct vfs_node *next;
 	bool has_dir_attr;
 	int err;
 
 	err = vfs_name_check(name.s, name.len);
+	/* The client's own ".." of the root is the root; a link's would be a
+	 * directory outside of the export. */
+	if (err == 0 && up && w->links && w->node == w->root)
+		err = -EACCES;
 	if (err < 0)
 		return err;
-	err = (*node)->fs->ops->lookup(ctx, *node, name, &next, &attr,
+	err = w->node->fs->ops->lookup(w->ctx, w->node, name, &next, &attr,
 				       &dir_attr, &has_dir_attr);
 	if (err < 0)
 		return err;
-	vfs_node_put(*node);
-	*node = next;
+	if (attr.type == VFS_LNK)
+		return follow(w, next);
+	walk_to(w, next);
 	return 0;
 }
 
-/* The directory at @path below the root of @fs. */
-static int walk(const struct vfs_ctx *ctx, struct vfs_fs *fs,
-		const char *path, struct vfs_node **out)
+/* All of w->left, from w->node. */
+static int walk_all(struct walk *w)
 {
-	struct vfs_node *node;
 	struct vfs_attr attr;
-	int err;
+	int err = 0;
 
-	err = fs->ops->root(fs, &node);
-	if (err < 0)
-		return err;
-	while (err == 0 && *path) {
-		struct vfs_name name = { path, strcspn(path, "/") };
+	while (err == 0 && *w->left) {
+		struct vfs_name name = { w->left, strcspn(w->left, "/") };
 
-		path += name.len;
-		path += *path == '/';
+		w->left += name.len;
+		w->left += *w->left == '/';
 		if (name.len && !(name.len == 1 && *name.s == '.'))
-			err = step(ctx, &node, name);
+			err = step(w, name);
 	}
 	if (err == 0)
-		err = fs->ops->getattr(ctx, node, &attr);
-	if (err == 0 && attr.type != VFS_DIR)
-		err = -ENOTDIR;
-	if (err != 0)
-		vfs_node_put(node);
+		err = w->node->fs->ops->getattr(w->ctx, w->node, &attr);
+	return err == 0 && attr.type != VFS_DIR ? -ENOTDIR : err;
+}
+
+/* The directory at @path below the root of @exp. */
+static int walk(const struct vfs_ctx *ctx, const struct export *exp,
+		const char *path, struct vfs_node **out)
+{
+	struct walk w = { .ctx = ctx, .exp = exp };
+	int err;
+
+	err = exp->fs->ops->root(exp->fs, &w.root);
+	if (err < 0)
+		return err;
+	w.node = w.root;
+	vfs_node_get(w.root);
+	strcpy(w.text, path);		/* MNTPATHLEN at most */
+	w.left = w.text;
+	err = walk_all(&w);
+	vfs_node_put(w.root);
+	if (err == 0)
+		*out = w.node;
 	else
-		*out = node;
+		vfs_node_put(w.node);
 	return err;
 }
 
@@ -121,6 +201,31 @@ static int find_export(struct rpc_call *call, const char *path,
 	export_resolve(m->exports, peer);
 	return export_find_path(m->exports, path, peer, x->any_port, exp, opts,
 				rest);
+}
+
+static void put_export(void *held)
+{
+	export_put(held);
+}
+
+struct work_class *mount_classify(struct rpc_call *call,
+				  const struct mount_path_args *args)
+{
+	const struct mountd *m = call->prog->ctx;
+	char path[MNTPATHLEN + 1];
+	struct export_opts opts;
+	struct export *exp;
+	const char *rest;
+	int err;
+
+	if (path_of(args->path, path) < 0)
+		return NULL;
+	err = export_find_path(m->exports, path, rpc_call_peer(call),
+			       call->msg->xprt->any_port, &exp, &opts, &rest);
+	if (err < 0)
+		return err == -EAGAIN ? rpc_resolve_in(call, m->names) : NULL;
+	rpc_call_hold(call, exp, put_export);
+	return exp->upper;
 }
 
 /* @shared: does @path lie in an export that the caller may mount? */
@@ -144,7 +249,7 @@ static int resolve(struct rpc_call *call, const char *path,
 		return err;
 	export_squash(&opts, who->flavor == RPC_AUTH_NONE, who->uid, who->gid,
 		      who->gids, who->ngids, &cred);
-	err = walk(&ctx, exp->fs, rest, &node);
+	err = walk(&ctx, exp, rest, &node);
 	if (err == 0) {
 		exp->fs->ops->handle(node, &handle);
 		export_fh_make(m->exports, exp, &handle, fh);

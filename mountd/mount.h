@@ -57,6 +57,9 @@ void mount_put_mnt1(struct xdr_out *x, const void *res);
 enum mountstat3 mount_status(int err);
 
 /* mnt.c */
+/* The share of the export that MNT is about, which may be a slow disk. */
+struct work_class *mount_classify(struct rpc_call *call,
+				  const struct mount_path_args *args);
 enum rpc_run mount_do_mnt3(struct rpc_call *call, const void *args, void *res);
 enum rpc_run mount_do_mnt1(struct rpc_call *call, const void *args, void *res);
 enum rpc_run mount_do_umnt(struct rpc_call *call, const void *args, void *res);

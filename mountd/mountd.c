@@ -77,9 +77,15 @@ static const struct rpc_version versions[] = {
 
 static struct work_class *classify(struct rpc_call *call, const void *args)
 {
+	return call->procnum == MOUNTPROC_MNT ? mount_classify(call, args) :
+						NULL;
+}
+
+static void resolve(struct rpc_call *call)
+{
 	const struct mountd *m = call->prog->ctx;
 
-	return call->procnum == MOUNTPROC_MNT ? m->names : NULL;
+	export_resolve(m->exports, rpc_call_peer(call));
 }
 
 static int open_rmtab(const struct mountd_config *config, struct rmtab **out)
@@ -119,8 +125,10 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 	m->prog.prog = MOUNT_PROGRAM;
 	m->prog.nversions = ARRAY_SIZE(versions);
 	m->prog.versions = versions;
+	m->prog.no_rdma = !config->rdma;
 	m->prog.ctx = m;
 	m->prog.classify = classify;
+	m->prog.resolve = resolve;
 	*out = &m->prog;
 	return 0;
 }

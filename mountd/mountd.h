@@ -23,6 +23,9 @@ struct mountd_config {
 	/* Where the list of mounts is kept (file "rmtab"); NULL: it is
 	 * forgotten at exit. */
 	const char *state_dir;
+	/* Serve it over RDMA, too.  Clients ask for it over TCP or UDP (RFC
+	 * 8267 section 5.1), where the caller's port tells a privileged one. */
+	bool rdma;
 	/* The oldest entries go when there are more mounts than these, of all
 	 * hosts and of one; 0: 4096 and 256. */
 	unsigned max_mounts;

@@ -127,7 +127,8 @@ bool nfs3_get_write(struct xdr_in *x, void *args)
 	a->count = xdr_get_u32(x);
 	a->stable = xdr_get_count(x, VFS_FILE_SYNC);
 	a->niov = MSG_MAX_SEGS;
-	a->len = xdr_get_iov(x, NFS3_STRING_MAX, a->iov, &a->niov);
+	/* Of more than wtmax, no more is written, nor looked at. */
+	a->len = xdr_get_iov(x, MSG_MAX_TAKEN, a->iov, &a->niov);
 	return xdr_ok(x);
 }
 

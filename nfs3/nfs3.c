@@ -3,9 +3,9 @@
  * The program: its table of procedures, made and ended.
  *
  * RPC_PROC_CACHED marks what must not run twice for one call.  For most of
- * them the second run fails (REMOVE: NOENT); a WRITE or SETATTR that runs
- * late would put old data back over that of a later one.  COMMIT may run any
- * number of times.
+ * them the second run fails (REMOVE: NOENT); a SETATTR would undo a later one.
+ * A WRITE may run twice, but not late: RPC_PROC_ALONE, see rpc/drc.h.  COMMIT
+ * may run any number of times.
  *
  * RPC_PROC_POLLER marks what backends often do in memory, and what is asked
  * for often.  READDIR takes its time, wherever the directory is.
@@ -91,7 +91,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.encode = nfs3_put_write,
 		ARGS(write),
 		RES(write),
-		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER |
+		.flags = RPC_PROC_ALONE | RPC_PROC_POLLER |
 			 RPC_PROC_DDP_ARG,
 	},
 	[NFSPROC3_CREATE] = {
@@ -238,9 +238,9 @@ static void put_export(void *held)
 
 /*
  * The export that the call is about says whose share it uses.  The call
- * holds the export, and so the class, while it lives.  What can't be told
- * without asking for names has a share of its own, so that a name service
- * that does not answer stops no others; what is no handle is the common one's.
+ * holds the export, and so the class, while it lives.  Names are asked for in
+ * a share of their own, so that a name service that does not answer stops no
+ * others; what is no handle is the common one's.
  */
 static struct work_class *classify(struct rpc_call *call, const void *args)
 {
@@ -264,9 +264,17 @@ static struct work_class *classify(struct rpc_call *call, const void *args)
 	err = export_find(nfs->exports, id, rpc_call_peer(call),
 			  call->msg->xprt->any_port, &exp, &opts);
 	if (err < 0)
-		return err == -EAGAIN ? nfs->names : NULL;
+		return err == -EAGAIN ? rpc_resolve_in(call, nfs->names) :
+					NULL;
 	rpc_call_hold(call, exp, put_export);
 	return exp->upper;
+}
+
+static void resolve(struct rpc_call *call)
+{
+	const struct nfs3 *nfs = call->prog->ctx;
+
+	export_resolve(nfs->exports, rpc_call_peer(call));
 }
 
 static bool size_ok(uint32_t size)
@@ -301,6 +309,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.ctx = nfs;
 	nfs->prog.authorize = authorize;
 	nfs->prog.classify = classify;
+	nfs->prog.resolve = resolve;
 	*out = &nfs->prog;
 	return 0;
 }

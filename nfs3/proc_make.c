@@ -32,10 +32,13 @@ static int check_new_attr(const struct nfs3_op *op,
 	return 0;
 }
 
-/* The reply of all four, once there is a file.  Takes @node. */
+/* The reply of all four, once there is a file.  Takes @node, which is NULL when
+ * the file can't be shown: the client looks it up (RFC 1813 section 3.3.8). */
 static void made(struct nfs3_op *op, struct vfs_node *node,
 		 struct nfs3_create_res *r)
 {
+	if (!node)
+		return;
 	r->attr.has = true;
 	r->attr.fsid = op->exp->fs->fsid;
 	nfs3_make_fh(op, node, &r->fh);

@@ -14,7 +14,8 @@ struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
 	struct pool_waiter wait;	/* while it waits for a buffer */
 	struct work_class *class;	/* borrowed: outlives the call */
-	struct drc_entry  *drc;		/* owned until finished, or NULL */
+	struct drc_call	   drc;		/* the cache's while ... */
+	bool		   in_drc;
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
@@ -39,6 +40,15 @@ struct rpc_slot {
 	_Alignas(16) uint8_t	args[RPC_ARGS_SIZE];
 	_Alignas(16) uint8_t	res[RPC_RES_SIZE];
 };
+
+/* A call that waited in the cache: it is the caller's again. */
+static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
+{
+	struct rpc_slot *slot = container_of(waited, struct rpc_slot, priv.drc);
+
+	slot->priv.in_drc = false;
+	return slot;
+}
 
 /*
  * Counting rows: one for each thread that ever counted, so that an add costs
@@ -81,6 +91,8 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why);
 /* The reply, @len bytes, lies in msg->head already. */
 void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
 void rpc_reply_none(struct rpc_slot *slot);
+/* It is no call: costs the peer its connection, if it has one. */
+void rpc_reply_reject(struct rpc_slot *slot);
 
 /* counts.c */
 int rpc_counts_create(const struct rpc_program *prog, struct rpc_counts **out);

@@ -21,6 +21,9 @@
 
 /* What takes the peer longer than a poller looks for its next call. */
 #define LINGER_MAX	(32u << 10)
+/* Bytes that tell a call apart which only must not run beside itself: of a
+ * WRITE, where it writes, and the first of its data. */
+#define ALONE_SUM	128
 
 STAT(rpc_calls, "calls taken");
 STAT(rpc_short, "messages too short for a call header");
@@ -28,6 +31,7 @@ STAT(rpc_not_call, "messages that were not calls");
 STAT(rpc_version_mismatch, "calls of another RPC version");
 STAT(rpc_denied, "calls whose credentials or verifier were refused");
 STAT(rpc_prog_unavail, "calls to a program not served");
+STAT(rpc_no_rdma, "calls over RDMA to a program not served there");
 STAT(rpc_prog_mismatch, "calls to a program version not served");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
@@ -59,6 +63,7 @@ void rpc_call_queue(struct rpc_slot *slot)
 {
 	classify(slot);
 	slot->priv.work.run = run_on_worker;
+	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
 	work_submit(slot->priv.class, &slot->priv.work);
 }
 
@@ -137,46 +142,72 @@ static void run(struct rpc_slot *slot)
 	fail(slot);
 }
 
+/* The call goes on in the share that can be told now. */
+static void resolve(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+
+	call->unresolved = false;
+	call->resolved = true;
+	call->prog->resolve(call);
+	slot->priv.class = NULL;
+	rpc_call_queue(slot);
+}
+
 static void run_on_worker(struct work_item *item)
 {
 	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
 
 	slot->call.may_block = true;
-	run(slot);
+	if (slot->call.unresolved)
+		resolve(slot);
+	else
+		run(slot);
 }
 
 /* Asks the cache.  False: the call is over. */
-static bool admit(struct rpc_slot *slot, uint64_t sum)
+static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
 	struct rpc_call *call = &slot->call;
-	struct drc_key key = {
+	struct xprt *x = call->msg->xprt;
+	struct drc_call *dc = &slot->priv.drc;
+	struct drc_ask ask = { .reply = call->msg->head };
+
+	dc->keep = call->proc->flags & RPC_PROC_CACHED;
+	dc->fate = x->fate;
+	dc->may_resend = x->may_resend;
+	dc->key = (struct drc_key){
 		.xid = call->xid,
 		.prog = call->prog->prog,
 		.vers = call->version->vers,
 		.proc = call->procnum,
 		.len = call->msg->call_len,
-		.sum = sum,
+		.flavor = call->cred.flavor,
+		.sum = drc_sum(args, dc->keep ? DRC_SUM_MAX : ALONE_SUM),
 	};
-	struct drc_ask ask = { .call = slot, .reply = call->msg->head };
-
 	if (call->cred.flavor == RPC_AUTH_SYS) {
-		key.uid = call->cred.uid;
-		key.gid = call->cred.gid;
+		dc->key.uid = call->cred.uid;
+		dc->key.gid = call->cred.gid;
 	}
-	drc_key_addr(&key, rpc_call_peer(call));
-	switch (drc_lookup(call->server->drc, &key, &ask)) {
+	drc_key_addr(&dc->key, rpc_call_peer(call), x->datagram);
+	slot->priv.in_drc = true;
+	switch (drc_lookup(call->server->drc, dc, &ask)) {
 	case DRC_NEW:
-	case DRC_UNCACHED:
-		slot->priv.drc = ask.entry;
 		break;
 	case DRC_IN_PROGRESS:
 		/* Whoever runs the first has @slot by now. */
 		stat_inc(drc_in_progress);
 		if (ask.older)
-			rpc_reply_none(ask.older);
+			rpc_reply_none(rpc_slot_waited(ask.older));
+		return false;
+	case DRC_DROP:
+		slot->priv.in_drc = false;
+		rpc_reply_reject(slot);
 		return false;
 	case DRC_REPLAY:
 		stat_inc(drc_hits);
+		slot->priv.in_drc = false;
+		call->msg->sent = ask.sent;
 		rpc_reply_again(slot, ask.len);
 		return false;
 	}
@@ -233,6 +264,14 @@ static void refuse_proc(struct rpc_slot *slot, enum rpc_accept_stat stat)
 	rpc_reply_status(slot, stat);
 }
 
+static enum rpc_accept_stat refuse_rdma(struct rpc_slot *slot)
+{
+	stat_inc(rpc_no_rdma);
+	log_limited(LOG_LEVEL_INFO, "%s: %s is not served over RDMA",
+		    slot->call.msg->xprt->name, slot->call.prog->name);
+	return RPC_PROG_UNAVAIL;
+}
+
 static void deny(struct rpc_slot *slot, enum rpc_auth_stat why)
 {
 	stat_inc(rpc_denied);
@@ -258,7 +297,9 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 		stat_inc(rpc_short);
 		break;
 	}
-	rpc_reply_none(slot);
+	log_limited(LOG_LEVEL_INFO, "%s: a message of %u bytes that is no call",
+		    slot->call.msg->xprt->name, slot->call.msg->call_len);
+	rpc_reply_reject(slot);
 }
 
 /* The row is known, @x stands before the arguments. */
@@ -281,7 +322,8 @@ static void start(struct rpc_slot *slot, struct xdr_in *x)
 		rpc_reply_status(slot, RPC_GARBAGE_ARGS);
 		return;
 	}
-	if (proc->flags & RPC_PROC_CACHED && !admit(slot, drc_sum(&args)))
+	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
+	    !admit(slot, &args))
 		return;
 	if (proc->flags & RPC_PROC_POLLER)
 		run(slot);
@@ -300,12 +342,12 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->prog = NULL;
 	call->version = NULL;
 	call->proc = NULL;
-	call->may_block = false;
+	call->may_block = call->unresolved = call->resolved = false;
 	call->held = NULL;
 	call->held_put = NULL;
 	call->priv = priv;
 	priv->class = NULL;
-	priv->drc = NULL;
+	priv->in_drc = false;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->waited = 0;
@@ -333,6 +375,9 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	}
 	slot->call.procnum = h.proc;
 	stat = find_proc(server, &slot->call, &slot->priv.count, &h);
+	if (unlikely(slot->call.prog && slot->call.prog->no_rdma &&
+		     m->xprt->rdma))
+		stat = refuse_rdma(slot);
 	if (unlikely(stat != RPC_SUCCESS)) {
 		refuse_proc(slot, stat);
 		return;
@@ -347,7 +392,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
  */
 uint8_t *rpc_probe_create(void)
 {
-	uint8_t *probe = calloc(1, MSG_MAX_LEN);
+	uint8_t *probe = calloc(1, MSG_MAX_TAKEN);
 
 	if (probe)
 		memset(probe, 'x', 8192);
@@ -390,6 +435,6 @@ bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		return false;
 	memcpy(&item, (const uint8_t *)head + position - 4, 4);
 	item = be32toh(item);
-	return item <= MSG_MAX_LEN - 4 &&
+	return item <= MSG_MAX_TAKEN - 4 &&
 	       ends_with(server, head, position, item);
 }

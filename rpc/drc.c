@@ -1,355 +1,344 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The duplicate request cache.
- *
- * Shards, each with its lock, hash table, list in order of use, and its part
- * of the memory.  An entry has room for any reply that NFSv3 makes
- * (CREATE: 336 bytes at most); a longer one is a block of its own, which
- * counts as the entries that it displaces.
- */
+/* drc - the duplicate request cache: calls that run, and looking them up. */
 #include "rpc/drc.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
-#include <urcu/list.h>
-
+#include "lib/log.h"
 #include "lib/stats.h"
-#include "lib/thread.h"
+#include "rpc/drc_rule.h"
+#include "rpc/drc_store.h"
 
-#define NSHARDS		16u
-#define INLINE_REPLY	352
-
-STAT(drc_evicted, "remembered replies that made room before their time");
+STAT(drc_again_same, "calls sent again on the connection that they came on");
+STAT(drc_again_silent, "calls sent again while their connection was silent");
+STAT(drc_again_closed, "calls sent again whose client closed the connection");
+STAT(drc_again_broken, "calls sent again whose connection broke");
+STAT(drc_again_unread, "calls sent again whose reply arrived just before the "
+     "connection broke");
+STAT(drc_new_sibling, "calls like another connection's that is waiting itself");
+STAT(drc_new_taken, "calls like one whose reply was acknowledged");
+STAT(drc_new_closed, "calls like one of a connection that closed in order");
+STAT(drc_new_broken, "calls like one that was answered long before its "
+     "connection broke");
+STAT(drc_left_over, "calls refused, with their connections closed, because "
+     "the client seems to have sent them again on a newer one");
 STAT(drc_displaced, "duplicates in progress that made room for a newer one");
-STAT(drc_full, "calls not remembered: all entries are calls in progress");
-
-enum state { FREE, RUNNING, DONE };
-
-struct drc_entry {
-	struct drc_key	 key;
-	struct drc_entry *chain;	/* next of the bucket, or free */
-	struct cds_list_head used;	/* least recently used first; DONE */
-	uint32_t	 stamp;		/* seconds: done, or last replayed */
-	uint32_t	 hash;
-	uint16_t	 len;
-	uint16_t	 state;
-	uint8_t		*large;		/* owned; NULL: inline */
-	void		*waiting;	/* RUNNING: the newest duplicate */
-	uint8_t		 reply[INLINE_REPLY];
-};
-
-struct shard {
-	pthread_mutex_t	 lock;		/* guards all below; innermost */
-	struct drc_entry **buckets;
-	struct drc_entry *entries;
-	struct drc_entry *free;
-	size_t		 fresh;		/* entries never used yet: no memory
-					 * is touched before it is needed */
-	struct cds_list_head used;
-	size_t		 nused;		/* entries RUNNING or DONE */
-	size_t		 large_bytes;
-} __attribute__((aligned(64)));
-
-struct drc {
-	uint64_t	 seed;
-	uint32_t	 mask;		/* buckets of a shard - 1 */
-	size_t		 per_shard;	/* entries; 0: the cache is off */
-	atomic_uint	 skew;		/* seconds, see drc_age() */
-	struct drc_entry *entries;
-	struct drc_entry **buckets;
-	struct shard	 shards[NSHARDS];
-};
-
-/* Folds 64 bits into a running hash. */
-static inline uint64_t mix(uint64_t h, uint64_t v)
-{
-	unsigned __int128 m;
-
-	m = (unsigned __int128)(h ^ v ^ 0x9e3779b97f4a7c15ull) *
-	    0xd6e8feb86659fd93ull;
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
-void drc_key_addr(struct drc_key *key, const struct sockaddr *peer)
-{
-	struct in6_addr host = xprt_addr_host(peer);
-
-	memcpy(key->addr, &host, sizeof(key->addr));
-	key->scope = peer->sa_family == AF_INET6 ?
-		     ((const struct sockaddr_in6 *)peer)->sin6_scope_id : 0;
-}
-
-static uint64_t load(const uint8_t *p, size_t n)
-{
-	uint64_t v = 0;
-
-	memcpy(&v, p, n);
-	return le64toh(v);
-}
-
-/* Four at a time: the processor multiplies them side by side. */
-static uint64_t sum_bytes(const uint8_t *p, size_t n)
-{
-	uint64_t h[4] = { n, 1, 2, 3 };
-
-	for (; n >= 32; n -= 32, p += 32) {
-		h[0] = mix(h[0], load(p, 8));
-		h[1] = mix(h[1], load(p + 8, 8));
-		h[2] = mix(h[2], load(p + 16, 8));
-		h[3] = mix(h[3], load(p + 24, 8));
-	}
-	for (; n >= 8; n -= 8, p += 8)
-		h[0] = mix(h[0], load(p, 8));
-	h[1] = mix(h[1], load(p, n));
-	return mix(mix(h[0], h[1]), mix(h[2], h[3]));
-}
-
-uint64_t drc_sum(const struct xdr_in *args)
-{
-	size_t have = (size_t)(args->end - args->p), n;
-	uint8_t all[DRC_SUM_MAX];
-
-	if (have >= DRC_SUM_MAX || args->nnext == 0)
-		return sum_bytes(args->p, MIN(have, (size_t)DRC_SUM_MAX));
-	memcpy(all, args->p, have);
-	for (uint32_t i = 0; i < args->nnext; i++) {
-		n = MIN((size_t)args->next[i].len, DRC_SUM_MAX - have);
-		memcpy(all + have, args->next[i].data, n);
-		have += n;
-	}
-	return sum_bytes(all, have);
-}
-
-static uint64_t hash_key(const struct drc *drc, const struct drc_key *key)
-{
-	uint64_t a, b;
-
-	memcpy(&a, key->addr, 8);
-	memcpy(&b, key->addr + 8, 8);
-	a = mix(drc->seed ^ a, b);
-	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
-	return mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
-}
+STAT(drc_no_room, "replies not remembered for want of memory");
 
 static bool same_key(const struct drc_key *a, const struct drc_key *b)
 {
 	return a->xid == b->xid && a->sum == b->sum && a->len == b->len &&
 	       a->proc == b->proc && a->vers == b->vers &&
 	       a->prog == b->prog && a->scope == b->scope &&
+	       a->port == b->port && a->flavor == b->flavor &&
 	       a->uid == b->uid && a->gid == b->gid &&
 	       memcmp(a->addr, b->addr, 16) == 0;
 }
 
-static uint32_t now(struct drc *drc)
-{
-	struct timespec ts;
+/* ---- calls that run.  With the shard's lock. */
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint32_t)ts.tv_sec +
-	       atomic_load_explicit(&drc->skew, memory_order_relaxed);
+static struct drc_call **running_bucket(struct drc_shard *s, uint32_t hash)
+{
+	return &s->running[hash / DRC_SHARDS % DRC_RUNNING_BUCKETS];
 }
 
-static struct shard *shard_of(struct drc *drc, uint32_t hash)
+static void run(struct drc_shard *s, struct drc_call *call)
 {
-	return &drc->shards[hash % NSHARDS];
+	struct drc_call **bucket = running_bucket(s, call->hash);
+
+	call->chain = *bucket;
+	*bucket = call;
+	s->nrunning++;
 }
 
-static struct drc_entry **bucket_of(struct drc *drc, uint32_t hash)
+static void end_run(struct drc_shard *s, struct drc_call *call)
 {
-	return &shard_of(drc, hash)->buckets[hash / NSHARDS & drc->mask];
-}
+	struct drc_call **p = running_bucket(s, call->hash);
 
-/* Locked.  Out of the table, onto the free list.  Returns what to free(). */
-static void *release(struct drc *drc, struct shard *s, struct drc_entry *e)
-{
-	struct drc_entry **p = bucket_of(drc, e->hash);
-	void *large = e->large;
-
-	while (*p != e)
+	while (*p != call)
 		p = &(*p)->chain;
-	*p = e->chain;
-	if (e->state == DONE)
-		cds_list_del(&e->used);
-	if (large)
-		s->large_bytes -= e->len;
-	e->large = NULL;
-	e->state = FREE;
-	e->chain = s->free;
-	s->free = e;
-	s->nused--;
-	return large;
+	*p = call->chain;
+	s->nrunning--;
 }
 
-/* Locked.  Is there an entry for one more call? */
-static bool has_room(const struct drc *drc, const struct shard *s)
+/* ---- looking a call up */
+
+/*
+ * Does nobody wait for the answer to @w any more, now that @call is here?  On
+ * one connection one answer will do.  (As far as is known: this may be asked
+ * for many.)
+ */
+static bool is_given_up(const struct drc_call *w, const struct drc_call *call)
 {
-	return s->nused + s->large_bytes / sizeof(struct drc_entry) <
-	       drc->per_shard;
+	struct xprt_view v;
+
+	if (w->fate == call->fate)
+		return true;
+	if (!w->fate)
+		return false;
+	xprt_fate_known(w->fate, &v);
+	return v.end != XPRT_ALIVE;
 }
 
-/* Locked.  The entry that was used least recently, or NULL. */
-static struct drc_entry *oldest(struct shard *s)
+/* With the lock: @call waits for @first.  Returns one that waited for it, but
+ * has been given up, or NULL. */
+static struct drc_call *await(struct drc_call *first, struct drc_call *call)
 {
-	if (cds_list_empty(&s->used))
-		return NULL;
-	return cds_list_first_entry(&s->used, struct drc_entry, used);
+	struct drc_call **p = &first->waiting, *older;
+
+	while (*p && !is_given_up(*p, call))
+		p = &(*p)->waiting;
+	older = *p;
+	if (older)
+		*p = older->waiting;
+	call->waiting = first->waiting;
+	first->waiting = call;
+	return older;
 }
 
-/* The entry may have been stamped after @t was read: that is no age. */
-static bool is_old(const struct drc_entry *e, uint32_t t)
+static void count(enum drc_case c)
 {
-	return (int32_t)(t - e->stamp) > DRC_AGE;
-}
-
-/* Locked.  Gives up what is too old (two at most, for a bounded time), and
- * makes room for one more. */
-static void trim(struct drc *drc, struct shard *s, uint32_t t)
-{
-	struct drc_entry *e;
-
-	for (int i = 0; i < 2; i++) {
-		e = oldest(s);
-		if (!e || !is_old(e, t))
-			break;
-		free(release(drc, s, e));
+	switch (c) {
+	case DRC_AGAIN_SAME:
+		stat_inc(drc_again_same);
+		break;
+	case DRC_AGAIN_SILENT:
+		stat_inc(drc_again_silent);
+		break;
+	case DRC_AGAIN_CLOSED:
+		stat_inc(drc_again_closed);
+		break;
+	case DRC_AGAIN_BROKEN:
+		stat_inc(drc_again_broken);
+		break;
+	case DRC_AGAIN_UNREAD:
+		stat_inc(drc_again_unread);
+		break;
+	case DRC_NEW_SIBLING:
+		stat_inc(drc_new_sibling);
+		break;
+	case DRC_NEW_TAKEN:
+		stat_inc(drc_new_taken);
+		break;
+	case DRC_NEW_CLOSED:
+		stat_inc(drc_new_closed);
+		break;
+	case DRC_NEW_BROKEN:
+		stat_inc(drc_new_broken);
+		break;
+	case DRC_LEFT_OVER:
+		stat_inc(drc_left_over);
+		break;
 	}
-	while (!has_room(drc, s) && (e = oldest(s))) {
-		stat_inc(drc_evicted);
-		free(release(drc, s, e));
+}
+
+/* Is the connection of @call older than @a, and has its peer left it since? */
+static bool is_left_over(const struct drc_call *call, const struct xprt_fate *a)
+{
+	struct xprt_view v;
+
+	if (a->turn <= call->fate->turn)
+		return false;
+	xprt_fate_look(call->fate, &v);
+	return v.end != XPRT_ALIVE ||
+	       (v.heard && v.heard + DRC_SLACK_MS < a->born);
+}
+
+/* What is @call, given one of an equal key on @fate?  @e is its reply, or
+ * NULL while it runs. */
+static enum drc_case judge(const struct drc_call *call,
+			   struct xprt_fate *fate, const struct drc_entry *e)
+{
+	struct xprt_view v = { .end = XPRT_ALIVE };
+	struct drc_facts f = { .running = true };
+	enum drc_case c;
+
+	if (fate && (e || fate != call->fate))
+		xprt_fate_look(fate, &v);
+	if (e && fate)
+		f = drc_facts_of(e, &v, xprt_now_ms());
+	f.running = !e;
+	f.same = fate == call->fate;
+	f.end = v.end;
+	if (f.same && !call->may_resend)
+		f.acked = fate;
+	if (fate && call->fate) {
+		f.heard = v.heard > call->fate->born + DRC_SLACK_MS;
+		f.left_over = is_left_over(call, fate);
 	}
+	c = drc_rule(&f);
+	count(c);
+	return c;
 }
 
-/* Locked. */
-static struct drc_entry *find(struct drc *drc, struct shard *s,
-			      const struct drc_key *key, uint32_t hash)
+/* With the lock: the call that runs and that @call repeats, or NULL; also
+ * NULL, and *@left_over, if it is one. */
+static struct drc_call *find_running(struct drc_shard *s,
+				     const struct drc_call *call,
+				     bool *left_over)
 {
-	struct drc_entry *e = *bucket_of(drc, hash);
+	struct drc_call *r = *running_bucket(s, call->hash);
+	enum drc_case c;
 
-	while (e && !(e->hash == hash && same_key(&e->key, key)))
-		e = e->chain;
-	return e;
+	for (; r && !*left_over; r = r->chain) {
+		if (r->hash != call->hash || !same_key(&r->key, &call->key))
+			continue;
+		c = judge(call, r->fate, NULL);
+		if (drc_is_again(c))
+			return r;
+		*left_over = c == DRC_LEFT_OVER;
+	}
+	return NULL;
 }
 
-/* Locked.  A new entry, RUNNING, or NULL. */
-static struct drc_entry *insert(struct drc *drc, struct shard *s,
-				const struct drc_key *key, uint32_t hash)
+/* With the lock: the reply to what @call repeats, or NULL; also NULL, and
+ * *@left_over, if it is one.  Replies that show to be over are dropped. */
+static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
+				   const struct drc_call *call,
+				   bool *left_over)
 {
-	struct drc_entry **bucket = bucket_of(drc, hash);
-	struct drc_entry *e = s->free;
+	struct drc_entry *e = *drc_bucket(drc, s, call->hash), *next;
+	enum drc_case c;
 
-	if (!has_room(drc, s))
-		return NULL;
-	if (e)
-		s->free = e->chain;
-	else
-		e = &s->entries[drc->per_shard - s->fresh--];
-	s->nused++;
-	e->key = *key;
-	e->hash = hash;
-	e->state = RUNNING;
-	e->waiting = NULL;
-	e->chain = *bucket;
-	*bucket = e;
-	return e;
+	for (; e && !*left_over; e = next) {
+		next = e->chain;
+		if (e->hash != call->hash || !same_key(&e->key, &call->key))
+			continue;
+		if (!e->fate && drc_is_older(e, xprt_now_ms(), DRC_AGE_MS)) {
+			drc_drop(drc, s, e);
+			continue;
+		}
+		c = judge(call, e->fate, e);
+		if (drc_is_again(c))
+			return e;
+		*left_over = c == DRC_LEFT_OVER;
+		if (c != DRC_NEW_SIBLING && !*left_over)
+			drc_drop(drc, s, e);
+	}
+	return NULL;
 }
 
-/* Locked. */
-static void replay(struct shard *s, struct drc_entry *e, uint32_t t,
-		   struct drc_ask *ask)
+/*
+ * With the lock.  The reply goes to the connection of @call now, and it is
+ * that one's fate which counts.  If the first connection has yet to note
+ * where the reply ended, its memory stays for that, and a copy takes over;
+ * without memory for one nothing changes.
+ */
+static void replay(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
+		   const struct drc_call *call, struct drc_ask *ask)
 {
-	memcpy(ask->reply, e->large ? e->large : e->reply, e->len);
+	uint64_t t = xprt_now_ms();
+	struct drc_entry *copy;
+
+	memcpy(ask->reply, e->reply, e->len);
 	ask->len = e->len;
-	e->stamp = t;
-	cds_list_del(&e->used);
-	cds_list_add_tail(&e->used, &s->used);
+	if (drc_is_placed(e)) {
+		ask->sent = drc_move(s, e, call, t);
+		return;
+	}
+	copy = drc_make(call, e->reply, e->len);
+	if (!copy)
+		return;
+	drc_unknow(drc, s, e);
+	ask->sent = drc_insert(drc, s, copy, call, t);
 }
 
-enum drc_verdict drc_lookup(struct drc *drc, const struct drc_key *key,
+enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 			    struct drc_ask *ask)
 {
-	uint64_t h = hash_key(drc, key);
-	uint32_t hash = (uint32_t)(h ^ h >> 32), t = now(drc);
-	struct shard *s = shard_of(drc, hash);
 	enum drc_verdict verdict = DRC_NEW;
-	struct drc_entry *e;
+	struct drc_entry *e = NULL;
+	struct drc_call *first = NULL;
+	struct drc_shard *s;
+	bool left_over = false;
 
-	ask->entry = NULL;
+	drc_hash(drc, call);
+	s = drc_shard_of(drc, call->hash);
 	ask->older = NULL;
-	if (!drc->per_shard)
-		return DRC_UNCACHED;
+	ask->sent = NULL;
 	mutex_lock(&s->lock);
-	e = find(drc, s, key, hash);
-	if (e && e->state == DONE && is_old(e, t)) {
-		free(release(drc, s, e));
-		e = NULL;
-	}
-	if (!e) {
-		trim(drc, s, t);
-		ask->entry = insert(drc, s, key, hash);
-		if (!ask->entry)
-			verdict = DRC_UNCACHED;
-	} else if (e->state == RUNNING) {
-		verdict = DRC_IN_PROGRESS;
-		ask->older = e->waiting;
-		e->waiting = ask->call;
-	} else {
-		replay(s, e, t, ask);
+	if (call->keep)
+		e = find_done(drc, s, call, &left_over);
+	if (!e)
+		first = find_running(s, call, &left_over);
+	if (e) {
+		replay(drc, s, e, call, ask);
 		verdict = DRC_REPLAY;
+	} else if (first && first->waiting && call->fate &&
+		   first->waiting->fate &&
+		   is_left_over(call, first->waiting->fate)) {
+		stat_inc(drc_left_over);
+		verdict = DRC_DROP;
+	} else if (first) {
+		ask->older = await(first, call);
+		verdict = DRC_IN_PROGRESS;
+	} else if (left_over) {
+		verdict = DRC_DROP;
+	} else {
+		call->waiting = NULL;
+		run(s, call);
 	}
 	mutex_unlock(&s->lock);
-	if (verdict == DRC_UNCACHED)
-		stat_inc(drc_full);
 	if (ask->older)
 		stat_inc(drc_displaced);
 	return verdict;
 }
 
-void *drc_done(struct drc *drc, struct drc_entry *e, const void *reply,
-	       uint32_t len)
+/* Once a minute at most. */
+static void warn(struct drc *drc, uint64_t t)
 {
-	struct shard *s = shard_of(drc, e->hash);
-	uint8_t *large = NULL;
-	void *waiting;
+	uint64_t last = atomic_load(&drc->warned);
+
+	if (last && t - last < 60000)
+		return;
+	if (atomic_compare_exchange_strong(&drc->warned, &last, t))
+		log_warn("the reply cache is full: a call that is sent again "
+			 "may run twice (see --reply-memory)");
+}
+
+struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
+			  const void *reply, uint32_t len,
+			  _Atomic uint64_t **sent)
+{
+	struct drc_shard *s = drc_shard_of(drc, call->hash);
+	bool keep = call->keep && drc->max > 0, lost = false;
+	struct drc_entry *e = keep ? drc_make(call, reply, len) : NULL;
+	struct drc_call *waiting;
+	uint64_t t = xprt_now_ms();
 
 	assert(len <= MSG_HEAD_SIZE);
-	if (len > INLINE_REPLY)
-		large = malloc(len);
-	/* The entry is the call's own while it is RUNNING, but for its key,
-	 * its chain, and who waits. */
-	if (large || len <= INLINE_REPLY)
-		memcpy(large ? large : e->reply, reply, len);
+	*sent = NULL;
 	mutex_lock(&s->lock);
-	waiting = e->waiting;
-	if (!large && len > INLINE_REPLY) {	/* no memory to keep it */
-		release(drc, s, e);
-		mutex_unlock(&s->lock);
-		return waiting;
-	}
-	e->large = large;
-	e->len = (uint16_t)len;
-	e->stamp = now(drc);
-	e->state = DONE;
-	if (large)
-		s->large_bytes += len;
-	cds_list_add_tail(&e->used, &s->used);
+	end_run(s, call);
+	waiting = call->waiting;
+	drc_trim(drc, s, t);
+	while (e && s->bytes + drc_size_of(len) > drc->max)
+		if (!drc_evict(drc, s, t, &lost)) {
+			free(e);
+			e = NULL;
+		}
+	if (e)
+		*sent = drc_insert(drc, s, e, waiting ? waiting : call, t);
 	mutex_unlock(&s->lock);
+	if (keep && !e)
+		stat_inc(drc_no_room);
+	if (lost || (keep && !e))
+		warn(drc, t);
 	return waiting;
 }
 
-void *drc_forget(struct drc *drc, struct drc_entry *e)
+struct drc_call *drc_forget(struct drc *drc, struct drc_call *call)
 {
-	struct shard *s = shard_of(drc, e->hash);
-	void *waiting;
+	struct drc_shard *s = drc_shard_of(drc, call->hash);
+	struct drc_call *waiting;
 
 	mutex_lock(&s->lock);
-	waiting = e->waiting;
-	e->waiting = NULL;
-	if (!waiting)
-		release(drc, s, e);
+	end_run(s, call);
+	waiting = call->waiting;
+	if (waiting)
+		run(s, waiting);
 	mutex_unlock(&s->lock);
 	return waiting;
 }
@@ -357,79 +346,81 @@ void *drc_forget(struct drc *drc, struct drc_entry *e)
 void drc_usage(struct drc *drc, size_t *entries, size_t *bytes)
 {
 	*entries = *bytes = 0;
-	for (unsigned i = 0; i < NSHARDS; i++) {
-		struct shard *s = &drc->shards[i];
+	for (unsigned i = 0; i < DRC_SHARDS; i++) {
+		struct drc_shard *s = &drc->shards[i];
 
 		mutex_lock(&s->lock);
-		*entries += s->nused;
-		*bytes += s->nused * sizeof(struct drc_entry) +
-			  s->large_bytes;
+		*entries += s->nrunning + s->ndone;
+		*bytes += s->bytes;
 		mutex_unlock(&s->lock);
 	}
 }
 
-void drc_age(struct drc *drc, unsigned seconds)
-{
-	atomic_fetch_add(&drc->skew, seconds);
-}
-
 static void init_shard(struct drc *drc, unsigned i)
 {
-	struct shard *s = &drc->shards[i];
+	struct drc_shard *s = &drc->shards[i];
 
 	pthread_mutex_init(&s->lock, NULL);
-	CDS_INIT_LIST_HEAD(&s->used);
-	s->buckets = drc->buckets + (size_t)i * (drc->mask + 1);
-	s->entries = drc->entries + i * drc->per_shard;
-	s->fresh = drc->per_shard;
+	CDS_INIT_LIST_HEAD(&s->due);
+	CDS_INIT_LIST_HEAD(&s->kept);
+	for (unsigned k = 0; k < DRC_SHARES; k++)
+		CDS_INIT_LIST_HEAD(&s->shares[k].mine);
+	s->done = drc->done + (size_t)i * (drc->mask + 1);
+	s->running = drc->running + (size_t)i * DRC_RUNNING_BUCKETS;
 }
 
 int drc_create(size_t bytes, struct drc **out)
 {
 	struct drc *drc;
-	size_t n = bytes / NSHARDS /
-		   (sizeof(struct drc_entry) + sizeof(struct drc_entry *));
 
 	drc = aligned_alloc(64, sizeof(*drc));
 	if (!drc)
 		goto fail;
 	memset(drc, 0, sizeof(*drc));
-	drc->per_shard = n;
-	while ((size_t)drc->mask + 1 < n)
+	drc->max = bytes / DRC_SHARDS;
+	while ((size_t)drc->mask + 1 < drc->max / drc_size_of(128))
 		drc->mask = drc->mask * 2 + 1;
 	if (getrandom(&drc->seed, sizeof(drc->seed), 0) < 0)
 		drc->seed = (uintptr_t)drc;
-	drc->entries = calloc(MAX(n, (size_t)1) * NSHARDS,
-			      sizeof(*drc->entries));
-	if (!drc->entries)
+	drc->running = calloc((size_t)DRC_RUNNING_BUCKETS * DRC_SHARDS,
+			      sizeof(*drc->running));
+	if (!drc->running)
 		goto fail_drc;
-	drc->buckets = calloc((size_t)(drc->mask + 1) * NSHARDS,
-			      sizeof(*drc->buckets));
-	if (!drc->buckets)
-		goto fail_entries;
-	for (unsigned i = 0; i < NSHARDS; i++)
+	drc->done = calloc((size_t)(drc->mask + 1) * DRC_SHARDS,
+			   sizeof(*drc->done));
+	if (!drc->done)
+		goto fail_running;
+	for (unsigned i = 0; i < DRC_SHARDS; i++)
 		init_shard(drc, i);
 	*out = drc;
 	return 0;
 
-fail_entries:
-	free(drc->entries);
+fail_running:
+	free(drc->running);
 fail_drc:
 	free(drc);
 fail:
 	return -ENOMEM;
 }
 
+static void free_all(struct drc *drc, struct drc_shard *s,
+		     struct cds_list_head *list)
+{
+	while (!cds_list_empty(list))
+		drc_release(drc, s, cds_list_first_entry(list, struct drc_entry,
+						     order));
+}
+
 void drc_destroy(struct drc *drc)
 {
-	for (unsigned i = 0; i < NSHARDS; i++) {
-		struct shard *s = &drc->shards[i];
+	for (unsigned i = 0; i < DRC_SHARDS; i++) {
+		struct drc_shard *s = &drc->shards[i];
 
-		while (!cds_list_empty(&s->used))
-			free(release(drc, s, oldest(s)));
+		free_all(drc, s, &s->due);
+		free_all(drc, s, &s->kept);
 		pthread_mutex_destroy(&s->lock);
 	}
-	free(drc->buckets);
-	free(drc->entries);
+	free(drc->done);
+	free(drc->running);
 	free(drc);
 }

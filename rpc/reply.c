@@ -2,7 +2,7 @@
 /*
  * Replies: encoded, remembered, counted, and given to the transport.
  *
- * After xprt_reply() or xprt_drop() the call's memory belongs to the next
+ * After xprt_reply() and the like the call's memory belongs to the next
  * call; nothing here touches it then.
  */
 #include "rpc/call.h"
@@ -16,6 +16,8 @@ STAT(rpc_replied, "replies given to a transport");
 STAT(rpc_reply_lost, "replies whose connection was gone");
 STAT(rpc_dropped, "calls that got no reply");
 STAT(drc_answered, "duplicates answered when the call they repeat was");
+STAT(drc_ran_after, "duplicates of WRITEs, run when the WRITE that they repeat "
+     "was done");
 STAT(drc_taken_over, "duplicates run because the call they repeat came to "
      "nothing");
 
@@ -36,14 +38,22 @@ static void end(struct rpc_slot *slot, bool error)
 			       rpc_now() - priv->started);
 }
 
-/* A duplicate that waited gets the reply of the call that it repeats. */
-static void reply_too(struct rpc_slot *dup, const struct msg *m)
+/* The duplicates that waited get the reply of the call that they repeat. */
+static void reply_too(struct drc_call *dup, const struct msg *m,
+		      _Atomic uint64_t *sent)
 {
 	uint32_t len = m->head_len + m->tail_len;
+	struct drc_call *next;
+	struct rpc_slot *slot;
 
-	stat_inc(drc_answered);
-	memcpy(dup->call.msg->head, m->head, len);
-	rpc_reply_again(dup, len);
+	for (; dup; dup = next, sent = NULL) {
+		next = dup->waiting;
+		slot = rpc_slot_waited(dup);
+		stat_inc(drc_answered);
+		slot->call.msg->sent = sent;
+		memcpy(slot->call.msg->head, m->head, len);
+		rpc_reply_again(slot, len);
+	}
 }
 
 /*
@@ -54,23 +64,29 @@ static void reply_too(struct rpc_slot *dup, const struct msg *m)
 static void remember(struct rpc_slot *slot, bool keep)
 {
 	struct drc *drc = slot->call.server->drc;
-	struct drc_entry *entry = slot->priv.drc;
+	struct drc_call *call = &slot->priv.drc, *dup;
 	struct msg *m = slot->call.msg;
-	struct rpc_slot *dup;
+	_Atomic uint64_t *sent;
 
-	if (!entry)
+	if (!slot->priv.in_drc)
 		return;
-	if (keep && !m->body) {
-		dup = drc_done(drc, entry, m->head, m->head_len + m->tail_len);
+	slot->priv.in_drc = false;
+	if (keep && call->keep && !m->body) {
+		dup = drc_done(drc, call, m->head, m->head_len + m->tail_len,
+			       &sent);
 		if (dup)
-			reply_too(dup, m);
+			reply_too(dup, m, sent);
+		else
+			m->sent = sent;
 		return;
 	}
-	dup = drc_forget(drc, entry);
+	dup = drc_forget(drc, call);
 	if (dup) {
-		stat_inc(drc_taken_over);
-		dup->priv.drc = entry;
-		rpc_call_queue(dup);
+		if (call->keep)
+			stat_inc(drc_taken_over);
+		else
+			stat_inc(drc_ran_after);
+		rpc_call_queue(container_of(dup, struct rpc_slot, priv.drc));
 	}
 }
 
@@ -166,6 +182,16 @@ void rpc_reply_none(struct rpc_slot *slot)
 	end(slot, true);
 	stat_inc(rpc_dropped);
 	xprt_drop(slot->call.msg);
+	rpc_busy_add(server, -1);
+}
+
+void rpc_reply_reject(struct rpc_slot *slot)
+{
+	struct rpc_server *server = slot->call.server;
+
+	slot->call.msg->body = NULL;
+	end(slot, true);
+	xprt_reject(slot->call.msg);
 	rpc_busy_add(server, -1);
 }
 

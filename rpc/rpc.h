@@ -85,6 +85,9 @@ struct rpc_proc {
 #define RPC_PROC_DDP_ARG	0x04
 /* So is the result that the body carries: READ, READLINK. */
 #define RPC_PROC_DDP_RES	0x08
+/* Idempotent, but not while it runs: its duplicate waits for it, and then
+ * runs (see rpc/drc.h).  Not with RPC_PROC_CACHED. */
+#define RPC_PROC_ALONE		0x10
 
 #define RPC_ARGS_SIZE		1024
 #define RPC_RES_SIZE		1024
@@ -101,6 +104,7 @@ struct rpc_program {
 	uint32_t		  prog;
 	uint32_t		  nversions;
 	const struct rpc_version *versions;	/* ascending */
+	bool			  no_rdma;	/* not served over RDMA */
 	void			 *ctx;		/* the program's own */
 	/*
 	 * Before the arguments of a procedure other than NULL are decoded;
@@ -117,6 +121,13 @@ struct rpc_program {
 	 */
 	struct work_class *(*classify)(struct rpc_call *call,
 				       const void *args);
+	/*
+	 * Learns what classify() could not tell without waiting, in the share
+	 * that rpc_resolve_in() named; classify() is asked once more then.
+	 * So a call waits for a name service in one share, and for a file
+	 * system in another.
+	 */
+	void (*resolve)(struct rpc_call *call);
 	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
@@ -134,6 +145,8 @@ struct rpc_call {
 	uint32_t		  procnum;
 	struct rpc_cred		  cred;
 	bool			  may_block;	/* false on a poller */
+	bool			  unresolved;	/* resolve() is to run first */
+	bool			  resolved;	/* it has */
 	void			 *held;		/* the program's, for the call's
 						 * life: see rpc_call_hold() */
 	void			(*held_put)(void *held);
@@ -176,6 +189,14 @@ static inline void rpc_call_hold(struct rpc_call *call, void *held,
 		call->held_put(call->held);
 	call->held = held;
 	call->held_put = put;
+}
+
+/* What classify() returns when resolve() has to run first, in @class. */
+static inline struct work_class *rpc_resolve_in(struct rpc_call *call,
+						struct work_class *class)
+{
+	call->unresolved = !call->resolved;
+	return class;
 }
 
 /* The caller's address. */
@@ -223,6 +244,8 @@ void rpc_server_walk_counts(struct rpc_server *server,
 /* A share of the workers; @name is copied.  NULL: no memory. */
 struct work_class *work_class_create(struct rpc_server *server,
 				     const char *name, unsigned max_workers);
+/* Does no call of it run or wait? */
+bool work_class_idle(struct work_class *class);
 /* No call of it runs or waits any more, or will.  Before
  * rpc_server_destroy(). */
 void work_class_destroy(struct work_class *class);

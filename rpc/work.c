@@ -2,58 +2,103 @@
 /*
  * The worker threads, and the shares that bound who may use them.
  *
- * Operation: one lock guards short lists.  A class with something to run and
- * workers to spare stands in the ready list once; a worker takes the first
- * item of the first class and puts the class behind the others.  A worker
- * that finds nothing sleeps on its own futex, last in first out, so that
- * the same few stay warm.
+ * Three rules keep one slow disk or one busy client from stopping others:
  *
- * Waking: at most one worker is on its way at a time.  It wakes the next
- * when it leaves more behind.  So whoever submits a burst pays for one wake,
- * and none at all while workers keep up.
+ * 1. A class (an export) has workers of its own: its max.  No class can use
+ *    up another's, because threads are not bounded together: the keeper, a
+ *    thread that does nothing else, starts one more whenever a class may run
+ *    something and no worker is idle.  A thread that waits costs little, so
+ *    the sum of the classes' max is bound enough.  Threads stay once started.
+ * 2. In a class clients take turns, one item each.  A client with a thousand
+ *    items queued delays another's by one item, not by a thousand.
+ * 3. One client has at most three quarters of a class, and never all of it.
+ *    The rest is free for the next client even while every call of the first
+ *    one hangs.
+ *
+ * Operation: one lock guards short lists.  A class with something to run and
+ * workers to spare stands in the ready list once; so does, in its class, a
+ * client with something to run.  A worker takes the first item of the first
+ * client of the first class, and puts both behind the others.
+ *
+ * Clients are known by a hash of their address.  A class has a table of
+ * NTURNS places; a client has the first place of PROBES that is its own
+ * already or nobody's, as long as it has items.  Where all are taken it
+ * shares one.  So nothing is allocated for a call.
+ *
+ * Waking: a worker that finds nothing sleeps on its own futex, last in first
+ * out, so that the same few stay warm.  At most one worker is on its way at a
+ * time.  It wakes the next when it leaves more behind.  So whoever submits a
+ * burst pays for one wake, and none at all while workers keep up.
  *
  * Spinning: before a worker sleeps it looks a short while whether something
  * comes, if nobody else does; that, too, is a worker on its way.  How long
  * depends on how often it paid off: an idle server spins for microseconds a
  * call, at most.
+ *
+ * Why a keeper: pollers must not wait for a thread to be made, and a thread
+ * inherits the credentials of the one that makes it.  Workers act as their
+ * callers; the keeper never does.
  */
 #include "rpc/work.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <urcu/arch.h>
 #include <urcu/list.h>
 
+#include "lib/log.h"
+#include "lib/stats.h"
 #include "lib/thread.h"
 
 #define MAX_SPIN	256u
+#define NTURNS		256u		/* a power of two */
+#define PROBES		8u
+/* How long the keeper waits after the system gave it no thread. */
+#define KEEPER_WAIT_S	1
+
+STAT(work_threads, "worker threads started");
+STAT(work_no_thread, "worker threads that the system did not give");
+STAT(work_shared_turns, "calls that shared another client's turns");
 
 struct worker {
 	struct work_pool *pool;		/* borrowed: outlives its workers */
 	pthread_t	  thread;
+	struct worker	 *next;		/* of all; under the lock */
 	struct worker	 *next_idle;
 	unsigned	  spin;		/* rounds to look before it sleeps */
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
 
+/* A client's place in a class; nobody's while nothing waits or runs. */
+struct turn {
+	uint64_t	  client;
+	struct work_item *head;		/* waiting */
+	struct work_item *tail;
+	unsigned	  running;
+	bool		  listed;	/* in class->turns */
+	struct cds_list_head link;
+};
+
 struct work_class {
 	struct work_pool *pool;		/* borrowed: outlives its classes */
 	unsigned	  max;
+	unsigned	  max_client;	/* of these, for one client */
 	/* Guarded by pool->lock from here on. */
-	struct work_item *head;		/* waiting */
-	struct work_item **tail;
+	struct cds_list_head turns;	/* clients that may run something */
 	unsigned	  waiting;
 	unsigned	  running;
 	bool		  listed;	/* in pool->ready */
 	struct cds_list_head ready;
 	struct cds_list_head all;
 	char		  name[24];
+	struct turn	  turn[NTURNS];
 };
 
 struct work_pool {
@@ -61,19 +106,32 @@ struct work_pool {
 	struct cds_list_head ready;	/* classes that may run something */
 	struct cds_list_head classes;	/* all of them */
 	struct worker	 *idle;
-	bool		  waking;	/* one is on its way: woken, or spins */
+	bool		  waking;	/* one is on its way: woken, started, or
+					 * spins */
 	bool		  stopping;
+	bool		  growing;	/* the keeper is awake */
 	pthread_cond_t	  quiet;	/* some class came to running == 0 */
+	pthread_cond_t	  wanted;	/* the keeper sleeps here */
+	struct worker	 *workers;	/* all */
+	unsigned	  nworkers;
 
 	/* Is there a class in ready?  Written with the lock held; read
 	 * without, by who spins, as a hint. */
 	atomic_bool	  hint;
 
-	unsigned	  nworkers;
 	unsigned	  max_spin;
-	struct worker	 *workers;
+	pthread_t	  keeper;
 	struct work_class *common;
 };
+
+/* Of clients' numbers; set once, before there are any. */
+static uint64_t seed;
+
+static void make_seed(void)
+{
+	if (getrandom(&seed, sizeof(seed), 0) < 0)
+		seed = (uintptr_t)&seed;
+}
 
 static void futex_wait(atomic_uint *word, unsigned value)
 {
@@ -100,56 +158,144 @@ static struct worker *pick_idle(struct work_pool *pool)
 	return w;
 }
 
+/* Locked.  Is there something to run, and nobody who would come for it? */
+static bool is_short(struct work_pool *pool)
+{
+	return !pool->idle && !pool->waking && !pool->stopping &&
+	       !cds_list_empty(&pool->ready);
+}
+
+/* Locked.  Has the keeper start a worker where one is needed. */
+static void ask_keeper(struct work_pool *pool)
+{
+	if (likely(!is_short(pool)) || pool->growing)
+		return;
+	pool->growing = true;
+	pthread_cond_signal(&pool->wanted);
+}
+
 /* Locked. */
 static void list_class(struct work_class *class)
 {
-	if (class->listed || !class->head || class->running >= class->max)
+	if (class->listed || cds_list_empty(&class->turns) ||
+	    class->running >= class->max)
 		return;
 	class->listed = true;
 	cds_list_add_tail(&class->ready, &class->pool->ready);
 	atomic_store_explicit(&class->pool->hint, true, memory_order_relaxed);
 }
 
+/* Locked. */
+static void list_turn(struct work_class *class, struct turn *turn)
+{
+	if (turn->listed || !turn->head || turn->running >= class->max_client)
+		return;
+	turn->listed = true;
+	cds_list_add_tail(&turn->link, &class->turns);
+	list_class(class);
+}
+
+static inline uint64_t mix(uint64_t v)
+{
+	unsigned __int128 m = (unsigned __int128)v * 0xd6e8feb86659fd93ull;
+
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/* Neighbours' addresses come to lie apart, and their places too.  Who may
+ * choose its own IPv6 address can not make it another client's number. */
+uint64_t work_client(const struct sockaddr *peer)
+{
+	struct in6_addr host = xprt_addr_host(peer);
+	uint64_t half[2];
+
+	memcpy(half, &host, sizeof(half));
+	return mix(mix(half[0] ^ seed) ^ half[1]);
+}
+
+/* Locked.  The client's place. */
+static struct turn *find_turn(struct work_class *class, uint64_t client)
+{
+	struct turn *turn, *home = &class->turn[client % NTURNS], *free = NULL;
+
+	if (likely(home->client == client))
+		return home;
+	for (unsigned i = 0; i < PROBES; i++) {
+		turn = &class->turn[(client + i) % NTURNS];
+		if (turn->client == client)
+			return turn;
+		if (!free && !turn->head && !turn->running)
+			free = turn;
+	}
+	if (!free) {
+		stat_inc(work_shared_turns);
+		return home;
+	}
+	free->client = client;
+	return free;
+}
+
 void work_submit(struct work_class *class, struct work_item *item)
 {
 	struct work_pool *pool = class->pool;
+	struct turn *turn;
 	struct worker *w;
 
 	item->next = NULL;
 	mutex_lock(&pool->lock);
-	*class->tail = item;
-	class->tail = &item->next;
+	turn = find_turn(class, item->client);
+	if (turn->head)
+		turn->tail->next = item;
+	else
+		turn->head = item;
+	turn->tail = item;
 	class->waiting++;
-	list_class(class);
+	list_turn(class, turn);
 	w = pick_idle(pool);
+	ask_keeper(pool);
 	mutex_unlock(&pool->lock);
 	wake(w);
 }
 
-/* Locked.  Takes the first item of the class whose turn it is. */
+/* Locked.  Takes the first item of the client whose turn it is. */
 static struct work_item *take(struct work_pool *pool,
-			      struct work_class **from)
+			      struct work_class **from, struct turn **of)
 {
 	struct work_class *class;
 	struct work_item *item;
+	struct turn *turn;
 
 	if (cds_list_empty(&pool->ready))
 		return NULL;
 	class = cds_list_first_entry(&pool->ready, struct work_class, ready);
 	cds_list_del(&class->ready);
 	class->listed = false;
-	item = class->head;
-	class->head = item->next;
-	if (!class->head)
-		class->tail = &class->head;
+	turn = cds_list_first_entry(&class->turns, struct turn, link);
+	cds_list_del(&turn->link);
+	turn->listed = false;
+	item = turn->head;
+	turn->head = item->next;
+	turn->running++;
 	class->waiting--;
 	class->running++;
+	list_turn(class, turn);
 	list_class(class);
 	if (cds_list_empty(&pool->ready))
 		atomic_store_explicit(&pool->hint, false,
 				      memory_order_relaxed);
 	*from = class;
+	*of = turn;
 	return item;
+}
+
+/* Locked.  An item of the class has been run. */
+static void finish(struct work_class *class, struct turn *turn)
+{
+	turn->running--;
+	if (--class->running == 0)
+		pthread_cond_broadcast(&class->pool->quiet);
+	list_turn(class, turn);
+	list_class(class);
 }
 
 /*
@@ -196,24 +342,88 @@ static void work(void *arg)
 	struct work_pool *pool = w->pool;
 	struct work_class *class;
 	struct work_item *item;
+	struct turn *turn;
 
 	mutex_lock(&pool->lock);
+	pool->waking = false;		/* it has come */
 	for (;;) {
-		item = take(pool, &class);
+		item = take(pool, &class, &turn);
 		if (item) {
 			next = pick_idle(pool);
+			ask_keeper(pool);
 			mutex_unlock(&pool->lock);
 			wake(next);
 			item->run(item);
 			mutex_lock(&pool->lock);
-			if (--class->running == 0)
-				pthread_cond_broadcast(&pool->quiet);
-			list_class(class);
+			finish(class, turn);
 		} else if (pool->stopping) {
 			break;
 		} else if (!spin(pool, w)) {
 			if (!pool->stopping)
 				sleep_idle(pool, w);
+		}
+	}
+	mutex_unlock(&pool->lock);
+}
+
+/* Locked, and again when it returns; the new worker is on its way then.
+ * 0 or -errno. */
+static int add_worker(struct work_pool *pool)
+{
+	struct worker *w = aligned_alloc(_Alignof(struct worker), sizeof(*w));
+	char name[24];
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	memset(w, 0, sizeof(*w));
+	w->pool = pool;
+	w->spin = pool->max_spin;
+	snprintf(name, sizeof(name), "worker/%u", pool->nworkers);
+	pool->waking = true;
+	mutex_unlock(&pool->lock);
+	err = thread_start(&w->thread, name, work, w);
+	mutex_lock(&pool->lock);
+	if (err < 0) {
+		pool->waking = false;
+		free(w);
+		return err;
+	}
+	w->next = pool->workers;
+	pool->workers = w;
+	pool->nworkers++;
+	stat_inc(work_threads);
+	return 0;
+}
+
+/* Locked, and again when it returns. */
+static void keeper_rest(struct work_pool *pool, int err)
+{
+	struct timespec until;
+
+	stat_inc(work_no_thread);
+	log_limited(LOG_LEVEL_WARN, "calls wait for a worker, but the system "
+		    "gives no thread: %s", strerror(-err));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += KEEPER_WAIT_S;
+	if (!pool->stopping)
+		pthread_cond_timedwait(&pool->wanted, &pool->lock, &until);
+}
+
+static void keep(void *arg)
+{
+	struct work_pool *pool = arg;
+	int err;
+
+	mutex_lock(&pool->lock);
+	while (!pool->stopping) {
+		if (is_short(pool)) {
+			err = add_worker(pool);
+			if (err < 0)
+				keeper_rest(pool, err);
+		} else {
+			pool->growing = false;
+			pthread_cond_wait(&pool->wanted, &pool->lock);
 		}
 	}
 	mutex_unlock(&pool->lock);
@@ -228,12 +438,25 @@ struct work_class *work_class_new(struct work_pool *pool, const char *name,
 		return NULL;
 	class->pool = pool;
 	class->max = MAX(1u, max_workers);
-	class->tail = &class->head;
+	class->max_client = class->max;
+	if (class->max > 1)
+		class->max_client -= MAX(1u, class->max / 4);
+	CDS_INIT_LIST_HEAD(&class->turns);
 	snprintf(class->name, sizeof(class->name), "%s", name);
 	mutex_lock(&pool->lock);
 	cds_list_add_tail(&class->all, &pool->classes);
 	mutex_unlock(&pool->lock);
 	return class;
+}
+
+bool work_class_idle(struct work_class *class)
+{
+	bool idle;
+
+	mutex_lock(&class->pool->lock);
+	idle = !class->running && !class->waiting;
+	mutex_unlock(&class->pool->lock);
+	return idle;
 }
 
 void work_class_destroy(struct work_class *class)
@@ -243,7 +466,7 @@ void work_class_destroy(struct work_class *class)
 	/* The last call was answered, but its worker may still be about to
 	 * say so here. */
 	mutex_lock(&pool->lock);
-	assert(!class->head);
+	assert(!class->waiting);
 	while (class->running)
 		pthread_cond_wait(&pool->quiet, &pool->lock);
 	cds_list_del(&class->all);
@@ -257,8 +480,8 @@ void work_pool_walk(struct work_pool *pool, work_walk_fn *fn, void *arg)
 
 	mutex_lock(&pool->lock);
 	cds_list_for_each_entry(class, &pool->classes, all)
-		fn(class->name, MIN(class->max, pool->nworkers),
-		   class->running, class->waiting, arg);
+		fn(class->name, class->max, class->running, class->waiting,
+		   arg);
 	mutex_unlock(&pool->lock);
 }
 
@@ -267,13 +490,14 @@ struct work_class *work_pool_common(struct work_pool *pool)
 	return pool->common;
 }
 
-/* Ends the first @n threads. */
-static void join(struct work_pool *pool, unsigned n)
+/* Ends all threads. */
+static void join(struct work_pool *pool)
 {
 	struct worker *w, *next;
 
 	mutex_lock(&pool->lock);
 	pool->stopping = true;
+	pthread_cond_signal(&pool->wanted);
 	w = pool->idle;
 	pool->idle = NULL;
 	mutex_unlock(&pool->lock);
@@ -281,8 +505,12 @@ static void join(struct work_pool *pool, unsigned n)
 		next = w->next_idle;	/* w may sleep again, if woken */
 		wake(w);
 	}
-	for (unsigned i = 0; i < n; i++)
-		pthread_join(pool->workers[i].thread, NULL);
+	pthread_join(pool->keeper, NULL);
+	for (w = pool->workers; w; w = next) {
+		next = w->next;
+		pthread_join(w->thread, NULL);
+		free(w);
+	}
 }
 
 /* It is held for a few instructions: better to spin than to sleep. */
@@ -296,63 +524,68 @@ static void init_lock(pthread_mutex_t *lock)
 	pthread_mutexattr_destroy(&attr);
 }
 
+static void free_pool(struct work_pool *pool)
+{
+	pthread_cond_destroy(&pool->wanted);
+	pthread_cond_destroy(&pool->quiet);
+	pthread_mutex_destroy(&pool->lock);
+	free(pool);
+}
+
+static int start(struct work_pool *pool, unsigned n)
+{
+	int err;
+
+	err = thread_start(&pool->keeper, "keeper", keep, pool);
+	if (err < 0)
+		return err;
+	mutex_lock(&pool->lock);
+	while (!err && pool->nworkers < n)
+		err = add_worker(pool);
+	mutex_unlock(&pool->lock);
+	if (err < 0)
+		join(pool);
+	return err;
+}
+
 int work_pool_create(unsigned nworkers, struct work_pool **out)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct work_pool *pool;
-	char name[24];
 	int err = -ENOMEM;
 
+	pthread_once(&once, make_seed);
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		goto fail;
 	init_lock(&pool->lock);
 	pthread_cond_init(&pool->quiet, NULL);
+	pthread_cond_init(&pool->wanted, NULL);
 	CDS_INIT_LIST_HEAD(&pool->ready);
 	CDS_INIT_LIST_HEAD(&pool->classes);
-	pool->nworkers = MAX(1u, nworkers);
+	nworkers = MAX(1u, nworkers);
 	pool->max_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? MAX_SPIN : 0;
-	pool->common = work_class_new(pool, "common", UINT_MAX);
+	pool->common = work_class_new(pool, "common", nworkers);
 	if (!pool->common)
 		goto fail_pool;
-	pool->workers = aligned_alloc(64, pool->nworkers *
-				      sizeof(*pool->workers));
-	if (!pool->workers)
+	err = start(pool, nworkers);
+	if (err < 0)
 		goto fail_common;
-	for (unsigned i = 0; i < pool->nworkers; i++) {
-		struct worker *w = &pool->workers[i];
-
-		memset(w, 0, sizeof(*w));
-		w->pool = pool;
-		w->spin = pool->max_spin;
-		snprintf(name, sizeof(name), "worker/%u", i);
-		err = thread_start(&w->thread, name, work, w);
-		if (err < 0) {
-			join(pool, i);
-			goto fail_workers;
-		}
-	}
 	*out = pool;
 	return 0;
 
-fail_workers:
-	free(pool->workers);
 fail_common:
 	free(pool->common);
 fail_pool:
-	pthread_cond_destroy(&pool->quiet);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
+	free_pool(pool);
 fail:
 	return err;
 }
 
 void work_pool_destroy(struct work_pool *pool)
 {
-	join(pool, pool->nworkers);
+	join(pool);
 	assert(cds_list_empty(&pool->ready));
-	free(pool->workers);
 	free(pool->common);
-	pthread_cond_destroy(&pool->quiet);
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
+	free_pool(pool);
 }

@@ -10,7 +10,8 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" clang libclang-rt-dev shellcheck xz-utils
-	iproute2 python3 valgrind binutils tshark)
+	iproute2 python3 valgrind binutils tshark e2fsprogs xfsprogs
+	btrfs-progs)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }
@@ -68,7 +69,8 @@ built_and_checked()
 	local name=$1; shift
 	logged build "$name" "$@" -- all || { fail "$name builds"; return; }
 	find "$work/$name" -name '*.trs' -delete
-	logged build "$name" "$@" -- -k check >/dev/null
+	# Most tests wait more than they work.
+	logged build "$name" "$@" -- -k -j$((2 * jobs)) check >/dev/null
 	count_results "$work/$name"
 	[ -n "$(find "$work/$name" -name '*.trs')" ] || {
 		tail -30 "$phase_log"
@@ -89,10 +91,11 @@ scripts()
 	fi
 }
 
-# Each fuzzer for a few seconds, from its corpus, under clang's sanitizers.
+# Each fuzzer for a few seconds, from its corpus, under clang's sanitizers;
+# those of the whole server for a minute.
 fuzz()
 {
-	local program name corpus
+	local program name corpus seconds
 	logged build fuzz CC=clang --enable-werror --with-fuzzer \
 		--with-sanitizer=address,undefined CFLAGS='-O1 -g' -- all ||
 		{ fail "the fuzzers build with clang"; return; }
@@ -102,8 +105,12 @@ fuzz()
 		name=${program##*/fuzz_}
 		corpus=$work/fuzz/corpus-$name
 		mkdir -p "$corpus"
+		seconds=$fuzz_seconds
+		case $name in
+		server | nfs3 | rpcrdma_live) seconds=$((12 * seconds)) ;;
+		esac
 		if (cd "$work/fuzz" && "$program" -timeout=60 -seed=1 \
-			-max_total_time="$fuzz_seconds" "$corpus" \
+			-max_total_time="$seconds" "$corpus" \
 			"$top/tests/fuzz/corpus/$name") \
 			> "$work/logs/fuzz-$name.log" 2>&1; then
 			pass 1
@@ -180,6 +187,62 @@ callgrind()
 	esac
 }
 
+# long_test PROGRAM [NAME=VALUE]...: a test of main, in its long form.
+long_test()
+{
+	local program=$1 name n f e; shift
+	name=${program##*/}
+	(cd "$work/main" && env "$@" "./$program") \
+		> "$work/logs/$name.log" 2>&1
+	case $? in
+	77) skip "$name" "$(tail -1 "$work/logs/$name.log")"; return ;;
+	esac
+	read -r n f e < <(sed -n \
+		's/.*Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: /\1 \2 /p' \
+		"$work/logs/$name.log")
+	n=${n:-0} f=$((${f:-0} + ${e:-0}))
+	grep -a '^# ' "$work/logs/$name.log"
+	pass $((n - f))
+	[ "$n" -gt 0 ] && [ "$f" = 0 ] && return
+	tail -40 "$work/logs/$name.log"
+	fail "$name"
+}
+
+# gannetd is killed a few hundred times, its machine loses its power a hundred
+# times, and what was promised is looked for.
+crash()
+{
+	logged build main --enable-werror -- check TESTS= ||
+		{ fail "main builds"; return; }
+	long_test tests/crash/test_crash \
+		GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}"
+	long_test tests/crash/test_power \
+		GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
+		GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
+}
+
+# under_load ARGUMENT...: tests/load/run on main.
+under_load()
+{
+	local status=0
+	logged build main --enable-werror -- all ||
+		{ fail "main builds"; return; }
+	"$top/tests/load/run" --build="$work/main" "$@" \
+		> "$phase_log" 2>&1 || status=$?
+	pass "$(grep -c '^ok - ' "$phase_log")"
+	case $status in
+	0) ;;
+	77) skip "${FUNCNAME[1]}" "$(tail -1 "$phase_log")" ;;
+	*) tail -30 "$phase_log"; fail "a server under load goes on" ;;
+	esac
+}
+
+# Each kind of load beside a good client.
+load() { under_load; }
+
+# All of them in turns, for SOAK_SECONDS.
+soak() { under_load --soak="${SOAK_SECONDS:-480}"; }
+
 asan()
 {
 	built_and_checked asan --enable-werror \
@@ -195,7 +258,8 @@ tsan()
 # run_tests [PHASE]...
 run_tests()
 {
-	local all=(packages scripts main callgrind bench lab asan tsan fuzz distribution)
+	local all=(packages scripts main crash load soak callgrind bench lab
+		asan tsan fuzz distribution)
 	local name
 	[ $# -gt 0 ] || set -- "${all[@]}"
 	for name; do

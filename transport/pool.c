@@ -22,6 +22,8 @@
 #include "lib/util.h"
 
 STAT(pool_waits, "times something waited for a payload buffer");
+STAT(pool_trims, "regions of payload buffers given back because nobody used "
+     "them");
 STAT(pool_regions, "regions of payload buffers taken from the system");
 
 #define HUGE_PAGE	((size_t)2 << 20)
@@ -43,6 +45,9 @@ struct region {
 	void		*addr;
 	size_t		 len;
 	struct buf	*bufs;
+	uint32_t	 out;		/* buffers of it */
+	bool		 used;		/* since the last pool_trim() */
+	bool		 trimmed;	/* nothing to give back */
 };
 
 struct pool {
@@ -245,6 +250,8 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 		pool->free[c] = b->next;
 		pool->out += b->size;
 		pool->held[flow] += b->size;
+		pool->regions[b->region].out++;
+		pool->regions[b->region].used = true;
 		b->flow = flow;
 		ref_init(&b->ref);
 	}
@@ -315,6 +322,7 @@ void buf_put(struct buf *b)
 	pool->free[b->size_class] = b;
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;
+	pool->regions[b->region].out--;
 	w = next_waiter(pool, b);
 	mutex_unlock(&pool->lock);
 	if (w)
@@ -392,6 +400,44 @@ void pool_unobserve(struct pool *pool, struct pool_observer *o)
 	mutex_lock(&pool->lock);
 	cds_list_del(&o->link);
 	mutex_unlock(&pool->lock);
+}
+
+static bool is_pinned(struct pool *pool)
+{
+	struct pool_observer *o;
+
+	cds_list_for_each_entry(o, &pool->observers, link)
+		if (o->pins)
+			return true;
+	return false;
+}
+
+/* Pages of a region that nobody has a buffer of hold nothing: not even the
+ * list of free buffers, which is beside. */
+bool pool_trim(struct pool *pool)
+{
+	struct region *r;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; ; i++) {
+		/* Each for itself: callers wait for the lock meanwhile. */
+		mutex_lock(&pool->lock);
+		if (i >= pool->nregions || is_pinned(pool))
+			break;
+		r = &pool->regions[i];
+		if (r->out || r->used) {
+			r->trimmed = false;
+		} else if (!r->trimmed) {
+			r->trimmed = madvise(r->addr, r->len,
+					     MADV_DONTNEED) == 0;
+			n += r->trimmed;
+		}
+		r->used = false;
+		mutex_unlock(&pool->lock);
+	}
+	mutex_unlock(&pool->lock);
+	stat_add(pool_trims, n);
+	return n > 0;
 }
 
 void pool_usage(struct pool *pool, size_t *taken, size_t *out)

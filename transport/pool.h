@@ -15,6 +15,7 @@
 #ifndef GANNET_TRANSPORT_POOL_H
 #define GANNET_TRANSPORT_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -97,6 +98,9 @@ struct pool_observer {
 	int  (*add)(struct pool_observer *o, uint32_t region, void *addr,
 		    size_t len);
 	void (*del)(struct pool_observer *o, uint32_t region);
+	/* Its device holds on to the pages that it was shown: they can't be
+	 * given back. */
+	bool pins;
 	struct cds_list_head link;
 };
 
@@ -104,6 +108,14 @@ struct pool_observer {
 
 int pool_observe(struct pool *pool, struct pool_observer *o);
 void pool_unobserve(struct pool *pool, struct pool_observer *o);
+
+/*
+ * Gives the memory of regions back of which no buffer was taken since the call
+ * before; their addresses stay, and memory comes when they are used again.
+ * Where a device pins the regions nothing is given back.  True when something
+ * was.
+ */
+bool pool_trim(struct pool *pool);
 
 /* Bytes taken from the system, bytes in buffers that are out. */
 void pool_usage(struct pool *pool, size_t *taken, size_t *out);

@@ -4,8 +4,8 @@
  *
  * A transport turns wire traffic into struct msg and hands each one to the
  * sink it was given, on the connection's poller, which must not block.  The
- * sink later gives it back with xprt_reply() or xprt_drop(), exactly once,
- * from any thread, perhaps before it returns.  Chunks have been pulled by
+ * sink later gives it back with xprt_reply(), xprt_drop() or xprt_reject(),
+ * exactly once, from any thread, perhaps before it returns.  Chunks have been pulled by
  * then: a message is whole, whatever way it came.
  */
 #ifndef GANNET_TRANSPORT_XPRT_H
@@ -19,6 +19,7 @@
 #include "lib/thread.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
+#include "transport/fate.h"
 #include "transport/pipe.h"
 #include "transport/pool.h"
 
@@ -26,8 +27,16 @@
 #define MSG_MAX_SEGS	9
 /* Room for what is encoded of a reply: header, results, tail. */
 #define MSG_HEAD_SIZE	1024
-/* The largest RPC message taken or sent. */
+/* The largest RPC message sent, and what is kept of one that is taken. */
 #define MSG_MAX_LEN	POOL_BUF_MAX
+/*
+ * A call may be longer, up to this, over any transport but UDP: a client may
+ * WRITE more than wtmax, and is answered with a short write (RFC 1813 section
+ * 3.3.19).  What is beyond MSG_MAX_LEN is not kept; zeros stand for it, which
+ * no procedure looks at.  A call that is longer still is refused: over TCP it
+ * costs the connection, over RDMA it is answered with ERR_CHUNK.
+ */
+#define MSG_MAX_TAKEN	(4 * POOL_PAYLOAD_MAX + (64u << 10))
 
 struct xprt;
 struct xprt_sink;
@@ -39,8 +48,8 @@ struct xprt_sink;
  * tail right behind it in the same memory; the body is memory that is sent
  * as it lies.  XDR pad after the body belongs to the tail.
  *
- * Owner: the transport until it calls the sink; the sink until it calls
- * xprt_reply() or xprt_drop().
+ * Owner: the transport until it calls the sink; the sink until it gives the
+ * message back.
  */
 struct msg {
 	struct xprt	*xprt;		/* counted */
@@ -68,9 +77,19 @@ struct msg {
 	 * is the first of the tail and is not sent with a Write chunk.
 	 */
 	bool		 body_ddp;
+	/*
+	 * Where the position of the reply's end (transport/fate.h) is to be
+	 * noted with xprt_note_sent(); NULL: nobody asks.  Not before it is
+	 * known, nor after the peer may have all of the reply, if that can be
+	 * helped.  The transport makes it NULL in a new call.
+	 */
+	_Atomic uint64_t *sent;
 
 	void		*upper;		/* sink->msg_upper zeroed-once bytes */
 };
+
+/* Adds @len bytes that were not kept to the end of the call. */
+void msg_add_cut(struct msg *m, uint32_t len);
 
 /* What calls arrive at.  Lives as long as any transport that has it. */
 struct xprt_sink {
@@ -94,6 +113,18 @@ struct xprt_ops {
 	int  (*reply)(struct msg *m);
 	/* Takes @m: no reply will be sent. */
 	void (*drop)(struct msg *m);
+	/*
+	 * Takes @m, which is not a call: nothing can be answered, and a peer
+	 * that waits for an answer must learn that none will come.  Closes
+	 * the connection.  NULL where there is none: the same as drop.
+	 */
+	void (*reject)(struct msg *m);
+	/*
+	 * Fills in what it knows of @v, which says ALIVE, nothing acknowledged
+	 * and nothing heard.  Any thread; must not block.  Never called
+	 * without @x->fate, nor after xprt_fate_end().
+	 */
+	void (*look)(struct xprt *x, struct xprt_view *v);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };
@@ -107,12 +138,17 @@ struct xprt {
 	struct pool		*pool;		/* borrowed */
 	struct sockaddr_storage	 peer;
 	struct sockaddr_storage	 local;
-	/* The peer's port says nothing about privilege: RDMA clients don't
-	 * bind a reserved one. */
+	/* The peer's port says nothing about privilege: clients of RDMA
+	 * devices don't bind a reserved one. */
 	bool			 any_port;
+	bool			 rdma;		/* RPC-over-RDMA */
 	bool			 takes_pipes;
 	bool			 datagram;	/* anybody may write any address */
+	/* A client may send a call again on the same connection. */
+	bool			 may_resend;
 	uint8_t			 flow;		/* the peer's, in the pool */
+	struct xprt_fate	*fate;		/* counted; NULL: there is no
+						 * connection */
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 
@@ -124,6 +160,26 @@ static inline int xprt_reply(struct msg *m)
 static inline void xprt_drop(struct msg *m)
 {
 	m->xprt->ops->drop(m);
+}
+
+/* On the connection's poller, inside the sink's recv(). */
+static inline void xprt_reject(struct msg *m)
+{
+	if (m->xprt->ops->reject)
+		m->xprt->ops->reject(m);
+	else
+		m->xprt->ops->drop(m);
+}
+
+/* Notes where the reply ends; the memory may be gone when it returns. */
+static inline void xprt_note_sent(struct msg *m, uint64_t position)
+{
+	_Atomic uint64_t *sent = m->sent;
+
+	if (likely(!sent))
+		return;
+	m->sent = NULL;
+	atomic_store_explicit(sent, position, memory_order_release);
 }
 
 static inline void xprt_get(struct xprt *x)

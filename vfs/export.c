@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <arpa/inet.h>
 #include <sodium.h>
 
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
+
+/* How long a reload waits for an export that is just going away. */
+#define GOING_S	5
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
@@ -46,6 +50,7 @@ int export_table_create(const struct export_config *config,
 	t->config = *config;
 	t->backend = config->backend;
 	t->resolver = resolver_system;
+	t->going_s = GOING_S;
 	err = export_key_load(config->state_dir, t->key);
 	if (err < 0)
 		goto fail;
@@ -109,24 +114,36 @@ static void live_del(struct export_table *t, struct tree *tree)
 }
 
 /*
- * The export of @path, counted, or NULL.  One that is just going away is
- * waited for: a directory is never mounted twice.
+ * The export of @path, counted, or NULL in *@out.  A directory is never mounted
+ * twice, so one that is just going away is waited for; but not for ever, for
+ * its disk may hang: -EBUSY.
  */
-static struct tree *live_find(struct export_table *t, const char *path)
+static int live_find(struct export_table *t, const char *path,
+		     struct tree **out)
 {
+	struct timespec until;
 	struct tree *tree;
+	int err = 0;
 
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += t->going_s;
 	mutex_lock(&t->live_lock);
 	for (;;) {
 		tree = t->live;
 		while (tree && strcmp(tree->pub.path, path) != 0)
 			tree = tree->next;
-		if (!tree || ref_get_unless_zero(&tree->pub.ref))
+		if (!tree || ref_get_unless_zero(&tree->pub.ref)) {
+			err = 0;
 			break;
-		pthread_cond_wait(&t->live_less, &t->live_lock);
+		}
+		if (err)
+			break;
+		err = -pthread_cond_timedwait(&t->live_less, &t->live_lock,
+					      &until);
 	}
 	mutex_unlock(&t->live_lock);
-	return tree;
+	*out = tree;
+	return err ? -EBUSY : 0;
 }
 
 static void tree_free(struct tree *tree)
@@ -251,9 +268,14 @@ static int check_same(const struct tree *tree, const struct entry *e,
 
 static int bind_entry(struct export_table *t, struct entry *e, char **err)
 {
-	struct tree *tree = live_find(t, e->path);
+	struct tree *tree;
 	int ret;
 
+	ret = live_find(t, e->path, &tree);
+	if (ret < 0)
+		return mount_failed(e, ret, "calls of the time before it was "
+				    "taken out have not ended; reload again "
+				    "later", err);
 	if (tree) {
 		e->export = &tree->pub;	/* put with the entry */
 		return check_same(tree, e, err);
@@ -354,6 +376,20 @@ static int match(struct export_table *t, const struct export_set *set,
 	return -EACCES;
 }
 
+/* The client that mounts by iWARP sees only "access denied". */
+static void refuse_port(const struct entry *e, const struct addr *a,
+			unsigned port)
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	stat_inc(export_bad_port);
+	inet_ntop(a->family, a->bytes, host, sizeof(host));
+	log_limited(LOG_LEVEL_WARN, "%s refused to %s: its port %u is not below "
+		    "1024 (ordinary users' programs, and RDMA clients of "
+		    "iWARP in user space, such as siw, need the export option "
+		    "'insecure')", e->path, host, port);
+}
+
 /* May @peer use @e, and how?  In an RCU section. */
 static int admit(struct export_table *t, const struct export_set *set,
 		 const struct entry *e, const struct sockaddr *peer,
@@ -370,7 +406,7 @@ static int admit(struct export_table *t, const struct export_set *set,
 		return err;
 	if (c->opts.secure && !any_port && a.family != 0 &&
 	    port >= IPPORT_RESERVED) {
-		stat_inc(export_bad_port);
+		refuse_port(e, &a, port);
 		return -EACCES;
 	}
 	*opts = c->opts;

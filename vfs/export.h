@@ -24,7 +24,7 @@ struct export_opts {
 	bool	 rw;
 	bool	 root_squash;	/* uid 0 becomes anonuid; gid 0 anongid */
 	bool	 all_squash;
-	bool	 secure;	/* only ports below 1024 (not over RDMA) */
+	bool	 secure;	/* only ports below 1024 */
 	uint32_t anonuid;
 	uint32_t anongid;
 };

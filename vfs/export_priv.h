@@ -106,6 +106,7 @@ struct export_table {
 
 	pthread_mutex_t		live_lock;	/* guards live */
 	pthread_cond_t		live_less;
+	int			going_s;	/* it is waited for so long */
 	struct tree	       *live;		/* every export there is */
 };
 

@@ -194,7 +194,7 @@ static int read_backend(struct parser *p, struct entry *e, char **path)
 	if (strlen(e->backend->name) != name ||
 	    strncmp(e->backend->name, p->word, name) != 0)
 		return fail(p, "'%.*s' is not a kind of file system; expected "
-			    "mem:/NAME, or just /PATH", (int)name, p->word);
+			    "posix,OPTION:/PATH, mem:/NAME, or just /PATH", (int)name, p->word);
 	*colon = '\0';
 	*path = colon + 1;
 	if (p->word[name] != ',')

@@ -237,20 +237,26 @@ static int identify(struct identity *id)
 	return heard(id, id->known);
 }
 
-/* As netgroups are written: with the domain, without it, or an address. */
-static bool in_netgroup(const struct identity *id, const char *group)
+/*
+ * As netgroups are written: with the domain, without it, or an address.  Who
+ * has a zone of its own can call its host by the first part of anybody's name.
+ * So what is left without the domain has to lead back to the address, too.
+ */
+static int in_netgroup(struct identity *id, const char *group)
 {
 	char host[NI_MAXHOST];
 
 	if (id->r->in_netgroup(group, id->text))
-		return true;
+		return 1;
 	if (id->known != 1)
-		return false;
+		return id->known;
 	if (id->r->in_netgroup(group, id->name))
-		return true;
+		return 1;
 	snprintf(host, sizeof(host), "%.*s", (int)strcspn(id->name, "."),
 		 id->name);
-	return id->r->in_netgroup(group, host);
+	if (!id->r->in_netgroup(group, host))
+		return 0;
+	return heard(id, id->r->has_addr(host, id->addr));
 }
 
 /* 1, 0, or -1: can't tell now. */
@@ -261,11 +267,11 @@ static int is_client(struct identity *id, const struct client *c)
 	if (c->kind == CLIENT_HOST)
 		return heard(id, id->r->has_addr(c->text, id->addr));
 	known = identify(id);
-	if (c->kind == CLIENT_NETGROUP && in_netgroup(id, c->text + 1))
-		return 1;
+	if (c->kind == CLIENT_NETGROUP)
+		return in_netgroup(id, c->text + 1);
 	if (known != 1)
 		return known;
-	return c->kind == CLIENT_WILDCARD && client_match_name(c, id->name);
+	return client_match_name(c, id->name);
 }
 
 static size_t names_size(const struct export_set *set)

@@ -223,7 +223,6 @@ struct vfs_config {
 	bool	 async;		/* changes of names and attributes need not be
 				 * durable when they are answered */
 	bool	 no_handles;	/* don't use the system's file handles to open */
-	bool	 fresh;		/* no attributes of listings are kept */
 };
 
 /*
@@ -284,6 +283,8 @@ struct vfs_ops {
 			 enum vfs_stable *stable, struct vfs_wcc *wcc);
 	int  (*commit)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       uint64_t off, uint32_t count, struct vfs_wcc *wcc);
+	/* What is made but can't be opened for want of memory or descriptors
+	 * is no error, but a NULL *@out, and no @attr. */
 	int  (*create)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		       struct vfs_name name, const struct vfs_create *how,
 		       struct vfs_node **out, struct vfs_attr *attr,

@@ -243,6 +243,7 @@ int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
 {
 	struct gannet_rpcrdma_options o = {
 		.fabric = url->fabric,
+		.flags = GANNET_RPCRDMA_RESERVED_PORT,
 		.connect_ms = c->connect_ms,
 		.reply_ms = c->timeout_ms,
 		.reconnects = c->retries,

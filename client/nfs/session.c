@@ -176,8 +176,8 @@ int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
 		url->transport = schemes[i].transport;
 		url->fabric = schemes[i].fabric;
 	}
-	*why = "it starts with none of tcp://, rdma://, rdma+iwarp://, "
-	       "rdma+verbs://";
+	*why = "it starts with none of tcp://, nfs://, rdma://, "
+	       "rdma+iwarp://, rdma+verbs://";
 	if (!at)
 		return -EINVAL;
 	path = at + strcspn(at, "/?");

@@ -12,6 +12,7 @@ int client_fabric(const struct gannet_rpcrdma_options *options,
 {
 	const struct iwarp_options iwarp = {
 		.handshake_ms = options->connect_ms,
+		.reserved_port = options->flags & GANNET_RPCRDMA_RESERVED_PORT,
 	};
 	unsigned kind = options->fabric;
 	int err;

@@ -52,6 +52,9 @@ enum {
 	GANNET_RPCRDMA_NO_RECONNECT = 1,	/* the first loss is the end */
 	GANNET_RPCRDMA_NO_PRIVATE = 2,		/* don't speak RFC 8797 */
 	GANNET_RPCRDMA_NO_INVALIDATE = 4,	/* no Send With Invalidate */
+	GANNET_RPCRDMA_RESERVED_PORT = 8,	/* iWARP: from a port below
+						 * 1024 where that may be, as
+						 * servers ask of TCP clients */
 };
 
 /* Zero is the default, everywhere. */

@@ -313,7 +313,17 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 	mr->length = len;
 	mr->lkey = 0x11;
 	mr->rkey = 0x22;
+	/* Remembered here for ibv_dereg_mr(). */
+	mr->handle = (unsigned)access;
+	fake_lock();
 	fake.mr_access = (unsigned)access;
+	if (access & IBV_ACCESS_REMOTE_WRITE) {
+		fake.open_mrs++;
+		fake.opened++;
+		fake.open_addr = addr;
+		fake.open_len = len;
+	}
+	fake_unlock();
 	fake_count(1);
 	return mr;
 }
@@ -326,6 +336,10 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	fake_lock();
+	if (mr->handle & IBV_ACCESS_REMOTE_WRITE)
+		fake.open_mrs--;
+	fake_unlock();
 	fake_count(-1);
 	free(mr);
 	return 0;

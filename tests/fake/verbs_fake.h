@@ -71,6 +71,11 @@ struct fake {
 	unsigned	qps_destroyed;
 	unsigned	cq_depth;	/* of the last one */
 	unsigned	mr_access;	/* of the last registration */
+	unsigned	open_mrs;	/* registrations that peers may write
+					 * to, */
+	unsigned	opened;		/* such ones of all time, */
+	void		*open_addr;	/* and where the last of them is */
+	size_t		open_len;
 	struct rdma_cm_id *listener;	/* the last at an IPv4 address */
 	struct rdma_cm_id *listener6;	/* and at an IPv6 one */
 	struct rdma_cm_id *id;		/* the last made for a request */

@@ -63,6 +63,18 @@ static void check(const struct export_set *set)
 	}
 }
 
+/* Asks all names of @set.  Sets that were never published have no number of
+ * their own: what was learnt for one must not be taken for another's. */
+static void ask(struct export_table *t, const struct export_set *set)
+{
+	peers_destroy(t->peers);
+	if (peers_create(&t->peers) < 0)
+		abort();
+	for (int i = 0; i < 2; i++)
+		peers_resolve(t->peers, &t->resolver, set,
+			      &(struct addr){ .family = AF_INET });
+}
+
 static void as_file(struct export_table *t, const uint8_t *data, size_t len)
 {
 	struct export_set *set = NULL;
@@ -77,8 +89,7 @@ static void as_file(struct export_table *t, const uint8_t *data, size_t len)
 	fclose(f);
 	if (ret == 0) {
 		check(set);
-		peers_resolve(t->peers, &t->resolver, set,
-			      &(struct addr){ .family = AF_INET });
+		ask(t, set);
 		export_set_free(set);
 	} else {
 		assert(err && sscanf(err, "f:%u: ", &line) == 1 && line > 0);

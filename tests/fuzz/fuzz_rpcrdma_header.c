@@ -40,10 +40,12 @@ static void check_layout(const struct rpcrdma_header *h, uint32_t body)
 
 	if (rpcrdma_layout_plan(h, body, &l) < 0)
 		return;
+	/* Of what is longer only the beginning is pulled. */
 	check(l.call_len <= MSG_MAX_LEN && l.sink_len <= MSG_MAX_LEN);
+	check(l.call_len + l.cut <= MSG_MAX_TAKEN + 4);
 	check(l.npieces <= MSG_MAX_SEGS);
 	if (l.pzrc)
-		body = h->read[0].length;
+		body = l.pull_len[0];
 	for (uint32_t i = 0; i < l.npieces; i++) {
 		const struct rpcrdma_piece *p = &l.piece[i];
 
@@ -54,8 +56,8 @@ static void check_layout(const struct rpcrdma_header *h, uint32_t body)
 	}
 	check(total == l.call_len);
 	for (uint32_t i = 0; i < h->nreads; i++)
-		check((uint64_t)l.sink_off[i] + h->read[i].length <=
-		      l.sink_len);
+		check(l.pull_len[i] <= h->read[i].length &&
+		      (uint64_t)l.sink_off[i] + l.pull_len[i] <= l.sink_len);
 	n = rpcrdma_layout_splice(&l, base, sink, segs);
 	check(n == l.npieces);
 }

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -51,6 +52,9 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 		prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE);
 		prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH);
 	}
+	if (d->uid && (setgroups(0, NULL) < 0 || setgid(d->uid) < 0 ||
+		       setuid(d->uid) < 0))
+		_exit(126);
 	execv("./gannetd", (char *const *)(uintptr_t)argv);
 	_exit(127);
 }

@@ -72,10 +72,17 @@ static void drop(struct msg *m)
 	come_back(c);
 }
 
+static void reject(struct msg *m)
+{
+	container_of(m, struct fake_call, m)->rejected = true;
+	drop(m);
+}
+
 static const struct xprt_ops ops = {
 	.name = "fake",
 	.reply = reply,
 	.drop = drop,
+	.reject = reject,
 };
 
 void fake_xprt_init(struct fake_xprt *f, struct xprt_sink *sink,

@@ -27,6 +27,7 @@ struct fake_call {
 	/* Set when it came back. */
 	bool		over;
 	bool		dropped;
+	bool		rejected;	/* dropped too */
 	pthread_t	thread;		/* that gave it back */
 	uint32_t	head_len;
 	uint32_t	body_len;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
 
@@ -26,6 +27,9 @@ static struct {
 	atomic_bool	bare;
 	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
+	atomic_uint	delay[FAULT_NOPS];
+	atomic_uint	storm;
+	atomic_ullong	random;
 } f;
 
 static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,23 +51,66 @@ void fault_hold(enum fault_op op, bool hold)
 	mutex_unlock(&hold_lock);
 }
 
+void fault_storm(unsigned permille)
+{
+	atomic_store(&f.storm, permille);
+}
+
+/* Does the storm hit?  Then with what: 0 to 15. */
+static int struck(void)
+{
+	uint64_t v = atomic_fetch_add(&f.random, 0x9e3779b97f4a7c15u);
+
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+	v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+	if ((v >> 40) % 1000 >= atomic_load(&f.storm))
+		return -1;
+	return (int)(v >> 32 & 15);
+}
+
+static int storm_error(void)
+{
+	static const int errs[] = { EIO, ENOSPC, EDQUOT, ETIMEDOUT };
+	int i = struck();
+
+	return i < 0 ? 0 : errs[i % 4];
+}
+
+/* @err of an operation that is over, or an error that hides that it is done. */
+static int after(int err)
+{
+	int i = err ? -1 : struck();
+
+	return i < 0 ? err : -EIO;
+}
+
 static int check(const struct vfs_ctx *ctx, enum fault_op op)
 {
+	unsigned delay = atomic_load(&f.delay[op]);
 	int err = atomic_load(&f.err[op]);
 
-	if (atomic_load(&f.hold[op]) && ctx->nonblock)
+	if ((atomic_load(&f.hold[op]) || delay) && ctx->nonblock)
 		return -EAGAIN;
 	atomic_fetch_add(&f.calls[op], 1);
+	if (delay)
+		usleep(delay);
 	if (atomic_load(&f.hold[op]))
 		wait_held(op);
 	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
 		err = EAGAIN;
+	if (err == 0)
+		err = storm_error();
 	return -err;
 }
 
 void fault_set(enum fault_op op, int err)
 {
 	atomic_store(&f.err[op], err);
+}
+
+void fault_delay(enum fault_op op, unsigned us)
+{
+	atomic_store(&f.delay[op], us);
 }
 
 void fault_blocks(enum fault_op op, bool blocks)
@@ -171,7 +218,7 @@ static int fault_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
 {
 	int err = check(ctx, FAULT_SETATTR);
 
-	return err ? err : base->setattr(ctx, n, set, wcc);
+	return err ? err : after(base->setattr(ctx, n, set, wcc));
 }
 
 static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -241,7 +288,7 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 	unsigned left = atomic_load(&f.write_left);
 	struct iovec one = iov[0];
 	int64_t ret;
-	int err;
+	int err, torn;
 
 	/* Before a fault is used up: real files may want a worker. */
 	if (ctx->nonblock && fault_on_posix())
@@ -253,10 +300,15 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 		return err;
 	if (left && atomic_fetch_sub(&f.write_left, 1) == 1)
 		return -atomic_load(&f.write_err);
+	torn = struck();
+	if (torn >= 0)
+		max = (uint32_t)(one.iov_len / 16 * (unsigned)torn + 1);
 	if (max && max < one.iov_len)
 		one.iov_len = max;
 	ret = max ? base->write(ctx, n, off, &one, 1, stable, wcc) :
 		    base->write(ctx, n, off, iov, niov, stable, wcc);
+	if (torn >= 8 && ret >= 0)
+		return -EIO;
 	if (atomic_load(&f.committed) >= 0)
 		*stable = atomic_exchange(&f.committed,
 					  atomic_load(&f.committed_then));
@@ -307,7 +359,7 @@ static int fault_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	int err = check(ctx, FAULT_REMOVE);
 
 	check_name(name);
-	return err ? err : base->remove(ctx, dir, name, is_dir, wcc);
+	return err ? err : after(base->remove(ctx, dir, name, is_dir, wcc));
 }
 
 static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
@@ -319,8 +371,8 @@ static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
 
 	check_name(from_name);
 	check_name(to_name);
-	return err ? err : base->rename(ctx, from, from_name, to,
-					      to_name, from_wcc, to_wcc);
+	return err ? err : after(base->rename(ctx, from, from_name, to,
+					      to_name, from_wcc, to_wcc));
 }
 
 static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -330,7 +382,8 @@ static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
 	int err = check(ctx, FAULT_LINK);
 
 	check_name(name);
-	return err ? err : base->link(ctx, n, dir, name, attr, dir_wcc);
+	return err ? err : after(base->link(ctx, n, dir, name, attr,
+					    dir_wcc));
 }
 
 struct bare {

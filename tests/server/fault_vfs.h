@@ -51,6 +51,13 @@ unsigned fault_calls(enum fault_op op);
 /* @op waits, once it is called, until this is taken back; -EAGAIN when it
  * must not. */
 void fault_hold(enum fault_op op, bool hold);
+/* @op takes @us microseconds more; -EAGAIN when it must not wait. */
+void fault_delay(enum fault_op op, unsigned us);
+/* Of 1000 operations so many fail at random: with EIO, ENOSPC, EDQUOT or
+ * ETIMEDOUT, before anything is done or, where that can't be told from it,
+ * after; and as many writes are short, or torn: a part is written, and then
+ * they fail. */
+void fault_storm(unsigned permille);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);
 

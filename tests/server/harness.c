@@ -70,11 +70,12 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 {
 	struct rpc_server_config sc = {
 		.nworkers = c->nworkers ? c->nworkers : 4,
-		.drc_bytes = 1 << 20,
+		.drc_bytes = c->reply_bytes ? c->reply_bytes : 1 << 20,
 		.pool = h->pool,
 	};
 	struct mountd_config mc = { .exports = h->exports,
-				    .state_dir = c->state_dir };
+				    .state_dir = c->state_dir,
+				    .rdma = c->rdma_mount };
 	struct nfs3_config nc = c->nfs3;
 
 	must(rpc_server_create(&sc, &h->server), "rpc server");

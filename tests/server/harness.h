@@ -32,6 +32,8 @@ struct harness_config {
 	const char	     *state_dir;
 	unsigned	      nworkers;	/* 4 */
 	size_t		      pool_bytes;	/* 64 MiB */
+	size_t		      reply_bytes;	/* 1 MiB */
+	bool		      rdma_mount;	/* MOUNT over RDMA, too */
 	struct nfs3_config    nfs3;	/* its exports are set here */
 };
 

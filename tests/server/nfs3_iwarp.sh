@@ -16,7 +16,7 @@ run()
 	done
 }
 
-run iwarp attr changes faults io names readdir pieces
+run iwarp attr changes faults io names readdir pieces storm
 run iwarp,crc,fpdu=1448 attr changes io readdir
 run iwarp,fpdu=128 attr io names
 run iwarp,crc,fpdu=65528 io readdir

@@ -187,6 +187,9 @@ static void serve(struct work *w)
 	case OP_DROP:
 		xprt_drop(m);
 		break;
+	case OP_REJECT:
+		xprt_reject(m);
+		break;
 	default:
 		answer(m, &out, 0);
 	}
@@ -199,8 +202,9 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 	uint32_t len = 0;
 
 	require(m->ncall <= MSG_MAX_SEGS);
-	/* No peer has a privileged port, and none needs one. */
-	require(m->xprt->any_port);
+	/* Only a TCP socket's port says who may bind it. */
+	require(m->xprt->any_port == !rig->iwarp);
+	require(m->xprt->rdma);
 	require(strncmp(m->xprt->name, "rdma 127.0.0.1:", 15) == 0);
 	for (uint32_t i = 0; i < m->ncall; i++) {
 		len += m->call[i].len;

@@ -34,6 +34,7 @@ enum rig_op {
 	OP_LONG,	/* -> xid, opaque of arg bytes, not eligible */
 	OP_HOLD,	/* -> xid, when rig_release() was called */
 	OP_DROP,	/* no reply */
+	OP_REJECT,	/* it is taken for something that is no call */
 };
 
 #define END_WORD	0x7a11e4d0u

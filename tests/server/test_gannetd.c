@@ -282,6 +282,33 @@ START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 }
 END_TEST
 
+/* The file is a pipe that nobody writes to: to open it takes for ever, as a
+ * directory may on a disk that hangs. */
+START_TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
+{
+	char file[160];
+
+	snprintf(file, sizeof(file), "%s/exports", d.dir);
+	write_file("exports", "mem:/a *(rw)\n");
+	starts(ARGS("--exports-file", file));
+	ck_assert_int_eq(unlink(file), 0);
+	ck_assert_int_eq(mkfifo(file, 0600), 0);
+	kill(d.pid, SIGHUP);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_answers(&d));
+	kill(d.pid, SIGUSR1);
+	ck_assert(daemon_logged(&d, "workers of common: 0 of "));
+	kill(d.pid, SIGTERM);
+	ck_assert(daemon_logged(&d, "ending: "));
+	daemon_end(&d, SIGTERM);
+	ck_assert(WIFEXITED(d.status));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 1);
+	/* Its state directory is free. */
+	starts(ARGS(MEM));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
 START_TEST(sighup_tells_when_an_exported_path_is_another_directory)
 {
 	char dir[160], away[170], file[160], line[200];
@@ -553,6 +580,7 @@ int main(void)
 		a_state_directory_in_use_is_refused_until_its_server_is_killed);
 	tcase_add_test(t,
 		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
+	tcase_add_test(t, a_reload_that_hangs_stops_nothing_and_not_the_end);
 	tcase_add_test(t,
 		sighup_tells_when_an_exported_path_is_another_directory);
 	tcase_add_test(t, connections_leave_descriptors_for_files);

@@ -218,10 +218,42 @@ START_TEST(a_call_cut_off_anywhere)
 }
 END_TEST
 
+static bool daemon_counted(const char *line)
+{
+	kill(d.pid, SIGUSR1);
+	return daemon_logged(&d, line);
+}
+
+/* Nobody is left waiting for an answer that can't come. */
+START_TEST(a_record_that_is_no_call_ends_its_connection)
+{
+	/* Only an xid; a reply; a message type that there is not; the header
+	 * of a call without its program. */
+	static const uint32_t words[][4] = { { 1 }, { 1, 1, 0, 0 },
+		{ 1, 7, 2, 100003 }, { 1, 0, 2 } };
+	static const uint8_t nwords[] = { 1, 4, 4, 3 };
+	uint8_t wire[20];
+
+	for (size_t i = 0; i < sizeof(nwords); i++) {
+		int fd = daemon_connect(d.tcp_port);
+
+		ck_assert_int_ge(fd, 0);
+		put32(wire, 0x80000000u | 4u * nwords[i]);
+		for (size_t k = 0; k < nwords[i]; k++)
+			put32(wire + 4 + 4 * k, words[i][k]);
+		send_all(fd, wire, 4 + 4 * (size_t)nwords[i]);
+		ck_assert_msg(closed_by_peer(fd), "kind %zu", i);
+		close(fd);
+	}
+	ck_assert(daemon_counted("rpc_short 2"));
+	ck_assert(daemon_counted("rpc_not_call 2"));
+}
+END_TEST
+
 START_TEST(a_record_of_four_gigabytes_is_refused)
 {
-	static const uint32_t claims[] = { 0xffffffff, 0x7fffffff, 0x80200000,
-					   0x00200000 };
+	static const uint32_t claims[] = { 0xffffffff, 0x7fffffff, 0x80800000,
+					   0x00800000 };
 	uint8_t wire[4];
 
 	for (int i = 0; i < 4; i++) {
@@ -402,6 +434,7 @@ int main(void)
 	tcase_add_test(t, random_bytes_over_udp);
 	tcase_add_test(t, random_arguments_to_every_procedure);
 	tcase_add_test(t, a_call_cut_off_anywhere);
+	tcase_add_test(t, a_record_that_is_no_call_ends_its_connection);
 	tcase_add_test(t, a_record_of_four_gigabytes_is_refused);
 	tcase_add_test(t, empty_fragments_without_end_are_refused);
 	tcase_add_test(t, stalled_connections_do_not_keep_others_out);

@@ -207,10 +207,62 @@ START_TEST(what_can_not_be_mounted)
 }
 END_TEST
 
-START_TEST(symbolic_links_are_not_followed)
+START_TEST(symbolic_links_are_followed)
 {
-	ck_assert_int_eq(mnt("/mem/link"), MNT3ERR_NOTDIR);
-	ck_assert_int_eq(mnt("/mem/link/sub"), MNT3ERR_NOTDIR);
+	static const struct { const char *text, *path; nfs_fh3 *to; } at[] = {
+		{ "dir", "/mem/l0", &dir },
+		{ "dir/", "/mem/l1/sub", &sub },
+		{ "./dir//sub", "/mem/l2/.", &sub },
+		{ "/mem/dir", "/mem/l3/sub", &sub },
+		{ "/mem", "/mem/l4/link/../dir", &dir },
+		{ "/mem/dir/sub/..", "/mem/l5", &dir },
+		{ "l0", "/mem/l6", &dir },	/* to a link */
+		{ "link/sub/../sub", "/mem/l7", &sub },
+	};
+	char name[8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		snprintf(name, sizeof(name), "l%zu", i);
+		nfs_make_link(top, name, at[i].text);
+	}
+	nfs_make_link(dir, "up", "../link/sub");
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		ck_assert_msg(mnt(at[i].path) == MNT3_OK, "%s", at[i].path);
+		ck_assert_msg(nfs_same_fh(got, *at[i].to), "%s", at[i].path);
+	}
+	ck_assert_int_eq(mnt("/mem/dir/up"), MNT3_OK);
+	ck_assert(nfs_same_fh(got, sub));
+}
+END_TEST
+
+START_TEST(no_symbolic_link_leads_out_of_the_export)
+{
+	static const struct { const char *text; int status; } to[] = {
+		{ "..", MNT3ERR_ACCES },
+		{ "../mem/dir", MNT3ERR_ACCES },
+		{ "dir/../..", MNT3ERR_ACCES },
+		{ "/", MNT3ERR_ACCES },
+		{ "/closed", MNT3ERR_ACCES },
+		{ "/mem/../closed", MNT3ERR_ACCES },
+		{ "/memory", MNT3ERR_ACCES },
+		{ "/etc", MNT3ERR_ACCES },
+		{ "none", MNT3ERR_NOENT },
+		{ "file", MNT3ERR_NOTDIR },
+		{ "file/..", MNT3ERR_NOTDIR },
+		{ "l11", MNT3ERR_NOTDIR },	/* itself */
+	};
+	char name[8], path[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(to); i++) {
+		snprintf(name, sizeof(name), "l%zu", i);
+		nfs_make_link(top, name, to[i].text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(to); i++) {
+		snprintf(path, sizeof(path), "/mem/l%zu", i);
+		ck_assert_msg(mnt(path) == to[i].status, "%s", to[i].text);
+	}
+	/* Nor does the path that goes on after a link. */
+	ck_assert_int_eq(mnt("/mem/link/../.."), MNT3ERR_ACCES);
 }
 END_TEST
 
@@ -458,7 +510,8 @@ int main(void)
 	tcase_add_test(tc, directories_below_an_export_are_mounted);
 	tcase_add_test(tc, an_export_within_another_is_its_own);
 	tcase_add_test(tc, what_can_not_be_mounted);
-	tcase_add_test(tc, symbolic_links_are_not_followed);
+	tcase_add_test(tc, symbolic_links_are_followed);
+	tcase_add_test(tc, no_symbolic_link_leads_out_of_the_export);
 	tcase_add_test(tc, the_caller_must_be_let_through);
 	tcase_add_test(tc, a_backend_that_fails);
 	tcase_add_test(tc, a_path_may_have_1024_bytes);

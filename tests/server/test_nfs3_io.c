@@ -10,7 +10,7 @@
 
 #define MIB	(1u << 20)
 
-static char data[MIB + 8192];
+static char data[4 * MIB];
 
 static void setup(void)
 {
@@ -131,8 +131,12 @@ START_TEST(a_short_file_takes_no_large_buffer)
 	do_write(fh, 0, 10, FILE_SYNC);
 	calls = fault_calls(FAULT_GETATTR);
 	expect_data(fh, 0, MIB, 10, true);
-	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
+	/* Twice where a worker does what a poller left, for the time of last
+	 * access is due after a write. */
+	ck_assert_uint_gt(fault_calls(FAULT_GETATTR), calls);
+	ck_assert_uint_le(fault_calls(FAULT_GETATTR), calls + 2);
 	ck_assert_uint_eq(fault_read_room(), 10);
+	calls = fault_calls(FAULT_GETATTR) - 1;
 	/* Small ones don't ask. */
 	expect_data(fh, 0, 4096, 10, true);
 	ck_assert_uint_eq(fault_calls(FAULT_GETATTR), calls + 1);
@@ -213,15 +217,22 @@ START_TEST(a_count_that_is_not_the_length_is_refused)
 }
 END_TEST
 
+/* RFC 1813 section 3.3.19, also when it is more than what is kept of a call
+ * (transport/xprt.h). */
 START_TEST(a_write_is_cut_to_wtmax)
 {
+	static const uint32_t lens[] = { MIB + 8192, MIB + MIB / 5,
+					 2 * MIB + 1, 4 * MIB };
 	nfs_fh3 fh = a_file();
-	WRITE3res r = do_write(fh, 0, MIB + 8192, FILE_SYNC);
+	WRITE3res r = do_write(fh, 0, lens[_i], FILE_SYNC);
 
 	ck_assert_int_eq(r.status, NFS3_OK);
 	ck_assert_uint_eq(r.WRITE3res_u.resok.count, MIB);
 	ck_assert_uint_eq(nfs_attr(fh).size, MIB);
 	expect_data(fh, 0, MIB, MIB, true);
+	/* The connection is fine. */
+	r = do_write(fh, MIB, 10, FILE_SYNC);
+	ck_assert_int_eq(r.status, NFS3_OK);
 }
 END_TEST
 
@@ -454,7 +465,9 @@ static void add_writes(TCase *tc)
 {
 	tcase_add_test(tc, a_write_past_all_files_is_too_big);
 	tcase_add_test(tc, a_count_that_is_not_the_length_is_refused);
-	tcase_add_test(tc, a_write_is_cut_to_wtmax);
+	/* Longer than any message is a record of TCP only. */
+	tcase_add_loop_test(tc, a_write_is_cut_to_wtmax, 0,
+			    getenv("HARNESS_FABRIC") ? 1 : 4);
 	tcase_add_test(tc, writing_nothing_changes_nothing);
 	tcase_add_test(tc, a_write_is_at_least_as_stable_as_asked);
 	tcase_add_test(tc, partial_writes_go_on_until_all_is_written);

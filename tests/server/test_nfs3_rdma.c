@@ -274,6 +274,34 @@ START_TEST(data_goes_by_chunks_both_ways)
 }
 END_TEST
 
+START_TEST(a_write_of_more_than_wtmax_is_cut_to_it)
+{
+	static const uint32_t lens[] = { MIB + MIB / 5 + 1, 4 * MIB };
+	static uint8_t many[4 * MIB];
+	struct export_fh fh;
+
+	start(_i);
+	fh = make_file("f");
+	memcpy(many, data, MIB);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		begin(NFSPROC3_WRITE);
+		put_fh(&fh);
+		xdr_put_u64(&out, 0);
+		xdr_put_u32(&out, lens[i]);
+		xdr_put_u32(&out, VFS_FILE_SYNC);
+		put_chunk(many, lens[i]);
+		ck_assert_uint_eq(status(), NFS3_OK);
+		skip_wcc();
+		ck_assert_uint_eq(xdr_get_u32(&in), MIB);
+		begin_read(&fh, MIB);
+		ask_write_chunk(MIB);
+		expect_read(MIB, true);
+		ck_assert_mem_eq(sink, data, MIB);
+	}
+	stop();
+}
+END_TEST
+
 START_TEST(small_data_goes_inline_both_ways)
 {
 	struct export_fh fh;
@@ -439,6 +467,8 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, data_goes_by_chunks_both_ways, 0, SEEDS);
+	tcase_add_loop_test(tc, a_write_of_more_than_wtmax_is_cut_to_it, 0,
+			    SEEDS);
 	tcase_add_loop_test(tc, small_data_goes_inline_both_ways, 0, SEEDS);
 	tcase_add_loop_test(tc, a_write_chunk_that_is_too_large_is_used_in_part,
 			    0, SEEDS);

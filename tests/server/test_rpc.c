@@ -80,12 +80,19 @@ START_TEST(results_that_do_not_fit_are_system_err)
 }
 END_TEST
 
-START_TEST(what_is_not_a_call_is_dropped)
+START_TEST(what_is_not_a_call_is_rejected)
 {
 	call_words(19, 1, 0, 0, 0, 0);
+	ck_assert(c->rejected);
 	expect_dropped("rpc_not_call");
 	call_words(20, 0);
+	ck_assert(c->rejected);
 	expect_dropped("rpc_short");
+	/* The header of a call, cut short. */
+	call_words(21, 0, 2, TEST_PROG, 4);
+	ck_assert(c->rejected);
+	fake_free(c);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_short"), 2);
 }
 END_TEST
 
@@ -287,7 +294,7 @@ START_TEST(a_duplicate_of_a_call_in_progress_is_answered_with_it)
 	test_gate_wait(1);
 	second = send_words(&other, ACT(91, ACT_WAIT));
 	ck_assert(!fake_over(second));
-	/* Only the newest waits: the others' connections are gone. */
+	/* Only the newest of a connection waits. */
 	third = send_words(&other, ACT(91, ACT_WAIT));
 	fake_wait(second);
 	ck_assert(second->dropped);
@@ -332,6 +339,16 @@ START_TEST(another_users_call_is_another_call)
 			4, TEST_ACT, 1, 20, 0, 0, i < 2 ? 500 : 501,
 			i < 4 ? 100 : 101, 0, 0, 0, ACT_COUNT }, 16));
 	ck_assert_uint_eq(test_acts, 3);
+	/* Nobody and root; the pad makes both as long. */
+	for (uint32_t i = 0; i < 2; i++) {
+		fake_free(send_words(&conn, (uint32_t[]){ 92, 0, 2, TEST_PROG,
+			4, TEST_ACT, 0, 0, 0, 0, ACT_COUNT, 0, 0, 0, 0, 0 },
+			16));
+		fake_free(send_words(&conn, (uint32_t[]){ 92, 0, 2, TEST_PROG,
+			4, TEST_ACT, 1, 20, 0, 0, 0, 0, 0, 0, 0, ACT_COUNT },
+			16));
+	}
+	ck_assert_uint_eq(test_acts, 5);
 }
 END_TEST
 
@@ -457,7 +474,7 @@ static void add_replies(TCase *t)
 	tcase_add_test(t, bytes_after_the_arguments_are_ignored);
 	tcase_add_test(t, a_failure_is_system_err);
 	tcase_add_test(t, results_that_do_not_fit_are_system_err);
-	tcase_add_test(t, what_is_not_a_call_is_dropped);
+	tcase_add_test(t, what_is_not_a_call_is_rejected);
 	tcase_add_test(t, what_a_program_does_not_authorize_is_auth_error);
 	tcase_add_test(t, bad_credentials_are_auth_error);
 	tcase_add_test(t, null_may_come_with_auth_sys);

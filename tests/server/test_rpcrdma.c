@@ -199,8 +199,11 @@ START_TEST(several_read_chunks_at_different_positions_are_pulled)
 }
 END_TEST
 
-/* A long call: its first @inline_words in one piece, the rest in another. */
-static void send_long_call(uint32_t xid, uint32_t len, bool with_chunk)
+/* Where a long call's data chunk stands in the Read list. */
+enum data_chunk { NONE, BEHIND, BEFORE };
+
+/* A long call in many segments. */
+static void send_long_call(uint32_t xid, uint32_t len, enum data_chunk chunk)
 {
 	static uint8_t call[8192];
 	struct fabric_mr *mr, *data_mr;
@@ -211,7 +214,7 @@ static void send_long_call(uint32_t xid, uint32_t len, bool with_chunk)
 	xdr_put_u32(&x, xid);
 	xdr_put_u32(&x, OP_SUM);
 	xdr_put_u32(&x, 1);
-	if (with_chunk)
+	if (chunk != NONE)
 		xdr_put_u32(&x, len);
 	else
 		xdr_put_opaque(&x, data, len);
@@ -220,9 +223,11 @@ static void send_long_call(uint32_t xid, uint32_t len, bool with_chunk)
 	mr = peer_register(&peer, call, sizeof(call), FABRIC_REMOTE_READ);
 	data_mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
 	peer_begin(&peer, xid, 1, RPCRDMA_NOMSG);
+	if (chunk == BEFORE)
+		peer_put_read(&peer, DATA_POSITION, data_mr, 0, len);
 	for (uint32_t at = 0; at < n; at += 7)
 		peer_put_read(&peer, 0, mr, at, MIN(7u, n - at));
-	if (with_chunk)
+	if (chunk == BEHIND)
 		peer_put_read(&peer, DATA_POSITION, data_mr, 0, len);
 	peer_put_zeros(&peer, 3);
 	peer_send(&peer);
@@ -234,7 +239,7 @@ static void send_long_call(uint32_t xid, uint32_t len, bool with_chunk)
 START_TEST(a_long_call_comes_in_many_segments)
 {
 	open_plain();
-	send_long_call(11, 1000, false);
+	send_long_call(11, 1000, NONE);
 	close_all();
 }
 END_TEST
@@ -242,7 +247,8 @@ END_TEST
 START_TEST(a_long_call_comes_with_further_read_chunks)
 {
 	open_plain();
-	send_long_call(12, 50001, true);
+	send_long_call(12, 50001, BEHIND);
+	send_long_call(13, 50001, BEFORE);
 	close_all();
 }
 END_TEST
@@ -308,18 +314,26 @@ START_TEST(a_message_too_short_is_dropped)
 }
 END_TEST
 
+/* RFC 8166 section 4.2.4: errors even if nobody can make sense of them. */
 START_TEST(done_and_error_are_dropped)
 {
+	uint64_t before = stat("rdma_error_messages");
+
 	open_plain();
 	peer_begin(&peer, 17, 1, RPCRDMA_DONE);
 	peer_put_zeros(&peer, 3);
 	peer_send(&peer);
-	peer_begin(&peer, 17, 1, RPCRDMA_ERROR);
-	peer_put(&peer, RPCRDMA_ERR_VERS);
-	peer_put_zeros(&peer, 2);
-	peer_send(&peer);
+	for (uint32_t vers = 1; vers <= 3; vers++) {
+		for (uint32_t err = 1; err < 4; err++) {
+			peer_begin(&peer, 17, vers, RPCRDMA_ERROR);
+			peer_put(&peer, err);
+			peer_put_zeros(&peer, err == 2 ? 2 : vers - 1);
+			peer_send(&peer);
+		}
+	}
 	peer_check_alive(&peer);
 	ck_assert_uint_eq(peer.nmsgs, 1);
+	ck_assert_uint_eq(stat("rdma_error_messages"), before + 9);
 	close_all();
 }
 END_TEST
@@ -385,7 +399,7 @@ START_TEST(bad_read_positions_get_err_chunk)
 	refused(RPCRDMA_MSG, 0, 100);		/* Position Zero, RDMA_MSG */
 	refused(RPCRDMA_NOMSG, 16, 100);	/* none, RDMA_NOMSG */
 	refused(RPCRDMA_NOMSG, 0, 0);		/* empty */
-	refused(RPCRDMA_MSG, 16, MSG_MAX_LEN);	/* too long together */
+	refused(RPCRDMA_MSG, 16, MSG_MAX_TAKEN); /* too long together */
 	rig_count(&rig, &counts);
 	ck_assert_uint_eq(counts.reads, 0);
 	peer_check_alive(&peer);
@@ -393,9 +407,9 @@ START_TEST(bad_read_positions_get_err_chunk)
 }
 END_TEST
 
-START_TEST(overlapping_and_descending_chunks_get_err_chunk)
+START_TEST(chunks_that_overlap_get_err_chunk)
 {
-	static const uint32_t second[] = { 12, 20, 112 };
+	static const uint32_t second[] = { 12, 20, 112 };	/* in the first */
 	struct rig_options o = { .any_position = true };
 	struct fabric_mr *mr;
 
@@ -404,7 +418,7 @@ START_TEST(overlapping_and_descending_chunks_get_err_chunk)
 	for (size_t i = 0; i < ARRAY_SIZE(second); i++) {
 		peer_begin(&peer, 23, 1, RPCRDMA_MSG);
 		peer_put_read(&peer, 16, mr, 0, 97);
-		peer_put_read(&peer, second[i], mr, 0, 4);
+		peer_put_read(&peer, second[i], mr, 0, 8);
 		peer_put_zeros(&peer, 3);
 		peer_put_call(&peer, 23, OP_SUM, 1);
 		peer_put(&peer, 97);
@@ -560,7 +574,7 @@ static void add_bad_calls(TCase *t)
 	tcase_add_test(t, an_unknown_procedure_gets_err_chunk);
 	tcase_add_test(t, xids_that_differ_get_err_chunk);
 	tcase_add_test(t, bad_read_positions_get_err_chunk);
-	tcase_add_test(t, overlapping_and_descending_chunks_get_err_chunk);
+	tcase_add_test(t, chunks_that_overlap_get_err_chunk);
 	tcase_add_test(t, a_chunk_that_the_binding_does_not_allow_gets_err_chunk);
 	tcase_add_test(t, lists_that_no_reply_can_return_get_err_chunk);
 	tcase_add_test(t, a_read_that_fails_ends_the_connection);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "lib/log.h"
+#include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
 #include "tests/unit/runner.h"
 
@@ -140,6 +141,7 @@ static void vary(struct rig_options *o, struct rpcrdma_requester_options *ro,
 		.rdma.credits = seed % 5 == 0 ? 3 : 0,
 		.rdma.send_queue = seed % 4 == 0 ? 2 + seed % 29 : 0,
 		.fabric.passive.max_sge = seed % 7 == 0 ? 1 : 0,
+		.fabric.passive.open_sinks = seed % 6 < 3,
 	};
 	*ro = (struct rpcrdma_requester_options){
 		.segment_size = seed % 3 ? 700 + seed * 97 % 9000 : 0,
@@ -290,47 +292,110 @@ static void put_nowhere(struct peer *peer, uint32_t len)
 	peer_put_zeros(peer, 2);
 }
 
+enum bad_chunk { BAD_READ, BAD_WRITE, BAD_REPLY };
+
+static void put_bad_call(struct peer *peer, enum bad_chunk kind)
+{
+	peer_begin(peer, 9, 1, RPCRDMA_MSG);
+	if (kind == BAD_READ) {
+		peer_put(peer, 1);
+		peer_put(peer, DATA_POSITION);
+		put_nowhere(peer, 5000);
+		peer_put_zeros(peer, 3);
+		peer_put_call(peer, 9, OP_SUM, 1);
+		peer_put(peer, 5000);
+		return;
+	}
+	peer_put_zeros(peer, kind == BAD_WRITE ? 1 : 2);
+	peer_put(peer, 1);
+	peer_put(peer, 1);
+	put_nowhere(peer, 6000);
+	peer_put_zeros(peer, kind == BAD_WRITE ? 2 : 0);
+	peer_put_call(peer, 9, kind == BAD_WRITE ? OP_READ : OP_LONG, 5000);
+}
+
 /* On a connection of its own. */
-static void send_in_vain(bool write, bool answered)
+static void send_in_vain(enum bad_chunk kind, bool answered)
 {
 	struct peer peer;
 
 	peer_open(&peer, &rig, NULL);
 	peer_wait_up(&peer);
-	peer_begin(&peer, 9, 1, RPCRDMA_MSG);
-	if (write) {
-		peer_put_zeros(&peer, 1);
-		peer_put(&peer, 1);
-		peer_put(&peer, 1);
-		put_nowhere(&peer, 5000);
-		peer_put_zeros(&peer, 2);
-		peer_put_call(&peer, 9, OP_READ, 5000);
-	} else {
-		peer_put(&peer, 1);
-		peer_put(&peer, DATA_POSITION);
-		put_nowhere(&peer, 5000);
-		peer_put_zeros(&peer, 3);
-		peer_put_call(&peer, 9, OP_SUM, 1);
-		peer_put(&peer, 5000);
-	}
+	put_bad_call(&peer, kind);
 	peer_send(&peer);
-	if (answered)
+	if (answered) {
 		peer_take_error(&peer, 9, RPCRDMA_ERR_CHUNK);
-	else
+		peer_check_alive(&peer);
+	} else {
 		peer_wait_down(&peer);
+	}
 	peer_close(&peer);
 }
 
-/* RFC 8166 section 4.5.3. */
+/* RFC 8166 section 4.5.3.  The second half is on a device that doesn't say
+ * which access was refused, as iWARP adapters. */
 START_TEST(a_call_that_costs_its_connection_again_and_again_is_refused)
 {
-	/* An iWARP Write is done when it was sent. */
-	if (_i)
-		rig_on_loop();
-	rig_open(&rig, NULL);
-	for (int i = 0; i < 6; i++)
-		send_in_vain(_i, i % 3 == 2);
+	struct rig_options o = { .fabric.passive.blind_refusals = _i >= 3 };
+	int times;
+
+	rig_open(&rig, &o);
+	times = _i >= 3 || rig.iwarp ? 3 : 1;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < times; i++)
+			send_in_vain(_i % 3, false);
+		send_in_vain(_i % 3, true);
+	}
 	rig_close(&rig);
+}
+END_TEST
+
+/* One READ of @len bytes to @mr, answered, and the end. */
+static void read_and_leave(uint8_t *to, uint32_t len)
+{
+	struct fabric_mr *mr;
+	struct peer peer;
+
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	mr = peer_register(&peer, to, len, FABRIC_REMOTE_WRITE);
+	peer_begin(&peer, 5, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 1);
+	peer_put_chunk(&peer, mr, len);
+	peer_put_zeros(&peer, 2);
+	peer_put_call(&peer, 5, OP_READ, len);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+	fabric_mr_destroy(mr);
+	peer_close(&peer);
+}
+
+/* A tool whose xids are the same each time it is started. */
+START_TEST(a_client_that_comes_and_goes_is_never_refused)
+{
+	struct rig_options o = { .fabric.passive.blind_refusals = _i };
+
+	rig_open(&rig, &o);
+	for (unsigned i = 0; i < 20; i++)
+		read_and_leave(mem[i % 7], 5000);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(a_message_that_is_no_call_ends_the_connection)
+{
+	struct rpcrdma_requester *r;
+
+	rig_open(&rig, NULL);
+	rig_connect(&rig, NULL, &r);
+	exchange_init(&x[0], 1, OP_REJECT, 0);
+	exchange_start(r, &x[0]);
+	ck_assert_int_eq(exchange_wait(&x[0]), -ENOTCONN);
+	exchange_fini(&x[0]);
+	rpcrdma_requester_destroy(r);
+	rig_close(&rig);
+	ck_assert_uint_eq(stats_sum_by_name("rdma_no_calls"), 1);
 }
 END_TEST
 
@@ -367,7 +432,10 @@ int main(void)
 	tcase_add_test(t, freeing_the_listener_waits_for_calls_that_are_held);
 	tcase_add_loop_test(t,
 		a_call_that_costs_its_connection_again_and_again_is_refused,
-		0, 2);
+		0, 6);
+	tcase_add_loop_test(t, a_client_that_comes_and_goes_is_never_refused,
+			    0, 2);
+	tcase_add_test(t, a_message_that_is_no_call_ends_the_connection);
 	tcase_add_test(t, calls_that_are_dropped_give_everything_back);
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -15,6 +15,8 @@ extern struct export_table *table;
 extern _Atomic unsigned dns_asked;	/* questions so far */
 extern int dns_error;			/* an EAI_ code for every question */
 extern bool dns_forged;			/* names don't lead back */
+/* What reverse look-ups say, and is believed: the zone is the peer's own. */
+extern const char *dns_alias;
 extern void (*dns_meanwhile)(void);	/* done before an address is told */
 
 /* A table with the mem backend that keeps nothing. */

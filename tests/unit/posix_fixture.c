@@ -27,6 +27,12 @@ void world_base(void)
 	chmod(base[1], 0755);
 }
 
+void world_base_give(uid_t uid)
+{
+	if (chown(base[0], uid, -1) < 0 || chown(base[1], uid, -1) < 0)
+		exit(1);
+}
+
 static int remove_one(const char *path, const struct stat *st, int flag,
 		      struct FTW *ftw)
 {

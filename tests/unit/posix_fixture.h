@@ -43,6 +43,7 @@ void world_close(void);
 int world_run(Suite *suite);
 /* Of all these: makes the directories, but mounts nothing; removes them. */
 void world_base(void);
+void world_base_give(uid_t uid);
 void world_base_remove(void);
 void world_prepare(int i, const struct vfs_config *config);
 void world_mount(void);

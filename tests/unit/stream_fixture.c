@@ -156,6 +156,9 @@ static void act(struct msg *m)
 	case FX_DROP:
 		xprt_drop(m);
 		break;
+	case FX_REJECT:
+		xprt_reject(m);
+		break;
 	case FX_KEEP:
 		fx.kept = m->xprt;
 		xprt_get(fx.kept);

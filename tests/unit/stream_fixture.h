@@ -28,6 +28,7 @@ enum fx_op {
 	FX_WORK_PIPE,	/* the same, by another thread */
 	FX_HOLD,	/* like FX_ECHO, once fx_release() is called */
 	FX_DROP,	/* no reply */
+	FX_REJECT,	/* it is taken for something that is no call */
 	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
 	FX_STOP,	/* like FX_ECHO, once fx.go is posted; stops the poller */
 };

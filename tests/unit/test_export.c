@@ -325,6 +325,48 @@ START_TEST(a_table_that_cannot_be_mounted_changes_nothing)
 }
 END_TEST
 
+static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool goes;
+
+static void slow_unmount(struct vfs_fs *fs)
+{
+	atomic_store(&goes, true);
+	mutex_lock(&going);
+	mem_vfs_ops.unmount(fs);
+	mutex_unlock(&going);
+}
+
+static void take_out(void *arg)
+{
+	publish("/b *\n");
+}
+
+START_TEST(an_export_that_does_not_go_is_not_waited_for_ever)
+{
+	static struct vfs_ops slow;	/* outlives its exports */
+	struct export_set *set = NULL;
+	pthread_t thread;
+	char *err = NULL;
+
+	slow = mem_vfs_ops;
+	slow.unmount = slow_unmount;
+	table->backend = &slow;
+	table->going_s = 0;
+	publish("/a *\n/b *\n");
+	mutex_lock(&going);
+	ck_assert_int_eq(thread_start(&thread, "out", take_out, NULL), 0);
+	EVENTUALLY(atomic_load(&goes));
+	ck_assert_int_eq(parse("/a *\n", &set, &err), 0);
+	ck_assert_int_eq(export_table_publish(table, set, &err), -EBUSY);
+	ck_assert_ptr_nonnull(strstr(err, "reload again later"));
+	free(err);
+	mutex_unlock(&going);
+	pthread_join(thread, NULL);
+	publish("/a *\n");
+	table->going_s = 5;
+}
+END_TEST
+
 START_TEST(what_clients_hold_on_to_cannot_change)
 {
 	char *err;
@@ -423,6 +465,7 @@ int main(void)
 	tcase_add_test(tc,
 		       an_export_in_use_outlives_the_table_that_named_it);
 	tcase_add_test(tc, a_table_that_cannot_be_mounted_changes_nothing);
+	tcase_add_test(tc, an_export_that_does_not_go_is_not_waited_for_ever);
 	tcase_add_test(tc, what_clients_hold_on_to_cannot_change);
 	tcase_add_test(tc, tables_change_under_those_who_look);
 	suite_add_tcase(s, tc);

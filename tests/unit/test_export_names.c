@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <stdio.h>
 
+#include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
 #include "vfs/export_priv.h"
@@ -103,6 +104,29 @@ START_TEST(a_name_that_does_not_lead_back_is_not_believed)
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), -EACCES);
 	/* An address in a netgroup needs no name. */
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
+}
+END_TEST
+
+/* Who has a zone of its own, for addresses and for names, calls its host as
+ * it likes, and both lead to each other. */
+START_TEST(a_name_of_another_domain_is_not_that_of_a_client)
+{
+	static const char *const names[] = {
+		"h7.attacker.net", "h7.example.attacker.net",
+		"h7.example.", "192.0.2.7", "@trusted",
+		"h7.xexample", "example", ".example.net",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		/* Another table, so that nothing is remembered. */
+		publish(i % 2 ? "/a *.example h7 @trusted\n" :
+			"/a h7 @trusted *.example\n/b h9\n");
+		dns_alias = names[i];
+		ck_assert_msg(ask_twice("/a", "192.0.2.66") == -EACCES, "%s",
+			      names[i]);
+		dns_alias = NULL;
+		ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), 0);
+	}
 }
 END_TEST
 
@@ -245,6 +269,7 @@ int main(void)
 		hosts_go_before_networks_wildcards_netgroups_and_everyone);
 	tcase_add_test(tc, names_are_asked_once_and_remembered);
 	tcase_add_test(tc, a_name_that_does_not_lead_back_is_not_believed);
+	tcase_add_test(tc, a_name_of_another_domain_is_not_that_of_a_client);
 	tcase_add_test(tc, names_that_cannot_be_told_are_no_clients);
 	tcase_add_test(tc,
 		who_was_a_client_stays_one_while_names_cannot_be_told);

@@ -98,7 +98,7 @@ static const struct {
 	{ "/a/. h", "exports:1: '/a/.' has a component '.' or '..'" },
 	{ "/.. h", "exports:1: '/..' has a component '.' or '..'" },
 	{ "nfs:/a h", "exports:1: 'nfs' is not a kind of file system; "
-	  "expected mem:/NAME, or just /PATH" },
+	  "expected posix,OPTION:/PATH, mem:/NAME, or just /PATH" },
 	{ "mem:a h", "exports:1: 'a' is not an absolute path" },
 	{ "\"/a h\n/b h",
 	  "exports:1: a '\"' is not closed on its line" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event loop, counters and the log's limits. */
+#include <fcntl.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -336,6 +337,36 @@ START_TEST(levels_are_known_by_name)
 }
 END_TEST
 
+/* Nobody reads what the lines go to, until somebody does. */
+START_TEST(a_log_that_nobody_takes_stops_nothing)
+{
+	static char text[1 << 20];
+	int fds[2], keep = dup(STDERR_FILENO);
+	size_t n = 0;
+	ssize_t got;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	fcntl(fds[1], F_SETPIPE_SZ, 4096);
+	dup2(fds[1], STDERR_FILENO);
+	close(fds[1]);
+	ck_assert_int_eq(log_start(), 0);
+	for (int i = 0; i < 1000; i++)
+		log_print(LOG_LEVEL_ERR, "line %d of many, some of which are "
+			  "left out", i);
+	while (!strstr(text, " messages left out") &&
+	       (got = read(fds[0], text + n, 4096)) > 0 &&
+	       n < sizeof(text) - 8192)
+		n += (size_t)got;
+	log_stop();
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	close(fds[0]);
+	ck_assert_ptr_nonnull(strstr(text, "line 0 of many"));
+	ck_assert_ptr_nonnull(strstr(text, " messages left out"));
+	ck_assert_ptr_null(strstr(text, "line 999 of many"));
+}
+END_TEST
+
 static void log_often(void *arg)
 {
 	atomic_bool *stop = arg;
@@ -376,6 +407,7 @@ int main(void)
 	t = tcase_create("stats and log");
 	tcase_add_test(t, counts_of_ended_threads_stay);
 	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
+	tcase_add_test(t, a_log_that_nobody_takes_stops_nothing);
 	tcase_add_test(t, what_was_left_out_is_told_at_its_own_level);
 	tcase_add_test(t, levels_are_known_by_name);
 	tcase_add_test(t, the_level_may_change_while_others_log);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lib/util.h"
 #include "tests/unit/runner.h"
@@ -298,6 +299,57 @@ START_TEST(observers_see_each_region_before_its_buffers)
 }
 END_TEST
 
+/* Pages that are in memory, of @n buffers. */
+static size_t resident(struct buf *const *b, unsigned n)
+{
+	static unsigned char in[POOL_BUF_MAX / 4096];
+	size_t pages = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_int_eq(mincore(b[i]->data, b[i]->size, in), 0);
+		for (size_t k = 0; k < b[i]->size / 4096; k++)
+			pages += in[k] & 1;
+	}
+	return pages;
+}
+
+#define BURST	100u
+
+/* Of a burst of replies to slow readers nothing is left. */
+START_TEST(memory_that_nobody_uses_is_given_back_unless_a_device_pins_it)
+{
+	struct seen pins = { .o = { .add = add_region, .del = del_region,
+				    .pins = true } };
+	struct buf *b[BURST];
+
+	ck_assert_int_eq(pool_create(256 * MIB, &pool), 0);
+	ck_assert_int_eq(pool_observe(pool, &pins.o), 0);
+	for (unsigned i = 0; i < BURST; i++) {
+		b[i] = pool_alloc(pool, POOL_BUF_MAX);
+		ck_assert_ptr_nonnull(b[i]);
+		memset(b[i]->data, 1, b[i]->size);
+	}
+	ck_assert(!pool_trim(pool));
+	ck_assert(!pool_trim(pool));
+	ck_assert_uint_eq(resident(b, BURST), BURST * POOL_BUF_MAX / 4096);
+	for (unsigned i = 0; i < BURST; i++)
+		buf_put(b[i]);
+	ck_assert(!pool_trim(pool));
+	ck_assert_uint_eq(resident(b, BURST), BURST * POOL_BUF_MAX / 4096);
+	pool_unobserve(pool, &pins.o);
+	/* It was used since the last time. */
+	buf_put(pool_alloc(pool, POOL_BUF_MAX));
+	pool_trim(pool);
+	ck_assert(pool_trim(pool));
+	ck_assert_uint_eq(resident(b, BURST), 0);
+	ck_assert(!pool_trim(pool));
+	b[0] = pool_alloc(pool, POOL_BUF_MAX);
+	memset(b[0]->data, 2, b[0]->size);
+	buf_put(b[0]);
+	pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(a_region_that_a_device_refuses_is_done_without)
 {
 	struct seen takes = { .o.add = add_region, .o.del = del_region };
@@ -345,6 +397,8 @@ int main(void)
 		a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have);
 	tcase_add_test(t, who_has_least_is_served_first);
 	tcase_add_test(t, observers_see_each_region_before_its_buffers);
+	tcase_add_test(t,
+		memory_that_nobody_uses_is_given_back_unless_a_device_pins_it);
 	tcase_add_test(t, a_region_that_a_device_refuses_is_done_without);
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -62,7 +62,8 @@ START_TEST(calls_that_must_not_wait_do_what_memory_has)
 	assert_ok(err);
 	vfs_node_put(m);
 	err = posix_create(&now, w.root, name_of("g"), &how, &m, NULL, NULL);
-	if (world_on_tmpfs()) {
+	/* The table of files is on a disk, wherever the files are. */
+	if (world_on_tmpfs() && !to_posix_fs(w.fs)->table) {
 		assert_ok(err);
 		vfs_node_put(m);
 		assert_ok(posix_remove(&now, w.root, name_of("g"), false,
@@ -71,15 +72,15 @@ START_TEST(calls_that_must_not_wait_do_what_memory_has)
 	} else {
 		assert_err(err, EAGAIN);
 		assert_err(try_lookup(w.root, "g"), ENOENT);
-		assert_err(posix_write(&now, n, 0, &iov, 1, &sync, NULL),
-			   EAGAIN);
+		ck_assert_int_eq(posix_write(&now, n, 0, &iov, 1, &sync, NULL),
+				 world_on_tmpfs() ? 8 : -EAGAIN);
 		assert_err(posix_remove(&now, w.root, name_of("f"), false,
 					NULL), EAGAIN);
 	}
 	vfs_node_put(n);
 	world_restart();
 	err = posix_open_handle(&now, w.fs, &h, &m);
-	if (world_on_tmpfs()) {
+	if (world_on_tmpfs() && !to_posix_fs(w.fs)->table) {
 		assert_ok(err);
 		vfs_node_put(m);
 	} else {

@@ -440,6 +440,12 @@ START_TEST(the_owner_writes_what_it_made_read_only)
 	vfs_node_put(n);
 	world_restart();
 	n = must_open(&h);
+	/* A server that is no more than the owner: test_posix_owner. */
+	if (geteuid() != 0) {
+		put(n);
+		world_close();
+		return;
+	}
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	ck_assert_uint_eq(attr_of(n).mode, 0400);
 	set.mode = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: handles of files that are renamed, here or locally. */
 #include <sys/stat.h>
-#include <time.h>
 
 #include "tests/unit/posix_fixture.h"
 
@@ -67,17 +66,17 @@ START_TEST(handles_follow_what_local_processes_rename_in_place)
 }
 END_TEST
 
-/* A directory's files are found with it, by one walk. */
-START_TEST(handles_follow_what_local_processes_move_elsewhere)
+/* Without the system's handles, only once somebody has looked up where it is
+ * now; a directory's files are found with it. */
+START_TEST(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up)
 {
-	uint64_t walks = stats_sum_by_name("posix_searches");
-	struct vfs_handle dir, below, h[20];
+	struct vfs_handle dir, h[20];
 	struct vfs_node *d, *n;
 	char name[8];
-	bool table;
+	int lost;
 
 	world_open(_i, NULL);
-	table = to_posix_fs(w.fs)->table;
+	lost = to_posix_fs(w.fs)->table ? -ESTALE : 0;
 	put(must_mkdir(w.root, "e"));
 	d = must_mkdir(w.root, "d");
 	n = must_mkdir(d, "sub");
@@ -90,142 +89,19 @@ START_TEST(handles_follow_what_local_processes_move_elsewhere)
 	}
 	put(n);
 	put(d);
-	below = h[7];
 	world_restart();
-	assert_ok(mkdir(local("e/deep"), 0755));
-	assert_ok(rename(local("d/sub"), local("e/deep/er")));
-	assert_ok(try_open(&below));
+	assert_ok(rename(local("d/sub"), local("e/other")));
+	ck_assert_int_eq(try_open(&h[7]), lost);
+	ck_assert_int_eq(try_open(&dir), lost);
+	d = must_lookup(w.root, "e");
+	put(must_lookup(d, "other"));
+	put(d);
 	assert_ok(try_open(&dir));
 	for (unsigned i = 0; i < ARRAY_SIZE(h); i++)
 		assert_ok(try_open(&h[i]));
-	ck_assert_uint_eq(stats_sum_by_name("posix_searches") - walks, table);
 	world_restart();
 	for (unsigned i = 0; i < ARRAY_SIZE(h); i++)
 		assert_ok(try_open(&h[i]));
-	ck_assert_uint_eq(stats_sum_by_name("posix_searches") - walks, table);
-	world_close();
-}
-END_TEST
-
-static struct vfs_handle wanted;
-static atomic_int found;
-
-static void open_wanted(void *arg)
-{
-	if (try_open(&wanted) == 0)
-		atomic_fetch_add(&found, 1);
-}
-
-START_TEST(who_asks_while_it_is_looked_for_waits)
-{
-	struct vfs_node *d, *n;
-	pthread_t threads[8];
-	char name[32];
-
-	world_open(_i, NULL);
-	put(must_mkdir(w.root, "e"));
-	d = must_mkdir(w.root, "d");
-	n = must_create(d, "f");
-	wanted = handle_of(n);
-	put(n);
-	put(d);
-	world_restart();
-	/* A walk may last a second and no longer. */
-	for (int i = 0; i < 100; i++) {
-		snprintf(name, sizeof(name), "d%d", i);
-		assert_ok(mkdir(local(name), 0755));
-	}
-	assert_ok(rename(local("d/f"), local("e/f")));
-	atomic_store(&found, 0);
-	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
-		assert_ok(thread_start(&threads[i], "opener", open_wanted,
-				       NULL));
-	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
-		pthread_join(threads[i], NULL);
-	ck_assert_int_eq(found, ARRAY_SIZE(threads));
-	world_close();
-}
-END_TEST
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
-/* Each is looked for once at most, and not while a pause lasts, which comes
- * after each walk. */
-START_TEST(what_local_processes_removed_is_not_looked_for_again)
-{
-	uint64_t walks = stats_sum_by_name("posix_searches");
-	struct vfs_handle h[50];
-	unsigned pauses = 0;
-	struct posix_fs *fs;
-	struct vfs_node *n;
-	char name[8];
-
-	world_open(_i, NULL);
-	for (unsigned i = 0; i < ARRAY_SIZE(h); i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		n = must_create(w.root, name);
-		h[i] = handle_of(n);
-		put(n);
-	}
-	world_restart();
-	for (unsigned i = 0; i < ARRAY_SIZE(h); i++) {
-		snprintf(name, sizeof(name), "f%u", i);
-		assert_ok(unlink(local(name)));
-	}
-	fs = to_posix_fs(w.fs);
-	fs->search_again = INT64_MAX;
-	assert_err(try_open(&h[0]), ESTALE);
-	ck_assert_uint_eq(stats_sum_by_name("posix_searches"), walks);
-	for (unsigned i = 1; i < ARRAY_SIZE(h); i++) {
-		fs->search_again = 0;
-		assert_err(try_open(&h[i]), ESTALE);
-		pauses += fs->search_again > now_ns();
-		ck_assert_uint_eq(stats_sum_by_name("posix_searches"),
-				  walks + (fs->table ? i : 0));
-	}
-	/* Unless this test stood still each time after it. */
-	ck_assert_int_eq(pauses > 0, !!fs->table);
-	for (unsigned i = 0; i < ARRAY_SIZE(h); i++) {
-		fs->search_again = 0;
-		assert_err(try_open(&h[i]), ESTALE);
-	}
-	ck_assert_uint_eq(stats_sum_by_name("posix_searches"),
-			  walks + (fs->table ? ARRAY_SIZE(h) - 1 : 0));
-	world_close();
-}
-END_TEST
-
-/* Where there is no time for a walk, or the tree is too large. */
-START_TEST(what_was_moved_elsewhere_is_found_by_its_name)
-{
-	struct vfs_handle file;
-	struct vfs_node *d, *e, *n;
-	bool table;
-
-	world_open(_i, NULL);
-	table = to_posix_fs(w.fs)->table;
-	d = must_mkdir(w.root, "d");
-	e = must_mkdir(w.root, "e");
-	n = must_create(d, "f");
-	file = handle_of(n);
-	put(n);
-	put(e);
-	put(d);
-	world_restart();
-	to_posix_fs(w.fs)->search_again = INT64_MAX;
-	assert_ok(rename(local("d/f"), local("e/f")));
-	ck_assert_int_eq(try_open(&file), table ? -ESTALE : 0);
-	e = must_lookup(w.root, "e");
-	put(must_lookup(e, "f"));
-	put(e);
-	world_restart();
-	assert_ok(try_open(&file));
 	world_close();
 }
 END_TEST
@@ -254,6 +130,88 @@ START_TEST(what_is_in_use_may_be_moved_anywhere)
 }
 END_TEST
 
+#define RENAMES 2000
+
+static struct vfs_node *dirs[2];
+static atomic_bool over;
+static pthread_t renamer;
+
+static void rename_to_and_fro(void *arg)
+{
+	for (int i = 0; i < RENAMES; i++)
+		assert_ok(posix_rename(&w.ctx, dirs[i % 2], name_of("f"),
+				       dirs[1 - i % 2], name_of("f"), NULL,
+				       NULL));
+	atomic_store(&over, true);
+}
+
+/* In world @i, "f" is renamed from one directory to the other and back. */
+static void begin_renames(int i, struct vfs_handle *file)
+{
+	struct vfs_node *n;
+
+	world_open(i, NULL);
+	to_posix_fs(w.fs)->sync_names = false;
+	dirs[0] = must_mkdir(w.root, "a");
+	dirs[1] = must_mkdir(w.root, "b");
+	n = must_create(dirs[0], "f");
+	*file = handle_of(n);
+	put(n);
+	atomic_store(&over, false);
+	assert_ok(thread_start(&renamer, "renames", rename_to_and_fro, NULL));
+}
+
+static void end_renames(void)
+{
+	assert_ok(pthread_join(renamer, NULL));
+	put(dirs[0]);
+	put(dirs[1]);
+	world_close();
+}
+
+START_TEST(what_is_just_being_renamed_is_there_or_not)
+{
+	struct vfs_handle file;
+	int err;
+
+	begin_renames(_i, &file);
+	while (!atomic_load(&over)) {
+		err = try_lookup(dirs[0], "f");
+		ck_assert(err == 0 || err == -ENOENT);
+	}
+	end_renames();
+}
+END_TEST
+
+/* It is not in use any more. */
+static void forget(const struct vfs_handle *h)
+{
+	struct posix_cache *c = &to_posix_fs(w.fs)->cache;
+	struct posix_node *n = posix_cache_find(c, h);
+
+	if (!n)
+		return;
+	posix_cache_forget(c, n);
+	vfs_node_put(&n->node);
+}
+
+START_TEST(what_is_just_being_renamed_is_not_stale)
+{
+	struct vfs_handle file;
+	int err;
+
+	begin_renames(_i, &file);
+	while (!atomic_load(&over)) {
+		forget(&file);
+		err = try_open(&file);
+		ck_assert(err == 0 || err == -ETIMEDOUT);
+	}
+	forget(&file);
+	assert_ok(try_open(&file));
+	end_renames();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix moves");
@@ -261,11 +219,10 @@ int main(void)
 
 	add_world_test(t, handles_follow_renames_and_links_made_here);
 	add_world_test(t, handles_follow_what_local_processes_rename_in_place);
-	add_world_test(t, handles_follow_what_local_processes_move_elsewhere);
-	add_world_test(t, who_asks_while_it_is_looked_for_waits);
-	add_world_test(t, what_local_processes_removed_is_not_looked_for_again);
-	add_world_test(t, what_was_moved_elsewhere_is_found_by_its_name);
+	add_world_test(t, handles_follow_what_is_moved_elsewhere_when_it_is_looked_up);
 	add_world_test(t, what_is_in_use_may_be_moved_anywhere);
+	add_world_test(t, what_is_just_being_renamed_is_there_or_not);
+	add_world_test(t, what_is_just_being_renamed_is_not_stale);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What holds for every backend, for posix: in all of its worlds. */
+#include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
 #include "tests/unit/vfs_suite.h"
 
 static int world;
+static struct vfs_suite_params params;
 
 static void setup(struct vfs_config *config)
 {
 	world_prepare(world, NULL);
+	params.counted_cookies = !positions_last(w.dir);
 	*config = w.config;
 }
 

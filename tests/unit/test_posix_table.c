@@ -288,6 +288,55 @@ START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 }
 END_TEST
 
+static size_t load_journal(char *buf, size_t size)
+{
+	char path[600];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/posix-%016x.journal.0", w.state, 7);
+	fd = open(path, O_RDONLY);
+	n = read(fd, buf, size);
+	ck_assert_int_gt(n, 0);
+	close(fd);
+	return n;
+}
+
+/* A file system may keep the database's sync and lose, in a power cut, that the
+ * journal was cleared after it. */
+START_TEST(an_old_journal_that_comes_back_changes_nothing)
+{
+	char old[4096];
+	size_t len;
+
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	len = load_journal(old, sizeof(old));
+	reopen();			/* its records are in the database */
+	add(2, 102, "newest", true);
+	add(3, 102, "made since", true);
+	forget(1);
+	for (int i = 0; i < 3; i++) {
+		posix_table_close(table);
+		table = NULL;
+		cut(0);
+		append(old, len);
+		reopen();
+		ck_assert_int_eq(count_of(1), 0);
+		ck_assert_int_eq(count_of(2), 1);
+		ck_assert(is_at(2, 102, "newest"));
+		ck_assert(is_at(3, 102, "made since"));
+	}
+	/* What a killed server says after that counts all the same. */
+	posix_table_close(table);
+	table = NULL;
+	serve_and_die();
+	reopen();
+	ck_assert(is_at(2, 101, "new"));
+}
+END_TEST
+
 START_TEST(many_files_and_long_names_fit)
 {
 	char name[256];
@@ -304,6 +353,21 @@ START_TEST(many_files_and_long_names_fit)
 }
 END_TEST
 
+START_TEST(a_state_directory_that_can_not_be_used_is_said_by_name)
+{
+	struct vfs_config c = { .path = w.dir, .state_dir = "/no/such/state",
+				.no_handles = true };
+	char *why = NULL;
+	struct vfs_fs *fs;
+
+	c.why = &why;
+	ck_assert_int_eq(posix_vfs_ops.mount(&c, &fs), -ENOENT);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_ptr_nonnull(strstr(why, "/no/such/state: No such file"));
+	free(why);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix table");
@@ -316,7 +380,10 @@ int main(void)
 	tcase_add_test(t, a_torn_record_ends_the_journal);
 	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
 	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
+	tcase_add_test(t, an_old_journal_that_comes_back_changes_nothing);
 	tcase_add_test(t, many_files_and_long_names_fit);
+	tcase_add_test(t,
+		       a_state_directory_that_can_not_be_used_is_said_by_name);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

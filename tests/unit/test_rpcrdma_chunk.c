@@ -128,6 +128,43 @@ START_TEST(a_call_longer_than_we_take_is_refused)
 }
 END_TEST
 
+/* Of a call that ends in a Read chunk no more is pulled than is kept. */
+START_TEST(a_long_write_is_cut_off)
+{
+	uint8_t base[60] = { 0 }, sink[8] = { 0 };
+	struct xdr_seg segs[MSG_MAX_SEGS];
+	const uint32_t len = MSG_MAX_TAKEN - 40;
+
+	begin(1, RPCRDMA_MSG);
+	put_read(40, len - 3);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), 0);
+	ck_assert_uint_eq(l.sink_len, MSG_MAX_LEN - 40);
+	ck_assert_uint_eq(l.pull_len[0], MSG_MAX_LEN - 40);
+	ck_assert_uint_eq(l.call_len, MSG_MAX_LEN);
+	ck_assert_uint_eq(l.cut, MSG_MAX_TAKEN - MSG_MAX_LEN);
+	ck_assert_uint_eq(rpcrdma_layout_splice(&l, base, sink, segs), 2);
+	/* All of it in the Position-Zero chunk. */
+	begin(1, RPCRDMA_NOMSG);
+	put_read(0, MSG_MAX_LEN + 5);
+	put_zeros(3);
+	ck_assert_int_eq(plan(0), 0);
+	ck_assert_uint_eq(l.pull_len[0], MSG_MAX_LEN);
+	ck_assert_uint_eq(l.sink_len, MSG_MAX_LEN);
+	ck_assert_uint_eq(l.call_len + l.cut, MSG_MAX_LEN + 8);
+	/* Too much before its last chunk; and too much at all. */
+	begin(1, RPCRDMA_MSG);
+	put_read(40, MSG_MAX_LEN);
+	put_read(40 + MSG_MAX_LEN, 20);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), -E2BIG);
+	begin(1, RPCRDMA_MSG);
+	put_read(40, len + 1);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), -E2BIG);
+}
+END_TEST
+
 START_TEST(the_most_read_chunks_make_the_most_pieces)
 {
 	begin(1, RPCRDMA_NOMSG);
@@ -258,6 +295,7 @@ static void add_layout_tests(TCase *t)
 	tcase_add_test(t, a_position_zero_chunk_belongs_to_nomsg_alone);
 	tcase_add_test(t, a_long_call_may_have_further_chunks);
 	tcase_add_test(t, a_call_longer_than_we_take_is_refused);
+	tcase_add_test(t, a_long_write_is_cut_off);
 	tcase_add_test(t, the_most_read_chunks_make_the_most_pieces);
 	tcase_add_test(t, msgp_pad_is_found_and_taken_out);
 	tcase_add_test(t, msgp_with_senseless_alignment_is_left_alone);

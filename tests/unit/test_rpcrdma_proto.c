@@ -171,15 +171,34 @@ START_TEST(more_chunks_than_we_take_are_refused)
 }
 END_TEST
 
-START_TEST(read_positions_are_multiples_of_four_and_ascend)
+/* RFC 8166 section 4.3.1 gives the Read list no order. */
+START_TEST(read_chunks_may_stand_in_any_order)
+{
+	static const uint32_t position[] = { 48, 0, 40, 44 };
+
+	begin(1, RPCRDMA_NOMSG);
+	for (size_t i = 0; i < ARRAY_SIZE(position); i++) {
+		put_read(position[i], 4);
+		put_read(position[i], 8);
+	}
+	put_zeros(3);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.nreads, 4);
+	for (uint32_t i = 0; i < h.nreads; i++) {
+		const uint32_t sorted[] = { 0, 40, 44, 48 };
+
+		ck_assert_uint_eq(h.read[i].position, sorted[i]);
+		ck_assert_uint_eq(h.read[i].length, 12);
+		ck_assert_uint_eq(rpcrdma_chunk_segment(&h.read[i], 1).handle,
+				  0x1000 + sorted[i]);
+	}
+}
+END_TEST
+
+START_TEST(read_positions_are_multiples_of_four_and_differ)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(6, 4);
-	put_zeros(3);
-	ck_assert_int_eq(decode(), -EBADMSG);
-	begin(1, RPCRDMA_MSG);
-	put_read(40, 4);
-	put_read(36, 4);
 	put_zeros(3);
 	ck_assert_int_eq(decode(), -EBADMSG);
 	begin(1, RPCRDMA_MSG);
@@ -188,6 +207,32 @@ START_TEST(read_positions_are_multiples_of_four_and_ascend)
 	put_read(40, 4);
 	put_zeros(3);
 	ck_assert_int_eq(decode(), -EBADMSG);
+}
+END_TEST
+
+/* A message with one segment of @length at @offset in the list @list: 0 Read,
+ * 1 Write, 2 Reply. */
+static int decode_segment(int list, uint32_t length, uint64_t offset)
+{
+	begin(1, RPCRDMA_MSG);
+	put_zeros((unsigned)list);
+	xdr_put_u32(&w.out, 1);
+	xdr_put_u32(&w.out, list ? 1 : 40);	/* a count or a position */
+	put_segment(7, length, offset);
+	put_zeros(list == 2 ? 0 : 3 - (unsigned)list);
+	return decode();
+}
+
+START_TEST(a_segment_ends_before_two_to_the_64)
+{
+	for (int list = 0; list < 3; list++) {
+		ck_assert_int_eq(decode_segment(list, 5000, 0ull - 5000), 0);
+		ck_assert_int_eq(decode_segment(list, 0, UINT64_MAX), 0);
+		ck_assert_int_eq(decode_segment(list, 5000, 0ull - 4999),
+				 -EBADMSG);
+		ck_assert_int_eq(decode_segment(list, 2, UINT64_MAX),
+				 -EBADMSG);
+	}
 }
 END_TEST
 
@@ -323,7 +368,9 @@ static void add_decode_tests(TCase *t)
 	tcase_add_test(t, a_segment_count_beyond_the_message_is_malformed);
 	tcase_add_test(t, lengths_that_overflow_their_sum_are_malformed);
 	tcase_add_test(t, more_chunks_than_we_take_are_refused);
-	tcase_add_test(t, read_positions_are_multiples_of_four_and_ascend);
+	tcase_add_test(t, read_chunks_may_stand_in_any_order);
+	tcase_add_test(t, read_positions_are_multiples_of_four_and_differ);
+	tcase_add_test(t, a_segment_ends_before_two_to_the_64);
 }
 
 static void add_encode_tests(TCase *t)

@@ -422,7 +422,7 @@ START_TEST(nothing_is_read_after_a_bad_mark)
 {
 	const uint32_t fragment = 50u << 10;
 	uint32_t mark[2] = { htobe32(fragment), htobe32(
-		0x80000000u | (MSG_MAX_LEN - fragment + 1)) };
+		0x80000000u | (MSG_MAX_TAKEN - fragment + 1)) };
 	struct tcp_options o = { .max_calls = 1 };
 	static uint8_t out[64 << 10];
 	size_t n;

@@ -87,10 +87,38 @@ START_TEST(bad_records_end_the_connection)
 	fx_listen(NULL);
 	ends_as_bad("\xff\xff\xff\xff", 4, 1);
 	ends_as_bad("\x7f\xff\xff\xff", 4, 1);
-	ends_as_bad("\x80\x11\0\1", 4, 1);
+	ends_as_bad("\x80\x41\0\1", 4, 1);
 	ends_as_bad("\x80\0\0\0", 4, 1);
 	ends_as_bad("\0\0\0\0", 4, 1000);
 	ends_as_bad("GET / HTTP/1.1\r\n\r\n", 18, 1);
+}
+END_TEST
+
+/* Calls that came before are under way, those behind are not looked at. */
+START_TEST(a_record_that_is_no_call_ends_the_connection)
+{
+	static const enum fx_op ops[] = { FX_WORK, FX_REJECT, FX_ECHO };
+	uint8_t out[300];
+	unsigned taken = 0;
+	size_t n = 0;
+	int fd;
+
+	fx_listen(NULL);
+	for (uint32_t i = 0; i < ARRAY_SIZE(ops); i++)
+		n += fx_call(out + n, i, ops[i], 0, 40);
+	/* Whole, and byte by byte: the one is parsed where it was received,
+	 * the other in memory of the connection's own. */
+	for (size_t step = n; step > 0; step = step > 1 ? 1 : 0) {
+		fd = fx_connect();
+		for (size_t at = 0; at < n; at += step)
+			send(fd, out + at, step, MSG_NOSIGNAL);
+		taken += 2;
+		EVENTUALLY(atomic_load(&fx.taken) == taken);
+		EVENTUALLY(fx_conns() == 0);
+		close(fd);
+	}
+	fx_settle();
+	ck_assert_uint_eq(atomic_load(&fx.taken), taken);
 }
 END_TEST
 
@@ -470,6 +498,7 @@ int main(void)
 	tcase_add_test(tc, calls_in_progress_are_bounded);
 	tcase_add_test(tc, replies_queued_are_bounded);
 	tcase_add_test(tc, bad_records_end_the_connection);
+	tcase_add_test(tc, a_record_that_is_no_call_ends_the_connection);
 	tcase_add_test(tc, garbage_harms_nobody_else);
 	tcase_add_test(tc, a_record_that_stalls_ends_the_connection);
 	tcase_add_test(tc, a_stall_after_large_records_gives_the_buffer_back);

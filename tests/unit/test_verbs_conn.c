@@ -159,6 +159,7 @@ START_TEST(iwarp_has_its_own_limits)
 	l = &conn->dev->limits;
 	ck_assert_uint_eq(l->max_sge, 16);
 	ck_assert_uint_eq(l->max_read_sge, _i ? 1 : 8);
+	ck_assert_int_eq(l->open_sinks, _i);
 	ck_assert_uint_eq(l->max_wr, 1000);
 	ck_assert_uint_eq(l->max_read_depth, 12);
 	ck_assert_uint_eq(l->max_private, 56);

@@ -2,6 +2,7 @@
 /* Workers and the shares that bound who may use them. */
 #include "rpc/work.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 
 #include "tests/unit/runner.h"
@@ -47,15 +48,22 @@ static void run(struct work_item *item)
 	mutex_unlock(&lock);
 }
 
-static void submit(struct work_class *class, struct job *j, unsigned id,
-		   bool waits)
+static void submit_as(uint64_t client, struct work_class *class, struct job *j,
+		      unsigned id, bool waits)
 {
 	memset(j, 0, sizeof(*j));
 	j->item.run = run;
+	j->item.client = client;
 	j->class = class;
 	j->id = id;
 	j->waits = waits;
 	work_submit(class, &j->item);
+}
+
+static void submit(struct work_class *class, struct job *j, unsigned id,
+		   bool waits)
+{
+	submit_as(7, class, j, id, waits);
 }
 
 static void gate(bool is_shut)
@@ -126,7 +134,7 @@ START_TEST(a_class_never_has_more_workers_than_its_share)
 
 	gate(true);
 	for (unsigned i = 0; i < 20; i++)
-		submit(class, &jobs[i], i, true);
+		submit_as(i, class, &jobs[i], i, true);
 	wait_standing(2);
 	/* Others go on meanwhile. */
 	submit(work_pool_common(pool), &other, 100, false);
@@ -153,7 +161,8 @@ START_TEST(the_common_class_has_all_workers)
 	for (unsigned round = 1; round <= 500; round++) {
 		gate(true);
 		for (unsigned i = 0; i < NWORKERS; i++)
-			submit(work_pool_common(pool), &jobs[i], i, true);
+			submit_as(i, work_pool_common(pool), &jobs[i], i,
+				  true);
 		wait_standing(NWORKERS);
 		gate(false);
 		wait_done(NWORKERS * round);
@@ -161,30 +170,133 @@ START_TEST(the_common_class_has_all_workers)
 }
 END_TEST
 
-/* With one worker: a long queue of one class delays another by one item. */
-START_TEST(classes_take_turns)
-{
-	struct work_class *a, *b;
-	struct job *jobs = calloc(201, sizeof(*jobs));
+#define NHUNG	8
 
-	stop();
-	ck_assert_int_eq(work_pool_create(1, &pool), 0);
-	a = work_class_new(pool, "a", 1);
-	b = work_class_new(pool, "b", 1);
+START_TEST(however_many_classes_hang_another_has_all_its_workers)
+{
+	static struct job jobs[NHUNG + 1][NWORKERS];
+	struct work_class *all[NHUNG + 1];
+
 	gate(true);
-	submit(work_pool_common(pool), &jobs[200], 1000, true);
-	wait_standing(1);
-	for (unsigned i = 0; i < 100; i++)
-		submit(a, &jobs[i], i, false);
-	for (unsigned i = 100; i < 200; i++)
-		submit(b, &jobs[i], i, false);
+	for (unsigned c = 0; c <= NHUNG; c++) {
+		all[c] = work_class_new(pool, "c", NWORKERS);
+		for (unsigned i = 0; i < NWORKERS; i++)
+			submit_as(i, all[c], &jobs[c][i], i, true);
+		wait_standing((c + 1) * NWORKERS);
+	}
 	gate(false);
-	wait_done(201);
-	for (unsigned i = 1; i < 201; i++)
-		ck_assert_uint_eq(order[i], (i - 1) / 2 + (i % 2 ? 0 : 100));
-	work_class_destroy(a);
-	work_class_destroy(b);
+	wait_done((NHUNG + 1) * NWORKERS);
+	for (unsigned c = 0; c <= NHUNG; c++)
+		work_class_destroy(all[c]);
+}
+END_TEST
+
+START_TEST(one_client_leaves_workers_for_the_next)
+{
+	struct work_class *class = work_class_new(pool, "c", NWORKERS);
+	static struct job jobs[100], other;
+
+	gate(true);
+	for (unsigned i = 0; i < 100; i++)
+		submit_as(1, class, &jobs[i], i, true);
+	wait_standing(NWORKERS * 3 / 4);
+	submit_as(2, class, &other, 1000, false);
+	wait_done(1);
+	ck_assert_uint_eq(order[0], 1000);
+	ck_assert_uint_eq(most, NWORKERS * 3 / 4);
+	gate(false);
+	wait_done(101);
+	work_class_destroy(class);
+}
+END_TEST
+
+/* With one worker: a long queue of one client delays another by one item. */
+START_TEST(clients_of_a_class_take_turns)
+{
+	struct work_class *class = work_class_new(pool, "c", 1);
+	static struct job jobs[301];
+
+	gate(true);
+	submit_as(1, class, &jobs[300], 1000, true);
+	wait_standing(1);
+	for (unsigned i = 0; i < 298; i++)
+		submit_as(1, class, &jobs[i], i, false);
+	submit_as(2, class, &jobs[298], 298, false);
+	submit_as(2, class, &jobs[299], 299, false);
+	gate(false);
+	wait_done(301);
+	ck_assert_uint_eq(order[1], 298);
+	ck_assert_uint_eq(order[2], 0);
+	ck_assert_uint_eq(order[3], 299);
+	ck_assert_uint_eq(order[4], 1);
+	for (unsigned i = 5; i < 301; i++)
+		ck_assert_uint_eq(order[i], i - 3);
+	work_class_destroy(class);
+}
+END_TEST
+
+/* More clients than a class has places, and some that share one. */
+START_TEST(any_number_of_clients_is_served)
+{
+	struct work_class *class = work_class_new(pool, "c", 2);
+	struct job *jobs = calloc(6000, sizeof(*jobs));
+	static bool seen[6000];
+
+	gate(true);
+	for (unsigned i = 0; i < 6000; i++)
+		submit_as(i % 2 ? i : i / 100 * 4096u, class, &jobs[i], i,
+			  i < 2);
+	gate(false);
+	wait_done(6000);
+	for (unsigned i = 0; i < 6000; i++) {
+		ck_assert(!seen[order[i]]);
+		seen[order[i]] = true;
+	}
+	work_class_destroy(class);
 	free(jobs);
+}
+END_TEST
+
+START_TEST(neighbours_have_places_of_their_own)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	static bool taken[256];
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < 64; i++) {
+		uint64_t client;
+
+		a.sin_addr.s_addr = htonl(0x0a000001 + i);
+		a.sin_port = htons((uint16_t)i);
+		client = work_client((struct sockaddr *)&a);
+		a.sin_port = 0;
+		ck_assert(client == work_client((struct sockaddr *)&a));
+		n += !taken[client % 256];
+		taken[client % 256] = true;
+	}
+	ck_assert_uint_ge(n, 48);
+}
+END_TEST
+
+/* Addresses in two networks that sums of their halves don't tell apart: whoever
+ * has one of the networks may choose the other half. */
+START_TEST(no_address_can_be_made_to_share_anothers_turns)
+{
+	static const uint64_t factors[] = { 1, 31, 33, 0x9e3779b97f4a7c15ull,
+					    0xd6e8feb86659fd93ull };
+	const uint64_t victim[2] = { 0x0100b80d0120ull, 0x2a00000000000000ull };
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6 };
+	uint64_t client, half[2];
+
+	memcpy(&a.sin6_addr, victim, sizeof(victim));
+	client = work_client((struct sockaddr *)&a);
+	for (unsigned i = 0; i < ARRAY_SIZE(factors); i++) {
+		half[0] = 0x0200b80d0120ull;
+		half[1] = half[0] * factors[i] ^ victim[0] * factors[i] ^
+			  victim[1];
+		memcpy(&a.sin6_addr, half, sizeof(half));
+		ck_assert(client != work_client((struct sockaddr *)&a));
+	}
 }
 END_TEST
 
@@ -275,7 +387,12 @@ int main(void)
 	tcase_add_test(t, a_class_of_one_worker_runs_in_order);
 	tcase_add_test(t, a_class_never_has_more_workers_than_its_share);
 	tcase_add_test(t, the_common_class_has_all_workers);
-	tcase_add_test(t, classes_take_turns);
+	tcase_add_test(t, however_many_classes_hang_another_has_all_its_workers);
+	tcase_add_test(t, one_client_leaves_workers_for_the_next);
+	tcase_add_test(t, clients_of_a_class_take_turns);
+	tcase_add_test(t, any_number_of_clients_is_served);
+	tcase_add_test(t, neighbours_have_places_of_their_own);
+	tcase_add_test(t, no_address_can_be_made_to_share_anothers_turns);
 	tcase_add_test(t, what_was_submitted_is_run_before_the_end);
 	tcase_add_test(t, an_item_may_submit_itself_again);
 	tcase_add_test(t, a_class_may_be_destroyed_at_once);

@@ -28,6 +28,8 @@ struct vfs_suite_params {
 	struct vfs_cred me;
 	/* May the backend act for any user?  Else only me's tests run. */
 	bool as_anyone;
+	/* Do cookies change their meaning when entries come or go? */
+	bool counted_cookies;
 };
 
 /* @params is borrowed for good. */

@@ -148,6 +148,29 @@ START_TEST(exclusive_create_knows_its_retransmission)
 }
 END_TEST
 
+/* With a new xid, so that no reply cache knows it. */
+START_TEST(exclusive_create_is_known_again_after_a_write)
+{
+	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE,
+				  .verf = 0x8123456789abcdef };
+	struct vfs_node *a, *b;
+
+	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &a), 0);
+	vt_write(a, 0, "text");
+	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &b), 0);
+	ck_assert_uint_eq(vt_attr(a).fileid, vt_attr(b).fileid);
+	ck_assert_uint_eq(vt_attr(b).size, 4);
+	vfs_node_put(b);
+	vt_chmod(a, 0640);
+	ck_assert_int_eq(vt_rename(vt.root, "f", vt.root, "g"), 0);
+	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "g", &how, &b), 0);
+	vfs_node_put(b);
+	vfs_node_put(a);
+	how.verf ^= 1ull << 63;
+	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "g", &how, &b), -EEXIST);
+}
+END_TEST
+
 START_TEST(directories_count_their_subdirectories)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d"), *s;
@@ -505,6 +528,11 @@ START_TEST(a_large_listing_survives_changes_between_its_pages)
 	unsigned pages = 0;
 	char name[16];
 
+	if (vt.params->counted_cookies) {
+		printf("skipped: this file system's positions are counts\n");
+		vfs_node_put(p.dir);
+		return;
+	}
 	fill(p.dir, 0, MANY);
 	while (!read_page(&p, 500)) {
 		unsigned i = pages++ * 200;
@@ -548,6 +576,7 @@ void vfs_suite_add_names(TCase *tc)
 	tcase_add_test(tc, unchecked_create_keeps_what_is_there_but_its_size);
 	tcase_add_test(tc, guarded_create_makes_or_refuses);
 	tcase_add_test(tc, exclusive_create_knows_its_retransmission);
+	tcase_add_test(tc, exclusive_create_is_known_again_after_a_write);
 	tcase_add_test(tc, directories_count_their_subdirectories);
 	tcase_add_test(tc, remove_takes_the_right_kind_only);
 	tcase_add_test(tc, a_handle_of_a_removed_file_is_stale);

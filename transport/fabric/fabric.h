@@ -34,6 +34,7 @@
 #include <sys/socket.h>
 
 #include "lib/loop.h"
+#include "transport/fate.h"
 
 struct fabric_conn;
 struct fabric_device;
@@ -58,7 +59,8 @@ struct fabric_sge {
 
 enum fabric_access {
 	FABRIC_LOCAL	    = 0,	/* source and Receive buffers */
-	FABRIC_READ_SINK    = 1,	/* local side of an RDMA Read */
+	FABRIC_READ_SINK    = 1,	/* local side of an RDMA Read; see
+					 * limits.open_sinks */
 	FABRIC_REMOTE_READ  = 2,
 	FABRIC_REMOTE_WRITE = 4,
 };
@@ -111,6 +113,23 @@ struct fabric_limits {
 	unsigned max_recv;		/* deepest Receive queue */
 	unsigned max_read_depth;	/* Reads in flight (ORD) */
 	unsigned max_private;		/* bytes of private data we can send */
+	/*
+	 * A peer may write to the sink of a Read, whose handle each Read
+	 * tells it, for as long as that is registered.  So a sink is to be
+	 * registered for its Read alone.
+	 */
+	bool	 open_sinks;
+	bool	 pins;			/* registered pages stay where they
+					 * are, and in memory */
+	/*
+	 * That the peer refused an access may show as the end of the connection
+	 * alone: a Write is complete when it is on its way, and a Read may be
+	 * flushed like all others.
+	 */
+	bool	 blind_refusals;
+	bool	 sends_unproven;	/* iWARP: a Send that completed may not
+					 * have arrived (RFC 5040 section
+					 * 5.5) */
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations */
 };
@@ -122,6 +141,9 @@ struct fabric_info {
 	uint8_t		private_data[256];
 	unsigned	private_len;	/* may be longer than what was sent,
 					 * with zeros: InfiniBand pads */
+	/* The peer's port is a number of the fabric's: it says nothing about
+	 * privilege there.  False: it is that of a TCP socket. */
+	bool		any_port;
 	unsigned	read_depth;	/* Reads it lets us have in flight */
 	bool		remote_inv;	/* we can send SEND_INV */
 };
@@ -143,7 +165,8 @@ struct fabric_conn {
 	/* Set by the caller before fabric_setup(). */
 	void (*established)(struct fabric_conn *c);
 	/* All posted work is done; no call-back follows.  @err says why: 0
-	 * fabric_close(), -ECONNRESET the peer closed, else what failed. */
+	 * fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO it refused an
+	 * access (a Write, if no op said so), else what failed. */
 	void (*closed)(struct fabric_conn *c, int err);
 };
 
@@ -188,6 +211,9 @@ struct fabric_ops {
 	int  (*post_recv)(struct fabric_conn *c, struct fabric_recv *chain);
 	void (*close)(struct fabric_conn *c);
 	void (*free)(struct fabric_conn *c);
+	/* Both or none, see fabric_look(). */
+	uint64_t (*sent)(struct fabric_conn *c);
+	void (*look)(struct fabric_conn *c, struct xprt_view *v);
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
 			  unsigned access, struct fabric_mr **out);
 	void (*mr_destroy)(struct fabric_mr *mr);
@@ -283,6 +309,23 @@ static inline int fabric_post_recv(struct fabric_conn *c,
 static inline void fabric_close(struct fabric_conn *c)
 {
 	c->ops->close(c);
+}
+
+/*
+ * Some providers know what the peer acknowledged, beneath RDMA: they have
+ * these two.  fabric_sent() is the position that all Sends done so far end
+ * before; fabric_look() fills in @v, as xprt_ops.look() does, and still says
+ * how things were when the connection has ended.  Any thread, from
+ * established() to fabric_free().
+ */
+static inline uint64_t fabric_sent(struct fabric_conn *c)
+{
+	return c->ops->sent(c);
+}
+
+static inline void fabric_look(struct fabric_conn *c, struct xprt_view *v)
+{
+	c->ops->look(c, v);
 }
 
 /* After closed() (or inside it), or when it was never started. */

@@ -19,6 +19,7 @@
 
 STAT(rdma_calls, "calls taken over RDMA");
 STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");
+STAT(rdma_cut_calls, "calls longer than what is kept of them");
 STAT(rdma_padded_calls, "RDMA_MSGP calls");
 STAT(rdma_short_messages, "messages shorter than a header");
 STAT(rdma_bad_version, "messages of another version");
@@ -75,6 +76,7 @@ void rpcrdma_call_release(struct rpcrdma_call *call)
 	struct rpcrdma_recv *r = call->recv;
 	bool idle;
 
+	xprt_note_sent(&call->msg, XPRT_LOST);	/* if it was not sent */
 	rpcrdma_call_room(call, 0, 0);
 	buf_put(call->sink);
 	buf_put(call->msg.body);
@@ -102,23 +104,80 @@ void rpcrdma_call_drop(struct rpcrdma_call *call)
 	rpcrdma_call_release(call);
 }
 
+/* Of a call of this connection. */
+static struct rpcrdma_lost_key lost_key(struct rpcrdma_conn *conn,
+					uint32_t xid, uint32_t places)
+{
+	return (struct rpcrdma_lost_key){
+		.host = xprt_addr_host((struct sockaddr *)&conn->xprt.peer),
+		.xid = xid, .places = places,
+	};
+}
+
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	struct rpcrdma_lost_key key;
 
-	if (status == -EREMOTEIO)
-		rpcrdma_lost_note(&conn->listener->lost,
-				  (struct sockaddr *)&conn->xprt.peer,
-				  call->hdr.xid, loop_now(conn->xprt.loop));
+	if (status != -EREMOTEIO)
+		return;
+	/* A frame that was spoiled on its way looks the same on iWARP. */
+	key = lost_key(conn, call->hdr.xid, rpcrdma_header_places(&call->hdr));
+	rpcrdma_lost_note(&conn->listener->lost, &key,
+			  !conn->device->dev->limits.blind_refusals,
+			  loop_now(conn->xprt.loop));
+	atomic_store(&conn->blamed, true);
+}
+
+void rpcrdma_call_touches(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	unsigned i;
+
+	if (!conn->device->dev->limits.blind_refusals)
+		return;
+	i = atomic_fetch_add_explicit(&conn->ntouched, 1, memory_order_relaxed);
+	atomic_store_explicit(&conn->touched[i % ARRAY_SIZE(conn->touched)],
+			      (uint64_t)call->hdr.xid << 32 |
+			      rpcrdma_header_places(&call->hdr),
+			      memory_order_relaxed);
+}
+
+/*
+ * A refusal comes within a round trip, so that a connection which ends a while
+ * after the last call ended for another reason.
+ */
+#define REFUSAL_MS	5000
+
+void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err)
+{
+	uint64_t now = loop_now(conn->xprt.loop);
+	unsigned n = atomic_load(&conn->ntouched);
+	struct rpcrdma_lost_key key;
+
+	/* Only an end that the peer made can be a refusal. */
+	if ((err != -ECONNRESET && err != -EREMOTEIO) ||
+	    atomic_load(&conn->blamed) ||
+	    loop_passed(now, atomic_load(&conn->active), REFUSAL_MS))
+		return;
+	for (unsigned i = 0; i < MIN(n, ARRAY_SIZE(conn->touched)); i++) {
+		uint64_t w = atomic_load(&conn->touched[i]);
+
+		key = lost_key(conn, (uint32_t)(w >> 32), (uint32_t)w);
+		rpcrdma_lost_note(&conn->listener->lost, &key, false, now);
+	}
 }
 
 static bool hopeless(struct rpcrdma_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	uint64_t now = loop_now(conn->xprt.loop);
+	struct rpcrdma_lost_key key;
 
-	return rpcrdma_lost_hopeless(&conn->listener->lost,
-				     (struct sockaddr *)&conn->xprt.peer,
-				     call->hdr.xid, loop_now(conn->xprt.loop));
+	if (likely(rpcrdma_lost_none(&conn->listener->lost, now)))
+		return false;
+	key = lost_key(conn, call->hdr.xid, rpcrdma_header_places(&call->hdr));
+	return rpcrdma_lost_hopeless(&conn->listener->lost, &key, now);
 }
 
 static void refuse(struct rpcrdma_call *call, const char *why)
@@ -202,12 +261,16 @@ void rpcrdma_call_dispatch(struct rpcrdma_call *call)
 
 	if (call->layout.pzrc) {
 		base = sink + call->layout.sink_off[0];
-		if (!check_rpc(call, base, call->hdr.read[0].length))
+		if (!check_rpc(call, base, call->layout.pull_len[0]))
 			return;
 		stat_inc(rdma_long_calls);
 	}
 	m->ncall = rpcrdma_layout_splice(&call->layout, base, sink, m->call);
 	m->call_len = call->layout.call_len;
+	if (unlikely(call->layout.cut > 0)) {
+		stat_inc(rdma_cut_calls);
+		msg_add_cut(m, call->layout.cut);
+	}
 	m->in_pool = call->sink != NULL;
 	m->head_len = 0;
 	m->tail_len = 0;
@@ -258,26 +321,30 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 
 static void start_decoded(struct rpcrdma_call *call)
 {
-	switch (call->hdr.proc) {
-	case RPCRDMA_DONE:
+	if (call->hdr.proc == RPCRDMA_DONE) {
 		stat_inc(rdma_done_messages);
 		rpcrdma_call_drop(call);
 		return;
-	case RPCRDMA_ERROR:
-		stat_inc(rdma_error_messages);
-		rpcrdma_call_drop(call);
-		return;
-	default:
-		plan(call, call->recv->len - call->hdr.len);
 	}
+	plan(call, call->recv->len - call->hdr.len);
 }
 
 void rpcrdma_call_start(struct rpcrdma_call *call, struct rpcrdma_recv *recv)
 {
+	int err = rpcrdma_header_decode(recv->buf, recv->len, &call->hdr);
+
 	call->recv = recv;
 	call->invalidate = false;
+	call->msg.sent = NULL;
 	xprt_get(call->msg.xprt);
-	switch (rpcrdma_header_decode(recv->buf, recv->len, &call->hdr)) {
+	/* Section 4.2.4: discarded whatever its version and whether or not it
+	 * can be decoded, lest two peers answer errors with errors for ever. */
+	if (err != -ENODATA && call->hdr.proc == RPCRDMA_ERROR) {
+		stat_inc(rdma_error_messages);
+		rpcrdma_call_drop(call);
+		return;
+	}
+	switch (err) {
 	case 0:
 		start_decoded(call);
 		break;

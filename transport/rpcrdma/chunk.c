@@ -28,28 +28,48 @@ struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
 }
 
 /*
+ * How much of each Read chunk is pulled: all of it, unless the call is longer
+ * than what is kept.  Then its end is cut off, which must be that of the last
+ * chunk.
+ */
+static int plan_cut(const struct rpcrdma_header *h, uint64_t total,
+		    struct rpcrdma_layout *l)
+{
+	for (uint32_t i = 0; i < h->nreads; i++) {
+		l->pull_len[i] = h->read[i].length;
+		if (i > 0 || !l->pzrc)
+			total += ALIGN_UP((uint64_t)h->read[i].length, 4);
+	}
+	l->cut = 0;
+	if (total <= MSG_MAX_LEN)
+		return 0;
+	if (total > MSG_MAX_TAKEN || h->nreads == 0)
+		return -E2BIG;
+	l->cut = (uint32_t)ALIGN_UP(total - MSG_MAX_LEN, (uint64_t)4);
+	if (l->cut > l->pull_len[h->nreads - 1])
+		return -E2BIG;
+	l->pull_len[h->nreads - 1] =
+		ALIGN_UP(l->pull_len[h->nreads - 1], 4u) - l->cut;
+	return 0;
+}
+
+/*
  * Gives each Read chunk its place in the sink.  Every one is rounded up: a
  * pad that did not come is made up there (RFC 8166 section 3.4.5.2).
  */
-static int plan_sink(const struct rpcrdma_header *h, struct rpcrdma_layout *l)
+static void plan_sink(const struct rpcrdma_header *h, struct rpcrdma_layout *l)
 {
-	uint32_t first = l->pzrc ? 1 : 0;
-	uint64_t at = 0;
+	uint32_t at = 0;
 
-	for (uint32_t i = first; i < h->nreads; i++) {
-		l->sink_off[i] = (uint32_t)at;
-		at += ALIGN_UP((uint64_t)h->read[i].length, 4);
-		if (at > MSG_MAX_LEN)
-			return -E2BIG;
+	for (uint32_t i = l->pzrc ? 1 : 0; i < h->nreads; i++) {
+		l->sink_off[i] = at;
+		at += ALIGN_UP(l->pull_len[i], 4u);
 	}
 	if (l->pzrc) {
-		l->sink_off[0] = (uint32_t)at;
-		at += ALIGN_UP((uint64_t)h->read[0].length, 4);
-		if (at > MSG_MAX_LEN)
-			return -E2BIG;
+		l->sink_off[0] = at;
+		at += ALIGN_UP(l->pull_len[0], 4u);
 	}
-	l->sink_len = (uint32_t)at;
-	return 0;
+	l->sink_len = at;
 }
 
 static void add_piece(struct rpcrdma_layout *l, uint32_t chunk, uint32_t off,
@@ -73,16 +93,17 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 	/* A call has one beginning: RFC 8166 sections 3.5.3 and 4.2.4. */
 	if (l->pzrc != (h->proc == RPCRDMA_NOMSG))
 		return -EBADMSG;
-	if (l->pzrc)
-		base_len = h->read[0].length;
-	else if (h->nreads == RPCRDMA_MAX_READS)
+	if (!l->pzrc && h->nreads == RPCRDMA_MAX_READS)
 		return -E2BIG;
-	err = plan_sink(h, l);
+	err = plan_cut(h, l->pzrc ? h->read[0].length : body_len, l);
 	if (err < 0)
 		return err;
+	if (l->pzrc)
+		base_len = l->pull_len[0];
+	plan_sink(h, l);
 	for (uint32_t i = l->pzrc ? 1 : 0; i < h->nreads; i++) {
 		const struct rpcrdma_chunk *c = &h->read[i];
-		uint32_t len = ALIGN_UP(c->length, 4);
+		uint32_t len = ALIGN_UP(l->pull_len[i], 4u);
 
 		if (c->position < at || c->position - at > base_len - used)
 			return -EBADMSG;
@@ -91,11 +112,12 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 		add_piece(l, i, l->sink_off[i], len);
 		at = (uint64_t)c->position + len;
 	}
-	add_piece(l, RPCRDMA_BASE, used, base_len - used);
-	at += base_len - used;
-	if (at > MSG_MAX_LEN)
+	/* What is cut off was the end of the call, and is one more segment. */
+	if (l->cut > 0 && ((h->nreads > l->pzrc && base_len > used) ||
+			   l->npieces == MSG_MAX_SEGS))
 		return -E2BIG;
-	l->call_len = (uint32_t)at;
+	add_piece(l, RPCRDMA_BASE, used, base_len - used);
+	l->call_len = (uint32_t)at + base_len - used;
 	return 0;
 }
 
@@ -187,4 +209,28 @@ bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 		note_chunk(&s, &h->reply, false);
 	*handle = s.only;
 	return s.any && !s.unfit;
+}
+
+static uint32_t mix(uint32_t sum, const struct rpcrdma_chunk *chunk)
+{
+	for (uint32_t i = 0; i < chunk->nsegs; i++) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, i);
+		const uint32_t word[] = { seg.handle, (uint32_t)seg.offset,
+					  (uint32_t)(seg.offset >> 32) };
+
+		for (size_t k = 0; k < ARRAY_SIZE(word); k++)
+			sum = ((sum ^ word[k]) * 0x9e3779b1u) ^ sum >> 15;
+	}
+	return sum;
+}
+
+uint32_t rpcrdma_header_places(const struct rpcrdma_header *h)
+{
+	uint32_t sum = 1;
+
+	for (uint32_t i = 0; i < h->nreads; i++)
+		sum = mix(sum, &h->read[i]);
+	for (uint32_t i = 0; i < h->nwrites; i++)
+		sum = mix(sum, &h->write[i]);
+	return h->has_reply ? mix(sum, &h->reply) : sum;
 }

@@ -22,6 +22,7 @@ STAT(rdma_closes, "connections closed from this side");
 STAT(rdma_closed_by_peer, "connections that their peers closed");
 STAT(rdma_errors, "connections that ended with an error");
 STAT(rdma_idle_closed, "connections closed for being idle");
+STAT(rdma_no_calls, "connections closed as a message was not a call");
 STAT(rdma_stalled, "connections closed as their peer let nothing complete");
 
 /* With the lock.  The only place where the state changes. */
@@ -182,11 +183,51 @@ static void count_end(const struct rpcrdma_conn *conn, int err)
 	}
 }
 
+/*
+ * Did the peer get a reply?  On InfiniBand and RoCE, and on the loop fabric, a
+ * Send that completed is in its memory: all such end at position 1, which is
+ * always acknowledged.  A completed Send on an iWARP adapter promises nothing;
+ * but a message that comes later says that the peer is still there, and so is
+ * the stream that the reply was in.  There the position is the number of the
+ * next Receive.  iWARP in user space asks its socket.
+ */
+static bool asks_fabric(const struct rpcrdma_conn *conn)
+{
+	return conn->fc->ops->look != NULL;
+}
+
+static uint64_t acknowledged(struct rpcrdma_conn *conn)
+{
+	return conn->fc->dev->limits.sends_unproven ?
+	       atomic_load_explicit(&conn->received, memory_order_relaxed) : 1;
+}
+
+uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn)
+{
+	if (asks_fabric(conn))
+		return fabric_sent(conn->fc);
+	return conn->fc->dev->limits.sends_unproven ?
+	       acknowledged(conn) + 1 : 1;
+}
+
+static void look(struct xprt *x, struct xprt_view *v)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+
+	if (asks_fabric(conn))
+		fabric_look(conn->fc, v);
+	else
+		v->acked = acknowledged(conn);
+}
+
 static void closed(struct fabric_conn *fc, int err)
 {
 	struct rpcrdma_conn *conn = fc->upper;
 
+	xprt_fate_end(conn->xprt.fate, err == -ECONNRESET ? XPRT_ORDERLY :
+							    XPRT_BROKEN);
 	count_end(conn, err);
+	rpcrdma_call_suspect(conn, err);
 	mutex_lock(&conn->lock);
 	if (conn->state < CONN_CLOSING)
 		set_state(conn, CONN_CLOSING);
@@ -209,9 +250,21 @@ static void drop(struct msg *m)
 	rpcrdma_call_drop(rpcrdma_call_of(m));
 }
 
+/*
+ * RFC 8166 section 4.5.4: a responder that can send neither a reply nor an
+ * RDMA_ERROR closes the connection, so that its peer knows.
+ */
+static void reject(struct msg *m)
+{
+	stat_inc(rdma_no_calls);
+	rpcrdma_conn_close(rpcrdma_conn_of(m->xprt), -EBADMSG);
+	rpcrdma_call_drop(rpcrdma_call_of(m));
+}
+
 /* What it has from its creation, but for itself. */
 static void fini(struct rpcrdma_conn *conn)
 {
+	xprt_fate_put(conn->xprt.fate);
 	if (conn->memory)
 		munmap(conn->memory, conn->memory_len);
 	rpcrdma_sq_fini(&conn->sq);
@@ -225,8 +278,11 @@ static void destroy(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
 
-	if (conn->fc)
+	if (conn->fc) {
+		/* It may have ended before it began. */
+		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
 		fabric_free(conn->fc);
+	}
 	if (conn->mr)
 		fabric_mr_destroy(conn->mr);
 	if (conn->device)
@@ -247,6 +303,8 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.name = "rdma",
 	.reply = reply,
 	.drop = drop,
+	.look = look,
+	.reject = reject,
 	.free = free_xprt,
 };
 
@@ -305,7 +363,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	xprt_init(&conn->xprt, &rpcrdma_xprt_ops, l->env.sink, loop,
 		  l->env.pool, (const struct sockaddr *)&fc->info.peer,
 		  (const struct sockaddr *)&fc->info.local);
-	conn->xprt.any_port = true;
+	conn->xprt.any_port = fc->info.any_port;
+	conn->xprt.rdma = true;
 	conn->listener = l;
 	conn->fc = fc;
 	conn->credits = MIN(l->options.credits, limits->max_recv / 2);
@@ -316,7 +375,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	pthread_mutex_init(&conn->lock, NULL);
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
-	if (alloc_contexts(conn) < 0) {
+	conn->xprt.fate = xprt_fate_create(&conn->xprt);
+	if (!conn->xprt.fate || alloc_contexts(conn) < 0) {
 		fini(conn);
 		free(conn);
 		return -ENOMEM;

@@ -13,18 +13,18 @@
 #include "lib/log.h"
 
 /*
- * Read chunks are pulled into pool memory, so it is a Read's sink.  An iWARP
- * adapter can only have that with a handle that the peer may write to, and
- * tells it to the peer in each Read Request (RFC 5040 section 4.4);
- * everywhere else the memory stays local.
+ * Read chunks are pulled into pool memory, so it is a Read's sink.  Where a
+ * peer could write to that, the regions are no sinks: pull.c registers each
+ * sink by itself.
  */
 static int add_region(struct pool_observer *o, uint32_t region, void *addr,
 		      size_t len)
 {
 	struct rpcrdma_device *d = container_of(o, struct rpcrdma_device,
 						observer);
-	int err = fabric_mr_create(d->dev, addr, len, FABRIC_READ_SINK,
-				   &d->mr[region]);
+	int err = fabric_mr_create(d->dev, addr, len,
+				   d->dev->limits.open_sinks ? FABRIC_LOCAL :
+				   FABRIC_READ_SINK, &d->mr[region]);
 
 	if (err < 0)
 		log_limited(LOG_LEVEL_ERR, "rdma %s: can't register %zu bytes: "
@@ -61,6 +61,7 @@ static int create(struct fabric_device *dev, struct pool *pool,
 	d->dev = dev;
 	d->pool = pool;
 	d->observer.add = add_region;
+	d->observer.pins = dev->limits.pins;
 	d->observer.del = del_region;
 	err = pool_observe(pool, &d->observer);
 	if (err < 0) {

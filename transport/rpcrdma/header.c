@@ -9,20 +9,46 @@ enum {
 	READ_ENTRY_LEN = 24,		/* next, position, segment */
 };
 
-/* Steps over a segment and adds it to its chunk. */
+/*
+ * Steps over a segment and adds it to its chunk.  A segment is a range of
+ * the requester's memory, so its last byte has an address: one that goes on
+ * past 2^64 is malformed, whether or not it will be used.
+ */
 static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 {
 	uint32_t length;
+	uint64_t offset, last;
 
 	xdr_get_u32(x);
 	length = xdr_get_u32(x);
-	xdr_get_u64(x);
-	if (__builtin_add_overflow(chunk->length, length, &chunk->length))
+	offset = xdr_get_u64(x);
+	if (__builtin_add_overflow(chunk->length, length, &chunk->length) ||
+	    (length > 0 && __builtin_add_overflow(offset, length - 1, &last)))
 		x->bad = true;
 	chunk->nsegs++;
 }
 
-/* Read list, RFC 8166 section 4.3.1: one entry a segment. */
+/* Room for a chunk at @position among those before, in ascending order.
+ * NULL: there is one at that place already. */
+static struct rpcrdma_chunk *insert_read(struct rpcrdma_header *h,
+					 uint32_t position)
+{
+	struct rpcrdma_chunk *at = &h->read[h->nreads];
+
+	for (; at > h->read && position <= at[-1].position; at--) {
+		if (position == at[-1].position)
+			return NULL;
+		at[0] = at[-1];
+	}
+	h->nreads++;
+	return at;
+}
+
+/*
+ * Read list, RFC 8166 section 4.3.1: one entry a segment.  Nothing there says
+ * in which order the chunks stand, so any will do.  The segments of one chunk
+ * must follow each other: a chunk is a view of one place in the message.
+ */
 static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
 {
 	struct rpcrdma_chunk *chunk = NULL;
@@ -33,11 +59,11 @@ static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
 		if (position & 3)
 			return -EBADMSG;
 		if (!chunk || position != chunk->position) {
-			if (chunk && position < chunk->position)
-				return -EBADMSG;
 			if (h->nreads == RPCRDMA_MAX_READS)
 				return -E2BIG;
-			chunk = &h->read[h->nreads++];
+			chunk = insert_read(h, position);
+			if (!chunk)
+				return -EBADMSG;
 			*chunk = (struct rpcrdma_chunk){
 				.wire = x->p,
 				.stride = READ_ENTRY_LEN,

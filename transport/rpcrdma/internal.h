@@ -138,6 +138,7 @@ struct rpcrdma_call {
 	struct rpcrdma_header hdr;	/* views of recv->buf */
 	struct rpcrdma_layout layout;
 	struct buf	    *sink;	/* what was pulled */
+	struct fabric_mr    *open_sink;	/* while it is, see pull.c */
 	bool		     invalidate;
 	uint32_t	     handle;	/* which the reply invalidates */
 	struct pool_waiter   waiter;
@@ -187,6 +188,8 @@ struct rpcrdma_conn {
 	/* Messages taken and not answered. */
 	atomic_uint	     unanswered;
 	atomic_uint	     nparked;
+	/* Receives done: see look() in conn.c. */
+	_Atomic uint64_t     received;
 	/* When it called last, or was last seen with a call in progress. */
 	_Atomic uint64_t     active;
 	/* The sweep's: what was done by then, and since when no more was. */
@@ -195,6 +198,14 @@ struct rpcrdma_conn {
 	/* The same of when enough was done, or memory was not short. */
 	uint64_t	     short_done;
 	uint64_t	     short_time;
+
+	/*
+	 * Where the device has blind refusals: the last calls for which the
+	 * peer's memory was touched, each an xid and its places.
+	 */
+	atomic_uint	     ntouched;
+	_Atomic uint64_t     touched[128];
+	atomic_bool	     blamed;	/* one was found to be refused */
 
 	/* Guards what follows.  Nothing is called with it held. */
 	pthread_mutex_t	     lock;
@@ -237,6 +248,10 @@ void rpcrdma_call_drop(struct rpcrdma_call *call);
 /* An access to its chunks ended with @status; on the poller if that is
  * -EREMOTEIO, which no other thread hears of. */
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status);
+/* Its chunks are read, written to or invalidated now.  Any thread. */
+void rpcrdma_call_touches(struct rpcrdma_call *call);
+/* On the poller: the connection ended because of @err. */
+void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err);
 
 /* pull.c */
 void rpcrdma_pull(struct rpcrdma_call *call);
@@ -286,6 +301,8 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
 /* With the lock, after a release: the pump runs on the poller if need be. */
 void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn);
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);
+/* The position (transport/fate.h) of the end of a Send that is just done. */
+uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn);
 
 static inline struct rpcrdma_call *rpcrdma_call_of(struct msg *m)
 {
@@ -303,27 +320,42 @@ static inline struct rpcrdma_conn *rpcrdma_call_conn(struct rpcrdma_call *call)
 }
 
 /* lost.c: calls that cost their connections.  Any thread. */
+#define RPCRDMA_LOST_SETS	256
+#define RPCRDMA_LOST_WAYS	4
+
 struct rpcrdma_lost_call {
 	struct in6_addr	     host;
 	uint32_t	     xid;
-	unsigned	     times;	/* 0: none */
+	uint32_t	     places;	/* rpcrdma_header_places() */
+	unsigned	     suspicion;	/* 0: no call */
 	uint64_t	     when;	/* last */
 };
 
 struct rpcrdma_lost {
-	atomic_bool	     any;	/* was ever noted */
+	_Atomic uint64_t     last;	/* when one was noted; 0: never */
 	pthread_mutex_t	     lock;	/* guards what follows */
-	struct rpcrdma_lost_call call[16];
-	unsigned	     next;	/* the oldest */
+	struct rpcrdma_lost_call call[RPCRDMA_LOST_SETS][RPCRDMA_LOST_WAYS];
+};
+
+/* A call of a peer's. */
+struct rpcrdma_lost_key {
+	struct in6_addr	     host;
+	uint32_t	     xid;
+	uint32_t	     places;
 };
 
 void rpcrdma_lost_init(struct rpcrdma_lost *l);
 void rpcrdma_lost_fini(struct rpcrdma_lost *l);
-void rpcrdma_lost_note(struct rpcrdma_lost *l, const struct sockaddr *peer,
-		       uint32_t xid, uint64_t now);
+/* @sure: an access to its chunks was refused; else it is one of several whose
+ * access may have been. */
+void rpcrdma_lost_note(struct rpcrdma_lost *l,
+		       const struct rpcrdma_lost_key *key, bool sure,
+		       uint64_t now);
+/* Was nothing noted for so long that nobody needs to ask? */
+bool rpcrdma_lost_none(struct rpcrdma_lost *l, uint64_t now);
 /* Is it to be answered with an error?  Says so once. */
-bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l, const struct sockaddr *peer,
-			   uint32_t xid, uint64_t now);
+bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l,
+			   const struct rpcrdma_lost_key *key, uint64_t now);
 
 /* accept.c: on the connection's loop. */
 void rpcrdma_accept(struct loop_task *t);

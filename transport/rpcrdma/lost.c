@@ -5,14 +5,23 @@
  * A requester whose memory could not be accessed loses its connection and
  * sends the call again on the next one: all that go over it suffer for as
  * long as it does that.  So such a call is remembered for a while, by its
- * requester's address and its xid, and the third time there is an error
- * instead.  Once may be chance: a call that was given up.
+ * requester's address and its xid, and when it comes again there is an error
+ * instead.
+ *
+ * Where the fabric says which access was refused, once is enough: a call that
+ * its requester gave up is not sent again.  On iWARP a Write is complete when
+ * it is on its way, and adapters flush a Read that was refused with all others:
+ * only the end of the connection tells that something was wrong with one of
+ * the last calls.  Those are all suspected.  The ones before the bad one have
+ * been answered and are not sent again; those behind it may be.  A suspect is refused when three connections in a row ended like that
+ * and it named the same places each time: a client whose xids begin anew
+ * each time it starts has registered its memory anew as well.
  */
 #include "transport/rpcrdma/internal.h"
 
 #include <string.h>
 
-enum { TIMES = 2 };
+enum { ENOUGH = 3 };
 
 #define REMEMBERED_NS	(300 * 1000000000ull)
 
@@ -27,55 +36,94 @@ void rpcrdma_lost_fini(struct rpcrdma_lost *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
+static struct rpcrdma_lost_call *set_of(struct rpcrdma_lost *l,
+					const struct rpcrdma_lost_key *key)
+{
+	uint32_t hash = key->xid ^ key->host.s6_addr32[3] * 0x9e3779b1u;
+
+	return l->call[(hash * 0x9e3779b1u >> 16) % RPCRDMA_LOST_SETS];
+}
+
 /* With the lock. */
 static struct rpcrdma_lost_call *find(struct rpcrdma_lost *l,
-				      const struct in6_addr *host,
-				      uint32_t xid, uint64_t now)
+				      const struct rpcrdma_lost_key *key,
+				      uint64_t now)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(l->call); i++) {
-		struct rpcrdma_lost_call *c = &l->call[i];
+	struct rpcrdma_lost_call *set = set_of(l, key);
 
-		if (c->times > 0 && c->xid == xid &&
+	for (size_t i = 0; i < RPCRDMA_LOST_WAYS; i++) {
+		struct rpcrdma_lost_call *c = &set[i];
+
+		if (c->suspicion > 0 && c->xid == key->xid &&
 		    now - c->when < REMEMBERED_NS &&
-		    memcmp(&c->host, host, sizeof(*host)) == 0)
+		    memcmp(&c->host, &key->host, sizeof(c->host)) == 0)
 			return c;
 	}
 	return NULL;
 }
 
-void rpcrdma_lost_note(struct rpcrdma_lost *l, const struct sockaddr *peer,
-		       uint32_t xid, uint64_t now)
+/* With the lock: in the place of the oldest of its set. */
+static struct rpcrdma_lost_call *add(struct rpcrdma_lost *l,
+				     const struct rpcrdma_lost_key *key)
 {
-	struct in6_addr host = xprt_addr_host(peer);
+	struct rpcrdma_lost_call *set = set_of(l, key);
+	struct rpcrdma_lost_call *oldest = set;
+
+	for (size_t i = 0; i < RPCRDMA_LOST_WAYS; i++) {
+		if (set[i].suspicion == 0)
+			set[i].when = 0;
+		if (set[i].when < oldest->when)
+			oldest = &set[i];
+	}
+	*oldest = (struct rpcrdma_lost_call){
+		.host = key->host, .xid = key->xid, .places = key->places,
+	};
+	return oldest;
+}
+
+void rpcrdma_lost_note(struct rpcrdma_lost *l,
+		       const struct rpcrdma_lost_key *key, bool sure,
+		       uint64_t now)
+{
 	struct rpcrdma_lost_call *c;
 
 	mutex_lock(&l->lock);
-	c = find(l, &host, xid, now);
-	if (!c) {
-		c = &l->call[l->next++ % ARRAY_SIZE(l->call)];
-		*c = (struct rpcrdma_lost_call){ .host = host, .xid = xid };
+	c = find(l, key, now);
+	if (!c)
+		c = add(l, key);
+	if (sure) {
+		c->suspicion = ENOUGH + 1;
+	} else if (c->suspicion <= ENOUGH && c->when != now) {
+		/* One that pulled and wrote is noted twice. */
+		if (c->places != key->places)
+			c->suspicion = 0;
+		c->places = key->places;
+		c->suspicion = MIN(c->suspicion + 1, (unsigned)ENOUGH);
 	}
-	c->times++;
 	c->when = now;
-	atomic_store(&l->any, true);
+	atomic_store(&l->last, MAX(now, 1u));
 	mutex_unlock(&l->lock);
 }
 
-bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l, const struct sockaddr *peer,
-			   uint32_t xid, uint64_t now)
+bool rpcrdma_lost_none(struct rpcrdma_lost *l, uint64_t now)
 {
-	struct in6_addr host;
+	uint64_t last = atomic_load_explicit(&l->last, memory_order_relaxed);
+
+	return last == 0 || (now > last && now - last >= REMEMBERED_NS);
+}
+
+bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l,
+			   const struct rpcrdma_lost_key *key, uint64_t now)
+{
 	struct rpcrdma_lost_call *c;
 	bool hopeless;
 
-	if (likely(!atomic_load_explicit(&l->any, memory_order_relaxed)))
-		return false;
-	host = xprt_addr_host(peer);
 	mutex_lock(&l->lock);
-	c = find(l, &host, xid, now);
-	hopeless = c && c->times >= TIMES;
+	c = find(l, key, now);
+	hopeless = c && (c->suspicion > ENOUGH ||
+			 (c->suspicion == ENOUGH && c->places == key->places));
 	if (hopeless)
-		c->times = 0;
+		c->suspicion = 0;
 	mutex_unlock(&l->lock);
 	return hopeless;
 }

@@ -60,6 +60,12 @@ struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
 
 /* As many as can be spliced into a call, and the Position-Zero chunk. */
 #define RPCRDMA_MAX_READS	(MSG_MAX_SEGS / 2 + 1)
+/*
+ * A reply has at most one result that a Write chunk can take (RFC 8267
+ * section 4), so every further chunk can only come back unused.  RFC 8166 sets
+ * no bound; what a call needs of memory is allocated before the connection is
+ * accepted, so we do: a call with more is answered with ERR_CHUNK.
+ */
 #define RPCRDMA_MAX_WRITES	8
 
 struct rpcrdma_header {
@@ -68,7 +74,7 @@ struct rpcrdma_header {
 	uint32_t credits;
 	uint32_t proc;
 
-	/* MSG, NOMSG, MSGP: ascending positions; several chunks each. */
+	/* MSG, NOMSG, MSGP: each chunk once, in the order of positions. */
 	uint32_t nreads;
 	uint32_t nwrites;
 	bool	 has_reply;
@@ -116,13 +122,16 @@ struct rpcrdma_layout {
 	uint32_t call_len;
 	uint32_t sink_len;			/* 0: nothing to pull */
 	uint32_t sink_off[RPCRDMA_MAX_READS];	/* of each Read chunk */
+	uint32_t pull_len[RPCRDMA_MAX_READS];	/* its bytes that are kept */
+	uint32_t cut;		/* bytes that end the call and are not */
 	bool	 pzrc;				/* read[0] is the base */
 };
 
 /*
  * Plans the call that @h heads; @body_len bytes follow the header.  0 or
  * -EBADMSG: positions that don't lie in the call, overlap, or have no
- * business in this kind of message; or -E2BIG: more than MSG_MAX_LEN.
+ * business in this kind of message; or -E2BIG: more than MSG_MAX_TAKEN, or
+ * more than MSG_MAX_LEN and it does not end in a Read chunk.
  */
 int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 			struct rpcrdma_layout *l);
@@ -152,6 +161,10 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
  */
 bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle);
+
+/* Tells the places that a call names in its requester's memory from those of
+ * another call: a hash of the segments of all chunks. */
+uint32_t rpcrdma_header_places(const struct rpcrdma_header *h);
 
 /* Bytes of the header of any reply to @call. */
 uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call);

@@ -5,6 +5,13 @@
  * Operation: one buffer takes them all, one Read each segment.  When the
  * pool has no buffer the call is parked until it has one.  No thread waits.
  *
+ * An iWARP adapter places a Read Response only where the peer might write as
+ * well, and tells the peer that place's handle in each Read Request (RFC 5040
+ * section 4.4).  There the sink, and nothing else, is registered when its
+ * Reads are posted, and closed before anybody looks at what has come: nothing
+ * that was checked changes later, and no peer reaches what another one sent.
+ * (A handle that a peer passes on opens its own data alone, for as long.)
+ *
  * Errors: a Read that fails has lost the call and closes the connection; the
  * requester connects again and sends it again.
  */
@@ -20,12 +27,32 @@ STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
 STAT(rdma_read_failures, "RDMA Reads that failed");
 STAT(rdma_pool_waits, "calls that waited for a buffer");
 
+/* Makes the sink the peer's to write to, where it must be. */
+static int open_sink(struct rpcrdma_call *call)
+{
+	struct fabric_device *dev = rpcrdma_call_conn(call)->device->dev;
+
+	if (!dev->limits.open_sinks)
+		return 0;
+	return fabric_mr_create(dev, call->sink->data, call->layout.sink_len,
+				FABRIC_READ_SINK, &call->open_sink);
+}
+
+static void close_sink(struct rpcrdma_call *call)
+{
+	if (!call->open_sink)
+		return;
+	fabric_mr_destroy(call->open_sink);
+	call->open_sink = NULL;
+}
+
 static void read_done(struct rpcrdma_chain *chain, int status)
 {
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
 						 chain);
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
+	close_sink(call);
 	if (status == 0) {
 		stat_add(rdma_read_bytes, call->layout.sink_len);
 		rpcrdma_call_dispatch(call);
@@ -47,14 +74,19 @@ static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	const struct rpcrdma_chunk *chunk = &call->hdr.read[i];
 	uint32_t off = call->layout.sink_off[i];
+	uint32_t left = call->layout.pull_len[i];
 
 	for (uint32_t s = 0; s < chunk->nsegs; s++) {
 		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, s);
 
+		seg.length = MIN(seg.length, left);
 		if (seg.length == 0)
 			continue;
+		left -= seg.length;
 		call->sge[n] = rpcrdma_device_sge(conn->device, call->sink,
 						  off, seg.length);
+		if (call->open_sink)
+			call->sge[n].lkey = call->open_sink->lkey;
 		call->wr[n] = (struct fabric_wr){
 			.next = &call->wr[n + 1],
 			.opcode = FABRIC_READ,
@@ -67,7 +99,7 @@ static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 		n++;
 	}
 	/* The roundup that need not have come. */
-	memset(call->sink->data + off, 0, xdr_pad(chunk->length));
+	memset(call->sink->data + off, 0, xdr_pad(call->layout.pull_len[i]));
 	return n;
 }
 
@@ -83,9 +115,13 @@ static unsigned count_segments(const struct rpcrdma_header *h)
 static int post_reads(struct rpcrdma_call *call)
 {
 	unsigned n = count_segments(&call->hdr);
+	int err;
 
 	if (rpcrdma_call_room(call, n, n) < 0)
 		return -ENOMEM;
+	err = open_sink(call);
+	if (err < 0)
+		return err;
 	n = 0;
 	for (uint32_t i = 0; i < call->hdr.nreads; i++)
 		n = add_reads(call, i, n);
@@ -94,7 +130,11 @@ static int post_reads(struct rpcrdma_call *call)
 	call->chain.left = n;
 	call->chain.reads = true;
 	call->chain.done = read_done;
-	return rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
+	rpcrdma_call_touches(call);
+	err = rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
+	if (err < 0)
+		close_sink(call);
+	return err;
 }
 
 static void resume(struct loop_task *t)

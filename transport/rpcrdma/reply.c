@@ -58,6 +58,9 @@ static void send_done(struct rpcrdma_chain *chain, int status)
 		stat_inc(rdma_replies_lost);
 		rpcrdma_call_failed(call, status);
 		rpcrdma_conn_close(rpcrdma_call_conn(call), status);
+	} else if (call->msg.sent) {
+		xprt_note_sent(&call->msg, rpcrdma_conn_position(
+			       rpcrdma_call_conn(call)));
 	}
 	rpcrdma_call_release(call);
 }
@@ -275,5 +278,7 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 		rpcrdma_push_write(&p, &call->hdr.reply, &f.rest);
 	add_send(&p, &f);
 	count_reply(call, &f);
+	if (p.steps > 1 || call->invalidate)
+		rpcrdma_call_touches(call);
 	return submit(call, p.steps);
 }

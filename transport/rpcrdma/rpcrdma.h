@@ -4,8 +4,9 @@
  * fabric.
  *
  * Read chunks are pulled before the sink sees a call; results go where the
- * call's Write and Reply chunks say.  No memory of ours is ever exposed to a
- * peer (RFC 8166 section 8.1).
+ * call's Write and Reply chunks say.  No memory of ours is exposed to a peer
+ * (RFC 8166 section 8.1), but for the sink of a Read on iWARP adapters, and
+ * only while it is being read.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
 #define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H

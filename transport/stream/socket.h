@@ -6,12 +6,21 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "transport/fate.h"
+
 /* A bound, non-blocking socket; the descriptor or -errno. */
 int socket_bind(const struct sockaddr *addr, int type, bool v6only);
 /* Where it is bound.  0 or -errno. */
 int socket_local(int fd, struct sockaddr_storage *out);
 /* An IPv4 address in IPv6 clothes becomes what it is. */
 void socket_unmap(struct sockaddr_storage *ss);
+
+/*
+ * What a connected TCP socket knows of its peer: the bytes that it has
+ * acknowledged are the position.  Says what it would after a FIN, a reset and
+ * an error that was reported, too.
+ */
+void socket_look(int fd, struct xprt_view *v);
 
 static inline int socket_set(int fd, int level, int option, int value)
 {

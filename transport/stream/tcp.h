@@ -143,6 +143,7 @@ struct tcp_conn {
 						 * buffer, one of @pool_want */
 	size_t			 pool_want;
 	bool			 bulk;		/* the last record was large */
+	bool			 rejected;	/* a record was no call */
 	uint64_t		 taken;		/* calls given to the sink */
 	uint64_t		 active;	/* when bytes came last */
 	uint64_t		 since;		/* when the record began, or the
@@ -160,6 +161,7 @@ struct tcp_conn {
 	uint8_t			*part_mem;
 	uint32_t		 part_len;
 	uint32_t		 part_room;
+	uint32_t		 part_cut;	/* bytes behind, not kept */
 	uint32_t		 trusted;	/* a claim up to this is believed */
 	/* Bytes received but not looked at, because reading was paused. */
 	uint8_t			*rest;
@@ -173,6 +175,7 @@ struct tcp_conn {
 	unsigned		 batch_max;	/* that many at most */
 	unsigned		 at_once;	/* came with the last receive */
 	size_t			 batch_bytes;
+	bool			 batch_asked;	/* one's position is asked for */
 	uint64_t		 seen_finished;	/* as of the last flush */
 	size_t			 seen_queued;
 
@@ -187,6 +190,7 @@ struct tcp_conn {
 	bool			 sending;	/* somebody has what is below */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* bytes not sent, of both */
+	uint64_t		 position;	/* of the end of both */
 	uint64_t		 finished;	/* calls replied to or dropped */
 	uint64_t		 sent;		/* bytes */
 	/* Post the task when both are true: */

@@ -34,15 +34,34 @@ static void last_put(struct xprt *x)
 	struct tcp_listener *l = conn->poller->listener;
 	struct sockaddr_storage peer = x->peer;
 
+	xprt_fate_put(x->fate);
 	pthread_mutex_destroy(&conn->lock);
 	free(conn);
 	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
+}
+
+/* On the loop's thread, while it parses: the parser closes. */
+static void reject(struct msg *msg)
+{
+	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
+
+	conn->rejected = true;
+	tcp_drop(msg);
+}
+
+static void look_at(struct xprt *x, struct xprt_view *v)
+{
+	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
+
+	socket_look(conn->fd.fd, v);
 }
 
 static const struct xprt_ops ops = {
 	.name = "tcp",
 	.reply = tcp_reply,
 	.drop = tcp_drop,
+	.reject = reject,
+	.look = look_at,
 	.free = last_put,
 };
 
@@ -148,6 +167,9 @@ static void shut(struct tcp_conn *conn, int err)
 {
 	bool waiting;
 
+	/* Before anything is done to the socket, which knows more than we do:
+	 * when a reset was reported to a sender, the receiver sees an end. */
+	xprt_fate_end(conn->xprt.fate, err ? XPRT_BROKEN : XPRT_ORDERLY);
 	if (err) {
 		stat_inc(tcp_closed_error);
 		/* That clients go away is nothing to tell the admin. */
@@ -421,15 +443,21 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	xprt_init(&conn->xprt, &ops, env->sink, p->loop, env->pool,
 		  (struct sockaddr *)peer, (struct sockaddr *)&local);
 	conn->xprt.takes_pipes = true;
+	conn->xprt.may_resend = true;
+	conn->xprt.fate = xprt_fate_create(&conn->xprt);
+	if (!conn->xprt.fate)
+		goto fail_conn;
 	conn->poller = p;
 	conn->waiter.ready = pool_ready;
 	conn->waiter.flow = conn->xprt.flow;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
-	record_in_init(&conn->rec, MSG_MAX_LEN);
+	record_in_init(&conn->rec, MSG_MAX_TAKEN);
 	pthread_mutex_init(&conn->lock, NULL);
 	*out = conn;
 	return 0;
 
+fail_conn:
+	free(conn);
 fail:
 	close(fd);
 	return err;

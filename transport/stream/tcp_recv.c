@@ -14,7 +14,7 @@
  * then it gets a payload buffer for all of it at once.  So a connection
  * never holds one while it waits for another.
  *
- * Errors: a bad record or a lack of memory closes the connection.
+ * Errors: a bad record, one that is no call, or a lack of memory closes the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +28,7 @@
 STAT(tcp_bytes_in, "bytes received over TCP");
 STAT(tcp_records, "RPC records received over TCP");
 STAT(tcp_bad_records, "TCP records too long, empty or endless");
+STAT(tcp_cut_records, "RPC records longer than what is kept of them");
 STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 
 #define PART_GROW	32
@@ -92,9 +93,9 @@ static bool may_take(struct tcp_conn *conn)
 	return false;
 }
 
-/* The call of @m is at @data: hands it over. */
-static void give(struct tcp_conn *conn, struct tcp_msg *m,
-		 const uint8_t *data, uint32_t len)
+/* The call of @m is at @data: hands it over.  0, or -EBADMSG: it was none. */
+static int give(struct tcp_conn *conn, struct tcp_msg *m, const uint8_t *data,
+		uint32_t len, uint32_t cut)
 {
 	struct msg *msg = &m->msg;
 
@@ -104,16 +105,22 @@ static void give(struct tcp_conn *conn, struct tcp_msg *m,
 	msg->call[0].len = len;
 	msg->ncall = 1;
 	msg->call_len = len;
+	if (unlikely(cut > 0)) {
+		stat_inc(tcp_cut_records);
+		msg_add_cut(msg, cut);
+	}
 	msg->in_pool = m->call_buf != NULL;
 	msg->head_len = 0;
 	msg->tail_len = 0;
 	msg->body_len = 0;
 	msg->body_ddp = false;
+	msg->sent = NULL;
 	conn->trusted -= conn->trusted / 8;
 	conn->trusted = MAX(conn->trusted, len);
 	conn->bulk = len >= BULK_MIN;
 	conn->taken++;
 	conn->xprt.sink->recv(conn->xprt.sink, msg);
+	return conn->rejected ? -EBADMSG : 0;
 }
 
 /* A whole record in one place; @chunk holds it, or it must be copied. */
@@ -138,8 +145,7 @@ static int take_whole(struct tcp_conn *conn, const struct record_span *span,
 		}
 		data = memcpy(m->call_mem, data, span->len);
 	}
-	give(conn, m, data, span->len);
-	return 0;
+	return give(conn, m, data, span->len, 0);
 }
 
 static uint8_t *part_data(const struct tcp_conn *conn)
@@ -155,6 +161,7 @@ static void part_drop(struct tcp_conn *conn)
 	conn->part_mem = NULL;
 	conn->part_len = 0;
 	conn->part_room = 0;
+	conn->part_cut = 0;
 }
 
 /* The part is a whole record now. */
@@ -162,6 +169,7 @@ static int take_part(struct tcp_conn *conn)
 {
 	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
 	uint32_t len = conn->part_len;
+	uint32_t cut = conn->part_cut;
 	const uint8_t *data = part_data(conn);
 
 	if (!m)
@@ -176,8 +184,7 @@ static int take_part(struct tcp_conn *conn)
 		conn->part_mem = NULL;
 		part_drop(conn);
 	}
-	give(conn, m, data, len);
-	return 0;
+	return give(conn, m, data, len, cut);
 }
 
 /* From malloc'ed memory to a buffer for the whole record. */
@@ -206,16 +213,17 @@ static int part_move(struct tcp_conn *conn, uint32_t size)
 static int part_reserve(struct tcp_conn *conn, uint32_t need)
 {
 	const struct record_in *rec = &conn->rec;
-	uint32_t claim = MAX(record_claim(rec), need);
+	uint32_t claim = MIN(record_claim(rec), MSG_MAX_LEN);
 	uint32_t trust = MAX(conn->trusted, need * PART_GROW);
 	uint8_t *mem;
 
+	claim = MAX(claim, need);
 	trust = MAX(trust, PART_MIN);
 	if (conn->part_buf || conn->part_room >= MIN(claim, trust))
 		return 0;
 	/* More fragments may follow, of any length. */
 	if (claim > TCP_PART_SMALL && !rec->last)
-		claim = rec->max;
+		claim = MSG_MAX_LEN;
 	if (claim > TCP_PART_SMALL &&
 	    (trust >= claim || need > TCP_PART_SMALL))
 		return part_move(conn, claim);
@@ -233,10 +241,12 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	return 0;
 }
 
-/* Bytes of the record, copied unless they are where they belong. */
+/* Bytes of the record, copied unless they are where they belong, as far as
+ * they are kept. */
 static int part_add(struct tcp_conn *conn, const struct record_span *span)
 {
-	uint32_t len = conn->part_len + span->len;
+	uint32_t len = MIN(conn->part_len + span->len, MSG_MAX_LEN);
+	uint32_t kept = len - conn->part_len;
 	int err;
 
 	if (conn->part_room == 0 ||
@@ -245,10 +255,10 @@ static int part_add(struct tcp_conn *conn, const struct record_span *span)
 		if (err)
 			return err;
 		assert(conn->part_room >= len);
-		memcpy(part_data(conn) + conn->part_len, span->data,
-		       span->len);
+		memcpy(part_data(conn) + conn->part_len, span->data, kept);
 	}
 	conn->part_len = len;
+	conn->part_cut += span->len - kept;
 	return span->end ? take_part(conn) : 0;
 }
 
@@ -351,7 +361,7 @@ static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
 	bool little = conn->bulk && record_idle(&conn->rec);
 	int err, n = 0;
 
-	if (left > 0) {
+	if (left > 0 && conn->part_len < MSG_MAX_LEN) {
 		err = part_reserve(conn, conn->part_len + 1);
 		if (err)
 			return err;
@@ -476,5 +486,5 @@ void tcp_recv_drop(struct tcp_conn *conn)
 {
 	rest_drop(conn);
 	part_drop(conn);
-	record_in_init(&conn->rec, MSG_MAX_LEN);
+	record_in_init(&conn->rec, MSG_MAX_TAKEN);
 }

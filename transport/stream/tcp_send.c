@@ -254,6 +254,7 @@ int tcp_reply(struct msg *msg)
 	m->len = RECORD_MARK_SIZE + len;
 	if (gathering == conn) {
 		tcp_list_add(&conn->batch, m);
+		conn->batch_asked |= msg->sent != NULL;
 		conn->batch_calls++;
 		conn->batch_bytes += m->len;
 		return 0;
@@ -261,12 +262,15 @@ int tcp_reply(struct msg *msg)
 	mutex_lock(&conn->lock);
 	if (conn->dead) {
 		stat_inc(tcp_replies_lost);
+		xprt_note_sent(msg, XPRT_LOST);
 		finish_lost(conn, m);
 		return -ENOTCONN;
 	}
 	conn->finished++;
 	tcp_list_add(&conn->queue, m);
 	conn->queued += m->len;
+	conn->position += m->len;
+	xprt_note_sent(msg, conn->position);
 	push(conn);
 	return 0;
 }
@@ -290,6 +294,21 @@ void tcp_send_gather(struct tcp_conn *conn)
 	gathering = conn;
 }
 
+/* With the lock, before the batch is queued. */
+static void place_batch(struct tcp_conn *conn)
+{
+	uint64_t position = conn->position;
+
+	conn->position += conn->batch_bytes;
+	if (!conn->batch_asked)
+		return;
+	conn->batch_asked = false;
+	for (struct tcp_msg *m = conn->batch.first; m; m = m->next) {
+		position += m->len;
+		xprt_note_sent(&m->msg, position);
+	}
+}
+
 void tcp_send_flush(struct tcp_conn *conn)
 {
 	gathering = NULL;
@@ -297,6 +316,7 @@ void tcp_send_flush(struct tcp_conn *conn)
 	if (conn->batch_calls > 0) {
 		conn->finished += conn->batch_calls;
 		conn->queued += conn->batch_bytes;
+		place_batch(conn);
 		tcp_list_splice(&conn->queue, &conn->batch);
 		conn->batch_calls = 0;
 		conn->batch_bytes = 0;

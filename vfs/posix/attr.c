@@ -5,53 +5,120 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
 #include "vfs/posix/fstat.h"
+
+/* A day, as the kernel's relatime; less a little for its coarse clock. */
+#define ATIME_KEEPS_S	(24 * 60 * 60 - 1)
 
 int posix_fstat(int fd, struct stat *st)
 {
 	return fstat_fd(fd, st) < 0 ? -errno : 0;
 }
 
-int posix_stat(struct posix_node *n, struct stat *st)
+static int check_links(struct posix_node *n, const struct stat *st)
 {
 	struct posix_fs *fs = posix_fs_of(n);
 
-	if (fstat_fd(n->fd, st) < 0)
-		return -errno;
-	if (unlikely(st->st_nlink == 0) && !fs->no_nlink) {
-		posix_cache_forget(&fs->cache, n);
-		return -ESTALE;
-	}
-	return 0;
+	if (likely(st->st_nlink > 0) || fs->no_nlink)
+		return 0;
+	posix_cache_forget(&fs->cache, n);
+	return -ESTALE;
 }
 
-int posix_stat_name(int dir_fd, const char *name, struct stat *st)
+int posix_stat(struct posix_node *n, struct stat *st)
+{
+	return fstat_fd(n->fd, st) < 0 ? -errno : check_links(n, st);
+}
+
+static void from_statx(const struct statx *sx, struct stat *st)
+{
+	*st = (struct stat){
+		.st_dev = makedev(sx->stx_dev_major, sx->stx_dev_minor),
+		.st_ino = sx->stx_ino,
+		.st_mode = sx->stx_mode,
+		.st_nlink = sx->stx_nlink,
+		.st_uid = sx->stx_uid,
+		.st_gid = sx->stx_gid,
+		.st_rdev = makedev(sx->stx_rdev_major, sx->stx_rdev_minor),
+		.st_size = (off_t)sx->stx_size,
+		.st_blocks = (blkcnt_t)sx->stx_blocks,
+		.st_atim = { sx->stx_atime.tv_sec, sx->stx_atime.tv_nsec },
+		.st_mtim = { sx->stx_mtime.tv_sec, sx->stx_mtime.tv_nsec },
+		.st_ctim = { sx->stx_ctime.tv_sec, sx->stx_ctime.tv_nsec },
+	};
+}
+
+int posix_stat_flags(struct posix_node *n, struct stat *st, bool *fixed)
+{
+	struct statx sx;
+
+	if (statx(n->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &sx) < 0)
+		return -errno;
+	from_statx(&sx, st);
+	*fixed = sx.stx_attributes & (STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE);
+	return check_links(n, st);
+}
+
+int posix_stat_name(int dir_fd, const char *name, struct stat *st,
+		    struct timespec *born)
 {
 	struct statx sx;
 
 	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS, &sx) < 0)
+		  STATX_BASIC_STATS | (born ? STATX_BTIME : 0), &sx) < 0)
 		return -errno;
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return -EXDEV;
-	*st = (struct stat){
-		.st_dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
-		.st_ino = sx.stx_ino,
-		.st_mode = sx.stx_mode,
-		.st_nlink = sx.stx_nlink,
-		.st_uid = sx.stx_uid,
-		.st_gid = sx.stx_gid,
-		.st_rdev = makedev(sx.stx_rdev_major, sx.stx_rdev_minor),
-		.st_size = (off_t)sx.stx_size,
-		.st_blocks = (blkcnt_t)sx.stx_blocks,
-		.st_atim = { sx.stx_atime.tv_sec, sx.stx_atime.tv_nsec },
-		.st_mtim = { sx.stx_mtime.tv_sec, sx.stx_mtime.tv_nsec },
-		.st_ctim = { sx.stx_ctime.tv_sec, sx.stx_ctime.tv_nsec },
-	};
+	from_statx(&sx, st);
+	if (born)
+		*born = sx.stx_mask & STATX_BTIME ?
+			(struct timespec){ sx.stx_btime.tv_sec,
+					   sx.stx_btime.tv_nsec } :
+			st->st_ctim;
 	return 0;
+}
+
+void posix_flags_learn(struct posix_fs *fs)
+{
+	struct statvfs st;
+
+	if (fstatvfs(fs->mount_fd, &st) < 0)
+		return;
+	/* What becomes read-only later has given up on its disk, perhaps. */
+	fs->read_only = fs->read_only && st.f_flag & ST_RDONLY;
+	if (fs->ram || st.f_flag & (ST_NOATIME | ST_RDONLY))
+		fs->atime = POSIX_ATIME_NONE;
+	else if (st.f_flag & ST_RELATIME)
+		fs->atime = POSIX_ATIME_RELATIVE;
+	else
+		fs->atime = POSIX_ATIME_STRICT;
+}
+
+static bool not_after(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec < b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec <= b->tv_nsec);
+}
+
+bool posix_atime_due(struct posix_node *n)
+{
+	enum posix_atime how = atomic_load_explicit(&posix_fs_of(n)->atime,
+						    memory_order_relaxed);
+	struct timespec now;
+	struct stat st;
+
+	if (how != POSIX_ATIME_RELATIVE)
+		return how == POSIX_ATIME_STRICT;
+	if (fstat_fd(n->fd, &st) < 0)
+		return true;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	return not_after(&st.st_atim, &st.st_mtim) ||
+	       not_after(&st.st_atim, &st.st_ctim) ||
+	       now.tv_sec - st.st_atim.tv_sec >= ATIME_KEEPS_S;
 }
 
 enum vfs_type posix_type(mode_t mode)
@@ -123,42 +190,4 @@ int posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
 		return err;
 	posix_attr(fs, &st, attr);
 	return 0;
-}
-
-int posix_change_begin(struct posix_change *c, struct posix_node *n,
-		       struct vfs_wcc *wcc)
-{
-	int err;
-
-	c->node = n;
-	c->wcc = wcc;
-	c->seq = atomic_fetch_add(&n->began, 1);
-	c->alone = atomic_load(&n->ended) == c->seq;
-	posix_changing(n);
-	err = posix_stat(n, &c->before);
-	if (!wcc)
-		return err;
-	memset(wcc, 0, sizeof(*wcc));
-	if (err == 0) {
-		wcc->has_before = true;
-		wcc->before_size = c->before.st_size;
-		wcc->before_mtime = c->before.st_mtim;
-		wcc->before_ctime = c->before.st_ctim;
-	}
-	return err;
-}
-
-void posix_change_end(struct posix_change *c)
-{
-	struct posix_node *n = c->node;
-	struct stat st;
-
-	if (c->wcc && posix_fstat(n->fd, &st) == 0) {
-		c->wcc->has_after = true;
-		posix_attr(posix_fs_of(n), &st, &c->wcc->after);
-	}
-	if (c->wcc && (!c->alone || atomic_load(&n->began) != c->seq + 1))
-		c->wcc->has_before = false;
-	posix_changed(n);
-	atomic_fetch_add(&n->ended, 1);
 }

@@ -8,7 +8,7 @@
  * that a later look-up makes: both name the same file.
  *
  * A sweep looks at every node once a tick, a few at a time under the lock.
- * It sleeps while there are no nodes and no listings.
+ * It sleeps while there are no nodes.
  */
 #include "vfs/posix/posix.h"
 
@@ -27,6 +27,9 @@ STAT(posix_fds_short, "opens that failed for want of descriptors");
 #define IDLE_TICKS	4
 /* A file with data that may not be on disk is left longer, for a COMMIT. */
 #define DIRTY_FACTOR	6
+/* And one that can't be opened again as long as clients hold back what they
+ * write: Linux does for 35 seconds. */
+#define CLOSED_FACTOR	2
 #define SWEEP_BATCH	64
 #define MAX_FDS		262144
 
@@ -118,6 +121,28 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 	return first;
 }
 
+void posix_cache_bury(struct posix_cache *c, struct posix_node *n)
+{
+	mutex_lock(&c->lock);
+	cds_list_add_tail(&n->link, &c->dying);
+	pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
+}
+
+/* Locked, and again when it returns. */
+static void free_dying(struct posix_cache *c)
+{
+	struct posix_node *n;
+
+	while (!cds_list_empty(&c->dying)) {
+		n = cds_list_first_entry(&c->dying, struct posix_node, link);
+		cds_list_del(&n->link);
+		mutex_unlock(&c->lock);
+		posix_node_free(&n->node);
+		mutex_lock(&c->lock);
+	}
+}
+
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n)
 {
 	bool mine;
@@ -149,27 +174,65 @@ static struct posix_node *look_at_next(struct posix_cache *c)
 	return n;
 }
 
+/* How many ticks @n stays when nobody uses it. */
+static uint32_t stay(const struct posix_node *n, uint32_t age,
+		     uint32_t dirty_age)
+{
+	if (n->closed_to_owner && dirty_age != UINT32_MAX)
+		return dirty_age * CLOSED_FACTOR;
+	return n->dirty || n->closed_to_owner ? dirty_age : age;
+}
+
+/*
+ * Syncs a dirty node while look-ups still find it, so that COMMITs of its
+ * file go through it and are told of an error.  Takes it out if nobody used
+ * it meanwhile.  The caller's reference is put.
+ */
+static bool sync_and_take_out(struct posix_cache *c, struct posix_node *n)
+{
+	bool gone;
+
+	posix_node_flush_idle(n);
+	mutex_lock(&c->lock);
+	gone = n->cached && !n->dirty && atomic_load(&n->node.ref.count) == 2;
+	if (gone)
+		take_out(c, n);
+	mutex_unlock(&c->lock);
+	vfs_node_put(&n->node);
+	if (gone)
+		vfs_node_put(&n->node);
+	return gone;
+}
+
 /*
  * Looks at up to @max nodes, from the oldest; takes out those not used for
- * @age ticks (dirty ones: @dirty_age).  Returns how many it looked at.
+ * @age ticks (some of them longer: stay()).  Dirty ones are synced first.
+ * Returns how many it looked at.
  */
 static long sweep(struct posix_cache *c, long max, uint32_t age,
 		  uint32_t dirty_age, long *closed)
 {
 	uint32_t tick = atomic_load(&c->tick);
-	struct posix_node *victim[SWEEP_BATCH];
-	long seen, nvictims = 0;
+	struct posix_node *victim[SWEEP_BATCH], *dirty[SWEEP_BATCH];
+	long seen, nvictims = 0, ndirty = 0;
 
 	mutex_lock(&c->lock);
 	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
 	     seen++) {
 		struct posix_node *n = look_at_next(c);
-		uint32_t old = n->dirty ? dirty_age : age;
+		bool is_dirty = n->dirty;
+		uint32_t old = stay(n, age, dirty_age);
 		/* It may have been used since @tick was read. */
 		int32_t idle = MAX((int32_t)(tick - n->used), 0);
 
-		if (unused(n) && (uint32_t)idle >= old)
+		if (!unused(n) || (uint32_t)idle < old)
+			continue;
+		if (is_dirty) {
+			vfs_node_get(&n->node);
+			dirty[ndirty++] = n;
+		} else {
 			victim[nvictims++] = n;
+		}
 	}
 	for (long i = 0; i < nvictims; i++)
 		take_out(c, victim[i]);
@@ -177,6 +240,8 @@ static long sweep(struct posix_cache *c, long max, uint32_t age,
 	for (long i = 0; i < nvictims; i++)
 		vfs_node_put(&victim[i]->node);
 	*closed += nvictims;
+	for (long i = 0; i < ndirty; i++)
+		*closed += sync_and_take_out(c, dirty[i]);
 	return seen;
 }
 
@@ -190,13 +255,18 @@ static void press(struct posix_cache *c)
 	mutex_unlock(&c->lock);
 }
 
+bool posix_cache_full(struct posix_cache *c)
+{
+	return atomic_load_explicit(&c->nfds, memory_order_relaxed) >=
+	       c->max_fds;
+}
+
 /* One over the bound costs a few closes, so that it stays near it. */
 void posix_cache_room(struct posix_cache *c)
 {
 	long closed = 0;
 
-	if (likely(atomic_load_explicit(&c->nfds, memory_order_relaxed) <
-		   c->max_fds))
+	if (likely(!posix_cache_full(c)))
 		return;
 	for (uint32_t age = 3; age-- > 0 && closed == 0;)
 		sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
@@ -205,11 +275,10 @@ void posix_cache_room(struct posix_cache *c)
 		press(c);
 }
 
-void posix_cache_listed(struct posix_cache *c)
+void posix_cache_wake(struct posix_cache *c)
 {
 	mutex_lock(&c->lock);
-	if (atomic_fetch_add(&c->nlisted, 1) == 0)
-		pthread_cond_signal(&c->wake);
+	pthread_cond_signal(&c->wake);
 	mutex_unlock(&c->lock);
 }
 
@@ -235,48 +304,6 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	return closed > 0;
 }
 
-/* Up to @max nodes, as sweep(). */
-static long age_some(struct posix_cache *c, long max)
-{
-	struct posix_node *listed[SWEEP_BATCH];
-	long seen, nlisted = 0;
-
-	mutex_lock(&c->lock);
-	for (seen = 0; seen < max && seen < SWEEP_BATCH && seen < c->count;
-	     seen++) {
-		struct posix_node *n = look_at_next(c);
-
-		if (!atomic_load(&n->has_listings))
-			continue;
-		vfs_node_get(&n->node);
-		listed[nlisted++] = n;
-	}
-	mutex_unlock(&c->lock);
-	for (long i = 0; i < nlisted; i++) {
-		posix_listings_age(listed[i]);
-		vfs_node_put(&listed[i]->node);
-	}
-	return seen;
-}
-
-/* The listings of all directories; the root is not among the nodes here. */
-static void age_listings(struct posix_cache *c)
-{
-	struct posix_node *root = container_of(c, struct posix_fs, cache)->root;
-	long left, n;
-
-	if (atomic_load(&root->has_listings))
-		posix_listings_age(root);
-	mutex_lock(&c->lock);
-	left = c->count;
-	mutex_unlock(&c->lock);
-	for (; left > 0; left -= n) {
-		n = age_some(c, left);
-		if (n == 0)
-			break;
-	}
-}
-
 /* One tick: every node once.  @pressed: all that nobody uses may go. */
 static void sweep_all(struct posix_cache *c, bool pressed)
 {
@@ -297,13 +324,20 @@ static void sweep_all(struct posix_cache *c, bool pressed)
 		stat_add(posix_node_idle, closed);
 }
 
+static struct posix_fs *fs_of(struct posix_cache *c)
+{
+	return container_of(c, struct posix_fs, cache);
+}
+
 /* Under the lock: sleeps until the next tick, or less.  True: it came. */
 static bool wait_tick(struct posix_cache *c)
 {
 	struct timespec until;
 	uint64_t ns;
 
-	if (c->count == 0 && atomic_load(&c->nlisted) == 0) {
+	if (!cds_list_empty(&c->dying))
+		return false;
+	if (c->count == 0 && !posix_rolls_any(fs_of(c))) {
 		pthread_cond_wait(&c->wake, &c->lock);
 		return false;
 	}
@@ -324,13 +358,14 @@ static void sweeper(void *arg)
 		tick = wait_tick(c);
 		pressed = c->pressed;
 		c->pressed = false;
+		free_dying(c);
 		if (!tick && !pressed)
 			continue;
 		mutex_unlock(&c->lock);
-		if (tick)
+		if (tick) {
 			atomic_fetch_add(&c->tick, 1);
-		if (tick && atomic_load(&c->nlisted) > 0)
-			age_listings(c);
+			posix_rolls_age(fs_of(c));
+		}
 		sweep_all(c, pressed);
 		mutex_lock(&c->lock);
 	}
@@ -367,6 +402,7 @@ int posix_cache_init(struct posix_cache *c, const struct vfs_config *config)
 		     descriptor_share();
 	c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS;
 	CDS_INIT_LIST_HEAD(&c->nodes);
+	CDS_INIT_LIST_HEAD(&c->dying);
 	c->hash = cds_lfht_new(buckets(c->max_fds), buckets(c->max_fds),
 			       buckets(c->max_fds), 0, NULL);
 	if (!c->hash)
@@ -391,6 +427,9 @@ void posix_cache_fini(struct posix_cache *c)
 	pthread_cond_signal(&c->wake);
 	mutex_unlock(&c->lock);
 	pthread_join(c->sweeper, NULL);
+	mutex_lock(&c->lock);
+	free_dying(c);
+	mutex_unlock(&c->lock);
 	cds_list_for_each_entry_safe(n, next, &c->nodes, link) {
 		/* The tree's next write verifier is another one: clients send
 		 * again what was not committed, and no disk is waited for. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -41,15 +42,18 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 	m->made = m->touched = false;
 	m->tries = 0;
 	posix_name_set(&m->name, name);
-	if (!posix_may_block(ctx, m->fs))
+	if (!posix_may_record(ctx, m->fs))
 		return -EAGAIN;
+	posix_names_begin(m->dir);
 	err = posix_change_begin(&m->change, m->dir, wcc);
 	if (err == 0 && m->dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
 		err = posix_cred_set(m->fs, ctx);
-	if (err == -EAGAIN)
+	if (err == -EAGAIN) {
 		posix_change_end(&m->change);
+		posix_names_end(m->dir);
+	}
 	return err;
 }
 
@@ -67,6 +71,47 @@ static bool again(struct making *m, int *err)
 	return *err == 0;
 }
 
+/*
+ * What was made is made durable, also when @err came after that: whoever finds
+ * the name later takes it for synced.  What was there already need not be, when
+ * its maker is another call that has not synced the directory yet.
+ */
+static int sync_made(struct making *m, int err)
+{
+	bool sync = m->made && m->fs->sync_names;
+	int dir_err;
+
+	if (!m->made) {
+		posix_names_end(m->dir);	/* this one makes none */
+		sync = err == 0 && m->fs->sync_names &&
+		       !posix_names_settled(m->dir);
+	}
+	if (err == 0 && m->touched)
+		err = posix_node_sync(m->node);
+	if (sync) {
+		dir_err = posix_change_sync(&m->change);
+		err = err ? err : dir_err;
+	}
+	if (m->made)
+		posix_names_end(m->dir);
+	return err;
+}
+
+/*
+ * It is made, but @err kept it from being opened, for want of a descriptor or
+ * of memory: then it is no error.  Told to come again, the client would find
+ * its own name in the way.  Not so if more of @set is to be set than its
+ * making did.
+ */
+static bool is_made(const struct making *m, const struct vfs_setattr *set,
+		    int err)
+{
+	if (!m->made || m->node || (err != -ETIMEDOUT && err != -ENOMEM))
+		return false;
+	return !(set->set & ~(VFS_SET_MODE | VFS_SET_SIZE)) &&
+	       !(set->set & VFS_SET_MODE && set->mode & (S_ISUID | S_ISGID));
+}
+
 /* The making is over: durably, if it was one. */
 static int end(struct making *m, int err, struct vfs_node **out,
 	       struct vfs_attr *attr)
@@ -76,11 +121,10 @@ static int end(struct making *m, int err, struct vfs_node **out,
 		posix_seen_new(m->node, m->dir, m->name.s);
 	else if (m->node && err == 0)
 		posix_seen(m->node, m->dir, m->name.s);
-	if (err == 0 && m->touched)
-		err = posix_node_sync(m->node);
-	if (err == 0 && m->made)
-		err = posix_node_sync(m->dir);
-	if (err == 0) {
+	err = sync_made(m, err);
+	if (err == 0 && !m->node) {
+		*out = NULL;
+	} else if (err == 0) {
 		if (attr)
 			posix_attr(m->fs, &m->st, attr);
 		*out = &m->node->node;
@@ -114,6 +158,8 @@ static int create_new(struct making *m, uint32_t mode)
 		       -errno;
 	m->made = true;
 	err = posix_node_adopt(m->fs, fd, true, &m->st, &m->node);
+	if (err == 0)
+		posix_node_mode_is(m->node, m->st.st_mode);
 	return err;
 }
 
@@ -126,33 +172,26 @@ static int find_existing(struct making *m)
 	return posix_node_adopt(m->fs, fd, false, &m->st, &m->node);
 }
 
-/* The verifier as two times that every file system can keep. */
-static void verf_times(uint64_t verf, struct timespec *mtime,
-		       struct timespec *atime)
-{
-	*mtime = (struct timespec){ .tv_sec = verf >> 32 & 0x7fffffff };
-	*atime = (struct timespec){ .tv_sec = verf & 0x7fffffff };
-}
-
 static int create_exclusive(struct making *m, uint64_t verf)
 {
-	struct vfs_setattr set = { .set = VFS_SET_ATIME | VFS_SET_MTIME };
+	struct vfs_setattr set;
 	int err = create_new(m, 0600);
 
-	verf_times(verf, &set.mtime, &set.atime);
+	posix_verf_times(verf, &set);
 	if (err == 0)
-		return posix_setattr_new(m->ctx, m->node, &set, &m->st,
-					 &m->touched);
+		err = posix_setattr_new(m->ctx, m->node, &set, &m->st,
+					&m->touched);
+	if (err == 0)
+		posix_verf_keep(m->fs, &m->node->handle, verf);
 	if (err != -EEXIST)
 		return err;
 	err = find_existing(m);
 	if (err < 0)
 		return err;
 	/* Is it this very call, come again? */
-	if (m->node->type != VFS_REG || m->st.st_size != 0 ||
-	    m->st.st_mtim.tv_sec != set.mtime.tv_sec ||
-	    m->st.st_atim.tv_sec != set.atime.tv_sec ||
-	    m->st.st_mtim.tv_nsec != 0 || m->st.st_atim.tv_nsec != 0)
+	if (m->node->type != VFS_REG ||
+	    (!posix_verf_known(m->fs, &m->node->handle, verf) &&
+	     !posix_verf_is(&m->st, verf)))
 		return -EEXIST;
 	m->touched = true;		/* the first may not have come so far */
 	return 0;
@@ -210,6 +249,8 @@ int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		do
 			err = create_once(&m, how);
 		while (again(&m, &err));
+	if (how->how != VFS_CREATE_EXCLUSIVE && is_made(&m, &how->attr, err))
+		err = 0;
 	return end(&m, err, out, attr);
 }
 
@@ -291,5 +332,7 @@ int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	set.set &= ~VFS_SET_SIZE;
 	if (err == 0)
 		err = posix_setattr_new(ctx, m.node, &set, &m.st, &m.touched);
+	else if (is_made(&m, &set, err))
+		err = 0;
 	return end(&m, err, out, attr);
 }

@@ -37,7 +37,6 @@ STAT(posix_cred_refused, "callers that the system has no user for");
 
 /* What this thread's credentials are; the state is the kernel's. */
 static _Thread_local struct {
-	bool capped;		/* drop_resource_cap() was done */
 	bool server;		/* the user is 0 */
 	bool known;		/* it is all as in cred */
 	struct vfs_cred cred;
@@ -97,25 +96,6 @@ bool posix_cred_probe(void)
 	return works;
 }
 
-/*
- * A root server may use the blocks that are reserved for root and exceed
- * quotas, by CAP_SYS_RESOURCE.  Its callers may not.
- */
-static void drop_resource_cap(void)
-{
-	struct __user_cap_header_struct head = {
-		.version = _LINUX_CAPABILITY_VERSION_3,
-	};
-	struct __user_cap_data_struct caps[2];
-
-	if (get_caps(caps) < 0 || !has_cap(caps, CAP_SYS_RESOURCE))
-		return;
-	caps[CAP_SYS_RESOURCE / 32].effective &=
-		~(1U << CAP_SYS_RESOURCE % 32);
-	if (syscall(SYS_capset, &head, caps) < 0)
-		log_warn("capset: %s", strerror(errno));
-}
-
 /* setfsuid() has no failure: asking for an id that can't be tells what is. */
 static bool set_ids(uint32_t uid, uint32_t gid)
 {
@@ -132,9 +112,6 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx)
 		return 0;
 	if (ctx->nonblock && !thread_changes_cred)
 		return -EAGAIN;
-	if (!self.capped)
-		drop_resource_cap();
-	self.capped = true;
 	stat_inc(posix_cred_switch);
 	self.known = self.server = false;
 	if (syscall(SYS_setgroups, cred->ngids, cred->gids) < 0 ||

@@ -114,8 +114,7 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 {
 	int64_t got;
 
-	if (fs->remote || atomic_load_explicit(&fs->no_nowait_read,
-					       memory_order_relaxed))
+	if (atomic_load_explicit(&fs->no_nowait_read, memory_order_relaxed))
 		return -EAGAIN;
 	got = move_all(fd, c, RWF_NOWAIT, preadv2);
 	if (got == -EOPNOTSUPP) {
@@ -141,6 +140,8 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	fd = open_to_read(ctx, n);
 	if (fd < 0)
 		return fd;
+	if (ctx->nonblock && !fs->ram && (fs->remote || posix_atime_due(n)))
+		return -EAGAIN;
 	cursor_init(&c, iov, niov, MIN(off, (uint64_t)INT64_MAX));
 	if (off >= INT64_MAX)
 		c.left = 0;
@@ -227,25 +228,17 @@ static int open_to_write(const struct vfs_ctx *ctx, struct posix_node *n)
 }
 
 /*
- * RWF_* for how stable it has to be.  Memory is as stable as it gets, so
- * there the client need not keep the data for a COMMIT.
+ * Is the data to be synced before the answer?  Then all of the file is, which
+ * is as stable as it gets.  Memory always is, so there the client need not
+ * keep the data for a COMMIT.
  */
-static int stable_flags(const struct posix_fs *fs, enum vfs_stable *stable)
+static bool must_sync(const struct posix_fs *fs, enum vfs_stable *stable)
 {
-	if (fs->ram) {
+	bool sync = !fs->ram && *stable != VFS_UNSTABLE;
+
+	if (fs->ram || sync)
 		*stable = VFS_FILE_SYNC;
-		return 0;
-	}
-	switch (*stable) {
-	case VFS_UNSTABLE:
-		return 0;
-	case VFS_DATA_SYNC:
-		return RWF_DSYNC;
-	case VFS_FILE_SYNC:
-		break;
-	}
-	*stable = VFS_FILE_SYNC;
-	return RWF_SYNC;
+	return sync;
 }
 
 /* Is there a way to write, on a thread that perhaps must not wait? */
@@ -258,11 +251,11 @@ static bool may_write(const struct vfs_ctx *ctx, const struct posix_fs *fs)
 }
 
 static int nowait_flag(const struct vfs_ctx *ctx, struct posix_fs *fs,
-		       int flags)
+		       bool sync)
 {
 	if (posix_may_block(ctx, fs))
 		return 0;
-	return flags ? -EAGAIN : RWF_NOWAIT;
+	return sync ? -EAGAIN : RWF_NOWAIT;
 }
 
 static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
@@ -270,9 +263,9 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 			     enum vfs_stable *stable)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	int flags = stable_flags(fs, stable);
-	int nowait = nowait_flag(ctx, fs, flags);
-	uint64_t want = c->left;
+	bool sync = must_sync(fs, stable);
+	int nowait = nowait_flag(ctx, fs, sync);
+	uint64_t want = c->left, mark;
 	int64_t done;
 	int fd, err;
 
@@ -288,9 +281,12 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	err = posix_cred_set(fs, ctx);
 	if (err < 0)
 		return err;
-	if (flags == 0 && !fs->ram)
+	mark = posix_node_mark(n);
+	done = move_all(fd, c, nowait, pwritev2);
+	/* After the data went in: a sync takes the mark away before it starts,
+	 * and must not take it from data that it does not cover. */
+	if (!fs->ram)
 		atomic_store(&n->dirty, true);
-	done = move_all(fd, c, flags | nowait, pwritev2);
 	if (done == -EOPNOTSUPP && nowait) {
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
@@ -299,11 +295,13 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	 * so that the client sees one write. */
 	if (nowait && done >= 0 && (uint64_t)done < want)
 		return -EAGAIN;
-	/* Perhaps written, but not to storage: then others' data may be lost
-	 * with it, and the system tells of that only once. */
-	if (flags && (done == -EIO || done == -ENOSPC || done == -EDQUOT))
-		atomic_fetch_add(&fs->fs.verf, 1);
-	return done;
+	if (sync && done > 0)
+		err = posix_node_flush(n, mark);
+	/* A file that is always synced (chattr +S, a mount with "sync") was
+	 * synced by the write, outside of a turn. */
+	if (done == -EIO)
+		posix_fs_failed(fs);
+	return err < 0 ? err : done;
 }
 
 int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *vn,
@@ -321,6 +319,8 @@ int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	done = posix_change_begin(&change, n, wcc);
 	if (done == 0)
 		done = only_file(n);
+	if (done == 0 && change.fixed)
+		done = -EPERM;
 	if (done == 0 && (off > INT64_MAX || c.left > INT64_MAX - off))
 		done = -EFBIG;
 	if (done == 0)
@@ -335,24 +335,16 @@ int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	struct posix_node *n = to_posix(vn);
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_change c;
-	int fd, err;
+	int err;
 
 	if (!posix_may_block(ctx, fs))
 		return -EAGAIN;
 	err = posix_change_begin(&c, n, wcc);
 	if (err == 0)
 		err = only_file(n);
-	if (err == 0 && !fs->ram) {
-		fd = atomic_load(&n->wr_fd);
-		if (fd < 0)
-			fd = posix_node_wr(n);
-		if (fd < 0)
-			fd = posix_node_rd(n);
-		/* Before the sync: what is written from now on is not in it. */
-		atomic_store(&n->dirty, false);
-		/* Times, too: other clients know by them that data changed. */
-		err = fd < 0 ? fd : posix_sync_fd(fs, fd, false);
-	}
+	/* Times, too: other clients know by them that data changed. */
+	if (err == 0)
+		err = posix_node_flush(n, POSIX_NOW);
 	posix_change_end(&c);
 	return err;
 }

@@ -11,7 +11,6 @@
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,38 +56,17 @@ static bool has_openat2(int fd)
 	return fd >= 0;
 }
 
-/* Before Linux 6.6 a position in tmpfs is a mere count, which only a stream
- * that stays there makes up for when entries go. */
-static bool has_tmpfs_cookies(void)
-{
-	struct utsname u;
-	unsigned major, minor;
-
-	return uname(&u) == 0 &&
-	       sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
-	       (major > 6 || (major == 6 && minor >= 6));
-}
-
-/* Listings are kept where all changes are this kernel's. */
 static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
 {
 	fs->limits.max_file_size = INT64_MAX;
 	switch ((unsigned long)sf->f_type) {
 	case TMPFS_MAGIC:
-		fs->ram = true;
-		fs->keeps_listings = has_tmpfs_cookies();
-		break;
 	case RAMFS_MAGIC:
 		fs->ram = true;
 		break;
 	case EXT4_SUPER_MAGIC:
+		fs->ext4 = true;
 		fs->limits.max_file_size = EXT4_MAX_SIZE;
-		fs->keeps_listings = true;
-		break;
-	case XFS_SUPER_MAGIC:
-	case BTRFS_SUPER_MAGIC:
-	case F2FS_SUPER_MAGIC:
-		fs->keeps_listings = true;
 		break;
 	case NFS_SUPER_MAGIC:
 	case FUSE_SUPER_MAGIC:
@@ -144,8 +122,8 @@ static int learn(struct posix_fs *fs, const struct vfs_config *config, int fd)
 	fs->no_openat2 = !has_openat2(fd);
 	fs->privileged = posix_cred_probe();
 	learn_kind(fs, &sf);
-	if (config->fresh)
-		fs->keeps_listings = false;
+	fs->read_only = true;
+	posix_flags_learn(fs);
 	learn_limits(fs, fd, &sf);
 	fs->sync_names = !fs->ram && !config->async;
 	posix_handle_probe(fs, !config->no_handles);
@@ -177,7 +155,8 @@ static int open_root(struct posix_fs *fs, const char *path)
 	/* open_by_handle_at() takes no O_PATH descriptor; a directory that
 	 * the process may not read is served all the same, without it. */
 	fs->mount_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fs->mount_fd < 0)
+	fs->mount_is_path = fs->mount_fd < 0;
+	if (fs->mount_is_path)
 		fs->mount_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (fs->mount_fd < 0) {
 		int err = -errno;
@@ -204,7 +183,7 @@ static void warn_closed(const struct vfs_config *config)
 		 config->path, geteuid(), search ? "list" : "enter");
 }
 
-/* "async,fresh,table,max-files=N,idle=MS": what vfs_config has fields for, from
+/* "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
  * the exports file. */
 static int read_option(const char *opt, struct vfs_config *config)
 {
@@ -216,10 +195,6 @@ static int read_option(const char *opt, struct vfs_config *config)
 		config->async = true;
 		return 0;
 	}
-	if (strcmp(opt, "fresh") == 0) {
-		config->fresh = true;
-		return 0;
-	}
 	if (strcmp(opt, "table") == 0) {
 		config->no_handles = true;
 		return 0;
@@ -227,7 +202,7 @@ static int read_option(const char *opt, struct vfs_config *config)
 	if (!value || (strncmp(opt, "max-files=", 10) != 0 &&
 		       strncmp(opt, "idle=", 5) != 0))
 		return vfs_fail(config, "posix has no option '%s'; expected "
-				"async, fresh, table, max-files= or idle=", opt);
+				"async, table, max-files= or idle=", opt);
 	errno = 0;
 	n = strtoul(++value, &end, 10);
 	if (errno || end == value || *end || n == 0 || n > INT32_MAX)
@@ -256,6 +231,18 @@ static int read_options(struct vfs_config *config)
 	return err;
 }
 
+/* What is wrong is wrong with another directory than the exported one. */
+static int open_table(struct posix_fs *fs, const struct vfs_config *config)
+{
+	const char *dir = config->state_dir;
+	int err = posix_table_open(dir, fs->fs.fsid, &fs->table);
+
+	if (err < 0)
+		vfs_fail(config, "its table of files in %s: %s",
+			 dir ? dir : "a temporary directory", strerror(-err));
+	return err;
+}
+
 static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 {
 	struct posix_fs *fs = calloc(1, sizeof(*fs));
@@ -264,7 +251,8 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 	if (!fs)
 		return -ENOMEM;
 	posix_cred_server(NULL);
-	pthread_mutex_init(&fs->lost, NULL);
+	pthread_mutex_init(&fs->rolls.lock, NULL);
+	pthread_mutex_init(&fs->verfs.lock, NULL);
 	fs->fs.ops = &posix_vfs_ops;
 	fs->fs.fsid = path_id(config->path);
 	atomic_init(&fs->fs.verf, new_verf());
@@ -274,13 +262,14 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 		goto fail;
 	}
 	err = learn(fs, config, fd);
+	if (err == 0)
+		err = posix_disk_get(fs->dev, &fs->disk);
 	if (err < 0)
 		goto fail_fd;
 	if (!fs->by_handle)
-		err = posix_table_open(config->state_dir, fs->fs.fsid,
-				       &fs->table);
+		err = open_table(fs, config);
 	if (err < 0)
-		goto fail_fd;
+		goto fail_disk;
 	err = posix_dentries_create(&fs->dentries);
 	if (err < 0)
 		goto fail_table;
@@ -307,12 +296,16 @@ fail_dentries:
 fail_table:
 	if (fs->table)
 		posix_table_close(fs->table);
+fail_disk:
+	posix_disk_put(fs->disk);
 fail_fd:
 	if (fd >= 0)
 		close(fd);
 	close(fs->mount_fd);
 fail:
-	pthread_mutex_destroy(&fs->lost);
+	posix_rolls_free(fs);
+	pthread_mutex_destroy(&fs->rolls.lock);
+	pthread_mutex_destroy(&fs->verfs.lock);
 	free(fs);
 	return err;
 }
@@ -334,8 +327,11 @@ static void posix_unmount(struct vfs_fs *vfs)
 	posix_dentries_destroy(fs->dentries);
 	if (fs->table)
 		posix_table_close(fs->table);
+	posix_disk_put(fs->disk);
 	close(fs->mount_fd);
-	pthread_mutex_destroy(&fs->lost);
+	posix_rolls_free(fs);
+	pthread_mutex_destroy(&fs->rolls.lock);
+	pthread_mutex_destroy(&fs->verfs.lock);
 	free(fs);
 }
 
@@ -356,8 +352,10 @@ static int posix_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
 	struct statvfs st;
 	uint64_t unit;
 
-	if (ctx->nonblock && posix_fs_of(node)->remote)
+	/* It may look for a quota. */
+	if (!posix_may_block(ctx, posix_fs_of(node)))
 		return -EAGAIN;
+	posix_flags_learn(posix_fs_of(node));
 	if (fstatvfs(node->fd, &st) < 0)
 		return -errno;
 	unit = st.f_frsize ? st.f_frsize : st.f_bsize;

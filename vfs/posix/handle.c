@@ -128,15 +128,23 @@ static int ask_kernel(int fd, const char *name, union kernel_handle *k)
 	       k->h.handle_bytes == 0 ? -EOVERFLOW : 0;
 }
 
-static void put_kernel(struct vfs_handle *h, const union kernel_handle *k,
-		       uint64_t ino)
+/* Of @name in @fd, or of what @fd is open on. */
+static int make_kernel(int fd, const char *name, uint64_t ino,
+		       struct vfs_handle *h)
 {
-	uint8_t type = k->h.handle_type;
+	union kernel_handle k;
+	uint8_t type;
+	int err;
 
+	err = ask_kernel(fd, name, &k);
+	if (err < 0)
+		return err;
+	type = k.h.handle_type;
 	start(h, 'k');
 	put(h, &type, 1);
-	put(h, k->h.f_handle, k->h.handle_bytes);
+	put(h, k.h.f_handle, k.h.handle_bytes);
 	put(h, &ino, sizeof(ino));
+	return 0;
 }
 
 /* FS_IOC_GETVERSION wants the file open, which only these two stand. */
@@ -189,34 +197,33 @@ static int make_other(int fd, const struct stat *st, struct vfs_handle *h)
 int posix_handle_make(const struct posix_fs *fs, int fd,
 		      const struct stat *st, struct vfs_handle *h)
 {
-	union kernel_handle k;
-	int err;
-
 	if (st->st_ino == fs->ino && st->st_dev == fs->dev) {
 		posix_handle_root(h);
 		return 0;
 	}
-	if (!fs->kernel_ids)
-		return make_other(fd, st, h);
-	err = ask_kernel(fd, "", &k);
-	if (err == 0)
-		put_kernel(h, &k, st->st_ino);
-	return err;
+	return fs->kernel_ids ? make_kernel(fd, "", st->st_ino, h) :
+	       make_other(fd, st, h);
+}
+
+int posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
+			 const char *name, const struct stat *st,
+			 struct vfs_handle *h)
+{
+	if (st->st_ino == fs->ino && st->st_dev == fs->dev) {
+		posix_handle_root(h);
+		return 0;
+	}
+	return make_kernel(dir_fd, name, st->st_ino, h);
 }
 
 int posix_handle_peek(struct posix_fs *fs, int dir_fd,
 		      const char *name, struct vfs_handle *h)
 {
-	union kernel_handle k;
 	struct stat st;
 	int fd, err;
 
-	if (fs->kernel_ids) {
-		err = ask_kernel(dir_fd, name, &k);
-		if (err == 0)
-			put_kernel(h, &k, 0);
-		return err;
-	}
+	if (fs->kernel_ids)
+		return make_kernel(dir_fd, name, 0, h);
 	fd = posix_open_name(fs, dir_fd, name, false);
 	if (fd < 0)
 		return fd;

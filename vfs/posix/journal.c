@@ -112,13 +112,10 @@ static int replay_file(int fd, int (*replay)(void *, const struct table_op *),
 	return err;
 }
 
-int table_journal_open(struct table_journal *j, int dir_fd, const char *name,
-		       int (*replay)(void *arg, const struct table_op *op),
-		       void *arg)
+int table_journal_open(struct table_journal *j, int dir_fd, const char *name)
 {
-	uint64_t seq[2];
 	char path[300];
-	int first, err = 0;
+	int err;
 
 	j->fd[0] = j->fd[1] = -1;
 	for (int i = 0; i < 2; i++) {
@@ -130,32 +127,38 @@ int table_journal_open(struct table_journal *j, int dir_fd, const char *name,
 	}
 	if (flock(j->fd[0], LOCK_EX | LOCK_NB) < 0)
 		goto fail;
-	seq[0] = read_seq(j->fd[0]);
-	seq[1] = read_seq(j->fd[1]);
-	first = seq[1] < seq[0];
-	for (int i = 0; i < 2 && err == 0; i++)
-		if (seq[first ^ i])
-			err = replay_file(j->fd[first ^ i], replay, arg);
-	if (err < 0)
-		goto fail_err;
-	j->active = 0;
-	j->seq = MAX(seq[0], seq[1]) + 1;
-	j->started = false;
-	j->len = 0;
 	return 0;
 
 fail:
 	err = errno == EWOULDBLOCK ? -EBUSY : -errno;
-fail_err:
 	table_journal_close(j);
+	return err;
+}
+
+int table_journal_replay(struct table_journal *j, uint64_t done,
+			 int (*replay)(void *arg, const struct table_op *op),
+			 void *arg)
+{
+	uint64_t seq[2] = { read_seq(j->fd[0]), read_seq(j->fd[1]) };
+	int first = seq[1] < seq[0], err = 0;
+
+	for (int i = 0; i < 2 && err == 0; i++)
+		if (seq[first ^ i] > done)
+			err = replay_file(j->fd[first ^ i], replay, arg);
+	j->active = 0;
+	j->seq = MAX(seq[first ^ 1], done) + 1;
+	j->started = false;
+	j->len = 0;
 	return err;
 }
 
 void table_journal_close(struct table_journal *j)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		if (j->fd[i] >= 0)
 			close(j->fd[i]);
+		j->fd[i] = -1;
+	}
 }
 
 /* What a full disk took a part of is taken back: a torn record would hide

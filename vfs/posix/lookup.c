@@ -84,7 +84,7 @@ static int stat_kept(struct looking *l)
 
 	if (l->node->type != VFS_DIR)
 		return posix_stat(l->node, &l->st);
-	err = posix_stat_name(l->dir->fd, l->name.s, &l->st);
+	err = posix_stat_name(l->dir->fd, l->name.s, &l->st, NULL);
 	return err < 0 ? err : l->st.st_ino == l->node->ino ? 0 : -ESTALE;
 }
 
@@ -110,7 +110,7 @@ static int record(struct looking *l)
 {
 	if (posix_seen_before(l->node, l->dir, l->name.s))
 		return 0;
-	if (!posix_may_block(l->ctx, l->fs)) {
+	if (!posix_may_record(l->ctx, l->fs)) {
 		vfs_node_put(&l->node->node);
 		return -EAGAIN;
 	}

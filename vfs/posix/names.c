@@ -101,7 +101,7 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	struct posix_name s;
 	int err;
 
-	if (!posix_may_block(ctx, fs))
+	if (!posix_may_record(ctx, fs))
 		return -EAGAIN;
 	posix_name_set(&s, name);
 	err = posix_change_begin(&c, dir, wcc);
@@ -112,7 +112,7 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err == 0)
 		err = remove_name(ctx, dir, s.s, is_dir);
 	posix_change_end(&c);
-	return err < 0 ? err : posix_node_sync(dir);
+	return err < 0 ? err : posix_change_sync(&c);
 }
 
 /* What @name was is known under a new name now. */
@@ -129,7 +129,7 @@ static void moved(struct posix_fs *fs, struct going *g,
 		return;
 	if (g->node)
 		atomic_store(&g->node->place, 0);
-	posix_table_add(fs->table, &g->h, &to->handle, name, false);
+	posix_record(fs, &g->h, &to->handle, name, false);
 	if (faccessat(g->dir->fd, g->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
 }
@@ -148,6 +148,7 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 	going(&target, fs, to, to_name);
 	source.dir = from;
 	source.name = from_name;
+	atomic_fetch_add(&fs->moves_begun, 1);
 	if (renameat(from->fd, from_name, to->fd, to_name) < 0)
 		err = -errno;
 	if (err == 0 && !(source.known && target.known &&
@@ -155,6 +156,7 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 		gone(&target, fs);
 	if (err == 0)
 		moved(fs, &source, to, to_name);
+	atomic_fetch_add(&fs->moves_ended, 1);
 	going_end(&source);
 	going_end(&target);
 	return err;
@@ -182,6 +184,7 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 		err = posix_change_begin(&ct, to, to_wcc);
 	else
 		ct.node = NULL;
+	posix_names_begin(to);
 	if (err == 0)
 		err = posix_cred_set(fs, ctx);
 	if (err == 0)
@@ -192,9 +195,10 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 	if (to == from && from_wcc && to_wcc)
 		*to_wcc = *from_wcc;
 	if (err == 0)
-		err = posix_node_sync(from);
+		err = posix_change_sync(&cf);
 	if (err == 0 && to != from)
-		err = posix_node_sync(to);
+		err = posix_change_sync(&ct);
+	posix_names_end(to);
 	return err;
 }
 
@@ -210,10 +214,11 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	char path[40];
 	int err;
 
-	if (!posix_may_block(ctx, fs))
+	if (!posix_may_record(ctx, fs))
 		return -EAGAIN;
 	posix_name_set(&s, name);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
+	posix_names_begin(dir);
 	err = posix_change_begin(&c, dir, dir_wcc);
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
@@ -221,16 +226,15 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		err = posix_stat(n, &st);
 	if (err == 0)
 		err = posix_cred_set(fs, ctx);
-	posix_changing(n);
 	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;
 	if (err == 0)
 		posix_seen(n, dir, s.s);
-	posix_changed(n);
 	posix_change_end(&c);
 	if (err == 0)
-		err = posix_node_sync(dir);
+		err = posix_change_sync(&c);
+	posix_names_end(dir);
 	if (attr && posix_fstat(n->fd, &st) == 0)
 		posix_attr(fs, &st, attr);
 	return err;

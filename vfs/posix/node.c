@@ -16,7 +16,6 @@
 
 STAT(posix_stale, "handles of files that are gone");
 STAT(posix_bad_handle, "handles that this backend did not make");
-STAT(posix_writeback_error, "errors in writing cached data to storage");
 
 /* Counts as a descriptor, so that the cache knows of it. */
 static int count_fd(struct posix_fs *fs, int fd)
@@ -27,11 +26,13 @@ static int count_fd(struct posix_fs *fs, int fd)
 	return fd;
 }
 
+/* Network file systems may write data at the last moment, and lose it. */
 static void close_fd(struct posix_fs *fs, int fd)
 {
 	if (fd < 0)
 		return;
-	close(fd);
+	if (close(fd) < 0)
+		posix_fs_failed(fs);
 	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
 }
 
@@ -56,6 +57,20 @@ static int open_error(int err)
 	return err;
 }
 
+/* What was renamed out of the directory in this moment is -EXDEV, too, as what
+ * is mounted there always is. */
+static int open_beneath(int dir_fd, const char *name, struct open_how *how)
+{
+	int fd = -1;
+
+	for (int i = 0; i < 3; i++) {
+		fd = syscall(SYS_openat2, dir_fd, name, how, sizeof(*how));
+		if (fd >= 0 || errno != EXDEV)
+			break;
+	}
+	return fd;
+}
+
 static int open_name_once(struct posix_fs *fs, int dir_fd,
 			  const char *name, bool nonblock)
 {
@@ -74,7 +89,7 @@ static int open_name_once(struct posix_fs *fs, int dir_fd,
 	}
 	if (nonblock)
 		how.resolve |= RESOLVE_CACHED;
-	fd = syscall(SYS_openat2, dir_fd, name, &how, sizeof(how));
+	fd = open_beneath(dir_fd, name, &how);
 	if (fd >= 0)
 		return fd;
 	if (nonblock && errno == EINVAL)	/* Linux before 5.12 */
@@ -86,11 +101,31 @@ static int open_name_once(struct posix_fs *fs, int dir_fd,
 int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 		    bool nonblock)
 {
-	int fd = open_name_once(fs, dir_fd, name, nonblock);
+	int fd;
 
+	/* To close something for it is nothing that is over soon. */
+	if (nonblock && posix_cache_full(&fs->cache))
+		return -EAGAIN;
+	fd = open_name_once(fs, dir_fd, name, nonblock);
+	if (nonblock && (fd == -EMFILE || fd == -ENFILE))
+		return -EAGAIN;
 	if (unlikely(fd < 0) && try_again(fs, fd))
 		fd = open_name_once(fs, dir_fd, name, nonblock);
 	return fd == -EAGAIN ? fd : open_error(fd);
+}
+
+int posix_open_dir(struct posix_node *n)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	struct posix_fs *fs = posix_fs_of(n);
+	int fd;
+
+	posix_cred_server(fs);
+	posix_cache_room(&fs->cache);
+	fd = openat(n->fd, ".", flags);
+	if (fd < 0 && try_again(fs, -errno))
+		fd = openat(n->fd, ".", flags);
+	return fd < 0 ? open_error(-errno) : fd;
 }
 
 int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
@@ -110,11 +145,26 @@ int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 	n->fd = count_fd(fs, fd);
 	atomic_init(&n->rd_fd, -1);
 	atomic_init(&n->wr_fd, -1);
-	pthread_mutex_init(&n->lock, NULL);
-	CDS_INIT_LIST_HEAD(&n->streams);
-	n->watch.wd = -1;
 	*out = n;
 	return 0;
+}
+
+/* A node that has no descriptor in *@slot gets one of @fd's. */
+static void lend(struct posix_node *n, atomic_int *slot, int fd)
+{
+	int none = -1;
+
+	if (atomic_load(slot) >= 0)
+		return;
+	fd = count_fd(posix_fs_of(n), fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	if (fd >= 0 && !atomic_compare_exchange_strong(slot, &none, fd))
+		close_fd(posix_fs_of(n), fd);
+}
+
+static void lend_rdwr(struct posix_node *n, int fd)
+{
+	lend(n, &n->rd_fd, fd);
+	lend(n, &n->wr_fd, fd);
 }
 
 static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
@@ -130,7 +180,11 @@ static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 		n->rd_fd = fd;
 		n->wr_fd = fd;
 	}
+	vfs_node_get(&n->node);
 	*out = posix_cache_enter(&fs->cache, n);
+	if (rdwr && *out != n)
+		lend_rdwr(*out, fd);
+	vfs_node_put(&n->node);
 	return 0;
 }
 
@@ -158,6 +212,8 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	}
 	*out = posix_cache_find(&fs->cache, &h);
 	if (*out) {
+		if (rdwr)
+			lend_rdwr(*out, fd);
 		close(fd);
 		return 0;
 	}
@@ -173,23 +229,7 @@ static void reclaim(struct rcu_head *head)
 
 	rcu_waited();
 	rcu_seen(head);
-	pthread_mutex_destroy(&n->lock);
 	free(n);
-}
-
-/*
- * Unstable data that nobody committed is written now, since an error would
- * be reported to no one later: then the client has to send it again.
- */
-static void sync_before_close(struct posix_node *n)
-{
-	struct stat st;
-
-	if (!n->dirty || n->wr_fd < 0)
-		return;
-	if (posix_fstat(n->wr_fd, &st) == 0 && st.st_nlink == 0)
-		return;
-	posix_sync_fd(posix_fs_of(n), n->wr_fd, true);
 }
 
 void posix_node_free(struct vfs_node *node)
@@ -197,9 +237,14 @@ void posix_node_free(struct vfs_node *node)
 	struct posix_node *n = to_posix(node);
 	struct posix_fs *fs = posix_fs_of(n);
 
-	sync_before_close(n);
-	posix_streams_close(n);
-	posix_listings_free(n);
+	/* To close a file may be to write it, or to give back its blocks when
+	 * it was removed. */
+	if (thread_is_poller && (!fs->ram || posix_node_removed(n))) {
+		posix_cache_bury(&fs->cache, n);
+		return;
+	}
+	/* An error would be reported to no one later. */
+	posix_node_flush_last(n);
 	if (n->wr_fd != n->fd)
 		close_fd(fs, n->wr_fd);
 	if (n->rd_fd != n->fd)
@@ -261,7 +306,7 @@ int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
 		return posix_root(vfs, out);
 	n = posix_cache_find(&fs->cache, h);
 	if (!n) {
-		if (!posix_may_block(ctx, fs))
+		if (!posix_may_record(ctx, fs))
 			return -EAGAIN;
 		if (fs->by_handle)
 			err = open_by_handle(fs, h, &n);
@@ -274,26 +319,6 @@ int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
 		return err;
 	*out = &n->node;
 	return 0;
-}
-
-/*
- * The owner may read and write whatever the mode says (RFC 1813 section
- * 4.4): a file that it made read-only is written a while after.  A server
- * that is no more than the owner has to give itself the right, for a moment.
- */
-static int open_as_owner(struct posix_node *n, const char *path, int flags)
-{
-	struct stat st;
-	int fd;
-
-	if (n->type != VFS_REG || posix_fstat(n->fd, &st) < 0 ||
-	    st.st_uid != posix_fs_of(n)->uid || st.st_mode & 06000 ||
-	    chmod(path, (st.st_mode & 07777) | 0600) < 0)
-		return -EACCES;
-	fd = open(path, flags);
-	if (chmod(path, st.st_mode & 07777) < 0)
-		log_limited(LOG_LEVEL_WARN, "chmod back: %s", strerror(errno));
-	return fd < 0 ? -EACCES : fd;
 }
 
 /* Opens @n's file again with @flags, as the server. */
@@ -311,8 +336,7 @@ static int reopen(struct posix_node *n, int flags)
 	if (fd < 0 && try_again(fs, -errno))
 		fd = open(path, flags);
 	if (fd < 0)
-		fd = errno == EACCES && !fs->privileged ?
-		     open_as_owner(n, path, flags) : open_error(-errno);
+		fd = open_error(-errno);
 	return count_fd(fs, fd);
 }
 
@@ -344,37 +368,24 @@ int posix_node_wr(struct posix_node *n)
 	return slot_fd(n, &n->wr_fd, O_WRONLY);
 }
 
-int posix_sync_fd(struct posix_fs *fs, int fd, bool data_only)
+/* A program that is open to be written can't be run. */
+static bool may_be_program(uint32_t mode)
 {
-	struct timespec now;
-	int err;
-
-	if ((data_only ? fdatasync(fd) : fsync(fd)) == 0)
-		return 0;
-	err = -errno;
-	if (err == -EINVAL || err == -EROFS)	/* there is nothing to sync */
-		return 0;
-	stat_inc(posix_writeback_error);
-	log_limited(LOG_LEVEL_ERR, "write-back failed: %s", strerror(-err));
-	clock_gettime(CLOCK_REALTIME, &now);
-	atomic_fetch_add(&fs->fs.verf, 1 + ((uint64_t)now.tv_nsec << 20));
-	return err;
+	return mode & 0111;
 }
 
-int posix_node_sync(struct posix_node *n)
+void posix_node_mode_comes(struct posix_node *n, uint32_t mode)
 {
-	struct posix_fs *fs = posix_fs_of(n);
-	int fd;
+	if (posix_fs_of(n)->privileged || n->type != VFS_REG)
+		return;
+	if (!(mode & 0400))
+		posix_node_rd(n);
+	if (!(mode & 0200) && !may_be_program(mode))
+		posix_node_wr(n);
+}
 
-	if (!fs->sync_names || (n->type != VFS_REG && n->type != VFS_DIR))
-		return 0;
-	fd = atomic_load(&n->wr_fd);
-	if (fd < 0)
-		fd = posix_node_rd(n);
-	/* Without permission to open it, there is no way to ask for more. */
-	if (fd == -EACCES || fd == -EPERM)
-		return 0;
-	if (fd < 0)
-		return fd;
-	return posix_sync_fd(fs, fd, false);
+void posix_node_mode_is(struct posix_node *n, uint32_t mode)
+{
+	if (!posix_fs_of(n)->privileged && n->type == VFS_REG)
+		atomic_store(&n->closed_to_owner, (mode & 0600) != 0600);
 }

@@ -32,13 +32,14 @@
 
 #include "lib/stats.h"
 #include "lib/util.h"
+#include "vfs/posix/sync.h"
 #include "vfs/vfs.h"
 
 /* What openat2() may be asked for beyond a plain name. */
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 struct posix_dentries;
-struct posix_listing;
+struct posix_roll;
 struct posix_table;
 struct posix_verdict;
 
@@ -47,7 +48,6 @@ struct posix_cache {
 	long		 max_fds;
 	uint32_t	 idle_ms;
 	_Atomic long	 nfds;		/* of all nodes, cached or not */
-	_Atomic long	 nlisted;	/* likewise: that have listings */
 	_Atomic uint32_t tick;		/* a quarter of the idle time */
 	pthread_t	 sweeper;
 	pthread_mutex_t	 lock;
@@ -56,20 +56,49 @@ struct posix_cache {
 	long		 count;
 	bool		 stop;
 	bool		 pressed;	/* for descriptors */
+	struct cds_list_head dying;	/* nodes that a poller let go of last */
 	pthread_cond_t	 wake;
 };
+
+#define POSIX_ROLLS		32
+#define POSIX_ROLLS_BYTES	((size_t)64 << 20)
+
+/* See roll.c. */
+struct posix_rolls {
+	atomic_int	 count;		/* of those below */
+	pthread_mutex_t	 lock;
+	/* Under the lock: */
+	struct posix_roll *roll[POSIX_ROLLS];
+	struct posix_roll *fresh;	/* being read */
+};
+
+#define POSIX_VERFS	1024
+
+/* See verf.c. */
+struct posix_verfs {
+	pthread_mutex_t	 lock;
+	/* Under the lock: */
+	unsigned	 next;		/* in turn */
+	struct {
+		struct vfs_handle file;
+		uint64_t	  verf;
+	} last[POSIX_VERFS];
+};
+
+/* What reading a file does to its time of last access; see mount(8). */
+enum posix_atime { POSIX_ATIME_STRICT, POSIX_ATIME_RELATIVE, POSIX_ATIME_NONE };
 
 struct posix_fs {
 	struct vfs_fs	 fs;
 	struct posix_cache cache;
 	struct posix_table *table;	/* NULL: handles open by themselves */
 	struct posix_dentries *dentries;
-	/* One thread at a time looks for files that are not where the table
-	 * has them, and holds this while it reads directories. */
-	pthread_mutex_t	 lost;
-	int64_t		 search_again;	/* posix_now() */
+	struct posix_rolls rolls;
+	struct posix_verfs verfs;
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
+	bool		 mount_is_path;	/* O_PATH: the root can't be read */
+	struct posix_disk *disk;	/* counted */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint32_t	 uid;		/* the process's */
@@ -79,35 +108,23 @@ struct posix_fs {
 	bool	kernel_ids;		/* name_to_handle_at works */
 	bool	by_handle;		/* and so does open_by_handle_at */
 	bool	ram;			/* nothing blocks or needs a sync */
+	bool	ext4;			/* or ext2, or ext3 */
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
 	bool	no_nlink;		/* st_nlink means nothing here */
-	bool	keeps_listings;		/* see listing.c */
 	bool	sync_names;		/* changes of metadata are made durable */
 	_Atomic bool ordinals;		/* d_off can't be a cookie */
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
 	_Atomic bool no_nowait_write;
-
-	_Atomic long listed_bytes;	/* of all kept listings */
-};
-
-/* Of a whole listing. */
-struct posix_listed {
-	long		 entries;	/* 0: there was none */
-	long		 names;		/* their bytes, at most */
-};
-
-/* Of a directory; in watch.c under a lock of its own, but @changes. */
-struct posix_watch {
-	struct cds_list_head link;
-	int		 wd;		/* -1: none */
-	int64_t		 again;		/* not before: posix_now() */
-	atomic_uint	 changes;	/* reported ones */
+	/* Renames that the table does not know of yet: those begun, less those
+	 * ended. */
+	atomic_uint moves_begun, moves_ended;
+	_Atomic bool read_only;		/* mounted so, since we mounted it */
+	_Atomic enum posix_atime atime;
 };
 
 #define POSIX_VERDICTS	2
-#define POSIX_STREAMS	16
 
 struct posix_node {
 	struct vfs_node	 node;
@@ -127,32 +144,17 @@ struct posix_node {
 	atomic_int	 wr_fd;
 	_Atomic uint32_t used;		/* tick of the last use */
 	atomic_bool	 dirty;		/* written, not synced since */
+	/* Of an unprivileged server's file: it can't be opened again. */
+	atomic_bool	 closed_to_owner;
+	struct posix_turns turns;	/* to sync it */
 
 	/* posix_place_hash() of where it was last recorded; 0: nowhere. */
 	_Atomic uint64_t place;
-
-	/* Changes that began and ended: see posix_change_begin(). */
-	atomic_uint	 began;
-	atomic_uint	 ended;
 
 	/* What the kernel said of access, for the last callers: under RCU. */
 	struct posix_verdict *_Atomic verdict[POSIX_VERDICTS];
 	/* A symbolic link's text, which never changes. */
 	struct posix_text *_Atomic text;
-
-	/* A directory's open streams. */
-	pthread_mutex_t	 lock;
-	struct cds_list_head streams;	/* least recently used first */
-	int		 nstreams;
-	atomic_uint	 fills;		/* times that one read ahead */
-
-	/* And what is kept of it; under the lock, counted. */
-	struct posix_listing *_Atomic listing;
-	int64_t		 listing_begun;	/* the next one, posix_now(); or 0 */
-	int		 nmade;		/* those that streams have */
-	atomic_bool	 has_listings;	/* any of these, or a watch */
-	struct posix_listed listed;	/* the last time */
-	struct posix_watch watch;
 };
 
 struct posix_text {
@@ -180,6 +182,14 @@ static inline bool posix_may_block(const struct vfs_ctx *ctx,
 				   const struct posix_fs *fs)
 {
 	return !ctx->nonblock || fs->ram;
+}
+
+/* ... when it may have to be written to the table of files as well, whose
+ * directory is on some disk? */
+static inline bool posix_may_record(const struct vfs_ctx *ctx,
+				    const struct posix_fs *fs)
+{
+	return !ctx->nonblock || (fs->ram && !fs->table);
 }
 
 /* CLOCK_MONOTONIC in ns. */
@@ -243,11 +253,23 @@ int  posix_access(const struct vfs_ctx *ctx, struct vfs_node *n,
 /*
  * attr.c
  */
+/* Learns from the flags of the mount what reads do to times, and that it may
+ * be written. */
+void posix_flags_learn(struct posix_fs *fs);
+/*
+ * Would a read change the file's time of last access?  Such a change begins
+ * with the journal, which a disk that hangs does not let go of.
+ */
+bool posix_atime_due(struct posix_node *n);
 int  posix_fstat(int fd, struct stat *st);
-/* Of what @name is itself; -EXDEV: the root of another mount. */
-int  posix_stat_name(int dir_fd, const char *name, struct stat *st);
+/* Of what @name is itself; -EXDEV: the root of another mount.  *@born, unless
+ * @born is NULL: when the file was made, or later. */
+int  posix_stat_name(int dir_fd, const char *name, struct stat *st,
+		     struct timespec *born);
 /* Of the node's file; -ESTALE when it has no name any more. */
 int  posix_stat(struct posix_node *n, struct stat *st);
+/* The same; *@fixed: it may not be opened to write (chattr +a, +i). */
+int  posix_stat_flags(struct posix_node *n, struct stat *st, bool *fixed);
 enum vfs_type posix_type(mode_t mode);
 void posix_attr(const struct posix_fs *fs, const struct stat *st,
 		struct vfs_attr *attr);
@@ -258,12 +280,25 @@ static inline bool posix_same_time(const struct timespec *a,
 	return a->tv_nsec == b->tv_nsec && a->tv_sec == b->tv_sec;
 }
 
+static inline bool posix_is_later(const struct timespec *a,
+				  const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec ||
+	       (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
 /*
  * Will any later change of the file show in its ctime?  Not if that is so
  * recent that the clock may stamp the next change with the same time.
  */
 bool posix_settled(const struct stat *st);
 
+int  posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
+		   struct vfs_attr *attr);
+
+/*
+ * change.c
+ */
 /*
  * A change of @n and the attributes around it.  When changes overlap the
  * "before" of neither is given, since the client would take the other's
@@ -272,7 +307,12 @@ bool posix_settled(const struct stat *st);
 struct posix_change {
 	struct posix_node *node;
 	struct vfs_wcc	*wcc;		/* or NULL */
+	struct posix_counts *counts;
 	struct stat	 before;
+	/* A regular file that may not be written, by whatever descriptor is
+	 * open already: the kernel checks that only when it opens one. */
+	bool		 fixed;
+	uint64_t	 mark;		/* posix_node_mark() */
 	unsigned	 seq;
 	bool		 alone;
 };
@@ -280,9 +320,16 @@ struct posix_change {
 int  posix_change_begin(struct posix_change *c, struct posix_node *n,
 			struct vfs_wcc *wcc);
 void posix_change_end(struct posix_change *c);
-
-int  posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		   struct vfs_attr *attr);
+/* No two threads hold the same file, whichever their nodes are. */
+struct posix_hold {
+	struct posix_hold *next;
+	struct posix_hold_group *group;
+	dev_t		 dev;
+	ino_t		 ino;
+};
+/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
+int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
+void posix_hold_end(struct posix_hold *h);
 
 /*
  * setattr.c
@@ -296,11 +343,27 @@ int  posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
 		       bool *changed);
 
 /*
+ * verf.c: verifiers of EXCLUSIVE CREATEs.
+ */
+/* The times of a new file, which say that it was made with @verf. */
+void posix_verf_times(uint64_t verf, struct vfs_setattr *set);
+bool posix_verf_is(const struct stat *st, uint64_t verf);
+/* And in memory. */
+void posix_verf_keep(struct posix_fs *fs, const struct vfs_handle *h,
+		     uint64_t verf);
+bool posix_verf_known(struct posix_fs *fs, const struct vfs_handle *h,
+		      uint64_t verf);
+
+/*
  * handle.c
  */
 /* The handle of the file that @fd is open on, whose stat is @st. */
 int  posix_handle_make(const struct posix_fs *fs, int fd,
 		       const struct stat *st, struct vfs_handle *h);
+/* The handle of @name in @dir_fd, whose stat is @st; with kernel_ids only. */
+int  posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
+			  const char *name, const struct stat *st,
+			  struct vfs_handle *h);
 /* The handle of @name in @dir_fd, to compare with; its ino may be lacking. */
 int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
 		       const char *name, struct vfs_handle *h);
@@ -339,13 +402,20 @@ void posix_handle(struct vfs_node *n, struct vfs_handle *h);
 /* Descriptors to read, write or sync through; -errno.  Borrowed. */
 int  posix_node_rd(struct posix_node *n);
 int  posix_node_wr(struct posix_node *n);
+/*
+ * The owner may read and write whatever the mode says (RFC 1813 section 4.4): a
+ * file that it made read-only is written a while after.  A server that is no
+ * more than the owner can do that only by descriptors from before.  So it opens
+ * them before it sets @mode, and afterwards keeps them as long as it can.
+ */
+void posix_node_mode_comes(struct posix_node *n, uint32_t mode);
+void posix_node_mode_is(struct posix_node *n, uint32_t mode);
+/* The directory @n, open at its start, for the caller to close; or -errno.  As
+ * the server. */
+int  posix_open_dir(struct posix_node *n);
 /* Opens @name in @dir_fd (O_PATH, nothing followed or crossed) or -errno. */
 int  posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 		     bool nonblock);
-/* Makes what was done to @n durable, if the mount asks for that. */
-int  posix_node_sync(struct posix_node *n);
-/* fsync or fdatasync; an error changes the write verifier. */
-int  posix_sync_fd(struct posix_fs *fs, int fd, bool data_only);
 
 /*
  * cache.c
@@ -361,10 +431,13 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n);
 /* The file is gone, or changed its ways: no later look-up finds @n. */
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
+/* There is something for the sweeper to age. */
+void posix_cache_wake(struct posix_cache *c);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
-/* One directory more has listings, which are to be let go of in time. */
-void posix_cache_listed(struct posix_cache *c);
+/* Has the sweeper free a node, for a thread that must not wait. */
+void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
+bool posix_cache_full(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);
 
@@ -382,7 +455,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct vfs_handle *file);
 
 /*
- * table.c, journal.c, resolve.c, search.c: where files were seen.
+ * table.c, database.c, journal.c, resolve.c: where files were seen.
  */
 struct posix_place {
 	struct vfs_handle parent;
@@ -416,57 +489,32 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 /* The node of @h by way of the table, counted; or -ESTALE. */
 int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		   struct posix_node **out);
-/* The same by a walk through the tree; under fs->lost. */
-int  posix_search(struct posix_fs *fs, const struct vfs_handle *h,
-		  struct posix_node **out);
+/* What posix_seen() does, by handles. */
+int  posix_record(struct posix_fs *fs, const struct vfs_handle *h,
+		  const struct vfs_handle *dir, const char *name, bool only);
+/* An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
+ * another one; -ESTALE: and that has its inode number, so @h's is gone. */
+int  posix_open_same(struct posix_fs *fs, struct posix_node *dir,
+		     const char *name, const struct vfs_handle *h);
 
 /*
- * watch.c: reports of changes in a directory.
+ * roll.c: files that are not where the table has them.
  */
-/* Is @dir watched from now on?  *@changes differs after the next report. */
-bool posix_watch_begin(struct posix_node *dir, unsigned *changes);
-/* Takes in the reports of all changes that are over. */
-void posix_watch_look(void);
-/* Of a directory that was watched once. */
-void posix_watch_end(struct posix_node *dir);
-
-/*
- * listing.c: listings that are kept.  @st is the directory's, fresh.
- */
-/* Around each change of a file's attributes, before its caller is told. */
-void posix_changing(const struct posix_node *n);
-void posix_changed(const struct posix_node *n);
-/* What posix_changes() has to be for attributes of @ino that are asked for
- * from now on to hold.  It never is if a change is under way. */
-unsigned posix_changes_awaited(uint64_t ino);
-unsigned posix_changes(uint64_t ino);
-/* A new one of @dir, for a stream at its start; NULL: not now. */
-struct posix_listing *posix_listing_begin(const struct vfs_ctx *ctx,
-					  struct posix_node *dir,
-					  const struct stat *st);
-/* The next entry; @changes, awaited since before its attributes were asked for.
- * *@l may be dropped, and NULL then. */
-void posix_listing_add(struct posix_node *dir, struct posix_listing **l,
-		       const struct vfs_dirent *e, unsigned changes);
-void posix_listing_drop(struct posix_node *dir, struct posix_listing **l);
-/* Is there one, and may it still be kept when it is whole? */
-bool posix_listing_is_young(const struct posix_listing *l);
-/* @dir was listed whole, and had @listed; *@l, or NULL, is all of it. */
-void posix_listing_end(struct posix_node *dir, struct posix_listing **l,
-		       const struct posix_listed *listed);
-/* One that holds and may be shown to the caller, counted; or NULL. */
-struct posix_listing *posix_listing_get(const struct vfs_ctx *ctx,
-					struct posix_node *dir,
-					const struct stat *st, bool from_start);
-void posix_listing_put(struct posix_listing *l);
-/* Where the entry after @cookie is; -1: there is no such cookie. */
-long posix_listing_find(const struct posix_listing *l, uint64_t cookie);
-/* The @i-th entry, or NULL: the end.  *@holds: so do its attributes. */
-const struct vfs_dirent *posix_listing_entry(const struct posix_listing *l,
-					     long i, bool *holds);
-void posix_listings_free(struct posix_node *dir);
-/* Lets go of what is over. */
-void posix_listings_age(struct posix_node *dir);
+/* The same for any name in @dir, which goes to @name.  -ENOENT: it has none
+ * there; -EACCES: the server may not read the directory; -ETIMEDOUT: it can't
+ * be read now, come again. */
+int  posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
+		     const struct vfs_handle *h, struct posix_name *name);
+/* The table will say that @h is in @dir. */
+void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
+		     const struct vfs_handle *h);
+static inline bool posix_rolls_any(const struct posix_fs *fs)
+{
+	return atomic_load_explicit(&fs->rolls.count, memory_order_relaxed) > 0;
+}
+/* Frees those that nobody asks any more. */
+void posix_rolls_age(struct posix_fs *fs);
+void posix_rolls_free(struct posix_fs *fs);
 
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.
@@ -509,8 +557,5 @@ int  posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		   uint64_t cookie, uint64_t *verf, bool plus,
 		   vfs_emit_fn *emit, void *arg, bool *eof,
 		   struct vfs_attr *attr);
-void posix_streams_close(struct posix_node *n);
-/* Drops the listings that are too old to be kept when they are whole. */
-void posix_streams_age(struct posix_node *n);
 
 #endif

@@ -5,16 +5,13 @@
  * Up: from the handle to its parent's, and so on, to a directory that is in
  * the cache or the root.  Down again: each name is opened in the directory
  * before it and has to be the file that its handle names.  Where a local
- * process renamed it within its directory, the directory is searched; where
- * it moved it elsewhere, the tree (search.c).
+ * process renamed it within its directory, that is searched (roll.c).  What one
+ * moved elsewhere is lost until somebody looks up its name there.
  */
 #include "vfs/posix/posix.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 STAT(posix_repaired, "files found again after a local process moved them");
@@ -22,8 +19,7 @@ STAT(posix_lost, "files not found where they were seen last");
 
 #define PLACES		16
 #define DEPTH_MAX	4096
-#define SEARCH_MAX	1000000		/* entries */
-#define SEARCH_BUF	32768
+#define TRIES		20
 
 struct step {
 	struct vfs_handle h;
@@ -43,6 +39,29 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 	       atomic_load(&n->place) == place_hash(dir, name);
 }
 
+static bool is_recorded(struct posix_fs *fs, const struct vfs_handle *h,
+			const struct vfs_handle *dir, const char *name)
+{
+	struct posix_place *places = calloc(PLACES, sizeof(*places));
+	bool found = false;
+	int n = places ? posix_table_find(fs->table, h, places, PLACES) : 0;
+
+	for (int i = 0; i < n && !found; i++)
+		found = posix_handle_same(&places[i].parent, dir) &&
+			strcmp(places[i].name.s, name) == 0;
+	free(places);
+	return found;
+}
+
+/* The roll knows before the table does: see roll.c. */
+int posix_record(struct posix_fs *fs, const struct vfs_handle *h,
+		 const struct vfs_handle *dir, const char *name, bool only)
+{
+	if (unlikely(posix_rolls_any(fs)) && !is_recorded(fs, h, dir, name))
+		posix_roll_note(fs, dir, h);
+	return posix_table_add(fs->table, h, dir, name, only);
+}
+
 void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name)
 {
@@ -50,8 +69,8 @@ void posix_seen(struct posix_node *n, struct posix_node *dir,
 
 	if (n == fs->root || posix_seen_before(n, dir, name))
 		return;
-	if (posix_table_add(fs->table, &n->handle, &dir->handle, name,
-			    n->type == VFS_DIR) == 0)
+	if (posix_record(fs, &n->handle, &dir->handle, name,
+			 n->type == VFS_DIR) == 0)
 		atomic_store(&n->place, place_hash(dir, name));
 }
 
@@ -60,14 +79,15 @@ void posix_seen_new(struct posix_node *n, struct posix_node *dir,
 {
 	struct posix_fs *fs = posix_fs_of(n);
 
-	if (fs->table && posix_table_new(fs->table, &n->handle, &dir->handle,
-					 name) == 0)
+	if (!fs->table)
+		return;
+	posix_roll_note(fs, &dir->handle, &n->handle);
+	if (posix_table_new(fs->table, &n->handle, &dir->handle, name) == 0)
 		atomic_store(&n->place, place_hash(dir, name));
 }
 
-/* An O_PATH descriptor of @name in @dir if that is @h's file. */
-static int open_if_same(struct posix_fs *fs, struct posix_node *dir,
-			const char *name, const struct vfs_handle *h)
+int posix_open_same(struct posix_fs *fs, struct posix_node *dir,
+		    const char *name, const struct vfs_handle *h)
 {
 	struct vfs_handle found;
 	struct stat st;
@@ -80,86 +100,67 @@ static int open_if_same(struct posix_fs *fs, struct posix_node *dir,
 	if (err == 0)
 		err = posix_handle_make(fs, fd, &st, &found);
 	if (err == 0 && !posix_handle_same(&found, h))
-		err = -ENOENT;
+		err = st.st_ino == posix_handle_ino(h) ? -ESTALE : -ENOENT;
 	if (err == 0)
 		return fd;
 	close(fd);
 	return err;
 }
 
-/* Looks for @h in what getdents64() returned; its name goes to @name. */
-static int search_buf(struct posix_fs *fs, struct posix_node *dir,
-		      const struct vfs_handle *h, const char *buf, long len,
-		      struct posix_name *name)
+/* A descriptor of @s's file, which is not where it was, but perhaps elsewhere
+ * in @dir; -errno. */
+static int find_in(struct posix_fs *fs, struct posix_node *dir,
+		   const struct step *s, struct posix_name *name)
 {
-	for (long pos = 0; pos < len;) {
-		const struct dirent64 *d = (const void *)(buf + pos);
-		int fd = -ENOENT;
+	int fd = posix_roll_find(fs, dir, &s->h, name);
 
-		pos += d->d_reclen;
-		if (d->d_ino == posix_handle_ino(h))
-			fd = open_if_same(fs, dir, d->d_name, h);
-		if (fd >= 0) {
-			posix_name_set(name, (struct vfs_name){
-				d->d_name, strlen(d->d_name) });
-			return fd;
-		}
+	if (fd >= 0) {
+		stat_inc(posix_repaired);
+		posix_record(fs, &s->h, &dir->handle, name->s, false);
 	}
-	return -ENOENT;
-}
-
-static int search(struct posix_fs *fs, struct posix_node *dir,
-		  const struct vfs_handle *h, struct posix_name *name)
-{
-	long len, seen = 0;
-	char *buf;
-	int dir_fd, fd = -ENOENT;
-
-	dir_fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0)
-		return -errno;
-	buf = malloc(SEARCH_BUF);
-	if (!buf) {
-		close(dir_fd);
-		return -ENOMEM;
-	}
-	while (fd == -ENOENT && seen < SEARCH_MAX) {
-		len = syscall(SYS_getdents64, dir_fd, buf, SEARCH_BUF);
-		if (len <= 0)
-			break;
-		seen += len / 24;	/* no entry is smaller */
-		fd = search_buf(fs, dir, h, buf, len, name);
-	}
-	free(buf);
-	close(dir_fd);
 	return fd;
 }
 
-/* @h's node, being @name in @dir or, with @repair, at least somewhere in it;
- * under fs->lost then. */
+/* @s's file is not at its name in @dir, but perhaps @fd.  If it came back just
+ * now, the table had heard of that, and hears of it again.  Returns @fd. */
+static int forget_place(struct posix_fs *fs, struct posix_node *dir,
+			const struct step *s, int fd)
+{
+	int back;
+
+	posix_table_del(fs->table, &s->h, &dir->handle, s->name.s);
+	back = posix_open_same(fs, dir, s->name.s, &s->h);
+	if (back < 0)
+		return fd;
+	posix_record(fs, &s->h, &dir->handle, s->name.s, false);
+	if (fd >= 0)
+		close(fd);
+	return back;
+}
+
+/* @s's node, being its name in @dir or, with @repair, at least somewhere in
+ * it.  What is not is forgotten, and so looked for once. */
 static int step_down(struct posix_fs *fs, struct posix_node *dir,
 		     const struct step *s, bool repair,
 		     struct posix_node **out)
 {
 	struct posix_name name = s->name;
 	struct stat st;
+	bool lost;
 	int fd, err;
 
-	fd = open_if_same(fs, dir, s->name.s, &s->h);
-	if ((fd == -ENOENT || fd == -ENOTDIR) && !repair)
+	fd = posix_open_same(fs, dir, s->name.s, &s->h);
+	lost = fd == -ENOENT || fd == -ENOTDIR || fd == -ESTALE;
+	if (lost && !repair)
 		return -ESTALE;
-	if (fd == -ENOENT || fd == -ENOTDIR) {
-		fd = search(fs, dir, &s->h, &name);
-		if (fd >= 0) {
-			stat_inc(posix_repaired);
-			posix_table_add(fs->table, &s->h, &dir->handle,
-					name.s, false);
-		}
-		if (fd >= 0 || fd == -ENOENT)
-			posix_table_del(fs->table, &s->h, &dir->handle,
-					s->name.s);
-	}
-	if (fd == -ENOENT) {
+	if (lost && fd != -ESTALE)
+		fd = find_in(fs, dir, s, &name);
+	/* It may still be there: the place is kept for when that can be read. */
+	if (lost && fd == -EACCES)
+		return -ESTALE;
+	if (lost && (fd >= 0 || fd == -ENOENT || fd == -ESTALE))
+		fd = forget_place(fs, dir, s, fd);
+	if (fd == -ENOENT || fd == -ESTALE) {
 		stat_inc(posix_lost);
 		return -ESTALE;
 	}
@@ -270,29 +271,33 @@ static int by_table(struct posix_fs *fs, const struct vfs_handle *h,
 	return err;
 }
 
-/* Even what the table does not know waits here: someone may just be about to
- * find it. */
-static int find_lost(struct posix_fs *fs, const struct vfs_handle *h,
-		     struct posix_node **out)
+static int resolve_once(struct posix_fs *fs, const struct vfs_handle *h,
+			struct posix_node **out)
 {
 	bool known;
 	int err;
 
-	mutex_lock(&fs->lost);
-	err = by_table(fs, h, true, out, &known);
+	/* First, since of a file's several names one may be as it was. */
+	err = by_table(fs, h, false, out, &known);
 	if (err == -ESTALE && known)
-		err = posix_search(fs, h, out);
-	mutex_unlock(&fs->lost);
+		err = by_table(fs, h, true, out, &known);
 	return err;
 }
 
+/* Between a rename and the table's hearing of it the file is nowhere.  So it
+ * is only gone if none was under way meanwhile. */
 int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node **out)
 {
-	bool known;
+	unsigned ended;
 	int err;
 
 	posix_cred_server(fs);
-	err = by_table(fs, h, false, out, &known);
-	return err == -ESTALE ? find_lost(fs, h, out) : err;
+	for (int i = 0; i < TRIES; i++) {
+		ended = atomic_load(&fs->moves_ended);
+		err = resolve_once(fs, h, out);
+		if (err != -ESTALE || atomic_load(&fs->moves_begun) == ended)
+			return err;
+	}
+	return -ETIMEDOUT;
 }

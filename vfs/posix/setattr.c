@@ -24,16 +24,20 @@ static int set_owner(struct posix_node *n, const struct vfs_setattr *set)
 
 static int set_mode(struct posix_node *n, uint32_t mode)
 {
-	int fd = atomic_load(&n->rd_fd);
 	char path[40];
+	int fd, rc;
 
 	if (n->type == VFS_LNK)		/* a link's mode means nothing */
 		return 0;
-	if (fd >= 0)
-		return fchmod(fd, mode & 07777) < 0 ? -errno : 0;
+	posix_node_mode_comes(n, mode);
+	fd = atomic_load(&n->rd_fd);
 	/* The way to change it by an O_PATH descriptor. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
-	return chmod(path, mode & 07777) < 0 ? -errno : 0;
+	rc = fd >= 0 ? fchmod(fd, mode & 07777) : chmod(path, mode & 07777);
+	if (rc < 0)
+		return -errno;
+	posix_node_mode_is(n, mode);
+	return 0;
 }
 
 static struct timespec time_arg(const struct vfs_setattr *set, uint32_t given,
@@ -152,20 +156,28 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 {
 	struct posix_node *n = to_posix(vn);
 	struct posix_change c;
+	struct posix_hold hold;
 	int err;
 
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;
+	/* Between the guard and what it guards comes no other SETATTR. */
+	err = posix_hold(&hold, n, !ctx->nonblock);
+	if (err < 0)
+		return err;
 	err = posix_change_begin(&c, n, wcc);
 	if (err == 0 && ctx->nonblock && frees_much(set, &c.before))
 		err = -EAGAIN;
 	if (err == 0 && !guard_fits(set, &c.before))
 		err = -EDOM;
+	if (err == 0 && set->set & VFS_SET_SIZE && c.fixed)
+		err = -EPERM;
 	if (err == 0)
 		err = set_all(ctx, n, &c.before, set);
 	posix_change_end(&c);
+	posix_hold_end(&hold);
 	if (err == 0 && set->set)
-		err = posix_node_sync(n);
+		err = posix_change_sync(&c);
 	return err;
 }
 
@@ -243,13 +255,6 @@ int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
 		      const struct vfs_setattr *set, struct stat *st,
 		      bool *changed)
 {
-	int err;
-
 	*changed = false;
-	if (!set->set)
-		return 0;
-	posix_changing(n);
-	err = set_new(ctx, n, set, st, changed);
-	posix_changed(n);
-	return err;
+	return set->set ? set_new(ctx, n, set, st, changed) : 0;
 }

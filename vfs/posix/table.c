@@ -2,11 +2,10 @@
 /*
  * table - where the files that handles were given out for were seen.
  *
- * An LMDB database of handle -> (parent's handle, name), with one entry for
- * each hard link that is known.  Changes go into memory and into a journal,
- * at once, and every second in one transaction into the database, which is
- * synced then.  So a change costs one small write, a killed server loses
- * nothing, and a power cut loses what was not synced yet, never what was.
+ * Changes go into memory and into a journal at once, and every second in one
+ * transaction into the database (database.c), which is synced then.  So a
+ * change costs one small write, a killed server loses nothing, and a power cut
+ * loses what was not synced yet, never what was.
  *
  * Without a state directory all of it is in a directory that has no name
  * any more: it ends with the process.
@@ -15,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,8 +24,6 @@
 STAT(posix_table_failed, "failures to write the table of files");
 STAT(posix_table_full, "files not recorded because too many wait to be");
 
-#define MAP_SIZE	(sizeof(size_t) > 4 ? (size_t)1 << 34 : (size_t)1 << 29)
-#define PLACES_MAX	16		/* hard links of a file looked at */
 #define BUCKETS		4096
 #define PENDING_MAX	500000
 #define FLUSH_AT	20000		/* without waiting for the second */
@@ -45,8 +41,7 @@ struct pending {
 };
 
 struct posix_table {
-	MDB_env		*env;
-	MDB_dbi		 dbi;
+	struct table_db	 db;
 	pthread_t	 flusher;
 	pthread_mutex_t	 flushing;	/* one at a time; before lock */
 	pthread_mutex_t	 lock;
@@ -58,60 +53,13 @@ struct posix_table {
 	pthread_cond_t	 wake;
 };
 
-static int mdb_errno(int rc)
-{
-	if (rc == 0)
-		return 0;
-	return rc > 0 ? -rc : rc == MDB_MAP_FULL ? -ENOSPC : -EIO;
-}
-
-/* An entry's data: length of the parent's handle, that, the name. */
-struct entry {
-	uint8_t	bytes[1 + VFS_HANDLE_MAX + VFS_NAME_MAX + 1];
-};
-
-static MDB_val entry_make(struct entry *e, const struct posix_place *place)
-{
-	size_t plen = place->parent.len, nlen = strlen(place->name.s);
-
-	e->bytes[0] = plen;
-	memcpy(e->bytes + 1, place->parent.data, plen);
-	memcpy(e->bytes + 1 + plen, place->name.s, nlen);
-	return (MDB_val){ 1 + plen + nlen, e->bytes };
-}
-
-static bool entry_read(const MDB_val *val, struct posix_place *place)
-{
-	const uint8_t *p = val->mv_data;
-
-	if (val->mv_size < 2 || p[0] > VFS_HANDLE_MAX ||
-	    val->mv_size < 1u + p[0] + 1u ||
-	    val->mv_size > 1u + p[0] + VFS_NAME_MAX)
-		return false;
-	place->parent.len = p[0];
-	memcpy(place->parent.data, p + 1, p[0]);
-	posix_name_set(&place->name, (struct vfs_name){
-		(const char *)p + 1 + p[0], val->mv_size - 1 - p[0] });
-	return true;
-}
-
-static MDB_val key_of(const struct vfs_handle *h)
-{
-	return (MDB_val){ posix_handle_key(h), (void *)(uintptr_t)h->data };
-}
-
 static unsigned bucket(const struct vfs_handle *h)
 {
 	return posix_hash(h->data, posix_handle_key(h)) % BUCKETS;
 }
 
-/* The places of one file while they are being put together. */
-struct places {
-	struct posix_place at[PLACES_MAX];
-	int n;
-};
-
-static int place_index(const struct places *ps, const struct posix_place *p)
+static int place_index(const struct table_places *ps,
+		       const struct posix_place *p)
 {
 	for (int i = 0; i < ps->n; i++)
 		if (posix_handle_same(&ps->at[i].parent, &p->parent) &&
@@ -120,7 +68,7 @@ static int place_index(const struct places *ps, const struct posix_place *p)
 	return -1;
 }
 
-static void apply(struct places *ps, const struct table_op *op)
+static void apply(struct table_places *ps, const struct table_op *op)
 {
 	int i;
 
@@ -132,12 +80,13 @@ static void apply(struct places *ps, const struct table_op *op)
 	if (op->what == TABLE_DEL) {
 		if (i >= 0)
 			ps->at[i] = ps->at[--ps->n];
-	} else if (i < 0 && ps->n < PLACES_MAX) {
+	} else if (i < 0 && ps->n < (int)ARRAY_SIZE(ps->at)) {
 		ps->at[ps->n++] = op->place;
 	}
 }
 
-static void apply_pending(struct places *ps, const struct pending *pending,
+static void apply_pending(struct table_places *ps,
+			  const struct pending *pending,
 			  const struct vfs_handle *h)
 {
 	if (!pending)
@@ -147,38 +96,12 @@ static void apply_pending(struct places *ps, const struct pending *pending,
 			apply(ps, &p->op);
 }
 
-static int read_database(struct posix_table *t, const struct vfs_handle *h,
-			 struct places *ps)
-{
-	MDB_val key = key_of(h), val;
-	MDB_cursor *cursor;
-	MDB_txn *txn;
-	int rc;
-
-	ps->n = 0;
-	rc = mdb_txn_begin(t->env, NULL, MDB_RDONLY, &txn);
-	if (rc)
-		return mdb_errno(rc);
-	rc = mdb_cursor_open(txn, t->dbi, &cursor);
-	if (rc == 0) {
-		rc = mdb_cursor_get(cursor, &key, &val, MDB_SET);
-		while (rc == 0 && ps->n < PLACES_MAX) {
-			if (entry_read(&val, &ps->at[ps->n]))
-				ps->n++;
-			rc = mdb_cursor_get(cursor, &key, &val, MDB_NEXT_DUP);
-		}
-		mdb_cursor_close(cursor);
-	}
-	mdb_txn_abort(txn);
-	return rc == MDB_NOTFOUND ? 0 : mdb_errno(rc);
-}
-
 /* Under the lock: what is pending can't move to the database meanwhile
  * without being in ->older still. */
 static int find(struct posix_table *t, const struct vfs_handle *h,
-		struct places *ps)
+		struct table_places *ps)
 {
-	int err = read_database(t, h, ps);
+	int err = table_db_find(&t->db, h, ps);
 
 	apply_pending(ps, t->older, h);
 	apply_pending(ps, t->active, h);
@@ -250,7 +173,9 @@ static int change(struct posix_table *t, const struct table_op *op)
 		return err;
 	if (table_journal_write(&t->journal, op) < 0) {
 		stat_inc(posix_table_failed);
-		log_limited(LOG_LEVEL_ERR, "table of files: journal: %s",
+		log_limited(LOG_LEVEL_ERR, "table of files: its journal in the "
+			    "state directory: %s; until that is mended, handles "
+			    "given out now do not outlive the server's death",
 			    strerror(errno));
 	}
 	if (t->active->count == 1 || t->active->count == FLUSH_AT)
@@ -264,7 +189,7 @@ int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 {
 	struct table_op op = { .what = only ? TABLE_SET : TABLE_ADD, .h = *h,
 			       .place.parent = *parent };
-	struct places ps;
+	struct table_places ps;
 	int err;
 
 	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
@@ -319,7 +244,7 @@ int posix_table_forget(struct posix_table *t, const struct vfs_handle *h)
 int posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 		     struct posix_place *places, int max)
 {
-	struct places ps;
+	struct table_places ps;
 	int err;
 
 	mutex_lock(&t->lock);
@@ -332,41 +257,20 @@ int posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 	return max;
 }
 
-static int write_op(struct posix_table *t, MDB_txn *txn,
-		    const struct table_op *op)
-{
-	MDB_val key = key_of(&op->h), val;
-	struct entry e;
-	int rc = 0;
-
-	val = entry_make(&e, &op->place);
-	if (op->what == TABLE_FORGET || op->what == TABLE_SET)
-		rc = mdb_del(txn, t->dbi, &key, NULL);
-	if (op->what == TABLE_DEL)
-		rc = mdb_del(txn, t->dbi, &key, &val);
-	if (rc == MDB_NOTFOUND)
-		rc = 0;
-	if (rc == 0 && (op->what == TABLE_ADD || op->what == TABLE_SET))
-		rc = mdb_put(txn, t->dbi, &key, &val, MDB_NODUPDATA);
-	return rc == MDB_KEYEXIST ? 0 : rc;
-}
-
-static int write_pending(struct posix_table *t, const struct pending *pending)
+/* @seq: of the journal that has the same. */
+static int write_pending(struct posix_table *t, const struct pending *pending,
+			 uint64_t seq)
 {
 	struct pending_op *p;
 	MDB_txn *txn;
-	int rc = mdb_txn_begin(t->env, NULL, 0, &txn);
+	int err = table_db_begin(&t->db, seq, &txn);
 
-	if (rc)
-		return mdb_errno(rc);
-	for (unsigned b = 0; rc == 0 && b < BUCKETS; b++)
-		for (p = pending->first[b]; rc == 0 && p; p = p->next)
-			rc = write_op(t, txn, &p->op);
-	if (rc) {
-		mdb_txn_abort(txn);
-		return mdb_errno(rc);
-	}
-	return mdb_errno(mdb_txn_commit(txn));
+	if (err < 0)
+		return err;
+	for (unsigned b = 0; err == 0 && b < BUCKETS; b++)
+		for (p = pending->first[b]; err == 0 && p; p = p->next)
+			err = table_db_write(&t->db, txn, &p->op);
+	return table_db_end(txn, err);
 }
 
 /* Makes ->active ->older, unless an earlier one is still there. */
@@ -392,15 +296,17 @@ static int flush(struct posix_table *t)
 {
 	struct pending *done;
 	int journal, err;
+	uint64_t seq;
 
 	mutex_lock(&t->flushing);
 	mutex_lock(&t->lock);
 	err = turn_over(t);
 	done = t->older;
 	journal = t->journal.active ^ 1;
+	seq = t->journal.seq - 1;
 	mutex_unlock(&t->lock);
 	if (err == 0)
-		err = write_pending(t, done);
+		err = write_pending(t, done, seq);
 	if (err == 0)
 		err = table_journal_clear(&t->journal, journal);
 	if (err == 0) {
@@ -447,39 +353,10 @@ static int replay(void *arg, const struct table_op *op)
 	return pend(t->active, op);
 }
 
-static int open_database(struct posix_table *t, const char *dir,
-			 const char *name, unsigned flags)
-{
-	MDB_txn *txn;
-	char *path;
-	int rc;
-
-	rc = mdb_env_create(&t->env);
-	if (rc)
-		return mdb_errno(rc);
-	mdb_env_set_mapsize(t->env, MAP_SIZE);
-	mdb_env_set_maxreaders(t->env, 1024);
-	if (asprintf(&path, "%s/%s.table", dir, name) < 0)
-		return -ENOMEM;
-	rc = mdb_env_open(t->env, path, flags | MDB_NOSUBDIR | MDB_NOTLS |
-			  MDB_NORDAHEAD, 0600);
-	free(path);
-	if (rc)
-		return mdb_errno(rc);
-	rc = mdb_txn_begin(t->env, NULL, 0, &txn);
-	if (rc)
-		return mdb_errno(rc);
-	rc = mdb_dbi_open(txn, NULL, MDB_DUPSORT | MDB_CREATE, &t->dbi);
-	if (rc) {
-		mdb_txn_abort(txn);
-		return mdb_errno(rc);
-	}
-	return mdb_errno(mdb_txn_commit(txn));
-}
-
 /* In @dir, for good. */
 static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 {
+	uint64_t done = 0;
 	char name[32];
 	int fd, err;
 
@@ -488,12 +365,16 @@ static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 	if (fd < 0)
 		return -errno;
 	/* First, because it holds the lock against a second server. */
-	err = table_journal_open(&t->journal, fd, name, replay, t);
+	err = table_journal_open(&t->journal, fd, name);
 	close(fd);
 	if (err == 0)
-		err = open_database(t, dir, name, 0);
+		err = table_db_open(&t->db, dir, name, 0);
 	if (err == 0)
-		err = write_pending(t, t->active);
+		err = table_db_done(&t->db, &done);
+	if (err == 0)
+		err = table_journal_replay(&t->journal, done, replay, t);
+	if (err == 0)
+		err = write_pending(t, t->active, t->journal.seq - 1);
 	for (int i = 0; i < 2 && err == 0; i++)
 		err = table_journal_clear(&t->journal, i);
 	return err;
@@ -511,7 +392,7 @@ static int open_private(struct posix_table *t)
 		return -ENAMETOOLONG;
 	if (!mkdtemp(dir))
 		return -errno;
-	err = open_database(t, dir, "private", MDB_NOSYNC);
+	err = table_db_open(&t->db, dir, "private", MDB_NOSYNC);
 	snprintf(path, sizeof(path), "%s/private.table", dir);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/private.table-lock", dir);
@@ -523,8 +404,7 @@ static int open_private(struct posix_table *t)
 static void destroy(struct posix_table *t)
 {
 	table_journal_close(&t->journal);
-	if (t->env)
-		mdb_env_close(t->env);
+	table_db_close(&t->db);
 	pending_free(t->active);
 	pending_free(t->older);
 	pthread_cond_destroy(&t->wake);

@@ -30,6 +30,7 @@ static const struct {
 	{ "io", io_checks },
 	{ "sharing", sharing_checks },
 	{ "perm", perm_checks },
+	{ "walks", walk_checks },
 };
 
 bool must(bool cond, const char *text, const char *file, int line)

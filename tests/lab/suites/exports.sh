@@ -51,8 +51,9 @@ root_is_root()
 	rm root
 }
 
-# The exports are read again.  Of RDMA's clients no port is privileged, so
-# that an export without "insecure" takes them all.
+# The exports are read again.  A port of an RDMA device is no privilege, so an
+# export without "insecure" takes its clients.  Over iWARP in user space it is
+# a TCP port, and the kernel's client takes one above 1023.
 reload()
 {
 	kill -HUP "$(server_pid)"
@@ -64,7 +65,8 @@ appears()
 {
 	mkdir -p $SRV/late
 	cp /etc/exports "$OUT/exports"
-	echo "$SRV/late 192.0.2.0/24(rw,no_root_squash,no_subtree_check,fsid=8)" \
+	local options='(rw,no_root_squash,no_subtree_check,fsid=8)'
+	echo "$SRV/late 192.0.2.0/24$options 198.51.100.0/24$options" \
 		>> /etc/exports
 	reload 1
 }
@@ -74,6 +76,12 @@ open_to_privileged()
 	with $1 late sh -c 'echo secure > file'
 	grep secure $SRV/late/file
 	rm $SRV/late/file
+}
+
+closed_to_others()
+{
+	refused 'denied\|permission' mount_as iwarp $SRV/late /mnt/export
+	grep "need the export option 'insecure'" "$OUT/server.log"
 }
 
 disappears()
@@ -96,6 +104,10 @@ if [ "$SERVER" = gannetd ]; then
 	for t in tcp rxe; do
 		check "it takes privileged clients over $t" open_to_privileged $t
 	done
+	if [ -e /sys/class/infiniband/siw0 ]; then
+		check 'it refuses unprivileged ports over iwarp' \
+			closed_to_others
+	fi
 	check 'SIGHUP: it is gone again' disappears
 fi
 if mountpoint -q /mnt/export; then umount -fl /mnt/export; fi

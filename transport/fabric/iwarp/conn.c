@@ -16,6 +16,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/stream/socket.h"
 
 STAT(iwarp_established, "iWARP connections established");
 STAT(iwarp_closed, "iWARP connections that ended");
@@ -79,6 +80,51 @@ static void unwatch(struct iwarp_conn *c)
 	c->watched = false;
 }
 
+/* The bytes that the peer has, of those that tx sent. */
+static void look_locked(struct iwarp_conn *c, struct xprt_view *v)
+{
+	socket_look(c->fd.fd, v);
+	v->acked -= MIN(v->acked, c->extra);
+}
+
+void iwarp_look(struct fabric_conn *conn, struct xprt_view *v)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+
+	mutex_lock(&c->lock);
+	if (c->over)
+		*v = c->last;
+	else
+		look_locked(c, v);
+	mutex_unlock(&c->lock);
+}
+
+uint64_t iwarp_sent(struct fabric_conn *conn)
+{
+	struct iwarp_conn *c = iwarp_conn(conn);
+	uint64_t sent;
+
+	mutex_lock(&c->lock);
+	sent = c->sent;
+	mutex_unlock(&c->lock);
+	return sent;
+}
+
+/*
+ * Takes down what the socket knows, for good: our own FIN, which comes next,
+ * makes its state say nothing of what the peer did.
+ */
+static void look_last(struct iwarp_conn *c)
+{
+	mutex_lock(&c->lock);
+	if (!c->over) {
+		c->last.ended = xprt_now_ms();
+		look_locked(c, &c->last);
+		c->over = true;
+	}
+	mutex_unlock(&c->lock);
+}
+
 static void finish(struct iwarp_conn *c)
 {
 	bool kicked;
@@ -92,6 +138,7 @@ static void finish(struct iwarp_conn *c)
 	if (kicked)
 		return;			/* run() comes, and back here */
 	c->state = IWARP_CLOSED;
+	look_last(c);
 	close(c->fd.fd);
 	c->fd.fd = -1;
 	stat_inc(iwarp_closed);
@@ -135,6 +182,7 @@ static void linger(struct iwarp_conn *c)
 {
 	bool live = c->live;
 
+	look_last(c);
 	if (live)
 		send_terminate(c);
 	rdmap_fini(&c->rx);

@@ -167,6 +167,7 @@ struct iwarp_conn {
 
 	atomic_bool		closing;
 	int			err;		/* set with it */
+	bool			read_blamed;	/* -EREMOTEIO: for a Read */
 
 	/* Guards all below; nothing nests in it but the posting of a task. */
 	pthread_mutex_t		lock;
@@ -176,6 +177,10 @@ struct iwarp_conn {
 	bool			hold;		/* the peer speaks first */
 	bool			sending;	/* somebody owns tx */
 	bool			blocked;	/* the socket takes no more */
+	uint64_t		extra;		/* bytes sent beside tx's */
+	uint64_t		sent;		/* tx's, as of the last Send */
+	bool			over;		/* the socket tells no more */
+	struct xprt_view	last;		/* what it told, then */
 	bool			read_refused;
 	struct iwarp_slot	*sq;		/* a ring */
 	unsigned		sq_cap;
@@ -296,6 +301,8 @@ int iwarp_setup(struct fabric_conn *conn, struct loop *loop,
 		const struct fabric_queues *q);
 void iwarp_close(struct fabric_conn *conn);
 void iwarp_free(struct fabric_conn *conn);
+uint64_t iwarp_sent(struct fabric_conn *conn);
+void iwarp_look(struct fabric_conn *conn, struct xprt_view *v);
 /* The loop's thread: watches the socket; 0 or -errno. */
 int iwarp_conn_watch(struct iwarp_conn *c);
 /* The loop's thread: everything is agreed. */

@@ -24,6 +24,8 @@ const struct fabric_ops iwarp_fabric_ops = {
 	.post_recv = iwarp_post_recv,
 	.close = iwarp_close,
 	.free = iwarp_free,
+	.sent = iwarp_sent,
+	.look = iwarp_look,
 	.mr_create = iwarp_mr_create,
 	.mr_destroy = iwarp_mr_destroy,
 };
@@ -62,6 +64,7 @@ static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
 		.max_recv = MAX_WR,
 		.max_read_depth = o->read_depth,
 		.max_private = MAX_PRIVATE,
+		.blind_refusals = true,
 		.invalidates = true,
 	};
 	pthread_mutex_init(&d->dev.lock, NULL);

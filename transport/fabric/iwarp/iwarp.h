@@ -40,6 +40,8 @@ struct iwarp_options {
 	bool	 v4_too;	/* a listener at an IPv6 address takes IPv4 */
 
 	/* Of active ends. */
+	bool	 reserved_port;	/* connect from a port below 1024 where the
+				 * process may */
 	enum iwarp_rtr rtr;
 	unsigned revision;	/* of MPA: 1, or 2 (0) */
 };

@@ -222,6 +222,7 @@ static void publish(struct iwarp_conn *c)
 {
 	bool done = false;
 
+	c->sent = c->tx->sent;
 	while (c->sq_sent != c->sq_built &&
 	       slot_at(c, c->sq_sent)->end <= c->tx->sent) {
 		c->sq_sent++;
@@ -395,7 +396,7 @@ void iwarp_retire(struct iwarp_conn *c)
 void iwarp_flush(struct iwarp_conn *c)
 {
 	/* The peer may have said that it refused a Read: the first one. */
-	bool refused = c->err == -EREMOTEIO;
+	bool refused = c->err == -EREMOTEIO && c->read_blamed;
 
 	iwarp_retire(c);
 	/* Nobody posts any more, nor sends. */

@@ -187,15 +187,19 @@ static void terminated(struct rdmap *r, unsigned code)
 {
 	struct iwarp_conn *c = conn_of(r);
 	char name[XPRT_ADDR_TEXT];
-	bool refused = code >> 8 == TERM_RDMAP_STAG >> 8 ||
-		       code >> 8 == TERM_DDP_STAG >> 8;
+	/* A Read is RDMAP's affair, a Write DDP's. */
+	bool read = code >> 8 == TERM_RDMAP_STAG >> 8;
+	bool write = code >> 8 == TERM_DDP_STAG >> 8 ||
+		     code == TERM_RDMAP_INVALIDATE;
 
 	stat_inc(iwarp_terminates_in);
 	log_limited(LOG_LEVEL_WARN, "iwarp %s: the peer gives up: %s "
 		    "(%u/%u/%u)", iwarp_conn_name(c, name),
 		    rdmap_term_text(code), code >> 12, code >> 8 & 15,
 		    code & 255);
-	iwarp_conn_fail(c, refused ? -EREMOTEIO : -ECONNRESET);
+	if (!atomic_load(&c->closing))
+		c->read_blamed = read;
+	iwarp_conn_fail(c, read || write ? -EREMOTEIO : -EPROTO);
 }
 
 const struct rdmap_ops iwarp_rdmap_ops = {

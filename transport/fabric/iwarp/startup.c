@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -84,6 +85,7 @@ static int send_frame(struct iwarp_conn *c, const struct mpa_frame *f)
 
 	if (n < 0)
 		return -errno;
+	c->extra += (uint64_t)n;
 	return n == (ssize_t)len ? 0 : -EIO;
 }
 
@@ -269,6 +271,27 @@ static int connect_within(int fd, const struct sockaddr *addr, int ms)
 	return -err;
 }
 
+/* A server may ask for a port that only root may bind.  Who may not bind one,
+ * or finds none free, connects from any. */
+static void bind_reserved(int fd, sa_family_t family)
+{
+	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;
+	struct sockaddr_storage ss = { .ss_family = family };
+	/* The port is at the same place in both families. */
+	in_port_t *port = &((struct sockaddr_in *)&ss)->sin_port;
+	unsigned start;
+
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
+		start = (unsigned)fd;
+	for (unsigned i = 0; i < n; i++) {
+		*port = htons((uint16_t)(first + (start + i) % n));
+		if (bind(fd, (struct sockaddr *)&ss,
+			 xprt_addr_len((struct sockaddr *)&ss)) == 0 ||
+		    errno != EADDRINUSE)
+			return;
+	}
+}
+
 int iwarp_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out)
 {
@@ -282,6 +305,8 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		    SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	if (p->options.reserved_port)
+		bind_reserved(fd, addr->sa_family);
 	err = iwarp_socket_options(p, fd);
 	if (!err)
 		err = connect_within(fd, addr, (int)p->options.handshake_ms);

@@ -39,6 +39,9 @@ static int device_init(struct provider *p, enum side side,
 	limit(&l->max_recv, wanted->max_recv);
 	limit(&l->max_read_depth, wanted->max_read_depth);
 	limit(&l->max_private, wanted->max_private);
+	l->open_sinks = wanted->open_sinks;
+	l->blind_refusals = wanted->blind_refusals;
+	l->sends_unproven = wanted->sends_unproven;
 	l->invalidates = !p->options.no_invalidate;
 	d->base.ops = &loop_fabric_ops;
 	strcpy(d->base.name, side == PASSIVE ? "loop0" : "loop1");
@@ -311,6 +314,7 @@ static int ask_peer(struct end *a, const void *data, unsigned len,
 		return err;
 	b->base.info.peer = a->base.info.local;
 	b->base.info.local = a->base.info.peer;
+	b->base.info.any_port = true;
 	b->base.info.read_depth =
 		MIN(read_depth, b->base.dev->limits.max_read_depth);
 	give_private(b, data, len);

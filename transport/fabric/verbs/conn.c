@@ -269,6 +269,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	id->context = &c->end;
 	c->conn.ops = &verbs_fabric_ops;
 	c->conn.dev = &dev->dev;
+	c->conn.info.any_port = true;
 	c->conn.info.read_depth = dev->dev.limits.max_read_depth;
 	c->conn.info.remote_inv = dev->remote_inv;
 	xprt_addr_copy(&c->conn.info.local, rdma_get_local_addr(id));

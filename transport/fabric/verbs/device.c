@@ -91,6 +91,10 @@ static void set_limits(struct verbs_dev *dev,
 	/* RFC 5040 section 4.4: a Read Request names one sink. */
 	l->max_read_sge = dev->iwarp ? 1 : clamp(attr->max_sge_rd,
 						 l->max_sge);
+	l->open_sinks = dev->iwarp;
+	l->pins = true;
+	l->blind_refusals = dev->iwarp;
+	l->sends_unproven = dev->iwarp;
 	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;
 	dev->post_on_loop = posts_by_system_call(attr);

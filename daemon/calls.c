@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * calls - the system calls that serving makes, and what becomes of others.
+ *
+ * The list is what gannetd, the C library, its name service modules, liburcu,
+ * LMDB, libtirpc and rdma-core's providers call, with those that newer versions
+ * of them may call instead, on any architecture.  Not on it, and so the end of
+ * a process that makes them: to execute a program or make a process, to look
+ * into or signal another one, to mount, to change namespaces, roots, clocks,
+ * keys, modules, or users, io_uring, BPF and performance counters.
+ *
+ * What is allowed whatever its arguments costs next to nothing: since Linux
+ * 5.11 the kernel has a bitmap of these.  So only rare calls are looked into.
+ */
+#include "daemon/confine.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+
+/* Unknown to some architecture or to this libseccomp: left out there. */
+static const char *const allowed[] = {
+	/* files */
+	"read", "readv", "pread64", "preadv", "preadv2", "write", "writev",
+	"pwrite64", "pwritev", "pwritev2", "open", "openat", "openat2",
+	"creat", "close", "close_range", "lseek", "_llseek", "stat", "fstat",
+	"lstat", "stat64", "fstat64", "lstat64", "newfstatat", "fstatat64",
+	"statx", "statfs", "fstatfs", "statfs64", "fstatfs64", "getdents",
+	"getdents64", "access", "faccessat", "faccessat2", "readlink",
+	"readlinkat", "mkdir", "mkdirat", "rmdir", "unlink", "unlinkat",
+	"rename", "renameat", "renameat2", "link", "linkat", "symlink",
+	"symlinkat", "mknod", "mknodat", "chmod", "fchmod", "fchmodat",
+	"fchmodat2", "chown", "fchown", "lchown", "fchownat", "chown32",
+	"fchown32", "lchown32", "truncate", "ftruncate", "truncate64",
+	"ftruncate64", "fallocate", "utime", "utimes", "futimesat",
+	"utimensat", "utimensat_time64", "fsync", "fdatasync", "sync",
+	"syncfs", "sync_file_range", "sync_file_range2", "copy_file_range",
+	"sendfile", "sendfile64", "splice", "tee", "vmsplice", "readahead",
+	"fadvise64", "fadvise64_64", "name_to_handle_at",
+	"open_by_handle_at", "fcntl", "fcntl64", "flock", "dup", "dup2",
+	"dup3", "ioctl", "pipe", "pipe2", "umask", "getcwd", "chdir",
+	"fchdir", "memfd_create", "getxattr", "lgetxattr", "fgetxattr",
+	"listxattr", "llistxattr", "flistxattr", "fremovexattr",
+	"inotify_init",
+	"inotify_init1", "inotify_add_watch", "inotify_rm_watch", "statmount",
+	"quotactl", "quotactl_fd",
+	/* memory */
+	"brk", "mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise",
+	"mlock", "mlock2", "munlock", "mlockall", "munlockall", "msync",
+	"mincore", "cachestat", "mbind", "get_mempolicy", "set_mempolicy",
+	"membarrier", "pkey_alloc", "pkey_free", "pkey_mprotect", "mseal",
+	"shmget", "shmat", "shmdt", "shmctl",
+	/* threads */
+	"futex", "futex_time64", "futex_waitv", "futex_wake", "futex_wait",
+	"futex_requeue", "set_robust_list", "get_robust_list",
+	"set_tid_address", "rseq", "arch_prctl", "set_thread_area",
+	"get_thread_area", "set_tls", "cacheflush", "riscv_flush_icache",
+	"sched_yield", "sched_getaffinity", "sched_setaffinity",
+	"sched_getparam", "sched_setparam", "sched_getscheduler",
+	"sched_setscheduler", "sched_getattr", "sched_setattr",
+	"sched_get_priority_max", "sched_get_priority_min",
+	"sched_rr_get_interval", "getcpu", "gettid", "getpid", "getppid",
+	"getpgid", "getpgrp", "getsid", "getpriority", "setpriority",
+	"ioprio_get", "ioprio_set", "exit", "exit_group",
+	/* signals and timers */
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigreturn",
+	"rt_sigtimedwait", "rt_sigtimedwait_time64", "rt_sigpending",
+	"rt_sigsuspend", "sigaltstack", "signalfd", "signalfd4", "pause",
+	"restart_syscall", "alarm", "getitimer", "setitimer", "timer_create",
+	"timer_settime", "timer_settime64", "timer_gettime",
+	"timer_gettime64", "timer_getoverrun", "timer_delete",
+	"timerfd_create", "timerfd_settime", "timerfd_settime64",
+	"timerfd_gettime", "timerfd_gettime64", "eventfd", "eventfd2",
+	"clock_gettime", "clock_gettime64", "clock_getres",
+	"clock_getres_time64", "clock_nanosleep", "clock_nanosleep_time64",
+	"nanosleep", "gettimeofday", "time", "times",
+	"epoll_create", "epoll_create1", "epoll_ctl", "epoll_wait",
+	"epoll_pwait", "epoll_pwait2", "poll", "ppoll", "ppoll_time64",
+	"select", "_newselect", "pselect6", "pselect6_time64",
+	/* network; "socket" has rules of its own */
+	"socketpair", "socketcall", "bind", "listen", "accept", "accept4",
+	"connect", "getsockname", "getpeername", "setsockopt", "getsockopt",
+	"shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv",
+	"recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64",
+	/* whoever we are: no call here but the file system's changes it */
+	"getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
+	"getgid32", "getegid32", "getresuid", "getresgid", "getresuid32",
+	"getresgid32", "getgroups", "getgroups32", "setgroups",
+	"setgroups32", "setfsuid", "setfsuid32", "setfsgid", "setfsgid32",
+	"capget", "capset", "prctl", "getrlimit", "ugetrlimit", "setrlimit",
+	"prlimit64", "getrusage", "sysinfo", "uname", "getrandom",
+#if SANITIZED
+	/* The leak checker makes a thread that stops all others. */
+	"clone", "ptrace", "wait4", "waitid", "kill", "tkill", "tgkill",
+	"process_vm_readv", "personality", "seccomp",
+#endif
+};
+
+/* Where clone() has its flags. */
+#ifdef __s390x__
+#define CLONE_FLAGS	1
+#else
+#define CLONE_FLAGS	0
+#endif
+
+/* One kind of call, as @arg says. */
+static int add(scmp_filter_ctx f, uint32_t action, int nr,
+	       struct scmp_arg_cmp arg)
+{
+	return seccomp_rule_add_array(f, action, nr, 1, &arg);
+}
+
+/* Threads, but no processes.  What clone3() is for is behind a pointer, so it
+ * is not there, and the C library goes back to clone(). */
+static int allow_threads(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp thread = {
+		.arg = CLONE_FLAGS, .op = SCMP_CMP_MASKED_EQ,
+		.datum_a = CLONE_THREAD, .datum_b = CLONE_THREAD,
+	};
+	int err = 0;
+
+	if (!SANITIZED)
+		err = add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), thread);
+	if (!err)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS),
+				       SCMP_SYS(clone3), 0);
+	return err;
+}
+
+/* To itself only, for abort(). */
+static int allow_signals(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp self = {
+		.arg = 0, .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t)getpid(),
+	};
+
+	return SANITIZED ? 0 : add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), self);
+}
+
+/* A module of the name service may try others: these don't exist for it. */
+static int allow_sockets(scmp_filter_ctx f)
+{
+	static const int families[] = { AF_UNIX, AF_INET, AF_INET6,
+					AF_NETLINK };
+	struct scmp_arg_cmp family = { .arg = 0, .op = SCMP_CMP_EQ };
+	int err = 0;
+
+	for (int n = 0; !err && n <= AF_NETLINK; n++) {
+		uint32_t action = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+
+		for (unsigned i = 0; i < ARRAY_SIZE(families); i++)
+			if (families[i] == n)
+				action = SCMP_ACT_ALLOW;
+		family.datum_a = (scmp_datum_t)n;
+		err = add(f, action, SCMP_SYS(socket), family);
+	}
+	family.op = SCMP_CMP_GT;
+	family.datum_a = AF_NETLINK;
+	if (!err)
+		err = add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket),
+			  family);
+	return err;
+}
+
+static int allow_all(scmp_filter_ctx f)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < ARRAY_SIZE(allowed); i++) {
+		int nr = seccomp_syscall_resolve_name(allowed[i]);
+
+		if (nr != __NR_SCMP_ERROR)
+			err = seccomp_rule_add(f, SCMP_ACT_ALLOW, nr, 0);
+	}
+	if (!err)
+		err = allow_threads(f);
+	if (!err)
+		err = allow_signals(f);
+	return err ? err : allow_sockets(f);
+}
+
+int confine_system_calls(enum confine_calls calls)
+{
+	scmp_filter_ctx f;
+	int err;
+
+	if (calls == CONFINE_OFF)
+		return 0;
+	f = seccomp_init(calls == CONFINE_LOG ? SCMP_ACT_LOG :
+						SCMP_ACT_KILL_PROCESS);
+	if (!f)
+		return -ENOMEM;
+	/* A binary tree, for kernels without the bitmap; and for threads that
+	 * somebody's library has made. */
+	err = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (!err)
+		err = seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)
+		err = allow_all(f);
+	if (!err)
+		err = seccomp_load(f);
+	seccomp_release(f);
+	return err;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* drc_key - by what the duplicate request cache knows a call.  Pure. */
+#include <netinet/in.h>
+
+#include "rpc/drc_store.h"
+
+/* Folds 64 bits into a running hash. */
+static inline uint64_t mix(uint64_t h, uint64_t v)
+{
+	unsigned __int128 m;
+
+	m = (unsigned __int128)(h ^ v ^ 0x9e3779b97f4a7c15ull) *
+	    0xd6e8feb86659fd93ull;
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
+		  bool datagram)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
+	struct in6_addr host = xprt_addr_host(peer);
+
+	memcpy(key->addr, &host, sizeof(key->addr));
+	key->scope = IN6_IS_ADDR_LINKLOCAL(&host) ? in6->sin6_scope_id : 0;
+	/* In the same place for both families. */
+	key->port = datagram ? in6->sin6_port : 0;
+}
+
+static uint64_t load(const uint8_t *p, size_t n)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, n);
+	return le64toh(v);
+}
+
+/* Four at a time: the processor multiplies them side by side. */
+static uint64_t sum_bytes(const uint8_t *p, size_t n)
+{
+	uint64_t h[4] = { n, 1, 2, 3 };
+
+	for (; n >= 32; n -= 32, p += 32) {
+		h[0] = mix(h[0], load(p, 8));
+		h[1] = mix(h[1], load(p + 8, 8));
+		h[2] = mix(h[2], load(p + 16, 8));
+		h[3] = mix(h[3], load(p + 24, 8));
+	}
+	for (; n >= 8; n -= 8, p += 8)
+		h[0] = mix(h[0], load(p, 8));
+	h[1] = mix(h[1], load(p, n));
+	return mix(mix(h[0], h[1]), mix(h[2], h[3]));
+}
+
+uint64_t drc_sum(const struct xdr_in *args, uint32_t max)
+{
+	size_t have = (size_t)(args->end - args->p), n;
+	uint8_t all[DRC_SUM_MAX];
+
+	if (have >= max || args->nnext == 0)
+		return sum_bytes(args->p, MIN(have, (size_t)max));
+	memcpy(all, args->p, have);
+	for (uint32_t i = 0; i < args->nnext; i++) {
+		n = MIN((size_t)args->next[i].len, max - have);
+		memcpy(all + have, args->next[i].data, n);
+		have += n;
+	}
+	return sum_bytes(all, have);
+}
+
+void drc_hash(const struct drc *drc, struct drc_call *call)
+{
+	const struct drc_key *key = &call->key;
+	uint64_t a, b;
+
+	memcpy(&a, key->addr, 8);
+	memcpy(&b, key->addr + 8, 8);
+	a = mix(drc->seed ^ a, b);
+	call->share = (uint8_t)(a >> 32);
+	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
+	a = mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
+	call->hash = (uint32_t)(a ^ a >> 32);
+}
+
+static_assert(DRC_SHARES == 256, "a share is a byte of the hash");

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* drc_store - the replies that the duplicate request cache remembers. */
+#include "rpc/drc_store.h"
+
+#include <stdlib.h>
+
+#include "lib/stats.h"
+#include "rpc/drc_rule.h"
+
+/* What malloc() adds, about. */
+#define OVERHEAD	16u
+/* Longer than DRC_RECENT_MS, so that what ended a connection is known. */
+#define LOOK_MS		2000
+/* Replies of a share that are looked at for one that can go. */
+#define EVICT_TRIES	64
+
+STAT(drc_evicted, "remembered replies that made room");
+STAT(drc_lost, "remembered replies that made room while they were needed");
+
+size_t drc_size_of(uint32_t len)
+{
+	return sizeof(struct drc_entry) + len + OVERHEAD;
+}
+
+struct drc_entry **drc_bucket(struct drc *drc, struct drc_shard *s,
+				      uint32_t hash)
+{
+	return &s->done[hash / DRC_SHARDS & drc->mask];
+}
+
+/* Out of the table: it answers nobody any more. */
+void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
+{
+	struct drc_entry **p = drc_bucket(drc, s, e->hash);
+
+	if (!e->known)
+		return;
+	while (*p != e)
+		p = &(*p)->chain;
+	*p = e->chain;
+	e->known = false;
+}
+
+/* Is it the cache's alone? */
+bool drc_is_placed(const struct drc_entry *e)
+{
+	/* Pairs with xprt_note_sent(). */
+	return atomic_load_explicit(&e->sent, memory_order_acquire) != 0;
+}
+
+/* One that is placed. */
+void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
+{
+	size_t size = drc_size_of(e->len);
+
+	drc_unknow(drc, s, e);
+	cds_list_del(&e->order);
+	cds_list_del(&e->mine);
+	s->bytes -= size;
+	s->shares[e->share].bytes -= size;
+	s->ndone--;
+	xprt_fate_put(e->fate);
+	free(e);
+}
+
+/* Nobody needs it; the transport may still have to note where it ended. */
+void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
+{
+	if (drc_is_placed(e))
+		drc_release(drc, s, e);
+	else
+		drc_unknow(drc, s, e);
+}
+
+/* It goes to the connection of @call now.  Returns where its position is to
+ * be noted. */
+static _Atomic uint64_t *give_to(struct drc_shard *s, struct drc_entry *e,
+				 const struct drc_call *call, uint64_t t)
+{
+	e->stamp = t;
+	e->due = t + LOOK_MS;
+	e->fate = call->fate ? xprt_fate_get(call->fate) : NULL;
+	atomic_store_explicit(&e->sent, e->fate ? 0 : XPRT_LOST,
+			      memory_order_relaxed);
+	cds_list_add_tail(&e->order, e->fate ? &s->due : &s->kept);
+	cds_list_add_tail(&e->mine, &s->shares[e->share].mine);
+	return e->fate ? &e->sent : NULL;
+}
+
+struct drc_entry *drc_make(const struct drc_call *call, const void *reply,
+			   uint32_t len)
+{
+	struct drc_entry *e = malloc(sizeof(*e) + len);
+
+	if (!e)
+		return NULL;
+	e->key = call->key;
+	e->hash = call->hash;
+	e->share = call->share;
+	e->len = (uint16_t)len;
+	memcpy(e->reply, reply, len);
+	return e;
+}
+
+/* Takes @e; returns what give_to() does. */
+_Atomic uint64_t *drc_insert(struct drc *drc, struct drc_shard *s,
+				struct drc_entry *e,
+				const struct drc_call *call, uint64_t t)
+{
+	struct drc_entry **bucket = drc_bucket(drc, s, e->hash);
+	size_t size = drc_size_of(e->len);
+
+	e->known = true;
+	e->chain = *bucket;
+	*bucket = e;
+	s->bytes += size;
+	s->shares[e->share].bytes += size;
+	s->ndone++;
+	return give_to(s, e, call, t);
+}
+
+_Atomic uint64_t *drc_move(struct drc_shard *s, struct drc_entry *e,
+			   const struct drc_call *call, uint64_t t)
+{
+	cds_list_del(&e->order);
+	cds_list_del(&e->mine);
+	xprt_fate_put(e->fate);
+	return give_to(s, e, call, t);
+}
+
+static bool is_acked(const struct drc_entry *e, const struct xprt_view *v)
+{
+	uint64_t sent = atomic_load_explicit(&e->sent, memory_order_acquire);
+
+	return sent != 0 && sent <= v->acked;
+}
+
+struct drc_facts drc_facts_of(const struct drc_entry *e,
+			      const struct xprt_view *v, uint64_t t)
+{
+	return (struct drc_facts){
+		.acked = is_acked(e, v),
+		.recent = !drc_is_older(e, v->ended, DRC_RECENT_MS),
+		.end = v->end,
+		.since = t > v->ended ? t - v->ended : 0,
+	};
+}
+
+/* Might its client send the call again, by what is known of its fate? */
+static bool is_needed(const struct drc_entry *e,
+		      const struct xprt_view *v, uint64_t t)
+{
+	struct drc_facts f = drc_facts_of(e, v, t);
+
+	return drc_is_again(drc_rule(&f));
+}
+
+/* One whose time to be looked at has come. */
+static void look_at(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
+		    uint64_t t)
+{
+	struct xprt_view v;
+
+	if (drc_is_placed(e)) {
+		xprt_fate_known(e->fate, &v);
+		if (v.end == XPRT_ALIVE && !is_acked(e, &v))
+			xprt_fate_look(e->fate, &v);
+		if (!e->known || !is_needed(e, &v, t)) {
+			drc_release(drc, s, e);
+			return;
+		}
+		if (v.end != XPRT_ALIVE) {
+			cds_list_del(&e->order);
+			cds_list_add_tail(&e->order, &s->kept);
+			return;
+		}
+	}
+	e->due = t + LOOK_MS;
+	cds_list_del(&e->order);
+	cds_list_add_tail(&e->order, &s->due);
+}
+
+/* Gives up what is not needed any more: two at most, for a bounded time. */
+void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
+{
+	struct drc_entry *e;
+
+	for (int i = 0; i < 2 && !cds_list_empty(&s->due); i++) {
+		e = cds_list_first_entry(&s->due, struct drc_entry, order);
+		if ((int64_t)(t - e->due) < 0)
+			break;
+		look_at(drc, s, e, t);
+	}
+	for (int i = 0; i < 2 && !cds_list_empty(&s->kept); i++) {
+		e = cds_list_first_entry(&s->kept, struct drc_entry, order);
+		if (!drc_is_older(e, t, e->fate ? DRC_BROKEN_MS : DRC_AGE_MS))
+			break;
+		drc_release(drc, s, e);
+	}
+}
+
+/* The one that @share can do without best, or NULL. */
+static struct drc_entry *choose(struct drc_share *share, uint64_t t,
+				bool *needed)
+{
+	struct drc_entry *e, *oldest = NULL;
+	struct xprt_view v;
+	int tries = 0;
+
+	cds_list_for_each_entry(e, &share->mine, mine) {
+		if (++tries > EVICT_TRIES)
+			break;
+		if (!drc_is_placed(e))
+			continue;
+		if (!oldest)
+			oldest = e;
+		if (!e->fate)
+			continue;
+		xprt_fate_known(e->fate, &v);
+		if (e->known && is_needed(e, &v, t))
+			continue;
+		*needed = false;
+		return e;
+	}
+	*needed = true;
+	return oldest;
+}
+
+/* Makes room by one reply of the address that has most.  False: there is
+ * none that could go.  Sets *@lost if it was needed still. */
+bool drc_evict(struct drc *drc, struct drc_shard *s, uint64_t t, bool *lost)
+{
+	struct drc_share *most = &s->shares[0];
+	struct drc_entry *e;
+	bool needed;
+
+	for (unsigned i = 1; i < DRC_SHARES; i++)
+		if (s->shares[i].bytes > most->bytes)
+			most = &s->shares[i];
+	e = choose(most, t, &needed);
+	if (!e)
+		return false;
+	stat_inc(drc_evicted);
+	if (needed && !drc_is_older(e, t, DRC_AGE_MS)) {
+		stat_inc(drc_lost);
+		*lost = true;
+	}
+	drc_release(drc, s, e);
+	return true;
+}

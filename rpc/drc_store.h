@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * drc_store - what the files of the duplicate request cache share.  Private
+ * to rpc/drc*.c.
+ *
+ * Shards, each with its lock, two hash tables, and its part of the memory:
+ * one table has the calls that run, the other the replies.  A reply is in a
+ * list of its client's share, oldest first, and in one of two more: "due",
+ * by when it is to be looked at, or "kept", when its connection has ended and
+ * left it needed.
+ *
+ * The transport notes where a reply ends in what its connection sends
+ * (entry->sent) some time after it was remembered.  Until then that memory is
+ * the transport's as well: such a reply can be taken out of the table, but
+ * not freed.
+ */
+#ifndef GANNET_RPC_DRC_STORE_H
+#define GANNET_RPC_DRC_STORE_H
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "rpc/drc.h"
+#include "rpc/drc_rule.h"
+
+#define DRC_SHARDS		16u
+#define DRC_RUNNING_BUCKETS	256u	/* of a shard */
+
+struct drc_entry {
+	struct drc_key	 key;
+	struct drc_entry *chain;
+	struct cds_list_head order;	/* due or kept */
+	struct cds_list_head mine;	/* its share's */
+	struct xprt_fate *fate;		/* counted; NULL: a datagram */
+	_Atomic uint64_t sent;		/* its position; 0: not known yet */
+	uint64_t	 stamp;		/* ms: when it was answered */
+	uint64_t	 due;		/* ms: when it is to be looked at */
+	uint32_t	 hash;
+	uint16_t	 len;
+	uint8_t		 share;
+	bool		 known;		/* it is in the table */
+	uint8_t		 reply[];
+};
+
+struct drc_share {
+	struct cds_list_head mine;	/* oldest first */
+	size_t		 bytes;
+};
+
+struct drc_shard {
+	pthread_mutex_t	 lock;		/* guards all below */
+	struct drc_call	 **running;
+	struct drc_entry **done;
+	struct cds_list_head due;
+	struct cds_list_head kept;
+	size_t		 nrunning;
+	size_t		 ndone;
+	size_t		 bytes;
+	struct drc_share	 shares[DRC_SHARES];
+} __attribute__((aligned(64)));
+
+struct drc {
+	uint64_t	 seed;
+	uint32_t	 mask;		/* done buckets of a shard - 1 */
+	size_t		 max;		/* bytes of a shard; 0: none is kept */
+	_Atomic uint64_t warned;	/* ms */
+	struct drc_entry **done;
+	struct drc_call	 **running;
+	struct drc_shard	 shards[DRC_SHARDS];
+};
+
+static inline struct drc_shard *drc_shard_of(struct drc *drc, uint32_t hash)
+{
+	return &drc->shards[hash % DRC_SHARDS];
+}
+
+/* The entry may have been stamped after @t was read: that is no age. */
+static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
+				uint64_t ms)
+{
+	return (int64_t)(t - e->stamp) > (int64_t)ms;
+}
+
+/* drc_key.c: sets hash and share. */
+void drc_hash(const struct drc *drc, struct drc_call *call);
+
+/* ---- drc_store.c.  With the shard's lock, but for the first two. */
+
+/* What a reply of @len bytes counts as. */
+size_t drc_size_of(uint32_t len);
+/* A reply that is in no list yet; free() it or insert it.  NULL: no memory. */
+struct drc_entry *drc_make(const struct drc_call *call, const void *reply,
+			   uint32_t len);
+struct drc_entry **drc_bucket(struct drc *drc, struct drc_shard *s,
+			      uint32_t hash);
+/* Takes @e, which answers those like @call from now on.  Returns where the
+ * position of the reply to @call is to be noted. */
+_Atomic uint64_t *drc_insert(struct drc *drc, struct drc_shard *s,
+			     struct drc_entry *e, const struct drc_call *call,
+			     uint64_t t);
+/* The same for one that is placed and went to another connection before. */
+_Atomic uint64_t *drc_move(struct drc_shard *s, struct drc_entry *e,
+			   const struct drc_call *call, uint64_t t);
+/* Does the position of its end stand fast?  Else it must not be freed. */
+bool drc_is_placed(const struct drc_entry *e);
+/* It answers nobody any more. */
+void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
+/* The same, and it is freed, or will be. */
+void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
+/* One that is placed: freed. */
+void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
+
+/* What is known of @e at @t, when its connection is as @v says; of the call
+ * that asks, nothing. */
+struct drc_facts drc_facts_of(const struct drc_entry *e,
+			      const struct xprt_view *v, uint64_t t);
+
+/* Gives up what is not needed any more: two at most, for a bounded time. */
+void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
+/* Makes room by one reply of the address that has most.  False: there is none
+ * that could go.  Sets *@lost if it was needed still. */
+bool drc_evict(struct drc *drc, struct drc_shard *s, uint64_t t, bool *lost);
+
+#endif

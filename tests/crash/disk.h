@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * disk - a block device with a volatile write cache whose power can be cut:
+ * a loop device over a file of a FUSE file system that a child process
+ * serves.
+ *
+ * What was written is lost with the power unless the device was told to flush
+ * after it; of what was not flushed, any sectors may be kept.  That is all a
+ * real disk promises.
+ *
+ * Needs root.  What it mounts is in a mount namespace that the test has for
+ * itself, so that nothing stays when it ends.
+ */
+#ifndef GANNET_TESTS_CRASH_DISK_H
+#define GANNET_TESTS_CRASH_DISK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct disk {
+	char	 dir[64];		/* the file is below */
+	char	 device[32];		/* /dev/loopN, while attached */
+	pid_t	 pid;
+	int	 command, answer;	/* pipes */
+	int	 loop;			/* the device, while attached */
+	uint64_t lost, kept;		/* sectors, by all cuts */
+};
+
+/* Why there can be no such disk here; NULL: there can. */
+const char *disk_missing(void);
+/* Gives the test a mount namespace; disk_start() does that as well. */
+void disk_own_mounts(void);
+/* A new one, attached, with a file system that the command @mkfs made in
+ * "$1".  @dir: where that is to be.  Each of these fails the test when it can't do its
+ * work. */
+void disk_start(struct disk *d, const char *dir, const char *mkfs);
+void disk_stop(struct disk *d);
+
+/* From here on no request is answered, and nothing changes. */
+void disk_cut(struct disk *d);
+/* Every request fails, also those that wait since disk_cut(). */
+void disk_fail(struct disk *d);
+/* Every request waits, as on a disk that hangs, until disk_go(). */
+void disk_hang(struct disk *d);
+void disk_go(struct disk *d);
+/* Power is back: of what was not flushed some sectors, of so many bytes, are
+ * there.  Between disk_detach() and disk_attach(). */
+void disk_power(struct disk *d, uint64_t seed, uint32_t sector);
+void disk_attach(struct disk *d);
+void disk_detach(struct disk *d);
+
+void disk_mount(struct disk *d, const char *type, const char *where);
+void disk_unmount(const char *where);
+
+#endif

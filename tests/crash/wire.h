@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire - connections of libnfs that carry the operations of slots, and single
+ * calls that are waited for.
+ */
+#ifndef GANNET_TESTS_CRASH_WIRE_H
+#define GANNET_TESTS_CRASH_WIRE_H
+
+#include <nfsc/libnfs.h>
+#include <nfsc/libnfs-raw.h>
+#include <nfsc/libnfs-raw-mount.h>
+#include <nfsc/libnfs-raw-nfs.h>
+
+#include "tests/crash/model.h"
+
+struct wire {
+	struct nfs_context *nfs;
+	struct rpc_context *rpc;
+	bool	 broken;
+};
+
+/* What a single call brought. */
+struct wire_attr {
+	int	 status;		/* nfsstat3; -1: no answer */
+	unsigned type, mode;
+	uint64_t fileid, size;
+	struct model_fh fh;		/* of LOOKUP */
+};
+
+/* @program of 127.0.0.1: false when nobody answers. */
+bool wire_open(struct wire *w, uint16_t port, int program);
+void wire_close(struct wire *w);
+/* The root of @path; by a connection to the MOUNT program. */
+bool wire_mount(struct wire *w, const char *path, struct model_fh *root);
+
+/* Where the names of slots are. */
+extern struct model_fh wire_dirs[SLOT_DIRS];
+/* What is called when an operation is over: @status is nfsstat3, or -1 when
+ * nobody answered. */
+typedef void wire_done_fn(struct slot *slot, int status,
+			  const struct ack *ack);
+extern wire_done_fn *wire_done;
+
+/* Sends slot->op. */
+void wire_start(struct wire *w, struct slot *slot);
+/* Waits for what comes, at most @ms, on @n connections. */
+void wire_serve(struct wire *w, unsigned n, int ms);
+
+struct wire_attr wire_getattr(struct wire *w, const struct model_fh *fh);
+struct wire_attr wire_lookup(struct wire *w, const struct model_fh *dir,
+			     const char *name);
+/* MKDIR; an existing one is as good. */
+bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
+		struct model_fh *out);
+/* All of a file of at most @size bytes; what it lacks is zeros.  A status. */
+int wire_read(struct wire *w, const struct model_fh *fh, uint8_t *data,
+	      uint32_t size);
+int wire_readlink(struct wire *w, const struct model_fh *fh, char out[1025]);
+/* Calls @each for every name but "." and ".."; a status. */
+int wire_list(struct wire *w, const struct model_fh *dir,
+	      void (*each)(void *arg, const char *name), void *arg);
+
+#endif

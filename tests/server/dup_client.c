@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dup_client - a client that may send anything twice. */
+#include "tests/server/dup_client.h"
+
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/runner.h"
+
+struct export_fh dup_dir;
+
+static void begin(struct dup_call *c, uint32_t xid, uint32_t proc)
+{
+	const uint32_t words[] = { 0, xid, 0, 2, NFS3_PROGRAM, NFS3_VERSION,
+				   proc, 1, 20, 0, 0, 0, 0, 0, 0, 0 };
+
+	c->xid = xid;
+	xdr_out_init(&c->out, c->buf, sizeof(c->buf));
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		xdr_put_u32(&c->out, words[i]);
+}
+
+static void end(struct dup_call *c)
+{
+	uint32_t mark = htobe32(0x80000000u |
+				(uint32_t)(xdr_out_len(&c->out) - 4));
+
+	ck_assert(!c->out.bad);
+	memcpy(c->buf, &mark, 4);
+}
+
+static void put_words(struct dup_call *c, unsigned n, uint32_t word)
+{
+	while (n-- > 0)
+		xdr_put_u32(&c->out, word);
+}
+
+static void put_fh(struct dup_call *c, const struct export_fh *fh)
+{
+	xdr_put_opaque(&c->out, fh->data, fh->len);
+}
+
+static void put_name(struct dup_call *c, const char *name)
+{
+	put_fh(c, &dup_dir);
+	xdr_put_opaque(&c->out, name, (uint32_t)strlen(name));
+}
+
+void dup_name(struct dup_call *c, uint32_t xid, uint32_t proc,
+	      const char *name)
+{
+	begin(c, xid, proc);
+	put_name(c, name);
+	end(c);
+}
+
+void dup_create(struct dup_call *c, uint32_t xid, const char *name,
+		enum dup_create how)
+{
+	begin(c, xid, NFSPROC3_CREATE);
+	put_name(c, name);
+	xdr_put_u32(&c->out, how);
+	put_words(c, 6, 0);
+	end(c);
+}
+
+void dup_mkdir(struct dup_call *c, uint32_t xid, const char *name)
+{
+	begin(c, xid, NFSPROC3_MKDIR);
+	put_name(c, name);
+	put_words(c, 6, 0);
+	end(c);
+}
+
+void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
+		const char *to)
+{
+	begin(c, xid, NFSPROC3_RENAME);
+	put_name(c, from);
+	put_name(c, to);
+	end(c);
+}
+
+void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	      const char *name)
+{
+	begin(c, xid, NFSPROC3_LINK);
+	put_fh(c, file);
+	put_name(c, name);
+	end(c);
+}
+
+void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	       const void *data, uint32_t len)
+{
+	begin(c, xid, NFSPROC3_WRITE);
+	put_fh(c, file);
+	xdr_put_u64(&c->out, 0);
+	xdr_put_u32(&c->out, len);
+	xdr_put_u32(&c->out, 0);
+	xdr_put_opaque(&c->out, data, len);
+	end(c);
+}
+
+void dup_getattr(struct dup_call *c, uint32_t xid,
+		 const struct export_fh *file)
+{
+	begin(c, xid, NFSPROC3_GETATTR);
+	put_fh(c, file);
+	end(c);
+}
+
+void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	      uint32_t len)
+{
+	begin(c, xid, NFSPROC3_READ);
+	put_fh(c, file);
+	xdr_put_u64(&c->out, 0);
+	xdr_put_u32(&c->out, len);
+	end(c);
+}
+
+int dup_connect(int family, uint16_t port, const char *from)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
+				   .sin6_port = htons(port),
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	const struct timeval minute = { .tv_sec = 60 };
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), err, on = 1;
+
+	ck_assert_int_ge(fd, 0);
+	/* A reply that never comes fails its test, even without a fork. */
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
+	/* One that is deaf would keep a second call until the first is
+	 * acknowledged. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (from) {
+		inet_pton(AF_INET, from, &a.sin_addr);
+		ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	}
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = htons(port);
+	if (family == AF_INET)
+		err = connect(fd, (struct sockaddr *)&a, sizeof(a));
+	else
+		err = connect(fd, (struct sockaddr *)&a6, sizeof(a6));
+	ck_assert_int_eq(err, 0);
+	return fd;
+}
+
+void dup_send(int fd, const struct dup_call *c)
+{
+	size_t len = xdr_out_len(&c->out);
+
+	ck_assert_int_eq(send(fd, c->buf, len, MSG_NOSIGNAL), (ssize_t)len);
+}
+
+static void receive(int fd, void *to, size_t len)
+{
+	ck_assert_int_eq(recv(fd, to, len, MSG_WAITALL), (ssize_t)len);
+}
+
+/* What does not fit the reply's memory is read and forgotten. */
+void dup_take(int fd, struct dup_reply *r)
+{
+	uint32_t mark, len, n;
+	char rest[4096];
+
+	receive(fd, &mark, sizeof(mark));
+	len = be32toh(mark) & 0x7fffffff;
+	n = MIN(len, (uint32_t)sizeof(r->buf));
+	receive(fd, r->buf, n);
+	xdr_in_init(&r->in, r->buf, n);
+	for (; n < len; n += MIN(len - n, (uint32_t)sizeof(rest)))
+		receive(fd, rest, MIN(len - n, (uint32_t)sizeof(rest)));
+	r->xid = xdr_get_u32(&r->in);
+	ck_assert_uint_eq(xdr_get_u32(&r->in), 1);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(xdr_get_u32(&r->in), 0);
+	r->status = xdr_get_u32(&r->in);
+}
+
+uint32_t dup_status(int fd, const struct dup_call *c)
+{
+	struct dup_reply r;
+
+	dup_take(fd, &r);
+	ck_assert_uint_eq(r.xid, c->xid);
+	return r.status;
+}
+
+uint32_t dup_do(int fd, const struct dup_call *c)
+{
+	dup_send(fd, c);
+	return dup_status(fd, c);
+}
+
+uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh)
+{
+	struct dup_call c;
+	struct dup_reply r;
+	uint32_t len;
+
+	dup_name(&c, 0x10000000, NFSPROC3_LOOKUP, name);
+	dup_send(fd, &c);
+	dup_take(fd, &r);
+	if (r.status == NFS3_OK && fh) {
+		len = xdr_get_u32(&r.in);
+		ck_assert_uint_le(len, sizeof(fh->data));
+		fh->len = len;
+		memcpy(fh->data, r.in.p, len);
+	}
+	return r.status;
+}
+
+void dup_deafen(int fd)
+{
+	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog prog = { 1, &none };
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
+				    sizeof(prog)), 0);
+}
+
+void dup_reset(int fd)
+{
+	struct linger now = { 1, 0 };
+
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now,
+				    sizeof(now)), 0);
+	close(fd);
+}

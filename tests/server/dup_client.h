@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dup_client - a client that may send anything twice: it chooses xids, ports
+ * and addresses, when it reads, and how a connection ends.
+ *
+ * Calls are NFS's, with AUTH_SYS of root, on names in one directory.
+ */
+#ifndef GANNET_TESTS_SERVER_DUP_CLIENT_H
+#define GANNET_TESTS_SERVER_DUP_CLIENT_H
+
+#include <stdint.h>
+
+#include "lib/xdr.h"
+#include "nfs3/proto.h"
+#include "vfs/export.h"
+
+#define DUP_CALL_MAX	4096
+
+/* A call with its record mark; sent as often as one likes. */
+struct dup_call {
+	uint32_t	 xid;
+	struct xdr_out	 out;
+	uint8_t		 buf[DUP_CALL_MAX];
+};
+
+enum dup_create { DUP_UNCHECKED, DUP_GUARDED };
+
+/* The directory that names are in.  Set by the test. */
+extern struct export_fh dup_dir;
+
+/* REMOVE, RMDIR, LOOKUP. */
+void dup_name(struct dup_call *c, uint32_t xid, uint32_t proc,
+	      const char *name);
+void dup_create(struct dup_call *c, uint32_t xid, const char *name,
+		enum dup_create how);
+void dup_mkdir(struct dup_call *c, uint32_t xid, const char *name);
+void dup_rename(struct dup_call *c, uint32_t xid, const char *from,
+		const char *to);
+/* Of @file under a new name. */
+void dup_link(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	      const char *name);
+/* Of @len bytes at 0. */
+void dup_write(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	       const void *data, uint32_t len);
+void dup_getattr(struct dup_call *c, uint32_t xid,
+		 const struct export_fh *file);
+void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
+	      uint32_t len);
+
+/* A socket that is connected to loopback; @family AF_INET or AF_INET6.  @from
+ * is an IPv4 address to come from, or NULL. */
+int dup_connect(int family, uint16_t port, const char *from);
+void dup_send(int fd, const struct dup_call *c);
+
+struct dup_reply {
+	uint32_t	 xid;
+	uint32_t	 status;	/* NFS's */
+	struct xdr_in	 in;		/* behind it */
+	uint8_t		 buf[DUP_CALL_MAX];
+};
+
+/* Takes the next reply. */
+void dup_take(int fd, struct dup_reply *r);
+/* Takes the next reply, which must be @c's; its status. */
+uint32_t dup_status(int fd, const struct dup_call *c);
+/* Sends and takes. */
+uint32_t dup_do(int fd, const struct dup_call *c);
+/* Looks @name up, over @fd; *@fh may be NULL.  Its status. */
+uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh);
+
+/* The kernel throws away what comes, as if the cable were cut: nothing is
+ * read, nothing is acknowledged.  What is sent goes out. */
+void dup_deafen(int fd);
+/* Closes with a reset. */
+void dup_reset(int fd);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* nfs_ops - one call of every procedure, and what it should meet. */
+#ifndef GANNET_TESTS_SERVER_NFS_OPS_H
+#define GANNET_TESTS_SERVER_NFS_OPS_H
+
+#include "nfs3/proto.h"
+#include "tests/server/doors.h"
+
+/*
+ * Who a caller acts as, seen from the files of a cell: they have an owner and a
+ * group, directories the mode 0750 and files 0640.
+ */
+enum as { AS_ROOT, AS_OWNER, AS_GROUP, AS_OTHER, NAS };
+
+/*
+ * What the calls are about: a directory with "file", "link", the files "gone"
+ * and "from" and the directory "goner".  What changes makes "new", "newdir",
+ * "newlink", "newfifo" and "newname", moves "from" to "to", removes "gone" and
+ * "goner", writes "WRITTEN" and sets the mode 0604.
+ */
+struct nfs_cell {
+	struct export_fh dir, file, link;
+};
+
+struct nfs_op {
+	const char *name;
+	uint32_t    proc;
+	void	    (*put)(struct caller *c, const struct nfs_cell *cell);
+	bool	    change;
+	uint32_t    want[NAS];	/* the status for each enum as */
+};
+
+#define NFS_OPS	21
+extern const struct nfs_op nfs_ops[NFS_OPS];
+
+void nfs_begin(struct caller *c, uint32_t proc,
+	       const struct caller_cred *cred);
+void nfs_put_fh(struct caller *c, const struct export_fh *fh);
+/* diropargs3 */
+void nfs_put_name(struct caller *c, const struct export_fh *fh,
+		  const char *name);
+/* sattr3; -1 is not set. */
+void nfs_put_attr(struct caller *c, int mode, int uid, int gid);
+/* The arguments of WRITE, at 0. */
+void nfs_put_write(struct caller *c, const struct export_fh *fh,
+		   const char *data);
+/* Sends it: the status, or what caller_send() says of a call that was not
+ * run. */
+uint32_t nfs_status(struct caller *c);
+/* post_op_fh3.  False: there is none. */
+bool nfs_take_fh(struct caller *c, struct export_fh *fh);
+
+#endif

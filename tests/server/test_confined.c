@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What gannetd may do to the system that it runs on, seen from outside. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+#define MEM	"--export", "mem:/m 127.0.0.1(rw,insecure)"
+#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define BIT(cap) ((uint64_t)1 << (cap))
+
+static struct daemon_run d;
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+}
+
+static void teardown(void)
+{
+	unsetenv("LD_PRELOAD");
+	unsetenv("STRAY_CALL");
+	daemon_clean(&d);
+}
+
+/* ---- what /proc says */
+
+/* The number of @field in a thread's status, in base @base. */
+static uint64_t status_of(const char *tid, const char *field, int base)
+{
+	char path[320], line[256];
+	uint64_t n = UINT64_MAX;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/status", d.pid, tid);
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, field, strlen(field)) == 0)
+			n = strtoull(line + strlen(field), NULL, base);
+	fclose(f);
+	ck_assert_uint_ne(n, UINT64_MAX);
+	return n;
+}
+
+/* Calls @fn for every thread; there are several. */
+static void each_thread(void (*fn)(const char *tid))
+{
+	char path[64];
+	struct dirent *e;
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
+	dir = opendir(path);
+	ck_assert_ptr_nonnull(dir);
+	while ((e = readdir(dir)))
+		if (e->d_name[0] != '.') {
+			fn(e->d_name);
+			n++;
+		}
+	closedir(dir);
+	ck_assert_int_gt(n, 10);
+}
+
+static void is_filtered(const char *tid)
+{
+	ck_assert_uint_eq(status_of(tid, "Seccomp:", 10), 2);
+	ck_assert_uint_eq(status_of(tid, "NoNewPrivs:", 10), 1);
+}
+
+static void has_few_capabilities(const char *tid)
+{
+	uint64_t few = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) |
+		BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) |
+		BIT(CAP_FSETID) | BIT(CAP_MKNOD) | BIT(CAP_SETUID) |
+		BIT(CAP_SETGID) | BIT(CAP_NET_BIND_SERVICE) |
+		BIT(CAP_IPC_LOCK) | (SANITIZED ? BIT(CAP_SYS_PTRACE) : 0);
+	uint64_t has;
+
+	/* A sanitizer has threads of its own, made before main(). */
+	if (SANITIZED && atoi(tid) != d.pid)
+		return;
+	has = status_of(tid, "CapEff:", 16) | status_of(tid, "CapPrm:", 16);
+	ck_assert_uint_eq(has & ~few, 0);
+	ck_assert_uint_eq(status_of(tid, "CapInh:", 16), 0);
+	ck_assert_uint_eq(status_of(tid, "CapAmb:", 16), 0);
+	if (geteuid() == 0)
+		ck_assert_uint_eq(status_of(tid, "CapBnd:", 16) & ~few, 0);
+	else
+		ck_assert_uint_eq(has, 0);
+}
+
+START_TEST(every_thread_is_filtered_and_gets_no_new_privileges)
+{
+	ck_assert(daemon_start(&d, ARGS(MEM)));
+	each_thread(is_filtered);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+START_TEST(every_thread_has_the_capabilities_that_serving_needs_only)
+{
+	ck_assert(daemon_start(&d, ARGS(MEM)));
+	each_thread(has_few_capabilities);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* Some devices go by the limit, and what raises it is given up. */
+START_TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit old, now;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_MEMLOCK, &old), 0);
+	if (setrlimit(RLIMIT_MEMLOCK, &all) < 0)
+		return;			/* nor may the server */
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit)
+			 { 8 << 20, 8 << 20 }), 0);
+	ck_assert(daemon_start(&d, ARGS(MEM)));
+	ck_assert_int_eq(prlimit(d.pid, RLIMIT_MEMLOCK, NULL, &now), 0);
+	ck_assert_uint_eq(now.rlim_cur, RLIM_INFINITY);
+	setrlimit(RLIMIT_MEMLOCK, &old);
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* The one that forks is not the one that serves. */
+START_TEST(so_it_is_in_the_background)
+{
+	char command[300], pid[16] = "";
+	FILE *f;
+
+	snprintf(command, sizeof(command), "./gannetd --port 0 --rdma off "
+		 "--no-rpcbind --state-dir %s/state --pid-file %s/pid "
+		 "--export 'mem:/m 127.0.0.1' > /dev/null 2>&1", d.dir, d.dir);
+	ck_assert_int_eq(system(command), 0);
+	snprintf(command, sizeof(command), "%s/pid", d.dir);
+	f = fopen(command, "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_ptr_nonnull(fgets(pid, sizeof(pid), f));
+	fclose(f);
+	d.pid = atoi(pid);
+	each_thread(is_filtered);
+	each_thread(has_few_capabilities);
+	kill(d.pid, SIGTERM);
+	EVENTUALLY(access(command, F_OK) < 0);
+}
+END_TEST
+
+/* ---- what it does */
+
+static void start_with_stray(const char *call, const char *seccomp)
+{
+	char lib[256];
+
+	ck_assert_ptr_nonnull(getcwd(lib, sizeof(lib) - 64));
+	strcat(lib, "/tests/server/stray_call.so");
+	setenv("LD_PRELOAD", lib, 1);
+	setenv("STRAY_CALL", call, 1);
+#if SANITIZED
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 1);
+#endif
+	ck_assert(daemon_start(&d, ARGS(MEM, "--seccomp", seccomp)));
+	kill(d.pid, SIGUSR1);
+}
+
+static const struct { const char *name; long nr; long arg[2]; } strays[] = {
+	{ "execve", SYS_execve, { 0 } },
+	{ "execveat", SYS_execveat, { -1 } },
+	{ "mount", SYS_mount, { 0 } },
+	{ "umount2", SYS_umount2, { 0 } },
+	{ "pivot_root", SYS_pivot_root, { 0 } },
+	{ "chroot", SYS_chroot, { 0 } },
+	{ "unshare", SYS_unshare, { CLONE_NEWUSER } },
+	{ "setns", SYS_setns, { -1 } },
+	{ "setuid", SYS_setuid, { 0 } },
+	{ "setresuid", SYS_setresuid, { 0 } },
+	{ "setgid", SYS_setgid, { 0 } },
+	{ "bpf", SYS_bpf, { 0 } },
+	{ "perf_event_open", SYS_perf_event_open, { 0 } },
+	{ "init_module", SYS_init_module, { 0 } },
+	{ "keyctl", SYS_keyctl, { 0 } },
+	{ "reboot", SYS_reboot, { 0 } },
+	{ "settimeofday", SYS_settimeofday, { 0 } },
+	{ "process_vm_writev", SYS_process_vm_writev, { 0 } },
+	{ "userfaultfd", SYS_userfaultfd, { 0 } },
+	{ "io_uring_setup", SYS_io_uring_setup, { 0 } },
+#if !SANITIZED
+	{ "ptrace", SYS_ptrace, { 0 } },
+	{ "kill", SYS_kill, { 1, 0 } },
+	{ "tgkill of another", SYS_tgkill, { 1, 1 } },
+	{ "clone of a process", SYS_clone, { SIGCHLD } },
+#endif
+	{ "no call at all", 9999, { 0 } },
+};
+
+START_TEST(a_call_that_serving_does_not_make_ends_it)
+{
+	char call[64];
+
+	snprintf(call, sizeof(call), "%ld %ld %ld", strays[_i].nr,
+		 strays[_i].arg[0], strays[_i].arg[1]);
+	start_with_stray(call, "kill");
+	EVENTUALLY(!daemon_alive(&d));
+	ck_assert_msg(WIFSIGNALED(d.status) && WTERMSIG(d.status) == SIGSYS,
+		      "%s: status %x", strays[_i].name, d.status);
+	ck_assert(!daemon_has_logged(&d, "stray call:"));
+}
+END_TEST
+
+/* The same call, so that it is the filter that ended it above. */
+START_TEST(with_log_or_off_it_is_made)
+{
+	static const char *const how[] = { "log", "off" };
+	char call[64];
+
+	snprintf(call, sizeof(call), "%d -1", SYS_execveat);
+	start_with_stray(call, how[_i]);
+	ck_assert(daemon_logged(&d, "stray call: -1 E"));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
+}
+END_TEST
+
+START_TEST(what_libraries_may_try_is_only_refused)
+{
+	static const struct { long nr; int arg; const char *said; } tries[] = {
+		{ SYS_clone3, 0, "stray call: -1 ENOSYS" },
+		{ SYS_socket, 38 /* AF_ALG */, "stray call: -1 EAFNOSUPPORT" },
+		{ SYS_socket, AF_PACKET, "stray call: -1 EAFNOSUPPORT" },
+		{ SYS_socket, 3, "stray call: -1 EAFNOSUPPORT" },
+	};
+	char call[64];
+
+	snprintf(call, sizeof(call), "%ld %d", tries[_i].nr, tries[_i].arg);
+	start_with_stray(call, "kill");
+	ck_assert(daemon_logged(&d, tries[_i].said));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* MNT of /m, as nobody in particular; its status, or -1 without an answer. */
+static int mount_status(void)
+{
+	static const uint32_t call[] = { 0x80000030, 1, 0, 2, 100005, 3, 1,
+					 0, 0, 0, 0, 2, 0x2f6d0000 };
+	uint32_t wire[ARRAY_SIZE(call)], reply[8];
+	int fd = daemon_connect(d.tcp_port);
+	ssize_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(call); i++)
+		wire[i] = htonl(call[i]);
+	if (send(fd, wire, sizeof(wire), MSG_NOSIGNAL) == sizeof(wire))
+		n = recv(fd, reply, sizeof(reply), MSG_WAITALL);
+	close(fd);
+	return n == sizeof(reply) ? (int)ntohl(reply[7]) : -1;
+}
+
+/* Its modules are loaded when they are asked first: files, sockets, memory
+ * that is executed. */
+START_TEST(the_name_service_works_in_it)
+{
+	ck_assert(daemon_start(&d, ARGS("--export", "mem:/m @gannet-none "
+					"*.gannet.invalid(ro,insecure) "
+					"localhost(rw,insecure)")));
+	ck_assert_int_eq(mount_status(), 0);
+	ck_assert(daemon_alive(&d));
+	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* Landlock, since Linux 6.12. */
+START_TEST(it_reaches_no_abstract_sockets_of_others)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(sa_family_t);	/* the kernel finds a name */
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char call[128];
+
+	if (syscall(444 /* landlock_create_ruleset */, NULL, 0, 1) < 6)
+		return;
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sun, len), 0);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	len = sizeof(sun);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sun, &len), 0);
+	snprintf(call, sizeof(call), "abstract %.*s",
+		 (int)(len - sizeof(sa_family_t) - 1), sun.sun_path + 1);
+	start_with_stray(call, "kill");
+	ck_assert(daemon_logged(&d, "stray call: -1 EPERM"));
+	daemon_end(&d, SIGTERM);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_wrong_word_says_what_was_expected)
+{
+	ck_assert(!daemon_start(&d, ARGS(MEM, "--seccomp", "maybe")));
+	ck_assert(daemon_logged(&d, "expected kill, log or off"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("confined");
+	TCase *tc = tcase_create("confined");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc,
+		every_thread_is_filtered_and_gets_no_new_privileges);
+	tcase_add_test(tc,
+		every_thread_has_the_capabilities_that_serving_needs_only);
+	tcase_add_test(tc,
+		memory_for_rdma_devices_is_not_limited_where_root_starts_it);
+	tcase_add_test(tc, so_it_is_in_the_background);
+	tcase_add_loop_test(tc, a_call_that_serving_does_not_make_ends_it, 0,
+			    ARRAY_SIZE(strays));
+	tcase_add_loop_test(tc, with_log_or_off_it_is_made, 0, 2);
+	tcase_add_loop_test(tc, what_libraries_may_try_is_only_refused, 0, 4);
+	tcase_add_test(tc, the_name_service_works_in_it);
+	tcase_add_test(tc, it_reaches_no_abstract_sockets_of_others);
+	tcase_add_test(tc, a_wrong_word_says_what_was_expected);
+	suite_add_tcase(s, tc);
+	return run_suite(s);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which calls are run and which are answered from the cache, over RDMA: on
+ * the loop fabric, where a Send that completed has arrived, as on InfiniBand;
+ * on the same where it may not have, as on iWARP adapters; and on iWARP in
+ * user space, which has a socket to ask.
+ */
+#include "tests/server/harness.h"
+
+#include <semaphore.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "tests/server/dup_client.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+#include "transport/fabric/iwarp/iwarp.h"
+#include "transport/fabric/loop/loop.h"
+#include "transport/rpcrdma/requester.h"
+#include "transport/rpcrdma/rpcrdma.h"
+
+enum { LOOP, UNPROVEN, IWARP, KINDS };
+
+static struct harness srv;
+static int kind;
+static struct fabric fabric;
+static struct xprt_listener *listener;
+static struct loop *client;
+static sem_t connected;
+static int ctl;			/* a TCP connection that looks */
+static struct dup_call c;
+
+/* A call under way. */
+struct shot {
+	struct rpcrdma_request q;
+	sem_t	 done;
+	uint32_t status;	/* NFS's */
+};
+
+static void wait_for(sem_t *sem)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += 60;
+	ck_assert_int_eq(sem_timedwait(sem, &t), 0);
+}
+
+static void connect_done(void *arg)
+{
+	sem_post(&connected);
+}
+
+static void start(int i)
+{
+	struct harness_config config = { .backend = &fault_vfs_ops };
+	struct loop_fabric_options fo = { .seed = 0 };
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+
+	kind = i;
+	log_threshold = LOG_LEVEL_ERR;
+	fault_init();
+	harness_start(&srv, &config);
+	harness_root(&srv, "/mem", &dup_dir);
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (kind == IWARP) {
+		ck_assert_int_eq(iwarp_fabric_create(NULL, &fabric), 0);
+	} else {
+		addr.sin_port = htons(20049);
+		fo.passive.sends_unproven = kind == UNPROVEN;
+		ck_assert_int_eq(loop_fabric_create(&fo, &fabric), 0);
+	}
+	ck_assert_int_eq(rpcrdma_listen(&fabric, &srv.env,
+					(struct sockaddr *)&addr, NULL,
+					&listener), 0);
+	ck_assert_int_eq(loop_create("client", &client), 0);
+	ck_assert_int_eq(loop_start(client), 0);
+	sem_init(&connected, 0, 0);
+	ctl = dup_connect(AF_INET, srv.port, NULL);
+}
+
+static void stop(void)
+{
+	close(ctl);
+	listener->ops->stop(listener);
+	listener->ops->free(listener);
+	harness_stop(&srv);
+	loop_stop(client);
+	loop_destroy(client);
+	if (kind == IWARP)
+		iwarp_fabric_destroy(&fabric);
+	else
+		loop_fabric_destroy(&fabric);
+}
+
+static struct rpcrdma_requester *open_one(void)
+{
+	struct rpcrdma_requester_options ro = { .connected = connect_done };
+	struct rpcrdma_requester *r;
+
+	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
+			(struct sockaddr *)&listener->local, client, &ro, &r),
+			0);
+	wait_for(&connected);
+	return r;
+}
+
+static void shot_done(struct rpcrdma_request *q)
+{
+	struct shot *s = container_of(q, struct shot, q);
+
+	if (q->status == 0 && q->reply_len >= 28) {
+		memcpy(&s->status, q->reply_data + 24, 4);
+		s->status = be32toh(s->status);
+	}
+	sem_post(&s->done);
+}
+
+static void shoot(struct rpcrdma_requester *r, struct shot *s)
+{
+	memset(s, 0, sizeof(*s));
+	sem_init(&s->done, 0, 0);
+	s->q.call = c.buf + 4;
+	s->q.call_len = (uint32_t)xdr_out_len(&c.out) - 4;
+	s->q.done = shot_done;
+	rpcrdma_requester_call(r, &s->q);
+}
+
+/* Waits for the answer; its status. */
+static uint32_t hit(struct shot *s)
+{
+	wait_for(&s->done);
+	ck_assert_int_eq(s->q.status, 0);
+	return s->status;
+}
+
+static uint32_t status(struct rpcrdma_requester *r)
+{
+	struct shot s;
+
+	shoot(r, &s);
+	return hit(&s);
+}
+
+static bool exists(const char *name)
+{
+	return dup_lookup(ctl, name, NULL) == NFS3_OK;
+}
+
+static void make(const char *name)
+{
+	struct dup_call make_call;
+
+	dup_create(&make_call, 0x20000000, name, DUP_GUARDED);
+	ck_assert_uint_eq(dup_do(ctl, &make_call), NFS3_OK);
+}
+
+static uint64_t counted(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+static unsigned connections(void)
+{
+	return listener->ops->count(listener);
+}
+
+/* The peer's end of the one iWARP connection. */
+static int iwarp_socket(void)
+{
+	struct sockaddr_in peer, *at = (void *)&listener->local;
+
+	for (int fd = 3; fd < 1000; fd++) {
+		socklen_t len = sizeof(peer);
+
+		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+		    peer.sin_port == at->sin_port)
+			return fd;
+	}
+	ck_abort_msg("no socket");
+}
+
+/* ---- new calls */
+
+START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
+{
+	struct rpcrdma_requester *r = NULL;
+
+	start(_i);
+	for (int i = 0; i < 40; i++) {
+		if (i % 4 == 0)
+			r = open_one();
+		dup_create(&c, 4, "f", DUP_GUARDED);
+		ck_assert_uint_eq(status(r), NFS3_OK);
+		dup_name(&c, 5, NFSPROC3_REMOVE, "f");
+		ck_assert_uint_eq(status(r), NFS3_OK);
+		ck_assert(!exists("f"));
+		/* The last word of a client before it goes. */
+		dup_getattr(&c, 6, &dup_dir);
+		ck_assert_uint_eq(status(r), NFS3_OK);
+		if (i % 4 == 3) {
+			rpcrdma_requester_destroy(r);
+			EVENTUALLY(connections() == 0);
+		}
+	}
+	ck_assert_uint_eq(counted("drc_hits"), 0);
+	ck_assert_uint_ge(counted("drc_new_taken"), 60);
+	ck_assert_uint_gt(counted("drc_new_closed"), 0);
+	stop();
+}
+END_TEST
+
+/* A is alive, and its client has the reply. */
+START_TEST(another_connection_asks_the_same)
+{
+	struct rpcrdma_requester *one, *two;
+
+	start(_i);
+	one = open_one();
+	two = open_one();
+	dup_create(&c, 4, "f", DUP_GUARDED);
+	ck_assert_uint_eq(status(one), NFS3_OK);
+	dup_getattr(&c, 6, &dup_dir);
+	ck_assert_uint_eq(status(one), NFS3_OK);
+	dup_create(&c, 4, "f", DUP_GUARDED);
+	ck_assert_uint_eq(status(two), NFS3ERR_EXIST);
+	rpcrdma_requester_destroy(one);
+	rpcrdma_requester_destroy(two);
+	stop();
+}
+END_TEST
+
+/* ---- calls that are sent again */
+
+static void is_not_run_again(void)
+{
+	struct rpcrdma_requester *r = open_one();
+	uint64_t before = counted("drc_hits");
+
+	ck_assert_uint_eq(status(r), NFS3_OK);
+	ck_assert_uint_eq(counted("drc_hits"), before + 1);
+	rpcrdma_requester_destroy(r);
+}
+
+/* The connection goes while the call runs, and its reply can't be sent. */
+START_TEST(sent_again_when_the_reply_found_no_connection)
+{
+	struct rpcrdma_requester *r;
+	struct shot s;
+
+	start(_i);
+	r = open_one();
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	fault_hold(FAULT_RENAME, true);
+	shoot(r, &s);
+	EVENTUALLY(fault_calls(FAULT_RENAME) == 1);
+	rpcrdma_requester_destroy(r);
+	wait_for(&s.done);
+	EVENTUALLY(counted("rdma_closed_by_peer") == 1 ||
+		   counted("rdma_errors") == 1);
+	fault_hold(FAULT_RENAME, false);
+	EVENTUALLY(exists("b"));
+	EVENTUALLY(connections() == 0);
+	is_not_run_again();
+	stop();
+}
+END_TEST
+
+START_TEST(sent_again_while_it_runs)
+{
+	struct rpcrdma_requester *r;
+	struct shot s;
+
+	start(_i);
+	r = open_one();
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	fault_hold(FAULT_RENAME, true);
+	shoot(r, &s);
+	EVENTUALLY(fault_calls(FAULT_RENAME) == 1);
+	rpcrdma_requester_destroy(r);
+	wait_for(&s.done);
+	r = open_one();
+	shoot(r, &s);
+	EVENTUALLY(counted("drc_in_progress") == 1);
+	fault_hold(FAULT_RENAME, false);
+	ck_assert_uint_eq(hit(&s), NFS3_OK);
+	ck_assert_uint_eq(fault_calls(FAULT_RENAME), 1);
+	rpcrdma_requester_destroy(r);
+	stop();
+}
+END_TEST
+
+/* A Send completed, and nothing was heard after it. */
+START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
+{
+	struct rpcrdma_requester *r;
+
+	start(UNPROVEN);
+	r = open_one();
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	ck_assert_uint_eq(status(r), NFS3_OK);
+	rpcrdma_requester_destroy(r);
+	EVENTUALLY(connections() == 0);
+	is_not_run_again();
+	stop();
+}
+END_TEST
+
+/* The reply went out and nothing acknowledged it: then the socket is reset, or
+ * it is half-open. */
+START_TEST(over_user_space_iwarp_the_socket_is_asked)
+{
+	struct linger now = { 1, 0 };
+	struct rpcrdma_requester *r, *two;
+	struct shot s;
+	int fd;
+
+	start(IWARP);
+	r = open_one();
+	fd = iwarp_socket();
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	dup_deafen(fd);
+	shoot(r, &s);
+	EVENTUALLY(exists("b"));
+	if (_i) {
+		ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now,
+					    sizeof(now)), 0);
+		shutdown(fd, SHUT_RD);
+		rpcrdma_requester_destroy(r);
+		EVENTUALLY(connections() == 0);
+		is_not_run_again();
+	} else {
+		two = open_one();
+		ck_assert_uint_eq(status(two), NFS3_OK);
+		ck_assert_uint_eq(counted("drc_again_silent"), 1);
+		rpcrdma_requester_destroy(two);
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		shutdown(fd, SHUT_RD);
+		rpcrdma_requester_destroy(r);
+	}
+	wait_for(&s.done);
+	stop();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("dup_rdma");
+	TCase *t = tcase_create("dup_rdma");
+
+#define EACH(test)	tcase_add_loop_test(t, test, 0, KINDS)
+	EACH(new_calls_with_the_xids_of_old_ones_are_done);
+	EACH(another_connection_asks_the_same);
+	EACH(sent_again_when_the_reply_found_no_connection);
+	EACH(sent_again_while_it_runs);
+	tcase_add_test(t, on_an_iwarp_adapter_a_completed_send_promises_nothing);
+	tcase_add_loop_test(t, over_user_space_iwarp_the_socket_is_asked, 0, 2);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

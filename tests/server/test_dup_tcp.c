@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which calls are run and which are answered from the cache, over TCP.  Each
+ * test looks at the directory for what was done. */
+#include "tests/server/harness.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "tests/server/dup_client.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+#include "transport/stream/stream.h"
+
+#define EXPORTS	"/mem 127.0.0.0/8(rw,insecure,no_root_squash) " \
+		"::1(rw,insecure,no_root_squash)\n"
+
+static struct harness srv;
+static struct xprt_listener *tcp6;
+static int family;
+static int ctl;			/* a connection that looks */
+static struct dup_call c, c2;
+
+static uint16_t port(void)
+{
+	struct sockaddr_in6 a;
+
+	if (family == AF_INET)
+		return srv.port;
+	memcpy(&a, &tcp6->local, sizeof(a));
+	return ntohs(a.sin6_port);
+}
+
+static int open_one(void)
+{
+	return dup_connect(family, port(), NULL);
+}
+
+static void setup(void)
+{
+	struct harness_config config = { .exports = EXPORTS,
+					 .backend = &fault_vfs_ops };
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
+				  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+	log_threshold = LOG_LEVEL_ERR;
+	fault_init();
+	harness_start(&srv, &config);
+	harness_root(&srv, "/mem", &dup_dir);
+	ck_assert_int_eq(tcp_listen(&srv.env, (struct sockaddr *)&a, NULL,
+				    &tcp6), 0);
+	ctl = dup_connect(AF_INET, srv.port, NULL);
+}
+
+static void teardown(void)
+{
+	close(ctl);
+	tcp6->ops->stop(tcp6);
+	tcp6->ops->free(tcp6);
+	harness_stop(&srv);
+}
+
+static void pick_family(int i)
+{
+	family = i ? AF_INET6 : AF_INET;
+}
+
+static bool exists(const char *name)
+{
+	uint32_t status = dup_lookup(ctl, name, NULL);
+
+	ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
+	return status == NFS3_OK;
+}
+
+static void make(const char *name)
+{
+	struct dup_call make_call;
+
+	dup_create(&make_call, 0x20000000, name, DUP_GUARDED);
+	ck_assert_uint_eq(dup_do(ctl, &make_call), NFS3_OK);
+}
+
+static uint64_t counted(const char *name)
+{
+	return stats_sum_by_name(name);
+}
+
+/* Runs c, RENAME of a to b, on a new connection that never hears of it, and
+ * nobody but TCP knows. */
+static int rename_unheard(uint32_t xid)
+{
+	int fd = open_one();
+
+	make("a");
+	dup_rename(&c, xid, "a", "b");
+	dup_deafen(fd);
+	dup_send(fd, &c);
+	EVENTUALLY(exists("b"));
+	return fd;
+}
+
+/* c again, on another connection: it must not run. */
+static void is_not_run_again(const char *counter)
+{
+	int fd = open_one();
+
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	ck_assert_uint_eq(counted(counter), 1);
+	close(fd);
+}
+
+/* ---- what is sent again */
+
+START_TEST(sent_again_on_the_connection_that_did_not_get_it)
+{
+	uint64_t before = counted("drc_again_same");
+	static const int idle;
+	int fd;
+
+	pick_family(_i);
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	fd = open_one();
+	dup_deafen(fd);
+	dup_send(fd, &c);
+	EVENTUALLY(exists("b"));
+	dup_send(fd, &c);
+	EVENTUALLY(counted("drc_again_same") == before + 1);
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &idle,
+				    sizeof(idle)), 0);
+	ck_assert_uint_eq(dup_status(fd, &c), NFS3_OK);
+	ck_assert_uint_eq(dup_status(fd, &c), NFS3_OK);
+	close(fd);
+}
+END_TEST
+
+START_TEST(sent_again_after_a_reset)
+{
+	pick_family(_i);
+	dup_reset(rename_unheard(9));
+	is_not_run_again("drc_again_broken");
+}
+END_TEST
+
+START_TEST(sent_again_after_the_client_gave_up_and_closed)
+{
+	pick_family(_i);
+	close(rename_unheard(9));
+	is_not_run_again("drc_again_closed");
+}
+END_TEST
+
+/* The client lost its side, and the server has not heard of it. */
+START_TEST(sent_again_while_the_first_connection_is_half_open)
+{
+	int fd;
+
+	pick_family(_i);
+	fd = rename_unheard(9);
+	is_not_run_again("drc_again_silent");
+	close(fd);
+}
+END_TEST
+
+START_TEST(sent_again_as_the_reply_was_not_read_before_a_reset)
+{
+	int fd;
+	char byte;
+
+	pick_family(_i);
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	fd = open_one();
+	dup_send(fd, &c);
+	ck_assert_int_eq(recv(fd, &byte, 1, MSG_PEEK), 1);
+	close(fd);		/* with bytes unread */
+	is_not_run_again("drc_again_unread");
+}
+END_TEST
+
+/* What it sent looks left behind: its end came with it, and the same call ran
+ * on a newer connection.  But it may be half closed, and wait. */
+START_TEST(a_client_that_is_taken_for_gone_learns_it)
+{
+	int b, a, one = 1;
+	char byte;
+
+	pick_family(_i);
+	b = open_one();
+	ck_assert_uint_eq(dup_lookup(b, "d", NULL), NFS3ERR_NOENT);
+	a = open_one();
+	dup_mkdir(&c, 9, "d");
+	ck_assert_uint_eq(dup_do(a, &c), NFS3_OK);
+	/* Call and FIN in one segment. */
+	setsockopt(b, IPPROTO_TCP, TCP_CORK, &one, sizeof(one));
+	dup_send(b, &c);
+	shutdown(b, SHUT_WR);
+	ck_assert_int_eq(recv(b, &byte, 1, 0), 0);
+	ck_assert_uint_eq(counted("drc_left_over"), 1);
+	close(a);
+	close(b);
+}
+END_TEST
+
+START_TEST(sent_again_twice_over)
+{
+	int fd;
+
+	pick_family(_i);
+	dup_reset(rename_unheard(9));
+	for (int i = 0; i < 5; i++) {
+		uint64_t n = counted("drc_hits");
+
+		fd = open_one();
+		dup_deafen(fd);
+		dup_send(fd, &c);
+		EVENTUALLY(counted("drc_hits") == n + 1);
+		dup_reset(fd);
+	}
+	fd = open_one();
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	/* Now it has the reply, and what comes is new. */
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
+	close(fd);
+}
+END_TEST
+
+/* Sends c, which is held before it has an effect. */
+static int send_held(enum fault_op op)
+{
+	unsigned before = fault_calls(op);
+	int fd = open_one();
+
+	fault_hold(op, true);
+	dup_send(fd, &c);
+	EVENTUALLY(fault_calls(op) > before);
+	return fd;
+}
+
+/* c again: waits, and is answered when the first is let go. */
+static void waits_for_the_first(enum fault_op op, unsigned calls)
+{
+	uint64_t before = counted("drc_in_progress");
+	int fd = open_one();
+
+	dup_send(fd, &c);
+	EVENTUALLY(counted("drc_in_progress") == before + 1);
+	fault_hold(op, false);
+	ck_assert_uint_eq(dup_status(fd, &c), NFS3_OK);
+	ck_assert_uint_eq(fault_calls(op), calls);
+	close(fd);
+}
+
+START_TEST(sent_again_while_it_runs)
+{
+	int fd;
+
+	pick_family(_i % 2);
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	fd = send_held(FAULT_RENAME);
+	switch (_i / 2) {
+	case 0:
+		dup_reset(fd);
+		break;
+	case 1:
+		close(fd);
+		break;
+	default:
+		dup_deafen(fd);
+		break;
+	}
+	waits_for_the_first(FAULT_RENAME, 1);
+	if (_i / 2 == 2)
+		close(fd);
+	ck_assert(exists("b"));
+}
+END_TEST
+
+static uint64_t waiting_or_beside(void)
+{
+	return counted("drc_in_progress") + counted("drc_new_sibling");
+}
+
+/* Programs of one host that start together, with the same xid: who can not be
+ * told from another's second try is answered with the first, too. */
+START_TEST(several_that_ask_the_same_at_once_are_all_answered)
+{
+	uint64_t before = waiting_or_beside();
+	uint32_t status;
+	int fd[5];
+
+	pick_family(_i);
+	make("a");
+	dup_rename(&c, 11, "a", "b");
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		fd[i] = open_one();
+	fault_hold(FAULT_RENAME, true);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		dup_send(fd[i], &c);
+	EVENTUALLY(waiting_or_beside() == before + ARRAY_SIZE(fd) - 1);
+	fault_hold(FAULT_RENAME, false);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		status = dup_status(fd[i], &c);
+		ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
+		close(fd[i]);
+	}
+	ck_assert(exists("b"));
+}
+END_TEST
+
+/* ---- what is new */
+
+/* The tool that is started again, with its xids from the start. */
+START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
+{
+	int fd = -1;
+
+	pick_family(_i);
+	for (int i = 0; i < 200; i++) {
+		if (i % 4 == 0)
+			fd = open_one();
+		dup_create(&c, 4, "f", DUP_GUARDED);
+		ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+		dup_name(&c, 5, NFSPROC3_REMOVE, "f");
+		ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+		ck_assert(!exists("f"));
+		if (i % 4 == 3)
+			close(fd);
+	}
+	ck_assert_uint_eq(counted("drc_hits"), 0);
+	ck_assert_uint_eq(counted("drc_in_progress"), 0);
+	ck_assert_uint_gt(counted("drc_new_taken"), 100);
+}
+END_TEST
+
+/* Locks, as made by programs that are started again and again. */
+START_TEST(a_lock_is_given_once)
+{
+	int fd;
+
+	pick_family(_i);
+	for (int i = 0; i < 10; i++) {
+		fd = open_one();
+		if (i % 2)
+			dup_create(&c, 1, "lock", DUP_GUARDED);
+		else
+			dup_mkdir(&c, 1, "dir");
+		ck_assert_uint_eq(dup_do(fd, &c), i < 2 ? NFS3_OK :
+							  NFS3ERR_EXIST);
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(a_reset_long_after_the_reply_makes_nothing_old)
+{
+	int fd;
+
+	pick_family(0);
+	fd = open_one();
+	dup_create(&c, 4, "f", DUP_GUARDED);
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	usleep(1200000);
+	dup_reset(fd);
+	fd = open_one();
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_EXIST);
+	ck_assert_uint_eq(counted("drc_new_broken"), 1);
+	close(fd);
+}
+END_TEST
+
+/* nconnect, or another program of the same address: each waits for itself. */
+START_TEST(a_sibling_that_asks_the_same_is_run_beside)
+{
+	int one, two;
+
+	pick_family(_i);
+	two = open_one();
+	ck_assert_uint_eq(dup_lookup(two, "lock", NULL), NFS3ERR_NOENT);
+	usleep(60000);
+	dup_create(&c, 7, "lock", DUP_GUARDED);
+	one = send_held(FAULT_CREATE);
+	dup_send(two, &c);
+	EVENTUALLY(counted("drc_new_sibling") == 1);
+	fault_hold(FAULT_CREATE, false);
+	ck_assert_uint_eq(dup_status(one, &c) + dup_status(two, &c),
+			  NFS3_OK + NFS3ERR_EXIST);
+	close(one);
+	close(two);
+}
+END_TEST
+
+/* The reply arrived, and then the cable was cut. */
+START_TEST(half_open_but_acknowledged_is_run)
+{
+	int one, two;
+
+	pick_family(_i);
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	one = open_one();
+	ck_assert_uint_eq(dup_do(one, &c), NFS3_OK);
+	dup_deafen(one);
+	two = open_one();
+	ck_assert_uint_eq(dup_do(two, &c), NFS3ERR_NOENT);
+	ck_assert_uint_eq(counted("drc_new_taken"), 1);
+	close(one);
+	close(two);
+}
+END_TEST
+
+START_TEST(another_address_is_another_client)
+{
+	int fd;
+
+	pick_family(0);
+	dup_reset(rename_unheard(9));
+	fd = dup_connect(AF_INET, srv.port, "127.0.0.2");
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
+	close(fd);
+}
+END_TEST
+
+/* ---- WRITE */
+
+static uint8_t first_byte_behind(uint32_t offset, const struct export_fh *fh)
+{
+	struct dup_call read_call;
+	struct dup_reply r;
+
+	dup_read(&read_call, 3, fh, offset + 1);
+	dup_send(ctl, &read_call);
+	dup_take(ctl, &r);
+	ck_assert_uint_eq(r.status, NFS3_OK);
+	/* Attributes, count, eof, the data's length. */
+	return r.in.p[4 + 84 + 4 + 4 + 4 + offset];
+}
+
+START_TEST(a_write_is_never_answered_with_anothers_reply)
+{
+	static uint8_t data[2000];
+	struct export_fh fh;
+	int fd;
+
+	pick_family(_i % 2);
+	make("f");
+	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
+	dup_write(&c, 9, &fh, data, sizeof(data));
+	data[1500] = 'x';
+	dup_write(&c2, 9, &fh, data, sizeof(data));
+	fd = open_one();
+	if (_i / 2) {
+		dup_deafen(fd);
+		dup_send(fd, &c);
+		EVENTUALLY(fault_calls(FAULT_WRITE) > 0);
+		dup_reset(fd);
+		fd = open_one();
+	} else {
+		ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	}
+	ck_assert_uint_eq(dup_do(fd, &c2), NFS3_OK);
+	ck_assert_uint_eq(first_byte_behind(1500, &fh), 'x');
+	data[1500] = 0;
+	close(fd);
+}
+END_TEST
+
+/* Else the first would put old data over what the client writes when the
+ * second was answered. */
+START_TEST(a_write_sent_again_does_not_overtake_the_first)
+{
+	static const uint8_t data[2000] = { 'x' };
+	struct export_fh fh;
+	int fd, again;
+
+	pick_family(_i);
+	make("f");
+	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
+	dup_write(&c, 9, &fh, data, sizeof(data));
+	fd = send_held(FAULT_WRITE);
+	dup_reset(fd);
+	again = open_one();
+	dup_send(again, &c);
+	EVENTUALLY(counted("drc_in_progress") == 1);
+	fault_hold(FAULT_WRITE, false);
+	ck_assert_uint_eq(dup_status(again, &c), NFS3_OK);
+	ck_assert_uint_eq(counted("drc_ran_after"), 1);
+	close(again);
+}
+END_TEST
+
+/* ---- load */
+
+static atomic_bool flooding;
+
+/* As many WRITEs as it can, 100 at a time. */
+static void flood(void *arg)
+{
+	static const uint8_t data[16];
+	struct export_fh *fh = arg;
+	int fd = dup_connect(AF_INET, srv.port, "127.0.0.3");
+	struct dup_call w;
+
+	for (uint32_t xid = 0; atomic_load(&flooding);) {
+		for (int i = 0; i < 100; i++) {
+			dup_write(&w, xid++, fh, data, sizeof(data));
+			dup_send(fd, &w);
+		}
+		for (int i = 0; i < 100; i++) {
+			struct dup_reply r;
+
+			dup_take(fd, &r);
+			ck_assert_uint_eq(r.status, NFS3_OK);
+		}
+	}
+	close(fd);
+}
+
+START_TEST(other_clients_writes_take_nothing_from_a_rename)
+{
+	struct export_fh fh;
+	pthread_t thread;
+
+	pick_family(_i);
+	make("f");
+	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
+	atomic_store(&flooding, true);
+	ck_assert_int_eq(thread_start(&thread, "flood", flood, &fh), 0);
+	EVENTUALLY(fault_calls(FAULT_WRITE) > 1000);
+	dup_reset(rename_unheard(9));
+	/* More than the old cache could hold beside. */
+	EVENTUALLY(fault_calls(FAULT_WRITE) > 20000);
+	is_not_run_again("drc_again_broken");
+	atomic_store(&flooding, false);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(counted("drc_evicted"), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("dup_tcp");
+	TCase *t = tcase_create("dup_tcp");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+#define BOTH(test)	tcase_add_loop_test(t, test, 0, 2)
+	BOTH(sent_again_on_the_connection_that_did_not_get_it);
+	BOTH(sent_again_after_a_reset);
+	BOTH(sent_again_after_the_client_gave_up_and_closed);
+	BOTH(sent_again_while_the_first_connection_is_half_open);
+	BOTH(sent_again_as_the_reply_was_not_read_before_a_reset);
+	BOTH(a_client_that_is_taken_for_gone_learns_it);
+	BOTH(sent_again_twice_over);
+	tcase_add_loop_test(t, sent_again_while_it_runs, 0, 6);
+	tcase_add_loop_test(t,
+			    several_that_ask_the_same_at_once_are_all_answered,
+			    0, 2);
+	BOTH(new_calls_with_the_xids_of_old_ones_are_done);
+	BOTH(a_lock_is_given_once);
+	tcase_add_test(t, a_reset_long_after_the_reply_makes_nothing_old);
+	BOTH(a_sibling_that_asks_the_same_is_run_beside);
+	BOTH(half_open_but_acknowledged_is_run);
+	tcase_add_test(t, another_address_is_another_client);
+	tcase_add_loop_test(t, a_write_is_never_answered_with_anothers_reply,
+			    0, 4);
+	BOTH(a_write_sent_again_does_not_overtake_the_first);
+	BOTH(other_clients_writes_take_nothing_from_a_rename);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

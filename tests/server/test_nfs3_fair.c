@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Nobody waits for another's calls: a light client beside a heavy one, over
+ * TCP and RDMA, and exports whose file system hangs.
+ *
+ * Clients are told apart by their addresses: what comes through the relay
+ * has 127.0.0.1, and what binds to 127.0.0.2 that.
+ */
+#include "tests/server/nfs_client.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
+
+#define NEXPORTS	3
+#define THREADS		16
+#define HEAVY_CONNS	8
+#define HEAVY_CALLS	125		/* outstanding, on each of them */
+#define HEAVY_US	10000		/* what one of its COMMITs takes */
+#define LIGHT_US	1000		/* ... and a REMOVE of the light one */
+#define LIGHT_CALLS	200
+
+static struct work_class *classes[NEXPORTS];
+static struct export_fh fhs[NEXPORTS];
+static const char *const paths[NEXPORTS] = { "/mem", "/one", "/two" };
+
+static void set_class(struct export *e, void *arg)
+{
+	e->upper = arg;
+}
+
+/* Each export has its share, as the daemon wires it. */
+static void setup(void)
+{
+	struct harness_config config = {
+		.backend = &fault_vfs_ops,
+		.exports = "/mem *(rw,insecure,no_root_squash)\n"
+			   "/one *(rw,insecure,no_root_squash)\n"
+			   "/two *(rw,insecure,no_root_squash)\n"
+			   "/named host.example(rw,insecure)\n",
+		.nworkers = THREADS,
+	};
+
+	fault_init();
+	nfs_setup_with(&config);
+	for (unsigned i = 0; i < NEXPORTS; i++) {
+		classes[i] = work_class_create(srv.server, paths[i], THREADS);
+		ck_assert_ptr_nonnull(classes[i]);
+		harness_with_export(&srv, paths[i], set_class, classes[i]);
+		harness_root(&srv, paths[i], &fhs[i]);
+	}
+}
+
+static void teardown(void)
+{
+	nfs_client_close(&user);
+	nfs_client_close(&root);
+	EVENTUALLY(rpc_server_busy(srv.server) == 0);
+	for (unsigned i = 0; i < NEXPORTS; i++)
+		work_class_destroy(classes[i]);
+	harness_stop(&srv);
+}
+
+/* ------------------------------------------------------- calls by hand -- */
+
+struct peer {
+	int	 fd;
+	uint32_t xid;
+};
+
+static void peer_open(struct peer *p, const char *from, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	static uint32_t first;
+
+	p->xid = first += 1u << 20;	/* no two calls are one */
+	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(p->fd, 0);
+	inet_pton(AF_INET, from, &a.sin_addr);
+	ck_assert_int_eq(bind(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = htons(port);
+	ck_assert_int_eq(connect(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+static void put(uint32_t **w, uint32_t v)
+{
+	*(*w)++ = htonl(v);
+}
+
+/* COMMIT of, or REMOVE of "none" from, the root of an export. */
+static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
+{
+	const struct export_fh *fh = &fhs[export];
+	uint32_t words[64] = { 0 }, *w = words + 1;
+
+	put(&w, ++p->xid);
+	put(&w, 0);
+	put(&w, 2);
+	put(&w, NFS_PROGRAM);
+	put(&w, NFS_V3);
+	put(&w, proc);
+	put(&w, 1);			/* AUTH_SYS: uid 0, gid 0 */
+	put(&w, 20);
+	w += 5;
+	w += 2;				/* no verifier */
+	put(&w, fh->len);
+	memcpy(w, fh->data, fh->len);
+	w += (fh->len + 3) / 4;
+	if (proc == NFS3_COMMIT) {
+		w += 3;			/* all of it */
+	} else {
+		put(&w, 4);
+		memcpy(w++, "none", 4);
+	}
+	words[0] = htonl(0x80000000u | (uint32_t)((w - words - 1) * 4));
+	return send(p->fd, words, (size_t)(w - words) * 4, MSG_NOSIGNAL) ==
+	       (w - words) * 4;
+}
+
+/* One whole reply. */
+static bool peer_receive(struct peer *p)
+{
+	char reply[4096];
+	uint32_t mark;
+
+	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
+		return false;
+	mark = ntohl(mark) & 0x7fffffff;
+	return mark <= sizeof(reply) &&
+	       recv(p->fd, reply, mark, MSG_WAITALL) == (ssize_t)mark;
+}
+
+/* ------------------------------------------------ one that keeps us busy -- */
+
+struct heavy {
+	struct peer	 peer;
+	pthread_t	 thread;
+	unsigned	 calls;
+};
+
+static atomic_bool stop_heavy;
+
+static void *heavy_run(void *arg)
+{
+	struct heavy *h = arg;
+
+	for (unsigned i = 0; i < HEAVY_CALLS; i++)
+		if (!peer_send(&h->peer, NFS3_COMMIT, 0))
+			abort();
+	while (!atomic_load(&stop_heavy)) {
+		if (!peer_receive(&h->peer) ||
+		    !peer_send(&h->peer, NFS3_COMMIT, 0))
+			break;
+		h->calls++;
+	}
+	close(h->peer.fd);
+	return NULL;
+}
+
+static struct heavy heavies[HEAVY_CONNS];
+
+static unsigned waiting_of_mem;
+
+static void note_waiting(const char *name, unsigned max, unsigned running,
+			 unsigned waiting, void *arg)
+{
+	if (strcmp(name, "/mem") == 0)
+		waiting_of_mem = waiting;
+}
+
+static unsigned waiting_now(void)
+{
+	rpc_server_walk_classes(srv.server, note_waiting, NULL);
+	return waiting_of_mem;
+}
+
+static void heavy_start(const char *from, uint16_t port)
+{
+	atomic_store(&stop_heavy, false);
+	for (unsigned i = 0; i < HEAVY_CONNS; i++) {
+		heavies[i].calls = 0;
+		peer_open(&heavies[i].peer, from, port);
+		ck_assert_int_eq(pthread_create(&heavies[i].thread, NULL,
+						heavy_run, &heavies[i]), 0);
+	}
+	EVENTUALLY(waiting_now() > HEAVY_CONNS * HEAVY_CALLS * 9 / 10);
+}
+
+static unsigned heavy_stop(void)
+{
+	unsigned calls = 0;
+
+	atomic_store(&stop_heavy, true);
+	fault_delay(FAULT_COMMIT, 0);
+	for (unsigned i = 0; i < HEAVY_CONNS; i++) {
+		pthread_join(heavies[i].thread, NULL);
+		calls += heavies[i].calls;
+	}
+	return calls;
+}
+
+/* ------------------------------------------------------------ the light -- */
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* 99 of 100 of its calls take no longer, in microseconds. */
+static double light_p99(const char *from, uint16_t port)
+{
+	double took[LIGHT_CALLS];
+	struct peer p;
+
+	peer_open(&p, from, port);
+	for (unsigned i = 0; i < LIGHT_CALLS; i++) {
+		double start = now_us();
+
+		ck_assert(peer_send(&p, NFS3_REMOVE, 0) && peer_receive(&p));
+		took[i] = now_us() - start;
+	}
+	close(p.fd);
+	qsort(took, LIGHT_CALLS, sizeof(*took), by_size);
+	return took[LIGHT_CALLS * 99 / 100];
+}
+
+/* A machine that is busy with something else may spoil a try. */
+#define TRIES		5
+
+/* The heavy one comes @from that address to that port, and so on. */
+static void compare(const char *what, const char *heavy_from,
+		    uint16_t heavy_port, const char *from, uint16_t port)
+{
+	double alone = 0, beside = 1;
+	unsigned calls;
+
+	for (unsigned i = 0; i < TRIES && beside > 5 * alone; i++) {
+		fault_delay(FAULT_COMMIT, HEAVY_US);
+		fault_delay(FAULT_REMOVE, LIGHT_US);
+		alone = light_p99(from, port);
+		heavy_start(heavy_from, heavy_port);
+		beside = light_p99(from, port);
+		calls = heavy_stop();
+		printf("%s: p99 %.0f us alone, %.0f us beside %u outstanding "
+		       "calls (%u done)\n", what, alone, beside,
+		       HEAVY_CONNS * HEAVY_CALLS, calls);
+		ck_assert_uint_gt(calls, 0);
+	}
+	ck_assert_double_le(beside, 5 * alone);
+}
+
+START_TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_tcp)
+{
+	compare("tcp", "127.0.0.2", srv.port, "127.0.0.1", srv.port);
+}
+END_TEST
+
+static void setup_rdma(void)
+{
+	setenv("HARNESS_FABRIC", "iwarp", 1);
+	setup();
+}
+
+static uint16_t tcp_port(void)
+{
+	struct sockaddr_in a;
+
+	memcpy(&a, &srv.tcp->local, sizeof(a));
+	return ntohs(a.sin_port);
+}
+
+START_TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_rdma)
+{
+	compare("heavy by RDMA", "127.0.0.1", srv.port, "127.0.0.2",
+		tcp_port());
+	compare("light by RDMA", "127.0.0.2", tcp_port(), "127.0.0.1",
+		srv.port);
+}
+END_TEST
+
+/* ----------------------------------------------------------- what hangs -- */
+
+static void count_done(struct rpc_context *rpc, int status, void *res,
+		       void *arg)
+{
+	unsigned *left = arg;
+
+	ck_assert_int_eq(status, RPC_STATUS_SUCCESS);
+	(*left)--;
+}
+
+static void serve(struct nfs_client *c)
+{
+	struct pollfd p = {
+		.fd = rpc_get_fd(c->rpc),
+		.events = (short)rpc_which_events(c->rpc),
+	};
+
+	poll(&p, 1, 10);
+	ck_assert_int_eq(rpc_service(c->rpc, p.revents), 0);
+}
+
+START_TEST(however_many_exports_hang_another_goes_on)
+{
+	struct peer p[2];
+
+	fault_hold(FAULT_COMMIT, true);
+	for (unsigned c = 0; c < 2; c++) {
+		peer_open(&p[c], c ? "127.0.0.2" : "127.0.0.3", srv.port);
+		for (unsigned i = 0; i < 2 * THREADS; i++)
+			ck_assert(peer_send(&p[c], NFS3_COMMIT, 1 + i % 2));
+	}
+	/* All workers of both are waiting. */
+	EVENTUALLY(fault_calls(FAULT_COMMIT) == 2 * THREADS);
+	nfs_make_file(top, "quick", "");
+	fault_hold(FAULT_COMMIT, false);
+	for (unsigned c = 0; c < 2; c++) {
+		for (unsigned i = 0; i < 2 * THREADS; i++)
+			ck_assert(peer_receive(&p[c]));
+		close(p[c].fd);
+	}
+}
+END_TEST
+
+/* Its first look-up hangs; clients that want another export are served. */
+START_TEST(mounts_of_a_hung_export_stop_no_others)
+{
+	struct nfs_client hung, mount;
+	unsigned left = 4 * THREADS, other = 1;
+
+	nfs_client_open(&hung, srv.port, MOUNT_PROGRAM, MOUNT_V3, USER_UID);
+	nfs_client_open(&mount, srv.port, MOUNT_PROGRAM, MOUNT_V3, USER_UID);
+	fault_hold(FAULT_LOOKUP, true);
+	for (unsigned i = 0; i < 4 * THREADS; i++)
+		ck_assert_int_eq(rpc_mount3_mnt_async(hung.rpc, count_done,
+						      "/one/dir", &left), 0);
+	while (fault_calls(FAULT_LOOKUP) < THREADS * 3 / 4)
+		serve(&hung);
+	ck_assert_int_eq(rpc_mount3_mnt_async(mount.rpc, count_done, "/two",
+					      &other), 0);
+	while (other)
+		serve(&mount);
+	nfs_make_dir(top, "quick");
+	ck_assert_uint_eq(fault_calls(FAULT_LOOKUP), THREADS * 3 / 4);
+	fault_hold(FAULT_LOOKUP, false);
+	while (left)
+		serve(&hung);
+	nfs_client_close(&mount);
+	nfs_client_close(&hung);
+}
+END_TEST
+
+static int yes(const char *name, const struct addr *a)
+{
+	return 1;
+}
+
+/* The one worker for names is free again when the disk is asked. */
+START_TEST(a_hung_disk_does_not_keep_who_asks_for_names)
+{
+	struct nfs_client hung;
+	unsigned left = 2;
+
+	srv.exports->resolver.has_addr = yes;
+	nfs_client_open(&hung, srv.port, MOUNT_PROGRAM, MOUNT_V3, USER_UID);
+	fault_hold(FAULT_LOOKUP, true);
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_int_eq(rpc_mount3_mnt_async(hung.rpc, count_done,
+						      "/named/dir", &left), 0);
+	while (fault_calls(FAULT_LOOKUP) < 2)
+		serve(&hung);
+	fault_hold(FAULT_LOOKUP, false);
+	while (left)
+		serve(&hung);
+	nfs_client_close(&hung);
+}
+END_TEST
+
+static void add_case(Suite *s, const char *name, SFun start,
+		     const TTest *test)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, start, teardown);
+	tcase_add_test(tc, test);
+	suite_add_tcase(s, tc);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("nfs3_fair");
+
+	add_case(s, "tcp", setup,
+		 a_light_client_is_not_slowed_by_a_heavy_one_over_tcp);
+	add_case(s, "rdma", setup_rdma,
+		 a_light_client_is_not_slowed_by_a_heavy_one_over_rdma);
+	add_case(s, "exports", setup, however_many_exports_hang_another_goes_on);
+	add_case(s, "mounts", setup, mounts_of_a_hung_export_stop_no_others);
+	add_case(s, "names", setup,
+		 a_hung_disk_does_not_keep_who_asks_for_names);
+	return run_suite(s);
+}

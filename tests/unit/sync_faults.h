@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sync_faults - fsync(), fdatasync(), syncfs() and pwritev2() of a disk that
+ * dies, in place of the C library's in the program that links it.
+ *
+ * It emulates what the kernel does (errseq): data that is lost is reported
+ * once to each open file description, and one that was opened after somebody
+ * was told of it hears nothing.  A pause after the report, before the call
+ * returns, is where other threads are told that all is well.
+ *
+ * Orders hold until they are taken back.  Any thread.
+ */
+#ifndef GANNET_TESTS_UNIT_SYNC_FAULTS_H
+#define GANNET_TESTS_UNIT_SYNC_FAULTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sync_faults {
+	atomic_int pause_us;		/* after an error was reported */
+	atomic_int file_errno;		/* every sync of a file */
+	atomic_int dir_errno;		/* ... of a directory */
+	atomic_int whole_errno;		/* every syncfs() */
+	atomic_int whole_once;		/* the next one */
+	atomic_int journal_errno;	/* to begin a change */
+	atomic_int open_errno;		/* open() by /proc/self/fd */
+	atomic_bool hold_dirs;		/* syncs of directories wait */
+	/* One of so many syncs fails, and one of so many writes finds that
+	 * what was not synced is lost; 0: none. */
+	atomic_uint one_in;
+	/* How many were called, and ended. */
+	atomic_int files, dirs, wholes, ended, held;
+};
+
+extern struct sync_faults sync_faults;
+
+/* What was written to the inode is lost: this is reported as errseq is. */
+void sync_faults_lose(ino_t ino);
+/* How many were told of that. */
+int  sync_faults_told(void);
+/* The number of this thread's last write, of those to its file, up to
+ * SYNC_FAULTS_WRITES; and whether that never reached the disk. */
+#define SYNC_FAULTS_WRITES	(1u << 20)
+unsigned sync_faults_last_write(void);
+bool sync_faults_lost(ino_t ino, unsigned write);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which calls are retransmissions: the rule, alone and in the cache. */
+#include "tests/unit/drc_fixture.h"
+
+/* ---- the rule */
+
+#define R	.running = true
+#define SAME	.same = true
+#define ACKED	.acked = true
+#define RECENT	.recent = true
+#define HEARD	.heard = true
+#define LEFT	.left_over = true
+#define END(e)	.end = XPRT_##e
+#define SINCE(t) .since = (t)
+
+/* The cases of drc_rule.h, each with what does not matter to it. */
+static const struct {
+	struct drc_facts f;
+	enum drc_case	 is;
+} rules[] = {
+	{ { SAME, R }, DRC_AGAIN_SAME },
+	{ { SAME, R, HEARD }, DRC_AGAIN_SAME },
+	{ { SAME }, DRC_AGAIN_SAME },
+	{ { SAME, HEARD }, DRC_AGAIN_SAME },
+	{ { SAME, END(BROKEN) }, DRC_AGAIN_SAME },
+	{ { SAME, ACKED }, DRC_NEW_TAKEN },
+	{ { SAME, ACKED, HEARD }, DRC_NEW_TAKEN },
+	{ { SAME, ACKED, RECENT }, DRC_NEW_TAKEN },
+	{ { ACKED }, DRC_NEW_TAKEN },
+	{ { ACKED, HEARD }, DRC_NEW_TAKEN },
+	{ { R, HEARD }, DRC_NEW_SIBLING },
+	{ { HEARD }, DRC_NEW_SIBLING },
+	{ { R }, DRC_AGAIN_SILENT },
+	{ { 0 }, DRC_AGAIN_SILENT },
+	{ { RECENT }, DRC_AGAIN_SILENT },
+	{ { END(ORDERLY), ACKED }, DRC_NEW_CLOSED },
+	{ { END(ORDERLY), ACKED, RECENT }, DRC_NEW_CLOSED },
+	{ { END(ORDERLY), R }, DRC_AGAIN_CLOSED },
+	{ { END(ORDERLY), R, HEARD }, DRC_AGAIN_CLOSED },
+	{ { END(ORDERLY) }, DRC_AGAIN_CLOSED },
+	{ { END(ORDERLY), HEARD }, DRC_AGAIN_CLOSED },
+	{ { END(BROKEN), R }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN), R, HEARD }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN) }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN), RECENT }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN), HEARD }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN), ACKED, RECENT }, DRC_AGAIN_UNREAD },
+	{ { END(BROKEN), ACKED, RECENT, HEARD }, DRC_AGAIN_UNREAD },
+	{ { END(BROKEN), ACKED }, DRC_NEW_BROKEN },
+	{ { END(BROKEN), ACKED, HEARD }, DRC_NEW_BROKEN },
+	/* Until when. */
+	{ { END(ORDERLY), SINCE(DRC_CLOSED_MS) }, DRC_AGAIN_CLOSED },
+	{ { END(ORDERLY), SINCE(DRC_CLOSED_MS + 1) }, DRC_NEW_CLOSED },
+	{ { END(BROKEN), SINCE(DRC_BROKEN_MS) }, DRC_AGAIN_BROKEN },
+	{ { END(BROKEN), SINCE(DRC_BROKEN_MS + 1) }, DRC_NEW_BROKEN },
+	{ { END(BROKEN), ACKED, RECENT, SINCE(DRC_UNREAD_MS) },
+	  DRC_AGAIN_UNREAD },
+	{ { END(BROKEN), ACKED, RECENT, SINCE(DRC_UNREAD_MS + 1) },
+	  DRC_NEW_BROKEN },
+	{ { END(ORDERLY), R, SINCE(UINT64_MAX) }, DRC_AGAIN_CLOSED },
+	{ { END(BROKEN), R, SINCE(UINT64_MAX) }, DRC_AGAIN_BROKEN },
+	/* What a client left behind. */
+	{ { LEFT, HEARD }, DRC_LEFT_OVER },
+	{ { LEFT, ACKED }, DRC_LEFT_OVER },
+	{ { LEFT, R }, DRC_LEFT_OVER },
+	{ { LEFT, END(ORDERLY), ACKED }, DRC_LEFT_OVER },
+	{ { LEFT, END(BROKEN) }, DRC_LEFT_OVER },
+	{ { LEFT, SAME }, DRC_AGAIN_SAME },
+	/* A call that runs has no reply to be acknowledged. */
+	{ { R, ACKED, SAME }, DRC_AGAIN_SAME },
+	{ { R, ACKED, END(ORDERLY) }, DRC_AGAIN_CLOSED },
+	{ { R, ACKED, END(BROKEN) }, DRC_AGAIN_BROKEN },
+};
+
+START_TEST(the_rule_says_which_calls_are_sent_again)
+{
+	ck_assert_int_eq(drc_rule(&rules[_i].f), rules[_i].is);
+}
+END_TEST
+
+START_TEST(nothing_is_sent_again_that_its_client_surely_has)
+{
+	for (unsigned bits = 0; bits < 64; bits++)
+		for (int end = XPRT_ALIVE; end <= XPRT_BROKEN; end++) {
+			struct drc_facts f = {
+				.running = bits & 1, .same = bits & 2,
+				.acked = bits & 4, .recent = bits & 8,
+				.heard = bits & 16, .end = end,
+			};
+			bool again = drc_is_again(drc_rule(&f));
+
+			if (f.acked && !f.running && end != XPRT_BROKEN)
+				ck_assert(!again);
+			/* And what it can't have is never done twice, but for
+			 * another client's. */
+			if (!f.acked && (f.same || end != XPRT_ALIVE))
+				ck_assert(again);
+		}
+}
+END_TEST
+
+/* ---- the same, through the cache */
+
+START_TEST(a_reply_is_for_the_client_that_does_not_have_it)
+{
+	/* Sent, not acknowledged. */
+	answer("abcd", 4);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	ck_assert_ptr_nonnull(ask.sent);
+	atomic_store(ask.sent, 20);
+	a.view.acked = 19;
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 30);
+	a.view.acked = 30;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	ck_assert_uint_eq(entries(), 0);
+	ck_assert_uint_eq(stats_sum_by_name("drc_again_same"), 2);
+	ck_assert_uint_eq(stats_sum_by_name("drc_new_taken"), 1);
+}
+END_TEST
+
+START_TEST(a_connection_that_never_repeats_has_its_replies)
+{
+	answer("abcd", 4);
+	call.may_resend = false;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	ck_assert_uint_eq(stats_sum_by_name("drc_new_taken"), 1);
+}
+END_TEST
+
+START_TEST(after_a_reset_what_was_not_acknowledged_is_answered_again)
+{
+	answer("abcd", 4);
+	a.view.acked = 9;
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	xprt_age(DRC_BROKEN_MS / 1000 - 10);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	ck_assert_mem_eq(reply, "abcd", 4);
+	/* It is b's now, and b has it. */
+	atomic_store(ask.sent, 5);
+	b.view.acked = 5;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	ck_assert_uint_eq(stats_sum_by_name("drc_again_broken"), 1);
+}
+END_TEST
+
+START_TEST(after_a_reset_what_arrived_in_its_last_second_is_answered_again)
+{
+	answer("abcd", 4);
+	call.key.xid++;
+	answer("efgh", 4);
+	a.view.acked = 10;
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 1);
+	ck_assert_uint_eq(stats_sum_by_name("drc_again_unread"), 1);
+}
+END_TEST
+
+START_TEST(nothing_is_answered_again_long_after_the_end)
+{
+	answer("abcd", 4);
+	call.key.xid++;
+	answer("efgh", 4);
+	a.view.acked = _i == 2 ? 10 : 9;
+	xprt_fate_end(a.x.fate, _i == 0 ? XPRT_ORDERLY : XPRT_BROKEN);
+	xprt_age((int)(_i == 0 ? DRC_CLOSED_MS : _i == 1 ? DRC_BROKEN_MS :
+		       DRC_UNREAD_MS) / 1000 - 5);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	place(1);
+	atomic_store(ask.sent, 1);
+	xprt_age(10);
+	call.key.xid--;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+}
+END_TEST
+
+START_TEST(after_a_reset_what_arrived_before_is_run)
+{
+	answer("abcd", 4);
+	a.view.acked = 10;
+	xprt_age(3);
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	ck_assert_uint_eq(stats_sum_by_name("drc_new_broken"), 1);
+}
+END_TEST
+
+START_TEST(after_an_orderly_end_what_was_acknowledged_is_run)
+{
+	answer("abcd", 4);
+	call.key.xid++;
+	answer("efgh", 4);
+	place(10);
+	a.view.acked = 10;
+	xprt_fate_end(a.x.fate, XPRT_ORDERLY);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	ck_assert_uint_eq(stats_sum_by_name("drc_new_closed"), 1);
+}
+END_TEST
+
+START_TEST(a_reply_that_was_lost_is_never_acknowledged)
+{
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	done(asked(), "abcd", 4);
+	place(XPRT_LOST);
+	a.view.acked = UINT64_MAX - 1;
+	xprt_fate_end(a.x.fate, XPRT_ORDERLY);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 1);
+	ck_assert_uint_eq(stats_sum_by_name("drc_again_closed"), 1);
+}
+END_TEST
+
+/* Its connection may note where the reply ended while another has it. */
+START_TEST(a_reply_still_on_its_way_is_copied_for_another_connection)
+{
+	_Atomic uint64_t *first;
+
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	done(asked(), "abcd", 4);
+	first = sent;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	ck_assert_ptr_nonnull(ask.sent);
+	ck_assert_ptr_ne(ask.sent, first);
+	ck_assert_uint_eq(entries(), 2);
+	atomic_store(ask.sent, 7);
+	/* Nothing frees the first before it is noted. */
+	xprt_age(10);
+	call.key.sum++;
+	for (unsigned i = 0; i < 300; i++, call.key.xid++)
+		answer("abcd", 4);
+	atomic_store(first, 3);
+}
+END_TEST
+
+START_TEST(a_connection_heard_since_waits_for_its_reply_itself)
+{
+	answer("abcd", 4);
+	call.key.proc++;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	a.view.heard = b.x.fate->born + DRC_SLACK_MS + 1;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	call.key.proc--;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	ck_assert_uint_eq(stats_sum_by_name("drc_new_sibling"), 2);
+	/* Each is still there for its own client. */
+	ck_assert_uint_eq(entries(), 4);
+	come_on(&a);
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 11);
+	for (unsigned i = 1; i < 4; i++)
+		drc_forget(drc, &calls[i]);
+}
+END_TEST
+
+/* The client left a, and sent the call again on b, which was read first. */
+START_TEST(a_call_that_was_left_behind_is_dropped)
+{
+	come_on(&b);
+	answer("abcd", 4);
+	b.view.acked = 10;
+	come_on(&a);
+	a.view.heard = b.x.fate->born;
+	call.key.xid++;
+	ck_assert_int_eq(lookup(), DRC_NEW);	/* another */
+	call.key.xid--;
+	a.view.heard = 1;		/* but nothing since b was accepted */
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	a.view.heard = b.x.fate->born + 1;
+	xprt_fate_end(a.x.fate, _i ? XPRT_ORDERLY : XPRT_BROKEN);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 2);
+	/* What b has is not a's now. */
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	come_on(&a);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	drc_forget(drc, &calls[1]);
+	drc_forget(drc, &calls[4]);
+	drc_forget(drc, &calls[5]);
+}
+END_TEST
+
+START_TEST(a_silent_connection_may_be_lost)
+{
+	struct drc_call *first;
+
+	answer("abcd", 4);
+	call.key.proc++;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	first = asked();
+	a.view.heard = b.x.fate->born;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	call.key.proc--;
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 11);
+	ck_assert_uint_eq(stats_sum_by_name("drc_again_silent"), 2);
+	ck_assert_ptr_eq(done(first, "efgh", 4), &calls[2]);
+	place(12);
+}
+END_TEST
+
+START_TEST(the_reply_of_a_call_that_waited_is_its_connections)
+{
+	struct drc_call *first;
+
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	first = asked();
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	ck_assert_ptr_eq(done(first, "abcd", 4), asked());
+	place(10);
+	b.view.acked = 9;
+	ck_assert_int_eq(lookup(), DRC_REPLAY);
+	atomic_store(ask.sent, 20);
+	b.view.acked = 20;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("drc_rule");
+	TCase *t = tcase_create("drc_rule");
+
+	tcase_add_checked_fixture(t, start, stop);
+	tcase_add_loop_test(t, the_rule_says_which_calls_are_sent_again, 0,
+			    ARRAY_SIZE(rules));
+	tcase_add_test(t, nothing_is_sent_again_that_its_client_surely_has);
+	tcase_add_test(t, a_reply_is_for_the_client_that_does_not_have_it);
+	tcase_add_test(t, a_connection_that_never_repeats_has_its_replies);
+	tcase_add_test(t, after_a_reset_what_was_not_acknowledged_is_answered_again);
+	tcase_add_test(t, after_a_reset_what_arrived_in_its_last_second_is_answered_again);
+	tcase_add_test(t, after_a_reset_what_arrived_before_is_run);
+	tcase_add_loop_test(t, nothing_is_answered_again_long_after_the_end, 0,
+			    3);
+	tcase_add_test(t, after_an_orderly_end_what_was_acknowledged_is_run);
+	tcase_add_test(t, a_reply_that_was_lost_is_never_acknowledged);
+	tcase_add_test(t, a_reply_still_on_its_way_is_copied_for_another_connection);
+	tcase_add_test(t, a_connection_heard_since_waits_for_its_reply_itself);
+	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
+	tcase_add_test(t, a_silent_connection_may_be_lost);
+	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

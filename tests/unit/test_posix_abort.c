@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The posix backend on an ext4 that gives up its journal ("mount -o
+ * remount,abort", as after an error of the disk) between a WRITE and what is to
+ * make it durable.  Needs root and a loop device.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "tests/unit/posix_fixture.h"
+
+static bool run(const char *fmt, const char *a, const char *b)
+{
+	char command[1400];
+
+	snprintf(command, sizeof(command), fmt, a, b);
+	return system(command) == 0;
+}
+
+/* World @i on an ext4 of its own, that writes nothing by itself; false: there
+ * can be none here. */
+static bool open_ext4(int i)
+{
+	char image[sizeof(w.state) + 8];
+
+	world_prepare(i * 2, NULL);
+	snprintf(image, sizeof(image), "%s/image", w.state);
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    !run("truncate -s 32M %s && mke2fs -q -F -t ext4 %s", image,
+		 image) ||
+	    !run("mount -o loop,commit=600 %s %s", image, w.dir)) {
+		printf("skipped: no ext4 can be mounted\n");
+		world_remove();
+		return false;
+	}
+	world_mount();
+	return true;
+}
+
+static void close_ext4(void)
+{
+	posix_cred_server(to_posix_fs(w.fs));
+	vfs_node_put(w.root);
+	w.fs->ops->unmount(w.fs);
+	assert_ok(umount2(w.dir, MNT_DETACH));
+	world_remove();
+}
+
+static void abort_journal(void)
+{
+	ck_assert(run("mount -o remount,abort %s%s", w.dir, ""));
+}
+
+static struct vfs_node *must_link(const char *name)
+{
+	struct vfs_make what = { .type = VFS_LNK, .target = "to",
+				 .target_len = 2 };
+	struct vfs_node *n;
+
+	assert_ok(posix_make(&w.ctx, w.root, name_of(name), &what, &n, NULL,
+			     NULL));
+	return n;
+}
+
+START_TEST(data_that_an_aborted_journal_keeps_from_the_disk_is_not_committed)
+{
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct vfs_node *n;
+	uint64_t verf;
+
+	if (!open_ext4(_i))
+		return;
+	n = must_create(w.root, "f");
+	verf = w.fs->verf;
+	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+	abort_journal();
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_lt(posix_commit(&w.ctx, n, 0, 0, NULL), 0);
+	ck_assert_uint_ne(w.fs->verf, verf);
+	vfs_node_put(n);
+	close_ext4();
+}
+END_TEST
+
+START_TEST(names_and_attributes_are_not_durable_either)
+{
+	struct vfs_setattr set = { .set = VFS_SET_UID, .uid = 7 };
+	struct vfs_node *dir, *link, *made;
+	struct vfs_make what = { .type = VFS_DIR };
+
+	if (!open_ext4(_i))
+		return;
+	dir = must_mkdir(w.root, "d");
+	link = must_link("l");
+	/* Done, but not synced: by a local process. */
+	assert_ok(chmod(local("d"), 0700));
+	abort_journal();
+	ck_assert_int_lt(posix_node_flush(to_posix(dir), POSIX_NOW), 0);
+	ck_assert_int_lt(posix_node_flush(to_posix(link), POSIX_NOW), 0);
+	ck_assert_int_lt(posix_setattr(&w.ctx, dir, &set, NULL), 0);
+	ck_assert_int_lt(posix_setattr(&w.ctx, link, &set, NULL), 0);
+	ck_assert_int_lt(posix_make(&w.ctx, dir, name_of("e"), &what, &made,
+				    NULL, NULL), 0);
+	vfs_node_put(link);
+	vfs_node_put(dir);
+	close_ext4();
+}
+END_TEST
+
+/* Nor has a disk died there: what is on it besides may be written. */
+START_TEST(in_a_tree_mounted_read_only_there_is_nothing_to_commit)
+{
+	struct vfs_node *n;
+	uint64_t verf;
+
+	if (!open_ext4(_i))
+		return;
+	vfs_node_put(must_create(w.root, "f"));
+	ck_assert(run("mount --bind %s %s", w.dir, w.dir));
+	ck_assert(run("mount -o remount,bind,ro %s%s", w.dir, ""));
+	world_restart();
+	n = must_lookup(w.root, "f");
+	verf = w.fs->verf;
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	ck_assert_uint_eq(w.fs->verf, verf);
+	ck_assert(!posix_disk_doubtful(to_posix_fs(w.fs)->disk));
+	posix_disk_failed(to_posix_fs(w.fs)->disk);
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	vfs_node_put(n);
+	assert_ok(umount2(w.dir, MNT_DETACH));
+	close_ext4();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix_abort");
+	TCase *t = tcase_create("posix_abort");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_loop_test(t,
+		data_that_an_aborted_journal_keeps_from_the_disk_is_not_committed,
+		0, 2);
+	tcase_add_loop_test(t, names_and_attributes_are_not_durable_either, 0,
+			    2);
+	tcase_add_loop_test(t,
+		in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Handles of files that are not where the table of files has them. */
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "tests/unit/posix_fixture.h"
+
+/* GANNET_LOST_FILES: how many instead, and what it costs is printed. */
+#define MANY	1000
+
+static unsigned many(void)
+{
+	const char *s = getenv("GANNET_LOST_FILES");
+
+	return s ? (unsigned)atoi(s) : MANY;
+}
+
+/* The backend's way to read a directory, which may be made to hang. */
+static atomic_bool hang;
+static atomic_int hanging;
+
+int openat(int dir_fd, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = va_arg(ap, mode_t);
+	va_end(ap);
+	if (strcmp(path, ".") == 0 && atomic_load(&hang)) {
+		atomic_fetch_add(&hanging, 1);
+		while (atomic_load(&hang))
+			usleep(1000);
+	}
+	return (int)syscall(SYS_openat, dir_fd, path, flags, mode);
+}
+
+static void put(struct vfs_node *n)
+{
+	vfs_node_put(n);
+}
+
+static uint64_t readings(void)
+{
+	return stats_sum_by_name("posix_rolls");
+}
+
+/* These tests are about the table: worlds 2 and 3. */
+static void open_world(int i)
+{
+	const struct vfs_config config = { .async = true };
+
+	world_open(i, &config);
+	ck_assert_ptr_nonnull(to_posix_fs(w.fs)->table);
+}
+
+static char *name_no(unsigned i)
+{
+	static char name[2][16];
+	static int turn;
+
+	turn ^= 1;
+	snprintf(name[turn], sizeof(name[turn]), "f%u", i);
+	return name[turn];
+}
+
+static void make(const char *name)
+{
+	int fd = open(local(name), O_CREAT | O_WRONLY, 0644);
+
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+}
+
+/* The handle of @name, whose node is let go of. */
+static struct vfs_handle learn(const char *name)
+{
+	struct vfs_node *n = must_lookup(w.root, name);
+	struct vfs_handle h = handle_of(n);
+
+	posix_cache_forget(&to_posix_fs(w.fs)->cache, to_posix(n));
+	put(n);
+	return h;
+}
+
+/* As a client that is told to come again. */
+static int open_in_the_end(const struct vfs_handle *h)
+{
+	struct posix_node *n;
+	int err;
+
+	while ((err = try_open(h)) == -ETIMEDOUT)
+		usleep(1000);
+	n = posix_cache_find(&to_posix_fs(w.fs)->cache, h);
+	if (n) {
+		posix_cache_forget(&to_posix_fs(w.fs)->cache, n);
+		put(&n->node);
+	}
+	return err;
+}
+
+static struct vfs_handle *handles;
+
+static void learn_many(void)
+{
+	handles = calloc(many(), sizeof(*handles));
+	for (unsigned i = 0; i < many(); i++) {
+		make(name_no(i));
+		handles[i] = learn(name_no(i));
+	}
+}
+
+/* Another client meanwhile. */
+struct light {
+	struct vfs_handle h;
+	atomic_bool stop;
+	uint64_t calls, slowest_ms;
+};
+
+static void be_light(void *arg)
+{
+	struct light *l = arg;
+
+	while (!atomic_load(&l->stop)) {
+		uint64_t start = runner_now_ms(), took;
+
+		ck_assert_int_eq(open_in_the_end(&l->h), 0);
+		took = runner_now_ms() - start;
+		l->slowest_ms = MAX(l->slowest_ms, took);
+		l->calls++;
+		usleep(1000);
+	}
+}
+
+/* As a client that keeps at it; how long that takes. */
+static uint64_t find_all_stale(void)
+{
+	uint64_t start = runner_now_ms();
+
+	for (unsigned i = 0; i < many(); i++)
+		assert_err(open_in_the_end(&handles[i]), ESTALE);
+	return runner_now_ms() - start;
+}
+
+START_TEST(many_stale_handles_cost_one_reading_of_their_directory)
+{
+	struct light light = { .calls = 0 };
+	uint64_t before, took;
+	pthread_t other;
+
+	open_world(_i);
+	learn_many();
+	for (unsigned i = 0; i < many(); i += many() > MANY ? 20 : 1)
+		assert_ok(unlink(local(name_no(i))));
+	if (many() > MANY)		/* the others are still there */
+		for (unsigned i = 0; i < many(); i++)
+			handles[i] = handles[i - i % 20];
+	make("light");
+	light.h = learn("light");
+	assert_ok(thread_start(&other, "light", be_light, &light));
+	before = readings();
+	took = find_all_stale();
+	ck_assert_uint_eq(readings(), before + 1);
+	atomic_store(&light.stop, true);
+	pthread_join(other, NULL);
+	if (many() > MANY)
+		printf("%u stale handles of %u files: %lu ms; another client's "
+		       "slowest of %lu calls: %lu ms\n", many() / 20, many(),
+		       (unsigned long)took, (unsigned long)light.calls,
+		       (unsigned long)light.slowest_ms);
+	assert_err(try_open(&handles[0]), ESTALE);
+	world_restart();
+	(void)find_all_stale();
+	ck_assert_uint_eq(readings(), before + 1);
+	free(handles);
+	world_close();
+}
+END_TEST
+
+START_TEST(many_renamed_files_cost_one_reading_of_their_directory)
+{
+	uint64_t before;
+	char name[24];
+
+	open_world(_i);
+	learn_many();
+	for (unsigned i = 0; i < many(); i++) {
+		snprintf(name, sizeof(name), "renamed-%u", i);
+		assert_ok(rename(local(name_no(i)), local(name)));
+	}
+	before = readings();
+	for (unsigned i = 0; i < many(); i++)
+		assert_ok(try_open(&handles[i]));
+	ck_assert_uint_eq(readings(), before + 1);
+	free(handles);
+	world_close();
+}
+END_TEST
+
+static struct vfs_handle few[3];
+
+static void open_first(void *arg)
+{
+	*(int *)arg = try_open(&few[0]);
+}
+
+START_TEST(nobody_waits_while_a_directory_is_read)
+{
+	struct vfs_node *n;
+	pthread_t thread;
+	int err = 1;
+
+	open_world(_i);
+	for (unsigned i = 0; i < 3; i++) {
+		make(name_no(i));
+		few[i] = learn(name_no(i));
+	}
+	assert_ok(unlink(local(name_no(0))));
+	assert_ok(unlink(local(name_no(1))));
+	atomic_store(&hang, true);
+	assert_ok(thread_start(&thread, "opener", open_first, &err));
+	EVENTUALLY(atomic_load(&hanging) == 1);
+	assert_err(try_open(&few[1]), ETIMEDOUT);
+	assert_ok(try_open(&few[2]));
+	n = must_create(w.root, "new");
+	put(n);
+	must_remove(w.root, "new", false);
+	atomic_store(&hang, false);
+	pthread_join(thread, NULL);
+	assert_err(err, ESTALE);
+	assert_err(try_open(&few[1]), ESTALE);
+	ck_assert_int_eq(hanging, 1);
+	world_close();
+}
+END_TEST
+
+START_TEST(no_directory_is_read_on_a_poller)
+{
+	const struct vfs_ctx now = { &w.cred, true };
+	struct vfs_node *n;
+
+	open_world(_i);
+	make("f");
+	few[0] = learn("f");
+	assert_ok(rename(local("f"), local("g")));
+	assert_err(posix_open_handle(&now, w.fs, &few[0], &n), EAGAIN);
+	assert_ok(try_open(&few[0]));
+	world_close();
+}
+END_TEST
+
+/* After the directory was read, too: by chance, and of what is known. */
+START_TEST(what_is_still_there_is_never_stale)
+{
+	struct { bool there; char name[16]; struct vfs_handle h; } f[40] = { 0 };
+	unsigned seed = 7 + _i, next = 0;
+
+	open_world(_i);
+	for (unsigned step = 0; step < 3000; step++) {
+		unsigned i = rand_r(&seed) % ARRAY_SIZE(f);
+		const char *name = name_no(next++);
+
+		switch (rand_r(&seed) % 4) {
+		case 0:			/* it comes, if need be after it goes */
+			if (f[i].there)
+				assert_ok(unlink(local(f[i].name)));
+			make(name);
+			strcpy(f[i].name, name);
+			f[i].h = learn(name);
+			f[i].there = true;
+			break;
+		case 1:
+			if (f[i].there)
+				assert_ok(unlink(local(f[i].name)));
+			f[i].there = false;
+			break;
+		case 2:
+			if (!f[i].there)
+				break;
+			assert_ok(rename(local(f[i].name), local(name)));
+			strcpy(f[i].name, name);
+			break;
+		default:
+			if (f[i].h.len)
+				ck_assert_int_eq(open_in_the_end(&f[i].h),
+						 f[i].there ? 0 : -ESTALE);
+		}
+	}
+	world_close();
+}
+END_TEST
+
+static atomic_int found;
+
+static void open_until_found(void *arg)
+{
+	if (open_in_the_end(arg) == 0)
+		atomic_fetch_add(&found, 1);
+}
+
+START_TEST(who_asks_while_it_is_looked_for_comes_again)
+{
+	pthread_t threads[8];
+
+	open_world(_i);
+	make("f");
+	few[0] = learn("f");
+	assert_ok(rename(local("f"), local("g")));
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		assert_ok(thread_start(&threads[i], "opener", open_until_found,
+				       &few[0]));
+	for (unsigned i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	ck_assert_int_eq(found, ARRAY_SIZE(threads));
+	world_close();
+}
+END_TEST
+
+/* More directories than rolls are kept for. */
+START_TEST(files_are_found_in_many_directories)
+{
+	struct vfs_handle h[POSIX_ROLLS + 8];
+	struct vfs_node *d, *n;
+	char path[64], to[64];
+
+	open_world(_i);
+	for (unsigned i = 0; i < ARRAY_SIZE(h); i++) {
+		d = must_mkdir(w.root, name_no(i));
+		n = must_create(d, "f");
+		h[i] = handle_of(n);
+		posix_cache_forget(&to_posix_fs(w.fs)->cache, to_posix(n));
+		put(n);
+		put(d);
+		snprintf(path, sizeof(path), "%s/f", name_no(i));
+		snprintf(to, sizeof(to), "%s/g", name_no(i));
+		assert_ok(rename(local(path), local(to)));
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(h); i++)
+		assert_ok(try_open(&h[i]));
+	world_close();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix lost files");
+	TCase *t = tcase_create("lost");
+
+	tcase_add_loop_test(t, many_stale_handles_cost_one_reading_of_their_directory, 2, WORLDS);
+	tcase_add_loop_test(t, many_renamed_files_cost_one_reading_of_their_directory, 2, WORLDS);
+	tcase_add_loop_test(t, nobody_waits_while_a_directory_is_read, 2, WORLDS);
+	tcase_add_loop_test(t, no_directory_is_read_on_a_poller, 2, WORLDS);
+	tcase_add_loop_test(t, what_is_still_there_is_never_stale, 2, WORLDS);
+	tcase_add_loop_test(t, who_asks_while_it_is_looked_for_comes_again, 2, WORLDS);
+	tcase_add_loop_test(t, files_are_found_in_many_directories, 2, WORLDS);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

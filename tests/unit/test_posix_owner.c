@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A server that is no more than the owner of the files it serves. */
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/unit/posix_fixture.h"
+
+static void put(struct vfs_node *n)
+{
+	vfs_node_put(n);
+}
+
+static int set_mode(struct vfs_node *n, uint32_t mode)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = mode };
+
+	return posix_setattr(&w.ctx, n, &set, NULL);
+}
+
+static struct vfs_node *create(const char *name, enum vfs_create_how how,
+			       uint32_t mode)
+{
+	struct vfs_create c = { .how = how, .verf = 0x123456789abcdef };
+	struct vfs_node *n;
+
+	if (how != VFS_CREATE_EXCLUSIVE)
+		c.attr = (struct vfs_setattr){ .set = VFS_SET_MODE,
+					       .mode = mode };
+	assert_ok(posix_create(&w.ctx, w.root, name_of(name), &c, &n, NULL,
+			       NULL));
+	if (how == VFS_CREATE_EXCLUSIVE)
+		assert_ok(set_mode(n, mode));
+	return n;
+}
+
+/* A moment with another mode would show in the ctime. */
+START_TEST(a_mode_that_was_set_is_never_another_for_a_moment)
+{
+	struct vfs_attr before, after;
+	struct vfs_handle h;
+	struct vfs_node *n;
+	char buf[64];
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	h = handle_of(n);
+	assert_ok(set_mode(n, 0));
+	put(n);
+	world_restart();		/* descriptors do not outlive it */
+	n = must_open(&h);
+	before = attr_of(n);
+	assert_err(write_str(n, 0, "text", NULL), EACCES);
+	assert_err(read_str(n, 0, buf, NULL), EACCES);
+	after = attr_of(n);
+	ck_assert_uint_eq(after.mode, 0);
+	ck_assert(posix_same_time(&before.ctime, &after.ctime));
+	assert_ok(set_mode(n, 0600));
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	put(n);
+	world_close();
+}
+END_TEST
+
+/* As cp, tar, git and install do. */
+START_TEST(what_is_created_read_only_is_written)
+{
+	static const enum vfs_create_how how[] = {
+		VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED, VFS_CREATE_EXCLUSIVE,
+	};
+	static const uint32_t mode[] = { 0444, 0555, 0, 0200, 0400 };
+	enum vfs_stable unstable;
+	struct vfs_node *n;
+	char name[16], buf[64];
+
+	world_open(_i, NULL);
+	for (unsigned i = 0; i < ARRAY_SIZE(how) * ARRAY_SIZE(mode); i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		n = create(name, how[i % 3], mode[i / 3]);
+		unstable = VFS_UNSTABLE;
+		ck_assert_int_eq(write_str(n, 0, "abc", &unstable), 3);
+		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		ck_assert_int_eq(read_str(n, 0, buf, NULL), 3);
+		ck_assert_uint_eq(attr_of(n).mode, mode[i / 3]);
+		put(n);
+	}
+	n = create("i", VFS_CREATE_GUARDED, 0600);
+	ck_assert_int_eq(write_str(n, 0, "abc", NULL), 3);
+	assert_ok(set_mode(n, 0555));
+	ck_assert_int_eq(write_str(n, 3, "def", NULL), 3);
+	put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_file_is_opened_before_its_mode_forbids_that)
+{
+	struct vfs_node *n;
+	char buf[64];
+
+	world_open(_i, NULL);
+	put(must_create(w.root, "f"));
+	world_restart();
+	n = must_lookup(w.root, "f");
+	assert_ok(set_mode(n, 0444));
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(set_mode(n, 0));
+	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
+	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	put(n);
+	world_close();
+}
+END_TEST
+
+/* Another call may look up the name before CREATE comes to make its node. */
+START_TEST(a_node_that_was_found_first_gets_the_descriptor)
+{
+	struct vfs_node *n, *b;
+	struct posix_node *m;
+	struct stat st;
+	int fd;
+
+	world_open(_i, NULL);
+	fd = open(local("f"), O_CREAT | O_RDWR, 0444);
+	ck_assert_int_ge(fd, 0);
+	n = must_lookup(w.root, "f");
+	assert_ok(posix_node_adopt(to_posix_fs(w.fs), fd, true, &st, &m));
+	b = &m->node;
+	ck_assert_ptr_eq(n, b);
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	put(b);
+	put(n);
+	world_close();
+}
+END_TEST
+
+static long cached(void)
+{
+	struct posix_cache *c = &to_posix_fs(w.fs)->cache;
+	long n;
+
+	mutex_lock(&c->lock);
+	n = c->count;
+	mutex_unlock(&c->lock);
+	return n;
+}
+
+START_TEST(what_cannot_be_opened_again_stays_open_for_longer)
+{
+	const struct vfs_config config = { .idle_ms = 100 };
+	struct vfs_handle h;
+	struct vfs_node *n;
+
+	world_open(_i, &config);
+	n = create("closed", VFS_CREATE_GUARDED, 0444);
+	h = handle_of(n);
+	put(n);
+	put(must_create(w.root, "plain"));
+	EVENTUALLY(cached() < 2);
+	n = must_open(&h);
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	put(n);
+	EVENTUALLY(cached() == 0);	/* but not for ever */
+	world_close();
+}
+END_TEST
+
+/* Nobody can look for the file in there, which is no reason to forget it. */
+START_TEST(what_was_renamed_in_an_unreadable_directory_is_found_later)
+{
+	struct vfs_node *dir, *n;
+	struct vfs_handle h;
+
+	world_open(_i, NULL);
+	dir = must_mkdir(w.root, "d");
+	n = must_create(dir, "f");
+	h = handle_of(n);
+	put(n);
+	put(dir);
+	world_restart();
+	assert_ok(rename(local("d/f"), local("d/g")));
+	assert_ok(chmod(local("d"), 0300));
+	assert_err(try_open(&h), ESTALE);
+	assert_ok(chmod(local("d"), 0700));
+	put(must_open(&h));
+	world_close();
+}
+END_TEST
+
+static int run(void)
+{
+	Suite *s = suite_create("posix as the owner");
+	TCase *t = tcase_create("owner");
+
+	add_world_test(t, a_mode_that_was_set_is_never_another_for_a_moment);
+	add_world_test(t, what_is_created_read_only_is_written);
+	add_world_test(t, a_file_is_opened_before_its_mode_forbids_that);
+	add_world_test(t, a_node_that_was_found_first_gets_the_descriptor);
+	add_world_test(t, what_cannot_be_opened_again_stays_open_for_longer);
+	add_world_test(t,
+		what_was_renamed_in_an_unreadable_directory_is_found_later);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}
+
+/* Root's test ends as a user who may do nothing special. */
+static int run_as_user(void)
+{
+	if (geteuid() == 0 &&
+	    (setresgid(1000, 1000, 1000) < 0 ||
+	     setresuid(1000, 1000, 1000) < 0 ||
+	     prctl(PR_SET_DUMPABLE, 1) < 0))	/* /proc/self stays its own */
+		return EXIT_FAILURE;
+	return run();
+}
+
+int main(void)
+{
+	int status = -1;
+	pid_t pid;
+
+	world_base();
+	if (geteuid() == 0)
+		world_base_give(1000);
+	pid = fork();
+	if (pid == 0)
+		exit(run_as_user());
+	if (pid > 0)
+		waitpid(pid, &status, 0);
+	world_base_remove();
+	return status == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

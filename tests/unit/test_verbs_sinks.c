@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a peer may write to, on an RDMA device: the sink of its own Read, on
+ * iWARP adapters, for as long as that Read; nothing anywhere else.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/xdr.h"
+#include "tests/unit/runner.h"
+#include "tests/unit/verbs_fixture.h"
+#include "transport/rpcrdma/rpcrdma.h"
+
+enum { XID = 77, POSITION = 16, CHUNK = 5001 };
+
+static struct pool *pool;
+static struct xprt_listener *rdma;
+static struct xprt_sink sink;
+static struct loop *pollers[1];		/* borrowed by the listener */
+static atomic_uint taken, open_when_taken;
+
+static void take(struct xprt_sink *s, struct msg *m)
+{
+	atomic_store(&open_when_taken, fake.open_mrs);
+	xprt_drop(m);
+	atomic_fetch_add(&taken, 1);
+}
+
+/* ---- asked on the poller, which is the one that writes what they read */
+
+struct question {
+	bool (*holds)(void);
+	bool answer;
+};
+
+static void answer(void *arg)
+{
+	struct question *q = arg;
+
+	q->answer = q->holds();
+}
+
+static bool on_poller(bool (*holds)(void))
+{
+	struct question q = { .holds = holds };
+
+	loop_call(conn_loop, answer, &q);
+	return q.answer;
+}
+
+static bool is_accepted(void)
+{
+	return fake.id && fake.id->qp && fake.qp->nrecvs == 32 &&
+	       fake.param.responder_resources == 0;
+}
+
+static bool two_are_posted(void)
+{
+	return fake.qp->nsends - fake.qp->sends_done == 2;
+}
+
+static bool one_is_open(void)
+{
+	return fake.open_mrs > 0;
+}
+
+static bool none_is_open(void)
+{
+	return fake.open_mrs == 0;
+}
+
+/* A responder on the device, with one connection; the pool has memory. */
+static void serve(bool iwarp)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(0xc0000201) };
+	/* The fake's queues are short. */
+	const struct rpcrdma_options o = { .credits = 16, .send_queue = 64 };
+	struct xprt_env env = { .sink = &sink, .loops = pollers, .nloops = 1,
+				.max_conns = 4 };
+
+	if (iwarp)
+		begin_iwarp();
+	else
+		begin();
+	pollers[0] = conn_loop;
+	sink.recv = take;
+	ck_assert_int_eq(pool_create(16u << 20, &pool), 0);
+	buf_put(pool_alloc(pool, POOL_BUF_MAX));
+	env.pool = pool;
+	ck_assert_int_eq(rpcrdma_listen(&fabric, &env, (void *)&sin, &o,
+					&rdma), 0);
+	fake_request("", 0, 4, 4);
+	EVENTUALLY(on_poller(is_accepted));
+	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	settle();
+	/* With all that a connection and the pool have. */
+	ck_assert_uint_eq(fake.open_mrs, 0);
+	ck_assert_uint_eq(fake.opened, 0);
+}
+
+static void put_segment(struct xdr_out *x, uint32_t len)
+{
+	xdr_put_u32(x, 1);
+	xdr_put_u32(x, POSITION);
+	xdr_put_u32(x, 0xabc);
+	xdr_put_u32(x, len);
+	xdr_put_u64(x, 1ull << 40);
+}
+
+/* A call with a Read chunk of two segments arrives. */
+static void call(void)
+{
+	struct fake_qp *qp = fake.qp;
+	struct fabric_recv *r = (void *)(uintptr_t)
+		qp->recvs[qp->recvs_done % FAKE_QUEUE];
+	struct xdr_out x;
+
+	xdr_out_init(&x, r->sge.addr, r->sge.len);
+	xdr_put_u32(&x, XID);
+	xdr_put_u32(&x, 1);
+	xdr_put_u32(&x, 8);
+	xdr_put_u32(&x, 0);
+	put_segment(&x, CHUNK - 1000);
+	put_segment(&x, 1000);
+	for (int i = 0; i < 3; i++)
+		xdr_put_u32(&x, 0);
+	xdr_put_u32(&x, XID);
+	for (int i = 0; i < 3; i++)
+		xdr_put_u32(&x, CHUNK);
+	fake_recv_done(IBV_WC_SUCCESS, (uint32_t)xdr_out_len(&x), 0);
+}
+
+/* Both Reads are posted, into the one place that is open. */
+static void reads_are_posted(bool iwarp)
+{
+	struct fake_qp *qp = fake.qp;
+
+	EVENTUALLY(on_poller(two_are_posted));
+	ck_assert_uint_eq(fake.open_mrs, iwarp);
+	for (unsigned i = qp->sends_done; i < qp->nsends; i++) {
+		const struct fake_wr *wr = &qp->sends[i % FAKE_QUEUE];
+		uint64_t start = (uintptr_t)fake.open_addr;
+
+		ck_assert_uint_eq(wr->opcode, IBV_WR_RDMA_READ);
+		if (!iwarp)
+			continue;
+		ck_assert_uint_ge(wr->sge[0].addr, start);
+		ck_assert_uint_le(wr->sge[0].addr + wr->sge[0].length,
+				  start + fake.open_len);
+	}
+	if (iwarp)
+		ck_assert_uint_eq(fake.open_len, ALIGN_UP(CHUNK, 4));
+}
+
+/* The peer goes, unless we are closing already. */
+static void serve_end(bool closed_by_us)
+{
+	if (!closed_by_us)
+		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	EVENTUALLY(rdma->ops->count(rdma) == 0);
+	rdma->ops->stop(rdma);
+	rdma->ops->free(rdma);
+	pool_destroy(pool);
+	ck_assert_uint_eq(fake.open_mrs, 0);
+	end();
+}
+
+START_TEST(only_the_sink_of_a_read_is_open_and_only_until_it_is_done)
+{
+	serve(_i);
+	for (unsigned i = 1; i <= 3; i++) {
+		call();
+		reads_are_posted(_i);
+		ck_assert_uint_eq(atomic_load(&taken), i - 1);
+		fake_send_done(IBV_WC_SUCCESS);
+		EVENTUALLY(atomic_load(&taken) == i);
+		/* Before anybody looks at what came. */
+		ck_assert_uint_eq(atomic_load(&open_when_taken), 0);
+		ck_assert_uint_eq(fake.opened, _i ? i : 0);
+	}
+	serve_end(false);
+}
+END_TEST
+
+START_TEST(a_read_that_fails_leaves_nothing_open)
+{
+	serve(true);
+	call();
+	reads_are_posted(true);
+	fake_send_done(IBV_WC_REM_ACCESS_ERR);
+	EVENTUALLY(on_poller(none_is_open));
+	ck_assert_uint_eq(atomic_load(&taken), 0);
+	serve_end(true);
+}
+END_TEST
+
+START_TEST(a_connection_that_ends_leaves_nothing_open)
+{
+	serve(true);
+	for (unsigned i = 0; i < 3; i++)
+		call();
+	EVENTUALLY(on_poller(one_is_open));
+	serve_end(false);
+	ck_assert_uint_eq(atomic_load(&taken), 0);
+}
+END_TEST
+
+START_TEST(a_sink_that_can_not_be_registered_costs_its_connection_alone)
+{
+	serve(true);
+	fake.fail_call = fake.calls + 1;
+	call();
+	serve_end(true);
+	ck_assert_uint_eq(fake.opened, 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("verbs_sinks");
+	TCase *t = tcase_create("sinks");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_loop_test(t,
+		only_the_sink_of_a_read_is_open_and_only_until_it_is_done,
+		0, 2);
+	tcase_add_test(t, a_read_that_fails_leaves_nothing_open);
+	tcase_add_test(t, a_connection_that_ends_leaves_nothing_open);
+	tcase_add_test(t,
+		a_sink_that_can_not_be_registered_costs_its_connection_alone);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* look - what the kernel knows of the peer of a TCP socket. */
+#include "transport/stream/socket.h"
+
+#include <netinet/in.h>
+#include <stddef.h>
+
+/* glibc's struct tcp_info of 2007 has no tcpi_bytes_acked. */
+#include <linux/tcp.h>
+
+#include "lib/util.h"
+
+/* Of the kernel's states of a connection. */
+enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSED = 7 };
+
+void socket_look(int fd, struct xprt_view *v)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	uint32_t silent;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+	    len < offsetof(struct tcp_info, tcpi_bytes_received))
+		return;
+	v->acked = info.tcpi_bytes_acked;
+	silent = MIN(info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
+	v->heard = v->ended - MIN((uint64_t)silent, v->ended);
+	switch (info.tcpi_state) {
+	case ESTABLISHED:
+	case FIN_WAIT1:
+	case FIN_WAIT2:
+		break;
+	case CLOSED:
+		v->end = XPRT_BROKEN;
+		break;
+	default:		/* the peer's FIN came */
+		v->end = XPRT_ORDERLY;
+		break;
+	}
+}

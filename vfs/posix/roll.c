@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * roll - what a directory held when it was last read for a lost file.
+ *
+ * The table says in which directory a file was seen.  When it has another name
+ * there now, or none, only reading the whole directory tells, and that may take
+ * a while: so its inode numbers and names are kept, and answer for every other
+ * file that is lost in it.
+ *
+ * A roll stays good for "it is not here" while the directory changes: a file
+ * that the table got to know there since is in ->added, and any other was there
+ * when the roll was made, or is not where the table says.  (But for a file that
+ * a local process renamed in the very moment of reading; whoever looks up its
+ * name finds it again.)  When a roll can't tell, the directory is read again.
+ *
+ * One thread at a time reads, for each tree, and each directory rests for
+ * twenty times as long as its reading took.  Meanwhile clients are told to come
+ * again (JUKEBOX): nobody waits here, and nothing is read on a poller.
+ */
+#include "vfs/posix/posix.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+STAT(posix_rolls, "directories read in search of lost files");
+STAT(posix_roll_later, "calls put off while a directory was to be read");
+STAT(posix_roll_large, "directories too large to be searched for lost files");
+
+#define BUF_SIZE	32768
+#define ROLL_BYTES	((size_t)48 << 20)	/* a million names */
+#define ADDED_MAX	4096
+#define PAUSE_FACTOR	20
+#define UNUSED_NS	60000000000ll
+
+struct entry {
+	uint64_t ino;
+	uint32_t name;			/* in ->names */
+};
+
+struct posix_roll {
+	struct vfs_handle dir;
+	struct entry	*entry;		/* by inode number */
+	size_t		 n, room;
+	char		*names;
+	size_t		 len, names_room;
+	bool		 large;		/* it is not all here */
+	int64_t		 again;		/* not to be read before: posix_now() */
+	int64_t		 used;
+	/* Hashes of the handles that the table got here since. */
+	uint64_t	 added[ADDED_MAX];
+	unsigned	 nadded;	/* ADDED_MAX: perhaps more */
+};
+
+static void roll_free(struct posix_roll *r)
+{
+	if (!r)
+		return;
+	free(r->entry);
+	free(r->names);
+	free(r);
+}
+
+static size_t bytes(const struct posix_roll *r)
+{
+	return r->room * sizeof(*r->entry) + r->names_room;
+}
+
+static uint64_t handle_hash(const struct vfs_handle *h)
+{
+	return posix_hash(h->data, posix_handle_key(h));
+}
+
+/* Room for one more: -ENOMEM, or -EFBIG when it is too many. */
+static int grow(struct posix_roll *r, size_t name_len)
+{
+	struct entry *entry;
+	char *names;
+
+	if (r->n == r->room) {
+		r->room = r->room ? 2 * r->room : 64;
+		entry = realloc(r->entry, r->room * sizeof(*entry));
+		if (!entry)
+			return -ENOMEM;
+		r->entry = entry;
+	}
+	while (r->len + name_len > r->names_room) {
+		r->names_room = r->names_room ? 2 * r->names_room : 1024;
+		names = realloc(r->names, r->names_room);
+		if (!names)
+			return -ENOMEM;
+		r->names = names;
+	}
+	return bytes(r) > ROLL_BYTES ? -EFBIG : 0;
+}
+
+static int add_all(struct posix_roll *r, const char *buf, long len)
+{
+	const struct dirent64 *d;
+	int err = 0;
+
+	for (long pos = 0; pos < len && err == 0; pos += d->d_reclen) {
+		size_t size;
+
+		d = (const void *)(buf + pos);
+		size = strlen(d->d_name) + 1;
+		err = grow(r, size);
+		if (err < 0)
+			break;
+		r->entry[r->n].ino = d->d_ino;
+		r->entry[r->n++].name = (uint32_t)r->len;
+		memcpy(r->names + r->len, d->d_name, size);
+		r->len += size;
+	}
+	return err;
+}
+
+static int by_ino(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+static int read_dir(struct posix_node *dir, struct posix_roll *r)
+{
+	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *buf = malloc(BUF_SIZE);
+	int err = 0;
+	long len;
+
+	if (fd < 0)
+		err = -errno;
+	else if (!buf)
+		err = -ENOMEM;
+	while (err == 0) {
+		len = syscall(SYS_getdents64, fd, buf, BUF_SIZE);
+		if (len < 0)
+			err = -errno;
+		if (len <= 0)
+			break;
+		err = add_all(r, buf, len);
+	}
+	free(buf);
+	if (fd >= 0)
+		close(fd);
+	if (err == 0 && r->n > 0)
+		qsort(r->entry, r->n, sizeof(*r->entry), by_ino);
+	return err;
+}
+
+/* The first one of @ino, or NULL. */
+static const struct entry *first_of(const struct posix_roll *r, uint64_t ino)
+{
+	size_t low = 0, high = r->n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (r->entry[mid].ino < ino)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < r->n && r->entry[low].ino == ino ? &r->entry[low] : NULL;
+}
+
+static bool was_added(const struct posix_roll *r, const struct vfs_handle *h)
+{
+	uint64_t hash = handle_hash(h);
+
+	if (r->nadded == ADDED_MAX)
+		return true;
+	for (unsigned i = 0; i < r->nadded; i++)
+		if (r->added[i] == hash)
+			return true;
+	return false;
+}
+
+/* Under the lock. */
+static struct posix_roll **slot_of(struct posix_rolls *rs,
+				   const struct vfs_handle *dir)
+{
+	for (unsigned i = 0; i < POSIX_ROLLS; i++)
+		if (rs->roll[i] && posix_handle_same(&rs->roll[i]->dir, dir))
+			return &rs->roll[i];
+	return NULL;
+}
+
+/* Under the lock: a free place, when @fresh is to be there as well. */
+static struct posix_roll **make_room(struct posix_rolls *rs,
+				     const struct posix_roll *fresh)
+{
+	struct posix_roll **oldest, **empty;
+	size_t sum;
+
+	do {
+		oldest = empty = NULL;
+		sum = bytes(fresh);
+		for (unsigned i = 0; i < POSIX_ROLLS; i++) {
+			struct posix_roll **r = &rs->roll[i];
+
+			if (!*r)
+				empty = r;
+			else if (!oldest || (*r)->used < (*oldest)->used)
+				oldest = r;
+			sum += *r ? bytes(*r) : 0;
+		}
+		if (empty && sum <= POSIX_ROLLS_BYTES)
+			return empty;
+		roll_free(*oldest);
+		*oldest = NULL;
+		atomic_fetch_sub(&rs->count, 1);
+	} while (true);
+}
+
+/* Under the lock: what the roll says of @h.  0: it is perhaps @name, the
+ * @i-th of its names; -ENOENT: it is not here; -EAGAIN: it can't tell. */
+static int consult(struct posix_roll *r, const struct vfs_handle *h,
+		   unsigned i, struct posix_name *name)
+{
+	const struct entry *e = first_of(r, posix_handle_ino(h));
+	const char *s;
+
+	r->used = posix_now();
+	if (r->large)
+		return r->used < r->again ? -ENOENT : -EAGAIN;
+	if (e && e + i < r->entry + r->n && e[i].ino == e->ino) {
+		s = r->names + e[i].name;
+		posix_name_set(name, (struct vfs_name){ s, strlen(s) });
+		return 0;
+	}
+	/* Its names there are other files' now, or it came later. */
+	return e || was_added(r, h) ? -EAGAIN : -ENOENT;
+}
+
+/* By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN. */
+static int by_roll(struct posix_fs *fs, struct posix_node *dir,
+		   const struct vfs_handle *h, struct posix_name *name)
+{
+	struct posix_rolls *rs = &fs->rolls;
+	struct posix_roll **r;
+	int fd = -EAGAIN;
+
+	for (unsigned i = 0; ; i++) {
+		mutex_lock(&rs->lock);
+		r = slot_of(rs, &dir->handle);
+		fd = r ? consult(*r, h, i, name) : -EAGAIN;
+		mutex_unlock(&rs->lock);
+		if (fd < 0)
+			return fd;
+		fd = posix_open_same(fs, dir, name->s, h);
+		/* -ESTALE: the inode number is another file's now. */
+		if (fd == -ESTALE)
+			return -ENOENT;
+		if (fd != -ENOENT && fd != -ENOTDIR)
+			return fd;
+	}
+}
+
+/* May this thread read @dir now?  Then it has to. */
+static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
+{
+	struct posix_roll **old, *fresh = calloc(1, sizeof(*fresh));
+
+	if (!fresh)
+		return NULL;
+	fresh->dir = dir->handle;
+	mutex_lock(&rs->lock);
+	old = slot_of(rs, &dir->handle);
+	if (rs->fresh || (old && posix_now() < (*old)->again)) {
+		mutex_unlock(&rs->lock);
+		free(fresh);
+		return NULL;
+	}
+	rs->fresh = fresh;
+	atomic_fetch_add(&rs->count, 1);
+	mutex_unlock(&rs->lock);
+	return fresh;
+}
+
+static void end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
+{
+	struct posix_rolls *rs = &fs->rolls;
+	struct posix_roll **old;
+
+	mutex_lock(&rs->lock);
+	rs->fresh = NULL;
+	old = slot_of(rs, &fresh->dir);
+	if (old) {
+		roll_free(*old);
+		*old = NULL;
+		atomic_fetch_sub(&rs->count, 1);
+	}
+	if (keep) {
+		*make_room(rs, fresh) = fresh;
+	} else {
+		roll_free(fresh);
+		atomic_fetch_sub(&rs->count, 1);
+	}
+	mutex_unlock(&rs->lock);
+	if (keep)
+		posix_cache_wake(&fs->cache);
+}
+
+static int call_roll(struct posix_fs *fs, struct posix_node *dir)
+{
+	struct posix_roll *fresh = begin(&fs->rolls, dir);
+	int64_t start = posix_now();
+	int err;
+
+	if (!fresh) {
+		stat_inc(posix_roll_later);
+		return -ETIMEDOUT;
+	}
+	stat_inc(posix_rolls);
+	err = read_dir(dir, fresh);
+	fresh->large = err == -EFBIG;
+	if (fresh->large) {
+		stat_inc(posix_roll_large);
+		free(fresh->entry);
+		free(fresh->names);
+		fresh->entry = NULL;
+		fresh->names = NULL;
+		fresh->n = fresh->room = fresh->len = fresh->names_room = 0;
+		err = 0;
+	}
+	fresh->used = posix_now();
+	fresh->again = fresh->used + (fresh->used - start) * PAUSE_FACTOR;
+	end(fs, fresh, err == 0);
+	return err;
+}
+
+int posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
+		    const struct vfs_handle *h, struct posix_name *name)
+{
+	int err, fd = by_roll(fs, dir, h, name);
+
+	if (fd != -EAGAIN)
+		return fd;
+	err = call_roll(fs, dir);
+	if (err < 0)
+		return err;
+	fd = by_roll(fs, dir, h, name);
+	return fd == -EAGAIN ? -ENOENT : fd;
+}
+
+static void note(struct posix_roll *r, uint64_t hash)
+{
+	if (r->nadded < ADDED_MAX)
+		r->added[r->nadded++] = hash;
+}
+
+void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
+		     const struct vfs_handle *h)
+{
+	struct posix_rolls *rs = &fs->rolls;
+	uint64_t hash = handle_hash(h);
+	struct posix_roll **r;
+
+	if (likely(atomic_load(&rs->count) == 0))
+		return;
+	mutex_lock(&rs->lock);
+	r = slot_of(rs, dir);
+	if (r)
+		note(*r, hash);
+	if (rs->fresh && posix_handle_same(&rs->fresh->dir, dir))
+		note(rs->fresh, hash);
+	mutex_unlock(&rs->lock);
+}
+
+void posix_rolls_age(struct posix_fs *fs)
+{
+	struct posix_rolls *rs = &fs->rolls;
+	int64_t now = posix_now();
+
+	if (atomic_load(&rs->count) == 0)
+		return;
+	mutex_lock(&rs->lock);
+	for (unsigned i = 0; i < POSIX_ROLLS; i++)
+		if (rs->roll[i] && now - rs->roll[i]->used > UNUSED_NS &&
+		    now > rs->roll[i]->again) {
+			roll_free(rs->roll[i]);
+			rs->roll[i] = NULL;
+			atomic_fetch_sub(&rs->count, 1);
+		}
+	mutex_unlock(&rs->lock);
+}
+
+void posix_rolls_free(struct posix_fs *fs)
+{
+	for (unsigned i = 0; i < POSIX_ROLLS; i++)
+		roll_free(fs->rolls.roll[i]);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sync - makes what was done durable, or says that it isn't.  See sync.h. */
+#include "vfs/posix/posix.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+
+STAT(posix_writeback_error, "errors in writing cached data to storage");
+STAT(posix_whole_syncs, "syncs of whole file systems");
+
+/*
+ * Errors that don't mean that storage failed, but that this file can't be
+ * synced by itself: then its whole file system is.  All others are errors,
+ * EROFS among them: ext4 and btrfs say so after they gave up on their disk,
+ * while a file system that is merely mounted read-only answers 0.
+ */
+static const struct instead {
+	int	err;
+	bool	at_open;		/* by open(), not by fsync() */
+} instead[] = {
+	/* The file system has no fsync() for files of this kind: directories
+	 * of 9p, anything on a file system that is only ever read. */
+	{ EINVAL, false },
+	/* The server has no permission to open the file, as its user. */
+	{ EACCES, true },
+	{ EPERM, true },
+	/* No descriptor is left to open it by.  What is to be synced is done
+	 * already, and can't be put off. */
+	{ ETIMEDOUT, true },
+};
+
+static bool sync_whole_instead(int err, bool at_open)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(instead); i++)
+		if (instead[i].err == -err && instead[i].at_open == at_open)
+			return true;
+	return false;
+}
+
+static void change_verf(struct posix_fs *fs)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_fetch_add(&fs->fs.verf, 1 + ((uint64_t)now.tv_nsec << 20));
+}
+
+void posix_fs_failed(struct posix_fs *fs)
+{
+	posix_disk_failed(fs->disk);
+	change_verf(fs);
+}
+
+/* What there is to sync, in its turn. */
+struct job {
+	struct posix_fs	  *fs;
+	struct posix_node *n;
+	int		   fd;
+};
+
+/*
+ * ext4 notices that its journal was aborted when it begins a change, and not
+ * in fsync(), which answers 0 when the transaction that it would wait for is
+ * over, even if that failed.  So begin a change that changes nothing.
+ */
+static int ask_journal(struct posix_fs *fs)
+{
+	if (!fs->ext4 || fs->mount_is_path)
+		return 0;
+	posix_cred_server(fs);
+	if (fremovexattr(fs->mount_fd, "user.gannet.none") == 0)
+		return 0;
+	switch (errno) {
+	case EROFS:			/* as from the start, or aborted */
+		return fs->read_only ? 0 : -EROFS;
+	case ENODATA:			/* as it should be */
+	case EOPNOTSUPP:		/* mounted without such attributes */
+	case EACCES: case EPERM:	/* a root that is another user's */
+		return 0;
+	}
+	return -errno;
+}
+
+/* After fsync() answered 0: is that to be believed? */
+static int ask_alive(struct posix_fs *fs, int fd)
+{
+	struct stat st;
+	int err = posix_fstat(fd, &st);
+
+	return err < 0 ? err : ask_journal(fs);
+}
+
+/* The whole file system.  Finding it well ends the doubts of before. */
+static int whole_now(void *arg)
+{
+	struct job *j = arg;
+	uint64_t errors = posix_disk_errors(j->fs->disk);
+	struct statvfs sv;
+	int err = 0;
+
+	if (syncfs(j->fd) < 0 || fstatvfs(j->fd, &sv) < 0)
+		err = -errno;
+	else if (sv.f_flag & ST_RDONLY && !j->fs->read_only)
+		err = -EROFS;		/* since errors: syncfs() says 0 then */
+	else
+		err = ask_alive(j->fs, j->fd);
+	if (err == 0)
+		posix_disk_trust(j->fs->disk, errors);
+	else
+		posix_fs_failed(j->fs);
+	return err;
+}
+
+/* A descriptor that syncfs() takes: the root's, else @fd. */
+static int sync_whole(struct posix_fs *fs, int fd, uint64_t since)
+{
+	struct job j = { .fs = fs, .fd = fs->mount_fd };
+
+	if (fs->mount_is_path)
+		j.fd = fd;
+	if (j.fd < 0)
+		return -EACCES;
+	stat_inc(posix_whole_syncs);
+	return posix_disk_turn(fs->disk, posix_disk_turns(fs->disk), since,
+			       whole_now, &j);
+}
+
+static int file_now(void *arg)
+{
+	struct job *j = arg;
+	int err = 0;
+
+	/* Before the sync: what is written from now on is not in it. */
+	atomic_store(&j->n->dirty, false);
+	if (fsync(j->fd) < 0)
+		err = -errno;
+	else
+		err = ask_alive(j->fs, j->fd);
+	if (err < 0 && !sync_whole_instead(err, false))
+		posix_fs_failed(j->fs);
+	return err;
+}
+
+/* The error has had its effect: now whoever reads the log may take time. */
+static int told(int err)
+{
+	if (err < 0) {
+		stat_inc(posix_writeback_error);
+		log_limited(LOG_LEVEL_ERR, "write-back failed: %s",
+			    strerror(-err));
+	}
+	return err;
+}
+
+static int sync_file(struct posix_node *n, int fd, uint64_t since)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	struct job j = { .fs = fs, .n = n, .fd = fd };
+	int err;
+
+	err = posix_disk_turn(fs->disk, &n->turns, since, file_now, &j);
+	if (err < 0 && sync_whole_instead(err, false))
+		return told(sync_whole(fs, fd, POSIX_NOW));
+	if (err == 0 && unlikely(posix_disk_doubtful(fs->disk))) {
+		/* The first answer may be about the very error that began the
+		 * doubt, which each descriptor is told of once. */
+		err = sync_whole(fs, fd, POSIX_NOW);
+		if (err < 0)
+			err = sync_whole(fs, fd, POSIX_NOW);
+	}
+	return told(err);
+}
+
+/* Is it only synced with its whole file system? */
+static bool has_no_fsync(const struct posix_node *n)
+{
+	return n->type != VFS_REG && n->type != VFS_DIR;
+}
+
+uint64_t posix_node_mark(struct posix_node *n)
+{
+	return atomic_load(has_no_fsync(n) ?
+			   &posix_disk_turns(posix_fs_of(n)->disk)->failed :
+			   &n->turns.failed);
+}
+
+int posix_node_flush(struct posix_node *n, uint64_t since)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	int fd;
+
+	if (fs->ram)
+		return 0;
+	if (has_no_fsync(n))
+		return told(sync_whole(fs, -1, since));
+	fd = atomic_load(&n->wr_fd);
+	if (fd < 0)
+		fd = posix_node_rd(n);
+	if (fd < 0 && n->type == VFS_REG)
+		fd = posix_node_wr(n);
+	if (fd < 0)
+		return sync_whole_instead(fd, true) ?
+		       told(sync_whole(fs, -1, POSIX_NOW)) : fd;
+	return sync_file(n, fd, since);
+}
+
+int posix_change_sync(const struct posix_change *c)
+{
+	return posix_fs_of(c->node)->sync_names ?
+	       posix_node_flush(c->node, c->mark) : 0;
+}
+
+int posix_node_sync(struct posix_node *n)
+{
+	return posix_fs_of(n)->sync_names ?
+	       posix_node_flush(n, POSIX_NOW) : 0;
+}
+
+bool posix_node_removed(struct posix_node *n)
+{
+	struct stat st;
+
+	return !posix_fs_of(n)->no_nlink && posix_fstat(n->fd, &st) == 0 &&
+	       st.st_nlink == 0;
+}
+
+void posix_node_flush_idle(struct posix_node *n)
+{
+	if (posix_node_removed(n))
+		atomic_store(&n->dirty, false);
+	else
+		posix_node_flush(n, POSIX_NOW);	/* an error has its effect there */
+}
+
+/*
+ * Another node may serve this file's COMMITs by now, and it would not wait
+ * for this sync nor be told of its error.  So the verifier changes first,
+ * and clients send again what they did not commit.
+ */
+void posix_node_flush_last(struct posix_node *n)
+{
+	if (!n->dirty || n->wr_fd < 0 || posix_node_removed(n))
+		return;
+	change_verf(posix_fs_of(n));
+	sync_file(n, n->wr_fd, POSIX_NOW);
+}

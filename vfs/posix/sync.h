@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sync - what must be true before a reply may call something durable.
+ *
+ * Three facts about Linux make one fsync() that returns 0 too little.
+ *
+ * An error is reported once.  The kernel tells each open file description of
+ * a write-back error once: one fsync() of those that share the description
+ * fails, and the others return 0, as if their data were on the disk.  So only
+ * one thread at a time syncs a node, its *turn*.  The turn ends after its
+ * error has taken effect, and whoever waited for a turn that began after its
+ * own change shares the result.  A change that is synced before its reply
+ * fails, too, when any turn since it began did: that may have been told of
+ * the data that it lost.  A COMMIT need not look back, since the verifier
+ * has changed since the WRITE.  That holds for every sync of a node: COMMIT, stable WRITEs (which write, then take a
+ * turn; RWF_SYNC would report the error of another thread's data), SETATTR,
+ * directories, and the sweeper, which syncs a file while it is in the cache.
+ *
+ * The order of an error is: the file system becomes doubtful, the verifier
+ * changes, the turn ends, a line goes to the log.  Nothing that can block
+ * comes before the last.
+ *
+ * A WRITE reads the verifier before its data goes in, and a COMMIT after its
+ * turn, so data that was lost in between is seen by the change.
+ *
+ * A dead file system may say 0.  XFS and ext4 answer 0 to the fsync() of a
+ * directory that is not dirty any more, also when its journal could not be
+ * written.  So after each sync the file is asked for its attributes (XFS
+ * refuses that once it is shut down) and ext4 to begin a change (which it
+ * refuses, too), and after the first error a file system is *doubtful*, for all its exports: a sync counts only when syncfs() agrees,
+ * until syncfs() has found all well.  doc/posix.md says which race remains.
+ *
+ * Not everything can be synced by itself.  What can't be opened (symbolic
+ * links, devices, FIFOs, and what the server has no permission for), and what
+ * has no fsync(), goes with the whole file system, by syncfs().
+ */
+#ifndef GANNET_VFS_POSIX_SYNC_H
+#define GANNET_VFS_POSIX_SYNC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct posix_change;
+struct posix_disk;
+struct posix_fs;
+struct posix_node;
+
+/* Has its file no name any more? */
+bool posix_node_removed(struct posix_node *n);
+
+/* Syncs of one thing, one at a time.  Written under the lock of its disk. */
+struct posix_turns {
+	uint64_t begun;			/* number of the last that began */
+	uint64_t done;			/* ... and of the last that ended */
+	_Atomic uint64_t failed;	/* ... and of the last that failed */
+	int	 err;			/* that one's -errno */
+	bool	 running;
+};
+
+/*
+ * disk.c: one file system (st_dev), for all exports that are on it.
+ */
+int  posix_disk_get(dev_t dev, struct posix_disk **out);
+void posix_disk_put(struct posix_disk *d);
+/* Storage failed: doubtful from now on.  Never blocks. */
+void posix_disk_failed(struct posix_disk *d);
+bool posix_disk_doubtful(struct posix_disk *d);
+/* How many errors there were, and that all up to then are known to be over. */
+uint64_t posix_disk_errors(struct posix_disk *d);
+void posix_disk_trust(struct posix_disk *d, uint64_t errors);
+/* Of the whole disk. */
+struct posix_turns *posix_disk_turns(struct posix_disk *d);
+/*
+ * Runs @run(@arg) in a turn of @t that began after the call, or lets another
+ * thread do that with its own @arg.  0, or the -errno of a turn that failed
+ * after t->failed was @since; POSIX_NOW: of that turn, or a later one.
+ */
+#define POSIX_NOW	UINT64_MAX
+int  posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
+		     uint64_t since, int (*run)(void *arg), void *arg);
+/*
+ * Around the making of a name in @dir, its sync included.  Whoever finds the
+ * name meanwhile must not call it durable: posix_names_settled() is false.
+ */
+void posix_names_begin(struct posix_node *dir);
+void posix_names_end(struct posix_node *dir);
+bool posix_names_settled(struct posix_node *dir);
+
+/*
+ * sync.c
+ */
+/*
+ * Makes data and attributes of @n durable, whatever it is; 0 or -errno.
+ * @since: posix_node_mark() of before the change that needs it; POSIX_NOW when
+ * the verifier tells of earlier errors.
+ */
+int  posix_node_flush(struct posix_node *n, uint64_t since);
+uint64_t posix_node_mark(struct posix_node *n);
+/* Makes a change of names or attributes durable, if the mount asks for it. */
+int  posix_change_sync(const struct posix_change *c);
+/* The same of a change that the caller knows to be new. */
+int  posix_node_sync(struct posix_node *n);
+/* Before @n may be closed, if it was written and not synced. */
+void posix_node_flush_idle(struct posix_node *n);
+/* The same where no look-up finds @n any more. */
+void posix_node_flush_last(struct posix_node *n);
+/* Storage failed for data of @fs: the next verifier is another one. */
+void posix_fs_failed(struct posix_fs *fs);
+
+#endif

@@ -350,6 +350,16 @@ START_TEST(a_fin_is_an_orderly_end)
 }
 END_TEST
 
+/* Only an STag that the peer refuses is an access refused. */
+static const struct {
+	uint8_t code[4];
+	int	err;
+} terminates[] = {
+	{ { 0x21, 2, 3 }, -EPROTO },	/* no buffer for a message */
+	{ { 0x10, 0, 3 }, -EREMOTEIO },	/* a Read's STag */
+	{ { 0x11, 0, 3 }, -EREMOTEIO },	/* a Write's */
+};
+
 START_TEST(a_terminate_of_the_peers_ends_it)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_TERMINATE,
@@ -359,11 +369,11 @@ START_TEST(a_terminate_of_the_peers_ends_it)
 
 	raw_open(&raw, NULL);
 	fd = raw_hello(&raw, REQ_SIW);
-	raw_send_fpdu(fd, h, "\x21\x02\x03\0", false);
+	raw_send_fpdu(fd, h, terminates[_i].code, false);
 	raw_expect_end(fd);
 	close(fd);
 	raw_wait(&raw.closed);
-	ck_assert_int_eq(raw.err, -ECONNRESET);
+	ck_assert_int_eq(raw.err, terminates[_i].err);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_terminates_in"), 1);
 	raw_close(&raw);
 }
@@ -554,7 +564,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, each_broken_rule_is_told);
 	tcase_add_test(t, a_bad_crc_is_told);
 	tcase_add_test(t, a_fin_is_an_orderly_end);
-	tcase_add_test(t, a_terminate_of_the_peers_ends_it);
+	tcase_add_loop_test(t, a_terminate_of_the_peers_ends_it, 0,
+			    ARRAY_SIZE(terminates));
 	tcase_add_test(t, a_full_socket_does_not_stop_the_end);
 	tcase_add_test(t, a_slow_reader_gets_everything);
 	tcase_add_test(t, an_active_end_asks_and_speaks_first);

@@ -166,7 +166,8 @@ struct fabric_conn {
 	void (*established)(struct fabric_conn *c);
 	/* All posted work is done; no call-back follows.  @err says why: 0
 	 * fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO it refused an
-	 * access (a Write, if no op said so), else what failed. */
+	 * access (a Write, if no op said so), -EPROTO one side broke another
+	 * rule, else the system's error. */
 	void (*closed)(struct fabric_conn *c, int err);
 };
 

@@ -12,10 +12,12 @@
  * its requester gave up is not sent again.  On iWARP a Write is complete when
  * it is on its way, and adapters flush a Read that was refused with all others:
  * only the end of the connection tells that something was wrong with one of
- * the last calls.  Those are all suspected.  The ones before the bad one have
- * been answered and are not sent again; those behind it may be.  A suspect is refused when three connections in a row ended like that
- * and it named the same places each time: a client whose xids begin anew
- * each time it starts has registered its memory anew as well.
+ * the last calls, and only where the peer made that end: it closed, or refused
+ * an access.  Those are all suspected.  The ones before the bad one have been
+ * answered and are not sent again; those behind it may be.  A suspect is
+ * refused when three connections in a row ended like that and it named the
+ * same places each time: a client whose xids begin anew each time it starts
+ * has registered its memory anew as well.
  */
 #include "transport/rpcrdma/internal.h"
 

@@ -62,6 +62,7 @@ static void op_over(struct slot *slot, int status, const struct ack *ack)
 	} else if (status == -1 || status == -2 || may_be(c, status)) {
 		/* It stays in slot->op for crash_check(). */
 		slot->frozen = true;
+		slot->unanswered = status == -1;
 		c->doubts++;
 	} else {
 		model_print(slot);
@@ -242,7 +243,7 @@ void crash_report(const struct crash *c, const char *what)
 {
 	printf("# %s: %lu ends, %lu acknowledged, %lu in doubt, "
 	       "%lu refused, %lu put off, %lu looked for, %lu handles gone, "
-	       "seed %llu\n", what, c->ends, c->acks, c->doubts, c->refused,
-	       c->later, c->checked, c->lost_handles,
+	       "%lu created again, seed %llu\n", what, c->ends, c->acks, c->doubts, c->refused,
+	       c->later, c->checked, c->lost_handles, c->again,
 	       (unsigned long long)c->seed);
 }

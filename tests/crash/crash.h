@@ -37,6 +37,7 @@ struct crash {
 	unsigned long later;		/* with JUKEBOX */
 	unsigned long checked;		/* objects and names looked for */
 	unsigned long lost_handles;
+	unsigned long again;		/* EXCLUSIVE CREATEs sent again */
 };
 
 /* Names where things go, and makes export/ there.  @dir NULL: d.dir. */

@@ -126,6 +126,8 @@ static void check_data(struct crash *c, struct slot *slot, struct object *o,
 	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
 	int status = wire_read(w, &o->fh, data, FILE_BYTES);
 
+	/* It may be in the time of access, and who reads had the answer. */
+	o->verifier = 0;
 	OWED(c, slot, status == NFS3_OK, "READ: status %d", status);
 	OWED(c, slot, size >= (uint64_t)o->min * FILE_BLOCK &&
 	     size <= (uint64_t)o->max * FILE_BLOCK,
@@ -210,11 +212,68 @@ static void check_object(struct crash *c, struct slot *slot, int obj)
 		check_handle(c, slot, &o->child_fh, 0);
 }
 
+/* CREATE EXCLUSIVE of @name, as a new call. */
+static struct wire_attr create_again(struct crash *c, struct slot *slot,
+				     int name, uint32_t tag)
+{
+	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
+	char text[32];
+
+	model_name(slot, name, text);
+	return wire_exclusive(w, &wire_dirs[model_dir(name)], text, tag);
+}
+
+/* A client sends again what it had no answer to: the file is its own, made
+ * before or now. */
+static void send_again(struct crash *c, struct slot *slot)
+{
+	struct wire_attr a;
+	struct ack ack;
+
+	if (!slot->frozen || !slot->unanswered ||
+	    slot->op.kind != OP_EXCLUSIVE)
+		return;
+	a = create_again(c, slot, slot->op.name, slot->op.tag);
+	model_remember(slot, a.status);
+	OWED(c, slot, a.status == NFS3_OK,
+	     "EXCLUSIVE CREATE without an answer, again: status %d", a.status);
+	ack = (struct ack){ .fh = a.fh, .fileid = a.fileid };
+	model_apply(&slot->s, &slot->op, &ack);
+	slot->frozen = false;
+	c->again++;
+}
+
+/* The creator of a file is known by its verifier, and no other is it. */
+static void check_verifiers(struct crash *c, struct slot *slot)
+{
+	for (int i = 0; i < SLOT_NAMES; i++) {
+		const struct object *o;
+		struct wire_attr a;
+
+		if (slot->s.name[i] < 0)
+			continue;
+		o = &slot->s.obj[slot->s.name[i]];
+		if (!o->verifier)
+			continue;
+		a = create_again(c, slot, i, o->verifier);
+		OWED(c, slot, a.status == NFS3_OK && a.fileid == o->fileid,
+		     "EXCLUSIVE CREATE again: status %d, file %llu, not %llu",
+		     a.status, (unsigned long long)a.fileid,
+		     (unsigned long long)o->fileid);
+		a = create_again(c, slot, i, ~o->verifier);
+		OWED(c, slot, a.status == NFS3ERR_EXIST,
+		     "another's EXCLUSIVE CREATE: status %d", a.status);
+		c->again++;
+	}
+}
+
 static void check_slot(struct crash *c, struct slot *slot)
 {
 	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
 
+	send_again(c, slot);
 	adopt(c, slot);
+	check_verifiers(c, slot);
 	slot->frozen = false;
 	for (int i = 0; i < SLOT_OBJECTS; i++)
 		if (slot->s.obj[i].kind != KIND_NONE)

@@ -261,6 +261,7 @@ static void make(struct state *s, const struct op *op, const struct ack *ack)
 	s->obj[op->obj] = (struct object){
 		.kind = kinds[op->kind], .tag = op->tag, .fh = ack->fh,
 		.fileid = ack->fileid, .old_mode = -1,
+		.verifier = op->kind == OP_EXCLUSIVE ? op->tag : 0,
 		.mode = ack->fh.len && (op->kind == OP_CREATE ||
 					op->kind == OP_MKDIR) ? op->mode : -1,
 	};

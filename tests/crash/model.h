@@ -49,6 +49,7 @@ struct object {
 	int	 mode;			/* -1: not known */
 	int	 old_mode;		/* may be this, too; -1: no */
 	uint32_t tag;			/* of a symbolic link's target */
+	uint32_t verifier;		/* of its EXCLUSIVE CREATE; 0: forgotten */
 	bool	 child;			/* of a directory */
 	struct model_fh child_fh;
 	uint32_t min, max;		/* size in blocks that it may have */
@@ -85,6 +86,7 @@ struct slot {
 	struct op op;
 	bool	 busy;			/* op is under way */
 	bool	 frozen;		/* no more until the next start */
+	bool	 unanswered;		/* frozen, for want of an answer */
 	unsigned nhistory;
 	struct { struct op op; int status; } history[SLOT_HISTORY];
 };

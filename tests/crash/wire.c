@@ -190,18 +190,24 @@ static int start_write(struct rpc_context *rpc, struct slot *slot,
 	return rpc_nfs3_write_async(rpc, op_done, &a, slot);
 }
 
+static CREATE3args exclusive(diropargs3 where, uint32_t tag)
+{
+	CREATE3args a = { .where = where, .how.mode = EXCLUSIVE };
+	uint64_t verf = tag;
+
+	memcpy(a.how.createhow3_u.verf, &verf, sizeof(verf));
+	return a;
+}
+
 static int start_create(struct rpc_context *rpc, struct slot *slot,
 			diropargs3 where)
 {
 	CREATE3args a = { .where = where, .how.mode = slot->op.how };
-	uint64_t verf = slot->op.tag;
 
-	if (slot->op.kind == OP_EXCLUSIVE) {
-		a.how.mode = EXCLUSIVE;
-		memcpy(a.how.createhow3_u.verf, &verf, sizeof(verf));
-	} else {
+	if (slot->op.kind == OP_EXCLUSIVE)
+		a = exclusive(where, slot->op.tag);
+	else
 		a.how.createhow3_u.obj_attributes = with_mode(slot->op.mode);
-	}
 	return rpc_nfs3_create_async(rpc, op_done, &a, slot);
 }
 
@@ -368,6 +374,30 @@ struct wire_attr wire_lookup(struct wire *w, const struct model_fh *dir,
 	struct wire_attr out = { .status = -1 };
 
 	CALL(w, lookup, &a, take_lookup, &out);
+	return out;
+}
+
+static void take_create(void *out, void *data)
+{
+	CREATE3res *r = data;
+	struct wire_attr *a = out;
+
+	a->status = r->status;
+	if (r->status != NFS3_OK)
+		return;
+	a->fh = from_post(&r->CREATE3res_u.resok.obj);
+	set_attr(a, &r->CREATE3res_u.resok.obj_attributes.post_op_attr_u
+			 .attributes);
+}
+
+struct wire_attr wire_exclusive(struct wire *w, const struct model_fh *dir,
+				const char *name, uint32_t tag)
+{
+	diropargs3 where = { to_nfs(dir), (char *)(uintptr_t)name };
+	CREATE3args a = exclusive(where, tag);
+	struct wire_attr out = { .status = -1 };
+
+	CALL(w, create, &a, take_create, &out);
 	return out;
 }
 

@@ -24,7 +24,7 @@ struct wire_attr {
 	int	 status;		/* nfsstat3; -1: no answer */
 	unsigned type, mode;
 	uint64_t fileid, size;
-	struct model_fh fh;		/* of LOOKUP */
+	struct model_fh fh;		/* of LOOKUP and CREATE */
 };
 
 /* @program of 127.0.0.1: false when nobody answers. */
@@ -49,6 +49,9 @@ void wire_serve(struct wire *w, unsigned n, int ms);
 struct wire_attr wire_getattr(struct wire *w, const struct model_fh *fh);
 struct wire_attr wire_lookup(struct wire *w, const struct model_fh *dir,
 			     const char *name);
+/* CREATE EXCLUSIVE, as an operation of a slot with this @tag sends it. */
+struct wire_attr wire_exclusive(struct wire *w, const struct model_fh *dir,
+				const char *name, uint32_t tag);
 /* MKDIR; an existing one is as good. */
 bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
 		struct model_fh *out);

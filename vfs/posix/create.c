@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -139,28 +140,44 @@ static uint32_t mode_of(const struct vfs_setattr *set, uint32_t otherwise)
 	return set->set & VFS_SET_MODE ? set->mode & 07777 : otherwise;
 }
 
-/* The name is new: a file, open for reading and writing. */
-static int create_new(struct making *m, uint32_t mode)
+/* A new file, open for reading and writing; @flags say with which name. */
+static int open_new(struct making *m, const char *name, int flags,
+		    uint32_t mode)
 {
-	int fd, err;
+	int fd;
 
+	flags |= O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 	posix_cache_room(&m->fs->cache);
-	fd = openat(m->dir->fd, m->name.s, O_RDWR | O_CREAT | O_EXCL |
-		    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+	fd = openat(m->dir->fd, name, flags, mode);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
 		if (!posix_cache_squeeze(&m->fs->cache))
 			return -ETIMEDOUT;
-		fd = openat(m->dir->fd, m->name.s, O_RDWR | O_CREAT | O_EXCL |
-			    O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode);
+		fd = openat(m->dir->fd, name, flags, mode);
 	}
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? -ETIMEDOUT :
 		       -errno;
+	return fd;
+}
+
+/* @fd, made just now, gets its node. */
+static int adopt_new(struct making *m, int fd)
+{
+	int err;
+
 	m->made = true;
 	err = posix_node_adopt(m->fs, fd, true, &m->st, &m->node);
 	if (err == 0)
 		posix_node_mode_is(m->node, m->st.st_mode);
 	return err;
+}
+
+/* The name is new: a file. */
+static int create_new(struct making *m, uint32_t mode)
+{
+	int fd = open_new(m, m->name.s, O_CREAT | O_EXCL, mode);
+
+	return fd < 0 ? fd : adopt_new(m, fd);
 }
 
 static int find_existing(struct making *m)
@@ -172,20 +189,59 @@ static int find_existing(struct making *m)
 	return posix_node_adopt(m->fs, fd, false, &m->st, &m->node);
 }
 
+/*
+ * A file that has its verifier before it has its name: a server that ends
+ * between the two leaves nothing, and the call that comes again makes it.
+ * -EOPNOTSUPP: the file system can't make one without a name.
+ */
+static int create_verified(struct making *m, const struct vfs_setattr *set)
+{
+	const struct timespec times[2] = {
+		{ set->atime.tv_sec, set->atime.tv_nsec },
+		{ set->mtime.tv_sec, set->mtime.tv_nsec },
+	};
+	char path[32];
+	int fd = open_new(m, ".", O_TMPFILE, MODE_FILE), err;
+
+	if (fd < 0)
+		return fd == -EISDIR ? -EOPNOTSUPP : fd;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (futimens(fd, times) < 0 ||
+	    linkat(AT_FDCWD, path, m->dir->fd, m->name.s,
+		   AT_SYMLINK_FOLLOW) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	m->touched = true;
+	return adopt_new(m, fd);
+}
+
+/* The same where a file can't be made without a name. */
+static int create_and_mark(struct making *m, const struct vfs_setattr *set)
+{
+	int err = create_new(m, MODE_FILE);
+
+	return err ? err : posix_setattr_new(m->ctx, m->node, set, &m->st,
+					     &m->touched);
+}
+
 static int create_exclusive(struct making *m, uint64_t verf)
 {
 	struct vfs_setattr set;
-	int err = create_new(m, 0600);
+	int err = find_existing(m);
 
-	posix_verf_times(verf, &set);
-	if (err == 0)
-		err = posix_setattr_new(m->ctx, m->node, &set, &m->st,
-					&m->touched);
-	if (err == 0)
-		posix_verf_keep(m->fs, &m->node->handle, verf);
-	if (err != -EEXIST)
-		return err;
-	err = find_existing(m);
+	if (err == -ENOENT) {
+		posix_verf_times(verf, &set);
+		err = create_verified(m, &set);
+		if (err == -EOPNOTSUPP)
+			err = create_and_mark(m, &set);
+		if (err == 0)
+			posix_verf_keep(m->fs, &m->node->handle, verf);
+		if (err != -EEXIST)
+			return err;
+		err = find_existing(m);
+	}
 	if (err < 0)
 		return err;
 	/* Is it this very call, come again? */

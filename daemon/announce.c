@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* announce - what this machine's rpcbind is told, and told back at the end. */
+/* announce - registers our listeners with rpcbind, and unregisters them. */
 #include "daemon/announce.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "lib/util.h"
 #include "rpc/rpcbind.h"
 
-/* What each kind of listener is called, RFC 5665 and RFC 8166 section 9. */
+/* The netids of each kind of listener, RFC 5665 and RFC 8166 section 9. */
 static const struct netid {
 	const char *kind, *netid;
 	sa_family_t family;
@@ -23,8 +23,8 @@ static const struct netid {
 };
 
 /*
- * The address of a listener at @local in @family; false when it does not
- * serve that.  The IPv6 wildcard serves both.
+ * Writes the address of a listener at @local in @family; false when it does not
+ * serve that family.  The IPv6 wildcard serves both.
  */
 static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
 		     struct sockaddr_storage *out)

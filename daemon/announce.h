@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * announce - what this machine's rpcbind is told, and told back at the end.
+ * announce - registers our listeners with rpcbind, and unregisters them.
  *
  * One thread.  Blocks for seconds at most when rpcbind does not answer.
  */
@@ -26,14 +26,15 @@ struct announcements {
 };
 
 /*
- * Tells rpcbind that all versions of @prog are served at @local, a listener
- * of the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  What
- * rpcbind refuses is logged.  -errno: none answers; -ECONNREFUSED: none runs.
+ * Tells rpcbind that all versions of @prog are served at @local, a listener of
+ * the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  Logs the
+ * mappings that rpcbind refuses. -ECONNREFUSED: no rpcbind runs; another
+ * -errno: it does not answer.
  */
 int announce(struct announcements *a, const struct rpc_program *prog,
 	     const char *kind, const struct sockaddr_storage *local);
 
-/* Takes everything in @a back. */
+/* Unregisters everything in @a. */
 void announce_withdraw(struct announcements *a);
 
 #endif

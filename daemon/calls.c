@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * calls - the system calls that serving makes, and what becomes of others.
+ * calls - a list of the system calls that gannetd makes, and a filter for it.
  *
- * The list is what gannetd, the C library, its name service modules, liburcu,
- * LMDB, libtirpc and rdma-core's providers call, with those that newer versions
- * of them may call instead, on any architecture.  Not on it, and so the end of
- * a process that makes them: to execute a program or make a process, to look
- * into or signal another one, to mount, to change namespaces, roots, clocks,
- * keys, modules, or users, io_uring, BPF and performance counters.
+ * The list has the calls of gannetd, the C library, its name service modules,
+ * liburcu, LMDB, libtirpc and rdma-core's providers, and the calls that newer
+ * versions of them may make instead, on any architecture.  Other calls end the
+ * process: those that execute a program or make a process, that look into or
+ * signal another one, that mount, that change namespaces, roots, clocks, keys,
+ * modules or users; and io_uring, BPF and performance counters.
  *
- * What is allowed whatever its arguments costs next to nothing: since Linux
- * 5.11 the kernel has a bitmap of these.  So only rare calls are looked into.
+ * A rule without conditions costs next to nothing: since Linux 5.11 the kernel
+ * keeps a bitmap of the calls that are always allowed.  So only rare calls have
+ * rules about their arguments.
  */
 #include "daemon/confine.h"
 
@@ -23,7 +24,7 @@
 
 #include "lib/util.h"
 
-/* Unknown to some architecture or to this libseccomp: left out there. */
+/* Architectures and versions of libseccomp that lack a call leave it out. */
 static const char *const allowed[] = {
 	/* files */
 	"read", "readv", "pread64", "preadv", "preadv2", "write", "writev",
@@ -87,7 +88,7 @@ static const char *const allowed[] = {
 	"connect", "getsockname", "getpeername", "setsockopt", "getsockopt",
 	"shutdown", "send", "sendto", "sendmsg", "sendmmsg", "recv",
 	"recvfrom", "recvmsg", "recvmmsg", "recvmmsg_time64",
-	/* whoever we are: no call here but the file system's changes it */
+	/* our own ids: of the calls here, only the file system's change one */
 	"getuid", "geteuid", "getgid", "getegid", "getuid32", "geteuid32",
 	"getgid32", "getegid32", "getresuid", "getresgid", "getresuid32",
 	"getresgid32", "getgroups", "getgroups32", "setgroups",
@@ -95,28 +96,29 @@ static const char *const allowed[] = {
 	"capget", "capset", "prctl", "getrlimit", "ugetrlimit", "setrlimit",
 	"prlimit64", "getrusage", "sysinfo", "uname", "getrandom",
 #if SANITIZED
-	/* The leak checker makes a thread that stops all others. */
+	/* The leak checker's thread stops all other threads. */
 	"clone", "ptrace", "wait4", "waitid", "kill", "tkill", "tgkill",
 	"process_vm_readv", "personality", "seccomp",
 #endif
 };
 
-/* Where clone() has its flags. */
+/* The index of clone()'s argument "flags". */
 #ifdef __s390x__
 #define CLONE_FLAGS	1
 #else
 #define CLONE_FLAGS	0
 #endif
 
-/* One kind of call, as @arg says. */
+/* Adds a rule for one call, with a condition on one argument. */
 static int add(scmp_filter_ctx f, uint32_t action, int nr,
 	       struct scmp_arg_cmp arg)
 {
 	return seccomp_rule_add_array(f, action, nr, 1, &arg);
 }
 
-/* Threads, but no processes.  What clone3() is for is behind a pointer, so it
- * is not there, and the C library goes back to clone(). */
+/* Allows threads, but no processes.  The filter can't see clone3()'s flags,
+ * which are behind a pointer.  So clone3() gets ENOSYS, and the C library uses
+ * clone(). */
 static int allow_threads(scmp_filter_ctx f)
 {
 	const struct scmp_arg_cmp thread = {
@@ -143,7 +145,7 @@ static int allow_signals(scmp_filter_ctx f)
 	return SANITIZED ? 0 : add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), self);
 }
 
-/* A module of the name service may try others: these don't exist for it. */
+/* A module of the name service may try other families: it gets EAFNOSUPPORT. */
 static int allow_sockets(scmp_filter_ctx f)
 {
 	static const int families[] = { AF_UNIX, AF_INET, AF_INET6,
@@ -196,8 +198,8 @@ int confine_system_calls(enum confine_calls calls)
 						SCMP_ACT_KILL_PROCESS);
 	if (!f)
 		return -ENOMEM;
-	/* A binary tree, for kernels without the bitmap; and for threads that
-	 * somebody's library has made. */
+	/* A binary tree is faster on kernels without the bitmap.  TSYNC
+	 * confines threads that a library may have made already. */
 	err = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)
 		err = seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1);

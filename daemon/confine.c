@@ -16,14 +16,15 @@
 #define BIT(cap)	((uint64_t)1 << (cap))
 
 /*
- * What serving takes, where root starts it.  A worker that acts as a caller
- * loses the first six meanwhile, unless that is user 0 (capabilities(7)).
+ * The capabilities that gannetd keeps if root starts it.  A worker that acts as
+ * a caller has lost the first six meanwhile, unless the caller is user 0
+ * (capabilities(7)).
  */
 static const uint64_t wanted =
 	BIT(CAP_CHOWN) |		/* SETATTR and CREATE as user 0 */
-	BIT(CAP_DAC_OVERRIDE) |		/* the same; and the state directory */
+	BIT(CAP_DAC_OVERRIDE) |		/* SETATTR; the state directory */
 	BIT(CAP_DAC_READ_SEARCH) |	/* open_by_handle_at() */
-	BIT(CAP_FOWNER) |		/* SETATTR as user 0, of others' files */
+	BIT(CAP_FOWNER) |		/* SETATTR as user 0 */
 	BIT(CAP_FSETID) |		/* set-id bits that user 0 asks for */
 	BIT(CAP_MKNOD) |		/* MKNOD as user 0 */
 	BIT(CAP_SETUID) |		/* to act as a caller: setfsuid(), */
@@ -31,7 +32,7 @@ static const uint64_t wanted =
 	BIT(CAP_NET_BIND_SERVICE) |	/* a listener that follows its device;
 					 * what rpcbind takes for root */
 #if SANITIZED
-	BIT(CAP_SYS_PTRACE) |		/* the leak checker's */
+	BIT(CAP_SYS_PTRACE) |		/* for the leak checker */
 #endif
 	BIT(CAP_IPC_LOCK);		/* memory pinned for RDMA devices, in
 					 * containers with a limit of it */
@@ -40,7 +41,7 @@ static void drop_bounding_set(void)
 {
 	for (int cap = 0; cap < 64; cap++) {
 		if (prctl(PR_CAPBSET_READ, cap) < 0)
-			return;		/* there are no more */
+			return;		/* that was the last one */
 		if (!(wanted & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap) < 0)
 			return;		/* not root: there is nothing to drop */
 	}
@@ -53,7 +54,7 @@ void confine_capabilities(void)
 	};
 	struct __user_cap_data_struct caps[2];
 
-	drop_bounding_set();		/* takes CAP_SETPCAP: so it is first */
+	drop_bounding_set();		/* first: needs CAP_SETPCAP */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &head, caps) < 0) {
 		log_warn("capget: %s", strerror(errno));
@@ -70,7 +71,7 @@ void confine_capabilities(void)
 		log_warn("capset: %s", strerror(errno));
 }
 
-/* ---- Landlock: of linux/landlock.h, which may be older than the kernel */
+/* ---- Landlock.  From linux/landlock.h, which may be older than the kernel */
 
 struct ruleset {
 	uint64_t handled_access_fs;
@@ -84,9 +85,9 @@ struct ruleset {
 #define SCOPE_SIGNAL		2u
 
 /*
- * Files are left alone: a ruleset about them would have to name every export
- * that a reload brings, and refuses files that were opened by their handle,
- * which have no path to look at.
+ * The ruleset does not handle files: it would have to name every export that a
+ * reload may bring, and would refuse files that are opened by handle, because
+ * they have no path to check.
  */
 static void confine_scope(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* counters - what has been counted, and who has the workers, for the log. */
+/* counters - logs all counters, and the shares of the workers. */
 #include "daemon/counters.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 
-/* It was asked for: whatever the level is. */
+/* The operator asked for it: log it at any level. */
 #define say(...)	log_print(LOG_LEVEL_INFO, __VA_ARGS__)
 
 static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
@@ -38,7 +38,7 @@ static void note_share(const char *name, unsigned max, unsigned running,
 		running, max, waiting);
 }
 
-/* Workers wait while the shares are looked at: they are logged afterwards. */
+/* The workers wait while the shares are walked: log them afterwards. */
 static void log_shares(struct rpc_server *rpc)
 {
 	char *text = NULL, *at, *line;

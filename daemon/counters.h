@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* counters - what has been counted, and who has the workers, for the log. */
+/* counters - logs all counters, and the shares of the workers. */
 #ifndef GANNET_DAEMON_COUNTERS_H
 #define GANNET_DAEMON_COUNTERS_H
 

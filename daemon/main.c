@@ -27,15 +27,15 @@
 #include "lib/log.h"
 
 #define EXIT_USAGE	2
-/* How long calls that were taken may take when we end. */
+/* At the end, running calls have this long to finish. */
 #define DRAIN_SECONDS	20
-/* And how long it takes to close connections, when some have not ended. */
+/* If some calls have not finished, closing the connections has this long. */
 #define CLOSE_SECONDS	4
 
-/* Memory that nobody used for so long is given back. */
+/* Memory that is unused for this long is given back. */
 #define TRIM_SECONDS	10
 
-/* What give_up() does on the way out. */
+/* give_up()'s duties before the process ends. */
 static const char *last_pid_file;
 static int last_lock = -1;
 
@@ -49,8 +49,8 @@ static void raise_limit(int what)
 	}
 }
 
-/* For RDMA devices: siw asks for the limit, whatever capabilities there are.
- * It takes one that confine() gives up. */
+/* RDMA devices need it: siw checks the limit even for a process with
+ * CAP_IPC_LOCK.  Raising it takes a capability that confine() gives up. */
 static void lock_any_memory(void)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
@@ -116,9 +116,9 @@ static bool write_pid(const char *path)
 }
 
 /*
- * The kernel keeps a process that hangs in it, and its descriptors, until the
- * call ends.  So that another can be started all the same, the state directory
- * is let go of here; none of our threads does anything any more.
+ * The kernel keeps a process with a thread that hangs in it, and its
+ * descriptors, until the call ends.  Release the state directory here, so that
+ * another server can start all the same; none of our threads uses it any more.
  */
 static void give_up(int sig)
 {
@@ -131,8 +131,8 @@ static void give_up(int sig)
 
 /*
  * A call or a reload may hang in the file system for ever, and server_stop()
- * waits for it.  To end in its midst is what kill -9 does: what was
- * acknowledged as stable is.
+ * would wait for it.  Ending in its midst is as kill -9: data that was
+ * acknowledged as stable is safe.
  */
 static void bound_the_end(const struct server *s, const char *pid_file,
 			  unsigned seconds)
@@ -173,7 +173,7 @@ static bool drain(struct server *s, const sigset_t *set)
 	return false;
 }
 
-/* Until it is to end; then as drain(). */
+/* Serves until the process is told to end; then returns as drain() does. */
 static bool serve(struct server *s, const sigset_t *set)
 {
 	static const struct timespec step = { TRIM_SECONDS, 0 };
@@ -181,7 +181,8 @@ static bool serve(struct server *s, const sigset_t *set)
 	for (;;) {
 		switch (sigtimedwait(set, NULL, &step)) {
 		case -1:
-			/* What calls needed beside it is free now, too. */
+			/* The calls' other memory is free now, too: return it
+			 * to the system. */
 			if (server_trim(s))
 				malloc_trim(0);
 			break;
@@ -221,7 +222,7 @@ static int run(const struct options *o, int parent)
 	/* Else the first call_rcu() starts its thread, and when that can't be
 	 * started then, liburcu ends the process. */
 	get_default_call_rcu_data();
-	/* Without its thread lines are written where they are made. */
+	/* Without the log thread every thread writes its own lines. */
 	log_start();
 	if (server_start(o, &s) < 0) {
 		log_stop();

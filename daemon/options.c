@@ -22,7 +22,7 @@
 struct option_row {
 	const char *name;
 	const char *arg;	/* NULL: takes none */
-	/* NULL, or what is wrong with @value. */
+	/* Returns NULL, or the text of @value's error. */
 	const char *(*set)(struct options *o, char *value);
 	const char *help;
 };
@@ -356,7 +356,7 @@ static void print_help(void)
 	       "\nMore in gannetd(8) and gannet-exports(5).\n");
 }
 
-/* Where state goes when nobody says: the system's place for root. */
+/* The default state directory: for root, the system's place. */
 static char *default_state_dir(void)
 {
 	const char *base = getenv("XDG_STATE_HOME");
@@ -367,7 +367,8 @@ static char *default_state_dir(void)
 
 	if (geteuid() == 0)
 		return strdup(LOCALSTATEDIR "/lib/gannet");
-	/* Not below a directory that others write to: its key is a secret. */
+	/* Never below a directory that others can write to: the key is a
+	 * secret. */
 	if (!home || *home != '/')
 		pw = getpwuid(geteuid());
 	if (pw)
@@ -440,7 +441,7 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 		fprintf(stderr, "gannetd: out of memory\n");
 		return OPTIONS_WRONG;
 	}
-	argv[0] = name;			/* in what getopt says */
+	argv[0] = name;			/* for getopt's messages */
 	while ((c = getopt_long(argc, argv, "h", longopts, &i)) != -1) {
 		if (c == 'h') {
 			print_help();

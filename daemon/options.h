@@ -53,8 +53,8 @@ enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 enum options_result options_parse(int argc, char **argv, struct options *o);
 void options_fini(struct options *o);
 
-/* An IPv4 or IPv6 address without a port; NULL is all of both.  False: it is
- * none. */
+/* Parses an IPv4 or IPv6 address without a port; NULL is all of both.  False:
+ * @text is no address. */
 bool options_address(const char *text, struct sockaddr_storage *out);
 
 #endif

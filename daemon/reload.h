@@ -2,21 +2,20 @@
 /*
  * reload - a thread that reads the exports again when it is asked to.
  *
- * To mount a directory or to let go of one may take for ever, when its disk
- * hangs.  The main thread goes on meanwhile, and ends the process when it is
- * told to.
+ * Exporting or releasing a directory may take for ever when its disk hangs.
+ * The main thread goes on meanwhile, and ends the process when it is told to.
  */
 #ifndef GANNET_DAEMON_RELOAD_H
 #define GANNET_DAEMON_RELOAD_H
 
 struct reloader;
 
-/* @fn(@arg) is what a reload does.  0 or -errno. */
+/* Starts the thread; it calls @fn(@arg) to reload. 0 or -errno. */
 int reloader_start(void (*fn)(void *arg), void *arg, struct reloader **out);
-/* Returns at once.  What is asked for while one is under way happens, once,
- * when that has ended. */
+/* Asks for a reload and returns at once.  Requests during a reload cause one
+ * more, when it has ended. */
 void reloader_ask(struct reloader *r);
-/* Waits for the one under way.  NULL is fine. */
+/* Waits for the reload under way and ends the thread.  NULL is fine. */
 void reloader_stop(struct reloader *r);
 
 #endif

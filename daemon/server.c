@@ -33,7 +33,7 @@
 
 #define MAX_LISTENERS	4
 #define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
-/* The largest FPDU there can be that is a multiple of four. */
+/* The largest possible FPDU that is a multiple of four. */
 #define IWARP_FPDU_LARGE 65528
 
 struct listener {
@@ -52,10 +52,10 @@ struct server {
 	const struct options	*o;		/* borrowed */
 	struct pool		*pool;
 	struct pollers		 pollers;
-	/* Of RDMA devices, which refuse threads whose credentials change. */
+	/* For RDMA devices, which refuse threads whose credentials change. */
 	struct pollers		 device_pollers;
 	struct rpc_server	*rpc;
-	struct work_class	*names;		/* of who asks a name service */
+	struct work_class	*names;		/* of name look-ups */
 	struct export_table	*exports;
 	struct reloader		*reloader;
 	struct rpc_program	*nfs3;
@@ -122,7 +122,7 @@ static void give_share(void *arg, struct export *e)
 	struct share *share = calloc(1, sizeof(*share));
 
 	if (!share)
-		return;		/* then it uses the common one */
+		return;		/* the export then uses the common share */
 	share->class = work_class_create(s->rpc, e->path, s->o->threads);
 	if (!share->class) {
 		free(share);
@@ -172,7 +172,7 @@ static void count_export(void *arg, struct export *e)
 	(*(unsigned *)arg)++;
 }
 
-/* Exports what the options say now; what was exported stays on a mistake. */
+/* Exports what the options say now; on a mistake the old exports stay. */
 static int publish(struct server *s)
 {
 	struct export_set *set = NULL;
@@ -213,7 +213,7 @@ void server_reload(struct server *s)
 
 static void set_port(struct sockaddr_storage *ss, unsigned port)
 {
-	/* The port is at the same place in both families. */
+	/* Both families have the port at the same place. */
 	((struct sockaddr_in *)ss)->sin_port = htons((uint16_t)port);
 }
 
@@ -237,7 +237,7 @@ static int listen_udp(struct server *s, const struct sockaddr *sa,
 	return udp_listen(&s->env, sa, NULL, out);
 }
 
-/* On the fabric that was made last. */
+/* Adds a listener for the newest fabric. */
 static int listen_fabric(struct server *s, const struct sockaddr *sa,
 			 struct xprt_listener **out)
 {
@@ -394,7 +394,7 @@ static void announce_all(struct server *s)
 	for (unsigned i = 0; i < s->nlisteners && !err; i++) {
 		const struct listener *l = &s->listeners[i];
 
-		/* One port a netid: a device before iWARP in software. */
+		/* A netid has one port: a device's, else software iWARP's. */
 		if (s->has_verbs && !strcmp(l->name, "iwarp"))
 			continue;
 		err = announce(&s->announced, s->nfs3, l->name, &l->l->local);
@@ -505,7 +505,7 @@ int server_start(const struct options *o, struct server **out)
 		err = start_rpc(s);
 	if (err)
 		goto fail;
-	/* From here on, what fails has said why. */
+	/* From here on, a failing step logs its reason. */
 	err = start_programs(s);
 	if (err)
 		goto fail_said;

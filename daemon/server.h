@@ -19,13 +19,13 @@ struct server;
  */
 int server_start(const struct options *o, struct server **out);
 
-/* What listens where, one a line, then "ready"; see gannetd(8). */
+/* Logs each listener's address, then "ready"; see gannetd(8). */
 void server_print_ready(const struct server *s, FILE *out);
 
 /* Reads the exports again; on a mistake, logged, the old ones stay. */
 void server_reload(struct server *s);
 
-/* Logs every counter that has counted anything, and who has the workers. */
+/* Logs every counter above zero, and the shares of the workers. */
 void server_log_counters(const struct server *s);
 
 /* No new connection, no new call.  server_drained() says when the calls
@@ -36,7 +36,7 @@ bool server_drained(struct server *s);
 /* Closes what is left and frees everything. */
 void server_stop(struct server *s);
 
-/* Gives memory for data back that was not used since the call before; true when
+/* Gives back memory for data that was unused since the previous call; true if
  * there was some. */
 bool server_trim(struct server *s);
 

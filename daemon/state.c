@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* state - the directory of what outlives the process, one server's. */
+/* state - the directory of the files that outlive one server's process. */
 #include "daemon/state.h"
 
 #include <errno.h>
@@ -41,8 +41,8 @@ int state_dir_open(const char *dir, int *lock)
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* A second server would hand out handles from tables that it does
-	 * not know to have changed. */
+	/* Two servers would hand out handles from tables that the other one
+	 * changes without their knowledge. */
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
 		err = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		close(fd);

@@ -2,10 +2,10 @@
 /*
  * MNT, UMNT, UMNTALL.
  *
- * MNT turns a path into a filehandle: the export it lies in, then one
- * look-up a component from the export's root, as the caller, who may thus
- * not reach by MNT what LOOKUP would refuse.  Symbolic links are followed as
- * far as they stay in the export.
+ * MNT turns a path into a filehandle: the export it lies in, then one look-up a
+ * component from the export's root, as the caller: so MNT grants no path that
+ * LOOKUP would refuse.  Symbolic links are followed as far as they stay in the
+ * export.
  *
  * These run on workers: names of hosts and netgroups may have to be looked
  * up, and directories read.
@@ -24,7 +24,7 @@
 
 STAT(mount_refused, "MNT calls that failed");
 
-/* Addresses, not names: nothing to look up, nothing to be lied to about. */
+/* An address needs no look-up, and no name server can lie about it. */
 static void host_of(const struct rpc_call *call, char *host, size_t size)
 {
 	const struct sockaddr *sa = rpc_call_peer(call);
@@ -143,7 +143,7 @@ static int step(struct walk *w, struct vfs_name name)
 	return 0;
 }
 
-/* All of w->left, from w->node. */
+/* Walks all of w->left, from w->node. */
 static int walk_all(struct walk *w)
 {
 	struct vfs_attr attr;
@@ -162,7 +162,7 @@ static int walk_all(struct walk *w)
 	return err == 0 && attr.type != VFS_DIR ? -ENOTDIR : err;
 }
 
-/* The directory at @path below the root of @exp. */
+/* Looks up the directory at @path below the root of @exp. */
 static int walk(const struct vfs_ctx *ctx, const struct export *exp,
 		const char *path, struct vfs_node **out)
 {
@@ -228,7 +228,7 @@ struct work_class *mount_classify(struct rpc_call *call,
 	return exp->upper;
 }
 
-/* @shared: does @path lie in an export that the caller may mount? */
+/* Sets @shared if @path lies in an export that the caller may mount. */
 static int resolve(struct rpc_call *call, const char *path,
 		   struct export_fh *fh, bool *shared)
 {
@@ -270,8 +270,8 @@ static void printable(struct xdr_view view, char *out, size_t size)
 }
 
 /*
- * Who names no directory of an export, as a client that tries what a URL has
- * before it mounts what is above, is not kept from anything.
+ * A path outside every export is only an error, not an attack: clients try a
+ * URL's longer prefixes first.  Don't count it against the address.
  */
 static void log_refusal(const struct rpc_call *call, const char *shown,
 			bool shared, int err)
@@ -326,7 +326,7 @@ enum rpc_run mount_do_mnt1(struct rpc_call *call, const void *args, void *res)
 	struct mount_mnt_res *r = res;
 	int err = mnt(call, args, &r->fh);
 
-	/* There is no handle of version 2's to give. */
+	/* Version 2's handles are not served: there is no handle to give. */
 	r->status = mount_status(err ? err : -EINVAL);
 	return RPC_DONE;
 }

@@ -57,7 +57,7 @@ void mount_put_mnt1(struct xdr_out *x, const void *res);
 enum mountstat3 mount_status(int err);
 
 /* mnt.c */
-/* The share of the export that MNT is about, which may be a slow disk. */
+/* The share of the export that MNT names: its disk may be slow. */
 struct work_class *mount_classify(struct rpc_call *call,
 				  const struct mount_path_args *args);
 enum rpc_run mount_do_mnt3(struct rpc_call *call, const void *args, void *res);
@@ -72,7 +72,7 @@ enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
 			     void *res);
 
 /*
- * rmtab.c: who mounted what.  One entry for a host and path.  Any thread;
+ * rmtab.c: the list of mounts.  One entry for a host and path.  Any thread;
  * never waits for a disk.
  */
 struct rmtab_config {
@@ -81,9 +81,9 @@ struct rmtab_config {
 	unsigned max_host;
 };
 
-/* Reads what was kept.  0 or -errno. */
+/* Reads the file. 0 or -errno. */
 int  rmtab_open(const struct rmtab_config *config, struct rmtab **out);
-/* Writes what was not yet. */
+/* Writes the changes that the file lacks, and ends the thread. */
 void rmtab_close(struct rmtab *t);
 void rmtab_add(struct rmtab *t, const char *host, const char *path);
 void rmtab_remove(struct rmtab *t, const char *host, const char *path);

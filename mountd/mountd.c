@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The MOUNT program: its versions, made and ended.
+ * The MOUNT program: its versions, creation and end.
  *
- * No procedure is marked RPC_PROC_CACHED: each may run twice and leaves the
- * list of mounts as one run does.
+ * No procedure is marked RPC_PROC_CACHED: each may run twice, and leaves the
+ * same list of mounts as one run.
  */
 #include "mountd/mount.h"
 

@@ -2,10 +2,10 @@
 /*
  * mountd - the MOUNT program (RFC 1813 appendix I) on an export table.
  *
- * Version 3 is what clients of NFS version 3 speak.  Versions 1 and 2 (RFC
- * 1094 appendix A) list exports and mounts just as well, for old tools, but
- * their filehandle is 32 bytes and that of NFS version 2, which is not
- * served: MNT finds the same errors, and where there is none answers EINVAL.
+ * Version 3 is what clients of NFS version 3 speak.  Versions 1 and 2 (RFC 1094
+ * appendix A) list exports and mounts just as well, for old tools, but their
+ * filehandle of 32 bytes is for NFS version 2, which is not served: MNT finds
+ * the same errors, and answers EINVAL instead of success.
  */
 #ifndef GANNET_MOUNTD_MOUNTD_H
 #define GANNET_MOUNTD_MOUNTD_H
@@ -20,8 +20,8 @@ struct mountd_config {
 	/* MNT's share of the workers: it may have to ask a name service of its
 	 * caller.  Borrowed; NULL: the common share. */
 	struct work_class *names;
-	/* Where the list of mounts is kept (file "rmtab"); NULL: it is
-	 * forgotten at exit. */
+	/* The directory that keeps the list of mounts (file "rmtab"); NULL: the
+	 * list is forgotten at exit. */
 	const char *state_dir;
 	/* Serve it over RDMA, too.  Clients ask for it over TCP or UDP (RFC
 	 * 8267 section 5.1), where the caller's port tells a privileged one. */

@@ -2,10 +2,10 @@
 /*
  * rmtab - the list of mounts, for DUMP (RFC 1813 section 5.2.2).
  *
- * It tells an administrator who mounted what; nothing depends on it.  So it
- * is bounded, the oldest entry giving way, and kept by a thread of its own,
- * which replaces the file whole whenever the list changed: a worker neither
- * waits for the disk nor, acting as some caller, may write there.
+ * It tells an administrator which client mounted which path; nothing depends on
+ * it.  So it is bounded: a new entry replaces the oldest.  A thread of its own
+ * replaces the whole file when the list has changed: a worker must not wait for
+ * the disk, and while it acts as a caller it may not write there.
  *
  * One line an entry: address, space, path with octal escapes.
  */
@@ -62,7 +62,8 @@ static void touch(struct rmtab *t)
 	pthread_cond_signal(&t->changed);
 }
 
-/* Makes room for one more of @host; returns false when it is there. */
+/* Makes room for one more of @host; returns false if the entry is there
+ * already. */
 static bool make_room(struct rmtab *t, const char *host, const char *path)
 {
 	struct entry *oldest = NULL;
@@ -113,7 +114,7 @@ void rmtab_add(struct rmtab *t, const char *host, const char *path)
 	mutex_unlock(&t->lock);
 }
 
-/* @path NULL: all of the host's. */
+/* Removes one entry of the host, or with @path NULL all. */
 static void remove_some(struct rmtab *t, const char *host, const char *path)
 {
 	struct entry *e, *next;
@@ -163,7 +164,7 @@ static void put_escaped(FILE *f, const char *s)
 	}
 }
 
-/* In place.  False: not what put_escaped() writes. */
+/* Decodes in place.  False: put_escaped() did not write this. */
 static bool unescape(char *s)
 {
 	char *to = s;

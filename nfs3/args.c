@@ -2,10 +2,10 @@
 /*
  * Arguments of NFS version 3 off the wire: RFC 1813 section 3.3.  Pure.
  *
- * What XDR rules out (an unknown arm of a union, a bool of 2, a filehandle
- * of 65 bytes) is refused here and becomes GARBAGE_ARGS.  What XDR allows
- * and NFS does not (nanoseconds past a second, names with a slash) passes:
- * it has an nfsstat3, which the procedure gives.
+ * Values that XDR rules out (an unknown arm of a union, a bool of 2, a
+ * filehandle of 65 bytes) fail here, and become GARBAGE_ARGS.  Values that only
+ * NFS rules out (nanoseconds past a second, names with a slash) pass: the
+ * procedure answers with their nfsstat3.
  */
 #include "nfs3/proc.h"
 
@@ -127,7 +127,7 @@ bool nfs3_get_write(struct xdr_in *x, void *args)
 	a->count = xdr_get_u32(x);
 	a->stable = xdr_get_count(x, VFS_FILE_SYNC);
 	a->niov = MSG_MAX_SEGS;
-	/* Of more than wtmax, no more is written, nor looked at. */
+	/* Bytes beyond wtmax are neither written nor looked at. */
 	a->len = xdr_get_iov(x, MSG_MAX_TAKEN, a->iov, &a->niov);
 	return xdr_ok(x);
 }
@@ -178,8 +178,8 @@ bool nfs3_get_symlink(struct xdr_in *x, void *args)
 	return xdr_ok(x);
 }
 
-/* mknoddata3: any other type is void, and answered with BADTYPE; 0 stands
- * for all of them. */
+/* mknoddata3: the other types are void, and the answer is BADTYPE; 0 stands for
+ * all of them. */
 bool nfs3_get_mknod(struct xdr_in *x, void *args)
 {
 	struct nfs3_make_args *a = args;

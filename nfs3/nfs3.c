@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The program: its table of procedures, made and ended.
+ * The program: its table of procedures, creation and end.
  *
- * RPC_PROC_CACHED marks what must not run twice for one call.  For most of
- * them the second run fails (REMOVE: NOENT); a SETATTR would undo a later one.
- * A WRITE may run twice, but not late: RPC_PROC_ALONE, see rpc/drc.h.  COMMIT
- * may run any number of times.
+ * RPC_PROC_CACHED marks procedures that must not run twice for one call.  For
+ * most of them the second run fails (REMOVE: NOENT); a SETATTR would undo a
+ * later one.  A WRITE may run twice, but not late: RPC_PROC_ALONE, see
+ * rpc/drc.h.  COMMIT may run any number of times.
  *
- * RPC_PROC_POLLER marks what backends often do in memory, and what is asked
- * for often.  READDIR takes its time, wherever the directory is.
+ * RPC_PROC_POLLER marks frequent procedures that backends often do in memory.
+ * READDIR takes long even in memory.
  *
  * The DDP flags are RFC 8267 section 4, all of it.
  */
@@ -221,9 +221,8 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 };
 
 /*
- * The caller's address decides what he may do, and anybody may write any
- * address on a datagram.  (Nor would a mebibyte fit one.)  MOUNT is what UDP
- * is for.
+ * The caller's address decides about its rights, and a datagram's address can
+ * be forged.  (A mebibyte would not fit one, either.)  UDP is for MOUNT only.
  */
 static enum rpc_auth_stat authorize(struct rpc_call *call)
 {
@@ -237,10 +236,10 @@ static void put_export(void *held)
 }
 
 /*
- * The export that the call is about says whose share it uses.  The call
- * holds the export, and so the class, while it lives.  Names are asked for in
- * a share of their own, so that a name service that does not answer stops no
- * others; what is no handle is the common one's.
+ * A call uses the share of its export.  It holds the export, and so the class,
+ * while it lives.  Calls that ask a name service have a share of their own, so
+ * that a service that does not answer stops no others.  A call with an invalid
+ * handle uses the common share.
  */
 static struct work_class *classify(struct rpc_call *call, const void *args)
 {

@@ -2,9 +2,9 @@
 /*
  * nfs3 - the NFS version 3 program (RFC 1813) on an export table.
  *
- * What a call may touch is decided on every call: its filehandle names an
- * export, the export table says whether the caller's address may use it and
- * how, and who the caller acts as follows from that.  The program keeps no
+ * Every call is authorized anew: its filehandle names an export; the export
+ * table says whether the caller's address may use it and how; and from that
+ * follow the user and groups that the call acts with.  The program keeps no
  * state between calls.
  */
 #ifndef GANNET_NFS3_NFS3_H
@@ -29,8 +29,8 @@ struct nfs3_config {
 };
 
 /*
- * 0, -EINVAL (a size that is none) or -ENOMEM.  Calls are charged to the
- * work class that export->upper points at, when there is one.
+ * 0, -EINVAL (an invalid size) or -ENOMEM.  Calls are charged to the work class
+ * that export->upper points at, if any.
  */
 int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
 /* No call of it runs any more. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One call on one export: who asks, for what, and how it ended.
+ * One call on one export: the caller, the file, the outcome.
  *
  * Ownership: an op counts the export and the node from begin to end; the
- * results hold copies only.  On a poller it does not count the export but is
- * an RCU section, since all pollers would write to the one count.
+ * results hold copies only.  On a poller an op does not count the export,
+ * because all pollers would write to one count; it is an RCU section instead.
  *
  * On a poller (call->may_block is false) nothing here or in a backend
  * waits: -EAGAIN comes up through every layer, and end turns it into
@@ -16,7 +16,7 @@
 
 #include "lib/rcu.h"
 
-/* The export, as far as may be without waiting, or after that. */
+/* Finds the export; on a poller, without waiting. */
 static int find_export(struct nfs3_op *op, uint32_t id)
 {
 	struct xprt *x = op->call->msg->xprt;
@@ -159,8 +159,8 @@ void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
 	export_fh_make(op->nfs->exports, op->exp, &handle, fh);
 }
 
-/* Section 3.2 wants ACCES for an empty name and for one that holds what this
- * server can't have in a name. */
+/* Section 3.2 wants ACCES for an empty name, and for a name with characters
+ * that this server can't store. */
 int nfs3_check_name(struct xdr_view view, struct vfs_name *name)
 {
 	int err;

@@ -6,8 +6,8 @@
 #include "nfs3/nfs3.h"
 #include "nfs3/proto.h"
 
-/* Names and paths are taken at any length that a message holds, so that one
- * that is too long gets its NAMETOOLONG instead of GARBAGE_ARGS. */
+/* Names and paths have no limit but the message's, so that a long one gets
+ * NAMETOOLONG instead of GARBAGE_ARGS. */
 #define NFS3_STRING_MAX		POOL_BUF_MAX
 /* post_op_attr and fattr3 at their longest, section 2.5. */
 #define NFS3_FATTR_SIZE		84
@@ -24,8 +24,8 @@ struct nfs3 {
 };
 
 /*
- * Arguments.  Views lie in the call and are valid while it lives.  Each
- * struct begins with the filehandle that says which export is meant.
+ * Arguments.  Views lie in the call and are valid while it lives.  Each struct
+ * begins with the filehandle that names the export.
  */
 
 struct nfs3_fh_args {			/* GETATTR READLINK FSSTAT FSINFO
@@ -71,7 +71,7 @@ struct nfs3_create_args {
 
 struct nfs3_make_args {			/* MKDIR SYMLINK MKNOD */
 	struct nfs3_dirop_args where;
-	uint32_t	 type;		/* ftype3; 0: not one to make */
+	uint32_t	 type;		/* ftype3; 0: MKNOD can't make it */
 	struct vfs_make	 what;
 };
 
@@ -112,7 +112,7 @@ struct nfs3_wcc {			/* wcc_data */
 	uint64_t	 fsid;
 };
 
-struct nfs3_attr_res {			/* GETATTR, and what fails with it */
+struct nfs3_attr_res {			/* GETATTR, and replies of its form */
 	enum nfsstat3	 status;
 	struct nfs3_attr attr;
 };
@@ -206,7 +206,7 @@ struct nfs3_commit_res {
 	uint64_t	 verf;
 };
 
-/* args.c: pure.  False: not the arguments of the procedure. */
+/* args.c: pure.  False: the arguments do not decode. */
 
 bool nfs3_get_void(struct xdr_in *x, void *args);
 bool nfs3_get_fh(struct xdr_in *x, void *args);
@@ -249,9 +249,10 @@ void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
 
 /* status.c */
 
-/* The one table: what @err (0 or -errno) is in a reply of @proc.  Pure. */
+/* The one table: returns the nfsstat3 for @err (0 or -errno) in a reply of
+ * @proc.  Pure. */
 enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err);
-/* May @proc answer @status?  For tests.  Pure. */
+/* True if @proc may answer with @status.  For tests.  Pure. */
 bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
 /* Counts a failure, by procedure and by status. */
 void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
@@ -259,9 +260,9 @@ void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
 /*
  * op.c: one call on one export.
  *
- * begin finds the export, decides who the caller is there, and opens the
- * file; end lets go of it all and turns the outcome into what run returns.
- * Both are called on every path; end after a begin that failed is right.
+ * begin finds the export, maps the caller's user there, and opens the file; end
+ * releases all of it and turns the outcome into run's return value.  Every path
+ * calls both, also when begin failed.
  */
 struct nfs3_op {
 	struct nfs3		*nfs;
@@ -278,14 +279,14 @@ struct nfs3_op {
 
 /* 0 or -errno. */
 int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh);
-/* The same for a call that changes something: -EROFS where it may not.  The
- * node is open then, for the attributes. */
+/* The same for a call that changes something: -EROFS if the export is
+ * read-only.  The node is open even then, for the attributes. */
 int nfs3_begin_change(struct nfs3_op *op, struct rpc_call *call,
 		      struct xdr_view fh);
-/* Sets *@status and returns what the procedure returns. */
+/* Sets *@status and returns the procedure's return value. */
 enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status);
-/* The same of a reply with attributes of the node after the operation: they
- * are filled in here unless they are there already. */
+/* The same for a reply with attributes of the node after the operation: fills
+ * them in, unless the procedure has. */
 enum rpc_run nfs3_end_attr(struct nfs3_op *op, int err,
 			   enum nfsstat3 *status, struct nfs3_attr *attr);
 enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
@@ -293,7 +294,7 @@ enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
 /* A second node of the same call, which must lie in the same export. */
 int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
 		   struct vfs_node **out);
-/* Did @err come from work that must be done again on a worker? */
+/* True if @err means that a worker has to run the call again. */
 bool nfs3_must_block(const struct nfs3_op *op, int err);
 
 /* For a second node. */
@@ -306,7 +307,7 @@ void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
 int nfs3_check_name(struct xdr_view view, struct vfs_name *name);
 bool nfs3_is_dot(struct vfs_name name);
 bool nfs3_is_dotdot(struct vfs_name name);
-/* nfstime3 with its nanoseconds in range, where they are set. */
+/* True if the nanoseconds of the times to set are in range. */
 bool nfs3_times_ok(const struct vfs_setattr *set);
 
 /* The procedures: proc_attr.c, proc_io.c, proc_dir.c, proc_make.c,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * LOOKUP, REMOVE, RMDIR, RENAME, LINK: names that are there.
+ * LOOKUP, REMOVE, RMDIR, RENAME, LINK: names that exist.
  *
- * "." and ".." are answered here, so that backends never see them as the
- * name of something to change: sections 3.3.12 to 3.3.15 say with what, or
- * where they don't, what other servers do.
+ * "." and ".." are answered here, so that backends never see them as the name
+ * of something to change: sections 3.3.12 to 3.3.15 give the status; where they
+ * don't, it is that of other servers.
  */
 #include "nfs3/proc.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * READLINK, READ, WRITE, COMMIT: what moves data.
+ * READLINK, READ, WRITE, COMMIT: the procedures that move data.
  *
  * Data is never copied here.  READ and READLINK have the backend fill the
- * reply's body, a registered buffer; WRITE hands on the pieces the data
+ * reply's body, a registered buffer; WRITE passes on the pieces that the data
  * arrived in.
  */
 #include "nfs3/proc.h"
@@ -18,11 +18,11 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 /* A READ longer than this asks for the file's size first, so that a short
  * file does not hold a large buffer until its reply is gone. */
 #define READ_SIZED	(64u << 10)
-/* From here on a READ is worth a pipe, which takes whole pages. */
+/* A READ of this size or more is worth a pipe, which takes whole pages. */
 #define READ_PIPED	(128u << 10)
 #define PIPE_ALIGN	4096
-/* A READ that is copied, or a WRITE, longer than this is a worker's: it takes
- * as long as many short calls, and the poller sends or receives meanwhile. */
+/* A worker runs a copied READ or a WRITE longer than this: it takes as long as
+ * many short calls, and the poller sends or receives meanwhile. */
 #define READ_LONG	(128u << 10)
 #define WRITE_LONG	(64u << 10)
 
@@ -53,7 +53,7 @@ NFS3_PROC(readlink)
 	return nfs3_end_attr(&op, err, &r->status, &r->attr);
 }
 
-/* How much of what was asked for may be there. */
+/* Returns how many of the bytes asked for the file may have. */
 static int read_size(struct nfs3_op *op, const struct nfs3_read_args *a,
 		     uint32_t *count)
 {
@@ -75,7 +75,8 @@ static int read_size(struct nfs3_op *op, const struct nfs3_read_args *a,
 	return 0;
 }
 
-/* Without a copy in user memory.  -EOPNOTSUPP: not to be had. */
+/* Reads through a pipe, without a copy in user memory. -EOPNOTSUPP: the backend
+ * or the transport can't. */
 static int read_pipe(struct nfs3_op *op, uint64_t offset, uint32_t count,
 		     struct nfs3_read_res *r)
 {
@@ -176,8 +177,8 @@ static void skip(struct iovec **iov, int *niov, size_t len)
 	}
 }
 
-/* One of the backend's writes, into the whole.  The wcc data spans them all:
- * before the first, after the last. */
+/* Adds the result of one backend write to the whole's.  The wcc data spans all
+ * of them: before the first, after the last. */
 static int64_t write_some(struct nfs3_op *op, const struct nfs3_write_args *a,
 			  struct nfs3_write_res *r, const struct iovec *iov,
 			  int niov)
@@ -200,8 +201,8 @@ static int64_t write_some(struct nfs3_op *op, const struct nfs3_write_args *a,
 }
 
 /*
- * Writes until all is written or something fails; a failure after some of it
- * is a short write, and no error (section 3.3.7).
+ * Writes until all is written or the backend fails.  A failure after the first
+ * bytes makes a short write, not an error (section 3.3.7).
  */
 static int write_all(struct nfs3_op *op, const struct nfs3_write_args *a,
 		     struct nfs3_write_res *r, uint32_t len)
@@ -220,7 +221,7 @@ static int write_all(struct nfs3_op *op, const struct nfs3_write_args *a,
 		n = write_some(op, a, r, iov, niov);
 		if (n == 0 && len > 0)
 			n = -EIO;
-		/* All of it again: the same data in the same place. */
+		/* Writes all of it again: the same data in the same place. */
 		if (n < 0 && nfs3_must_block(op, (int)n))
 			return (int)n;
 		if (n < 0)
@@ -244,8 +245,9 @@ static int do_write(struct nfs3_op *op, const struct nfs3_write_args *a,
 		return -EAGAIN;
 	if (a->offset > (uint64_t)INT64_MAX - len)
 		return -EFBIG;
-	/* Before the data goes in: when a write-back error comes between, the
-	 * client sees another verifier at COMMIT and sends the data again. */
+	/* Read the verifier before writing: after a write-back error in
+	 * between, the client sees another verifier at COMMIT and sends the
+	 * data again. */
 	r->verf = atomic_load(&op->exp->fs->verf);
 	return write_all(op, a, r, len);
 }
@@ -263,8 +265,8 @@ NFS3_PROC(write)
 	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
 }
 
-/* COMMIT changes nothing that WRITE did not: a read-only export has it, for
- * what was written before it became one. */
+/* COMMIT changes no data.  A read-only export serves it for data that was
+ * written before the export became read-only. */
 NFS3_PROC(commit)
 {
 	const struct nfs3_commit_args *a = args;
@@ -279,8 +281,9 @@ NFS3_PROC(commit)
 
 		err = op.ops->commit(&op.ctx, op.node, past ? 0 : a->offset,
 				     past ? 0 : a->count, &r->wcc.wcc);
-		/* After: an error that another thread was told of meanwhile
-		 * has changed it, and what it took is sent again. */
+		/* Read the verifier after the sync: if another thread got a
+		 * write-back error meanwhile, it has changed, and the client
+		 * sends the lost data again. */
 		r->verf = atomic_load(&op.exp->fs->verf);
 	}
 	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CREATE, MKDIR, SYMLINK, MKNOD: names that are new. */
+/* CREATE, MKDIR, SYMLINK, MKNOD: new names. */
 #include "nfs3/proc.h"
 
 #include <errno.h>
@@ -15,8 +15,9 @@ static int check_new_name(struct xdr_view view, struct vfs_name *name)
 }
 
 /*
- * The attributes that a new file may be given.  Who isn't root makes files
- * of his own: an owner in the arguments is left out, not refused.
+ * Returns the attributes that the caller may give a new file.  A caller other
+ * than root makes files of its own: an owner in the arguments is ignored, not
+ * refused.
  */
 static int check_new_attr(const struct nfs3_op *op,
 			  const struct vfs_setattr *in,
@@ -32,8 +33,9 @@ static int check_new_attr(const struct nfs3_op *op,
 	return 0;
 }
 
-/* The reply of all four, once there is a file.  Takes @node, which is NULL when
- * the file can't be shown: the client looks it up (RFC 1813 section 3.3.8). */
+/* Makes the reply of all four procedures, once the file exists.  Takes @node,
+ * which is NULL when the file can't be shown: the client looks it up (RFC 1813
+ * section 3.3.8). */
 static void made(struct nfs3_op *op, struct vfs_node *node,
 		 struct nfs3_create_res *r)
 {
@@ -77,7 +79,7 @@ NFS3_PROC(create)
 	return nfs3_end_wcc(&op, err, &r->status, &r->dir_wcc);
 }
 
-/* What the type demands, beyond what XDR did. */
+/* Checks the arguments that the type needs, beyond XDR's checks. */
 static int check_what(const struct nfs3_make_args *a)
 {
 	const struct vfs_make *what = &a->what;

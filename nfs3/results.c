@@ -14,7 +14,7 @@ static void put_time(struct xdr_out *x, const struct timespec *t)
 	xdr_put_u32(x, (uint32_t)t->tv_nsec);
 }
 
-/* In room that is known to be there, so that not each word asks for its own. */
+/* Reserves room once, so that not every word has to check for it. */
 void nfs3_put_fattr(struct xdr_out *out, const struct vfs_attr *a,
 		    uint64_t fsid)
 {

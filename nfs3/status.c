@@ -4,21 +4,21 @@
  * answer with.
  *
  * RFC 1813 lists statuses for each procedure, "not intended to be the
- * definitive statement" (section 3).  Clients turn a status back into an
- * errno for an application, so what is not listed goes out as the listed
- * status that says most nearly the same (instead[]), with these exceptions,
- * sent although they are not listed:
+ * definitive statement" (section 3).  Clients turn a status back into an errno
+ * for an application, so an unlisted status goes out as the listed one with the
+ * nearest meaning (instead[]).  These exceptions are sent although they are not
+ * listed:
  *
- *	JUKEBOX	by all: section 2.6 defines it for any procedure
- *	ACCES	by all: the export may be closed to this client
- *	PERM	by what changes a directory or a file: MKNOD of a device, or
- *		REMOVE from a sticky directory, by the wrong user; LINK of a
- *		directory
- *	INVAL	by what makes a file, and COMMIT: arguments that no other
- *		status fits (a time with 2^32 - 1 nanoseconds)
- *	ISDIR	by REMOVE of a directory, and LINK where a backend says so
- *	NOSPC, DQUOT by COMMIT: where the file system learns of it late, the
- *		application has to learn of it all the same
+ * 	JUKEBOX	by all: section 2.6 defines it for any procedure
+ * 	ACCES	by all: the export may be closed to this client
+ * 	PERM	by what changes a directory or a file: MKNOD of a device, or
+ * 		REMOVE from a sticky directory, by the wrong user; LINK of a
+ * 		directory
+ * 	INVAL	by what makes a file, and COMMIT: arguments that no other
+ * 		status fits (a time with 2^32 - 1 nanoseconds)
+ * 	ISDIR	by REMOVE of a directory, and LINK where a backend says so
+ * 	NOSPC, DQUOT by COMMIT: where the file system learns of it late, the
+ * 		application has to learn of it all the same
  */
 #include "nfs3/proc.h"
 
@@ -87,8 +87,8 @@ static const uint32_t allowed[NFS3_NPROC] = {
 
 #define MAX_INSTEAD	3
 
-/* What to say where a status is not allowed: the first that is.  After all,
- * IO; and SERVERFAULT where even that is not. */
+/* The substitutes for a status that is not allowed: the first allowed one goes
+ * out, else IO, else SERVERFAULT. */
 static const uint8_t instead[S_COUNT][MAX_INSTEAD] = {
 	[S_PERM]	= { S_ACCES, S_NONE },
 	[S_NOENT]	= { S_STALE, S_NONE },
@@ -120,7 +120,7 @@ static const uint8_t instead[S_COUNT][MAX_INSTEAD] = {
 	[S_JUKEBOX]	= { S_NONE },
 };
 
-/* vfs/vfs.h says which of these backends give a meaning of their own. */
+/* vfs/vfs.h lists the errnos with a meaning of the backends' own. */
 static const struct { int err; uint8_t status; } errnos[] = {
 	{ ENOENT, S_NOENT },
 	{ EACCES, S_ACCES },
@@ -157,7 +157,7 @@ static const struct { int err; uint8_t status; } errnos[] = {
 	{ ENOBUFS, S_JUKEBOX },
 	{ EMFILE, S_JUKEBOX },
 	{ ENFILE, S_JUKEBOX },
-	/* Refused for what the file is in use as: a mount point, a program. */
+	/* The file is in use as a mount point or as a program. */
 	{ EBUSY, S_ACCES },
 	{ ETXTBSY, S_ACCES },
 	{ ENOKEY, S_PERM },		/* an encrypted directory, locked */

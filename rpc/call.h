@@ -19,7 +19,8 @@ struct rpc_call_priv {
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   want;	/* bytes rpc_body_alloc() did not get */
+	uint32_t	   want;	/* bytes that rpc_body_alloc() failed to
+					 * get */
 	uint32_t	   waited;	/* bytes it waited for, or 0 */
 	uint32_t	   count;	/* the procedure's index in counts */
 	uint32_t	   body_len;
@@ -30,9 +31,9 @@ struct rpc_call_priv {
 };
 
 /*
- * msg->upper.  Owner: the poller in dispatch, then whoever the call was
- * given to (a class's queue, a worker, the pool's waiters), until
- * xprt_reply() or xprt_drop().
+ * msg->upper.  Owner: the poller in dispatch, then the place the call was given
+ * to (a class's queue, a worker, the pool's waiters), until xprt_reply() or
+ * xprt_drop().
  */
 struct rpc_slot {
 	struct rpc_call		call;
@@ -41,7 +42,8 @@ struct rpc_slot {
 	_Alignas(16) uint8_t	res[RPC_RES_SIZE];
 };
 
-/* A call that waited in the cache: it is the caller's again. */
+/* Returns the call around @w, which waited in the cache and is the caller's
+ * again. */
 static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 {
 	struct rpc_slot *slot = container_of(waited, struct rpc_slot, priv.drc);
@@ -51,15 +53,15 @@ static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 }
 
 /*
- * Counting rows: one for each thread that ever counted, so that an add costs
- * no locked instruction.  The last one is shared by the threads that came
- * when all were given out.
+ * Counting rows: one for each thread that ever counted, so that an add costs no
+ * locked instruction.  Threads that find all rows taken share the last one.
  */
 #define RPC_ROWS	256
 #define RPC_ROW_SHARED	(RPC_ROWS - 1)
 
 struct rpc_busy {
-	_Atomic long	 n;		/* taken - answered, by these threads */
+	_Atomic long	 n;		/* calls taken less calls answered, by
+					 * these threads */
 } __attribute__((aligned(64)));
 
 struct rpc_server {
@@ -76,13 +78,13 @@ struct rpc_server {
 
 /* dispatch.c */
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
-/* It is for a worker.  Any thread that owns the call. */
+/* Queues the call for a worker.  Any thread that owns the call. */
 void rpc_call_queue(struct rpc_slot *slot);
 uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);
 
-/* reply.c: each ends the call and gives the message back. */
+/* reply.c: each of these ends the call and gives the message back. */
 void rpc_reply_results(struct rpc_slot *slot);
 void rpc_reply_status(struct rpc_slot *slot, enum rpc_accept_stat stat);
 void rpc_reply_prog_mismatch(struct rpc_slot *slot);
@@ -91,7 +93,7 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why);
 /* The reply, @len bytes, lies in msg->head already. */
 void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
 void rpc_reply_none(struct rpc_slot *slot);
-/* It is no call: costs the peer its connection, if it has one. */
+/* The message is no call: closes the peer's connection, if it has one. */
 void rpc_reply_reject(struct rpc_slot *slot);
 
 /* counts.c */

@@ -22,7 +22,7 @@ struct rpc_counts {
 	struct tally *_Atomic rows[RPC_ROWS];	/* made when first used */
 };
 
-/* Rows are never given back: a thread that ended leaves its counts there. */
+/* Rows are never given back, so a thread's counts outlive it. */
 static unsigned my_row(void)
 {
 	static atomic_uint given;
@@ -60,7 +60,7 @@ static struct tally *make_row(struct rpc_counts *counts, unsigned row)
 	if (!t)
 		return NULL;
 	memset(t, 0, row_size(counts));
-	/* Pairs with the acquire of readers.  Only this thread makes it. */
+	/* Pairs with the readers' acquire.  Only this thread makes the row. */
 	atomic_store_explicit(&counts->rows[row], t, memory_order_release);
 	return t;
 }
@@ -160,8 +160,8 @@ void rpc_busy_add(struct rpc_server *server, long n)
 	_Atomic long *p = &server->busy[row].n;
 
 	/*
-	 * Release, so that who sees the call gone sees what it did; the sum
-	 * falls only after the reply was given away.
+	 * Release: a reader that sees the call gone sees its effects, too.  The
+	 * sum falls only after the reply was given to the transport.
 	 */
 	if (unlikely(row == RPC_ROW_SHARED))
 		atomic_fetch_add_explicit(p, n, memory_order_release);
@@ -177,7 +177,7 @@ unsigned rpc_server_busy(struct rpc_server *server)
 	for (unsigned i = 0; i < RPC_ROWS; i++)
 		sum += atomic_load_explicit(&server->busy[i].n,
 					    memory_order_acquire);
-	/* Less than none: the rows were not all read at one time. */
+	/* The rows are not read all at one time, so the sum can be negative. */
 	return sum > 0 ? (unsigned)sum : 0;
 }
 

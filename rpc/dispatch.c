@@ -2,11 +2,11 @@
 /*
  * A call, from the transport to its procedure.
  *
- * Operation: on the poller the header and the arguments are decoded, the
- * caller is authorized, and the duplicate request cache is asked.  A
- * procedure that may run on the poller is tried there; what is left waits in
- * its class for a worker.  A call that found no buffer waits with the pool
- * and then runs on a worker.
+ * Operation: on the poller the header and the arguments are decoded, the caller
+ * is authorized, and the duplicate request cache is asked.  A procedure that
+ * may run on the poller is tried there; a call that would block waits in its
+ * class for a worker.  A call that finds no buffer waits with the pool and then
+ * runs on a worker.
  *
  * Bytes after the arguments are ignored, as other servers do: an RDMA peer
  * may have left XDR padding there.
@@ -19,10 +19,11 @@
 #include "lib/stats.h"
 #include "rpc/header.h"
 
-/* What takes the peer longer than a poller looks for its next call. */
+/* A reply of this many bytes takes the peer longer to read than a poller spins
+ * for the next call. */
 #define LINGER_MAX	(32u << 10)
-/* Bytes that tell a call apart which only must not run beside itself: of a
- * WRITE, where it writes, and the first of its data. */
+/* Bytes that the checksum covers of a call that only must not run beside its
+ * duplicate: a WRITE's place and the start of its data. */
 #define ALONE_SUM	128
 
 STAT(rpc_calls, "calls taken");
@@ -46,7 +47,7 @@ STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 
 static void run_on_worker(struct work_item *item);
 
-/* Whose share of the workers the call uses; asked once. */
+/* Returns the share of the workers that the call uses; asks once a call. */
 static void classify(struct rpc_slot *slot)
 {
 	struct rpc_call *call = &slot->call;
@@ -67,7 +68,7 @@ void rpc_call_queue(struct rpc_slot *slot)
 	work_submit(slot->priv.class, &slot->priv.work);
 }
 
-/* Called by whoever gave a buffer back. */
+/* Called by the thread that gave a buffer back. */
 static void buffer_ready(struct pool_waiter *w)
 {
 	rpc_call_queue(container_of(w, struct rpc_slot, priv.wait));
@@ -142,7 +143,7 @@ static void run(struct rpc_slot *slot)
 	fail(slot);
 }
 
-/* The call goes on in the share that can be told now. */
+/* Queues the call in the share that classify() can name now. */
 static void resolve(struct rpc_slot *slot)
 {
 	struct rpc_call *call = &slot->call;
@@ -165,7 +166,7 @@ static void run_on_worker(struct work_item *item)
 		run(slot);
 }
 
-/* Asks the cache.  False: the call is over. */
+/* Looks the call up in the cache.  False: the call is over. */
 static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
 	struct rpc_call *call = &slot->call;
@@ -195,7 +196,7 @@ static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 	case DRC_NEW:
 		break;
 	case DRC_IN_PROGRESS:
-		/* Whoever runs the first has @slot by now. */
+		/* The thread that runs the first call has @slot by now. */
 		stat_inc(drc_in_progress);
 		if (ask.older)
 			rpc_reply_none(rpc_slot_waited(ask.older));
@@ -214,7 +215,8 @@ static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 	return true;
 }
 
-/* RPC_SUCCESS, or what to answer.  @count is the row's place in counts. */
+/* Returns RPC_SUCCESS, or the status to answer.  Sets @count to the row's place
+ * in counts. */
 static enum rpc_accept_stat find_proc(struct rpc_server *server,
 				      struct rpc_call *call, uint32_t *count,
 				      const struct rpc_header *h)
@@ -278,7 +280,7 @@ static void deny(struct rpc_slot *slot, enum rpc_auth_stat why)
 	rpc_reply_denied(slot, why);
 }
 
-/* The header is not that of a call to be run. */
+/* The header is not that of a call that can run. */
 static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 			  const struct rpc_header *h)
 {
@@ -386,9 +388,9 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 }
 
 /*
- * What stands for the data of a chunk that was not pulled yet.  Decoders look
- * at the text of short strings only, so just the start is not zero, and the
- * rest takes no memory.
+ * Stands for the data of a chunk that was not pulled yet.  Decoders look at the
+ * text of short strings only, so just its start is not zero, and the rest takes
+ * no memory.
  */
 uint8_t *rpc_probe_create(void)
 {
@@ -399,7 +401,7 @@ uint8_t *rpc_probe_create(void)
 	return probe;
 }
 
-/* Do the arguments decode with @len bytes at their end, and end there? */
+/* True if the arguments decode with @len bytes at their end, and end there. */
 static bool ends_with(struct rpc_server *server, const void *head,
 		      uint32_t position, uint32_t len)
 {
@@ -422,8 +424,8 @@ static bool ends_with(struct rpc_server *server, const void *head,
 
 /*
  * A DDP-eligible argument is the last item, so its chunk stands where the
- * arguments before it end: right behind its length.  Whatever is inline after
- * it is padding, or ignored like it.
+ * arguments before it end: right behind its length.  Inline bytes after it are
+ * padding, or ignored as padding is.
  */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position)

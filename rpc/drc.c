@@ -66,9 +66,9 @@ static void end_run(struct drc_shard *s, struct drc_call *call)
 /* ---- looking a call up */
 
 /*
- * Does nobody wait for the answer to @w any more, now that @call is here?  On
- * one connection one answer will do.  (As far as is known: this may be asked
- * for many.)
+ * True if nobody waits for the answer to @w any more, now that @call is here:
+ * one answer is enough for one connection.  Uses only what is already known of
+ * the connection, as it may run for many calls.
  */
 static bool is_given_up(const struct drc_call *w, const struct drc_call *call)
 {
@@ -82,8 +82,8 @@ static bool is_given_up(const struct drc_call *w, const struct drc_call *call)
 	return v.end != XPRT_ALIVE;
 }
 
-/* With the lock: @call waits for @first.  Returns one that waited for it, but
- * has been given up, or NULL. */
+/* With the lock: lets @call wait for @first.  Returns a call that waited for
+ * @first too, but whose client has given it up; or NULL. */
 static struct drc_call *await(struct drc_call *first, struct drc_call *call)
 {
 	struct drc_call **p = &first->waiting, *older;
@@ -134,7 +134,8 @@ static void count(enum drc_case c)
 	}
 }
 
-/* Is the connection of @call older than @a, and has its peer left it since? */
+/* True if the connection of @call is older than @a, and its peer has left it
+ * since. */
 static bool is_left_over(const struct drc_call *call, const struct xprt_fate *a)
 {
 	struct xprt_view v;
@@ -146,8 +147,8 @@ static bool is_left_over(const struct drc_call *call, const struct xprt_fate *a)
 	       (v.heard && v.heard + DRC_SLACK_MS < a->born);
 }
 
-/* What is @call, given one of an equal key on @fate?  @e is its reply, or
- * NULL while it runs. */
+/* Judges @call by an earlier one of an equal key, which came on @fate.  @e is
+ * the earlier one's reply, or NULL while it runs. */
 static enum drc_case judge(const struct drc_call *call,
 			   struct xprt_fate *fate, const struct drc_entry *e)
 {
@@ -173,8 +174,8 @@ static enum drc_case judge(const struct drc_call *call,
 	return c;
 }
 
-/* With the lock: the call that runs and that @call repeats, or NULL; also
- * NULL, and *@left_over, if it is one. */
+/* With the lock: returns the running call that @call repeats, or NULL.  If
+ * @call is left over, returns NULL and sets *@left_over. */
 static struct drc_call *find_running(struct drc_shard *s,
 				     const struct drc_call *call,
 				     bool *left_over)
@@ -193,8 +194,9 @@ static struct drc_call *find_running(struct drc_shard *s,
 	return NULL;
 }
 
-/* With the lock: the reply to what @call repeats, or NULL; also NULL, and
- * *@left_over, if it is one.  Replies that show to be over are dropped. */
+/* With the lock: returns the reply to the call that @call repeats, or NULL.  If
+ * @call is left over, returns NULL and sets *@left_over.  Drops the replies
+ * that it finds out of use. */
 static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
 				   const struct drc_call *call,
 				   bool *left_over)
@@ -221,10 +223,10 @@ static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
 }
 
 /*
- * With the lock.  The reply goes to the connection of @call now, and it is
- * that one's fate which counts.  If the first connection has yet to note
- * where the reply ended, its memory stays for that, and a copy takes over;
- * without memory for one nothing changes.
+ * With the lock.  The reply goes to the connection of @call now, so that
+ * connection's fate counts from here on.  If the first connection has yet to
+ * note where the reply ended, the entry's memory stays for that, and a copy
+ * takes over; without memory for the copy nothing changes.
  */
 static void replay(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
 		   const struct drc_call *call, struct drc_ask *ask)

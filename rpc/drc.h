@@ -2,36 +2,37 @@
 /*
  * drc - the duplicate request cache.
  *
- * A client that lost its connection sends again, on a new one, what was not
- * answered.  A procedure that is not idempotent must not run twice for that:
- * a call that still runs is not started again, and one that is done gets its
- * first reply, byte for byte.  A duplicate of a call that runs waits for its
- * end, and is answered with it: the connection of the first is gone, and a
- * client would else send for the third time only after a minute.  Of those
- * that came on one connection the newest waits; of those whose connections
- * have ended none needs to.
+ * A client that lost its connection sends its unanswered calls again on a new
+ * one.  A procedure that is not idempotent must not run twice for that: a call
+ * that still runs is not started again, and a finished one is answered with its
+ * first reply, byte for byte.  The connection of the first call is gone, and a
+ * client sends for the third time only after a minute.  So the duplicate of a
+ * running call waits for its end, and gets its answer.  Of the duplicates that
+ * came on one connection only the newest waits, and a duplicate whose
+ * connection has ended does not wait.
  *
- * The key of a call is its client's address (without the port: connections
- * come and go), xid, program, version, procedure, length, its user with the
- * flavour of its credentials, and a checksum of its arguments.  An equal key
- * may still be that of a new call: drc_rule.h says how that is told.
+ * The key of a call is its client's address (without the port: connections come
+ * and go), xid, program, version, procedure, length, its user with the flavour
+ * of its credentials, and a checksum of its arguments.  A new call may have an
+ * equal key: drc_rule.h says how the cache tells.
  *
- * An idempotent call that must not run *beside* its duplicate (keep = false)
- * is known here only while it runs; its duplicate waits, and then runs, too.
- * This is for WRITE.  Run again at once, it writes the same data over them:
- * its client, which has no answer yet, has sent no later WRITE of the same
- * place.  But if the first one ran after the second, it would put old data
- * over what the client has written since the second's answer.  So WRITEs
- * take no memory from those that need it, and none is ever answered with the
- * reply of another whose checksum is the same.
+ * An idempotent call that must not run *beside* its duplicate (keep = false) is
+ * in the cache only while it runs; its duplicate waits, and then runs, too.
+ * This is for WRITE.  The duplicate writes the same data over the first's,
+ * which is harmless while the client has no answer: it has sent no later WRITE
+ * of the same place.  But if the first one ran after the duplicate, it would
+ * put old data over what the client has written since the duplicate's answer.
+ * So WRITEs take no memory from calls that need it, and no WRITE is ever
+ * answered with the reply of another one with the same checksum.
  *
- * Memory: a reply is kept until its client is known to have it.  A connection
- * that lives holds about what was answered in its last seconds; what it never
- * acknowledged stays for as long after its end as drc_rule.h says, an hour at
- * most.  When the memory is used up, the address that has most of it gives up its oldest reply (a hash of the
- * address: DRC_SHARES of them).  What is lost like that although it was
- * needed, within DRC_AGE, is counted and logged.  Calls that run have their
- * memory themselves, so that there is always room for them.
+ * Memory: a reply is kept until its client is known to have it.  A live
+ * connection holds about the replies of its last seconds; replies that it never
+ * acknowledged stay for as long after its end as drc_rule.h says, an hour at
+ * most.  When the memory is used up, the address that has most of it gives up
+ * its oldest reply (a hash of the address: DRC_SHARES of them).  A reply that
+ * is lost like that within DRC_AGE, although it was needed, is counted and
+ * logged.  A running call brings its own memory, so there is always room for
+ * it.
  *
  * Any thread, everything.
  */
@@ -41,8 +42,8 @@
 #include "lib/xdr.h"
 #include "transport/xprt.h"
 
-/* Bytes of the arguments that the checksum covers: all of them, but for the
- * data of a long SYMLINK. */
+/* Bytes of the arguments that the checksum covers.  Only the data of a long
+ * SYMLINK have more. */
 #define DRC_SUM_MAX	1024
 /* Milliseconds for which a reply is promised to be remembered if it is needed,
  * and for which one that went out as a datagram is. */
@@ -66,9 +67,9 @@ struct drc_key {
 	uint64_t sum;
 };
 
-/* A call while it runs or waits: a part of the caller's. */
+/* A call while it runs or waits.  Embedded in the caller's struct. */
 struct drc_call {
-	/* The caller's to fill in. */
+	/* The caller fills these in. */
 	struct drc_key	  key;
 	struct xprt_fate *fate;		/* borrowed while it runs; NULL: it was
 					 * a datagram */
@@ -79,8 +80,8 @@ struct drc_call {
 	uint8_t		  share;
 	uint32_t	  hash;
 	struct drc_call	 *chain;
-	struct drc_call	 *waiting;	/* its newest duplicate; of that one
-					 * the next older, and so on */
+	struct drc_call	 *waiting;	/* its newest duplicate; the duplicate's
+					 * is the next older one, and so on */
 };
 
 enum drc_verdict {
@@ -90,7 +91,7 @@ enum drc_verdict {
 	DRC_DROP,		/* nobody waits for it, we think */
 };
 
-/* What a call that asks is told. */
+/* Answer to drc_begin(). */
 struct drc_ask {
 	void		 *reply;	/* in: MSG_HEAD_SIZE bytes */
 	uint32_t	  len;		/* DRC_REPLAY: of the reply */
@@ -111,28 +112,28 @@ void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
  * how the message is cut into segments. */
 uint64_t drc_sum(const struct xdr_in *args, uint32_t max);
 
-/* What to do with @call, which is the cache's until drc_done() or
- * drc_forget() if it is DRC_NEW or DRC_IN_PROGRESS. */
+/* Looks @call up and says what to do with it.  If that is DRC_NEW or
+ * DRC_IN_PROGRESS, @call is the cache's until drc_done() or drc_forget(). */
 enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 			    struct drc_ask *ask);
 
 /*
- * The call was answered with these @len <= MSG_HEAD_SIZE bytes.  Returns the
- * newest that waited, if any: it and all behind it (->waiting) get the same.
- * *@sent is for the msg->sent of the newest's reply, or of the call's own if
- * none waited.
+ * The caller answered @call with these @len <= MSG_HEAD_SIZE bytes.  Returns
+ * the newest duplicate that waited, or NULL: it and all behind it (->waiting)
+ * get the same reply. *@sent is for the msg->sent of the newest duplicate's
+ * reply, or of @call's own if no duplicate waited.
  */
 struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 			  const void *reply, uint32_t len,
 			  _Atomic uint64_t **sent);
 /*
- * The call had no effect, or none that could be repeated, or it is not to be
- * kept.  If calls waited the newest is returned, and is now the one that runs,
- * for which the others wait.
+ * Forgets @call: it had no effect, or a harmless one, or its reply is not to be
+ * kept.  If duplicates waited, returns the newest, which runs now, and the
+ * others wait for it.
  */
 struct drc_call *drc_forget(struct drc *drc, struct drc_call *call);
 
-/* Replies remembered, with calls that run, and memory in use. */
+/* Counts the remembered replies and running calls, and their memory. */
 void drc_usage(struct drc *drc, size_t *entries, size_t *bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* drc_key - by what the duplicate request cache knows a call.  Pure. */
+/* drc_key - the keys of the duplicate request cache.  Pure. */
 #include <netinet/in.h>
 
 #include "rpc/drc_store.h"
@@ -22,7 +22,7 @@ void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
 
 	memcpy(key->addr, &host, sizeof(key->addr));
 	key->scope = IN6_IS_ADDR_LINKLOCAL(&host) ? in6->sin6_scope_id : 0;
-	/* In the same place for both families. */
+	/* Both families have the port at the same place. */
 	key->port = datagram ? in6->sin6_port : 0;
 }
 

@@ -2,53 +2,53 @@
 /*
  * drc_rule - is a call with a known key a retransmission?  Pure.
  *
- * An xid alone does not tell: clients count from a constant, from the clock,
- * from a random number for each connection.  So the same user may well send
- * the same xid with the same arguments and mean a new call ("CREATE f, REMOVE
- * f, CREATE f, REMOVE f" by a tool that is started twice).  What tells is the
- * connection that the first reply went to.  A client sends a call again only
- * if it has no reply; so a call is new if the client is known to have the
- * reply, or to be still alive and waiting on the other connection.
+ * An xid alone does not tell: clients count xids from a constant, from the
+ * clock, or from a random number for each connection.  So the same user may
+ * well send the same xid with the same arguments and mean a new call ("CREATE
+ * f, REMOVE f, CREATE f, REMOVE f" by a tool that is started twice).  The
+ * connection that the first reply went to does tell.  A client sends a call
+ * again only if it has no reply; so a call is new if the client is known to
+ * have the reply, or to be still alive and waiting on the other connection.
  *
- * E is the call that was remembered, or runs; A is its connection; B is that
- * of the call with an equal key.
+ * E is the earlier call, answered or running; A is its connection; B is the
+ * connection of the call with an equal key.
  *
- *	A	E's reply		the call is
- *	------------------------------------------------------------------
- *	= B	E runs, or not acked	sent again (Linux, libnfs: 60 s)
- *	= B	acked			new
- *	alive	acked			new
- *	alive	runs, or not acked;	new: nconnect's sibling, another
- *		A was heard since B	program, another host behind a NAT
- *		was accepted
- *	alive	the same, not heard	sent again: A is half-open, the client
- *					lost it and we don't know yet
- *	closed	acked			new: the client read all and closed
- *	closed	runs, or not acked	sent again: it gave up waiting.  For
- *					DRC_CLOSED_MS after the end
- *	broken	runs, or not acked	sent again.  For DRC_BROKEN_MS
- *	broken	acked in A's last	sent again: a client that ends with
- *		second			replies unread resets the connection.
- *					For DRC_UNREAD_MS
- *	broken	acked earlier		new
- *	any	A was accepted after B,	left over: the client left B and has
- *		and B was closed or	sent the call again on A, which was read
- *		silent since		first.  B is closed
+ * 	A	E's reply		the call is
+ * 	------------------------------------------------------------------
+ * 	= B	E runs, or not acked	sent again (Linux, libnfs: 60 s)
+ * 	= B	acked			new
+ * 	alive	acked			new
+ * 	alive	runs, or not acked;	new: nconnect's sibling, another
+ * 		A was heard since B	program, another host behind a NAT
+ * 		was accepted
+ * 	alive	the same, not heard	sent again: A is half-open, the client
+ * 					lost it and we don't know yet
+ * 	closed	acked			new: the client read all and closed
+ * 	closed	runs, or not acked	sent again: it gave up waiting.  For
+ * 					DRC_CLOSED_MS after the end
+ * 	broken	runs, or not acked	sent again.  For DRC_BROKEN_MS
+ * 	broken	acked in A's last	sent again: a client that ends with
+ * 		second			replies unread resets the connection.
+ * 					For DRC_UNREAD_MS
+ * 	broken	acked earlier		new
+ * 	any	A was accepted after B,	left over: the client left B and has
+ * 		and B was closed or	sent the call again on A, which was read
+ * 		silent since		first.  B is closed
  *
  * "Acked": the peer's TCP acknowledged all of the reply; on InfiniBand, RoCE
  * and iWARP see rpcrdma's look().  "Closed": the peer sent a FIN or DREQ
  * before anything else ended the connection.
  *
- * What remains, and on which side it fails:
- *  - The peer's TCP has the reply but its program never reads it, for longer
- *    than a second, and then loses the connection: runs twice.  So does what
- *    is lost behind a proxy that ends TCP (haproxy, ssh), whose ack is not
- *    the client's.
- *  - A program that resets its connections and uses the same xids again
- *    within DRC_UNREAD_MS gets the old reply to what it asked in the last
- *    second before.  So does one that was killed with a call unanswered,
- *    counts its xids from a constant, and comes to the same call again within
- *    DRC_CLOSED_MS; or, if it lost its power, within DRC_BROKEN_MS.
+ * Cases that the rule gets wrong, with the result:
+ *  - The peer's TCP has the reply but its program does not read it for more
+ *    than a second, and then loses the connection: the call runs twice.  So
+ *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
+ *    ssh): its ack is not the client's.
+ *  - A program that resets its connections and uses the same xids again within
+ *    DRC_UNREAD_MS gets the old reply to a call of the last second before.  So
+ *    does a program that was killed with a call unanswered, counts its xids
+ *    from a constant, and sends the same call again within DRC_CLOSED_MS; or,
+ *    if it lost its power, within DRC_BROKEN_MS.
  *  - Two programs behind one address, the second of which connected within
  *    DRC_SLACK_MS: the second is taken for the first, if everything is equal
  *    and at the same moment.  On RDMA, where nothing is heard in between, at
@@ -66,14 +66,15 @@
 
 #include "transport/fate.h"
 
-/* Clocks of the kernel's that say when a peer was heard have ticks of up to
- * ten milliseconds. */
+/* The kernel's clocks that say when a peer was heard have ticks of up to ten
+ * milliseconds. */
 #define DRC_SLACK_MS	20
 /* "A's last second". */
 #define DRC_RECENT_MS	1000
-/* For how long after the end of its connection a call may be sent again.  A
- * client that closed or reset it was there and connects at once, or it backs
- * off for seconds; one that lost it may not reach us for long. */
+/* A call may be sent again for this long after the end of its connection.  A
+ * client that closed or reset the connection is alive: it connects again at
+ * once, or backs off for seconds.  A client that lost it may not reach us for a
+ * long time. */
 #define DRC_CLOSED_MS	120000
 #define DRC_BROKEN_MS	3600000
 #define DRC_UNREAD_MS	30000
@@ -90,7 +91,7 @@ struct drc_facts {
 	uint64_t	since;		/* and so many ms ago */
 };
 
-/* What an equal key means, by case; each is counted. */
+/* The meaning of an equal key, by case.  Each case has a counter. */
 enum drc_case {
 	/* The call is sent again. */
 	DRC_AGAIN_SAME,		/* on the connection itself */
@@ -103,7 +104,7 @@ enum drc_case {
 	DRC_NEW_TAKEN,		/* A is alive; its client has the reply */
 	DRC_NEW_CLOSED,
 	DRC_NEW_BROKEN,
-	/* Nobody waits for it, we think. */
+	/* Nobody seems to wait for the call. */
 	DRC_LEFT_OVER,
 };
 

@@ -7,11 +7,12 @@
 #include "lib/stats.h"
 #include "rpc/drc_rule.h"
 
-/* What malloc() adds, about. */
+/* malloc()'s own bytes for a block, about. */
 #define OVERHEAD	16u
-/* Longer than DRC_RECENT_MS, so that what ended a connection is known. */
+/* Longer than DRC_RECENT_MS, so that the cause of a connection's end is
+ * known. */
 #define LOOK_MS		2000
-/* Replies of a share that are looked at for one that can go. */
+/* Replies of a share to look at, for one that can go. */
 #define EVICT_TRIES	64
 
 STAT(drc_evicted, "remembered replies that made room");
@@ -28,7 +29,7 @@ struct drc_entry **drc_bucket(struct drc *drc, struct drc_shard *s,
 	return &s->done[hash / DRC_SHARDS & drc->mask];
 }
 
-/* Out of the table: it answers nobody any more. */
+/* Takes @e out of the table: it answers no call any more. */
 void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
 	struct drc_entry **p = drc_bucket(drc, s, e->hash);
@@ -41,14 +42,14 @@ void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 	e->known = false;
 }
 
-/* Is it the cache's alone? */
+/* True if no transport has a pointer into @e. */
 bool drc_is_placed(const struct drc_entry *e)
 {
 	/* Pairs with xprt_note_sent(). */
 	return atomic_load_explicit(&e->sent, memory_order_acquire) != 0;
 }
 
-/* One that is placed. */
+/* Drops @e, which is in the table. */
 void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
 	size_t size = drc_size_of(e->len);
@@ -63,7 +64,8 @@ void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 	free(e);
 }
 
-/* Nobody needs it; the transport may still have to note where it ended. */
+/* Nobody needs the reply; the transport may still have to note where it
+ * ended. */
 void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 {
 	if (drc_is_placed(e))
@@ -72,8 +74,8 @@ void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 		drc_unknow(drc, s, e);
 }
 
-/* It goes to the connection of @call now.  Returns where its position is to
- * be noted. */
+/* Moves @e to the connection of @call.  Returns the place to note its
+ * position. */
 static _Atomic uint64_t *give_to(struct drc_shard *s, struct drc_entry *e,
 				 const struct drc_call *call, uint64_t t)
 {
@@ -146,7 +148,7 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 	};
 }
 
-/* Might its client send the call again, by what is known of its fate? */
+/* True if its client may still send the call again, judged by its fate. */
 static bool is_needed(const struct drc_entry *e,
 		      const struct xprt_view *v, uint64_t t)
 {
@@ -155,7 +157,7 @@ static bool is_needed(const struct drc_entry *e,
 	return drc_is_again(drc_rule(&f));
 }
 
-/* One whose time to be looked at has come. */
+/* Looks at a reply whose time has come. */
 static void look_at(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
 		    uint64_t t)
 {
@@ -180,7 +182,7 @@ static void look_at(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
 	cds_list_add_tail(&e->order, &s->due);
 }
 
-/* Gives up what is not needed any more: two at most, for a bounded time. */
+/* Drops replies that nobody needs any more: two at most, to bound the time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
 {
 	struct drc_entry *e;
@@ -199,7 +201,7 @@ void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
 	}
 }
 
-/* The one that @share can do without best, or NULL. */
+/* Returns the reply that @share needs least, or NULL. */
 static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 				bool *needed)
 {
@@ -226,8 +228,8 @@ static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 	return oldest;
 }
 
-/* Makes room by one reply of the address that has most.  False: there is
- * none that could go.  Sets *@lost if it was needed still. */
+/* Drops one reply of the address that has most.  False: no reply can go.  Sets
+ * *@lost if its client may still need it. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, uint64_t t, bool *lost)
 {
 	struct drc_share *most = &s->shares[0];

@@ -3,16 +3,16 @@
  * drc_store - what the files of the duplicate request cache share.  Private
  * to rpc/drc*.c.
  *
- * Shards, each with its lock, two hash tables, and its part of the memory:
- * one table has the calls that run, the other the replies.  A reply is in a
- * list of its client's share, oldest first, and in one of two more: "due",
- * by when it is to be looked at, or "kept", when its connection has ended and
- * left it needed.
+ * Shards, each with its lock, two hash tables, and its part of the memory: one
+ * table has the calls that run, the other the replies.  A reply is in a list of
+ * its client's share, oldest first, and in one of two more: "due", by when it
+ * is to be looked at, or "kept", when its connection has ended and its client
+ * may still ask.
  *
  * The transport notes where a reply ends in what its connection sends
- * (entry->sent) some time after it was remembered.  Until then that memory is
- * the transport's as well: such a reply can be taken out of the table, but
- * not freed.
+ * (entry->sent) some time after it was remembered.  Until then the memory is
+ * the transport's as well: such a reply can be taken out of the table, but not
+ * freed.
  */
 #ifndef GANNET_RPC_DRC_STORE_H
 #define GANNET_RPC_DRC_STORE_H
@@ -75,7 +75,7 @@ static inline struct drc_shard *drc_shard_of(struct drc *drc, uint32_t hash)
 	return &drc->shards[hash % DRC_SHARDS];
 }
 
-/* The entry may have been stamped after @t was read: that is no age. */
+/* Another thread may have stamped the entry after @t was read: the age is 0. */
 static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
 				uint64_t ms)
 {
@@ -87,32 +87,34 @@ void drc_hash(const struct drc *drc, struct drc_call *call);
 
 /* ---- drc_store.c.  With the shard's lock, but for the first two. */
 
-/* What a reply of @len bytes counts as. */
+/* Returns the memory that a reply of @len bytes counts for. */
 size_t drc_size_of(uint32_t len);
-/* A reply that is in no list yet; free() it or insert it.  NULL: no memory. */
+/* Makes a reply that is in no list yet; free() it or insert it.  NULL: no
+ * memory. */
 struct drc_entry *drc_make(const struct drc_call *call, const void *reply,
 			   uint32_t len);
 struct drc_entry **drc_bucket(struct drc *drc, struct drc_shard *s,
 			      uint32_t hash);
-/* Takes @e, which answers those like @call from now on.  Returns where the
- * position of the reply to @call is to be noted. */
+/* Takes @e, which answers calls equal to @call from now on.  Returns the place
+ * to note the position of the reply to @call. */
 _Atomic uint64_t *drc_insert(struct drc *drc, struct drc_shard *s,
 			     struct drc_entry *e, const struct drc_call *call,
 			     uint64_t t);
-/* The same for one that is placed and went to another connection before. */
+/* The same for a reply in the table that went to another connection before. */
 _Atomic uint64_t *drc_move(struct drc_shard *s, struct drc_entry *e,
 			   const struct drc_call *call, uint64_t t);
-/* Does the position of its end stand fast?  Else it must not be freed. */
+/* True if the position of its end is noted.  Before that it must not be
+ * freed. */
 bool drc_is_placed(const struct drc_entry *e);
-/* It answers nobody any more. */
+/* Takes @e out of the table: it answers no call any more. */
 void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
-/* The same, and it is freed, or will be. */
+/* The same, and frees @e now, or when the transport has noted its end. */
 void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
-/* One that is placed: freed. */
+/* Frees @e, which is in the table. */
 void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
 
-/* What is known of @e at @t, when its connection is as @v says; of the call
- * that asks, nothing. */
+/* Fills in the facts about @e at @t, with its connection in the state @v.
+ * Leaves the facts about the call that asks at zero. */
 struct drc_facts drc_facts_of(const struct drc_entry *e,
 			      const struct xprt_view *v, uint64_t t);
 

@@ -2,7 +2,7 @@
 /*
  * RPC call headers off the wire, reply headers onto it.  Pure.
  *
- * What RFC 5531 leaves open is decided like this:
+ * Choices where RFC 5531 leaves one:
  *
  * A flavor that is not served is AUTH_REJECTEDCRED, which RFC 2203 section
  * 5.2.3.1 names as the common practice and appendix A asks for AUTH_SHORT.

@@ -23,7 +23,8 @@ struct rpc_header {
 
 enum rpc_header_kind {
 	RPC_HEADER_CALL,	/* the arguments come next */
-	RPC_HEADER_SHORT,	/* ends before the procedure: no reply */
+	RPC_HEADER_SHORT,	/* the header ends before the procedure: no
+				 * reply */
 	RPC_HEADER_NOT_CALL,	/* a reply, or no RPC at all: no reply */
 	RPC_HEADER_MISMATCH,	/* RPC_MISMATCH, to xid */
 	RPC_HEADER_DENIED,	/* AUTH_ERROR, to xid */

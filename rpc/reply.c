@@ -21,7 +21,7 @@ STAT(drc_ran_after, "duplicates of WRITEs, run when the WRITE that they repeat "
 STAT(drc_taken_over, "duplicates run because the call they repeat came to "
      "nothing");
 
-/* What the call holds goes, and it is counted. */
+/* Puts what the call holds, and counts the call. */
 static void end(struct rpc_slot *slot, bool error)
 {
 	struct rpc_call *call = &slot->call;
@@ -38,7 +38,7 @@ static void end(struct rpc_slot *slot, bool error)
 			       rpc_now() - priv->started);
 }
 
-/* The duplicates that waited get the reply of the call that they repeat. */
+/* Sends the waiting duplicates the reply of the call that they repeat. */
 static void reply_too(struct drc_call *dup, const struct msg *m,
 		      _Atomic uint64_t *sent)
 {
@@ -113,8 +113,8 @@ static void send_head(struct rpc_slot *slot, uint32_t len)
 	hand_over(slot);
 }
 
-/* A reply that is no result.  None of these is remembered: the call had no
- * effect, or it is not known which. */
+/* Sends a reply without results.  The cache does not keep it: the call had no
+ * effect, or an unknown one. */
 static void send_error(struct rpc_slot *slot, const struct xdr_out *x)
 {
 	slot->call.msg->body = NULL;
@@ -273,7 +273,7 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	if (!priv->pipe)
 		priv->pipe = pipe_get(call->server->pipes);
 	if (priv->pipe)
-		priv->pipe->left = 1;	/* who knows, from now on */
+		priv->pipe->left = 1;	/* the message may be freed now */
 	return priv->pipe;
 }
 

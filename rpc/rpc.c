@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The RPC server: made, given its programs, ended. */
+/* The RPC server: creation, programs, end. */
 #include "rpc/rpc.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ fail:
 	return err;
 }
 
-/* Rows have to fit a call's memory, and versions ascend. */
+/* Asserts that rows fit a call's memory, and that versions ascend. */
 static bool valid(const struct rpc_program *prog)
 {
 	if (!prog->nversions)

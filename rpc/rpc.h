@@ -2,11 +2,11 @@
 /*
  * rpc - ONC RPC version 2 (RFC 5531): programs, calls, replies.
  *
- * A program is a table of procedures.  The dispatcher, an xprt_sink, reads
- * the RPC header, finds the row, decodes the arguments, answers what was
- * seen before from the duplicate request cache, runs the procedure (on the
- * poller when it need not block, else on a worker), encodes the results
- * and gives the reply to the transport.
+ * A program is a table of procedures.  The dispatcher, an xprt_sink, reads the
+ * RPC header, finds the row, decodes the arguments, answers repeated calls from
+ * the duplicate request cache, runs the procedure (on the poller when it need
+ * not block, else on a worker), encodes the results and gives the reply to the
+ * transport.
  */
 #ifndef GANNET_RPC_RPC_H
 #define GANNET_RPC_RPC_H
@@ -41,7 +41,7 @@ enum rpc_accept_stat {
 	RPC_SYSTEM_ERR = 5,
 };
 
-/* Who the caller says it is. */
+/* The caller's identity, as its credential claims it; nothing proves it. */
 struct rpc_cred {
 	enum rpc_auth_flavor flavor;
 	uint32_t	uid;
@@ -51,11 +51,12 @@ struct rpc_cred {
 };
 
 enum rpc_run {
-	RPC_DONE,		/* results are in call->res */
-	RPC_BLOCKS,		/* only while !call->may_block: nothing was
-				 * done; run it again on a worker */
-	RPC_NO_BUFFER,		/* rpc_body_alloc() failed before anything was
-				 * done: run it again when there is one */
+	RPC_DONE,		/* the results are in *res */
+	RPC_BLOCKS,		/* only if !call->may_block: run() did nothing;
+				 * a worker runs it again */
+	RPC_NO_BUFFER,		/* rpc_body_alloc() failed before run() did
+				 * anything: it runs again when there is a
+				 * buffer */
 	RPC_FAILED,		/* SYSTEM_ERR */
 	RPC_DROPPED,		/* no reply */
 };
@@ -80,13 +81,13 @@ struct rpc_proc {
 #define RPC_PROC_CACHED		0x01
 /* Try it on the poller first, with may_block false. */
 #define RPC_PROC_POLLER		0x02
-/* An argument is DDP-eligible: the *last* item of the arguments, an opaque
- * or string, may come in a Read chunk (RFC 8267 section 4). */
+/* The *last* item of the arguments, an opaque or a string, is DDP-eligible: it
+ * may come in a Read chunk (RFC 8267 section 4). */
 #define RPC_PROC_DDP_ARG	0x04
-/* So is the result that the body carries: READ, READLINK. */
+/* The result that the body carries is DDP-eligible: READ, READLINK. */
 #define RPC_PROC_DDP_RES	0x08
-/* Idempotent, but not while it runs: its duplicate waits for it, and then
- * runs (see rpc/drc.h).  Not with RPC_PROC_CACHED. */
+/* Idempotent, but must not run beside its duplicate: the duplicate waits, and
+ * then runs (see rpc/drc.h).  Excludes RPC_PROC_CACHED. */
 #define RPC_PROC_ALONE		0x10
 
 #define RPC_ARGS_SIZE		1024
@@ -96,7 +97,7 @@ struct rpc_proc {
 struct rpc_version {
 	uint32_t		 vers;
 	uint32_t		 nproc;
-	const struct rpc_proc	*procs;		/* gaps have no name */
+	const struct rpc_proc	*procs;		/* a gap's name is NULL */
 };
 
 struct rpc_program {
@@ -107,33 +108,35 @@ struct rpc_program {
 	bool			  no_rdma;	/* not served over RDMA */
 	void			 *ctx;		/* the program's own */
 	/*
-	 * Before the arguments of a procedure other than NULL are decoded;
-	 * NULL: all may.  On the poller: must not block.  RPC_AUTH_OK, or
-	 * why not (MSG_DENIED, AUTH_ERROR).
+	 * Called before the arguments of a procedure other than NULL are
+	 * decoded, on the poller: must not block.  Returns RPC_AUTH_OK, or the
+	 * reason to deny the call (MSG_DENIED, AUTH_ERROR).  NULL: every caller
+	 * may.
 	 */
 	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
-	 * Whose share of the workers a call uses, so that one slow export
-	 * can't stop the others.  NULL, or returning NULL: the common share.
-	 * The class outlives the call.  Asked only for a call that goes to a
-	 * worker, on the poller or whoever ran the call that it repeats: must
-	 * not block.
+	 * Names the share of the workers that a call uses, so that one slow
+	 * export can't stop the others.  NULL, or returning NULL: the common
+	 * share.  The class outlives the call.  Called only for a call that
+	 * goes to a worker, on the poller or on the thread that ran the call it
+	 * repeats: must not block.
 	 */
 	struct work_class *(*classify)(struct rpc_call *call,
 				       const void *args);
 	/*
-	 * Learns what classify() could not tell without waiting, in the share
-	 * that rpc_resolve_in() named; classify() is asked once more then.
-	 * So a call waits for a name service in one share, and for a file
-	 * system in another.
+	 * Finds out, on a worker of the share that rpc_resolve_in() named, what
+	 * classify() could not learn without waiting.  The dispatcher then
+	 * calls classify() once more.  So a call waits for a name service in
+	 * one share, and for a file system in another.
 	 */
 	void (*resolve)(struct rpc_call *call);
 	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
 /*
- * One call being served; lies in msg->upper.  For procedures, all fields
- * but args, res and body are read-only.
+ * One call being served; lies in msg->upper.  A procedure only reads these
+ * fields: its arguments and results are parameters of run(), and the functions
+ * below set the reply's body and what the call holds.
  */
 struct rpc_call {
 	struct msg		 *msg;
@@ -145,8 +148,8 @@ struct rpc_call {
 	uint32_t		  procnum;
 	struct rpc_cred		  cred;
 	bool			  may_block;	/* false on a poller */
-	bool			  unresolved;	/* resolve() is to run first */
-	bool			  resolved;	/* it has */
+	bool			  unresolved;	/* resolve() has to run first */
+	bool			  resolved;	/* resolve() has run */
 	void			 *held;		/* the program's, for the call's
 						 * life: see rpc_call_hold() */
 	void			(*held_put)(void *held);
@@ -154,33 +157,35 @@ struct rpc_call {
 };
 
 /*
- * A buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body, which
- * is sent as it lies (see rpc_body_set()).  The call owns it; asked again, it
- * gives the same one.  NULL: return RPC_NO_BUFFER at once, with nothing done.
+ * Returns a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's
+ * body, which is sent without a copy (see rpc_body_set()).  The call owns it; a
+ * second call returns the same one.  NULL: the procedure has to return
+ * RPC_NO_BUFFER at once, and must not have done anything yet.
  */
 struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
 
 /*
- * The same, a pipe of PIPE_MAX bytes instead of a buffer; NULL: there is none
- * to be had, or the transport doesn't take it.  What is put into it and not
- * made the body is lost.
+ * Returns a pipe of PIPE_MAX bytes for the body instead of a buffer; NULL: no
+ * pipe is free, or the transport can't send from one.  Bytes in the pipe are
+ * lost unless rpc_body_set_pipe() makes them the body.
  */
 struct pipe *rpc_body_pipe(struct rpc_call *call);
-/* Makes the first @len bytes in the pipe, all there are, the body; of a
- * procedure with RPC_PROC_DDP_RES. */
+/* Makes the @len bytes in the pipe, which must be all it holds, the body.  Only
+ * for a procedure with RPC_PROC_DDP_RES. */
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
 
 /*
- * Makes the first @len bytes of the buffer the reply's body.  It goes on the
- * wire after what encode() writes, then come @ntail words (at most four).  With RPC_PROC_DDP_RES it is an opaque: the last word that encode()
- * writes is its length, and its XDR pad follows it.
+ * Makes the first @len bytes of the buffer the reply's body.  On the wire the
+ * body follows encode()'s output, and @ntail words (at most four) follow the
+ * body.  With RPC_PROC_DDP_RES the body is an opaque: the last word that
+ * encode() writes is its length, and its XDR pad follows it.
  */
 void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 		  unsigned ntail);
 
 /*
- * Takes @held: @put is called on it when the results are encoded.  One that
- * was held before (by a run that is repeated) is put now.
+ * Takes @held, and calls @put on it when the results are encoded.  If an
+ * earlier run of the same call holds an object, puts that one now.
  */
 static inline void rpc_call_hold(struct rpc_call *call, void *held,
 				 void (*put)(void *held))
@@ -191,7 +196,7 @@ static inline void rpc_call_hold(struct rpc_call *call, void *held,
 	call->held_put = put;
 }
 
-/* What classify() returns when resolve() has to run first, in @class. */
+/* For classify() to return: resolve() has to run first, in @class. */
 static inline struct work_class *rpc_resolve_in(struct rpc_call *call,
 						struct work_class *class)
 {
@@ -210,7 +215,7 @@ struct rpc_server;
 struct rpc_server_config {
 	unsigned nworkers;		/* at least 1 */
 	size_t	 drc_bytes;		/* memory for remembered replies; 0:
-					 * none are */
+					 * remember none */
 	struct pool *pool;		/* borrowed */
 };
 
@@ -219,17 +224,17 @@ int rpc_server_create(const struct rpc_server_config *config,
 		      struct rpc_server **out);
 /* Before the first listener.  @prog is borrowed. */
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
-/* What listeners are given. */
+/* The sink that listeners give their calls to. */
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
-/* Calls taken and not answered.  Any thread. */
+/* Counts the calls that have no answer yet.  Any thread. */
 unsigned rpc_server_busy(struct rpc_server *server);
-/* All listeners are gone.  Ends the workers. */
+/* Ends the workers.  All listeners must be gone. */
 void rpc_server_destroy(struct rpc_server *server);
 
-/* What was done for one procedure, since the server was made. */
+/* One procedure's counts since the server was made. */
 struct rpc_proc_count {
 	uint64_t calls;		/* ended: answered or dropped */
-	uint64_t errors;	/* of these, not with SUCCESS */
+	uint64_t errors;	/* of these, without SUCCESS */
 	uint64_t ns;		/* total time from arrival to reply */
 };
 
@@ -244,15 +249,16 @@ void rpc_server_walk_counts(struct rpc_server *server,
 /* A share of the workers; @name is copied.  NULL: no memory. */
 struct work_class *work_class_create(struct rpc_server *server,
 				     const char *name, unsigned max_workers);
-/* Does no call of it run or wait? */
+/* True if no call of @class runs or waits. */
 bool work_class_idle(struct work_class *class);
-/* No call of it runs or waits any more, or will.  Before
+/* Frees @class.  No call of it may run or wait now or later.  Due before
  * rpc_server_destroy(). */
 void work_class_destroy(struct work_class *class);
 
 /*
- * Calls @fn for every class, the common one first: how many workers it may
- * have, has, and how many calls wait for one.  @fn only takes notes.
+ * Calls @fn for every class, the common one first, with its limit of workers,
+ * its running workers and its waiting calls.  @fn must only take notes: the
+ * queues are locked.
  */
 void rpc_server_walk_classes(struct rpc_server *server,
 			     void (*fn)(const char *name, unsigned max,

@@ -2,9 +2,9 @@
 /*
  * Registration with rpcbind (RFC 1833, version 4 of the protocol).
  *
- * rpcb_set() of libtirpc would do for the netids in /etc/netconfig, where
- * the RDMA ones are not, and it waits for a minute when nobody answers.  So
- * this makes the calls itself, by libtirpc's client.
+ * rpcb_set() of libtirpc would do for the netids in /etc/netconfig, where the
+ * RDMA ones are not, and it waits for a minute when nobody answers.  So these
+ * functions make the calls themselves, with libtirpc's client.
  *
  * rpcbind takes SET and UNSET from this machine only: from any user through
  * its socket, from a reserved port through loopback.

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rpcbind - where this machine's rpcbind says our programs are (RFC 1833).
+ * rpcbind - registers our programs with this machine's rpcbind (RFC 1833).
  *
  * Netids are "tcp", "tcp6", "udp", "udp6" and, for RPC-over-RDMA, "rdma" and
  * "rdma6" (RFC 8166 section 9; RFC 5665).
  *
- * Everything here blocks, for RPCBIND_TIMEOUT seconds a step at most, and is
- * for start and end.  SIGPIPE has to be ignored or blocked.
+ * Every function blocks, for RPCBIND_TIMEOUT seconds a step at most: call them
+ * at start and end only.  SIGPIPE has to be ignored or blocked.
  */
 #ifndef GANNET_RPC_RPCBIND_H
 #define GANNET_RPC_RPCBIND_H
@@ -37,8 +37,7 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		const char *netid, const struct sockaddr *addr);
 
 /*
- * Takes that back, unless another server put itself in its place meanwhile:
- * then it returns -ENOENT.
+ * Removes that mapping. -ENOENT: another server has replaced it, and it stays.
  */
 int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		  const char *netid, const struct sockaddr *addr);

@@ -4,11 +4,11 @@
  *
  * Three rules keep one slow disk or one busy client from stopping others:
  *
- * 1. A class (an export) has workers of its own: its max.  No class can use
- *    up another's, because threads are not bounded together: the keeper, a
+ * 1.  A class (an export) has workers of its own: its max.  The pool has no
+ *    common bound of threads, so no class can use up another's: the keeper, a
  *    thread that does nothing else, starts one more whenever a class may run
- *    something and no worker is idle.  A thread that waits costs little, so
- *    the sum of the classes' max is bound enough.  Threads stay once started.
+ *    something and no worker is idle.  A thread that waits costs little, so the
+ *    sum of the classes' max is bound enough.  Threads stay once started.
  * 2. In a class clients take turns, one item each.  A client with a thousand
  *    items queued delays another's by one item, not by a thousand.
  * 3. One client has at most three quarters of a class, and never all of it.
@@ -20,20 +20,20 @@
  * client with something to run.  A worker takes the first item of the first
  * client of the first class, and puts both behind the others.
  *
- * Clients are known by a hash of their address.  A class has a table of
- * NTURNS places; a client has the first place of PROBES that is its own
- * already or nobody's, as long as it has items.  Where all are taken it
- * shares one.  So nothing is allocated for a call.
+ * Clients are known by a hash of their address.  A class has a table of NTURNS
+ * places; while it has items, a client has the first of PROBES places that is
+ * its own already or free.  If all are taken it shares one.  So a call needs no
+ * allocation.
  *
  * Waking: a worker that finds nothing sleeps on its own futex, last in first
  * out, so that the same few stay warm.  At most one worker is on its way at a
- * time.  It wakes the next when it leaves more behind.  So whoever submits a
- * burst pays for one wake, and none at all while workers keep up.
+ * time, and wakes the next if it leaves items behind.  So the thread that
+ * submits a burst pays for one wake, and for no wake while workers keep up.
  *
- * Spinning: before a worker sleeps it looks a short while whether something
- * comes, if nobody else does; that, too, is a worker on its way.  How long
- * depends on how often it paid off: an idle server spins for microseconds a
- * call, at most.
+ * Spinning: before a worker sleeps it looks for items for a short time, unless
+ * another worker does; it then counts as a worker on its way.  The time depends
+ * on how often it paid off: an idle server spins for microseconds a call, at
+ * most.
  *
  * Why a keeper: pollers must not wait for a thread to be made, and a thread
  * inherits the credentials of the one that makes it.  Workers act as their
@@ -60,7 +60,7 @@
 #define MAX_SPIN	256u
 #define NTURNS		256u		/* a power of two */
 #define PROBES		8u
-/* How long the keeper waits after the system gave it no thread. */
+/* Milliseconds that the keeper waits after the system refused it a thread. */
 #define KEEPER_WAIT_S	1
 
 STAT(work_threads, "worker threads started");
@@ -76,7 +76,7 @@ struct worker {
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
 
-/* A client's place in a class; nobody's while nothing waits or runs. */
+/* A client's place in a class.  Free while no item of it waits or runs. */
 struct turn {
 	uint64_t	  client;
 	struct work_item *head;		/* waiting */
@@ -106,17 +106,17 @@ struct work_pool {
 	struct cds_list_head ready;	/* classes that may run something */
 	struct cds_list_head classes;	/* all of them */
 	struct worker	 *idle;
-	bool		  waking;	/* one is on its way: woken, started, or
-					 * spins */
+	bool		  waking;	/* a worker is on its way: woken,
+					 * started, or spinning */
 	bool		  stopping;
 	bool		  growing;	/* the keeper is awake */
-	pthread_cond_t	  quiet;	/* some class came to running == 0 */
+	pthread_cond_t	  quiet;	/* a class came to running == 0 */
 	pthread_cond_t	  wanted;	/* the keeper sleeps here */
 	struct worker	 *workers;	/* all */
 	unsigned	  nworkers;
 
-	/* Is there a class in ready?  Written with the lock held; read
-	 * without, by who spins, as a hint. */
+	/* True if there is a class in ready.  Written with the lock held; a
+	 * spinning worker reads it without, as a hint. */
 	atomic_bool	  hint;
 
 	unsigned	  max_spin;
@@ -124,7 +124,7 @@ struct work_pool {
 	struct work_class *common;
 };
 
-/* Of clients' numbers; set once, before there are any. */
+/* The key of clients' numbers.  Set once, before the first number. */
 static uint64_t seed;
 
 static void make_seed(void)
@@ -146,7 +146,7 @@ static void wake(struct worker *w)
 	syscall(SYS_futex, &w->awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Locked.  Who is to be woken, after unlocking; NULL: nobody needs to. */
+/* Locked.  Returns the worker to wake after unlocking, or NULL. */
 static struct worker *pick_idle(struct work_pool *pool)
 {
 	struct worker *w = pool->idle;
@@ -158,7 +158,7 @@ static struct worker *pick_idle(struct work_pool *pool)
 	return w;
 }
 
-/* Locked.  Is there something to run, and nobody who would come for it? */
+/* Locked.  True if a class has an item to run and no worker is on its way. */
 static bool is_short(struct work_pool *pool)
 {
 	return !pool->idle && !pool->waking && !pool->stopping &&
@@ -202,8 +202,9 @@ static inline uint64_t mix(uint64_t v)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Neighbours' addresses come to lie apart, and their places too.  Who may
- * choose its own IPv6 address can not make it another client's number. */
+/* Hashing spreads neighbours' addresses, and so their places.  The key is
+ * secret, so a client that chooses its own IPv6 address can't take another
+ * client's number. */
 uint64_t work_client(const struct sockaddr *peer)
 {
 	struct in6_addr host = xprt_addr_host(peer);
@@ -299,8 +300,7 @@ static void finish(struct work_class *class, struct turn *turn)
 }
 
 /*
- * Locked, and again when it returns.  Looks whether something comes; true
- * when something did.
+ * Called and returns with the lock held.  Spins for an item; true if one came.
  */
 static bool spin(struct work_pool *pool, struct worker *w)
 {
@@ -322,7 +322,7 @@ static bool spin(struct work_pool *pool, struct worker *w)
 	return true;
 }
 
-/* Locked, and again when it returns. */
+/* Called and returns with the lock held. */
 static void sleep_idle(struct work_pool *pool, struct worker *w)
 {
 	atomic_store_explicit(&w->awake, 0, memory_order_relaxed);
@@ -366,8 +366,8 @@ static void work(void *arg)
 	mutex_unlock(&pool->lock);
 }
 
-/* Locked, and again when it returns; the new worker is on its way then.
- * 0 or -errno. */
+/* Called and returns with the lock held.  Starts a worker, which is then on its
+ * way. 0 or -errno. */
 static int add_worker(struct work_pool *pool)
 {
 	struct worker *w = aligned_alloc(_Alignof(struct worker), sizeof(*w));
@@ -396,7 +396,7 @@ static int add_worker(struct work_pool *pool)
 	return 0;
 }
 
-/* Locked, and again when it returns. */
+/* Called and returns with the lock held. */
 static void keeper_rest(struct work_pool *pool, int err)
 {
 	struct timespec until;
@@ -463,8 +463,8 @@ void work_class_destroy(struct work_class *class)
 {
 	struct work_pool *pool = class->pool;
 
-	/* The last call was answered, but its worker may still be about to
-	 * say so here. */
+	/* The last call was answered, but its worker may not have counted that
+	 * yet. */
 	mutex_lock(&pool->lock);
 	assert(!class->waiting);
 	while (class->running)
@@ -513,7 +513,8 @@ static void join(struct work_pool *pool)
 	}
 }
 
-/* It is held for a few instructions: better to spin than to sleep. */
+/* The lock is held for a few instructions: spinning is cheaper than
+ * sleeping. */
 static void init_lock(pthread_mutex_t *lock)
 {
 	pthread_mutexattr_t attr;

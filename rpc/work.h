@@ -2,10 +2,10 @@
 /*
  * work - the worker threads, and the shares that bound who may use them.
  *
- * A class has workers of its own, at most max_workers, whatever the items of
- * other classes do.  In a class clients take turns, one item each, and one
- * client never has more than three quarters of the workers.  The items of one
- * client run in the order in which they were submitted.
+ * A class has at most max_workers workers of its own, and the items of other
+ * classes can't take them.  In a class clients take turns, one item each, and
+ * one client never has more than three quarters of the workers.  The items of
+ * one client run in the order in which they were submitted.
  */
 #ifndef GANNET_RPC_WORK_H
 #define GANNET_RPC_WORK_H
@@ -14,7 +14,7 @@
 
 struct work_pool;
 
-/* The caller's memory, until run is called. */
+/* In the caller's memory, which must stay until run() is called. */
 struct work_item {
 	struct work_item *next;
 	uint64_t	  client;	/* whose it is: work_client() */
@@ -27,12 +27,12 @@ uint64_t work_client(const struct sockaddr *peer);
 /* Starts @nworkers threads; more are started when classes need them.  0 or
  * -errno. */
 int work_pool_create(unsigned nworkers, struct work_pool **out);
-/* Runs what was submitted, then ends the threads.  Nothing is submitted any
- * more, except by items that run.  All classes but the pool's own are gone
- * or will not be used. */
+/* Runs the submitted items, then ends the threads.  Only running items may
+ * submit more.  All classes but the pool's own must be gone or out of use. */
 void work_pool_destroy(struct work_pool *pool);
 
-/* The share of calls that have no other; @nworkers of work_pool_create(). */
+/* The common class, for calls without one of their own; @nworkers of
+ * work_pool_create() is its limit. */
 struct work_class *work_pool_common(struct work_pool *pool);
 
 struct work_class *work_class_new(struct work_pool *pool, const char *name,

@@ -3,10 +3,10 @@
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <stdlib.h>
 
 #define NAMES_BITS	8
-#define CONDS		16
 
 struct posix_disk {
 	dev_t		 dev;
@@ -22,7 +22,14 @@ struct posix_disk {
 	pthread_mutex_t	 lock;
 	/* Under the lock, and all turns of nodes with it: */
 	struct posix_turns whole;
-	pthread_cond_t	 ended[CONDS];	/* by the address of the turns */
+};
+
+/* A thread that waits for a turn, on its stack. */
+struct posix_waiter {
+	struct posix_waiter *next;
+	uint64_t	 mine;		/* the turn that will do */
+	bool		 runs;		/* that turn is this thread's to run */
+	sem_t		 woken;
 };
 
 static pthread_mutex_t disks_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,8 +43,6 @@ static struct posix_disk *disk_create(dev_t dev)
 		return NULL;
 	d->dev = dev;
 	pthread_mutex_init(&d->lock, NULL);
-	for (int i = 0; i < CONDS; i++)
-		pthread_cond_init(&d->ended[i], NULL);
 	return d;
 }
 
@@ -77,8 +82,6 @@ void posix_disk_put(struct posix_disk *d)
 	mutex_unlock(&disks_lock);
 	if (!last)
 		return;
-	for (int i = 0; i < CONDS; i++)
-		pthread_cond_destroy(&d->ended[i]);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -103,47 +106,111 @@ void posix_disk_trust(struct posix_disk *d, uint64_t errors)
 	atomic_store(&d->trusted, errors);
 }
 
-static pthread_cond_t *cond_of(struct posix_disk *d,
-			       const struct posix_turns *t)
-{
-	return &d->ended[((uintptr_t)t >> 6) % CONDS];
-}
-
 struct posix_turns *posix_disk_turns(struct posix_disk *d)
 {
 	return &d->whole;
 }
 
+/*
+ * With the lock, which it gives up: waits for turn @mine, or for the one before
+ * it to end.  True: turn @mine is this thread's to run.
+ */
+static bool wait_turn(struct posix_disk *d, struct posix_turns *t,
+		      uint64_t mine)
+{
+	struct posix_waiter me = { .mine = mine };
+
+	sem_init(&me.woken, 0, 0);
+	if (t->last)
+		t->last->next = &me;
+	else
+		t->first = &me;
+	t->last = &me;
+	mutex_unlock(&d->lock);
+	while (sem_wait(&me.woken) < 0)
+		;			/* EINTR */
+	sem_destroy(&me.woken);
+	return me.runs;
+}
+
+/* With the lock: the first in the list is in it no more. */
+static struct posix_waiter *pop(struct posix_turns *t)
+{
+	struct posix_waiter *w = t->first;
+
+	t->first = w->next;
+	if (!t->first)
+		t->last = NULL;
+	return w;
+}
+
+/*
+ * Ends turn @mine.  Those that it did for go on, each woken once, by the
+ * semaphore of its own; and the first of the others has the next turn, so
+ * that no thread wakes only to wait again.
+ */
+static void end_turn(struct posix_disk *d, struct posix_turns *t,
+		     uint64_t mine, int err)
+{
+	struct posix_waiter *done = NULL, *runner = NULL, *w;
+
+	mutex_lock(&d->lock);
+	t->done = mine;
+	if (err < 0) {
+		atomic_store(&t->failed, mine);
+		t->err = err;
+	}
+	while (t->first && t->first->mine <= mine) {
+		w = pop(t);
+		w->next = done;
+		done = w;
+	}
+	if (t->first)
+		runner = pop(t);
+	t->running = runner;
+	mutex_unlock(&d->lock);
+	if (runner) {
+		runner->runs = true;
+		sem_post(&runner->woken);
+	}
+	while (done) {			/* its stack is gone once it is woken */
+		w = done;
+		done = w->next;
+		sem_post(&w->woken);
+	}
+}
+
+/* With the lock, which it gives up. */
+static void run_turn(struct posix_disk *d, struct posix_turns *t,
+		     uint64_t mine, int (*run)(void *arg), void *arg)
+{
+	t->running = true;
+	t->begun = mine;
+	mutex_unlock(&d->lock);
+	end_turn(d, t, mine, run(arg));
+}
+
 int posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 		    uint64_t since, int (*run)(void *arg), void *arg)
 {
-	uint64_t mine;
+	uint64_t mine, failed;
 	int err;
 
 	mutex_lock(&d->lock);
 	mine = t->begun + 1;
-	while (t->running && t->done < mine)
-		pthread_cond_wait(cond_of(d, t), &d->lock);
-	if (t->done < mine) {
-		t->begun = mine;
-		t->running = true;
-		mutex_unlock(&d->lock);
-		err = run(arg);
+	if (!t->running) {
+		run_turn(d, t, mine, run, arg);
+	} else if (wait_turn(d, t, mine)) {
 		mutex_lock(&d->lock);
-		t->running = false;
-		t->done = mine;
-		if (err < 0) {
-			atomic_store(&t->failed, mine);
-			t->err = err;
-		}
-		pthread_cond_broadcast(cond_of(d, t));
+		run_turn(d, t, mine, run, arg);
 	}
 	/* An earlier one may have been told of what this change lost, or a
 	 * later one failed before this thread woke. */
-	if (since == POSIX_NOW)
-		err = atomic_load(&t->failed) >= mine ? t->err : 0;
-	else
-		err = atomic_load(&t->failed) != since ? t->err : 0;
+	failed = atomic_load(&t->failed);
+	if (since == POSIX_NOW ? failed < mine : failed == since)
+		return 0;
+	mutex_lock(&d->lock);
+	err = t->err;
 	mutex_unlock(&d->lock);
 	return err;
 }

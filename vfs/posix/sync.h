@@ -50,13 +50,17 @@ struct posix_node;
 /* Has its file no name any more? */
 bool posix_node_removed(struct posix_node *n);
 
+struct posix_waiter;
+
 /* Syncs of one thing, one at a time.  Written under the lock of its disk. */
 struct posix_turns {
 	uint64_t begun;			/* number of the last that began */
 	uint64_t done;			/* ... and of the last that ended */
 	_Atomic uint64_t failed;	/* ... and of the last that failed */
 	int	 err;			/* that one's -errno */
-	bool	 running;
+	bool	 running;		/* one, or it is about to begin */
+	/* Threads that wait, by the number of the turn that they want. */
+	struct posix_waiter *first, *last;
 };
 
 /*

@@ -232,14 +232,24 @@ static void reclaim(struct rcu_head *head)
 	free(n);
 }
 
+/* To close a file may be to write it, or to give back its blocks when it was
+ * removed. */
+static bool close_takes_time(struct posix_node *n)
+{
+	struct stat st;
+
+	if (!posix_fs_of(n)->ram)
+		return true;
+	return n->type == VFS_REG && posix_fstat(n->fd, &st) == 0 &&
+	       st.st_nlink == 0 && (uint64_t)st.st_blocks * 512 > VFS_LONG;
+}
+
 void posix_node_free(struct vfs_node *node)
 {
 	struct posix_node *n = to_posix(node);
 	struct posix_fs *fs = posix_fs_of(n);
 
-	/* To close a file may be to write it, or to give back its blocks when
-	 * it was removed. */
-	if (thread_is_poller && (!fs->ram || posix_node_removed(n))) {
+	if (thread_is_poller && close_takes_time(n)) {
 		posix_cache_bury(&fs->cache, n);
 		return;
 	}

@@ -187,6 +187,84 @@ START_TEST(what_was_renamed_in_an_unreadable_directory_is_found_later)
 }
 END_TEST
 
+static int set_mtime(struct vfs_node *n)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MTIME,
+				   .mtime = { .tv_sec = 5 } };
+
+	return posix_setattr(&w.ctx, n, &set, NULL);
+}
+
+static struct vfs_node *make(struct vfs_node *dir, const char *name,
+			     enum vfs_type type)
+{
+	struct vfs_make what = { .type = type, .target = "to",
+				 .target_len = 2 };
+	struct vfs_node *n;
+
+	assert_ok(posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL,
+			     NULL));
+	return n;
+}
+
+/* What is made there is synced with its file system, for which a descriptor is
+ * needed that the root can't give. */
+START_TEST(names_are_made_in_a_root_that_can_only_be_written)
+{
+	struct vfs_node *n, *dir;
+
+	world_prepare(_i, NULL);
+	assert_ok(chmod(w.dir, 0300));
+	world_mount();
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	put(n);
+	dir = must_mkdir(w.root, "d");
+	n = make(w.root, "l", VFS_LNK);
+	assert_ok(set_mtime(n));
+	put(n);
+	assert_ok(posix_rename(&w.ctx, w.root, name_of("f"), dir, name_of("f"),
+			       NULL, NULL));
+	must_remove(w.root, "l", false);
+	must_remove(dir, "f", false);
+	put(dir);
+	must_remove(w.root, "d", true);
+	assert_ok(chmod(w.dir, 0700));
+	world_close();
+}
+END_TEST
+
+/* Only tmpfs is without a sync. */
+START_TEST(below_a_closed_root_changes_are_synced_or_not_made)
+{
+	struct vfs_node *dir, *n;
+	struct vfs_handle h;
+
+	world_prepare(_i, NULL);
+	assert_ok(mkdir(local("d"), 0700));
+	assert_ok(chmod(w.dir, 0100));
+	world_mount();
+	dir = must_lookup(w.root, "d");
+	n = make(dir, "l", VFS_LNK);
+	assert_ok(set_mtime(n));
+	h = handle_of(n);
+	put(n);
+	put(dir);
+	world_restart();
+	n = must_open(&h);
+	if (!world_on_tmpfs()) {
+		struct vfs_attr before = attr_of(n), after;
+
+		assert_err(set_mtime(n), EACCES);
+		after = attr_of(n);
+		ck_assert(posix_same_time(&before.ctime, &after.ctime));
+	}
+	put(n);
+	assert_ok(chmod(w.dir, 0700));
+	world_close();
+}
+END_TEST
+
 static int run(void)
 {
 	Suite *s = suite_create("posix as the owner");
@@ -199,6 +277,9 @@ static int run(void)
 	add_world_test(t, what_cannot_be_opened_again_stays_open_for_longer);
 	add_world_test(t,
 		what_was_renamed_in_an_unreadable_directory_is_found_later);
+	add_world_test(t, names_are_made_in_a_root_that_can_only_be_written);
+	add_world_test(t,
+		       below_a_closed_root_changes_are_synced_or_not_made);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

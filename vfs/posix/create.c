@@ -50,6 +50,8 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 	if (err == 0 && m->dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
+		err = posix_sync_ready(m->dir);
+	if (err == 0)
 		err = posix_cred_set(m->fs, ctx);
 	if (err == -EAGAIN) {
 		posix_change_end(&m->change);
@@ -90,7 +92,7 @@ static int sync_made(struct making *m, int err)
 	if (err == 0 && m->touched)
 		err = posix_node_sync(m->node);
 	if (sync) {
-		dir_err = posix_change_sync(&m->change);
+		dir_err = posix_names_sync(&m->change);
 		err = err ? err : dir_err;
 	}
 	if (m->made)

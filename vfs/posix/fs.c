@@ -158,6 +158,8 @@ static int open_root(struct posix_fs *fs, const char *path)
 	fs->mount_is_path = fs->mount_fd < 0;
 	if (fs->mount_is_path)
 		fs->mount_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	else
+		atomic_store(&fs->whole_fd, fs->mount_fd);
 	if (fs->mount_fd < 0) {
 		int err = -errno;
 
@@ -165,6 +167,13 @@ static int open_root(struct posix_fs *fs, const char *path)
 		return err;
 	}
 	return fd;
+}
+
+static void close_mount(struct posix_fs *fs)
+{
+	if (fs->mount_is_path && fs->whole_fd >= 0)
+		close(fs->whole_fd);
+	close(fs->mount_fd);
 }
 
 /* A directory that its clients will be refused: who exports it wants to know
@@ -253,6 +262,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 	posix_cred_server(NULL);
 	pthread_mutex_init(&fs->rolls.lock, NULL);
 	pthread_mutex_init(&fs->verfs.lock, NULL);
+	atomic_init(&fs->whole_fd, -1);
 	fs->fs.ops = &posix_vfs_ops;
 	fs->fs.fsid = path_id(config->path);
 	atomic_init(&fs->fs.verf, new_verf());
@@ -301,7 +311,7 @@ fail_disk:
 fail_fd:
 	if (fd >= 0)
 		close(fd);
-	close(fs->mount_fd);
+	close_mount(fs);
 fail:
 	posix_rolls_free(fs);
 	pthread_mutex_destroy(&fs->rolls.lock);
@@ -328,7 +338,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 	if (fs->table)
 		posix_table_close(fs->table);
 	posix_disk_put(fs->disk);
-	close(fs->mount_fd);
+	close_mount(fs);
 	posix_rolls_free(fs);
 	pthread_mutex_destroy(&fs->rolls.lock);
 	pthread_mutex_destroy(&fs->verfs.lock);

@@ -108,11 +108,13 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
+		err = posix_sync_ready(dir);
+	if (err == 0)
 		err = posix_cred_set(fs, ctx);
 	if (err == 0)
 		err = remove_name(ctx, dir, s.s, is_dir);
 	posix_change_end(&c);
-	return err < 0 ? err : posix_change_sync(&c);
+	return err < 0 ? err : posix_names_sync(&c);
 }
 
 /* What @name was is known under a new name now. */
@@ -162,6 +164,16 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 	return err;
 }
 
+/* The first error, but both are tried: the name is at one of them now. */
+static int sync_both(const struct posix_change *from,
+		     const struct posix_change *to)
+{
+	int err = posix_names_sync(from);
+	int to_err = to ? posix_names_sync(to) : 0;
+
+	return err ? err : to_err;
+}
+
 int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 		 struct vfs_name from_name, struct vfs_node *vto,
 		 struct vfs_name to_name, struct vfs_wcc *from_wcc,
@@ -186,6 +198,10 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 		ct.node = NULL;
 	posix_names_begin(to);
 	if (err == 0)
+		err = posix_sync_ready(from);
+	if (err == 0)
+		err = posix_sync_ready(to);
+	if (err == 0)
 		err = posix_cred_set(fs, ctx);
 	if (err == 0)
 		err = rename_names(fs, from, from_s.s, to, to_s.s);
@@ -195,9 +211,7 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 	if (to == from && from_wcc && to_wcc)
 		*to_wcc = *from_wcc;
 	if (err == 0)
-		err = posix_change_sync(&cf);
-	if (err == 0 && to != from)
-		err = posix_change_sync(&ct);
+		err = sync_both(&cf, ct.node ? &ct : NULL);
 	posix_names_end(to);
 	return err;
 }
@@ -225,6 +239,8 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0)
 		err = posix_stat(n, &st);
 	if (err == 0)
+		err = posix_sync_ready(dir);
+	if (err == 0)
 		err = posix_cred_set(fs, ctx);
 	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
@@ -233,7 +249,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		posix_seen(n, dir, s.s);
 	posix_change_end(&c);
 	if (err == 0)
-		err = posix_change_sync(&c);
+		err = posix_names_sync(&c);
 	posix_names_end(dir);
 	if (attr && posix_fstat(n->fd, &st) == 0)
 		posix_attr(fs, &st, attr);

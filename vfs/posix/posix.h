@@ -98,6 +98,7 @@ struct posix_fs {
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
+	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */

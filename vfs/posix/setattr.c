@@ -172,6 +172,8 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		err = -EDOM;
 	if (err == 0 && set->set & VFS_SET_SIZE && c.fixed)
 		err = -EPERM;
+	if (err == 0 && set->set)
+		err = posix_sync_ready(n);
 	if (err == 0)
 		err = set_all(ctx, n, &c.before, set);
 	posix_change_end(&c);

@@ -3,6 +3,7 @@
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -30,9 +31,12 @@ static const struct instead {
 	/* The server has no permission to open the file, as its user. */
 	{ EACCES, true },
 	{ EPERM, true },
-	/* No descriptor is left to open it by.  What is to be synced is done
-	 * already, and can't be put off. */
+	/* No descriptor is left to open it by. */
 	{ ETIMEDOUT, true },
+	/* There was no memory to open it.  posix_sync_ready() made that an
+	 * error while nothing was done; now the change is done, and can't be
+	 * put off. */
+	{ ENOMEM, true },
 };
 
 static bool sync_whole_instead(int err, bool at_open)
@@ -64,6 +68,36 @@ struct job {
 	int		   fd;
 };
 
+/* @fd, or one that another thread kept first.  Takes @fd. */
+static int keep_whole_fd(struct posix_fs *fs, int fd)
+{
+	int none = -1;
+
+	if (fd < 0 || atomic_compare_exchange_strong(&fs->whole_fd, &none, fd))
+		return fd;
+	close(fd);
+	return none;
+}
+
+/*
+ * A descriptor that syncfs() takes, or -1.  The root's is none when the server
+ * may not read the root.  If it may write there, a file without a name in it
+ * serves as well.
+ */
+static int whole_fd(struct posix_fs *fs)
+{
+	int fd = atomic_load(&fs->whole_fd);
+
+	if (fd >= 0 || !fs->mount_is_path)
+		return fd;
+	posix_cred_server(fs);
+	fd = openat(fs->mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = openat(fs->mount_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC,
+			    0600);
+	return keep_whole_fd(fs, fd);
+}
+
 /*
  * ext4 notices that its journal was aborted when it begins a change, and not
  * in fsync(), which answers 0 when the transaction that it would wait for is
@@ -71,10 +105,12 @@ struct job {
  */
 static int ask_journal(struct posix_fs *fs)
 {
-	if (!fs->ext4 || fs->mount_is_path)
+	int fd = fs->ext4 ? whole_fd(fs) : -1;
+
+	if (fd < 0)
 		return 0;
 	posix_cred_server(fs);
-	if (fremovexattr(fs->mount_fd, "user.gannet.none") == 0)
+	if (fremovexattr(fd, "user.gannet.none") == 0)
 		return 0;
 	switch (errno) {
 	case EROFS:			/* as from the start, or aborted */
@@ -117,12 +153,12 @@ static int whole_now(void *arg)
 	return err;
 }
 
-/* A descriptor that syncfs() takes: the root's, else @fd. */
+/* By @fd if there is no other way. */
 static int sync_whole(struct posix_fs *fs, int fd, uint64_t since)
 {
-	struct job j = { .fs = fs, .fd = fs->mount_fd };
+	struct job j = { .fs = fs, .fd = whole_fd(fs) };
 
-	if (fs->mount_is_path)
+	if (j.fd < 0)
 		j.fd = fd;
 	if (j.fd < 0)
 		return -EACCES;
@@ -190,6 +226,35 @@ uint64_t posix_node_mark(struct posix_node *n)
 			   &n->turns.failed);
 }
 
+/* The descriptor that fsync() gets, or -errno. */
+static int fd_to_sync(struct posix_node *n)
+{
+	int fd = atomic_load(&n->wr_fd);
+
+	if (fd < 0)
+		fd = posix_node_rd(n);
+	if (fd < 0 && n->type == VFS_REG)
+		fd = posix_node_wr(n);
+	return fd;
+}
+
+int posix_sync_ready(struct posix_node *n)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+	int fd;
+
+	if (!fs->sync_names)
+		return 0;
+	fd = has_no_fsync(n) ? -EACCES : fd_to_sync(n);
+	if (fd >= 0 && unlikely(atomic_load(&fs->whole_fd) < 0))
+		keep_whole_fd(fs, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	if (fd >= 0)
+		return 0;
+	if (fd == -ENOMEM || !sync_whole_instead(fd, true))
+		return fd;
+	return whole_fd(fs) < 0 ? -EACCES : 0;
+}
+
 int posix_node_flush(struct posix_node *n, uint64_t since)
 {
 	struct posix_fs *fs = posix_fs_of(n);
@@ -199,11 +264,7 @@ int posix_node_flush(struct posix_node *n, uint64_t since)
 		return 0;
 	if (has_no_fsync(n))
 		return told(sync_whole(fs, -1, since));
-	fd = atomic_load(&n->wr_fd);
-	if (fd < 0)
-		fd = posix_node_rd(n);
-	if (fd < 0 && n->type == VFS_REG)
-		fd = posix_node_wr(n);
+	fd = fd_to_sync(n);
 	if (fd < 0)
 		return sync_whole_instead(fd, true) ?
 		       told(sync_whole(fs, -1, POSIX_NOW)) : fd;
@@ -216,10 +277,26 @@ int posix_change_sync(const struct posix_change *c)
 	       posix_node_flush(c->node, c->mark) : 0;
 }
 
+/* Told to come again, a client would find its own change in the way. */
+static int not_again(int err)
+{
+	switch (err) {
+	case -EAGAIN: case -EINTR: case -ENOMEM: case -ENOBUFS:
+	case -EMFILE: case -ENFILE: case -ETIMEDOUT:
+		return -EIO;
+	}
+	return err;
+}
+
+int posix_names_sync(const struct posix_change *c)
+{
+	return not_again(posix_change_sync(c));
+}
+
 int posix_node_sync(struct posix_node *n)
 {
 	return posix_fs_of(n)->sync_names ?
-	       posix_node_flush(n, POSIX_NOW) : 0;
+	       not_again(posix_node_flush(n, POSIX_NOW)) : 0;
 }
 
 bool posix_node_removed(struct posix_node *n)

@@ -102,9 +102,20 @@ bool posix_names_settled(struct posix_node *dir);
  */
 int  posix_node_flush(struct posix_node *n, uint64_t since);
 uint64_t posix_node_mark(struct posix_node *n);
+/*
+ * Before a change of @n's names or attributes: opens what the sync of it will
+ * need, so that no want of descriptors or memory fails a change that is done.
+ * As the server.  0, or -errno: nothing may be done then.
+ */
+int  posix_sync_ready(struct posix_node *n);
 /* Makes a change of names or attributes durable, if the mount asks for it. */
 int  posix_change_sync(const struct posix_change *c);
-/* The same of a change that the caller knows to be new. */
+/*
+ * The same of a directory's names, which never says "come again" (EINTR,
+ * ENOMEM...): the change is done.
+ */
+int  posix_names_sync(const struct posix_change *c);
+/* Of a change that the caller knows to be new; likewise. */
 int  posix_node_sync(struct posix_node *n);
 /* Before @n may be closed, if it was written and not synced. */
 void posix_node_flush_idle(struct posix_node *n);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The posix backend: an error means that nothing was done, or that the disk
+ * failed. */
+#include <sys/stat.h>
+
+#include "tests/unit/posix_fixture.h"
+#include "tests/unit/sync_faults.h"
+
+/* With the system's handles, and with the table; never as if in memory. */
+static void mount_disk(void)
+{
+	struct posix_fs *fs = to_posix_fs(w.fs);
+
+	fs->ram = false;
+	fs->sync_names = true;
+	memset(&sync_faults, 0, sizeof(sync_faults));
+}
+
+static void open_world(int i)
+{
+	world_open(i * 2, NULL);
+	mount_disk();
+}
+
+/* Two directories whose nodes are not open, and a file in each. */
+static void fresh_dirs(int i, struct vfs_node **a, struct vfs_node **b)
+{
+	open_world(i);
+	assert_ok(mkdir(local("a"), 0755));
+	assert_ok(mkdir(local("b"), 0755));
+	assert_ok(close(open(local("a/f"), O_CREAT | O_WRONLY, 0600)));
+	assert_ok(mkdir(local("a/d"), 0755));
+	*a = must_lookup(w.root, "a");
+	*b = must_lookup(w.root, "b");
+}
+
+static void close_dirs(struct vfs_node *a, struct vfs_node *b)
+{
+	vfs_node_put(a);
+	vfs_node_put(b);
+	world_close();
+}
+
+static bool is_there(const char *path)
+{
+	return faccessat(AT_FDCWD, local(path), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int make(struct vfs_node *dir, const char *name, enum vfs_type type)
+{
+	struct vfs_make what = { .type = type, .target = "to",
+				 .target_len = 2 };
+	struct vfs_node *n;
+	int err = posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL, NULL);
+
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+static int create(struct vfs_node *dir, const char *name)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *n;
+	int err = posix_create(&w.ctx, dir, name_of(name), &how, &n, NULL,
+			       NULL);
+
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+static int move(struct vfs_node *from, const char *name, struct vfs_node *to,
+		const char *to_name)
+{
+	return posix_rename(&w.ctx, from, name_of(name), to, name_of(to_name),
+			    NULL, NULL);
+}
+
+static int set_mode(struct vfs_node *n, uint32_t mode)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = mode };
+
+	return posix_setattr(&w.ctx, n, &set, NULL);
+}
+
+START_TEST(without_memory_for_the_sync_nothing_is_done)
+{
+	struct vfs_node *a, *b, *f;
+
+	fresh_dirs(_i, &a, &b);
+	f = must_lookup(w.root, "b");
+	sync_faults.open_errno = ENOMEM;
+	assert_err(posix_remove(&w.ctx, a, name_of("f"), false, NULL), ENOMEM);
+	ck_assert(is_there("a/f"));
+	assert_err(posix_remove(&w.ctx, a, name_of("d"), true, NULL), ENOMEM);
+	ck_assert(is_there("a/d"));
+	assert_err(move(a, "f", a, "g"), ENOMEM);
+	assert_err(move(a, "f", b, "g"), ENOMEM);
+	ck_assert(is_there("a/f"));
+	assert_err(create(b, "new"), ENOMEM);
+	assert_err(make(b, "new", VFS_DIR), ENOMEM);
+	assert_err(make(b, "new", VFS_LNK), ENOMEM);
+	assert_err(make(b, "new", VFS_FIFO), ENOMEM);
+	ck_assert(!is_there("b/new"));
+	assert_err(set_mode(f, 0700), ENOMEM);
+	ck_assert_uint_eq(attr_of(f).mode, 0755);
+	/* The source's is open, the target's can't be opened. */
+	sync_faults.open_errno = 0;
+	assert_ok(create(a, "x"));
+	sync_faults.open_errno = ENOMEM;
+	assert_err(move(a, "x", b, "x"), ENOMEM);
+	ck_assert(is_there("a/x") && !is_there("b/x"));
+	sync_faults.open_errno = 0;
+	assert_ok(move(a, "x", b, "x"));
+	vfs_node_put(f);
+	close_dirs(a, b);
+}
+END_TEST
+
+START_TEST(a_link_is_not_made_without_memory_for_its_sync)
+{
+	struct vfs_node *a, *b, *f;
+
+	fresh_dirs(_i, &a, &b);
+	f = must_lookup(a, "f");
+	sync_faults.open_errno = ENOMEM;
+	assert_err(posix_link(&w.ctx, f, b, name_of("l"), NULL, NULL), ENOMEM);
+	ck_assert(!is_there("b/l"));
+	sync_faults.open_errno = 0;
+	assert_ok(posix_link(&w.ctx, f, b, name_of("l"), NULL, NULL));
+	vfs_node_put(f);
+	close_dirs(a, b);
+}
+END_TEST
+
+START_TEST(rename_syncs_both_directories_whatever_becomes_of_one)
+{
+	struct vfs_node *a, *b;
+
+	fresh_dirs(_i, &a, &b);
+	sync_faults_lose((ino_t)attr_of(a).fileid);
+	assert_err(move(a, "f", b, "f"), EIO);
+	ck_assert_int_eq(sync_faults.dirs, 2);
+	sync_faults_lose((ino_t)attr_of(b).fileid);
+	assert_err(move(a, "d", b, "d"), EIO);
+	ck_assert_int_eq(sync_faults.dirs, 4);
+	close_dirs(a, b);
+}
+END_TEST
+
+/* It would find the name gone. */
+START_TEST(no_client_is_told_to_come_again_for_what_was_done)
+{
+	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
+	struct vfs_node *a, *b;
+	char name[8];
+
+	fresh_dirs(_i, &a, &b);
+	for (unsigned i = 0; i < ARRAY_SIZE(again); i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		sync_faults.dir_errno = again[i];
+		assert_err(create(a, name), EIO);
+		assert_err(move(a, name, b, name), EIO);
+		assert_err(posix_remove(&w.ctx, b, name_of(name), false, NULL),
+			   EIO);
+		assert_err(make(a, name, VFS_LNK), EIO);
+	}
+	sync_faults.dir_errno = 0;
+	close_dirs(a, b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("posix_done");
+	TCase *t = tcase_create("posix_done");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_loop_test(t, without_memory_for_the_sync_nothing_is_done, 0,
+			    2);
+	tcase_add_loop_test(t, a_link_is_not_made_without_memory_for_its_sync,
+			    0, 2);
+	tcase_add_loop_test(t,
+			    rename_syncs_both_directories_whatever_becomes_of_one,
+			    0, 2);
+	tcase_add_loop_test(t,
+			    no_client_is_told_to_come_again_for_what_was_done,
+			    0, 2);
+	suite_add_tcase(s, t);
+	return world_run(s);
+}

@@ -37,13 +37,17 @@
  *
  * "Acked": the peer's TCP acknowledged all of the reply; on InfiniBand, RoCE
  * and iWARP see rpcrdma's look().  "Closed": the peer sent a FIN or DREQ
- * before anything else ended the connection.
+ * before anything else ended the connection.  "Broken": all else, also that we
+ * closed it, idle or stopping, even if a FIN came in answer.
  *
  * Cases that the rule gets wrong, with the result:
  *  - The peer's TCP has the reply but its program does not read it for more
  *    than a second, and then loses the connection: the call runs twice.  So
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
+ *  - An iWARP adapter does not tell a reset from a close: a call whose reply
+ *    was lost in its last second, though a later call seemed to acknowledge
+ *    it, runs twice.
  *  - A program that resets its connections and uses the same xids again within
  *    DRC_UNREAD_MS gets the old reply to a call of the last second before.  So
  *    does a program that was killed with a call unanswered, counts its xids

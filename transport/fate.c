@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/util.h"
 #include "transport/xprt.h"
 
 /* Tests': milliseconds that the clock is ahead. */
@@ -86,8 +87,7 @@ void xprt_fate_end(struct xprt_fate *f, enum xprt_end how)
 	mutex_lock(&f->lock);
 	if (f->xprt) {
 		ask(f, &f->last);
-		if (f->last.end == XPRT_ALIVE)
-			f->last.end = how;
+		f->last.end = MAX(f->last.end, how);
 		f->xprt = NULL;
 	}
 	mutex_unlock(&f->lock);

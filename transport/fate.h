@@ -26,7 +26,9 @@ struct xprt;
 enum xprt_end {
 	XPRT_ALIVE,		/* or nothing is known to the contrary */
 	XPRT_ORDERLY,		/* the peer closed it, as when all is done */
-	XPRT_BROKEN,		/* reset, timed out, or closed by us */
+	XPRT_BROKEN,		/* reset, timed out, a rule was broken, or we
+				 * were the first to close: test_fate has all
+				 * the ways */
 };
 
 /* A connection as it is now, or was at its end. */
@@ -66,7 +68,7 @@ void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v);
 /* The same without asking: how it is as far as is known. */
 void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
 /*
- * The transport's: the connection ends, @how, unless look() knows better.
+ * The transport's: the connection ends, @how, or worse if look() says so.
  * Called before what look() needs goes away; only the first call counts.
  */
 void xprt_fate_end(struct xprt_fate *f, enum xprt_end how);

@@ -108,8 +108,23 @@ START_TEST(statuses_are_translated_and_end_the_connection)
 	fake_send_done(map[_i].wc);
 	wait_for(&ops[1].sem);
 	ck_assert_int_eq(ops[1].status, map[_i].status);
-	finished(map[_i].status == -ECANCELED ? -ECONNRESET
+	finished(map[_i].status == -ECANCELED ? -ECONNABORTED
 					      : map[_i].status);
+}
+END_TEST
+
+/* There the end of the stream flushes what is posted, and the CM's word of it
+ * comes later; elsewhere the CM would have said first that the peer closed. */
+START_TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
+{
+	begin_iwarp();
+	connected();
+	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
+	fake_send_done(IBV_WC_WR_FLUSH_ERR);
+	wait_for(&ops[1].sem);
+	ck_assert_int_eq(ops[1].status, -ECANCELED);
+	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	finished(-ECONNRESET);
 }
 END_TEST
 
@@ -506,6 +521,7 @@ int main(void)
 	tcase_add_test(t, the_completion_queue_has_room_for_a_flush_of_all);
 	tcase_add_test(t, only_steps_with_an_op_are_signaled);
 	tcase_add_test(t, a_receive_says_its_length_and_what_it_invalidated);
+	tcase_add_test(t, on_iwarp_flushed_work_says_that_the_peer_closed);
 	tcase_add_loop_test(t, statuses_are_translated_and_end_the_connection,
 			    0, 8);
 	tcase_add_test(t, a_step_without_an_op_fails_through_the_next_that_has_one);

@@ -165,11 +165,16 @@ static const char *why(int err)
 /* No bytes in or out from now on. */
 static void shut(struct tcp_conn *conn, int err)
 {
+	bool broken = err || conn->state == TCP_LINGER;
 	bool waiting;
 
-	/* Before anything is done to the socket, which knows more than we do:
-	 * when a reset was reported to a sender, the receiver sees an end. */
-	xprt_fate_end(conn->xprt.fate, err ? XPRT_BROKEN : XPRT_ORDERLY);
+	/*
+	 * Before anything is done to the socket, which knows more than we do:
+	 * when a reset was reported to a sender, the receiver sees an end.
+	 * One that we were the first to close never ends in order: its peer
+	 * may have been gone for long.
+	 */
+	xprt_fate_end(conn->xprt.fate, broken ? XPRT_BROKEN : XPRT_ORDERLY);
 	if (err) {
 		stat_inc(tcp_closed_error);
 		/* That clients go away is nothing to tell the admin. */

@@ -145,7 +145,7 @@ void loop_fabric_break(const struct fabric *f)
 		/* There is no cable yet when nobody was asked. */
 		if (!link->end[ACTIVE] ||
 		    link->end[ACTIVE]->state >= END_ASKING)
-			loop_link_break(link, -ECONNRESET, -ECONNRESET);
+			loop_link_break(link, -ENETUNREACH, -ENETUNREACH);
 		mutex_unlock(&link->lock);
 	}
 }

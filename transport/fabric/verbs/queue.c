@@ -60,7 +60,9 @@ static void work_failed(struct verbs_conn *c, const struct ibv_wc *wc,
 {
 	if (status == -ECANCELED) {
 		stat_inc(verbs_flushed);
-		status = -ECONNRESET;
+		/* On InfiniBand and RoCE only our own close flushes after the
+		 * peer's: this is neither. */
+		status = c->dev->iwarp ? -ECONNRESET : -ECONNABORTED;
 	} else {
 		stat_inc(verbs_failed);
 		log_limited(LOG_LEVEL_INFO, "rdma: work failed: %s (0x%x)",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addr - socket addresses: how long, whose, in words.  Pure. */
+/* addr - socket addresses: their bytes, their text, their network.  Pure. */
 #ifndef GANNET_TRANSPORT_ADDR_H
 #define GANNET_TRANSPORT_ADDR_H
 
@@ -8,19 +8,21 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Bytes of an address; of another family than IPv4's and IPv6's, its family. */
+/* The bytes of a struct sockaddr_in or _in6; of another family, of
+ * sa_family. */
 socklen_t xprt_addr_len(const struct sockaddr *sa);
-/* All of it, zeros behind it. */
+/* Copies all of the address; zeros fill the rest. */
 void xprt_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from);
 
-/* Room for any address in words. */
+/* Room for the text of any address. */
 #define XPRT_ADDR_TEXT	64u
 /* "192.0.2.7:801" or "[2001:db8::1]:801"; returns @out. */
 char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
 
-/* The host alone, IPv4 as ::ffff:a.b.c.d; zeros for other families. */
+/* Writes the host without the port, IPv4 as ::ffff:a.b.c.d; zeros for other
+ * families. */
 struct in6_addr xprt_addr_host(const struct sockaddr *sa);
-/* Hosts of one network differ in it, most often. */
+/* A hash of the host that mostly differs for the hosts of one network. */
 uint32_t xprt_addr_hash(const struct in6_addr *host);
 
 #endif

@@ -2,20 +2,20 @@
 /*
  * fabric - the RDMA operations of RFC 4296 behind one small interface.
  *
- * Shaped like verbs, because that is what the field knows.  RPC-over-RDMA
- * is written once, on this; a provider is libibverbs (verbs/), iWARP in
- * user space (iwarp/), or a pair of ends in one process (loop/).
+ * It has the shape of verbs, which the field knows.  RPC-over-RDMA is written
+ * once, on this interface; a provider is libibverbs (verbs/), iWARP in user
+ * space (iwarp/), or a pair of ends in one process (loop/).
  *
  * Life of a passive connection, in order:
  *
- *	listener's request()	the peer asked; conn->info is filled in
- *	fabric_setup()		queues exist; Receives may be posted
- *	fabric_start()		accepts, with our private data
- *	conn->established()	Sends may be posted
- *	...			Receives may complete even before that
- *	fabric_close()		or the peer did: posted work is flushed
- *	conn->closed()		after the last completion, exactly once
- *	fabric_free()		at last
+ * 	listener's request()	the peer asked; conn->info is filled in
+ * 	fabric_setup()		queues exist; Receives may be posted
+ * 	fabric_start()		accepts, with our private data
+ * 	conn->established()	Sends may be posted
+ * 	...			Receives may complete even before that
+ * 	fabric_close()		or the peer did: posted work is flushed
+ * 	conn->closed()		after the last completion, exactly once
+ * 	fabric_free()		at last
  *
  * An active one: fabric_connect() makes and connects; then the same.
  *
@@ -41,10 +41,10 @@ struct fabric_device;
 struct fabric_listener;
 
 /*
- * What a completion calls.  @status is 0 or -errno: -ECANCELED flushed by
- * the end of the connection, -EREMOTEIO the peer refused access, -EMSGSIZE
- * too long, -EIO anything else; on failure the connection is closing.
- * @len is the bytes received, for a Receive.
+ * A completion calls done().  @status is 0 or -errno: -ECANCELED flushed by the
+ * end of the connection, -EREMOTEIO the peer refused access, -EMSGSIZE too
+ * long, -EIO anything else; on failure the connection is closing.  @len is the
+ * bytes received, for a Receive.
  */
 struct fabric_op {
 	void (*done)(struct fabric_op *op, int status, uint32_t len);
@@ -59,7 +59,7 @@ struct fabric_sge {
 
 enum fabric_access {
 	FABRIC_LOCAL	    = 0,	/* source and Receive buffers */
-	FABRIC_READ_SINK    = 1,	/* local side of an RDMA Read; see
+	FABRIC_READ_SINK    = 1,	/* the local side of an RDMA Read; see
 					 * limits.open_sinks */
 	FABRIC_REMOTE_READ  = 2,
 	FABRIC_REMOTE_WRITE = 4,
@@ -73,13 +73,13 @@ struct fabric_mr {
 	struct fabric_device *dev;	/* borrowed */
 };
 
-/* One Receive.  The caller's memory until done. */
+/* One Receive.  In the caller's memory, which must stay until done(). */
 struct fabric_recv {
 	struct fabric_recv *next;
 	struct fabric_op   *op;
 	struct fabric_sge   sge;
-	/* Set before done() when it succeeds: was it a SEND_INV, and what
-	 * handle of ours it invalidated. */
+	/* Set before a successful done(): whether it was a SEND_INV, and the
+	 * handle of ours that it invalidated. */
 	bool		    has_invalidated;
 	uint32_t	    invalidated;
 };
@@ -87,13 +87,13 @@ struct fabric_recv {
 enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
 
 /*
- * One step of a chain.  The caller's memory until the chain's last op is
- * done.  Steps are carried out in order; a Send arrives after the Writes
- * before it were placed.  A step without an op completes unnoticed, but
- * only the op of a later step of its chain says so, so the last step of a
- * chain always has one.  When a chain fails, ops that it has are done with
- * an error, each exactly once.  Ops of one connection's Sends, Writes and
- * Reads are done in the order of posting, and so are those of its Receives.
+ * One step of a chain.  In the caller's memory, which must stay until the
+ * chain's last op is done.  Steps are carried out in order; a Send arrives
+ * after the Writes before it were placed.  Only the op of a later step reports
+ * that a step without an op completed, so the last step of a chain always has
+ * an op.  When a chain fails, each of its ops is done exactly once, with an
+ * error.  Ops of one connection's Sends, Writes and Reads are done in the order
+ * of posting, and so are those of its Receives.
  */
 struct fabric_wr {
 	struct fabric_wr   *next;	/* NULL ends the chain */
@@ -114,16 +114,16 @@ struct fabric_limits {
 	unsigned max_read_depth;	/* Reads in flight (ORD) */
 	unsigned max_private;		/* bytes of private data we can send */
 	/*
-	 * A peer may write to the sink of a Read, whose handle each Read
-	 * tells it, for as long as that is registered.  So a sink is to be
-	 * registered for its Read alone.
+	 * Each Read tells the peer the handle of its sink, and the peer may
+	 * write there while the sink is registered.  So register a sink for its
+	 * Read alone.
 	 */
 	bool	 open_sinks;
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
-	 * That the peer refused an access may show as the end of the connection
-	 * alone: a Write is complete when it is on its way, and a Read may be
+	 * An access that the peer refused may show only as the end of the
+	 * connection: a Write completes when it is sent, and a Read may be
 	 * flushed like all others.
 	 */
 	bool	 blind_refusals;
@@ -134,21 +134,21 @@ struct fabric_limits {
 					 * handles of our registrations */
 };
 
-/* What is known of the other side when it connects (or has accepted). */
+/* The facts about the other side when it connects (or has accepted). */
 struct fabric_info {
 	struct sockaddr_storage peer;
 	struct sockaddr_storage local;
 	uint8_t		private_data[256];
-	unsigned	private_len;	/* may be longer than what was sent,
-					 * with zeros: InfiniBand pads */
-	/* The peer's port is a number of the fabric's: it says nothing about
-	 * privilege there.  False: it is that of a TCP socket. */
+	unsigned	private_len;	/* may be longer than the peer's, with
+					 * zeros: InfiniBand pads */
+	/* The peer's port is the fabric's number and proves no privilege.
+	 * False: it is a TCP socket's port. */
 	bool		any_port;
 	unsigned	read_depth;	/* Reads it lets us have in flight */
 	bool		remote_inv;	/* we can send SEND_INV */
 };
 
-/* How deep the queues of a connection are to be. */
+/* The depth of a connection's queues. */
 struct fabric_queues {
 	unsigned send_wr;		/* steps posted and not completed */
 	unsigned recv_wr;
@@ -164,17 +164,17 @@ struct fabric_conn {
 
 	/* Set by the caller before fabric_setup(). */
 	void (*established)(struct fabric_conn *c);
-	/* All posted work is done; no call-back follows.  @err says why: 0
-	 * fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO it refused an
-	 * access (a Write, if no op said so), -EPROTO one side broke another
-	 * rule, else the system's error. */
+	/* Called when all posted work is done; no call-back follows.  @err is
+	 * the cause: 0 fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO
+	 * it refused an access (a Write, if no op said so), -EPROTO one side
+	 * broke another rule, else the system's error. */
 	void (*closed)(struct fabric_conn *c, int err);
 };
 
 struct fabric_listener {
 	const struct fabric_ops *ops;
 	struct loop		*loop;	/* borrowed */
-	struct sockaddr_storage  local;	/* with the port that was got */
+	struct sockaddr_storage  local;	/* with the port in use */
 	void			*upper;
 	/*
 	 * On the listener's loop.  Takes @c: answer with fabric_setup() and
@@ -192,7 +192,7 @@ struct fabric_device {
 	void			*upper;	/* rpcrdma keeps its registrations */
 };
 
-/* A provider.  Each function as documented for its wrapper below. */
+/* A provider.  The wrappers below document its functions. */
 struct fabric_ops {
 	const char *name;		/* "verbs", "iwarp", "loop" */
 	int  (*listen)(void *provider, const struct sockaddr *addr,
@@ -212,7 +212,7 @@ struct fabric_ops {
 	int  (*post_recv)(struct fabric_conn *c, struct fabric_recv *chain);
 	void (*close)(struct fabric_conn *c);
 	void (*free)(struct fabric_conn *c);
-	/* Both or none, see fabric_look(). */
+	/* Both or neither; see fabric_look(). */
 	uint64_t (*sent)(struct fabric_conn *c);
 	void (*look)(struct fabric_conn *c, struct xprt_view *v);
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
@@ -227,9 +227,9 @@ struct fabric {
 };
 
 /*
- * Listens at @addr; request() is called on @loop for each peer that asks.
- * At [::] IPv4 peers are taken as well, and known by their IPv4 addresses.
- * 0 or -errno (-EADDRINUSE, -ENODEV: no device can).
+ * Listens at @addr; request() is called on @loop for each peer that asks.  A
+ * listener at [::] takes IPv4 peers as well, and shows their IPv4 addresses. 0
+ * or -errno (-EADDRINUSE, -ENODEV: no device can).
  */
 static inline int fabric_listen(const struct fabric *f,
 	const struct sockaddr *addr, struct loop *loop,
@@ -239,17 +239,17 @@ static inline int fabric_listen(const struct fabric *f,
 	return f->ops->listen(f->provider, addr, loop, request, upper, out);
 }
 
-/* No request comes any more; connections stay.  Frees @l.  Any thread, but
- * not in a call-back of @l. */
+/* Ends the listener and frees @l: no request follows, connections stay.  Any
+ * thread, but not in a call-back of @l. */
 static inline void fabric_unlisten(struct fabric_listener *l)
 {
 	l->ops->unlisten(l);
 }
 
 /*
- * Makes a connection to @addr, resolved and ready for fabric_setup(); it
- * may wait for the network, so not on a loop.  fabric_start() then asks the
- * peer; established() or closed() follows.  0 or -errno.
+ * Makes a connection to @addr, resolved and ready for fabric_setup().  May wait
+ * for the network: don't call it on a loop.  fabric_start() then asks the peer;
+ * established() or closed() follows.  0 or -errno.
  */
 static inline int fabric_connect(const struct fabric *f,
 	const struct sockaddr *addr, struct fabric_conn **out)
@@ -278,8 +278,8 @@ static inline int fabric_start(struct fabric_conn *c, const void *private_data,
 }
 
 /*
- * Refuses a peer.  Takes @c: it is freed, closed() is not called.  What was
- * posted on it is not done; its memory is the caller's again on return.
+ * Refuses a peer.  Takes @c: it is freed, closed() is not called.  No op of it
+ * is called; the memory of posted work is the caller's again on return.
  */
 static inline void fabric_reject(struct fabric_conn *c)
 {
@@ -306,18 +306,17 @@ static inline int fabric_post_recv(struct fabric_conn *c,
 	return c->ops->post_recv(c, chain);
 }
 
-/* Starts the end; closed() follows.  Any number of times. */
+/* Starts the end; closed() follows.  May be called any number of times. */
 static inline void fabric_close(struct fabric_conn *c)
 {
 	c->ops->close(c);
 }
 
 /*
- * Some providers know what the peer acknowledged, beneath RDMA: they have
- * these two.  fabric_sent() is the position that all Sends done so far end
- * before; fabric_look() fills in @v, as xprt_ops.look() does, and still says
- * how things were when the connection has ended.  Any thread, from
- * established() to fabric_free().
+ * Only for providers that see the peer's acknowledgements beneath RDMA.
+ * fabric_sent() returns the position of the end of the last Send that is done;
+ * fabric_look() fills in @v as xprt_ops.look() does, and after the connection's
+ * end as it was then.  Any thread, from established() to fabric_free().
  */
 static inline uint64_t fabric_sent(struct fabric_conn *c)
 {
@@ -329,7 +328,7 @@ static inline void fabric_look(struct fabric_conn *c, struct xprt_view *v)
 	c->ops->look(c, v);
 }
 
-/* After closed() (or inside it), or when it was never started. */
+/* Frees @c, after closed() or inside it; or if it was never started. */
 static inline void fabric_free(struct fabric_conn *c)
 {
 	c->ops->free(c);

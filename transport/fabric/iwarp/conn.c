@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conn - a connection: its socket on the loop, its end.
+ * conn - a connection: its socket on the loop, and its end.
  *
- * The end: nothing is posted or sent any more, and once nobody is in the
- * middle of sending all ops are flushed.  A Terminate goes out if there is a
- * reason for one, then our FIN.  The socket is closed when the peer's FIN has
- * come too, or after a while: closed sooner, with bytes unread, it would send
- * a reset, and the peer's TCP might throw away what we sent last.
+ * The end: no step is posted or sent any more, and once no thread is sending,
+ * all ops are flushed.  A Terminate goes out if there is a reason for one, then
+ * our FIN.  If the socket were closed with bytes unread, it would send a reset,
+ * and the peer's TCP might throw away our last bytes.  So it is closed when the
+ * peer's FIN has come too, or after a while.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -25,7 +25,7 @@ STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
 STAT(iwarp_silent, "accepted peers that said nothing");
 STAT(iwarp_lingered_out, "peers that did not close after we did");
 
-/* Bytes that are thrown away at a time. */
+/* Bytes to throw away at a time. */
 #define DRAIN		(1u << 20)
 
 const char *iwarp_conn_name(const struct iwarp_conn *c,
@@ -35,7 +35,7 @@ const char *iwarp_conn_name(const struct iwarp_conn *c,
 			      name, XPRT_ADDR_TEXT);
 }
 
-/* ---- looking after a connection */
+/* ---- states and deadlines of a connection */
 
 static void update(struct iwarp_conn *c);
 
@@ -80,7 +80,7 @@ static void unwatch(struct iwarp_conn *c)
 	c->watched = false;
 }
 
-/* The bytes that the peer has, of those that tx sent. */
+/* Returns how many of tx's bytes the peer has. */
 static void look_locked(struct iwarp_conn *c, struct xprt_view *v)
 {
 	socket_look(c->fd.fd, v);
@@ -111,8 +111,8 @@ uint64_t iwarp_sent(struct fabric_conn *conn)
 }
 
 /*
- * Takes down what the socket knows, for good: our own FIN, which comes next,
- * makes its state say nothing of what the peer did.
+ * Notes the socket's facts for good: our own FIN comes next, and after it the
+ * socket's state does not tell the peer's doings any more.
  */
 static void look_last(struct iwarp_conn *c)
 {
@@ -136,7 +136,7 @@ static void finish(struct iwarp_conn *c)
 	mutex_unlock(&c->lock);
 	c->state = IWARP_FINISHED;
 	if (kicked)
-		return;			/* run() comes, and back here */
+		return;			/* run() follows and calls this again */
 	c->state = IWARP_CLOSED;
 	look_last(c);
 	close(c->fd.fd);
@@ -198,7 +198,7 @@ static void linger(struct iwarp_conn *c)
 		       c->provider->options.linger_ms);
 }
 
-/* Lets nothing more happen; what comes then may have to wait for a sender. */
+/* Stops posts and sends.  The flush may have to wait for a sender. */
 static void stop(struct iwarp_conn *c)
 {
 	bool sending;
@@ -224,7 +224,7 @@ static bool sender_gone(struct iwarp_conn *c)
 	return gone;
 }
 
-/* Throws away what a peer still sends. */
+/* Throws away the bytes that a peer still sends. */
 static void drain(struct iwarp_conn *c)
 {
 	size_t total = 0;
@@ -413,7 +413,7 @@ void iwarp_free(struct fabric_conn *conn)
 {
 	struct iwarp_conn *c = iwarp_conn(conn);
 
-	/* Asked or answered nobody, or it came to nothing. */
+	/* The connection was never started, or start-up failed. */
 	unwatch(c);
 	if (conn->loop)
 		loop_timer_cancel(conn->loop, &c->timer);

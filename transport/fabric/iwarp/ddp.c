@@ -18,7 +18,7 @@
 #define RDMAP_VERSION_MASK 0xc0
 #define RDMAP_OPCODE_MASK 0x0f
 
-/* A Terminate's third byte: what follows the control field. */
+/* The bits of a Terminate's third byte: the parts behind the control field. */
 #define TERM_HAS_LENGTH	0x80
 #define TERM_HAS_DDP	0x40
 #define TERM_HAS_RDMAP	0x20

@@ -32,15 +32,15 @@ enum ddp_queue { DDP_QN_SEND, DDP_QN_READ, DDP_QN_TERMINATE, DDP_NQUEUES };
 #define DDP_MAX_HEADER		DDP_UNTAGGED_LEN
 #define DDP_LENGTH_LEN		2u
 #define DDP_CRC_LEN		4u
-/* What follows the header of a Read Request, and of a Terminate. */
+/* Lengths of the payload of a Read Request, and of a Terminate. */
 #define RDMAP_REQUEST_LEN	28u
 #define RDMAP_TERM_MIN		4u
 #define RDMAP_TERM_MAX		(RDMAP_TERM_MIN + DDP_UNTAGGED_LEN + \
 				 RDMAP_REQUEST_LEN)
 
 /*
- * Why a stream is terminated: layer << 12 | type << 8 | code.  RFC 5040
- * figure 9, RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8.
+ * The cause of a Terminate: layer << 12 | type << 8 | code.  RFC 5040 figure 9,
+ * RFC 5041 section 7.2, RFC 5044 section 8, RFC 6581 section 8.
  */
 enum term {
 	TERM_NONE	    = -1,
@@ -73,7 +73,7 @@ struct ddp_header {
 	bool	 tagged;
 	bool	 last;
 	uint8_t	 opcode;
-	uint32_t stag;		/* or which to invalidate */
+	uint32_t stag;		/* or the one to invalidate */
 	uint64_t to;		/* if tagged, else: */
 	uint32_t qn;
 	uint32_t msn;
@@ -99,11 +99,13 @@ static inline unsigned ddp_fpdu_len(unsigned ulpdu_len)
 	return DDP_LENGTH_LEN + ulpdu_len + ddp_trailer_len(ulpdu_len);
 }
 
-/* Is the length enough for the header that @p, three bytes, announces? */
+/* True if the length is enough for the header that @p, three bytes,
+ * announces. */
 bool ddp_length_ok(const uint8_t *p);
 /*
- * Decodes a header, ddp_header_len() bytes whose length is fine.  TERM_NONE,
- * or what is wrong with versions, opcode or queue; @h is filled in anyway.
+ * Decodes a header of ddp_header_len() bytes, which ddp_length_ok() has
+ * checked.  Returns TERM_NONE, or the code of a wrong version, opcode or queue;
+ * fills in @h anyway.
  */
 enum term ddp_decode(const uint8_t *p, struct ddp_header *h);
 /* Encodes all but ulpdu_len, which comes from payload.  Returns the length. */
@@ -128,9 +130,9 @@ void rdmap_request_encode(const struct rdmap_request *r, uint8_t *p);
 unsigned rdmap_term_encode(enum term code, const uint8_t *fpdu,
 			   unsigned header_len, unsigned request_len,
 			   uint8_t *p);
-/* What a peer sent us, at least RDMAP_TERM_MIN bytes. */
+/* Decodes a peer's Terminate of at least RDMAP_TERM_MIN bytes. */
 unsigned rdmap_term_decode(const uint8_t *p);
-/* In words; never NULL. */
+/* The code's text; never NULL. */
 const char *rdmap_term_text(unsigned code);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * What the files of the iWARP provider share.
  *
- * provider -> listener, loop -> connection.  A passive connection is the
- * listener's while it sends its start-up frame; then nobody's, until
- * fabric_setup() gives it to its loop.
+ * provider -> listener, loop -> connection.  The listener owns a passive
+ * connection until its start-up frame is read.  Then the upper layer has it,
+ * until fabric_setup() gives it to its loop.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_INTERNAL_H
@@ -25,14 +25,15 @@
 #define IWARP_MAX_SGE		16u
 #define IWARP_MAX_FPDU		65528u
 #define IWARP_MIN_FPDU		128u
-/* Received at once, of what has no place of its own yet. */
+/* Bytes received at once that have no known place yet. */
 #define IWARP_RX_SIZE		(256u << 10)
-/* More than this is received where it belongs. */
+/* A payload with more than this to come is received at its place. */
 #define IWARP_RX_DIRECT		4096u
 
 struct iwarp_mr {
 	struct fabric_mr mr;
-	unsigned	 access;	/* remote, else it is in no slot */
+	unsigned	 access;	/* remote ones; only these have a
+					 * slot */
 	unsigned	 slot;
 	bool		 invalidated;
 };
@@ -40,8 +41,8 @@ struct iwarp_mr {
 struct iwarp_device {
 	struct fabric_device dev;
 	/*
-	 * Read-locked while a peer's memory access is carried out, so that
-	 * nothing is touched after it was unregistered.  Taken before a
+	 * Read-locked while a peer's memory access is carried out, so that no
+	 * memory is touched after it was unregistered.  Taken before a
 	 * connection's lock, never after.
 	 */
 	pthread_rwlock_t  mr_lock;
@@ -59,7 +60,7 @@ struct iwarp_provider {
 	struct cds_list_head loops;
 };
 
-/* What the connections of one loop share. */
+/* The state that the connections of one loop share. */
 struct iwarp_loop {
 	struct iwarp_provider *provider;	/* borrowed */
 	struct loop	      *loop;		/* borrowed */
@@ -81,15 +82,15 @@ struct iwarp_listener {
 /* A message on its way out. */
 struct iwarp_out {
 	struct ddp_header	 h;	/* of the next segment */
-	const struct fabric_sge	*sge;	/* borrowed: where the rest is */
+	const struct fabric_sge	*sge;	/* borrowed: the payload's rest */
 	uint32_t		 off;	/* in the first */
 	uint32_t		 left;
 	bool			 busy;
 };
 
 /*
- * The sender's: what was made of steps and is going to the socket.  Headers
- * lie in heads, a trailer together with the header that follows it.
+ * The sender's: the FPDUs that were built and go to the socket.  Headers lie in
+ * heads, a trailer together with the header that follows it.
  */
 #define IWARP_TX_IOVS		512
 #define IWARP_TX_HEADS		8192
@@ -100,10 +101,10 @@ struct iwarp_tx {
 	unsigned	 at;		/* sent before this one */
 	uint8_t		 heads[IWARP_TX_HEADS];
 	unsigned	 head;		/* used of heads */
-	unsigned	 head_start;	/* from here on no iov has it */
+	unsigned	 head_start;	/* no iov names heads from here on */
 	uint64_t	 built;		/* bytes */
 	uint64_t	 sent;
-	uint8_t		*bounce;	/* owned: what iov is about */
+	uint8_t		*bounce;	/* owned: the memory that iov names */
 	unsigned	 fpdu;		/* bytes, at most */
 	bool		 crc;
 	uint32_t	 msn[DDP_NQUEUES];
@@ -119,7 +120,7 @@ struct iwarp_slot {
 					 * until it is answered */
 	struct fabric_op *op;
 	uint64_t	  end;		/* of it in the stream */
-	uint32_t	  sink;		/* a Read's: what we call it */
+	uint32_t	  sink;		/* a Read's: our handle for its sink */
 	bool		  is_read;
 	bool		  answered;
 };
@@ -175,12 +176,15 @@ struct iwarp_conn {
 	bool			live;
 	bool			dead;		/* nothing is sent any more */
 	bool			hold;		/* the peer speaks first */
-	bool			sending;	/* somebody owns tx */
+	bool			sending;	/* a thread is sending: it owns
+						 * tx */
 	bool			blocked;	/* the socket takes no more */
 	uint64_t		extra;		/* bytes sent beside tx's */
-	uint64_t		sent;		/* tx's, as of the last Send */
-	bool			over;		/* the socket tells no more */
-	struct xprt_view	last;		/* what it told, then */
+	uint64_t		sent;		/* tx's bytes, as of the last
+						 * Send */
+	bool			over;		/* the socket is not asked any
+						 * more */
+	struct xprt_view	last;		/* its last answer */
 	bool			read_refused;
 	struct iwarp_slot	*sq;		/* a ring */
 	unsigned		sq_cap;
@@ -225,7 +229,7 @@ enum iwarp_refusal { IWARP_OK, IWARP_NO_STAG, IWARP_BOUNDS, IWARP_ACCESS,
 		     IWARP_WRAP };
 void iwarp_mr_lock(struct iwarp_device *d);
 void iwarp_mr_unlock(struct iwarp_device *d);
-/* With the lock: where a peer's access goes. */
+/* With the lock: finds the memory of a peer's access. */
 enum iwarp_refusal iwarp_mr_find(struct iwarp_device *d, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out);
@@ -233,26 +237,27 @@ bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag);
 
 /* tx.c: the sender's */
 void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc);
-/* A message begins: of a step, or an answer. */
+/* Begins a message: of a step, or of an answer. */
 void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr);
 void iwarp_tx_begin_answer(struct iwarp_tx *tx,
 			   const struct rdmap_request *req);
-/* Makes FPDUs of it; true when that was all of it, else tx is full. */
+/* Makes FPDUs of the message; true if all of it was built, else tx is full. */
 bool iwarp_tx_build(struct iwarp_tx *tx, struct iwarp_out *out);
-/* A Read Request, whole.  False: tx is full. */
+/* Builds a whole Read Request.  False: tx is full. */
 bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 			    uint32_t sink);
-/* What was built is to be sent. */
+/* True if built bytes wait to be sent. */
 void iwarp_tx_seal(struct iwarp_tx *tx);
 /* Sends, once.  0, -EAGAIN when some is left, -errno. */
 int iwarp_tx_send(struct iwarp_tx *tx, int fd, bool more);
-/* Copies what is left, so that it needs nobody's memory.  0 or -ENOMEM. */
+/* Copies the unsent rest, so that it refers to no other memory. 0 or
+ * -ENOMEM. */
 int iwarp_tx_detach(struct iwarp_tx *tx);
 static inline bool iwarp_tx_idle(const struct iwarp_tx *tx)
 {
 	return tx->at == tx->niov;
 }
-/* A Terminate's FPDU into @out; returns its length. */
+/* Encodes a Terminate's FPDU into @out; returns its length. */
 #define IWARP_TERM_FPDU		128u
 unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
 			    uint8_t *out);
@@ -262,28 +267,29 @@ int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
 void iwarp_queues_destroy(struct iwarp_conn *c);
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain);
 int iwarp_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
-/* A step of our own, before there can be others. */
+/* Queues a step of our own, before the owner can post. */
 void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr);
-/* The peer reads.  False: more often than agreed. */
+/* Queues the answer to a peer's Read.  False: it has more than agreed in
+ * flight. */
 bool iwarp_queue_answer(struct iwarp_conn *c,
 			const struct rdmap_request *req);
-/* Sends what there is, unless it can't.  Any thread. */
+/* Sends the queued messages, if the connection can send.  Any thread. */
 void iwarp_push(struct iwarp_conn *c);
-/* The loop's thread: ops of what is complete are done. */
+/* The loop's thread: does the ops of complete steps. */
 void iwarp_retire(struct iwarp_conn *c);
-/* The loop's thread, when nobody sends any more: all others too. */
+/* The loop's thread, when no thread sends any more: does all other ops. */
 void iwarp_flush(struct iwarp_conn *c);
 
 /* recv.c */
 extern const struct rdmap_ops iwarp_rdmap_ops;
-/* The loop's thread: takes what the socket has, within reason. */
+/* The loop's thread: receives from the socket, a bounded number of bytes. */
 void iwarp_receive(struct iwarp_conn *c);
 
 /* startup.c */
 /* The listener's: reads the peer's request, to ask the upper layer. */
 void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 			 const struct sockaddr_storage *peer);
-/* The listener's: the peer loses its connection. */
+/* The listener's: closes the connection. */
 void iwarp_startup_drop(struct iwarp_conn *c);
 int iwarp_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out);
@@ -305,7 +311,7 @@ uint64_t iwarp_sent(struct fabric_conn *conn);
 void iwarp_look(struct fabric_conn *conn, struct xprt_view *v);
 /* The loop's thread: watches the socket; 0 or -errno. */
 int iwarp_conn_watch(struct iwarp_conn *c);
-/* The loop's thread: everything is agreed. */
+/* The loop's thread: start-up is over, with both sides agreed. */
 void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed);
 /* Starts the end.  Any thread, any number of times; or with the lock. */
 void iwarp_conn_fail(struct iwarp_conn *c, int err);
@@ -323,7 +329,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 				 struct fabric_conn *),
 		 void *upper, struct fabric_listener **out);
 void iwarp_unlisten(struct fabric_listener *l);
-/* What every socket of ours is set to. */
+/* Sets the options that all our sockets have. */
 int iwarp_socket_options(const struct iwarp_provider *p, int fd);
 
 #endif

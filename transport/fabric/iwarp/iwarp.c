@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iwarp - the provider: its options, its device, what loops share. */
+/* iwarp - the provider: its options, its device, its loops' shared state. */
 #include "transport/fabric/iwarp/iwarp.h"
 
 #include <errno.h>

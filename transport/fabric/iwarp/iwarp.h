@@ -2,23 +2,23 @@
 /*
  * iwarp - the fabric provider that needs no RDMA device.
  *
- * MPA (RFC 5044, 6581), DDP (RFC 5041) and RDMAP (RFC 5040) in user space
- * over ordinary TCP sockets; its peers are iWARP adapters, the kernel's siw,
- * and itself.  Memory that was registered without a REMOTE access has no
- * STag, so no peer can name it; whoever tries loses its connection.
+ * MPA (RFC 5044, 6581), DDP (RFC 5041) and RDMAP (RFC 5040) in user space over
+ * ordinary TCP sockets; its peers are iWARP adapters, the kernel's siw, and
+ * itself.  Memory that was registered without a REMOTE access has no STag, so
+ * no peer can name it; a peer that tries loses its connection.
  *
  * Layers, lowest first: crc32c, mpa (start-up frames), ddp (the headers of
- * FPDUs), rdmap (what arrives), which are pure; then mr, tx, queue, recv, conn,
- * startup, listen, iwarp.
+ * FPDUs), rdmap (arriving segments), which are pure; then mr, tx, queue, recv,
+ * conn, startup, listen, iwarp.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
 
 #include "transport/fabric/fabric.h"
 
-/* How an active end says that it is ready, RFC 6581 section 9.2. */
+/* An active end's first message, RFC 6581 section 9.2. */
 enum iwarp_rtr {
-	IWARP_RTR_NONE,		/* its first message does */
+	IWARP_RTR_NONE,		/* its first Send, Write or Read */
 	IWARP_RTR_WRITE,	/* a zero-length RDMA Write */
 	IWARP_RTR_READ,		/* a zero-length RDMA Read */
 	IWARP_RTR_EITHER,	/* as the peer prefers */
@@ -27,21 +27,21 @@ enum iwarp_rtr {
 /* Zero is the default, everywhere. */
 struct iwarp_options {
 	bool	 require_crc;	/* else CRCs are used if the peer asks */
-	unsigned fpdu_size;	/* bytes of a FPDU, at most; 128..65528.
-				 * 0: what the path's MSS has room for */
+	unsigned fpdu_size;	/* bytes of a FPDU, at most; 128..65528. 0: the
+				 * largest that fits the path's MSS */
 	unsigned read_depth;	/* Reads in flight, each way; 0: 128 */
 	unsigned max_handshakes;/* of a listener, unfinished; 0: 128 */
 	unsigned handshake_ms;	/* 0: 10 s */
-	unsigned first_ms;	/* until an accepted peer has said something;
-				 * 0: 60 s */
-	unsigned linger_ms;	/* how long a closing end waits for the peer
-				 * to close too; 0: 2 s */
+	unsigned first_ms;	/* for an accepted peer's first message; 0:
+				 * 60 s */
+	unsigned linger_ms;	/* that a closing end waits for the peer's FIN;
+				 * 0: 2 s */
 	unsigned user_timeout_ms;	/* TCP_USER_TIMEOUT; 0: 60 s */
 	bool	 v4_too;	/* a listener at an IPv6 address takes IPv4 */
 
-	/* Of active ends. */
-	bool	 reserved_port;	/* connect from a port below 1024 where the
-				 * process may */
+	/* Active ends only. */
+	bool	 reserved_port;	/* connect from a port below 1024 if the process
+				 * may */
 	enum iwarp_rtr rtr;
 	unsigned revision;	/* of MPA: 1, or 2 (0) */
 };
@@ -49,7 +49,7 @@ struct iwarp_options {
 /* 0 or -errno (-EINVAL).  @options may be NULL and is copied. */
 int iwarp_fabric_create(const struct iwarp_options *options,
 			struct fabric *out);
-/* All connections, listeners and registrations are gone. */
+/* All connections, listeners and registrations must be gone. */
 void iwarp_fabric_destroy(struct fabric *f);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listen - listeners: peers are accepted and may ask.
+ * listen - listeners: accept peers and read their requests.
  *
- * Those that have not finished asking are bounded: one too many, and the
- * oldest goes, as honest ones are done within a round trip.
+ * The number of peers with an unfinished request is bounded.  Honest peers
+ * finish within a round trip, so the oldest unfinished one goes when there is
+ * one too many.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -54,7 +55,8 @@ static void accepted(struct acceptor *a, int fd,
 	iwarp_startup_begin(l, fd, peer);
 }
 
-/* Connections inherit what is set here.  The descriptor or -errno. */
+/* Returns the descriptor or -errno.  Connections inherit the options set
+ * here. */
 static int listen_on(const struct iwarp_provider *p,
 		     const struct sockaddr *addr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mpa - start-up frames and what is agreed with them. */
+/* mpa - start-up frames and their negotiation. */
 #include "transport/fabric/iwarp/mpa.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@
 #define WORD_HIGH	0x8000	/* A, C */
 #define WORD_LOW	0x4000	/* B, D */
 
-/* A peer of revision 1 does not say; old adapters have 16 or more. */
+/* A peer of revision 1 does not tell its depth; old adapters have 16 or
+ * more. */
 #define DEFAULT_DEPTH	8u
 
 static const char keys[2][KEY_LEN + 1] = {
@@ -142,7 +143,7 @@ void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply)
 	reply->reject = true;
 	if (!req->enhanced)
 		return;
-	/* RFC 6581 section 9.1: the depth that we need. */
+	/* RFC 6581 section 9.1: fails if the peer's depth is below our need. */
 	reply->ird = req->ord;
 	reply->ord = MAX(req->ird, 1);
 	reply->rtr_write = req->p2p;

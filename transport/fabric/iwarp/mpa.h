@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mpa - start-up frames and what is agreed with them.  Pure.
+ * mpa - start-up frames and their negotiation.  Pure.
  *
  * RFC 5044 section 7.1 (revision 1) and RFC 6581 (revision 2).
  */
@@ -37,16 +37,16 @@ struct mpa_frame {
 unsigned mpa_encode(const struct mpa_frame *f, uint8_t *out);
 
 /*
- * How long is the frame that begins with these @len bytes?  0: that takes
- * more of them.  -EPROTO: it is none, or too long; -EPROTONOSUPPORT: of
+ * Returns the length of the frame that begins with these @len bytes. 0: they
+ * are too few to tell. -EPROTO: no frame, or too long; -EPROTONOSUPPORT:
  * another revision.
  */
 int mpa_frame_len(const uint8_t *data, size_t len, bool reply);
-/* A whole frame.  0 or the errors above. */
+/* Decodes a whole frame. 0 or the errors above. */
 int mpa_decode(const uint8_t *data, size_t len, bool reply,
 	       struct mpa_frame *f);
 
-/* What one end wants. */
+/* One end's wishes. */
 struct mpa_policy {
 	bool	 crc;		/* require it */
 	unsigned ird;		/* Reads the peer may have in flight */
@@ -55,7 +55,7 @@ struct mpa_policy {
 
 enum mpa_rtr { MPA_RTR_NONE, MPA_RTR_WRITE, MPA_RTR_READ };
 
-/* What the ends agreed upon. */
+/* The result of the negotiation. */
 struct mpa_agreed {
 	bool	     crc;
 	unsigned     ird;
@@ -63,20 +63,21 @@ struct mpa_agreed {
 	enum mpa_rtr rtr;	/* an initiator begins with it */
 };
 
-/* Reads that a responder may have in flight to the sender of @req. */
+/* Returns how many Reads a responder may have in flight to the sender of
+ * @req. */
 unsigned mpa_read_depth(const struct mpa_frame *req, unsigned ord);
 /*
- * The responder's answer, without private data.  0; or -EPROTO: the answer
- * is a reject, because we can't do what the peer asks.
+ * Makes the responder's answer, without private data. 0; or -EPROTO: the answer
+ * is a reject, because the peer's request can't be met.
  */
 int mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
 	       struct mpa_frame *reply, struct mpa_agreed *agreed);
-/* The answer of a responder that does not want this peer. */
+/* Makes the answer of a responder that refuses this peer. */
 void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply);
 /*
- * What the initiator makes of it.  0, -ECONNREFUSED, -EPROTO; -ENOSPC: we
- * have not the IRD that is needed, -ENOTSUP: no RTR that both know (RFC 6581
- * section 8, codes 6 and 7).
+ * Judges the answer for the initiator. 0, -ECONNREFUSED, -EPROTO; -ENOSPC: our
+ * IRD is too small, -ENOTSUP: the ends have no RTR in common (RFC 6581 section
+ * 8, codes 6 and 7).
  */
 int mpa_conclude(const struct mpa_frame *req, const struct mpa_policy *policy,
 		 const struct mpa_frame *reply, struct mpa_agreed *agreed);

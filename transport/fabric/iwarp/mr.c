@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mr - registrations: which memory a peer may touch.
+ * mr - registrations: the memory that a peer may touch.
  *
- * Only what has a remote access has an STag: a slot, and 16 bits that nobody
- * can guess (RFC 5040 section 8.1.1 rule 8), new ones each time.
+ * Only a registration with a remote access has an STag: a slot, and 16 random
+ * bits that a peer can't guess (RFC 5040 section 8.1.1 rule 8), new ones each
+ * time.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -21,7 +22,7 @@ enum { KEY_BITS = 16 };
 static int random_key(struct iwarp_device *d, uint32_t *key)
 {
 	if (d->nkeys == 0) {
-		/* So little is given whole, or not at all. */
+		/* getrandom() gives so few bytes whole, or fails. */
 		if (getrandom(d->keys, sizeof(d->keys), 0) < 0)
 			return -errno;
 		d->nkeys = ARRAY_SIZE(d->keys);
@@ -66,7 +67,7 @@ static int find_slot(struct iwarp_device *d, unsigned *slot)
 	return 0;
 }
 
-/* No STag is 0: the slots in them begin with 1. */
+/* The slots in STags begin with 1, so no STag is 0. */
 static int expose(struct iwarp_device *d, struct iwarp_mr *mr)
 {
 	uint32_t key = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queue - steps that were posted, and who sends them.
+ * queue - posted steps, and the thread that sends them.
  *
- * Operation: posts come under the connection's lock.  Who finds that nobody
- * is sending becomes the sender: it claims all there is, makes FPDUs of it
+ * Operation: posts come under the connection's lock.  A thread that finds no
+ * sender becomes the sender: it claims all posted steps, makes FPDUs of them
  * and sends them, until there is no more or the socket is full; then the loop
- * waits for the socket and becomes the sender.  Posts of the loop's thread,
- * while it handles what it has received, are gathered and sent at its end, or
- * when there are many.
+ * waits for the socket and becomes the sender.  While the loop's thread handles
+ * a batch of received messages, its posts are gathered, and sent at the end of
+ * the batch or when there are many.
  *
- * A Write or Send is complete when the socket has taken it, a Read when it
- * is answered too.  The loop's thread has the ops done, in order.
+ * A Write or Send is complete when the socket has taken it, a Read when it is
+ * answered too.  The loop's thread does the ops, in order.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -25,11 +25,11 @@
 STAT(iwarp_blocked, "times a socket was full");
 STAT(iwarp_reads_served, "RDMA Reads of peers that were answered");
 
-/* Steps gathered at most: the peer works on the first of them while we do
- * what is left of a batch.  Fewer cost a system call more often. */
+/* Most steps to gather: the peer works on the first of them while we do the
+ * rest of a batch.  Fewer would cost more system calls. */
 #define MAX_GATHERED	32
 
-/* As long as a response is being sent memory can't be unregistered. */
+/* While a response is being sent, memory can't be unregistered. */
 #define ANSWER_BATCH	(256u << 10)
 
 static struct iwarp_slot *slot_at(struct iwarp_conn *c, unsigned i)
@@ -76,7 +76,7 @@ void iwarp_queues_destroy(struct iwarp_conn *c)
 
 /* ---- the sender */
 
-/* What the path has room for; a little while into a connection it grows. */
+/* Asks for the path's segment size, which grows a while into a connection. */
 static void update_fpdu(struct iwarp_conn *c)
 {
 	unsigned fixed = c->provider->options.fpdu_size;
@@ -91,7 +91,7 @@ static void update_fpdu(struct iwarp_conn *c)
 	c->tx->fpdu = MAX(size, IWARP_MIN_FPDU);
 }
 
-/* Builds from the slot that is next; true when all of it was. */
+/* Builds from the next slot; true if all of it was built. */
 static bool build_step(struct iwarp_conn *c)
 {
 	struct iwarp_slot *s = slot_at(c, c->sq_built);
@@ -116,8 +116,8 @@ static bool build_step(struct iwarp_conn *c)
 }
 
 /*
- * Builds from the peer's Read that is next.  @locked says whether mr_lock is
- * held, as it must be while anything refers to exposed memory.
+ * Builds from the peer's next Read.  @locked says whether mr_lock is held, as
+ * it must be while tx refers to exposed memory.
  */
 static int build_answer(struct iwarp_conn *c, bool *locked)
 {
@@ -161,7 +161,8 @@ static bool has_answers(const struct iwarp_conn *c)
 	return c->resp_built != c->resp_claimed;
 }
 
-/* Fills tx from what is claimed; turn by turn, message by message. */
+/* Fills tx from the claimed steps and the peer's Reads, taking turns by
+ * message. */
 static int build(struct iwarp_conn *c, bool *locked)
 {
 	struct iwarp_tx *tx = c->tx;
@@ -187,7 +188,8 @@ static int build(struct iwarp_conn *c, bool *locked)
 	return err == -ENOBUFS ? 0 : err;
 }
 
-/* The peer may read anew as soon as it has an answer: before we know it. */
+/* The peer may read anew as soon as it has an answer, so retire the Read
+ * now. */
 static void release_answers(struct iwarp_conn *c)
 {
 	mutex_lock(&c->lock);
@@ -195,7 +197,7 @@ static void release_answers(struct iwarp_conn *c)
 	mutex_unlock(&c->lock);
 }
 
-/* The sender: builds if all was sent that was built, then sends. */
+/* The sender: builds if everything built was sent, then sends. */
 static int send_some(struct iwarp_conn *c)
 {
 	unsigned answers = c->resp_built;
@@ -217,7 +219,7 @@ static int send_some(struct iwarp_conn *c)
 	return failed ? failed : err;
 }
 
-/* With the lock: what was sent is so for all to see. */
+/* With the lock: publishes the sender's progress. */
 static void publish(struct iwarp_conn *c)
 {
 	bool done = false;
@@ -232,7 +234,8 @@ static void publish(struct iwarp_conn *c)
 		iwarp_conn_kick(c);
 }
 
-/* The sender, with the lock: sends all there is. */
+/* The sender, with the lock: sends until nothing is left or the socket is
+ * full. */
 static void send_all(struct iwarp_conn *c)
 {
 	int err = 0;
@@ -306,7 +309,8 @@ void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr)
 				  .is_read = wr->opcode == FABRIC_READ };
 	if (!s->is_read)
 		return;
-	/* Any name does: a response is compared with it, no memory is. */
+	/* Any number does as its handle: a response is only compared with
+	 * it. */
 	s->sink = ++c->sinks << 8;
 	c->reads++;
 }
@@ -364,7 +368,7 @@ bool iwarp_queue_answer(struct iwarp_conn *c,
 
 /* ---- completions */
 
-/* With the lock: the next step that is complete and has an op. */
+/* With the lock: returns the next complete step with an op. */
 static struct fabric_op *next_done(struct iwarp_conn *c)
 {
 	struct fabric_op *op = NULL;
@@ -395,11 +399,11 @@ void iwarp_retire(struct iwarp_conn *c)
 
 void iwarp_flush(struct iwarp_conn *c)
 {
-	/* The peer may have said that it refused a Read: the first one. */
+	/* A Terminate may have refused a Read: it was the first one. */
 	bool refused = c->err == -EREMOTEIO && c->read_blamed;
 
 	iwarp_retire(c);
-	/* Nobody posts any more, nor sends. */
+	/* No thread posts or sends any more. */
 	while (c->sq_retired != c->sq_posted) {
 		struct iwarp_slot *s = slot_at(c, c->sq_retired++);
 		bool this = refused && s->is_read && !s->answered;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdmap - what a peer sends: framing, placement, rules. */
+/* rdmap - a peer's segments: framing, placement, rules. */
 #include "transport/fabric/iwarp/rdmap.h"
 
 #include <errno.h>
@@ -44,14 +44,14 @@ static int give_up(struct rdmap *r, enum term code)
 	return -EPROTO;
 }
 
-/* The FPDU at @p is what the Terminate will be about. */
+/* The Terminate will name the FPDU at @p. */
 static void note_culprit(struct rdmap *r, const uint8_t *p)
 {
 	r->culprit_header = ddp_header_len(p[2]);
 	memcpy(r->culprit, p, r->culprit_header);
 }
 
-/* ---- a segment begins: may it?  and where does it go? */
+/* ---- a segment begins: is it allowed, and where does it go */
 
 static enum term begin_send(struct rdmap *r)
 {
@@ -90,7 +90,7 @@ static enum term begin_send(struct rdmap *r)
 	return TERM_NONE;
 }
 
-/* A message of one segment that is for ourselves, @min to @max long. */
+/* Begins a message of one segment for RDMAP itself, @min to @max long. */
 static enum term begin_body(struct rdmap *r, uint32_t min, uint32_t max)
 {
 	const struct ddp_header *h = &r->h;
@@ -126,7 +126,7 @@ static enum term begin_write(struct rdmap *r)
 	const struct ddp_header *h = &r->h;
 
 	r->target = NULL;
-	/* RFC 5041 section 5.2: nothing of it is checked, then. */
+	/* RFC 5041 section 5.2: an empty one is not checked. */
 	if (h->payload == 0)
 		return TERM_NONE;
 	return r->ops->write(r, h->stag, h->to, NULL, h->payload);
@@ -193,7 +193,7 @@ static int begin(struct rdmap *r, const uint8_t *p)
 	return give_up(r, err);
 }
 
-/* ---- payload comes */
+/* ---- payload */
 
 static int advance(struct rdmap *r, uint32_t n)
 {
@@ -299,7 +299,7 @@ static unsigned ulpdu_len(const uint8_t *p)
 	return (unsigned)p[0] << 8 | p[1];
 }
 
-/* Three bytes or more of a FPDU: is its length possible? */
+/* Checks the length of a FPDU with three bytes or more here. */
 static int check_length(struct rdmap *r, const uint8_t *p)
 {
 	if (ddp_length_ok(p))
@@ -360,7 +360,7 @@ static int whole_is_there(struct rdmap *r)
 	return err;
 }
 
-/* How many bytes are to be gathered, given those that are. */
+/* Returns how many bytes to gather, by those gathered so far. */
 static unsigned gather_goal(const struct rdmap *r)
 {
 	if (r->have < 3)
@@ -369,7 +369,7 @@ static unsigned gather_goal(const struct rdmap *r)
 			ddp_header_len(r->small[2]);
 }
 
-/* Gathers bytes of a FPDU; *@used says how many. */
+/* Gathers bytes of a FPDU; sets *@used to their number. */
 static int gather(struct rdmap *r, const uint8_t *data, size_t len,
 		  size_t *used)
 {
@@ -394,7 +394,7 @@ static int gather(struct rdmap *r, const uint8_t *data, size_t len,
 	return r->crc ? whole_is_there(r) : begin_payload(r);
 }
 
-/* At the start of a FPDU, or in what is gathered of one. */
+/* At the start of a FPDU, or within the gathered part of one. */
 static int take_start(struct rdmap *r, const uint8_t *data, size_t len,
 		      size_t *used)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdmap - what a peer sends: framing, placement, rules.
+ * rdmap - a peer's segments: framing, placement, rules.
  *
  * Operation: bytes go in as they come, cut anywhere; payload goes straight to
- * where it belongs.  With CRCs a FPDU is gathered first, as nothing may be
- * placed of one that is wrong.  Every rule that a peer breaks has a code.
+ * its place.  With CRCs a FPDU is gathered first, because no byte of a bad one
+ * may be placed.  Every rule that a peer breaks has a code.
  *
- * No socket, no lock: all it asks of the world is in rdmap_ops, so that
- * tests and fuzzers can be the world.
+ * It uses no socket and no lock: everything it needs from outside is in
+ * rdmap_ops, so that tests and fuzzers can stand in.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
@@ -16,27 +16,27 @@
 
 struct rdmap;
 
-/* A Read of ours that was not answered completely. */
+/* A Read of ours without its complete answer. */
 struct rdmap_read {
-	uint32_t stag;		/* as we called the sink; offsets from 0 */
+	uint32_t stag;		/* our handle for the sink; offsets from 0 */
 	uint32_t len;
 	uint8_t	*sink;
 };
 
 struct rdmap_ops {
-	/* The Receive for the Send that begins; false: none is posted. */
+	/* Gives the Receive for the Send that begins; false: none is posted. */
 	bool (*recv_get)(struct rdmap *r, uint8_t **data, uint32_t *len);
-	/* That one is done; @inv was invalidated if has_inv.  -EMSGSIZE: the
+	/* The Receive is done; @inv was invalidated if has_inv. -EMSGSIZE: the
 	 * Send was too long. */
 	void (*recv_done)(struct rdmap *r, int status, uint32_t len);
-	/* The oldest Read that is under way; false: there is none. */
+	/* Gives the oldest Read in flight; false: there is none. */
 	bool (*read_get)(struct rdmap *r, struct rdmap_read *read);
 	void (*read_done)(struct rdmap *r);
-	/* The peer reads. */
+	/* The peer asks for a Read. */
 	enum term (*read_request)(struct rdmap *r,
 				  const struct rdmap_request *req);
-	/* The peer writes @len > 0 bytes; this is called for each piece, and
-	 * with a NULL @data to ask about all of a segment. */
+	/* The peer writes @len > 0 bytes.  Called for each piece; with a NULL
+	 * @data only to check a whole segment. */
 	enum term (*write)(struct rdmap *r, uint32_t stag, uint64_t to,
 			   const uint8_t *data, uint32_t len);
 	enum term (*invalidate)(struct rdmap *r, uint32_t stag);
@@ -46,28 +46,28 @@ struct rdmap_ops {
 
 enum rdmap_state { RDMAP_GATHER, RDMAP_PAYLOAD, RDMAP_TRAILER };
 
-/* Enough for a header; FPDUs with CRC that are longer are allocated. */
+/* Enough for a header; longer FPDUs with a CRC are allocated. */
 #define RDMAP_SMALL	128u
 
 struct rdmap {
 	const struct rdmap_ops *ops;
 	bool	 crc;
-	bool	 stop;		/* set by anyone: take nothing any more */
-	uint64_t fpdus;		/* that were taken */
+	bool	 stop;		/* anyone may set it: take no more bytes */
+	uint64_t fpdus;		/* FPDUs taken */
 
-	/* Why we give up, and the FPDU that was it. */
+	/* The reason for giving up, and the FPDU that caused it. */
 	enum term term;
 	uint8_t	 culprit[DDP_MAX_HEADER + RDMAP_REQUEST_LEN];
 	unsigned culprit_header;
 	unsigned culprit_request;
 
-	/* The last Send: has it invalidated a handle of ours? */
+	/* The last Send's handle to invalidate, if it had one. */
 	bool	 has_inv;
 	uint32_t inv;
 
-	/* Message sequence numbers that come next. */
+	/* The next message sequence numbers. */
 	uint32_t msn[DDP_NQUEUES];
-	/* The Send in the making. */
+	/* The Send that is arriving. */
 	bool	 in_send;
 	uint8_t	 send_opcode;
 	uint32_t send_inv;
@@ -77,7 +77,7 @@ struct rdmap {
 	/* The answer to the oldest Read. */
 	uint32_t read_off;
 
-	/* The FPDU in the making. */
+	/* The FPDU that is arriving. */
 	enum rdmap_state state;
 	struct ddp_header h;
 	uint8_t	*target;	/* NULL: by h.stag and h.to */
@@ -92,23 +92,24 @@ void rdmap_init(struct rdmap *r, const struct rdmap_ops *ops, bool crc);
 void rdmap_fini(struct rdmap *r);
 
 /*
- * Takes @len bytes.  0; -EPROTO and r->term says why; -ECONNRESET after a
- * Terminate; -ENOMEM.  After an error it takes nothing any more.
+ * Takes @len bytes. 0; -EPROTO with the cause in r->term; -ECONNRESET after a
+ * Terminate; -ENOMEM.  After an error it takes no more bytes.
  */
 int rdmap_feed(struct rdmap *r, const uint8_t *data, size_t len);
 
-/* Where the next bytes belong, to have them received there at once. */
+/* The place of the next bytes, so that they can be received there directly. */
 struct rdmap_want {
-	uint8_t	*data;		/* NULL: the peer's h.stag and h.to say it */
+	uint8_t	*data;		/* NULL: at the peer's h.stag and h.to */
 	uint32_t len;
-	uint32_t behind;	/* bytes until the next payload, if that is
+	uint32_t behind;	/* bytes before the next payload, if it is
 				 * likely to be as long; else 0 */
 };
 bool rdmap_want(const struct rdmap *r, struct rdmap_want *want);
-/* @len bytes, of those wanted at most, are there.  Errors as above. */
+/* @len bytes, at most as many as wanted, were received there.  Errors as
+ * above. */
 int rdmap_placed(struct rdmap *r, uint32_t len);
 
-/* Has a part of a FPDU or message come? */
+/* True if a part of a FPDU or message has come. */
 bool rdmap_midway(const struct rdmap *r);
 
 #endif

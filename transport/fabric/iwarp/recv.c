@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recv - takes what the socket has.
+ * recv - receives from the socket.
  *
- * Bytes whose place is known go straight there: the rest of a large segment's
- * payload.  Everything else comes into the loop's buffer, as much as there
- * is, and is parsed and copied from there.
+ * The rest of a large segment's payload has a known place, and is received
+ * there.  All other bytes come into the loop's buffer, as many as there are,
+ * and are parsed and copied from there.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -22,7 +22,7 @@ STAT(iwarp_read_overruns, "RDMA Reads beyond the agreed depth");
 STAT(iwarp_terminates_in, "Terminate messages received");
 STAT(iwarp_cut_off, "connections that ended within a message");
 
-/* Bytes for one connection before others have their turn. */
+/* Bytes to receive from one connection before others have their turn. */
 #define TURN		(2u << 20)
 /* A segment as long as this is received a segment at a time. */
 #define LARGE_SEGMENT	(16u << 10)
@@ -64,10 +64,10 @@ static void recv_done(struct rdmap *r, int status, uint32_t len)
 	check_stop(c);
 }
 
-/* With the lock: the oldest Read that waits for its answer. */
+/* With the lock: returns the oldest Read that waits for its answer. */
 static struct iwarp_slot *oldest_read(struct iwarp_conn *c)
 {
-	/* What came before and was retired needs no look. */
+	/* Retired steps need no look. */
 	if (c->read_at - c->sq_retired > c->sq_claimed - c->sq_retired)
 		c->read_at = c->sq_retired;
 	for (; c->read_at != c->sq_claimed; c->read_at++) {
@@ -125,7 +125,7 @@ static enum term read_request(struct rdmap *r, const struct rdmap_request *req)
 	enum iwarp_refusal refusal = IWARP_OK;
 	uint8_t *p;
 
-	/* RFC 5040 section 5.2.1: of an empty one nothing is checked. */
+	/* RFC 5040 section 5.2.1: an empty one is not checked. */
 	if (req->len > 0) {
 		iwarp_mr_lock(d);
 		refusal = iwarp_mr_find(d, req->src_stag, req->src_to,
@@ -187,7 +187,7 @@ static void terminated(struct rdmap *r, unsigned code)
 {
 	struct iwarp_conn *c = conn_of(r);
 	char name[XPRT_ADDR_TEXT];
-	/* A Read is RDMAP's affair, a Write DDP's. */
+	/* RDMAP reports a Read's error, DDP a Write's. */
 	bool read = code >> 8 == TERM_RDMAP_STAG >> 8;
 	bool write = code >> 8 == TERM_DDP_STAG >> 8 ||
 		     code == TERM_RDMAP_INVALIDATE;
@@ -227,8 +227,8 @@ static ssize_t receive_iov(struct iwarp_conn *c, struct iovec *iov, size_t n)
 }
 
 /*
- * Receives @w's payload where it belongs, and what is behind it.  -ENODATA:
- * that can't be known.
+ * Receives @w's payload at its place, and the bytes behind it. -ENODATA: the
+ * place is not known.
  */
 static ssize_t receive_direct(struct iwarp_conn *c, struct rdmap_want *w,
 			      int *err)
@@ -299,7 +299,7 @@ static void peer_gone(struct iwarp_conn *c, int err)
 	iwarp_conn_fail(c, err ? err : -ECONNRESET);
 }
 
-/* The peer spoke: now we may. */
+/* The peer has sent its first FPDU: now we may send. */
 static void release_hold(struct iwarp_conn *c)
 {
 	c->spoken = true;
@@ -318,8 +318,8 @@ void iwarp_receive(struct iwarp_conn *c)
 	while (n > 0 && !err && !c->rx.stop && total < TURN) {
 		n = receive_once(c, &err);
 		total += n > 0 ? (size_t)n : 0;
-		/* What was sent meanwhile is done: its owner waits for that
-		 * while a peer that has answers goes on and on. */
+		/* Do the ops of Sends meanwhile: their owners wait, and a peer
+		 * with many answers may go on for long. */
 		iwarp_retire(c);
 		check_stop(c);
 		/* Most often there is nothing more. */

@@ -42,7 +42,7 @@ static void copy_private(struct iwarp_conn *c, const struct mpa_frame *f)
 }
 
 /*
- * Reads as much of a frame as there is.  1: it is there; 0: not yet; or
+ * Reads as much of a frame as there is. 1: the frame is whole; 0: not yet; or
  * -errno, -ECONNRESET for the peer's end.
  */
 static int read_frame(struct iwarp_conn *c, bool reply)
@@ -76,7 +76,7 @@ static bool anything_follows(struct iwarp_conn *c)
 	return recv(c->fd.fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) > 0;
 }
 
-/* Sends a frame: into an empty socket it goes whole, or never. */
+/* Sends a frame: an empty socket takes it whole, or never. */
 static int send_frame(struct iwarp_conn *c, const struct mpa_frame *f)
 {
 	uint8_t data[MPA_MAX_FRAME];
@@ -91,7 +91,7 @@ static int send_frame(struct iwarp_conn *c, const struct mpa_frame *f)
 
 /* ---- passive */
 
-/* It is not the listener's any more. */
+/* Takes the connection out of the listener's list. */
 static void leave_listener(struct iwarp_conn *c)
 {
 	struct iwarp_listener *l = c->listener;
@@ -271,13 +271,13 @@ static int connect_within(int fd, const struct sockaddr *addr, int ms)
 	return -err;
 }
 
-/* A server may ask for a port that only root may bind.  Who may not bind one,
- * or finds none free, connects from any. */
+/* A server may insist on a port that only root may bind.  A process that may
+ * not bind one, or finds none free, connects from any port. */
 static void bind_reserved(int fd, sa_family_t family)
 {
 	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;
 	struct sockaddr_storage ss = { .ss_family = family };
-	/* The port is at the same place in both families. */
+	/* Both families have the port at the same place. */
 	in_port_t *port = &((struct sockaddr_in *)&ss)->sin_port;
 	unsigned start;
 
@@ -355,7 +355,8 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 	return 0;
 }
 
-/* The end of it, and the peer is told why as RFC 6581 section 8 asks. */
+/* Ends the connection, and tells the peer the reason, as RFC 6581 section 8
+ * asks. */
 static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
 			 int err)
 {

@@ -39,7 +39,7 @@ static void add_iov(struct iwarp_tx *tx, const void *p, size_t len)
 	tx->iov[tx->niov++].iov_len = len;
 }
 
-/* What is in heads and in no iovec gets one. */
+/* Adds an iovec for the bytes in heads that have none. */
 static void close_head(struct iwarp_tx *tx)
 {
 	if (tx->head == tx->head_start)
@@ -54,7 +54,7 @@ static bool has_room(const struct iwarp_tx *tx)
 	       tx->head + HEADS_NEEDED <= IWARP_TX_HEADS;
 }
 
-/* The pad and the CRC, given that of all before; returns their length. */
+/* Adds the pad and the CRC, which continues @crc; returns their length. */
 static unsigned write_trailer(const struct iwarp_tx *tx, uint8_t *p,
 			      unsigned ulpdu_len, uint32_t crc)
 {
@@ -76,7 +76,7 @@ static void put_trailer(struct iwarp_tx *tx, unsigned ulpdu_len, uint32_t crc)
 	stat_inc(iwarp_fpdus_out);
 }
 
-/* Names the next @n bytes of @out; returns the CRC. */
+/* Adds iovecs for the next @n bytes of @out; returns the CRC. */
 static uint32_t put_payload(struct iwarp_tx *tx, struct iwarp_out *out,
 			    uint32_t n, uint32_t crc)
 {
@@ -209,7 +209,7 @@ void iwarp_tx_seal(struct iwarp_tx *tx)
 	close_head(tx);
 }
 
-/* All was sent: begins anew. */
+/* Everything was sent: empties tx. */
 static void reset(struct iwarp_tx *tx)
 {
 	tx->niov = tx->at = 0;

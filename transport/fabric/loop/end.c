@@ -2,8 +2,8 @@
 /*
  * end - one end of a connection: its queues, its completions, its end.
  *
- * All work of an end happens in its task, on its loop.  The link's lock is
- * never held while the owner of the end is called.
+ * All work of an end happens in its task, on its loop.  The end never calls its
+ * owner with the link's lock held.
  */
 #include "transport/fabric/loop/impl.h"
 
@@ -104,7 +104,7 @@ void loop_link_break(struct link *link, int passive_err, int active_err)
 	break_end(link->end[ACTIVE], active_err);
 }
 
-/* What is wrong with a step?  NULL: nothing. */
+/* Returns the text of a step's mistake, or NULL. */
 static const char *check_step(const struct end *e, const struct fabric_wr *wr)
 {
 	const struct fabric_limits *l = &e->base.dev->limits;
@@ -252,7 +252,7 @@ void loop_end_free(struct fabric_conn *c)
 	mutex_lock(&link->lock);
 	link->end[e->side] = NULL;
 	loop_link_break(link, -ECONNRESET, -ECONNRESET);
-	/* A peer that is rejected may have something under way. */
+	/* A rejected peer may have work under way. */
 	later = e->kicked;
 	e->freed = later;
 	mutex_unlock(&link->lock);
@@ -262,7 +262,7 @@ void loop_end_free(struct fabric_conn *c)
 
 /*
  * Retires steps up to the next one that has an op and was executed.  A step
- * without an op is unnoticed until then, and so is its slot.
+ * without an op keeps its slot until then.
  */
 static bool retire(struct end *e, struct slot *out)
 {
@@ -300,7 +300,7 @@ static bool live_now(struct end *e)
 	return true;
 }
 
-/* How much of one kind of work to do this time. */
+/* Returns how many units of one kind of work to do this time. */
 static unsigned budget(struct end *e)
 {
 	struct provider *p = e->link->p;
@@ -341,7 +341,7 @@ static bool has_work(struct end *e)
 		 e->link->p->options.late_established));
 }
 
-/* Some executed step has an op that was not called. */
+/* True if an executed step's op was not called yet. */
 static bool has_op(const struct end *e)
 {
 	for (unsigned i = e->sq_retired; i != e->sq_executed; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* exec - carries out steps of a send queue, and what can go wrong there. */
+/* exec - carries out steps of a send queue, with their errors. */
 #include "transport/fabric/loop/impl.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static int deliver(struct end *e, const struct fabric_wr *wr)
 	return 0;
 }
 
-/* Is the caller's side of the step as fabric.h asks? */
+/* True if the caller's side of the step is as fabric.h asks. */
 static bool local_ok(struct end *e, const struct fabric_wr *wr)
 {
 	unsigned access = wr->opcode == FABRIC_READ ? FABRIC_READ_SINK :
@@ -128,7 +128,7 @@ static int carry_out(struct end *e, const struct fabric_wr *wr, unsigned nth)
 	return move(e, wr);
 }
 
-/* The step before @i failed; if it had no op the next that has one says so. */
+/* The step before @i failed; if it had no op, the next op reports that. */
 static void tell_next(struct end *e, unsigned i, int status)
 {
 	struct slot *s = &e->sq[(i - 1) % e->queues.send_wr];

@@ -77,12 +77,12 @@ struct end {
 	enum side	     side;
 	enum end_state	     state;
 	struct fabric_queues queues;
-	int		     err;	/* why it is broken */
+	int		     err;	/* the error that broke it */
 	bool		     live_due;	/* established() is to be called */
 	bool		     gone;	/* closed() was called */
-	bool		     stalled;	/* carries nothing out any more */
+	bool		     stalled;	/* carries out no more steps */
 	bool		     kicked;	/* task is posted */
-	bool		     freed;	/* as soon as that is over */
+	bool		     freed;	/* as soon as the task is over */
 	struct loop_task     task;
 	unsigned	     received;	/* Receives that were delivered */
 	unsigned	     reads;	/* in flight */
@@ -124,10 +124,10 @@ extern const struct fabric_ops loop_fabric_ops;
 int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out);
 void loop_mr_destroy(struct fabric_mr *mr);
-/* Does the local memory belong to a registration that allows it? */
+/* True if the local memory belongs to a registration that allows the access. */
 bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 		      unsigned access);
-/* The remote memory, or NULL.  @d->mr_lock is held. */
+/* Returns the remote memory, or NULL.  @d->mr_lock is held. */
 void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
 		     uint64_t len, unsigned access);
 bool loop_mr_invalidate(struct device *d, uint32_t handle);

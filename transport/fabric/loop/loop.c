@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* loop - the provider: listeners, and how two ends find each other. */
+/* loop - the provider: listeners, and connecting two ends. */
 #include "transport/fabric/loop/impl.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ void loop_violation(struct provider *p, const char *what)
 	mutex_unlock(&p->lock);
 }
 
-/* Takes a reference on the next link after @prev, whose own it drops. */
+/* Takes a reference on the link after @prev, and drops the one on @prev. */
 static struct link *next_link(struct provider *p, struct link *prev)
 {
 	struct cds_list_head *at;
@@ -142,7 +142,7 @@ void loop_fabric_break(const struct fabric *f)
 
 	while ((link = next_link(p, link))) {
 		mutex_lock(&link->lock);
-		/* There is no cable yet when nobody was asked. */
+		/* An active end that has not asked yet has no link to break. */
 		if (!link->end[ACTIVE] ||
 		    link->end[ACTIVE]->state >= END_ASKING)
 			loop_link_break(link, -ENETUNREACH, -ENETUNREACH);
@@ -150,7 +150,7 @@ void loop_fabric_break(const struct fabric *f)
 	}
 }
 
-/* The port, whatever the family; addresses are compared by it. */
+/* Returns the port, in either family: addresses are compared by port alone. */
 static uint16_t *port_of(struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET6 ?
@@ -238,7 +238,7 @@ static void refuse(struct fabric_conn *c)
 	loop_end_free(c);
 }
 
-/* On the listener's loop: what was posted before has run. */
+/* On the listener's loop: tasks that were posted before have run. */
 static void finish(void *arg)
 {
 	struct listener *l = arg;
@@ -346,8 +346,8 @@ static void accept_peer(struct end *b, const void *data, unsigned len,
 	struct end *a = b->link->end[ACTIVE];
 
 	if (b->state == END_BROKEN || !a) {
-		/* It broke while it was asking; say so now that there is
-		 * somebody to say it to. */
+		/* The link broke before the passive end existed; tell the end
+		 * now. */
 		b->state = END_BROKEN;
 		loop_end_kick(b);
 		return;

@@ -3,11 +3,10 @@
  * loop - a fabric in one process: both ends, real copies, real refusals.
  *
  * Operation: every connection has a passive and an active end; each works
- * through its send queue on its own event loop, copying to and from the
- * other end's memory.  Handles, bounds, access and lengths are checked as
- * an adapter checks them, and an error ends the connection on both ends.
- * What the contract of fabric.h asks of a caller is checked as well, and
- * counted as a violation.
+ * through its send queue on its own event loop, copying to and from the other
+ * end's memory.  Handles, bounds, access and lengths are checked as an adapter
+ * checks them, and an error ends the connection on both ends.  It checks the
+ * caller's side of fabric.h's contract as well, and counts violations.
  *
  * With a seed, each end does a random small amount of work at a time and
  * gives completions late and interleaved, within the order they must keep.
@@ -17,21 +16,22 @@
 
 #include "transport/fabric/fabric.h"
 
-/* Zero is the default, everywhere. */
+/* Zero is the default of every field. */
 struct loop_fabric_options {
 	struct fabric_limits passive;	/* 0 members: generous */
 	struct fabric_limits active;
 	uint32_t seed;		/* 0: everything at once and in order */
 	unsigned fail_nth;	/* the n-th operation fails, from 1 */
 	unsigned break_nth;	/* the connection breaks just before it */
-	unsigned stall_nth;	/* it is never carried out, nor what follows */
+	unsigned stall_nth;	/* neither it nor a later one is carried out */
 	unsigned pad_private;	/* private data grows to this, with zeros */
 	unsigned late_established; /* passive end: after so many Receives */
 	bool	 no_invalidate;	/* no end can send SEND_INV */
 };
 
 struct loop_fabric_counts {
-	unsigned violations;	/* of what fabric.h asks of its caller */
+	unsigned violations;	/* of the caller's side of fabric.h's
+				 * contract */
 	unsigned operations;
 	unsigned sends;
 	unsigned invalidates;
@@ -50,11 +50,11 @@ struct loop_fabric_counts {
 
 int loop_fabric_create(const struct loop_fabric_options *options,
 		       struct fabric *out);
-/* All connections, listeners and registrations are gone. */
+/* All connections, listeners and registrations must be gone. */
 void loop_fabric_destroy(struct fabric *f);
 /* Any thread. */
 void loop_fabric_count(const struct fabric *f, struct loop_fabric_counts *out);
-/* Both ends of every connection break, as if a cable were pulled. */
+/* Breaks both ends of every connection, as if a cable were pulled. */
 void loop_fabric_break(const struct fabric *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mr - registrations: who may touch which memory. */
+/* mr - registrations: the memory that each side may touch. */
 #include "transport/fabric/loop/impl.h"
 
 #include <errno.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a device reports by itself: a thread for each waits for it.
+ * Events that a device reports by itself: a thread for each device waits for
+ * them.
  *
  * Ownership: an event that names a queue keeps it from being destroyed until
  * it is acknowledged (ibv_destroy_qp(3), ibv_destroy_cq(3)), and a connection
  * outlives its queues.
  *
  * Errors: a queue that failed ends its connection, a device that failed ends
- * all of its connections; their peers connect again.  A port that goes down
- * may come back: the device gives up itself when it takes too long.
+ * all of its connections; their peers connect again.  A port that goes down may
+ * come back: the device itself gives up when that takes too long.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -89,7 +90,7 @@ static void take(struct verbs_dev *dev, const struct ibv_async_event *ev)
 	}
 }
 
-/* False: nothing more will come. */
+/* Handles one event.  False: the device sends no more. */
 static bool take_event(struct verbs_dev *dev)
 {
 	struct ibv_async_event ev;
@@ -127,8 +128,8 @@ int verbs_watch_start(struct verbs_dev *dev)
 	int flags = fcntl(dev->ctx->async_fd, F_GETFL);
 	int err;
 
-	/* What is queued for a queue that is destroyed is taken back, so an
-	 * event that was announced may not be there. */
+	/* Destroying a queue takes its events back, so an event that poll()
+	 * announced may be gone. */
 	if (flags < 0 ||
 	    fcntl(dev->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
 		return verbs_errno();

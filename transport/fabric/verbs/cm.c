@@ -3,10 +3,10 @@
  * The CM's events: one event channel for each loop that has listeners or
  * connections.
  *
- * An event is copied and acknowledged before it is acted upon, so that what
- * is done about it may destroy the id.  Only the thread that reads a channel
- * destroys the ids on it, apart from requests that were never set up, and of
- * those the kernel reports nothing.
+ * An event is copied and acknowledged before it is handled, so that the handler
+ * may destroy the id.  Only the thread that reads a channel destroys the ids on
+ * it, apart from requests that were never set up: the kernel reports no events
+ * of those.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -21,7 +21,7 @@
 
 STAT(verbs_cm_events, "connection manager events");
 
-/* False when there is none. */
+/* False when there is no event. */
 static bool take_event(struct verbs_loop *vl)
 {
 	struct rdma_cm_event *cm;
@@ -57,7 +57,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 {
 	struct verbs_loop *vl = container_of(f, struct verbs_loop, fd);
 
-	/* Level triggered: what is left wakes us again. */
+	/* The poll is level triggered: events left over wake us again. */
 	for (unsigned i = 0; i < 16 && take_event(vl); i++)
 		;
 }

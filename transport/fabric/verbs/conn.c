@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections: from a peer's request, or our own, to the end.
+ * Connections, from a peer's request or our own to their end.
  *
  * The end comes in two steps, both on the loop: stop() tells the peer and
- * lets nothing more be posted, finish() destroys the queue pair, gives all
- * ops back and calls closed().  They follow at once on InfiniBand and RoCE,
- * where a Send that completed has arrived.  On iWARP it has only been handed
- * to TCP, so finish() waits for the peer to close as well, but not for long;
- * and of our own connects for the answer, as the kernel would make us sleep
- * until it is there.
+ * refuses further posts, finish() destroys the queue pair, gives all ops back
+ * and calls closed().  They follow at once on InfiniBand and RoCE, where a Send
+ * that completed has arrived.  On iWARP it has only been handed to TCP, so
+ * finish() waits a short time for the peer to close as well.  If we asked the
+ * peer, it also waits for the answer: rdma_destroy_id() would sleep until it
+ * comes.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -24,10 +24,10 @@
 
 #define HANDSHAKE_MS	60000
 #define LINGER_MS	2000
-/* An iWARP connect is given up after 10 s (siw) or sooner. */
+/* Drivers give up an iWARP connect after 10 s (siw) or sooner. */
 #define ANSWER_MS	15000
 /*
- * 0.64 ms: how soon a peer sends again that found no Receive posted.  The
+ * 0.64 ms: the delay after which a peer that found no Receive sends again.  The
  * CM leaves it at 0, which stands for 655 ms.
  */
 #define MIN_RNR_TIMER	12
@@ -36,7 +36,7 @@ STAT(verbs_established, "RDMA connections established");
 STAT(verbs_handshake_failed, "RDMA connections that never came to be");
 STAT(verbs_device_removed, "RDMA connections lost with their device");
 
-/* Who fails when the device does. */
+/* Puts the connection on the device's list, to fail when the device does. */
 static void join_device(struct verbs_conn *c)
 {
 	mutex_lock(&c->provider->lock);
@@ -109,7 +109,7 @@ static void stop_task(struct loop_task *t)
 		return;
 	}
 	loop_timer_cancel(c->conn.loop, &c->timer);
-	/* Fails when there is no peer, or none any more: all the same. */
+	/* An error means that the peer is gone already: the same result. */
 	if (!c->dev->iwarp || !connecting)
 		rdma_disconnect(c->id);
 	if (c->dev->iwarp && !c->gone && (c->live || connecting)) {
@@ -146,7 +146,7 @@ static void timed_out(struct loop_timer *t)
 	}
 }
 
-/* The peer is gone: whoever waits for that need not any more. */
+/* The peer is gone: finish() need not wait for it any more. */
 static void peer_gone(struct verbs_conn *c, int err)
 {
 	c->gone = true;
@@ -168,8 +168,8 @@ void verbs_conn_learn(struct verbs_conn *c, const struct verbs_event *ev)
 				(unsigned)sizeof(info->private_data));
 	memcpy(info->private_data, ev->private_data, info->private_len);
 	/*
-	 * The CM has turned the peer's words round: what it offers as a
-	 * responder is our depth as an initiator, on both sides.
+	 * The CM has swapped the peer's two depths: its responder depth is our
+	 * initiator depth here, on both sides.
 	 */
 	info->read_depth = MIN((unsigned)ev->param.initiator_depth,
 			       c->dev->dev.limits.max_read_depth);
@@ -208,8 +208,8 @@ static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
 	struct verbs_conn *c = container_of(end, struct verbs_conn, end);
 
 	/*
-	 * What ends before it was accepted, or asked for, has no loop to end
-	 * on yet.  The call that accepts or asks fails then.
+	 * A connection that ends before fabric_start() has no loop to end on
+	 * yet. fabric_start() fails then.
 	 */
 	if (!c->started)
 		return;
@@ -228,14 +228,14 @@ static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
 		peer_gone(c, ev->status < 0 ? ev->status : -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		/* The route is another now: the peer has to come again. */
+		/* The route has changed: the peer has to connect again. */
 		peer_gone(c, -ENETUNREACH);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		stat_inc(verbs_device_removed);
 		peer_gone(c, -ENODEV);
 		break;
-	default:		/* TIMEWAIT_EXIT, and what may come to be */
+	default:		/* TIMEWAIT_EXIT, and events of newer kernels */
 		break;
 	}
 }
@@ -286,7 +286,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* 0 or -errno.  Both within @ms. */
+/* Resolves the address and the route, each within @ms. 0 or -errno. */
 static int resolve(struct rdma_cm_id *id, struct sockaddr *dst, int ms)
 {
 	int64_t until = now_ms() + ms;
@@ -323,7 +323,7 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 	return 0;
 }
 
-/* Has the CM's events come through @loop's channel. */
+/* Moves the id's events to @loop's channel. */
 static int move_id(struct verbs_conn *c, struct loop *loop)
 {
 	struct verbs_loop *vl;
@@ -401,7 +401,7 @@ void verbs_reject(struct fabric_conn *conn)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 
-	/* Its queues, if it has any, can only go on the loop. */
+	/* Only the loop can destroy the connection's queues, if it has any. */
 	if (loop_is_current(c->vl->loop))
 		reject_here(c);
 	else
@@ -413,8 +413,8 @@ void verbs_free(struct fabric_conn *conn)
 	struct verbs_conn *c = verbs_conn(conn);
 
 	release(c);
-	/* From here on nothing fails it.  If something has, before it was
-	 * begun, its task is on the way. */
+	/* From here on no other thread fails it.  If one has, before the start,
+	 * its task is on the way. */
 	if (atomic_load(&c->closing) && !c->over)
 		c->abandoned = true;
 	else

@@ -19,13 +19,13 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 
-/* More would only cost memory: no connection asks for as much. */
+/* A larger limit would only cost memory: no connection asks for as much. */
 #define MAX_WR		8192u
 #define MAX_SGE		64u
 /* The CM's messages carry a depth in one byte. */
 #define MAX_DEPTH	255u
 
-/* What the kernel's drivers call themselves. */
+/* The numbers of the kernel's drivers. */
 #define SIW_VENDOR	0x626d74	/* sw/siw/siw.h */
 #define RXE_VENDOR	0xffffff	/* sw/rxe/rxe_param.h; 0 before 5.8 */
 #define RVT_VENDOR	0x1175		/* hw/hfi1, hw/qib */
@@ -50,16 +50,17 @@ static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 	if (!rdma_bind_addr(hold, (struct sockaddr *)&addr) &&
 	    hold->verbs == id->verbs)
 		return hold;
-	/* An address of two devices: then only unplugging is less safe. */
+	/* Two devices have the address.  That only makes unplugging less
+	 * safe. */
 	rdma_destroy_id(hold);
 	return NULL;
 }
 
 /*
  * Drivers without a doorbell that user space can ring write to the device's
- * file instead.  The kernel refuses that to a thread that has changed its
- * credentials since the file was opened, as a worker does; a loop never does.
- * Since each post is a system call, the loop posts what it can together.
+ * file instead.  The kernel refuses that to a thread whose credentials have
+ * changed since the file was opened: a worker's do, a loop's never.  Each post
+ * is a system call, so the loop posts as many steps together as it can.
  */
 static bool posts_by_system_call(const struct ibv_device_attr *attr)
 {
@@ -67,7 +68,7 @@ static bool posts_by_system_call(const struct ibv_device_attr *attr)
 	       attr->vendor_id == 0 || attr->vendor_id == RVT_VENDOR;
 }
 
-/* @v as the device says it, at least 1 and at most @max. */
+/* The device's @v, at least 1 and at most @max. */
 static unsigned clamp(int v, unsigned max)
 {
 	return v < 1 ? 1 : MIN((unsigned)v, max);
@@ -98,15 +99,15 @@ static void set_limits(struct verbs_dev *dev,
 	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;
 	dev->post_on_loop = posts_by_system_call(attr);
-	/* Of plain registrations no adapter has to allow it. */
+	/* Adapters need not allow it for plain registrations. */
 	l->invalidates = false;
 }
 
 /*
- * The user library of siw takes the mmap offset 0x90000, which the kernel
- * gives out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so
- * that after some connections the next one always fails.  A queue that is
- * never used and large enough to lie across it keeps it from anyone.
+ * The user library of siw takes the mmap offset 0x90000, which the kernel gives
+ * out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so that
+ * after some connections the next one always fails.  An unused queue that is
+ * large enough to lie across the offset keeps it from others.
  */
 static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 			       const struct ibv_device_attr *attr)
@@ -225,7 +226,7 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 
 	if (!mr)
 		return -ENOMEM;
-	/* A completion still comes after the data that it tells of. */
+	/* A completion still comes after its data. */
 	mr->ibv = ibv_reg_mr(dev->pd, addr, len,
 			     flags | IBV_ACCESS_RELAXED_ORDERING);
 	if (!mr->ibv && (errno == EINVAL || errno == EOPNOTSUPP))

@@ -16,7 +16,7 @@
 #include "lib/util.h"
 #include "transport/fabric/fabric.h"
 
-/* InfiniBand's share of a connect request; other sorts take more. */
+/* InfiniBand's private data in a connect request; other fabrics have more. */
 #define VERBS_MAX_PRIVATE	56u
 
 struct verbs_provider {
@@ -24,7 +24,8 @@ struct verbs_provider {
 	pthread_mutex_t		lock;
 	struct cds_list_head	devices;	/* and of each its conns */
 	struct cds_list_head	loops;
-	int			connect_ms;	/* set before the first */
+	int			connect_ms;	/* set before the first
+						 * connect */
 };
 
 struct verbs_dev {
@@ -43,13 +44,14 @@ struct verbs_dev {
 
 	/* See async.c. */
 	pthread_t		watcher;
-	int			stop_fd;	/* readable: it is to end */
+	int			stop_fd;	/* readable: the thread has to
+						 * end */
 };
 
 /*
- * The CM's side of a loop, shared by the listeners and connections on it,
- * and the completion queues that are asked while it spins: those that had
- * something lately ("hot").  The others wake it through their channels.
+ * The CM's side of a loop, shared by the listeners and connections on it, and
+ * the completion queues that it polls while it spins: those with recent
+ * completions ("hot").  The others wake it through their channels.
  */
 struct verbs_loop {
 	struct verbs_provider	*provider;	/* borrowed */
@@ -65,7 +67,7 @@ struct verbs_loop {
 	struct cds_list_head	hot;
 };
 
-/* What rdma_get_cm_event() gave, after it was acknowledged. */
+/* A copy of an event, after it was acknowledged. */
 struct verbs_event {
 	enum rdma_cm_event_type	type;
 	int			status;
@@ -74,20 +76,20 @@ struct verbs_event {
 	uint8_t			private_data[256];
 };
 
-/* What an id's context points to: in a listener or a connection. */
+/* An id's context points to this part of a listener or a connection. */
 struct verbs_end {
 	void (*event)(struct verbs_end *end, const struct verbs_event *ev);
 };
 
 /*
- * The wr_ids of one queue that the device has, in the order they were posted.
- * One thread at a time fills it (the connection's lock); the loop's empties
- * it.
+ * The wr_ids that the device has of one queue, in the order of posting.  One
+ * thread at a time fills it (the connection's lock); the loop's empties it.
  */
 struct verbs_slot {
 	void			*id;
 	int			status;		/* VERBS_PENDING: not known */
-	int			error;		/* of a step before, or 0 */
+	int			error;		/* an earlier step's error,
+						 * or 0 */
 };
 
 #define VERBS_PENDING	1
@@ -108,23 +110,25 @@ struct verbs_conn {
 	struct verbs_loop	*vl;		/* counted; whose channel id has */
 	struct rdma_cm_id	*id;		/* NULL once closed */
 	bool			passive;
-	atomic_bool		closing;	/* the first to set it closes */
-	int			err;		/* set by that one */
+	atomic_bool		closing;	/* the thread that sets it
+						 * closes */
+	int			err;		/* set by that thread */
 	struct loop_task	task;
 
-	/* Serialises posts, and them with the end of the queue pair. */
+	/* Serialises posts among themselves and with the queue pair's end. */
 	pthread_mutex_t		lock;
-	bool			dead;		/* nothing is posted any more */
+	bool			dead;		/* refuses all posts */
 	struct verbs_ring	sends;		/* of struct fabric_op */
 	struct verbs_ring	recvs;		/* of struct fabric_recv */
 	struct verbs_ring	chains;		/* to be posted by the loop */
 	struct loop_task	post_task;
-	bool			posting;	/* it is on its way */
+	bool			posting;	/* the flush task is on its
+						 * way */
 
 	/* The loop's thread only. */
 	bool			started;	/* accepted, or asked */
 	bool			live;		/* established */
-	bool			over;		/* closed() is told */
+	bool			over;		/* closed() was called */
 	bool			abandoned;	/* its task frees it */
 	bool			gone;		/* the CM said so: don't wait */
 	bool			lingering;	/* asked the peer, waiting */
@@ -133,8 +137,9 @@ struct verbs_conn {
 	struct ibv_cq		*cq;
 	struct loop_fd		fd;
 	unsigned		unacked;	/* events of cq */
-	bool			gathering;	/* what completes is handled: then
-						 * its posts go out together */
+	bool			gathering;	/* handling a batch: its
+						 * posts go out together, at
+						 * the end */
 	bool			hot;
 	unsigned		idle;		/* empty polls in a row */
 	struct cds_list_head	hot_link;
@@ -151,7 +156,7 @@ extern const struct fabric_ops verbs_fabric_ops;
 int verbs_errno(void);
 
 /* device.c */
-/* The device that @id is bound to; made when it is new. */
+/* Returns the device that @id is bound to; makes a new one's struct. */
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 		  struct verbs_dev **out);
 void verbs_dev_destroy(struct verbs_dev *dev);
@@ -160,7 +165,7 @@ int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 void verbs_mr_destroy(struct fabric_mr *mr);
 
 /* async.c */
-/* Watches what the device reports by itself, on a thread of its own. */
+/* Watches for the device's own events, on a thread of its own. */
 int verbs_watch_start(struct verbs_dev *dev);
 void verbs_watch_stop(struct verbs_dev *dev);
 
@@ -170,7 +175,7 @@ int verbs_loop_get(struct verbs_provider *p, struct loop *loop,
 		   struct verbs_loop **out);
 /* Any thread. */
 void verbs_loop_put(struct verbs_loop *vl);
-/* The loop's thread, or the loop does not run. */
+/* Call it on the loop's thread, or while the loop does not run. */
 void verbs_loop_put_here(struct verbs_loop *vl);
 
 /* listen.c */
@@ -185,7 +190,7 @@ void verbs_unlisten(struct fabric_listener *l);
 /* Takes @id, whose channel is that of @vl (NULL: its own, synchronous). */
 int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 		      struct verbs_loop *vl, struct verbs_conn **out);
-/* What the peer sent when it asked or answered. */
+/* Takes over the peer's parameters from its request or answer. */
 void verbs_conn_learn(struct verbs_conn *c, const struct verbs_event *ev);
 int verbs_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out);
@@ -203,12 +208,12 @@ void verbs_conn_fail(struct verbs_conn *c, int err);
 /* The completion queue and the rings; the queue pair. */
 int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q);
 /*
- * Ends the queue pair: afterwards no memory is touched any more.  Ops that
- * completed are done with what became of them, all others as flushed.
+ * Ends the queue pair: the device touches no memory afterwards.  Completed ops
+ * are done with their status, all others as flushed.
  */
 void verbs_queues_stop(struct verbs_conn *c);
-/* Frees what create made; fine after it failed or never ran.  No event of
- * the device's names the connection afterwards. */
+/* Frees what create() made; also if that failed or never ran.  No event of the
+ * device names the connection afterwards. */
 void verbs_queues_destroy(struct verbs_conn *c);
 /* For struct verbs_loop's source. */
 unsigned verbs_hot_poll(struct loop_source *s);
@@ -216,7 +221,7 @@ bool verbs_hot_arm(struct loop_source *s);
 
 /* post.c */
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
-/* The loop's thread: posts what was queued for it. */
+/* The loop's thread: posts the steps that were queued for it. */
 void verbs_post_queued(struct verbs_conn *c);
 int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
 

@@ -2,12 +2,12 @@
 /*
  * Listeners: connect requests become connections.
  *
- * One at [::] takes IPv4 as well, as a TCP socket does.  It has an id for
- * each, because iWARP adapters differ in what they make of a mapped address.
+ * A listener at [::] takes IPv4 as well, as a TCP socket does. iWARP adapters
+ * differ in how they treat a mapped address, so it has an id for each family.
  *
- * A listener at a device's own address goes when the device goes; it tries
- * to come back until it can, as drivers are restarted.  When the address moves
- * to another device (bonding), it follows with a new id.
+ * A listener at a device's own address goes when the device goes.  Drivers are
+ * restarted, so it tries to listen again until that succeeds.  When the address
+ * moves to another device (bonding), it follows with a new id.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -21,7 +21,7 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 
-/* Requests that wait for us in the kernel; more are refused there. */
+/* Requests that may wait for us in the kernel; it refuses more. */
 #define BACKLOG		512
 #define RETRY_MS	2000
 
@@ -36,7 +36,7 @@ struct verbs_listener {
 	struct verbs_provider	*provider;	/* borrowed */
 	struct verbs_loop	*vl;		/* counted */
 	struct rdma_cm_id	*id;		/* NULL: its device is away */
-	struct rdma_cm_id	*id4;		/* of [::] only */
+	struct rdma_cm_id	*id4;		/* for [::] only */
 	struct loop_timer	retry;
 };
 

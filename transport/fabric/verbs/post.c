@@ -2,9 +2,9 @@
 /*
  * Posting: chains of steps, and Receives.
  *
- * ibv_post_send() may take the beginning of a list and refuse the rest.  For
- * our caller that is success, and the end of the connection: the ops of the
- * rest are in the ring with the others and are done with them.
+ * ibv_post_send() may take the beginning of a list and refuse the rest.  We
+ * report that as success and end the connection: the ops of the rest are in the
+ * ring with the others, and are done with them.
  */
 #include "transport/fabric/verbs/ring.h"
 
@@ -54,8 +54,8 @@ static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
 	}
 }
 
-/* The step after @wr: that of its chain, or the first of the next one queued,
- * if @queued are to follow. */
+/* Returns the step after @wr: the next of its chain, or the first of the next
+ * queued chain, if @queued follow. */
 static struct fabric_wr *following(struct verbs_conn *c, struct fabric_wr *wr,
 				   bool queued)
 {
@@ -64,7 +64,7 @@ static struct fabric_wr *following(struct verbs_conn *c, struct fabric_wr *wr,
 	return verbs_ring_take(&c->chains);
 }
 
-/* Posts as much as one batch takes; *@chain is the rest then. */
+/* Posts as many steps as one batch takes; sets *@chain to the rest. */
 static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 		      bool queued, bool *some)
 {
@@ -79,7 +79,7 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 		*chain = following(c, *chain, queued);
 	}
 	err = ibv_post_send(c->id->qp, wr, &bad);
-	/* siw forgets an error when some were posted. */
+	/* siw returns no error if it posted some. */
 	if (!err && bad)
 		err = ENOMEM;
 	if (!err || bad != wr)
@@ -99,14 +99,14 @@ static int post_batches(struct verbs_conn *c, struct fabric_wr *chain,
 	return err;
 }
 
-/* The ring knows the ops that were not posted: the end is theirs. */
+/* The ring has the ops that were not posted: the end does them. */
 static void post_broke(struct verbs_conn *c)
 {
 	stat_inc(verbs_post_partial);
 	verbs_conn_fail(c, -EIO);
 }
 
-/* Many chains at once, for each call of the driver's is a system call. */
+/* Posts many chains at once, because each post is a system call. */
 void verbs_post_queued(struct verbs_conn *c)
 {
 	bool some = false;
@@ -115,7 +115,7 @@ void verbs_post_queued(struct verbs_conn *c)
 	if (!c->dead && verbs_ring_head(&c->chains) &&
 	    post_batches(c, verbs_ring_take(&c->chains), true, &some))
 		post_broke(c);
-	while (verbs_ring_head(&c->chains))	/* the end is theirs, too */
+	while (verbs_ring_head(&c->chains))	/* the end does these, too */
 		verbs_ring_take(&c->chains);
 	mutex_unlock(&c->lock);
 }
@@ -130,7 +130,7 @@ static void post_later(struct loop_task *t)
 	verbs_post_queued(c);
 }
 
-/* Must it go behind others, or to the loop's thread? */
+/* True if the chain has to queue behind others, or for the loop's thread. */
 static bool must_queue(struct verbs_conn *c)
 {
 	return c->dev->post_on_loop &&
@@ -150,7 +150,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 		nops += wr->op != NULL;
 	if (!verbs_ring_has_room(&c->sends, nops))
 		return -ENOMEM;
-	/* Before they are posted: completions may overtake us. */
+	/* Fill the ring before posting: completions may overtake us. */
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
 			verbs_ring_put(&c->sends, wr->op);

@@ -3,13 +3,13 @@
  * Queue pairs and their completions.
  *
  * The wr_id of a step is the address of its op, and of a Receive that of its
- * fabric_recv; a step without an op has none, is not signaled, and shows only
- * if it fails.  Each queue also remembers in a ring which wr_ids the device
- * has.  So an op is done exactly once, and in order, whatever the device
- * does: those that it still has when the queue pair is destroyed (work posted
- * while the peer went away, on some devices; the rest of a chain of which
- * only the beginning was taken) are done then, as flushed, when no memory of
- * theirs is touched any more.
+ * fabric_recv; a step without an op has no wr_id and is not signaled; its
+ * completion comes only if it fails.  Each queue also has a ring of the wr_ids
+ * that the device has.  So an op is done exactly once, and in order, whatever
+ * the device does.  The device may still have ops when the queue pair is
+ * destroyed: on some devices, work posted while the peer went away; or the rest
+ * of a chain that it took in part.  Those are done then, as flushed, when the
+ * device touches their memory no more.
  *
  * siw completes a Send as soon as TCP has it, even when a Read before it
  * still waits for its data; that completion waits in the ring for its turn.
@@ -25,11 +25,11 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-/* Completions taken from one connection before the next has its turn. */
+/* Completions to take from one connection before the next has its turn. */
 #define POLL_BATCH	16
-/* After so many empty polls a connection wakes the loop again instead. */
+/* After so many empty polls the connection arms its channel instead. */
 #define HOT_ROUNDS	256
-/* Events are acknowledged in batches: it takes a mutex. */
+/* Events are acknowledged in batches, because that takes a mutex. */
 #define ACK_BATCH	64
 
 STAT(verbs_flushed, "work requests flushed by the end of a connection");
@@ -82,7 +82,7 @@ static void recv_done(struct fabric_recv *recv, const struct ibv_wc *wc,
 	recv->op->done(recv->op, status, status ? 0 : wc->byte_len);
 }
 
-/* The sends whose turn it is; at the end, that of all is. */
+/* Does the sends whose turn it is; at the end, all of them. */
 static void sends_done(struct verbs_conn *c, bool end)
 {
 	struct verbs_slot *slot;
@@ -100,7 +100,7 @@ static void sends_done(struct verbs_conn *c, bool end)
 	}
 }
 
-/* A step without an op failed: the next op that there is says so. */
+/* A step without an op failed: the next op reports that. */
 static void note_error(struct verbs_conn *c, int status)
 {
 	struct verbs_slot *head = verbs_ring_head(&c->sends);
@@ -109,7 +109,7 @@ static void note_error(struct verbs_conn *c, int status)
 		head->error = status;
 }
 
-/* Notes what became of a send.  False: it is none. */
+/* Notes the status of a send.  False: @wc is not a send's. */
 static bool note_send(struct verbs_conn *c, const void *id, int status)
 {
 	struct verbs_slot *head = verbs_ring_head(&c->sends);
@@ -119,7 +119,7 @@ static bool note_send(struct verbs_conn *c, const void *id, int status)
 		head->status = status;
 		return true;
 	}
-	/* What lies behind may be taken back by a post that fails. */
+	/* A failing post may take back the entries behind this one. */
 	mutex_lock(&c->lock);
 	known = verbs_ring_note(&c->sends, id, status);
 	mutex_unlock(&c->lock);
@@ -194,7 +194,7 @@ static void cool(struct verbs_conn *c)
 		loop_source_del(c->vl->loop, &c->vl->source);
 }
 
-/* Has the next completion wake the loop.  False when one came meanwhile. */
+/* Lets the next completion wake the loop.  False when one came meanwhile. */
 static bool arm(struct verbs_conn *c)
 {
 	if (ibv_req_notify_cq(c->cq, 0)) {
@@ -202,7 +202,7 @@ static bool arm(struct verbs_conn *c)
 		c->gone = true;
 		verbs_conn_fail(c, -EIO);
 	}
-	/* What came before it was armed does not wake us. */
+	/* Completions from before the arming do not wake us. */
 	if (poll_conn(c) > 0)
 		return false;
 	cool(c);
@@ -247,7 +247,7 @@ static void notified(struct loop_fd *f, uint32_t events)
 	if (ibv_get_cq_event(c->channel, &cq, &context)) {
 		if (errno == EAGAIN || errno == EINTR)
 			return;
-		/* The device is gone; don't be woken again. */
+		/* The device is gone: stop watching its channel. */
 		stat_inc(verbs_cq_failed);
 		loop_fd_del(c->conn.loop, &c->fd);
 		c->gone = true;
@@ -264,7 +264,7 @@ static void notified(struct loop_fd *f, uint32_t events)
 static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 {
 	struct loop_fd *fd = &c->fd;
-	/* A flush completes unsignaled ones too: there is room for all. */
+	/* A flush completes unsignaled steps too, so there is room for all. */
 	int depth = (int)(q->send_wr + q->recv_wr);
 
 	c->channel = ibv_create_comp_channel(c->id->verbs);
@@ -318,7 +318,7 @@ void verbs_queues_stop(struct verbs_conn *c)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	/* What is done by now is told truly. */
+	/* Completed ops get their true status. */
 	ibv_modify_qp(c->id->qp, &attr, IBV_QP_STATE);
 	while (poll_conn(c) > 0)
 		;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ring - what a queue of the device has, in the order it was posted.
+ * ring - the wr_ids that a device's queue has, in the order of posting.
  *
  * One thread at a time puts (it has the connection's lock), the loop's takes;
  * neither waits for the other.
@@ -54,7 +54,7 @@ static inline struct verbs_slot *verbs_ring_head(struct verbs_ring *r)
 	return &r->slot[head & r->mask];
 }
 
-/* Takes away the head, which there is. */
+/* Removes the head.  The ring must not be empty. */
 static inline void *verbs_ring_take(struct verbs_ring *r)
 {
 	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);
@@ -64,7 +64,8 @@ static inline void *verbs_ring_take(struct verbs_ring *r)
 	return id;
 }
 
-/* Notes what became of @id.  False: it is not there.  With the lock. */
+/* Notes the status of @id.  False: the ring does not have it.  With the
+ * lock. */
 static inline bool verbs_ring_note(struct verbs_ring *r, const void *id,
 				   int status)
 {

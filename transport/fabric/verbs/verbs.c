@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The verbs provider: what it is made of, and its table of functions.
- */
+/* The verbs provider: creation, end, and its table of functions. */
 #include "transport/fabric/verbs/verbs.h"
 
 #include <errno.h>
@@ -34,7 +32,7 @@ int verbs_errno(void)
 
 /*
  * Registered memory counts as locked, and the default limit is 8 MiB.  Some
- * drivers hold even root to it.
+ * drivers apply it even to root.
  */
 static void lift_memory_limit(void)
 {
@@ -85,7 +83,7 @@ void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms)
 
 bool verbs_available(void)
 {
-	/* librdmacm makes one only where there is a device. */
+	/* librdmacm makes a channel only if there is a device. */
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 
 	if (!channel)

@@ -19,14 +19,15 @@
  */
 int verbs_fabric_create(struct fabric *out);
 /*
- * Every listener and connection must be gone, and every memory region of
- * its devices.  The loops need not exist any more.
+ * Every listener, connection and memory region must be gone.  The loops need
+ * not exist any more.
  */
 void verbs_fabric_destroy(struct fabric *f);
-/* How long fabric_connect() may take, before the first: 10 s otherwise. */
+/* Sets the time limit of fabric_connect(); 10 s by default.  Call it before the
+ * first connect. */
 void verbs_fabric_set_connect_ms(struct fabric *f, unsigned ms);
 
-/* Is there an RDMA device, and may we use it? */
+/* True if there is an RDMA device and the process may use it. */
 bool verbs_available(void);
 
 #endif

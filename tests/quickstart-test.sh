@@ -9,7 +9,8 @@ passed=0 failed=0 skipped=0
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
-test_packages=("${build_packages[@]}" clang libclang-rt-dev shellcheck xz-utils
+test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
+	shellcheck xz-utils
 	iproute2 python3 valgrind binutils tshark e2fsprogs xfsprogs
 	btrfs-progs)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }

@@ -5,7 +5,7 @@
  * READ data comes in a Write chunk, WRITE data goes in a Read chunk,
  * directories and link targets come in a Reply chunk (RFC 8267 section 4).
  */
-#include "client/nfs/nfs.h"
+#include "client/nfs/rpc.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -20,10 +20,7 @@
 #include "lib/xdr.h"
 
 enum {
-	NFS_PROGRAM = 100003, NFS_VERSION = 3, NFS_RDMA_PORT = 20049,
-	RPC_VERSION = 2, AUTH_SYS = 1, MSG_REPLY = 1,
-	/* A call's words, 64 + 255 bytes of handle and name. */
-	CALL_MAX = 1024,
+	NFS_RDMA_PORT = 20049,
 	/* What a reply has beside a directory's entries. */
 	REPLY_EXTRA = 1024,
 };
@@ -41,60 +38,9 @@ struct rdma_call {
 	struct gannet_rpcrdma_call call;
 	struct nfsc_op	*op;
 	uint32_t	 xid;
-	uint8_t		 msg[CALL_MAX];
+	uint8_t		 msg[RPC_CALL_MAX];
 	uint8_t		 reply[];
 };
-
-static void put_auth_sys(struct xdr_out *x, const struct nfsc_config *c)
-{
-	xdr_put_u32(x, AUTH_SYS);
-	xdr_put_u32(x, 20 + 4 * c->ngroups);
-	xdr_put_u32(x, 0);		/* stamp */
-	xdr_put_u32(x, 0);		/* machine name */
-	xdr_put_u32(x, c->uid);
-	xdr_put_u32(x, c->gid);
-	xdr_put_u32(x, c->ngroups);
-	for (unsigned i = 0; i < c->ngroups; i++)
-		xdr_put_u32(x, c->groups[i]);
-	xdr_put_u64(x, 0);		/* verifier: AUTH_NONE */
-}
-
-static void put_call(struct xdr_out *x, const struct session *s,
-		     const struct rdma_call *call)
-{
-	xdr_put_u32(x, call->xid);
-	xdr_put_u32(x, 0);
-	xdr_put_u32(x, RPC_VERSION);
-	xdr_put_u32(x, NFS_PROGRAM);
-	xdr_put_u32(x, NFS_VERSION);
-	xdr_put_u32(x, nfsc_procedure(call->op->kind));
-	if (call->op->kind == NFS_OP_NULL) {
-		xdr_put_u64(x, 0);
-		xdr_put_u64(x, 0);
-		return;
-	}
-	put_auth_sys(x, &s->base.config);
-	nfsc_put_args(x, call->op);
-}
-
-/* RFC 5531 section 9: was the call executed? */
-static int get_header(struct xdr_in *x, uint32_t xid)
-{
-	static const int errs[] = {
-		0, -EPROTONOSUPPORT, -EPROTONOSUPPORT, -EOPNOTSUPP, -EINVAL,
-		-EIO,
-	};
-	uint32_t stat;
-
-	if (xdr_get_u32(x) != xid || xdr_get_u32(x) != MSG_REPLY)
-		return -EBADMSG;
-	if (xdr_get_bool(x))
-		return xdr_ok(x) ? -EACCES : -EBADMSG;
-	xdr_get_u32(x);
-	xdr_get_opaque(x, 400);
-	stat = xdr_get_count(x, ARRAY_SIZE(errs) - 1);
-	return xdr_ok(x) ? errs[stat] : -EBADMSG;
-}
 
 static int take(struct rdma_call *call)
 {
@@ -105,9 +51,7 @@ static int take(struct rdma_call *call)
 	if (call->call.status != 0)
 		return call->call.status;
 	xdr_in_init(&x, call->call.reply, call->call.reply_len);
-	err = get_header(&x, call->xid);
-	if (err == 0)
-		err = nfsc_get_results(&x, op);
+	err = rpc_get_op(&x, call->xid, op);
 	if (err == 0 && op->status == 0 && op->kind == NFS_OP_READ &&
 	    op->got != call->call.written[0])
 		err = -EBADMSG;
@@ -165,7 +109,7 @@ static int submit(struct nfsc_session *base, struct nfsc_op *op)
 	op->session = s;
 	call->xid = gannet_rpcrdma_xid(s->c);
 	xdr_out_init(&x, call->msg, sizeof(call->msg));
-	put_call(&x, s, call);
+	rpc_put_op(&x, call->xid, op, &s->base.config);
 	call->call.msg = call->msg;
 	call->call.msg_len = (uint32_t)xdr_out_len(&x);
 	call->call.done = call_done;

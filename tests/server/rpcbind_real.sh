@@ -1,9 +1,38 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs test_rpcbind against a real rpcbind.
+# Runs test_rpcbind against a real rpcbind, which then leads gannet-nfs to
+# gannetd's MOUNT service.
 # shellcheck source=tests/server/rpcbind_space.sh
 . "$(dirname "$0")/rpcbind_space.sh"
 GANNET_RPCBIND=1 tests/server/test_rpcbind || exit 1
+
+here=$PWD/rpcbind_real.tmp
+status=0 server=''
+trap 'kill $server 2>/dev/null; rm -rf "$here"' EXIT
+rm -rf "$here"
+mkdir "$here" "$here/export" "$here/state" || exit 1
+echo here >"$here/export/file"
+./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 --log-level warn \
+	--state-dir "$here/state" \
+	--export "$here/export 127.0.0.1(ro,insecure) ::1(ro,insecure)" \
+	>"$here/ready" &
+server=$!
+n=0
+until grep -qx ready "$here/ready"; do
+	n=$((n + 1))
+	[ $n -lt 600 ] || { echo "gannetd does not start"; exit 1; }
+	sleep 0.1
+done
+iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
+for host in 127.0.0.1 '[::1]'; do
+	[ "$(./gannet-nfs ls "rdma+iwarp://$host:$iwarp$here/export")" = file ] ||
+		{ echo "rpcbind does not lead to MOUNT at $host"; status=1; }
+done
+kill $server
+wait $server
+server=''
+[ $status = 0 ] || exit $status
+
 # By loopback, when its socket cannot be seen.
 rm /run/rpcbind.sock
 GANNET_RPCBIND=1 tests/server/test_rpcbind

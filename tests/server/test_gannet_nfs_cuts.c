@@ -178,8 +178,8 @@ START_TEST(calls_that_are_refused_are_not_sent_again)
 
 	start(WAY_TCP);
 	relay_start(&r, WAY_TCP);
-	ck_assert_int_eq(TOOL("ls", url("")), 1);
-	ck_assert_ptr_nonnull(strstr(err, "Protocol error"));
+	ck_assert_int_eq(TOOL("ls", url("")), 3);
+	ck_assert_ptr_nonnull(strstr(err, "Protocol not supported"));
 	relay_stop(&r);
 	stop();
 }

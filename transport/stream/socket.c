@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "transport/addr.h"
@@ -56,4 +58,44 @@ void socket_unmap(struct sockaddr_storage *ss)
 	memcpy(&sin.sin_addr, &sin6.sin6_addr.s6_addr[12], 4);
 	memset(ss, 0, sizeof(*ss));
 	memcpy(ss, &sin, sizeof(sin));
+}
+
+int socket_connect(int fd, const struct sockaddr *addr, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int err = 0;
+
+	if (connect(fd, addr, xprt_addr_len(addr)) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return -errno;
+	while ((err = poll(&p, 1, ms)) < 0 && errno == EINTR)
+		;
+	if (err < 0)
+		return -errno;
+	if (err == 0)
+		return -ETIMEDOUT;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		return -errno;
+	return -err;
+}
+
+void socket_bind_reserved(int fd, sa_family_t family)
+{
+	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;
+	struct sockaddr_storage ss = { .ss_family = family };
+	/* Both families have the port at the same place. */
+	in_port_t *port = &((struct sockaddr_in *)&ss)->sin_port;
+	unsigned start;
+
+	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
+		start = (unsigned)fd;
+	for (unsigned i = 0; i < n; i++) {
+		*port = htons((uint16_t)(first + (start + i) % n));
+		if (bind(fd, (struct sockaddr *)&ss,
+			 xprt_addr_len((struct sockaddr *)&ss)) == 0 ||
+		    errno != EADDRINUSE)
+			return;
+	}
 }

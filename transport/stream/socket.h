@@ -16,6 +16,14 @@ int socket_local(int fd, struct sockaddr_storage *out);
 void socket_unmap(struct sockaddr_storage *ss);
 
 /*
+ * Binds to a free port from 512 to 1023, which some servers ask for.  A caller
+ * that may not bind one, or finds none free, connects from any.
+ */
+void socket_bind_reserved(int fd, sa_family_t family);
+/* Connects a non-blocking socket.  0, -ETIMEDOUT after @ms, or -errno. */
+int socket_connect(int fd, const struct sockaddr *addr, int ms);
+
+/*
  * What a connected TCP socket knows of its peer: the bytes that it has
  * acknowledged are the position.  Says what it would after a FIN, a reset and
  * an error that was reported, too.

@@ -11,9 +11,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -249,49 +247,6 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 
 /* ---- active */
 
-/* 0 or -errno. */
-static int connect_within(int fd, const struct sockaddr *addr, int ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	socklen_t len = sizeof(int);
-	int err = 0;
-
-	if (connect(fd, addr, xprt_addr_len(addr)) == 0)
-		return 0;
-	if (errno != EINPROGRESS)
-		return -errno;
-	while ((err = poll(&p, 1, ms)) < 0 && errno == EINTR)
-		;
-	if (err < 0)
-		return -errno;
-	if (err == 0)
-		return -ETIMEDOUT;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
-		return -errno;
-	return -err;
-}
-
-/* A server may insist on a port that only root may bind.  A process that may
- * not bind one, or finds none free, connects from any port. */
-static void bind_reserved(int fd, sa_family_t family)
-{
-	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;
-	struct sockaddr_storage ss = { .ss_family = family };
-	/* Both families have the port at the same place. */
-	in_port_t *port = &((struct sockaddr_in *)&ss)->sin_port;
-	unsigned start;
-
-	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
-		start = (unsigned)fd;
-	for (unsigned i = 0; i < n; i++) {
-		*port = htons((uint16_t)(first + (start + i) % n));
-		if (bind(fd, (struct sockaddr *)&ss,
-			 xprt_addr_len((struct sockaddr *)&ss)) == 0 ||
-		    errno != EADDRINUSE)
-			return;
-	}
-}
-
 int iwarp_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out)
 {
@@ -306,10 +261,10 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 	if (fd < 0)
 		return -errno;
 	if (p->options.reserved_port)
-		bind_reserved(fd, addr->sa_family);
+		socket_bind_reserved(fd, addr->sa_family);
 	err = iwarp_socket_options(p, fd);
 	if (!err)
-		err = connect_within(fd, addr, (int)p->options.handshake_ms);
+		err = socket_connect(fd, addr, (int)p->options.handshake_ms);
 	if (!err)
 		err = iwarp_conn_create(p, fd, &c);
 	if (err) {

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire - a TCP connection that carries calls and replies.
+ *
+ * Receiving: what begins a record comes into a small buffer, with what else
+ * is there; the rest of a long fragment comes straight into the record.
+ */
+#include "client/nfs/wire.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "lib/xdr.h"
+#include "transport/addr.h"
+#include "transport/stream/record.h"
+#include "transport/stream/socket.h"
+
+enum {
+	CONNECT_MS = 10000, PORTMAP_PORT = 111,
+	RECORD_MAX = 16 << 20,		/* bytes; READs are shorter */
+};
+
+struct nfsc_wire {
+	int		     fd;
+	uint32_t	     xid;	/* of wire_call() */
+	struct cds_list_head unsent;
+
+	struct record_in     record;
+	uint8_t		    *buf;	/* owned: the record so far */
+	size_t		     len, size;
+	bool		     whole;	/* it was given out */
+	const uint8_t	    *at, *end;	/* received, and not looked at */
+	uint8_t		     small[8192];
+};
+
+/* ---- sending */
+
+bool wire_sent(const struct wire_out *m)
+{
+	uint32_t pad = xdr_pad(m->data_len);
+
+	return m->sent == RECORD_MARK_SIZE + m->head_len +
+			  (size_t)m->data_len + pad;
+}
+
+/* The parts of @m that are not sent yet; returns how many. */
+static int parts(const struct wire_out *m, uint32_t *mark, struct iovec iov[4])
+{
+	static const uint8_t zeros[4];
+	uint32_t pad = xdr_pad(m->data_len);
+	const struct iovec all[] = {
+		{ mark, RECORD_MARK_SIZE },
+		{ (void *)(uintptr_t)m->head, m->head_len },
+		{ (void *)(uintptr_t)m->data, m->data_len },
+		{ (void *)(uintptr_t)zeros, pad },
+	};
+	size_t skip = m->sent;
+	int n = 0;
+
+	*mark = htobe32(RECORD_LAST | (m->head_len + m->data_len + pad));
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		size_t past = MIN(skip, all[i].iov_len);
+
+		skip -= past;
+		if (past == all[i].iov_len)
+			continue;
+		iov[n].iov_base = (uint8_t *)all[i].iov_base + past;
+		iov[n++].iov_len = all[i].iov_len - past;
+	}
+	return n;
+}
+
+/* Sends what there is room for.  0 or -errno. */
+static int push(struct nfsc_wire *w)
+{
+	struct iovec iov[4];
+	uint32_t mark;
+	ssize_t n;
+
+	while (!cds_list_empty(&w->unsent)) {
+		struct wire_out *m = cds_list_first_entry(&w->unsent,
+						struct wire_out, link);
+		struct msghdr msg = {
+			.msg_iov = iov,
+			.msg_iovlen = (size_t)parts(m, &mark, iov),
+		};
+
+		n = sendmsg(w->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		m->sent += (size_t)n;
+		if (wire_sent(m))
+			cds_list_del(&m->link);
+	}
+	return 0;
+}
+
+void wire_send(struct nfsc_wire *w, struct wire_out *m)
+{
+	m->sent = 0;
+	cds_list_add_tail(&m->link, &w->unsent);
+	push(w);		/* wire_receive() comes upon the error, too */
+}
+
+/* ---- receiving */
+
+static int make_room(struct nfsc_wire *w, size_t more)
+{
+	size_t size = MAX(w->size, sizeof(w->small));
+	uint8_t *buf;
+
+	while (size - w->len < more)
+		size *= 2;
+	if (size == w->size)
+		return 0;
+	buf = realloc(w->buf, size);
+	if (!buf)
+		return -ENOMEM;
+	w->buf = buf;
+	w->size = size;
+	return 0;
+}
+
+/* Looks at what has come.  1: the record is whole; 0: more must come. */
+static int assemble(struct nfsc_wire *w)
+{
+	struct record_span span;
+
+	while (w->at < w->end) {
+		switch (record_next(&w->record, &w->at, w->end, &span)) {
+		case RECORD_BAD:
+			return -EBADMSG;
+		case RECORD_MORE:
+			continue;
+		case RECORD_SPAN:
+			break;
+		}
+		if (span.len > 0 && span.data != w->buf + w->len) {
+			if (make_room(w, span.len) < 0)
+				return -ENOMEM;
+			memcpy(w->buf + w->len, span.data, span.len);
+		}
+		w->len += span.len;
+		if (span.end)
+			return 1;
+	}
+	return 0;
+}
+
+/* Receives what is there.  1, 0 if nothing is, or -errno. */
+static int fill(struct nfsc_wire *w)
+{
+	size_t len = record_left(&w->record);
+	uint8_t *to = w->small;
+	ssize_t n;
+
+	if (len <= sizeof(w->small)) {
+		len = sizeof(w->small);
+	} else {
+		if (make_room(w, len) < 0)
+			return -ENOMEM;
+		to = w->buf + w->len;
+	}
+	n = recv(w->fd, to, len, MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	w->at = to;
+	w->end = to + n;
+	return 1;
+}
+
+static int wait_for_more(struct nfsc_wire *w, int ms)
+{
+	struct pollfd p = { .fd = w->fd, .events = POLLIN };
+	int n;
+
+	if (!cds_list_empty(&w->unsent))
+		p.events |= POLLOUT;
+	n = poll(&p, 1, ms);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return n == 0 ? -ETIMEDOUT : 0;
+}
+
+int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x)
+{
+	int got;
+
+	if (w->whole)
+		w->len = 0;
+	w->whole = false;
+	while ((got = assemble(w)) == 0) {
+		int err = push(w);
+
+		if (err == 0)
+			err = got = fill(w);
+		if (got == 0 && err == 0)
+			err = wait_for_more(w, ms);
+		if (err < 0)
+			return err;
+	}
+	if (got < 0)
+		return got;
+	w->whole = true;
+	xdr_in_init(x, w->buf, w->len);
+	return 0;
+}
+
+int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
+	      const struct nfsc_config *c, const void *args, uint32_t len,
+	      int ms, struct xdr_in *x)
+{
+	uint8_t header[RPC_HEADER_MAX];
+	struct wire_out m = { .data = args, .data_len = len };
+	struct xdr_out out;
+	int err;
+
+	xdr_out_init(&out, header, sizeof(header));
+	rpc_put_call(&out, ++w->xid, p, c);
+	m.head = header;
+	m.head_len = (uint32_t)xdr_out_len(&out);
+	wire_send(w, &m);
+	err = wire_receive(w, ms, x);
+	/* It is this frame's: it can't wait for its rest. */
+	if (!wire_sent(&m))
+		cds_list_del(&m.link);
+	return err < 0 ? err : rpc_get_reply(x, w->xid);
+}
+
+/* ---- connecting */
+
+static void init(struct nfsc_wire *w)
+{
+	w->fd = -1;
+	CDS_INIT_LIST_HEAD(&w->unsent);
+	record_in_init(&w->record, RECORD_MAX);
+	if (getrandom(&w->xid, sizeof(w->xid), GRND_NONBLOCK) < 0)
+		w->xid = (uint32_t)getpid();
+}
+
+static int dial(struct nfsc_wire *w, const struct sockaddr *to, int ms)
+{
+	int err;
+
+	w->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK |
+		       SOCK_CLOEXEC, 0);
+	if (w->fd < 0)
+		return -errno;
+	socket_bind_reserved(w->fd, to->sa_family);
+	socket_set(w->fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	err = socket_connect(w->fd, to, ms);
+	if (err < 0) {
+		close(w->fd);
+		w->fd = -1;
+	}
+	return err;
+}
+
+/* Tries each address of the host; @to is the one that answered. */
+static int dial_any(struct nfsc_wire *w, const char *host, uint16_t port,
+		    int ms, struct sockaddr_storage *to)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *ai;
+	char text[8];
+	int err = -EHOSTUNREACH;
+
+	snprintf(text, sizeof(text), "%u", port);
+	if (getaddrinfo(host, text, &hints, &list) != 0)
+		return err;
+	for (ai = list; ai && err < 0; ai = ai->ai_next) {
+		err = dial(w, ai->ai_addr, ms);
+		xprt_addr_copy(to, ai->ai_addr);
+	}
+	freeaddrinfo(list);
+	return err;
+}
+
+/* The port at the end of "192.0.2.1.8.1" (RFC 5665 section 5.2.3). */
+static uint16_t port_of(const struct xdr_view *v)
+{
+	char text[64];
+	unsigned high, low;
+	char *dot;
+
+	if (v->len >= sizeof(text))
+		return 0;
+	memcpy(text, v->data, v->len);
+	text[v->len] = '\0';
+	for (int i = 0; i < 2; i++) {
+		dot = strrchr(text, '.');
+		if (!dot)
+			return 0;
+		if (i == 0) {
+			low = (unsigned)strtoul(dot + 1, NULL, 10);
+			*dot = '\0';
+		} else {
+			high = (unsigned)strtoul(dot + 1, NULL, 10);
+		}
+	}
+	return high > 255 || low > 255 ? 0 : (uint16_t)(high << 8 | low);
+}
+
+/*
+ * Asks the rpcbind that @w leads to (RFC 1833): version 2, which the oldest
+ * know, over IPv4, and version 3 over IPv6, which version 2 can't tell of.
+ */
+static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
+		       uint32_t version, int ms, uint16_t *port)
+{
+	const struct rpc_procedure p = { RPC_PORTMAP, v6 ? 3 : 2, 3 };
+	uint8_t args[64];
+	struct xdr_out out;
+	struct xdr_in x;
+	int err;
+
+	xdr_out_init(&out, args, sizeof(args));
+	xdr_put_u32(&out, program);
+	xdr_put_u32(&out, version);
+	if (v6) {
+		xdr_put_opaque(&out, "tcp6", 4);
+		xdr_put_opaque(&out, "", 0);
+		xdr_put_opaque(&out, "", 0);
+	} else {
+		xdr_put_u32(&out, IPPROTO_TCP);
+		xdr_put_u32(&out, 0);
+	}
+	err = wire_call(w, &p, NULL, args, (uint32_t)xdr_out_len(&out), ms,
+			&x);
+	if (err < 0)
+		return err;
+	if (v6) {
+		struct xdr_view v = xdr_get_opaque(&x, 63);
+
+		*port = port_of(&v);
+	} else {
+		*port = (uint16_t)xdr_get_count(&x, UINT16_MAX);
+	}
+	if (!xdr_ok(&x))
+		return -EBADMSG;
+	return *port ? 0 : -EPROTONOSUPPORT;
+}
+
+static int find_port(const char *host, uint32_t program, uint32_t version,
+		     int ms, uint16_t *port)
+{
+	struct nfsc_wire *w = calloc(1, sizeof(*w));
+	struct sockaddr_storage at;
+	int err;
+
+	if (!w)
+		return -ENOMEM;
+	init(w);
+	err = dial_any(w, host, PORTMAP_PORT, ms, &at);
+	if (err == 0)
+		err = ask_rpcbind(w, at.ss_family == AF_INET6, program,
+				  version, ms, port);
+	wire_close(w);
+	return err;
+}
+
+int wire_open(const char *host, uint16_t port, uint32_t program,
+	      uint32_t version, const struct nfsc_config *c,
+	      struct nfsc_wire **out)
+{
+	const struct rpc_procedure null = { program, version, 0 };
+	int ms = c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
+	struct sockaddr_storage at;
+	struct nfsc_wire *w;
+	struct xdr_in x;
+	int err = 0;
+
+	if (port == 0)
+		err = find_port(host, program, version, ms, &port);
+	if (err < 0)
+		return err;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	init(w);
+	err = dial_any(w, host, port, ms, &at);
+	if (err == 0)
+		err = wire_call(w, &null, NULL, NULL, 0, ms, &x);
+	if (err < 0) {
+		wire_close(w);
+		return err;
+	}
+	*out = w;
+	return 0;
+}
+
+void wire_close(struct nfsc_wire *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w->buf);
+	free(w);
+}

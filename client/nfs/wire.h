@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire - a TCP connection that carries calls and replies as records (RFC 5531
+ * section 11).
+ *
+ * One thread uses a wire.  After an error a wire can only be closed.
+ */
+#ifndef GANNET_CLIENT_NFS_WIRE_H
+#define GANNET_CLIENT_NFS_WIRE_H
+
+#include "client/nfs/rpc.h"
+
+struct xdr_in;
+struct nfsc_wire;
+
+/* A message to send: @head, then @data.  The caller's, with what it names,
+ * until it is sent whole or the wire is closed. */
+struct wire_out {
+	struct cds_list_head link;
+	const void	*head, *data;
+	uint32_t	 head_len, data_len;	/* bytes */
+	size_t		 sent;			/* the wire's: 0 at first */
+};
+
+/*
+ * Connects to a program of @host within @c's connect_ms for each address, and
+ * asks it for nothing (procedure 0).  Port 0 asks the host's rpcbind.
+ * 0; -EHOSTUNREACH, there is no such host; -EPROTONOSUPPORT, no such program;
+ * or another -errno.
+ */
+int wire_open(const char *host, uint16_t port, uint32_t program,
+	      uint32_t version, const struct nfsc_config *c,
+	      struct nfsc_wire **out);
+void wire_close(struct nfsc_wire *w);
+
+/* Sends as much as there is room for; wire_receive() sends the rest. */
+void wire_send(struct nfsc_wire *w, struct wire_out *m);
+/* Is it sent whole? */
+bool wire_sent(const struct wire_out *m);
+
+/*
+ * Waits for a record, which is the wire's and stays until the next call.
+ * 0; -ETIMEDOUT, nothing came for @ms; -EBADMSG, bytes that are no record; or
+ * another -errno.
+ */
+int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x);
+
+/*
+ * Calls a procedure with @args (RFC 4506) and waits for its results, with
+ * nothing else under way.  0, an error of wire_receive() or of
+ * rpc_get_reply().
+ */
+int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
+	      const struct nfsc_config *c, const void *args, uint32_t len,
+	      int ms, struct xdr_in *x);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* gannet-nfs over TCP: records, and calls that are sent again. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "client/nfs/nfs.h"
+#include "lib/util.h"
+#include "lib/xdr.h"
+#include "tests/unit/runner.h"
+
+enum { MAX_CALLS = 8, DATA_MAX = 300000, RESULTS = 24 + 8 + 12 };
+
+struct call {
+	uint32_t xid, procedure, count;
+};
+
+/*
+ * A server that takes the NULL of each connection, and @batch READs, and
+ * answers the last of them first, in fragments and writes of the lengths here.
+ */
+static struct server {
+	int	  listener;
+	uint16_t  port;
+	pthread_t thread;
+	unsigned  batch;
+	size_t	  fragment, piece;
+	unsigned  spoil;	/* connections whose first reply is no record */
+	uint32_t  spoilt;	/* the mark that comes instead */
+
+	struct call seen[MAX_CALLS];
+	unsigned  nseen, connections;
+} srv;
+
+static uint8_t record[RESULTS + DATA_MAX + 4];
+static uint8_t data[MAX_CALLS][DATA_MAX];
+
+/* 0: the connection has ended. */
+static bool take_call(int fd, struct call *call)
+{
+	uint32_t mark, len, words[256];
+	struct xdr_in x;
+
+	if (recv(fd, &mark, 4, MSG_WAITALL) != 4)
+		return false;
+	len = ntohl(mark) & 0x7fffffff;
+	if (len > sizeof(words) ||
+	    recv(fd, words, len, MSG_WAITALL) != (ssize_t)len)
+		return false;
+	call->xid = ntohl(words[0]);
+	call->procedure = ntohl(words[5]);
+	xdr_in_init(&x, words, len);
+	xdr_get_fixed(&x, 24);
+	for (int i = 0; i < 2; i++) {	/* the credential and the verifier */
+		xdr_get_u32(&x);
+		xdr_get_opaque(&x, 400);
+	}
+	if (call->procedure != 0) {
+		xdr_get_opaque(&x, NFS_FH_MAX);
+		xdr_get_u64(&x);
+		call->count = xdr_get_u32(&x);
+	}
+	return xdr_ok(&x);
+}
+
+static void send_piecewise(int fd, const uint8_t *p, size_t len)
+{
+	for (size_t n; len > 0; p += n, len -= n) {
+		n = MIN(len, srv.piece);
+		if (send(fd, p, n, MSG_NOSIGNAL) != (ssize_t)n)
+			return;
+	}
+}
+
+static void send_record(int fd, const uint8_t *p, size_t len)
+{
+	do {
+		size_t n = MIN(len, srv.fragment);
+		uint32_t mark = htonl((n == len ? 0x80000000u : 0) |
+				      (uint32_t)n);
+
+		send_piecewise(fd, (const uint8_t *)&mark, 4);
+		send_piecewise(fd, p, n);
+		p += n;
+		len -= n;
+	} while (len > 0);
+}
+
+static void answer(int fd, const struct call *call)
+{
+	struct xdr_out x;
+
+	xdr_out_init(&x, record, sizeof(record));
+	xdr_put_u32(&x, call->xid);
+	xdr_put_u32(&x, 1);
+	for (int i = 0; i < 4; i++)	/* accepted, verifier, SUCCESS */
+		xdr_put_u32(&x, 0);
+	if (call->procedure != 0) {
+		xdr_put_u32(&x, 0);
+		xdr_put_bool(&x, false);
+		xdr_put_u32(&x, call->count);
+		xdr_put_bool(&x, true);
+		xdr_put_u32(&x, call->count);
+		memset(xdr_reserve(&x, (call->count + 3) & ~3u),
+		       (int)call->count & 0xff, call->count);
+	}
+	send_record(fd, record, xdr_out_len(&x));
+}
+
+static void serve(int fd)
+{
+	unsigned first = srv.nseen;
+	struct call null;
+
+	if (!take_call(fd, &null))
+		return;
+	answer(fd, &null);
+	while (srv.nseen - first < srv.batch &&
+	       take_call(fd, &srv.seen[srv.nseen]))
+		srv.nseen++;
+	if (srv.connections++ < srv.spoil) {
+		srv.spoilt = htonl(srv.spoilt);
+		send_piecewise(fd, (const uint8_t *)&srv.spoilt, 4);
+	} else {
+		for (unsigned i = srv.nseen; i-- > first; )
+			answer(fd, &srv.seen[i]);
+	}
+	take_call(fd, &null);			/* until the client closes */
+}
+
+static void *run(void *arg)
+{
+	int fd;
+
+	while ((fd = accept(srv.listener, NULL, NULL)) >= 0) {
+		serve(fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+static struct nfsc_session *s;
+static struct nfsc_op ops[MAX_CALLS];
+
+static void start(unsigned batch, size_t fragment, size_t piece)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct nfsc_config c = { .depth = batch, .retries = 3 };
+	struct nfsc_url url = { .transport = NFS_TCP, .host = "127.0.0.1" };
+	socklen_t len = sizeof(at);
+
+	srv.batch = batch;
+	srv.fragment = fragment;
+	srv.piece = piece;
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	srv.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(srv.listener, (struct sockaddr *)&at, len), 0);
+	ck_assert_int_eq(listen(srv.listener, 5), 0);
+	getsockname(srv.listener, (struct sockaddr *)&at, &len);
+	url.port = ntohs(at.sin_port);
+	pthread_create(&srv.thread, NULL, run, NULL);
+	ck_assert_int_eq(nfsc_session_open(&url, &c, &s), 0);
+}
+
+static void stop(void)
+{
+	session_close(s);
+	shutdown(srv.listener, SHUT_RDWR);
+	pthread_join(srv.thread, NULL);
+	close(srv.listener);
+}
+
+/* Each READ is of another length, which is also what its bytes are. */
+static void read_all(unsigned n, uint32_t count)
+{
+	for (unsigned i = 0; i < n; i++) {
+		ops[i] = (struct nfsc_op){
+			.kind = NFS_OP_READ, .fh = { .len = 4 },
+			.count = count + i, .data = data[i],
+		};
+		ck_assert_int_eq(session_submit(s, &ops[i]), 0);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct nfsc_op *op = session_wait(s);
+		const uint8_t *p = op->data;
+
+		ck_assert_int_eq(op->err, 0);
+		ck_assert_uint_eq(op->got, op->count);
+		for (uint32_t k = 0; k < op->got; k++)
+			ck_assert_uint_eq(p[k], op->count & 0xff);
+	}
+}
+
+static const struct {
+	size_t	 fragment, piece;
+	uint32_t count;
+} cuts[] = {
+	{ DATA_MAX * 2, DATA_MAX * 2, 1 },
+	{ DATA_MAX * 2, DATA_MAX * 2, 290000 },
+	{ DATA_MAX * 2, 3, 9000 },
+	{ DATA_MAX * 2, 8191, 200000 },
+	{ 4, 1, 501 },
+	{ 8192, 5000, 100000 },
+	{ 60000, 70000, 290001 },
+	{ 9001, 9005, 100003 },
+};
+
+START_TEST(replies_come_in_any_order_however_they_are_cut)
+{
+	start(4, cuts[_i].fragment, cuts[_i].piece);
+	read_all(4, cuts[_i].count);
+	stop();
+}
+END_TEST
+
+/* Longer than any reply; a fragment without an end; no reply to a call. */
+static const uint32_t spoilt[] = { 0xffffffffu, 0x7fffffffu, 0x80000000u };
+
+START_TEST(calls_keep_their_xids_when_a_connection_is_given_up)
+{
+	srv.spoil = 1;
+	srv.spoilt = spoilt[_i];
+	start(4, 10000, 10000);
+	read_all(4, 1000);
+	stop();
+	ck_assert_uint_eq(srv.connections, 2);
+	ck_assert_uint_eq(srv.nseen, 8);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_eq(srv.seen[i].xid, srv.seen[4 + i].xid);
+		ck_assert_uint_eq(srv.seen[i].count, 1000 + i);
+		ck_assert_uint_eq(srv.seen[4 + i].count, 1000 + i);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("nfsc_wire");
+	TCase *t = tcase_create("tcp");
+
+	tcase_add_loop_test(t, replies_come_in_any_order_however_they_are_cut,
+			    0, ARRAY_SIZE(cuts));
+	tcase_add_loop_test(t,
+			    calls_keep_their_xids_when_a_connection_is_given_up,
+			    0, ARRAY_SIZE(spoilt));
+	suite_add_tcase(suite, t);
+	return run_suite(suite);
+}

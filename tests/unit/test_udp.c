@@ -32,6 +32,19 @@ static int client(const char *host)
 	return fx_connect_to(&to, SOCK_DGRAM);
 }
 
+static int client_from(const char *host)
+{
+	struct sockaddr_storage from = fx_addr(host, 0);
+	struct sockaddr_storage to = fx_addr("127.0.0.1", fx_port());
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&from,
+			      sizeof(struct sockaddr_in)), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
+				 sizeof(struct sockaddr_in)), 0);
+	return fd;
+}
+
 static void ask(int fd, uint32_t xid, enum fx_op op, uint32_t arg, size_t len)
 {
 	static uint8_t out[70000];
@@ -173,6 +186,35 @@ START_TEST(calls_in_progress_are_bounded)
 }
 END_TEST
 
+/* Half of the places hang for two hosts.  The others are served. */
+START_TEST(a_host_whose_calls_hang_leaves_room_for_others)
+{
+	static const char *const hung[] = { "127.0.0.2", "127.0.0.3" };
+	struct udp_options o = { .max_calls = 64 };
+	int fd;
+
+	listen_udp("127.0.0.1", &o);
+	for (unsigned h = 0; h < 2; h++) {
+		fd = client_from(hung[h]);
+		for (unsigned i = 0; i < 80; i++)
+			ask(fd, i, FX_HOLD, 0, 40);
+		EVENTUALLY(stats_sum_by_name("udp_greedy") == 64 * (h + 1));
+		ck_assert_uint_eq(fx_held(), 16 * (h + 1));
+		close(fd);
+	}
+	fd = client("127.0.0.1");
+	ask(fd, 1, FX_ECHO, 0, 40);
+	ck_assert_int_eq(answer(fd, 1, FX_ECHO, 40), 40);
+	close(fd);
+	/* What ends makes room for more of its host. */
+	fx_release(false);
+	fd = client_from(hung[0]);
+	ask(fd, 1, FX_ECHO, 0, 40);
+	ck_assert_int_eq(answer(fd, 1, FX_ECHO, 40), 40);
+	close(fd);
+}
+END_TEST
+
 START_TEST(stop_answers_what_was_taken)
 {
 	int fd;
@@ -247,6 +289,7 @@ int main(void)
 	tcase_add_test(tc, a_reply_that_does_not_fit_is_lost);
 	tcase_add_test(tc, empty_and_long_datagrams_are_dropped);
 	tcase_add_test(tc, calls_in_progress_are_bounded);
+	tcase_add_test(tc, a_host_whose_calls_hang_leaves_room_for_others);
 	tcase_add_test(tc, stop_answers_what_was_taken);
 	tcase_add_test(tc, free_waits_for_calls_in_progress);
 	tcase_add_test(tc, dropped_calls_get_no_reply);

@@ -37,6 +37,8 @@ struct udp_options {
 	bool	 v6only;
 	uint32_t max_calls;		/* 256; nothing is read while there are
 					 * more in progress */
+	uint32_t max_host_calls;	/* a quarter of these, no fewer than 16;
+					 * more of one host are dropped */
 	uint32_t max_len;		/* 64 KiB; longer ones are dropped */
 };
 

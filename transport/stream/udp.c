@@ -28,6 +28,8 @@ STAT(udp_calls, "RPC calls received over UDP");
 STAT(udp_bad_calls, "UDP datagrams dropped: empty, or longer than allowed");
 STAT(udp_dropped_calls, "UDP datagrams dropped for lack of memory");
 STAT(udp_lost_replies, "UDP replies that could not be sent");
+STAT(udp_greedy, "UDP datagrams dropped because their host has too many calls "
+     "in progress");
 STAT(udp_read_pauses, "times a UDP socket was not read for a while");
 STAT(udp_bytes_in, "bytes received over UDP");
 STAT(udp_bytes_out, "bytes sent over UDP");
@@ -51,6 +53,7 @@ struct udp_call {
 	struct msg		 msg;
 	struct udp_listener	*l;		/* borrowed: waits for us */
 	struct udp_call		*next;		/* while free */
+	struct cds_list_head	 link;		/* in l->calls, or empty */
 	struct sockaddr_storage	 from;		/* as the socket has it */
 	socklen_t		 from_len;
 	union pktinfo		 control;	/* for the reply */
@@ -74,7 +77,8 @@ struct udp_listener {
 	pthread_mutex_t		 lock;
 	pthread_cond_t		 none;		/* count fell to 0 */
 	struct udp_call		*free;
-	unsigned		 count;		/* calls in progress */
+	unsigned		 count;		/* calls in progress, */
+	struct cds_list_head	 calls;		/* and those with a peer */
 	bool			 paused;
 };
 
@@ -98,6 +102,7 @@ static void last_put(struct xprt *x)
 	struct udp_listener *l = c->l;
 
 	mutex_lock(&l->lock);
+	cds_list_del(&c->link);
 	c->next = l->free;
 	l->free = c;
 	l->count--;
@@ -186,10 +191,34 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
 		l->free = c->next;
 	else if (!*full)
 		c = make(l);
-	if (c)
+	if (c) {
+		CDS_INIT_LIST_HEAD(&c->link);
 		l->count++;
+	}
 	mutex_unlock(&l->lock);
 	return c;
+}
+
+/*
+ * The datagram of @c has come.  False if its host has its share of the calls
+ * in progress: if they hang, the other hosts need the rest.
+ */
+static bool enter(struct udp_listener *l, struct udp_call *c)
+{
+	struct in6_addr host = xprt_addr_host((struct sockaddr *)&c->from);
+	struct in6_addr other;
+	struct udp_call *o;
+	uint32_t n = 0;
+
+	mutex_lock(&l->lock);
+	cds_list_for_each_entry(o, &l->calls, link) {
+		other = xprt_addr_host((struct sockaddr *)&o->from);
+		n += memcmp(&other, &host, sizeof(host)) == 0;
+	}
+	if (n < l->o.max_host_calls)
+		cds_list_add_tail(&c->link, &l->calls);
+	mutex_unlock(&l->lock);
+	return n < l->o.max_host_calls;
 }
 
 /*
@@ -299,6 +328,11 @@ static bool receive(struct udp_listener *l)
 		return n >= 0 || errno == EINTR;
 	}
 	stat_add(udp_bytes_in, (uint64_t)n);
+	if (!enter(l, c)) {
+		stat_inc(udp_greedy);
+		unalloc(c);
+		return true;
+	}
 	if (fill(c, &mh, (uint32_t)n)) {
 		stat_inc(udp_calls);
 		l->env.sink->recv(l->env.sink, &c->msg);
@@ -391,6 +425,8 @@ static struct udp_listener *make_listener(const struct xprt_env *env,
 		l->o = *o;
 	if (l->o.max_calls == 0)
 		l->o.max_calls = 256;
+	if (l->o.max_host_calls == 0)
+		l->o.max_host_calls = MAX(16u, l->o.max_calls / 4);
 	if (l->o.max_len == 0 || l->o.max_len > DATAGRAM_MAX)
 		l->o.max_len = DATAGRAM_MAX;
 	l->buf = malloc(l->o.max_len + 1);
@@ -398,6 +434,7 @@ static struct udp_listener *make_listener(const struct xprt_env *env,
 		free(l);
 		return NULL;
 	}
+	CDS_INIT_LIST_HEAD(&l->calls);
 	l->base.ops = &listener_ops;
 	l->env = *env;
 	l->loop = env->loops[0];

@@ -32,8 +32,9 @@
 /* If some calls have not finished, closing the connections has this long. */
 #define CLOSE_SECONDS	4
 
-/* Memory that is unused for this long is given back. */
-#define TRIM_SECONDS	10
+/* Calls that wait behind others which hang for this long are sent back.
+ * Memory that is unused for twice as long is given back to the system. */
+#define TIDY_SECONDS	5
 
 /* give_up()'s duties before the process ends. */
 static const char *last_pid_file;
@@ -176,15 +177,17 @@ static bool drain(struct server *s, const sigset_t *set)
 /* Serves until the process is told to end; then returns as drain() does. */
 static bool serve(struct server *s, const sigset_t *set)
 {
-	static const struct timespec step = { TRIM_SECONDS, 0 };
+	static const struct timespec step = { TIDY_SECONDS, 0 };
+	bool trim = false;
 
 	for (;;) {
 		switch (sigtimedwait(set, NULL, &step)) {
 		case -1:
 			/* The calls' other memory is free now, too: return it
 			 * to the system. */
-			if (server_trim(s))
+			if (server_tidy(s, trim))
 				malloc_trim(0);
+			trim = !trim;
 			break;
 		case SIGHUP:
 			server_reload(s);

@@ -3,8 +3,7 @@
  * server - everything between the options and the sockets, put together.
  *
  * Made from the bottom up and taken down the other way round: payload pool,
- * pollers, RPC server and its workers, exports, programs, listeners,
- * rpcbind.
+ * pollers, RPC server and its workers, exports, programs, listeners, rpcbind.
  */
 #include "daemon/server.h"
 
@@ -584,9 +583,10 @@ void server_stop(struct server *s)
 	free(s);
 }
 
-bool server_trim(struct server *s)
+bool server_tidy(struct server *s, bool trim)
 {
-	return pool_trim(s->pool);
+	rpc_server_relieve(s->rpc);
+	return trim && pool_trim(s->pool);
 }
 
 int server_state_lock(const struct server *s)

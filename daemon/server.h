@@ -36,9 +36,13 @@ bool server_drained(struct server *s);
 /* Closes what is left and frees everything. */
 void server_stop(struct server *s);
 
-/* Gives back memory for data that was unused since the previous call; true if
- * there was some. */
-bool server_trim(struct server *s);
+/*
+ * To be called every few seconds: sends back calls that wait behind hung ones
+ * and hold what others need, see rpc_server_relieve().  With @trim it gives
+ * back memory for data that was unused since the previous call with @trim;
+ * true if there was some.
+ */
+bool server_tidy(struct server *s, bool trim);
 
 /* The descriptor that locks the state directory. */
 int server_state_lock(const struct server *s);

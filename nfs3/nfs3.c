@@ -309,6 +309,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.authorize = authorize;
 	nfs->prog.classify = classify;
 	nfs->prog.resolve = resolve;
+	nfs->prog.sends_back = true;
 	*out = &nfs->prog;
 	return 0;
 }

@@ -49,6 +49,8 @@ int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh)
 	op->borrowed = !call->may_block;
 	if (op->borrowed)
 		rcu_enter();
+	if (unlikely(call->sent_back))
+		return -ETIMEDOUT;	/* JUKEBOX */
 
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
 	if (err < 0)

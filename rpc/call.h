@@ -80,6 +80,9 @@ struct rpc_server {
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
 /* Queues the call for a worker.  Any thread that owns the call. */
 void rpc_call_queue(struct rpc_slot *slot);
+/* Tells the client to come again later.  The program has sends_back; the
+ * caller owns the call. */
+void rpc_call_send_back(struct rpc_slot *slot);
 uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);

@@ -166,6 +166,13 @@ static void run_on_worker(struct work_item *item)
 		run(slot);
 }
 
+void rpc_call_send_back(struct rpc_slot *slot)
+{
+	slot->call.sent_back = true;
+	slot->call.may_block = true;
+	run(slot);
+}
+
 /* Looks the call up in the cache.  False: the call is over. */
 static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
@@ -345,6 +352,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->version = NULL;
 	call->proc = NULL;
 	call->may_block = call->unresolved = call->resolved = false;
+	call->sent_back = false;
 	call->held = NULL;
 	call->held_put = NULL;
 	call->priv = priv;

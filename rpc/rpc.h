@@ -130,6 +130,8 @@ struct rpc_program {
 	 * one share, and for a file system in another.
 	 */
 	void (*resolve)(struct rpc_call *call);
+	/* Each procedure with a share of its own honours call->sent_back. */
+	bool			  sends_back;
 	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
@@ -150,6 +152,9 @@ struct rpc_call {
 	bool			  may_block;	/* false on a poller */
 	bool			  unresolved;	/* resolve() has to run first */
 	bool			  resolved;	/* resolve() has run */
+	bool			  sent_back;	/* do nothing and wait for
+						 * nothing: tell the client to
+						 * come again later */
 	void			 *held;		/* the program's, for the call's
 						 * life: see rpc_call_hold() */
 	void			(*held_put)(void *held);
@@ -228,6 +233,12 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
 /* Counts the calls that have no answer yet.  Any thread. */
 unsigned rpc_server_busy(struct rpc_server *server);
+/*
+ * Sends back the calls that wait behind calls of the same client of which none
+ * has ended since the last call of this function, where others need what they
+ * hold.  One thread calls it, every few seconds.
+ */
+void rpc_server_relieve(struct rpc_server *server);
 /* Ends the workers.  All listeners must be gone. */
 void rpc_server_destroy(struct rpc_server *server);
 

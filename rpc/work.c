@@ -39,7 +39,7 @@
  * inherits the credentials of the one that makes it.  Workers act as their
  * callers; the keeper never does.
  */
-#include "rpc/work.h"
+#include "rpc/work_priv.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -51,14 +51,12 @@
 #include <unistd.h>
 
 #include <urcu/arch.h>
-#include <urcu/list.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 
 #define MAX_SPIN	256u
-#define NTURNS		256u		/* a power of two */
 #define PROBES		8u
 /* Milliseconds that the keeper waits after the system refused it a thread. */
 #define KEEPER_WAIT_S	1
@@ -75,54 +73,6 @@ struct worker {
 	unsigned	  spin;		/* rounds to look before it sleeps */
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
-
-/* A client's place in a class.  Free while no item of it waits or runs. */
-struct turn {
-	uint64_t	  client;
-	struct work_item *head;		/* waiting */
-	struct work_item *tail;
-	unsigned	  running;
-	bool		  listed;	/* in class->turns */
-	struct cds_list_head link;
-};
-
-struct work_class {
-	struct work_pool *pool;		/* borrowed: outlives its classes */
-	unsigned	  max;
-	unsigned	  max_client;	/* of these, for one client */
-	/* Guarded by pool->lock from here on. */
-	struct cds_list_head turns;	/* clients that may run something */
-	unsigned	  waiting;
-	unsigned	  running;
-	bool		  listed;	/* in pool->ready */
-	struct cds_list_head ready;
-	struct cds_list_head all;
-	char		  name[24];
-	struct turn	  turn[NTURNS];
-};
-
-struct work_pool {
-	pthread_mutex_t	  lock;		/* innermost */
-	struct cds_list_head ready;	/* classes that may run something */
-	struct cds_list_head classes;	/* all of them */
-	struct worker	 *idle;
-	bool		  waking;	/* a worker is on its way: woken,
-					 * started, or spinning */
-	bool		  stopping;
-	bool		  growing;	/* the keeper is awake */
-	pthread_cond_t	  quiet;	/* a class came to running == 0 */
-	pthread_cond_t	  wanted;	/* the keeper sleeps here */
-	struct worker	 *workers;	/* all */
-	unsigned	  nworkers;
-
-	/* True if there is a class in ready.  Written with the lock held; a
-	 * spinning worker reads it without, as a hint. */
-	atomic_bool	  hint;
-
-	unsigned	  max_spin;
-	pthread_t	  keeper;
-	struct work_class *common;
-};
 
 /* The key of clients' numbers.  Set once, before the first number. */
 static uint64_t seed;
@@ -293,6 +243,7 @@ static struct work_item *take(struct work_pool *pool,
 static void finish(struct work_class *class, struct turn *turn)
 {
 	turn->running--;
+	turn->ended++;
 	if (--class->running == 0)
 		pthread_cond_broadcast(&class->pool->quiet);
 	list_turn(class, turn);
@@ -427,67 +378,6 @@ static void keep(void *arg)
 		}
 	}
 	mutex_unlock(&pool->lock);
-}
-
-struct work_class *work_class_new(struct work_pool *pool, const char *name,
-				  unsigned max_workers)
-{
-	struct work_class *class = calloc(1, sizeof(*class));
-
-	if (!class)
-		return NULL;
-	class->pool = pool;
-	class->max = MAX(1u, max_workers);
-	class->max_client = class->max;
-	if (class->max > 1)
-		class->max_client -= MAX(1u, class->max / 4);
-	CDS_INIT_LIST_HEAD(&class->turns);
-	snprintf(class->name, sizeof(class->name), "%s", name);
-	mutex_lock(&pool->lock);
-	cds_list_add_tail(&class->all, &pool->classes);
-	mutex_unlock(&pool->lock);
-	return class;
-}
-
-bool work_class_idle(struct work_class *class)
-{
-	bool idle;
-
-	mutex_lock(&class->pool->lock);
-	idle = !class->running && !class->waiting;
-	mutex_unlock(&class->pool->lock);
-	return idle;
-}
-
-void work_class_destroy(struct work_class *class)
-{
-	struct work_pool *pool = class->pool;
-
-	/* The last call was answered, but its worker may not have counted that
-	 * yet. */
-	mutex_lock(&pool->lock);
-	assert(!class->waiting);
-	while (class->running)
-		pthread_cond_wait(&pool->quiet, &pool->lock);
-	cds_list_del(&class->all);
-	mutex_unlock(&pool->lock);
-	free(class);
-}
-
-void work_pool_walk(struct work_pool *pool, work_walk_fn *fn, void *arg)
-{
-	struct work_class *class;
-
-	mutex_lock(&pool->lock);
-	cds_list_for_each_entry(class, &pool->classes, all)
-		fn(class->name, class->max, class->running, class->waiting,
-		   arg);
-	mutex_unlock(&pool->lock);
-}
-
-struct work_class *work_pool_common(struct work_pool *pool)
-{
-	return pool->common;
 }
 
 /* Ends all threads. */

@@ -41,6 +41,16 @@ struct work_class *work_class_new(struct work_pool *pool, const char *name,
 /* Any thread.  Wakes at most one worker; that one wakes the next. */
 void work_submit(struct work_class *class, struct work_item *item);
 
+typedef bool work_pick_fn(struct work_item *item, void *arg);
+/*
+ * Takes items that wait behind hung ones: those that @wanted picks, of each
+ * client that had items waiting at the last call of this function and has had
+ * none end since.  The items, linked by next, are the caller's again.  One
+ * thread calls this; @wanted is called with the queues locked.
+ */
+struct work_item *work_pool_take_hung(struct work_pool *pool,
+				      work_pick_fn *wanted, void *arg);
+
 typedef void work_walk_fn(const char *name, unsigned max, unsigned running,
 			  unsigned waiting, void *arg);
 /* @fn is called with the queues locked: it only takes notes. */

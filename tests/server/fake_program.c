@@ -230,7 +230,14 @@ static enum rpc_run do_act(struct rpc_call *call, const void *argp,
 static enum rpc_run do_slow(struct rpc_call *call, const void *argp,
 			    void *resp)
 {
-	pass_gate();
+	struct res *res = resp;
+
+	if (call->sent_back) {
+		res->n = 1;
+		res->w[0] = TEST_SENT_BACK;
+	} else {
+		pass_gate();
+	}
 	return RPC_DONE;
 }
 
@@ -275,7 +282,7 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	ROW(BLOCKS, get_nothing, do_blocks, put_words, RPC_PROC_POLLER),
 	ROW(HUGE, NULL, do_nothing, put_huge, 0),
 	ROW(WRITE, get_write, do_write, put_words, RPC_PROC_DDP_ARG),
-	ROW(SLOW, NULL, do_slow, NULL, 0),
+	ROW(SLOW, NULL, do_slow, put_words, 0),
 };
 
 static const struct rpc_version versions[] = {

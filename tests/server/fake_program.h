@@ -17,13 +17,15 @@ enum {
 	TEST_BLOCKS,	/* -> times it was tried */
 	TEST_HUGE,	/* results do not fit */
 	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
-	TEST_SLOW,	/* waits for test_gate; -> ticket */
+	TEST_SLOW,	/* waits for test_gate; -> nothing, or TEST_SENT_BACK */
 	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
 };
 
 enum { ACT_COUNT, ACT_FAIL, ACT_DROP, ACT_WAIT, ACT_BODY, ACT_LARGE,
        ACT_WAIT_FAIL };
+
+#define TEST_SENT_BACK	0xbacc
 
 extern struct rpc_program test_program;
 

@@ -71,9 +71,14 @@ static void teardown(void)
 
 /* ------------------------------------------------------- calls by hand -- */
 
+#define LONG		(256u << 10)
+
 struct peer {
 	int	 fd;
 	uint32_t xid;
+	bool	 is_long;		/* its calls have a tail, which is
+					 * ignored, but keeps them in the pool */
+	uint32_t status;		/* of the last reply */
 };
 
 static void peer_open(struct peer *p, const char *from, uint16_t port)
@@ -82,6 +87,7 @@ static void peer_open(struct peer *p, const char *from, uint16_t port)
 	static uint32_t first;
 
 	p->xid = first += 1u << 20;	/* no two calls are one */
+	p->is_long = false;
 	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_ge(p->fd, 0);
 	inet_pton(AF_INET, from, &a.sin_addr);
@@ -101,6 +107,7 @@ static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
 {
 	const struct export_fh *fh = &fhs[export];
 	uint32_t words[64] = { 0 }, *w = words + 1;
+	static const char tail[LONG];
 
 	put(&w, ++p->xid);
 	put(&w, 0);
@@ -121,22 +128,26 @@ static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
 		put(&w, 4);
 		memcpy(w++, "none", 4);
 	}
-	words[0] = htonl(0x80000000u | (uint32_t)((w - words - 1) * 4));
+	words[0] = htonl(0x80000000u | ((uint32_t)((w - words - 1) * 4) +
+					(p->is_long ? LONG : 0)));
 	return send(p->fd, words, (size_t)(w - words) * 4, MSG_NOSIGNAL) ==
-	       (w - words) * 4;
+	       (w - words) * 4 &&
+	       (!p->is_long || send(p->fd, tail, LONG, MSG_NOSIGNAL) == LONG);
 }
 
 /* One whole reply. */
 static bool peer_receive(struct peer *p)
 {
-	char reply[4096];
-	uint32_t mark;
+	uint32_t reply[1024], mark;
 
 	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
 		return false;
 	mark = ntohl(mark) & 0x7fffffff;
-	return mark <= sizeof(reply) &&
-	       recv(p->fd, reply, mark, MSG_WAITALL) == (ssize_t)mark;
+	if (mark > sizeof(reply) ||
+	    recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
+		return false;
+	p->status = ntohl(reply[6]);
+	return true;
 }
 
 /* ------------------------------------------------ one that keeps us busy -- */
@@ -341,6 +352,52 @@ START_TEST(however_many_exports_hang_another_goes_on)
 }
 END_TEST
 
+static void no_buffer(struct pool_waiter *w)
+{
+}
+
+/* Twelve of its workers hang for a client, and four calls behind them hold
+ * memory that others want. */
+START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
+{
+	struct pool_waiter waiter = { .ready = no_buffer };
+	struct buf *all = NULL, *b;
+	struct peer p;
+
+	peer_open(&p, "127.0.0.2", srv.port);
+	p.is_long = true;
+	fault_hold(FAULT_COMMIT, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		ck_assert(peer_send(&p, NFS3_COMMIT, 0));
+	EVENTUALLY(fault_calls(FAULT_COMMIT) == THREADS * 3 / 4 &&
+		   waiting_now() == THREADS / 4);
+	while ((b = pool_alloc(srv.pool, POOL_BUF_MAX))) {
+		b->next = all;
+		all = b;
+	}
+	pool_wait(srv.pool, POOL_BUF_MAX, &waiter);
+	rpc_server_relieve(srv.server);
+	ck_assert_uint_eq(waiting_now(), THREADS / 4);
+	rpc_server_relieve(srv.server);
+	ck_assert_uint_eq(waiting_now(), 0);
+	for (unsigned i = 0; i < THREADS / 4; i++) {
+		ck_assert(peer_receive(&p));
+		ck_assert_uint_eq(p.status, NFS3ERR_JUKEBOX);
+	}
+	pool_wait_cancel(srv.pool, &waiter);
+	for (; all; all = b) {
+		b = all->next;
+		buf_put(all);
+	}
+	fault_hold(FAULT_COMMIT, false);
+	for (unsigned i = 0; i < THREADS * 3 / 4; i++) {
+		ck_assert(peer_receive(&p));
+		ck_assert_uint_ne(p.status, NFS3ERR_JUKEBOX);
+	}
+	close(p.fd);
+}
+END_TEST
+
 /* Its first look-up hangs; clients that want another export are served. */
 START_TEST(mounts_of_a_hung_export_stop_no_others)
 {
@@ -414,6 +471,8 @@ int main(void)
 	add_case(s, "rdma", setup_rdma,
 		 a_light_client_is_not_slowed_by_a_heavy_one_over_rdma);
 	add_case(s, "exports", setup, however_many_exports_hang_another_goes_on);
+	add_case(s, "memory", setup,
+		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
 	add_case(s, "mounts", setup, mounts_of_a_hung_export_stop_no_others);
 	add_case(s, "names", setup,
 		 a_hung_disk_does_not_keep_who_asks_for_names);

@@ -96,6 +96,116 @@ START_TEST(a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer)
 }
 END_TEST
 
+#define HUNG		2	/* one client's share of three workers */
+#define BEHIND		3
+
+static struct fake_call *slow[HUNG + BEHIND];
+
+/* The calls of one client hang, and others of it wait behind them. */
+static void hang(struct fake_xprt *from)
+{
+	uint32_t w[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
+
+	test_gate_shut();
+	for (unsigned i = 0; i < HUNG + BEHIND; i++)
+		slow[i] = send_words(from, w, ARRAY_SIZE(w));
+	test_gate_wait(HUNG);
+}
+
+static void end_hang(unsigned behind)
+{
+	test_gate_open();
+	for (unsigned i = 0; i < HUNG + behind; i++) {
+		fake_wait(slow[i]);
+		c = slow[i];
+		expect(70, OK);
+	}
+}
+
+/* The buffers that a client's calls hold while they wait behind hung ones come
+ * back when others want some. */
+START_TEST(calls_behind_hung_ones_give_their_buffers_back)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
+	struct fake_call *waiting;
+	struct fake_xprt other;
+	struct buf *bufs;
+
+	test_program.sends_back = true;
+	conn.in_pool = true;
+	hang(&conn);
+	/* They may stay while nobody wants memory. */
+	rpc_server_relieve(server);
+	rpc_server_relieve(server);
+	ck_assert(!fake_over(slow[HUNG]));
+
+	bufs = drain_pool();
+	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.8", 801);
+	waiting = send_words(&other, w, ARRAY_SIZE(w));
+	rpc_server_relieve(server);
+	for (unsigned i = HUNG; i < HUNG + BEHIND; i++) {
+		fake_wait(slow[i]);
+		c = slow[i];
+		expect(70, OK, TEST_SENT_BACK);
+	}
+	for (unsigned i = 0; i < HUNG; i++)
+		ck_assert(!fake_over(slow[i]));
+	ck_assert_uint_eq(stats_sum_by_name("rpc_sent_back"), BEHIND);
+	while (bufs)
+		bufs = put_one(bufs);
+	fake_free(waiting);
+	end_hang(0);
+}
+END_TEST
+
+/* A client whose calls end one after the other is slow, and has not hung. */
+START_TEST(calls_of_a_slow_client_are_not_sent_back)
+{
+	uint32_t w[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
+	struct fake_call *more[HUNG];
+	struct buf *bufs;
+
+	test_program.sends_back = true;
+	conn.in_pool = true;
+	hang(&conn);
+	bufs = drain_pool();
+	rpc_server_relieve(server);
+	end_hang(BEHIND);
+	test_gate_shut();
+	for (unsigned i = 0; i < HUNG; i++)
+		more[i] = send_words(&conn, w, ARRAY_SIZE(w));
+	test_gate_wait(HUNG);
+	rpc_server_relieve(server);
+	rpc_server_relieve(server);
+	test_gate_open();
+	for (unsigned i = 0; i < HUNG; i++) {
+		fake_wait(more[i]);
+		c = more[i];
+		expect(70, OK);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("rpc_sent_back"), 0);
+	while (bufs)
+		bufs = put_one(bufs);
+}
+END_TEST
+
+START_TEST(datagrams_behind_hung_ones_are_dropped)
+{
+	conn.x.datagram = true;
+	hang(&conn);
+	rpc_server_relieve(server);
+	for (unsigned i = 0; i < HUNG + BEHIND; i++)
+		ck_assert(!fake_over(slow[i]));
+	rpc_server_relieve(server);
+	for (unsigned i = HUNG; i < HUNG + BEHIND; i++) {
+		fake_wait(slow[i]);
+		ck_assert(slow[i]->dropped);
+		fake_free(slow[i]);
+	}
+	end_hang(0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("rpc_buffers");
@@ -105,6 +215,9 @@ int main(void)
 	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
 	tcase_add_test(t, a_buffer_not_taken_after_all_is_passed_on);
 	tcase_add_test(t, a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer);
+	tcase_add_test(t, calls_behind_hung_ones_give_their_buffers_back);
+	tcase_add_test(t, calls_of_a_slow_client_are_not_sent_back);
+	tcase_add_test(t, datagrams_behind_hung_ones_are_dropped);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * relieve - frees the resources of calls that wait behind hung ones.
+ *
+ * An export has workers of its own, so that its disk stops no other export.
+ * But all exports share the memory for data and the places of datagrams, and
+ * a call holds both while it waits for a worker.  So where the calls of a
+ * client hang, the calls behind them are sent back to the client: those that
+ * hold memory, while others wait for some, and datagrams always, since their
+ * clients ask again anyway.  Calls that hang with a worker keep what they
+ * have: the number of workers bounds it.
+ */
+#include "rpc/rpc.h"
+
+#include "lib/stats.h"
+#include "rpc/call.h"
+
+STAT(rpc_sent_back, "calls sent back to their clients because calls before "
+     "them hang and others need what they hold");
+
+static struct rpc_slot *slot_of(struct work_item *item)
+{
+	return container_of(item, struct rpc_slot, priv.work);
+}
+
+static bool holds_shared(struct work_item *item, void *arg)
+{
+	const struct msg *msg = slot_of(item)->call.msg;
+	const bool *is_short = arg;
+
+	return msg->xprt->datagram || (*is_short && msg->in_pool);
+}
+
+static void send_back(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+
+	stat_inc(rpc_sent_back);
+	if (call->prog->sends_back && !call->msg->xprt->datagram)
+		rpc_call_send_back(slot);
+	else
+		rpc_reply_none(slot);
+}
+
+void rpc_server_relieve(struct rpc_server *server)
+{
+	bool is_short = pool_is_short(server->pool);
+	struct work_item *item, *next;
+
+	item = work_pool_take_hung(server->work, holds_shared, &is_short);
+	for (; item; item = next) {
+		next = item->next;
+		send_back(slot_of(item));
+	}
+}

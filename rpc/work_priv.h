@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The queues of a pool of workers, which the files of work share.  See
+ * work.c. */
+#ifndef GANNET_RPC_WORK_PRIV_H
+#define GANNET_RPC_WORK_PRIV_H
+
+#include <stdatomic.h>
+
+#include <urcu/list.h>
+
+#include "lib/thread.h"
+#include "rpc/work.h"
+
+#define NTURNS		256u		/* a power of two */
+
+struct worker;
+
+/* A client's place in a class.  Free while no item of it waits or runs. */
+struct turn {
+	uint64_t	  client;
+	struct work_item *head;		/* waiting */
+	struct work_item *tail;
+	unsigned	  running;
+	uint64_t	  ended;	/* items that have been run */
+	/* At the last look for clients whose calls hang. */
+	uint64_t	  seen;		/* ended */
+	bool		  waited;	/* head was not NULL */
+	bool		  listed;	/* in class->turns */
+	struct cds_list_head link;
+};
+
+struct work_class {
+	struct work_pool *pool;		/* borrowed: outlives its classes */
+	unsigned	  max;
+	unsigned	  max_client;	/* of these, for one client */
+	/* Guarded by pool->lock from here on. */
+	struct cds_list_head turns;	/* clients that may run something */
+	unsigned	  waiting;
+	unsigned	  running;
+	bool		  listed;	/* in pool->ready */
+	struct cds_list_head ready;
+	struct cds_list_head all;
+	char		  name[24];
+	struct turn	  turn[NTURNS];
+};
+
+struct work_pool {
+	pthread_mutex_t	  lock;		/* innermost */
+	struct cds_list_head ready;	/* classes that may run something */
+	struct cds_list_head classes;	/* all of them */
+	struct worker	 *idle;
+	bool		  waking;	/* a worker is on its way: woken,
+					 * started, or spinning */
+	bool		  stopping;
+	bool		  growing;	/* the keeper is awake */
+	pthread_cond_t	  quiet;	/* a class came to running == 0 */
+	pthread_cond_t	  wanted;	/* the keeper sleeps here */
+	struct worker	 *workers;	/* all */
+	unsigned	  nworkers;
+
+	/* True if there is a class in ready.  Written with the lock held; a
+	 * spinning worker reads it without, as a hint. */
+	atomic_bool	  hint;
+
+	unsigned	  max_spin;
+	pthread_t	  keeper;
+	struct work_class *common;
+};
+
+#endif

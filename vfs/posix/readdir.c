@@ -29,14 +29,15 @@
 #include <unistd.h>
 
 #define BUF_SIZE	32768
-#define FIRST_SIZE	4096		/* most calls want few entries */
+/* At a time: what is read beyond the call's last entry is lost. */
+#define READ_SIZE	4096
 #define COUNTED		(1ull << 62)
 
 /* One call's way through the directory. */
 struct stream {
 	int	 fd;
 	uint64_t count;			/* entries before, if counted */
-	long	 size;			/* how much to read at a time */
+	long	 size;			/* of buf: how much to read at a time */
 	long	 pos, len;		/* of what was read */
 	char	 buf[BUF_SIZE] __attribute__((aligned(8)));
 };
@@ -48,7 +49,6 @@ static const struct dirent64 *peek(struct stream *s, int *err)
 	if (s->pos == s->len) {
 		s->pos = 0;
 		s->len = syscall(SYS_getdents64, s->fd, s->buf, s->size);
-		s->size = MIN(s->size * 2, (long)BUF_SIZE);
 		if (s->len < 0) {
 			*err = -errno;
 			s->len = 0;
@@ -246,7 +246,7 @@ static int read_from(const struct vfs_ctx *ctx, const struct reading *r,
 	if (s.fd < 0)
 		return s.fd;
 	s.count = 0;
-	s.size = FIRST_SIZE;
+	s.size = READ_SIZE;
 	s.pos = s.len = 0;
 	err = seek(fs, &s, cookie);
 	if (err == 0 && r->plus)

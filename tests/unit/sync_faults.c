@@ -4,12 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
@@ -214,12 +218,55 @@ int fremovexattr(int fd, const char *name)
 	return -1;
 }
 
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list ap;
+	int *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, int *);
+	va_end(ap);
+	if (request != FS_IOC_GETFLAGS)
+		return (int)syscall(SYS_ioctl, fd, request, arg);
+	*arg = atomic_load(&sync_faults.chattr_s) ? FS_SYNC_FL : 0;
+	return 0;
+}
+
+int fstatvfs(int fd, struct statvfs *sv)
+{
+	struct statfs sf;
+
+	if (fstatfs(fd, &sf) < 0)
+		return -1;
+	*sv = (struct statvfs){ .f_flag = (unsigned long)sf.f_flags & 0xf };
+	if (atomic_load(&sync_faults.mount_sync))
+		sv->f_flag |= ST_SYNCHRONOUS;
+	return 0;
+}
+
+/* One byte, or the error that was ordered. */
+static ssize_t write_a_byte(int fd, const struct iovec *iov, off_t off)
+{
+	int left = atomic_load(&sync_faults.write_bytes);
+
+	if (left == 0) {
+		errno = atomic_load(&sync_faults.write_errno);
+		return -1;
+	}
+	atomic_store(&sync_faults.write_bytes, left - 1);
+	return pwrite(fd, iov->iov_base, 1, off);
+}
+
 ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t off, int flags)
 {
-	ssize_t done = syscall(SYS_pwritev2, fd, iov, n, (long)off,
+	ssize_t done;
+
+	if (atomic_load(&sync_faults.write_errno))
+		done = write_a_byte(fd, iov, off);
+	else
+		done = syscall(SYS_pwritev2, fd, iov, n, (long)off,
 			       (long)(off >> 32), flags &
 			       ~(RWF_DSYNC | RWF_SYNC));
-
 	if (done > 0)
 		wrote(fd);
 	if (done > 0 && flags & (RWF_DSYNC | RWF_SYNC) && sync_by(fd) < 0)

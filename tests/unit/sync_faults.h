@@ -26,6 +26,10 @@ struct sync_faults {
 	atomic_int whole_once;		/* the next one */
 	atomic_int journal_errno;	/* to begin a change */
 	atomic_int open_errno;		/* open() by /proc/self/fd */
+	/* Writes fail, after so many that moved one byte each. */
+	atomic_int write_errno, write_bytes;
+	atomic_bool chattr_s;		/* files have the flag S (sync) */
+	atomic_bool mount_sync;		/* the mount has the option sync */
 	atomic_bool hold_dirs;		/* syncs of directories wait */
 	/* One of so many syncs fails, and one of so many writes finds that
 	 * what was not synced is lost; 0: none. */

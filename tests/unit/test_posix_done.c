@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: an error means that nothing was done, or that the disk
- * failed. */
+ * failed; and nothing is called stable beside one. */
 #include <sys/stat.h>
 
 #include "tests/unit/posix_fixture.h"
@@ -171,6 +171,102 @@ START_TEST(no_client_is_told_to_come_again_for_what_was_done)
 }
 END_TEST
 
+/*
+ * A WRITE of three bytes of which @bytes go in before @err.
+ */
+static int64_t write_until(struct vfs_node *n, int bytes, int err,
+			   enum vfs_stable *how)
+{
+	int64_t done;
+
+	sync_faults.write_bytes = bytes;
+	sync_faults.write_errno = err;
+	done = write_str(n, 0, "abc", how);
+	sync_faults.write_errno = 0;
+	return done;
+}
+
+START_TEST(data_before_an_error_of_the_disk_is_not_acknowledged)
+{
+	static const int errors[] = { EIO, EROFS, ENXIO, EUCLEAN, ESTALE };
+	static const enum vfs_stable stable[] = { VFS_UNSTABLE, VFS_DATA_SYNC,
+						  VFS_FILE_SYNC };
+	struct vfs_node *n;
+	uint64_t verf;
+
+	open_world(_i);
+	n = must_create(w.root, "f");
+	for (unsigned i = 0; i < ARRAY_SIZE(errors) * 3 * 2; i++) {
+		enum vfs_stable how = stable[i % 3];
+
+		sync_faults.whole_errno = 0;
+		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		verf = w.fs->verf;
+		assert_err(write_until(n, i / 3 % 2 * 2, errors[i / 6], &how),
+			   errors[i / 6]);
+		ck_assert_uint_ne(w.fs->verf, verf);
+		/* And the file system is in doubt. */
+		sync_faults.whole_errno = EROFS;
+		assert_err(posix_commit(&w.ctx, n, 0, 0, NULL), EROFS);
+	}
+	sync_faults.whole_errno = 0;
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+/* The table of refusals in vfs/posix/sync.c. */
+START_TEST(a_refusal_is_no_error_of_the_disk)
+{
+	static const int errors[] = { ENOSPC, EDQUOT, EFBIG, EPERM, EACCES,
+				      ETXTBSY, EAGAIN, EOPNOTSUPP, EINVAL,
+				      ENOMEM };
+	enum vfs_stable how;
+	struct vfs_node *n;
+	uint64_t verf;
+
+	open_world(_i);
+	n = must_create(w.root, "f");
+	verf = w.fs->verf;
+	for (unsigned i = 0; i < ARRAY_SIZE(errors); i++) {
+		how = VFS_UNSTABLE;
+		assert_err(write_until(n, 0, errors[i], &how), errors[i]);
+		how = VFS_FILE_SYNC;
+		ck_assert_int_eq(write_until(n, 2, errors[i], &how), 2);
+		ck_assert_int_eq(how, VFS_FILE_SYNC);
+	}
+	ck_assert_uint_eq(w.fs->verf, verf);
+	ck_assert_int_eq(sync_faults.wholes, 0);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+/* The system's sync of a file without room may be about data from before,
+ * which nobody else is told of then. */
+START_TEST(no_room_on_a_file_that_the_system_syncs_is_an_error)
+{
+	static const int errors[] = { ENOSPC, EDQUOT };
+	enum vfs_stable how;
+	struct vfs_node *n;
+	uint64_t verf;
+
+	open_world(_i);
+	n = must_create(w.root, "f");
+	for (unsigned i = 0; i < ARRAY_SIZE(errors) * 2; i++) {
+		sync_faults.chattr_s = i % 2;
+		sync_faults.mount_sync = !(i % 2);
+		verf = w.fs->verf;
+		how = VFS_UNSTABLE;
+		assert_err(write_until(n, 2, errors[i / 2], &how),
+			   errors[i / 2]);
+		ck_assert_uint_ne(w.fs->verf, verf);
+	}
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix_done");
@@ -186,6 +282,13 @@ int main(void)
 			    0, 2);
 	tcase_add_loop_test(t,
 			    no_client_is_told_to_come_again_for_what_was_done,
+			    0, 2);
+	tcase_add_loop_test(t,
+			    data_before_an_error_of_the_disk_is_not_acknowledged,
+			    0, 2);
+	tcase_add_loop_test(t, a_refusal_is_no_error_of_the_disk, 0, 2);
+	tcase_add_loop_test(t,
+			    no_room_on_a_file_that_the_system_syncs_is_an_error,
 			    0, 2);
 	suite_add_tcase(s, t);
 	return world_run(s);

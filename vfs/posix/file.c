@@ -23,6 +23,7 @@ struct cursor {
 	size_t	 skip;			/* done of iov[0] */
 	uint64_t left;
 	off_t	 off;
+	int	 err;			/* -errno that ended it, or 0 */
 };
 
 static void cursor_init(struct cursor *c, const struct iovec *iov, int niov,
@@ -78,7 +79,9 @@ static int64_t move_all(int fd, struct cursor *c, int flags,
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return total ? total : -errno;
+			c->err = -errno;
+		if (n < 0)
+			return total ? total : c->err;
 		if (n == 0)
 			break;
 		total += n;
@@ -287,6 +290,12 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	 * and must not take it from data that it does not cover. */
 	if (!fs->ram)
 		atomic_store(&n->dirty, true);
+	/* Also after some of it: that is lost, perhaps, or older data, and no
+	 * sync from now on is told. */
+	if (unlikely(c->err))
+		err = posix_write_failed(n, fd, c->err);
+	if (err < 0)
+		return err;
 	if (done == -EOPNOTSUPP && nowait) {
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
@@ -297,10 +306,6 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		return -EAGAIN;
 	if (sync && done > 0)
 		err = posix_node_flush(n, mark);
-	/* A file that is always synced (chattr +S, a mount with "sync") was
-	 * synced by the write, outside of a turn. */
-	if (done == -EIO)
-		posix_fs_failed(fs);
 	return err < 0 ? err : done;
 }
 

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -297,6 +299,46 @@ int posix_node_sync(struct posix_node *n)
 {
 	return posix_fs_of(n)->sync_names ?
 	       not_again(posix_node_flush(n, POSIX_NOW)) : 0;
+}
+
+/*
+ * Errors of a write that say nothing of data from before: it was refused, or
+ * there is no room.
+ */
+static const struct refusal {
+	int	err;
+	/* A file that the system syncs at each write may mean older data. */
+	bool	unless_synced;
+} refusals[] = {
+	{ ENOSPC, true }, { EDQUOT, true },
+	/* Larger than a file may be, or than the server's limit. */
+	{ EFBIG, false },
+	/* The file became immutable, or append-only; a lease, a swap file. */
+	{ EPERM, false }, { EACCES, false }, { ETXTBSY, false },
+	/* RWF_NOWAIT: not without waiting, not on this file system. */
+	{ EAGAIN, false }, { EOPNOTSUPP, false }, { EINVAL, false },
+	{ ENOMEM, false },
+};
+
+/* By chattr +S, or a mount with "sync". */
+static bool synced_by_system(int fd)
+{
+	struct statvfs sv;
+	int flags = 0;
+
+	if (fstatvfs(fd, &sv) == 0 && sv.f_flag & ST_SYNCHRONOUS)
+		return true;
+	return ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && flags & FS_SYNC_FL;
+}
+
+int posix_write_failed(struct posix_node *n, int fd, int err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (refusals[i].err == -err &&
+		    !(refusals[i].unless_synced && synced_by_system(fd)))
+			return 0;
+	posix_fs_failed(posix_fs_of(n));
+	return told(err);
 }
 
 bool posix_node_removed(struct posix_node *n)

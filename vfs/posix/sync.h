@@ -121,6 +121,12 @@ int  posix_node_sync(struct posix_node *n);
 void posix_node_flush_idle(struct posix_node *n);
 /* The same where no look-up finds @n any more. */
 void posix_node_flush_last(struct posix_node *n);
+/*
+ * A write by @fd, the node's, brought @err (-errno), perhaps after some of the
+ * data.  Does that mean that data may be lost, this one or older?  Then what a
+ * failed sync does is done, and @err returned, for the client; else 0.
+ */
+int  posix_write_failed(struct posix_node *n, int fd, int err);
 /* Storage failed for data of @fs: the next verifier is another one. */
 void posix_fs_failed(struct posix_fs *fs);
 

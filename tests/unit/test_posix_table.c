@@ -49,7 +49,9 @@ static void add(unsigned i, unsigned parent, const char *name, bool only)
 {
 	struct vfs_handle h = handle_no(i), ph = handle_no(parent);
 
-	assert_ok(posix_table_add(table, &h, &ph, name, only));
+	assert_ok(only ? posix_table_set(table, &h, &ph, name,
+					 posix_table_moves(table)) :
+		  posix_table_add(table, &h, &ph, name));
 }
 
 static void del(unsigned i, unsigned parent, const char *name)
@@ -368,6 +370,22 @@ START_TEST(a_state_directory_that_can_not_be_used_is_said_by_name)
 }
 END_TEST
 
+/* A local process that renames a file again and again leaves old places. */
+START_TEST(the_last_of_many_places_is_kept)
+{
+	char name[16];
+
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "f%d", 99 - i);
+		add(1, 2, name, false);
+		ck_assert(is_at(1, 2, name));
+		if (i % 10 == 0)
+			reopen();
+	}
+	ck_assert_int_eq(count_of(1), 16);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix table");
@@ -381,6 +399,7 @@ int main(void)
 	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
 	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
 	tcase_add_test(t, an_old_journal_that_comes_back_changes_nothing);
+	tcase_add_test(t, the_last_of_many_places_is_kept);
 	tcase_add_test(t, many_files_and_long_names_fit);
 	tcase_add_test(t,
 		       a_state_directory_that_can_not_be_used_is_said_by_name);

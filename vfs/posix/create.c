@@ -120,9 +120,7 @@ static int end(struct making *m, int err, struct vfs_node **out,
 	       struct vfs_attr *attr)
 {
 	posix_change_end(&m->change);
-	if (m->node && m->made)
-		posix_seen_new(m->node, m->dir, m->name.s);
-	else if (m->node && err == 0)
+	if (m->node && (m->made || err == 0))
 		posix_seen(m->node, m->dir, m->name.s);
 	err = sync_made(m, err);
 	if (err == 0 && !m->node) {

@@ -57,8 +57,6 @@ static void gone(struct going *g, struct posix_fs *fs)
 		last = was_last(g, fs);
 		if (last)
 			posix_cache_forget(&fs->cache, n);
-		else
-			atomic_store(&n->place, 0);
 	}
 	if (!g->known || !fs->table)
 		return;
@@ -66,6 +64,8 @@ static void gone(struct going *g, struct posix_fs *fs)
 		posix_table_forget(fs->table, &g->h);
 	else
 		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
+	if (n)
+		posix_unseen(n);
 }
 
 static void going_end(struct going *g)
@@ -117,23 +117,25 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	return err < 0 ? err : posix_names_sync(&c);
 }
 
-/* What @name was is known under a new name now. */
+/*
+ * What is @name now was moved there, and need not be what @g was before: other
+ * renames may have come in between.
+ */
 static void moved(struct posix_fs *fs, struct going *g,
 		  struct posix_node *to, const char *name)
 {
 	struct vfs_handle h;
 
-	if (!fs->table || !g->known)
-		return;
-	/* Renaming one of a file's names to another does nothing. */
-	if (posix_handle_peek(fs, to->fd, name, &h) < 0 ||
-	    !posix_handle_same(&h, &g->h))
-		return;
+	if (posix_handle_peek(fs, to->fd, name, &h) == 0) {
+		posix_record(fs, &h, to, name, false);
+		posix_check_place(fs, &h, to, name);
+		/* Renaming one of a file's names to another does nothing. */
+		posix_check_place(fs, &h, g->dir, g->name);
+	}
+	if (g->known)
+		posix_check_place(fs, &g->h, g->dir, g->name);
 	if (g->node)
-		atomic_store(&g->node->place, 0);
-	posix_record(fs, &g->h, &to->handle, name, false);
-	if (faccessat(g->dir->fd, g->name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		posix_table_del(fs->table, &g->h, &g->dir->handle, g->name);
+		posix_unseen(g->node);
 }
 
 static int rename_names(struct posix_fs *fs, struct posix_node *from,
@@ -150,15 +152,17 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 	going(&target, fs, to, to_name);
 	source.dir = from;
 	source.name = from_name;
-	atomic_fetch_add(&fs->moves_begun, 1);
+	if (fs->table)
+		posix_table_move_begins(fs->table);
 	if (renameat(from->fd, from_name, to->fd, to_name) < 0)
 		err = -errno;
 	if (err == 0 && !(source.known && target.known &&
 			  posix_handle_same(&source.h, &target.h)))
 		gone(&target, fs);
-	if (err == 0)
+	if (err == 0 && fs->table)
 		moved(fs, &source, to, to_name);
-	atomic_fetch_add(&fs->moves_ended, 1);
+	if (fs->table)
+		posix_table_move_ends(fs->table);
 	going_end(&source);
 	going_end(&target);
 	return err;

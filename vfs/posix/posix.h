@@ -118,9 +118,6 @@ struct posix_fs {
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
 	_Atomic bool no_nowait_write;
-	/* Renames that the table does not know of yet: those begun, less those
-	 * ended. */
-	atomic_uint moves_begun, moves_ended;
 	_Atomic bool read_only;		/* mounted so, since we mounted it */
 	_Atomic enum posix_atime atime;
 };
@@ -149,7 +146,7 @@ struct posix_node {
 	atomic_bool	 closed_to_owner;
 	struct posix_turns turns;	/* to sync it */
 
-	/* posix_place_hash() of where it was last recorded; 0: nowhere. */
+	/* Hash of where it was recorded last: odd.  Even: nowhere. */
 	_Atomic uint64_t place;
 
 	/* What the kernel said of access, for the last callers: under RCU. */
@@ -465,13 +462,22 @@ struct posix_place {
 /* @dir NULL: a temporary one, gone at close. */
 int  posix_table_open(const char *dir, uint64_t id, struct posix_table **out);
 void posix_table_close(struct posix_table *t);
-/* @h is @name in @parent; @only: and nowhere else, being a directory. */
+/* @h is @name in @parent. */
 int  posix_table_add(struct posix_table *t, const struct vfs_handle *h,
-		     const struct vfs_handle *parent, const char *name,
-		     bool only);
-/* The same for a file that was just made, so that nothing is known of it. */
-int  posix_table_new(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name);
+/* ... and nowhere else, being a directory.  It was there at a time when
+ * posix_table_moves() had been @moves; -EAGAIN: a rename began since. */
+int  posix_table_set(struct posix_table *t, const struct vfs_handle *h,
+		     const struct vfs_handle *parent, const char *name,
+		     unsigned moves);
+/*
+ * Around a rename and the telling of the table.  What was looked up after
+ * posix_table_moves() was not moved by one unless posix_table_moved().
+ */
+void posix_table_move_begins(struct posix_table *t);
+void posix_table_move_ends(struct posix_table *t);
+unsigned posix_table_moves(struct posix_table *t);
+bool posix_table_moved(struct posix_table *t, unsigned moves);
 int  posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 		     const struct vfs_handle *parent, const char *name);
 /* All places of @h: its file is gone. */
@@ -482,17 +488,20 @@ int  posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 /* Notes that @n was seen as @name in @dir.  Nothing without a table. */
 void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name);
-void posix_seen_new(struct posix_node *n, struct posix_node *dir,
-		    const char *name);
+/* A name of @n is gone, and the table has been told. */
+void posix_unseen(struct posix_node *n);
 /* Is that known already, so that posix_seen() does nothing? */
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 		       const char *name);
 /* The node of @h by way of the table, counted; or -ESTALE. */
 int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		   struct posix_node **out);
-/* What posix_seen() does, by handles. */
+/* What posix_seen() does, by handle; @is_dir: of a directory. */
 int  posix_record(struct posix_fs *fs, const struct vfs_handle *h,
-		  const struct vfs_handle *dir, const char *name, bool only);
+		  struct posix_node *dir, const char *name, bool is_dir);
+/* The table forgets that @h is @name in @dir, unless that is so. */
+void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
+		       struct posix_node *dir, const char *name);
 /* An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
  * another one; -ESTALE: and that has its inode number, so @h's is gone. */
 int  posix_open_same(struct posix_fs *fs, struct posix_node *dir,

@@ -175,7 +175,7 @@ static bool fill_found(const struct reading *r, const char *name,
 			return false;
 		keep = is_unchanged(r);
 	}
-	if (fs->table && posix_record(fs, &e->handle, &r->dir->handle, name,
+	if (fs->table && posix_record(fs, &e->handle, r->dir, name,
 				      S_ISDIR(st->st_mode)) < 0)
 		keep = false;
 	if (keep)

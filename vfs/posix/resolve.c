@@ -53,37 +53,86 @@ static bool is_recorded(struct posix_fs *fs, const struct vfs_handle *h,
 	return found;
 }
 
+/* Is @h's file @name in @dir?  If that can't be seen, it is. */
+static bool is_at(struct posix_fs *fs, const struct vfs_handle *h,
+		  struct posix_node *dir, const char *name)
+{
+	struct vfs_handle found;
+	int err = posix_handle_peek(fs, dir->fd, name, &found);
+
+	if (err < 0)
+		return err != -ENOENT && err != -ENOTDIR;
+	return posix_handle_same(&found, h);
+}
+
+void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
+		       struct posix_node *dir, const char *name)
+{
+	while (!is_at(fs, h, dir, name)) {
+		posix_table_del(fs->table, h, &dir->handle, name);
+		/* Whoever moved it back just now has told the table before. */
+		if (!is_at(fs, h, dir, name))
+			return;
+		posix_table_add(fs->table, h, &dir->handle, name);
+	}
+}
+
+/*
+ * A directory has one place, so that a way to what is below it is found: the
+ * others go.  But one that a rename made since the look-up must not.
+ */
+static int record_dir(struct posix_fs *fs, const struct vfs_handle *h,
+		      struct posix_node *dir, const char *name)
+{
+	struct posix_table *t = fs->table;
+	int err = -EAGAIN;
+
+	for (int i = 0; i < TRIES && err == -EAGAIN; i++) {
+		unsigned moves = posix_table_moves(t);
+
+		if (!is_at(fs, h, dir, name))
+			return -ENOENT;
+		err = posix_table_set(t, h, &dir->handle, name, moves);
+	}
+	if (err == -EAGAIN) {
+		posix_table_add(t, h, &dir->handle, name);
+		posix_check_place(fs, h, dir, name);
+	}
+	return err;
+}
+
 /* The roll knows before the table does: see roll.c. */
 int posix_record(struct posix_fs *fs, const struct vfs_handle *h,
-		 const struct vfs_handle *dir, const char *name, bool only)
+		 struct posix_node *dir, const char *name, bool is_dir)
 {
-	if (unlikely(posix_rolls_any(fs)) && !is_recorded(fs, h, dir, name))
-		posix_roll_note(fs, dir, h);
-	return posix_table_add(fs->table, h, dir, name, only);
+	if (unlikely(posix_rolls_any(fs)) &&
+	    !is_recorded(fs, h, &dir->handle, name))
+		posix_roll_note(fs, &dir->handle, h);
+	return is_dir ? record_dir(fs, h, dir, name) :
+	       posix_table_add(fs->table, h, &dir->handle, name);
 }
 
 void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name)
 {
 	struct posix_fs *fs = posix_fs_of(n);
+	uint64_t place = atomic_load(&n->place);
 
 	if (n == fs->root || posix_seen_before(n, dir, name))
 		return;
-	if (posix_record(fs, &n->handle, &dir->handle, name,
-			 n->type == VFS_DIR) == 0)
-		atomic_store(&n->place, place_hash(dir, name));
+	/* Unless it was taken from there meanwhile: posix_unseen(). */
+	if (posix_record(fs, &n->handle, dir, name, n->type == VFS_DIR) == 0)
+		atomic_compare_exchange_strong(&n->place, &place,
+					       place_hash(dir, name));
 }
 
-void posix_seen_new(struct posix_node *n, struct posix_node *dir,
-		    const char *name)
+/* A number that @n never had, so that a posix_seen() that began before does
+ * not take its own record for the last word. */
+void posix_unseen(struct posix_node *n)
 {
-	struct posix_fs *fs = posix_fs_of(n);
+	static _Atomic uint64_t last;
 
-	if (!fs->table)
-		return;
-	posix_roll_note(fs, &dir->handle, &n->handle);
-	if (posix_table_new(fs->table, &n->handle, &dir->handle, name) == 0)
-		atomic_store(&n->place, place_hash(dir, name));
+	atomic_store(&n->place, atomic_fetch_add(&last, 2) + 2);
 }
 
 int posix_open_same(struct posix_fs *fs, struct posix_node *dir,
@@ -116,7 +165,7 @@ static int find_in(struct posix_fs *fs, struct posix_node *dir,
 
 	if (fd >= 0) {
 		stat_inc(posix_repaired);
-		posix_record(fs, &s->h, &dir->handle, name->s, false);
+		posix_record(fs, &s->h, dir, name->s, false);
 	}
 	return fd;
 }
@@ -132,7 +181,7 @@ static int forget_place(struct posix_fs *fs, struct posix_node *dir,
 	back = posix_open_same(fs, dir, s->name.s, &s->h);
 	if (back < 0)
 		return fd;
-	posix_record(fs, &s->h, &dir->handle, s->name.s, false);
+	posix_record(fs, &s->h, dir, s->name.s, false);
 	if (fd >= 0)
 		close(fd);
 	return back;
@@ -289,14 +338,14 @@ static int resolve_once(struct posix_fs *fs, const struct vfs_handle *h,
 int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node **out)
 {
-	unsigned ended;
+	unsigned moves;
 	int err;
 
 	posix_cred_server(fs);
 	for (int i = 0; i < TRIES; i++) {
-		ended = atomic_load(&fs->moves_ended);
+		moves = posix_table_moves(fs->table);
 		err = resolve_once(fs, h, out);
-		if (err != -ESTALE || atomic_load(&fs->moves_begun) == ended)
+		if (err != -ESTALE || !posix_table_moved(fs->table, moves))
 			return err;
 	}
 	return -ETIMEDOUT;

@@ -51,6 +51,10 @@ struct posix_table {
 	struct table_journal journal;
 	bool		 stop;
 	pthread_cond_t	 wake;
+
+	/* Renames that the table does not know of yet: those begun, less those
+	 * ended. */
+	atomic_uint	 moves_begun, moves_ended;
 };
 
 static unsigned bucket(const struct vfs_handle *h)
@@ -183,51 +187,99 @@ static int change(struct posix_table *t, const struct table_op *op)
 	return 0;
 }
 
-int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
-		    const struct vfs_handle *parent, const char *name,
-		    bool only)
+static void set_op(struct table_op *op, enum table_what what,
+		   const struct vfs_handle *h, const struct vfs_handle *parent,
+		   const char *name)
 {
-	struct table_op op = { .what = only ? TABLE_SET : TABLE_ADD, .h = *h,
-			       .place.parent = *parent };
+	op->what = what;
+	op->h = *h;
+	op->place.parent = *parent;
+	posix_name_set(&op->place.name, (struct vfs_name){ name, strlen(name) });
+}
+
+/* Under the lock: one place more.  When there are too many, another one goes:
+ * this is where the file was seen last. */
+static int add(struct posix_table *t, const struct table_op *op,
+	       const struct table_places *ps)
+{
+	struct table_op less = { .what = TABLE_DEL, .h = op->h };
+	int err = 0;
+
+	if (place_index(ps, &op->place) >= 0)
+		return 0;
+	if (ps->n == (int)ARRAY_SIZE(ps->at)) {
+		less.place = ps->at[0];
+		err = change(t, &less);
+	}
+	return err < 0 ? err : change(t, op);
+}
+
+int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name)
+{
 	struct table_places ps;
+	struct table_op op;
 	int err;
 
-	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
+	set_op(&op, TABLE_ADD, h, parent, name);
 	mutex_lock(&t->lock);
 	err = find(t, h, &ps);
-	if (err == 0 && (place_index(&ps, &op.place) < 0 ||
-			 (only && ps.n > 1)))
+	if (err == 0)
+		err = add(t, &op, &ps);
+	mutex_unlock(&t->lock);
+	return err;
+}
+
+/* A rename that begins after the look at ->moves_begun adds its place after
+ * this one took away all others. */
+int posix_table_set(struct posix_table *t, const struct vfs_handle *h,
+		    const struct vfs_handle *parent, const char *name,
+		    unsigned moves)
+{
+	struct table_places ps;
+	struct table_op op;
+	int err;
+
+	set_op(&op, TABLE_SET, h, parent, name);
+	mutex_lock(&t->lock);
+	err = atomic_load(&t->moves_begun) == moves ? find(t, h, &ps) : -EAGAIN;
+	if (err == 0 && (place_index(&ps, &op.place) < 0 || ps.n > 1))
 		err = change(t, &op);
 	mutex_unlock(&t->lock);
 	return err;
 }
 
-/* Whatever is there already. */
-static int change_place(struct posix_table *t, enum table_what what,
-			const struct vfs_handle *h,
-			const struct vfs_handle *parent, const char *name)
+void posix_table_move_begins(struct posix_table *t)
 {
-	struct table_op op = { .what = what, .h = *h,
-			       .place.parent = *parent };
-	int err;
-
-	posix_name_set(&op.place.name, (struct vfs_name){ name, strlen(name) });
-	mutex_lock(&t->lock);
-	err = change(t, &op);
-	mutex_unlock(&t->lock);
-	return err;
+	atomic_fetch_add(&t->moves_begun, 1);
 }
 
-int posix_table_new(struct posix_table *t, const struct vfs_handle *h,
-		    const struct vfs_handle *parent, const char *name)
+void posix_table_move_ends(struct posix_table *t)
 {
-	return change_place(t, TABLE_SET, h, parent, name);
+	atomic_fetch_add(&t->moves_ended, 1);
+}
+
+unsigned posix_table_moves(struct posix_table *t)
+{
+	return atomic_load(&t->moves_ended);
+}
+
+bool posix_table_moved(struct posix_table *t, unsigned moves)
+{
+	return atomic_load(&t->moves_begun) != moves;
 }
 
 int posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 		    const struct vfs_handle *parent, const char *name)
 {
-	return change_place(t, TABLE_DEL, h, parent, name);
+	struct table_op op;
+	int err;
+
+	set_op(&op, TABLE_DEL, h, parent, name);
+	mutex_lock(&t->lock);
+	err = change(t, &op);
+	mutex_unlock(&t->lock);
+	return err;
 }
 
 int posix_table_forget(struct posix_table *t, const struct vfs_handle *h)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -192,14 +193,12 @@ void log_print(enum log_level level, const char *fmt, ...)
 
 bool log_limit_pass(struct log_limit *limit, enum log_level level)
 {
-	struct timespec now;
+	long now = clock_coarse_s();
 	long window = atomic_load(&limit->window);
 	unsigned n;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (window != now.tv_sec + 1 &&
-	    atomic_compare_exchange_strong(&limit->window, &window,
-					   now.tv_sec + 1)) {
+	if (window != now + 1 &&
+	    atomic_compare_exchange_strong(&limit->window, &window, now + 1)) {
 		n = atomic_exchange(&limit->count, 0);
 		if (n > LIMIT_PER_SECOND)
 			log_print(level, "%u messages like the next one left out",

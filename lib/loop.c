@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -71,14 +72,6 @@ struct loop {
 };
 
 static _Thread_local struct loop *current;
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 uint64_t loop_now(const struct loop *loop)
 {

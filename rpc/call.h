@@ -106,6 +106,5 @@ void rpc_counts_add(struct rpc_counts *counts, uint32_t proc, bool error,
 		    uint64_t ns);
 /* @n is 1 or -1. */
 void rpc_busy_add(struct rpc_server *server, long n);
-uint64_t rpc_now(void);
 
 #endif

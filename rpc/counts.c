@@ -180,11 +180,3 @@ unsigned rpc_server_busy(struct rpc_server *server)
 	/* The rows are not read all at one time, so the sum can be negative. */
 	return sum > 0 ? (unsigned)sum : 0;
 }
-
-uint64_t rpc_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}

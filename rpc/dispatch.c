@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "rpc/header.h"
@@ -361,7 +362,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->waited = 0;
-	priv->started = rpc_now();
+	priv->started = clock_ns();
 }
 
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m)

@@ -5,6 +5,7 @@
  * After xprt_reply() and the like the call's memory belongs to the next
  * call; nothing here touches it then.
  */
+#include "lib/clock.h"
 #include "rpc/call.h"
 
 #include "lib/log.h"
@@ -35,7 +36,7 @@ static void end(struct rpc_slot *slot, bool error)
 	pipe_put(priv->pipe);
 	if (call->proc)
 		rpc_counts_add(call->prog->counts, priv->count, error,
-			       rpc_now() - priv->started);
+			       clock_ns() - priv->started);
 }
 
 /* Sends the waiting duplicates the reply of the call that they repeat. */

@@ -52,6 +52,7 @@
 
 #include <urcu/arch.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
@@ -350,15 +351,12 @@ static int add_worker(struct work_pool *pool)
 /* Called and returns with the lock held. */
 static void keeper_rest(struct work_pool *pool, int err)
 {
-	struct timespec until;
-
 	stat_inc(work_no_thread);
 	log_limited(LOG_LEVEL_WARN, "calls wait for a worker, but the system "
 		    "gives no thread: %s", strerror(-err));
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += KEEPER_WAIT_S;
 	if (!pool->stopping)
-		pthread_cond_timedwait(&pool->wanted, &pool->lock, &until);
+		cond_wait_until(&pool->wanted, &pool->lock,
+				clock_ns() + KEEPER_WAIT_S * 1ull * NS_PER_S);
 }
 
 static void keep(void *arg)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/util.h"
 #include "transport/xprt.h"
 
@@ -15,11 +16,7 @@ static _Atomic uint64_t turns;
 
 uint64_t xprt_now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 +
-	       atomic_load_explicit(&ahead, memory_order_relaxed);
+	return clock_ms() + atomic_load_explicit(&ahead, memory_order_relaxed);
 }
 
 void xprt_age(int seconds)

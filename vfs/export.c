@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <sodium.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
@@ -121,12 +122,10 @@ static void live_del(struct export_table *t, struct tree *tree)
 static int live_find(struct export_table *t, const char *path,
 		     struct tree **out)
 {
-	struct timespec until;
+	uint64_t until = clock_ns() + t->going_s * 1ull * NS_PER_S;
 	struct tree *tree;
 	int err = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += t->going_s;
 	mutex_lock(&t->live_lock);
 	for (;;) {
 		tree = t->live;
@@ -138,8 +137,8 @@ static int live_find(struct export_table *t, const char *path,
 		}
 		if (err)
 			break;
-		err = -pthread_cond_timedwait(&t->live_less, &t->live_lock,
-					      &until);
+		if (!cond_wait_until(&t->live_less, &t->live_lock, until))
+			err = -ETIMEDOUT;
 	}
 	mutex_unlock(&t->live_lock);
 	*out = tree;

@@ -18,6 +18,7 @@
 #include <arpa/inet.h>
 #include <sodium.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/util.h"
@@ -53,14 +54,6 @@ struct peers {
 	struct pending	       *pending;
 	pthread_cond_t		resolved;
 };
-
-static time_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return ts.tv_sec;
-}
 
 int peers_create(struct peers **out)
 {
@@ -116,7 +109,7 @@ const uint64_t *peers_find(struct peers *p, const struct addr *a,
 {
 	const struct peer *peer = find(p, a);
 
-	if (!peer || peer->serial != serial || peer->expires < now())
+	if (!peer || peer->serial != serial || peer->expires < clock_coarse_s())
 		return NULL;
 	return peer->names;
 }
@@ -145,7 +138,7 @@ static void make_room(struct peers *p, const struct addr *a,
 		      struct garbage *g)
 {
 	bool full = p->count >= PEERS_MAX;
-	time_t before = now();
+	time_t before = clock_coarse_s();
 
 	for (int all = 0; all < 2; all++) {
 		for (unsigned i = 0; i < BUCKETS; i++) {
@@ -304,7 +297,7 @@ static bool recall(struct peers *p, struct peer *peer,
 	if (known) {
 		memcpy(peer->names, old->names, names_size(set));
 		peer->first = old->first;
-		atomic_store(&old->expires, now() + keep_s);
+		atomic_store(&old->expires, clock_coarse_s() + keep_s);
 	}
 	rcu_exit();
 	return known;
@@ -349,7 +342,7 @@ static void resolve(struct peers *p, const struct resolver *r,
 			break;
 		}
 	}
-	atomic_init(&peer->expires, now() + keep);
+	atomic_init(&peer->expires, clock_coarse_s() + keep);
 	insert(p, peer);
 }
 

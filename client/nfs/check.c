@@ -9,16 +9,9 @@
 #include <time.h>
 
 #include "client/nfs/tool.h"
+#include "lib/clock.h"
 
 enum { ROUNDS = 100 };
-
-static double now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -31,11 +24,11 @@ static int round_trips(struct tool *t, double us[ROUNDS])
 {
 	for (int i = 0; i < ROUNDS; i++) {
 		struct nfsc_op op = { .kind = NFS_OP_NULL };
-		double start = now_us();
+		uint64_t start = clock_ns();
 
 		if (session_do(t->s, &op) < 0)
 			return tool_complain(t->text, op.err, 0);
-		us[i] = now_us() - start;
+		us[i] = (double)(clock_ns() - start) / 1e3;
 	}
 	qsort(us, ROUNDS, sizeof(*us), compare);
 	return TOOL_OK;

@@ -5,17 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/util.h"
 
 enum { AFTER_MS = 1000, EVERY_MS = 200, WIDTH = 24 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 const char *progress_size(double bytes, char out[16])
 {
@@ -33,7 +26,7 @@ void progress_init(struct progress *p, const struct tool_options *o,
 		   const char *name, uint64_t total)
 {
 	*p = (struct progress){
-		.name = name, .total = total, .start = now_ms(),
+		.name = name, .total = total, .start = clock_ms(),
 		.shown = !o->quiet &&
 			 (o->progress || isatty(STDERR_FILENO)),
 	};
@@ -76,7 +69,7 @@ void progress_move(struct progress *p, uint64_t done)
 	p->done = done;
 	if (!p->shown)
 		return;
-	now = now_ms();
+	now = clock_ms();
 	if (now - p->start < p->quiet_ms || (p->begun && now - p->last < EVERY_MS))
 		return;
 	p->begun = true;
@@ -89,6 +82,6 @@ void progress_fini(struct progress *p, bool good)
 	if (!p->begun)
 		return;
 	if (good)
-		draw(p, now_ms());
+		draw(p, clock_ms());
 	fputc('\n', stderr);
 }

@@ -21,19 +21,12 @@
 
 #include <sys/random.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "lib/xdr.h"
 #include "transport/addr.h"
-
-uint64_t client_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* On the loop, without the lock. */
 static void finish(struct client_call *call, int status)
@@ -204,7 +197,6 @@ static void fill_defaults(struct gannet_rpcrdma_options *o)
 static void init(struct gannet_rpcrdma *c, const struct sockaddr *addr,
 		 const struct gannet_rpcrdma_options *options)
 {
-	pthread_condattr_t attr;
 	unsigned first;
 
 	if (options)
@@ -214,15 +206,12 @@ static void init(struct gannet_rpcrdma *c, const struct sockaddr *addr,
 	/* A server that remembers replies must not take a new client's call
 	 * for that of an old one. */
 	if (getrandom(&first, sizeof(first), 0) != sizeof(first))
-		first = (unsigned)client_now_ms();
+		first = (unsigned)clock_ms();
 	atomic_init(&c->xid, first);
 	CDS_INIT_LIST_HEAD(&c->waiting);
 	CDS_INIT_LIST_HEAD(&c->given);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&c->wake, NULL);
 }
 
 static void fini(struct gannet_rpcrdma *c)

@@ -64,7 +64,6 @@ struct gannet_rpcrdma {
 	uint64_t		 gone_discarded;
 };
 
-uint64_t client_now_ms(void);
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);
 /* On the loop: fails those that wait, for ever. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -21,12 +22,8 @@ enum { FIRST_DELAY_MS = 100, LONGEST_DELAY_MS = 5000 };
 /* Waits for a change, at most until @until; false when that has come. */
 static bool wait_until(struct gannet_rpcrdma *c, uint64_t until)
 {
-	struct timespec t = { .tv_sec = (time_t)(until / 1000),
-			      .tv_nsec = (long)(until % 1000) * 1000000 };
-
-	if (client_now_ms() >= until)
-		return false;
-	return pthread_cond_timedwait(&c->wake, &c->lock, &t) != ETIMEDOUT;
+	return clock_ms() < until &&
+	       cond_wait_until(&c->wake, &c->lock, until * NS_PER_MS);
 }
 
 static void tell(struct gannet_rpcrdma *c, enum gannet_rpcrdma_event event,
@@ -151,7 +148,7 @@ static int attempt(struct gannet_rpcrdma *c)
 				 GANNET_RPCRDMA_NO_INVALIDATE,
 		.connected = is_connected, .closed = is_closed, .arg = c,
 	};
-	uint64_t until = client_now_ms() + c->options.connect_ms;
+	uint64_t until = clock_ms() + c->options.connect_ms;
 	struct rpcrdma_requester *r;
 	int err;
 
@@ -203,7 +200,7 @@ static void die(struct gannet_rpcrdma *c, int err)
 static void pause_before_retry(struct gannet_rpcrdma *c)
 {
 	uint64_t ms = (uint64_t)FIRST_DELAY_MS << MIN(c->failures - 1, 10u);
-	uint64_t until = client_now_ms() + MIN(ms, (uint64_t)LONGEST_DELAY_MS);
+	uint64_t until = clock_ms() + MIN(ms, (uint64_t)LONGEST_DELAY_MS);
 
 	while (!c->closing && wait_until(c, until))
 		;
@@ -246,7 +243,7 @@ static uint64_t deadline(struct gannet_rpcrdma *c)
 					      link);
 		since = atomic_load(&oldest->q.sent) / 1000000;
 	}
-	return (since ? since : client_now_ms()) + c->options.reply_ms;
+	return (since ? since : clock_ms()) + c->options.reply_ms;
 }
 
 /* With the lock: until the connection ends. */
@@ -255,7 +252,7 @@ static void watch(struct gannet_rpcrdma *c)
 	struct rpcrdma_requester *r = c->r;
 
 	while (!c->lost && !c->closing) {
-		if (wait_until(c, deadline(c)) || deadline(c) > client_now_ms())
+		if (wait_until(c, deadline(c)) || deadline(c) > clock_ms())
 			continue;
 		rpcrdma_requester_close(r);
 		while (!c->lost && !c->closing)

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/rcu.h"
 
 STAT(posix_node_idle, "files closed because nobody used them");
@@ -332,20 +333,14 @@ static struct posix_fs *fs_of(struct posix_cache *c)
 /* Under the lock: sleeps until the next tick, or less.  True: it came. */
 static bool wait_tick(struct posix_cache *c)
 {
-	struct timespec until;
-	uint64_t ns;
-
 	if (!cds_list_empty(&c->dying))
 		return false;
 	if (c->count == 0 && !posix_rolls_any(fs_of(c))) {
 		pthread_cond_wait(&c->wake, &c->lock);
 		return false;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	ns = c->idle_ms * 1000000ull / IDLE_TICKS + until.tv_nsec;
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec = ns % 1000000000;
-	return pthread_cond_timedwait(&c->wake, &c->lock, &until) == ETIMEDOUT;
+	return !cond_wait_until(&c->wake, &c->lock, clock_ns() +
+				c->idle_ms * 1ull * NS_PER_MS / IDLE_TICKS);
 }
 
 static void sweeper(void *arg)
@@ -395,7 +390,6 @@ static long descriptor_share(void)
 
 int posix_cache_init(struct posix_cache *c, const struct vfs_config *config)
 {
-	pthread_condattr_t attr;
 	int err;
 
 	c->max_fds = config->max_files ? config->max_files :
@@ -408,10 +402,7 @@ int posix_cache_init(struct posix_cache *c, const struct vfs_config *config)
 	if (!c->hash)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&c->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&c->wake, NULL);
 	err = thread_start(&c->sweeper, "posix-sweep", sweeper, c);
 	if (err < 0)
 		cds_lfht_destroy(c->hash, NULL);

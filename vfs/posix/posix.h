@@ -190,15 +190,6 @@ static inline bool posix_may_record(const struct vfs_ctx *ctx,
 	return !ctx->nonblock || (fs->ram && !fs->table);
 }
 
-/* CLOCK_MONOTONIC in ns. */
-static inline int64_t posix_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ll + t.tv_nsec;
-}
-
 /* A name off the wire, terminated. */
 struct posix_name {
 	char s[VFS_NAME_MAX + 1];

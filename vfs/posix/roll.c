@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
+
 STAT(posix_rolls, "directories read in search of lost files");
 STAT(posix_roll_later, "calls put off while a directory was to be read");
 STAT(posix_roll_large, "directories too large to be searched for lost files");
@@ -34,7 +36,7 @@ STAT(posix_roll_large, "directories too large to be searched for lost files");
 #define ROLL_BYTES	((size_t)48 << 20)	/* a million names */
 #define ADDED_MAX	4096
 #define PAUSE_FACTOR	20
-#define UNUSED_NS	60000000000ll
+#define UNUSED_NS	(60ull * NS_PER_S)
 
 struct entry {
 	uint64_t ino;
@@ -48,8 +50,8 @@ struct posix_roll {
 	char		*names;
 	size_t		 len, names_room;
 	bool		 large;		/* it is not all here */
-	int64_t		 again;		/* not to be read before: posix_now() */
-	int64_t		 used;
+	uint64_t	 again;		/* not to be read before: clock_ns() */
+	uint64_t	 used;
 	/* Hashes of the handles that the table got here since. */
 	uint64_t	 added[ADDED_MAX];
 	unsigned	 nadded;	/* ADDED_MAX: perhaps more */
@@ -225,7 +227,7 @@ static int consult(struct posix_roll *r, const struct vfs_handle *h,
 	const struct entry *e = first_of(r, posix_handle_ino(h));
 	const char *s;
 
-	r->used = posix_now();
+	r->used = clock_ns();
 	if (r->large)
 		return r->used < r->again ? -ENOENT : -EAGAIN;
 	if (e && e + i < r->entry + r->n && e[i].ino == e->ino) {
@@ -271,7 +273,7 @@ static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
 	fresh->dir = dir->handle;
 	mutex_lock(&rs->lock);
 	old = slot_of(rs, &dir->handle);
-	if (rs->fresh || (old && posix_now() < (*old)->again)) {
+	if (rs->fresh || (old && clock_ns() < (*old)->again)) {
 		mutex_unlock(&rs->lock);
 		free(fresh);
 		return NULL;
@@ -309,7 +311,7 @@ static void end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 {
 	struct posix_roll *fresh = begin(&fs->rolls, dir);
-	int64_t start = posix_now();
+	uint64_t start = clock_ns();
 	int err;
 
 	if (!fresh) {
@@ -328,7 +330,7 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 		fresh->n = fresh->room = fresh->len = fresh->names_room = 0;
 		err = 0;
 	}
-	fresh->used = posix_now();
+	fresh->used = clock_ns();
 	fresh->again = fresh->used + (fresh->used - start) * PAUSE_FACTOR;
 	end(fs, fresh, err == 0);
 	return err;
@@ -375,11 +377,12 @@ void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
 void posix_rolls_age(struct posix_fs *fs)
 {
 	struct posix_rolls *rs = &fs->rolls;
-	int64_t now = posix_now();
+	uint64_t now;
 
 	if (atomic_load(&rs->count) == 0)
 		return;
 	mutex_lock(&rs->lock);
+	now = clock_ns();		/* after each ->used */
 	for (unsigned i = 0; i < POSIX_ROLLS; i++)
 		if (rs->roll[i] && now - rs->roll[i]->used > UNUSED_NS &&
 		    now > rs->roll[i]->again) {

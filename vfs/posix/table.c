@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 
 STAT(posix_table_failed, "failures to write the table of files");
@@ -378,7 +379,6 @@ static int flush(struct posix_table *t)
 static void flusher(void *arg)
 {
 	struct posix_table *t = arg;
-	struct timespec until;
 
 	mutex_lock(&t->lock);
 	while (!t->stop) {
@@ -386,11 +386,10 @@ static void flusher(void *arg)
 			pthread_cond_wait(&t->wake, &t->lock);
 			continue;
 		}
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec++;
 		/* ->older is what could not be written the last time. */
 		if (t->active->count < FLUSH_AT || t->older)
-			pthread_cond_timedwait(&t->wake, &t->lock, &until);
+			cond_wait_until(&t->wake, &t->lock,
+					clock_ns() + NS_PER_S);
 		mutex_unlock(&t->lock);
 		flush(t);
 		mutex_lock(&t->lock);
@@ -467,14 +466,9 @@ static void destroy(struct posix_table *t)
 
 static void init_locks(struct posix_table *t)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_mutex_init(&t->flushing, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&t->wake, NULL);
 }
 
 int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)

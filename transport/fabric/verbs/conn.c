@@ -17,6 +17,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -278,22 +279,14 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Resolves the address and the route, each within @ms. 0 or -errno. */
 static int resolve(struct rdma_cm_id *id, struct sockaddr *dst, int ms)
 {
-	int64_t until = now_ms() + ms;
+	int64_t until = (int64_t)clock_ms() + ms;
 
 	if (rdma_resolve_addr(id, NULL, dst, ms))
 		return verbs_errno();
-	ms = (int)(until - now_ms());
+	ms = (int)(until - (int64_t)clock_ms());
 	if (ms <= 0)
 		return -ETIMEDOUT;
 	return rdma_resolve_route(id, ms) ? verbs_errno() : 0;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * clock - the time since the machine started, which nobody sets.  Intervals
+ * and deadlines are taken from it.  Any thread.
+ */
+#ifndef GANNET_LIB_CLOCK_H
+#define GANNET_LIB_CLOCK_H
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_MS	1000000u
+#define NS_PER_S	1000000000u
+
+static inline uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t clock_ms(void)
+{
+	return clock_ns() / NS_PER_MS;
+}
+
+/* Seconds, from a clock that is a tick behind and costs less. */
+static inline time_t clock_coarse_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+/*
+ * Waits for @cond, with @lock held, until the clock says @until (ns); false
+ * when it has.  As with any condition, a waiter may wake up early.
+ */
+static inline bool cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock,
+				   uint64_t until)
+{
+	const struct timespec t = {
+		.tv_sec = (time_t)(until / NS_PER_S),
+		.tv_nsec = (long)(until % NS_PER_S),
+	};
+	int err = pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &t);
+
+	assert(err == 0 || err == ETIMEDOUT);
+	return err == 0;
+}
+
+#endif

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/util.h"
+
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
 
 struct vfs_ops fault_vfs_ops;
@@ -21,6 +23,10 @@ static struct {
 	atomic_uint	write_max;
 	atomic_uint	write_left;	/* writes before one fails; 0: none */
 	atomic_int	write_err;
+	atomic_int	once[FAULT_NOPS];
+	atomic_uint	read_max;
+	atomic_int	tear;		/* bytes, or -1: no */
+	atomic_bool	write_back;
 	atomic_bool	bump;
 	atomic_int	committed;	/* enum vfs_stable, or -1: the truth */
 	atomic_int	committed_then;
@@ -99,6 +105,8 @@ static int check(const struct vfs_ctx *ctx, enum fault_op op)
 	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
 		err = EAGAIN;
 	if (err == 0)
+		err = atomic_exchange(&f.once[op], 0);
+	if (err == 0)
 		err = storm_error();
 	return -err;
 }
@@ -106,6 +114,26 @@ static int check(const struct vfs_ctx *ctx, enum fault_op op)
 void fault_set(enum fault_op op, int err)
 {
 	atomic_store(&f.err[op], err);
+}
+
+void fault_once(enum fault_op op, int err)
+{
+	atomic_store(&f.once[op], err);
+}
+
+void fault_read(uint32_t max)
+{
+	atomic_store(&f.read_max, max);
+}
+
+void fault_tear(uint32_t bytes)
+{
+	atomic_store(&f.tear, (int)bytes);
+}
+
+void fault_write_back(void)
+{
+	atomic_store(&f.write_back, true);
 }
 
 void fault_delay(enum fault_op op, unsigned us)
@@ -270,14 +298,67 @@ static size_t check_range(uint64_t off, const struct iovec *iov, int niov)
 	return sum;
 }
 
-static int64_t fault_read(const struct vfs_ctx *ctx, struct vfs_node *n,
+/* How much a read of @len may bring; 0: all. */
+static uint32_t read_limit(size_t len)
+{
+	uint32_t max = atomic_load(&f.read_max);
+	int cut = struck();
+
+	if (cut >= 0)
+		max = (uint32_t)(len / 16 * (unsigned)cut + 1);
+	return max < len ? max : 0;
+}
+
+static int64_t fault_read_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 			  uint64_t off, const struct iovec *iov, int niov,
 			  bool *eof, struct vfs_attr *attr)
 {
 	int err = check(ctx, FAULT_READ);
+	struct iovec one = niov ? iov[0] : (struct iovec){ NULL, 0 };
+	uint32_t max = read_limit(one.iov_len);
 
 	atomic_store(&f.read_room, check_range(off, iov, niov));
-	return err ? err : base->read(ctx, n, off, iov, niov, eof, attr);
+	if (err)
+		return err;
+	if (max == 0)
+		return base->read(ctx, n, off, iov, niov, eof, attr);
+	one.iov_len = max;
+	return base->read(ctx, n, off, &one, 1, eof, attr);
+}
+
+static int64_t fault_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
+			       uint64_t off, uint32_t count, int pipe,
+			       bool *eof, struct vfs_attr *attr)
+{
+	int err = check(ctx, FAULT_READ);
+	uint32_t max = read_limit(count);
+
+	if (err)
+		return err;
+	return base->read_pipe(ctx, n, off, max ? max : count, pipe, eof,
+			       attr);
+}
+
+/* The next sync that is asked for tells of what was lost, and none after it. */
+static int sync_error(struct vfs_node *n, enum vfs_stable want)
+{
+	if (want == VFS_UNSTABLE || !atomic_exchange(&f.write_back, false))
+		return 0;
+	atomic_fetch_add(&n->fs->verf, 1);
+	return -EIO;
+}
+
+static int64_t write_torn(const struct vfs_ctx *ctx, struct vfs_node *n,
+			  uint64_t off, struct iovec iov, uint32_t bytes,
+			  struct vfs_wcc *wcc)
+{
+	enum vfs_stable stable = VFS_FILE_SYNC;
+	int64_t ret = 0;
+
+	iov.iov_len = MIN(iov.iov_len, bytes);
+	if (iov.iov_len)
+		ret = base->write(ctx, n, off, &iov, 1, &stable, wcc);
+	return ret < 0 ? ret : -EIO;
 }
 
 static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
@@ -288,7 +369,7 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 	unsigned left = atomic_load(&f.write_left);
 	struct iovec one = iov[0];
 	int64_t ret;
-	int err, torn;
+	int err, torn, tear;
 
 	/* Before a fault is used up: real files may want a worker. */
 	if (ctx->nonblock && fault_on_posix())
@@ -300,6 +381,12 @@ static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
 		return err;
 	if (left && atomic_fetch_sub(&f.write_left, 1) == 1)
 		return -atomic_load(&f.write_err);
+	tear = atomic_exchange(&f.tear, -1);
+	if (tear >= 0)
+		return write_torn(ctx, n, off, one, (uint32_t)tear, wcc);
+	err = sync_error(n, *stable);
+	if (err)
+		return err;
 	torn = struck();
 	if (torn >= 0)
 		max = (uint32_t)(one.iov_len / 16 * (unsigned)torn + 1);
@@ -322,6 +409,8 @@ static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
 
 	never(off > INT64_MAX || count > INT64_MAX - off);
 	bump(n);
+	if (err == 0)
+		err = sync_error(n, VFS_FILE_SYNC);
 	return err ? err : base->commit(ctx, n, off, count, wcc);
 }
 
@@ -437,6 +526,7 @@ void fault_init(void)
 {
 	memset(&f, 0, sizeof(f));
 	atomic_store(&f.committed, -1);
+	atomic_store(&f.tear, -1);
 	base = getenv(POSIX_DIR) ? &posix_vfs_ops : &mem_vfs_ops;
 	fault_vfs_ops = *base;
 	fault_vfs_ops.name = "fault";
@@ -447,7 +537,9 @@ void fault_init(void)
 	fault_vfs_ops.access = fault_access;
 	fault_vfs_ops.lookup = fault_lookup;
 	fault_vfs_ops.readlink = fault_readlink;
-	fault_vfs_ops.read = fault_read;
+	fault_vfs_ops.read = fault_read_op;
+	if (base->read_pipe)
+		fault_vfs_ops.read_pipe = fault_read_pipe;
 	fault_vfs_ops.write = fault_write_op;
 	fault_vfs_ops.commit = fault_commit;
 	fault_vfs_ops.create = fault_create;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fault_vfs - the mem backend with faults: an operation fails with the errno
- * that it was told to, or does less than it was asked.
+ * that it was told to, always or once, hangs, is late, or does less than it was
+ * asked; what was written is torn, or lost later.
  *
  * With GANNET_TEST_POSIX_DIR in the environment it is the posix backend, on
  * new directories below that one; with GANNET_TEST_POSIX_TABLE, too, it has
@@ -34,11 +35,22 @@ bool fault_on_posix(void);
 void fault_init(void);
 /* @op fails with @err (> 0), or goes well again (0). */
 void fault_set(enum fault_op op, int err);
+/* Only the next @op fails, with @err, before anything is done. */
+void fault_once(enum fault_op op, int err);
 /* -EAGAIN from @op whenever it must not block; 0: no more. */
 void fault_blocks(enum fault_op op, bool blocks);
 /* A write takes at most @max bytes (0: all), and after @n of them (0: never)
  * one fails with @err. */
 void fault_write(uint32_t max, unsigned n, int err);
+/* A read brings at most @max bytes (0: all). */
+void fault_read(uint32_t max);
+/* The next write is torn: it writes @bytes of what it was given, and fails with
+ * EIO. */
+void fault_tear(uint32_t bytes);
+/* What was written is lost on its way to the disk: the next sync, that of a
+ * COMMIT or of a stable WRITE, fails with EIO and changes the write verifier.
+ * As the kernel does, it is told once. */
+void fault_write_back(void);
 /* What the next write says it committed, and what those after it say; they
  * must be asked for no more. */
 void fault_committed(enum vfs_stable next, enum vfs_stable then);
@@ -55,8 +67,8 @@ void fault_hold(enum fault_op op, bool hold);
 void fault_delay(enum fault_op op, unsigned us);
 /* Of 1000 operations so many fail at random: with EIO, ENOSPC, EDQUOT or
  * ETIMEDOUT, before anything is done or, where that can't be told from it,
- * after; and as many writes are short, or torn: a part is written, and then
- * they fail. */
+ * after; and as many reads and writes are short, or writes torn: a part is
+ * written, and then they fail. */
 void fault_storm(unsigned permille);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);

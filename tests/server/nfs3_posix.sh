@@ -9,7 +9,7 @@ mknod "$dir/device" c 1 3 2>/dev/null || exit 77
 
 status=0
 run() {
-	for t in attr changes faults io names readdir pieces storm; do
+	for t in attr changes disk faults io names readdir pieces storm; do
 		"tests/server/test_nfs3_$t" || status=1
 	done
 	tests/server/test_authorization

@@ -7,6 +7,9 @@
 #include "tests/server/nfs_client.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
@@ -399,6 +402,77 @@ START_TEST(what_would_block_runs_on_a_worker)
 }
 END_TEST
 
+START_TEST(an_error_that_comes_once_is_answered_once)
+{
+	const struct proc *p = &procs[_i];
+
+	fault_once(p->op, EIO);
+	ck_assert_int_ne(p->call(), NFS3_OK);
+	ck_assert_int_eq(p->call(), NFS3_OK);
+}
+END_TEST
+
+#define LATE_US	20000
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+START_TEST(what_is_late_is_answered_when_it_is_there)
+{
+	const struct proc *p = &procs[_i];
+	uint64_t before = now_us();
+
+	fault_delay(p->op, LATE_US);
+	ck_assert_int_eq(p->call(), NFS3_OK);
+	ck_assert(attrs);
+	ck_assert_uint_ge(now_us() - before, LATE_US);
+}
+END_TEST
+
+static void *call_it(void *arg)
+{
+	const struct proc *p = arg;
+
+	return (void *)(intptr_t)p->call();
+}
+
+/* Another client, who asks for something else, is answered meanwhile. */
+START_TEST(a_call_that_hangs_stops_no_other)
+{
+	const struct proc *p = &procs[_i];
+	READ3args read = { .file = file, .count = 1 };
+	GETATTR3args attr = { .object = top };
+	unsigned calls = fault_calls(p->op);
+	READ3res read_res;
+	GETATTR3res attr_res;
+	struct nfs_client other;
+	pthread_t thread;
+	void *status;
+
+	nfs_client_open(&other, srv.port, NFS_PROGRAM, NFS_V3, 0);
+	fault_hold(p->op, true);
+	ck_assert_int_eq(pthread_create(&thread, NULL, call_it,
+					(void *)(uintptr_t)p), 0);
+	while (fault_calls(p->op) == calls)
+		usleep(1000);
+	for (int i = 0; i < 20; i++)
+		if (p->op == FAULT_GETATTR)
+			nfs_call(&other, read, &read, &read_res);
+		else
+			nfs_call(&other, getattr, &attr, &attr_res);
+	fault_hold(p->op, false);
+	pthread_join(thread, &status);
+	ck_assert_int_eq((int)(intptr_t)status, NFS3_OK);
+	ck_assert(attrs);
+	nfs_client_close(&other);
+}
+END_TEST
+
 START_TEST(post_op_attributes_may_be_missing)
 {
 	const struct proc *p = &procs[_i];
@@ -425,6 +499,12 @@ int main(void)
 			    a_handle_that_can_not_be_opened_is_stale_or_bad, 0,
 			    ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc, what_would_block_runs_on_a_worker, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc, an_error_that_comes_once_is_answered_once, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc, what_is_late_is_answered_when_it_is_there, 0,
+			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc, a_call_that_hangs_stops_no_other, 0,
 			    ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc, post_op_attributes_may_be_missing, 0,
 			    ARRAY_SIZE(procs));

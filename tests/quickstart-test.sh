@@ -241,8 +241,8 @@ under_load()
 # Each kind of load beside a good client.
 load() { under_load; }
 
-# All of them in turns, for SOAK_SECONDS.
-soak() { under_load --soak="${SOAK_SECONDS:-480}"; }
+# All of them in turns, for SOAK_SECONDS all in all.
+soak() { under_load --soak="${SOAK_SECONDS:-180}"; }
 
 asan()
 {

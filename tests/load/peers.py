@@ -71,12 +71,20 @@ def big_file(address, path, name):
     return handle
 
 
-def ask_much(address, handle, calls):
-    """A connection that has asked for @calls MiB and read nothing."""
+def shy(address, source):
+    """A connection that takes little at a time."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.settimeout(30)
+    if source:
+        sock.bind((source, 0))
     sock.connect(address)
+    return sock
+
+
+def ask_much(address, handle, calls, source=None):
+    """A connection that has asked for @calls MiB and read nothing."""
+    sock = shy(address, source)
     args = opaque(handle) + struct.pack('>QI', 0, MIB)
     try:
         sock.sendall(b''.join(call(NFS, READ, args, i + 1)
@@ -86,10 +94,70 @@ def ask_much(address, handle, calls):
     return sock
 
 
-def slow_readers(address, handle, seconds, count=150):
-    """Ask for megabytes, and take some kilobytes a second."""
+# A Request of MPA without CRCs, with the private data of RFC 8797.
+MPA_REQUEST = (b'MPA ID Req Frame\x10\2\0\x0c\0\x80\0\x80'
+               b'\xf6\xab\x0e\x18\1\1\3\3')
+MPA_CRC = 0x40
+
+
+def send_message(sock, number, payload):
+    """An RDMAP Send of one FPDU (RFC 5040, 5041, 5044)."""
+    fpdu = struct.pack('>HBBIIII', 18 + len(payload), 0x41, 0x43, 0, 0,
+                       number, 0) + payload
+    sock.sendall(fpdu + b'\0' * (-len(fpdu) % 4) + b'\0' * 4)
+
+
+def iwarp_connect(address, source=None):
+    """Such a connection of RPC-over-RDMA."""
+    sock = shy(address, source)
+    sock.sendall(MPA_REQUEST)
+    if receive(sock, 32)[16] & MPA_CRC:
+        raise RuntimeError('the server wants CRCs')
+    return sock
+
+
+def rdma_head(xid, *lists):
+    """Of an RDMA_MSG, which asks for 128 credits (RFC 8166 section 4.1)."""
+    return struct.pack('>4I', xid, 1, 128, 0) + b''.join(lists)
+
+
+NO_LIST = struct.pack('>I', 0)
+
+
+def iwarp_ask_much(address, handle, calls, source=None):
+    """As ask_much(), by READs with Write chunks."""
+    sock = iwarp_connect(address, source)
+    args = opaque(handle) + struct.pack('>QI', 0, MIB)
+    chunk = struct.pack('>4IQI', 1, 1, 0x1234, MIB, 0, 0)
+    try:
+        for i in range(1, calls + 1):
+            send_message(sock, i, rdma_head(i, NO_LIST, chunk, NO_LIST) +
+                         call(NFS, READ, args, i)[4:])
+    except OSError:
+        pass
+    return sock
+
+
+def iwarp_offer(address, handle, calls):
+    """A connection that offers @calls MiB by WRITEs with Read chunks, and
+    answers none of the RDMA Reads."""
+    sock = iwarp_connect(address)
+    args = opaque(handle) + struct.pack('>QIII', 0, MIB, 2, MIB)
+    for i in range(1, calls + 1):
+        message = call(NFS, WRITE, args, i)[4:]
+        chunk = struct.pack('>4IQI', 1, len(message), 0x1234, MIB, 0, 0)
+        send_message(sock, i, rdma_head(i, chunk, NO_LIST, NO_LIST) + message)
+    # Its Reads are asked for: there is nothing that TCP would send again.
+    receive(sock, 20)
+    return sock
+
+
+def slow_readers(ask, address, handle, seconds, count, network):
+    """Ask for megabytes, from many addresses, and take some kilobytes a
+    second."""
     end = time.time() + seconds
-    socks = [ask_much(address, handle, 16) for _ in range(count)]
+    socks = [ask(address, handle, 16, f'127.0.{network}.{1 + i % 100}')
+             for i in range(count)]
     while time.time() < end:
         for sock in socks:
             sock.setblocking(False)
@@ -144,14 +212,20 @@ def half_open(address, seconds, count=300):
 
 def then_silence(address, iwarp, handle, count=100):
     """Run in a namespace whose link goes down: connections with replies that
-    will never arrive.  Says when it is ready, and ends when told to."""
+    will never arrive, with Reads that will never be answered, and some that
+    have not finished asking.  Says when it is ready, and ends when told to."""
     socks = [ask_much(address, handle, 4) for _ in range(count)]
-    for _ in range(count):
+    for i in range(count):
         try:
-            sock = socket.create_connection(iwarp, timeout=10)
-            sock.send(b'MPA ID Req Frame\0\1\0\0')
+            if i % 4 == 0:
+                sock = socket.create_connection(iwarp, timeout=10)
+                sock.send(b'MPA ID Req Frame\0\1\0\0')
+            elif i % 4 == 1:
+                sock = iwarp_offer(iwarp, handle, 2)
+            else:
+                sock = iwarp_ask_much(iwarp, handle, 2)
             socks.append(sock)
         except OSError:
             pass
-    os.write(1, b'ready\n')
+    os.write(1, b'ready %d\n' % len(socks))
     select.select([0], [], [])

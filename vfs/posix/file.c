@@ -109,7 +109,10 @@ static int open_to_read(const struct vfs_ctx *ctx, struct posix_node *n)
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;
 	err = check_read(ctx, n, &st);
-	return err < 0 ? err : posix_node_rd(n);
+	if (err < 0)
+		return err;
+	fd = posix_node_rd(n);
+	return fd == -EACCES ? posix_node_closed(n, &st, S_IRUSR) : fd;
 }
 
 /* Without waiting for storage: -EAGAIN when not all of it was in memory. */
@@ -278,6 +281,8 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (err < 0)
 		return err;
 	fd = open_to_write(ctx, n);
+	if (fd == -EACCES)
+		return posix_node_closed(n, before, S_IWUSR);
 	if (fd < 0)
 		return fd;
 	/* As the caller: quotas, and set-id bits that a write takes away. */

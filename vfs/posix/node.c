@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "lib/rcu.h"
 
 STAT(posix_stale, "handles of files that are gone");
+STAT(posix_closed, "files that their mode kept this server from opening");
 STAT(posix_bad_handle, "handles that this backend did not make");
 
 /* Counts as a descriptor, so that the cache knows of it. */
@@ -376,6 +378,26 @@ int posix_node_rd(struct posix_node *n)
 int posix_node_wr(struct posix_node *n)
 {
 	return slot_fd(n, &n->wr_fd, O_WRONLY);
+}
+
+int posix_node_closed(struct posix_node *n, const struct stat *st, uint32_t bit)
+{
+	struct posix_fs *fs = posix_fs_of(n);
+
+	if (fs->privileged || st->st_uid != fs->uid || st->st_mode & bit ||
+	    atomic_exchange(&n->told_closed, true))
+		return -EACCES;
+	stat_inc(posix_closed);
+	log_limited(LOG_LEVEL_WARN, "file %llu of device %u:%u: its mode %04o "
+		    "keeps user %u, as whom this server runs, from %s it, so a "
+		    "client that may is refused; it is open no more because "
+		    "the server was started again, or nobody used it for a "
+		    "while; a mode with u+%s ends this",
+		    (unsigned long long)n->ino, major(fs->dev),
+		    minor(fs->dev), st->st_mode & 07777, fs->uid,
+		    bit == S_IWUSR ? "writing" : "reading",
+		    bit == S_IWUSR ? "w" : "r");
+	return -EACCES;
 }
 
 /* A program that is open to be written can't be run. */

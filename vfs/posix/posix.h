@@ -144,6 +144,7 @@ struct posix_node {
 	atomic_bool	 dirty;		/* written, not synced since */
 	/* Of an unprivileged server's file: it can't be opened again. */
 	atomic_bool	 closed_to_owner;
+	atomic_bool	 told_closed;	/* the log says so */
 	struct posix_turns turns;	/* to sync it */
 
 	/* Hash of where it was recorded last: odd.  Even: nowhere. */
@@ -399,6 +400,13 @@ int  posix_node_wr(struct posix_node *n);
  */
 void posix_node_mode_comes(struct posix_node *n, uint32_t mode);
 void posix_node_mode_is(struct posix_node *n, uint32_t mode);
+/*
+ * The owner may write or read @n (@bit: S_IWUSR or S_IRUSR), but -EACCES came of
+ * opening it.  Says so in the log, once for each use of the file, if its mode
+ * is why.  Returns -EACCES.
+ */
+int  posix_node_closed(struct posix_node *n, const struct stat *st,
+		       uint32_t bit);
 /* The directory @n, open at its start, for the caller to close; or -errno.  As
  * the server. */
 int  posix_open_dir(struct posix_node *n);

@@ -104,6 +104,8 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (err < 0)
 		return err;
 	fd = posix_node_wr(n);
+	if (fd == -EACCES)
+		return posix_node_closed(n, st, S_IWUSR);
 	if (fd < 0)
 		return fd;
 	err = posix_cred_set(posix_fs_of(n), ctx);

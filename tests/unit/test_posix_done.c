@@ -171,6 +171,57 @@ START_TEST(no_client_is_told_to_come_again_for_what_was_done)
 }
 END_TEST
 
+static void set_mode_fails(void *dir)
+{
+	assert_err(set_mode(dir, 0700), EIO);
+}
+
+/* What can't be opened is synced with its file system, and the error that one
+ * thread is told may be about what another's change lost. */
+START_TEST(a_change_without_fsync_that_meets_a_failed_sync_is_no_success)
+{
+	struct vfs_node *a, *b;
+	pthread_t thread;
+
+	fresh_dirs(_i / 2, &a, &b);
+	if (_i % 2)
+		sync_faults.dir_errno = EINVAL;
+	else
+		sync_faults.open_errno = EACCES;
+	sync_faults.pause_us = 300000;
+	sync_faults.whole_once = EIO;
+	assert_ok(thread_start(&thread, "first", set_mode_fails, a));
+	EVENTUALLY(sync_faults.wholes == 1);
+	sync_faults.pause_us = 0;
+	set_mode_fails(b);
+	assert_ok(pthread_join(thread, NULL));
+	sync_faults.open_errno = sync_faults.dir_errno = 0;
+	close_dirs(a, b);
+}
+END_TEST
+
+/* The parent is open, the new directory can't be. */
+START_TEST(an_error_in_opening_for_a_sync_is_an_error_of_the_disk)
+{
+	struct vfs_make what = { .type = VFS_DIR,
+				 .attr = { .set = VFS_SET_MTIME } };
+	struct vfs_node *a, *b, *n;
+	uint64_t verf;
+
+	fresh_dirs(_i, &a, &b);
+	assert_ok(create(a, "x"));
+	verf = w.fs->verf;
+	sync_faults.open_errno = EIO;
+	assert_err(posix_make(&w.ctx, a, name_of("new"), &what, &n, NULL, NULL),
+		   EIO);
+	sync_faults.open_errno = 0;
+	ck_assert_uint_ne(w.fs->verf, verf);
+	/* In doubt, the parent's sync asked the whole file system. */
+	ck_assert_int_eq(sync_faults.wholes, 1);
+	close_dirs(a, b);
+}
+END_TEST
+
 /*
  * A WRITE of three bytes of which @bytes go in before @err.
  */
@@ -283,6 +334,11 @@ int main(void)
 	tcase_add_loop_test(t,
 			    no_client_is_told_to_come_again_for_what_was_done,
 			    0, 2);
+	tcase_add_loop_test(t,
+		a_change_without_fsync_that_meets_a_failed_sync_is_no_success,
+		0, 4);
+	tcase_add_loop_test(t,
+		an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2);
 	tcase_add_loop_test(t,
 			    data_before_an_error_of_the_disk_is_not_acknowledged,
 			    0, 2);

@@ -271,7 +271,8 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	struct posix_fs *fs = posix_fs_of(n);
 	bool sync = must_sync(fs, stable);
 	int nowait = nowait_flag(ctx, fs, sync);
-	uint64_t want = c->left, mark;
+	uint64_t want = c->left;
+	struct posix_mark mark;
 	int64_t done;
 	int fd, err;
 
@@ -310,7 +311,7 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	if (nowait && done >= 0 && (uint64_t)done < want)
 		return -EAGAIN;
 	if (sync && done > 0)
-		err = posix_node_flush(n, mark);
+		err = posix_node_flush(n, &mark);
 	return err < 0 ? err : done;
 }
 
@@ -354,7 +355,7 @@ int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		err = only_file(n);
 	/* Times, too: other clients know by them that data changed. */
 	if (err == 0)
-		err = posix_node_flush(n, POSIX_NOW);
+		err = posix_node_flush(n, NULL);
 	posix_change_end(&c);
 	return err;
 }

@@ -302,7 +302,7 @@ struct posix_change {
 	/* A regular file that may not be written, by whatever descriptor is
 	 * open already: the kernel checks that only when it opens one. */
 	bool		 fixed;
-	uint64_t	 mark;		/* posix_node_mark() */
+	struct posix_mark mark;
 	unsigned	 seq;
 	bool		 alone;
 };

@@ -156,7 +156,8 @@ static int whole_now(void *arg)
 }
 
 /* By @fd if there is no other way. */
-static int sync_whole(struct posix_fs *fs, int fd, uint64_t since)
+static int sync_whole(struct posix_fs *fs, int fd,
+		      const struct posix_mark *since)
 {
 	struct job j = { .fs = fs, .fd = whole_fd(fs) };
 
@@ -165,8 +166,8 @@ static int sync_whole(struct posix_fs *fs, int fd, uint64_t since)
 	if (j.fd < 0)
 		return -EACCES;
 	stat_inc(posix_whole_syncs);
-	return posix_disk_turn(fs->disk, posix_disk_turns(fs->disk), since,
-			       whole_now, &j);
+	return posix_disk_turn(fs->disk, posix_disk_turns(fs->disk),
+			       since ? since->disk : POSIX_NOW, whole_now, &j);
 }
 
 static int file_now(void *arg)
@@ -196,21 +197,23 @@ static int told(int err)
 	return err;
 }
 
-static int sync_file(struct posix_node *n, int fd, uint64_t since)
+static int sync_file(struct posix_node *n, int fd,
+		     const struct posix_mark *since)
 {
 	struct posix_fs *fs = posix_fs_of(n);
 	struct job j = { .fs = fs, .n = n, .fd = fd };
 	int err;
 
-	err = posix_disk_turn(fs->disk, &n->turns, since, file_now, &j);
+	err = posix_disk_turn(fs->disk, &n->turns,
+			      since ? since->node : POSIX_NOW, file_now, &j);
 	if (err < 0 && sync_whole_instead(err, false))
-		return told(sync_whole(fs, fd, POSIX_NOW));
+		return told(sync_whole(fs, fd, since));
 	if (err == 0 && unlikely(posix_disk_doubtful(fs->disk))) {
 		/* The first answer may be about the very error that began the
 		 * doubt, which each descriptor is told of once. */
-		err = sync_whole(fs, fd, POSIX_NOW);
+		err = sync_whole(fs, fd, NULL);
 		if (err < 0)
-			err = sync_whole(fs, fd, POSIX_NOW);
+			err = sync_whole(fs, fd, NULL);
 	}
 	return told(err);
 }
@@ -221,11 +224,14 @@ static bool has_no_fsync(const struct posix_node *n)
 	return n->type != VFS_REG && n->type != VFS_DIR;
 }
 
-uint64_t posix_node_mark(struct posix_node *n)
+struct posix_mark posix_node_mark(struct posix_node *n)
 {
-	return atomic_load(has_no_fsync(n) ?
-			   &posix_disk_turns(posix_fs_of(n)->disk)->failed :
-			   &n->turns.failed);
+	struct posix_disk *d = posix_fs_of(n)->disk;
+
+	return (struct posix_mark){
+		.node = atomic_load(&n->turns.failed),
+		.disk = atomic_load(&posix_disk_turns(d)->failed),
+	};
 }
 
 /* The descriptor that fsync() gets, or -errno. */
@@ -257,7 +263,7 @@ int posix_sync_ready(struct posix_node *n)
 	return whole_fd(fs) < 0 ? -EACCES : 0;
 }
 
-int posix_node_flush(struct posix_node *n, uint64_t since)
+int posix_node_flush(struct posix_node *n, const struct posix_mark *since)
 {
 	struct posix_fs *fs = posix_fs_of(n);
 	int fd;
@@ -267,16 +273,18 @@ int posix_node_flush(struct posix_node *n, uint64_t since)
 	if (has_no_fsync(n))
 		return told(sync_whole(fs, -1, since));
 	fd = fd_to_sync(n);
-	if (fd < 0)
-		return sync_whole_instead(fd, true) ?
-		       told(sync_whole(fs, -1, POSIX_NOW)) : fd;
-	return sync_file(n, fd, since);
+	if (fd >= 0)
+		return sync_file(n, fd, since);
+	if (sync_whole_instead(fd, true))
+		return told(sync_whole(fs, -1, since));
+	posix_fs_failed(fs);
+	return told(fd);
 }
 
 int posix_change_sync(const struct posix_change *c)
 {
 	return posix_fs_of(c->node)->sync_names ?
-	       posix_node_flush(c->node, c->mark) : 0;
+	       posix_node_flush(c->node, &c->mark) : 0;
 }
 
 /* Told to come again, a client would find its own change in the way. */
@@ -298,7 +306,7 @@ int posix_names_sync(const struct posix_change *c)
 int posix_node_sync(struct posix_node *n)
 {
 	return posix_fs_of(n)->sync_names ?
-	       not_again(posix_node_flush(n, POSIX_NOW)) : 0;
+	       not_again(posix_node_flush(n, NULL)) : 0;
 }
 
 /*
@@ -354,7 +362,7 @@ void posix_node_flush_idle(struct posix_node *n)
 	if (posix_node_removed(n))
 		atomic_store(&n->dirty, false);
 	else
-		posix_node_flush(n, POSIX_NOW);	/* an error has its effect there */
+		posix_node_flush(n, NULL);	/* an error has its effect there */
 }
 
 /*
@@ -367,5 +375,5 @@ void posix_node_flush_last(struct posix_node *n)
 	if (!n->dirty || n->wr_fd < 0 || posix_node_removed(n))
 		return;
 	change_verf(posix_fs_of(n));
-	sync_file(n, n->wr_fd, POSIX_NOW);
+	sync_file(n, n->wr_fd, NULL);
 }

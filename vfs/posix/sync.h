@@ -95,13 +95,18 @@ bool posix_names_settled(struct posix_node *dir);
 /*
  * sync.c
  */
+/* The turns that had failed before a change, of its node and of its disk: the
+ * change is synced in the one or the other. */
+struct posix_mark {
+	uint64_t node, disk;
+};
+struct posix_mark posix_node_mark(struct posix_node *n);
 /*
  * Makes data and attributes of @n durable, whatever it is; 0 or -errno.
- * @since: posix_node_mark() of before the change that needs it; POSIX_NOW when
- * the verifier tells of earlier errors.
+ * @since: of before the change that needs it; NULL when the verifier tells of
+ * earlier errors.
  */
-int  posix_node_flush(struct posix_node *n, uint64_t since);
-uint64_t posix_node_mark(struct posix_node *n);
+int  posix_node_flush(struct posix_node *n, const struct posix_mark *since);
 /*
  * Before a change of @n's names or attributes: opens what the sync of it will
  * need, so that no want of descriptors or memory fails a change that is done.

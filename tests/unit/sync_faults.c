@@ -232,6 +232,16 @@ int ioctl(int fd, unsigned long request, ...)
 	return 0;
 }
 
+int utimensat(int dir, const char *path, const struct timespec t[2], int flags)
+{
+	int err = atomic_load(&sync_faults.times_errno);
+
+	if (!err)
+		return (int)syscall(SYS_utimensat, dir, path, t, flags);
+	errno = err;
+	return -1;
+}
+
 int fstatvfs(int fd, struct statvfs *sv)
 {
 	struct statfs sf;

@@ -222,6 +222,26 @@ START_TEST(an_error_in_opening_for_a_sync_is_an_error_of_the_disk)
 }
 END_TEST
 
+/* For a GUARDED CREATE or a MKDIR that is a lock, EXIST is another's. */
+START_TEST(no_client_is_told_to_come_again_for_a_name_that_it_made)
+{
+	static const struct vfs_setattr times = { .set = VFS_SET_MTIME };
+	struct vfs_make dir = { .type = VFS_DIR, .attr = times };
+	struct vfs_create file = { .how = VFS_CREATE_GUARDED, .attr = times };
+	struct vfs_node *a, *b, *n;
+
+	fresh_dirs(_i, &a, &b);
+	sync_faults.times_errno = ENOMEM;
+	assert_err(posix_make(&w.ctx, a, name_of("1"), &dir, &n, NULL, NULL),
+		   EIO);
+	assert_err(posix_create(&w.ctx, a, name_of("2"), &file, &n, NULL, NULL),
+		   EIO);
+	ck_assert(is_there("a/1") && is_there("a/2"));
+	sync_faults.times_errno = 0;
+	close_dirs(a, b);
+}
+END_TEST
+
 /*
  * A WRITE of three bytes of which @bytes go in before @err.
  */
@@ -339,6 +359,8 @@ int main(void)
 		0, 4);
 	tcase_add_loop_test(t,
 		an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2);
+	tcase_add_loop_test(t,
+		no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2);
 	tcase_add_loop_test(t,
 			    data_before_an_error_of_the_disk_is_not_acknowledged,
 			    0, 2);

@@ -101,18 +101,20 @@ static int sync_made(struct making *m, int err)
 }
 
 /*
- * It is made, but @err kept it from being opened, for want of a descriptor or
- * of memory: then it is no error.  Told to come again, the client would find
- * its own name in the way.  Not so if more of @set is to be set than its
- * making did.
+ * What becomes of @err if the name was made before it, by a call that can't
+ * know its own name when it comes again.  Want of a descriptor or of memory to
+ * open it is no error, unless more of @set is to be set than its making did.
  */
-static bool is_made(const struct making *m, const struct vfs_setattr *set,
-		    int err)
+static int after_made(const struct making *m, const struct vfs_setattr *set,
+		      int err)
 {
-	if (!m->made || m->node || (err != -ETIMEDOUT && err != -ENOMEM))
-		return false;
-	return !(set->set & ~(VFS_SET_MODE | VFS_SET_SIZE)) &&
-	       !(set->set & VFS_SET_MODE && set->mode & (S_ISUID | S_ISGID));
+	if (!m->made)
+		return err;
+	if (!m->node && (err == -ETIMEDOUT || err == -ENOMEM) &&
+	    !(set->set & ~(VFS_SET_MODE | VFS_SET_SIZE)) &&
+	    !(set->set & VFS_SET_MODE && set->mode & (S_ISUID | S_ISGID)))
+		return 0;
+	return posix_not_again(err);
 }
 
 /* The making is over: durably, if it was one. */
@@ -305,8 +307,8 @@ int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		do
 			err = create_once(&m, how);
 		while (again(&m, &err));
-	if (how->how != VFS_CREATE_EXCLUSIVE && is_made(&m, &how->attr, err))
-		err = 0;
+	if (how->how != VFS_CREATE_EXCLUSIVE)
+		err = after_made(&m, &how->attr, err);
 	return end(&m, err, out, attr);
 }
 
@@ -388,7 +390,6 @@ int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 	set.set &= ~VFS_SET_SIZE;
 	if (err == 0)
 		err = posix_setattr_new(ctx, m.node, &set, &m.st, &m.touched);
-	else if (is_made(&m, &set, err))
-		err = 0;
+	err = after_made(&m, &set, err);
 	return end(&m, err, out, attr);
 }

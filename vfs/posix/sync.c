@@ -287,8 +287,7 @@ int posix_change_sync(const struct posix_change *c)
 	       posix_node_flush(c->node, &c->mark) : 0;
 }
 
-/* Told to come again, a client would find its own change in the way. */
-static int not_again(int err)
+int posix_not_again(int err)
 {
 	switch (err) {
 	case -EAGAIN: case -EINTR: case -ENOMEM: case -ENOBUFS:
@@ -300,13 +299,13 @@ static int not_again(int err)
 
 int posix_names_sync(const struct posix_change *c)
 {
-	return not_again(posix_change_sync(c));
+	return posix_not_again(posix_change_sync(c));
 }
 
 int posix_node_sync(struct posix_node *n)
 {
 	return posix_fs_of(n)->sync_names ?
-	       not_again(posix_node_flush(n, NULL)) : 0;
+	       posix_not_again(posix_node_flush(n, NULL)) : 0;
 }
 
 /*

@@ -8,7 +8,6 @@
  */
 #include "tests/crash/disk.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -263,12 +262,21 @@ static void serve(void)
 	}
 }
 
+/* Not by Check: the lab uses the disk, too. */
+static void must(bool done, const char *what)
+{
+	if (done)
+		return;
+	fprintf(stderr, "disk: %s: %s\n", what, strerror(errno));
+	abort();
+}
+
 static uint8_t *image(void)
 {
 	void *p = mmap(NULL, DISK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE |
 		       MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	ck_assert_ptr_ne(p, MAP_FAILED);
+	must(p != MAP_FAILED, "memory for the disk");
 	return p;
 }
 
@@ -278,15 +286,15 @@ static void answered(struct disk *d)
 {
 	uint64_t counts[2];
 
-	ck_assert_int_eq(read(d->answer, counts, sizeof(counts)),
-			 sizeof(counts));
+	must(read(d->answer, counts, sizeof(counts)) == sizeof(counts),
+	     "the disk's answer");
 	d->lost = counts[0];
 	d->kept = counts[1];
 }
 
 static void order(struct disk *d, char what)
 {
-	ck_assert_int_eq(write(d->command, &what, 1), 1);
+	must(write(d->command, &what, 1) == 1, "an order");
 	answered(d);
 }
 
@@ -312,9 +320,9 @@ void disk_go(struct disk *d)
 
 void disk_power(struct disk *d, uint64_t seed, uint32_t sector)
 {
-	ck_assert_int_eq(write(d->command, "p", 1), 1);
-	ck_assert_int_eq(write(d->command, &seed, 8), 8);
-	ck_assert_int_eq(write(d->command, &sector, 4), 4);
+	must(write(d->command, "p", 1) == 1 &&
+	     write(d->command, &seed, 8) == 8 &&
+	     write(d->command, &sector, 4) == 4, "an order");
 	answered(d);
 }
 
@@ -351,7 +359,7 @@ const char *disk_missing(void)
 
 void disk_own_mounts(void)
 {
-	ck_assert(own_mounts());
+	must(own_mounts(), "a mount namespace");
 }
 
 /* Of the file: some look at all loop devices before they touch one. */
@@ -361,7 +369,7 @@ static void format(const char *file, const char *mkfs)
 
 	snprintf(command, sizeof(command), "set -- '%s'; %s >/dev/null", file,
 		 mkfs);
-	ck_assert_int_eq(system(command), 0);
+	must(system(command) == 0, mkfs);
 }
 
 void disk_start(struct disk *d, const char *dir, const char *mkfs)
@@ -370,22 +378,22 @@ void disk_start(struct disk *d, const char *dir, const char *mkfs)
 	int command[2], answer[2], fuse, fd;
 
 	memset(d, 0, sizeof(*d));
-	ck_assert(own_mounts());
+	must(own_mounts(), "a mount namespace");
 	snprintf(d->dir, sizeof(d->dir), "%s", dir);
 	snprintf(file, sizeof(file), "%s/disk", dir);
 	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
+	must(fd >= 0, file);
 	close(fd);
 	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	ck_assert_int_ge(fuse, 0);
+	must(fuse >= 0, "/dev/fuse");
 	snprintf(options, sizeof(options),
 		 "fd=%d,rootmode=100600,user_id=0,group_id=0", fuse);
-	ck_assert_int_eq(mount("disk", file, "fuse", MS_NODEV | MS_NOSUID,
-			       options), 0);
-	ck_assert_int_eq(pipe2(command, O_CLOEXEC), 0);
-	ck_assert_int_eq(pipe2(answer, O_CLOEXEC), 0);
+	must(mount("disk", file, "fuse", MS_NODEV | MS_NOSUID, options) == 0,
+	     "mount fuse");
+	must(pipe2(command, O_CLOEXEC) == 0 && pipe2(answer, O_CLOEXEC) == 0,
+	     "pipe");
 	d->pid = fork();
-	ck_assert_int_ge(d->pid, 0);
+	must(d->pid >= 0, "fork");
 	if (d->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		s.fuse = fuse;
@@ -416,7 +424,7 @@ static bool attach_to(struct disk *d, int control, int backing)
 		.info.lo_flags = LO_FLAGS_AUTOCLEAR };
 	int number = ioctl(control, LOOP_CTL_GET_FREE);
 
-	ck_assert_int_ge(number, 0);
+	must(number >= 0, "a loop device");
 	snprintf(d->device, sizeof(d->device), "/dev/loop%d", number);
 	d->loop = open(d->device, O_RDWR | O_CLOEXEC);
 	if (d->loop < 0)
@@ -435,14 +443,14 @@ void disk_attach(struct disk *d)
 
 	snprintf(file, sizeof(file), "%s/disk", d->dir);
 	backing = open(file, O_RDWR | O_CLOEXEC);
-	ck_assert_int_ge(control, 0);
-	ck_assert_int_ge(backing, 0);
+	must(control >= 0, "/dev/loop-control");
+	must(backing >= 0, file);
 	for (int i = 0; i < 100 && !ok; i++) {
 		ok = attach_to(d, control, backing);
 		if (!ok)
 			usleep(10000);
 	}
-	ck_assert_msg(ok, "no loop device: %s", strerror(errno));
+	must(ok, "a loop device");
 	close(backing);
 	close(control);
 }
@@ -469,8 +477,7 @@ void disk_stop(struct disk *d)
 
 void disk_mount(struct disk *d, const char *type, const char *where)
 {
-	ck_assert_msg(mount(d->device, where, type, MS_NODEV, NULL) == 0,
-		      "mount %s of %s: %s", type, d->device, strerror(errno));
+	must(mount(d->device, where, type, MS_NODEV, NULL) == 0, type);
 }
 
 void disk_unmount(const char *where)
@@ -479,8 +486,8 @@ void disk_unmount(const char *where)
 	for (int i = 0; i < 500; i++) {
 		if (umount(where) == 0)
 			return;
-		ck_assert_int_eq(errno, EBUSY);
+		must(errno == EBUSY, where);
 		usleep(10000);
 	}
-	ck_abort_msg("%s stays mounted", where);
+	must(false, where);
 }

@@ -32,8 +32,8 @@ const char *disk_missing(void);
 /* Gives the test a mount namespace; disk_start() does that as well. */
 void disk_own_mounts(void);
 /* A new one, attached, with a file system that the command @mkfs made in
- * "$1".  @dir: where that is to be.  Each of these fails the test when it can't do its
- * work. */
+ * "$1".  @dir: where that is to be.  Each of these ends the process by a signal
+ * when it can't do its work, and says why on standard error. */
 void disk_start(struct disk *d, const char *dir, const char *mkfs);
 void disk_stop(struct disk *d);
 

@@ -2,20 +2,39 @@
 /*
  * What was promised to be stable, and whether it is.
  *
- *   ledger write DIR ACK SECONDS   writes record after record into DIR: into
- *	one file, fsynced, every fourth with O_SYNC; every tenth into a new
- *	file.  ACK, a file elsewhere, then holds how many are safe.  Ends when
- *	there is a file ACK.stop, or after SECONDS.
+ *   ledger write DIR ACK SECONDS   writes record after record into DIR, and
+ *	each is made safe in one of the ways below.  ACK, a file elsewhere,
+ *	then holds how many are safe.  Ends when there is a file ACK.stop, or
+ *	after SECONDS.
  *   ledger check DIR COUNT	    the first COUNT records are in DIR.
+ *
+ * Most records go into one file, which is fsynced after each.  Others are
+ * files of their own: fsynced, only closed, renamed after the fsync, in a new
+ * directory, or removed again.  Every fourth file is open with O_SYNC.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define RECORD 1000
+
+enum how { APPENDED, SYNCED, CLOSED, RENAMED, IN_DIRECTORY, REMOVED };
+
+static enum how how_of(unsigned long number)
+{
+	static const enum how turns[10] = {
+		SYNCED, APPENDED, APPENDED, RENAMED, APPENDED, CLOSED,
+		APPENDED, IN_DIRECTORY, REMOVED, APPENDED,
+	};
+
+	return turns[number % 10];
+}
 
 static void make_record(char *record, unsigned long number)
 {
@@ -23,36 +42,77 @@ static void make_record(char *record, unsigned long number)
 	snprintf(record, RECORD, "%lu", number);
 }
 
-/* Where record @number lives. */
+/* Where record @number lives when it is safe. */
 static void place(char *path, size_t size, const char *dir,
 		  unsigned long number, off_t *at)
 {
-	if (number % 10 == 0) {
-		snprintf(path, size, "%s/file.%lu", dir, number);
-		*at = 0;
-	} else {
+	*at = 0;
+	switch (how_of(number)) {
+	case APPENDED:
 		snprintf(path, size, "%s/ledger", dir);
 		*at = (off_t)(number * RECORD);
+		break;
+	case IN_DIRECTORY:
+		snprintf(path, size, "%s/dir.%lu/file", dir, number);
+		break;
+	default:
+		snprintf(path, size, "%s/file.%lu", dir, number);
 	}
+}
+
+static int write_record(const char *path, off_t at, unsigned long number)
+{
+	int flags = O_WRONLY | O_CREAT | (number % 4 == 0 ? O_SYNC : 0), fd;
+	char record[RECORD];
+
+	make_record(record, number);
+	fd = open(path, flags, 0644);
+	if (fd < 0 || pwrite(fd, record, RECORD, at) != RECORD ||
+	    (how_of(number) != CLOSED && fsync(fd) < 0) || close(fd) < 0)
+		return -1;
+	return 0;
+}
+
+/*
+ * A call that is sent again after the server was started again finds its own
+ * work: the name is there already, or no more.  The check will tell.
+ */
+static int unless(int expected, int result)
+{
+	return result < 0 && errno == expected ? 0 : result;
 }
 
 static int put(const char *dir, unsigned long number)
 {
-	int flags = O_WRONLY | O_CREAT, fd;
-	char path[4096], record[RECORD];
+	char path[4096], other[4200];
 	off_t at;
+	int rc;
 
-	if (number % 4 == 0)
-		flags |= O_SYNC;
 	place(path, sizeof(path), dir, number, &at);
-	make_record(record, number);
-	fd = open(path, flags, 0644);
-	if (fd < 0 || pwrite(fd, record, RECORD, at) != RECORD ||
-	    fsync(fd) < 0 || close(fd) < 0) {
-		perror(path);
-		return -1;
+	switch (how_of(number)) {
+	case RENAMED:
+		snprintf(other, sizeof(other), "%s.new", path);
+		rc = write_record(other, at, number);
+		if (rc == 0)
+			rc = unless(ENOENT, rename(other, path));
+		break;
+	case IN_DIRECTORY:
+		snprintf(other, sizeof(other), "%s/dir.%lu", dir, number);
+		rc = unless(EEXIST, mkdir(other, 0755));
+		if (rc == 0)
+			rc = write_record(path, at, number);
+		break;
+	case REMOVED:
+		rc = write_record(path, at, number);
+		if (rc == 0)
+			rc = unless(ENOENT, unlink(path));
+		break;
+	default:
+		rc = write_record(path, at, number);
 	}
-	return 0;
+	if (rc < 0)
+		perror(path);
+	return rc;
 }
 
 static int write_records(const char *dir, const char *ack, int seconds)
@@ -78,23 +138,40 @@ static int write_records(const char *dir, const char *ack, int seconds)
 	return 0;
 }
 
+static bool is_there(const char *path, off_t at, unsigned long number)
+{
+	char want[RECORD], got[RECORD];
+	int fd = open(path, O_RDONLY);
+	bool same;
+
+	make_record(want, number);
+	same = fd >= 0 && pread(fd, got, RECORD, at) == RECORD &&
+	       memcmp(want, got, RECORD) == 0;
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+static bool is_safe(const char *dir, unsigned long number)
+{
+	char path[4096];
+	off_t at;
+
+	place(path, sizeof(path), dir, number, &at);
+	if (how_of(number) == REMOVED)
+		return access(path, F_OK) < 0 && errno == ENOENT;
+	return is_there(path, at, number);
+}
+
 static int check_records(const char *dir, unsigned long count)
 {
-	char path[4096], want[RECORD], got[RECORD];
 	unsigned long missing = 0;
 
 	for (unsigned long i = 0; i < count; i++) {
-		off_t at;
-		int fd;
-
-		place(path, sizeof(path), dir, i, &at);
-		make_record(want, i);
-		fd = open(path, O_RDONLY);
-		if (fd < 0 || pread(fd, got, RECORD, at) != RECORD ||
-		    memcmp(want, got, RECORD) != 0)
-			missing++;
-		if (fd >= 0)
-			close(fd);
+		if (is_safe(dir, i))
+			continue;
+		if (missing++ < 5)
+			printf("# record %lu is not as it was left\n", i);
 	}
 	printf("# %lu of %lu records are missing\n", missing, count);
 	return missing > 0;

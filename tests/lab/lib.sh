@@ -182,6 +182,7 @@ server_start()
 		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$OUT/server.pid"
+	disown
 	ln -sf "$log" "$OUT/server.log"
 	wait_for 120 grep -qx ready "$log" ||
 		{ tail -20 "$log" | note; return 1; }

@@ -34,11 +34,13 @@ each()
 	for t in $transports; do "$@" "$t" || { echo "by $t"; return 1; }; done
 }
 
-# load_mount WHERE TRANSPORT: a directory of its own in what is exported.
+# load_mount WHERE TRANSPORT: a directory of its own in what is exported.  A "%"
+# in WHERE, here and below, is the transport.
 load_mount()
 {
-	mkdir -p "$1/load-$2/ledger"
-	mount_as "$2" "$1/load-$2" "/mnt/load-$2"
+	local where=${1/\%/$2}
+	mkdir -p "$where/load-$2/ledger"
+	mount_as "$2" "$where/load-$2" "/mnt/load-$2"
 	mountpoint "/mnt/load-$2"
 }
 
@@ -73,11 +75,11 @@ progress()
 
 all_there()
 {
-	local ledger=$BUILD/tests/lab/ledger
+	local ledger=$BUILD/tests/lab/ledger where=${1/\%/$2}
 	forget
 	"$ledger" check "/mnt/load-$2/ledger" "$(safe "$2")"
-	"$ledger" check "$1/load-$2/ledger" "$(safe "$2")"
-	cmp "/mnt/load-$2/f" "$1/load-$2/f"
+	"$ledger" check "$where/load-$2/ledger" "$(safe "$2")"
+	cmp "/mnt/load-$2/f" "$where/load-$2/f"
 }
 
 # load_end WHERE: nobody saw an error, and all is as it should be.
@@ -93,7 +95,7 @@ load_end()
 		check 'every record and the file are there, on both sides' \
 			all_there "$1" "$t"
 		check 'it unmounts' timeout 200 umount "/mnt/load-$t"
-		rm -rf "${1:?}/load-$t"
+		rm -rf "${1/\%/$t}/load-$t"
 	done
 	T=''
 }

@@ -211,3 +211,19 @@ server_kill()
 	kill -KILL "$pid"
 	wait_for 60 sh -c "! kill -0 $pid"
 }
+
+# The kernel's server in gannetd's place, for as long as a suite wants it.
+knfsd_takes_over()
+{
+	server_stop
+	SERVER=knfsd server_start
+	wait_for 60 rpcinfo -T tcp 198.51.100.1 mountd 3
+}
+
+gannetd_takes_over()
+{
+	SERVER=knfsd server_stop
+	pkill -x rpc.mountd
+	exportfs -ua
+	server_start
+}

@@ -50,6 +50,6 @@ bool as_user(uid_t uid, gid_t gid, const gid_t *groups, size_t n,
 
 extern const struct fscheck tree_checks[], name_checks[], dir_checks[];
 extern const struct fscheck io_checks[], sharing_checks[], perm_checks[];
-extern const struct fscheck walk_checks[];
+extern const struct fscheck walk_checks[], counted_walks[];
 
 #endif

@@ -31,6 +31,7 @@ static const struct {
 	{ "sharing", sharing_checks },
 	{ "perm", perm_checks },
 	{ "walks", walk_checks },
+	{ "counted", counted_walks },
 };
 
 bool must(bool cond, const char *text, const char *file, int line)

@@ -16,21 +16,6 @@ back=$SRV/rw/knfsd
 here=$OUT/knfsd
 mkdir -p "$back" "$here"
 
-swapped()
-{
-	server_stop
-	SERVER=knfsd server_start
-	wait_for 60 rpcinfo -T tcp 198.51.100.1 mountd 3
-}
-
-swapped_back()
-{
-	SERVER=knfsd server_stop
-	pkill -x rpc.mountd
-	exportfs -ua
-	server_start
-}
-
 # nfs COMMAND ARGUMENT...
 nfs()
 {
@@ -72,7 +57,7 @@ listed()
 	refused 'noent' nfs stat "$url/none"
 }
 
-check "the kernel's server takes over" swapped
+check "the kernel's server takes over" knfsd_takes_over
 url=rdma+iwarp://$(transport_address siw)$back
 for t in siw siw-crc; do
 	siw_speaks $t
@@ -82,5 +67,5 @@ for t in siw siw-crc; do
 	rm -rf "${back:?}"/*
 done
 siw_speaks siw
-check "gannetd takes over again" swapped_back
+check "gannetd takes over again" gannetd_takes_over
 rm -rf "$back"

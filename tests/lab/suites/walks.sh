@@ -19,6 +19,36 @@ for how in rdirplus nordirplus; do
 	rm -rf "$back"
 done
 
+# counted SERVER: what its listings of a tmpfs miss.
+counted()
+{
+	local back=$SRV/rw/$T-counted
+	[ "$1" = gannetd ] || MOUNT_PORT=20048
+	mkdir -p "$back"
+	mount_as "$T" "$back" "$dir" rsize=4096,actimeo=0,nosharecache
+	"$BUILD/tests/lab/fscheck/fscheck" "$dir" "$back" counted |
+		grep ^counted > "$OUT/counted-$1" || true
+	timeout 200 umount "$dir"
+	rm -rf "$back"
+	cat "$OUT/counted-$1"
+	grep -q missed "$OUT/counted-$1"
+}
+
+no_worse_than_knfsd()
+{
+	counted gannetd
+	knfsd_takes_over
+	counted knfsd || true
+	gannetd_takes_over
+	diff "$OUT/counted-gannetd" "$OUT/counted-knfsd"
+}
+
+if [ "$T-$SERVER" = tcp-gannetd ]; then
+	check "listings of a tmpfs miss what the kernel's server misses" \
+		no_worse_than_knfsd
+	note < "$OUT/counted-gannetd"
+fi
+
 # A tmpfs of this kernel counts entries: what its listings miss, the kernel's
 # server misses, too, and the model knows.
 walks=$BUILD/tests/server/test_nfs3_walks

@@ -1,123 +1,109 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The disk below an export dies while clients work.  Whatever a client was told
-# is stable is there when the disk is back.
-# shellcheck source=tests/lab/lib.sh
-. "$LAB/lib.sh"
+# The disks below exports die while clients work.  Whatever a client was told
+# is stable is there when they are back.
+# shellcheck source=tests/lab/disk.sh
+. "$LAB/disk.sh"
 if [ "$SERVER" = knfsd ]; then
 	skip 'a disk dies' "it takes gannetd"
 	exit 0
 fi
-image=/srv/image/death dir=$SRV/death mnt=/mnt/death
-writers='1 2 3 4'
+types='ext4 xfs btrfs'
+image() { echo "/srv/image/death-$1"; }
 
-# disk_map TABLE: what the disk is from now on.  What is under way is not
+# disk_map TYPE TABLE: what its disk is from now on.  What is under way is not
 # waited for.
 disk_map()
 {
-	dmsetup load death --table "$1"
-	dmsetup suspend --noudevsync --noflush --nolockfs death
-	dmsetup resume --noudevsync death
+	dmsetup load "death-$1" --table "$2"
+	dmsetup suspend --noudevsync --noflush --nolockfs "death-$1"
+	dmsetup resume --noudevsync "death-$1"
 }
-loop() { losetup -nO NAME -j $image; }
-sectors() { blockdev --getsz "$(loop)"; }
-alive() { echo "0 $(sectors) linear $(loop) 0"; }
-dead() { echo "0 $(sectors) error"; }
+loop() { losetup -nO NAME -j "$(image "$1")"; }
+sectors() { blockdev --getsz "$(loop "$1")"; }
+alive() { echo "0 $(sectors "$1") linear $(loop "$1") 0"; }
+dead() { echo "0 $(sectors "$1") error"; }
 
-# made TYPE MKFS...: a new disk with such a file system, exported and mounted.
+# made TYPE: a new disk with such a file system.
 made()
 {
-	local type=$1 disk; shift
-	rm -f $image
-	truncate -s 512M $image
-	losetup -f $image
-	dmsetup create death --noudevsync --table "$(alive)"
-	disk=/dev/$(dmsetup info -c --noheadings -o blkdevname death)
-	"$@" "$disk"
-	mkdir -p $dir
+	local disk options=commit=600
+	truncate -s 512M "$(image "$1")"
+	losetup -f "$(image "$1")"
+	dmsetup create "death-$1" --noudevsync --table "$(alive "$1")"
+	disk=$(dmsetup info -c --noheadings -o blkdevname "death-$1")
+	$(disk_mkfs "$1") "/dev/$disk"
+	mkdir -p "$(there "$1")"
 	# Only what is synced reaches the disk.
-	mount -t "$type" -o "$(case $type in xfs) echo defaults ;;
-		*) echo commit=600 ;; esac)" "$disk" $dir
-	cp /etc/exports "$OUT/exports"
-	echo "$dir 192.0.2.0/24(rw,insecure,no_root_squash,fsid=9)" \
-		>> /etc/exports
-	server_stop
-	server_start
-	mount_as tcp $dir $mnt soft,timeo=600,retrans=2
-	mountpoint $mnt
+	[ "$1" != xfs ] || options=defaults
+	mount -t "$1" -o $options "/dev/$disk" "$(there "$1")"
 }
 
-# The server and its client are gone, and the disk is a new one with what the
-# old one had when it died.
-replaced()
+all_mounted()
 {
-	umount -fl $mnt || true
-	server_kill
-	umount $dir
-	dmsetup remove --noudevsync death
-	mount "$(loop)" $dir
+	# shellcheck disable=SC2086 # words are meant
+	{ disks_exported $types; disks_mounted $types; }
 }
 
-cleaned_up()
+under_load() { ledgers_start 4 "$@"; }
+
+die()
 {
-	umount $dir
-	losetup -d "$(loop)"
-	rm -f $image
-	cp "$OUT/exports" /etc/exports
-	server_start
-}
-
-# As background, for what is to fail: in a check that ends the shell.
-in_background() { (set +eE; trap - ERR; background "$@"); }
-
-has_more_than() { [ "$(cat "$OUT/$1.ack" 2>/dev/null || echo 0)" -gt "$2" ]; }
-
-dies_under_load()
-{
-	local i
-	rm -f "$OUT"/death-*.ack
-	for i in $writers; do
-		mkdir -p $mnt/$i
-		in_background "death-$i" "$BUILD/tests/lab/ledger" write \
-			$mnt/$i "$OUT/death-$i.ack" 200
-	done
-	for i in $writers; do wait_for 200 has_more_than "death-$i" 20; done
-	disk_map "$(dead)"
-	# Each writer ends when it is told of an error.
-	for i in $writers; do
-		wait_for 200 test -s "$OUT/death-$i.status"
-		tail -1 "$OUT/death-$i.out"
-		test "$(cat "$OUT/death-$i.status")" = 1
-	done
+	local type
+	for type; do disk_map "$type" "$(dead "$type")"; done
 }
 
 # Names of the root, too, after all is known.
 says_so()
 {
-	refused 'error\|read-only' mkdir $mnt/late
+	refused 'error\|read-only' mkdir "$(here "$1")/late"
+}
+
+# The server and its client are gone, and the disks are new ones with what the
+# old ones had when they died.
+replaced()
+{
+	local type
+	for type; do umount -fl "$(here "$type")" || true; done
+	server_kill
+	for type; do
+		umount "$(there "$type")"
+		dmsetup remove --noudevsync "death-$type"
+		mount "$(loop "$type")" "$(there "$type")"
+	done
 }
 
 nothing_is_missing()
 {
-	local i
-	for i in $writers; do
-		"$BUILD/tests/lab/ledger" check $dir/$i \
-			"$(cat "$OUT/death-$i.ack")"
-	done
-	test ! -e $dir/late
+	ledgers_hold "$1"
+	test ! -e "$(there "$1")/late"
 }
 
-for type in ext4 xfs btrfs; do
-	case $type in
-	ext4) mkfs='mke2fs -q -t ext4' ;;
-	*) mkfs="mkfs.$type -q" ;;
-	esac
-	# shellcheck disable=SC2086 # words are meant
-	check "$type: there is a disk" made $type $mkfs
-	mountpoint -q $mnt || continue
-	check "$type: it dies, and every writer is told" dies_under_load
-	check "$type: nothing is called stable after that" says_so
-	check "$type: it is replaced" replaced
-	check "$type: what was promised is there" nothing_is_missing
-	check "$type: all else goes on" cleaned_up
-done
+cleaned_up()
+{
+	local type
+	for type; do
+		umount "$(there "$type")"
+		losetup -d "$(loop "$type")"
+		rm -f "$(image "$type")"
+	done
+	disks_unexported
+}
+
+for type in $types; do check "$type: there is a disk" made "$type"; done
+check "all are mounted" all_mounted
+# shellcheck disable=SC2086 # words are meant
+{
+	check "there is load" under_load $types
+	check "they die" die $types
+	for type in $types; do
+		check "$type: every writer is told" ledgers_are_told $type
+		check "$type: nothing is called stable after that" says_so $type
+	done
+	check "they are replaced" replaced $types
+	for type in $types; do
+		check "$type: what was promised is there" \
+			nothing_is_missing $type
+	done
+	check "all else goes on" cleaned_up $types
+}

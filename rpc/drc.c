@@ -175,36 +175,44 @@ static enum drc_case judge(const struct drc_call *call,
 }
 
 /* With the lock: returns the running call that @call repeats, or NULL.  If
- * @call is left over, returns NULL and sets *@left_over. */
+ * @call is left over, returns NULL and sets *@left_over.  The call on the same
+ * connection comes first: its answer is the one that is waited for there. */
 static struct drc_call *find_running(struct drc_shard *s,
 				     const struct drc_call *call,
 				     bool *left_over)
 {
-	struct drc_call *r = *running_bucket(s, call->hash);
+	struct drc_call *r = *running_bucket(s, call->hash), *again = NULL;
 	enum drc_case c;
 
 	for (; r && !*left_over; r = r->chain) {
 		if (r->hash != call->hash || !same_key(&r->key, &call->key))
 			continue;
 		c = judge(call, r->fate, NULL);
-		if (drc_is_again(c))
-			return r;
+		if (drc_is_again(c) && (!again || r->fate == call->fate))
+			again = r;
 		*left_over = c == DRC_LEFT_OVER;
 	}
-	return NULL;
+	return *left_over ? NULL : again;
 }
 
-/* With the lock: returns the reply to the call that @call repeats, or NULL.  If
+/*
+ * With the lock: returns the reply to the call that @call repeats, or NULL.  If
  * @call is left over, returns NULL and sets *@left_over.  Drops the replies
- * that it finds out of use. */
+ * that it finds out of use.
+ *
+ * A reply that went to several connections is there once for each.  If one of
+ * them is @call's own, that one alone says what @call is.
+ */
 static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
 				   const struct drc_call *call,
 				   bool *left_over)
 {
 	struct drc_entry *e = *drc_bucket(drc, s, call->hash), *next;
+	struct drc_entry *again = NULL;
 	enum drc_case c;
+	bool own = false;
 
-	for (; e && !*left_over; e = next) {
+	for (; e && !*left_over && !own; e = next) {
 		next = e->chain;
 		if (e->hash != call->hash || !same_key(&e->key, &call->key))
 			continue;
@@ -212,14 +220,17 @@ static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
 			drc_drop(drc, s, e);
 			continue;
 		}
+		own = e->fate && e->fate == call->fate;
 		c = judge(call, e->fate, e);
-		if (drc_is_again(c))
-			return e;
+		if (own)
+			again = NULL;
+		if (drc_is_again(c) && !again)
+			again = e;
 		*left_over = c == DRC_LEFT_OVER;
-		if (c != DRC_NEW_SIBLING && !*left_over)
+		if (!drc_is_again(c) && c != DRC_NEW_SIBLING && !*left_over)
 			drc_drop(drc, s, e);
 	}
-	return NULL;
+	return *left_over ? NULL : again;
 }
 
 /*
@@ -300,9 +311,76 @@ static void warn(struct drc *drc, uint64_t t)
 			 "may run twice (see --reply-memory)");
 }
 
+/*
+ * True if the client of @w waits for the answer on its connection, although a
+ * duplicate came on one that was accepted at @born.  By the same rule as for a
+ * call that comes now: the client was heard since.
+ */
+static bool waits_itself(const struct drc_call *w, uint64_t born)
+{
+	struct xprt_view v;
+
+	if (!w->fate)
+		return false;
+	xprt_fate_look(w->fate, &v);
+	return v.end == XPRT_ALIVE && v.heard > born + DRC_SLACK_MS;
+}
+
+/* With the lock: makes room for one more reply of @size bytes, or returns
+ * false.  Sets *@lost if a reply went that was needed. */
+static bool make_room(struct drc *drc, struct drc_shard *s, size_t size,
+		      uint64_t t, bool *lost)
+{
+	while (s->bytes + size > drc->max)
+		if (!drc_evict(drc, s, t, lost))
+			return false;
+	return true;
+}
+
+/*
+ * With the lock: remembers @e for the connection of @newest, and a copy for
+ * each other connection whose client waits there itself: an acknowledgement by
+ * one says nothing of another.  @call ran; @newest is it, or waited for it.
+ * Those that wait are on different connections, but @call may share one of
+ * theirs.  Returns true if a reply went that was needed.
+ */
+static bool keep_for_all(struct drc *drc, struct drc_shard *s,
+			 struct drc_entry *e, struct drc_call *call,
+			 struct drc_call *newest)
+{
+	size_t size = drc_size_of(e->len);
+	struct drc_call *w = newest, *next;
+	uint64_t t = xprt_now_ms(), born = 0;
+	bool lost = false, shared = false;
+	struct drc_entry *copy;
+
+	for (; w; w = next) {
+		next = w == call ? NULL : w->waiting ? w->waiting : call;
+		copy = e;
+		if (w != newest)
+			copy = !(w == call && shared) &&
+			       waits_itself(w, born) &&
+			       make_room(drc, s, size, t, &lost) ?
+			       drc_make(w, e->reply, e->len) : NULL;
+		shared |= w->fate == call->fate;
+		if (copy)
+			w->sent = drc_insert(drc, s, copy, w, t);
+		if (w->fate)
+			born = MAX(born, w->fate->born);
+	}
+	return lost;
+}
+
+/* With the lock: no duplicate of @call has its @sent yet. */
+static void clear_sent(struct drc_call *call)
+{
+	for (struct drc_call *w = call->waiting; w; w = w->waiting)
+		w->sent = NULL;
+	call->sent = NULL;
+}
+
 struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
-			  const void *reply, uint32_t len,
-			  _Atomic uint64_t **sent)
+			  const void *reply, uint32_t len)
 {
 	struct drc_shard *s = drc_shard_of(drc, call->hash);
 	bool keep = call->keep && drc->max > 0, lost = false;
@@ -311,18 +389,17 @@ struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 	uint64_t t = xprt_now_ms();
 
 	assert(len <= MSG_HEAD_SIZE);
-	*sent = NULL;
 	mutex_lock(&s->lock);
 	end_run(s, call);
 	waiting = call->waiting;
+	clear_sent(call);
 	drc_trim(drc, s, t);
-	while (e && s->bytes + drc_size_of(len) > drc->max)
-		if (!drc_evict(drc, s, t, &lost)) {
-			free(e);
-			e = NULL;
-		}
+	if (e && !make_room(drc, s, drc_size_of(len), t, &lost)) {
+		free(e);
+		e = NULL;
+	}
 	if (e)
-		*sent = drc_insert(drc, s, e, waiting ? waiting : call, t);
+		lost |= keep_for_all(drc, s, e, call, waiting ? waiting : call);
 	mutex_unlock(&s->lock);
 	if (keep && !e)
 		stat_inc(drc_no_room);

@@ -9,7 +9,9 @@
  * client sends for the third time only after a minute.  So the duplicate of a
  * running call waits for its end, and gets its answer.  Of the duplicates that
  * came on one connection only the newest waits, and a duplicate whose
- * connection has ended does not wait.
+ * connection has ended does not wait.  The reply is remembered for each
+ * connection whose client waits there itself (it was heard after the next one
+ * came), and each acknowledges for itself.
  *
  * The key of a call is its client's address (without the port: connections come
  * and go), xid, program, version, procedure, length, its user with the flavour
@@ -82,6 +84,8 @@ struct drc_call {
 	struct drc_call	 *chain;
 	struct drc_call	 *waiting;	/* its newest duplicate; the duplicate's
 					 * is the next older one, and so on */
+	_Atomic uint64_t *sent;		/* set by drc_done(); NULL: nobody
+					 * asks */
 };
 
 enum drc_verdict {
@@ -120,12 +124,11 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 /*
  * The caller answered @call with these @len <= MSG_HEAD_SIZE bytes.  Returns
  * the newest duplicate that waited, or NULL: it and all behind it (->waiting)
- * get the same reply. *@sent is for the msg->sent of the newest duplicate's
- * reply, or of @call's own if no duplicate waited.
+ * get the same reply.  The ->sent of each, and of @call, is for the msg->sent
+ * of its reply.
  */
 struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
-			  const void *reply, uint32_t len,
-			  _Atomic uint64_t **sent);
+			  const void *reply, uint32_t len);
 /*
  * Forgets @call: it had no effect, or a harmless one, or its reply is not to be
  * kept.  If duplicates waited, returns the newest, which runs now, and the

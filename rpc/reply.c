@@ -40,18 +40,17 @@ static void end(struct rpc_slot *slot, bool error)
 }
 
 /* Sends the waiting duplicates the reply of the call that they repeat. */
-static void reply_too(struct drc_call *dup, const struct msg *m,
-		      _Atomic uint64_t *sent)
+static void reply_too(struct drc_call *dup, const struct msg *m)
 {
 	uint32_t len = m->head_len + m->tail_len;
 	struct drc_call *next;
 	struct rpc_slot *slot;
 
-	for (; dup; dup = next, sent = NULL) {
+	for (; dup; dup = next) {
 		next = dup->waiting;
 		slot = rpc_slot_waited(dup);
 		stat_inc(drc_answered);
-		slot->call.msg->sent = sent;
+		slot->call.msg->sent = dup->sent;
 		memcpy(slot->call.msg->head, m->head, len);
 		rpc_reply_again(slot, len);
 	}
@@ -67,18 +66,14 @@ static void remember(struct rpc_slot *slot, bool keep)
 	struct drc *drc = slot->call.server->drc;
 	struct drc_call *call = &slot->priv.drc, *dup;
 	struct msg *m = slot->call.msg;
-	_Atomic uint64_t *sent;
 
 	if (!slot->priv.in_drc)
 		return;
 	slot->priv.in_drc = false;
 	if (keep && call->keep && !m->body) {
-		dup = drc_done(drc, call, m->head, m->head_len + m->tail_len,
-			       &sent);
-		if (dup)
-			reply_too(dup, m, sent);
-		else
-			m->sent = sent;
+		dup = drc_done(drc, call, m->head, m->head_len + m->tail_len);
+		m->sent = call->sent;
+		reply_too(dup, m);
 		return;
 	}
 	dup = drc_forget(drc, call);

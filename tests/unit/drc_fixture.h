@@ -122,8 +122,9 @@ static struct drc_call *asked(void)
 static struct drc_call *done(struct drc_call *c, const void *bytes,
 			     uint32_t len)
 {
-	struct drc_call *waited = drc_done(drc, c, bytes, len, &sent);
+	struct drc_call *waited = drc_done(drc, c, bytes, len);
 
+	sent = waited ? waited->sent : c->sent;
 	return waited;
 }
 

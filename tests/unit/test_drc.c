@@ -471,18 +471,19 @@ static bool back(const void *who)
 
 static void finish(struct drc_call *c, uint32_t i)
 {
-	_Atomic uint64_t *at;
 	struct drc_call *next;
 
 	ck_assert_uint_eq(atomic_fetch_add(&running[i], 1), 0);
 	atomic_fetch_add(&ran[i], 1);
 	atomic_fetch_sub(&running[i], 1);
 	if (i % 5) {
-		c = drc_done(drc, c, &i, sizeof(i), &at);
-		if (at)
-			atomic_store(at, i + 1);
-		for (; c; c = next) {
+		next = drc_done(drc, c, &i, sizeof(i));
+		if (c->sent)
+			atomic_store(c->sent, i + 1);
+		for (c = next; c; c = next) {
 			next = c->waiting;
+			if (c->sent)
+				atomic_store(c->sent, i + 1);
 			back(c);
 		}
 		return;

@@ -337,6 +337,64 @@ START_TEST(the_reply_of_a_call_that_waited_is_its_connections)
 }
 END_TEST
 
+START_TEST(a_call_sent_again_on_its_connection_is_remembered_once)
+{
+	struct drc_call *first;
+
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	first = asked();
+	a.view.heard = a.x.fate->born + DRC_SLACK_MS + 1;
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	ck_assert_ptr_eq(done(first, "abcd", 4), asked());
+	place(10);
+	ck_assert_ptr_null(first->sent);
+	ck_assert_uint_eq(entries(), 1);
+}
+END_TEST
+
+/* Two programs of one host ask the same and are told the same; each may lose
+ * its connection before it has read that. */
+START_TEST(each_connection_that_waits_acknowledges_for_itself)
+{
+	struct wire late[2];
+	struct drc_call *first, *second;
+	bool itself = _i;
+
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	first = asked();
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	second = asked();
+	wire_init(&late[0]);
+	wire_init(&late[1]);
+	b.view.heard = late[0].x.fate->born + (itself ? DRC_SLACK_MS + 1 : 0);
+	come_on(&late[0]);
+	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);
+	ck_assert_ptr_eq(done(first, "abcd", 4), asked());
+	place(10);
+	ck_assert_ptr_null(first->sent);
+	ck_assert_int_eq(second->sent != NULL, itself);
+	if (itself)
+		atomic_store(second->sent, 10);
+	ck_assert_uint_eq(entries(), itself ? 2 : 1);
+	late[0].view.acked = 10;
+	b.view.acked = 9;
+	xprt_fate_end(b.x.fate, XPRT_BROKEN);
+	/* That of the newest has it: what comes there is new, whatever others
+	 * wait for. */
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	come_on(&late[1]);
+	ck_assert_int_eq(lookup(), itself ? DRC_REPLAY : DRC_NEW);
+	if (itself)
+		atomic_store(ask.sent, 1);
+	else
+		forget();
+	wire_fini(&late[0]);
+	wire_fini(&late[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("drc_rule");
@@ -360,6 +418,9 @@ int main(void)
 	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
 	tcase_add_test(t, a_silent_connection_may_be_lost);
 	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
+	tcase_add_test(t, a_call_sent_again_on_its_connection_is_remembered_once);
+	tcase_add_loop_test(t, each_connection_that_waits_acknowledges_for_itself,
+			    0, 2);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

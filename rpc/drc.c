@@ -258,6 +258,37 @@ static void replay(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
 	ask->sent = drc_insert(drc, s, copy, call, t);
 }
 
+/*
+ * With the lock: true if the peer has ended the connection of @call, and a call
+ * has come on a newer one from the same address.  Then @call lay unread there:
+ * its client may have sent it again, had it answered, and gone on.  So it must
+ * not run, even if nothing is remembered of it, like a WRITE.
+ *
+ * A living connection that is not its client's newest is looked at, but not
+ * more than once a millisecond.
+ */
+static bool was_unread(struct drc *drc, const struct drc_call *call)
+{
+	_Atomic uint64_t *newest = &drc->newest[call->place];
+	uint64_t turn, seen = atomic_load(newest);
+	struct xprt_view v;
+
+	if (!call->fate)
+		return false;
+	turn = call->fate->turn;
+	while (turn > seen)
+		if (atomic_compare_exchange_weak(newest, &seen, turn))
+			return false;
+	if (turn == seen)
+		return false;
+	xprt_fate_known(call->fate, &v);
+	if (v.end == XPRT_ALIVE &&
+	    atomic_load_explicit(&call->fate->looked, memory_order_relaxed) !=
+	    xprt_now_ms())
+		xprt_fate_look(call->fate, &v);
+	return v.end != XPRT_ALIVE;
+}
+
 enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 			    struct drc_ask *ask)
 {
@@ -265,16 +296,19 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 	struct drc_entry *e = NULL;
 	struct drc_call *first = NULL;
 	struct drc_shard *s;
-	bool left_over = false;
+	bool left_over;
 
 	drc_hash(drc, call);
 	s = drc_shard_of(drc, call->hash);
 	ask->older = NULL;
 	ask->sent = NULL;
 	mutex_lock(&s->lock);
-	if (call->keep)
+	left_over = was_unread(drc, call);
+	if (left_over)
+		stat_inc(drc_left_over);
+	if (call->keep && !left_over)
 		e = find_done(drc, s, call, &left_over);
-	if (!e)
+	if (!e && !left_over)
 		first = find_running(s, call, &left_over);
 	if (e) {
 		replay(drc, s, e, call, ask);

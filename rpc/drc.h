@@ -27,6 +27,16 @@
  * So WRITEs take no memory from calls that need it, and no WRITE is ever
  * answered with the reply of another one with the same checksum.
  *
+ * A call that lay unread on a connection which its peer has ended does not run
+ * once a call has come on a newer connection from the same address: its client
+ * may have sent it again there, and gone on.  (knfsd, too, reads nothing more
+ * from a connection that has ended.)  So a client that closes its side and
+ * waits for the answer must not have a newer connection; it is closed, and the
+ * client learns it.  What remains: a client whose end has not reached us, as
+ * the network was cut.  What it sent before, and was not read, runs when it is
+ * read, unless a duplicate is in the cache; on an RDMA adapter also what came
+ * between the end and the adapter's word of it.
+ *
  * Memory: a reply is kept until its client is known to have it.  A live
  * connection holds about the replies of its last seconds; replies that it never
  * acknowledged stay for as long after its end as drc_rule.h says, an hour at
@@ -80,6 +90,7 @@ struct drc_call {
 
 	/* The cache's. */
 	uint8_t		  share;
+	uint16_t	  place;
 	uint32_t	  hash;
 	struct drc_call	 *chain;
 	struct drc_call	 *waiting;	/* its newest duplicate; the duplicate's

@@ -76,6 +76,7 @@ void drc_hash(const struct drc *drc, struct drc_call *call)
 	memcpy(&b, key->addr + 8, 8);
 	a = mix(drc->seed ^ a, b);
 	call->share = (uint8_t)(a >> 32);
+	call->place = (uint16_t)(a % DRC_PLACES);
 	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
 	a = mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
 	call->hash = (uint32_t)(a ^ a >> 32);

@@ -59,6 +59,7 @@ static void ask(struct xprt_fate *f, struct xprt_view *v)
 	*v = (struct xprt_view){ .end = XPRT_ALIVE, .ended = xprt_now_ms() };
 	f->xprt->ops->look(f->xprt, v);
 	note_acked(f, v->acked);
+	atomic_store_explicit(&f->looked, v->ended, memory_order_relaxed);
 }
 
 void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v)

@@ -46,6 +46,7 @@ struct xprt_fate {
 	uint64_t	 turn;		/* and the how manieth it was */
 	/* As far as was seen: grows. */
 	_Atomic uint64_t acked;
+	_Atomic uint64_t looked;	/* when the transport was asked last */
 
 	/* Guards what follows; the transport is asked with it held. */
 	pthread_mutex_t	 lock;

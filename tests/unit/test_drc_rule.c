@@ -297,6 +297,51 @@ START_TEST(a_call_that_was_left_behind_is_dropped)
 }
 END_TEST
 
+/* The client left a, with a WRITE that nobody has read, and went on on b: its
+ * second try ran there, and nothing is remembered of a WRITE. */
+START_TEST(nothing_runs_that_a_dead_connection_held_unread)
+{
+	call.keep = _i & 1;
+	if (_i & 2)
+		a.view.end = XPRT_BROKEN;
+	else
+		xprt_fate_end(a.x.fate, XPRT_ORDERLY);
+	call.key.xid++;
+	ck_assert_int_eq(lookup(), DRC_NEW);	/* nobody came since */
+	forget();
+	call.key.xid++;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	if (_i & 2)
+		xprt_age(1);	/* it is not looked at all the time */
+	come_on(&a);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 1);
+	/* Another client of the same address, on a connection that lives. */
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	/* Another address is another client. */
+	set_addr(&call.key, "192.0.2.8", 801, false);
+	come_on(&a);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+}
+END_TEST
+
+START_TEST(an_older_connection_that_lives_is_served)
+{
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	come_on(&a);
+	call.key.xid++;
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+}
+END_TEST
+
 START_TEST(a_silent_connection_may_be_lost)
 {
 	struct drc_call *first;
@@ -416,6 +461,9 @@ int main(void)
 	tcase_add_test(t, a_reply_still_on_its_way_is_copied_for_another_connection);
 	tcase_add_test(t, a_connection_heard_since_waits_for_its_reply_itself);
 	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
+	tcase_add_loop_test(t, nothing_runs_that_a_dead_connection_held_unread,
+			    0, 4);
+	tcase_add_test(t, an_older_connection_that_lives_is_served);
 	tcase_add_test(t, a_silent_connection_may_be_lost);
 	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
 	tcase_add_test(t, a_call_sent_again_on_its_connection_is_remembered_once);

@@ -57,11 +57,14 @@
  *    DRC_SLACK_MS: the second is taken for the first, if everything is equal
  *    and at the same moment.  On RDMA, where nothing is heard in between, at
  *    any time while E is under way.
- *  - A living client is taken for one that left B, if accept() lags behind
- *    by more than DRC_SLACK_MS, or if it closes only its side of B.  B is
- *    closed, so that such a client learns it and sends again.
+ *  - A living client is taken for one that left B, if its call lay unread for
+ *    more than DRC_SLACK_MS while another program connected and sent the same,
+ *    or if it closes only its side of B.  B is closed, so that such a client
+ *    learns it and sends again: nothing is lost or runs twice.
  *  - A call that an old connection still holds unread (reading was paused)
- *    long after it was answered on a newer one: it runs when it is read.
+ *    long after it was answered on a newer one runs when it is read, if the
+ *    network was cut and nobody told us of the old one's end.  drc.h says what
+ *    is done when we know.
  */
 #ifndef GANNET_RPC_DRC_RULE_H
 #define GANNET_RPC_DRC_RULE_H

@@ -24,7 +24,7 @@ void xprt_age(int seconds)
 	atomic_fetch_add(&ahead, (uint64_t)((int64_t)seconds * 1000));
 }
 
-struct xprt_fate *xprt_fate_create(struct xprt *x)
+struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 {
 	struct xprt_fate *f = calloc(1, sizeof(*f));
 
@@ -33,7 +33,7 @@ struct xprt_fate *xprt_fate_create(struct xprt *x)
 	ref_init(&f->ref);
 	pthread_mutex_init(&f->lock, NULL);
 	f->xprt = x;
-	f->born = xprt_now_ms();
+	f->born = xprt_now_ms() - ms;
 	f->turn = atomic_fetch_add(&turns, 1);
 	return f;
 }

@@ -42,8 +42,8 @@ struct xprt_view {
 
 struct xprt_fate {
 	struct ref	 ref;
-	uint64_t	 born;		/* when the connection was accepted, */
-	uint64_t	 turn;		/* and the how manieth it was */
+	uint64_t	 born;		/* since when the peer has had it */
+	uint64_t	 turn;		/* the how manieth was accepted */
 	/* As far as was seen: grows. */
 	_Atomic uint64_t acked;
 	_Atomic uint64_t looked;	/* when the transport was asked last */
@@ -54,8 +54,9 @@ struct xprt_fate {
 	struct xprt_view last;		/* valid then */
 };
 
-/* Of a connection that was just accepted; NULL: no memory. */
-struct xprt_fate *xprt_fate_create(struct xprt *x);
+/* Of a connection that its peer has had for @ms milliseconds; NULL: no
+ * memory. */
+struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms);
 void xprt_fate_put(struct xprt_fate *f);
 
 static inline struct xprt_fate *xprt_fate_get(struct xprt_fate *f)

@@ -45,7 +45,7 @@ static void wire_init(struct wire *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->x.ops = &ops;
-	w->x.fate = xprt_fate_create(&w->x);
+	w->x.fate = xprt_fate_create(&w->x, 0);
 	ck_assert_ptr_nonnull(w->x.fate);
 }
 

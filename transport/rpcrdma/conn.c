@@ -375,7 +375,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	pthread_mutex_init(&conn->lock, NULL);
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
-	conn->xprt.fate = xprt_fate_create(&conn->xprt);
+	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
 	if (!conn->xprt.fate || alloc_contexts(conn) < 0) {
 		fini(conn);
 		free(conn);

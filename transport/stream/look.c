@@ -38,3 +38,15 @@ void socket_look(int fd, struct xprt_view *v)
 		break;
 	}
 }
+
+uint32_t socket_age(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	/* The kernel counts from the end of the handshake until there are data
+	 * that were sent. */
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return 0;
+	return info.tcpi_last_data_sent;
+}

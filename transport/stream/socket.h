@@ -30,6 +30,10 @@ int socket_connect(int fd, const struct sockaddr *addr, int ms);
  */
 void socket_look(int fd, struct xprt_view *v);
 
+/* For how many milliseconds a TCP socket has been connected, if nothing was
+ * sent over it yet: it may have waited for accept(2) for long. */
+uint32_t socket_age(int fd);
+
 static inline int socket_set(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value));

@@ -449,7 +449,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 		  (struct sockaddr *)peer, (struct sockaddr *)&local);
 	conn->xprt.takes_pipes = true;
 	conn->xprt.may_resend = true;
-	conn->xprt.fate = xprt_fate_create(&conn->xprt);
+	conn->xprt.fate = xprt_fate_create(&conn->xprt, socket_age(fd));
 	if (!conn->xprt.fate)
 		goto fail_conn;
 	conn->poller = p;

@@ -1,94 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which calls are run and which are answered from the cache, over TCP.  Each
  * test looks at the directory for what was done. */
-#include "tests/server/harness.h"
+#include "tests/server/dup_fixture.h"
 
-#include <arpa/inet.h>
 #include <netinet/tcp.h>
-#include <semaphore.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "lib/log.h"
-#include "lib/stats.h"
-#include "tests/server/dup_client.h"
-#include "tests/server/fault_vfs.h"
-#include "tests/unit/runner.h"
-#include "transport/stream/stream.h"
-
-#define EXPORTS	"/mem 127.0.0.0/8(rw,insecure,no_root_squash) " \
-		"::1(rw,insecure,no_root_squash)\n"
-
-static struct harness srv;
-static struct xprt_listener *tcp6;
-static int family;
-static int ctl;			/* a connection that looks */
-static struct dup_call c, c2;
-
-static uint16_t port(void)
-{
-	struct sockaddr_in6 a;
-
-	if (family == AF_INET)
-		return srv.port;
-	memcpy(&a, &tcp6->local, sizeof(a));
-	return ntohs(a.sin6_port);
-}
-
-static int open_one(void)
-{
-	return dup_connect(family, port(), NULL);
-}
-
-static void setup(void)
-{
-	struct harness_config config = { .exports = EXPORTS,
-					 .backend = &fault_vfs_ops };
-	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
-				  .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-
-	log_threshold = LOG_LEVEL_ERR;
-	fault_init();
-	harness_start(&srv, &config);
-	harness_root(&srv, "/mem", &dup_dir);
-	ck_assert_int_eq(tcp_listen(&srv.env, (struct sockaddr *)&a, NULL,
-				    &tcp6), 0);
-	ctl = dup_connect(AF_INET, srv.port, NULL);
-}
-
-static void teardown(void)
-{
-	close(ctl);
-	tcp6->ops->stop(tcp6);
-	tcp6->ops->free(tcp6);
-	harness_stop(&srv);
-}
-
-static void pick_family(int i)
-{
-	family = i ? AF_INET6 : AF_INET;
-}
-
-static bool exists(const char *name)
-{
-	uint32_t status = dup_lookup(ctl, name, NULL);
-
-	ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
-	return status == NFS3_OK;
-}
-
-static void make(const char *name)
-{
-	struct dup_call make_call;
-
-	dup_create(&make_call, 0x20000000, name, DUP_GUARDED);
-	ck_assert_uint_eq(dup_do(ctl, &make_call), NFS3_OK);
-}
-
-static uint64_t counted(const char *name)
-{
-	return stats_sum_by_name(name);
-}
 
 /* Runs c, RENAME of a to b, on a new connection that never hears of it, and
  * nobody but TCP knows. */
@@ -429,19 +344,6 @@ END_TEST
 
 /* ---- WRITE */
 
-static uint8_t first_byte_behind(uint32_t offset, const struct export_fh *fh)
-{
-	struct dup_call read_call;
-	struct dup_reply r;
-
-	dup_read(&read_call, 3, fh, offset + 1);
-	dup_send(ctl, &read_call);
-	dup_take(ctl, &r);
-	ck_assert_uint_eq(r.status, NFS3_OK);
-	/* Attributes, count, eof, the data's length. */
-	return r.in.p[4 + 84 + 4 + 4 + 4 + offset];
-}
-
 START_TEST(a_write_is_never_answered_with_anothers_reply)
 {
 	static uint8_t data[2000];
@@ -492,98 +394,6 @@ START_TEST(a_write_sent_again_does_not_overtake_the_first)
 	ck_assert_uint_eq(dup_status(again, &c), NFS3_OK);
 	ck_assert_uint_eq(counted("drc_ran_after"), 1);
 	close(again);
-}
-END_TEST
-
-/* ---- pollers that are late */
-
-struct stall {
-	struct loop_task task;
-	sem_t		 there, go;
-};
-
-static void stand_still(struct loop_task *t)
-{
-	struct stall *s = container_of(t, struct stall, task);
-
-	sem_post(&s->there);
-	sem_wait(&s->go);
-	sem_post(&s->there);
-}
-
-/* The poller does nothing until move_on(). */
-static void stall(struct stall *s, unsigned poller)
-{
-	sem_init(&s->there, 0, 0);
-	sem_init(&s->go, 0, 0);
-	loop_post(srv.loops[poller], &s->task, stand_still);
-	sem_wait(&s->there);
-}
-
-static void move_on(struct stall *s)
-{
-	sem_post(&s->go);
-	sem_wait(&s->there);
-}
-
-/* A client writes, gives up, writes the same on a new connection, and goes on.
- * Then the poller of the first reads. */
-START_TEST(a_write_left_unread_does_not_overwrite_what_came_after)
-{
-	struct export_fh fh;
-	struct stall late;
-	int left, fd;
-
-	pick_family(0);
-	make("f");
-	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
-	left = open_one();
-	ck_assert_uint_eq(dup_lookup(left, "f", NULL), NFS3_OK);
-	fd = open_one();
-	ck_assert_uint_eq(dup_lookup(fd, "f", NULL), NFS3_OK);
-	stall(&late, 1);
-	dup_write(&c, 9, &fh, "old", 4);
-	dup_send(left, &c);
-	if (_i)
-		dup_reset(left);
-	else
-		close(left);
-	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
-	dup_write(&c2, 10, &fh, "new", 4);
-	ck_assert_uint_eq(dup_do(fd, &c2), NFS3_OK);
-	move_on(&late);
-	EVENTUALLY(srv.tcp->ops->count(srv.tcp) == 2);
-	ck_assert_uint_eq(first_byte_behind(0, &fh), 'n');
-	ck_assert_uint_eq(fault_calls(FAULT_WRITE), 2);
-	close(fd);
-}
-END_TEST
-
-/* The newer connection was there when the older one called: another program,
- * though accept() came late. */
-START_TEST(a_connection_is_as_old_as_its_handshake)
-{
-	struct stall listener, reader;
-	int older, newer;
-
-	pick_family(0);
-	older = open_one();
-	ck_assert_uint_eq(dup_lookup(older, "lock", NULL), NFS3ERR_NOENT);
-	stall(&listener, 0);
-	newer = open_one();
-	dup_create(&c, 7, "lock", DUP_GUARDED);
-	dup_send(newer, &c);
-	usleep(100000);
-	stall(&reader, 1);
-	dup_send(older, &c);
-	usleep(100000);
-	move_on(&listener);
-	ck_assert_uint_eq(dup_status(newer, &c), NFS3_OK);
-	move_on(&reader);
-	ck_assert_uint_eq(dup_status(older, &c), NFS3ERR_EXIST);
-	ck_assert_uint_eq(counted("drc_left_over"), 0);
-	close(older);
-	close(newer);
 }
 END_TEST
 
@@ -662,8 +472,6 @@ int main(void)
 	tcase_add_loop_test(t, a_write_is_never_answered_with_anothers_reply,
 			    0, 4);
 	BOTH(a_write_sent_again_does_not_overtake_the_first);
-	BOTH(a_write_left_unread_does_not_overwrite_what_came_after);
-	tcase_add_test(t, a_connection_is_as_old_as_its_handshake);
 	BOTH(other_clients_writes_take_nothing_from_a_rename);
 	suite_add_tcase(s, t);
 	return run_suite(s);

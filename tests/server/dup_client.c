@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/unit/runner.h"
+#include "transport/addr.h"
 
 struct export_fh dup_dir;
 
@@ -150,6 +151,24 @@ int dup_connect(int family, uint16_t port, const char *from)
 	else
 		err = connect(fd, (struct sockaddr *)&a6, sizeof(a6));
 	ck_assert_int_eq(err, 0);
+	return fd;
+}
+
+int dup_connect_from(const struct sockaddr_storage *own, uint16_t port)
+{
+	const struct timeval minute = { .tv_sec = 60 };
+	struct sockaddr_storage to = *own;
+	int fd = socket(own->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	ck_assert_int_ge(fd, 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)own,
+			      xprt_addr_len((const struct sockaddr *)own)), 0);
+	/* The port is in the same place for both families. */
+	((struct sockaddr_in *)&to)->sin_port = htons(port);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to,
+				 xprt_addr_len((struct sockaddr *)&to)), 0);
 	return fd;
 }
 

@@ -62,6 +62,26 @@ START_TEST(sent_again_after_a_reset)
 }
 END_TEST
 
+/* As Linux does, from the port that the first connection had. */
+START_TEST(sent_again_from_the_same_port)
+{
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	int fd;
+
+	pick_family(_i);
+	fd = rename_unheard(9);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&own, &len), 0);
+	dup_reset(fd);
+	fd = dup_connect_from(&own, port());
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	ck_assert_uint_eq(counted("drc_again_broken"), 1);
+	/* It has the answer now. */
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
+	close(fd);
+}
+END_TEST
+
 START_TEST(sent_again_after_the_client_gave_up_and_closed)
 {
 	pick_family(_i);
@@ -454,6 +474,7 @@ int main(void)
 #define BOTH(test)	tcase_add_loop_test(t, test, 0, 2)
 	BOTH(sent_again_on_the_connection_that_did_not_get_it);
 	BOTH(sent_again_after_a_reset);
+	BOTH(sent_again_from_the_same_port);
 	BOTH(sent_again_after_the_client_gave_up_and_closed);
 	BOTH(sent_again_while_the_first_connection_is_half_open);
 	BOTH(sent_again_as_the_reply_was_not_read_before_a_reset);

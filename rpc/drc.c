@@ -135,7 +135,8 @@ static void count(enum drc_case c)
 }
 
 /* True if the connection of @call is older than @a, and its peer has left it
- * since. */
+ * since, as far as is known: where nothing tells when a peer was heard, clients
+ * do not use an xid again. */
 static bool is_left_over(const struct drc_call *call, const struct xprt_fate *a)
 {
 	struct xprt_view v;
@@ -144,7 +145,7 @@ static bool is_left_over(const struct drc_call *call, const struct xprt_fate *a)
 		return false;
 	xprt_fate_look(call->fate, &v);
 	return v.end != XPRT_ALIVE ||
-	       (v.heard && v.heard + DRC_SLACK_MS < a->born);
+	       v.heard + DRC_SLACK_MS < a->born;
 }
 
 /* Judges @call by an earlier one of an equal key, which came on @fate.  @e is

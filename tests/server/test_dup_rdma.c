@@ -8,6 +8,7 @@
 #include "tests/server/harness.h"
 
 #include <semaphore.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ enum { LOOP, UNPROVEN, IWARP, KINDS };
 
 static struct harness srv;
 static int kind;
+static unsigned fail_nth;	/* of the loop fabric's operations */
 static struct fabric fabric;
 static struct xprt_listener *listener;
 static struct loop *client;
@@ -54,10 +56,15 @@ static void connect_done(void *arg)
 	sem_post(&connected);
 }
 
+static void posted(void *arg)
+{
+	sem_post(arg);
+}
+
 static void start(int i)
 {
 	struct harness_config config = { .backend = &fault_vfs_ops };
-	struct loop_fabric_options fo = { .seed = 0 };
+	struct loop_fabric_options fo = { .fail_nth = fail_nth };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	kind = i;
@@ -119,14 +126,20 @@ static void shot_done(struct rpcrdma_request *q)
 	sem_post(&s->done);
 }
 
-static void shoot(struct rpcrdma_requester *r, struct shot *s)
+static void shoot_call(struct rpcrdma_requester *r, struct shot *s,
+		       const struct dup_call *call)
 {
 	memset(s, 0, sizeof(*s));
 	sem_init(&s->done, 0, 0);
-	s->q.call = c.buf + 4;
-	s->q.call_len = (uint32_t)xdr_out_len(&c.out) - 4;
+	s->q.call = call->buf + 4;
+	s->q.call_len = (uint32_t)xdr_out_len(&call->out) - 4;
 	s->q.done = shot_done;
 	rpcrdma_requester_call(r, &s->q);
+}
+
+static void shoot(struct rpcrdma_requester *r, struct shot *s)
+{
+	shoot_call(r, s, &c);
 }
 
 /* Waits for the answer; its status. */
@@ -295,6 +308,140 @@ START_TEST(sent_again_while_it_runs)
 }
 END_TEST
 
+/* RFC 8166 section 4.5.4: a reply that can't be sent ends the connection. */
+START_TEST(sent_again_when_the_reply_could_not_be_sent)
+{
+	struct rpcrdma_requester *r;
+	struct shot s;
+
+	fail_nth = 2;		/* behind the call */
+	start(_i);
+	r = open_one();
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	shoot(r, &s);
+	wait_for(&s.done);
+	ck_assert_int_ne(s.q.status, 0);
+	ck_assert(exists("b"));
+	EVENTUALLY(connections() == 0);
+	rpcrdma_requester_destroy(r);
+	is_not_run_again();
+	stop();
+}
+END_TEST
+
+/* ---- load */
+
+#define CLIENTS		4
+#define AT_ONCE		4
+#define ROUNDS		60
+
+/* One name, of which a client does one thing after the other. */
+struct name {
+	struct dup_call	 call;
+	struct shot	 shot;
+	unsigned	 step;
+	bool		 due;		/* no answer to @call yet */
+	char		 text[2][24];
+};
+
+static atomic_uint again;
+
+/* CREATE GUARDED, RENAME and REMOVE, round and round: each fails if it ran
+ * twice, or not at all. */
+static void next_call(struct name *n, uint32_t xid)
+{
+	switch (n->step++ % 3) {
+	case 0:
+		dup_create(&n->call, xid, n->text[0], DUP_GUARDED);
+		break;
+	case 1:
+		dup_rename(&n->call, xid, n->text[0], n->text[1]);
+		break;
+	default:
+		dup_name(&n->call, xid, NFSPROC3_REMOVE, n->text[1]);
+		break;
+	}
+	n->due = true;
+}
+
+/* A connection of its own, which its owner alone waits for. */
+static struct rpcrdma_requester *open_for(sem_t *sem)
+{
+	struct rpcrdma_requester_options ro = { .connected = posted,
+						.arg = sem };
+	struct rpcrdma_requester *r;
+
+	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
+			(struct sockaddr *)&listener->local, client, &ro, &r),
+			0);
+	wait_for(sem);
+	return r;
+}
+
+/* The answers that came count; the rest is sent again on the next one. */
+static void collect(struct name *n)
+{
+	wait_for(&n->shot.done);
+	if (n->shot.q.status == 0) {
+		ck_assert_uint_eq(n->shot.status, NFS3_OK);
+		n->due = false;
+	} else {
+		atomic_fetch_add(&again, 1);
+	}
+}
+
+static void work_and_lose(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+	uint32_t xid = me << 24;
+	struct name *names = calloc(AT_ONCE, sizeof(*names));
+	struct rpcrdma_requester *r;
+	sem_t sem;
+
+	sem_init(&sem, 0, 0);
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		for (unsigned k = 0; k < 2; k++)
+			snprintf(names[i].text[k], sizeof(names[i].text[k]),
+				 "%u.%u.%u", me, i, k);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		r = open_for(&sem);
+		/* Some whole turns, and one that is cut off. */
+		for (unsigned turn = 0; turn <= round % 4; turn++) {
+			for (unsigned i = 0; i < AT_ONCE; i++) {
+				if (!names[i].due)
+					next_call(&names[i], ++xid);
+				shoot_call(r, &names[i].shot, &names[i].call);
+			}
+			if (turn == round % 4) {
+				usleep((me * 7 + round * 13) % 50 * 20);
+				rpcrdma_requester_destroy(r);
+			}
+			for (unsigned i = 0; i < AT_ONCE; i++)
+				collect(&names[i]);
+		}
+	}
+	sem_destroy(&sem);
+	free(names);
+}
+
+START_TEST(connections_lost_under_load_run_nothing_twice)
+{
+	pthread_t thread[CLIENTS];
+
+	start(_i);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		ck_assert_int_eq(thread_start(&thread[i], "client",
+					      work_and_lose,
+					      (void *)(uintptr_t)(i + 1)), 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		pthread_join(thread[i], NULL);
+	ck_assert_uint_gt(atomic_load(&again), 0);
+	ck_assert_uint_gt(counted("drc_hits") + counted("drc_answered"), 0);
+	stop();
+}
+END_TEST
+
 /* A Send completed, and nothing was heard after it. */
 START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
 {
@@ -356,10 +503,14 @@ int main(void)
 	TCase *t = tcase_create("dup_rdma");
 
 #define EACH(test)	tcase_add_loop_test(t, test, 0, KINDS)
+	tcase_set_timeout(t, 60);
 	EACH(new_calls_with_the_xids_of_old_ones_are_done);
 	EACH(another_connection_asks_the_same);
 	EACH(sent_again_when_the_reply_found_no_connection);
 	EACH(sent_again_while_it_runs);
+	EACH(connections_lost_under_load_run_nothing_twice);
+	tcase_add_loop_test(t, sent_again_when_the_reply_could_not_be_sent,
+			    LOOP, IWARP);
 	tcase_add_test(t, on_an_iwarp_adapter_a_completed_send_promises_nothing);
 	tcase_add_loop_test(t, over_user_space_iwarp_the_socket_is_asked, 0, 2);
 	suite_add_tcase(s, t);

@@ -47,6 +47,8 @@ static void wire_init(struct wire *w)
 	w->x.ops = &ops;
 	w->x.fate = xprt_fate_create(&w->x, 0);
 	ck_assert_ptr_nonnull(w->x.fate);
+	/* As TCP says of one that was not heard since. */
+	w->view.heard = w->x.fate->born;
 }
 
 static void wire_fini(struct wire *w)

@@ -342,6 +342,19 @@ START_TEST(an_older_connection_that_lives_is_served)
 }
 END_TEST
 
+/* Over RDMA nothing tells when a peer was heard: a's end may be on its way. */
+START_TEST(where_nothing_is_heard_the_older_connection_was_left)
+{
+	come_on(&b);
+	answer("abcd", 4);
+	b.view.acked = 10;
+	come_on(&a);
+	a.view.heard = 0;
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 1);
+}
+END_TEST
+
 START_TEST(a_silent_connection_may_be_lost)
 {
 	struct drc_call *first;
@@ -464,6 +477,7 @@ int main(void)
 	tcase_add_loop_test(t, nothing_runs_that_a_dead_connection_held_unread,
 			    0, 4);
 	tcase_add_test(t, an_older_connection_that_lives_is_served);
+	tcase_add_test(t, where_nothing_is_heard_the_older_connection_was_left);
 	tcase_add_test(t, a_silent_connection_may_be_lost);
 	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
 	tcase_add_test(t, a_call_sent_again_on_its_connection_is_remembered_once);

@@ -164,6 +164,9 @@ struct fabric_conn {
 
 	/* Set by the caller before fabric_setup(). */
 	void (*established)(struct fabric_conn *c);
+	/* On the loop: true if messages are awaited, so that an end of ours
+	 * must not look to the peer as if all had been received.  NULL: no. */
+	bool (*owed)(struct fabric_conn *c);
 	/* Called when all posted work is done; no call-back follows.  @err is
 	 * the cause: 0 fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO
 	 * it refused an access (a Write, if no op said so), -EPROTO one side

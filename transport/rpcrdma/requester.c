@@ -233,6 +233,13 @@ static void established(struct fabric_conn *fc)
 	advance(r);
 }
 
+static bool owed(struct fabric_conn *fc)
+{
+	struct rpcrdma_requester *r = fc->upper;
+
+	return r->info.in_flight > 0;
+}
+
 static void closed(struct fabric_conn *fc, int err)
 {
 	struct rpcrdma_requester *r = fc->upper;
@@ -406,6 +413,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	r->fc->upper = r;
 	r->fc->established = established;
 	r->fc->closed = closed;
+	r->fc->owed = owed;
 	limits = &r->fc->dev->limits;
 	r->options.credits = MIN(r->options.credits, limits->max_wr);
 	r->options.credits = MIN(r->options.credits,

@@ -178,17 +178,34 @@ static void send_terminate(struct iwarp_conn *c)
 		stat_inc(iwarp_terminates_out);
 }
 
+/*
+ * What still comes would be acknowledged and thrown away: our peer would take
+ * it for received.
+ */
+static void reset_at_close(struct iwarp_conn *c)
+{
+	struct linger now = { 1, 0 };
+
+	setsockopt(c->fd.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 static void linger(struct iwarp_conn *c)
 {
-	bool live = c->live;
+	bool live = c->live, owed;
 
 	look_last(c);
 	if (live)
 		send_terminate(c);
+	/* A reset might cost the peer a Terminate. */
+	owed = c->rx.term == TERM_NONE && c->conn.owed &&
+	       c->conn.owed(&c->conn);
 	rdmap_fini(&c->rx);
 	iwarp_flush(c);
-	shutdown(c->fd.fd, SHUT_WR);
-	if (!live || c->eof) {
+	if (owed)
+		reset_at_close(c);
+	else
+		shutdown(c->fd.fd, SHUT_WR);
+	if (!live || c->eof || owed) {
 		finish(c);
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fate - did the peer get what was sent, and how did its connection end? */
+/* fate - a connection's fate: its acknowledged position, and its end. */
 #include "transport/fate.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "lib/util.h"
 #include "transport/xprt.h"
 
-/* Tests': milliseconds that the clock is ahead. */
+/* For tests: milliseconds to add to the clock. */
 static _Atomic uint64_t ahead;
 
 static _Atomic uint64_t turns;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fate - did the peer get what a connection sent, and how did that one end?
+ * fate - a connection's fate: its acknowledged position, and its end.
  *
- * The duplicate request cache asks this of replies of the past.  A fate is
- * counted and outlives its connection.
+ * The duplicate request cache needs it to judge the replies that it remembers.
+ * A fate is counted and outlives its connection.
  *
  * A position is a place in what a connection sends, in a measure of the
  * transport's own (bytes, say).  The peer has a reply when it has
@@ -24,31 +24,32 @@ struct xprt;
 #define XPRT_LOST	UINT64_MAX
 
 enum xprt_end {
-	XPRT_ALIVE,		/* or nothing is known to the contrary */
-	XPRT_ORDERLY,		/* the peer closed it, as when all is done */
+	XPRT_ALIVE,		/* or no end was seen yet */
+	XPRT_ORDERLY,		/* the peer closed it in order */
 	XPRT_BROKEN,		/* reset, timed out, a rule was broken, or we
 				 * were the first to close: test_fate has all
 				 * the ways */
 };
 
-/* A connection as it is now, or was at its end. */
+/* The state of a connection, now or at its end. */
 struct xprt_view {
 	enum xprt_end	 end;
 	uint64_t	 acked;		/* up to this position */
-	uint64_t	 heard;		/* when its peer was heard last; 0: this
+	uint64_t	 heard;		/* when the peer was heard last; 0: this
 					 * transport can't tell */
-	uint64_t	 ended;		/* when; now, if it was just found */
+	uint64_t	 ended;		/* time of the end; now, if it was just
+					 * found */
 };
 
 struct xprt_fate {
 	struct ref	 ref;
 	uint64_t	 born;		/* since when the peer has had it */
 	uint64_t	 turn;		/* the how manieth was accepted */
-	/* As far as was seen: grows. */
+	/* The newest known state; it only advances. */
 	_Atomic uint64_t acked;
 	_Atomic uint64_t looked;	/* when the transport was asked last */
 
-	/* Guards what follows; the transport is asked with it held. */
+	/* Guards the fields below; held while look() asks the transport. */
 	pthread_mutex_t	 lock;
 	struct xprt	*xprt;		/* borrowed; NULL: it has ended */
 	struct xprt_view last;		/* valid then */
@@ -65,9 +66,9 @@ static inline struct xprt_fate *xprt_fate_get(struct xprt_fate *f)
 	return f;
 }
 
-/* How things are.  Asks the transport (a system call, perhaps). */
+/* Fills in the present state.  Asks the transport, perhaps by a system call. */
 void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v);
-/* The same without asking: how it is as far as is known. */
+/* Fills in the newest known state, without asking. */
 void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
 /*
  * The transport's: the connection ends, @how, or worse if look() says so.
@@ -76,7 +77,7 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
 void xprt_fate_end(struct xprt_fate *f, enum xprt_end how);
 
 uint64_t xprt_now_ms(void);
-/* For tests: as if @seconds had gone by. */
+/* For tests: advances the clock by @seconds. */
 void xprt_age(int seconds);
 
 #endif

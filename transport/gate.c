@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gate - how many connections a listener has, in all and of one peer. */
+/* gate - counts and limits a listener's connections, in all and of one peer. */
 #include "transport/gate.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ void xprt_gate_fini(struct xprt_gate *g)
 	pthread_mutex_destroy(&g->lock);
 }
 
-/* With the lock.  Where the address is, or would be. */
+/* With the lock.  Returns the address's link in its list, or the end of the
+ * list. */
 static struct xprt_gate_peer **find(struct xprt_gate *g,
 				    const struct in6_addr *addr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gate - how many connections a listener has, in all and of one peer.
+ * gate - counts and limits a listener's connections, in all and of one peer.
  *
  * Any thread, everything.
  */
@@ -17,7 +17,7 @@ struct xprt_gate_peer;
 
 struct xprt_gate {
 	unsigned	 max;
-	unsigned	 max_peer;	/* of one address; 0: as many as of all */
+	unsigned	 max_peer;	/* of one address; 0: max */
 
 	/* Guards what follows. */
 	pthread_mutex_t	 lock;
@@ -29,13 +29,13 @@ struct xprt_gate {
 void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer);
 void xprt_gate_fini(struct xprt_gate *g);
 
-/* One more of @peer, whatever its port.  0; -EUSERS: there are as many as may
- * be; -EDQUOT: of this address there are; -ENOMEM. */
+/* Counts one more connection of @peer, ignoring its port. 0; -EUSERS: the
+ * listener has its maximum; -EDQUOT: this address has its maximum; -ENOMEM. */
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer);
-/* The last thing that a connection does with its listener. */
+/* Uncounts a connection.  It must not use its listener afterwards. */
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);
 unsigned xprt_gate_count(struct xprt_gate *g);
-/* Waits until there is none. */
+/* Waits until no connection is left. */
 void xprt_gate_wait(struct xprt_gate *g);
 
 #endif

@@ -9,7 +9,8 @@
 
 #include "lib/thread.h"
 
-/* As many as an unprivileged user may have of this size (pipe(7)). */
+/* The number of pipes of this size that an unprivileged user may have
+ * (pipe(7)). */
 #define PIPES_MAX	64
 
 struct pipes {

@@ -2,10 +2,10 @@
 /*
  * pipe - payload that stays in the kernel.
  *
- * A long READ over a socket need not come to user memory: the backend
- * splices from the page cache into a pipe, the transport from the pipe into
- * the socket.  Pipes are kept between uses, and bounded: what finds none
- * uses a buffer of the pool.
+ * A long READ over a socket need not come to user memory: the backend splices
+ * from the page cache into a pipe, the transport from the pipe into the socket.
+ * Pipes are kept between uses, and bounded: a READ that finds none uses a
+ * buffer of the pool.
  *
  * Any thread, everything.
  */
@@ -24,16 +24,16 @@ struct pipe {
 	struct pipe	*next;		/* while free */
 };
 
-/* How much a pipe surely takes, from a page's start. */
+/* Bytes that a pipe surely takes, beginning at a page. */
 #define PIPE_MAX	(1u << 20)
 
 int pipes_create(struct pipes **out);
-/* Every pipe must have come back. */
+/* Frees the pipes.  Every pipe must have been put. */
 void pipes_destroy(struct pipes *pipes);
 
-/* An empty one, or NULL. */
+/* Returns an empty pipe, or NULL. */
 struct pipe *pipe_get(struct pipes *pipes);
-/* Whatever is in it is lost.  NULL is fine. */
+/* Gives the pipe back; bytes in it are lost.  NULL is fine. */
 void pipe_put(struct pipe *pipe);
 
 #endif

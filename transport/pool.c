@@ -2,13 +2,12 @@
 /*
  * pool - payload buffers: page aligned, in size classes, registered once.
  *
- * Operation: each class has a list of free buffers and grows by a region
- * when that is empty.  Every class gets its first region at the start, so
- * that none can be starved for good by the others' growth, and a class that
- * may not grow any more borrows a free buffer from a larger one.  Where there
- * is little, first regions are small: a sixteenth of all for each class, and
- * the largest gets what is left.  Regions are address space until they are
- * touched.
+ * Operation: each class has a list of free buffers and grows by a region when
+ * that is empty.  Every class gets its first region at the start, so that the
+ * others' growth can't starve it for good, and a class that may not grow any
+ * more borrows a free buffer from a larger one.  In a small pool first regions
+ * are small: a sixteenth of all for each class, and the largest class gets the
+ * rest.  Regions are only address space until they are touched.
  */
 #include "transport/pool.h"
 
@@ -54,8 +53,8 @@ struct pool {
 	size_t			 max_bytes;
 
 	/*
-	 * Guards everything below.  Observers are called and waiters are
-	 * found under it; nobody is called back under it.
+	 * Guards everything below.  The pool calls observers and finds waiters
+	 * under it, but calls no waiter under it.
 	 */
 	pthread_mutex_t		 lock;
 	struct buf		*free[NCLASSES];
@@ -93,7 +92,7 @@ static void *map(size_t len)
 	return p;
 }
 
-/* Shows the region to all observers; all or none of them take it. */
+/* Shows the region to all observers; if one refuses it, none keeps it. */
 static int show(struct pool *pool, uint32_t i)
 {
 	struct region *r = &pool->regions[i];
@@ -140,8 +139,8 @@ static size_t room(const struct pool *pool)
 }
 
 /*
- * With the lock held: a region of at most @most bytes for the class.  One
- * that can't be had is back-pressure too.
+ * With the lock held: adds a region of at most @most bytes to the class.  A
+ * failure is back-pressure, as an empty pool is.
  */
 static bool grow(struct pool *pool, unsigned c, size_t most)
 {
@@ -207,7 +206,8 @@ void pool_destroy(struct pool *pool)
 	free(pool);
 }
 
-/* With the lock held: the class that would serve @c now, or NCLASSES. */
+/* With the lock held: returns the class that would serve @c now, or
+ * NCLASSES. */
 static unsigned find(struct pool *pool, unsigned c)
 {
 	if (pool->free[c] || grow(pool, c, room(pool)))
@@ -218,13 +218,13 @@ static unsigned find(struct pool *pool, unsigned c)
 	return c;
 }
 
-/* With the lock held: may a flow have @size bytes more? */
+/* With the lock held: true if the flow may have @size bytes more. */
 static bool in_share(const struct pool *pool, size_t size, uint8_t flow)
 {
 	return flow == 0 || pool->held[flow] + size <= pool->max_bytes / 2;
 }
 
-/* The same, with what the flow may have. */
+/* The same, within the flow's limit. */
 static unsigned find_for(struct pool *pool, unsigned c, uint8_t flow)
 {
 	c = find(pool, c);
@@ -259,8 +259,8 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 	return b;
 }
 
-/* With the lock held: the queue of a class that a buffer of @size is for, or
- * NULL. */
+/* With the lock held: returns the queue of a class that a buffer of @size can
+ * serve, or NULL. */
 static struct cds_list_head *first_of(struct pool *pool, unsigned c,
 				      size_t size)
 {
@@ -277,8 +277,8 @@ static struct cds_list_head *first_of(struct pool *pool, unsigned c,
 	return best;
 }
 
-/* With the lock held: the queue of a flow that had to wait although there are
- * buffers, and need not now that it has given one back; or NULL. */
+/* With the lock held: returns the queue of a flow that waited for its limit,
+ * not for buffers, and may go on because it gave one back; or NULL. */
 static struct cds_list_head *held_up(struct pool *pool, uint8_t flow)
 {
 	for (unsigned c = NCLASSES; c-- > 0;)
@@ -288,8 +288,8 @@ static struct cds_list_head *held_up(struct pool *pool, uint8_t flow)
 	return NULL;
 }
 
-/* With the lock held, @b is free: takes out who is to have it, or NULL.  The
- * largest that it can serve first: they wait longest. */
+/* With the lock held, @b is free: takes out the waiter to get it, or NULL.  The
+ * largest requests that it can serve go first, because they wait longest. */
 static struct pool_waiter *next_waiter(struct pool *pool, const struct buf *b)
 {
 	struct cds_list_head *queue = NULL;
@@ -341,8 +341,8 @@ void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w)
 		cds_list_add_tail(&w->link, &pool->waiters[c][w->flow]);
 		pool->nwaiters++;
 		w = NULL;
-		/* It may have been called for a buffer that its flow may not
-		 * have any more. */
+		/* The waiter may be called for a buffer that its flow has no
+		 * right to any more. */
 		pass = find(pool, c) < NCLASSES;
 	}
 	mutex_unlock(&pool->lock);
@@ -412,15 +412,16 @@ static bool is_pinned(struct pool *pool)
 	return false;
 }
 
-/* Pages of a region that nobody has a buffer of hold nothing: not even the
- * list of free buffers, which is beside. */
+/* The pages of a region without a buffer in use hold no data: the list of free
+ * buffers is elsewhere. */
 bool pool_trim(struct pool *pool)
 {
 	struct region *r;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; ; i++) {
-		/* Each for itself: callers wait for the lock meanwhile. */
+		/* Lock for each region anew: callers wait for the lock
+		 * meanwhile. */
 		mutex_lock(&pool->lock);
 		if (i >= pool->nregions || is_pinned(pool))
 			break;

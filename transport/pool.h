@@ -6,9 +6,9 @@
  * long as the pool.  A fabric device registers each region once, so a
  * buffer is ready for RDMA when it is allocated.
  *
- * The pool is bounded.  When it is empty that is back-pressure, not an
- * error: the caller parks what it was doing with pool_wait() and is called
- * when buffers came back.
+ * The pool is bounded.  When it is empty that is back-pressure, not an error:
+ * the caller parks its work with pool_wait(), and is called when a buffer came
+ * back.
  *
  * Any thread, everything.  Buffers are counted: the last put gives back.
  */
@@ -29,10 +29,10 @@
 #define POOL_BUF_MAX		(POOL_PAYLOAD_MAX + (64u << 10))
 
 /*
- * Who takes buffers, as far as a hash of its address tells.  None but flow 0,
- * the server itself, has more than half of the pool at a time, and of those
- * who wait the one that has least is served first.  So one peer can not take
- * what there is and leave all others waiting.
+ * A flow: the peers with one hash of their address.  No flow but 0, the server
+ * itself, has more than half of the pool at a time, and the waiting flow that
+ * has least is served first.  So one peer can't take the whole pool and leave
+ * all others waiting.
  */
 #define POOL_FLOWS	64
 
@@ -41,20 +41,20 @@ struct pool;
 struct buf {
 	uint8_t		*data;		/* page aligned */
 	uint32_t	 size;		/* bytes at data */
-	uint32_t	 region;	/* which region it lies in */
+	uint32_t	 region;	/* the region that it lies in */
 	struct pool	*pool;		/* borrowed: outlives its buffers */
 	struct ref	 ref;
 	uint8_t		 size_class;
-	uint8_t		 flow;		/* while out: who took it */
+	uint8_t		 flow;		/* while it is out: its flow */
 	struct buf	*next;		/* while free */
 };
 
-/* At most @max_bytes are ever taken from the system.  0 or -ENOMEM. */
+/* Makes a pool that takes at most @max_bytes from the system. 0 or -ENOMEM. */
 int pool_create(size_t max_bytes, struct pool **out);
-/* Every buffer must have come back. */
+/* Frees the pool.  Every buffer must have been put. */
 void pool_destroy(struct pool *pool);
 
-/* A buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park. */
+/* Returns a buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park. */
 struct buf *pool_alloc(struct pool *pool, size_t size);
 struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow);
 static inline void buf_get(struct buf *b)
@@ -72,34 +72,34 @@ struct pool_waiter {
 };
 
 /*
- * Parks @w until a buffer of @size may be had.  First in, first out, among
- * those of one flow.  It is called at once, from here, when one came back
- * meanwhile.
+ * Parks @w until it may get a buffer of @size.  First in, first out within a
+ * flow.  If a buffer came back meanwhile, calls @w at once, before returning.
  */
 void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
 /*
- * Only a buffer that comes back wakes a waiter, and just one.  One that was
- * called, and may not have taken a buffer after all, has the next called.
+ * A buffer that comes back wakes just one waiter.  A waiter that was called has
+ * to call this if it took no buffer, so that the next one is called.
  */
 void pool_pass(struct pool *pool, size_t size);
-/* False when it was called already or is being called: pass. */
+/* Unparks @w.  False if it was called already or is being called: pool_pass()
+ * is due. */
 bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w);
-/* Does anybody wait?  Who holds buffers for nothing should not then. */
+/* True if a waiter is parked.  Then don't hold buffers without need. */
 bool pool_is_short(struct pool *pool);
 
 /*
- * Regions, for the devices.  add is called for each region that exists and
- * for each that comes, with the pool's lock held: it registers memory and
- * calls nothing of the pool's.  Returning -errno makes the pool do without
- * the new region; del, with the lock held too, then undoes the add of those
- * that had taken it.
+ * Shows regions to the devices.  The pool calls add for each region that
+ * exists, and later for each new one, with its lock held: add registers memory
+ * and must not call the pool.  If add returns -errno, the pool does without the
+ * new region and calls del, also with the lock held, for the observers that had
+ * taken it.
  */
 struct pool_observer {
 	int  (*add)(struct pool_observer *o, uint32_t region, void *addr,
 		    size_t len);
 	void (*del)(struct pool_observer *o, uint32_t region);
-	/* Its device holds on to the pages that it was shown: they can't be
-	 * given back. */
+	/* The device pins the pages of its regions: they can't be given
+	 * back. */
 	bool pins;
 	struct cds_list_head link;
 };
@@ -110,14 +110,13 @@ int pool_observe(struct pool *pool, struct pool_observer *o);
 void pool_unobserve(struct pool *pool, struct pool_observer *o);
 
 /*
- * Gives the memory of regions back of which no buffer was taken since the call
- * before; their addresses stay, and memory comes when they are used again.
- * Where a device pins the regions nothing is given back.  True when something
- * was.
+ * Gives back the memory of the regions of which no buffer was taken since the
+ * previous call.  Their addresses stay, and new memory comes with their next
+ * use.  Regions that a device pins are kept.  True if memory was given back.
  */
 bool pool_trim(struct pool *pool);
 
-/* Bytes taken from the system, bytes in buffers that are out. */
+/* Tells the bytes taken from the system, and the bytes of buffers in use. */
 void pool_usage(struct pool *pool, size_t *taken, size_t *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xprt - what all transports have. */
+/* xprt - the common part of all transports. */
 #include "transport/xprt.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 
 void msg_add_cut(struct msg *m, uint32_t len)
 {
-	/* Never written to, so that it takes no memory. */
+	/* Never written to, so it takes no memory. */
 	static uint8_t zeros[MSG_MAX_TAKEN - MSG_MAX_LEN + 4];
 
 	assert(len <= sizeof(zeros) && m->ncall < MSG_MAX_SEGS);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * xprt - the contract between transports and what stands on them.
+ * xprt - the contract between transports and the layers above them.
  *
- * A transport turns wire traffic into struct msg and hands each one to the
- * sink it was given, on the connection's poller, which must not block.  The
- * sink later gives it back with xprt_reply(), xprt_drop() or xprt_reject(),
- * exactly once, from any thread, perhaps before it returns.  Chunks have been pulled by
- * then: a message is whole, whatever way it came.
+ * A transport turns wire traffic into struct msg and hands each one to the sink
+ * it was given, on the connection's poller, which must not block.  The sink
+ * later gives it back with xprt_reply(), xprt_drop() or xprt_reject(), exactly
+ * once, from any thread, perhaps before it returns.  Chunks have been pulled by
+ * then: a message is whole, over every transport.
  */
 #ifndef GANNET_TRANSPORT_XPRT_H
 #define GANNET_TRANSPORT_XPRT_H
@@ -23,18 +23,18 @@
 #include "transport/pipe.h"
 #include "transport/pool.h"
 
-/* Most pieces a call can be in: inline and chunks in turn. */
+/* The most pieces of a call: inline bytes and chunks in turn. */
 #define MSG_MAX_SEGS	9
-/* Room for what is encoded of a reply: header, results, tail. */
+/* Room for the encoded part of a reply: header, results, tail. */
 #define MSG_HEAD_SIZE	1024
-/* The largest RPC message sent, and what is kept of one that is taken. */
+/* The largest RPC message that is sent, and the most that is kept of a call. */
 #define MSG_MAX_LEN	POOL_BUF_MAX
 /*
  * A call may be longer, up to this, over any transport but UDP: a client may
  * WRITE more than wtmax, and is answered with a short write (RFC 1813 section
- * 3.3.19).  What is beyond MSG_MAX_LEN is not kept; zeros stand for it, which
- * no procedure looks at.  A call that is longer still is refused: over TCP it
- * costs the connection, over RDMA it is answered with ERR_CHUNK.
+ * 3.3.19).  Bytes beyond MSG_MAX_LEN are not kept; zeros stand for them, and no
+ * procedure looks at those.  A longer call is refused: over TCP by closing the
+ * connection, over RDMA by ERR_CHUNK.
  */
 #define MSG_MAX_TAKEN	(4 * POOL_PAYLOAD_MAX + (64u << 10))
 
@@ -46,7 +46,7 @@ struct xprt_sink;
  *
  * The reply is head | body | tail.  The head is encoded into @head, and the
  * tail right behind it in the same memory; the body is memory that is sent
- * as it lies.  XDR pad after the body belongs to the tail.
+ * without a copy.  XDR pad after the body belongs to the tail.
  *
  * Owner: the transport until it calls the sink; the sink until it gives the
  * message back.
@@ -58,8 +58,8 @@ struct msg {
 	struct xdr_seg	 call[MSG_MAX_SEGS];
 	uint32_t	 ncall;
 	uint32_t	 call_len;
-	/* The call lies in buffers of the pool, which it keeps until then: it
-	 * must not wait for another one. */
+	/* The call keeps buffers of the pool until then, so it must not wait
+	 * for another one. */
 	bool		 in_pool;
 
 	/* The reply, set by the sink. */
@@ -67,31 +67,31 @@ struct msg {
 	uint32_t	 head_len;
 	uint32_t	 tail_len;	/* at head + head_len */
 	struct buf	*body;		/* owned, NULL when there is none */
-	/* ... or the body is what is in this pipe; owned.  Only where the
-	 * transport takes pipes. */
+	/* ... or the body is in this pipe; owned.  Only if the transport can
+	 * send from pipes. */
 	struct pipe	*pipe;
 	uint32_t	 body_len;
 	/*
-	 * The body is the data of a DDP-eligible result (RFC 8166 section
-	 * 6.1): an opaque or string whose length word ends the head.  Its pad
-	 * is the first of the tail and is not sent with a Write chunk.
+	 * The body is the data of a DDP-eligible result (RFC 8166 section 6.1):
+	 * an opaque or string whose length word ends the head.  Its pad begins
+	 * the tail and is not sent with a Write chunk.
 	 */
 	bool		 body_ddp;
 	/*
-	 * Where the position of the reply's end (transport/fate.h) is to be
-	 * noted with xprt_note_sent(); NULL: nobody asks.  Not before it is
-	 * known, nor after the peer may have all of the reply, if that can be
-	 * helped.  The transport makes it NULL in a new call.
+	 * The place for the position of the reply's end (transport/fate.h),
+	 * which the transport notes with xprt_note_sent() as soon as it knows
+	 * it, if it can before the peer may have all of the reply.  NULL: no
+	 * note is needed.  The transport sets it to NULL in a new call.
 	 */
 	_Atomic uint64_t *sent;
 
 	void		*upper;		/* sink->msg_upper zeroed-once bytes */
 };
 
-/* Adds @len bytes that were not kept to the end of the call. */
+/* Adds @len zeros to the end of the call, for bytes that were not kept. */
 void msg_add_cut(struct msg *m, uint32_t len);
 
-/* What calls arrive at.  Lives as long as any transport that has it. */
+/* The receiver of calls.  Must outlive all transports that have it. */
 struct xprt_sink {
 	/* Takes @m.  On the poller of the connection: must not block. */
 	void	(*recv)(struct xprt_sink *sink, struct msg *m);
@@ -99,9 +99,9 @@ struct xprt_sink {
 	 * from one use to the next. */
 	size_t	 msg_upper;
 	/*
-	 * May a Read chunk stand at @position of this call (RFC 8166 section
-	 * 6.1)?  @head is what came inline, or in a Position-Zero chunk, from
-	 * the RPC header on.  Pure.  NULL: anywhere.
+	 * True if a Read chunk may stand at @position of this call (RFC 8166
+	 * section 6.1).  @head is the inline bytes, or a Position-Zero chunk's,
+	 * from the RPC header on.  Pure.  NULL: anywhere.
 	 */
 	bool	(*read_chunk_ok)(struct xprt_sink *sink, const void *head,
 				 uint32_t len, uint32_t position);
@@ -114,22 +114,22 @@ struct xprt_ops {
 	/* Takes @m: no reply will be sent. */
 	void (*drop)(struct msg *m);
 	/*
-	 * Takes @m, which is not a call: nothing can be answered, and a peer
-	 * that waits for an answer must learn that none will come.  Closes
-	 * the connection.  NULL where there is none: the same as drop.
+	 * Takes @m, which is not a call and can't be answered.  Closes the
+	 * connection, so that the peer does not wait for an answer.  NULL if
+	 * the transport has no connections: drop instead.
 	 */
 	void (*reject)(struct msg *m);
 	/*
-	 * Fills in what it knows of @v, which says ALIVE, nothing acknowledged
-	 * and nothing heard.  Any thread; must not block.  Never called
-	 * without @x->fate, nor after xprt_fate_end().
+	 * Adds the transport's knowledge to @v, which comes as ALIVE with
+	 * nothing acknowledged and nothing heard.  Any thread; must not block.
+	 * Never called without @x->fate, nor after xprt_fate_end().
 	 */
 	void (*look)(struct xprt *x, struct xprt_view *v);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };
 
-/* The part of a connection that all transports have. */
+/* The part of a connection that is common to all transports. */
 struct xprt {
 	const struct xprt_ops	*ops;
 	struct ref		 ref;
@@ -138,15 +138,17 @@ struct xprt {
 	struct pool		*pool;		/* borrowed */
 	struct sockaddr_storage	 peer;
 	struct sockaddr_storage	 local;
-	/* The peer's port says nothing about privilege: clients of RDMA
-	 * devices don't bind a reserved one. */
+	/* The peer's port proves no privilege: clients of RDMA devices don't
+	 * bind a reserved one. */
 	bool			 any_port;
 	bool			 rdma;		/* RPC-over-RDMA */
 	bool			 takes_pipes;
-	bool			 datagram;	/* anybody may write any address */
+	bool			 datagram;	/* the peer's address may be
+						 * forged */
 	/* A client may send a call again on the same connection. */
 	bool			 may_resend;
-	uint8_t			 flow;		/* the peer's, in the pool */
+	uint8_t			 flow;		/* the peer's flow in the
+						 * pool */
 	struct xprt_fate	*fate;		/* counted; NULL: there is no
 						 * connection */
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
@@ -162,7 +164,7 @@ static inline void xprt_drop(struct msg *m)
 	m->xprt->ops->drop(m);
 }
 
-/* On the connection's poller, inside the sink's recv(). */
+/* For the sink's recv(), on the connection's poller. */
 static inline void xprt_reject(struct msg *m)
 {
 	if (m->xprt->ops->reject)
@@ -171,7 +173,7 @@ static inline void xprt_reject(struct msg *m)
 		m->xprt->ops->drop(m);
 }
 
-/* Notes where the reply ends; the memory may be gone when it returns. */
+/* Notes the position of the reply's end; @m->sent may be gone afterwards. */
 static inline void xprt_note_sent(struct msg *m, uint64_t position)
 {
 	_Atomic uint64_t *sent = m->sent;
@@ -193,38 +195,38 @@ static inline void xprt_put(struct xprt *x)
 		x->ops->free(x);
 }
 
-/* Fills in what all transports have, and the name. */
+/* Fills in the common part, and the name. */
 void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 	       struct xprt_sink *sink, struct loop *loop, struct pool *pool,
 	       const struct sockaddr *peer, const struct sockaddr *local);
 
 /*
  * A listener, of any transport: made by tcp_listen(), udp_listen(),
- * rpcrdma_listen().  stop refuses new connections and starts to close the
- * ones there are once they have nothing in progress: calls that were taken
- * are answered, no new one is taken (drain).  free waits for the rest.
+ * rpcrdma_listen().  stop refuses new connections and new calls, and closes
+ * each connection when its calls in progress are answered (drain). free waits
+ * for the rest.
  */
 struct xprt_listener {
 	const struct xprt_listener_ops *ops;
-	struct sockaddr_storage local;	/* with the port that was got */
+	struct sockaddr_storage local;	/* with the port in use */
 };
 
 struct xprt_listener_ops {
 	void (*stop)(struct xprt_listener *l);
-	/* Connections still there.  Any thread. */
+	/* Counts the connections that are left.  Any thread. */
 	unsigned (*count)(struct xprt_listener *l);
-	/* Closes what is left, waits, and frees. */
+	/* Closes the connections that are left, waits for them, and frees. */
 	void (*free)(struct xprt_listener *l);
 };
 
-/* What every listener needs.  Borrowed while the listener lives. */
+/* Every listener's needs.  Borrowed while the listener lives. */
 struct xprt_env {
 	struct xprt_sink	*sink;
 	struct pool		*pool;
 	struct loop		**loops;	/* the pollers */
 	unsigned		 nloops;
-	unsigned		 max_conns;	/* per listener; more are refused */
-	unsigned		 max_peer_conns; /* of one address; 0: no bound */
+	unsigned		 max_conns;	/* per listener; refuses more */
+	unsigned		 max_peer_conns; /* per address; 0: no bound */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The clients of an export: how exports(5) names them.  Pure. */
+/* The clients of an export, as exports(5) names them.  Pure. */
 #include "vfs/export_priv.h"
 
 #include <arpa/inet.h>
@@ -77,7 +77,7 @@ static bool parse_addr(const char *s, struct addr *a)
 	return false;
 }
 
-/* "255.255.252.0" is 22.  False when it is not ones, then zeros. */
+/* Turns "255.255.252.0" into 22.  False if the mask is not ones, then zeros. */
 static bool parse_netmask(const char *s, unsigned *bits)
 {
 	struct in_addr in;
@@ -129,8 +129,8 @@ static bool is_host_name(const char *s)
 	return true;
 }
 
-/* An address was meant: no name's last label is all digits (RFC 1123
- * section 2.1). */
+/* No host name's last label is all digits (RFC 1123 section 2.1), so this is a
+ * malformed address. */
 static bool is_numeric(const char *s)
 {
 	return s[strspn(s, "0123456789.")] == '\0';

@@ -15,13 +15,13 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-/* How long a reload waits for an export that is just going away. */
+/* A reload waits this long for an export that is just going away. */
 #define GOING_S	5
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
 
-/* What is mounted for an export; the table lists all of them. */
+/* The mounted tree of an export; the table lists all of them. */
 struct tree {
 	struct export	     pub;
 	struct export_table *table;	/* borrowed: outlives its exports */
@@ -115,9 +115,9 @@ static void live_del(struct export_table *t, struct tree *tree)
 }
 
 /*
- * The export of @path, counted, or NULL in *@out.  A directory is never mounted
- * twice, so one that is just going away is waited for; but not for ever, for
- * its disk may hang: -EBUSY.
+ * Sets *@out to the export of @path, counted, or to NULL.  A directory is never
+ * mounted twice, so an export that is just going away is waited for; but its
+ * disk may hang, so not for ever: -EBUSY.
  */
 static int live_find(struct export_table *t, const char *path,
 		     struct tree **out)
@@ -241,7 +241,7 @@ fail:
 	return ret;
 }
 
-/* What clients hold on to can't change under them. */
+/* Properties that clients rely on can't change while they use the export. */
 static int check_same(const struct tree *tree, const struct entry *e,
 		      char **err)
 {
@@ -285,8 +285,8 @@ static int bind_entry(struct export_table *t, struct entry *e, char **err)
 	return ret;
 }
 
-/* Do both ask the same names, in the same order?  Then what is known of the
- * peers stays good. */
+/* True if both ask for the same names, in the same order: then the cached
+ * verdicts about peers stay valid. */
 static bool same_names(const struct export_set *a, const struct export_set *b)
 {
 	if (!a || a->nnames != b->nnames)
@@ -341,7 +341,8 @@ static struct export_set *get_set(struct export_table *t)
 	return set;
 }
 
-/* The first client, by precedence, that @a is.  In an RCU section. */
+/* Returns the first client, by precedence, that @a matches.  In an RCU
+ * section. */
 static int match(struct export_table *t, const struct export_set *set,
 		 const struct entry *e, const struct addr *a,
 		 const struct client **out)
@@ -389,7 +390,7 @@ static void refuse_port(const struct entry *e, const struct addr *a,
 		    "'insecure')", e->path, host, port);
 }
 
-/* May @peer use @e, and how?  In an RCU section. */
+/* Decides whether @peer may use @e, and how.  In an RCU section. */
 static int admit(struct export_table *t, const struct export_set *set,
 		 const struct entry *e, const struct sockaddr *peer,
 		 bool any_port, struct export_opts *opts)
@@ -441,8 +442,8 @@ int export_find(struct export_table *t, uint32_t id,
 	return err;
 }
 
-/* What is left of @path below @export, or NULL: it does not lie in it.
- * Empty components and "." of @path don't count. */
+/* Returns the rest of @path below @export; NULL: @path does not lie in it.
+ * Ignores empty components and "." of @path. */
 static const char *below(const char *export, const char *path)
 {
 	for (;;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * export - which trees are offered, to whom, and how.
+ * export - the exported trees, their clients, and the clients' options.
  *
  * The table is an immutable snapshot: parsed aside, then published; readers
  * take a counted reference under RCU.  Trees (struct export) live across
@@ -19,7 +19,7 @@
 /* NFS3_FHSIZE, RFC 1813 section 2.4. */
 #define EXPORT_FH_MAX	64
 
-/* What one client may do with one export: exports(5) options. */
+/* One client's rights on one export: exports(5) options. */
 struct export_opts {
 	bool	 rw;
 	bool	 root_squash;	/* uid 0 becomes anonuid; gid 0 anongid */
@@ -42,13 +42,13 @@ struct export_table;
 struct export_set;			/* one snapshot */
 
 struct export_config {
-	const struct vfs_ops *backend;	/* of entries that name none */
+	const struct vfs_ops *backend;	/* of entries without any */
 	const char *state_dir;		/* NULL: nothing is kept */
-	/* Both may be NULL.  @e is mounted and nobody finds it yet: the time
-	 * to set e->upper.  Publisher's thread. */
+	/* Both functions may be NULL.  @e is mounted and no reader can find it
+	 * yet: set e->upper here.  Publisher's thread. */
 	void (*attach)(void *arg, struct export *e);
-	/* The last reference to @e is gone, and so what ->upper needs.  Any
-	 * thread that has put it, which may be in a call of that export. */
+	/* The last reference to @e is gone: release e->upper.  Called on the
+	 * thread that put it, perhaps within a call of that export. */
 	void (*release)(void *arg, struct export *e);
 	void *arg;
 };
@@ -66,27 +66,27 @@ void export_table_destroy(struct export_table *t);
  */
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		     struct export_set **set, char **err);
-/* The same of one --export argument: "DIR" (loopback only) or
- * "DIR CLIENT(opts) ...". */
+/* The same for one --export argument: "DIR" (loopback only) or "DIR
+ * CLIENT(opts) ...". */
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
-/* Mounts what is new and makes @set the current one.  Takes @set.  On an
- * error (-errno, *@err as above) the old one stays. */
+/* Mounts new exports and makes @set the current one.  Takes @set.  On an error
+ * (-errno, *@err as above) the old one stays. */
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err);
 
 /*
- * The export with this id that @peer may use, and how.  Counted: put it.
+ * Finds the export with this id, and @peer's options for it.  Counted: put it.
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
  * from this port.  Any registered thread; never blocks: netgroups and host
- * names are resolved into a cache by export_resolve() and -EAGAIN says that
- * a worker must do that first.
+ * names are resolved into a cache by export_resolve() and -EAGAIN says that a
+ * worker must do that first.
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
 		struct export **out, struct export_opts *opts);
-/* The same, not counted: in an RCU section, and only as long as that is. */
+/* The same, not counted: valid only in the caller's RCU section. */
 int export_borrow(struct export_table *t, uint32_t id,
 		  const struct sockaddr *peer, bool any_port,
 		  struct export **out, struct export_opts *opts);
@@ -99,8 +99,8 @@ int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,
 		     struct export **out, struct export_opts *opts,
 		     const char **rest);
-/* Looks up what the table needs to know of @peer (DNS, netgroups): may
- * block.  Kept for a minute. */
+/* Looks up the names of @peer (DNS, netgroups): may block.  The table keeps the
+ * result for a minute. */
 void export_resolve(struct export_table *t, const struct sockaddr *peer);
 void export_put(struct export *e);
 
@@ -113,7 +113,8 @@ void export_walk(struct export_table *t,
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg);
 
-/* Who @cred acts as under @opts.  AUTH_NONE callers are squashed. */
+/* Maps @cred to the user and groups to act as, under @opts.  Squashes AUTH_NONE
+ * callers. */
 void export_squash(const struct export_opts *opts, bool auth_none,
 		   uint32_t uid, uint32_t gid, const uint32_t *gids,
 		   uint32_t ngids, struct vfs_cred *out);

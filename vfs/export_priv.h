@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the export table share. */
+/* Shared by the files of the export table. */
 #ifndef GANNET_VFS_EXPORT_PRIV_H
 #define GANNET_VFS_EXPORT_PRIV_H
 
@@ -20,7 +20,7 @@ struct addr {
 	uint8_t	bytes[16];		/* network order, zero padded */
 };
 
-/* How a client is named.  In the order in which they take precedence. */
+/* The kinds of client names, in order of precedence. */
 enum client_kind {
 	CLIENT_HOST, CLIENT_NETWORK, CLIENT_WILDCARD, CLIENT_NETGROUP,
 	CLIENT_ANYONE,
@@ -62,19 +62,19 @@ struct export_set {
 	unsigned	  serial;	/* of its names */
 };
 
-/* Where names come from; the tests have their own.  Each may block. */
+/* The source of names; tests have their own.  Each function may block. */
 struct resolver {
 	/* The name of @a, *not* confirmed.  0 or an EAI_ code. */
 	int  (*name)(const struct addr *a, char *name, size_t size);
 	/* Does @name have the address @a?  1, 0, or -1: can't tell now. */
 	int  (*has_addr)(const char *name, const struct addr *a);
 	bool (*in_netgroup)(const char *group, const char *host);
-	int  keep_s;		/* how long what they say is good */
+	int  keep_s;		/* lifetime of the answers */
 };
 
 extern const struct resolver resolver_system;
 
-/* What names say of peers, for a while.  peer.c. */
+/* A cache of the verdicts of names on peers. peer.c. */
 struct peers;
 
 int  peers_create(struct peers **out);
@@ -87,7 +87,7 @@ const uint64_t *peers_find(struct peers *p, const struct addr *a,
 			   unsigned serial);
 void peers_resolve(struct peers *p, const struct resolver *r,
 		   const struct export_set *set, const struct addr *a);
-/* How many are remembered, at most PEERS_MAX. */
+/* Returns the number of cached peers, at most PEERS_MAX. */
 #define PEERS_MAX	4096
 unsigned peers_count(struct peers *p);
 
@@ -106,7 +106,7 @@ struct export_table {
 
 	pthread_mutex_t		live_lock;	/* guards live */
 	pthread_cond_t		live_less;
-	int			going_s;	/* it is waited for so long */
+	int			going_s;	/* time to wait for it */
 	struct tree	       *live;		/* every export there is */
 };
 
@@ -116,9 +116,10 @@ void addr_from_sockaddr(const struct sockaddr *sa, struct addr *a,
 bool addr_in_prefix(const struct addr *a, const struct addr *net,
 		    unsigned bits);
 bool addr_equal(const struct addr *a, const struct addr *b);
-/* Reads @c->text.  NULL, or what is wrong with it. */
+/* Parses @c->text.  Returns NULL, or the text of its mistake. */
 const char *client_parse(struct client *c);
-/* By name or wildcard: does @name, a confirmed host name, match? */
+/* True if @name, a confirmed host name, matches the client's name or
+ * wildcard. */
 bool client_match_name(const struct client *c, const char *name);
 
 /* options.c */
@@ -148,7 +149,7 @@ int  export_set_add_entry(struct export_set *set, const struct entry *e,
 /* Takes the strings of @c, on failure too. */
 int  export_entry_add_client(struct entry *e, const struct client *c);
 struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
-/* All is in: ids, orders and indices.  0, or -EINVAL and *@err. */
+/* Completes the set: ids, order and indices. 0, or -EINVAL and *@err. */
 int export_set_finish(struct export_set *set, char **err);
 /* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
 int export_fail(char **err, const char *fmt, ...)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Filehandles, and the key that only this server has.
+ * Filehandles, and the server's secret key.
  *
- *	byte 0		version, 1
- *	byte 1		length of the backend's handle
- *	bytes 2-3	zero
- *	bytes 4-7	export id, big endian
- *	then		the backend's handle, zero padded to 4
- *	last 8 bytes	SipHash-2-4 of all that is before
+ * 	byte 0		version, 1
+ * 	byte 1		length of the backend's handle
+ * 	bytes 2-3	zero
+ * 	bytes 4-7	export id, big endian
+ * 	then		the backend's handle, zero padded to 4
+ * 	last 8 bytes	SipHash-2-4 of all that is before
  */
 #include "vfs/export_priv.h"
 
@@ -51,7 +51,7 @@ void export_fh_make(struct export_table *t, const struct export *e,
 	fh->len = len + MAC;
 }
 
-/* In one comparison: how long it takes tells nothing. */
+/* A single comparison, so that its time tells nothing about the MAC. */
 static bool same_mac(const uint8_t *a, const uint8_t *b)
 {
 	uint64_t x, y;
@@ -87,7 +87,7 @@ forged:
 	return -EBADMSG;
 }
 
-/* 0, -ENOENT when there is none yet, or what is wrong with it. */
+/* Reads the key. 0, -ENOENT: there is none yet, or another -errno. */
 static int key_read(int dir, const char *state_dir, uint8_t *key)
 {
 	struct stat st;
@@ -116,8 +116,8 @@ static int key_read(int dir, const char *state_dir, uint8_t *key)
 }
 
 /*
- * A new key, under its name whole or not at all, and never in place of
- * another: two servers that start at once end up with the same one.
+ * Makes a new key.  It gets its name when it is complete, and never replaces
+ * another one, so two servers that start at once end up with the same key.
  */
 static int key_create(int dir)
 {

@@ -2,8 +2,8 @@
 /*
  * The options of exports(5) that this server has.  Pure.
  *
- * One that it does not have is an error, even where nothing would seem to
- * go wrong without it: who wrote it counts on it.
+ * An unknown option is an error, even if serving without it seems harmless: its
+ * writer counts on it.
  */
 #include "vfs/export_priv.h"
 

@@ -121,7 +121,7 @@ static bool skip_blank(struct parser *p)
 	return !is_end(peek_char(p));
 }
 
-/* What follows a backslash: three octal digits of a byte. */
+/* Reads three octal digits, after a backslash, as a byte. */
 static int read_escape(struct parser *p)
 {
 	int v = 0;
@@ -311,7 +311,7 @@ static int read_options(struct parser *p, const char *text,
 	return 0;
 }
 
-/* Do they name the same peers, however they are written? */
+/* True if both name the same peers, in any spelling. */
 static bool same_client(const struct client *a, const struct client *b)
 {
 	if (a->kind != b->kind || a->by_address != b->by_address)
@@ -395,7 +395,7 @@ static int read_defaults(struct parser *p)
 	return read_options(p, p->word + 1, &p->defaults, &p->default_fsid);
 }
 
-/* What an entry without a client means. */
+/* Completes an entry without a client. */
 static int add_default_clients(struct parser *p, bool loopback_only)
 {
 	int ret = use_fsid(p, &p->default_fsid);

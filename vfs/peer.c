@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the names in the export table say of a peer: one bit for each, asked
- * of the resolver by a worker and kept for a minute, so that pollers only
- * read.  A name that can't be told for the moment keeps what it was, and while
- * an old record is renewed all others go by it.
+ * The verdicts on a peer: one bit for each name in the export table.  A worker
+ * asks the resolver and keeps the verdicts for a minute, so that pollers only
+ * read.  A name that the resolver can't tell now keeps its old verdict, and all
+ * threads use the old record while one renews it.
  *
  * Readers walk the chains under RCU; the lock is the writers'.
  */
@@ -24,10 +24,10 @@
 #include "lib/util.h"
 
 #define BUCKETS		256
-/* Where the resolver could not tell, it is asked again this soon. */
+/* After a failure the resolver is asked again this soon. */
 #define UNSURE_S	10
-/* So many names in a row that could not be told, each after a time-out, are
- * enough where an old record holds. */
+/* If an old record is valid, stop after this many failures in a row: each takes
+ * a time-out. */
 #define PATIENCE	3
 
 /* Constant once published, but for the time. */
@@ -40,7 +40,7 @@ struct peer {
 	uint64_t	names[];
 };
 
-/* An address that somebody resolves now. */
+/* An address that a thread resolves now. */
 struct pending {
 	struct addr	addr;
 	struct pending *next;
@@ -68,7 +68,7 @@ int peers_create(struct peers **out)
 	return 0;
 }
 
-/* Nobody reads any more. */
+/* Frees the cache.  No thread may read it any more. */
 void peers_destroy(struct peers *p)
 {
 	for (unsigned i = 0; i < BUCKETS; i++) {
@@ -125,15 +125,15 @@ static void unlink_peer(struct peers *p, _Atomic(struct peer *) *at,
 {
 	struct peer *peer = atomic_load(at);
 
-	/* Readers that stand on it still find their way on. */
+	/* A reader on it can still go on to the next one. */
 	atomic_store_explicit(at, atomic_load(&peer->next),
 			      memory_order_release);
 	g->peers[g->n++] = peer;
 	p->count--;
 }
 
-/* Takes out the old record of @a; and when there are too many all that
- * have expired, or, when none has, everything. */
+/* Takes out the old record of @a.  If there are too many records, takes out all
+ * that have expired; if none has, all. */
 static void make_room(struct peers *p, const struct addr *a,
 		      struct garbage *g)
 {
@@ -198,7 +198,8 @@ struct identity {
 	const struct addr     *addr;
 	unsigned	       silent;	/* names in a row */
 	bool		       asked;
-	int		       known;	/* 1, 0: it has none, -1: not now */
+	int		       known;	/* 1; 0: it has no name; -1: not known
+					 * now */
 	char		       name[NI_MAXHOST];
 	char		       text[INET6_ADDRSTRLEN];
 };
@@ -209,8 +210,8 @@ static int heard(struct identity *id, int answer)
 	return answer;
 }
 
-/* The name counts only when it leads back to the address: who runs the
- * reverse zone may write anything there. */
+/* The owner of the reverse zone may write any name there, so a name counts only
+ * if it leads back to the address. */
 static int identify(struct identity *id)
 {
 	int err;
@@ -231,9 +232,9 @@ static int identify(struct identity *id)
 }
 
 /*
- * As netgroups are written: with the domain, without it, or an address.  Who
- * has a zone of its own can call its host by the first part of anybody's name.
- * So what is left without the domain has to lead back to the address, too.
+ * Netgroups have names with the domain, names without it, and addresses.  The
+ * owner of a zone can call its host by the first part of any name.  So the name
+ * without the domain has to lead back to the address, too.
  */
 static int in_netgroup(struct identity *id, const char *group)
 {
@@ -283,8 +284,8 @@ static struct peer *create(const struct export_set *set, const struct addr *a)
 	return peer;
 }
 
-/* Begins @peer with what was known under the same snapshot, and has that
- * hold until it is replaced.  False: nothing was. */
+/* Begins @peer with the old verdicts of the same snapshot, and keeps the old
+ * record valid until it is replaced.  False: there is no old record. */
 static bool recall(struct peers *p, struct peer *peer,
 		   const struct export_set *set, int keep_s)
 {
@@ -314,9 +315,9 @@ static void set_name(struct peer *peer, unsigned i, bool is)
 }
 
 /*
- * Takes @peer.  One that is @known does not wait for everything while nobody
- * answers; the next time begins behind the names that were silent, so that
- * these shut out no others.
+ * Takes @peer.  If it is @known, does not wait for all names while no server
+ * answers; the next time begins behind the silent names, so that they don't
+ * keep the others from being asked.
  */
 static void resolve(struct peers *p, const struct resolver *r,
 		    const struct export_set *set, struct peer *peer,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who a caller acts as.  Pure. */
+/* Maps a caller to the user that it acts as.  Pure. */
 #include "vfs/export.h"
 
 static uint32_t squash_gid(const struct export_opts *opts, uint32_t gid)

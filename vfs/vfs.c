@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all backends share. */
+/* Shared by all backends. */
 #include "vfs/vfs.h"
 
 #include <errno.h>

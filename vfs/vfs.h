@@ -2,20 +2,20 @@
 /*
  * vfs - the contract of the storage backends.
  *
- * A backend turns a directory (or nothing, for mem) into a struct vfs_fs,
- * and that into nodes: counted objects, one for each file that is in use.
- * Operations name nodes, never paths, and carry who asks.  They are shaped
- * by NFSv3 (RFC 1813) but know nothing of RPC.
+ * A backend turns a directory (or nothing, for mem) into a struct vfs_fs, and
+ * that into nodes: counted objects, one for each file that is in use.
+ * Operations name nodes, never paths, and carry the caller's credentials.  They
+ * are shaped by NFSv3 (RFC 1813) but know nothing of RPC.
  *
  * Errors are -errno; nfs3/ has the one table to nfsstat3.  Beyond what the
  * system calls return, a backend uses
- *	-ESTALE		the node's file is gone, or a handle names none
- *	-EBADMSG	not a handle of this backend
- *	-EAGAIN		ctx->nonblock, and it would block: nothing was done
- *	-EBADE		a readdir cookie that means nothing any more
- *	-EDOM		setattr's guard is not the ctime (NOT_SYNC)
- *	-EPROTOTYPE	a type this backend can't make (BADTYPE)
- *	-ETIMEDOUT	not now; the client should come again (JUKEBOX)
+ * 	-ESTALE		the node's file is gone, or a handle names none
+ * 	-EBADMSG	not a handle of this backend
+ * 	-EAGAIN		ctx->nonblock, and it would block: nothing was done
+ * 	-EBADE		a readdir cookie that means nothing any more
+ * 	-EDOM		setattr's guard is not the ctime (NOT_SYNC)
+ * 	-EPROTOTYPE	a type this backend can't make (BADTYPE)
+ * 	-ETIMEDOUT	not now; the client should come again (JUKEBOX)
  *
  * Any thread that lib/thread.h started may call, at the same time, with a
  * reference to each node it names.  A call may leave the thread with the
@@ -52,8 +52,8 @@ struct vfs_cred {
 };
 
 /*
- * How an operation is to be done.  To give back more than VFS_LONG bytes of
- * a file blocks too, wherever they are.
+ * The context of an operation.  Freeing more than VFS_LONG bytes of a file
+ * counts as blocking, on every backend.
  */
 struct vfs_ctx {
 	const struct vfs_cred *cred;
@@ -180,7 +180,7 @@ struct vfs_create {
 	uint64_t	    verf;	/* with EXCLUSIVE, kept durably */
 };
 
-/* What MKDIR, SYMLINK and MKNOD make. */
+/* The object of MKDIR, SYMLINK and MKNOD. */
 struct vfs_make {
 	enum vfs_type	   type;	/* anything but REG */
 	struct vfs_setattr attr;
@@ -215,8 +215,8 @@ struct vfs_config {
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 	/* The rest may be zero. */
 	const char *where;	/* it was asked for, "FILE:LINE": for warnings */
-	char	  **why;	/* a mount that fails may say what is wrong,
-				 * malloced: vfs_fail() */
+	char	  **why;	/* a failed mount's message, malloced:
+				 * vfs_fail() */
 	uint32_t max_files;	/* descriptors kept open; 0: a share of the
 				 * process's limit */
 	uint32_t idle_ms;	/* ... and for how long unused; 0: 5 s */
@@ -237,11 +237,11 @@ struct vfs_ops {
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* All nodes have been put. */
 	void (*unmount)(struct vfs_fs *fs);
-	/* Optional: does @path, of vfs_config, still lead there? */
+	/* Optional: true if @path, of vfs_config, still leads to the tree. */
 	bool (*is_at)(struct vfs_fs *fs, const char *path);
 
 	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
-	/* The node a handle names; never anything outside of the tree. */
+	/* Opens the node that a handle names; never one outside of the tree. */
 	int  (*open_handle)(const struct vfs_ctx *ctx, struct vfs_fs *fs,
 			    const struct vfs_handle *h, struct vfs_node **out);
 	void (*handle)(struct vfs_node *n, struct vfs_handle *h);
@@ -283,8 +283,9 @@ struct vfs_ops {
 			 enum vfs_stable *stable, struct vfs_wcc *wcc);
 	int  (*commit)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       uint64_t off, uint32_t count, struct vfs_wcc *wcc);
-	/* What is made but can't be opened for want of memory or descriptors
-	 * is no error, but a NULL *@out, and no @attr. */
+	/* A file that is made but can't be opened, for want of memory or
+	 * descriptors, is no error: *@out is NULL then, and @attr is not
+	 * set. */
 	int  (*create)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		       struct vfs_name name, const struct vfs_create *how,
 		       struct vfs_node **out, struct vfs_attr *attr,

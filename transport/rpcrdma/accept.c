@@ -2,8 +2,8 @@
 /*
  * accept - makes a connection ready and accepts the peer.
  *
- * All Receives are posted before the peer hears of it: it may call at once,
- * and a Linux client takes no RNR.
+ * All Receives are posted before the peer gets the answer: it may call at once,
+ * and a Linux client does not tolerate RNR.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -40,7 +40,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	return err < 0 ? err : rpcrdma_recv_refill(conn, true);
 }
 
-/* RFC 8797 section 4: our side of it. */
+/* Our side of RFC 8797 section 4. */
 static int start(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
@@ -59,7 +59,7 @@ static int start(struct rpcrdma_conn *conn)
 	return fabric_start(fc, data, len, 0);
 }
 
-/* True when it was closed before it was begun. */
+/* True if the connection was closed before the start. */
 static bool given_up(struct rpcrdma_conn *conn)
 {
 	bool up;

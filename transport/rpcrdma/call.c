@@ -2,9 +2,9 @@
 /*
  * call - a message becomes a call, or is refused.
  *
- * Errors: what RFC 8166 section 4.5 says.  A message too short to be one, and
- * what a requester has no business to send, is dropped; what can't be decoded
- * or carried out is answered with RDMA_ERROR.
+ * Errors: as RFC 8166 section 4.5.  Drops a message that is too short, or of a
+ * kind that only a responder sends; answers one that can't be decoded or
+ * carried out with RDMA_ERROR.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -76,7 +76,7 @@ void rpcrdma_call_release(struct rpcrdma_call *call)
 	struct rpcrdma_recv *r = call->recv;
 	bool idle;
 
-	xprt_note_sent(&call->msg, XPRT_LOST);	/* if it was not sent */
+	xprt_note_sent(&call->msg, XPRT_LOST);	/* if no RDMA_ERROR was sent */
 	rpcrdma_call_room(call, 0, 0);
 	buf_put(call->sink);
 	buf_put(call->msg.body);
@@ -104,7 +104,7 @@ void rpcrdma_call_drop(struct rpcrdma_call *call)
 	rpcrdma_call_release(call);
 }
 
-/* Of a call of this connection. */
+/* Notes a call of this connection in the listener's ledger of lost calls. */
 static struct rpcrdma_lost_key lost_key(struct rpcrdma_conn *conn,
 					uint32_t xid, uint32_t places)
 {
@@ -121,7 +121,7 @@ void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 
 	if (status != -EREMOTEIO)
 		return;
-	/* A frame that was spoiled on its way looks the same on iWARP. */
+	/* On iWARP a frame that was damaged on its way looks the same. */
 	key = lost_key(conn, call->hdr.xid, rpcrdma_header_places(&call->hdr));
 	rpcrdma_lost_note(&conn->listener->lost, &key,
 			  !conn->device->dev->limits.blind_refusals,
@@ -144,8 +144,8 @@ void rpcrdma_call_touches(struct rpcrdma_call *call)
 }
 
 /*
- * A refusal comes within a round trip, so that a connection which ends a while
- * after the last call ended for another reason.
+ * A refusal comes within a round trip.  So a connection that ends a while after
+ * the last call had another reason.
  */
 #define REFUSAL_MS	5000
 
@@ -155,7 +155,7 @@ void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err)
 	unsigned n = atomic_load(&conn->ntouched);
 	struct rpcrdma_lost_key key;
 
-	/* Only an end that the peer made can be a refusal. */
+	/* Only an end by the peer can be a refusal. */
 	if ((err != -ECONNRESET && err != -EREMOTEIO) ||
 	    atomic_load(&conn->blamed) ||
 	    loop_passed(now, atomic_load(&conn->active), REFUSAL_MS))
@@ -187,7 +187,7 @@ static void refuse(struct rpcrdma_call *call, const char *why)
 	rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
 }
 
-/* Do the xid of the call and that of the header agree (section 4.5.2)? */
+/* True if the xids of the call and of the header agree (section 4.5.2). */
 static bool same_xid(const struct rpcrdma_call *call, const uint8_t *rpc,
 		     uint32_t len)
 {
@@ -200,8 +200,8 @@ static bool same_xid(const struct rpcrdma_call *call, const uint8_t *rpc,
 }
 
 /*
- * Do chunks stand only where the Upper-Layer Binding lets them?  If not, the
- * call must not be processed (RFC 8166 section 6.1).
+ * True if chunks stand only where the Upper-Layer Binding lets them.  If not,
+ * the call must not be processed (RFC 8166 section 6.1).
  */
 static bool chunks_eligible(struct rpcrdma_call *call, const uint8_t *rpc,
 			    uint32_t len)
@@ -217,7 +217,7 @@ static bool chunks_eligible(struct rpcrdma_call *call, const uint8_t *rpc,
 	return true;
 }
 
-/* Checks the start of the call, once it is there.  True: it may go on. */
+/* Checks the start of the call, which is here.  True: the call may go on. */
 static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 		      uint32_t len)
 {
@@ -234,7 +234,7 @@ static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 	return true;
 }
 
-/* RDMA_MSGP: leaves out the pad that was put before the last opaque. */
+/* RDMA_MSGP: leaves out the pad before the last opaque. */
 static void unpad(struct rpcrdma_call *call)
 {
 	struct xprt_sink *sink = call->msg.xprt->sink;
@@ -291,7 +291,7 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 		refuse(call, "its chunks failed before");
 		return;
 	}
-	/* Whatever the reply says, its header must fit. */
+	/* The reply's header must fit, in any case. */
 	if (rpcrdma_reply_len(&call->hdr) > conn->send_inline) {
 		stat_inc(rdma_wide_lists);
 		refuse(call, "its lists are too long to return");
@@ -337,8 +337,8 @@ void rpcrdma_call_start(struct rpcrdma_call *call, struct rpcrdma_recv *recv)
 	call->invalidate = false;
 	call->msg.sent = NULL;
 	xprt_get(call->msg.xprt);
-	/* Section 4.2.4: discarded whatever its version and whether or not it
-	 * can be decoded, lest two peers answer errors with errors for ever. */
+	/* Section 4.2.4: dropped without looking at its version or decoding it,
+	 * so that two peers don't answer errors with errors for ever. */
 	if (err != -ENODATA && call->hdr.proc == RPCRDMA_ERROR) {
 		stat_inc(rdma_error_messages);
 		rpcrdma_call_drop(call);

@@ -28,9 +28,9 @@ struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
 }
 
 /*
- * How much of each Read chunk is pulled: all of it, unless the call is longer
- * than what is kept.  Then its end is cut off, which must be that of the last
- * chunk.
+ * Decides how much of each Read chunk to pull: all of it, unless the call is
+ * longer than MSG_MAX_LEN.  Then the call's end is cut off, which must lie in
+ * the last chunk.
  */
 static int plan_cut(const struct rpcrdma_header *h, uint64_t total,
 		    struct rpcrdma_layout *l)
@@ -54,8 +54,8 @@ static int plan_cut(const struct rpcrdma_header *h, uint64_t total,
 }
 
 /*
- * Gives each Read chunk its place in the sink.  Every one is rounded up: a
- * pad that did not come is made up there (RFC 8166 section 3.4.5.2).
+ * Gives each Read chunk its place in the sink.  Each place is rounded up, so
+ * that a pad that the peer did not send fits (RFC 8166 section 3.4.5.2).
  */
 static void plan_sink(const struct rpcrdma_header *h, struct rpcrdma_layout *l)
 {
@@ -90,7 +90,8 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 
 	l->npieces = 0;
 	l->pzrc = h->nreads > 0 && h->read[0].position == 0;
-	/* A call has one beginning: RFC 8166 sections 3.5.3 and 4.2.4. */
+	/* A call begins either inline or in a Position-Zero chunk: RFC 8166
+	 * sections 3.5.3 and 4.2.4. */
 	if (l->pzrc != (h->proc == RPCRDMA_NOMSG))
 		return -EBADMSG;
 	if (!l->pzrc && h->nreads == RPCRDMA_MAX_READS)
@@ -112,7 +113,7 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 		add_piece(l, i, l->sink_off[i], len);
 		at = (uint64_t)c->position + len;
 	}
-	/* What is cut off was the end of the call, and is one more segment. */
+	/* The bytes that were cut off end the call, as one more segment. */
 	if (l->cut > 0 && ((h->nreads > l->pzrc && base_len > used) ||
 			   l->npieces == MSG_MAX_SEGS))
 		return -E2BIG;
@@ -173,7 +174,7 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 	l->call_len = len - pad;
 }
 
-/* What the segments of a call say about which handle is the only one. */
+/* The search for the only handle among the segments of a call. */
 struct handles {
 	uint32_t only;
 	bool	 any;

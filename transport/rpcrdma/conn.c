@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conn - a connection: its memory, its state, its end.
+ * conn - a connection: its memory, its state, and its end.
  *
- * Ownership: counted.  The fabric's side holds one reference until closed(),
- * each call in use and the pump's task one.  The last put, on any thread,
- * sends the connection to its loop to be freed.
+ * Ownership: counted.  The fabric's side holds one reference until closed();
+ * each call in use and the pump's task hold one each.  The last put, on any
+ * thread, sends the connection to its loop to be freed.
  *
- * Errors: whatever goes wrong starts an asynchronous close.
+ * Errors: every error starts an asynchronous close.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -137,8 +137,8 @@ void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn)
 {
 	if (conn->pump_due || conn->state != CONN_LIVE)
 		return;
-	/* A message waits only when every call was in use.  Receives need
-	 * not be posted before the next message comes. */
+	/* A message waits only if every call is in use.  Receives need not be
+	 * posted before the next message comes. */
 	if (conn->busy_calls + 1 < conn->credits)
 		return;
 	conn->pump_due = true;
@@ -146,7 +146,8 @@ void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn)
 	loop_post(conn->xprt.loop, &conn->pump_task, pump);
 }
 
-/* Fewer while memory is short, never none (RFC 8166 section 3.3.1). */
+/* Grants fewer credits while memory is short, but never 0 (RFC 8166 section
+ * 3.3.1). */
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn)
 {
 	if (atomic_load_explicit(&conn->nparked, memory_order_relaxed) == 0)
@@ -184,12 +185,12 @@ static void count_end(const struct rpcrdma_conn *conn, int err)
 }
 
 /*
- * Did the peer get a reply?  On InfiniBand and RoCE, and on the loop fabric, a
- * Send that completed is in its memory: all such end at position 1, which is
- * always acknowledged.  A completed Send on an iWARP adapter promises nothing;
- * but a message that comes later says that the peer is still there, and so is
- * the stream that the reply was in.  There the position is the number of the
- * next Receive.  iWARP in user space asks its socket.
+ * Tells whether the peer got a reply.  On InfiniBand and RoCE, and on the loop
+ * fabric, a completed Send is in the peer's memory: all replies end at position
+ * 1, which is always acknowledged.  A completed Send on an iWARP adapter proves
+ * nothing; but a message that comes later proves that the peer and the stream
+ * with the reply are alive.  There the position is the number of the next
+ * Receive. iWARP in user space asks its socket.
  */
 static bool asks_fabric(const struct rpcrdma_conn *conn)
 {
@@ -252,7 +253,7 @@ static void drop(struct msg *m)
 
 /*
  * RFC 8166 section 4.5.4: a responder that can send neither a reply nor an
- * RDMA_ERROR closes the connection, so that its peer knows.
+ * RDMA_ERROR closes the connection, so that the peer learns it.
  */
 static void reject(struct msg *m)
 {
@@ -261,7 +262,7 @@ static void reject(struct msg *m)
 	rpcrdma_call_drop(rpcrdma_call_of(m));
 }
 
-/* What it has from its creation, but for itself. */
+/* Frees the connection's parts, but not the struct. */
 static void fini(struct rpcrdma_conn *conn)
 {
 	xprt_fate_put(conn->xprt.fate);
@@ -279,7 +280,7 @@ static void destroy(struct loop_task *t)
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
 
 	if (conn->fc) {
-		/* It may have ended before it began. */
+		/* The connection may have ended before its start. */
 		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
 		fabric_free(conn->fc);
 	}
@@ -316,7 +317,7 @@ static size_t memory_size(unsigned credits, uint32_t inline_size)
 				  MSG_HEAD_SIZE);
 }
 
-/* Of the upper layer in each call: aligned for anything. */
+/* The upper layer's bytes in each call: aligned for any type. */
 static size_t upper_size(size_t msg_upper)
 {
 	return ALIGN_UP(msg_upper, sizeof(max_align_t));
@@ -339,7 +340,7 @@ static int alloc_contexts(struct rpcrdma_conn *conn)
 	       0 : -ENOMEM;
 }
 
-/* What the two sides told each other (RFC 8797 section 4). */
+/* Logs the parameters that the two sides exchanged (RFC 8797 section 4). */
 static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 {
 	struct rpcrdma_private peer;

@@ -2,8 +2,8 @@
 /*
  * device - the pool's memory, registered once a device.
  *
- * Ownership: counted; what hangs off fabric_device.upper is a list, one for
- * each pool in use.  Its lock is taken before the pool's.
+ * Ownership: counted; fabric_device.upper is a list, with one entry for each
+ * pool in use.  Its lock is taken before the pool's.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -13,9 +13,9 @@
 #include "lib/log.h"
 
 /*
- * Read chunks are pulled into pool memory, so it is a Read's sink.  Where a
- * peer could write to that, the regions are no sinks: pull.c registers each
- * sink by itself.
+ * Read chunks are pulled into pool memory, so regions are the sinks of Reads.
+ * On devices where a peer could write to a sink, regions are not sinks: pull.c
+ * registers each sink by itself.
  */
 static int add_region(struct pool_observer *o, uint32_t region, void *addr,
 		      size_t len)

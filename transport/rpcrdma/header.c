@@ -10,9 +10,9 @@ enum {
 };
 
 /*
- * Steps over a segment and adds it to its chunk.  A segment is a range of
- * the requester's memory, so its last byte has an address: one that goes on
- * past 2^64 is malformed, whether or not it will be used.
+ * Steps over a segment and adds it to its chunk.  A segment is a range of the
+ * requester's memory, so its last byte has an address: a segment that reaches
+ * past 2^64 is malformed, even if it is never used.
  */
 static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 {
@@ -28,8 +28,8 @@ static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 	chunk->nsegs++;
 }
 
-/* Room for a chunk at @position among those before, in ascending order.
- * NULL: there is one at that place already. */
+/* Makes room for a chunk at @position, in ascending order.  NULL: there is a
+ * chunk at that position already. */
 static struct rpcrdma_chunk *insert_read(struct rpcrdma_header *h,
 					 uint32_t position)
 {
@@ -45,8 +45,8 @@ static struct rpcrdma_chunk *insert_read(struct rpcrdma_header *h,
 }
 
 /*
- * Read list, RFC 8166 section 4.3.1: one entry a segment.  Nothing there says
- * in which order the chunks stand, so any will do.  The segments of one chunk
+ * Read list, RFC 8166 section 4.3.1: one entry a segment.  The RFC gives no
+ * order for the chunks, so any order is accepted.  The segments of one chunk
  * must follow each other: a chunk is a view of one place in the message.
  */
 static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
@@ -75,7 +75,7 @@ static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
 	return xdr_ok(x) ? 0 : -EBADMSG;
 }
 
-/* A counted array of segments; what remains bounds the count. */
+/* A counted array of segments; the bytes that remain bound the count. */
 static void decode_chunk(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 {
 	uint32_t n = xdr_get_count(x, (uint32_t)(xdr_left(x) / SEGMENT_LEN));
@@ -147,7 +147,7 @@ int rpcrdma_header_decode(const void *data, size_t len,
 	h->vers = xdr_get_u32(&x);
 	h->credits = xdr_get_u32(&x);
 	h->proc = xdr_get_u32(&x);
-	/* ERR_CHUNK is the one message that is shorter: 20 bytes. */
+	/* Only ERR_CHUNK is shorter: 20 bytes. */
 	if (!xdr_ok(&x) || (len < RPCRDMA_HEADER_MIN &&
 			    h->proc != RPCRDMA_ERROR))
 		return -ENODATA;
@@ -171,7 +171,8 @@ uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call)
 	return len;
 }
 
-/* A chunk as it came, but with @written bytes in its first segments. */
+/* Encodes the chunk as it came, but with @written bytes in its first
+ * segments. */
 static void encode_chunk(struct xdr_out *x, const struct rpcrdma_chunk *chunk,
 			 uint32_t written)
 {

@@ -5,7 +5,8 @@
  * Contexts: a device's registrations, a listener, a connection, a receive (a
  * buffer that is posted, or that holds a message), a call (one transaction,
  * from its message to the completion of its reply), a chain (steps that are
- * posted for a call).  All of a connection's are made before it is accepted.
+ * posted for a call).  A connection's contexts are all made before it is
+ * accepted.
  *
  * A connection has C credits, C calls and 2C receives.  A receive is lent to
  * a call until the reply's Send completed.  Let P calls be unanswered, S
@@ -35,7 +36,8 @@ struct rpcrdma_device {
 	struct fabric_device *dev;	/* borrowed: outlives us */
 	struct pool	    *pool;	/* borrowed */
 	struct pool_observer observer;
-	/* Written by the observer before a buffer of the region is out. */
+	/* The observer writes it before a buffer of the region can be in
+	 * use. */
 	struct fabric_mr    *mr[POOL_MAX_REGIONS];
 };
 
@@ -53,7 +55,7 @@ rpcrdma_device_sge(const struct rpcrdma_device *d, const struct buf *b,
 
 /* ---- sq.c: the send queue, shared by Reads and replies */
 
-/* Steps of a chain that were posted together. */
+/* A batch: the steps of a chain that were posted together. */
 struct rpcrdma_batch {
 	struct fabric_op      op;
 	struct rpcrdma_chain *chain;
@@ -71,8 +73,8 @@ struct rpcrdma_chain {
 	uint64_t	  turn;
 	struct rpcrdma_chain *next;	/* parked */
 	struct rpcrdma_sq *sq;
-	/* All that was posted is done, and no more will be.  On the poller;
-	 * when it failed, on any thread. */
+	/* Called when all posted steps are done and no more will be posted.  On
+	 * the poller; for a chain that failed, on any thread. */
 	void (*done)(struct rpcrdma_chain *c, int status);
 };
 
@@ -83,13 +85,13 @@ struct rpcrdma_fifo {
 
 struct rpcrdma_sq {
 	struct fabric_conn *fc;		/* borrowed */
-	/* Guards what follows and serialises posts. */
+	/* Guards the fields below and serialises posts. */
 	pthread_mutex_t	    lock;
 	unsigned	    depth;
 	unsigned	    room;	/* steps that may be posted */
-	unsigned	    read_room;	/* Reads that may */
+	unsigned	    read_room;	/* Reads that may be posted */
 	bool		    dead;
-	uint64_t	    done;	/* batches, of all time */
+	uint64_t	    done;	/* batches posted so far */
 	uint64_t	    turn;
 	struct rpcrdma_fifo sends;	/* parked chains */
 	struct rpcrdma_fifo reads;
@@ -98,16 +100,16 @@ struct rpcrdma_sq {
 void rpcrdma_sq_init(struct rpcrdma_sq *sq, struct fabric_conn *fc,
 		     unsigned depth);
 void rpcrdma_sq_fini(struct rpcrdma_sq *sq);
-/* The connection is established: Reads may go out. */
+/* The connection is established: lets Reads go out. */
 void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
 /*
  * Posts the chain now, or parks it until there is room, first in first out.
  * Never blocks.  Any thread.  0, or -errno: it was not taken.
  */
 int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
-/* Is anything in flight?  And how much was done so far. */
+/* True if a batch is in flight.  Sets @done to the number of finished ones. */
 bool rpcrdma_sq_busy(struct rpcrdma_sq *sq, uint64_t *done);
-/* Nothing is in flight any more: parked chains are done with an error. */
+/* Ends parked chains with an error.  No batch may be in flight any more. */
 void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
 
 /* ---- recv.c, call.c */
@@ -115,21 +117,22 @@ void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
 struct rpcrdma_recv {
 	struct fabric_op     op;
 	struct fabric_recv   wr;
-	struct rpcrdma_conn *conn;	/* borrowed: we are part of it */
+	struct rpcrdma_conn *conn;	/* borrowed: contains us */
 	uint8_t		    *buf;
-	uint32_t	     len;	/* of the message */
+	uint32_t	     len;	/* the message's length */
 	struct rpcrdma_recv *next;	/* free, or waiting */
 };
 
-/* Steps that need no allocation: a MiB in 16 segments, a pad, the Send. */
+/* Steps without an allocation: for a MiB in 16 segments, a pad, the Send. */
 #define CALL_STEPS	20
 #define CALL_SGES	24
 /* Room for a reply's header before its head; longer ones lie elsewhere. */
 #define CALL_HEADER	512
 
 /*
- * One transaction.  Owner: the connection while free; whoever carries out
- * its present step until the reply's Send is done or the call is dropped.
+ * One transaction.  Owner: the connection while the call is free; else the
+ * thread that carries out its present step, until the reply's Send is done or
+ * the call is dropped.
  */
 struct rpcrdma_call {
 	struct msg	     msg;	/* msg.xprt is counted unless free */
@@ -137,10 +140,11 @@ struct rpcrdma_call {
 	struct rpcrdma_recv *recv;	/* lent to us */
 	struct rpcrdma_header hdr;	/* views of recv->buf */
 	struct rpcrdma_layout layout;
-	struct buf	    *sink;	/* what was pulled */
-	struct fabric_mr    *open_sink;	/* while it is, see pull.c */
+	struct buf	    *sink;	/* the pulled chunks */
+	struct fabric_mr    *open_sink;	/* while registered, see pull.c */
 	bool		     invalidate;
-	uint32_t	     handle;	/* which the reply invalidates */
+	uint32_t	     handle;	/* the handle that the reply
+					 * invalidates */
 	struct pool_waiter   waiter;
 	struct loop_task     task;
 	struct cds_list_head parked;	/* on conn->parked */
@@ -168,7 +172,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_device *device;		/* counted */
 	struct cds_list_head link;		/* in the listener */
 
-	/* Fixed when it is made. */
+	/* Fixed at creation. */
 	unsigned	     credits;
 	uint32_t	     inline_size;	/* of Receives */
 	uint32_t	     send_inline;	/* longest Send */
@@ -185,32 +189,35 @@ struct rpcrdma_conn {
 	struct rpcrdma_sq    sq;
 	struct loop_task     task;		/* accept, then destroy */
 	struct loop_task     pump_task;
-	/* Messages taken and not answered. */
+	/* Messages that have no answer yet. */
 	atomic_uint	     unanswered;
 	atomic_uint	     nparked;
 	/* Receives done: see look() in conn.c. */
 	_Atomic uint64_t     received;
-	/* When it called last, or was last seen with a call in progress. */
+	/* Time of the last call, or of the last look that saw a call in
+	 * progress. */
 	_Atomic uint64_t     active;
-	/* The sweep's: what was done by then, and since when no more was. */
+	/* The sweep's: the work done so far, and the time since when there was
+	 * none. */
 	uint64_t	     sweep_done;
 	uint64_t	     sweep_time;
-	/* The same of when enough was done, or memory was not short. */
+	/* The same for enough work, or for memory that is not short. */
 	uint64_t	     short_done;
 	uint64_t	     short_time;
 
 	/*
-	 * Where the device has blind refusals: the last calls for which the
-	 * peer's memory was touched, each an xid and its places.
+	 * If limits.blind_refusals: the last calls whose chunks were accessed,
+	 * each by its xid and its places.
 	 */
 	atomic_uint	     ntouched;
 	_Atomic uint64_t     touched[128];
-	atomic_bool	     blamed;	/* one was found to be refused */
+	atomic_bool	     blamed;	/* a refused call was found */
 
-	/* Guards what follows.  Nothing is called with it held. */
+	/* Guards the fields below.  A leaf: no function is called with it
+	 * held. */
 	pthread_mutex_t	     lock;
 	enum rpcrdma_state   state;
-	bool		     started;	/* closed() will come */
+	bool		     started;	/* closed() will follow */
 	bool		     draining;
 	bool		     pump_due;	/* pump_task is posted */
 	struct rpcrdma_call *free_calls;
@@ -218,7 +225,7 @@ struct rpcrdma_conn {
 	struct rpcrdma_recv *free_recvs;
 	unsigned	     nfree_recvs;
 
-	/* The poller's. */
+	/* The poller's fields. */
 	unsigned	     posted;		/* Receives */
 	struct rpcrdma_recv *waiting;		/* messages without a call */
 	struct rpcrdma_recv **waiting_tail;
@@ -227,35 +234,35 @@ struct rpcrdma_conn {
 
 /* recv.c.  All on the poller. */
 void rpcrdma_recv_init(struct rpcrdma_conn *conn);
-/* Posts what is free, when that is due or @all. */
+/* Posts the free Receives, if enough are free or @all. */
 int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all);
-/* Starts what waits and can start; refills. */
+/* Starts the waiting messages that can start; refills. */
 void rpcrdma_recv_pump(struct rpcrdma_conn *conn);
 
 /* call.c */
 void rpcrdma_call_init(struct rpcrdma_conn *conn);
 /* Takes @recv, which holds a message, and @call.  On the poller. */
 void rpcrdma_call_start(struct rpcrdma_call *call, struct rpcrdma_recv *recv);
-/* Makes room at wr and sge; what was there is forgotten.  0 or -ENOMEM. */
+/* Makes room at wr and sge; their contents are lost. 0 or -ENOMEM. */
 int rpcrdma_call_room(struct rpcrdma_call *call, unsigned steps,
 		      unsigned sges);
-/* The call is whole: the sink's now. */
+/* Hands the call, which is whole, to the sink. */
 void rpcrdma_call_dispatch(struct rpcrdma_call *call);
-/* Gives everything back.  Any thread. */
+/* Gives back the call with all it holds.  Any thread. */
 void rpcrdma_call_release(struct rpcrdma_call *call);
-/* Likewise, when it was not answered. */
+/* The same for a call without an answer. */
 void rpcrdma_call_drop(struct rpcrdma_call *call);
-/* An access to its chunks ended with @status; on the poller if that is
- * -EREMOTEIO, which no other thread hears of. */
+/* Notes that an access to the call's chunks ended with @status. -EREMOTEIO
+ * comes only on the poller. */
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status);
-/* Its chunks are read, written to or invalidated now.  Any thread. */
+/* Notes that the call's chunks are accessed or invalidated now.  Any thread. */
 void rpcrdma_call_touches(struct rpcrdma_call *call);
-/* On the poller: the connection ended because of @err. */
+/* On the poller: judges the last calls after the connection's end by @err. */
 void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err);
 
 /* pull.c */
 void rpcrdma_pull(struct rpcrdma_call *call);
-/* The connection is gone: calls that wait for memory are dropped. */
+/* Drops the calls that wait for memory; the connection is gone. */
 void rpcrdma_pull_cancel(struct rpcrdma_conn *conn);
 
 /* reply.c.  Any thread. */
@@ -263,8 +270,8 @@ int rpcrdma_reply_send(struct rpcrdma_call *call);
 void rpcrdma_reply_error(struct rpcrdma_call *call, enum rpcrdma_errcode err);
 
 /*
- * push.c: the steps of a reply.  A gather is memory to be sent as if it were
- * one piece; what follows another piece in memory becomes part of it.
+ * push.c: the steps of a reply.  A gather is a list of pieces to send as one; a
+ * piece that follows another one in memory is joined to it.
  */
 struct rpcrdma_gather {
 	struct fabric_sge piece[4];
@@ -293,15 +300,17 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out);
 void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
-/* Closes it when it was idle, or stalled, for too long.  On the listener's
- * loop. */
+/* Closes the connection if it was idle or stalled for too long.  On the
+ * listener's loop. */
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now);
-/* Closes once nothing is in progress; takes no more calls. */
+/* Takes no more calls, and closes when none is in progress. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
-/* With the lock, after a release: the pump runs on the poller if need be. */
+/* With the lock, after a release: makes the pump run on the poller if messages
+ * wait. */
 void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn);
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);
-/* The position (transport/fate.h) of the end of a Send that is just done. */
+/* Returns the position (transport/fate.h) of the end of the Send that is just
+ * done. */
 uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn);
 
 static inline struct rpcrdma_call *rpcrdma_call_of(struct msg *m)
@@ -332,12 +341,12 @@ struct rpcrdma_lost_call {
 };
 
 struct rpcrdma_lost {
-	_Atomic uint64_t     last;	/* when one was noted; 0: never */
-	pthread_mutex_t	     lock;	/* guards what follows */
+	_Atomic uint64_t     last;	/* when a call was noted; 0: never */
+	pthread_mutex_t	     lock;	/* guards the fields below */
 	struct rpcrdma_lost_call call[RPCRDMA_LOST_SETS][RPCRDMA_LOST_WAYS];
 };
 
-/* A call of a peer's. */
+/* A peer's call. */
 struct rpcrdma_lost_key {
 	struct in6_addr	     host;
 	uint32_t	     xid;
@@ -346,14 +355,14 @@ struct rpcrdma_lost_key {
 
 void rpcrdma_lost_init(struct rpcrdma_lost *l);
 void rpcrdma_lost_fini(struct rpcrdma_lost *l);
-/* @sure: an access to its chunks was refused; else it is one of several whose
- * access may have been. */
+/* Notes a suspect.  @sure: an access to its chunks was refused; else it is one
+ * of several calls of which one was refused. */
 void rpcrdma_lost_note(struct rpcrdma_lost *l,
 		       const struct rpcrdma_lost_key *key, bool sure,
 		       uint64_t now);
-/* Was nothing noted for so long that nobody needs to ask? */
+/* True if the notes are all too old to matter. */
 bool rpcrdma_lost_none(struct rpcrdma_lost *l, uint64_t now);
-/* Is it to be answered with an error?  Says so once. */
+/* True, once, if the call has to be answered with an error. */
 bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l,
 			   const struct rpcrdma_lost_key *key, uint64_t now);
 
@@ -376,16 +385,16 @@ struct rpcrdma_listener {
 	bool		     stopping;
 	struct cds_list_head conns;
 	unsigned	     next_loop;
-	/* Devices that were met: their registrations are kept. */
+	/* The devices of past connections: their registrations are kept. */
 	struct rpcrdma_device *device[16];
 	unsigned	     ndevices;
 };
 
 void rpcrdma_options_fill(struct rpcrdma_options *o);
-/* Keeps a device that a connection has for as long as the listener lives. */
+/* Keeps a connection's device while the listener lives. */
 void rpcrdma_listener_keep(struct rpcrdma_listener *l,
 			   struct fabric_device *dev);
-/* The last thing that a connection does with its listener. */
+/* Uncounts a connection.  It must not use its listener afterwards. */
 void rpcrdma_listener_forget(struct rpcrdma_listener *l,
 			     struct rpcrdma_conn *conn);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listen - the listener: who may connect, and how all of it ends.
+ * listen - the listener: limits, accepting, and the end.
  *
  * Ownership: connections borrow their listener, which is not freed before
  * the last of them is gone.
@@ -67,12 +67,12 @@ static const struct sockaddr *peer_of(const struct fabric_conn *fc)
 	return (const struct sockaddr *)&fc->info.peer;
 }
 
-/* Room for one more?  It is counted at once.  0 or -errno. */
+/* Counts one more connection, if there is room. 0 or -errno. */
 static int admit(struct rpcrdma_listener *l, const struct fabric_conn *fc)
 {
 	int err;
 
-	/* A server that may not read can't take a WRITE. */
+	/* A server that can't post Reads can't serve a WRITE. */
 	if (fc->info.read_depth == 0)
 		return -EPROTO;
 	err = xprt_gate_enter(&l->gate, peer_of(fc));
@@ -124,7 +124,7 @@ void rpcrdma_listener_forget(struct rpcrdma_listener *l,
 	leave(l, (struct sockaddr *)&conn->xprt.peer);
 }
 
-/* Each connection has the loop after that of the one before. */
+/* Connections take the loops in turn. */
 static struct loop *choose_loop(struct rpcrdma_listener *l)
 {
 	struct loop *loop = NULL;
@@ -156,7 +156,7 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	}
 	mutex_lock(&l->lock);
 	cds_list_add_tail(&conn->link, &l->conns);
-	/* It came between: stop() didn't see it. */
+	/* The connection came after stop() walked the list. */
 	if (l->stopping)
 		rpcrdma_conn_close(conn, 0);
 	mutex_unlock(&l->lock);

@@ -2,22 +2,22 @@
 /*
  * lost - calls whose chunks could not be used (RFC 8166 section 4.5.3).
  *
- * A requester whose memory could not be accessed loses its connection and
- * sends the call again on the next one: all that go over it suffer for as
- * long as it does that.  So such a call is remembered for a while, by its
- * requester's address and its xid, and when it comes again there is an error
- * instead.
+ * A requester whose memory could not be accessed loses its connection and sends
+ * the call again on the next one.  As long as it does that, all other calls on
+ * its connections suffer.  So such a call is remembered for a while, by its
+ * requester's address and its xid, and is answered with an error when it comes
+ * again.
  *
- * Where the fabric says which access was refused, once is enough: a call that
- * its requester gave up is not sent again.  On iWARP a Write is complete when
- * it is on its way, and adapters flush a Read that was refused with all others:
- * only the end of the connection tells that something was wrong with one of
- * the last calls, and only where the peer made that end: it closed, or refused
- * an access.  Those are all suspected.  The ones before the bad one have been
- * answered and are not sent again; those behind it may be.  A suspect is
- * refused when three connections in a row ended like that and it named the
- * same places each time: a client whose xids begin anew each time it starts
- * has registered its memory anew as well.
+ * If the fabric says which access was refused, one refusal is enough: a
+ * requester does not send a call again that it has given up.  On iWARP a Write
+ * is complete when it is sent, and adapters flush a refused Read with all
+ * others.  There only the end of the connection tells that one of the last
+ * calls was bad, and only if the peer ended it by closing or by refusing an
+ * access.  All the last calls are suspected then.  Those before the bad one
+ * have been answered and are not sent again; those behind it may be.  A suspect
+ * is refused when three connections in a row ended like that and it named the
+ * same places each time: a client whose xids begin anew each time it starts has
+ * registered its memory anew as well.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -64,7 +64,7 @@ static struct rpcrdma_lost_call *find(struct rpcrdma_lost *l,
 	return NULL;
 }
 
-/* With the lock: in the place of the oldest of its set. */
+/* With the lock: replaces the oldest entry of its set. */
 static struct rpcrdma_lost_call *add(struct rpcrdma_lost *l,
 				     const struct rpcrdma_lost_key *key)
 {
@@ -96,7 +96,7 @@ void rpcrdma_lost_note(struct rpcrdma_lost *l,
 	if (sure) {
 		c->suspicion = ENOUGH + 1;
 	} else if (c->suspicion <= ENOUGH && c->when != now) {
-		/* One that pulled and wrote is noted twice. */
+		/* A call that pulled and wrote is noted twice. */
 		if (c->places != key->places)
 			c->suspicion = 0;
 		c->places = key->places;

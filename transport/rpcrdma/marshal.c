@@ -2,10 +2,10 @@
 /*
  * marshal - a request becomes a message; a reply becomes its result.
  *
- * Errors: a reply is taken only if it says what RFC 8166 lets it say: chunks
- * that were offered, nothing else, and lengths that add up.  One that leaves
- * out a whole list of chunks that it has not used is understood, as by other
- * clients: some responders don't return them (sections 4.3.2.2 and 4.3.3).
+ * Errors: a reply is accepted only within the rules of RFC 8166: it has the
+ * offered chunks, no others, and lengths that add up.  A reply may leave out a
+ * whole list of unused chunks, as for other clients: some responders don't
+ * return them (sections 4.3.2.2 and 4.3.3).
  */
 #include "transport/rpcrdma/request.h"
 
@@ -14,11 +14,11 @@
 
 #include <endian.h>
 
-/* How memory is registered. */
+/* The access of a registration. */
 struct terms {
 	struct fabric_device *dev;
 	unsigned access;
-	uint32_t segment_size;		/* at most; 0: whatever the chunk has */
+	uint32_t segment_size;		/* at most; 0: as long as the chunk */
 };
 
 static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
@@ -136,7 +136,7 @@ static uint32_t segments(uint32_t len, uint32_t size)
 	return size ? (len + size - 1) / size : 1;
 }
 
-/* The header that the request has if its call goes inline. */
+/* Returns the length of the header of a request whose call goes inline. */
 static uint32_t header_len(const struct rpcrdma_request *q, uint32_t size)
 {
 	uint32_t len = RPCRDMA_HEADER_MIN;
@@ -175,7 +175,7 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 	return (int)(xdr_out_len(&x) + q->call_len);
 }
 
-/* Is @got the chunk that was offered, no segment longer than it was? */
+/* True if @got is the offered chunk, with no segment longer than offered. */
 static bool returned(const struct rpcrdma_chunk *got,
 		     const struct request_chunk *offered)
 {
@@ -193,8 +193,8 @@ static bool returned(const struct rpcrdma_chunk *got,
 }
 
 /*
- * Filled contiguously, in order (RFC 8166 section 3.4.6): a segment that is
- * not full is the last that is used.
+ * Filled contiguously, in order (RFC 8166 section 3.4.6): the first segment
+ * that is not full is the last used one.
  */
 static bool contiguous(const struct rpcrdma_chunk *got,
 		       const struct request_chunk *offered)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* private - what peers tell each other when they connect (RFC 8797).  Pure. */
+/* private - the private data of a connect request or answer (RFC 8797).
+ * Pure. */
 #include "transport/rpcrdma/proto.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ static const uint8_t magic[4] = { 0xf6, 0xab, 0x0e, 0x18 };
 
 enum { FORMAT_VERSION = 1, FLAG_REMOTE_INV = 0x01 };
 
-/* RFC 8797 section 4.2: how many KiB there are beyond the first. */
+/* RFC 8797 section 4.2: the number of KiB beyond the first. */
 static uint8_t encode_size(uint32_t size)
 {
 	if (size < RPCRDMA_INLINE_MIN)

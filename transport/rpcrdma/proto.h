@@ -45,7 +45,7 @@ struct rpcrdma_segment {
 	uint64_t offset;
 };
 
-/* A Read, Write or Reply chunk: segments where they lie in the message. */
+/* A Read, Write or Reply chunk: a view of its segments in the message. */
 struct rpcrdma_chunk {
 	const uint8_t	*wire;		/* borrowed: the first segment */
 	uint32_t	 stride;	/* from one segment to the next */
@@ -58,13 +58,13 @@ struct rpcrdma_chunk {
 struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
 					     uint32_t i);
 
-/* As many as can be spliced into a call, and the Position-Zero chunk. */
+/* The chunks that can be spliced into a call, and the Position-Zero chunk. */
 #define RPCRDMA_MAX_READS	(MSG_MAX_SEGS / 2 + 1)
 /*
- * A reply has at most one result that a Write chunk can take (RFC 8267
- * section 4), so every further chunk can only come back unused.  RFC 8166 sets
- * no bound; what a call needs of memory is allocated before the connection is
- * accepted, so we do: a call with more is answered with ERR_CHUNK.
+ * A reply has at most one result that a Write chunk can take (RFC 8267 section
+ * 4), so every further chunk can only come back unused.  RFC 8166 sets no
+ * bound, but a call's memory is allocated before the connection is accepted: a
+ * call with more chunks is answered with ERR_CHUNK.
  */
 #define RPCRDMA_MAX_WRITES	8
 
@@ -74,7 +74,7 @@ struct rpcrdma_header {
 	uint32_t credits;
 	uint32_t proc;
 
-	/* MSG, NOMSG, MSGP: each chunk once, in the order of positions. */
+	/* For MSG, NOMSG, MSGP: each chunk once, in the order of positions. */
 	uint32_t nreads;
 	uint32_t nwrites;
 	bool	 has_reply;
@@ -88,7 +88,7 @@ struct rpcrdma_header {
 	uint32_t vers_low;
 	uint32_t vers_high;
 
-	uint32_t len;		/* what is inline begins here */
+	uint32_t len;		/* the inline bytes begin here */
 };
 
 /*
@@ -111,10 +111,10 @@ struct rpcrdma_piece {
 #define RPCRDMA_BASE	UINT32_MAX
 
 /*
- * How a call is put together (RFC 8166 section 3.4.5).  The base is what
- * came inline, or what a Position-Zero Read chunk carries.  Chunks go to
- * one memory, the sink: the data chunks first, so that the first of them
- * lies at its very beginning, then the Position-Zero chunk.
+ * The plan for assembling a call (RFC 8166 section 3.4.5).  The base is the
+ * inline bytes, or the data of a Position-Zero Read chunk.  Chunks go to one
+ * memory, the sink: the data chunks first, so that the first of them lies at
+ * its very beginning, then the Position-Zero chunk.
  */
 struct rpcrdma_layout {
 	uint32_t npieces;
@@ -122,8 +122,8 @@ struct rpcrdma_layout {
 	uint32_t call_len;
 	uint32_t sink_len;			/* 0: nothing to pull */
 	uint32_t sink_off[RPCRDMA_MAX_READS];	/* of each Read chunk */
-	uint32_t pull_len[RPCRDMA_MAX_READS];	/* its bytes that are kept */
-	uint32_t cut;		/* bytes that end the call and are not */
+	uint32_t pull_len[RPCRDMA_MAX_READS];	/* its bytes to keep */
+	uint32_t cut;		/* bytes at the call's end to drop */
 	bool	 pzrc;				/* read[0] is the base */
 };
 
@@ -136,16 +136,16 @@ struct rpcrdma_layout {
 int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 			struct rpcrdma_layout *l);
 
-/* Fills in @segs, MSG_MAX_SEGS of them; returns how many. */
+/* Fills in at most MSG_MAX_SEGS of @segs; returns their number. */
 uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 			       const uint8_t *base, const uint8_t *sink,
 			       struct xdr_seg *segs);
 
 /*
- * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the
- * message was moved to a multiple of rdma_align.  Looks from @from (zero at
- * first) for the next place in @msg where that can be so: sets the
- * @position of the data in the call and the @pad before it.
+ * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the message
+ * was moved to a multiple of rdma_align.  Looks in @msg, from @from (zero at
+ * first), for the next place where such a pad may be: sets the @position of the
+ * data in the call and the @pad before it.
  */
 bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
 		       uint32_t len, uint32_t from, uint32_t *position,
@@ -155,18 +155,18 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 			  uint32_t pad);
 
 /*
- * The handle that a reply to @h may invalidate: the only one in the call
- * (RFC 8797 section 4.1).  The last segment of a Write chunk, if four bytes,
- * may be a pad that its owner uses again: never that one.
+ * Returns the handle that a reply to @h may invalidate: the only one in the
+ * call (RFC 8797 section 4.1).  It never is that of a Write chunk's last
+ * segment of four bytes, which may be a pad that its owner uses again.
  */
 bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle);
 
-/* Tells the places that a call names in its requester's memory from those of
- * another call: a hash of the segments of all chunks. */
+/* Returns a hash of the segments of all chunks, to tell calls with different
+ * places in the requester's memory apart. */
 uint32_t rpcrdma_header_places(const struct rpcrdma_header *h);
 
-/* Bytes of the header of any reply to @call. */
+/* Returns the length of the header of every reply to @call. */
 uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call);
 
 struct rpcrdma_reply {
@@ -178,17 +178,17 @@ struct rpcrdma_reply {
 };
 
 /*
- * Encodes a reply's header: the chunks of the call with the lengths that
- * were written.  @x may lie at the start of the very message that @call was
- * decoded from: what is written never overtakes what is read.
+ * Encodes a reply's header: the chunks of the call with the lengths that were
+ * written.  @x may lie at the start of the message that @call was decoded from:
+ * writing never overtakes reading.
  */
 void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r);
 
-/* RDMA_ERROR, with the xid and version of the call. */
+/* Encodes an RDMA_ERROR, with the xid and version of the call. */
 void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,
 			  uint32_t credits, enum rpcrdma_errcode err);
 
-/* What a peer says of itself when it connects (RFC 8797 section 4). */
+/* A peer's parameters, sent when it connects (RFC 8797 section 4). */
 struct rpcrdma_private {
 	bool	 remote_inv;	/* takes Send With Invalidate */
 	uint32_t send_size;	/* longest Send it posts */
@@ -200,7 +200,7 @@ struct rpcrdma_private {
 /* Sizes are rounded down to a multiple of 1024. */
 void rpcrdma_private_encode(const struct rpcrdma_private *p,
 			    uint8_t out[RPCRDMA_PRIVATE_LEN]);
-/* False: there was none, and *@p is what RFC 8166 says then. */
+/* False: there were no parameters, and *@p has RFC 8166's defaults. */
 bool rpcrdma_private_decode(const void *data, size_t len,
 			    struct rpcrdma_private *p);
 

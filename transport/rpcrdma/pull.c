@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pull - brings Read chunks in, before anybody sees the call.
+ * pull - reads the Read chunks, before the upper layer sees the call.
  *
- * Operation: one buffer takes them all, one Read each segment.  When the
- * pool has no buffer the call is parked until it has one.  No thread waits.
+ * Operation: one buffer takes all chunks, with one Read for each segment.  When
+ * the pool has no buffer the call is parked until it has one.  No thread waits.
  *
  * An iWARP adapter places a Read Response only where the peer might write as
- * well, and tells the peer that place's handle in each Read Request (RFC 5040
- * section 4.4).  There the sink, and nothing else, is registered when its
- * Reads are posted, and closed before anybody looks at what has come: nothing
- * that was checked changes later, and no peer reaches what another one sent.
- * (A handle that a peer passes on opens its own data alone, for as long.)
+ * well, and tells the peer the sink's handle in each Read Request (RFC 5040
+ * section 4.4).  There pull() registers only the sink, just for its Reads, and
+ * ends that before any code looks at the data.  So checked data can't change
+ * later, and no peer reaches another one's data.  (A peer that passes its
+ * handle on exposes only its own data, and only until then.)
  *
- * Errors: a Read that fails has lost the call and closes the connection; the
- * requester connects again and sends it again.
+ * Errors: a failed Read loses the call and closes the connection; the requester
+ * connects again and sends the call again.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -27,7 +27,7 @@ STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
 STAT(rdma_read_failures, "RDMA Reads that failed");
 STAT(rdma_pool_waits, "calls that waited for a buffer");
 
-/* Makes the sink the peer's to write to, where it must be. */
+/* Registers the sink for the peer's writes, on devices that need it. */
 static int open_sink(struct rpcrdma_call *call)
 {
 	struct fabric_device *dev = rpcrdma_call_conn(call)->device->dev;
@@ -98,7 +98,7 @@ static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 		off += seg.length;
 		n++;
 	}
-	/* The roundup that need not have come. */
+	/* Zeroes the roundup, which the peer need not send. */
 	memset(call->sink->data + off, 0, xdr_pad(call->layout.pull_len[i]));
 	return n;
 }
@@ -196,7 +196,8 @@ void rpcrdma_pull_cancel(struct rpcrdma_conn *conn)
 
 	cds_list_for_each_entry_safe(call, next, &conn->parked, parked) {
 		if (!pool_wait_cancel(conn->xprt.pool, &call->waiter))
-			continue;	/* resume() comes, and drops it */
+			continue;	/* resume() follows, and drops the
+					 * call */
 		cds_list_del(&call->parked);
 		atomic_fetch_sub(&conn->nparked, 1);
 		rpcrdma_call_drop(call);

@@ -43,11 +43,11 @@ static void add_sge(struct rpcrdma_push *p, struct fabric_wr *wr,
 struct cursor {
 	const struct rpcrdma_gather *g;
 	unsigned piece;
-	uint32_t off;		/* in the piece */
-	uint32_t left;		/* in the gather */
+	uint32_t off;		/* offset in the piece */
+	uint32_t left;		/* bytes left in the gather */
 };
 
-/* Adds at most @max bytes of one piece to @wr; returns how many. */
+/* Adds at most @max bytes of one piece to @wr; returns their number. */
 static uint32_t take(struct rpcrdma_push *p, struct fabric_wr *wr,
 		     struct cursor *c, uint32_t max)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recv - Receives: posted, taken, given back.
+ * recv - Receives: posting, taking their messages, and reposting.
  *
  * Operation: all of them are posted before the connection is accepted.  A
  * message waits here until the connection is established and a call is free.
@@ -82,7 +82,7 @@ void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 
 enum { REFILL_BATCH = 32 };
 
-/* With the lock.  NULL when there are few free and enough posted. */
+/* With the lock.  NULL if few are free and enough are posted. */
 static struct rpcrdma_recv *take_free(struct rpcrdma_conn *conn, bool all,
 				      unsigned *n)
 {
@@ -113,7 +113,7 @@ int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all)
 	return fabric_post_recv(conn->fc, &first->wr);
 }
 
-/* A message that is not to be taken. */
+/* Drops a message. */
 static void give_back(struct rpcrdma_conn *conn, struct rpcrdma_recv *r)
 {
 	stat_inc(rdma_drain_drops);
@@ -125,7 +125,8 @@ static void give_back(struct rpcrdma_conn *conn, struct rpcrdma_recv *r)
 	mutex_unlock(&conn->lock);
 }
 
-/* A free call, when one may be started; NULL and *@drain: drop instead. */
+/* Returns a free call, if one may start; NULL and *@drain: drop the message
+ * instead. */
 static struct rpcrdma_call *take_call(struct rpcrdma_conn *conn, bool *drain)
 {
 	struct rpcrdma_call *call = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reply - how the answer goes back (RFC 8166 sections 3.4.6, 3.5 and 4.3).
+ * reply - sends the answer (RFC 8166 sections 3.4.6, 3.5 and 4.3).
  *
  * Operation: the data of an eligible result goes to the first Write chunk,
- * unless that has no room at all.  What remains goes inline when it fits, else
- * into the Reply chunk.  Writes and the Send are one chain, in one post.
+ * unless that has no room at all.  The rest goes inline if it fits, else into
+ * the Reply chunk.  Writes and the Send are one chain, in one post.
  *
  * Ownership: the call and the reply's body are kept until the Send is done.
  *
@@ -65,7 +65,7 @@ static void send_done(struct rpcrdma_chain *chain, int status)
 	rpcrdma_call_release(call);
 }
 
-/* Takes @call, whose steps are made. */
+/* Takes @call, whose steps are ready. */
 static int submit(struct rpcrdma_call *call, unsigned steps)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
@@ -92,7 +92,7 @@ void rpcrdma_reply_error(struct rpcrdma_call *call, enum rpcrdma_errcode err)
 	struct rpcrdma_gather g = { .n = 0 };
 	struct xdr_out x;
 
-	/* Nothing to allocate: one step. */
+	/* A single step needs no allocation. */
 	rpcrdma_call_room(call, 1, 1);
 	xdr_out_init(&x, call->msg.head, MSG_HEAD_SIZE);
 	rpcrdma_error_encode(&x, &call->hdr,
@@ -121,7 +121,7 @@ static void copy_small_body(struct msg *m)
 	m->body = NULL;
 }
 
-/* How a reply is to go. */
+/* The route of each part of a reply. */
 struct form {
 	struct rpcrdma_gather data;	/* to the first Write chunk */
 	struct rpcrdma_gather rest;	/* inline, or to the Reply chunk */
@@ -129,8 +129,8 @@ struct form {
 };
 
 /*
- * Decides where everything goes.  0 or -EMSGSIZE: it fits nowhere.  The pad
- * of data that goes to a Write chunk is not sent (section 3.4.6.2).
+ * Decides where each part goes. 0 or -EMSGSIZE: the reply fits nowhere.  The
+ * pad of data that goes to a Write chunk is not sent (section 3.4.6.2).
  */
 static int choose(struct rpcrdma_call *call, struct form *f)
 {
@@ -195,10 +195,10 @@ static uint8_t *flatten(const struct rpcrdma_gather *g, uint8_t *at)
 }
 
 /*
- * The Send: the header right before the head, so that they are one piece.
- * A header that is too long for that place, or a reply in more pieces than
- * a Send takes, is made where the call arrived: that memory is ours until
- * the Send is done, and is as long as any Send.  The Writes, which read the
+ * Adds the Send.  The header goes right before the head, so that they are one
+ * piece.  A header that is too long for that place, or a reply in more pieces
+ * than a Send takes, is assembled in the call's Receive buffer: it is ours
+ * until the Send is done, and as long as any Send.  The Writes, which need the
  * chunk lists there, have been made by then.
  */
 static void add_send(struct rpcrdma_push *p, const struct form *f)
@@ -225,7 +225,8 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 	rpcrdma_push_send(p, &g, call->invalidate);
 }
 
-/* Most steps and pieces that a reply to @h can need, with three to gather. */
+/* Returns the most steps and pieces that a reply to @h can need, with three to
+ * gather. */
 static int make_room(struct rpcrdma_call *call)
 {
 	const struct rpcrdma_header *h = &call->hdr;
@@ -257,7 +258,8 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 	struct rpcrdma_push p = { .call = call };
 	struct form f;
 
-	/* The arguments have served; others may wait for their memory. */
+	/* The arguments are not needed any more, and others may wait for their
+	 * memory. */
 	buf_put(call->sink);
 	call->sink = NULL;
 	if (choose(call, &f) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What requester.c and marshal.c share. */
+/* Shared by requester.c and marshal.c. */
 #ifndef GANNET_TRANSPORT_RPCRDMA_REQUEST_H
 #define GANNET_TRANSPORT_RPCRDMA_REQUEST_H
 
@@ -17,8 +17,8 @@ struct request_chunk {
 };
 
 /*
- * A place for a request in flight.  Its memory is the request's until the
- * reply is there and the Send is done.
+ * A slot for a request in flight.  The request has its memory until the reply
+ * is here and the Send is done.
  */
 struct request_slot {
 	struct fabric_op	  send_op;
@@ -37,16 +37,16 @@ struct request_slot {
 	struct request_chunk	  reply;
 };
 
-/* Registers what the request names and encodes the message into slot->buf;
+/* Registers the request's memory and encodes the message into slot->buf;
  * returns its length or -errno. */
 int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 		    uint32_t inline_size, uint32_t credits,
 		    uint32_t segment_size);
-/* Takes all of it from the responder's reach. */
+/* Ends the registrations, so that the responder can't reach the memory. */
 void request_unregister(struct request_slot *slot);
-/* Is this handle one of the request's? */
+/* True if @handle is one of the request's. */
 bool request_has_handle(const struct request_slot *slot, uint32_t handle);
-/* Fills in the result from a reply that was decoded; sets its status. */
+/* Fills in the result and its status from a decoded reply. */
 void request_complete(struct request_slot *slot,
 		      const struct rpcrdma_header *h, const uint8_t *msg,
 		      uint32_t len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * requester - a connection that calls, and the requests on it.
+ * requester - a client's connection, and the requests on it.
  *
- * Everything happens on the loop but the queueing of requests.
+ * Only queueing a request happens on other threads than the loop's.
  */
 #include "transport/rpcrdma/requester.h"
 
@@ -15,7 +15,7 @@
 
 #include "transport/rpcrdma/request.h"
 
-/* One Receive; more than replies that are awaited, so none is ever missed. */
+/* One Receive.  There are more than awaited replies, so no reply is missed. */
 struct reply_recv {
 	struct fabric_op   op;
 	struct fabric_recv wr;
@@ -43,7 +43,7 @@ struct rpcrdma_requester {
 	unsigned	     window;
 
 	struct loop_task     task;
-	/* Guards what follows. */
+	/* Guards the fields below. */
 	pthread_mutex_t	     lock;
 	bool		     kicked;
 	struct cds_list_head queue;		/* requests not sent */
@@ -135,7 +135,8 @@ static void send_done(struct fabric_op *op, int status, uint32_t len)
 	slot->sending = false;
 	if (status < 0)
 		fabric_close(slot->r->fc);
-	else if (!slot->request)	/* its reply came before */
+	else if (!slot->request)	/* the reply came before the Send was
+					 * done */
 		advance(slot->r);
 }
 
@@ -170,7 +171,7 @@ static struct request_slot *find(struct rpcrdma_requester *r, uint32_t xid)
 	return NULL;
 }
 
-/* A message that answers nothing is dropped (RFC 8166 section 4.5). */
+/* Drops a message that answers no request (RFC 8166 section 4.5). */
 static void take_reply(struct rpcrdma_requester *r,
 		       const struct reply_recv *recv, uint32_t len)
 {
@@ -183,8 +184,8 @@ static void take_reply(struct rpcrdma_requester *r,
 		r->info.discarded++;
 		return;
 	}
-	/* Only what belongs to this call may be invalidated with its reply
-	 * (RFC 8797 section 4.1). */
+	/* A reply may invalidate only a handle of its own call (RFC 8797
+	 * section 4.1). */
 	if (recv->wr.has_invalidated) {
 		r->info.invalidated++;
 		if (!request_has_handle(slot, recv->wr.invalidated)) {

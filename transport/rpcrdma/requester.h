@@ -3,18 +3,17 @@
  * requester - the client end of RPC-over-RDMA version 1 (RFC 8166), on any
  * fabric.
  *
- * Operation: asynchronous.  A request says where the call lies and what
- * chunks go with it; its done() is called on the requester's loop when the
- * reply is there, or when there will be none.  Requests beyond the credits
- * that the responder grants wait in line; there is one credit before the
- * first reply.
+ * Operation: asynchronous.  A request says where the call lies and which chunks
+ * go with it; its done() is called on the requester's loop when the reply is
+ * here, or when there will be none.  Requests beyond the credits that the
+ * responder grants wait in line; there is one credit before the first reply.
  *
  * Ownership: a request and all memory it names are lent to the requester
  * until done().  That memory is registered for this one request and can't be
  * reached by the responder any more when done() is called.
  *
- * Errors: a connection that ends fails what is outstanding; there is no
- * reconnection and no resending in here.
+ * Errors: the end of the connection fails all outstanding requests.  The
+ * requester neither reconnects nor sends again.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
 #define GANNET_TRANSPORT_RPCRDMA_REQUESTER_H
@@ -29,7 +28,7 @@
 
 struct rpcrdma_requester;
 
-/* Zero is the default, everywhere. */
+/* Zero is the default of every field. */
 struct rpcrdma_requester_options {
 	unsigned credits;	/* calls in flight, at most: 128 */
 	unsigned inline_size;	/* longest Send made or taken: 4096 */
@@ -55,11 +54,11 @@ struct rpcrdma_memory {
 };
 
 struct rpcrdma_request {
-	/* The call, from its xid on, without what Read chunks carry. */
+	/* The call, from its xid on, without the data of Read chunks. */
 	const void	*call;
 	uint32_t	 call_len;
-	/* Sent in a Position-Zero Read chunk, as it is when it is too long
-	 * for a Send. */
+	/* Send the call in a Position-Zero Read chunk, as is done anyway if it
+	 * is too long for a Send. */
 	bool		 long_call;
 
 	/* Read chunks, ascending; roundup may be part of them or not. */
@@ -74,14 +73,15 @@ struct rpcrdma_request {
 	/* The Reply chunk, if there is memory. */
 	struct rpcrdma_memory reply;
 
-	/* The requester's word about it; it sees nothing else of @self. */
+	/* The requester's report about @self; it does not touch the other
+	 * fields. */
 	void (*done)(struct rpcrdma_request *self);
 
 	/*
-	 * The result, valid in done() and after, but reply_data only in
-	 * done().  Status is 0; -EREMOTEIO: an RDMA_ERROR with @errcode;
-	 * -EIO: a reply that can't be; -ENOTCONN; -EMSGSIZE: the chunk lists
-	 * are too long; -ENOMEM.
+	 * The result, valid in done() and after, but reply_data only in done().
+	 * Status is 0; -EREMOTEIO: an RDMA_ERROR with @errcode; -EIO: a
+	 * malformed reply; -ENOTCONN; -EMSGSIZE: the chunk lists are too long;
+	 * -ENOMEM.
 	 */
 	int		 status;
 	uint32_t	 errcode;
@@ -89,28 +89,29 @@ struct rpcrdma_request {
 	const uint8_t	*reply_data;	/* from the xid on */
 	uint32_t	 reply_len;
 	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
-	/* Since when the responder may have got the call, CLOCK_MONOTONIC ns;
+	/* The responder may have the call since this time, CLOCK_MONOTONIC ns;
 	 * 0: it has not.  Any thread reads it; the caller clears it. */
 	_Atomic uint64_t sent;
 
-	/* The requester's. */
+	/* The requester's fields. */
 	struct cds_list_head link;
 };
 
 /*
- * Connects to @addr; may wait for the network to resolve it, so not on a
- * loop.  0, and connected() or closed() follows; or -errno.
+ * Connects to @addr.  May wait for the network to resolve it: don't call it on
+ * a loop.  0, and connected() or closed() follows; or -errno.
  */
 int rpcrdma_requester_create(const struct fabric *fabric,
 			     const struct sockaddr *addr, struct loop *loop,
 			     const struct rpcrdma_requester_options *options,
 			     struct rpcrdma_requester **out);
-/* Any thread.  done() follows, never from in here. */
+/* Queues a request.  Any thread. done() follows, but is never called from
+ * here. */
 void rpcrdma_requester_call(struct rpcrdma_requester *r,
 			    struct rpcrdma_request *request);
 /* Starts the end of the connection.  Any thread, any number of times. */
 void rpcrdma_requester_close(struct rpcrdma_requester *r);
-/* Closes, waits until everything is done, and frees.  Not on the loop. */
+/* Closes, waits until all requests are done, and frees.  Not on the loop. */
 void rpcrdma_requester_destroy(struct rpcrdma_requester *r);
 
 struct rpcrdma_requester_info {
@@ -119,7 +120,7 @@ struct rpcrdma_requester_info {
 	unsigned credits;	/* granted last */
 	unsigned in_flight;
 	unsigned invalidated;	/* handles, by the responder */
-	unsigned discarded;	/* messages that made no sense */
+	unsigned discarded;	/* malformed messages */
 	bool	 private_data;	/* the responder speaks RFC 8797, */
 	bool	 invalidates;	/* and knows Send With Invalidate */
 	unsigned read_depth;	/* Reads that the responder was offered */

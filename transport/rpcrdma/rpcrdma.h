@@ -16,28 +16,28 @@
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
 
-/* What connections may take of the system's memory, as rpcrdma_conn_bytes()
- * has it; of any number of listeners.  All zeros but for max at first. */
+/* The memory that connections may take, measured by rpcrdma_conn_bytes().  Any
+ * number of listeners may share one.  Set max and leave the rest zero. */
 struct rpcrdma_budget {
 	size_t		max;
 	atomic_size_t	used;
 };
 
-/* Zero is the default, everywhere. */
+/* Zero is the default of every field. */
 struct rpcrdma_options {
 	unsigned credits;	/* calls in progress on a connection: 128 */
 	unsigned inline_size;	/* longest Send taken or made: 4096 */
 	unsigned send_queue;	/* steps in flight: 8 for each credit */
-	/* Closes a connection that does not call for so long: 6 min.  Of a
-	 * peer that lost its power nothing else tells. */
+	/* Closes a connection that does not call for this long: 6 min.  There
+	 * is no other sign of a peer that lost its power. */
 	uint32_t idle_ms;
-	/* ... or does not let what was posted complete: 60 s.  It may have no
+	/* ... or whose posted work does not complete: 60 s.  A peer may have no
 	 * Receive for a reply, or not answer a Read, for ever. */
 	uint32_t stall_ms;
-	/* ... or, while others wait for memory, lets so little complete that
-	 * it would keep what it has for a dozen times this: 5 s. */
+	/* ... or, while others wait for memory, whose work completes so slowly
+	 * that it would keep its memory for a dozen times this: 5 s. */
 	uint32_t short_ms;
-	struct rpcrdma_budget *budget;	/* borrowed; none: no bound */
+	struct rpcrdma_budget *budget;	/* borrowed; NULL: no bound */
 };
 
 /*
@@ -49,8 +49,8 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		   const struct rpcrdma_options *options,
 		   struct xprt_listener **out);
 
-/* Memory of one connection with these options, when calls carry
- * @msg_upper bytes; queues of the fabric come on top. */
+/* Returns the memory of one connection with these options, if each call has
+ * @msg_upper bytes.  The fabric's queues are not in it. */
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper);
 

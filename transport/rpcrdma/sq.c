@@ -2,14 +2,14 @@
 /*
  * sq - the send queue of a connection.
  *
- * Operation: a chain is posted whole when there is room for all of it, with
- * one op on its last step.  Reads go out as far as the read depth allows, a
- * batch at a time.  Only a chain that is longer than the queue itself is cut.
- * What has no room is parked, first in first out; Reads that only wait for
+ * Operation: a chain is posted whole when there is room for all of it, with one
+ * op on its last step.  Reads go out as far as the read depth allows, a batch
+ * at a time.  Only a chain that is longer than the queue itself is cut.  A
+ * chain without room is parked, first in first out; Reads that only wait for
  * read depth don't hold up replies.
  *
- * Errors: a chain that fails is done when everything that was posted of it
- * is; the rest of it is not posted.
+ * Errors: a failed chain is done when all its posted steps are done; its other
+ * steps are not posted.
  */
 #include "transport/rpcrdma/internal.h"
 
@@ -56,7 +56,7 @@ static struct rpcrdma_batch *free_batch(struct rpcrdma_chain *c)
 	return NULL;
 }
 
-/* Steps of @c that the send queue has room for now. */
+/* Returns how many steps of @c the send queue has room for. */
 static unsigned postable(const struct rpcrdma_sq *sq,
 			 const struct rpcrdma_chain *c)
 {
@@ -106,7 +106,8 @@ static int post(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, unsigned n)
 	return err;
 }
 
-/* The next chain to post from, and how much; NULL: nothing can be. */
+/* Returns the next chain to post from and sets the number of steps; NULL: no
+ * chain can be posted. */
 static struct rpcrdma_chain *pick(struct rpcrdma_sq *sq, unsigned *n)
 {
 	struct rpcrdma_chain *send = sq->sends.head;
@@ -121,13 +122,13 @@ static struct rpcrdma_chain *pick(struct rpcrdma_sq *sq, unsigned *n)
 	return *n > 0 ? read : NULL;
 }
 
-/* Takes @c, the first of its kind, out of the parked ones. */
+/* Unparks @c, which is the first parked chain of its kind. */
 static void pop(struct rpcrdma_sq *sq, struct rpcrdma_chain *c)
 {
 	fifo_of(sq, c)->head = c->next;
 }
 
-/* Fails @c: nothing more is posted of it.  True when it is done now. */
+/* Fails @c: no more steps of it are posted.  True if it is done now. */
 static bool fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 {
 	if (fifo_of(sq, c)->head == c)
@@ -138,7 +139,7 @@ static bool fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 	return c->in_flight == 0;
 }
 
-/* Posts what can be; chains that failed are put on @failed. */
+/* Posts the chains that have room; puts those that fail on @failed. */
 static void advance(struct rpcrdma_sq *sq, struct rpcrdma_fifo *failed)
 {
 	struct rpcrdma_chain *c;
@@ -215,7 +216,7 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain)
 	chain->turn = sq->turn++;
 	push(fifo_of(sq, chain), chain);
 	advance(sq, &failed);
-	/* What fails at once was not taken. */
+	/* A chain that fails at once was not taken. */
 	for (at = &failed.head; (c = *at); at = &c->next) {
 		if (c == chain) {
 			err = c->status;

@@ -23,7 +23,8 @@ static void pause_over(struct loop_timer *t)
 	loop_fd_mod(a->loop, &a->fd, EPOLLIN);
 }
 
-/* Out of something: level triggered, we would be called again at once. */
+/* The system is out of descriptors or memory.  The poll is level triggered and
+ * would call us again at once, so pause. */
 static void pause_accept(struct acceptor *a, int err)
 {
 	stat_inc(tcp_accept_paused);

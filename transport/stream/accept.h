@@ -2,8 +2,8 @@
 /*
  * accept - a listening socket on a loop.
  *
- * Accepts in batches, and not for a while when the system has run out of
- * something.
+ * Accepts in batches, and pauses when the system has run out of descriptors or
+ * memory.
  */
 #ifndef GANNET_TRANSPORT_STREAM_ACCEPT_H
 #define GANNET_TRANSPORT_STREAM_ACCEPT_H
@@ -13,10 +13,10 @@
 #include "lib/loop.h"
 
 struct acceptor {
-	/* Set before the start. */
-	const char	 *name;		/* of the transport, for the log */
-	/* On the loop.  Takes @fd, which does not block; @peer is as if each
-	 * family had a socket of its own. */
+	/* The owner sets these before the start. */
+	const char	 *name;		/* the transport's name, for the log */
+	/* Called on the loop.  Takes @fd, which is non-blocking; an IPv4 @peer
+	 * of an IPv6 socket is an AF_INET address. */
 	void (*accepted)(struct acceptor *a, int fd,
 			 struct sockaddr_storage *peer);
 
@@ -25,9 +25,10 @@ struct acceptor {
 	struct loop_timer pause;
 };
 
-/* Takes @fd, which listens.  Any thread.  0 or -errno. */
+/* Starts to accept.  Takes @fd, a listening socket.  Any thread. 0 or
+ * -errno. */
 int acceptor_start(struct acceptor *a, struct loop *loop, int fd);
-/* Any thread, any number of times: nothing is accepted any more. */
+/* Stops accepting.  Any thread, any number of times. */
 void acceptor_stop(struct acceptor *a);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* look - what the kernel knows of the peer of a TCP socket. */
+/* look - asks the kernel about the peer of a TCP socket. */
 #include "transport/stream/socket.h"
 
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 
 #include "lib/util.h"
 
-/* Of the kernel's states of a connection. */
+/* States of a connection in the kernel. */
 enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSED = 7 };
 
 void socket_look(int fd, struct xprt_view *v)

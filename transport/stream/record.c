@@ -40,7 +40,7 @@ static void next_record(struct record_in *r)
 	r->empty = 0;
 }
 
-/* A mark was read.  False when no record can go on like this. */
+/* Handles a mark.  False: the record is malformed. */
 static bool start_fragment(struct record_in *r)
 {
 	r->last = r->mark & RECORD_LAST;

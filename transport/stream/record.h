@@ -15,16 +15,16 @@
 
 #define RECORD_MARK_SIZE	4
 #define RECORD_LAST		0x80000000u
-/* More fragments without a byte in them than this are no record. */
+/* A record with more empty fragments than this is malformed. */
 #define RECORD_MAX_EMPTY	64
 
 struct record_in {
 	uint32_t max;		/* longer records are bad; never changes */
-	uint32_t len;		/* bytes of the record that were given out */
+	uint32_t len;		/* bytes of the record given out so far */
 	uint32_t left;		/* bytes of the fragment still to come */
 	uint32_t mark;
 	uint8_t	 nmark;		/* bytes of the mark that came; 4: all */
-	uint8_t	 empty;		/* fragments of no bytes in this record */
+	uint8_t	 empty;		/* empty fragments in this record */
 	bool	 last;
 };
 
@@ -34,11 +34,11 @@ enum record_event {
 	RECORD_BAD,		/* too long, empty or endless: give up */
 };
 
-/* Bytes that follow those given before in the same record. */
+/* The next bytes of the same record. */
 struct record_span {
 	const uint8_t	*data;
 	uint32_t	 len;
-	bool		 end;	/* the record ends with them; may be no byte */
+	bool		 end;	/* the record ends with them; len may be 0 */
 };
 
 void record_in_init(struct record_in *r, uint32_t max);
@@ -50,19 +50,19 @@ void record_in_init(struct record_in *r, uint32_t max);
 enum record_event record_next(struct record_in *r, const uint8_t **p,
 			      const uint8_t *end, struct record_span *span);
 
-/* Between two records: nothing of the next one came yet. */
+/* True between two records: no byte of the next one has come yet. */
 static inline bool record_idle(const struct record_in *r)
 {
 	return r->nmark == 0 && r->len == 0 && r->empty == 0;
 }
 
-/* How many of the next bytes are surely of this fragment. */
+/* Returns how many of the next bytes surely belong to this fragment. */
 static inline uint32_t record_left(const struct record_in *r)
 {
 	return r->nmark == RECORD_MARK_SIZE ? r->left : 0;
 }
 
-/* How long the record is, as far as its marks have said. */
+/* Returns the record's length by the marks read so far. */
 static inline uint32_t record_claim(const struct record_in *r)
 {
 	return r->len + record_left(r);

@@ -10,9 +10,9 @@
 
 /* A bound, non-blocking socket; the descriptor or -errno. */
 int socket_bind(const struct sockaddr *addr, int type, bool v6only);
-/* Where it is bound.  0 or -errno. */
+/* Tells the address that @fd is bound to. 0 or -errno. */
 int socket_local(int fd, struct sockaddr_storage *out);
-/* An IPv4 address in IPv6 clothes becomes what it is. */
+/* Turns an IPv4-mapped IPv6 address into an IPv4 one. */
 void socket_unmap(struct sockaddr_storage *ss);
 
 /*
@@ -24,9 +24,9 @@ void socket_bind_reserved(int fd, sa_family_t family);
 int socket_connect(int fd, const struct sockaddr *addr, int ms);
 
 /*
- * What a connected TCP socket knows of its peer: the bytes that it has
- * acknowledged are the position.  Says what it would after a FIN, a reset and
- * an error that was reported, too.
+ * Fills in @v from a connected TCP socket: the bytes that the peer has
+ * acknowledged are the position.  Works after a FIN, a reset and a reported
+ * error, too.
  */
 void socket_look(int fd, struct xprt_view *v);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tcp - what the files of TCP share.  Private to transport/stream/.
+ * tcp - shared by the files of TCP.  Private to transport/stream/.
  *
  * listener (one) -> poller (one for each loop) -> connection -> message.
  */
@@ -28,16 +28,16 @@
 /* Most that is received at once into the poller's chunk. */
 #define TCP_RECV_MAX		(64u << 10)
 #define TCP_CHUNK_SIZE		(256u << 10)
-/* A record in the making that is smaller lies in malloc'ed memory. */
+/* An incomplete record smaller than this lies in malloc'ed memory. */
 #define TCP_PART_SMALL		(64u << 10)
 
 struct tcp_conn;
 struct tcp_listener;
 
 /*
- * A call and its reply.  The record mark stands right before the head, so
- * that a reply without a body is one piece.  From a poller's list, to which
- * it goes back from any thread.
+ * A call and its reply.  The record mark stands right before the head, so that
+ * a reply without a body is one piece.  Comes from a poller's list; any thread
+ * gives it back there.
  */
 struct tcp_msg {
 	struct msg	 msg;
@@ -84,17 +84,17 @@ static inline void tcp_list_splice(struct tcp_list *to, struct tcp_list *from)
 	from->first = NULL;
 }
 
-/* What the connections of one loop have in common.  Its loop's thread. */
+/* The state that the connections of one loop share.  The loop's thread only. */
 struct tcp_poller {
-	struct tcp_listener	*listener;	/* borrowed: we are in it */
+	struct tcp_listener	*listener;	/* borrowed: contains us */
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	 conns;
 	struct loop_timer	 sweep;
-	bool			 stopped;	/* takes no connection more */
+	bool			 stopped;	/* takes no more connections */
 	atomic_uint		 nconns;	/* any thread reads */
 
-	/* Where bytes are received, from @chunk_used on; counted.  What calls
-	 * still use lies before that. */
+	/* Bytes are received here, from @chunk_used on; counted.  Calls still
+	 * use the bytes before that. */
 	struct buf		*chunk;
 	uint32_t		 chunk_used;
 	bool			 chunk_idle;	/* not used since last sweep */
@@ -106,7 +106,7 @@ struct tcp_poller {
 
 struct tcp_listener {
 	struct xprt_listener	 base;
-	struct xprt_env		 env;		/* what it names is borrowed */
+	struct xprt_env		 env;		/* its pointers are borrowed */
 	struct tcp_options	 o;
 	struct acceptor		 accept;	/* on the first loop */
 	uint32_t		 sweep_ms;
@@ -117,19 +117,20 @@ struct tcp_listener {
 };
 
 /*
- * A connection goes through these in order, on its loop's thread, perhaps
- * leaving some out.
+ * A connection goes through these states in order, on its loop's thread; it may
+ * skip some.
  */
 enum tcp_state {
 	TCP_LIVE,
-	TCP_ENDING,	/* no new calls; those taken are answered */
-	TCP_LINGER,	/* all sent, our FIN too: waits for the peer's */
-	TCP_CLOSED,	/* waits for calls and senders that know it */
+	TCP_ENDING,	/* takes no new calls; answers those in progress */
+	TCP_LINGER,	/* everything and our FIN are sent: waits for the peer's
+			 * FIN */
+	TCP_CLOSED,	/* waits for calls and senders that refer to it */
 };
 
 struct tcp_conn {
-	struct xprt		 xprt;		/* one reference is the loop's:
-						 * dropped when all is over */
+	struct xprt		 xprt;		/* the loop has one reference,
+						 * until the end */
 	struct tcp_poller	*poller;	/* borrowed */
 	struct loop_task	 task;
 	struct pool_waiter	 waiter;
@@ -139,66 +140,71 @@ struct tcp_conn {
 	struct loop_fd		 fd;
 	enum tcp_state		 state;
 	bool			 eof;		/* the peer sent its FIN */
-	bool			 paused;	/* reads nothing; if it is for a
-						 * buffer, one of @pool_want */
+	bool			 paused;	/* not reading; if for want
+						 * of a buffer, of one of
+						 * @pool_want */
 	size_t			 pool_want;
 	bool			 bulk;		/* the last record was large */
 	bool			 rejected;	/* a record was no call */
 	uint64_t		 taken;		/* calls given to the sink */
-	uint64_t		 active;	/* when bytes came last */
-	uint64_t		 since;		/* when the record began, or the
-						 * state LINGER */
+	uint64_t		 active;	/* time of the last bytes */
+	uint64_t		 since;		/* start of the record, or of
+						 * the state LINGER */
 	uint64_t		 sweep_sent;	/* @sent as of ... */
-	uint64_t		 sweep_time;	/* when it had changed */
+	uint64_t		 sweep_time;	/* the time of its last
+						 * change */
 	uint64_t		 received;	/* bytes */
 	uint64_t		 short_moved;	/* bytes in and out as of ... */
-	uint64_t		 short_time;	/* when they were enough, or memory
-						 * was not short */
+	uint64_t		 short_time;	/* the last time of enough bytes
+						 * or memory */
 
 	struct record_in	 rec;
-	/* The record in the making: in @part_buf, or in @part_mem. */
+	/* The incomplete record: in @part_buf, or in @part_mem. */
 	struct buf		*part_buf;
 	uint8_t			*part_mem;
 	uint32_t		 part_len;
 	uint32_t		 part_room;
-	uint32_t		 part_cut;	/* bytes behind, not kept */
-	uint32_t		 trusted;	/* a claim up to this is believed */
-	/* Bytes received but not looked at, because reading was paused. */
+	uint32_t		 part_cut;	/* bytes beyond, dropped */
+	uint32_t		 trusted;	/* believed length of a
+						 * record */
+	/* Bytes received but not parsed, because reading was paused. */
 	uint8_t			*rest;
 	uint32_t		 rest_off;
 	uint32_t		 rest_len;
 
-	/* Replies given on the loop's thread while it handles what it has
-	 * received: flushed at its end. */
+	/* Replies that the loop's thread gives while it handles a batch of
+	 * calls: flushed at the batch's end. */
 	struct tcp_list		 batch;
-	unsigned		 batch_calls;	/* dropped ones too */
-	unsigned		 batch_max;	/* that many at most */
+	unsigned		 batch_calls;	/* with dropped ones */
+	unsigned		 batch_max;	/* at most this many */
 	unsigned		 at_once;	/* came with the last receive */
 	size_t			 batch_bytes;
-	bool			 batch_asked;	/* one's position is asked for */
-	uint64_t		 seen_finished;	/* as of the last flush */
+	bool			 batch_asked;	/* a reply has msg->sent */
+	uint64_t		 seen_finished;	/* at the last flush */
 	size_t			 seen_queued;
 
-	/* Guards all below; nested in nothing, nothing nests in it but the
-	 * posting of a task. */
+	/* Guards all fields below.  A leaf, but for posting a task; never taken
+	 * under another lock. */
 	pthread_mutex_t		 lock;
-	int			 err;		/* why to close; 0: don't */
+	int			 err;		/* the reason to close; 0:
+						 * none */
 	bool			 dead;		/* nothing is sent any more */
 	bool			 posted;	/* the task is on its way */
 	bool			 waiting;	/* the waiter is in the pool */
 	bool			 blocked;	/* the socket takes no more */
-	bool			 sending;	/* somebody has what is below */
+	bool			 sending;	/* a thread is sending */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
-	size_t			 queued;	/* bytes not sent, of both */
-	uint64_t		 position;	/* of the end of both */
-	uint64_t		 finished;	/* calls replied to or dropped */
+	size_t			 queued;	/* unsent bytes of both lists */
+	uint64_t		 position;	/* position of the end of
+						 * both */
+	uint64_t		 finished;	/* calls answered or dropped */
 	uint64_t		 sent;		/* bytes */
-	/* Post the task when both are true: */
+	/* Posts the task when both are true: */
 	bool			 watch;
 	uint64_t		 watch_finished; /* this many or more */
 	size_t			 watch_queued;	/* this many or fewer */
 
-	/* Owned by who set @sending. */
+	/* Owned by the thread that set @sending. */
 	struct tcp_list		 sendq;
 	uint32_t		 send_off;	/* sent of its first */
 };
@@ -208,7 +214,7 @@ static_assert(sizeof(struct tcp_conn) <= 2048,
 
 /* tcp_msg.c */
 struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p);
-/* The call is not needed any more. */
+/* Frees the call's memory, not the message. */
 void tcp_msg_forget_call(struct tcp_msg *m);
 /* Takes @m.  Any thread, while a connection of the poller's lives. */
 void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m);
@@ -216,45 +222,45 @@ void tcp_list_free(struct tcp_poller *p, struct tcp_list *list);
 void tcp_msg_fini(struct tcp_poller *p);
 
 /* tcp_recv.c: the loop's thread */
-/* Receives what there is, within reason, and hands over the calls. */
+/* Receives a bounded number of bytes, and hands over the calls in them. */
 void tcp_recv(struct tcp_conn *conn);
-/* Reading was paused: goes on with what was received before. */
+/* Ends a pause: parses the bytes received before it. */
 void tcp_recv_resume(struct tcp_conn *conn);
-/* Forgets all that was received and not handed over. */
+/* Drops all bytes that were received and not handed over. */
 void tcp_recv_drop(struct tcp_conn *conn);
-/* Part of a record came. */
+/* True if a part of a record has come. */
 bool tcp_recv_midway(const struct tcp_conn *conn);
 
 /* tcp_send.c */
 int tcp_reply(struct msg *msg);
 void tcp_drop(struct msg *msg);
-/* The loop's thread: replies are gathered for @conn from now on. */
+/* The loop's thread: starts to gather replies for @conn. */
 void tcp_send_gather(struct tcp_conn *conn);
-/* The loop's thread: sends what was gathered, and gathers no more. */
+/* The loop's thread: sends the gathered replies, and stops gathering. */
 void tcp_send_flush(struct tcp_conn *conn);
 /* The loop's thread: the socket has room again. */
 void tcp_send_resume(struct tcp_conn *conn);
-/* The loop's thread: sends nothing from now on. */
+/* The loop's thread: sends no more. */
 void tcp_send_kill(struct tcp_conn *conn);
 
 /* tcp_conn.c */
 /* Takes @fd.  @peer is counted at the gate.  0 or -errno. */
 int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 		    struct tcp_conn **out);
-/* Hands it to its loop.  Takes @conn. */
+/* Hands the connection to its loop.  Takes @conn. */
 void tcp_conn_start(struct tcp_conn *conn);
-/* The loop's thread: brings everything in line with what has happened.  May
- * free @conn. */
+/* The loop's thread: adapts state and socket to the latest events.  May free
+ * @conn. */
 void tcp_conn_update(struct tcp_conn *conn);
-/* The loop's thread: takes no new calls. */
+/* The loop's thread: refuses new calls. */
 void tcp_conn_end(struct tcp_conn *conn);
-/* The loop's thread: closes it if something takes too long. */
+/* The loop's thread: closes the connection if it is past a time limit. */
 void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now);
-/* Any thread that keeps @conn from being freed: closes it. */
+/* Closes @conn.  Any thread that keeps it from being freed. */
 void tcp_conn_fail(struct tcp_conn *conn, int err);
-/* With the lock held: has tcp_conn_update() called. */
+/* With the lock held: makes the loop's thread call tcp_conn_update(). */
 void tcp_conn_kick(struct tcp_conn *conn);
-/* With the lock held: does so when what is watched for is there. */
+/* With the lock held: the same, if the watched numbers are reached. */
 void tcp_conn_check(struct tcp_conn *conn);
 
 #endif

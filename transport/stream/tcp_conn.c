@@ -2,12 +2,11 @@
 /*
  * tcp_conn - the life of a TCP connection.
  *
- * Operation: what happens to a connection, on any thread, leaves its mark
- * under the lock and has tcp_conn_update() run on the loop's thread, which
- * alone moves the state on, watches the socket, closes it and lets go of the
- * connection: when the socket is shut, every call that was taken has come
- * back, nobody is sending and nothing is posted.  Therefore neither a
- * message nor a sender needs a reference of its own.
+ * Operation: any thread notes an event under the lock and makes
+ * tcp_conn_update() run on the loop's thread.  Only that changes the state,
+ * watches the socket, closes it and releases the connection: when the socket is
+ * shut, every call has come back, no thread is sending and no task is posted.
+ * Therefore neither a message nor a sender needs a reference of its own.
  *
  * Errors: tcp_conn_fail() notes the first; update closes.
  */
@@ -40,7 +39,7 @@ static void last_put(struct xprt *x)
 	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
 }
 
-/* On the loop's thread, while it parses: the parser closes. */
+/* On the loop's thread, while it parses: the parser closes the connection. */
 static void reject(struct msg *msg)
 {
 	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
@@ -112,7 +111,7 @@ static void pool_ready(struct pool_waiter *w)
 	mutex_unlock(&conn->lock);
 }
 
-/* What others do to a connection, at one moment. */
+/* A snapshot of the fields that other threads change. */
 struct view {
 	int	 err;
 	bool	 waiting;
@@ -137,8 +136,8 @@ static struct view look(struct tcp_conn *conn)
 	return v;
 }
 
-/* Update again when no more than @calls are in progress and no more than
- * @queued bytes unsent. */
+/* Asks for an update when at most @calls are in progress and at most @queued
+ * bytes unsent. */
 static void watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
 {
 	mutex_lock(&conn->lock);
@@ -162,22 +161,23 @@ static const char *why(int err)
 	return text ? text : "error";
 }
 
-/* No bytes in or out from now on. */
+/* Stops all input and output. */
 static void shut(struct tcp_conn *conn, int err)
 {
 	bool broken = err || conn->state == TCP_LINGER;
 	bool waiting;
 
 	/*
-	 * Before anything is done to the socket, which knows more than we do:
-	 * when a reset was reported to a sender, the receiver sees an end.
-	 * One that we were the first to close never ends in order: its peer
-	 * may have been gone for long.
+	 * Look before changing the socket, which knows more than we do: if a
+	 * sender got the error of a reset, the receiver only sees an end.  One
+	 * that we were the first to close never ends in order: its peer may
+	 * have been gone for long.
 	 */
 	xprt_fate_end(conn->xprt.fate, broken ? XPRT_BROKEN : XPRT_ORDERLY);
 	if (err) {
 		stat_inc(tcp_closed_error);
-		/* That clients go away is nothing to tell the admin. */
+		/* Clients go away all the time: that is not worth a line in the
+		 * log. */
 		log_limited(err == -ECONNRESET || err == -EPIPE ?
 			    LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "%s: closing: %s",
 			    conn->xprt.name, why(err));
@@ -185,7 +185,7 @@ static void shut(struct tcp_conn *conn, int err)
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
 	tcp_send_kill(conn);
-	/* A sender may still be at it, so no close yet. */
+	/* A sender may still use the socket, so don't close it yet. */
 	shutdown(conn->fd.fd, SHUT_RDWR);
 	tcp_recv_drop(conn);
 
@@ -200,8 +200,8 @@ static void shut(struct tcp_conn *conn, int err)
 	}
 }
 
-/* Nothing comes any more that needs the loop; then nothing is posted either,
- * even if who has a reference closes it once more. */
+/* No more events need the loop, so none may post a task either, even if the
+ * holder of a reference closes the connection once more. */
 static bool all_over(struct tcp_conn *conn)
 {
 	bool over;
@@ -233,7 +233,7 @@ static void release(struct tcp_conn *conn)
 	}
 }
 
-/* In state ENDING: is it time to say good-bye? */
+/* In state ENDING: sends our FIN when all replies are sent. */
 static void end(struct tcp_conn *conn, const struct view *v)
 {
 	if (v->calls > 0 || v->queued > 0) {
@@ -241,15 +241,15 @@ static void end(struct tcp_conn *conn, const struct view *v)
 	} else if (conn->eof) {
 		shut(conn, 0);
 	} else {
-		/* Closing with bytes unread would reset the connection, and
-		 * the peer might lose replies that it has not read yet. */
+		/* Closing with unread bytes would reset the connection, and the
+		 * peer might lose replies that it has not read yet. */
 		set_state(conn, TCP_LINGER);
 		conn->since = loop_now(conn->poller->loop);
 		shutdown(conn->fd.fd, SHUT_WR);
 	}
 }
 
-/* In state LIVE, paused: is it time to read on? */
+/* In state LIVE, paused: reads on when it may. */
 static void read_on(struct tcp_conn *conn, const struct view *v)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
@@ -268,7 +268,7 @@ static void read_on(struct tcp_conn *conn, const struct view *v)
 		watch(conn, o->max_calls / 2, o->max_queued / 2);
 }
 
-/* What to wait for at the socket. */
+/* Sets the events to wait for at the socket. */
 static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
 {
 	uint32_t events = blocked ? EPOLLOUT : 0;
@@ -302,7 +302,7 @@ void tcp_conn_update(struct tcp_conn *conn)
 			    events_for(conn, v.blocked));
 }
 
-/* Throws away what comes after we have ended, until the peer ends too. */
+/* Throws away the bytes that come after our FIN, until the peer's FIN. */
 static void discard(struct tcp_conn *conn)
 {
 	ssize_t n = recv(conn->fd.fd, NULL, 1u << 20, MSG_TRUNC);
@@ -349,7 +349,7 @@ void tcp_conn_end(struct tcp_conn *conn)
 	tcp_conn_update(conn);
 }
 
-/* Has the peer taken anything of what waits for it? */
+/* True if the peer has taken some of the unsent replies. */
 static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 {
 	uint64_t sent;
@@ -368,8 +368,8 @@ static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 }
 
 /*
- * While others wait for memory: does enough come and go for what this one
- * holds to be free within a dozen times short_ms?
+ * While others wait for memory: true if the connection is fast enough to free
+ * its memory within a dozen times short_ms.
  */
 static bool frees_memory(struct tcp_conn *conn, uint64_t now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tcp_listen - listeners: connections accepted, counted, spread, ended.
+ * tcp_listen - listeners: accept, count, spread and end connections.
  *
  * The first loop accepts; each connection goes to the loop that has the
  * fewest.  The listener is freed when the last connection is.
@@ -23,7 +23,7 @@ STAT(tcp_refused_peer, "TCP connections refused because their peer had too "
 STAT(tcp_accept_failed, "TCP connections that could not be set up");
 
 #define BACKLOG		1024
-/* TCP_USER_TIMEOUT, ms: what is sent and not acknowledged so long is lost. */
+/* TCP_USER_TIMEOUT: ms before unacknowledged data ends the connection. */
 #define USER_TIMEOUT	60000
 
 static struct tcp_poller *choose(struct tcp_listener *l)
@@ -37,7 +37,7 @@ static struct tcp_poller *choose(struct tcp_listener *l)
 	return best;
 }
 
-/* Is there room for @peer?  It is counted at once. */
+/* Counts one more connection of @peer, if there is room. */
 static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
 {
 	char addr[XPRT_ADDR_TEXT];
@@ -130,7 +130,7 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	return o;
 }
 
-/* Connections inherit what is set here. */
+/* Connections inherit the options set here. */
 static int listen_on(const struct sockaddr *addr, bool v6only)
 {
 	int fd = socket_bind(addr, SOCK_STREAM, v6only);

@@ -5,7 +5,7 @@
 
 #include "transport/stream/tcp.h"
 
-/* More free ones than this are given back to the system. */
+/* A poller keeps at most this many free messages. */
 #define FREE_MAX	1024
 
 static struct tcp_msg *make(size_t upper)
@@ -21,7 +21,7 @@ static struct tcp_msg *make(size_t upper)
 	return m;
 }
 
-/* Takes over what other threads gave back. */
+/* Takes over the messages that other threads gave back. */
 static void collect(struct tcp_poller *p)
 {
 	/* Pairs with the release in tcp_msg_free(). */

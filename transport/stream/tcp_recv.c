@@ -2,19 +2,19 @@
 /*
  * tcp_recv - from the stream to calls.  All on the loop's thread.
  *
- * Operation: what the socket has is received into the poller's chunk, which
- * its connections share.  A record that lies there whole becomes a call: a
- * small one is copied next to its message, a larger one is used where it
- * lies and keeps the chunk.  What is left at the end is a record in the
- * making, its part, in memory of the connection's own; the rest of it is
- * received there directly.
+ * Operation: bytes are received into the poller's chunk, which its connections
+ * share.  A whole record there becomes a call: a small one is copied next to
+ * its message, a larger one stays in the chunk and holds a reference to it.  An
+ * incomplete record at the end, the part, goes to memory of the connection's
+ * own; the rest of it is received there directly.
  *
- * A part is believed to become as long as its marks say only so far as
- * PART_GROW times of it came, or the connection's last records were as long;
- * then it gets a payload buffer for all of it at once.  So a connection
- * never holds one while it waits for another.
+ * A part's marks are believed only up to PART_GROW times the bytes that came,
+ * or up to the length of the connection's last records; the part gets a payload
+ * buffer for all of that at once.  So a connection never holds one while it
+ * waits for another.
  *
- * Errors: a bad record, one that is no call, or a lack of memory closes the connection.
+ * Errors: a malformed record, one that is no call, or a lack of memory closes
+ * the connection.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,17 +33,17 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 
 #define PART_GROW	32
 #define PART_MIN	2048u
-/* A record from here on makes the connection one of bulk data: then little
- * is received before a record's length is known, so that little is copied. */
+/* A record of this size or more marks a connection of bulk data: then few bytes
+ * are received before a record's length is known, so that few are copied. */
 #define BULK_MIN	(64u << 10)
 #define BULK_RECV	(4u << 10)
-/* Replies gathered are sent at the latest when they are this many. */
+/* Gathered replies are sent when there are this many. */
 #define BATCH_CALLS	64
 #define BATCH_BYTES	(128u << 10)
-/* Where one connection is all there is, what comes at once is answered in two
- * parts of at least so many, and the peer works on one during the other. */
+/* If there is just one connection, a batch of calls is answered in two parts of
+ * at least this many, and the peer works on one part during the other. */
 #define PART_CALLS	16
-/* In one go, before others get their turn. */
+/* Bytes to receive before others get their turn. */
 #define RECV_ROUNDS	8
 
 bool tcp_recv_midway(const struct tcp_conn *conn)
@@ -51,7 +51,7 @@ bool tcp_recv_midway(const struct tcp_conn *conn)
 	return !record_idle(&conn->rec);
 }
 
-/* Reads nothing until tcp_recv_resume(). */
+/* Stops reading until tcp_recv_resume(). */
 static void pause_reading(struct tcp_conn *conn)
 {
 	if (!conn->paused)
@@ -59,7 +59,7 @@ static void pause_reading(struct tcp_conn *conn)
 	conn->paused = true;
 }
 
-/* ... nor before a buffer of @size may be had. */
+/* ... and until a buffer of @size is free. */
 static void pause_for_pool(struct tcp_conn *conn, size_t size)
 {
 	pause_reading(conn);
@@ -70,7 +70,7 @@ static void pause_for_pool(struct tcp_conn *conn, size_t size)
 	pool_wait(conn->xprt.pool, size, &conn->waiter);
 }
 
-/* May another call be taken, by what is known about those before? */
+/* True if another call may be taken, by the counts of those in progress. */
 static bool below_limits(struct tcp_conn *conn)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
@@ -93,7 +93,7 @@ static bool may_take(struct tcp_conn *conn)
 	return false;
 }
 
-/* The call of @m is at @data: hands it over.  0, or -EBADMSG: it was none. */
+/* Hands over @m with its call at @data. 0, or -EBADMSG: it was no call. */
 static int give(struct tcp_conn *conn, struct tcp_msg *m, const uint8_t *data,
 		uint32_t len, uint32_t cut)
 {
@@ -123,7 +123,7 @@ static int give(struct tcp_conn *conn, struct tcp_msg *m, const uint8_t *data,
 	return conn->rejected ? -EBADMSG : 0;
 }
 
-/* A whole record in one place; @chunk holds it, or it must be copied. */
+/* Takes a whole record in one place; @chunk holds it, or it must be copied. */
 static int take_whole(struct tcp_conn *conn, const struct record_span *span,
 		      struct buf *chunk)
 {
@@ -164,7 +164,7 @@ static void part_drop(struct tcp_conn *conn)
 	conn->part_cut = 0;
 }
 
-/* The part is a whole record now. */
+/* Takes the part, which is a whole record now. */
 static int take_part(struct tcp_conn *conn)
 {
 	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
@@ -187,7 +187,7 @@ static int take_part(struct tcp_conn *conn)
 	return give(conn, m, data, len, cut);
 }
 
-/* From malloc'ed memory to a buffer for the whole record. */
+/* Moves the part from malloc'ed memory to a buffer for the whole record. */
 static int part_move(struct tcp_conn *conn, uint32_t size)
 {
 	struct buf *b = pool_alloc_for(conn->xprt.pool, size,
@@ -207,8 +207,8 @@ static int part_move(struct tcp_conn *conn, uint32_t size)
 }
 
 /*
- * Room for @need bytes of the record, or for as many as it will have if its
- * marks are to be believed.  0, -ENOMEM, or -EAGAIN: reading is paused.
+ * Makes room for @need bytes of the record, or for its whole length if the
+ * marks are believed. 0, -ENOMEM, or -EAGAIN: reading is paused.
  */
 static int part_reserve(struct tcp_conn *conn, uint32_t need)
 {
@@ -228,7 +228,8 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	    (trust >= claim || need > TCP_PART_SMALL))
 		return part_move(conn, claim);
 	claim = MIN(claim, trust);
-	/* Of many short fragments, not each is worth a copy of those before. */
+	/* Grow in large steps: a record of many short fragments must not be
+	 * copied for each of them. */
 	claim = MAX(claim, 2 * conn->part_room);
 	claim = MIN(claim, TCP_PART_SMALL);
 	if (conn->part_room >= claim)
@@ -241,8 +242,8 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	return 0;
 }
 
-/* Bytes of the record, copied unless they are where they belong, as far as
- * they are kept. */
+/* Adds bytes to the part.  Copies them unless they are in place already; drops
+ * those beyond the limit. */
 static int part_add(struct tcp_conn *conn, const struct record_span *span)
 {
 	uint32_t len = MIN(conn->part_len + span->len, MSG_MAX_LEN);
@@ -262,7 +263,7 @@ static int part_add(struct tcp_conn *conn, const struct record_span *span)
 	return span->end ? take_part(conn) : 0;
 }
 
-/* One step from *@p on: 0, 1 when nothing is left, or -errno. */
+/* Takes one step from *@p on: 0, 1 when no bytes are left, or -errno. */
 static int parse_one(struct tcp_conn *conn, const uint8_t **p,
 		     const uint8_t *end, struct buf *chunk)
 {
@@ -304,7 +305,7 @@ static int parse(struct tcp_conn *conn, const uint8_t **p, const uint8_t *end,
 	return err == 1 ? 0 : err;
 }
 
-/* Keeps what could not be parsed yet. */
+/* Keeps the bytes that can't be parsed yet. */
 static int rest_save(struct tcp_conn *conn, const uint8_t *p,
 		     const uint8_t *end)
 {
@@ -325,7 +326,7 @@ static void rest_drop(struct tcp_conn *conn)
 	conn->rest = NULL;
 }
 
-/* Room to receive into, behind what calls still use. */
+/* Finds room to receive into, behind the bytes that calls still use. */
 static bool chunk_reserve(struct tcp_poller *p)
 {
 	p->chunk_idle = false;
@@ -339,7 +340,7 @@ static bool chunk_reserve(struct tcp_poller *p)
 /* @n bytes were received and parsed. */
 static void chunk_advance(struct tcp_poller *p, uint32_t n)
 {
-	/* Pairs with the release in buf_put(): they are done reading. */
+	/* Pairs with the release in buf_put(): the calls are done reading. */
 	if (atomic_load_explicit(&p->chunk->ref.count,
 				 memory_order_acquire) == 1) {
 		p->chunk_used = 0;
@@ -352,8 +353,8 @@ static void chunk_advance(struct tcp_poller *p, uint32_t n)
 	}
 }
 
-/* Where the next bytes go: the part, as far as they are surely its, and the
- * chunk.  The number of iovecs, or -errno. */
+/* Names the place of the next bytes: the part for those that surely belong to
+ * it, then the chunk.  Returns the number of iovecs, or -errno. */
 static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
 {
 	struct tcp_poller *p = conn->poller;
@@ -381,7 +382,7 @@ static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
 	return n;
 }
 
-/* @n bytes came into @iov.  0 or -errno. */
+/* Parses the @n bytes that came into @iov. 0 or -errno. */
 static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 		    size_t n)
 {
@@ -415,15 +416,15 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 	return MIN(err, 0);
 }
 
-/* Nothing is read any more: after a bad mark there are no records, and the
- * socket may be seen ready once more before update closes it. */
+/* Don't read any more: after a bad mark there are no records, and the socket
+ * may be ready once more before update closes it. */
 static void give_up(struct tcp_conn *conn, int err)
 {
 	conn->paused = true;
 	tcp_conn_fail(conn, err);
 }
 
-/* True when there may be more. */
+/* True if there may be more to receive. */
 static bool receive(struct tcp_conn *conn)
 {
 	struct iovec iov[2] = { 0 };

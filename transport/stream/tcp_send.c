@@ -2,13 +2,14 @@
 /*
  * tcp_send - replies onto the stream, from any thread.
  *
- * Operation: replies queue up under the connection's lock.  Who finds that
- * nobody is sending becomes the sender and sends all there is, what others
- * add meanwhile too, many replies to a system call.  When the socket takes
- * no more the loop waits for it and becomes the sender then.
+ * Operation: replies queue up under the connection's lock.  A thread that finds
+ * no sender becomes the sender: it sends all queued replies, also those that
+ * others add meanwhile, many in one system call.  When the socket is full, the
+ * loop waits for it and becomes the sender then.
  *
- * Replies given by the loop's thread while it hands over calls are gathered
- * aside, without a lock, until it has handed over all that it received.
+ * While the loop's thread hands over a batch of calls, the replies that it
+ * gives are gathered apart, without a lock, until the whole batch is handed
+ * over.
  */
 #include <endian.h>
 #include <errno.h>
@@ -34,8 +35,8 @@ static struct tcp_conn *conn_of(struct msg *msg)
 }
 
 /*
- * The pieces of @m as iovecs, without its first @skip bytes.  A body that is
- * in a pipe has no address.
+ * Writes the pieces of @m as iovecs, without its first @skip bytes.  A body in
+ * a pipe has no address.
  */
 static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 {
@@ -68,7 +69,7 @@ static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 	return k;
 }
 
-/* The sender: @n bytes were sent. */
+/* The sender: notes that @n bytes were sent. */
 static void forget_sent(struct tcp_conn *conn, size_t n)
 {
 	struct tcp_list *q = &conn->sendq;
@@ -83,7 +84,7 @@ static void forget_sent(struct tcp_conn *conn, size_t n)
 	conn->send_off = (uint32_t)n;
 }
 
-/* How many pieces there are before the first that is in a pipe. */
+/* Returns the number of pieces before the first one in a pipe. */
 static size_t until_pipe(const struct iovec *iov, size_t n)
 {
 	size_t i = 0;
@@ -93,7 +94,7 @@ static size_t until_pipe(const struct iovec *iov, size_t n)
 	return i;
 }
 
-/* The body that is next is in a pipe. */
+/* The next body is in a pipe. */
 static ssize_t send_pipe(struct tcp_conn *conn, size_t len, bool more)
 {
 	struct pipe *pipe = conn->sendq.first->msg.pipe;
@@ -122,8 +123,8 @@ static ssize_t send_pieces(struct tcp_conn *conn, struct iovec *iov, size_t n,
 }
 
 /*
- * The sender: sends from sendq, once.  Adds to *@sent.  0 when there is no
- * reason to stop, -EAGAIN when the socket is full, else -errno.
+ * The sender: sends from sendq, once.  Adds to *@sent. 0: go on; -EAGAIN: the
+ * socket is full; else -errno.
  */
 static int send_some(struct tcp_conn *conn, size_t *sent)
 {
@@ -153,7 +154,7 @@ static int send_some(struct tcp_conn *conn, size_t *sent)
 	return (size_t)did < total ? -EAGAIN : 0;
 }
 
-/* With the lock held: everything queued is lost; frees nothing yet. */
+/* With the lock held: unqueues all replies, for the caller to free later. */
 static struct tcp_list take_all(struct tcp_conn *conn)
 {
 	struct tcp_list lost = { NULL, NULL };
@@ -172,7 +173,7 @@ static void lose(struct tcp_conn *conn, struct tcp_list *lost)
 	tcp_list_free(conn->poller, lost);
 }
 
-/* With the lock held, by the sender: sends no more.  Unlocks. */
+/* With the lock held, by the sender: ends sending.  Unlocks. */
 static void stop_sending(struct tcp_conn *conn, int err)
 {
 	struct tcp_list lost = { NULL, NULL };
@@ -195,7 +196,7 @@ static void stop_sending(struct tcp_conn *conn, int err)
 	mutex_unlock(&conn->lock);
 }
 
-/* The sender, with the lock held: sends all there is.  Unlocks. */
+/* The sender, with the lock held: sends all queued replies.  Unlocks. */
 static void send_all(struct tcp_conn *conn)
 {
 	int err = 0;
@@ -217,7 +218,8 @@ static void send_all(struct tcp_conn *conn)
 	stop_sending(conn, err);
 }
 
-/* With the lock held: sends what is queued unless it can't.  Unlocks. */
+/* With the lock held: sends the queued replies, if there is no sender and the
+ * socket has room.  Unlocks. */
 static void push(struct tcp_conn *conn)
 {
 	if (conn->sending || conn->blocked || conn->err) {
@@ -229,13 +231,13 @@ static void push(struct tcp_conn *conn)
 	send_all(conn);
 }
 
-/* With the lock held: a call is over that gets no reply.  Takes @m, unlocks. */
+/* With the lock held: ends a call without a reply.  Takes @m, unlocks. */
 static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 {
 	mutex_unlock(&conn->lock);
 	tcp_msg_free(conn->poller, m);
 	mutex_lock(&conn->lock);
-	/* From here on the connection may be freed by its loop. */
+	/* From here on the loop may free the connection. */
 	conn->finished++;
 	tcp_conn_check(conn);
 	mutex_unlock(&conn->lock);

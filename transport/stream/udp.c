@@ -3,12 +3,11 @@
  * udp - RPC over UDP: a datagram is a call, a datagram is its reply.
  *
  * Operation: datagrams are received on the listener's loop, one system call
- * each, into one buffer, and copied next to their message.  Each call has an
- * xprt of its own, as its peer is its own.  Replies are sent from any thread
- * at once, or lost: the peer asks again.
+ * each, into one buffer, and copied next to their message.  Each call has a
+ * peer, and so an xprt, of its own.  Any thread sends its reply at once; if
+ * that fails the reply is lost, and the peer asks again.
  *
- * Ownership: a call belongs to its xprt's references; the last put makes it
- * a free one.
+ * Ownership: the references of its xprt own a call; the last put makes it free.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -36,14 +35,14 @@ STAT(udp_bytes_out, "bytes sent over UDP");
 
 #define CALL_SMALL	1024
 #define RECV_BATCH	32
-/* What a datagram can carry at most, the address family apart. */
+/* The most bytes of a datagram, over IPv4 or IPv6. */
 #define DATAGRAM_MAX	65536u
 
 struct udp_listener;
 
 /* Room for the one control message that we send or receive. */
 union pktinfo {
-	size_t		 align;	/* as a struct cmsghdr needs it */
+	size_t		 align;	/* for its alignment */
 	uint8_t		 v4[CMSG_SPACE(sizeof(struct in_pktinfo))];
 	uint8_t		 v6[CMSG_SPACE(sizeof(struct in6_pktinfo))];
 };
@@ -51,14 +50,17 @@ union pktinfo {
 struct udp_call {
 	struct xprt		 xprt;
 	struct msg		 msg;
-	struct udp_listener	*l;		/* borrowed: waits for us */
+	struct udp_listener	*l;		/* borrowed: its free waits for
+						 * us */
 	struct udp_call		*next;		/* while free */
 	struct cds_list_head	 link;		/* in l->calls, or empty */
-	struct sockaddr_storage	 from;		/* as the socket has it */
+	struct sockaddr_storage	 from;		/* the socket's form of the
+						 * peer */
 	socklen_t		 from_len;
 	union pktinfo		 control;	/* for the reply */
 	socklen_t		 control_len;
-	void			*mem;		/* a call that is not small */
+	void			*mem;		/* memory of a call that is not
+						 * small */
 	uint8_t			 small[CALL_SMALL];
 	uint8_t			 head[MSG_HEAD_SIZE];
 	max_align_t		 upper[];
@@ -66,7 +68,7 @@ struct udp_call {
 
 struct udp_listener {
 	struct xprt_listener	 base;
-	struct xprt_env		 env;		/* what it names is borrowed */
+	struct xprt_env		 env;		/* its pointers are borrowed */
 	struct udp_options	 o;
 	struct loop		*loop;		/* borrowed */
 	struct loop_fd		 fd;
@@ -179,7 +181,7 @@ static struct udp_call *make(struct udp_listener *l)
 	return c;
 }
 
-/* NULL when there are too many or no memory; *@full says which. */
+/* NULL: too many calls, with *@full set, or no memory. */
 static struct udp_call *alloc(struct udp_listener *l, bool *full)
 {
 	struct udp_call *c;
@@ -222,8 +224,8 @@ static bool enter(struct udp_listener *l, struct udp_call *c)
 }
 
 /*
- * Where the datagram went to: for the reply to leave from there (RFC 3542
- * section 6.1), and for the xprt.
+ * Keeps the datagram's destination, for the xprt, and for the reply to leave
+ * from (RFC 3542 section 6.1).
  */
 static void set_source(struct udp_call *c, struct msghdr *mh,
 		       struct sockaddr_storage *local)
@@ -260,7 +262,7 @@ static void set_source(struct udp_call *c, struct msghdr *mh,
 	}
 }
 
-/* Readies @c with a call of @len bytes at l->buf; false: no memory. */
+/* Prepares @c with the call of @len bytes at l->buf; false: no memory. */
 static bool fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 {
 	struct udp_listener *l = c->l;
@@ -290,13 +292,13 @@ static bool fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 	return true;
 }
 
-/* Gives back what alloc() gave. */
+/* Gives back a call that alloc() gave. */
 static void unalloc(struct udp_call *c)
 {
 	last_put(&c->xprt);
 }
 
-/* Receives one datagram; false when there is no more to be had now. */
+/* Receives one datagram; false when there are no more now. */
 static bool receive(struct udp_listener *l)
 {
 	struct iovec iov = { l->buf, l->o.max_len + 1 };
@@ -308,7 +310,8 @@ static bool receive(struct udp_listener *l)
 	c = alloc(l, &full);
 	if (!c) {
 		if (!full) {
-			/* Take it off the queue, or we would spin. */
+			/* Take the datagram off the queue, or the loop would
+			 * spin. */
 			stat_inc(udp_dropped_calls);
 			return recv(l->fd.fd, l->buf, 1, 0) >= 0;
 		}
@@ -402,7 +405,7 @@ static void stop_wait_free(struct xprt_listener *base)
 	while (l->count > 0)
 		pthread_cond_wait(&l->none, &l->lock);
 	mutex_unlock(&l->lock);
-	/* After a task that may still be on its way. */
+	/* Runs after a task that may still be on its way. */
 	loop_call(l->loop, stop_reading, l);
 	close(l->fd.fd);
 	free_listener(l);

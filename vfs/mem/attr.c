@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes of a node, who may do what with it, and its times. */
+/* Attributes of a node, its permissions, and its times. */
 #include "vfs/mem/mem.h"
 
 #include <errno.h>
@@ -152,7 +152,7 @@ int mem_getattr(const struct vfs_ctx *ctx, struct vfs_node *node,
 	return 0;
 }
 
-/* By what READ and WRITE will do: RFC 1813 section 3.3.4. */
+/* As READ and WRITE will decide: RFC 1813 section 3.3.4. */
 static uint32_t access_needs(enum vfs_type type, uint32_t bit)
 {
 	switch (bit) {
@@ -209,7 +209,7 @@ int mem_set_size(struct mem_node *n, uint64_t size)
 	return 0;
 }
 
-/* May @cred set what @set says?  All or nothing. */
+/* Checks that @cred may set all attributes in @set. */
 static int may_set(const struct vfs_cred *cred, const struct mem_node *n,
 		   const struct vfs_setattr *set)
 {
@@ -262,7 +262,7 @@ static void set_owner_mode(const struct vfs_cred *cred, struct mem_node *n,
 		n->uid = set->uid;
 	if (set->set & VFS_SET_GID)
 		n->gid = set->gid;
-	/* What ran as somebody must not run as somebody else. */
+	/* A set-id program must not run as another user after a change. */
 	if (set->set & (VFS_SET_UID | VFS_SET_GID) && n->type != VFS_DIR)
 		mode &= ~06000u;
 	if (set->set & VFS_SET_MODE && cred->uid != 0 &&

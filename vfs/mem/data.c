@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many pages a tree of @height holds, as a power of two. */
+/* The power of two of the pages in a tree of @height. */
 static unsigned span_bits(unsigned height)
 {
 	return height * MEM_FAN_BITS;

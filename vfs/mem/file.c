@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reading and writing what a node holds. */
+/* READ and WRITE of files, and READLINK. */
 #include "vfs/mem/mem.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ int mem_readlink(const struct vfs_ctx *ctx, struct vfs_node *node, char *buf,
 	return len;
 }
 
-/* What is wrong with doing I/O on @n, or 0. */
+/* Returns 0 if I/O on @n is possible, else -errno. */
 static int check_file(const struct mem_node *n)
 {
 	if (n->type == VFS_DIR)
@@ -98,7 +98,7 @@ static size_t total(const struct iovec *iov, int niov)
 	return sum;
 }
 
-/* Bytes written, or -ENOSPC when there was room for none. */
+/* Returns the bytes written, or -ENOSPC if there was room for none. */
 static int64_t write_iov(struct mem_node *n, uint64_t off,
 			 const struct iovec *iov, int niov)
 {

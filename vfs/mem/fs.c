@@ -272,8 +272,8 @@ static int mem_mount(const struct vfs_config *config, struct vfs_fs **out)
 	crypto_shorthash((uint8_t *)&fs->base.fsid,
 			 (const uint8_t *)config->path, strlen(config->path),
 			 key);
-	/* Nothing here outlives the process: nor does any old handle mean
-	 * anything, or a promise about written data. */
+	/* Nothing here outlives the process, so old handles and write verifiers
+	 * must not match after a restart. */
 	randombytes_buf(fs->hash_key, sizeof(fs->hash_key));
 	randombytes_buf(&fs->next_gen, sizeof(fs->next_gen));
 	fs->base.verf = ((uint64_t)randombytes_random() << 32) |

@@ -135,7 +135,7 @@ static inline struct mem_fs *mem_fs(const struct mem_node *n)
 /* -ENOSPC when @bytes more would pass the bound. */
 int  mem_charge(struct mem_fs *fs, uint64_t bytes);
 void mem_uncharge(struct mem_fs *fs, uint64_t bytes);
-/* A node with one reference, the tree's, that only the caller knows of. */
+/* Makes a node with one reference, the tree's; no other thread can find it. */
 int  mem_node_alloc(struct mem_fs *fs, enum vfs_type type,
 		    struct mem_node **out);
 void mem_node_free(struct vfs_node *n);
@@ -150,7 +150,7 @@ void mem_unlock(struct mem_node *n);
 void mem_wrlock2(struct mem_node *a, struct mem_node *b);
 void mem_unlock2(struct mem_node *a, struct mem_node *b);
 
-/* Does it take long to free what @n holds? */
+/* True if @n's data takes long to free. */
 static inline bool mem_is_long(const struct mem_node *n)
 {
 	return n->type == VFS_REG && n->data.npages > VFS_LONG / MEM_PAGE;
@@ -187,7 +187,8 @@ int  mem_permit(const struct vfs_cred *cred, const struct mem_node *n,
  * a client that opened a file and then changed its mode goes on. */
 int  mem_permit_io(const struct vfs_cred *cred, const struct mem_node *n,
 		   uint32_t want);
-/* May @cred take @child out of @dir (write permission, sticky bit)? */
+/* Checks that @cred may remove @child from @dir (write permission, sticky
+ * bit). */
 int  mem_permit_unlink(const struct vfs_cred *cred,
 		       const struct mem_node *dir,
 		       const struct mem_node *child);
@@ -199,11 +200,11 @@ int64_t mem_now(void);
 /* New times, later than the node's last ctime. */
 void mem_touch_ctime(struct mem_node *n);
 void mem_touch_mtime(struct mem_node *n);
-/* What a new node gets from who makes it where, and from @set. */
+/* Sets a new node's attributes from its maker, its directory and @set. */
 void mem_attr_init(struct mem_node *n, const struct mem_node *dir,
 		   const struct vfs_cred *cred,
 		   const struct vfs_setattr *set);
-/* @cred changes what is in @n, which then runs as nobody in particular. */
+/* @cred changes @n's data: takes its set-id bits away. */
 void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n);
 int  mem_set_size(struct mem_node *n, uint64_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names: looking up, making, linking and removing. */
+/* Names: look-up, creation, links and removal. */
 #include "vfs/mem/mem.h"
 
 #include <errno.h>
@@ -92,8 +92,8 @@ bool mem_drop_link(struct mem_node *n)
 }
 
 /*
- * Puts @n, which nobody knows yet, into @dir.  On failure it is gone.  On
- * success the caller has a reference, beside the tree's.
+ * Links @n, which no other thread can find yet, into @dir.  Frees it on
+ * failure.  On success the caller has a reference beside the tree's.
  */
 static int add_new(struct mem_node *dir, struct vfs_name name,
 		   struct mem_node *n)
@@ -197,7 +197,7 @@ int mem_create(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 	return 0;
 }
 
-/* May what @what says be made at all? */
+/* Checks that @what can be made at all. */
 static int check_make(const struct vfs_cred *cred,
 		      const struct vfs_make *what)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Renaming.  While fs->rename is held no directory changes its parent, so
- * what lies above a directory that is in the tree stays as it is.
+ * Renaming.  While fs->rename is held no directory changes its parent, so the
+ * ancestors of a directory in the tree stay.
  */
 #include "vfs/mem/mem.h"
 
@@ -27,7 +27,7 @@ static struct mem_node *parent_of(const struct mem_node *dir)
 	return atomic_load_explicit(&dir->parent, memory_order_relaxed);
 }
 
-/* Is @a @n, or above it?  fs->rename is held. */
+/* True if @a is @n or an ancestor of it. fs->rename is held. */
 static bool is_above(const struct mem_node *a, const struct mem_node *n)
 {
 	for (;;) {
@@ -67,7 +67,7 @@ static void unlock_dirs(struct mem_node *from, struct mem_node *to)
 		mutex_unlock(&mem_fs(from)->rename);
 }
 
-/* Finds who is to move where.  1: nothing to do. */
+/* Finds the nodes of the rename. 1: there is nothing to do. */
 static int find(struct move *m)
 {
 	struct mem_fs *fs = mem_fs(m->from);
@@ -93,9 +93,9 @@ static int find(struct move *m)
 	return m->victim == m->node;
 }
 
-/* What needs no lock on the two nodes: after this they may be locked.  What is
- * in a directory is not above it, and only fs->rename keeps ways up as they
- * are. */
+/* Makes the checks that need no lock on the two nodes; they may be locked
+ * afterwards.  A directory's entry is not its ancestor, and fs->rename keeps
+ * all ancestors as they are. */
 static int check_shape(const struct move *m)
 {
 	bool moves_dir = m->node->type == VFS_DIR;

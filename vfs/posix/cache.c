@@ -26,10 +26,10 @@ STAT(posix_fds_short, "opens that failed for want of descriptors");
 
 #define IDLE_MS		5000
 #define IDLE_TICKS	4
-/* A file with data that may not be on disk is left longer, for a COMMIT. */
+/* A file with data that may not be on disk stays longer, for a COMMIT. */
 #define DIRTY_FACTOR	6
-/* And one that can't be opened again as long as clients hold back what they
- * write: Linux does for 35 seconds. */
+/* A file that can't be opened again stays as long as clients hold back written
+ * data: Linux does for 35 seconds. */
 #define CLOSED_FACTOR	2
 #define SWEEP_BATCH	64
 #define MAX_FDS		262144
@@ -130,7 +130,7 @@ void posix_cache_bury(struct posix_cache *c, struct posix_node *n)
 	mutex_unlock(&c->lock);
 }
 
-/* Locked, and again when it returns. */
+/* Called and returns with the lock held. */
 static void free_dying(struct posix_cache *c)
 {
 	struct posix_node *n;
@@ -157,14 +157,14 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n)
 		vfs_node_put(&n->node);
 }
 
-/* Only the cache refers to it.  (Someone may just be about to, which is
- * harmless.) */
+/* True if only the cache refers to it.  (Another thread may just be about to,
+ * which is harmless.) */
 static bool unused(const struct posix_node *n)
 {
 	return atomic_load(&n->node.ref.count) == 1;
 }
 
-/* Under the lock: the one looked at longest ago, and it is the last one now. */
+/* Under the lock: takes the node looked at longest ago, and puts it last. */
 static struct posix_node *look_at_next(struct posix_cache *c)
 {
 	struct posix_node *n = cds_list_first_entry(&c->nodes,
@@ -175,7 +175,7 @@ static struct posix_node *look_at_next(struct posix_cache *c)
 	return n;
 }
 
-/* How many ticks @n stays when nobody uses it. */
+/* Returns the ticks that @n stays while it is unused. */
 static uint32_t stay(const struct posix_node *n, uint32_t age,
 		     uint32_t dirty_age)
 {
@@ -262,7 +262,8 @@ bool posix_cache_full(struct posix_cache *c)
 	       c->max_fds;
 }
 
-/* One over the bound costs a few closes, so that it stays near it. */
+/* Each open above the limit closes a few idle files, so the count stays near
+ * the limit. */
 void posix_cache_room(struct posix_cache *c)
 {
 	long closed = 0;
@@ -305,7 +306,7 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	return closed > 0;
 }
 
-/* One tick: every node once.  @pressed: all that nobody uses may go. */
+/* One tick: looks at every node once.  @pressed: all unused ones may go. */
 static void sweep_all(struct posix_cache *c, bool pressed)
 {
 	uint32_t age = pressed ? 0 : IDLE_TICKS;
@@ -330,7 +331,7 @@ static struct posix_fs *fs_of(struct posix_cache *c)
 	return container_of(c, struct posix_fs, cache);
 }
 
-/* Under the lock: sleeps until the next tick, or less.  True: it came. */
+/* Under the lock: sleeps until the next tick, or less.  True: the tick came. */
 static bool wait_tick(struct posix_cache *c)
 {
 	if (!cds_list_empty(&c->dying))
@@ -422,8 +423,9 @@ void posix_cache_fini(struct posix_cache *c)
 	free_dying(c);
 	mutex_unlock(&c->lock);
 	cds_list_for_each_entry_safe(n, next, &c->nodes, link) {
-		/* The tree's next write verifier is another one: clients send
-		 * again what was not committed, and no disk is waited for. */
+		/* The tree's next write verifier is another one, so clients
+		 * send uncommitted data again, and we need not wait for a
+		 * disk. */
 		atomic_store(&n->dirty, false);
 		take_out(c, n);
 		vfs_node_put(&n->node);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * change - changes of one file, through whichever export and node.
+ * change - changes of one file, through all its exports and nodes.
  *
  * Two exports of one directory have two nodes for a file, and a node that was
- * forgotten lives on beside a new one.  So what changes of a file have to know
- * of each other is kept by device and inode number, for the whole process.
+ * forgotten lives on beside a new one.  So changes of a file find each other by
+ * device and inode number, in one table of the process.
  *
  * Counts tell a change whether it was alone.  Files that share a count only
- * lose their attributes of before now and then.
+ * lose their "before" attributes now and then.
  *
  * A hold keeps other SETATTRs of the file out while one checks its guard and
  * acts on it.  Holds are compared exactly, since one on a disk that hangs may

@@ -9,10 +9,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* What nobody asked for: the owner's alone. */
+/* The mode if the client gives none: for the owner alone. */
 #define MODE_FILE	0600
 #define MODE_DIR	0700
-/* Of a name that others make and remove. */
+/* Tries at a name that other processes make and remove meanwhile. */
 #define TRIES		100
 
 /* One making of a name. */
@@ -22,7 +22,7 @@ struct making {
 	struct posix_node *dir;
 	struct posix_name name;
 	struct posix_change change;	/* of the directory */
-	struct posix_node *node;	/* counted: what was made or found */
+	struct posix_node *node;	/* counted: the new or found file */
 	struct stat	 st;
 	bool		 made;
 	bool		 touched;	/* its attributes, since */
@@ -61,8 +61,8 @@ static int begin(struct making *m, const struct vfs_ctx *ctx,
 }
 
 /*
- * After @*err, is it to be done again?  Who else makes and removes the name
- * may have removed what was in the way, or what was just made.
+ * True if @*err is a reason to try again: another process may have removed the
+ * file in the way, or the one just made.
  */
 static bool again(struct making *m, int *err)
 {
@@ -75,9 +75,9 @@ static bool again(struct making *m, int *err)
 }
 
 /*
- * What was made is made durable, also when @err came after that: whoever finds
- * the name later takes it for synced.  What was there already need not be, when
- * its maker is another call that has not synced the directory yet.
+ * Syncs a name that was made, also if @err came after that: later calls take a
+ * name that they find for synced.  A found name may not be synced yet: its
+ * maker may be another call that has not synced the directory.
  */
 static int sync_made(struct making *m, int err)
 {
@@ -85,7 +85,7 @@ static int sync_made(struct making *m, int err)
 	int dir_err;
 
 	if (!m->made) {
-		posix_names_end(m->dir);	/* this one makes none */
+		posix_names_end(m->dir);	/* this call makes none */
 		sync = err == 0 && m->fs->sync_names &&
 		       !posix_names_settled(m->dir);
 	}
@@ -117,7 +117,7 @@ static int after_made(const struct making *m, const struct vfs_setattr *set,
 	return posix_not_again(err);
 }
 
-/* The making is over: durably, if it was one. */
+/* Ends the creation, and makes it durable. */
 static int end(struct making *m, int err, struct vfs_node **out,
 	       struct vfs_attr *attr)
 {
@@ -142,7 +142,7 @@ static uint32_t mode_of(const struct vfs_setattr *set, uint32_t otherwise)
 	return set->set & VFS_SET_MODE ? set->mode & 07777 : otherwise;
 }
 
-/* A new file, open for reading and writing; @flags say with which name. */
+/* Opens a new file for reading and writing; @flags say under which name. */
 static int open_new(struct making *m, const char *name, int flags,
 		    uint32_t mode)
 {
@@ -192,9 +192,9 @@ static int find_existing(struct making *m)
 }
 
 /*
- * A file that has its verifier before it has its name: a server that ends
- * between the two leaves nothing, and the call that comes again makes it.
- * -EOPNOTSUPP: the file system can't make one without a name.
+ * The file gets its verifier before its name: a server that ends between the
+ * two leaves no file, and the repeated call makes it. -EOPNOTSUPP: the file
+ * system can't make one without a name.
  */
 static int create_verified(struct making *m, const struct vfs_setattr *set)
 {
@@ -246,7 +246,7 @@ static int create_exclusive(struct making *m, uint64_t verf)
 	}
 	if (err < 0)
 		return err;
-	/* Is it this very call, come again? */
+	/* True if an earlier run of this call made the file. */
 	if (m->node->type != VFS_REG ||
 	    (!posix_verf_known(m->fs, &m->node->handle, verf) &&
 	     !posix_verf_is(&m->st, verf)))
@@ -255,7 +255,7 @@ static int create_exclusive(struct making *m, uint64_t verf)
 	return 0;
 }
 
-/* UNCHECKED, and the name is taken: of the attributes only the size counts. */
+/* For UNCHECKED with a taken name only the size of the attributes counts. */
 static int reuse(struct making *m, const struct vfs_setattr *set)
 {
 	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,

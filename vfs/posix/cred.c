@@ -2,19 +2,17 @@
 /*
  * cred - the thread's file system credentials.
  *
- * The raw system calls change one thread only, and cost about as much as
- * the operation itself, so they are made only when the caller changes.
- * Leaving uid 0 takes the file system capabilities out of the thread's
- * effective set (capabilities(7)), coming back returns them; a server that
- * is root in another way than by its uid could not do that, and acts as
- * itself for everyone.
+ * The raw system calls change one thread only, and cost about as much as the
+ * operation itself, so they are made only when the caller changes.  Leaving uid
+ * 0 takes the file system capabilities out of the thread's effective set
+ * (capabilities(7)), coming back returns them; a server that is root in another
+ * way than by its uid could not do that, and acts as itself for all callers.
  *
  * A thread that has changed its credentials once can't use RDMA devices any
  * more: the kernel compares the object that they are with that of whoever
- * opened the device, and a change back makes another object.  So threads
- * whose operations must not block (pollers) change theirs only if they said
- * that they never will (thread_changes_cred); else what needs the caller's
- * goes to a worker.
+ * opened the device, and a change back makes another object.  So threads whose
+ * operations must not block (pollers) change theirs only if they were started
+ * with thread_changes_cred; else operations as the caller go to a worker.
  */
 #include "vfs/posix/posix.h"
 
@@ -35,7 +33,7 @@
 STAT(posix_cred_switch, "changes of a thread's credentials");
 STAT(posix_cred_refused, "callers that the system has no user for");
 
-/* What this thread's credentials are; the state is the kernel's. */
+/* This thread's credentials; the kernel has the real ones. */
 static _Thread_local struct {
 	bool server;		/* the user is 0 */
 	bool known;		/* it is all as in cred */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dentry - what names were found to be, for as long as that holds.
+ * dentry - a cache of look-ups, each valid for one ctime of its directory.
  *
  * An entry says that a name in a directory is a certain file while the
  * directory's ctime is a certain time.  It is made only when that time was

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* disk - what is known of a file system, and turns to sync it.  See sync.h. */
+/* disk - the state of a file system, and turns to sync it.  See sync.h. */
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct posix_disk {
 	unsigned	 users;
 
 	_Atomic uint64_t errors;
-	_Atomic uint64_t trusted;	/* so many of them are over */
+	_Atomic uint64_t trusted;	/* errors that are over */
 	/* Names that are being made, by their directory's inode number. */
 	atomic_uint	 names[1 << NAMES_BITS];
 
@@ -204,7 +204,7 @@ int posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 		mutex_lock(&d->lock);
 		run_turn(d, t, mine, run, arg);
 	}
-	/* An earlier one may have been told of what this change lost, or a
+	/* An earlier turn may have got the error of this change's data, or a
 	 * later one failed before this thread woke. */
 	failed = atomic_load(&t->failed);
 	if (since == POSIX_NOW ? failed < mine : failed == since)

@@ -47,7 +47,7 @@ static void cursor_step(struct cursor *c, size_t n)
 	c->skip = n;
 }
 
-/* What one system call takes: the rest of a piece, or many whole ones. */
+/* The iovecs of one system call: the rest of a piece, or many whole ones. */
 static const struct iovec *cursor_front(const struct cursor *c,
 					struct iovec *rest, int *niov)
 {
@@ -234,8 +234,8 @@ static int open_to_write(const struct vfs_ctx *ctx, struct posix_node *n)
 }
 
 /*
- * Is the data to be synced before the answer?  Then all of the file is, which
- * is as stable as it gets.  Memory always is, so there the client need not
+ * True if the data has to be synced before the answer: then all of the file is,
+ * which counts as FILE_SYNC.  Memory counts as stable, so the client need not
  * keep the data for a COMMIT.
  */
 static bool must_sync(const struct posix_fs *fs, enum vfs_stable *stable)
@@ -247,7 +247,7 @@ static bool must_sync(const struct posix_fs *fs, enum vfs_stable *stable)
 	return sync;
 }
 
-/* Is there a way to write, on a thread that perhaps must not wait? */
+/* Finds a descriptor to write by; on a poller, without waiting. */
 static bool may_write(const struct vfs_ctx *ctx, const struct posix_fs *fs)
 {
 	return posix_may_block(ctx, fs) ||
@@ -306,8 +306,8 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
 	}
-	/* Part of it was in memory: whoever may wait writes all of it again,
-	 * so that the client sees one write. */
+	/* Only a part could be written without waiting: a worker writes all of
+	 * it again, so that the client sees one write. */
 	if (nowait && done >= 0 && (uint64_t)done < want)
 		return -EAGAIN;
 	if (sync && done > 0)

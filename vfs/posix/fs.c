@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fs - mounting a directory, and what is true of its whole file system. */
+/* fs - mounts a directory, and finds out its file system's properties. */
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
@@ -176,8 +176,8 @@ static void close_mount(struct posix_fs *fs)
 	close(fs->mount_fd);
 }
 
-/* A directory that its clients will be refused: who exports it wants to know
- * before they do.  A directory below may be open to them, so it is served. */
+/* Warns of a directory that its clients will be refused, before they find out.
+ * Serves it all the same: a directory below it may be open to them. */
 static void warn_closed(const struct vfs_config *config)
 {
 	bool search = faccessat(AT_FDCWD, config->path, X_OK, AT_EACCESS) == 0;
@@ -240,7 +240,7 @@ static int read_options(struct vfs_config *config)
 	return err;
 }
 
-/* What is wrong is wrong with another directory than the exported one. */
+/* The error is about another directory than the exported one. */
 static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 {
 	const char *dir = config->state_dir;
@@ -345,7 +345,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 	free(fs);
 }
 
-/* A path that leads nowhere may do so again. */
+/* The path may come back. */
 static bool posix_is_at(struct vfs_fs *vfs, const char *path)
 {
 	struct posix_fs *fs = to_posix_fs(vfs);

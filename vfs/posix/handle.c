@@ -128,7 +128,7 @@ static int ask_kernel(int fd, const char *name, union kernel_handle *k)
 	       k->h.handle_bytes == 0 ? -EOVERFLOW : 0;
 }
 
-/* Of @name in @fd, or of what @fd is open on. */
+/* Makes the handle of @name in @fd, or of @fd's own file. */
 static int make_kernel(int fd, const char *name, uint64_t ino,
 		       struct vfs_handle *h)
 {

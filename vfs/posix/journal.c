@@ -161,8 +161,8 @@ void table_journal_close(struct table_journal *j)
 	}
 }
 
-/* What a full disk took a part of is taken back: a torn record would hide
- * those that follow once there is room again. */
+/* A full disk may have taken a part of the record.  Remove that: a torn record
+ * would hide those that follow once there is room again. */
 static int append(struct table_journal *j, const void *data, uint32_t len)
 {
 	int fd = j->fd[j->active];

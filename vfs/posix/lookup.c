@@ -19,8 +19,8 @@ void posix_name_set(struct posix_name *out, struct vfs_name name)
 }
 
 /*
- * Is the directory @fd in the tree?  A local process may have moved one out
- * of it that a client has a handle of.  Takes @fd.
+ * Checks that the directory @fd is in the tree: a local process may have moved
+ * one out of it that a client has a handle of.  Takes @fd.
  */
 static bool beneath_root(const struct posix_fs *fs, int fd)
 {
@@ -76,8 +76,8 @@ struct looking {
 	struct stat	 st;
 };
 
-/* The attributes of what was found.  A directory that something was mounted on
- * has not changed, nor has its parent: only its name tells. */
+/* Gets the found file's attributes.  Mounting on a directory changes neither it
+ * nor its parent: only its name shows the mount. */
 static int stat_kept(struct looking *l)
 {
 	int err;
@@ -105,7 +105,7 @@ static bool find_kept(struct looking *l)
 	return false;
 }
 
-/* The table has to know where it is, for a handle is given out. */
+/* The client gets a handle, so the table has to know the place. */
 static int record(struct looking *l)
 {
 	if (posix_seen_before(l->node, l->dir, l->name.s))

@@ -28,7 +28,7 @@ static void going(struct going *g, struct posix_fs *fs,
 		g->st = (struct stat){ .st_nlink = 0 };
 }
 
-/* May it go on a thread that must not wait?  Not if that frees much. */
+/* True if a poller may remove it: not if that frees much data. */
 static bool goes_quickly(const struct going *g)
 {
 	return !g->known ||
@@ -36,8 +36,8 @@ static bool goes_quickly(const struct going *g)
 }
 
 /*
- * Is it the file that is gone?  What another makes of it meanwhile does no
- * harm, but in a table that forgets it.
+ * True if the removed file is the victim.  A wrong answer only harms a table,
+ * which would forget the file.
  */
 static bool was_last(struct going *g, const struct posix_fs *fs)
 {
@@ -46,8 +46,8 @@ static bool was_last(struct going *g, const struct posix_fs *fs)
 	return S_ISDIR(g->st.st_mode) || g->st.st_nlink <= 1;
 }
 
-/* The name is gone.  If that was the last one, so is the file: the cache
- * lets it go at once, for its space. */
+/* The name is gone.  If it was the last one, the cache drops the file at once,
+ * to free its space. */
 static void gone(struct going *g, struct posix_fs *fs)
 {
 	struct posix_node *n = g->node;

@@ -38,14 +38,14 @@ static void close_fd(struct posix_fs *fs, int fd)
 	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
 }
 
-/* Did an open fail for want of descriptors, and are there more now? */
+/* True if an open failed for want of descriptors and some were closed since. */
 static bool try_again(struct posix_fs *fs, int err)
 {
 	return (err == -EMFILE || err == -ENFILE) &&
 	       posix_cache_squeeze(&fs->cache);
 }
 
-/* What the errno of an open is to the client. */
+/* Maps the errno of an open to one for the client. */
 static int open_error(int err)
 {
 	switch (err) {
@@ -59,8 +59,8 @@ static int open_error(int err)
 	return err;
 }
 
-/* What was renamed out of the directory in this moment is -EXDEV, too, as what
- * is mounted there always is. */
+/* A file renamed out of the directory at this moment gives -EXDEV, too, as a
+ * mount point always does. */
 static int open_beneath(int dir_fd, const char *name, struct open_how *how)
 {
 	int fd = -1;
@@ -105,7 +105,7 @@ int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 {
 	int fd;
 
-	/* To close something for it is nothing that is over soon. */
+	/* Making room by closing another file may take long. */
 	if (nonblock && posix_cache_full(&fs->cache))
 		return -EAGAIN;
 	fd = open_name_once(fs, dir_fd, name, nonblock);
@@ -151,7 +151,7 @@ int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 	return 0;
 }
 
-/* A node that has no descriptor in *@slot gets one of @fd's. */
+/* Gives a node without a descriptor in *@slot a duplicate of @fd. */
 static void lend(struct posix_node *n, atomic_int *slot, int fd)
 {
 	int none = -1;
@@ -234,8 +234,7 @@ static void reclaim(struct rcu_head *head)
 	free(n);
 }
 
-/* To close a file may be to write it, or to give back its blocks when it was
- * removed. */
+/* Closing a file may write it, or free its blocks if it was removed. */
 static bool close_takes_time(struct posix_node *n)
 {
 	struct stat st;

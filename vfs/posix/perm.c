@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * perm - what a caller may do with a file that the server has open.
+ * perm - a caller's permissions on a file that the server has open.
  *
  * Only the kernel knows (access control lists, security modules), so it is
  * asked, as the caller; its answers are kept with the caller's credentials
@@ -33,7 +33,7 @@ static bool fits(const struct posix_verdict *v, const struct posix_fs *fs,
 	       (!fs->privileged || posix_cred_same(&v->cred, cred));
 }
 
-/* What is known of @cred; returns the slot it is in, or -1. */
+/* Finds the answers for @cred; returns their slot, or -1. */
 static int recall(struct posix_node *n, const struct vfs_cred *cred,
 		  const struct stat *st, uint8_t *known, uint8_t *granted)
 {

@@ -35,7 +35,7 @@
 #include "vfs/posix/sync.h"
 #include "vfs/vfs.h"
 
-/* What openat2() may be asked for beyond a plain name. */
+/* Flags of openat2() for a plain name. */
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 struct posix_dentries;
@@ -56,7 +56,7 @@ struct posix_cache {
 	long		 count;
 	bool		 stop;
 	bool		 pressed;	/* for descriptors */
-	struct cds_list_head dying;	/* nodes that a poller let go of last */
+	struct cds_list_head dying;	/* nodes that a poller put last */
 	pthread_cond_t	 wake;
 };
 
@@ -85,7 +85,7 @@ struct posix_verfs {
 	} last[POSIX_VERFS];
 };
 
-/* What reading a file does to its time of last access; see mount(8). */
+/* The effect of a read on a file's time of last access; see mount(8). */
 enum posix_atime { POSIX_ATIME_STRICT, POSIX_ATIME_RELATIVE, POSIX_ATIME_NONE };
 
 struct posix_fs {
@@ -176,15 +176,15 @@ static inline struct posix_fs *posix_fs_of(struct posix_node *n)
 	return to_posix_fs(n->node.fs);
 }
 
-/* May an operation that can wait for storage go ahead? */
+/* True if an operation that can wait for storage may go ahead. */
 static inline bool posix_may_block(const struct vfs_ctx *ctx,
 				   const struct posix_fs *fs)
 {
 	return !ctx->nonblock || fs->ram;
 }
 
-/* ... when it may have to be written to the table of files as well, whose
- * directory is on some disk? */
+/* ... if it may write to the table of files as well, whose directory is on a
+ * disk. */
 static inline bool posix_may_record(const struct vfs_ctx *ctx,
 				    const struct posix_fs *fs)
 {
@@ -197,9 +197,7 @@ struct posix_name {
 };
 void posix_name_set(struct posix_name *out, struct vfs_name name);
 
-/*
- * cred.c: who the thread is to the file system.
- */
+/* cred.c: the thread's file system credentials. */
 static inline bool posix_cred_same(const struct vfs_cred *a,
 				   const struct vfs_cred *b)
 {
@@ -207,33 +205,32 @@ static inline bool posix_cred_same(const struct vfs_cred *a,
 	       memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0])) == 0;
 }
 
-/* May the process act as other users at all?  At mount. */
+/* True if the process can act as other users at all.  At mount. */
 bool posix_cred_probe(void);
 /*
  * Become the caller.  0; -EACCES when the system has no such user; -EAGAIN
  * with ctx->nonblock, when that would change the thread's credentials.
  */
 int  posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx);
-/* Become the server again, for its own descriptors; @fs NULL: whichever. */
+/* Become the server again, for its own descriptors; @fs may be NULL. */
 void posix_cred_server(const struct posix_fs *fs);
 
-/*
- * perm.c: what a caller may do with a file that the server has open.
- */
+/* perm.c: a caller's permissions on a file that the server has open. */
 #define POSIX_X	1
 #define POSIX_W	2
 #define POSIX_R	4
-/* Which of @want (POSIX_*) the kernel grants, or -errno.  @st is fresh. */
+/* Returns the bits of @want (POSIX_*) that the kernel grants, or -errno.  @st
+ * is fresh. */
 int  posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		   const struct stat *st, unsigned want);
 /*
- * The kernel let the caller do @what just now, acting as itself.  @st is from
- * before, posix_settled() then, and no other ctime since.
+ * Notes that the kernel let the caller do @what just now, as itself.  @st is
+ * from before, posix_settled() then, and no other ctime since.
  */
 void posix_was_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		       const struct stat *st, unsigned what);
-/* 0 or -EACCES, -EAGAIN: the owner always may (RFC 1813 section 4.4), and
- * who may execute may read. */
+/* 0, -EACCES or -EAGAIN.  The owner may always read and write (RFC 1813 section
+ * 4.4), and a caller that may execute may read. */
 int  posix_check_io(const struct vfs_ctx *ctx, struct posix_node *n,
 		    const struct stat *st, unsigned want);
 void posix_verdicts_free(struct posix_node *n);
@@ -247,8 +244,8 @@ int  posix_access(const struct vfs_ctx *ctx, struct vfs_node *n,
  * be written. */
 void posix_flags_learn(struct posix_fs *fs);
 /*
- * Would a read change the file's time of last access?  Such a change begins
- * with the journal, which a disk that hangs does not let go of.
+ * True if a read would change the file's time of last access.  Such a change
+ * begins with the journal, which blocks while the disk hangs.
  */
 bool posix_atime_due(struct posix_node *n);
 int  posix_fstat(int fd, struct stat *st);
@@ -278,8 +275,8 @@ static inline bool posix_is_later(const struct timespec *a,
 }
 
 /*
- * Will any later change of the file show in its ctime?  Not if that is so
- * recent that the clock may stamp the next change with the same time.
+ * True if every later change of the file will show in its ctime.  False if that
+ * is so recent that the next change may get the same time.
  */
 bool posix_settled(const struct stat *st);
 
@@ -423,12 +420,13 @@ void posix_cache_fini(struct posix_cache *c);
 /* Counted, or NULL. */
 struct posix_node *posix_cache_find(struct posix_cache *c,
 				    const struct vfs_handle *h);
-/* Enters @n, or finds who came first: the node to use, counted.  Takes @n. */
+/* Enters @n, unless another thread has entered a node of the file: returns the
+ * node to use, counted.  Takes @n. */
 struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n);
-/* The file is gone, or changed its ways: no later look-up finds @n. */
+/* The file is gone or has changed its properties: no later look-up finds @n. */
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
-/* There is something for the sweeper to age. */
+/* Wakes the sweeper: there are nodes to age. */
 void posix_cache_wake(struct posix_cache *c);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
@@ -489,7 +487,7 @@ void posix_seen(struct posix_node *n, struct posix_node *dir,
 		const char *name);
 /* A name of @n is gone, and the table has been told. */
 void posix_unseen(struct posix_node *n);
-/* Is that known already, so that posix_seen() does nothing? */
+/* True if that is recorded already, so that posix_seen() would do nothing. */
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 		       const char *name);
 /* The node of @h by way of the table, counted; or -ESTALE. */
@@ -521,7 +519,7 @@ static inline bool posix_rolls_any(const struct posix_fs *fs)
 {
 	return atomic_load_explicit(&fs->rolls.count, memory_order_relaxed) > 0;
 }
-/* Frees those that nobody asks any more. */
+/* Frees the rolls that are unused. */
 void posix_rolls_age(struct posix_fs *fs);
 void posix_rolls_free(struct posix_fs *fs);
 

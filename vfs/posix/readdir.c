@@ -107,7 +107,7 @@ struct reading {
 	void		*arg;
 };
 
-/* Was no name of the directory changed since @r->st? */
+/* True if no name of the directory was changed since @r->st. */
 static bool is_unchanged(const struct reading *r)
 {
 	struct stat now;
@@ -211,7 +211,7 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 		.name = { d->d_name, strlen(d->d_name) },
 	};
 
-	/* What is above the root is no client's business. */
+	/* Clients must not see the directory above the root. */
 	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
 		e.fileid = r->dir->ino;
 	if (r->plus)

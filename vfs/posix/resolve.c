@@ -187,8 +187,8 @@ static int forget_place(struct posix_fs *fs, struct posix_node *dir,
 	return back;
 }
 
-/* @s's node, being its name in @dir or, with @repair, at least somewhere in
- * it.  What is not is forgotten, and so looked for once. */
+/* Finds @s's node under its name in @dir or, with @repair, anywhere in @dir.
+ * If it is not there, forgets the place, so that it is searched only once. */
 static int step_down(struct posix_fs *fs, struct posix_node *dir,
 		     const struct step *s, bool repair,
 		     struct posix_node **out)
@@ -204,7 +204,8 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 		return -ESTALE;
 	if (lost && fd != -ESTALE)
 		fd = find_in(fs, dir, s, &name);
-	/* It may still be there: the place is kept for when that can be read. */
+	/* The file may still be there: keep the place until the directory can
+	 * be read. */
 	if (lost && fd == -EACCES)
 		return -ESTALE;
 	if (lost && (fd >= 0 || fd == -ENOENT || fd == -ESTALE))
@@ -292,7 +293,7 @@ static int resolve_dir(struct posix_fs *fs, const struct vfs_handle *h,
 	return err;
 }
 
-/* By what the table has; *@known: it has something. */
+/* Finds the file by the table; sets *@known if the table has a place. */
 static int by_table(struct posix_fs *fs, const struct vfs_handle *h,
 		    bool repair, struct posix_node **out, bool *known)
 {
@@ -333,8 +334,8 @@ static int resolve_once(struct posix_fs *fs, const struct vfs_handle *h,
 	return err;
 }
 
-/* Between a rename and the table's hearing of it the file is nowhere.  So it
- * is only gone if none was under way meanwhile. */
+/* The table learns of a rename after it happened; in between the file can't be
+ * found.  So it is only gone if no rename was under way meanwhile. */
 int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node **out)
 {

@@ -219,8 +219,8 @@ static struct posix_roll **make_room(struct posix_rolls *rs,
 	} while (true);
 }
 
-/* Under the lock: what the roll says of @h.  0: it is perhaps @name, the
- * @i-th of its names; -ENOENT: it is not here; -EAGAIN: it can't tell. */
+/* Under the lock: looks @h up in the roll.  0: it is perhaps @name, the @i-th
+ * of its names; -ENOENT: it is not here; -EAGAIN: it can't tell. */
 static int consult(struct posix_roll *r, const struct vfs_handle *h,
 		   unsigned i, struct posix_name *name)
 {
@@ -263,7 +263,7 @@ static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 	}
 }
 
-/* May this thread read @dir now?  Then it has to. */
+/* True if this thread may read @dir now.  Then it has to. */
 static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
 {
 	struct posix_roll **old, *fresh = calloc(1, sizeof(*fresh));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* setattr - SETATTR, and what new files are given. */
+/* setattr - SETATTR, and the attributes of new files. */
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
@@ -65,9 +65,9 @@ static int set_times(struct posix_node *n, const struct vfs_setattr *set)
 }
 
 /*
- * Who may write a file may set its times to now (RFC 1813 section 3.3.2).
- * The system grants that to others than the owner for both times at once
- * only, and clients set one: open(2) with O_TRUNC sends mtime.
+ * A caller that may write a file may set its times to now (RFC 1813 section
+ * 3.3.2).  The system grants that to others than the owner for both times at
+ * once only, and clients set one: open(2) with O_TRUNC sends mtime.
  */
 static int set_times_as(const struct vfs_ctx *ctx, struct posix_node *n,
 			const struct vfs_setattr *set)
@@ -163,7 +163,7 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 
 	if (!posix_may_block(ctx, posix_fs_of(n)))
 		return -EAGAIN;
-	/* Between the guard and what it guards comes no other SETATTR. */
+	/* No other SETATTR comes between the guard's check and the change. */
 	err = posix_hold(&hold, n, !ctx->nonblock);
 	if (err < 0)
 		return err;
@@ -240,7 +240,8 @@ static int set_new(const struct vfs_ctx *ctx, struct posix_node *n,
 	*changed = grow;
 	err = give(n, ctx->cred, set, st);
 	*changed |= err > 0;
-	/* Bits that its making left out, or the new owner took away. */
+	/* Mode bits that the creation left out, or the change of owner took
+	 * away. */
 	if (err >= 0 && set->set & VFS_SET_MODE && n->type != VFS_LNK &&
 	    (set->mode & 06000) & ~(err > 0 ? 0 : st->st_mode)) {
 		err = set_mode(n, set->mode);

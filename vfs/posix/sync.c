@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sync - makes what was done durable, or says that it isn't.  See sync.h. */
+/* sync - makes changes durable, or reports that they are not.  See sync.h. */
 #include "vfs/posix/posix.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ void posix_fs_failed(struct posix_fs *fs)
 	change_verf(fs);
 }
 
-/* What there is to sync, in its turn. */
+/* The arguments of one sync, for its turn. */
 struct job {
 	struct posix_fs	  *fs;
 	struct posix_node *n;
@@ -125,7 +125,7 @@ static int ask_journal(struct posix_fs *fs)
 	return -errno;
 }
 
-/* After fsync() answered 0: is that to be believed? */
+/* Checks that fsync()'s answer of 0 can be believed. */
 static int ask_alive(struct posix_fs *fs, int fd)
 {
 	struct stat st;
@@ -134,7 +134,7 @@ static int ask_alive(struct posix_fs *fs, int fd)
 	return err < 0 ? err : ask_journal(fs);
 }
 
-/* The whole file system.  Finding it well ends the doubts of before. */
+/* Syncs the whole file system.  Success ends earlier doubts. */
 static int whole_now(void *arg)
 {
 	struct job *j = arg;
@@ -175,7 +175,7 @@ static int file_now(void *arg)
 	struct job *j = arg;
 	int err = 0;
 
-	/* Before the sync: what is written from now on is not in it. */
+	/* Clear the mark before the sync: later writes are not in it. */
 	atomic_store(&j->n->dirty, false);
 	if (fsync(j->fd) < 0)
 		err = -errno;
@@ -186,7 +186,8 @@ static int file_now(void *arg)
 	return err;
 }
 
-/* The error has had its effect: now whoever reads the log may take time. */
+/* The error has had its effect, so a slow reader of the log does no harm
+ * now. */
 static int told(int err)
 {
 	if (err < 0) {
@@ -209,8 +210,8 @@ static int sync_file(struct posix_node *n, int fd,
 	if (err < 0 && sync_whole_instead(err, false))
 		return told(sync_whole(fs, fd, since));
 	if (err == 0 && unlikely(posix_disk_doubtful(fs->disk))) {
-		/* The first answer may be about the very error that began the
-		 * doubt, which each descriptor is told of once. */
+		/* Each descriptor reports an error once: the first answer may
+		 * be about the error that began the doubt. */
 		err = sync_whole(fs, fd, NULL);
 		if (err < 0)
 			err = sync_whole(fs, fd, NULL);
@@ -218,7 +219,7 @@ static int sync_file(struct posix_node *n, int fd,
 	return told(err);
 }
 
-/* Is it only synced with its whole file system? */
+/* True if it can only be synced with its whole file system. */
 static bool has_no_fsync(const struct posix_node *n)
 {
 	return n->type != VFS_REG && n->type != VFS_DIR;

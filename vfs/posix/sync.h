@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sync - what must be true before a reply may call something durable.
+ * sync - makes changes durable before a reply says that they are.
  *
  * Three facts about Linux make one fsync() that returns 0 too little.
  *
- * An error is reported once.  The kernel tells each open file description of
- * a write-back error once: one fsync() of those that share the description
- * fails, and the others return 0, as if their data were on the disk.  So only
- * one thread at a time syncs a node, its *turn*.  The turn ends after its
- * error has taken effect, and whoever waited for a turn that began after its
- * own change shares the result.  A change that is synced before its reply
- * fails, too, when any turn since it began did: that may have been told of
- * the data that it lost.  A COMMIT need not look back, since the verifier
- * has changed since the WRITE.  That holds for every sync of a node: COMMIT, stable WRITEs (which write, then take a
- * turn; RWF_SYNC would report the error of another thread's data), SETATTR,
- * directories, and the sweeper, which syncs a file while it is in the cache.
+ * An error is reported once.  The kernel tells each open file description of a
+ * write-back error once: one fsync() of those that share the description fails,
+ * and the others return 0, as if their data were on the disk.  So only one
+ * thread at a time syncs a node, its *turn*.  The turn ends after its error has
+ * taken effect, and each thread that waited for a turn that began after its own
+ * change shares the result.  A change that is synced before its reply fails,
+ * too, when any turn since it began did: that may have been told of the data
+ * that it lost.  A COMMIT need not look back, since the verifier has changed
+ * since the WRITE.  That holds for every sync of a node: COMMIT, stable WRITEs
+ * (which write, then take a turn; RWF_SYNC would report the error of another
+ * thread's data), SETATTR, directories, and the sweeper, which syncs a file
+ * while it is in the cache.
  *
  * The order of an error is: the file system becomes doubtful, the verifier
  * changes, the turn ends, a line goes to the log.  Nothing that can block
@@ -30,9 +31,9 @@
  * refuses, too), and after the first error a file system is *doubtful*, for all its exports: a sync counts only when syncfs() agrees,
  * until syncfs() has found all well.  doc/posix.md says which race remains.
  *
- * Not everything can be synced by itself.  What can't be opened (symbolic
- * links, devices, FIFOs, and what the server has no permission for), and what
- * has no fsync(), goes with the whole file system, by syncfs().
+ * Not every file can be synced by itself.  Files that can't be opened (symbolic
+ * links, devices, FIFOs, and files that the server has no permission for), and
+ * files without fsync(), are synced with the whole file system, by syncfs().
  */
 #ifndef GANNET_VFS_POSIX_SYNC_H
 #define GANNET_VFS_POSIX_SYNC_H
@@ -47,7 +48,7 @@ struct posix_disk;
 struct posix_fs;
 struct posix_node;
 
-/* Has its file no name any more? */
+/* True if its file has no name any more. */
 bool posix_node_removed(struct posix_node *n);
 
 struct posix_waiter;
@@ -68,10 +69,11 @@ struct posix_turns {
  */
 int  posix_disk_get(dev_t dev, struct posix_disk **out);
 void posix_disk_put(struct posix_disk *d);
-/* Storage failed: doubtful from now on.  Never blocks. */
+/* Notes that storage failed: the disk is doubtful from now on.  Never
+ * blocks. */
 void posix_disk_failed(struct posix_disk *d);
 bool posix_disk_doubtful(struct posix_disk *d);
-/* How many errors there were, and that all up to then are known to be over. */
+/* Returns the number of errors so far; notes that the first @count are over. */
 uint64_t posix_disk_errors(struct posix_disk *d);
 void posix_disk_trust(struct posix_disk *d, uint64_t errors);
 /* Of the whole disk. */
@@ -85,8 +87,8 @@ struct posix_turns *posix_disk_turns(struct posix_disk *d);
 int  posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 		     uint64_t since, int (*run)(void *arg), void *arg);
 /*
- * Around the making of a name in @dir, its sync included.  Whoever finds the
- * name meanwhile must not call it durable: posix_names_settled() is false.
+ * Enclose the creation of a name in @dir with its sync.  A call that finds the
+ * name meanwhile must not report it as durable: posix_names_settled() is false.
  */
 void posix_names_begin(struct posix_node *dir);
 void posix_names_end(struct posix_node *dir);
@@ -123,9 +125,9 @@ int  posix_not_again(int err);
  * ENOMEM...): the change is done.
  */
 int  posix_names_sync(const struct posix_change *c);
-/* Of a change that the caller knows to be new; likewise. */
+/* The same for a change that the caller knows to be new. */
 int  posix_node_sync(struct posix_node *n);
-/* Before @n may be closed, if it was written and not synced. */
+/* Syncs @n before it is closed, if it was written and not synced. */
 void posix_node_flush_idle(struct posix_node *n);
 /* The same where no look-up finds @n any more. */
 void posix_node_flush_last(struct posix_node *n);
@@ -135,7 +137,7 @@ void posix_node_flush_last(struct posix_node *n);
  * failed sync does is done, and @err returned, for the client; else 0.
  */
 int  posix_write_failed(struct posix_node *n, int fd, int err);
-/* Storage failed for data of @fs: the next verifier is another one. */
+/* Storage failed for data of @fs: changes the write verifier. */
 void posix_fs_failed(struct posix_fs *fs);
 
 #endif

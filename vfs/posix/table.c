@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table - where the files that handles were given out for were seen.
+ * table - the last known place of each file with a handle given out.
  *
  * Changes go into memory and into a journal at once, and every second in one
  * transaction into the database (database.c), which is synced then.  So a
  * change costs one small write, a killed server loses nothing, and a power cut
- * loses what was not synced yet, never what was.
+ * loses only changes that were not synced yet.
  *
  * Without a state directory all of it is in a directory that has no name
  * any more: it ends with the process.
@@ -101,8 +101,8 @@ static void apply_pending(struct table_places *ps,
 			apply(ps, &p->op);
 }
 
-/* Under the lock: what is pending can't move to the database meanwhile
- * without being in ->older still. */
+/* Under the lock: a pending change can't move to the database meanwhile without
+ * being in ->older still. */
 static int find(struct posix_table *t, const struct vfs_handle *h,
 		struct table_places *ps)
 {
@@ -113,7 +113,7 @@ static int find(struct posix_table *t, const struct vfs_handle *h,
 	return err;
 }
 
-/* What a later change makes meaningless need not be written. */
+/* Skip changes that a later change makes meaningless. */
 static void drop(struct pending *pending, const struct vfs_handle *h)
 {
 	unsigned b = bucket(h);
@@ -344,7 +344,7 @@ static int turn_over(struct posix_table *t)
 	return 0;
 }
 
-/* Writes what is pending.  0 or -errno; what failed is tried again. */
+/* Writes the pending changes. 0 or -errno; a failed write is tried again. */
 static int flush(struct posix_table *t)
 {
 	struct pending *done;
@@ -386,7 +386,7 @@ static void flusher(void *arg)
 			pthread_cond_wait(&t->wake, &t->lock);
 			continue;
 		}
-		/* ->older is what could not be written the last time. */
+		/* ->older has the changes that the last write failed on. */
 		if (t->active->count < FLUSH_AT || t->older)
 			cond_wait_until(&t->wake, &t->lock,
 					clock_ns() + NS_PER_S);

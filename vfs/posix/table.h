@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What table.c, database.c and journal.c share. */
+/* Shared by table.c, database.c and journal.c. */
 #ifndef GANNET_VFS_POSIX_TABLE_H
 #define GANNET_VFS_POSIX_TABLE_H
 
@@ -72,11 +72,11 @@ int  table_journal_replay(struct table_journal *j, uint64_t done,
 void table_journal_close(struct table_journal *j);
 /* All of the record, or -EIO and nothing of it. */
 int  table_journal_write(struct table_journal *j, const struct table_op *op);
-/* From now on the other one is written; it must be empty. */
+/* Switches to the other file, which must be empty. */
 void table_journal_switch(struct table_journal *j);
 /*
- * What the other one says is in the database.  Its end need not reach the disk:
- * the database says up to which number it has everything.
+ * Empties the other file, whose records are in the database.  That need not
+ * reach the disk: the database has the number of the last journal it includes.
  */
 int  table_journal_clear(struct table_journal *j, int which);
 

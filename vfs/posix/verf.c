@@ -6,9 +6,9 @@
  * must hear that the file is its own, even if someone has written to it
  * meanwhile.  So the verifier is in memory for the last so many files; and, for
  * when the server was restarted, in the new file's times.  The time of access
- * has all but a few bits of it and survives a WRITE.  Where a file system
- * keeps whole seconds only, both times are needed, and a WRITE ends it; so
- * does a SETATTR of the times, but who sends that has heard the answer.
+ * has all but a few bits of it and survives a WRITE.  Where a file system keeps
+ * whole seconds only, both times are needed, and a WRITE ends it; so does a
+ * SETATTR of the times, but a client that sends one has got the answer.
  */
 #include "vfs/posix/posix.h"
 

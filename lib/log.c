@@ -182,7 +182,7 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (m < 0)
 		return;
 	n = MIN(n + m, LINE_SIZE - 2);
-	/* What peers send may be in it: a message stays one line of text. */
+	/* A message may contain a peer's text: keep it one line. */
 	for (int i = 0; i < n; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';

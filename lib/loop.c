@@ -325,7 +325,7 @@ static void fire_timers(struct loop *loop)
 		fire_slot(loop, &loop->wheel[++loop->tick % WHEEL_SLOTS]);
 }
 
-/* How long to sleep: until the next slot that has anything in it. */
+/* Returns the time to sleep: until the next slot with a timer. */
 static int sleep_ms(struct loop *loop)
 {
 	uint64_t tick;

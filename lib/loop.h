@@ -30,7 +30,7 @@ int loop_start(struct loop *loop);
  * thread. */
 void loop_stop(struct loop *loop);
 void loop_destroy(struct loop *loop);
-/* Is the caller the loop's thread? */
+/* True if the caller is the loop's thread. */
 bool loop_is_current(const struct loop *loop);
 
 /* A descriptor to watch.  The caller's memory; the caller closes the fd. */
@@ -75,8 +75,8 @@ struct loop_timer {
 void loop_timer_set(struct loop *loop, struct loop_timer *t, uint32_t ms);
 void loop_timer_cancel(struct loop *loop, struct loop_timer *t);
 
-/* Who was just served asks again soon, as a rule: the loop of this thread, if
- * it has one, looks for that before it sleeps next. */
+/* A peer that was just served usually asks again soon: makes this thread's
+ * loop, if it has one, spin before it sleeps next. */
 void loop_linger(void);
 
 /*
@@ -98,7 +98,7 @@ void loop_source_del(struct loop *loop, struct loop_source *s);
 
 /* CLOCK_MONOTONIC in ns, as of this round of the loop.  Loop's thread. */
 uint64_t loop_now(const struct loop *loop);
-/* Is it @ms or more from @since to @now? */
+/* True if it is @ms or more from @since to @now. */
 static inline bool loop_passed(uint64_t now, uint64_t since, uint32_t ms)
 {
 	return now > since && now - since >= ms * 1000000ull;

@@ -17,13 +17,13 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
-/* Is this the thread of a loop, which must not wait? */
+/* True if this is the thread of a loop, which must not wait. */
 extern _Thread_local bool thread_is_poller;
 
 /*
- * May what this thread is asked to do without waiting change its file system
- * credentials?  It must not if the thread uses an RDMA device: the kernel
- * refuses that to one that has.
+ * True if operations on this thread that must not wait may change its file
+ * system credentials.  Not so if the thread uses an RDMA device: the kernel
+ * refuses the device to a thread that has changed them.
  */
 extern _Thread_local bool thread_changes_cred;
 

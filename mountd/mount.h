@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of mountd/ share. */
+/* Shared by the files of mountd/. */
 #ifndef GANNET_MOUNTD_MOUNT_H
 #define GANNET_MOUNTD_MOUNT_H
 

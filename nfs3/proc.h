@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of nfs3/ share. */
+/* Shared by the files of nfs3/. */
 #ifndef GANNET_NFS3_PROC_H
 #define GANNET_NFS3_PROC_H
 

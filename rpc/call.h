@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of rpc/ share: a call's own memory, and the server. */
+/* Shared by the files of rpc/: a call's own memory, and the server. */
 #ifndef GANNET_RPC_CALL_H
 #define GANNET_RPC_CALL_H
 

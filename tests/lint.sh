@@ -43,6 +43,13 @@ for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 	[ -z "$n" ] || fail "$f:$n: a function of more than 70 lines"
 done
 
+# The subject of a comment is a thing in the code.
+found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
+	lib transport vfs rpc nfs3 mountd daemon client include doc tests \
+	--include='*.[ch]')
+[ -z "$found" ] || fail "comments without a thing as subject:
+$found"
+
 # The manual pages have every option, and none that is not there.
 # options WHERE PATTERN PAGE
 options()

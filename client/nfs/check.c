@@ -87,7 +87,7 @@ static void put_server(struct tool *t)
 		progress_size((double)l->maxfilesize, a));
 }
 
-/* What mount.nfs calls the protocols depends on it. */
+/* mount.nfs has a name for each protocol and address family. */
 static bool has_ipv4(const char *host)
 {
 	struct addrinfo hints = { .ai_family = AF_INET }, *list;

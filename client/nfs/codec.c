@@ -215,7 +215,7 @@ static void get_created(struct xdr_in *x, struct nfsc_op *op)
 	skip_wcc(x, &dir);
 }
 
-/* What follows the status when it is NFS3_OK. */
+/* Decodes the results behind the status NFS3_OK. */
 static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 {
 	switch (op->kind) {

@@ -154,7 +154,7 @@ static int settle(struct ring *r, struct block *b)
 
 static void ring_fini(struct ring *r)
 {
-	/* What was asked writes to our memory until it is over. */
+	/* Operations in flight write to our memory until they end. */
 	for (; r->busy > 0; r->busy--)
 		session_wait(r->t->s);
 	munmap(r->mem, (size_t)r->n * r->size);

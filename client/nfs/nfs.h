@@ -72,7 +72,7 @@ enum nfsc_kind {
 
 struct nfsc_op {
 	enum nfsc_kind kind;
-	/* What is asked, as far as the kind has it. */
+	/* The arguments that the kind has. */
 	struct nfsc_fh fh;
 	const char   *name;		/* LOOKUP, CREATE */
 	uint32_t      mode;		/* CREATE: UNCHECKED, size 0 */
@@ -84,7 +84,7 @@ struct nfsc_op {
 	uint64_t      cookieverf;
 	void	     *arg;		/* yours */
 
-	/* What came of it: -errno if there was no answer, then the status. */
+	/* The outcome: -errno if there was no answer, else 0 and the status. */
 	int	      err;
 	uint32_t      status;
 	struct nfsc_attr attr;

@@ -31,7 +31,7 @@ void progress_init(struct progress *p, const struct tool_options *o,
 			 (o->progress || isatty(STDERR_FILENO)),
 	};
 	p->last = p->start;
-	/* Who asks for it gets it from the start. */
+	/* A user who asks for the line gets it from the start. */
 	p->quiet_ms = o->progress ? 0 : AFTER_MS;
 }
 

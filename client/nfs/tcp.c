@@ -101,7 +101,8 @@ static int take_reply(struct session *s, struct xdr_in *x)
 
 /* ---- the connection */
 
-/* What was in flight waits, in its order, before what waits already. */
+/* Operations in flight go back to the queue, in order, before those that wait
+ * already. */
 static void disconnect(struct session *s)
 {
 	if (s->wire)

@@ -35,7 +35,7 @@ void wire_close(struct nfsc_wire *w);
 
 /* Sends as much as there is room for; wire_receive() sends the rest. */
 void wire_send(struct nfsc_wire *w, struct wire_out *m);
-/* Is it sent whole? */
+/* True if all of it is sent. */
 bool wire_sent(const struct wire_out *m);
 
 /*

@@ -51,7 +51,8 @@ struct gannet_rpcrdma {
 	int			 err;		/* why it is dead */
 	bool			 closing;
 	bool			 was_up;	/* at least once */
-	/* What the requester said: it may be faster than its creation. */
+	/* The requester's events: they may come before its creation has
+	 * returned. */
 	bool			 connected;
 	bool			 lost;
 	int			 lost_err;

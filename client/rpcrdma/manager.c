@@ -87,7 +87,7 @@ static void on_loop(struct gannet_rpcrdma *c, void (*fn)(void *arg))
 	mutex_lock(&c->lock);
 }
 
-/* What is known of @r, on the loop. */
+/* Fills in the facts about @r, on the loop. */
 static void learn(struct gannet_rpcrdma *c, struct rpcrdma_requester *r)
 {
 	struct gannet_rpcrdma_info *to = &c->info;
@@ -257,7 +257,7 @@ static void watch(struct gannet_rpcrdma *c)
 		rpcrdma_requester_close(r);
 		while (!c->lost && !c->closing)
 			pthread_cond_wait(&c->wake, &c->lock);
-		/* It was we who closed it. */
+		/* We closed it ourselves. */
 		if (c->lost_err == 0)
 			c->lost_err = -ETIMEDOUT;
 	}

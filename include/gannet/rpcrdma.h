@@ -27,7 +27,7 @@
 
 struct gannet_rpcrdma;
 
-/* Who carries out RDMA. */
+/* The provider of RDMA. */
 enum gannet_rpcrdma_fabric {
 	GANNET_RPCRDMA_ANY = 0,		/* verbs if there is a device, else
 					 * iwarp */
@@ -36,10 +36,11 @@ enum gannet_rpcrdma_fabric {
 };
 
 /*
- * What event() is told, with an err.  LOST: why, -ETIMEDOUT when reply_ms ran
- * out, -ECONNRESET when the responder closed it, or what else failed.
- * RECONNECTED: 0.  DEAD: why the last attempt to connect failed; -ECONNRESET
- * when they succeeded but no reply came; -ENOTCONN with NO_RECONNECT.
+ * The events of event(), each with an err.  LOST: the cause, -ETIMEDOUT when
+ * reply_ms ran out, -ECONNRESET when the responder closed it, or what else
+ * failed.  RECONNECTED: 0.  DEAD: the error of the last attempt to connect;
+ * -ECONNRESET when they succeeded but no reply came; -ENOTCONN with
+ * NO_RECONNECT.
  */
 enum gannet_rpcrdma_event {
 	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again
@@ -179,8 +180,8 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
  * returned, and frees @c.  Not in done() or event(). */
 void gannet_rpcrdma_close(struct gannet_rpcrdma *c);
 
-/* What the library says on standard error: "err" (the default), "warn",
- * "info", "debug".  0 or -EINVAL. */
+/* Sets the level of the library's messages on standard error: "err" (the
+ * default), "warn", "info", "debug". 0 or -EINVAL. */
 int gannet_rpcrdma_log_level(const char *level);
 
 #pragma GCC visibility pop

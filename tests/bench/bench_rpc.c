@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a call costs between transport and procedure: ns per call, for
+ * The cost of a call between transport and procedure: ns per call, for
  * procedures that do nothing, on the poller and through workers.
  *
- *	bench_rpc [calls [workers [pollers]]]
+ * 	bench_rpc [calls [workers [pollers]]]
  */
 #include "rpc/rpc.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a call over TCP costs the server's poller, with procedures that do
+ * The cost of a call over TCP for the server's poller, with procedures that do
  * nothing: calls per second and CPU time of the poller for each.
  *
- *	bench_tcp [seconds for each line]
+ * 	bench_tcp [seconds for each line]
  */
 #include "transport/stream/stream.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the machine gives: loopback TCP, memcpy, pread from the page cache,
+ * The machine's own speed: loopback TCP, memcpy, pread from the page cache,
  * each for a moment, one line of JSON each.
  *
- *	gannet-raw DIRECTORY [SECONDS [WORK]...]
+ * 	gannet-raw DIRECTORY [SECONDS [WORK]...]
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

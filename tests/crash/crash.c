@@ -223,7 +223,7 @@ void crash_kill(struct crash *c)
 {
 	ck_assert_int_eq(kill(c->d.pid, SIGKILL), 0);
 	c->ends++;
-	/* What is on its way comes before the connections' ends. */
+	/* Replies on their way arrive before the connections' ends. */
 	crash_settle(c, 10000);
 }
 

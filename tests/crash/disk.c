@@ -482,7 +482,7 @@ void disk_mount(struct disk *d, const char *type, const char *where)
 
 void disk_unmount(const char *where)
 {
-	/* Who was killed lets go of its files last. */
+	/* A killed process closes its files last. */
 	for (int i = 0; i < 500; i++) {
 		if (umount(where) == 0)
 			return;

@@ -9,7 +9,7 @@
 
 #define FILE_BYTES	(FILE_BLOCKS * FILE_BLOCK)
 
-/* What there is of a slot. */
+/* The visible state of a slot. */
 struct seen {
 	struct wire_attr name[SLOT_NAMES];
 	bool	 child[SLOT_NAMES];	/* of a directory of that name */
@@ -57,7 +57,7 @@ static enum kind kind_of(const struct wire_attr *a)
 	       a->type == NF3LNK ? KIND_LINK : KIND_NONE;
 }
 
-/* Is what was seen what @s says?  Learns what @s did not know. */
+/* True if the visible state is as @s says.  Fills in what @s lacks. */
 static bool fits(struct state *s, const struct seen *seen)
 {
 	for (int i = 0; i < SLOT_NAMES; i++) {
@@ -126,7 +126,8 @@ static void check_data(struct crash *c, struct slot *slot, struct object *o,
 	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
 	int status = wire_read(w, &o->fh, data, FILE_BYTES);
 
-	/* It may be in the time of access, and who reads had the answer. */
+	/* The verifier may be in the time of access, and a client that reads
+	 * had got the answer. */
 	o->verifier = 0;
 	OWED(c, slot, status == NFS3_OK, "READ: status %d", status);
 	OWED(c, slot, size >= (uint64_t)o->min * FILE_BLOCK &&

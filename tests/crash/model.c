@@ -102,7 +102,7 @@ static bool pending_full(const struct object *o)
 	return false;
 }
 
-/* May the object be replaced by, or removed as, one of this kind? */
+/* True if the object may be replaced by, or removed as, one of this kind. */
 static bool can_go(const struct object *o, bool is_dir)
 {
 	if (o->kind == KIND_DIR)
@@ -158,8 +158,8 @@ static bool choose_data(struct slot *slot, struct op *op)
 	return op->how || !pending_full(o);
 }
 
-/* What a client sends again, block by block and to be stable, with the last
- * of what it sent before. */
+/* The data that a client sends again, stable and block by block: the last that
+ * it sent of each block. */
 static bool choose_redo(struct slot *slot, struct op *op)
 {
 	for (int i = 0; i < SLOT_OBJECTS; i++) {
@@ -368,7 +368,7 @@ void model_apply(struct state *s, const struct op *op, const struct ack *ack)
 	}
 }
 
-/* One more thing that a block may hold. */
+/* Adds one to the possible contents of a block. */
 static void may_hold(struct block *b, uint32_t tag)
 {
 	for (unsigned i = 0; i < b->npending; i++)

@@ -91,7 +91,7 @@ struct slot {
 	struct { struct op op; int status; } history[SLOT_HISTORY];
 };
 
-/* What a reply brought, beyond its status. */
+/* The results in a reply, beside its status. */
 struct ack {
 	struct model_fh fh;
 	uint64_t fileid;
@@ -112,13 +112,14 @@ void model_target(uint32_t tag, char out[64]);
 void model_fill(uint32_t tag, uint32_t block, uint8_t *out);
 /* Chooses what @slot does next, into slot->op. */
 void model_choose(struct slot *slot);
-/* What @op makes of @s. */
+/* Applies @op to @s. */
 void model_apply(struct state *s, const struct op *op, const struct ack *ack);
 /* @op may have happened or not: what of it shows in no name. */
 void model_doubt(struct state *s, const struct op *op);
 /* The server was started again: what is pending has to be sent again. */
 void model_restarted(struct state *s);
-/* May @data (of FILE_BLOCK bytes) be what is in @block of the file? */
+/* True if @data (FILE_BLOCK bytes) is a possible content of @block of the
+ * file. */
 bool model_block_ok(const struct object *o, uint32_t block,
 		    const uint8_t *data);
 void model_remember(struct slot *slot, int status);

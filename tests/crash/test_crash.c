@@ -53,7 +53,7 @@ START_TEST(nothing_acknowledged_is_lost_when_the_server_is_killed)
 }
 END_TEST
 
-/* Whoever owns all files, but may do no more than an owner. */
+/* A user who owns all files, but has no more rights than an owner. */
 START_TEST(nothing_acknowledged_is_lost_when_one_without_privileges_is_killed)
 {
 	kill_again_and_again(4, true);

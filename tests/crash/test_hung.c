@@ -113,7 +113,7 @@ static pid_t hang(void)
 	pid_t pid;
 
 	ck_assert_int_ge(fd, 0);
-	/* What was just written is due for a new time of last access. */
+	/* A file that was just written is due for a new time of last access. */
 	other = open(path_of(mnt, file_name(0)), O_WRONLY);
 	ck_assert_int_eq(pwrite(other, "DATA", 4, 0), 4);
 	close(other);
@@ -141,7 +141,7 @@ static void count(struct rpc_context *rpc, int status, void *data, void *arg)
 	answered++;
 }
 
-/* What was sent of the hung export waits, or does not; the other goes on. */
+/* Calls of the hung export may wait; the other export goes on. */
 static void others_go_on(const char *what)
 {
 	struct wire_attr a;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the system can't give any more: space, quota, descriptors, memory, the
- * right to write, the file system itself.  The status says so, nothing that
- * was acknowledged is lost, and the server goes on.
+ * Resources that run out: space, quota, descriptors, memory, the right to
+ * write, the file system itself.  The status says so, nothing that was
+ * acknowledged is lost, and the server goes on.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ START_TEST(without_descriptors_calls_come_again_and_none_is_lost)
 	crash_start(&c);
 	crash_pause(&c);
 	files = count_files();
-	/* What is in use by all workers, but far from what is at work. */
+	/* More than all workers use, but far less than all the calls. */
 	for (unsigned long more = 40; more > 0; more -= 8) {
 		limit(RLIMIT_NOFILE, files + more);
 		crash_work(&c, 100000);

@@ -55,7 +55,8 @@ static void sync_all(const struct rig *r)
 	close(fd);
 }
 
-/* Does this machine have what makes such a file system, and what reads it? */
+/* True if this machine has the tools to make such a file system and a kernel
+ * that reads it. */
 static bool has(int kind)
 {
 	char command[96], type[32], line[64];
@@ -131,7 +132,7 @@ START_TEST(nothing_acknowledged_is_lost_when_power_fails)
 		crash_check(&r->c);
 		crash_work(&r->c, 1000 + model_random() % 200000);
 		disk_cut(&r->disk);
-		/* What is answered now was on the disk before. */
+		/* Data in an answer now was on the disk before. */
 		crash_work(&r->c, 10000);
 		crash_kill(&r->c);
 		disk_fail(&r->disk);

@@ -19,7 +19,7 @@ struct wire {
 	bool	 broken;
 };
 
-/* What a single call brought. */
+/* The outcome of a single call. */
 struct wire_attr {
 	int	 status;		/* nfsstat3; -1: no answer */
 	unsigned type, mode;
@@ -35,8 +35,8 @@ bool wire_mount(struct wire *w, const char *path, struct model_fh *root);
 
 /* Where the names of slots are. */
 extern struct model_fh wire_dirs[SLOT_DIRS];
-/* What is called when an operation is over: @status is nfsstat3, or -1 when
- * nobody answered. */
+/* Called when an operation is over: @status is nfsstat3, or -1 if there was no
+ * answer. */
 typedef void wire_done_fn(struct slot *slot, int status,
 			  const struct ack *ack);
 extern wire_done_fn *wire_done;

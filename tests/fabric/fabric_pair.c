@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fabric.h promises, asked of a provider with both ends in one process.
+ * The promises of fabric.h, tested on a provider with both ends in one process.
  *
- *	fabric_pair [loop | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
+ * 	fabric_pair [loop | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
  *
  * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
  * none.  TEST is a part of the names of those to be run.  OPTIONS are those

@@ -69,7 +69,7 @@ struct pair_end {
 	atomic_int		closed_calls;
 	atomic_bool		late;		/* done() after closed() */
 	int			err;
-	/* What the active one told of its area. */
+	/* The active end's message about its area. */
 	uint32_t		handle;
 	uint64_t		offset;
 };

@@ -56,7 +56,7 @@ struct fake {
 	bool		use6;		/* peers ask listener6 */
 	unsigned	resolve_us;	/* that an address takes */
 
-	/* What happened. */
+	/* Counts of events. */
 	unsigned	calls;		/* fallible ones */
 	unsigned	objects;	/* that exist: all sorts */
 	unsigned	posts;		/* calls of post_send */
@@ -86,7 +86,7 @@ extern struct fake fake;
 
 /* Before each test. */
 void fake_init(void);
-/* Is anything listening? */
+/* True if an id listens. */
 bool fake_listening(void);
 /* A peer asks fake.listener. */
 void fake_request(const void *private_data, uint8_t len, uint8_t ird,

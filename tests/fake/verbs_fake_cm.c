@@ -87,7 +87,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	((struct fake_id *)(event->listen_id ? event->listen_id
 					     : event->id))->unacked--;
-	/* Whoever still reads it reads nonsense. */
+	/* A late reader finds nonsense. */
 	memset(event, 0x5a, sizeof(struct fake_event));
 	free(event);
 	return 0;

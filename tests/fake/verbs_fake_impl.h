@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two halves of verbs_fake share. */
+/* Shared by the parts of verbs_fake. */
 #ifndef GANNET_TESTS_FAKE_VERBS_FAKE_IMPL_H
 #define GANNET_TESTS_FAKE_VERBS_FAKE_IMPL_H
 
@@ -19,7 +19,7 @@
 
 #define FAKE_ASYNCS	16
 
-/* What a device reports by itself, verbs_fake_async.c. */
+/* A device's own events, verbs_fake_async.c. */
 void fake_async_init(struct ibv_context *ctx);
 /* Like ibv_destroy_qp(): waits for those that were taken, and takes back
  * those that were not. */

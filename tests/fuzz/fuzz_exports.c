@@ -49,7 +49,7 @@ static struct export_table *the_table(void)
 	return table;
 }
 
-/* What must hold of a set that was accepted. */
+/* Checks the properties of every accepted set. */
 static void check(const struct export_set *set)
 {
 	for (unsigned i = 0; i < set->nentries; i++) {

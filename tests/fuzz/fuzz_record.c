@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* What a stream came to. */
+/* The outcome of a stream. */
 struct result {
 	uint64_t sum;		/* of the bytes of all records and their ends */
 	uint64_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What fuzz_server and its mutator agree on. */
+/* Shared by fuzz_server and its mutator. */
 #ifndef GANNET_TESTS_FUZZ_FUZZ_SERVER_H
 #define GANNET_TESTS_FUZZ_FUZZ_SERVER_H
 

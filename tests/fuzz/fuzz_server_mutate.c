@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What fuzz_server's inputs are changed into: items keep their lengths, new
- * ones are calls of NFS and MOUNT that a client might send, over RDMA with
- * the chunks that go with them.
+ * The mutator of fuzz_server's inputs: items keep their lengths, new ones are
+ * calls of NFS and MOUNT that a client might send, over RDMA with the chunks
+ * that go with them.
  */
 #include <string.h>
 

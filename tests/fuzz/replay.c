@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a fuzzer is without libFuzzer: runs the inputs named on the command
- * line (files, or directories of them), or else the corpus in the source
- * tree, of which there has to be one: fuzz_x reads tests/fuzz/corpus/x.
+ * A fuzzer's main() without libFuzzer: runs the inputs named on the command
+ * line (files, or directories of them), or else the corpus in the source tree,
+ * of which there has to be one: fuzz_x reads tests/fuzz/corpus/x.
  */
 #include <dirent.h>
 #include <errno.h>

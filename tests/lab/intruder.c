@@ -39,7 +39,7 @@ static int fd;
 static uint8_t fpdu[MOST + 8];
 static unsigned fpdu_len;
 
-/* What the server said of its sink. */
+/* The server's message about its sink. */
 static uint32_t stag;
 static uint64_t offset;
 

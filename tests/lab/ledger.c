@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was promised to be stable, and whether it is.
+ * Notes the data that was promised to be stable, and checks that it is.
  *
  *   ledger write DIR ACK SECONDS   writes record after record into DIR, and
- *	each is made safe in one of the ways below.  ACK, a file elsewhere,
- *	then holds how many are safe.  Ends when there is a file ACK.stop, or
- *	after SECONDS.
+ * 	each is made safe in one of the ways below.  ACK, a file elsewhere,
+ * 	then holds how many are safe.  Ends when there is a file ACK.stop, or
+ * 	after SECONDS.
  *   ledger check DIR COUNT	    the first COUNT records are in DIR.
  *
  * Most records go into one file, which is fsynced after each.  Others are

@@ -157,7 +157,7 @@ static bool matches(const struct order *o, const struct way *w,
 	return o->frame == FRAME_ANY || o->frame == opcode;
 }
 
-/* Is @frame the one that the next order is about?  It is then done. */
+/* Carries out the next order if it is about @frame. */
 static bool ordered(struct way *w, const uint8_t *frame, struct order *out)
 {
 	bool due = false;
@@ -200,7 +200,7 @@ static bool put(struct way *w, const uint8_t *data, size_t len)
 	return true;
 }
 
-/* What its end does not read is lost with the connection. */
+/* Bytes that the end does not read are lost with the connection. */
 static void end(const struct conn *c, bool reset)
 {
 	struct linger at_once = { .l_onoff = 1 };

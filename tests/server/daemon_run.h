@@ -28,11 +28,11 @@ void daemon_prepare(struct daemon_run *d);
 bool daemon_start(struct daemon_run *d, const char *const args[]);
 /* Sends @sig and waits for the end, at most a minute. */
 void daemon_end(struct daemon_run *d, int sig);
-/* Does it still run? */
+/* True if the process still runs. */
 bool daemon_alive(struct daemon_run *d);
-/* Does its log contain @text now? */
+/* True if its log contains @text now. */
 bool daemon_has_logged(struct daemon_run *d, const char *text);
-/* Does it soon?  Waits up to a minute for it. */
+/* Waits up to a minute for @text in its log; true if it came. */
 bool daemon_logged(struct daemon_run *d, const char *text);
 /* Removes d->dir. */
 void daemon_clean(struct daemon_run *d);

@@ -38,7 +38,7 @@ bool doors_may_bind_reserved(void);
 void doors_open(struct doors *d, const struct harness_config *config);
 void doors_close(struct doors *d);
 
-/* Who calls: the credential, AUTH_SYS unless @none. */
+/* The caller's credential, AUTH_SYS unless @none. */
 struct caller_cred {
 	bool	 none;
 	uint32_t uid, gid;
@@ -64,7 +64,7 @@ void caller_open(struct caller *c, struct doors *d, enum door door,
 		 bool reserved);
 void caller_close(struct caller *c);
 
-/* What caller_send() says beside an accept_stat. */
+/* Results of caller_send() beside an accept_stat. */
 #define CALLER_DENIED	0x100
 
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,

@@ -137,8 +137,8 @@ int dup_connect(int family, uint16_t port, const char *from)
 	ck_assert_int_ge(fd, 0);
 	/* A reply that never comes fails its test, even without a fork. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
-	/* One that is deaf would keep a second call until the first is
-	 * acknowledged. */
+	/* A socket that does not read would keep a second call until the first
+	 * is acknowledged. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (from) {
 		inet_pton(AF_INET, from, &a.sin_addr);
@@ -184,7 +184,7 @@ static void receive(int fd, void *to, size_t len)
 	ck_assert_int_eq(recv(fd, to, len, MSG_WAITALL), (ssize_t)len);
 }
 
-/* What does not fit the reply's memory is read and forgotten. */
+/* Bytes beyond the reply's memory are read and dropped. */
 void dup_take(int fd, struct dup_reply *r)
 {
 	uint32_t mark, len, n;

@@ -94,7 +94,7 @@ static bool get_body(struct xdr_in *x, void *argp)
 	return xdr_ok(x);
 }
 
-/* What is not DDP-eligible is whole words. */
+/* Arguments that are not DDP-eligible are whole words. */
 static bool get_list(struct xdr_in *x, void *argp)
 {
 	struct args *args = argp;

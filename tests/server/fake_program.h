@@ -31,11 +31,11 @@ extern struct rpc_program test_program;
 
 /* How often TEST_ACT ran, for its effect. */
 extern atomic_uint test_acts;
-/* What authorize answers. */
+/* The answer of authorize. */
 extern enum rpc_auth_stat test_authorize;
 /* The class of all calls; NULL: the common one. */
 extern struct work_class *test_class;
-/* How many runs of TEST_BODY on a worker fail before they want a buffer. */
+/* Runs of TEST_BODY on a worker to fail before they ask for a buffer. */
 extern atomic_uint test_body_fails;
 /* Things held, put. */
 extern atomic_uint test_held, test_put;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the last call left in msg->upper: the next one finds it there. */
+/* The last call's bytes of msg->upper: the next one finds them there. */
 static pthread_mutex_t stale_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t stale[16384];
 

@@ -62,7 +62,7 @@ void fault_storm(unsigned permille)
 	atomic_store(&f.storm, permille);
 }
 
-/* Does the storm hit?  Then with what: 0 to 15. */
+/* True if the storm hits; sets a number of 0 to 15 for its kind. */
 static int struck(void)
 {
 	uint64_t v = atomic_fetch_add(&f.random, 0x9e3779b97f4a7c15u);
@@ -257,7 +257,7 @@ static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
 
 	if (err == 0)
 		err = base->access(ctx, n, want, granted, attr);
-	/* What was not asked for is anything. */
+	/* Unrequested attributes may be anything. */
 	if (err == 0)
 		*granted |= ~want;
 	return err;

@@ -47,12 +47,12 @@ void fault_read(uint32_t max);
 /* The next write is torn: it writes @bytes of what it was given, and fails with
  * EIO. */
 void fault_tear(uint32_t bytes);
-/* What was written is lost on its way to the disk: the next sync, that of a
- * COMMIT or of a stable WRITE, fails with EIO and changes the write verifier.
- * As the kernel does, it is told once. */
+/* Written data is lost on its way to the disk: the next sync, that of a COMMIT
+ * or of a stable WRITE, fails with EIO and changes the write verifier.  As the
+ * kernel does, it is told once. */
 void fault_write_back(void);
-/* What the next write says it committed, and what those after it say; they
- * must be asked for no more. */
+/* The stability that the next write reports, and the one that later writes
+ * report; callers must not ask for more. */
 void fault_committed(enum vfs_stable next, enum vfs_stable then);
 /* The next write or commit changes the write verifier while it runs. */
 void fault_bump_verf(void);

@@ -24,7 +24,7 @@
 
 #define HARNESS_LOOPS	2
 
-/* What is 0 or NULL is the default. */
+/* 0 or NULL is the default of every field. */
 struct harness_config {
 	/* exports(5); default: "/mem 127.0.0.1(rw,insecure,no_root_squash)" */
 	const char	     *exports;

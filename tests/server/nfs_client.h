@@ -114,7 +114,7 @@ fattr3 nfs_attr(nfs_fh3 fh);
 /* The status of LOOKUP. */
 int nfs_exists(nfs_fh3 dir, const char *name);
 bool nfs_same_fh(nfs_fh3 a, nfs_fh3 b);
-/* Is the wcc data whole: attributes before and after? */
+/* True if the wcc data is whole: attributes before and after. */
 bool nfs_full_wcc(const wcc_data *wcc);
 
 #endif

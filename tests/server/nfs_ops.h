@@ -7,16 +7,16 @@
 #include "tests/server/doors.h"
 
 /*
- * Who a caller acts as, seen from the files of a cell: they have an owner and a
- * group, directories the mode 0750 and files 0640.
+ * A caller's relation to the files of a cell: they have an owner and a group,
+ * directories the mode 0750 and files 0640.
  */
 enum as { AS_ROOT, AS_OWNER, AS_GROUP, AS_OTHER, NAS };
 
 /*
- * What the calls are about: a directory with "file", "link", the files "gone"
- * and "from" and the directory "goner".  What changes makes "new", "newdir",
- * "newlink", "newfifo" and "newname", moves "from" to "to", removes "gone" and
- * "goner", writes "WRITTEN" and sets the mode 0604.
+ * The objects of the calls: a directory with "file", "link", the files "gone"
+ * and "from" and the directory "goner".  Calls that change make "new",
+ * "newdir", "newlink", "newfifo" and "newname", moves "from" to "to", removes
+ * "gone" and "goner", writes "WRITTEN" and sets the mode 0604.
  */
 struct nfs_cell {
 	struct export_fh dir, file, link;

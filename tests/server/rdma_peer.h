@@ -90,7 +90,7 @@ void peer_take(struct peer *p);
 void peer_take_error(struct peer *p, uint32_t xid, uint32_t err);
 /* The i-th word of what followed the header. */
 uint32_t peer_word(struct peer *p, uint32_t i);
-/* Is the connection alive: does it answer another call? */
+/* True if the connection is alive: it answers another call. */
 void peer_check_alive(struct peer *p);
 
 struct fabric_mr *peer_register(struct peer *p, void *addr, size_t len,

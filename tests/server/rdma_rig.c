@@ -12,7 +12,7 @@
 
 #include "tests/fabric/iwarp_options.h"
 
-/* What a call carries of ours. */
+/* Our part of a call. */
 struct work {
 	struct loop_task   task;
 	struct pool_waiter waiter;

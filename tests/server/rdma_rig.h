@@ -20,7 +20,7 @@
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
-/* What a test of any kind insists on: fuzzers use this file too. */
+/* An assertion for every kind of test: fuzzers use this file too. */
 void require_failed(const char *file, int line, const char *what)
 	__attribute__((noreturn));
 #define require(cond) \
@@ -72,7 +72,8 @@ struct rig {
 
 /* A NULL @options means all defaults. */
 void rig_open(struct rig *rig, const struct rig_options *options);
-/* What follows asks the loop fabric itself: it is to be that one. */
+/* The functions below ask the loop fabric itself, so the fabric must be that
+ * one. */
 void rig_on_loop(void);
 /* All zeros, if the fabric does not count. */
 void rig_count(const struct rig *rig, struct loop_fabric_counts *out);

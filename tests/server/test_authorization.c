@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may do what, as one table: every procedure, on every kind of export, for
- * every kind of caller, through every door; and what was refused did nothing.
+ * Every caller's rights, as one table: every procedure, on every kind of
+ * export, for every kind of caller, through every door.  A refused call changes
+ * nothing.
  *
  * On the mem backend; with GANNET_TEST_POSIX_DIR in the environment on
  * directories below that one, which takes root (see nfs3_posix.sh).

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What gannetd may do to the system that it runs on, seen from outside. */
+/* The limits of a confined gannetd, tested from outside. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <linux/capability.h>

@@ -38,7 +38,7 @@ struct client {
 	bool		 fresh;		/* nothing was answered on it */
 	struct export_fh base;		/* of the file that has links */
 	struct dup_call	 call;
-	/* What each name is: nothing, a file, a link to base, a directory. */
+	/* The state of each name: free, a file, a link to base, a directory. */
 	enum { NONE, FILE_, LINK, DIR_ } what[NAMES];
 	unsigned	 operations;
 };

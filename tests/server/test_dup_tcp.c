@@ -118,8 +118,8 @@ START_TEST(sent_again_as_the_reply_was_not_read_before_a_reset)
 }
 END_TEST
 
-/* What it sent looks left behind: its end came with it, and the same call ran
- * on a newer connection.  But it may be half closed, and wait. */
+/* The call looks left over: the connection's end came with it, and the same
+ * call ran on a newer connection.  But it may be half closed, and wait. */
 START_TEST(a_client_that_is_taken_for_gone_learns_it)
 {
 	int b, a, one = 1;

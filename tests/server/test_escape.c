@@ -32,7 +32,7 @@ static uint64_t outside[8];		/* inode numbers */
 static unsigned noutside;
 static atomic_bool over;
 
-/* What the clients met; each has to have happened. */
+/* The clients' results; each kind has to occur. */
 static atomic_ulong met_dir, met_link, met_file, denied, done, swaps;
 
 /* ---- what lies there */
@@ -233,7 +233,7 @@ static void mount_below(struct caller *c, const char *below)
 	type_of(c, &fh);
 }
 
-/* What is where "d" is now, and what it has. */
+/* The directory "d": its place now, and its contents. */
 static void visit_dir(struct caller *c, unsigned n)
 {
 	struct export_fh dir, file;

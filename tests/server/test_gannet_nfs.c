@@ -176,7 +176,7 @@ START_TEST(what_goes_wrong_is_named)
 	make_file(from, 10);
 	mkdir(path(export, "dir"), 0777);
 	ck_assert_int_eq(TOOL("stat", url("missing")), 1);
-	/* What is tried before the directory above it is no refusal. */
+	/* A failed try of a URL's longer prefix is not a refusal. */
 	ck_assert(daemon_logged(&d, "/missing by "));
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_NOENT"));
 	ck_assert_int_eq(TOOL("cat", url("dir")), 1);
@@ -282,7 +282,7 @@ START_TEST(wrong_usage_is_told_apart)
 }
 END_TEST
 
-/* One that lets itself be connected to, and says nothing. */
+/* A server that accepts connections and never answers. */
 START_TEST(the_timeout_is_for_mount_too)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,

@@ -366,8 +366,8 @@ START_TEST(sigusr1_logs_the_counters_at_any_level)
 }
 END_TEST
 
-/* What /proc tells of a thread: whether it sleeps, and how often it has lain
- * down to; -1: it is not there, or awake. */
+/* Returns how often a sleeping thread has gone to sleep, by /proc; -1: it is
+ * awake or gone. */
 static long sleeps_of(int tid)
 {
 	char path[64], line[128], state = '?';
@@ -421,7 +421,7 @@ static int sleeping_worker(void)
 	return tid;
 }
 
-/* Has the worker stand still, as one that waits for its file system. */
+/* Stops the worker, as if it waited for its file system. */
 static bool stop_worker(void)
 {
 	int tid = sleeping_worker();
@@ -496,7 +496,7 @@ START_TEST(the_pid_file_is_there_while_it_runs)
 	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
 	fclose(f);
 	ck_assert_int_eq(pid, d.pid);
-	/* Whoever could write it could have another process killed. */
+	/* A user who could write it could have another process killed. */
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_mode & 0777, 0644);
 	daemon_end(&d, SIGTERM);

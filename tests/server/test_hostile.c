@@ -31,8 +31,8 @@ static void setup(void)
 	ck_assert(daemon_start(&d, args));
 }
 
-/* Whatever was sent, it still serves, and ends cleanly (no sanitizer has
- * anything to say). */
+/* After any input the server still serves, and ends cleanly (without a
+ * sanitizer's report). */
 static void teardown(void)
 {
 	ck_assert(daemon_alive(&d));

@@ -366,8 +366,8 @@ START_TEST(an_error_while_it_is_written_changes_the_verifier)
 }
 END_TEST
 
-/* It has no NFS3ERR_ACCES, RFC 1813 section 3.3.21: what it makes stable
- * somebody was allowed to write. */
+/* It has no NFS3ERR_ACCES, RFC 1813 section 3.3.21: an allowed WRITE put the
+ * data there. */
 START_TEST(commit_needs_no_permission)
 {
 	nfs_fh3 fh = a_file();

@@ -19,7 +19,7 @@
 
 static char data[MIB];
 
-/* What there is to do for @c within @ms; false: nothing was. */
+/* Does the work for @c that comes within @ms; false: there was none. */
 static bool serve_once(struct nfs_client *c, int ms)
 {
 	struct pollfd p = {
@@ -350,7 +350,7 @@ static void try_files(struct side *s, nfs_fh3 dir, char *name)
 	     wr.status == NFS3_OK);
 	must(nfs_try(&s->c, rpc_nfs3_rename_async, &ra, &rr) == 0 &&
 	     rr.status == NFS3_OK);
-	/* Whoever's it is: it is always there. */
+	/* It exists in every case. */
 	must(nfs_try(&s->c, rpc_nfs3_lookup_async, &la, &lr) == 0 &&
 	     lr.status == NFS3_OK);
 	must(nfs_try(&s->c, rpc_nfs3_readdirplus_async, &da, &dr) == 0 &&

@@ -33,7 +33,7 @@ char *__wrap_strdup(const char *s);
 
 /* The test's own thread finds memory always. */
 static _Thread_local bool ours;
-/* How many allocations go well before one fails; < 0: all do. */
+/* Allocations to succeed before one fails; < 0: all succeed. */
 static atomic_int left = -1;
 static atomic_bool failed;
 
@@ -163,7 +163,7 @@ static int try_readlink(struct nfs_client *c)
 	TRY(c, rpc_nfs3_readlink_async, &a, READLINK3res);
 }
 
-/* What a procedure needs is made before, with memory. */
+/* The procedure's objects are made before, while there is memory. */
 static void make_nothing(void)
 {
 }

@@ -189,7 +189,8 @@ START_TEST(create_gives_the_attributes_asked_for)
 }
 END_TEST
 
-/* Who is not root makes files of his own, whatever he asks for. */
+/* A caller other than root makes files of its own, with any owner in the
+ * arguments. */
 START_TEST(an_owner_can_not_be_made_up)
 {
 	CREATE3args a = { .where = { top, "new" } };

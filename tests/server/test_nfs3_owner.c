@@ -195,7 +195,7 @@ START_TEST(a_file_that_its_mode_closed_is_refused_after_a_restart_and_told)
 	ck_assert_int_eq(is.st_ctim.tv_sec, was.st_ctim.tv_sec);
 	ck_assert_int_eq(is.st_ctim.tv_nsec, was.st_ctim.tv_nsec);
 
-	/* What the log says to do helps; what was acknowledged is there. */
+	/* The log's advice helps; acknowledged data is there. */
 	ck_assert_int_eq(set_mode(0644), NFS3_OK);
 	ck_assert_int_eq(write_at(4096, "more", FILE_SYNC, &after), NFS3_OK);
 	ck_assert_int_eq(read_start(buf), NFS3_OK);

@@ -237,7 +237,7 @@ static void begin_read(const struct export_fh *fh, uint32_t count)
 	xdr_put_u32(&out, count);
 }
 
-/* What goes before the data of READ. */
+/* Bytes before the data of READ. */
 static void expect_read(uint32_t len, bool eof)
 {
 	ck_assert_uint_eq(status(), NFS3_OK);

@@ -109,7 +109,7 @@ START_TEST(reads_that_do_not_end_hold_no_worker)
 
 	for (int i = 0; i < STALLED; i++)
 		fd[i] = stall(fh);
-	/* What only the one worker does. */
+	/* Work that only the one worker does. */
 	fault_blocks(FAULT_GETATTR, true);
 	ck_assert_uint_eq(nfs_attr(fh).size, 6);
 	ck_assert_uint_eq(fault_calls(FAULT_WRITE), writes);

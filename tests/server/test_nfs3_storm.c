@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whatever the backend fails at, and however a write ends, what was
- * acknowledged is there, what was refused is done or not done but nothing in
- * between, and the server goes on.
+ * Under every failure of the backend, and every end of a write: acknowledged
+ * changes are there, refused ones are done whole or not at all, and the server
+ * goes on.
  *
  * GANNET_STORM_TURNS is how often errors and looks take turns.
  */

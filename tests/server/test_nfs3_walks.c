@@ -72,7 +72,7 @@ struct reader {
 	bool	 again;			/* the last page was asked for again */
 };
 
-/* What the server or the local process says of one page's names. */
+/* The names of one page, by the server or by the local process. */
 struct names {
 	int	 name[NAMES];
 	int	 n;
@@ -411,7 +411,7 @@ static void read_page(struct reader *r)
 	else
 		read_plain(r, &page);
 	compare(&page, from);
-	/* What came twice because it was asked for twice is not counted. */
+	/* Entries that came twice because of a repeated call do not count. */
 	for (int i = 0; i < page.n && !r->again; i++)
 		r->seen[page.name[i]]++;
 	r->last = from;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What libnfs can not or will not send: NFS and MOUNT on a bare socket. */
+/* NFS and MOUNT on a bare socket: messages that libnfs can't or won't send. */
 #include "tests/server/harness.h"
 
 #include <arpa/inet.h>

@@ -106,7 +106,8 @@ START_TEST(a_read_chunk_may_come_with_its_pad_or_without)
 
 	open_plain();
 	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
-	/* What the longest leaves in memory is no pad of the shortest. */
+	/* The longest message's bytes in memory must not become the shortest's
+	 * pad. */
 	for (uint32_t len = 4096; len >= 4093; len--) {
 		begin_sum(len);
 		peer_put_read(&peer, DATA_POSITION, mr, 0, len);

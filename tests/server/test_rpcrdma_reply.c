@@ -60,7 +60,7 @@ static void check_written(uint32_t len)
 		ck_assert_uint_eq(mem[i], 0xee);
 }
 
-/* What is left of a READ reply: xid, length, END_WORD; no data, no pad. */
+/* The rest of a READ reply: xid, length, END_WORD; no data, no pad. */
 static void check_reduced(uint32_t xid, uint32_t len)
 {
 	ck_assert_uint_eq(x.request.reply_len, 12);

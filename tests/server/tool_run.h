@@ -12,9 +12,9 @@ enum way { WAY_TCP, WAY_IWARP, WAYS };
 /* The server, and what it exports. */
 extern struct daemon_run d;
 extern char export[128];
-/* What URLs of the export begin with. */
+/* The beginning of the export's URLs. */
 extern char base[256];
-/* What the tool printed last, and where. */
+/* The tool's last output, and its file. */
 extern char *out, *err;
 extern char outfile[128];
 

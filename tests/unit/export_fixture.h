@@ -15,7 +15,8 @@ extern struct export_table *table;
 extern _Atomic unsigned dns_asked;	/* questions so far */
 extern int dns_error;			/* an EAI_ code for every question */
 extern bool dns_forged;			/* names don't lead back */
-/* What reverse look-ups say, and is believed: the zone is the peer's own. */
+/* The answer of reverse look-ups.  The peer owns the zone, and can write any
+ * name. */
 extern const char *dns_alias;
 extern void (*dns_meanwhile)(void);	/* done before an address is told */
 
@@ -31,7 +32,7 @@ int parse(const char *text, struct export_set **set, char **err);
 void publish(const char *text);
 /* "192.0.2.1" or "2001:db8::1", from @port. */
 struct sockaddr_storage peer(const char *addr, uint16_t port);
-/* Who asks for @path from @addr, port 1000: 0 and *@opts, or -errno. */
+/* Asks for @path from @addr, port 1000: 0 and *@opts, or -errno. */
 int ask(const char *path, const char *addr, struct export_opts *opts);
 
 #endif

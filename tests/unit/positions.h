@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the positions in directories, and so cookies, are worth. */
+/* The stability of positions in directories, and so of cookies. */
 #ifndef GANNET_TESTS_UNIT_POSITIONS_H
 #define GANNET_TESTS_UNIT_POSITIONS_H
 
@@ -10,10 +10,10 @@
 #include <sys/vfs.h>
 
 /*
- * Does a position in a directory of @path's file system stay where it is when
- * other entries come and go?  Where it is a mere count it does not: on tmpfs
- * before Linux 6.6 and on overlayfs.  A listing that the directory changes
- * under then misses names, or has them twice, by the kernel's server as well.
+ * True if a position in a directory of @path's file system stays where it is
+ * when other entries come and go.  A mere count does not: on tmpfs before Linux
+ * 6.6 and on overlayfs.  A listing that the directory changes under then misses
+ * names, or has them twice, by the kernel's server as well.
  */
 static inline bool positions_last(const char *path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What Check programs share: to wait for something; and how each ends. */
+/* Shared by Check programs: waiting for a condition, and main()'s end. */
 #ifndef GANNET_TESTS_UNIT_RUNNER_H
 #define GANNET_TESTS_UNIT_RUNNER_H
 

@@ -18,7 +18,7 @@
 
 struct fx fx;
 
-/* What lies in msg->upper. */
+/* The contents of msg->upper. */
 struct upper {
 	struct msg	*next;
 	unsigned	 uses;		/* never cleared by the transport */

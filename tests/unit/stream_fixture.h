@@ -72,7 +72,7 @@ struct sockaddr_storage fx_addr(const char *host, uint16_t port);
 uint16_t fx_port(void);
 /* Frees the listener. */
 void fx_unlisten(void);
-/* How many connections it has. */
+/* Returns the number of its connections. */
 unsigned fx_conns(void);
 /* Replies to held calls, by another thread when @worker; how many. */
 unsigned fx_release(bool worker);

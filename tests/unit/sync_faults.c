@@ -122,7 +122,7 @@ static void wrote(int fd)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Is this descriptor told of an error now? */
+/* True if this descriptor has to report an error now. */
 static bool tell(int fd, ino_t ino)
 {
 	struct lost *l;
@@ -333,7 +333,7 @@ int openat(int dir, const char *path, int flags, ...)
 	return open_by(dir, path, flags, mode);
 }
 
-/* What open() and openat() are with _FORTIFY_SOURCE. */
+/* open() and openat() under _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);
 

@@ -35,15 +35,15 @@ struct sync_faults {
 	/* One of so many syncs fails, and one of so many writes finds that
 	 * what was not synced is lost; 0: none. */
 	atomic_uint one_in;
-	/* How many were called, and ended. */
+	/* Calls begun, and calls ended. */
 	atomic_int files, dirs, wholes, ended, held;
 };
 
 extern struct sync_faults sync_faults;
 
-/* What was written to the inode is lost: this is reported as errseq is. */
+/* Written data of the inode is lost: descriptors report it as by errseq. */
 void sync_faults_lose(ino_t ino);
-/* How many were told of that. */
+/* Calls that reported it. */
 int  sync_faults_told(void);
 /* The number of this thread's last write, of those to its file, up to
  * SYNC_FAULTS_WRITES; and whether that never reached the disk. */

@@ -253,8 +253,8 @@ START_TEST(an_entry_of_a_moment_ahead_is_believed)
 }
 END_TEST
 
-/* What a connection that lives holds is what was answered in its last
- * seconds; one that broke leaves what was not acknowledged, for an hour. */
+/* A live connection holds the replies of its last seconds; a broken one leaves
+ * its unacknowledged replies for an hour. */
 START_TEST(replies_that_arrived_are_given_up_as_new_ones_come)
 {
 	for (call.key.xid = 0; call.key.xid < 1000; call.key.xid++)

@@ -59,7 +59,7 @@ static const struct {
 	  DRC_NEW_BROKEN },
 	{ { END(ORDERLY), R, SINCE(UINT64_MAX) }, DRC_AGAIN_CLOSED },
 	{ { END(BROKEN), R, SINCE(UINT64_MAX) }, DRC_AGAIN_BROKEN },
-	/* What a client left behind. */
+	/* A client's left-over call. */
 	{ { LEFT, HEARD }, DRC_LEFT_OVER },
 	{ { LEFT, ACKED }, DRC_LEFT_OVER },
 	{ { LEFT, R }, DRC_LEFT_OVER },
@@ -139,7 +139,7 @@ START_TEST(after_a_reset_what_was_not_acknowledged_is_answered_again)
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
 	ck_assert_mem_eq(reply, "abcd", 4);
-	/* It is b's now, and b has it. */
+	/* The reply is b's now, and b has it. */
 	atomic_store(ask.sent, 5);
 	b.view.acked = 5;
 	ck_assert_int_eq(lookup(), DRC_NEW);
@@ -285,7 +285,7 @@ START_TEST(a_call_that_was_left_behind_is_dropped)
 	xprt_fate_end(a.x.fate, _i ? XPRT_ORDERLY : XPRT_BROKEN);
 	ck_assert_int_eq(lookup(), DRC_DROP);
 	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 2);
-	/* What b has is not a's now. */
+	/* A reply that went to b is not a's any more. */
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	ck_assert_int_eq(lookup(), DRC_IN_PROGRESS);

@@ -191,7 +191,7 @@ START_TEST(ids_are_the_same_in_every_table)
 }
 END_TEST
 
-/* Is there a file "mark" in @path? */
+/* True if there is a file "mark" in @path. */
 static bool marked(const char *path, bool make)
 {
 	struct vfs_cred root = { 0 };

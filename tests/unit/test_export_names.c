@@ -107,8 +107,8 @@ START_TEST(a_name_that_does_not_lead_back_is_not_believed)
 }
 END_TEST
 
-/* Who has a zone of its own, for addresses and for names, calls its host as
- * it likes, and both lead to each other. */
+/* The owner of a zone for addresses and one for names can give its host any
+ * name, and both lead to each other. */
 START_TEST(a_name_of_another_domain_is_not_that_of_a_client)
 {
 	static const char *const names[] = {

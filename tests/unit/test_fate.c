@@ -109,7 +109,7 @@ START_TEST(a_peer_that_closes_its_side_and_reads_on_ends_in_order)
 }
 END_TEST
 
-/* What is sent to one that has closed is answered with a reset. */
+/* Data that is sent to a closed peer is answered with a reset. */
 START_TEST(a_peer_that_closes_before_its_replies_come_breaks)
 {
 	struct xprt_fate *f;

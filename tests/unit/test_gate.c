@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who may connect: how many in all, and of one address. */
+/* Limits of connections: in all, and of one address. */
 #include "transport/gate.h"
 
 #include <arpa/inet.h>

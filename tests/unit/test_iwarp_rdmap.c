@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a peer sends, cut anywhere. */
+/* A peer's bytes, cut anywhere. */
 #include <errno.h>
 #include <string.h>
 

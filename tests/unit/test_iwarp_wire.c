@@ -20,7 +20,7 @@ static void nothing(void *arg)
 {
 }
 
-/* What is under way on the loop has happened. */
+/* Waits until the loop has run all its tasks. */
 static void settle(void)
 {
 	loop_call(raw.loop, nothing, NULL);
@@ -66,7 +66,7 @@ START_TEST(a_request_may_come_byte_by_byte)
 }
 END_TEST
 
-/* Whoever begins with @hex is cut off, and nobody is asked. */
+/* A peer that begins with @hex is cut off, and request() is not called. */
 static void cut_off(const char *hex)
 {
 	int fd = raw_dial(&raw);
@@ -115,7 +115,8 @@ START_TEST(a_slow_request_is_given_up)
 	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 20 });
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_KEY);
-	/* What comes when it is given up already is answered by a reset. */
+	/* Bytes that come after the server gave up are answered with a
+	 * reset. */
 	raw_expect_gone(fd);
 	close(fd);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_late"), 1);

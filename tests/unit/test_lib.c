@@ -197,7 +197,7 @@ START_TEST(sources_are_asked_whenever_the_loop_is_awake)
 	loop_call(loop, add_source, &s);
 	for (int i = 1; i <= 100; i++) {
 		source_work = 1;
-		/* What a descriptor of the source's would do. */
+		/* Does the work of the source's descriptor. */
 		loop_call(loop, nothing, NULL);
 		loop_call(loop, nothing, NULL);
 		ck_assert_int_eq(source_done, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who callers are, and what is done for them without waiting. */
+/* Callers' credentials, and operations for them without waiting. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -219,7 +219,7 @@ static void create_as_carol(void *arg)
 				   &wcc);
 }
 
-/* What a poller leaves to a worker is no change that overlaps with others. */
+/* A change that a poller leaves to a worker does not overlap with others. */
 START_TEST(what_is_left_to_others_is_no_change)
 {
 	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
@@ -285,7 +285,7 @@ START_TEST(calls_that_must_not_wait_never_change_credentials)
 	ck_assert(a.read == 4 || a.read == -EAGAIN);
 	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
 
-	/* One that has no device does not need to be told. */
+	/* A poller without a device does not need the mark. */
 	posix_cred_server(to_posix_fs(w.fs));
 	assert_ok(chmod(local("f"), 0440));
 	a.changes_cred = true;

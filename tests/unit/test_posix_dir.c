@@ -208,7 +208,7 @@ START_TEST(several_readers_do_not_disturb_each_other)
 }
 END_TEST
 
-/* What one listing read ahead is not for another that began later. */
+/* A later listing does not get entries that an earlier one read ahead. */
 START_TEST(a_listing_has_all_that_was_there_when_it_began)
 {
 	enum { FILES = 400, MORE = 20 };

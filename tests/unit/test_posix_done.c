@@ -176,8 +176,8 @@ static void set_mode_fails(void *dir)
 	assert_err(set_mode(dir, 0700), EIO);
 }
 
-/* What can't be opened is synced with its file system, and the error that one
- * thread is told may be about what another's change lost. */
+/* A file that can't be opened is synced with its file system, and the error
+ * that one thread is told may be about what another's change lost. */
 START_TEST(a_change_without_fsync_that_meets_a_failed_sync_is_no_success)
 {
 	struct vfs_node *a, *b;

@@ -210,7 +210,7 @@ START_TEST(a_directory_that_is_moved_while_it_is_renamed_is_found)
 }
 END_TEST
 
-/* What takes the name of the directory is moved in its place. */
+/* Another file is moved to the directory's name. */
 static void replace_d(void)
 {
 	assert_ok(posix_rename(&w.ctx, w.root, name_of("d"), other,

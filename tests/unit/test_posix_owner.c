@@ -207,8 +207,8 @@ static struct vfs_node *make(struct vfs_node *dir, const char *name,
 	return n;
 }
 
-/* What is made there is synced with its file system, for which a descriptor is
- * needed that the root can't give. */
+/* Files made there are synced with their file system.  That needs a descriptor,
+ * and the root has none. */
 START_TEST(names_are_made_in_a_root_that_can_only_be_written)
 {
 	struct vfs_node *n, *dir;

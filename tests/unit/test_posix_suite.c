@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What holds for every backend, for posix: in all of its worlds. */
+/* The suite of every backend, for posix in all of its worlds. */
 #include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
 #include "tests/unit/vfs_suite.h"

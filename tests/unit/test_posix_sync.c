@@ -346,7 +346,7 @@ static void set_time(void *arg)
 	assert_err(posix_setattr(&w.ctx, arg, &set, NULL), EIO);
 }
 
-/* Who is told of an error may be told of what another's change lost. */
+/* The call that gets an error may get it for another call's data. */
 START_TEST(a_link_that_meets_a_failed_sync_is_no_success)
 {
 	struct vfs_node *a, *b;
@@ -471,7 +471,7 @@ static void meet_in(enum vfs_create_how first, enum vfs_create_how second)
 	assert_ok(thread_start(&thread[0], "first", create_f, &a));
 	EVENTUALLY(sync_faults.held == 1);
 	assert_ok(thread_start(&thread[1], "second", create_f, &b));
-	/* One that does not wait has time to end. */
+	/* A call that does not wait has time to end. */
 	for (int i = 0; i < 100 && !atomic_load(&b.ended); i++)
 		usleep(1000);
 	ck_assert(!atomic_load(&b.ended));
@@ -493,7 +493,7 @@ START_TEST(a_name_that_is_just_being_made_is_not_called_durable)
 	meet_in(VFS_CREATE_UNCHECKED, VFS_CREATE_UNCHECKED);
 	meet_in(VFS_CREATE_GUARDED, VFS_CREATE_UNCHECKED);
 	meet_in(VFS_CREATE_EXCLUSIVE, VFS_CREATE_EXCLUSIVE);
-	/* What is there costs no sync. */
+	/* An existing file costs no sync. */
 	vfs_node_put(must_create(w.root, "f"));
 	syncs = sync_faults.dirs;
 	assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
@@ -522,7 +522,7 @@ START_TEST(a_name_of_before_the_start_is_made_durable_once)
 }
 END_TEST
 
-/* Who could not make all of the file has made its name. */
+/* A call that failed to make all of the file has made its name. */
 START_TEST(a_name_that_a_failed_call_made_is_not_called_durable)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };

@@ -330,7 +330,7 @@ START_TEST(an_old_journal_that_comes_back_changes_nothing)
 		ck_assert(is_at(2, 102, "newest"));
 		ck_assert(is_at(3, 102, "made since"));
 	}
-	/* What a killed server says after that counts all the same. */
+	/* A killed server's later records count all the same. */
 	posix_table_close(table);
 	table = NULL;
 	serve_and_die();

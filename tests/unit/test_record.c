@@ -148,7 +148,7 @@ START_TEST(fragments_are_summed_up_against_the_longest)
 	ck_assert_uint_eq(record_claim(&r.rec), 600);
 	feed(&r, frag, 4);
 	ck_assert(r.bad);
-	/* What fits is 400. */
+	/* 400 bytes fit. */
 	r = reader();
 	feed(&r, frag, sizeof(frag));
 	frag[2] = 400 >> 8;

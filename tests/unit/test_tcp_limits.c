@@ -211,7 +211,7 @@ START_TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
 	busy = fx_connect();
 	fx_send_call(busy, 1, FX_HOLD, 0, 40);
 	EVENTUALLY(fx_held() == 1);
-	/* One that comes later is idle for so long, and so is that one. */
+	/* A later connection is idle for this long, and then the first one. */
 	fd = fx_connect();
 	ck_assert(fx_ended(fd));
 	close(fd);

@@ -80,7 +80,7 @@ START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
 	}
 	fx_settle();
 	ck_assert_uint_eq(atomic_load(&fx.taken), 0);
-	/* One that waits goes away: the others must not wait for it. */
+	/* A waiting connection goes away: the others must not wait for it. */
 	shutdown(fd[0], SHUT_RDWR);
 	pthread_join(t[0], NULL);
 	close(fd[0]);
@@ -106,7 +106,7 @@ START_TEST(a_claimed_length_reserves_nothing)
 	}
 	EVENTUALLY(stats_sum_by_name("tcp_bytes_in") >=
 		   ARRAY_SIZE(fd) * (sizeof(claim) - 1));
-	/* What is shared to receive into goes as well when idle. */
+	/* The shared chunk is freed, too, when idle. */
 	EVENTUALLY(fx_pool_out() == 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
 		close(fd[i]);

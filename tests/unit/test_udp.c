@@ -206,7 +206,7 @@ START_TEST(a_host_whose_calls_hang_leaves_room_for_others)
 	ask(fd, 1, FX_ECHO, 0, 40);
 	ck_assert_int_eq(answer(fd, 1, FX_ECHO, 40), 40);
 	close(fd);
-	/* What ends makes room for more of its host. */
+	/* A call that ends makes room for another one of its host. */
 	fx_release(false);
 	fd = client_from(hung[0]);
 	ask(fd, 1, FX_ECHO, 0, 40);

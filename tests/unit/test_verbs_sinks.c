@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a peer may write to, on an RDMA device: the sink of its own Read, on
- * iWARP adapters, for as long as that Read; nothing anywhere else.
+ * The memory that a peer may write to on an RDMA device: on iWARP adapters the
+ * sink of its own Read, during that Read; no other memory, and none on other
+ * devices.
  */
 #include <arpa/inet.h>
 #include <errno.h>

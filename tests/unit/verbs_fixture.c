@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tests of the verbs provider begin and end with. */
+/* Begin and end of the verbs provider's tests. */
 #include "tests/unit/verbs_fixture.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the tests of the verbs provider begin and end with: a listener, a
- * connection on a loop of its own, and work whose completions are counted.
+ * Begin and end of the verbs provider's tests: a listener, a connection on a
+ * loop of its own, and work whose completions are counted.
  */
 #ifndef GANNET_TESTS_UNIT_VERBS_FIXTURE_H
 #define GANNET_TESTS_UNIT_VERBS_FIXTURE_H
@@ -56,7 +56,7 @@ void finished(int err);
 void finish(void);
 
 void wait_for(sem_t *sem);
-/* What was under way on the loops is over. */
+/* Waits until the loops have run all their tasks. */
 void settle(void);
 void op_init(struct op *o);
 /* @n - 1 Writes and a Send; those named in @with have an op. */

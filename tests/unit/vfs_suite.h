@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What holds for every backend of vfs/vfs.h: a test program of a backend
- * adds these cases to its suite.
+ * Tests of every backend of vfs/vfs.h: a test program of a backend adds these
+ * cases to its suite.
  *
- *	int main(void)
- *	{
- *		Suite *s = suite_create("mem");
+ * 	int main(void)
+ * 	{
+ * 		Suite *s = suite_create("mem");
  *
- *		vfs_suite_add(s, &mem_params);
- *		tcase_add_test(..., what_only_this_backend_does);
- *		return run_suite(s);
- *	}
+ * 		vfs_suite_add(s, &mem_params);
+ * 		tcase_add_test(..., what_only_this_backend_does);
+ * 		return run_suite(s);
+ * 	}
  */
 #ifndef GANNET_TESTS_UNIT_VFS_SUITE_H
 #define GANNET_TESTS_UNIT_VFS_SUITE_H
@@ -24,9 +24,10 @@ struct vfs_suite_params {
 	/* Before each test: fills in what mount is called with.  After it. */
 	void (*setup)(struct vfs_config *config);
 	void (*teardown)(void);
-	/* Who most tests act as; may write to the root directory. */
+	/* The user of most tests; may write to the root directory. */
 	struct vfs_cred me;
-	/* May the backend act for any user?  Else only me's tests run. */
+	/* True if the backend can act for any user.  Else only me's tests
+	 * run. */
 	bool as_anyone;
 	/* Do cookies change their meaning when entries come or go? */
 	bool counted_cookies;

@@ -520,7 +520,8 @@ START_TEST(a_listing_begins_with_the_dots_and_plus_knows_all)
 }
 END_TEST
 
-/* What was there all the time must come, once: RFC 1813 section 3.3.16. */
+/* An entry that exists all the time must come, once: RFC 1813 section
+ * 3.3.16. */
 START_TEST(a_large_listing_survives_changes_between_its_pages)
 {
 	static uint8_t seen[2 * MANY];

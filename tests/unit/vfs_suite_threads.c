@@ -17,7 +17,7 @@ struct racer {
 	int		 fault;		/* an error that can't be */
 };
 
-/* What may come of an operation when others are at work too. */
+/* The results that an operation may have while other threads are at work. */
 static void expect(struct racer *r, int64_t err)
 {
 	if (err < 0 && err != -ENOENT && err != -EEXIST && err != -ESTALE &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the responder share.
+ * Shared by the files of the responder.
  *
  * Contexts: a device's registrations, a listener, a connection, a receive (a
  * buffer that is posted, or that holds a message), a call (one transaction,

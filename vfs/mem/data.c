@@ -181,8 +181,8 @@ void mem_data_truncate(struct mem_fs *fs, struct mem_data *d, uint64_t size)
 	uint32_t in = size & (MEM_PAGE - 1);
 	uint8_t *page = in ? find(d, size >> MEM_PAGE_BITS) : NULL;
 
-	/* What lies past the end in the last page must read as zeros when
-	 * the file grows again. */
+	/* Bytes past the end in the last page must read as zeros when the file
+	 * grows again. */
 	if (page)
 		memset(page + in, 0, MEM_PAGE - in);
 	if (prune(fs, d, &d->root, d->height,

@@ -150,7 +150,8 @@ struct posix_node {
 	/* Hash of where it was recorded last: odd.  Even: nowhere. */
 	_Atomic uint64_t place;
 
-	/* What the kernel said of access, for the last callers: under RCU. */
+	/* The kernel's answers about access, for the last callers: under
+	 * RCU. */
 	struct posix_verdict *_Atomic verdict[POSIX_VERDICTS];
 	/* A symbolic link's text, which never changes. */
 	struct posix_text *_Atomic text;
@@ -493,7 +494,7 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 /* The node of @h by way of the table, counted; or -ESTALE. */
 int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		   struct posix_node **out);
-/* What posix_seen() does, by handle; @is_dir: of a directory. */
+/* The same as posix_seen(), by handle; @is_dir: of a directory. */
 int  posix_record(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node *dir, const char *name, bool is_dir);
 /* The table forgets that @h is @name in @dir, unless that is so. */

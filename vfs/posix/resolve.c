@@ -70,7 +70,8 @@ void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
 {
 	while (!is_at(fs, h, dir, name)) {
 		posix_table_del(fs->table, h, &dir->handle, name);
-		/* Whoever moved it back just now has told the table before. */
+		/* A call that moved it back just now has told the table
+		 * before. */
 		if (!is_at(fs, h, dir, name))
 			return;
 		posix_table_add(fs->table, h, &dir->handle, name);

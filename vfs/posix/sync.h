@@ -117,8 +117,8 @@ int  posix_node_flush(struct posix_node *n, const struct posix_mark *since);
 int  posix_sync_ready(struct posix_node *n);
 /* Makes a change of names or attributes durable, if the mount asks for it. */
 int  posix_change_sync(const struct posix_change *c);
-/* What becomes of @err after a change that is done.  An error that says "come
- * again" is EIO: the client would find its own change in the way. */
+/* Maps @err for a change that is done.  An error that says "come again" is EIO:
+ * the client would find its own change in the way. */
 int  posix_not_again(int err);
 /*
  * The same of a directory's names, which never says "come again" (EINTR,

@@ -302,7 +302,8 @@ int load_run(const struct target *t, const struct workload *w,
 	const struct load_options *o = t->opt;
 	struct load_run r = {
 		.target = t, .work = w,
-		/* What is not measured goes by TCP, which all have. */
+		/* Operations that are not measured use TCP, which all servers
+		 * have. */
 		.transport = w == o->work ? o->transport : &load_tcp,
 		.nconns = o->conns, .nthreads = MIN(o->threads, o->conns),
 		.depth = o->depth, .budget = budget,

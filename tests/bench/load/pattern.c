@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files hold: a byte depends on its offset, so that data at a wrong
- * place shows. */
+/* The contents of the files: a byte depends on its offset, so that data at a
+ * wrong place shows. */
 #include "tests/bench/load/load.h"
 
 #include <errno.h>

@@ -36,7 +36,7 @@ struct wire {
 	struct lane	*lanes;		/* owned */
 };
 
-/* What a thread has. */
+/* A thread's state. */
 struct side {
 	struct load_thread *t;
 	struct loop	*loop;

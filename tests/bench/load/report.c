@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was measured: a table for people, JSON for programs. */
+/* The results: a table for people, JSON for programs. */
 #include "tests/bench/load/load.h"
 
 #define GIB	((double)(1u << 30))

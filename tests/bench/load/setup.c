@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the workloads work on: mounted, made and removed by a client that
- * does one call after the other. */
+/* The files of the workloads: a client that does one call after the other
+ * mounts, makes and removes them. */
 #include "tests/bench/load/load.h"
 
 #include <errno.h>

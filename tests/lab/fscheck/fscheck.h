@@ -41,7 +41,7 @@ bool is_zero(const void *buf, size_t len);
 bool put_file(int dir, const char *name, size_t len, unsigned seed);
 bool has_file(int dir, const char *name, size_t len, unsigned seed);
 
-/* What the client's and the server's stat say, when they say the same. */
+/* The attributes of both the client's and the server's stat, if they agree. */
 bool both_stat(const char *name, struct stat *st);
 
 /* Runs @run as someone else, in a child; what it returned. */

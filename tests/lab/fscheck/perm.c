@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who may do what, as users other than root. */
+/* Permissions of users other than root. */
 #include "tests/lab/fscheck/fscheck.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the iWARP provider share.
+ * Shared by the files of the iWARP provider.
  *
  * provider -> listener, loop -> connection.  The listener owns a passive
  * connection until its start-up frame is read.  Then the upper layer has it,

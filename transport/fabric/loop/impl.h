@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of fabric/loop share. */
+/* Shared by the files of fabric/loop. */
 #ifndef GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
 #define GANNET_TRANSPORT_FABRIC_LOOP_IMPL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of the verbs provider share.
+ * Shared by the files of the verbs provider.
  *
  * A connection belongs to one loop from setup on.  Its completion queue has
  * a completion channel of its own, and its CM events come through the event

@@ -3,12 +3,13 @@
  * relieve - frees the resources of calls that wait behind hung ones.
  *
  * An export has workers of its own, so that its disk stops no other export.
- * But all exports share the memory for data and the places of datagrams, and
- * a call holds both while it waits for a worker.  So where the calls of a
- * client hang, the calls behind them are sent back to the client: those that
- * hold memory, while others wait for some, and datagrams always, since their
- * clients ask again anyway.  Calls that hang with a worker keep what they
- * have: the number of workers bounds it.
+ * But all exports share the memory for data, the calls that a connection may
+ * have in progress, and the places of datagrams, and a call holds these while
+ * it waits for a worker.  So where the calls of a client hang, the calls behind
+ * them are sent back to the client: those that hold memory, while others wait
+ * for some; those of a connection that has no room for another call; and
+ * datagrams always, since their clients ask again anyway.  Calls that hang with
+ * a worker keep what they have: the number of workers bounds it.
  */
 #include "rpc/rpc.h"
 
@@ -25,10 +26,15 @@ static struct rpc_slot *slot_of(struct work_item *item)
 
 static bool holds_shared(struct work_item *item, void *arg)
 {
-	const struct msg *msg = slot_of(item)->call.msg;
+	const struct rpc_call *call = &slot_of(item)->call;
+	const struct msg *msg = call->msg;
+	struct xprt *x = msg->xprt;
 	const bool *is_short = arg;
 
-	return msg->xprt->datagram || (*is_short && msg->in_pool);
+	if (x->datagram || (*is_short && msg->in_pool))
+		return true;
+	/* Without an answer its client would wait for ever. */
+	return call->prog->sends_back && x->ops->is_full && x->ops->is_full(x);
 }
 
 static void send_back(struct rpc_slot *slot)

@@ -125,6 +125,10 @@ struct xprt_ops {
 	 * Never called without @x->fate, nor after xprt_fate_end().
 	 */
 	void (*look)(struct xprt *x, struct xprt_view *v);
+	/* True while the peer can't be served another call before one of
+	 * those in progress is over.  Any thread; must not block.  NULL:
+	 * never. */
+	bool (*is_full)(struct xprt *x);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };

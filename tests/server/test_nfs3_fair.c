@@ -398,6 +398,49 @@ START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
 }
 END_TEST
 
+/* As many calls of one export hang as its connection takes.  Those of another
+ * export are served on the same connection. */
+static void mix(const char *from, uint16_t port, unsigned calls)
+{
+	unsigned hung = THREADS * 3 / 4, back = 0;
+	struct peer p;
+
+	peer_open(&p, from, port);
+	/* Before the first reply an RDMA client has one credit. */
+	ck_assert(peer_send(&p, NFS3_REMOVE, 2) && peer_receive(&p));
+	fault_hold(FAULT_COMMIT, true);
+	for (unsigned i = 0; i < calls; i++)
+		ck_assert(peer_send(&p, NFS3_COMMIT, 0));
+	EVENTUALLY(waiting_now() == calls - hung);
+	ck_assert(peer_send(&p, NFS3_REMOVE, 2));
+	usleep(50000);
+	ck_assert_uint_eq(fault_calls(FAULT_REMOVE), 1);
+	rpc_server_relieve(srv.server);
+	rpc_server_relieve(srv.server);
+	for (unsigned i = 0; i < calls - hung + 1; i++) {
+		ck_assert(peer_receive(&p));
+		back += p.status == NFS3ERR_JUKEBOX;
+	}
+	ck_assert_uint_eq(back, calls - hung);
+	ck_assert_uint_eq(fault_calls(FAULT_REMOVE), 2);
+	fault_hold(FAULT_COMMIT, false);
+	for (unsigned i = 0; i < hung; i++)
+		ck_assert(peer_receive(&p));
+	close(p.fd);
+}
+
+START_TEST(a_connection_full_of_hung_calls_serves_other_exports)
+{
+	mix("127.0.0.2", srv.port, 256);
+}
+END_TEST
+
+START_TEST(so_does_one_over_rdma)
+{
+	mix("127.0.0.1", srv.port, 128);
+}
+END_TEST
+
 /* Its first look-up hangs; clients that want another export are served. */
 START_TEST(mounts_of_a_hung_export_stop_no_others)
 {
@@ -473,6 +516,9 @@ int main(void)
 	add_case(s, "exports", setup, however_many_exports_hang_another_goes_on);
 	add_case(s, "memory", setup,
 		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
+	add_case(s, "mix", setup,
+		 a_connection_full_of_hung_calls_serves_other_exports);
+	add_case(s, "mix_rdma", setup_rdma, so_does_one_over_rdma);
 	add_case(s, "mounts", setup, mounts_of_a_hung_export_stop_no_others);
 	add_case(s, "names", setup,
 		 a_hung_disk_does_not_keep_who_asks_for_names);

@@ -300,11 +300,24 @@ static void free_xprt(struct xprt *x)
 	loop_post(x->loop, &conn->task, destroy);
 }
 
+/* All that was granted is in use. */
+static bool is_full(struct xprt *x)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+	bool full;
+
+	mutex_lock(&conn->lock);
+	full = conn->busy_calls >= rpcrdma_conn_grant(conn);
+	mutex_unlock(&conn->lock);
+	return full;
+}
+
 static const struct xprt_ops rpcrdma_xprt_ops = {
 	.name = "rdma",
 	.reply = reply,
 	.drop = drop,
 	.look = look,
+	.is_full = is_full,
 	.reject = reject,
 	.free = free_xprt,
 };

@@ -55,12 +55,26 @@ static void look_at(struct xprt *x, struct xprt_view *v)
 	socket_look(conn->fd.fd, v);
 }
 
+/* Reading is paused until some of the calls are over, or the end waits for
+ * all of them. */
+static bool is_full(struct xprt *x)
+{
+	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
+	bool full;
+
+	mutex_lock(&conn->lock);
+	full = conn->watch;
+	mutex_unlock(&conn->lock);
+	return full;
+}
+
 static const struct xprt_ops ops = {
 	.name = "tcp",
 	.reply = tcp_reply,
 	.drop = tcp_drop,
 	.reject = reject,
 	.look = look_at,
+	.is_full = is_full,
 	.free = last_put,
 };
 

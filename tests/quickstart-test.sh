@@ -92,28 +92,42 @@ scripts()
 	fi
 }
 
-# Each fuzzer for a few seconds, from its corpus, under clang's sanitizers;
-# those of the whole server for a minute.
+# fuzz_one PROGRAM SECONDS: from its corpus; its status is in fuzz-NAME.status.
+fuzz_one()
+{
+	local name=${1##*/fuzz_} corpus
+	corpus=$work/fuzz/corpus-$name
+	mkdir -p "$corpus"
+	(cd "$work/fuzz" && "$1" -timeout=60 -seed=1 -max_total_time="$2" \
+		"$corpus" "$top/tests/fuzz/corpus/$name") \
+		> "$work/logs/fuzz-$name.log" 2>&1
+	echo $? > "$work/logs/fuzz-$name.status"
+}
+
+# Each fuzzer for a few seconds, under clang's sanitizers, those of the whole
+# server for a minute; as many at a time as there are processors.
 fuzz()
 {
-	local program name corpus seconds
+	local program name seconds programs=()
 	logged build fuzz CC=clang --enable-werror --with-fuzzer \
-		--with-sanitizer=address,undefined CFLAGS='-O1 -g' -- all ||
+		--with-sanitizer=address,undefined CFLAGS='-O1 -g' -- fuzzers ||
 		{ fail "the fuzzers build with clang"; return; }
 	pass 1
+	rm -f "$work"/logs/fuzz-*.status
 	for program in "$work"/fuzz/tests/fuzz/fuzz_*; do
 		case $program in *.o | *.c) continue ;; esac
-		name=${program##*/fuzz_}
-		corpus=$work/fuzz/corpus-$name
-		mkdir -p "$corpus"
 		seconds=$fuzz_seconds
-		case $name in
-		server | nfs3 | rpcrdma_live) seconds=$((12 * seconds)) ;;
+		case $program in
+		*_server | *_nfs3 | *_rpcrdma_live) seconds=$((12 * seconds)) ;;
 		esac
-		if (cd "$work/fuzz" && "$program" -timeout=60 -seed=1 \
-			-max_total_time="$seconds" "$corpus" \
-			"$top/tests/fuzz/corpus/$name") \
-			> "$work/logs/fuzz-$name.log" 2>&1; then
+		programs+=("$program")
+		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+		fuzz_one "$program" "$seconds" &
+	done
+	wait
+	for program in "${programs[@]}"; do
+		name=${program##*/fuzz_}
+		if [ "$(cat "$work/logs/fuzz-$name.status")" = 0 ]; then
 			pass 1
 		else
 			tail -20 "$work/logs/fuzz-$name.log"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The whole server, as a byte stream reaches it: over TCP, or over TCP as
- * iWARP, which carries RPC-over-RDMA messages.
+ * iWARP, which carries RPC-over-RDMA messages; over files in memory, or over
+ * real ones in a directory of its own.
  *
- * The input is a byte that says which, then items: a kind, a length of two
+ * The input is a byte that says which of these, then items: a kind, a length of two
  * bytes, the bytes.  A message gets the framing of its stream, and a handle
  * in it that is all HANDLE becomes that of the export's root.  An answer is a
  * Read Response to the Read that the server asked for last.
@@ -12,7 +13,9 @@
  * serves the next one, and all buffers come back.
  */
 #include <arpa/inet.h>
+#include <ftw.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,15 +28,23 @@
 
 /* Inputs after which the server is made anew, and looked at. */
 enum { SERVER_LIFE = 2000, LOOK = 100, PATIENCE_MS = 20000, MESSAGE = 4096,
-       ANSWER = 32768 };
+       ANSWER = 32768, NOBODY = 65534 };
 
 static const uint8_t hello[] = "MPA ID Req Frame\x10\2\0\14\0\x80\0\x80"
 			       "\xf6\xab\x0e\x18\1\1\3\3";
 
-static struct harness srv;
-static struct fabric iwarp;
-static struct xprt_listener *rdma;
-static struct export_fh root;
+/* A server, and its backend's root. */
+struct world {
+	struct harness	srv;
+	struct fabric	iwarp;
+	struct xprt_listener *rdma;
+	struct export_fh root;
+	char		path[64];
+	bool		posix;
+};
+
+static struct world worlds[2];		/* mem and posix */
+static struct world *w;			/* the input's */
 
 /* The connection of an input. */
 static int fd;
@@ -45,35 +56,76 @@ static size_t have;
 static bool asked, may_ask;
 static struct rdmap_request wanted;
 
-static void start(void)
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+/* At the end of the process, too. */
+static void remove_files(void)
+{
+	if (worlds[1].path[0])
+		nftw(worlds[1].path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	worlds[1].path[0] = '\0';
+}
+
+/* Real files belong to nobody, and so do their callers. */
+static void make_files(struct world *v)
+{
+	static bool registered;
+
+	strcpy(v->path, "/tmp/gannet-fuzz-XXXXXX");
+	if (!mkdtemp(v->path) ||
+	    (geteuid() == 0 && chown(v->path, NOBODY, NOBODY) < 0))
+		abort();
+	if (!registered)
+		atexit(remove_files);
+	registered = true;
+}
+
+static void start(struct world *v)
 {
 	static const struct iwarp_options options = { .linger_ms = 100 };
 	static const struct rpcrdma_options ro = { .credits = 16 };
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	char exports[160];
 	struct harness_config c = {
-		.exports = "/mem *(rw,insecure,no_root_squash)\n",
+		.exports = exports,
+		.backend = v->posix ? &posix_vfs_ops : &mem_vfs_ops,
 		.nworkers = 2,
 		.nfs3 = { .rtmax = 65536, .wtmax = 65536, .dtpref = 65536 },
 	};
 
 	log_threshold = LOG_LEVEL_ERR;
-	harness_start(&srv, &c);
-	harness_root(&srv, "/mem", &root);
-	if (root.len != HANDLE_LEN)
+	if (v->posix)
+		make_files(v);
+	else
+		strcpy(v->path, "/mem");
+	snprintf(exports, sizeof(exports), "%s%s *(rw,insecure,%s)\n",
+		 v->posix ? "posix,async:" : "", v->path,
+		 v->posix ? "all_squash,anonuid=65534,anongid=65534" :
+		 "no_root_squash");
+	harness_start(&v->srv, &c);
+	harness_root(&v->srv, v->path, &v->root);
+	if (!v->posix && v->root.len != HANDLE_LEN)
 		abort();
-	if (iwarp_fabric_create(&options, &iwarp) < 0 ||
-	    rpcrdma_listen(&iwarp, &srv.env, (struct sockaddr *)&sin, &ro,
-			   &rdma) < 0)
+	if (iwarp_fabric_create(&options, &v->iwarp) < 0 ||
+	    rpcrdma_listen(&v->iwarp, &v->srv.env, (struct sockaddr *)&sin,
+			   &ro, &v->rdma) < 0)
 		abort();
 }
 
-static void stop(void)
+static void stop(struct world *v)
 {
-	rdma->ops->stop(rdma);
-	rdma->ops->free(rdma);
-	harness_stop(&srv);
-	iwarp_fabric_destroy(&iwarp);
+	v->rdma->ops->stop(v->rdma);
+	v->rdma->ops->free(v->rdma);
+	harness_stop(&v->srv);
+	iwarp_fabric_destroy(&v->iwarp);
+	if (v->posix)
+		remove_files();
 }
 
 /* Takes what is there; waits so long for it.  False: the server has ended the
@@ -146,26 +198,38 @@ static void give_fpdu(struct ddp_header h, const uint8_t *payload)
 	give(fpdu, ddp_fpdu_len(at - DDP_LENGTH_LEN + h.payload));
 }
 
-/* Puts the root's handle where its place is kept. */
-static void put_handles(uint8_t *p, size_t len)
+/* Puts the root's handle where its place is kept, behind its length.  Returns
+ * the new length of all. */
+static size_t put_handles(uint8_t *p, size_t len, size_t max)
 {
-	for (size_t i = 0; i + root.len <= len; i++) {
+	const struct export_fh *root = &w->root;
+	size_t room = (root->len + 3u) & ~3u;
+
+	for (size_t i = 0; i + HANDLE_LEN <= len; i++) {
 		size_t n = 0;
 
-		while (n < root.len && p[i + n] == HANDLE)
+		while (n < HANDLE_LEN && p[i + n] == HANDLE)
 			n++;
-		if (n == root.len)
-			memcpy(p + i, root.data, n);
+		if (n < HANDLE_LEN || len + room > max)
+			continue;
+		memmove(p + i + room, p + i + HANDLE_LEN, len - i - HANDLE_LEN);
+		memset(p + i, 0, room);
+		memcpy(p + i, root->data, root->len);
+		if (i >= 4 && p[i - 1] == HANDLE_LEN)
+			p[i - 1] = (uint8_t)root->len;
+		len += room - HANDLE_LEN;
 	}
+	return len;
 }
 
 static void give_message(const uint8_t *data, size_t len)
 {
 	static uint8_t msg[65536];
-	uint32_t mark = htonl(0x80000000u | (uint32_t)len);
+	uint32_t mark;
 
 	memcpy(msg, data, len);
-	put_handles(msg, len);
+	len = put_handles(msg, len, sizeof(msg));
+	mark = htonl(0x80000000u | (uint32_t)len);
 	may_ask = true;
 	if (over_iwarp) {
 		len = len < MESSAGE ? len : MESSAGE;
@@ -227,7 +291,7 @@ static void run(const uint8_t *data, size_t len)
 	msn = 0;
 	have = 0;
 	asked = may_ask = false;
-	fd = dial(over_iwarp ? &rdma->local : &srv.tcp->local);
+	fd = dial(over_iwarp ? &w->rdma->local : &w->srv.tcp->local);
 	if (over_iwarp && !(data[0] & 2)) {
 		give(hello, 32);
 		while (have < 32 && take(PATIENCE_MS))
@@ -265,7 +329,7 @@ static void look(void)
 	}
 	over_iwarp = false;
 	have = 0;
-	fd = dial(&srv.tcp->local);
+	fd = dial(&w->srv.tcp->local);
 	give_message(msg, sizeof(msg));
 	while (have < 28)
 		if (!take(PATIENCE_MS))
@@ -275,18 +339,22 @@ static void look(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static unsigned age;
+	static unsigned age[2];
+	bool posix;
 
 	if (len == 0)
 		return 0;
-	if (age == 0)
-		start();
+	posix = data[0] & 4;
+	w = &worlds[posix];
+	w->posix = posix;
+	if (age[posix] == 0)
+		start(w);
 	run(data, len);
-	if (++age % LOOK == 0)
+	if (++age[posix] % LOOK == 0)
 		look();
-	if (age == SERVER_LIFE) {
-		stop();
-		age = 0;
+	if (age[posix] == SERVER_LIFE) {
+		stop(w);
+		age[posix] = 0;
 	}
 	return 0;
 }

@@ -221,7 +221,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t len, size_t max,
 		return LLVMFuzzerMutate(data, len, max);
 	load(data, len);
 	if (rnd(30) == 0)
-		first = (uint8_t)rnd(4);
+		first = (uint8_t)rnd(8);
 	for (uint32_t n = 1 + rnd(3); n > 0; n--)
 		change_items();
 	return store(data, max);

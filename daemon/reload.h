@@ -2,8 +2,8 @@
 /*
  * reload - a thread that reads the exports again when it is asked to.
  *
- * Exporting or releasing a directory may take for ever when its disk hangs.
- * The main thread goes on meanwhile, and ends the process when it is told to.
+ * The exports file may lie on a disk that hangs.  The main thread goes on
+ * meanwhile, and ends the process when it is told to.
  */
 #ifndef GANNET_DAEMON_RELOAD_H
 #define GANNET_DAEMON_RELOAD_H

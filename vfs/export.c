@@ -15,27 +15,11 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-/* A reload waits this long for an export that is just going away. */
-#define GOING_S	5
+/* How long a reload waits for file systems, all of them together. */
+#define PATIENCE_S	5
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
-
-/* The mounted tree of an export; the table lists all of them. */
-struct tree {
-	struct export	     pub;
-	struct export_table *table;	/* borrowed: outlives its exports */
-	const struct vfs_ops *backend;
-	char		    *options;
-	bool		     has_fsid;
-	uint64_t	     fsid;
-	struct tree	    *next;	/* under live_lock */
-};
-
-static struct tree *tree_of(struct export *e)
-{
-	return container_of(e, struct tree, pub);
-}
 
 int export_table_create(const struct export_config *config,
 			struct export_table **out)
@@ -51,7 +35,7 @@ int export_table_create(const struct export_config *config,
 	t->config = *config;
 	t->backend = config->backend;
 	t->resolver = resolver_system;
-	t->going_s = GOING_S;
+	t->patience_s = PATIENCE_S;
 	err = export_key_load(config->state_dir, t->key);
 	if (err < 0)
 		goto fail;
@@ -65,8 +49,7 @@ int export_table_create(const struct export_config *config,
 	if (err < 0)
 		goto fail_dir;
 	pthread_mutex_init(&t->publish, NULL);
-	pthread_mutex_init(&t->live_lock, NULL);
-	pthread_cond_init(&t->live_less, NULL);
+	trees_init(t);
 	*out = t;
 	return 0;
 
@@ -84,205 +67,12 @@ void export_table_destroy(struct export_table *t)
 	atomic_store(&t->current, NULL);
 	rcu_wait();
 	export_set_put(set);
-	assert(!t->live);	/* every export was put */
+	trees_fini(t);
 	peers_destroy(t->peers);
-	pthread_cond_destroy(&t->live_less);
-	pthread_mutex_destroy(&t->live_lock);
 	pthread_mutex_destroy(&t->publish);
 	sodium_memzero(t->key, sizeof(t->key));
 	free(t->state_dir);
 	free(t);
-}
-
-static void live_add(struct export_table *t, struct tree *tree)
-{
-	mutex_lock(&t->live_lock);
-	tree->next = t->live;
-	t->live = tree;
-	mutex_unlock(&t->live_lock);
-}
-
-static void live_del(struct export_table *t, struct tree *tree)
-{
-	struct tree **p = &t->live;
-
-	mutex_lock(&t->live_lock);
-	while (*p != tree)
-		p = &(*p)->next;
-	*p = tree->next;
-	pthread_cond_broadcast(&t->live_less);
-	mutex_unlock(&t->live_lock);
-}
-
-/*
- * Sets *@out to the export of @path, counted, or to NULL.  A directory is never
- * mounted twice, so an export that is just going away is waited for; but its
- * disk may hang, so not for ever: -EBUSY.
- */
-static int live_find(struct export_table *t, const char *path,
-		     struct tree **out)
-{
-	uint64_t until = clock_ns() + t->going_s * 1ull * NS_PER_S;
-	struct tree *tree;
-	int err = 0;
-
-	mutex_lock(&t->live_lock);
-	for (;;) {
-		tree = t->live;
-		while (tree && strcmp(tree->pub.path, path) != 0)
-			tree = tree->next;
-		if (!tree || ref_get_unless_zero(&tree->pub.ref)) {
-			err = 0;
-			break;
-		}
-		if (err)
-			break;
-		if (!cond_wait_until(&t->live_less, &t->live_lock, until))
-			err = -ETIMEDOUT;
-	}
-	mutex_unlock(&t->live_lock);
-	*out = tree;
-	return err ? -EBUSY : 0;
-}
-
-static void tree_free(struct tree *tree)
-{
-	free(tree->options);
-	free(tree->pub.path);
-	free(tree);
-}
-
-void export_put(struct export *e)
-{
-	struct tree *tree = tree_of(e);
-	struct export_table *t = tree->table;
-
-	if (!ref_put(&e->ref))
-		return;
-	if (t->config.release)
-		t->config.release(t->config.arg, e);
-	tree->backend->unmount(e->fs);
-	live_del(t, tree);
-	tree_free(tree);
-}
-
-static const char *mount_hint(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return ": there is no such directory";
-	case -ENOTDIR:
-		return ": it is not a directory";
-	case -EACCES:
-		return ": this server may not open it";
-	default:
-		return "";
-	}
-}
-
-/* A failure message for -errno, or @why it is; returns @ret. */
-static int mount_failed(const struct entry *e, int ret, const char *why,
-			char **err)
-{
-	if (why)
-		export_fail(err, "%s: '%s' can't be exported: %s", e->where,
-			    e->path, why);
-	else if (mount_hint(ret)[0])
-		export_fail(err, "%s: '%s' can't be exported%s", e->where,
-			    e->path, mount_hint(ret));
-	else
-		export_fail(err, "%s: '%s' can't be exported: %s", e->where,
-			    e->path, strerror(-ret));
-	return ret;
-}
-
-static int tree_create(struct export_table *t, const struct entry *e,
-		       struct tree **out, char **err)
-{
-	char *why = NULL;
-	struct vfs_config config = {
-		.where = e->where,
-		.why = &why,
-		.path = e->path,
-		.options = e->options,
-		.state_dir = t->state_dir,
-	};
-	struct tree *tree = calloc(1, sizeof(*tree));
-	int ret = -ENOMEM;
-
-	if (!tree)
-		return -ENOMEM;
-	tree->pub.path = strdup(e->path);
-	tree->options = e->options ? strdup(e->options) : NULL;
-	if (!tree->pub.path || (e->options && !tree->options))
-		goto fail;
-	ret = e->backend->mount(&config, &tree->pub.fs);
-	if (ret < 0) {
-		mount_failed(e, ret, why, err);
-		free(why);
-		goto fail;
-	}
-	tree->pub.id = e->id;
-	tree->table = t;
-	tree->backend = e->backend;
-	tree->has_fsid = e->has_fsid;
-	tree->fsid = e->fsid;
-	if (e->has_fsid)
-		tree->pub.fs->fsid = e->fsid;
-	ref_init(&tree->pub.ref);
-	if (t->config.attach)
-		t->config.attach(t->config.arg, &tree->pub);
-	live_add(t, tree);
-	*out = tree;
-	return 0;
-
-fail:
-	tree_free(tree);
-	return ret;
-}
-
-/* Properties that clients rely on can't change while they use the export. */
-static int check_same(const struct tree *tree, const struct entry *e,
-		      char **err)
-{
-	const char *a = tree->options ? tree->options : "";
-	const char *b = e->options ? e->options : "";
-
-	if (tree->backend != e->backend || strcmp(a, b) != 0)
-		return export_fail(err, "%s: '%s' is exported now as another "
-				   "file system; take it out first, or "
-				   "restart", e->where, e->path);
-	if (tree->backend->is_at &&
-	    !tree->backend->is_at(tree->pub.fs, e->path))
-		return export_fail(err, "%s: '%s' is another directory than "
-				   "the one that is exported now; take it out "
-				   "first, or restart", e->where, e->path);
-	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
-	    (e->has_fsid && tree->fsid != e->fsid))
-		return export_fail(err, "%s: '%s' is exported now with "
-				   "another fsid=; take it out first, or "
-				   "restart", e->where, e->path);
-	return 0;
-}
-
-static int bind_entry(struct export_table *t, struct entry *e, char **err)
-{
-	struct tree *tree;
-	int ret;
-
-	ret = live_find(t, e->path, &tree);
-	if (ret < 0)
-		return mount_failed(e, ret, "calls of the time before it was "
-				    "taken out have not ended; reload again "
-				    "later", err);
-	if (tree) {
-		e->export = &tree->pub;	/* put with the entry */
-		return check_same(tree, e, err);
-	}
-	ret = tree_create(t, e, &tree, err);
-	if (ret == 0)
-		e->export = &tree->pub;
-	return ret;
 }
 
 /* True if both ask for the same names, in the same order: then the cached
@@ -297,16 +87,32 @@ static bool same_names(const struct export_set *a, const struct export_set *b)
 	return true;
 }
 
+/*
+ * Finds or mounts the tree of each entry.  All of them begin before any is
+ * waited for, so one that hangs takes no time from the others.
+ */
+static int bind_entries(struct export_table *t, struct export_set *set,
+			char **err)
+{
+	uint64_t until = clock_ns() + t->patience_s * 1ull * NS_PER_S;
+	int ret = 0;
+
+	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
+		ret = tree_bind(t, set->entries[i], err);
+	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
+		ret = tree_settle(t, set->entries[i], until, err);
+	return ret;
+}
+
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err)
 {
 	struct export_set *old;
-	int ret = 0;
+	int ret;
 
 	*err = NULL;
 	mutex_lock(&t->publish);
-	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		ret = bind_entry(t, set->entries[i], err);
+	ret = bind_entries(t, set, err);
 	if (ret < 0) {
 		mutex_unlock(&t->publish);
 		export_set_put(set);
@@ -410,7 +216,7 @@ static int admit(struct export_table *t, const struct export_set *set,
 		return -EACCES;
 	}
 	*opts = c->opts;
-	return 0;
+	return tree_is_mounted(e->export) ? 0 : -ETIMEDOUT;
 }
 
 int export_borrow(struct export_table *t, uint32_t id,

@@ -33,7 +33,7 @@ struct export {
 	char		*path;		/* as clients name it */
 	uint32_t	 id;		/* in filehandles; from the path, or
 					 * fsid=, the same after a restart */
-	struct vfs_fs	*fs;
+	struct vfs_fs	*fs;		/* of those that are found */
 	struct ref	 ref;
 	void		*upper;		/* the daemon's: its share of workers */
 };
@@ -44,8 +44,8 @@ struct export_set;			/* one snapshot */
 struct export_config {
 	const struct vfs_ops *backend;	/* of entries without any */
 	const char *state_dir;		/* NULL: nothing is kept */
-	/* Both functions may be NULL.  @e is mounted and no reader can find it
-	 * yet: set e->upper here.  Publisher's thread. */
+	/* Both functions may be NULL.  @e is new, not mounted, and no reader can
+	 * find it yet: set e->upper here.  Publisher's thread. */
 	void (*attach)(void *arg, struct export *e);
 	/* The last reference to @e is gone: release e->upper.  Called on the
 	 * thread that put it, perhaps within a call of that export. */
@@ -71,17 +71,21 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
-/* Mounts new exports and makes @set the current one.  Takes @set.  On an error
- * (-errno, *@err as above) the old one stays. */
+/*
+ * Mounts new exports and makes @set the current one.  Takes @set.  On an error
+ * (-errno, *@err as above) the old one stays.  A new export has a few seconds
+ * to answer; then it is in the table without its file system, and is mounted as
+ * soon as that answers.  An export that is taken out is not waited for.
+ */
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err);
 
 /*
  * Finds the export with this id, and @peer's options for it.  Counted: put it.
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
- * from this port.  Any registered thread; never blocks: netgroups and host
- * names are resolved into a cache by export_resolve() and -EAGAIN says that a
- * worker must do that first.
+ * from this port; -ETIMEDOUT: it is not mounted yet.  Any registered thread;
+ * never blocks: netgroups and host names are resolved into a cache by
+ * export_resolve() and -EAGAIN says that a worker must do that first.
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
@@ -102,6 +106,7 @@ int export_find_path(struct export_table *t, const char *path,
 /* Looks up the names of @peer (DNS, netgroups): may block.  The table keeps the
  * result for a minute. */
 void export_resolve(struct export_table *t, const struct sockaddr *peer);
+/* Never blocks: after the last one a thread of the export's unmounts it. */
 void export_put(struct export *e);
 
 /* For EXPORT: each path with the clients as written, one call a client;

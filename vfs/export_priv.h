@@ -104,10 +104,11 @@ struct export_table {
 	pthread_mutex_t		publish;	/* one publisher at a time */
 	unsigned		serial;
 
-	pthread_mutex_t		live_lock;	/* guards live */
-	pthread_cond_t		live_less;
-	int			going_s;	/* time to wait for it */
-	struct tree	       *live;		/* every export there is */
+	int			patience_s;	/* of a publisher; for tests */
+	pthread_mutex_t		trees_lock;	/* guards trees, and what of
+						 * each tree.c says */
+	pthread_cond_t		trees_changed;
+	struct tree	       *trees;		/* all, the newest first */
 };
 
 /* client.c */
@@ -154,6 +155,26 @@ int export_set_finish(struct export_set *set, char **err);
 /* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
 int export_fail(char **err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* tree.c */
+void trees_init(struct export_table *t);
+/* Waits until all are unmounted.  All were put. */
+void trees_fini(struct export_table *t);
+/*
+ * Sets e->export, counted: to the tree of e->path that there is, or to a new
+ * one, whose mount begins.  Waits for no file system.  0, or -errno and *@err,
+ * and then e->export may be set, too.
+ */
+int tree_bind(struct export_table *t, struct entry *e, char **err);
+/*
+ * Waits until e->export is mounted, and its path known to lead there still; no
+ * longer than until clock_ns() is @until, and not at all where an earlier call
+ * waited in vain.  0, also when neither is known yet; or -errno and *@err.
+ */
+int tree_settle(struct export_table *t, const struct entry *e,
+		uint64_t until, char **err);
+/* May e->fs be used?  Once it may, it may as long as @e is counted. */
+bool tree_is_mounted(const struct export *e);
 
 /* fh.c */
 int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The disk of one export hangs: pollers wait for it in no call.  There is one
- * poller, and each call of the hung export is followed by one of an export
- * that is well, on another connection.
+ * The disk of one export hangs.
+ *
+ * Pollers wait for it in no call: there is one poller, and each call of the hung
+ * export is followed by one of an export that is well, on another connection.
+ * And no reload waits for it, nor the end of the server.
  *
  * An ext4 whose journal is just being committed keeps whoever changes an inode
  * waiting: see disk.h for how it comes to hang.
  */
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,10 +200,8 @@ static void send_all(void)
 
 #define NSENT	(5 * NFILES + 12)
 
-START_TEST(a_poller_waits_for_no_disk)
+static void make_disk(void)
 {
-	pid_t stuck;
-
 	daemon_prepare(&d);
 	snprintf(mnt, sizeof(mnt), "%s/mnt", d.dir);
 	snprintf(well, sizeof(well), "%s/well", d.dir);
@@ -211,6 +213,20 @@ START_TEST(a_poller_waits_for_no_disk)
 		make_file(mnt, file_name(i));
 	ck_assert_int_eq(mkdir(path_of(mnt, "sub"), 0755), 0);
 	ck_assert_int_eq(symlink("f0", path_of(mnt, "link")), 0);
+}
+
+static void remove_disk(void)
+{
+	disk_unmount(mnt);
+	disk_stop(&disk);
+	daemon_clean(&d);
+}
+
+START_TEST(a_poller_waits_for_no_disk)
+{
+	pid_t stuck;
+
+	make_disk();
 	start_server();
 	look_up_all();
 	stuck = hang();
@@ -223,9 +239,123 @@ START_TEST(a_poller_waits_for_no_disk)
 	wire_close(&fine);
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_eq(d.status, 0);
-	disk_unmount(mnt);
-	disk_stop(&disk);
-	daemon_clean(&d);
+	remove_disk();
+}
+END_TEST
+
+/* ---- reloads, and the end */
+
+static void write_exports(bool hung_too, const char *more)
+{
+	FILE *f = fopen(path_of(d.dir, "exports"), "w");
+
+	ck_assert_ptr_nonnull(f);
+	if (hung_too)
+		fprintf(f, "posix,idle=50:%s *(rw,insecure)\n", mnt);
+	fprintf(f, "%s *(rw,insecure)\n%s\n", well, more);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+static bool mounts(const char *path)
+{
+	struct model_fh root;
+	struct wire m;
+	bool ok;
+
+	ck_assert(wire_open(&m, d.tcp_port, MOUNT_PROGRAM));
+	ok = wire_mount(&m, path, &root);
+	wire_close(&m);
+	return ok;
+}
+
+/* Counts the server's threads named @name that hang in the kernel. */
+static int hanging(const char *name)
+{
+	char path[320], line[128];
+	struct dirent *e;
+	int n = 0;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", d.pid,
+			 e->d_name);
+		f = fopen(path, "r");
+		if (f && fgets(line, sizeof(line), f) && strstr(line, name) &&
+		    strstr(line, ") D "))
+			n++;
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static void write_some(void)
+{
+	nfs_fh3 fh = fh_of(&files[2]);
+	WRITE3args a = { .file = fh, .count = 4, .stable = UNSTABLE,
+			 .data = { 4, (char *)(uintptr_t)"abcd" } };
+
+	ck_assert_int_eq(rpc_nfs3_write_async(hung.rpc, count, &a, NULL), 0);
+	while (answered < 1)
+		wire_serve(&hung, 1, 100);
+}
+
+/* The sweeper is in the midst of a sync, so the tree can't be unmounted. */
+static void reloads_go_on(void)
+{
+	write_exports(false, "mem:/one *(rw,insecure)");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(mounts("/one"));
+	ck_assert(!mounts(mnt));
+	write_exports(false, "mem:/two *(rw,insecure)");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(mounts("/two"));
+	/* The directory is to come back, and can't be mounted twice. */
+	write_exports(true, "mem:/three *(rw,insecure)");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(mounts("/three"));
+	write_exports(true, "mem:/four *(rw,insecure)");
+	kill(d.pid, SIGHUP);
+	EVENTUALLY(mounts("/four"));
+	ck_assert_int_gt(hanging("(posix-sweep)"), 0);
+}
+
+START_TEST(no_reload_waits_for_a_disk_and_the_end_is_in_time)
+{
+	struct daemon_run other;
+	pid_t stuck;
+
+	make_disk();
+	write_exports(true, "");
+	ck_assert(daemon_start(&d, (const char *const[]){ "--exports-file",
+			       path_of(d.dir, "exports"), NULL }));
+	look_up_all();
+	answered = 0;
+	stuck = hang();
+	write_some();
+	EVENTUALLY(hanging("(posix-sweep)") > 0);
+	reloads_go_on();
+	kill(d.pid, SIGTERM);
+	ck_assert(daemon_logged(&d, "ending: "));
+	kill(d.pid, SIGTERM);
+	/* The kernel keeps the process; what is its is free for another. */
+	other = d;
+	write_exports(false, "");
+	EVENTUALLY(daemon_start(&other, (const char *const[]){
+		"--exports-file", path_of(d.dir, "exports"), NULL }));
+	ck_assert(daemon_alive(&d));
+	daemon_end(&other, SIGTERM);
+	disk_go(&disk);
+	ck_assert_int_eq(waitpid(stuck, NULL, 0), stuck);
+	EVENTUALLY(!daemon_alive(&d));
+	wire_close(&hung);
+	wire_close(&fine);
+	remove_disk();
 }
 END_TEST
 
@@ -241,6 +371,7 @@ int main(void)
 	}
 	tcase_set_timeout(tc, 180);
 	tcase_add_test(tc, a_poller_waits_for_no_disk);
+	tcase_add_test(tc, no_reload_waits_for_a_disk_and_the_end_is_in_time);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

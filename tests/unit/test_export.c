@@ -325,45 +325,164 @@ START_TEST(a_table_that_cannot_be_mounted_changes_nothing)
 }
 END_TEST
 
-static pthread_mutex_t going = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool goes;
+/* A backend that hangs where a test says so. */
+static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool mount_hangs, look_hangs, unmount_hangs;
+static atomic_uint hanging;
+static struct vfs_ops slow;		/* outlives its exports */
+
+static void use_disk(atomic_bool *hangs)
+{
+	if (!atomic_load(hangs))
+		return;
+	atomic_fetch_add(&hanging, 1);
+	mutex_lock(&disk);
+	mutex_unlock(&disk);
+	atomic_fetch_sub(&hanging, 1);
+}
+
+static int slow_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	if (strcmp(config->path, "/slow") == 0) {
+		use_disk(&mount_hangs);
+		if (mount_error)
+			return mount_error;
+	}
+	return mem_vfs_ops.mount(config, out);
+}
+
+static bool slow_is_at(struct vfs_fs *fs, const char *path)
+{
+	if (strcmp(path, "/slow") == 0)
+		use_disk(&look_hangs);
+	return true;
+}
 
 static void slow_unmount(struct vfs_fs *fs)
 {
-	atomic_store(&goes, true);
-	mutex_lock(&going);
+	use_disk(&unmount_hangs);
 	mem_vfs_ops.unmount(fs);
-	mutex_unlock(&going);
 }
 
-static void take_out(void *arg)
+static void hang(atomic_bool *where)
 {
-	publish("/b *\n");
-}
-
-START_TEST(an_export_that_does_not_go_is_not_waited_for_ever)
-{
-	static struct vfs_ops slow;	/* outlives its exports */
-	struct export_set *set = NULL;
-	pthread_t thread;
-	char *err = NULL;
-
 	slow = mem_vfs_ops;
+	slow.mount = slow_mount;
+	slow.is_at = slow_is_at;
 	slow.unmount = slow_unmount;
 	table->backend = &slow;
-	table->going_s = 0;
-	publish("/a *\n/b *\n");
-	mutex_lock(&going);
-	ck_assert_int_eq(thread_start(&thread, "out", take_out, NULL), 0);
-	EVENTUALLY(atomic_load(&goes));
-	ck_assert_int_eq(parse("/a *\n", &set, &err), 0);
-	ck_assert_int_eq(export_table_publish(table, set, &err), -EBUSY);
-	ck_assert_ptr_nonnull(strstr(err, "reload again later"));
+	mutex_lock(&disk);
+	atomic_store(where, true);
+}
+
+static void go_on(atomic_bool *where)
+{
+	atomic_store(where, false);
+	mutex_unlock(&disk);
+}
+
+START_TEST(an_export_that_is_taken_out_is_not_waited_for)
+{
+	struct export_opts opts;
+
+	hang(&unmount_hangs);
+	publish("/slow *\n/b *\n");
+	ck_assert(marked("/slow", true));
+	publish("/b *\n");
+	EVENTUALLY(atomic_load(&hanging) == 1);
+	publish("/b *(rw)\n/c *\n");
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	ck_assert(opts.rw);
+	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);
+	go_on(&unmount_hangs);
+}
+END_TEST
+
+/* A directory is never mounted twice. */
+START_TEST(it_comes_back_when_it_is_gone)
+{
+	struct export_opts opts;
+
+	hang(&unmount_hangs);
+	publish("/slow *\n");
+	ck_assert(marked("/slow", true));
+	publish("");
+	EVENTUALLY(atomic_load(&hanging) == 1);
+	table->patience_s = 1;
+	publish("/slow *\n/b *\n");
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	/* For -ETIMEDOUT clients come again. */
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
+	/* Nor is it waited for again; and it is the same that waits. */
+	table->patience_s = 3600;
+	publish("/slow *\n/b *\n/c *\n");
+	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);
+	publish("/b *\n/c *\n");
+	publish("/slow *\n/b *\n/c *\n");
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
+	ck_assert_uint_eq(atomic_load(&hanging), 1);
+	go_on(&unmount_hangs);
+	EVENTUALLY(ask("/slow", "192.0.2.1", &opts) == 0);
+	ck_assert(!marked("/slow", false));
+}
+END_TEST
+
+START_TEST(a_mount_that_hangs_keeps_no_other_export)
+{
+	struct export_opts opts;
+
+	hang(&mount_hangs);
+	mount_error = 0;
+	table->patience_s = 1;
+	publish("/slow *\n");
+	table->patience_s = 3600;
+	publish("/slow *\n/b *\n");
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
+	go_on(&mount_hangs);
+	EVENTUALLY(ask("/slow", "192.0.2.1", &opts) == 0);
+}
+END_TEST
+
+/* Its failure comes too late to refuse the table; the next one tells of it. */
+START_TEST(a_mount_that_hangs_may_fail_and_be_tried_again)
+{
+	struct export_opts opts;
+	char *err;
+
+	hang(&mount_hangs);
+	mount_error = -EIO;
+	table->patience_s = 1;
+	publish("/slow *\n/b *\n");
+	EVENTUALLY(atomic_load(&hanging) == 1);
+	go_on(&mount_hangs);
+	EVENTUALLY(atomic_load(&hanging) == 0);
+	table->patience_s = 3600;
+	ck_assert_int_eq(publish_fails("/slow *\n", &err), -EIO);
 	free(err);
-	mutex_unlock(&going);
-	pthread_join(thread, NULL);
-	publish("/a *\n");
-	table->going_s = 5;
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
+	mount_error = 0;
+	publish("/slow *\n/b *\n");
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), 0);
+}
+END_TEST
+
+START_TEST(an_export_that_hangs_and_stays_keeps_no_other)
+{
+	struct export_opts opts;
+
+	hang(&look_hangs);
+	publish("/slow *\n");
+	table->patience_s = 1;
+	publish("/slow *(rw)\n/b *\n");
+	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
+	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), 0);
+	ck_assert(opts.rw);
+	EVENTUALLY(atomic_load(&hanging) == 1);
+	table->patience_s = 3600;
+	publish("/slow *\n/c *\n");
+	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);
+	go_on(&look_hangs);
 }
 END_TEST
 
@@ -465,7 +584,11 @@ int main(void)
 	tcase_add_test(tc,
 		       an_export_in_use_outlives_the_table_that_named_it);
 	tcase_add_test(tc, a_table_that_cannot_be_mounted_changes_nothing);
-	tcase_add_test(tc, an_export_that_does_not_go_is_not_waited_for_ever);
+	tcase_add_test(tc, an_export_that_is_taken_out_is_not_waited_for);
+	tcase_add_test(tc, it_comes_back_when_it_is_gone);
+	tcase_add_test(tc, a_mount_that_hangs_keeps_no_other_export);
+	tcase_add_test(tc, a_mount_that_hangs_may_fail_and_be_tried_again);
+	tcase_add_test(tc, an_export_that_hangs_and_stays_keeps_no_other);
 	tcase_add_test(tc, what_clients_hold_on_to_cannot_change);
 	tcase_add_test(tc, tables_change_under_those_who_look);
 	suite_add_tcase(s, tc);

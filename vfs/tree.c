@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tree - the file systems that exports name, each with a thread.
+ *
+ * To mount one, to look whether its path still leads there and to unmount it
+ * may take for ever when its disk hangs.  So each does that on a thread of its
+ * own, and a publisher waits for that a little while only.  A tree lives across
+ * snapshots that name its path; it is unmounted after its last reference.
+ */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/util.h"
+
+struct tree {
+	struct export	     pub;
+	struct export_table *table;	/* borrowed: outlives its trees */
+	const struct vfs_ops *backend;
+	char		    *options;
+	char		    *where;	/* "FILE:LINE" */
+	bool		     has_fsid;
+	uint64_t	     fsid;
+	/* Set after pub.fs, by the release that tree_is_mounted() acquires. */
+	atomic_bool	     mounted;
+
+	/* Under table->trees_lock: */
+	struct tree	    *next;
+	pthread_cond_t	     wake;	/* its thread */
+	bool		     unused;	/* the last reference is gone */
+	bool		     tried;	/* the mount has ended */
+	int		     err;	/* how, */
+	char		    *why;	/* and in the backend's words, or NULL */
+	bool		     asked;	/* where does its path lead? */
+	bool		     moved;	/* elsewhere */
+	bool		     late;	/* a publisher waited in vain */
+};
+
+static struct tree *tree_of(const struct export *e)
+{
+	return container_of(e, struct tree, pub);
+}
+
+void trees_init(struct export_table *t)
+{
+	pthread_mutex_init(&t->trees_lock, NULL);
+	pthread_cond_init(&t->trees_changed, NULL);
+}
+
+void trees_fini(struct export_table *t)
+{
+	mutex_lock(&t->trees_lock);
+	for (struct tree *tree = t->trees; tree; tree = tree->next)
+		assert(tree->unused);
+	while (t->trees)
+		pthread_cond_wait(&t->trees_changed, &t->trees_lock);
+	mutex_unlock(&t->trees_lock);
+	pthread_cond_destroy(&t->trees_changed);
+	pthread_mutex_destroy(&t->trees_lock);
+}
+
+bool tree_is_mounted(const struct export *e)
+{
+	return atomic_load_explicit(&tree_of(e)->mounted,
+				    memory_order_acquire);
+}
+
+void export_put(struct export *e)
+{
+	struct tree *tree = tree_of(e);
+	struct export_table *t = tree->table;
+
+	if (!ref_put(&e->ref))
+		return;
+	if (t->config.release)
+		t->config.release(t->config.arg, e);
+	mutex_lock(&t->trees_lock);
+	tree->unused = true;
+	pthread_cond_signal(&tree->wake);
+	pthread_cond_broadcast(&t->trees_changed);
+	mutex_unlock(&t->trees_lock);
+}
+
+/* ---- what went wrong */
+
+static const char *mount_hint(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return ": there is no such directory";
+	case -ENOTDIR:
+		return ": it is not a directory";
+	case -EACCES:
+		return ": this server may not open it";
+	default:
+		return "";
+	}
+}
+
+/* The tree's failure as a message; returns it. */
+static int mount_failed(const struct tree *tree, const char *where, char **err)
+{
+	const char *path = tree->pub.path;
+
+	if (tree->why)
+		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
+			    tree->why);
+	else if (mount_hint(tree->err)[0])
+		export_fail(err, "%s: '%s' can't be exported%s", where, path,
+			    mount_hint(tree->err));
+	else
+		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
+			    strerror(-tree->err));
+	return tree->err;
+}
+
+static void log_failure(const struct tree *tree)
+{
+	char *text = NULL;
+
+	mount_failed(tree, tree->where, &text);
+	log_err("%s; reload when that is mended", text ? text : tree->where);
+	free(text);
+}
+
+/* ---- a tree's thread */
+
+static void tree_free(struct tree *tree)
+{
+	pthread_cond_destroy(&tree->wake);
+	free(tree->why);
+	free(tree->where);
+	free(tree->options);
+	free(tree->pub.path);
+	free(tree);
+}
+
+/* Under the lock: one of before at the same path that is not gone, or NULL.  A
+ * directory is never mounted twice. */
+static struct tree *elder_of(const struct tree *tree)
+{
+	for (struct tree *x = tree->next; x; x = x->next)
+		if (x->err == 0 && strcmp(x->pub.path, tree->pub.path) == 0)
+			return x;
+	return NULL;
+}
+
+/* False: nobody wants @tree any more. */
+static bool await_elder(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	bool unused;
+
+	mutex_lock(&t->trees_lock);
+	while (elder_of(tree) && !tree->unused)
+		pthread_cond_wait(&t->trees_changed, &t->trees_lock);
+	unused = tree->unused;
+	mutex_unlock(&t->trees_lock);
+	return !unused;
+}
+
+static void mount_tree(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	char *why = NULL;
+	const struct vfs_config config = {
+		.where = tree->where,
+		.why = &why,
+		.path = tree->pub.path,
+		.options = tree->options,
+		.state_dir = t->state_dir,
+	};
+	bool late;
+	int err;
+
+	err = tree->backend->mount(&config, &tree->pub.fs);
+	if (err == 0 && tree->has_fsid)
+		tree->pub.fs->fsid = tree->fsid;
+	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
+	mutex_lock(&t->trees_lock);
+	tree->tried = true;
+	tree->err = err;
+	tree->why = why;
+	late = tree->late && !tree->unused;
+	tree->late = false;
+	pthread_cond_broadcast(&t->trees_changed);
+	mutex_unlock(&t->trees_lock);
+	if (err < 0 && late)
+		log_failure(tree);
+}
+
+/* Under the lock, which it lets go of meanwhile. */
+static void look_at_path(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	bool moved;
+
+	mutex_unlock(&t->trees_lock);
+	moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path);
+	mutex_lock(&t->trees_lock);
+	tree->moved = moved;
+	tree->asked = tree->late = false;
+	pthread_cond_broadcast(&t->trees_changed);
+}
+
+static void serve_tree(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+
+	mutex_lock(&t->trees_lock);
+	while (!tree->unused)
+		if (tree->asked)
+			look_at_path(tree);
+		else
+			pthread_cond_wait(&tree->wake, &t->trees_lock);
+	mutex_unlock(&t->trees_lock);
+}
+
+static void forget_tree(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	struct tree **p = &t->trees;
+
+	mutex_lock(&t->trees_lock);
+	while (*p != tree)
+		p = &(*p)->next;
+	*p = tree->next;
+	tree_free(tree);
+	pthread_cond_broadcast(&t->trees_changed);
+	mutex_unlock(&t->trees_lock);
+}
+
+static void run(void *arg)
+{
+	struct tree *tree = arg;
+
+	if (await_elder(tree)) {
+		mount_tree(tree);
+		serve_tree(tree);
+	}
+	if (tree->pub.fs)
+		tree->backend->unmount(tree->pub.fs);
+	forget_tree(tree);
+}
+
+/* ---- what a publisher does */
+
+/* The tree of @path, counted, or NULL.  One that can't be mounted, or is being
+ * unmounted, is none. */
+static struct tree *find(struct export_table *t, const char *path)
+{
+	struct tree *tree;
+
+	mutex_lock(&t->trees_lock);
+	for (tree = t->trees; tree; tree = tree->next)
+		if (strcmp(tree->pub.path, path) == 0 && tree->err == 0 &&
+		    ref_get_unless_zero(&tree->pub.ref))
+			break;
+	mutex_unlock(&t->trees_lock);
+	return tree;
+}
+
+static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
+{
+	struct tree *tree = calloc(1, sizeof(*tree));
+
+	if (!tree)
+		return NULL;
+	pthread_cond_init(&tree->wake, NULL);
+	ref_init(&tree->pub.ref);
+	tree->pub.path = strdup(e->path);
+	tree->pub.id = e->id;
+	tree->where = strdup(e->where);
+	tree->options = e->options ? strdup(e->options) : NULL;
+	tree->table = t;
+	tree->backend = e->backend;
+	tree->has_fsid = e->has_fsid;
+	tree->fsid = e->fsid;
+	if (tree->pub.path && tree->where && (tree->options || !e->options))
+		return tree;
+	tree_free(tree);
+	return NULL;
+}
+
+static int tree_create(struct export_table *t, const struct entry *e,
+		       struct tree **out)
+{
+	struct tree *tree = tree_alloc(t, e), *elder;
+	pthread_t thread;
+	int err;
+
+	if (!tree)
+		return -ENOMEM;
+	if (t->config.attach)
+		t->config.attach(t->config.arg, &tree->pub);
+	mutex_lock(&t->trees_lock);
+	tree->next = t->trees;
+	t->trees = tree;
+	elder = elder_of(tree);
+	tree->late = elder && elder->late;
+	mutex_unlock(&t->trees_lock);
+	err = thread_start(&thread, "export", run, tree);
+	if (err < 0) {
+		if (t->config.release)
+			t->config.release(t->config.arg, &tree->pub);
+		forget_tree(tree);
+		return err;
+	}
+	pthread_detach(thread);
+	*out = tree;
+	return 0;
+}
+
+/* Clients hold handles of the tree, which can't change under them. */
+static int check_same(const struct tree *tree, const struct entry *e,
+		      char **err)
+{
+	const char *a = tree->options ? tree->options : "";
+	const char *b = e->options ? e->options : "";
+
+	if (tree->backend != e->backend || strcmp(a, b) != 0)
+		return export_fail(err, "%s: '%s' is exported now as another "
+				   "file system; take it out first, or "
+				   "restart", e->where, e->path);
+	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
+	    (e->has_fsid && tree->fsid != e->fsid))
+		return export_fail(err, "%s: '%s' is exported now with "
+				   "another fsid=; take it out first, or "
+				   "restart", e->where, e->path);
+	return 0;
+}
+
+static void ask_for_path(struct export_table *t, struct tree *tree)
+{
+	mutex_lock(&t->trees_lock);
+	if (tree->tried && !tree->asked && tree->backend->is_at) {
+		tree->asked = true;
+		pthread_cond_signal(&tree->wake);
+	}
+	mutex_unlock(&t->trees_lock);
+}
+
+int tree_bind(struct export_table *t, struct entry *e, char **err)
+{
+	struct tree *tree = find(t, e->path);
+	int ret;
+
+	if (!tree) {
+		ret = tree_create(t, e, &tree);
+		if (ret == 0)
+			e->export = &tree->pub;	/* put with the entry */
+		return ret;
+	}
+	e->export = &tree->pub;
+	ret = check_same(tree, e, err);
+	if (ret == 0)
+		ask_for_path(t, tree);
+	return ret;
+}
+
+/* Under the lock. */
+static bool is_open(const struct tree *tree)
+{
+	return !tree->tried || tree->asked;
+}
+
+int tree_settle(struct export_table *t, const struct entry *e,
+		uint64_t until, char **err)
+{
+	struct tree *tree = tree_of(e->export);
+	bool open;
+
+	mutex_lock(&t->trees_lock);
+	while (!tree->late && is_open(tree) &&
+	       cond_wait_until(&t->trees_changed, &t->trees_lock, until))
+		;
+	open = is_open(tree);
+	for (struct tree *x = tree; open && x; x = elder_of(x))
+		x->late = true;
+	mutex_unlock(&t->trees_lock);
+	if (open) {
+		log_warn("%s: '%s' does not answer; not waiting for it%s",
+			 e->where, e->path, tree_is_mounted(e->export) ? "" :
+			 ", its clients are told to come again");
+		return 0;
+	}
+	if (tree->err < 0)
+		return mount_failed(tree, e->where, err);
+	if (tree->moved)
+		return export_fail(err, "%s: '%s' is another directory than "
+				   "the one that is exported now; take it out "
+				   "first, or restart", e->where, e->path);
+	return 0;
+}

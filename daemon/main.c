@@ -127,6 +127,7 @@ static void give_up(int sig)
 		unlink(last_pid_file);
 	if (last_lock >= 0)
 		flock(last_lock, LOCK_UN);
+	log_rescue();
 	_exit(EXIT_FAILURE);
 }
 

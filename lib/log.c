@@ -2,10 +2,15 @@
 /* log - one line a message, to standard error. */
 #include "lib/log.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +21,7 @@
 #define LINE_SIZE	1024
 #define LIMIT_PER_SECOND 10
 #define QUEUE_LINES	256
+#define RESCUE_MS	1000	/* for each of them, in a process that dies */
 #define STOP_S		2	/* for the lines that wait, at the end */
 
 static const char *const names[] = { "err", "warn", "info", "debug" };
@@ -65,6 +71,7 @@ static struct {
 	bool		runs;		/* lines are for it */
 	bool		started;
 	bool		stops;
+	mode_t		to;		/* S_IFMT of standard error */
 	unsigned	first, n;
 	unsigned	left_out;
 	size_t		len[QUEUE_LINES];
@@ -72,50 +79,118 @@ static struct {
 } queue = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .more = PTHREAD_COND_INITIALIZER };
 
+/*
+ * How much of @line was written without waiting, so that it outlives the
+ * process, however that ends; 0: none.  Sockets can do so, and pipes since
+ * Linux 6.4.  A file can't: others may hold its position while its disk hangs.
+ */
+static size_t write_at_once(const char *line, size_t n)
+{
+	struct iovec iov = { (void *)(uintptr_t)line, n };
+	ssize_t done = 0;
+
+	if (queue.to == S_IFSOCK)
+		done = send(STDERR_FILENO, line, n,
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
+	else if (queue.to == S_IFIFO)
+		done = pwritev2(STDERR_FILENO, &iov, 1, -1, RWF_NOWAIT);
+	return done < 0 ? 0 : (size_t)done;
+}
+
 /* False: there is no thread, the caller writes. */
 static bool put_line(const char *line, size_t n)
 {
+	size_t done = 0;
 	bool runs;
 
 	mutex_lock(&queue.lock);
 	runs = queue.runs;
+	if (runs && queue.n == 0)
+		done = write_at_once(line, n);
 	if (runs && queue.n == QUEUE_LINES) {
 		queue.left_out++;
-	} else if (runs) {
+	} else if (runs && done < n) {
 		unsigned at = (queue.first + queue.n++) % QUEUE_LINES;
 
-		memcpy(queue.line[at], line, n);
-		queue.len[at] = n;
+		memcpy(queue.line[at], line + done, n - done);
+		queue.len[at] = n - done;
 		pthread_cond_signal(&queue.more);
 	}
 	mutex_unlock(&queue.lock);
 	return runs;
 }
 
-/* Locked, and again when it returns. */
+static void write_left_out(unsigned left_out)
+{
+	char line[LINE_SIZE];
+	size_t n = (size_t)put_prefix(line, sizeof(line), LOG_LEVEL_WARN);
+
+	n += (size_t)snprintf(line + n, sizeof(line) - n,
+			      "%u messages left out: nobody took them\n",
+			      left_out);
+	write_line(line, n);
+}
+
+/* Locked, and again when it returns.  The line stays in the queue meanwhile:
+ * no later one overtakes it, and log_rescue() finds it. */
 static void write_first(void)
 {
+	const char *line = queue.line[queue.first];
 	size_t n = queue.len[queue.first];
 	unsigned left_out = 0;
-	char line[LINE_SIZE];
 
-	memcpy(line, queue.line[queue.first], n);
-	queue.first = (queue.first + 1) % QUEUE_LINES;
-	queue.n--;
-	if (queue.n == 0) {
+	mutex_unlock(&queue.lock);
+	write_line(line, n);
+	mutex_lock(&queue.lock);
+	if (queue.n == 1) {
 		left_out = queue.left_out;
 		queue.left_out = 0;
 	}
-	mutex_unlock(&queue.lock);
-	write_line(line, n);
 	if (left_out) {
-		n = (size_t)put_prefix(line, sizeof(line), LOG_LEVEL_WARN);
-		n += (size_t)snprintf(line + n, sizeof(line) - n, "%u messages "
-				      "left out: nobody took them\n",
-				      left_out);
-		write_line(line, n);
+		mutex_unlock(&queue.lock);
+		write_left_out(left_out);
+		mutex_lock(&queue.lock);
 	}
-	mutex_lock(&queue.lock);
+	queue.first = (queue.first + 1) % QUEUE_LINES;
+	queue.n--;
+}
+
+/*
+ * The lock is not taken: the thread that dies may hold it.  What is just being
+ * changed may be written twice or half, and nothing worse.
+ */
+void log_rescue(void)
+{
+	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES);
+
+	for (unsigned i = 0; i < n; i++) {
+		unsigned at = (queue.first + i) % QUEUE_LINES;
+
+		if (poll(&to, 1, RESCUE_MS) <= 0)
+			return;
+		write_line(queue.line[at], MIN(queue.len[at],
+					       (size_t)LINE_SIZE));
+	}
+}
+
+/* The signal's default, which ends the process, was set again before. */
+static void die(int sig)
+{
+	signal(SIGALRM, SIG_DFL);
+	alarm(STOP_S);		/* a write may still wait */
+	log_rescue();
+	raise(sig);		/* for those that somebody sent */
+}
+
+static void catch_deaths(void)
+{
+	static const int deaths[] = { THREAD_FAULTS };
+	const struct sigaction sa = { .sa_handler = die,
+				      .sa_flags = (int)SA_RESETHAND };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(deaths); i++)
+		sigaction(deaths[i], &sa, NULL);
 }
 
 static void write_lines(void *arg)
@@ -135,12 +210,16 @@ static void write_lines(void *arg)
 
 int log_start(void)
 {
+	struct stat st;
 	int err;
 
 	mutex_lock(&queue.lock);
+	queue.to = fstat(STDERR_FILENO, &st) < 0 ? 0 : st.st_mode & S_IFMT;
 	queue.stops = false;
 	queue.runs = true;
 	mutex_unlock(&queue.lock);
+	if (!SANITIZED)			/* it has handlers of its own */
+		catch_deaths();
 	err = thread_start(&queue.thread, "log", write_lines, NULL);
 	mutex_lock(&queue.lock);
 	queue.started = err == 0;

@@ -27,10 +27,16 @@ static inline bool log_wanted(enum log_level level)
  * From log_start() to log_stop() a thread of its own writes the lines: to
  * write one may take for ever, when it goes to a disk that hangs or to a reader
  * that does not read.  Lines for which there is no room meanwhile are counted
- * and left out.  log_start() is 0 or -errno.
+ * and left out.  A socket or pipe with room in it gets its line from the caller,
+ * who does not wait, so that the line is out whatever ends the process next;
+ * and a process that dies of a fault or of abort() writes what waits then.
+ * log_start() is 0 or -errno.
  */
 int log_start(void);
 void log_stop(void);
+/* Writes what waits, for a process that ends without log_stop().  As a signal
+ * handler may; waits a second for whoever reads. */
+void log_rescue(void);
 
 /* "err", "warn", "info" or "debug"; returns false for anything else. */
 bool log_level_parse(const char *name, enum log_level *level);

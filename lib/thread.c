@@ -34,6 +34,7 @@ int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg)
 {
 	struct start *s = malloc(sizeof(*s));
+	static const int faults[] = { THREAD_FAULTS };
 	sigset_t all, old;
 	int err;
 
@@ -45,6 +46,8 @@ int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 
 	/* The new thread inherits the mask. */
 	sigfillset(&all);
+	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(thread, NULL, run, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

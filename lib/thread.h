@@ -3,7 +3,8 @@
  * thread - threads, mutexes and references, with their errors asserted.
  *
  * Every thread started here is registered with RCU (liburcu, the memb
- * flavour) for its whole life and has all signals blocked.
+ * flavour) for its whole life and has all signals blocked but for those of its
+ * own faults.
  */
 #ifndef GANNET_LIB_THREAD_H
 #define GANNET_LIB_THREAD_H
@@ -12,6 +13,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+
+/* Blocked, these would end the process without their handlers. */
+#define THREAD_FAULTS	SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL
 
 /* Starts @fn(@arg) under @name (15 bytes are kept).  0 or -errno. */
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +17,7 @@
 #include "lib/loop.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
+#include "lib/util.h"
 #include "tests/unit/runner.h"
 
 STAT(test_events, "counted by this test");
@@ -367,6 +372,115 @@ START_TEST(a_log_that_nobody_takes_stops_nothing)
 }
 END_TEST
 
+/* Returns the log of a process that @end ends, with standard error at fds[1];
+ * *@status is as waitpid() gives it. */
+static const char *last_words(void (*end)(void), const int fds[2], int *status)
+{
+	static char text[65536];
+	size_t n = 0;
+	ssize_t got;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(fds[0]);
+		dup2(fds[1], STDERR_FILENO);
+		if (fds[1] != STDERR_FILENO)
+			close(fds[1]);
+		log_start();
+		end();
+		_exit(0);
+	}
+	close(fds[1]);
+	/* The reader comes late: the writer is waiting by then. */
+	usleep(300000);
+	while (n < sizeof(text) - 1 &&
+	       (got = read(fds[0], text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)got;
+	text[n] = '\0';
+	close(fds[0]);
+	ck_assert_int_eq(waitpid(pid, status, 0), pid);
+	return text;
+}
+
+/* As the kernel ends it for a system call: no handler runs. */
+static void die_at_once(void)
+{
+	log_print(LOG_LEVEL_ERR, "last words");
+	kill(getpid(), SIGKILL);
+}
+
+START_TEST(what_goes_to_a_socket_is_out_when_it_was_logged)
+{
+	int fds[2], status;
+
+	for (int i = 0; i < 5; i++) {
+		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		ck_assert_ptr_nonnull(strstr(last_words(die_at_once, fds,
+							&status),
+					     "last words"));
+		ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	}
+}
+END_TEST
+
+/* 32 of these fill the pipe; the others wait in the queue. */
+static void log_much(void)
+{
+	for (int i = 0; i < 100; i++)
+		log_print(LOG_LEVEL_ERR, "line %d; %0100d", i, 0);
+}
+
+static void abort_much(void)
+{
+	log_much();
+	abort();
+}
+
+static void fault(void *arg)
+{
+	raise(SIGSEGV);
+}
+
+static void fault_much(void)
+{
+	pthread_t t;
+
+	log_much();
+	thread_start(&t, "faults", fault, NULL);
+	pthread_join(t, NULL);
+}
+
+static void exit_much(void)
+{
+	log_much();
+	log_rescue();
+	_exit(1);
+}
+
+START_TEST(what_waits_is_written_by_a_process_that_dies)
+{
+	static const struct { void (*end)(void); int sig; } ends[] = {
+		{ abort_much, SIGABRT }, { fault_much, SIGSEGV },
+		{ exit_much, 0 },
+	};
+	int fds[2], status;
+	const char *text;
+
+	if (SANITIZED && ends[_i].sig)
+		return;		/* handles them itself */
+	ck_assert_int_eq(pipe(fds), 0);
+	fcntl(fds[1], F_SETPIPE_SZ, 4096);
+	text = last_words(ends[_i].end, fds, &status);
+	ck_assert_ptr_nonnull(strstr(text, "line 0;"));
+	ck_assert_ptr_nonnull(strstr(text, "line 50;"));
+	ck_assert_ptr_nonnull(strstr(text, "line 99;"));
+	if (ends[_i].sig)
+		ck_assert_int_eq(WTERMSIG(status), ends[_i].sig);
+	else
+		ck_assert_int_eq(WEXITSTATUS(status), 1);
+}
+END_TEST
+
 static void log_often(void *arg)
 {
 	atomic_bool *stop = arg;
@@ -408,6 +522,9 @@ int main(void)
 	tcase_add_test(t, counts_of_ended_threads_stay);
 	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
 	tcase_add_test(t, a_log_that_nobody_takes_stops_nothing);
+	tcase_add_test(t, what_goes_to_a_socket_is_out_when_it_was_logged);
+	tcase_add_loop_test(t, what_waits_is_written_by_a_process_that_dies, 0,
+			    3);
 	tcase_add_test(t, what_was_left_out_is_told_at_its_own_level);
 	tcase_add_test(t, levels_are_known_by_name);
 	tcase_add_test(t, the_level_may_change_while_others_log);

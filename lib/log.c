@@ -280,7 +280,9 @@ bool log_limit_pass(struct log_limit *limit, enum log_level level)
 	    atomic_compare_exchange_strong(&limit->window, &window, now + 1)) {
 		n = atomic_exchange(&limit->count, 0);
 		if (n > LIMIT_PER_SECOND)
-			log_print(level, "%u messages like the next one left out",
+			log_print(level, n == LIMIT_PER_SECOND + 1 ?
+				  "%u message like the next one left out" :
+				  "%u messages like the next one left out",
 				  n - LIMIT_PER_SECOND);
 	}
 	return atomic_fetch_add(&limit->count, 1) < LIMIT_PER_SECOND;

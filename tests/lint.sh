@@ -49,6 +49,17 @@ found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
 	--include='*.[ch]')
 [ -z "$found" ] || fail "comments without a thing as subject:
 $found"
+# The filter of system calls names each once, and allows what it has numbers for.
+allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/calls.c |
+	grep -oE '"[a-z0-9_]+"')
+for call in $(printf '%s\n' "$allowed" | sort | uniq -d); do
+	fail "daemon/calls.c: $call is there twice"
+done
+for call in $(sed -n '/ newer\[\] = {/,/^};/p' daemon/calls.c |
+		grep -oE '"[a-z0-9_]+"'); do
+	printf '%s\n' "$allowed" | grep -qx "$call" ||
+		fail "daemon/calls.c: $call has a number and is not allowed"
+done
 
 # The manual pages have every option, and none that is not there.
 # options WHERE PATTERN PAGE

@@ -243,6 +243,7 @@ START_TEST(what_libraries_may_try_is_only_refused)
 {
 	static const struct { long nr; int arg; const char *said; } tries[] = {
 		{ SYS_clone3, 0, "stray call: -1 ENOSYS" },
+		{ SYS_pidfd_open, 0, "stray call: -1 ENOSYS" },
 		{ SYS_socket, 38 /* AF_ALG */, "stray call: -1 EAFNOSUPPORT" },
 		{ SYS_socket, AF_PACKET, "stray call: -1 EAFNOSUPPORT" },
 		{ SYS_socket, 3, "stray call: -1 EAFNOSUPPORT" },
@@ -254,6 +255,43 @@ START_TEST(what_libraries_may_try_is_only_refused)
 	ck_assert(daemon_logged(&d, tries[_i].said));
 	ck_assert(daemon_answers(&d));
 	daemon_end(&d, SIGTERM);
+}
+END_TEST
+
+/* By their numbers: this C library and libseccomp may not have their names.
+ * Arguments that make no sense are refused by the call itself. */
+START_TEST(what_newer_libraries_call_does_not_end_it)
+{
+	static const char *const calls[] = {
+		"450 1 1 1 1", "451 -1", "452 -1", "453 1 1 -1",
+		"454 0 0 0 -1", "455 0 0 0 -1", "456 0 -1", "457 0",
+		"462 1 1 1",
+		"434 0",			/* pidfd_open */
+		"437 -1",			/* openat2 */
+		"439 -1",			/* faccessat2 */
+		"436 -1 0",			/* close_range */
+		"441 -1",			/* epoll_pwait2 */
+		"449 0 0 1",			/* futex_waitv */
+#ifdef __x86_64__
+		"334 0 0 -1",			/* rseq */
+		"332 -1",			/* statx */
+		"262 -1",			/* newfstatat */
+		"318 0 0 -1",			/* getrandom */
+		"204 0 0 0",			/* sched_getaffinity */
+		"324 -1",			/* membarrier */
+		"273 0 0",			/* set_robust_list */
+#endif
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
+		start_with_stray(calls[i], "kill");
+		EVENTUALLY(daemon_has_logged(&d, "stray call:") ||
+			   !daemon_alive(&d));
+		ck_assert_msg(daemon_alive(&d), "%s ended it", calls[i]);
+		daemon_end(&d, SIGTERM);
+		daemon_clean(&d);
+		daemon_prepare(&d);
+	}
 }
 END_TEST
 
@@ -333,7 +371,8 @@ int main(void)
 	tcase_add_loop_test(tc, a_call_that_serving_does_not_make_ends_it, 0,
 			    ARRAY_SIZE(strays));
 	tcase_add_loop_test(tc, with_log_or_off_it_is_made, 0, 2);
-	tcase_add_loop_test(tc, what_libraries_may_try_is_only_refused, 0, 4);
+	tcase_add_loop_test(tc, what_libraries_may_try_is_only_refused, 0, 5);
+	tcase_add_test(tc, what_newer_libraries_call_does_not_end_it);
 	tcase_add_test(tc, the_name_service_works_in_it);
 	tcase_add_test(tc, it_reaches_no_abstract_sockets_of_others);
 	tcase_add_test(tc, a_wrong_word_says_what_was_expected);

@@ -392,17 +392,17 @@ static void announce_all(struct server *s)
 
 	for (unsigned i = 0; i < s->nlisteners && !err; i++) {
 		const struct listener *l = &s->listeners[i];
+		const struct sockaddr_storage *at = &l->l->local;
 
 		/* A netid has one port: a device's, else software iWARP's. */
 		if (s->has_verbs && !strcmp(l->name, "iwarp"))
 			continue;
-		err = announce(&s->announced, s->nfs3, l->name, &l->l->local);
+		if (strcmp(l->name, "udp"))	/* NFS answers NULL only */
+			err = announce(&s->announced, s->nfs3, l->name, at);
 		/* Clients ask for MOUNT over TCP or UDP, whatever NFS is to
 		 * use (RFC 8267 section 5.1). */
-		if (!err && strcmp(l->name, "rdma") &&
-		    strcmp(l->name, "iwarp"))
-			err = announce(&s->announced, s->mountd, l->name,
-				       &l->l->local);
+		if (!err && strcmp(l->name, "rdma") && strcmp(l->name, "iwarp"))
+			err = announce(&s->announced, s->mountd, l->name, at);
 	}
 	if (err)
 		log_info("no rpcbind answers: clients mount with port= and "

@@ -28,6 +28,19 @@ for host in 127.0.0.1 '[::1]'; do
 	[ "$(./gannet-nfs ls "rdma+iwarp://$host:$iwarp$here/export")" = file ] ||
 		{ echo "rpcbind does not lead to MOUNT at $host"; status=1; }
 done
+# program-version-netid, of all that are registered: MOUNT over UDP too, NFS not.
+there=$(rpcinfo | awk '$1 ~ /^10000[35]$/ { print $1 "-" $2 "-" $3 }' |
+	sort | tr '\n' ' ')
+case $there in
+*100003-[0-9]-udp*) echo "NFS is registered over UDP: $there"; status=1 ;;
+esac
+for what in 100003-3-tcp 100003-3-tcp6 100003-3-rdma 100005-3-tcp \
+		100005-3-udp 100005-3-udp6 100005-1-udp; do
+	case " $there" in
+	*" $what "*) ;;
+	*) echo "$what is not registered: $there"; status=1 ;;
+	esac
+done
 kill $server
 wait $server
 server=''

@@ -251,12 +251,26 @@ static int run(const struct options *o, int parent)
 	return EXIT_SUCCESS;
 }
 
+/* A file or connection that got the number of a standard descriptor would get
+ * the log. */
+static void open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o;
 	int parent = -1;
 	int status;
 
+	open_standard();
 	switch (options_parse(argc, argv, &o)) {
 	case OPTIONS_DONE:
 		options_fini(&o);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The daemon under whatever starts it: closed descriptors, storms of signals. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+}
+
+/* As a supervisor may start it. */
+START_TEST(standard_descriptors_that_are_closed_are_of_no_file)
+{
+	char command[512], path[160], to[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/pid", d.dir);
+	snprintf(command, sizeof(command), "./gannetd --port 0 --rdma-port 0 "
+		 "--no-rpcbind --state-dir %s/state --pid-file %s "
+		 "--export 'mem:/m 127.0.0.1(rw)' <&- >&- 2>&-", d.dir, path);
+	ck_assert_int_eq(system(command), 0);
+	f = fopen(path, "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	for (int fd = 0; fd <= 2; fd++) {
+		ssize_t n;
+
+		snprintf(command, sizeof(command), "/proc/%d/fd/%d", pid, fd);
+		n = readlink(command, to, sizeof(to) - 1);
+		to[n > 0 ? n : 0] = '\0';
+		ck_assert_str_eq(to, "/dev/null");
+	}
+	ck_assert_int_eq(kill(pid, SIGTERM), 0);
+	EVENTUALLY(access(path, F_OK) < 0);
+}
+END_TEST
+
+/* Its log is a pipe whose reader is gone. */
+START_TEST(a_storm_of_signals_ends_in_order)
+{
+	char file[160];
+	pid_t storm;
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/log", d.dir);
+	ck_assert_int_eq(mkfifo(file, 0600), 0);
+	fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert(daemon_start(&d, (const char *const[]){ "--export",
+			       "mem:/m 127.0.0.1(rw,insecure)", NULL }));
+	close(fd);
+	storm = fork();
+	for (int i = 0; storm == 0 && i < 20000; i++)
+		kill(d.pid, i % 2 ? SIGHUP : SIGUSR1);
+	if (storm == 0)
+		_exit(0);
+	for (int i = 0; i < 20; i++)
+		ck_assert(daemon_answers(&d));
+	ck_assert_int_eq(waitpid(storm, NULL, 0), storm);
+	ck_assert(daemon_alive(&d));
+	kill(d.pid, SIGHUP);
+	daemon_end(&d, SIGTERM);
+	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("supervised");
+	TCase *t = tcase_create("supervised");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t,
+		standard_descriptors_that_are_closed_are_of_no_file);
+	tcase_add_test(t, a_storm_of_signals_ends_in_order);
+	suite_add_tcase(s, t);
+	return run_suite(s);
+}

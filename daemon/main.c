@@ -24,6 +24,7 @@
 #include "daemon/confine.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
+#include "lib/clock.h"
 #include "lib/log.h"
 
 #define EXIT_USAGE	2
@@ -178,18 +179,22 @@ static bool drain(struct server *s, const sigset_t *set)
 /* Serves until the process is told to end; then returns as drain() does. */
 static bool serve(struct server *s, const sigset_t *set)
 {
-	static const struct timespec step = { TIDY_SECONDS, 0 };
+	uint64_t now, due = clock_ns() + TIDY_SECONDS * 1ull * NS_PER_S;
 	bool trim = false;
 
 	for (;;) {
-		switch (sigtimedwait(set, NULL, &step)) {
-		case -1:
+		now = clock_ns();
+		if (now >= due) {
 			/* The calls' other memory is free now, too: return it
 			 * to the system. */
 			if (server_tidy(s, trim))
 				malloc_trim(0);
 			trim = !trim;
-			break;
+			due = now + TIDY_SECONDS * 1ull * NS_PER_S;
+		}
+		switch (sigtimedwait(set, NULL, &(struct timespec){
+				(time_t)((due - now) / NS_PER_S),
+				(long)((due - now) % NS_PER_S) })) {
 		case SIGHUP:
 			server_reload(s);
 			break;

@@ -363,11 +363,11 @@ static bool waits_itself(const struct drc_call *w, uint64_t born)
 
 /* With the lock: makes room for one more reply of @size bytes, or returns
  * false.  Sets *@lost if a reply went that was needed. */
-static bool make_room(struct drc *drc, struct drc_shard *s, size_t size,
-		      uint64_t t, bool *lost)
+static bool make_room(struct drc *drc, struct drc_shard *s, unsigned share,
+		      size_t size, uint64_t t, bool *lost)
 {
 	while (s->bytes + size > drc->max)
-		if (!drc_evict(drc, s, t, lost))
+		if (!drc_evict(drc, s, share, t, lost))
 			return false;
 	return true;
 }
@@ -395,7 +395,7 @@ static bool keep_for_all(struct drc *drc, struct drc_shard *s,
 		if (w != newest)
 			copy = !(w == call && shared) &&
 			       waits_itself(w, born) &&
-			       make_room(drc, s, size, t, &lost) ?
+			       make_room(drc, s, w->share, size, t, &lost) ?
 			       drc_make(w, e->reply, e->len) : NULL;
 		shared |= w->fate == call->fate;
 		if (copy)
@@ -429,7 +429,7 @@ struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 	waiting = call->waiting;
 	clear_sent(call);
 	drc_trim(drc, s, t);
-	if (e && !make_room(drc, s, drc_size_of(len), t, &lost)) {
+	if (e && !make_room(drc, s, call->share, drc_size_of(len), t, &lost)) {
 		free(e);
 		e = NULL;
 	}

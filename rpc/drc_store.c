@@ -230,7 +230,8 @@ static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 
 /* Drops one reply of the address that has most.  False: no reply can go.  Sets
  * *@lost if its client may still need it. */
-bool drc_evict(struct drc *drc, struct drc_shard *s, uint64_t t, bool *lost)
+bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
+	       uint64_t t, bool *lost)
 {
 	struct drc_share *most = &s->shares[0];
 	struct drc_entry *e;
@@ -240,6 +241,8 @@ bool drc_evict(struct drc *drc, struct drc_shard *s, uint64_t t, bool *lost)
 		if (s->shares[i].bytes > most->bytes)
 			most = &s->shares[i];
 	e = choose(most, t, &needed);
+	if (!e)
+		e = choose(&s->shares[share], t, &needed);
 	if (!e)
 		return false;
 	stat_inc(drc_evicted);

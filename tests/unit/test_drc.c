@@ -354,6 +354,31 @@ START_TEST(one_address_takes_nothing_from_another)
 }
 END_TEST
 
+START_TEST(replies_on_their_way_leave_another_address_its_room)
+{
+	static _Atomic uint64_t *at[8000];
+
+	for (call.key.xid = 0; call.key.xid < 600; call.key.xid++)
+		answer("abcd", 4);
+	set_addr(&call.key, "192.0.2.99", 1, false);
+	for (unsigned i = 0; i < ARRAY_SIZE(at); i++) {
+		call.key.xid = i;
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		done(asked(), "abcd", 4);
+		at[i] = sent;
+	}
+	ck_assert_uint_gt(stats_sum_by_name("drc_no_room"), 0);
+	set_addr(&call.key, "192.0.2.7", 801, false);
+	for (call.key.xid = 30000; call.key.xid < 30050; call.key.xid++)
+		answer("abcd", 4);
+	for (call.key.xid = 30000; call.key.xid < 30050; call.key.xid++)
+		ck_assert_int_eq(lookup(), DRC_REPLAY);
+	for (unsigned i = 0; i < ARRAY_SIZE(at); i++)
+		if (at[i])
+			atomic_store(at[i], i + 1);
+}
+END_TEST
+
 START_TEST(replies_on_their_way_are_never_freed)
 {
 	static _Atomic uint64_t *at[8000];
@@ -572,6 +597,8 @@ int main(void)
 	tcase_add_test(t, a_full_cache_gives_up_what_arrived_first);
 	tcase_add_test(t, memory_is_bounded_and_what_is_lost_is_counted);
 	tcase_add_test(t, one_address_takes_nothing_from_another);
+	tcase_add_test(t,
+		replies_on_their_way_leave_another_address_its_room);
 	tcase_add_test(t, replies_on_their_way_are_never_freed);
 	tcase_add_test(t, there_is_always_room_for_calls_in_progress);
 	tcase_add_test(t, without_memory_only_calls_in_progress_are_known);

@@ -13,7 +13,6 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -270,23 +269,29 @@ static int dial(struct nfsc_wire *w, const struct sockaddr *to, int ms)
 	return err;
 }
 
-/* Tries each address of the host; @to is the one that answered. */
-static int dial_any(struct nfsc_wire *w, const char *host, uint16_t port,
-		    int ms, struct sockaddr_storage *to)
+/* A connection to a port of an address.  0 or -errno. */
+static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
+		     struct nfsc_wire **out)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *ai;
-	char text[8];
-	int err = -EHOSTUNREACH;
+	struct nfsc_wire *w = calloc(1, sizeof(*w));
+	struct sockaddr_storage to;
+	int err;
 
-	snprintf(text, sizeof(text), "%u", port);
-	if (getaddrinfo(host, text, &hints, &list) != 0)
+	if (!w)
+		return -ENOMEM;
+	init(w);
+	xprt_addr_copy(&to, host);
+	if (to.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&to)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)&to)->sin_port = htons(port);
+	err = dial(w, (const struct sockaddr *)&to, ms);
+	if (err < 0) {
+		wire_close(w);
 		return err;
-	for (ai = list; ai && err < 0; ai = ai->ai_next) {
-		err = dial(w, ai->ai_addr, ms);
-		xprt_addr_copy(to, ai->ai_addr);
 	}
-	freeaddrinfo(list);
-	return err;
+	*out = w;
+	return 0;
 }
 
 /* The port at the end of "192.0.2.1.8.1" (RFC 5665 section 5.2.3). */
@@ -354,22 +359,42 @@ static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
 	return *port ? 0 : -EPROTONOSUPPORT;
 }
 
-static int find_port(const char *host, uint32_t program, uint32_t version,
-		     int ms, uint16_t *port)
+static int find_port(const struct sockaddr *host, uint32_t program,
+		     uint32_t version, int ms, uint16_t *port)
 {
-	struct nfsc_wire *w = calloc(1, sizeof(*w));
-	struct sockaddr_storage at;
-	int err;
+	struct nfsc_wire *w;
+	int err = wire_dial(host, PORTMAP_PORT, ms, &w);
 
-	if (!w)
-		return -ENOMEM;
-	init(w);
-	err = dial_any(w, host, PORTMAP_PORT, ms, &at);
-	if (err == 0)
-		err = ask_rpcbind(w, at.ss_family == AF_INET6, program,
-				  version, ms, port);
+	if (err < 0)
+		return err;
+	err = ask_rpcbind(w, host->sa_family == AF_INET6, program, version, ms,
+			  port);
 	wire_close(w);
 	return err;
+}
+
+/* Connects to the program at one address of its host. */
+static int open_at(const struct sockaddr *host, uint16_t port,
+		   const struct rpc_procedure *null, int ms,
+		   struct nfsc_wire **out)
+{
+	struct nfsc_wire *w;
+	struct xdr_in x;
+	int err = 0;
+
+	if (port == 0)
+		err = find_port(host, null->program, null->version, ms, &port);
+	if (err == 0)
+		err = wire_dial(host, port, ms, &w);
+	if (err < 0)
+		return err;
+	err = wire_call(w, null, NULL, NULL, 0, ms, &x);
+	if (err < 0) {
+		wire_close(w);
+		return err;
+	}
+	*out = w;
+	return 0;
 }
 
 int wire_open(const char *host, uint16_t port, uint32_t program,
@@ -377,29 +402,18 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 	      struct nfsc_wire **out)
 {
 	const struct rpc_procedure null = { program, version, 0 };
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list, *ai;
 	int ms = c->connect_ms ? (int)c->connect_ms : CONNECT_MS;
-	struct sockaddr_storage at;
-	struct nfsc_wire *w;
-	struct xdr_in x;
-	int err = 0;
+	int err = -EHOSTUNREACH;
 
-	if (port == 0)
-		err = find_port(host, program, version, ms, &port);
-	if (err < 0)
+	if (getaddrinfo(host, NULL, &hints, &list) != 0)
 		return err;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	init(w);
-	err = dial_any(w, host, port, ms, &at);
-	if (err == 0)
-		err = wire_call(w, &null, NULL, NULL, 0, ms, &x);
-	if (err < 0) {
-		wire_close(w);
-		return err;
-	}
-	*out = w;
-	return 0;
+	/* Something else may listen at one of them: a server that listens on
+	 * IPv4 alone leaves its port to others on IPv6. */
+	for (ai = list; ai && err < 0; ai = ai->ai_next)
+		err = open_at(ai->ai_addr, port, &null, ms, out);
+	freeaddrinfo(list);
+	return err;
 }
 
 void wire_close(struct nfsc_wire *w)

@@ -23,8 +23,9 @@ struct wire_out {
 };
 
 /*
- * Connects to a program of @host within @c's connect_ms for each address, and
- * asks it for nothing (procedure 0).  Port 0 asks the host's rpcbind.
+ * Connects to a program of @host, and asks it for nothing (procedure 0), at
+ * the first of the host's addresses that answers; each step may take @c's
+ * connect_ms.  Port 0 asks the rpcbind at that address.
  * 0; -EHOSTUNREACH, there is no such host; -EPROTONOSUPPORT, no such program;
  * or another -errno.
  */

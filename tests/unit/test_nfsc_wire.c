@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannet-nfs over TCP: records, and calls that are sent again. */
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "client/nfs/nfs.h"
 #include "lib/util.h"
@@ -171,6 +174,43 @@ static void stop(void)
 	close(srv.listener);
 }
 
+/* The host "several" has 127.0.0.2 and 127.0.0.1; others are addresses. */
+int getaddrinfo(const char *host, const char *port,
+		const struct addrinfo *hints, struct addrinfo **out)
+{
+	static const char *const both[] = { "127.0.0.1", "127.0.0.2" };
+	unsigned n = strcmp(host, "several") == 0 ? 2 : 1;
+
+	(void)hints;
+	*out = NULL;
+	for (unsigned i = 0; i < n; i++) {
+		struct addrinfo *ai = calloc(1, sizeof(*ai));
+		struct sockaddr_in *in = calloc(1, sizeof(*in));
+
+		in->sin_family = AF_INET;
+		in->sin_port = htons((uint16_t)(port ? atoi(port) : 0));
+		ck_assert_int_eq(inet_pton(AF_INET, n == 2 ? both[i] : host,
+					   &in->sin_addr), 1);
+		ai->ai_family = AF_INET;
+		ai->ai_addr = (struct sockaddr *)in;
+		ai->ai_addrlen = sizeof(*in);
+		ai->ai_next = *out;
+		*out = ai;
+	}
+	return 0;
+}
+
+void freeaddrinfo(struct addrinfo *ai)
+{
+	struct addrinfo *next;
+
+	for (; ai; ai = next) {
+		next = ai->ai_next;
+		free(ai->ai_addr);
+		free(ai);
+	}
+}
+
 /* Each READ is of another length, which is also what its bytes are. */
 static void read_all(unsigned n, uint32_t count)
 {
@@ -234,6 +274,49 @@ START_TEST(calls_keep_their_xids_when_a_connection_is_given_up)
 }
 END_TEST
 
+/* Takes one connection, and says what is no record. */
+static void *say_hello(void *arg)
+{
+	static const char hello[] = "220 mail.example.org ESMTP\r\n";
+	int listener = *(int *)arg, fd = accept(listener, NULL, NULL);
+	char byte;
+
+	send(fd, hello, strlen(hello), MSG_NOSIGNAL);
+	while (recv(fd, &byte, 1, 0) > 0)
+		;
+	close(fd);
+	return NULL;
+}
+
+START_TEST(an_address_where_something_else_answers_is_passed_over)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct nfsc_url url = { .transport = NFS_TCP, .host = "several" };
+	struct nfsc_config c = { .depth = 4, .retries = 3 };
+	struct nfsc_session *other;
+	socklen_t len = sizeof(at);
+	pthread_t thread;
+	int listener;
+
+	start(4, 10000, 10000);
+	read_all(4, 1000);
+	session_close(s);
+	getsockname(srv.listener, (struct sockaddr *)&at, &len);
+	url.port = ntohs(at.sin_port);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&at, len), 0);
+	ck_assert_int_eq(listen(listener, 5), 0);
+	pthread_create(&thread, NULL, say_hello, &listener);
+	ck_assert_int_eq(nfsc_session_open(&url, &c, &other), 0);
+	pthread_join(thread, NULL);
+	close(listener);
+	s = other;
+	read_all(4, 1000);
+	stop();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("nfsc_wire");
@@ -244,6 +327,8 @@ int main(void)
 	tcase_add_loop_test(t,
 			    calls_keep_their_xids_when_a_connection_is_given_up,
 			    0, ARRAY_SIZE(spoilt));
+	tcase_add_test(t,
+		       an_address_where_something_else_answers_is_passed_over);
 	suite_add_tcase(suite, t);
 	return run_suite(suite);
 }

@@ -200,7 +200,7 @@ START_TEST(an_export_without_clients_is_for_this_machine_and_that_is_said)
 }
 END_TEST
 
-START_TEST(a_state_directory_may_be_relative)
+START_TEST(a_relative_state_directory_is_made_for_us_alone)
 {
 	char path[160], relative[320];
 	struct stat st;
@@ -214,6 +214,7 @@ START_TEST(a_state_directory_may_be_relative)
 	strcat(relative, path + 1);
 	starts(ARGS(MEM, "--state-dir", relative));
 	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 07777, 0700);
 	daemon_end(&d, SIGTERM);
 }
 END_TEST
@@ -572,7 +573,7 @@ int main(void)
 		a_closed_directory_is_warned_of_and_the_others_are_served);
 	tcase_add_test(t,
 		       an_export_without_clients_is_for_this_machine_and_that_is_said);
-	tcase_add_test(t, a_state_directory_may_be_relative);
+	tcase_add_test(t, a_relative_state_directory_is_made_for_us_alone);
 	tcase_add_test(t,
 		without_a_home_the_state_is_not_put_where_others_write);
 	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);

@@ -44,6 +44,7 @@ struct entry {
 	char			*options;	/* the backend's, or NULL */
 	char			*where;
 	bool			 has_fsid;
+	char			*fsid_where;	/* with has_fsid */
 	uint32_t		 id;
 	uint64_t		 fsid;		/* with has_fsid */
 	struct client		*clients;	/* by precedence */

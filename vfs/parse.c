@@ -295,6 +295,10 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 	if (e->has_fsid && (e->id != fsid->id || e->fsid != fsid->fsid))
 		return fail(p, "'%s' has two different fsid= options",
 			    e->path);
+	if (!e->has_fsid)
+		e->fsid_where = where(p);
+	if (!e->fsid_where)
+		return -ENOMEM;
 	e->has_fsid = true;
 	e->id = fsid->id;
 	e->fsid = fsid->fsid;

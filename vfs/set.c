@@ -45,6 +45,7 @@ static void entry_fini(const struct entry *e)
 	free(e->path);
 	free(e->options);
 	free(e->where);
+	free(e->fsid_where);
 	if (e->export)
 		export_put(e->export);
 }

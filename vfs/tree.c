@@ -87,10 +87,13 @@ void export_put(struct export *e)
 
 /* ---- what went wrong */
 
-static const char *mount_hint(int err)
+static const char *mount_hint(const char *path, int err)
 {
 	switch (err) {
 	case -ENOENT:
+		if (path[strlen(path) - 1] == ')')
+			return ": there is no such directory; options stand "
+			       "behind a client, as in '*(rw)'";
 		return ": there is no such directory";
 	case -ENOTDIR:
 		return ": it is not a directory";
@@ -109,9 +112,9 @@ static int mount_failed(const struct tree *tree, const char *where, char **err)
 	if (tree->why)
 		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
 			    tree->why);
-	else if (mount_hint(tree->err)[0])
+	else if (mount_hint(path, tree->err)[0])
 		export_fail(err, "%s: '%s' can't be exported%s", where, path,
-			    mount_hint(tree->err));
+			    mount_hint(path, tree->err));
 	else
 		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
 			    strerror(-tree->err));
@@ -330,7 +333,8 @@ static int check_same(const struct tree *tree, const struct entry *e,
 	    (e->has_fsid && tree->fsid != e->fsid))
 		return export_fail(err, "%s: '%s' is exported now with "
 				   "another fsid=; take it out first, or "
-				   "restart", e->where, e->path);
+				   "restart", e->has_fsid ? e->fsid_where :
+				   e->where, e->path);
 	return 0;
 }
 

@@ -495,6 +495,10 @@ START_TEST(what_clients_hold_on_to_cannot_change)
 	ck_assert_str_eq(err, "exports:1: '/a' is exported now with another "
 			 "fsid=; take it out first, or restart");
 	free(err);
+	ck_assert_int_eq(publish_fails("/a ::1\n/b *(fsid=3)\n/a *(fsid=1)\n",
+				       &err), -EINVAL);
+	ck_assert_ptr_eq(strstr(err, "exports:3: '/a'"), err);
+	free(err);
 	ck_assert_int_eq(publish_fails("/b *\n", &err), -EINVAL);
 	free(err);
 	ck_assert_int_eq(publish_fails("mem,size=1m:/a *\n", &err), -EINVAL);

@@ -21,6 +21,7 @@
 #include "transport/stream/tcp.h"
 
 STAT(tcp_closed_error, "TCP connections closed for an error");
+STAT(tcp_resets, "TCP connections that their peers reset");
 STAT(tcp_stalls, "TCP connections closed for a record that stalled");
 STAT(tcp_send_stalls, "TCP connections closed for not taking replies");
 STAT(tcp_short_stalls, "TCP connections closed for being slow while others "
@@ -188,12 +189,14 @@ static void shut(struct tcp_conn *conn, int err)
 	 * have been gone for long.
 	 */
 	xprt_fate_end(conn->xprt.fate, broken ? XPRT_BROKEN : XPRT_ORDERLY);
-	if (err) {
+	/* Clients go away all the time: that is no error of ours. */
+	if (err == -ECONNRESET || err == -EPIPE) {
+		stat_inc(tcp_resets);
+		log_limited(LOG_LEVEL_DEBUG, "%s: closing: %s",
+			    conn->xprt.name, why(err));
+	} else if (err) {
 		stat_inc(tcp_closed_error);
-		/* Clients go away all the time: that is not worth a line in the
-		 * log. */
-		log_limited(err == -ECONNRESET || err == -EPIPE ?
-			    LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "%s: closing: %s",
+		log_limited(LOG_LEVEL_INFO, "%s: closing: %s",
 			    conn->xprt.name, why(err));
 	}
 	set_state(conn, TCP_CLOSED);

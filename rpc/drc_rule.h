@@ -35,19 +35,27 @@
  * 		and B was closed or	sent the call again on A, which was read
  * 		silent since		first.  B is closed
  *
- * "Acked": the peer's TCP acknowledged all of the reply; on InfiniBand, RoCE
- * and iWARP see rpcrdma's look().  "Closed": the peer sent a FIN or DREQ
- * before anything else ended the connection.  "Broken": all else, also that we
- * closed it, idle or stopping, even if a FIN came in answer.
+ * "Acked": the peer's TCP acknowledged all of the reply; its RDMA device has it;
+ * or, on an iWARP adapter, which can't tell, a later call proves by its credits
+ * that the client took it (transport/rpcrdma/conn.c).  "Closed": the peer sent a
+ * FIN or DREQ before anything else ended the connection.  "Broken": all else,
+ * also that we closed it, idle or stopping, even if a FIN came in answer.
  *
  * Cases that the rule gets wrong, with the result:
  *  - The peer's TCP has the reply but its program does not read it for more
  *    than a second, and then loses the connection: the call runs twice.  So
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
- *  - An iWARP adapter does not tell a reset from a close: a call whose reply
- *    was lost in its last second, though a later call seemed to acknowledge
- *    it, runs twice.
+ *  - On an iWARP adapter a client has more calls outstanding than the last one
+ *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a process
+ *    that was killed) and sent others before the replies to them came.  As
+ *    many of the last replies as are too many seem proven, and if they were
+ *    lost, their calls run twice.
+ *  - On an iWARP adapter the last replies of a connection, as many as its
+ *    client has credits, are never proven.  A program that uses the same xids
+ *    again gets them within DRC_CLOSED_MS after the end (the adapter does not
+ *    tell a reset from a close), or on another connection beside it, at any
+ *    time.  One that asks for a single credit is spared all but the last.
  *  - A program that resets its connections and uses the same xids again within
  *    DRC_UNREAD_MS gets the old reply to a call of the last second before.  So
  *    does a program that was killed with a call unanswered, counts its xids
@@ -56,7 +64,7 @@
  *  - Two programs behind one address, the second of which connected within
  *    DRC_SLACK_MS: the second is taken for the first, if everything is equal
  *    and at the same moment.  On RDMA, where nothing is heard in between, at
- *    any time while E is under way.
+ *    any time while E is under way, or not acked.
  *  - A living client is taken for one that left B, if its call lay unread for
  *    more than DRC_SLACK_MS while another program connected and sent the same,
  *    or if it closes only its side of B.  B is closed, so that such a client

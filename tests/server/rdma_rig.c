@@ -199,6 +199,7 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 {
 	struct rig *rig = container_of(sink, struct rig, sink);
 	struct work *w = m->upper;
+	struct xprt_view v = { 0 };
 	uint32_t len = 0;
 
 	require(m->ncall <= MSG_MAX_SEGS);
@@ -211,6 +212,8 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 		require(i + 1 == m->ncall || m->call[i].len % 4 == 0);
 	}
 	require(len == m->call_len);
+	xprt_fate_look(m->xprt->fate, &v);
+	atomic_store(&rig->acked, v.acked);
 	atomic_fetch_add(&rig->taken, 1);
 	w->m = m;
 	w->rig = rig;

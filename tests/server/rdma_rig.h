@@ -66,6 +66,8 @@ struct rig {
 	atomic_bool	 zero_pad;	/* OP_SUM insists on pads of zeros */
 	struct xprt_listener *listener;
 	atomic_uint	 taken;		/* calls the sink got */
+	_Atomic uint64_t acked;		/* the connection's position when the
+					 * last one came */
 	pthread_mutex_t	 lock;
 	struct cds_list_head held;
 };

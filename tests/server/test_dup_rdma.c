@@ -28,6 +28,7 @@ enum { LOOP, UNPROVEN, IWARP, KINDS };
 static struct harness srv;
 static int kind;
 static unsigned fail_nth;	/* of the loop fabric's operations */
+static unsigned granted;	/* credits, at most; 0: the default */
 static struct fabric fabric;
 static struct xprt_listener *listener;
 static struct loop *client;
@@ -65,6 +66,7 @@ static void start(int i)
 {
 	struct harness_config config = { .backend = &fault_vfs_ops };
 	struct loop_fabric_options fo = { .fail_nth = fail_nth };
+	struct rpcrdma_options ro = { .credits = granted };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	kind = i;
@@ -81,7 +83,7 @@ static void start(int i)
 		ck_assert_int_eq(loop_fabric_create(&fo, &fabric), 0);
 	}
 	ck_assert_int_eq(rpcrdma_listen(&fabric, &srv.env,
-					(struct sockaddr *)&addr, NULL,
+					(struct sockaddr *)&addr, &ro,
 					&listener), 0);
 	ck_assert_int_eq(loop_create("client", &client), 0);
 	ck_assert_int_eq(loop_start(client), 0);
@@ -103,9 +105,11 @@ static void stop(void)
 		loop_fabric_destroy(&fabric);
 }
 
-static struct rpcrdma_requester *open_one(void)
+/* A client with so many calls under way, at most; 0: the default. */
+static struct rpcrdma_requester *open_with(unsigned credits)
 {
-	struct rpcrdma_requester_options ro = { .connected = connect_done };
+	struct rpcrdma_requester_options ro = { .connected = connect_done,
+						.credits = credits };
 	struct rpcrdma_requester *r;
 
 	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
@@ -113,6 +117,11 @@ static struct rpcrdma_requester *open_one(void)
 			0);
 	wait_for(&connected);
 	return r;
+}
+
+static struct rpcrdma_requester *open_one(void)
+{
+	return open_with(0);
 }
 
 static void shot_done(struct rpcrdma_request *q)
@@ -198,6 +207,7 @@ static int iwarp_socket(void)
 
 /* ---- new calls */
 
+/* With one credit each call proves the reply before it, on any device. */
 START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 {
 	struct rpcrdma_requester *r = NULL;
@@ -205,7 +215,7 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 	start(_i);
 	for (int i = 0; i < 40; i++) {
 		if (i % 4 == 0)
-			r = open_one();
+			r = open_with(1);
 		dup_create(&c, 4, "f", DUP_GUARDED);
 		ck_assert_uint_eq(status(r), NFS3_OK);
 		dup_name(&c, 5, NFSPROC3_REMOVE, "f");
@@ -226,14 +236,14 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 }
 END_TEST
 
-/* A is alive, and its client has the reply. */
+/* A is alive, and its client has the reply, as one credit proves. */
 START_TEST(another_connection_asks_the_same)
 {
 	struct rpcrdma_requester *one, *two;
 
 	start(_i);
-	one = open_one();
-	two = open_one();
+	one = open_with(1);
+	two = open_with(1);
 	dup_create(&c, 4, "f", DUP_GUARDED);
 	ck_assert_uint_eq(status(one), NFS3_OK);
 	dup_getattr(&c, 6, &dup_dir);
@@ -459,6 +469,41 @@ START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
 }
 END_TEST
 
+/*
+ * The reply to RENAME is the first of its connection.  The client may have
+ * sent the next calls before it came, as many as its credits let it: as it asks
+ * for, and as it is granted (RFC 8166 section 3.3.1).  The call beyond them
+ * proves that the client took the reply.
+ */
+START_TEST(on_an_iwarp_adapter_credits_prove_a_reply)
+{
+	unsigned asked = _i & 1 ? 4 : 0, beyond = _i & 2 ? 1 : 0;
+	struct rpcrdma_requester *r;
+
+	granted = asked ? 0 : 4;
+	start(UNPROVEN);
+	r = open_with(asked);
+	make("a");
+	dup_rename(&c, 9, "a", "b");
+	ck_assert_uint_eq(status(r), NFS3_OK);
+	dup_getattr(&c, 10, &dup_dir);
+	for (unsigned i = 0; i < 3 + beyond; i++)
+		ck_assert_uint_eq(status(r), NFS3_OK);
+	rpcrdma_requester_destroy(r);
+	EVENTUALLY(connections() == 0);
+	dup_rename(&c, 9, "a", "b");
+	if (beyond) {
+		r = open_with(asked);
+		ck_assert_uint_eq(status(r), NFS3ERR_NOENT);
+		ck_assert_uint_eq(counted("drc_new_closed"), 1);
+		rpcrdma_requester_destroy(r);
+	} else {
+		is_not_run_again();
+	}
+	stop();
+}
+END_TEST
+
 /* The reply went out and nothing acknowledged it: then the socket is reset, or
  * it is half-open. */
 START_TEST(over_user_space_iwarp_the_socket_is_asked)
@@ -511,7 +556,9 @@ int main(void)
 	EACH(connections_lost_under_load_run_nothing_twice);
 	tcase_add_loop_test(t, sent_again_when_the_reply_could_not_be_sent,
 			    LOOP, IWARP);
-	tcase_add_test(t, on_an_iwarp_adapter_a_completed_send_promises_nothing);
+	tcase_add_test(t,
+		       on_an_iwarp_adapter_a_completed_send_promises_nothing);
+	tcase_add_loop_test(t, on_an_iwarp_adapter_credits_prove_a_reply, 0, 4);
 	tcase_add_loop_test(t, over_user_space_iwarp_the_socket_is_asked, 0, 2);
 	suite_add_tcase(s, t);
 	return run_suite(s);

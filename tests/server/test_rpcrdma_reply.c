@@ -485,6 +485,50 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, thresholds_are_told_both_ways);
 }
 
+/* Begins a message that asks for so many credits. */
+static void begin_asking(struct peer *p, uint32_t proc, uint32_t credits)
+{
+	peer_begin(p, 9, 1, proc);
+	credits = htobe32(credits);
+	memcpy(p->build + 8, &credits, 4);
+	peer_put_zeros(p, 3);
+}
+
+/*
+ * On a fabric whose Sends may not arrive.  Messages that are no calls prove
+ * nothing, nor does a call that asks for more credits than went out, or for
+ * none.
+ */
+START_TEST(replies_are_proven_by_calls_beyond_the_credits)
+{
+	static const struct { uint32_t asked, proven; } step[] = {
+		{ 1, 0 }, { 2, 0 }, { 2, 1 }, { 4, 1 }, { 1, 4 }, { 0, 5 },
+		{ 1000, 5 }, { 8, 5 }, { 8, 5 }, { 5, 5 }, { 5, 6 },
+	};
+	static const uint32_t idle[] = { RPCRDMA_DONE, RPCRDMA_ERROR };
+	struct rig_options o = { .fabric.passive.sends_unproven = true };
+	struct peer peer;
+
+	rig_open(&rig, &o);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	for (size_t i = 0; i < ARRAY_SIZE(step); i++) {
+		begin_asking(&peer, RPCRDMA_MSG, step[i].asked);
+		peer_put_call(&peer, 9, OP_SUM, 0);
+		peer_send(&peer);
+		peer_take(&peer);
+		ck_assert_uint_eq(atomic_load(&rig.acked), step[i].proven);
+		for (size_t k = 0; k < ARRAY_SIZE(idle); k++) {
+			begin_asking(&peer, idle[k], 1);
+			peer_send(&peer);
+		}
+		peer_send_bytes(&peer, "short", 5);
+	}
+	peer_close(&peer);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("rpcrdma_reply");
@@ -492,6 +536,7 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	add_tests(t);
+	tcase_add_test(t, replies_are_proven_by_calls_beyond_the_credits);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

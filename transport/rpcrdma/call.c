@@ -326,6 +326,7 @@ static void start_decoded(struct rpcrdma_call *call)
 		rpcrdma_call_drop(call);
 		return;
 	}
+	rpcrdma_conn_called(rpcrdma_call_conn(call), call->hdr.credits);
 	plan(call, call->recv->len - call->hdr.len);
 }
 

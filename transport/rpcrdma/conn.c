@@ -187,28 +187,45 @@ static void count_end(const struct rpcrdma_conn *conn, int err)
 /*
  * Tells whether the peer got a reply.  On InfiniBand and RoCE, and on the loop
  * fabric, a completed Send is in the peer's memory: all replies end at position
- * 1, which is always acknowledged.  A completed Send on an iWARP adapter proves
- * nothing; but a message that comes later proves that the peer and the stream
- * with the reply are alive.  There the position is the number of the next
- * Receive. iWARP in user space asks its socket.
+ * 1, which is always acknowledged.  iWARP in user space asks its socket.
+ *
+ * On an iWARP adapter a completed Send proves nothing, nor does the next
+ * Receive: its message may have crossed the reply.  There the position of a
+ * reply is its number in the order of sending, and credits prove it.  A
+ * requester sends a call only if with it no more are outstanding than that call
+ * asks for and we grant (RFC 8166 section 3.3.1).  So when it sent its nth
+ * call, which asks for r, it had taken n - min(r, credits) replies or more.
+ * They are our first ones, as a Receive takes Sends in order.
  */
 static bool asks_fabric(const struct rpcrdma_conn *conn)
 {
 	return conn->fc->ops->look != NULL;
 }
 
-static uint64_t acknowledged(struct rpcrdma_conn *conn)
+void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked)
 {
-	return conn->fc->dev->limits.sends_unproven ?
-	       atomic_load_explicit(&conn->received, memory_order_relaxed) : 1;
+	uint64_t n = ++conn->ncalls, known;
+	uint32_t out = MAX(asked, 1u);
+
+	out = MIN(out, conn->credits);
+	/* A call that asks for more than the last one proves less. */
+	known = atomic_load_explicit(&conn->taken, memory_order_relaxed);
+	if (n > known + out)
+		atomic_store_explicit(&conn->taken, n - out,
+				      memory_order_relaxed);
 }
 
 uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn)
 {
 	if (asks_fabric(conn))
 		return fabric_sent(conn->fc);
+	return conn->fc->dev->limits.sends_unproven ? conn->nreplies : 1;
+}
+
+static uint64_t acknowledged(struct rpcrdma_conn *conn)
+{
 	return conn->fc->dev->limits.sends_unproven ?
-	       acknowledged(conn) + 1 : 1;
+	       atomic_load_explicit(&conn->taken, memory_order_relaxed) : 1;
 }
 
 static void look(struct xprt *x, struct xprt_view *v)

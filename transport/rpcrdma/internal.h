@@ -192,8 +192,8 @@ struct rpcrdma_conn {
 	/* Messages that have no answer yet. */
 	atomic_uint	     unanswered;
 	atomic_uint	     nparked;
-	/* Receives done: see look() in conn.c. */
-	_Atomic uint64_t     received;
+	/* Replies that the requester took, as its calls prove. */
+	_Atomic uint64_t     taken;
 	/* Time of the last call, or of the last look that saw a call in
 	 * progress. */
 	_Atomic uint64_t     active;
@@ -230,6 +230,8 @@ struct rpcrdma_conn {
 	struct rpcrdma_recv *waiting;		/* messages without a call */
 	struct rpcrdma_recv **waiting_tail;
 	struct cds_list_head parked;		/* calls without memory */
+	uint64_t	     ncalls;		/* well-formed ones */
+	uint64_t	     nreplies;		/* whose Sends are done */
 };
 
 /* recv.c.  All on the poller. */
@@ -309,8 +311,11 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
  * wait. */
 void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn);
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);
+/* Counts a call, which asks for so many credits.  On the poller, in the order of
+ * their coming. */
+void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked);
 /* Returns the position (transport/fate.h) of the end of the Send that is just
- * done. */
+ * done and counted.  On the poller. */
 uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn);
 
 static inline struct rpcrdma_call *rpcrdma_call_of(struct msg *m)

@@ -50,9 +50,6 @@ static void recv_done(struct fabric_op *op, int status, uint32_t len)
 		return;
 	}
 	conn->posted--;
-	atomic_store_explicit(&conn->received, atomic_load_explicit(
-			&conn->received, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
 	r->len = len;
 	atomic_store_explicit(&conn->active, loop_now(conn->xprt.loop),
 			      memory_order_relaxed);

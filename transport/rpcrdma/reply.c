@@ -53,14 +53,16 @@ static void send_done(struct rpcrdma_chain *chain, int status)
 {
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
 						 chain);
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
 	if (status < 0) {
 		stat_inc(rdma_replies_lost);
 		rpcrdma_call_failed(call, status);
-		rpcrdma_conn_close(rpcrdma_call_conn(call), status);
-	} else if (call->msg.sent) {
-		xprt_note_sent(&call->msg, rpcrdma_conn_position(
-			       rpcrdma_call_conn(call)));
+		rpcrdma_conn_close(conn, status);
+	} else {
+		conn->nreplies++;
+		if (call->msg.sent)
+			xprt_note_sent(&call->msg, rpcrdma_conn_position(conn));
 	}
 	rpcrdma_call_release(call);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A server that is no more than the owner of the files it serves. */
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -265,6 +266,47 @@ START_TEST(below_a_closed_root_changes_are_synced_or_not_made)
 }
 END_TEST
 
+/* True if a descriptor of this process is open on the inode. */
+static bool is_held(uint64_t ino)
+{
+	struct stat root, st;
+	bool held = false;
+
+	assert_ok(stat(w.dir, &root));
+	for (int fd = 3; fd < 1024 && !held; fd++)
+		held = fstat(fd, &st) == 0 && st.st_ino == ino &&
+		       st.st_dev == root.st_dev;
+	return held;
+}
+
+/* The root has no descriptor to sync the file system by, and a file's must not
+ * take its place: that would keep the space, and a program from being run. */
+START_TEST(below_a_closed_root_no_file_that_was_removed_is_held)
+{
+	const struct vfs_config config = { .idle_ms = 100 };
+	struct vfs_node *dir, *n;
+	uint64_t ino;
+
+	world_prepare(_i, &config);
+	assert_ok(mkdir(local("d"), 0700));
+	assert_ok(close(open(local("d/f"), O_CREAT | O_WRONLY, 0700)));
+	assert_ok(chmod(w.dir, 0100));
+	world_mount();
+	dir = must_lookup(w.root, "d");
+	n = must_lookup(dir, "f");
+	ino = attr_of(n).fileid;
+	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
+	assert_ok(set_mtime(n));
+	ck_assert(is_held(ino));
+	put(n);
+	must_remove(dir, "f", false);
+	EVENTUALLY(!is_held(ino));
+	put(dir);
+	assert_ok(chmod(w.dir, 0700));
+	world_close();
+}
+END_TEST
+
 static int run(void)
 {
 	Suite *s = suite_create("posix as the owner");
@@ -280,6 +322,8 @@ static int run(void)
 	add_world_test(t, names_are_made_in_a_root_that_can_only_be_written);
 	add_world_test(t,
 		       below_a_closed_root_changes_are_synced_or_not_made);
+	add_world_test(t,
+		       below_a_closed_root_no_file_that_was_removed_is_held);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -255,7 +255,10 @@ int posix_sync_ready(struct posix_node *n)
 	if (!fs->sync_names)
 		return 0;
 	fd = has_no_fsync(n) ? -EACCES : fd_to_sync(n);
-	if (fd >= 0 && unlikely(atomic_load(&fs->whole_fd) < 0))
+	/* Not of a file: that would keep its space when it is removed, and
+	 * keep programs from being run that were open to be written. */
+	if (fd >= 0 && n->type == VFS_DIR &&
+	    unlikely(atomic_load(&fs->whole_fd) < 0))
 		keep_whole_fd(fs, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	if (fd >= 0)
 		return 0;

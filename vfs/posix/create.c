@@ -92,7 +92,7 @@ static int sync_made(struct making *m, int err)
 	if (err == 0 && m->touched)
 		err = posix_node_sync(m->node);
 	if (sync) {
-		dir_err = posix_names_sync(&m->change);
+		dir_err = posix_change_sync(&m->change);
 		err = err ? err : dir_err;
 	}
 	if (m->made)

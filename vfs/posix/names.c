@@ -114,7 +114,7 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 	if (err == 0)
 		err = remove_name(ctx, dir, s.s, is_dir);
 	posix_change_end(&c);
-	return err < 0 ? err : posix_names_sync(&c);
+	return err < 0 ? err : posix_change_sync(&c);
 }
 
 /*
@@ -172,8 +172,8 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 static int sync_both(const struct posix_change *from,
 		     const struct posix_change *to)
 {
-	int err = posix_names_sync(from);
-	int to_err = to ? posix_names_sync(to) : 0;
+	int err = posix_change_sync(from);
+	int to_err = to ? posix_change_sync(to) : 0;
 
 	return err ? err : to_err;
 }
@@ -253,7 +253,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		posix_seen(n, dir, s.s);
 	posix_change_end(&c);
 	if (err == 0)
-		err = posix_names_sync(&c);
+		err = posix_change_sync(&c);
 	posix_names_end(dir);
 	if (attr && posix_fstat(n->fd, &st) == 0)
 		posix_attr(fs, &st, attr);

@@ -285,12 +285,6 @@ int posix_node_flush(struct posix_node *n, const struct posix_mark *since)
 	return told(fd);
 }
 
-int posix_change_sync(const struct posix_change *c)
-{
-	return posix_fs_of(c->node)->sync_names ?
-	       posix_node_flush(c->node, &c->mark) : 0;
-}
-
 int posix_not_again(int err)
 {
 	switch (err) {
@@ -301,9 +295,10 @@ int posix_not_again(int err)
 	return err;
 }
 
-int posix_names_sync(const struct posix_change *c)
+int posix_change_sync(const struct posix_change *c)
 {
-	return posix_not_again(posix_change_sync(c));
+	return posix_fs_of(c->node)->sync_names ?
+	       posix_not_again(posix_node_flush(c->node, &c->mark)) : 0;
 }
 
 int posix_node_sync(struct posix_node *n)

@@ -115,16 +115,12 @@ int  posix_node_flush(struct posix_node *n, const struct posix_mark *since);
  * As the server.  0, or -errno: nothing may be done then.
  */
 int  posix_sync_ready(struct posix_node *n);
-/* Makes a change of names or attributes durable, if the mount asks for it. */
-int  posix_change_sync(const struct posix_change *c);
 /* Maps @err for a change that is done.  An error that says "come again" is EIO:
  * the client would find its own change in the way. */
 int  posix_not_again(int err);
-/*
- * The same of a directory's names, which never says "come again" (EINTR,
- * ENOMEM...): the change is done.
- */
-int  posix_names_sync(const struct posix_change *c);
+/* Makes a change of names or attributes durable, if the mount asks for it.
+ * Never says "come again": see posix_not_again(). */
+int  posix_change_sync(const struct posix_change *c);
 /* The same for a change that the caller knows to be new. */
 int  posix_node_sync(struct posix_node *n);
 /* Syncs @n before it is closed, if it was written and not synced. */

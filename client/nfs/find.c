@@ -11,17 +11,25 @@
 
 enum { MAX_LINKS = 40, NFS_PORT = 2049 };
 
+static const char *reason(int err)
+{
+	if (err == -EBADMSG || err == -EPROTO)
+		return "what came is no reply of an NFS server (is the port "
+		       "right?)";
+	return strerror(-err);
+}
+
 int tool_complain(const char *what, int err, uint32_t status)
 {
 	if (err < 0)
-		fprintf(stderr, "gannet-nfs: %s: %s\n", what, strerror(-err));
+		fprintf(stderr, "gannet-nfs: %s: %s\n", what, reason(err));
 	else
 		fprintf(stderr, "gannet-nfs: %s: %s\n", what,
 			nfsc_status_name(status));
 	switch (err) {
 	case -ENOTCONN: case -ECONNREFUSED: case -ECONNRESET: case -ETIMEDOUT:
 	case -EHOSTUNREACH: case -ENETUNREACH: case -ENODEV: case -ECANCELED:
-	case -EPROTONOSUPPORT:
+	case -EPROTONOSUPPORT: case -EBADMSG: case -EPROTO:
 		return TOOL_UNREACHABLE;
 	default:
 		return TOOL_FAILED;
@@ -71,7 +79,7 @@ static void complain_unreachable(const struct tool *t, int err)
 	char port[24] = "";
 
 	fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT service: %s",
-		t->text, strerror(-err));
+		t->text, reason(err));
 	if (u->transport == NFS_TCP && u->port && u->port != NFS_PORT)
 		snprintf(port, sizeof(port), "port %u, ", u->port);
 	if (!u->mountport && err != -ETIMEDOUT)

@@ -4,6 +4,7 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -304,6 +305,52 @@ START_TEST(the_timeout_is_for_mount_too)
 }
 END_TEST
 
+/* A mail server, say, which speaks first. */
+static void *greet(void *arg)
+{
+	static const char hello[] = "220 mail.example.org ESMTP\r\n";
+	int fd, listener = *(int *)arg;
+	char byte;
+
+	while ((fd = accept(listener, NULL, NULL)) >= 0) {
+		send(fd, hello, strlen(hello), MSG_NOSIGNAL);
+		while (recv(fd, &byte, 1, 0) > 0)
+			;
+		close(fd);
+	}
+	return NULL;
+}
+
+START_TEST(a_port_of_another_service_is_told_as_such)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *scheme = _i == WAY_TCP ? "tcp" : "rdma+iwarp";
+	pthread_t thread;
+	char at[300];
+
+	start(_i);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, len), 0);
+	ck_assert_int_eq(listen(fd, 5), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	pthread_create(&thread, NULL, greet, &fd);
+	snprintf(at, sizeof(at), "%s://127.0.0.1:%u%s?mountport=%u", scheme,
+		 ntohs(sin.sin_port), export, d.tcp_port);
+	ck_assert_int_eq(TOOL("ls", at), 3);
+	ck_assert_ptr_nonnull(strstr(err, "is the port right?"));
+	snprintf(at, sizeof(at), "%s://127.0.0.1%s?mountport=%u", scheme,
+		 export, ntohs(sin.sin_port));
+	ck_assert_int_eq(TOOL("ls", at), 3);
+	ck_assert_ptr_nonnull(strstr(err, "the MOUNT service: what came is "));
+	shutdown(fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(fd);
+	stop();
+}
+END_TEST
+
 START_TEST(a_mount_check_tells_what_was_negotiated)
 {
 	static const char *const both[] = {
@@ -399,6 +446,8 @@ int main(void)
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
 	tcase_add_test(t, wrong_usage_is_told_apart);
 	tcase_add_test(t, the_timeout_is_for_mount_too);
+	tcase_add_loop_test(t, a_port_of_another_service_is_told_as_such, 0,
+			    WAYS);
 	tcase_add_loop_test(t, a_mount_check_tells_what_was_negotiated, 0,
 			    WAYS);
 	tcase_add_loop_test(t, a_mount_check_ends_with_a_command_that_works,

@@ -4,9 +4,13 @@
  * the loop fabric, where a Send that completed has arrived, as on InfiniBand;
  * on the same where it may not have, as on iWARP adapters; and on iWARP in
  * user space, which has a socket to ask.
+ *
+ * With DUP_VERBS=ADDRESS in the environment, on the RDMA device that has that
+ * address, and on nothing else.
  */
 #include "tests/server/harness.h"
 
+#include <arpa/inet.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +24,11 @@
 #include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/loop/loop.h"
+#include "transport/fabric/verbs/verbs.h"
 #include "transport/rpcrdma/requester.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
-enum { LOOP, UNPROVEN, IWARP, KINDS };
+enum { LOOP, UNPROVEN, IWARP, KINDS, VERBS = KINDS };
 
 static struct harness srv;
 static int kind;
@@ -70,12 +75,20 @@ static void start(int i)
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	kind = i;
+	/* The clients' address is the device's. */
+	if (kind == VERBS)
+		config.exports = "/mem *(rw,insecure,no_root_squash)\n";
 	log_threshold = LOG_LEVEL_ERR;
 	fault_init();
 	harness_start(&srv, &config);
 	harness_root(&srv, "/mem", &dup_dir);
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (kind == IWARP) {
+	if (kind == VERBS) {
+		ck_assert_int_eq(inet_pton(AF_INET, getenv("DUP_VERBS"),
+					   &addr.sin_addr), 1);
+		addr.sin_port = htons(20059);
+		ck_assert_int_eq(verbs_fabric_create(&fabric), 0);
+	} else if (kind == IWARP) {
 		ck_assert_int_eq(iwarp_fabric_create(NULL, &fabric), 0);
 	} else {
 		addr.sin_port = htons(20049);
@@ -99,7 +112,9 @@ static void stop(void)
 	harness_stop(&srv);
 	loop_stop(client);
 	loop_destroy(client);
-	if (kind == IWARP)
+	if (kind == VERBS)
+		verbs_fabric_destroy(&fabric);
+	else if (kind == IWARP)
 		iwarp_fabric_destroy(&fabric);
 	else
 		loop_fabric_destroy(&fabric);
@@ -345,6 +360,7 @@ END_TEST
 #define CLIENTS		4
 #define AT_ONCE		4
 #define ROUNDS		60
+#define VERBS_ROUNDS	24	/* a connection takes longer */
 
 /* One name, of which a client does one thing after the other. */
 struct name {
@@ -404,6 +420,7 @@ static void collect(struct name *n)
 static void work_and_lose(void *arg)
 {
 	unsigned me = (unsigned)(uintptr_t)arg;
+	unsigned rounds = kind == VERBS ? VERBS_ROUNDS : ROUNDS;
 	uint32_t xid = me << 24;
 	struct name *names = calloc(AT_ONCE, sizeof(*names));
 	struct rpcrdma_requester *r;
@@ -414,7 +431,7 @@ static void work_and_lose(void *arg)
 		for (unsigned k = 0; k < 2; k++)
 			snprintf(names[i].text[k], sizeof(names[i].text[k]),
 				 "%u.%u.%u", me, i, k);
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	for (unsigned round = 0; round < rounds; round++) {
 		r = open_for(&sem);
 		/* Some whole turns, and one that is cut off. */
 		for (unsigned turn = 0; turn <= round % 4; turn++) {
@@ -542,24 +559,33 @@ START_TEST(over_user_space_iwarp_the_socket_is_asked)
 }
 END_TEST
 
-int main(void)
+/* Tests of one kind, or of what only a socket or the loop fabric can do. */
+static void add_special(TCase *t)
 {
-	Suite *s = suite_create("dup_rdma");
-	TCase *t = tcase_create("dup_rdma");
-
-#define EACH(test)	tcase_add_loop_test(t, test, 0, KINDS)
-	tcase_set_timeout(t, 60);
-	EACH(new_calls_with_the_xids_of_old_ones_are_done);
-	EACH(another_connection_asks_the_same);
-	EACH(sent_again_when_the_reply_found_no_connection);
-	EACH(sent_again_while_it_runs);
-	EACH(connections_lost_under_load_run_nothing_twice);
 	tcase_add_loop_test(t, sent_again_when_the_reply_could_not_be_sent,
 			    LOOP, IWARP);
 	tcase_add_test(t,
 		       on_an_iwarp_adapter_a_completed_send_promises_nothing);
 	tcase_add_loop_test(t, on_an_iwarp_adapter_credits_prove_a_reply, 0, 4);
 	tcase_add_loop_test(t, over_user_space_iwarp_the_socket_is_asked, 0, 2);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("dup_rdma");
+	TCase *t = tcase_create("dup_rdma");
+	int first = getenv("DUP_VERBS") ? VERBS : 0;
+	int end = first ? VERBS + 1 : KINDS;
+
+#define EACH(test)	tcase_add_loop_test(t, test, first, end)
+	tcase_set_timeout(t, 60);
+	EACH(new_calls_with_the_xids_of_old_ones_are_done);
+	EACH(another_connection_asks_the_same);
+	EACH(sent_again_when_the_reply_found_no_connection);
+	EACH(sent_again_while_it_runs);
+	EACH(connections_lost_under_load_run_nothing_twice);
+	if (!first)
+		add_special(t);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

@@ -224,11 +224,14 @@ static void read_all(unsigned n, uint32_t count)
 	for (unsigned i = 0; i < n; i++) {
 		struct nfsc_op *op = session_wait(s);
 		const uint8_t *p = op->data;
+		uint32_t k = 0;
 
 		ck_assert_int_eq(op->err, 0);
 		ck_assert_uint_eq(op->got, op->count);
-		for (uint32_t k = 0; k < op->got; k++)
-			ck_assert_uint_eq(p[k], op->count & 0xff);
+		/* Each assertion writes to a file: one for all bytes. */
+		while (k < op->got && p[k] == (op->count & 0xff))
+			k++;
+		ck_assert_uint_eq(k, op->got);
 	}
 }
 

@@ -212,6 +212,37 @@ START_TEST(what_is_just_being_renamed_is_not_stale)
 }
 END_TEST
 
+static void end_move(void *table)
+{
+	usleep(20000);
+	posix_table_move_ends(table);
+}
+
+START_TEST(a_rename_that_takes_a_while_is_waited_for)
+{
+	struct vfs_handle file;
+	struct posix_table *table;
+	struct vfs_node *n;
+	pthread_t thread;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	file = handle_of(n);
+	put(n);
+	if (to_posix_fs(w.fs)->table) {
+		must_remove(w.root, "f", false);
+		world_restart();
+		table = to_posix_fs(w.fs)->table;
+		posix_table_move_begins(table);
+		ck_assert_int_eq(thread_start(&thread, "move", end_move,
+					      table), 0);
+		ck_assert_int_eq(try_open(&file), -ESTALE);
+		pthread_join(thread, NULL);
+	}
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix moves");
@@ -223,6 +254,7 @@ int main(void)
 	add_world_test(t, what_is_in_use_may_be_moved_anywhere);
 	add_world_test(t, what_is_just_being_renamed_is_there_or_not);
 	add_world_test(t, what_is_just_being_renamed_is_not_stale);
+	add_world_test(t, a_rename_that_takes_a_while_is_waited_for);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 STAT(posix_repaired, "files found again after a local process moved them");
@@ -349,6 +350,8 @@ int posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
 		err = resolve_once(fs, h, out);
 		if (err != -ESTALE || !posix_table_moved(fs->table, moves))
 			return err;
+		/* The thread that renames may have lost its processor. */
+		nanosleep(&(struct timespec){ .tv_nsec = i * 1000000l }, NULL);
 	}
 	return -ETIMEDOUT;
 }

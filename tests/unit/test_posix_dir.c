@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The posix backend: listings, mount points, callers, calls that don't wait. */
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
+#include <time.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -280,6 +283,71 @@ START_TEST(mount_points_in_the_tree_are_not_entered)
 }
 END_TEST
 
+/*
+ * A FUSE file system at @path that answers nothing while the process lives that
+ * is returned, ten seconds at most: then each call into it fails, and so does
+ * the test.  The calls of a process that holds it itself never end.  0: not
+ * here.
+ */
+static pid_t mount_hung(const char *path)
+{
+	char opts[96], mounted = 0;
+	int fds[2], fd;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		alarm(10);
+		fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+		snprintf(opts, sizeof(opts), "fd=%d,rootmode=40000,user_id=0,"
+			 "group_id=0", fd);
+		if (fd < 0 || mount("none", path, "fuse", 0, opts) < 0 ||
+		    write(fds[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(fds[1]);
+	mounted = read(fds[0], &mounted, 1) == 1;
+	close(fds[0]);
+	return mounted ? pid : 0;
+}
+
+START_TEST(mount_points_that_hang_stop_neither_lookup_nor_listing)
+{
+	struct page p = { .room = 100, .plus = true };
+	struct timespec begun, now;
+	pid_t holder;
+
+	world_open(_i, NULL);
+	vfs_node_put(must_mkdir(w.root, "mnt"));
+	usleep(80000);			/* until the name is kept */
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		printf("skipped: may not mount\n");
+		world_close();
+		return;
+	}
+	world_restart();
+	assert_ok(try_lookup(w.root, "mnt"));
+	holder = mount_hung(local("mnt"));
+	if (holder) {
+		clock_gettime(CLOCK_MONOTONIC, &begun);
+		assert_err(try_lookup(w.root, "mnt"), EACCES);
+		ck_assert(read_page(w.root, &p));
+		ck_assert_int_eq(p.incomplete, 1);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		ck_assert_int_lt(now.tv_sec - begun.tv_sec, 8);
+		kill(holder, SIGKILL);
+		assert_ok(umount2(local("mnt"), MNT_DETACH));
+	} else {
+		printf("skipped: no FUSE\n");
+	}
+	world_close();
+}
+END_TEST
+
 static bool is_kept(struct vfs_node *dir, const char *name,
 		    struct vfs_handle *h)
 {
@@ -431,6 +499,8 @@ int main(void)
 	add_world_test(t, a_listing_has_all_that_was_there_when_it_began);
 	add_world_test(t, a_cookie_that_can_not_be_is_refused);
 	add_world_test(t, mount_points_in_the_tree_are_not_entered);
+	add_world_test(t,
+		mount_points_that_hang_stop_neither_lookup_nor_listing);
 	add_world_test(t, who_found_a_name_may_search_without_asking);
 	add_world_test(t, kept_names_follow_every_change);
 	add_world_test(t, access_control_lists_count);

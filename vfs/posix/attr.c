@@ -63,12 +63,17 @@ int posix_stat_flags(struct posix_node *n, struct stat *st, bool *fixed)
 	return check_links(n, st);
 }
 
-int posix_stat_name(int dir_fd, const char *name, struct stat *st,
-		    struct timespec *born)
+int posix_stat_name(struct posix_node *dir, const char *name,
+		    struct stat *st, struct timespec *born)
 {
+	int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
 	struct statx sx;
 
-	if (statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+	/* The call goes into what is mounted at @name, and that may hang: FUSE
+	 * and network file systems then say what they know, without asking. */
+	if (!posix_fs_of(dir)->remote)
+		flags |= AT_STATX_DONT_SYNC;
+	if (statx(dir->fd, name, flags,
 		  STATX_BASIC_STATS | (born ? STATX_BTIME : 0), &sx) < 0)
 		return -errno;
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)

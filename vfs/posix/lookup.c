@@ -84,7 +84,7 @@ static int stat_kept(struct looking *l)
 
 	if (l->node->type != VFS_DIR)
 		return posix_stat(l->node, &l->st);
-	err = posix_stat_name(l->dir->fd, l->name.s, &l->st, NULL);
+	err = posix_stat_name(l->dir, l->name.s, &l->st, NULL);
 	return err < 0 ? err : l->st.st_ino == l->node->ino ? 0 : -ESTALE;
 }
 

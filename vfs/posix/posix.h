@@ -250,10 +250,11 @@ void posix_flags_learn(struct posix_fs *fs);
  */
 bool posix_atime_due(struct posix_node *n);
 int  posix_fstat(int fd, struct stat *st);
-/* Of what @name is itself; -EXDEV: the root of another mount.  *@born, unless
- * @born is NULL: when the file was made, or later. */
-int  posix_stat_name(int dir_fd, const char *name, struct stat *st,
-		     struct timespec *born);
+/* Of what @name in @dir is itself; -EXDEV: the root of another mount, which is
+ * asked nothing.  *@born, unless @born is NULL: when the file was made, or
+ * later. */
+int  posix_stat_name(struct posix_node *dir, const char *name,
+		     struct stat *st, struct timespec *born);
 /* Of the node's file; -ESTALE when it has no name any more. */
 int  posix_stat(struct posix_node *n, struct stat *st);
 /* The same; *@fixed: it may not be opened to write (chattr +a, +i). */

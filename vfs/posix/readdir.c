@@ -128,7 +128,7 @@ static bool fill_kept(const struct reading *r, const char *name,
 	struct timespec born;
 
 	return posix_dentry_find(fs, r->dir, &r->st, name, &e->handle) &&
-	       posix_stat_name(r->dir->fd, name, st, &born) == 0 &&
+	       posix_stat_name(r->dir, name, st, &born) == 0 &&
 	       st->st_dev == fs->dev &&
 	       st->st_ino == posix_handle_ino(&e->handle) &&
 	       !posix_is_later(&born, &r->st.st_ctim);
@@ -141,7 +141,7 @@ static bool fill_named(const struct reading *r, const char *name,
 	struct posix_fs *fs = posix_fs_of(r->dir);
 
 	return r->settled && fs->kernel_ids &&
-	       posix_stat_name(r->dir->fd, name, st, NULL) == 0 &&
+	       posix_stat_name(r->dir, name, st, NULL) == 0 &&
 	       st->st_dev == fs->dev &&
 	       posix_handle_of_name(fs, r->dir->fd, name, st,
 				    &e->handle) == 0 &&

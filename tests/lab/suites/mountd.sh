@@ -97,5 +97,8 @@ check 'both programs answer' answers
 if [ "$SERVER" = gannetd ]; then
 	check 'it takes its entries back when it ends' withdrawn
 	check 'it serves without rpcbind' without_rpcbind
+	# Later suites ask rpcbind for the server.
 	rpcbind
+	server_stop
+	server_start
 fi

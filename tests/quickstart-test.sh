@@ -279,7 +279,7 @@ under_load()
 load() { under_load; }
 
 # All of them in turns, for SOAK_SECONDS all in all.
-soak() { under_load --soak="${SOAK_SECONDS:-600}"; }
+soak() { under_load --soak="${SOAK_SECONDS:-300}"; }
 
 asan()
 {

@@ -197,6 +197,8 @@ static unsigned waiting_now(void)
 static void heavy_start(const char *from, uint16_t port)
 {
 	atomic_store(&stop_heavy, false);
+	/* However slow their way is, they come faster than they are done. */
+	fault_delay(FAULT_COMMIT, 20 * HEAVY_US);
 	for (unsigned i = 0; i < HEAVY_CONNS; i++) {
 		heavies[i].calls = 0;
 		peer_open(&heavies[i].peer, from, port);
@@ -204,6 +206,7 @@ static void heavy_start(const char *from, uint16_t port)
 						heavy_run, &heavies[i]), 0);
 	}
 	EVENTUALLY(waiting_now() > HEAVY_CONNS * HEAVY_CALLS * 9 / 10);
+	fault_delay(FAULT_COMMIT, HEAVY_US);
 }
 
 static unsigned heavy_stop(void)

@@ -80,9 +80,10 @@ static struct {
 	    .more = PTHREAD_COND_INITIALIZER };
 
 /*
- * How much of @line was written without waiting, so that it outlives the
- * process, however that ends; 0: none.  Sockets can do so, and pipes since
- * Linux 6.4.  A file can't: others may hold its position while its disk hangs.
+ * Writes @line without waiting, so that it outlives the process, however that
+ * ends.  Returns the bytes written, perhaps 0.  Sockets can do so, and pipes
+ * since Linux 6.4.  A file can't: others may hold its position while its disk
+ * hangs.
  */
 static size_t write_at_once(const char *line, size_t n)
 {

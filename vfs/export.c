@@ -15,7 +15,7 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-/* How long a reload waits for file systems, all of them together. */
+/* A reload waits so long for all file systems together. */
 #define PATIENCE_S	5
 
 STAT(export_denied, "requests refused: not a client of the export");

@@ -4,9 +4,8 @@
  * a loop device over a file of a FUSE file system that a child process
  * serves.
  *
- * What was written is lost with the power unless the device was told to flush
- * after it; of what was not flushed, any sectors may be kept.  That is all a
- * real disk promises.
+ * A cut of the power loses each write that no flush followed, or keeps any of
+ * its sectors.  A real disk promises no more.
  *
  * Needs root.  What it mounts is in a mount namespace that the test has for
  * itself, so that nothing stays when it ends.

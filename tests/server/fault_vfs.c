@@ -298,7 +298,7 @@ static size_t check_range(uint64_t off, const struct iovec *iov, int niov)
 	return sum;
 }
 
-/* How much a read of @len may bring; 0: all. */
+/* Returns the bytes that a read of @len may bring; 0: all. */
 static uint32_t read_limit(size_t len)
 {
 	uint32_t max = atomic_load(&f.read_max);

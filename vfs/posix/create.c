@@ -101,8 +101,8 @@ static int sync_made(struct making *m, int err)
 }
 
 /*
- * What becomes of @err if the name was made before it, by a call that can't
- * know its own name when it comes again.  Want of a descriptor or of memory to
+ * Maps @err, which came after the name was made: the client would not know its
+ * own name if it sent the call again.  Want of a descriptor or of memory to
  * open it is no error, unless more of @set is to be set than its making did.
  */
 static int after_made(const struct making *m, const struct vfs_setattr *set,

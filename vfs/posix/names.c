@@ -118,8 +118,8 @@ int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
 }
 
 /*
- * What is @name now was moved there, and need not be what @g was before: other
- * renames may have come in between.
+ * Records the file that is @name after the move.  Another rename may have come
+ * in between, so that it need not be the one that @g was before.
  */
 static void moved(struct posix_fs *fs, struct going *g,
 		  struct posix_node *to, const char *name)

@@ -179,8 +179,8 @@ static void send_terminate(struct iwarp_conn *c)
 }
 
 /*
- * What still comes would be acknowledged and thrown away: our peer would take
- * it for received.
+ * Makes the close a reset.  After an orderly one the kernel acknowledges bytes
+ * that come later and throws them away, and the peer takes them for received.
  */
 static void reset_at_close(struct iwarp_conn *c)
 {

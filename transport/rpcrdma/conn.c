@@ -83,18 +83,13 @@ static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
 	const struct rpcrdma_options *o = &conn->listener->options;
 	uint64_t done;
 	bool busy = rpcrdma_sq_busy(&conn->sq, &done);
+	unsigned held = MAX(atomic_load(&conn->unanswered), 1u);
 
-	if (!busy || done != conn->sweep_done || conn->sweep_time == 0) {
-		conn->sweep_done = done;
-		conn->sweep_time = now;
-	}
-	if (!busy || !pool_is_short(conn->xprt.pool) ||
-	    done - conn->short_done > atomic_load(&conn->unanswered) / 12) {
-		conn->short_done = done;
-		conn->short_time = now;
-	}
-	return loop_passed(now, conn->sweep_time, o->stall_ms) ||
-	       loop_passed(now, conn->short_time, o->short_ms);
+	return watchdog_stalled(&conn->stalled, now, done, busy,
+				o->stall_ms) ||
+	       watchdog_slow(&conn->slow, now, done,
+			     busy && pool_is_short(conn->xprt.pool) ? held : 0,
+			     o->short_ms);
 }
 
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)

@@ -21,6 +21,7 @@
 #define GANNET_TRANSPORT_RPCRDMA_INTERNAL_H
 
 #include "lib/util.h"
+#include "lib/watchdog.h"
 #include "transport/gate.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/rpcrdma.h"
@@ -197,13 +198,9 @@ struct rpcrdma_conn {
 	/* Time of the last call, or of the last look that saw a call in
 	 * progress. */
 	_Atomic uint64_t     active;
-	/* The sweep's: the work done so far, and the time since when there was
-	 * none. */
-	uint64_t	     sweep_done;
-	uint64_t	     sweep_time;
-	/* The same for enough work, or for memory that is not short. */
-	uint64_t	     short_done;
-	uint64_t	     short_time;
+	/* The sweep's, of batches done; slow: while memory is short. */
+	struct watchdog	     stalled;
+	struct watchdog	     slow;
 
 	/*
 	 * If limits.blind_refusals: the last calls whose chunks were accessed,

@@ -17,6 +17,7 @@
 
 #include "lib/loop.h"
 #include "lib/util.h"
+#include "lib/watchdog.h"
 #include "transport/gate.h"
 #include "transport/stream/accept.h"
 #include "transport/stream/record.h"
@@ -150,13 +151,10 @@ struct tcp_conn {
 	uint64_t		 active;	/* time of the last bytes */
 	uint64_t		 since;		/* start of the record, or of
 						 * the state LINGER */
-	uint64_t		 sweep_sent;	/* @sent as of ... */
-	uint64_t		 sweep_time;	/* the time of its last
-						 * change */
 	uint64_t		 received;	/* bytes */
-	uint64_t		 short_moved;	/* bytes in and out as of ... */
-	uint64_t		 short_time;	/* the last time of enough bytes
-						 * or memory */
+	struct watchdog		 stalled;	/* of bytes out */
+	struct watchdog		 slow;		/* of bytes in and out, while
+						 * memory is short */
 
 	struct record_in	 rec;
 	/* The incomplete record: in @part_buf, or in @part_mem. */

@@ -366,8 +366,8 @@ void tcp_conn_end(struct tcp_conn *conn)
 	tcp_conn_update(conn);
 }
 
-/* True if the peer has taken some of the unsent replies. */
-static bool takes_replies(struct tcp_conn *conn, uint64_t now)
+/* True if the peer takes no unsent reply. */
+static bool is_stalled(struct tcp_conn *conn, uint64_t now)
 {
 	uint64_t sent;
 	size_t queued;
@@ -376,19 +376,12 @@ static bool takes_replies(struct tcp_conn *conn, uint64_t now)
 	sent = conn->sent;
 	queued = conn->queued;
 	mutex_unlock(&conn->lock);
-	if (queued == 0 || sent != conn->sweep_sent) {
-		conn->sweep_sent = sent;
-		conn->sweep_time = now;
-	}
-	return !loop_passed(now, conn->sweep_time,
-		       conn->poller->listener->o.send_ms);
+	return watchdog_stalled(&conn->stalled, now, sent, queued,
+				conn->poller->listener->o.send_ms);
 }
 
-/*
- * While others wait for memory: true if the connection is fast enough to free
- * its memory within a dozen times short_ms.
- */
-static bool frees_memory(struct tcp_conn *conn, uint64_t now)
+/* True if others wait for memory, and the connection hardly frees its own. */
+static bool is_slow(struct tcp_conn *conn, uint64_t now)
 {
 	uint64_t moved = conn->received;
 	size_t held = conn->part_buf ? conn->part_room : 0;
@@ -397,13 +390,9 @@ static bool frees_memory(struct tcp_conn *conn, uint64_t now)
 	moved += conn->sent;
 	held += conn->queued;
 	mutex_unlock(&conn->lock);
-	if (held == 0 || !pool_is_short(conn->xprt.pool) ||
-	    moved - conn->short_moved > held / 12) {
-		conn->short_moved = moved;
-		conn->short_time = now;
-	}
-	return !loop_passed(now, conn->short_time,
-		       conn->poller->listener->o.short_ms);
+	return watchdog_slow(&conn->slow, now, moved,
+			     pool_is_short(conn->xprt.pool) ? held : 0,
+			     conn->poller->listener->o.short_ms);
 }
 
 static void sweep_live(struct tcp_conn *conn, uint64_t now)
@@ -431,10 +420,10 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 
 	if (conn->state == TCP_CLOSED)
 		return;
-	if (!takes_replies(conn, now)) {
+	if (is_stalled(conn, now)) {
 		stat_inc(tcp_send_stalls);
 		tcp_conn_fail(conn, -ETIMEDOUT);
-	} else if (!frees_memory(conn, now)) {
+	} else if (is_slow(conn, now)) {
 		stat_inc(tcp_short_stalls);
 		tcp_conn_fail(conn, -ETIMEDOUT);
 	} else if (conn->state == TCP_LIVE) {
@@ -495,8 +484,7 @@ static void started(struct loop_task *t)
 	conn->posted = false;
 	mutex_unlock(&conn->lock);
 	cds_list_add_tail(&conn->link, &p->conns);
-	conn->active = conn->sweep_time = loop_now(p->loop);
-	conn->short_time = conn->active;
+	conn->active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)
 		tcp_conn_fail(conn, err);

@@ -22,7 +22,7 @@
 #include "lib/xdr.h"
 #include "transport/addr.h"
 #include "transport/stream/record.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 enum {
 	CONNECT_MS = 10000, PORTMAP_PORT = 111,

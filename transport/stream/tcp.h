@@ -19,7 +19,7 @@
 #include "lib/util.h"
 #include "lib/watchdog.h"
 #include "transport/gate.h"
-#include "transport/stream/accept.h"
+#include "transport/socket/accept.h"
 #include "transport/stream/record.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"

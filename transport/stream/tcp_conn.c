@@ -17,7 +17,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 #include "transport/stream/tcp.h"
 
 STAT(tcp_closed_error, "TCP connections closed for an error");

@@ -6,14 +6,11 @@
  * fewest.  The listener is freed when the last connection is.
  */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/stream/socket.h"
 #include "transport/stream/tcp.h"
 
 STAT(tcp_accepted, "TCP connections accepted");
@@ -22,7 +19,6 @@ STAT(tcp_refused_peer, "TCP connections refused because their peer had too "
      "many");
 STAT(tcp_accept_failed, "TCP connections that could not be set up");
 
-#define BACKLOG		1024
 /* TCP_USER_TIMEOUT: ms before unacknowledged data ends the connection. */
 #define USER_TIMEOUT	60000
 
@@ -130,25 +126,6 @@ static struct tcp_options with_defaults(const struct tcp_options *from)
 	return o;
 }
 
-/* Connections inherit the options set here. */
-static int listen_on(const struct sockaddr *addr, bool v6only)
-{
-	int fd = socket_bind(addr, SOCK_STREAM, v6only);
-	int err;
-
-	if (fd < 0)
-		return fd;
-	if (socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0 ||
-	    socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) < 0 ||
-	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT) < 0 ||
-	    listen(fd, BACKLOG) < 0) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
 static void poller_start(void *arg)
 {
 	struct tcp_poller *p = arg;
@@ -243,6 +220,8 @@ static struct tcp_listener *make(const struct xprt_env *env,
 	l->o = with_defaults(o);
 	l->sweep_ms = sweep_ms(&l->o);
 	l->accept.name = "tcp";
+	l->accept.v6only = l->o.v6only;
+	l->accept.timeout_ms = USER_TIMEOUT;
 	l->accept.accepted = accepted;
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	for (unsigned i = 0; i < env->nloops; i++) {
@@ -257,26 +236,16 @@ int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out)
 {
 	struct tcp_listener *l = make(env, o);
-	int fd, err;
+	int err;
 
 	if (!l)
 		return -ENOMEM;
-	err = fd = listen_on(addr, l->o.v6only);
-	if (fd < 0)
-		goto fail;
-	err = socket_local(fd, &l->base.local);
+	err = acceptor_start(&l->accept, env->loops[0], addr, &l->base.local);
 	if (err) {
-		close(fd);
-		goto fail;
+		free_listener(l);
+		return err;
 	}
-	err = acceptor_start(&l->accept, env->loops[0], fd);
-	if (err)
-		goto fail;
 	for_each_poller(l, poller_start);
 	*out = &l->base;
 	return 0;
-
-fail:
-	free_listener(l);
-	return err;
 }

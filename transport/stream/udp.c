@@ -20,7 +20,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 #include "transport/stream/stream.h"
 
 STAT(udp_calls, "RPC calls received over UDP");

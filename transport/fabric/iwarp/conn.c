@@ -16,7 +16,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 STAT(iwarp_established, "iWARP connections established");
 STAT(iwarp_closed, "iWARP connections that ended");

@@ -20,7 +20,7 @@
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/iwarp/mpa.h"
 #include "transport/fabric/iwarp/rdmap.h"
-#include "transport/stream/accept.h"
+#include "transport/socket/accept.h"
 
 #define IWARP_MAX_SGE		16u
 #define IWARP_MAX_FPDU		65528u
@@ -329,7 +329,5 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 				 struct fabric_conn *),
 		 void *upper, struct fabric_listener **out);
 void iwarp_unlisten(struct fabric_listener *l);
-/* Sets the options that all our sockets have. */
-int iwarp_socket_options(const struct iwarp_provider *p, int fd);
 
 #endif

@@ -9,32 +9,13 @@
 #include "transport/fabric/iwarp/internal.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/stream/socket.h"
 
 STAT(iwarp_accepted, "TCP connections accepted by the iWARP fabric");
 STAT(iwarp_crowded_out, "peers dropped as too many had not finished asking");
-
-#define BACKLOG		1024
-
-int iwarp_socket_options(const struct iwarp_provider *p, int fd)
-{
-	int timeout = (int)MIN(p->options.user_timeout_ms,
-			       (unsigned)INT32_MAX);
-
-	if (socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0 ||
-	    socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) < 0 ||
-	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout) < 0)
-		return -errno;
-	return 0;
-}
 
 static void accepted(struct acceptor *a, int fd,
 		     struct sockaddr_storage *peer)
@@ -55,26 +36,6 @@ static void accepted(struct acceptor *a, int fd,
 	iwarp_startup_begin(l, fd, peer);
 }
 
-/* Returns the descriptor or -errno.  Connections inherit the options set
- * here. */
-static int listen_on(const struct iwarp_provider *p,
-		     const struct sockaddr *addr)
-{
-	int fd = socket_bind(addr, SOCK_STREAM, !p->options.v4_too);
-	int err;
-
-	if (fd < 0)
-		return fd;
-	err = iwarp_socket_options(p, fd);
-	if (!err && listen(fd, BACKLOG) < 0)
-		err = -errno;
-	if (err) {
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
 int iwarp_listen(void *provider, const struct sockaddr *addr,
 		 struct loop *loop,
 		 void (*request)(struct fabric_listener *,
@@ -82,7 +43,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 		 void *upper, struct fabric_listener **out)
 {
 	struct iwarp_listener *l = calloc(1, sizeof(*l));
-	int fd, err;
+	int err;
 
 	if (!l)
 		return -ENOMEM;
@@ -94,22 +55,13 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 	l->l.upper = upper;
 	l->accept.name = "iwarp";
 	l->accept.accepted = accepted;
-	err = fd = listen_on(provider, addr);
-	if (fd < 0)
-		goto fail;
-	err = socket_local(fd, &l->l.local);
-	if (err) {
-		close(fd);
-		goto fail;
-	}
-	err = acceptor_start(&l->accept, loop, fd);
+	l->accept.v6only = !l->provider->options.v4_too;
+	l->accept.timeout_ms = l->provider->options.user_timeout_ms;
+	err = acceptor_start(&l->accept, loop, addr, &l->l.local);
 	if (err)
-		goto fail;
-	*out = &l->l;
-	return 0;
-
-fail:
-	free(l);
+		free(l);
+	else
+		*out = &l->l;
 	return err;
 }
 

@@ -17,7 +17,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 STAT(iwarp_requests, "MPA requests taken");
 STAT(iwarp_requests_bad, "MPA requests that were none, or broke a rule");
@@ -262,7 +262,7 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		return -errno;
 	if (p->options.reserved_port)
 		socket_bind_reserved(fd, addr->sa_family);
-	err = iwarp_socket_options(p, fd);
+	err = socket_set_stream(fd, p->options.user_timeout_ms);
 	if (!err)
 		err = socket_connect(fd, addr, (int)p->options.handshake_ms);
 	if (!err)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sockets and their addresses. */
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "lib/util.h"
 #include "transport/addr.h"
 
 int socket_bind(const struct sockaddr *addr, int type, bool v6only)
@@ -34,6 +36,17 @@ fail:
 	err = -errno;
 	close(fd);
 	return err;
+}
+
+int socket_set_stream(int fd, unsigned timeout_ms)
+{
+	int timeout = (int)MIN(timeout_ms, (unsigned)INT32_MAX);
+
+	if (socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1) < 0 ||
+	    socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) < 0 ||
+	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout) < 0)
+		return -errno;
+	return 0;
 }
 
 int socket_local(int fd, struct sockaddr_storage *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* accept - a listening socket on a loop. */
-#include "transport/stream/accept.h"
+#include "transport/socket/accept.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,10 +9,11 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 STAT(tcp_accept_paused, "times accepting paused for lack of descriptors");
 
+#define BACKLOG		1024
 #define ACCEPT_BATCH	32
 #define PAUSE_MS	200
 
@@ -70,10 +71,36 @@ static void start_here(void *arg)
 	s->err = loop_fd_add(s->a->loop, &s->a->fd);
 }
 
-int acceptor_start(struct acceptor *a, struct loop *loop, int fd)
+/* Returns the descriptor or -errno.  Connections inherit the options set
+ * here. */
+static int listen_on(const struct acceptor *a, const struct sockaddr *addr,
+		     struct sockaddr_storage *local)
+{
+	int fd = socket_bind(addr, SOCK_STREAM, a->v6only);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = socket_set_stream(fd, a->timeout_ms);
+	if (!err && listen(fd, BACKLOG) < 0)
+		err = -errno;
+	if (!err)
+		err = socket_local(fd, local);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+int acceptor_start(struct acceptor *a, struct loop *loop,
+		   const struct sockaddr *addr, struct sockaddr_storage *local)
 {
 	struct start s = { .a = a };
+	int fd = listen_on(a, addr, local);
 
+	if (fd < 0)
+		return fd;
 	a->loop = loop;
 	a->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	a->pause = (struct loop_timer){ .fire = pause_over };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets and their addresses, as TCP and UDP both need them. */
-#ifndef GANNET_TRANSPORT_STREAM_SOCKET_H
-#define GANNET_TRANSPORT_STREAM_SOCKET_H
+/* Sockets and their addresses, as TCP, UDP and iWARP need them. */
+#ifndef GANNET_TRANSPORT_SOCKET_SOCKET_H
+#define GANNET_TRANSPORT_SOCKET_SOCKET_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
@@ -33,6 +33,10 @@ void socket_look(int fd, struct xprt_view *v);
 /* For how many milliseconds a TCP socket has been connected, if nothing was
  * sent over it yet: it may have waited for accept(2) for long. */
 uint32_t socket_age(int fd);
+
+/* Sets the options of all our TCP sockets; unacknowledged data ends the
+ * connection after @timeout_ms. 0 or -errno. */
+int socket_set_stream(int fd, unsigned timeout_ms);
 
 static inline int socket_set(int fd, int level, int option, int value)
 {

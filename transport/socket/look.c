@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* look - asks the kernel about the peer of a TCP socket. */
-#include "transport/stream/socket.h"
+#include "transport/socket/socket.h"
 
 #include <netinet/in.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one table from errno to nfsstat3, and which status a procedure may
+ * From an errno of a backend (VFS_ERRORS) to a status that the procedure may
  * answer with.
  *
  * RFC 1813 lists statuses for each procedure, "not intended to be the
@@ -120,52 +120,10 @@ static const uint8_t instead[S_COUNT][MAX_INSTEAD] = {
 	[S_JUKEBOX]	= { S_NONE },
 };
 
-/* vfs/vfs.h lists the errnos with a meaning of the backends' own. */
+#define ERRNO(err, status) { err, S_##status },
+
 static const struct { int err; uint8_t status; } errnos[] = {
-	{ ENOENT, S_NOENT },
-	{ EACCES, S_ACCES },
-	{ EEXIST, S_EXIST },
-	{ ESTALE, S_STALE },
-	{ EPERM, S_PERM },
-	{ EIO, S_IO },
-	{ ENXIO, S_NXIO },
-	{ EXDEV, S_XDEV },
-	{ ENODEV, S_NODEV },
-	{ ENOTDIR, S_NOTDIR },
-	{ EISDIR, S_ISDIR },
-	{ EINVAL, S_INVAL },
-	{ EFBIG, S_FBIG },
-	{ ENOSPC, S_NOSPC },
-	{ EROFS, S_ROFS },
-	{ EMLINK, S_MLINK },
-	{ ENAMETOOLONG, S_NAMETOOLONG },
-	{ ENOTEMPTY, S_NOTEMPTY },
-	{ EDQUOT, S_DQUOT },
-	{ EREMOTE, S_REMOTE },
-	{ EBADMSG, S_BADHANDLE },
-	{ EDOM, S_NOT_SYNC },
-	{ EBADE, S_BAD_COOKIE },
-	{ EOPNOTSUPP, S_NOTSUPP },
-	{ ENOSYS, S_NOTSUPP },
-	{ EMSGSIZE, S_TOOSMALL },
-	{ EPROTOTYPE, S_BADTYPE },
-	/* Not now: the client comes again. */
-	{ ETIMEDOUT, S_JUKEBOX },
-	{ EAGAIN, S_JUKEBOX },
-	{ EINTR, S_JUKEBOX },
-	{ ENOMEM, S_JUKEBOX },
-	{ ENOBUFS, S_JUKEBOX },
-	{ EMFILE, S_JUKEBOX },
-	{ ENFILE, S_JUKEBOX },
-	/* The file is in use as a mount point or as a program. */
-	{ EBUSY, S_ACCES },
-	{ ETXTBSY, S_ACCES },
-	{ ENOKEY, S_PERM },		/* an encrypted directory, locked */
-	{ ELOOP, S_INVAL },
-	{ EOVERFLOW, S_FBIG },
-	{ EREMOTEIO, S_IO },
-	{ EUCLEAN, S_IO },
-	{ ENODATA, S_IO },
+	VFS_ERRORS(ERRNO)
 };
 
 static unsigned number_of(enum nfsstat3 status)

@@ -361,6 +361,28 @@ START_TEST(every_status_listed_is_reached)
 }
 END_TEST
 
+#define ERRNO(err, status) err,
+
+static const int contract[] = { VFS_ERRORS(ERRNO) };
+
+/* Every operation may fail with every errno of vfs.h, whatever the procedure
+ * makes of it. */
+START_TEST(no_errno_of_a_backend_leaves_a_call_without_an_error)
+{
+	const struct proc *p = &procs[_i];
+
+	for (size_t i = 0; i < ARRAY_SIZE(contract); i++) {
+		if (contract[i] == EAGAIN)
+			continue;	/* asks for a worker */
+		fault_set(p->op, contract[i]);
+		ck_assert_int_ne(p->call(), NFS3_OK);
+		ck_assert(attrs);
+	}
+	fault_set(p->op, 0);
+	ck_assert_int_eq(p->call(), NFS3_OK);
+}
+END_TEST
+
 START_TEST(a_handle_that_can_not_be_opened_is_stale_or_bad)
 {
 	const struct proc *p = &procs[_i];
@@ -495,6 +517,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, nfs_teardown);
 	tcase_add_loop_test(tc, every_status_listed_is_reached, 0,
 			    ARRAY_SIZE(procs));
+	tcase_add_loop_test(tc,
+			    no_errno_of_a_backend_leaves_a_call_without_an_error,
+			    0, ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc,
 			    a_handle_that_can_not_be_opened_is_stale_or_bad, 0,
 			    ARRAY_SIZE(procs));

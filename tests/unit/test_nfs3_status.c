@@ -112,6 +112,25 @@ START_TEST(what_is_listed_comes_through)
 }
 END_TEST
 
+#define PROMISE(errno_, status_) { errno_, NFS3ERR_##status_ },
+
+static const struct { int err; enum nfsstat3 status; } promised[] = {
+	VFS_ERRORS(PROMISE)
+};
+
+START_TEST(an_errno_becomes_what_the_backends_are_promised)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(promised); i++) {
+		enum nfsstat3 got = nfs3_status(_i, -promised[i].err);
+
+		if (nfs3_status_allowed(_i, promised[i].status))
+			ck_assert_int_eq(got, promised[i].status);
+		for (size_t j = 0; j < i; j++)
+			ck_assert_int_ne(promised[j].err, promised[i].err);
+	}
+}
+END_TEST
+
 START_TEST(no_errno_gets_a_status_that_is_not_allowed)
 {
 	ck_assert_int_eq(nfs3_status(_i, 0), NFS3_OK);
@@ -180,6 +199,9 @@ int main(void)
 	TCase *tc = tcase_create("status");
 
 	tcase_add_loop_test(tc, what_is_listed_comes_through, 1, NFS3_NPROC);
+	tcase_add_loop_test(tc,
+			    an_errno_becomes_what_the_backends_are_promised, 1,
+			    NFS3_NPROC);
 	tcase_add_loop_test(tc, no_errno_gets_a_status_that_is_not_allowed, 1,
 			    NFS3_NPROC);
 	tcase_add_test(tc, what_is_not_listed_becomes_the_nearest);

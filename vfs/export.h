@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "vfs/vfs.h"
+#include "vfs/backends.h"
 
 /* NFS3_FHSIZE, RFC 1813 section 2.4. */
 #define EXPORT_FH_MAX	64

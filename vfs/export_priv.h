@@ -41,7 +41,7 @@ struct client {
 struct entry {
 	char			*path;
 	const struct vfs_ops	*backend;	/* borrowed: static */
-	char			*options;	/* the backend's, or NULL */
+	void			*options;	/* the backend's block */
 	char			*where;
 	bool			 has_fsid;
 	char			*fsid_where;	/* with has_fsid */

@@ -15,7 +15,6 @@
 #include <strings.h>
 
 #include "lib/log.h"
-#include "lib/util.h"
 
 #define TEXT_MAX	((size_t)16 << 20)
 #define WORD_MAX	4096
@@ -176,31 +175,42 @@ static int read_word(struct parser *p)
 	return quoted ? fail(p, "a '\"' is not closed on its line") : 1;
 }
 
+static const struct vfs_ops *find_backend(const struct parser *p,
+					  const char *name, size_t len)
+{
+	const struct vfs_ops *usual = p->table->backend;
+
+	if (strlen(usual->name) == len && memcmp(usual->name, name, len) == 0)
+		return usual;
+	return backend_find(name, len);
+}
+
 /* "mem,size=1g:/path": the backend's name, its options, the rest. */
 static int read_backend(struct parser *p, struct entry *e, char **path)
 {
-	static const struct vfs_ops *const all[] = { &mem_vfs_ops };
-	char *colon = strchr(p->word, ':');
+	char *colon = strchr(p->word, ':'), *msg;
 	size_t name = strcspn(p->word, ",:");
+	const char *options = NULL;
+	char names[128];
+	int ret;
 
 	*path = p->word;
 	e->backend = p->table->backend;
-	if (p->word[0] == '/' || !colon)
-		return 0;
-	for (unsigned i = 0; i < ARRAY_SIZE(all); i++)
-		if (strlen(all[i]->name) == name &&
-		    strncmp(all[i]->name, p->word, name) == 0)
-			e->backend = all[i];
-	if (strlen(e->backend->name) != name ||
-	    strncmp(e->backend->name, p->word, name) != 0)
-		return fail(p, "'%.*s' is not a kind of file system; expected "
-			    "posix,OPTION:/PATH, mem:/NAME, or just /PATH", (int)name, p->word);
-	*colon = '\0';
-	*path = colon + 1;
-	if (p->word[name] != ',')
-		return 0;
-	e->options = strdup(p->word + name + 1);
-	return e->options ? 0 : -ENOMEM;
+	if (p->word[0] != '/' && colon) {
+		e->backend = find_backend(p, p->word, name);
+		backend_names(names, sizeof(names));
+		if (!e->backend)
+			return fail(p, "'%.*s' is not a kind of file system; "
+				    "expected KIND:/PATH, where KIND is one "
+				    "of %s, or just /PATH", (int)name,
+				    p->word, names);
+		*colon = '\0';
+		*path = colon + 1;
+		if (p->word[name] == ',')
+			options = p->word + name + 1;
+	}
+	ret = backend_options(e->backend, options, &e->options, &msg);
+	return ret == -EINVAL ? fail_msg(p, msg) : ret;
 }
 
 /* One slash between components, none at the end; in place. */
@@ -244,11 +254,6 @@ static int check_path(struct parser *p, const char *path)
 	return 0;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "") == 0;
-}
-
 /* The first word of an entry is in p->word. */
 static int begin_entry(struct parser *p)
 {
@@ -265,8 +270,8 @@ static int begin_entry(struct parser *p)
 	old = export_set_find(p->set, path);
 	if (old) {
 		p->entry = old;
-		if (old->backend != e.backend ||
-		    !same_text(old->options, e.options))
+		if (!backend_same(old->backend, old->options, e.backend,
+				  e.options))
 			ret = fail(p, "'%s' is another file system in %s",
 				   path, old->where);
 		goto fail;		/* nothing of it is needed */

@@ -21,7 +21,7 @@ struct tree {
 	struct export	     pub;
 	struct export_table *table;	/* borrowed: outlives its trees */
 	const struct vfs_ops *backend;
-	char		    *options;
+	void		    *options;	/* the backend's block */
 	char		    *where;	/* "FILE:LINE" */
 	bool		     has_fsid;
 	uint64_t	     fsid;
@@ -278,13 +278,17 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 	tree->pub.path = strdup(e->path);
 	tree->pub.id = e->id;
 	tree->where = strdup(e->where);
-	tree->options = e->options ? strdup(e->options) : NULL;
 	tree->table = t;
 	tree->backend = e->backend;
 	tree->has_fsid = e->has_fsid;
 	tree->fsid = e->fsid;
-	if (tree->pub.path && tree->where && (tree->options || !e->options))
+	tree->options = malloc(e->backend->options_size + 1);
+	if (tree->pub.path && tree->where && tree->options) {
+		if (e->options)
+			memcpy(tree->options, e->options,
+			       e->backend->options_size);
 		return tree;
+	}
 	tree_free(tree);
 	return NULL;
 }
@@ -322,10 +326,8 @@ static int tree_create(struct export_table *t, const struct entry *e,
 static int check_same(const struct tree *tree, const struct entry *e,
 		      char **err)
 {
-	const char *a = tree->options ? tree->options : "";
-	const char *b = e->options ? e->options : "";
-
-	if (tree->backend != e->backend || strcmp(a, b) != 0)
+	if (!backend_same(tree->backend, tree->options, e->backend,
+			  e->options))
 		return export_fail(err, "%s: '%s' is exported now as another "
 				   "file system; take it out first, or "
 				   "restart", e->where, e->path);

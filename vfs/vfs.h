@@ -18,6 +18,7 @@
 #define GANNET_VFS_VFS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -266,20 +267,35 @@ struct vfs_fs {
 	uint64_t	      fsid;
 };
 
+/* The type of an option, and that of its member of the block. */
+enum vfs_option_type {
+	VFS_FLAG,	/* "name"; bool: it was given */
+	VFS_NUMBER,	/* "name=10"; uint64_t, min to max */
+	VFS_SIZE,	/* "name=10m"; the same, in units of 1, 2^10 (k), 2^20
+			 * (m) or 2^30 (g) */
+	VFS_TEXT,	/* "name=text"; char[max + 1]: min to max bytes, no
+			 * comma or colon, and zeros */
+};
+
+/*
+ * A row for each option of a backend, as it stands in an exports file.  Its
+ * value goes to @offset of a block that is all zeros else.
+ */
+struct vfs_option {
+	const char	    *name;
+	enum vfs_option_type type;
+	size_t		     offset;
+	uint64_t	     min, max;
+};
+
 struct vfs_config {
 	const char *path;	/* the directory, absolute; for mem a name */
-	const char *options;	/* the backend's own, "a=1,b=2", or NULL */
+	const void *options;	/* a block of ops->options_size bytes */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 	/* The rest may be zero. */
 	const char *where;	/* it was asked for, "FILE:LINE": for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
 				 * vfs_fail() */
-	uint32_t max_files;	/* descriptors kept open; 0: a share of the
-				 * process's limit */
-	uint32_t idle_ms;	/* ... and for how long unused; 0: 5 s */
-	bool	 async;		/* changes of names and attributes need not be
-				 * durable when they are answered */
-	bool	 no_handles;	/* don't use the system's file handles to open */
 };
 
 /*
@@ -289,7 +305,10 @@ struct vfs_config {
  * asked about ".".
  */
 struct vfs_ops {
-	const char *name;
+	const char		*name;
+	const struct vfs_option	*options;
+	unsigned		 noptions;
+	size_t			 options_size;	/* of the block they fill */
 
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* All nodes have been put. */
@@ -386,8 +405,5 @@ static inline void vfs_node_put(struct vfs_node *n)
 	if (n && ref_put(&n->ref))
 		n->fs->ops->node_free(n);
 }
-
-extern const struct vfs_ops posix_vfs_ops;	/* a directory of this system */
-extern const struct vfs_ops mem_vfs_ops;	/* memory, gone at exit */
 
 #endif

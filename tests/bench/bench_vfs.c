@@ -21,7 +21,7 @@
 
 #include "lib/log.h"
 #include "lib/thread.h"
-#include "vfs/vfs.h"
+#include "vfs/posix/posix.h"
 
 struct bench {
 	struct vfs_fs *fs;
@@ -258,7 +258,9 @@ static double measure_threads(int op, int threads)
 
 static void setup(const char *dir)
 {
-	const struct vfs_config config = { .path = dir, .async = true };
+	const struct posix_options options = { .async = true };
+	const struct vfs_config config = { .path = dir,
+					   .options = &options };
 	const struct vfs_ctx ctx = { &b.cred, false };
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED,
 				  .attr = { .set = VFS_SET_MODE,

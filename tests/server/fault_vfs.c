@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/util.h"
+#include "vfs/posix/posix.h"
 
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
 
@@ -194,6 +195,7 @@ bool fault_on_posix(void)
 
 static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
 {
+	struct posix_options o = { .async = true };	/* faster */
 	struct vfs_config c = *config;
 	char dir[4096];
 	int err;
@@ -203,8 +205,8 @@ static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
 		if (!mkdtemp(dir) || chmod(dir, 0755) < 0)
 			return -errno;
 		c.path = dir;
-		c.async = true;		/* faster */
-		c.no_handles = getenv("GANNET_TEST_POSIX_TABLE");
+		o.table = getenv("GANNET_TEST_POSIX_TABLE");
+		c.options = &o;
 	}
 	err = base->mount(&c, out);
 	if (err == 0)

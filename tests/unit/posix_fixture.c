@@ -69,12 +69,12 @@ void world_mount(void)
 	assert_ok(w.fs->ops->root(w.fs, &w.root));
 }
 
-void world_prepare(int i, const struct vfs_config *config)
+void world_prepare(int i, const struct posix_options *options)
 {
 	log_threshold = LOG_LEVEL_WARN;
 	memset(&w, 0, sizeof(w));
-	if (config)
-		w.config = *config;
+	if (options)
+		w.options = *options;
 	snprintf(w.dir, sizeof(w.dir), "%s/export-XXXXXX", base[i & 1]);
 	ck_assert_ptr_nonnull(mkdtemp(w.dir));
 	chmod(w.dir, 0777);
@@ -82,15 +82,16 @@ void world_prepare(int i, const struct vfs_config *config)
 	ck_assert_ptr_nonnull(mkdtemp(w.state));
 	w.config.path = w.dir;
 	w.config.state_dir = w.state;
-	w.config.no_handles = i & 2;
+	w.config.options = &w.options;
+	w.options.table = i & 2;
 	w.cred.uid = geteuid();
 	w.cred.gid = getegid();
 	w.ctx.cred = &w.cred;
 }
 
-void world_open(int i, const struct vfs_config *config)
+void world_open(int i, const struct posix_options *options)
 {
-	world_prepare(i, config);
+	world_prepare(i, options);
 	world_mount();
 }
 

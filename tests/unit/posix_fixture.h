@@ -25,6 +25,7 @@ struct world {
 	char dir[512];			/* what is exported */
 	char state[512];
 	struct vfs_config config;
+	struct posix_options options;	/* config's */
 	struct vfs_fs *fs;
 	struct vfs_node *root;
 	struct vfs_cred cred;		/* whose calls the helpers make */
@@ -34,8 +35,8 @@ struct world {
 /* The world that the tests of this process are in. */
 extern struct world w;
 
-/* World @i with an empty directory; @config's limits, or NULL. */
-void world_open(int i, const struct vfs_config *config);
+/* World @i with an empty directory; @options may be NULL. */
+void world_open(int i, const struct posix_options *options);
 /* As after the server's restart. */
 void world_restart(void);
 void world_close(void);
@@ -45,7 +46,7 @@ int world_run(Suite *suite);
 void world_base(void);
 void world_base_give(uid_t uid);
 void world_base_remove(void);
-void world_prepare(int i, const struct vfs_config *config);
+void world_prepare(int i, const struct posix_options *options);
 void world_mount(void);
 void world_remove(void);
 bool world_on_tmpfs(void);

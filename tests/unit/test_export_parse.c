@@ -66,6 +66,7 @@ static const struct {
 	{ "/a h(fsid=01234567-89ab-cdef-0123-456789ABCDEF)", "/a h\n" },
 	{ "/a h1(fsid=7) h2(fsid=7) h3", "/a h1\n/a h2\n/a h3\n" },
 	{ "mem:/a h\nmem,size=1m,files=10:/b h", "/a h\n/b h\n" },
+	{ "mem,size=1m:/a h\nmem,size=1024K:/a g", "/a h\n/a g\n" },
 };
 
 START_TEST(what_is_right_is_understood)
@@ -98,7 +99,18 @@ static const struct {
 	{ "/a/. h", "exports:1: '/a/.' has a component '.' or '..'" },
 	{ "/.. h", "exports:1: '/..' has a component '.' or '..'" },
 	{ "nfs:/a h", "exports:1: 'nfs' is not a kind of file system; "
-	  "expected posix,OPTION:/PATH, mem:/NAME, or just /PATH" },
+	  "expected KIND:/PATH, where KIND is one of posix, mem, or just "
+	  "/PATH" },
+	{ "mem,color=red:/a h", "exports:1: mem has no option 'color=red'; "
+	  "expected size= or files=" },
+	{ "/a h\nmem,size=1,files=2:/b h", "exports:2: size=1: expected a "
+	  "number, at least 64k, such as 64m or 2g" },
+	{ "mem,files=1g:/a h", "exports:1: files=1g: expected a number from "
+	  "1 to 64m" },
+	{ "posix,async=1:/a h", "exports:1: posix has no option 'async=1'; "
+	  "expected async, table, max-files= or idle=" },
+	{ "posix,idle=5s:/a h", "exports:1: idle=5s: expected a number from "
+	  "1 to 2147483647" },
 	{ "mem:a h", "exports:1: 'a' is not an absolute path" },
 	{ "\"/a h\n/b h",
 	  "exports:1: a '\"' is not closed on its line" },

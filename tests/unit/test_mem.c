@@ -16,10 +16,14 @@ static struct mem_fs *the_fs(void)
 	return container_of(vt.fs, struct mem_fs, base);
 }
 
+static const struct mem_options options = {
+	.size = 64 << 20, .files = 50 << 10,
+};
+
 static void setup(struct vfs_config *config)
 {
 	config->path = "/test";
-	config->options = "size=64m,files=50k";
+	config->options = &options;
 }
 
 static void teardown(void)
@@ -354,7 +358,7 @@ END_TEST
 
 START_TEST(another_mount_knows_no_handles_of_this_one)
 {
-	struct vfs_config config = { .path = "/test" };
+	struct vfs_config config = { .path = "/test", .options = &options };
 	struct vfs_fs *other;
 	struct vfs_handle h;
 	struct vfs_node *n;
@@ -376,15 +380,13 @@ START_TEST(bad_options_are_refused)
 		"size=99999999999999999999", "size=18446744073709551615g",
 		"files=0", "files=1g", "color=red", "size",
 	};
-	struct vfs_fs *fs;
 
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-		char *why = NULL;
-		struct vfs_config c = { .path = "/x", .options = bad[i] };
+		void *block;
+		char *why;
 
-		ck_assert_int_eq(mem_vfs_ops.mount(&c, &fs), -EINVAL);
-		c.why = &why;
-		ck_assert_int_eq(mem_vfs_ops.mount(&c, &fs), -EINVAL);
+		ck_assert_int_eq(backend_options(&mem_vfs_ops, bad[i], &block,
+						 &why), -EINVAL);
 		ck_assert_ptr_nonnull(why);
 		ck_assert_ptr_nonnull(strstr(why, "expected "));
 		free(why);

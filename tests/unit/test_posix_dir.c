@@ -117,13 +117,13 @@ END_TEST
 
 START_TEST(removing_what_was_listed_misses_nothing)
 {
-	const struct vfs_config config = { .async = true };
+	const struct posix_options options = { .async = true };
 	struct page p = { .room = 50, .seen = calloc(2000, 1) };
 	uint8_t *done = calloc(2000, 1);
 	char name[16];
 	bool eof;
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	if (!positions_last(w.dir)) {
 		printf("skipped: this file system's positions are counts\n");
 		world_close();

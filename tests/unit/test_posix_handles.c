@@ -213,12 +213,12 @@ END_TEST
 
 START_TEST(the_cache_keeps_to_its_bound)
 {
-	const struct vfs_config config = { .max_files = 50 };
+	const struct posix_options options = { .max_files = 50 };
 	static struct vfs_handle h[300];
 	struct vfs_node *n;
 	char name[16], buf[64];
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	for (int i = 0; i < 300; i++) {
 		snprintf(name, sizeof(name), "%d", i);
 		n = must_create(w.root, name);
@@ -241,14 +241,14 @@ END_TEST
 
 START_TEST(without_descriptors_the_client_is_asked_to_wait)
 {
-	const struct vfs_config config = { .max_files = 1000 };
+	const struct posix_options options = { .max_files = 1000 };
 	struct rlimit lim = { 100, 100 };
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n[100], *m;
 	char name[16];
 	int i, err = 0;
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	assert_ok(setrlimit(RLIMIT_NOFILE, &lim));
 	for (i = 0; i < 300; i++) {	/* nobody holds on to them */
 		snprintf(name, sizeof(name), "f%d", i);
@@ -288,12 +288,12 @@ static long cached(struct posix_fs *fs)
 
 START_TEST(what_is_not_used_is_closed)
 {
-	const struct vfs_config config = { .idle_ms = 40 };
+	const struct posix_options options = { .idle_ms = 40 };
 	struct posix_fs *fs;
 	struct vfs_handle h;
 	struct vfs_node *n, *held;
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	fs = to_posix_fs(w.fs);
 	held = must_create(w.root, "held");
 	n = must_create(w.root, "f");
@@ -310,13 +310,13 @@ END_TEST
 
 START_TEST(data_that_nobody_commits_is_synced_before_it_is_let_go)
 {
-	const struct vfs_config config = { .idle_ms = 20 };
+	const struct posix_options options = { .idle_ms = 20 };
 	enum vfs_stable how = VFS_UNSTABLE;
 	struct posix_fs *fs;
 	struct vfs_handle h;
 	struct vfs_node *n;
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	fs = to_posix_fs(w.fs);
 	n = must_create(w.root, "f");
 	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
@@ -464,15 +464,22 @@ START_TEST(options_are_known_or_refused)
 		"sync", "async=1", "table,", "max-files", "max-files=",
 		"max-files=0", "idle=5s", "max-files=99999999999",
 	};
-	struct vfs_fs *fs;
+	void *block;
+	char *why;
 
 	world_prepare(_i, NULL);
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-		w.config.options = bad[i];
-		assert_err(posix_vfs_ops.mount(&w.config, &fs), EINVAL);
+		assert_err(backend_options(&posix_vfs_ops, bad[i], &block,
+					   &why), EINVAL);
+		ck_assert_ptr_nonnull(why);
+		free(why);
 	}
-	w.config.options = "async,table,max-files=77,idle=1000";
+	assert_ok(backend_options(&posix_vfs_ops,
+				  "async,table,max-files=77,idle=1000", &block,
+				  &why));
+	w.config.options = block;
 	world_mount();
+	free(block);
 	ck_assert(!to_posix_fs(w.fs)->sync_names);
 	ck_assert_ptr_nonnull(to_posix_fs(w.fs)->table);
 	ck_assert_int_eq(to_posix_fs(w.fs)->cache.max_fds, 77);

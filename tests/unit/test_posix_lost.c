@@ -49,9 +49,9 @@ static uint64_t readings(void)
 /* These tests are about the table: worlds 2 and 3. */
 static void open_world(int i)
 {
-	const struct vfs_config config = { .async = true };
+	const struct posix_options options = { .async = true };
 
-	world_open(i, &config);
+	world_open(i, &options);
 	ck_assert_ptr_nonnull(to_posix_fs(w.fs)->table);
 }
 

@@ -148,11 +148,11 @@ static long cached(void)
 
 START_TEST(what_cannot_be_opened_again_stays_open_for_longer)
 {
-	const struct vfs_config config = { .idle_ms = 100 };
+	const struct posix_options options = { .idle_ms = 100 };
 	struct vfs_handle h;
 	struct vfs_node *n;
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	n = create("closed", VFS_CREATE_GUARDED, 0444);
 	h = handle_of(n);
 	put(n);
@@ -283,11 +283,11 @@ static bool is_held(uint64_t ino)
  * take its place: that would keep the space, and a program from being run. */
 START_TEST(below_a_closed_root_no_file_that_was_removed_is_held)
 {
-	const struct vfs_config config = { .idle_ms = 100 };
+	const struct posix_options options = { .idle_ms = 100 };
 	struct vfs_node *dir, *n;
 	uint64_t ino;
 
-	world_prepare(_i, &config);
+	world_prepare(_i, &options);
 	assert_ok(mkdir(local("d"), 0700));
 	assert_ok(close(open(local("d/f"), O_CREAT | O_WRONLY, 0700)));
 	assert_ok(chmod(w.dir, 0100));

@@ -130,12 +130,12 @@ END_TEST
 
 START_TEST(many_threads_share_few_files_and_descriptors)
 {
-	const struct vfs_config config = { .max_files = 8, .idle_ms = 8,
-					   .async = true };
+	const struct posix_options options = { .max_files = 8, .idle_ms = 8,
+					       .async = true };
 	pthread_t t[THREADS];
 	char name[16];
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	for (int i = 0; i < FILES; i++) {
 		struct vfs_node *n;
 
@@ -195,10 +195,10 @@ static void take_away(void *arg)
 
 START_TEST(a_name_that_is_just_removed_can_be_made)
 {
-	const struct vfs_config config = { .async = true };
+	const struct posix_options options = { .async = true };
 	pthread_t t[4];
 
-	world_open(_i, &config);
+	world_open(_i, &options);
 	for (int i = 0; i < 4; i++)
 		assert_ok(thread_start(&t[i], "name",
 				       i % 2 ? take_away : make_again, NULL));

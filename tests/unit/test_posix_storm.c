@@ -96,13 +96,13 @@ static void worker(void *arg)
 
 START_TEST(what_is_called_durable_is_on_a_disk_that_fails_now_and_then)
 {
-	const struct vfs_config config = { .idle_ms = 4 };
+	const struct posix_options options = { .idle_ms = 4 };
 	const char *seconds = getenv("GANNET_TEST_STORM");
 	pthread_t thread[THREADS];
 	struct vfs_node *n;
 	char name[8] = "f0";
 
-	world_open(_i * 2, &config);
+	world_open(_i * 2, &options);
 	to_posix_fs(w.fs)->ram = false;
 	for (int i = 0; i < FILES; i++) {
 		name[1] = (char)('0' + i);

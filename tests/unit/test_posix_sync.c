@@ -6,11 +6,11 @@
 #include "tests/unit/sync_faults.h"
 
 /* With the system's handles, and with the table; never as if in memory. */
-static void open_world(int i, const struct vfs_config *config)
+static void open_world(int i, const struct posix_options *options)
 {
 	struct posix_fs *fs;
 
-	world_open(i * 2, config);
+	world_open(i * 2, options);
 	fs = to_posix_fs(w.fs);
 	fs->ram = false;
 	fs->sync_names = true;
@@ -273,12 +273,12 @@ END_TEST
  * again meanwhile. */
 START_TEST(a_commit_that_meets_the_sweeper_is_no_success)
 {
-	const struct vfs_config config = { .idle_ms = 40 };
+	const struct posix_options options = { .idle_ms = 40 };
 	struct vfs_handle h;
 	struct vfs_node *n;
 	uint64_t verf;
 
-	open_world(_i, &config);
+	open_world(_i, &options);
 	n = must_create(w.root, "f");
 	h = handle_of(n);
 	verf = w.fs->verf;

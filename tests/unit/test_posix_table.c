@@ -357,8 +357,9 @@ END_TEST
 
 START_TEST(a_state_directory_that_can_not_be_used_is_said_by_name)
 {
+	const struct posix_options options = { .table = true };
 	struct vfs_config c = { .path = w.dir, .state_dir = "/no/such/state",
-				.no_handles = true };
+				.options = &options };
 	char *why = NULL;
 	struct vfs_fs *fs;
 

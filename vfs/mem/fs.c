@@ -159,79 +159,6 @@ void mem_node_free(struct vfs_node *node)
 	slot_give(fs, n);
 }
 
-/* "64k", "16m", "2g" or bytes; 0: not a number. */
-static uint64_t parse_size(const char *s)
-{
-	char *end;
-	uint64_t v;
-	int shift = 0;
-
-	if (*s < '0' || *s > '9')
-		return 0;
-	errno = 0;
-	v = strtoull(s, &end, 10);
-	switch (*end) {
-	case 'k': case 'K':
-		shift = 10;
-		break;
-	case 'm': case 'M':
-		shift = 20;
-		break;
-	case 'g': case 'G':
-		shift = 30;
-		break;
-	}
-	if (errno || end[shift != 0] || v > UINT64_MAX >> shift)
-		return 0;
-	return v << shift;
-}
-
-static int parse_option(struct mem_fs *fs, const struct vfs_config *config,
-			const char *opt)
-{
-	uint64_t v;
-
-	if (strncmp(opt, "size=", 5) == 0) {
-		v = parse_size(opt + 5);
-		if (v < MIN_BYTES)
-			return vfs_fail(config, "size=%s: expected a number of "
-					"bytes, at least %uk, such as 64m or "
-					"2g", opt + 5, MIN_BYTES >> 10);
-		fs->max_bytes = v;
-		return 0;
-	}
-	if (strncmp(opt, "files=", 6) == 0) {
-		v = parse_size(opt + 6);
-		if (v == 0 || v > MAX_NODES)
-			return vfs_fail(config, "files=%s: expected a number "
-					"from 1 to %u", opt + 6, MAX_NODES);
-		fs->max_nodes = v;
-		return 0;
-	}
-	return vfs_fail(config, "mem has no option '%s'; expected size= or "
-			"files=", opt);
-}
-
-static int parse_options(struct mem_fs *fs, const struct vfs_config *config)
-{
-	char *copy, *save = NULL;
-	int err = 0;
-
-	fs->max_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-			sysconf(_SC_PAGESIZE) / 2;
-	fs->max_nodes = DEFAULT_NODES;
-	if (!config->options)
-		return 0;
-	copy = strdup(config->options);
-	if (!copy)
-		return -ENOMEM;
-	for (char *opt = strtok_r(copy, ",", &save); opt && err == 0;
-	     opt = strtok_r(NULL, ",", &save))
-		err = parse_option(fs, config, opt);
-	free(copy);
-	return err;
-}
-
 static int make_root(struct mem_fs *fs)
 {
 	struct mem_node *n;
@@ -251,6 +178,7 @@ static int make_root(struct mem_fs *fs)
 static int mem_mount(const struct vfs_config *config, struct vfs_fs **out)
 {
 	static const uint8_t key[crypto_shorthash_KEYBYTES];
+	const struct mem_options *o = config->options;
 	struct mem_fs *fs;
 	int err = -ENOMEM;
 
@@ -259,9 +187,10 @@ static int mem_mount(const struct vfs_config *config, struct vfs_fs **out)
 	fs = calloc(1, sizeof(*fs));
 	if (!fs)
 		return -ENOMEM;
-	err = parse_options(fs, config);
-	if (err < 0)
-		goto fail;
+	fs->max_bytes = o->size ? o->size :
+			(uint64_t)sysconf(_SC_PHYS_PAGES) *
+			(uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	fs->max_nodes = o->files ? (uint32_t)o->files : DEFAULT_NODES;
 	fs->chunks = calloc(fs->max_nodes / MEM_CHUNK + 1,
 			    sizeof(*fs->chunks));
 	if (!fs->chunks) {
@@ -393,8 +322,18 @@ static int mem_limits(const struct vfs_ctx *ctx, struct vfs_node *node,
 	return 0;
 }
 
+static const struct vfs_option options[] = {
+	{ "size", VFS_SIZE, offsetof(struct mem_options, size), MIN_BYTES,
+	  UINT64_MAX },
+	{ "files", VFS_SIZE, offsetof(struct mem_options, files), 1,
+	  MAX_NODES },
+};
+
 const struct vfs_ops mem_vfs_ops = {
 	.name = "mem",
+	.options = options,
+	.noptions = ARRAY_SIZE(options),
+	.options_size = sizeof(struct mem_options),
 	.mount = mem_mount,
 	.unmount = mem_unmount,
 	.root = mem_root,

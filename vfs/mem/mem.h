@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 #include "lib/util.h"
-#include "vfs/vfs.h"
+#include "vfs/backends.h"
 
 /* data.c: the contents of a file, pages in a radix tree. */
 #define MEM_PAGE_BITS	14
@@ -101,6 +101,12 @@ struct mem_node {
 
 struct mem_chunk {
 	struct mem_node node[MEM_CHUNK];
+};
+
+/* The block of vfs_config; gannet-exports(5). */
+struct mem_options {
+	uint64_t size;		/* most bytes; 0: half of the machine's */
+	uint64_t files;		/* most files; 0: DEFAULT_NODES */
 };
 
 struct mem_fs {

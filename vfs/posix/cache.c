@@ -389,13 +389,12 @@ static long descriptor_share(void)
 	return MAX((long)lim.rlim_cur / 4, 16);
 }
 
-int posix_cache_init(struct posix_cache *c, const struct vfs_config *config)
+int posix_cache_init(struct posix_cache *c, const struct posix_options *o)
 {
 	int err;
 
-	c->max_fds = config->max_files ? config->max_files :
-		     descriptor_share();
-	c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS;
+	c->max_fds = o->max_files ? (long)o->max_files : descriptor_share();
+	c->idle_ms = o->idle_ms ? (uint32_t)o->idle_ms : IDLE_MS;
 	CDS_INIT_LIST_HEAD(&c->nodes);
 	CDS_INIT_LIST_HEAD(&c->dying);
 	c->hash = cds_lfht_new(buckets(c->max_fds), buckets(c->max_fds),

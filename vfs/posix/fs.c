@@ -104,7 +104,7 @@ static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
 	l->chown_restricted = true;
 }
 
-static int learn(struct posix_fs *fs, const struct vfs_config *config, int fd)
+static int learn(struct posix_fs *fs, const struct posix_options *o, int fd)
 {
 	struct statfs sf;
 	struct stat st;
@@ -125,8 +125,8 @@ static int learn(struct posix_fs *fs, const struct vfs_config *config, int fd)
 	fs->read_only = true;
 	posix_flags_learn(fs);
 	learn_limits(fs, fd, &sf);
-	fs->sync_names = !fs->ram && !config->async;
-	posix_handle_probe(fs, !config->no_handles);
+	fs->sync_names = !fs->ram && !o->async;
+	posix_handle_probe(fs, !o->table);
 	return 0;
 }
 
@@ -192,54 +192,6 @@ static void warn_closed(const struct vfs_config *config)
 		 config->path, geteuid(), search ? "list" : "enter");
 }
 
-/* "async,table,max-files=N,idle=MS": what vfs_config has fields for, from
- * the exports file. */
-static int read_option(const char *opt, struct vfs_config *config)
-{
-	const char *value = strchr(opt, '=');
-	char *end;
-	unsigned long n;
-
-	if (strcmp(opt, "async") == 0) {
-		config->async = true;
-		return 0;
-	}
-	if (strcmp(opt, "table") == 0) {
-		config->no_handles = true;
-		return 0;
-	}
-	if (!value || (strncmp(opt, "max-files=", 10) != 0 &&
-		       strncmp(opt, "idle=", 5) != 0))
-		return vfs_fail(config, "posix has no option '%s'; expected "
-				"async, table, max-files= or idle=", opt);
-	errno = 0;
-	n = strtoul(++value, &end, 10);
-	if (errno || end == value || *end || n == 0 || n > INT32_MAX)
-		return vfs_fail(config, "%s: expected a number from 1 to %d",
-				opt, INT32_MAX);
-	if (*opt == 'm')
-		config->max_files = n;
-	else
-		config->idle_ms = n;
-	return 0;
-}
-
-static int read_options(struct vfs_config *config)
-{
-	char *text, *next, *opt;
-	int err = 0;
-
-	if (!config->options || !*config->options)
-		return 0;
-	next = text = strdup(config->options);
-	if (!text)
-		return -ENOMEM;
-	while (err == 0 && (opt = strsep(&next, ",")))
-		err = read_option(opt, config);
-	free(text);
-	return err;
-}
-
 /* The error is about another directory than the exported one. */
 static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 {
@@ -252,7 +204,7 @@ static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 	return err;
 }
 
-static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
+static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 {
 	struct posix_fs *fs = calloc(1, sizeof(*fs));
 	int fd, err;
@@ -271,7 +223,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 		err = fd;
 		goto fail;
 	}
-	err = learn(fs, config, fd);
+	err = learn(fs, config->options, fd);
 	if (err == 0)
 		err = posix_disk_get(fs->dev, &fs->disk);
 	if (err < 0)
@@ -283,7 +235,7 @@ static int mount_config(const struct vfs_config *config, struct vfs_fs **out)
 	err = posix_dentries_create(&fs->dentries);
 	if (err < 0)
 		goto fail_table;
-	err = posix_cache_init(&fs->cache, config);
+	err = posix_cache_init(&fs->cache, config->options);
 	if (err < 0)
 		goto fail_dentries;
 	err = make_root(fs, fd);
@@ -318,14 +270,6 @@ fail:
 	pthread_mutex_destroy(&fs->verfs.lock);
 	free(fs);
 	return err;
-}
-
-static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
-{
-	struct vfs_config c = *config;
-	int err = read_options(&c);
-
-	return err < 0 ? err : mount_config(&c, out);
 }
 
 static void posix_unmount(struct vfs_fs *vfs)
@@ -385,8 +329,20 @@ static int posix_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
 	return 0;
 }
 
+static const struct vfs_option options[] = {
+	{ "async", VFS_FLAG, offsetof(struct posix_options, async), 0, 0 },
+	{ "table", VFS_FLAG, offsetof(struct posix_options, table), 0, 0 },
+	{ "max-files", VFS_NUMBER, offsetof(struct posix_options, max_files),
+	  1, INT32_MAX },
+	{ "idle", VFS_NUMBER, offsetof(struct posix_options, idle_ms), 1,
+	  INT32_MAX },
+};
+
 const struct vfs_ops posix_vfs_ops = {
 	.name = "posix",
+	.options = options,
+	.noptions = ARRAY_SIZE(options),
+	.options_size = sizeof(struct posix_options),
 	.mount = posix_mount,
 	.unmount = posix_unmount,
 	.is_at = posix_is_at,

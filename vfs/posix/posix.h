@@ -33,7 +33,7 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "vfs/posix/sync.h"
-#include "vfs/vfs.h"
+#include "vfs/backends.h"
 
 /* Flags of openat2() for a plain name. */
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
@@ -42,6 +42,16 @@ struct posix_dentries;
 struct posix_roll;
 struct posix_table;
 struct posix_verdict;
+
+/* The block of vfs_config; gannet-exports(5). */
+struct posix_options {
+	bool	 async;		/* changes of names and attributes need not be
+				 * durable when they are answered */
+	bool	 table;		/* don't use the system's file handles to open */
+	uint64_t max_files;	/* descriptors kept open; 0: a share of the
+				 * process's limit */
+	uint64_t idle_ms;	/* ... and for how long unused; 0: 5 s */
+};
 
 struct posix_cache {
 	struct cds_lfht	*hash;
@@ -416,7 +426,7 @@ int  posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 /*
  * cache.c
  */
-int  posix_cache_init(struct posix_cache *c, const struct vfs_config *config);
+int  posix_cache_init(struct posix_cache *c, const struct posix_options *o);
 /* Puts all nodes.  No operation is running. */
 void posix_cache_fini(struct posix_cache *c);
 /* Counted, or NULL. */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The options of a backend in an exports file, from the backend's rows.  Pure. */
+#include "vfs/backends.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vfs/export_priv.h"
+
+static const struct vfs_option *find_row(const struct vfs_ops *ops,
+					 const char *opt, size_t len)
+{
+	for (unsigned i = 0; i < ops->noptions; i++)
+		if (strlen(ops->options[i].name) == len &&
+		    memcmp(ops->options[i].name, opt, len) == 0)
+			return &ops->options[i];
+	return NULL;
+}
+
+/* Appends "name" or "name=" to @buf, and what separates it from the others. */
+static void add_name(char *buf, size_t size, const struct vfs_ops *ops,
+		     unsigned i)
+{
+	const struct vfs_option *row = &ops->options[i];
+	size_t len = strlen(buf);
+
+	snprintf(buf + len, size - len, "%s%s%s",
+		 i == 0 ? "" : i + 1 == ops->noptions ? " or " : ", ",
+		 row->name, row->type == VFS_FLAG ? "" : "=");
+}
+
+static int no_such(const struct vfs_ops *ops, const char *opt, char **err)
+{
+	char names[256] = "";
+
+	if (ops->noptions == 0)
+		return export_fail(err, "%s has no options", ops->name);
+	for (unsigned i = 0; i < ops->noptions; i++)
+		add_name(names, sizeof(names), ops, i);
+	return export_fail(err, "%s has no option '%s'; expected %s",
+			   ops->name, opt, names);
+}
+
+/* As short as VFS_SIZE takes it. */
+static const char *size_text(char buf[24], uint64_t v)
+{
+	unsigned i = 0;
+
+	while (i < 3 && v && v % 1024 == 0) {
+		v /= 1024;
+		i++;
+	}
+	snprintf(buf, 24, "%llu%.1s", (unsigned long long)v, &"\0kmg"[i]);
+	return buf;
+}
+
+/* 0 or -EINVAL: not a number, or one past 64 bits. */
+static int parse_number(const char *s, bool is_size, uint64_t *out)
+{
+	static const char units[] = "kmg";
+	const char *unit;
+	unsigned shift = 0;
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return -EINVAL;
+	errno = 0;
+	*out = strtoull(s, &end, 10);
+	if (is_size && *end) {
+		unit = strchr(units, *end | 0x20);
+		if (!unit)
+			return -EINVAL;
+		shift = 10 * (unsigned)(unit - units + 1);
+		end++;
+	}
+	if (errno || *end || *out > UINT64_MAX >> shift)
+		return -EINVAL;
+	*out <<= shift;
+	return 0;
+}
+
+static int set_number(const struct vfs_option *row, const char *opt,
+		      const char *value, void *field, char **err)
+{
+	bool is_size = row->type == VFS_SIZE;
+	char min[24], max[24];
+	uint64_t v;
+
+	if (parse_number(value, is_size, &v) == 0 && v >= row->min &&
+	    v <= row->max) {
+		memcpy(field, &v, sizeof(v));
+		return 0;
+	}
+	if (!is_size)
+		return export_fail(err, "%s: expected a number from %llu to "
+				   "%llu", opt, (unsigned long long)row->min,
+				   (unsigned long long)row->max);
+	if (row->max == UINT64_MAX)
+		return export_fail(err, "%s: expected a number, at least %s, "
+				   "such as 64m or 2g", opt,
+				   size_text(min, row->min));
+	return export_fail(err, "%s: expected a number from %s to %s", opt,
+			   size_text(min, row->min),
+			   size_text(max, row->max));
+}
+
+static int set_text(const struct vfs_option *row, const char *opt,
+		    const char *value, char *field, char **err)
+{
+	size_t len = strlen(value);
+
+	if (len < row->min || len > row->max)
+		return export_fail(err, "%s: expected %llu to %llu bytes", opt,
+				   (unsigned long long)row->min,
+				   (unsigned long long)row->max);
+	/* All of it: blocks are compared. */
+	memset(field, 0, row->max + 1);
+	memcpy(field, value, len);
+	return 0;
+}
+
+static int parse_one(const struct vfs_ops *ops, const char *opt, char *block,
+		     char **err)
+{
+	size_t len = strcspn(opt, "=");
+	const struct vfs_option *row = find_row(ops, opt, len);
+
+	if (!row || (opt[len] == '=') != (row->type != VFS_FLAG))
+		return no_such(ops, opt, err);
+	switch (row->type) {
+	case VFS_FLAG:
+		*(bool *)(void *)(block + row->offset) = true;
+		return 0;
+	case VFS_NUMBER:
+	case VFS_SIZE:
+		return set_number(row, opt, opt + len + 1,
+				  block + row->offset, err);
+	case VFS_TEXT:
+		return set_text(row, opt, opt + len + 1, block + row->offset,
+				err);
+	}
+	return -EINVAL;
+}
+
+int backend_options(const struct vfs_ops *ops, const char *text, void **out,
+		    char **err)
+{
+	void *block = ops->options_size ? calloc(1, ops->options_size) : NULL;
+	char *copy = strdup(text ? text : ""), *next = copy, *opt;
+	int ret = 0;
+
+	*err = NULL;
+	if (!copy || (!block && ops->options_size))
+		ret = -ENOMEM;
+	while (ret == 0 && *copy && (opt = strsep(&next, ",")))
+		ret = parse_one(ops, opt, block, err);
+	free(copy);
+	if (ret == 0)
+		*out = block;
+	else
+		free(block);
+	return ret;
+}
+
+bool backend_same(const struct vfs_ops *a, const void *a_options,
+		  const struct vfs_ops *b, const void *b_options)
+{
+	return a == b && (a->options_size == 0 ||
+			  memcmp(a_options, b_options, a->options_size) == 0);
+}

@@ -36,8 +36,8 @@ static const char *number(const char *value, unsigned long min,
 
 	n = strtoul(value, &end, 10);
 	if (*value < '0' || *value > '9' || *end || n < min || n > max) {
-		snprintf(text, sizeof(text), "expected a number from %lu to %lu",
-			 min, max);
+		snprintf(text, sizeof(text),
+			 "expected a number from %lu to %lu", min, max);
 		return text;
 	}
 	*out = n;
@@ -349,10 +349,11 @@ static void print_help(void)
 	printf("\nExamples:\n"
 	       "  gannetd --foreground --export /srv/data\n"
 	       "  gannetd --export '/srv/data 192.0.2.0/24(rw,root_squash)'\n"
-	       "\nSIGTERM and SIGINT answer what was taken and end; SIGHUP reads "
-	       "the exports\nagain; SIGUSR1 logs the counters.\n"
-	       "Exit status: 0 ended as asked, 1 could not start or run, 2 wrong "
-	       "usage.\n"
+	       "\nSIGTERM and SIGINT finish the calls in progress and end the "
+	       "server; SIGHUP reads\nthe exports again; SIGUSR1 logs the "
+	       "counters.\n"
+	       "Exit status: 0 ended by a signal, 1 could not start or run, "
+	       "2 wrong usage.\n"
 	       "\nMore in gannetd(8) and gannet-exports(5).\n");
 }
 
@@ -433,7 +434,8 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 
 	for (unsigned k = 0; k < NROWS; k++)
 		longopts[k] = (struct option){ rows[k].name,
-			rows[k].arg ? required_argument : no_argument, NULL, 0 };
+			rows[k].arg ? required_argument : no_argument,
+			NULL, 0 };
 	longopts[NROWS] = (struct option){ "help", no_argument, NULL, 'h' };
 	longopts[NROWS + 1] = (struct option){ "version", no_argument, NULL,
 					       'V' };

@@ -24,12 +24,12 @@ static inline bool log_wanted(enum log_level level)
 }
 
 /*
- * From log_start() to log_stop() a thread of its own writes the lines: to
- * write one may take for ever, when it goes to a disk that hangs or to a reader
- * that does not read.  Lines for which there is no room meanwhile are counted
- * and left out.  A socket or pipe with room in it gets its line from the caller,
- * who does not wait, so that the line is out whatever ends the process next;
- * and a process that dies of a fault or of abort() writes what waits then.
+ * From log_start() to log_stop() a thread of its own writes the lines: a write
+ * may take for ever, to a disk that hangs or to a reader that does not read.
+ * Lines for which there is no room meanwhile are counted and left out.  The
+ * caller itself writes its line to a socket or pipe that has room, without
+ * waiting: so the line is out whatever ends the process next.  A process that
+ * dies of a fault or of abort() writes the lines that wait then.
  * log_start() is 0 or -errno.
  */
 int log_start(void);

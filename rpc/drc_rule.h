@@ -35,11 +35,12 @@
  * 		and B was closed or	sent the call again on A, which was read
  * 		silent since		first.  B is closed
  *
- * "Acked": the peer's TCP acknowledged all of the reply; its RDMA device has it;
- * or, on an iWARP adapter, which can't tell, a later call proves by its credits
- * that the client took it (transport/rpcrdma/conn.c).  "Closed": the peer sent a
- * FIN or DREQ before anything else ended the connection.  "Broken": all else,
- * also that we closed it, idle or stopping, even if a FIN came in answer.
+ * "Acked": the peer's TCP acknowledged all of the reply; its RDMA device has
+ * it; or, on an iWARP adapter, which can't tell, a later call proves by its
+ * credits that the client took it (transport/rpcrdma/conn.c).  "Closed": the
+ * peer sent a FIN or DREQ before anything else ended the connection.  "Broken":
+ * all else, also that we closed it, idle or stopping, even if a FIN came in
+ * answer.
  *
  * Cases that the rule gets wrong, with the result:
  *  - The peer's TCP has the reply but its program does not read it for more
@@ -47,9 +48,9 @@
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
  *  - On an iWARP adapter a client has more calls outstanding than the last one
- *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a process
- *    that was killed) and sent others before the replies to them came.  As
- *    many of the last replies as are too many seem proven, and if they were
+ *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a
+ *    process that was killed) and sent others before the replies to them came.
+ *    As many of the last replies as are too many seem proven, and if they were
  *    lost, their calls run twice.
  *  - On an iWARP adapter the last replies of a connection, as many as its
  *    client has credits, are never proven.  A program that uses the same xids

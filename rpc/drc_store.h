@@ -124,9 +124,9 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 
 /* Gives up what is not needed any more: two at most, for a bounded time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
-/* Makes room by one reply of the address that has most, or, where all its are on
- * their way, of @share's address.  False: there is none that could go.  Sets
- * *@lost if it was needed still. */
+/* Lets one reply go: of the address that has most, or, where all of those are
+ * on their way, of @share's address.  False: none can go.  Sets *@lost if the
+ * reply was still needed. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost);
 

@@ -26,17 +26,19 @@ daemon lib transport vfs rpc nfs3 mountd
 client lib transport
 LAYERS
 
-# Every source says under which licence it is, and is not too long, nor is a
-# function in it.
+# Every source names its licence; neither it, nor a line or function of it, is
+# too long.
 # shellcheck disable=SC2044 # the names have no spaces
 for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 		doc etc tests quickstart \
 		-name '*.[ch]' -o -name '*.sh' -o -name '*.inc' \
-		-o -name quickstart); do
+		-o -name quickstart) $(grep -rlIm1 '^#!' tests); do
 	head -2 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
 		fail "$f: no SPDX line"
 	n=$(wc -l < "$f")
 	[ "$n" -le 600 ] || fail "$f: $n lines; more than 600"
+	n=$(expand "$f" | awk 'length > 80 { printf " %d", NR }')
+	[ -z "$n" ] || fail "$f: wider than 80 columns in lines$n"
 	case $f in *.c) ;; *) continue ;; esac
 	n=$(awk '/^{/ { at = NR } /^}/ { if (at && NR - at >= 70) print at
 		at = 0 }' "$f")
@@ -49,7 +51,14 @@ found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
 	--include='*.[ch]')
 [ -z "$found" ] || fail "comments without a thing as subject:
 $found"
-# The filter of system calls names each once, and allows what it has numbers for.
+# So is the subject of the sentence that names a test.
+found=$(grep -rnE '^START_TEST\((what|who|whoever|whose|it|so)_' tests \
+	--include='*.c')
+[ -z "$found" ] || fail "tests named without a thing as subject:
+$found"
+
+# The filter of system calls names each once and allows those whose numbers it
+# has.
 allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/calls.c |
 	grep -oE '"[a-z0-9_]+"')
 for call in $(printf '%s\n' "$allowed" | sort | uniq -d); do
@@ -72,7 +81,8 @@ options()
 		fail "--$o: not both in $1 and in $3"
 	done
 }
-options daemon/options.c '^	\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' doc/gannetd.8.in
+options daemon/options.c '^	\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' \
+	doc/gannetd.8.in
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
 

@@ -19,17 +19,22 @@ fail() { failed=$((failed + 1)); echo "not ok - $*"; }
 # skip WHAT WHY
 skip() { skipped=$((skipped + 1)); echo "skip - $1 # $2"; }
 
+# check_counts LOG: the checks, failures and errors of Check's suites in it.
+check_counts()
+{
+	grep -ahoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$1" |
+		tr -dc '0-9\n ' |
+		awk '{ n += $1; f += $2; e += $3 } END { print n, f, e }'
+}
+
 # Adds up the results of an automake run: each check of a program that counts
 # them, one for each other test.
 count_results()
 {
-	local trs result line n f e
+	local trs result n f e
 	while read -r trs; do
 		result=$(sed -n 's/^:global-test-result: //p' "$trs")
-		line=$(grep -ahoE 'Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' \
-			"${trs%.trs}.log" | tr -dc '0-9\n ' |
-			awk '{ n += $1; f += $2; e += $3 } END { print n, f, e }')
-		read -r n f e <<< "$line"
+		read -r n f e < <(check_counts "${trs%.trs}.log")
 		n=${n:-0} f=$((${f:-0} + ${e:-0}))
 		case $result in
 		PASS | XFAIL) pass $((n > 0 ? n : 1)) ;;
@@ -157,7 +162,8 @@ lab()
 	grep -av -e '^ok - ' -e '^# ' "$phase_log" || true
 	grep -a -B15 '^not ok' "$phase_log" | grep -a '^#' | tail -60
 	last=$(grep -a '^lab: [0-9]* passed' "$phase_log" | tail -1)
-	[ -n "$last" ] || { tail -20 "$phase_log"; fail "the lab runs"; return; }
+	[ -n "$last" ] ||
+		{ tail -20 "$phase_log"; fail "the lab runs"; return; }
 	read -r p f s < <(tr -dc '0-9 \n' <<< "$last" | tr -s ' ')
 	pass "$p"
 	failed=$((failed + f)) skipped=$((skipped + s))
@@ -211,9 +217,7 @@ long_test()
 	case $? in
 	77) skip "$name" "$(tail -1 "$work/logs/$name.log")"; return ;;
 	esac
-	read -r n f e < <(sed -n \
-		's/.*Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: /\1 \2 /p' \
-		"$work/logs/$name.log")
+	read -r n f e < <(check_counts "$work/logs/$name.log")
 	n=${n:-0} f=$((${f:-0} + ${e:-0}))
 	grep -a '^# ' "$work/logs/$name.log"
 	pass $((n - f))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The options of a backend in an exports file, from the backend's rows.  Pure. */
+/* A backend's options in an exports file, from the backend's rows.  Pure. */
 #include "vfs/backends.h"
 
 #include <errno.h>

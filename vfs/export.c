@@ -190,8 +190,9 @@ static void refuse_port(const struct entry *e, const struct addr *a,
 
 	stat_inc(export_bad_port);
 	inet_ntop(a->family, a->bytes, host, sizeof(host));
-	log_limited(LOG_LEVEL_WARN, "%s refused to %s: its port %u is not below "
-		    "1024 (ordinary users' programs, and RDMA clients of "
+	log_limited(LOG_LEVEL_WARN,
+		    "%s refused to %s: its port %u is not below 1024 "
+		    "(ordinary users' programs, and RDMA clients of "
 		    "iWARP in user space, such as siw, need the export option "
 		    "'insecure')", e->path, host, port);
 }

@@ -44,8 +44,8 @@ struct export_set;			/* one snapshot */
 struct export_config {
 	const struct vfs_ops *backend;	/* of entries without any */
 	const char *state_dir;		/* NULL: nothing is kept */
-	/* Both functions may be NULL.  @e is new, not mounted, and no reader can
-	 * find it yet: set e->upper here.  Publisher's thread. */
+	/* Both functions may be NULL.  @e is new, not mounted, and no reader
+	 * can find it yet: set e->upper here.  Publisher's thread. */
 	void (*attach)(void *arg, struct export *e);
 	/* The last reference to @e is gone: release e->upper.  Called on the
 	 * thread that put it, perhaps within a call of that export. */

@@ -34,7 +34,7 @@ struct tree {
 	bool		     unused;	/* the last reference is gone */
 	bool		     tried;	/* the mount has ended */
 	int		     err;	/* how, */
-	char		    *why;	/* and in the backend's words, or NULL */
+	char		    *why;	/* in the backend's words, or NULL */
 	bool		     asked;	/* where does its path lead? */
 	bool		     moved;	/* elsewhere */
 	bool		     late;	/* a publisher waited in vain */

@@ -293,7 +293,7 @@ struct vfs_config {
 	const void *options;	/* a block of ops->options_size bytes */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 	/* The rest may be zero. */
-	const char *where;	/* it was asked for, "FILE:LINE": for warnings */
+	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
 				 * vfs_fail() */
 };

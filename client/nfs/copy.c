@@ -332,7 +332,7 @@ int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
 		before = at;
 		err = put_stretch(&r, fd, &at, from, &p);
 		if (err == TOOL_OK && r.lost) {
-			/* The server forgot: once more, from the last COMMIT. */
+			/* The server forgot: again, from the last COMMIT. */
 			at = before;
 			before = UINT64_MAX;
 			if (restarts++ == RESTARTS)

@@ -70,7 +70,8 @@ void progress_move(struct progress *p, uint64_t done)
 	if (!p->shown)
 		return;
 	now = clock_ms();
-	if (now - p->start < p->quiet_ms || (p->begun && now - p->last < EVERY_MS))
+	if (now - p->start < p->quiet_ms ||
+	    (p->begun && now - p->last < EVERY_MS))
 		return;
 	p->begun = true;
 	p->last = now;

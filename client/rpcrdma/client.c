@@ -258,8 +258,8 @@ static int start(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
 	int err = start_loop(c);
 
 	if (err == 0)
-		err = thread_start(&c->manager, "rpcrdma-manager", client_manage,
-				   c);
+		err = thread_start(&c->manager, "rpcrdma-manager",
+				   client_manage, c);
 	if (err < 0) {
 		fini(c);
 		return err;

@@ -17,7 +17,7 @@ struct crash {
 	bool	 iwarp;			/* else TCP */
 	bool	 table;			/* handles by the table */
 	bool	 handles_may_go;	/* an end may cost handles */
-	bool	 errors;		/* the disk has failed: calls may fail */
+	bool	 errors;		/* the disk failed: calls may fail */
 	int	 may[4];		/* statuses that they may have */
 	bool	 state_apart;		/* on another file system */
 	const char *options;		/* of the posix backend: ",async" */

@@ -49,7 +49,7 @@ struct object {
 	int	 mode;			/* -1: not known */
 	int	 old_mode;		/* may be this, too; -1: no */
 	uint32_t tag;			/* of a symbolic link's target */
-	uint32_t verifier;		/* of its EXCLUSIVE CREATE; 0: forgotten */
+	uint32_t verifier;		/* of EXCLUSIVE CREATE; 0: forgotten */
 	bool	 child;			/* of a directory */
 	struct model_fh child_fh;
 	uint32_t min, max;		/* size in blocks that it may have */

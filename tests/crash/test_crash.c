@@ -47,14 +47,14 @@ static void kill_again_and_again(int i, bool other)
 	free(c);
 }
 
-START_TEST(nothing_acknowledged_is_lost_when_the_server_is_killed)
+START_TEST(a_killed_server_loses_nothing_acknowledged)
 {
 	kill_again_and_again(_i, false);
 }
 END_TEST
 
 /* A user who owns all files, but has no more rights than an owner. */
-START_TEST(nothing_acknowledged_is_lost_when_one_without_privileges_is_killed)
+START_TEST(a_killed_server_without_privileges_loses_nothing_acknowledged)
 {
 	kill_again_and_again(4, true);
 }
@@ -68,9 +68,9 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	tcase_set_timeout(tc, 60 + crash_setting("GANNET_CRASH_KILLS", KILLS));
 	tcase_add_loop_test(tc,
-		nothing_acknowledged_is_lost_when_the_server_is_killed, 0, 4);
+		a_killed_server_loses_nothing_acknowledged, 0, 4);
 	tcase_add_test(tc,
-		nothing_acknowledged_is_lost_when_one_without_privileges_is_killed);
+		a_killed_server_without_privileges_loses_nothing_acknowledged);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

@@ -2,9 +2,9 @@
 /*
  * The disk of one export hangs.
  *
- * Pollers wait for it in no call: there is one poller, and each call of the hung
- * export is followed by one of an export that is well, on another connection.
- * And no reload waits for it, nor the end of the server.
+ * No call makes a poller wait for it: there is one poller, and each call of the
+ * hung export is followed by one of an export that is well, on another
+ * connection.  And no reload waits for it, nor the end of the server.
  *
  * An ext4 whose journal is just being committed keeps whoever changes an inode
  * waiting: see disk.h for how it comes to hang.

@@ -120,7 +120,7 @@ static bool limit_space(const char *size)
 }
 
 /* Of btrfs, since not every kernel knows that of users. */
-START_TEST(who_is_over_quota_hears_DQUOT)
+START_TEST(a_full_quota_says_DQUOT)
 {
 	prepare();
 	disk_start(&disk, c.d.dir, "mkfs.btrfs -q -f -K $1");
@@ -158,7 +158,7 @@ static void remount(unsigned long flags)
 	ck_assert_msg(err == 0, "remount: %s", strerror(err));
 }
 
-START_TEST(what_is_mounted_read_only_says_ROFS_and_can_be_read)
+START_TEST(a_read_only_mount_says_ROFS_and_is_readable)
 {
 	unsigned long acks;
 
@@ -261,7 +261,7 @@ START_TEST(without_memory_calls_fail_and_the_server_goes_on)
 }
 END_TEST
 
-START_TEST(what_is_unmounted_underneath_goes_on_until_the_restart)
+START_TEST(a_tree_unmounted_underneath_is_served_until_the_restart)
 {
 	on_tmpfs("size=64m");
 	crash_start(&c);
@@ -288,14 +288,17 @@ int main(void)
 		printf("%s\n", missing);
 		return 77;
 	}
-	tcase_add_test(tc, a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged);
+	tcase_add_test(tc,
+		       a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged);
 	tcase_add_test(tc, a_tmpfs_without_inodes_says_NOSPC);
 	tcase_add_test(tc, a_full_ext4_says_NOSPC_and_has_what_it_acknowledged);
-	tcase_add_test(tc, who_is_over_quota_hears_DQUOT);
-	tcase_add_test(tc, what_is_mounted_read_only_says_ROFS_and_can_be_read);
-	tcase_add_test(tc, without_descriptors_calls_come_again_and_none_is_lost);
+	tcase_add_test(tc, a_full_quota_says_DQUOT);
+	tcase_add_test(tc, a_read_only_mount_says_ROFS_and_is_readable);
+	tcase_add_test(tc,
+		       without_descriptors_calls_come_again_and_none_is_lost);
 	tcase_add_test(tc, without_memory_calls_fail_and_the_server_goes_on);
-	tcase_add_test(tc, what_is_unmounted_underneath_goes_on_until_the_restart);
+	tcase_add_test(tc,
+		       a_tree_unmounted_underneath_is_served_until_the_restart);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

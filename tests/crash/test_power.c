@@ -35,7 +35,8 @@ static const struct {
 	  "mke2fs -q -F -t ext4 -b 1024 -E nodiscard $1", 512, false },
 	{ "XFS", "xfs", "mkfs.xfs -q -f -K $1", 4096, false },
 	{ "btrfs", "btrfs", "mkfs.btrfs -q -f -K $1", 4096, false },
-	{ "ext4, table", "ext4", "mke2fs -q -F -t ext4 -E nodiscard $1", 512, true },
+	{ "ext4, table", "ext4",
+	  "mke2fs -q -F -t ext4 -E nodiscard $1", 512, true },
 };
 #define KINDS	(int)(sizeof(kinds) / sizeof(kinds[0]))
 
@@ -119,7 +120,7 @@ static void power_on(struct rig *r)
 	disk_mount(&r->disk, kinds[r->kind].type, r->mnt);
 }
 
-START_TEST(nothing_acknowledged_is_lost_when_power_fails)
+START_TEST(a_power_cut_loses_nothing_acknowledged)
 {
 	unsigned cuts = crash_setting("GANNET_CRASH_CUTS", CUTS);
 	struct rig *r;
@@ -145,7 +146,7 @@ END_TEST
 
 /* The disk fails everything from some moment on, and the server goes on for a
  * while.  What it acknowledges then counts as well. */
-START_TEST(nothing_acknowledged_is_lost_when_the_disk_dies)
+START_TEST(a_dying_disk_loses_nothing_acknowledged)
 {
 	unsigned deaths = crash_setting("GANNET_CRASH_DEATHS", DEATHS);
 	struct rig *r;
@@ -183,9 +184,9 @@ int main(void)
 		return 77;
 	}
 	tcase_set_timeout(tc, 60 + cuts + deaths);
-	tcase_add_loop_test(tc, nothing_acknowledged_is_lost_when_power_fails,
+	tcase_add_loop_test(tc, a_power_cut_loses_nothing_acknowledged,
 			    0, KINDS);
-	tcase_add_loop_test(tc, nothing_acknowledged_is_lost_when_the_disk_dies,
+	tcase_add_loop_test(tc, a_dying_disk_loses_nothing_acknowledged,
 			    0, KINDS);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

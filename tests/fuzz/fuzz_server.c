@@ -4,8 +4,8 @@
  * iWARP, which carries RPC-over-RDMA messages; over files in memory, or over
  * real ones in a directory of its own.
  *
- * The input is a byte that says which of these, then items: a kind, a length of two
- * bytes, the bytes.  A message gets the framing of its stream, and a handle
+ * The input is a byte that says which of these, then items: a kind, a length of
+ * two bytes, the bytes.  A message gets the framing of its stream, and a handle
  * in it that is all HANDLE becomes that of the export's root.  An answer is a
  * Read Response to the Read that the server asked for last.
  *

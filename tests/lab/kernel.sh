@@ -48,7 +48,8 @@ lab_kernel()
 	local image kernel
 	[ "$(dpkg --print-architecture)" = amd64 ] ||
 		lab_die "only written for amd64"
-	mkdir -p "$CACHE" || lab_die "can't make $CACHE (LAB_CACHE names another)"
+	mkdir -p "$CACHE" ||
+		lab_die "can't make $CACHE (LAB_CACHE names another)"
 	for kernel in "$CACHE"/kernel/boot/vmlinuz-*; do
 		KV=${kernel##*/vmlinuz-}
 		[ -e "$CACHE/kernel/.complete" ] && return

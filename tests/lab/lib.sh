@@ -31,7 +31,8 @@ check()
 		tail -15 "$OUT/check" | note
 		not_ok "$what"
 	fi
-	[ $((SECONDS - start)) -lt 10 ] || echo "# that took $((SECONDS - start)) s"
+	[ $((SECONDS - start)) -lt 10 ] ||
+		echo "# that took $((SECONDS - start)) s"
 	return 0
 }
 

@@ -354,9 +354,8 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 		.max_peer_conns = rig->options.max_peer_conns,
 	};
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	require(rpcrdma_listen(&rig->fabric, &env,
-					(struct sockaddr *)&addr,
-					&rig->options.rdma, &rig->listener) == 0);
+	require(rpcrdma_listen(&rig->fabric, &env, (struct sockaddr *)&addr,
+			       &rig->options.rdma, &rig->listener) == 0);
 }
 
 void rig_close(struct rig *rig)

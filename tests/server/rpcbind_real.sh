@@ -25,10 +25,11 @@ until grep -qx ready "$here/ready"; do
 done
 iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
 for host in 127.0.0.1 '[::1]'; do
-	[ "$(./gannet-nfs ls "rdma+iwarp://$host:$iwarp$here/export")" = file ] ||
+	listed=$(./gannet-nfs ls "rdma+iwarp://$host:$iwarp$here/export")
+	[ "$listed" = file ] ||
 		{ echo "rpcbind does not lead to MOUNT at $host"; status=1; }
 done
-# program-version-netid, of all that are registered: MOUNT over UDP too, NFS not.
+# All that is registered, as program-version-netid: MOUNT over UDP too, NFS not.
 there=$(rpcinfo | awk '$1 ~ /^10000[35]$/ { print $1 "-" $2 "-" $3 }' |
 	sort | tr '\n' ' ')
 case $there in

@@ -148,7 +148,8 @@ static void admin_make(uint32_t proc, const struct export_fh *dir,
 	nfs_put_name(&admin, dir, name);
 	if (proc == NFSPROC3_CREATE)
 		xdr_put_u32(&admin.out, GUARDED);
-	nfs_put_attr(&admin, proc == NFSPROC3_MKDIR ? 0750 : 0640, OWNER, GROUP);
+	nfs_put_attr(&admin, proc == NFSPROC3_MKDIR ? 0750 : 0640, OWNER,
+		     GROUP);
 	if (proc == NFSPROC3_SYMLINK)
 		xdr_put_opaque(&admin.out, "file", 4);
 	ck_assert_uint_eq(nfs_status(&admin), NFS3_OK);
@@ -211,7 +212,8 @@ static bool is_there(const struct export_fh *dir, const char *name)
 }
 
 /* Everything was done, or nothing. */
-static void check_effect(const struct nfs_cell *cell, bool done, const char *who)
+static void check_effect(const struct nfs_cell *cell, bool done,
+			 const char *who)
 {
 	static const char *const made[] = { "new", "newdir", "newlink",
 		"newfifo", "newname", "to" };

@@ -141,7 +141,7 @@ START_TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
 END_TEST
 
 /* The one that forks is not the one that serves. */
-START_TEST(so_it_is_in_the_background)
+START_TEST(the_daemon_in_the_background_is_confined)
 {
 	char command[300], pid[16] = "";
 	FILE *f;
@@ -225,7 +225,7 @@ START_TEST(a_call_that_serving_does_not_make_ends_it)
 END_TEST
 
 /* The same call, so that it is the filter that ended it above. */
-START_TEST(with_log_or_off_it_is_made)
+START_TEST(with_log_or_off_the_stray_call_is_made)
 {
 	static const char *const how[] = { "log", "off" };
 	char call[64];
@@ -239,7 +239,7 @@ START_TEST(with_log_or_off_it_is_made)
 }
 END_TEST
 
-START_TEST(what_libraries_may_try_is_only_refused)
+START_TEST(calls_that_libraries_try_are_only_refused)
 {
 	static const struct { long nr; int arg; const char *said; } tries[] = {
 		{ SYS_clone3, 0, "stray call: -1 ENOSYS" },
@@ -260,7 +260,7 @@ END_TEST
 
 /* By their numbers: this C library and libseccomp may not have their names.
  * Arguments that make no sense are refused by the call itself. */
-START_TEST(what_newer_libraries_call_does_not_end_it)
+START_TEST(calls_of_newer_libraries_do_not_end_the_daemon)
 {
 	static const char *const calls[] = {
 		"450 1 1 1 1", "451 -1", "452 -1", "453 1 1 -1",
@@ -326,7 +326,7 @@ START_TEST(the_name_service_works_in_it)
 END_TEST
 
 /* Landlock, since Linux 6.12. */
-START_TEST(it_reaches_no_abstract_sockets_of_others)
+START_TEST(the_daemon_reaches_no_abstract_sockets_of_others)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(sa_family_t);	/* the kernel finds a name */
@@ -367,14 +367,15 @@ int main(void)
 		every_thread_has_the_capabilities_that_serving_needs_only);
 	tcase_add_test(tc,
 		memory_for_rdma_devices_is_not_limited_where_root_starts_it);
-	tcase_add_test(tc, so_it_is_in_the_background);
+	tcase_add_test(tc, the_daemon_in_the_background_is_confined);
 	tcase_add_loop_test(tc, a_call_that_serving_does_not_make_ends_it, 0,
 			    ARRAY_SIZE(strays));
-	tcase_add_loop_test(tc, with_log_or_off_it_is_made, 0, 2);
-	tcase_add_loop_test(tc, what_libraries_may_try_is_only_refused, 0, 5);
-	tcase_add_test(tc, what_newer_libraries_call_does_not_end_it);
+	tcase_add_loop_test(tc, with_log_or_off_the_stray_call_is_made, 0, 2);
+	tcase_add_loop_test(tc,
+			    calls_that_libraries_try_are_only_refused, 0, 5);
+	tcase_add_test(tc, calls_of_newer_libraries_do_not_end_the_daemon);
 	tcase_add_test(tc, the_name_service_works_in_it);
-	tcase_add_test(tc, it_reaches_no_abstract_sockets_of_others);
+	tcase_add_test(tc, the_daemon_reaches_no_abstract_sockets_of_others);
 	tcase_add_test(tc, a_wrong_word_says_what_was_expected);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

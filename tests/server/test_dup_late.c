@@ -36,7 +36,7 @@ static void move_on(struct stall *s)
 
 /* A client writes, gives up, writes the same on a new connection, and goes on.
  * Then the poller of the first reads. */
-START_TEST(a_write_left_unread_does_not_overwrite_what_came_after)
+START_TEST(a_write_left_unread_does_not_overwrite_later_data)
 {
 	struct export_fh fh;
 	struct stall late;
@@ -103,8 +103,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t,
-			    a_write_left_unread_does_not_overwrite_what_came_after,
-			    0, 2);
+		a_write_left_unread_does_not_overwrite_later_data, 0, 2);
 	tcase_add_test(t, a_connection_is_as_old_as_its_handshake);
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -252,7 +252,7 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 END_TEST
 
 /* A is alive, and its client has the reply, as one credit proves. */
-START_TEST(another_connection_asks_the_same)
+START_TEST(a_call_sent_again_on_another_connection_runs_again)
 {
 	struct rpcrdma_requester *one, *two;
 
@@ -580,7 +580,7 @@ int main(void)
 #define EACH(test)	tcase_add_loop_test(t, test, first, end)
 	tcase_set_timeout(t, 60);
 	EACH(new_calls_with_the_xids_of_old_ones_are_done);
-	EACH(another_connection_asks_the_same);
+	EACH(a_call_sent_again_on_another_connection_runs_again);
 	EACH(sent_again_when_the_reply_found_no_connection);
 	EACH(sent_again_while_it_runs);
 	EACH(connections_lost_under_load_run_nothing_twice);

@@ -224,7 +224,7 @@ static uint64_t waiting_or_beside(void)
 
 /* Programs of one host that start together, with the same xid: who can not be
  * told from another's second try is answered with the first, too. */
-START_TEST(several_that_ask_the_same_at_once_are_all_answered)
+START_TEST(identical_calls_at_once_are_all_answered)
 {
 	uint64_t before = waiting_or_beside();
 	uint32_t status;
@@ -332,7 +332,7 @@ START_TEST(a_sibling_that_asks_the_same_is_run_beside)
 END_TEST
 
 /* The reply arrived, and then the cable was cut. */
-START_TEST(half_open_but_acknowledged_is_run)
+START_TEST(an_acknowledged_call_of_a_half_open_connection_is_run)
 {
 	int one, two;
 
@@ -482,13 +482,13 @@ int main(void)
 	BOTH(sent_again_twice_over);
 	tcase_add_loop_test(t, sent_again_while_it_runs, 0, 6);
 	tcase_add_loop_test(t,
-			    several_that_ask_the_same_at_once_are_all_answered,
+			    identical_calls_at_once_are_all_answered,
 			    0, 2);
 	BOTH(new_calls_with_the_xids_of_old_ones_are_done);
 	BOTH(a_lock_is_given_once);
 	tcase_add_test(t, a_reset_long_after_the_reply_makes_nothing_old);
 	BOTH(a_sibling_that_asks_the_same_is_run_beside);
-	BOTH(half_open_but_acknowledged_is_run);
+	BOTH(an_acknowledged_call_of_a_half_open_connection_is_run);
 	tcase_add_test(t, another_address_is_another_client);
 	tcase_add_loop_test(t, a_write_is_never_answered_with_anothers_reply,
 			    0, 4);

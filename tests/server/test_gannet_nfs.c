@@ -168,7 +168,7 @@ START_TEST(links_are_followed_where_they_can_be)
 }
 END_TEST
 
-START_TEST(what_goes_wrong_is_named)
+START_TEST(an_error_names_its_cause)
 {
 	const char *from;
 
@@ -219,7 +219,7 @@ START_TEST(a_put_that_fails_names_what_is_left)
 }
 END_TEST
 
-START_TEST(what_may_not_be_read_replaces_nothing)
+START_TEST(an_unreadable_source_replaces_nothing)
 {
 	const char *mine;
 	struct stat st;
@@ -440,9 +440,9 @@ int main(void)
 	tcase_add_loop_test(t, holes_stay_holes, 0, WAYS);
 	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
 	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
-	tcase_add_loop_test(t, what_goes_wrong_is_named, 0, WAYS);
+	tcase_add_loop_test(t, an_error_names_its_cause, 0, WAYS);
 	tcase_add_loop_test(t, a_put_that_fails_names_what_is_left, 0, WAYS);
-	tcase_add_loop_test(t, what_may_not_be_read_replaces_nothing, 0, WAYS);
+	tcase_add_loop_test(t, an_unreadable_source_replaces_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
 	tcase_add_test(t, wrong_usage_is_told_apart);
 	tcase_add_test(t, the_timeout_is_for_mount_too);

@@ -116,7 +116,7 @@ START_TEST(copies_survive_cut_connections)
 }
 END_TEST
 
-START_TEST(cut_for_good_is_an_error_in_the_end)
+START_TEST(a_connection_cut_for_good_is_an_error_in_the_end)
 {
 	struct relay r = { .cut_after = 3000000, .cuts = 1000000 };
 	const char *from;
@@ -133,7 +133,7 @@ START_TEST(cut_for_good_is_an_error_in_the_end)
 }
 END_TEST
 
-START_TEST(connections_that_bring_no_reply_are_given_up)
+START_TEST(connections_without_a_reply_are_given_up)
 {
 	struct relay r = { .cut_after = 200, .cuts = UINT_MAX };
 
@@ -192,8 +192,9 @@ int main(void)
 
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, copies_survive_cut_connections, 0, WAYS);
-	tcase_add_loop_test(t, cut_for_good_is_an_error_in_the_end, 0, WAYS);
-	tcase_add_loop_test(t, connections_that_bring_no_reply_are_given_up,
+	tcase_add_loop_test(t,
+		a_connection_cut_for_good_is_an_error_in_the_end, 0, WAYS);
+	tcase_add_loop_test(t, connections_without_a_reply_are_given_up,
 			    0, WAYS);
 	tcase_add_test(t, calls_that_are_refused_are_not_sent_again);
 	suite_add_tcase(s, t);

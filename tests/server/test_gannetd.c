@@ -58,7 +58,7 @@ static void fails(int status, const char *message, const char *const args[])
 
 #define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-START_TEST(it_serves_when_it_says_ready_and_ends_with_0_on_sigterm)
+START_TEST(the_daemon_serves_once_ready_and_ends_with_0_on_sigterm)
 {
 	starts(ARGS(MEM));
 	ck_assert(daemon_answers(&d));
@@ -68,7 +68,7 @@ START_TEST(it_serves_when_it_says_ready_and_ends_with_0_on_sigterm)
 }
 END_TEST
 
-START_TEST(sigint_ends_it_too_with_a_client_connected)
+START_TEST(sigint_ends_the_daemon_with_a_client_connected)
 {
 	int fd;
 
@@ -92,7 +92,8 @@ END_TEST
 
 START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 {
-	fails(2, "--threads 0: expected a number from 1", ARGS("--threads", "0"));
+	fails(2, "--threads 0: expected a number from 1",
+	      ARGS("--threads", "0"));
 	fails(2, "--port 70000: expected a number", ARGS("--port", "70000"));
 	fails(2, "--port 12x: expected a number", ARGS("--port", "12x"));
 	fails(2, "--rdma maybe: expected auto, verbs, iwarp",
@@ -110,7 +111,7 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 }
 END_TEST
 
-START_TEST(a_port_that_is_not_used_is_said)
+START_TEST(an_unused_port_option_is_logged)
 {
 	starts(ARGS(MEM, "--rdma", "iwarp", "--iwarp-port", "0"));
 	ck_assert(daemon_logged(&d, "gannetd: --iwarp-port is not used"));
@@ -144,14 +145,14 @@ START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 }
 END_TEST
 
-START_TEST(an_address_of_another_machine_is_said)
+START_TEST(a_foreign_listen_address_is_reported)
 {
 	fails(1, "this machine has no such address; see --bind",
 	      ARGS(MEM, "--bind", "203.0.113.77"));
 }
 END_TEST
 
-START_TEST(what_is_no_exports_file_is_said)
+START_TEST(a_bad_exports_file_is_reported)
 {
 	char file[160];
 
@@ -187,7 +188,7 @@ START_TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
 }
 END_TEST
 
-START_TEST(an_export_without_clients_is_for_this_machine_and_that_is_said)
+START_TEST(an_export_without_clients_serves_only_this_machine_and_logs_it)
 {
 	char message[256];
 
@@ -232,7 +233,7 @@ START_TEST(without_a_home_the_state_is_not_put_where_others_write)
 }
 END_TEST
 
-START_TEST(a_port_in_use_is_said_and_exits_1)
+START_TEST(a_port_in_use_is_reported_and_exits_1)
 {
 	struct daemon_run other;
 	char port[8];
@@ -439,7 +440,8 @@ static bool ended_by_itself(void)
 
 	for (int i = 0; i < 6000; i++) {
 		pid = waitpid(-1, &status, __WALL | WNOHANG);
-		if (pid == d.pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
+		if (pid == d.pid &&
+		    (WIFEXITED(status) || WIFSIGNALED(status))) {
 			d.status = status;
 			return true;
 		}
@@ -557,25 +559,25 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t,
-		it_serves_when_it_says_ready_and_ends_with_0_on_sigterm);
-	tcase_add_test(t, sigint_ends_it_too_with_a_client_connected);
+		the_daemon_serves_once_ready_and_ends_with_0_on_sigterm);
+	tcase_add_test(t, sigint_ends_the_daemon_with_a_client_connected);
 	tcase_add_test(t, tcp_and_udp_share_a_port);
 	tcase_add_test(t,
 		a_wrong_option_says_what_was_expected_and_exits_2);
-	tcase_add_test(t, a_port_that_is_not_used_is_said);
+	tcase_add_test(t, an_unused_port_option_is_logged);
 	tcase_add_test(t, both_kinds_of_rdma_are_named_in_any_order);
 	tcase_add_test(t,
 		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
-	tcase_add_test(t, an_address_of_another_machine_is_said);
-	tcase_add_test(t, what_is_no_exports_file_is_said);
+	tcase_add_test(t, a_foreign_listen_address_is_reported);
+	tcase_add_test(t, a_bad_exports_file_is_reported);
 	tcase_add_test(t,
 		a_closed_directory_is_warned_of_and_the_others_are_served);
 	tcase_add_test(t,
-		       an_export_without_clients_is_for_this_machine_and_that_is_said);
+		an_export_without_clients_serves_only_this_machine_and_logs_it);
 	tcase_add_test(t, a_relative_state_directory_is_made_for_us_alone);
 	tcase_add_test(t,
 		without_a_home_the_state_is_not_put_where_others_write);
-	tcase_add_test(t, a_port_in_use_is_said_and_exits_1);
+	tcase_add_test(t, a_port_in_use_is_reported_and_exits_1);
 	tcase_add_test(t,
 		a_state_directory_in_use_is_refused_until_its_server_is_killed);
 	tcase_add_test(t,

@@ -180,7 +180,7 @@ START_TEST(an_export_within_another_is_its_own)
 }
 END_TEST
 
-START_TEST(what_can_not_be_mounted)
+START_TEST(paths_that_are_no_exports_are_refused)
 {
 	uint64_t refused = stats_sum_by_name("mount_refused");
 	char path[1200];
@@ -509,7 +509,7 @@ int main(void)
 	tcase_add_test(tc, an_export_is_mounted_by_its_path);
 	tcase_add_test(tc, directories_below_an_export_are_mounted);
 	tcase_add_test(tc, an_export_within_another_is_its_own);
-	tcase_add_test(tc, what_can_not_be_mounted);
+	tcase_add_test(tc, paths_that_are_no_exports_are_refused);
 	tcase_add_test(tc, symbolic_links_are_followed);
 	tcase_add_test(tc, no_symbolic_link_leads_out_of_the_export);
 	tcase_add_test(tc, the_caller_must_be_let_through);

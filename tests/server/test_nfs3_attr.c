@@ -73,7 +73,7 @@ START_TEST(attributes_are_those_of_the_file)
 }
 END_TEST
 
-START_TEST(a_handle_of_another_making_is_bad)
+START_TEST(a_forged_handle_is_bad)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	char copy[EXPORT_FH_MAX] = { 0 };
@@ -386,7 +386,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, nfs_setup, nfs_teardown);
 	tcase_add_test(tc, null_needs_nothing);
 	tcase_add_test(tc, attributes_are_those_of_the_file);
-	tcase_add_test(tc, a_handle_of_another_making_is_bad);
+	tcase_add_test(tc, a_forged_handle_is_bad);
 	tcase_add_test(tc, the_handle_of_a_removed_file_is_stale);
 	tcase_add_test(tc, setattr_sets_what_it_is_told);
 	tcase_add_test(tc, setattr_truncates_and_extends);

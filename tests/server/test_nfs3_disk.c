@@ -112,7 +112,7 @@ END_TEST
 
 /* Two clients wrote; the first that asks hears of the loss, and the other
  * sees another verifier. */
-START_TEST(a_loss_that_is_told_once_is_seen_by_all)
+START_TEST(an_error_reported_once_is_seen_by_all)
 {
 	struct nfs_client second;
 	WRITE3res w[2], third;
@@ -153,7 +153,7 @@ int main(void)
 			    0, ARRAY_SIZE(limits));
 	tcase_add_loop_test(tc, a_torn_write_is_an_error_and_can_be_done_again,
 			    0, ARRAY_SIZE(limits));
-	tcase_add_loop_test(tc, a_loss_that_is_told_once_is_seen_by_all, 0, 2);
+	tcase_add_loop_test(tc, an_error_reported_once_is_seen_by_all, 0, 2);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

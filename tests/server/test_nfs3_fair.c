@@ -77,7 +77,8 @@ struct peer {
 	int	 fd;
 	uint32_t xid;
 	bool	 is_long;		/* its calls have a tail, which is
-					 * ignored, but keeps them in the pool */
+					 * ignored, but keeps them in the
+					 * pool */
 	uint32_t status;		/* of the last reply */
 };
 
@@ -438,7 +439,7 @@ START_TEST(a_connection_full_of_hung_calls_serves_other_exports)
 }
 END_TEST
 
-START_TEST(so_does_one_over_rdma)
+START_TEST(an_rdma_connection_full_of_hung_calls_serves_other_exports)
 {
 	mix("127.0.0.1", srv.port, 128);
 }
@@ -478,7 +479,7 @@ static int yes(const char *name, const struct addr *a)
 }
 
 /* The one worker for names is free again when the disk is asked. */
-START_TEST(a_hung_disk_does_not_keep_who_asks_for_names)
+START_TEST(a_hung_disk_does_not_keep_the_worker_for_names)
 {
 	struct nfs_client hung;
 	unsigned left = 2;
@@ -516,14 +517,16 @@ int main(void)
 		 a_light_client_is_not_slowed_by_a_heavy_one_over_tcp);
 	add_case(s, "rdma", setup_rdma,
 		 a_light_client_is_not_slowed_by_a_heavy_one_over_rdma);
-	add_case(s, "exports", setup, however_many_exports_hang_another_goes_on);
+	add_case(s, "exports", setup,
+		 however_many_exports_hang_another_goes_on);
 	add_case(s, "memory", setup,
 		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
 	add_case(s, "mix", setup,
 		 a_connection_full_of_hung_calls_serves_other_exports);
-	add_case(s, "mix_rdma", setup_rdma, so_does_one_over_rdma);
+	add_case(s, "mix_rdma", setup_rdma,
+		 an_rdma_connection_full_of_hung_calls_serves_other_exports);
 	add_case(s, "mounts", setup, mounts_of_a_hung_export_stop_no_others);
 	add_case(s, "names", setup,
-		 a_hung_disk_does_not_keep_who_asks_for_names);
+		 a_hung_disk_does_not_keep_the_worker_for_names);
 	return run_suite(s);
 }

@@ -394,7 +394,7 @@ START_TEST(a_handle_that_can_not_be_opened_is_stale_or_bad)
 END_TEST
 
 /* A backend that would block is asked again, on a worker. */
-START_TEST(what_would_block_runs_on_a_worker)
+START_TEST(a_blocking_operation_runs_on_a_worker)
 {
 	const struct proc *p = &procs[_i];
 	uint64_t moved = stats_sum_by_name("rpc_would_block");
@@ -444,7 +444,7 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-START_TEST(what_is_late_is_answered_when_it_is_there)
+START_TEST(a_late_operation_is_answered_when_it_ends)
 {
 	const struct proc *p = &procs[_i];
 	uint64_t before = now_us();
@@ -518,16 +518,16 @@ int main(void)
 	tcase_add_loop_test(tc, every_status_listed_is_reached, 0,
 			    ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc,
-			    no_errno_of_a_backend_leaves_a_call_without_an_error,
-			    0, ARRAY_SIZE(procs));
+		no_errno_of_a_backend_leaves_a_call_without_an_error,
+		0, ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc,
 			    a_handle_that_can_not_be_opened_is_stale_or_bad, 0,
 			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, what_would_block_runs_on_a_worker, 0,
+	tcase_add_loop_test(tc, a_blocking_operation_runs_on_a_worker, 0,
 			    ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc, an_error_that_comes_once_is_answered_once, 0,
 			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, what_is_late_is_answered_when_it_is_there, 0,
+	tcase_add_loop_test(tc, a_late_operation_is_answered_when_it_ends, 0,
 			    ARRAY_SIZE(procs));
 	tcase_add_loop_test(tc, a_call_that_hangs_stops_no_other, 0,
 			    ARRAY_SIZE(procs));

@@ -72,7 +72,7 @@ static nfs_fh3 a_file(void)
 	return own(nfs_make_file(top, "f", ""));
 }
 
-START_TEST(what_was_written_is_read)
+START_TEST(data_of_any_size_is_read_as_written)
 {
 	static const uint32_t sizes[] = { 0, 1, 3, 4, 5, 4095, 4096, 65537,
 					  MIB - 1, MIB };
@@ -389,7 +389,7 @@ START_TEST(commit_takes_any_range)
 }
 END_TEST
 
-START_TEST(commit_tells_of_a_full_disk)
+START_TEST(commit_reports_a_full_disk)
 {
 	nfs_fh3 fh = a_file();
 
@@ -449,7 +449,7 @@ END_TEST
 
 static void add_reads(TCase *tc)
 {
-	tcase_add_loop_test(tc, what_was_written_is_read, 0, 10);
+	tcase_add_loop_test(tc, data_of_any_size_is_read_as_written, 0, 10);
 	tcase_add_test(tc, nothing_is_behind_the_end);
 	tcase_add_test(tc, a_read_is_cut_to_rtmax);
 	tcase_add_test(tc, a_short_file_takes_no_large_buffer);
@@ -477,7 +477,7 @@ static void add_writes(TCase *tc)
 	tcase_add_test(tc, an_error_while_it_is_written_changes_the_verifier);
 	tcase_add_test(tc, commit_needs_no_permission);
 	tcase_add_test(tc, commit_takes_any_range);
-	tcase_add_test(tc, commit_tells_of_a_full_disk);
+	tcase_add_test(tc, commit_reports_a_full_disk);
 	tcase_add_test(tc, a_read_only_export_commits_but_does_not_write);
 }
 

@@ -154,7 +154,8 @@ START_TEST(create_unchecked_takes_what_is_there)
 	sattr3 *s = &a.how.createhow3_u.obj_attributes;
 	CREATE3res r;
 
-	ck_assert_int_eq(try_create(&root, top, "file", UNCHECKED, NULL), NFS3_OK);
+	ck_assert_int_eq(try_create(&root, top, "file", UNCHECKED, NULL),
+			 NFS3_OK);
 	ck_assert_uint_eq(nfs_attr(file).size, 4);
 	s->size.set_it = 1;
 	nfs_call(&root, create, &a, &r);

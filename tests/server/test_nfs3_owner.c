@@ -161,7 +161,7 @@ static void prepare(void)
 
 static const int modes[] = { 0444, 0 };
 
-START_TEST(a_file_that_its_mode_closed_is_refused_after_a_restart_and_told)
+START_TEST(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged)
 {
 	uint64_t before, after = 0;
 	struct stat was, is;
@@ -181,7 +181,8 @@ START_TEST(a_file_that_its_mode_closed_is_refused_after_a_restart_and_told)
 	/* The client learns that it has to send again what was not stable... */
 	ck_assert_int_eq(commit(&after), NFS3_OK);
 	ck_assert_uint_ne(after, before);
-	/* ... and that this can't be, each time, and its application with it. */
+	/* ... and each time it does, that this fails: so its application
+	 * learns of it. */
 	for (int i = 0; i < 5; i++) {
 		ck_assert_int_eq(write_at(4096, "more", UNSTABLE, &after),
 				 NFS3ERR_ACCES);
@@ -216,7 +217,7 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t,
-		a_file_that_its_mode_closed_is_refused_after_a_restart_and_told,
+		a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged,
 		0, (int)ARRAY_SIZE(modes));
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -241,7 +241,7 @@ START_TEST(dircount_is_used_to_the_last_byte)
 END_TEST
 
 /* A shorter one behind it would be lost to the client, or it would. */
-START_TEST(what_does_not_fit_is_not_passed_over)
+START_TEST(an_entry_that_does_not_fit_is_not_skipped)
 {
 	char name[201] = { 0 };
 	uint32_t count = FRAME + 4 * entry_size(".");
@@ -364,7 +364,7 @@ int main(void)
 	tcase_add_test(tc, readdirplus_may_know_only_names);
 	tcase_add_test(tc, the_smallest_count_is_that_of_one_entry);
 	tcase_add_test(tc, dircount_is_used_to_the_last_byte);
-	tcase_add_test(tc, what_does_not_fit_is_not_passed_over);
+	tcase_add_test(tc, an_entry_that_does_not_fit_is_not_skipped);
 	tcase_add_test(tc, an_empty_directory_has_its_dots);
 	tcase_add_test(tc, cookies_survive_changes);
 	tcase_add_test(tc, a_cookie_that_never_was_is_bad);

@@ -159,7 +159,7 @@ START_TEST(arguments_cut_short_are_garbage)
 }
 END_TEST
 
-START_TEST(what_is_not_served)
+START_TEST(unserved_programs_versions_and_procedures_are_refused)
 {
 	begin(NFS, 3, NFS3_NPROC);
 	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
@@ -182,7 +182,7 @@ START_TEST(what_is_not_served)
 }
 END_TEST
 
-START_TEST(a_name_of_any_length_is_too_long)
+START_TEST(names_of_more_than_255_bytes_are_too_long)
 {
 	static const char name[200 << 10];
 	static const uint32_t lens[] = { 256, 4096, 65535, sizeof(name) };
@@ -377,8 +377,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, arguments_cut_short_are_garbage, 1,
 			    NFS3_NPROC);
-	tcase_add_test(tc, what_is_not_served);
-	tcase_add_test(tc, a_name_of_any_length_is_too_long);
+	tcase_add_test(tc,
+		       unserved_programs_versions_and_procedures_are_refused);
+	tcase_add_test(tc, names_of_more_than_255_bytes_are_too_long);
 	tcase_add_test(tc, a_name_has_no_zero_byte);
 	tcase_add_test(tc, a_link_holds_4095_bytes);
 	tcase_add_test(tc, mknod_of_an_unknown_type_is_a_bad_type);

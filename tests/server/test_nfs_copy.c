@@ -128,7 +128,7 @@ static void round_trip(size_t size)
 	check_back(size);
 }
 
-START_TEST(what_is_put_is_what_is_got)
+START_TEST(a_file_put_is_got_back_unchanged)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 16384, 16385,
 					100003, 1 };
@@ -145,7 +145,7 @@ START_TEST(what_is_put_is_what_is_got)
 END_TEST
 
 /* One file, over RDMA and TCP by turns. */
-START_TEST(what_one_transport_put_another_gets)
+START_TEST(a_file_put_over_one_transport_is_got_over_another)
 {
 	char by_rdma[sizeof(base)], by_tcp[sizeof(base)];
 
@@ -174,7 +174,7 @@ START_TEST(a_put_is_committed_and_no_more_is_sent_than_needed)
 }
 END_TEST
 
-START_TEST(what_the_server_may_have_lost_is_sent_again)
+START_TEST(data_that_the_server_may_have_lost_is_sent_again)
 {
 	unsigned once = (200000 + 4095) / 4096, calls;
 
@@ -274,13 +274,14 @@ int main(void)
 	TCase *t = tcase_create("copy");
 
 	tcase_set_timeout(t, 30);
-	tcase_add_loop_test(t, what_is_put_is_what_is_got, 0, WAYS);
-	tcase_add_loop_test(t, what_one_transport_put_another_gets, WAY_LOOP,
-			    WAYS);
+	tcase_add_loop_test(t, a_file_put_is_got_back_unchanged, 0, WAYS);
+	tcase_add_loop_test(t,
+		a_file_put_over_one_transport_is_got_over_another, WAY_LOOP,
+		WAYS);
 	tcase_add_loop_test(t,
 		a_put_is_committed_and_no_more_is_sent_than_needed, 0, WAYS);
-	tcase_add_loop_test(t, what_the_server_may_have_lost_is_sent_again, 0,
-			    WAYS);
+	tcase_add_loop_test(t,
+		data_that_the_server_may_have_lost_is_sent_again, 0, WAYS);
 	tcase_add_loop_test(t, short_writes_are_completed, 0, WAYS);
 	tcase_add_loop_test(t, a_full_server_ends_a_put, 0, WAYS);
 	tcase_add_test(t, connections_that_break_lose_nothing);

@@ -80,7 +80,7 @@ START_TEST(results_that_do_not_fit_are_system_err)
 }
 END_TEST
 
-START_TEST(what_is_not_a_call_is_rejected)
+START_TEST(a_record_that_is_no_call_is_rejected)
 {
 	call_words(19, 1, 0, 0, 0, 0);
 	ck_assert(c->rejected);
@@ -105,7 +105,7 @@ START_TEST(a_procedure_that_blocks_moves_to_a_worker)
 }
 END_TEST
 
-START_TEST(what_a_program_does_not_authorize_is_auth_error)
+START_TEST(an_unauthorized_call_gets_auth_error)
 {
 	test_authorize = RPC_AUTH_TOOWEAK;
 	call_words(40, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
@@ -193,7 +193,7 @@ START_TEST(an_empty_body_leaves_head_and_tail)
 }
 END_TEST
 
-START_TEST(what_a_call_holds_is_put_once_for_each_time)
+START_TEST(a_call_puts_each_reference_it_holds_once)
 {
 	call_words(70, 0, 2, TEST_PROG, 4, TEST_BLOCKS, NOAUTH);
 	fake_free(c);
@@ -236,7 +236,7 @@ static bool chunk_ok(uint32_t proc, uint32_t item, uint32_t len,
 }
 
 /* RFC 8267 section 4.1: only what the binding names may come in a chunk. */
-START_TEST(a_read_chunk_stands_only_for_the_last_argument_of_its_procedure)
+START_TEST(a_read_chunk_holds_only_the_last_argument)
 {
 	for (uint32_t item = 0; item < 70000; item = item * 3 + 1)
 		ck_assert(chunk_ok(TEST_WRITE, item, 48, 48));
@@ -376,7 +376,7 @@ START_TEST(a_call_that_was_not_answered_with_results_runs_again)
 }
 END_TEST
 
-START_TEST(what_is_not_cached_runs_again)
+START_TEST(an_uncached_procedure_runs_again)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		call_words(96, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
@@ -444,7 +444,7 @@ START_TEST(each_procedure_is_counted)
 }
 END_TEST
 
-START_TEST(programs_that_cannot_work_are_refused)
+START_TEST(invalid_programs_are_refused)
 {
 	static const struct rpc_proc wide = {
 		.name = "wide", .run = NULL, .args_size = RPC_ARGS_SIZE + 1,
@@ -474,8 +474,8 @@ static void add_replies(TCase *t)
 	tcase_add_test(t, bytes_after_the_arguments_are_ignored);
 	tcase_add_test(t, a_failure_is_system_err);
 	tcase_add_test(t, results_that_do_not_fit_are_system_err);
-	tcase_add_test(t, what_is_not_a_call_is_rejected);
-	tcase_add_test(t, what_a_program_does_not_authorize_is_auth_error);
+	tcase_add_test(t, a_record_that_is_no_call_is_rejected);
+	tcase_add_test(t, an_unauthorized_call_gets_auth_error);
 	tcase_add_test(t, bad_credentials_are_auth_error);
 	tcase_add_test(t, null_may_come_with_auth_sys);
 	tcase_add_test(t, a_ddp_body_is_followed_by_its_pad_and_the_tail);
@@ -486,12 +486,12 @@ static void add_replies(TCase *t)
 static void add_running(TCase *t)
 {
 	tcase_add_test(t, a_procedure_that_blocks_moves_to_a_worker);
-	tcase_add_test(t, what_a_call_holds_is_put_once_for_each_time);
+	tcase_add_test(t, a_call_puts_each_reference_it_holds_once);
 	tcase_add_test(t, arguments_in_segments_are_whole);
-	tcase_add_test(t, a_read_chunk_stands_only_for_the_last_argument_of_its_procedure);
+	tcase_add_test(t, a_read_chunk_holds_only_the_last_argument);
 	tcase_add_test(t, a_class_bounds_the_workers_of_its_calls);
 	tcase_add_test(t, each_procedure_is_counted);
-	tcase_add_test(t, programs_that_cannot_work_are_refused);
+	tcase_add_test(t, invalid_programs_are_refused);
 }
 
 static void add_duplicates(TCase *t)
@@ -503,7 +503,7 @@ static void add_duplicates(TCase *t)
 	tcase_add_test(t, another_users_call_is_another_call);
 	tcase_add_test(t, the_same_xid_with_other_arguments_is_another_call);
 	tcase_add_test(t, a_call_that_was_not_answered_with_results_runs_again);
-	tcase_add_test(t, what_is_not_cached_runs_again);
+	tcase_add_test(t, an_uncached_procedure_runs_again);
 }
 
 int main(void)

@@ -50,7 +50,7 @@ END_TEST
 
 /* A call that does not take the buffer that it was woken for wakes the next:
  * no other buffer may ever come back. */
-START_TEST(a_buffer_not_taken_after_all_is_passed_on)
+START_TEST(an_unused_buffer_goes_to_the_next_waiter)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting[3];
@@ -213,8 +213,9 @@ int main(void)
 
 	tcase_add_checked_fixture(t, start, stop);
 	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
-	tcase_add_test(t, a_buffer_not_taken_after_all_is_passed_on);
-	tcase_add_test(t, a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer);
+	tcase_add_test(t, an_unused_buffer_goes_to_the_next_waiter);
+	tcase_add_test(t,
+		       a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer);
 	tcase_add_test(t, calls_behind_hung_ones_give_their_buffers_back);
 	tcase_add_test(t, calls_of_a_slow_client_are_not_sent_back);
 	tcase_add_test(t, datagrams_behind_hung_ones_are_dropped);

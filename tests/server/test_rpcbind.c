@@ -275,7 +275,7 @@ START_TEST(programs_are_registered_for_each_netid_and_withdrawn)
 }
 END_TEST
 
-START_TEST(what_a_killed_server_left_is_replaced)
+START_TEST(registrations_of_a_killed_server_are_replaced)
 {
 	struct rpcbind *rb = dial();
 
@@ -392,7 +392,7 @@ static void add_tests(Suite *s, const char *name, void (*start)(void))
 
 	tcase_add_checked_fixture(t, start, stop);
 	tcase_add_test(t, programs_are_registered_for_each_netid_and_withdrawn);
-	tcase_add_test(t, what_a_killed_server_left_is_replaced);
+	tcase_add_test(t, registrations_of_a_killed_server_are_replaced);
 	tcase_add_test(t, the_mapping_of_a_successor_stays);
 	tcase_add_test(t, a_refusal_is_eacces);
 	tcase_add_test(t, a_silent_rpcbind_costs_a_bounded_time);

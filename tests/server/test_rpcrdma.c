@@ -410,7 +410,8 @@ END_TEST
 
 START_TEST(chunks_that_overlap_get_err_chunk)
 {
-	static const uint32_t second[] = { 12, 20, 112 };	/* in the first */
+	/* Each begins in the first. */
+	static const uint32_t second[] = { 12, 20, 112 };
 	struct rig_options o = { .any_position = true };
 	struct fabric_mr *mr;
 
@@ -533,7 +534,7 @@ static bool none_left(void *arg)
 	return rig.listener->ops->count(rig.listener) == 0;
 }
 
-START_TEST(who_ended_a_connection_is_counted)
+START_TEST(the_side_that_ended_a_connection_is_counted)
 {
 	open_plain();
 	peer_check_alive(&peer);
@@ -561,7 +562,8 @@ static void add_good_calls(TCase *t)
 	tcase_add_test(t, a_read_chunk_may_come_with_its_pad_or_without);
 	tcase_add_test(t, a_pad_in_a_segment_of_its_own_is_taken);
 	tcase_add_test(t, an_empty_read_segment_is_not_read);
-	tcase_add_test(t, several_read_chunks_at_different_positions_are_pulled);
+	tcase_add_test(t,
+		       several_read_chunks_at_different_positions_are_pulled);
 	tcase_add_test(t, a_long_call_comes_in_many_segments);
 	tcase_add_test(t, a_long_call_comes_with_further_read_chunks);
 	tcase_add_test(t, msgp_is_taken_and_its_padding_skipped);
@@ -576,7 +578,8 @@ static void add_bad_calls(TCase *t)
 	tcase_add_test(t, xids_that_differ_get_err_chunk);
 	tcase_add_test(t, bad_read_positions_get_err_chunk);
 	tcase_add_test(t, chunks_that_overlap_get_err_chunk);
-	tcase_add_test(t, a_chunk_that_the_binding_does_not_allow_gets_err_chunk);
+	tcase_add_test(t,
+		       a_chunk_that_the_binding_does_not_allow_gets_err_chunk);
 	tcase_add_test(t, lists_that_no_reply_can_return_get_err_chunk);
 	tcase_add_test(t, a_read_that_fails_ends_the_connection);
 	tcase_add_test(t, every_truncation_of_a_call_is_survived);
@@ -590,7 +593,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	add_good_calls(t);
 	add_bad_calls(t);
-	tcase_add_test(t, who_ended_a_connection_is_counted);
+	tcase_add_test(t, the_side_that_ended_a_connection_is_counted);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

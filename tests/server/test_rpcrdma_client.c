@@ -378,7 +378,7 @@ static unsigned long_line(uint64_t *pause)
 }
 
 /* A call waits for its reply from when it was sent, not for its turn. */
-START_TEST(a_long_line_behind_few_credits_is_no_silence)
+START_TEST(a_long_queue_behind_few_credits_is_no_silence)
 {
 	unsigned given_up, tries = 0;
 	uint64_t pause;
@@ -438,7 +438,7 @@ START_TEST(a_responder_that_stays_away_is_given_up)
 }
 END_TEST
 
-START_TEST(nobody_there_is_an_error_at_once)
+START_TEST(connecting_where_nobody_listens_fails_at_once)
 {
 	struct gannet_rpcrdma_options co = { 0 };
 	struct sockaddr_storage addr;
@@ -461,8 +461,10 @@ static int silent_listener(struct sockaddr_in *sin, int fill[8])
 	socklen_t len = sizeof(*sin);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	*sin = (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	*sin = (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
 	ck_assert_int_eq(bind(fd, (struct sockaddr *)sin, len), 0);
 	ck_assert_int_eq(listen(fd, 0), 0);
 	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)sin, &len), 0);
@@ -508,7 +510,7 @@ START_TEST(close_ends_what_is_in_progress)
 }
 END_TEST
 
-START_TEST(nonsense_is_refused)
+START_TEST(invalid_options_are_refused)
 {
 	struct gannet_rpcrdma_options co = { .fabric = 77 };
 	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
@@ -578,20 +580,20 @@ int main(void)
 	tcase_add_test(t, a_call_gets_its_reply);
 	tcase_add_test(t, data_goes_from_sources_and_to_sinks);
 	tcase_add_test(t,
-		       several_sources_go_where_the_message_has_no_room_for_them);
+		several_sources_go_where_the_message_has_no_room_for_them);
 	tcase_add_test(t, more_calls_than_credits_all_come_back);
 	tcase_add_test(t,
 		       calls_in_progress_are_sent_again_on_a_new_connection);
 	tcase_add_test(t, an_idle_connection_is_made_again_when_it_is_needed);
 	tcase_add_test(t, a_call_without_reply_is_sent_again_so_many_times);
 	tcase_add_loop_test(t, a_send_that_is_done_late_lets_the_next_go, 0, 5);
-	tcase_add_test(t, a_long_line_behind_few_credits_is_no_silence);
+	tcase_add_test(t, a_long_queue_behind_few_credits_is_no_silence);
 	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
 	tcase_add_test(t, a_responder_that_stays_away_is_given_up);
-	tcase_add_test(t, nobody_there_is_an_error_at_once);
+	tcase_add_test(t, connecting_where_nobody_listens_fails_at_once);
 	tcase_add_test(t, an_attempt_to_connect_takes_no_longer_than_it_may);
 	tcase_add_test(t, close_ends_what_is_in_progress);
-	tcase_add_test(t, nonsense_is_refused);
+	tcase_add_test(t, invalid_options_are_refused);
 	tcase_add_test(t, cuts_under_load_lose_no_call);
 	suite_add_tcase(s, t);
 	return run_suite(s);

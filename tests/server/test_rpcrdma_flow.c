@@ -566,7 +566,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, a_device_with_short_queues_has_fewer_credits);
 	tcase_add_test(t, connections_are_shared_out_among_pollers);
 	tcase_add_test(t, all_credits_may_be_used_at_once);
-	tcase_add_test(t, a_peer_that_overruns_loses_its_connection_and_no_other);
+	tcase_add_test(t,
+		       a_peer_that_overruns_loses_its_connection_and_no_other);
 	tcase_add_test(t, calls_before_established_are_kept_and_replayed);
 	tcase_add_test(t, a_requester_has_one_credit_before_the_first_reply);
 	tcase_add_test(t, a_peer_without_a_receive_loses_its_connection);

@@ -163,7 +163,8 @@ END_TEST
 START_TEST(without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk)
 {
 	open_with(NULL, NULL);
-	for (uint32_t len = 0; len < 4096 - 28 - 16; len += len < 300 ? 1 : 97) {
+	for (uint32_t len = 0; len < 4096 - 28 - 16;
+	     len += len < 300 ? 1 : 97) {
 		exchange_init(&x, 1000 + len, OP_READ, len);
 		ck_assert_int_eq(exchange(), 0);
 		ck_assert(!x.request.nomsg);
@@ -318,7 +319,7 @@ START_TEST(few_pieces_to_gather_from_are_enough)
 }
 END_TEST
 
-START_TEST(an_echo_of_everything_there_is_comes_back)
+START_TEST(an_echo_through_all_chunks_comes_back)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 50000 };
 	static uint8_t out[POOL_PAYLOAD_MAX];
@@ -477,7 +478,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, write_list_and_reply_chunk_are_used_together);
 	tcase_add_test(t, a_reply_that_fits_nowhere_gets_err_chunk);
 	tcase_add_test(t, few_pieces_to_gather_from_are_enough);
-	tcase_add_test(t, an_echo_of_everything_there_is_comes_back);
+	tcase_add_test(t, an_echo_through_all_chunks_comes_back);
 	tcase_add_test(t, a_call_too_long_for_a_send_goes_as_a_long_call);
 	tcase_add_test(t, the_only_handle_is_invalidated_when_both_sides_can);
 	tcase_add_test(t, an_error_never_invalidates);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The daemon under whatever starts it: closed descriptors, storms of signals. */
+/* The daemon under any parent: closed descriptors, storms of signals. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

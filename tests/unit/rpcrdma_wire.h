@@ -26,7 +26,8 @@ static inline void begin(uint32_t vers, uint32_t proc)
 	xdr_put_u32(&w.out, proc);
 }
 
-static inline void put_segment(uint32_t handle, uint32_t length, uint64_t offset)
+static inline void put_segment(uint32_t handle, uint32_t length,
+			       uint64_t offset)
 {
 	xdr_put_u32(&w.out, handle);
 	xdr_put_u32(&w.out, length);

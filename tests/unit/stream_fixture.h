@@ -30,7 +30,8 @@ enum fx_op {
 	FX_DROP,	/* no reply */
 	FX_REJECT,	/* it is taken for something that is no call */
 	FX_KEEP,	/* like FX_ECHO; keeps a reference to the xprt */
-	FX_STOP,	/* like FX_ECHO, once fx.go is posted; stops the poller */
+	FX_STOP,	/* like FX_ECHO, once fx.go is posted: stops the
+			 * poller */
 };
 
 #define KIB		1024u

@@ -76,7 +76,7 @@ START_TEST(duplicates_of_several_connections_all_wait)
 }
 END_TEST
 
-START_TEST(a_duplicate_takes_over_what_came_to_nothing)
+START_TEST(a_duplicate_takes_over_a_forgotten_call)
 {
 	struct drc_call *first, *second;
 
@@ -95,7 +95,7 @@ START_TEST(a_duplicate_takes_over_what_came_to_nothing)
 }
 END_TEST
 
-START_TEST(a_call_that_is_not_kept_leaves_nothing)
+START_TEST(an_unkept_call_leaves_no_entry)
 {
 	call.keep = false;
 	ck_assert_int_eq(lookup(), DRC_NEW);
@@ -361,8 +361,8 @@ int main(void)
 	tcase_add_test(t, a_duplicate_in_progress_is_recognized);
 	tcase_add_test(t, the_newest_duplicate_waits_for_the_end);
 	tcase_add_test(t, duplicates_of_several_connections_all_wait);
-	tcase_add_test(t, a_duplicate_takes_over_what_came_to_nothing);
-	tcase_add_test(t, a_call_that_is_not_kept_leaves_nothing);
+	tcase_add_test(t, a_duplicate_takes_over_a_forgotten_call);
+	tcase_add_test(t, an_unkept_call_leaves_no_entry);
 	tcase_add_test(t, a_call_in_progress_does_not_age);
 	tcase_add_test(t, a_finished_call_gets_its_first_reply_byte_for_byte);
 	tcase_add_test(t, the_port_matters_for_datagrams_only);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The duplicate request cache: how long replies stay, and in how much memory. */
+/* The duplicate request cache: how long replies stay, in how much memory. */
 #include "tests/unit/drc_fixture.h"
 
-START_TEST(a_datagrams_reply_is_believed_for_120_seconds_after_its_last_use)
+START_TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 {
 	bool believed = false;
 
@@ -233,7 +233,8 @@ int main(void)
 	TCase *t = tcase_create("memory");
 
 	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t, a_datagrams_reply_is_believed_for_120_seconds_after_its_last_use);
+	tcase_add_test(t,
+		a_datagrams_reply_lives_120_seconds_after_its_last_use);
 	tcase_add_test(t, an_entry_of_a_moment_ahead_is_believed);
 	tcase_add_test(t, replies_that_arrived_are_given_up_as_new_ones_come);
 	tcase_add_test(t, a_full_cache_gives_up_what_arrived_first);

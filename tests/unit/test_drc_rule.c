@@ -130,7 +130,7 @@ START_TEST(a_connection_that_never_repeats_has_its_replies)
 }
 END_TEST
 
-START_TEST(after_a_reset_what_was_not_acknowledged_is_answered_again)
+START_TEST(after_a_reset_unacknowledged_replies_are_sent_again)
 {
 	answer("abcd", 4);
 	a.view.acked = 9;
@@ -148,7 +148,7 @@ START_TEST(after_a_reset_what_was_not_acknowledged_is_answered_again)
 }
 END_TEST
 
-START_TEST(after_a_reset_what_arrived_in_its_last_second_is_answered_again)
+START_TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 {
 	answer("abcd", 4);
 	call.key.xid++;
@@ -182,7 +182,7 @@ START_TEST(nothing_is_answered_again_long_after_the_end)
 }
 END_TEST
 
-START_TEST(after_a_reset_what_arrived_before_is_run)
+START_TEST(after_a_reset_earlier_calls_are_run)
 {
 	answer("abcd", 4);
 	a.view.acked = 10;
@@ -195,7 +195,7 @@ START_TEST(after_a_reset_what_arrived_before_is_run)
 }
 END_TEST
 
-START_TEST(after_an_orderly_end_what_was_acknowledged_is_run)
+START_TEST(after_an_orderly_end_acknowledged_calls_are_run)
 {
 	answer("abcd", 4);
 	call.key.xid++;
@@ -343,7 +343,7 @@ START_TEST(an_older_connection_that_lives_is_served)
 END_TEST
 
 /* Over RDMA nothing tells when a peer was heard: a's end may be on its way. */
-START_TEST(where_nothing_is_heard_the_older_connection_was_left)
+START_TEST(without_a_time_heard_the_older_connection_counts_as_abandoned)
 {
 	come_on(&b);
 	answer("abcd", 4);
@@ -464,25 +464,29 @@ int main(void)
 	tcase_add_test(t, nothing_is_sent_again_that_its_client_surely_has);
 	tcase_add_test(t, a_reply_is_for_the_client_that_does_not_have_it);
 	tcase_add_test(t, a_connection_that_never_repeats_has_its_replies);
-	tcase_add_test(t, after_a_reset_what_was_not_acknowledged_is_answered_again);
-	tcase_add_test(t, after_a_reset_what_arrived_in_its_last_second_is_answered_again);
-	tcase_add_test(t, after_a_reset_what_arrived_before_is_run);
+	tcase_add_test(t, after_a_reset_unacknowledged_replies_are_sent_again);
+	tcase_add_test(t,
+		after_a_reset_calls_of_its_last_second_are_answered_again);
+	tcase_add_test(t, after_a_reset_earlier_calls_are_run);
 	tcase_add_loop_test(t, nothing_is_answered_again_long_after_the_end, 0,
 			    3);
-	tcase_add_test(t, after_an_orderly_end_what_was_acknowledged_is_run);
+	tcase_add_test(t, after_an_orderly_end_acknowledged_calls_are_run);
 	tcase_add_test(t, a_reply_that_was_lost_is_never_acknowledged);
-	tcase_add_test(t, a_reply_still_on_its_way_is_copied_for_another_connection);
+	tcase_add_test(t,
+		a_reply_still_on_its_way_is_copied_for_another_connection);
 	tcase_add_test(t, a_connection_heard_since_waits_for_its_reply_itself);
 	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
 	tcase_add_loop_test(t, nothing_runs_that_a_dead_connection_held_unread,
 			    0, 4);
 	tcase_add_test(t, an_older_connection_that_lives_is_served);
-	tcase_add_test(t, where_nothing_is_heard_the_older_connection_was_left);
+	tcase_add_test(t,
+		without_a_time_heard_the_older_connection_counts_as_abandoned);
 	tcase_add_test(t, a_silent_connection_may_be_lost);
 	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
-	tcase_add_test(t, a_call_sent_again_on_its_connection_is_remembered_once);
-	tcase_add_loop_test(t, each_connection_that_waits_acknowledges_for_itself,
-			    0, 2);
+	tcase_add_test(t,
+		       a_call_sent_again_on_its_connection_is_remembered_once);
+	tcase_add_loop_test(t,
+		each_connection_that_waits_acknowledges_for_itself, 0, 2);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

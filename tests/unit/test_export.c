@@ -216,7 +216,7 @@ static bool marked(const char *path, bool make)
 	return err == 0;
 }
 
-START_TEST(what_stays_in_the_table_stays_mounted)
+START_TEST(exports_kept_in_the_table_stay_mounted)
 {
 	struct export_opts opts;
 
@@ -401,7 +401,7 @@ START_TEST(an_export_that_is_taken_out_is_not_waited_for)
 END_TEST
 
 /* A directory is never mounted twice. */
-START_TEST(it_comes_back_when_it_is_gone)
+START_TEST(an_export_comes_back_after_its_unmount)
 {
 	struct export_opts opts;
 
@@ -488,7 +488,7 @@ START_TEST(an_export_that_hangs_and_stays_keeps_no_other)
 }
 END_TEST
 
-START_TEST(what_clients_hold_on_to_cannot_change)
+START_TEST(ids_in_clients_handles_can_not_change)
 {
 	char *err;
 
@@ -581,16 +581,16 @@ int main(void)
 			    ARRAY_SIZE(paths));
 	tcase_add_test(tc, an_inner_export_does_not_fall_back_to_the_outer);
 	tcase_add_test(tc, ids_are_the_same_in_every_table);
-	tcase_add_test(tc, what_stays_in_the_table_stays_mounted);
+	tcase_add_test(tc, exports_kept_in_the_table_stay_mounted);
 	tcase_add_test(tc,
 		       an_export_in_use_outlives_the_table_that_named_it);
 	tcase_add_test(tc, a_table_that_cannot_be_mounted_changes_nothing);
 	tcase_add_test(tc, an_export_that_is_taken_out_is_not_waited_for);
-	tcase_add_test(tc, it_comes_back_when_it_is_gone);
+	tcase_add_test(tc, an_export_comes_back_after_its_unmount);
 	tcase_add_test(tc, a_mount_that_hangs_keeps_no_other_export);
 	tcase_add_test(tc, a_mount_that_hangs_may_fail_and_be_tried_again);
 	tcase_add_test(tc, an_export_that_hangs_and_stays_keeps_no_other);
-	tcase_add_test(tc, what_clients_hold_on_to_cannot_change);
+	tcase_add_test(tc, ids_in_clients_handles_can_not_change);
 	tcase_add_test(tc, tables_change_under_those_who_look);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

@@ -130,7 +130,7 @@ START_TEST(a_name_of_another_domain_is_not_that_of_a_client)
 }
 END_TEST
 
-START_TEST(names_that_cannot_be_told_are_no_clients)
+START_TEST(unresolvable_names_are_no_clients)
 {
 	publish("/a *.example h3\n");
 	dns_error = EAI_AGAIN;
@@ -141,7 +141,7 @@ START_TEST(names_that_cannot_be_told_are_no_clients)
 }
 END_TEST
 
-START_TEST(who_was_a_client_stays_one_while_names_cannot_be_told)
+START_TEST(a_client_stays_one_while_names_are_unresolvable)
 {
 	publish("/a *.example\n/b h3\n");
 	table->resolver.keep_s = -1;
@@ -164,7 +164,7 @@ static void resolve_old(const char *addr)
 	table->resolver.keep_s = 60;
 }
 
-START_TEST(who_is_known_waits_for_few_names_that_cannot_be_told)
+START_TEST(a_known_client_waits_for_few_unresolvable_names)
 {
 	unsigned before;
 
@@ -182,7 +182,7 @@ START_TEST(who_is_known_waits_for_few_names_that_cannot_be_told)
 }
 END_TEST
 
-START_TEST(names_that_cannot_be_told_shut_out_no_others)
+START_TEST(unresolvable_names_shut_out_no_others)
 {
 	publish("/a dead1 dead2 dead3 dead4 h3 dead5 dead6 dead7 h4\n"
 		"/b h3\n");
@@ -214,7 +214,7 @@ static void ask_meanwhile(void)
 	meanwhile = ask("/a", "192.0.2.3", &opts);
 }
 
-START_TEST(while_one_asks_the_others_go_by_what_was_known)
+START_TEST(while_one_caller_asks_the_others_use_the_old_answer)
 {
 	publish("/a h3\n");
 	dns_meanwhile = ask_meanwhile;
@@ -270,12 +270,11 @@ int main(void)
 	tcase_add_test(tc, names_are_asked_once_and_remembered);
 	tcase_add_test(tc, a_name_that_does_not_lead_back_is_not_believed);
 	tcase_add_test(tc, a_name_of_another_domain_is_not_that_of_a_client);
-	tcase_add_test(tc, names_that_cannot_be_told_are_no_clients);
-	tcase_add_test(tc,
-		who_was_a_client_stays_one_while_names_cannot_be_told);
-	tcase_add_test(tc, who_is_known_waits_for_few_names_that_cannot_be_told);
-	tcase_add_test(tc, names_that_cannot_be_told_shut_out_no_others);
-	tcase_add_test(tc, while_one_asks_the_others_go_by_what_was_known);
+	tcase_add_test(tc, unresolvable_names_are_no_clients);
+	tcase_add_test(tc, a_client_stays_one_while_names_are_unresolvable);
+	tcase_add_test(tc, a_known_client_waits_for_few_unresolvable_names);
+	tcase_add_test(tc, unresolvable_names_shut_out_no_others);
+	tcase_add_test(tc, while_one_caller_asks_the_others_use_the_old_answer);
 	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
 	tcase_add_test(tc, the_system_knows_itself);
 	suite_add_tcase(s, tc);

@@ -69,7 +69,7 @@ static const struct {
 	{ "mem,size=1m:/a h\nmem,size=1024K:/a g", "/a h\n/a g\n" },
 };
 
-START_TEST(what_is_right_is_understood)
+START_TEST(valid_exports_are_parsed)
 {
 	if (!good[_i].clients) {
 		struct export_set *set = NULL;
@@ -206,7 +206,7 @@ static const struct {
 	  "255.255.252.0" },
 };
 
-START_TEST(what_is_wrong_is_said_with_its_place)
+START_TEST(mistakes_are_reported_with_their_place)
 {
 	struct export_set *set = NULL;
 	char *err = NULL;
@@ -424,9 +424,9 @@ int main(void)
 	TCase *tc = tcase_create("parse");
 
 	tcase_add_checked_fixture(tc, table_begin, table_end);
-	tcase_add_loop_test(tc, what_is_right_is_understood, 0,
+	tcase_add_loop_test(tc, valid_exports_are_parsed, 0,
 			    ARRAY_SIZE(good));
-	tcase_add_loop_test(tc, what_is_wrong_is_said_with_its_place, 0,
+	tcase_add_loop_test(tc, mistakes_are_reported_with_their_place, 0,
 			    ARRAY_SIZE(bad));
 	tcase_add_test(tc, a_nul_byte_is_an_error);
 	tcase_add_test(tc, long_words_are_errors);

@@ -247,6 +247,7 @@ static struct rpcrdma_requester *open_rdma(bool iwarp,
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	struct rpcrdma_requester_options ro = { .connected = connect_done };
+	struct loop_fabric_options loop = { 0 };
 	static struct rpcrdma_request q;
 	static uint8_t call[4 + 64];
 	struct rpcrdma_requester *r;
@@ -254,8 +255,7 @@ static struct rpcrdma_requester *open_rdma(bool iwarp,
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	addr.sin_port = htons(iwarp ? 0 : 20049);
 	ck_assert_int_eq(iwarp ? iwarp_fabric_create(NULL, &fabric) :
-				 loop_fabric_create(&(struct loop_fabric_options)
-						    { 0 }, &fabric), 0);
+				 loop_fabric_create(&loop, &fabric), 0);
 	ck_assert_int_eq(rpcrdma_listen(&fabric, &fx.env,
 					(struct sockaddr *)&addr, o, &fx.l),
 			 0);
@@ -384,7 +384,8 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, fx_stop);
 	tcase_add_test(t, a_peer_that_closes_ends_in_order);
-	tcase_add_test(t, a_peer_that_closes_its_side_and_reads_on_ends_in_order);
+	tcase_add_test(t,
+		       a_peer_that_closes_its_side_and_reads_on_ends_in_order);
 	tcase_add_test(t, a_peer_that_closes_before_its_replies_come_breaks);
 	tcase_add_loop_test(t, a_peer_that_resets_breaks, 0, 2);
 	tcase_add_test(t, a_peer_with_replies_unread_breaks);

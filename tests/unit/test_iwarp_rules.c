@@ -303,7 +303,7 @@ START_TEST(memory_that_goes_away_is_written_no_more)
 }
 END_TEST
 
-START_TEST(an_invalidation_of_what_is_not_there_is_refused)
+START_TEST(an_invalidation_of_an_unknown_handle_is_refused)
 {
 	struct ddp_header h = a_send;
 
@@ -343,7 +343,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, a_response_answers_the_oldest_read_exactly);
 	tcase_add_test(t, a_write_elsewhere_is_refused);
 	tcase_add_test(t, memory_that_goes_away_is_written_no_more);
-	tcase_add_test(t, an_invalidation_of_what_is_not_there_is_refused);
+	tcase_add_test(t, an_invalidation_of_an_unknown_handle_is_refused);
 	tcase_add_test(t, a_terminate_ends_it);
 }
 

@@ -77,7 +77,7 @@ static void cut_off(const char *hex)
 	ck_assert_ptr_null(raw.conn);
 }
 
-START_TEST(what_is_no_request_is_cut_off)
+START_TEST(malformed_mpa_requests_are_cut_off)
 {
 	raw_open(&raw, NULL);
 	cut_off("47");					/* GET / */
@@ -286,7 +286,7 @@ START_TEST(memory_that_was_never_offered_is_not_touched)
 }
 END_TEST
 
-START_TEST(each_broken_rule_is_told)
+START_TEST(each_broken_rule_gets_its_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 3 };
 
@@ -308,7 +308,7 @@ START_TEST(each_broken_rule_is_told)
 }
 END_TEST
 
-START_TEST(a_bad_crc_is_told)
+START_TEST(a_bad_crc_gets_a_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 2,
 				.payload = 4 };
@@ -486,7 +486,7 @@ static int answered(const struct iwarp_options *o, const char *hex,
 	return raw.err;
 }
 
-START_TEST(an_active_end_takes_no_nonsense)
+START_TEST(an_active_end_refuses_malformed_replies)
 {
 	struct iwarp_options o = { .rtr = IWARP_RTR_WRITE };
 
@@ -504,7 +504,7 @@ START_TEST(an_active_end_takes_no_nonsense)
 }
 END_TEST
 
-START_TEST(an_active_end_waits_not_for_ever)
+START_TEST(an_active_end_has_a_time_limit)
 {
 	int fd;
 
@@ -552,7 +552,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_test(t, a_request_is_answered_in_one_piece);
 	tcase_add_test(t, a_request_may_come_byte_by_byte);
-	tcase_add_test(t, what_is_no_request_is_cut_off);
+	tcase_add_test(t, malformed_mpa_requests_are_cut_off);
 	tcase_add_test(t, nothing_may_follow_a_request);
 	tcase_add_test(t, a_slow_request_is_given_up);
 	tcase_add_test(t, a_peer_that_says_nothing_is_given_up);
@@ -562,16 +562,16 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, a_read_as_rtr_gets_an_empty_answer);
 	tcase_add_test(t, a_write_as_rtr_is_swallowed);
 	tcase_add_test(t, memory_that_was_never_offered_is_not_touched);
-	tcase_add_test(t, each_broken_rule_is_told);
-	tcase_add_test(t, a_bad_crc_is_told);
+	tcase_add_test(t, each_broken_rule_gets_its_terminate);
+	tcase_add_test(t, a_bad_crc_gets_a_terminate);
 	tcase_add_test(t, a_fin_is_an_orderly_end);
 	tcase_add_loop_test(t, a_terminate_of_the_peers_ends_it, 0,
 			    ARRAY_SIZE(terminates));
 	tcase_add_test(t, a_full_socket_does_not_stop_the_end);
 	tcase_add_test(t, a_slow_reader_gets_everything);
 	tcase_add_test(t, an_active_end_asks_and_speaks_first);
-	tcase_add_test(t, an_active_end_takes_no_nonsense);
-	tcase_add_test(t, an_active_end_waits_not_for_ever);
+	tcase_add_test(t, an_active_end_refuses_malformed_replies);
+	tcase_add_test(t, an_active_end_has_a_time_limit);
 	tcase_add_test(t, an_rtr_comes_first);
 }
 

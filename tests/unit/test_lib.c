@@ -308,7 +308,7 @@ START_TEST(a_place_logs_at_most_ten_lines_a_second)
 }
 END_TEST
 
-START_TEST(what_was_left_out_is_told_at_its_own_level)
+START_TEST(dropped_lines_are_counted_at_their_own_level)
 {
 	static const struct { unsigned count; const char *told; } cases[] = {
 		{ 25, "15 messages like" }, { 11, " 1 message like" },
@@ -412,7 +412,7 @@ static void die_at_once(void)
 	kill(getpid(), SIGKILL);
 }
 
-START_TEST(what_goes_to_a_socket_is_out_when_it_was_logged)
+START_TEST(a_line_for_a_socket_is_out_when_log_returns)
 {
 	int fds[2], status;
 
@@ -460,7 +460,7 @@ static void exit_much(void)
 	_exit(1);
 }
 
-START_TEST(what_waits_is_written_by_a_process_that_dies)
+START_TEST(a_dying_process_writes_the_lines_that_wait)
 {
 	static const struct { void (*end)(void); int sig; } ends[] = {
 		{ abort_much, SIGABRT }, { fault_much, SIGSEGV },
@@ -525,10 +525,10 @@ int main(void)
 	tcase_add_test(t, counts_of_ended_threads_stay);
 	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
 	tcase_add_test(t, a_log_that_nobody_takes_stops_nothing);
-	tcase_add_test(t, what_goes_to_a_socket_is_out_when_it_was_logged);
-	tcase_add_loop_test(t, what_waits_is_written_by_a_process_that_dies, 0,
+	tcase_add_test(t, a_line_for_a_socket_is_out_when_log_returns);
+	tcase_add_loop_test(t, a_dying_process_writes_the_lines_that_wait, 0,
 			    3);
-	tcase_add_loop_test(t, what_was_left_out_is_told_at_its_own_level, 0,
+	tcase_add_loop_test(t, dropped_lines_are_counted_at_their_own_level, 0,
 			    2);
 	tcase_add_test(t, levels_are_known_by_name);
 	tcase_add_test(t, the_level_may_change_while_others_log);

@@ -299,7 +299,7 @@ START_TEST(a_cookie_that_was_never_given_is_bad)
 }
 END_TEST
 
-START_TEST(a_locked_node_does_not_hold_a_poller)
+START_TEST(a_locked_node_does_not_block_a_poller)
 {
 	struct vfs_node *f = vt_file(vt.root, "f"), *n;
 	struct vfs_ctx ctx = { &params.me, .nonblock = true };
@@ -334,7 +334,7 @@ START_TEST(a_locked_node_does_not_hold_a_poller)
 }
 END_TEST
 
-START_TEST(to_free_much_is_not_for_a_poller)
+START_TEST(freeing_much_is_left_to_a_worker)
 {
 	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 1 };
 	struct vfs_ctx ctx = { &params.me, .nonblock = true };
@@ -414,8 +414,8 @@ int main(void)
 	tcase_add_test(tc, pages_are_clean_when_they_are_used_again);
 	tcase_add_test(tc, a_busy_directory_does_not_grow);
 	tcase_add_test(tc, a_cookie_that_was_never_given_is_bad);
-	tcase_add_test(tc, a_locked_node_does_not_hold_a_poller);
-	tcase_add_test(tc, to_free_much_is_not_for_a_poller);
+	tcase_add_test(tc, a_locked_node_does_not_block_a_poller);
+	tcase_add_test(tc, freeing_much_is_left_to_a_worker);
 	tcase_add_test(tc, another_mount_knows_no_handles_of_this_one);
 	tcase_add_test(tc, bad_options_are_refused);
 	suite_add_tcase(s, tc);

@@ -101,7 +101,7 @@ listed[NFS3_NPROC][24] = {
 	[NFSPROC3_COMMIT] = { COMMON, { EIO, NFS3ERR_IO } },
 };
 
-START_TEST(what_is_listed_comes_through)
+START_TEST(allowed_statuses_pass_unchanged)
 {
 	for (size_t i = 0; listed[_i][i].err; i++) {
 		enum nfsstat3 want = listed[_i][i].status;
@@ -174,7 +174,7 @@ static const struct {
 	{ NFSPROC3_WRITE, ENOMEM, NFS3ERR_JUKEBOX },
 };
 
-START_TEST(what_is_not_listed_becomes_the_nearest)
+START_TEST(other_statuses_become_the_nearest_allowed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(nearest); i++)
 		ck_assert_int_eq(nfs3_status(nearest[i].proc, -nearest[i].err),
@@ -198,13 +198,13 @@ int main(void)
 	Suite *s = suite_create("nfs3_status");
 	TCase *tc = tcase_create("status");
 
-	tcase_add_loop_test(tc, what_is_listed_comes_through, 1, NFS3_NPROC);
+	tcase_add_loop_test(tc, allowed_statuses_pass_unchanged, 1, NFS3_NPROC);
 	tcase_add_loop_test(tc,
 			    an_errno_becomes_what_the_backends_are_promised, 1,
 			    NFS3_NPROC);
 	tcase_add_loop_test(tc, no_errno_gets_a_status_that_is_not_allowed, 1,
 			    NFS3_NPROC);
-	tcase_add_test(tc, what_is_not_listed_becomes_the_nearest);
+	tcase_add_test(tc, other_statuses_become_the_nearest_allowed);
 	tcase_add_test(tc, failures_are_counted_by_procedure_and_by_status);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

@@ -57,7 +57,7 @@ START_TEST(only_these_are_ddp_eligible)
 }
 END_TEST
 
-START_TEST(what_is_not_idempotent_is_remembered)
+START_TEST(procedures_that_are_not_idempotent_are_remembered)
 {
 	ck_assert_uint_eq(flagged(RPC_PROC_CACHED),
 			  P(SETATTR) | P(CREATE) | P(MKDIR) | P(SYMLINK) |
@@ -75,7 +75,8 @@ START_TEST(sizes_are_multiples_of_4096_up_to_1_mib)
 {
 	static const struct { uint32_t size; int err; } sizes[] = {
 		{ 4096, 0 }, { 1 << 20, 0 }, { 12288, 0 },
-		{ 1, -EINVAL }, { 4097, -EINVAL }, { (1 << 20) + 4096, -EINVAL },
+		{ 1, -EINVAL }, { 4097, -EINVAL },
+		{ (1 << 20) + 4096, -EINVAL },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -103,7 +104,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, all_procedures_are_there_and_fit);
 	tcase_add_test(tc, only_these_are_ddp_eligible);
-	tcase_add_test(tc, what_is_not_idempotent_is_remembered);
+	tcase_add_test(tc, procedures_that_are_not_idempotent_are_remembered);
 	tcase_add_test(tc, sizes_are_multiples_of_4096_up_to_1_mib);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

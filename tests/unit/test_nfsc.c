@@ -43,7 +43,7 @@ START_TEST(a_url_names_transport_host_ports_and_path)
 }
 END_TEST
 
-START_TEST(what_is_no_url_is_refused_with_a_reason)
+START_TEST(malformed_urls_are_refused_with_a_reason)
 {
 	static const char *const bad[] = {
 		"", "/export", "http://h/e", "tcp:/h/e", "tcp://", "tcp:///e",
@@ -78,7 +78,7 @@ START_TEST(a_percent_sign_is_escaped_itself)
 }
 END_TEST
 
-START_TEST(what_is_too_long_is_refused)
+START_TEST(urls_that_are_too_long_are_refused)
 {
 	char *text = malloc(10000);
 
@@ -252,9 +252,9 @@ int main(void)
 	TCase *t = tcase_create("pure");
 
 	tcase_add_test(t, a_url_names_transport_host_ports_and_path);
-	tcase_add_test(t, what_is_no_url_is_refused_with_a_reason);
+	tcase_add_test(t, malformed_urls_are_refused_with_a_reason);
 	tcase_add_test(t, a_percent_sign_is_escaped_itself);
-	tcase_add_test(t, what_is_too_long_is_refused);
+	tcase_add_test(t, urls_that_are_too_long_are_refused);
 	tcase_add_test(t, results_are_taken_whole);
 	tcase_add_test(t, results_mean_what_they_say);
 	tcase_add_test(t, sizes_are_told_in_units);

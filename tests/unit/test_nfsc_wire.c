@@ -291,7 +291,7 @@ static void *say_hello(void *arg)
 	return NULL;
 }
 
-START_TEST(an_address_where_something_else_answers_is_passed_over)
+START_TEST(an_address_of_another_service_is_skipped)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	struct nfsc_url url = { .transport = NFS_TCP, .host = "several" };
@@ -330,8 +330,7 @@ int main(void)
 	tcase_add_loop_test(t,
 			    calls_keep_their_xids_when_a_connection_is_given_up,
 			    0, ARRAY_SIZE(spoilt));
-	tcase_add_test(t,
-		       an_address_where_something_else_answers_is_passed_over);
+	tcase_add_test(t, an_address_of_another_service_is_skipped);
 	suite_add_tcase(suite, t);
 	return run_suite(suite);
 }

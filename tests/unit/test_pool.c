@@ -199,7 +199,7 @@ START_TEST(one_flow_never_has_more_than_half)
 }
 END_TEST
 
-START_TEST(a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have)
+START_TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 {
 	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
 	struct buf *small, *large;
@@ -221,7 +221,7 @@ START_TEST(a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have)
 }
 END_TEST
 
-START_TEST(who_has_least_is_served_first)
+START_TEST(the_flow_with_least_is_served_first)
 {
 	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
 	struct counted modest = { .w = { .ready = called, .flow = 2 } };
@@ -350,7 +350,7 @@ START_TEST(memory_that_nobody_uses_is_given_back_unless_a_device_pins_it)
 }
 END_TEST
 
-START_TEST(a_region_that_a_device_refuses_is_done_without)
+START_TEST(the_pool_works_without_a_region_that_a_device_refuses)
 {
 	struct seen takes = { .o.add = add_region, .o.del = del_region };
 	struct seen s = { .o.add = add_region };
@@ -389,17 +389,18 @@ int main(void)
 	tcase_add_test(t, buffers_are_page_aligned_large_enough_and_apart);
 	tcase_add_test(t, a_buffer_comes_back_with_its_last_reference);
 	tcase_add_test(t, an_empty_pool_calls_its_waiters_in_order);
-	tcase_add_test(t, small_requests_are_served_from_large_buffers_at_the_limit);
+	tcase_add_test(t,
+		small_requests_are_served_from_large_buffers_at_the_limit);
 	tcase_add_test(t,
 		large_buffers_leave_some_small_ones_however_little_there_is);
 	tcase_add_test(t, one_flow_never_has_more_than_half);
-	tcase_add_test(t,
-		a_flow_that_returns_small_buffers_gets_the_large_one_it_may_have);
-	tcase_add_test(t, who_has_least_is_served_first);
+	tcase_add_test(t, a_flow_that_returns_small_buffers_gets_a_large_one);
+	tcase_add_test(t, the_flow_with_least_is_served_first);
 	tcase_add_test(t, observers_see_each_region_before_its_buffers);
 	tcase_add_test(t,
 		memory_that_nobody_uses_is_given_back_unless_a_device_pins_it);
-	tcase_add_test(t, a_region_that_a_device_refuses_is_done_without);
+	tcase_add_test(t,
+		       the_pool_works_without_a_region_that_a_device_refuses);
 	suite_add_tcase(s, t);
 	return run_suite(s);
 }

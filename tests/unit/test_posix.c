@@ -34,7 +34,7 @@ int fdatasync(int fd)
 	return sync_by(SYS_fdatasync, fd);
 }
 
-START_TEST(what_is_written_is_read)
+START_TEST(written_data_is_read)
 {
 	struct vfs_node *n;
 	struct stat st;
@@ -236,7 +236,7 @@ static void fill_up(struct vfs_node *n)
 	ck_assert_uint_eq(attr_of(n).size, off);
 }
 
-START_TEST(a_full_disk_is_told_at_write)
+START_TEST(write_reports_a_full_disk)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n, *m;
@@ -575,14 +575,14 @@ int main(void)
 	TCase *t = tcase_create("files");
 
 	tcase_set_timeout(t, 60);
-	add_world_test(t, what_is_written_is_read);
+	add_world_test(t, written_data_is_read);
 	add_world_test(t, a_read_up_to_the_end_says_so_and_past_it_is_empty);
 	add_world_test(t, holes_read_as_zeros_and_offsets_go_past_4_gib);
 	add_world_test(t, writes_are_at_least_as_stable_as_asked);
 	add_world_test(t, commit_makes_times_durable_as_well_as_data);
 	add_world_test(t, data_lost_on_its_way_to_disk_is_asked_for_again);
 	add_world_test(t, the_end_waits_for_no_disk);
-	add_world_test(t, a_full_disk_is_told_at_write);
+	add_world_test(t, write_reports_a_full_disk);
 	add_world_test(t, the_tree_has_one_fsid_across_restarts);
 	add_world_test(t, only_files_are_read_and_written);
 	add_world_test(t, attributes_around_a_change_tell_it);

@@ -55,7 +55,7 @@ static struct vfs_node *look_up_in(struct vfs_fs *fs, const char *name)
 }
 
 /* Both see the ctime that they were told to expect, unless one waits. */
-START_TEST(of_two_setattrs_with_one_guard_one_is_done)
+START_TEST(one_of_two_setattrs_with_the_same_guard_is_done)
 {
 	struct vfs_fs *second;
 	struct guarded g[2];
@@ -175,7 +175,7 @@ static bool set_flags(const char *name, int flags)
 }
 
 /* Though it is open, from when it might be. */
-START_TEST(a_file_is_not_written_once_the_kernel_would_not_open_it)
+START_TEST(a_file_that_turns_immutable_is_not_written)
 {
 	static const int flags[] = { FS_APPEND_FL, FS_IMMUTABLE_FL };
 	struct vfs_setattr cut = { .set = VFS_SET_SIZE, .size = 1 };
@@ -209,10 +209,12 @@ int main(void)
 	Suite *s = suite_create("posix changes");
 	TCase *t = tcase_create("changes");
 
-	add_world_test(t, of_two_setattrs_with_one_guard_one_is_done);
-	add_world_test(t, a_change_by_another_export_leaves_no_attributes_of_before);
-	add_world_test(t, a_file_is_not_written_once_the_kernel_would_not_open_it);
-	add_world_test(t, an_exclusive_create_is_known_after_a_write_and_a_restart);
+	add_world_test(t, one_of_two_setattrs_with_the_same_guard_is_done);
+	add_world_test(t,
+		a_change_by_another_export_leaves_no_attributes_of_before);
+	add_world_test(t, a_file_that_turns_immutable_is_not_written);
+	add_world_test(t,
+		an_exclusive_create_is_known_after_a_write_and_a_restart);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

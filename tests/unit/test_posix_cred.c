@@ -220,7 +220,7 @@ static void create_as_carol(void *arg)
 }
 
 /* A change that a poller leaves to a worker does not overlap with others. */
-START_TEST(what_is_left_to_others_is_no_change)
+START_TEST(a_change_left_to_a_worker_overlaps_with_none)
 {
 	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_wcc wcc = { 0 };
@@ -311,7 +311,7 @@ int main(void)
 	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
 	add_world_test(t, look_ups_wait_where_the_kernel_has_none_that_do_not);
 	add_world_test(t, callers_are_who_they_say_groups_included);
-	add_world_test(t, what_is_left_to_others_is_no_change);
+	add_world_test(t, a_change_left_to_a_worker_overlaps_with_none);
 	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -358,7 +358,7 @@ static bool is_kept(struct vfs_node *dir, const char *name,
 				 h);
 }
 
-START_TEST(who_found_a_name_may_search_without_asking)
+START_TEST(a_caller_that_found_a_name_may_search_without_asking)
 {
 	const struct vfs_ctx now = { &w.cred, true };
 	struct vfs_node *d, *n;
@@ -501,7 +501,7 @@ int main(void)
 	add_world_test(t, mount_points_in_the_tree_are_not_entered);
 	add_world_test(t,
 		mount_points_that_hang_stop_neither_lookup_nor_listing);
-	add_world_test(t, who_found_a_name_may_search_without_asking);
+	add_world_test(t, a_caller_that_found_a_name_may_search_without_asking);
 	add_world_test(t, kept_names_follow_every_change);
 	add_world_test(t, access_control_lists_count);
 	suite_add_tcase(s, t);

@@ -134,7 +134,7 @@ START_TEST(a_link_is_not_made_without_memory_for_its_sync)
 }
 END_TEST
 
-START_TEST(rename_syncs_both_directories_whatever_becomes_of_one)
+START_TEST(rename_syncs_both_directories_even_if_one_fails)
 {
 	struct vfs_node *a, *b;
 
@@ -369,8 +369,7 @@ int main(void)
 	tcase_add_loop_test(t, a_link_is_not_made_without_memory_for_its_sync,
 			    0, 2);
 	tcase_add_loop_test(t,
-			    rename_syncs_both_directories_whatever_becomes_of_one,
-			    0, 2);
+		rename_syncs_both_directories_even_if_one_fails, 0, 2);
 	tcase_add_loop_test(t,
 			    no_client_is_told_to_come_again_for_what_was_done,
 			    0, 2);
@@ -385,8 +384,7 @@ int main(void)
 	tcase_add_loop_test(t,
 		no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2);
 	tcase_add_loop_test(t,
-			    data_before_an_error_of_the_disk_is_not_acknowledged,
-			    0, 2);
+		data_before_an_error_of_the_disk_is_not_acknowledged, 0, 2);
 	tcase_add_loop_test(t, a_refusal_is_no_error_of_the_disk, 0, 2);
 	tcase_add_loop_test(t,
 			    no_room_on_a_file_that_the_system_syncs_is_an_error,

@@ -286,7 +286,7 @@ static long cached(struct posix_fs *fs)
 	return n;
 }
 
-START_TEST(what_is_not_used_is_closed)
+START_TEST(unused_files_are_closed)
 {
 	const struct posix_options options = { .idle_ms = 40 };
 	struct posix_fs *fs;
@@ -308,7 +308,7 @@ START_TEST(what_is_not_used_is_closed)
 }
 END_TEST
 
-START_TEST(data_that_nobody_commits_is_synced_before_it_is_let_go)
+START_TEST(uncommitted_data_is_synced_before_its_file_is_closed)
 {
 	const struct posix_options options = { .idle_ms = 20 };
 	enum vfs_stable how = VFS_UNSTABLE;
@@ -502,8 +502,8 @@ int main(void)
 	add_world_test(t, no_name_leads_out_of_the_tree);
 	add_world_test(t, the_cache_keeps_to_its_bound);
 	add_world_test(t, without_descriptors_the_client_is_asked_to_wait);
-	add_world_test(t, what_is_not_used_is_closed);
-	add_world_test(t, data_that_nobody_commits_is_synced_before_it_is_let_go);
+	add_world_test(t, unused_files_are_closed);
+	add_world_test(t, uncommitted_data_is_synced_before_its_file_is_closed);
 	add_world_test(t, handles_outlive_kill_9);
 	add_world_test(t, a_second_server_does_not_get_the_same_state);
 	add_world_test(t, without_a_state_directory_handles_last_until_the_end);

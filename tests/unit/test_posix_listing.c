@@ -284,7 +284,7 @@ START_TEST(handle_and_attributes_are_of_one_file)
 }
 END_TEST
 
-START_TEST(who_may_not_search_gets_names_alone)
+START_TEST(without_search_permission_a_listing_has_names_alone)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 
@@ -359,7 +359,7 @@ static void own(void *arg)
 	}
 }
 
-START_TEST(whoever_writes_finds_it_in_the_next_listing)
+START_TEST(a_writer_finds_its_change_in_the_next_listing)
 {
 	struct owner o[4];
 
@@ -393,8 +393,8 @@ int main(void)
 	add_world_test(t, attributes_follow_local_changes);
 	add_world_test(t, attributes_follow_changes_made_elsewhere);
 	add_world_test(t, handle_and_attributes_are_of_one_file);
-	add_world_test(t, who_may_not_search_gets_names_alone);
-	add_world_test(t, whoever_writes_finds_it_in_the_next_listing);
+	add_world_test(t, without_search_permission_a_listing_has_names_alone);
+	add_world_test(t, a_writer_finds_its_change_in_the_next_listing);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

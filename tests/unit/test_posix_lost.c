@@ -143,7 +143,7 @@ static uint64_t find_all_stale(void)
 	return runner_now_ms() - start;
 }
 
-START_TEST(many_stale_handles_cost_one_reading_of_their_directory)
+START_TEST(many_stale_handles_cost_one_scan_of_their_directory)
 {
 	struct light light = { .calls = 0 };
 	uint64_t before, took;
@@ -178,7 +178,7 @@ START_TEST(many_stale_handles_cost_one_reading_of_their_directory)
 }
 END_TEST
 
-START_TEST(many_renamed_files_cost_one_reading_of_their_directory)
+START_TEST(many_renamed_files_cost_one_scan_of_their_directory)
 {
 	uint64_t before;
 	char name[24];
@@ -251,9 +251,11 @@ START_TEST(no_directory_is_read_on_a_poller)
 END_TEST
 
 /* After the directory was read, too: by chance, and of what is known. */
-START_TEST(what_is_still_there_is_never_stale)
+START_TEST(an_existing_file_is_never_stale)
 {
-	struct { bool there; char name[16]; struct vfs_handle h; } f[40] = { 0 };
+	struct { bool there; char name[16]; struct vfs_handle h; } f[40] = {
+		0
+	};
 	unsigned seed = 7 + _i, next = 0;
 
 	open_world(_i);
@@ -299,7 +301,7 @@ static void open_until_found(void *arg)
 		atomic_fetch_add(&found, 1);
 }
 
-START_TEST(who_asks_while_it_is_looked_for_comes_again)
+START_TEST(calls_during_a_scan_are_told_to_come_again)
 {
 	pthread_t threads[8];
 
@@ -347,12 +349,16 @@ int main(void)
 	Suite *s = suite_create("posix lost files");
 	TCase *t = tcase_create("lost");
 
-	tcase_add_loop_test(t, many_stale_handles_cost_one_reading_of_their_directory, 2, WORLDS);
-	tcase_add_loop_test(t, many_renamed_files_cost_one_reading_of_their_directory, 2, WORLDS);
-	tcase_add_loop_test(t, nobody_waits_while_a_directory_is_read, 2, WORLDS);
+	tcase_add_loop_test(t,
+		many_stale_handles_cost_one_scan_of_their_directory, 2, WORLDS);
+	tcase_add_loop_test(t,
+		many_renamed_files_cost_one_scan_of_their_directory, 2, WORLDS);
+	tcase_add_loop_test(t,
+			    nobody_waits_while_a_directory_is_read, 2, WORLDS);
 	tcase_add_loop_test(t, no_directory_is_read_on_a_poller, 2, WORLDS);
-	tcase_add_loop_test(t, what_is_still_there_is_never_stale, 2, WORLDS);
-	tcase_add_loop_test(t, who_asks_while_it_is_looked_for_comes_again, 2, WORLDS);
+	tcase_add_loop_test(t, an_existing_file_is_never_stale, 2, WORLDS);
+	tcase_add_loop_test(t,
+		calls_during_a_scan_are_told_to_come_again, 2, WORLDS);
 	tcase_add_loop_test(t, files_are_found_in_many_directories, 2, WORLDS);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -107,7 +107,7 @@ START_TEST(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up)
 END_TEST
 
 /* The cache holds it by its descriptor. */
-START_TEST(what_is_in_use_may_be_moved_anywhere)
+START_TEST(a_file_in_use_may_be_moved_anywhere)
 {
 	struct vfs_handle file;
 	struct vfs_node *d, *n;
@@ -169,7 +169,7 @@ static void end_renames(void)
 	world_close();
 }
 
-START_TEST(what_is_just_being_renamed_is_there_or_not)
+START_TEST(a_name_during_renames_is_there_or_not)
 {
 	struct vfs_handle file;
 	int err;
@@ -195,7 +195,7 @@ static void forget(const struct vfs_handle *h)
 	vfs_node_put(&n->node);
 }
 
-START_TEST(what_is_just_being_renamed_is_not_stale)
+START_TEST(a_handle_of_a_file_during_renames_is_not_stale)
 {
 	struct vfs_handle file;
 	int err;
@@ -250,10 +250,11 @@ int main(void)
 
 	add_world_test(t, handles_follow_renames_and_links_made_here);
 	add_world_test(t, handles_follow_what_local_processes_rename_in_place);
-	add_world_test(t, handles_follow_what_is_moved_elsewhere_when_it_is_looked_up);
-	add_world_test(t, what_is_in_use_may_be_moved_anywhere);
-	add_world_test(t, what_is_just_being_renamed_is_there_or_not);
-	add_world_test(t, what_is_just_being_renamed_is_not_stale);
+	add_world_test(t,
+		handles_follow_what_is_moved_elsewhere_when_it_is_looked_up);
+	add_world_test(t, a_file_in_use_may_be_moved_anywhere);
+	add_world_test(t, a_name_during_renames_is_there_or_not);
+	add_world_test(t, a_handle_of_a_file_during_renames_is_not_stale);
 	add_world_test(t, a_rename_that_takes_a_while_is_waited_for);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -64,7 +64,7 @@ START_TEST(a_mode_that_was_set_is_never_another_for_a_moment)
 END_TEST
 
 /* As cp, tar, git and install do. */
-START_TEST(what_is_created_read_only_is_written)
+START_TEST(a_file_created_read_only_is_written)
 {
 	static const enum vfs_create_how how[] = {
 		VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED, VFS_CREATE_EXCLUSIVE,
@@ -146,7 +146,7 @@ static long cached(void)
 	return n;
 }
 
-START_TEST(what_cannot_be_opened_again_stays_open_for_longer)
+START_TEST(a_file_that_can_not_be_reopened_stays_open_longer)
 {
 	const struct posix_options options = { .idle_ms = 100 };
 	struct vfs_handle h;
@@ -167,7 +167,7 @@ START_TEST(what_cannot_be_opened_again_stays_open_for_longer)
 END_TEST
 
 /* Nobody can look for the file in there, which is no reason to forget it. */
-START_TEST(what_was_renamed_in_an_unreadable_directory_is_found_later)
+START_TEST(a_file_renamed_in_an_unreadable_directory_is_found_later)
 {
 	struct vfs_node *dir, *n;
 	struct vfs_handle h;
@@ -236,7 +236,7 @@ START_TEST(names_are_made_in_a_root_that_can_only_be_written)
 END_TEST
 
 /* Only tmpfs is without a sync. */
-START_TEST(below_a_closed_root_changes_are_synced_or_not_made)
+START_TEST(below_a_closed_root_changes_are_synced_or_refused)
 {
 	struct vfs_node *dir, *n;
 	struct vfs_handle h;
@@ -313,15 +313,14 @@ static int run(void)
 	TCase *t = tcase_create("owner");
 
 	add_world_test(t, a_mode_that_was_set_is_never_another_for_a_moment);
-	add_world_test(t, what_is_created_read_only_is_written);
+	add_world_test(t, a_file_created_read_only_is_written);
 	add_world_test(t, a_file_is_opened_before_its_mode_forbids_that);
 	add_world_test(t, a_node_that_was_found_first_gets_the_descriptor);
-	add_world_test(t, what_cannot_be_opened_again_stays_open_for_longer);
+	add_world_test(t, a_file_that_can_not_be_reopened_stays_open_longer);
 	add_world_test(t,
-		what_was_renamed_in_an_unreadable_directory_is_found_later);
+		a_file_renamed_in_an_unreadable_directory_is_found_later);
 	add_world_test(t, names_are_made_in_a_root_that_can_only_be_written);
-	add_world_test(t,
-		       below_a_closed_root_changes_are_synced_or_not_made);
+	add_world_test(t, below_a_closed_root_changes_are_synced_or_refused);
 	add_world_test(t,
 		       below_a_closed_root_no_file_that_was_removed_is_held);
 	suite_add_tcase(s, t);

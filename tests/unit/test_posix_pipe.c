@@ -51,7 +51,7 @@ static int64_t try_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
 	return ret;
 }
 
-START_TEST(what_is_in_the_file_comes_out_of_the_pipe)
+START_TEST(a_pipe_gives_the_files_data)
 {
 	struct vfs_node *n;
 	bool eof;
@@ -80,7 +80,7 @@ START_TEST(only_files_are_read_into_pipes)
 }
 END_TEST
 
-START_TEST(who_may_not_read_gets_nothing)
+START_TEST(without_read_permission_nothing_is_piped)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 	struct vfs_node *n;
@@ -149,9 +149,9 @@ int main(void)
 	TCase *t = tcase_create("pipes");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	add_world_test(t, what_is_in_the_file_comes_out_of_the_pipe);
+	add_world_test(t, a_pipe_gives_the_files_data);
 	add_world_test(t, only_files_are_read_into_pipes);
-	add_world_test(t, who_may_not_read_gets_nothing);
+	add_world_test(t, without_read_permission_nothing_is_piped);
 	add_world_test(t, without_waiting_only_memory_is_read_into_pipes);
 	tcase_add_test(t, pipes_are_bounded_and_kept);
 	suite_add_tcase(s, t);

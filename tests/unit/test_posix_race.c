@@ -246,7 +246,8 @@ int main(void)
 	TCase *t = tcase_create("threads");
 
 	tcase_set_timeout(t, 120);
-	add_world_test(t, a_new_file_gets_its_size_when_a_look_up_found_it_first);
+	add_world_test(t,
+		       a_new_file_gets_its_size_when_a_look_up_found_it_first);
 	add_world_test(t, many_threads_share_few_files_and_descriptors);
 	add_world_test(t, a_name_that_is_just_removed_can_be_made);
 	add_world_test(t, a_limit_on_file_sizes_is_an_error_and_not_the_end);

@@ -94,7 +94,7 @@ static void worker(void *arg)
 		do_one((unsigned)rand_r(&seed) >> 3);
 }
 
-START_TEST(what_is_called_durable_is_on_a_disk_that_fails_now_and_then)
+START_TEST(acknowledged_changes_are_on_a_disk_that_fails_at_times)
 {
 	const struct posix_options options = { .idle_ms = 4 };
 	const char *seconds = getenv("GANNET_TEST_STORM");
@@ -137,7 +137,7 @@ int main(void)
 
 	tcase_set_timeout(t, getenv("GANNET_TEST_STORM") ? 0 : 60);
 	tcase_add_loop_test(t,
-		what_is_called_durable_is_on_a_disk_that_fails_now_and_then,
+		acknowledged_changes_are_on_a_disk_that_fails_at_times,
 		0, 2);
 	suite_add_tcase(s, t);
 	return world_run(s);

@@ -78,7 +78,7 @@ START_TEST(a_file_system_that_gave_up_is_an_error)
 }
 END_TEST
 
-START_TEST(what_has_no_fsync_is_synced_with_its_file_system)
+START_TEST(a_directory_without_fsync_is_synced_with_its_file_system)
 {
 	struct vfs_node *dir;
 	int wholes;
@@ -98,7 +98,7 @@ START_TEST(what_has_no_fsync_is_synced_with_its_file_system)
 }
 END_TEST
 
-START_TEST(what_may_not_be_opened_is_synced_with_its_file_system)
+START_TEST(a_directory_that_can_not_be_opened_is_synced_with_its_fs)
 {
 	static const int errors[] = { EACCES, EPERM };
 	struct vfs_node *dir;
@@ -126,7 +126,7 @@ START_TEST(what_may_not_be_opened_is_synced_with_its_file_system)
 END_TEST
 
 /* The change is done, so the client can't be told to come again. */
-START_TEST(without_descriptors_what_was_done_is_synced_all_the_same)
+START_TEST(without_descriptors_changes_are_synced)
 {
 	struct vfs_node *dir;
 
@@ -383,7 +383,7 @@ static struct vfs_fs *mount_again(struct vfs_node **root)
 
 /* The directory that is synced first is told; the other one's sync, and all
  * of another export, are not. */
-START_TEST(after_an_error_nothing_is_durable_until_syncfs_says_so)
+START_TEST(after_an_error_nothing_is_durable_until_syncfs_succeeds)
 {
 	struct vfs_node *a, *root2, *a2;
 	struct vfs_fs *fs2;
@@ -485,7 +485,7 @@ static void meet_in(enum vfs_create_how first, enum vfs_create_how second)
 	must_remove(w.root, "f", false);
 }
 
-START_TEST(a_name_that_is_just_being_made_is_not_called_durable)
+START_TEST(a_name_being_created_is_not_called_durable)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_node *n;
@@ -525,7 +525,7 @@ START_TEST(a_name_of_before_the_start_is_made_durable_once)
 END_TEST
 
 /* A call that failed to make all of the file has made its name. */
-START_TEST(a_name_that_a_failed_call_made_is_not_called_durable)
+START_TEST(a_name_of_a_failed_call_is_not_called_durable)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_node *n;
@@ -550,14 +550,11 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, a_file_system_that_gave_up_is_an_error, 0, 2);
-	tcase_add_loop_test(t, what_has_no_fsync_is_synced_with_its_file_system,
-			    0, 2);
 	tcase_add_loop_test(t,
-			    what_may_not_be_opened_is_synced_with_its_file_system,
-			    0, 2);
+		a_directory_without_fsync_is_synced_with_its_file_system, 0, 2);
 	tcase_add_loop_test(t,
-			    without_descriptors_what_was_done_is_synced_all_the_same,
-			    0, 2);
+		a_directory_that_can_not_be_opened_is_synced_with_its_fs, 0, 2);
+	tcase_add_loop_test(t, without_descriptors_changes_are_synced, 0, 2);
 	tcase_add_loop_test(t, attributes_of_links_and_pipes_are_durable, 0, 2);
 	tcase_add_loop_test(t, a_sync_that_meets_a_failed_one_is_no_success, 0,
 			    2 * NTELLS);
@@ -568,15 +565,12 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, an_error_has_its_effect_while_the_log_stalls, 0,
 			    2);
 	tcase_add_loop_test(t,
-			    after_an_error_nothing_is_durable_until_syncfs_says_so,
-			    0, 2);
+		after_an_error_nothing_is_durable_until_syncfs_succeeds, 0, 2);
 	tcase_add_loop_test(t, a_journal_that_was_aborted_is_an_error, 0, 2);
 	tcase_add_loop_test(t,
-			    a_name_that_is_just_being_made_is_not_called_durable,
-			    0, 2);
+		a_name_being_created_is_not_called_durable, 0, 2);
 	tcase_add_loop_test(t,
-			    a_name_that_a_failed_call_made_is_not_called_durable,
-			    0, 2);
+		a_name_of_a_failed_call_is_not_called_durable, 0, 2);
 	tcase_add_loop_test(t, a_name_of_before_the_start_is_made_durable_once,
 			    0, 2);
 }

@@ -355,7 +355,7 @@ START_TEST(many_files_and_long_names_fit)
 }
 END_TEST
 
-START_TEST(a_state_directory_that_can_not_be_used_is_said_by_name)
+START_TEST(an_unusable_state_directory_is_named)
 {
 	const struct posix_options options = { .table = true };
 	struct vfs_config c = { .path = w.dir, .state_dir = "/no/such/state",
@@ -394,7 +394,8 @@ int main(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, begin, end);
-	tcase_add_test(t, changes_count_in_order_before_and_after_they_are_written);
+	tcase_add_test(t,
+		changes_count_in_order_before_and_after_they_are_written);
 	tcase_add_test(t, a_killed_servers_journal_is_read);
 	tcase_add_test(t, a_torn_record_ends_the_journal);
 	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
@@ -402,8 +403,7 @@ int main(void)
 	tcase_add_test(t, an_old_journal_that_comes_back_changes_nothing);
 	tcase_add_test(t, the_last_of_many_places_is_kept);
 	tcase_add_test(t, many_files_and_long_names_fit);
-	tcase_add_test(t,
-		       a_state_directory_that_can_not_be_used_is_said_by_name);
+	tcase_add_test(t, an_unusable_state_directory_is_named);
 	suite_add_tcase(s, t);
 	return world_run(s);
 }

@@ -182,7 +182,7 @@ START_TEST(empty_fragments_without_end_are_bad)
 }
 END_TEST
 
-START_TEST(what_is_left_and_claimed_follows_the_marks)
+START_TEST(record_left_and_claimed_follow_the_marks)
 {
 	struct reader r = reader();
 
@@ -213,7 +213,7 @@ int main(void)
 	tcase_add_test(tc, fragments_are_summed_up_against_the_longest);
 	tcase_add_test(tc, a_record_without_a_byte_is_bad);
 	tcase_add_test(tc, empty_fragments_without_end_are_bad);
-	tcase_add_test(tc, what_is_left_and_claimed_follows_the_marks);
+	tcase_add_test(tc, record_left_and_claimed_follow_the_marks);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

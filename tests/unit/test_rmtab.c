@@ -82,7 +82,7 @@ START_TEST(entries_go_one_by_one_or_all_of_a_host)
 }
 END_TEST
 
-START_TEST(it_survives_a_restart)
+START_TEST(the_list_survives_a_restart)
 {
 	rmtab_add(tab, "2001:db8::1", "/a b\\c\nd\te");
 	rmtab_add(tab, "h2", "/b");
@@ -112,7 +112,7 @@ START_TEST(the_oldest_goes_when_it_is_full)
 }
 END_TEST
 
-START_TEST(lines_that_make_no_sense_are_passed_over)
+START_TEST(malformed_lines_are_skipped)
 {
 	uint64_t bad = stats_sum_by_name("rmtab_bad_line");
 	FILE *f;
@@ -160,9 +160,9 @@ int main(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, one_entry_for_a_host_and_path);
 	tcase_add_test(tc, entries_go_one_by_one_or_all_of_a_host);
-	tcase_add_test(tc, it_survives_a_restart);
+	tcase_add_test(tc, the_list_survives_a_restart);
 	tcase_add_test(tc, the_oldest_goes_when_it_is_full);
-	tcase_add_test(tc, lines_that_make_no_sense_are_passed_over);
+	tcase_add_test(tc, malformed_lines_are_skipped);
 	tcase_add_test(tc, a_file_that_can_not_be_read_is_an_error);
 	tcase_add_test(tc, without_a_file_it_is_kept_in_memory);
 	suite_add_tcase(s, tc);

@@ -79,7 +79,7 @@ START_TEST(every_truncation_is_rejected)
 }
 END_TEST
 
-START_TEST(another_version_is_told_apart_from_nonsense)
+START_TEST(another_version_is_distinguished_from_garbage)
 {
 	begin(2, 77);
 	put_zeros(3);
@@ -361,7 +361,7 @@ static void add_decode_tests(TCase *t)
 	tcase_add_test(t, a_call_without_chunks_is_decoded);
 	tcase_add_test(t, all_lists_are_decoded);
 	tcase_add_test(t, every_truncation_is_rejected);
-	tcase_add_test(t, another_version_is_told_apart_from_nonsense);
+	tcase_add_test(t, another_version_is_distinguished_from_garbage);
 	tcase_add_test(t, an_unknown_procedure_is_malformed);
 	tcase_add_test(t, done_and_error_have_no_lists);
 	tcase_add_test(t, list_marks_are_booleans);

@@ -213,7 +213,7 @@ START_TEST(a_failed_chain_waits_for_all_of_it_that_was_posted)
 }
 END_TEST
 
-START_TEST(what_can_not_be_posted_is_not_taken)
+START_TEST(a_chain_that_fails_to_post_is_not_taken)
 {
 	start(20, 4);
 	post_err = -ENOTCONN;
@@ -269,7 +269,7 @@ int main(void)
 	tcase_add_test(t, a_chain_longer_than_the_queue_is_cut);
 	tcase_add_test(t, a_chain_that_fails_posts_no_more_and_is_done_once);
 	tcase_add_test(t, a_failed_chain_waits_for_all_of_it_that_was_posted);
-	tcase_add_test(t, what_can_not_be_posted_is_not_taken);
+	tcase_add_test(t, a_chain_that_fails_to_post_is_not_taken);
 	tcase_add_test(t, parked_chains_fail_with_their_connection);
 	tcase_add_test(t, a_dead_queue_gives_everything_back_and_takes_nothing);
 	suite_add_tcase(s, t);

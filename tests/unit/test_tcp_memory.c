@@ -118,7 +118,7 @@ static void got_one(struct pool_waiter *w)
 {
 }
 
-START_TEST(who_takes_no_replies_is_closed_soon_when_others_wait_for_memory)
+START_TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 {
 	struct tcp_options o = { .short_ms = 200, .max_queued = MIB };
 	struct pool_waiter w = { .ready = got_one };
@@ -159,7 +159,7 @@ int main(void)
 	tcase_add_test(tc, large_records_wait_for_a_buffer_one_after_the_other);
 	tcase_add_test(tc, a_claimed_length_reserves_nothing);
 	tcase_add_test(tc,
-		who_takes_no_replies_is_closed_soon_when_others_wait_for_memory);
+		a_peer_that_reads_no_replies_is_closed_when_memory_is_short);
 	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

@@ -290,7 +290,7 @@ static void post_and_close(void *arg)
 	fabric_post(conn, &wrs[1]);
 }
 
-START_TEST(what_waits_for_the_loop_is_flushed_with_the_rest)
+START_TEST(chains_that_wait_for_the_loop_are_flushed)
 {
 	pthread_t other;
 
@@ -369,7 +369,7 @@ START_TEST(a_chain_that_is_refused_later_ends_the_connection)
 }
 END_TEST
 
-START_TEST(what_a_device_does_not_flush_is_flushed_all_the_same)
+START_TEST(work_that_a_device_does_not_flush_is_flushed)
 {
 	begin();
 	connected();
@@ -386,7 +386,7 @@ START_TEST(what_a_device_does_not_flush_is_flushed_all_the_same)
 }
 END_TEST
 
-START_TEST(work_that_was_done_at_the_end_is_told_so)
+START_TEST(work_done_before_the_end_completes_as_done)
 {
 	begin();
 	connected();
@@ -401,7 +401,7 @@ START_TEST(work_that_was_done_at_the_end_is_told_so)
 }
 END_TEST
 
-START_TEST(completions_out_of_order_are_told_in_order)
+START_TEST(completions_out_of_order_are_reported_in_order)
 {
 	begin();
 	connected();
@@ -524,27 +524,30 @@ int main(void)
 	tcase_add_test(t, on_iwarp_flushed_work_says_that_the_peer_closed);
 	tcase_add_loop_test(t, statuses_are_translated_and_end_the_connection,
 			    0, 8);
-	tcase_add_test(t, a_step_without_an_op_fails_through_the_next_that_has_one);
+	tcase_add_test(t,
+		a_step_without_an_op_fails_through_the_next_that_has_one);
 	tcase_add_test(t, a_chain_that_is_refused_whole_calls_nobody);
-	tcase_add_loop_test(t, a_chain_that_is_taken_in_part_ends_the_connection,
-			    0, 5);
+	tcase_add_loop_test(t,
+		a_chain_that_is_taken_in_part_ends_the_connection, 0, 5);
 	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
 	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
 	tcase_add_test(t, a_peer_may_be_rejected_when_its_receives_failed);
-	tcase_add_loop_test(t, answers_to_what_came_together_are_posted_together,
-			    0, ARRAY_SIZE(vendors));
+	tcase_add_loop_test(t,
+		answers_to_what_came_together_are_posted_together, 0,
+		ARRAY_SIZE(vendors));
 	tcase_add_loop_test(t, devices_without_a_doorbell_are_told_on_the_loop,
 			    0, 3);
-	tcase_add_test(t, what_waits_for_the_loop_is_flushed_with_the_rest);
+	tcase_add_test(t, chains_that_wait_for_the_loop_are_flushed);
 	tcase_add_test(t, a_chain_that_is_refused_later_ends_the_connection);
-	tcase_add_test(t, what_a_device_does_not_flush_is_flushed_all_the_same);
-	tcase_add_test(t, work_that_was_done_at_the_end_is_told_so);
+	tcase_add_test(t, work_that_a_device_does_not_flush_is_flushed);
+	tcase_add_test(t, work_done_before_the_end_completes_as_done);
 	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 3);
-	tcase_add_loop_test(t, completions_out_of_order_are_told_in_order,
+	tcase_add_loop_test(t, completions_out_of_order_are_reported_in_order,
 			    0, 2);
 	tcase_add_test(t, more_ops_than_the_queue_are_refused);
 	tcase_add_test(t, nothing_is_posted_after_the_end);
-	tcase_add_test(t, a_completion_that_comes_while_it_is_armed_is_not_lost);
+	tcase_add_test(t,
+		       a_completion_that_comes_while_it_is_armed_is_not_lost);
 	tcase_add_test(t, many_wake_ups_are_acknowledged);
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -300,7 +300,7 @@ START_TEST(no_address_can_be_made_to_share_anothers_turns)
 }
 END_TEST
 
-START_TEST(what_was_submitted_is_run_before_the_end)
+START_TEST(submitted_items_run_before_the_end)
 {
 	struct job *jobs = calloc(1000, sizeof(*jobs));
 	struct work_class *one = work_class_new(pool, "one", 1);
@@ -387,13 +387,14 @@ int main(void)
 	tcase_add_test(t, a_class_of_one_worker_runs_in_order);
 	tcase_add_test(t, a_class_never_has_more_workers_than_its_share);
 	tcase_add_test(t, the_common_class_has_all_workers);
-	tcase_add_test(t, however_many_classes_hang_another_has_all_its_workers);
+	tcase_add_test(t,
+		       however_many_classes_hang_another_has_all_its_workers);
 	tcase_add_test(t, one_client_leaves_workers_for_the_next);
 	tcase_add_test(t, clients_of_a_class_take_turns);
 	tcase_add_test(t, any_number_of_clients_is_served);
 	tcase_add_test(t, neighbours_have_places_of_their_own);
 	tcase_add_test(t, no_address_can_be_made_to_share_anothers_turns);
-	tcase_add_test(t, what_was_submitted_is_run_before_the_end);
+	tcase_add_test(t, submitted_items_run_before_the_end);
 	tcase_add_test(t, an_item_may_submit_itself_again);
 	tcase_add_test(t, a_class_may_be_destroyed_at_once);
 	tcase_add_test(t, many_threads_submit_and_each_item_runs_once);

@@ -4,7 +4,7 @@
 
 #include "tests/unit/runner.h"
 
-START_TEST(what_is_put_is_got_back)
+START_TEST(values_are_read_as_they_were_written)
 {
 	uint8_t mem[64];
 	struct xdr_out out;
@@ -192,7 +192,7 @@ int main(void)
 	Suite *s = suite_create("xdr");
 	TCase *t = tcase_create("cursor");
 
-	tcase_add_test(t, what_is_put_is_got_back);
+	tcase_add_test(t, values_are_read_as_they_were_written);
 	tcase_add_test(t, pad_is_written_as_zeros);
 	tcase_add_test(t, an_error_is_sticky_and_reads_zero);
 	tcase_add_test(t, a_count_over_its_maximum_is_bad_not_clamped);

@@ -16,7 +16,7 @@ static bool is_zero(const uint8_t *p, size_t len)
 	return true;
 }
 
-START_TEST(what_is_written_is_read_at_any_offset)
+START_TEST(data_written_at_any_offset_is_read)
 {
 	static const uint64_t offs[] = { 0, 1, 4095, 4096, 16383, 16384,
 					 65535, 100000, 1 << 20 };
@@ -93,7 +93,7 @@ START_TEST(holes_are_zeros_and_take_no_room)
 }
 END_TEST
 
-START_TEST(what_was_cut_off_reads_as_zeros)
+START_TEST(truncated_data_reads_as_zeros)
 {
 	static const uint64_t sizes[] = { 5, 4096, 16384, 20000, 99999 };
 	static uint8_t buf[100000];
@@ -302,10 +302,10 @@ END_TEST
 
 void vfs_suite_add_data(TCase *tc)
 {
-	tcase_add_test(tc, what_is_written_is_read_at_any_offset);
+	tcase_add_test(tc, data_written_at_any_offset_is_read);
 	tcase_add_test(tc, reads_end_where_the_file_does);
 	tcase_add_test(tc, holes_are_zeros_and_take_no_room);
-	tcase_add_test(tc, what_was_cut_off_reads_as_zeros);
+	tcase_add_test(tc, truncated_data_reads_as_zeros);
 	tcase_add_test(tc, sizes_have_a_limit);
 	tcase_add_test(tc, only_files_hold_data);
 	tcase_add_test(tc, a_write_is_as_stable_as_asked_and_shows_in_its_wcc);

@@ -232,7 +232,7 @@ START_TEST(a_handle_of_a_removed_file_is_stale)
 }
 END_TEST
 
-START_TEST(what_is_no_handle_is_refused)
+START_TEST(malformed_handles_are_refused)
 {
 	struct vfs_handle h = { .len = 0 };
 	struct vfs_node *n;
@@ -581,7 +581,7 @@ void vfs_suite_add_names(TCase *tc)
 	tcase_add_test(tc, directories_count_their_subdirectories);
 	tcase_add_test(tc, remove_takes_the_right_kind_only);
 	tcase_add_test(tc, a_handle_of_a_removed_file_is_stale);
-	tcase_add_test(tc, what_is_no_handle_is_refused);
+	tcase_add_test(tc, malformed_handles_are_refused);
 	tcase_add_test(tc, links_name_one_file);
 	tcase_add_test(tc, symbolic_links_keep_their_bytes);
 	tcase_add_test(tc, special_files_have_their_types);

@@ -94,7 +94,7 @@ START_TEST(the_owner_reads_and_writes_whatever_the_mode)
 END_TEST
 
 /* A client reads what it is to execute: RFC 1813 section 4.4. */
-START_TEST(who_may_execute_may_read)
+START_TEST(execute_permission_allows_reading)
 {
 	struct vfs_node *f;
 
@@ -329,7 +329,7 @@ void vfs_suite_add_users(TCase *tc)
 {
 	tcase_add_test(tc, files_are_read_and_written_by_who_may);
 	tcase_add_test(tc, the_owner_reads_and_writes_whatever_the_mode);
-	tcase_add_test(tc, who_may_execute_may_read);
+	tcase_add_test(tc, execute_permission_allows_reading);
 	tcase_add_test(tc, owners_and_modes_are_changed_by_who_may);
 	tcase_add_test(tc, times_are_set_by_the_owner_or_to_now_by_writers);
 	tcase_add_test(tc, a_writer_truncates_and_touches_what_is_others);

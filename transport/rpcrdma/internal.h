@@ -308,8 +308,8 @@ void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
  * wait. */
 void rpcrdma_conn_want_pump(struct rpcrdma_conn *conn);
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);
-/* Counts a call, which asks for so many credits.  On the poller, in the order of
- * their coming. */
+/* Counts a call, which asks for so many credits.  On the poller, in the order
+ * of their coming. */
 void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked);
 /* Returns the position (transport/fate.h) of the end of the Send that is just
  * done and counted.  On the poller. */

@@ -70,7 +70,7 @@ struct mem_node {
 	struct vfs_node	   base;
 	uint32_t	   slot;	/* constant */
 	uint32_t	   next_free;	/* while free; under slots_lock */
-	uint64_t	   gen;		/* constant while there are references */
+	uint64_t	   gen;		/* constant while referenced */
 	enum vfs_type	   type;	/* the same */
 	_Atomic uint32_t   nlink;	/* written under lock */
 	_Atomic int64_t	   atime;	/* ns; written under lock or rdlock */

@@ -93,9 +93,10 @@ static bool is_held(const struct posix_hold_group *g, dev_t dev, ino_t ino)
 
 int posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait)
 {
-	struct posix_hold_group *g = &groups[file_hash(n) >> (64 - GROUPS_BITS)];
+	struct posix_hold_group *g;
 	bool held;
 
+	g = &groups[file_hash(n) >> (64 - GROUPS_BITS)];
 	h->dev = posix_fs_of(n)->dev;
 	h->ino = n->ino;
 	h->group = g;

@@ -106,7 +106,8 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx)
 {
 	const struct vfs_cred *cred = ctx->cred;
 
-	if (!fs->privileged || (self.known && posix_cred_same(&self.cred, cred)))
+	if (!fs->privileged ||
+	    (self.known && posix_cred_same(&self.cred, cred)))
 		return 0;
 	if (ctx->nonblock && !thread_changes_cred)
 		return -EAGAIN;

@@ -47,7 +47,7 @@ struct posix_verdict;
 struct posix_options {
 	bool	 async;		/* changes of names and attributes need not be
 				 * durable when they are answered */
-	bool	 table;		/* don't use the system's file handles to open */
+	bool	 table;		/* don't open by the system's file handles */
 	uint64_t max_files;	/* descriptors kept open; 0: a share of the
 				 * process's limit */
 	uint64_t idle_ms;	/* ... and for how long unused; 0: 5 s */
@@ -123,7 +123,7 @@ struct posix_fs {
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
 	bool	no_nlink;		/* st_nlink means nothing here */
-	bool	sync_names;		/* changes of metadata are made durable */
+	bool	sync_names;		/* make changes of metadata durable */
 	_Atomic bool ordinals;		/* d_off can't be a cookie */
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
@@ -410,9 +410,9 @@ int  posix_node_wr(struct posix_node *n);
 void posix_node_mode_comes(struct posix_node *n, uint32_t mode);
 void posix_node_mode_is(struct posix_node *n, uint32_t mode);
 /*
- * The owner may write or read @n (@bit: S_IWUSR or S_IRUSR), but -EACCES came of
- * opening it.  Says so in the log, once for each use of the file, if its mode
- * is why.  Returns -EACCES.
+ * Opening @n failed with -EACCES, although the owner may write or read it
+ * (@bit: S_IWUSR or S_IRUSR).  If its mode is the reason, says so in the log,
+ * once for each use of the file.  Returns -EACCES.
  */
 int  posix_node_closed(struct posix_node *n, const struct stat *st,
 		       uint32_t bit);

@@ -360,7 +360,8 @@ void posix_node_flush_idle(struct posix_node *n)
 	if (posix_node_removed(n))
 		atomic_store(&n->dirty, false);
 	else
-		posix_node_flush(n, NULL);	/* an error has its effect there */
+		/* An error has its effect there. */
+		posix_node_flush(n, NULL);
 }
 
 /*

@@ -28,8 +28,9 @@
  * directory that is not dirty any more, also when its journal could not be
  * written.  So after each sync the file is asked for its attributes (XFS
  * refuses that once it is shut down) and ext4 to begin a change (which it
- * refuses, too), and after the first error a file system is *doubtful*, for all its exports: a sync counts only when syncfs() agrees,
- * until syncfs() has found all well.  doc/posix.md says which race remains.
+ * refuses, too).  And after the first error a file system is *doubtful* for all
+ * its exports: no sync counts until syncfs() succeeds.  doc/posix.md says which
+ * race remains.
  *
  * Not every file can be synced by itself.  Files that can't be opened (symbolic
  * links, devices, FIFOs, and files that the server has no permission for), and

@@ -178,9 +178,10 @@ static int change(struct posix_table *t, const struct table_op *op)
 		return err;
 	if (table_journal_write(&t->journal, op) < 0) {
 		stat_inc(posix_table_failed);
-		log_limited(LOG_LEVEL_ERR, "table of files: its journal in the "
-			    "state directory: %s; until that is mended, handles "
-			    "given out now do not outlive the server's death",
+		log_limited(LOG_LEVEL_ERR,
+			    "table of files: can't write its journal in the "
+			    "state directory: %s; until that is mended, new "
+			    "handles are lost if the server is killed",
 			    strerror(errno));
 	}
 	if (t->active->count == 1 || t->active->count == FLUSH_AT)
@@ -195,7 +196,8 @@ static void set_op(struct table_op *op, enum table_what what,
 	op->what = what;
 	op->h = *h;
 	op->place.parent = *parent;
-	posix_name_set(&op->place.name, (struct vfs_name){ name, strlen(name) });
+	posix_name_set(&op->place.name,
+		       (struct vfs_name){ name, strlen(name) });
 }
 
 /* Under the lock: one place more.  When there are too many, another one goes:

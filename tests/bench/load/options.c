@@ -187,7 +187,8 @@ int load_options_parse(struct load_options *o, int argc, char **argv)
 
 	snprintf(dir, sizeof(dir), "gannet-load.%d", (int)getpid());
 	*o = (struct load_options){
-		.dir = dir, .transport = &load_tcp, .rdma_port = 20049, .conns = 1, .threads = 1,
+		.dir = dir, .transport = &load_tcp, .rdma_port = 20049,
+		.conns = 1, .threads = 1,
 		.depth = 32, .block = 4096, .size = 64u << 20,
 		.entries = 10000, .seconds = 3, .warmup = .3,
 		.progress = isatty(STDERR_FILENO), .uid = getuid(),

@@ -66,7 +66,8 @@ static void table(const struct target *t, const struct load_result *r)
 	const struct load_options *o = t->opt;
 
 	printf("%s, %s, %u connection%s, depth %u", workload_name(o->work),
-	       o->transport->name, o->conns, o->conns == 1 ? "" : "s", o->depth);
+	       o->transport->name, o->conns, o->conns == 1 ? "" : "s",
+	       o->depth);
 	if (workload_needs(o->work) & NEED_DATA)
 		printf(", blocks of %u", o->block);
 	printf("\n%-12s%12.0f /s", "calls",

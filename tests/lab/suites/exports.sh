@@ -102,7 +102,8 @@ done
 if [ "$SERVER" = gannetd ]; then
 	check 'SIGHUP: a new export is there' appears
 	for t in tcp rxe; do
-		check "it takes privileged clients over $t" open_to_privileged $t
+		check "it takes privileged clients over $t" \
+			open_to_privileged $t
 	done
 	if [ -e /sys/class/infiniband/siw0 ]; then
 		check 'it refuses unprivileged ports over iwarp' \

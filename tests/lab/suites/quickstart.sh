@@ -36,7 +36,8 @@ pasted()
 	mkdir /mnt/"$2".d
 	umount /mnt
 	grep hello $served/"$2"
-	test "$(stat -c %u:%g $served/"$2" $served/"$2".d | sort -u)" = 2001:3001
+	test "$(stat -c %u:%g $served/"$2" $served/"$2".d | sort -u)" = \
+		2001:3001
 }
 
 ends()

@@ -56,7 +56,8 @@ at_once()
 	local t
 	for t in $transports; do
 		background "$t" sh -c "for i in 1 2 3 4; do
-			mkdir /mnt/by-$t/$t-\$i && echo \$i > /mnt/by-$t/n-$t-\$i &&
+			mkdir /mnt/by-$t/$t-\$i &&
+			echo \$i > /mnt/by-$t/n-$t-\$i &&
 			mv /mnt/by-$t/n-$t-\$i /mnt/by-$t/$t-\$i/file || exit 1
 		done"
 	done

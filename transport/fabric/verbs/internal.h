@@ -71,7 +71,7 @@ struct verbs_loop {
 struct verbs_event {
 	enum rdma_cm_event_type	type;
 	int			status;
-	struct rdma_cm_id	*id;		/* CONNECT_REQUEST: the new one */
+	struct rdma_cm_id	*id;		/* CONNECT_REQUEST: new */
 	struct rdma_conn_param	param;
 	uint8_t			private_data[256];
 };
@@ -107,7 +107,7 @@ struct verbs_conn {
 	struct verbs_provider	*provider;	/* borrowed */
 	struct verbs_dev	*dev;		/* borrowed */
 	struct cds_list_head	dev_link;	/* on dev->conns, or empty */
-	struct verbs_loop	*vl;		/* counted; whose channel id has */
+	struct verbs_loop	*vl;		/* counted; has id's channel */
 	struct rdma_cm_id	*id;		/* NULL once closed */
 	bool			passive;
 	atomic_bool		closing;	/* the thread that sets it

@@ -239,27 +239,22 @@ crash()
 		GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
 }
 
-# under_load ARGUMENT...: tests/load/run on main.
-under_load()
+# Each kind of load beside a good client, then all of them in turns, for
+# SOAK_SECONDS all in all.
+soak()
 {
 	local status=0
 	logged build main --enable-werror -- all ||
 		{ fail "main builds"; return; }
-	"$top/tests/load/run" --build="$work/main" "$@" \
-		> "$phase_log" 2>&1 || status=$?
+	"$top/tests/load/run" --build="$work/main" \
+		--soak="${SOAK_SECONDS:-600}" > "$phase_log" 2>&1 || status=$?
 	pass "$(grep -c '^ok - ' "$phase_log")"
 	case $status in
 	0) ;;
-	77) skip "${FUNCNAME[1]}" "$(tail -1 "$phase_log")" ;;
+	77) skip soak "$(tail -1 "$phase_log")" ;;
 	*) tail -30 "$phase_log"; fail "a server under load goes on" ;;
 	esac
 }
-
-# Each kind of load beside a good client.
-load() { under_load; }
-
-# All of them in turns, for SOAK_SECONDS all in all.
-soak() { under_load --soak="${SOAK_SECONDS:-180}"; }
 
 asan()
 {
@@ -276,7 +271,7 @@ tsan()
 # run_tests [PHASE]...
 run_tests()
 {
-	local all=(packages scripts main crash load soak callgrind bench lab
+	local all=(packages scripts main crash soak callgrind bench lab
 		asan tsan fuzz distribution)
 	local name
 	[ $# -gt 0 ] || set -- "${all[@]}"

@@ -60,6 +60,15 @@ struct in6_addr xprt_addr_host(const struct sockaddr *sa)
 	return addr;
 }
 
+struct in6_addr xprt_addr_network(const struct in6_addr *host)
+{
+	struct in6_addr network = *host;
+
+	if (!IN6_IS_ADDR_V4MAPPED(host))
+		memset(&network.s6_addr[8], 0, 8);
+	return network;
+}
+
 uint32_t xprt_addr_hash(const struct in6_addr *host)
 {
 	uint32_t hash = 0;

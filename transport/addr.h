@@ -22,6 +22,9 @@ char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size);
 /* Writes the host without the port, IPv4 as ::ffff:a.b.c.d; zeros for other
  * families. */
 struct in6_addr xprt_addr_host(const struct sockaddr *sa);
+/* The part of the host's address that it did not choose by itself: the first 64
+ * bits of an IPv6 address, the others zero; all of an IPv4 address. */
+struct in6_addr xprt_addr_network(const struct in6_addr *host);
 /* A hash of the host that mostly differs for the hosts of one network. */
 uint32_t xprt_addr_hash(const struct in6_addr *host);
 

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/util.h"
 #include "transport/addr.h"
 
-/* An address that has connections. */
+/* An address that has connections, or a network. */
 struct xprt_gate_peer {
 	struct xprt_gate_peer *next;
 	struct in6_addr	 addr;
@@ -20,6 +21,8 @@ void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer)
 	memset(g, 0, sizeof(*g));
 	g->max = max;
 	g->max_peer = max_peer ? max_peer : max;
+	g->max_network = g->max_peer < max ? MAX(max - max / 4, g->max_peer) :
+					     max;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->none, NULL);
 }
@@ -32,11 +35,11 @@ void xprt_gate_fini(struct xprt_gate *g)
 
 /* With the lock.  Returns the address's link in its list, or the end of the
  * list. */
-static struct xprt_gate_peer **find(struct xprt_gate *g,
+static struct xprt_gate_peer **find(struct xprt_gate_peer **table,
 				    const struct in6_addr *addr)
 {
 	struct xprt_gate_peer **p =
-		&g->peers[xprt_addr_hash(addr) % XPRT_GATE_BUCKETS];
+		&table[xprt_addr_hash(addr) % XPRT_GATE_BUCKETS];
 
 	while (*p && memcmp(&(*p)->addr, addr, sizeof(*addr)) != 0)
 		p = &(*p)->next;
@@ -44,13 +47,12 @@ static struct xprt_gate_peer **find(struct xprt_gate *g,
 }
 
 /* With the lock. */
-static int enter(struct xprt_gate *g, const struct in6_addr *addr)
+static int add(struct xprt_gate_peer **table, const struct in6_addr *addr,
+	       unsigned max)
 {
-	struct xprt_gate_peer **p = find(g, addr);
+	struct xprt_gate_peer **p = find(table, addr);
 
-	if (g->count >= g->max)
-		return -EUSERS;
-	if (*p && (*p)->count >= g->max_peer)
+	if (*p && (*p)->count >= max)
 		return -EDQUOT;
 	if (!*p) {
 		*p = calloc(1, sizeof(**p));
@@ -59,8 +61,39 @@ static int enter(struct xprt_gate *g, const struct in6_addr *addr)
 		(*p)->addr = *addr;
 	}
 	(*p)->count++;
-	g->count++;
 	return 0;
+}
+
+/* With the lock. */
+static void take(struct xprt_gate_peer **table, const struct in6_addr *addr)
+{
+	struct xprt_gate_peer **at = find(table, addr), *p = *at;
+
+	assert(p);
+	if (--p->count == 0) {
+		*at = p->next;
+		free(p);
+	}
+}
+
+/* With the lock. */
+static int enter(struct xprt_gate *g, const struct in6_addr *addr)
+{
+	struct in6_addr network = xprt_addr_network(addr);
+	int err;
+
+	if (g->count >= g->max)
+		return -EUSERS;
+	err = add(g->peers, addr, g->max_peer);
+	if (err)
+		return err;
+	if (!IN6_IS_ADDR_V4MAPPED(addr))
+		err = add(g->networks, &network, g->max_network);
+	if (err)
+		take(g->peers, addr);
+	else
+		g->count++;
+	return err;
 }
 
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
@@ -77,16 +110,13 @@ int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 {
 	struct in6_addr addr = xprt_addr_host(peer);
-	struct xprt_gate_peer **at, *p;
+	struct in6_addr network = xprt_addr_network(&addr);
 
 	mutex_lock(&g->lock);
-	at = find(g, &addr);
-	p = *at;
-	assert(p && g->count > 0);
-	if (--p->count == 0) {
-		*at = p->next;
-		free(p);
-	}
+	assert(g->count > 0);
+	take(g->peers, &addr);
+	if (!IN6_IS_ADDR_V4MAPPED(&addr))
+		take(g->networks, &network);
 	if (--g->count == 0)
 		pthread_cond_broadcast(&g->none);
 	mutex_unlock(&g->lock);

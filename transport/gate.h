@@ -2,6 +2,11 @@
 /*
  * gate - counts and limits a listener's connections, in all and of one peer.
  *
+ * A peer is an address.  An IPv6 host may take any number of addresses in its
+ * /64, so where an address has a limit, all those of a /64 together have one,
+ * too: three quarters of the maximum, or the address's limit if that is more.
+ * Hosts of one LAN share a /64, so it is not less.
+ *
  * Any thread, everything.
  */
 #ifndef GANNET_TRANSPORT_GATE_H
@@ -18,19 +23,22 @@ struct xprt_gate_peer;
 struct xprt_gate {
 	unsigned	 max;
 	unsigned	 max_peer;	/* of one address; 0: max */
+	unsigned	 max_network;	/* of one IPv6 /64 */
 
 	/* Guards what follows. */
 	pthread_mutex_t	 lock;
 	pthread_cond_t	 none;
 	unsigned	 count;
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
+	struct xprt_gate_peer *networks[XPRT_GATE_BUCKETS];
 };
 
 void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer);
 void xprt_gate_fini(struct xprt_gate *g);
 
 /* Counts one more connection of @peer, ignoring its port. 0; -EUSERS: the
- * listener has its maximum; -EDQUOT: this address has its maximum; -ENOMEM. */
+ * listener has its maximum; -EDQUOT: this address or its network has;
+ * -ENOMEM. */
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer);
 /* Uncounts a connection.  It must not use its listener afterwards. */
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);

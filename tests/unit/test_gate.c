@@ -66,6 +66,39 @@ START_TEST(an_address_has_its_share_whatever_the_port)
 }
 END_TEST
 
+/* However many addresses a host has in its /64, it leaves room for others; and
+ * as long as it leaves any, other hosts of its LAN are not refused. */
+START_TEST(a_network_leaves_room_for_another)
+{
+	char host[32];
+
+	xprt_gate_init(&gate, 16, 2);
+	for (unsigned i = 0; i < 12; i++) {
+		snprintf(host, sizeof(host), "2001:db8::%x", i);
+		ck_assert_int_eq(enter(host, 1), 0);
+	}
+	ck_assert_int_eq(enter("2001:db8::100", 1), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8::1", 1), -EDQUOT);
+	ck_assert_int_eq(enter("2001:db8:0:1::1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 2), 0);
+	leave("2001:db8::3", 1);
+	ck_assert_int_eq(enter("2001:db8::100", 1), 0);
+	ck_assert_int_eq(enter("2001:db8::100", 2), -EDQUOT);
+	leave("2001:db8::100", 1);
+	leave("2001:db8:0:1::1", 1);
+	leave("192.0.2.1", 1);
+	leave("192.0.2.1", 2);
+	for (unsigned i = 0; i < 12; i++) {
+		snprintf(host, sizeof(host), "2001:db8::%x", i);
+		if (i != 3)
+			leave(host, 1);
+	}
+	xprt_gate_wait(&gate);
+	xprt_gate_fini(&gate);
+}
+END_TEST
+
 START_TEST(many_addresses_are_told_apart)
 {
 	char host[32];
@@ -107,6 +140,7 @@ int main(void)
 	TCase *t = tcase_create("gate");
 
 	tcase_add_test(t, an_address_has_its_share_whatever_the_port);
+	tcase_add_test(t, a_network_leaves_room_for_another);
 	tcase_add_test(t, many_addresses_are_told_apart);
 	tcase_add_test(t, without_a_share_one_may_have_all);
 	suite_add_tcase(s, t);

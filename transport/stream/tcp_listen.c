@@ -36,21 +36,24 @@ static struct tcp_poller *choose(struct tcp_listener *l)
 /* Counts one more connection of @peer, if there is room. */
 static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
 {
+	const char *why = "no memory for more connections";
 	char addr[XPRT_ADDR_TEXT];
 	int err;
 
 	err = xprt_gate_enter(&l->gate, (struct sockaddr *)peer);
 	if (!err)
 		return true;
-	if (err == -EDQUOT)
+	if (err == -EDQUOT) {
 		stat_inc(tcp_refused_peer);
-	else
+		why = "there are too many connections from there";
+	} else {
 		stat_inc(tcp_refused);
-	log_limited(LOG_LEVEL_WARN, "tcp %s: refused, there are %u "
-		    "connections%s", xprt_addr_text((struct sockaddr *)peer,
-						    addr, sizeof(addr)),
-		    err == -EDQUOT ? l->gate.max_peer : l->gate.max,
-		    err == -EDQUOT ? " from there" : "");
+		if (err == -EUSERS)
+			why = "there are too many connections";
+	}
+	log_limited(LOG_LEVEL_WARN, "tcp %s: refused, %s",
+		    xprt_addr_text((struct sockaddr *)peer, addr, sizeof(addr)),
+		    why);
 	return false;
 }
 

@@ -9,21 +9,25 @@
  *    thread that does nothing else, starts one more whenever a class may run
  *    something and no worker is idle.  A thread that waits costs little, so the
  *    sum of the classes' max is bound enough.  Threads stay once started.
- * 2. In a class clients take turns, one item each.  A client with a thousand
- *    items queued delays another's by one item, not by a thousand.
- * 3. One client has at most three quarters of a class, and never all of it.
- *    The rest is free for the next client even while every call of the first
- *    one hangs.
+ * 2. In a class networks take turns, one item each, and so do the clients of a
+ *    network.  A client with a thousand items queued delays another's by one
+ *    item, not by a thousand; a host with a thousand addresses in its network
+ *    delays another network's by one.
+ * 3. One client has at most three quarters of a class, one network at most
+ *    seven eighths, and neither ever all of it.  The rest is free for the next
+ *    one even while every call of the first one hangs.
  *
  * Operation: one lock guards short lists.  A class with something to run and
  * workers to spare stands in the ready list once; so does, in its class, a
- * client with something to run.  A worker takes the first item of the first
- * client of the first class, and puts both behind the others.
+ * network with something to run, and in that a client.  A worker takes the
+ * first item of the first client of the first network of the first class, and
+ * puts all three behind the others.
  *
  * Clients are known by a hash of their address.  A class has a table of NTURNS
  * places; while it has items, a client has the first of PROBES places that is
- * its own already or free.  If all are taken it shares one.  So a call needs no
- * allocation.
+ * its own already or free.  If all are taken it shares one, and so it does,
+ * with another client of its network, if that has NETWORK_TURNS.  Networks are
+ * in a table of the same kind.  So a call needs no allocation.
  *
  * Waking: a worker that finds nothing sleeps on its own futex, last in first
  * out, so that the same few stay warm.  At most one worker is on its way at a
@@ -128,7 +132,7 @@ static void ask_keeper(struct work_pool *pool)
 /* Locked. */
 static void list_class(struct work_class *class)
 {
-	if (class->listed || cds_list_empty(&class->turns) ||
+	if (class->listed || cds_list_empty(&class->networks) ||
 	    class->running >= class->max)
 		return;
 	class->listed = true;
@@ -137,12 +141,26 @@ static void list_class(struct work_class *class)
 }
 
 /* Locked. */
+static void list_network(struct work_class *class, struct network *network)
+{
+	if (network->listed || cds_list_empty(&network->turns) ||
+	    network->running >= class->max_network)
+		return;
+	network->listed = true;
+	cds_list_add_tail(&network->link, &class->networks);
+}
+
+/* Locked.  Lists the turn, its network and its class where they have something
+ * to run. */
 static void list_turn(struct work_class *class, struct turn *turn)
 {
-	if (turn->listed || !turn->head || turn->running >= class->max_client)
-		return;
-	turn->listed = true;
-	cds_list_add_tail(&turn->link, &class->turns);
+	struct network *network = turn->network;
+
+	if (!turn->listed && turn->head && turn->running < class->max_client) {
+		turn->listed = true;
+		cds_list_add_tail(&turn->link, &network->turns);
+	}
+	list_network(class, network);
 	list_class(class);
 }
 
@@ -159,14 +177,56 @@ static inline uint64_t mix(uint64_t v)
 uint64_t work_client(const struct sockaddr *peer)
 {
 	struct in6_addr host = xprt_addr_host(peer);
-	uint64_t half[2];
+	struct in6_addr network = xprt_addr_network(&host);
+	uint64_t half[2], other[2], first;
 
 	memcpy(half, &host, sizeof(half));
-	return mix(mix(half[0] ^ seed) ^ half[1]);
+	memcpy(other, &network, sizeof(other));
+	first = mix(half[0] ^ seed);
+	return mix(first ^ other[1]) >> 32 << 32 |
+	       (uint32_t)mix(first ^ half[1]);
 }
 
-/* Locked.  The client's place. */
-static struct turn *find_turn(struct work_class *class, uint64_t client)
+/* Locked.  The network's place. */
+static struct network *find_network(struct work_class *class, uint32_t number)
+{
+	struct network *n = &class->network[number % NTURNS], *home = n;
+	struct network *free = NULL;
+
+	if (likely(home->number == number))
+		return home;
+	for (unsigned i = 0; i < PROBES; i++) {
+		n = &class->network[(number + i) % NTURNS];
+		if (n->used && n->number == number)
+			return n;
+		if (!n->used && !free)
+			free = n;
+	}
+	if (!free)
+		return home;
+	free->number = number;
+	return free;
+}
+
+/* Locked.  A turn in use of @network, which has some. */
+static struct turn *share_turn(struct work_class *class, uint64_t client,
+			       const struct network *network)
+{
+	struct turn *turn;
+
+	stat_inc(work_shared_turns);
+	do
+		turn = &class->turn[client++ % NTURNS];
+	while (!turn_in_use(turn) || turn->network != network);
+	return turn;
+}
+
+/*
+ * Locked.  The place that the client has or may have.  A client in use has no
+ * other place while the first one is noted as its own: it took another only
+ * when that was another's.
+ */
+static struct turn *place_of(struct work_class *class, uint64_t client)
 {
 	struct turn *turn, *home = &class->turn[client % NTURNS], *free = NULL;
 
@@ -174,17 +234,32 @@ static struct turn *find_turn(struct work_class *class, uint64_t client)
 		return home;
 	for (unsigned i = 0; i < PROBES; i++) {
 		turn = &class->turn[(client + i) % NTURNS];
-		if (turn->client == client)
+		if (turn_in_use(turn) && turn->client == client)
 			return turn;
-		if (!free && !turn->head && !turn->running)
+		if (!turn_in_use(turn) && !free)
 			free = turn;
 	}
-	if (!free) {
-		stat_inc(work_shared_turns);
-		return home;
-	}
-	free->client = client;
-	return free;
+	if (free)
+		return free;
+	stat_inc(work_shared_turns);
+	return home;
+}
+
+/* Locked.  The turn for one more item of the client. */
+static struct turn *find_turn(struct work_class *class, uint64_t client)
+{
+	struct turn *turn = place_of(class, client);
+	struct network *network;
+
+	if (turn_in_use(turn))
+		return turn;
+	network = find_network(class, (uint32_t)(client >> 32));
+	if (network->used >= NETWORK_TURNS)
+		return share_turn(class, client, network);
+	network->used++;
+	turn->network = network;
+	turn->client = client;
+	return turn;
 }
 
 void work_submit(struct work_class *class, struct work_item *item)
@@ -209,11 +284,12 @@ void work_submit(struct work_class *class, struct work_item *item)
 	wake(w);
 }
 
-/* Locked.  Takes the first item of the client whose turn it is. */
+/* Locked.  Takes the first item of the network and client whose turn it is. */
 static struct work_item *take(struct work_pool *pool,
 			      struct work_class **from, struct turn **of)
 {
 	struct work_class *class;
+	struct network *network;
 	struct work_item *item;
 	struct turn *turn;
 
@@ -222,16 +298,19 @@ static struct work_item *take(struct work_pool *pool,
 	class = cds_list_first_entry(&pool->ready, struct work_class, ready);
 	cds_list_del(&class->ready);
 	class->listed = false;
-	turn = cds_list_first_entry(&class->turns, struct turn, link);
+	network = cds_list_first_entry(&class->networks, struct network, link);
+	cds_list_del(&network->link);
+	network->listed = false;
+	turn = cds_list_first_entry(&network->turns, struct turn, link);
 	cds_list_del(&turn->link);
 	turn->listed = false;
 	item = turn->head;
 	turn->head = item->next;
 	turn->running++;
+	network->running++;
 	class->waiting--;
 	class->running++;
 	list_turn(class, turn);
-	list_class(class);
 	if (cds_list_empty(&pool->ready))
 		atomic_store_explicit(&pool->hint, false,
 				      memory_order_relaxed);
@@ -245,10 +324,11 @@ static void finish(struct work_class *class, struct turn *turn)
 {
 	turn->running--;
 	turn->ended++;
+	turn->network->running--;
+	turn_check_free(turn);
 	if (--class->running == 0)
 		pthread_cond_broadcast(&class->pool->quiet);
 	list_turn(class, turn);
-	list_class(class);
 }
 
 /*

@@ -3,9 +3,15 @@
  * work - the worker threads, and the shares that bound who may use them.
  *
  * A class has at most max_workers workers of its own, and the items of other
- * classes can't take them.  In a class clients take turns, one item each, and
- * one client never has more than three quarters of the workers.  The items of
- * one client run in the order in which they were submitted.
+ * classes can't take them.  In a class networks take turns, one item each, and
+ * so do the clients of a network.  One client never has more than three
+ * quarters of the workers, and one network never more than seven eighths.  The
+ * items of one client run in the order in which they were submitted.
+ *
+ * A client is an address; its network is all of an IPv4 address, and the first
+ * 64 bits of an IPv6 address.  An IPv6 host may take any number of addresses in
+ * its /64, so addresses alone would give it any number of turns.  The /64 alone
+ * would give one turn to all hosts of a LAN, which commonly share one.
  */
 #ifndef GANNET_RPC_WORK_H
 #define GANNET_RPC_WORK_H
@@ -17,11 +23,11 @@ struct work_pool;
 /* In the caller's memory, which must stay until run() is called. */
 struct work_item {
 	struct work_item *next;
-	uint64_t	  client;	/* whose it is: work_client() */
+	uint64_t	  client;	/* work_client() */
 	void		(*run)(struct work_item *item);
 };
 
-/* A client's number, from its address. */
+/* A client's number, from its address; its upper half is its network's. */
 uint64_t work_client(const struct sockaddr *peer);
 
 /* Starts @nworkers threads; more are started when classes need them.  0 or

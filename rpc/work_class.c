@@ -14,10 +14,14 @@ struct work_class *work_class_new(struct work_pool *pool, const char *name,
 		return NULL;
 	class->pool = pool;
 	class->max = MAX(1u, max_workers);
-	class->max_client = class->max;
-	if (class->max > 1)
+	class->max_client = class->max_network = class->max;
+	if (class->max > 1) {
 		class->max_client -= MAX(1u, class->max / 4);
-	CDS_INIT_LIST_HEAD(&class->turns);
+		class->max_network -= MAX(1u, class->max / 8);
+	}
+	CDS_INIT_LIST_HEAD(&class->networks);
+	for (unsigned i = 0; i < NTURNS; i++)
+		CDS_INIT_LIST_HEAD(&class->network[i].turns);
 	snprintf(class->name, sizeof(class->name), "%s", name);
 	mutex_lock(&pool->lock);
 	cds_list_add_tail(&class->all, &pool->classes);
@@ -66,6 +70,25 @@ struct work_class *work_pool_common(struct work_pool *pool)
 	return pool->common;
 }
 
+/* Locked.  Takes what has nothing to run any more from its list. */
+static void unlist(struct work_class *class, struct turn *turn)
+{
+	struct network *network = turn->network;
+
+	if (!turn->head && turn->listed) {
+		turn->listed = false;
+		cds_list_del(&turn->link);
+	}
+	if (cds_list_empty(&network->turns) && network->listed) {
+		network->listed = false;
+		cds_list_del(&network->link);
+	}
+	if (cds_list_empty(&class->networks) && class->listed) {
+		class->listed = false;
+		cds_list_del(&class->ready);
+	}
+}
+
 /*
  * Locked.  Moves the items of @turn that @wanted picks to the front of @list.
  * The others stay in their order.
@@ -88,14 +111,8 @@ static struct work_item *take_some(struct work_class *class, struct turn *turn,
 		list = item;
 		class->waiting--;
 	}
-	if (!turn->head && turn->listed) {
-		turn->listed = false;
-		cds_list_del(&turn->link);
-	}
-	if (cds_list_empty(&class->turns) && class->listed) {
-		class->listed = false;
-		cds_list_del(&class->ready);
-	}
+	unlist(class, turn);
+	turn_check_free(turn);
 	return list;
 }
 

@@ -12,12 +12,26 @@
 #include "rpc/work.h"
 
 #define NTURNS		256u		/* a power of two */
+/* Of these, at most so many for the addresses of one network: the others must
+ * find free ones. */
+#define NETWORK_TURNS	(NTURNS / 4)
 
 struct worker;
+
+/* A network's place in a class.  Free while it has no turns in use. */
+struct network {
+	uint32_t	  number;
+	unsigned	  used;		/* turns */
+	unsigned	  running;	/* items */
+	bool		  listed;	/* in class->networks */
+	struct cds_list_head turns;	/* clients that may run something */
+	struct cds_list_head link;
+};
 
 /* A client's place in a class.  Free while no item of it waits or runs. */
 struct turn {
 	uint64_t	  client;
+	struct network	 *network;	/* valid while it is in use */
 	struct work_item *head;		/* waiting */
 	struct work_item *tail;
 	unsigned	  running;
@@ -25,16 +39,29 @@ struct turn {
 	/* At the last look for clients whose calls hang. */
 	uint64_t	  seen;		/* ended */
 	bool		  waited;	/* head was not NULL */
-	bool		  listed;	/* in class->turns */
+	bool		  listed;	/* in network->turns */
 	struct cds_list_head link;
 };
+
+static inline bool turn_in_use(const struct turn *turn)
+{
+	return turn->head || turn->running;
+}
+
+/* After an item of @turn was taken away, or ended. */
+static inline void turn_check_free(struct turn *turn)
+{
+	if (!turn_in_use(turn))
+		turn->network->used--;
+}
 
 struct work_class {
 	struct work_pool *pool;		/* borrowed: outlives its classes */
 	unsigned	  max;
 	unsigned	  max_client;	/* of these, for one client */
+	unsigned	  max_network;	/* and for one network */
 	/* Guarded by pool->lock from here on. */
-	struct cds_list_head turns;	/* clients that may run something */
+	struct cds_list_head networks;	/* those that may run something */
 	unsigned	  waiting;
 	unsigned	  running;
 	bool		  listed;	/* in pool->ready */
@@ -42,6 +69,7 @@ struct work_class {
 	struct cds_list_head all;
 	char		  name[24];
 	struct turn	  turn[NTURNS];
+	struct network	  network[NTURNS];
 };
 
 struct work_pool {

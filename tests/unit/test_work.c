@@ -2,6 +2,7 @@
 /* Workers and the shares that bound who may use them. */
 #include "rpc/work.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -48,16 +49,27 @@ static void run(struct work_item *item)
 	mutex_unlock(&lock);
 }
 
-static void submit_as(uint64_t client, struct work_class *class, struct job *j,
-		      unsigned id, bool waits)
+/* As the address of this number, of the network of this number. */
+static void submit_from(uint64_t network, uint64_t host,
+			struct work_class *class, struct job *j, bool waits)
 {
+	unsigned id = j->id;
+
 	memset(j, 0, sizeof(*j));
 	j->item.run = run;
-	j->item.client = client;
+	j->item.client = network << 32 | host;
 	j->class = class;
 	j->id = id;
 	j->waits = waits;
 	work_submit(class, &j->item);
+}
+
+/* As a client in a network of its own. */
+static void submit_as(uint64_t client, struct work_class *class, struct job *j,
+		      unsigned id, bool waits)
+{
+	j->id = id;
+	submit_from(client, client, class, j, waits);
 }
 
 static void submit(struct work_class *class, struct job *j, unsigned id,
@@ -235,6 +247,87 @@ START_TEST(clients_of_a_class_take_turns)
 }
 END_TEST
 
+/* With one worker: however many addresses a host has in its network, it delays
+ * another network by one item; and the clients of a network take turns. */
+START_TEST(networks_of_a_class_take_turns)
+{
+	struct work_class *class = work_class_new(pool, "c", 1);
+	static struct job jobs[1032];
+	unsigned late = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(jobs); i++)
+		jobs[i].id = i;
+	gate(true);
+	submit_from(1, 0, class, &jobs[1031], true);
+	wait_standing(1);
+	for (unsigned i = 0; i < 1000; i++)
+		submit_from(1, i * 77, class, &jobs[i], false);
+	for (unsigned i = 1000; i < 1030; i++)
+		submit_from(i, i, class, &jobs[i], false);
+	submit_from(1029, 5, class, &jobs[1030], false);
+	gate(false);
+	wait_done(1032);
+	for (unsigned i = 65; i < 1032; i++)
+		late += order[i] >= 1000;
+	ck_assert_uint_eq(late, 0);
+	work_class_destroy(class);
+}
+END_TEST
+
+START_TEST(one_network_leaves_workers_for_the_next)
+{
+	struct work_class *class = work_class_new(pool, "c", 16);
+	static struct job jobs[100], other;
+
+	gate(true);
+	for (unsigned i = 0; i < 100; i++)
+		submit_from(1, i * 77, class, &jobs[i], true);
+	wait_standing(14);
+	submit_as(2, class, &other, 1000, false);
+	wait_done(1);
+	ck_assert_uint_eq(order[0], 1000);
+	ck_assert_uint_eq(most, 14);
+	gate(false);
+	wait_done(101);
+	ck_assert_uint_eq(most, 14);
+	work_class_destroy(class);
+}
+END_TEST
+
+static bool pick_all(struct work_item *item, void *arg)
+{
+	(void)item;
+	(void)arg;
+	return true;
+}
+
+/* Whatever was taken away leaves its client and network free for others. */
+START_TEST(items_of_a_hung_network_can_be_taken_back)
+{
+	struct work_class *class = work_class_new(pool, "c", 8);
+	static struct job jobs[600], other;
+	struct work_item *item;
+	unsigned n = 0;
+
+	gate(true);
+	for (unsigned i = 0; i < 600; i++)
+		submit_from(1, i * 77, class, &jobs[i], true);
+	wait_standing(7);
+	ck_assert_ptr_null(work_pool_take_hung(pool, pick_all, NULL));
+	for (item = work_pool_take_hung(pool, pick_all, NULL); item;
+	     item = item->next)
+		n++;
+	ck_assert_uint_eq(n, 600 - 7);
+	submit_from(1, 300 * 77, class, &jobs[300], true);
+	submit_as(2, class, &other, 1000, false);
+	wait_done(1);
+	ck_assert_uint_eq(order[0], 1000);
+	gate(false);
+	wait_done(9);
+	work_class_destroy(class);
+}
+END_TEST
+
 /* More clients than a class has places, and some that share one. */
 START_TEST(any_number_of_clients_is_served)
 {
@@ -275,6 +368,27 @@ START_TEST(neighbours_have_places_of_their_own)
 		taken[client % 256] = true;
 	}
 	ck_assert_uint_ge(n, 48);
+}
+END_TEST
+
+static uint64_t client_of(const char *text)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6 };
+
+	ck_assert_int_eq(inet_pton(AF_INET6, text, &a.sin6_addr), 1);
+	return work_client((struct sockaddr *)&a);
+}
+
+START_TEST(the_addresses_of_a_64_are_clients_of_one_network)
+{
+	uint64_t one = client_of("2001:db8::1");
+
+	ck_assert(one != client_of("2001:db8::2"));
+	ck_assert(one >> 32 == client_of("2001:db8::2") >> 32);
+	ck_assert(one >> 32 == client_of("2001:db8::ffff:0:0:0") >> 32);
+	ck_assert(one >> 32 != client_of("2001:db8:0:1::1") >> 32);
+	ck_assert(client_of("::ffff:192.0.2.1") >> 32 !=
+		  client_of("::ffff:192.0.2.2") >> 32);
 }
 END_TEST
 
@@ -391,8 +505,12 @@ int main(void)
 		       however_many_classes_hang_another_has_all_its_workers);
 	tcase_add_test(t, one_client_leaves_workers_for_the_next);
 	tcase_add_test(t, clients_of_a_class_take_turns);
+	tcase_add_test(t, networks_of_a_class_take_turns);
+	tcase_add_test(t, one_network_leaves_workers_for_the_next);
+	tcase_add_test(t, items_of_a_hung_network_can_be_taken_back);
 	tcase_add_test(t, any_number_of_clients_is_served);
 	tcase_add_test(t, neighbours_have_places_of_their_own);
+	tcase_add_test(t, the_addresses_of_a_64_are_clients_of_one_network);
 	tcase_add_test(t, no_address_can_be_made_to_share_anothers_turns);
 	tcase_add_test(t, submitted_items_run_before_the_end);
 	tcase_add_test(t, an_item_may_submit_itself_again);

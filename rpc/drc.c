@@ -477,8 +477,7 @@ static void init_shard(struct drc *drc, unsigned i)
 	pthread_mutex_init(&s->lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->due);
 	CDS_INIT_LIST_HEAD(&s->kept);
-	for (unsigned k = 0; k < DRC_SHARES; k++)
-		CDS_INIT_LIST_HEAD(&s->shares[k].mine);
+	s->shares = drc->shares + (size_t)i * DRC_SHARES;
 	s->done = drc->done + (size_t)i * (drc->mask + 1);
 	s->running = drc->running + (size_t)i * DRC_RUNNING_BUCKETS;
 }
@@ -504,11 +503,17 @@ int drc_create(size_t bytes, struct drc **out)
 			   sizeof(*drc->done));
 	if (!drc->done)
 		goto fail_running;
+	drc->shares = calloc((size_t)DRC_SHARES * DRC_SHARDS,
+			     sizeof(*drc->shares));
+	if (!drc->shares)
+		goto fail_done;
 	for (unsigned i = 0; i < DRC_SHARDS; i++)
 		init_shard(drc, i);
 	*out = drc;
 	return 0;
 
+fail_done:
+	free(drc->done);
 fail_running:
 	free(drc->running);
 fail_drc:
@@ -534,6 +539,7 @@ void drc_destroy(struct drc *drc)
 		free_all(drc, s, &s->kept);
 		pthread_mutex_destroy(&s->lock);
 	}
+	free(drc->shares);
 	free(drc->done);
 	free(drc->running);
 	free(drc);

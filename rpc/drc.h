@@ -40,8 +40,11 @@
  * Memory: a reply is kept until its client is known to have it.  A live
  * connection holds about the replies of its last seconds; replies that it never
  * acknowledged stay for as long after its end as drc_rule.h says, an hour at
- * most.  When the memory is used up, the address that has most of it gives up
- * its oldest reply (a hash of the address: DRC_SHARES of them).  A reply that
+ * most.  When the memory is used up, the network that has most of it gives up
+ * the oldest reply of its address that has most.  (Known by hashes: of
+ * DRC_NETWORKS networks, with DRC_HOSTS addresses each.  A network is all of an
+ * IPv4 address, and the /64 of an IPv6 address: a host may take any number of
+ * addresses there, but other hosts of its LAN are there, too.)  A reply that
  * is lost like that within DRC_AGE, although it was needed, is counted and
  * logged.  A running call brings its own memory, so there is always room for
  * it.
@@ -60,7 +63,8 @@
 /* Milliseconds for which a reply is promised to be remembered if it is needed,
  * and for which one that went out as a datagram is. */
 #define DRC_AGE_MS	120000
-#define DRC_SHARES	256
+#define DRC_NETWORKS	256u
+#define DRC_HOSTS	16u
 
 struct drc;
 
@@ -89,7 +93,7 @@ struct drc_call {
 	bool		  keep;		/* remember the reply */
 
 	/* The cache's. */
-	uint8_t		  share;
+	uint16_t	  share;
 	uint16_t	  place;
 	uint32_t	  hash;
 	struct drc_call	 *chain;

@@ -70,16 +70,20 @@ uint64_t drc_sum(const struct xdr_in *args, uint32_t max)
 void drc_hash(const struct drc *drc, struct drc_call *call)
 {
 	const struct drc_key *key = &call->key;
-	uint64_t a, b;
+	struct in6_addr host, network;
+	uint64_t a, b, n;
 
+	memcpy(&host, key->addr, sizeof(host));
+	network = xprt_addr_network(&host);
+	memcpy(&n, &network.s6_addr[8], 8);
 	memcpy(&a, key->addr, 8);
 	memcpy(&b, key->addr + 8, 8);
+	n = mix(drc->seed ^ a, n);
 	a = mix(drc->seed ^ a, b);
-	call->share = (uint8_t)(a >> 32);
+	call->share = (uint16_t)(n % DRC_NETWORKS * DRC_HOSTS +
+				 (a >> 32) % DRC_HOSTS);
 	call->place = (uint16_t)(a % DRC_PLACES);
 	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
 	a = mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
 	call->hash = (uint32_t)(a ^ a >> 32);
 }
-
-static_assert(DRC_SHARES == 256, "a share is a byte of the hash");

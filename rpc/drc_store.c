@@ -59,6 +59,7 @@ void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e)
 	cds_list_del(&e->mine);
 	s->bytes -= size;
 	s->shares[e->share].bytes -= size;
+	s->network_bytes[e->share / DRC_HOSTS] -= size;
 	s->ndone--;
 	xprt_fate_put(e->fate);
 	free(e);
@@ -110,13 +111,17 @@ _Atomic uint64_t *drc_insert(struct drc *drc, struct drc_shard *s,
 				const struct drc_call *call, uint64_t t)
 {
 	struct drc_entry **bucket = drc_bucket(drc, s, e->hash);
+	struct drc_share *share = &s->shares[e->share];
 	size_t size = drc_size_of(e->len);
 
+	if (!share->bytes)
+		CDS_INIT_LIST_HEAD(&share->mine);
 	e->known = true;
 	e->chain = *bucket;
 	*bucket = e;
 	s->bytes += size;
-	s->shares[e->share].bytes += size;
+	share->bytes += size;
+	s->network_bytes[e->share / DRC_HOSTS] += size;
 	s->ndone++;
 	return give_to(s, e, call, t);
 }
@@ -209,6 +214,9 @@ static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 	struct xprt_view v;
 	int tries = 0;
 
+	*needed = true;
+	if (!share->bytes)
+		return NULL;
 	cds_list_for_each_entry(e, &share->mine, mine) {
 		if (++tries > EVICT_TRIES)
 			break;
@@ -224,8 +232,26 @@ static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 		*needed = false;
 		return e;
 	}
-	*needed = true;
 	return oldest;
+}
+
+/* Returns the share of the address that has most, of the network that has
+ * most. */
+static struct drc_share *largest(struct drc_shard *s)
+{
+	struct drc_share *most, *share;
+	unsigned network = 0;
+
+	for (unsigned i = 1; i < DRC_NETWORKS; i++)
+		if (s->network_bytes[i] > s->network_bytes[network])
+			network = i;
+	most = &s->shares[network * DRC_HOSTS];
+	for (unsigned i = 1; i < DRC_HOSTS; i++) {
+		share = &s->shares[network * DRC_HOSTS + i];
+		if (share->bytes > most->bytes)
+			most = share;
+	}
+	return most;
 }
 
 /* Drops one reply of the address that has most.  False: no reply can go.  Sets
@@ -233,14 +259,10 @@ static struct drc_entry *choose(struct drc_share *share, uint64_t t,
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost)
 {
-	struct drc_share *most = &s->shares[0];
 	struct drc_entry *e;
 	bool needed;
 
-	for (unsigned i = 1; i < DRC_SHARES; i++)
-		if (s->shares[i].bytes > most->bytes)
-			most = &s->shares[i];
-	e = choose(most, t, &needed);
+	e = choose(largest(s), t, &needed);
 	if (!e)
 		e = choose(&s->shares[share], t, &needed);
 	if (!e)

@@ -5,7 +5,7 @@
  *
  * Shards, each with its lock, two hash tables, and its part of the memory: one
  * table has the calls that run, the other the replies.  A reply is in a list of
- * its client's share, oldest first, and in one of two more: "due", by when it
+ * its address's share, oldest first, and in one of two more: "due", by when it
  * is to be looked at, or "kept", when its connection has ended and its client
  * may still ask.
  *
@@ -25,6 +25,7 @@
 #include "rpc/drc_rule.h"
 
 #define DRC_SHARDS		16u
+#define DRC_SHARES		(DRC_NETWORKS * DRC_HOSTS)
 #define DRC_PLACES		1024u
 #define DRC_RUNNING_BUCKETS	256u	/* of a shard */
 
@@ -39,13 +40,14 @@ struct drc_entry {
 	uint64_t	 due;		/* ms: when it is to be looked at */
 	uint32_t	 hash;
 	uint16_t	 len;
-	uint8_t		 share;
+	uint16_t	 share;
 	bool		 known;		/* it is in the table */
 	uint8_t		 reply[];
 };
 
+/* Of an address.  The shares of a network lie one behind the other. */
 struct drc_share {
-	struct cds_list_head mine;	/* oldest first */
+	struct cds_list_head mine;	/* oldest first; valid if bytes > 0 */
 	size_t		 bytes;
 };
 
@@ -58,7 +60,8 @@ struct drc_shard {
 	size_t		 nrunning;
 	size_t		 ndone;
 	size_t		 bytes;
-	struct drc_share	 shares[DRC_SHARES];
+	struct drc_share *shares;	/* DRC_SHARES of them */
+	size_t		 network_bytes[DRC_NETWORKS];
 } __attribute__((aligned(64)));
 
 struct drc {
@@ -71,6 +74,9 @@ struct drc {
 	_Atomic uint64_t newest[DRC_PLACES];
 	struct drc_entry **done;
 	struct drc_call	 **running;
+	/* Of all shards.  What no address uses stays untouched, and so takes
+	 * no memory. */
+	struct drc_share *shares;
 	struct drc_shard	 shards[DRC_SHARDS];
 };
 
@@ -124,9 +130,9 @@ struct drc_facts drc_facts_of(const struct drc_entry *e,
 
 /* Gives up what is not needed any more: two at most, for a bounded time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
-/* Lets one reply go: of the address that has most, or, where all of those are
- * on their way, of @share's address.  False: none can go.  Sets *@lost if the
- * reply was still needed. */
+/* Lets one reply go: of the network that has most, of its address that has
+ * most; or, where all of those are on their way, of @share's address.  False:
+ * none can go.  Sets *@lost if the reply was still needed. */
 bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	       uint64_t t, bool *lost);
 

@@ -2,6 +2,8 @@
 /* The duplicate request cache: how long replies stay, in how much memory. */
 #include "tests/unit/drc_fixture.h"
 
+#include <stdio.h>
+
 START_TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 {
 	bool believed = false;
@@ -150,6 +152,71 @@ START_TEST(one_address_takes_nothing_from_another)
 }
 END_TEST
 
+static void expect_replays(const char *addr)
+{
+	set_addr(&call.key, addr, 1, false);
+	for (call.key.xid = 0; call.key.xid < 100; call.key.xid++) {
+		ck_assert_int_eq(lookup(), DRC_REPLAY);
+		atomic_store(ask.sent, 1);
+	}
+}
+
+/* So does no host with any number of addresses in its /64; but neither does a
+ * host of a LAN take from all others there. */
+START_TEST(no_number_of_addresses_takes_from_another)
+{
+	char text[64];
+
+	set_addr(&call.key, "2001:db8::7", 801, false);
+	for (call.key.xid = 0; call.key.xid < 100; call.key.xid++)
+		answer("abcd", 4);
+	set_addr(&call.key, "192.0.2.7", 801, false);
+	for (call.key.xid = 0; call.key.xid < 100; call.key.xid++)
+		answer("abcd", 4);
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	come_on(&b);
+	for (; call.key.xid < 20000; call.key.xid++) {
+		snprintf(text, sizeof(text), "2001:db8:1::%x", call.key.xid);
+		set_addr(&call.key, text, 1, false);
+		answer("abcd", 4);
+	}
+	ck_assert_uint_gt(stats_sum_by_name("drc_evicted"), 10000);
+	expect_replays("2001:db8::7");
+	expect_replays("192.0.2.7");
+}
+END_TEST
+
+START_TEST(one_address_takes_nothing_from_another_of_its_network)
+{
+	const char *lan[] = { "2001:db8::1", "2001:db8::2", "2001:db8::3",
+			      "2001:db8::4" };
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(lan); i++) {
+		set_addr(&call.key, lan[i], 801, false);
+		for (call.key.xid = 0; call.key.xid < 100; call.key.xid++)
+			answer("abcd", 4);
+	}
+	xprt_fate_end(a.x.fate, XPRT_BROKEN);
+	come_on(&b);
+	set_addr(&call.key, "2001:db8::99", 801, false);
+	for (; call.key.xid < 20000; call.key.xid++)
+		answer("abcd", 4);
+	for (unsigned i = 0; i < ARRAY_SIZE(lan); i++) {
+		set_addr(&call.key, lan[i], 801, false);
+		call.key.xid = 0;
+		if (lookup() == DRC_REPLAY) {
+			atomic_store(ask.sent, 1);
+			kept++;
+		} else {
+			forget();
+		}
+	}
+	/* One of sixteen shares the writer's. */
+	ck_assert_uint_ge(kept, 2);
+}
+END_TEST
+
 /* Replies on their way, as many as there is room for and more. */
 static _Atomic uint64_t *away[8000];
 
@@ -240,6 +307,9 @@ int main(void)
 	tcase_add_test(t, a_full_cache_gives_up_what_arrived_first);
 	tcase_add_test(t, memory_is_bounded_and_what_is_lost_is_counted);
 	tcase_add_test(t, one_address_takes_nothing_from_another);
+	tcase_add_test(t, no_number_of_addresses_takes_from_another);
+	tcase_add_test(t,
+		       one_address_takes_nothing_from_another_of_its_network);
 	tcase_add_test(t,
 		replies_on_their_way_leave_another_address_its_room);
 	tcase_add_test(t, replies_on_their_way_are_never_freed);

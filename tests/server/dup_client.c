@@ -237,6 +237,22 @@ uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh)
 	return r.status;
 }
 
+bool dup_exists(int fd, const char *name)
+{
+	uint32_t status = dup_lookup(fd, name, NULL);
+
+	ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
+	return status == NFS3_OK;
+}
+
+void dup_make(int fd, const char *name)
+{
+	struct dup_call c;
+
+	dup_create(&c, 0x20000000, name, DUP_GUARDED);
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+}
+
 void dup_deafen(int fd)
 {
 	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);

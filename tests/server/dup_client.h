@@ -71,6 +71,10 @@ uint32_t dup_do(int fd, const struct dup_call *c);
 /* Looks @name up, over @fd; *@fh may be NULL.  Its status. */
 uint32_t dup_lookup(int fd, const char *name, struct export_fh *fh);
 
+bool dup_exists(int fd, const char *name);
+/* Makes a file, with an xid that no other call has. */
+void dup_make(int fd, const char *name);
+
 /* The kernel throws away what comes, as if the cable were cut: nothing is
  * read, nothing is acknowledged.  What is sent goes out. */
 void dup_deafen(int fd);

@@ -70,22 +70,6 @@ static void pick_family(int i)
 	family = i ? AF_INET6 : AF_INET;
 }
 
-static bool exists(const char *name)
-{
-	uint32_t status = dup_lookup(ctl, name, NULL);
-
-	ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
-	return status == NFS3_OK;
-}
-
-static void make(const char *name)
-{
-	struct dup_call make_call;
-
-	dup_create(&make_call, 0x20000000, name, DUP_GUARDED);
-	ck_assert_uint_eq(dup_do(ctl, &make_call), NFS3_OK);
-}
-
 static uint64_t counted(const char *name)
 {
 	return stats_sum_by_name(name);

@@ -19,27 +19,15 @@ fi
 # gannet-nfs takes any port below 1024: none says what is in its stream.
 dissect() { tshark -o tcp.try_heuristic_first:TRUE -r "$here/cap" "$@"; }
 fail() { echo "$*"; status=1; }
-here=$PWD/iwarp_decode.tmp
-status=0 server='' capture=''
+status=0 capture=''
+# shellcheck source=tests/server/own_gannetd.sh
+. "$(dirname "$0")/own_gannetd.sh"
 trap 'kill $server $capture 2>/dev/null; rm -rf "$here"' EXIT
-rm -rf "$here"
-mkdir "$here" "$here/export" "$here/state" || exit 1
 
 # Segments as on a wire: what is captured is what is framed.
 ip link set lo mtu 1500 gso_max_segs 1 up || skip "loopback can't be set up"
-./gannetd --foreground --no-rpcbind --port 0 --rdma iwarp --rdma-port 0 \
-	--iwarp-crc --state-dir "$here/state" --log-level warn \
-	--export "$here/export 127.0.0.1(rw,insecure,no_root_squash)" \
-	>"$here/ready" &
-server=$!
-n=0
-until grep -qx ready "$here/ready"; do
-	n=$((n + 1))
-	[ $n -lt 1200 ] || { echo "gannetd does not start"; exit 1; }
-	sleep 0.1
-done
-tcp=$(sed -n 's/^ready: tcp //p' "$here/ready")
-iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
+own_gannetd --no-rpcbind --iwarp-crc \
+	--export "$here/export 127.0.0.1(rw,insecure,no_root_squash)"
 
 dumpcap -q -i lo -B 64 -f "tcp port $iwarp" -w "$here/cap" 2>"$here/dumpcap" &
 capture=$!

@@ -6,24 +6,11 @@
 . "$(dirname "$0")/rpcbind_space.sh"
 GANNET_RPCBIND=1 tests/server/test_rpcbind || exit 1
 
-here=$PWD/rpcbind_real.tmp
-status=0 server=''
-trap 'kill $server 2>/dev/null; rm -rf "$here"' EXIT
-rm -rf "$here"
-mkdir "$here" "$here/export" "$here/state" || exit 1
+# shellcheck source=tests/server/own_gannetd.sh
+. "$(dirname "$0")/own_gannetd.sh"
+status=0
 echo here >"$here/export/file"
-./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 --log-level warn \
-	--state-dir "$here/state" \
-	--export "$here/export 127.0.0.1(ro,insecure) ::1(ro,insecure)" \
-	>"$here/ready" &
-server=$!
-n=0
-until grep -qx ready "$here/ready"; do
-	n=$((n + 1))
-	[ $n -lt 600 ] || { echo "gannetd does not start"; exit 1; }
-	sleep 0.1
-done
-iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
+own_gannetd --export "$here/export 127.0.0.1(ro,insecure) ::1(ro,insecure)"
 for host in 127.0.0.1 '[::1]'; do
 	listed=$(./gannet-nfs ls "rdma+iwarp://$host:$iwarp$here/export")
 	[ "$listed" = file ] ||

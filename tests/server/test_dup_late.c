@@ -43,7 +43,7 @@ START_TEST(a_write_left_unread_does_not_overwrite_later_data)
 	int left, fd;
 
 	pick_family(0);
-	make("f");
+	dup_make(ctl, "f");
 	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
 	left = open_one();
 	ck_assert_uint_eq(dup_lookup(left, "f", NULL), NFS3_OK);
@@ -89,7 +89,7 @@ START_TEST(a_connection_is_as_old_as_its_handshake)
 	ck_assert_uint_eq(dup_status(newer, &c), NFS3_OK);
 	move_on(&reader);
 	ck_assert_uint_eq(dup_status(older, &c), NFS3ERR_EXIST);
-	ck_assert(exists("lock"));
+	ck_assert(dup_exists(ctl, "lock"));
 	ck_assert_uint_eq(counted("drc_left_over"), 0);
 	close(older);
 	close(newer);

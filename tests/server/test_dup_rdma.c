@@ -14,7 +14,6 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/log.h"
@@ -47,15 +46,6 @@ struct shot {
 	sem_t	 done;
 	uint32_t status;	/* NFS's */
 };
-
-static void wait_for(sem_t *sem)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += 60;
-	ck_assert_int_eq(sem_timedwait(sem, &t), 0);
-}
 
 static void connect_done(void *arg)
 {
@@ -130,7 +120,7 @@ static struct rpcrdma_requester *open_with(unsigned credits)
 	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
 			(struct sockaddr *)&listener->local, client, &ro, &r),
 			0);
-	wait_for(&connected);
+	wait_sem(&connected);
 	return r;
 }
 
@@ -169,7 +159,7 @@ static void shoot(struct rpcrdma_requester *r, struct shot *s)
 /* Waits for the answer; its status. */
 static uint32_t hit(struct shot *s)
 {
-	wait_for(&s->done);
+	wait_sem(&s->done);
 	ck_assert_int_eq(s->q.status, 0);
 	return s->status;
 }
@@ -180,19 +170,6 @@ static uint32_t status(struct rpcrdma_requester *r)
 
 	shoot(r, &s);
 	return hit(&s);
-}
-
-static bool exists(const char *name)
-{
-	return dup_lookup(ctl, name, NULL) == NFS3_OK;
-}
-
-static void make(const char *name)
-{
-	struct dup_call make_call;
-
-	dup_create(&make_call, 0x20000000, name, DUP_GUARDED);
-	ck_assert_uint_eq(dup_do(ctl, &make_call), NFS3_OK);
 }
 
 static uint64_t counted(const char *name)
@@ -235,7 +212,7 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 		ck_assert_uint_eq(status(r), NFS3_OK);
 		dup_name(&c, 5, NFSPROC3_REMOVE, "f");
 		ck_assert_uint_eq(status(r), NFS3_OK);
-		ck_assert(!exists("f"));
+		ck_assert(!dup_exists(ctl, "f"));
 		/* The last word of a client before it goes. */
 		dup_getattr(&c, 6, &dup_dir);
 		ck_assert_uint_eq(status(r), NFS3_OK);
@@ -283,25 +260,31 @@ static void is_not_run_again(void)
 	rpcrdma_requester_destroy(r);
 }
 
-/* The connection goes while the call runs, and its reply can't be sent. */
-START_TEST(sent_again_when_the_reply_found_no_connection)
+/* c is a RENAME, which runs until FAULT_RENAME is let go; its connection is
+ * gone. */
+static void lose_connection_in_rename(void)
 {
-	struct rpcrdma_requester *r;
+	struct rpcrdma_requester *r = open_one();
 	struct shot s;
 
-	start(_i);
-	r = open_one();
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	fault_hold(FAULT_RENAME, true);
 	shoot(r, &s);
 	EVENTUALLY(fault_calls(FAULT_RENAME) == 1);
 	rpcrdma_requester_destroy(r);
-	wait_for(&s.done);
+	wait_sem(&s.done);
+}
+
+/* The connection goes while the call runs, and its reply can't be sent. */
+START_TEST(sent_again_when_the_reply_found_no_connection)
+{
+	start(_i);
+	lose_connection_in_rename();
 	EVENTUALLY(counted("rdma_closed_by_peer") == 1 ||
 		   counted("rdma_errors") == 1);
 	fault_hold(FAULT_RENAME, false);
-	EVENTUALLY(exists("b"));
+	EVENTUALLY(dup_exists(ctl, "b"));
 	EVENTUALLY(connections() == 0);
 	is_not_run_again();
 	stop();
@@ -314,14 +297,7 @@ START_TEST(sent_again_while_it_runs)
 	struct shot s;
 
 	start(_i);
-	r = open_one();
-	make("a");
-	dup_rename(&c, 9, "a", "b");
-	fault_hold(FAULT_RENAME, true);
-	shoot(r, &s);
-	EVENTUALLY(fault_calls(FAULT_RENAME) == 1);
-	rpcrdma_requester_destroy(r);
-	wait_for(&s.done);
+	lose_connection_in_rename();
 	r = open_one();
 	shoot(r, &s);
 	EVENTUALLY(counted("drc_in_progress") == 1);
@@ -342,12 +318,12 @@ START_TEST(sent_again_when_the_reply_could_not_be_sent)
 	fail_nth = 2;		/* behind the call */
 	start(_i);
 	r = open_one();
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	shoot(r, &s);
-	wait_for(&s.done);
+	wait_sem(&s.done);
 	ck_assert_int_ne(s.q.status, 0);
-	ck_assert(exists("b"));
+	ck_assert(dup_exists(ctl, "b"));
 	EVENTUALLY(connections() == 0);
 	rpcrdma_requester_destroy(r);
 	is_not_run_again();
@@ -401,14 +377,14 @@ static struct rpcrdma_requester *open_for(sem_t *sem)
 	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
 			(struct sockaddr *)&listener->local, client, &ro, &r),
 			0);
-	wait_for(sem);
+	wait_sem(sem);
 	return r;
 }
 
 /* The answers that came count; the rest is sent again on the next one. */
 static void collect(struct name *n)
 {
-	wait_for(&n->shot.done);
+	wait_sem(&n->shot.done);
 	if (n->shot.q.status == 0) {
 		ck_assert_uint_eq(n->shot.status, NFS3_OK);
 		n->due = false;
@@ -476,7 +452,7 @@ START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
 
 	start(UNPROVEN);
 	r = open_one();
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	ck_assert_uint_eq(status(r), NFS3_OK);
 	rpcrdma_requester_destroy(r);
@@ -500,7 +476,7 @@ START_TEST(on_an_iwarp_adapter_credits_prove_a_reply)
 	granted = asked ? 0 : 4;
 	start(UNPROVEN);
 	r = open_with(asked);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	ck_assert_uint_eq(status(r), NFS3_OK);
 	dup_getattr(&c, 10, &dup_dir);
@@ -533,11 +509,11 @@ START_TEST(over_user_space_iwarp_the_socket_is_asked)
 	start(IWARP);
 	r = open_one();
 	fd = iwarp_socket();
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	dup_deafen(fd);
 	shoot(r, &s);
-	EVENTUALLY(exists("b"));
+	EVENTUALLY(dup_exists(ctl, "b"));
 	if (_i) {
 		ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now,
 					    sizeof(now)), 0);
@@ -554,7 +530,7 @@ START_TEST(over_user_space_iwarp_the_socket_is_asked)
 		shutdown(fd, SHUT_RD);
 		rpcrdma_requester_destroy(r);
 	}
-	wait_for(&s.done);
+	wait_sem(&s.done);
 	stop();
 }
 END_TEST

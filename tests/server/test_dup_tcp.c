@@ -11,11 +11,11 @@ static int rename_unheard(uint32_t xid)
 {
 	int fd = open_one();
 
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, xid, "a", "b");
 	dup_deafen(fd);
 	dup_send(fd, &c);
-	EVENTUALLY(exists("b"));
+	EVENTUALLY(dup_exists(ctl, "b"));
 	return fd;
 }
 
@@ -38,12 +38,12 @@ START_TEST(sent_again_on_the_connection_that_did_not_get_it)
 	int fd;
 
 	pick_family(_i);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	fd = open_one();
 	dup_deafen(fd);
 	dup_send(fd, &c);
-	EVENTUALLY(exists("b"));
+	EVENTUALLY(dup_exists(ctl, "b"));
 	dup_send(fd, &c);
 	EVENTUALLY(counted("drc_again_same") == before + 1);
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &idle,
@@ -108,7 +108,7 @@ START_TEST(sent_again_as_the_reply_was_not_read_before_a_reset)
 	char byte;
 
 	pick_family(_i);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	fd = open_one();
 	dup_send(fd, &c);
@@ -196,7 +196,7 @@ START_TEST(sent_again_while_it_runs)
 	int fd;
 
 	pick_family(_i % 2);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	fd = send_held(FAULT_RENAME);
 	switch (_i / 2) {
@@ -213,7 +213,7 @@ START_TEST(sent_again_while_it_runs)
 	waits_for_the_first(FAULT_RENAME, 1);
 	if (_i / 2 == 2)
 		close(fd);
-	ck_assert(exists("b"));
+	ck_assert(dup_exists(ctl, "b"));
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(identical_calls_at_once_are_all_answered)
 	int fd[5];
 
 	pick_family(_i);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 11, "a", "b");
 	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
 		fd[i] = open_one();
@@ -245,7 +245,7 @@ START_TEST(identical_calls_at_once_are_all_answered)
 		ck_assert(status == NFS3_OK || status == NFS3ERR_NOENT);
 		close(fd[i]);
 	}
-	ck_assert(exists("b"));
+	ck_assert(dup_exists(ctl, "b"));
 }
 END_TEST
 
@@ -264,7 +264,7 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 		ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
 		dup_name(&c, 5, NFSPROC3_REMOVE, "f");
 		ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
-		ck_assert(!exists("f"));
+		ck_assert(!dup_exists(ctl, "f"));
 		if (i % 4 == 3)
 			close(fd);
 	}
@@ -337,7 +337,7 @@ START_TEST(an_acknowledged_call_of_a_half_open_connection_is_run)
 	int one, two;
 
 	pick_family(_i);
-	make("a");
+	dup_make(ctl, "a");
 	dup_rename(&c, 9, "a", "b");
 	one = open_one();
 	ck_assert_uint_eq(dup_do(one, &c), NFS3_OK);
@@ -371,7 +371,7 @@ START_TEST(a_write_is_never_answered_with_anothers_reply)
 	int fd;
 
 	pick_family(_i % 2);
-	make("f");
+	dup_make(ctl, "f");
 	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
 	dup_write(&c, 9, &fh, data, sizeof(data));
 	data[1500] = 'x';
@@ -402,7 +402,7 @@ START_TEST(a_write_sent_again_does_not_overtake_the_first)
 	int fd, again;
 
 	pick_family(_i);
-	make("f");
+	dup_make(ctl, "f");
 	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
 	dup_write(&c, 9, &fh, data, sizeof(data));
 	fd = send_held(FAULT_WRITE);
@@ -450,7 +450,7 @@ START_TEST(other_clients_writes_take_nothing_from_a_rename)
 	pthread_t thread;
 
 	pick_family(_i);
-	make("f");
+	dup_make(ctl, "f");
 	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
 	atomic_store(&flooding, true);
 	ck_assert_int_eq(thread_start(&thread, "flood", flood, &fh), 0);

@@ -499,34 +499,25 @@ START_TEST(a_hung_disk_does_not_keep_the_worker_for_names)
 }
 END_TEST
 
-static void add_case(Suite *s, const char *name, SFun start,
-		     const TTest *test)
-{
-	TCase *tc = tcase_create(name);
-
-	tcase_add_checked_fixture(tc, start, teardown);
-	tcase_add_test(tc, test);
-	suite_add_tcase(s, tc);
-}
-
 int main(void)
 {
 	Suite *s = suite_create("nfs3_fair");
 
-	add_case(s, "tcp", setup,
+	add_case(s, "tcp", setup, teardown,
 		 a_light_client_is_not_slowed_by_a_heavy_one_over_tcp);
-	add_case(s, "rdma", setup_rdma,
+	add_case(s, "rdma", setup_rdma, teardown,
 		 a_light_client_is_not_slowed_by_a_heavy_one_over_rdma);
-	add_case(s, "exports", setup,
+	add_case(s, "exports", setup, teardown,
 		 however_many_exports_hang_another_goes_on);
-	add_case(s, "memory", setup,
+	add_case(s, "memory", setup, teardown,
 		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
-	add_case(s, "mix", setup,
+	add_case(s, "mix", setup, teardown,
 		 a_connection_full_of_hung_calls_serves_other_exports);
-	add_case(s, "mix_rdma", setup_rdma,
+	add_case(s, "mix_rdma", setup_rdma, teardown,
 		 an_rdma_connection_full_of_hung_calls_serves_other_exports);
-	add_case(s, "mounts", setup, mounts_of_a_hung_export_stop_no_others);
-	add_case(s, "names", setup,
+	add_case(s, "mounts", setup, teardown,
+		 mounts_of_a_hung_export_stop_no_others);
+	add_case(s, "names", setup, teardown,
 		 a_hung_disk_does_not_keep_the_worker_for_names);
 	return run_suite(s);
 }

@@ -392,16 +392,6 @@ START_TEST(clients_side_by_side_while_exports_change)
 }
 END_TEST
 
-static void add_case(Suite *s, const char *name, SFun start, SFun stop,
-		     const TTest *test)
-{
-	TCase *tc = tcase_create(name);
-
-	tcase_add_checked_fixture(tc, start, stop);
-	tcase_add_test(tc, test);
-	suite_add_tcase(s, tc);
-}
-
 int main(void)
 {
 	Suite *s = suite_create("nfs3_load");

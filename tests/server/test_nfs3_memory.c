@@ -309,27 +309,17 @@ START_TEST(a_thread_with_no_memory_for_its_counters_lives)
 }
 END_TEST
 
-static void add_case(Suite *s, const char *what, SFun start,
-		     const TTest *test)
-{
-	TCase *tc = tcase_create(what);
-
-	tcase_add_checked_fixture(tc, start, teardown);
-	tcase_add_test(tc, test);
-	suite_add_tcase(s, tc);
-}
-
 int main(void)
 {
 	Suite *s = suite_create("nfs3_memory");
 
-	add_case(s, "mem", setup_mem,
+	add_case(s, "mem", setup_mem, teardown,
 		 a_call_without_memory_fails_and_the_server_lives);
-	add_case(s, "posix", setup_posix,
+	add_case(s, "posix", setup_posix, teardown,
 		 a_call_without_memory_fails_and_the_server_lives);
-	add_case(s, "counters", setup_mem,
+	add_case(s, "counters", setup_mem, teardown,
 		 a_thread_with_no_memory_for_its_counters_lives);
-	add_case(s, "connection", setup_mem,
+	add_case(s, "connection", setup_mem, teardown,
 		 a_connection_without_memory_is_closed_and_the_server_lives);
 	return run_suite(s);
 }

@@ -9,7 +9,6 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "lib/log.h"
 #include "nfs3/proto.h"
@@ -36,15 +35,6 @@ static struct xdr_out out;
 static struct xdr_in in;
 static struct rpcrdma_request req;
 static uint32_t xid;
-
-static void wait_for(sem_t *sem)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += 60;
-	ck_assert_int_eq(sem_timedwait(sem, &t), 0);
-}
 
 static void connect_done(void *arg)
 {
@@ -88,7 +78,7 @@ static void start(int seed)
 	ck_assert_int_eq(rpcrdma_requester_create(&fabric,
 			(struct sockaddr *)&listener->local, client, &ro,
 			&peer), 0);
-	wait_for(&connected);
+	wait_sem(&connected);
 	data = malloc(MIB + 4096);
 	sink = malloc(MIB + 4096);
 	for (uint32_t i = 0; i < MIB + 4096; i++)
@@ -166,7 +156,7 @@ static void send_call(void)
 	req.call_len = (uint32_t)xdr_out_len(&out);
 	req.done = request_done;
 	rpcrdma_requester_call(peer, &req);
-	wait_for(&done);
+	wait_sem(&done);
 }
 
 /* Sends it and returns the status, with the cursor behind it. */

@@ -31,6 +31,25 @@ static bool none_left(void *arg)
 	return rig.listener->ops->count(rig.listener) == 0;
 }
 
+static void enter(struct peer *peer)
+{
+	peer_open(peer, &rig, NULL);
+	peer_wait_up(peer);
+}
+
+/* A responder and one peer. */
+static void open_one(const struct rig_options *o, struct peer *peer)
+{
+	rig_open(&rig, o);
+	enter(peer);
+}
+
+static void close_one(struct peer *peer)
+{
+	peer_close(peer);
+	rig_close(&rig);
+}
+
 START_TEST(as_many_credits_are_granted_as_are_asked_for)
 {
 	static const unsigned credits[] = { 0, 1, 7, 300 };
@@ -39,15 +58,12 @@ START_TEST(as_many_credits_are_granted_as_are_asked_for)
 		struct rig_options o = { .rdma.credits = credits[i] };
 		struct peer peer;
 
-		rig_open(&rig, &o);
-		peer_open(&peer, &rig, NULL);
-		peer_wait_up(&peer);
+		open_one(&o, &peer);
 		for (int n = 0; n < 20; n++)
 			peer_check_alive(&peer);
 		ck_assert_uint_eq(peer.hdr.credits,
 				  credits[i] ? credits[i] : 128);
-		peer_close(&peer);
-		rig_close(&rig);
+		close_one(&peer);
 	}
 }
 END_TEST
@@ -57,13 +73,10 @@ START_TEST(a_device_with_short_queues_has_fewer_credits)
 	struct rig_options o = { .fabric.passive.max_recv = 21 };
 	struct peer peer;
 
-	rig_open(&rig, &o);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(&o, &peer);
 	peer_check_alive(&peer);
 	ck_assert_uint_eq(peer.hdr.credits, 10);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -74,8 +87,7 @@ START_TEST(connections_are_shared_out_among_pollers)
 
 	rig_open(&rig, &o);
 	for (int i = 0; i < 4; i++) {
-		peer_open(&peer[i], &rig, NULL);
-		peer_wait_up(&peer[i]);
+		enter(&peer[i]);
 	}
 	for (int round = 0; round < 10; round++)
 		for (int i = 0; i < 4; i++)
@@ -90,9 +102,7 @@ START_TEST(all_credits_may_be_used_at_once)
 {
 	struct peer peer;
 
-	rig_open(&rig, NULL);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(NULL, &peer);
 	for (int round = 0; round < 5; round++) {
 		for (uint32_t i = 0; i < 128; i++)
 			peer_call(&peer, i, OP_HOLD, 0);
@@ -102,8 +112,7 @@ START_TEST(all_credits_may_be_used_at_once)
 			peer_take(&peer);
 	}
 	peer_check_alive(&peer);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -128,8 +137,7 @@ START_TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 	peer_check_alive(&good);
 	rig_release(&rig);			/* replies that nobody gets */
 	peer_close(&bad);
-	peer_close(&good);
-	rig_close(&rig);
+	close_one(&good);
 }
 END_TEST
 
@@ -138,9 +146,7 @@ START_TEST(calls_before_established_are_kept_and_replayed)
 	struct rig_options o = { .fabric.late_established = 5 };
 	struct peer peer;
 
-	rig_open(&rig, &o);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(&o, &peer);
 	for (uint32_t i = 0; i < 5; i++)
 		peer_call(&peer, i, OP_SUM, 0);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -148,8 +154,7 @@ START_TEST(calls_before_established_are_kept_and_replayed)
 		ck_assert_uint_eq(peer.hdr.xid, i);
 	}
 	ck_assert_uint_ge(stat("rdma_early_calls"), 1);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -201,8 +206,7 @@ START_TEST(a_peer_without_a_receive_loses_its_connection)
 	peer_wait_down(&peer);
 	loop_fabric_count(&rig.fabric, &counts);
 	ck_assert_uint_eq(counts.rnr, 1);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -214,8 +218,7 @@ START_TEST(a_peer_that_lets_us_read_nothing_is_refused)
 	rig_open(&rig, NULL);
 	peer_open(&peer, &rig, &po);
 	ck_assert_int_eq(peer_wait_down(&peer), -ECONNREFUSED);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -227,8 +230,7 @@ static void two_at_most(const struct rig_options *o, const char *counter)
 
 	rig_open(&rig, o);
 	for (int i = 0; i < 2; i++) {
-		peer_open(&peer[i], &rig, NULL);
-		peer_wait_up(&peer[i]);
+		enter(&peer[i]);
 	}
 	peer_open(&peer[2], &rig, NULL);
 	ck_assert_int_eq(peer_wait_down(&peer[2]), -ECONNREFUSED);
@@ -238,8 +240,7 @@ static void two_at_most(const struct rig_options *o, const char *counter)
 	for (int i = 0; i < 3; i++)
 		peer_close(&peer[i]);
 	wait_until(none_left, NULL);
-	peer_open(&peer[0], &rig, NULL);
-	peer_wait_up(&peer[0]);
+	enter(&peer[0]);
 	peer_close(&peer[0]);
 	rig_close(&rig);
 }
@@ -278,14 +279,11 @@ START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 	uint64_t before = stat("rdma_idle_closed");
 	struct peer busy, idle;
 
-	rig_open(&rig, &o);
-	peer_open(&busy, &rig, NULL);
-	peer_wait_up(&busy);
+	open_one(&o, &busy);
 	peer_call(&busy, 1, OP_HOLD, 0);
 	wait_held(1);
 	for (int i = 0; i < 2; i++) {
-		peer_open(&idle, &rig, NULL);
-		peer_wait_up(&idle);
+		enter(&idle);
 		peer_check_alive(&idle);
 		peer_wait_down(&idle);
 		peer_close(&idle);
@@ -296,8 +294,7 @@ START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 	peer_take(&busy);
 	ck_assert_uint_eq(busy.hdr.xid, 1);
 	peer_wait_down(&busy);
-	peer_close(&busy);
-	rig_close(&rig);
+	close_one(&busy);
 }
 END_TEST
 
@@ -312,9 +309,7 @@ START_TEST(a_connection_on_which_nothing_completes_is_closed)
 	/* The peer's Send is the first. */
 	o.fabric.stall_nth = 2;
 	rig_on_loop();
-	rig_open(&rig, &o);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(&o, &peer);
 	mr = peer_register(&peer, mem, 4000, FABRIC_REMOTE_READ);
 	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
 	if (_i)
@@ -348,9 +343,7 @@ START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
 
 	o.fabric.stall_nth = 2;
 	rig_on_loop();
-	rig_open(&rig, &o);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(&o, &peer);
 	peer_begin(&peer, 1, 1, RPCRDMA_MSG);
 	peer_put_zeros(&peer, 3);
 	peer_put_call(&peer, 1, OP_SUM, 0);
@@ -512,9 +505,7 @@ START_TEST(drain_answers_what_was_taken_and_takes_no_more)
 {
 	struct peer peer, late;
 
-	rig_open(&rig, NULL);
-	peer_open(&peer, &rig, NULL);
-	peer_wait_up(&peer);
+	open_one(NULL, &peer);
 	for (uint32_t i = 0; i < 10; i++)
 		peer_call(&peer, i, OP_HOLD, 0);
 	wait_held(10);
@@ -535,8 +526,7 @@ START_TEST(drain_answers_what_was_taken_and_takes_no_more)
 	ck_assert_uint_eq(peer.nmsgs, 10);
 	ck_assert_uint_eq(rig.taken, 10);
 	wait_until(none_left, NULL);
-	peer_close(&peer);
-	rig_close(&rig);
+	close_one(&peer);
 }
 END_TEST
 
@@ -546,8 +536,7 @@ START_TEST(drain_closes_idle_connections_at_once)
 
 	rig_open(&rig, NULL);
 	for (int i = 0; i < 3; i++) {
-		peer_open(&peer[i], &rig, NULL);
-		peer_wait_up(&peer[i]);
+		enter(&peer[i]);
 	}
 	rig.listener->ops->stop(rig.listener);
 	rig.listener->ops->stop(rig.listener);

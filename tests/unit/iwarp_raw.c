@@ -7,25 +7,13 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <check.h>
-
 #include "lib/util.h"
+#include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/crc32c.h"
 
 static const uint8_t private_data[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
-
-void raw_wait(sem_t *sem)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec += 60;
-	while (sem_timedwait(sem, &ts))
-		ck_assert_int_eq(errno, EINTR);
-}
 
 static void recv_done(struct fabric_op *op, int status, uint32_t len)
 {
@@ -143,7 +131,7 @@ void raw_close(struct raw *r)
 		;
 	fabric_unlisten(r->listener);
 	loop_call(r->loop, close_here, r);
-	raw_wait(&r->closed);
+	wait_sem(&r->closed);
 	loop_stop(r->loop);
 	loop_destroy(r->loop);
 	iwarp_fabric_destroy(&r->fabric);
@@ -233,9 +221,9 @@ int raw_hello(struct raw *r, const char *request_hex)
 
 	raw_put_hex(fd, request_hex);
 	raw_get(fd, reply, sizeof(reply));
-	raw_wait(&r->established);
+	wait_sem(&r->established);
 	raw_send_fpdu(fd, h, "ping", reply[16] & 0x40);
-	raw_wait(&r->arrived);
+	wait_sem(&r->arrived);
 	return fd;
 }
 

@@ -57,7 +57,6 @@ void raw_open(struct raw *r, const struct iwarp_options *options);
 void raw_close(struct raw *r);
 /* Posts @wr on the loop; its op is raw's and raises sent. */
 int raw_post(struct raw *r, struct fabric_wr *wr);
-void raw_wait(sem_t *sem);
 
 /* The plain socket: blocking, gives up after ten seconds. */
 int raw_dial(struct raw *r);

@@ -4,6 +4,8 @@
 #define GANNET_TESTS_UNIT_RUNNER_H
 
 #include <check.h>
+#include <errno.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +21,17 @@
 		} \
 		ck_assert_msg(holds_, "not so after a minute: %s", #expr); \
 	} while (0)
+
+/* Waits for @sem; fails the test after a minute. */
+static inline void wait_sem(sem_t *sem)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += 60;
+	while (sem_timedwait(sem, &t) < 0)
+		ck_assert_int_eq(errno, EINTR);
+}
 
 static inline uint64_t runner_now_ms(void)
 {
@@ -47,6 +60,17 @@ __attribute__((constructor)) static void be_patient(void)
 {
 	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
 	setenv("CK_TIMEOUT_MULTIPLIER", "5", 0);
+}
+
+/* Adds @test to @s as a case of its own, between @before and @after. */
+static inline void add_case(Suite *s, const char *name, SFun before, SFun after,
+			    const TTest *test)
+{
+	TCase *tc = tcase_create(name);
+
+	tcase_add_checked_fixture(tc, before, after);
+	tcase_add_test(tc, test);
+	suite_add_tcase(s, tc);
 }
 
 /* Runs and takes @suite; what main() returns.  CK_FORK=no in the environment

@@ -101,6 +101,22 @@ END_TEST
 
 /* ---- the same, through the cache */
 
+/* Two calls; the second is the one that asks again. */
+static void answer_two(void)
+{
+	answer("abcd", 4);
+	call.key.xid++;
+	answer("efgh", 4);
+}
+
+/* a's peer acknowledged so much when a ended; the next call comes on b. */
+static void end_and_move(uint64_t acked, enum xprt_end end)
+{
+	a.view.acked = acked;
+	xprt_fate_end(a.x.fate, end);
+	come_on(&b);
+}
+
 START_TEST(a_reply_is_for_the_client_that_does_not_have_it)
 {
 	/* Sent, not acknowledged. */
@@ -150,12 +166,8 @@ END_TEST
 
 START_TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 {
-	answer("abcd", 4);
-	call.key.xid++;
-	answer("efgh", 4);
-	a.view.acked = 10;
-	xprt_fate_end(a.x.fate, XPRT_BROKEN);
-	come_on(&b);
+	answer_two();
+	end_and_move(10, XPRT_BROKEN);
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
 	atomic_store(ask.sent, 1);
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_unread"), 1);
@@ -164,9 +176,7 @@ END_TEST
 
 START_TEST(nothing_is_answered_again_long_after_the_end)
 {
-	answer("abcd", 4);
-	call.key.xid++;
-	answer("efgh", 4);
+	answer_two();
 	a.view.acked = _i == 2 ? 10 : 9;
 	xprt_fate_end(a.x.fate, _i == 0 ? XPRT_ORDERLY : XPRT_BROKEN);
 	xprt_age((int)(_i == 0 ? DRC_CLOSED_MS : _i == 1 ? DRC_BROKEN_MS :
@@ -197,13 +207,9 @@ END_TEST
 
 START_TEST(after_an_orderly_end_acknowledged_calls_are_run)
 {
-	answer("abcd", 4);
-	call.key.xid++;
-	answer("efgh", 4);
+	answer_two();
 	place(10);
-	a.view.acked = 10;
-	xprt_fate_end(a.x.fate, XPRT_ORDERLY);
-	come_on(&b);
+	end_and_move(10, XPRT_ORDERLY);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_new_closed"), 1);

@@ -37,11 +37,11 @@ START_TEST(a_request_is_answered_in_one_piece)
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_SIW);
 	raw_expect_hex(fd, REP_RAW);
-	raw_wait(&raw.established);
+	wait_sem(&raw.established);
 	ck_assert_uint_eq(raw.info.read_depth, 16);
 	ck_assert_uint_eq(raw.info.private_len, 8);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, -ECONNRESET);
 	ck_assert_uint_eq(raw.flushed, RAW_RECVS);
 	raw_close(&raw);
@@ -135,7 +135,7 @@ START_TEST(a_peer_that_says_nothing_is_given_up)
 	raw_expect_hex(fd, REP_RAW);
 	raw_expect_end(fd);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, -ETIMEDOUT);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_silent"), 1);
 	raw_close(&raw);
@@ -153,7 +153,7 @@ START_TEST(the_oldest_of_too_many_that_ask_goes)
 	raw_expect_end(fd[1]);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_crowded_out"), 2);
 	raw_put_hex(fd[3], REQ_SIW);
-	raw_wait(&raw.established);
+	wait_sem(&raw.established);
 	for (int i = 0; i < 4; i++)
 		close(fd[i]);
 	raw_close(&raw);
@@ -192,14 +192,14 @@ START_TEST(nothing_is_sent_before_the_peer_has_spoken)
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_SIW);
 	raw_expect_hex(fd, REP_RAW);
-	raw_wait(&raw.established);
+	wait_sem(&raw.established);
 	settle();
 	ck_assert_int_lt(recv(fd, &byte, 1, MSG_DONTWAIT), 0);
 	ck_assert_int_eq(errno, EAGAIN);
 	raw_send_fpdu(fd, h, NULL, false);
 	raw_expect_hex(fd, "001741430000000000000000" "0000000100000000"
 		       "68656c6c6f" "000000" "00000000");
-	raw_wait(&raw.sent);
+	wait_sem(&raw.sent);
 	ck_assert_int_eq(raw.sent_status, 0);
 	close(fd);
 	raw_close(&raw);
@@ -258,7 +258,7 @@ static void broken(struct ddp_header h, enum term code, const char *counter)
 	raw_expect_term(fd, code, false);
 	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, -EPROTO);
 }
 
@@ -317,12 +317,12 @@ START_TEST(a_bad_crc_gets_a_terminate)
 	raw_open(&raw, &(struct iwarp_options){ .require_crc = true });
 	fd = raw_hello(&raw, REQ_SIW);	/* did not ask for it */
 	raw_send_fpdu(fd, h, "good", true);
-	raw_wait(&raw.arrived);
+	wait_sem(&raw.arrived);
 	h.msn++;
 	raw_send_fpdu(fd, h, "evil", false);
 	raw_expect_term(fd, TERM_MPA_CRC, true);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_uint_eq(raw.got, 2);
 	raw_close(&raw);
 }
@@ -337,7 +337,7 @@ START_TEST(a_fin_is_an_orderly_end)
 	shutdown(fd, SHUT_WR);
 	raw_expect_end(fd);			/* no Terminate, a FIN */
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_cut_off"), 0);
 	/* Not so in the middle of something. */
 	fd = raw_hello(&raw, REQ_SIW);
@@ -345,7 +345,7 @@ START_TEST(a_fin_is_an_orderly_end)
 	shutdown(fd, SHUT_WR);
 	raw_expect_end(fd);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_cut_off"), 1);
 	raw_close(&raw);
 }
@@ -373,7 +373,7 @@ START_TEST(a_terminate_of_the_peers_ends_it)
 	raw_send_fpdu(fd, h, terminates[_i].code, false);
 	raw_expect_end(fd);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, terminates[_i].err);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_terminates_in"), 1);
 	raw_close(&raw);
@@ -399,9 +399,9 @@ START_TEST(a_full_socket_does_not_stop_the_end)
 	wr[15].op = &raw.send_op;
 	ck_assert_int_eq(fabric_post(raw.conn, wr), 0);
 	fabric_close(raw.conn);
-	raw_wait(&raw.sent);
+	wait_sem(&raw.sent);
 	ck_assert_int_eq(raw.sent_status, -ECANCELED);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, 0);
 	close(fd);
 	raw_close(&raw);
@@ -440,7 +440,7 @@ START_TEST(a_slow_reader_gets_everything)
 		to += h.payload;
 		ck_assert_int_eq(h.last, to % RAW_AREA == 0);
 	}
-	raw_wait(&raw.sent);
+	wait_sem(&raw.sent);
 	ck_assert_int_eq(raw.sent_status, 0);
 	close(fd);
 	raw_close(&raw);
@@ -458,7 +458,7 @@ START_TEST(an_active_end_asks_and_speaks_first)
 	fd = raw_call(&raw);
 	raw_expect_hex(fd, REQ_KEY "1002000c" "00000020" "f6ab0e1801010303");
 	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
-	raw_wait(&raw.established);
+	wait_sem(&raw.established);
 	ck_assert_uint_eq(raw.info.read_depth, 16);
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
@@ -480,7 +480,7 @@ static int answered(const struct iwarp_options *o, const char *hex,
 	if (code != TERM_NONE)
 		raw_expect_term(fd, code, false);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	raw_close(&raw);
 	ck_assert_int_lt(sem_trywait(&raw.established), 0);
 	return raw.err;
@@ -510,7 +510,7 @@ START_TEST(an_active_end_has_a_time_limit)
 
 	raw_open(&raw, &(struct iwarp_options){ .handshake_ms = 500 });
 	fd = raw_call(&raw);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	ck_assert_int_eq(raw.err, -ETIMEDOUT);
 	close(fd);
 	raw_close(&raw);
@@ -532,7 +532,7 @@ START_TEST(an_rtr_comes_first)
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);
-	raw_wait(&raw.closed);
+	wait_sem(&raw.closed);
 	/* A Read is waited for. */
 	fd = raw_call(&raw);
 	raw_get(fd, data, 32);

@@ -33,7 +33,7 @@ START_TEST(read_depth_is_what_both_sides_can)
 	ck_assert_int_eq(try_listen(), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		fake_request("", 0, i ? 200 : 3, 9);
-		wait_for(&requested);
+		wait_sem(&requested);
 		/* The device has 12 as an initiator. */
 		ck_assert_uint_eq(conn->info.read_depth, i ? 12 : 3);
 		fabric_reject(conn);
@@ -92,7 +92,7 @@ START_TEST(a_peer_may_give_up_before_it_is_answered)
 	begin();
 	ck_assert_int_eq(try_listen(), 0);
 	fake_request("hello", 5, 4, 4);
-	wait_for(&requested);
+	wait_sem(&requested);
 	fake_event(fake.id, _i ? RDMA_CM_EVENT_DEVICE_REMOVAL :
 		   RDMA_CM_EVENT_DISCONNECTED, 0);
 	settle();
@@ -225,7 +225,7 @@ START_TEST(a_listener_at_any_address_takes_both_families)
 	for (unsigned i = 0; i < 2; i++) {
 		fake.use6 = i;
 		fake_request("", 0, 1, 1);
-		wait_for(&requested);
+		wait_sem(&requested);
 		ck_assert_int_eq(conn->info.local.ss_family,
 				 i ? AF_INET6 : AF_INET);
 		fabric_reject(conn);
@@ -247,7 +247,7 @@ START_TEST(a_listener_comes_back_with_its_device)
 		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 	settle();
 	fake_request("", 0, 1, 1);
-	wait_for(&requested);
+	wait_sem(&requested);
 	fabric_reject(conn);
 	end();
 }
@@ -277,7 +277,7 @@ START_TEST(a_listener_follows_its_address_to_another_device)
 	ck_assert_uint_eq(fake.listens, 2);
 	ck_assert(fake_listening());
 	fake_request("", 0, 1, 1);
-	wait_for(&requested);
+	wait_sem(&requested);
 	fabric_reject(conn);
 	end();
 }
@@ -349,13 +349,13 @@ START_TEST(a_device_may_fail_while_its_connections_go)
 		connected();
 		fake_async(type);
 		fabric_close(conn);
-		wait_for(&closed);
+		wait_sem(&closed);
 		reported(IBV_EVENT_DEVICE_FATAL);
 		loop_call(conn_loop, free_it, NULL);
 	} else {
 		ck_assert_int_eq(try_listen(), 0);
 		fake_request("", 0, 4, 4);
-		wait_for(&requested);
+		wait_sem(&requested);
 		loop_call(conn_loop, fail_and_reject, &type);
 		reported(IBV_EVENT_DEVICE_FATAL);
 	}
@@ -424,7 +424,7 @@ START_TEST(an_active_end_learns_the_depth_of_the_answer)
 	ck_assert_int_eq(err, 0);
 	ck_assert_uint_eq(fake.param.initiator_depth, 12);
 	fake_answer("there", 5, 2);
-	wait_for(&established);
+	wait_sem(&established);
 	ck_assert_uint_eq(conn->info.read_depth, 2);
 	ck_assert_uint_eq(conn->info.private_len, 5);
 	ck_assert_int_eq(memcmp(conn->info.private_data, "there", 5), 0);

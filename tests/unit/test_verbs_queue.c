@@ -58,9 +58,9 @@ START_TEST(only_steps_with_an_op_are_signaled)
 	ck_assert_uint_eq(fake.qp->sends[2].opcode, IBV_WR_SEND_WITH_INV);
 	ck_assert_uint_eq(fake.qp->sends[2].rkey, 0x77);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[0].sem);
+	wait_sem(&ops[0].sem);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[2].sem);
+	wait_sem(&ops[2].sem);
 	ck_assert_int_eq(ops[0].status, 0);
 	ck_assert_int_eq(ops[2].status, 0);
 	finish();
@@ -76,12 +76,12 @@ START_TEST(a_receive_says_its_length_and_what_it_invalidated)
 	connected();
 	recvs[0].has_invalidated = true;
 	fake_recv_done(IBV_WC_SUCCESS, 5, 0);
-	wait_for(&recv_ops[0].sem);
+	wait_sem(&recv_ops[0].sem);
 	ck_assert_int_eq(recv_ops[0].status, 0);
 	ck_assert_uint_eq(recv_ops[0].len, 5);
 	ck_assert(!recvs[0].has_invalidated);
 	fake_recv_done(IBV_WC_SUCCESS, 6, 0xabcd);
-	wait_for(&recv_ops[1].sem);
+	wait_sem(&recv_ops[1].sem);
 	ck_assert_uint_eq(recv_ops[1].len, 6);
 	ck_assert(recvs[1].has_invalidated);
 	ck_assert_uint_eq(recvs[1].invalidated, 0xabcd);
@@ -106,7 +106,7 @@ START_TEST(statuses_are_translated_and_end_the_connection)
 	connected();
 	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
 	fake_send_done(map[_i].wc);
-	wait_for(&ops[1].sem);
+	wait_sem(&ops[1].sem);
 	ck_assert_int_eq(ops[1].status, map[_i].status);
 	finished(map[_i].status == -ECANCELED ? -ECONNABORTED
 					      : map[_i].status);
@@ -121,7 +121,7 @@ START_TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
 	connected();
 	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
 	fake_send_done(IBV_WC_WR_FLUSH_ERR);
-	wait_for(&ops[1].sem);
+	wait_sem(&ops[1].sem);
 	ck_assert_int_eq(ops[1].status, -ECANCELED);
 	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	finished(-ECONNRESET);
@@ -134,7 +134,7 @@ START_TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
 	connected();
 	ck_assert_int_eq(fabric_post(conn, chain(4, 9)), 0);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[0].sem);
+	wait_sem(&ops[0].sem);
 	fake_unsignaled_failed(IBV_WC_REM_ACCESS_ERR);
 	finished(-EREMOTEIO);
 	ck_assert_int_eq(ops[0].status, 0);
@@ -156,7 +156,7 @@ START_TEST(a_chain_that_is_refused_whole_calls_nobody)
 	fake.post_errno = 0;
 	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[1].sem);
+	wait_sem(&ops[1].sem);
 	ck_assert_int_eq(ops[1].status, 0);
 	finish();
 	ck_assert_int_eq(atomic_load(&ops[0].calls), 0);
@@ -209,33 +209,31 @@ static void set_up_and_reject(void *arg)
 	ck_assert_uint_eq(fake.qps_destroyed, 1);
 }
 
-START_TEST(receives_that_are_taken_in_part_end_the_connection)
+/* A peer asks, and the device takes only some of our Receives. */
+static int request_and(void (*set_up_how)(void *))
 {
 	int err;
 
 	begin();
 	ck_assert_int_eq(try_listen(), 0);
 	fake_request("", 0, 4, 4);
-	wait_for(&requested);
+	wait_sem(&requested);
 	fake.post_errno = ENOMEM;
 	fake.post_at = 5;
-	loop_call(conn_loop, set_up, &err);
-	ck_assert_int_eq(err, 0);
+	loop_call(conn_loop, set_up_how, &err);
+	return err;
+}
+
+START_TEST(receives_that_are_taken_in_part_end_the_connection)
+{
+	ck_assert_int_eq(request_and(set_up), 0);
 	finished(-EIO);
 }
 END_TEST
 
 START_TEST(a_peer_may_be_rejected_when_its_receives_failed)
 {
-	int err;
-
-	begin();
-	ck_assert_int_eq(try_listen(), 0);
-	fake_request("", 0, 4, 4);
-	wait_for(&requested);
-	fake.post_errno = ENOMEM;
-	fake.post_at = 5;
-	loop_call(conn_loop, set_up_and_reject, &err);
+	request_and(set_up_and_reject);
 	settle();
 	ck_assert_int_eq(atomic_load(&closed_calls), 0);
 	ck_assert_uint_eq(fake.rejects, 1);
@@ -267,7 +265,7 @@ START_TEST(devices_without_a_doorbell_are_told_on_the_loop)
 		ck_assert_uint_eq(fake.qp->sends[i].wr_id,
 				  (uintptr_t)&ops[i].op);
 		fake_send_done(IBV_WC_SUCCESS);
-		wait_for(&ops[i].sem);
+		wait_sem(&ops[i].sem);
 	}
 	finish();
 }
@@ -338,7 +336,7 @@ START_TEST(answers_to_what_came_together_are_posted_together)
 	}
 	loop_call(conn_loop, many_come, NULL);
 	for (int i = 0; i < ANSWERS; i++)
-		wait_for(&recv_ops[i].sem);
+		wait_sem(&recv_ops[i].sem);
 	settle();
 	ck_assert_uint_eq(fake.qp->nsends, ANSWERS);
 	for (int i = 0; i < ANSWERS; i++)
@@ -348,7 +346,7 @@ START_TEST(answers_to_what_came_together_are_posted_together)
 	ck_assert_uint_eq(fake.posts, _i > 0 ? 1 : ANSWERS);
 	for (int i = 0; i < ANSWERS; i++) {
 		fake_send_done(IBV_WC_SUCCESS);
-		wait_for(&ops[i].sem);
+		wait_sem(&ops[i].sem);
 	}
 	finish();
 }
@@ -411,15 +409,15 @@ START_TEST(completions_out_of_order_are_reported_in_order)
 	settle();
 	ck_assert_int_eq(atomic_load(&ops[2].calls), 0);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[0].sem);
+	wait_sem(&ops[0].sem);
 	ck_assert_int_eq(atomic_load(&ops[2].calls), 0);
 	fake.keeps_work = true;
 	if (_i)
 		fake_send_done(IBV_WC_SUCCESS);
 	else
 		fabric_close(conn);
-	wait_for(&ops[1].sem);
-	wait_for(&ops[2].sem);
+	wait_sem(&ops[1].sem);
+	wait_sem(&ops[2].sem);
 	if (_i)
 		fabric_close(conn);
 	finished(0);
@@ -438,7 +436,7 @@ START_TEST(a_stray_completion_calls_nobody)
 	/* Not an address, a Receive that is not next, and one done twice. */
 	if (_i == 2) {
 		fake_send_done(IBV_WC_SUCCESS);
-		wait_for(&ops[0].sem);
+		wait_sem(&ops[0].sem);
 	}
 	fake_stray_done(_i == 0 ? 1 : _i == 1 ? (uintptr_t)&recvs[1]
 					      : (uintptr_t)&ops[0].op);
@@ -457,7 +455,7 @@ START_TEST(more_ops_than_the_queue_are_refused)
 	ck_assert_int_eq(fabric_post(conn, chain(60, ~0ull)), 0);
 	for (unsigned i = 0; i < 60; i++) {
 		fake_send_done(IBV_WC_SUCCESS);
-		wait_for(&ops[i].sem);
+		wait_sem(&ops[i].sem);
 	}
 	ck_assert_int_eq(fabric_post(conn, chain(64, ~0ull)), 0);
 	{
@@ -478,7 +476,7 @@ START_TEST(nothing_is_posted_after_the_end)
 	begin();
 	connected();
 	fabric_close(conn);
-	wait_for(&closed);
+	wait_sem(&closed);
 	ck_assert_int_eq(fabric_post(conn, chain(1, 1)), -ENOTCONN);
 	ck_assert_int_eq(fabric_post_recv(conn, recvs), -ENOTCONN);
 	sem_post(&closed);
@@ -494,8 +492,8 @@ START_TEST(a_completion_that_comes_while_it_is_armed_is_not_lost)
 	/* The first wakes the loop; the next comes as it goes to sleep. */
 	ck_assert_int_eq(fabric_post(conn, chain(2, 3)), 0);
 	fake_send_done(IBV_WC_SUCCESS);
-	wait_for(&ops[0].sem);
-	wait_for(&ops[1].sem);
+	wait_sem(&ops[0].sem);
+	wait_sem(&ops[1].sem);
 	finish();
 }
 END_TEST
@@ -507,7 +505,7 @@ START_TEST(many_wake_ups_are_acknowledged)
 	for (unsigned i = 0; i < 200; i++) {
 		ck_assert_int_eq(fabric_post(conn, chain(1, 1)), 0);
 		fake_send_done(IBV_WC_SUCCESS);
-		wait_for(&ops[0].sem);
+		wait_sem(&ops[0].sem);
 	}
 	finish();
 }

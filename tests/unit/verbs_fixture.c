@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/unit/runner.h"
 
@@ -24,15 +23,6 @@ static int closed_err;
 static atomic_uint turns;
 static struct fabric_queues queues = { .send_wr = STEPS, .recv_wr = RECVS,
 				       .send_sge = 4 };
-
-void wait_for(sem_t *sem)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec += 60;
-	ck_assert_int_eq(sem_timedwait(sem, &ts), 0);
-}
 
 static void nothing(void *arg)
 {
@@ -157,13 +147,13 @@ void connected(void)
 
 	ck_assert_int_eq(try_listen(), 0);
 	fake_request("hello", 5, 4, 4);
-	wait_for(&requested);
+	wait_sem(&requested);
 	loop_call(conn_loop, set_up, &err);
 	ck_assert_int_eq(err, 0);
 	loop_call(conn_loop, start, &err);
 	ck_assert_int_eq(err, 0);
 	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
-	wait_for(&established);
+	wait_sem(&established);
 }
 
 static void free_conn(void *arg)
@@ -173,7 +163,7 @@ static void free_conn(void *arg)
 
 void finished(int err)
 {
-	wait_for(&closed);
+	wait_sem(&closed);
 	settle();
 	ck_assert_int_eq(atomic_load(&closed_calls), 1);
 	ck_assert_int_eq(closed_err, err);

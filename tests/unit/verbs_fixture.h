@@ -55,7 +55,6 @@ void finished(int err);
 /* The same, and we close it. */
 void finish(void);
 
-void wait_for(sem_t *sem);
 /* Waits until the loops have run all their tasks. */
 void settle(void);
 void op_init(struct op *o);

@@ -1,0 +1,27 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Sourced by tests: a gannetd of their own.  The directory $here, with export/
+# and state/ in it, and the server end with the test.
+here=$PWD/$(basename "$0" .sh).tmp
+server=''
+trap 'kill $server 2>/dev/null; rm -rf "$here"' EXIT
+rm -rf "$here"
+mkdir "$here" "$here/export" "$here/state" || exit 1
+
+# own_gannetd OPTION...: serves over TCP and iWARP, at ports $tcp and $iwarp.
+own_gannetd()
+{
+	./gannetd --foreground --port 0 --rdma iwarp --rdma-port 0 \
+		--log-level warn --state-dir "$here/state" "$@" >"$here/ready" &
+	server=$!
+	tries=0
+	until grep -qx ready "$here/ready"; do
+		tries=$((tries + 1))
+		[ $tries -lt 1200 ] ||
+			{ echo "gannetd does not start"; exit 1; }
+		sleep 0.1
+	done
+	# shellcheck disable=SC2034
+	tcp=$(sed -n 's/^ready: tcp //p' "$here/ready")
+	iwarp=$(sed -n 's/^ready: iwarp //p' "$here/ready")
+}

@@ -20,6 +20,7 @@
 #include "lib/watchdog.h"
 #include "transport/gate.h"
 #include "transport/socket/accept.h"
+#include "transport/socket/outbox.h"
 #include "transport/stream/record.h"
 #include "transport/stream/stream.h"
 #include "transport/xprt.h"
@@ -181,28 +182,23 @@ struct tcp_conn {
 	uint64_t		 seen_finished;	/* at the last flush */
 	size_t			 seen_queued;
 
-	/* Guards all fields below.  A leaf, but for posting a task; never taken
-	 * under another lock. */
-	pthread_mutex_t		 lock;
+	/* Its lock guards all fields below. */
+	struct outbox		 out;
 	int			 err;		/* the reason to close; 0:
 						 * none */
-	bool			 dead;		/* nothing is sent any more */
 	bool			 posted;	/* the task is on its way */
 	bool			 waiting;	/* the waiter is in the pool */
-	bool			 blocked;	/* the socket takes no more */
-	bool			 sending;	/* a thread is sending */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* unsent bytes of both lists */
 	uint64_t		 position;	/* position of the end of
 						 * both */
 	uint64_t		 finished;	/* calls answered or dropped */
-	uint64_t		 sent;		/* bytes */
 	/* Posts the task when both are true: */
 	bool			 watch;
 	uint64_t		 watch_finished; /* this many or more */
 	size_t			 watch_queued;	/* this many or fewer */
 
-	/* Owned by the thread that set @sending. */
+	/* The sender's. */
 	struct tcp_list		 sendq;
 	uint32_t		 send_off;	/* sent of its first */
 };
@@ -230,16 +226,15 @@ void tcp_recv_drop(struct tcp_conn *conn);
 bool tcp_recv_midway(const struct tcp_conn *conn);
 
 /* tcp_send.c */
+extern const struct outbox_ops tcp_outbox_ops;
 int tcp_reply(struct msg *msg);
 void tcp_drop(struct msg *msg);
 /* The loop's thread: starts to gather replies for @conn. */
 void tcp_send_gather(struct tcp_conn *conn);
 /* The loop's thread: sends the gathered replies, and stops gathering. */
 void tcp_send_flush(struct tcp_conn *conn);
-/* The loop's thread: the socket has room again. */
-void tcp_send_resume(struct tcp_conn *conn);
-/* The loop's thread: sends no more. */
-void tcp_send_kill(struct tcp_conn *conn);
+/* The loop's thread, when no thread sends any more: frees unsent replies. */
+void tcp_send_drop(struct tcp_conn *conn);
 
 /* tcp_conn.c */
 /* Takes @fd.  @peer is counted at the gate.  0 or -errno. */

@@ -35,7 +35,7 @@ static void last_put(struct xprt *x)
 	struct sockaddr_storage peer = x->peer;
 
 	xprt_fate_put(x->fate);
-	pthread_mutex_destroy(&conn->lock);
+	outbox_fini(&conn->out);
 	free(conn);
 	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
 }
@@ -63,9 +63,9 @@ static bool is_full(struct xprt *x)
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	bool full;
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	full = conn->watch;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	return full;
 }
 
@@ -83,9 +83,9 @@ static void kicked(struct loop_task *t)
 {
 	struct tcp_conn *conn = container_of(t, struct tcp_conn, task);
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	conn->posted = false;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	tcp_conn_update(conn);
 }
 
@@ -108,22 +108,22 @@ void tcp_conn_check(struct tcp_conn *conn)
 
 void tcp_conn_fail(struct tcp_conn *conn, int err)
 {
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	if (!conn->err) {
 		conn->err = err;
 		tcp_conn_kick(conn);
 	}
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 }
 
 static void pool_ready(struct pool_waiter *w)
 {
 	struct tcp_conn *conn = container_of(w, struct tcp_conn, waiter);
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	conn->waiting = false;
 	tcp_conn_kick(conn);
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 }
 
 /* A snapshot of the fields that other threads change. */
@@ -140,14 +140,14 @@ static struct view look(struct tcp_conn *conn)
 {
 	struct view v;
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	v.err = conn->err;
 	v.waiting = conn->waiting;
-	v.blocked = conn->blocked;
-	v.sending = conn->sending;
+	v.blocked = conn->out.blocked;
+	v.sending = conn->out.sending;
 	v.calls = conn->taken - conn->finished;
 	v.queued = conn->queued;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	return v;
 }
 
@@ -155,12 +155,12 @@ static struct view look(struct tcp_conn *conn)
  * bytes unsent. */
 static void watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
 {
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	conn->watch = true;
 	conn->watch_finished = conn->taken - MIN(calls, conn->taken);
 	conn->watch_queued = queued;
 	tcp_conn_check(conn);
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 }
 
 static void set_state(struct tcp_conn *conn, enum tcp_state state)
@@ -201,19 +201,19 @@ static void shut(struct tcp_conn *conn, int err)
 	}
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
-	tcp_send_kill(conn);
+	outbox_kill(&conn->out);
 	/* A sender may still use the socket, so don't close it yet. */
 	shutdown(conn->fd.fd, SHUT_RDWR);
 	tcp_recv_drop(conn);
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	waiting = conn->waiting;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	if (waiting && pool_wait_cancel(conn->xprt.pool, &conn->waiter)) {
 		conn->pool_want = 0;
-		mutex_lock(&conn->lock);
+		mutex_lock(&conn->out.lock);
 		conn->waiting = false;
-		mutex_unlock(&conn->lock);
+		mutex_unlock(&conn->out.lock);
 	}
 }
 
@@ -223,12 +223,12 @@ static bool all_over(struct tcp_conn *conn)
 {
 	bool over;
 
-	mutex_lock(&conn->lock);
-	over = conn->finished == conn->taken && !conn->sending &&
+	mutex_lock(&conn->out.lock);
+	over = conn->finished == conn->taken && !conn->out.sending &&
 	       !conn->waiting && !conn->posted;
 	if (over)
 		conn->posted = true;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	return over;
 }
 
@@ -238,6 +238,7 @@ static void release(struct tcp_conn *conn)
 	struct view v = look(conn);
 
 	if (!v.sending && conn->fd.fd >= 0) {
+		tcp_send_drop(conn);
 		close(conn->fd.fd);
 		conn->fd.fd = -1;
 	}
@@ -348,7 +349,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 			tcp_conn_fail(conn, socket_error(f->fd));
 	} else {
 		if (events & EPOLLOUT)
-			tcp_send_resume(conn);
+			outbox_ready(&conn->out);
 		if (events & EPOLLIN && conn->state == TCP_LIVE)
 			tcp_recv(conn);
 		else if (events & EPOLLIN && conn->state == TCP_LINGER)
@@ -372,10 +373,10 @@ static bool is_stalled(struct tcp_conn *conn, uint64_t now)
 	uint64_t sent;
 	size_t queued;
 
-	mutex_lock(&conn->lock);
-	sent = conn->sent;
+	mutex_lock(&conn->out.lock);
+	sent = conn->out.sent;
 	queued = conn->queued;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	return watchdog_stalled(&conn->stalled, now, sent, queued,
 				conn->poller->listener->o.send_ms);
 }
@@ -386,10 +387,10 @@ static bool is_slow(struct tcp_conn *conn, uint64_t now)
 	uint64_t moved = conn->received;
 	size_t held = conn->part_buf ? conn->part_room : 0;
 
-	mutex_lock(&conn->lock);
-	moved += conn->sent;
+	mutex_lock(&conn->out.lock);
+	moved += conn->out.sent;
 	held += conn->queued;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	return watchdog_slow(&conn->slow, now, moved,
 			     pool_is_short(conn->xprt.pool) ? held : 0,
 			     conn->poller->listener->o.short_ms);
@@ -463,7 +464,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn->waiter.flow = conn->xprt.flow;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	record_in_init(&conn->rec, MSG_MAX_TAKEN);
-	pthread_mutex_init(&conn->lock, NULL);
+	outbox_init(&conn->out, &tcp_outbox_ops, fd);
 	*out = conn;
 	return 0;
 
@@ -480,9 +481,9 @@ static void started(struct loop_task *t)
 	struct tcp_poller *p = conn->poller;
 	int err;
 
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	conn->posted = false;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	cds_list_add_tail(&conn->link, &p->conns);
 	conn->active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);

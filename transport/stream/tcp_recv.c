@@ -64,9 +64,9 @@ static void pause_for_pool(struct tcp_conn *conn, size_t size)
 {
 	pause_reading(conn);
 	conn->pool_want = size;
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	conn->waiting = true;
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	pool_wait(conn->xprt.pool, size, &conn->waiter);
 }
 

@@ -2,10 +2,8 @@
 /*
  * tcp_send - replies onto the stream, from any thread.
  *
- * Operation: replies queue up under the connection's lock.  A thread that finds
- * no sender becomes the sender: it sends all queued replies, also those that
- * others add meanwhile, many in one system call.  When the socket is full, the
- * loop waits for it and becomes the sender then.
+ * Operation: a reply is posted to the connection's outbox, whose sender sends
+ * all that are posted, many in one system call.
  *
  * While the loop's thread hands over a batch of calls, the replies that it
  * gives are gathered apart, without a lock, until the whole batch is handed
@@ -13,9 +11,6 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "lib/stats.h"
 #include "transport/stream/tcp.h"
@@ -23,7 +18,6 @@
 STAT(tcp_bytes_out, "bytes sent over TCP");
 STAT(tcp_replies_lost, "replies to connections that were gone");
 
-#define IOVS		192	/* pieces in one system call */
 #define IOVS_A_REPLY	3
 
 /* The connection that this thread gathers replies for. */
@@ -34,16 +28,21 @@ static struct tcp_conn *conn_of(struct msg *msg)
 	return container_of(msg->xprt, struct tcp_conn, xprt);
 }
 
+static struct tcp_conn *owner_of(struct outbox *o)
+{
+	return container_of(o, struct tcp_conn, out);
+}
+
 /*
  * Writes the pieces of @m as iovecs, without its first @skip bytes.  A body in
  * a pipe has no address.
  */
-static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
+static unsigned reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 {
 	const struct msg *msg = &m->msg;
 	uint32_t first = RECORD_MARK_SIZE + msg->head_len;
 	struct iovec all[IOVS_A_REPLY];
-	int n = 0, k = 0;
+	unsigned n = 0, k = 0;
 
 	all[n++] = (struct iovec){ &m->mark, first };
 	if (msg->body_len) {
@@ -56,7 +55,7 @@ static int reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 	} else {
 		all[0].iov_len += msg->tail_len;
 	}
-	for (int i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		if (skip >= all[i].iov_len) {
 			skip -= (uint32_t)all[i].iov_len;
 			continue;
@@ -85,162 +84,99 @@ static void forget_sent(struct tcp_conn *conn, size_t n)
 }
 
 /* Returns the number of pieces before the first one in a pipe. */
-static size_t until_pipe(const struct iovec *iov, size_t n)
+static unsigned until_pipe(const struct iovec *iov, unsigned n)
 {
-	size_t i = 0;
+	unsigned i = 0;
 
 	while (i < n && iov[i].iov_base)
 		i++;
 	return i;
 }
 
-/* The next body is in a pipe. */
-static ssize_t send_pipe(struct tcp_conn *conn, size_t len, bool more)
+static int fill(struct outbox *o, struct outbox_piece *p)
 {
-	struct pipe *pipe = conn->sendq.first->msg.pipe;
-	ssize_t n;
-
-	do
-		n = splice(pipe->rd, NULL, conn->fd.fd, NULL, len,
-			   SPLICE_F_NONBLOCK | (more ? SPLICE_F_MORE : 0));
-	while (n < 0 && errno == EINTR);
-	if (n > 0)
-		pipe->left -= (uint32_t)n;
-	return n == 0 ? -EIO : n < 0 ? -errno : n;
-}
-
-static ssize_t send_pieces(struct tcp_conn *conn, struct iovec *iov, size_t n,
-			   bool more)
-{
-	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = n };
-	ssize_t sent;
-
-	do
-		sent = sendmsg(conn->fd.fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
-			       (more ? MSG_MORE : 0));
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : sent;
-}
-
-/*
- * The sender: sends from sendq, once.  Adds to *@sent. 0: go on; -EAGAIN: the
- * socket is full; else -errno.
- */
-static int send_some(struct tcp_conn *conn, size_t *sent)
-{
-	struct iovec iov[IOVS];
+	struct tcp_conn *conn = owner_of(o);
 	uint32_t skip = conn->send_off;
-	size_t n = 0, plain = 0, total = 0;
+	unsigned n = 0, plain = 0;
 	struct tcp_msg *m;
-	ssize_t did;
 
-	for (m = conn->sendq.first; m && n + IOVS_A_REPLY <= IOVS &&
+	for (m = conn->sendq.first; m && n + IOVS_A_REPLY <= OUTBOX_IOVS &&
 	     plain == n; m = m->next) {
-		n += (size_t)reply_iov(m, skip, &iov[n]);
-		plain += until_pipe(&iov[plain], n - plain);
+		n += reply_iov(m, skip, &p->iov[n]);
+		plain += until_pipe(&p->iov[plain], n - plain);
 		skip = 0;
 	}
-	for (size_t i = 0; i < plain; i++)
-		total += iov[i].iov_len;
-	if (plain)
-		did = send_pieces(conn, iov, plain, m || plain < n);
-	else
-		did = send_pipe(conn, iov[0].iov_len, m || n > 1);
-	if (did < 0)
-		return (int)did;
-	stat_add(tcp_bytes_out, (uint64_t)did);
-	*sent += (size_t)did;
-	forget_sent(conn, (size_t)did);
-	return (size_t)did < total ? -EAGAIN : 0;
+	p->niov = plain;
+	if (plain == 0) {
+		p->pipe = conn->sendq.first->msg.pipe;
+		p->piped = p->iov[plain++].iov_len;
+	}
+	p->more = m || plain < n;
+	return 0;
 }
 
-/* With the lock held: unqueues all replies, for the caller to free later. */
-static struct tcp_list take_all(struct tcp_conn *conn)
+static int sent(struct outbox *o, size_t n, bool full)
+{
+	stat_add(tcp_bytes_out, n);
+	forget_sent(owner_of(o), n);
+	return 0;
+}
+
+static bool claim(struct outbox *o)
+{
+	struct tcp_conn *conn = owner_of(o);
+
+	tcp_list_splice(&conn->sendq, &conn->queue);
+	return conn->sendq.first;
+}
+
+static void publish(struct outbox *o, size_t n)
+{
+	struct tcp_conn *conn = owner_of(o);
+
+	conn->queued -= n;
+	tcp_conn_check(conn);
+}
+
+static void stopped(struct outbox *o, int err)
+{
+	struct tcp_conn *conn = owner_of(o);
+
+	if (err && err != -EAGAIN && !conn->err)
+		conn->err = err;
+	if (err || o->dead)
+		tcp_conn_kick(conn);
+}
+
+const struct outbox_ops tcp_outbox_ops = {
+	.claim = claim,
+	.fill = fill,
+	.sent = sent,
+	.publish = publish,
+	.stopped = stopped,
+};
+
+void tcp_send_drop(struct tcp_conn *conn)
 {
 	struct tcp_list lost = { NULL, NULL };
 
 	tcp_list_splice(&lost, &conn->sendq);
 	tcp_list_splice(&lost, &conn->queue);
-	conn->queued = 0;
-	conn->send_off = 0;
-	return lost;
-}
-
-static void lose(struct tcp_conn *conn, struct tcp_list *lost)
-{
-	for (struct tcp_msg *m = lost->first; m; m = m->next)
+	for (struct tcp_msg *m = lost.first; m; m = m->next)
 		stat_inc(tcp_replies_lost);
-	tcp_list_free(conn->poller, lost);
-}
-
-/* With the lock held, by the sender: ends sending.  Unlocks. */
-static void stop_sending(struct tcp_conn *conn, int err)
-{
-	struct tcp_list lost = { NULL, NULL };
-
-	if (err == -EAGAIN)
-		conn->blocked = true;
-	else if (err && !conn->err)
-		conn->err = err;
-	if (conn->dead && conn->queued > 0) {
-		/* Still the sender, so the connection stays. */
-		lost = take_all(conn);
-		mutex_unlock(&conn->lock);
-		lose(conn, &lost);
-		mutex_lock(&conn->lock);
-	}
-	conn->sending = false;
-	if (err || conn->dead)
-		tcp_conn_kick(conn);
-	tcp_conn_check(conn);
-	mutex_unlock(&conn->lock);
-}
-
-/* The sender, with the lock held: sends all queued replies.  Unlocks. */
-static void send_all(struct tcp_conn *conn)
-{
-	int err = 0;
-
-	for (;;) {
-		size_t sent = 0;
-
-		tcp_list_splice(&conn->sendq, &conn->queue);
-		if (err || conn->dead || !conn->sendq.first)
-			break;
-		mutex_unlock(&conn->lock);
-		do
-			err = send_some(conn, &sent);
-		while (!err && conn->sendq.first);
-		mutex_lock(&conn->lock);
-		conn->queued -= sent;
-		conn->sent += sent;
-	}
-	stop_sending(conn, err);
-}
-
-/* With the lock held: sends the queued replies, if there is no sender and the
- * socket has room.  Unlocks. */
-static void push(struct tcp_conn *conn)
-{
-	if (conn->sending || conn->blocked || conn->err) {
-		tcp_conn_check(conn);
-		mutex_unlock(&conn->lock);
-		return;
-	}
-	conn->sending = true;
-	send_all(conn);
+	tcp_list_free(conn->poller, &lost);
 }
 
 /* With the lock held: ends a call without a reply.  Takes @m, unlocks. */
 static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 {
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 	tcp_msg_free(conn->poller, m);
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	/* From here on the loop may free the connection. */
 	conn->finished++;
 	tcp_conn_check(conn);
-	mutex_unlock(&conn->lock);
+	mutex_unlock(&conn->out.lock);
 }
 
 int tcp_reply(struct msg *msg)
@@ -261,8 +197,8 @@ int tcp_reply(struct msg *msg)
 		conn->batch_bytes += m->len;
 		return 0;
 	}
-	mutex_lock(&conn->lock);
-	if (conn->dead) {
+	mutex_lock(&conn->out.lock);
+	if (conn->out.dead) {
 		stat_inc(tcp_replies_lost);
 		xprt_note_sent(msg, XPRT_LOST);
 		finish_lost(conn, m);
@@ -273,7 +209,9 @@ int tcp_reply(struct msg *msg)
 	conn->queued += m->len;
 	conn->position += m->len;
 	xprt_note_sent(msg, conn->position);
-	push(conn);
+	outbox_push(&conn->out);
+	tcp_conn_check(conn);
+	mutex_unlock(&conn->out.lock);
 	return 0;
 }
 
@@ -287,7 +225,7 @@ void tcp_drop(struct msg *msg)
 		tcp_msg_free(conn->poller, m);
 		return;
 	}
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	finish_lost(conn, m);
 }
 
@@ -314,7 +252,7 @@ static void place_batch(struct tcp_conn *conn)
 void tcp_send_flush(struct tcp_conn *conn)
 {
 	gathering = NULL;
-	mutex_lock(&conn->lock);
+	mutex_lock(&conn->out.lock);
 	if (conn->batch_calls > 0) {
 		conn->finished += conn->batch_calls;
 		conn->queued += conn->batch_bytes;
@@ -322,29 +260,10 @@ void tcp_send_flush(struct tcp_conn *conn)
 		tcp_list_splice(&conn->queue, &conn->batch);
 		conn->batch_calls = 0;
 		conn->batch_bytes = 0;
-		push(conn);
-		mutex_lock(&conn->lock);
+		outbox_push(&conn->out);
+		tcp_conn_check(conn);
 	}
 	conn->seen_finished = conn->finished;
 	conn->seen_queued = conn->queued;
-	mutex_unlock(&conn->lock);
-}
-
-void tcp_send_resume(struct tcp_conn *conn)
-{
-	mutex_lock(&conn->lock);
-	conn->blocked = false;
-	push(conn);
-}
-
-void tcp_send_kill(struct tcp_conn *conn)
-{
-	struct tcp_list lost = { NULL, NULL };
-
-	mutex_lock(&conn->lock);
-	conn->dead = true;
-	if (!conn->sending)
-		lost = take_all(conn);
-	mutex_unlock(&conn->lock);
-	lose(conn, &lost);
+	mutex_unlock(&conn->out.lock);
 }

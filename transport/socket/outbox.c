@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* outbox - the way out of a stream socket, for any thread. */
+#include "transport/socket/outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd)
+{
+	*o = (struct outbox){ .ops = ops, .fd = fd };
+	pthread_mutex_init(&o->lock, NULL);
+}
+
+void outbox_fini(struct outbox *o)
+{
+	pthread_mutex_destroy(&o->lock);
+}
+
+static ssize_t send_memory(const struct outbox *o,
+			   const struct outbox_piece *p)
+{
+	struct msghdr mh = { .msg_iov = p->iov, .msg_iovlen = p->niov };
+	ssize_t n;
+
+	do
+		n = sendmsg(o->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
+			    (p->more ? MSG_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t send_pipe(const struct outbox *o, const struct outbox_piece *p)
+{
+	ssize_t n;
+
+	do
+		n = splice(p->pipe->rd, NULL, o->fd, NULL, p->piped,
+			   SPLICE_F_NONBLOCK | (p->more ? SPLICE_F_MORE : 0));
+	while (n < 0 && errno == EINTR);
+	if (n > 0)
+		p->pipe->left -= (uint32_t)n;
+	return n == 0 ? -EIO : n < 0 ? -errno : n;
+}
+
+static bool is_short(const struct outbox_piece *p, size_t n)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0; i < p->niov; i++)
+		len += p->iov[i].iov_len;
+	return n < len;
+}
+
+/* Fills and sends, once.  Sets *@n to the bytes sent. 0; -EAGAIN: the socket is
+ * full; else -errno. */
+static int send_some(struct outbox *o, size_t *n)
+{
+	struct iovec iov[OUTBOX_IOVS];
+	struct outbox_piece p = { .iov = iov };
+	int filled = o->ops->fill(o, &p), err = 0, kept;
+	ssize_t did = 0;
+
+	assert(p.pipe || p.niov > 0 || filled < 0);
+	if (p.pipe)
+		did = send_pipe(o, &p);
+	else if (p.niov > 0)
+		did = send_memory(o, &p);
+	if (did < 0)
+		err = (int)did;
+	else if (!p.pipe && is_short(&p, (size_t)did))
+		err = -EAGAIN;
+	*n = did > 0 ? (size_t)did : 0;
+	kept = o->ops->sent(o, *n, err == -EAGAIN);
+	return filled ? filled : kept ? kept : err;
+}
+
+/* With the lock, which it lets go meanwhile. */
+static void send_all(struct outbox *o)
+{
+	int err = 0;
+	size_t n;
+
+	o->sending = true;
+	while (!err && !o->dead && o->ops->claim(o)) {
+		mutex_unlock(&o->lock);
+		err = send_some(o, &n);
+		mutex_lock(&o->lock);
+		o->sent += n;
+		o->ops->publish(o, n);
+	}
+	o->sending = false;
+	o->blocked = err == -EAGAIN;
+	o->dead |= err && !o->blocked;
+	o->ops->stopped(o, err);
+}
+
+void outbox_push(struct outbox *o)
+{
+	if (!o->sending && !o->blocked && !o->held && !o->dead)
+		send_all(o);
+}
+
+void outbox_ready(struct outbox *o)
+{
+	mutex_lock(&o->lock);
+	o->blocked = false;
+	outbox_push(o);
+	mutex_unlock(&o->lock);
+}
+
+bool outbox_kill(struct outbox *o)
+{
+	bool idle;
+
+	mutex_lock(&o->lock);
+	o->dead = true;
+	idle = !o->sending;
+	mutex_unlock(&o->lock);
+	return idle;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * outbox - the way out of a stream socket, for any thread.
+ *
+ * Operation: a user posts messages under the outbox's lock, in lists of its
+ * own, and pushes.  A thread that finds no sender becomes the sender: it claims
+ * all that was posted, and fills and sends without the lock, also what others
+ * post meanwhile, until nothing is left or the socket is full.  Then the loop
+ * waits for the socket and becomes the sender (outbox_ready()).
+ *
+ * So at any time one thread at most sends, perhaps a worker.  Between claim()
+ * and the return of stopped() it owns what was claimed.
+ */
+#ifndef GANNET_TRANSPORT_SOCKET_OUTBOX_H
+#define GANNET_TRANSPORT_SOCKET_OUTBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "lib/thread.h"
+#include "transport/pipe.h"
+
+/* Room for pieces that a fill need not bring with it. */
+#define OUTBOX_IOVS	192
+
+/* The next bytes of the stream: from memory, or from a pipe. */
+struct outbox_piece {
+	struct iovec	*iov;	/* OUTBOX_IOVS of them, or the user's own */
+	unsigned	 niov;
+	struct pipe	*pipe;	/* borrowed; NULL: from memory */
+	size_t		 piped;	/* bytes from there, at most */
+	bool		 more;	/* others follow at once */
+};
+
+struct outbox;
+
+/*
+ * The user's part.  The sender calls it.  "Locked" calls must take no other
+ * lock, and may post a task.
+ */
+struct outbox_ops {
+	/* Locked: takes what was posted.  True if there is anything to send. */
+	bool (*claim)(struct outbox *o);
+	/* Names the bytes behind those that sent() was told.  0, or -errno:
+	 * what is named goes out still, and it was the last. */
+	int  (*fill)(struct outbox *o, struct outbox_piece *p);
+	/* After each fill: the socket has taken the next @n bytes, perhaps 0;
+	 * @full says that it takes no more for now.  0, or -errno: nothing more
+	 * may be sent. */
+	int  (*sent)(struct outbox *o, size_t n, bool full);
+	/* Locked: the same, for other threads to see. */
+	void (*publish)(struct outbox *o, size_t n);
+	/* Locked: the sender leaves.  0: all is sent, or the outbox was killed;
+	 * -EAGAIN: the loop must wait for the socket; else it is dead. */
+	void (*stopped)(struct outbox *o, int err);
+};
+
+struct outbox {
+	const struct outbox_ops *ops;
+	int		 fd;		/* borrowed */
+	/* Guards the fields below and what the user posts.  A leaf, but for the
+	 * posting of a task. */
+	pthread_mutex_t	 lock;
+	bool		 held;		/* posts stay unclaimed */
+	bool		 blocked;	/* the socket takes no more */
+	bool		 sending;	/* there is a sender */
+	bool		 dead;		/* killed, or failed */
+	uint64_t	 sent;		/* bytes that the socket took */
+};
+
+void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd);
+void outbox_fini(struct outbox *o);
+/* With the lock, which it lets go meanwhile: sends what was posted, unless
+ * another thread does, or it must wait. */
+void outbox_push(struct outbox *o);
+/* The loop's: the socket has room again. */
+void outbox_ready(struct outbox *o);
+/* Ends all sending.  True if no thread is at it any more; else stopped() is yet
+ * to come. */
+bool outbox_kill(struct outbox *o);
+
+#endif

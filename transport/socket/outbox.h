@@ -4,12 +4,12 @@
  *
  * Operation: a user posts messages under the outbox's lock, in lists of its
  * own, and pushes.  A thread that finds no sender becomes the sender: it claims
- * all that was posted, and fills and sends without the lock, also what others
- * post meanwhile, until nothing is left or the socket is full.  Then the loop
- * waits for the socket and becomes the sender (outbox_ready()).
+ * all posted messages, sends them without the lock, and claims again, until
+ * nothing is left or the socket is full.  Then the loop waits for the socket
+ * and becomes the sender (outbox_ready()).
  *
- * So at any time one thread at most sends, perhaps a worker.  Between claim()
- * and the return of stopped() it owns what was claimed.
+ * At any time one thread at most sends, perhaps a worker.  From claim() to the
+ * return of stopped() it owns the claimed messages.
  */
 #ifndef GANNET_TRANSPORT_SOCKET_OUTBOX_H
 #define GANNET_TRANSPORT_SOCKET_OUTBOX_H

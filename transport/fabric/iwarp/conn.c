@@ -43,9 +43,9 @@ static void run(struct loop_task *t)
 {
 	struct iwarp_conn *c = container_of(t, struct iwarp_conn, task);
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	c->kicked = false;
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	update(c);
 }
 
@@ -68,9 +68,9 @@ void iwarp_conn_fail_locked(struct iwarp_conn *c, int err)
 
 void iwarp_conn_fail(struct iwarp_conn *c, int err)
 {
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	iwarp_conn_fail_locked(c, err);
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 }
 
 static void unwatch(struct iwarp_conn *c)
@@ -91,12 +91,12 @@ void iwarp_look(struct fabric_conn *conn, struct xprt_view *v)
 {
 	struct iwarp_conn *c = iwarp_conn(conn);
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	if (c->over)
 		*v = c->last;
 	else
 		look_locked(c, v);
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 }
 
 uint64_t iwarp_sent(struct fabric_conn *conn)
@@ -104,9 +104,9 @@ uint64_t iwarp_sent(struct fabric_conn *conn)
 	struct iwarp_conn *c = iwarp_conn(conn);
 	uint64_t sent;
 
-	mutex_lock(&c->lock);
-	sent = c->sent;
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->out.lock);
+	sent = c->out.sent;
+	mutex_unlock(&c->out.lock);
 	return sent;
 }
 
@@ -116,13 +116,13 @@ uint64_t iwarp_sent(struct fabric_conn *conn)
  */
 static void look_last(struct iwarp_conn *c)
 {
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	if (!c->over) {
 		c->last.ended = xprt_now_ms();
 		look_locked(c, &c->last);
 		c->over = true;
 	}
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 }
 
 static void finish(struct iwarp_conn *c)
@@ -131,9 +131,9 @@ static void finish(struct iwarp_conn *c)
 
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	unwatch(c);
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	kicked = c->kicked;
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	c->state = IWARP_FINISHED;
 	if (kicked)
 		return;			/* run() follows and calls this again */
@@ -218,27 +218,11 @@ static void linger(struct iwarp_conn *c)
 /* Stops posts and sends.  The flush may have to wait for a sender. */
 static void stop(struct iwarp_conn *c)
 {
-	bool sending;
-
 	c->state = IWARP_STOPPING;
 	c->rx.stop = true;
 	loop_timer_cancel(c->conn.loop, &c->timer);
-	mutex_lock(&c->lock);
-	c->dead = true;
-	sending = c->sending;
-	mutex_unlock(&c->lock);
-	if (!sending)
+	if (outbox_kill(&c->out))
 		linger(c);
-}
-
-static bool sender_gone(struct iwarp_conn *c)
-{
-	bool gone;
-
-	mutex_lock(&c->lock);
-	gone = !c->sending;
-	mutex_unlock(&c->lock);
-	return gone;
 }
 
 /* Throws away the bytes that a peer still sends. */
@@ -264,13 +248,14 @@ static void tell_established(struct iwarp_conn *c)
 	c->conn.established(&c->conn);
 }
 
-static void watch_for_room(struct iwarp_conn *c)
+static void push(struct iwarp_conn *c)
 {
 	bool blocked;
 
-	mutex_lock(&c->lock);
-	blocked = c->blocked;
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->out.lock);
+	outbox_push(&c->out);
+	blocked = c->out.blocked;
+	mutex_unlock(&c->out.lock);
 	loop_fd_mod(c->conn.loop, &c->fd, blocked ? EPOLLIN | EPOLLOUT :
 						    EPOLLIN);
 }
@@ -282,8 +267,7 @@ static void update_live(struct iwarp_conn *c)
 	tell_established(c);
 	iwarp_retire(c);
 	c->gathering = false;
-	iwarp_push(c);
-	watch_for_room(c);
+	push(c);
 }
 
 static void update(struct iwarp_conn *c)
@@ -292,7 +276,7 @@ static void update(struct iwarp_conn *c)
 		update_live(c);
 	if (c->state < IWARP_STOPPING && atomic_load(&c->closing))
 		stop(c);
-	else if (c->state == IWARP_STOPPING && sender_gone(c))
+	else if (c->state == IWARP_STOPPING && outbox_kill(&c->out))
 		linger(c);
 	else if (c->state == IWARP_FINISHED)
 		finish(c);
@@ -300,11 +284,8 @@ static void update(struct iwarp_conn *c)
 
 static void ready_live(struct iwarp_conn *c, uint32_t events)
 {
-	if (events & EPOLLOUT) {
-		mutex_lock(&c->lock);
-		c->blocked = false;
-		mutex_unlock(&c->lock);
-	}
+	if (events & EPOLLOUT)
+		outbox_ready(&c->out);
 	if (events & ~(uint32_t)EPOLLOUT) {
 		c->gathering = true;
 		iwarp_receive(c);
@@ -352,9 +333,9 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	c->policy.ird = agreed->ird;
 	c->state = IWARP_LIVE;
 	c->live_due = agreed->rtr != MPA_RTR_READ;
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	c->live = true;
-	c->hold = c->passive;
+	c->out.held = c->passive;
 	if (agreed->rtr != MPA_RTR_NONE) {
 		/* siw compares these numbers. */
 		c->rtr.opcode = FABRIC_READ;
@@ -365,7 +346,7 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 		iwarp_queue_add(c, &c->rtr);
 	}
 	iwarp_conn_kick(c);
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	/* RFC 5044 section 7.1.2 rule 10. */
 	if (c->passive)
 		loop_timer_set(c->conn.loop, &c->timer, o->first_ms);
@@ -384,7 +365,8 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 	c->fd.fd = fd;
 	c->timer.fire = timed_out;
 	CDS_INIT_LIST_HEAD(&c->unfinished);
-	pthread_mutex_init(&c->lock, NULL);
+	outbox_init(&c->out, &iwarp_outbox_ops, fd);
+	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
 	c->policy = (struct mpa_policy){
 		.crc = p->options.require_crc,
@@ -406,7 +388,7 @@ void iwarp_conn_destroy(struct iwarp_conn *c)
 	rdmap_fini(&c->rx);
 	if (c->il)
 		iwarp_loop_put(c->il);
-	pthread_mutex_destroy(&c->lock);
+	outbox_fini(&c->out);
 	free(c);
 }
 

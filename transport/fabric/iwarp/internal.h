@@ -21,6 +21,7 @@
 #include "transport/fabric/iwarp/mpa.h"
 #include "transport/fabric/iwarp/rdmap.h"
 #include "transport/socket/accept.h"
+#include "transport/socket/outbox.h"
 
 #define IWARP_MAX_SGE		16u
 #define IWARP_MAX_FPDU		65528u
@@ -103,8 +104,9 @@ struct iwarp_tx {
 	unsigned	 head;		/* used of heads */
 	unsigned	 head_start;	/* no iov names heads from here on */
 	uint64_t	 built;		/* bytes */
-	uint64_t	 sent;
 	uint8_t		*bounce;	/* owned: the memory that iov names */
+	bool		 locked;	/* iov names exposed memory: mr_lock is
+					 * held until it is sent or copied */
 	unsigned	 fpdu;		/* bytes, at most */
 	bool		 crc;
 	uint32_t	 msn[DDP_NQUEUES];
@@ -170,18 +172,11 @@ struct iwarp_conn {
 	int			err;		/* set with it */
 	bool			read_blamed;	/* -EREMOTEIO: for a Read */
 
-	/* Guards all below; nothing nests in it but the posting of a task. */
-	pthread_mutex_t		lock;
+	/* Its lock guards all below.  Held until the peer has spoken. */
+	struct outbox		out;
 	bool			kicked;		/* the task is on its way */
 	bool			live;
-	bool			dead;		/* nothing is sent any more */
-	bool			hold;		/* the peer speaks first */
-	bool			sending;	/* a thread is sending: it owns
-						 * tx */
-	bool			blocked;	/* the socket takes no more */
 	uint64_t		extra;		/* bytes sent beside tx's */
-	uint64_t		sent;		/* tx's bytes, as of the last
-						 * Send */
 	bool			over;		/* the socket is not asked any
 						 * more */
 	struct xprt_view	last;		/* its last answer */
@@ -248,8 +243,8 @@ bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 			    uint32_t sink);
 /* True if built bytes wait to be sent. */
 void iwarp_tx_seal(struct iwarp_tx *tx);
-/* Sends, once.  0, -EAGAIN when some is left, -errno. */
-int iwarp_tx_send(struct iwarp_tx *tx, int fd, bool more);
+/* The socket has taken the next @n bytes. */
+void iwarp_tx_forget(struct iwarp_tx *tx, size_t n);
 /* Copies the unsent rest, so that it refers to no other memory. 0 or
  * -ENOMEM. */
 int iwarp_tx_detach(struct iwarp_tx *tx);
@@ -263,6 +258,7 @@ unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
 			    uint8_t *out);
 
 /* queue.c */
+extern const struct outbox_ops iwarp_outbox_ops;
 int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
 void iwarp_queues_destroy(struct iwarp_conn *c);
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain);
@@ -273,8 +269,6 @@ void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr);
  * flight. */
 bool iwarp_queue_answer(struct iwarp_conn *c,
 			const struct rdmap_request *req);
-/* Sends the queued messages, if the connection can send.  Any thread. */
-void iwarp_push(struct iwarp_conn *c);
 /* The loop's thread: does the ops of complete steps. */
 void iwarp_retire(struct iwarp_conn *c);
 /* The loop's thread, when no thread sends any more: does all other ops. */

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * queue - posted steps, and the thread that sends them.
+ * queue - posted steps and answers to the peer's Reads, on their way out.
  *
- * Operation: posts come under the connection's lock.  A thread that finds no
- * sender becomes the sender: it claims all posted steps, makes FPDUs of them
- * and sends them, until there is no more or the socket is full; then the loop
- * waits for the socket and becomes the sender.  While the loop's thread handles
- * a batch of received messages, its posts are gathered, and sent at the end of
- * the batch or when there are many.
+ * Operation: the sender of the connection's outbox makes FPDUs of all that is
+ * posted.  While the loop's thread handles a batch of received messages, its
+ * posts are gathered, and sent at the end of the batch or when there are many.
  *
  * A Write or Send is complete when the socket has taken it, a Read when it is
  * answered too.  The loop's thread does the ops, in order.
@@ -31,6 +28,11 @@ STAT(iwarp_reads_served, "RDMA Reads of peers that were answered");
 
 /* While a response is being sent, memory can't be unregistered. */
 #define ANSWER_BATCH	(256u << 10)
+
+static struct iwarp_conn *owner_of(struct outbox *o)
+{
+	return container_of(o, struct iwarp_conn, out);
+}
 
 static struct iwarp_slot *slot_at(struct iwarp_conn *c, unsigned i)
 {
@@ -115,11 +117,8 @@ static bool build_step(struct iwarp_conn *c)
 	return true;
 }
 
-/*
- * Builds from the peer's next Read.  @locked says whether mr_lock is held, as
- * it must be while tx refers to exposed memory.
- */
-static int build_answer(struct iwarp_conn *c, bool *locked)
+/* Builds from the peer's next Read. */
+static int build_answer(struct iwarp_conn *c)
 {
 	struct iwarp_device *d = &c->provider->device;
 	struct iwarp_tx *tx = c->tx;
@@ -132,9 +131,9 @@ static int build_answer(struct iwarp_conn *c, bool *locked)
 		iwarp_tx_begin_answer(tx, req);
 		update_fpdu(c);
 	}
-	if (out->left > 0 && !*locked) {
+	if (out->left > 0 && !tx->locked) {
 		iwarp_mr_lock(d);
-		*locked = true;
+		tx->locked = true;
 	}
 	if (out->left > 0 &&
 	    iwarp_mr_find(d, req->src_stag,
@@ -163,7 +162,7 @@ static bool has_answers(const struct iwarp_conn *c)
 
 /* Fills tx from the claimed steps and the peer's Reads, taking turns by
  * message. */
-static int build(struct iwarp_conn *c, bool *locked)
+static int build(struct iwarp_conn *c)
 {
 	struct iwarp_tx *tx = c->tx;
 	uint64_t begin = tx->built;
@@ -174,11 +173,11 @@ static int build(struct iwarp_conn *c, bool *locked)
 			      (!tx->step.busy && has_answers(c) &&
 			       (tx->answer_turn || !has_steps(c)));
 
-		if (*locked && tx->built - begin >= ANSWER_BATCH)
+		if (tx->locked && tx->built - begin >= ANSWER_BATCH)
 			break;
 		tx->answer_turn = !answer;
 		if (answer)
-			err = build_answer(c, locked);
+			err = build_answer(c);
 		else if (!build_step(c))
 			err = -ENOBUFS;
 		if (err)
@@ -192,93 +191,86 @@ static int build(struct iwarp_conn *c, bool *locked)
  * now. */
 static void release_answers(struct iwarp_conn *c)
 {
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	c->resp_head = c->resp_built;
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 }
 
-/* The sender: builds if everything built was sent, then sends. */
-static int send_some(struct iwarp_conn *c)
+/* Builds if everything built was sent. */
+static int fill(struct outbox *o, struct outbox_piece *p)
 {
+	struct iwarp_conn *c = owner_of(o);
 	unsigned answers = c->resp_built;
 	struct iwarp_tx *tx = c->tx;
-	bool locked = false;
-	int err = 0, failed = 0;
-
-	if (iwarp_tx_idle(tx))
-		failed = build(c, &locked);
-	if (answers != c->resp_built)
-		release_answers(c);
-	if (!iwarp_tx_idle(tx))
-		err = iwarp_tx_send(tx, c->fd.fd,
-				    has_steps(c) || has_answers(c));
-	if (locked && err == -EAGAIN && iwarp_tx_detach(tx) < 0)
-		err = -ENOMEM;
-	if (locked)
-		iwarp_mr_unlock(&c->provider->device);
-	return failed ? failed : err;
-}
-
-/* With the lock: publishes the sender's progress. */
-static void publish(struct iwarp_conn *c)
-{
-	bool done = false;
-
-	c->sent = c->tx->sent;
-	while (c->sq_sent != c->sq_built &&
-	       slot_at(c, c->sq_sent)->end <= c->tx->sent) {
-		c->sq_sent++;
-		done = true;
-	}
-	if (done)
-		iwarp_conn_kick(c);
-}
-
-/* The sender, with the lock: sends until nothing is left or the socket is
- * full. */
-static void send_all(struct iwarp_conn *c)
-{
 	int err = 0;
 
-	for (;;) {
-		c->sq_claimed = c->sq_posted;
-		c->resp_claimed = c->resp_tail;
-		if (err || c->dead || (iwarp_tx_idle(c->tx) &&
-				       !has_steps(c) && !has_answers(c)))
-			break;
-		mutex_unlock(&c->lock);
-		err = send_some(c);
-		mutex_lock(&c->lock);
-		publish(c);
-	}
-	c->sending = false;
+	if (iwarp_tx_idle(tx))
+		err = build(c);
+	if (answers != c->resp_built)
+		release_answers(c);
+	p->iov = tx->iov + tx->at;
+	p->niov = tx->niov - tx->at;
+	p->more = has_steps(c) || has_answers(c);
+	return err;
+}
+
+static int sent(struct outbox *o, size_t n, bool full)
+{
+	struct iwarp_conn *c = owner_of(o);
+	int err = 0;
+
+	iwarp_tx_forget(c->tx, n);
+	if (!c->tx->locked)
+		return 0;
+	if (full)
+		err = iwarp_tx_detach(c->tx);
+	c->tx->locked = false;
+	iwarp_mr_unlock(&c->provider->device);
+	return err;
+}
+
+static bool claim(struct outbox *o)
+{
+	struct iwarp_conn *c = owner_of(o);
+
+	c->sq_claimed = c->sq_posted;
+	c->resp_claimed = c->resp_tail;
+	return !iwarp_tx_idle(c->tx) || has_steps(c) || has_answers(c);
+}
+
+static void publish(struct outbox *o, size_t n)
+{
+	struct iwarp_conn *c = owner_of(o);
+	unsigned before = c->sq_sent;
+
+	while (c->sq_sent != c->sq_built &&
+	       slot_at(c, c->sq_sent)->end <= o->sent)
+		c->sq_sent++;
+	if (c->sq_sent != before)
+		iwarp_conn_kick(c);
+}
+
+static void stopped(struct outbox *o, int err)
+{
+	struct iwarp_conn *c = owner_of(o);
+
 	if (err == -EAGAIN) {
 		stat_inc(iwarp_blocked);
-		c->blocked = true;
-		iwarp_conn_kick(c);
 	} else if (err) {
 		c->read_refused = err == -EACCES;
 		iwarp_conn_fail_locked(c, err);
 	}
-	if (c->dead)
+	if (err || o->dead)
 		iwarp_conn_kick(c);
 }
 
-/* With the lock. */
-static void push(struct iwarp_conn *c)
-{
-	if (c->sending || c->blocked || c->hold || c->dead || !c->live)
-		return;
-	c->sending = true;
-	send_all(c);
-}
-
-void iwarp_push(struct iwarp_conn *c)
-{
-	mutex_lock(&c->lock);
-	push(c);
-	mutex_unlock(&c->lock);
-}
+const struct outbox_ops iwarp_outbox_ops = {
+	.claim = claim,
+	.fill = fill,
+	.sent = sent,
+	.publish = publish,
+	.stopped = stopped,
+};
 
 /* ---- posting */
 
@@ -321,8 +313,8 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 	bool later = loop_is_current(conn->loop) && c->gathering;
 	int err;
 
-	mutex_lock(&c->lock);
-	if (!c->live || c->dead || atomic_load(&c->closing)) {
+	mutex_lock(&c->out.lock);
+	if (!c->live || c->out.dead || atomic_load(&c->closing)) {
 		err = -ENOTCONN;
 	} else {
 		err = check_chain(c, chain);
@@ -331,9 +323,9 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 		if (c->sq_posted - c->sq_claimed >= MAX_GATHERED)
 			later = false;
 		if (!err && !later)
-			push(c);
+			outbox_push(&c->out);
 	}
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	return err;
 }
 
@@ -358,11 +350,11 @@ bool iwarp_queue_answer(struct iwarp_conn *c,
 {
 	bool room;
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	room = c->resp_tail - c->resp_head < c->policy.ird;
 	if (room)
 		c->resp[c->resp_tail++ & (c->resp_cap - 1)] = *req;
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	return room;
 }
 
@@ -388,13 +380,13 @@ void iwarp_retire(struct iwarp_conn *c)
 {
 	struct fabric_op *op;
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	while ((op = next_done(c))) {
-		mutex_unlock(&c->lock);
+		mutex_unlock(&c->out.lock);
 		op->done(op, 0, 0);
-		mutex_lock(&c->lock);
+		mutex_lock(&c->out.lock);
 	}
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 }
 
 void iwarp_flush(struct iwarp_conn *c)

@@ -84,14 +84,14 @@ static bool read_get(struct rdmap *r, struct rdmap_read *read)
 	struct iwarp_conn *c = conn_of(r);
 	struct iwarp_slot *s;
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	s = oldest_read(c);
 	if (s) {
 		read->stag = s->sink;
 		read->len = s->wr->nsge ? s->wr->sge[0].len : 0;
 		read->sink = s->wr->nsge ? s->wr->sge[0].addr : NULL;
 	}
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	return s;
 }
 
@@ -101,12 +101,12 @@ static void read_done(struct rdmap *r)
 	struct iwarp_slot *s;
 	bool rtr;
 
-	mutex_lock(&c->lock);
+	mutex_lock(&c->out.lock);
 	s = oldest_read(c);
 	s->answered = true;
 	c->reads--;
 	rtr = s->wr == &c->rtr;
-	mutex_unlock(&c->lock);
+	mutex_unlock(&c->out.lock);
 	if (rtr)
 		c->live_due = true;
 }
@@ -304,9 +304,9 @@ static void release_hold(struct iwarp_conn *c)
 {
 	c->spoken = true;
 	loop_timer_cancel(c->conn.loop, &c->timer);
-	mutex_lock(&c->lock);
-	c->hold = false;
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->out.lock);
+	c->out.held = false;
+	mutex_unlock(&c->out.lock);
 }
 
 void iwarp_receive(struct iwarp_conn *c)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tx - messages become FPDUs, FPDUs go to the socket.
+ * tx - messages become FPDUs.
  *
  * Payload is never copied: an iovec names it, between the headers and
  * trailers that lie in tx->heads.  FPDUs but the last of a message are a
@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <endian.h>
 
@@ -218,9 +217,9 @@ static void reset(struct iwarp_tx *tx)
 	tx->bounce = NULL;
 }
 
-static void forget_sent(struct iwarp_tx *tx, size_t n)
+void iwarp_tx_forget(struct iwarp_tx *tx, size_t n)
 {
-	tx->sent += n;
+	stat_add(iwarp_bytes_out, n);
 	while (tx->at < tx->niov && n >= tx->iov[tx->at].iov_len)
 		n -= tx->iov[tx->at++].iov_len;
 	if (tx->at == tx->niov) {
@@ -229,23 +228,6 @@ static void forget_sent(struct iwarp_tx *tx, size_t n)
 	}
 	tx->iov[tx->at].iov_base = (uint8_t *)tx->iov[tx->at].iov_base + n;
 	tx->iov[tx->at].iov_len -= n;
-}
-
-int iwarp_tx_send(struct iwarp_tx *tx, int fd, bool more)
-{
-	struct msghdr mh = { .msg_iov = tx->iov + tx->at,
-			     .msg_iovlen = tx->niov - tx->at };
-	ssize_t n;
-
-	do
-		n = sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
-			    (more ? MSG_MORE : 0));
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	stat_add(iwarp_bytes_out, (uint64_t)n);
-	forget_sent(tx, (size_t)n);
-	return iwarp_tx_idle(tx) ? 0 : -EAGAIN;
 }
 
 int iwarp_tx_detach(struct iwarp_tx *tx)

@@ -92,8 +92,9 @@ static bool stalled(struct rpcrdma_conn *conn, uint64_t now)
 			     o->short_ms);
 }
 
-void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now)
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn)
 {
+	uint64_t now = loop_now(conn->listener->env.loops[0]);
 	uint32_t idle_ms = conn->listener->options.idle_ms;
 	bool live, busy;
 

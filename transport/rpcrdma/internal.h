@@ -210,8 +210,7 @@ struct rpcrdma_conn {
 	_Atomic uint64_t     touched[128];
 	atomic_bool	     blamed;	/* a refused call was found */
 
-	/* Guards the fields below.  A leaf: no function is called with it
-	 * held. */
+	/* Guards the fields below.  A leaf, but for the posting of a task. */
 	pthread_mutex_t	     lock;
 	enum rpcrdma_state   state;
 	bool		     started;	/* closed() will follow */
@@ -301,7 +300,7 @@ void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn);
 /* Closes the connection if it was idle or stalled for too long.  On the
  * listener's loop. */
-void rpcrdma_conn_sweep(struct rpcrdma_conn *conn, uint64_t now);
+void rpcrdma_conn_sweep(struct rpcrdma_conn *conn);
 /* Takes no more calls, and closes when none is in progress. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
 /* With the lock, after a release: makes the pump run on the poller if messages
@@ -382,7 +381,7 @@ struct rpcrdma_listener {
 	size_t		     conn_bytes;	/* of each, in the budget */
 	struct loop_timer    sweep;		/* of the first loop */
 
-	/* Guards what follows. */
+	/* Guards the fields below.  No connection is called with it held. */
 	pthread_mutex_t	     lock;
 	bool		     stopping;
 	struct cds_list_head conns;

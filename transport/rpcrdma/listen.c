@@ -141,6 +141,7 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	struct rpcrdma_listener *l = fl->upper;
 	struct loop *loop = choose_loop(l);
 	struct rpcrdma_conn *conn;
+	bool stopping;
 	int err;
 
 	err = loop ? admit(l, fc) : -ESHUTDOWN;
@@ -156,29 +157,54 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	}
 	mutex_lock(&l->lock);
 	cds_list_add_tail(&conn->link, &l->conns);
-	/* The connection came after stop() walked the list. */
-	if (l->stopping)
-		rpcrdma_conn_close(conn, 0);
+	stopping = l->stopping;
 	mutex_unlock(&l->lock);
+	/* stop() may have walked the list before. */
+	if (stopping)
+		rpcrdma_conn_close(conn, 0);
 	loop_post(conn->xprt.loop, &conn->task, rpcrdma_accept);
+}
+
+/* With the lock: counts and returns the next connection after @at; NULL: there
+ * is none.  The last reference of others may be gone already. */
+static struct rpcrdma_conn *next_conn(struct rpcrdma_listener *l,
+				      struct cds_list_head *at)
+{
+	struct rpcrdma_conn *conn;
+
+	for (at = at->next; at != &l->conns; at = at->next) {
+		conn = cds_list_entry(at, struct rpcrdma_conn, link);
+		if (ref_get_unless_zero(&conn->xprt.ref))
+			return conn;
+	}
+	return NULL;
+}
+
+/* Does @fn to each connection, without the lock. */
+static void for_each_conn(struct rpcrdma_listener *l,
+			  void (*fn)(struct rpcrdma_conn *conn))
+{
+	struct rpcrdma_conn *conn, *next;
+
+	mutex_lock(&l->lock);
+	conn = next_conn(l, &l->conns);
+	mutex_unlock(&l->lock);
+	for (; conn; conn = next) {
+		fn(conn);
+		mutex_lock(&l->lock);
+		next = next_conn(l, &conn->link);
+		mutex_unlock(&l->lock);
+		xprt_put(&conn->xprt);
+	}
 }
 
 static void sweep(struct loop_timer *t)
 {
 	struct rpcrdma_listener *l = container_of(t, struct rpcrdma_listener,
 						  sweep);
-	uint64_t now = loop_now(l->env.loops[0]);
-	struct rpcrdma_conn *conn;
 	uint32_t ms;
 
-	mutex_lock(&l->lock);
-	cds_list_for_each_entry(conn, &l->conns, link) {
-		if (!ref_get_unless_zero(&conn->xprt.ref))
-			continue;
-		rpcrdma_conn_sweep(conn, now);
-		xprt_put(&conn->xprt);
-	}
-	mutex_unlock(&l->lock);
+	for_each_conn(l, rpcrdma_conn_sweep);
 	ms = MIN(l->options.idle_ms, l->options.stall_ms);
 	ms = MIN(ms, l->options.short_ms) / 4 + 1;
 	loop_timer_set(l->env.loops[0], t, ms);
@@ -222,7 +248,6 @@ static struct rpcrdma_listener *of(struct xprt_listener *base)
 static void stop(struct xprt_listener *base)
 {
 	struct rpcrdma_listener *l = of(base);
-	struct rpcrdma_conn *conn;
 	bool first;
 
 	mutex_lock(&l->lock);
@@ -233,15 +258,7 @@ static void stop(struct xprt_listener *base)
 		return;
 	fabric_unlisten(l->fl);
 	loop_call(l->env.loops[0], stop_sweep, l);
-	mutex_lock(&l->lock);
-	cds_list_for_each_entry(conn, &l->conns, link) {
-		/* The last reference may be gone already. */
-		if (!ref_get_unless_zero(&conn->xprt.ref))
-			continue;
-		rpcrdma_conn_drain(conn);
-		xprt_put(&conn->xprt);
-	}
-	mutex_unlock(&l->lock);
+	for_each_conn(l, rpcrdma_conn_drain);
 }
 
 static unsigned count(struct xprt_listener *base)
@@ -259,20 +276,17 @@ static void destroy(struct rpcrdma_listener *l)
 	free(l);
 }
 
+static void abandon(struct rpcrdma_conn *conn)
+{
+	rpcrdma_conn_close(conn, 0);
+}
+
 static void free_listener(struct xprt_listener *base)
 {
 	struct rpcrdma_listener *l = of(base);
-	struct rpcrdma_conn *conn;
 
 	stop(base);
-	mutex_lock(&l->lock);
-	cds_list_for_each_entry(conn, &l->conns, link) {
-		if (!ref_get_unless_zero(&conn->xprt.ref))
-			continue;
-		rpcrdma_conn_close(conn, 0);
-		xprt_put(&conn->xprt);
-	}
-	mutex_unlock(&l->lock);
+	for_each_conn(l, abandon);
 	xprt_gate_wait(&l->gate);
 	destroy(l);
 }

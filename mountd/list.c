@@ -32,18 +32,18 @@ static bool take(struct list *l, size_t size)
 	return !l->cut;
 }
 
-static bool start(struct list *l, struct rpc_call *call)
+int mount_list_room(struct rpc_call *call)
 {
-	struct buf *body = rpc_body_alloc(call, POOL_PAYLOAD_MAX);
-
-	if (!body)
-		return false;
-	l->cut = l->has_dir = false;
-	xdr_out_init(&l->out, body->data, POOL_PAYLOAD_MAX);
-	return true;
+	return rpc_body_get(call, POOL_PAYLOAD_MAX);
 }
 
-static enum rpc_run finish(struct list *l, struct rpc_call *call)
+static void start(struct list *l, struct rpc_call *call)
+{
+	l->cut = l->has_dir = false;
+	xdr_out_init(&l->out, rpc_body(call)->data, POOL_PAYLOAD_MAX);
+}
+
+static int finish(struct list *l, struct rpc_call *call)
 {
 	static const uint32_t ends[2] = { 0, 0 };
 
@@ -52,7 +52,7 @@ static enum rpc_run finish(struct list *l, struct rpc_call *call)
 	/* The end of the last entry's groups, the end of the list. */
 	rpc_body_set(call, (uint32_t)xdr_out_len(&l->out), ends,
 		     l->has_dir ? 2 : 1);
-	return RPC_DONE;
+	return 0;
 }
 
 /* mountbody, RFC 1813 section 5.2.2. */
@@ -69,13 +69,12 @@ static void put_mount(void *arg, const char *host, const char *path)
 	xdr_put_opaque(&l->out, path, (uint32_t)path_len);
 }
 
-enum rpc_run mount_do_dump(struct rpc_call *call, const void *args, void *res)
+int mount_dump(struct rpc_call *call)
 {
 	struct mountd *m = call->prog->ctx;
 	struct list l;
 
-	if (!start(&l, call))
-		return RPC_NO_BUFFER;
+	start(&l, call);
 	rmtab_walk(m->rmtab, put_mount, &l);
 	return finish(&l, call);
 }
@@ -110,14 +109,12 @@ static void put_client(void *arg, const char *path, const char *client)
 	xdr_put_opaque(&l->out, client, (uint32_t)name_len);
 }
 
-enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
-			     void *res)
+int mount_export(struct rpc_call *call)
 {
 	struct mountd *m = call->prog->ctx;
 	struct list l;
 
-	if (!start(&l, call))
-		return RPC_NO_BUFFER;
+	start(&l, call);
 	export_walk(m->exports, put_client, &l);
 	return finish(&l, call);
 }

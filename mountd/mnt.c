@@ -8,7 +8,7 @@
  * export.
  *
  * These run on workers: names of hosts and netgroups may have to be looked
- * up, and directories read.
+ * up, and directories read.  Only MNT's first step runs on the poller.
  */
 #include "mountd/mount.h"
 
@@ -185,78 +185,65 @@ static int walk(const struct vfs_ctx *ctx, const struct export *exp,
 	return err;
 }
 
-static int find_export(struct rpc_call *call, const char *path,
-		       struct export **exp, struct export_opts *opts,
-		       const char **rest)
+int mount_find_export(struct rpc_call *call)
 {
+	const struct mount_path_args *a = rpc_args(call);
+	struct mount_op *op = rpc_state(call);
 	struct mountd *m = call->prog->ctx;
-	struct xprt *x = call->msg->xprt;
 	const struct sockaddr *peer = rpc_call_peer(call);
-	int err;
-
-	err = export_find_path(m->exports, path, peer, x->any_port, exp, opts,
-			       rest);
-	if (err != -EAGAIN)
-		return err;
-	export_resolve(m->exports, peer);
-	return export_find_path(m->exports, path, peer, x->any_port, exp, opts,
-				rest);
-}
-
-static void put_export(void *held)
-{
-	export_put(held);
-}
-
-struct work_class *mount_classify(struct rpc_call *call,
-				  const struct mount_path_args *args)
-{
-	const struct mountd *m = call->prog->ctx;
 	char path[MNTPATHLEN + 1];
-	struct export_opts opts;
-	struct export *exp;
 	const char *rest;
 	int err;
 
-	if (path_of(args->path, path) < 0)
-		return NULL;
-	err = export_find_path(m->exports, path, rpc_call_peer(call),
-			       call->msg->xprt->any_port, &exp, &opts, &rest);
+	err = path_of(a->path, path);
 	if (err < 0)
-		return err == -EAGAIN ? rpc_resolve_in(call, m->names) : NULL;
-	rpc_call_hold(call, exp, put_export);
-	return exp->upper;
+		return err;
+	if (call->may_wait)		/* in the share for that */
+		export_resolve(m->exports, peer);
+	err = export_find_path(m->exports, path, peer,
+			       call->msg->xprt->any_port, &op->exp, &op->opts,
+			       &rest);
+	if (err < 0)
+		return err;
+	op->rest = (uint32_t)(rest - path);
+	return call->may_wait ? rpc_call_move(call) : 0;
 }
 
-/* Sets @shared if @path lies in an export that the caller may mount. */
-static int resolve(struct rpc_call *call, const char *path,
-		   struct export_fh *fh, bool *shared)
+struct work_class *mount_leave(struct rpc_call *call)
 {
+	const struct mountd *m = call->prog->ctx;
+	const struct mount_op *op = rpc_state(call);
+
+	if (call->procnum != MOUNTPROC_MNT)
+		return NULL;
+	return op->exp ? op->exp->upper : m->names;
+}
+
+int mount_walk(struct rpc_call *call)
+{
+	const struct mount_path_args *a = rpc_args(call);
 	const struct rpc_cred *who = &call->cred;
+	struct mount_mnt_res *r = rpc_res(call);
+	struct mount_op *op = rpc_state(call);
 	struct mountd *m = call->prog->ctx;
-	struct export_opts opts;
+	char path[MNTPATHLEN + 1];
 	struct vfs_handle handle;
 	struct vfs_node *node = NULL;
 	struct vfs_cred cred;
 	struct vfs_ctx ctx = { .cred = &cred };
-	struct export *exp;
-	const char *rest;
 	int err;
 
-	err = find_export(call, path, &exp, &opts, &rest);
-	*shared = err == 0;
+	export_squash(&op->opts, who->flavor == RPC_AUTH_NONE, who->uid,
+		      who->gid, who->gids, who->ngids, &cred);
+	err = path_of(a->path, path);
+	if (err == 0)
+		err = walk(&ctx, op->exp, path + op->rest, &node);
 	if (err < 0)
 		return err;
-	export_squash(&opts, who->flavor == RPC_AUTH_NONE, who->uid, who->gid,
-		      who->gids, who->ngids, &cred);
-	err = walk(&ctx, exp, rest, &node);
-	if (err == 0) {
-		exp->fs->ops->handle(node, &handle);
-		export_fh_make(m->exports, exp, &handle, fh);
-		vfs_node_put(node);
-	}
-	export_put(exp);
-	return err;
+	op->exp->fs->ops->handle(node, &handle);
+	export_fh_make(m->exports, op->exp, &handle, &r->fh);
+	vfs_node_put(node);
+	return 0;
 }
 
 /* A path off the wire, in a log line. */
@@ -286,54 +273,53 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 			    shown, from, strerror(-err));
 }
 
-static int mnt(struct rpc_call *call, const struct mount_path_args *a,
-	       struct export_fh *fh)
+static void note_mount(struct rpc_call *call, const char *shown)
 {
+	const struct mount_path_args *a = rpc_args(call);
 	struct mountd *m = call->prog->ctx;
 	char path[MNTPATHLEN + 1];
 	char host[NI_MAXHOST];
-	char shown[129];
-	bool shared = false;
-	int err;
 
 	host_of(call, host, sizeof(host));
+	log_limited(LOG_LEVEL_INFO, "%s mounts %s", host, shown);
+	if (path_of(a->path, path) == 0)
+		rmtab_add(m->rmtab, host, path);
+}
+
+int mount_end_mnt3(struct rpc_call *call, int err)
+{
+	const struct mount_path_args *a = rpc_args(call);
+	struct mount_mnt_res *r = rpc_res(call);
+	struct mount_op *op = rpc_state(call);
+	char shown[129];
+
 	printable(a->path, shown, sizeof(shown));
-	err = path_of(a->path, path);
-	if (err == 0)
-		err = resolve(call, path, fh, &shared);
 	if (err < 0) {
 		stat_inc(mount_refused);
-		log_refusal(call, shown, shared, err);
-		return err;
+		log_refusal(call, shown, op->exp != NULL, err);
+	} else if (call->version->vers == 3) {
+		note_mount(call, shown);
 	}
-	if (call->version->vers == 3) {
-		log_limited(LOG_LEVEL_INFO, "%s mounts %s", host, shown);
-		rmtab_add(m->rmtab, host, path);
-	}
+	if (op->exp)
+		export_put(op->exp);
+	r->status = mount_status(err);
 	return 0;
 }
 
-enum rpc_run mount_do_mnt3(struct rpc_call *call, const void *args, void *res)
+/* Version 2's handles are not served: there is no handle to give. */
+int mount_end_mnt1(struct rpc_call *call, int err)
 {
-	struct mount_mnt_res *r = res;
+	struct mount_mnt_res *r = rpc_res(call);
 
-	r->status = mount_status(mnt(call, args, &r->fh));
-	return RPC_DONE;
+	mount_end_mnt3(call, err);
+	if (err == 0)
+		r->status = mount_status(-EINVAL);
+	return 0;
 }
 
-enum rpc_run mount_do_mnt1(struct rpc_call *call, const void *args, void *res)
+int mount_umnt(struct rpc_call *call)
 {
-	struct mount_mnt_res *r = res;
-	int err = mnt(call, args, &r->fh);
-
-	/* Version 2's handles are not served: there is no handle to give. */
-	r->status = mount_status(err ? err : -EINVAL);
-	return RPC_DONE;
-}
-
-enum rpc_run mount_do_umnt(struct rpc_call *call, const void *args, void *res)
-{
-	const struct mount_path_args *a = args;
+	const struct mount_path_args *a = rpc_args(call);
 	struct mountd *m = call->prog->ctx;
 	char path[MNTPATHLEN + 1];
 	char host[NI_MAXHOST];
@@ -341,16 +327,15 @@ enum rpc_run mount_do_umnt(struct rpc_call *call, const void *args, void *res)
 	host_of(call, host, sizeof(host));
 	if (path_of(a->path, path) == 0)
 		rmtab_remove(m->rmtab, host, path);
-	return RPC_DONE;
+	return 0;
 }
 
-enum rpc_run mount_do_umntall(struct rpc_call *call, const void *args,
-			      void *res)
+int mount_umntall(struct rpc_call *call)
 {
 	struct mountd *m = call->prog->ctx;
 	char host[NI_MAXHOST];
 
 	host_of(call, host, sizeof(host));
 	rmtab_remove_host(m->rmtab, host);
-	return RPC_DONE;
+	return 0;
 }

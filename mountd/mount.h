@@ -56,20 +56,28 @@ void mount_put_mnt3(struct xdr_out *x, const void *res);
 void mount_put_mnt1(struct xdr_out *x, const void *res);
 enum mountstat3 mount_status(int err);
 
+/* MNT between its steps. */
+struct mount_op {
+	struct export	*exp;		/* counted */
+	struct export_opts opts;
+	uint32_t	 rest;		/* in the path: what is below it */
+};
+
 /* mnt.c */
-/* The share of the export that MNT names: its disk may be slow. */
-struct work_class *mount_classify(struct rpc_call *call,
-				  const struct mount_path_args *args);
-enum rpc_run mount_do_mnt3(struct rpc_call *call, const void *args, void *res);
-enum rpc_run mount_do_mnt1(struct rpc_call *call, const void *args, void *res);
-enum rpc_run mount_do_umnt(struct rpc_call *call, const void *args, void *res);
-enum rpc_run mount_do_umntall(struct rpc_call *call, const void *args,
-			      void *res);
+/* For struct rpc_program: the share of the export that MNT names, whose disk
+ * may be slow. */
+struct work_class *mount_leave(struct rpc_call *call);
+int mount_find_export(struct rpc_call *call);
+int mount_walk(struct rpc_call *call);
+int mount_end_mnt3(struct rpc_call *call, int err);
+int mount_end_mnt1(struct rpc_call *call, int err);
+int mount_umnt(struct rpc_call *call);
+int mount_umntall(struct rpc_call *call);
 
 /* list.c */
-enum rpc_run mount_do_dump(struct rpc_call *call, const void *args, void *res);
-enum rpc_run mount_do_export(struct rpc_call *call, const void *args,
-			     void *res);
+int mount_list_room(struct rpc_call *call);
+int mount_dump(struct rpc_call *call);
+int mount_export(struct rpc_call *call);
 
 /*
  * rmtab.c: the list of mounts.  One entry for a host and path.  Any thread;

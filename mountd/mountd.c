@@ -14,44 +14,39 @@
 #define DEFAULT_MAX		4096
 #define DEFAULT_MAX_HOST	256
 
-static enum rpc_run do_null(struct rpc_call *call, const void *args, void *res)
-{
-	return RPC_DONE;
-}
-
 #define COMMON \
 	[MOUNTPROC_NULL] = { \
 		.name = "NULL", \
-		.run = do_null, \
-		.flags = RPC_PROC_POLLER, \
 	}, \
 	[MOUNTPROC_DUMP] = { \
 		.name = "DUMP", \
-		.run = mount_do_dump, \
+		.steps = { rpc_need_worker, mount_list_room, mount_dump }, \
 	}, \
 	[MOUNTPROC_UMNT] = { \
 		.name = "UMNT", \
 		.decode = mount_get_path, \
-		.run = mount_do_umnt, \
+		.steps = { rpc_need_worker, mount_umnt }, \
 		.args_size = sizeof(struct mount_path_args), \
 	}, \
 	[MOUNTPROC_UMNTALL] = { \
 		.name = "UMNTALL", \
-		.run = mount_do_umntall, \
+		.steps = { rpc_need_worker, mount_umntall }, \
 	}, \
 	[MOUNTPROC_EXPORT] = { \
 		.name = "EXPORT", \
-		.run = mount_do_export, \
+		.steps = { rpc_need_worker, mount_list_room, mount_export }, \
 	}
 
 #define MNT(version) \
 	[MOUNTPROC_MNT] = { \
 		.name = "MNT", \
 		.decode = mount_get_path, \
-		.run = mount_do_mnt##version, \
+		.steps = { mount_find_export, rpc_need_worker, mount_walk }, \
+		.end = mount_end_mnt##version, \
 		.encode = mount_put_mnt##version, \
 		.args_size = sizeof(struct mount_path_args), \
 		.res_size = sizeof(struct mount_mnt_res), \
+		.state_zeroed = sizeof(struct mount_op), \
 	}
 
 static const struct rpc_proc procs1[] = {
@@ -59,7 +54,7 @@ static const struct rpc_proc procs1[] = {
 	MNT(1),
 	[MOUNTPROC_EXPORTALL] = {
 		.name = "EXPORTALL",
-		.run = mount_do_export,
+		.steps = { rpc_need_worker, mount_list_room, mount_export },
 	},
 };
 
@@ -74,19 +69,6 @@ static const struct rpc_version versions[] = {
 	{ .vers = 2, .nproc = ARRAY_SIZE(procs1), .procs = procs1 },
 	{ .vers = 3, .nproc = ARRAY_SIZE(procs3), .procs = procs3 },
 };
-
-static struct work_class *classify(struct rpc_call *call, const void *args)
-{
-	return call->procnum == MOUNTPROC_MNT ? mount_classify(call, args) :
-						NULL;
-}
-
-static void resolve(struct rpc_call *call)
-{
-	const struct mountd *m = call->prog->ctx;
-
-	export_resolve(m->exports, rpc_call_peer(call));
-}
 
 static int open_rmtab(const struct mountd_config *config, struct rmtab **out)
 {
@@ -127,8 +109,7 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 	m->prog.versions = versions;
 	m->prog.no_rdma = !config->rdma;
 	m->prog.ctx = m;
-	m->prog.classify = classify;
-	m->prog.resolve = resolve;
+	m->prog.leave = mount_leave;
 	*out = &m->prog;
 	return 0;
 }

@@ -7,8 +7,9 @@
  * later one.  A WRITE may run twice, but not late: RPC_PROC_ALONE, see
  * rpc/drc.h.  COMMIT may run any number of times.
  *
- * RPC_PROC_POLLER marks frequent procedures that backends often do in memory.
- * READDIR takes long even in memory.
+ * Rows with rpc_need_worker are of procedures that are rare, or take long even
+ * in memory, as READDIR.  The others run where the call was received, as far as
+ * the backend needs not wait.
  *
  * The DDP flags are RFC 8267 section 4, all of it.
  */
@@ -22,201 +23,238 @@
 
 #define ARGS(type)	.args_size = sizeof(struct nfs3_##type##_args)
 #define RES(type)	.res_size = sizeof(struct nfs3_##type##_res)
+#define STATE		.state_zeroed = NFS3_OP_ZEROED
+#define OPEN		nfs3_find_export, nfs3_find_node
 
 static const struct rpc_proc procs[NFS3_NPROC] = {
 	[NFSPROC3_NULL] = {
 		.name = "NULL",
 		.decode = nfs3_get_void,
-		.run = nfs3_do_null,
-		.flags = RPC_PROC_POLLER,
 	},
 	[NFSPROC3_GETATTR] = {
 		.name = "GETATTR",
 		.decode = nfs3_get_fh,
-		.run = nfs3_do_getattr,
+		.steps = { OPEN, nfs3_getattr },
+		.end = nfs3_end,
 		.encode = nfs3_put_getattr,
 		ARGS(fh),
 		RES(attr),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_SETATTR] = {
 		.name = "SETATTR",
 		.decode = nfs3_get_setattr,
-		.run = nfs3_do_setattr,
+		.steps = { OPEN, nfs3_check_rw, nfs3_setattr },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_wcc,
 		ARGS(setattr),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
+		STATE,
+		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_LOOKUP] = {
 		.name = "LOOKUP",
 		.decode = nfs3_get_dirop,
-		.run = nfs3_do_lookup,
+		.steps = { OPEN, nfs3_lookup },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_lookup,
 		ARGS(dirop),
 		RES(lookup),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_ACCESS] = {
 		.name = "ACCESS",
 		.decode = nfs3_get_access,
-		.run = nfs3_do_access,
+		.steps = { OPEN, nfs3_access },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_access,
 		ARGS(access),
 		RES(access),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_READLINK] = {
 		.name = "READLINK",
 		.decode = nfs3_get_fh,
-		.run = nfs3_do_readlink,
+		.steps = { OPEN, nfs3_readlink_room, nfs3_readlink },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_readlink,
 		ARGS(fh),
 		RES(readlink),
-		.flags = RPC_PROC_POLLER | RPC_PROC_DDP_RES,
+		STATE,
+		.flags = RPC_PROC_DDP_RES,
 	},
 	[NFSPROC3_READ] = {
 		.name = "READ",
 		.decode = nfs3_get_read,
-		.run = nfs3_do_read,
+		.steps = { OPEN, nfs3_read_size, nfs3_read_piped,
+			   nfs3_read_room, nfs3_read },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_read,
 		ARGS(read),
 		RES(read),
-		.flags = RPC_PROC_POLLER | RPC_PROC_DDP_RES,
+		STATE,
+		.flags = RPC_PROC_DDP_RES,
 	},
 	[NFSPROC3_WRITE] = {
 		.name = "WRITE",
 		.decode = nfs3_get_write,
-		.run = nfs3_do_write,
+		.steps = { OPEN, nfs3_check_rw, nfs3_write_check, nfs3_write },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_write,
 		ARGS(write),
 		RES(write),
-		.flags = RPC_PROC_ALONE | RPC_PROC_POLLER |
-			 RPC_PROC_DDP_ARG,
+		STATE,
+		.flags = RPC_PROC_ALONE | RPC_PROC_DDP_ARG,
 	},
 	[NFSPROC3_CREATE] = {
 		.name = "CREATE",
 		.decode = nfs3_get_create,
-		.run = nfs3_do_create,
+		.steps = { OPEN, nfs3_check_rw, nfs3_create_file },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_create,
 		ARGS(create),
 		RES(create),
-		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
+		STATE,
+		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_MKDIR] = {
 		.name = "MKDIR",
 		.decode = nfs3_get_mkdir,
-		.run = nfs3_do_make,
+		.steps = { OPEN, nfs3_check_rw, rpc_need_worker, nfs3_make },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_create,
 		ARGS(make),
 		RES(create),
+		STATE,
 		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_SYMLINK] = {
 		.name = "SYMLINK",
 		.decode = nfs3_get_symlink,
-		.run = nfs3_do_make,
+		.steps = { OPEN, nfs3_check_rw, rpc_need_worker, nfs3_make },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_create,
 		ARGS(make),
 		RES(create),
+		STATE,
 		.flags = RPC_PROC_CACHED | RPC_PROC_DDP_ARG,
 	},
 	[NFSPROC3_MKNOD] = {
 		.name = "MKNOD",
 		.decode = nfs3_get_mknod,
-		.run = nfs3_do_make,
+		.steps = { OPEN, nfs3_check_rw, rpc_need_worker, nfs3_make },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_create,
 		ARGS(make),
 		RES(create),
+		STATE,
 		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_REMOVE] = {
 		.name = "REMOVE",
 		.decode = nfs3_get_dirop,
-		.run = nfs3_do_remove,
+		.steps = { OPEN, nfs3_check_rw, nfs3_remove },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_wcc,
 		ARGS(dirop),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
+		STATE,
+		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_RMDIR] = {
 		.name = "RMDIR",
 		.decode = nfs3_get_dirop,
-		.run = nfs3_do_rmdir,
+		.steps = { OPEN, nfs3_check_rw, nfs3_rmdir },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_wcc,
 		ARGS(dirop),
 		RES(wcc),
-		.flags = RPC_PROC_CACHED | RPC_PROC_POLLER,
+		STATE,
+		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_RENAME] = {
 		.name = "RENAME",
 		.decode = nfs3_get_rename,
-		.run = nfs3_do_rename,
+		.steps = { OPEN, nfs3_check_rw, rpc_need_worker, nfs3_rename },
+		.end = nfs3_end_rename,
 		.encode = nfs3_put_rename,
 		ARGS(rename),
 		RES(rename),
+		STATE,
 		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_LINK] = {
 		.name = "LINK",
 		.decode = nfs3_get_link,
-		.run = nfs3_do_link,
+		.steps = { OPEN, nfs3_check_rw, rpc_need_worker, nfs3_link },
+		.end = nfs3_end_link,
 		.encode = nfs3_put_link,
 		ARGS(link),
 		RES(link),
+		STATE,
 		.flags = RPC_PROC_CACHED,
 	},
 	[NFSPROC3_READDIR] = {
 		.name = "READDIR",
 		.decode = nfs3_get_readdir,
-		.run = nfs3_do_readdir,
+		.steps = { OPEN, rpc_need_worker, nfs3_readdir_room,
+			   nfs3_readdir },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_readdir,
 		ARGS(readdir),
 		RES(readdir),
+		STATE,
 	},
 	[NFSPROC3_READDIRPLUS] = {
 		.name = "READDIRPLUS",
 		.decode = nfs3_get_readdirplus,
-		.run = nfs3_do_readdirplus,
+		.steps = { OPEN, rpc_need_worker, nfs3_readdir_room,
+			   nfs3_readdirplus },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_readdir,
 		ARGS(readdir),
 		RES(readdir),
+		STATE,
 	},
 	[NFSPROC3_FSSTAT] = {
 		.name = "FSSTAT",
 		.decode = nfs3_get_fh,
-		.run = nfs3_do_fsstat,
+		.steps = { OPEN, nfs3_fsstat },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_fsstat,
 		ARGS(fh),
 		RES(fsstat),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_FSINFO] = {
 		.name = "FSINFO",
 		.decode = nfs3_get_fh,
-		.run = nfs3_do_fsinfo,
+		.steps = { OPEN, nfs3_fsinfo },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_fsinfo,
 		ARGS(fh),
 		RES(fsinfo),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_PATHCONF] = {
 		.name = "PATHCONF",
 		.decode = nfs3_get_fh,
-		.run = nfs3_do_pathconf,
+		.steps = { OPEN, nfs3_pathconf },
+		.end = nfs3_end_attr,
 		.encode = nfs3_put_pathconf,
 		ARGS(fh),
 		RES(pathconf),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 	[NFSPROC3_COMMIT] = {
 		.name = "COMMIT",
 		.decode = nfs3_get_commit,
-		.run = nfs3_do_commit,
+		.steps = { OPEN, nfs3_commit },
+		.end = nfs3_end_wcc,
 		.encode = nfs3_put_commit,
 		ARGS(commit),
 		RES(commit),
-		.flags = RPC_PROC_POLLER,
+		STATE,
 	},
 };
 
@@ -228,52 +266,6 @@ static enum rpc_auth_stat authorize(struct rpc_call *call)
 {
 	return call->msg->xprt->datagram ?
 	       RPC_AUTH_TOOWEAK : RPC_AUTH_OK;
-}
-
-static void put_export(void *held)
-{
-	export_put(held);
-}
-
-/*
- * A call uses the share of its export.  It holds the export, and so the class,
- * while it lives.  Calls that ask a name service have a share of their own, so
- * that a service that does not answer stops no others.  A call with an invalid
- * handle uses the common share.
- */
-static struct work_class *classify(struct rpc_call *call, const void *args)
-{
-	const struct nfs3_fh_args *a = args;	/* the first item of all */
-	struct nfs3 *nfs = call->prog->ctx;
-	struct vfs_handle handle;
-	struct export_opts opts;
-	struct export *exp;
-	uint32_t id;
-	int err;
-
-	if (call->procnum == NFSPROC3_NULL)
-		return NULL;
-	if (call->held) {
-		exp = call->held;
-		return exp->upper;
-	}
-	if (export_fh_parse(nfs->exports, a->fh.data, a->fh.len, &id,
-			    &handle) < 0)
-		return NULL;
-	err = export_find(nfs->exports, id, rpc_call_peer(call),
-			  call->msg->xprt->any_port, &exp, &opts);
-	if (err < 0)
-		return err == -EAGAIN ? rpc_resolve_in(call, nfs->names) :
-					NULL;
-	rpc_call_hold(call, exp, put_export);
-	return exp->upper;
-}
-
-static void resolve(struct rpc_call *call)
-{
-	const struct nfs3 *nfs = call->prog->ctx;
-
-	export_resolve(nfs->exports, rpc_call_peer(call));
 }
 
 static bool size_ok(uint32_t size)
@@ -307,8 +299,7 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.versions = &nfs->version;
 	nfs->prog.ctx = nfs;
 	nfs->prog.authorize = authorize;
-	nfs->prog.classify = classify;
-	nfs->prog.resolve = resolve;
+	nfs->prog.leave = nfs3_leave;
 	nfs->prog.sends_back = true;
 	*out = &nfs->prog;
 	return 0;

@@ -2,13 +2,15 @@
 /*
  * One call on one export: the caller, the file, the outcome.
  *
- * Ownership: an op counts the export and the node from begin to end; the
- * results hold copies only.  On a poller an op does not count the export,
- * because all pollers would write to one count; it is an RCU section instead.
+ * Ownership: an op counts the export and the node from the steps that find them
+ * to the end; the results hold copies only.  On a poller an op does not count
+ * the export, because all pollers would write to one count; it is an RCU
+ * section instead.  A call that leaves the poller counts the export, and takes
+ * all it has found with it.
  *
- * On a poller (call->may_block is false) nothing here or in a backend
- * waits: -EAGAIN comes up through every layer, and end turns it into
- * RPC_BLOCKS.  The call then runs again from the start on a worker.
+ * On a poller (call->may_wait is false) nothing here or in a backend waits:
+ * -EAGAIN comes up through every layer, and a worker goes on with the step that
+ * it comes from.
  */
 #include "nfs3/proc.h"
 
@@ -16,70 +18,90 @@
 
 #include "lib/rcu.h"
 
-/* Finds the export; on a poller, without waiting. */
-static int find_export(struct nfs3_op *op, uint32_t id)
+/*
+ * Finds the export; on a poller, without waiting.  A worker comes here only to
+ * ask the name service for the caller, in the share for that; then the call
+ * goes on in its export's.
+ */
+static int find_export(struct rpc_call *call, struct nfs3_op *op)
 {
-	struct xprt *x = op->call->msg->xprt;
-	const struct sockaddr *peer = rpc_call_peer(op->call);
 	struct export_table *t = op->nfs->exports;
+	const struct sockaddr *peer = rpc_call_peer(call);
+	bool any_port = call->msg->xprt->any_port;
+	struct export *exp;
 	int err;
 
-	if (op->borrowed)
-		return export_borrow(t, id, peer, x->any_port, &op->exp,
-				     &op->opts);
-	err = export_find(t, id, peer, x->any_port, &op->exp, &op->opts);
-	if (err != -EAGAIN)
-		return err;
-	export_resolve(t, peer);
-	return export_find(t, id, peer, x->any_port, &op->exp, &op->opts);
+	op->borrowed = !call->may_wait;
+	if (op->borrowed) {
+		rcu_enter();
+		err = export_borrow(t, op->id, peer, any_port, &exp, &op->opts);
+	} else {
+		export_resolve(t, peer);
+		err = export_find(t, op->id, peer, any_port, &exp, &op->opts);
+	}
+	if (err == 0)
+		op->exp = exp;
+	return err;
 }
 
-int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh)
+int nfs3_find_export(struct rpc_call *call)
 {
+	const struct nfs3_fh_args *a = rpc_args(call); /* the first of all */
 	const struct rpc_cred *cred = &call->cred;
-	struct vfs_handle handle;
-	uint32_t id;
+	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
-	op->nfs = call->prog->ctx;
-	op->call = call;
-	op->exp = NULL;
-	op->node = NULL;
-	op->no_buffer = false;
-	op->borrowed = !call->may_block;
-	if (op->borrowed)
-		rcu_enter();
-	if (unlikely(call->sent_back))
-		return -ETIMEDOUT;	/* JUKEBOX */
-
-	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
+	if (likely(!op->nfs)) {
+		op->nfs = call->prog->ctx;
+		err = export_fh_parse(op->nfs->exports, a->fh.data, a->fh.len,
+				      &op->id, &op->handle);
+		if (err < 0)
+			return err;
+	}
+	err = find_export(call, op);
 	if (err < 0)
 		return err;
-	err = find_export(op, id);
-	if (err < 0) {
-		op->exp = NULL;
-		return err;
-	}
 	op->ops = op->exp->fs->ops;
 	export_squash(&op->opts, cred->flavor == RPC_AUTH_NONE, cred->uid,
 		      cred->gid, cred->gids, cred->ngids, &op->cred);
 	op->ctx.cred = &op->cred;
-	op->ctx.nonblock = !call->may_block;
-	return op->ops->open_handle(&op->ctx, op->exp->fs, &handle, &op->node);
+	op->ctx.nonblock = !call->may_wait;
+	return call->may_wait ? rpc_call_move(call) : 0;
 }
 
-int nfs3_begin_change(struct nfs3_op *op, struct rpc_call *call,
-		      struct xdr_view fh)
+int nfs3_find_node(struct rpc_call *call)
 {
-	int err = nfs3_begin(op, call, fh);
+	struct nfs3_op *op = nfs3_op(call);
 
-	if (err == 0 && !op->opts.rw)
-		err = -EROFS;
-	return err;
+	return op->ops->open_handle(&op->ctx, op->exp->fs, &op->handle,
+				    &op->node);
 }
 
-int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
-		   struct vfs_node **out)
+int nfs3_check_rw(struct rpc_call *call)
+{
+	return nfs3_op(call)->opts.rw ? 0 : -EROFS;
+}
+
+/*
+ * A call goes on in the share of its export, which it counts, and so the share.
+ * Calls that ask a name service have a share of their own, so that a service
+ * that does not answer stops no others.
+ */
+struct work_class *nfs3_leave(struct rpc_call *call)
+{
+	struct nfs3_op *op = nfs3_op(call);
+
+	if (op->borrowed) {
+		if (op->exp)
+			ref_get(&op->exp->ref);
+		op->borrowed = false;
+		rcu_exit();
+	}
+	op->ctx.nonblock = false;
+	return op->exp ? op->exp->upper : op->nfs->names;
+}
+
+int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 {
 	struct vfs_handle handle;
 	uint32_t id;
@@ -88,68 +110,70 @@ int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
 	if (err < 0)
 		return err;
-	if (id != op->exp->id)
+	if (id != op->id)
 		return -EXDEV;
-	return op->ops->open_handle(&op->ctx, op->exp->fs, &handle, out);
+	return op->ops->open_handle(&op->ctx, op->exp->fs, &handle,
+				    &op->other);
 }
 
-bool nfs3_must_block(const struct nfs3_op *op, int err)
+int nfs3_end(struct rpc_call *call, int err)
 {
-	return err == -EAGAIN && !op->call->may_block;
-}
-
-enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status)
-{
-	enum nfs3_procnum proc = op->call->procnum;
+	enum nfs3_procnum proc = call->procnum;
+	enum nfsstat3 *status = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 
 	vfs_node_put(op->node);
 	if (op->borrowed)
 		rcu_exit();
 	else if (op->exp)
 		export_put(op->exp);
-	if (op->no_buffer)
-		return RPC_NO_BUFFER;
-	if (nfs3_must_block(op, err))
-		return RPC_BLOCKS;
 	*status = nfs3_status(proc, err);
 	if (*status != NFS3_OK)
 		nfs3_status_count(proc, *status);
-	return RPC_DONE;
+	return 0;
 }
 
-/*
- * An error from the incidental getattr leaves the attributes out: the reply
- * tells of the operation itself (section 2.5, post_op_attr).
- */
-enum rpc_run nfs3_end_attr(struct nfs3_op *op, int err,
-			   enum nfsstat3 *status, struct nfs3_attr *attr)
+/* Gets attributes that are incidental: without them the reply still tells of
+ * the operation itself (section 2.5, post_op_attr). */
+static bool get_attr(struct rpc_call *call, struct vfs_node *node,
+		     struct vfs_attr *attr)
 {
-	if (op->node && !op->no_buffer && !nfs3_must_block(op, err)) {
-		attr->fsid = op->exp->fs->fsid;
-		if (!attr->has)
-			attr->has = op->ops->getattr(&op->ctx, op->node,
-						     &attr->attr) == 0;
-	}
-	return nfs3_end(op, err, status);
+	struct nfs3_op *op = nfs3_op(call);
+
+	/* A call that is sent back was on its way to a worker. */
+	op->ctx.nonblock = !call->may_wait;
+	return op->ops->getattr(&op->ctx, node, attr) == 0;
 }
 
-void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
+int nfs3_end_attr(struct rpc_call *call, int err)
+{
+	struct nfs3_attr_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
+
+	if (op->node) {
+		r->attr.fsid = op->exp->fs->fsid;
+		if (!r->attr.has)
+			r->attr.has = get_attr(call, op->node, &r->attr.attr);
+	}
+	return nfs3_end(call, err);
+}
+
+void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,
 		   struct nfs3_wcc *wcc)
 {
 	if (!node)
 		return;
-	wcc->fsid = op->exp->fs->fsid;
+	wcc->fsid = nfs3_op(call)->exp->fs->fsid;
 	if (!wcc->wcc.has_after)
-		wcc->wcc.has_after = op->ops->getattr(&op->ctx, node,
-						      &wcc->wcc.after) == 0;
+		wcc->wcc.has_after = get_attr(call, node, &wcc->wcc.after);
 }
 
-enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
-			  struct nfs3_wcc *wcc)
+int nfs3_end_wcc(struct rpc_call *call, int err)
 {
-	if (!nfs3_must_block(op, err))
-		nfs3_post_wcc(op, op->node, wcc);
-	return nfs3_end(op, err, status);
+	struct nfs3_wcc_res *r = rpc_res(call);
+
+	nfs3_post_wcc(call, nfs3_op(call)->node, &r->wcc);
+	return nfs3_end(call, err);
 }
 
 void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,

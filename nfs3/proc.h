@@ -51,17 +51,18 @@ struct nfs3_access_args {
 struct nfs3_read_args {
 	struct xdr_view	 fh;
 	uint64_t	 offset;
-	uint32_t	 count;
+	uint32_t	 count;		/* cut to what there is to be read */
 };
 
 struct nfs3_write_args {
 	struct xdr_view	 fh;
+	/* Cut to wtmax, then to the part that is not written yet: */
 	uint64_t	 offset;
-	uint32_t	 count;
-	enum vfs_stable	 stable;
-	uint32_t	 len;		/* of data */
+	uint32_t	 len;
 	int		 niov;
 	struct iovec	 iov[MSG_MAX_SEGS];
+	uint32_t	 count;		/* as the client gave it */
+	enum vfs_stable	 stable;
 };
 
 struct nfs3_create_args {
@@ -99,7 +100,8 @@ struct nfs3_commit_args {
 	uint32_t	 count;
 };
 
-/* Results.  Each begins with its status. */
+/* Results.  Each begins with its status; then, where the reply has any, the
+ * attributes of the call's own node: an nfs3_attr or an nfs3_wcc. */
 
 struct nfs3_attr {			/* post_op_attr */
 	bool		 has;
@@ -124,9 +126,9 @@ struct nfs3_wcc_res {			/* SETATTR REMOVE RMDIR */
 
 struct nfs3_lookup_res {
 	enum nfsstat3	 status;
+	struct nfs3_attr dir_attr;
 	struct export_fh fh;
 	struct nfs3_attr attr;
-	struct nfs3_attr dir_attr;
 };
 
 struct nfs3_access_res {
@@ -158,9 +160,9 @@ struct nfs3_write_res {
 
 struct nfs3_create_res {		/* CREATE MKDIR SYMLINK MKNOD */
 	enum nfsstat3	 status;
+	struct nfs3_wcc	 dir_wcc;
 	struct export_fh fh;
 	struct nfs3_attr attr;
-	struct nfs3_wcc	 dir_wcc;
 };
 
 struct nfs3_rename_res {
@@ -258,47 +260,57 @@ bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
 void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
 
 /*
- * op.c: one call on one export.
- *
- * begin finds the export, maps the caller's user there, and opens the file; end
- * releases all of it and turns the outcome into run's return value.  Every path
- * calls both, also when begin failed.
+ * op.c: one call on one export.  Lies in the call's state.
  */
 struct nfs3_op {
 	struct nfs3		*nfs;
-	struct rpc_call		*call;
 	struct export		*exp;		/* counted, or: */
-	bool			 borrowed;	/* in an RCU section till end */
 	struct vfs_node		*node;		/* counted */
+	struct vfs_node		*other;		/* counted: RENAME's second
+						 * directory, LINK's only one */
+	bool			 borrowed;	/* in an RCU section, till the
+						 * call leaves its poller */
+	/* Not zeroed from here on: NFS3_OP_ZEROED. */
+	uint32_t		 id;		/* the handle's export */
 	const struct vfs_ops	*ops;		/* of the export's backend */
 	struct export_opts	 opts;
-	struct vfs_cred		 cred;
 	struct vfs_ctx		 ctx;
-	bool			 no_buffer;
+	struct vfs_cred		 cred;
+	struct vfs_handle	 handle;
 };
 
-/* 0 or -errno. */
-int nfs3_begin(struct nfs3_op *op, struct rpc_call *call, struct xdr_view fh);
-/* The same for a call that changes something: -EROFS if the export is
- * read-only.  The node is open even then, for the attributes. */
-int nfs3_begin_change(struct nfs3_op *op, struct rpc_call *call,
-		      struct xdr_view fh);
-/* Sets *@status and returns the procedure's return value. */
-enum rpc_run nfs3_end(struct nfs3_op *op, int err, enum nfsstat3 *status);
-/* The same for a reply with attributes of the node after the operation: fills
- * them in, unless the procedure has. */
-enum rpc_run nfs3_end_attr(struct nfs3_op *op, int err,
-			   enum nfsstat3 *status, struct nfs3_attr *attr);
-enum rpc_run nfs3_end_wcc(struct nfs3_op *op, int err, enum nfsstat3 *status,
-			  struct nfs3_wcc *wcc);
-/* A second node of the same call, which must lie in the same export. */
-int nfs3_open_also(struct nfs3_op *op, struct xdr_view fh,
-		   struct vfs_node **out);
-/* True if @err means that a worker has to run the call again. */
-bool nfs3_must_block(const struct nfs3_op *op, int err);
+#define NFS3_OP_ZEROED	offsetof(struct nfs3_op, id)
+_Static_assert(sizeof(struct nfs3_op) <= RPC_STATE_SIZE, "fits a call");
 
-/* For a second node. */
-void nfs3_post_wcc(struct nfs3_op *op, struct vfs_node *node,
+static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
+{
+	return rpc_state(call);
+}
+
+/* For struct rpc_program. */
+struct work_class *nfs3_leave(struct rpc_call *call);
+
+/* The steps that procedures begin with. */
+#define NFS3_STEP(name) int nfs3_##name(struct rpc_call *call)
+
+/* Finds the export that the handle names, and the caller there. */
+NFS3_STEP(find_export);
+/* Opens the file that the handle names. */
+NFS3_STEP(find_node);
+/* -EROFS if the export is read-only.  After find_node, which gets the
+ * attributes for the reply. */
+NFS3_STEP(check_rw);
+
+/* The ends of procedures.  They add the attributes of the node, unless a step
+ * did; release all of it; and set the status. */
+int nfs3_end(struct rpc_call *call, int err);
+int nfs3_end_attr(struct rpc_call *call, int err);
+int nfs3_end_wcc(struct rpc_call *call, int err);
+
+/* Opens op->other, which must lie in the same export. */
+int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh);
+/* The attributes of @node, unless the operation told them. */
+void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,
 		   struct nfs3_wcc *wcc);
 /* The handle of @node, for the reply. */
 void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
@@ -310,31 +322,35 @@ bool nfs3_is_dotdot(struct vfs_name name);
 /* True if the nanoseconds of the times to set are in range. */
 bool nfs3_times_ok(const struct vfs_setattr *set);
 
-/* The procedures: proc_attr.c, proc_io.c, proc_dir.c, proc_make.c,
+/* The steps of one procedure: proc_attr.c, proc_io.c, proc_dir.c, proc_make.c,
  * proc_readdir.c. */
 
-#define NFS3_PROC(name) \
-	enum rpc_run nfs3_do_##name(struct rpc_call *call, const void *args, \
-				    void *res)
-NFS3_PROC(null);
-NFS3_PROC(getattr);
-NFS3_PROC(setattr);
-NFS3_PROC(lookup);
-NFS3_PROC(access);
-NFS3_PROC(readlink);
-NFS3_PROC(read);
-NFS3_PROC(write);
-NFS3_PROC(create);
-NFS3_PROC(make);
-NFS3_PROC(remove);
-NFS3_PROC(rmdir);
-NFS3_PROC(rename);
-NFS3_PROC(link);
-NFS3_PROC(readdir);
-NFS3_PROC(readdirplus);
-NFS3_PROC(fsstat);
-NFS3_PROC(fsinfo);
-NFS3_PROC(pathconf);
-NFS3_PROC(commit);
+NFS3_STEP(getattr);
+NFS3_STEP(setattr);
+NFS3_STEP(lookup);
+NFS3_STEP(access);
+NFS3_STEP(readlink_room);
+NFS3_STEP(readlink);
+NFS3_STEP(read_size);
+NFS3_STEP(read_piped);
+NFS3_STEP(read_room);
+NFS3_STEP(read);
+NFS3_STEP(write_check);
+NFS3_STEP(write);
+NFS3_STEP(create_file);
+NFS3_STEP(make);
+NFS3_STEP(remove);
+NFS3_STEP(rmdir);
+NFS3_STEP(rename);
+int nfs3_end_rename(struct rpc_call *call, int err);
+NFS3_STEP(link);
+int nfs3_end_link(struct rpc_call *call, int err);
+NFS3_STEP(readdir_room);
+NFS3_STEP(readdir);
+NFS3_STEP(readdirplus);
+NFS3_STEP(fsstat);
+NFS3_STEP(fsinfo);
+NFS3_STEP(pathconf);
+NFS3_STEP(commit);
 
 #endif

@@ -32,14 +32,16 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r,
 	return 0;
 }
 
-static int do_lookup(struct nfs3_op *op, struct xdr_view view,
-		     struct nfs3_lookup_res *r)
+NFS3_STEP(lookup)
 {
+	const struct nfs3_dirop_args *a = rpc_args(call);
+	struct nfs3_lookup_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_node *found;
 	struct vfs_name name;
 	int err;
 
-	err = nfs3_check_name(view, &name);
+	err = nfs3_check_name(a->name, &name);
 	if (err < 0)
 		return err;
 	if (nfs3_is_dot(name))
@@ -57,58 +59,45 @@ static int do_lookup(struct nfs3_op *op, struct xdr_view view,
 	return 0;
 }
 
-NFS3_PROC(lookup)
+static int remove_entry(struct rpc_call *call, bool is_dir)
 {
-	const struct nfs3_dirop_args *a = args;
-	struct nfs3_lookup_res *r = res;
-	struct nfs3_op op;
-	int err;
-
-	err = nfs3_begin(&op, call, a->fh);
-	if (err == 0)
-		err = do_lookup(&op, a->name, r);
-	return nfs3_end_attr(&op, err, &r->status, &r->dir_attr);
-}
-
-static enum rpc_run remove_entry(struct rpc_call *call, const void *args,
-				 void *res, bool is_dir)
-{
-	const struct nfs3_dirop_args *a = args;
-	struct nfs3_wcc_res *r = res;
+	const struct nfs3_dirop_args *a = rpc_args(call);
+	struct nfs3_wcc_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_name name;
-	struct nfs3_op op;
 	int err;
 
-	err = nfs3_begin_change(&op, call, a->fh);
-	if (err == 0)
-		err = nfs3_check_name(a->name, &name);
-	if (err == 0 && nfs3_is_dot(name))
-		err = is_dir ? -EINVAL : -EACCES;
-	else if (err == 0 && nfs3_is_dotdot(name))
-		err = is_dir ? -EEXIST : -EACCES;
-	if (err == 0)
-		err = op.ops->remove(&op.ctx, op.node, name, is_dir,
-				     &r->wcc.wcc);
-	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
+	err = nfs3_check_name(a->name, &name);
+	if (err < 0)
+		return err;
+	if (nfs3_is_dot(name))
+		return is_dir ? -EINVAL : -EACCES;
+	if (nfs3_is_dotdot(name))
+		return is_dir ? -EEXIST : -EACCES;
+	return op->ops->remove(&op->ctx, op->node, name, is_dir, &r->wcc.wcc);
 }
 
-NFS3_PROC(remove)
+NFS3_STEP(remove)
 {
-	return remove_entry(call, args, res, false);
+	return remove_entry(call, false);
 }
 
-NFS3_PROC(rmdir)
+NFS3_STEP(rmdir)
 {
-	return remove_entry(call, args, res, true);
+	return remove_entry(call, true);
 }
 
-static int do_rename(struct nfs3_op *op, const struct nfs3_rename_args *a,
-		     struct vfs_node *to, struct nfs3_rename_res *r)
+NFS3_STEP(rename)
 {
+	const struct nfs3_rename_args *a = rpc_args(call);
+	struct nfs3_rename_res *r = rpc_res(call);
 	struct vfs_name from_name, to_name;
+	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
-	err = nfs3_check_name(a->from.name, &from_name);
+	err = nfs3_open_other(op, a->to.fh);
+	if (err == 0)
+		err = nfs3_check_name(a->from.name, &from_name);
 	if (err == 0)
 		err = nfs3_check_name(a->to.name, &to_name);
 	if (err < 0)
@@ -116,59 +105,47 @@ static int do_rename(struct nfs3_op *op, const struct nfs3_rename_args *a,
 	if (nfs3_is_dot(from_name) || nfs3_is_dotdot(from_name) ||
 	    nfs3_is_dot(to_name) || nfs3_is_dotdot(to_name))
 		return -EINVAL;
-	return op->ops->rename(&op->ctx, op->node, from_name, to, to_name,
-			       &r->from_wcc.wcc, &r->to_wcc.wcc);
+	return op->ops->rename(&op->ctx, op->node, from_name, op->other,
+			       to_name, &r->from_wcc.wcc, &r->to_wcc.wcc);
 }
 
-NFS3_PROC(rename)
+int nfs3_end_rename(struct rpc_call *call, int err)
 {
-	const struct nfs3_rename_args *a = args;
-	struct nfs3_rename_res *r = res;
-	struct vfs_node *to = NULL;
-	struct nfs3_op op;
-	int err;
+	struct nfs3_rename_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 
-	err = nfs3_begin_change(&op, call, a->from.fh);
-	if (err == 0)
-		err = nfs3_open_also(&op, a->to.fh, &to);
-	if (err == 0)
-		err = do_rename(&op, a, to, r);
-	nfs3_post_wcc(&op, to, &r->to_wcc);
-	vfs_node_put(to);
-	return nfs3_end_wcc(&op, err, &r->status, &r->from_wcc);
+	nfs3_post_wcc(call, op->other, &r->to_wcc);
+	vfs_node_put(op->other);
+	return nfs3_end_wcc(call, err);
 }
 
-static int do_link(struct nfs3_op *op, struct xdr_view view,
-		   struct vfs_node *dir, struct nfs3_link_res *r)
+NFS3_STEP(link)
 {
+	const struct nfs3_link_args *a = rpc_args(call);
+	struct nfs3_link_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_name name;
 	int err;
 
-	err = nfs3_check_name(view, &name);
+	err = nfs3_open_other(op, a->link.fh);
+	if (err == 0)
+		err = nfs3_check_name(a->link.name, &name);
 	if (err < 0)
 		return err;
 	if (nfs3_is_dot(name) || nfs3_is_dotdot(name))
 		return -EEXIST;
-	err = op->ops->link(&op->ctx, op->node, dir, name, &r->attr.attr,
-			    &r->dir_wcc.wcc);
+	err = op->ops->link(&op->ctx, op->node, op->other, name,
+			    &r->attr.attr, &r->dir_wcc.wcc);
 	r->attr.has = err == 0;
 	return err;
 }
 
-NFS3_PROC(link)
+int nfs3_end_link(struct rpc_call *call, int err)
 {
-	const struct nfs3_link_args *a = args;
-	struct nfs3_link_res *r = res;
-	struct vfs_node *dir = NULL;
-	struct nfs3_op op;
-	int err;
+	struct nfs3_link_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 
-	err = nfs3_begin_change(&op, call, a->fh);
-	if (err == 0)
-		err = nfs3_open_also(&op, a->link.fh, &dir);
-	if (err == 0)
-		err = do_link(&op, a->link.name, dir, r);
-	nfs3_post_wcc(&op, dir, &r->dir_wcc);
-	vfs_node_put(dir);
-	return nfs3_end_attr(&op, err, &r->status, &r->attr);
+	nfs3_post_wcc(call, op->other, &r->dir_wcc);
+	vfs_node_put(op->other);
+	return nfs3_end_attr(call, err);
 }

@@ -26,106 +26,99 @@ STAT(nfs3_write_mismatch, "WRITEs whose count is not the length of the data");
 #define READ_LONG	(128u << 10)
 #define WRITE_LONG	(64u << 10)
 
-NFS3_PROC(readlink)
+NFS3_STEP(readlink_room)
 {
-	const struct nfs3_fh_args *a = args;
-	struct nfs3_readlink_res *r = res;
-	struct nfs3_op op;
-	struct buf *body = NULL;
-	int err;
-
-	err = nfs3_begin(&op, call, a->fh);
-	if (err == 0) {
-		body = rpc_body_alloc(call, VFS_PATH_MAX + 1);
-		if (!body)
-			op.no_buffer = true;
-	}
-	if (body) {
-		err = op.ops->readlink(&op.ctx, op.node, (char *)body->data,
-				       VFS_PATH_MAX + 1, &r->attr.attr);
-		r->attr.has = err >= 0;
-	}
-	if (err > 0) {
-		r->len = (uint32_t)err;
-		rpc_body_set(call, r->len, NULL, 0);
-		err = 0;
-	}
-	return nfs3_end_attr(&op, err, &r->status, &r->attr);
+	return rpc_body_get(call, VFS_PATH_MAX + 1);
 }
 
-/* Returns how many of the bytes asked for the file may have. */
-static int read_size(struct nfs3_op *op, const struct nfs3_read_args *a,
-		     uint32_t *count)
+NFS3_STEP(readlink)
 {
+	struct nfs3_readlink_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
+	int n;
+
+	n = op->ops->readlink(&op->ctx, op->node, (char *)rpc_body(call)->data,
+			      VFS_PATH_MAX + 1, &r->attr.attr);
+	if (n < 0)
+		return n;
+	r->attr.has = true;
+	r->len = (uint32_t)n;
+	rpc_body_set(call, r->len, NULL, 0);
+	return 0;
+}
+
+/* Cuts the count to the bytes that the file may have. */
+NFS3_STEP(read_size)
+{
+	struct nfs3_read_args *a = rpc_args(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_attr attr;
 	int err;
 
-	*count = MIN(a->count, op->nfs->rtmax);
-	if (a->offset > (uint64_t)INT64_MAX - *count)
-		*count = a->offset > INT64_MAX ? 0 : INT64_MAX - a->offset;
-	if (*count <= READ_SIZED)
+	a->count = MIN(a->count, op->nfs->rtmax);
+	if (a->offset > (uint64_t)INT64_MAX - a->count)
+		a->count = a->offset > INT64_MAX ? 0 : INT64_MAX - a->offset;
+	if (a->count <= READ_SIZED)
 		return 0;
 	err = op->ops->getattr(&op->ctx, op->node, &attr);
 	if (err < 0)
 		return err;
 	if (a->offset >= attr.size)
-		*count = 0;
-	else if (attr.size - a->offset < *count)
-		*count = (uint32_t)(attr.size - a->offset);
+		a->count = 0;
+	else if (attr.size - a->offset < a->count)
+		a->count = (uint32_t)(attr.size - a->offset);
 	return 0;
 }
 
-/* Reads through a pipe, without a copy in user memory. -EOPNOTSUPP: the backend
- * or the transport can't. */
-static int read_pipe(struct nfs3_op *op, uint64_t offset, uint32_t count,
-		     struct nfs3_read_res *r)
+/* Reads through a pipe, without a copy in user memory, if the backend and the
+ * transport can. */
+NFS3_STEP(read_piped)
 {
+	const struct nfs3_read_args *a = rpc_args(call);
+	struct nfs3_read_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct pipe *pipe;
 	int64_t n;
 
-	if (!op->ops->read_pipe || count < READ_PIPED || count > PIPE_MAX ||
-	    offset % PIPE_ALIGN)
-		return -EOPNOTSUPP;
-	pipe = rpc_body_pipe(op->call);
+	if (!op->ops->read_pipe || a->count < READ_PIPED ||
+	    a->count > PIPE_MAX || a->offset % PIPE_ALIGN)
+		return 0;
+	pipe = rpc_body_pipe(call);
 	if (!pipe)
-		return -EOPNOTSUPP;
-	n = op->ops->read_pipe(&op->ctx, op->node, offset, count, pipe->wr,
-			       &r->eof, &r->attr.attr);
+		return 0;
+	n = op->ops->read_pipe(&op->ctx, op->node, a->offset, a->count,
+			       pipe->wr, &r->eof, &r->attr.attr);
 	if (n < 0)
-		return (int)n;
+		return n == -EOPNOTSUPP ? 0 : (int)n;
 	r->attr.has = true;
 	r->count = (uint32_t)n;
 	if (n > 0)
-		rpc_body_set_pipe(op->call, r->count);
-	return 0;
+		rpc_body_set_pipe(call, r->count);
+	return RPC_DONE;
 }
 
-static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
-		   struct nfs3_read_res *r)
+NFS3_STEP(read_room)
 {
+	const struct nfs3_read_args *a = rpc_args(call);
+
+	if (!call->may_wait && a->count > READ_LONG)
+		return -EAGAIN;
+	return a->count > 0 ? rpc_body_get(call, a->count) : 0;
+}
+
+NFS3_STEP(read)
+{
+	const struct nfs3_read_args *a = rpc_args(call);
 	/* No file reaches further: reading there finds its end. */
 	uint64_t offset = MIN(a->offset, (uint64_t)INT64_MAX);
+	struct nfs3_read_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct iovec iov = { NULL, 0 };
-	struct buf *body = NULL;
-	uint32_t count;
 	int64_t n;
 
-	n = read_size(op, a, &count);
-	if (n < 0)
-		return (int)n;
-	n = read_pipe(op, offset, count, r);
-	if (n != -EOPNOTSUPP)
-		return (int)n;
-	if (op->ctx.nonblock && count > READ_LONG)
-		return -EAGAIN;
-	if (count > 0) {
-		body = rpc_body_alloc(op->call, count);
-		if (!body) {
-			op->no_buffer = true;
-			return 0;
-		}
-		iov.iov_base = body->data;
-		iov.iov_len = MIN(count, body->size);
+	if (a->count > 0) {
+		iov.iov_base = rpc_body(call)->data;
+		iov.iov_len = a->count;
 	}
 	n = op->ops->read(&op->ctx, op->node, offset, &iov, 1, &r->eof,
 			  &r->attr.attr);
@@ -134,157 +127,154 @@ static int do_read(struct nfs3_op *op, const struct nfs3_read_args *a,
 	r->attr.has = true;
 	r->count = (uint32_t)n;
 	if (n > 0)
-		rpc_body_set(op->call, r->count, NULL, 0);
+		rpc_body_set(call, r->count, NULL, 0);
 	return 0;
 }
 
-NFS3_PROC(read)
+/* Keeps the first @len bytes of the data. */
+static void trim(struct nfs3_write_args *a, uint32_t len)
 {
-	const struct nfs3_read_args *a = args;
-	struct nfs3_read_res *r = res;
-	struct nfs3_op op;
-	int err;
-
-	err = nfs3_begin(&op, call, a->fh);
-	if (err == 0)
-		err = do_read(&op, a, r);
-	return nfs3_end_attr(&op, err, &r->status, &r->attr);
-}
-
-/* Keeps the first @len bytes of @iov; returns how many pieces that is. */
-static int trim(struct iovec *iov, int niov, size_t len)
-{
+	size_t left = len;
 	int i;
 
-	for (i = 0; i < niov && len > 0; i++) {
-		iov[i].iov_len = MIN(iov[i].iov_len, len);
-		len -= iov[i].iov_len;
+	a->len = len;
+	for (i = 0; i < a->niov && left > 0; i++) {
+		a->iov[i].iov_len = MIN(a->iov[i].iov_len, left);
+		left -= a->iov[i].iov_len;
 	}
-	return i;
+	a->niov = i;
 }
 
-/* Drops the first @len bytes. */
-static void skip(struct iovec **iov, int *niov, size_t len)
+/* Drops the first @len bytes, which are written. */
+static void skip(struct nfs3_write_args *a, uint32_t len)
 {
-	while (*niov > 0 && len >= (*iov)->iov_len) {
-		len -= (*iov)->iov_len;
-		(*iov)++;
-		(*niov)--;
+	size_t left = len;
+	int n = 0;
+
+	while (n < a->niov && left >= a->iov[n].iov_len)
+		left -= a->iov[n++].iov_len;
+	a->niov -= n;
+	memmove(a->iov, a->iov + n, (size_t)a->niov * sizeof(a->iov[0]));
+	if (left > 0) {
+		a->iov[0].iov_base = (uint8_t *)a->iov[0].iov_base + left;
+		a->iov[0].iov_len -= left;
 	}
-	if (len > 0) {
-		(*iov)->iov_base = (uint8_t *)(*iov)->iov_base + len;
-		(*iov)->iov_len -= len;
-	}
+	a->offset += len;
+	a->len -= len;
 }
 
-/* Adds the result of one backend write to the whole's.  The wcc data spans all
- * of them: before the first, after the last. */
-static int64_t write_some(struct nfs3_op *op, const struct nfs3_write_args *a,
-			  struct nfs3_write_res *r, const struct iovec *iov,
-			  int niov)
+NFS3_STEP(write_check)
 {
-	enum vfs_stable stable = a->stable;
-	struct vfs_wcc wcc = { 0 };
-	int64_t n;
-
-	n = op->ops->write(&op->ctx, op->node, a->offset + r->count, iov, niov,
-			   &stable, &wcc);
-	if (r->count > 0) {
-		r->wcc.wcc.has_after = wcc.has_after;
-		r->wcc.wcc.after = wcc.after;
-	} else {
-		r->wcc.wcc = wcc;
-	}
-	if (n >= 0)
-		r->committed = MIN(r->committed, stable);
-	return n;
-}
-
-/*
- * Writes until all is written or the backend fails.  A failure after the first
- * bytes makes a short write, not an error (section 3.3.7).
- */
-static int write_all(struct nfs3_op *op, const struct nfs3_write_args *a,
-		     struct nfs3_write_res *r, uint32_t len)
-{
-	struct iovec pieces[MSG_MAX_SEGS] = { { NULL, 0 } };
-	struct iovec *iov = pieces;
-	int niov = 1;
-	int64_t n;
-
-	if (len > 0) {
-		memcpy(pieces, a->iov, a->niov * sizeof(pieces[0]));
-		niov = trim(pieces, a->niov, len);
-	}
-	r->committed = VFS_FILE_SYNC;
-	do {
-		n = write_some(op, a, r, iov, niov);
-		if (n == 0 && len > 0)
-			n = -EIO;
-		/* Writes all of it again: the same data in the same place. */
-		if (n < 0 && nfs3_must_block(op, (int)n))
-			return (int)n;
-		if (n < 0)
-			return r->count > 0 ? 0 : (int)n;
-		r->count += (uint32_t)n;
-		skip(&iov, &niov, (size_t)n);
-	} while (r->count < len);
-	return 0;
-}
-
-static int do_write(struct nfs3_op *op, const struct nfs3_write_args *a,
-		    struct nfs3_write_res *r)
-{
+	struct nfs3_write_args *a = rpc_args(call);
+	struct nfs3_write_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	uint32_t len = MIN(a->len, op->nfs->wtmax);
 
 	if (a->count != a->len) {
 		stat_inc(nfs3_write_mismatch);
 		return -EINVAL;
 	}
-	if (op->ctx.nonblock && len > WRITE_LONG)
+	if (!call->may_wait && len > WRITE_LONG)
 		return -EAGAIN;
 	if (a->offset > (uint64_t)INT64_MAX - len)
 		return -EFBIG;
+	trim(a, len);
+	r->committed = VFS_FILE_SYNC;
 	/* Read the verifier before writing: after a write-back error in
 	 * between, the client sees another verifier at COMMIT and sends the
 	 * data again. */
 	r->verf = atomic_load(&op->exp->fs->verf);
-	return write_all(op, a, r, len);
+	return 0;
 }
 
-NFS3_PROC(write)
+static bool same_time(struct timespec a, struct timespec b)
 {
-	const struct nfs3_write_args *a = args;
-	struct nfs3_write_res *r = res;
-	struct nfs3_op op;
-	int err;
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
 
-	err = nfs3_begin_change(&op, call, a->fh);
-	if (err == 0)
-		err = do_write(&op, a, r);
-	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
+/* True if nobody changed the file between two writes. */
+static bool follows(const struct vfs_wcc *next, const struct vfs_wcc *wcc)
+{
+	return wcc->has_after && next->has_before &&
+	       next->before_size == wcc->after.size &&
+	       same_time(next->before_mtime, wcc->after.mtime) &&
+	       same_time(next->before_ctime, wcc->after.ctime);
+}
+
+/* The wcc data spans all writes of a call: before the first, after the last. */
+static void add_wcc(struct vfs_wcc *wcc, const struct vfs_wcc *next)
+{
+	wcc->has_before = wcc->has_before && follows(next, wcc);
+	wcc->has_after = next->has_after;
+	wcc->after = next->after;
+}
+
+/* Writes once, and adds the result to the whole's. */
+static int64_t write_some(struct nfs3_op *op, struct nfs3_write_args *a,
+			  struct nfs3_write_res *r)
+{
+	static const struct iovec nothing = { NULL, 0 };
+	enum vfs_stable stable = a->stable;
+	struct vfs_wcc wcc = { 0 };
+	int64_t n;
+
+	n = op->ops->write(&op->ctx, op->node, a->offset,
+			   a->niov ? a->iov : &nothing, MAX(a->niov, 1),
+			   &stable, &wcc);
+	if (n == -EAGAIN && op->ctx.nonblock)
+		return n;
+	if (r->count > 0)
+		add_wcc(&r->wcc.wcc, &wcc);
+	else
+		r->wcc.wcc = wcc;
+	if (n <= 0)
+		return n;
+	r->committed = MIN(r->committed, stable);
+	r->count += (uint32_t)n;
+	skip(a, (uint32_t)n);
+	return n;
+}
+
+/*
+ * Writes until all is written or the backend fails.  A failure after the first
+ * bytes makes a short write, not an error (section 3.3.7).  A worker goes on
+ * behind the bytes that the poller wrote.
+ */
+NFS3_STEP(write)
+{
+	struct nfs3_write_args *a = rpc_args(call);
+	struct nfs3_write_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
+	int64_t n;
+
+	do {
+		n = write_some(op, a, r);
+		if (n == -EAGAIN && !call->may_wait)
+			return -EAGAIN;
+		if (n == 0 && a->len > 0)
+			n = -EIO;
+		if (n < 0)
+			return r->count > 0 ? 0 : (int)n;
+	} while (a->len > 0);
+	return 0;
 }
 
 /* COMMIT changes no data.  A read-only export serves it for data that was
  * written before the export became read-only. */
-NFS3_PROC(commit)
+NFS3_STEP(commit)
 {
-	const struct nfs3_commit_args *a = args;
-	struct nfs3_commit_res *r = res;
-	struct nfs3_op op;
+	const struct nfs3_commit_args *a = rpc_args(call);
+	struct nfs3_commit_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
+	/* A range past the largest file: to the end, as count 0. */
+	bool past = a->offset > (uint64_t)INT64_MAX - a->count;
 	int err;
 
-	err = nfs3_begin(&op, call, a->fh);
-	if (err == 0) {
-		/* A range past the largest file: to the end, as count 0. */
-		bool past = a->offset > (uint64_t)INT64_MAX - a->count;
-
-		err = op.ops->commit(&op.ctx, op.node, past ? 0 : a->offset,
-				     past ? 0 : a->count, &r->wcc.wcc);
-		/* Read the verifier after the sync: if another thread got a
-		 * write-back error meanwhile, it has changed, and the client
-		 * sends the lost data again. */
-		r->verf = atomic_load(&op.exp->fs->verf);
-	}
-	return nfs3_end_wcc(&op, err, &r->status, &r->wcc);
+	err = op->ops->commit(&op->ctx, op->node, past ? 0 : a->offset,
+			      past ? 0 : a->count, &r->wcc.wcc);
+	/* Read the verifier after the sync: if another thread got a
+	 * write-back error meanwhile, it has changed, and the client
+	 * sends the lost data again. */
+	r->verf = atomic_load(&op->exp->fs->verf);
+	return err;
 }

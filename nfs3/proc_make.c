@@ -47,9 +47,11 @@ static void made(struct nfs3_op *op, struct vfs_node *node,
 	vfs_node_put(node);
 }
 
-static int do_create(struct nfs3_op *op, const struct nfs3_create_args *a,
-		     struct nfs3_create_res *r)
+NFS3_STEP(create_file)
 {
+	const struct nfs3_create_args *a = rpc_args(call);
+	struct nfs3_create_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_create how = a->how;
 	struct vfs_node *node;
 	struct vfs_name name;
@@ -64,19 +66,6 @@ static int do_create(struct nfs3_op *op, const struct nfs3_create_args *a,
 	if (err == 0)
 		made(op, node, r);
 	return err;
-}
-
-NFS3_PROC(create)
-{
-	const struct nfs3_create_args *a = args;
-	struct nfs3_create_res *r = res;
-	struct nfs3_op op;
-	int err;
-
-	err = nfs3_begin_change(&op, call, a->where.fh);
-	if (err == 0)
-		err = do_create(&op, a, r);
-	return nfs3_end_wcc(&op, err, &r->status, &r->dir_wcc);
 }
 
 /* Checks the arguments that the type needs, beyond XDR's checks. */
@@ -103,9 +92,11 @@ static int check_what(const struct nfs3_make_args *a)
 	}
 }
 
-static int do_make(struct nfs3_op *op, const struct nfs3_make_args *a,
-		   struct nfs3_create_res *r)
+NFS3_STEP(make)
 {
+	const struct nfs3_make_args *a = rpc_args(call);
+	struct nfs3_create_res *r = rpc_res(call);
+	struct nfs3_op *op = nfs3_op(call);
 	struct vfs_make what = a->what;
 	struct vfs_node *node;
 	struct vfs_name name;
@@ -124,17 +115,4 @@ static int do_make(struct nfs3_op *op, const struct nfs3_make_args *a,
 	if (err == 0)
 		made(op, node, r);
 	return err;
-}
-
-NFS3_PROC(make)
-{
-	const struct nfs3_make_args *a = args;
-	struct nfs3_create_res *r = res;
-	struct nfs3_op op;
-	int err;
-
-	err = nfs3_begin_change(&op, call, a->where.fh);
-	if (err == 0)
-		err = do_make(&op, a, r);
-	return nfs3_end_wcc(&op, err, &r->status, &r->dir_wcc);
 }

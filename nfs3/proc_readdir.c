@@ -93,54 +93,46 @@ static int fill(struct list *l, const struct nfs3_readdir_args *a,
 	return l->full && l->entries == 0 ? -EMSGSIZE : 0;
 }
 
-static int do_readdir(struct nfs3_op *op, const struct nfs3_readdir_args *a,
-		      struct nfs3_readdir_res *r, bool plus)
+/* The entries get this many bytes of the body at most. */
+static uint32_t room_of(const struct nfs3_readdir_args *a)
 {
-	uint32_t room = MIN(a->maxcount, (uint32_t)POOL_PAYLOAD_MAX);
-	struct list l = { .op = op, .dirleft = a->dircount, .plus = plus };
+	return MIN(a->maxcount, (uint32_t)POOL_PAYLOAD_MAX) - FRAME_SIZE;
+}
+
+NFS3_STEP(readdir_room)
+{
+	const struct nfs3_readdir_args *a = rpc_args(call);
+
+	if (a->maxcount < FRAME_SIZE)
+		return -EMSGSIZE;
+	return rpc_body_get(call, MAX(room_of(a), 4u));
+}
+
+static int list_entries(struct rpc_call *call, bool plus)
+{
+	const struct nfs3_readdir_args *a = rpc_args(call);
+	struct list l = { .op = nfs3_op(call), .dirleft = a->dircount,
+			  .plus = plus };
 	uint32_t tail[2] = { 0, 0 };
-	struct buf *body;
 	bool eof = false;
 	int err;
 
-	if (room < FRAME_SIZE)
-		return -EMSGSIZE;
-	room -= FRAME_SIZE;
-	body = rpc_body_alloc(op->call, MAX(room, 4u));
-	if (!body) {
-		op->no_buffer = true;
-		return 0;
-	}
-	xdr_out_init(&l.out, body->data, room);
-	err = fill(&l, a, r, &eof);
+	xdr_out_init(&l.out, rpc_body(call)->data, room_of(a));
+	err = fill(&l, a, rpc_res(call), &eof);
 	if (err < 0)
 		return err;
 	tail[1] = eof;
-	rpc_body_set(op->call, (uint32_t)xdr_out_len(&l.out), tail,
+	rpc_body_set(call, (uint32_t)xdr_out_len(&l.out), tail,
 		     ARRAY_SIZE(tail));
 	return 0;
 }
 
-static enum rpc_run list_entries(struct rpc_call *call, const void *args,
-				 void *res, bool plus)
+NFS3_STEP(readdir)
 {
-	const struct nfs3_readdir_args *a = args;
-	struct nfs3_readdir_res *r = res;
-	struct nfs3_op op;
-	int err;
-
-	err = nfs3_begin(&op, call, a->fh);
-	if (err == 0)
-		err = do_readdir(&op, a, r, plus);
-	return nfs3_end_attr(&op, err, &r->status, &r->dir_attr);
+	return list_entries(call, false);
 }
 
-NFS3_PROC(readdir)
+NFS3_STEP(readdirplus)
 {
-	return list_entries(call, args, res, false);
-}
-
-NFS3_PROC(readdirplus)
-{
-	return list_entries(call, args, res, true);
+	return list_entries(call, true);
 }

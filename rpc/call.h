@@ -13,14 +13,13 @@
 struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
 	struct pool_waiter wait;	/* while it waits for a buffer */
-	struct work_class *class;	/* borrowed: outlives the call */
+	struct work_class *class;	/* that it was last given to: borrowed,
+					 * outlives the call; NULL: none */
 	struct drc_call	   drc;		/* the cache's while ... */
 	bool		   in_drc;
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   want;	/* bytes that rpc_body_alloc() failed to
-					 * get */
 	uint32_t	   waited;	/* bytes it waited for, or 0 */
 	uint32_t	   count;	/* the procedure's index in counts */
 	uint32_t	   body_len;
@@ -32,15 +31,18 @@ struct rpc_call_priv {
 
 /*
  * msg->upper.  Owner: the poller in dispatch, then the place the call was given
- * to (a class's queue, a worker, the pool's waiters), until xprt_reply() or
- * xprt_drop().
+ * to (a class's queue, a worker, the pool's waiters, the cache), until
+ * xprt_reply() or xprt_drop().
  */
 struct rpc_slot {
 	struct rpc_call		call;
 	struct rpc_call_priv	priv;
-	_Alignas(16) uint8_t	args[RPC_ARGS_SIZE];
-	_Alignas(16) uint8_t	res[RPC_RES_SIZE];
 };
+
+static inline struct rpc_slot *rpc_slot_of(struct rpc_call *call)
+{
+	return container_of(call, struct rpc_slot, call);
+}
 
 /* Returns the call around @w, which waited in the cache and is the caller's
  * again. */
@@ -78,14 +80,18 @@ struct rpc_server {
 
 /* dispatch.c */
 void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
-/* Queues the call for a worker.  Any thread that owns the call. */
-void rpc_call_queue(struct rpc_slot *slot);
-/* Tells the client to come again later.  The program has sends_back; the
- * caller owns the call. */
-void rpc_call_send_back(struct rpc_slot *slot);
 uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);
+
+/* run.c */
+/* Readies a call whose arguments are decoded. */
+void rpc_call_init(struct rpc_slot *slot);
+/* Runs the next steps, and sends the reply after the last.  Takes the call. */
+void rpc_call_run(struct rpc_slot *slot);
+/* Ends a call that waited for a worker; takes it.  Tells the client to come
+ * again later if its program knows how, and if @answer. */
+void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 
 /* reply.c: each of these ends the call and gives the message back. */
 void rpc_reply_results(struct rpc_slot *slot);

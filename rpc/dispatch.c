@@ -3,10 +3,8 @@
  * A call, from the transport to its procedure.
  *
  * Operation: on the poller the header and the arguments are decoded, the caller
- * is authorized, and the duplicate request cache is asked.  A procedure that
- * may run on the poller is tried there; a call that would block waits in its
- * class for a worker.  A call that finds no buffer waits with the pool and then
- * runs on a worker.
+ * is authorized, and the duplicate request cache is asked.  Then the steps of
+ * the procedure run (run.c).
  *
  * Bytes after the arguments are ignored, as other servers do: an RDMA peer
  * may have left XDR padding there.
@@ -20,9 +18,6 @@
 #include "lib/stats.h"
 #include "rpc/header.h"
 
-/* A reply of this many bytes takes the peer longer to read than a poller spins
- * for the next call. */
-#define LINGER_MAX	(32u << 10)
 /* Bytes that the checksum covers of a call that only must not run beside its
  * duplicate: a WRITE's place and the start of its data. */
 #define ALONE_SUM	128
@@ -37,141 +32,13 @@ STAT(rpc_no_rdma, "calls over RDMA to a program not served there");
 STAT(rpc_prog_mismatch, "calls to a program version not served");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
-STAT(rpc_system_err, "calls that failed inside the server");
-STAT(rpc_inline, "calls completed on a poller");
-STAT(rpc_would_block, "calls moved from a poller to a worker");
-STAT(rpc_no_buffer, "calls that waited for a payload buffer");
-STAT(rpc_no_buffer_long, "calls refused for want of a payload buffer, because "
-     "they were too long to wait for one");
 STAT(drc_hits, "duplicates answered from the cache");
 STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 
-static void run_on_worker(struct work_item *item);
-
-/* Returns the share of the workers that the call uses; asks once a call. */
-static void classify(struct rpc_slot *slot)
+/* The call that this one repeats is over, and came to nothing. */
+static void take_over(struct work_item *item)
 {
-	struct rpc_call *call = &slot->call;
-
-	if (slot->priv.class)
-		return;
-	if (call->prog->classify)
-		slot->priv.class = call->prog->classify(call, slot->args);
-	if (!slot->priv.class)
-		slot->priv.class = work_pool_common(call->server->work);
-}
-
-void rpc_call_queue(struct rpc_slot *slot)
-{
-	classify(slot);
-	slot->priv.work.run = run_on_worker;
-	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
-	work_submit(slot->priv.class, &slot->priv.work);
-}
-
-/* Called by the thread that gave a buffer back. */
-static void buffer_ready(struct pool_waiter *w)
-{
-	rpc_call_queue(container_of(w, struct rpc_slot, priv.wait));
-}
-
-static void fail(struct rpc_slot *slot);
-
-static void wait_buffer(struct rpc_slot *slot)
-{
-	/*
-	 * Calls that hold a buffer each while they wait for another could
-	 * wait for ever.  A procedure whose results have a body has short
-	 * arguments, which transports don't keep in the pool, unless
-	 * something else is behind them.
-	 */
-	if (slot->call.msg->in_pool) {
-		stat_inc(rpc_no_buffer_long);
-		fail(slot);
-		return;
-	}
-	classify(slot);
-	stat_inc(rpc_no_buffer);
-	slot->priv.waited = slot->priv.want;
-	slot->priv.wait.ready = buffer_ready;
-	slot->priv.wait.flow = slot->call.msg->xprt->flow;
-	pool_wait(slot->call.server->pool, slot->priv.want, &slot->priv.wait);
-}
-
-static void fail(struct rpc_slot *slot)
-{
-	stat_inc(rpc_system_err);
-	log_limited(LOG_LEVEL_WARN, "%s: %s %s failed",
-		    slot->call.msg->xprt->name, slot->call.prog->name,
-		    slot->call.proc->name);
-	rpc_reply_status(slot, RPC_SYSTEM_ERR);
-}
-
-static void run(struct rpc_slot *slot)
-{
-	struct rpc_call *call = &slot->call;
-	struct rpc_call_priv *priv = &slot->priv;
-
-	priv->body_len = priv->ntail = priv->want = 0;
-	priv->body_ddp = priv->body_piped = false;
-	memset(slot->res, 0, call->proc->res_size);
-	switch (call->proc->run(call, slot->args, slot->res)) {
-	case RPC_DONE:
-		if (!call->may_block) {
-			stat_inc(rpc_inline);
-			if (priv->body_len <= LINGER_MAX)
-				loop_linger();
-		}
-		rpc_reply_results(slot);
-		return;
-	case RPC_BLOCKS:
-		if (call->may_block)
-			break;
-		stat_inc(rpc_would_block);
-		rpc_call_queue(slot);
-		return;
-	case RPC_NO_BUFFER:
-		if (!priv->want)
-			break;
-		wait_buffer(slot);
-		return;
-	case RPC_DROPPED:
-		rpc_reply_none(slot);
-		return;
-	case RPC_FAILED:
-		break;
-	}
-	fail(slot);
-}
-
-/* Queues the call in the share that classify() can name now. */
-static void resolve(struct rpc_slot *slot)
-{
-	struct rpc_call *call = &slot->call;
-
-	call->unresolved = false;
-	call->resolved = true;
-	call->prog->resolve(call);
-	slot->priv.class = NULL;
-	rpc_call_queue(slot);
-}
-
-static void run_on_worker(struct work_item *item)
-{
-	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
-
-	slot->call.may_block = true;
-	if (slot->call.unresolved)
-		resolve(slot);
-	else
-		run(slot);
-}
-
-void rpc_call_send_back(struct rpc_slot *slot)
-{
-	slot->call.sent_back = true;
-	slot->call.may_block = true;
-	run(slot);
+	rpc_call_run(container_of(item, struct rpc_slot, priv.work));
 }
 
 /* Looks the call up in the cache.  False: the call is over. */
@@ -200,6 +67,7 @@ static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 	}
 	drc_key_addr(&dc->key, rpc_call_peer(call), x->datagram);
 	slot->priv.in_drc = true;
+	slot->priv.work.run = take_over;
 	switch (drc_lookup(call->server->drc, dc, &ask)) {
 	case DRC_NEW:
 		break;
@@ -327,18 +195,16 @@ static void start(struct rpc_slot *slot, struct xdr_in *x)
 			return;
 		}
 	}
-	if (proc->decode && !proc->decode(x, slot->args)) {
+	if (proc->decode && !proc->decode(x, call->args)) {
 		stat_inc(rpc_garbage);
 		rpc_reply_status(slot, RPC_GARBAGE_ARGS);
 		return;
 	}
+	rpc_call_init(slot);
 	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
 	    !admit(slot, &args))
 		return;
-	if (proc->flags & RPC_PROC_POLLER)
-		run(slot);
-	else
-		rpc_call_queue(slot);
+	rpc_call_run(slot);
 }
 
 static void init_call(struct rpc_server *server, struct msg *m,
@@ -352,11 +218,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->prog = NULL;
 	call->version = NULL;
 	call->proc = NULL;
-	call->may_block = call->unresolved = call->resolved = false;
-	call->sent_back = false;
-	call->held = NULL;
-	call->held_put = NULL;
-	call->priv = priv;
+	call->may_wait = false;
 	priv->class = NULL;
 	priv->in_drc = false;
 	priv->body = NULL;
@@ -417,18 +279,18 @@ static bool ends_with(struct rpc_server *server, const void *head,
 	const struct xdr_seg segs[2] = {
 		{ head, position }, { server->probe, len + xdr_pad(len) },
 	};
-	_Alignas(16) uint8_t args[RPC_ARGS_SIZE];
-	struct rpc_call call = { .prog = NULL };
+	struct rpc_call call;
 	struct rpc_header h;
 	struct xdr_in x;
 	uint32_t count;
 
+	call.prog = NULL;
 	xdr_in_init_segs(&x, segs, 2);
 	if (rpc_header_decode(&x, &h, &call.cred) != RPC_HEADER_CALL ||
 	    find_proc(server, &call, &count, &h) != RPC_SUCCESS)
 		return false;
 	return call.proc->flags & RPC_PROC_DDP_ARG &&
-	       call.proc->decode(&x, args) && xdr_left(&x) == 0;
+	       call.proc->decode(&x, call.args) && xdr_left(&x) == 0;
 }
 
 /*

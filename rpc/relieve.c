@@ -39,13 +39,8 @@ static bool holds_shared(struct work_item *item, void *arg)
 
 static void send_back(struct rpc_slot *slot)
 {
-	struct rpc_call *call = &slot->call;
-
 	stat_inc(rpc_sent_back);
-	if (call->prog->sends_back && !call->msg->xprt->datagram)
-		rpc_call_send_back(slot);
-	else
-		rpc_reply_none(slot);
+	rpc_call_send_back(slot, !slot->call.msg->xprt->datagram);
 }
 
 void rpc_server_relieve(struct rpc_server *server)

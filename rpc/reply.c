@@ -22,14 +22,12 @@ STAT(drc_ran_after, "duplicates of WRITEs, run when the WRITE that they repeat "
 STAT(drc_taken_over, "duplicates run because the call they repeat came to "
      "nothing");
 
-/* Puts what the call holds, and counts the call. */
+/* Gives back the buffers that are not sent, and counts the call. */
 static void end(struct rpc_slot *slot, bool error)
 {
 	struct rpc_call *call = &slot->call;
 	struct rpc_call_priv *priv = &slot->priv;
 
-	if (call->held_put)
-		call->held_put(call->held);
 	if (priv->waited && !priv->body && !call->msg->body)
 		pool_pass(call->server->pool, priv->waited);
 	buf_put(priv->body);
@@ -54,6 +52,18 @@ static void reply_too(struct drc_call *dup, const struct msg *m)
 		memcpy(slot->call.msg->head, m->head, len);
 		rpc_reply_again(slot, len);
 	}
+}
+
+/*
+ * A duplicate runs from its start, as on a poller: in a worker of the common
+ * share, so that calls which wait for one another don't nest on this thread's
+ * stack.
+ */
+static void start_waited(struct rpc_slot *slot)
+{
+	slot->priv.class = work_pool_common(slot->call.server->work);
+	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
+	work_submit(slot->priv.class, &slot->priv.work);
 }
 
 /*
@@ -82,7 +92,7 @@ static void remember(struct rpc_slot *slot, bool keep)
 			stat_inc(drc_taken_over);
 		else
 			stat_inc(drc_ran_after);
-		rpc_call_queue(container_of(dup, struct rpc_slot, priv.drc));
+		start_waited(container_of(dup, struct rpc_slot, priv.drc));
 	}
 }
 
@@ -227,7 +237,7 @@ void rpc_reply_results(struct rpc_slot *slot)
 		     MSG_HEAD_SIZE - pad - 4 * priv->ntail);
 	rpc_header_accepted(&x, call->xid, RPC_SUCCESS);
 	if (call->proc->encode)
-		call->proc->encode(&x, slot->res);
+		call->proc->encode(&x, call->res);
 	if (unlikely(x.bad)) {
 		stat_inc(rpc_reply_overflow);
 		log_limited(LOG_LEVEL_ERR, "%s: results of %s %s do not fit",
@@ -243,26 +253,9 @@ void rpc_reply_results(struct rpc_slot *slot)
 	hand_over(slot);
 }
 
-struct buf *rpc_body_alloc(struct rpc_call *call, size_t size)
-{
-	struct rpc_call_priv *priv = call->priv;
-
-	assert(size <= POOL_BUF_MAX);
-	if (priv->body && priv->body->size < size) {
-		buf_put(priv->body);
-		priv->body = NULL;
-	}
-	if (!priv->body)
-		priv->body = pool_alloc_for(call->server->pool, size,
-					    call->msg->xprt->flow);
-	if (!priv->body)
-		priv->want = (uint32_t)MAX(size, (size_t)1);
-	return priv->body;
-}
-
 struct pipe *rpc_body_pipe(struct rpc_call *call)
 {
-	struct rpc_call_priv *priv = call->priv;
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
 	if (!call->msg->xprt->takes_pipes)
 		return NULL;
@@ -280,7 +273,7 @@ static bool is_ddp(const struct rpc_call *call)
 
 void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 {
-	struct rpc_call_priv *priv = call->priv;
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
 	assert(priv->pipe && len > 0 && is_ddp(call));
 	priv->pipe->left = len;
@@ -293,7 +286,7 @@ void rpc_body_set_pipe(struct rpc_call *call, uint32_t len)
 void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 		  unsigned ntail)
 {
-	struct rpc_call_priv *priv = call->priv;
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 	bool ddp = is_ddp(call);
 
 	assert(ntail <= RPC_MAX_TAIL);

@@ -61,7 +61,8 @@ static bool valid(const struct rpc_program *prog)
 		for (uint32_t k = 0; k < v->nproc; k++)
 			if (v->procs[k].args_size > RPC_ARGS_SIZE ||
 			    v->procs[k].res_size > RPC_RES_SIZE ||
-			    (v->procs[k].name && !v->procs[k].run))
+			    v->procs[k].state_zeroed > RPC_STATE_SIZE ||
+			    v->procs[k].steps[RPC_STEPS - 1])
 				return false;
 	}
 	return true;

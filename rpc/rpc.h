@@ -2,11 +2,11 @@
 /*
  * rpc - ONC RPC version 2 (RFC 5531): programs, calls, replies.
  *
- * A program is a table of procedures.  The dispatcher, an xprt_sink, reads the
- * RPC header, finds the row, decodes the arguments, answers repeated calls from
- * the duplicate request cache, runs the procedure (on the poller when it need
- * not block, else on a worker), encodes the results and gives the reply to the
- * transport.
+ * A program is a table of procedures, and a procedure a row of steps.  The
+ * dispatcher, an xprt_sink, reads the RPC header, finds the row, decodes the
+ * arguments, answers repeated calls from the duplicate request cache, runs the
+ * steps (on the poller until one would wait, then on a worker), encodes the
+ * results and gives the reply to the transport.
  */
 #ifndef GANNET_RPC_RPC_H
 #define GANNET_RPC_RPC_H
@@ -50,37 +50,56 @@ struct rpc_cred {
 	uint32_t	gids[RPC_MAX_GIDS];
 };
 
-enum rpc_run {
-	RPC_DONE,		/* the results are in *res */
-	RPC_BLOCKS,		/* only if !call->may_block: run() did nothing;
-				 * a worker runs it again */
-	RPC_NO_BUFFER,		/* rpc_body_alloc() failed before run() did
-				 * anything: it runs again when there is a
-				 * buffer */
-	RPC_FAILED,		/* SYSTEM_ERR */
-	RPC_DROPPED,		/* no reply */
-};
-
 struct rpc_call;
 struct rpc_counts;
 struct work_class;
+
+/*
+ * A step of a procedure.  The steps of a row run in order, each once.  A call
+ * begins on its poller (call->may_wait is false), and a step there must not
+ * wait.  Where a step would, a worker goes on with that step, and runs the rest
+ * of them: what the steps before found stays in the call.
+ *
+ * Returns
+ *	0		the next step follows
+ *	RPC_DONE	the results are complete: skips the steps that are left
+ *	RPC_PENDING	the call was given away, as the last act; the next step
+ *			follows where it was given to
+ *	-EAGAIN		the step would wait, and call->may_wait is false: a
+ *			worker runs it again.  It has had no effect, or has
+ *			noted in the call how far it came
+ *	-errno		the procedure failed: skips the steps that are left
+ */
+typedef int rpc_step_fn(struct rpc_call *call);
+
+enum { RPC_DONE = 1, RPC_PENDING = 2 };
+
+#define RPC_STEPS	8
 
 struct rpc_proc {
 	const char *name;
 	/* Pure: arguments off the wire.  False: GARBAGE_ARGS. */
 	bool (*decode)(struct xdr_in *x, void *args);
-	enum rpc_run (*run)(struct rpc_call *call, const void *args, void *res);
+	rpc_step_fn *steps[RPC_STEPS];	/* NULL after the last */
+	/*
+	 * Releases what the steps hold, and completes the results.  @err is 0
+	 * or -errno of the step that failed; -ETIMEDOUT also when the client is
+	 * to come again later, perhaps before the first step.  Must not wait
+	 * unless call->may_wait.  Returns 0, or -errno: SYSTEM_ERR.  NULL: the
+	 * steps hold nothing, and every error is SYSTEM_ERR.
+	 */
+	int (*end)(struct rpc_call *call, int err);
 	/* Pure: results onto the wire.  May be NULL: void. */
 	void (*encode)(struct xdr_out *x, const void *res);
 	uint16_t args_size;	/* <= RPC_ARGS_SIZE */
-	uint16_t res_size;	/* <= RPC_RES_SIZE; zeroed before run */
+	uint16_t res_size;	/* <= RPC_RES_SIZE; zeroed before the steps */
+	uint16_t state_zeroed;	/* <= RPC_STATE_SIZE; the bytes at the start
+				 * of its state that are zeroed, too */
 	uint8_t	 flags;
 };
 
 /* Not idempotent: goes through the duplicate request cache. */
 #define RPC_PROC_CACHED		0x01
-/* Try it on the poller first, with may_block false. */
-#define RPC_PROC_POLLER		0x02
 /* The *last* item of the arguments, an opaque or a string, is DDP-eligible: it
  * may come in a Read chunk (RFC 8267 section 4). */
 #define RPC_PROC_DDP_ARG	0x04
@@ -90,8 +109,9 @@ struct rpc_proc {
  * then runs (see rpc/drc.h).  Excludes RPC_PROC_CACHED. */
 #define RPC_PROC_ALONE		0x10
 
-#define RPC_ARGS_SIZE		1024
-#define RPC_RES_SIZE		1024
+#define RPC_ARGS_SIZE		256
+#define RPC_RES_SIZE		384
+#define RPC_STATE_SIZE		256
 
 /* One version of one program. */
 struct rpc_version {
@@ -115,30 +135,24 @@ struct rpc_program {
 	 */
 	enum rpc_auth_stat (*authorize)(struct rpc_call *call);
 	/*
-	 * Names the share of the workers that a call uses, so that one slow
-	 * export can't stop the others.  NULL, or returning NULL: the common
-	 * share.  The class outlives the call.  Called only for a call that
-	 * goes to a worker, on the poller or on the thread that ran the call it
-	 * repeats: must not block.
+	 * Called each time that a call leaves its thread, for a worker or to
+	 * wait for a buffer: counts what the thread only borrowed, ends its RCU
+	 * section.  Returns the share of the workers that the call goes on in,
+	 * so that one slow export can't stop the others; NULL: the common one.
+	 * The share outlives the call.  Must not wait.  NULL: nothing to do,
+	 * and the common share.
 	 */
-	struct work_class *(*classify)(struct rpc_call *call,
-				       const void *args);
-	/*
-	 * Finds out, on a worker of the share that rpc_resolve_in() named, what
-	 * classify() could not learn without waiting.  The dispatcher then
-	 * calls classify() once more.  So a call waits for a name service in
-	 * one share, and for a file system in another.
-	 */
-	void (*resolve)(struct rpc_call *call);
-	/* Each procedure with a share of its own honours call->sent_back. */
+	struct work_class *(*leave)(struct rpc_call *call);
+	/* Clients know an answer that tells them to come again: end() with
+	 * -ETIMEDOUT makes it. */
 	bool			  sends_back;
 	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
 /*
- * One call being served; lies in msg->upper.  A procedure only reads these
- * fields: its arguments and results are parameters of run(), and the functions
- * below set the reply's body and what the call holds.
+ * One call being served, from its first byte to the completion of its reply;
+ * lies in msg->upper.  Steps use the three blocks of memory, and read the other
+ * fields; the functions below set the reply's body.
  */
 struct rpc_call {
 	struct msg		 *msg;
@@ -146,28 +160,53 @@ struct rpc_call {
 	const struct rpc_program *prog;
 	const struct rpc_version *version;
 	const struct rpc_proc	 *proc;
+	rpc_step_fn *const	 *step;		/* the next one */
 	uint32_t		  xid;
 	uint32_t		  procnum;
 	struct rpc_cred		  cred;
-	bool			  may_block;	/* false on a poller */
-	bool			  unresolved;	/* resolve() has to run first */
-	bool			  resolved;	/* resolve() has run */
-	bool			  sent_back;	/* do nothing and wait for
-						 * nothing: tell the client to
-						 * come again later */
-	void			 *held;		/* the program's, for the call's
-						 * life: see rpc_call_hold() */
-	void			(*held_put)(void *held);
-	struct rpc_call_priv	 *priv;		/* rpc/call.h */
+	bool			  may_wait;	/* false on a poller */
+	_Alignas(16) uint8_t	  args[RPC_ARGS_SIZE];
+	_Alignas(16) uint8_t	  res[RPC_RES_SIZE];
+	_Alignas(16) uint8_t	  state[RPC_STATE_SIZE];
 };
 
+/* The decoded arguments; steps may change them. */
+static inline void *rpc_args(struct rpc_call *call)
+{
+	return call->args;
+}
+
+/* The results, for encode(). */
+static inline void *rpc_res(struct rpc_call *call)
+{
+	return call->res;
+}
+
+/* The procedure's own memory. */
+static inline void *rpc_state(struct rpc_call *call)
+{
+	return call->state;
+}
+
+/* A step: the steps after it need a worker. */
+int rpc_need_worker(struct rpc_call *call);
+
 /*
- * Returns a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's
- * body, which is sent without a copy (see rpc_body_set()).  The call owns it; a
- * second call returns the same one.  NULL: the procedure has to return
- * RPC_NO_BUFFER at once, and must not have done anything yet.
+ * For a step to return at its end, when it learned that the rest of the call
+ * belongs in another share: 0 if leave() names the share that the call is in,
+ * else RPC_PENDING.
  */
-struct buf *rpc_body_alloc(struct rpc_call *call, size_t size);
+int rpc_call_move(struct rpc_call *call);
+
+/*
+ * Gets a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body,
+ * which is sent without a copy (see rpc_body_set()).  For a step to return at
+ * its end: 0; RPC_PENDING: the call waits for the buffer; -ETIMEDOUT: there is
+ * none, and the call must not wait because it lies in buffers itself.
+ */
+int rpc_body_get(struct rpc_call *call, size_t size);
+/* The buffer, for the steps after that. */
+struct buf *rpc_body(struct rpc_call *call);
 
 /*
  * Returns a pipe of PIPE_MAX bytes for the body instead of a buffer; NULL: no
@@ -187,27 +226,6 @@ void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
  */
 void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 		  unsigned ntail);
-
-/*
- * Takes @held, and calls @put on it when the results are encoded.  If an
- * earlier run of the same call holds an object, puts that one now.
- */
-static inline void rpc_call_hold(struct rpc_call *call, void *held,
-				 void (*put)(void *held))
-{
-	if (call->held_put)
-		call->held_put(call->held);
-	call->held = held;
-	call->held_put = put;
-}
-
-/* For classify() to return: resolve() has to run first, in @class. */
-static inline struct work_class *rpc_resolve_in(struct rpc_call *call,
-						struct work_class *class)
-{
-	call->unresolved = !call->resolved;
-	return class;
-}
 
 /* The caller's address. */
 static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)

@@ -61,11 +61,6 @@ static bool get_handle(struct xdr_in *x, void *argp)
 	return xdr_ok(x);
 }
 
-static enum rpc_run run(struct rpc_call *call, const void *args, void *res)
-{
-	return RPC_DONE;
-}
-
 /* The size of GETATTR's results. */
 static void put_attr(struct xdr_out *x, const void *res)
 {
@@ -73,14 +68,14 @@ static void put_attr(struct xdr_out *x, const void *res)
 		xdr_put_u32(x, 0);
 }
 
-#define ROW(flag) { .name = "x", .decode = get_handle, .run = run, \
-		    .encode = put_attr, .args_size = 64, .res_size = 96, \
-		    .flags = flag }
+#define ROW(step, flag) { .name = "x", .decode = get_handle, \
+		    .steps = { step }, .encode = put_attr, \
+		    .args_size = 64, .res_size = 96, .flags = flag }
 
 static const struct rpc_proc procs[NPROC] = {
-	[ON_POLLER] = ROW(RPC_PROC_POLLER),
-	[ON_WORKER] = ROW(0),
-	[CACHED] = ROW(RPC_PROC_CACHED),
+	[ON_POLLER] = ROW(NULL, 0),
+	[ON_WORKER] = ROW(rpc_need_worker, 0),
+	[CACHED] = ROW(rpc_need_worker, RPC_PROC_CACHED),
 };
 
 static const struct rpc_version version = {

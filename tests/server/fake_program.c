@@ -2,6 +2,7 @@
 /* A small RPC program with one procedure for each thing that can happen. */
 #include "tests/server/fake_program.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 atomic_uint test_acts, test_held, test_put, test_body_fails;
@@ -143,68 +144,79 @@ static void put_act(struct xdr_out *x, const void *resp)
 			xdr_put_u32(x, (uint32_t)i * res->w[0]);
 }
 
-static void put_held(void *held)
-{
-	atomic_fetch_add(&test_put, 1);
-	free(held);
-}
+/* Held from a step to the end. */
+struct state {
+	void		*held;
+	unsigned	 tried;		/* TEST_BLOCKS */
+};
 
 static void hold(struct rpc_call *call)
 {
+	struct state *state = rpc_state(call);
+
 	atomic_fetch_add(&test_held, 1);
-	rpc_call_hold(call, malloc(1), put_held);
+	state->held = malloc(1);
 }
 
-static enum rpc_run do_nothing(struct rpc_call *call, const void *args,
-			       void *res)
+static int end(struct rpc_call *call, int err)
 {
-	return RPC_DONE;
+	struct state *state = rpc_state(call);
+
+	if (state->held)
+		atomic_fetch_add(&test_put, 1);
+	free(state->held);
+	return err;
 }
 
-static enum rpc_run do_echo(struct rpc_call *call, const void *argp,
-			    void *resp)
+static int do_echo(struct rpc_call *call)
 {
-	const struct args *args = argp;
-	struct res *res = resp;
+	const struct args *args = rpc_args(call);
+	struct res *res = rpc_res(call);
 
 	res->data = args->data;
-	return RPC_DONE;
+	return 0;
 }
 
-static enum rpc_run do_body(struct rpc_call *call, const void *argp,
-			    void *resp)
+static int do_room(struct rpc_call *call)
+{
+	const struct args *args = rpc_args(call);
+
+	return rpc_body_get(call, args->w[0]);
+}
+
+static int fill_body(struct rpc_call *call, uint32_t len, uint32_t ntail)
 {
 	static const uint32_t tail[4] = { 0xaaaa0001, 0xaaaa0002, 0xaaaa0003,
 					  0xaaaa0004 };
-	const struct args *args = argp;
-	struct res *res = resp;
-	struct buf *b;
+	struct res *res = rpc_res(call);
 
-	hold(call);
-	if (call->may_block && atomic_load(&test_body_fails)) {
-		atomic_fetch_sub(&test_body_fails, 1);
-		return RPC_FAILED;
-	}
-	b = rpc_body_alloc(call, args->w[0]);
-	if (!b)
-		return RPC_NO_BUFFER;
-	for (uint32_t i = 0; i < args->w[0]; i++)
-		b->data[i] = (uint8_t)(i * 7 + 1);
-	rpc_body_set(call, args->w[0], tail, args->w[1]);
+	for (uint32_t i = 0; i < len; i++)
+		rpc_body(call)->data[i] = (uint8_t)(i * 7 + 1);
+	rpc_body_set(call, len, tail, ntail);
 	res->w[res->n++] = 0xbbbb;
 	if (call->proc->flags & RPC_PROC_DDP_RES)
-		res->w[res->n++] = args->w[0];
-	return RPC_DONE;
+		res->w[res->n++] = len;
+	return 0;
 }
 
-static enum rpc_run do_act(struct rpc_call *call, const void *argp,
-			   void *resp)
+static int do_body(struct rpc_call *call)
 {
-	const struct args *args = argp;
-	struct args body = { .w = { 8 } };
-	struct res *res = resp;
+	const struct args *args = rpc_args(call);
 
-	if (!call->may_block)
+	hold(call);
+	if (call->may_wait && atomic_load(&test_body_fails)) {
+		atomic_fetch_sub(&test_body_fails, 1);
+		return -EIO;
+	}
+	return fill_body(call, args->w[0], args->w[1]);
+}
+
+static int do_act(struct rpc_call *call)
+{
+	const struct args *args = rpc_args(call);
+	struct res *res = rpc_res(call);
+
+	if (!call->may_wait)
 		abort();
 	hold(call);
 	res->n = 2;
@@ -213,76 +225,95 @@ static enum rpc_run do_act(struct rpc_call *call, const void *argp,
 	switch (args->w[0]) {
 	case ACT_WAIT_FAIL:
 		pass_gate();
-		return RPC_FAILED;
+		return -EIO;
 	case ACT_FAIL:
-		return RPC_FAILED;
-	case ACT_DROP:
-		return RPC_DROPPED;
+		return -EIO;
 	case ACT_WAIT:
 		pass_gate();
 		break;
 	case ACT_BODY:
-		return do_body(call, &body, resp);
+		return rpc_body_get(call, 8);
 	}
 	return RPC_DONE;
 }
 
-static enum rpc_run do_slow(struct rpc_call *call, const void *argp,
-			    void *resp)
+static int do_act_body(struct rpc_call *call)
 {
-	struct res *res = resp;
+	return fill_body(call, 8, 0);
+}
 
-	if (call->sent_back) {
+static int do_slow(struct rpc_call *call)
+{
+	pass_gate();
+	return 0;
+}
+
+static int end_slow(struct rpc_call *call, int err)
+{
+	struct res *res = rpc_res(call);
+
+	if (err < 0) {
 		res->n = 1;
 		res->w[0] = TEST_SENT_BACK;
-	} else {
-		pass_gate();
 	}
-	return RPC_DONE;
+	return 0;
 }
 
-static enum rpc_run do_blocks(struct rpc_call *call, const void *argp,
-			      void *resp)
+static int do_before(struct rpc_call *call)
 {
-	struct res *res = resp;
+	struct state *state = rpc_state(call);
 
-	if (res->n)		/* results were not zeroed */
-		return RPC_FAILED;
 	hold(call);
-	res->n = 1;
-	res->w[0] = (uint32_t)(uintptr_t)call->may_block + 1;
-	return call->may_block ? RPC_DONE : RPC_BLOCKS;
+	return state->tried ? -EIO : 0;
 }
 
-static enum rpc_run do_write(struct rpc_call *call, const void *argp,
-			     void *resp)
+static int do_blocks(struct rpc_call *call)
 {
-	const struct args *args = argp;
-	struct res *res = resp;
+	struct state *state = rpc_state(call);
+	struct res *res = rpc_res(call);
+
+	if (!state->held || res->n)
+		return -EIO;
+	state->tried++;
+	if (!call->may_wait)
+		return -EAGAIN;
+	res->n = 1;
+	res->w[0] = state->tried;
+	return 0;
+}
+
+static int do_write(struct rpc_call *call)
+{
+	const struct args *args = rpc_args(call);
+	struct res *res = rpc_res(call);
 
 	res->n = 1;
 	for (int i = 0; i < args->niov; i++)
 		for (size_t k = 0; k < args->iov[i].iov_len; k++)
 			res->w[0] += ((uint8_t *)args->iov[i].iov_base)[k];
-	return RPC_DONE;
+	return 0;
 }
 
-#define ROW(NAME, get, do, put, f) \
-	[TEST_##NAME] = { .name = #NAME, .decode = get, .run = do, \
-		.encode = put, .args_size = sizeof(struct args), \
-		.res_size = sizeof(struct res), .flags = f }
+#define ROW(NAME, get, put, done, f, ...) \
+	[TEST_##NAME] = { .name = #NAME, .decode = get, \
+		.steps = { __VA_ARGS__ }, .end = done, .encode = put, \
+		.args_size = sizeof(struct args), \
+		.res_size = sizeof(struct res), \
+		.state_zeroed = sizeof(struct state), .flags = f }
 
 static const struct rpc_proc procs[TEST_NPROC] = {
-	ROW(NULL, NULL, do_nothing, NULL, RPC_PROC_POLLER),
-	ROW(ECHO, get_echo, do_echo, put_echo, RPC_PROC_POLLER),
-	ROW(ACT, get_word, do_act, put_act, RPC_PROC_CACHED),
-	ROW(BODY, get_body, do_body, put_words,
-	    RPC_PROC_POLLER | RPC_PROC_DDP_RES),
-	ROW(LIST, get_list, do_body, put_words, RPC_PROC_POLLER),
-	ROW(BLOCKS, get_nothing, do_blocks, put_words, RPC_PROC_POLLER),
-	ROW(HUGE, NULL, do_nothing, put_huge, 0),
-	ROW(WRITE, get_write, do_write, put_words, RPC_PROC_DDP_ARG),
-	ROW(SLOW, NULL, do_slow, put_words, 0),
+	ROW(NULL, NULL, NULL, NULL, 0, NULL),
+	ROW(ECHO, get_echo, put_echo, NULL, 0, do_echo),
+	ROW(ACT, get_word, put_act, end, RPC_PROC_CACHED,
+	    rpc_need_worker, do_act, do_act_body),
+	ROW(BODY, get_body, put_words, end, RPC_PROC_DDP_RES,
+	    do_room, do_body),
+	ROW(LIST, get_list, put_words, end, 0, do_room, do_body),
+	ROW(BLOCKS, get_nothing, put_words, end, 0, do_before, do_blocks),
+	ROW(HUGE, NULL, put_huge, NULL, 0, rpc_need_worker),
+	ROW(WRITE, get_write, put_words, NULL, RPC_PROC_DDP_ARG,
+	    rpc_need_worker, do_write),
+	ROW(SLOW, NULL, put_words, end_slow, 0, rpc_need_worker, do_slow),
 };
 
 static const struct rpc_version versions[] = {
@@ -295,7 +326,7 @@ static enum rpc_auth_stat authorize(struct rpc_call *call)
 	return test_authorize;
 }
 
-static struct work_class *classify(struct rpc_call *call, const void *args)
+static struct work_class *leave(struct rpc_call *call)
 {
 	return test_class;
 }
@@ -306,7 +337,7 @@ struct rpc_program test_program = {
 	.nversions = ARRAY_SIZE(versions),
 	.versions = versions,
 	.authorize = authorize,
-	.classify = classify,
+	.leave = leave,
 };
 
 struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,

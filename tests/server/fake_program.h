@@ -14,7 +14,7 @@ enum {
 	TEST_GAP,
 	TEST_ACT,	/* what, ... -> times it ran; through the cache */
 	TEST_BODY,	/* length, ntail -> word, opaque of length, tail */
-	TEST_BLOCKS,	/* -> times it was tried */
+	TEST_BLOCKS,	/* -> times its second step ran */
 	TEST_HUGE,	/* results do not fit */
 	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
 	TEST_SLOW,	/* waits for test_gate; -> nothing, or TEST_SENT_BACK */
@@ -22,8 +22,7 @@ enum {
 	TEST_NPROC
 };
 
-enum { ACT_COUNT, ACT_FAIL, ACT_DROP, ACT_WAIT, ACT_BODY, ACT_LARGE,
-       ACT_WAIT_FAIL };
+enum { ACT_COUNT, ACT_FAIL, ACT_WAIT, ACT_BODY, ACT_LARGE, ACT_WAIT_FAIL };
 
 #define TEST_SENT_BACK	0xbacc
 
@@ -35,7 +34,7 @@ extern atomic_uint test_acts;
 extern enum rpc_auth_stat test_authorize;
 /* The class of all calls; NULL: the common one. */
 extern struct work_class *test_class;
-/* Runs of TEST_BODY on a worker to fail before they ask for a buffer. */
+/* Runs of TEST_BODY on a worker to fail with their buffer. */
 extern atomic_uint test_body_fails;
 /* Things held, put. */
 extern atomic_uint test_held, test_put;

@@ -283,6 +283,31 @@ START_TEST(partial_writes_go_on_until_all_is_written)
 }
 END_TEST
 
+/* A poller writes the part that it can without waiting, and a worker the rest:
+ * nothing is written twice. */
+START_TEST(a_write_that_would_wait_halfway_goes_on_from_there)
+{
+	uint64_t moved = stats_sum_by_name("rpc_would_block");
+	nfs_fh3 fh = a_file();
+	unsigned calls;
+	WRITE3res r;
+
+	do_write(fh, 0, 5, FILE_SYNC);
+	calls = fault_calls(FAULT_WRITE);
+	fault_write(1000, fault_on_posix() ? 0 : 4, EAGAIN);
+	r = do_write(fh, 0, 8001, UNSTABLE);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, 8001);
+	ck_assert_uint_gt(stats_sum_by_name("rpc_would_block"), moved);
+	ck_assert_uint_eq(fault_calls(FAULT_WRITE),
+			  calls + 9 + !fault_on_posix());
+	ck_assert(nfs_full_wcc(&r.WRITE3res_u.resok.file_wcc));
+	ck_assert_uint_eq(r.WRITE3res_u.resok.file_wcc.before.pre_op_attr_u
+			  .attributes.size, 5);
+	expect_data(fh, 0, MIB, 8001, true);
+}
+END_TEST
+
 START_TEST(a_write_is_as_stable_as_the_least_of_its_parts)
 {
 	static const stable_how said[3][2] = {
@@ -471,6 +496,7 @@ static void add_writes(TCase *tc)
 	tcase_add_test(tc, writing_nothing_changes_nothing);
 	tcase_add_test(tc, a_write_is_at_least_as_stable_as_asked);
 	tcase_add_test(tc, partial_writes_go_on_until_all_is_written);
+	tcase_add_test(tc, a_write_that_would_wait_halfway_goes_on_from_there);
 	tcase_add_test(tc, a_write_is_as_stable_as_the_least_of_its_parts);
 	tcase_add_test(tc, an_error_after_some_data_is_a_short_write);
 	tcase_add_test(tc, commit_and_write_have_one_verifier);

@@ -41,9 +41,12 @@ START_TEST(all_procedures_are_there_and_fit)
 	for (int i = 0; i < NFS3_NPROC; i++) {
 		const struct rpc_proc *p = &prog->versions[0].procs[i];
 
-		ck_assert(p->name && p->run && p->decode);
+		ck_assert(p->name && p->decode);
 		ck_assert_uint_le(p->args_size, RPC_ARGS_SIZE);
 		ck_assert_uint_le(p->res_size, RPC_RES_SIZE);
+		ck_assert_uint_le(p->state_zeroed, RPC_STATE_SIZE);
+		ck_assert_int_eq(!p->steps[0], i == NFSPROC3_NULL);
+		ck_assert_int_eq(!p->end, i == NFSPROC3_NULL);
 		ck_assert_int_eq(!p->encode, i == NFSPROC3_NULL);
 	}
 }
@@ -64,10 +67,33 @@ START_TEST(procedures_that_are_not_idempotent_are_remembered)
 			  P(MKNOD) | P(REMOVE) | P(RMDIR) | P(RENAME) |
 			  P(LINK));
 	ck_assert_uint_eq(flagged(RPC_PROC_ALONE), P(WRITE));
-	/* Tried where it was received: what is asked for most. */
-	ck_assert_uint_eq(flagged(RPC_PROC_CACHED) &
-			  flagged(RPC_PROC_POLLER),
-			  P(SETATTR) | P(CREATE) | P(REMOVE) | P(RMDIR));
+}
+END_TEST
+
+static uint32_t with_step(rpc_step_fn *step)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < NFS3_NPROC; i++)
+		for (unsigned k = 0; k < RPC_STEPS; k++)
+			if (prog->versions[0].procs[i].steps[k] == step)
+				set |= 1u << i;
+	return set;
+}
+
+/* The calls that clients make most run where they were received. */
+START_TEST(these_always_need_a_worker)
+{
+	ck_assert_uint_eq(with_step(rpc_need_worker),
+			  P(MKDIR) | P(SYMLINK) | P(MKNOD) | P(RENAME) |
+			  P(LINK) | P(READDIR) | P(READDIRPLUS));
+}
+END_TEST
+
+START_TEST(these_are_refused_on_a_read_only_export)
+{
+	ck_assert_uint_eq(with_step(nfs3_check_rw),
+			  flagged(RPC_PROC_CACHED) | P(WRITE));
 }
 END_TEST
 
@@ -105,6 +131,8 @@ int main(void)
 	tcase_add_test(tc, all_procedures_are_there_and_fit);
 	tcase_add_test(tc, only_these_are_ddp_eligible);
 	tcase_add_test(tc, procedures_that_are_not_idempotent_are_remembered);
+	tcase_add_test(tc, these_always_need_a_worker);
+	tcase_add_test(tc, these_are_refused_on_a_read_only_export);
 	tcase_add_test(tc, sizes_are_multiples_of_4096_up_to_1_mib);
 	suite_add_tcase(s, tc);
 	return run_suite(s);

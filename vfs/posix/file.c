@@ -271,7 +271,6 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	struct posix_fs *fs = posix_fs_of(n);
 	bool sync = must_sync(fs, stable);
 	int nowait = nowait_flag(ctx, fs, sync);
-	uint64_t want = c->left;
 	struct posix_mark mark;
 	int64_t done;
 	int fd, err;
@@ -306,10 +305,6 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 		atomic_store(&fs->no_nowait_write, true);
 		return -EAGAIN;
 	}
-	/* Only a part could be written without waiting: a worker writes all of
-	 * it again, so that the client sees one write. */
-	if (nowait && done >= 0 && (uint64_t)done < want)
-		return -EAGAIN;
 	if (sync && done > 0)
 		err = posix_node_flush(n, &mark);
 	return err < 0 ? err : done;

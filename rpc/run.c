@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * run - the steps of a call's procedure, one after the other.
+ *
+ * Operation: a call begins on its poller.  A step that would wait there answers
+ * -EAGAIN; the call goes to a worker of the share that its program names, and
+ * goes on with this step there.  A step that has to wait for a buffer gives the
+ * call to the pool, which gives it to a worker.  No step runs twice but that
+ * one.
+ *
+ * Ownership: giving a call away is a thread's last act on it.  The next owner
+ * may run it, answer it, and use its memory for another call before
+ * work_submit() or pool_wait() has returned.
+ */
+#include "rpc/call.h"
+
+#include <errno.h>
+
+#include "lib/log.h"
+#include "lib/rcu.h"
+#include "lib/stats.h"
+
+/* A reply of this many bytes takes the peer longer to read than a poller spins
+ * for the next call. */
+#define LINGER_MAX	(32u << 10)
+
+STAT(rpc_system_err, "calls that failed inside the server");
+STAT(rpc_inline, "calls completed on a poller");
+STAT(rpc_would_block, "calls moved from a poller to a worker");
+STAT(rpc_no_buffer, "calls that waited for a payload buffer");
+STAT(rpc_no_buffer_long, "calls refused for want of a payload buffer, because "
+     "they were too long to wait for one");
+
+/* Detaches the call from this thread.  Returns the share it goes on in. */
+static struct work_class *leave(struct rpc_call *call)
+{
+	struct work_class *class = NULL;
+
+	if (call->prog->leave)
+		class = call->prog->leave(call);
+	assert(!rcu_read_ongoing());
+	return class ? class : work_pool_common(call->server->work);
+}
+
+static void run_on_worker(struct work_item *item)
+{
+	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
+
+	slot->call.may_wait = true;
+	rpc_call_run(slot);
+}
+
+/* Gives the call to a worker of @class. */
+static void queue(struct rpc_slot *slot, struct work_class *class)
+{
+	slot->priv.class = class;
+	slot->priv.work.run = run_on_worker;
+	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
+	work_submit(class, &slot->priv.work);
+}
+
+int rpc_need_worker(struct rpc_call *call)
+{
+	return call->may_wait ? 0 : -EAGAIN;
+}
+
+int rpc_call_move(struct rpc_call *call)
+{
+	struct rpc_slot *slot = rpc_slot_of(call);
+	struct work_class *class = leave(call);
+
+	if (class == slot->priv.class)
+		return 0;
+	queue(slot, class);
+	return RPC_PENDING;
+}
+
+/* Called by the thread that gave a buffer back. */
+static void buffer_ready(struct pool_waiter *w)
+{
+	struct rpc_slot *slot = container_of(w, struct rpc_slot, priv.wait);
+
+	queue(slot, slot->priv.class);
+}
+
+int rpc_body_get(struct rpc_call *call, size_t size)
+{
+	struct rpc_slot *slot = rpc_slot_of(call);
+	struct rpc_call_priv *priv = &slot->priv;
+
+	assert(size <= POOL_BUF_MAX && !priv->body);
+	priv->body = pool_alloc_for(call->server->pool, size,
+				    call->msg->xprt->flow);
+	if (likely(priv->body))
+		return 0;
+	/*
+	 * Calls that hold a buffer each while they wait for another could
+	 * wait for ever.  A procedure whose results have a body has short
+	 * arguments, which transports don't keep in the pool, unless
+	 * something else is behind them.
+	 */
+	if (call->msg->in_pool) {
+		stat_inc(rpc_no_buffer_long);
+		return -ETIMEDOUT;
+	}
+	stat_inc(rpc_no_buffer);
+	call->step--;			/* it asks again */
+	priv->class = leave(call);
+	priv->waited = (uint32_t)MAX(size, (size_t)1);
+	priv->wait.ready = buffer_ready;
+	priv->wait.flow = call->msg->xprt->flow;
+	pool_wait(call->server->pool, priv->waited, &priv->wait);
+	return RPC_PENDING;
+}
+
+struct buf *rpc_body(struct rpc_call *call)
+{
+	return rpc_slot_of(call)->priv.body;
+}
+
+void rpc_call_init(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	struct rpc_call_priv *priv = &slot->priv;
+
+	call->step = call->proc->steps;
+	priv->body_len = priv->ntail = 0;
+	priv->body_ddp = priv->body_piped = false;
+	memset(call->res, 0, call->proc->res_size);
+	memset(call->state, 0, call->proc->state_zeroed);
+}
+
+static void fail(struct rpc_slot *slot)
+{
+	stat_inc(rpc_system_err);
+	log_limited(LOG_LEVEL_WARN, "%s: %s %s failed",
+		    slot->call.msg->xprt->name, slot->call.prog->name,
+		    slot->call.proc->name);
+	rpc_reply_status(slot, RPC_SYSTEM_ERR);
+}
+
+static int end(struct rpc_call *call, int err)
+{
+	return call->proc->end ? call->proc->end(call, err) : err;
+}
+
+static void finish(struct rpc_slot *slot, int err)
+{
+	if (end(&slot->call, err) < 0)
+		fail(slot);
+	else
+		rpc_reply_results(slot);
+}
+
+void rpc_call_run(struct rpc_slot *slot)
+{
+	struct rpc_call *call = &slot->call;
+	int n = 0;
+
+	while (n == 0 && *call->step)
+		n = (*call->step++)(call);
+	if (n == RPC_PENDING)
+		return;
+	if (n == -EAGAIN && !call->may_wait) {
+		call->step--;
+		stat_inc(rpc_would_block);
+		queue(slot, leave(call));
+		return;
+	}
+	if (!slot->priv.class) {
+		stat_inc(rpc_inline);
+		if (slot->priv.body_len <= LINGER_MAX)
+			loop_linger();
+	}
+	finish(slot, MIN(n, 0));
+}
+
+void rpc_call_send_back(struct rpc_slot *slot, bool answer)
+{
+	slot->call.may_wait = false;
+	if (answer && slot->call.prog->sends_back) {
+		finish(slot, -ETIMEDOUT);
+		return;
+	}
+	end(&slot->call, -ETIMEDOUT);
+	rpc_reply_none(slot);
+}

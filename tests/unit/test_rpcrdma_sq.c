@@ -2,8 +2,9 @@
 /* The send queue: order, room, read depth, failure, the end. */
 #include <errno.h>
 
+#include "lib/util.h"
 #include "tests/unit/runner.h"
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/sq.h"
 
 /* A fabric that takes what is posted and does nothing until it is told. */
 struct posted {

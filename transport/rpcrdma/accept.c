@@ -5,13 +5,16 @@
  * All Receives are posted before the peer gets the answer: it may call at once,
  * and a Linux client does not tolerate RNR.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/conn.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/call.h"
+#include "transport/rpcrdma/listen.h"
+#include "transport/rpcrdma/proto.h"
 
 STAT(rdma_accepts, "connections accepted");
 STAT(rdma_accept_failures, "connections refused for lack of resources");

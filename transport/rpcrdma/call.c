@@ -6,7 +6,7 @@
  * kind that only a responder sends; answers one that can't be decoded or
  * carried out with RDMA_ERROR.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/call.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/listen.h"
 
 STAT(rdma_calls, "calls taken over RDMA");
 STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");

@@ -8,7 +8,7 @@
  *
  * Errors: every error starts an asynchronous close.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/call.h"
+#include "transport/rpcrdma/listen.h"
 
 STAT(rdma_closes, "connections closed from this side");
 STAT(rdma_closed_by_peer, "connections that their peers closed");

@@ -5,12 +5,14 @@
  * Ownership: counted; fabric_device.upper is a list, with one entry for each
  * pool in use.  Its lock is taken before the pool's.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/device.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/log.h"
+#include "lib/util.h"
 
 /*
  * Read chunks are pulled into pool memory, so regions are the sinks of Reads.

@@ -5,13 +5,15 @@
  * Ownership: connections borrow their listener, which is not freed before
  * the last of them is gone.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/listen.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/conn.h"
+#include "transport/rpcrdma/proto.h"
 
 STAT(rdma_refused_full, "connections refused: as many as may be");
 STAT(rdma_refused_peer, "connections refused: as many as one peer may have");

@@ -19,9 +19,12 @@
  * same places each time: a client whose xids begin anew each time it starts has
  * registered its memory anew as well.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/lost.h"
 
 #include <string.h>
+
+#include "lib/thread.h"
+#include "lib/util.h"
 
 enum { ENOUGH = 3 };
 

@@ -15,7 +15,7 @@
  * Errors: a failed Read loses the call and closes the connection; the requester
  * connects again and sends the call again.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/call.h"
 
 #include <errno.h>
 #include <string.h>

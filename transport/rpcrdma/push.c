@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* push - the steps of a reply: Writes into chunks, then the Send. */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/push.h"
 
 void rpcrdma_gather_add(struct rpcrdma_gather *g, struct fabric_sge sge)
 {

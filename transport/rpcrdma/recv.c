@@ -5,9 +5,9 @@
  * Operation: all of them are posted before the connection is accepted.  A
  * message waits here until the connection is established and a call is free.
  * Receives go back in batches, or at once when the low-water mark is reached
- * (internal.h says why that is early enough).
+ * (conn.h says why that is early enough).
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/call.h"
 
 #include <errno.h>
 

@@ -11,7 +11,7 @@
  * Errors: a reply that fits nowhere becomes ERR_CHUNK.  One that can't be
  * sent closes the connection: the requester has to send the call again.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/push.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,11 +11,12 @@
  * Errors: a failed chain is done when all its posted steps are done; its other
  * steps are not posted.
  */
-#include "transport/rpcrdma/internal.h"
+#include "transport/rpcrdma/sq.h"
 
 #include <errno.h>
 
 #include "lib/stats.h"
+#include "lib/util.h"
 
 STAT(rdma_chains_parked, "chains that waited for room in a send queue");
 STAT(rdma_reads_parked, "Read chains that waited for read depth");

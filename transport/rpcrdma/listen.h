@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* listen - the listener of RPC-over-RDMA.  Private to transport/rpcrdma/. */
+#ifndef GANNET_TRANSPORT_RPCRDMA_LISTEN_H
+#define GANNET_TRANSPORT_RPCRDMA_LISTEN_H
+
+#include <urcu/list.h>
+
+#include "transport/gate.h"
+#include "transport/rpcrdma/device.h"
+#include "transport/rpcrdma/lost.h"
+#include "transport/rpcrdma/rpcrdma.h"
+
+struct rpcrdma_conn;
+
+struct rpcrdma_listener {
+	struct xprt_listener base;
+	struct xprt_env	     env;
+	struct rpcrdma_options options;	/* with the defaults filled in */
+	struct fabric_listener *fl;
+	struct xprt_gate     gate;
+	struct rpcrdma_lost  lost;
+	size_t		     conn_bytes;	/* of each, in the budget */
+	struct loop_timer    sweep;		/* of the first loop */
+
+	/* Guards the fields below.  No connection is called with it held. */
+	pthread_mutex_t	     lock;
+	bool		     stopping;
+	struct cds_list_head conns;
+	unsigned	     next_loop;
+	/* The devices of past connections: their registrations are kept. */
+	struct rpcrdma_device *device[16];
+	unsigned	     ndevices;
+};
+
+void rpcrdma_options_fill(struct rpcrdma_options *o);
+/* Keeps a connection's device while the listener lives. */
+void rpcrdma_listener_keep(struct rpcrdma_listener *l,
+			   struct fabric_device *dev);
+/* Uncounts a connection.  It must not use its listener afterwards. */
+void rpcrdma_listener_forget(struct rpcrdma_listener *l,
+			     struct rpcrdma_conn *conn);
+
+#endif

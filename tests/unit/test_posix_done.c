@@ -358,6 +358,30 @@ START_TEST(no_room_on_a_file_that_the_system_syncs_is_an_error)
 }
 END_TEST
 
+/* As a reload does that removes an export and adds it again. */
+START_TEST(a_doubt_outlives_the_exports)
+{
+	struct vfs_node *a;
+
+	open_world(_i);
+	vfs_node_put(must_mkdir(w.root, "a"));
+	sync_faults.whole_errno = EROFS;
+	sync_faults_lose((ino_t)attr_of(w.root).fileid);
+	assert_err(set_mode(w.root, 0755), EIO);
+	world_restart();
+	mount_disk();
+	sync_faults.whole_errno = EROFS;
+	a = must_lookup(w.root, "a");
+	assert_err(set_mode(a, 0755), EROFS);
+	sync_faults.whole_errno = 0;
+	assert_ok(set_mode(a, 0755));
+	sync_faults.whole_errno = EROFS;
+	assert_ok(set_mode(a, 0755));	/* and there is no doubt any more */
+	vfs_node_put(a);
+	world_close();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("posix_done");
@@ -386,6 +410,7 @@ int main(void)
 	tcase_add_loop_test(t,
 		data_before_an_error_of_the_disk_is_not_acknowledged, 0, 2);
 	tcase_add_loop_test(t, a_refusal_is_no_error_of_the_disk, 0, 2);
+	tcase_add_loop_test(t, a_doubt_outlives_the_exports, 0, 2);
 	tcase_add_loop_test(t,
 			    no_room_on_a_file_that_the_system_syncs_is_an_error,
 			    0, 2);

@@ -73,7 +73,9 @@ void posix_disk_put(struct posix_disk *d)
 	bool last;
 
 	mutex_lock(&disks_lock);
-	last = --d->users == 0;
+	/* Doubts stay with the file system until a sync of it has ended them,
+	 * also while no export is on it. */
+	last = --d->users == 0 && !posix_disk_doubtful(d);
 	if (last) {
 		for (link = &disks; *link != d; link = &(*link)->next)
 			;

@@ -69,6 +69,7 @@ struct posix_turns {
  * disk.c: one file system (st_dev), for all exports that are on it.
  */
 int  posix_disk_get(dev_t dev, struct posix_disk **out);
+/* A doubtful one is kept, for when the file system is exported again. */
 void posix_disk_put(struct posix_disk *d);
 /* Notes that storage failed: the disk is doubtful from now on.  Never
  * blocks. */

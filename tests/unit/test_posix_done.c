@@ -169,6 +169,31 @@ START_TEST(no_client_is_told_to_come_again_for_attributes_that_it_set)
 }
 END_TEST
 
+START_TEST(no_client_is_told_to_come_again_for_a_part_that_it_set)
+{
+	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
+	struct vfs_setattr set = { .set = VFS_SET_MODE | VFS_SET_MTIME_NOW,
+				   .guarded = true };
+	struct vfs_node *a, *b;
+
+	fresh_dirs(_i, &a, &b);
+	for (unsigned i = 0; i < ARRAY_SIZE(again); i++) {
+		sync_faults.times_errno = again[i];
+		set.mode = 0700 + i;
+		set.guard = attr_of(a).ctime;
+		assert_err(posix_setattr(&w.ctx, a, &set, NULL), EIO);
+		ck_assert_uint_eq(attr_of(a).mode, set.mode);
+	}
+	/* While nothing is done it may come again. */
+	sync_faults.times_errno = ENOMEM;
+	set.set = VFS_SET_MTIME_NOW;
+	set.guard = attr_of(a).ctime;
+	assert_err(posix_setattr(&w.ctx, a, &set, NULL), ENOMEM);
+	sync_faults.times_errno = 0;
+	close_dirs(a, b);
+}
+END_TEST
+
 /* It would find the name gone. */
 START_TEST(no_client_is_told_to_come_again_for_what_was_done)
 {
@@ -399,6 +424,9 @@ int main(void)
 			    0, 2);
 	tcase_add_loop_test(t,
 		no_client_is_told_to_come_again_for_attributes_that_it_set,
+		0, 2);
+	tcase_add_loop_test(t,
+		no_client_is_told_to_come_again_for_a_part_that_it_set,
 		0, 2);
 	tcase_add_loop_test(t,
 		a_change_without_fsync_that_meets_a_failed_sync_is_no_success,

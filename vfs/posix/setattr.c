@@ -111,32 +111,40 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 	err = posix_cred_set(posix_fs_of(n), ctx);
 	if (err < 0)
 		return err;
-	return ftruncate(fd, size) < 0 ? -errno : 0;
+	/* It may fail in its midst, with the size changed. */
+	return ftruncate(fd, size) < 0 ? posix_not_again(-errno) : 0;
 }
 
 /* Owner before mode, since a change of owner takes set-id bits away; times
- * last, since a change of size sets them: mtime to now, as asked. */
+ * last, since a change of size sets them: mtime to now, as asked.  Once a part
+ * is done no error says "come again": a guard would meet that part. */
 static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
 		   const struct stat *st, const struct vfs_setattr *set)
 {
 	struct vfs_setattr times = { .set = set->set & SET_TIMES,
 				     .atime = set->atime,
 				     .mtime = set->mtime };
+	bool done = false;
 	int err = 0;
 
 	if (set->set & VFS_SET_SIZE) {
 		err = set_size(ctx, n, st, set->size);
 		times.set &= ~VFS_SET_MTIME_NOW;
+		done = err == 0;
 	}
 	if (err == 0)
 		err = posix_cred_set(posix_fs_of(n), ctx);
-	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID))
+	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID)) {
 		err = set_owner(n, set);
-	if (err == 0 && set->set & VFS_SET_MODE)
+		done |= err == 0;
+	}
+	if (err == 0 && set->set & VFS_SET_MODE) {
 		err = set_mode(n, set->mode);
+		done |= err == 0;
+	}
 	if (err == 0 && times.set)
 		err = set_times_as(ctx, n, &times);
-	return err;
+	return done ? posix_not_again(err) : err;
 }
 
 static bool guard_fits(const struct vfs_setattr *set, const struct stat *st)
@@ -145,6 +153,13 @@ static bool guard_fits(const struct vfs_setattr *set, const struct stat *st)
 	return !set->guarded ||
 	       ((uint32_t)set->guard.tv_sec == (uint32_t)st->st_ctim.tv_sec &&
 		set->guard.tv_nsec == st->st_ctim.tv_nsec);
+}
+
+static bool has_parts(const struct vfs_setattr *set)
+{
+	return !!(set->set & VFS_SET_SIZE) + !!(set->set & VFS_SET_MODE) +
+	       !!(set->set & (VFS_SET_UID | VFS_SET_GID)) +
+	       !!(set->set & SET_TIMES) > 1;
 }
 
 static bool frees_much(const struct vfs_setattr *set, const struct stat *st)
@@ -162,6 +177,10 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	int err;
 
 	if (!posix_may_block(ctx, posix_fs_of(n)))
+		return -EAGAIN;
+	/* A caller that may not block tries again from the start, and could
+	 * meet a part that it has done.  So it does one part at a time. */
+	if (ctx->nonblock && has_parts(set))
 		return -EAGAIN;
 	/* No other SETATTR comes between the guard's check and the change. */
 	err = posix_hold(&hold, n, !ctx->nonblock);

@@ -37,6 +37,9 @@
  * Memory that is unused for twice as long is given back to the system. */
 #define TIDY_SECONDS	5
 
+/* A signal to end came while the listeners were being stopped. */
+static volatile sig_atomic_t asked_again;
+
 /* give_up()'s duties before the process ends. */
 static const char *last_pid_file;
 static int last_lock = -1;
@@ -132,26 +135,36 @@ static void give_up(int sig)
 	_exit(EXIT_FAILURE);
 }
 
-/*
- * A call or a reload may hang in the file system for ever, and server_stop()
- * would wait for it.  Ending in its midst is as kill -9: data that was
- * acknowledged as stable is safe.
- */
-static void bound_the_end(const struct server *s, const char *pid_file,
-			  unsigned seconds)
+static void hurry(int sig)
+{
+	asked_again = sig;
+	alarm(CLOSE_SECONDS);
+}
+
+/* The signals to end go to @handler from now on. */
+static void unblock_end(void (*handler)(int sig))
 {
 	sigset_t set;
 
-	last_pid_file = pid_file;
-	last_lock = server_state_lock(s);
-	signal(SIGALRM, give_up);
-	signal(SIGTERM, give_up);
-	signal(SIGINT, give_up);
-	alarm(seconds);
+	signal(SIGTERM, handler);
+	signal(SIGINT, handler);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/*
+ * A call or a reload may hang in the file system for ever, and server_stop()
+ * would wait for it; a poller may hang, and server_drain() wait for that.
+ * Ending in its midst is as kill -9: data that was acknowledged as stable is
+ * safe.
+ */
+static void bound_the_end(const struct server *s, const char *pid_file)
+{
+	last_pid_file = pid_file;
+	last_lock = server_state_lock(s);
+	signal(SIGALRM, give_up);
 }
 
 /* True when all calls were answered and all connections closed. */
@@ -159,14 +172,18 @@ static bool drain(struct server *s, const sigset_t *set)
 {
 	static const struct timespec step = { 0, 20 * 1000 * 1000 };
 
+	alarm(DRAIN_SECONDS + CLOSE_SECONDS);
+	unblock_end(hurry);
 	log_info("ending: answering the calls that were taken");
 	server_drain(s);
+	sigprocmask(SIG_BLOCK, set, NULL);
 	for (int i = 0; i < DRAIN_SECONDS * 50; i++) {
-		int sig;
+		int sig = asked_again;
 
 		if (server_drained(s))
 			return true;
-		sig = sigtimedwait(set, NULL, &step);
+		if (!sig)
+			sig = sigtimedwait(set, NULL, &step);
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_warn("asked again to end: not waiting any longer");
 			return false;
@@ -245,8 +262,9 @@ static int run(const struct options *o, int parent)
 	server_print_ready(s, stdout);
 	if (parent >= 0)
 		tell_parent(parent);
-	bound_the_end(s, o->pid_file, serve(s, &set) ? DRAIN_SECONDS :
-						       CLOSE_SECONDS);
+	bound_the_end(s, o->pid_file);
+	alarm(serve(s, &set) ? DRAIN_SECONDS : CLOSE_SECONDS);
+	unblock_end(give_up);
 	server_stop(s);
 	if (o->pid_file)
 		unlink(o->pid_file);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The daemon under any parent: closed descriptors, storms of signals. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/server/daemon_run.h"
@@ -52,6 +56,79 @@ START_TEST(standard_descriptors_that_are_closed_are_of_no_file)
 }
 END_TEST
 
+/* The number of the daemon's thread of this name. */
+static pid_t thread_of(const char *name)
+{
+	char path[64], comm[32];
+	struct dirent *e;
+	pid_t tid = 0;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
+	dir = opendir(path);
+	ck_assert_ptr_nonnull(dir);
+	while (!tid && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", d.pid,
+			 e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f) &&
+		    strcspn(comm, "\n") == strlen(name) &&
+		    !strncmp(comm, name, strlen(name)))
+			tid = atoi(e->d_name);
+		fclose(f);
+	}
+	closedir(dir);
+	return tid;
+}
+
+/* A thread that is traced may stand still while the others run. */
+static pid_t stop_thread(const char *name)
+{
+	pid_t tid = thread_of(name);
+	int status;
+
+	ck_assert_int_gt(tid, 0);
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+		return 0;
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, tid, NULL, NULL), 0);
+	ck_assert_int_eq(waitpid(tid, &status, __WALL), tid);
+	return tid;
+}
+
+/* 24 seconds after the first signal, four after the second. */
+START_TEST(a_poller_that_hangs_does_not_delay_the_end)
+{
+	time_t from;
+	pid_t tid;
+
+	ck_assert(daemon_start(&d, (const char *const[]){ "--export",
+			       "mem:/m 127.0.0.1(rw,insecure)", NULL }));
+	tid = stop_thread("poller 0");
+	if (!tid) {
+		fprintf(stderr, "no thread may be traced here\n");
+		daemon_end(&d, SIGTERM);
+		return;
+	}
+	from = time(NULL);
+	kill(d.pid, SIGTERM);
+	if (_i) {
+		ck_assert(daemon_logged(&d, "ending"));
+		kill(d.pid, SIGTERM);
+	}
+	while (waitpid(tid, &d.status, __WALL | WNOHANG) == 0) {
+		ck_assert_int_le(time(NULL) - from, 50);
+		usleep(20000);
+	}
+	ck_assert_int_ge(time(NULL) - from, _i ? 3 : 23);
+	daemon_end(&d, SIGTERM);
+	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 1);
+	ck_assert(daemon_has_logged(&d, "ending"));
+}
+END_TEST
+
 /* Its log is a pipe whose reader is gone. */
 START_TEST(a_storm_of_signals_ends_in_order)
 {
@@ -89,6 +166,9 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t,
 		standard_descriptors_that_are_closed_are_of_no_file);
+	tcase_set_timeout(t, 120);
+	tcase_add_loop_test(t, a_poller_that_hangs_does_not_delay_the_end, 0,
+			    2);
 	tcase_add_test(t, a_storm_of_signals_ends_in_order);
 	suite_add_tcase(s, t);
 	return run_suite(s);

@@ -143,7 +143,8 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 			   const struct gannet_rpcrdma_options *options,
 			   struct gannet_rpcrdma **out);
 
-/* An xid like no other of this client. */
+/* An xid like no other of this client.  The first is random, so that a server
+ * does not take a call for one of an earlier client (RFC 5531 section 9). */
 uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 
 /* Starts a call.  0, and its done() follows, never from in here; or -errno

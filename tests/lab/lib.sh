@@ -17,11 +17,27 @@ not_ok() { echo "not ok - ${T:+$T }$SUITE: $*"; }
 skip() { echo "skip - ${T:+$T }$SUITE: $1 # $2"; }
 note() { sed 's/^/# /'; }
 
+# How long all processors together have worked, in hundredths of a second.
+worked()
+{
+	local user nice system irq softirq
+	read -r _ user nice system _ _ irq softirq _ < /proc/stat
+	echo $((user + nice + system + irq + softirq))
+}
+
+# took SECONDS WORKED: the time since SECONDS and worked() were that.
+took()
+{
+	local work=$(($(worked) - $2))
+	echo "$((SECONDS - $1)) s, $(((work + 50) / 100)) s of processors"
+}
+
 # check WHAT COMMAND...: holds when the command, or every command of the
 # function, succeeds.
 check()
 {
-	local what=$1 status start=$SECONDS; shift
+	local what=$1 status start=$SECONDS work; shift
+	work=$(worked)
 	(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND"' ERR; "$@") \
 		>"$OUT/check" 2>&1
 	status=$?
@@ -32,7 +48,7 @@ check()
 		not_ok "$what"
 	fi
 	[ $((SECONDS - start)) -lt 10 ] ||
-		echo "# that took $((SECONDS - start)) s"
+		echo "# that took $(took $start "$work")"
 	return 0
 }
 

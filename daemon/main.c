@@ -225,23 +225,42 @@ static bool serve(struct server *s, const sigset_t *set)
 	}
 }
 
-static int run(const struct options *o, int parent)
+/* The modules that the options name, or NULL after the reason was logged. */
+static struct backends *load_backends(const struct options *o)
+{
+	struct backends *b = NULL;
+	int err = backends_create(&b);
+	char *why = NULL;
+
+	for (unsigned i = 0; i < o->nbackends && !err; i++) {
+		err = backends_load(b, o->backend_dir, o->backends[i], &why);
+		if (err)
+			log_err("--backend %s: %s", o->backends[i],
+				why ? why : strerror(-err));
+	}
+	free(why);
+	if (!err)
+		return b;
+	backends_destroy(b);
+	return NULL;
+}
+
+static void signals_to_wait_for(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGUSR1);
+}
+
+static int serve_confined(const struct options *o,
+			  const struct backends *backends, int parent)
 {
 	struct server *s;
 	sigset_t set;
 
-	/* Before any thread is made: all of them inherit it. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	raise_limit(RLIMIT_NOFILE);
-	lock_any_memory();
-	umask(0);
-
+	signals_to_wait_for(&set);
 	if (confine(o->seccomp) < 0)
 		return EXIT_FAILURE;
 	rcu_register_thread();
@@ -250,7 +269,7 @@ static int run(const struct options *o, int parent)
 	get_default_call_rcu_data();
 	/* Without the log thread every thread writes its own lines. */
 	log_start();
-	if (server_start(o, &s) < 0) {
+	if (server_start(o, backends, &s) < 0) {
 		log_stop();
 		return EXIT_FAILURE;
 	}
@@ -272,6 +291,29 @@ static int run(const struct options *o, int parent)
 	log_stop();
 	rcu_unregister_thread();
 	return EXIT_SUCCESS;
+}
+
+static int run(const struct options *o, int parent)
+{
+	struct backends *backends;
+	int status = EXIT_FAILURE;
+	sigset_t set;
+
+	/* Before any thread is made: all of them inherit it. */
+	signals_to_wait_for(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	raise_limit(RLIMIT_NOFILE);
+	lock_any_memory();
+	umask(0);
+
+	/* Before the process is confined: a module may need more than serving
+	 * does for its own start, and no code is loaded later. */
+	backends = load_backends(o);
+	if (backends)
+		status = serve_confined(o, backends, parent);
+	backends_destroy(backends);
+	return status;
 }
 
 /* A file or connection that got the number of a standard descriptor would get

@@ -67,6 +67,18 @@ static const char *set_exports_file(struct options *o, char *value)
 	return NULL;
 }
 
+static const char *set_backend(struct options *o, char *value)
+{
+	o->backends[o->nbackends++] = value;
+	return NULL;
+}
+
+static const char *set_backend_dir(struct options *o, char *value)
+{
+	o->backend_dir = value;
+	return *value == '/' ? NULL : "expected an absolute path";
+}
+
 bool options_address(const char *text, struct sockaddr_storage *out)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -258,6 +270,11 @@ static const struct option_row rows[] = {
 	  "export what FILE says, see gannet-exports(5); may be\n"
 	  "given more than once; when there is no --export either:\n"
 	  SYSCONFDIR "/gannet/exports" },
+	{ "backend", "NAME", set_backend,
+	  "load the module NAME, for exports as NAME:/PATH; may be\n"
+	  "given more than once" },
+	{ "backend-dir", "DIR", set_backend_dir,
+	  "where modules are (" BACKENDDIR ")" },
 	{ "port", "N", set_port,
 	  "TCP and UDP port of NFS and MOUNT (2049); 0: any free" },
 	{ "rdma-port", "N", set_rdma_port,
@@ -399,6 +416,8 @@ static bool set_defaults(struct options *o, int argc)
 	memset(o, 0, sizeof(*o));
 	o->exports = calloc((size_t)argc, sizeof(*o->exports));
 	o->exports_files = calloc((size_t)argc, sizeof(*o->exports_files));
+	o->backends = calloc((size_t)argc, sizeof(*o->backends));
+	o->backend_dir = BACKENDDIR;
 	o->state_dir = default_state_dir();
 	o->port = 2049;
 	o->rdma_port = 20049;
@@ -412,7 +431,7 @@ static bool set_defaults(struct options *o, int argc)
 	o->rpcbind = true;
 	o->seccomp = CONFINE_KILL;
 	o->log_level = LOG_LEVEL_INFO;
-	return o->exports && o->exports_files && o->state_dir;
+	return o->exports && o->exports_files && o->backends && o->state_dir;
 }
 
 static enum options_result set(struct options *o, const struct option_row *row,
@@ -478,5 +497,6 @@ void options_fini(struct options *o)
 {
 	free(o->exports);
 	free(o->exports_files);
+	free(o->backends);
 	free(o->state_dir);
 }

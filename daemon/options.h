@@ -18,6 +18,9 @@ struct options {
 	unsigned	  nexports;
 	char		**exports_files;
 	unsigned	  nexports_files;
+	char		**backends;	/* modules to load, borrowed */
+	unsigned	  nbackends;
+	const char	 *backend_dir;
 	const char	 *bind;		/* address, NULL: all */
 	unsigned	  port;		/* 0: any free one */
 	unsigned	  rdma_port;

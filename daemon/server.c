@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/announce.h"
 #include "daemon/counters.h"
+#include "daemon/exports.h"
 #include "daemon/pollers.h"
 #include "daemon/reload.h"
 #include "daemon/state.h"
@@ -31,7 +31,6 @@
 #include "vfs/export.h"
 
 #define MAX_LISTENERS	4
-#define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
 /* The largest possible FPDU that is a multiple of four. */
 #define IWARP_FPDU_LARGE 65528
 
@@ -49,6 +48,7 @@ struct share {
 
 struct server {
 	const struct options	*o;		/* borrowed */
+	const struct backends	*backends;	/* borrowed */
 	struct pool		*pool;
 	struct pollers		 pollers;
 	/* For RDMA devices, which refuse threads whose credentials change. */
@@ -71,48 +71,6 @@ struct server {
 	pthread_mutex_t		 shares_lock;	/* guards shares */
 	struct cds_list_head	 shares;
 };
-
-static int parse_file(struct server *s, const char *name,
-		      struct export_set **set, char **err)
-{
-	FILE *f = fopen(name, "re");
-	const char *why = "";
-	struct stat st;
-	int ret = 0;
-
-	if (!f || fstat(fileno(f), &st) < 0)
-		ret = -errno;
-	else if (S_ISDIR(st.st_mode))
-		ret = -EISDIR;
-	else
-		ret = export_set_parse(s->exports, name, f, set, err);
-	if (ret == -EISDIR)
-		why = "; expected an exports file (--export offers a "
-		      "directory)";
-	else if (ret == -ENOENT && s->o->nexports_files == 0)
-		why = "; name a directory with --export, or a file with "
-		      "--exports-file";
-	if (ret && !*err && asprintf(err, "%s: %s%s", name, strerror(-ret),
-				     why) < 0)
-		*err = NULL;
-	if (f)
-		fclose(f);
-	return ret;
-}
-
-static int read_exports(struct server *s, struct export_set **set, char **err)
-{
-	const struct options *o = s->o;
-	int ret = 0;
-
-	for (unsigned i = 0; i < o->nexports_files && !ret; i++)
-		ret = parse_file(s, o->exports_files[i], set, err);
-	if (o->nexports_files == 0 && o->nexports == 0)
-		ret = parse_file(s, DEFAULT_EXPORTS, set, err);
-	for (unsigned i = 0; i < o->nexports && !ret; i++)
-		ret = export_set_add(s->exports, o->exports[i], set, err);
-	return ret;
-}
 
 /* A new export gets its share of the workers, before anyone can find it. */
 static void give_share(void *arg, struct export *e)
@@ -179,7 +137,7 @@ static int publish(struct server *s)
 	unsigned n = 0;
 	int err;
 
-	err = read_exports(s, &set, &text);
+	err = exports_read(s->o, s->exports, &set, &text);
 	if (!err)
 		err = export_table_publish(s->exports, set, &text);
 	else if (set)
@@ -190,8 +148,7 @@ static int publish(struct server *s)
 		export_each(s->exports, count_export, &n);
 	if (!err && n == 0)
 		log_warn("%s: nothing is exported; a line of it is 'DIR "
-			 "CLIENT(OPTIONS)...'", s->o->nexports_files ?
-			 s->o->exports_files[0] : DEFAULT_EXPORTS);
+			 "CLIENT(OPTIONS)...'", exports_first_file(s->o));
 	free(text);
 	free_shares(s, false);
 	return err;
@@ -423,7 +380,7 @@ static int start_rpc(struct server *s)
 static int start_programs(struct server *s)
 {
 	const struct export_config exports = {
-		.backend = &posix_vfs_ops,
+		.backend = &posix_vfs_ops, .backends = s->backends,
 		.state_dir = s->o->state_dir,
 		.attach = give_share, .release = return_share, .arg = s,
 	};
@@ -485,7 +442,8 @@ static void fit_connections(struct xprt_env *env)
 	env->max_peer_conns = MIN(env->max_peer_conns, fit);
 }
 
-int server_start(const struct options *o, struct server **out)
+int server_start(const struct options *o, const struct backends *backends,
+		 struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int err = -ENOMEM;
@@ -493,6 +451,7 @@ int server_start(const struct options *o, struct server **out)
 	if (!s)
 		goto fail;
 	s->o = o;
+	s->backends = backends;
 	s->state_lock = -1;
 	pthread_mutex_init(&s->shares_lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->shares);

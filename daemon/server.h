@@ -10,14 +10,17 @@
 #include <stdio.h>
 
 #include "daemon/options.h"
+#include "vfs/backends.h"
 
 struct server;
 
 /*
- * Makes everything and listens.  @o is borrowed while the server lives.
+ * Makes everything and listens.  @o and @backends are borrowed while the server
+ * lives.
  * 0, or -errno after the reason was logged.
  */
-int server_start(const struct options *o, struct server **out);
+int server_start(const struct options *o, const struct backends *backends,
+		 struct server **out);
 
 /* Logs each listener's address, then "ready"; see gannetd(8). */
 void server_print_ready(const struct server *s, FILE *out);

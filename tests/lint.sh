@@ -86,6 +86,14 @@ options daemon/options.c '^	\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' \
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
 
+# Every backend has a place in the manual, and runs the tests of all backends.
+for ops in $(grep '^	&' vfs/backends.c | grep -oE '[a-z]+_vfs_ops'); do
+	grep -q "^\.It Cm ${ops%_vfs_ops} [,:]" doc/gannet-exports.5.in ||
+		fail "doc/gannet-exports.5.in: nothing about ${ops%_vfs_ops}"
+	grep -qE "^	\.ops = &$ops," tests/unit/test_*.c ||
+		fail "tests/unit: nothing runs the suite for $ops"
+done
+
 # The tests and functions that doc/conformance.md names are there.
 names=$(grep -oE '`[a-z_0-9]+`' doc/conformance.md | tr -d '`' | sort -u)
 words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \

@@ -1,30 +1,193 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The list of backends. */
+/*
+ * The list of backends: those of this tree, and modules.
+ *
+ * A module stays loaded until the process ends, because its code may be on any
+ * thread's stack.
+ */
 #include "vfs/backends.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/util.h"
+#include "vfs/export_priv.h"
+
+#define NAME_MAX_LEN	32
+#define NAME_CHARS	"abcdefghijklmnopqrstuvwxyz0123456789-_"
 
 static const struct vfs_ops *const builtin[] = {
-	&posix_vfs_ops, &mem_vfs_ops,
+	&posix_vfs_ops,
+	&mem_vfs_ops,
 };
 
-const struct vfs_ops *backend_find(const char *name, size_t len)
+struct backends {
+	const struct vfs_ops  **loaded;
+	unsigned		nloaded;
+};
+
+int backends_create(struct backends **out)
 {
-	for (unsigned i = 0; i < ARRAY_SIZE(builtin); i++)
-		if (strlen(builtin[i]->name) == len &&
-		    memcmp(builtin[i]->name, name, len) == 0)
-			return builtin[i];
-	return NULL;
+	struct backends *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	*out = b;
+	return 0;
 }
 
-void backend_names(char *buf, size_t size)
+void backends_destroy(struct backends *b)
 {
+	if (!b)
+		return;
+	free(b->loaded);
+	free(b);
+}
+
+/* The backend number @i, or NULL behind the last one. */
+static const struct vfs_ops *nth(const struct backends *b, unsigned i)
+{
+	if (i < ARRAY_SIZE(builtin))
+		return builtin[i];
+	i -= ARRAY_SIZE(builtin);
+	return b && i < b->nloaded ? b->loaded[i] : NULL;
+}
+
+const struct vfs_ops *backends_find(const struct backends *b,
+				    const char *name, size_t len)
+{
+	const struct vfs_ops *ops;
+
+	for (unsigned i = 0; (ops = nth(b, i)); i++)
+		if (strlen(ops->name) == len &&
+		    memcmp(ops->name, name, len) == 0)
+			break;
+	return ops;
+}
+
+void backends_names(const struct backends *b, char *buf, size_t size)
+{
+	const struct vfs_ops *ops;
 	size_t len = 0;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(builtin) && len < size; i++)
+	for (unsigned i = 0; (ops = nth(b, i)) && len < size; i++)
 		len += (size_t)snprintf(buf + len, size - len, "%s%s",
-					i ? ", " : "", builtin[i]->name);
+					i ? ", " : "", ops->name);
+}
+
+/* Only root and the process's user may be able to change @path. */
+static int check_owner(const char *path, bool is_dir, char **err)
+{
+	struct stat st;
+
+	/* Links are not followed: the check is of what is loaded. */
+	if ((is_dir ? stat(path, &st) : lstat(path, &st)) < 0)
+		return export_fail(err, "%s: %s", path, strerror(errno));
+	if (!is_dir && !S_ISREG(st.st_mode))
+		return export_fail(err, "%s is not a regular file", path);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return export_fail(err, "%s belongs to user %u; a module and "
+				   "its directory have to be root's", path,
+				   st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return export_fail(err, "%s can be written by others than its "
+				   "owner (mode %03o)", path,
+				   st.st_mode & 0777u);
+	return 0;
+}
+
+#define OPERATION(name)	{ #name, offsetof(struct vfs_ops, name) }
+
+/* These may not be NULL. */
+static const struct { const char *name; size_t offset; } operations[] = {
+	OPERATION(mount), OPERATION(unmount), OPERATION(root),
+	OPERATION(open_handle), OPERATION(handle), OPERATION(node_free),
+	OPERATION(getattr), OPERATION(setattr), OPERATION(access),
+	OPERATION(lookup), OPERATION(readlink), OPERATION(read),
+	OPERATION(write), OPERATION(commit), OPERATION(create),
+	OPERATION(make), OPERATION(remove), OPERATION(rename),
+	OPERATION(link), OPERATION(readdir), OPERATION(statfs),
+	OPERATION(limits),
+};
+
+static int check_module(const struct vfs_ops *ops, const char *path,
+			const char *name, char **err)
+{
+	/* Nothing behind the version is known to be in its place. */
+	if (ops->version != GANNET_VFS_VERSION)
+		return export_fail(err, "%s was built for version %u of "
+				   "gannet/vfs.h; this gannetd has version %u",
+				   path, ops->version, GANNET_VFS_VERSION);
+	if (!ops->name || strcmp(ops->name, name) != 0)
+		return export_fail(err, "%s says that its name is '%s'", path,
+				   ops->name ? ops->name : "");
+	for (unsigned i = 0; i < ARRAY_SIZE(operations); i++) {
+		void *op;
+
+		memcpy(&op, (const char *)ops + operations[i].offset,
+		       sizeof(op));
+		if (!op)
+			return export_fail(err, "%s has no operation %s", path,
+					   operations[i].name);
+	}
+	return 0;
+}
+
+static int load(const char *path, const char *name,
+		const struct vfs_ops **out, char **err)
+{
+	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	const struct vfs_ops *ops;
+	int ret;
+
+	if (!module)
+		return export_fail(err, "%s", dlerror());
+	ops = dlsym(module, "gannet_backend");
+	if (!ops)
+		ret = export_fail(err, "%s has no gannet_backend", path);
+	else
+		ret = check_module(ops, path, name, err);
+	if (ret == 0)
+		*out = ops;
+	dlclose(module);		/* stays, for RTLD_NODELETE */
+	return ret;
+}
+
+int backends_load(struct backends *b, const char *dir, const char *name,
+		  char **err)
+{
+	size_t len = strlen(name);
+	const struct vfs_ops **grown;
+	char *path = NULL;
+	int ret;
+
+	*err = NULL;
+	if (len == 0 || len > NAME_MAX_LEN || strspn(name, NAME_CHARS) < len)
+		return export_fail(err, "'%s' is not a name: expected 1 to %d "
+				   "of a to z, 0 to 9, '-' and '_'", name,
+				   NAME_MAX_LEN);
+	if (backends_find(b, name, len))
+		return export_fail(err, "there is a backend '%s' already",
+				   name);
+	grown = reallocarray(b->loaded, b->nloaded + 1, sizeof(*grown));
+	if (!grown || asprintf(&path, "%s/%s.so", dir, name) < 0)
+		path = NULL;
+	if (grown)
+		b->loaded = grown;
+	if (!path)
+		return -ENOMEM;
+	ret = check_owner(dir, true, err);
+	if (ret == 0)
+		ret = check_owner(path, false, err);
+	if (ret == 0)
+		ret = load(path, name, &b->loaded[b->nloaded], err);
+	if (ret == 0)
+		b->nloaded++;
+	free(path);
+	return ret;
 }

@@ -3,17 +3,35 @@
 #ifndef GANNET_VFS_BACKENDS_H
 #define GANNET_VFS_BACKENDS_H
 
-#include "vfs/vfs.h"
+#include <gannet/vfs.h>
 
 /* A directory of this system.  vfs/posix/. */
 extern const struct vfs_ops posix_vfs_ops;
 /* Memory, empty at first and gone at exit.  vfs/mem/. */
 extern const struct vfs_ops mem_vfs_ops;
 
+/* The backends of this tree and those that were loaded.  Where a function takes
+ * a list it may be NULL: those of this tree. */
+struct backends;
+
+int  backends_create(struct backends **out);
+void backends_destroy(struct backends *b);
+/*
+ * Loads the module @name in @dir.  0; -ENOMEM; or -EINVAL and *@err (malloced,
+ * NULL without memory) is the reason.  The file and @dir must belong to root or
+ * to the user of this process, and nobody else may write to them: a module is
+ * code of this process.  Not while another thread uses @b.
+ */
+int  backends_load(struct backends *b, const char *dir, const char *name,
+		   char **err);
 /* The backend whose name is the @len bytes at @name, or NULL. */
-const struct vfs_ops *backend_find(const char *name, size_t len);
+const struct vfs_ops *backends_find(const struct backends *b,
+				    const char *name, size_t len);
 /* "posix, mem": for messages. */
-void backend_names(char *buf, size_t size);
+void backends_names(const struct backends *b, char *buf, size_t size);
+
+/* Checks a name off the wire. 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
+int vfs_name_check(const char *s, uint32_t len);
 
 /*
  * Parses @text ("a,b=1" or NULL) by the rows of @ops.  *@out is a new block of

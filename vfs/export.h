@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "lib/thread.h"
 #include "vfs/backends.h"
 
 /* NFS3_FHSIZE, RFC 1813 section 2.4. */
@@ -43,6 +44,8 @@ struct export_set;			/* one snapshot */
 
 struct export_config {
 	const struct vfs_ops *backend;	/* of entries without any */
+	/* Of the others; borrowed.  NULL: those of this tree. */
+	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
 	 * can find it yet: set e->upper here.  Publisher's thread. */

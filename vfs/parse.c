@@ -182,7 +182,7 @@ static const struct vfs_ops *find_backend(const struct parser *p,
 
 	if (strlen(usual->name) == len && memcmp(usual->name, name, len) == 0)
 		return usual;
-	return backend_find(name, len);
+	return backends_find(p->table->config.backends, name, len);
 }
 
 /* "mem,size=1g:/path": the backend's name, its options, the rest. */
@@ -198,12 +198,15 @@ static int read_backend(struct parser *p, struct entry *e, char **path)
 	e->backend = p->table->backend;
 	if (p->word[0] != '/' && colon) {
 		e->backend = find_backend(p, p->word, name);
-		backend_names(names, sizeof(names));
-		if (!e->backend)
+		if (!e->backend) {
+			backends_names(p->table->config.backends, names,
+				       sizeof(names));
 			return fail(p, "'%.*s' is not a kind of file system; "
 				    "expected KIND:/PATH, where KIND is one "
-				    "of %s, or just /PATH", (int)name,
-				    p->word, names);
+				    "of %s (others are loaded at the start, "
+				    "with --backend), or just /PATH",
+				    (int)name, p->word, names);
+		}
 		*colon = '\0';
 		*path = colon + 1;
 		if (p->word[name] == ',')

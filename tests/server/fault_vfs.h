@@ -18,7 +18,8 @@
 #ifndef GANNET_TESTS_SERVER_FAULT_VFS_H
 #define GANNET_TESTS_SERVER_FAULT_VFS_H
 
-#include "vfs/vfs.h"
+#include "lib/thread.h"
+#include "vfs/backends.h"
 
 enum fault_op {
 	FAULT_OPEN_HANDLE, FAULT_GETATTR, FAULT_SETATTR, FAULT_ACCESS,

@@ -99,8 +99,8 @@ static const struct {
 	{ "/a/. h", "exports:1: '/a/.' has a component '.' or '..'" },
 	{ "/.. h", "exports:1: '/..' has a component '.' or '..'" },
 	{ "nfs:/a h", "exports:1: 'nfs' is not a kind of file system; "
-	  "expected KIND:/PATH, where KIND is one of posix, mem, or just "
-	  "/PATH" },
+	  "expected KIND:/PATH, where KIND is one of posix, mem (others are "
+	  "loaded at the start, with --backend), or just /PATH" },
 	{ "mem,color=red:/a h", "exports:1: mem has no option 'color=red'; "
 	  "expected size= or files=" },
 	{ "/a h\nmem,size=1,files=2:/b h", "exports:2: size=1: expected a "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests of every backend of vfs/vfs.h: a test program of a backend adds these
- * cases to its suite.
+ * Tests of every backend of gannet/vfs.h: a test program of a backend adds
+ * these cases to its suite.
  *
  * 	int main(void)
  * 	{
@@ -17,7 +17,8 @@
 
 #include <check.h>
 
-#include "vfs/vfs.h"
+#include "lib/thread.h"
+#include "vfs/backends.h"
 
 struct vfs_suite_params {
 	const struct vfs_ops *ops;

@@ -124,8 +124,8 @@ int mem_node_alloc(struct mem_fs *fs, enum vfs_type type,
 	atomic_store_explicit(&n->nlink, 0, memory_order_relaxed);
 	atomic_store_explicit(&n->parent, NULL, memory_order_relaxed);
 	atomic_fetch_add_explicit(&fs->nodes, 1, memory_order_relaxed);
-	/* Pairs with ref_get_unless_zero() in open_handle(). */
-	atomic_store_explicit(&n->base.ref.count, 1, memory_order_release);
+	/* Pairs with vfs_node_get_unless_zero() in open_handle(). */
+	vfs_node_init(&n->base, &fs->base);
 	*out = n;
 	return 0;
 }
@@ -233,7 +233,7 @@ static void mem_unmount(struct vfs_fs *base)
 		struct mem_node *n = slot_node(fs, slot);
 
 		/* The tree's own reference is all that there can be. */
-		if (atomic_load(&n->base.ref.count) != 0)
+		if (atomic_load(&n->base.refs) != 0)
 			contents_free(fs, n);
 		pthread_rwlock_destroy(&n->lock);
 	}
@@ -276,7 +276,7 @@ static int mem_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *base,
 	memcpy(&slot, h->data, 4);
 	memcpy(&gen, h->data + 4, 8);
 	n = slot_node(fs, slot);
-	if (!n || !ref_get_unless_zero(&n->base.ref))
+	if (!n || !vfs_node_get_unless_zero(&n->base))
 		return -ESTALE;
 	if (n->gen != gen ||
 	    atomic_load_explicit(&n->nlink, memory_order_relaxed) == 0) {
@@ -330,6 +330,7 @@ static const struct vfs_option options[] = {
 };
 
 const struct vfs_ops mem_vfs_ops = {
+	.version = GANNET_VFS_VERSION,
 	.name = "mem",
 	.options = options,
 	.noptions = ARRAY_SIZE(options),

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/thread.h"
 #include "lib/util.h"
 #include "vfs/backends.h"
 

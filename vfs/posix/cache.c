@@ -69,7 +69,7 @@ struct posix_node *posix_cache_find(struct posix_cache *c,
 	hash = cds_lfht_iter_get_node(&iter);
 	if (hash) {
 		n = container_of(hash, struct posix_node, hash);
-		if (ref_get_unless_zero(&n->node.ref))
+		if (vfs_node_get_unless_zero(&n->node))
 			touch(c, n);
 		else
 			n = NULL;
@@ -161,7 +161,7 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n)
  * which is harmless.) */
 static bool unused(const struct posix_node *n)
 {
-	return atomic_load(&n->node.ref.count) == 1;
+	return atomic_load(&n->node.refs) == 1;
 }
 
 /* Under the lock: takes the node looked at longest ago, and puts it last. */
@@ -195,7 +195,7 @@ static bool sync_and_take_out(struct posix_cache *c, struct posix_node *n)
 
 	posix_node_flush_idle(n);
 	mutex_lock(&c->lock);
-	gone = n->cached && !n->dirty && atomic_load(&n->node.ref.count) == 2;
+	gone = n->cached && !n->dirty && atomic_load(&n->node.refs) == 2;
 	if (gone)
 		take_out(c, n);
 	mutex_unlock(&c->lock);

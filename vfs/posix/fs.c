@@ -339,6 +339,7 @@ static const struct vfs_option options[] = {
 };
 
 const struct vfs_ops posix_vfs_ops = {
+	.version = GANNET_VFS_VERSION,
 	.name = "posix",
 	.options = options,
 	.noptions = ARRAY_SIZE(options),

@@ -139,8 +139,7 @@ int posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 		close(fd);
 		return -ENOMEM;
 	}
-	n->node.fs = &fs->fs;
-	ref_init(&n->node.ref);
+	vfs_node_init(&n->node, &fs->fs);
 	n->handle = *h;
 	n->type = posix_type(st->st_mode);
 	n->ino = st->st_ino;

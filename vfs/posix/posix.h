@@ -31,9 +31,10 @@
 #include <urcu/rculfhash.h>
 
 #include "lib/stats.h"
+#include "lib/thread.h"
 #include "lib/util.h"
-#include "vfs/posix/sync.h"
 #include "vfs/backends.h"
+#include "vfs/posix/sync.h"
 
 /* Flags of openat2() for a plain name. */
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)

@@ -1,29 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * vfs - the contract of the storage backends.
+ * gannet/vfs.h - storage backends of gannetd, and loadable modules with them.
  *
- * A backend turns a directory (or nothing, for mem) into a struct vfs_fs, and
- * that into nodes: counted objects, one for each file that is in use.
+ * A backend turns a directory, or whatever it calls one, into a struct vfs_fs,
+ * and that into nodes: counted objects, one for each file that is in use.
  * Operations name nodes, never paths, and carry the caller's credentials.  They
  * are shaped by NFSv3 (RFC 1813) but know nothing of RPC.
  *
+ * A module is a shared object NAME.so that defines gannet_backend; gannetd
+ * loads it for --backend NAME.  gannet-vfs(3) tells it at length.
+ *
  * Errors are -errno: VFS_ERRORS has all of them, and what each becomes.
  *
- * Any thread that lib/thread.h started may call, at the same time, with a
- * reference to each node it names.  A call may leave the thread with the
- * caller's file system credentials (setfsuid(2)): a thread that calls
- * opens files of its own only with that in mind.
+ * Threads: operations run on threads of gannetd, many at the same time, also
+ * on one node; the caller holds a reference to each node that it names.  The
+ * threads are registered with liburcu's "memb" flavour and block all signals.
+ * A call may leave the thread with the caller's file system credentials
+ * (setfsuid(2)): a thread that calls opens files of its own only with that in
+ * mind.
  */
-#ifndef GANNET_VFS_VFS_H
-#define GANNET_VFS_VFS_H
+#ifndef GANNET_VFS_H
+#define GANNET_VFS_H
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include <time.h>
 
-#include "lib/thread.h"
+/* Changes with every change of this file that a module has to be built anew
+ * for.  gannetd loads modules of its own version only. */
+#define GANNET_VFS_VERSION	1
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -110,8 +119,11 @@ struct vfs_cred {
 };
 
 /*
- * The context of an operation.  Freeing more than VFS_LONG bytes of a file
- * counts as blocking, on every backend.
+ * The context of an operation; borrowed for the call.  With @nonblock the
+ * operation must not wait for storage or for a peer, nor change the thread's
+ * credentials: it does nothing and returns -EAGAIN instead, and is called again
+ * without.  Freeing more than VFS_LONG bytes of a file counts as blocking, on
+ * every backend.
  */
 struct vfs_ctx {
 	const struct vfs_cred *cred;
@@ -182,18 +194,10 @@ struct vfs_name {
 	uint32_t    len;
 };
 
-struct vfs_config;
-
-/* Sets *@config->why.  Returns -EINVAL. */
-int vfs_fail(const struct vfs_config *config, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* 0, -ENAMETOOLONG, -EINVAL (empty, NUL, '/'). */
-int vfs_name_check(const char *s, uint32_t len);
-
+/* A backend's node has this as a member. */
 struct vfs_node {
 	struct vfs_fs	*fs;		/* borrowed: outlives its nodes */
-	struct ref	 ref;
+	atomic_uint	 refs;		/* vfs_node_init(), _get(), _put() */
 };
 
 struct vfs_dirent {
@@ -257,13 +261,14 @@ struct vfs_make {
 
 struct vfs_ops;
 
-/* One exported tree. */
+/* One exported tree.  A backend's has this as a member, and fills it in. */
 struct vfs_fs {
 	const struct vfs_ops *ops;
 	/* The write verifier: changes at start and with every write-back
 	 * error (RFC 1813 section 3.3.7). */
 	_Atomic uint64_t      verf;
-	/* A number that is this tree's across restarts: FATTR3 fsid. */
+	/* A number that is this tree's across restarts: FATTR3 fsid.  gannetd
+	 * replaces it when the exports file has fsid=. */
 	uint64_t	      fsid;
 };
 
@@ -288,59 +293,90 @@ struct vfs_option {
 	uint64_t	     min, max;
 };
 
+/* The tree to mount; borrowed for the call of mount(). */
 struct vfs_config {
 	const char *path;	/* the directory, absolute; for mem a name */
 	const void *options;	/* a block of ops->options_size bytes */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
-	/* The rest may be zero. */
+	/* The rest may be NULL. */
 	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
 				 * vfs_fail() */
 };
 
 /*
- * The backend.  @out nodes are counted and the caller's.  @attr and @wcc
- * pointers may be NULL: not wanted.  Names are checked already; lookup alone
- * may be asked for "..", which is the root itself at the root, and nothing is
- * asked about ".".
+ * The backend.  All members are set but those that say "may be NULL".
+ *
+ * @out nodes are counted, and the caller puts them.  @attr and @wcc pointers
+ * may be NULL: not wanted.  @attr is of the node after the operation, and is
+ * filled in on success only where nothing else is said.  Operations return 0 or
+ * -errno where nothing else is said.
+ *
+ * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.
+ * lookup alone may be asked for "..", which is the root itself at the root, and
+ * nothing is asked about ".".  The backend decides what the caller may do,
+ * by ctx->cred.
  */
 struct vfs_ops {
+	/* GANNET_VFS_VERSION.  The first member in every version. */
+	uint32_t		 version;
+	/* In exports files: 1 to 32 of a to z, 0 to 9, '-' and '_'.  A
+	 * module's is that of its file. */
 	const char		*name;
-	const struct vfs_option	*options;
+	const struct vfs_option	*options;	/* may be NULL: none */
 	unsigned		 noptions;
 	size_t			 options_size;	/* of the block they fill */
 
+	/*
+	 * Makes the tree.  Runs on a thread of the export's own, and may take
+	 * as long as the storage does.  After an error the exports are not
+	 * accepted, and the message is that of vfs_fail() or the errno's.
+	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
-	/* All nodes have been put. */
+	/* Frees the tree.  All nodes have been put, and no operation runs.  On
+	 * the thread of mount; may block. */
 	void (*unmount)(struct vfs_fs *fs);
-	/* Optional: true if @path, of vfs_config, still leads to the tree. */
+	/* True if @path, of vfs_config, still leads to the tree.  Asked at a
+	 * reload, on the thread of mount; may block.  May be NULL. */
 	bool (*is_at)(struct vfs_fs *fs, const char *path);
 
+	/* The tree's root directory.  Doesn't block. */
 	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
-	/* Opens the node that a handle names; never one outside of the tree. */
+	/*
+	 * Opens the node that a handle names; never one outside of the tree.
+	 * The handle was made by this backend, perhaps before a restart, or for
+	 * a file that is gone: -ESTALE, -EBADMSG.
+	 */
 	int  (*open_handle)(const struct vfs_ctx *ctx, struct vfs_fs *fs,
 			    const struct vfs_handle *h, struct vfs_node **out);
+	/* Sets *@h to @n's handle, which names the file as long as it exists,
+	 * and no other file ever.  Doesn't block. */
 	void (*handle)(struct vfs_node *n, struct vfs_handle *h);
-	/* The last reference is gone. */
+	/* The last reference is gone: frees @n.  Any thread; doesn't block. */
 	void (*node_free)(struct vfs_node *n);
 
+	/* GETATTR. */
 	int  (*getattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			struct vfs_attr *attr);
+	/* SETATTR.  -EDOM: @set is guarded, and the guard is not the ctime. */
 	int  (*setattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			const struct vfs_setattr *set, struct vfs_wcc *wcc);
+	/* ACCESS: *@granted are those of @want (VFS_ACCESS_*) that the caller
+	 * has; other bits of it mean nothing. */
 	int  (*access)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       uint32_t want, uint32_t *granted,
 		       struct vfs_attr *attr);
-	/* @attr: the found node's; @dir_attr: filled in on failure too,
-	 * *@has_dir_attr says whether. */
+	/* LOOKUP.  @attr: the found node's.  @dir_attr: the directory's, on
+	 * failure too; *@has_dir_attr says whether. */
 	int  (*lookup)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		       struct vfs_name name, struct vfs_node **out,
 		       struct vfs_attr *attr, struct vfs_attr *dir_attr,
 		       bool *has_dir_attr);
-	/* Returns the length, at most @size, or -errno. */
+	/* READLINK.  Returns the length, at most @size, or -errno. */
 	int  (*readlink)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			 char *buf, uint32_t size, struct vfs_attr *attr);
-	/* Returns bytes read or -errno.  Short only at the end of the file. */
+	/* READ.  Returns the bytes read, or -errno.  Short only at the end of
+	 * the file, which *@eof says; @off plus the bytes fit in 63 bits. */
 	int64_t (*read)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			uint64_t off, const struct iovec *iov, int niov,
 			bool *eof, struct vfs_attr *attr);
@@ -352,58 +388,114 @@ struct vfs_ops {
 	int64_t (*read_pipe)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			     uint64_t off, uint32_t len, int pipe, bool *eof,
 			     struct vfs_attr *attr);
-	/* Returns bytes written (perhaps fewer than given) or -errno.  With
-	 * *@stable it says how stable it made them, at least as asked. */
+	/*
+	 * WRITE.  Returns the bytes written (perhaps fewer than given) or
+	 * -errno.  *@stable: in, how stable they have to be; out, how stable
+	 * they are, at least as asked.  Unstable data that is lost, for
+	 * whatever reason, changes fs->verf.
+	 */
 	int64_t (*write)(const struct vfs_ctx *ctx, struct vfs_node *n,
 			 uint64_t off, const struct iovec *iov, int niov,
 			 enum vfs_stable *stable, struct vfs_wcc *wcc);
+	/* COMMIT: what was written before is on stable storage, at least
+	 * @count bytes (0: all) from @off. */
 	int  (*commit)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       uint64_t off, uint32_t count, struct vfs_wcc *wcc);
-	/* A file that is made but can't be opened, for want of memory or
-	 * descriptors, is no error: *@out is NULL then, and @attr is not
+	/* CREATE.  A file that is made but can't be opened, for want of memory
+	 * or descriptors, is no error: *@out is NULL then, and @attr is not
 	 * set. */
 	int  (*create)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		       struct vfs_name name, const struct vfs_create *how,
 		       struct vfs_node **out, struct vfs_attr *attr,
 		       struct vfs_wcc *wcc);
+	/* MKDIR, SYMLINK, MKNOD; *@out as for create. */
 	int  (*make)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		     struct vfs_name name, const struct vfs_make *what,
 		     struct vfs_node **out, struct vfs_attr *attr,
 		     struct vfs_wcc *wcc);
-	/* @dir: remove a directory (RMDIR), else anything else (REMOVE). */
+	/* @is_dir: removes a directory (RMDIR), else anything else (REMOVE). */
 	int  (*remove)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
+	/* RENAME, within the tree; replaces @to_name as rename(2) does. */
 	int  (*rename)(const struct vfs_ctx *ctx, struct vfs_node *from,
 		       struct vfs_name from_name, struct vfs_node *to,
 		       struct vfs_name to_name, struct vfs_wcc *from_wcc,
 		       struct vfs_wcc *to_wcc);
+	/* LINK: @n gets the new name @name in @dir.  @attr: @n's. */
 	int  (*link)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		     struct vfs_node *dir, struct vfs_name name,
 		     struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
 	/*
-	 * Entries after @cookie (0: from the start), "." and ".." included,
-	 * until @emit says stop.  *@verf: in, what the client was given with
-	 * @cookie; out, what goes with this reply.
+	 * READDIR, and READDIRPLUS with @plus.  Gives @emit(@arg) the entries
+	 * after @cookie (0: from the start), "." and ".." included, until it
+	 * says stop; *@eof: there are no more.  *@verf: in, what the client was
+	 * given with @cookie; out, what goes with this reply.
 	 */
 	int  (*readdir)(const struct vfs_ctx *ctx, struct vfs_node *dir,
 			uint64_t cookie, uint64_t *verf, bool plus,
 			vfs_emit_fn *emit, void *arg, bool *eof,
 			struct vfs_attr *attr);
+	/* FSSTAT, for the caller: abytes and afiles are free for it. */
 	int  (*statfs)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       struct vfs_statfs *st);
+	/* FSINFO and PATHCONF. */
 	int  (*limits)(const struct vfs_ctx *ctx, struct vfs_node *n,
 		       struct vfs_limits *l);
 };
 
-static inline void vfs_node_get(struct vfs_node *n)
+/* A new node of @fs, with one reference.  Any thread. */
+static inline void vfs_node_init(struct vfs_node *n, struct vfs_fs *fs)
 {
-	ref_get(&n->ref);
+	n->fs = fs;
+	atomic_store_explicit(&n->refs, 1, memory_order_release);
 }
 
+/* One reference more; the caller has one.  Any thread. */
+static inline void vfs_node_get(struct vfs_node *n)
+{
+	atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+}
+
+/* For look-ups that hold no reference, in memory that is not freed meanwhile:
+ * false when the last one is gone already. */
+static inline bool vfs_node_get_unless_zero(struct vfs_node *n)
+{
+	unsigned was = atomic_load_explicit(&n->refs, memory_order_relaxed);
+
+	do {
+		if (was == 0)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&n->refs, &was,
+			was + 1, memory_order_acquire, memory_order_relaxed));
+	return true;
+}
+
+/* Gives a reference back; the last one frees the node.  NULL is allowed. */
 static inline void vfs_node_put(struct vfs_node *n)
 {
-	if (n && ref_put(&n->ref))
+	/* Pairs with itself: what others did before their put is seen. */
+	if (n && atomic_fetch_sub_explicit(&n->refs, 1,
+					   memory_order_acq_rel) == 1)
 		n->fs->ops->node_free(n);
 }
+
+#pragma GCC visibility push(default)
+
+/* Defined by a module. */
+extern const struct vfs_ops gannet_backend;
+
+/* gannetd's functions for backends.  Any thread. */
+
+/* Sets *@config->why, unless that is NULL.  Returns -EINVAL. */
+int vfs_fail(const struct vfs_config *config, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+enum vfs_log_level { VFS_LOG_ERR, VFS_LOG_WARN, VFS_LOG_INFO, VFS_LOG_DEBUG };
+
+/* Writes a line to gannetd's log, if its --log-level is at least @level. */
+void vfs_log(enum vfs_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#pragma GCC visibility pop
 
 #endif

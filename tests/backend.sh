@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# A backend that knows only what is installed is built, loaded and served; a
+# module that should not be loaded is refused, with the reason.
+umask 022
+top=${srcdir:-.}
+tmp=$(mktemp -d)
+server=
+trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+status=0
+fail() { echo "$*"; status=1; }
+
+# MAKEFLAGS is of the make that runs this test.
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s prefix=/usr \
+	DESTDIR="$tmp/root" install-dist_gannetincludeHEADERS \
+	install-pkgconfigDATA >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
+grep -q '^backenddir=' "$tmp/root/usr/lib/pkgconfig/gannet-vfs.pc" ||
+	fail "gannet-vfs.pc names no backenddir"
+include=$tmp/root/usr/include
+dir=$tmp/backends
+mkdir "$dir"
+
+# build NAME SOURCE [INCLUDE]
+build()
+{
+	# shellcheck disable=SC2086 # CC may be "ccache gcc"
+	${CC:-cc} -std=gnu17 -Wall -shared -fPIC -I"${3:-$include}" "$2" \
+		-o "$dir/$1.so" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
+	chmod 755 "$dir/$1.so"
+}
+# gannetd ARGUMENT...: in place of a subshell.
+gannetd()
+{
+	exec ./gannetd --foreground --rdma off --port 0 --no-rpcbind \
+		--state-dir "$tmp/state" --backend-dir "$dir" "$@"
+}
+# refused MESSAGE ARGUMENT...
+refused()
+{
+	message=$1; shift
+	(gannetd "$@") >"$tmp/out" 2>&1 </dev/null &&
+		fail "started in spite of: $message"
+	grep -qF -- "$message" "$tmp/out" || {
+		fail "no '$message' in:"; cat "$tmp/out"; }
+}
+# logged MESSAGE: within ten seconds.
+logged()
+{
+	n=0
+	until grep -qF -- "$1" "$tmp/log"; do
+		n=$((n + 1))
+		[ $n -lt 100 ] || {
+			fail "not logged: $1"; cat "$tmp/log"; return; }
+		sleep 0.1
+	done
+}
+
+hello=$top/doc/examples/vfs-hello.c
+build hello "$hello"
+
+# It is served, by a confined gannetd.
+options='127.0.0.1(rw,insecure)'
+echo "\"hello,text=Good day:/hello\" $options" >"$tmp/exports"
+gannetd --backend hello --exports-file "$tmp/exports" >"$tmp/log" 2>&1 &
+server=$!
+logged 'ready: udp'
+port=$(sed -n 's/^ready: tcp //p' "$tmp/log")
+url="tcp://127.0.0.1:$port/hello"
+q="?mountport=$port"
+nfs() { ./gannet-nfs "$@" 2>&1; }
+text=$(nfs cat "$url/hello$q")
+[ "$text" = 'Good day' ] || fail "cat: $text"
+text=$(nfs ls "$url$q")
+[ "$text" = hello ] || fail "ls: $text"
+text=$(nfs put "$tmp/exports" "$url/new$q")
+case $text in *NFS3ERR_ROFS*) ;; *) fail "put: $text" ;; esac
+logged '/hello says hello'
+
+# A reload brings no code into the process: the old exports stay.
+echo "other:/other $options" >>"$tmp/exports"
+kill -HUP $server
+logged "exports:2: 'other' is not a kind of file system; expected KIND:/PATH, \
+where KIND is one of posix, mem, hello (others are loaded at the start, with \
+--backend), or just /PATH"
+text=$(nfs cat "$url/hello$q")
+[ "$text" = 'Good day' ] || fail "after a reload: $text"
+kill $server
+wait $server || fail "the server ended with $?"
+server=
+
+refused 'hello needs the option text=' --backend hello --export 'hello:/x'
+refused "hello has no option 'size=1'; expected text=" \
+	--backend hello --export 'hello,size=1:/x'
+refused "'hello' is not a kind of file system" --export 'hello,text=x:/x'
+refused 'No such file' --backend missing --export mem:/m
+refused "'../backends/hello' is not a name" --backend ../backends/hello
+refused "there is a backend 'mem' already" --backend mem
+refused "there is a backend 'hello' already" --backend hello --backend hello
+
+cp -R "$include" "$tmp/new"
+sed 's/\(GANNET_VFS_VERSION\)	.*/\1 99/' "$include/gannet/vfs.h" \
+	>"$tmp/new/gannet/vfs.h"
+sed 's/"hello",/"newer",/' "$hello" >"$tmp/newer.c"
+build newer "$tmp/newer.c" "$tmp/new"
+refused 'newer.so was built for version 99 of gannet/vfs.h; this gannetd has' \
+	--backend newer
+cp "$dir/hello.so" "$dir/other.so"
+refused "other.so says that its name is 'hello'" --backend other
+echo 'int nothing;' >"$tmp/empty.c"
+build empty "$tmp/empty.c"
+refused 'empty.so has no gannet_backend' --backend empty
+sed 's/"hello",/"partly",/; /\.rename = /d' "$hello" >"$tmp/partly.c"
+build partly "$tmp/partly.c"
+refused 'partly.so has no operation rename' --backend partly
+
+# Nobody else can have changed it.
+ln -s hello.so "$dir/link.so"
+refused 'link.so is not a regular file' --backend link
+chmod g+w "$dir/hello.so"
+refused 'hello.so can be written by others than its owner (mode 775)' \
+	--backend hello
+chmod 755 "$dir/hello.so"
+chmod o+w "$dir"
+refused 'backends can be written by others than its owner (mode 757)' \
+	--backend hello
+chmod 755 "$dir"
+if [ "$(id -u)" = 0 ]; then
+	chown 12345 "$dir/hello.so"
+	refused 'hello.so belongs to user 12345' --backend hello
+fi
+exit $status

@@ -6,8 +6,9 @@
  * But all exports share the memory for data, the calls that a connection may
  * have in progress, and the places of datagrams, and a call holds these while
  * it waits for a worker.  So where the calls of a client hang, the calls behind
- * them are sent back to the client: those that hold memory, while others wait
- * for some; those of a connection that has no room for another call; and
+ * them are sent back to the client: those that hold memory, for themselves or
+ * for their replies, or that were woken to take some, while others wait for it;
+ * those of a connection that has no room for another call; and
  * datagrams always, since their clients ask again anyway.  Calls that hang with
  * a worker keep what they have: the number of workers bounds it.
  */
@@ -24,14 +25,20 @@ static struct rpc_slot *slot_of(struct work_item *item)
 	return container_of(item, struct rpc_slot, priv.work);
 }
 
+/* True if memory of the pool is kept for the call, or free but left to it. */
+static bool holds_memory(const struct rpc_slot *slot)
+{
+	return slot->call.msg->in_pool || slot->priv.body || slot->priv.waited;
+}
+
 static bool holds_shared(struct work_item *item, void *arg)
 {
-	const struct rpc_call *call = &slot_of(item)->call;
-	const struct msg *msg = call->msg;
-	struct xprt *x = msg->xprt;
+	const struct rpc_slot *slot = slot_of(item);
+	const struct rpc_call *call = &slot->call;
+	struct xprt *x = call->msg->xprt;
 	const bool *is_short = arg;
 
-	if (x->datagram || (*is_short && msg->in_pool))
+	if (x->datagram || (*is_short && holds_memory(slot)))
 		return true;
 	/* Without an answer its client would wait for ever. */
 	return call->prog->sends_back && x->ops->is_full && x->ops->is_full(x);

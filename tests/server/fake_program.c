@@ -314,6 +314,8 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	ROW(WRITE, get_write, put_words, NULL, RPC_PROC_DDP_ARG,
 	    rpc_need_worker, do_write),
 	ROW(SLOW, NULL, put_words, end_slow, 0, rpc_need_worker, do_slow),
+	ROW(SLOW_BODY, get_body, put_words, end_slow, 0,
+	    do_room, rpc_need_worker, do_slow),
 };
 
 static const struct rpc_version versions[] = {

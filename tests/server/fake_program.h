@@ -18,6 +18,7 @@ enum {
 	TEST_HUGE,	/* results do not fit */
 	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
 	TEST_SLOW,	/* waits for test_gate; -> nothing, or TEST_SENT_BACK */
+	TEST_SLOW_BODY,	/* length, ntail: the same, with a buffer */
 	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
 };

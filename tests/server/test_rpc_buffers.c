@@ -102,14 +102,36 @@ END_TEST
 static struct fake_call *slow[HUNG + BEHIND];
 
 /* The calls of one client hang, and others of it wait behind them. */
-static void hang(struct fake_xprt *from)
+static void hang_before(struct fake_xprt *from, const uint32_t *behind,
+			unsigned n)
 {
 	uint32_t w[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
 
 	test_gate_shut();
-	for (unsigned i = 0; i < HUNG + BEHIND; i++)
+	for (unsigned i = 0; i < HUNG; i++)
 		slow[i] = send_words(from, w, ARRAY_SIZE(w));
 	test_gate_wait(HUNG);
+	for (unsigned i = HUNG; i < HUNG + BEHIND; i++)
+		slow[i] = send_words(from, behind, n);
+}
+
+static void hang(struct fake_xprt *from)
+{
+	uint32_t w[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
+
+	hang_before(from, w, ARRAY_SIZE(w));
+}
+
+/* Looks twice: all that waits behind the hung calls goes back. */
+static void expect_relief(void)
+{
+	rpc_server_relieve(server);
+	rpc_server_relieve(server);
+	for (unsigned i = HUNG; i < HUNG + BEHIND; i++) {
+		ck_assert(fake_over(slow[i]));
+		c = slow[i];
+		expect(70, OK, TEST_SENT_BACK);
+	}
 }
 
 static void end_hang(unsigned behind)
@@ -154,6 +176,59 @@ START_TEST(calls_behind_hung_ones_give_their_buffers_back)
 	while (bufs)
 		bufs = put_one(bufs);
 	fake_free(waiting);
+	end_hang(0);
+}
+END_TEST
+
+/* The buffers may be for their replies, too. */
+START_TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
+	uint32_t behind[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW_BODY, NOAUTH,
+			      4096, 0 };
+	struct fake_call *waiting;
+	struct fake_xprt other;
+	struct buf *bufs;
+
+	test_program.sends_back = true;
+	hang_before(&conn, behind, ARRAY_SIZE(behind));
+	bufs = drain_pool();
+	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.8", 801);
+	waiting = send_words(&other, w, ARRAY_SIZE(w));
+	expect_relief();
+	fake_wait(waiting);
+	ck_assert_uint_eq(waiting->body_len, 4096);
+	fake_free(waiting);
+	while (bufs)
+		bufs = put_one(bufs);
+	end_hang(0);
+}
+END_TEST
+
+/* Calls that are woken for a buffer, but wait for a worker now, leave it to
+ * others. */
+START_TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
+{
+	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
+	uint32_t behind[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW_BODY, NOAUTH,
+			      4096, 0 };
+	struct buf *bufs = drain_pool();
+	struct fake_call *waiting;
+	struct fake_xprt other;
+
+	test_program.sends_back = true;
+	hang_before(&conn, behind, ARRAY_SIZE(behind));
+	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.8", 801);
+	waiting = send_words(&other, w, ARRAY_SIZE(w));
+	for (unsigned i = 0; i < BEHIND; i++)
+		bufs = put_one(bufs);
+	ck_assert(!fake_over(waiting));
+	expect_relief();
+	fake_wait(waiting);
+	ck_assert_uint_eq(waiting->body_len, 4096);
+	fake_free(waiting);
+	while (bufs)
+		bufs = put_one(bufs);
 	end_hang(0);
 }
 END_TEST
@@ -217,6 +292,10 @@ int main(void)
 	tcase_add_test(t,
 		       a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer);
 	tcase_add_test(t, calls_behind_hung_ones_give_their_buffers_back);
+	tcase_add_test(t,
+		       calls_behind_hung_ones_give_the_buffers_of_replies_back);
+	tcase_add_test(t,
+		       calls_behind_hung_ones_give_turns_at_a_buffer_back);
 	tcase_add_test(t, calls_of_a_slow_client_are_not_sent_back);
 	tcase_add_test(t, datagrams_behind_hung_ones_are_dropped);
 	suite_add_tcase(s, t);

@@ -99,7 +99,7 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 		.name = "WRITE",
 		.decode = nfs3_get_write,
 		.steps = { OPEN, nfs3_check_rw, nfs3_write_check, nfs3_write },
-		.end = nfs3_end_wcc,
+		.end = nfs3_end_write,
 		.encode = nfs3_put_write,
 		ARGS(write),
 		RES(write),

@@ -337,6 +337,7 @@ NFS3_STEP(read_room);
 NFS3_STEP(read);
 NFS3_STEP(write_check);
 NFS3_STEP(write);
+int nfs3_end_write(struct rpc_call *call, int err);
 NFS3_STEP(create_file);
 NFS3_STEP(make);
 NFS3_STEP(remove);

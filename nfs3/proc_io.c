@@ -235,11 +235,8 @@ static int64_t write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	return n;
 }
 
-/*
- * Writes until all is written or the backend fails.  A failure after the first
- * bytes makes a short write, not an error (section 3.3.7).  A worker goes on
- * behind the bytes that the poller wrote.
- */
+/* Writes until all is written or the backend fails.  A worker goes on behind
+ * the bytes that the poller wrote. */
 NFS3_STEP(write)
 {
 	struct nfs3_write_args *a = rpc_args(call);
@@ -249,14 +246,19 @@ NFS3_STEP(write)
 
 	do {
 		n = write_some(op, a, r);
-		if (n == -EAGAIN && !call->may_wait)
-			return -EAGAIN;
 		if (n == 0 && a->len > 0)
 			n = -EIO;
-		if (n < 0)
-			return r->count > 0 ? 0 : (int)n;
-	} while (a->len > 0);
-	return 0;
+	} while (n > 0 && a->len > 0);
+	return (int)MIN(n, 0);
+}
+
+/* An end after the first bytes, however it came, makes a short write, not an
+ * error (section 3.3.7): JUKEBOX says that nothing was done. */
+int nfs3_end_write(struct rpc_call *call, int err)
+{
+	const struct nfs3_write_res *r = rpc_res(call);
+
+	return nfs3_end_wcc(call, r->count > 0 ? 0 : err);
 }
 
 /* COMMIT changes no data.  A read-only export serves it for data that was

@@ -9,6 +9,7 @@
 #include "tests/server/nfs_client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ struct peer {
 					 * ignored, but keeps them in the
 					 * pool */
 	uint32_t status;		/* of the last reply */
+	uint32_t count;			/* ... to a WRITE that went well */
 };
 
 static void peer_open(struct peer *p, const char *from, uint16_t port)
@@ -103,12 +105,11 @@ static void put(uint32_t **w, uint32_t v)
 	*(*w)++ = htonl(v);
 }
 
-/* COMMIT of, or REMOVE of "none" from, the root of an export. */
-static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
+/* A call up to its handle.  Returns where the rest goes. */
+static uint32_t *put_call(struct peer *p, uint32_t *words, uint32_t proc,
+			  const void *fh, uint32_t len)
 {
-	const struct export_fh *fh = &fhs[export];
-	uint32_t words[64] = { 0 }, *w = words + 1;
-	static const char tail[LONG];
+	uint32_t *w = words + 1;
 
 	put(&w, ++p->xid);
 	put(&w, 0);
@@ -120,20 +121,51 @@ static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
 	put(&w, 20);
 	w += 5;
 	w += 2;				/* no verifier */
-	put(&w, fh->len);
-	memcpy(w, fh->data, fh->len);
-	w += (fh->len + 3) / 4;
+	put(&w, len);
+	memcpy(w, fh, len);
+	return w + (len + 3) / 4;
+}
+
+/* The call ends at @w. */
+static bool send_call(struct peer *p, uint32_t *words, const uint32_t *w)
+{
+	static const char tail[LONG];
+
+	words[0] = htonl(0x80000000u | ((uint32_t)((w - words - 1) * 4) +
+					(p->is_long ? LONG : 0)));
+	return send(p->fd, words, (size_t)(w - words) * 4, MSG_NOSIGNAL) ==
+	       (w - words) * 4 &&
+	       (!p->is_long || send(p->fd, tail, LONG, MSG_NOSIGNAL) == LONG);
+}
+
+/* COMMIT of, or REMOVE of "none" from, the root of an export. */
+static bool peer_send(struct peer *p, uint32_t proc, unsigned export)
+{
+	const struct export_fh *fh = &fhs[export];
+	uint32_t words[64] = { 0 }, *w;
+
+	w = put_call(p, words, proc, fh->data, fh->len);
 	if (proc == NFS3_COMMIT) {
 		w += 3;			/* all of it */
 	} else {
 		put(&w, 4);
 		memcpy(w++, "none", 4);
 	}
-	words[0] = htonl(0x80000000u | ((uint32_t)((w - words - 1) * 4) +
-					(p->is_long ? LONG : 0)));
-	return send(p->fd, words, (size_t)(w - words) * 4, MSG_NOSIGNAL) ==
-	       (w - words) * 4 &&
-	       (!p->is_long || send(p->fd, tail, LONG, MSG_NOSIGNAL) == LONG);
+	return send_call(p, words, w);
+}
+
+/* WRITE of eight bytes to the start of a file. */
+static bool peer_write(struct peer *p, nfs_fh3 fh)
+{
+	uint32_t words[64] = { 0 }, *w;
+
+	w = put_call(p, words, NFS3_WRITE, fh.data.data_val, fh.data.data_len);
+	w += 2;
+	put(&w, 8);
+	put(&w, UNSTABLE);
+	put(&w, 8);
+	memcpy(w, "12345678", 8);
+	return send_call(p, words, w + 2);
 }
 
 /* One whole reply. */
@@ -148,6 +180,8 @@ static bool peer_receive(struct peer *p)
 	    recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
 		return false;
 	p->status = ntohl(reply[6]);
+	if (mark >= 11 * 4)
+		p->count = ntohl(reply[mark / 4 - 4]);
 	return true;
 }
 
@@ -360,45 +394,86 @@ static void no_buffer(struct pool_waiter *w)
 {
 }
 
-/* Twelve of its workers hang for a client, and four calls behind them hold
- * memory that others want. */
-START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
+/* Twelve of its workers hang for a client whose calls lie in the pool. */
+static void hang_share(struct peer *p)
+{
+	peer_open(p, "127.0.0.2", srv.port);
+	p->is_long = true;
+	fault_hold(FAULT_COMMIT, true);
+	for (unsigned i = 0; i < THREADS * 3 / 4; i++)
+		ck_assert(peer_send(p, NFS3_COMMIT, 0));
+	EVENTUALLY(fault_calls(FAULT_COMMIT) == THREADS * 3 / 4);
+}
+
+/* Somebody wants memory, and there is none; the @n calls that wait behind the
+ * hung ones go back. */
+static void relieve_memory(unsigned n)
 {
 	struct pool_waiter waiter = { .ready = no_buffer };
 	struct buf *all = NULL, *b;
-	struct peer p;
 
-	peer_open(&p, "127.0.0.2", srv.port);
-	p.is_long = true;
-	fault_hold(FAULT_COMMIT, true);
-	for (unsigned i = 0; i < THREADS; i++)
-		ck_assert(peer_send(&p, NFS3_COMMIT, 0));
-	EVENTUALLY(fault_calls(FAULT_COMMIT) == THREADS * 3 / 4 &&
-		   waiting_now() == THREADS / 4);
+	EVENTUALLY(waiting_now() == n);
 	while ((b = pool_alloc(srv.pool, POOL_BUF_MAX))) {
 		b->next = all;
 		all = b;
 	}
 	pool_wait(srv.pool, POOL_BUF_MAX, &waiter);
 	rpc_server_relieve(srv.server);
-	ck_assert_uint_eq(waiting_now(), THREADS / 4);
+	ck_assert_uint_eq(waiting_now(), n);
 	rpc_server_relieve(srv.server);
 	ck_assert_uint_eq(waiting_now(), 0);
-	for (unsigned i = 0; i < THREADS / 4; i++) {
-		ck_assert(peer_receive(&p));
-		ck_assert_uint_eq(p.status, NFS3ERR_JUKEBOX);
-	}
 	pool_wait_cancel(srv.pool, &waiter);
 	for (; all; all = b) {
 		b = all->next;
 		buf_put(all);
 	}
+}
+
+static void end_hang(struct peer *p)
+{
 	fault_hold(FAULT_COMMIT, false);
 	for (unsigned i = 0; i < THREADS * 3 / 4; i++) {
-		ck_assert(peer_receive(&p));
-		ck_assert_uint_ne(p.status, NFS3ERR_JUKEBOX);
+		ck_assert(peer_receive(p));
+		ck_assert_uint_ne(p->status, NFS3ERR_JUKEBOX);
 	}
-	close(p.fd);
+	close(p->fd);
+}
+
+/* Four calls behind the hung ones hold memory that others want. */
+START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
+{
+	struct peer p;
+
+	hang_share(&p);
+	for (unsigned i = 0; i < THREADS / 4; i++)
+		ck_assert(peer_send(&p, NFS3_COMMIT, 0));
+	relieve_memory(THREADS / 4);
+	for (unsigned i = 0; i < THREADS / 4; i++) {
+		ck_assert(peer_receive(&p));
+		ck_assert_uint_eq(p.status, NFS3ERR_JUKEBOX);
+	}
+	end_hang(&p);
+}
+END_TEST
+
+/* JUKEBOX would say that nothing was done.  Half of it was written where it
+ * was received. */
+START_TEST(a_write_that_is_sent_back_halfway_is_a_short_write)
+{
+	nfs_fh3 fh = nfs_make_file(top, "half", "");
+	struct peer p;
+
+	if (fault_on_posix())		/* it is begun by workers only */
+		return;
+	hang_share(&p);
+	fault_write(4, 2, EAGAIN);
+	ck_assert(peer_write(&p, fh));
+	relieve_memory(1);
+	ck_assert(peer_receive(&p));
+	ck_assert_uint_eq(p.status, NFS3_OK);
+	ck_assert_uint_eq(p.count, 4);
+	ck_assert_uint_eq(nfs_attr(fh).size, 4);
+	end_hang(&p);
 }
 END_TEST
 
@@ -511,6 +586,8 @@ int main(void)
 		 however_many_exports_hang_another_goes_on);
 	add_case(s, "memory", setup, teardown,
 		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
+	add_case(s, "halfway", setup, teardown,
+		 a_write_that_is_sent_back_halfway_is_a_short_write);
 	add_case(s, "mix", setup, teardown,
 		 a_connection_full_of_hung_calls_serves_other_exports);
 	add_case(s, "mix_rdma", setup_rdma, teardown,

@@ -47,7 +47,8 @@ NFS3_STEP(readlink)
 	return 0;
 }
 
-/* Cuts the count to the bytes that the file may have. */
+/* Cuts the count to the bytes that the file may have, but not to none: a file
+ * that has grown when it is read would give none and not end there. */
 NFS3_STEP(read_size)
 {
 	struct nfs3_read_args *a = rpc_args(call);
@@ -64,7 +65,7 @@ NFS3_STEP(read_size)
 	if (err < 0)
 		return err;
 	if (a->offset >= attr.size)
-		a->count = 0;
+		a->count = 1;
 	else if (attr.size - a->offset < a->count)
 		a->count = (uint32_t)(attr.size - a->offset);
 	return 0;

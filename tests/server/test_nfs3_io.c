@@ -3,6 +3,7 @@
 #include "tests/server/nfs_client.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
@@ -143,6 +144,33 @@ START_TEST(a_short_file_takes_no_large_buffer)
 	ck_assert_uint_eq(fault_read_room(), 4096);
 	expect_data(fh, 3, MIB, 7, true);
 	ck_assert_uint_eq(fault_read_room(), 7);
+}
+END_TEST
+
+/* Clients take no data and no end for an error. */
+START_TEST(a_read_of_a_file_that_grows_brings_data_or_the_end)
+{
+	READ3res r = { .status = NFS3ERR_IO };
+	nfs_fh3 fh = a_file();
+	READ3args a = { .file = fh, .offset = 5, .count = MIB };
+	struct nfs_client reader;
+	struct nfs_wait w = { .c = &reader, .res = &r, .size = sizeof(r),
+			      .keep = nfs_keep_read };
+	unsigned calls = fault_calls(FAULT_READ);
+
+	nfs_client_open(&reader, srv.port, NFS_PROGRAM, NFS_V3, 0);
+	do_write(fh, 0, 5, FILE_SYNC);
+	fault_hold(FAULT_READ, true);
+	ck_assert_int_eq(rpc_nfs3_read_async(reader.rpc, nfs_done, &a, &w), 0);
+	ck_assert_int_eq(rpc_service(reader.rpc, POLLOUT), 0);
+	/* Its size is known, and its data not read yet. */
+	EVENTUALLY(fault_calls(FAULT_READ) == calls + 1);
+	do_write(fh, 5, 5, FILE_SYNC);
+	fault_hold(FAULT_READ, false);
+	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert(r.READ3res_u.resok.count > 0 || r.READ3res_u.resok.eof);
+	nfs_client_close(&reader);
 }
 END_TEST
 
@@ -478,6 +506,8 @@ static void add_reads(TCase *tc)
 	tcase_add_test(tc, nothing_is_behind_the_end);
 	tcase_add_test(tc, a_read_is_cut_to_rtmax);
 	tcase_add_test(tc, a_short_file_takes_no_large_buffer);
+	tcase_add_test(tc,
+		       a_read_of_a_file_that_grows_brings_data_or_the_end);
 	tcase_add_test(tc, holes_read_as_zeros);
 	tcase_add_test(tc, only_files_are_read_and_written);
 	tcase_add_test(tc, reading_takes_permission);

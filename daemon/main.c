@@ -26,6 +26,7 @@
 #include "daemon/server.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/standard.h"
 
 #define EXIT_USAGE	2
 /* At the end, running calls have this long to finish. */
@@ -316,26 +317,13 @@ static int run(const struct options *o, int parent)
 	return status;
 }
 
-/* A file or connection that got the number of a standard descriptor would get
- * the log. */
-static void open_standard(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
-}
-
 int main(int argc, char **argv)
 {
 	struct options o;
 	int parent = -1;
 	int status;
 
-	open_standard();
+	standard_open();
 	switch (options_parse(argc, argv, &o)) {
 	case OPTIONS_DONE:
 		options_fini(&o);

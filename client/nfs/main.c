@@ -10,6 +10,7 @@
 
 #include "client/nfs/tool.h"
 #include "lib/log.h"
+#include "lib/standard.h"
 #include "lib/util.h"
 
 static const char help[] =
@@ -253,6 +254,7 @@ int main(int argc, char *argv[])
 	static char name[] = "gannet-nfs";
 	int option, err;
 
+	standard_open();
 	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
 	fill_user(&p.o.config);

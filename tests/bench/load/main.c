@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "lib/standard.h"
+
 static int fill(const struct target *t)
 {
 	struct load_result result;
@@ -45,6 +47,7 @@ int main(int argc, char **argv)
 	struct target t;
 	int err;
 
+	standard_open();
 	if (load_options_parse(&o, argc, argv) < 0)
 		return 2;
 	err = target_prepare(&t, &o);

@@ -29,6 +29,7 @@ static struct {
 	size_t		posted;
 	size_t		published;
 	unsigned	stops;
+	unsigned	updates;
 	int		err;		/* of the last stop */
 	/* The sender's. */
 	size_t		claimed;
@@ -53,8 +54,10 @@ static uint8_t stream[STREAM];
 
 static void maybe_kill(enum step step, unsigned nth)
 {
-	if (t.kill_step == step && t.kill_at == nth)
-		ck_assert(!outbox_kill(&t.o));
+	if (t.kill_step != step || t.kill_at != nth)
+		return;
+	ck_assert(!outbox_kill(&t.o));
+	ck_assert(!outbox_over(&t.o));
 }
 
 /* A socket with just as much room as a test says; every call is interrupted
@@ -143,8 +146,13 @@ static void stopped(struct outbox *o, int err)
 	t.err = err;
 }
 
+static void update(struct outbox *o)
+{
+	t.updates++;
+}
+
 static const struct outbox_ops ops = {
-	claim, fill, sent, publish, stopped,
+	claim, fill, sent, publish, stopped, update,
 };
 
 static void setup(void)
@@ -159,7 +167,7 @@ static void setup(void)
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0,
 				    fd), 0);
 	t.peer = fd[1];
-	outbox_init(&t.o, &ops, fd[0]);
+	outbox_init(&t.o, &ops, fd[0], NULL);
 }
 
 static void teardown(void)
@@ -290,6 +298,35 @@ START_TEST(posts_of_a_held_outbox_wait)
 }
 END_TEST
 
+/* Has the loop run its tasks. */
+static void run_tasks(struct loop *loop)
+{
+	ck_assert_int_eq(loop_start(loop), 0);
+	loop_stop(loop);
+}
+
+START_TEST(a_killed_outbox_is_over_when_its_task_has_run)
+{
+	struct loop *loop;
+
+	ck_assert_int_eq(loop_create("outbox", &loop), 0);
+	t.o.loop = loop;
+	t.room = 3;
+	post(5);
+	ck_assert(outbox_kill(&t.o));
+	ck_assert(!outbox_over(&t.o));
+	run_tasks(loop);
+	ck_assert_uint_eq(t.updates, 1);
+	ck_assert(outbox_over(&t.o));
+	mutex_lock(&t.o.lock);
+	outbox_kick(&t.o);
+	mutex_unlock(&t.o.lock);
+	run_tasks(loop);
+	ck_assert_uint_eq(t.updates, 1);
+	loop_destroy(loop);
+}
+END_TEST
+
 START_TEST(pipes_go_out_in_their_place)
 {
 	int fd[2];
@@ -374,6 +411,7 @@ int main(void)
 	tcase_add_test(c, a_socket_that_fails_at_any_call_kills_the_outbox);
 	tcase_add_test(c, a_fill_that_fails_is_the_last_that_goes_out);
 	tcase_add_test(c, posts_of_a_held_outbox_wait);
+	tcase_add_test(c, a_killed_outbox_is_over_when_its_task_has_run);
 	tcase_add_test(c, pipes_go_out_in_their_place);
 	tcase_add_test(c, bytes_of_two_senders_and_the_loop_go_out_in_order);
 	suite_add_tcase(s, c);

@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd)
+#include "lib/util.h"
+
+void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd,
+		 struct loop *loop)
 {
-	*o = (struct outbox){ .ops = ops, .fd = fd };
+	*o = (struct outbox){ .ops = ops, .fd = fd, .loop = loop };
 	pthread_mutex_init(&o->lock, NULL);
 }
 
@@ -93,6 +96,8 @@ static void send_all(struct outbox *o)
 	o->blocked = err == -EAGAIN;
 	o->dead |= err && !o->blocked;
 	o->ops->stopped(o, err);
+	if (o->blocked || o->dead)
+		outbox_kick(o);
 }
 
 void outbox_push(struct outbox *o)
@@ -118,4 +123,34 @@ bool outbox_kill(struct outbox *o)
 	idle = !o->sending;
 	mutex_unlock(&o->lock);
 	return idle;
+}
+
+static void run(struct loop_task *t)
+{
+	struct outbox *o = container_of(t, struct outbox, task);
+
+	mutex_lock(&o->lock);
+	o->kicked = false;
+	mutex_unlock(&o->lock);
+	o->ops->update(o);
+}
+
+void outbox_kick(struct outbox *o)
+{
+	if (o->kicked || !o->loop)
+		return;
+	o->kicked = true;
+	loop_post(o->loop, &o->task, run);
+}
+
+bool outbox_over(struct outbox *o)
+{
+	bool over;
+
+	mutex_lock(&o->lock);
+	over = !o->sending && !o->kicked;
+	if (over)
+		o->kicked = true;
+	mutex_unlock(&o->lock);
+	return over;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "lib/loop.h"
 #include "lib/thread.h"
 #include "transport/pipe.h"
 
@@ -54,14 +55,21 @@ struct outbox_ops {
 	/* Locked: the sender leaves.  0: all is sent, or the outbox was killed;
 	 * -EAGAIN: the loop must wait for the socket; else it is dead. */
 	void (*stopped)(struct outbox *o, int err);
+	/* Not the sender's: the loop's thread, after outbox_kick(), and after
+	 * stopped() if the socket is full or the outbox dead. */
+	void (*update)(struct outbox *o);
 };
 
 struct outbox {
 	const struct outbox_ops *ops;
 	int		 fd;		/* borrowed */
+	struct loop	*loop;		/* borrowed; NULL: kicks are lost */
+	struct loop_task task;
 	/* Guards the fields below and what the user posts.  A leaf, but for the
 	 * posting of a task. */
 	pthread_mutex_t	 lock;
+	bool		 kicked;	/* the task is on its way, or the
+					 * outbox is over */
 	bool		 held;		/* posts stay unclaimed */
 	bool		 blocked;	/* the socket takes no more */
 	bool		 sending;	/* there is a sender */
@@ -69,7 +77,8 @@ struct outbox {
 	uint64_t	 sent;		/* bytes that the socket took */
 };
 
-void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd);
+void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd,
+		 struct loop *loop);
 void outbox_fini(struct outbox *o);
 /* With the lock, which it lets go meanwhile: sends what was posted, unless
  * another thread does, or it must wait. */
@@ -79,5 +88,10 @@ void outbox_ready(struct outbox *o);
 /* Ends all sending.  True if no thread is at it any more; else stopped() is yet
  * to come. */
 bool outbox_kill(struct outbox *o);
+/* With the lock: has the loop call update(). */
+void outbox_kick(struct outbox *o);
+/* The loop's, after a kill: true if no thread sends and no task is on its way.
+ * There will be none, whatever others do; else update() is yet to come. */
+bool outbox_over(struct outbox *o);
 
 #endif

@@ -134,7 +134,7 @@ struct tcp_conn {
 	struct xprt		 xprt;		/* the loop has one reference,
 						 * until the end */
 	struct tcp_poller	*poller;	/* borrowed */
-	struct loop_task	 task;
+	struct loop_task	 start;
 	struct pool_waiter	 waiter;
 
 	/* The loop's thread only. */
@@ -186,7 +186,6 @@ struct tcp_conn {
 	struct outbox		 out;
 	int			 err;		/* the reason to close; 0:
 						 * none */
-	bool			 posted;	/* the task is on its way */
 	bool			 waiting;	/* the waiter is in the pool */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* unsent bytes of both lists */
@@ -251,9 +250,8 @@ void tcp_conn_end(struct tcp_conn *conn);
 void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now);
 /* Closes @conn.  Any thread that keeps it from being freed. */
 void tcp_conn_fail(struct tcp_conn *conn, int err);
-/* With the lock held: makes the loop's thread call tcp_conn_update(). */
-void tcp_conn_kick(struct tcp_conn *conn);
-/* With the lock held: the same, if the watched numbers are reached. */
+/* With the lock held: has the loop's thread call tcp_conn_update(), if the
+ * watched numbers are reached. */
 void tcp_conn_check(struct tcp_conn *conn);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * tcp_conn - the life of a TCP connection.
  *
- * Operation: any thread notes an event under the lock and makes
- * tcp_conn_update() run on the loop's thread.  Only that changes the state,
- * watches the socket, closes it and releases the connection: when the socket is
- * shut, every call has come back, no thread is sending and no task is posted.
+ * Operation: any thread notes an event under the lock and kicks the outbox,
+ * so that tcp_conn_update() runs on the loop's thread.  Only that changes the
+ * state, watches the socket, closes it and releases the connection: when the
+ * socket is shut, every call has come back and the outbox is over.
  * Therefore neither a message nor a sender needs a reference of its own.
  *
  * Errors: tcp_conn_fail() notes the first; update closes.
@@ -79,31 +79,13 @@ static const struct xprt_ops ops = {
 	.free = last_put,
 };
 
-static void kicked(struct loop_task *t)
-{
-	struct tcp_conn *conn = container_of(t, struct tcp_conn, task);
-
-	mutex_lock(&conn->out.lock);
-	conn->posted = false;
-	mutex_unlock(&conn->out.lock);
-	tcp_conn_update(conn);
-}
-
-void tcp_conn_kick(struct tcp_conn *conn)
-{
-	if (conn->posted)
-		return;
-	conn->posted = true;
-	loop_post(conn->poller->loop, &conn->task, kicked);
-}
-
 void tcp_conn_check(struct tcp_conn *conn)
 {
 	if (!conn->watch || conn->finished < conn->watch_finished ||
 	    conn->queued > conn->watch_queued)
 		return;
 	conn->watch = false;
-	tcp_conn_kick(conn);
+	outbox_kick(&conn->out);
 }
 
 void tcp_conn_fail(struct tcp_conn *conn, int err)
@@ -111,7 +93,7 @@ void tcp_conn_fail(struct tcp_conn *conn, int err)
 	mutex_lock(&conn->out.lock);
 	if (!conn->err) {
 		conn->err = err;
-		tcp_conn_kick(conn);
+		outbox_kick(&conn->out);
 	}
 	mutex_unlock(&conn->out.lock);
 }
@@ -122,7 +104,7 @@ static void pool_ready(struct pool_waiter *w)
 
 	mutex_lock(&conn->out.lock);
 	conn->waiting = false;
-	tcp_conn_kick(conn);
+	outbox_kick(&conn->out);
 	mutex_unlock(&conn->out.lock);
 }
 
@@ -217,21 +199,6 @@ static void shut(struct tcp_conn *conn, int err)
 	}
 }
 
-/* No more events need the loop, so none may post a task either, even if the
- * holder of a reference closes the connection once more. */
-static bool all_over(struct tcp_conn *conn)
-{
-	bool over;
-
-	mutex_lock(&conn->out.lock);
-	over = conn->finished == conn->taken && !conn->out.sending &&
-	       !conn->waiting && !conn->posted;
-	if (over)
-		conn->posted = true;
-	mutex_unlock(&conn->out.lock);
-	return over;
-}
-
 /* In state CLOSED.  May free @conn. */
 static void release(struct tcp_conn *conn)
 {
@@ -244,7 +211,7 @@ static void release(struct tcp_conn *conn)
 	}
 	if (v.calls > 0) {
 		watch(conn, 0, SIZE_MAX);
-	} else if (all_over(conn)) {
+	} else if (!v.waiting && outbox_over(&conn->out)) {
 		cds_list_del(&conn->link);
 		atomic_fetch_sub(&conn->poller->nconns, 1);
 		xprt_put(&conn->xprt);
@@ -464,7 +431,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn->waiter.flow = conn->xprt.flow;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	record_in_init(&conn->rec, MSG_MAX_TAKEN);
-	outbox_init(&conn->out, &tcp_outbox_ops, fd);
+	outbox_init(&conn->out, &tcp_outbox_ops, fd, p->loop);
 	*out = conn;
 	return 0;
 
@@ -477,13 +444,10 @@ fail:
 
 static void started(struct loop_task *t)
 {
-	struct tcp_conn *conn = container_of(t, struct tcp_conn, task);
+	struct tcp_conn *conn = container_of(t, struct tcp_conn, start);
 	struct tcp_poller *p = conn->poller;
 	int err;
 
-	mutex_lock(&conn->out.lock);
-	conn->posted = false;
-	mutex_unlock(&conn->out.lock);
 	cds_list_add_tail(&conn->link, &p->conns);
 	conn->active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);
@@ -498,9 +462,8 @@ static void started(struct loop_task *t)
 void tcp_conn_start(struct tcp_conn *conn)
 {
 	atomic_fetch_add(&conn->poller->nconns, 1);
-	conn->posted = true;
 	if (loop_is_current(conn->poller->loop))
-		started(&conn->task);
+		started(&conn->start);
 	else
-		loop_post(conn->poller->loop, &conn->task, started);
+		loop_post(conn->poller->loop, &conn->start, started);
 }

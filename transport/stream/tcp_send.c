@@ -144,8 +144,11 @@ static void stopped(struct outbox *o, int err)
 
 	if (err && err != -EAGAIN && !conn->err)
 		conn->err = err;
-	if (err || o->dead)
-		tcp_conn_kick(conn);
+}
+
+static void update(struct outbox *o)
+{
+	tcp_conn_update(owner_of(o));
 }
 
 const struct outbox_ops tcp_outbox_ops = {
@@ -154,6 +157,7 @@ const struct outbox_ops tcp_outbox_ops = {
 	.sent = sent,
 	.publish = publish,
 	.stopped = stopped,
+	.update = update,
 };
 
 void tcp_send_drop(struct tcp_conn *conn)

@@ -37,33 +37,13 @@ const char *iwarp_conn_name(const struct iwarp_conn *c,
 
 /* ---- states and deadlines of a connection */
 
-static void update(struct iwarp_conn *c);
-
-static void run(struct loop_task *t)
-{
-	struct iwarp_conn *c = container_of(t, struct iwarp_conn, task);
-
-	mutex_lock(&c->out.lock);
-	c->kicked = false;
-	mutex_unlock(&c->out.lock);
-	update(c);
-}
-
-void iwarp_conn_kick(struct iwarp_conn *c)
-{
-	if (c->kicked || !c->conn.loop)
-		return;
-	c->kicked = true;
-	loop_post(c->conn.loop, &c->task, run);
-}
-
 void iwarp_conn_fail_locked(struct iwarp_conn *c, int err)
 {
 	if (atomic_load(&c->closing))
 		return;
 	c->err = err;
 	atomic_store(&c->closing, true);
-	iwarp_conn_kick(c);
+	outbox_kick(&c->out);
 }
 
 void iwarp_conn_fail(struct iwarp_conn *c, int err)
@@ -127,16 +107,11 @@ static void look_last(struct iwarp_conn *c)
 
 static void finish(struct iwarp_conn *c)
 {
-	bool kicked;
-
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	unwatch(c);
-	mutex_lock(&c->out.lock);
-	kicked = c->kicked;
-	mutex_unlock(&c->out.lock);
 	c->state = IWARP_FINISHED;
-	if (kicked)
-		return;			/* run() follows and calls this again */
+	if (!outbox_over(&c->out))
+		return;			/* an update will call this again */
 	c->state = IWARP_CLOSED;
 	look_last(c);
 	close(c->fd.fd);
@@ -270,7 +245,7 @@ static void update_live(struct iwarp_conn *c)
 	push(c);
 }
 
-static void update(struct iwarp_conn *c)
+void iwarp_conn_update(struct iwarp_conn *c)
 {
 	if (c->state == IWARP_LIVE)
 		update_live(c);
@@ -307,7 +282,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 		ready_live(c, events);
 	else if (c->state == IWARP_STOPPING)
 		loop_fd_mod(c->conn.loop, &c->fd, 0);
-	update(c);
+	iwarp_conn_update(c);
 }
 
 int iwarp_conn_watch(struct iwarp_conn *c)
@@ -345,7 +320,7 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 		}
 		iwarp_queue_add(c, &c->rtr);
 	}
-	iwarp_conn_kick(c);
+	outbox_kick(&c->out);
 	mutex_unlock(&c->out.lock);
 	/* RFC 5044 section 7.1.2 rule 10. */
 	if (c->passive)
@@ -365,7 +340,7 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 	c->fd.fd = fd;
 	c->timer.fire = timed_out;
 	CDS_INIT_LIST_HEAD(&c->unfinished);
-	outbox_init(&c->out, &iwarp_outbox_ops, fd);
+	outbox_init(&c->out, &iwarp_outbox_ops, fd, NULL);
 	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
 	c->policy = (struct mpa_policy){
@@ -398,7 +373,7 @@ int iwarp_setup(struct fabric_conn *conn, struct loop *loop,
 	struct iwarp_conn *c = iwarp_conn(conn);
 	int err;
 
-	conn->loop = loop;
+	conn->loop = c->out.loop = loop;
 	err = iwarp_loop_get(c->provider, loop, &c->il);
 	return err ? err : iwarp_queues_create(c, q);
 }

@@ -143,7 +143,6 @@ struct iwarp_conn {
 	struct iwarp_loop	*il;		/* counted, from setup on */
 	struct loop_fd		fd;
 	struct loop_timer	timer;
-	struct loop_task	task;
 	bool			passive;
 
 	/* Start-up. */
@@ -174,7 +173,6 @@ struct iwarp_conn {
 
 	/* Its lock guards all below.  Held until the peer has spoken. */
 	struct outbox		out;
-	bool			kicked;		/* the task is on its way */
 	bool			live;
 	uint64_t		extra;		/* bytes sent beside tx's */
 	bool			over;		/* the socket is not asked any
@@ -310,8 +308,9 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed);
 /* Starts the end.  Any thread, any number of times; or with the lock. */
 void iwarp_conn_fail(struct iwarp_conn *c, int err);
 void iwarp_conn_fail_locked(struct iwarp_conn *c, int err);
-/* With the lock: has the loop look after the connection. */
-void iwarp_conn_kick(struct iwarp_conn *c);
+/* The loop's thread: adapts state and socket to the latest events.  May free
+ * @c. */
+void iwarp_conn_update(struct iwarp_conn *c);
 /* The peer's name for the log. */
 const char *iwarp_conn_name(const struct iwarp_conn *c,
 			    char name[XPRT_ADDR_TEXT]);

@@ -247,7 +247,7 @@ static void publish(struct outbox *o, size_t n)
 	       slot_at(c, c->sq_sent)->end <= o->sent)
 		c->sq_sent++;
 	if (c->sq_sent != before)
-		iwarp_conn_kick(c);
+		outbox_kick(o);
 }
 
 static void stopped(struct outbox *o, int err)
@@ -260,8 +260,11 @@ static void stopped(struct outbox *o, int err)
 		c->read_refused = err == -EACCES;
 		iwarp_conn_fail_locked(c, err);
 	}
-	if (err || o->dead)
-		iwarp_conn_kick(c);
+}
+
+static void update(struct outbox *o)
+{
+	iwarp_conn_update(owner_of(o));
 }
 
 const struct outbox_ops iwarp_outbox_ops = {
@@ -270,6 +273,7 @@ const struct outbox_ops iwarp_outbox_ops = {
 	.sent = sent,
 	.publish = publish,
 	.stopped = stopped,
+	.update = update,
 };
 
 /* ---- posting */

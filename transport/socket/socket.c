@@ -94,6 +94,13 @@ int socket_connect(int fd, const struct sockaddr *addr, int ms)
 	return -err;
 }
 
+bool socket_drain(int fd)
+{
+	ssize_t n = recv(fd, NULL, 1u << 20, MSG_TRUNC | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void socket_bind_reserved(int fd, sa_family_t family)
 {
 	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;

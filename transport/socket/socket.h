@@ -30,6 +30,10 @@ int socket_connect(int fd, const struct sockaddr *addr, int ms);
  */
 void socket_look(int fd, struct xprt_view *v);
 
+/* Throws away bytes that came after our FIN, a bounded number.  True: there
+ * will be no more. */
+bool socket_drain(int fd);
+
 /* For how many milliseconds a TCP socket has been connected, if nothing was
  * sent over it yet: it may have waited for accept(2) for long. */
 uint32_t socket_age(int fd);

@@ -287,15 +287,6 @@ void tcp_conn_update(struct tcp_conn *conn)
 			    events_for(conn, v.blocked));
 }
 
-/* Throws away the bytes that come after our FIN, until the peer's FIN. */
-static void discard(struct tcp_conn *conn)
-{
-	ssize_t n = recv(conn->fd.fd, NULL, 1u << 20, MSG_TRUNC);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		shut(conn, 0);
-}
-
 static int socket_error(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -319,8 +310,9 @@ static void ready(struct loop_fd *f, uint32_t events)
 			outbox_ready(&conn->out);
 		if (events & EPOLLIN && conn->state == TCP_LIVE)
 			tcp_recv(conn);
-		else if (events & EPOLLIN && conn->state == TCP_LINGER)
-			discard(conn);
+		else if (events & EPOLLIN && conn->state == TCP_LINGER &&
+			 socket_drain(f->fd))
+			shut(conn, 0);
 	}
 	tcp_conn_update(conn);
 }

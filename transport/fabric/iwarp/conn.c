@@ -25,9 +25,6 @@ STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
 STAT(iwarp_silent, "accepted peers that said nothing");
 STAT(iwarp_lingered_out, "peers that did not close after we did");
 
-/* Bytes to throw away at a time. */
-#define DRAIN		(1u << 20)
-
 const char *iwarp_conn_name(const struct iwarp_conn *c,
 			    char name[XPRT_ADDR_TEXT])
 {
@@ -109,10 +106,9 @@ static void finish(struct iwarp_conn *c)
 {
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	unwatch(c);
-	c->state = IWARP_FINISHED;
+	c->state = IWARP_CLOSED;
 	if (!outbox_over(&c->out))
 		return;			/* an update will call this again */
-	c->state = IWARP_CLOSED;
 	look_last(c);
 	close(c->fd.fd);
 	c->fd.fd = -1;
@@ -200,20 +196,6 @@ static void stop(struct iwarp_conn *c)
 		linger(c);
 }
 
-/* Throws away the bytes that a peer still sends. */
-static void drain(struct iwarp_conn *c)
-{
-	size_t total = 0;
-	ssize_t n = 1;
-
-	while (n > 0 && total < DRAIN) {
-		n = recv(c->fd.fd, c->il->buf, IWARP_RX_SIZE, MSG_DONTWAIT);
-		total += n > 0 ? (size_t)n : 0;
-	}
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		finish(c);
-}
-
 static void tell_established(struct iwarp_conn *c)
 {
 	if (!c->live_due || atomic_load(&c->closing))
@@ -253,7 +235,7 @@ void iwarp_conn_update(struct iwarp_conn *c)
 		stop(c);
 	else if (c->state == IWARP_STOPPING && outbox_kill(&c->out))
 		linger(c);
-	else if (c->state == IWARP_FINISHED)
+	else if (c->state == IWARP_CLOSED)
 		finish(c);
 }
 
@@ -273,7 +255,8 @@ static void ready(struct loop_fd *f, uint32_t events)
 	struct iwarp_conn *c = container_of(f, struct iwarp_conn, fd);
 
 	if (c->state == IWARP_LINGER) {
-		drain(c);		/* may free it */
+		if (socket_drain(f->fd))
+			finish(c);	/* may free it */
 		return;
 	}
 	if (c->state == IWARP_ASKING)

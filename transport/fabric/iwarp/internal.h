@@ -133,8 +133,7 @@ enum iwarp_state {
 	IWARP_LIVE,
 	IWARP_STOPPING,		/* waits for a thread that sends */
 	IWARP_LINGER,		/* all is flushed; waits for the peer's FIN */
-	IWARP_FINISHED,		/* waits for the task */
-	IWARP_CLOSED,
+	IWARP_CLOSED,		/* waits for the task */
 };
 
 struct iwarp_conn {

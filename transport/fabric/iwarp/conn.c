@@ -288,7 +288,7 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	iwarp_tx_init(c->tx, o->fpdu_size ? o->fpdu_size : IWARP_MIN_FPDU,
 		      agreed->crc);
 	c->conn.info.read_depth = agreed->ord;
-	c->policy.ird = agreed->ird;
+	c->startup.policy.ird = agreed->ird;
 	c->state = IWARP_LIVE;
 	c->live_due = agreed->rtr != MPA_RTR_READ;
 	mutex_lock(&c->out.lock);
@@ -296,12 +296,12 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	c->out.held = c->passive;
 	if (agreed->rtr != MPA_RTR_NONE) {
 		/* siw compares these numbers. */
-		c->rtr.opcode = FABRIC_READ;
+		c->startup.rtr.opcode = FABRIC_READ;
 		if (agreed->rtr == MPA_RTR_WRITE) {
-			c->rtr.opcode = FABRIC_WRITE;
-			c->rtr.handle = 1;
+			c->startup.rtr.opcode = FABRIC_WRITE;
+			c->startup.rtr.handle = 1;
 		}
-		iwarp_queue_add(c, &c->rtr);
+		iwarp_queue_add(c, &c->startup.rtr);
 	}
 	outbox_kick(&c->out);
 	mutex_unlock(&c->out.lock);
@@ -322,17 +322,17 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 	c->provider = p;
 	c->fd.fd = fd;
 	c->timer.fire = timed_out;
-	CDS_INIT_LIST_HEAD(&c->unfinished);
+	CDS_INIT_LIST_HEAD(&c->startup.unfinished);
 	outbox_init(&c->out, &iwarp_outbox_ops, fd, NULL);
 	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
-	c->policy = (struct mpa_policy){
+	c->startup.policy = (struct mpa_policy){
 		.crc = p->options.require_crc,
 		.ord = p->device.dev.limits.max_read_depth,
 	};
 	c->conn.ops = &iwarp_fabric_ops;
 	c->conn.dev = &p->device.dev;
-	c->conn.info.read_depth = c->policy.ord;
+	c->conn.info.read_depth = c->startup.policy.ord;
 	c->conn.info.remote_inv = true;
 	*out = c;
 	return 0;

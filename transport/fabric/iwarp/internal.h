@@ -110,8 +110,8 @@ struct iwarp_tx {
 	unsigned	 fpdu;		/* bytes, at most */
 	bool		 crc;
 	uint32_t	 msn[DDP_NQUEUES];
-	struct iwarp_out step;		/* of the slot at sq_built */
-	struct iwarp_out answer;	/* of the response at resp_built */
+	struct iwarp_out step;		/* of the slot at sq.built */
+	struct iwarp_out answer;	/* of the response at answers.built */
 	struct fabric_sge answer_sge;
 	bool		 answer_turn;
 };
@@ -136,6 +136,49 @@ enum iwarp_state {
 	IWARP_CLOSED,		/* waits for the task */
 };
 
+/* Until both sides have agreed. */
+struct iwarp_startup {
+	struct iwarp_listener	*listener;	/* borrowed; until requested */
+	struct cds_list_head	unfinished;
+	uint8_t			frame[MPA_MAX_FRAME];
+	unsigned		frame_len;
+	struct mpa_frame	request;	/* private data not valid */
+	struct mpa_policy	policy;		/* its ird stays in force */
+	struct fabric_wr	rtr;
+};
+
+/* Posted Receives, a ring.  The loop's thread only. */
+struct iwarp_recvs {
+	struct fabric_recv	**ring;
+	unsigned		cap;
+	unsigned		head;
+	unsigned		tail;
+};
+
+/* Posted steps, a ring: retired <= sent <= built <= claimed <= posted. */
+struct iwarp_sq {
+	struct iwarp_slot	*ring;
+	unsigned		cap;
+	unsigned		retired;
+	unsigned		sent;
+	unsigned		built;		/* the sender's */
+	unsigned		claimed;
+	unsigned		posted;
+	unsigned		read_at;	/* no Read waits before it */
+	unsigned		reads;		/* in flight */
+	uint32_t		sinks;
+};
+
+/* The peer's Reads, a ring. */
+struct iwarp_answers {
+	struct rdmap_request	*ring;
+	unsigned		cap;
+	unsigned		head;
+	unsigned		built;		/* the sender's */
+	unsigned		claimed;
+	unsigned		tail;
+};
+
 struct iwarp_conn {
 	struct fabric_conn	conn;
 	struct iwarp_provider	*provider;	/* borrowed */
@@ -143,15 +186,7 @@ struct iwarp_conn {
 	struct loop_fd		fd;
 	struct loop_timer	timer;
 	bool			passive;
-
-	/* Start-up. */
-	struct iwarp_listener	*listener;	/* borrowed; until requested */
-	struct cds_list_head	unfinished;
-	uint8_t			frame[MPA_MAX_FRAME];
-	unsigned		frame_len;
-	struct mpa_frame	request;	/* private data not valid */
-	struct mpa_policy	policy;
-	struct fabric_wr	rtr;
+	struct iwarp_startup	startup;
 
 	/* The loop's thread only. */
 	enum iwarp_state	state;
@@ -161,15 +196,13 @@ struct iwarp_conn {
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
 	struct rdmap		rx;
-	struct fabric_recv	**recvs;	/* a ring */
-	unsigned		recv_cap;
-	unsigned		recv_head;
-	unsigned		recv_tail;
+	struct iwarp_recvs	recvs;
 
 	atomic_bool		closing;
 	int			err;		/* set with it */
 	bool			read_blamed;	/* -EREMOTEIO: for a Read */
 
+	struct iwarp_tx		*tx;		/* the sender's */
 	/* Its lock guards all below.  Held until the peer has spoken. */
 	struct outbox		out;
 	bool			live;
@@ -178,26 +211,8 @@ struct iwarp_conn {
 						 * more */
 	struct xprt_view	last;		/* its last answer */
 	bool			read_refused;
-	struct iwarp_slot	*sq;		/* a ring */
-	unsigned		sq_cap;
-	/* retired <= sent <= built <= claimed <= posted */
-	unsigned		sq_retired;
-	unsigned		sq_sent;
-	unsigned		sq_claimed;
-	unsigned		sq_posted;
-	unsigned		read_at;	/* no Read waits before it */
-	unsigned		reads;		/* in flight */
-	uint32_t		sinks;
-	struct rdmap_request	*resp;		/* a ring: the peer's Reads */
-	unsigned		resp_cap;
-	unsigned		resp_head;
-	unsigned		resp_claimed;
-	unsigned		resp_tail;
-
-	/* The sender's. */
-	struct iwarp_tx		*tx;
-	unsigned		sq_built;
-	unsigned		resp_built;
+	struct iwarp_sq		sq;
+	struct iwarp_answers	answers;
 };
 
 static inline struct iwarp_conn *iwarp_conn(struct fabric_conn *c)

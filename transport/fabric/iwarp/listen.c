@@ -31,7 +31,7 @@ static void accepted(struct acceptor *a, int fd,
 			    l->nunfinished);
 		iwarp_startup_drop(cds_list_first_entry(&l->unfinished,
 							struct iwarp_conn,
-							unfinished));
+							startup.unfinished));
 	}
 	iwarp_startup_begin(l, fd, peer);
 }
@@ -73,7 +73,7 @@ static void close_here(void *arg)
 	while (!cds_list_empty(&l->unfinished))
 		iwarp_startup_drop(cds_list_first_entry(&l->unfinished,
 							struct iwarp_conn,
-							unfinished));
+							startup.unfinished));
 }
 
 void iwarp_unlisten(struct fabric_listener *fl)

@@ -36,7 +36,7 @@ static struct iwarp_conn *owner_of(struct outbox *o)
 
 static struct iwarp_slot *slot_at(struct iwarp_conn *c, unsigned i)
 {
-	return &c->sq[i & (c->sq_cap - 1)];
+	return &c->sq.ring[i & (c->sq.cap - 1)];
 }
 
 static unsigned power_of_2(unsigned n)
@@ -56,21 +56,22 @@ int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q)
 	    q->send_sge > l->max_sge)
 		return -EINVAL;
 	/* One more for the RTR. */
-	c->sq_cap = power_of_2(q->send_wr + 1);
-	c->recv_cap = power_of_2(MAX(q->recv_wr, 1u));
-	c->resp_cap = power_of_2(c->provider->options.read_depth);
-	c->sq = calloc(c->sq_cap, sizeof(*c->sq));
-	c->recvs = calloc(c->recv_cap, sizeof(struct fabric_recv *));
-	c->resp = calloc(c->resp_cap, sizeof(*c->resp));
+	c->sq.cap = power_of_2(q->send_wr + 1);
+	c->recvs.cap = power_of_2(MAX(q->recv_wr, 1u));
+	c->answers.cap = power_of_2(c->provider->options.read_depth);
+	c->sq.ring = calloc(c->sq.cap, sizeof(*c->sq.ring));
+	c->recvs.ring = calloc(c->recvs.cap, sizeof(struct fabric_recv *));
+	c->answers.ring = calloc(c->answers.cap, sizeof(*c->answers.ring));
 	c->tx = calloc(1, sizeof(*c->tx));
-	return c->sq && c->recvs && c->resp && c->tx ? 0 : -ENOMEM;
+	return c->sq.ring && c->recvs.ring && c->answers.ring && c->tx ?
+	       0 : -ENOMEM;
 }
 
 void iwarp_queues_destroy(struct iwarp_conn *c)
 {
-	free(c->sq);
-	free(c->recvs);
-	free(c->resp);
+	free(c->sq.ring);
+	free(c->recvs.ring);
+	free(c->answers.ring);
 	if (c->tx)
 		free(c->tx->bounce);
 	free(c->tx);
@@ -96,7 +97,7 @@ static void update_fpdu(struct iwarp_conn *c)
 /* Builds from the next slot; true if all of it was built. */
 static bool build_step(struct iwarp_conn *c)
 {
-	struct iwarp_slot *s = slot_at(c, c->sq_built);
+	struct iwarp_slot *s = slot_at(c, c->sq.built);
 	struct iwarp_tx *tx = c->tx;
 	bool all;
 
@@ -113,7 +114,7 @@ static bool build_step(struct iwarp_conn *c)
 	if (!all)
 		return false;
 	s->end = tx->built;
-	c->sq_built++;
+	c->sq.built++;
 	return true;
 }
 
@@ -122,8 +123,8 @@ static int build_answer(struct iwarp_conn *c)
 {
 	struct iwarp_device *d = &c->provider->device;
 	struct iwarp_tx *tx = c->tx;
-	struct rdmap_request *req = &c->resp[c->resp_built &
-					     (c->resp_cap - 1)];
+	struct rdmap_request *req = &c->answers.ring[c->answers.built &
+					     (c->answers.cap - 1)];
 	struct iwarp_out *out = &tx->answer;
 	uint8_t *p = NULL;
 
@@ -145,19 +146,19 @@ static int build_answer(struct iwarp_conn *c)
 	out->off = 0;
 	if (!iwarp_tx_build(tx, out))
 		return -ENOBUFS;
-	c->resp_built++;
+	c->answers.built++;
 	stat_inc(iwarp_reads_served);
 	return 0;
 }
 
 static bool has_steps(const struct iwarp_conn *c)
 {
-	return c->sq_built != c->sq_claimed;
+	return c->sq.built != c->sq.claimed;
 }
 
 static bool has_answers(const struct iwarp_conn *c)
 {
-	return c->resp_built != c->resp_claimed;
+	return c->answers.built != c->answers.claimed;
 }
 
 /* Fills tx from the claimed steps and the peer's Reads, taking turns by
@@ -192,7 +193,7 @@ static int build(struct iwarp_conn *c)
 static void release_answers(struct iwarp_conn *c)
 {
 	mutex_lock(&c->out.lock);
-	c->resp_head = c->resp_built;
+	c->answers.head = c->answers.built;
 	mutex_unlock(&c->out.lock);
 }
 
@@ -200,13 +201,13 @@ static void release_answers(struct iwarp_conn *c)
 static int fill(struct outbox *o, struct outbox_piece *p)
 {
 	struct iwarp_conn *c = owner_of(o);
-	unsigned answers = c->resp_built;
+	unsigned answers = c->answers.built;
 	struct iwarp_tx *tx = c->tx;
 	int err = 0;
 
 	if (iwarp_tx_idle(tx))
 		err = build(c);
-	if (answers != c->resp_built)
+	if (answers != c->answers.built)
 		release_answers(c);
 	p->iov = tx->iov + tx->at;
 	p->niov = tx->niov - tx->at;
@@ -233,20 +234,20 @@ static bool claim(struct outbox *o)
 {
 	struct iwarp_conn *c = owner_of(o);
 
-	c->sq_claimed = c->sq_posted;
-	c->resp_claimed = c->resp_tail;
+	c->sq.claimed = c->sq.posted;
+	c->answers.claimed = c->answers.tail;
 	return !iwarp_tx_idle(c->tx) || has_steps(c) || has_answers(c);
 }
 
 static void publish(struct outbox *o, size_t n)
 {
 	struct iwarp_conn *c = owner_of(o);
-	unsigned before = c->sq_sent;
+	unsigned before = c->sq.sent;
 
-	while (c->sq_sent != c->sq_built &&
-	       slot_at(c, c->sq_sent)->end <= o->sent)
-		c->sq_sent++;
-	if (c->sq_sent != before)
+	while (c->sq.sent != c->sq.built &&
+	       slot_at(c, c->sq.sent)->end <= o->sent)
+		c->sq.sent++;
+	if (c->sq.sent != before)
 		outbox_kick(o);
 }
 
@@ -291,15 +292,15 @@ static int check_chain(const struct iwarp_conn *c,
 		n++;
 		reads += chain->opcode == FABRIC_READ;
 	}
-	if (c->sq_posted - c->sq_retired + n > c->sq_cap ||
-	    c->reads + reads > c->conn.info.read_depth)
+	if (c->sq.posted - c->sq.retired + n > c->sq.cap ||
+	    c->sq.reads + reads > c->conn.info.read_depth)
 		return -ENOMEM;
 	return 0;
 }
 
 void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr)
 {
-	struct iwarp_slot *s = slot_at(c, c->sq_posted++);
+	struct iwarp_slot *s = slot_at(c, c->sq.posted++);
 
 	*s = (struct iwarp_slot){ .wr = wr, .op = wr->op,
 				  .is_read = wr->opcode == FABRIC_READ };
@@ -307,8 +308,8 @@ void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr)
 		return;
 	/* Any number does as its handle: a response is only compared with
 	 * it. */
-	s->sink = ++c->sinks << 8;
-	c->reads++;
+	s->sink = ++c->sq.sinks << 8;
+	c->sq.reads++;
 }
 
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
@@ -324,7 +325,7 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 		err = check_chain(c, chain);
 		for (; chain && !err; chain = chain->next)
 			iwarp_queue_add(c, chain);
-		if (c->sq_posted - c->sq_claimed >= MAX_GATHERED)
+		if (c->sq.posted - c->sq.claimed >= MAX_GATHERED)
 			later = false;
 		if (!err && !later)
 			outbox_push(&c->out);
@@ -342,22 +343,23 @@ int iwarp_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
 		return -ENOTCONN;
 	for (struct fabric_recv *r = chain; r; r = r->next)
 		n++;
-	if (c->recv_tail - c->recv_head + n > c->recv_cap)
+	if (c->recvs.tail - c->recvs.head + n > c->recvs.cap)
 		return -ENOMEM;
 	for (; chain; chain = chain->next)
-		c->recvs[c->recv_tail++ & (c->recv_cap - 1)] = chain;
+		c->recvs.ring[c->recvs.tail++ & (c->recvs.cap - 1)] = chain;
 	return 0;
 }
 
 bool iwarp_queue_answer(struct iwarp_conn *c,
 			const struct rdmap_request *req)
 {
+	struct iwarp_answers *a = &c->answers;
 	bool room;
 
 	mutex_lock(&c->out.lock);
-	room = c->resp_tail - c->resp_head < c->policy.ird;
+	room = a->tail - a->head < c->startup.policy.ird;
 	if (room)
-		c->resp[c->resp_tail++ & (c->resp_cap - 1)] = *req;
+		a->ring[a->tail++ & (a->cap - 1)] = *req;
 	mutex_unlock(&c->out.lock);
 	return room;
 }
@@ -369,13 +371,13 @@ static struct fabric_op *next_done(struct iwarp_conn *c)
 {
 	struct fabric_op *op = NULL;
 
-	while (!op && c->sq_retired != c->sq_sent) {
-		struct iwarp_slot *s = slot_at(c, c->sq_retired);
+	while (!op && c->sq.retired != c->sq.sent) {
+		struct iwarp_slot *s = slot_at(c, c->sq.retired);
 
 		if (s->is_read && !s->answered)
 			break;
 		op = s->op;
-		c->sq_retired++;
+		c->sq.retired++;
 	}
 	return op;
 }
@@ -400,17 +402,17 @@ void iwarp_flush(struct iwarp_conn *c)
 
 	iwarp_retire(c);
 	/* No thread posts or sends any more. */
-	while (c->sq_retired != c->sq_posted) {
-		struct iwarp_slot *s = slot_at(c, c->sq_retired++);
+	while (c->sq.retired != c->sq.posted) {
+		struct iwarp_slot *s = slot_at(c, c->sq.retired++);
 		bool this = refused && s->is_read && !s->answered;
 
 		refused = refused && !this;
 		if (s->op)
 			s->op->done(s->op, this ? -EREMOTEIO : -ECANCELED, 0);
 	}
-	while (c->recv_head != c->recv_tail) {
-		struct fabric_recv *r = c->recvs[c->recv_head++ &
-						 (c->recv_cap - 1)];
+	while (c->recvs.head != c->recvs.tail) {
+		struct fabric_recv *r = c->recvs.ring[c->recvs.head++ &
+						 (c->recvs.cap - 1)];
 
 		r->op->done(r->op, -ECANCELED, 0);
 	}

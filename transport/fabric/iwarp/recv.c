@@ -44,9 +44,9 @@ static bool recv_get(struct rdmap *r, uint8_t **data, uint32_t *len)
 	struct iwarp_conn *c = conn_of(r);
 	struct fabric_recv *recv;
 
-	if (c->recv_head == c->recv_tail)
+	if (c->recvs.head == c->recvs.tail)
 		return false;
-	recv = c->recvs[c->recv_head & (c->recv_cap - 1)];
+	recv = c->recvs.ring[c->recvs.head & (c->recvs.cap - 1)];
 	*data = recv->sge.addr;
 	*len = recv->sge.len;
 	return true;
@@ -55,8 +55,8 @@ static bool recv_get(struct rdmap *r, uint8_t **data, uint32_t *len)
 static void recv_done(struct rdmap *r, int status, uint32_t len)
 {
 	struct iwarp_conn *c = conn_of(r);
-	struct fabric_recv *recv = c->recvs[c->recv_head++ &
-					    (c->recv_cap - 1)];
+	struct fabric_recv *recv = c->recvs.ring[c->recvs.head++ &
+					    (c->recvs.cap - 1)];
 
 	recv->has_invalidated = r->has_inv;
 	recv->invalidated = r->inv;
@@ -65,13 +65,13 @@ static void recv_done(struct rdmap *r, int status, uint32_t len)
 }
 
 /* With the lock: returns the oldest Read that waits for its answer. */
-static struct iwarp_slot *oldest_read(struct iwarp_conn *c)
+static struct iwarp_slot *oldest_read(struct iwarp_sq *sq)
 {
 	/* Retired steps need no look. */
-	if (c->read_at - c->sq_retired > c->sq_claimed - c->sq_retired)
-		c->read_at = c->sq_retired;
-	for (; c->read_at != c->sq_claimed; c->read_at++) {
-		struct iwarp_slot *s = &c->sq[c->read_at & (c->sq_cap - 1)];
+	if (sq->read_at - sq->retired > sq->claimed - sq->retired)
+		sq->read_at = sq->retired;
+	for (; sq->read_at != sq->claimed; sq->read_at++) {
+		struct iwarp_slot *s = &sq->ring[sq->read_at & (sq->cap - 1)];
 
 		if (s->is_read && !s->answered)
 			return s;
@@ -85,7 +85,7 @@ static bool read_get(struct rdmap *r, struct rdmap_read *read)
 	struct iwarp_slot *s;
 
 	mutex_lock(&c->out.lock);
-	s = oldest_read(c);
+	s = oldest_read(&c->sq);
 	if (s) {
 		read->stag = s->sink;
 		read->len = s->wr->nsge ? s->wr->sge[0].len : 0;
@@ -102,10 +102,10 @@ static void read_done(struct rdmap *r)
 	bool rtr;
 
 	mutex_lock(&c->out.lock);
-	s = oldest_read(c);
+	s = oldest_read(&c->sq);
 	s->answered = true;
-	c->reads--;
-	rtr = s->wr == &c->rtr;
+	c->sq.reads--;
+	rtr = s->wr == &c->startup.rtr;
 	mutex_unlock(&c->out.lock);
 	if (rtr)
 		c->live_due = true;

@@ -45,24 +45,26 @@ static void copy_private(struct iwarp_conn *c, const struct mpa_frame *f)
  */
 static int read_frame(struct iwarp_conn *c, bool reply)
 {
+	struct iwarp_startup *s = &c->startup;
+
 	for (;;) {
-		int whole = mpa_frame_len(c->frame, c->frame_len, reply);
+		int whole = mpa_frame_len(s->frame, s->frame_len, reply);
 		unsigned goal = whole > 0 ? (unsigned)whole : MPA_HEADER_LEN;
 		ssize_t n;
 
 		if (whole < 0)
 			return whole;
-		if (whole > 0 && c->frame_len == goal)
+		if (whole > 0 && s->frame_len == goal)
 			return 1;
-		n = recv(c->fd.fd, c->frame + c->frame_len,
-			 goal - c->frame_len, MSG_DONTWAIT);
+		n = recv(c->fd.fd, s->frame + s->frame_len,
+			 goal - s->frame_len, MSG_DONTWAIT);
 		if (n == 0)
 			return -ECONNRESET;
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
 		if (n < 0)
 			return -errno;
-		c->frame_len += (unsigned)n;
+		s->frame_len += (unsigned)n;
 	}
 }
 
@@ -92,13 +94,13 @@ static int send_frame(struct iwarp_conn *c, const struct mpa_frame *f)
 /* Takes the connection out of the listener's list. */
 static void leave_listener(struct iwarp_conn *c)
 {
-	struct iwarp_listener *l = c->listener;
+	struct iwarp_listener *l = c->startup.listener;
 
 	loop_fd_del(l->l.loop, &c->fd);
 	loop_timer_cancel(l->l.loop, &c->timer);
-	cds_list_del(&c->unfinished);
+	cds_list_del(&c->startup.unfinished);
 	l->nunfinished--;
-	c->listener = NULL;
+	c->startup.listener = NULL;
 }
 
 void iwarp_startup_drop(struct iwarp_conn *c)
@@ -112,7 +114,7 @@ static void reject(struct iwarp_conn *c)
 	struct mpa_frame reply;
 
 	stat_inc(iwarp_rejects);
-	mpa_reject(&c->request, &reply);
+	mpa_reject(&c->startup.request, &reply);
 	send_frame(c, &reply);
 	shutdown(c->fd.fd, SHUT_WR);
 	iwarp_conn_destroy(c);
@@ -126,11 +128,11 @@ void iwarp_reject(struct fabric_conn *conn)
 /* The frame is complete. */
 static void requested(struct iwarp_conn *c)
 {
-	struct iwarp_listener *l = c->listener;
+	struct iwarp_listener *l = c->startup.listener;
 	struct mpa_frame f;
 	char name[XPRT_ADDR_TEXT];
 
-	if (mpa_decode(c->frame, c->frame_len, false, &f) < 0 ||
+	if (mpa_decode(c->startup.frame, c->startup.frame_len, false, &f) < 0 ||
 	    anything_follows(c)) {
 		stat_inc(iwarp_requests_bad);
 		log_limited(LOG_LEVEL_INFO, "iwarp %s: a bad MPA request",
@@ -140,10 +142,10 @@ static void requested(struct iwarp_conn *c)
 	}
 	stat_inc(iwarp_requests);
 	copy_private(c, &f);
-	c->request = f;
-	c->request.private_data = NULL;
-	c->request.private_len = 0;
-	c->conn.info.read_depth = mpa_read_depth(&f, c->policy.ord);
+	c->startup.request = f;
+	c->startup.request.private_data = NULL;
+	c->startup.request.private_len = 0;
+	c->conn.info.read_depth = mpa_read_depth(&f, c->startup.policy.ord);
 	leave_listener(c);
 	if (f.markers)
 		reject(c);
@@ -192,7 +194,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 		return;
 	}
 	c->passive = true;
-	c->listener = l;
+	c->startup.listener = l;
 	c->conn.info.peer = *peer;
 	socket_local(fd, &c->conn.info.local);
 	socket_unmap(&c->conn.info.local);
@@ -202,7 +204,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 		iwarp_conn_destroy(c);
 		return;
 	}
-	cds_list_add_tail(&c->unfinished, &l->unfinished);
+	cds_list_add_tail(&c->startup.unfinished, &l->unfinished);
 	l->nunfinished++;
 	c->timer.fire = request_late;
 	loop_timer_set(l->l.loop, &c->timer,
@@ -228,7 +230,7 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 	int err;
 
 	/* Markers were refused before. */
-	mpa_answer(&c->request, &c->policy, &reply, &agreed);
+	mpa_answer(&c->startup.request, &c->startup.policy, &reply, &agreed);
 	reply.private_data = private_data;
 	reply.private_len = private_len;
 	if (anything_follows(c)) {
@@ -281,7 +283,7 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 			unsigned private_len)
 {
 	const struct iwarp_options *o = &c->provider->options;
-	struct mpa_frame *f = &c->request;
+	struct mpa_frame *f = &c->startup.request;
 	int err;
 
 	*f = (struct mpa_frame){
@@ -292,8 +294,8 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 			     o->rtr == IWARP_RTR_EITHER,
 		.rtr_read = o->rtr == IWARP_RTR_READ ||
 			    o->rtr == IWARP_RTR_EITHER,
-		.ird = (uint16_t)c->policy.ird,
-		.ord = (uint16_t)c->policy.ord,
+		.ird = (uint16_t)c->startup.policy.ird,
+		.ord = (uint16_t)c->startup.policy.ord,
 		.private_data = private_data,
 		.private_len = private_len,
 	};
@@ -331,15 +333,16 @@ static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
 void iwarp_startup_reply(struct iwarp_conn *c)
 {
 	struct mpa_agreed agreed;
+	struct iwarp_startup *s = &c->startup;
 	struct mpa_frame reply;
 	int err = read_frame(c, true);
 
 	if (err == 0)
 		return;
 	if (err > 0)
-		err = mpa_decode(c->frame, c->frame_len, true, &reply);
+		err = mpa_decode(s->frame, s->frame_len, true, &reply);
 	if (!err)
-		err = mpa_conclude(&c->request, &c->policy, &reply, &agreed);
+		err = mpa_conclude(&s->request, &s->policy, &reply, &agreed);
 	if (!err && anything_follows(c))
 		err = -EPROTO;
 	if (err) {
@@ -357,7 +360,8 @@ int iwarp_start(struct fabric_conn *conn, const void *private_data,
 	struct iwarp_conn *c = iwarp_conn(conn);
 	int err;
 
-	c->policy.ird = MIN(read_depth, c->provider->options.read_depth);
+	c->startup.policy.ird = MIN(read_depth,
+				    c->provider->options.read_depth);
 	private_len = MIN(private_len, conn->dev->limits.max_private);
 	if (atomic_load(&c->closing))
 		return -ENOTCONN;

@@ -19,7 +19,6 @@ static const struct netid {
 	{ "tcp", "tcp", AF_INET }, { "tcp", "tcp6", AF_INET6 },
 	{ "udp", "udp", AF_INET }, { "udp", "udp6", AF_INET6 },
 	{ "rdma", "rdma", AF_INET }, { "rdma", "rdma6", AF_INET6 },
-	{ "iwarp", "rdma", AF_INET }, { "iwarp", "rdma6", AF_INET6 },
 };
 
 /*

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/fabrics.h"
 #include "lib/loop.h"
 #include "lib/util.h"
 
@@ -114,21 +115,45 @@ static const char *set_rdma_port(struct options *o, char *value)
 	return set_unsigned(value, 0, 65535, &o->rdma_port);
 }
 
+/* The bit of the fabric whose name is the @len bytes at @name, or 0. */
+static unsigned fabric_bit(const char *name, size_t len)
+{
+	for (unsigned i = 0; i < FABRICS; i++)
+		if (strlen(fabric_rows[i].name) == len &&
+		    !memcmp(fabric_rows[i].name, name, len))
+			return 1u << i;
+	return 0;
+}
+
+static const char *wrong_rdma(void)
+{
+	static char text[120];
+	int n = snprintf(text, sizeof(text), "expected auto, off, or one or "
+			 "more of ");
+
+	for (unsigned i = 0; i < FABRICS; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s",
+			      i ? "," : "", fabric_rows[i].name);
+	return text;
+}
+
 static const char *set_rdma(struct options *o, char *value)
 {
-	static const struct { const char *name; unsigned mode; } modes[] = {
-		{ "auto", RDMA_AUTO }, { "verbs", RDMA_VERBS },
-		{ "iwarp", RDMA_IWARP }, { "off", RDMA_OFF },
-		{ "verbs,iwarp", RDMA_VERBS | RDMA_IWARP },
-		{ "iwarp,verbs", RDMA_VERBS | RDMA_IWARP },
-	};
+	const char *p = value;
+	size_t len;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(modes); i++)
-		if (!strcmp(value, modes[i].name)) {
-			o->rdma = modes[i].mode;
+	o->rdma = !strcmp(value, "auto") ? RDMA_AUTO : RDMA_OFF;
+	if (o->rdma == RDMA_AUTO || !strcmp(value, "off"))
+		return NULL;
+	for (;; p += len + 1) {
+		unsigned bit = fabric_bit(p, len = strcspn(p, ","));
+
+		if (!bit || o->rdma & bit)
+			return wrong_rdma();
+		o->rdma |= bit;
+		if (!p[len])
 			return NULL;
-		}
-	return "expected auto, verbs, iwarp, verbs,iwarp or off";
+	}
 }
 
 static const char *set_iwarp_port(struct options *o, char *value)
@@ -485,7 +510,8 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 			argv[optind]);
 		return OPTIONS_WRONG;
 	}
-	if (o->has_iwarp_port && o->rdma != (RDMA_VERBS | RDMA_IWARP))
+	if (o->has_iwarp_port &&
+	    (o->rdma == RDMA_AUTO || !(o->rdma & (o->rdma - 1))))
 		fprintf(stderr, "gannetd: --iwarp-port is not used: it is for "
 			"--rdma verbs,iwarp; iwarp alone has --rdma-port\n");
 	if (o->max_client_conns == 0)

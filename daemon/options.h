@@ -10,8 +10,9 @@
 #include "daemon/confine.h"
 #include "lib/log.h"
 
-/* How NFS/RDMA is served; bits, but for OFF. */
-enum rdma_mode { RDMA_OFF = 0, RDMA_VERBS = 1, RDMA_IWARP = 2, RDMA_AUTO = 4 };
+/* options.rdma: a bit for each row of fabrics.h, or one of these. */
+#define RDMA_OFF	0u
+#define RDMA_AUTO	(~0u)
 
 struct options {
 	char		**exports;	/* --export arguments, borrowed */
@@ -24,7 +25,7 @@ struct options {
 	const char	 *bind;		/* address, NULL: all */
 	unsigned	  port;		/* 0: any free one */
 	unsigned	  rdma_port;
-	unsigned	  rdma;		/* enum rdma_mode */
+	unsigned	  rdma;		/* fabrics, as bits */
 	unsigned	  iwarp_port;	/* of iwarp beside verbs */
 	bool		  has_iwarp_port;	/* it was given */
 	bool		  rdma_mount;	/* MOUNT over RDMA, too */

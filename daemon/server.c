@@ -17,6 +17,7 @@
 #include "daemon/announce.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
+#include "daemon/fabrics.h"
 #include "daemon/pollers.h"
 #include "daemon/reload.h"
 #include "daemon/state.h"
@@ -24,19 +25,16 @@
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
 #include "rpc/rpc.h"
-#include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/verbs/verbs.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 #include "vfs/export.h"
 
 #define MAX_LISTENERS	4
-/* The largest possible FPDU that is a multiple of four. */
-#define IWARP_FPDU_LARGE 65528
 
 struct listener {
 	struct xprt_listener *l;
-	const char	     *name;	/* "tcp", "udp", "rdma", "iwarp" */
+	const char	     *name;	/* "tcp", "udp", or the row's */
+	const struct fabric_row *row;	/* NULL: TCP or UDP */
 };
 
 /* The workers that calls of one export may occupy. */
@@ -62,8 +60,11 @@ struct server {
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
-	struct fabric		 verbs, iwarp;
-	bool			 has_verbs, has_iwarp;
+	struct {
+		const struct fabric_row *row;
+		struct fabric	 fabric;
+	}			 fabrics[FABRICS];
+	unsigned		 nfabrics;
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
 	struct announcements	 announced;
@@ -198,10 +199,11 @@ static int listen_fabric(struct server *s, const struct sockaddr *sa,
 			 struct xprt_listener **out)
 {
 	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
+	unsigned i = s->nfabrics - 1;
 
-	if (s->has_iwarp)
-		return rpcrdma_listen(&s->iwarp, &s->env, sa, &o, out);
-	return rpcrdma_listen(&s->verbs, &s->device_env, sa, &o, out);
+	return rpcrdma_listen(&s->fabrics[i].fabric,
+			      s->fabrics[i].row->has_own_pollers ?
+			      &s->device_env : &s->env, sa, &o, out);
 }
 
 static const char *listen_hint(int err)
@@ -275,62 +277,67 @@ static int cannot(const char *what, int err)
 	return err;
 }
 
-static int start_verbs(struct server *s)
+/* The pollers of fabrics that refuse those of everything else. */
+static int start_device_pollers(struct server *s)
 {
-	unsigned port;
 	int err;
 
-	if (!verbs_available()) {
-		log_err("--rdma verbs: there is no RDMA device that this "
-			"process may use");
-		return -ENODEV;
-	}
-	err = verbs_fabric_create(&s->verbs);
-	if (err)
-		return cannot("verbs", err);
-	s->has_verbs = true;
+	if (s->device_pollers.n)
+		return 0;
 	err = pollers_start(&s->device_pollers, "rdma", s->o->pollers,
 			    s->o->spin, false);
 	if (err)
 		return cannot("the pollers of RDMA devices", err);
 	s->device_env = s->env;
 	s->device_env.loops = s->device_pollers.loops;
-	return add_listener(s, "rdma", listen_fabric, s->o->rdma_port, &port);
+	return 0;
 }
 
-static int start_iwarp(struct server *s)
+static int start_fabric(struct server *s, const struct fabric_row *row)
 {
-	const struct iwarp_options options = {
-		.require_crc = s->o->iwarp_crc,
-		.fpdu_size = s->o->iwarp_large ? IWARP_FPDU_LARGE : 0,
-		.v4_too = true,
-	};
-	unsigned port;
+	unsigned port = s->nfabrics ? s->o->iwarp_port : s->o->rdma_port;
 	int err;
 
-	err = iwarp_fabric_create(&options, &s->iwarp);
+	if (!row->available()) {
+		log_err("--rdma %s: %s", row->name, row->absent);
+		return -ENODEV;
+	}
+	err = row->create(s->o, &s->fabrics[s->nfabrics].fabric);
 	if (err)
-		return cannot("iWARP", err);
-	s->has_iwarp = true;
-	return add_listener(s, "iwarp", listen_fabric, s->has_verbs ?
-			    s->o->iwarp_port : s->o->rdma_port, &port);
+		return cannot(row->title, err);
+	s->fabrics[s->nfabrics++].row = row;
+	if (row->has_own_pollers)
+		err = start_device_pollers(s);
+	if (!err)
+		err = add_listener(s, row->listener, listen_fabric, port,
+				   &port);
+	if (!err)
+		s->listeners[s->nlisteners - 1].row = row;
+	return err;
+}
+
+/* The fabric of --rdma auto, as a bit. */
+static unsigned first_available(void)
+{
+	unsigned i = 0;
+
+	while (i < FABRICS - 1 && !fabric_rows[i].available()) {
+		log_info("%s: NFS/RDMA is served by %s", fabric_rows[i].absent,
+			 fabric_rows[i + 1].title);
+		i++;
+	}
+	return 1u << i;
 }
 
 static int listen_rdma(struct server *s)
 {
-	unsigned mode = s->o->rdma;
+	unsigned wanted = s->o->rdma == RDMA_AUTO ? first_available() :
+			  s->o->rdma;
 	int err = 0;
 
-	if (mode == RDMA_AUTO) {
-		mode = verbs_available() ? RDMA_VERBS : RDMA_IWARP;
-		if (mode == RDMA_IWARP)
-			log_info("no RDMA device: NFS/RDMA is served by iWARP "
-				 "in user space");
-	}
-	if (mode & RDMA_VERBS)
-		err = start_verbs(s);
-	if (!err && mode & RDMA_IWARP)
-		err = start_iwarp(s);
+	for (unsigned i = 0; i < FABRICS && !err; i++)
+		if (wanted & 1u << i)
+			err = start_fabric(s, &fabric_rows[i]);
 	return err;
 }
 
@@ -351,14 +358,15 @@ static void announce_all(struct server *s)
 		const struct listener *l = &s->listeners[i];
 		const struct sockaddr_storage *at = &l->l->local;
 
-		/* A netid has one port: a device's, else software iWARP's. */
-		if (s->has_verbs && !strcmp(l->name, "iwarp"))
+		/* A netid has one port: the first fabric's. */
+		if (l->row && l->row != s->fabrics[0].row)
 			continue;
 		if (strcmp(l->name, "udp"))	/* NFS answers NULL only */
-			err = announce(&s->announced, s->nfs3, l->name, at);
+			err = announce(&s->announced, s->nfs3,
+				       l->row ? "rdma" : l->name, at);
 		/* Clients ask for MOUNT over TCP or UDP, whatever NFS is to
 		 * use (RFC 8267 section 5.1). */
-		if (!err && strcmp(l->name, "rdma") && strcmp(l->name, "iwarp"))
+		if (!err && !l->row)
 			err = announce(&s->announced, s->mountd, l->name, at);
 	}
 	if (err)
@@ -530,10 +538,11 @@ void server_stop(struct server *s)
 		mountd_destroy(s->mountd);
 	if (s->exports)
 		export_table_destroy(s->exports);
-	if (s->has_verbs)
-		verbs_fabric_destroy(&s->verbs);
-	if (s->has_iwarp)
-		iwarp_fabric_destroy(&s->iwarp);
+	while (s->nfabrics > 0) {
+		s->nfabrics--;
+		s->fabrics[s->nfabrics].row->destroy(
+			&s->fabrics[s->nfabrics].fabric);
+	}
 	if (s->pool)
 		pool_destroy(s->pool);
 	if (s->state_lock >= 0)

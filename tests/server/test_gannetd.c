@@ -96,8 +96,9 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	      ARGS("--threads", "0"));
 	fails(2, "--port 70000: expected a number", ARGS("--port", "70000"));
 	fails(2, "--port 12x: expected a number", ARGS("--port", "12x"));
-	fails(2, "--rdma maybe: expected auto, verbs, iwarp",
-	      ARGS("--rdma", "maybe"));
+	fails(2, "--rdma maybe: expected auto, off, or one or more of verbs,"
+	      "iwarp", ARGS("--rdma", "maybe"));
+	fails(2, "--rdma iwarp,iwarp: expected", ARGS("--rdma", "iwarp,iwarp"));
 	fails(2, "--log-level loud: expected err, warn, info or debug",
 	      ARGS("--log-level", "loud"));
 	fails(2, "--state-dir : expected a directory", ARGS("--state-dir", ""));

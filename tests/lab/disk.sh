@@ -78,7 +78,7 @@ ledgers_start()
 		done
 	done
 }
-ledger_has() { [ "$(cat "$1" 2>/dev/null || echo 0)" -gt "$2" ]; }
+ledger_has() { [ -s "$1" ] && [ "$(<"$1")" -gt "$2" ]; }
 
 # ledgers_are_told TYPE
 ledgers_are_told()

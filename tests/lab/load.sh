@@ -44,7 +44,14 @@ load_mount()
 	mountpoint "/mnt/load-$2"
 }
 
-safe() { cat "$OUT/$1.ack" 2>/dev/null || echo 0; }
+safe()
+{
+	if [ -s "$OUT/$1.ack" ]; then
+		echo "$(<"$OUT/$1.ack")"
+	else
+		echo 0
+	fi
+}
 more_than() { [ "$(safe "$2")" -gt "$1" ]; }
 
 load_start()
@@ -70,7 +77,7 @@ promised()
 # progress SECONDS RECORDS TRANSPORT: as many more than were promised.
 progress()
 {
-	wait_for "$1" more_than $(($(cat "$OUT/$3.promised") + $2)) "$3"
+	wait_for "$1" more_than $(($(<"$OUT/$3.promised") + $2)) "$3"
 }
 
 all_there()

@@ -99,7 +99,7 @@ power_fails()
 	kill -KILL "$pid"
 	promised
 	each told fail
-	wait_for 60 sh -c "! kill -0 $pid"
+	wait_for 60 is_gone "$pid"
 	each unmounted
 	each back "$1"
 	each survived

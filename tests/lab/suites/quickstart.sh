@@ -45,7 +45,7 @@ ends()
 	local pid
 	pid=$(cat "$OUT/quickstart.pid")
 	kill -INT "$pid"
-	wait_for 120 sh -c "! kill -0 $pid"
+	wait_for 120 is_gone "$pid"
 	grep -x 'quickstart: ended' "$OUT/quickstart"
 }
 

@@ -257,6 +257,31 @@ static void printable(struct xdr_view view, char *out, size_t size)
 }
 
 /*
+ * A client that has a URL tries all of its path, then shorter and shorter parts
+ * of it.  True if @path is such a part of the one that was refused before, and
+ * this refusal says nothing new.  Else notes it.
+ */
+static bool is_told(struct mountd *m, const char *from, const char *path,
+		    int err)
+{
+	struct mount_refusal *last = &m->last;
+	bool told;
+
+	mutex_lock(&m->lock);
+	told = (err == last->err || err == -ENOENT) &&
+	       strncmp(path, last->path, strlen(path)) == 0 &&
+	       strlen(path) < strlen(last->path) &&
+	       strcmp(from, last->from) == 0;
+	if (!told) {
+		snprintf(last->from, sizeof(last->from), "%s", from);
+		snprintf(last->path, sizeof(last->path), "%s", path);
+		last->err = err;
+	}
+	mutex_unlock(&m->lock);
+	return told;
+}
+
+/*
  * A path outside every export is only an error, not an attack: clients try a
  * URL's longer prefixes first.  Don't count it against the address.
  */
@@ -265,7 +290,10 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 {
 	const char *from = call->msg->xprt->name;
 
-	if (shared && (err == -ENOENT || err == -ENOTDIR))
+	if (is_told(call->prog->ctx, from, shown, err))
+		log_debug("mount of %s refused to %s, too: %s", shown, from,
+			  strerror(-err));
+	else if (shared && (err == -ENOENT || err == -ENOTDIR))
 		log_limited(LOG_LEVEL_INFO, "mount of %s by %s: %s", shown,
 			    from, strerror(-err));
 	else
@@ -291,7 +319,7 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	const struct mount_path_args *a = rpc_args(call);
 	struct mount_mnt_res *r = rpc_res(call);
 	struct mount_op *op = rpc_state(call);
-	char shown[129];
+	char shown[MOUNT_SHOWN];
 
 	printable(a->path, shown, sizeof(shown));
 	if (err < 0) {

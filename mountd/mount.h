@@ -33,11 +33,24 @@ enum mountstat3 {
 
 struct rmtab;
 
+/* Room for the start of a path, in a log line. */
+#define MOUNT_SHOWN	129
+
+/* The refusal that was logged last. */
+struct mount_refusal {
+	char		 from[80];	/* the connection's name */
+	char		 path[MOUNT_SHOWN];
+	int		 err;
+};
+
 struct mountd {
 	struct rpc_program	 prog;
 	struct export_table	*exports;	/* borrowed */
 	struct work_class	*names;		/* borrowed, or NULL */
 	struct rmtab		*rmtab;		/* owned */
+
+	pthread_mutex_t		 lock;
+	struct mount_refusal	 last;		/* under the lock */
 };
 
 struct mount_path_args {		/* MNT UMNT */

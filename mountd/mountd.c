@@ -101,6 +101,7 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 		free(m);
 		return err;
 	}
+	pthread_mutex_init(&m->lock, NULL);
 	m->exports = config->exports;
 	m->names = config->names;
 	m->prog.name = "mount";
@@ -119,5 +120,6 @@ void mountd_destroy(struct rpc_program *prog)
 	struct mountd *m = container_of(prog, struct mountd, prog);
 
 	rmtab_close(m->rmtab);
+	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

@@ -203,6 +203,30 @@ START_TEST(an_error_names_its_cause)
 }
 END_TEST
 
+/* The tool asks for each shorter part of the path, too. */
+START_TEST(a_refused_mount_is_one_line_in_the_servers_log)
+{
+	char line[2048];
+	unsigned n = 0;
+	FILE *f;
+
+	start(WAY_TCP);
+	snprintf(base, sizeof(base), "tcp://127.0.0.1:%u/else/where/it/is",
+		 d.tcp_port);
+	ck_assert_int_eq(TOOL("ls", url("")), 1);
+	ck_assert(daemon_logged(&d, "mount of /else/where/it/is refused to "));
+	/* Lines come in order: those of before the signal are there. */
+	kill(d.pid, SIGUSR1);
+	ck_assert(daemon_logged(&d, "calls taken"));
+	f = fopen(path(d.dir, "log"), "r");
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "refused to") != NULL;
+	fclose(f);
+	ck_assert_uint_eq(n, 1);
+	stop();
+}
+END_TEST
+
 START_TEST(a_put_that_fails_names_what_is_left)
 {
 	const struct rlimit small = { 1 << 20, 1 << 20 };
@@ -441,6 +465,7 @@ int main(void)
 	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
 	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
 	tcase_add_loop_test(t, an_error_names_its_cause, 0, WAYS);
+	tcase_add_test(t, a_refused_mount_is_one_line_in_the_servers_log);
 	tcase_add_loop_test(t, a_put_that_fails_names_what_is_left, 0, WAYS);
 	tcase_add_loop_test(t, an_unreadable_source_replaces_nothing, 0, WAYS);
 	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);

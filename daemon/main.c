@@ -175,7 +175,7 @@ static bool drain(struct server *s, const sigset_t *set)
 
 	alarm(DRAIN_SECONDS + CLOSE_SECONDS);
 	unblock_end(hurry);
-	log_info("ending: answering the calls that were taken");
+	log_info("ending: finishing the calls in progress");
 	server_drain(s);
 	sigprocmask(SIG_BLOCK, set, NULL);
 	for (int i = 0; i < DRAIN_SECONDS * 50; i++) {
@@ -186,11 +186,11 @@ static bool drain(struct server *s, const sigset_t *set)
 		if (!sig)
 			sig = sigtimedwait(set, NULL, &step);
 		if (sig == SIGTERM || sig == SIGINT) {
-			log_warn("asked again to end: not waiting any longer");
+			log_warn("asked again to end: ending without waiting");
 			return false;
 		}
 	}
-	log_warn("not waiting any longer");
+	log_warn("calls still hang: ending without them");
 	return false;
 }
 

@@ -322,18 +322,18 @@ static const struct option_row rows[] = {
 	{ "bind", "ADDRESS", set_bind,
 	  "listen on this IPv4 or IPv6 address only" },
 	{ "threads", "N", set_threads,
-	  "worker threads of an export, that may wait for its file\n"
-	  "system (16)" },
+	  "worker threads of each export: these may wait for its\n"
+	  "file system (16)" },
 	{ "pollers", "N", set_pollers,
 	  "threads that serve connections (one a processor)" },
 	{ "spin", "US", set_spin,
-	  "microseconds for which these look for the next call\n"
-	  "before they sleep, if calls come that fast (40)" },
+	  "microseconds that a poller spins before it sleeps,\n"
+	  "while calls come that fast (40)" },
 	{ "max-connections", "N", set_max_conns,
-	  "connections a transport takes (4096)" },
+	  "most connections of each transport (4096)" },
 	{ "max-client-connections", "N", set_max_client_conns,
-	  "of these, most from one address (a quarter of them, but\n"
-	  "no fewer than 16)" },
+	  "most connections from one address (a quarter of\n"
+	  "--max-connections, but at least 16)" },
 	{ "memory", "MIB", set_memory,
 	  "most memory for data in transit (a quarter of the\n"
 	  "machine's, at most 1024)" },
@@ -341,16 +341,16 @@ static const struct option_row rows[] = {
 	  "most memory for RDMA connections; each takes 2\n"
 	  "(an eighth of the machine's)" },
 	{ "reply-memory", "MIB", set_reply_memory,
-	  "most memory for replies that may be asked for again\n"
+	  "most memory for replies kept for retransmitted calls\n"
 	  "(1/256 of the machine's, between 16 and 256)" },
 	{ "state-dir", "DIR", set_state_dir,
 	  "where keys, tables and the mount list are kept (root:\n"
 	  LOCALSTATEDIR "/lib/gannet; else $XDG_STATE_HOME/gannet\n"
 	  "or ~/.local/state/gannet)" },
 	{ "seccomp", "WHAT", set_seccomp,
-	  "system calls that serving does not make: kill (the\n"
-	  "default) ends the server, log has the kernel say so,\n"
-	  "off does not look" },
+	  "on a system call that serving does not need: kill (the\n"
+	  "default) ends the server, log makes the kernel log it,\n"
+	  "off does not filter" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
 	  "do not register with rpcbind" },
 	{ "foreground", NULL, set_foreground,

@@ -66,8 +66,8 @@ void reloader_ask(struct reloader *r)
 	pthread_cond_signal(&r->told);
 	mutex_unlock(&r->lock);
 	if (busy)
-		log_warn("the exports are still being read, which waits for a "
-			 "file system; they are read again after that");
+		log_warn("still reading the exports, because a file system "
+			 "does not answer; reading them again after that");
 }
 
 void reloader_stop(struct reloader *r)

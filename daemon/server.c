@@ -148,7 +148,7 @@ static int publish(struct server *s)
 	if (!err)
 		export_each(s->exports, count_export, &n);
 	if (!err && n == 0)
-		log_warn("%s: nothing is exported; a line of it is 'DIR "
+		log_warn("%s: there is no export in it; add a line 'DIR "
 			 "CLIENT(OPTIONS)...'", exports_first_file(s->o));
 	free(text);
 	free_shares(s, false);
@@ -370,8 +370,8 @@ static void announce_all(struct server *s)
 			err = announce(&s->announced, s->mountd, l->name, at);
 	}
 	if (err)
-		log_info("no rpcbind answers: clients mount with port= and "
-			 "mountport=");
+		log_info("rpcbind does not answer: clients need the mount "
+			 "options port= and mountport=");
 }
 
 static int start_rpc(struct server *s)

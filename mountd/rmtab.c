@@ -24,7 +24,7 @@
 #include "lib/stats.h"
 
 STAT(rmtab_dropped, "entries dropped from a full list of mounts");
-STAT(rmtab_bad_line, "lines of the list of mounts that made no sense");
+STAT(rmtab_bad_line, "malformed lines of the list of mounts");
 STAT(rmtab_save_failed, "failures to write the list of mounts");
 
 struct entry {

@@ -24,7 +24,7 @@
 
 STAT(rpc_calls, "calls taken");
 STAT(rpc_short, "messages too short for a call header");
-STAT(rpc_not_call, "messages that were not calls");
+STAT(rpc_not_call, "messages other than calls");
 STAT(rpc_version_mismatch, "calls of another RPC version");
 STAT(rpc_denied, "calls whose credentials or verifier were refused");
 STAT(rpc_prog_unavail, "calls to a program not served");
@@ -175,7 +175,7 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 		stat_inc(rpc_short);
 		break;
 	}
-	log_limited(LOG_LEVEL_INFO, "%s: a message of %u bytes that is no call",
+	log_limited(LOG_LEVEL_INFO, "%s: a message of %u bytes is not a call",
 		    slot->call.msg->xprt->name, slot->call.msg->call_len);
 	rpc_reply_reject(slot);
 }

@@ -17,8 +17,8 @@
 #include "lib/stats.h"
 #include "rpc/call.h"
 
-STAT(rpc_sent_back, "calls sent back to their clients because calls before "
-     "them hang and others need what they hold");
+STAT(rpc_sent_back, "calls sent back because calls before them hang and "
+     "other clients need their memory");
 
 static struct rpc_slot *slot_of(struct work_item *item)
 {

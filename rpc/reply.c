@@ -14,13 +14,11 @@
 
 STAT(rpc_reply_overflow, "results that did not fit a reply's head");
 STAT(rpc_replied, "replies given to a transport");
-STAT(rpc_reply_lost, "replies whose connection was gone");
+STAT(rpc_reply_lost, "replies to connections that were gone");
 STAT(rpc_dropped, "calls that got no reply");
-STAT(drc_answered, "duplicates answered when the call they repeat was");
-STAT(drc_ran_after, "duplicates of WRITEs, run when the WRITE that they repeat "
-     "was done");
-STAT(drc_taken_over, "duplicates run because the call they repeat came to "
-     "nothing");
+STAT(drc_answered, "duplicates answered with the call they repeat");
+STAT(drc_ran_after, "duplicates of WRITEs run after the WRITE they repeat");
+STAT(drc_taken_over, "duplicates run in place of a call that got no reply");
 
 /* Gives back the buffers that are not sent, and counts the call. */
 static void end(struct rpc_slot *slot, bool error)

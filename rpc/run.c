@@ -28,8 +28,7 @@ STAT(rpc_system_err, "calls that failed inside the server");
 STAT(rpc_inline, "calls completed on a poller");
 STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
-STAT(rpc_no_buffer_long, "calls refused for want of a payload buffer, because "
-     "they were too long to wait for one");
+STAT(rpc_no_buffer_long, "long calls refused for want of a payload buffer");
 
 /* Detaches the call from this thread.  Returns the share it goes on in. */
 static struct work_class *leave(struct rpc_call *call)

@@ -67,7 +67,7 @@
 #define KEEPER_WAIT_S	1
 
 STAT(work_threads, "worker threads started");
-STAT(work_no_thread, "worker threads that the system did not give");
+STAT(work_no_thread, "worker threads that could not be started");
 STAT(work_shared_turns, "calls that shared another client's turns");
 
 struct worker {
@@ -432,8 +432,8 @@ static int add_worker(struct work_pool *pool)
 static void keeper_rest(struct work_pool *pool, int err)
 {
 	stat_inc(work_no_thread);
-	log_limited(LOG_LEVEL_WARN, "calls wait for a worker, but the system "
-		    "gives no thread: %s", strerror(-err));
+	log_limited(LOG_LEVEL_WARN, "can't start another worker, so calls "
+		    "wait: %s", strerror(-err));
 	if (!pool->stopping)
 		cond_wait_until(&pool->wanted, &pool->lock,
 				clock_ns() + KEEPER_WAIT_S * 1ull * NS_PER_S);

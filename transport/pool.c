@@ -20,9 +20,8 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-STAT(pool_waits, "times something waited for a payload buffer");
-STAT(pool_trims, "regions of payload buffers given back because nobody used "
-     "them");
+STAT(pool_waits, "waits for a payload buffer");
+STAT(pool_trims, "unused regions of payload buffers given back");
 STAT(pool_regions, "regions of payload buffers taken from the system");
 
 #define HUGE_PAGE	((size_t)2 << 20)

@@ -162,7 +162,7 @@ START_TEST(a_bad_exports_file_is_reported)
 	      ARGS("--exports-file", d.dir));
 	write_file("exports", "# nothing yet\n");
 	starts(ARGS("--exports-file", file));
-	ck_assert(daemon_logged(&d, "exports: nothing is exported"));
+	ck_assert(daemon_logged(&d, "exports: there is no export in it"));
 	daemon_end(&d, SIGTERM);
 	write_file("exports", "\nmem,color=red:/m *\n");
 	fails(1, "exports:2: mem has no option 'color=red'; expected",
@@ -476,7 +476,7 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 	}
 	ck_assert(waits);
 	kill(d.pid, SIGTERM);
-	ck_assert(daemon_logged(&d, "answering the calls that were taken"));
+	ck_assert(daemon_logged(&d, "finishing the calls in progress"));
 	kill(d.pid, SIGTERM);
 	ck_assert(ended_by_itself());
 	ck_assert(WIFEXITED(d.status));

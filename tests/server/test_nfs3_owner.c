@@ -13,7 +13,7 @@
 #include "tests/unit/runner.h"
 
 #define SAFE	"stable"
-#define SAYS	"keeps user"
+#define SAYS	"can't open it again"
 
 static struct daemon_run d;
 static char dir[96], file[112];

@@ -20,16 +20,16 @@
 
 STAT(rdma_calls, "calls taken over RDMA");
 STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");
-STAT(rdma_cut_calls, "calls longer than what is kept of them");
+STAT(rdma_cut_calls, "calls cut because they were too long");
 STAT(rdma_padded_calls, "RDMA_MSGP calls");
 STAT(rdma_short_messages, "messages shorter than a header");
 STAT(rdma_bad_version, "messages of another version");
 STAT(rdma_bad_headers, "messages with a malformed header");
-STAT(rdma_bad_chunks, "calls with Read chunks that can't be");
-STAT(rdma_wide_lists, "calls with lists that no reply can return");
+STAT(rdma_bad_chunks, "calls with impossible Read chunks");
+STAT(rdma_wide_lists, "calls with chunk lists too long for a reply");
 STAT(rdma_bad_xids, "calls whose two xids differ");
-STAT(rdma_not_eligible, "Read chunks where the binding allows none");
-STAT(rdma_hopeless, "calls refused as their chunks had failed before");
+STAT(rdma_not_eligible, "Read chunks for arguments that may not have one");
+STAT(rdma_hopeless, "calls refused because their chunks had failed before");
 STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
 STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 

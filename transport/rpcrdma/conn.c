@@ -23,9 +23,9 @@
 STAT(rdma_closes, "connections closed from this side");
 STAT(rdma_closed_by_peer, "connections that their peers closed");
 STAT(rdma_errors, "connections that ended with an error");
-STAT(rdma_idle_closed, "connections closed for being idle");
-STAT(rdma_no_calls, "connections closed as a message was not a call");
-STAT(rdma_stalled, "connections closed as their peer let nothing complete");
+STAT(rdma_idle_closed, "idle connections closed");
+STAT(rdma_no_calls, "connections closed because a message was not a call");
+STAT(rdma_stalled, "connections closed because nothing completed");
 
 /* With the lock.  The only place where the state changes. */
 static void set_state(struct rpcrdma_conn *conn, enum rpcrdma_state state)

@@ -15,11 +15,11 @@
 #include "transport/rpcrdma/conn.h"
 #include "transport/rpcrdma/proto.h"
 
-STAT(rdma_refused_full, "connections refused: as many as may be");
-STAT(rdma_refused_peer, "connections refused: as many as one peer may have");
-STAT(rdma_refused_memory, "connections refused: no memory for more");
-STAT(rdma_refused_depth, "connections refused: the peer lets us read nothing");
-STAT(rdma_refused_stopping, "connections refused: the listener stops");
+STAT(rdma_refused_full, "connections refused: too many");
+STAT(rdma_refused_peer, "connections refused: too many of one peer");
+STAT(rdma_refused_memory, "connections refused: not enough memory");
+STAT(rdma_refused_depth, "connections refused: the peer allows no RDMA Reads");
+STAT(rdma_refused_stopping, "connections refused: the listener is stopping");
 
 enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
        DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,

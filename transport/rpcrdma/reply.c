@@ -27,7 +27,7 @@ STAT(rdma_invalidates, "replies that invalidated a handle");
 STAT(rdma_errors_sent, "RDMA_ERROR messages sent");
 STAT(rdma_small_write_chunks, "results longer than their Write chunk");
 STAT(rdma_small_reply_chunks, "replies that fit neither inline nor a chunk");
-STAT(rdma_replies_lost, "replies whose connection was gone");
+STAT(rdma_replies_lost, "replies to connections that were gone");
 
 /* A body this small is copied rather than gathered. */
 enum { COPY_MAX = 256 };

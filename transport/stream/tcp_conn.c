@@ -20,13 +20,13 @@
 #include "transport/socket/socket.h"
 #include "transport/stream/tcp.h"
 
-STAT(tcp_closed_error, "TCP connections closed for an error");
+STAT(tcp_closed_error, "TCP connections closed because of an error");
 STAT(tcp_resets, "TCP connections that their peers reset");
-STAT(tcp_stalls, "TCP connections closed for a record that stalled");
-STAT(tcp_send_stalls, "TCP connections closed for not taking replies");
-STAT(tcp_short_stalls, "TCP connections closed for being slow while others "
-     "waited for memory");
-STAT(tcp_idle_closed, "TCP connections closed for being idle");
+STAT(tcp_stalls, "TCP connections closed because a record stalled");
+STAT(tcp_send_stalls, "TCP connections closed because replies were not read");
+STAT(tcp_short_stalls, "slow TCP connections closed because others waited "
+     "for memory");
+STAT(tcp_idle_closed, "idle TCP connections closed");
 
 static void last_put(struct xprt *x)
 {

@@ -28,7 +28,7 @@
 STAT(tcp_bytes_in, "bytes received over TCP");
 STAT(tcp_records, "RPC records received over TCP");
 STAT(tcp_bad_records, "TCP records too long, empty or endless");
-STAT(tcp_cut_records, "RPC records longer than what is kept of them");
+STAT(tcp_cut_records, "RPC records cut because they were too long");
 STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 
 #define PART_GROW	32

@@ -20,7 +20,7 @@
 #include "lib/clock.h"
 #include "lib/rcu.h"
 
-STAT(posix_node_idle, "files closed because nobody used them");
+STAT(posix_node_idle, "unused files closed");
 STAT(posix_node_evicted, "files closed to make room for others");
 STAT(posix_fds_short, "opens that failed for want of descriptors");
 

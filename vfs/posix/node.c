@@ -16,7 +16,7 @@
 #include "lib/rcu.h"
 
 STAT(posix_stale, "handles of files that are gone");
-STAT(posix_closed, "files that their mode kept this server from opening");
+STAT(posix_closed, "files that could not be opened because of their mode");
 STAT(posix_bad_handle, "handles that this backend did not make");
 
 /* Counts as a descriptor, so that the cache knows of it. */
@@ -386,15 +386,13 @@ int posix_node_closed(struct posix_node *n, const struct stat *st, uint32_t bit)
 	    atomic_exchange(&n->told_closed, true))
 		return -EACCES;
 	stat_inc(posix_closed);
-	log_limited(LOG_LEVEL_WARN, "file %llu of device %u:%u: its mode %04o "
-		    "keeps user %u, as whom this server runs, from %s it, so a "
-		    "client that may is refused; it is open no more because "
-		    "the server was started again, or nobody used it for a "
-		    "while; a mode with u+%s ends this",
+	log_limited(LOG_LEVEL_WARN, "file %llu of device %u:%u: user %u, as "
+		    "whom this server runs, can't open it again to %s it, as "
+		    "its mode is %04o, so clients that may do so are refused; "
+		    "chmod u+%s would end this",
 		    (unsigned long long)n->ino, major(fs->dev),
-		    minor(fs->dev), st->st_mode & 07777, fs->uid,
-		    bit == S_IWUSR ? "writing" : "reading",
-		    bit == S_IWUSR ? "w" : "r");
+		    minor(fs->dev), fs->uid, bit == S_IWUSR ? "write" : "read",
+		    st->st_mode & 07777, bit == S_IWUSR ? "w" : "r");
 	return -EACCES;
 }
 

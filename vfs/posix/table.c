@@ -23,7 +23,7 @@
 #include "lib/log.h"
 
 STAT(posix_table_failed, "failures to write the table of files");
-STAT(posix_table_full, "files not recorded because too many wait to be");
+STAT(posix_table_full, "files not recorded because too many were waiting");
 
 #define BUCKETS		4096
 #define PENDING_MAX	500000

@@ -22,8 +22,8 @@ STAT(iwarp_established, "iWARP connections established");
 STAT(iwarp_closed, "iWARP connections that ended");
 STAT(iwarp_terminates_out, "Terminate messages sent");
 STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
-STAT(iwarp_silent, "accepted peers that said nothing");
-STAT(iwarp_lingered_out, "peers that did not close after we did");
+STAT(iwarp_silent, "accepted peers that sent nothing");
+STAT(iwarp_lingered_out, "peers that did not close after the server did");
 
 const char *iwarp_conn_name(const struct iwarp_conn *c,
 			    char name[XPRT_ADDR_TEXT])

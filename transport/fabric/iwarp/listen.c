@@ -15,7 +15,8 @@
 #include "lib/stats.h"
 
 STAT(iwarp_accepted, "TCP connections accepted by the iWARP fabric");
-STAT(iwarp_crowded_out, "peers dropped as too many had not finished asking");
+STAT(iwarp_crowded_out, "peers dropped because too many MPA requests were "
+     "unfinished");
 
 static void accepted(struct acceptor *a, int fd,
 		     struct sockaddr_storage *peer)
@@ -27,7 +28,7 @@ static void accepted(struct acceptor *a, int fd,
 	if (l->nunfinished >= l->provider->options.max_handshakes) {
 		stat_inc(iwarp_crowded_out);
 		log_limited(LOG_LEVEL_WARN, "iwarp: %u peers have not "
-			    "finished asking, the oldest is dropped",
+			    "finished their MPA requests; dropping the oldest",
 			    l->nunfinished);
 		iwarp_startup_drop(cds_list_first_entry(&l->unfinished,
 							struct iwarp_conn,

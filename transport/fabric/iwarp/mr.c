@@ -14,7 +14,7 @@
 
 #include "lib/stats.h"
 
-STAT(iwarp_mrs_exposed, "memory registered for peers to reach");
+STAT(iwarp_mrs_exposed, "memory regions registered for peers to reach");
 
 enum { KEY_BITS = 16 };
 

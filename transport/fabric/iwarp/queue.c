@@ -20,7 +20,7 @@
 #include "lib/stats.h"
 
 STAT(iwarp_blocked, "times a socket was full");
-STAT(iwarp_reads_served, "RDMA Reads of peers that were answered");
+STAT(iwarp_reads_served, "RDMA Reads answered for peers");
 
 /* Most steps to gather: the peer works on the first of them while we do the
  * rest of a batch.  Fewer would cost more system calls. */

@@ -16,8 +16,8 @@
 #include "lib/stats.h"
 
 STAT(iwarp_bytes_in, "bytes received by the iWARP fabric");
-STAT(iwarp_refused, "accesses to memory that a peer may not touch");
-STAT(iwarp_bad_invalidate, "Sends that were to invalidate what is not ours");
+STAT(iwarp_refused, "refused accesses of peers to memory");
+STAT(iwarp_bad_invalidate, "Sends with an unknown handle to invalidate");
 STAT(iwarp_read_overruns, "RDMA Reads beyond the agreed depth");
 STAT(iwarp_terminates_in, "Terminate messages received");
 STAT(iwarp_cut_off, "connections that ended within a message");

@@ -20,12 +20,12 @@
 #include "transport/socket/socket.h"
 
 STAT(iwarp_requests, "MPA requests taken");
-STAT(iwarp_requests_bad, "MPA requests that were none, or broke a rule");
+STAT(iwarp_requests_bad, "malformed MPA requests");
 STAT(iwarp_requests_late, "MPA requests that were not complete in time");
-STAT(iwarp_requests_lost, "peers that left before they had asked");
-STAT(iwarp_rejects, "peers that were rejected");
-STAT(iwarp_rejected, "connections that a peer rejected");
-STAT(iwarp_replies_bad, "MPA replies that were none, or broke a rule");
+STAT(iwarp_requests_lost, "peers that left before their MPA request ended");
+STAT(iwarp_rejects, "peers rejected");
+STAT(iwarp_rejected, "connections rejected by peers");
+STAT(iwarp_replies_bad, "malformed MPA replies");
 
 #define PRIVATE_ROOM	sizeof(((struct fabric_info *)NULL)->private_data)
 
@@ -135,7 +135,7 @@ static void requested(struct iwarp_conn *c)
 	if (mpa_decode(c->startup.frame, c->startup.frame_len, false, &f) < 0 ||
 	    anything_follows(c)) {
 		stat_inc(iwarp_requests_bad);
-		log_limited(LOG_LEVEL_INFO, "iwarp %s: a bad MPA request",
+		log_limited(LOG_LEVEL_INFO, "iwarp %s: malformed MPA request",
 			    iwarp_conn_name(c, name));
 		iwarp_startup_drop(c);
 		return;
@@ -167,9 +167,10 @@ static void request_ready(struct loop_fd *fd, uint32_t events)
 	}
 	if (err == -EPROTO || err == -EPROTONOSUPPORT) {
 		stat_inc(iwarp_requests_bad);
-		log_limited(LOG_LEVEL_INFO, "iwarp %s: no MPA request%s",
-			    iwarp_conn_name(c, name), err == -EPROTO ? "" :
-			    " of a revision that we know");
+		log_limited(LOG_LEVEL_INFO, "iwarp %s: %s",
+			    iwarp_conn_name(c, name), err == -EPROTO ?
+			    "not an MPA request" :
+			    "an MPA request of an unknown revision");
 	} else {
 		stat_inc(iwarp_requests_lost);
 	}

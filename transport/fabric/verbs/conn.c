@@ -34,7 +34,7 @@
 #define MIN_RNR_TIMER	12
 
 STAT(verbs_established, "RDMA connections established");
-STAT(verbs_handshake_failed, "RDMA connections that never came to be");
+STAT(verbs_handshake_failed, "RDMA connections that were never established");
 STAT(verbs_device_removed, "RDMA connections lost with their device");
 
 /* Puts the connection on the device's list, to fail when the device does. */

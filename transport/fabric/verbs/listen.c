@@ -26,8 +26,8 @@
 #define RETRY_MS	2000
 
 STAT(verbs_requests, "connect requests of RDMA peers");
-STAT(verbs_listeners_moved, "times a listener began again: its device went, or "
-     "its address changed");
+STAT(verbs_listeners_moved, "listeners set up again because their device or "
+     "address changed");
 STAT(verbs_requests_lost, "connect requests dropped for want of resources");
 
 struct verbs_listener {

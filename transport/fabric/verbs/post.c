@@ -17,8 +17,8 @@
 /* Work requests built on the stack and posted together. */
 #define POST_BATCH	32
 
-STAT(verbs_post_partial, "chains of which only the beginning was posted");
-STAT(verbs_post_failed, "chains that a device did not take");
+STAT(verbs_post_partial, "chains posted only in part");
+STAT(verbs_post_failed, "chains refused by a device");
 
 /* A fabric_sge is handed to the device as it is. */
 static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&

@@ -34,7 +34,7 @@
 
 STAT(verbs_flushed, "work requests flushed by the end of a connection");
 STAT(verbs_failed, "work requests that failed");
-STAT(verbs_stray, "completions of nothing that was posted");
+STAT(verbs_stray, "completions of unknown work requests");
 STAT(verbs_cq_failed, "completion queues that failed");
 
 static int op_status(enum ibv_wc_status status)

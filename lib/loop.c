@@ -6,7 +6,7 @@
  * then waits in epoll; it does not sleep while sources or tasks had work.
  *
  * Spinning: to be woken takes longer than to serve a short call.  So a loop
- * that has sources, or that lingers, looks for a while before it sleeps, if
+ * that has sources, or was told to, looks for a while before it sleeps, if
  * the last sleep was no longer than that while.  Between looks it gives way
  * to whoever else wants the processor.
  *
@@ -61,7 +61,7 @@ struct loop {
 	struct cds_list_head	sources;
 	uint64_t		spin_ns;
 	bool			brief;		/* was the last sleep */
-	bool			lingers;
+	bool			spin_next;
 	uint64_t		crowded_until;
 	unsigned		busy;
 
@@ -88,10 +88,10 @@ bool loop_is_current(const struct loop *loop)
 	return current == loop;
 }
 
-void loop_linger(void)
+void loop_spin_next(void)
 {
 	if (current)
-		current->lingers = true;
+		current->spin_next = true;
 }
 
 static bool has_tasks(struct loop *loop)
@@ -379,14 +379,14 @@ static bool alone(struct loop *loop)
 	return loop->now >= loop->crowded_until;
 }
 
-/* True when something came.  A source that is armed while it is asked goes, and
- * then its descriptor tells. */
+/* True when something came.  A source that arms itself while it is polled
+ * leaves the loop: its descriptor reports the next event. */
 static bool spin(struct loop *loop)
 {
-	bool pays = loop->lingers || !cds_list_empty(&loop->sources);
+	bool pays = loop->spin_next || !cds_list_empty(&loop->sources);
 	uint64_t end = loop->now + loop->spin_ns;
 
-	loop->lingers = false;
+	loop->spin_next = false;
 	if (!pays || !loop->brief || loop->now < loop->crowded_until)
 		return false;
 	do {

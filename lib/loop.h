@@ -77,7 +77,7 @@ void loop_timer_cancel(struct loop *loop, struct loop_timer *t);
 
 /* A peer that was just served usually asks again soon: makes this thread's
  * loop, if it has one, spin before it sleeps next. */
-void loop_linger(void);
+void loop_spin_next(void);
 
 /*
  * A source that can be asked without a system call (a completion queue).

@@ -22,7 +22,7 @@
 
 /* A reply of this many bytes takes the peer longer to read than a poller spins
  * for the next call. */
-#define LINGER_MAX	(32u << 10)
+#define SPIN_MAX	(32u << 10)
 
 STAT(rpc_system_err, "calls that failed inside the server");
 STAT(rpc_inline, "calls completed on a poller");
@@ -168,8 +168,8 @@ void rpc_call_run(struct rpc_slot *slot)
 	}
 	if (!slot->priv.class) {
 		stat_inc(rpc_inline);
-		if (slot->priv.body_len <= LINGER_MAX)
-			loop_linger();
+		if (slot->priv.body_len <= SPIN_MAX)
+			loop_spin_next();
 	}
 	finish(slot, MIN(n, 0));
 }

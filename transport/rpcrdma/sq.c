@@ -33,7 +33,7 @@ void rpcrdma_sq_fini(struct rpcrdma_sq *sq)
 	pthread_mutex_destroy(&sq->lock);
 }
 
-static void push(struct rpcrdma_fifo *f, struct rpcrdma_chain *c)
+static void append(struct rpcrdma_fifo *f, struct rpcrdma_chain *c)
 {
 	c->next = NULL;
 	if (f->head)
@@ -151,7 +151,7 @@ static void advance(struct rpcrdma_sq *sq, struct rpcrdma_fifo *failed)
 		err = post(sq, c, n);
 		if (err < 0) {
 			if (fail(sq, c, err))
-				push(failed, c);
+				append(failed, c);
 		} else if (c->left == 0) {
 			pop(sq, c);
 		}
@@ -183,9 +183,9 @@ static void batch_done(struct fabric_op *op, int status, uint32_t len)
 	c->in_flight--;
 	if (status < 0 || c->status < 0) {
 		if (fail(sq, c, status))
-			push(&over, c);
+			append(&over, c);
 	} else if (c->left == 0 && c->in_flight == 0) {
-		push(&over, c);
+		append(&over, c);
 	}
 	advance(sq, &over);
 	mutex_unlock(&sq->lock);
@@ -215,7 +215,7 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain)
 		return -ENOTCONN;
 	}
 	chain->turn = sq->turn++;
-	push(fifo_of(sq, chain), chain);
+	append(fifo_of(sq, chain), chain);
 	advance(sq, &failed);
 	/* A chain that fails at once was not taken. */
 	for (at = &failed.head; (c = *at); at = &c->next) {
@@ -258,7 +258,7 @@ void rpcrdma_sq_kill(struct rpcrdma_sq *sq)
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		while ((c = kinds[i]->head))
 			if (fail(sq, c, -ENOTCONN))
-				push(&over, c);
+				append(&over, c);
 	mutex_unlock(&sq->lock);
 	call_done(&over);
 }

@@ -94,11 +94,13 @@ for ops in $(grep '^	&' vfs/backends.c | grep -oE '[a-z]+_vfs_ops'); do
 		fail "tests/unit: nothing runs the suite for $ops"
 done
 
-# The tests and functions that doc/conformance.md names are there.
-names=$(grep -oE '`[a-z_0-9]+`' doc/conformance.md | tr -d '`' | sort -u)
+# The tests and functions that these pages name are there.
+pages="doc/conformance.md doc/life.md"
+# shellcheck disable=SC2086 # two words
+names=$(grep -ohE '`[a-z_0-9]+`' $pages | tr -d '`' | sort -u)
 words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
 		client tests --include='*.[ch]' --include='*.inc' | sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
-	fail "doc/conformance.md: there is no $name"
+	fail "$pages: there is no $name"
 done
 exit $status

@@ -10,16 +10,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sodium.h>
 
 #include "lib/util.h"
-
-#define SUPPORTED "ro, rw, root_squash, no_root_squash, all_squash, " \
-	"no_all_squash, anonuid=, anongid=, secure, insecure, sec=sys, " \
-	"fsid=, sync, no_wdelay, no_subtree_check"
 
 #define OPTION_MAX	256
 
@@ -32,37 +29,6 @@ const struct export_opts export_opts_default = {
 	.anonuid = ANON_ID,
 	.anongid = ANON_ID,
 };
-
-/* Takes a field of export_opts to a value. */
-struct flag {
-	const char *name;
-	int	    offset;	/* -1: it is how things are anyway */
-	bool	    value;
-};
-
-#define FIELD(name)	offsetof(struct export_opts, name)
-
-static const struct flag flags[] = {
-	{ "ro",			FIELD(rw),		false },
-	{ "rw",			FIELD(rw),		true },
-	{ "root_squash",	FIELD(root_squash),	true },
-	{ "no_root_squash",	FIELD(root_squash),	false },
-	{ "all_squash",		FIELD(all_squash),	true },
-	{ "no_all_squash",	FIELD(all_squash),	false },
-	{ "secure",		FIELD(secure),		true },
-	{ "insecure",		FIELD(secure),		false },
-	{ "sec=sys",		-1,			false },
-	{ "sync",		-1,			false },
-	{ "no_wdelay",		-1,			false },
-	{ "no_subtree_check",	-1,			false },
-};
-
-static const char *value_of(const char *opt, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(opt, name, len) == 0 ? opt + len : NULL;
-}
 
 bool export_parse_number(const char *s, uint32_t max, uint32_t *out)
 {
@@ -122,49 +88,121 @@ static bool parse_fsid(const char *s, struct fsid_option *fsid)
 	return true;
 }
 
-static int parse_id(const char *opt, const char *what, const char *value,
-		    uint32_t *id, char **err)
+/* The options of one client, and of its export. */
+struct target {
+	struct export_opts *opts;
+	struct fsid_option *fsid;
+};
+
+struct option_row {
+	const char *name;	/* ends in '=' where a value follows */
+	int (*set)(const struct option_row *row, const char *value,
+		   struct target *t, char **err);
+	size_t	    offset;	/* of a member of export_opts */
+	bool	    on;		/* set_flag() */
+	const char *only;	/* accept_value() */
+};
+
+static int set_flag(const struct option_row *row, const char *value,
+		    struct target *t, char **err)
 {
-	if (export_parse_number(value, UINT32_MAX - 1, id))
-		return 0;
-	return export_fail(err, "%s: expected a %s id, 0 to 4294967294", opt,
-			   what);
+	*(bool *)((char *)t->opts + row->offset) = row->on;
+	return 0;
 }
 
-static int parse_one(const char *opt, struct export_opts *opts,
-		     struct fsid_option *fsid, char **err)
+static int set_id(const struct option_row *row, const char *value,
+		  struct target *t, char **err)
 {
-	const char *value;
+	bool is_user = row->offset == offsetof(struct export_opts, anonuid);
 
-	for (unsigned i = 0; i < ARRAY_SIZE(flags); i++) {
-		if (strcmp(opt, flags[i].name) != 0)
-			continue;
-		if (flags[i].offset >= 0)
-			*(bool *)((char *)opts + flags[i].offset) =
-				flags[i].value;
+	if (export_parse_number(value, UINT32_MAX - 1, (uint32_t *)(void *)
+				((char *)t->opts + row->offset)))
 		return 0;
-	}
-	if ((value = value_of(opt, "anonuid=")))
-		return parse_id(opt, "user", value, &opts->anonuid, err);
-	if ((value = value_of(opt, "anongid=")))
-		return parse_id(opt, "group", value, &opts->anongid, err);
-	if ((value = value_of(opt, "fsid=")))
-		return parse_fsid(value, fsid) ? 0 :
-		       export_fail(err, "fsid=%s: expected a number, 0 to "
-				   "2147483647, or a UUID", value);
-	if ((value = value_of(opt, "sec=")))
-		return export_fail(err, "sec=%s is not supported; supported "
-				   "is sec=sys", value);
+	return export_fail(err, "%s%s: expected a %s id, 0 to 4294967294",
+			   row->name, value, is_user ? "user" : "group");
+}
+
+static int set_fsid(const struct option_row *row, const char *value,
+		    struct target *t, char **err)
+{
+	if (parse_fsid(value, t->fsid))
+		return 0;
+	return export_fail(err, "fsid=%s: expected a number, 0 to 2147483647, "
+			   "or a UUID", value);
+}
+
+/* The server does so anyway. */
+static int accept_flag(const struct option_row *row, const char *value,
+		  struct target *t, char **err)
+{
+	return 0;
+}
+
+static int accept_value(const struct option_row *row, const char *value,
+			struct target *t, char **err)
+{
+	if (strcmp(value, row->only) == 0)
+		return 0;
+	return export_fail(err, "%s%s is not supported; supported is %s%s",
+			   row->name, value, row->name, row->only);
+}
+
+#define FLAG(name, field, on) \
+	{ name, set_flag, offsetof(struct export_opts, field), on, NULL }
+#define ID(name, field) \
+	{ name, set_id, offsetof(struct export_opts, field), false, NULL }
+
+static const struct option_row rows[] = {
+	FLAG("ro", rw, false),
+	FLAG("rw", rw, true),
+	FLAG("root_squash", root_squash, true),
+	FLAG("no_root_squash", root_squash, false),
+	FLAG("all_squash", all_squash, true),
+	FLAG("no_all_squash", all_squash, false),
+	ID("anonuid=", anonuid),
+	ID("anongid=", anongid),
+	FLAG("secure", secure, true),
+	FLAG("insecure", secure, false),
+	{ "sec=", accept_value, 0, false, "sys" },
+	{ "fsid=", set_fsid, 0, false, NULL },
+	{ "sync", accept_flag, 0, false, NULL },
+	{ "no_wdelay", accept_flag, 0, false, NULL },
+	{ "no_subtree_check", accept_flag, 0, false, NULL },
+};
+
+/* Returns -EINVAL; *@err lists all options behind @opt's mistake. */
+static int no_such_option(const char *opt, char **err)
+{
+	char all[512] = "";
+	size_t len = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows) && len < sizeof(all); i++)
+		len += (size_t)snprintf(all + len, sizeof(all) - len,
+					"%s%s%s", i ? ", " : "", rows[i].name,
+					rows[i].only ? rows[i].only : "");
 	if (!*opt)
-		return export_fail(err, "an option is empty; supported are "
-				   SUPPORTED);
+		return export_fail(err, "an option is empty; supported are %s",
+				   all);
 	return export_fail(err, "option '%s' is not supported; supported are "
-			   SUPPORTED, opt);
+			   "%s", opt, all);
+}
+
+static int parse_one(const char *opt, struct target *t, char **err)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t len = strlen(rows[i].name);
+
+		if (strncmp(opt, rows[i].name, len) == 0 &&
+		    (rows[i].name[len - 1] == '=' || !opt[len]))
+			return rows[i].set(&rows[i], opt + len, t, err);
+	}
+	return no_such_option(opt, err);
 }
 
 int export_opts_parse(const char *text, struct export_opts *opts,
 		      struct fsid_option *fsid, char **err)
 {
+	struct target t = { opts, fsid };
 	char opt[OPTION_MAX];
 	const char *end;
 	int ret;
@@ -178,7 +216,7 @@ int export_opts_parse(const char *text, struct export_opts *opts,
 					   "%d bytes", OPTION_MAX - 1);
 		memcpy(opt, text, (size_t)(end - text));
 		opt[end - text] = '\0';
-		ret = parse_one(opt, opts, fsid, err);
+		ret = parse_one(opt, &t, err);
 		if (ret < 0 || !*end)
 			return ret;
 	}

@@ -264,30 +264,10 @@ static void replay(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
  * has come on a newer one from the same address.  Then @call lay unread there:
  * its client may have sent it again, had it answered, and gone on.  So it must
  * not run, even if nothing is remembered of it, like a WRITE.
- *
- * A living connection that is not its client's newest is looked at, but not
- * more than once a millisecond.
  */
-static bool was_unread(struct drc *drc, const struct drc_call *call)
+static bool was_unread(const struct drc_call *call)
 {
-	_Atomic uint64_t *newest = &drc->newest[call->place];
-	uint64_t turn, seen = atomic_load(newest);
-	struct xprt_view v;
-
-	if (!call->fate)
-		return false;
-	turn = call->fate->turn;
-	while (turn > seen)
-		if (atomic_compare_exchange_weak(newest, &seen, turn))
-			return false;
-	if (turn == seen)
-		return false;
-	xprt_fate_known(call->fate, &v);
-	if (v.end == XPRT_ALIVE &&
-	    atomic_load_explicit(&call->fate->looked, memory_order_relaxed) !=
-	    xprt_now_ms())
-		xprt_fate_look(call->fate, &v);
-	return v.end != XPRT_ALIVE;
+	return call->fate && xprt_fate_called(call->fate);
 }
 
 enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
@@ -304,7 +284,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 	ask->older = NULL;
 	ask->sent = NULL;
 	mutex_lock(&s->lock);
-	left_over = was_unread(drc, call);
+	left_over = was_unread(call);
 	if (left_over)
 		stat_inc(drc_left_over);
 	if (call->keep && !left_over)

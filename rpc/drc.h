@@ -94,7 +94,6 @@ struct drc_call {
 
 	/* The cache's. */
 	uint16_t	  share;
-	uint16_t	  place;
 	uint32_t	  hash;
 	struct drc_call	 *chain;
 	struct drc_call	 *waiting;	/* its newest duplicate; the duplicate's

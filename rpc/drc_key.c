@@ -82,7 +82,6 @@ void drc_hash(const struct drc *drc, struct drc_call *call)
 	a = mix(drc->seed ^ a, b);
 	call->share = (uint16_t)(n % DRC_NETWORKS * DRC_HOSTS +
 				 (a >> 32) % DRC_HOSTS);
-	call->place = (uint16_t)(a % DRC_PLACES);
 	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
 	a = mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
 	call->hash = (uint32_t)(a ^ a >> 32);

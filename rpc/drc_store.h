@@ -26,7 +26,6 @@
 
 #define DRC_SHARDS		16u
 #define DRC_SHARES		(DRC_NETWORKS * DRC_HOSTS)
-#define DRC_PLACES		1024u
 #define DRC_RUNNING_BUCKETS	256u	/* of a shard */
 
 struct drc_entry {
@@ -69,9 +68,6 @@ struct drc {
 	uint32_t	 mask;		/* done buckets of a shard - 1 */
 	size_t		 max;		/* bytes of a shard; 0: none is kept */
 	_Atomic uint64_t warned;	/* ms */
-	/* The turn of the newest connection that a call came on, by a hash of
-	 * the address. */
-	_Atomic uint64_t newest[DRC_PLACES];
 	struct drc_entry **done;
 	struct drc_call	 **running;
 	/* Of all shards.  What no address uses stays untouched, and so takes
@@ -92,7 +88,7 @@ static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
 	return (int64_t)(t - e->stamp) > (int64_t)ms;
 }
 
-/* drc_key.c: sets hash, share and place. */
+/* drc_key.c: sets hash and share. */
 void drc_hash(const struct drc *drc, struct drc_call *call);
 
 /* ---- drc_store.c.  With the shard's lock, but for the first two. */

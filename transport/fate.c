@@ -2,7 +2,9 @@
 /* fate - a connection's fate: its acknowledged position, and its end. */
 #include "transport/fate.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "lib/clock.h"
@@ -13,6 +15,71 @@
 static _Atomic uint64_t ahead;
 
 static _Atomic uint64_t turns;
+
+/* A peer's address, without the port, while a fate has it. */
+struct xprt_host {
+	struct xprt_host *next;
+	struct in6_addr	 addr;
+	uint32_t	 scope;		/* of a link-local address */
+	unsigned	 fates;
+	/* Connections that calls came on, by turn + 1. */
+	_Atomic uint64_t newest;
+	_Atomic uint64_t latest;	/* that of the last call */
+};
+
+#define BUCKETS	256u
+
+/* Guards the lists, and how many fates a host has. */
+static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xprt_host *hosts[BUCKETS];
+
+/* With the lock.  Returns the host's link in its list, or the end of that. */
+static struct xprt_host **find_host(const struct in6_addr *addr, uint32_t scope)
+{
+	struct xprt_host **p = &hosts[xprt_addr_hash(addr) % BUCKETS];
+
+	while (*p && ((*p)->scope != scope ||
+		      memcmp(&(*p)->addr, addr, sizeof(*addr)) != 0))
+		p = &(*p)->next;
+	return p;
+}
+
+/* NULL: no memory. */
+static struct xprt_host *get_host(const struct sockaddr *peer)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
+	struct in6_addr addr = xprt_addr_host(peer);
+	uint32_t scope = IN6_IS_ADDR_LINKLOCAL(&addr) ? in6->sin6_scope_id : 0;
+	struct xprt_host **p, *h;
+
+	mutex_lock(&hosts_lock);
+	p = find_host(&addr, scope);
+	if (!*p) {
+		*p = calloc(1, sizeof(**p));
+		if (*p) {
+			(*p)->addr = addr;
+			(*p)->scope = scope;
+		}
+	}
+	h = *p;
+	if (h)
+		h->fates++;
+	mutex_unlock(&hosts_lock);
+	return h;
+}
+
+static void put_host(struct xprt_host *h)
+{
+	struct xprt_host **p;
+
+	mutex_lock(&hosts_lock);
+	if (--h->fates == 0) {
+		p = find_host(&h->addr, h->scope);
+		*p = h->next;
+		free(h);
+	}
+	mutex_unlock(&hosts_lock);
+}
 
 uint64_t xprt_now_ms(void)
 {
@@ -30,6 +97,11 @@ struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 
 	if (!f)
 		return NULL;
+	f->host = get_host((const struct sockaddr *)&x->peer);
+	if (!f->host) {
+		free(f);
+		return NULL;
+	}
 	ref_init(&f->ref);
 	pthread_mutex_init(&f->lock, NULL);
 	f->xprt = x;
@@ -42,6 +114,7 @@ void xprt_fate_put(struct xprt_fate *f)
 {
 	if (!f || !ref_put(&f->ref))
 		return;
+	put_host(f->host);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -59,7 +132,6 @@ static void ask(struct xprt_fate *f, struct xprt_view *v)
 	*v = (struct xprt_view){ .end = XPRT_ALIVE, .ended = xprt_now_ms() };
 	f->xprt->ops->look(f->xprt, v);
 	note_acked(f, v->acked);
-	atomic_store_explicit(&f->looked, v->ended, memory_order_relaxed);
 }
 
 void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v)
@@ -78,6 +150,29 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v)
 	*v = f->last;
 	mutex_unlock(&f->lock);
 	v->acked = atomic_load_explicit(&f->acked, memory_order_relaxed);
+}
+
+bool xprt_fate_called(struct xprt_fate *f)
+{
+	struct xprt_host *h = f->host;
+	uint64_t me = f->turn + 1, newest = atomic_load(&h->newest);
+	struct xprt_view v;
+
+	/* No other connection's call came since this one's last, so nothing
+	 * can have been sent again there since. */
+	if (atomic_load(&h->latest) == me ||
+	    atomic_exchange(&h->latest, me) == me)
+		return atomic_load(&f->left);
+	while (me > newest)
+		if (atomic_compare_exchange_weak(&h->newest, &newest, me))
+			return false;
+	if (me == newest)
+		return false;
+	if (!atomic_load(&f->left)) {
+		xprt_fate_look(f, &v);
+		atomic_store(&f->left, v.end != XPRT_ALIVE);
+	}
+	return atomic_load(&f->left);
 }
 
 void xprt_fate_end(struct xprt_fate *f, enum xprt_end how)

@@ -14,11 +14,14 @@
 #ifndef GANNET_TRANSPORT_FATE_H
 #define GANNET_TRANSPORT_FATE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/thread.h"
 
 struct xprt;
+struct xprt_host;
 
 /* The position of a reply that was not sent: the peer never has it. */
 #define XPRT_LOST	UINT64_MAX
@@ -45,9 +48,10 @@ struct xprt_fate {
 	struct ref	 ref;
 	uint64_t	 born;		/* since when the peer has had it */
 	uint64_t	 turn;		/* the how manieth was accepted */
+	struct xprt_host *host;		/* counted: the peer's */
 	/* The newest known state; it only advances. */
 	_Atomic uint64_t acked;
-	_Atomic uint64_t looked;	/* when the transport was asked last */
+	atomic_bool	 left;		/* xprt_fate_called() said so */
 
 	/* Guards the fields below; held while look() asks the transport. */
 	pthread_mutex_t	 lock;
@@ -55,8 +59,8 @@ struct xprt_fate {
 	struct xprt_view last;		/* valid then */
 };
 
-/* Of a connection that its peer has had for @ms milliseconds; NULL: no
- * memory. */
+/* Of a connection, with @x->peer set, that its peer has had for @ms
+ * milliseconds; NULL: no memory. */
 struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms);
 void xprt_fate_put(struct xprt_fate *f);
 
@@ -70,6 +74,19 @@ static inline struct xprt_fate *xprt_fate_get(struct xprt_fate *f)
 void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v);
 /* Fills in the newest known state, without asking. */
 void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
+/*
+ * Notes that a call came on the connection, whose calls come one after the
+ * other.  True if the peer has left it: it has ended it, as far as the
+ * transport can tell, and a call has come on a newer connection of the same
+ * host.
+ *
+ * Exact for calls that are noted in some order, as equal ones are under a lock
+ * of the duplicate request cache: the transport is asked whenever a call of
+ * another of the host's connections was noted since it was asked last.  While
+ * the host uses several connections by turns that is a system call for each
+ * call on the older ones.
+ */
+bool xprt_fate_called(struct xprt_fate *f);
 /*
  * The transport's: the connection ends, @how, or worse if look() says so.
  * Called before what look() needs goes away; only the first call counts.

@@ -29,26 +29,38 @@ static struct drc_call calls[4096];	/* those that asked */
 static unsigned ncalls;
 static uint8_t reply[MSG_HEAD_SIZE];
 static struct drc_ask ask;
+static unsigned nlooks;			/* at connections */
 static _Atomic uint64_t *sent;		/* of what was answered last */
 
 static void look(struct xprt *x, struct xprt_view *v)
 {
 	struct wire *w = container_of(x, struct wire, x);
 
+	nlooks++;
 	w->view.ended = v->ended;
 	*v = w->view;
 }
 
 static const struct xprt_ops ops = { .name = "wire", .look = look };
 
-static void wire_init(struct wire *w)
+static void wire_init_from(struct wire *w, uint32_t host)
 {
+	struct sockaddr_in *in = (void *)&w->x.peer;
+
 	memset(w, 0, sizeof(*w));
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(host);
 	w->x.ops = &ops;
 	w->x.fate = xprt_fate_create(&w->x, 0);
 	ck_assert_ptr_nonnull(w->x.fate);
 	/* As TCP says of one that was not heard since. */
 	w->view.heard = w->x.fate->born;
+}
+
+/* From 192.0.2.7. */
+static void wire_init(struct wire *w)
+{
+	wire_init_from(w, 0xc0000207);
 }
 
 static void wire_fini(struct wire *w)
@@ -89,7 +101,7 @@ static void start(void)
 	wire_init(&a);
 	wire_init(&b);
 	memset(&call, 0, sizeof(call));
-	ncalls = 0;
+	ncalls = nlooks = 0;
 	call.keep = true;
 	call.may_resend = true;
 	call.key = (struct drc_key){ .xid = 1, .prog = 100003, .vers = 3,

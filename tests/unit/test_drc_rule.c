@@ -319,8 +319,6 @@ START_TEST(nothing_runs_that_a_dead_connection_held_unread)
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
-	if (_i & 2)
-		xprt_age(1);	/* it is not looked at all the time */
 	come_on(&a);
 	ck_assert_int_eq(lookup(), DRC_DROP);
 	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 1);
@@ -328,11 +326,82 @@ START_TEST(nothing_runs_that_a_dead_connection_held_unread)
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
-	/* Another address is another client. */
-	set_addr(&call.key, "192.0.2.8", 801, false);
-	come_on(&a);
+}
+END_TEST
+
+/* As before, but the connection was looked at a moment before its end. */
+START_TEST(an_end_is_known_whenever_it_matters)
+{
+	struct wire c;
+
+	call.keep = false;
+	for (unsigned i = 0; i < 50; i++) {
+		wire_init(&c);
+		come_on(&c);		/* newer than a and b */
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		forget();
+		come_on(_i ? &a : &b);
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		forget();
+		wire_fini(&c);
+	}
+	(_i ? &a : &b)->view.end = XPRT_ORDERLY;
+	wire_init(&c);
+	come_on(&c);
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
+	come_on(_i ? &a : &b);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	ck_assert_int_eq(lookup(), DRC_DROP);
+	wire_fini(&c);
+}
+END_TEST
+
+/* Each look is a system call. */
+START_TEST(an_older_connection_is_looked_at_once_after_anothers_call)
+{
+	call.keep = false;
+	come_on(&b);
+	ck_assert_int_eq(lookup(), DRC_NEW);
+	forget();
+	come_on(&a);
+	for (call.key.xid = 100; call.key.xid < 200; call.key.xid++) {
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		forget();
+	}
+	ck_assert_uint_eq(nlooks, 1);
+}
+END_TEST
+
+/* A client that closes its side waits for the answers, whoever else comes. */
+START_TEST(another_address_is_another_client)
+{
+	static struct wire half[100], other[3000];
+
+	call.keep = false;
+	for (unsigned i = 0; i < ARRAY_SIZE(half); i++) {
+		wire_init_from(&half[i], 0x0a000000 + i);
+		half[i].view.end = XPRT_ORDERLY;
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(other); i++) {
+		wire_init_from(&other[i], 0x0b000000 + i);
+		set_addr(&call.key, "192.0.2.9", 801, false);
+		call.key.addr[14] = i >> 8;
+		call.key.addr[15] = i;
+		come_on(&other[i]);
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		forget();
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(half); i++) {
+		set_addr(&call.key, "10.0.0.0", 801, false);
+		call.key.addr[15] = i;
+		come_on(&half[i]);
+		ck_assert_int_eq(lookup(), DRC_NEW);
+		forget();
+		wire_fini(&half[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(other); i++)
+		wire_fini(&other[i]);
 }
 END_TEST
 
@@ -484,6 +553,10 @@ int main(void)
 	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
 	tcase_add_loop_test(t, nothing_runs_that_a_dead_connection_held_unread,
 			    0, 4);
+	tcase_add_loop_test(t, an_end_is_known_whenever_it_matters, 0, 2);
+	tcase_add_test(t,
+		an_older_connection_is_looked_at_once_after_anothers_call);
+	tcase_add_test(t, another_address_is_another_client);
 	tcase_add_test(t, an_older_connection_that_lives_is_served);
 	tcase_add_test(t,
 		without_a_time_heard_the_older_connection_counts_as_abandoned);

@@ -275,6 +275,34 @@ START_TEST(a_journal_that_was_full_goes_on_when_there_is_room)
 }
 END_TEST
 
+static void open_full_and_die(void)
+{
+	const struct rlimit lim = { .rlim_max = RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	rcu_register_thread();
+	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	assert_ok(posix_table_open(w.state, 7, &table));
+	add(2, 100, "waits", false);
+	_exit(is_at(1, 100, "a") && is_at(2, 100, "waits") ? 0 : 1);
+}
+
+START_TEST(a_table_can_be_opened_while_its_disk_is_full)
+{
+	int status;
+
+	add(1, 100, "a", false);
+	posix_table_close(table);
+	table = NULL;
+	if (fork() == 0)
+		open_full_and_die();
+	wait(&status);
+	ck_assert_int_eq(status, 0);
+	reopen();
+	ck_assert(is_at(1, 100, "a"));
+}
+END_TEST
+
 START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 {
 	posix_table_close(table);
@@ -399,6 +427,7 @@ int main(void)
 	tcase_add_test(t, a_killed_servers_journal_is_read);
 	tcase_add_test(t, a_torn_record_ends_the_journal);
 	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
+	tcase_add_test(t, a_table_can_be_opened_while_its_disk_is_full);
 	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
 	tcase_add_test(t, an_old_journal_that_comes_back_changes_nothing);
 	tcase_add_test(t, the_last_of_many_places_is_kept);

@@ -426,7 +426,8 @@ static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 		err = table_db_done(&t->db, &done);
 	if (err == 0)
 		err = table_journal_replay(&t->journal, done, replay, t);
-	if (err == 0)
+	/* With nothing to write a full disk is no reason not to start. */
+	if (err == 0 && t->active->count > 0)
 		err = write_pending(t, t->active, t->journal.seq - 1);
 	for (int i = 0; i < 2 && err == 0; i++)
 		err = table_journal_clear(&t->journal, i);

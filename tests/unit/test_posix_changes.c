@@ -3,6 +3,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "tests/unit/posix_fixture.h"
 
@@ -18,6 +19,33 @@ int chmod(const char *path, mode_t mode)
 			usleep(1000);
 	}
 	return fchmodat(AT_FDCWD, path, mode, 0);
+}
+
+/* The backend's reads: when one finds the end of "f", it grows. */
+static atomic_bool grows;
+
+static ssize_t grow(ssize_t n)
+{
+	int fd;
+
+	if (n != 0 || !atomic_exchange(&grows, false))
+		return n;
+	fd = open(local("f"), O_WRONLY | O_APPEND);
+	ck_assert_int_eq(write(fd, "67890", 5), 5);
+	close(fd);
+	return n;
+}
+
+ssize_t preadv2(int fd, const struct iovec *iov, int niov, off_t off,
+		int flags)
+{
+	return grow(syscall(SYS_preadv2, fd, iov, niov, off, 0, flags));
+}
+
+ssize_t splice(int in, off_t *in_at, int out, off_t *out_at, size_t len,
+	       unsigned flags)
+{
+	return grow(syscall(SYS_splice, in, in_at, out, out_at, len, flags));
 }
 
 struct guarded {
@@ -128,6 +156,52 @@ START_TEST(a_change_by_another_export_leaves_no_attributes_of_before)
 }
 END_TEST
 
+/* No data before the end that the reply tells of would be an error. */
+START_TEST(a_file_that_grows_behind_a_read_is_read_on)
+{
+	struct vfs_node *n;
+	char out[64];
+	bool eof;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "12345", NULL), 5);
+	atomic_store(&grows, true);
+	ck_assert_int_eq(read_str(n, 5, out, &eof), 5);
+	ck_assert_str_eq(out, "67890");
+	ck_assert(eof);
+	atomic_store(&grows, true);
+	ck_assert_int_eq(read_str(n, 0, out, &eof), 15);
+	ck_assert_str_eq(out, "123456789067890");
+	ck_assert(eof);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
+START_TEST(a_file_that_grows_behind_a_pipe_is_read_instead)
+{
+	struct vfs_node *n;
+	int fd[2];
+	bool eof;
+
+	world_open(_i, NULL);
+	n = must_create(w.root, "f");
+	ck_assert_int_eq(write_str(n, 0, "12345", NULL), 5);
+	ck_assert_int_eq(pipe2(fd, O_NONBLOCK | O_CLOEXEC), 0);
+	atomic_store(&grows, true);
+	assert_err(posix_read_pipe(&w.ctx, n, 5, 4096, fd[1], &eof, NULL),
+		   EOPNOTSUPP);
+	ck_assert_int_eq(posix_read_pipe(&w.ctx, n, 5, 4096, fd[1], &eof,
+					 NULL), 5);
+	ck_assert(eof);
+	close(fd[0]);
+	close(fd[1]);
+	vfs_node_put(n);
+	world_close();
+}
+END_TEST
+
 static int create_exclusive(uint64_t verf)
 {
 	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE, .verf = verf };
@@ -209,6 +283,8 @@ int main(void)
 	Suite *s = suite_create("posix changes");
 	TCase *t = tcase_create("changes");
 
+	add_world_test(t, a_file_that_grows_behind_a_read_is_read_on);
+	add_world_test(t, a_file_that_grows_behind_a_pipe_is_read_instead);
 	add_world_test(t, one_of_two_setattrs_with_the_same_guard_is_done);
 	add_world_test(t,
 		a_change_by_another_export_leaves_no_attributes_of_before);

@@ -130,6 +130,13 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 	return got;
 }
 
+static int64_t read_some(const struct vfs_ctx *ctx, struct posix_fs *fs,
+			 int fd, struct cursor *c)
+{
+	return ctx->nonblock && !fs->ram ? read_cached(fs, fd, c) :
+					   move_all(fd, c, 0, preadv2);
+}
+
 int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 		   uint64_t off, const struct iovec *iov, int niov,
 		   bool *eof, struct vfs_attr *attr)
@@ -138,7 +145,8 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	struct posix_fs *fs = posix_fs_of(n);
 	struct cursor c;
 	struct stat st;
-	int64_t got = only_file(n);
+	int64_t more, got = only_file(n);
+	bool again = false;
 	int fd, err;
 
 	if (got < 0)
@@ -151,19 +159,23 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	cursor_init(&c, iov, niov, MIN(off, (uint64_t)INT64_MAX));
 	if (off >= INT64_MAX)
 		c.left = 0;
-	if (ctx->nonblock && !fs->ram)
-		got = read_cached(fs, fd, &c);
-	else
-		got = move_all(fd, &c, 0, preadv2);
-	if (got < 0)
-		return got;
-	/* Checked with the attributes of after, before anyone sees the data. */
-	err = check_read(ctx, n, &st);
-	if (err < 0)
-		return err;
-	*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
-	if (c.left > 0 && !*eof && ctx->nonblock)
-		return -EAGAIN;		/* the rest is not in memory */
+	do {
+		more = read_some(ctx, fs, fd, &c);
+		if (more < 0)
+			return more;
+		got += more;
+		/* Checked with the attributes of after, before anyone sees the
+		 * data. */
+		err = check_read(ctx, n, &st);
+		if (err < 0)
+			return err;
+		*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
+		if (c.left > 0 && !*eof && ctx->nonblock)
+			return -EAGAIN;	/* the rest is not in memory */
+		/* It has grown since its end was found.  Just once: not all
+		 * file systems have as many bytes as they say. */
+		again = !again && c.left > 0 && !*eof && !c.err;
+	} while (again);
 	if (attr)
 		posix_attr(fs, &st, attr);
 	return got;
@@ -218,6 +230,8 @@ int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err < 0)
 		return err;
 	*eof = off + (uint64_t)got >= (uint64_t)st.st_size;
+	if (got == 0 && !*eof)		/* it has grown since */
+		return -EOPNOTSUPP;
 	if (attr)
 		posix_attr(fs, &st, attr);
 	return got;

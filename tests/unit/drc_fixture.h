@@ -29,7 +29,7 @@ static struct drc_call calls[4096];	/* those that asked */
 static unsigned ncalls;
 static uint8_t reply[MSG_HEAD_SIZE];
 static struct drc_ask ask;
-static unsigned nlooks;			/* at connections */
+static atomic_uint nlooks;		/* at connections */
 static _Atomic uint64_t *sent;		/* of what was answered last */
 
 static void look(struct xprt *x, struct xprt_view *v)

@@ -33,14 +33,14 @@ unsigned crash_setting(const char *name, unsigned otherwise)
 /* An error that may mean no more than that the call has to come again. */
 #define TRY_LATER	NFS3ERR_JUKEBOX
 
-static bool may_be(struct crash *c, int status)
+bool crash_may_refuse(struct crash *c, int status)
 {
 	for (int i = 0; i < 4; i++)
-		if (c->may[i] == status) {
+		if (status != NFS3_OK && c->may[i] == status) {
 			c->refused++;
 			return true;
 		}
-	return c->errors;
+	return false;
 }
 
 static void op_over(struct slot *slot, int status, const struct ack *ack)
@@ -59,7 +59,8 @@ static void op_over(struct slot *slot, int status, const struct ack *ack)
 			slot->op.kind = OP_COMMIT;
 	} else if (status == TRY_LATER) {
 		c->later++;
-	} else if (status == -1 || status == -2 || may_be(c, status)) {
+	} else if (status == -1 || status == -2 || c->errors ||
+		   crash_may_refuse(c, status)) {
 		/* It stays in slot->op for crash_check(). */
 		slot->frozen = true;
 		slot->unanswered = status == -1;

@@ -54,6 +54,8 @@ void crash_work(struct crash *c, unsigned us);
 void crash_settle(struct crash *c, unsigned us);
 /* Kills gannetd; the replies that it sent still count. */
 void crash_kill(struct crash *c);
+/* True if @status is one of c->may; then it is counted. */
+bool crash_may_refuse(struct crash *c, int status);
 /* Looks for what is owed while gannetd runs. */
 void crash_pause(struct crash *c);
 /* Disconnects: what was not answered is in doubt. */

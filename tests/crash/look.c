@@ -225,7 +225,7 @@ static struct wire_attr create_again(struct crash *c, struct slot *slot,
 }
 
 /* A client sends again what it had no answer to: the file is its own, made
- * before or now. */
+ * before or now.  Where there is no room to make it, it stays in doubt. */
 static void send_again(struct crash *c, struct slot *slot)
 {
 	struct wire_attr a;
@@ -236,6 +236,8 @@ static void send_again(struct crash *c, struct slot *slot)
 		return;
 	a = create_again(c, slot, slot->op.name, slot->op.tag);
 	model_remember(slot, a.status);
+	if (crash_may_refuse(c, a.status))
+		return;
 	OWED(c, slot, a.status == NFS3_OK,
 	     "EXCLUSIVE CREATE without an answer, again: status %d", a.status);
 	ack = (struct ack){ .fh = a.fh, .fileid = a.fileid };

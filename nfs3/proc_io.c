@@ -188,24 +188,11 @@ NFS3_STEP(write_check)
 	return 0;
 }
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-/* True if nobody changed the file between two writes. */
-static bool follows(const struct vfs_wcc *next, const struct vfs_wcc *wcc)
-{
-	return wcc->has_after && next->has_before &&
-	       next->before_size == wcc->after.size &&
-	       same_time(next->before_mtime, wcc->after.mtime) &&
-	       same_time(next->before_ctime, wcc->after.ctime);
-}
-
-/* The wcc data spans all writes of a call: before the first, after the last. */
+/* Between two writes of a call another client may change the file, and no time
+ * of the file need tell: such a call has no attributes of before. */
 static void add_wcc(struct vfs_wcc *wcc, const struct vfs_wcc *next)
 {
-	wcc->has_before = wcc->has_before && follows(next, wcc);
+	wcc->has_before = false;
 	wcc->has_after = next->has_after;
 	wcc->after = next->after;
 }

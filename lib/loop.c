@@ -434,7 +434,7 @@ static void run(void *arg)
 	struct loop *loop = arg;
 
 	current = loop;
-	thread_is_poller = true;
+	thread_must_not_wait = true;
 	while (!loop->stop) {
 		unsigned n;
 

@@ -9,7 +9,7 @@
 
 #include <urcu.h>
 
-_Thread_local bool thread_is_poller;
+_Thread_local bool thread_must_not_wait;
 _Thread_local bool thread_changes_cred;
 
 struct start {

@@ -21,8 +21,9 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
-/* True if this is the thread of a loop, which must not wait. */
-extern _Thread_local bool thread_is_poller;
+/* True on the thread of a loop, and while another thread does what must not
+ * wait. */
+extern _Thread_local bool thread_must_not_wait;
 
 /*
  * True if operations on this thread that must not wait may change its file

@@ -16,6 +16,7 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "lib/thread.h"
 #include "rpc/header.h"
 
 /* Bytes that the checksum covers of a call that only must not run beside its
@@ -38,7 +39,12 @@ STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 /* The call that this one repeats is over, and came to nothing. */
 static void take_over(struct work_item *item)
 {
+	bool before = thread_must_not_wait;
+
+	/* It begins as on a poller, in an RCU section. */
+	thread_must_not_wait = true;
 	rpc_call_run(container_of(item, struct rpc_slot, priv.work));
+	thread_must_not_wait = before;
 }
 
 /* Looks the call up in the cache.  False: the call is over. */

@@ -15,6 +15,7 @@
 #include "rpc/rpc.h"
 
 #include "lib/stats.h"
+#include "lib/thread.h"
 #include "rpc/call.h"
 
 STAT(rpc_sent_back, "calls sent back because calls before them hang and "
@@ -53,11 +54,16 @@ static void send_back(struct rpc_slot *slot)
 void rpc_server_relieve(struct rpc_server *server)
 {
 	bool is_short = pool_is_short(server->pool);
+	bool before = thread_must_not_wait;
 	struct work_item *item, *next;
 
 	item = work_pool_take_hung(server->work, holds_shared, &is_short);
+	/* A call may let go of a file last, whose close would hang, too: the
+	 * backend leaves it to a thread of its own. */
+	thread_must_not_wait = true;
 	for (; item; item = next) {
 		next = item->next;
 		send_back(slot_of(item));
 	}
+	thread_must_not_wait = before;
 }

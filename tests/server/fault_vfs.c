@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/thread.h"
 #include "lib/util.h"
 #include "vfs/posix/posix.h"
 
@@ -96,6 +97,12 @@ static int check(const struct vfs_ctx *ctx, enum fault_op op)
 	unsigned delay = atomic_load(&f.delay[op]);
 	int err = atomic_load(&f.err[op]);
 
+	/* Else a file that is let go of is closed here, and that may wait. */
+	if (ctx->nonblock && !thread_must_not_wait) {
+		fprintf(stderr, "a call that must not wait is on a thread that "
+			"does not know\n");
+		abort();
+	}
 	if ((atomic_load(&f.hold[op]) || delay) && ctx->nonblock)
 		return -EAGAIN;
 	atomic_fetch_add(&f.calls[op], 1);

@@ -249,7 +249,7 @@ void posix_node_free(struct vfs_node *node)
 	struct posix_node *n = to_posix(node);
 	struct posix_fs *fs = posix_fs_of(n);
 
-	if (thread_is_poller && close_takes_time(n)) {
+	if (thread_must_not_wait && close_takes_time(n)) {
 		posix_cache_bury(&fs->cache, n);
 		return;
 	}

@@ -322,7 +322,9 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	char shown[MOUNT_SHOWN];
 
 	printable(a->path, shown, sizeof(shown));
-	if (err < 0) {
+	if (err == -ECANCELED) {
+		;			/* nobody is told */
+	} else if (err < 0) {
 		stat_inc(mount_refused);
 		log_refusal(call, shown, op->exp != NULL, err);
 	} else if (call->version->vers == 3) {

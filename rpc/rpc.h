@@ -84,7 +84,8 @@ struct rpc_proc {
 	/*
 	 * Releases what the steps hold, and completes the results.  @err is 0
 	 * or -errno of the step that failed; -ETIMEDOUT also when the client is
-	 * to come again later, perhaps before the first step.  Must not wait
+	 * to come again later, perhaps before the first step; -ECANCELED when
+	 * the call is dropped, without an answer.  Must not wait
 	 * unless call->may_wait.  Returns 0, or -errno: SYSTEM_ERR.  NULL: the
 	 * steps hold nothing, and every error is SYSTEM_ERR.
 	 */

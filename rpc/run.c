@@ -181,6 +181,6 @@ void rpc_call_send_back(struct rpc_slot *slot, bool answer)
 		finish(slot, -ETIMEDOUT);
 		return;
 	}
-	end(&slot->call, -ETIMEDOUT);
+	end(&slot->call, -ECANCELED);
 	rpc_reply_none(slot);
 }

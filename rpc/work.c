@@ -259,6 +259,7 @@ static struct turn *find_turn(struct work_class *class, uint64_t client)
 	network->used++;
 	turn->network = network;
 	turn->client = client;
+	turn->waited = false;		/* that was another client's */
 	return turn;
 }
 

@@ -33,9 +33,10 @@
  * from a connection that has ended.)  So a client that closes its side and
  * waits for the answer must not have a newer connection; it is closed, and the
  * client learns it.  What remains: a client whose end has not reached us, as
- * the network was cut.  What it sent before, and was not read, runs when it is
- * read, unless a duplicate is in the cache; on an RDMA adapter also what came
- * between the end and the adapter's word of it.
+ * the network was cut, or did so between two calls on its old connection, and
+ * that called on no newer one since.  What it sent before, and was not read,
+ * runs when it is read, unless a duplicate is in the cache; on an RDMA adapter
+ * also what came between the end and the adapter's word of it.
  *
  * Memory: a reply is kept until its client is known to have it.  A live
  * connection holds about the replies of its last seconds; replies that it never

@@ -138,6 +138,8 @@ static void give_up(int sig)
 
 static void hurry(int sig)
 {
+	if (asked_again)
+		give_up(sig);
 	asked_again = sig;
 	alarm(CLOSE_SECONDS);
 }

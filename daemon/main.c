@@ -229,17 +229,35 @@ static bool serve(struct server *s, const sigset_t *set)
 }
 
 /* The modules that the options name, or NULL after the reason was logged. */
+/* Grows with the number of threads: each is a directory there, and so a link of
+ * the one above. */
+static nlink_t count_threads(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/task", &st) < 0 ? 0 : st.st_nlink;
+}
+
 static struct backends *load_backends(const struct options *o)
 {
 	struct backends *b = NULL;
+	nlink_t threads = count_threads();
 	int err = backends_create(&b);
 	char *why = NULL;
 
+	if (err)
+		log_err("--backend: %s", strerror(-err));
 	for (unsigned i = 0; i < o->nbackends && !err; i++) {
 		err = backends_load(b, o->backend_dir, o->backends[i], &why);
 		if (err)
 			log_err("--backend %s: %s", o->backends[i],
 				why ? why : strerror(-err));
+	}
+	/* It would keep root's capabilities. */
+	if (!err && count_threads() != threads) {
+		log_err("a module of --backend started a thread as it was "
+			"loaded");
+		err = -EPERM;
 	}
 	free(why);
 	if (!err)

@@ -77,7 +77,10 @@ static const char *set_backend(struct options *o, char *value)
 static const char *set_backend_dir(struct options *o, char *value)
 {
 	o->backend_dir = value;
-	return *value == '/' ? NULL : "expected an absolute path";
+	if (*value != '/')
+		return "expected an absolute path";
+	/* dlopen() expands $LIB and others. */
+	return strchr(value, '$') ? "expected a path without '$'" : NULL;
 }
 
 bool options_address(const char *text, struct sockaddr_storage *out)

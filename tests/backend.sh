@@ -6,6 +6,7 @@ umask 022
 top=${srcdir:-.}
 tmp=$(mktemp -d)
 server=
+limit=
 trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
 status=0
 fail() { echo "$*"; status=1; }
@@ -31,14 +32,14 @@ build()
 # gannetd ARGUMENT...: in place of a subshell.
 gannetd()
 {
-	exec ./gannetd --foreground --rdma off --port 0 --no-rpcbind \
+	exec $limit ./gannetd --foreground --rdma off --port 0 --no-rpcbind \
 		--state-dir "$tmp/state" --backend-dir "$dir" "$@"
 }
 # refused MESSAGE ARGUMENT...
 refused()
 {
 	message=$1; shift
-	(gannetd "$@") >"$tmp/out" 2>&1 </dev/null &&
+	(limit='timeout 60'; gannetd "$@") >"$tmp/out" 2>&1 </dev/null &&
 		fail "started in spite of: $message"
 	grep -qF -- "$message" "$tmp/out" || {
 		fail "no '$message' in:"; cat "$tmp/out"; }
@@ -112,6 +113,31 @@ refused 'empty.so has no gannet_backend' --backend empty
 sed 's/"hello",/"partly",/; /\.rename = /d' "$hello" >"$tmp/partly.c"
 build partly "$tmp/partly.c"
 refused 'partly.so has no operation rename' --backend partly
+sed 's/"hello",/"outside",/; s/, TEXT_MAX }/, TEXT_MAX + 1 }/' "$hello" \
+	>"$tmp/outside.c"
+build outside "$tmp/outside.c"
+refused 'outside.so has an option outside of its block' --backend outside
+{
+	sed 's/"hello",/"thread",/' "$hello"
+	echo '#include <pthread.h>
+	#include <unistd.h>
+	static void *wait_here(void *arg) { pause(); return arg; }
+	__attribute__((constructor)) static void begin(void)
+	{
+		pthread_t t;
+		pthread_create(&t, 0, wait_here, 0);
+	}'
+} >"$tmp/thread.c"
+build thread "$tmp/thread.c"
+refused 'a module of --backend started a thread' --backend thread
+# A mount that brings no tree, or an error that is none.
+sed 's/"hello",/"empty",/; s/^	\*out = .*//' "$hello" >"$tmp/empty.c"
+build empty "$tmp/empty.c"
+refused 'Input/output error' --backend empty --export 'empty,text=x:/x'
+sed 's/"hello",/"wrong",/; s/^	vfs_log(.*/	return 1;/' "$hello" \
+	>"$tmp/wrong.c"
+build wrong "$tmp/wrong.c"
+refused 'Input/output error' --backend wrong --export 'wrong,text=x:/x'
 
 # Nobody else can have changed it.
 ln -s hello.so "$dir/link.so"

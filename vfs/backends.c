@@ -115,6 +115,26 @@ static const struct { const char *name; size_t offset; } operations[] = {
 	OPERATION(limits),
 };
 
+/* True if the fields of all options lie in the block. */
+static bool options_fit(const struct vfs_ops *ops)
+{
+	for (unsigned i = 0; i < ops->noptions; i++) {
+		const struct vfs_option *row = ops->options + i;
+		size_t room, need = sizeof(uint64_t);
+
+		if (!ops->options || !row->name || row->type > VFS_TEXT ||
+		    row->offset >= ops->options_size)
+			return false;
+		room = ops->options_size - row->offset;
+		if (row->type == VFS_FLAG)
+			need = sizeof(bool);
+		/* A text ends with a null byte. */
+		if (row->type == VFS_TEXT ? row->max >= room : need > room)
+			return false;
+	}
+	return true;
+}
+
 static int check_module(const struct vfs_ops *ops, const char *path,
 			const char *name, char **err)
 {
@@ -135,6 +155,9 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 			return export_fail(err, "%s has no operation %s", path,
 					   operations[i].name);
 	}
+	if (!options_fit(ops))
+		return export_fail(err, "%s has an option outside of its block",
+				   path);
 	return 0;
 }
 

@@ -177,12 +177,18 @@ static void mount_tree(struct tree *tree)
 		.options = tree->options,
 		.state_dir = t->state_dir,
 	};
+	struct vfs_fs *fs = NULL;
 	bool late;
 	int err;
 
-	err = tree->backend->mount(&config, &tree->pub.fs);
+	err = tree->backend->mount(&config, &fs);
+	/* The backend may be anybody's. */
+	if (err > 0 || (err == 0 && !fs))
+		err = -EIO;
 	if (err == 0 && tree->has_fsid)
-		tree->pub.fs->fsid = tree->fsid;
+		fs->fsid = tree->fsid;
+	if (err == 0)
+		tree->pub.fs = fs;
 	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
 	mutex_lock(&t->trees_lock);
 	tree->tried = true;
@@ -329,8 +335,9 @@ static int check_same(const struct tree *tree, const struct entry *e,
 	if (!backend_same(tree->backend, tree->options, e->backend,
 			  e->options))
 		return export_fail(err, "%s: '%s' is exported now as another "
-				   "file system; take it out first, or "
-				   "restart", e->where, e->path);
+				   "file system or with other options; take "
+				   "it out first, or restart", e->where,
+				   e->path);
 	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
 	    (e->has_fsid && tree->fsid != e->fsid))
 		return export_fail(err, "%s: '%s' is exported now with "

@@ -5,7 +5,8 @@
  *
  *	cc -shared -fPIC $(pkg-config --cflags gannet-vfs) vfs-hello.c \
  *		-o hello.so
- *	install -m 755 hello.so $(pkg-config --variable=backenddir gannet-vfs)
+ *	install -D -m 755 hello.so \
+ *		$(pkg-config --variable=backenddir gannet-vfs)/hello.so
  *	gannetd --backend hello --export 'hello,text=hi:/hello *'
  *
  * Both nodes live as long as the tree, nothing blocks, and nothing changes: so

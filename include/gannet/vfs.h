@@ -330,7 +330,8 @@ struct vfs_ops {
 	/*
 	 * Makes the tree.  Runs on a thread of the export's own, and may take
 	 * as long as the storage does.  After an error the exports are not
-	 * accepted, and the message is that of vfs_fail() or the errno's.
+	 * accepted, *@out is not looked at, and the message is that of
+	 * vfs_fail() or the errno's.
 	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* Frees the tree.  All nodes have been put, and no operation runs.  On
@@ -344,8 +345,9 @@ struct vfs_ops {
 	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
 	/*
 	 * Opens the node that a handle names; never one outside of the tree.
-	 * The handle was made by this backend, perhaps before a restart, or for
-	 * a file that is gone: -ESTALE, -EBADMSG.
+	 * This server made the handle for this export: perhaps before a
+	 * restart, for a file that is gone, or with another backend that served
+	 * the path then.  Check all of it: -ESTALE, -EBADMSG.
 	 */
 	int  (*open_handle)(const struct vfs_ctx *ctx, struct vfs_fs *fs,
 			    const struct vfs_handle *h, struct vfs_node **out);

@@ -505,7 +505,8 @@ START_TEST(ids_in_clients_handles_can_not_change)
 	free(err);
 	ck_assert_int_eq(publish_fails("mem,size=1m:/a *\n", &err), -EINVAL);
 	ck_assert_str_eq(err, "exports:1: '/a' is exported now as another "
-			 "file system; take it out first, or restart");
+			 "file system or with other options; take it out "
+			 "first, or restart");
 	free(err);
 	publish("");
 	publish("mem,size=1m:/a *(fsid=1)\n");

@@ -228,16 +228,23 @@ static struct wire_attr create_again(struct crash *c, struct slot *slot,
  * before or now.  Where there is no room to make it, it stays in doubt. */
 static void send_again(struct crash *c, struct slot *slot)
 {
+	struct wire *w = &c->wire[slot->index % CRASH_WIRES];
 	struct wire_attr a;
 	struct ack ack;
+	char text[32];
 
 	if (!slot->frozen || !slot->unanswered ||
 	    slot->op.kind != OP_EXCLUSIVE)
 		return;
 	a = create_again(c, slot, slot->op.name, slot->op.tag);
 	model_remember(slot, a.status);
-	if (crash_may_refuse(c, a.status))
+	if (crash_may_refuse(c, a.status)) {
+		model_name(slot, slot->op.name, text);
+		a = wire_lookup(w, &wire_dirs[model_dir(slot->op.name)], text);
+		OWED(c, slot, a.status == NFS3ERR_NOENT,
+		     "EXCLUSIVE CREATE of a file that is there was refused");
 		return;
+	}
 	OWED(c, slot, a.status == NFS3_OK,
 	     "EXCLUSIVE CREATE without an answer, again: status %d", a.status);
 	ack = (struct ack){ .fh = a.fh, .fileid = a.fileid };

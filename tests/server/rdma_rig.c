@@ -129,7 +129,8 @@ static bool serve_echo(struct work *w, struct xdr_in *in, struct xdr_out *out)
 static bool serve_data(struct work *w, struct xdr_out *out, uint32_t len,
 		       bool eligible)
 {
-	uint32_t extra = eligible ? 1 + (len >> 24) : 0;
+	/* No more than the reply's head has room for. */
+	uint32_t extra = eligible ? MIN(1 + (len >> 24), 250u) : 0;
 	struct msg *m = w->m;
 
 	len &= 0xffffff;

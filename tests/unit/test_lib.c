@@ -243,7 +243,7 @@ static void echo_add(void *arg)
 }
 
 /* Some of it comes while the loop looks, some as it lies down, some later. */
-START_TEST(nothing_that_comes_while_a_loop_spin_nexts_is_missed)
+START_TEST(nothing_that_comes_while_a_loop_spins_is_missed)
 {
 	struct echo e = { .f = { echo_ready, eventfd(0, EFD_CLOEXEC),
 				 EPOLLIN } };
@@ -519,7 +519,7 @@ int main(void)
 	tcase_add_test(t, no_call_back_comes_after_a_descriptor_is_removed);
 	tcase_add_test(t, timers_fire_once_in_order_and_not_early);
 	tcase_add_test(t, sources_are_asked_whenever_the_loop_is_awake);
-	tcase_add_test(t, nothing_that_comes_while_a_loop_spin_nexts_is_missed);
+	tcase_add_test(t, nothing_that_comes_while_a_loop_spins_is_missed);
 	suite_add_tcase(s, t);
 	t = tcase_create("stats and log");
 	tcase_add_test(t, counts_of_ended_threads_stay);

@@ -242,7 +242,8 @@ long_test()
 }
 
 # gannetd is killed a few hundred times, its machine loses its power a hundred
-# times, and what was promised is looked for.
+# times, clients send 100,000 operations twice, and what was promised is looked
+# for.
 crash()
 {
 	logged in_tree main check TESTS= ||
@@ -252,6 +253,8 @@ crash()
 	long_test tests/crash/test_power \
 		GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
 		GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
+	long_test tests/server/test_dup_soak \
+		DUP_OPERATIONS="${DUP_OPERATIONS:-100000}"
 }
 
 # Each kind of load beside a good client, then all of them in turns, for

@@ -103,4 +103,13 @@ words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
 	fail "$pages: there is no $name"
 done
+
+# The functions are the product's, not those of a test with such a name.
+names=$(awk -F'|' '{ print $4 }' doc/conformance.md |
+	grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u)
+words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
+		client include --include='*.[ch]' | sort -u)
+for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
+	fail "doc/conformance.md: no code has $name"
+done
 exit $status

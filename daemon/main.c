@@ -228,7 +228,6 @@ static bool serve(struct server *s, const sigset_t *set)
 	}
 }
 
-/* The modules that the options name, or NULL after the reason was logged. */
 /* Grows with the number of threads: each is a directory there, and so a link of
  * the one above. */
 static nlink_t count_threads(void)
@@ -238,6 +237,7 @@ static nlink_t count_threads(void)
 	return stat("/proc/self/task", &st) < 0 ? 0 : st.st_nlink;
 }
 
+/* Loads the modules that the options name.  NULL: the reason was logged. */
 static struct backends *load_backends(const struct options *o)
 {
 	struct backends *b = NULL;

@@ -180,6 +180,18 @@ START_TEST(calls_behind_hung_ones_give_their_buffers_back)
 }
 END_TEST
 
+/* Relief lets the call that waits for a buffer have one.  Puts @bufs. */
+static void expect_served(struct fake_call *waiting, struct buf *bufs)
+{
+	expect_relief();
+	fake_wait(waiting);
+	ck_assert_uint_eq(waiting->body_len, 4096);
+	fake_free(waiting);
+	while (bufs)
+		bufs = put_one(bufs);
+	end_hang(0);
+}
+
 /* The buffers may be for their replies, too. */
 START_TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 {
@@ -195,13 +207,7 @@ START_TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 	bufs = drain_pool();
 	fake_xprt_init(&other, rpc_server_sink(server), pool, "192.0.2.8", 801);
 	waiting = send_words(&other, w, ARRAY_SIZE(w));
-	expect_relief();
-	fake_wait(waiting);
-	ck_assert_uint_eq(waiting->body_len, 4096);
-	fake_free(waiting);
-	while (bufs)
-		bufs = put_one(bufs);
-	end_hang(0);
+	expect_served(waiting, bufs);
 }
 END_TEST
 
@@ -223,13 +229,7 @@ START_TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
 	for (unsigned i = 0; i < BEHIND; i++)
 		bufs = put_one(bufs);
 	ck_assert(!fake_over(waiting));
-	expect_relief();
-	fake_wait(waiting);
-	ck_assert_uint_eq(waiting->body_len, 4096);
-	fake_free(waiting);
-	while (bufs)
-		bufs = put_one(bufs);
-	end_hang(0);
+	expect_served(waiting, bufs);
 }
 END_TEST
 

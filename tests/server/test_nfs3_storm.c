@@ -34,7 +34,7 @@ START_TEST(errors_at_random_lose_nothing_that_was_acknowledged)
 	crash_connect(&c, srv.port);
 	crash_make_dirs(&c);
 	c.errors = true;
-	for (unsigned i = 0; i < turns; i++) {
+	for (unsigned i = 0; i < turns || !c.doubts; i++) {
 		fault_storm(1 + 10 * (i % 10));
 		crash_work(&c, 20000);
 		crash_settle(&c, 10000000);
@@ -42,7 +42,6 @@ START_TEST(errors_at_random_lose_nothing_that_was_acknowledged)
 		crash_pause(&c);
 	}
 	crash_report(&c, "storms");
-	ck_assert_uint_gt(c.doubts, 0);
 	for (unsigned i = 0; i < CRASH_WIRES; i++)
 		wire_close(&c.wire[i]);
 	harness_stop(&srv);

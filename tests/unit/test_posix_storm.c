@@ -86,11 +86,17 @@ static void do_one(unsigned r)
 		usleep(30000);
 }
 
+/* However slow the machine is, each kind of result is looked at. */
+static bool seen_enough(void)
+{
+	return acks > 100 && errors > 0 && changed > 0;
+}
+
 static void worker(void *arg)
 {
 	unsigned seed = (unsigned)(uintptr_t)arg;
 
-	while (runner_now_ms() < until_ms)
+	while (runner_now_ms() < until_ms || !seen_enough())
 		do_one((unsigned)rand_r(&seed) >> 3);
 }
 
@@ -122,9 +128,6 @@ START_TEST(acknowledged_changes_are_on_a_disk_that_fails_at_times)
 	printf("# %lu operations, %lu acknowledged, %lu errors, %lu sent "
 	       "again, %d reports of lost data: %lu lies\n", ops, acks, errors,
 	       changed, sync_faults_told(), lies);
-	ck_assert_uint_gt(acks, 100);
-	ck_assert_uint_gt(errors, 0);
-	ck_assert_uint_gt(changed, 0);
 	ck_assert_uint_eq(lies, 0);
 	world_close();
 }

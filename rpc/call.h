@@ -12,7 +12,7 @@
 
 struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
-	struct pool_waiter wait;	/* while it waits for a buffer */
+	struct pool_request room;	/* while it waits for a buffer */
 	struct work_class *class;	/* that it was last given to: borrowed,
 					 * outlives the call; NULL: none */
 	struct drc_call	   drc;		/* the cache's while ... */
@@ -20,7 +20,6 @@ struct rpc_call_priv {
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   waited;	/* bytes it waited for, or 0 */
 	uint32_t	   count;	/* the procedure's index in counts */
 	uint32_t	   body_len;
 	uint32_t	   ntail;

@@ -229,7 +229,6 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->in_drc = false;
 	priv->body = NULL;
 	priv->pipe = NULL;
-	priv->waited = 0;
 	priv->started = clock_ns();
 }
 

@@ -7,10 +7,10 @@
  * have in progress, and the places of datagrams, and a call holds these while
  * it waits for a worker.  So where the calls of a client hang, the calls behind
  * them are sent back to the client: those that hold memory, for themselves or
- * for their replies, or that were woken to take some, while others wait for it;
- * those of a connection that has no room for another call; and
- * datagrams always, since their clients ask again anyway.  Calls that hang with
- * a worker keep what they have: the number of workers bounds it.
+ * for their replies, while others wait for it; those of a connection that has
+ * no room for another call; and datagrams always, since their clients ask again
+ * anyway.  Calls that hang with a worker keep what they have: the number of
+ * workers bounds it.
  */
 #include "rpc/rpc.h"
 
@@ -26,10 +26,10 @@ static struct rpc_slot *slot_of(struct work_item *item)
 	return container_of(item, struct rpc_slot, priv.work);
 }
 
-/* True if memory of the pool is kept for the call, or free but left to it. */
+/* True if the call keeps memory of the pool. */
 static bool holds_memory(const struct rpc_slot *slot)
 {
-	return slot->call.msg->in_pool || slot->priv.body || slot->priv.waited;
+	return slot->call.msg->in_pool || slot->priv.body;
 }
 
 static bool holds_shared(struct work_item *item, void *arg)

@@ -26,8 +26,6 @@ static void end(struct rpc_slot *slot, bool error)
 	struct rpc_call *call = &slot->call;
 	struct rpc_call_priv *priv = &slot->priv;
 
-	if (priv->waited && !priv->body && !call->msg->body)
-		pool_pass(call->server->pool, priv->waited);
 	buf_put(priv->body);
 	pipe_put(priv->pipe);
 	if (call->proc)

@@ -10,7 +10,7 @@
  *
  * Ownership: giving a call away is a thread's last act on it.  The next owner
  * may run it, answer it, and use its memory for another call before
- * work_submit() or pool_wait() has returned.
+ * work_submit() or pool_request() has returned.
  */
 #include "rpc/call.h"
 
@@ -75,10 +75,11 @@ int rpc_call_move(struct rpc_call *call)
 }
 
 /* Called by the thread that gave a buffer back. */
-static void buffer_ready(struct pool_waiter *w)
+static void buffer_ready(struct pool_request *r, struct buf *b)
 {
-	struct rpc_slot *slot = container_of(w, struct rpc_slot, priv.wait);
+	struct rpc_slot *slot = container_of(r, struct rpc_slot, priv.room);
 
+	slot->priv.body = b;
 	queue(slot, slot->priv.class);
 }
 
@@ -86,10 +87,11 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 {
 	struct rpc_slot *slot = rpc_slot_of(call);
 	struct rpc_call_priv *priv = &slot->priv;
+	struct pool *pool = call->server->pool;
+	struct buf *b;
 
-	assert(size <= POOL_BUF_MAX && !priv->body);
-	priv->body = pool_alloc_for(call->server->pool, size,
-				    call->msg->xprt->flow);
+	assert(!priv->body);
+	priv->body = pool_alloc_for(pool, size, call->msg->xprt->flow);
 	if (likely(priv->body))
 		return 0;
 	/*
@@ -103,12 +105,12 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 		return -ETIMEDOUT;
 	}
 	stat_inc(rpc_no_buffer);
-	call->step--;			/* it asks again */
 	priv->class = leave(call);
-	priv->waited = (uint32_t)MAX(size, (size_t)1);
-	priv->wait.ready = buffer_ready;
-	priv->wait.flow = call->msg->xprt->flow;
-	pool_wait(call->server->pool, priv->waited, &priv->wait);
+	priv->room.ready = buffer_ready;
+	priv->room.flow = call->msg->xprt->flow;
+	b = pool_request(pool, size, &priv->room);
+	if (b)				/* it came back meanwhile */
+		buffer_ready(&priv->room, b);
 	return RPC_PENDING;
 }
 

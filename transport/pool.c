@@ -52,8 +52,8 @@ struct pool {
 	size_t			 max_bytes;
 
 	/*
-	 * Guards everything below.  The pool calls observers and finds waiters
-	 * under it, but calls no waiter under it.
+	 * Guards everything below.  The pool calls observers and serves
+	 * requests under it, but calls no ready() under it.
 	 */
 	pthread_mutex_t		 lock;
 	struct buf		*free[NCLASSES];
@@ -63,8 +63,8 @@ struct pool {
 	struct region		 regions[POOL_MAX_REGIONS];
 	struct cds_list_head	 observers;
 	size_t			 held[POOL_FLOWS];	/* of out */
-	size_t			 nwaiters;
-	struct cds_list_head	 waiters[NCLASSES][POOL_FLOWS];
+	size_t			 nparked;
+	struct cds_list_head	 parked[NCLASSES][POOL_FLOWS];
 };
 
 static unsigned class_of(size_t size)
@@ -182,7 +182,7 @@ int pool_create(size_t max_bytes, struct pool **out)
 	pool->max_bytes = max_bytes;
 	for (unsigned c = 0; c < NCLASSES; c++) {
 		for (unsigned f = 0; f < POOL_FLOWS; f++)
-			CDS_INIT_LIST_HEAD(&pool->waiters[c][f]);
+			CDS_INIT_LIST_HEAD(&pool->parked[c][f]);
 		if (c < NCLASSES - 1)
 			grow(pool, c, share);
 	}
@@ -236,81 +236,83 @@ struct buf *pool_alloc(struct pool *pool, size_t size)
 	return pool_alloc_for(pool, size, 0);
 }
 
+/* With the lock held: takes a buffer of class @c or a larger one, within the
+ * flow's limit, or NULL. */
+static struct buf *take(struct pool *pool, unsigned c, uint8_t flow)
+{
+	struct buf *b;
+
+	c = find_for(pool, c, flow);
+	if (c == NCLASSES)
+		return NULL;
+	b = pool->free[c];
+	pool->free[c] = b->next;
+	pool->out += b->size;
+	pool->held[flow] += b->size;
+	pool->regions[b->region].out++;
+	pool->regions[b->region].used = true;
+	b->flow = flow;
+	ref_init(&b->ref);
+	return b;
+}
+
 struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 {
-	struct buf *b = NULL;
-	unsigned c;
+	struct buf *b;
 
 	assert(size <= POOL_BUF_MAX);
 	mutex_lock(&pool->lock);
-	c = find_for(pool, class_of(size), flow);
-	if (c < NCLASSES) {
-		b = pool->free[c];
-		pool->free[c] = b->next;
-		pool->out += b->size;
-		pool->held[flow] += b->size;
-		pool->regions[b->region].out++;
-		pool->regions[b->region].used = true;
-		b->flow = flow;
-		ref_init(&b->ref);
-	}
+	b = take(pool, class_of(size), flow);
 	mutex_unlock(&pool->lock);
 	return b;
 }
 
-/* With the lock held: returns the queue of a class that a buffer of @size can
- * serve, or NULL. */
-static struct cds_list_head *first_of(struct pool *pool, unsigned c,
-				      size_t size)
+/* With the lock held: the queue of the flow that has least of those which wait
+ * for a buffer of class @c and may have one now, or NULL. */
+static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
 {
 	struct cds_list_head *best = NULL;
 	size_t least = SIZE_MAX;
 
 	for (unsigned f = 0; f < POOL_FLOWS; f++)
-		if (!cds_list_empty(&pool->waiters[c][f]) &&
+		if (!cds_list_empty(&pool->parked[c][f]) &&
 		    pool->held[f] < least &&
-		    in_share(pool, size, (uint8_t)f)) {
+		    find_for(pool, c, (uint8_t)f) < NCLASSES) {
 			least = pool->held[f];
-			best = &pool->waiters[c][f];
+			best = &pool->parked[c][f];
 		}
 	return best;
 }
 
-/* With the lock held: returns the queue of a flow that waited for its limit,
- * not for buffers, and may go on because it gave one back; or NULL. */
-static struct cds_list_head *held_up(struct pool *pool, uint8_t flow)
+/* With the lock held. */
+static void unpark(struct pool *pool, struct pool_request *r)
 {
-	for (unsigned c = NCLASSES; c-- > 0;)
-		if (!cds_list_empty(&pool->waiters[c][flow]) &&
-		    find_for(pool, c, flow) < NCLASSES)
-			return &pool->waiters[c][flow];
-	return NULL;
+	cds_list_del(&r->link);
+	r->parked = false;
+	pool->nparked--;
 }
 
-/* With the lock held, @b is free: takes out the waiter to get it, or NULL.  The
- * largest requests that it can serve go first, because they wait longest. */
-static struct pool_waiter *next_waiter(struct pool *pool, const struct buf *b)
+/* With the lock held: gives a buffer to a request, and returns it; NULL: there
+ * is nothing to give.  The largest requests go first, because they wait
+ * longest. */
+static struct pool_request *serve(struct pool *pool)
 {
 	struct cds_list_head *queue = NULL;
-	struct pool_waiter *w;
+	struct pool_request *r;
 
-	if (likely(pool->nwaiters == 0))
-		return NULL;
-	for (unsigned c = b->size_class + 1u; c-- > 0 && !queue;)
-		queue = first_of(pool, c, b->size);
-	if (!queue)
-		queue = held_up(pool, b->flow);
+	for (unsigned c = NCLASSES; c-- > 0 && !queue;)
+		queue = next_queue(pool, c);
 	if (!queue)
 		return NULL;
-	w = cds_list_first_entry(queue, struct pool_waiter, link);
-	cds_list_del_init(&w->link);
-	pool->nwaiters--;
-	return w;
+	r = cds_list_first_entry(queue, struct pool_request, link);
+	unpark(pool, r);
+	r->buf = take(pool, r->size_class, r->flow);
+	return r;
 }
 
 void buf_put(struct buf *b)
 {
-	struct pool_waiter *w;
+	struct pool_request *served = NULL, **last = &served, *r;
 	struct pool *pool;
 
 	if (!b || !ref_put(&b->ref))
@@ -322,62 +324,58 @@ void buf_put(struct buf *b)
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;
 	pool->regions[b->region].out--;
-	w = next_waiter(pool, b);
+	while (unlikely(pool->nparked > 0) && (r = serve(pool))) {
+		*last = r;
+		last = &r->next;
+	}
+	*last = NULL;
 	mutex_unlock(&pool->lock);
-	if (w)
-		w->ready(w);
+	while ((r = served)) {
+		served = r->next;
+		r->ready(r, r->buf);
+	}
 }
 
-void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w)
+struct buf *pool_request(struct pool *pool, size_t size,
+			 struct pool_request *r)
 {
-	unsigned c = class_of(size);
-	bool pass = false;
+	struct buf *b;
 
-	stat_inc(pool_waits);
+	assert(size <= POOL_BUF_MAX);
 	mutex_lock(&pool->lock);
-	CDS_INIT_LIST_HEAD(&w->link);
-	if (find_for(pool, c, w->flow) == NCLASSES) {
-		cds_list_add_tail(&w->link, &pool->waiters[c][w->flow]);
-		pool->nwaiters++;
-		w = NULL;
-		/* The waiter may be called for a buffer that its flow has no
-		 * right to any more. */
-		pass = find(pool, c) < NCLASSES;
+	r->size_class = (uint8_t)class_of(size);
+	b = take(pool, r->size_class, r->flow);
+	r->parked = !b;
+	if (!b) {
+		stat_inc(pool_waits);
+		cds_list_add_tail(&r->link,
+				  &pool->parked[r->size_class][r->flow]);
+		pool->nparked++;
 	}
 	mutex_unlock(&pool->lock);
-	if (w)
-		w->ready(w);
-	if (pass)
-		pool_pass(pool, size);
+	return b;
 }
 
-void pool_pass(struct pool *pool, size_t size)
+bool pool_cancel(struct pool *pool, struct pool_request *r)
 {
-	buf_put(pool_alloc(pool, size));
-}
-
-bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w)
-{
-	bool waiting;
+	bool parked;
 
 	mutex_lock(&pool->lock);
-	waiting = !cds_list_empty(&w->link);
-	if (waiting) {
-		cds_list_del_init(&w->link);
-		pool->nwaiters--;
-	}
+	parked = r->parked;
+	if (parked)
+		unpark(pool, r);
 	mutex_unlock(&pool->lock);
-	return waiting;
+	return parked;
 }
 
 bool pool_is_short(struct pool *pool)
 {
-	bool waiting;
+	bool is_short;
 
 	mutex_lock(&pool->lock);
-	waiting = pool->nwaiters > 0;
+	is_short = pool->nparked > 0;
 	mutex_unlock(&pool->lock);
-	return waiting;
+	return is_short;
 }
 
 int pool_observe(struct pool *pool, struct pool_observer *o)

@@ -7,8 +7,8 @@
  * buffer is ready for RDMA when it is allocated.
  *
  * The pool is bounded.  When it is empty that is back-pressure, not an error:
- * the caller parks its work with pool_wait(), and is called when a buffer came
- * back.
+ * the caller parks its work with pool_request(), and is given a buffer when one
+ * came back.
  *
  * Any thread, everything.  Buffers are counted: the last put gives back.
  */
@@ -64,27 +64,33 @@ static inline void buf_get(struct buf *b)
 /* NULL is fine. */
 void buf_put(struct buf *b);
 
-/* Called once, from the thread that gave a buffer back; must not block. */
-struct pool_waiter {
-	void (*ready)(struct pool_waiter *w);
-	struct cds_list_head link;
+/*
+ * A request for a buffer, while it waits.  The pool calls ready() once, on the
+ * thread that gave a buffer back, with a buffer that is the request's; it must
+ * not block.
+ */
+struct pool_request {
+	void (*ready)(struct pool_request *r, struct buf *b);
 	uint8_t flow;
+	/* The pool's from here on. */
+	uint8_t size_class;
+	bool parked;
+	struct cds_list_head link;
+	struct buf *buf;
+	struct pool_request *next;
 };
 
 /*
- * Parks @w until it may get a buffer of @size.  First in, first out within a
- * flow.  If a buffer came back meanwhile, calls @w at once, before returning.
+ * Returns a buffer of at least @size, or NULL: parks @r until its flow may have
+ * one.  Then ready() is called, perhaps before this returns.  First in, first
+ * out within a flow.
  */
-void pool_wait(struct pool *pool, size_t size, struct pool_waiter *w);
-/*
- * A buffer that comes back wakes just one waiter.  A waiter that was called has
- * to call this if it took no buffer, so that the next one is called.
- */
-void pool_pass(struct pool *pool, size_t size);
-/* Unparks @w.  False if it was called already or is being called: pool_pass()
- * is due. */
-bool pool_wait_cancel(struct pool *pool, struct pool_waiter *w);
-/* True if a waiter is parked.  Then don't hold buffers without need. */
+struct buf *pool_request(struct pool *pool, size_t size,
+			 struct pool_request *r);
+/* Unparks @r.  False if ready() was called or is being called: the buffer is
+ * the caller's. */
+bool pool_cancel(struct pool *pool, struct pool_request *r);
+/* True if a request is parked.  Then don't hold buffers without need. */
 bool pool_is_short(struct pool *pool);
 
 /*

@@ -15,7 +15,7 @@
 /* Our part of a call. */
 struct work {
 	struct loop_task   task;
-	struct pool_waiter waiter;
+	struct pool_request room;
 	struct cds_list_head held;
 	struct msg	  *m;
 	struct rig	  *rig;
@@ -34,23 +34,26 @@ static void run_work(struct loop_task *t)
 	serve(container_of(t, struct work, task));
 }
 
-static void buffer_ready(struct pool_waiter *waiter)
+static void buffer_ready(struct pool_request *r, struct buf *b)
 {
-	struct work *w = container_of(waiter, struct work, waiter);
+	struct work *w = container_of(r, struct work, room);
 
+	w->m->body = b;
 	loop_post(w->rig->worker, &w->task, run_work);
 }
 
 static bool want_body(struct work *w, uint32_t size)
 {
 	struct msg *m = w->m;
+	struct buf *b;
 
-	m->body = pool_alloc(w->rig->pool, size);
-	if (m->body)
+	if (m->body)			/* it waited for this one */
 		return true;
-	w->waiter.ready = buffer_ready;
-	pool_wait(w->rig->pool, size, &w->waiter);
-	return false;
+	w->room.ready = buffer_ready;
+	b = pool_request(w->rig->pool, size, &w->room);
+	if (b)
+		m->body = b;
+	return b;
 }
 
 static void answer(struct msg *m, struct xdr_out *x, uint32_t tail)
@@ -218,6 +221,7 @@ static void sink_recv(struct xprt_sink *sink, struct msg *m)
 	atomic_fetch_add(&rig->taken, 1);
 	w->m = m;
 	w->rig = rig;
+	m->body = NULL;
 	if (rig->options.async)
 		loop_post(rig->worker, &w->task, run_work);
 	else

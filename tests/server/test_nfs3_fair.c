@@ -384,8 +384,9 @@ START_TEST(however_many_exports_hang_another_goes_on)
 }
 END_TEST
 
-static void no_buffer(struct pool_waiter *w)
+static void no_buffer(struct pool_request *r, struct buf *b)
 {
+	buf_put(b);
 }
 
 /* Twelve of its workers hang for a client whose calls lie in the pool. */
@@ -403,20 +404,18 @@ static void hang_share(struct peer *p)
  * hung ones go back. */
 static void relieve_memory(unsigned n)
 {
-	struct pool_waiter waiter = { .ready = no_buffer };
+	struct pool_request waiter = { .ready = no_buffer };
 	struct buf *all = NULL, *b;
 
 	EVENTUALLY(waiting_now() == n);
-	while ((b = pool_alloc(srv.pool, POOL_BUF_MAX))) {
+	for (; (b = pool_alloc(srv.pool, POOL_BUF_MAX)); all = b)
 		b->next = all;
-		all = b;
-	}
-	pool_wait(srv.pool, POOL_BUF_MAX, &waiter);
+	pool_request(srv.pool, POOL_BUF_MAX, &waiter);
 	rpc_server_relieve(srv.server);
 	ck_assert_uint_eq(waiting_now(), n);
 	rpc_server_relieve(srv.server);
 	ck_assert_uint_eq(waiting_now(), 0);
-	pool_wait_cancel(srv.pool, &waiter);
+	pool_cancel(srv.pool, &waiter);
 	for (; all; all = b) {
 		b = all->next;
 		buf_put(all);

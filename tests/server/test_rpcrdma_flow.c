@@ -328,15 +328,16 @@ START_TEST(a_connection_on_which_nothing_completes_is_closed)
 }
 END_TEST
 
-static void got_one(struct pool_waiter *w)
+static void got_one(struct pool_request *r, struct buf *b)
 {
+	buf_put(b);
 }
 
 /* The same, soon, when somebody waits for memory, and not before. */
 START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
 {
 	struct rig_options o = { .rdma.short_ms = 100 };
-	struct pool_waiter w = { .ready = got_one };
+	struct pool_request w = { .ready = got_one };
 	uint64_t before = stat("rdma_stalled");
 	struct buf *all = NULL, *b;
 	struct peer peer;
@@ -354,10 +355,10 @@ START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
 		b->next = all;
 		all = b;
 	}
-	pool_wait(rig.pool, 1, &w);
+	pool_request(rig.pool, 1, &w);
 	peer_wait_down(&peer);
 	ck_assert_uint_eq(stat("rdma_stalled"), before + 1);
-	pool_wait_cancel(rig.pool, &w);
+	pool_cancel(rig.pool, &w);
 	for (; all; all = b) {
 		b = all->next;
 		buf_put(all);

@@ -155,8 +155,9 @@ END_TEST
 
 static atomic_bool next_called;
 
-static void next_ready(struct pool_waiter *w)
+static void next_ready(struct pool_request *r, struct buf *b)
 {
+	buf_put(b);
 	atomic_store(&next_called, true);
 }
 
@@ -186,11 +187,11 @@ START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 	struct rpcrdma_requester *r;
 	struct end_and_wake e;
 	static struct exchange x;
-	struct pool_waiter next = { .ready = next_ready };
+	struct pool_request next = { .ready = next_ready };
 	unsigned n = open_waiting(&r, &x);
 
 	atomic_store(&next_called, false);
-	pool_wait(rig.pool, POOL_BUF_MAX, &next);
+	pool_request(rig.pool, POOL_BUF_MAX, &next);
 	ck_assert(!atomic_load(&next_called));
 	e = (struct end_and_wake){ r, hog[--n] };
 	loop_call(rig.server, end_and_wake, &e);

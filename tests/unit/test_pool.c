@@ -62,16 +62,25 @@ START_TEST(a_buffer_comes_back_with_its_last_reference)
 END_TEST
 
 struct counted {
-	struct pool_waiter w;
+	struct pool_request w;
 	int called;
+	struct buf *got;
 };
 
-static void called(struct pool_waiter *w)
+static void called(struct pool_request *r, struct buf *b)
 {
-	container_of(w, struct counted, w)->called++;
+	struct counted *c = container_of(r, struct counted, w);
+
+	c->called++;
+	c->got = b;
 }
 
-START_TEST(an_empty_pool_calls_its_waiters_in_order)
+static void request(size_t size, struct counted *c)
+{
+	ck_assert_ptr_null(pool_request(pool, size, &c->w));
+}
+
+START_TEST(an_empty_pool_serves_its_requests_in_order)
 {
 	struct counted first = { .w.ready = called };
 	struct counted second = { .w.ready = called };
@@ -83,12 +92,12 @@ START_TEST(an_empty_pool_calls_its_waiters_in_order)
 		b->next = bufs;
 		bufs = b;
 	}
-	pool_wait(pool, POOL_BUF_MAX, &first.w);
-	pool_wait(pool, POOL_BUF_MAX, &gone.w);
-	pool_wait(pool, POOL_BUF_MAX, &second.w);
+	request(POOL_BUF_MAX, &first);
+	request(POOL_BUF_MAX, &gone);
+	request(POOL_BUF_MAX, &second);
 	ck_assert_int_eq(first.called, 0);
-	ck_assert(pool_wait_cancel(pool, &gone.w));
-	ck_assert(!pool_wait_cancel(pool, &gone.w));
+	ck_assert(pool_cancel(pool, &gone.w));
+	ck_assert(!pool_cancel(pool, &gone.w));
 
 	b = bufs->next;
 	buf_put(bufs);
@@ -97,9 +106,16 @@ START_TEST(an_empty_pool_calls_its_waiters_in_order)
 	bufs = b->next;
 	buf_put(b);
 	ck_assert_int_eq(second.called, 1);
+	ck_assert_uint_eq(first.got->size, POOL_BUF_MAX);
+	ck_assert(!pool_cancel(pool, &first.w));
+	ck_assert(!pool_is_short(pool));
+	buf_put(first.got);
 	/* One is free now: nobody has to wait. */
-	pool_wait(pool, 1, &first.w);
-	ck_assert_int_eq(first.called, 2);
+	b = pool_request(pool, 1, &first.w);
+	ck_assert_ptr_nonnull(b);
+	buf_put(b);
+	ck_assert_int_eq(first.called, 1);
+	buf_put(second.got);
 	while (bufs) {
 		b = bufs->next;
 		buf_put(bufs);
@@ -181,7 +197,7 @@ START_TEST(one_flow_never_has_more_than_half)
 	ck_assert_uint_le(bytes_out(), 16 * MIB);
 	ck_assert_uint_gt(bytes_out(), 14 * MIB);
 	/* It waits although there are some; another need not. */
-	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
+	request(POOL_BUF_MAX, &greedy);
 	ck_assert_int_eq(greedy.called, 0);
 	ck_assert(pool_is_short(pool));
 	b = pool_alloc_for(pool, POOL_BUF_MAX, 2);
@@ -193,6 +209,7 @@ START_TEST(one_flow_never_has_more_than_half)
 	buf_put(all);
 	ck_assert_int_eq(greedy.called, 1);
 	ck_assert(!pool_is_short(pool));
+	buf_put(greedy.got);
 	give(b);
 	buf_put(small);
 	pool_destroy(pool);
@@ -207,7 +224,7 @@ START_TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 	ck_assert_int_eq(pool_create(64 * MIB, &pool), 0);
 	large = take(POOL_BUF_MAX, 1);
 	small = take(4096, 1);
-	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
+	request(POOL_BUF_MAX, &greedy);
 	ck_assert_int_eq(greedy.called, 0);
 	give(small);
 	/* A large one's worth of small ones may not have been there. */
@@ -216,6 +233,7 @@ START_TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 		large->next = NULL;
 	}
 	ck_assert_int_eq(greedy.called, 1);
+	buf_put(greedy.got);
 	give(large);
 	pool_destroy(pool);
 }
@@ -230,8 +248,8 @@ START_TEST(the_flow_with_least_is_served_first)
 	ck_assert_int_eq(pool_create(32 * MIB, &pool), 0);
 	hers = take(POOL_BUF_MAX, 1);
 	others = take(POOL_BUF_MAX, 0);
-	pool_wait(pool, POOL_BUF_MAX, &greedy.w);
-	pool_wait(pool, POOL_BUF_MAX, &modest.w);
+	request(POOL_BUF_MAX, &greedy);
+	request(POOL_BUF_MAX, &modest);
 	b = hers->next;
 	buf_put(hers);
 	ck_assert_int_eq(modest.called, 1);
@@ -239,8 +257,36 @@ START_TEST(the_flow_with_least_is_served_first)
 	hers = b->next;
 	buf_put(b);
 	ck_assert_int_eq(greedy.called, 1);
+	buf_put(greedy.got);
+	buf_put(modest.got);
 	give(hers);
 	give(others);
+	pool_destroy(pool);
+}
+END_TEST
+
+/* Of a flow that had its whole share, one large buffer comes back, and two
+ * small requests wait: both get theirs. */
+START_TEST(a_buffer_that_comes_back_serves_all_that_it_can)
+{
+	struct counted want[2] = { { .w = { .ready = called, .flow = 1 } },
+				   { .w = { .ready = called, .flow = 1 } } };
+	struct buf *large, *small, *next;
+
+	ck_assert_int_eq(pool_create(32 * MIB, &pool), 0);
+	large = take(POOL_BUF_MAX, 1);
+	small = take(4096, 1);
+	request(4096, &want[0]);
+	request(4096, &want[1]);
+	next = large->next;
+	buf_put(large);
+	ck_assert_int_eq(want[0].called, 1);
+	ck_assert_int_eq(want[1].called, 1);
+	ck_assert(!pool_is_short(pool));
+	buf_put(want[0].got);
+	buf_put(want[1].got);
+	give(next);
+	give(small);
 	pool_destroy(pool);
 }
 END_TEST
@@ -388,7 +434,7 @@ int main(void)
 
 	tcase_add_test(t, buffers_are_page_aligned_large_enough_and_apart);
 	tcase_add_test(t, a_buffer_comes_back_with_its_last_reference);
-	tcase_add_test(t, an_empty_pool_calls_its_waiters_in_order);
+	tcase_add_test(t, an_empty_pool_serves_its_requests_in_order);
 	tcase_add_test(t,
 		small_requests_are_served_from_large_buffers_at_the_limit);
 	tcase_add_test(t,
@@ -396,6 +442,7 @@ int main(void)
 	tcase_add_test(t, one_flow_never_has_more_than_half);
 	tcase_add_test(t, a_flow_that_returns_small_buffers_gets_a_large_one);
 	tcase_add_test(t, the_flow_with_least_is_served_first);
+	tcase_add_test(t, a_buffer_that_comes_back_serves_all_that_it_can);
 	tcase_add_test(t, observers_see_each_region_before_its_buffers);
 	tcase_add_test(t,
 		memory_that_nobody_uses_is_given_back_unless_a_device_pins_it);

@@ -114,14 +114,15 @@ START_TEST(a_claimed_length_reserves_nothing)
 }
 END_TEST
 
-static void got_one(struct pool_waiter *w)
+static void got_one(struct pool_request *r, struct buf *b)
 {
+	buf_put(b);
 }
 
 START_TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 {
 	struct tcp_options o = { .short_ms = 200, .max_queued = MIB };
-	struct pool_waiter w = { .ready = got_one };
+	struct pool_request w = { .ready = got_one };
 	struct buf *all, *last;
 	int fd;
 
@@ -138,10 +139,10 @@ START_TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 
 	all = take_pool();
 	last = pool_alloc(fx.pool, 1);
-	pool_wait(fx.pool, 1, &w);
+	pool_request(fx.pool, 1, &w);
 	EVENTUALLY(fx_conns() == 0);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_short_stalls"), 1);
-	ck_assert(!pool_wait_cancel(fx.pool, &w));
+	ck_assert(!pool_cancel(fx.pool, &w));
 	close(fd);
 	buf_put(last);
 	put_pool(all);

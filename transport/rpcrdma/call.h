@@ -44,7 +44,7 @@ struct rpcrdma_call {
 	bool		     invalidate;
 	uint32_t	     handle;	/* the handle that the reply
 					 * invalidates */
-	struct pool_waiter   waiter;
+	struct pool_request  room;	/* for @sink, while parked */
 	struct loop_task     task;
 	struct cds_list_head parked;	/* on conn->parked */
 

@@ -137,50 +137,14 @@ static int post_reads(struct rpcrdma_call *call)
 	return err;
 }
 
-static void resume(struct loop_task *t)
-{
-	struct rpcrdma_call *call = container_of(t, struct rpcrdma_call, task);
-	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-
-	cds_list_del(&call->parked);
-	atomic_fetch_sub(&conn->nparked, 1);
-	rpcrdma_pull(call);
-}
-
-static void ready(struct pool_waiter *w)
-{
-	struct rpcrdma_call *call = container_of(w, struct rpcrdma_call,
-						 waiter);
-
-	loop_post(call->msg.xprt->loop, &call->task, resume);
-}
-
-static void park(struct rpcrdma_call *call)
-{
-	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-
-	stat_inc(rdma_pool_waits);
-	cds_list_add_tail(&call->parked, &conn->parked);
-	atomic_fetch_add(&conn->nparked, 1);
-	call->waiter.ready = ready;
-	call->waiter.flow = conn->xprt.flow;
-	pool_wait(conn->xprt.pool, call->layout.sink_len, &call->waiter);
-}
-
-void rpcrdma_pull(struct rpcrdma_call *call)
+/* The sink is there. */
+static void pull(struct rpcrdma_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	int err;
 
 	if (!rpcrdma_conn_is_live(conn)) {
-		pool_pass(conn->xprt.pool, call->layout.sink_len);
 		rpcrdma_call_drop(call);
-		return;
-	}
-	call->sink = pool_alloc_for(conn->xprt.pool, call->layout.sink_len,
-				    conn->xprt.flow);
-	if (!call->sink) {
-		park(call);
 		return;
 	}
 	err = post_reads(call);
@@ -190,12 +154,49 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 	}
 }
 
+static void resume(struct loop_task *t)
+{
+	struct rpcrdma_call *call = container_of(t, struct rpcrdma_call, task);
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+
+	cds_list_del(&call->parked);
+	atomic_fetch_sub(&conn->nparked, 1);
+	pull(call);
+}
+
+static void ready(struct pool_request *r, struct buf *b)
+{
+	struct rpcrdma_call *call = container_of(r, struct rpcrdma_call, room);
+
+	call->sink = b;
+	loop_post(call->msg.xprt->loop, &call->task, resume);
+}
+
+void rpcrdma_pull(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	struct buf *b;
+
+	call->room.ready = ready;
+	call->room.flow = conn->xprt.flow;
+	b = pool_request(conn->xprt.pool, call->layout.sink_len, &call->room);
+	if (b) {
+		call->sink = b;
+		pull(call);
+		return;
+	}
+	/* ready() may have set the sink; resume() runs on this thread. */
+	stat_inc(rdma_pool_waits);
+	cds_list_add_tail(&call->parked, &conn->parked);
+	atomic_fetch_add(&conn->nparked, 1);
+}
+
 void rpcrdma_pull_cancel(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_call *call, *next;
 
 	cds_list_for_each_entry_safe(call, next, &conn->parked, parked) {
-		if (!pool_wait_cancel(conn->xprt.pool, &call->waiter))
+		if (!pool_cancel(conn->xprt.pool, &call->room))
 			continue;	/* resume() follows, and drops the
 					 * call */
 		cds_list_del(&call->parked);

@@ -135,17 +135,18 @@ struct tcp_conn {
 						 * until the end */
 	struct tcp_poller	*poller;	/* borrowed */
 	struct loop_task	 start;
-	struct pool_waiter	 waiter;
+	struct pool_request	 room;		/* a buffer to go on with */
 
 	/* The loop's thread only. */
 	struct cds_list_head	 link;
 	struct loop_fd		 fd;
 	enum tcp_state		 state;
 	bool			 eof;		/* the peer sent its FIN */
-	bool			 paused;	/* not reading; if for want
-						 * of a buffer, of one of
-						 * @pool_want */
-	size_t			 pool_want;
+	bool			 paused;	/* not reading */
+	bool			 short_of;	/* ... for want of a buffer: of
+						 * @part_want bytes for the
+						 * record, 0: of a chunk */
+	uint32_t		 part_want;
 	bool			 bulk;		/* the last record was large */
 	bool			 rejected;	/* a record was no call */
 	uint64_t		 taken;		/* calls given to the sink */
@@ -186,7 +187,8 @@ struct tcp_conn {
 	struct outbox		 out;
 	int			 err;		/* the reason to close; 0:
 						 * none */
-	bool			 waiting;	/* the waiter is in the pool */
+	bool			 waiting;	/* the request is in the pool */
+	struct buf		*granted;	/* by the pool; not used yet */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* unsent bytes of both lists */
 	uint64_t		 position;	/* position of the end of
@@ -217,6 +219,8 @@ void tcp_msg_fini(struct tcp_poller *p);
 /* tcp_recv.c: the loop's thread */
 /* Receives a bounded number of bytes, and hands over the calls in them. */
 void tcp_recv(struct tcp_conn *conn);
+/* Takes the buffer that the pool gave, if it did.  None is on its way. */
+void tcp_recv_take(struct tcp_conn *conn);
 /* Ends a pause: parses the bytes received before it. */
 void tcp_recv_resume(struct tcp_conn *conn);
 /* Drops all bytes that were received and not handed over. */
@@ -250,6 +254,8 @@ void tcp_conn_end(struct tcp_conn *conn);
 void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now);
 /* Closes @conn.  Any thread that keeps it from being freed. */
 void tcp_conn_fail(struct tcp_conn *conn, int err);
+/* The connection's pool_request.  Any thread. */
+void tcp_conn_granted(struct pool_request *r, struct buf *b);
 /* With the lock held: has the loop's thread call tcp_conn_update(), if the
  * watched numbers are reached. */
 void tcp_conn_check(struct tcp_conn *conn);

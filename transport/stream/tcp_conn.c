@@ -8,6 +8,10 @@
  * socket is shut, every call has come back and the outbox is over.
  * Therefore neither a message nor a sender needs a reference of its own.
  *
+ * A buffer that the pool grants is noted with a kick, under one lock.  So the
+ * outbox is not over before a later update() has taken the buffer, whatever
+ * the connection's state is by then.
+ *
  * Errors: tcp_conn_fail() notes the first; update closes.
  */
 #include <errno.h>
@@ -98,11 +102,12 @@ void tcp_conn_fail(struct tcp_conn *conn, int err)
 	mutex_unlock(&conn->out.lock);
 }
 
-static void pool_ready(struct pool_waiter *w)
+void tcp_conn_granted(struct pool_request *r, struct buf *b)
 {
-	struct tcp_conn *conn = container_of(w, struct tcp_conn, waiter);
+	struct tcp_conn *conn = container_of(r, struct tcp_conn, room);
 
 	mutex_lock(&conn->out.lock);
+	conn->granted = b;
 	conn->waiting = false;
 	outbox_kick(&conn->out);
 	mutex_unlock(&conn->out.lock);
@@ -191,8 +196,7 @@ static void shut(struct tcp_conn *conn, int err)
 	mutex_lock(&conn->out.lock);
 	waiting = conn->waiting;
 	mutex_unlock(&conn->out.lock);
-	if (waiting && pool_wait_cancel(conn->xprt.pool, &conn->waiter)) {
-		conn->pool_want = 0;
+	if (waiting && pool_cancel(conn->xprt.pool, &conn->room)) {
 		mutex_lock(&conn->out.lock);
 		conn->waiting = false;
 		mutex_unlock(&conn->out.lock);
@@ -238,18 +242,16 @@ static void end(struct tcp_conn *conn, const struct view *v)
 static void read_on(struct tcp_conn *conn, const struct view *v)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
-	size_t want = conn->pool_want;
+	bool was_short = conn->short_of;
 
 	if (v->waiting)
 		return;
-	if (want > 0 || (v->calls <= o->max_calls / 2 &&
-			 v->queued <= o->max_queued / 2)) {
-		conn->pool_want = 0;
+	if (was_short)
+		tcp_recv_take(conn);
+	if (was_short || (v->calls <= o->max_calls / 2 &&
+			  v->queued <= o->max_queued / 2))
 		tcp_recv_resume(conn);
-		if (want > 0)
-			pool_pass(conn->xprt.pool, want);
-	}
-	if (conn->paused && conn->pool_want == 0)
+	if (conn->paused && !conn->short_of)
 		watch(conn, o->max_calls / 2, o->max_queued / 2);
 }
 
@@ -276,10 +278,8 @@ void tcp_conn_update(struct tcp_conn *conn)
 		read_on(conn, &v);
 	if (conn->state == TCP_ENDING)
 		end(conn, &v);
-	if (conn->state != TCP_LIVE && conn->pool_want > 0 && !v.waiting) {
-		pool_pass(conn->xprt.pool, conn->pool_want);
-		conn->pool_want = 0;
-	}
+	if (conn->state != TCP_LIVE && conn->short_of && !v.waiting)
+		tcp_recv_take(conn);
 	if (conn->state == TCP_CLOSED)
 		release(conn);
 	else
@@ -419,8 +419,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	if (!conn->xprt.fate)
 		goto fail_conn;
 	conn->poller = p;
-	conn->waiter.ready = pool_ready;
-	conn->waiter.flow = conn->xprt.flow;
+	conn->room.ready = tcp_conn_granted;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	record_in_init(&conn->rec, MSG_MAX_TAKEN);
 	outbox_init(&conn->out, &tcp_outbox_ops, fd, p->loop);

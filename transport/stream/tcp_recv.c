@@ -59,15 +59,23 @@ static void pause_reading(struct tcp_conn *conn)
 	conn->paused = true;
 }
 
-/* ... and until a buffer of @size is free. */
-static void pause_for_pool(struct tcp_conn *conn, size_t size)
+/* ... and until the pool gives a buffer: of @part bytes for the record, or, if
+ * that is 0, of a chunk for all connections. */
+static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 {
+	struct buf *b;
+
 	pause_reading(conn);
-	conn->pool_want = size;
+	conn->short_of = true;
+	conn->part_want = part;
+	conn->room.flow = part ? conn->xprt.flow : 0;
 	mutex_lock(&conn->out.lock);
 	conn->waiting = true;
 	mutex_unlock(&conn->out.lock);
-	pool_wait(conn->xprt.pool, size, &conn->waiter);
+	b = pool_request(conn->xprt.pool, part ? part : TCP_CHUNK_SIZE,
+			 &conn->room);
+	if (b)				/* it came back meanwhile */
+		tcp_conn_granted(&conn->room, b);
 }
 
 /* True if another call may be taken, by the counts of those in progress. */
@@ -187,8 +195,19 @@ static int take_part(struct tcp_conn *conn)
 	return give(conn, m, data, len, cut);
 }
 
-/* Moves the part from malloc'ed memory to a buffer for the whole record. */
-static int part_move(struct tcp_conn *conn, uint32_t size)
+/* Moves the part from malloc'ed memory to @b. */
+static void part_move(struct tcp_conn *conn, struct buf *b, uint32_t size)
+{
+	if (conn->part_len)
+		memcpy(b->data, conn->part_mem, conn->part_len);
+	free(conn->part_mem);
+	conn->part_mem = NULL;
+	conn->part_buf = b;
+	conn->part_room = size;
+}
+
+/* Gets a buffer for the whole record.  0 or -EAGAIN. */
+static int part_get_buf(struct tcp_conn *conn, uint32_t size)
 {
 	struct buf *b = pool_alloc_for(conn->xprt.pool, size,
 				       conn->xprt.flow);
@@ -197,12 +216,7 @@ static int part_move(struct tcp_conn *conn, uint32_t size)
 		pause_for_pool(conn, size);
 		return -EAGAIN;
 	}
-	if (conn->part_len)
-		memcpy(b->data, conn->part_mem, conn->part_len);
-	free(conn->part_mem);
-	conn->part_mem = NULL;
-	conn->part_buf = b;
-	conn->part_room = size;
+	part_move(conn, b, size);
 	return 0;
 }
 
@@ -226,7 +240,7 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 		claim = MSG_MAX_LEN;
 	if (claim > TCP_PART_SMALL &&
 	    (trust >= claim || need > TCP_PART_SMALL))
-		return part_move(conn, claim);
+		return part_get_buf(conn, claim);
 	claim = MIN(claim, trust);
 	/* Grow in large steps: a record of many short fragments must not be
 	 * copied for each of them. */
@@ -376,7 +390,7 @@ static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
 		iov[n].iov_base = p->chunk->data + p->chunk_used;
 		iov[n++].iov_len = little ? BULK_RECV : TCP_RECV_MAX;
 	} else if (n == 0) {
-		pause_for_pool(conn, TCP_CHUNK_SIZE);
+		pause_for_pool(conn, 0);
 		return -EAGAIN;
 	}
 	return n;
@@ -460,6 +474,28 @@ void tcp_recv(struct tcp_conn *conn)
 	for (int i = 0; i < RECV_ROUNDS && !conn->paused; i++)
 		if (!receive(conn))
 			break;
+}
+
+void tcp_recv_take(struct tcp_conn *conn)
+{
+	struct tcp_poller *p = conn->poller;
+	struct buf *b;
+
+	mutex_lock(&conn->out.lock);
+	b = conn->granted;
+	conn->granted = NULL;
+	mutex_unlock(&conn->out.lock);
+	conn->short_of = false;
+	if (!b)
+		return;
+	if (conn->state == TCP_LIVE && conn->part_want) {
+		part_move(conn, b, conn->part_want);
+	} else if (conn->state == TCP_LIVE && !p->chunk) {
+		p->chunk = b;
+		p->chunk_used = 0;
+	} else {
+		buf_put(b);
+	}
 }
 
 void tcp_recv_resume(struct tcp_conn *conn)

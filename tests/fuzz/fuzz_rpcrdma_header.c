@@ -90,6 +90,22 @@ static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
 	free(mem);
 }
 
+static void check_padded(const struct rpcrdma_header *h, const uint8_t *data,
+			 uint32_t len)
+{
+	uint32_t at = 0, pad = 0;
+
+	while (rpcrdma_msgp_find(h, data, len, at, &at, &pad)) {
+		struct rpcrdma_layout l;
+
+		if (rpcrdma_layout_plan(h, len - h->len, &l) < 0)
+			return;
+		check((uint64_t)at + pad <= len - h->len);
+		rpcrdma_layout_unpad(&l, at, pad);
+		check(l.call_len == len - h->len - pad);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct rpcrdma_private p;
@@ -115,7 +131,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			check_chunk(&h.reply, copy, len);
 		rpcrdma_header_invalidate(&h, &handle);
 		check_layout(&h, (uint32_t)len - h.len);
-		if (h.proc <= RPCRDMA_NOMSG)
+		if (h.proc == RPCRDMA_MSGP)
+			check_padded(&h, copy, (uint32_t)len);
+		if (h.proc <= RPCRDMA_MSGP)
 			check_reply(&h, copy);
 	}
 	free(copy);

@@ -177,6 +177,57 @@ START_TEST(the_most_read_chunks_make_the_most_pieces)
 }
 END_TEST
 
+START_TEST(msgp_pad_is_found_and_taken_out)
+{
+	uint32_t position = 0, pad = 0;
+	uint8_t body[256] = { 0 };
+	struct xdr_seg segs[MSG_MAX_SEGS];
+	uint32_t len;
+
+	begin(1, RPCRDMA_MSGP);
+	xdr_put_u32(&w.out, 128);		/* rdma_align */
+	xdr_put_u32(&w.out, 10);		/* rdma_thresh */
+	put_zeros(3);				/* 36 bytes so far */
+	put_zeros(9);
+	xdr_put_u32(&w.out, 13);		/* ends at 76 */
+	put_zeros(13);				/* up to 128 */
+	xdr_put_fixed(&w.out, "data of a file", 13);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(h.align, 128);
+	len = (uint32_t)xdr_out_len(&w.out);
+	ck_assert(rpcrdma_msgp_find(&h, w.mem, len, 0, &position, &pad));
+	ck_assert_uint_eq(position, 40);
+	ck_assert_uint_eq(pad, 52);
+	ck_assert_int_eq(rpcrdma_layout_plan(&h, len - h.len, &l), 0);
+	rpcrdma_layout_unpad(&l, position, pad);
+	ck_assert_uint_eq(l.call_len, 56);
+	ck_assert_uint_eq(rpcrdma_layout_splice(&l, w.mem + h.len, body, segs),
+			  2);
+	ck_assert_uint_eq(segs[0].len, 40);
+	ck_assert_mem_eq(segs[1].data, "data of a fil\0\0\0", 16);
+	ck_assert(!rpcrdma_msgp_find(&h, w.mem, len, position, &position,
+				     &pad));
+}
+END_TEST
+
+START_TEST(msgp_with_senseless_alignment_is_left_alone)
+{
+	static const uint32_t aligns[] = { 0, 1, 3, 0xffffffff, 4 };
+	uint32_t position, pad;
+
+	for (size_t i = 0; i < ARRAY_SIZE(aligns); i++) {
+		begin(1, RPCRDMA_MSGP);
+		xdr_put_u32(&w.out, aligns[i]);
+		put_zeros(4);
+		put_zeros(20);
+		ck_assert_int_eq(decode(), 0);
+		ck_assert(!rpcrdma_msgp_find(&h, w.mem,
+					     (uint32_t)xdr_out_len(&w.out), 0,
+					     &position, &pad));
+	}
+}
+END_TEST
+
 static bool invalidates(uint32_t *handle)
 {
 	ck_assert_int_eq(decode(), 0);
@@ -246,6 +297,8 @@ static void add_layout_tests(TCase *t)
 	tcase_add_test(t, a_call_longer_than_we_take_is_refused);
 	tcase_add_test(t, a_long_write_is_cut_off);
 	tcase_add_test(t, the_most_read_chunks_make_the_most_pieces);
+	tcase_add_test(t, msgp_pad_is_found_and_taken_out);
+	tcase_add_test(t, msgp_with_senseless_alignment_is_left_alone);
 	tcase_add_test(t, only_the_one_handle_of_a_call_is_invalidated);
 	tcase_add_test(t, a_pad_or_empty_segment_is_never_invalidated);
 }

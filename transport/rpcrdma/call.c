@@ -21,6 +21,7 @@
 STAT(rdma_calls, "calls taken over RDMA");
 STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");
 STAT(rdma_cut_calls, "calls cut because they were too long");
+STAT(rdma_padded_calls, "RDMA_MSGP calls");
 STAT(rdma_short_messages, "messages shorter than a header");
 STAT(rdma_bad_version, "messages of another version");
 STAT(rdma_bad_headers, "messages with a malformed header");
@@ -234,6 +235,25 @@ static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 	return true;
 }
 
+/* RDMA_MSGP: leaves out the pad before the last opaque. */
+static void unpad(struct rpcrdma_call *call)
+{
+	struct xprt_sink *sink = call->msg.xprt->sink;
+	const uint8_t *rpc = call->recv->buf + call->hdr.len;
+	uint32_t len = call->recv->len - call->hdr.len;
+	uint32_t at = 0, pad = 0;
+
+	stat_inc(rdma_padded_calls);
+	while (rpcrdma_msgp_find(&call->hdr, call->recv->buf, call->recv->len,
+				 at, &at, &pad)) {
+		if (sink->read_chunk_ok &&
+		    !sink->read_chunk_ok(sink, rpc, len, at))
+			continue;
+		rpcrdma_layout_unpad(&call->layout, at, pad);
+		return;
+	}
+}
+
 void rpcrdma_call_dispatch(struct rpcrdma_call *call)
 {
 	struct msg *m = &call->msg;
@@ -292,6 +312,8 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 	}
 	if (!call->layout.pzrc && !check_rpc(call, rpc, len))
 		return;
+	if (call->hdr.proc == RPCRDMA_MSGP)
+		unpad(call);
 	if (call->layout.sink_len > 0)
 		rpcrdma_pull(call);
 	else

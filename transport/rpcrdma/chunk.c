@@ -136,6 +136,44 @@ uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 	return l->npieces;
 }
 
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad)
+{
+	const uint8_t *body = (const uint8_t *)msg + h->len;
+	uint32_t body_len = len - h->len;
+	uint32_t align = h->align;
+
+	/* No Send is long enough for a larger alignment. */
+	if (align == 0 || align > RPCRDMA_INLINE_MAX || h->nreads > 0)
+		return false;
+	for (uint32_t at = from + 4; at <= body_len; at += 4) {
+		uint32_t n = load_u32(body + at - 4);
+		uint32_t gap = (align - (h->len + at) % align) % align;
+
+		if (n == 0 || n < h->thresh || n > body_len - at ||
+		    (gap & 3) || gap == 0)
+			continue;
+		if (body_len - at != (uint64_t)gap + n + xdr_pad(n))
+			continue;
+		*position = at;
+		*pad = gap;
+		return true;
+	}
+	return false;
+}
+
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad)
+{
+	uint32_t len = l->piece[0].len;
+
+	l->npieces = 0;
+	add_piece(l, RPCRDMA_BASE, 0, position);
+	add_piece(l, RPCRDMA_BASE, position + pad, len - position - pad);
+	l->call_len = len - pad;
+}
+
 /* The search for the only handle among the segments of a call. */
 struct handles {
 	uint32_t only;

@@ -116,6 +116,10 @@ static int decode_body(struct xdr_in *x, struct rpcrdma_header *h)
 	int err;
 
 	switch (h->proc) {
+	case RPCRDMA_MSGP:
+		h->align = xdr_get_u32(x);
+		h->thresh = xdr_get_u32(x);
+		/* fall through */
 	case RPCRDMA_MSG:
 	case RPCRDMA_NOMSG:
 		err = decode_reads(x, h);

@@ -29,7 +29,7 @@
 enum rpcrdma_proc {
 	RPCRDMA_MSG = 0,
 	RPCRDMA_NOMSG = 1,
-	RPCRDMA_MSGP = 2,	/* not to be used: section 4.6.1 */
+	RPCRDMA_MSGP = 2,
 	RPCRDMA_DONE = 3,
 	RPCRDMA_ERROR = 4,
 };
@@ -74,7 +74,7 @@ struct rpcrdma_header {
 	uint32_t credits;
 	uint32_t proc;
 
-	/* For MSG and NOMSG: each chunk once, in the order of positions. */
+	/* For MSG, NOMSG, MSGP: each chunk once, in the order of positions. */
 	uint32_t nreads;
 	uint32_t nwrites;
 	bool	 has_reply;
@@ -82,6 +82,8 @@ struct rpcrdma_header {
 	struct rpcrdma_chunk write[RPCRDMA_MAX_WRITES];
 	struct rpcrdma_chunk reply;
 
+	uint32_t align;		/* MSGP */
+	uint32_t thresh;
 	uint32_t err;		/* ERROR */
 	uint32_t vers_low;
 	uint32_t vers_high;
@@ -138,6 +140,19 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 			       const uint8_t *base, const uint8_t *sink,
 			       struct xdr_seg *segs);
+
+/*
+ * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the message
+ * was moved to a multiple of rdma_align.  Looks in @msg, from @from (zero at
+ * first), for the next place where such a pad may be: sets the @position of the
+ * data in the call and the @pad before it.
+ */
+bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
+		       uint32_t len, uint32_t from, uint32_t *position,
+		       uint32_t *pad);
+/* Takes the pad out of a planned call without chunks. */
+void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
+			  uint32_t pad);
 
 /*
  * Returns the handle that a reply to @h may invalidate: the only one in the

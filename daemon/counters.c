@@ -19,16 +19,16 @@ static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
 }
 
 static void log_proc(const struct rpc_program *prog,
-		     const struct rpc_version *version,
-		     const struct rpc_proc *proc,
-		     const struct rpc_proc_count *n, void *arg)
+		     const struct rpc_version *version, uint32_t proc)
 {
-	if (n->calls)
+	const struct rpc_proc_counters *n = &version->counters[proc];
+	unsigned long long calls = stats_sum(&n->calls);
+
+	if (calls)
 		say("%s v%u %s: %llu calls, %llu failed, %llu us each",
-		    prog->name, version->vers, proc->name,
-		    (unsigned long long)n->calls,
-		    (unsigned long long)n->errors,
-		    (unsigned long long)(n->ns / n->calls / 1000));
+		    prog->name, version->vers, version->procs[proc].name, calls,
+		    (unsigned long long)stats_sum(&n->errors),
+		    (unsigned long long)stats_sum(&n->ns) / calls / 1000);
 }
 
 static void note_share(const char *name, unsigned max, unsigned running,
@@ -57,6 +57,6 @@ static void log_shares(struct rpc_server *rpc)
 void counters_log(struct rpc_server *rpc)
 {
 	stats_walk(log_counter, NULL);
-	rpc_server_walk_counts(rpc, log_proc, NULL);
+	rpc_server_walk_procs(rpc, log_proc);
 	log_shares(rpc);
 }

@@ -513,7 +513,7 @@ bool server_drained(struct server *s)
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		if (s->listeners[i].l->ops->count(s->listeners[i].l) > 0)
 			return false;
-	return rpc_server_busy(s->rpc) == 0;
+	return rpc_busy() == 0;
 }
 
 void server_stop(struct server *s)

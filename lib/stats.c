@@ -22,15 +22,13 @@ struct row {
 
 _Thread_local _Atomic uint64_t *stats_row;
 
-/* Guards the list of rows, and ended. */
+/* Guards the list of rows, and their additions to ended. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Aligned as if it were in a row, where walking the list takes it to be. */
 static struct cds_list_head rows __attribute__((aligned(CACHE_LINE))) =
 	CDS_LIST_HEAD_INIT(rows);
-static struct row *ended;		/* sums of the threads that are gone */
-/* Of all threads for whose own there was no memory: they may lose counts to
- * each other. */
-static struct row *spare;
+/* Sums of the threads that are gone, and of those without memory for a row. */
+static struct row *ended;
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -70,30 +68,29 @@ static void retire(void *arg)
 static void start(void)
 {
 	ended = make();
-	spare = make();
-	if (!ended || !spare || pthread_key_create(&key, retire))
+	if (!ended || pthread_key_create(&key, retire))
 		abort();
-	cds_list_add(&spare->link, &rows);
 }
 
-_Atomic uint64_t *stats_row_make(void)
+/* Makes this thread's row, if there is memory, and counts. */
+void stats_add_first(const struct stat_counter *c, uint64_t n)
 {
 	struct row *r;
 
 	pthread_once(&once, start);
 	r = make();
-	if (!r) {
-		/* Better to miscount than to end. */
-		stats_row = spare->counts;
-		return stats_row;
-	}
 	mutex_lock(&lock);
-	cds_list_add(&r->link, &rows);
+	if (r)
+		cds_list_add(&r->link, &rows);
+	else
+		ended->counts[c - __start_gannet_stats] += n;
 	mutex_unlock(&lock);
+	if (!r)
+		return;
 	pthread_setspecific(key, r);
 	stats_row = r->counts;
 	stat_inc(stats_threads);
-	return stats_row;
+	stats_add(c, n);
 }
 
 uint64_t stats_sum(const struct stat_counter *c)
@@ -116,7 +113,7 @@ uint64_t stats_sum_by_name(const char *name)
 	const struct stat_counter *c;
 
 	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
-		if (!strcmp(c->name, name))
+		if (c->name && !strcmp(c->name, name))
 			return stats_sum(c);
 	return 0;
 }
@@ -127,5 +124,6 @@ void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
 	const struct stat_counter *c;
 
 	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
-		fn(c, stats_sum(c), arg);
+		if (c->name)
+			fn(c, stats_sum(c), arg);
 }

@@ -10,7 +10,8 @@
  *
  * All of them lie in one linker section, which is their table.  Any thread
  * may count; stats_sum() and stats_walk() may be called from any thread and
- * see every count that happened before, and perhaps some that happen now.
+ * see every count that happened before, and perhaps some that happen now.  A
+ * reader that sees a count also sees everything the thread did before it.
  */
 #ifndef GANNET_LIB_STATS_H
 #define GANNET_LIB_STATS_H
@@ -21,32 +22,36 @@
 #include "lib/util.h"
 
 struct stat_counter {
-	const char	*name;
+	const char	*name;		/* NULL: stats_walk() leaves it out */
 	const char	*help;
 } __attribute__((aligned(16)));
 
 extern struct stat_counter __start_gannet_stats[];
 extern struct stat_counter __stop_gannet_stats[];
 
+/* Where counters lie, also those of a table that has a struct of them a row. */
+#define STATS_SECTION	__attribute__((section("gannet_stats"), used))
+
 #define STAT(id, text) \
-	static struct stat_counter stat_##id \
-	__attribute__((section("gannet_stats"), used)) = { #id, text }
+	static struct stat_counter stat_##id STATS_SECTION = { #id, text }
 
 /* This thread's row of counts; NULL until it counts for the first time. */
 extern _Thread_local _Atomic uint64_t *stats_row;
-_Atomic uint64_t *stats_row_make(void);
+void stats_add_first(const struct stat_counter *c, uint64_t n);
 
 static inline void stats_add(const struct stat_counter *c, uint64_t n)
 {
 	_Atomic uint64_t *row = stats_row;
 	_Atomic uint64_t *slot;
 
-	if (unlikely(!row))
-		row = stats_row_make();
+	if (unlikely(!row)) {
+		stats_add_first(c, n);
+		return;
+	}
 	slot = &row[c - __start_gannet_stats];
 	/* Only this thread writes it, so load and store need no lock prefix. */
 	atomic_store_explicit(slot, atomic_load_explicit(slot,
-			      memory_order_relaxed) + n, memory_order_relaxed);
+			      memory_order_relaxed) + n, memory_order_release);
 }
 
 #define stat_add(id, n)	stats_add(&stat_##id, (n))
@@ -54,7 +59,7 @@ static inline void stats_add(const struct stat_counter *c, uint64_t n)
 
 /* The sum over all threads, those that ended included. */
 uint64_t stats_sum(const struct stat_counter *c);
-/* By name, for tests; a name that no counter has is 0. */
+/* By name; a name that no counter has is 0. */
 uint64_t stats_sum_by_name(const char *name);
 void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
 			   void *arg), void *arg);

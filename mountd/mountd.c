@@ -63,11 +63,19 @@ static const struct rpc_proc procs3[] = {
 	MNT(3),
 };
 
+RPC_COUNTERS(counters1, ARRAY_SIZE(procs1));
+RPC_COUNTERS(counters2, ARRAY_SIZE(procs1));
+RPC_COUNTERS(counters3, ARRAY_SIZE(procs3));
+
+#define SERVES(n, rows) { \
+	.vers = n, .nproc = ARRAY_SIZE(rows), .procs = rows, \
+	.counters = counters##n }
+
 /* Version 2 adds PATHCONF, of NFS version 2's handles: not served. */
 static const struct rpc_version versions[] = {
-	{ .vers = 1, .nproc = ARRAY_SIZE(procs1), .procs = procs1 },
-	{ .vers = 2, .nproc = ARRAY_SIZE(procs1), .procs = procs1 },
-	{ .vers = 3, .nproc = ARRAY_SIZE(procs3), .procs = procs3 },
+	SERVES(1, procs1),
+	SERVES(2, procs1),
+	SERVES(3, procs3),
 };
 
 static int open_rmtab(const struct mountd_config *config, struct rmtab **out)

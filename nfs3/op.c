@@ -128,8 +128,9 @@ int nfs3_end(struct rpc_call *call, int err)
 	else if (op->exp)
 		export_put(op->exp);
 	*status = nfs3_status(proc, err);
-	if (*status != NFS3_OK)
-		nfs3_status_count(proc, *status);
+	call->failed = *status != NFS3_OK;
+	if (call->failed)
+		nfs3_status_count(*status);
 	return 0;
 }
 

@@ -257,7 +257,7 @@ enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err);
 /* True if @proc may answer with @status.  For tests.  Pure. */
 bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
 /* Counts a failure, by procedure and by status. */
-void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status);
+void nfs3_status_count(enum nfsstat3 status);
 
 /*
  * op.c: one call on one export.  Lies in the call's state.

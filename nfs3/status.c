@@ -180,54 +180,7 @@ static const struct stat_counter *const by_status[S_COUNT] = {
 	STATUSES(COUNTER)
 };
 
-STAT(nfs3_getattr_failed, "GETATTR calls that failed");
-STAT(nfs3_setattr_failed, "SETATTR calls that failed");
-STAT(nfs3_lookup_failed, "LOOKUP calls that failed");
-STAT(nfs3_access_failed, "ACCESS calls that failed");
-STAT(nfs3_readlink_failed, "READLINK calls that failed");
-STAT(nfs3_read_failed, "READ calls that failed");
-STAT(nfs3_write_failed, "WRITE calls that failed");
-STAT(nfs3_create_failed, "CREATE calls that failed");
-STAT(nfs3_mkdir_failed, "MKDIR calls that failed");
-STAT(nfs3_symlink_failed, "SYMLINK calls that failed");
-STAT(nfs3_mknod_failed, "MKNOD calls that failed");
-STAT(nfs3_remove_failed, "REMOVE calls that failed");
-STAT(nfs3_rmdir_failed, "RMDIR calls that failed");
-STAT(nfs3_rename_failed, "RENAME calls that failed");
-STAT(nfs3_link_failed, "LINK calls that failed");
-STAT(nfs3_readdir_failed, "READDIR calls that failed");
-STAT(nfs3_readdirplus_failed, "READDIRPLUS calls that failed");
-STAT(nfs3_fsstat_failed, "FSSTAT calls that failed");
-STAT(nfs3_fsinfo_failed, "FSINFO calls that failed");
-STAT(nfs3_pathconf_failed, "PATHCONF calls that failed");
-STAT(nfs3_commit_failed, "COMMIT calls that failed");
-
-static const struct stat_counter *const by_proc[NFS3_NPROC] = {
-	[NFSPROC3_GETATTR] = &stat_nfs3_getattr_failed,
-	[NFSPROC3_SETATTR] = &stat_nfs3_setattr_failed,
-	[NFSPROC3_LOOKUP] = &stat_nfs3_lookup_failed,
-	[NFSPROC3_ACCESS] = &stat_nfs3_access_failed,
-	[NFSPROC3_READLINK] = &stat_nfs3_readlink_failed,
-	[NFSPROC3_READ] = &stat_nfs3_read_failed,
-	[NFSPROC3_WRITE] = &stat_nfs3_write_failed,
-	[NFSPROC3_CREATE] = &stat_nfs3_create_failed,
-	[NFSPROC3_MKDIR] = &stat_nfs3_mkdir_failed,
-	[NFSPROC3_SYMLINK] = &stat_nfs3_symlink_failed,
-	[NFSPROC3_MKNOD] = &stat_nfs3_mknod_failed,
-	[NFSPROC3_REMOVE] = &stat_nfs3_remove_failed,
-	[NFSPROC3_RMDIR] = &stat_nfs3_rmdir_failed,
-	[NFSPROC3_RENAME] = &stat_nfs3_rename_failed,
-	[NFSPROC3_LINK] = &stat_nfs3_link_failed,
-	[NFSPROC3_READDIR] = &stat_nfs3_readdir_failed,
-	[NFSPROC3_READDIRPLUS] = &stat_nfs3_readdirplus_failed,
-	[NFSPROC3_FSSTAT] = &stat_nfs3_fsstat_failed,
-	[NFSPROC3_FSINFO] = &stat_nfs3_fsinfo_failed,
-	[NFSPROC3_PATHCONF] = &stat_nfs3_pathconf_failed,
-	[NFSPROC3_COMMIT] = &stat_nfs3_commit_failed,
-};
-
-void nfs3_status_count(enum nfs3_procnum proc, enum nfsstat3 status)
+void nfs3_status_count(enum nfsstat3 status)
 {
-	stats_add(by_proc[proc], 1);
 	stats_add(by_status[number_of(status)], 1);
 }

@@ -20,7 +20,6 @@ struct rpc_call_priv {
 	struct buf	  *body;	/* owned, or NULL */
 	struct pipe	  *pipe;	/* likewise */
 	uint64_t	   started;	/* CLOCK_MONOTONIC ns */
-	uint32_t	   count;	/* the procedure's index in counts */
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];
@@ -53,18 +52,6 @@ static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 	return slot;
 }
 
-/*
- * Counting rows: one for each thread that ever counted, so that an add costs no
- * locked instruction.  Threads that find all rows taken share the last one.
- */
-#define RPC_ROWS	256
-#define RPC_ROW_SHARED	(RPC_ROWS - 1)
-
-struct rpc_busy {
-	_Atomic long	 n;		/* calls taken less calls answered, by
-					 * these threads */
-} __attribute__((aligned(64)));
-
 struct rpc_server {
 	struct xprt_sink   sink;
 	struct pool	  *pool;	/* borrowed */
@@ -74,7 +61,6 @@ struct rpc_server {
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
-	struct rpc_busy	   busy[RPC_ROWS];
 };
 
 /* dispatch.c */
@@ -103,13 +89,5 @@ void rpc_reply_again(struct rpc_slot *slot, uint32_t len);
 void rpc_reply_none(struct rpc_slot *slot);
 /* The message is no call: closes the peer's connection, if it has one. */
 void rpc_reply_reject(struct rpc_slot *slot);
-
-/* counts.c */
-int rpc_counts_create(const struct rpc_program *prog, struct rpc_counts **out);
-void rpc_counts_destroy(struct rpc_counts *counts);
-void rpc_counts_add(struct rpc_counts *counts, uint32_t proc, bool error,
-		    uint64_t ns);
-/* @n is 1 or -1. */
-void rpc_busy_add(struct rpc_server *server, long n);
 
 #endif

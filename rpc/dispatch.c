@@ -97,14 +97,12 @@ static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 	return true;
 }
 
-/* Returns RPC_SUCCESS, or the status to answer.  Sets @count to the row's place
- * in counts. */
+/* Returns RPC_SUCCESS, or the status to answer. */
 static enum rpc_accept_stat find_proc(struct rpc_server *server,
-				      struct rpc_call *call, uint32_t *count,
+				      struct rpc_call *call,
 				      const struct rpc_header *h)
 {
 	const struct rpc_program *prog;
-	uint32_t first = 0;
 
 	for (unsigned i = 0; i < server->nprogs; i++) {
 		prog = server->progs[i];
@@ -122,10 +120,8 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 			if (h->proc >= v->nproc || !v->procs[h->proc].name)
 				return RPC_PROC_UNAVAIL;
 			call->proc = &v->procs[h->proc];
-			*count = first + h->proc;
 			return RPC_SUCCESS;
 		}
-		first += v->nproc;
 	}
 	return RPC_PROG_MISMATCH;
 }
@@ -225,6 +221,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->version = NULL;
 	call->proc = NULL;
 	call->may_wait = false;
+	call->failed = false;
 	priv->class = NULL;
 	priv->in_drc = false;
 	priv->body = NULL;
@@ -242,7 +239,6 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	struct xdr_in x;
 
 	stat_inc(rpc_calls);
-	rpc_busy_add(server, 1);
 	init_call(server, m, slot);
 	xdr_in_init_segs(&x, m->call, m->ncall);
 	kind = rpc_header_decode(&x, &h, &slot->call.cred);
@@ -252,7 +248,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 		return;
 	}
 	slot->call.procnum = h.proc;
-	stat = find_proc(server, &slot->call, &slot->priv.count, &h);
+	stat = find_proc(server, &slot->call, &h);
 	if (unlikely(slot->call.prog && slot->call.prog->no_rdma &&
 		     m->xprt->rdma))
 		stat = refuse_rdma(slot);
@@ -287,12 +283,11 @@ static bool ends_with(struct rpc_server *server, const void *head,
 	struct rpc_call call;
 	struct rpc_header h;
 	struct xdr_in x;
-	uint32_t count;
 
 	call.prog = NULL;
 	xdr_in_init_segs(&x, segs, 2);
 	if (rpc_header_decode(&x, &h, &call.cred) != RPC_HEADER_CALL ||
-	    find_proc(server, &call, &count, &h) != RPC_SUCCESS)
+	    find_proc(server, &call, &h) != RPC_SUCCESS)
 		return false;
 	return call.proc->flags & RPC_PROC_DDP_ARG &&
 	       call.proc->decode(&x, call.args) && xdr_left(&x) == 0;

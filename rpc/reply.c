@@ -16,9 +16,21 @@ STAT(rpc_reply_overflow, "results that did not fit a reply's head");
 STAT(rpc_replied, "replies given to a transport");
 STAT(rpc_reply_lost, "replies to connections that were gone");
 STAT(rpc_dropped, "calls that got no reply");
+STAT(rpc_rejected, "calls and messages that cost the peer its connection");
 STAT(drc_answered, "duplicates answered with the call they repeat");
 STAT(drc_ran_after, "duplicates of WRITEs run after the WRITE they repeat");
 STAT(drc_taken_over, "duplicates run in place of a call that got no reply");
+
+static void count(const struct rpc_call *call, bool error, uint64_t started)
+{
+	const struct rpc_proc_counters *n =
+		&call->version->counters[call->procnum];
+
+	stats_add(&n->calls, 1);
+	stats_add(&n->ns, clock_ns() - started);
+	if (error)
+		stats_add(&n->errors, 1);
+}
 
 /* Gives back the buffers that are not sent, and counts the call. */
 static void end(struct rpc_slot *slot, bool error)
@@ -29,8 +41,7 @@ static void end(struct rpc_slot *slot, bool error)
 	buf_put(priv->body);
 	pipe_put(priv->pipe);
 	if (call->proc)
-		rpc_counts_add(call->prog->counts, priv->count, error,
-			       clock_ns() - priv->started);
+		count(call, error || call->failed, priv->started);
 }
 
 /* Sends the waiting duplicates the reply of the call that they repeat. */
@@ -94,12 +105,9 @@ static void remember(struct rpc_slot *slot, bool keep)
 
 static void hand_over(struct rpc_slot *slot)
 {
-	struct rpc_server *server = slot->call.server;
-
-	stat_inc(rpc_replied);
 	if (xprt_reply(slot->call.msg) < 0)
 		stat_inc(rpc_reply_lost);
-	rpc_busy_add(server, -1);
+	stat_inc(rpc_replied);		/* rpc_busy() counted it till here */
 }
 
 /* The reply's head was encoded by @x; it has no body. */
@@ -177,24 +185,19 @@ void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
 
 void rpc_reply_none(struct rpc_slot *slot)
 {
-	struct rpc_server *server = slot->call.server;
-
 	slot->call.msg->body = NULL;
 	remember(slot, false);
 	end(slot, true);
-	stat_inc(rpc_dropped);
 	xprt_drop(slot->call.msg);
-	rpc_busy_add(server, -1);
+	stat_inc(rpc_dropped);
 }
 
 void rpc_reply_reject(struct rpc_slot *slot)
 {
-	struct rpc_server *server = slot->call.server;
-
 	slot->call.msg->body = NULL;
 	end(slot, true);
 	xprt_reject(slot->call.msg);
-	rpc_busy_add(server, -1);
+	stat_inc(rpc_rejected);
 }
 
 /* Attaches the body and puts the tail right behind the head. */

@@ -56,6 +56,8 @@ static bool valid(const struct rpc_program *prog)
 	for (uint32_t i = 0; i < prog->nversions; i++) {
 		const struct rpc_version *v = &prog->versions[i];
 
+		if (v->nproc && !v->counters)
+			return false;
 		if (i && v->vers <= prog->versions[i - 1].vers)
 			return false;
 		for (uint32_t k = 0; k < v->nproc; k++)
@@ -70,8 +72,6 @@ static bool valid(const struct rpc_program *prog)
 
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 {
-	int err;
-
 	if (!valid(prog))
 		return -EINVAL;
 	if (server->nprogs == RPC_MAX_PROGRAMS)
@@ -79,11 +79,34 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 	for (unsigned i = 0; i < server->nprogs; i++)
 		if (server->progs[i]->prog == prog->prog)
 			return -EEXIST;
-	err = rpc_counts_create(prog, &prog->counts);
-	if (err < 0)
-		return err;
 	server->progs[server->nprogs++] = prog;
 	return 0;
+}
+
+/* The ends are summed first.  A call is counted as taken before it ends, so the
+ * difference is never too small. */
+unsigned rpc_busy(void)
+{
+	uint64_t ended = stats_sum_by_name("rpc_replied") +
+			 stats_sum_by_name("rpc_dropped") +
+			 stats_sum_by_name("rpc_rejected");
+
+	return (unsigned)(stats_sum_by_name("rpc_calls") - ended);
+}
+
+void rpc_server_walk_procs(struct rpc_server *server,
+			   void (*fn)(const struct rpc_program *prog,
+				      const struct rpc_version *version,
+				      uint32_t proc))
+{
+	for (unsigned i = 0; i < server->nprogs; i++) {
+		const struct rpc_program *prog = server->progs[i];
+
+		for (uint32_t k = 0; k < prog->nversions; k++)
+			for (uint32_t p = 0; p < prog->versions[k].nproc; p++)
+				if (prog->versions[k].procs[p].name)
+					fn(prog, &prog->versions[k], p);
+	}
 }
 
 struct xprt_sink *rpc_server_sink(struct rpc_server *server)
@@ -96,10 +119,6 @@ void rpc_server_destroy(struct rpc_server *server)
 	work_pool_destroy(server->work);
 	drc_destroy(server->drc);
 	pipes_destroy(server->pipes);
-	for (unsigned i = 0; i < server->nprogs; i++) {
-		rpc_counts_destroy(server->progs[i]->counts);
-		server->progs[i]->counts = NULL;
-	}
 	free(server->probe);
 	free(server);
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lib/stats.h"
 #include "lib/xdr.h"
 #include "transport/xprt.h"
 
@@ -51,7 +52,6 @@ struct rpc_cred {
 };
 
 struct rpc_call;
-struct rpc_counts;
 struct work_class;
 
 /*
@@ -114,11 +114,22 @@ struct rpc_proc {
 #define RPC_RES_SIZE		384
 #define RPC_STATE_SIZE		256
 
+/* One procedure's counters, of all servers in the process. */
+struct rpc_proc_counters {
+	struct stat_counter calls;	/* ended: answered or dropped */
+	struct stat_counter errors;	/* of these, not SUCCESS, or failed */
+	struct stat_counter ns;		/* total time from arrival to reply */
+};
+
+#define RPC_COUNTERS(id, nproc) \
+	static struct rpc_proc_counters id[nproc] STATS_SECTION
+
 /* One version of one program. */
 struct rpc_version {
 	uint32_t		 vers;
 	uint32_t		 nproc;
 	const struct rpc_proc	*procs;		/* a gap's name is NULL */
+	const struct rpc_proc_counters *counters;	/* one a procedure */
 };
 
 struct rpc_program {
@@ -147,7 +158,6 @@ struct rpc_program {
 	/* Clients know an answer that tells them to come again: end() with
 	 * -ETIMEDOUT makes it. */
 	bool			  sends_back;
-	struct rpc_counts	 *counts;	/* internal to rpc/ */
 };
 
 /*
@@ -166,6 +176,8 @@ struct rpc_call {
 	uint32_t		  procnum;
 	struct rpc_cred		  cred;
 	bool			  may_wait;	/* false on a poller */
+	bool			  failed;	/* the results tell of an error:
+						 * counted as one */
 	_Alignas(16) uint8_t	  args[RPC_ARGS_SIZE];
 	_Alignas(16) uint8_t	  res[RPC_RES_SIZE];
 	_Alignas(16) uint8_t	  state[RPC_STATE_SIZE];
@@ -250,8 +262,9 @@ int rpc_server_create(const struct rpc_server_config *config,
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
 /* The sink that listeners give their calls to. */
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
-/* Counts the calls that have no answer yet.  Any thread. */
-unsigned rpc_server_busy(struct rpc_server *server);
+/* Counts the calls that no server of the process has answered yet.  Any
+ * thread. */
+unsigned rpc_busy(void);
 /*
  * Sends back the calls that wait behind calls of the same client of which none
  * has ended since the last call of this function, where others need what they
@@ -261,20 +274,11 @@ void rpc_server_relieve(struct rpc_server *server);
 /* Ends the workers.  All listeners must be gone. */
 void rpc_server_destroy(struct rpc_server *server);
 
-/* One procedure's counts since the server was made. */
-struct rpc_proc_count {
-	uint64_t calls;		/* ended: answered or dropped */
-	uint64_t errors;	/* of these, without SUCCESS */
-	uint64_t ns;		/* total time from arrival to reply */
-};
-
 /* Calls @fn for every procedure of every program.  Any thread. */
-void rpc_server_walk_counts(struct rpc_server *server,
-			    void (*fn)(const struct rpc_program *prog,
-				       const struct rpc_version *version,
-				       const struct rpc_proc *proc,
-				       const struct rpc_proc_count *count,
-				       void *arg), void *arg);
+void rpc_server_walk_procs(struct rpc_server *server,
+			   void (*fn)(const struct rpc_program *prog,
+				      const struct rpc_version *version,
+				      uint32_t proc));
 
 /* A share of the workers; @name is copied.  NULL: no memory. */
 struct work_class *work_class_create(struct rpc_server *server,

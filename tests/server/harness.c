@@ -184,9 +184,9 @@ void harness_start(struct harness *h, const struct harness_config *config)
 		start_rdma(h, getenv("HARNESS_FABRIC"));
 }
 
-static void drain(struct rpc_server *server)
+static void drain(void)
 {
-	for (unsigned ms = 0; rpc_server_busy(server); ms++) {
+	for (unsigned ms = 0; rpc_busy(); ms++) {
 		must(ms < DRAIN_MS ? 0 : -ETIMEDOUT, "drain");
 		usleep(1000);
 	}
@@ -205,7 +205,7 @@ void harness_stop(struct harness *h)
 	if (h->rdma)
 		stop_rdma(h);
 	h->tcp->ops->stop(h->tcp);
-	drain(h->server);
+	drain();
 	h->tcp->ops->free(h->tcp);
 	work_class_destroy(h->names);
 	rpc_server_destroy(h->server);

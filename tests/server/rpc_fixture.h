@@ -30,7 +30,7 @@ static void start(void)
 
 static void stop(void)
 {
-	EVENTUALLY(rpc_server_busy(server) == 0);
+	EVENTUALLY(rpc_busy() == 0);
 	rpc_server_destroy(server);
 	pool_destroy(pool);
 }

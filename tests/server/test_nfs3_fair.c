@@ -64,7 +64,7 @@ static void teardown(void)
 {
 	nfs_client_close(&user);
 	nfs_client_close(&root);
-	EVENTUALLY(rpc_server_busy(srv.server) == 0);
+	EVENTUALLY(rpc_busy() == 0);
 	for (unsigned i = 0; i < NEXPORTS; i++)
 		work_class_destroy(classes[i]);
 	harness_stop(&srv);

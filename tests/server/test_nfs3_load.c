@@ -222,7 +222,7 @@ static void teardown_two(void)
 {
 	nfs_client_close(&user);
 	nfs_client_close(&root);
-	EVENTUALLY(rpc_server_busy(srv.server) == 0);
+	EVENTUALLY(rpc_busy() == 0);
 	work_class_destroy(class);
 	harness_stop(&srv);
 }

@@ -398,7 +398,7 @@ START_TEST(a_class_bounds_the_workers_of_its_calls)
 	for (unsigned i = 0; i < 5; i++)
 		slow[i] = send_words(&conn, w, ARRAY_SIZE(w));
 	test_gate_wait(1);
-	ck_assert_uint_eq(rpc_server_busy(server), 5);
+	ck_assert_uint_eq(rpc_busy(), 5);
 	/* The other workers are free for the rest. */
 	class = test_class;
 	test_class = NULL;
@@ -407,21 +407,19 @@ START_TEST(a_class_bounds_the_workers_of_its_calls)
 	test_gate_open();
 	for (unsigned i = 0; i < 5; i++)
 		fake_free(slow[i]);
-	EVENTUALLY(rpc_server_busy(server) == 0);
+	EVENTUALLY(rpc_busy() == 0);
 	work_class_destroy(class);
 }
 END_TEST
 
-static struct rpc_proc_count counted[TEST_NPROC];
+static const struct rpc_proc_counters *counters;
 
-static void take_count(const struct rpc_program *prog,
-		       const struct rpc_version *version,
-		       const struct rpc_proc *proc,
-		       const struct rpc_proc_count *count, void *arg)
+static void take_counters(const struct rpc_program *prog,
+			  const struct rpc_version *version, uint32_t proc)
 {
 	ck_assert_ptr_eq(prog, &test_program);
 	if (version->vers == 4)
-		counted[proc - version->procs] = *count;
+		counters = version->counters;
 }
 
 START_TEST(each_procedure_is_counted)
@@ -436,14 +434,16 @@ START_TEST(each_procedure_is_counted)
 	fake_free(c);
 	call_words(99, 0, 2, TEST_PROG, 2, TEST_NULL, NOAUTH);
 	fake_free(c);
-	rpc_server_walk_counts(server, take_count, NULL);
-	ck_assert_uint_eq(counted[TEST_ECHO].calls, 4);
-	ck_assert_uint_eq(counted[TEST_ECHO].errors, 1);
-	ck_assert_uint_gt(counted[TEST_ECHO].ns, 0);
-	ck_assert_uint_eq(counted[TEST_SLOW].calls, 1);
-	ck_assert_uint_eq(counted[TEST_NULL].calls, 0);
+	rpc_server_walk_procs(server, take_counters);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls), 4);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].errors), 1);
+	ck_assert_uint_gt(stats_sum(&counters[TEST_ECHO].ns), 0);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_SLOW].calls), 1);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_NULL].calls), 0);
 }
 END_TEST
+
+RPC_COUNTERS(counted, 1);
 
 START_TEST(invalid_programs_are_refused)
 {
@@ -451,12 +451,12 @@ START_TEST(invalid_programs_are_refused)
 		.name = "wide", .args_size = RPC_ARGS_SIZE + 1,
 	};
 	/* Borrowed by the server until the fixture ends it. */
-	static struct rpc_version v[2] = { { 2, 0, NULL }, { 1, 0, NULL } };
+	static struct rpc_version v[2] = { { .vers = 2 }, { .vers = 1 } };
 	static struct rpc_program p = { .prog = 5, .nversions = 2,
 					.versions = v };
 
 	ck_assert_int_eq(rpc_server_add(server, &p), -EINVAL);
-	v[1] = (struct rpc_version){ 3, 1, &wide };
+	v[1] = (struct rpc_version){ 3, 1, &wide, counted };
 	ck_assert_int_eq(rpc_server_add(server, &p), -EINVAL);
 	p.nversions = 1;
 	ck_assert_int_eq(rpc_server_add(server, &p), 0);

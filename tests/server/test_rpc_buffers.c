@@ -34,7 +34,7 @@ START_TEST(a_call_without_a_buffer_waits_for_one)
 	for (unsigned i = 0; i < 3; i++)
 		waiting[i] = send_words(&conn, w, ARRAY_SIZE(w));
 	ck_assert_uint_eq(stats_sum_by_name("rpc_no_buffer"), 3);
-	ck_assert_uint_eq(rpc_server_busy(server), 3);
+	ck_assert_uint_eq(rpc_busy(), 3);
 	/* One buffer serves them all, one after the other. */
 	bufs = put_one(bufs);
 	for (unsigned i = 0; i < 3; i++) {

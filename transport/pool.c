@@ -8,6 +8,11 @@
  * more borrows a free buffer from a larger one.  In a small pool first regions
  * are small: a sixteenth of all for each class, and the largest class gets the
  * rest.  Regions are only address space until they are touched.
+ *
+ * A new region is mapped, and registered with each device, without the lock of
+ * the buffers: by a thread that may wait, when it needs a buffer, and for all
+ * others by the pool's own thread.  Their requests wait for it in their
+ * queue.
  */
 #include "transport/pool.h"
 
@@ -51,17 +56,22 @@ struct region {
 struct pool {
 	size_t			 max_bytes;
 
-	/*
-	 * Guards everything below.  The pool calls observers and serves
-	 * requests under it, but calls no ready() under it.
-	 */
+	/* Held while the pool grows or shrinks.  Before @lock. */
+	pthread_mutex_t		 growth;
+	struct cds_list_head	 observers;
+
+	/* Guards everything below.  No ready() is called under it. */
 	pthread_mutex_t		 lock;
+	pthread_cond_t		 wanted;	/* a region, or an end */
+	pthread_t		 grower;
+	bool			 ends;
+	bool			 refused;	/* the last region.  None is
+						 * tried before pool_trim() */
 	struct buf		*free[NCLASSES];
 	size_t			 taken;
 	size_t			 out;
 	uint32_t		 nregions;
 	struct region		 regions[POOL_MAX_REGIONS];
-	struct cds_list_head	 observers;
 	size_t			 held[POOL_FLOWS];	/* of out */
 	size_t			 nparked;
 	struct cds_list_head	 parked[NCLASSES][POOL_FLOWS];
@@ -91,7 +101,8 @@ static void *map(size_t len)
 	return p;
 }
 
-/* Shows the region to all observers; if one refuses it, none keeps it. */
+/* With @growth held: shows the region to all observers; if one refuses it, none
+ * keeps it. */
 static int show(struct pool *pool, uint32_t i)
 {
 	struct region *r = &pool->regions[i];
@@ -114,8 +125,33 @@ undo:
 	return err;
 }
 
-static void carve(struct pool *pool, unsigned c, uint32_t i, uint32_t n)
+/* With @growth held: maps the next region, of @n buffers of the class. */
+static bool map_region(struct pool *pool, unsigned c, uint32_t n)
 {
+	struct region *r = &pool->regions[pool->nregions];
+
+	r->len = ALIGN_UP((size_t)n * classes[c].buf_size, HUGE_PAGE);
+	r->bufs = calloc(n, sizeof(*r->bufs));
+	if (!r->bufs)
+		return false;
+	r->addr = map(r->len);
+	if (!r->addr)
+		goto fail_free;
+	if (show(pool, pool->nregions) < 0)
+		goto fail_unmap;
+	return true;
+
+fail_unmap:
+	munmap(r->addr, r->len);
+fail_free:
+	free(r->bufs);
+	return false;
+}
+
+/* With both locks: makes the region's memory buffers of the class. */
+static void carve(struct pool *pool, unsigned c, uint32_t n)
+{
+	uint32_t i = pool->nregions++;
 	struct region *r = &pool->regions[i];
 
 	for (uint32_t k = n; k-- > 0;) {
@@ -129,92 +165,20 @@ static void carve(struct pool *pool, unsigned c, uint32_t i, uint32_t n)
 		b->next = pool->free[c];
 		pool->free[c] = b;
 	}
-}
-
-/* With the lock held. */
-static size_t room(const struct pool *pool)
-{
-	return pool->max_bytes - pool->taken;
-}
-
-/*
- * With the lock held: adds a region of at most @most bytes to the class.  A
- * failure is back-pressure, as an empty pool is.
- */
-static bool grow(struct pool *pool, unsigned c, size_t most)
-{
-	struct region *r = &pool->regions[pool->nregions];
-	uint32_t n = (uint32_t)MIN((size_t)classes[c].bufs,
-				   most / classes[c].buf_size);
-
-	if (n == 0 || pool->nregions == POOL_MAX_REGIONS)
-		return false;
-	r->len = ALIGN_UP((size_t)n * classes[c].buf_size, HUGE_PAGE);
-	r->bufs = calloc(n, sizeof(*r->bufs));
-	if (!r->bufs)
-		return false;
-	r->addr = map(r->len);
-	if (!r->addr)
-		goto fail_free;
-	if (show(pool, pool->nregions) < 0)
-		goto fail_unmap;
-	carve(pool, c, pool->nregions++, n);
 	pool->taken += (size_t)n * classes[c].buf_size;
 	stat_inc(pool_regions);
-	return true;
-
-fail_unmap:
-	munmap(r->addr, r->len);
-fail_free:
-	free(r->bufs);
-	return false;
 }
 
-int pool_create(size_t max_bytes, struct pool **out)
+/* With the lock held: the buffers of a region that the class may have, if it
+ * takes @most bytes. */
+static uint32_t room(const struct pool *pool, unsigned c, size_t most)
 {
-	struct pool *pool = calloc(1, sizeof(*pool));
-	size_t share = max_bytes / 16;
+	size_t left = MIN(pool->max_bytes - pool->taken, most);
 
-	if (!pool)
-		return -ENOMEM;
-	pthread_mutex_init(&pool->lock, NULL);
-	CDS_INIT_LIST_HEAD(&pool->observers);
-	pool->max_bytes = max_bytes;
-	for (unsigned c = 0; c < NCLASSES; c++) {
-		for (unsigned f = 0; f < POOL_FLOWS; f++)
-			CDS_INIT_LIST_HEAD(&pool->parked[c][f]);
-		if (c < NCLASSES - 1)
-			grow(pool, c, share);
-	}
-	if (!grow(pool, NCLASSES - 1, room(pool))) {
-		pool_destroy(pool);
-		return -ENOMEM;
-	}
-	*out = pool;
-	return 0;
-}
-
-void pool_destroy(struct pool *pool)
-{
-	assert(pool->out == 0);
-	for (uint32_t i = 0; i < pool->nregions; i++) {
-		munmap(pool->regions[i].addr, pool->regions[i].len);
-		free(pool->regions[i].bufs);
-	}
-	pthread_mutex_destroy(&pool->lock);
-	free(pool);
-}
-
-/* With the lock held: returns the class that would serve @c now, or
- * NCLASSES. */
-static unsigned find(struct pool *pool, unsigned c)
-{
-	if (pool->free[c] || grow(pool, c, room(pool)))
-		return c;
-	for (c++; c < NCLASSES; c++)
-		if (pool->free[c])
-			break;
-	return c;
+	if (pool->refused || pool->nregions == POOL_MAX_REGIONS)
+		return 0;
+	return (uint32_t)MIN((size_t)classes[c].bufs,
+			     left / classes[c].buf_size);
 }
 
 /* With the lock held: true if the flow may have @size bytes more. */
@@ -223,17 +187,24 @@ static bool in_share(const struct pool *pool, size_t size, uint8_t flow)
 	return flow == 0 || pool->held[flow] + size <= pool->max_bytes / 2;
 }
 
-/* The same, within the flow's limit. */
-static unsigned find_for(struct pool *pool, unsigned c, uint8_t flow)
+/* With the lock held: true if the flow waits for a buffer of class @c until
+ * there is a new region. */
+static bool waits_for_region(const struct pool *pool, unsigned c, uint8_t flow)
 {
-	c = find(pool, c);
-	return c < NCLASSES && in_share(pool, pool->free[c]->size, flow) ? c :
-	       NCLASSES;
+	return !pool->free[c] && room(pool, c, SIZE_MAX) > 0 &&
+	       in_share(pool, classes[c].buf_size, flow);
 }
 
-struct buf *pool_alloc(struct pool *pool, size_t size)
+/* With the lock held: returns the class that would serve @c now, within the
+ * flow's limit, or NCLASSES. */
+static unsigned find(const struct pool *pool, unsigned c, uint8_t flow)
 {
-	return pool_alloc_for(pool, size, 0);
+	if (waits_for_region(pool, c, flow))
+		return NCLASSES;
+	while (c < NCLASSES && !pool->free[c])
+		c++;
+	return c < NCLASSES && in_share(pool, pool->free[c]->size, flow) ? c :
+	       NCLASSES;
 }
 
 /* With the lock held: takes a buffer of class @c or a larger one, within the
@@ -242,7 +213,7 @@ static struct buf *take(struct pool *pool, unsigned c, uint8_t flow)
 {
 	struct buf *b;
 
-	c = find_for(pool, c, flow);
+	c = find(pool, c, flow);
 	if (c == NCLASSES)
 		return NULL;
 	b = pool->free[c];
@@ -256,17 +227,6 @@ static struct buf *take(struct pool *pool, unsigned c, uint8_t flow)
 	return b;
 }
 
-struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
-{
-	struct buf *b;
-
-	assert(size <= POOL_BUF_MAX);
-	mutex_lock(&pool->lock);
-	b = take(pool, class_of(size), flow);
-	mutex_unlock(&pool->lock);
-	return b;
-}
-
 /* With the lock held: the queue of the flow that has least of those which wait
  * for a buffer of class @c and may have one now, or NULL. */
 static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
@@ -277,11 +237,25 @@ static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
 	for (unsigned f = 0; f < POOL_FLOWS; f++)
 		if (!cds_list_empty(&pool->parked[c][f]) &&
 		    pool->held[f] < least &&
-		    find_for(pool, c, (uint8_t)f) < NCLASSES) {
+		    find(pool, c, (uint8_t)f) < NCLASSES) {
 			least = pool->held[f];
 			best = &pool->parked[c][f];
 		}
 	return best;
+}
+
+/* With the lock held: the class that requests wait for a region of, or
+ * NCLASSES. */
+static unsigned wanted_class(struct pool *pool)
+{
+	unsigned c = pool->nparked > 0 ? 0 : NCLASSES;
+
+	for (; c < NCLASSES; c++)
+		for (unsigned f = 0; f < POOL_FLOWS; f++)
+			if (!cds_list_empty(&pool->parked[c][f]) &&
+			    waits_for_region(pool, c, (uint8_t)f))
+				return c;
+	return c;
 }
 
 /* With the lock held. */
@@ -310,9 +284,145 @@ static struct pool_request *serve(struct pool *pool)
 	return r;
 }
 
-void buf_put(struct buf *b)
+/* With the lock held, which it lets go: serves all requests that it can. */
+static void serve_all(struct pool *pool)
 {
 	struct pool_request *served = NULL, **last = &served, *r;
+
+	while (unlikely(pool->nparked > 0) && (r = serve(pool))) {
+		*last = r;
+		last = &r->next;
+	}
+	*last = NULL;
+	if (unlikely(wanted_class(pool) < NCLASSES))
+		pthread_cond_signal(&pool->wanted);
+	mutex_unlock(&pool->lock);
+	while ((r = served)) {
+		served = r->next;
+		r->ready(r, r->buf);
+	}
+}
+
+/*
+ * Adds a region of at most @most bytes to the class, unless another thread did
+ * meanwhile.  A failure is back-pressure, as an empty pool is.
+ */
+static void grow(struct pool *pool, unsigned c, size_t most)
+{
+	bool mapped = false;
+	uint32_t n;
+
+	mutex_lock(&pool->growth);
+	mutex_lock(&pool->lock);
+	n = pool->free[c] ? 0 : room(pool, c, most);
+	mutex_unlock(&pool->lock);
+	if (n > 0)
+		mapped = map_region(pool, c, n);
+	mutex_lock(&pool->lock);
+	if (mapped)
+		carve(pool, c, n);
+	else if (n > 0)
+		pool->refused = true;
+	mutex_unlock(&pool->growth);
+	serve_all(pool);
+}
+
+/* The thread of the pool: grows it for requests of those that must not wait. */
+static void grower(void *arg)
+{
+	struct pool *pool = arg;
+	unsigned c;
+
+	mutex_lock(&pool->lock);
+	while (!pool->ends) {
+		c = wanted_class(pool);
+		if (c == NCLASSES) {
+			pthread_cond_wait(&pool->wanted, &pool->lock);
+			continue;
+		}
+		mutex_unlock(&pool->lock);
+		grow(pool, c, SIZE_MAX);
+		mutex_lock(&pool->lock);
+	}
+	mutex_unlock(&pool->lock);
+}
+
+static void destroy(struct pool *pool)
+{
+	assert(pool->out == 0);
+	for (uint32_t i = 0; i < pool->nregions; i++) {
+		munmap(pool->regions[i].addr, pool->regions[i].len);
+		free(pool->regions[i].bufs);
+	}
+	pthread_cond_destroy(&pool->wanted);
+	pthread_mutex_destroy(&pool->lock);
+	pthread_mutex_destroy(&pool->growth);
+	free(pool);
+}
+
+int pool_create(size_t max_bytes, struct pool **out)
+{
+	struct pool *pool = calloc(1, sizeof(*pool));
+	size_t share = max_bytes / 16;
+	int err = -ENOMEM;
+
+	if (!pool)
+		return err;
+	pthread_mutex_init(&pool->growth, NULL);
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_cond_init(&pool->wanted, NULL);
+	CDS_INIT_LIST_HEAD(&pool->observers);
+	pool->max_bytes = max_bytes;
+	for (unsigned c = 0; c < NCLASSES; c++)
+		for (unsigned f = 0; f < POOL_FLOWS; f++)
+			CDS_INIT_LIST_HEAD(&pool->parked[c][f]);
+	for (unsigned c = 0; c < NCLASSES; c++)
+		grow(pool, c, c < NCLASSES - 1 ? share : SIZE_MAX);
+	if (pool->free[NCLASSES - 1])
+		err = thread_start(&pool->grower, "pool", grower, pool);
+	if (err) {
+		destroy(pool);
+		return err;
+	}
+	*out = pool;
+	return 0;
+}
+
+void pool_destroy(struct pool *pool)
+{
+	mutex_lock(&pool->lock);
+	pool->ends = true;
+	pthread_cond_signal(&pool->wanted);
+	mutex_unlock(&pool->lock);
+	pthread_join(pool->grower, NULL);
+	destroy(pool);
+}
+
+struct buf *pool_alloc(struct pool *pool, size_t size)
+{
+	return pool_alloc_for(pool, size, 0);
+}
+
+struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
+{
+	unsigned c = class_of(size);
+	bool grows = !thread_must_not_wait;
+	struct buf *b;
+
+	assert(size <= POOL_BUF_MAX);
+	mutex_lock(&pool->lock);
+	while (!(b = take(pool, c, flow)) && grows &&
+	       waits_for_region(pool, c, flow)) {
+		mutex_unlock(&pool->lock);
+		grow(pool, c, SIZE_MAX);
+		mutex_lock(&pool->lock);
+	}
+	mutex_unlock(&pool->lock);
+	return b;
+}
+
+void buf_put(struct buf *b)
+{
 	struct pool *pool;
 
 	if (!b || !ref_put(&b->ref))
@@ -324,16 +434,7 @@ void buf_put(struct buf *b)
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;
 	pool->regions[b->region].out--;
-	while (unlikely(pool->nparked > 0) && (r = serve(pool))) {
-		*last = r;
-		last = &r->next;
-	}
-	*last = NULL;
-	mutex_unlock(&pool->lock);
-	while ((r = served)) {
-		served = r->next;
-		r->ready(r, r->buf);
-	}
+	serve_all(pool);
 }
 
 struct buf *pool_request(struct pool *pool, size_t size,
@@ -351,6 +452,8 @@ struct buf *pool_request(struct pool *pool, size_t size,
 		cds_list_add_tail(&r->link,
 				  &pool->parked[r->size_class][r->flow]);
 		pool->nparked++;
+		if (waits_for_region(pool, r->size_class, r->flow))
+			pthread_cond_signal(&pool->wanted);
 	}
 	mutex_unlock(&pool->lock);
 	return b;
@@ -373,7 +476,7 @@ bool pool_is_short(struct pool *pool)
 	bool is_short;
 
 	mutex_lock(&pool->lock);
-	is_short = pool->nparked > 0;
+	is_short = pool->nparked > 0 && wanted_class(pool) == NCLASSES;
 	mutex_unlock(&pool->lock);
 	return is_short;
 }
@@ -382,23 +485,24 @@ int pool_observe(struct pool *pool, struct pool_observer *o)
 {
 	int err = 0;
 
-	mutex_lock(&pool->lock);
+	mutex_lock(&pool->growth);
 	for (uint32_t i = 0; i < pool->nregions && !err; i++)
 		err = o->add(o, i, pool->regions[i].addr,
 			     pool->regions[i].len);
 	if (!err)
 		cds_list_add_tail(&o->link, &pool->observers);
-	mutex_unlock(&pool->lock);
+	mutex_unlock(&pool->growth);
 	return err;
 }
 
 void pool_unobserve(struct pool *pool, struct pool_observer *o)
 {
-	mutex_lock(&pool->lock);
+	mutex_lock(&pool->growth);
 	cds_list_del(&o->link);
-	mutex_unlock(&pool->lock);
+	mutex_unlock(&pool->growth);
 }
 
+/* With @growth held. */
 static bool is_pinned(struct pool *pool)
 {
 	struct pool_observer *o;
@@ -416,12 +520,14 @@ bool pool_trim(struct pool *pool)
 	struct region *r;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; ; i++) {
+	mutex_lock(&pool->growth);
+	mutex_lock(&pool->lock);
+	pool->refused = false;
+	mutex_unlock(&pool->lock);
+	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
 		/* Lock for each region anew: callers wait for the lock
 		 * meanwhile. */
 		mutex_lock(&pool->lock);
-		if (i >= pool->nregions || is_pinned(pool))
-			break;
 		r = &pool->regions[i];
 		if (r->out || r->used) {
 			r->trimmed = false;
@@ -433,7 +539,7 @@ bool pool_trim(struct pool *pool)
 		r->used = false;
 		mutex_unlock(&pool->lock);
 	}
-	mutex_unlock(&pool->lock);
+	mutex_unlock(&pool->growth);
 	stat_add(pool_trims, n);
 	return n > 0;
 }

@@ -8,7 +8,8 @@
  *
  * The pool is bounded.  When it is empty that is back-pressure, not an error:
  * the caller parks its work with pool_request(), and is given a buffer when one
- * came back.
+ * came back.  To grow takes long, so that callers that must not wait
+ * (thread_must_not_wait) park until the pool's own thread has done it.
  *
  * Any thread, everything.  Buffers are counted: the last put gives back.
  */
@@ -54,7 +55,8 @@ int pool_create(size_t max_bytes, struct pool **out);
 /* Frees the pool.  Every buffer must have been put. */
 void pool_destroy(struct pool *pool);
 
-/* Returns a buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park. */
+/* Returns a buffer of at least @size <= POOL_BUF_MAX bytes, or NULL: park.
+ * Grows the pool if need be, unless the thread must not wait. */
 struct buf *pool_alloc(struct pool *pool, size_t size);
 struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow);
 static inline void buf_get(struct buf *b)
@@ -66,8 +68,8 @@ void buf_put(struct buf *b);
 
 /*
  * A request for a buffer, while it waits.  The pool calls ready() once, on the
- * thread that gave a buffer back, with a buffer that is the request's; it must
- * not block.
+ * thread that gave a buffer back or made the pool grow, with a buffer that is
+ * the request's; it must not block.
  */
 struct pool_request {
 	void (*ready)(struct pool_request *r, struct buf *b);
@@ -90,15 +92,17 @@ struct buf *pool_request(struct pool *pool, size_t size,
 /* Unparks @r.  False if ready() was called or is being called: the buffer is
  * the caller's. */
 bool pool_cancel(struct pool *pool, struct pool_request *r);
-/* True if a request is parked.  Then don't hold buffers without need. */
+/* True if a request is parked that no new region can serve.  Then don't hold
+ * buffers without need. */
 bool pool_is_short(struct pool *pool);
 
 /*
  * Shows regions to the devices.  The pool calls add for each region that
- * exists, and later for each new one, with its lock held: add registers memory
- * and must not call the pool.  If add returns -errno, the pool does without the
- * new region and calls del, also with the lock held, for the observers that had
- * taken it.
+ * exists, and later for each new one before its first buffer is taken: one
+ * call at a time, and no buffer waits for it.  add registers memory and must
+ * not allocate.  If add returns -errno, the pool does without the new region,
+ * calls del for the observers that had taken it, and tries no other before
+ * pool_trim().
  */
 struct pool_observer {
 	int  (*add)(struct pool_observer *o, uint32_t region, void *addr,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/util.h"
 #include "tests/unit/runner.h"
@@ -427,6 +428,70 @@ START_TEST(the_pool_works_without_a_region_that_a_device_refuses)
 }
 END_TEST
 
+struct slow {
+	struct pool_observer o;
+	atomic_bool	hold;
+	atomic_bool	adding;
+	bool		on_poller;
+};
+
+static int add_slowly(struct pool_observer *o, uint32_t region, void *addr,
+		      size_t len)
+{
+	struct slow *s = container_of(o, struct slow, o);
+
+	s->on_poller = thread_must_not_wait;
+	atomic_store(&s->adding, true);
+	while (atomic_load(&s->hold))
+		usleep(1000);
+	return 0;
+}
+
+struct late {
+	struct pool_request r;
+	_Atomic(struct buf *) got;
+};
+
+static void got_late(struct pool_request *r, struct buf *b)
+{
+	atomic_store(&container_of(r, struct late, r)->got, b);
+}
+
+/* While a device takes long to register a new region, other buffers come and
+ * go; and the thread that asked for the region goes on with its work. */
+START_TEST(a_poller_does_not_wait_for_a_new_region)
+{
+	struct slow s = { .o.add = add_slowly };
+	struct late late = { .r.ready = got_late };
+	struct buf *b, *bufs = NULL;
+
+	ck_assert_int_eq(pool_create(256 * MIB, &pool), 0);
+	ck_assert_int_eq(pool_observe(pool, &s.o), 0);
+	thread_must_not_wait = true;
+	atomic_store(&s.hold, true);
+	atomic_store(&s.adding, false);
+	while ((b = pool_alloc(pool, 4096))) {
+		b->next = bufs;
+		bufs = b;
+	}
+	ck_assert_ptr_null(pool_request(pool, 4096, &late.r));
+	EVENTUALLY(atomic_load(&s.adding));
+	ck_assert(!s.on_poller);
+	ck_assert(!pool_is_short(pool));
+	b = pool_alloc(pool, 16384);
+	ck_assert_ptr_nonnull(b);
+	buf_put(b);
+	ck_assert_ptr_null(atomic_load(&late.got));
+	atomic_store(&s.hold, false);
+	EVENTUALLY(atomic_load(&late.got));
+	buf_put(atomic_load(&late.got));
+	give(bufs);
+	pool_unobserve(pool, &s.o);
+	pool_destroy(pool);
+	thread_must_not_wait = false;
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("pool");
@@ -444,6 +509,7 @@ int main(void)
 	tcase_add_test(t, the_flow_with_least_is_served_first);
 	tcase_add_test(t, a_buffer_that_comes_back_serves_all_that_it_can);
 	tcase_add_test(t, observers_see_each_region_before_its_buffers);
+	tcase_add_test(t, a_poller_does_not_wait_for_a_new_region);
 	tcase_add_test(t,
 		memory_that_nobody_uses_is_given_back_unless_a_device_pins_it);
 	tcase_add_test(t,

@@ -122,14 +122,10 @@ struct fabric_limits {
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
-	 * An access that the peer refused may show only as the end of the
-	 * connection: a Write completes when it is sent, and a Read may be
-	 * flushed like all others.
+	 * iWARP adapters: a Send or Write that completed may not have arrived
+	 * (RFC 5040 section 5.5), and a refusal may be another one's.
 	 */
-	bool	 blind_refusals;
-	bool	 sends_unproven;	/* iWARP: a Send that completed may not
-					 * have arrived (RFC 5040 section
-					 * 5.5) */
+	bool	 sends_unproven;
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations */
 };

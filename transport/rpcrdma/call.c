@@ -105,80 +105,15 @@ void rpcrdma_call_drop(struct rpcrdma_call *call)
 	rpcrdma_call_release(call);
 }
 
-/* Notes a call of this connection in the listener's ledger of lost calls. */
-static struct rpcrdma_lost_key lost_key(struct rpcrdma_conn *conn,
-					uint32_t xid, uint32_t places)
-{
-	return (struct rpcrdma_lost_key){
-		.host = xprt_addr_host((struct sockaddr *)&conn->xprt.peer),
-		.xid = xid, .places = places,
-	};
-}
-
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-	struct rpcrdma_lost_key key;
 
-	if (status != -EREMOTEIO)
-		return;
-	/* On iWARP a frame that was damaged on its way looks the same. */
-	key = lost_key(conn, call->hdr.xid, rpcrdma_header_places(&call->hdr));
-	rpcrdma_lost_note(&conn->listener->lost, &key,
-			  !conn->device->dev->limits.blind_refusals,
-			  loop_now(conn->xprt.loop));
-	atomic_store(&conn->blamed, true);
-}
-
-void rpcrdma_call_touches(struct rpcrdma_call *call)
-{
-	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-	unsigned i;
-
-	if (!conn->device->dev->limits.blind_refusals)
-		return;
-	i = atomic_fetch_add_explicit(&conn->ntouched, 1, memory_order_relaxed);
-	atomic_store_explicit(&conn->touched[i % ARRAY_SIZE(conn->touched)],
-			      (uint64_t)call->hdr.xid << 32 |
-			      rpcrdma_header_places(&call->hdr),
-			      memory_order_relaxed);
-}
-
-/*
- * A refusal comes within a round trip.  So a connection that ends a while after
- * the last call had another reason.
- */
-#define REFUSAL_MS	5000
-
-void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err)
-{
-	uint64_t now = loop_now(conn->xprt.loop);
-	unsigned n = atomic_load(&conn->ntouched);
-	struct rpcrdma_lost_key key;
-
-	/* Only an end by the peer can be a refusal. */
-	if ((err != -ECONNRESET && err != -EREMOTEIO) ||
-	    atomic_load(&conn->blamed) ||
-	    loop_passed(now, atomic_load(&conn->active), REFUSAL_MS))
-		return;
-	for (unsigned i = 0; i < MIN(n, ARRAY_SIZE(conn->touched)); i++) {
-		uint64_t w = atomic_load(&conn->touched[i]);
-
-		key = lost_key(conn, (uint32_t)(w >> 32), (uint32_t)w);
-		rpcrdma_lost_note(&conn->listener->lost, &key, false, now);
-	}
-}
-
-static bool hopeless(struct rpcrdma_call *call)
-{
-	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-	uint64_t now = loop_now(conn->xprt.loop);
-	struct rpcrdma_lost_key key;
-
-	if (likely(rpcrdma_lost_none(&conn->listener->lost, now)))
-		return false;
-	key = lost_key(conn, call->hdr.xid, rpcrdma_header_places(&call->hdr));
-	return rpcrdma_lost_hopeless(&conn->listener->lost, &key, now);
+	/* An iWARP adapter may lay it on any work request. */
+	if (status == -EREMOTEIO && !conn->device->dev->limits.sends_unproven)
+		rpcrdma_lost_note(&conn->listener->lost,
+				  (struct sockaddr *)&conn->xprt.peer,
+				  call->hdr.xid, loop_now(conn->xprt.loop));
 }
 
 static void refuse(struct rpcrdma_call *call, const char *why)
@@ -287,7 +222,9 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	const uint8_t *rpc = call->recv->buf + call->hdr.len;
 
-	if (hopeless(call)) {
+	if (rpcrdma_lost_take(&conn->listener->lost,
+			      (struct sockaddr *)&conn->xprt.peer,
+			      call->hdr.xid, loop_now(conn->xprt.loop))) {
 		stat_inc(rdma_hopeless);
 		refuse(call, "its chunks failed before");
 		return;

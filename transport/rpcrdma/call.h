@@ -88,10 +88,6 @@ void rpcrdma_call_drop(struct rpcrdma_call *call);
 /* Notes that an access to the call's chunks ended with @status. -EREMOTEIO
  * comes only on the poller. */
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status);
-/* Notes that the call's chunks are accessed or invalidated now.  Any thread. */
-void rpcrdma_call_touches(struct rpcrdma_call *call);
-/* On the poller: judges the last calls after the connection's end by @err. */
-void rpcrdma_call_suspect(struct rpcrdma_conn *conn, int err);
 
 /* pull.c */
 void rpcrdma_pull(struct rpcrdma_call *call);

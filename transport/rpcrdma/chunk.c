@@ -211,27 +211,3 @@ bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 	*handle = s.only;
 	return s.any && !s.unfit;
 }
-
-static uint32_t mix(uint32_t sum, const struct rpcrdma_chunk *chunk)
-{
-	for (uint32_t i = 0; i < chunk->nsegs; i++) {
-		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, i);
-		const uint32_t word[] = { seg.handle, (uint32_t)seg.offset,
-					  (uint32_t)(seg.offset >> 32) };
-
-		for (size_t k = 0; k < ARRAY_SIZE(word); k++)
-			sum = ((sum ^ word[k]) * 0x9e3779b1u) ^ sum >> 15;
-	}
-	return sum;
-}
-
-uint32_t rpcrdma_header_places(const struct rpcrdma_header *h)
-{
-	uint32_t sum = 1;
-
-	for (uint32_t i = 0; i < h->nreads; i++)
-		sum = mix(sum, &h->read[i]);
-	for (uint32_t i = 0; i < h->nwrites; i++)
-		sum = mix(sum, &h->write[i]);
-	return h->has_reply ? mix(sum, &h->reply) : sum;
-}

@@ -243,7 +243,6 @@ static void closed(struct fabric_conn *fc, int err)
 	xprt_fate_end(conn->xprt.fate, err == -ECONNRESET ? XPRT_ORDERLY :
 							    XPRT_BROKEN);
 	count_end(conn, err);
-	rpcrdma_call_suspect(conn, err);
 	mutex_lock(&conn->lock);
 	if (conn->state < CONN_CLOSING)
 		set_state(conn, CONN_CLOSING);

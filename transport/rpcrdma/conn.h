@@ -73,14 +73,6 @@ struct rpcrdma_conn {
 	struct watchdog	     stalled;
 	struct watchdog	     slow;
 
-	/*
-	 * If limits.blind_refusals: the last calls whose chunks were accessed,
-	 * each by its xid and its places.
-	 */
-	atomic_uint	     ntouched;
-	_Atomic uint64_t     touched[128];
-	atomic_bool	     blamed;	/* a refused call was found */
-
 	/* Guards the fields below.  A leaf, but for the posting of a task. */
 	pthread_mutex_t	     lock;
 	enum rpcrdma_state   state;

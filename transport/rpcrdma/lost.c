@@ -8,16 +8,8 @@
  * requester's address and its xid, and is answered with an error when it comes
  * again.
  *
- * If the fabric says which access was refused, one refusal is enough: a
- * requester does not send a call again that it has given up.  On iWARP a Write
- * is complete when it is sent, and adapters flush a refused Read with all
- * others.  There only the end of the connection tells that one of the last
- * calls was bad, and only if the peer ended it by closing or by refusing an
- * access.  All the last calls are suspected then.  Those before the bad one
- * have been answered and are not sent again; those behind it may be.  A suspect
- * is refused when three connections in a row ended like that and it named the
- * same places each time: a client whose xids begin anew each time it starts has
- * registered its memory anew as well.
+ * Only a fabric that says which access was refused can name such a call.  An
+ * iWARP adapter does not: there nothing is noted.
  */
 #include "transport/rpcrdma/lost.h"
 
@@ -25,8 +17,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
-
-enum { ENOUGH = 3 };
+#include "transport/addr.h"
 
 #define REMEMBERED_NS	(300 * 1000000000ull)
 
@@ -41,94 +32,43 @@ void rpcrdma_lost_fini(struct rpcrdma_lost *l)
 	pthread_mutex_destroy(&l->lock);
 }
 
-static struct rpcrdma_lost_call *set_of(struct rpcrdma_lost *l,
-					const struct rpcrdma_lost_key *key)
+void rpcrdma_lost_note(struct rpcrdma_lost *l, const struct sockaddr *peer,
+		       uint32_t xid, uint64_t now)
 {
-	uint32_t hash = key->xid ^ key->host.s6_addr32[3] * 0x9e3779b1u;
-
-	return l->call[(hash * 0x9e3779b1u >> 16) % RPCRDMA_LOST_SETS];
-}
-
-/* With the lock. */
-static struct rpcrdma_lost_call *find(struct rpcrdma_lost *l,
-				      const struct rpcrdma_lost_key *key,
-				      uint64_t now)
-{
-	struct rpcrdma_lost_call *set = set_of(l, key);
-
-	for (size_t i = 0; i < RPCRDMA_LOST_WAYS; i++) {
-		struct rpcrdma_lost_call *c = &set[i];
-
-		if (c->suspicion > 0 && c->xid == key->xid &&
-		    now - c->when < REMEMBERED_NS &&
-		    memcmp(&c->host, &key->host, sizeof(c->host)) == 0)
-			return c;
-	}
-	return NULL;
-}
-
-/* With the lock: replaces the oldest entry of its set. */
-static struct rpcrdma_lost_call *add(struct rpcrdma_lost *l,
-				     const struct rpcrdma_lost_key *key)
-{
-	struct rpcrdma_lost_call *set = set_of(l, key);
-	struct rpcrdma_lost_call *oldest = set;
-
-	for (size_t i = 0; i < RPCRDMA_LOST_WAYS; i++) {
-		if (set[i].suspicion == 0)
-			set[i].when = 0;
-		if (set[i].when < oldest->when)
-			oldest = &set[i];
-	}
-	*oldest = (struct rpcrdma_lost_call){
-		.host = key->host, .xid = key->xid, .places = key->places,
+	now = MAX(now, 1u);
+	mutex_lock(&l->lock);
+	l->call[l->next++ % ARRAY_SIZE(l->call)] = (struct rpcrdma_lost_call){
+		.host = xprt_addr_host(peer), .xid = xid, .when = now,
 	};
-	return oldest;
+	atomic_store(&l->last, now);
+	mutex_unlock(&l->lock);
 }
 
-void rpcrdma_lost_note(struct rpcrdma_lost *l,
-		       const struct rpcrdma_lost_key *key, bool sure,
-		       uint64_t now)
+static bool is_recent(uint64_t when, uint64_t now)
 {
-	struct rpcrdma_lost_call *c;
+	return when > 0 && (now < when || now - when < REMEMBERED_NS);
+}
 
+bool rpcrdma_lost_take(struct rpcrdma_lost *l, const struct sockaddr *peer,
+		       uint32_t xid, uint64_t now)
+{
+	struct in6_addr host;
+	bool found = false;
+
+	if (likely(!is_recent(atomic_load_explicit(&l->last,
+						   memory_order_relaxed), now)))
+		return false;
+	host = xprt_addr_host(peer);
 	mutex_lock(&l->lock);
-	c = find(l, key, now);
-	if (!c)
-		c = add(l, key);
-	if (sure) {
-		c->suspicion = ENOUGH + 1;
-	} else if (c->suspicion <= ENOUGH && c->when != now) {
-		/* A call that pulled and wrote is noted twice. */
-		if (c->places != key->places)
-			c->suspicion = 0;
-		c->places = key->places;
-		c->suspicion = MIN(c->suspicion + 1, (unsigned)ENOUGH);
+	for (size_t i = 0; i < ARRAY_SIZE(l->call); i++) {
+		struct rpcrdma_lost_call *c = &l->call[i];
+
+		if (c->xid == xid && is_recent(c->when, now) &&
+		    memcmp(&c->host, &host, sizeof(host)) == 0) {
+			found = true;
+			c->when = 0;
+		}
 	}
-	c->when = now;
-	atomic_store(&l->last, MAX(now, 1u));
 	mutex_unlock(&l->lock);
-}
-
-bool rpcrdma_lost_none(struct rpcrdma_lost *l, uint64_t now)
-{
-	uint64_t last = atomic_load_explicit(&l->last, memory_order_relaxed);
-
-	return last == 0 || (now > last && now - last >= REMEMBERED_NS);
-}
-
-bool rpcrdma_lost_hopeless(struct rpcrdma_lost *l,
-			   const struct rpcrdma_lost_key *key, uint64_t now)
-{
-	struct rpcrdma_lost_call *c;
-	bool hopeless;
-
-	mutex_lock(&l->lock);
-	c = find(l, key, now);
-	hopeless = c && (c->suspicion > ENOUGH ||
-			 (c->suspicion == ENOUGH && c->places == key->places));
-	if (hopeless)
-		c->suspicion = 0;
-	mutex_unlock(&l->lock);
-	return hopeless;
+	return found;
 }

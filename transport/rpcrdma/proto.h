@@ -162,10 +162,6 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle);
 
-/* Returns a hash of the segments of all chunks, to tell calls with different
- * places in the requester's memory apart. */
-uint32_t rpcrdma_header_places(const struct rpcrdma_header *h);
-
 /* Returns the length of the header of every reply to @call. */
 uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call);
 

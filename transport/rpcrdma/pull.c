@@ -130,7 +130,6 @@ static int post_reads(struct rpcrdma_call *call)
 	call->chain.left = n;
 	call->chain.reads = true;
 	call->chain.done = read_done;
-	rpcrdma_call_touches(call);
 	err = rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
 	if (err < 0)
 		close_sink(call);

@@ -282,7 +282,5 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 		rpcrdma_push_write(&p, &call->hdr.reply, &f.rest);
 	add_send(&p, &f);
 	count_reply(call, &f);
-	if (p.steps > 1 || call->invalidate)
-		rpcrdma_call_touches(call);
 	return submit(call, p.steps);
 }

@@ -155,11 +155,6 @@ void loop_end_execute(struct end *e)
 	done = ++e->sq_executed;
 	if (status == 0)
 		return;
-	if (status == -EREMOTEIO && e->base.dev->limits.blind_refusals) {
-		s->status = s->wr->opcode == FABRIC_READ ? -ECANCELED : 0;
-		loop_link_break(e->link, -ECONNRESET, -ECONNRESET);
-		return;
-	}
 	if (status == -ECONNRESET)
 		status = s->status = -ECANCELED;
 	if (e->side == PASSIVE)

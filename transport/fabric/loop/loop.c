@@ -40,7 +40,6 @@ static int device_init(struct provider *p, enum side side,
 	limit(&l->max_read_depth, wanted->max_read_depth);
 	limit(&l->max_private, wanted->max_private);
 	l->open_sinks = wanted->open_sinks;
-	l->blind_refusals = wanted->blind_refusals;
 	l->sends_unproven = wanted->sends_unproven;
 	l->invalidates = !p->options.no_invalidate;
 	d->base.ops = &loop_fabric_ops;

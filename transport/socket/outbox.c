@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* outbox - the way out of a stream socket, for any thread. */
+/* outbox - the part of a connection that all threads use. */
 #include "transport/socket/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "lib/stats.h"
 #include "lib/util.h"
 
-void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd,
-		 struct loop *loop)
+STAT(stream_blocked, "times the socket of a TCP or iWARP connection was full");
+
+void outbox_init(struct outbox *o, const struct outbox_ops *ops,
+		 void (*update)(struct outbox *o), int fd, struct loop *loop)
 {
-	*o = (struct outbox){ .ops = ops, .fd = fd, .loop = loop };
+	*o = (struct outbox){ .ops = ops, .update = update, .fd = fd,
+			      .loop = loop };
 	pthread_mutex_init(&o->lock, NULL);
 }
 
@@ -78,6 +82,23 @@ static int send_some(struct outbox *o, size_t *n)
 	return filled ? filled : kept ? kept : err;
 }
 
+/* With the lock. */
+static void begin_end(struct outbox *o, int err)
+{
+	if (atomic_load(&o->closing))
+		return;
+	o->err = err;
+	atomic_store(&o->closing, true);
+	outbox_kick(o);
+}
+
+void outbox_close(struct outbox *o, int err)
+{
+	mutex_lock(&o->lock);
+	begin_end(o, err);
+	mutex_unlock(&o->lock);
+}
+
 /* With the lock, which it lets go meanwhile. */
 static void send_all(struct outbox *o)
 {
@@ -94,8 +115,12 @@ static void send_all(struct outbox *o)
 	}
 	o->sending = false;
 	o->blocked = err == -EAGAIN;
-	o->dead |= err && !o->blocked;
-	o->ops->stopped(o, err);
+	if (o->blocked) {
+		stat_inc(stream_blocked);
+	} else if (err) {
+		o->dead = true;
+		begin_end(o, err);
+	}
 	if (o->blocked || o->dead)
 		outbox_kick(o);
 }
@@ -132,7 +157,7 @@ static void run(struct loop_task *t)
 	mutex_lock(&o->lock);
 	o->kicked = false;
 	mutex_unlock(&o->lock);
-	o->ops->update(o);
+	o->update(o);
 }
 
 void outbox_kick(struct outbox *o)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * outbox - the way out of a stream socket, for any thread.
+ * outbox - the part of a connection that all threads use: its way out, and the
+ * beginning of its end.
  *
  * Operation: a user posts messages under the outbox's lock, in lists of its
  * own, and pushes.  A thread that finds no sender becomes the sender: it claims
@@ -8,12 +9,17 @@
  * nothing is left or the socket is full.  Then the loop waits for the socket
  * and becomes the sender (outbox_ready()).
  *
- * At any time one thread at most sends, perhaps a worker.  From claim() to the
- * return of stopped() it owns the claimed messages.
+ * At any time one thread at most sends, perhaps a worker.  It owns the claimed
+ * messages until it leaves.
+ *
+ * Any thread may begin the connection's end (outbox_close()).  Only the loop
+ * ends it: update() learns of the end, kills the outbox, and closes the socket
+ * when the outbox is over.
  */
 #ifndef GANNET_TRANSPORT_SOCKET_OUTBOX_H
 #define GANNET_TRANSPORT_SOCKET_OUTBOX_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -52,12 +58,6 @@ struct outbox_ops {
 	int  (*sent)(struct outbox *o, size_t n, bool full);
 	/* Locked: the same, for other threads to see. */
 	void (*publish)(struct outbox *o, size_t n);
-	/* Locked: the sender leaves.  0: all is sent, or the outbox was killed;
-	 * -EAGAIN: the loop must wait for the socket; else it is dead. */
-	void (*stopped)(struct outbox *o, int err);
-	/* Not the sender's: the loop's thread, after outbox_kick(), and after
-	 * stopped() if the socket is full or the outbox dead. */
-	void (*update)(struct outbox *o);
 };
 
 struct outbox {
@@ -65,6 +65,10 @@ struct outbox {
 	int		 fd;		/* borrowed */
 	struct loop	*loop;		/* borrowed; NULL: kicks are lost */
 	struct loop_task task;
+	/* Called on the loop after a kick. */
+	void (*update)(struct outbox *o);
+	/* The end has begun.  Set under the lock, with err. */
+	atomic_bool	 closing;
 	/* Guards the fields below and what the user posts.  A leaf, but for the
 	 * posting of a task. */
 	pthread_mutex_t	 lock;
@@ -74,21 +78,26 @@ struct outbox {
 	bool		 blocked;	/* the socket takes no more */
 	bool		 sending;	/* there is a sender */
 	bool		 dead;		/* killed, or failed */
+	int		 err;		/* the reason to close */
 	uint64_t	 sent;		/* bytes that the socket took */
 };
 
-void outbox_init(struct outbox *o, const struct outbox_ops *ops, int fd,
-		 struct loop *loop);
+void outbox_init(struct outbox *o, const struct outbox_ops *ops,
+		 void (*update)(struct outbox *o), int fd, struct loop *loop);
 void outbox_fini(struct outbox *o);
 /* With the lock, which it lets go meanwhile: sends what was posted, unless
  * another thread does, or it must wait. */
 void outbox_push(struct outbox *o);
 /* The loop's: the socket has room again. */
 void outbox_ready(struct outbox *o);
-/* Ends all sending.  True if no thread is at it any more; else stopped() is yet
+/* Begins the end, for the reason @err, unless it has begun, and kicks.  A
+ * sender that fails does so, too.  Any thread. */
+void outbox_close(struct outbox *o, int err);
+/* Ends all sending.  True if no thread is at it any more; else update() is yet
  * to come. */
 bool outbox_kill(struct outbox *o);
-/* With the lock: has the loop call update(). */
+/* With the lock: has the loop call update().  A sender that leaves a full
+ * socket or a dead outbox does so, too. */
 void outbox_kick(struct outbox *o);
 /* The loop's, after a kill: true if no thread sends and no task is on its way.
  * There will be none, whatever others do; else update() is yet to come. */

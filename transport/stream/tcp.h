@@ -185,8 +185,6 @@ struct tcp_conn {
 
 	/* Its lock guards all fields below. */
 	struct outbox		 out;
-	int			 err;		/* the reason to close; 0:
-						 * none */
 	bool			 waiting;	/* the request is in the pool */
 	struct buf		*granted;	/* by the pool; not used yet */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
@@ -194,7 +192,7 @@ struct tcp_conn {
 	uint64_t		 position;	/* position of the end of
 						 * both */
 	uint64_t		 finished;	/* calls answered or dropped */
-	/* Posts the task when both are true: */
+	/* Kicks the outbox when both are true: */
 	bool			 watch;
 	uint64_t		 watch_finished; /* this many or more */
 	size_t			 watch_queued;	/* this many or fewer */
@@ -236,6 +234,9 @@ void tcp_drop(struct msg *msg);
 void tcp_send_gather(struct tcp_conn *conn);
 /* The loop's thread: sends the gathered replies, and stops gathering. */
 void tcp_send_flush(struct tcp_conn *conn);
+/* The loop's thread: kicks the outbox when at most @calls are in progress and
+ * at most @queued bytes unsent. */
+void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued);
 /* The loop's thread, when no thread sends any more: frees unsent replies. */
 void tcp_send_drop(struct tcp_conn *conn);
 
@@ -245,19 +246,9 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 		    struct tcp_conn **out);
 /* Hands the connection to its loop.  Takes @conn. */
 void tcp_conn_start(struct tcp_conn *conn);
-/* The loop's thread: adapts state and socket to the latest events.  May free
- * @conn. */
-void tcp_conn_update(struct tcp_conn *conn);
-/* The loop's thread: refuses new calls. */
+/* The loop's thread: refuses new calls.  May free @conn. */
 void tcp_conn_end(struct tcp_conn *conn);
 /* The loop's thread: closes the connection if it is past a time limit. */
 void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now);
-/* Closes @conn.  Any thread that keeps it from being freed. */
-void tcp_conn_fail(struct tcp_conn *conn, int err);
-/* The connection's pool_request.  Any thread. */
-void tcp_conn_granted(struct pool_request *r, struct buf *b);
-/* With the lock held: has the loop's thread call tcp_conn_update(), if the
- * watched numbers are reached. */
-void tcp_conn_check(struct tcp_conn *conn);
 
 #endif

@@ -3,16 +3,16 @@
  * tcp_conn - the life of a TCP connection.
  *
  * Operation: any thread notes an event under the lock and kicks the outbox,
- * so that tcp_conn_update() runs on the loop's thread.  Only that changes the
- * state, watches the socket, closes it and releases the connection: when the
- * socket is shut, every call has come back and the outbox is over.
+ * so that update() runs on the loop's thread.  Only that changes the state,
+ * watches the socket, closes it and releases the connection: when the socket
+ * is shut, every call has come back and the outbox is over.
  * Therefore neither a message nor a sender needs a reference of its own.
  *
  * A buffer that the pool grants is noted with a kick, under one lock.  So the
  * outbox is not over before a later update() has taken the buffer, whatever
  * the connection's state is by then.
  *
- * Errors: tcp_conn_fail() notes the first; update closes.
+ * Errors: outbox_close() notes the first; update closes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -83,36 +83,6 @@ static const struct xprt_ops ops = {
 	.free = last_put,
 };
 
-void tcp_conn_check(struct tcp_conn *conn)
-{
-	if (!conn->watch || conn->finished < conn->watch_finished ||
-	    conn->queued > conn->watch_queued)
-		return;
-	conn->watch = false;
-	outbox_kick(&conn->out);
-}
-
-void tcp_conn_fail(struct tcp_conn *conn, int err)
-{
-	mutex_lock(&conn->out.lock);
-	if (!conn->err) {
-		conn->err = err;
-		outbox_kick(&conn->out);
-	}
-	mutex_unlock(&conn->out.lock);
-}
-
-void tcp_conn_granted(struct pool_request *r, struct buf *b)
-{
-	struct tcp_conn *conn = container_of(r, struct tcp_conn, room);
-
-	mutex_lock(&conn->out.lock);
-	conn->granted = b;
-	conn->waiting = false;
-	outbox_kick(&conn->out);
-	mutex_unlock(&conn->out.lock);
-}
-
 /* A snapshot of the fields that other threads change. */
 struct view {
 	int	 err;
@@ -128,7 +98,7 @@ static struct view look(struct tcp_conn *conn)
 	struct view v;
 
 	mutex_lock(&conn->out.lock);
-	v.err = conn->err;
+	v.err = conn->out.err;
 	v.waiting = conn->waiting;
 	v.blocked = conn->out.blocked;
 	v.sending = conn->out.sending;
@@ -136,18 +106,6 @@ static struct view look(struct tcp_conn *conn)
 	v.queued = conn->queued;
 	mutex_unlock(&conn->out.lock);
 	return v;
-}
-
-/* Asks for an update when at most @calls are in progress and at most @queued
- * bytes unsent. */
-static void watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
-{
-	mutex_lock(&conn->out.lock);
-	conn->watch = true;
-	conn->watch_finished = conn->taken - MIN(calls, conn->taken);
-	conn->watch_queued = queued;
-	tcp_conn_check(conn);
-	mutex_unlock(&conn->out.lock);
 }
 
 static void set_state(struct tcp_conn *conn, enum tcp_state state)
@@ -214,7 +172,7 @@ static void release(struct tcp_conn *conn)
 		conn->fd.fd = -1;
 	}
 	if (v.calls > 0) {
-		watch(conn, 0, SIZE_MAX);
+		tcp_send_watch(conn, 0, SIZE_MAX);
 	} else if (!v.waiting && outbox_over(&conn->out)) {
 		cds_list_del(&conn->link);
 		atomic_fetch_sub(&conn->poller->nconns, 1);
@@ -226,7 +184,7 @@ static void release(struct tcp_conn *conn)
 static void end(struct tcp_conn *conn, const struct view *v)
 {
 	if (v->calls > 0 || v->queued > 0) {
-		watch(conn, 0, 0);
+		tcp_send_watch(conn, 0, 0);
 	} else if (conn->eof) {
 		shut(conn, 0);
 	} else {
@@ -252,7 +210,7 @@ static void read_on(struct tcp_conn *conn, const struct view *v)
 			  v->queued <= o->max_queued / 2))
 		tcp_recv_resume(conn);
 	if (conn->paused && !conn->short_of)
-		watch(conn, o->max_calls / 2, o->max_queued / 2);
+		tcp_send_watch(conn, o->max_calls / 2, o->max_queued / 2);
 }
 
 /* Sets the events to wait for at the socket. */
@@ -266,7 +224,8 @@ static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
 	return events;
 }
 
-void tcp_conn_update(struct tcp_conn *conn)
+/* Adapts state and socket to the latest events.  May free @conn. */
+static void update(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
 
@@ -287,6 +246,11 @@ void tcp_conn_update(struct tcp_conn *conn)
 			    events_for(conn, v.blocked));
 }
 
+static void kicked(struct outbox *o)
+{
+	update(container_of(o, struct tcp_conn, out));
+}
+
 static int socket_error(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -304,7 +268,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 		if (conn->state == TCP_LINGER)
 			shut(conn, 0);
 		else
-			tcp_conn_fail(conn, socket_error(f->fd));
+			outbox_close(&conn->out, socket_error(f->fd));
 	} else {
 		if (events & EPOLLOUT)
 			outbox_ready(&conn->out);
@@ -314,7 +278,7 @@ static void ready(struct loop_fd *f, uint32_t events)
 			 socket_drain(f->fd))
 			shut(conn, 0);
 	}
-	tcp_conn_update(conn);
+	update(conn);
 }
 
 void tcp_conn_end(struct tcp_conn *conn)
@@ -323,7 +287,7 @@ void tcp_conn_end(struct tcp_conn *conn)
 		set_state(conn, TCP_ENDING);
 		tcp_recv_drop(conn);
 	}
-	tcp_conn_update(conn);
+	update(conn);
 }
 
 /* True if the peer takes no unsent reply. */
@@ -366,7 +330,7 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 		if (!loop_passed(now, conn->since, o->stall_ms))
 			return;
 		stat_inc(tcp_stalls);
-		tcp_conn_fail(conn, -ETIMEDOUT);
+		outbox_close(&conn->out, -ETIMEDOUT);
 	} else if (v.calls == 0 && v.queued == 0 &&
 		   loop_passed(now, conn->active, o->idle_ms)) {
 		stat_inc(tcp_idle_closed);
@@ -382,16 +346,16 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 		return;
 	if (is_stalled(conn, now)) {
 		stat_inc(tcp_send_stalls);
-		tcp_conn_fail(conn, -ETIMEDOUT);
+		outbox_close(&conn->out, -ETIMEDOUT);
 	} else if (is_slow(conn, now)) {
 		stat_inc(tcp_short_stalls);
-		tcp_conn_fail(conn, -ETIMEDOUT);
+		outbox_close(&conn->out, -ETIMEDOUT);
 	} else if (conn->state == TCP_LIVE) {
 		sweep_live(conn, now);
 	} else if (conn->state == TCP_LINGER &&
 		   loop_passed(now, conn->since, o->linger_ms)) {
 		shut(conn, 0);
-		tcp_conn_update(conn);
+		update(conn);
 	}
 }
 
@@ -419,10 +383,9 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	if (!conn->xprt.fate)
 		goto fail_conn;
 	conn->poller = p;
-	conn->room.ready = tcp_conn_granted;
 	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
 	record_in_init(&conn->rec, MSG_MAX_TAKEN);
-	outbox_init(&conn->out, &tcp_outbox_ops, fd, p->loop);
+	outbox_init(&conn->out, &tcp_outbox_ops, kicked, fd, p->loop);
 	*out = conn;
 	return 0;
 
@@ -443,11 +406,11 @@ static void started(struct loop_task *t)
 	conn->active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)
-		tcp_conn_fail(conn, err);
+		outbox_close(&conn->out, err);
 	if (p->stopped)
 		tcp_conn_end(conn);
 	else
-		tcp_conn_update(conn);
+		update(conn);
 }
 
 void tcp_conn_start(struct tcp_conn *conn)

@@ -153,7 +153,7 @@ static void poller_close(void *arg)
 	struct tcp_conn *conn;
 
 	cds_list_for_each_entry(conn, &p->conns, link)
-		tcp_conn_fail(conn, -ESHUTDOWN);
+		outbox_close(&conn->out, -ESHUTDOWN);
 }
 
 /* No connection is left. */

@@ -59,6 +59,17 @@ static void pause_reading(struct tcp_conn *conn)
 	conn->paused = true;
 }
 
+static void granted(struct pool_request *r, struct buf *b)
+{
+	struct tcp_conn *conn = container_of(r, struct tcp_conn, room);
+
+	mutex_lock(&conn->out.lock);
+	conn->granted = b;
+	conn->waiting = false;
+	outbox_kick(&conn->out);
+	mutex_unlock(&conn->out.lock);
+}
+
 /* ... and until the pool gives a buffer: of @part bytes for the record, or, if
  * that is 0, of a chunk for all connections. */
 static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
@@ -68,6 +79,7 @@ static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 	pause_reading(conn);
 	conn->short_of = true;
 	conn->part_want = part;
+	conn->room.ready = granted;
 	conn->room.flow = part ? conn->xprt.flow : 0;
 	mutex_lock(&conn->out.lock);
 	conn->waiting = true;
@@ -75,7 +87,7 @@ static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 	b = pool_request(conn->xprt.pool, part ? part : TCP_CHUNK_SIZE,
 			 &conn->room);
 	if (b)				/* it came back meanwhile */
-		tcp_conn_granted(&conn->room, b);
+		granted(&conn->room, b);
 }
 
 /* True if another call may be taken, by the counts of those in progress. */
@@ -435,7 +447,7 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 static void give_up(struct tcp_conn *conn, int err)
 {
 	conn->paused = true;
-	tcp_conn_fail(conn, err);
+	outbox_close(&conn->out, err);
 }
 
 /* True if there may be more to receive. */

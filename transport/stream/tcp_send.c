@@ -130,25 +130,32 @@ static bool claim(struct outbox *o)
 	return conn->sendq.first;
 }
 
+/* With the lock held: kicks if the watched numbers are reached. */
+static void check(struct tcp_conn *conn)
+{
+	if (!conn->watch || conn->finished < conn->watch_finished ||
+	    conn->queued > conn->watch_queued)
+		return;
+	conn->watch = false;
+	outbox_kick(&conn->out);
+}
+
+void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
+{
+	mutex_lock(&conn->out.lock);
+	conn->watch = true;
+	conn->watch_finished = conn->taken - MIN(calls, conn->taken);
+	conn->watch_queued = queued;
+	check(conn);
+	mutex_unlock(&conn->out.lock);
+}
+
 static void publish(struct outbox *o, size_t n)
 {
 	struct tcp_conn *conn = owner_of(o);
 
 	conn->queued -= n;
-	tcp_conn_check(conn);
-}
-
-static void stopped(struct outbox *o, int err)
-{
-	struct tcp_conn *conn = owner_of(o);
-
-	if (err && err != -EAGAIN && !conn->err)
-		conn->err = err;
-}
-
-static void update(struct outbox *o)
-{
-	tcp_conn_update(owner_of(o));
+	check(conn);
 }
 
 const struct outbox_ops tcp_outbox_ops = {
@@ -156,8 +163,6 @@ const struct outbox_ops tcp_outbox_ops = {
 	.fill = fill,
 	.sent = sent,
 	.publish = publish,
-	.stopped = stopped,
-	.update = update,
 };
 
 void tcp_send_drop(struct tcp_conn *conn)
@@ -179,7 +184,7 @@ static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 	mutex_lock(&conn->out.lock);
 	/* From here on the loop may free the connection. */
 	conn->finished++;
-	tcp_conn_check(conn);
+	check(conn);
 	mutex_unlock(&conn->out.lock);
 }
 
@@ -214,7 +219,7 @@ int tcp_reply(struct msg *msg)
 	conn->position += m->len;
 	xprt_note_sent(msg, conn->position);
 	outbox_push(&conn->out);
-	tcp_conn_check(conn);
+	check(conn);
 	mutex_unlock(&conn->out.lock);
 	return 0;
 }
@@ -265,7 +270,7 @@ void tcp_send_flush(struct tcp_conn *conn)
 		conn->batch_calls = 0;
 		conn->batch_bytes = 0;
 		outbox_push(&conn->out);
-		tcp_conn_check(conn);
+		check(conn);
 	}
 	conn->seen_finished = conn->finished;
 	conn->seen_queued = conn->queued;

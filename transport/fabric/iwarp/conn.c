@@ -25,31 +25,6 @@ STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
 STAT(iwarp_silent, "accepted peers that sent nothing");
 STAT(iwarp_lingered_out, "peers that did not close after the server did");
 
-const char *iwarp_conn_name(const struct iwarp_conn *c,
-			    char name[XPRT_ADDR_TEXT])
-{
-	return xprt_addr_text((const struct sockaddr *)&c->conn.info.peer,
-			      name, XPRT_ADDR_TEXT);
-}
-
-/* ---- states and deadlines of a connection */
-
-void iwarp_conn_fail_locked(struct iwarp_conn *c, int err)
-{
-	if (atomic_load(&c->closing))
-		return;
-	c->err = err;
-	atomic_store(&c->closing, true);
-	outbox_kick(&c->out);
-}
-
-void iwarp_conn_fail(struct iwarp_conn *c, int err)
-{
-	mutex_lock(&c->out.lock);
-	iwarp_conn_fail_locked(c, err);
-	mutex_unlock(&c->out.lock);
-}
-
 static void unwatch(struct iwarp_conn *c)
 {
 	if (c->watched)
@@ -113,7 +88,7 @@ static void finish(struct iwarp_conn *c)
 	close(c->fd.fd);
 	c->fd.fd = -1;
 	stat_inc(iwarp_closed);
-	c->conn.closed(&c->conn, c->err);
+	c->conn.closed(&c->conn, c->out.err);
 }
 
 static void timed_out(struct loop_timer *t)
@@ -127,7 +102,7 @@ static void timed_out(struct loop_timer *t)
 	}
 	if (c->state == IWARP_LIVE)
 		stat_inc(iwarp_silent);
-	iwarp_conn_fail(c, -ETIMEDOUT);
+	outbox_close(&c->out, -ETIMEDOUT);
 }
 
 /* Best effort, and never within a FPDU. */
@@ -198,7 +173,7 @@ static void stop(struct iwarp_conn *c)
 
 static void tell_established(struct iwarp_conn *c)
 {
-	if (!c->live_due || atomic_load(&c->closing))
+	if (!c->live_due || atomic_load(&c->out.closing))
 		return;
 	c->live_due = false;
 	stat_inc(iwarp_established);
@@ -227,11 +202,12 @@ static void update_live(struct iwarp_conn *c)
 	push(c);
 }
 
-void iwarp_conn_update(struct iwarp_conn *c)
+/* Adapts state and socket to the latest events.  May free @c. */
+static void update(struct iwarp_conn *c)
 {
 	if (c->state == IWARP_LIVE)
 		update_live(c);
-	if (c->state < IWARP_STOPPING && atomic_load(&c->closing))
+	if (c->state < IWARP_STOPPING && atomic_load(&c->out.closing))
 		stop(c);
 	else if (c->state == IWARP_STOPPING && outbox_kill(&c->out))
 		linger(c);
@@ -259,13 +235,16 @@ static void ready(struct loop_fd *f, uint32_t events)
 			finish(c);	/* may free it */
 		return;
 	}
-	if (c->state == IWARP_ASKING)
-		iwarp_startup_reply(c);
-	else if (c->state == IWARP_LIVE)
+	if (c->state == IWARP_LIVE)
 		ready_live(c, events);
 	else if (c->state == IWARP_STOPPING)
 		loop_fd_mod(c->conn.loop, &c->fd, 0);
-	iwarp_conn_update(c);
+	update(c);
+}
+
+static void kicked(struct outbox *o)
+{
+	update(container_of(o, struct iwarp_conn, out));
 }
 
 int iwarp_conn_watch(struct iwarp_conn *c)
@@ -273,14 +252,14 @@ int iwarp_conn_watch(struct iwarp_conn *c)
 	int err;
 
 	c->timer.fire = timed_out;
-	c->fd.ready = ready;
 	c->fd.events = EPOLLIN;
 	err = loop_fd_add(c->conn.loop, &c->fd);
 	c->watched = err == 0;
 	return err;
 }
 
-void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
+void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
+		     bool hold)
 {
 	const struct iwarp_options *o = &c->provider->options;
 
@@ -288,25 +267,26 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed)
 	iwarp_tx_init(c->tx, o->fpdu_size ? o->fpdu_size : IWARP_MIN_FPDU,
 		      agreed->crc);
 	c->conn.info.read_depth = agreed->ord;
-	c->startup.policy.ird = agreed->ird;
+	c->answers.depth = agreed->ird;
 	c->state = IWARP_LIVE;
+	c->fd.ready = ready;
 	c->live_due = agreed->rtr != MPA_RTR_READ;
 	mutex_lock(&c->out.lock);
 	c->live = true;
-	c->out.held = c->passive;
+	c->out.held = hold;
 	if (agreed->rtr != MPA_RTR_NONE) {
 		/* siw compares these numbers. */
-		c->startup.rtr.opcode = FABRIC_READ;
+		c->rtr.opcode = FABRIC_READ;
 		if (agreed->rtr == MPA_RTR_WRITE) {
-			c->startup.rtr.opcode = FABRIC_WRITE;
-			c->startup.rtr.handle = 1;
+			c->rtr.opcode = FABRIC_WRITE;
+			c->rtr.handle = 1;
 		}
-		iwarp_queue_add(c, &c->startup.rtr);
+		iwarp_queue_add(c, &c->rtr);
 	}
 	outbox_kick(&c->out);
 	mutex_unlock(&c->out.lock);
 	/* RFC 5044 section 7.1.2 rule 10. */
-	if (c->passive)
+	if (hold)
 		loop_timer_set(c->conn.loop, &c->timer, o->first_ms);
 }
 
@@ -323,14 +303,14 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 	c->fd.fd = fd;
 	c->timer.fire = timed_out;
 	CDS_INIT_LIST_HEAD(&c->startup.unfinished);
-	outbox_init(&c->out, &iwarp_outbox_ops, fd, NULL);
+	outbox_init(&c->out, &iwarp_outbox_ops, kicked, fd, NULL);
 	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
 	c->startup.policy = (struct mpa_policy){
 		.crc = p->options.require_crc,
 		.ord = p->device.dev.limits.max_read_depth,
 	};
-	c->conn.ops = &iwarp_fabric_ops;
+	c->conn.ops = p->device.dev.ops;
 	c->conn.dev = &p->device.dev;
 	c->conn.info.read_depth = c->startup.policy.ord;
 	c->conn.info.remote_inv = true;
@@ -363,7 +343,7 @@ int iwarp_setup(struct fabric_conn *conn, struct loop *loop,
 
 void iwarp_close(struct fabric_conn *conn)
 {
-	iwarp_conn_fail(iwarp_conn(conn), 0);
+	outbox_close(&iwarp_conn(conn)->out, 0);
 }
 
 void iwarp_free(struct fabric_conn *conn)

@@ -18,8 +18,8 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 #include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/iwarp/mpa.h"
 #include "transport/fabric/iwarp/rdmap.h"
+#include "transport/fabric/iwarp/startup.h"
 #include "transport/socket/accept.h"
 #include "transport/socket/outbox.h"
 
@@ -128,23 +128,11 @@ struct iwarp_slot {
 };
 
 enum iwarp_state {
-	IWARP_STARTUP,		/* no queues, or not started */
-	IWARP_ASKING,		/* active: waits for the Reply */
+	IWARP_STARTUP,		/* startup.h has the socket */
 	IWARP_LIVE,
 	IWARP_STOPPING,		/* waits for a thread that sends */
 	IWARP_LINGER,		/* all is flushed; waits for the peer's FIN */
 	IWARP_CLOSED,		/* waits for the task */
-};
-
-/* Until both sides have agreed. */
-struct iwarp_startup {
-	struct iwarp_listener	*listener;	/* borrowed; until requested */
-	struct cds_list_head	unfinished;
-	uint8_t			frame[MPA_MAX_FRAME];
-	unsigned		frame_len;
-	struct mpa_frame	request;	/* private data not valid */
-	struct mpa_policy	policy;		/* its ird stays in force */
-	struct fabric_wr	rtr;
 };
 
 /* Posted Receives, a ring.  The loop's thread only. */
@@ -173,6 +161,7 @@ struct iwarp_sq {
 struct iwarp_answers {
 	struct rdmap_request	*ring;
 	unsigned		cap;
+	unsigned		depth;		/* that the peer was promised */
 	unsigned		head;
 	unsigned		built;		/* the sender's */
 	unsigned		claimed;
@@ -185,24 +174,23 @@ struct iwarp_conn {
 	struct iwarp_loop	*il;		/* counted, from setup on */
 	struct loop_fd		fd;
 	struct loop_timer	timer;
-	bool			passive;
 	struct iwarp_startup	startup;
+	struct fabric_wr	rtr;		/* an active end's first step */
 
 	/* The loop's thread only. */
 	enum iwarp_state	state;
 	bool			watched;	/* fd is in the loop */
 	bool			gathering;	/* posts wait for a flush */
-	bool			spoken;		/* the peer sent a FPDU */
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
+	bool			read_blamed;	/* -EREMOTEIO: for a Read */
 	struct rdmap		rx;
 	struct iwarp_recvs	recvs;
 
-	atomic_bool		closing;
-	int			err;		/* set with it */
-	bool			read_blamed;	/* -EREMOTEIO: for a Read */
+	/* The sender's. */
+	struct iwarp_tx		*tx;
+	bool			read_refused;	/* our end is for that */
 
-	struct iwarp_tx		*tx;		/* the sender's */
 	/* Its lock guards all below.  Held until the peer has spoken. */
 	struct outbox		out;
 	bool			live;
@@ -210,7 +198,6 @@ struct iwarp_conn {
 	bool			over;		/* the socket is not asked any
 						 * more */
 	struct xprt_view	last;		/* its last answer */
-	bool			read_refused;
 	struct iwarp_sq		sq;
 	struct iwarp_answers	answers;
 };
@@ -220,13 +207,13 @@ static inline struct iwarp_conn *iwarp_conn(struct fabric_conn *c)
 	return container_of(c, struct iwarp_conn, conn);
 }
 
-extern const struct fabric_ops iwarp_fabric_ops;
-
-/* iwarp.c */
-/* Counted.  Any thread. */
-int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
-		   struct iwarp_loop **out);
-void iwarp_loop_put(struct iwarp_loop *il);
+/* The peer's name for the log. */
+static inline const char *iwarp_conn_name(const struct iwarp_conn *c,
+					  char name[XPRT_ADDR_TEXT])
+{
+	return xprt_addr_text((const struct sockaddr *)&c->conn.info.peer,
+			      name, XPRT_ADDR_TEXT);
+}
 
 /* mr.c */
 int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
@@ -287,23 +274,13 @@ void iwarp_retire(struct iwarp_conn *c);
 void iwarp_flush(struct iwarp_conn *c);
 
 /* recv.c */
+/* Counted.  Any thread. */
+int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
+		   struct iwarp_loop **out);
+void iwarp_loop_put(struct iwarp_loop *il);
 extern const struct rdmap_ops iwarp_rdmap_ops;
 /* The loop's thread: receives from the socket, a bounded number of bytes. */
 void iwarp_receive(struct iwarp_conn *c);
-
-/* startup.c */
-/* The listener's: reads the peer's request, to ask the upper layer. */
-void iwarp_startup_begin(struct iwarp_listener *l, int fd,
-			 const struct sockaddr_storage *peer);
-/* The listener's: closes the connection. */
-void iwarp_startup_drop(struct iwarp_conn *c);
-int iwarp_connect(void *provider, const struct sockaddr *addr,
-		  struct fabric_conn **out);
-int iwarp_start(struct fabric_conn *conn, const void *private_data,
-		unsigned private_len, unsigned read_depth);
-void iwarp_reject(struct fabric_conn *conn);
-/* Active, the loop's thread: reads the Reply. */
-void iwarp_startup_reply(struct iwarp_conn *c);
 
 /* conn.c */
 int iwarp_conn_create(struct iwarp_provider *p, int fd,
@@ -317,17 +294,10 @@ uint64_t iwarp_sent(struct fabric_conn *conn);
 void iwarp_look(struct fabric_conn *conn, struct xprt_view *v);
 /* The loop's thread: watches the socket; 0 or -errno. */
 int iwarp_conn_watch(struct iwarp_conn *c);
-/* The loop's thread: start-up is over, with both sides agreed. */
-void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed);
-/* Starts the end.  Any thread, any number of times; or with the lock. */
-void iwarp_conn_fail(struct iwarp_conn *c, int err);
-void iwarp_conn_fail_locked(struct iwarp_conn *c, int err);
-/* The loop's thread: adapts state and socket to the latest events.  May free
- * @c. */
-void iwarp_conn_update(struct iwarp_conn *c);
-/* The peer's name for the log. */
-const char *iwarp_conn_name(const struct iwarp_conn *c,
-			    char name[XPRT_ADDR_TEXT]);
+/* The loop's thread: start-up is over, with both sides agreed.  @hold: nothing
+ * may be sent before the peer has spoken. */
+void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
+		     bool hold);
 
 /* listen.c */
 int iwarp_listen(void *provider, const struct sockaddr *addr,

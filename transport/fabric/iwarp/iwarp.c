@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iwarp - the provider: its options, its device, its loops' shared state. */
+/* iwarp - the provider: its options and its device. */
 #include "transport/fabric/iwarp/iwarp.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 /* siw takes no more private data than 256 bytes, with 4 of MPA's own. */
 #define MAX_PRIVATE	248u
 
-const struct fabric_ops iwarp_fabric_ops = {
+static const struct fabric_ops fabric_ops = {
 	.name = "iwarp",
 	.listen = iwarp_listen,
 	.unlisten = iwarp_unlisten,
@@ -54,7 +54,7 @@ static bool fill_options(struct iwarp_options *o)
 
 static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
 {
-	d->dev.ops = &iwarp_fabric_ops;
+	d->dev.ops = &fabric_ops;
 	strcpy(d->dev.name, "iwarp");
 	d->dev.limits = (struct fabric_limits){
 		.max_sge = IWARP_MAX_SGE,
@@ -86,7 +86,7 @@ int iwarp_fabric_create(const struct iwarp_options *options,
 	device_init(&p->device, &p->options);
 	pthread_mutex_init(&p->lock, NULL);
 	CDS_INIT_LIST_HEAD(&p->loops);
-	out->ops = &iwarp_fabric_ops;
+	out->ops = &fabric_ops;
 	out->provider = p;
 	return 0;
 }
@@ -100,49 +100,4 @@ void iwarp_fabric_destroy(struct fabric *f)
 	pthread_mutex_destroy(&p->device.dev.lock);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
-}
-
-static struct iwarp_loop *find(struct iwarp_provider *p, struct loop *loop)
-{
-	struct iwarp_loop *il;
-
-	cds_list_for_each_entry(il, &p->loops, link)
-		if (il->loop == loop)
-			return il;
-	il = malloc(sizeof(*il));
-	if (!il)
-		return NULL;
-	il->provider = p;
-	il->loop = loop;
-	il->refs = 0;
-	cds_list_add(&il->link, &p->loops);
-	return il;
-}
-
-int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
-		   struct iwarp_loop **out)
-{
-	struct iwarp_loop *il;
-
-	mutex_lock(&p->lock);
-	il = find(p, loop);
-	if (il)
-		il->refs++;
-	mutex_unlock(&p->lock);
-	*out = il;
-	return il ? 0 : -ENOMEM;
-}
-
-void iwarp_loop_put(struct iwarp_loop *il)
-{
-	struct iwarp_provider *p = il->provider;
-	bool last;
-
-	mutex_lock(&p->lock);
-	last = --il->refs == 0;
-	if (last)
-		cds_list_del(&il->link);
-	mutex_unlock(&p->lock);
-	if (last)
-		free(il);
 }

@@ -50,7 +50,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 		return -ENOMEM;
 	l->provider = provider;
 	CDS_INIT_LIST_HEAD(&l->unfinished);
-	l->l.ops = &iwarp_fabric_ops;
+	l->l.ops = l->provider->device.dev.ops;
 	l->l.loop = loop;
 	l->l.request = request;
 	l->l.upper = upper;

@@ -19,7 +19,6 @@
 #include "lib/loop.h"
 #include "lib/stats.h"
 
-STAT(iwarp_blocked, "times a socket was full");
 STAT(iwarp_reads_served, "RDMA Reads answered for peers");
 
 /* Most steps to gather: the peer works on the first of them while we do the
@@ -207,6 +206,8 @@ static int fill(struct outbox *o, struct outbox_piece *p)
 
 	if (iwarp_tx_idle(tx))
 		err = build(c);
+	if (err == -EACCES)
+		c->read_refused = true;
 	if (answers != c->answers.built)
 		release_answers(c);
 	p->iov = tx->iov + tx->at;
@@ -251,30 +252,11 @@ static void publish(struct outbox *o, size_t n)
 		outbox_kick(o);
 }
 
-static void stopped(struct outbox *o, int err)
-{
-	struct iwarp_conn *c = owner_of(o);
-
-	if (err == -EAGAIN) {
-		stat_inc(iwarp_blocked);
-	} else if (err) {
-		c->read_refused = err == -EACCES;
-		iwarp_conn_fail_locked(c, err);
-	}
-}
-
-static void update(struct outbox *o)
-{
-	iwarp_conn_update(owner_of(o));
-}
-
 const struct outbox_ops iwarp_outbox_ops = {
 	.claim = claim,
 	.fill = fill,
 	.sent = sent,
 	.publish = publish,
-	.stopped = stopped,
-	.update = update,
 };
 
 /* ---- posting */
@@ -319,7 +301,7 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 	int err;
 
 	mutex_lock(&c->out.lock);
-	if (!c->live || c->out.dead || atomic_load(&c->closing)) {
+	if (!c->live || c->out.dead || atomic_load(&c->out.closing)) {
 		err = -ENOTCONN;
 	} else {
 		err = check_chain(c, chain);
@@ -357,7 +339,7 @@ bool iwarp_queue_answer(struct iwarp_conn *c,
 	bool room;
 
 	mutex_lock(&c->out.lock);
-	room = a->tail - a->head < c->startup.policy.ird;
+	room = a->tail - a->head < a->depth;
 	if (room)
 		a->ring[a->tail++ & (a->cap - 1)] = *req;
 	mutex_unlock(&c->out.lock);
@@ -398,7 +380,7 @@ void iwarp_retire(struct iwarp_conn *c)
 void iwarp_flush(struct iwarp_conn *c)
 {
 	/* A Terminate may have refused a Read: it was the first one. */
-	bool refused = c->err == -EREMOTEIO && c->read_blamed;
+	bool refused = c->out.err == -EREMOTEIO && c->read_blamed;
 
 	iwarp_retire(c);
 	/* No thread posts or sends any more. */

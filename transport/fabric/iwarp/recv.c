@@ -9,6 +9,7 @@
 #include "transport/fabric/iwarp/internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -27,6 +28,51 @@ STAT(iwarp_cut_off, "connections that ended within a message");
 /* A segment as long as this is received a segment at a time. */
 #define LARGE_SEGMENT	(16u << 10)
 
+static struct iwarp_loop *find(struct iwarp_provider *p, struct loop *loop)
+{
+	struct iwarp_loop *il;
+
+	cds_list_for_each_entry(il, &p->loops, link)
+		if (il->loop == loop)
+			return il;
+	il = malloc(sizeof(*il));
+	if (!il)
+		return NULL;
+	il->provider = p;
+	il->loop = loop;
+	il->refs = 0;
+	cds_list_add(&il->link, &p->loops);
+	return il;
+}
+
+int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
+		   struct iwarp_loop **out)
+{
+	struct iwarp_loop *il;
+
+	mutex_lock(&p->lock);
+	il = find(p, loop);
+	if (il)
+		il->refs++;
+	mutex_unlock(&p->lock);
+	*out = il;
+	return il ? 0 : -ENOMEM;
+}
+
+void iwarp_loop_put(struct iwarp_loop *il)
+{
+	struct iwarp_provider *p = il->provider;
+	bool last;
+
+	mutex_lock(&p->lock);
+	last = --il->refs == 0;
+	if (last)
+		cds_list_del(&il->link);
+	mutex_unlock(&p->lock);
+	if (last)
+		free(il);
+}
+
 static struct iwarp_conn *conn_of(struct rdmap *r)
 {
 	return container_of(r, struct iwarp_conn, rx);
@@ -35,7 +81,7 @@ static struct iwarp_conn *conn_of(struct rdmap *r)
 /* After call-backs: they may have closed the connection. */
 static void check_stop(struct iwarp_conn *c)
 {
-	if (atomic_load(&c->closing))
+	if (atomic_load(&c->out.closing))
 		c->rx.stop = true;
 }
 
@@ -105,7 +151,7 @@ static void read_done(struct rdmap *r)
 	s = oldest_read(&c->sq);
 	s->answered = true;
 	c->sq.reads--;
-	rtr = s->wr == &c->startup.rtr;
+	rtr = s->wr == &c->rtr;
 	mutex_unlock(&c->out.lock);
 	if (rtr)
 		c->live_due = true;
@@ -197,9 +243,9 @@ static void terminated(struct rdmap *r, unsigned code)
 		    "(%u/%u/%u)", iwarp_conn_name(c, name),
 		    rdmap_term_text(code), code >> 12, code >> 8 & 15,
 		    code & 255);
-	if (!atomic_load(&c->closing))
+	if (!atomic_load(&c->out.closing))
 		c->read_blamed = read;
-	iwarp_conn_fail(c, read || write ? -EREMOTEIO : -EPROTO);
+	outbox_close(&c->out, read || write ? -EREMOTEIO : -EPROTO);
 }
 
 const struct rdmap_ops iwarp_rdmap_ops = {
@@ -288,7 +334,7 @@ static void peer_broke_rule(struct iwarp_conn *c)
 	log_limited(LOG_LEVEL_WARN, "iwarp %s: terminated: %s (%u/%u/%u)",
 		    iwarp_conn_name(c, name), rdmap_term_text(code),
 		    code >> 12, code >> 8 & 15, code & 255);
-	iwarp_conn_fail(c, -EPROTO);
+	outbox_close(&c->out, -EPROTO);
 }
 
 static void peer_gone(struct iwarp_conn *c, int err)
@@ -296,13 +342,12 @@ static void peer_gone(struct iwarp_conn *c, int err)
 	c->eof = true;
 	if (rdmap_midway(&c->rx))
 		stat_inc(iwarp_cut_off);
-	iwarp_conn_fail(c, err ? err : -ECONNRESET);
+	outbox_close(&c->out, err ? err : -ECONNRESET);
 }
 
 /* The peer has sent its first FPDU: now we may send. */
 static void release_hold(struct iwarp_conn *c)
 {
-	c->spoken = true;
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	mutex_lock(&c->out.lock);
 	c->out.held = false;
@@ -326,12 +371,13 @@ void iwarp_receive(struct iwarp_conn *c)
 		if (n > 0 && n < (ssize_t)IWARP_RX_DIRECT)
 			break;
 	}
-	if (!c->spoken && (c->rx.fpdus > 0 || err == -EPROTO))
+	/* No other thread writes @held. */
+	if (c->out.held && (c->rx.fpdus > 0 || err == -EPROTO))
 		release_hold(c);
 	if (err == -EPROTO)
 		peer_broke_rule(c);
 	else if (err < 0)
-		iwarp_conn_fail(c, err);
+		outbox_close(&c->out, err);
 	else if (n == 0)
 		peer_gone(c, 0);
 	else if (n < 0 && n != -EAGAIN)

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * startup - from a socket to a connection: the start-up frames.
- *
- * Passive: the listener's loop reads the peer's Request, a frame of at most
- * 532 bytes within a time, and not a byte more; then the upper layer is
- * asked, and its answer goes out in one piece.  Active: TCP's connect is
- * waited for; the rest happens on the connection's loop.
- */
-#include "transport/fabric/iwarp/internal.h"
+/* startup - from a socket to a connection: the start-up frames. */
+#include "transport/fabric/iwarp/startup.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,6 +10,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/fabric/iwarp/internal.h"
 #include "transport/socket/socket.h"
 
 STAT(iwarp_requests, "MPA requests taken");
@@ -194,7 +188,7 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 		close(fd);
 		return;
 	}
-	c->passive = true;
+	c->startup.passive = true;
 	c->startup.listener = l;
 	c->conn.info.peer = *peer;
 	socket_local(fd, &c->conn.info.local);
@@ -238,13 +232,11 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 		stat_inc(iwarp_requests_bad);
 		return -EPROTO;
 	}
-	err = iwarp_conn_watch(c);
-	if (!err)
-		err = send_frame(c, &reply);
+	err = send_frame(c, &reply);
 	if (err)
 		return err;
 	log_agreed(c, &reply, &agreed);
-	iwarp_conn_live(c, &agreed);
+	iwarp_conn_live(c, &agreed, true);
 	return 0;
 }
 
@@ -302,15 +294,10 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 	};
 	f->enhanced = f->rev > 1;
 	f->p2p = f->p2p && f->enhanced;
-	err = iwarp_conn_watch(c);
-	if (!err)
-		err = send_frame(c, f);
+	err = send_frame(c, f);
 	f->private_data = NULL;
-	if (err)
-		return err;
-	c->state = IWARP_ASKING;
 	loop_timer_set(c->conn.loop, &c->timer, o->handshake_ms);
-	return 0;
+	return err;
 }
 
 /* Ends the connection, and tells the peer the reason, as RFC 6581 section 8
@@ -324,15 +311,16 @@ static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
 		stat_inc(iwarp_replies_bad);
 	if (err == -ENOSPC || err == -ENOTSUP) {
 		agreed->rtr = MPA_RTR_NONE;
-		iwarp_conn_live(c, agreed);
+		iwarp_conn_live(c, agreed, false);
 		c->rx.term = err == -ENOSPC ? TERM_MPA_IRD : TERM_MPA_RTR;
 		c->live_due = false;
 	}
-	iwarp_conn_fail(c, err);
+	outbox_close(&c->out, err);
 }
 
-void iwarp_startup_reply(struct iwarp_conn *c)
+static void reply_ready(struct loop_fd *fd, uint32_t events)
 {
+	struct iwarp_conn *c = container_of(fd, struct iwarp_conn, fd);
 	struct mpa_agreed agreed;
 	struct iwarp_startup *s = &c->startup;
 	struct mpa_frame reply;
@@ -352,7 +340,7 @@ void iwarp_startup_reply(struct iwarp_conn *c)
 	}
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	copy_private(c, &reply);
-	iwarp_conn_live(c, &agreed);
+	iwarp_conn_live(c, &agreed, false);
 }
 
 int iwarp_start(struct fabric_conn *conn, const void *private_data,
@@ -364,11 +352,15 @@ int iwarp_start(struct fabric_conn *conn, const void *private_data,
 	c->startup.policy.ird = MIN(read_depth,
 				    c->provider->options.read_depth);
 	private_len = MIN(private_len, conn->dev->limits.max_private);
-	if (atomic_load(&c->closing))
+	if (atomic_load(&c->out.closing))
 		return -ENOTCONN;
-	err = c->passive ? start_passive(c, private_data, private_len) :
-			   start_active(c, private_data, private_len);
+	c->fd.ready = reply_ready;
+	err = iwarp_conn_watch(c);
+	if (!err)
+		err = c->startup.passive ?
+		      start_passive(c, private_data, private_len) :
+		      start_active(c, private_data, private_len);
 	if (err)
-		iwarp_conn_fail(c, err);
+		outbox_close(&c->out, err);
 	return err;
 }

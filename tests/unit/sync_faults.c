@@ -251,6 +251,8 @@ int fstatvfs(int fd, struct statvfs *sv)
 	*sv = (struct statvfs){ .f_flag = (unsigned long)sf.f_flags & 0xf };
 	if (atomic_load(&sync_faults.mount_sync))
 		sv->f_flag |= ST_SYNCHRONOUS;
+	if (atomic_load(&sync_faults.mount_ro))
+		sv->f_flag |= ST_RDONLY;
 	return 0;
 }
 

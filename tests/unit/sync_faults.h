@@ -30,6 +30,7 @@ struct sync_faults {
 	atomic_int write_errno, write_bytes;
 	atomic_bool chattr_s;		/* files have the flag S (sync) */
 	atomic_bool mount_sync;		/* the mount has the option sync */
+	atomic_bool mount_ro;		/* it is read-only */
 	atomic_int times_errno;		/* utimensat() */
 	atomic_bool hold_dirs;		/* syncs of directories wait */
 	/* One of so many syncs fails, and one of so many writes finds that

@@ -418,7 +418,7 @@ START_TEST(after_an_error_nothing_is_durable_until_syncfs_succeeds)
 }
 END_TEST
 
-/* ext4 says 0 to fsync() after its journal could not be written. */
+/* ext4 and btrfs say 0 to fsync() after they could not write their journal. */
 START_TEST(a_journal_that_was_aborted_is_an_error)
 {
 	static const int none[] = { EOPNOTSUPP, EACCES, EPERM };
@@ -437,6 +437,13 @@ START_TEST(a_journal_that_was_aborted_is_an_error)
 	assert_err(set_mode(dir), EROFS);
 	ck_assert_uint_ne(w.fs->verf, verf);
 	sync_faults.journal_errno = 0;
+	to_posix_fs(w.fs)->btrfs = true;
+	assert_ok(set_mode(dir));
+	verf = w.fs->verf;
+	sync_faults.mount_ro = true;
+	assert_err(set_mode(dir), EROFS);
+	ck_assert_uint_ne(w.fs->verf, verf);
+	sync_faults.mount_ro = false;
 	vfs_node_put(dir);
 	world_close();
 }

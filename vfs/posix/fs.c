@@ -68,6 +68,9 @@ static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
 		fs->ext4 = true;
 		fs->limits.max_file_size = EXT4_MAX_SIZE;
 		break;
+	case BTRFS_SUPER_MAGIC:
+		fs->btrfs = true;
+		break;
 	case NFS_SUPER_MAGIC:
 	case FUSE_SUPER_MAGIC:
 	case CEPH_SUPER_MAGIC:

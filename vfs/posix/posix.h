@@ -121,6 +121,7 @@ struct posix_fs {
 	bool	by_handle;		/* and so does open_by_handle_at */
 	bool	ram;			/* nothing blocks or needs a sync */
 	bool	ext4;			/* or ext2, or ext3 */
+	bool	btrfs;
 	bool	remote;			/* everything may block */
 	bool	no_openat2;
 	bool	no_nlink;		/* st_nlink means nothing here */

@@ -125,12 +125,24 @@ static int ask_journal(struct posix_fs *fs)
 	return -errno;
 }
 
+/* A file system becomes read-only when it gives up on its disk. */
+static int ask_writable(struct posix_fs *fs, int fd)
+{
+	struct statvfs sv;
+
+	if (fstatvfs(fd, &sv) < 0)
+		return -errno;
+	return sv.f_flag & ST_RDONLY && !fs->read_only ? -EROFS : 0;
+}
+
 /* Checks that fsync()'s answer of 0 can be believed. */
 static int ask_alive(struct posix_fs *fs, int fd)
 {
 	struct stat st;
 	int err = posix_fstat(fd, &st);
 
+	if (err == 0 && fs->btrfs)
+		err = ask_writable(fs, fd);
 	return err < 0 ? err : ask_journal(fs);
 }
 
@@ -139,14 +151,9 @@ static int whole_now(void *arg)
 {
 	struct job *j = arg;
 	uint64_t errors = posix_disk_errors(j->fs->disk);
-	struct statvfs sv;
-	int err = 0;
+	int err = syncfs(j->fd) < 0 ? -errno : ask_writable(j->fs, j->fd);
 
-	if (syncfs(j->fd) < 0 || fstatvfs(j->fd, &sv) < 0)
-		err = -errno;
-	else if (sv.f_flag & ST_RDONLY && !j->fs->read_only)
-		err = -EROFS;		/* since errors: syncfs() says 0 then */
-	else
+	if (err == 0)
 		err = ask_alive(j->fs, j->fd);
 	if (err == 0)
 		posix_disk_trust(j->fs->disk, errors);

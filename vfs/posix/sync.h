@@ -24,13 +24,13 @@
  * A WRITE reads the verifier before its data goes in, and a COMMIT after its
  * turn, so data that was lost in between is seen by the change.
  *
- * A dead file system may say 0.  XFS and ext4 answer 0 to the fsync() of a
- * directory that is not dirty any more, also when its journal could not be
+ * A dead file system may say 0.  XFS, ext4 and btrfs answer 0 to the fsync() of
+ * a directory that is not dirty any more, also when their journal could not be
  * written.  So after each sync the file is asked for its attributes (XFS
- * refuses that once it is shut down) and ext4 to begin a change (which it
- * refuses, too).  And after the first error a file system is *doubtful* for all
- * its exports: no sync counts until syncfs() succeeds.  doc/posix.md says which
- * race remains.
+ * refuses that once it is shut down), ext4 to begin a change (which it refuses,
+ * too), and btrfs whether it is read-only (as it is since it gave up).  And
+ * after the first error a file system is *doubtful* for all its exports: no
+ * sync counts until syncfs() succeeds.  doc/posix.md says which races remain.
  *
  * Not every file can be synced by itself.  Files that can't be opened (symbolic
  * links, devices, FIFOs, and files that the server has no permission for), and

@@ -52,7 +52,7 @@ found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
 [ -z "$found" ] || fail "comments without a thing as subject:
 $found"
 # So is the subject of the sentence that names a test.
-found=$(grep -rnE '^START_TEST\((what|who|whoever|whose|it|so)_' tests \
+found=$(grep -rnE '^TEST[A-Z_]*\((what|who|whoever|whose|it|so)_' tests \
 	--include='*.c')
 [ -z "$found" ] || fail "tests named without a thing as subject:
 $found"

@@ -47,30 +47,21 @@ static void kill_again_and_again(int i, bool other)
 	free(c);
 }
 
-START_TEST(a_killed_server_loses_nothing_acknowledged)
+TEST_CASE(.timeout = 60 + crash_setting("GANNET_CRASH_KILLS", KILLS));
+
+TEST_LOOP(a_killed_server_loses_nothing_acknowledged, 0, 4)
 {
 	kill_again_and_again(_i, false);
 }
-END_TEST
 
 /* A user who owns all files, but has no more rights than an owner. */
-START_TEST(a_killed_server_without_privileges_loses_nothing_acknowledged)
+TEST(a_killed_server_without_privileges_loses_nothing_acknowledged)
 {
 	kill_again_and_again(4, true);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("crash");
-	TCase *tc = tcase_create("kill");
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	tcase_set_timeout(tc, 60 + crash_setting("GANNET_CRASH_KILLS", KILLS));
-	tcase_add_loop_test(tc,
-		a_killed_server_loses_nothing_acknowledged, 0, 4);
-	tcase_add_test(tc,
-		a_killed_server_without_privileges_loses_nothing_acknowledged);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

@@ -222,7 +222,9 @@ static void remove_disk(void)
 	daemon_clean(&d);
 }
 
-START_TEST(a_poller_waits_for_no_disk)
+TEST_CASE(.timeout = 180);
+
+TEST(a_poller_waits_for_no_disk)
 {
 	pid_t stuck;
 
@@ -241,7 +243,6 @@ START_TEST(a_poller_waits_for_no_disk)
 	ck_assert_int_eq(d.status, 0);
 	remove_disk();
 }
-END_TEST
 
 /* ---- reloads, and the end */
 
@@ -325,7 +326,7 @@ static void reloads_go_on(void)
 	ck_assert_int_gt(hanging("(posix-sweep)"), 0);
 }
 
-START_TEST(no_reload_waits_for_a_disk_and_the_end_is_in_time)
+TEST(no_reload_waits_for_a_disk_and_the_end_is_in_time)
 {
 	struct daemon_run other;
 	pid_t stuck;
@@ -357,21 +358,14 @@ START_TEST(no_reload_waits_for_a_disk_and_the_end_is_in_time)
 	wire_close(&fine);
 	remove_disk();
 }
-END_TEST
 
 int main(void)
 {
 	const char *missing = disk_missing();
-	Suite *s = suite_create("hung");
-	TCase *tc = tcase_create("hung");
 
 	if (missing || system("command -v mke2fs >/dev/null") != 0) {
 		printf("%s\n", missing ? missing : "needs mke2fs");
 		return 77;
 	}
-	tcase_set_timeout(tc, 180);
-	tcase_add_test(tc, a_poller_waits_for_no_disk);
-	tcase_add_test(tc, no_reload_waits_for_a_disk_and_the_end_is_in_time);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

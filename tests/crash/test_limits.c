@@ -74,7 +74,7 @@ static void work(int turns)
 	}
 }
 
-START_TEST(a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged)
+TEST(a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged)
 {
 	on_tmpfs("size=1500k");
 	c.may[0] = NFS3ERR_NOSPC;
@@ -83,9 +83,8 @@ START_TEST(a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged)
 	ck_assert(daemon_alive(&c.d));
 	end("a full tmpfs");
 }
-END_TEST
 
-START_TEST(a_tmpfs_without_inodes_says_NOSPC)
+TEST(a_tmpfs_without_inodes_says_NOSPC)
 {
 	on_tmpfs("size=32m,nr_inodes=60");
 	c.may[0] = NFS3ERR_NOSPC;
@@ -93,9 +92,8 @@ START_TEST(a_tmpfs_without_inodes_says_NOSPC)
 	work(4);
 	end("no inodes");
 }
-END_TEST
 
-START_TEST(a_full_ext4_says_NOSPC_and_has_what_it_acknowledged)
+TEST(a_full_ext4_says_NOSPC_and_has_what_it_acknowledged)
 {
 	on_ext4("mke2fs -q -F -t ext4 -b 1024 -m 0 -O ^has_journal $1 1000",
 		NULL);
@@ -104,7 +102,6 @@ START_TEST(a_full_ext4_says_NOSPC_and_has_what_it_acknowledged)
 	work(4);
 	end("a full ext4");
 }
-END_TEST
 
 static bool limit_space(const char *size)
 {
@@ -117,7 +114,7 @@ static bool limit_space(const char *size)
 }
 
 /* Of btrfs, since not every kernel knows that of users. */
-START_TEST(a_full_quota_says_DQUOT)
+TEST(a_full_quota_says_DQUOT)
 {
 	prepare();
 	disk_start(&disk, c.d.dir, "mkfs.btrfs -q -f -K $1");
@@ -139,7 +136,6 @@ START_TEST(a_full_quota_says_DQUOT)
 	work(1);
 	end("over quota");
 }
-END_TEST
 
 static void remount(unsigned long flags)
 {
@@ -155,7 +151,7 @@ static void remount(unsigned long flags)
 	ck_assert_msg(err == 0, "remount: %s", strerror(err));
 }
 
-START_TEST(a_read_only_mount_says_ROFS_and_is_readable)
+TEST(a_read_only_mount_says_ROFS_and_is_readable)
 {
 	unsigned long acks;
 
@@ -178,7 +174,6 @@ START_TEST(a_read_only_mount_says_ROFS_and_is_readable)
 	work(1);
 	end("read-only for a while");
 }
-END_TEST
 
 static void limit(enum __rlimit_resource what, unsigned long value)
 {
@@ -201,7 +196,7 @@ static unsigned long count_files(void)
 	return strtoul(text, NULL, 10);
 }
 
-START_TEST(without_descriptors_calls_come_again_and_none_is_lost)
+TEST(without_descriptors_calls_come_again_and_none_is_lost)
 {
 	unsigned long files;
 
@@ -221,7 +216,6 @@ START_TEST(without_descriptors_calls_come_again_and_none_is_lost)
 	crash_pause(&c);
 	end("few descriptors");
 }
-END_TEST
 
 static unsigned long address_space(void)
 {
@@ -236,7 +230,7 @@ static unsigned long address_space(void)
 	return pages * (unsigned long)sysconf(_SC_PAGESIZE);
 }
 
-START_TEST(without_memory_calls_fail_and_the_server_goes_on)
+TEST(without_memory_calls_fail_and_the_server_goes_on)
 {
 	on_tmpfs("size=64m");
 	crash_start(&c);
@@ -257,9 +251,8 @@ START_TEST(without_memory_calls_fail_and_the_server_goes_on)
 	crash_pause(&c);
 	end("little memory");
 }
-END_TEST
 
-START_TEST(a_tree_unmounted_underneath_is_served_until_the_restart)
+TEST(a_tree_unmounted_underneath_is_served_until_the_restart)
 {
 	on_tmpfs("size=64m");
 	crash_start(&c);
@@ -273,30 +266,15 @@ START_TEST(a_tree_unmounted_underneath_is_served_until_the_restart)
 	crash_disconnect(&c);
 	daemon_clean(&c.d);
 }
-END_TEST
 
 int main(void)
 {
 	const char *missing = disk_missing();
-	Suite *s = suite_create("limits");
-	TCase *tc = tcase_create("limits");
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (missing) {
 		printf("%s\n", missing);
 		return 77;
 	}
-	tcase_add_test(tc,
-		       a_full_tmpfs_says_NOSPC_and_has_what_it_acknowledged);
-	tcase_add_test(tc, a_tmpfs_without_inodes_says_NOSPC);
-	tcase_add_test(tc, a_full_ext4_says_NOSPC_and_has_what_it_acknowledged);
-	tcase_add_test(tc, a_full_quota_says_DQUOT);
-	tcase_add_test(tc, a_read_only_mount_says_ROFS_and_is_readable);
-	tcase_add_test(tc,
-		       without_descriptors_calls_come_again_and_none_is_lost);
-	tcase_add_test(tc, without_memory_calls_fail_and_the_server_goes_on);
-	tcase_add_test(tc,
-		       a_tree_unmounted_underneath_is_served_until_the_restart);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

@@ -120,7 +120,10 @@ static void power_on(struct rig *r)
 	disk_mount(&r->disk, kinds[r->kind].type, r->mnt);
 }
 
-START_TEST(a_power_cut_loses_nothing_acknowledged)
+TEST_CASE(.timeout = 60 + crash_setting("GANNET_CRASH_CUTS", CUTS) +
+	  crash_setting("GANNET_CRASH_DEATHS", DEATHS));
+
+TEST_LOOP(a_power_cut_loses_nothing_acknowledged, 0, KINDS)
 {
 	unsigned cuts = crash_setting("GANNET_CRASH_CUTS", CUTS);
 	struct rig *r;
@@ -142,11 +145,10 @@ START_TEST(a_power_cut_loses_nothing_acknowledged)
 	}
 	rig_end(r, "power cuts");
 }
-END_TEST
 
 /* The disk fails everything from some moment on, and the server goes on for a
  * while.  What it acknowledges then counts as well. */
-START_TEST(a_dying_disk_loses_nothing_acknowledged)
+TEST_LOOP(a_dying_disk_loses_nothing_acknowledged, 0, KINDS)
 {
 	unsigned deaths = crash_setting("GANNET_CRASH_DEATHS", DEATHS);
 	struct rig *r;
@@ -168,26 +170,15 @@ START_TEST(a_dying_disk_loses_nothing_acknowledged)
 	}
 	rig_end(r, "disks' deaths");
 }
-END_TEST
 
 int main(void)
 {
 	const char *missing = disk_missing();
-	Suite *s = suite_create("power");
-	TCase *tc = tcase_create("cut");
-	unsigned cuts = crash_setting("GANNET_CRASH_CUTS", CUTS);
-	unsigned deaths = crash_setting("GANNET_CRASH_DEATHS", DEATHS);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (missing) {
 		printf("%s\n", missing);
 		return 77;
 	}
-	tcase_set_timeout(tc, 60 + cuts + deaths);
-	tcase_add_loop_test(tc, a_power_cut_loses_nothing_acknowledged,
-			    0, KINDS);
-	tcase_add_loop_test(tc, a_dying_disk_loses_nothing_acknowledged,
-			    0, KINDS);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

@@ -307,11 +307,13 @@ static void try_door(enum door door, bool reserved)
 				     turns[e][i].name);
 }
 
-START_TEST(each_may_do_what_its_export_and_the_files_allow_and_no_more)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(each_may_do_what_its_export_and_the_files_allow_and_no_more,
+	  0, 2 * NDOORS)
 {
 	try_door((enum door)(_i / 2), _i % 2);
 }
-END_TEST
 
 static uint32_t mnt(struct caller *c, const char *path,
 		    const struct caller_cred *cred)
@@ -324,7 +326,7 @@ static uint32_t mnt(struct caller *c, const char *path,
 	return stat == RPC_SUCCESS ? xdr_get_u32(&c->in) : 0x1000 + stat;
 }
 
-START_TEST(each_may_mount_what_it_may_use)
+TEST_LOOP(each_may_mount_what_it_may_use, 0, 2 * NDOORS)
 {
 	enum door door = (enum door)(_i / 2);
 	bool reserved = _i % 2;
@@ -350,7 +352,6 @@ START_TEST(each_may_mount_what_it_may_use)
 		}
 	caller_close(&c);
 }
-END_TEST
 
 /* ---- handles */
 
@@ -362,7 +363,7 @@ static uint32_t getattr(struct caller *c, const struct export_fh *fh)
 	return nfs_status(c);
 }
 
-START_TEST(no_bit_of_a_handle_can_be_changed)
+TEST_LOOP(no_bit_of_a_handle_can_be_changed, 0, NDOORS)
 {
 	static struct caller c;
 	struct export_fh fh;
@@ -394,7 +395,6 @@ START_TEST(no_bit_of_a_handle_can_be_changed)
 	}
 	caller_close(&c);
 }
-END_TEST
 
 static uint32_t rename_to(struct caller *c, const struct export_fh *from,
 			  const struct export_fh *to)
@@ -414,7 +414,7 @@ static uint32_t link_to(struct caller *c, const struct export_fh *file,
 	return nfs_status(c);
 }
 
-START_TEST(nothing_is_moved_or_linked_between_exports)
+TEST_LOOP(nothing_is_moved_or_linked_between_exports, 0, NDOORS)
 {
 	struct nfs_cell cells[NEXPORTS];
 	static struct caller c;
@@ -444,26 +444,13 @@ START_TEST(nothing_is_moved_or_linked_between_exports)
 	for (unsigned e = 0; e < NEXPORTS; e++)
 		check_effect(&cells[e], false, exports[e].name);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("authorization");
-	TCase *tc = tcase_create("authorization");
-
 	if (!doors_may_bind_reserved()) {
 		printf("SKIP: may not bind ports below 1024, nor make a "
 		       "namespace where it may\n");
 		return 77;
 	}
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc,
-		each_may_do_what_its_export_and_the_files_allow_and_no_more,
-		0, 2 * NDOORS);
-	tcase_add_loop_test(tc, each_may_mount_what_it_may_use, 0, 2 * NDOORS);
-	tcase_add_loop_test(tc, no_bit_of_a_handle_can_be_changed, 0, NDOORS);
-	tcase_add_loop_test(tc, nothing_is_moved_or_linked_between_exports, 0,
-			    NDOORS);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

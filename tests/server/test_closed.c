@@ -44,7 +44,9 @@ static int run_without(unsigned closed, const char *const args[])
 #define RUN(closed, ...) \
 	run_without(closed, (const char *const[]){ __VA_ARGS__, NULL })
 
-START_TEST(copies_are_right_without_standard_descriptors)
+TEST_CASE(.timeout = 300);
+
+TEST_LOOP(copies_are_right_without_standard_descriptors, 0, WAYS)
 {
 	const char *from, *back;
 	char name[8];
@@ -70,17 +72,4 @@ START_TEST(copies_are_right_without_standard_descriptors)
 				 closed >> STDIN_FILENO & 1);
 	}
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("closed");
-	TCase *t = tcase_create("closed");
-
-	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, copies_are_right_without_standard_descriptors,
-			    0, WAYS);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -105,24 +105,24 @@ static void has_few_capabilities(const char *tid)
 		ck_assert_uint_eq(has, 0);
 }
 
-START_TEST(every_thread_is_filtered_and_gets_no_new_privileges)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(every_thread_is_filtered_and_gets_no_new_privileges)
 {
 	ck_assert(daemon_start(&d, ARGS(MEM)));
 	each_thread(is_filtered);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(every_thread_has_the_capabilities_that_serving_needs_only)
+TEST(every_thread_has_the_capabilities_that_serving_needs_only)
 {
 	ck_assert(daemon_start(&d, ARGS(MEM)));
 	each_thread(has_few_capabilities);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* Some devices go by the limit, and what raises it is given up. */
-START_TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
+TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct rlimit old, now;
@@ -138,10 +138,9 @@ START_TEST(memory_for_rdma_devices_is_not_limited_where_root_starts_it)
 	setrlimit(RLIMIT_MEMLOCK, &old);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* The one that forks is not the one that serves. */
-START_TEST(the_daemon_in_the_background_is_confined)
+TEST(the_daemon_in_the_background_is_confined)
 {
 	char command[300], pid[16] = "";
 	FILE *f;
@@ -161,7 +160,6 @@ START_TEST(the_daemon_in_the_background_is_confined)
 	kill(d.pid, SIGTERM);
 	EVENTUALLY(access(command, F_OK) < 0);
 }
-END_TEST
 
 /* ---- what it does */
 
@@ -210,7 +208,7 @@ static const struct { const char *name; long nr; long arg[2]; } strays[] = {
 	{ "no call at all", 9999, { 0 } },
 };
 
-START_TEST(a_call_that_serving_does_not_make_ends_it)
+TEST_LOOP(a_call_that_serving_does_not_make_ends_it, 0, ARRAY_SIZE(strays))
 {
 	char call[64];
 
@@ -222,10 +220,9 @@ START_TEST(a_call_that_serving_does_not_make_ends_it)
 		      "%s: status %x", strays[_i].name, d.status);
 	ck_assert(!daemon_has_logged(&d, "stray call:"));
 }
-END_TEST
 
 /* The same call, so that it is the filter that ended it above. */
-START_TEST(with_log_or_off_the_stray_call_is_made)
+TEST_LOOP(with_log_or_off_the_stray_call_is_made, 0, 2)
 {
 	static const char *const how[] = { "log", "off" };
 	char call[64];
@@ -237,9 +234,8 @@ START_TEST(with_log_or_off_the_stray_call_is_made)
 	daemon_end(&d, SIGTERM);
 	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
 }
-END_TEST
 
-START_TEST(calls_that_libraries_try_are_only_refused)
+TEST_LOOP(calls_that_libraries_try_are_only_refused, 0, 5)
 {
 	static const struct { long nr; int arg; const char *said; } tries[] = {
 		{ SYS_clone3, 0, "stray call: -1 ENOSYS" },
@@ -256,11 +252,10 @@ START_TEST(calls_that_libraries_try_are_only_refused)
 	ck_assert(daemon_answers(&d));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* By their numbers: this C library and libseccomp may not have their names.
  * Arguments that make no sense are refused by the call itself. */
-START_TEST(calls_of_newer_libraries_do_not_end_the_daemon)
+TEST(calls_of_newer_libraries_do_not_end_the_daemon)
 {
 	static const char *const calls[] = {
 		"450 1 1 1 1", "451 -1", "452 -1", "453 1 1 -1",
@@ -293,7 +288,6 @@ START_TEST(calls_of_newer_libraries_do_not_end_the_daemon)
 		daemon_prepare(&d);
 	}
 }
-END_TEST
 
 /* MNT of /m, as nobody in particular; its status, or -1 without an answer. */
 static int mount_status(void)
@@ -314,7 +308,7 @@ static int mount_status(void)
 
 /* Its modules are loaded when they are asked first: files, sockets, memory
  * that is executed. */
-START_TEST(the_name_service_works_in_it)
+TEST(the_name_service_works_in_it)
 {
 	ck_assert(daemon_start(&d, ARGS("--export", "mem:/m @gannet-none "
 					"*.gannet.invalid(ro,insecure) "
@@ -323,10 +317,9 @@ START_TEST(the_name_service_works_in_it)
 	ck_assert(daemon_alive(&d));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* Landlock, since Linux 6.12. */
-START_TEST(the_daemon_reaches_no_abstract_sockets_of_others)
+TEST(the_daemon_reaches_no_abstract_sockets_of_others)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(sa_family_t);	/* the kernel finds a name */
@@ -346,37 +339,9 @@ START_TEST(the_daemon_reaches_no_abstract_sockets_of_others)
 	daemon_end(&d, SIGTERM);
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_wrong_word_says_what_was_expected)
+TEST(a_wrong_word_says_what_was_expected)
 {
 	ck_assert(!daemon_start(&d, ARGS(MEM, "--seccomp", "maybe")));
 	ck_assert(daemon_logged(&d, "expected kill, log or off"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("confined");
-	TCase *tc = tcase_create("confined");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc,
-		every_thread_is_filtered_and_gets_no_new_privileges);
-	tcase_add_test(tc,
-		every_thread_has_the_capabilities_that_serving_needs_only);
-	tcase_add_test(tc,
-		memory_for_rdma_devices_is_not_limited_where_root_starts_it);
-	tcase_add_test(tc, the_daemon_in_the_background_is_confined);
-	tcase_add_loop_test(tc, a_call_that_serving_does_not_make_ends_it, 0,
-			    ARRAY_SIZE(strays));
-	tcase_add_loop_test(tc, with_log_or_off_the_stray_call_is_made, 0, 2);
-	tcase_add_loop_test(tc,
-			    calls_that_libraries_try_are_only_refused, 0, 5);
-	tcase_add_test(tc, calls_of_newer_libraries_do_not_end_the_daemon);
-	tcase_add_test(tc, the_name_service_works_in_it);
-	tcase_add_test(tc, the_daemon_reaches_no_abstract_sockets_of_others);
-	tcase_add_test(tc, a_wrong_word_says_what_was_expected);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

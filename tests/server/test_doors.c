@@ -53,7 +53,8 @@ static uint32_t mnt(enum door door, bool reserved, uint32_t *status)
 	return accepted;
 }
 
-START_TEST(secure_holds_wherever_the_port_is_that_of_a_tcp_socket)
+TEST_LOOP(secure_holds_wherever_the_port_is_that_of_a_tcp_socket,
+	  DOOR_TCP, DOOR_IWARP + 1)
 {
 	enum door door = (enum door)_i;
 	uint64_t refused;
@@ -67,18 +68,16 @@ START_TEST(secure_holds_wherever_the_port_is_that_of_a_tcp_socket)
 	ck_assert_uint_eq(getattr(door, false), NFS3_OK);
 	doors_close(&d);
 }
-END_TEST
 
 /* They bind none, so "secure" can't ask for one. */
-START_TEST(clients_of_rdma_devices_need_no_reserved_port)
+TEST(clients_of_rdma_devices_need_no_reserved_port)
 {
 	open_with("/mem 127.0.0.1(rw,secure)\n");
 	ck_assert_uint_eq(getattr(DOOR_LOOP, false), NFS3_OK);
 	doors_close(&d);
 }
-END_TEST
 
-START_TEST(mount_is_not_served_over_rdma)
+TEST(mount_is_not_served_over_rdma)
 {
 	uint32_t status;
 	uint64_t refused;
@@ -95,9 +94,8 @@ START_TEST(mount_is_not_served_over_rdma)
 	}
 	doors_close(&d);
 }
-END_TEST
 
-START_TEST(mount_is_served_over_rdma_where_it_was_asked_for)
+TEST(mount_is_served_over_rdma_where_it_was_asked_for)
 {
 	const struct harness_config hc = {
 		.exports = "/mem 127.0.0.1(rw,secure)\n", .rdma_mount = true,
@@ -113,24 +111,13 @@ START_TEST(mount_is_served_over_rdma_where_it_was_asked_for)
 	ck_assert_uint_eq(status, MNT3_OK);
 	doors_close(&d);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("doors");
-	TCase *tc = tcase_create("doors");
-
 	if (!doors_may_bind_reserved()) {
 		printf("SKIP: may not bind ports below 1024, nor make a "
 		       "namespace where it may\n");
 		return 77;
 	}
-	tcase_add_loop_test(tc,
-		secure_holds_wherever_the_port_is_that_of_a_tcp_socket,
-		DOOR_TCP, DOOR_IWARP + 1);
-	tcase_add_test(tc, clients_of_rdma_devices_need_no_reserved_port);
-	tcase_add_test(tc, mount_is_not_served_over_rdma);
-	tcase_add_test(tc, mount_is_served_over_rdma_where_it_was_asked_for);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
+	return run_tests();
 }

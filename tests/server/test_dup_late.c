@@ -34,9 +34,11 @@ static void move_on(struct stall *s)
 	sem_wait(&s->there);
 }
 
+TEST_CASE(.setup = setup, .teardown = teardown);
+
 /* A client writes, gives up, writes the same on a new connection, and goes on.
  * Then the poller of the first reads. */
-START_TEST(a_write_left_unread_does_not_overwrite_later_data)
+TEST_LOOP(a_write_left_unread_does_not_overwrite_later_data, 0, 2)
 {
 	struct export_fh fh;
 	struct stall late;
@@ -65,11 +67,10 @@ START_TEST(a_write_left_unread_does_not_overwrite_later_data)
 	ck_assert_uint_eq(fault_calls(FAULT_WRITE), 2);
 	close(fd);
 }
-END_TEST
 
 /* The newer connection was there when the older one called: another program,
  * though accept() came late. */
-START_TEST(a_connection_is_as_old_as_its_handshake)
+TEST(a_connection_is_as_old_as_its_handshake)
 {
 	struct stall listener, reader;
 	int older, newer;
@@ -93,18 +94,4 @@ START_TEST(a_connection_is_as_old_as_its_handshake)
 	ck_assert_uint_eq(counted("drc_left_over"), 0);
 	close(older);
 	close(newer);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("dup_late");
-	TCase *t = tcase_create("dup_late");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t,
-		a_write_left_unread_does_not_overwrite_later_data, 0, 2);
-	tcase_add_test(t, a_connection_is_as_old_as_its_handshake);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

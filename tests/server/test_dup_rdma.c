@@ -32,6 +32,13 @@ enum { LOOP, UNPROVEN, IWARP, KINDS, VERBS = KINDS };
 static struct harness srv;
 static int kind;
 static unsigned fail_nth;	/* of the loop fabric's operations */
+/* The kinds that a test is for; where DUP_VERBS is set, only that one. */
+#define TEST_EACH(name) \
+	TEST_LOOP(name, getenv("DUP_VERBS") ? VERBS : 0, \
+		  getenv("DUP_VERBS") ? VERBS + 1 : KINDS)
+#define TEST_ELSEWHERE(name, end) \
+	TEST_LOOP(name, 0, getenv("DUP_VERBS") ? 0 : (end))
+
 static unsigned granted;	/* credits, at most; 0: the default */
 static struct fabric fabric;
 static struct xprt_listener *listener;
@@ -200,7 +207,7 @@ static int iwarp_socket(void)
 /* ---- new calls */
 
 /* With one credit each call proves the reply before it, on any device. */
-START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
+TEST_EACH(new_calls_with_the_xids_of_old_ones_are_done)
 {
 	struct rpcrdma_requester *r = NULL;
 
@@ -226,10 +233,9 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 	ck_assert_uint_gt(counted("drc_new_closed"), 0);
 	stop();
 }
-END_TEST
 
 /* A is alive, and its client has the reply, as one credit proves. */
-START_TEST(a_call_sent_again_on_another_connection_runs_again)
+TEST_EACH(a_call_sent_again_on_another_connection_runs_again)
 {
 	struct rpcrdma_requester *one, *two;
 
@@ -246,7 +252,6 @@ START_TEST(a_call_sent_again_on_another_connection_runs_again)
 	rpcrdma_requester_destroy(two);
 	stop();
 }
-END_TEST
 
 /* ---- calls that are sent again */
 
@@ -277,7 +282,7 @@ static void lose_connection_in_rename(void)
 }
 
 /* The connection goes while the call runs, and its reply can't be sent. */
-START_TEST(sent_again_when_the_reply_found_no_connection)
+TEST_EACH(sent_again_when_the_reply_found_no_connection)
 {
 	start(_i);
 	lose_connection_in_rename();
@@ -289,9 +294,8 @@ START_TEST(sent_again_when_the_reply_found_no_connection)
 	is_not_run_again();
 	stop();
 }
-END_TEST
 
-START_TEST(sent_again_while_it_runs)
+TEST_EACH(sent_again_while_it_runs)
 {
 	struct rpcrdma_requester *r;
 	struct shot s;
@@ -307,10 +311,9 @@ START_TEST(sent_again_while_it_runs)
 	rpcrdma_requester_destroy(r);
 	stop();
 }
-END_TEST
 
 /* RFC 8166 section 4.5.4: a reply that can't be sent ends the connection. */
-START_TEST(sent_again_when_the_reply_could_not_be_sent)
+TEST_ELSEWHERE(sent_again_when_the_reply_could_not_be_sent, IWARP)
 {
 	struct rpcrdma_requester *r;
 	struct shot s;
@@ -329,7 +332,6 @@ START_TEST(sent_again_when_the_reply_could_not_be_sent)
 	is_not_run_again();
 	stop();
 }
-END_TEST
 
 /* ---- load */
 
@@ -435,7 +437,7 @@ static void work_and_lose(void *arg)
 	free(names);
 }
 
-START_TEST(connections_lost_under_load_run_nothing_twice)
+TEST_EACH(connections_lost_under_load_run_nothing_twice)
 {
 	pthread_t thread[CLIENTS];
 
@@ -448,10 +450,9 @@ START_TEST(connections_lost_under_load_run_nothing_twice)
 		pthread_join(thread[i], NULL);
 	stop();
 }
-END_TEST
 
 /* A Send completed, and nothing was heard after it. */
-START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
+TEST_ELSEWHERE(on_an_iwarp_adapter_a_completed_send_promises_nothing, 1)
 {
 	struct rpcrdma_requester *r;
 
@@ -465,7 +466,6 @@ START_TEST(on_an_iwarp_adapter_a_completed_send_promises_nothing)
 	is_not_run_again();
 	stop();
 }
-END_TEST
 
 /*
  * The reply to RENAME is the first of its connection.  The client may have
@@ -473,7 +473,7 @@ END_TEST
  * for, and as it is granted (RFC 8166 section 3.3.1).  The call beyond them
  * proves that the client took the reply.
  */
-START_TEST(on_an_iwarp_adapter_credits_prove_a_reply)
+TEST_ELSEWHERE(on_an_iwarp_adapter_credits_prove_a_reply, 4)
 {
 	unsigned asked = _i & 1 ? 4 : 0, beyond = _i & 2 ? 1 : 0;
 	struct rpcrdma_requester *r;
@@ -500,11 +500,10 @@ START_TEST(on_an_iwarp_adapter_credits_prove_a_reply)
 	}
 	stop();
 }
-END_TEST
 
 /* The reply went out and nothing acknowledged it: then the socket is reset, or
  * it is half-open. */
-START_TEST(over_user_space_iwarp_the_socket_is_asked)
+TEST_ELSEWHERE(over_user_space_iwarp_the_socket_is_asked, 2)
 {
 	struct linger now = { 1, 0 };
 	struct rpcrdma_requester *r, *two;
@@ -538,35 +537,5 @@ START_TEST(over_user_space_iwarp_the_socket_is_asked)
 	wait_sem(&s.done);
 	stop();
 }
-END_TEST
 
 /* Tests of one kind, or of what only a socket or the loop fabric can do. */
-static void add_special(TCase *t)
-{
-	tcase_add_loop_test(t, sent_again_when_the_reply_could_not_be_sent,
-			    LOOP, IWARP);
-	tcase_add_test(t,
-		       on_an_iwarp_adapter_a_completed_send_promises_nothing);
-	tcase_add_loop_test(t, on_an_iwarp_adapter_credits_prove_a_reply, 0, 4);
-	tcase_add_loop_test(t, over_user_space_iwarp_the_socket_is_asked, 0, 2);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("dup_rdma");
-	TCase *t = tcase_create("dup_rdma");
-	int first = getenv("DUP_VERBS") ? VERBS : 0;
-	int end = first ? VERBS + 1 : KINDS;
-
-#define EACH(test)	tcase_add_loop_test(t, test, first, end)
-	tcase_set_timeout(t, 60);
-	EACH(new_calls_with_the_xids_of_old_ones_are_done);
-	EACH(a_call_sent_again_on_another_connection_runs_again);
-	EACH(sent_again_when_the_reply_found_no_connection);
-	EACH(sent_again_while_it_runs);
-	EACH(connections_lost_under_load_run_nothing_twice);
-	if (!first)
-		add_special(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
-}

@@ -304,7 +304,25 @@ static void run_writer(void *arg)
 	close(w->fd);
 }
 
-START_TEST(nothing_is_done_twice_and_nothing_is_lost)
+static void setup(void)
+{
+	/* A reset leaves what was answered in the second before. */
+	struct harness_config config = { .exports = EXPORTS,
+					 .reply_bytes = 64u << 20 };
+
+	log_threshold = LOG_LEVEL_ERR;
+	harness_start(&srv, &config);
+	harness_root(&srv, "/mem", &dup_dir);
+}
+
+static void teardown(void)
+{
+	harness_stop(&srv);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown, .timeout = 600);
+
+TEST(nothing_is_done_twice_and_nothing_is_lost)
 {
 	const char *wanted = getenv("DUP_OPERATIONS");
 	static struct client clients[CLIENTS], writers[WRITERS];
@@ -335,33 +353,4 @@ START_TEST(nothing_is_done_twice_and_nothing_is_lost)
 	ck_assert_uint_eq(stats_sum_by_name("drc_lost"), 0);
 	printf("%u operations beside %u WRITEs\n", total, written);
 	stats_walk(report, NULL);
-}
-END_TEST
-
-static void setup(void)
-{
-	/* A reset leaves what was answered in the second before. */
-	struct harness_config config = { .exports = EXPORTS,
-					 .reply_bytes = 64u << 20 };
-
-	log_threshold = LOG_LEVEL_ERR;
-	harness_start(&srv, &config);
-	harness_root(&srv, "/mem", &dup_dir);
-}
-
-static void teardown(void)
-{
-	harness_stop(&srv);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("dup_soak");
-	TCase *t = tcase_create("dup_soak");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 600);
-	tcase_add_test(t, nothing_is_done_twice_and_nothing_is_lost);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -29,9 +29,11 @@ static void is_not_run_again(const char *counter)
 	close(fd);
 }
 
+TEST_CASE(.setup = setup, .teardown = teardown);
+
 /* ---- what is sent again */
 
-START_TEST(sent_again_on_the_connection_that_did_not_get_it)
+TEST_LOOP(sent_again_on_the_connection_that_did_not_get_it, 0, 2)
 {
 	uint64_t before = counted("drc_again_same");
 	static const int idle;
@@ -52,18 +54,16 @@ START_TEST(sent_again_on_the_connection_that_did_not_get_it)
 	ck_assert_uint_eq(dup_status(fd, &c), NFS3_OK);
 	close(fd);
 }
-END_TEST
 
-START_TEST(sent_again_after_a_reset)
+TEST_LOOP(sent_again_after_a_reset, 0, 2)
 {
 	pick_family(_i);
 	dup_reset(rename_unheard(9));
 	is_not_run_again("drc_again_broken");
 }
-END_TEST
 
 /* As Linux does, from the port that the first connection had. */
-START_TEST(sent_again_from_the_same_port)
+TEST_LOOP(sent_again_from_the_same_port, 0, 2)
 {
 	struct sockaddr_storage own;
 	socklen_t len = sizeof(own);
@@ -80,18 +80,16 @@ START_TEST(sent_again_from_the_same_port)
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
 	close(fd);
 }
-END_TEST
 
-START_TEST(sent_again_after_the_client_gave_up_and_closed)
+TEST_LOOP(sent_again_after_the_client_gave_up_and_closed, 0, 2)
 {
 	pick_family(_i);
 	close(rename_unheard(9));
 	is_not_run_again("drc_again_closed");
 }
-END_TEST
 
 /* The client lost its side, and the server has not heard of it. */
-START_TEST(sent_again_while_the_first_connection_is_half_open)
+TEST_LOOP(sent_again_while_the_first_connection_is_half_open, 0, 2)
 {
 	int fd;
 
@@ -100,9 +98,8 @@ START_TEST(sent_again_while_the_first_connection_is_half_open)
 	is_not_run_again("drc_again_silent");
 	close(fd);
 }
-END_TEST
 
-START_TEST(sent_again_as_the_reply_was_not_read_before_a_reset)
+TEST_LOOP(sent_again_as_the_reply_was_not_read_before_a_reset, 0, 2)
 {
 	int fd;
 	char byte;
@@ -116,11 +113,10 @@ START_TEST(sent_again_as_the_reply_was_not_read_before_a_reset)
 	close(fd);		/* with bytes unread */
 	is_not_run_again("drc_again_unread");
 }
-END_TEST
 
 /* The call looks left over: the connection's end came with it, and the same
  * call ran on a newer connection.  But it may be half closed, and wait. */
-START_TEST(a_client_that_is_taken_for_gone_learns_it)
+TEST_LOOP(a_client_that_is_taken_for_gone_learns_it, 0, 2)
 {
 	int b, a, one = 1;
 	char byte;
@@ -140,9 +136,8 @@ START_TEST(a_client_that_is_taken_for_gone_learns_it)
 	close(a);
 	close(b);
 }
-END_TEST
 
-START_TEST(sent_again_twice_over)
+TEST_LOOP(sent_again_twice_over, 0, 2)
 {
 	int fd;
 
@@ -163,7 +158,6 @@ START_TEST(sent_again_twice_over)
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
 	close(fd);
 }
-END_TEST
 
 /* Sends c, which is held before it has an effect. */
 static int send_held(enum fault_op op)
@@ -191,7 +185,7 @@ static void waits_for_the_first(enum fault_op op, unsigned calls)
 	close(fd);
 }
 
-START_TEST(sent_again_while_it_runs)
+TEST_LOOP(sent_again_while_it_runs, 0, 6)
 {
 	int fd;
 
@@ -215,7 +209,6 @@ START_TEST(sent_again_while_it_runs)
 		close(fd);
 	ck_assert(dup_exists(ctl, "b"));
 }
-END_TEST
 
 static uint64_t waiting_or_beside(void)
 {
@@ -224,7 +217,7 @@ static uint64_t waiting_or_beside(void)
 
 /* Programs of one host that start together, with the same xid: who can not be
  * told from another's second try is answered with the first, too. */
-START_TEST(identical_calls_at_once_are_all_answered)
+TEST_LOOP(identical_calls_at_once_are_all_answered, 0, 2)
 {
 	uint64_t before = waiting_or_beside();
 	uint32_t status;
@@ -247,12 +240,11 @@ START_TEST(identical_calls_at_once_are_all_answered)
 	}
 	ck_assert(dup_exists(ctl, "b"));
 }
-END_TEST
 
 /* ---- what is new */
 
 /* The tool that is started again, with its xids from the start. */
-START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
+TEST_LOOP(new_calls_with_the_xids_of_old_ones_are_done, 0, 2)
 {
 	int fd = -1;
 
@@ -272,10 +264,9 @@ START_TEST(new_calls_with_the_xids_of_old_ones_are_done)
 	ck_assert_uint_eq(counted("drc_in_progress"), 0);
 	ck_assert_uint_gt(counted("drc_new_taken"), 100);
 }
-END_TEST
 
 /* Locks, as made by programs that are started again and again. */
-START_TEST(a_lock_is_given_once)
+TEST_LOOP(a_lock_is_given_once, 0, 2)
 {
 	int fd;
 
@@ -291,9 +282,8 @@ START_TEST(a_lock_is_given_once)
 		close(fd);
 	}
 }
-END_TEST
 
-START_TEST(a_reset_long_after_the_reply_makes_nothing_old)
+TEST(a_reset_long_after_the_reply_makes_nothing_old)
 {
 	int fd;
 
@@ -308,10 +298,9 @@ START_TEST(a_reset_long_after_the_reply_makes_nothing_old)
 	ck_assert_uint_eq(counted("drc_new_broken"), 1);
 	close(fd);
 }
-END_TEST
 
 /* nconnect, or another program of the same address: each waits for itself. */
-START_TEST(a_sibling_that_asks_the_same_is_run_beside)
+TEST_LOOP(a_sibling_that_asks_the_same_is_run_beside, 0, 2)
 {
 	int one, two;
 
@@ -329,10 +318,9 @@ START_TEST(a_sibling_that_asks_the_same_is_run_beside)
 	close(one);
 	close(two);
 }
-END_TEST
 
 /* The reply arrived, and then the cable was cut. */
-START_TEST(an_acknowledged_call_of_a_half_open_connection_is_run)
+TEST_LOOP(an_acknowledged_call_of_a_half_open_connection_is_run, 0, 2)
 {
 	int one, two;
 
@@ -348,9 +336,8 @@ START_TEST(an_acknowledged_call_of_a_half_open_connection_is_run)
 	close(one);
 	close(two);
 }
-END_TEST
 
-START_TEST(another_address_is_another_client)
+TEST(another_address_is_another_client)
 {
 	int fd;
 
@@ -360,11 +347,10 @@ START_TEST(another_address_is_another_client)
 	ck_assert_uint_eq(dup_do(fd, &c), NFS3ERR_NOENT);
 	close(fd);
 }
-END_TEST
 
 /* ---- WRITE */
 
-START_TEST(a_write_is_never_answered_with_anothers_reply)
+TEST_LOOP(a_write_is_never_answered_with_anothers_reply, 0, 4)
 {
 	static uint8_t data[2000];
 	struct export_fh fh;
@@ -391,11 +377,10 @@ START_TEST(a_write_is_never_answered_with_anothers_reply)
 	data[1500] = 0;
 	close(fd);
 }
-END_TEST
 
 /* Else the first would put old data over what the client writes when the
  * second was answered. */
-START_TEST(a_write_sent_again_does_not_overtake_the_first)
+TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 {
 	static const uint8_t data[2000] = { 'x' };
 	struct export_fh fh;
@@ -415,7 +400,6 @@ START_TEST(a_write_sent_again_does_not_overtake_the_first)
 	ck_assert_uint_eq(counted("drc_ran_after"), 1);
 	close(again);
 }
-END_TEST
 
 /* ---- load */
 
@@ -444,7 +428,7 @@ static void flood(void *arg)
 	close(fd);
 }
 
-START_TEST(other_clients_writes_take_nothing_from_a_rename)
+TEST_LOOP(other_clients_writes_take_nothing_from_a_rename, 0, 2)
 {
 	struct export_fh fh;
 	pthread_t thread;
@@ -462,38 +446,4 @@ START_TEST(other_clients_writes_take_nothing_from_a_rename)
 	atomic_store(&flooding, false);
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(counted("drc_evicted"), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("dup_tcp");
-	TCase *t = tcase_create("dup_tcp");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-#define BOTH(test)	tcase_add_loop_test(t, test, 0, 2)
-	BOTH(sent_again_on_the_connection_that_did_not_get_it);
-	BOTH(sent_again_after_a_reset);
-	BOTH(sent_again_from_the_same_port);
-	BOTH(sent_again_after_the_client_gave_up_and_closed);
-	BOTH(sent_again_while_the_first_connection_is_half_open);
-	BOTH(sent_again_as_the_reply_was_not_read_before_a_reset);
-	BOTH(a_client_that_is_taken_for_gone_learns_it);
-	BOTH(sent_again_twice_over);
-	tcase_add_loop_test(t, sent_again_while_it_runs, 0, 6);
-	tcase_add_loop_test(t,
-			    identical_calls_at_once_are_all_answered,
-			    0, 2);
-	BOTH(new_calls_with_the_xids_of_old_ones_are_done);
-	BOTH(a_lock_is_given_once);
-	tcase_add_test(t, a_reset_long_after_the_reply_makes_nothing_old);
-	BOTH(a_sibling_that_asks_the_same_is_run_beside);
-	BOTH(an_acknowledged_call_of_a_half_open_connection_is_run);
-	tcase_add_test(t, another_address_is_another_client);
-	tcase_add_loop_test(t, a_write_is_never_answered_with_anothers_reply,
-			    0, 4);
-	BOTH(a_write_sent_again_does_not_overtake_the_first);
-	BOTH(other_clients_writes_take_nothing_from_a_rename);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -407,20 +407,7 @@ static void run_with(const char *kind)
 	ck_assert_int_eq(system(text), 0);
 }
 
-START_TEST(nobody_gets_out_of_an_export_by_swapping_links_for_directories)
+TEST_LOOP(nobody_gets_out_of_an_export_by_swapping_links_for_directories, 0, 2)
 {
 	run_with(_i ? "posix,async:" : "posix,async,table:");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("escape");
-	TCase *tc = tcase_create("escape");
-
-	tcase_add_loop_test(tc,
-		nobody_gets_out_of_an_export_by_swapping_links_for_directories,
-		0, 2);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -19,7 +19,9 @@
 #include "tests/server/tool_run.h"
 #include "tests/unit/runner.h"
 
-START_TEST(odd_sizes_make_the_round_trip)
+TEST_CASE(.timeout = 120);
+
+TEST_LOOP(odd_sizes_make_the_round_trip, 0, WAYS)
 {
 	static const size_t sizes[] = { 0, 1, 511, 4097, 65535, 1048576,
 					5000003 };
@@ -56,9 +58,8 @@ START_TEST(odd_sizes_make_the_round_trip)
 	same(from, path(export, "p"));
 	stop();
 }
-END_TEST
 
-START_TEST(holes_stay_holes)
+TEST_LOOP(holes_stay_holes, 0, WAYS)
 {
 	const char *from, *back;
 	struct stat st;
@@ -82,9 +83,8 @@ START_TEST(holes_stay_holes)
 	same(from, outfile);
 	stop();
 }
-END_TEST
 
-START_TEST(a_big_directory_is_listed_whole_and_in_order)
+TEST_LOOP(a_big_directory_is_listed_whole_and_in_order, 0, WAYS)
 {
 	enum { N = 3001 };
 	char name[64], *line;
@@ -108,9 +108,8 @@ START_TEST(a_big_directory_is_listed_whole_and_in_order)
 	ck_assert_ptr_nonnull(strstr(out, "..\n"));
 	stop();
 }
-END_TEST
 
-START_TEST(attributes_are_told)
+TEST_LOOP(attributes_are_told, 0, WAYS)
 {
 	start(_i);
 	make_file(path(export, "file"), 1234);
@@ -132,9 +131,8 @@ START_TEST(attributes_are_told)
 	ck_assert_ptr_nonnull(strstr(out, "Type: directory\n"));
 	stop();
 }
-END_TEST
 
-START_TEST(links_are_followed_where_they_can_be)
+TEST_LOOP(links_are_followed_where_they_can_be, 0, WAYS)
 {
 	const char *from;
 
@@ -166,9 +164,8 @@ START_TEST(links_are_followed_where_they_can_be)
 	same(from, path(export, "nowhere"));
 	stop();
 }
-END_TEST
 
-START_TEST(an_error_names_its_cause)
+TEST_LOOP(an_error_names_its_cause, 0, WAYS)
 {
 	const char *from;
 
@@ -201,10 +198,9 @@ START_TEST(an_error_names_its_cause)
 	ck_assert(daemon_logged(&d, "mount of /elsewhere refused to "));
 	stop();
 }
-END_TEST
 
 /* The tool asks for each shorter part of the path, too. */
-START_TEST(a_refused_mount_is_one_line_in_the_servers_log)
+TEST(a_refused_mount_is_one_line_in_the_servers_log)
 {
 	char line[2048];
 	unsigned n = 0;
@@ -225,9 +221,8 @@ START_TEST(a_refused_mount_is_one_line_in_the_servers_log)
 	ck_assert_uint_eq(n, 1);
 	stop();
 }
-END_TEST
 
-START_TEST(a_put_that_fails_names_what_is_left)
+TEST_LOOP(a_put_that_fails_names_what_is_left, 0, WAYS)
 {
 	const struct rlimit small = { 1 << 20, 1 << 20 };
 
@@ -241,9 +236,8 @@ START_TEST(a_put_that_fails_names_what_is_left)
 					  "server"));
 	stop();
 }
-END_TEST
 
-START_TEST(an_unreadable_source_replaces_nothing)
+TEST_LOOP(an_unreadable_source_replaces_nothing, 0, WAYS)
 {
 	const char *mine;
 	struct stat st;
@@ -261,9 +255,8 @@ START_TEST(an_unreadable_source_replaces_nothing)
 	ck_assert_int_eq(st.st_size, 10);
 	stop();
 }
-END_TEST
 
-START_TEST(a_read_only_export_takes_nothing)
+TEST_LOOP(a_read_only_export_takes_nothing, 0, WAYS)
 {
 	start_with(_i, "ro,insecure,no_root_squash");
 	make_file(path(d.dir, "from"), 10);
@@ -271,9 +264,8 @@ START_TEST(a_read_only_export_takes_nothing)
 	ck_assert_ptr_nonnull(strstr(err, "NFS3ERR_ROFS"));
 	stop();
 }
-END_TEST
 
-START_TEST(wrong_usage_is_told_apart)
+TEST(wrong_usage_is_told_apart)
 {
 	start(WAY_TCP);
 	ck_assert_int_eq(TOOL("--help"), 0);
@@ -305,10 +297,9 @@ START_TEST(wrong_usage_is_told_apart)
 	ck_assert_ptr_nonnull(strstr(err, "host 'no-such-host.invalid': "));
 	stop();
 }
-END_TEST
 
 /* A server that accepts connections and never answers. */
-START_TEST(the_timeout_is_for_mount_too)
+TEST(the_timeout_is_for_mount_too)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -327,7 +318,6 @@ START_TEST(the_timeout_is_for_mount_too)
 	close(fd);
 	stop();
 }
-END_TEST
 
 /* A mail server, say, which speaks first. */
 static void *greet(void *arg)
@@ -345,7 +335,7 @@ static void *greet(void *arg)
 	return NULL;
 }
 
-START_TEST(a_port_of_another_service_is_told_as_such)
+TEST_LOOP(a_port_of_another_service_is_told_as_such, 0, WAYS)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -373,9 +363,8 @@ START_TEST(a_port_of_another_service_is_told_as_such)
 	close(fd);
 	stop();
 }
-END_TEST
 
-START_TEST(a_mount_check_tells_what_was_negotiated)
+TEST_LOOP(a_mount_check_tells_what_was_negotiated, 0, WAYS)
 {
 	static const char *const both[] = {
 		"filehandle: ", "read size:       1.0 MiB at most",
@@ -398,7 +387,6 @@ START_TEST(a_mount_check_tells_what_was_negotiated)
 			      out);
 	stop();
 }
-END_TEST
 
 /* The mount command, as far as the directory to mount at. */
 static void advises(const char *fmt, ...)
@@ -412,7 +400,7 @@ static void advises(const char *fmt, ...)
 	ck_assert_msg(strstr(out, want), "no '%s' in %s", want, out);
 }
 
-START_TEST(a_mount_check_ends_with_a_command_that_works)
+TEST_LOOP(a_mount_check_ends_with_a_command_that_works, 0, WAYS)
 {
 	const char *six = _i == WAY_TCP ? "tcp6" : "rdma6";
 	uint16_t port;
@@ -435,9 +423,8 @@ START_TEST(a_mount_check_ends_with_a_command_that_works)
 			"[::1]:%s DIR\n", six, port, d.tcp_port, export);
 	stop();
 }
-END_TEST
 
-START_TEST(progress_is_shown_when_asked_for)
+TEST_LOOP(progress_is_shown_when_asked_for, 0, WAYS)
 {
 	start(_i);
 	make_file(path(d.dir, "from"), 3000000);
@@ -449,35 +436,4 @@ START_TEST(progress_is_shown_when_asked_for)
 			      path(d.dir, "to")), 0);
 	ck_assert_str_eq(err, "");
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("gannet_nfs");
-	TCase *t = tcase_create("tool");
-
-	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, odd_sizes_make_the_round_trip, 0, WAYS);
-	tcase_add_loop_test(t, a_big_directory_is_listed_whole_and_in_order, 0,
-			    WAYS);
-	tcase_add_loop_test(t, holes_stay_holes, 0, WAYS);
-	tcase_add_loop_test(t, attributes_are_told, 0, WAYS);
-	tcase_add_loop_test(t, links_are_followed_where_they_can_be, 0, WAYS);
-	tcase_add_loop_test(t, an_error_names_its_cause, 0, WAYS);
-	tcase_add_test(t, a_refused_mount_is_one_line_in_the_servers_log);
-	tcase_add_loop_test(t, a_put_that_fails_names_what_is_left, 0, WAYS);
-	tcase_add_loop_test(t, an_unreadable_source_replaces_nothing, 0, WAYS);
-	tcase_add_loop_test(t, a_read_only_export_takes_nothing, 0, WAYS);
-	tcase_add_test(t, wrong_usage_is_told_apart);
-	tcase_add_test(t, the_timeout_is_for_mount_too);
-	tcase_add_loop_test(t, a_port_of_another_service_is_told_as_such, 0,
-			    WAYS);
-	tcase_add_loop_test(t, a_mount_check_tells_what_was_negotiated, 0,
-			    WAYS);
-	tcase_add_loop_test(t, a_mount_check_ends_with_a_command_that_works,
-			    0, WAYS);
-	tcase_add_loop_test(t, progress_is_shown_when_asked_for, 0, WAYS);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

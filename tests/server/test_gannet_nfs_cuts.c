@@ -94,7 +94,9 @@ static void relay_stop(struct relay *r)
 	close(r->fd);
 }
 
-START_TEST(copies_survive_cut_connections)
+TEST_CASE(.timeout = 120);
+
+TEST_LOOP(copies_survive_cut_connections, 0, WAYS)
 {
 	struct relay r = { .cut_after = 3000000, .cuts = 4 };
 	const char *from, *back;
@@ -114,9 +116,8 @@ START_TEST(copies_survive_cut_connections)
 	relay_stop(&r);
 	stop();
 }
-END_TEST
 
-START_TEST(a_connection_cut_for_good_is_an_error_in_the_end)
+TEST_LOOP(a_connection_cut_for_good_is_an_error_in_the_end, 0, WAYS)
 {
 	struct relay r = { .cut_after = 3000000, .cuts = 1000000 };
 	const char *from;
@@ -131,9 +132,8 @@ START_TEST(a_connection_cut_for_good_is_an_error_in_the_end)
 	ck_assert_int_eq(TOOL("put", "-r", "2", from, url("x")), 3);
 	stop();
 }
-END_TEST
 
-START_TEST(connections_without_a_reply_are_given_up)
+TEST_LOOP(connections_without_a_reply_are_given_up, 0, WAYS)
 {
 	struct relay r = { .cut_after = 200, .cuts = UINT_MAX };
 
@@ -144,7 +144,6 @@ START_TEST(connections_without_a_reply_are_given_up)
 	relay_stop(&r);
 	stop();
 }
-END_TEST
 
 /* Takes NULL calls and refuses all others: PROG_MISMATCH. */
 static void *refuse_calls(void *arg)
@@ -172,7 +171,7 @@ static void *refuse_calls(void *arg)
 	return NULL;
 }
 
-START_TEST(calls_that_are_refused_are_not_sent_again)
+TEST(calls_that_are_refused_are_not_sent_again)
 {
 	struct relay r = { .run = refuse_calls };
 
@@ -182,21 +181,4 @@ START_TEST(calls_that_are_refused_are_not_sent_again)
 	ck_assert_ptr_nonnull(strstr(err, "Protocol not supported"));
 	relay_stop(&r);
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("gannet_nfs cuts");
-	TCase *t = tcase_create("cuts");
-
-	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, copies_survive_cut_connections, 0, WAYS);
-	tcase_add_loop_test(t,
-		a_connection_cut_for_good_is_an_error_in_the_end, 0, WAYS);
-	tcase_add_loop_test(t, connections_without_a_reply_are_given_up,
-			    0, WAYS);
-	tcase_add_test(t, calls_that_are_refused_are_not_sent_again);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -58,7 +58,9 @@ static void fails(int status, const char *message, const char *const args[])
 
 #define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-START_TEST(the_daemon_serves_once_ready_and_ends_with_0_on_sigterm)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(the_daemon_serves_once_ready_and_ends_with_0_on_sigterm)
 {
 	starts(ARGS(MEM));
 	ck_assert(daemon_answers(&d));
@@ -66,9 +68,8 @@ START_TEST(the_daemon_serves_once_ready_and_ends_with_0_on_sigterm)
 	ck_assert(WIFEXITED(d.status));
 	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
 }
-END_TEST
 
-START_TEST(sigint_ends_the_daemon_with_a_client_connected)
+TEST(sigint_ends_the_daemon_with_a_client_connected)
 {
 	int fd;
 
@@ -79,18 +80,16 @@ START_TEST(sigint_ends_the_daemon_with_a_client_connected)
 	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(tcp_and_udp_share_a_port)
+TEST(tcp_and_udp_share_a_port)
 {
 	starts(ARGS(MEM));
 	ck_assert_uint_ne(d.tcp_port, 0);
 	ck_assert_uint_eq(d.tcp_port, d.udp_port);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
+TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 {
 	fails(2, "--threads 0: expected a number from 1",
 	      ARGS("--threads", "0"));
@@ -110,27 +109,24 @@ START_TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "is not an option", ARGS("/srv"));
 	fails(2, "unrecognized option", ARGS("--no-such"));
 }
-END_TEST
 
-START_TEST(an_unused_port_option_is_logged)
+TEST(an_unused_port_option_is_logged)
 {
 	starts(ARGS(MEM, "--rdma", "iwarp", "--iwarp-port", "0"));
 	ck_assert(daemon_logged(&d, "gannetd: --iwarp-port is not used"));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* Without a device it goes no further than the options. */
-START_TEST(both_kinds_of_rdma_are_named_in_any_order)
+TEST(both_kinds_of_rdma_are_named_in_any_order)
 {
 	fails(2, "--port x: expected", ARGS("--rdma", "iwarp,verbs", "--port",
 	      "x"));
 	fails(2, "--port x: expected", ARGS("--rdma", "verbs,iwarp", "--port",
 	      "x"));
 }
-END_TEST
 
-START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
+TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 {
 	char file[160];
 
@@ -144,16 +140,14 @@ START_TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 	fails(1, "--export: idle=soon: expected a number",
 	      ARGS("--export", "posix,idle=soon:/"));
 }
-END_TEST
 
-START_TEST(a_foreign_listen_address_is_reported)
+TEST(a_foreign_listen_address_is_reported)
 {
 	fails(1, "this machine has no such address; see --bind",
 	      ARGS(MEM, "--bind", "203.0.113.77"));
 }
-END_TEST
 
-START_TEST(a_bad_exports_file_is_reported)
+TEST(a_bad_exports_file_is_reported)
 {
 	char file[160];
 
@@ -168,9 +162,8 @@ START_TEST(a_bad_exports_file_is_reported)
 	fails(1, "exports:2: mem has no option 'color=red'; expected",
 	      ARGS("--exports-file", file));
 }
-END_TEST
 
-START_TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
+TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
 {
 	char dir[160], file[160], text[512], message[512];
 
@@ -187,9 +180,8 @@ START_TEST(a_closed_directory_is_warned_of_and_the_others_are_served)
 	ck_assert(daemon_answers(&d));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(an_export_without_clients_serves_only_this_machine_and_logs_it)
+TEST(an_export_without_clients_serves_only_this_machine_and_logs_it)
 {
 	char message[256];
 
@@ -199,9 +191,8 @@ START_TEST(an_export_without_clients_serves_only_this_machine_and_logs_it)
 	ck_assert(daemon_logged(&d, message));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(a_relative_state_directory_is_made_for_us_alone)
+TEST(a_relative_state_directory_is_made_for_us_alone)
 {
 	char path[160], relative[320];
 	struct stat st;
@@ -218,10 +209,9 @@ START_TEST(a_relative_state_directory_is_made_for_us_alone)
 	ck_assert_uint_eq(st.st_mode & 07777, 0700);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* Nobody's home is not there; /tmp would be, and others' too. */
-START_TEST(without_a_home_the_state_is_not_put_where_others_write)
+TEST(without_a_home_the_state_is_not_put_where_others_write)
 {
 	static const char command[] =
 		"s='setpriv --reuid 65534 --regid 65534 --clear-groups';"
@@ -232,9 +222,8 @@ START_TEST(without_a_home_the_state_is_not_put_where_others_write)
 
 	ck_assert_int_eq(system(command), 0);
 }
-END_TEST
 
-START_TEST(a_port_in_use_is_reported_and_exits_1)
+TEST(a_port_in_use_is_reported_and_exits_1)
 {
 	struct daemon_run other;
 	char port[8];
@@ -248,9 +237,8 @@ START_TEST(a_port_in_use_is_reported_and_exits_1)
 	daemon_clean(&other);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(a_state_directory_in_use_is_refused_until_its_server_is_killed)
+TEST(a_state_directory_in_use_is_refused_until_its_server_is_killed)
 {
 	struct daemon_run other;
 
@@ -263,9 +251,8 @@ START_TEST(a_state_directory_in_use_is_refused_until_its_server_is_killed)
 	starts(ARGS(MEM));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
+TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 {
 	char file[160];
 
@@ -282,11 +269,10 @@ START_TEST(sighup_reads_the_exports_again_and_keeps_them_after_a_mistake)
 	ck_assert(daemon_answers(&d));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* The file is a pipe that nobody writes to: to open it takes for ever, as a
  * directory may on a disk that hangs. */
-START_TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
+TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
 {
 	char file[160];
 
@@ -309,9 +295,8 @@ START_TEST(a_reload_that_hangs_stops_nothing_and_not_the_end)
 	starts(ARGS(MEM));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(sighup_tells_when_an_exported_path_is_another_directory)
+TEST(sighup_tells_when_an_exported_path_is_another_directory)
 {
 	char dir[160], away[170], file[160], line[200];
 
@@ -334,9 +319,8 @@ START_TEST(sighup_tells_when_an_exported_path_is_another_directory)
 	ck_assert(daemon_logged(&d, "exports read again"));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(connections_leave_descriptors_for_files)
+TEST(connections_leave_descriptors_for_files)
 {
 	struct rlimit lim = { 64, 64 };
 	int fd[5];
@@ -355,9 +339,8 @@ START_TEST(connections_leave_descriptors_for_files)
 		close(fd[i]);
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
-START_TEST(sigusr1_logs_the_counters_at_any_level)
+TEST(sigusr1_logs_the_counters_at_any_level)
 {
 	starts(ARGS(MEM, "--log-level", "err"));
 	ck_assert(daemon_answers(&d));
@@ -366,7 +349,6 @@ START_TEST(sigusr1_logs_the_counters_at_any_level)
 	ck_assert(daemon_logged(&d, "workers of common: 0 of "));
 	daemon_end(&d, SIGTERM);
 }
-END_TEST
 
 /* Returns how often a sleeping thread has gone to sleep, by /proc; -1: it is
  * awake or gone. */
@@ -453,7 +435,7 @@ static bool ended_by_itself(void)
 	return false;
 }
 
-START_TEST(a_call_that_hangs_does_not_keep_it)
+TEST(a_call_that_hangs_does_not_keep_it)
 {
 	/* EXPORT of MOUNT, which is for a worker. */
 	uint32_t words[] = { 0x80000028, 1, 0, 2, 100005, 3, 5, 0, 0, 0, 0 };
@@ -483,9 +465,8 @@ START_TEST(a_call_that_hangs_does_not_keep_it)
 	ck_assert_int_eq(WEXITSTATUS(d.status), 1);
 	close(fd);
 }
-END_TEST
 
-START_TEST(the_pid_file_is_there_while_it_runs)
+TEST(the_pid_file_is_there_while_it_runs)
 {
 	char path[160];
 	struct stat st;
@@ -505,9 +486,8 @@ START_TEST(the_pid_file_is_there_while_it_runs)
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(without_foreground_the_command_returns_when_it_is_ready)
+TEST(without_foreground_the_command_returns_when_it_is_ready)
 {
 	char command[512], path[160];
 	int pid = 0;
@@ -527,9 +507,8 @@ START_TEST(without_foreground_the_command_returns_when_it_is_ready)
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	ck_assert(daemon_logged(&d, "ended"));
 }
-END_TEST
 
-START_TEST(a_failing_start_in_the_background_exits_1)
+TEST(a_failing_start_in_the_background_exits_1)
 {
 	char command[512];
 
@@ -537,9 +516,8 @@ START_TEST(a_failing_start_in_the_background_exits_1)
 		 "%s/state --export /no/such/dir > %s/log 2>&1", d.dir, d.dir);
 	ck_assert_int_eq(WEXITSTATUS(system(command)), 1);
 }
-END_TEST
 
-START_TEST(help_and_version_exit_0)
+TEST(help_and_version_exit_0)
 {
 	ck_assert_int_eq(system("./gannetd --help | grep -q -- --export"), 0);
 	/* It fits a terminal, wherever files are. */
@@ -549,51 +527,4 @@ START_TEST(help_and_version_exit_0)
 	/* Its name, not where it lies. */
 	ck_assert_int_eq(system("./gannetd --no-such 2>&1 | "
 				"grep -q '^gannetd: unrecognized'"), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("gannetd");
-	TCase *t = tcase_create("process");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t,
-		the_daemon_serves_once_ready_and_ends_with_0_on_sigterm);
-	tcase_add_test(t, sigint_ends_the_daemon_with_a_client_connected);
-	tcase_add_test(t, tcp_and_udp_share_a_port);
-	tcase_add_test(t,
-		a_wrong_option_says_what_was_expected_and_exits_2);
-	tcase_add_test(t, an_unused_port_option_is_logged);
-	tcase_add_test(t, both_kinds_of_rdma_are_named_in_any_order);
-	tcase_add_test(t,
-		a_mistake_in_the_exports_names_file_and_line_and_exits_1);
-	tcase_add_test(t, a_foreign_listen_address_is_reported);
-	tcase_add_test(t, a_bad_exports_file_is_reported);
-	tcase_add_test(t,
-		a_closed_directory_is_warned_of_and_the_others_are_served);
-	tcase_add_test(t,
-		an_export_without_clients_serves_only_this_machine_and_logs_it);
-	tcase_add_test(t, a_relative_state_directory_is_made_for_us_alone);
-	tcase_add_test(t,
-		without_a_home_the_state_is_not_put_where_others_write);
-	tcase_add_test(t, a_port_in_use_is_reported_and_exits_1);
-	tcase_add_test(t,
-		a_state_directory_in_use_is_refused_until_its_server_is_killed);
-	tcase_add_test(t,
-		sighup_reads_the_exports_again_and_keeps_them_after_a_mistake);
-	tcase_add_test(t, a_reload_that_hangs_stops_nothing_and_not_the_end);
-	tcase_add_test(t,
-		sighup_tells_when_an_exported_path_is_another_directory);
-	tcase_add_test(t, connections_leave_descriptors_for_files);
-	tcase_add_test(t, sigusr1_logs_the_counters_at_any_level);
-	tcase_add_test(t, a_call_that_hangs_does_not_keep_it);
-	tcase_add_test(t, the_pid_file_is_there_while_it_runs);
-	tcase_add_test(t,
-		without_foreground_the_command_returns_when_it_is_ready);
-	tcase_add_test(t, a_failing_start_in_the_background_exits_1);
-	tcase_add_test(t, help_and_version_exit_0);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

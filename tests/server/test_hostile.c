@@ -96,7 +96,9 @@ static size_t put_call(uint8_t *p, uint32_t prog, uint32_t vers, uint32_t proc,
 	return 44;
 }
 
-START_TEST(random_bytes_over_tcp)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(random_bytes_over_tcp)
 {
 	uint8_t junk[3000];
 
@@ -112,10 +114,9 @@ START_TEST(random_bytes_over_tcp)
 		seed = kept;
 	}
 }
-END_TEST
 
 /* Half of them begin as an MPA Request does. */
-START_TEST(random_bytes_to_nfs_over_rdma)
+TEST(random_bytes_to_nfs_over_rdma)
 {
 	static const uint8_t start[] = "MPA ID Req Frame\0\1\0\0";
 	uint8_t junk[3000];
@@ -135,9 +136,8 @@ START_TEST(random_bytes_to_nfs_over_rdma)
 		seed = kept;
 	}
 }
-END_TEST
 
-START_TEST(random_bytes_over_udp)
+TEST(random_bytes_over_udp)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 		.sin_port = htons(d.udp_port),
@@ -159,9 +159,8 @@ START_TEST(random_bytes_over_udp)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(random_arguments_to_every_procedure)
+TEST(random_arguments_to_every_procedure)
 {
 	uint8_t wire[44 + 512];
 	int fd = daemon_connect(d.tcp_port);
@@ -185,9 +184,8 @@ START_TEST(random_arguments_to_every_procedure)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_call_cut_off_anywhere)
+TEST(a_call_cut_off_anywhere)
 {
 	uint8_t wire[44 + 64];
 	size_t n;
@@ -216,7 +214,6 @@ START_TEST(a_call_cut_off_anywhere)
 		close(fd);
 	}
 }
-END_TEST
 
 static bool daemon_counted(const char *line)
 {
@@ -225,7 +222,7 @@ static bool daemon_counted(const char *line)
 }
 
 /* Nobody is left waiting for an answer that can't come. */
-START_TEST(a_record_that_is_no_call_ends_its_connection)
+TEST(a_record_that_is_no_call_ends_its_connection)
 {
 	/* Only an xid; a reply; a message type that there is not; the header
 	 * of a call without its program. */
@@ -248,9 +245,8 @@ START_TEST(a_record_that_is_no_call_ends_its_connection)
 	ck_assert(daemon_counted("rpc_short 2"));
 	ck_assert(daemon_counted("rpc_not_call 2"));
 }
-END_TEST
 
-START_TEST(a_record_of_four_gigabytes_is_refused)
+TEST(a_record_of_four_gigabytes_is_refused)
 {
 	static const uint32_t claims[] = { 0xffffffff, 0x7fffffff, 0x80800000,
 					   0x00800000 };
@@ -268,9 +264,8 @@ START_TEST(a_record_of_four_gigabytes_is_refused)
 	kill(d.pid, SIGUSR1);
 	ck_assert(daemon_logged(&d, "tcp_bad_record"));
 }
-END_TEST
 
-START_TEST(empty_fragments_without_end_are_refused)
+TEST(empty_fragments_without_end_are_refused)
 {
 	uint8_t zeros[65536] = { 0 };
 	int fd = daemon_connect(d.tcp_port);
@@ -281,9 +276,8 @@ START_TEST(empty_fragments_without_end_are_refused)
 	ck_assert(closed_by_peer(fd));
 	close(fd);
 }
-END_TEST
 
-START_TEST(stalled_connections_do_not_keep_others_out)
+TEST(stalled_connections_do_not_keep_others_out)
 {
 	uint8_t wire[48];
 	int fds[40];
@@ -301,9 +295,8 @@ START_TEST(stalled_connections_do_not_keep_others_out)
 	for (int i = 0; i < 40; i++)
 		close(fds[i]);
 }
-END_TEST
 
-START_TEST(connections_over_the_limit_are_refused_and_come_in_later)
+TEST(connections_over_the_limit_are_refused_and_come_in_later)
 {
 	int fds[80];
 	bool again = false;
@@ -320,9 +313,8 @@ START_TEST(connections_over_the_limit_are_refused_and_come_in_later)
 	}
 	ck_assert(again);
 }
-END_TEST
 
-START_TEST(replies_that_are_never_read_do_not_stop_the_server)
+TEST(replies_that_are_never_read_do_not_stop_the_server)
 {
 	uint8_t wire[44];
 	int fd = daemon_connect(d.tcp_port);
@@ -341,7 +333,6 @@ START_TEST(replies_that_are_never_read_do_not_stop_the_server)
 		ck_assert(daemon_answers(&d));
 	close(fd);
 }
-END_TEST
 
 /* A connection from 127.0.0.@host, with a receive time-out. */
 static int connect_from(uint8_t host, int timeout_ms)
@@ -411,7 +402,7 @@ static bool served_beside_hogs(void)
 
 /* They are closed after five seconds, which a slow machine may need for
  * something else, once or twice. */
-START_TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
+TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
 {
 	bool soon = false;
 
@@ -419,30 +410,4 @@ START_TEST(calls_never_finished_do_not_keep_memory_from_other_addresses)
 	for (int i = 0; i < 5 && !soon; i++)
 		soon = served_beside_hogs();
 	ck_assert(soon);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("hostile");
-	TCase *t = tcase_create("input");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, random_bytes_over_tcp);
-	tcase_add_test(t, random_bytes_to_nfs_over_rdma);
-	tcase_add_test(t, random_bytes_over_udp);
-	tcase_add_test(t, random_arguments_to_every_procedure);
-	tcase_add_test(t, a_call_cut_off_anywhere);
-	tcase_add_test(t, a_record_that_is_no_call_ends_its_connection);
-	tcase_add_test(t, a_record_of_four_gigabytes_is_refused);
-	tcase_add_test(t, empty_fragments_without_end_are_refused);
-	tcase_add_test(t, stalled_connections_do_not_keep_others_out);
-	tcase_add_test(t,
-		connections_over_the_limit_are_refused_and_come_in_later);
-	tcase_add_test(t, replies_that_are_never_read_do_not_stop_the_server);
-	tcase_add_test(t,
-		calls_never_finished_do_not_keep_memory_from_other_addresses);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -142,16 +142,17 @@ static const char *exports_text(exports list)
 	return text;
 }
 
-START_TEST(null_does_nothing)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(null_does_nothing)
 {
 	struct nfs_wait w = { .c = &m };
 
 	ck_assert_int_eq(rpc_mount3_null_async(m.rpc, nfs_done, &w), 0);
 	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
 }
-END_TEST
 
-START_TEST(an_export_is_mounted_by_its_path)
+TEST(an_export_is_mounted_by_its_path)
 {
 	static const char *const same[] = { "/mem", "/mem/", "/mem/.",
 					    "/mem/dir/..", "/mem/../..",
@@ -162,25 +163,22 @@ START_TEST(an_export_is_mounted_by_its_path)
 		ck_assert_msg(nfs_same_fh(got, top), "%s", same[i]);
 	}
 }
-END_TEST
 
-START_TEST(directories_below_an_export_are_mounted)
+TEST(directories_below_an_export_are_mounted)
 {
 	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
 	ck_assert(nfs_same_fh(got, dir));
 	ck_assert_int_eq(mnt("/mem//dir/./sub/"), MNT3_OK);
 	ck_assert(nfs_same_fh(got, sub));
 }
-END_TEST
 
-START_TEST(an_export_within_another_is_its_own)
+TEST(an_export_within_another_is_its_own)
 {
 	ck_assert_int_eq(mnt("/mem/inner"), MNT3_OK);
 	ck_assert_uint_ne(nfs_attr(got).fsid, nfs_attr(top).fsid);
 }
-END_TEST
 
-START_TEST(paths_that_are_no_exports_are_refused)
+TEST(paths_that_are_no_exports_are_refused)
 {
 	uint64_t refused = stats_sum_by_name("mount_refused");
 	char path[1200];
@@ -205,9 +203,8 @@ START_TEST(paths_that_are_no_exports_are_refused)
 	ck_assert_uint_eq(stats_sum_by_name("mount_refused"), refused + 12);
 	ck_assert_str_eq(dump(), "");
 }
-END_TEST
 
-START_TEST(symbolic_links_are_followed)
+TEST(symbolic_links_are_followed)
 {
 	static const struct { const char *text, *path; nfs_fh3 *to; } at[] = {
 		{ "dir", "/mem/l0", &dir },
@@ -233,9 +230,8 @@ START_TEST(symbolic_links_are_followed)
 	ck_assert_int_eq(mnt("/mem/dir/up"), MNT3_OK);
 	ck_assert(nfs_same_fh(got, sub));
 }
-END_TEST
 
-START_TEST(no_symbolic_link_leads_out_of_the_export)
+TEST(no_symbolic_link_leads_out_of_the_export)
 {
 	static const struct { const char *text; int status; } to[] = {
 		{ "..", MNT3ERR_ACCES },
@@ -264,9 +260,8 @@ START_TEST(no_symbolic_link_leads_out_of_the_export)
 	/* Nor does the path that goes on after a link. */
 	ck_assert_int_eq(mnt("/mem/link/../.."), MNT3ERR_ACCES);
 }
-END_TEST
 
-START_TEST(the_caller_must_be_let_through)
+TEST(the_caller_must_be_let_through)
 {
 	SETATTR3args a = { .object = dir };
 	SETATTR3res r;
@@ -280,9 +275,8 @@ START_TEST(the_caller_must_be_let_through)
 	/* The directory itself is in one that lets him through. */
 	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
 }
-END_TEST
 
-START_TEST(a_backend_that_fails)
+TEST(a_backend_that_fails)
 {
 	fault_set(FAULT_LOOKUP, EIO);
 	ck_assert_int_eq(mnt("/mem/dir"), MNT3ERR_IO);
@@ -296,9 +290,8 @@ START_TEST(a_backend_that_fails)
 	fault_set(FAULT_GETATTR, ESTALE);
 	ck_assert_int_eq(mnt("/mem"), MNT3ERR_NOENT);
 }
-END_TEST
 
-START_TEST(a_path_may_have_1024_bytes)
+TEST(a_path_may_have_1024_bytes)
 {
 	char path[1026] = "/mem";
 
@@ -309,16 +302,14 @@ START_TEST(a_path_may_have_1024_bytes)
 	path[1024] = '/';
 	ck_assert_int_eq(mnt(path), MNT3ERR_NAMETOOLONG);
 }
-END_TEST
 
-START_TEST(an_export_may_be_for_a_host_by_name)
+TEST(an_export_may_be_for_a_host_by_name)
 {
 	harness_publish(&srv, "/mem localhost(rw,insecure)\n");
 	ck_assert_int_eq(mnt("/mem"), MNT3_OK);
 	harness_publish(&srv, "/mem nosuchhost.invalid(rw,insecure)\n");
 	ck_assert_int_eq(mnt("/mem"), MNT3ERR_ACCES);
 }
-END_TEST
 
 static uint64_t free_files(void)
 {
@@ -329,7 +320,7 @@ static uint64_t free_files(void)
 	return r.FSSTAT3res_u.resok.ffiles;
 }
 
-START_TEST(no_mount_holds_on_to_a_directory)
+TEST(no_mount_holds_on_to_a_directory)
 {
 	RMDIR3args a = { .object = { dir, "sub" } };
 	uint64_t before = free_files();
@@ -342,9 +333,8 @@ START_TEST(no_mount_holds_on_to_a_directory)
 	ck_assert_int_eq(r.status, NFS3_OK);
 	ck_assert_uint_eq(free_files(), before + 1);
 }
-END_TEST
 
-START_TEST(the_list_of_mounts)
+TEST(the_list_of_mounts)
 {
 	mnt("/mem");
 	mnt("/mem/dir/");
@@ -359,7 +349,6 @@ START_TEST(the_list_of_mounts)
 	umntall();
 	ck_assert_str_eq(dump(), "");
 }
-END_TEST
 
 /* MNT of /everyone from @addr, by hand. */
 static void mnt_from(const char *addr)
@@ -385,7 +374,7 @@ static void mnt_from(const char *addr)
 	fake_free(call);
 }
 
-START_TEST(hosts_are_addresses_of_any_kind)
+TEST(hosts_are_addresses_of_any_kind)
 {
 	mnt_from("2001:db8::1");
 	mnt_from("192.0.2.9");
@@ -393,9 +382,8 @@ START_TEST(hosts_are_addresses_of_any_kind)
 	ck_assert_str_eq(dump(), "2001:db8::1:/everyone 192.0.2.9:/everyone "
 			 "192.0.2.10:/everyone ");
 }
-END_TEST
 
-START_TEST(the_list_of_mounts_survives_a_restart)
+TEST(the_list_of_mounts_survives_a_restart)
 {
 	mnt("/mem");
 	mnt("/mem/dir");
@@ -404,10 +392,9 @@ START_TEST(the_list_of_mounts_survives_a_restart)
 	start_server();
 	ck_assert_str_eq(dump(), "127.0.0.1:/mem/dir ");
 }
-END_TEST
 
 /* 4000 entries make more than the largest reply: the last are left out. */
-START_TEST(a_list_of_mounts_that_is_too_long_is_cut)
+TEST(a_list_of_mounts_that_is_too_long_is_cut)
 {
 	uint64_t cut = stats_sum_by_name("mount_list_cut");
 	char file[64], path[401] = { 0 };
@@ -433,9 +420,8 @@ START_TEST(a_list_of_mounts_that_is_too_long_is_cut)
 	ck_assert_uint_eq(count, (1 << 20) / (4 + 12 + 404));
 	ck_assert_uint_eq(stats_sum_by_name("mount_list_cut"), cut + 1);
 }
-END_TEST
 
-START_TEST(the_list_of_exports)
+TEST(the_list_of_exports)
 {
 	exports list;
 
@@ -449,9 +435,8 @@ START_TEST(the_list_of_exports)
 	get_list(&m, rpc_mount3_export_async, &list);
 	ck_assert_ptr_null(list);
 }
-END_TEST
 
-START_TEST(a_long_list_of_exports)
+TEST(a_long_list_of_exports)
 {
 	char *conf = malloc(1 << 20);
 	unsigned count = 0;
@@ -470,9 +455,8 @@ START_TEST(a_long_list_of_exports)
 	ck_assert_uint_eq(count, 500);
 	free(conf);
 }
-END_TEST
 
-START_TEST(version_1_lists_but_has_no_handles)
+TEST(version_1_lists_but_has_no_handles)
 {
 	struct nfs_client v1;
 	mountlist mounts;
@@ -496,34 +480,4 @@ START_TEST(version_1_lists_but_has_no_handles)
 	ck_assert_str_eq(list->ex_dir, "/mem");
 	get_list(&v1, rpc_mount1_dump_async, &mounts);
 	nfs_client_close(&v1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("mountd");
-	TCase *tc = tcase_create("mountd");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, null_does_nothing);
-	tcase_add_test(tc, an_export_is_mounted_by_its_path);
-	tcase_add_test(tc, directories_below_an_export_are_mounted);
-	tcase_add_test(tc, an_export_within_another_is_its_own);
-	tcase_add_test(tc, paths_that_are_no_exports_are_refused);
-	tcase_add_test(tc, symbolic_links_are_followed);
-	tcase_add_test(tc, no_symbolic_link_leads_out_of_the_export);
-	tcase_add_test(tc, the_caller_must_be_let_through);
-	tcase_add_test(tc, a_backend_that_fails);
-	tcase_add_test(tc, a_path_may_have_1024_bytes);
-	tcase_add_test(tc, an_export_may_be_for_a_host_by_name);
-	tcase_add_test(tc, no_mount_holds_on_to_a_directory);
-	tcase_add_test(tc, the_list_of_mounts);
-	tcase_add_test(tc, hosts_are_addresses_of_any_kind);
-	tcase_add_test(tc, the_list_of_mounts_survives_a_restart);
-	tcase_add_test(tc, a_list_of_mounts_that_is_too_long_is_cut);
-	tcase_add_test(tc, the_list_of_exports);
-	tcase_add_test(tc, a_long_list_of_exports);
-	tcase_add_test(tc, version_1_lists_but_has_no_handles);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

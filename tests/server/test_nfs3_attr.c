@@ -45,16 +45,17 @@ static SETATTR3args set_size(nfs_fh3 fh, uint64_t size)
 	return a;
 }
 
-START_TEST(null_needs_nothing)
+TEST_CASE(.setup = nfs_setup, .teardown = nfs_teardown);
+
+TEST(null_needs_nothing)
 {
 	struct nfs_wait w = { .c = &root };
 
 	ck_assert_int_eq(rpc_nfs3_null_async(root.rpc, nfs_done, &w), 0);
 	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
 }
-END_TEST
 
-START_TEST(attributes_are_those_of_the_file)
+TEST(attributes_are_those_of_the_file)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "12345");
 	fattr3 dir = nfs_attr(top);
@@ -71,9 +72,8 @@ START_TEST(attributes_are_those_of_the_file)
 	ck_assert_uint_ne(a.fileid, dir.fileid);
 	ck_assert_uint_ne(a.mtime.seconds, 0);
 }
-END_TEST
 
-START_TEST(a_forged_handle_is_bad)
+TEST(a_forged_handle_is_bad)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	char copy[EXPORT_FH_MAX] = { 0 };
@@ -91,9 +91,8 @@ START_TEST(a_forged_handle_is_bad)
 	memcpy(copy, fh.data.data_val, fh.data.data_len);
 	ck_assert_int_eq(try_getattr(&root, bad), NFS3_OK);
 }
-END_TEST
 
-START_TEST(the_handle_of_a_removed_file_is_stale)
+TEST(the_handle_of_a_removed_file_is_stale)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	REMOVE3args a = { .object = { top, "f" } };
@@ -103,9 +102,8 @@ START_TEST(the_handle_of_a_removed_file_is_stale)
 	ck_assert_int_eq(r.status, NFS3_OK);
 	ck_assert_int_eq(try_getattr(&root, fh), NFS3ERR_STALE);
 }
-END_TEST
 
-START_TEST(setattr_sets_what_it_is_told)
+TEST(setattr_sets_what_it_is_told)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "12345");
 	SETATTR3args a = set_mode(fh, 0100751);
@@ -139,9 +137,8 @@ START_TEST(setattr_sets_what_it_is_told)
 	ck_assert_uint_gt(nfs_attr(fh).mtime.seconds, 1000000000);
 	ck_assert_uint_eq(nfs_attr(fh).atime.seconds, 1000);
 }
-END_TEST
 
-START_TEST(setattr_truncates_and_extends)
+TEST(setattr_truncates_and_extends)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "12345");
 	SETATTR3args a = set_size(fh, 2);
@@ -154,9 +151,8 @@ START_TEST(setattr_truncates_and_extends)
 	ck_assert_int_eq(try_setattr(&root, &a, &wcc), NFS3_OK);
 	ck_assert_uint_eq(nfs_attr(fh).size, 5ull << 30);
 }
-END_TEST
 
-START_TEST(setattr_refuses_what_can_not_be)
+TEST(setattr_refuses_what_can_not_be)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "12345");
 	SETATTR3args a = { .object = fh };
@@ -176,9 +172,8 @@ START_TEST(setattr_refuses_what_can_not_be)
 	ck_assert_int_eq(try_setattr(&root, &a, &wcc), NFS3ERR_INVAL);
 	ck_assert_uint_eq(nfs_attr(fh).size, 5);
 }
-END_TEST
 
-START_TEST(setattr_by_another_is_refused)
+TEST(setattr_by_another_is_refused)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	SETATTR3args a = set_mode(fh, 0777);
@@ -188,9 +183,8 @@ START_TEST(setattr_by_another_is_refused)
 	a = set_size(fh, 0);
 	ck_assert_int_eq(try_setattr(&user, &a, &wcc), NFS3ERR_ACCES);
 }
-END_TEST
 
-START_TEST(the_guard_is_the_ctime)
+TEST(the_guard_is_the_ctime)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "12345");
 	SETATTR3args a = set_mode(fh, 0600);
@@ -207,7 +201,6 @@ START_TEST(the_guard_is_the_ctime)
 	ck_assert_int_eq(try_setattr(&root, &a, &wcc), NFS3ERR_NOT_SYNC);
 	ck_assert_uint_eq(nfs_attr(fh).mode, 0600);
 }
-END_TEST
 
 static uint32_t access_of(struct nfs_client *c, nfs_fh3 fh, uint32_t want)
 {
@@ -222,7 +215,7 @@ static uint32_t access_of(struct nfs_client *c, nfs_fh3 fh, uint32_t want)
 	return r.ACCESS3res_u.resok.access;
 }
 
-START_TEST(access_says_what_the_caller_may)
+TEST(access_says_what_the_caller_may)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	SETATTR3args a = set_mode(fh, 0644);
@@ -240,9 +233,8 @@ START_TEST(access_says_what_the_caller_may)
 			  ACCESS3_LOOKUP);
 	ck_assert_uint_eq(access_of(&root, top, 0xffffffc0), 0);
 }
-END_TEST
 
-START_TEST(fsstat_counts_space)
+TEST(fsstat_counts_space)
 {
 	FSSTAT3args a = { .fsroot = top };
 	FSSTAT3res r;
@@ -265,9 +257,8 @@ START_TEST(fsstat_counts_space)
 	ck_assert_uint_eq(ok->ffiles, files - 1);
 	ck_assert_uint_lt(ok->fbytes, bytes);
 }
-END_TEST
 
-START_TEST(fsinfo_offers_a_mebibyte)
+TEST(fsinfo_offers_a_mebibyte)
 {
 	FSINFO3args a = { .fsroot = top };
 	FSINFO3res r;
@@ -287,9 +278,8 @@ START_TEST(fsinfo_offers_a_mebibyte)
 	ck_assert_uint_eq(ok->time_delta.seconds, 0);
 	ck_assert_uint_ge(ok->time_delta.nseconds, 1);
 }
-END_TEST
 
-START_TEST(pathconf_is_that_of_posix)
+TEST(pathconf_is_that_of_posix)
 {
 	PATHCONF3args a = { .object = top };
 	PATHCONF3res r;
@@ -305,16 +295,14 @@ START_TEST(pathconf_is_that_of_posix)
 	ck_assert(!ok->case_insensitive);
 	ck_assert(ok->case_preserving);
 }
-END_TEST
 
-START_TEST(an_export_that_is_gone_is_stale)
+TEST(an_export_that_is_gone_is_stale)
 {
 	harness_publish(&srv, "/other 127.0.0.1(rw,insecure)\n");
 	ck_assert_int_eq(try_getattr(&root, top), NFS3ERR_STALE);
 }
-END_TEST
 
-START_TEST(an_export_for_others_gives_no_access)
+TEST(an_export_for_others_gives_no_access)
 {
 	uint64_t denied = stats_sum_by_name("export_denied");
 
@@ -322,19 +310,17 @@ START_TEST(an_export_for_others_gives_no_access)
 	ck_assert_int_eq(try_getattr(&root, top), NFS3ERR_ACCES);
 	ck_assert_uint_gt(stats_sum_by_name("export_denied"), denied);
 }
-END_TEST
 
 /* Which takes a look-up, and so a worker. */
-START_TEST(an_export_may_be_for_a_host_by_name)
+TEST(an_export_may_be_for_a_host_by_name)
 {
 	harness_publish(&srv, "/mem localhost(rw,insecure)\n");
 	ck_assert_int_eq(try_getattr(&root, top), NFS3_OK);
 	harness_publish(&srv, "/mem nosuchhost.invalid(rw,insecure)\n");
 	ck_assert_int_eq(try_getattr(&root, top), NFS3ERR_ACCES);
 }
-END_TEST
 
-START_TEST(root_is_squashed_unless_told_otherwise)
+TEST(root_is_squashed_unless_told_otherwise)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	SETATTR3args a = set_mode(fh, 0600);
@@ -346,9 +332,8 @@ START_TEST(root_is_squashed_unless_told_otherwise)
 			"anonuid=0,anongid=0)\n");
 	ck_assert_int_eq(try_setattr(&user, &a, &wcc), NFS3_OK);
 }
-END_TEST
 
-START_TEST(a_caller_without_credentials_is_anonymous)
+TEST(a_caller_without_credentials_is_anonymous)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 	SETATTR3args a = set_mode(fh, 0600);
@@ -358,46 +343,10 @@ START_TEST(a_caller_without_credentials_is_anonymous)
 	ck_assert_int_eq(try_getattr(&root, fh), NFS3_OK);
 	ck_assert_int_eq(try_setattr(&root, &a, &wcc), NFS3ERR_PERM);
 }
-END_TEST
 
-START_TEST(a_read_only_export_grants_no_change)
+TEST(a_read_only_export_grants_no_change)
 {
 	harness_publish(&srv, "/mem 127.0.0.1(ro,insecure,no_root_squash)\n");
 	ck_assert_uint_eq(access_of(&root, top, 0x3f),
 			  ACCESS3_READ | ACCESS3_LOOKUP);
-}
-END_TEST
-
-static void add_exports(TCase *tc)
-{
-	tcase_add_test(tc, an_export_that_is_gone_is_stale);
-	tcase_add_test(tc, an_export_for_others_gives_no_access);
-	tcase_add_test(tc, an_export_may_be_for_a_host_by_name);
-	tcase_add_test(tc, root_is_squashed_unless_told_otherwise);
-	tcase_add_test(tc, a_caller_without_credentials_is_anonymous);
-	tcase_add_test(tc, a_read_only_export_grants_no_change);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_attr");
-	TCase *tc = tcase_create("attributes");
-
-	tcase_add_checked_fixture(tc, nfs_setup, nfs_teardown);
-	tcase_add_test(tc, null_needs_nothing);
-	tcase_add_test(tc, attributes_are_those_of_the_file);
-	tcase_add_test(tc, a_forged_handle_is_bad);
-	tcase_add_test(tc, the_handle_of_a_removed_file_is_stale);
-	tcase_add_test(tc, setattr_sets_what_it_is_told);
-	tcase_add_test(tc, setattr_truncates_and_extends);
-	tcase_add_test(tc, setattr_refuses_what_can_not_be);
-	tcase_add_test(tc, setattr_by_another_is_refused);
-	tcase_add_test(tc, the_guard_is_the_ctime);
-	tcase_add_test(tc, access_says_what_the_caller_may);
-	tcase_add_test(tc, fsstat_counts_space);
-	tcase_add_test(tc, fsinfo_offers_a_mebibyte);
-	tcase_add_test(tc, pathconf_is_that_of_posix);
-	add_exports(tc);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

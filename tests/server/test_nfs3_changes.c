@@ -16,7 +16,9 @@ static void setup(void)
 	file = nfs_make_file(top, "file", "data");
 }
 
-START_TEST(remove_removes_what_is_no_directory)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST(remove_removes_what_is_no_directory)
 {
 	ck_assert_int_eq(try_remove(&user, top, "file"), NFS3ERR_ACCES);
 	ck_assert_int_eq(try_remove(&root, top, "dir"), NFS3ERR_ISDIR);
@@ -26,9 +28,8 @@ START_TEST(remove_removes_what_is_no_directory)
 	ck_assert(nfs_wcc);
 	ck_assert_int_eq(nfs_exists(top, "file"), NFS3ERR_NOENT);
 }
-END_TEST
 
-START_TEST(rmdir_removes_empty_directories)
+TEST(rmdir_removes_empty_directories)
 {
 	nfs_make_file(dir, "in", "");
 	ck_assert_int_eq(try_rmdir(top, "dir"), NFS3ERR_NOTEMPTY);
@@ -39,9 +40,8 @@ START_TEST(rmdir_removes_empty_directories)
 	ck_assert(nfs_wcc);
 	ck_assert_int_eq(nfs_exists(top, "dir"), NFS3ERR_NOENT);
 }
-END_TEST
 
-START_TEST(rename_moves_and_replaces)
+TEST(rename_moves_and_replaces)
 {
 	nfs_fh3 fh;
 
@@ -58,9 +58,8 @@ START_TEST(rename_moves_and_replaces)
 	ck_assert_int_eq(try_rename(top, "other", top, "second"), NFS3_OK);
 	ck_assert_int_eq(nfs_exists(top, "other"), NFS3_OK);
 }
-END_TEST
 
-START_TEST(rename_refuses_what_can_not_be)
+TEST(rename_refuses_what_can_not_be)
 {
 	nfs_make_dir(dir, "sub");
 	nfs_make_dir(top, "empty");
@@ -72,9 +71,8 @@ START_TEST(rename_refuses_what_can_not_be)
 	ck_assert_int_eq(try_rename(top, "dir", dir, "x"), NFS3ERR_INVAL);
 	ck_assert_int_eq(try_rename(file, "x", top, "y"), NFS3ERR_NOTDIR);
 }
-END_TEST
 
-START_TEST(link_adds_a_name)
+TEST(link_adds_a_name)
 {
 	ck_assert_int_eq(try_link(file, dir, "second"), NFS3_OK);
 	ck_assert(nfs_wcc);
@@ -83,9 +81,8 @@ START_TEST(link_adds_a_name)
 	ck_assert_int_eq(try_link(file, file, "x"), NFS3ERR_NOTDIR);
 	ck_assert_int_ne(try_link(dir, top, "x"), NFS3_OK);
 }
-END_TEST
 
-START_TEST(two_exports_are_two_devices)
+TEST(two_exports_are_two_devices)
 {
 	struct export_fh other;
 	nfs_fh3 fh;
@@ -99,9 +96,8 @@ START_TEST(two_exports_are_two_devices)
 	ck_assert_int_eq(try_link(file, fh, "x"), NFS3ERR_XDEV);
 	ck_assert_uint_ne(nfs_attr(fh).fsid, nfs_attr(top).fsid);
 }
-END_TEST
 
-START_TEST(a_second_handle_is_checked_like_the_first)
+TEST(a_second_handle_is_checked_like_the_first)
 {
 	char zero[EXPORT_FH_MAX] = { 0 };
 	nfs_fh3 bad = { { 32, zero } };
@@ -113,7 +109,6 @@ START_TEST(a_second_handle_is_checked_like_the_first)
 	ck_assert_int_eq(try_link(file, bad, "x"), NFS3ERR_BADHANDLE);
 	ck_assert_int_eq(try_link(file, gone, "x"), NFS3ERR_STALE);
 }
-END_TEST
 
 static uint64_t free_files(void)
 {
@@ -126,7 +121,7 @@ static uint64_t free_files(void)
 }
 
 /* A file is gone with its last name: no call, good or bad, kept it. */
-START_TEST(no_call_holds_on_to_a_file)
+TEST(no_call_holds_on_to_a_file)
 {
 	uint64_t before = free_files();
 	nfs_fh3 d = nfs_make_dir(top, "d"), f, fh;
@@ -153,9 +148,8 @@ START_TEST(no_call_holds_on_to_a_file)
 	ck_assert_int_eq(try_rmdir(top, "d"), NFS3_OK);
 	ck_assert_uint_eq(free_files(), before);
 }
-END_TEST
 
-START_TEST(a_read_only_export_stays_as_it_is)
+TEST(a_read_only_export_stays_as_it_is)
 {
 	SETATTR3args sa = { .object = file };
 	SETATTR3res sr;
@@ -173,24 +167,4 @@ START_TEST(a_read_only_export_stays_as_it_is)
 	ck_assert_int_eq(try_rename(top, "file", top, "x"), NFS3ERR_ROFS);
 	ck_assert_int_eq(try_link(file, top, "x"), NFS3ERR_ROFS);
 	ck_assert_int_eq(nfs_exists(top, "file"), NFS3_OK);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_changes");
-	TCase *tc = tcase_create("changes");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_test(tc, remove_removes_what_is_no_directory);
-	tcase_add_test(tc, rmdir_removes_empty_directories);
-	tcase_add_test(tc, rename_moves_and_replaces);
-	tcase_add_test(tc, rename_refuses_what_can_not_be);
-	tcase_add_test(tc, link_adds_a_name);
-	tcase_add_test(tc, two_exports_are_two_devices);
-	tcase_add_test(tc, a_second_handle_is_checked_like_the_first);
-	tcase_add_test(tc, no_call_holds_on_to_a_file);
-	tcase_add_test(tc, a_read_only_export_stays_as_it_is);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -64,7 +64,9 @@ static void setup(void)
 
 static const uint32_t limits[] = { 1, 1000, 4096, 65536 };
 
-START_TEST(a_short_read_brings_what_there_is_and_no_end)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST_LOOP(a_short_read_brings_what_there_is_and_no_end, 0, ARRAY_SIZE(limits))
 {
 	READ3res r;
 
@@ -83,7 +85,6 @@ START_TEST(a_short_read_brings_what_there_is_and_no_end)
 	ck_assert_uint_eq(r.READ3res_u.resok.count, 1);
 	ck_assert(r.READ3res_u.resok.eof);
 }
-END_TEST
 
 /* The file has @n bytes of what is new, then what was there. */
 static void expect_new(uint32_t n)
@@ -98,7 +99,7 @@ static void expect_new(uint32_t n)
 			 LEN - n);
 }
 
-START_TEST(a_torn_write_is_an_error_and_can_be_done_again)
+TEST_LOOP(a_torn_write_is_an_error_and_can_be_done_again, 0, ARRAY_SIZE(limits))
 {
 	fault_tear(limits[_i]);
 	ck_assert_int_eq(write_as(&root, new, 100000, FILE_SYNC).status,
@@ -108,11 +109,10 @@ START_TEST(a_torn_write_is_an_error_and_can_be_done_again)
 			 NFS3_OK);
 	expect_new(100000);
 }
-END_TEST
 
 /* Two clients wrote; the first that asks hears of the loss, and the other
  * sees another verifier. */
-START_TEST(an_error_reported_once_is_seen_by_all)
+TEST_LOOP(an_error_reported_once_is_seen_by_all, 0, 2)
 {
 	struct nfs_client second;
 	WRITE3res w[2], third;
@@ -140,20 +140,4 @@ START_TEST(an_error_reported_once_is_seen_by_all)
 			 commit_as(&second).COMMIT3res_u.resok.verf,
 			 NFS3_WRITEVERFSIZE);
 	nfs_client_close(&second);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_disk");
-	TCase *tc = tcase_create("disk");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_loop_test(tc, a_short_read_brings_what_there_is_and_no_end,
-			    0, ARRAY_SIZE(limits));
-	tcase_add_loop_test(tc, a_torn_write_is_an_error_and_can_be_done_again,
-			    0, ARRAY_SIZE(limits));
-	tcase_add_loop_test(tc, an_error_reported_once_is_seen_by_all, 0, 2);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

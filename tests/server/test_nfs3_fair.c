@@ -311,11 +311,12 @@ static void compare(const char *what, const char *heavy_from,
 	ck_assert_double_le(beside, 5 * alone);
 }
 
-START_TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_tcp)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_tcp)
 {
 	compare("tcp", "127.0.0.2", srv.port, "127.0.0.1", srv.port);
 }
-END_TEST
 
 static void setup_rdma(void)
 {
@@ -331,14 +332,15 @@ static uint16_t tcp_port(void)
 	return ntohs(a.sin_port);
 }
 
-START_TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_rdma)
+TEST_CASE(.setup = setup_rdma, .teardown = teardown);
+
+TEST(a_light_client_is_not_slowed_by_a_heavy_one_over_rdma)
 {
 	compare("heavy by RDMA", "127.0.0.1", srv.port, "127.0.0.2",
 		tcp_port());
 	compare("light by RDMA", "127.0.0.2", tcp_port(), "127.0.0.1",
 		srv.port);
 }
-END_TEST
 
 /* ----------------------------------------------------------- what hangs -- */
 
@@ -362,7 +364,9 @@ static void serve(struct nfs_client *c)
 	ck_assert_int_eq(rpc_service(c->rpc, p.revents), 0);
 }
 
-START_TEST(however_many_exports_hang_another_goes_on)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(however_many_exports_hang_another_goes_on)
 {
 	struct peer p[2];
 
@@ -382,7 +386,6 @@ START_TEST(however_many_exports_hang_another_goes_on)
 		close(p[c].fd);
 	}
 }
-END_TEST
 
 static void no_buffer(struct pool_request *r, struct buf *b)
 {
@@ -433,7 +436,7 @@ static void end_hang(struct peer *p)
 }
 
 /* Four calls behind the hung ones hold memory that others want. */
-START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
+TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
 {
 	struct peer p;
 
@@ -447,11 +450,10 @@ START_TEST(calls_behind_hung_ones_are_sent_back_where_memory_is_short)
 	}
 	end_hang(&p);
 }
-END_TEST
 
 /* JUKEBOX would say that nothing was done.  Half of it was written where it
  * was received. */
-START_TEST(a_write_that_is_sent_back_halfway_is_a_short_write)
+TEST(a_write_that_is_sent_back_halfway_is_a_short_write)
 {
 	nfs_fh3 fh = nfs_make_file(top, "half", "");
 	struct peer p;
@@ -468,7 +470,6 @@ START_TEST(a_write_that_is_sent_back_halfway_is_a_short_write)
 	ck_assert_uint_eq(nfs_attr(fh).size, 4);
 	end_hang(&p);
 }
-END_TEST
 
 /* As many calls of one export hang as its connection takes.  Those of another
  * export are served on the same connection. */
@@ -501,20 +502,22 @@ static void mix(const char *from, uint16_t port, unsigned calls)
 	close(p.fd);
 }
 
-START_TEST(a_connection_full_of_hung_calls_serves_other_exports)
+TEST(a_connection_full_of_hung_calls_serves_other_exports)
 {
 	mix("127.0.0.2", srv.port, 256);
 }
-END_TEST
 
-START_TEST(an_rdma_connection_full_of_hung_calls_serves_other_exports)
+TEST_CASE(.setup = setup_rdma, .teardown = teardown);
+
+TEST(an_rdma_connection_full_of_hung_calls_serves_other_exports)
 {
 	mix("127.0.0.1", srv.port, 128);
 }
-END_TEST
+
+TEST_CASE(.setup = setup, .teardown = teardown);
 
 /* Its first look-up hangs; clients that want another export are served. */
-START_TEST(mounts_of_a_hung_export_stop_no_others)
+TEST(mounts_of_a_hung_export_stop_no_others)
 {
 	struct nfs_client hung, mount;
 	unsigned left = 4 * THREADS, other = 1;
@@ -539,7 +542,6 @@ START_TEST(mounts_of_a_hung_export_stop_no_others)
 	nfs_client_close(&mount);
 	nfs_client_close(&hung);
 }
-END_TEST
 
 static int yes(const char *name, const struct addr *a)
 {
@@ -547,7 +549,7 @@ static int yes(const char *name, const struct addr *a)
 }
 
 /* The one worker for names is free again when the disk is asked. */
-START_TEST(a_hung_disk_does_not_keep_the_worker_for_names)
+TEST(a_hung_disk_does_not_keep_the_worker_for_names)
 {
 	struct nfs_client hung;
 	unsigned left = 2;
@@ -564,30 +566,4 @@ START_TEST(a_hung_disk_does_not_keep_the_worker_for_names)
 	while (left)
 		serve(&hung);
 	nfs_client_close(&hung);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_fair");
-
-	add_case(s, "tcp", setup, teardown,
-		 a_light_client_is_not_slowed_by_a_heavy_one_over_tcp);
-	add_case(s, "rdma", setup_rdma, teardown,
-		 a_light_client_is_not_slowed_by_a_heavy_one_over_rdma);
-	add_case(s, "exports", setup, teardown,
-		 however_many_exports_hang_another_goes_on);
-	add_case(s, "memory", setup, teardown,
-		 calls_behind_hung_ones_are_sent_back_where_memory_is_short);
-	add_case(s, "halfway", setup, teardown,
-		 a_write_that_is_sent_back_halfway_is_a_short_write);
-	add_case(s, "mix", setup, teardown,
-		 a_connection_full_of_hung_calls_serves_other_exports);
-	add_case(s, "mix_rdma", setup_rdma, teardown,
-		 an_rdma_connection_full_of_hung_calls_serves_other_exports);
-	add_case(s, "mounts", setup, teardown,
-		 mounts_of_a_hung_export_stop_no_others);
-	add_case(s, "names", setup, teardown,
-		 a_hung_disk_does_not_keep_the_worker_for_names);
-	return run_suite(s);
 }

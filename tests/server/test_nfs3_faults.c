@@ -349,7 +349,9 @@ static void expect(const struct proc *p, enum fault_op op, int err, int status)
 		      "%s: errno %d: no attributes", p->name, err);
 }
 
-START_TEST(every_status_listed_is_reached)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST_LOOP(every_status_listed_is_reached, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 
@@ -359,7 +361,6 @@ START_TEST(every_status_listed_is_reached)
 	/* Nothing was left behind: it works now. */
 	ck_assert_int_eq(p->call(), NFS3_OK);
 }
-END_TEST
 
 #define ERRNO(err, status) err,
 
@@ -367,7 +368,8 @@ static const int contract[] = { VFS_ERRORS(ERRNO) };
 
 /* Every operation may fail with every errno of vfs.h, whatever the procedure
  * makes of it. */
-START_TEST(no_errno_of_a_backend_leaves_a_call_without_an_error)
+TEST_LOOP(no_errno_of_a_backend_leaves_a_call_without_an_error,
+	  0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 
@@ -381,9 +383,8 @@ START_TEST(no_errno_of_a_backend_leaves_a_call_without_an_error)
 	fault_set(p->op, 0);
 	ck_assert_int_eq(p->call(), NFS3_OK);
 }
-END_TEST
 
-START_TEST(a_handle_that_can_not_be_opened_is_stale_or_bad)
+TEST_LOOP(a_handle_that_can_not_be_opened_is_stale_or_bad, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 
@@ -391,11 +392,10 @@ START_TEST(a_handle_that_can_not_be_opened_is_stale_or_bad)
 	expect(p, FAULT_OPEN_HANDLE, EBADMSG, NFS3ERR_BADHANDLE);
 	expect(p, FAULT_OPEN_HANDLE, ETIMEDOUT, NFS3ERR_JUKEBOX);
 }
-END_TEST
 
 /* A backend that would block is asked again, on a worker.  The worker goes on
  * from there: it opens no handle a second time. */
-START_TEST(a_blocking_operation_runs_on_a_worker)
+TEST_LOOP(a_blocking_operation_runs_on_a_worker, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 	uint64_t moved = stats_sum_by_name("rpc_would_block");
@@ -408,9 +408,8 @@ START_TEST(a_blocking_operation_runs_on_a_worker)
 	ck_assert_uint_eq(stats_sum_by_name("rpc_would_block"), moved + 1);
 	ck_assert_uint_eq(fault_calls(FAULT_OPEN_HANDLE), opened + handles);
 }
-END_TEST
 
-START_TEST(an_error_that_comes_once_is_answered_once)
+TEST_LOOP(an_error_that_comes_once_is_answered_once, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 
@@ -418,7 +417,6 @@ START_TEST(an_error_that_comes_once_is_answered_once)
 	ck_assert_int_ne(p->call(), NFS3_OK);
 	ck_assert_int_eq(p->call(), NFS3_OK);
 }
-END_TEST
 
 #define LATE_US	20000
 
@@ -430,7 +428,7 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-START_TEST(a_late_operation_is_answered_when_it_ends)
+TEST_LOOP(a_late_operation_is_answered_when_it_ends, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 	uint64_t before = now_us();
@@ -440,7 +438,6 @@ START_TEST(a_late_operation_is_answered_when_it_ends)
 	ck_assert(attrs);
 	ck_assert_uint_ge(now_us() - before, LATE_US);
 }
-END_TEST
 
 static void *call_it(void *arg)
 {
@@ -450,7 +447,7 @@ static void *call_it(void *arg)
 }
 
 /* Another client, who asks for something else, is answered meanwhile. */
-START_TEST(a_call_that_hangs_stops_no_other)
+TEST_LOOP(a_call_that_hangs_stops_no_other, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 	READ3args read = { .file = file, .count = 1 };
@@ -479,9 +476,8 @@ START_TEST(a_call_that_hangs_stops_no_other)
 	ck_assert(attrs);
 	nfs_client_close(&other);
 }
-END_TEST
 
-START_TEST(post_op_attributes_may_be_missing)
+TEST_LOOP(post_op_attributes_may_be_missing, 0, ARRAY_SIZE(procs))
 {
 	const struct proc *p = &procs[_i];
 	int status;
@@ -492,33 +488,4 @@ START_TEST(post_op_attributes_may_be_missing)
 	ck_assert(status == NFS3ERR_ACCES || status == NFS3ERR_IO);
 	if (p->op != FAULT_GETATTR)
 		ck_assert(!attrs);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_faults");
-	TCase *tc = tcase_create("faults");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_loop_test(tc, every_status_listed_is_reached, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc,
-		no_errno_of_a_backend_leaves_a_call_without_an_error,
-		0, ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc,
-			    a_handle_that_can_not_be_opened_is_stale_or_bad, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, a_blocking_operation_runs_on_a_worker, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, an_error_that_comes_once_is_answered_once, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, a_late_operation_is_answered_when_it_ends, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, a_call_that_hangs_stops_no_other, 0,
-			    ARRAY_SIZE(procs));
-	tcase_add_loop_test(tc, post_op_attributes_may_be_missing, 0,
-			    ARRAY_SIZE(procs));
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

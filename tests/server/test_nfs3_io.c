@@ -73,7 +73,9 @@ static nfs_fh3 a_file(void)
 	return own(nfs_make_file(top, "f", ""));
 }
 
-START_TEST(data_of_any_size_is_read_as_written)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST_LOOP(data_of_any_size_is_read_as_written, 0, 10)
 {
 	static const uint32_t sizes[] = { 0, 1, 3, 4, 5, 4095, 4096, 65537,
 					  MIB - 1, MIB };
@@ -94,9 +96,8 @@ START_TEST(data_of_any_size_is_read_as_written)
 	}
 	expect_data(fh, size, 10, 0, true);
 }
-END_TEST
 
-START_TEST(nothing_is_behind_the_end)
+TEST(nothing_is_behind_the_end)
 {
 	nfs_fh3 fh = a_file();
 
@@ -110,9 +111,8 @@ START_TEST(nothing_is_behind_the_end)
 	expect_data(fh, 5, 0, 0, false);
 	expect_data(fh, 10, 0, 0, true);
 }
-END_TEST
 
-START_TEST(a_read_is_cut_to_rtmax)
+TEST(a_read_is_cut_to_rtmax)
 {
 	nfs_fh3 fh = a_file();
 
@@ -122,9 +122,8 @@ START_TEST(a_read_is_cut_to_rtmax)
 	expect_data(fh, 0, UINT32_MAX, MIB, false);
 	expect_data(fh, 0, MIB + 1, MIB, false);
 }
-END_TEST
 
-START_TEST(a_short_file_takes_no_large_buffer)
+TEST(a_short_file_takes_no_large_buffer)
 {
 	nfs_fh3 fh = a_file();
 	unsigned calls;
@@ -145,10 +144,9 @@ START_TEST(a_short_file_takes_no_large_buffer)
 	expect_data(fh, 3, MIB, 7, true);
 	ck_assert_uint_eq(fault_read_room(), 7);
 }
-END_TEST
 
 /* Clients take no data and no end for an error. */
-START_TEST(a_read_of_a_file_that_grows_brings_data_or_the_end)
+TEST(a_read_of_a_file_that_grows_brings_data_or_the_end)
 {
 	READ3res r = { .status = NFS3ERR_IO };
 	nfs_fh3 fh = a_file();
@@ -172,9 +170,8 @@ START_TEST(a_read_of_a_file_that_grows_brings_data_or_the_end)
 	ck_assert(r.READ3res_u.resok.count > 0 || r.READ3res_u.resok.eof);
 	nfs_client_close(&reader);
 }
-END_TEST
 
-START_TEST(holes_read_as_zeros)
+TEST(holes_read_as_zeros)
 {
 	nfs_fh3 fh = a_file();
 	READ3res r;
@@ -186,9 +183,8 @@ START_TEST(holes_read_as_zeros)
 	for (int i = 0; i < 8192; i++)
 		ck_assert_int_eq(r.READ3res_u.resok.data.data_val[i], 0);
 }
-END_TEST
 
-START_TEST(only_files_are_read_and_written)
+TEST(only_files_are_read_and_written)
 {
 	nfs_fh3 lnk = own(nfs_make_link(top, "l", "x"));
 
@@ -197,9 +193,8 @@ START_TEST(only_files_are_read_and_written)
 	ck_assert_int_eq(do_write(top, 0, 10, UNSTABLE).status, NFS3ERR_INVAL);
 	ck_assert_int_eq(do_write(lnk, 0, 0, UNSTABLE).status, NFS3ERR_INVAL);
 }
-END_TEST
 
-START_TEST(reading_takes_permission)
+TEST(reading_takes_permission)
 {
 	READ3args a = { .count = 10 };
 	SETATTR3args sa = { 0 };
@@ -214,9 +209,8 @@ START_TEST(reading_takes_permission)
 	ck_assert_int_eq(r.status, NFS3ERR_ACCES);
 	ck_assert(r.READ3res_u.resfail.file_attributes.attributes_follow);
 }
-END_TEST
 
-START_TEST(a_write_past_all_files_is_too_big)
+TEST(a_write_past_all_files_is_too_big)
 {
 	nfs_fh3 fh = a_file();
 
@@ -226,9 +220,8 @@ START_TEST(a_write_past_all_files_is_too_big)
 			 NFS3ERR_FBIG);
 	ck_assert_uint_eq(nfs_attr(fh).size, 0);
 }
-END_TEST
 
-START_TEST(a_count_that_is_not_the_length_is_refused)
+TEST(a_count_that_is_not_the_length_is_refused)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3args a = { .file = fh, .count = 5, .data = { 4, data } };
@@ -243,11 +236,10 @@ START_TEST(a_count_that_is_not_the_length_is_refused)
 	ck_assert_uint_eq(stats_sum_by_name("nfs3_write_mismatch"), seen + 2);
 	ck_assert_uint_eq(nfs_attr(fh).size, 0);
 }
-END_TEST
 
 /* RFC 1813 section 3.3.19, also when it is more than what is kept of a call
  * (transport/xprt.h). */
-START_TEST(a_write_is_cut_to_wtmax)
+TEST_LOOP(a_write_is_cut_to_wtmax, 0, getenv("HARNESS_FABRIC") ? 1 : 4)
 {
 	static const uint32_t lens[] = { MIB + 8192, MIB + MIB / 5,
 					 2 * MIB + 1, 4 * MIB };
@@ -262,9 +254,8 @@ START_TEST(a_write_is_cut_to_wtmax)
 	r = do_write(fh, MIB, 10, FILE_SYNC);
 	ck_assert_int_eq(r.status, NFS3_OK);
 }
-END_TEST
 
-START_TEST(writing_nothing_changes_nothing)
+TEST(writing_nothing_changes_nothing)
 {
 	nfs_fh3 fh = a_file();
 	fattr3 before = nfs_attr(fh);
@@ -276,9 +267,8 @@ START_TEST(writing_nothing_changes_nothing)
 	ck_assert_mem_eq(&before.mtime, &after.mtime, sizeof(after.mtime));
 	ck_assert_uint_eq(after.size, 0);
 }
-END_TEST
 
-START_TEST(a_write_is_at_least_as_stable_as_asked)
+TEST(a_write_is_at_least_as_stable_as_asked)
 {
 	nfs_fh3 fh = a_file();
 
@@ -289,9 +279,8 @@ START_TEST(a_write_is_at_least_as_stable_as_asked)
 		ck_assert_int_ge(r.WRITE3res_u.resok.committed, how);
 	}
 }
-END_TEST
 
-START_TEST(partial_writes_go_on_until_all_is_written)
+TEST(partial_writes_go_on_until_all_is_written)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3res r;
@@ -308,11 +297,10 @@ START_TEST(partial_writes_go_on_until_all_is_written)
 			  .attributes.size, 10001);
 	expect_data(fh, 0, MIB, 10001, true);
 }
-END_TEST
 
 /* A poller writes the part that it can without waiting, and a worker the rest:
  * nothing is written twice. */
-START_TEST(a_write_that_would_wait_halfway_goes_on_from_there)
+TEST(a_write_that_would_wait_halfway_goes_on_from_there)
 {
 	uint64_t moved = stats_sum_by_name("rpc_would_block");
 	nfs_fh3 fh = a_file();
@@ -332,9 +320,8 @@ START_TEST(a_write_that_would_wait_halfway_goes_on_from_there)
 	ck_assert(r.WRITE3res_u.resok.file_wcc.after.attributes_follow);
 	expect_data(fh, 0, MIB, 8001, true);
 }
-END_TEST
 
-START_TEST(a_write_is_as_stable_as_the_least_of_its_parts)
+TEST(a_write_is_as_stable_as_the_least_of_its_parts)
 {
 	static const stable_how said[3][2] = {
 		{ FILE_SYNC, UNSTABLE }, { UNSTABLE, FILE_SYNC },
@@ -352,9 +339,8 @@ START_TEST(a_write_is_as_stable_as_the_least_of_its_parts)
 				 MIN(said[i][0], said[i][1]));
 	}
 }
-END_TEST
 
-START_TEST(an_error_after_some_data_is_a_short_write)
+TEST(an_error_after_some_data_is_a_short_write)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3res r;
@@ -367,7 +353,6 @@ START_TEST(an_error_after_some_data_is_a_short_write)
 	r = do_write(fh, 3000, 10000, FILE_SYNC);
 	ck_assert_int_eq(r.status, NFS3ERR_NOSPC);
 }
-END_TEST
 
 static COMMIT3res commit_as(struct nfs_client *who, nfs_fh3 fh,
 			    uint64_t offset, uint32_t count)
@@ -384,7 +369,7 @@ static COMMIT3res do_commit(nfs_fh3 fh, uint64_t offset, uint32_t count)
 	return commit_as(&root, fh, offset, count);
 }
 
-START_TEST(commit_and_write_have_one_verifier)
+TEST(commit_and_write_have_one_verifier)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3res w = do_write(fh, 0, 10, UNSTABLE);
@@ -395,10 +380,9 @@ START_TEST(commit_and_write_have_one_verifier)
 	ck_assert_mem_eq(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
 			 NFS3_WRITEVERFSIZE);
 }
-END_TEST
 
 /* The client must find that what it wrote may be lost. */
-START_TEST(an_error_while_it_is_written_changes_the_verifier)
+TEST(an_error_while_it_is_written_changes_the_verifier)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3res w;
@@ -415,20 +399,18 @@ START_TEST(an_error_while_it_is_written_changes_the_verifier)
 	ck_assert_mem_ne(w.WRITE3res_u.resok.verf, c.COMMIT3res_u.resok.verf,
 			 NFS3_WRITEVERFSIZE);
 }
-END_TEST
 
 /* It has no NFS3ERR_ACCES, RFC 1813 section 3.3.21: an allowed WRITE put the
  * data there. */
-START_TEST(commit_needs_no_permission)
+TEST(commit_needs_no_permission)
 {
 	nfs_fh3 fh = a_file();
 
 	do_write(fh, 0, 10, UNSTABLE);
 	ck_assert_int_eq(commit_as(&user, fh, 0, 0).status, NFS3_OK);
 }
-END_TEST
 
-START_TEST(commit_takes_any_range)
+TEST(commit_takes_any_range)
 {
 	nfs_fh3 fh = a_file();
 
@@ -438,9 +420,8 @@ START_TEST(commit_takes_any_range)
 	ck_assert_int_eq(do_commit(fh, UINT64_MAX, UINT32_MAX).status,
 			 NFS3_OK);
 }
-END_TEST
 
-START_TEST(commit_reports_a_full_disk)
+TEST(commit_reports_a_full_disk)
 {
 	nfs_fh3 fh = a_file();
 
@@ -449,9 +430,8 @@ START_TEST(commit_reports_a_full_disk)
 	fault_set(FAULT_COMMIT, EDQUOT);
 	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3ERR_DQUOT);
 }
-END_TEST
 
-START_TEST(a_read_only_export_commits_but_does_not_write)
+TEST(a_read_only_export_commits_but_does_not_write)
 {
 	nfs_fh3 fh = a_file();
 	WRITE3res w;
@@ -464,9 +444,8 @@ START_TEST(a_read_only_export_commits_but_does_not_write)
 	ck_assert_int_eq(do_commit(fh, 0, 0).status, NFS3_OK);
 	expect_data(fh, 0, 10, 10, true);
 }
-END_TEST
 
-START_TEST(readlink_gives_back_what_symlink_was_given)
+TEST_LOOP(readlink_gives_back_what_symlink_was_given, 0, 6)
 {
 	static const uint32_t sizes[] = { 1, 2, 3, 4, 1023, 3800 };
 	char target[4096] = { 0 };
@@ -481,9 +460,8 @@ START_TEST(readlink_gives_back_what_symlink_was_given)
 	ck_assert(r.READLINK3res_u.resok.symlink_attributes
 		  .attributes_follow);
 }
-END_TEST
 
-START_TEST(only_links_are_read_as_such)
+TEST(only_links_are_read_as_such)
 {
 	READLINK3args a = { .symlink = top };
 	READLINK3res r;
@@ -495,54 +473,4 @@ START_TEST(only_links_are_read_as_such)
 	a.symlink = a_file();
 	nfs_call(&root, readlink, &a, &r);
 	ck_assert_int_eq(r.status, NFS3ERR_INVAL);
-}
-END_TEST
-
-static void add_reads(TCase *tc)
-{
-	tcase_add_loop_test(tc, data_of_any_size_is_read_as_written, 0, 10);
-	tcase_add_test(tc, nothing_is_behind_the_end);
-	tcase_add_test(tc, a_read_is_cut_to_rtmax);
-	tcase_add_test(tc, a_short_file_takes_no_large_buffer);
-	tcase_add_test(tc,
-		       a_read_of_a_file_that_grows_brings_data_or_the_end);
-	tcase_add_test(tc, holes_read_as_zeros);
-	tcase_add_test(tc, only_files_are_read_and_written);
-	tcase_add_test(tc, reading_takes_permission);
-	tcase_add_loop_test(tc, readlink_gives_back_what_symlink_was_given, 0,
-			    6);
-	tcase_add_test(tc, only_links_are_read_as_such);
-}
-
-static void add_writes(TCase *tc)
-{
-	tcase_add_test(tc, a_write_past_all_files_is_too_big);
-	tcase_add_test(tc, a_count_that_is_not_the_length_is_refused);
-	/* Longer than any message is a record of TCP only. */
-	tcase_add_loop_test(tc, a_write_is_cut_to_wtmax, 0,
-			    getenv("HARNESS_FABRIC") ? 1 : 4);
-	tcase_add_test(tc, writing_nothing_changes_nothing);
-	tcase_add_test(tc, a_write_is_at_least_as_stable_as_asked);
-	tcase_add_test(tc, partial_writes_go_on_until_all_is_written);
-	tcase_add_test(tc, a_write_that_would_wait_halfway_goes_on_from_there);
-	tcase_add_test(tc, a_write_is_as_stable_as_the_least_of_its_parts);
-	tcase_add_test(tc, an_error_after_some_data_is_a_short_write);
-	tcase_add_test(tc, commit_and_write_have_one_verifier);
-	tcase_add_test(tc, an_error_while_it_is_written_changes_the_verifier);
-	tcase_add_test(tc, commit_needs_no_permission);
-	tcase_add_test(tc, commit_takes_any_range);
-	tcase_add_test(tc, commit_reports_a_full_disk);
-	tcase_add_test(tc, a_read_only_export_commits_but_does_not_write);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_io");
-	TCase *tc = tcase_create("io");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	add_reads(tc);
-	add_writes(tc);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -121,7 +121,9 @@ static void setup_small(void)
 	nfs_setup_with(&config);
 }
 
-START_TEST(calls_wait_for_buffers_and_get_them)
+TEST_CASE(.setup = setup_small, .teardown = nfs_teardown);
+
+TEST(calls_wait_for_buffers_and_get_them)
 {
 	READ3args a = { .count = MIB };
 	unsigned left = NCALLS;
@@ -137,7 +139,6 @@ START_TEST(calls_wait_for_buffers_and_get_them)
 		poll(NULL, 0, 1);
 	serve(&root, &left);
 }
-END_TEST
 
 static void count_done(struct rpc_context *rpc, int status, void *res,
 		       void *arg)
@@ -163,7 +164,7 @@ static unsigned take_all(struct buf **taken)
 	return n;
 }
 
-START_TEST(calls_with_results_of_any_kind_wait_for_buffers)
+TEST(calls_with_results_of_any_kind_wait_for_buffers)
 {
 	static struct buf *taken[MAX_TAKEN];
 	READDIRPLUS3args pa = { .dir = top, .dircount = MIB, .maxcount = MIB };
@@ -193,7 +194,6 @@ START_TEST(calls_with_results_of_any_kind_wait_for_buffers)
 		buf_put(taken[--n]);
 	serve(&root, &left);
 }
-END_TEST
 
 static struct work_class *class;
 
@@ -227,8 +227,10 @@ static void teardown_two(void)
 	harness_stop(&srv);
 }
 
+TEST_CASE(.setup = setup_two, .teardown = teardown_two);
+
 /* All of its calls wait in the file system, and hold one of two workers. */
-START_TEST(a_slow_export_does_not_stop_another)
+TEST(a_slow_export_does_not_stop_another)
 {
 	struct export_fh fh;
 	REMOVE3args a = { .object = { { { 0, NULL } }, "none" } };
@@ -249,7 +251,6 @@ START_TEST(a_slow_export_does_not_stop_another)
 	fault_hold(FAULT_REMOVE, false);
 	serve(&user, &left);
 }
-END_TEST
 
 static atomic_bool silent;
 static atomic_uint asked;
@@ -276,8 +277,10 @@ static void setup_named(void)
 	srv.exports->resolver.has_addr = ask;
 }
 
+TEST_CASE(.setup = setup_named, .teardown = nfs_teardown);
+
 /* Two workers, and a name service that says nothing. */
-START_TEST(a_silent_name_service_stops_only_those_who_need_it)
+TEST(a_silent_name_service_stops_only_those_who_need_it)
 {
 	struct nfs_client mount;
 	struct export_fh fh;
@@ -311,7 +314,6 @@ START_TEST(a_silent_name_service_stops_only_those_who_need_it)
 	ck_assert_uint_eq(atomic_load(&asked), 1);
 	nfs_client_close(&mount);
 }
-END_TEST
 
 struct side {
 	pthread_t	  thread;
@@ -371,7 +373,9 @@ static void *side_run(void *arg)
 	return NULL;
 }
 
-START_TEST(clients_side_by_side_while_exports_change)
+TEST_CASE(.setup = nfs_setup, .teardown = nfs_teardown);
+
+TEST(clients_side_by_side_while_exports_change)
 {
 	static struct side sides[NTHREADS];
 
@@ -389,22 +393,4 @@ START_TEST(clients_side_by_side_while_exports_change)
 		pthread_join(sides[i].thread, NULL);
 	ck_assert_int_eq(nfs_exists(top, "shared"), NFS3_OK);
 	ck_assert_int_eq(nfs_exists(top, "own0"), NFS3ERR_NOENT);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_load");
-
-	add_case(s, "buffers", setup_small, nfs_teardown,
-		 calls_wait_for_buffers_and_get_them);
-	add_case(s, "all buffers", setup_small, nfs_teardown,
-		 calls_with_results_of_any_kind_wait_for_buffers);
-	add_case(s, "shares", setup_two, teardown_two,
-		 a_slow_export_does_not_stop_another);
-	add_case(s, "names", setup_named, nfs_teardown,
-		 a_silent_name_service_stops_only_those_who_need_it);
-	add_case(s, "side by side", nfs_setup, nfs_teardown,
-		 clients_side_by_side_while_exports_change);
-	return run_suite(s);
 }

@@ -237,11 +237,17 @@ static bool try_failing(unsigned i, int nth)
 	return atomic_load(&failed);
 }
 
-START_TEST(a_call_without_memory_fails_and_the_server_lives)
+TEST_CASE(.teardown = teardown);
+
+TEST_LOOP(a_call_without_memory_fails_and_the_server_lives, 0, 2)
 {
 	unsigned all = 0;
 	int n;
 
+	if (_i)
+		setup_posix();
+	else
+		setup_mem();
 	for (unsigned i = 0; i < sizeof(procs) / sizeof(procs[0]); i++) {
 		for (n = 0; n < ROUNDS && try_failing(i, n); n++)
 			all++;
@@ -249,7 +255,6 @@ START_TEST(a_call_without_memory_fails_and_the_server_lives)
 	}
 	printf("%u failed allocations\n", all);
 }
-END_TEST
 
 /* A new connection, and a NULL call on it. */
 static bool connect_failing(int nth)
@@ -275,7 +280,9 @@ static bool connect_failing(int nth)
 	return atomic_load(&failed);
 }
 
-START_TEST(a_connection_without_memory_is_closed_and_the_server_lives)
+TEST_CASE(.setup = setup_mem, .teardown = teardown);
+
+TEST(a_connection_without_memory_is_closed_and_the_server_lives)
 {
 	int n;
 
@@ -285,7 +292,6 @@ START_TEST(a_connection_without_memory_is_closed_and_the_server_lives)
 	ck_assert_int_gt(n, 0);
 	ck_assert_int_lt(n, ROUNDS);
 }
-END_TEST
 
 STAT(test_first_counts, "counts of the test");
 
@@ -298,7 +304,7 @@ static void count_first(void *arg)
 	atomic_store(&left, -1);
 }
 
-START_TEST(a_thread_with_no_memory_for_its_counters_lives)
+TEST(a_thread_with_no_memory_for_its_counters_lives)
 {
 	pthread_t thread;
 
@@ -306,20 +312,4 @@ START_TEST(a_thread_with_no_memory_for_its_counters_lives)
 	pthread_join(thread, NULL);
 	ck_assert(atomic_load(&failed));
 	ck_assert_uint_eq(stats_sum_by_name("test_first_counts"), 2);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_memory");
-
-	add_case(s, "mem", setup_mem, teardown,
-		 a_call_without_memory_fails_and_the_server_lives);
-	add_case(s, "posix", setup_posix, teardown,
-		 a_call_without_memory_fails_and_the_server_lives);
-	add_case(s, "counters", setup_mem, teardown,
-		 a_thread_with_no_memory_for_its_counters_lives);
-	add_case(s, "connection", setup_mem, teardown,
-		 a_connection_without_memory_is_closed_and_the_server_lives);
-	return run_suite(s);
 }

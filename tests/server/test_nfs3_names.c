@@ -15,7 +15,9 @@ static void setup(void)
 	file = nfs_make_file(top, "file", "data");
 }
 
-START_TEST(lookup_finds_what_is_there)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST(lookup_finds_what_is_there)
 {
 	nfs_fh3 fh;
 
@@ -24,9 +26,8 @@ START_TEST(lookup_finds_what_is_there)
 	ck_assert_int_eq(try_lookup(top, "none", &fh), NFS3ERR_NOENT);
 	ck_assert_int_eq(try_lookup(file, "x", &fh), NFS3ERR_NOTDIR);
 }
-END_TEST
 
-START_TEST(dot_is_the_directory_and_dotdot_its_parent)
+TEST(dot_is_the_directory_and_dotdot_its_parent)
 {
 	nfs_fh3 fh;
 
@@ -37,9 +38,8 @@ START_TEST(dot_is_the_directory_and_dotdot_its_parent)
 	ck_assert_int_eq(try_lookup(file, ".", &fh), NFS3ERR_NOTDIR);
 	ck_assert_int_eq(try_lookup(file, "..", &fh), NFS3ERR_NOTDIR);
 }
-END_TEST
 
-START_TEST(dot_takes_permission_to_search)
+TEST(dot_takes_permission_to_search)
 {
 	LOOKUP3args a = { .what = { dir, "." } };
 	SETATTR3args sa = { .object = dir };
@@ -54,19 +54,17 @@ START_TEST(dot_takes_permission_to_search)
 	nfs_call(&user, lookup, &a, &r);
 	ck_assert_int_eq(r.status, NFS3ERR_ACCES);
 }
-END_TEST
 
-START_TEST(dotdot_stops_at_the_root_of_the_export)
+TEST(dotdot_stops_at_the_root_of_the_export)
 {
 	nfs_fh3 fh;
 
 	ck_assert_int_eq(try_lookup(top, "..", &fh), NFS3_OK);
 	ck_assert(nfs_same_fh(fh, top));
 }
-END_TEST
 
 /* RFC 1813 section 3.2, clauses 1, 4 and 5. */
-START_TEST(names_that_no_file_can_have_are_refused)
+TEST(names_that_no_file_can_have_are_refused)
 {
 	static const char *const bad[] = { "", "a/b", "/" };
 	nfs_fh3 fh;
@@ -88,9 +86,8 @@ START_TEST(names_that_no_file_can_have_are_refused)
 		ck_assert_int_eq(try_link(file, top, n), NFS3ERR_ACCES);
 	}
 }
-END_TEST
 
-START_TEST(names_may_have_255_bytes)
+TEST(names_may_have_255_bytes)
 {
 	const char *n = long_name;
 	nfs_fh3 fh;
@@ -110,9 +107,8 @@ START_TEST(names_may_have_255_bytes)
 	ck_assert_int_eq(try_create(&root, top, n, GUARDED, NULL), NFS3_OK);
 	ck_assert_int_eq(try_lookup(top, n, &fh), NFS3_OK);
 }
-END_TEST
 
-START_TEST(other_dots_are_names_like_any)
+TEST(other_dots_are_names_like_any)
 {
 	static const char *const names[] = { ".a", "a.", "...", "\xff\n" };
 	nfs_fh3 fh;
@@ -127,9 +123,8 @@ START_TEST(other_dots_are_names_like_any)
 		ck_assert_int_eq(try_rmdir(top, n), NFS3_OK);
 	}
 }
-END_TEST
 
-START_TEST(dots_are_no_names_for_new_things)
+TEST(dots_are_no_names_for_new_things)
 {
 	for (const char *n = ".."; *n; n++) {
 		ck_assert_int_eq(try_create(&root, dir, n, UNCHECKED, NULL),
@@ -146,9 +141,8 @@ START_TEST(dots_are_no_names_for_new_things)
 	ck_assert_int_eq(try_rmdir(dir, "."), NFS3ERR_INVAL);
 	ck_assert_int_eq(try_rmdir(dir, ".."), NFS3ERR_EXIST);
 }
-END_TEST
 
-START_TEST(create_unchecked_takes_what_is_there)
+TEST(create_unchecked_takes_what_is_there)
 {
 	CREATE3args a = { .where = { top, "file" } };
 	sattr3 *s = &a.how.createhow3_u.obj_attributes;
@@ -166,9 +160,8 @@ START_TEST(create_unchecked_takes_what_is_there)
 	ck_assert_int_eq(try_create(&root, top, "dir", UNCHECKED, NULL),
 			 NFS3ERR_EXIST);
 }
-END_TEST
 
-START_TEST(create_gives_the_attributes_asked_for)
+TEST(create_gives_the_attributes_asked_for)
 {
 	CREATE3args a = { .where = { top, "new" } };
 	sattr3 *s = &a.how.createhow3_u.obj_attributes;
@@ -188,11 +181,10 @@ START_TEST(create_gives_the_attributes_asked_for)
 	ck_assert_uint_eq(attr.fsid, nfs_attr(top).fsid);
 	ck_assert(nfs_full_wcc(&r.CREATE3res_u.resok.dir_wcc));
 }
-END_TEST
 
 /* A caller other than root makes files of its own, with any owner in the
  * arguments. */
-START_TEST(an_owner_can_not_be_made_up)
+TEST(an_owner_can_not_be_made_up)
 {
 	CREATE3args a = { .where = { top, "new" } };
 	sattr3 *s = &a.how.createhow3_u.obj_attributes;
@@ -209,9 +201,8 @@ START_TEST(an_owner_can_not_be_made_up)
 	ck_assert_uint_eq(r.CREATE3res_u.resok.obj_attributes.post_op_attr_u
 			  .attributes.uid, USER_UID);
 }
-END_TEST
 
-START_TEST(create_guarded_makes_only_new_files)
+TEST(create_guarded_makes_only_new_files)
 {
 	ck_assert_int_eq(try_create(&root, top, "file", GUARDED, NULL),
 			 NFS3ERR_EXIST);
@@ -220,9 +211,8 @@ START_TEST(create_guarded_makes_only_new_files)
 	ck_assert_int_eq(try_create(&root, file, "new", GUARDED, NULL),
 			 NFS3ERR_NOTDIR);
 }
-END_TEST
 
-START_TEST(create_exclusive_knows_its_verifier)
+TEST(create_exclusive_knows_its_verifier)
 {
 	ck_assert_int_eq(try_create(&root, top, "x", EXCLUSIVE, "12345678"),
 			 NFS3_OK);
@@ -233,9 +223,8 @@ START_TEST(create_exclusive_knows_its_verifier)
 	ck_assert_int_eq(try_create(&root, top, "file", EXCLUSIVE, "12345678"),
 			 NFS3ERR_EXIST);
 }
-END_TEST
 
-START_TEST(times_and_sizes_that_can_not_be_are_invalid)
+TEST(times_and_sizes_that_can_not_be_are_invalid)
 {
 	CREATE3args ca = { .where = { top, "new" } };
 	MKDIR3args ma = { .where = { top, "new" } };
@@ -259,9 +248,8 @@ START_TEST(times_and_sizes_that_can_not_be_are_invalid)
 	ck_assert_int_eq(mr.status, NFS3ERR_INVAL);
 	ck_assert_int_eq(nfs_exists(top, "new"), NFS3ERR_NOENT);
 }
-END_TEST
 
-START_TEST(mkdir_makes_directories)
+TEST(mkdir_makes_directories)
 {
 	nfs_fh3 fh;
 
@@ -273,9 +261,8 @@ START_TEST(mkdir_makes_directories)
 	ck_assert_int_eq(try_mkdir(&root, file, "new"), NFS3ERR_NOTDIR);
 	ck_assert_int_eq(try_mkdir(&user, top, "another"), NFS3ERR_ACCES);
 }
-END_TEST
 
-START_TEST(symlink_makes_links_to_anywhere)
+TEST(symlink_makes_links_to_anywhere)
 {
 	nfs_fh3 fh;
 
@@ -288,9 +275,8 @@ START_TEST(symlink_makes_links_to_anywhere)
 	ck_assert_int_eq(try_symlink(file, "new", "t"), NFS3ERR_NOTDIR);
 	ck_assert_int_eq(try_symlink(top, "empty", ""), NFS3ERR_INVAL);
 }
-END_TEST
 
-START_TEST(mknod_makes_all_special_files)
+TEST_LOOP(mknod_makes_all_special_files, 0, 4)
 {
 	static const ftype3 types[] = { NF3BLK, NF3CHR, NF3SOCK, NF3FIFO };
 	nfs_fh3 fh;
@@ -305,45 +291,10 @@ START_TEST(mknod_makes_all_special_files)
 	}
 	ck_assert_int_eq(try_mknod(top, "new", types[_i]), NFS3ERR_EXIST);
 }
-END_TEST
 
-START_TEST(mknod_of_other_types_is_refused)
+TEST(mknod_of_other_types_is_refused)
 {
 	ck_assert_int_eq(try_mknod(top, "new", NF3REG), NFS3ERR_BADTYPE);
 	ck_assert_int_eq(try_mknod(top, "new", NF3DIR), NFS3ERR_BADTYPE);
 	ck_assert_int_eq(try_mknod(top, "new", NF3LNK), NFS3ERR_BADTYPE);
-}
-END_TEST
-
-static void add_making(TCase *tc)
-{
-	tcase_add_test(tc, create_unchecked_takes_what_is_there);
-	tcase_add_test(tc, create_gives_the_attributes_asked_for);
-	tcase_add_test(tc, an_owner_can_not_be_made_up);
-	tcase_add_test(tc, create_guarded_makes_only_new_files);
-	tcase_add_test(tc, create_exclusive_knows_its_verifier);
-	tcase_add_test(tc, times_and_sizes_that_can_not_be_are_invalid);
-	tcase_add_test(tc, mkdir_makes_directories);
-	tcase_add_test(tc, symlink_makes_links_to_anywhere);
-	tcase_add_loop_test(tc, mknod_makes_all_special_files, 0, 4);
-	tcase_add_test(tc, mknod_of_other_types_is_refused);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_names");
-	TCase *tc = tcase_create("names");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_test(tc, lookup_finds_what_is_there);
-	tcase_add_test(tc, dot_is_the_directory_and_dotdot_its_parent);
-	tcase_add_test(tc, dot_takes_permission_to_search);
-	tcase_add_test(tc, dotdot_stops_at_the_root_of_the_export);
-	tcase_add_test(tc, names_that_no_file_can_have_are_refused);
-	tcase_add_test(tc, names_may_have_255_bytes);
-	tcase_add_test(tc, other_dots_are_names_like_any);
-	tcase_add_test(tc, dots_are_no_names_for_new_things);
-	add_making(tc);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

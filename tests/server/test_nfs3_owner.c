@@ -161,7 +161,8 @@ static void prepare(void)
 
 static const int modes[] = { 0444, 0 };
 
-START_TEST(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged)
+TEST_LOOP(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged,
+	  0, (int)ARRAY_SIZE(modes))
 {
 	uint64_t before, after = 0;
 	struct stat was, is;
@@ -208,18 +209,4 @@ START_TEST(a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged)
 	free(top_dir.data.data_val);
 	free(fh.data.data_val);
 	daemon_clean(&d);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3 owner");
-	TCase *t = tcase_create("owner");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t,
-		a_file_closed_by_its_mode_is_refused_after_a_restart_and_logged,
-		0, (int)ARRAY_SIZE(modes));
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -160,23 +160,13 @@ static void try_lengths(uint32_t len, uint32_t n)
 		}
 }
 
-START_TEST(pieces_make_the_whole)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(pieces_make_the_whole, 1, MSG_MAX_SEGS)
 {
 	static const uint32_t lens[] = { 40, 4099, WTMAX, WTMAX + 1, 16000 };
 
 	make_file();
 	for (size_t l = 0; l < ARRAY_SIZE(lens); l++)
 		try_lengths(lens[l], (uint32_t)_i);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_pieces");
-	TCase *tc = tcase_create("pieces");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, pieces_make_the_whole, 1, MSG_MAX_SEGS);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -238,7 +238,7 @@ static void expect_read(uint32_t len, bool eof)
 	ck_assert_uint_eq(xdr_get_u32(&in), len);
 }
 
-START_TEST(data_goes_by_chunks_both_ways)
+TEST_LOOP(data_goes_by_chunks_both_ways, 0, SEEDS)
 {
 	static const uint32_t lens[] = { 1, 3, 4, 4097, 122880, 122881,
 					 MIB - 1, MIB };
@@ -262,9 +262,8 @@ START_TEST(data_goes_by_chunks_both_ways)
 	}
 	stop();
 }
-END_TEST
 
-START_TEST(a_write_of_more_than_wtmax_is_cut_to_it)
+TEST_LOOP(a_write_of_more_than_wtmax_is_cut_to_it, 0, SEEDS)
 {
 	static const uint32_t lens[] = { MIB + MIB / 5 + 1, 4 * MIB };
 	static uint8_t many[4 * MIB];
@@ -290,9 +289,8 @@ START_TEST(a_write_of_more_than_wtmax_is_cut_to_it)
 	}
 	stop();
 }
-END_TEST
 
-START_TEST(small_data_goes_inline_both_ways)
+TEST_LOOP(small_data_goes_inline_both_ways, 0, SEEDS)
 {
 	struct export_fh fh;
 
@@ -305,9 +303,8 @@ START_TEST(small_data_goes_inline_both_ways)
 	ck_assert(xdr_ok(&in));
 	stop();
 }
-END_TEST
 
-START_TEST(a_write_chunk_that_is_too_large_is_used_in_part)
+TEST_LOOP(a_write_chunk_that_is_too_large_is_used_in_part, 0, SEEDS)
 {
 	struct export_fh fh;
 
@@ -322,9 +319,8 @@ START_TEST(a_write_chunk_that_is_too_large_is_used_in_part)
 	ck_assert_uint_eq(sink[150001], 0xee);
 	stop();
 }
-END_TEST
 
-START_TEST(a_write_chunk_for_nothing_comes_back_empty)
+TEST_LOOP(a_write_chunk_for_nothing_comes_back_empty, 0, SEEDS)
 {
 	struct export_fh fh;
 
@@ -347,9 +343,8 @@ START_TEST(a_write_chunk_for_nothing_comes_back_empty)
 	ck_assert_uint_eq(sink[0], 0xee);
 	stop();
 }
-END_TEST
 
-START_TEST(links_go_by_chunks_both_ways)
+TEST_LOOP(links_go_by_chunks_both_ways, 0, SEEDS)
 {
 	struct export_fh fh;
 
@@ -370,7 +365,6 @@ START_TEST(links_go_by_chunks_both_ways)
 	ck_assert_mem_eq(sink, data, 4095);
 	stop();
 }
-END_TEST
 
 /* Walks the entries of READDIR; returns how many. */
 static unsigned entries(void)
@@ -391,7 +385,7 @@ static unsigned entries(void)
 	return n;
 }
 
-START_TEST(directories_go_by_the_reply_chunk_when_they_must)
+TEST_LOOP(directories_go_by_the_reply_chunk_when_they_must, 0, SEEDS)
 {
 	char name[64];
 
@@ -413,9 +407,8 @@ START_TEST(directories_go_by_the_reply_chunk_when_they_must)
 	}
 	stop();
 }
-END_TEST
 
-START_TEST(a_long_call_is_a_call)
+TEST_LOOP(a_long_call_is_a_call, 0, SEEDS)
 {
 	struct export_fh fh;
 
@@ -435,10 +428,9 @@ START_TEST(a_long_call_is_a_call)
 	ck_assert_mem_eq(sink, data, 10001);
 	stop();
 }
-END_TEST
 
 /* RFC 8166 section 3.4.5: only what the binding allows. */
-START_TEST(other_arguments_in_chunks_are_refused)
+TEST_LOOP(other_arguments_in_chunks_are_refused, 0, SEEDS)
 {
 	start(_i);
 	begin(NFSPROC3_LOOKUP);
@@ -447,30 +439,4 @@ START_TEST(other_arguments_in_chunks_are_refused)
 	send_call();
 	ck_assert_int_eq(req.status, -EREMOTEIO);
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_rdma");
-	TCase *tc = tcase_create("rdma");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, data_goes_by_chunks_both_ways, 0, SEEDS);
-	tcase_add_loop_test(tc, a_write_of_more_than_wtmax_is_cut_to_it, 0,
-			    SEEDS);
-	tcase_add_loop_test(tc, small_data_goes_inline_both_ways, 0, SEEDS);
-	tcase_add_loop_test(tc, a_write_chunk_that_is_too_large_is_used_in_part,
-			    0, SEEDS);
-	tcase_add_loop_test(tc, a_write_chunk_for_nothing_comes_back_empty, 0,
-			    SEEDS);
-	tcase_add_loop_test(tc, links_go_by_chunks_both_ways, 0, SEEDS);
-	tcase_add_loop_test(tc,
-			    directories_go_by_the_reply_chunk_when_they_must,
-			    0, SEEDS);
-	tcase_add_loop_test(tc, a_long_call_is_a_call, 0, SEEDS);
-	tcase_add_loop_test(tc, other_arguments_in_chunks_are_refused, 0,
-			    SEEDS);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

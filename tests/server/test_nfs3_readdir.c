@@ -87,7 +87,9 @@ static void see(const char *name, uint64_t fileid, uint64_t cookie)
 		seen_files++;
 }
 
-START_TEST(readdir_lists_everything_within_count)
+TEST_CASE(.setup = setup, .teardown = nfs_teardown);
+
+TEST_LOOP(readdir_lists_everything_within_count, 0, 6)
 {
 	static const uint32_t counts[] = { 140, 200, 1000, 4096, 1 << 20,
 					   UINT32_MAX };
@@ -116,9 +118,8 @@ START_TEST(readdir_lists_everything_within_count)
 	ck_assert_uint_eq(seen_dots, 2);
 	ck_assert_uint_eq(seen_files, NFILES);
 }
-END_TEST
 
-START_TEST(readdirplus_lists_everything_within_both_counts)
+TEST_LOOP(readdirplus_lists_everything_within_both_counts, 0, 5)
 {
 	static const struct { uint32_t dircount, maxcount; } counts[] = {
 		{ 512, 400 }, { 100, 4096 }, { 1000, 8192 },
@@ -151,9 +152,8 @@ START_TEST(readdirplus_lists_everything_within_both_counts)
 	ck_assert_uint_eq(seen_dots, 2);
 	ck_assert_uint_eq(seen_files, NFILES);
 }
-END_TEST
 
-START_TEST(readdirplus_knows_the_files)
+TEST(readdirplus_knows_the_files)
 {
 	READDIRPLUS3res r = list_plus(dir, 0, NULL, 4096, 1 << 16);
 	entryplus3 *e = r.READDIRPLUS3res_u.resok.reply.entries;
@@ -177,9 +177,8 @@ START_TEST(readdirplus_knows_the_files)
 	}
 	ck_assert_uint_gt(n, 3);
 }
-END_TEST
 
-START_TEST(readdirplus_may_know_only_names)
+TEST(readdirplus_may_know_only_names)
 {
 	READDIRPLUS3res r;
 	entryplus3 *e;
@@ -194,9 +193,8 @@ START_TEST(readdirplus_may_know_only_names)
 		ck_assert(!e->name_handle.handle_follows);
 	}
 }
-END_TEST
 
-START_TEST(the_smallest_count_is_that_of_one_entry)
+TEST(the_smallest_count_is_that_of_one_entry)
 {
 	uint32_t one = FRAME + entry_size(".");
 	READDIR3res r = list(dir, 0, NULL, one);
@@ -224,9 +222,8 @@ START_TEST(the_smallest_count_is_that_of_one_entry)
 	p = list_plus(dir, 0, NULL, 4096, plus - 1);
 	ck_assert_int_eq(p.status, NFS3ERR_TOOSMALL);
 }
-END_TEST
 
-START_TEST(dircount_is_used_to_the_last_byte)
+TEST(dircount_is_used_to_the_last_byte)
 {
 	uint32_t dots = entry_size(".") + entry_size("..");
 	READDIRPLUS3res r = list_plus(dir, 0, NULL, dots, 4096);
@@ -238,10 +235,9 @@ START_TEST(dircount_is_used_to_the_last_byte)
 	r = list_plus(dir, 0, NULL, dots - 1, 4096);
 	ck_assert_ptr_null(r.READDIRPLUS3res_u.resok.reply.entries->nextentry);
 }
-END_TEST
 
 /* A shorter one behind it would be lost to the client, or it would. */
-START_TEST(an_entry_that_does_not_fit_is_not_skipped)
+TEST(an_entry_that_does_not_fit_is_not_skipped)
 {
 	char name[201] = { 0 };
 	uint32_t count = FRAME + 4 * entry_size(".");
@@ -265,9 +261,8 @@ START_TEST(an_entry_that_does_not_fit_is_not_skipped)
 	ck_assert_str_eq(e->name, name);
 	ck_assert_str_eq(e->nextentry->name, "b");
 }
-END_TEST
 
-START_TEST(an_empty_directory_has_its_dots)
+TEST(an_empty_directory_has_its_dots)
 {
 	nfs_fh3 empty = nfs_make_dir(top, "empty");
 	READDIR3res r = list(empty, 0, NULL, 4096);
@@ -287,9 +282,8 @@ START_TEST(an_empty_directory_has_its_dots)
 	ck_assert_ptr_null(r.READDIR3res_u.resok.reply.entries);
 	ck_assert(r.READDIR3res_u.resok.reply.eof);
 }
-END_TEST
 
-START_TEST(cookies_survive_changes)
+TEST(cookies_survive_changes)
 {
 	READDIR3res r = list(dir, 0, NULL, 1000);
 	uint64_t cookie = 0;
@@ -313,18 +307,16 @@ START_TEST(cookies_survive_changes)
 		see(e->name, e->fileid, e->cookie);
 	ck_assert_uint_eq(seen_files, NFILES);
 }
-END_TEST
 
-START_TEST(a_cookie_that_never_was_is_bad)
+TEST(a_cookie_that_never_was_is_bad)
 {
 	ck_assert_int_eq(list(dir, 1ull << 63, NULL, 4096).status,
 			 NFS3ERR_BAD_COOKIE);
 	ck_assert_int_eq(list_plus(dir, UINT64_MAX, NULL, 4096, 4096).status,
 			 NFS3ERR_BAD_COOKIE);
 }
-END_TEST
 
-START_TEST(only_directories_are_listed)
+TEST(only_directories_are_listed)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "");
 
@@ -332,9 +324,8 @@ START_TEST(only_directories_are_listed)
 	ck_assert_int_eq(list_plus(fh, 0, NULL, 4096, 4096).status,
 			 NFS3ERR_NOTDIR);
 }
-END_TEST
 
-START_TEST(listing_takes_permission)
+TEST(listing_takes_permission)
 {
 	SETATTR3args sa = { .object = dir };
 	READDIR3args a = { .dir = dir, .count = 4096 };
@@ -346,30 +337,4 @@ START_TEST(listing_takes_permission)
 	nfs_call(&root, setattr, &sa, &sr);
 	nfs_call(&user, readdir, &a, &r);
 	ck_assert_int_eq(r.status, NFS3ERR_ACCES);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_readdir");
-	TCase *tc = tcase_create("readdir");
-
-	tcase_add_checked_fixture(tc, setup, nfs_teardown);
-	tcase_add_loop_test(tc, readdir_lists_everything_within_count, 0,
-			    6);
-	tcase_add_loop_test(tc,
-			    readdirplus_lists_everything_within_both_counts,
-			    0, 5);
-	tcase_add_test(tc, readdirplus_knows_the_files);
-	tcase_add_test(tc, readdirplus_may_know_only_names);
-	tcase_add_test(tc, the_smallest_count_is_that_of_one_entry);
-	tcase_add_test(tc, dircount_is_used_to_the_last_byte);
-	tcase_add_test(tc, an_entry_that_does_not_fit_is_not_skipped);
-	tcase_add_test(tc, an_empty_directory_has_its_dots);
-	tcase_add_test(tc, cookies_survive_changes);
-	tcase_add_test(tc, a_cookie_that_never_was_is_bad);
-	tcase_add_test(tc, only_directories_are_listed);
-	tcase_add_test(tc, listing_takes_permission);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -101,7 +101,9 @@ static int stall(nfs_fh3 fh)
 	return fd;
 }
 
-START_TEST(reads_that_do_not_end_hold_no_worker)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(reads_that_do_not_end_hold_no_worker)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "before");
 	unsigned writes = fault_calls(FAULT_WRITE);
@@ -117,27 +119,12 @@ START_TEST(reads_that_do_not_end_hold_no_worker)
 		close(fd[i]);
 	ck_assert_uint_eq(nfs_attr(fh).size, 6);
 }
-END_TEST
 
-START_TEST(a_server_ends_whatever_it_waits_for)
+TEST(a_server_ends_whatever_it_waits_for)
 {
 	nfs_fh3 fh = nfs_make_file(top, "f", "before");
 
 	for (int i = 0; i < STALLED; i++)
 		stall(fh);
 	/* teardown() does the rest, with the connections open. */
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_stalled");
-	TCase *tc = tcase_create("stalled");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, reads_that_do_not_end_hold_no_worker);
-	tcase_add_test(tc, a_server_ends_whatever_it_waits_for);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

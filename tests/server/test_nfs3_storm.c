@@ -18,7 +18,9 @@
 static struct harness srv;
 static struct crash c;
 
-START_TEST(errors_at_random_lose_nothing_that_was_acknowledged)
+TEST_CASE(.timeout = 60 + crash_setting("GANNET_STORM_TURNS", TURNS));
+
+TEST(errors_at_random_lose_nothing_that_was_acknowledged)
 {
 	struct harness_config config = { .backend = &fault_vfs_ops };
 	unsigned turns = crash_setting("GANNET_STORM_TURNS", TURNS);
@@ -46,16 +48,4 @@ START_TEST(errors_at_random_lose_nothing_that_was_acknowledged)
 		wire_close(&c.wire[i]);
 	harness_stop(&srv);
 	daemon_clean(&c.d);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("storm");
-	TCase *tc = tcase_create("storm");
-
-	tcase_set_timeout(tc, 60 + crash_setting("GANNET_STORM_TURNS", TURNS));
-	tcase_add_test(tc, errors_at_random_lose_nothing_that_was_acknowledged);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -525,13 +525,14 @@ static void walk(uint64_t seed)
 		step();
 }
 
-START_TEST(walks_find_what_is_there)
+TEST_CASE(.timeout = 60 + steps() / 100);
+
+TEST_LOOP(walks_find_what_is_there, 0, 4)
 {
 	open_world(_i);
 	walk(1);
 	close_world();
 }
-END_TEST
 
 /* ---- and other names come and go all the time */
 
@@ -554,7 +555,7 @@ static void make_noise(void *arg)
 	}
 }
 
-START_TEST(walks_find_what_is_there_while_other_names_change)
+TEST_LOOP(walks_find_what_is_there_while_other_names_change, 0, 4)
 {
 	const char *given = getenv("GANNET_WALK_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 0) :
@@ -573,25 +574,14 @@ START_TEST(walks_find_what_is_there_while_other_names_change)
 	pthread_join(noise, NULL);
 	close_world();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("nfs3 walks");
-	TCase *alone = tcase_create("alone");
-	TCase *noisy = tcase_create("noisy");
 	char command[600];
 	int rc;
 
-	tcase_set_timeout(alone, 60 + steps() / 100);
-	tcase_set_timeout(noisy, 60 + steps() / 100);
-	tcase_add_loop_test(alone, walks_find_what_is_there, 0, 4);
-	tcase_add_loop_test(noisy,
-		walks_find_what_is_there_while_other_names_change, 0, 4);
-	suite_add_tcase(s, alone);
-	suite_add_tcase(s, noisy);
 	make_base();
-	rc = run_suite(s);
+	rc = run_tests();
 	snprintf(command, sizeof(command), "rm -rf %s %s", base[0], base[1]);
 	if (system(command))
 		perror(command);

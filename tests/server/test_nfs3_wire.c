@@ -145,7 +145,9 @@ static void put_args(uint32_t proc)
 		xdr_put_u32(&out, 0);
 }
 
-START_TEST(arguments_cut_short_are_garbage)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(arguments_cut_short_are_garbage, 1, NFS3_NPROC)
 {
 	size_t head, len;
 
@@ -157,9 +159,8 @@ START_TEST(arguments_cut_short_are_garbage)
 		ck_assert_uint_eq(send_len(n), RPC_GARBAGE_ARGS);
 	ck_assert_uint_eq(send_len(len), RPC_SUCCESS);
 }
-END_TEST
 
-START_TEST(unserved_programs_versions_and_procedures_are_refused)
+TEST(unserved_programs_versions_and_procedures_are_refused)
 {
 	begin(NFS, 3, NFS3_NPROC);
 	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
@@ -180,9 +181,8 @@ START_TEST(unserved_programs_versions_and_procedures_are_refused)
 	begin(MOUNT, 2, 7);
 	ck_assert_uint_eq(send_len(xdr_out_len(&out)), RPC_PROC_UNAVAIL);
 }
-END_TEST
 
-START_TEST(names_of_more_than_255_bytes_are_too_long)
+TEST(names_of_more_than_255_bytes_are_too_long)
 {
 	static const char name[200 << 10];
 	static const uint32_t lens[] = { 256, 4096, 65535, sizeof(name) };
@@ -195,16 +195,14 @@ START_TEST(names_of_more_than_255_bytes_are_too_long)
 		ck_assert_uint_eq(xdr_get_u32(&in), 1);
 	}
 }
-END_TEST
 
-START_TEST(a_name_has_no_zero_byte)
+TEST(a_name_has_no_zero_byte)
 {
 	begin(NFS, 3, NFSPROC3_LOOKUP);
 	put_fh();
 	put_string("a\0b", 3);
 	ck_assert_uint_eq(status(), NFS3ERR_ACCES);
 }
-END_TEST
 
 static uint32_t symlink_to(const char *name, const char *target, uint32_t len)
 {
@@ -217,7 +215,7 @@ static uint32_t symlink_to(const char *name, const char *target, uint32_t len)
 	return status();
 }
 
-START_TEST(a_link_holds_4095_bytes)
+TEST(a_link_holds_4095_bytes)
 {
 	static char target[100000];
 
@@ -229,9 +227,8 @@ START_TEST(a_link_holds_4095_bytes)
 	ck_assert_uint_eq(symlink_to("m", "a\0b", 3), NFS3ERR_INVAL);
 	ck_assert_uint_eq(symlink_to("m", "", 0), NFS3ERR_INVAL);
 }
-END_TEST
 
-START_TEST(mknod_of_an_unknown_type_is_a_bad_type)
+TEST(mknod_of_an_unknown_type_is_a_bad_type)
 {
 	static const uint32_t types[] = { 0, 1, 2, 5, 8, UINT32_MAX };
 
@@ -243,9 +240,8 @@ START_TEST(mknod_of_an_unknown_type_is_a_bad_type)
 		ck_assert_uint_eq(status(), NFS3ERR_BADTYPE);
 	}
 }
-END_TEST
 
-START_TEST(a_path_to_mount_may_be_too_long_or_no_path)
+TEST(a_path_to_mount_may_be_too_long_or_no_path)
 {
 	static char path[60000];
 
@@ -258,9 +254,8 @@ START_TEST(a_path_to_mount_may_be_too_long_or_no_path)
 	put_string("/mem\0/x", 7);
 	ck_assert_uint_eq(status(), 22);
 }
-END_TEST
 
-START_TEST(version_2_of_mount_lists_like_version_1)
+TEST(version_2_of_mount_lists_like_version_1)
 {
 	for (uint32_t vers = 1; vers <= 2; vers++) {
 		/* EXPORT and EXPORTALL. */
@@ -277,10 +272,9 @@ START_TEST(version_2_of_mount_lists_like_version_1)
 		ck_assert_uint_eq(status(), 0);
 	}
 }
-END_TEST
 
 /* Here, because libnfs takes a privileged port when it may. */
-START_TEST(secure_refuses_unprivileged_ports)
+TEST(secure_refuses_unprivileged_ports)
 {
 	harness_publish(&srv, "/mem 127.0.0.1(rw,secure)\n");
 	begin(NFS, 3, NFSPROC3_GETATTR);
@@ -294,7 +288,6 @@ START_TEST(secure_refuses_unprivileged_ports)
 	put_fh();
 	ck_assert_uint_eq(status(), NFS3_OK);
 }
-END_TEST
 
 static struct xprt_listener *listen_udp(struct sockaddr_in *a)
 {
@@ -322,7 +315,7 @@ static uint32_t send_datagram(int udp)
 	return xdr_get_u32(&in);
 }
 
-START_TEST(datagrams_are_for_mount)
+TEST(datagrams_are_for_mount)
 {
 	struct sockaddr_in a;
 	struct xprt_listener *l = listen_udp(&a);
@@ -345,11 +338,10 @@ START_TEST(datagrams_are_for_mount)
 	l->ops->stop(l);
 	l->ops->free(l);
 }
-END_TEST
 
 /* A second run would have said EXIST.  For all that the server knows, the
  * client had not read its reply when the connection was reset. */
-START_TEST(a_call_sent_again_is_not_run_again)
+TEST(a_call_sent_again_is_not_run_again)
 {
 	struct linger now = { 1, 0 };
 	uint8_t first[512];
@@ -366,28 +358,4 @@ START_TEST(a_call_sent_again_is_not_run_again)
 	ck_assert_uint_eq(status(), NFS3_OK);
 	ck_assert_uint_eq(xdr_left(&in), len);
 	ck_assert_mem_eq(in.p, first, len);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_wire");
-	TCase *tc = tcase_create("wire");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, arguments_cut_short_are_garbage, 1,
-			    NFS3_NPROC);
-	tcase_add_test(tc,
-		       unserved_programs_versions_and_procedures_are_refused);
-	tcase_add_test(tc, names_of_more_than_255_bytes_are_too_long);
-	tcase_add_test(tc, a_name_has_no_zero_byte);
-	tcase_add_test(tc, a_link_holds_4095_bytes);
-	tcase_add_test(tc, mknod_of_an_unknown_type_is_a_bad_type);
-	tcase_add_test(tc, a_path_to_mount_may_be_too_long_or_no_path);
-	tcase_add_test(tc, version_2_of_mount_lists_like_version_1);
-	tcase_add_test(tc, secure_refuses_unprivileged_ports);
-	tcase_add_test(tc, datagrams_are_for_mount);
-	tcase_add_test(tc, a_call_sent_again_is_not_run_again);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

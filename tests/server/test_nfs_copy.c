@@ -128,7 +128,9 @@ static void round_trip(size_t size)
 	check_back(size);
 }
 
-START_TEST(a_file_put_is_got_back_unchanged)
+TEST_CASE(.timeout = 30);
+
+TEST_LOOP(a_file_put_is_got_back_unchanged, 0, WAYS)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 16384, 16385,
 					100003, 1 };
@@ -142,10 +144,9 @@ START_TEST(a_file_put_is_got_back_unchanged)
 	round_trip((2 << 20) + 5);
 	stop(_i);
 }
-END_TEST
 
 /* One file, over RDMA and TCP by turns. */
-START_TEST(a_file_put_over_one_transport_is_got_over_another)
+TEST_LOOP(a_file_put_over_one_transport_is_got_over_another, WAY_LOOP, WAYS)
 {
 	char by_rdma[sizeof(base)], by_tcp[sizeof(base)];
 
@@ -161,9 +162,8 @@ START_TEST(a_file_put_over_one_transport_is_got_over_another)
 	}
 	stop(_i);
 }
-END_TEST
 
-START_TEST(a_put_is_committed_and_no_more_is_sent_than_needed)
+TEST_LOOP(a_put_is_committed_and_no_more_is_sent_than_needed, 0, WAYS)
 {
 	start(_i);
 	o.commit_every = 64 << 10;
@@ -172,9 +172,8 @@ START_TEST(a_put_is_committed_and_no_more_is_sent_than_needed)
 	ck_assert_uint_ge(fault_calls(FAULT_COMMIT), 300000 / (64 << 10));
 	stop(_i);
 }
-END_TEST
 
-START_TEST(data_that_the_server_may_have_lost_is_sent_again)
+TEST_LOOP(data_that_the_server_may_have_lost_is_sent_again, 0, WAYS)
 {
 	unsigned once = (200000 + 4095) / 4096, calls;
 
@@ -188,18 +187,16 @@ START_TEST(data_that_the_server_may_have_lost_is_sent_again)
 	ck_assert_uint_le(calls, once + 16);
 	stop(_i);
 }
-END_TEST
 
-START_TEST(short_writes_are_completed)
+TEST_LOOP(short_writes_are_completed, 0, WAYS)
 {
 	start(_i);
 	fault_write(1000, 0, 0);
 	round_trip(50000);
 	stop(_i);
 }
-END_TEST
 
-START_TEST(a_full_server_ends_a_put)
+TEST_LOOP(a_full_server_ends_a_put, 0, WAYS)
 {
 	start(_i);
 	make_local(100000);
@@ -215,7 +212,6 @@ START_TEST(a_full_server_ends_a_put)
 	fault_set(FAULT_READ, 0);
 	stop(_i);
 }
-END_TEST
 
 static atomic_bool over;
 
@@ -249,7 +245,7 @@ static int with_cuts(enum fault_op op)
 	return err;
 }
 
-START_TEST(connections_that_break_lose_nothing)
+TEST(connections_that_break_lose_nothing)
 {
 	unsigned rounds = 0;
 
@@ -265,26 +261,4 @@ START_TEST(connections_that_break_lose_nothing)
 	} while (fault_calls(FAULT_WRITE) + fault_calls(FAULT_READ) <=
 		 512 * rounds);
 	stop(WAY_LOOP);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs_copy");
-	TCase *t = tcase_create("copy");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_loop_test(t, a_file_put_is_got_back_unchanged, 0, WAYS);
-	tcase_add_loop_test(t,
-		a_file_put_over_one_transport_is_got_over_another, WAY_LOOP,
-		WAYS);
-	tcase_add_loop_test(t,
-		a_put_is_committed_and_no_more_is_sent_than_needed, 0, WAYS);
-	tcase_add_loop_test(t,
-		data_that_the_server_may_have_lost_is_sent_again, 0, WAYS);
-	tcase_add_loop_test(t, short_writes_are_completed, 0, WAYS);
-	tcase_add_loop_test(t, a_full_server_ends_a_put, 0, WAYS);
-	tcase_add_test(t, connections_that_break_lose_nothing);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -8,38 +8,36 @@
 #include "lib/stats.h"
 #include "tests/server/rpc_fixture.h"
 
-START_TEST(null_is_answered_on_the_poller)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST(null_is_answered_on_the_poller)
 {
 	call_words(7, 0, 2, TEST_PROG, 4, TEST_NULL, NOAUTH);
 	ck_assert(pthread_equal(c->thread, pthread_self()));
 	expect(7, OK);
 }
-END_TEST
 
-START_TEST(another_rpc_version_is_rpc_mismatch_2_2)
+TEST(another_rpc_version_is_rpc_mismatch_2_2)
 {
 	call_words(8, 0, 3, TEST_PROG, 4, TEST_NULL, NOAUTH);
 	expect(8, 1, 1, 0, 2, 2);
 }
-END_TEST
 
-START_TEST(an_unknown_program_is_prog_unavail)
+TEST(an_unknown_program_is_prog_unavail)
 {
 	call_words(9, 0, 2, TEST_PROG + 1, 4, TEST_NULL, NOAUTH);
 	expect(9, 1, 0, 0, 0, 1);
 }
-END_TEST
 
-START_TEST(an_unknown_version_is_prog_mismatch_with_the_range)
+TEST(an_unknown_version_is_prog_mismatch_with_the_range)
 {
 	call_words(10, 0, 2, TEST_PROG, 3, TEST_NULL, NOAUTH);
 	expect(10, 1, 0, 0, 0, 2, 2, 4);
 	call_words(11, 0, 2, TEST_PROG, 5, TEST_NULL, NOAUTH);
 	expect(11, 1, 0, 0, 0, 2, 2, 4);
 }
-END_TEST
 
-START_TEST(an_unknown_procedure_or_a_gap_is_proc_unavail)
+TEST(an_unknown_procedure_or_a_gap_is_proc_unavail)
 {
 	call_words(12, 0, 2, TEST_PROG, 4, TEST_NPROC, NOAUTH);
 	expect(12, 1, 0, 0, 0, 3);
@@ -48,39 +46,34 @@ START_TEST(an_unknown_procedure_or_a_gap_is_proc_unavail)
 	call_words(14, 0, 2, TEST_PROG, 4, UINT32_MAX, NOAUTH);
 	expect(14, 1, 0, 0, 0, 3);
 }
-END_TEST
 
-START_TEST(undecodable_arguments_are_garbage_args)
+TEST(undecodable_arguments_are_garbage_args)
 {
 	call_words(15, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 5, 0);
 	expect(15, 1, 0, 0, 0, 4);
 }
-END_TEST
 
-START_TEST(bytes_after_the_arguments_are_ignored)
+TEST(bytes_after_the_arguments_are_ignored)
 {
 	call_words(16, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 4, 77, 1, 2, 3);
 	expect(16, OK, 4, 77);
 }
-END_TEST
 
-START_TEST(a_failure_is_system_err)
+TEST(a_failure_is_system_err)
 {
 	call_words(17, 0, 2, TEST_PROG, 4, TEST_ACT, NOAUTH, ACT_FAIL);
 	expect(17, 1, 0, 0, 0, 5);
 	ck_assert_uint_eq(stats_sum_by_name("rpc_system_err"), 1);
 }
-END_TEST
 
-START_TEST(results_that_do_not_fit_are_system_err)
+TEST(results_that_do_not_fit_are_system_err)
 {
 	call_words(18, 0, 2, TEST_PROG, 4, TEST_HUGE, NOAUTH);
 	expect(18, 1, 0, 0, 0, 5);
 	ck_assert_uint_eq(stats_sum_by_name("rpc_reply_overflow"), 1);
 }
-END_TEST
 
-START_TEST(a_record_that_is_no_call_is_rejected)
+TEST(a_record_that_is_no_call_is_rejected)
 {
 	call_words(19, 1, 0, 0, 0, 0);
 	ck_assert(c->rejected);
@@ -94,18 +87,16 @@ START_TEST(a_record_that_is_no_call_is_rejected)
 	fake_free(c);
 	ck_assert_uint_eq(stats_sum_by_name("rpc_short"), 2);
 }
-END_TEST
 
-START_TEST(a_procedure_that_blocks_moves_to_a_worker)
+TEST(a_procedure_that_blocks_moves_to_a_worker)
 {
 	call_words(30, 0, 2, TEST_PROG, 4, TEST_BLOCKS, NOAUTH);
 	ck_assert(!pthread_equal(c->thread, pthread_self()));
 	ck_assert_uint_eq(stats_sum_by_name("rpc_would_block"), 1);
 	expect(30, OK, 2);
 }
-END_TEST
 
-START_TEST(an_unauthorized_call_gets_auth_error)
+TEST(an_unauthorized_call_gets_auth_error)
 {
 	test_authorize = RPC_AUTH_TOOWEAK;
 	call_words(40, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
@@ -114,9 +105,8 @@ START_TEST(an_unauthorized_call_gets_auth_error)
 	call_words(41, 0, 2, TEST_PROG, 4, TEST_NULL, NOAUTH);
 	expect(41, OK);
 }
-END_TEST
 
-START_TEST(bad_credentials_are_auth_error)
+TEST(bad_credentials_are_auth_error)
 {
 	call_words(42, 0, 2, TEST_PROG, 4, TEST_NULL, 1, 4, 0, 0, 0);
 	expect(42, 1, 1, 1, 1);
@@ -126,17 +116,15 @@ START_TEST(bad_credentials_are_auth_error)
 	expect(44, 1, 1, 1, 3);
 	ck_assert_uint_eq(stats_sum_by_name("rpc_denied"), 3);
 }
-END_TEST
 
 /* AUTH_SYS: stamp, machine "host", uid 5, gid 6, gids 7 8. */
 #define SYSAUTH	1, 32, 0, 4, 0x686f7374, 5, 6, 2, 7, 8, 0, 0
 
-START_TEST(null_may_come_with_auth_sys)
+TEST(null_may_come_with_auth_sys)
 {
 	call_words(45, 0, 2, TEST_PROG, 4, TEST_NULL, SYSAUTH);
 	expect(45, OK);
 }
-END_TEST
 
 static void expect_body(uint32_t len)
 {
@@ -145,7 +133,7 @@ static void expect_body(uint32_t len)
 				  (uint8_t)(i * 7 + 1));
 }
 
-START_TEST(a_ddp_body_is_followed_by_its_pad_and_the_tail)
+TEST(a_ddp_body_is_followed_by_its_pad_and_the_tail)
 {
 	for (uint32_t len = 1; len < 9; len++) {
 		uint32_t pad = -len & 3, at = 32 + len + pad;
@@ -166,9 +154,8 @@ START_TEST(a_ddp_body_is_followed_by_its_pad_and_the_tail)
 		fake_free(c);
 	}
 }
-END_TEST
 
-START_TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
+TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
 {
 	call_words(51, 0, 2, TEST_PROG, 4, TEST_LIST, NOAUTH, 60000, 1);
 	ck_assert(!c->body_ddp);
@@ -182,20 +169,18 @@ START_TEST(a_body_that_is_not_ddp_has_neither_length_nor_pad)
 	call_words(51, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
 	expect(51, OK, 0);
 }
-END_TEST
 
-START_TEST(an_empty_body_leaves_head_and_tail)
+TEST(an_empty_body_leaves_head_and_tail)
 {
 	call_words(52, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 0, 1);
 	ck_assert(!c->body_ddp);
 	ck_assert_uint_eq(c->body_len, 0);
 	expect(52, OK, 0xbbbb, 0, 0xaaaa0001);
 }
-END_TEST
 
 /* The step that would block runs on the worker; the one before it does not run
  * again there. */
-START_TEST(a_call_that_moves_takes_along_what_it_holds)
+TEST(a_call_that_moves_takes_along_what_it_holds)
 {
 	call_words(70, 0, 2, TEST_PROG, 4, TEST_BLOCKS, NOAUTH);
 	expect(70, OK, 2);
@@ -204,10 +189,9 @@ START_TEST(a_call_that_moves_takes_along_what_it_holds)
 	ck_assert_uint_eq(test_held, 2);
 	ck_assert_uint_eq(test_put, 2);
 }
-END_TEST
 
 /* A WRITE as RDMA delivers it: the data comes from a chunk. */
-START_TEST(arguments_in_segments_are_whole)
+TEST(arguments_in_segments_are_whole)
 {
 	static const uint32_t head[] = { 80, 0, 2, TEST_PROG, 4, TEST_WRITE,
 					 NOAUTH, 9, 10 };
@@ -223,7 +207,6 @@ START_TEST(arguments_in_segments_are_whole)
 	fake_wait(c);
 	expect(80, OK, 55);
 }
-END_TEST
 
 /* The inline part of a call that ends with a word, a length, and more. */
 static bool chunk_ok(uint32_t proc, uint32_t item, uint32_t len,
@@ -238,7 +221,7 @@ static bool chunk_ok(uint32_t proc, uint32_t item, uint32_t len,
 }
 
 /* RFC 8267 section 4.1: only what the binding names may come in a chunk. */
-START_TEST(a_read_chunk_holds_only_the_last_argument)
+TEST(a_read_chunk_holds_only_the_last_argument)
 {
 	for (uint32_t item = 0; item < 70000; item = item * 3 + 1)
 		ck_assert(chunk_ok(TEST_WRITE, item, 48, 48));
@@ -256,14 +239,13 @@ START_TEST(a_read_chunk_holds_only_the_last_argument)
 	ck_assert(!chunk_ok(TEST_ECHO, 10, 48, 48));
 	ck_assert(!chunk_ok(TEST_GAP, 10, 48, 48));
 }
-END_TEST
 
 /* The duplicate request cache, through the server. */
 
 #define ACT(xid, what) \
 	(uint32_t[]){ xid, 0, 2, TEST_PROG, 4, TEST_ACT, NOAUTH, what }, 11
 
-START_TEST(a_duplicate_gets_the_first_reply_on_any_connection)
+TEST(a_duplicate_gets_the_first_reply_on_any_connection)
 {
 	struct fake_call *first, *again;
 	struct fake_xprt other;
@@ -283,9 +265,8 @@ START_TEST(a_duplicate_gets_the_first_reply_on_any_connection)
 	ck_assert_uint_eq(test_acts, 2);
 	ck_assert_uint_eq(stats_sum_by_name("drc_hits"), 2);
 }
-END_TEST
 
-START_TEST(a_duplicate_of_a_call_in_progress_is_answered_with_it)
+TEST(a_duplicate_of_a_call_in_progress_is_answered_with_it)
 {
 	struct fake_call *first, *second, *third;
 	struct fake_xprt other;
@@ -314,9 +295,8 @@ START_TEST(a_duplicate_of_a_call_in_progress_is_answered_with_it)
 	fake_free(third);
 	ck_assert_uint_eq(test_acts, 1);
 }
-END_TEST
 
-START_TEST(a_duplicate_takes_over_from_a_call_that_failed)
+TEST(a_duplicate_takes_over_from_a_call_that_failed)
 {
 	struct fake_call *first, *again;
 
@@ -331,10 +311,9 @@ START_TEST(a_duplicate_takes_over_from_a_call_that_failed)
 	ck_assert_uint_eq(test_acts, 2);
 	ck_assert_uint_eq(stats_sum_by_name("drc_taken_over"), 1);
 }
-END_TEST
 
 /* Of one program's users two may send the same words. */
-START_TEST(another_users_call_is_another_call)
+TEST(another_users_call_is_another_call)
 {
 	for (uint32_t i = 0; i < 6; i++)
 		fake_free(send_words(&conn, (uint32_t[]){ 91, 0, 2, TEST_PROG,
@@ -352,10 +331,9 @@ START_TEST(another_users_call_is_another_call)
 	}
 	ck_assert_uint_eq(test_acts, 5);
 }
-END_TEST
 
 /* nconnect: connections of one client use the same xid for other calls. */
-START_TEST(the_same_xid_with_other_arguments_is_another_call)
+TEST(the_same_xid_with_other_arguments_is_another_call)
 {
 	struct fake_call *first = send_words(&conn, ACT(92, ACT_COUNT));
 	struct fake_call *other = send_words(&conn, ACT(92, ACT_LARGE));
@@ -364,9 +342,8 @@ START_TEST(the_same_xid_with_other_arguments_is_another_call)
 	fake_free(other);
 	ck_assert_uint_eq(test_acts, 2);
 }
-END_TEST
 
-START_TEST(a_call_that_was_not_answered_with_results_runs_again)
+TEST(a_call_that_was_not_answered_with_results_runs_again)
 {
 	for (unsigned i = 1; i <= 2; i++) {
 		fake_free(send_words(&conn, ACT(93, ACT_FAIL)));
@@ -375,9 +352,8 @@ START_TEST(a_call_that_was_not_answered_with_results_runs_again)
 		ck_assert_uint_eq(test_acts, 2 * i);
 	}
 }
-END_TEST
 
-START_TEST(an_uncached_procedure_runs_again)
+TEST(an_uncached_procedure_runs_again)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		call_words(96, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
@@ -385,9 +361,8 @@ START_TEST(an_uncached_procedure_runs_again)
 	}
 	ck_assert_uint_eq(stats_sum_by_name("drc_hits"), 0);
 }
-END_TEST
 
-START_TEST(a_class_bounds_the_workers_of_its_calls)
+TEST(a_class_bounds_the_workers_of_its_calls)
 {
 	uint32_t w[] = { 97, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
 	struct fake_call *slow[5];
@@ -410,7 +385,6 @@ START_TEST(a_class_bounds_the_workers_of_its_calls)
 	EVENTUALLY(rpc_busy() == 0);
 	work_class_destroy(class);
 }
-END_TEST
 
 static const struct rpc_proc_counters *counters;
 
@@ -422,7 +396,7 @@ static void take_counters(const struct rpc_program *prog,
 		counters = version->counters;
 }
 
-START_TEST(each_procedure_is_counted)
+TEST(each_procedure_is_counted)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
@@ -441,11 +415,10 @@ START_TEST(each_procedure_is_counted)
 	ck_assert_uint_eq(stats_sum(&counters[TEST_SLOW].calls), 1);
 	ck_assert_uint_eq(stats_sum(&counters[TEST_NULL].calls), 0);
 }
-END_TEST
 
 RPC_COUNTERS(counted, 1);
 
-START_TEST(invalid_programs_are_refused)
+TEST(invalid_programs_are_refused)
 {
 	static const struct rpc_proc wide = {
 		.name = "wide", .args_size = RPC_ARGS_SIZE + 1,
@@ -461,67 +434,4 @@ START_TEST(invalid_programs_are_refused)
 	p.nversions = 1;
 	ck_assert_int_eq(rpc_server_add(server, &p), 0);
 	ck_assert_int_eq(rpc_server_add(server, &p), -EEXIST);
-}
-END_TEST
-
-static void add_replies(TCase *t)
-{
-	tcase_add_test(t, null_is_answered_on_the_poller);
-	tcase_add_test(t, another_rpc_version_is_rpc_mismatch_2_2);
-	tcase_add_test(t, an_unknown_program_is_prog_unavail);
-	tcase_add_test(t, an_unknown_version_is_prog_mismatch_with_the_range);
-	tcase_add_test(t, an_unknown_procedure_or_a_gap_is_proc_unavail);
-	tcase_add_test(t, undecodable_arguments_are_garbage_args);
-	tcase_add_test(t, bytes_after_the_arguments_are_ignored);
-	tcase_add_test(t, a_failure_is_system_err);
-	tcase_add_test(t, results_that_do_not_fit_are_system_err);
-	tcase_add_test(t, a_record_that_is_no_call_is_rejected);
-	tcase_add_test(t, an_unauthorized_call_gets_auth_error);
-	tcase_add_test(t, bad_credentials_are_auth_error);
-	tcase_add_test(t, null_may_come_with_auth_sys);
-	tcase_add_test(t, a_ddp_body_is_followed_by_its_pad_and_the_tail);
-	tcase_add_test(t, a_body_that_is_not_ddp_has_neither_length_nor_pad);
-	tcase_add_test(t, an_empty_body_leaves_head_and_tail);
-}
-
-static void add_running(TCase *t)
-{
-	tcase_add_test(t, a_procedure_that_blocks_moves_to_a_worker);
-	tcase_add_test(t, a_call_that_moves_takes_along_what_it_holds);
-	tcase_add_test(t, arguments_in_segments_are_whole);
-	tcase_add_test(t, a_read_chunk_holds_only_the_last_argument);
-	tcase_add_test(t, a_class_bounds_the_workers_of_its_calls);
-	tcase_add_test(t, each_procedure_is_counted);
-	tcase_add_test(t, invalid_programs_are_refused);
-}
-
-static void add_duplicates(TCase *t)
-{
-	tcase_add_test(t, a_duplicate_gets_the_first_reply_on_any_connection);
-	tcase_add_test(t,
-		       a_duplicate_of_a_call_in_progress_is_answered_with_it);
-	tcase_add_test(t, a_duplicate_takes_over_from_a_call_that_failed);
-	tcase_add_test(t, another_users_call_is_another_call);
-	tcase_add_test(t, the_same_xid_with_other_arguments_is_another_call);
-	tcase_add_test(t, a_call_that_was_not_answered_with_results_runs_again);
-	tcase_add_test(t, an_uncached_procedure_runs_again);
-}
-
-int main(void)
-{
-	static void (*const add[])(TCase *) = {
-		add_replies, add_running, add_duplicates,
-	};
-	static const char *const names[] = { "replies", "running",
-					     "duplicates" };
-	Suite *s = suite_create("rpc");
-
-	for (unsigned i = 0; i < ARRAY_SIZE(add); i++) {
-		TCase *t = tcase_create(names[i]);
-
-		tcase_add_checked_fixture(t, start, stop);
-		add[i](t);
-		suite_add_tcase(s, t);
-	}
-	return run_suite(s);
 }

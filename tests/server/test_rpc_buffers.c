@@ -25,7 +25,9 @@ static struct buf *put_one(struct buf *b)
 	return next;
 }
 
-START_TEST(a_call_without_a_buffer_waits_for_one)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST(a_call_without_a_buffer_waits_for_one)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting[3];
@@ -46,11 +48,10 @@ START_TEST(a_call_without_a_buffer_waits_for_one)
 	while (bufs)
 		bufs = put_one(bufs);
 }
-END_TEST
 
 /* A call that does not take the buffer that it was woken for wakes the next:
  * no other buffer may ever come back. */
-START_TEST(an_unused_buffer_goes_to_the_next_waiter)
+TEST(an_unused_buffer_goes_to_the_next_waiter)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting[3];
@@ -66,11 +67,10 @@ START_TEST(an_unused_buffer_goes_to_the_next_waiter)
 	while (bufs)
 		bufs = put_one(bufs);
 }
-END_TEST
 
 /* Calls that held a buffer while they wait for another would fill the pool
  * and wait for ever. */
-START_TEST(a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer)
+TEST(a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer)
 {
 	uint32_t w[] = { 61, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct buf *bufs = drain_pool();
@@ -94,7 +94,6 @@ START_TEST(a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer)
 	ck_assert_uint_eq(c->body_len, 4096);
 	fake_free(c);
 }
-END_TEST
 
 #define HUNG		2	/* one client's share of three workers */
 #define BEHIND		3
@@ -146,7 +145,7 @@ static void end_hang(unsigned behind)
 
 /* The buffers that a client's calls hold while they wait behind hung ones come
  * back when others want some. */
-START_TEST(calls_behind_hung_ones_give_their_buffers_back)
+TEST(calls_behind_hung_ones_give_their_buffers_back)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	struct fake_call *waiting;
@@ -178,7 +177,6 @@ START_TEST(calls_behind_hung_ones_give_their_buffers_back)
 	fake_free(waiting);
 	end_hang(0);
 }
-END_TEST
 
 /* Relief lets the call that waits for a buffer have one.  Puts @bufs. */
 static void expect_served(struct fake_call *waiting, struct buf *bufs)
@@ -193,7 +191,7 @@ static void expect_served(struct fake_call *waiting, struct buf *bufs)
 }
 
 /* The buffers may be for their replies, too. */
-START_TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
+TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	uint32_t behind[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW_BODY, NOAUTH,
@@ -209,11 +207,10 @@ START_TEST(calls_behind_hung_ones_give_the_buffers_of_replies_back)
 	waiting = send_words(&other, w, ARRAY_SIZE(w));
 	expect_served(waiting, bufs);
 }
-END_TEST
 
 /* Calls that are woken for a buffer, but wait for a worker now, leave it to
  * others. */
-START_TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
+TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
 {
 	uint32_t w[] = { 60, 0, 2, TEST_PROG, 4, TEST_BODY, NOAUTH, 4096, 0 };
 	uint32_t behind[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW_BODY, NOAUTH,
@@ -231,10 +228,9 @@ START_TEST(calls_behind_hung_ones_give_turns_at_a_buffer_back)
 	ck_assert(!fake_over(waiting));
 	expect_served(waiting, bufs);
 }
-END_TEST
 
 /* A client whose calls end one after the other is slow, and has not hung. */
-START_TEST(calls_of_a_slow_client_are_not_sent_back)
+TEST(calls_of_a_slow_client_are_not_sent_back)
 {
 	uint32_t w[] = { 70, 0, 2, TEST_PROG, 4, TEST_SLOW, NOAUTH };
 	struct fake_call *more[HUNG];
@@ -262,9 +258,8 @@ START_TEST(calls_of_a_slow_client_are_not_sent_back)
 	while (bufs)
 		bufs = put_one(bufs);
 }
-END_TEST
 
-START_TEST(datagrams_behind_hung_ones_are_dropped)
+TEST(datagrams_behind_hung_ones_are_dropped)
 {
 	conn.x.datagram = true;
 	hang(&conn);
@@ -278,26 +273,4 @@ START_TEST(datagrams_behind_hung_ones_are_dropped)
 		fake_free(slow[i]);
 	}
 	end_hang(0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpc_buffers");
-	TCase *t = tcase_create("rpc_buffers");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t, a_call_without_a_buffer_waits_for_one);
-	tcase_add_test(t, an_unused_buffer_goes_to_the_next_waiter);
-	tcase_add_test(t,
-		       a_call_that_lies_in_the_pool_does_not_wait_for_a_buffer);
-	tcase_add_test(t, calls_behind_hung_ones_give_their_buffers_back);
-	tcase_add_test(t,
-		       calls_behind_hung_ones_give_the_buffers_of_replies_back);
-	tcase_add_test(t,
-		       calls_behind_hung_ones_give_turns_at_a_buffer_back);
-	tcase_add_test(t, calls_of_a_slow_client_are_not_sent_back);
-	tcase_add_test(t, datagrams_behind_hung_ones_are_dropped);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -61,7 +61,7 @@ static uint64_t stat(const char *name)
 	return stats_sum_by_name(name);
 }
 
-START_TEST(an_inline_call_is_answered_inline)
+TEST(an_inline_call_is_answered_inline)
 {
 	open_plain();
 	peer_begin(&peer, 7, 1, RPCRDMA_MSG);
@@ -74,14 +74,13 @@ START_TEST(an_inline_call_is_answered_inline)
 	ck_assert_uint_eq(peer.hdr.credits, 128);
 	close_all();
 }
-END_TEST
 
 static void begin_sum(uint32_t xid)
 {
 	peer_begin(&peer, xid, 1, RPCRDMA_MSG);
 }
 
-START_TEST(a_read_chunk_of_many_segments_is_pulled)
+TEST(a_read_chunk_of_many_segments_is_pulled)
 {
 	struct fabric_mr *mr;
 
@@ -98,9 +97,8 @@ START_TEST(a_read_chunk_of_many_segments_is_pulled)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_read_chunk_may_come_with_its_pad_or_without)
+TEST(a_read_chunk_may_come_with_its_pad_or_without)
 {
 	struct fabric_mr *mr;
 
@@ -125,9 +123,8 @@ START_TEST(a_read_chunk_may_come_with_its_pad_or_without)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_pad_in_a_segment_of_its_own_is_taken)
+TEST(a_pad_in_a_segment_of_its_own_is_taken)
 {
 	struct fabric_mr *mr;
 
@@ -145,9 +142,8 @@ START_TEST(a_pad_in_a_segment_of_its_own_is_taken)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
-START_TEST(an_empty_read_segment_is_not_read)
+TEST(an_empty_read_segment_is_not_read)
 {
 	struct fabric_mr *mr, gone = { .rkey = 0xdead };
 
@@ -173,9 +169,8 @@ START_TEST(an_empty_read_segment_is_not_read)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
-START_TEST(several_read_chunks_at_different_positions_are_pulled)
+TEST(several_read_chunks_at_different_positions_are_pulled)
 {
 	struct rig_options o = { .any_position = true };
 	struct fabric_mr *mr;
@@ -198,7 +193,6 @@ START_TEST(several_read_chunks_at_different_positions_are_pulled)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
 /* Where a long call's data chunk stands in the Read list. */
 enum data_chunk { NONE, BEHIND, BEFORE };
@@ -237,24 +231,22 @@ static void send_long_call(uint32_t xid, uint32_t len, enum data_chunk chunk)
 	fabric_mr_destroy(data_mr);
 }
 
-START_TEST(a_long_call_comes_in_many_segments)
+TEST(a_long_call_comes_in_many_segments)
 {
 	open_plain();
 	send_long_call(11, 1000, NONE);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_long_call_comes_with_further_read_chunks)
+TEST(a_long_call_comes_with_further_read_chunks)
 {
 	open_plain();
 	send_long_call(12, 50001, BEHIND);
 	send_long_call(13, 50001, BEFORE);
 	close_all();
 }
-END_TEST
 
-START_TEST(msgp_is_taken_and_its_padding_skipped)
+TEST(msgp_is_taken_and_its_padding_skipped)
 {
 	open_plain();
 	peer_begin(&peer, 13, 1, RPCRDMA_MSGP);
@@ -278,9 +270,8 @@ START_TEST(msgp_is_taken_and_its_padding_skipped)
 	take_sum(14, 33, sum(0, 33), 0, 0);
 	close_all();
 }
-END_TEST
 
-START_TEST(another_version_gets_err_vers_one_to_one)
+TEST(another_version_gets_err_vers_one_to_one)
 {
 	uint64_t before = stat("rdma_bad_version");
 
@@ -299,9 +290,8 @@ START_TEST(another_version_gets_err_vers_one_to_one)
 	ck_assert_uint_eq(stat("rdma_bad_version"), before + 1);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_message_too_short_is_dropped)
+TEST(a_message_too_short_is_dropped)
 {
 	open_plain();
 	for (uint32_t len = 0; len < 28; len++) {
@@ -313,10 +303,9 @@ START_TEST(a_message_too_short_is_dropped)
 	ck_assert_uint_eq(peer.nmsgs, 1);
 	close_all();
 }
-END_TEST
 
 /* RFC 8166 section 4.2.4: errors even if nobody can make sense of them. */
-START_TEST(done_and_error_are_dropped)
+TEST(done_and_error_are_dropped)
 {
 	uint64_t before = stat("rdma_error_messages");
 
@@ -337,9 +326,8 @@ START_TEST(done_and_error_are_dropped)
 	ck_assert_uint_eq(stat("rdma_error_messages"), before + 9);
 	close_all();
 }
-END_TEST
 
-START_TEST(an_unknown_procedure_gets_err_chunk)
+TEST(an_unknown_procedure_gets_err_chunk)
 {
 	open_plain();
 	peer_begin(&peer, 18, 1, 9);
@@ -349,9 +337,8 @@ START_TEST(an_unknown_procedure_gets_err_chunk)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
-START_TEST(xids_that_differ_get_err_chunk)
+TEST(xids_that_differ_get_err_chunk)
 {
 	open_plain();
 	peer_begin(&peer, 19, 1, RPCRDMA_MSG);
@@ -368,7 +355,6 @@ START_TEST(xids_that_differ_get_err_chunk)
 	ck_assert_uint_eq(rig.taken, 1);
 	close_all();
 }
-END_TEST
 
 /* One Read chunk at @position with @len bytes; must be refused. */
 static void refused(uint32_t proc, uint32_t position, uint32_t len)
@@ -388,7 +374,7 @@ static void refused(uint32_t proc, uint32_t position, uint32_t len)
 	fabric_mr_destroy(mr);
 }
 
-START_TEST(bad_read_positions_get_err_chunk)
+TEST(bad_read_positions_get_err_chunk)
 {
 	struct rig_options o = { .any_position = true };
 	struct loop_fabric_counts counts;
@@ -406,9 +392,8 @@ START_TEST(bad_read_positions_get_err_chunk)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
-START_TEST(chunks_that_overlap_get_err_chunk)
+TEST(chunks_that_overlap_get_err_chunk)
 {
 	/* Each begins in the first. */
 	static const uint32_t second[] = { 12, 20, 112 };
@@ -431,9 +416,8 @@ START_TEST(chunks_that_overlap_get_err_chunk)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_chunk_that_the_binding_does_not_allow_gets_err_chunk)
+TEST(a_chunk_that_the_binding_does_not_allow_gets_err_chunk)
 {
 	uint64_t before = stat("rdma_not_eligible");
 	struct loop_fabric_counts counts;
@@ -447,9 +431,8 @@ START_TEST(a_chunk_that_the_binding_does_not_allow_gets_err_chunk)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
-START_TEST(lists_that_no_reply_can_return_get_err_chunk)
+TEST(lists_that_no_reply_can_return_get_err_chunk)
 {
 	struct fabric_mr *mr;
 
@@ -471,14 +454,13 @@ START_TEST(lists_that_no_reply_can_return_get_err_chunk)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
 static bool is_counted(void *arg)
 {
 	return stat("rdma_read_failures") == *(uint64_t *)arg;
 }
 
-START_TEST(a_read_that_fails_ends_the_connection)
+TEST(a_read_that_fails_ends_the_connection)
 {
 	struct fabric_mr *mr;
 	uint64_t failures = stat("rdma_read_failures") + 1;
@@ -499,9 +481,8 @@ START_TEST(a_read_that_fails_ends_the_connection)
 	fabric_mr_destroy(mr);
 	close_all();
 }
-END_TEST
 
-START_TEST(every_truncation_of_a_call_is_survived)
+TEST(every_truncation_of_a_call_is_survived)
 {
 	struct fabric_mr *mr;
 	uint32_t len;
@@ -527,14 +508,13 @@ START_TEST(every_truncation_of_a_call_is_survived)
 	peer_check_alive(&peer);
 	close_all();
 }
-END_TEST
 
 static bool none_left(void *arg)
 {
 	return rig.listener->ops->count(rig.listener) == 0;
 }
 
-START_TEST(the_side_that_ended_a_connection_is_counted)
+TEST(the_side_that_ended_a_connection_is_counted)
 {
 	open_plain();
 	peer_check_alive(&peer);
@@ -552,48 +532,4 @@ START_TEST(the_side_that_ended_a_connection_is_counted)
 	ck_assert_uint_eq(stat("rdma_closes"), 1);
 	ck_assert_uint_eq(stat("rdma_errors"), 0);
 	close_all();
-}
-END_TEST
-
-static void add_good_calls(TCase *t)
-{
-	tcase_add_test(t, an_inline_call_is_answered_inline);
-	tcase_add_test(t, a_read_chunk_of_many_segments_is_pulled);
-	tcase_add_test(t, a_read_chunk_may_come_with_its_pad_or_without);
-	tcase_add_test(t, a_pad_in_a_segment_of_its_own_is_taken);
-	tcase_add_test(t, an_empty_read_segment_is_not_read);
-	tcase_add_test(t,
-		       several_read_chunks_at_different_positions_are_pulled);
-	tcase_add_test(t, a_long_call_comes_in_many_segments);
-	tcase_add_test(t, a_long_call_comes_with_further_read_chunks);
-	tcase_add_test(t, msgp_is_taken_and_its_padding_skipped);
-}
-
-static void add_bad_calls(TCase *t)
-{
-	tcase_add_test(t, another_version_gets_err_vers_one_to_one);
-	tcase_add_test(t, a_message_too_short_is_dropped);
-	tcase_add_test(t, done_and_error_are_dropped);
-	tcase_add_test(t, an_unknown_procedure_gets_err_chunk);
-	tcase_add_test(t, xids_that_differ_get_err_chunk);
-	tcase_add_test(t, bad_read_positions_get_err_chunk);
-	tcase_add_test(t, chunks_that_overlap_get_err_chunk);
-	tcase_add_test(t,
-		       a_chunk_that_the_binding_does_not_allow_gets_err_chunk);
-	tcase_add_test(t, lists_that_no_reply_can_return_get_err_chunk);
-	tcase_add_test(t, a_read_that_fails_ends_the_connection);
-	tcase_add_test(t, every_truncation_of_a_call_is_survived);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma");
-	TCase *t = tcase_create("calls");
-
-	tcase_set_timeout(t, 60);
-	add_good_calls(t);
-	add_bad_calls(t);
-	tcase_add_test(t, the_side_that_ended_a_connection_is_counted);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -123,7 +123,9 @@ static void await_held(unsigned n)
 	wait_until(held, &n);
 }
 
-START_TEST(a_call_gets_its_reply)
+TEST_CASE(.timeout = 30);
+
+TEST(a_call_gets_its_reply)
 {
 	struct gannet_rpcrdma_info info;
 
@@ -142,9 +144,8 @@ START_TEST(a_call_gets_its_reply)
 	ck_assert_uint_eq(info.reconnects, 0);
 	close_all();
 }
-END_TEST
 
-START_TEST(data_goes_from_sources_and_to_sinks)
+TEST(data_goes_from_sources_and_to_sinks)
 {
 	uint8_t *data = malloc(MIB);
 	struct one o;
@@ -182,10 +183,9 @@ START_TEST(data_goes_from_sources_and_to_sinks)
 	close_all();
 	free(data);
 }
-END_TEST
 
 /* RFC 8166 section 3.4.5 has positions of the message that is whole again. */
-START_TEST(several_sources_go_where_the_message_has_no_room_for_them)
+TEST(several_sources_go_where_the_message_has_no_room_for_them)
 {
 	uint8_t data[5001];
 	struct one o;
@@ -213,9 +213,8 @@ START_TEST(several_sources_go_where_the_message_has_no_room_for_them)
 	ck_assert_uint_eq(ntohl(o.reply[4]), 77);
 	close_all();
 }
-END_TEST
 
-START_TEST(more_calls_than_credits_all_come_back)
+TEST(more_calls_than_credits_all_come_back)
 {
 	struct gannet_rpcrdma_options co = { .credits = 4 };
 	struct one *o = calloc(300, sizeof(*o));
@@ -230,9 +229,8 @@ START_TEST(more_calls_than_credits_all_come_back)
 	close_all();
 	free(o);
 }
-END_TEST
 
-START_TEST(calls_in_progress_are_sent_again_on_a_new_connection)
+TEST(calls_in_progress_are_sent_again_on_a_new_connection)
 {
 	struct gannet_rpcrdma_info info;
 	struct one o[5];
@@ -261,14 +259,13 @@ START_TEST(calls_in_progress_are_sent_again_on_a_new_connection)
 	ck_assert_uint_eq(atomic_load(&events[GANNET_RPCRDMA_RECONNECTED]), 1);
 	close_all();
 }
-END_TEST
 
 static bool lost(void *arg)
 {
 	return atomic_load(&events[GANNET_RPCRDMA_LOST]) > 0;
 }
 
-START_TEST(an_idle_connection_is_made_again_when_it_is_needed)
+TEST(an_idle_connection_is_made_again_when_it_is_needed)
 {
 	struct gannet_rpcrdma_info info;
 
@@ -287,9 +284,8 @@ START_TEST(an_idle_connection_is_made_again_when_it_is_needed)
 	ck_assert_uint_eq(info.reconnects, 1);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_call_without_reply_is_sent_again_so_many_times)
+TEST(a_call_without_reply_is_sent_again_so_many_times)
 {
 	struct gannet_rpcrdma_options co = { .reply_ms = 50, .resends = 2,
 					     .reconnects = 100 };
@@ -311,10 +307,9 @@ START_TEST(a_call_without_reply_is_sent_again_so_many_times)
 	ck_assert_int_eq(err, 0);
 	close_all();
 }
-END_TEST
 
 /* A reply may come before the Send that asked for it is done. */
-START_TEST(a_send_that_is_done_late_lets_the_next_go)
+TEST_LOOP(a_send_that_is_done_late_lets_the_next_go, 0, 5)
 {
 	enum { N = 50 };
 	struct gannet_rpcrdma_options co = { .credits = 1 };
@@ -330,7 +325,6 @@ START_TEST(a_send_that_is_done_late_lets_the_next_go)
 		ck_assert_int_eq(one_wait(&o[i]), 0);
 	close_all();
 }
-END_TEST
 
 /*
  * Some calls behind two credits, which take longer together than a reply may.
@@ -374,7 +368,7 @@ static unsigned long_line(uint64_t *pause)
 }
 
 /* A call waits for its reply from when it was sent, not for its turn. */
-START_TEST(a_long_queue_behind_few_credits_is_no_silence)
+TEST(a_long_queue_behind_few_credits_is_no_silence)
 {
 	unsigned given_up, tries = 0;
 	uint64_t pause;
@@ -385,9 +379,8 @@ START_TEST(a_long_queue_behind_few_credits_is_no_silence)
 	} while (given_up > 0 && pause >= 300 && ++tries < 10);
 	ck_assert_uint_eq(given_up, 0);
 }
-END_TEST
 
-START_TEST(without_reconnection_the_first_loss_is_the_end)
+TEST(without_reconnection_the_first_loss_is_the_end)
 {
 	struct gannet_rpcrdma_options co = {
 		.flags = GANNET_RPCRDMA_NO_RECONNECT };
@@ -407,14 +400,13 @@ START_TEST(without_reconnection_the_first_loss_is_the_end)
 		ck_assert_int_eq(one_wait(&late), -ENOTCONN);
 	close_all();
 }
-END_TEST
 
 static bool dead(void *arg)
 {
 	return atomic_load(&events[GANNET_RPCRDMA_DEAD]) > 0;
 }
 
-START_TEST(a_responder_that_stays_away_is_given_up)
+TEST(a_responder_that_stays_away_is_given_up)
 {
 	struct gannet_rpcrdma_options co = { .reconnects = 2 };
 	struct one o;
@@ -432,9 +424,8 @@ START_TEST(a_responder_that_stays_away_is_given_up)
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -ENOTCONN);
 	close_all();
 }
-END_TEST
 
-START_TEST(connecting_where_nobody_listens_fails_at_once)
+TEST(connecting_where_nobody_listens_fails_at_once)
 {
 	struct gannet_rpcrdma_options co = { 0 };
 	struct sockaddr_storage addr;
@@ -449,7 +440,6 @@ START_TEST(connecting_where_nobody_listens_fails_at_once)
 	ck_assert_ptr_null(c);
 	close_all();
 }
-END_TEST
 
 /* Its queue of those that ask is full: nobody is told anything. */
 static int silent_listener(struct sockaddr_in *sin, int fill[8])
@@ -471,7 +461,7 @@ static int silent_listener(struct sockaddr_in *sin, int fill[8])
 	return fd;
 }
 
-START_TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
+TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
 {
 	struct gannet_rpcrdma_options co = { .fabric = GANNET_RPCRDMA_IWARP,
 					     .connect_ms = 200 };
@@ -486,9 +476,8 @@ START_TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
 		close(fill[i]);
 	close(fd);
 }
-END_TEST
 
-START_TEST(close_ends_what_is_in_progress)
+TEST(close_ends_what_is_in_progress)
 {
 	struct one o[3];
 
@@ -504,9 +493,8 @@ START_TEST(close_ends_what_is_in_progress)
 		ck_assert_int_eq(one_wait(&o[i]), -ECANCELED);
 	close_all();
 }
-END_TEST
 
-START_TEST(invalid_options_are_refused)
+TEST(invalid_options_are_refused)
 {
 	struct gannet_rpcrdma_options co = { .fabric = 77 };
 	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
@@ -536,10 +524,9 @@ START_TEST(invalid_options_are_refused)
 	ck_assert_int_eq(gannet_rpcrdma_log_level("err"), 0);
 	close_all();
 }
-END_TEST
 
 /* Cut at random moments, every call is answered, once. */
-START_TEST(cuts_under_load_lose_no_call)
+TEST(cuts_under_load_lose_no_call)
 {
 	rig_on_loop();
 	enum { N = 400 };
@@ -564,33 +551,4 @@ START_TEST(cuts_under_load_lose_no_call)
 	}
 	close_all();
 	free(o);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_client");
-	TCase *t = tcase_create("client");
-
-	tcase_set_timeout(t, 30);
-	tcase_add_test(t, a_call_gets_its_reply);
-	tcase_add_test(t, data_goes_from_sources_and_to_sinks);
-	tcase_add_test(t,
-		several_sources_go_where_the_message_has_no_room_for_them);
-	tcase_add_test(t, more_calls_than_credits_all_come_back);
-	tcase_add_test(t,
-		       calls_in_progress_are_sent_again_on_a_new_connection);
-	tcase_add_test(t, an_idle_connection_is_made_again_when_it_is_needed);
-	tcase_add_test(t, a_call_without_reply_is_sent_again_so_many_times);
-	tcase_add_loop_test(t, a_send_that_is_done_late_lets_the_next_go, 0, 5);
-	tcase_add_test(t, a_long_queue_behind_few_credits_is_no_silence);
-	tcase_add_test(t, without_reconnection_the_first_loss_is_the_end);
-	tcase_add_test(t, a_responder_that_stays_away_is_given_up);
-	tcase_add_test(t, connecting_where_nobody_listens_fails_at_once);
-	tcase_add_test(t, an_attempt_to_connect_takes_no_longer_than_it_may);
-	tcase_add_test(t, close_ends_what_is_in_progress);
-	tcase_add_test(t, invalid_options_are_refused);
-	tcase_add_test(t, cuts_under_load_lose_no_call);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

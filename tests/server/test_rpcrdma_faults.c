@@ -153,7 +153,9 @@ static void vary(struct rig_options *o, struct rpcrdma_requester_options *ro,
 		ro->segment_size = 2000;
 }
 
-START_TEST(every_order_of_completions_gives_the_right_results)
+TEST_CASE(.timeout = 120);
+
+TEST(every_order_of_completions_gives_the_right_results)
 {
 	struct rpcrdma_requester_options ro;
 	struct loop_fabric_counts counts;
@@ -170,9 +172,8 @@ START_TEST(every_order_of_completions_gives_the_right_results)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(a_failure_of_any_operation_ends_in_order)
+TEST(a_failure_of_any_operation_ends_in_order)
 {
 	struct rpcrdma_requester_options ro;
 	struct rig_options o;
@@ -189,9 +190,8 @@ START_TEST(a_failure_of_any_operation_ends_in_order)
 	}
 	ck_assert_uint_gt(good, 0);
 }
-END_TEST
 
-START_TEST(a_break_before_any_operation_flushes_everything)
+TEST(a_break_before_any_operation_flushes_everything)
 {
 	struct rpcrdma_requester_options ro;
 	struct rig_options o;
@@ -205,9 +205,8 @@ START_TEST(a_break_before_any_operation_flushes_everything)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(a_break_at_any_time_flushes_everything)
+TEST(a_break_at_any_time_flushes_everything)
 {
 	struct rpcrdma_requester_options ro;
 	struct rig_options o;
@@ -220,9 +219,8 @@ START_TEST(a_break_at_any_time_flushes_everything)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(a_break_while_calls_are_held_loses_only_replies)
+TEST(a_break_while_calls_are_held_loses_only_replies)
 {
 	struct rpcrdma_requester *r;
 
@@ -253,7 +251,6 @@ START_TEST(a_break_while_calls_are_held_loses_only_replies)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
 static void *free_listener(void *arg)
 {
@@ -261,7 +258,7 @@ static void *free_listener(void *arg)
 	return NULL;
 }
 
-START_TEST(freeing_the_listener_waits_for_calls_that_are_held)
+TEST(freeing_the_listener_waits_for_calls_that_are_held)
 {
 	struct rpcrdma_requester *r;
 	pthread_t thread;
@@ -282,7 +279,6 @@ START_TEST(freeing_the_listener_waits_for_calls_that_are_held)
 	rig.listener = NULL;
 	rig_close(&rig);
 }
-END_TEST
 
 /* A segment in memory that the peer does not have. */
 static void put_nowhere(struct peer *peer, uint32_t len)
@@ -333,7 +329,7 @@ static void send_in_vain(enum bad_chunk kind, bool answered)
 }
 
 /* RFC 8166 section 4.5.3.  iWARP says only of a Read that it was refused. */
-START_TEST(a_call_that_cost_its_connection_is_refused)
+TEST_LOOP(a_call_that_cost_its_connection_is_refused, BAD_READ, BAD_REPLY + 1)
 {
 	rig_open(&rig, NULL);
 	for (int round = 0; round < 2; round++) {
@@ -342,9 +338,8 @@ START_TEST(a_call_that_cost_its_connection_is_refused)
 	}
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_message_that_is_no_call_ends_the_connection)
+TEST(a_message_that_is_no_call_ends_the_connection)
 {
 	struct rpcrdma_requester *r;
 
@@ -358,9 +353,8 @@ START_TEST(a_message_that_is_no_call_ends_the_connection)
 	rig_close(&rig);
 	ck_assert_uint_eq(stats_sum_by_name("rdma_no_calls"), 1);
 }
-END_TEST
 
-START_TEST(calls_that_are_dropped_give_everything_back)
+TEST(calls_that_are_dropped_give_everything_back)
 {
 	struct rpcrdma_requester *r;
 
@@ -376,25 +370,9 @@ START_TEST(calls_that_are_dropped_give_everything_back)
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("rpcrdma_faults");
-	TCase *t = tcase_create("faults");
-
 	log_threshold = LOG_LEVEL_ERR;
-	tcase_set_timeout(t, 120);
-	tcase_add_test(t, every_order_of_completions_gives_the_right_results);
-	tcase_add_test(t, a_failure_of_any_operation_ends_in_order);
-	tcase_add_test(t, a_break_before_any_operation_flushes_everything);
-	tcase_add_test(t, a_break_at_any_time_flushes_everything);
-	tcase_add_test(t, a_break_while_calls_are_held_loses_only_replies);
-	tcase_add_test(t, freeing_the_listener_waits_for_calls_that_are_held);
-	tcase_add_loop_test(t, a_call_that_cost_its_connection_is_refused,
-			    BAD_READ, BAD_REPLY + 1);
-	tcase_add_test(t, a_message_that_is_no_call_ends_the_connection);
-	tcase_add_test(t, calls_that_are_dropped_give_everything_back);
-	suite_add_tcase(s, t);
-	return run_suite(s);
+	return run_tests();
 }

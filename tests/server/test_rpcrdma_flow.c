@@ -50,7 +50,7 @@ static void close_one(struct peer *peer)
 	rig_close(&rig);
 }
 
-START_TEST(as_many_credits_are_granted_as_are_asked_for)
+TEST(as_many_credits_are_granted_as_are_asked_for)
 {
 	static const unsigned credits[] = { 0, 1, 7, 300 };
 
@@ -66,9 +66,8 @@ START_TEST(as_many_credits_are_granted_as_are_asked_for)
 		close_one(&peer);
 	}
 }
-END_TEST
 
-START_TEST(a_device_with_short_queues_has_fewer_credits)
+TEST(a_device_with_short_queues_has_fewer_credits)
 {
 	struct rig_options o = { .fabric.passive.max_recv = 21 };
 	struct peer peer;
@@ -78,9 +77,8 @@ START_TEST(a_device_with_short_queues_has_fewer_credits)
 	ck_assert_uint_eq(peer.hdr.credits, 10);
 	close_one(&peer);
 }
-END_TEST
 
-START_TEST(connections_are_shared_out_among_pollers)
+TEST(connections_are_shared_out_among_pollers)
 {
 	struct rig_options o = { .two_pollers = true };
 	struct peer peer[4];
@@ -96,9 +94,8 @@ START_TEST(connections_are_shared_out_among_pollers)
 		peer_close(&peer[i]);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(all_credits_may_be_used_at_once)
+TEST(all_credits_may_be_used_at_once)
 {
 	struct peer peer;
 
@@ -114,9 +111,8 @@ START_TEST(all_credits_may_be_used_at_once)
 	peer_check_alive(&peer);
 	close_one(&peer);
 }
-END_TEST
 
-START_TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
+TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 {
 	struct rig_options o = { .rdma.credits = 4 };
 	uint64_t before = stat("rdma_overruns");
@@ -139,9 +135,8 @@ START_TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 	peer_close(&bad);
 	close_one(&good);
 }
-END_TEST
 
-START_TEST(calls_before_established_are_kept_and_replayed)
+TEST(calls_before_established_are_kept_and_replayed)
 {
 	struct rig_options o = { .fabric.late_established = 5 };
 	struct peer peer;
@@ -156,9 +151,8 @@ START_TEST(calls_before_established_are_kept_and_replayed)
 	ck_assert_uint_ge(stat("rdma_early_calls"), 1);
 	close_one(&peer);
 }
-END_TEST
 
-START_TEST(a_requester_has_one_credit_before_the_first_reply)
+TEST(a_requester_has_one_credit_before_the_first_reply)
 {
 	struct rig_options o = { .rdma.credits = 8 };
 	struct rpcrdma_requester *r;
@@ -187,9 +181,8 @@ START_TEST(a_requester_has_one_credit_before_the_first_reply)
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_peer_without_a_receive_loses_its_connection)
+TEST(a_peer_without_a_receive_loses_its_connection)
 {
 	struct peer_options po = { .nrecvs = 1 };
 	struct loop_fabric_counts counts;
@@ -208,9 +201,8 @@ START_TEST(a_peer_without_a_receive_loses_its_connection)
 	ck_assert_uint_eq(counts.rnr, 1);
 	close_one(&peer);
 }
-END_TEST
 
-START_TEST(a_peer_that_lets_us_read_nothing_is_refused)
+TEST(a_peer_that_lets_us_read_nothing_is_refused)
 {
 	struct peer_options po = { .no_reads = true };
 	struct peer peer;
@@ -220,7 +212,6 @@ START_TEST(a_peer_that_lets_us_read_nothing_is_refused)
 	ck_assert_int_eq(peer_wait_down(&peer), -ECONNREFUSED);
 	close_one(&peer);
 }
-END_TEST
 
 /* One of three is refused, and may come when another has gone. */
 static void two_at_most(const struct rig_options *o, const char *counter)
@@ -245,23 +236,21 @@ static void two_at_most(const struct rig_options *o, const char *counter)
 	rig_close(&rig);
 }
 
-START_TEST(more_connections_than_may_be_are_refused)
+TEST(more_connections_than_may_be_are_refused)
 {
 	struct rig_options o = { .max_conns = 2 };
 
 	two_at_most(&o, "rdma_refused_full");
 }
-END_TEST
 
-START_TEST(more_connections_of_one_peer_than_may_be_are_refused)
+TEST(more_connections_of_one_peer_than_may_be_are_refused)
 {
 	struct rig_options o = { .max_peer_conns = 2 };
 
 	two_at_most(&o, "rdma_refused_peer");
 }
-END_TEST
 
-START_TEST(connections_keep_within_their_memory)
+TEST(connections_keep_within_their_memory)
 {
 	static struct rpcrdma_budget budget;
 	struct rig_options o = { .rdma.budget = &budget };
@@ -270,9 +259,8 @@ START_TEST(connections_keep_within_their_memory)
 	two_at_most(&o, "rdma_refused_memory");
 	ck_assert_uint_eq(atomic_load(&budget.used), 0);
 }
-END_TEST
 
-START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
+TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 {
 	/* Enough to send a call, whatever else the machine does. */
 	struct rig_options o = { .rdma.idle_ms = 3000 };
@@ -296,10 +284,9 @@ START_TEST(an_idle_connection_is_closed_and_a_busy_one_is_not)
 	peer_wait_down(&busy);
 	close_one(&busy);
 }
-END_TEST
 
 /* The peer has no Receive, or does not answer a Read, for ever. */
-START_TEST(a_connection_on_which_nothing_completes_is_closed)
+TEST_LOOP(a_connection_on_which_nothing_completes_is_closed, 0, 2)
 {
 	struct rig_options o = { .rdma.stall_ms = 100 };
 	uint64_t before = stat("rdma_stalled");
@@ -326,7 +313,6 @@ START_TEST(a_connection_on_which_nothing_completes_is_closed)
 	wait_until(none_left, NULL);
 	rig_close(&rig);
 }
-END_TEST
 
 static void got_one(struct pool_request *r, struct buf *b)
 {
@@ -334,7 +320,7 @@ static void got_one(struct pool_request *r, struct buf *b)
 }
 
 /* The same, soon, when somebody waits for memory, and not before. */
-START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
+TEST(a_connection_that_keeps_memory_others_want_is_closed)
 {
 	struct rig_options o = { .rdma.short_ms = 100 };
 	struct pool_request w = { .ready = got_one };
@@ -367,7 +353,6 @@ START_TEST(a_connection_that_keeps_memory_others_want_is_closed)
 	wait_until(none_left, NULL);
 	rig_close(&rig);
 }
-END_TEST
 
 /* Twenty WRITE-like calls of many segments each, all at once. */
 static void many_reads(const struct rig_options *o, unsigned depth)
@@ -403,7 +388,7 @@ static void fill_mem(void)
 		mem[i] = (uint8_t)(i / 40000 + 1);
 }
 
-START_TEST(read_depth_is_kept_and_used)
+TEST(read_depth_is_kept_and_used)
 {
 	static const unsigned depths[] = { 1, 2, 16 };
 	struct loop_fabric_counts counts;
@@ -417,9 +402,8 @@ START_TEST(read_depth_is_kept_and_used)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(a_tiny_send_queue_only_makes_chains_wait)
+TEST(a_tiny_send_queue_only_makes_chains_wait)
 {
 	struct loop_fabric_counts counts;
 
@@ -436,9 +420,8 @@ START_TEST(a_tiny_send_queue_only_makes_chains_wait)
 		rig_close(&rig);
 	}
 }
-END_TEST
 
-START_TEST(a_reply_longer_than_the_send_queue_is_cut)
+TEST(a_reply_longer_than_the_send_queue_is_cut)
 {
 	struct rig_options o = { .rdma.send_queue = 5, .rdma.credits = 8 };
 	struct rpcrdma_requester_options ro = { .segment_size = 1000,
@@ -469,9 +452,8 @@ START_TEST(a_reply_longer_than_the_send_queue_is_cut)
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(long_headers_leave_their_neighbours_alone)
+TEST(long_headers_leave_their_neighbours_alone)
 {
 	struct rig_options o = { .rdma.send_queue = 1, .async = true,
 				 .fabric.seed = 5 };
@@ -498,11 +480,10 @@ START_TEST(long_headers_leave_their_neighbours_alone)
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }
-END_TEST
 
 /* ---- drain */
 
-START_TEST(drain_answers_what_was_taken_and_takes_no_more)
+TEST(drain_answers_what_was_taken_and_takes_no_more)
 {
 	struct peer peer, late;
 
@@ -529,9 +510,8 @@ START_TEST(drain_answers_what_was_taken_and_takes_no_more)
 	wait_until(none_left, NULL);
 	close_one(&peer);
 }
-END_TEST
 
-START_TEST(drain_closes_idle_connections_at_once)
+TEST(drain_closes_idle_connections_at_once)
 {
 	struct peer peer[3];
 
@@ -547,44 +527,4 @@ START_TEST(drain_closes_idle_connections_at_once)
 	for (int i = 0; i < 3; i++)
 		peer_close(&peer[i]);
 	rig_close(&rig);
-}
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, as_many_credits_are_granted_as_are_asked_for);
-	tcase_add_test(t, a_device_with_short_queues_has_fewer_credits);
-	tcase_add_test(t, connections_are_shared_out_among_pollers);
-	tcase_add_test(t, all_credits_may_be_used_at_once);
-	tcase_add_test(t,
-		       a_peer_that_overruns_loses_its_connection_and_no_other);
-	tcase_add_test(t, calls_before_established_are_kept_and_replayed);
-	tcase_add_test(t, a_requester_has_one_credit_before_the_first_reply);
-	tcase_add_test(t, a_peer_without_a_receive_loses_its_connection);
-	tcase_add_test(t, a_peer_that_lets_us_read_nothing_is_refused);
-	tcase_add_test(t, more_connections_than_may_be_are_refused);
-	tcase_add_test(t, more_connections_of_one_peer_than_may_be_are_refused);
-	tcase_add_test(t, connections_keep_within_their_memory);
-	tcase_add_loop_test(t,
-		a_connection_on_which_nothing_completes_is_closed, 0, 2);
-	tcase_add_test(t,
-		a_connection_that_keeps_memory_others_want_is_closed);
-	tcase_add_test(t, an_idle_connection_is_closed_and_a_busy_one_is_not);
-	tcase_add_test(t, read_depth_is_kept_and_used);
-	tcase_add_test(t, a_tiny_send_queue_only_makes_chains_wait);
-	tcase_add_test(t, a_reply_longer_than_the_send_queue_is_cut);
-	tcase_add_test(t, long_headers_leave_their_neighbours_alone);
-	tcase_add_test(t, drain_answers_what_was_taken_and_takes_no_more);
-	tcase_add_test(t, drain_closes_idle_connections_at_once);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_flow");
-	TCase *t = tcase_create("flow");
-
-	tcase_set_timeout(t, 60);
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -55,7 +55,7 @@ static void start_large_write(struct rpcrdma_requester *r, struct exchange *x,
 	exchange_start(r, x);
 }
 
-START_TEST(without_memory_calls_wait_and_credits_shrink)
+TEST(without_memory_calls_wait_and_credits_shrink)
 {
 	struct rig_options o = { .pool_bytes = 48u << 20 };
 	uint64_t waits = stat("rdma_pool_waits") + 3;
@@ -88,9 +88,8 @@ START_TEST(without_memory_calls_wait_and_credits_shrink)
 	rpcrdma_requester_destroy(r);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(fewer_credits_are_granted_while_memory_is_short)
+TEST(fewer_credits_are_granted_while_memory_is_short)
 {
 	struct rig_options o = { .pool_bytes = 48u << 20 };
 	uint64_t waits = stat("rdma_pool_waits") + 1;
@@ -120,7 +119,6 @@ START_TEST(fewer_credits_are_granted_while_memory_is_short)
 	peer_close(&peer);
 	rig_close(&rig);
 }
-END_TEST
 
 /* A requester whose write waits for all that was taken, so many. */
 static unsigned open_waiting(struct rpcrdma_requester **r, struct exchange *x)
@@ -137,7 +135,7 @@ static unsigned open_waiting(struct rpcrdma_requester **r, struct exchange *x)
 	return n;
 }
 
-START_TEST(calls_that_wait_for_memory_end_with_their_connection)
+TEST(calls_that_wait_for_memory_end_with_their_connection)
 {
 	struct rpcrdma_requester *r;
 	static struct exchange x;
@@ -151,7 +149,6 @@ START_TEST(calls_that_wait_for_memory_end_with_their_connection)
 	give_all(n);
 	rig_close(&rig);
 }
-END_TEST
 
 static atomic_bool next_called;
 
@@ -182,7 +179,7 @@ static void end_and_wake(void *arg)
 }
 
 /* One whose connection ended just then passes it on. */
-START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
+TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 {
 	struct rpcrdma_requester *r;
 	struct end_and_wake e;
@@ -203,9 +200,8 @@ START_TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 	give_all(n);
 	rig_close(&rig);
 }
-END_TEST
 
-START_TEST(a_connection_costs_less_than_two_mebibytes)
+TEST(a_connection_costs_less_than_two_mebibytes)
 {
 	struct rpcrdma_options o = { .credits = 128 };
 	struct loop_fabric_counts one, two;
@@ -234,21 +230,4 @@ START_TEST(a_connection_costs_less_than_two_mebibytes)
 	ck_assert_uint_eq(two.mrs, one.mrs - 2);
 	ck_assert_uint_gt(two.mrs, 0);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_memory");
-	TCase *t = tcase_create("memory");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, without_memory_calls_wait_and_credits_shrink);
-	tcase_add_test(t, fewer_credits_are_granted_while_memory_is_short);
-	tcase_add_test(t, calls_that_wait_for_memory_end_with_their_connection);
-	tcase_add_test(t,
-		       a_buffer_that_comes_back_is_for_one_that_still_wants_it);
-	tcase_add_test(t, a_connection_costs_less_than_two_mebibytes);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -69,7 +69,7 @@ static void check_reduced(uint32_t xid, uint32_t len)
 	ck_assert_uint_eq(exchange_word(&x, 2), END_WORD);
 }
 
-START_TEST(data_goes_to_the_write_chunk_and_its_pad_nowhere)
+TEST(data_goes_to_the_write_chunk_and_its_pad_nowhere)
 {
 	static const uint32_t lens[] = { 1, 2, 3, 4, 100, 4095, 100001,
 					 POOL_PAYLOAD_MAX - 64 };
@@ -89,9 +89,8 @@ START_TEST(data_goes_to_the_write_chunk_and_its_pad_nowhere)
 	}
 	close_all();
 }
-END_TEST
 
-START_TEST(a_write_chunk_of_many_segments_is_filled_in_order)
+TEST(a_write_chunk_of_many_segments_is_filled_in_order)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 4096 };
 
@@ -104,9 +103,8 @@ START_TEST(a_write_chunk_of_many_segments_is_filled_in_order)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(unused_write_chunks_come_back_with_zero_lengths)
+TEST(unused_write_chunks_come_back_with_zero_lengths)
 {
 	open_with(NULL, NULL);
 	exchange_init(&x, 2, OP_SUM, 0);
@@ -132,7 +130,6 @@ START_TEST(unused_write_chunks_come_back_with_zero_lengths)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
 /* Data that came as part of the reply, with its pad. */
 static void check_in_stream(uint32_t xid, uint32_t len)
@@ -146,7 +143,7 @@ static void check_in_stream(uint32_t xid, uint32_t len)
 	ck_assert_uint_eq(exchange_word(&x, 2 + (len + 3) / 4), END_WORD);
 }
 
-START_TEST(an_empty_write_chunk_brings_the_data_inline)
+TEST(an_empty_write_chunk_brings_the_data_inline)
 {
 	open_with(NULL, NULL);
 	exchange_init(&x, 5, OP_READ, 701);
@@ -158,9 +155,8 @@ START_TEST(an_empty_write_chunk_brings_the_data_inline)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk)
+TEST(without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk)
 {
 	open_with(NULL, NULL);
 	for (uint32_t len = 0; len < 4096 - 28 - 16;
@@ -179,9 +175,8 @@ START_TEST(without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(data_longer_than_its_write_chunk_gets_err_chunk)
+TEST(data_longer_than_its_write_chunk_gets_err_chunk)
 {
 	uint64_t before = stats_sum_by_name("rdma_small_write_chunks");
 
@@ -196,7 +191,6 @@ START_TEST(data_longer_than_its_write_chunk_gets_err_chunk)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
 /* A long reply came, in the Reply chunk, whole and not longer. */
 static void check_long(uint32_t xid, uint32_t len)
@@ -209,7 +203,7 @@ static void check_long(uint32_t xid, uint32_t len)
 	ck_assert_uint_eq(reply_mem[8 + len + xdr_pad(len)], 0xee);
 }
 
-START_TEST(a_long_reply_goes_to_the_reply_chunk_exactly)
+TEST(a_long_reply_goes_to_the_reply_chunk_exactly)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 1000 };
 
@@ -224,9 +218,8 @@ START_TEST(a_long_reply_goes_to_the_reply_chunk_exactly)
 	}
 	close_all();
 }
-END_TEST
 
-START_TEST(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
+TEST(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
 {
 	open_with(NULL, NULL);
 	exchange_init(&x, 8, OP_LONG, 3000);
@@ -240,9 +233,8 @@ START_TEST(a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(write_list_and_reply_chunk_are_used_together)
+TEST(write_list_and_reply_chunk_are_used_together)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 100,
 						.no_private = true };
@@ -269,9 +261,8 @@ START_TEST(write_list_and_reply_chunk_are_used_together)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(a_reply_that_fits_nowhere_gets_err_chunk)
+TEST(a_reply_that_fits_nowhere_gets_err_chunk)
 {
 	open_with(NULL, NULL);
 	exchange_init(&x, 11, OP_LONG, 5000);
@@ -290,9 +281,8 @@ START_TEST(a_reply_that_fits_nowhere_gets_err_chunk)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
-START_TEST(few_pieces_to_gather_from_are_enough)
+TEST(few_pieces_to_gather_from_are_enough)
 {
 	for (unsigned max_sge = 1; max_sge <= 3; max_sge++) {
 		struct rig_options o = { .fabric.passive.max_sge = max_sge };
@@ -317,9 +307,8 @@ START_TEST(few_pieces_to_gather_from_are_enough)
 		close_all();
 	}
 }
-END_TEST
 
-START_TEST(an_echo_through_all_chunks_comes_back)
+TEST(an_echo_through_all_chunks_comes_back)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 50000 };
 	static uint8_t out[POOL_PAYLOAD_MAX];
@@ -341,9 +330,8 @@ START_TEST(an_echo_through_all_chunks_comes_back)
 	}
 	close_all();
 }
-END_TEST
 
-START_TEST(a_call_too_long_for_a_send_goes_as_a_long_call)
+TEST(a_call_too_long_for_a_send_goes_as_a_long_call)
 {
 	struct rpcrdma_requester_options ro = { .no_private = true };
 
@@ -358,7 +346,6 @@ START_TEST(a_call_too_long_for_a_send_goes_as_a_long_call)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
 
 /* Handles that were invalidated by one READ with these options. */
 static unsigned invalidated(const struct rig_options *options,
@@ -377,7 +364,7 @@ static unsigned invalidated(const struct rig_options *options,
 	return info.invalidated;
 }
 
-START_TEST(the_only_handle_is_invalidated_when_both_sides_can)
+TEST(the_only_handle_is_invalidated_when_both_sides_can)
 {
 	struct rig_options cannot = { .fabric.no_invalidate = true };
 	struct rpcrdma_requester_options many = { .segment_size = 3000 };
@@ -390,9 +377,8 @@ START_TEST(the_only_handle_is_invalidated_when_both_sides_can)
 	ck_assert_uint_eq(invalidated(NULL, &silent), 0);
 	ck_assert_uint_eq(invalidated(&cannot, NULL), 0);
 }
-END_TEST
 
-START_TEST(an_error_never_invalidates)
+TEST(an_error_never_invalidates)
 {
 	struct loop_fabric_counts counts;
 
@@ -405,7 +391,6 @@ START_TEST(an_error_never_invalidates)
 	ck_assert_uint_eq(counts.invalidates, 0);
 	close_all();
 }
-END_TEST
 
 /* The longest inline reply that a peer with these Receives gets. */
 static void check_threshold(const struct rpcrdma_private *p, uint32_t size)
@@ -427,7 +412,7 @@ static void check_threshold(const struct rpcrdma_private *p, uint32_t size)
 	rig_close(&rig);
 }
 
-START_TEST(no_send_is_longer_than_the_peer_takes)
+TEST(no_send_is_longer_than_the_peer_takes)
 {
 	struct rpcrdma_private p = { .recv_size = 2048, .send_size = 4096 };
 
@@ -436,14 +421,13 @@ START_TEST(no_send_is_longer_than_the_peer_takes)
 	p.recv_size = 65536;			/* ours is the smaller */
 	check_threshold(&p, 4096);
 }
-END_TEST
 
 static void get_info(void *arg)
 {
 	rpcrdma_requester_info(requester, arg);
 }
 
-START_TEST(thresholds_are_told_both_ways)
+TEST(thresholds_are_told_both_ways)
 {
 	struct rig_options o = { .fabric.pad_private = 196,
 				 .rdma.inline_size = 8192 };
@@ -461,30 +445,6 @@ START_TEST(thresholds_are_told_both_ways)
 	exchange_fini(&x);
 	close_all();
 }
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, data_goes_to_the_write_chunk_and_its_pad_nowhere);
-	tcase_add_test(t, a_write_chunk_of_many_segments_is_filled_in_order);
-	tcase_add_test(t, unused_write_chunks_come_back_with_zero_lengths);
-	tcase_add_test(t, an_empty_write_chunk_brings_the_data_inline);
-	tcase_add_test(t,
-		without_a_write_chunk_data_goes_inline_or_to_the_reply_chunk);
-	tcase_add_test(t, data_longer_than_its_write_chunk_gets_err_chunk);
-	tcase_add_test(t, a_long_reply_goes_to_the_reply_chunk_exactly);
-	tcase_add_test(t,
-		a_reply_chunk_that_is_not_needed_comes_back_with_zero_lengths);
-	tcase_add_test(t, write_list_and_reply_chunk_are_used_together);
-	tcase_add_test(t, a_reply_that_fits_nowhere_gets_err_chunk);
-	tcase_add_test(t, few_pieces_to_gather_from_are_enough);
-	tcase_add_test(t, an_echo_through_all_chunks_comes_back);
-	tcase_add_test(t, a_call_too_long_for_a_send_goes_as_a_long_call);
-	tcase_add_test(t, the_only_handle_is_invalidated_when_both_sides_can);
-	tcase_add_test(t, an_error_never_invalidates);
-	tcase_add_test(t, no_send_is_longer_than_the_peer_takes);
-	tcase_add_test(t, thresholds_are_told_both_ways);
-}
 
 /* Begins a message that asks for so many credits. */
 static void begin_asking(struct peer *p, uint32_t proc, uint32_t credits)
@@ -500,7 +460,7 @@ static void begin_asking(struct peer *p, uint32_t proc, uint32_t credits)
  * nothing, nor does a call that asks for more credits than went out, or for
  * none.
  */
-START_TEST(replies_are_proven_by_calls_beyond_the_credits)
+TEST(replies_are_proven_by_calls_beyond_the_credits)
 {
 	static const struct { uint32_t asked, proven; } step[] = {
 		{ 1, 0 }, { 2, 0 }, { 2, 1 }, { 4, 1 }, { 1, 4 }, { 0, 5 },
@@ -527,17 +487,4 @@ START_TEST(replies_are_proven_by_calls_beyond_the_credits)
 	}
 	peer_close(&peer);
 	rig_close(&rig);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_reply");
-	TCase *t = tcase_create("replies");
-
-	tcase_set_timeout(t, 60);
-	add_tests(t);
-	tcase_add_test(t, replies_are_proven_by_calls_beyond_the_credits);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

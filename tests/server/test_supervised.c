@@ -27,8 +27,10 @@ static void teardown(void)
 	daemon_clean(&d);
 }
 
+TEST_CASE(.setup = setup, .teardown = teardown, .timeout = 120);
+
 /* Whatever set of them a supervisor closes. */
-START_TEST(standard_descriptors_that_are_closed_are_of_no_file)
+TEST_LOOP(standard_descriptors_that_are_closed_are_of_no_file, 1, 8)
 {
 	static const char *const close_it[] = { "<&-", ">&-", "2>&-" };
 	char command[512], path[160], to[64];
@@ -59,7 +61,6 @@ START_TEST(standard_descriptors_that_are_closed_are_of_no_file)
 	ck_assert_int_eq(kill(pid, SIGTERM), 0);
 	EVENTUALLY(access(path, F_OK) < 0);
 }
-END_TEST
 
 /* The number of the daemon's thread of this name. */
 static pid_t thread_of(const char *name)
@@ -105,7 +106,7 @@ static pid_t stop_thread(const char *name)
 
 /* 24 seconds after the first signal, four after the second, at once after the
  * third. */
-START_TEST(a_poller_that_hangs_does_not_delay_the_end)
+TEST_LOOP(a_poller_that_hangs_does_not_delay_the_end, 0, 3)
 {
 	static const int least[] = { 23, 3, 0 }, most[] = { 45, 18, 18 };
 	time_t from;
@@ -136,10 +137,9 @@ START_TEST(a_poller_that_hangs_does_not_delay_the_end)
 	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 1);
 	ck_assert(daemon_has_logged(&d, "ending"));
 }
-END_TEST
 
 /* Its log is a pipe whose reader is gone. */
-START_TEST(a_storm_of_signals_ends_in_order)
+TEST(a_storm_of_signals_ends_in_order)
 {
 	char file[160];
 	pid_t storm;
@@ -164,21 +164,4 @@ START_TEST(a_storm_of_signals_ends_in_order)
 	kill(d.pid, SIGHUP);
 	daemon_end(&d, SIGTERM);
 	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("supervised");
-	TCase *t = tcase_create("supervised");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t,
-		standard_descriptors_that_are_closed_are_of_no_file, 1, 8);
-	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, a_poller_that_hangs_does_not_delay_the_end, 0,
-			    3);
-	tcase_add_test(t, a_storm_of_signals_ends_in_order);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

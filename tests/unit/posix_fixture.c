@@ -48,12 +48,12 @@ void world_base_remove(void)
 	nftw(base[1], remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-int world_run(Suite *suite)
+int world_run(void)
 {
 	int rc;
 
 	world_base();
-	rc = run_suite(suite);
+	rc = run_tests();
 	world_base_remove();
 	return rc;
 }

@@ -40,8 +40,8 @@ void world_open(int i, const struct posix_options *options);
 /* As after the server's restart. */
 void world_restart(void);
 void world_close(void);
-/* Runs the suite, and removes what failed tests left. */
-int world_run(Suite *suite);
+/* Runs all tests, and removes what failed ones left. */
+int world_run(void);
 /* Of all these: makes the directories, but mounts nothing; removes them. */
 void world_base(void);
 void world_base_give(uid_t uid);
@@ -72,6 +72,5 @@ int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof);
 
 #define assert_ok(x)	ck_assert_int_eq((x), 0)
 #define assert_err(x, e) ck_assert_int_eq((x), -(e))
-#define add_world_test(t, fn)	tcase_add_loop_test((t), fn, 0, WORLDS)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by Check programs: waiting for a condition, and main()'s end. */
+/* Shared by Check programs: their tests, and waiting for a condition. */
 #ifndef GANNET_TESTS_UNIT_RUNNER_H
 #define GANNET_TESTS_UNIT_RUNNER_H
 
@@ -53,37 +53,56 @@ static inline uint64_t runner_now_ms(void)
 		ck_assert_uint_lt(took_, (ms)); \
 	} while (0)
 
-/* A test that hangs ends, but a machine may be slow, shared and sanitized:
- * time-outs of Check's are five times what tests ask for, and theirs is a
- * minute where they ask for none, not four seconds. */
-__attribute__((constructor)) static void be_patient(void)
-{
-	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
-	setenv("CK_TIMEOUT_MULTIPLIER", "5", 0);
-}
+/* A test, or where a case begins; each is in the list of its program. */
+struct test_row {
+	struct test_row	*next;
+	int		 line;		/* their order */
+	const TTest	*test;		/* NULL: a case */
+	int		 from, to;	/* its _i */
+	SFun		 setup, teardown;
+	double		 timeout;	/* in seconds; 0 is a minute */
+};
 
-/* Adds @test to @s as a case of its own, between @before and @after. */
-static inline void add_case(Suite *s, const char *name, SFun before, SFun after,
-			    const TTest *test)
-{
-	TCase *tc = tcase_create(name);
+void test_row_add(struct test_row *row);
 
-	tcase_add_checked_fixture(tc, before, after);
-	tcase_add_test(tc, test);
-	suite_add_tcase(s, tc);
-}
+#define TEST_ROW_(name, ...) \
+	static void __attribute__((constructor)) name(void) \
+	{ \
+		static struct test_row row_; \
+		row_ = (struct test_row){ .line = __LINE__, __VA_ARGS__ }; \
+		test_row_add(&row_); \
+	} \
 
-/* Runs and takes @suite; what main() returns.  CK_FORK=no in the environment
- * keeps all in one process. */
-static inline int run_suite(Suite *suite)
-{
-	SRunner *runner = srunner_create(suite);
-	int failed;
+/*
+ *	TEST(a_sentence_about_behaviour)
+ *	{
+ *		ck_assert...
+ *	}
+ *
+ * A test of this program.  It is in the case that begins above it.
+ */
+#define TEST(name) TEST_LOOP(name, 0, 1)
 
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+/* A test with each _i from @first to before @end, of which each is a check. */
+#define TEST_LOOP(name, first, end) \
+	static const TTest *name; \
+	TEST_ROW_(name##_row, .test = name, .from = (first), .to = (end)) \
+	START_TEST(name)
+
+/* TEST_CASE(.setup = ..., .teardown = ..., .timeout = ...) is for the tests
+ * below it, up to the next one. */
+#define TEST_CASE(...) TEST_CASE_(__LINE__, __VA_ARGS__)
+#define TEST_CASE_(line, ...) TEST_CASE__(line, __VA_ARGS__)
+#define TEST_CASE__(line, ...) \
+	TEST_ROW_(case_row_##line, .test = NULL, __VA_ARGS__) \
+	_Static_assert(1, "takes the semicolon")
+
+/* All tests of this program; what main() returns, and what libunit's main()
+ * does.  CK_FORK=no in the environment keeps all in one process. */
+int run_tests(void);
+
+/* For programs that add tests of their own to it. */
+Suite *all_tests(void);
+int run_suite(Suite *suite);
 
 #endif

@@ -2,9 +2,11 @@
 /* The duplicate request cache: calls in progress, keys, sums. */
 #include "tests/unit/drc_fixture.h"
 
+TEST_CASE(.setup = start, .teardown = stop);
+
 /* ---- calls in progress */
 
-START_TEST(a_duplicate_in_progress_is_recognized)
+TEST(a_duplicate_in_progress_is_recognized)
 {
 	struct drc_call *first;
 
@@ -17,9 +19,8 @@ START_TEST(a_duplicate_in_progress_is_recognized)
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
 	atomic_store(ask.sent, 20);
 }
-END_TEST
 
-START_TEST(the_newest_duplicate_waits_for_the_end)
+TEST(the_newest_duplicate_waits_for_the_end)
 {
 	static uint8_t large[900];
 	struct drc_call *first, *second;
@@ -40,10 +41,9 @@ START_TEST(the_newest_duplicate_waits_for_the_end)
 	}
 	ck_assert_uint_eq(stats_sum_by_name("drc_displaced"), 2);
 }
-END_TEST
 
 /* Several programs of a host may have sent it, and each waits for itself. */
-START_TEST(duplicates_of_several_connections_all_wait)
+TEST(duplicates_of_several_connections_all_wait)
 {
 	struct drc_call *first, *second, *third;
 	struct wire c, d;
@@ -74,9 +74,8 @@ START_TEST(duplicates_of_several_connections_all_wait)
 	wire_fini(&c);
 	wire_fini(&d);
 }
-END_TEST
 
-START_TEST(a_duplicate_takes_over_a_forgotten_call)
+TEST(a_duplicate_takes_over_a_forgotten_call)
 {
 	struct drc_call *first, *second;
 
@@ -93,9 +92,8 @@ START_TEST(a_duplicate_takes_over_a_forgotten_call)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
-START_TEST(an_unkept_call_leaves_no_entry)
+TEST(an_unkept_call_leaves_no_entry)
 {
 	call.keep = false;
 	ck_assert_int_eq(lookup(), DRC_NEW);
@@ -106,9 +104,8 @@ START_TEST(an_unkept_call_leaves_no_entry)
 	forget();
 	ck_assert_uint_eq(entries(), 0);
 }
-END_TEST
 
-START_TEST(a_call_in_progress_does_not_age)
+TEST(a_call_in_progress_does_not_age)
 {
 	struct drc_call *first;
 
@@ -121,11 +118,10 @@ START_TEST(a_call_in_progress_does_not_age)
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
 	atomic_store(ask.sent, 20);
 }
-END_TEST
 
 /* ---- keys and replies */
 
-START_TEST(a_finished_call_gets_its_first_reply_byte_for_byte)
+TEST(a_finished_call_gets_its_first_reply_byte_for_byte)
 {
 	static const uint32_t sizes[] = { 4, 24, 351, 352, 353, 700,
 					  MSG_HEAD_SIZE };
@@ -144,9 +140,8 @@ START_TEST(a_finished_call_gets_its_first_reply_byte_for_byte)
 		}
 	}
 }
-END_TEST
 
-START_TEST(the_port_matters_for_datagrams_only)
+TEST(the_port_matters_for_datagrams_only)
 {
 	struct drc_key k = call.key;
 
@@ -161,9 +156,8 @@ START_TEST(the_port_matters_for_datagrams_only)
 	ck_assert_uint_eq(k.port, 0);
 	ck_assert_uint_eq(k.scope, 3);
 }
-END_TEST
 
-START_TEST(every_other_part_of_the_key_matters)
+TEST(every_other_part_of_the_key_matters)
 {
 	struct drc_key k = call.key;
 
@@ -192,9 +186,8 @@ START_TEST(every_other_part_of_the_key_matters)
 	ck_assert_int_eq(lookup(), DRC_REPLAY);
 	atomic_store(ask.sent, 1);
 }
-END_TEST
 
-START_TEST(a_forgotten_call_runs_again)
+TEST(a_forgotten_call_runs_again)
 {
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
@@ -202,7 +195,6 @@ START_TEST(a_forgotten_call_runs_again)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
 static uint64_t sum_cut(const uint8_t *data, uint32_t len,
 			uint32_t one, uint32_t two)
@@ -217,7 +209,7 @@ static uint64_t sum_cut(const uint8_t *data, uint32_t len,
 	return drc_sum(&x, DRC_SUM_MAX);
 }
 
-START_TEST(the_sum_does_not_depend_on_segments)
+TEST(the_sum_does_not_depend_on_segments)
 {
 	uint8_t data[1200];
 	uint64_t sum;
@@ -232,9 +224,8 @@ START_TEST(the_sum_does_not_depend_on_segments)
 						  sum);
 	}
 }
-END_TEST
 
-START_TEST(the_sum_sees_every_bit_up_to_its_bound)
+TEST(the_sum_sees_every_bit_up_to_its_bound)
 {
 	uint8_t data[DRC_SUM_MAX + 8] = { 0 };
 	uint64_t sum = sum_cut(data, sizeof(data), 0, 0);
@@ -251,7 +242,6 @@ START_TEST(the_sum_sees_every_bit_up_to_its_bound)
 			data[i] ^= (uint8_t)(1 << bit);
 		}
 }
-END_TEST
 
 /*
  * Threads send the same calls, each several times.  Every call runs once at a
@@ -333,7 +323,7 @@ static void send_all(void *arg)
 	free(mine);
 }
 
-START_TEST(threads_that_send_the_same_calls_run_each_once)
+TEST(threads_that_send_the_same_calls_run_each_once)
 {
 	pthread_t threads[SENDERS];
 	struct wire *wires[] = { &a, &b };
@@ -349,28 +339,4 @@ START_TEST(threads_that_send_the_same_calls_run_each_once)
 		if (i % 5)
 			ck_assert_uint_eq(ran[i], 1);
 	ck_assert_int_eq(atomic_load(&waiting), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("drc");
-	TCase *t = tcase_create("drc");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t, a_duplicate_in_progress_is_recognized);
-	tcase_add_test(t, the_newest_duplicate_waits_for_the_end);
-	tcase_add_test(t, duplicates_of_several_connections_all_wait);
-	tcase_add_test(t, a_duplicate_takes_over_a_forgotten_call);
-	tcase_add_test(t, an_unkept_call_leaves_no_entry);
-	tcase_add_test(t, a_call_in_progress_does_not_age);
-	tcase_add_test(t, a_finished_call_gets_its_first_reply_byte_for_byte);
-	tcase_add_test(t, the_port_matters_for_datagrams_only);
-	tcase_add_test(t, every_other_part_of_the_key_matters);
-	tcase_add_test(t, a_forgotten_call_runs_again);
-	tcase_add_test(t, the_sum_does_not_depend_on_segments);
-	tcase_add_test(t, the_sum_sees_every_bit_up_to_its_bound);
-	tcase_add_test(t, threads_that_send_the_same_calls_run_each_once);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
-START_TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 {
 	bool believed = false;
 
@@ -26,11 +28,10 @@ START_TEST(a_datagrams_reply_lives_120_seconds_after_its_last_use)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
 /* Another thread's clock may be a tick ahead: who looked at it first and came
  * second must not run the call again. */
-START_TEST(an_entry_of_a_moment_ahead_is_believed)
+TEST(an_entry_of_a_moment_ahead_is_believed)
 {
 	for (uint32_t ahead = 1; ahead < 10; ahead++) {
 		call.key.xid = ahead;
@@ -49,11 +50,10 @@ START_TEST(an_entry_of_a_moment_ahead_is_believed)
 		answer("abcd", 4);
 	ck_assert_uint_eq(entries(), 9 + 500 + 500);
 }
-END_TEST
 
 /* A live connection holds the replies of its last seconds; a broken one leaves
  * its unacknowledged replies for an hour. */
-START_TEST(replies_that_arrived_are_given_up_as_new_ones_come)
+TEST(replies_that_arrived_are_given_up_as_new_ones_come)
 {
 	for (call.key.xid = 0; call.key.xid < 1000; call.key.xid++)
 		answer("abcd", 4);
@@ -83,9 +83,8 @@ START_TEST(replies_that_arrived_are_given_up_as_new_ones_come)
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_evicted"), 0);
 }
-END_TEST
 
-START_TEST(a_full_cache_gives_up_what_arrived_first)
+TEST(a_full_cache_gives_up_what_arrived_first)
 {
 	static const uint8_t large[900];
 	size_t n, bytes;
@@ -101,9 +100,8 @@ START_TEST(a_full_cache_gives_up_what_arrived_first)
 	ck_assert_uint_eq(stats_sum_by_name("drc_lost"), 0);
 	ck_assert_uint_eq(stats_sum_by_name("drc_no_room"), 0);
 }
-END_TEST
 
-START_TEST(memory_is_bounded_and_what_is_lost_is_counted)
+TEST(memory_is_bounded_and_what_is_lost_is_counted)
 {
 	static const uint8_t large[900];
 	size_t n, bytes;
@@ -131,10 +129,9 @@ START_TEST(memory_is_bounded_and_what_is_lost_is_counted)
 		answer(large, 100);
 	ck_assert_uint_eq(stats_sum_by_name("drc_lost"), n);
 }
-END_TEST
 
 /* As many replies that were lost with their connection, of one address. */
-START_TEST(one_address_takes_nothing_from_another)
+TEST(one_address_takes_nothing_from_another)
 {
 	for (call.key.xid = 0; call.key.xid < 100; call.key.xid++)
 		answer("abcd", 4);
@@ -150,7 +147,6 @@ START_TEST(one_address_takes_nothing_from_another)
 		atomic_store(ask.sent, 1);
 	}
 }
-END_TEST
 
 static void expect_replays(const char *addr)
 {
@@ -163,7 +159,7 @@ static void expect_replays(const char *addr)
 
 /* So does no host with any number of addresses in its /64; but neither does a
  * host of a LAN take from all others there. */
-START_TEST(no_number_of_addresses_takes_from_another)
+TEST(no_number_of_addresses_takes_from_another)
 {
 	char text[64];
 
@@ -184,9 +180,8 @@ START_TEST(no_number_of_addresses_takes_from_another)
 	expect_replays("2001:db8::7");
 	expect_replays("192.0.2.7");
 }
-END_TEST
 
-START_TEST(one_address_takes_nothing_from_another_of_its_network)
+TEST(one_address_takes_nothing_from_another_of_its_network)
 {
 	const char *lan[] = { "2001:db8::1", "2001:db8::2", "2001:db8::3",
 			      "2001:db8::4" };
@@ -215,7 +210,6 @@ START_TEST(one_address_takes_nothing_from_another_of_its_network)
 	/* One of sixteen shares the writer's. */
 	ck_assert_uint_ge(kept, 2);
 }
-END_TEST
 
 /* Replies on their way, as many as there is room for and more. */
 static _Atomic uint64_t *away[8000];
@@ -244,7 +238,7 @@ static void arrive(void)
 			atomic_store(away[i], i + 1);
 }
 
-START_TEST(replies_on_their_way_leave_another_address_its_room)
+TEST(replies_on_their_way_leave_another_address_its_room)
 {
 	for (call.key.xid = 0; call.key.xid < 600; call.key.xid++)
 		answer("abcd", 4);
@@ -257,17 +251,15 @@ START_TEST(replies_on_their_way_leave_another_address_its_room)
 		ck_assert_int_eq(lookup(), DRC_REPLAY);
 	arrive();
 }
-END_TEST
 
-START_TEST(replies_on_their_way_are_never_freed)
+TEST(replies_on_their_way_are_never_freed)
 {
 	ck_assert_uint_eq(send_away(), entries());
 	ck_assert_uint_eq(stats_sum_by_name("drc_evicted"), 0);
 	arrive();
 }
-END_TEST
 
-START_TEST(there_is_always_room_for_calls_in_progress)
+TEST(there_is_always_room_for_calls_in_progress)
 {
 	for (call.key.xid = 0; call.key.xid < ARRAY_SIZE(calls);
 	     call.key.xid++)
@@ -276,9 +268,8 @@ START_TEST(there_is_always_room_for_calls_in_progress)
 	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
 		drc_forget(drc, &calls[i]);
 }
-END_TEST
 
-START_TEST(without_memory_only_calls_in_progress_are_known)
+TEST(without_memory_only_calls_in_progress_are_known)
 {
 	struct drc *none = drc;
 
@@ -291,30 +282,4 @@ START_TEST(without_memory_only_calls_in_progress_are_known)
 	forget();
 	drc_destroy(drc);
 	drc = none;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("drc_memory");
-	TCase *t = tcase_create("memory");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t,
-		a_datagrams_reply_lives_120_seconds_after_its_last_use);
-	tcase_add_test(t, an_entry_of_a_moment_ahead_is_believed);
-	tcase_add_test(t, replies_that_arrived_are_given_up_as_new_ones_come);
-	tcase_add_test(t, a_full_cache_gives_up_what_arrived_first);
-	tcase_add_test(t, memory_is_bounded_and_what_is_lost_is_counted);
-	tcase_add_test(t, one_address_takes_nothing_from_another);
-	tcase_add_test(t, no_number_of_addresses_takes_from_another);
-	tcase_add_test(t,
-		       one_address_takes_nothing_from_another_of_its_network);
-	tcase_add_test(t,
-		replies_on_their_way_leave_another_address_its_room);
-	tcase_add_test(t, replies_on_their_way_are_never_freed);
-	tcase_add_test(t, there_is_always_room_for_calls_in_progress);
-	tcase_add_test(t, without_memory_only_calls_in_progress_are_known);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -72,13 +72,14 @@ static const struct {
 	{ { R, ACKED, END(BROKEN) }, DRC_AGAIN_BROKEN },
 };
 
-START_TEST(the_rule_says_which_calls_are_sent_again)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST_LOOP(the_rule_says_which_calls_are_sent_again, 0, ARRAY_SIZE(rules))
 {
 	ck_assert_int_eq(drc_rule(&rules[_i].f), rules[_i].is);
 }
-END_TEST
 
-START_TEST(nothing_is_sent_again_that_its_client_surely_has)
+TEST(nothing_is_sent_again_that_its_client_surely_has)
 {
 	for (unsigned bits = 0; bits < 64; bits++)
 		for (int end = XPRT_ALIVE; end <= XPRT_BROKEN; end++) {
@@ -97,7 +98,6 @@ START_TEST(nothing_is_sent_again_that_its_client_surely_has)
 				ck_assert(again);
 		}
 }
-END_TEST
 
 /* ---- the same, through the cache */
 
@@ -117,7 +117,7 @@ static void end_and_move(uint64_t acked, enum xprt_end end)
 	come_on(&b);
 }
 
-START_TEST(a_reply_is_for_the_client_that_does_not_have_it)
+TEST(a_reply_is_for_the_client_that_does_not_have_it)
 {
 	/* Sent, not acknowledged. */
 	answer("abcd", 4);
@@ -134,9 +134,8 @@ START_TEST(a_reply_is_for_the_client_that_does_not_have_it)
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_same"), 2);
 	ck_assert_uint_eq(stats_sum_by_name("drc_new_taken"), 1);
 }
-END_TEST
 
-START_TEST(a_connection_that_never_repeats_has_its_replies)
+TEST(a_connection_that_never_repeats_has_its_replies)
 {
 	answer("abcd", 4);
 	call.may_resend = false;
@@ -144,9 +143,8 @@ START_TEST(a_connection_that_never_repeats_has_its_replies)
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_new_taken"), 1);
 }
-END_TEST
 
-START_TEST(after_a_reset_unacknowledged_replies_are_sent_again)
+TEST(after_a_reset_unacknowledged_replies_are_sent_again)
 {
 	answer("abcd", 4);
 	a.view.acked = 9;
@@ -162,9 +160,8 @@ START_TEST(after_a_reset_unacknowledged_replies_are_sent_again)
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_broken"), 1);
 }
-END_TEST
 
-START_TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
+TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 {
 	answer_two();
 	end_and_move(10, XPRT_BROKEN);
@@ -172,9 +169,8 @@ START_TEST(after_a_reset_calls_of_its_last_second_are_answered_again)
 	atomic_store(ask.sent, 1);
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_unread"), 1);
 }
-END_TEST
 
-START_TEST(nothing_is_answered_again_long_after_the_end)
+TEST_LOOP(nothing_is_answered_again_long_after_the_end, 0, 3)
 {
 	answer_two();
 	a.view.acked = _i == 2 ? 10 : 9;
@@ -190,9 +186,8 @@ START_TEST(nothing_is_answered_again_long_after_the_end)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
-START_TEST(after_a_reset_earlier_calls_are_run)
+TEST(after_a_reset_earlier_calls_are_run)
 {
 	answer("abcd", 4);
 	a.view.acked = 10;
@@ -203,9 +198,8 @@ START_TEST(after_a_reset_earlier_calls_are_run)
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_new_broken"), 1);
 }
-END_TEST
 
-START_TEST(after_an_orderly_end_acknowledged_calls_are_run)
+TEST(after_an_orderly_end_acknowledged_calls_are_run)
 {
 	answer_two();
 	place(10);
@@ -214,9 +208,8 @@ START_TEST(after_an_orderly_end_acknowledged_calls_are_run)
 	forget();
 	ck_assert_uint_eq(stats_sum_by_name("drc_new_closed"), 1);
 }
-END_TEST
 
-START_TEST(a_reply_that_was_lost_is_never_acknowledged)
+TEST(a_reply_that_was_lost_is_never_acknowledged)
 {
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	done(asked(), "abcd", 4);
@@ -228,10 +221,9 @@ START_TEST(a_reply_that_was_lost_is_never_acknowledged)
 	atomic_store(ask.sent, 1);
 	ck_assert_uint_eq(stats_sum_by_name("drc_again_closed"), 1);
 }
-END_TEST
 
 /* Its connection may note where the reply ended while another has it. */
-START_TEST(a_reply_still_on_its_way_is_copied_for_another_connection)
+TEST(a_reply_still_on_its_way_is_copied_for_another_connection)
 {
 	_Atomic uint64_t *first;
 
@@ -251,9 +243,8 @@ START_TEST(a_reply_still_on_its_way_is_copied_for_another_connection)
 		answer("abcd", 4);
 	atomic_store(first, 3);
 }
-END_TEST
 
-START_TEST(a_connection_heard_since_waits_for_its_reply_itself)
+TEST(a_connection_heard_since_waits_for_its_reply_itself)
 {
 	answer("abcd", 4);
 	call.key.proc++;
@@ -272,10 +263,9 @@ START_TEST(a_connection_heard_since_waits_for_its_reply_itself)
 	for (unsigned i = 1; i < 4; i++)
 		drc_forget(drc, &calls[i]);
 }
-END_TEST
 
 /* The client left a, and sent the call again on b, which was read first. */
-START_TEST(a_call_that_was_left_behind_is_dropped)
+TEST_LOOP(a_call_that_was_left_behind_is_dropped, 0, 2)
 {
 	come_on(&b);
 	answer("abcd", 4);
@@ -301,11 +291,10 @@ START_TEST(a_call_that_was_left_behind_is_dropped)
 	drc_forget(drc, &calls[4]);
 	drc_forget(drc, &calls[5]);
 }
-END_TEST
 
 /* The client left a, with a WRITE that nobody has read, and went on on b: its
  * second try ran there, and nothing is remembered of a WRITE. */
-START_TEST(nothing_runs_that_a_dead_connection_held_unread)
+TEST_LOOP(nothing_runs_that_a_dead_connection_held_unread, 0, 4)
 {
 	call.keep = _i & 1;
 	if (_i & 2)
@@ -327,10 +316,9 @@ START_TEST(nothing_runs_that_a_dead_connection_held_unread)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
 /* As before, but the connection was looked at a moment before its end. */
-START_TEST(an_end_is_known_whenever_it_matters)
+TEST_LOOP(an_end_is_known_whenever_it_matters, 0, 2)
 {
 	struct wire c;
 
@@ -355,10 +343,9 @@ START_TEST(an_end_is_known_whenever_it_matters)
 	ck_assert_int_eq(lookup(), DRC_DROP);
 	wire_fini(&c);
 }
-END_TEST
 
 /* Each look is a system call. */
-START_TEST(an_older_connection_is_looked_at_once_after_anothers_call)
+TEST(an_older_connection_is_looked_at_once_after_anothers_call)
 {
 	call.keep = false;
 	come_on(&b);
@@ -371,10 +358,9 @@ START_TEST(an_older_connection_is_looked_at_once_after_anothers_call)
 	}
 	ck_assert_uint_eq(nlooks, 1);
 }
-END_TEST
 
 /* A client that closes its side waits for the answers, whoever else comes. */
-START_TEST(another_address_is_another_client)
+TEST(another_address_is_another_client)
 {
 	static struct wire half[100], other[3000];
 
@@ -403,9 +389,8 @@ START_TEST(another_address_is_another_client)
 	for (unsigned i = 0; i < ARRAY_SIZE(other); i++)
 		wire_fini(&other[i]);
 }
-END_TEST
 
-START_TEST(an_older_connection_that_lives_is_served)
+TEST(an_older_connection_that_lives_is_served)
 {
 	come_on(&b);
 	ck_assert_int_eq(lookup(), DRC_NEW);
@@ -415,10 +400,9 @@ START_TEST(an_older_connection_that_lives_is_served)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
 /* Over RDMA nothing tells when a peer was heard: a's end may be on its way. */
-START_TEST(without_a_time_heard_the_older_connection_counts_as_abandoned)
+TEST(without_a_time_heard_the_older_connection_counts_as_abandoned)
 {
 	come_on(&b);
 	answer("abcd", 4);
@@ -428,9 +412,8 @@ START_TEST(without_a_time_heard_the_older_connection_counts_as_abandoned)
 	ck_assert_int_eq(lookup(), DRC_DROP);
 	ck_assert_uint_eq(stats_sum_by_name("drc_left_over"), 1);
 }
-END_TEST
 
-START_TEST(a_silent_connection_may_be_lost)
+TEST(a_silent_connection_may_be_lost)
 {
 	struct drc_call *first;
 
@@ -448,9 +431,8 @@ START_TEST(a_silent_connection_may_be_lost)
 	ck_assert_ptr_eq(done(first, "efgh", 4), &calls[2]);
 	place(12);
 }
-END_TEST
 
-START_TEST(the_reply_of_a_call_that_waited_is_its_connections)
+TEST(the_reply_of_a_call_that_waited_is_its_connections)
 {
 	struct drc_call *first;
 
@@ -468,9 +450,8 @@ START_TEST(the_reply_of_a_call_that_waited_is_its_connections)
 	ck_assert_int_eq(lookup(), DRC_NEW);
 	forget();
 }
-END_TEST
 
-START_TEST(a_call_sent_again_on_its_connection_is_remembered_once)
+TEST(a_call_sent_again_on_its_connection_is_remembered_once)
 {
 	struct drc_call *first;
 
@@ -483,11 +464,10 @@ START_TEST(a_call_sent_again_on_its_connection_is_remembered_once)
 	ck_assert_ptr_null(first->sent);
 	ck_assert_uint_eq(entries(), 1);
 }
-END_TEST
 
 /* Two programs of one host ask the same and are told the same; each may lose
  * its connection before it has read that. */
-START_TEST(each_connection_that_waits_acknowledges_for_itself)
+TEST_LOOP(each_connection_that_waits_acknowledges_for_itself, 0, 2)
 {
 	struct wire late[2];
 	struct drc_call *first, *second;
@@ -525,47 +505,4 @@ START_TEST(each_connection_that_waits_acknowledges_for_itself)
 		forget();
 	wire_fini(&late[0]);
 	wire_fini(&late[1]);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("drc_rule");
-	TCase *t = tcase_create("drc_rule");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_loop_test(t, the_rule_says_which_calls_are_sent_again, 0,
-			    ARRAY_SIZE(rules));
-	tcase_add_test(t, nothing_is_sent_again_that_its_client_surely_has);
-	tcase_add_test(t, a_reply_is_for_the_client_that_does_not_have_it);
-	tcase_add_test(t, a_connection_that_never_repeats_has_its_replies);
-	tcase_add_test(t, after_a_reset_unacknowledged_replies_are_sent_again);
-	tcase_add_test(t,
-		after_a_reset_calls_of_its_last_second_are_answered_again);
-	tcase_add_test(t, after_a_reset_earlier_calls_are_run);
-	tcase_add_loop_test(t, nothing_is_answered_again_long_after_the_end, 0,
-			    3);
-	tcase_add_test(t, after_an_orderly_end_acknowledged_calls_are_run);
-	tcase_add_test(t, a_reply_that_was_lost_is_never_acknowledged);
-	tcase_add_test(t,
-		a_reply_still_on_its_way_is_copied_for_another_connection);
-	tcase_add_test(t, a_connection_heard_since_waits_for_its_reply_itself);
-	tcase_add_loop_test(t, a_call_that_was_left_behind_is_dropped, 0, 2);
-	tcase_add_loop_test(t, nothing_runs_that_a_dead_connection_held_unread,
-			    0, 4);
-	tcase_add_loop_test(t, an_end_is_known_whenever_it_matters, 0, 2);
-	tcase_add_test(t,
-		an_older_connection_is_looked_at_once_after_anothers_call);
-	tcase_add_test(t, another_address_is_another_client);
-	tcase_add_test(t, an_older_connection_that_lives_is_served);
-	tcase_add_test(t,
-		without_a_time_heard_the_older_connection_counts_as_abandoned);
-	tcase_add_test(t, a_silent_connection_may_be_lost);
-	tcase_add_test(t, the_reply_of_a_call_that_waited_is_its_connections);
-	tcase_add_test(t,
-		       a_call_sent_again_on_its_connection_is_remembered_once);
-	tcase_add_loop_test(t,
-		each_connection_that_waits_acknowledges_for_itself, 0, 2);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

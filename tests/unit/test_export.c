@@ -11,7 +11,9 @@
 #include "tests/unit/runner.h"
 #include "vfs/export_priv.h"
 
-START_TEST(addresses_and_networks_match_bit_by_bit)
+TEST_CASE(.setup = table_begin, .teardown = table_end);
+
+TEST(addresses_and_networks_match_bit_by_bit)
 {
 	struct export_opts opts;
 
@@ -34,9 +36,8 @@ START_TEST(addresses_and_networks_match_bit_by_bit)
 	ck_assert_int_eq(ask("/e", "::1", &opts), 0);
 	ck_assert_uint_eq(dns_asked, 0);
 }
-END_TEST
 
-START_TEST(secure_exports_refuse_high_ports_but_not_rdma)
+TEST(secure_exports_refuse_high_ports_but_not_rdma)
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1024);
 	struct sockaddr *sa = (struct sockaddr *)&ss;
@@ -60,9 +61,8 @@ START_TEST(secure_exports_refuse_high_ports_but_not_rdma)
 					  &rest), 0);
 	export_put(e);
 }
-END_TEST
 
-START_TEST(a_peer_without_an_address_is_only_everyone)
+TEST(a_peer_without_an_address_is_only_everyone)
 {
 	struct sockaddr sa = { .sa_family = AF_UNSPEC };
 	struct export_opts opts;
@@ -77,7 +77,6 @@ START_TEST(a_peer_without_an_address_is_only_everyone)
 					  &rest), -EACCES);
 	export_resolve(table, &sa);
 }
-END_TEST
 
 static const struct {
 	const char *ask;
@@ -102,7 +101,7 @@ static const struct {
 	{ "/../a", NULL, NULL },
 };
 
-START_TEST(the_longest_path_is_the_one)
+TEST_LOOP(the_longest_path_is_the_one, 0, ARRAY_SIZE(paths))
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1000);
 	struct export_opts opts;
@@ -122,9 +121,8 @@ START_TEST(the_longest_path_is_the_one)
 	ck_assert_str_eq(rest, paths[_i].rest);
 	export_put(e);
 }
-END_TEST
 
-START_TEST(an_inner_export_does_not_fall_back_to_the_outer)
+TEST(an_inner_export_does_not_fall_back_to_the_outer)
 {
 	struct export_opts opts;
 
@@ -132,7 +130,6 @@ START_TEST(an_inner_export_does_not_fall_back_to_the_outer)
 	ck_assert_int_eq(ask("/a/x", "192.0.2.2", &opts), -EACCES);
 	ck_assert_int_eq(ask("/b", "192.0.2.2", &opts), 0);
 }
-END_TEST
 
 static struct export *get(const char *path)
 {
@@ -155,7 +152,7 @@ static int find_id(uint32_t id, struct export **out)
 			   &opts);
 }
 
-START_TEST(ids_are_the_same_in_every_table)
+TEST(ids_are_the_same_in_every_table)
 {
 	struct export *e, *again;
 	uint32_t a, b;
@@ -189,7 +186,6 @@ START_TEST(ids_are_the_same_in_every_table)
 	ck_assert_uint_eq(e->id, b);
 	export_put(e);
 }
-END_TEST
 
 /* True if there is a file "mark" in @path. */
 static bool marked(const char *path, bool make)
@@ -216,7 +212,7 @@ static bool marked(const char *path, bool make)
 	return err == 0;
 }
 
-START_TEST(exports_kept_in_the_table_stay_mounted)
+TEST(exports_kept_in_the_table_stay_mounted)
 {
 	struct export_opts opts;
 
@@ -230,7 +226,6 @@ START_TEST(exports_kept_in_the_table_stay_mounted)
 	publish("/a *\n");
 	ck_assert(!marked("/a", false));
 }
-END_TEST
 
 static unsigned attached, released;
 
@@ -251,7 +246,7 @@ static void has_upper(void *arg, struct export *e)
 	ck_assert_ptr_eq(e->upper, arg);
 }
 
-START_TEST(an_export_in_use_outlives_the_table_that_named_it)
+TEST(an_export_in_use_outlives_the_table_that_named_it)
 {
 	struct export_opts opts;
 	struct export *e;
@@ -275,7 +270,6 @@ START_TEST(an_export_in_use_outlives_the_table_that_named_it)
 	export_put(e);
 	ck_assert_uint_eq(released, 1);
 }
-END_TEST
 
 static int publish_fails(const char *text, char **err)
 {
@@ -294,7 +288,7 @@ static int mount_fails(const struct vfs_config *config, struct vfs_fs **out)
 					mount_error;
 }
 
-START_TEST(a_table_that_cannot_be_mounted_changes_nothing)
+TEST(a_table_that_cannot_be_mounted_changes_nothing)
 {
 	static const struct vfs_ops broken = { .name = "broken",
 					       .mount = mount_fails };
@@ -325,7 +319,6 @@ START_TEST(a_table_that_cannot_be_mounted_changes_nothing)
 		ck_assert(marked("/a", false));
 	}
 }
-END_TEST
 
 /* A backend that hangs where a test says so. */
 static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
@@ -383,7 +376,7 @@ static void go_on(atomic_bool *where)
 	mutex_unlock(&disk);
 }
 
-START_TEST(an_export_that_is_taken_out_is_not_waited_for)
+TEST(an_export_that_is_taken_out_is_not_waited_for)
 {
 	struct export_opts opts;
 
@@ -398,10 +391,9 @@ START_TEST(an_export_that_is_taken_out_is_not_waited_for)
 	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);
 	go_on(&unmount_hangs);
 }
-END_TEST
 
 /* A directory is never mounted twice. */
-START_TEST(an_export_comes_back_after_its_unmount)
+TEST(an_export_comes_back_after_its_unmount)
 {
 	struct export_opts opts;
 
@@ -427,9 +419,8 @@ START_TEST(an_export_comes_back_after_its_unmount)
 	EVENTUALLY(ask("/slow", "192.0.2.1", &opts) == 0);
 	ck_assert(!marked("/slow", false));
 }
-END_TEST
 
-START_TEST(a_mount_that_hangs_keeps_no_other_export)
+TEST(a_mount_that_hangs_keeps_no_other_export)
 {
 	struct export_opts opts;
 
@@ -444,10 +435,9 @@ START_TEST(a_mount_that_hangs_keeps_no_other_export)
 	go_on(&mount_hangs);
 	EVENTUALLY(ask("/slow", "192.0.2.1", &opts) == 0);
 }
-END_TEST
 
 /* Its failure comes too late to refuse the table; the next one tells of it. */
-START_TEST(a_mount_that_hangs_may_fail_and_be_tried_again)
+TEST(a_mount_that_hangs_may_fail_and_be_tried_again)
 {
 	struct export_opts opts;
 	char *err;
@@ -467,9 +457,8 @@ START_TEST(a_mount_that_hangs_may_fail_and_be_tried_again)
 	publish("/slow *\n/b *\n");
 	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), 0);
 }
-END_TEST
 
-START_TEST(an_export_that_hangs_and_stays_keeps_no_other)
+TEST(an_export_that_hangs_and_stays_keeps_no_other)
 {
 	struct export_opts opts;
 
@@ -486,9 +475,8 @@ START_TEST(an_export_that_hangs_and_stays_keeps_no_other)
 	ck_assert_int_eq(ask("/c", "192.0.2.1", &opts), 0);
 	go_on(&look_hangs);
 }
-END_TEST
 
-START_TEST(ids_in_clients_handles_can_not_change)
+TEST(ids_in_clients_handles_can_not_change)
 {
 	char *err;
 
@@ -511,7 +499,6 @@ START_TEST(ids_in_clients_handles_can_not_change)
 	publish("");
 	publish("mem,size=1m:/a *(fsid=1)\n");
 }
-END_TEST
 
 #define LOOKUPS	20000
 
@@ -546,7 +533,7 @@ static void look(void *arg)
 	}
 }
 
-START_TEST(tables_change_under_those_who_look)
+TEST(tables_change_under_those_who_look)
 {
 	pthread_t threads[3];
 	unsigned faults[3] = { 0 };
@@ -565,34 +552,4 @@ START_TEST(tables_change_under_those_who_look)
 		pthread_join(threads[i], NULL);
 		ck_assert_uint_eq(faults[i], 0);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("export");
-	TCase *tc = tcase_create("table");
-
-	tcase_add_checked_fixture(tc, table_begin, table_end);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, addresses_and_networks_match_bit_by_bit);
-	tcase_add_test(tc, secure_exports_refuse_high_ports_but_not_rdma);
-	tcase_add_test(tc, a_peer_without_an_address_is_only_everyone);
-	tcase_add_loop_test(tc, the_longest_path_is_the_one, 0,
-			    ARRAY_SIZE(paths));
-	tcase_add_test(tc, an_inner_export_does_not_fall_back_to_the_outer);
-	tcase_add_test(tc, ids_are_the_same_in_every_table);
-	tcase_add_test(tc, exports_kept_in_the_table_stay_mounted);
-	tcase_add_test(tc,
-		       an_export_in_use_outlives_the_table_that_named_it);
-	tcase_add_test(tc, a_table_that_cannot_be_mounted_changes_nothing);
-	tcase_add_test(tc, an_export_that_is_taken_out_is_not_waited_for);
-	tcase_add_test(tc, an_export_comes_back_after_its_unmount);
-	tcase_add_test(tc, a_mount_that_hangs_keeps_no_other_export);
-	tcase_add_test(tc, a_mount_that_hangs_may_fail_and_be_tried_again);
-	tcase_add_test(tc, an_export_that_hangs_and_stays_keeps_no_other);
-	tcase_add_test(tc, ids_in_clients_handles_can_not_change);
-	tcase_add_test(tc, tables_change_under_those_who_look);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

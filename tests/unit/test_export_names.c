@@ -28,7 +28,9 @@ static int ask_twice(const char *path, const char *addr)
 	return ask(path, addr, &opts);
 }
 
-START_TEST(hosts_go_before_networks_wildcards_netgroups_and_everyone)
+TEST_CASE(.setup = table_begin, .teardown = table_end);
+
+TEST(hosts_go_before_networks_wildcards_netgroups_and_everyone)
 {
 	struct export_opts opts;
 
@@ -59,9 +61,8 @@ START_TEST(hosts_go_before_networks_wildcards_netgroups_and_everyone)
 	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
 	ck_assert_uint_eq(opts.anonuid, 5);
 }
-END_TEST
 
-START_TEST(names_are_asked_once_and_remembered)
+TEST(names_are_asked_once_and_remembered)
 {
 	struct export_opts opts;
 	unsigned before;
@@ -94,9 +95,8 @@ START_TEST(names_are_asked_once_and_remembered)
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.1"), -EACCES);
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.2"), 0);
 }
-END_TEST
 
-START_TEST(a_name_that_does_not_lead_back_is_not_believed)
+TEST(a_name_that_does_not_lead_back_is_not_believed)
 {
 	publish("/a *.example @trusted\n");
 	dns_forged = true;
@@ -105,11 +105,10 @@ START_TEST(a_name_that_does_not_lead_back_is_not_believed)
 	/* An address in a netgroup needs no name. */
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.8"), 0);
 }
-END_TEST
 
 /* The owner of a zone for addresses and one for names can give its host any
  * name, and both lead to each other. */
-START_TEST(a_name_of_another_domain_is_not_that_of_a_client)
+TEST(a_name_of_another_domain_is_not_that_of_a_client)
 {
 	static const char *const names[] = {
 		"h7.attacker.net", "h7.example.attacker.net",
@@ -128,9 +127,8 @@ START_TEST(a_name_of_another_domain_is_not_that_of_a_client)
 		ck_assert_int_eq(ask_twice("/a", "192.0.2.7"), 0);
 	}
 }
-END_TEST
 
-START_TEST(unresolvable_names_are_no_clients)
+TEST(unresolvable_names_are_no_clients)
 {
 	publish("/a *.example h3\n");
 	dns_error = EAI_AGAIN;
@@ -139,9 +137,8 @@ START_TEST(unresolvable_names_are_no_clients)
 	publish("/a *.example h4\n");
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), 0);
 }
-END_TEST
 
-START_TEST(a_client_stays_one_while_names_are_unresolvable)
+TEST(a_client_stays_one_while_names_are_unresolvable)
 {
 	publish("/a *.example\n/b h3\n");
 	table->resolver.keep_s = -1;
@@ -154,7 +151,6 @@ START_TEST(a_client_stays_one_while_names_are_unresolvable)
 	ck_assert_int_eq(ask_twice("/b", "192.0.2.3"), 0);
 	ck_assert_int_eq(ask_twice("/b", "192.0.2.4"), -EACCES);
 }
-END_TEST
 
 /* Known from now on, but each time too old to go by. */
 static void resolve_old(const char *addr)
@@ -164,7 +160,7 @@ static void resolve_old(const char *addr)
 	table->resolver.keep_s = 60;
 }
 
-START_TEST(a_known_client_waits_for_few_unresolvable_names)
+TEST(a_known_client_waits_for_few_unresolvable_names)
 {
 	unsigned before;
 
@@ -180,9 +176,8 @@ START_TEST(a_known_client_waits_for_few_unresolvable_names)
 	ck_assert_uint_ge(dns_asked - before, 9);
 	dns_error = 0;
 }
-END_TEST
 
-START_TEST(unresolvable_names_shut_out_no_others)
+TEST(unresolvable_names_shut_out_no_others)
 {
 	publish("/a dead1 dead2 dead3 dead4 h3 dead5 dead6 dead7 h4\n"
 		"/b h3\n");
@@ -203,7 +198,6 @@ START_TEST(unresolvable_names_shut_out_no_others)
 	ck_assert_int_eq(ask_twice("/a", "192.0.2.3"), -EACCES);
 	dns_forged = false;
 }
-END_TEST
 
 static int meanwhile;
 
@@ -214,7 +208,7 @@ static void ask_meanwhile(void)
 	meanwhile = ask("/a", "192.0.2.3", &opts);
 }
 
-START_TEST(while_one_caller_asks_the_others_use_the_old_answer)
+TEST(while_one_caller_asks_the_others_use_the_old_answer)
 {
 	publish("/a h3\n");
 	dns_meanwhile = ask_meanwhile;
@@ -226,9 +220,8 @@ START_TEST(while_one_caller_asks_the_others_use_the_old_answer)
 	dns_forged = false;
 	dns_meanwhile = NULL;
 }
-END_TEST
 
-START_TEST(more_peers_than_are_kept_are_still_served)
+TEST(more_peers_than_are_kept_are_still_served)
 {
 	char addr[32];
 
@@ -240,9 +233,8 @@ START_TEST(more_peers_than_are_kept_are_still_served)
 	}
 	ck_assert_int_eq(ask_twice("/a", "192.0.0.1"), 0);
 }
-END_TEST
 
-START_TEST(the_system_knows_itself)
+TEST(the_system_knows_itself)
 {
 	struct addr here = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
 	struct addr there = { .family = AF_INET, .bytes = { 192, 0, 2, 1 } };
@@ -255,28 +247,4 @@ START_TEST(the_system_knows_itself)
 	ck_assert_int_eq(resolver_system.name(&here, name, sizeof(name)), 0);
 	ck_assert_int_eq(resolver_system.has_addr(name, &here), 1);
 	ck_assert(!resolver_system.in_netgroup("no-such-group", "localhost"));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("export_names");
-	TCase *tc = tcase_create("names");
-
-	tcase_add_checked_fixture(tc, table_begin, table_end);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc,
-		hosts_go_before_networks_wildcards_netgroups_and_everyone);
-	tcase_add_test(tc, names_are_asked_once_and_remembered);
-	tcase_add_test(tc, a_name_that_does_not_lead_back_is_not_believed);
-	tcase_add_test(tc, a_name_of_another_domain_is_not_that_of_a_client);
-	tcase_add_test(tc, unresolvable_names_are_no_clients);
-	tcase_add_test(tc, a_client_stays_one_while_names_are_unresolvable);
-	tcase_add_test(tc, a_known_client_waits_for_few_unresolvable_names);
-	tcase_add_test(tc, unresolvable_names_shut_out_no_others);
-	tcase_add_test(tc, while_one_caller_asks_the_others_use_the_old_answer);
-	tcase_add_test(tc, more_peers_than_are_kept_are_still_served);
-	tcase_add_test(tc, the_system_knows_itself);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -69,7 +69,9 @@ static const struct {
 	{ "mem,size=1m:/a h\nmem,size=1024K:/a g", "/a h\n/a g\n" },
 };
 
-START_TEST(valid_exports_are_parsed)
+TEST_CASE(.setup = table_begin, .teardown = table_end);
+
+TEST_LOOP(valid_exports_are_parsed, 0, ARRAY_SIZE(good))
 {
 	if (!good[_i].clients) {
 		struct export_set *set = NULL;
@@ -83,7 +85,6 @@ START_TEST(valid_exports_are_parsed)
 	publish(good[_i].text);
 	ck_assert_str_eq(clients(), good[_i].clients);
 }
-END_TEST
 
 static const struct {
 	const char *text;
@@ -206,7 +207,7 @@ static const struct {
 	  "255.255.252.0" },
 };
 
-START_TEST(mistakes_are_reported_with_their_place)
+TEST_LOOP(mistakes_are_reported_with_their_place, 0, ARRAY_SIZE(bad))
 {
 	struct export_set *set = NULL;
 	char *err = NULL;
@@ -217,9 +218,8 @@ START_TEST(mistakes_are_reported_with_their_place)
 	ck_assert_str_eq(err, bad[_i].message);
 	free(err);
 }
-END_TEST
 
-START_TEST(a_nul_byte_is_an_error)
+TEST(a_nul_byte_is_an_error)
 {
 	struct export_set *set = NULL;
 	char *err;
@@ -228,9 +228,8 @@ START_TEST(a_nul_byte_is_an_error)
 	ck_assert_str_eq(err, "exports:1: there is a NUL byte in the text");
 	free(err);
 }
-END_TEST
 
-START_TEST(long_words_are_errors)
+TEST(long_words_are_errors)
 {
 	static char text[8192];
 	struct export_set *set = NULL;
@@ -249,7 +248,6 @@ START_TEST(long_words_are_errors)
 	text[1024] = '\0';
 	publish(text);
 }
-END_TEST
 
 static int add(const char *arg, struct export_set **set)
 {
@@ -270,7 +268,7 @@ static void publish_set(struct export_set *set)
 	ck_assert_int_eq(export_table_publish(table, set, &err), 0);
 }
 
-START_TEST(an_argument_without_clients_is_for_this_machine)
+TEST(an_argument_without_clients_is_for_this_machine)
 {
 	struct export_set *set = NULL;
 	struct export_opts opts;
@@ -289,9 +287,8 @@ START_TEST(an_argument_without_clients_is_for_this_machine)
 	ck_assert_int_eq(ask("/b b", "127.0.0.1", &opts), 0);
 	ck_assert(opts.rw);
 }
-END_TEST
 
-START_TEST(an_argument_names_clients_as_a_line_does)
+TEST(an_argument_names_clients_as_a_line_does)
 {
 	struct export_set *set = NULL;
 	struct export_opts opts;
@@ -308,9 +305,8 @@ START_TEST(an_argument_names_clients_as_a_line_does)
 	ck_assert_uint_eq(opts.anonuid, 65534);
 	ck_assert_int_eq(ask("/a", "127.0.0.2", &opts), -EACCES);
 }
-END_TEST
 
-START_TEST(files_and_arguments_add_up)
+TEST(files_and_arguments_add_up)
 {
 	struct export_set *set = NULL;
 	char *err;
@@ -330,9 +326,8 @@ START_TEST(files_and_arguments_add_up)
 	publish_set(set);
 	ck_assert_str_eq(clients(), "/a h\n/a g\n/a *\n/b h\n/c h\n");
 }
-END_TEST
 
-START_TEST(bad_arguments_say_so)
+TEST(bad_arguments_say_so)
 {
 	struct export_set *set = NULL;
 
@@ -351,7 +346,6 @@ START_TEST(bad_arguments_say_so)
 	ck_assert_int_eq(add("/b h(x)", &set), -EINVAL);
 	export_set_free(set);
 }
-END_TEST
 
 /* A file of the source tree; the caller's. */
 static char *slurp(const char *name)
@@ -378,7 +372,7 @@ static unsigned count_lines(const char *text)
 	return n;
 }
 
-START_TEST(the_example_works_when_its_lines_are_taken_in)
+TEST(the_example_works_when_its_lines_are_taken_in)
 {
 	char *text = slurp("etc/exports.example");
 
@@ -391,9 +385,8 @@ START_TEST(the_example_works_when_its_lines_are_taken_in)
 	ck_assert_uint_eq(count_lines(clients()), 9);
 	free(text);
 }
-END_TEST
 
-START_TEST(the_manual_has_every_option_and_its_examples_work)
+TEST(the_manual_has_every_option_and_its_examples_work)
 {
 	char *text = slurp("doc/gannet-exports.5.in"), *from, *to, *save;
 	char options[] = OPTIONS, want[64];
@@ -415,28 +408,4 @@ START_TEST(the_manual_has_every_option_and_its_examples_work)
 	publish(from);
 	ck_assert_uint_eq(count_lines(clients()), 7);
 	free(text);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("export_parse");
-	TCase *tc = tcase_create("parse");
-
-	tcase_add_checked_fixture(tc, table_begin, table_end);
-	tcase_add_loop_test(tc, valid_exports_are_parsed, 0,
-			    ARRAY_SIZE(good));
-	tcase_add_loop_test(tc, mistakes_are_reported_with_their_place, 0,
-			    ARRAY_SIZE(bad));
-	tcase_add_test(tc, a_nul_byte_is_an_error);
-	tcase_add_test(tc, long_words_are_errors);
-	tcase_add_test(tc, an_argument_without_clients_is_for_this_machine);
-	tcase_add_test(tc, an_argument_names_clients_as_a_line_does);
-	tcase_add_test(tc, files_and_arguments_add_up);
-	tcase_add_test(tc, bad_arguments_say_so);
-	tcase_add_test(tc, the_example_works_when_its_lines_are_taken_in);
-	tcase_add_test(tc,
-		the_manual_has_every_option_and_its_examples_work);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

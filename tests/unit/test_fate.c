@@ -80,7 +80,9 @@ static struct xprt_fate *answered(const struct tcp_options *o, int *fd)
 	return f;
 }
 
-START_TEST(a_peer_that_closes_ends_in_order)
+TEST_CASE(.setup = setup, .teardown = fx_stop);
+
+TEST(a_peer_that_closes_ends_in_order)
 {
 	struct xprt_fate *f;
 	int fd;
@@ -89,9 +91,8 @@ START_TEST(a_peer_that_closes_ends_in_order)
 	close(fd);
 	ends(f, XPRT_ORDERLY);
 }
-END_TEST
 
-START_TEST(a_peer_that_closes_its_side_and_reads_on_ends_in_order)
+TEST(a_peer_that_closes_its_side_and_reads_on_ends_in_order)
 {
 	struct xprt_fate *f;
 	int fd;
@@ -107,10 +108,9 @@ START_TEST(a_peer_that_closes_its_side_and_reads_on_ends_in_order)
 	ends(f, XPRT_ORDERLY);
 	close(fd);
 }
-END_TEST
 
 /* Data that is sent to a closed peer is answered with a reset. */
-START_TEST(a_peer_that_closes_before_its_replies_come_breaks)
+TEST(a_peer_that_closes_before_its_replies_come_breaks)
 {
 	struct xprt_fate *f;
 	int fd;
@@ -124,9 +124,8 @@ START_TEST(a_peer_that_closes_before_its_replies_come_breaks)
 	fx_release(true);
 	ends(f, XPRT_BROKEN);
 }
-END_TEST
 
-START_TEST(a_peer_that_resets_breaks)
+TEST_LOOP(a_peer_that_resets_breaks, 0, 2)
 {
 	struct xprt_fate *f;
 	int fd;
@@ -140,9 +139,8 @@ START_TEST(a_peer_that_resets_breaks)
 	ends(f, XPRT_BROKEN);
 	fx_release(true);
 }
-END_TEST
 
-START_TEST(a_peer_with_replies_unread_breaks)
+TEST(a_peer_with_replies_unread_breaks)
 {
 	struct xprt_fate *f;
 	char byte;
@@ -154,11 +152,10 @@ START_TEST(a_peer_with_replies_unread_breaks)
 	close(fd);
 	ends(f, XPRT_BROKEN);
 }
-END_TEST
 
 /* The peer's end is not known when we are the first to close: it may close in
  * turn, reset, or never say anything. */
-START_TEST(a_connection_that_we_close_breaks)
+TEST_LOOP(a_connection_that_we_close_breaks, 0, 6)
 {
 	struct tcp_options o = { .linger_ms = 200,
 				 .idle_ms = _i % 2 ? 200 : 0 };
@@ -183,9 +180,8 @@ START_TEST(a_connection_that_we_close_breaks)
 	if (_i / 2 == 0)
 		close(fd);
 }
-END_TEST
 
-START_TEST(a_connection_that_we_give_up_breaks)
+TEST_LOOP(a_connection_that_we_give_up_breaks, 0, 4)
 {
 	struct tcp_options o = { .stall_ms = 200 };
 	struct xprt_fate *f;
@@ -209,10 +205,9 @@ START_TEST(a_connection_that_we_give_up_breaks)
 	ends(f, XPRT_BROKEN);
 	close(fd);
 }
-END_TEST
 
 /* ... whatever it does at the same time. */
-START_TEST(a_peer_that_sends_garbage_and_closes_breaks)
+TEST(a_peer_that_sends_garbage_and_closes_breaks)
 {
 	struct xprt_fate *f;
 	int fd, one = 1;
@@ -223,7 +218,6 @@ START_TEST(a_peer_that_sends_garbage_and_closes_breaks)
 	close(fd);		/* in one segment */
 	ends(f, XPRT_BROKEN);
 }
-END_TEST
 
 /* ---- RDMA */
 
@@ -290,7 +284,7 @@ static void close_rdma(bool iwarp, struct rpcrdma_requester *r)
 		loop_fabric_destroy(&fabric);
 }
 
-START_TEST(over_rdma_a_peer_that_closes_ends_in_order)
+TEST_LOOP(over_rdma_a_peer_that_closes_ends_in_order, 0, 2)
 {
 	struct rpcrdma_requester *r;
 	struct xprt_fate *f;
@@ -300,9 +294,8 @@ START_TEST(over_rdma_a_peer_that_closes_ends_in_order)
 	ends(f, XPRT_ORDERLY);
 	close_rdma(_i, NULL);
 }
-END_TEST
 
-START_TEST(over_rdma_a_connection_that_we_close_breaks)
+TEST_LOOP(over_rdma_a_connection_that_we_close_breaks, 0, 4)
 {
 	struct rpcrdma_options o = { .idle_ms = _i / 2 ? 200 : 0 };
 	struct rpcrdma_requester *r;
@@ -314,7 +307,6 @@ START_TEST(over_rdma_a_connection_that_we_close_breaks)
 	ends(f, XPRT_BROKEN);
 	close_rdma(_i % 2, r);
 }
-END_TEST
 
 /* The end of the one connection that is connected to @local. */
 static int socket_from(const struct sockaddr_storage *local)
@@ -332,7 +324,7 @@ static int socket_from(const struct sockaddr_storage *local)
 	ck_abort_msg("no socket");
 }
 
-START_TEST(over_iwarp_a_peer_that_resets_breaks)
+TEST(over_iwarp_a_peer_that_resets_breaks)
 {
 	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
 	struct rpcrdma_requester *r;
@@ -346,10 +338,9 @@ START_TEST(over_iwarp_a_peer_that_resets_breaks)
 	ends(f, XPRT_BROKEN);
 	close_rdma(true, NULL);
 }
-END_TEST
 
 /* The end comes in one segment with the bytes that are no FPDU. */
-START_TEST(over_iwarp_a_peer_that_breaks_a_rule_breaks)
+TEST(over_iwarp_a_peer_that_breaks_a_rule_breaks)
 {
 	struct rpcrdma_requester *r;
 	struct xprt_fate *f;
@@ -363,9 +354,8 @@ START_TEST(over_iwarp_a_peer_that_breaks_a_rule_breaks)
 	ends(f, XPRT_BROKEN);
 	close_rdma(true, r);
 }
-END_TEST
 
-START_TEST(a_link_that_breaks_is_no_orderly_end)
+TEST(a_link_that_breaks_is_no_orderly_end)
 {
 	struct rpcrdma_requester *r;
 	struct xprt_fate *f;
@@ -374,31 +364,4 @@ START_TEST(a_link_that_breaks_is_no_orderly_end)
 	loop_fabric_break(&fabric);
 	ends(f, XPRT_BROKEN);
 	close_rdma(false, r);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("fate");
-	TCase *t = tcase_create("fate");
-
-	tcase_add_checked_fixture(t, setup, fx_stop);
-	tcase_add_test(t, a_peer_that_closes_ends_in_order);
-	tcase_add_test(t,
-		       a_peer_that_closes_its_side_and_reads_on_ends_in_order);
-	tcase_add_test(t, a_peer_that_closes_before_its_replies_come_breaks);
-	tcase_add_loop_test(t, a_peer_that_resets_breaks, 0, 2);
-	tcase_add_test(t, a_peer_with_replies_unread_breaks);
-	tcase_add_loop_test(t, a_connection_that_we_close_breaks, 0, 6);
-	tcase_add_loop_test(t, a_connection_that_we_give_up_breaks, 0, 4);
-	tcase_add_test(t, a_peer_that_sends_garbage_and_closes_breaks);
-	tcase_add_loop_test(t, over_rdma_a_peer_that_closes_ends_in_order, 0,
-			    2);
-	tcase_add_loop_test(t, over_rdma_a_connection_that_we_close_breaks, 0,
-			    4);
-	tcase_add_test(t, over_iwarp_a_peer_that_resets_breaks);
-	tcase_add_test(t, over_iwarp_a_peer_that_breaks_a_rule_breaks);
-	tcase_add_test(t, a_link_that_breaks_is_no_orderly_end);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

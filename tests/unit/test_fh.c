@@ -34,7 +34,9 @@ static int parse_fh(const struct export_fh *fh, uint32_t len)
 	return export_fh_parse(table, fh->data, len, &id, &h);
 }
 
-START_TEST(a_filehandle_is_read_as_it_was_made)
+TEST_CASE(.setup = table_begin, .teardown = table_end);
+
+TEST(a_filehandle_is_read_as_it_was_made)
 {
 	for (uint32_t len = 0; len <= VFS_HANDLE_MAX; len++) {
 		struct vfs_handle h = handle(len), back;
@@ -51,9 +53,8 @@ START_TEST(a_filehandle_is_read_as_it_was_made)
 		ck_assert_int_eq(memcmp(back.data, h.data, len), 0);
 	}
 }
-END_TEST
 
-START_TEST(every_changed_bit_is_refused)
+TEST(every_changed_bit_is_refused)
 {
 	struct vfs_handle h = handle(13);
 	uint64_t count = stats_sum_by_name("fh_forged");
@@ -69,9 +70,8 @@ START_TEST(every_changed_bit_is_refused)
 			  count + fh.len * 8);
 	ck_assert_int_eq(parse_fh(&fh, fh.len), 0);
 }
-END_TEST
 
-START_TEST(every_other_length_is_refused)
+TEST(every_other_length_is_refused)
 {
 	struct vfs_handle h = handle(20);
 	struct export_fh fh;
@@ -82,10 +82,9 @@ START_TEST(every_other_length_is_refused)
 				 len == fh.len ? 0 : -EBADMSG);
 	ck_assert_int_eq(parse_fh(&fh, EXPORT_FH_MAX + 1), -EBADMSG);
 }
-END_TEST
 
 /* Nobody turns a handle of one export into one of another. */
-START_TEST(handles_do_not_move_between_exports)
+TEST(handles_do_not_move_between_exports)
 {
 	struct export other = { .id = 0x80c0ffef };
 	struct vfs_handle h = handle(12);
@@ -99,9 +98,8 @@ START_TEST(handles_do_not_move_between_exports)
 	ck_assert_int_eq(parse_fh(&a, a.len), 0);	/* it is b now */
 	ck_assert_int_eq(memcmp(a.data, b.data, a.len), 0);
 }
-END_TEST
 
-START_TEST(another_server_without_the_key_refuses)
+TEST(another_server_without_the_key_refuses)
 {
 	struct vfs_handle h = handle(12);
 	struct export_fh fh;
@@ -111,7 +109,6 @@ START_TEST(another_server_without_the_key_refuses)
 	table_begin();
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
 }
-END_TEST
 
 static char dir[] = "/tmp/gannet-test-fh-XXXXXX";
 
@@ -139,7 +136,9 @@ static void state_end(void)
 	ck_assert_int_eq(rmdir(dir), 0);	/* nothing else was left */
 }
 
-START_TEST(the_key_is_kept_for_this_server_alone)
+TEST_CASE(.setup = state_begin, .teardown = state_end);
+
+TEST(the_key_is_kept_for_this_server_alone)
 {
 	uint8_t a[EXPORT_KEY_LEN], b[EXPORT_KEY_LEN] = { 0 };
 	uint8_t zero[EXPORT_KEY_LEN] = { 0 };
@@ -153,9 +152,8 @@ START_TEST(the_key_is_kept_for_this_server_alone)
 	ck_assert_int_eq(key_of(b), 0);
 	ck_assert_int_eq(memcmp(a, b, sizeof(a)), 0);
 }
-END_TEST
 
-START_TEST(without_a_state_directory_keys_differ)
+TEST(without_a_state_directory_keys_differ)
 {
 	uint8_t a[EXPORT_KEY_LEN], b[EXPORT_KEY_LEN];
 
@@ -163,9 +161,8 @@ START_TEST(without_a_state_directory_keys_differ)
 	ck_assert_int_eq(export_key_load(NULL, b), 0);
 	ck_assert_int_ne(memcmp(a, b, sizeof(a)), 0);
 }
-END_TEST
 
-START_TEST(a_key_that_others_can_read_is_refused)
+TEST(a_key_that_others_can_read_is_refused)
 {
 	uint8_t key[EXPORT_KEY_LEN];
 
@@ -175,9 +172,8 @@ START_TEST(a_key_that_others_can_read_is_refused)
 	ck_assert_int_eq(chmod(in_dir(KEY), 0604), 0);
 	ck_assert_int_eq(key_of(key), -EPERM);
 }
-END_TEST
 
-START_TEST(a_key_of_another_length_or_kind_is_refused)
+TEST(a_key_of_another_length_or_kind_is_refused)
 {
 	uint8_t key[EXPORT_KEY_LEN];
 
@@ -193,15 +189,13 @@ START_TEST(a_key_of_another_length_or_kind_is_refused)
 	ck_assert_int_eq(mkfifo(in_dir(KEY), 0600), 0);
 	ck_assert_int_eq(key_of(key), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_state_directory_must_be_there)
+TEST(a_state_directory_must_be_there)
 {
 	uint8_t key[EXPORT_KEY_LEN];
 
 	ck_assert_int_eq(export_key_load(in_dir("none"), key), -ENOENT);
 }
-END_TEST
 
 struct start { pthread_t thread; uint8_t key[EXPORT_KEY_LEN]; int err; };
 
@@ -212,7 +206,7 @@ static void load(void *arg)
 	s->err = key_of(s->key);
 }
 
-START_TEST(servers_that_start_at_once_get_one_key)
+TEST(servers_that_start_at_once_get_one_key)
 {
 	struct start s[8];
 
@@ -226,7 +220,6 @@ START_TEST(servers_that_start_at_once_get_one_key)
 					EXPORT_KEY_LEN), 0);
 	}
 }
-END_TEST
 
 /* Squashing: who asks, under which options, acts as whom. */
 #define ROOT	0x1		/* root_squash */
@@ -250,7 +243,9 @@ static const struct {
 	{ NONE | ROOT, 1, 2, { 3, 4, 5 }, 70, 71, 0, { 0 } },
 };
 
-START_TEST(callers_act_as_the_options_say)
+TEST_CASE(.setup = NULL);
+
+TEST_LOOP(callers_act_as_the_options_say, 0, ARRAY_SIZE(squashes))
 {
 	struct export_opts opts = {
 		.root_squash = squashes[_i].how & ROOT,
@@ -269,9 +264,8 @@ START_TEST(callers_act_as_the_options_say)
 	for (uint32_t i = 0; i < cred.ngids; i++)
 		ck_assert_uint_eq(cred.gids[i], squashes[_i].as_gids[i]);
 }
-END_TEST
 
-START_TEST(groups_are_never_more_than_there_is_room_for)
+TEST(groups_are_never_more_than_there_is_room_for)
 {
 	struct export_opts opts = { 0 };
 	uint32_t gids[100] = { 0 };
@@ -279,33 +273,4 @@ START_TEST(groups_are_never_more_than_there_is_room_for)
 
 	export_squash(&opts, false, 1, 2, gids, 100, &cred);
 	ck_assert_uint_eq(cred.ngids, VFS_MAX_GIDS);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("fh");
-	TCase *tc = tcase_create("handles"), *keys = tcase_create("keys");
-	TCase *squash = tcase_create("squash");
-
-	tcase_add_checked_fixture(tc, table_begin, table_end);
-	tcase_add_test(tc, a_filehandle_is_read_as_it_was_made);
-	tcase_add_test(tc, every_changed_bit_is_refused);
-	tcase_add_test(tc, every_other_length_is_refused);
-	tcase_add_test(tc, handles_do_not_move_between_exports);
-	tcase_add_test(tc, another_server_without_the_key_refuses);
-	suite_add_tcase(s, tc);
-	tcase_add_checked_fixture(keys, state_begin, state_end);
-	tcase_add_test(keys, the_key_is_kept_for_this_server_alone);
-	tcase_add_test(keys, without_a_state_directory_keys_differ);
-	tcase_add_test(keys, a_key_that_others_can_read_is_refused);
-	tcase_add_test(keys, a_key_of_another_length_or_kind_is_refused);
-	tcase_add_test(keys, a_state_directory_must_be_there);
-	tcase_add_test(keys, servers_that_start_at_once_get_one_key);
-	suite_add_tcase(s, keys);
-	tcase_add_loop_test(squash, callers_act_as_the_options_say, 0,
-			    ARRAY_SIZE(squashes));
-	tcase_add_test(squash, groups_are_never_more_than_there_is_room_for);
-	suite_add_tcase(s, squash);
-	return run_suite(s);
 }

@@ -40,7 +40,7 @@ static void leave(const char *host, unsigned port)
 	with(host, port, false);
 }
 
-START_TEST(an_address_has_its_share_whatever_the_port)
+TEST(an_address_has_its_share_whatever_the_port)
 {
 	xprt_gate_init(&gate, 5, 2);
 	ck_assert_int_eq(enter("192.0.2.1", 1), 0);
@@ -64,11 +64,10 @@ START_TEST(an_address_has_its_share_whatever_the_port)
 	xprt_gate_wait(&gate);
 	xprt_gate_fini(&gate);
 }
-END_TEST
 
 /* However many addresses a host has in its /64, it leaves room for others; and
  * as long as it leaves any, other hosts of its LAN are not refused. */
-START_TEST(a_network_leaves_room_for_another)
+TEST(a_network_leaves_room_for_another)
 {
 	char host[32];
 
@@ -97,9 +96,8 @@ START_TEST(a_network_leaves_room_for_another)
 	xprt_gate_wait(&gate);
 	xprt_gate_fini(&gate);
 }
-END_TEST
 
-START_TEST(many_addresses_are_told_apart)
+TEST(many_addresses_are_told_apart)
 {
 	char host[32];
 
@@ -120,9 +118,8 @@ START_TEST(many_addresses_are_told_apart)
 	ck_assert_uint_eq(xprt_gate_count(&gate), 0);
 	xprt_gate_fini(&gate);
 }
-END_TEST
 
-START_TEST(without_a_share_one_may_have_all)
+TEST(without_a_share_one_may_have_all)
 {
 	xprt_gate_init(&gate, 3, 0);
 	for (unsigned i = 0; i < 3; i++)
@@ -131,18 +128,4 @@ START_TEST(without_a_share_one_may_have_all)
 	for (unsigned i = 0; i < 3; i++)
 		leave("192.0.2.1", i);
 	xprt_gate_fini(&gate);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("gate");
-	TCase *t = tcase_create("gate");
-
-	tcase_add_test(t, an_address_has_its_share_whatever_the_port);
-	tcase_add_test(t, a_network_leaves_room_for_another);
-	tcase_add_test(t, many_addresses_are_told_apart);
-	tcase_add_test(t, without_a_share_one_may_have_all);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -25,15 +25,14 @@ static const uint8_t private_data[8] = { 0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
 
 /* ---- CRC */
 
-START_TEST(the_check_value_comes_out)
+TEST(the_check_value_comes_out)
 {
 	ck_assert_uint_eq(crc32c(0, "123456789", 9), 0xe3069283);
 	ck_assert_uint_eq(crc32c(0, "", 0), 0);
 }
-END_TEST
 
 /* RFC 3720 appendix B.4. */
-START_TEST(the_vectors_of_iscsi_come_out)
+TEST(the_vectors_of_iscsi_come_out)
 {
 	uint8_t v[32];
 
@@ -45,7 +44,6 @@ START_TEST(the_vectors_of_iscsi_come_out)
 		v[i] = i;
 	ck_assert_uint_eq(crc32c(0, v, 32), 0x46dd794e);
 }
-END_TEST
 
 static void fill(void)
 {
@@ -65,7 +63,7 @@ static uint32_t crc_by_bits(uint32_t crc, const uint8_t *p, size_t n)
 	return ~crc;
 }
 
-START_TEST(the_crc_is_that_of_the_polynomial_at_every_length)
+TEST(the_crc_is_that_of_the_polynomial_at_every_length)
 {
 	fill();
 	for (size_t n = 0; n < 8000; n += n < 3000 ? 1 : 37)
@@ -74,9 +72,8 @@ START_TEST(the_crc_is_that_of_the_polynomial_at_every_length)
 	ck_assert_uint_eq(crc32c(0, buf, sizeof(buf)),
 			  crc_by_bits(0, buf, sizeof(buf)));
 }
-END_TEST
 
-START_TEST(a_crc_may_be_made_in_pieces)
+TEST(a_crc_may_be_made_in_pieces)
 {
 	uint32_t whole;
 
@@ -86,7 +83,6 @@ START_TEST(a_crc_may_be_made_in_pieces)
 		ck_assert_uint_eq(crc32c(crc32c(0, buf, at), buf + at,
 					 9000 - at), whole);
 }
-END_TEST
 
 /* ---- start-up frames */
 
@@ -105,7 +101,7 @@ static void check_private(void)
 	ck_assert_mem_eq(f.private_data, private_data, 8);
 }
 
-START_TEST(requests_of_siw_are_decoded)
+TEST(requests_of_siw_are_decoded)
 {
 	ck_assert_int_eq(decode(REQ_SIW, false), 0);
 	ck_assert(f.enhanced && !f.p2p && !f.crc && !f.markers);
@@ -123,9 +119,8 @@ START_TEST(requests_of_siw_are_decoded)
 	ck_assert_uint_eq(f.rev, 1);
 	check_private();
 }
-END_TEST
 
-START_TEST(frames_are_encoded_as_they_were_decoded)
+TEST(frames_are_encoded_as_they_were_decoded)
 {
 	static const char *const frames[] = { REQ_SIW, REQ_SIW_P2P,
 					      REQ_SIW_V1, REP_OURS };
@@ -137,9 +132,8 @@ START_TEST(frames_are_encoded_as_they_were_decoded)
 		ck_assert_mem_eq(again, buf, len);
 	}
 }
-END_TEST
 
-START_TEST(a_frame_is_known_by_its_first_bytes)
+TEST(a_frame_is_known_by_its_first_bytes)
 {
 	decode(REQ_SIW, false);
 	for (size_t n = 0; n < MPA_HEADER_LEN; n++)
@@ -157,9 +151,8 @@ START_TEST(a_frame_is_known_by_its_first_bytes)
 	/* A request is no reply. */
 	ck_assert_int_eq(mpa_frame_len(buf, len, true), -EPROTO);
 }
-END_TEST
 
-START_TEST(other_revisions_and_long_private_data_are_refused)
+TEST(other_revisions_and_long_private_data_are_refused)
 {
 	ck_assert_int_eq(decode(REQ_KEY "00000000", false), -EPROTONOSUPPORT);
 	ck_assert_int_eq(decode(REQ_KEY "00030000", false), -EPROTONOSUPPORT);
@@ -175,7 +168,6 @@ START_TEST(other_revisions_and_long_private_data_are_refused)
 	ck_assert_int_eq(mpa_decode(buf, 532, false, &f), 0);
 	ck_assert_uint_eq(f.private_len, 512);
 }
-END_TEST
 
 /* ---- what is agreed */
 
@@ -189,7 +181,7 @@ static int answer(const char *hex)
 	return mpa_answer(&f, &policy, &reply, &agreed);
 }
 
-START_TEST(siw_gets_the_answer_that_it_takes)
+TEST(siw_gets_the_answer_that_it_takes)
 {
 	uint8_t expected[64], out[MPA_MAX_FRAME];
 
@@ -202,9 +194,8 @@ START_TEST(siw_gets_the_answer_that_it_takes)
 	ck_assert_uint_eq(agreed.ird, 0);
 	ck_assert(!agreed.crc);
 }
-END_TEST
 
-START_TEST(crcs_follow_the_peer_or_the_policy)
+TEST(crcs_follow_the_peer_or_the_policy)
 {
 	ck_assert_int_eq(answer(REQ_SIW_P2P), 0);
 	ck_assert(agreed.crc && reply.crc);
@@ -212,9 +203,8 @@ START_TEST(crcs_follow_the_peer_or_the_policy)
 	ck_assert_int_eq(answer(REQ_SIW), 0);
 	ck_assert(agreed.crc && reply.crc);
 }
-END_TEST
 
-START_TEST(depths_are_the_smaller_ones)
+TEST(depths_are_the_smaller_ones)
 {
 	policy.ird = 8;
 	/* IRD 5, ORD 3. */
@@ -239,9 +229,8 @@ START_TEST(depths_are_the_smaller_ones)
 	ck_assert(!reply.enhanced);
 	ck_assert_uint_eq(reply.rev, 1);
 }
-END_TEST
 
-START_TEST(an_rtr_is_chosen_from_those_offered)
+TEST(an_rtr_is_chosen_from_those_offered)
 {
 	/* A; A+B; A+C; A+D; A+C+D. */
 	ck_assert_int_eq(answer(REQ_KEY "10020004" "80010000"), 0);
@@ -261,18 +250,16 @@ START_TEST(an_rtr_is_chosen_from_those_offered)
 	ck_assert_int_eq(answer(REQ_KEY "10020004" "0001c000"), 0);
 	ck_assert(!reply.p2p && !reply.rtr_write && !reply.rtr_read);
 }
-END_TEST
 
-START_TEST(markers_are_refused)
+TEST(markers_are_refused)
 {
 	ck_assert_int_eq(answer(REQ_KEY "90020004" "00010000"), -EPROTO);
 	ck_assert(reply.reject && !reply.markers);
 	ck_assert_uint_eq(reply.rev, 2);
 	ck_assert(reply.enhanced);
 }
-END_TEST
 
-START_TEST(a_reject_tells_the_depth_that_is_needed)
+TEST(a_reject_tells_the_depth_that_is_needed)
 {
 	decode(REQ_KEY "10020004" "00000003", false);
 	mpa_reject(&f, &reply);
@@ -280,7 +267,6 @@ START_TEST(a_reject_tells_the_depth_that_is_needed)
 	ck_assert_uint_eq(reply.ord, 1);
 	ck_assert_uint_eq(reply.ird, 3);
 }
-END_TEST
 
 static int conclude(const struct mpa_frame *req, const char *hex)
 {
@@ -290,7 +276,7 @@ static int conclude(const struct mpa_frame *req, const char *hex)
 	return mpa_conclude(req, &mine, &f, &agreed);
 }
 
-START_TEST(an_initiator_understands_the_answer)
+TEST(an_initiator_understands_the_answer)
 {
 	struct mpa_frame req = { .rev = 2, .enhanced = true, .ird = 16,
 				 .ord = 32 };
@@ -317,9 +303,8 @@ START_TEST(an_initiator_understands_the_answer)
 	ck_assert_int_eq(conclude(&req, REP_KEY "10020004" "00040011"),
 			 -ENOSPC);
 }
-END_TEST
 
-START_TEST(an_initiator_keeps_to_the_rtr_of_the_answer)
+TEST(an_initiator_keeps_to_the_rtr_of_the_answer)
 {
 	struct mpa_frame req = { .rev = 2, .enhanced = true, .ird = 16,
 				 .ord = 32, .p2p = true, .rtr_write = true,
@@ -338,7 +323,6 @@ START_TEST(an_initiator_keeps_to_the_rtr_of_the_answer)
 	ck_assert_int_eq(conclude(&req, REP_KEY "10020004" "80044010"),
 			 -ENOTSUP);
 }
-END_TEST
 
 /* ---- headers, from captures of a session with the kernel */
 
@@ -357,7 +341,7 @@ static void check_again(const char *hex)
 	ck_assert_mem_eq(again, buf, n);
 }
 
-START_TEST(headers_are_decoded_and_encoded)
+TEST(headers_are_decoded_and_encoded)
 {
 	check_again("0056414300000000000000000000000100000000");
 	ck_assert(!h.tagged && h.last);
@@ -377,9 +361,8 @@ START_TEST(headers_are_decoded_and_encoded)
 	ck_assert_uint_eq(h.stag, 0x09edc501);
 	ck_assert_uint_eq(h.msn, 11);
 }
-END_TEST
 
-START_TEST(a_read_request_is_decoded_and_encoded)
+TEST(a_read_request_is_decoded_and_encoded)
 {
 	struct rdmap_request r;
 	uint8_t again[RDMAP_REQUEST_LEN];
@@ -397,9 +380,8 @@ START_TEST(a_read_request_is_decoded_and_encoded)
 	rdmap_request_encode(&r, again);
 	ck_assert_mem_eq(again, buf, sizeof(again));
 }
-END_TEST
 
-START_TEST(a_terminate_says_it_as_the_rfc_does)
+TEST(a_terminate_says_it_as_the_rfc_does)
 {
 	uint8_t out[RDMAP_TERM_MAX], fpdu[48] = { 0, 46, 0x41, 0x41 };
 
@@ -413,9 +395,8 @@ START_TEST(a_terminate_says_it_as_the_rfc_does)
 					    out), 52);
 	ck_assert_mem_eq(out, "\x01\x00\xe0\0" "\0\x2e", 6);
 }
-END_TEST
 
-START_TEST(a_terminate_is_understood_both_ways_round)
+TEST(a_terminate_is_understood_both_ways_round)
 {
 	static const uint8_t ours[] = { 0x12, 3, 0xc0, 0 };
 	static const uint8_t siw[] = { 0x21, 3, 3, 0 };
@@ -425,39 +406,4 @@ START_TEST(a_terminate_is_understood_both_ways_round)
 	ck_assert_str_eq(rdmap_term_text(TERM_DDP_MSN),
 			 "DDP: message sequence number out of range");
 	ck_assert_str_eq(rdmap_term_text(0xfff), "unknown error");
-}
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, the_check_value_comes_out);
-	tcase_add_test(t, the_vectors_of_iscsi_come_out);
-	tcase_add_test(t, the_crc_is_that_of_the_polynomial_at_every_length);
-	tcase_add_test(t, a_crc_may_be_made_in_pieces);
-	tcase_add_test(t, requests_of_siw_are_decoded);
-	tcase_add_test(t, frames_are_encoded_as_they_were_decoded);
-	tcase_add_test(t, a_frame_is_known_by_its_first_bytes);
-	tcase_add_test(t, other_revisions_and_long_private_data_are_refused);
-	tcase_add_test(t, siw_gets_the_answer_that_it_takes);
-	tcase_add_test(t, crcs_follow_the_peer_or_the_policy);
-	tcase_add_test(t, depths_are_the_smaller_ones);
-	tcase_add_test(t, an_rtr_is_chosen_from_those_offered);
-	tcase_add_test(t, markers_are_refused);
-	tcase_add_test(t, a_reject_tells_the_depth_that_is_needed);
-	tcase_add_test(t, an_initiator_understands_the_answer);
-	tcase_add_test(t, an_initiator_keeps_to_the_rtr_of_the_answer);
-	tcase_add_test(t, headers_are_decoded_and_encoded);
-	tcase_add_test(t, a_read_request_is_decoded_and_encoded);
-	tcase_add_test(t, a_terminate_says_it_as_the_rfc_does);
-	tcase_add_test(t, a_terminate_is_understood_both_ways_round);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("iwarp_codec");
-	TCase *t = tcase_create("codec");
-
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

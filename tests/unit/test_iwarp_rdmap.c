@@ -24,7 +24,7 @@ static const char read_request[] =
 
 /* ---- known answers */
 
-START_TEST(frames_of_the_kernel_are_taken)
+TEST(frames_of_the_kernel_are_taken)
 {
 	begin(true);
 	len = unhex(send_call, stream);
@@ -50,9 +50,8 @@ START_TEST(frames_of_the_kernel_are_taken)
 	ck_assert_int_eq(w.r.term, TERM_DDP_STAG);
 	ck_assert_mem_eq(w.r.culprit, stream, 16);
 }
-END_TEST
 
-START_TEST(every_byte_of_a_frame_is_in_its_crc)
+TEST(every_byte_of_a_frame_is_in_its_crc)
 {
 	size_t n;
 
@@ -67,9 +66,8 @@ START_TEST(every_byte_of_a_frame_is_in_its_crc)
 		stream[i] ^= 0x10;
 	}
 }
-END_TEST
 
-START_TEST(without_crcs_the_field_may_be_anything)
+TEST(without_crcs_the_field_may_be_anything)
 {
 	begin(false);
 	len = unhex(send_call, stream);
@@ -77,7 +75,6 @@ START_TEST(without_crcs_the_field_may_be_anything)
 	ck_assert_int_eq(feed(), 0);
 	ck_assert_uint_eq(w.nrecv, 1);
 }
-END_TEST
 
 /* ---- cut anywhere */
 
@@ -133,7 +130,7 @@ static void feed_by(size_t n)
 					    MIN(n, len - at)), 0);
 }
 
-START_TEST(everything_may_come_at_once_or_byte_by_byte)
+TEST(everything_may_come_at_once_or_byte_by_byte)
 {
 	for (int with = 0; with < 2; with++) {
 		for (size_t n = 1; n < 70; n++) {
@@ -149,9 +146,8 @@ START_TEST(everything_may_come_at_once_or_byte_by_byte)
 		check_everything();
 	}
 }
-END_TEST
 
-START_TEST(everything_may_be_cut_anywhere)
+TEST(everything_may_be_cut_anywhere)
 {
 	for (int with = 0; with < 2; with++) {
 		begin(with);
@@ -166,7 +162,6 @@ START_TEST(everything_may_be_cut_anywhere)
 		}
 	}
 }
-END_TEST
 
 /* As a receiver does that reads straight to where it belongs. */
 static void feed_direct(size_t first)
@@ -193,7 +188,7 @@ static void feed_direct(size_t first)
 	}
 }
 
-START_TEST(payload_may_be_received_where_it_belongs)
+TEST(payload_may_be_received_where_it_belongs)
 {
 	begin(false);
 	one_of_everything();
@@ -203,9 +198,8 @@ START_TEST(payload_may_be_received_where_it_belongs)
 		check_everything();
 	}
 }
-END_TEST
 
-START_TEST(fpdus_may_have_any_size)
+TEST(fpdus_may_have_any_size)
 {
 	static const uint32_t sizes[] = { 1, 104, 1424, 65500 };
 
@@ -217,9 +211,8 @@ START_TEST(fpdus_may_have_any_size)
 		world_fini(&w);
 	}
 }
-END_TEST
 
-START_TEST(with_crcs_nothing_is_placed_before_the_crc)
+TEST(with_crcs_nothing_is_placed_before_the_crc)
 {
 	begin(true);
 	add_message(a_write, 1000, 2000);
@@ -229,27 +222,4 @@ START_TEST(with_crcs_nothing_is_placed_before_the_crc)
 	ck_assert_int_eq(rdmap_feed(&w.r, stream + len - 1, 1), -EPROTO);
 	ck_assert_uint_eq(w.open[0], 0);
 	world_fini(&w);
-}
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, frames_of_the_kernel_are_taken);
-	tcase_add_test(t, every_byte_of_a_frame_is_in_its_crc);
-	tcase_add_test(t, without_crcs_the_field_may_be_anything);
-	tcase_add_test(t, everything_may_come_at_once_or_byte_by_byte);
-	tcase_add_test(t, everything_may_be_cut_anywhere);
-	tcase_add_test(t, payload_may_be_received_where_it_belongs);
-	tcase_add_test(t, fpdus_may_have_any_size);
-	tcase_add_test(t, with_crcs_nothing_is_placed_before_the_crc);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("iwarp_rdmap");
-	TCase *t = tcase_create("rdmap");
-
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -25,7 +25,7 @@ static void refused_one(struct ddp_header h, enum term code)
 	refused(code);
 }
 
-START_TEST(impossible_lengths_lose_the_framing)
+TEST(impossible_lengths_lose_the_framing)
 {
 	static const uint8_t tagged[] = { 0, 13, 0xc1, 0x40 };
 	static const uint8_t untagged[] = { 0, 17, 0x41, 0x43 };
@@ -43,9 +43,8 @@ START_TEST(impossible_lengths_lose_the_framing)
 		refused_one(h, TERM_MPA_LENGTH);
 	}
 }
-END_TEST
 
-START_TEST(other_versions_are_refused)
+TEST(other_versions_are_refused)
 {
 	begin(false);
 	add(&a_send, payload);
@@ -61,9 +60,8 @@ START_TEST(other_versions_are_refused)
 	stream[3] ^= 0x80;
 	refused(TERM_RDMAP_VERSION);
 }
-END_TEST
 
-START_TEST(opcodes_are_known_and_where_they_belong)
+TEST(opcodes_are_known_and_where_they_belong)
 {
 	struct ddp_header h;
 
@@ -92,9 +90,8 @@ START_TEST(opcodes_are_known_and_where_they_belong)
 	h.qn = UINT32_MAX;
 	refused_one(h, TERM_DDP_QN);
 }
-END_TEST
 
-START_TEST(messages_come_in_order)
+TEST(messages_come_in_order)
 {
 	struct ddp_header h = a_send;
 
@@ -120,9 +117,8 @@ START_TEST(messages_come_in_order)
 	h.msn = 2;
 	refused_one(h, TERM_DDP_MSN);
 }
-END_TEST
 
-START_TEST(numbers_of_messages_wrap)
+TEST(numbers_of_messages_wrap)
 {
 	struct ddp_header h = a_send;
 
@@ -135,9 +131,8 @@ START_TEST(numbers_of_messages_wrap)
 	ck_assert_int_eq(feed(), 0);
 	ck_assert_uint_eq(w.nrecv, 2);
 }
-END_TEST
 
-START_TEST(segments_come_in_order)
+TEST(segments_come_in_order)
 {
 	struct ddp_header h = a_send;
 
@@ -159,9 +154,8 @@ START_TEST(segments_come_in_order)
 	h.mo = 4;
 	refused_one(h, TERM_DDP_MO);
 }
-END_TEST
 
-START_TEST(segments_of_a_message_are_of_one_kind)
+TEST(segments_of_a_message_are_of_one_kind)
 {
 	struct ddp_header h = a_send;
 
@@ -182,9 +176,8 @@ START_TEST(segments_of_a_message_are_of_one_kind)
 	h.stag = 5;
 	refused_one(h, TERM_RDMAP_OPCODE);
 }
-END_TEST
 
-START_TEST(a_send_without_a_receive_is_refused)
+TEST(a_send_without_a_receive_is_refused)
 {
 	struct ddp_header h = a_send;
 
@@ -193,9 +186,8 @@ START_TEST(a_send_without_a_receive_is_refused)
 		add(&h, payload);
 	refused_one(h, TERM_DDP_NO_BUFFER);
 }
-END_TEST
 
-START_TEST(a_send_longer_than_its_receive_is_refused)
+TEST(a_send_longer_than_its_receive_is_refused)
 {
 	struct ddp_header h = a_send;
 
@@ -213,9 +205,8 @@ START_TEST(a_send_longer_than_its_receive_is_refused)
 	ck_assert_int_eq(feed(), 0);
 	ck_assert_uint_eq(w.recv_len[0], WORLD_RECV);
 }
-END_TEST
 
-START_TEST(requests_and_terminates_are_one_segment)
+TEST(requests_and_terminates_are_one_segment)
 {
 	struct ddp_header h = a_request;
 
@@ -231,9 +222,8 @@ START_TEST(requests_and_terminates_are_one_segment)
 	h.payload = 3;
 	refused_one(h, TERM_MPA_LENGTH);
 }
-END_TEST
 
-START_TEST(a_response_answers_the_oldest_read_exactly)
+TEST(a_response_answers_the_oldest_read_exactly)
 {
 	struct ddp_header h = a_response;
 
@@ -268,9 +258,8 @@ START_TEST(a_response_answers_the_oldest_read_exactly)
 	h.payload = WORLD_READ;
 	refused_one(h, TERM_DDP_STAG);
 }
-END_TEST
 
-START_TEST(a_write_elsewhere_is_refused)
+TEST(a_write_elsewhere_is_refused)
 {
 	struct ddp_header h = a_write;
 
@@ -290,9 +279,8 @@ START_TEST(a_write_elsewhere_is_refused)
 	add(&h, NULL);
 	ck_assert_int_eq(feed(), 0);
 }
-END_TEST
 
-START_TEST(memory_that_goes_away_is_written_no_more)
+TEST(memory_that_goes_away_is_written_no_more)
 {
 	begin(false);
 	add_message(a_write, 1000, 2000);
@@ -301,9 +289,8 @@ START_TEST(memory_that_goes_away_is_written_no_more)
 	ck_assert_int_eq(rdmap_feed(&w.r, stream + 100, 100), -EPROTO);
 	ck_assert_int_eq(w.r.term, TERM_DDP_STAG);
 }
-END_TEST
 
-START_TEST(an_invalidation_of_an_unknown_handle_is_refused)
+TEST(an_invalidation_of_an_unknown_handle_is_refused)
 {
 	struct ddp_header h = a_send;
 
@@ -315,9 +302,8 @@ START_TEST(an_invalidation_of_an_unknown_handle_is_refused)
 	ck_assert_int_eq(w.r.term, TERM_RDMAP_INVALIDATE);
 	ck_assert_uint_eq(w.nrecv, 0);
 }
-END_TEST
 
-START_TEST(a_terminate_ends_it)
+TEST(a_terminate_ends_it)
 {
 	begin(true);
 	add(&a_terminate, "\x12\x02\0\0");
@@ -325,34 +311,4 @@ START_TEST(a_terminate_ends_it)
 	ck_assert_uint_eq(w.terminated, TERM_DDP_NO_BUFFER);
 	ck_assert_int_eq(w.r.term, TERM_NONE);
 	ck_assert_int_eq(feed(), 0);		/* is not even looked at */
-}
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, impossible_lengths_lose_the_framing);
-	tcase_add_test(t, other_versions_are_refused);
-	tcase_add_test(t, opcodes_are_known_and_where_they_belong);
-	tcase_add_test(t, messages_come_in_order);
-	tcase_add_test(t, numbers_of_messages_wrap);
-	tcase_add_test(t, segments_come_in_order);
-	tcase_add_test(t, segments_of_a_message_are_of_one_kind);
-	tcase_add_test(t, a_send_without_a_receive_is_refused);
-	tcase_add_test(t, a_send_longer_than_its_receive_is_refused);
-	tcase_add_test(t, requests_and_terminates_are_one_segment);
-	tcase_add_test(t, a_response_answers_the_oldest_read_exactly);
-	tcase_add_test(t, a_write_elsewhere_is_refused);
-	tcase_add_test(t, memory_that_goes_away_is_written_no_more);
-	tcase_add_test(t, an_invalidation_of_an_unknown_handle_is_refused);
-	tcase_add_test(t, a_terminate_ends_it);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("iwarp_rules");
-	TCase *t = tcase_create("rules");
-
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -27,9 +27,11 @@ static void settle(void)
 	loop_call(raw.loop, nothing, NULL);
 }
 
+TEST_CASE(.timeout = 30);
+
 /* ---- passive */
 
-START_TEST(a_request_is_answered_in_one_piece)
+TEST(a_request_is_answered_in_one_piece)
 {
 	int fd;
 
@@ -46,9 +48,8 @@ START_TEST(a_request_is_answered_in_one_piece)
 	ck_assert_uint_eq(raw.flushed, RAW_RECVS);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_request_may_come_byte_by_byte)
+TEST(a_request_may_come_byte_by_byte)
 {
 	uint8_t req[64];
 	size_t len = unhex(REQ_SIW, req);
@@ -64,7 +65,6 @@ START_TEST(a_request_may_come_byte_by_byte)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
 /* A peer that begins with @hex is cut off, and request() is not called. */
 static void cut_off(const char *hex)
@@ -77,7 +77,7 @@ static void cut_off(const char *hex)
 	ck_assert_ptr_null(raw.conn);
 }
 
-START_TEST(malformed_mpa_requests_are_cut_off)
+TEST(malformed_mpa_requests_are_cut_off)
 {
 	raw_open(&raw, NULL);
 	cut_off("47");					/* GET / */
@@ -91,9 +91,8 @@ START_TEST(malformed_mpa_requests_are_cut_off)
 	close(raw_hello(&raw, REQ_SIW));
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(nothing_may_follow_a_request)
+TEST(nothing_may_follow_a_request)
 {
 	int fd;
 
@@ -106,9 +105,8 @@ START_TEST(nothing_may_follow_a_request)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 1);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_slow_request_is_given_up)
+TEST(a_slow_request_is_given_up)
 {
 	int fd;
 
@@ -122,9 +120,8 @@ START_TEST(a_slow_request_is_given_up)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_late"), 1);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_peer_that_says_nothing_is_given_up)
+TEST(a_peer_that_says_nothing_is_given_up)
 {
 	int fd;
 
@@ -140,9 +137,8 @@ START_TEST(a_peer_that_says_nothing_is_given_up)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_silent"), 1);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(the_oldest_of_too_many_that_ask_goes)
+TEST(the_oldest_of_too_many_that_ask_goes)
 {
 	int fd[4];
 
@@ -158,9 +154,8 @@ START_TEST(the_oldest_of_too_many_that_ask_goes)
 		close(fd[i]);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(markers_are_refused_and_peers_rejected)
+TEST(markers_are_refused_and_peers_rejected)
 {
 	int fd;
 
@@ -179,9 +174,8 @@ START_TEST(markers_are_refused_and_peers_rejected)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_rejects"), 2);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(nothing_is_sent_before_the_peer_has_spoken)
+TEST(nothing_is_sent_before_the_peer_has_spoken)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 1 };
 	uint8_t byte;
@@ -204,9 +198,8 @@ START_TEST(nothing_is_sent_before_the_peer_has_spoken)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_read_as_rtr_gets_an_empty_answer)
+TEST(a_read_as_rtr_gets_an_empty_answer)
 {
 	struct ddp_header h = {
 		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
@@ -226,9 +219,8 @@ START_TEST(a_read_as_rtr_gets_an_empty_answer)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_write_as_rtr_is_swallowed)
+TEST(a_write_as_rtr_is_swallowed)
 {
 	struct ddp_header h = { .tagged = true, .last = true,
 				.opcode = RDMAP_WRITE, .stag = 1 };
@@ -245,7 +237,6 @@ START_TEST(a_write_as_rtr_is_swallowed)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
 /* ---- rules that are broken */
 
@@ -262,7 +253,7 @@ static void broken(struct ddp_header h, enum term code, const char *counter)
 	ck_assert_int_eq(raw.err, -EPROTO);
 }
 
-START_TEST(memory_that_was_never_offered_is_not_touched)
+TEST(memory_that_was_never_offered_is_not_touched)
 {
 	struct ddp_header write = { .tagged = true, .last = true,
 				    .opcode = RDMAP_WRITE, .stag = 0x10000,
@@ -284,9 +275,8 @@ START_TEST(memory_that_was_never_offered_is_not_touched)
 	broken(answer, TERM_DDP_STAG, "iwarp_bad_response");
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(each_broken_rule_gets_its_terminate)
+TEST(each_broken_rule_gets_its_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 3 };
 
@@ -306,9 +296,8 @@ START_TEST(each_broken_rule_gets_its_terminate)
 	broken(h, TERM_RDMAP_OPCODE, "iwarp_bad_header");
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_bad_crc_gets_a_terminate)
+TEST(a_bad_crc_gets_a_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 2,
 				.payload = 4 };
@@ -326,9 +315,8 @@ START_TEST(a_bad_crc_gets_a_terminate)
 	ck_assert_uint_eq(raw.got, 2);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(a_fin_is_an_orderly_end)
+TEST(a_fin_is_an_orderly_end)
 {
 	int fd;
 
@@ -349,7 +337,6 @@ START_TEST(a_fin_is_an_orderly_end)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_cut_off"), 1);
 	raw_close(&raw);
 }
-END_TEST
 
 /* Only an STag that the peer refuses is an access refused. */
 static const struct {
@@ -361,7 +348,7 @@ static const struct {
 	{ { 0x11, 0, 3 }, -EREMOTEIO },	/* a Write's */
 };
 
-START_TEST(a_terminate_of_the_peers_ends_it)
+TEST_LOOP(a_terminate_of_the_peers_ends_it, 0, ARRAY_SIZE(terminates))
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_TERMINATE,
 				.qn = DDP_QN_TERMINATE, .msn = 1,
@@ -378,11 +365,10 @@ START_TEST(a_terminate_of_the_peers_ends_it)
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_terminates_in"), 1);
 	raw_close(&raw);
 }
-END_TEST
 
 /* ---- how things end */
 
-START_TEST(a_full_socket_does_not_stop_the_end)
+TEST(a_full_socket_does_not_stop_the_end)
 {
 	struct fabric_sge sge[2] = { { raw.area, RAW_AREA, 0 },
 				     { raw.area, RAW_AREA, 0 } };
@@ -406,10 +392,9 @@ START_TEST(a_full_socket_does_not_stop_the_end)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
 /* Everything comes through a socket that is often full. */
-START_TEST(a_slow_reader_gets_everything)
+TEST(a_slow_reader_gets_everything)
 {
 	struct fabric_sge sge = { raw.area, RAW_AREA, 0 };
 	struct fabric_wr wr[8];
@@ -445,11 +430,10 @@ START_TEST(a_slow_reader_gets_everything)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
 /* ---- active */
 
-START_TEST(an_active_end_asks_and_speaks_first)
+TEST(an_active_end_asks_and_speaks_first)
 {
 	int fd;
 
@@ -465,7 +449,6 @@ START_TEST(an_active_end_asks_and_speaks_first)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
 /* The peer answers with @hex; returns what closed() says. */
 static int answered(const struct iwarp_options *o, const char *hex,
@@ -486,7 +469,7 @@ static int answered(const struct iwarp_options *o, const char *hex,
 	return raw.err;
 }
 
-START_TEST(an_active_end_refuses_malformed_replies)
+TEST(an_active_end_refuses_malformed_replies)
 {
 	struct iwarp_options o = { .rtr = IWARP_RTR_WRITE };
 
@@ -502,9 +485,8 @@ START_TEST(an_active_end_refuses_malformed_replies)
 	ck_assert_int_eq(answered(&o, REP_KEY "10020004" "80104000",
 				  TERM_MPA_RTR), -ENOTSUP);
 }
-END_TEST
 
-START_TEST(an_active_end_has_a_time_limit)
+TEST(an_active_end_has_a_time_limit)
 {
 	int fd;
 
@@ -515,9 +497,8 @@ START_TEST(an_active_end_has_a_time_limit)
 	close(fd);
 	raw_close(&raw);
 }
-END_TEST
 
-START_TEST(an_rtr_comes_first)
+TEST(an_rtr_comes_first)
 {
 	int fd;
 
@@ -545,43 +526,4 @@ START_TEST(an_rtr_comes_first)
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);
 	raw_close(&raw);
-}
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_test(t, a_request_is_answered_in_one_piece);
-	tcase_add_test(t, a_request_may_come_byte_by_byte);
-	tcase_add_test(t, malformed_mpa_requests_are_cut_off);
-	tcase_add_test(t, nothing_may_follow_a_request);
-	tcase_add_test(t, a_slow_request_is_given_up);
-	tcase_add_test(t, a_peer_that_says_nothing_is_given_up);
-	tcase_add_test(t, the_oldest_of_too_many_that_ask_goes);
-	tcase_add_test(t, markers_are_refused_and_peers_rejected);
-	tcase_add_test(t, nothing_is_sent_before_the_peer_has_spoken);
-	tcase_add_test(t, a_read_as_rtr_gets_an_empty_answer);
-	tcase_add_test(t, a_write_as_rtr_is_swallowed);
-	tcase_add_test(t, memory_that_was_never_offered_is_not_touched);
-	tcase_add_test(t, each_broken_rule_gets_its_terminate);
-	tcase_add_test(t, a_bad_crc_gets_a_terminate);
-	tcase_add_test(t, a_fin_is_an_orderly_end);
-	tcase_add_loop_test(t, a_terminate_of_the_peers_ends_it, 0,
-			    ARRAY_SIZE(terminates));
-	tcase_add_test(t, a_full_socket_does_not_stop_the_end);
-	tcase_add_test(t, a_slow_reader_gets_everything);
-	tcase_add_test(t, an_active_end_asks_and_speaks_first);
-	tcase_add_test(t, an_active_end_refuses_malformed_replies);
-	tcase_add_test(t, an_active_end_has_a_time_limit);
-	tcase_add_test(t, an_rtr_comes_first);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("iwarp_wire");
-	TCase *t = tcase_create("wire");
-
-	tcase_set_timeout(t, 30);
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

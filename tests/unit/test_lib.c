@@ -65,7 +65,9 @@ static void post_many(void *arg)
 	}
 }
 
-START_TEST(tasks_of_many_threads_all_run_on_the_loops_thread)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(tasks_of_many_threads_all_run_on_the_loops_thread)
 {
 	atomic_int count = 0, wrong = 0;
 	struct counted_task model = { .count = &count, .wrong_thread = &wrong };
@@ -80,7 +82,6 @@ START_TEST(tasks_of_many_threads_all_run_on_the_loops_thread)
 	ck_assert_int_eq(count, POSTERS * POSTS);
 	ck_assert_int_eq(wrong, 0);
 }
-END_TEST
 
 struct two_fds {
 	struct loop_fd a, b;
@@ -103,7 +104,7 @@ static void add_both(void *arg)
 	loop_fd_add(loop, &two.b);
 }
 
-START_TEST(no_call_back_comes_after_a_descriptor_is_removed)
+TEST(no_call_back_comes_after_a_descriptor_is_removed)
 {
 	int fd = eventfd(1, 0);
 
@@ -117,7 +118,6 @@ START_TEST(no_call_back_comes_after_a_descriptor_is_removed)
 	close(two.a.fd);
 	close(two.b.fd);
 }
-END_TEST
 
 struct timing {
 	struct loop_timer timer;
@@ -148,7 +148,7 @@ static void set_timers(void *arg)
 	loop_timer_cancel(loop, &cancelled.timer);
 }
 
-START_TEST(timers_fire_once_in_order_and_not_early)
+TEST(timers_fire_once_in_order_and_not_early)
 {
 	early.timer.fire = late.timer.fire = cancelled.timer.fire = fired;
 	sem_init(&early.done, 0, 0);
@@ -163,7 +163,6 @@ START_TEST(timers_fire_once_in_order_and_not_early)
 	ck_assert_uint_lt(early.turn, late.turn);
 	ck_assert_uint_eq(cancelled.fired_at, 0);
 }
-END_TEST
 
 static atomic_int source_work;
 static atomic_int source_done;
@@ -195,7 +194,7 @@ static void nothing(void *arg)
 {
 }
 
-START_TEST(sources_are_asked_whenever_the_loop_is_awake)
+TEST(sources_are_asked_whenever_the_loop_is_awake)
 {
 	struct loop_source s = { .poll = poll_source, .arm = arm_source };
 
@@ -209,7 +208,6 @@ START_TEST(sources_are_asked_whenever_the_loop_is_awake)
 	}
 	loop_call(loop, del_source, &s);
 }
-END_TEST
 
 struct echo {
 	struct loop_fd	 f;
@@ -243,7 +241,7 @@ static void echo_add(void *arg)
 }
 
 /* Some of it comes while the loop looks, some as it lies down, some later. */
-START_TEST(nothing_that_comes_while_a_loop_spins_is_missed)
+TEST(nothing_that_comes_while_a_loop_spins_is_missed)
 {
 	struct echo e = { .f = { echo_ready, eventfd(0, EFD_CLOEXEC),
 				 EPOLLIN } };
@@ -264,7 +262,6 @@ START_TEST(nothing_that_comes_while_a_loop_spins_is_missed)
 	loop_stop(loop);
 	close(e.f.fd);
 }
-END_TEST
 
 static void count_thousand(void *arg)
 {
@@ -272,7 +269,9 @@ static void count_thousand(void *arg)
 		stat_inc(test_events);
 }
 
-START_TEST(counts_of_ended_threads_stay)
+TEST_CASE(.setup = NULL);
+
+TEST(counts_of_ended_threads_stay)
 {
 	uint64_t before = stats_sum(&stat_test_events);
 	pthread_t t[3];
@@ -287,9 +286,8 @@ START_TEST(counts_of_ended_threads_stay)
 	ck_assert_uint_eq(stats_sum_by_name("test_events"), before + 4000);
 	ck_assert_uint_eq(stats_sum_by_name("no_such_counter"), 0);
 }
-END_TEST
 
-START_TEST(a_place_logs_at_most_ten_lines_a_second)
+TEST(a_place_logs_at_most_ten_lines_a_second)
 {
 	struct timespec from, to;
 	int passed;
@@ -306,9 +304,8 @@ START_TEST(a_place_logs_at_most_ten_lines_a_second)
 	} while (from.tv_sec != to.tv_sec);
 	ck_assert_int_eq(passed, 10);
 }
-END_TEST
 
-START_TEST(dropped_lines_are_counted_at_their_own_level)
+TEST_LOOP(dropped_lines_are_counted_at_their_own_level, 0, 2)
 {
 	static const struct { unsigned count; const char *told; } cases[] = {
 		{ 25, "15 messages like" }, { 11, " 1 message like" },
@@ -333,9 +330,8 @@ START_TEST(dropped_lines_are_counted_at_their_own_level)
 	/* The journal's prefix, or the level's name. */
 	ck_assert(strstr(text, " err: ") || !strncmp(text, "<3>", 3));
 }
-END_TEST
 
-START_TEST(levels_are_known_by_name)
+TEST(levels_are_known_by_name)
 {
 	enum log_level level;
 
@@ -343,10 +339,9 @@ START_TEST(levels_are_known_by_name)
 	ck_assert_int_eq(level, LOG_LEVEL_DEBUG);
 	ck_assert(!log_level_parse("loud", &level));
 }
-END_TEST
 
 /* Nobody reads what the lines go to, until somebody does. */
-START_TEST(a_log_that_nobody_takes_stops_nothing)
+TEST(a_log_that_nobody_takes_stops_nothing)
 {
 	static char text[1 << 20];
 	int fds[2], keep = dup(STDERR_FILENO);
@@ -373,7 +368,6 @@ START_TEST(a_log_that_nobody_takes_stops_nothing)
 	ck_assert_ptr_nonnull(strstr(text, " messages left out"));
 	ck_assert_ptr_null(strstr(text, "line 999 of many"));
 }
-END_TEST
 
 /* Returns the log of a process that @end ends, with standard error at fds[1];
  * *@status is as waitpid() gives it. */
@@ -412,7 +406,7 @@ static void die_at_once(void)
 	kill(getpid(), SIGKILL);
 }
 
-START_TEST(a_line_for_a_socket_is_out_when_log_returns)
+TEST(a_line_for_a_socket_is_out_when_log_returns)
 {
 	int fds[2], status;
 
@@ -424,7 +418,6 @@ START_TEST(a_line_for_a_socket_is_out_when_log_returns)
 		ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	}
 }
-END_TEST
 
 /* 32 of these fill the pipe; the others wait in the queue. */
 static void log_much(void)
@@ -460,7 +453,7 @@ static void exit_much(void)
 	_exit(1);
 }
 
-START_TEST(a_dying_process_writes_the_lines_that_wait)
+TEST_LOOP(a_dying_process_writes_the_lines_that_wait, 0, 3)
 {
 	static const struct { void (*end)(void); int sig; } ends[] = {
 		{ abort_much, SIGABRT }, { fault_much, SIGSEGV },
@@ -482,7 +475,6 @@ START_TEST(a_dying_process_writes_the_lines_that_wait)
 	else
 		ck_assert_int_eq(WEXITSTATUS(status), 1);
 }
-END_TEST
 
 static void log_often(void *arg)
 {
@@ -492,7 +484,7 @@ static void log_often(void *arg)
 		log_debug("nobody reads this");
 }
 
-START_TEST(the_level_may_change_while_others_log)
+TEST(the_level_may_change_while_others_log)
 {
 	enum log_level was = log_threshold;
 	atomic_bool stop = false;
@@ -506,32 +498,4 @@ START_TEST(the_level_may_change_while_others_log)
 	stop = true;
 	pthread_join(t, NULL);
 	log_threshold = was;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("lib");
-	TCase *t = tcase_create("loop");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, tasks_of_many_threads_all_run_on_the_loops_thread);
-	tcase_add_test(t, no_call_back_comes_after_a_descriptor_is_removed);
-	tcase_add_test(t, timers_fire_once_in_order_and_not_early);
-	tcase_add_test(t, sources_are_asked_whenever_the_loop_is_awake);
-	tcase_add_test(t, nothing_that_comes_while_a_loop_spins_is_missed);
-	suite_add_tcase(s, t);
-	t = tcase_create("stats and log");
-	tcase_add_test(t, counts_of_ended_threads_stay);
-	tcase_add_test(t, a_place_logs_at_most_ten_lines_a_second);
-	tcase_add_test(t, a_log_that_nobody_takes_stops_nothing);
-	tcase_add_test(t, a_line_for_a_socket_is_out_when_log_returns);
-	tcase_add_loop_test(t, a_dying_process_writes_the_lines_that_wait, 0,
-			    3);
-	tcase_add_loop_test(t, dropped_lines_are_counted_at_their_own_level, 0,
-			    2);
-	tcase_add_test(t, levels_are_known_by_name);
-	tcase_add_test(t, the_level_may_change_while_others_log);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -49,7 +49,9 @@ static uint64_t used(void)
 	return the_fs()->bytes - used_before;
 }
 
-START_TEST(everything_removed_gives_everything_back)
+TEST_CASE(.setup = begin, .teardown = vfs_suite_end);
+
+TEST(everything_removed_gives_everything_back)
 {
 	static uint8_t data[100000];
 	struct iovec iov = { data, sizeof(data) };
@@ -78,9 +80,8 @@ START_TEST(everything_removed_gives_everything_back)
 	ck_assert_uint_lt(used(), 1024);
 	ck_assert_uint_eq(the_fs()->nodes, 1);
 }
-END_TEST
 
-START_TEST(a_held_file_lives_until_it_is_put)
+TEST(a_held_file_lives_until_it_is_put)
 {
 	struct vfs_node *f = vt_file(vt.root, "f"), *again;
 	char buf[8];
@@ -96,9 +97,8 @@ START_TEST(a_held_file_lives_until_it_is_put)
 	vfs_node_put(f);
 	ck_assert_uint_lt(used(), 1024);
 }
-END_TEST
 
-START_TEST(nothing_is_made_in_a_removed_directory)
+TEST(nothing_is_made_in_a_removed_directory)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d"), *n;
 	struct vfs_node *f = vt_file(vt.root, "f");
@@ -117,9 +117,8 @@ START_TEST(nothing_is_made_in_a_removed_directory)
 	vfs_node_put(f);
 	vfs_node_put(d);
 }
-END_TEST
 
-START_TEST(the_bound_on_memory_holds_and_half_a_write_counts)
+TEST(the_bound_on_memory_holds_and_half_a_write_counts)
 {
 	static uint8_t data[1 << 20];
 	struct iovec iov = { data, sizeof(data) };
@@ -142,9 +141,8 @@ START_TEST(the_bound_on_memory_holds_and_half_a_write_counts)
 	ck_assert_uint_lt(used(), 64 << 10);
 	vfs_node_put(f);
 }
-END_TEST
 
-START_TEST(sparse_writes_pay_for_their_tree_too)
+TEST(sparse_writes_pay_for_their_tree_too)
 {
 	enum vfs_stable stable = VFS_UNSTABLE;
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
@@ -162,9 +160,8 @@ START_TEST(sparse_writes_pay_for_their_tree_too)
 	ck_assert_uint_lt(used(), 1024);
 	vfs_node_put(f);
 }
-END_TEST
 
-START_TEST(files_are_bounded_in_number)
+TEST(files_are_bounded_in_number)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n;
@@ -184,9 +181,8 @@ START_TEST(files_are_bounded_in_number)
 	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "e7", &how, &n), 0);
 	vfs_node_put(n);
 }
-END_TEST
 
-START_TEST(links_are_bounded_in_number)
+TEST(links_are_bounded_in_number)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
 	char name[16];
@@ -201,7 +197,6 @@ START_TEST(links_are_bounded_in_number)
 	ck_assert_uint_eq(vt_attr(f).nlink, MEM_MAX_LINKS);
 	vfs_node_put(f);
 }
-END_TEST
 
 static bool later(struct timespec a, struct timespec b)
 {
@@ -209,7 +204,7 @@ static bool later(struct timespec a, struct timespec b)
 	       (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
 }
 
-START_TEST(each_change_has_a_later_ctime)
+TEST(each_change_has_a_later_ctime)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct vfs_attr last = vt_attr(f), a;
@@ -232,9 +227,8 @@ START_TEST(each_change_has_a_later_ctime)
 	ck_assert(!later(a.mtime, a.ctime));
 	vfs_node_put(f);
 }
-END_TEST
 
-START_TEST(pages_are_clean_when_they_are_used_again)
+TEST(pages_are_clean_when_they_are_used_again)
 {
 	static uint8_t data[32 * MEM_PAGE], zero[MEM_PAGE];
 	struct vfs_node *f = vt_file(vt.root, "f");
@@ -260,9 +254,8 @@ START_TEST(pages_are_clean_when_they_are_used_again)
 	}
 	vfs_node_put(f);
 }
-END_TEST
 
-START_TEST(a_busy_directory_does_not_grow)
+TEST(a_busy_directory_does_not_grow)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d");
 	uint64_t before;
@@ -277,9 +270,8 @@ START_TEST(a_busy_directory_does_not_grow)
 	ck_assert_int_eq(vt_lookup(d, "e0"), 0);
 	vfs_node_put(d);
 }
-END_TEST
 
-START_TEST(a_cookie_that_was_never_given_is_bad)
+TEST(a_cookie_that_was_never_given_is_bad)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d");
 	uint64_t verf = 0;
@@ -297,9 +289,8 @@ START_TEST(a_cookie_that_was_never_given_is_bad)
 	ck_assert(eof);
 	vfs_node_put(d);
 }
-END_TEST
 
-START_TEST(a_locked_node_does_not_block_a_poller)
+TEST(a_locked_node_does_not_block_a_poller)
 {
 	struct vfs_node *f = vt_file(vt.root, "f"), *n;
 	struct vfs_ctx ctx = { &params.me, .nonblock = true };
@@ -332,9 +323,8 @@ START_TEST(a_locked_node_does_not_block_a_poller)
 					NULL), 0);
 	vfs_node_put(f);
 }
-END_TEST
 
-START_TEST(freeing_much_is_left_to_a_worker)
+TEST(freeing_much_is_left_to_a_worker)
 {
 	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 1 };
 	struct vfs_ctx ctx = { &params.me, .nonblock = true };
@@ -354,9 +344,8 @@ START_TEST(freeing_much_is_left_to_a_worker)
 	vfs_node_put(f);
 	free(iov.iov_base);
 }
-END_TEST
 
-START_TEST(another_mount_knows_no_handles_of_this_one)
+TEST(another_mount_knows_no_handles_of_this_one)
 {
 	struct vfs_config config = { .path = "/test", .options = &options };
 	struct vfs_fs *other;
@@ -371,9 +360,8 @@ START_TEST(another_mount_knows_no_handles_of_this_one)
 	ck_assert_uint_ne(other->verf, vt.fs->verf);
 	mem_vfs_ops.unmount(other);
 }
-END_TEST
 
-START_TEST(bad_options_are_refused)
+TEST(bad_options_are_refused)
 {
 	static const char *const bad[] = {
 		"size=", "size=x", "size=1", "size=64mm", "size=-1m",
@@ -392,32 +380,11 @@ START_TEST(bad_options_are_refused)
 		free(why);
 	}
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("mem");
-	TCase *tc = tcase_create("mem alone");
+	Suite *s = all_tests();
 
 	vfs_suite_add(s, &params);
-	tcase_add_checked_fixture(tc, begin, vfs_suite_end);
-	tcase_set_timeout(tc, 60);
-	tcase_add_test(tc, everything_removed_gives_everything_back);
-	tcase_add_test(tc, a_held_file_lives_until_it_is_put);
-	tcase_add_test(tc, nothing_is_made_in_a_removed_directory);
-	tcase_add_test(tc,
-		       the_bound_on_memory_holds_and_half_a_write_counts);
-	tcase_add_test(tc, sparse_writes_pay_for_their_tree_too);
-	tcase_add_test(tc, files_are_bounded_in_number);
-	tcase_add_test(tc, links_are_bounded_in_number);
-	tcase_add_test(tc, each_change_has_a_later_ctime);
-	tcase_add_test(tc, pages_are_clean_when_they_are_used_again);
-	tcase_add_test(tc, a_busy_directory_does_not_grow);
-	tcase_add_test(tc, a_cookie_that_was_never_given_is_bad);
-	tcase_add_test(tc, a_locked_node_does_not_block_a_poller);
-	tcase_add_test(tc, freeing_much_is_left_to_a_worker);
-	tcase_add_test(tc, another_mount_knows_no_handles_of_this_one);
-	tcase_add_test(tc, bad_options_are_refused);
-	suite_add_tcase(s, tc);
 	return run_suite(s);
 }

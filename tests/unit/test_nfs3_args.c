@@ -79,7 +79,7 @@ static void decode(bool (*get)(struct xdr_in *, void *), void *args)
 	ck_assert(decode_len(get, args, len));
 }
 
-START_TEST(handle_only)
+TEST(handle_only)
 {
 	struct nfs3_fh_args a;
 
@@ -88,9 +88,8 @@ START_TEST(handle_only)
 	decode(nfs3_get_fh, &a);
 	check_view(a.fh, "handle7");
 }
-END_TEST
 
-START_TEST(longest_handle_is_taken_a_longer_one_is_not)
+TEST(longest_handle_is_taken_a_longer_one_is_not)
 {
 	static const uint8_t fh[NFS3_FHSIZE + 4];
 	struct nfs3_fh_args a;
@@ -105,9 +104,8 @@ START_TEST(longest_handle_is_taken_a_longer_one_is_not)
 	xdr_put_u32(&out, UINT32_MAX);
 	ck_assert(!decode_len(nfs3_get_fh, &a, xdr_out_len(&out)));
 }
-END_TEST
 
-START_TEST(setattr)
+TEST(setattr)
 {
 	struct nfs3_setattr_args a;
 
@@ -123,9 +121,8 @@ START_TEST(setattr)
 	ck_assert_int_eq(a.attr.guard.tv_sec, 5);
 	ck_assert_int_eq(a.attr.guard.tv_nsec, 6);
 }
-END_TEST
 
-START_TEST(setattr_of_nothing)
+TEST(setattr_of_nothing)
 {
 	struct nfs3_setattr_args a;
 
@@ -137,10 +134,9 @@ START_TEST(setattr_of_nothing)
 	ck_assert_uint_eq(a.attr.set, 0);
 	ck_assert(!a.attr.guarded);
 }
-END_TEST
 
 /* Each of the seven discriminants of SETATTR, one past its last value. */
-START_TEST(unknown_discriminants_are_garbage)
+TEST_LOOP(unknown_discriminants_are_garbage, 0, 7)
 {
 	static const uint32_t past[7] = { 2, 2, 2, 2, 3, 3, 2 };
 	struct nfs3_setattr_args a;
@@ -151,9 +147,8 @@ START_TEST(unknown_discriminants_are_garbage)
 		xdr_put_u32(&out, (uint32_t)_i == (uint32_t)i ? past[i] : 0);
 	ck_assert(!decode_len(nfs3_get_setattr, &a, xdr_out_len(&out)));
 }
-END_TEST
 
-START_TEST(dirop)
+TEST(dirop)
 {
 	struct nfs3_dirop_args a;
 
@@ -163,10 +158,9 @@ START_TEST(dirop)
 	check_view(a.fh, "handle7");
 	check_view(a.name, "name");
 }
-END_TEST
 
 /* It has a status, NAMETOOLONG, which GARBAGE_ARGS would hide. */
-START_TEST(a_long_name_is_decoded)
+TEST(a_long_name_is_decoded)
 {
 	static const uint8_t name[1000];
 	struct nfs3_dirop_args a;
@@ -177,9 +171,8 @@ START_TEST(a_long_name_is_decoded)
 	decode(nfs3_get_dirop, &a);
 	ck_assert_uint_eq(a.name.len, sizeof(name));
 }
-END_TEST
 
-START_TEST(access_args)
+TEST(access_args)
 {
 	struct nfs3_access_args a;
 
@@ -189,9 +182,8 @@ START_TEST(access_args)
 	decode(nfs3_get_access, &a);
 	ck_assert_uint_eq(a.access, 0x3f);
 }
-END_TEST
 
-START_TEST(read_args)
+TEST(read_args)
 {
 	struct nfs3_read_args a;
 
@@ -203,7 +195,6 @@ START_TEST(read_args)
 	ck_assert_uint_eq(a.offset, 5ull << 30);
 	ck_assert_uint_eq(a.count, 1 << 20);
 }
-END_TEST
 
 static void put_write_head(uint32_t stable)
 {
@@ -213,7 +204,7 @@ static void put_write_head(uint32_t stable)
 	xdr_put_u32(&out, stable);
 }
 
-START_TEST(write_args)
+TEST(write_args)
 {
 	struct nfs3_write_args a;
 
@@ -228,9 +219,8 @@ START_TEST(write_args)
 	ck_assert_int_eq(a.niov, 1);
 	ck_assert_mem_eq(a.iov[0].iov_base, "bytes", 5);
 }
-END_TEST
 
-START_TEST(unknown_stable_how_is_garbage)
+TEST(unknown_stable_how_is_garbage)
 {
 	struct nfs3_write_args a;
 
@@ -239,10 +229,9 @@ START_TEST(unknown_stable_how_is_garbage)
 	xdr_put_opaque(&out, "bytes", 5);
 	ck_assert(!decode_len(nfs3_get_write, &a, xdr_out_len(&out)));
 }
-END_TEST
 
 /* As Read chunks bring it (RFC 8166 section 3.4.4). */
-START_TEST(write_data_in_pieces_is_not_copied)
+TEST(write_data_in_pieces_is_not_copied)
 {
 	static const uint8_t one[8] = "8 bytes", two[4] = "45";
 	struct nfs3_write_args a;
@@ -263,9 +252,8 @@ START_TEST(write_data_in_pieces_is_not_copied)
 	ck_assert_ptr_eq(a.iov[1].iov_base, two);
 	ck_assert_uint_eq(a.iov[1].iov_len, 2);
 }
-END_TEST
 
-START_TEST(create_unchecked_and_guarded)
+TEST(create_unchecked_and_guarded)
 {
 	struct nfs3_create_args a;
 
@@ -281,9 +269,8 @@ START_TEST(create_unchecked_and_guarded)
 		check_sattr(&a.how.attr);
 	}
 }
-END_TEST
 
-START_TEST(create_exclusive)
+TEST(create_exclusive)
 {
 	struct nfs3_create_args a;
 
@@ -296,9 +283,8 @@ START_TEST(create_exclusive)
 	ck_assert_uint_eq(a.how.verf, 0x0123456789abcdef);
 	ck_assert_uint_eq(a.how.attr.set, 0);
 }
-END_TEST
 
-START_TEST(unknown_createmode_is_garbage)
+TEST(unknown_createmode_is_garbage)
 {
 	struct nfs3_create_args a;
 
@@ -308,9 +294,8 @@ START_TEST(unknown_createmode_is_garbage)
 	put_sattr();
 	ck_assert(!decode_len(nfs3_get_create, &a, xdr_out_len(&out)));
 }
-END_TEST
 
-START_TEST(mkdir_args)
+TEST(mkdir_args)
 {
 	struct nfs3_make_args a;
 
@@ -321,9 +306,8 @@ START_TEST(mkdir_args)
 	ck_assert_uint_eq(a.type, VFS_DIR);
 	check_sattr(&a.what.attr);
 }
-END_TEST
 
-START_TEST(symlink_args)
+TEST(symlink_args)
 {
 	struct nfs3_make_args a;
 
@@ -337,9 +321,8 @@ START_TEST(symlink_args)
 	ck_assert_uint_eq(a.what.target_len, 7);
 	ck_assert_mem_eq(a.what.target, "to/here", 7);
 }
-END_TEST
 
-START_TEST(mknod_of_devices)
+TEST(mknod_of_devices)
 {
 	struct nfs3_make_args a;
 
@@ -357,9 +340,8 @@ START_TEST(mknod_of_devices)
 		ck_assert_uint_eq(a.what.rdev_minor, 1);
 	}
 }
-END_TEST
 
-START_TEST(mknod_of_pipes)
+TEST(mknod_of_pipes)
 {
 	struct nfs3_make_args a;
 
@@ -374,9 +356,8 @@ START_TEST(mknod_of_pipes)
 		ck_assert_uint_eq(a.what.rdev_major, 0);
 	}
 }
-END_TEST
 
-START_TEST(mknod_of_other_types_is_void)
+TEST_LOOP(mknod_of_other_types_is_void, 0, 6)
 {
 	static const uint32_t types[] = { 0, VFS_REG, VFS_DIR, VFS_LNK, 8,
 					  UINT32_MAX };
@@ -388,9 +369,8 @@ START_TEST(mknod_of_other_types_is_void)
 	decode(nfs3_get_mknod, &a);
 	ck_assert_uint_eq(a.type, 0);
 }
-END_TEST
 
-START_TEST(rename_args)
+TEST(rename_args)
 {
 	struct nfs3_rename_args a;
 
@@ -402,9 +382,8 @@ START_TEST(rename_args)
 	check_view(a.to.fh, "handle7");
 	check_view(a.to.name, "newer");
 }
-END_TEST
 
-START_TEST(link_args)
+TEST(link_args)
 {
 	struct nfs3_link_args a;
 
@@ -416,9 +395,8 @@ START_TEST(link_args)
 	check_view(a.link.fh, "handle7");
 	check_view(a.link.name, "second");
 }
-END_TEST
 
-START_TEST(readdir_args)
+TEST(readdir_args)
 {
 	struct nfs3_readdir_args a;
 
@@ -433,9 +411,8 @@ START_TEST(readdir_args)
 	ck_assert_uint_eq(a.dircount, UINT32_MAX);
 	ck_assert_uint_eq(a.maxcount, 4096);
 }
-END_TEST
 
-START_TEST(readdirplus_args)
+TEST(readdirplus_args)
 {
 	struct nfs3_readdir_args a;
 
@@ -449,9 +426,8 @@ START_TEST(readdirplus_args)
 	ck_assert_uint_eq(a.dircount, 512);
 	ck_assert_uint_eq(a.maxcount, 4096);
 }
-END_TEST
 
-START_TEST(commit_args)
+TEST(commit_args)
 {
 	struct nfs3_commit_args a;
 
@@ -462,44 +438,4 @@ START_TEST(commit_args)
 	decode(nfs3_get_commit, &a);
 	ck_assert_uint_eq(a.offset, 4096);
 	ck_assert_uint_eq(a.count, 12);
-}
-END_TEST
-
-static void add_args(TCase *tc)
-{
-	tcase_add_test(tc, handle_only);
-	tcase_add_test(tc, longest_handle_is_taken_a_longer_one_is_not);
-	tcase_add_test(tc, setattr);
-	tcase_add_test(tc, setattr_of_nothing);
-	tcase_add_loop_test(tc, unknown_discriminants_are_garbage, 0, 7);
-	tcase_add_test(tc, dirop);
-	tcase_add_test(tc, a_long_name_is_decoded);
-	tcase_add_test(tc, access_args);
-	tcase_add_test(tc, read_args);
-	tcase_add_test(tc, write_args);
-	tcase_add_test(tc, unknown_stable_how_is_garbage);
-	tcase_add_test(tc, write_data_in_pieces_is_not_copied);
-	tcase_add_test(tc, create_unchecked_and_guarded);
-	tcase_add_test(tc, create_exclusive);
-	tcase_add_test(tc, unknown_createmode_is_garbage);
-	tcase_add_test(tc, mkdir_args);
-	tcase_add_test(tc, symlink_args);
-	tcase_add_test(tc, mknod_of_devices);
-	tcase_add_test(tc, mknod_of_pipes);
-	tcase_add_loop_test(tc, mknod_of_other_types_is_void, 0, 6);
-	tcase_add_test(tc, rename_args);
-	tcase_add_test(tc, link_args);
-	tcase_add_test(tc, readdir_args);
-	tcase_add_test(tc, readdirplus_args);
-	tcase_add_test(tc, commit_args);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_args");
-	TCase *tc = tcase_create("arguments");
-
-	add_args(tc);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

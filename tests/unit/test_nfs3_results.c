@@ -79,7 +79,7 @@ static void expect_fh(void)
 	ck_assert_mem_eq(fh.data, "abcde", 5);
 }
 
-START_TEST(getattr_result)
+TEST(getattr_result)
 {
 	struct nfs3_attr_res r = { .attr = POST_ATTR };
 
@@ -92,9 +92,8 @@ START_TEST(getattr_result)
 	expect(NFS3ERR_STALE);
 	expect_end();
 }
-END_TEST
 
-START_TEST(wcc_result)
+TEST(wcc_result)
 {
 	struct nfs3_wcc_res r = { .wcc = WCC };
 
@@ -112,9 +111,8 @@ START_TEST(wcc_result)
 	expect(0);
 	expect_end();
 }
-END_TEST
 
-START_TEST(lookup_result)
+TEST(lookup_result)
 {
 	struct nfs3_lookup_res r = { .fh = FH, .attr = POST_ATTR,
 				     .dir_attr = POST_ATTR };
@@ -131,9 +129,8 @@ START_TEST(lookup_result)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(access_result)
+TEST(access_result)
 {
 	struct nfs3_access_res r = { .attr = POST_ATTR, .access = 0x15 };
 
@@ -148,9 +145,8 @@ START_TEST(access_result)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(readlink_result_ends_with_the_length_of_the_body)
+TEST(readlink_result_ends_with_the_length_of_the_body)
 {
 	struct nfs3_readlink_res r = { .attr = POST_ATTR, .len = 99 };
 
@@ -165,9 +161,8 @@ START_TEST(readlink_result_ends_with_the_length_of_the_body)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(read_result_ends_with_the_length_of_the_body)
+TEST(read_result_ends_with_the_length_of_the_body)
 {
 	struct nfs3_read_res r = { .attr = POST_ATTR, .count = 4097,
 				   .eof = true };
@@ -185,9 +180,8 @@ START_TEST(read_result_ends_with_the_length_of_the_body)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(write_result)
+TEST(write_result)
 {
 	struct nfs3_write_res r = { .wcc = WCC, .count = 5,
 				    .committed = VFS_FILE_SYNC,
@@ -207,9 +201,8 @@ START_TEST(write_result)
 	expect_wcc();
 	expect_end();
 }
-END_TEST
 
-START_TEST(create_result)
+TEST(create_result)
 {
 	struct nfs3_create_res r = { .fh = FH, .attr = POST_ATTR,
 				     .dir_wcc = WCC };
@@ -227,9 +220,8 @@ START_TEST(create_result)
 	expect_wcc();
 	expect_end();
 }
-END_TEST
 
-START_TEST(rename_result)
+TEST(rename_result)
 {
 	struct nfs3_rename_res r = { .from_wcc = WCC, .to_wcc = WCC };
 
@@ -242,9 +234,8 @@ START_TEST(rename_result)
 		r.status = NFS3ERR_XDEV;
 	}
 }
-END_TEST
 
-START_TEST(link_result)
+TEST(link_result)
 {
 	struct nfs3_link_res r = { .attr = POST_ATTR, .dir_wcc = WCC };
 
@@ -257,9 +248,8 @@ START_TEST(link_result)
 		r.status = NFS3ERR_MLINK;
 	}
 }
-END_TEST
 
-START_TEST(readdir_result_ends_before_the_entries)
+TEST(readdir_result_ends_before_the_entries)
 {
 	struct nfs3_readdir_res r = { .dir_attr = POST_ATTR,
 				      .verf = 0x300000004ull };
@@ -276,9 +266,8 @@ START_TEST(readdir_result_ends_before_the_entries)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(fsstat_result)
+TEST(fsstat_result)
 {
 	struct nfs3_fsstat_res r = { .attr = POST_ATTR,
 				     .st = { 1, 2, 3, 4, 5, 6 } };
@@ -298,9 +287,8 @@ START_TEST(fsstat_result)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(fsinfo_result)
+TEST(fsinfo_result)
 {
 	struct nfs3_fsinfo_res r = {
 		.attr = POST_ATTR, .rtmax = 1 << 20, .wtmax = 1 << 19,
@@ -330,9 +318,8 @@ START_TEST(fsinfo_result)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(pathconf_result)
+TEST(pathconf_result)
 {
 	struct nfs3_pathconf_res r = {
 		.attr = POST_ATTR,
@@ -356,9 +343,8 @@ START_TEST(pathconf_result)
 	expect_post_attr();
 	expect_end();
 }
-END_TEST
 
-START_TEST(commit_result)
+TEST(commit_result)
 {
 	struct nfs3_commit_res r = { .wcc = WCC, .verf = 0x500000006ull };
 
@@ -373,34 +359,4 @@ START_TEST(commit_result)
 	expect(NFS3ERR_IO);
 	expect_wcc();
 	expect_end();
-}
-END_TEST
-
-static void add_results(TCase *tc)
-{
-	tcase_add_test(tc, getattr_result);
-	tcase_add_test(tc, wcc_result);
-	tcase_add_test(tc, lookup_result);
-	tcase_add_test(tc, access_result);
-	tcase_add_test(tc, readlink_result_ends_with_the_length_of_the_body);
-	tcase_add_test(tc, read_result_ends_with_the_length_of_the_body);
-	tcase_add_test(tc, write_result);
-	tcase_add_test(tc, create_result);
-	tcase_add_test(tc, rename_result);
-	tcase_add_test(tc, link_result);
-	tcase_add_test(tc, readdir_result_ends_before_the_entries);
-	tcase_add_test(tc, fsstat_result);
-	tcase_add_test(tc, fsinfo_result);
-	tcase_add_test(tc, pathconf_result);
-	tcase_add_test(tc, commit_result);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_results");
-	TCase *tc = tcase_create("results");
-
-	add_results(tc);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

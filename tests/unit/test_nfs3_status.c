@@ -101,7 +101,7 @@ listed[NFS3_NPROC][24] = {
 	[NFSPROC3_COMMIT] = { COMMON, { EIO, NFS3ERR_IO } },
 };
 
-START_TEST(allowed_statuses_pass_unchanged)
+TEST_LOOP(allowed_statuses_pass_unchanged, 1, NFS3_NPROC)
 {
 	for (size_t i = 0; listed[_i][i].err; i++) {
 		enum nfsstat3 want = listed[_i][i].status;
@@ -110,7 +110,6 @@ START_TEST(allowed_statuses_pass_unchanged)
 		ck_assert(nfs3_status_allowed(_i, want));
 	}
 }
-END_TEST
 
 #define PROMISE(errno_, status_) { errno_, NFS3ERR_##status_ },
 
@@ -118,7 +117,7 @@ static const struct { int err; enum nfsstat3 status; } promised[] = {
 	VFS_ERRORS(PROMISE)
 };
 
-START_TEST(an_errno_becomes_what_the_backends_are_promised)
+TEST_LOOP(an_errno_becomes_what_the_backends_are_promised, 1, NFS3_NPROC)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(promised); i++) {
 		enum nfsstat3 got = nfs3_status(_i, -promised[i].err);
@@ -129,9 +128,8 @@ START_TEST(an_errno_becomes_what_the_backends_are_promised)
 			ck_assert_int_ne(promised[j].err, promised[i].err);
 	}
 }
-END_TEST
 
-START_TEST(no_errno_gets_a_status_that_is_not_allowed)
+TEST_LOOP(no_errno_gets_a_status_that_is_not_allowed, 1, NFS3_NPROC)
 {
 	ck_assert_int_eq(nfs3_status(_i, 0), NFS3_OK);
 	for (int err = 1; err < 200; err++) {
@@ -142,7 +140,6 @@ START_TEST(no_errno_gets_a_status_that_is_not_allowed)
 			      "errno %d gives %d", err, status);
 	}
 }
-END_TEST
 
 static const struct {
 	enum nfs3_procnum proc;
@@ -174,36 +171,17 @@ static const struct {
 	{ NFSPROC3_WRITE, ENOMEM, NFS3ERR_JUKEBOX },
 };
 
-START_TEST(other_statuses_become_the_nearest_allowed)
+TEST(other_statuses_become_the_nearest_allowed)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(nearest); i++)
 		ck_assert_int_eq(nfs3_status(nearest[i].proc, -nearest[i].err),
 				 nearest[i].status);
 }
-END_TEST
 
-START_TEST(failures_are_counted_by_status)
+TEST(failures_are_counted_by_status)
 {
 	uint64_t status = stats_sum_by_name("nfs3err_XDEV");
 
 	nfs3_status_count(NFS3ERR_XDEV);
 	ck_assert_uint_eq(stats_sum_by_name("nfs3err_XDEV"), status + 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_status");
-	TCase *tc = tcase_create("status");
-
-	tcase_add_loop_test(tc, allowed_statuses_pass_unchanged, 1, NFS3_NPROC);
-	tcase_add_loop_test(tc,
-			    an_errno_becomes_what_the_backends_are_promised, 1,
-			    NFS3_NPROC);
-	tcase_add_loop_test(tc, no_errno_gets_a_status_that_is_not_allowed, 1,
-			    NFS3_NPROC);
-	tcase_add_test(tc, other_statuses_become_the_nearest_allowed);
-	tcase_add_test(tc, failures_are_counted_by_status);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -32,7 +32,9 @@ static uint32_t flagged(uint8_t flag)
 
 #define P(name)	(1u << NFSPROC3_##name)
 
-START_TEST(all_procedures_are_there_and_fit)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(all_procedures_are_there_and_fit)
 {
 	ck_assert_uint_eq(prog->prog, 100003);
 	ck_assert_uint_eq(prog->nversions, 1);
@@ -50,17 +52,15 @@ START_TEST(all_procedures_are_there_and_fit)
 		ck_assert_int_eq(!p->encode, i == NFSPROC3_NULL);
 	}
 }
-END_TEST
 
 /* RFC 8267 section 4. */
-START_TEST(only_these_are_ddp_eligible)
+TEST(only_these_are_ddp_eligible)
 {
 	ck_assert_uint_eq(flagged(RPC_PROC_DDP_ARG), P(WRITE) | P(SYMLINK));
 	ck_assert_uint_eq(flagged(RPC_PROC_DDP_RES), P(READ) | P(READLINK));
 }
-END_TEST
 
-START_TEST(procedures_that_are_not_idempotent_are_remembered)
+TEST(procedures_that_are_not_idempotent_are_remembered)
 {
 	ck_assert_uint_eq(flagged(RPC_PROC_CACHED),
 			  P(SETATTR) | P(CREATE) | P(MKDIR) | P(SYMLINK) |
@@ -68,7 +68,6 @@ START_TEST(procedures_that_are_not_idempotent_are_remembered)
 			  P(LINK));
 	ck_assert_uint_eq(flagged(RPC_PROC_ALONE), P(WRITE));
 }
-END_TEST
 
 static uint32_t with_step(rpc_step_fn *step)
 {
@@ -82,22 +81,20 @@ static uint32_t with_step(rpc_step_fn *step)
 }
 
 /* The calls that clients make most run where they were received. */
-START_TEST(these_always_need_a_worker)
+TEST(these_always_need_a_worker)
 {
 	ck_assert_uint_eq(with_step(rpc_need_worker),
 			  P(MKDIR) | P(SYMLINK) | P(MKNOD) | P(RENAME) |
 			  P(LINK) | P(READDIR) | P(READDIRPLUS));
 }
-END_TEST
 
-START_TEST(these_are_refused_on_a_read_only_export)
+TEST(these_are_refused_on_a_read_only_export)
 {
 	ck_assert_uint_eq(with_step(nfs3_check_rw),
 			  flagged(RPC_PROC_CACHED) | P(WRITE));
 }
-END_TEST
 
-START_TEST(sizes_are_multiples_of_4096_up_to_1_mib)
+TEST(sizes_are_multiples_of_4096_up_to_1_mib)
 {
 	static const struct { uint32_t size; int err; } sizes[] = {
 		{ 4096, 0 }, { 1 << 20, 0 }, { 12288, 0 },
@@ -119,21 +116,4 @@ START_TEST(sizes_are_multiples_of_4096_up_to_1_mib)
 				nfs3_destroy(p);
 		}
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfs3_table");
-	TCase *tc = tcase_create("table");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, all_procedures_are_there_and_fit);
-	tcase_add_test(tc, only_these_are_ddp_eligible);
-	tcase_add_test(tc, procedures_that_are_not_idempotent_are_remembered);
-	tcase_add_test(tc, these_always_need_a_worker);
-	tcase_add_test(tc, these_are_refused_on_a_read_only_export);
-	tcase_add_test(tc, sizes_are_multiples_of_4096_up_to_1_mib);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

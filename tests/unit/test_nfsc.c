@@ -17,7 +17,7 @@ static int parse(const char *text)
 	return nfsc_url_parse(text, &url, &why);
 }
 
-START_TEST(a_url_names_transport_host_ports_and_path)
+TEST(a_url_names_transport_host_ports_and_path)
 {
 	ck_assert_int_eq(parse("rdma://server.example/export/a"), 0);
 	ck_assert_int_eq(url.transport, NFS_RDMA);
@@ -41,9 +41,8 @@ START_TEST(a_url_names_transport_host_ports_and_path)
 	ck_assert_int_eq(parse("tcp://[::1]/a%20b%3fc///"), 0);
 	ck_assert_str_eq(url.path, "/a b?c");
 }
-END_TEST
 
-START_TEST(malformed_urls_are_refused_with_a_reason)
+TEST(malformed_urls_are_refused_with_a_reason)
 {
 	static const char *const bad[] = {
 		"", "/export", "http://h/e", "tcp:/h/e", "tcp://", "tcp:///e",
@@ -60,9 +59,8 @@ START_TEST(malformed_urls_are_refused_with_a_reason)
 		ck_assert_ptr_nonnull(why);
 	}
 }
-END_TEST
 
-START_TEST(a_percent_sign_is_escaped_itself)
+TEST(a_percent_sign_is_escaped_itself)
 {
 	static const char *const bad[] = {
 		"tcp://h/100%", "tcp://h/%2", "tcp://h/a%b/c%zz", "tcp://%/e",
@@ -76,9 +74,8 @@ START_TEST(a_percent_sign_is_escaped_itself)
 	ck_assert_int_eq(parse("tcp://h/100%25"), 0);
 	ck_assert_str_eq(url.path, "/100%");
 }
-END_TEST
 
-START_TEST(urls_that_are_too_long_are_refused)
+TEST(urls_that_are_too_long_are_refused)
 {
 	char *text = malloc(10000);
 
@@ -93,7 +90,6 @@ START_TEST(urls_that_are_too_long_are_refused)
 	ck_assert_int_eq(parse(text), -EINVAL);
 	free(text);
 }
-END_TEST
 
 static uint8_t wire[4096];
 static struct xdr_out out;
@@ -183,7 +179,7 @@ static int get(struct nfsc_op *op, enum nfsc_kind kind, size_t len)
 	return nfsc_get_results(&x, op);
 }
 
-START_TEST(results_are_taken_whole)
+TEST(results_are_taken_whole)
 {
 	struct nfsc_op op;
 	size_t len;
@@ -201,9 +197,8 @@ START_TEST(results_are_taken_whole)
 		}
 	}
 }
-END_TEST
 
-START_TEST(results_mean_what_they_say)
+TEST(results_mean_what_they_say)
 {
 	struct nfsc_op op;
 
@@ -233,9 +228,8 @@ START_TEST(results_mean_what_they_say)
 	ck_assert_uint_eq(op.status, NFS_NOENT);
 	ck_assert_str_eq(nfsc_status_name(op.status), "NFS3ERR_NOENT");
 }
-END_TEST
 
-START_TEST(sizes_are_told_in_units)
+TEST(sizes_are_told_in_units)
 {
 	char text[16];
 
@@ -243,21 +237,4 @@ START_TEST(sizes_are_told_in_units)
 	ck_assert_str_eq(progress_size(1023, text), "1023 B");
 	ck_assert_str_eq(progress_size(1536, text), "1.5 KiB");
 	ck_assert_str_eq(progress_size(3.0 * (1 << 30), text), "3.0 GiB");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("nfsc");
-	TCase *t = tcase_create("pure");
-
-	tcase_add_test(t, a_url_names_transport_host_ports_and_path);
-	tcase_add_test(t, malformed_urls_are_refused_with_a_reason);
-	tcase_add_test(t, a_percent_sign_is_escaped_itself);
-	tcase_add_test(t, urls_that_are_too_long_are_refused);
-	tcase_add_test(t, results_are_taken_whole);
-	tcase_add_test(t, results_mean_what_they_say);
-	tcase_add_test(t, sizes_are_told_in_units);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -249,18 +249,18 @@ static const struct {
 	{ 9001, 9005, 100003 },
 };
 
-START_TEST(replies_come_in_any_order_however_they_are_cut)
+TEST_LOOP(replies_come_in_any_order_however_they_are_cut, 0, ARRAY_SIZE(cuts))
 {
 	start(4, cuts[_i].fragment, cuts[_i].piece);
 	read_all(4, cuts[_i].count);
 	stop();
 }
-END_TEST
 
 /* Longer than any reply; a fragment without an end; no reply to a call. */
 static const uint32_t spoilt[] = { 0xffffffffu, 0x7fffffffu, 0x80000000u };
 
-START_TEST(calls_keep_their_xids_when_a_connection_is_given_up)
+TEST_LOOP(calls_keep_their_xids_when_a_connection_is_given_up,
+	  0, ARRAY_SIZE(spoilt))
 {
 	srv.spoil = 1;
 	srv.spoilt = spoilt[_i];
@@ -275,7 +275,6 @@ START_TEST(calls_keep_their_xids_when_a_connection_is_given_up)
 		ck_assert_uint_eq(srv.seen[4 + i].count, 1000 + i);
 	}
 }
-END_TEST
 
 /* Takes one connection, and says what is no record. */
 static void *say_hello(void *arg)
@@ -291,7 +290,7 @@ static void *say_hello(void *arg)
 	return NULL;
 }
 
-START_TEST(an_address_of_another_service_is_skipped)
+TEST(an_address_of_another_service_is_skipped)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	struct nfsc_url url = { .transport = NFS_TCP, .host = "several" };
@@ -317,20 +316,4 @@ START_TEST(an_address_of_another_service_is_skipped)
 	s = other;
 	read_all(4, 1000);
 	stop();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *suite = suite_create("nfsc_wire");
-	TCase *t = tcase_create("tcp");
-
-	tcase_add_loop_test(t, replies_come_in_any_order_however_they_are_cut,
-			    0, ARRAY_SIZE(cuts));
-	tcase_add_loop_test(t,
-			    calls_keep_their_xids_when_a_connection_is_given_up,
-			    0, ARRAY_SIZE(spoilt));
-	tcase_add_test(t, an_address_of_another_service_is_skipped);
-	suite_add_tcase(suite, t);
-	return run_suite(suite);
 }

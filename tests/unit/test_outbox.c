@@ -192,7 +192,9 @@ static void has_come(size_t end)
 	ck_assert_mem_eq(got, stream, end);
 }
 
-START_TEST(a_socket_that_is_full_after_any_byte_gets_the_rest_later)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(a_socket_that_is_full_after_any_byte_gets_the_rest_later)
 {
 	const size_t len = 2 * FEW * PIECE + 5;
 	unsigned fills;
@@ -217,9 +219,8 @@ START_TEST(a_socket_that_is_full_after_any_byte_gets_the_rest_later)
 		has_come(len + 1);
 	}
 }
-END_TEST
 
-START_TEST(nothing_is_sent_after_a_kill_at_any_step)
+TEST(nothing_is_sent_after_a_kill_at_any_step)
 {
 	for (int step = FILL; step < NSTEPS; step++) {
 		for (unsigned nth = 1; nth <= 3; nth++) {
@@ -241,9 +242,8 @@ START_TEST(nothing_is_sent_after_a_kill_at_any_step)
 	post(10);
 	ck_assert_uint_eq(t.fills, 0);
 }
-END_TEST
 
-START_TEST(a_socket_that_fails_at_any_call_kills_the_outbox)
+TEST(a_socket_that_fails_at_any_call_kills_the_outbox)
 {
 	for (unsigned nth = 1; nth <= 3; nth++) {
 		again();
@@ -261,9 +261,8 @@ START_TEST(a_socket_that_fails_at_any_call_kills_the_outbox)
 		has_come((nth - 1) * FEW * PIECE);
 	}
 }
-END_TEST
 
-START_TEST(a_fill_that_fails_is_the_last_that_goes_out)
+TEST(a_fill_that_fails_is_the_last_that_goes_out)
 {
 	for (unsigned nth = 1; nth <= 3; nth++) {
 		again();
@@ -274,9 +273,8 @@ START_TEST(a_fill_that_fails_is_the_last_that_goes_out)
 		has_come(nth * FEW * PIECE);
 	}
 }
-END_TEST
 
-START_TEST(posts_of_a_held_outbox_wait)
+TEST(posts_of_a_held_outbox_wait)
 {
 	t.o.held = true;
 	post(10);
@@ -289,7 +287,6 @@ START_TEST(posts_of_a_held_outbox_wait)
 	mutex_unlock(&t.o.lock);
 	has_come(10);
 }
-END_TEST
 
 /* On the loop's thread, behind the task. */
 static void is_over(void *arg)
@@ -298,7 +295,7 @@ static void is_over(void *arg)
 	ck_assert(outbox_over(&t.o));
 }
 
-START_TEST(a_killed_outbox_is_over_when_its_task_has_run)
+TEST(a_killed_outbox_is_over_when_its_task_has_run)
 {
 	struct loop *loop;
 
@@ -316,9 +313,8 @@ START_TEST(a_killed_outbox_is_over_when_its_task_has_run)
 	loop_destroy(loop);
 	ck_assert_uint_eq(t.updates, 1);
 }
-END_TEST
 
-START_TEST(pipes_go_out_in_their_place)
+TEST(pipes_go_out_in_their_place)
 {
 	int fd[2];
 
@@ -339,7 +335,6 @@ START_TEST(pipes_go_out_in_their_place)
 	ck_assert_int_eq(t.o.err, -EIO);
 	close(fd[0]);
 }
-END_TEST
 
 static void *post_half(void *arg)
 {
@@ -364,7 +359,7 @@ static void *wait_for_room(void *arg)
 	return NULL;
 }
 
-START_TEST(bytes_of_two_senders_and_the_loop_go_out_in_order)
+TEST(bytes_of_two_senders_and_the_loop_go_out_in_order)
 {
 	struct pollfd p = { .fd = t.peer, .events = POLLIN };
 	int size = 4096;
@@ -387,24 +382,4 @@ START_TEST(bytes_of_two_senders_and_the_loop_go_out_in_order)
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
 	ck_assert_int_eq(t.o.err, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("outbox");
-	TCase *c = tcase_create("outbox");
-
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c,
-		a_socket_that_is_full_after_any_byte_gets_the_rest_later);
-	tcase_add_test(c, nothing_is_sent_after_a_kill_at_any_step);
-	tcase_add_test(c, a_socket_that_fails_at_any_call_kills_the_outbox);
-	tcase_add_test(c, a_fill_that_fails_is_the_last_that_goes_out);
-	tcase_add_test(c, posts_of_a_held_outbox_wait);
-	tcase_add_test(c, a_killed_outbox_is_over_when_its_task_has_run);
-	tcase_add_test(c, pipes_go_out_in_their_place);
-	tcase_add_test(c, bytes_of_two_senders_and_the_loop_go_out_in_order);
-	suite_add_tcase(s, c);
-	return run_suite(s);
 }

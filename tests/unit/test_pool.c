@@ -22,7 +22,7 @@ static size_t bytes_out(void)
 	return out;
 }
 
-START_TEST(buffers_are_page_aligned_large_enough_and_apart)
+TEST(buffers_are_page_aligned_large_enough_and_apart)
 {
 	static const size_t sizes[] = { 1, 4096, 4097, 65536, 300000,
 					POOL_PAYLOAD_MAX, POOL_BUF_MAX };
@@ -44,9 +44,8 @@ START_TEST(buffers_are_page_aligned_large_enough_and_apart)
 	ck_assert_uint_eq(bytes_out(), 0);
 	pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(a_buffer_comes_back_with_its_last_reference)
+TEST(a_buffer_comes_back_with_its_last_reference)
 {
 	struct buf *b;
 
@@ -60,7 +59,6 @@ START_TEST(a_buffer_comes_back_with_its_last_reference)
 	buf_put(NULL);
 	pool_destroy(pool);
 }
-END_TEST
 
 struct counted {
 	struct pool_request w;
@@ -81,7 +79,7 @@ static void request(size_t size, struct counted *c)
 	ck_assert_ptr_null(pool_request(pool, size, &c->w));
 }
 
-START_TEST(an_empty_pool_serves_its_requests_in_order)
+TEST(an_empty_pool_serves_its_requests_in_order)
 {
 	struct counted first = { .w.ready = called };
 	struct counted second = { .w.ready = called };
@@ -125,9 +123,8 @@ START_TEST(an_empty_pool_serves_its_requests_in_order)
 	ck_assert_int_eq(gone.called, 0);
 	pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(small_requests_are_served_from_large_buffers_at_the_limit)
+TEST(small_requests_are_served_from_large_buffers_at_the_limit)
 {
 	struct buf *b[4096];
 	unsigned n = 0;
@@ -143,7 +140,6 @@ START_TEST(small_requests_are_served_from_large_buffers_at_the_limit)
 		buf_put(b[--n]);
 	pool_destroy(pool);
 }
-END_TEST
 
 /* Buffers of @size for @flow until there is none; chained by next. */
 static struct buf *take(size_t size, uint8_t flow)
@@ -167,7 +163,7 @@ static void give(struct buf *all)
 	}
 }
 
-START_TEST(large_buffers_leave_some_small_ones_however_little_there_is)
+TEST(large_buffers_leave_some_small_ones_however_little_there_is)
 {
 	static const size_t mib[] = { 4, 16, 32, 64, 1024 };
 	struct buf *large, *small;
@@ -185,9 +181,8 @@ START_TEST(large_buffers_leave_some_small_ones_however_little_there_is)
 		pool_destroy(pool);
 	}
 }
-END_TEST
 
-START_TEST(one_flow_never_has_more_than_half)
+TEST(one_flow_never_has_more_than_half)
 {
 	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
 	struct buf *all, *small, *b;
@@ -215,9 +210,8 @@ START_TEST(one_flow_never_has_more_than_half)
 	buf_put(small);
 	pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
+TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 {
 	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
 	struct buf *small, *large;
@@ -238,9 +232,8 @@ START_TEST(a_flow_that_returns_small_buffers_gets_a_large_one)
 	give(large);
 	pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(the_flow_with_least_is_served_first)
+TEST(the_flow_with_least_is_served_first)
 {
 	struct counted greedy = { .w = { .ready = called, .flow = 1 } };
 	struct counted modest = { .w = { .ready = called, .flow = 2 } };
@@ -264,11 +257,10 @@ START_TEST(the_flow_with_least_is_served_first)
 	give(others);
 	pool_destroy(pool);
 }
-END_TEST
 
 /* Of a flow that had its whole share, one large buffer comes back, and two
  * small requests wait: both get theirs. */
-START_TEST(a_buffer_that_comes_back_serves_all_that_it_can)
+TEST(a_buffer_that_comes_back_serves_all_that_it_can)
 {
 	struct counted want[2] = { { .w = { .ready = called, .flow = 1 } },
 				   { .w = { .ready = called, .flow = 1 } } };
@@ -290,7 +282,6 @@ START_TEST(a_buffer_that_comes_back_serves_all_that_it_can)
 	give(small);
 	pool_destroy(pool);
 }
-END_TEST
 
 struct seen {
 	struct pool_observer o;
@@ -322,7 +313,7 @@ static void del_region(struct pool_observer *o, uint32_t region)
 	ck_assert_uint_eq(region, s->regions);
 }
 
-START_TEST(observers_see_each_region_before_its_buffers)
+TEST(observers_see_each_region_before_its_buffers)
 {
 	struct seen s = { .o.add = add_region };
 	struct buf *b[1024];
@@ -344,7 +335,6 @@ START_TEST(observers_see_each_region_before_its_buffers)
 	pool_unobserve(pool, &s.o);
 	pool_destroy(pool);
 }
-END_TEST
 
 /* Pages that are in memory, of @n buffers. */
 static size_t resident(struct buf *const *b, unsigned n)
@@ -363,7 +353,7 @@ static size_t resident(struct buf *const *b, unsigned n)
 #define BURST	100u
 
 /* Of a burst of replies to slow readers nothing is left. */
-START_TEST(memory_that_nobody_uses_is_given_back_unless_a_device_pins_it)
+TEST(memory_that_nobody_uses_is_given_back_unless_a_device_pins_it)
 {
 	struct seen pins = { .o = { .add = add_region, .del = del_region,
 				    .pins = true } };
@@ -395,9 +385,8 @@ START_TEST(memory_that_nobody_uses_is_given_back_unless_a_device_pins_it)
 	buf_put(b[0]);
 	pool_destroy(pool);
 }
-END_TEST
 
-START_TEST(the_pool_works_without_a_region_that_a_device_refuses)
+TEST(the_pool_works_without_a_region_that_a_device_refuses)
 {
 	struct seen takes = { .o.add = add_region, .o.del = del_region };
 	struct seen s = { .o.add = add_region };
@@ -426,7 +415,6 @@ START_TEST(the_pool_works_without_a_region_that_a_device_refuses)
 	}
 	pool_destroy(pool);
 }
-END_TEST
 
 struct slow {
 	struct pool_observer o;
@@ -459,7 +447,7 @@ static void got_late(struct pool_request *r, struct buf *b)
 
 /* While a device takes long to register a new region, other buffers come and
  * go; and the thread that asked for the region goes on with its work. */
-START_TEST(a_poller_does_not_wait_for_a_new_region)
+TEST(a_poller_does_not_wait_for_a_new_region)
 {
 	struct slow s = { .o.add = add_slowly };
 	struct late late = { .r.ready = got_late };
@@ -489,31 +477,4 @@ START_TEST(a_poller_does_not_wait_for_a_new_region)
 	pool_unobserve(pool, &s.o);
 	pool_destroy(pool);
 	thread_must_not_wait = false;
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("pool");
-	TCase *t = tcase_create("pool");
-
-	tcase_add_test(t, buffers_are_page_aligned_large_enough_and_apart);
-	tcase_add_test(t, a_buffer_comes_back_with_its_last_reference);
-	tcase_add_test(t, an_empty_pool_serves_its_requests_in_order);
-	tcase_add_test(t,
-		small_requests_are_served_from_large_buffers_at_the_limit);
-	tcase_add_test(t,
-		large_buffers_leave_some_small_ones_however_little_there_is);
-	tcase_add_test(t, one_flow_never_has_more_than_half);
-	tcase_add_test(t, a_flow_that_returns_small_buffers_gets_a_large_one);
-	tcase_add_test(t, the_flow_with_least_is_served_first);
-	tcase_add_test(t, a_buffer_that_comes_back_serves_all_that_it_can);
-	tcase_add_test(t, observers_see_each_region_before_its_buffers);
-	tcase_add_test(t, a_poller_does_not_wait_for_a_new_region);
-	tcase_add_test(t,
-		memory_that_nobody_uses_is_given_back_unless_a_device_pins_it);
-	tcase_add_test(t,
-		       the_pool_works_without_a_region_that_a_device_refuses);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -34,7 +34,7 @@ int fdatasync(int fd)
 	return sync_by(SYS_fdatasync, fd);
 }
 
-START_TEST(written_data_is_read)
+TEST_LOOP(written_data_is_read, 0, WORLDS)
 {
 	struct vfs_node *n;
 	struct stat st;
@@ -57,9 +57,8 @@ START_TEST(written_data_is_read)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_read_up_to_the_end_says_so_and_past_it_is_empty)
+TEST_LOOP(a_read_up_to_the_end_says_so_and_past_it_is_empty, 0, WORLDS)
 {
 	struct vfs_node *n;
 	char small[4], buf[64];
@@ -82,9 +81,8 @@ START_TEST(a_read_up_to_the_end_says_so_and_past_it_is_empty)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(holes_read_as_zeros_and_offsets_go_past_4_gib)
+TEST_LOOP(holes_read_as_zeros_and_offsets_go_past_4_gib, 0, WORLDS)
 {
 	const uint64_t far = 5ull << 30;
 	struct vfs_node *n;
@@ -107,9 +105,8 @@ START_TEST(holes_read_as_zeros_and_offsets_go_past_4_gib)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(writes_are_at_least_as_stable_as_asked)
+TEST_LOOP(writes_are_at_least_as_stable_as_asked, 0, WORLDS)
 {
 	struct vfs_wcc wcc;
 	struct vfs_node *n;
@@ -136,11 +133,10 @@ START_TEST(writes_are_at_least_as_stable_as_asked)
 	ck_assert_int_ne(w.fs->verf, verf);
 	world_close();
 }
-END_TEST
 
 /* RFC 1813 section 3.3.21: "any metadata associated with the file must be
  * flushed".  Other clients know by the times that their caches are old. */
-START_TEST(commit_makes_times_durable_as_well_as_data)
+TEST_LOOP(commit_makes_times_durable_as_well_as_data, 0, WORLDS)
 {
 	enum vfs_stable how = VFS_UNSTABLE;
 	struct vfs_node *n;
@@ -157,10 +153,9 @@ START_TEST(commit_makes_times_durable_as_well_as_data)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* The system tells of lost data once: the next sync succeeds. */
-START_TEST(data_lost_on_its_way_to_disk_is_asked_for_again)
+TEST_LOOP(data_lost_on_its_way_to_disk_is_asked_for_again, 0, WORLDS)
 {
 	static const int errors[] = { EIO, ENOSPC, EDQUOT };
 	enum vfs_stable how = VFS_UNSTABLE;
@@ -189,10 +184,9 @@ START_TEST(data_lost_on_its_way_to_disk_is_asked_for_again)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* However many files are open, with whatever in them. */
-START_TEST(the_end_waits_for_no_disk)
+TEST_LOOP(the_end_waits_for_no_disk, 0, WORLDS)
 {
 	enum vfs_stable how;
 	struct vfs_node *n;
@@ -215,7 +209,6 @@ START_TEST(the_end_waits_for_no_disk)
 	ck_assert_uint_ne(w.fs->verf, verf);
 	world_close();
 }
-END_TEST
 
 /* A file system that is full for @n, which has little room. */
 static void fill_up(struct vfs_node *n)
@@ -236,7 +229,7 @@ static void fill_up(struct vfs_node *n)
 	ck_assert_uint_eq(attr_of(n).size, off);
 }
 
-START_TEST(write_reports_a_full_disk)
+TEST_LOOP(write_reports_a_full_disk, 0, WORLDS)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n, *m;
@@ -266,9 +259,8 @@ START_TEST(write_reports_a_full_disk)
 	assert_ok(umount2(local(""), MNT_DETACH));
 	world_close();
 }
-END_TEST
 
-START_TEST(the_tree_has_one_fsid_across_restarts)
+TEST_LOOP(the_tree_has_one_fsid_across_restarts, 0, WORLDS)
 {
 	uint64_t fsid;
 
@@ -278,9 +270,8 @@ START_TEST(the_tree_has_one_fsid_across_restarts)
 	ck_assert_int_eq(w.fs->fsid, fsid);
 	world_close();
 }
-END_TEST
 
-START_TEST(only_files_are_read_and_written)
+TEST_LOOP(only_files_are_read_and_written, 0, WORLDS)
 {
 	struct vfs_make what = { .type = VFS_FIFO };
 	struct vfs_node *fifo, *dir;
@@ -302,9 +293,8 @@ START_TEST(only_files_are_read_and_written)
 	vfs_node_put(dir);
 	world_close();
 }
-END_TEST
 
-START_TEST(attributes_around_a_change_tell_it)
+TEST_LOOP(attributes_around_a_change_tell_it, 0, WORLDS)
 {
 	struct vfs_node *n;
 	struct vfs_attr old;
@@ -332,9 +322,8 @@ START_TEST(attributes_around_a_change_tell_it)
 	ck_assert(wcc.has_before && wcc.has_after);
 	world_close();
 }
-END_TEST
 
-START_TEST(overlapping_changes_give_no_attributes_of_before)
+TEST_LOOP(overlapping_changes_give_no_attributes_of_before, 0, WORLDS)
 {
 	struct posix_change a, b;
 	struct vfs_wcc wa, wb;
@@ -351,9 +340,8 @@ START_TEST(overlapping_changes_give_no_attributes_of_before)
 	ck_assert(wa.has_before && wa.has_after);
 	world_close();
 }
-END_TEST
 
-START_TEST(setattr_sets_what_is_asked_and_nothing_else)
+TEST_LOOP(setattr_sets_what_is_asked_and_nothing_else, 0, WORLDS)
 {
 	struct vfs_setattr set = {
 		.set = VFS_SET_MODE | VFS_SET_SIZE | VFS_SET_MTIME,
@@ -392,9 +380,8 @@ START_TEST(setattr_sets_what_is_asked_and_nothing_else)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_guard_that_is_not_the_ctime_stops_setattr)
+TEST_LOOP(a_guard_that_is_not_the_ctime_stops_setattr, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600,
 				   .guarded = true };
@@ -412,9 +399,8 @@ START_TEST(a_guard_that_is_not_the_ctime_stops_setattr)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(only_files_have_a_size_to_set)
+TEST_LOOP(only_files_have_a_size_to_set, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_SIZE };
 
@@ -422,9 +408,8 @@ START_TEST(only_files_have_a_size_to_set)
 	assert_err(posix_setattr(&w.ctx, w.root, &set, NULL), EISDIR);
 	world_close();
 }
-END_TEST
 
-START_TEST(mode_changes_reach_files_that_cannot_be_opened)
+TEST_LOOP(mode_changes_reach_files_that_cannot_be_opened, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0000 };
 	struct vfs_node *n, *fifo;
@@ -452,9 +437,8 @@ START_TEST(mode_changes_reach_files_that_cannot_be_opened)
 	vfs_node_put(fifo);
 	world_close();
 }
-END_TEST
 
-START_TEST(access_answers_as_the_kernel_does)
+TEST_LOOP(access_answers_as_the_kernel_does, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0500 };
 	struct vfs_node *n;
@@ -484,9 +468,8 @@ START_TEST(access_answers_as_the_kernel_does)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(symbolic_links_are_kept_as_they_are_and_not_followed)
+TEST_LOOP(symbolic_links_are_kept_as_they_are_and_not_followed, 0, WORLDS)
 {
 	struct vfs_make what = { .type = VFS_LNK, .target = "../../etc",
 				 .target_len = 9 };
@@ -516,9 +499,8 @@ START_TEST(symbolic_links_are_kept_as_they_are_and_not_followed)
 			      NULL), EINVAL);
 	world_close();
 }
-END_TEST
 
-START_TEST(special_files_are_made_but_never_opened)
+TEST_LOOP(special_files_are_made_but_never_opened, 0, WORLDS)
 {
 	struct vfs_make what = { .type = VFS_SOCK,
 				 .attr = { .set = VFS_SET_MODE,
@@ -549,9 +531,8 @@ START_TEST(special_files_are_made_but_never_opened)
 			      NULL), EPROTOTYPE);
 	world_close();
 }
-END_TEST
 
-START_TEST(limits_and_space_are_the_file_systems)
+TEST_LOOP(limits_and_space_are_the_file_systems, 0, WORLDS)
 {
 	struct vfs_statfs st;
 	struct vfs_limits l;
@@ -567,34 +548,8 @@ START_TEST(limits_and_space_are_the_file_systems)
 	ck_assert(l.no_trunc && l.case_preserving && !l.case_insensitive);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix");
-	TCase *t = tcase_create("files");
-
-	tcase_set_timeout(t, 60);
-	add_world_test(t, written_data_is_read);
-	add_world_test(t, a_read_up_to_the_end_says_so_and_past_it_is_empty);
-	add_world_test(t, holes_read_as_zeros_and_offsets_go_past_4_gib);
-	add_world_test(t, writes_are_at_least_as_stable_as_asked);
-	add_world_test(t, commit_makes_times_durable_as_well_as_data);
-	add_world_test(t, data_lost_on_its_way_to_disk_is_asked_for_again);
-	add_world_test(t, the_end_waits_for_no_disk);
-	add_world_test(t, write_reports_a_full_disk);
-	add_world_test(t, the_tree_has_one_fsid_across_restarts);
-	add_world_test(t, only_files_are_read_and_written);
-	add_world_test(t, attributes_around_a_change_tell_it);
-	add_world_test(t, overlapping_changes_give_no_attributes_of_before);
-	add_world_test(t, setattr_sets_what_is_asked_and_nothing_else);
-	add_world_test(t, a_guard_that_is_not_the_ctime_stops_setattr);
-	add_world_test(t, only_files_have_a_size_to_set);
-	add_world_test(t, mode_changes_reach_files_that_cannot_be_opened);
-	add_world_test(t, access_answers_as_the_kernel_does);
-	add_world_test(t, symbolic_links_are_kept_as_they_are_and_not_followed);
-	add_world_test(t, special_files_are_made_but_never_opened);
-	add_world_test(t, limits_and_space_are_the_file_systems);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -65,7 +65,7 @@ static struct vfs_node *must_link(const char *name)
 	return n;
 }
 
-START_TEST(an_aborted_journal_makes_commit_fail)
+TEST_LOOP(an_aborted_journal_makes_commit_fail, 0, 2)
 {
 	enum vfs_stable how = VFS_UNSTABLE;
 	struct vfs_node *n;
@@ -83,9 +83,8 @@ START_TEST(an_aborted_journal_makes_commit_fail)
 	vfs_node_put(n);
 	close_ext4();
 }
-END_TEST
 
-START_TEST(an_aborted_journal_makes_names_and_attributes_fail)
+TEST_LOOP(an_aborted_journal_makes_names_and_attributes_fail, 0, 2)
 {
 	struct vfs_setattr set = { .set = VFS_SET_UID, .uid = 7 };
 	struct vfs_node *dir, *link, *made;
@@ -108,10 +107,9 @@ START_TEST(an_aborted_journal_makes_names_and_attributes_fail)
 	vfs_node_put(dir);
 	close_ext4();
 }
-END_TEST
 
 /* Nor has a disk died there: what is on it besides may be written. */
-START_TEST(in_a_tree_mounted_read_only_there_is_nothing_to_commit)
+TEST_LOOP(in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2)
 {
 	struct vfs_node *n;
 	uint64_t verf;
@@ -133,19 +131,8 @@ START_TEST(in_a_tree_mounted_read_only_there_is_nothing_to_commit)
 	assert_ok(umount2(w.dir, MNT_DETACH));
 	close_ext4();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix_abort");
-	TCase *t = tcase_create("posix_abort");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, an_aborted_journal_makes_commit_fail, 0, 2);
-	tcase_add_loop_test(t,
-		an_aborted_journal_makes_names_and_attributes_fail, 0, 2);
-	tcase_add_loop_test(t,
-		in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

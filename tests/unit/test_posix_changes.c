@@ -83,7 +83,7 @@ static struct vfs_node *look_up_in(struct vfs_fs *fs, const char *name)
 }
 
 /* Both see the ctime that they were told to expect, unless one waits. */
-START_TEST(one_of_two_setattrs_with_the_same_guard_is_done)
+TEST_LOOP(one_of_two_setattrs_with_the_same_guard_is_done, 0, WORLDS)
 {
 	struct vfs_fs *second;
 	struct guarded g[2];
@@ -120,11 +120,10 @@ START_TEST(one_of_two_setattrs_with_the_same_guard_is_done)
 	second->ops->unmount(second);
 	world_close();
 }
-END_TEST
 
 /* A client that was given the other's change as its own "before" would keep
  * what it has cached of the file. */
-START_TEST(a_change_by_another_export_leaves_no_attributes_of_before)
+TEST_LOOP(a_change_by_another_export_leaves_no_attributes_of_before, 0, WORLDS)
 {
 	struct posix_change one, other;
 	struct vfs_wcc wcc, other_wcc;
@@ -154,10 +153,9 @@ START_TEST(a_change_by_another_export_leaves_no_attributes_of_before)
 	second->ops->unmount(second);
 	world_close();
 }
-END_TEST
 
 /* No data before the end that the reply tells of would be an error. */
-START_TEST(a_file_that_grows_behind_a_read_is_read_on)
+TEST_LOOP(a_file_that_grows_behind_a_read_is_read_on, 0, WORLDS)
 {
 	struct vfs_node *n;
 	char out[64];
@@ -177,9 +175,8 @@ START_TEST(a_file_that_grows_behind_a_read_is_read_on)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_file_that_grows_behind_a_pipe_is_read_instead)
+TEST_LOOP(a_file_that_grows_behind_a_pipe_is_read_instead, 0, WORLDS)
 {
 	struct vfs_node *n;
 	int fd[2];
@@ -200,7 +197,6 @@ START_TEST(a_file_that_grows_behind_a_pipe_is_read_instead)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 static int create_exclusive(uint64_t verf)
 {
@@ -215,7 +211,7 @@ static int create_exclusive(uint64_t verf)
 }
 
 /* By the file's times alone. */
-START_TEST(an_exclusive_create_is_known_after_a_write_and_a_restart)
+TEST_LOOP(an_exclusive_create_is_known_after_a_write_and_a_restart, 0, WORLDS)
 {
 	const uint64_t verf = 0xfedcba9876543210;
 	struct vfs_node *n;
@@ -235,7 +231,6 @@ START_TEST(an_exclusive_create_is_known_after_a_write_and_a_restart)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* As chattr(1); false: this may not be tried here. */
 static bool set_flags(const char *name, int flags)
@@ -249,7 +244,7 @@ static bool set_flags(const char *name, int flags)
 }
 
 /* Though it is open, from when it might be. */
-START_TEST(a_file_that_turns_immutable_is_not_written)
+TEST_LOOP(a_file_that_turns_immutable_is_not_written, 0, WORLDS)
 {
 	static const int flags[] = { FS_APPEND_FL, FS_IMMUTABLE_FL };
 	struct vfs_setattr cut = { .set = VFS_SET_SIZE, .size = 1 };
@@ -276,21 +271,8 @@ START_TEST(a_file_that_turns_immutable_is_not_written)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix changes");
-	TCase *t = tcase_create("changes");
-
-	add_world_test(t, a_file_that_grows_behind_a_read_is_read_on);
-	add_world_test(t, a_file_that_grows_behind_a_pipe_is_read_instead);
-	add_world_test(t, one_of_two_setattrs_with_the_same_guard_is_done);
-	add_world_test(t,
-		a_change_by_another_export_leaves_no_attributes_of_before);
-	add_world_test(t, a_file_that_turns_immutable_is_not_written);
-	add_world_test(t,
-		an_exclusive_create_is_known_after_a_write_and_a_restart);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

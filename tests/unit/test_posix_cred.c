@@ -27,7 +27,7 @@ static void frees_much(const struct vfs_ctx *now, struct vfs_node *n)
 	assert_ok(posix_setattr(&w.ctx, n, &shrink, NULL));
 }
 
-START_TEST(calls_that_must_not_wait_do_what_memory_has)
+TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 {
 	const struct vfs_ctx now = { &w.cred, true };
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
@@ -88,7 +88,6 @@ START_TEST(calls_that_must_not_wait_do_what_memory_has)
 	}
 	world_close();
 }
-END_TEST
 
 /* As a kernel before 5.12 takes RESOLVE_CACHED; for this thread. */
 static void refuse_openat2(void)
@@ -120,7 +119,7 @@ static void look_up_refused(void *arg)
 				   &dir_attr, &has);
 }
 
-START_TEST(look_ups_wait_where_the_kernel_has_none_that_do_not)
+TEST_LOOP(look_ups_wait_where_the_kernel_has_none_that_do_not, 0, WORLDS)
 {
 	pthread_t thread;
 	int err = 0;
@@ -133,9 +132,8 @@ START_TEST(look_ups_wait_where_the_kernel_has_none_that_do_not)
 		assert_err(err, EAGAIN);
 	world_close();
 }
-END_TEST
 
-START_TEST(callers_are_who_they_say_groups_included)
+TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 {
 	struct vfs_cred alice = { .uid = 1001, .gid = 1001, .ngids = 2,
 				  .gids = { 7, 2001 } };
@@ -170,7 +168,6 @@ START_TEST(callers_are_who_they_say_groups_included)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 static struct vfs_cred carol = { .uid = 1003, .gid = 1003 };
 
@@ -220,7 +217,7 @@ static void create_as_carol(void *arg)
 }
 
 /* A change that a poller leaves to a worker does not overlap with others. */
-START_TEST(a_change_left_to_a_worker_overlaps_with_none)
+TEST_LOOP(a_change_left_to_a_worker_overlaps_with_none, 0, WORLDS)
 {
 	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_wcc wcc = { 0 };
@@ -243,10 +240,9 @@ START_TEST(a_change_left_to_a_worker_overlaps_with_none)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* The kernel refuses RDMA devices to a thread that ever changed them. */
-START_TEST(calls_that_must_not_wait_never_change_credentials)
+TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 {
 	struct asking a = { 0 };
 	uint64_t before;
@@ -300,19 +296,8 @@ START_TEST(calls_that_must_not_wait_never_change_credentials)
 	vfs_node_put(a.node);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix callers");
-	TCase *t = tcase_create("callers");
-
-	tcase_set_timeout(t, 60);
-	add_world_test(t, calls_that_must_not_wait_do_what_memory_has);
-	add_world_test(t, look_ups_wait_where_the_kernel_has_none_that_do_not);
-	add_world_test(t, callers_are_who_they_say_groups_included);
-	add_world_test(t, a_change_left_to_a_worker_overlaps_with_none);
-	add_world_test(t, calls_that_must_not_wait_never_change_credentials);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -80,7 +80,7 @@ static int count_all(const uint8_t *seen, int n, int want)
 	return other;
 }
 
-START_TEST(ten_thousand_entries_come_once_each_in_small_pages)
+TEST_LOOP(ten_thousand_entries_come_once_each_in_small_pages, 0, WORLDS)
 {
 	struct page p = { .room = 17, .seen = calloc(MANY, 1) };
 
@@ -92,9 +92,8 @@ START_TEST(ten_thousand_entries_come_once_each_in_small_pages)
 	free(p.seen);
 	world_close();
 }
-END_TEST
 
-START_TEST(counted_cookies_do_where_positions_are_no_numbers)
+TEST_LOOP(counted_cookies_do_where_positions_are_no_numbers, 0, WORLDS)
 {
 	struct page p = { .room = 7, .seen = calloc(1000, 1) };
 	struct page q;
@@ -113,9 +112,8 @@ START_TEST(counted_cookies_do_where_positions_are_no_numbers)
 	free(q.seen);
 	world_close();
 }
-END_TEST
 
-START_TEST(removing_what_was_listed_misses_nothing)
+TEST_LOOP(removing_what_was_listed_misses_nothing, 0, WORLDS)
 {
 	const struct posix_options options = { .async = true };
 	struct page p = { .room = 50, .seen = calloc(2000, 1) };
@@ -145,9 +143,8 @@ START_TEST(removing_what_was_listed_misses_nothing)
 	free(done);
 	world_close();
 }
-END_TEST
 
-START_TEST(cookies_outlive_a_restart)
+TEST_LOOP(cookies_outlive_a_restart, 0, WORLDS)
 {
 	struct page p = { .room = 100, .seen = calloc(1000, 1) };
 
@@ -162,9 +159,8 @@ START_TEST(cookies_outlive_a_restart)
 	free(p.seen);
 	world_close();
 }
-END_TEST
 
-START_TEST(plus_gives_attributes_and_handles_that_open)
+TEST_LOOP(plus_gives_attributes_and_handles_that_open, 0, WORLDS)
 {
 	struct page p = { .room = 1000, .plus = true,
 			  .seen = calloc(100, 1) };
@@ -183,9 +179,8 @@ START_TEST(plus_gives_attributes_and_handles_that_open)
 	free(p.seen);
 	world_close();
 }
-END_TEST
 
-START_TEST(several_readers_do_not_disturb_each_other)
+TEST_LOOP(several_readers_do_not_disturb_each_other, 0, WORLDS)
 {
 	struct page p[6] = { 0 };
 	bool eof[6] = { 0 };
@@ -209,10 +204,9 @@ START_TEST(several_readers_do_not_disturb_each_other)
 	}
 	world_close();
 }
-END_TEST
 
 /* A later listing does not get entries that an earlier one read ahead. */
-START_TEST(a_listing_has_all_that_was_there_when_it_began)
+TEST_LOOP(a_listing_has_all_that_was_there_when_it_began, 0, WORLDS)
 {
 	enum { FILES = 400, MORE = 20 };
 	static uint8_t seen[FILES + MORE];
@@ -236,9 +230,8 @@ START_TEST(a_listing_has_all_that_was_there_when_it_began)
 	}
 	world_close();
 }
-END_TEST
 
-START_TEST(a_cookie_that_can_not_be_is_refused)
+TEST_LOOP(a_cookie_that_can_not_be_is_refused, 0, WORLDS)
 {
 	struct page p = { .room = 1 };
 	uint64_t verf = 0;
@@ -249,9 +242,8 @@ START_TEST(a_cookie_that_can_not_be_is_refused)
 				 take, &p, &eof, NULL), EBADE);
 	world_close();
 }
-END_TEST
 
-START_TEST(mount_points_in_the_tree_are_not_entered)
+TEST_LOOP(mount_points_in_the_tree_are_not_entered, 0, WORLDS)
 {
 	struct page p = { .room = 100, .plus = true };
 	struct vfs_node *d;
@@ -281,7 +273,6 @@ START_TEST(mount_points_in_the_tree_are_not_entered)
 	assert_ok(try_lookup(w.root, "mnt"));
 	world_close();
 }
-END_TEST
 
 /*
  * A FUSE file system at @path that answers nothing while the process lives that
@@ -314,7 +305,7 @@ static pid_t mount_hung(const char *path)
 	return mounted ? pid : 0;
 }
 
-START_TEST(mount_points_that_hang_stop_neither_lookup_nor_listing)
+TEST_LOOP(mount_points_that_hang_stop_neither_lookup_nor_listing, 0, WORLDS)
 {
 	struct page p = { .room = 100, .plus = true };
 	struct timespec begun, now;
@@ -346,7 +337,6 @@ START_TEST(mount_points_that_hang_stop_neither_lookup_nor_listing)
 	}
 	world_close();
 }
-END_TEST
 
 static bool is_kept(struct vfs_node *dir, const char *name,
 		    struct vfs_handle *h)
@@ -358,7 +348,7 @@ static bool is_kept(struct vfs_node *dir, const char *name,
 				 h);
 }
 
-START_TEST(a_caller_that_found_a_name_may_search_without_asking)
+TEST_LOOP(a_caller_that_found_a_name_may_search_without_asking, 0, WORLDS)
 {
 	const struct vfs_ctx now = { &w.cred, true };
 	struct vfs_node *d, *n;
@@ -387,9 +377,8 @@ START_TEST(a_caller_that_found_a_name_may_search_without_asking)
 	vfs_node_put(d);
 	world_close();
 }
-END_TEST
 
-START_TEST(kept_names_follow_every_change)
+TEST_LOOP(kept_names_follow_every_change, 0, WORLDS)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 	struct vfs_node *n, *d;
@@ -432,7 +421,6 @@ START_TEST(kept_names_follow_every_change)
 	vfs_node_put(d);
 	world_close();
 }
-END_TEST
 
 /* As the kernel keeps access control lists. */
 struct acl {
@@ -443,7 +431,7 @@ struct acl {
 	} e[5];
 };
 
-START_TEST(access_control_lists_count)
+TEST_LOOP(access_control_lists_count, 0, WORLDS)
 {
 	const struct acl acl = { 2, {
 		{ 1, 6, UINT32_MAX }, { 2, 4, 1001 }, { 4, 0, UINT32_MAX },
@@ -482,28 +470,8 @@ START_TEST(access_control_lists_count)
 	w.ctx.cred = &w.cred;
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix directories");
-	TCase *t = tcase_create("listings");
-
-	tcase_set_timeout(t, 60);
-	add_world_test(t, ten_thousand_entries_come_once_each_in_small_pages);
-	add_world_test(t, counted_cookies_do_where_positions_are_no_numbers);
-	add_world_test(t, removing_what_was_listed_misses_nothing);
-	add_world_test(t, cookies_outlive_a_restart);
-	add_world_test(t, plus_gives_attributes_and_handles_that_open);
-	add_world_test(t, several_readers_do_not_disturb_each_other);
-	add_world_test(t, a_listing_has_all_that_was_there_when_it_began);
-	add_world_test(t, a_cookie_that_can_not_be_is_refused);
-	add_world_test(t, mount_points_in_the_tree_are_not_entered);
-	add_world_test(t,
-		mount_points_that_hang_stop_neither_lookup_nor_listing);
-	add_world_test(t, a_caller_that_found_a_name_may_search_without_asking);
-	add_world_test(t, kept_names_follow_every_change);
-	add_world_test(t, access_control_lists_count);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -84,7 +84,7 @@ static int set_mode(struct vfs_node *n, uint32_t mode)
 	return posix_setattr(&w.ctx, n, &set, NULL);
 }
 
-START_TEST(without_memory_for_the_sync_nothing_is_done)
+TEST_LOOP(without_memory_for_the_sync_nothing_is_done, 0, 2)
 {
 	struct vfs_node *a, *b, *f;
 
@@ -116,9 +116,8 @@ START_TEST(without_memory_for_the_sync_nothing_is_done)
 	vfs_node_put(f);
 	close_dirs(a, b);
 }
-END_TEST
 
-START_TEST(a_link_is_not_made_without_memory_for_its_sync)
+TEST_LOOP(a_link_is_not_made_without_memory_for_its_sync, 0, 2)
 {
 	struct vfs_node *a, *b, *f;
 
@@ -132,9 +131,8 @@ START_TEST(a_link_is_not_made_without_memory_for_its_sync)
 	vfs_node_put(f);
 	close_dirs(a, b);
 }
-END_TEST
 
-START_TEST(rename_syncs_both_directories_even_if_one_fails)
+TEST_LOOP(rename_syncs_both_directories_even_if_one_fails, 0, 2)
 {
 	struct vfs_node *a, *b;
 
@@ -147,10 +145,9 @@ START_TEST(rename_syncs_both_directories_even_if_one_fails)
 	ck_assert_int_eq(sync_faults.dirs, 4);
 	close_dirs(a, b);
 }
-END_TEST
 
 /* It would find its own change, where its guard says that there is none. */
-START_TEST(no_client_is_told_to_come_again_for_attributes_that_it_set)
+TEST_LOOP(no_client_is_told_to_come_again_for_attributes_that_it_set, 0, 2)
 {
 	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .guarded = true };
@@ -167,9 +164,8 @@ START_TEST(no_client_is_told_to_come_again_for_attributes_that_it_set)
 	sync_faults.dir_errno = 0;
 	close_dirs(a, b);
 }
-END_TEST
 
-START_TEST(no_client_is_told_to_come_again_for_a_part_that_it_set)
+TEST_LOOP(no_client_is_told_to_come_again_for_a_part_that_it_set, 0, 2)
 {
 	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
 	struct vfs_setattr set = { .set = VFS_SET_MODE | VFS_SET_MTIME_NOW,
@@ -192,10 +188,9 @@ START_TEST(no_client_is_told_to_come_again_for_a_part_that_it_set)
 	sync_faults.times_errno = 0;
 	close_dirs(a, b);
 }
-END_TEST
 
 /* It would find the name gone. */
-START_TEST(no_client_is_told_to_come_again_for_what_was_done)
+TEST_LOOP(no_client_is_told_to_come_again_for_what_was_done, 0, 2)
 {
 	static const int again[] = { EINTR, EAGAIN, ENOMEM, ENOBUFS };
 	struct vfs_node *a, *b;
@@ -214,7 +209,6 @@ START_TEST(no_client_is_told_to_come_again_for_what_was_done)
 	sync_faults.dir_errno = 0;
 	close_dirs(a, b);
 }
-END_TEST
 
 static void set_mode_fails(void *dir)
 {
@@ -223,7 +217,7 @@ static void set_mode_fails(void *dir)
 
 /* A file that can't be opened is synced with its file system, and the error
  * that one thread is told may be about what another's change lost. */
-START_TEST(a_change_without_fsync_that_meets_a_failed_sync_is_no_success)
+TEST_LOOP(a_change_without_fsync_that_meets_a_failed_sync_is_no_success, 0, 4)
 {
 	struct vfs_node *a, *b;
 	pthread_t thread;
@@ -243,10 +237,9 @@ START_TEST(a_change_without_fsync_that_meets_a_failed_sync_is_no_success)
 	sync_faults.open_errno = sync_faults.dir_errno = 0;
 	close_dirs(a, b);
 }
-END_TEST
 
 /* The parent is open, the new directory can't be. */
-START_TEST(an_error_in_opening_for_a_sync_is_an_error_of_the_disk)
+TEST_LOOP(an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2)
 {
 	struct vfs_make what = { .type = VFS_DIR,
 				 .attr = { .set = VFS_SET_MTIME } };
@@ -265,10 +258,9 @@ START_TEST(an_error_in_opening_for_a_sync_is_an_error_of_the_disk)
 	ck_assert_int_eq(sync_faults.wholes, 1);
 	close_dirs(a, b);
 }
-END_TEST
 
 /* For a GUARDED CREATE or a MKDIR that is a lock, EXIST is another's. */
-START_TEST(no_client_is_told_to_come_again_for_a_name_that_it_made)
+TEST_LOOP(no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2)
 {
 	static const struct vfs_setattr times = { .set = VFS_SET_MTIME };
 	struct vfs_make dir = { .type = VFS_DIR, .attr = times };
@@ -285,7 +277,6 @@ START_TEST(no_client_is_told_to_come_again_for_a_name_that_it_made)
 	sync_faults.times_errno = 0;
 	close_dirs(a, b);
 }
-END_TEST
 
 /*
  * A WRITE of three bytes of which @bytes go in before @err.
@@ -302,7 +293,7 @@ static int64_t write_until(struct vfs_node *n, int bytes, int err,
 	return done;
 }
 
-START_TEST(data_before_an_error_of_the_disk_is_not_acknowledged)
+TEST_LOOP(data_before_an_error_of_the_disk_is_not_acknowledged, 0, 2)
 {
 	static const int errors[] = { EIO, EROFS, ENXIO, EUCLEAN, ESTALE };
 	static const enum vfs_stable stable[] = { VFS_UNSTABLE, VFS_DATA_SYNC,
@@ -329,10 +320,9 @@ START_TEST(data_before_an_error_of_the_disk_is_not_acknowledged)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* The table of refusals in vfs/posix/sync.c. */
-START_TEST(a_refusal_is_no_error_of_the_disk)
+TEST_LOOP(a_refusal_is_no_error_of_the_disk, 0, 2)
 {
 	static const int errors[] = { ENOSPC, EDQUOT, EFBIG, EPERM, EACCES,
 				      ETXTBSY, EAGAIN, EOPNOTSUPP, EINVAL,
@@ -356,11 +346,10 @@ START_TEST(a_refusal_is_no_error_of_the_disk)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* The system's sync of a file without room may be about data from before,
  * which nobody else is told of then. */
-START_TEST(no_room_on_a_file_that_the_system_syncs_is_an_error)
+TEST_LOOP(no_room_on_a_file_that_the_system_syncs_is_an_error, 0, 2)
 {
 	static const int errors[] = { ENOSPC, EDQUOT };
 	enum vfs_stable how;
@@ -381,10 +370,9 @@ START_TEST(no_room_on_a_file_that_the_system_syncs_is_an_error)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* As a reload does that removes an export and adds it again. */
-START_TEST(a_doubt_outlives_the_exports)
+TEST_LOOP(a_doubt_outlives_the_exports, 0, 2)
 {
 	struct vfs_node *a;
 
@@ -405,43 +393,8 @@ START_TEST(a_doubt_outlives_the_exports)
 	vfs_node_put(a);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix_done");
-	TCase *t = tcase_create("posix_done");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, without_memory_for_the_sync_nothing_is_done, 0,
-			    2);
-	tcase_add_loop_test(t, a_link_is_not_made_without_memory_for_its_sync,
-			    0, 2);
-	tcase_add_loop_test(t,
-		rename_syncs_both_directories_even_if_one_fails, 0, 2);
-	tcase_add_loop_test(t,
-			    no_client_is_told_to_come_again_for_what_was_done,
-			    0, 2);
-	tcase_add_loop_test(t,
-		no_client_is_told_to_come_again_for_attributes_that_it_set,
-		0, 2);
-	tcase_add_loop_test(t,
-		no_client_is_told_to_come_again_for_a_part_that_it_set,
-		0, 2);
-	tcase_add_loop_test(t,
-		a_change_without_fsync_that_meets_a_failed_sync_is_no_success,
-		0, 4);
-	tcase_add_loop_test(t,
-		an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2);
-	tcase_add_loop_test(t,
-		no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2);
-	tcase_add_loop_test(t,
-		data_before_an_error_of_the_disk_is_not_acknowledged, 0, 2);
-	tcase_add_loop_test(t, a_refusal_is_no_error_of_the_disk, 0, 2);
-	tcase_add_loop_test(t, a_doubt_outlives_the_exports, 0, 2);
-	tcase_add_loop_test(t,
-			    no_room_on_a_file_that_the_system_syncs_is_an_error,
-			    0, 2);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -13,7 +13,7 @@ static void put(struct vfs_node *n)
 	vfs_node_put(n);
 }
 
-START_TEST(handles_of_a_deep_tree_outlive_a_restart)
+TEST_LOOP(handles_of_a_deep_tree_outlive_a_restart, 0, WORLDS)
 {
 	struct vfs_handle h[40];
 	struct vfs_node *dir, *n;
@@ -40,7 +40,6 @@ START_TEST(handles_of_a_deep_tree_outlive_a_restart)
 	}
 	world_close();
 }
-END_TEST
 
 /* A file in the cache is found to be gone by the first operation. */
 static int try_use(const struct vfs_handle *h)
@@ -56,7 +55,7 @@ static int try_use(const struct vfs_handle *h)
 	return err;
 }
 
-START_TEST(handles_of_what_is_gone_are_stale_for_ever)
+TEST_LOOP(handles_of_what_is_gone_are_stale_for_ever, 0, WORLDS)
 {
 	struct vfs_handle h[3];
 	struct vfs_node *n;
@@ -89,9 +88,8 @@ START_TEST(handles_of_what_is_gone_are_stale_for_ever)
 		assert_err(try_use(&h[i]), ESTALE);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_node_in_use_turns_stale_when_its_file_goes)
+TEST_LOOP(a_node_in_use_turns_stale_when_its_file_goes, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600 };
 	struct vfs_node *n, *dir;
@@ -117,9 +115,8 @@ START_TEST(a_node_in_use_turns_stale_when_its_file_goes)
 	put(dir);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_removed_files_descriptors_are_closed_at_once)
+TEST_LOOP(a_removed_files_descriptors_are_closed_at_once, 0, WORLDS)
 {
 	struct posix_fs *fs;
 	struct vfs_node *n;
@@ -143,9 +140,8 @@ START_TEST(a_removed_files_descriptors_are_closed_at_once)
 	ck_assert_int_le(fs->cache.nfds, before + 2);
 	world_close();
 }
-END_TEST
 
-START_TEST(only_handles_of_this_backend_are_opened)
+TEST_LOOP(only_handles_of_this_backend_are_opened, 0, WORLDS)
 {
 	static const struct vfs_handle bad[] = {
 		{ 0, { 0 } }, { 2, "rr" }, { 1, "x" }, { 1, "k" },
@@ -167,9 +163,8 @@ START_TEST(only_handles_of_this_backend_are_opened)
 	}
 	world_close();
 }
-END_TEST
 
-START_TEST(no_name_leads_out_of_the_tree)
+TEST_LOOP(no_name_leads_out_of_the_tree, 0, WORLDS)
 {
 	struct vfs_attr attr;
 	struct vfs_node *d, *n;
@@ -209,9 +204,8 @@ START_TEST(no_name_leads_out_of_the_tree)
 	put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(the_cache_keeps_to_its_bound)
+TEST_LOOP(the_cache_keeps_to_its_bound, 0, WORLDS)
 {
 	const struct posix_options options = { .max_files = 50 };
 	static struct vfs_handle h[300];
@@ -237,9 +231,8 @@ START_TEST(the_cache_keeps_to_its_bound)
 	}
 	world_close();
 }
-END_TEST
 
-START_TEST(without_descriptors_the_client_is_asked_to_wait)
+TEST_LOOP(without_descriptors_the_client_is_asked_to_wait, 0, WORLDS)
 {
 	const struct posix_options options = { .max_files = 1000 };
 	struct rlimit lim = { 100, 100 };
@@ -267,7 +260,6 @@ START_TEST(without_descriptors_the_client_is_asked_to_wait)
 	put(m);
 	world_close();
 }
-END_TEST
 
 /* Waits for what another thread brings about. */
 #define WAIT_FOR(cond) do { \
@@ -286,7 +278,7 @@ static long cached(struct posix_fs *fs)
 	return n;
 }
 
-START_TEST(unused_files_are_closed)
+TEST_LOOP(unused_files_are_closed, 0, WORLDS)
 {
 	const struct posix_options options = { .idle_ms = 40 };
 	struct posix_fs *fs;
@@ -306,9 +298,8 @@ START_TEST(unused_files_are_closed)
 	WAIT_FOR(cached(fs) == 0);
 	world_close();
 }
-END_TEST
 
-START_TEST(uncommitted_data_is_synced_before_its_file_is_closed)
+TEST_LOOP(uncommitted_data_is_synced_before_its_file_is_closed, 0, WORLDS)
 {
 	const struct posix_options options = { .idle_ms = 20 };
 	enum vfs_stable how = VFS_UNSTABLE;
@@ -328,7 +319,6 @@ START_TEST(uncommitted_data_is_synced_before_its_file_is_closed)
 	put(n);
 	world_close();
 }
-END_TEST
 
 /* The server's part of the next test; ends as by kill -9. */
 static void serve_and_die(int fd)
@@ -352,7 +342,7 @@ static void serve_and_die(int fd)
 	raise(SIGKILL);
 }
 
-START_TEST(handles_outlive_kill_9)
+TEST_LOOP(handles_outlive_kill_9, 0, WORLDS)
 {
 	struct vfs_handle h;
 	int pipe_fd[2], status, count = 0;
@@ -384,9 +374,8 @@ START_TEST(handles_outlive_kill_9)
 	close(pipe_fd[0]);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_second_server_does_not_get_the_same_state)
+TEST_LOOP(a_second_server_does_not_get_the_same_state, 0, WORLDS)
 {
 	struct vfs_fs *second;
 
@@ -395,9 +384,8 @@ START_TEST(a_second_server_does_not_get_the_same_state)
 		assert_err(posix_vfs_ops.mount(&w.config, &second), EBUSY);
 	world_close();
 }
-END_TEST
 
-START_TEST(without_a_state_directory_handles_last_until_the_end)
+TEST_LOOP(without_a_state_directory_handles_last_until_the_end, 0, WORLDS)
 {
 	struct vfs_handle h;
 	struct vfs_node *n;
@@ -411,9 +399,8 @@ START_TEST(without_a_state_directory_handles_last_until_the_end)
 	assert_ok(try_open(&h));
 	world_close();
 }
-END_TEST
 
-START_TEST(a_directory_that_is_not_there_is_an_error)
+TEST_LOOP(a_directory_that_is_not_there_is_an_error, 0, WORLDS)
 {
 	struct vfs_fs *fs;
 
@@ -424,9 +411,8 @@ START_TEST(a_directory_that_is_not_there_is_an_error)
 	assert_err(posix_vfs_ops.mount(&w.config, &fs), ENOTDIR);
 	world_remove();
 }
-END_TEST
 
-START_TEST(the_owner_writes_what_it_made_read_only)
+TEST_LOOP(the_owner_writes_what_it_made_read_only, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0400 };
 	struct vfs_handle h;
@@ -456,9 +442,8 @@ START_TEST(the_owner_writes_what_it_made_read_only)
 	put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(options_are_known_or_refused)
+TEST_LOOP(options_are_known_or_refused, 0, WORLDS)
 {
 	static const char *const bad[] = {
 		"sync", "async=1", "table,", "max-files", "max-files=",
@@ -486,30 +471,8 @@ START_TEST(options_are_known_or_refused)
 	ck_assert_uint_eq(to_posix_fs(w.fs)->cache.idle_ms, 1000);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix handles");
-	TCase *t = tcase_create("handles");
-
-	tcase_set_timeout(t, 60);
-	add_world_test(t, handles_of_a_deep_tree_outlive_a_restart);
-	add_world_test(t, handles_of_what_is_gone_are_stale_for_ever);
-	add_world_test(t, a_node_in_use_turns_stale_when_its_file_goes);
-	add_world_test(t, a_removed_files_descriptors_are_closed_at_once);
-	add_world_test(t, only_handles_of_this_backend_are_opened);
-	add_world_test(t, no_name_leads_out_of_the_tree);
-	add_world_test(t, the_cache_keeps_to_its_bound);
-	add_world_test(t, without_descriptors_the_client_is_asked_to_wait);
-	add_world_test(t, unused_files_are_closed);
-	add_world_test(t, uncommitted_data_is_synced_before_its_file_is_closed);
-	add_world_test(t, handles_outlive_kill_9);
-	add_world_test(t, a_second_server_does_not_get_the_same_state);
-	add_world_test(t, without_a_state_directory_handles_last_until_the_end);
-	add_world_test(t, a_directory_that_is_not_there_is_an_error);
-	add_world_test(t, the_owner_writes_what_it_made_read_only);
-	add_world_test(t, options_are_known_or_refused);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -112,7 +112,9 @@ static void assert_all_there(void)
 	ck_assert_int_eq(r.strangers, 0);
 }
 
-START_TEST(names_follow_every_change)
+TEST_CASE(.timeout = 120);
+
+TEST_LOOP(names_follow_every_change, 0, WORLDS)
 {
 	open_full(_i);
 	list();
@@ -133,9 +135,8 @@ START_TEST(names_follow_every_change)
 	ck_assert_int_eq(r.file[6].times, 1);
 	world_close();
 }
-END_TEST
 
-START_TEST(attributes_follow_the_servers_changes)
+TEST_LOOP(attributes_follow_the_servers_changes, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600 };
 	struct vfs_node *n, *sub;
@@ -157,10 +158,9 @@ START_TEST(attributes_follow_the_servers_changes)
 	vfs_node_put(sub);
 	world_close();
 }
-END_TEST
 
 /* Two exports may hold the same file: a directory and one below it. */
-START_TEST(changes_by_another_export_show)
+TEST_LOOP(changes_by_another_export_show, 0, WORLDS)
 {
 	struct vfs_config other;
 	struct vfs_node *root, *n;
@@ -182,9 +182,8 @@ START_TEST(changes_by_another_export_show)
 	posix_vfs_ops.unmount(fs);
 	world_close();
 }
-END_TEST
 
-START_TEST(attributes_follow_local_changes)
+TEST_LOOP(attributes_follow_local_changes, 0, WORLDS)
 {
 	const struct timespec times[2] = { { 1000, 5 }, { 2000, 6 } };
 	int fd;
@@ -210,9 +209,8 @@ START_TEST(attributes_follow_local_changes)
 	close(fd);
 	world_close();
 }
-END_TEST
 
-START_TEST(attributes_follow_changes_made_elsewhere)
+TEST_LOOP(attributes_follow_changes_made_elsewhere, 0, WORLDS)
 {
 	struct vfs_attr attr;
 
@@ -230,7 +228,6 @@ START_TEST(attributes_follow_changes_made_elsewhere)
 		  !posix_same_time(&r.sub.attr.mtime, &attr.mtime));
 	world_close();
 }
-END_TEST
 
 /* Each file that was not listed yet is another one now: of its own size, and
  * perhaps with the inode number of the old one. */
@@ -265,7 +262,7 @@ static void assert_one_file(const struct found *f, int i)
 }
 
 /* Whether the names were known before or not. */
-START_TEST(handle_and_attributes_are_of_one_file)
+TEST_LOOP(handle_and_attributes_are_of_one_file, 0, WORLDS)
 {
 	for (int known = 0; known < 2; known++) {
 		open_full(_i);
@@ -282,9 +279,8 @@ START_TEST(handle_and_attributes_are_of_one_file)
 		world_close();
 	}
 }
-END_TEST
 
-START_TEST(without_search_permission_a_listing_has_names_alone)
+TEST_LOOP(without_search_permission_a_listing_has_names_alone, 0, WORLDS)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 
@@ -312,7 +308,6 @@ START_TEST(without_search_permission_a_listing_has_names_alone)
 	posix_cred_server(to_posix_fs(w.fs));
 	world_close();
 }
-END_TEST
 
 struct owner {
 	pthread_t	  thread;
@@ -359,7 +354,7 @@ static void own(void *arg)
 	}
 }
 
-START_TEST(a_writer_finds_its_change_in_the_next_listing)
+TEST_LOOP(a_writer_finds_its_change_in_the_next_listing, 0, WORLDS)
 {
 	struct owner o[4];
 
@@ -379,22 +374,8 @@ START_TEST(a_writer_finds_its_change_in_the_next_listing)
 	}
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix listings");
-	TCase *t = tcase_create("attributes");
-
-	tcase_set_timeout(t, 120);
-	add_world_test(t, names_follow_every_change);
-	add_world_test(t, attributes_follow_the_servers_changes);
-	add_world_test(t, changes_by_another_export_show);
-	add_world_test(t, attributes_follow_local_changes);
-	add_world_test(t, attributes_follow_changes_made_elsewhere);
-	add_world_test(t, handle_and_attributes_are_of_one_file);
-	add_world_test(t, without_search_permission_a_listing_has_names_alone);
-	add_world_test(t, a_writer_finds_its_change_in_the_next_listing);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

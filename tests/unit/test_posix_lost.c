@@ -143,7 +143,7 @@ static uint64_t find_all_stale(void)
 	return runner_now_ms() - start;
 }
 
-START_TEST(many_stale_handles_cost_one_scan_of_their_directory)
+TEST_LOOP(many_stale_handles_cost_one_scan_of_their_directory, 2, WORLDS)
 {
 	struct light light = { .calls = 0 };
 	uint64_t before, took;
@@ -176,9 +176,8 @@ START_TEST(many_stale_handles_cost_one_scan_of_their_directory)
 	free(handles);
 	world_close();
 }
-END_TEST
 
-START_TEST(many_renamed_files_cost_one_scan_of_their_directory)
+TEST_LOOP(many_renamed_files_cost_one_scan_of_their_directory, 2, WORLDS)
 {
 	uint64_t before;
 	char name[24];
@@ -196,7 +195,6 @@ START_TEST(many_renamed_files_cost_one_scan_of_their_directory)
 	free(handles);
 	world_close();
 }
-END_TEST
 
 static struct vfs_handle few[3];
 
@@ -205,7 +203,7 @@ static void open_first(void *arg)
 	*(int *)arg = try_open(&few[0]);
 }
 
-START_TEST(nobody_waits_while_a_directory_is_read)
+TEST_LOOP(nobody_waits_while_a_directory_is_read, 2, WORLDS)
 {
 	struct vfs_node *n;
 	pthread_t thread;
@@ -233,9 +231,8 @@ START_TEST(nobody_waits_while_a_directory_is_read)
 	ck_assert_int_eq(hanging, 1);
 	world_close();
 }
-END_TEST
 
-START_TEST(no_directory_is_read_on_a_poller)
+TEST_LOOP(no_directory_is_read_on_a_poller, 2, WORLDS)
 {
 	const struct vfs_ctx now = { &w.cred, true };
 	struct vfs_node *n;
@@ -248,10 +245,9 @@ START_TEST(no_directory_is_read_on_a_poller)
 	assert_ok(try_open(&few[0]));
 	world_close();
 }
-END_TEST
 
 /* After the directory was read, too: by chance, and of what is known. */
-START_TEST(an_existing_file_is_never_stale)
+TEST_LOOP(an_existing_file_is_never_stale, 2, WORLDS)
 {
 	struct { bool there; char name[16]; struct vfs_handle h; } f[40] = {
 		0
@@ -291,7 +287,6 @@ START_TEST(an_existing_file_is_never_stale)
 	}
 	world_close();
 }
-END_TEST
 
 static atomic_int found;
 
@@ -301,7 +296,7 @@ static void open_until_found(void *arg)
 		atomic_fetch_add(&found, 1);
 }
 
-START_TEST(calls_during_a_scan_are_told_to_come_again)
+TEST_LOOP(calls_during_a_scan_are_told_to_come_again, 2, WORLDS)
 {
 	pthread_t threads[8];
 
@@ -317,10 +312,9 @@ START_TEST(calls_during_a_scan_are_told_to_come_again)
 	ck_assert_int_eq(found, ARRAY_SIZE(threads));
 	world_close();
 }
-END_TEST
 
 /* More directories than rolls are kept for. */
-START_TEST(files_are_found_in_many_directories)
+TEST_LOOP(files_are_found_in_many_directories, 2, WORLDS)
 {
 	struct vfs_handle h[POSIX_ROLLS + 8];
 	struct vfs_node *d, *n;
@@ -342,24 +336,8 @@ START_TEST(files_are_found_in_many_directories)
 		assert_ok(try_open(&h[i]));
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix lost files");
-	TCase *t = tcase_create("lost");
-
-	tcase_add_loop_test(t,
-		many_stale_handles_cost_one_scan_of_their_directory, 2, WORLDS);
-	tcase_add_loop_test(t,
-		many_renamed_files_cost_one_scan_of_their_directory, 2, WORLDS);
-	tcase_add_loop_test(t,
-			    nobody_waits_while_a_directory_is_read, 2, WORLDS);
-	tcase_add_loop_test(t, no_directory_is_read_on_a_poller, 2, WORLDS);
-	tcase_add_loop_test(t, an_existing_file_is_never_stale, 2, WORLDS);
-	tcase_add_loop_test(t,
-		calls_during_a_scan_are_told_to_come_again, 2, WORLDS);
-	tcase_add_loop_test(t, files_are_found_in_many_directories, 2, WORLDS);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

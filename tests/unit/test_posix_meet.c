@@ -79,7 +79,7 @@ static void link_f(void)
 	put(n);
 }
 
-START_TEST(a_link_made_while_its_file_is_created_is_remembered)
+TEST_LOOP(a_link_made_while_its_file_is_created_is_remembered, 0, 2)
 {
 	struct vfs_create how = { .attr = late };
 	struct vfs_handle h;
@@ -97,7 +97,6 @@ START_TEST(a_link_made_while_its_file_is_created_is_remembered)
 	put(must_open(&h));
 	close_world();
 }
-END_TEST
 
 static void move_f(void)
 {
@@ -105,7 +104,7 @@ static void move_f(void)
 			       name_of("g"), NULL, NULL));
 }
 
-START_TEST(a_file_that_is_moved_while_it_is_created_is_found)
+TEST_LOOP(a_file_that_is_moved_while_it_is_created_is_found, 0, 2)
 {
 	struct vfs_create how = { .attr = late };
 	struct vfs_handle h;
@@ -121,7 +120,6 @@ START_TEST(a_file_that_is_moved_while_it_is_created_is_found)
 	put(must_open(&h));
 	close_world();
 }
-END_TEST
 
 static void move_d(void)
 {
@@ -148,7 +146,7 @@ static void are_found(const struct vfs_handle h[2])
 	put(must_open(&h[0]));
 }
 
-START_TEST(a_directory_that_is_moved_while_it_is_made_is_found)
+TEST_LOOP(a_directory_that_is_moved_while_it_is_made_is_found, 0, 2)
 {
 	struct vfs_make what = { .type = VFS_DIR, .attr = late };
 	struct vfs_handle h[2];
@@ -164,7 +162,6 @@ START_TEST(a_directory_that_is_moved_while_it_is_made_is_found)
 	are_found(h);
 	close_world();
 }
-END_TEST
 
 /* @i: the world, and the moment at which the other call comes. */
 static void open_moment(int i, struct vfs_handle h[2])
@@ -189,7 +186,8 @@ static void close_moment(const struct vfs_handle h[2])
 	close_world();
 }
 
-START_TEST(a_directory_that_is_moved_while_it_is_looked_up_is_found)
+TEST_LOOP(a_directory_that_is_moved_while_it_is_looked_up_is_found,
+	  0, 2 * MOMENTS)
 {
 	struct vfs_handle h[2];
 
@@ -197,9 +195,9 @@ START_TEST(a_directory_that_is_moved_while_it_is_looked_up_is_found)
 	try_lookup(w.root, "d");
 	close_moment(h);
 }
-END_TEST
 
-START_TEST(a_directory_that_is_moved_while_it_is_renamed_is_found)
+TEST_LOOP(a_directory_that_is_moved_while_it_is_renamed_is_found,
+	  0, 2 * MOMENTS)
 {
 	struct vfs_handle h[2];
 
@@ -208,7 +206,6 @@ START_TEST(a_directory_that_is_moved_while_it_is_renamed_is_found)
 		     NULL);
 	close_moment(h);
 }
-END_TEST
 
 /* Another file is moved to the directory's name. */
 static void replace_d(void)
@@ -219,7 +216,7 @@ static void replace_d(void)
 			       name_of("d"), NULL, NULL));
 }
 
-START_TEST(directories_that_change_places_while_one_is_renamed_are_found)
+TEST_LOOP(directories_that_change_places_while_one_is_renamed_are_found, 0, 4)
 {
 	struct vfs_handle h[2], x[2];
 	struct vfs_node *n;
@@ -239,29 +236,8 @@ START_TEST(directories_that_change_places_while_one_is_renamed_are_found)
 	are_found(x);
 	close_moment(h);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix_meet");
-	TCase *t = tcase_create("posix_meet");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t,
-		a_link_made_while_its_file_is_created_is_remembered, 0, 2);
-	tcase_add_loop_test(t,
-		a_file_that_is_moved_while_it_is_created_is_found, 0, 2);
-	tcase_add_loop_test(t,
-		a_directory_that_is_moved_while_it_is_made_is_found, 0, 2);
-	tcase_add_loop_test(t,
-		a_directory_that_is_moved_while_it_is_looked_up_is_found, 0,
-		2 * MOMENTS);
-	tcase_add_loop_test(t,
-		a_directory_that_is_moved_while_it_is_renamed_is_found, 0,
-		2 * MOMENTS);
-	tcase_add_loop_test(t,
-		directories_that_change_places_while_one_is_renamed_are_found,
-		0, 4);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -9,7 +9,7 @@ static void put(struct vfs_node *n)
 	vfs_node_put(n);
 }
 
-START_TEST(handles_follow_renames_and_links_made_here)
+TEST_LOOP(handles_follow_renames_and_links_made_here, 0, WORLDS)
 {
 	struct vfs_node *a, *b, *n;
 	struct vfs_handle file, dir;
@@ -41,9 +41,8 @@ START_TEST(handles_follow_renames_and_links_made_here)
 	put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(handles_follow_what_local_processes_rename_in_place)
+TEST_LOOP(handles_follow_what_local_processes_rename_in_place, 0, WORLDS)
 {
 	struct vfs_handle file, dir;
 	struct vfs_node *d, *n;
@@ -64,11 +63,11 @@ START_TEST(handles_follow_what_local_processes_rename_in_place)
 	assert_ok(try_open(&file));
 	world_close();
 }
-END_TEST
 
 /* Without the system's handles, only once somebody has looked up where it is
  * now; a directory's files are found with it. */
-START_TEST(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up)
+TEST_LOOP(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up,
+	  0, WORLDS)
 {
 	struct vfs_handle dir, h[20];
 	struct vfs_node *d, *n;
@@ -104,10 +103,9 @@ START_TEST(handles_follow_what_is_moved_elsewhere_when_it_is_looked_up)
 		assert_ok(try_open(&h[i]));
 	world_close();
 }
-END_TEST
 
 /* The cache holds it by its descriptor. */
-START_TEST(a_file_in_use_may_be_moved_anywhere)
+TEST_LOOP(a_file_in_use_may_be_moved_anywhere, 0, WORLDS)
 {
 	struct vfs_handle file;
 	struct vfs_node *d, *n;
@@ -128,7 +126,6 @@ START_TEST(a_file_in_use_may_be_moved_anywhere)
 	put(d);
 	world_close();
 }
-END_TEST
 
 #define RENAMES 2000
 
@@ -169,7 +166,7 @@ static void end_renames(void)
 	world_close();
 }
 
-START_TEST(a_name_during_renames_is_there_or_not)
+TEST_LOOP(a_name_during_renames_is_there_or_not, 0, WORLDS)
 {
 	struct vfs_handle file;
 	int err;
@@ -181,7 +178,6 @@ START_TEST(a_name_during_renames_is_there_or_not)
 	}
 	end_renames();
 }
-END_TEST
 
 /* It is not in use any more. */
 static void forget(const struct vfs_handle *h)
@@ -195,7 +191,7 @@ static void forget(const struct vfs_handle *h)
 	vfs_node_put(&n->node);
 }
 
-START_TEST(a_handle_of_a_file_during_renames_is_not_stale)
+TEST_LOOP(a_handle_of_a_file_during_renames_is_not_stale, 0, WORLDS)
 {
 	struct vfs_handle file;
 	int err;
@@ -210,7 +206,6 @@ START_TEST(a_handle_of_a_file_during_renames_is_not_stale)
 	assert_ok(try_open(&file));
 	end_renames();
 }
-END_TEST
 
 static void end_move(void *table)
 {
@@ -218,7 +213,7 @@ static void end_move(void *table)
 	posix_table_move_ends(table);
 }
 
-START_TEST(a_rename_that_takes_a_while_is_waited_for)
+TEST_LOOP(a_rename_that_takes_a_while_is_waited_for, 0, WORLDS)
 {
 	struct vfs_handle file;
 	struct posix_table *table;
@@ -241,21 +236,8 @@ START_TEST(a_rename_that_takes_a_while_is_waited_for)
 	}
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix moves");
-	TCase *t = tcase_create("moves");
-
-	add_world_test(t, handles_follow_renames_and_links_made_here);
-	add_world_test(t, handles_follow_what_local_processes_rename_in_place);
-	add_world_test(t,
-		handles_follow_what_is_moved_elsewhere_when_it_is_looked_up);
-	add_world_test(t, a_file_in_use_may_be_moved_anywhere);
-	add_world_test(t, a_name_during_renames_is_there_or_not);
-	add_world_test(t, a_handle_of_a_file_during_renames_is_not_stale);
-	add_world_test(t, a_rename_that_takes_a_while_is_waited_for);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

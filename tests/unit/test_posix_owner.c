@@ -36,7 +36,7 @@ static struct vfs_node *create(const char *name, enum vfs_create_how how,
 }
 
 /* A moment with another mode would show in the ctime. */
-START_TEST(a_mode_that_was_set_is_never_another_for_a_moment)
+TEST_LOOP(a_mode_that_was_set_is_never_another_for_a_moment, 0, WORLDS)
 {
 	struct vfs_attr before, after;
 	struct vfs_handle h;
@@ -61,10 +61,9 @@ START_TEST(a_mode_that_was_set_is_never_another_for_a_moment)
 	put(n);
 	world_close();
 }
-END_TEST
 
 /* As cp, tar, git and install do. */
-START_TEST(a_file_created_read_only_is_written)
+TEST_LOOP(a_file_created_read_only_is_written, 0, WORLDS)
 {
 	static const enum vfs_create_how how[] = {
 		VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED, VFS_CREATE_EXCLUSIVE,
@@ -92,9 +91,8 @@ START_TEST(a_file_created_read_only_is_written)
 	put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_file_is_opened_before_its_mode_forbids_that)
+TEST_LOOP(a_file_is_opened_before_its_mode_forbids_that, 0, WORLDS)
 {
 	struct vfs_node *n;
 	char buf[64];
@@ -111,10 +109,9 @@ START_TEST(a_file_is_opened_before_its_mode_forbids_that)
 	put(n);
 	world_close();
 }
-END_TEST
 
 /* Another call may look up the name before CREATE comes to make its node. */
-START_TEST(a_node_that_was_found_first_gets_the_descriptor)
+TEST_LOOP(a_node_that_was_found_first_gets_the_descriptor, 0, WORLDS)
 {
 	struct vfs_node *n, *b;
 	struct posix_node *m;
@@ -133,7 +130,6 @@ START_TEST(a_node_that_was_found_first_gets_the_descriptor)
 	put(n);
 	world_close();
 }
-END_TEST
 
 static long cached(void)
 {
@@ -146,7 +142,7 @@ static long cached(void)
 	return n;
 }
 
-START_TEST(a_file_that_can_not_be_reopened_stays_open_longer)
+TEST_LOOP(a_file_that_can_not_be_reopened_stays_open_longer, 0, WORLDS)
 {
 	const struct posix_options options = { .idle_ms = 100 };
 	struct vfs_handle h;
@@ -164,10 +160,9 @@ START_TEST(a_file_that_can_not_be_reopened_stays_open_longer)
 	EVENTUALLY(cached() == 0);	/* but not for ever */
 	world_close();
 }
-END_TEST
 
 /* Nobody can look for the file in there, which is no reason to forget it. */
-START_TEST(a_file_renamed_in_an_unreadable_directory_is_found_later)
+TEST_LOOP(a_file_renamed_in_an_unreadable_directory_is_found_later, 0, WORLDS)
 {
 	struct vfs_node *dir, *n;
 	struct vfs_handle h;
@@ -186,7 +181,6 @@ START_TEST(a_file_renamed_in_an_unreadable_directory_is_found_later)
 	put(must_open(&h));
 	world_close();
 }
-END_TEST
 
 static int set_mtime(struct vfs_node *n)
 {
@@ -210,7 +204,7 @@ static struct vfs_node *make(struct vfs_node *dir, const char *name,
 
 /* Files made there are synced with their file system.  That needs a descriptor,
  * and the root has none. */
-START_TEST(names_are_made_in_a_root_that_can_only_be_written)
+TEST_LOOP(names_are_made_in_a_root_that_can_only_be_written, 0, WORLDS)
 {
 	struct vfs_node *n, *dir;
 
@@ -233,10 +227,9 @@ START_TEST(names_are_made_in_a_root_that_can_only_be_written)
 	assert_ok(chmod(w.dir, 0700));
 	world_close();
 }
-END_TEST
 
 /* Only tmpfs is without a sync. */
-START_TEST(below_a_closed_root_changes_are_synced_or_refused)
+TEST_LOOP(below_a_closed_root_changes_are_synced_or_refused, 0, WORLDS)
 {
 	struct vfs_node *dir, *n;
 	struct vfs_handle h;
@@ -264,7 +257,6 @@ START_TEST(below_a_closed_root_changes_are_synced_or_refused)
 	assert_ok(chmod(w.dir, 0700));
 	world_close();
 }
-END_TEST
 
 /* True if a descriptor of this process is open on the inode. */
 static bool is_held(uint64_t ino)
@@ -281,7 +273,7 @@ static bool is_held(uint64_t ino)
 
 /* The root has no descriptor to sync the file system by, and a file's must not
  * take its place: that would keep the space, and a program from being run. */
-START_TEST(below_a_closed_root_no_file_that_was_removed_is_held)
+TEST_LOOP(below_a_closed_root_no_file_that_was_removed_is_held, 0, WORLDS)
 {
 	const struct posix_options options = { .idle_ms = 100 };
 	struct vfs_node *dir, *n;
@@ -305,27 +297,6 @@ START_TEST(below_a_closed_root_no_file_that_was_removed_is_held)
 	assert_ok(chmod(w.dir, 0700));
 	world_close();
 }
-END_TEST
-
-static int run(void)
-{
-	Suite *s = suite_create("posix as the owner");
-	TCase *t = tcase_create("owner");
-
-	add_world_test(t, a_mode_that_was_set_is_never_another_for_a_moment);
-	add_world_test(t, a_file_created_read_only_is_written);
-	add_world_test(t, a_file_is_opened_before_its_mode_forbids_that);
-	add_world_test(t, a_node_that_was_found_first_gets_the_descriptor);
-	add_world_test(t, a_file_that_can_not_be_reopened_stays_open_longer);
-	add_world_test(t,
-		a_file_renamed_in_an_unreadable_directory_is_found_later);
-	add_world_test(t, names_are_made_in_a_root_that_can_only_be_written);
-	add_world_test(t, below_a_closed_root_changes_are_synced_or_refused);
-	add_world_test(t,
-		       below_a_closed_root_no_file_that_was_removed_is_held);
-	suite_add_tcase(s, t);
-	return run_suite(s);
-}
 
 /* Root's test ends as a user who may do nothing special. */
 static int run_as_user(void)
@@ -335,7 +306,7 @@ static int run_as_user(void)
 	     setresuid(1000, 1000, 1000) < 0 ||
 	     prctl(PR_SET_DUMPABLE, 1) < 0))	/* /proc/self stays its own */
 		return EXIT_FAILURE;
-	return run();
+	return run_tests();
 }
 
 int main(void)

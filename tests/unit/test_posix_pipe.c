@@ -51,7 +51,9 @@ static int64_t try_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
 	return ret;
 }
 
-START_TEST(a_pipe_gives_the_files_data)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(a_pipe_gives_the_files_data, 0, WORLDS)
 {
 	struct vfs_node *n;
 	bool eof;
@@ -68,9 +70,8 @@ START_TEST(a_pipe_gives_the_files_data)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(only_files_are_read_into_pipes)
+TEST_LOOP(only_files_are_read_into_pipes, 0, WORLDS)
 {
 	bool eof;
 
@@ -78,9 +79,8 @@ START_TEST(only_files_are_read_into_pipes)
 	assert_err(try_pipe(&w.ctx, w.root, 0, 4096, &eof), EISDIR);
 	world_close();
 }
-END_TEST
 
-START_TEST(without_read_permission_nothing_is_piped)
+TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 	struct vfs_node *n;
@@ -105,10 +105,9 @@ START_TEST(without_read_permission_nothing_is_piped)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* It may have to come from the disk. */
-START_TEST(without_waiting_only_memory_is_read_into_pipes)
+TEST_LOOP(without_waiting_only_memory_is_read_into_pipes, 0, WORLDS)
 {
 	struct vfs_ctx now;
 	struct vfs_node *n;
@@ -123,9 +122,8 @@ START_TEST(without_waiting_only_memory_is_read_into_pipes)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(pipes_are_bounded_and_kept)
+TEST(pipes_are_bounded_and_kept)
 {
 	struct pipe *p[200], *again;
 	unsigned n = 0;
@@ -141,19 +139,8 @@ START_TEST(pipes_are_bounded_and_kept)
 	for (unsigned i = 0; i < n; i++)
 		pipe_put(p[i]);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix pipes");
-	TCase *t = tcase_create("pipes");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	add_world_test(t, a_pipe_gives_the_files_data);
-	add_world_test(t, only_files_are_read_into_pipes);
-	add_world_test(t, without_read_permission_nothing_is_piped);
-	add_world_test(t, without_waiting_only_memory_is_read_into_pipes);
-	tcase_add_test(t, pipes_are_bounded_and_kept);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

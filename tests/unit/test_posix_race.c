@@ -109,7 +109,9 @@ static void busy(void *arg)
 	}
 }
 
-START_TEST(a_new_file_gets_its_size_when_a_look_up_found_it_first)
+TEST_CASE(.timeout = 120);
+
+TEST_LOOP(a_new_file_gets_its_size_when_a_look_up_found_it_first, 0, WORLDS)
 {
 	struct vfs_setattr set = { .set = VFS_SET_SIZE, .size = 5 };
 	struct vfs_node *n;
@@ -126,9 +128,8 @@ START_TEST(a_new_file_gets_its_size_when_a_look_up_found_it_first)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(many_threads_share_few_files_and_descriptors)
+TEST_LOOP(many_threads_share_few_files_and_descriptors, 0, WORLDS)
 {
 	const struct posix_options options = { .max_files = 8, .idle_ms = 8,
 					       .async = true };
@@ -154,7 +155,6 @@ START_TEST(many_threads_share_few_files_and_descriptors)
 		assert_ok(try_open(&handle[i]));
 	world_close();
 }
-END_TEST
 
 static void make_again(void *arg)
 {
@@ -193,7 +193,7 @@ static void take_away(void *arg)
 	}
 }
 
-START_TEST(a_name_that_is_just_removed_can_be_made)
+TEST_LOOP(a_name_that_is_just_removed_can_be_made, 0, WORLDS)
 {
 	const struct posix_options options = { .async = true };
 	pthread_t t[4];
@@ -207,7 +207,6 @@ START_TEST(a_name_that_is_just_removed_can_be_made)
 	ck_assert(!failed);
 	world_close();
 }
-END_TEST
 
 static void write_far(void *arg)
 {
@@ -218,7 +217,7 @@ static void write_far(void *arg)
 	failed |= write_str(n, 8192, "x", NULL) != -EFBIG;
 }
 
-START_TEST(a_limit_on_file_sizes_is_an_error_and_not_the_end)
+TEST_LOOP(a_limit_on_file_sizes_is_an_error_and_not_the_end, 0, WORLDS)
 {
 	struct rlimit old, lim;
 	struct vfs_node *n;
@@ -238,19 +237,8 @@ START_TEST(a_limit_on_file_sizes_is_an_error_and_not_the_end)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix threads");
-	TCase *t = tcase_create("threads");
-
-	tcase_set_timeout(t, 120);
-	add_world_test(t,
-		       a_new_file_gets_its_size_when_a_look_up_found_it_first);
-	add_world_test(t, many_threads_share_few_files_and_descriptors);
-	add_world_test(t, a_name_that_is_just_removed_can_be_made);
-	add_world_test(t, a_limit_on_file_sizes_is_an_error_and_not_the_end);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

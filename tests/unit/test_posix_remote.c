@@ -38,7 +38,7 @@ static void read_later(struct vfs_node *n)
 			 -EAGAIN);
 }
 
-START_TEST(a_poller_asks_nothing_of_it)
+TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
 {
 	struct vfs_attr attr;
 	struct vfs_node *n;
@@ -67,14 +67,8 @@ START_TEST(a_poller_asks_nothing_of_it)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix_remote");
-	TCase *t = tcase_create("posix_remote");
-
-	add_world_test(t, a_poller_asks_nothing_of_it);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -100,7 +100,9 @@ static void worker(void *arg)
 		do_one((unsigned)rand_r(&seed) >> 3);
 }
 
-START_TEST(acknowledged_changes_are_on_a_disk_that_fails_at_times)
+TEST_CASE(.timeout = getenv("GANNET_TEST_STORM") ? 0 : 60);
+
+TEST_LOOP(acknowledged_changes_are_on_a_disk_that_fails_at_times, 0, 2)
 {
 	const struct posix_options options = { .idle_ms = 4 };
 	const char *seconds = getenv("GANNET_TEST_STORM");
@@ -131,17 +133,8 @@ START_TEST(acknowledged_changes_are_on_a_disk_that_fails_at_times)
 	ck_assert_uint_eq(lies, 0);
 	world_close();
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix_storm");
-	TCase *t = tcase_create("posix_storm");
-
-	tcase_set_timeout(t, getenv("GANNET_TEST_STORM") ? 0 : 60);
-	tcase_add_loop_test(t,
-		acknowledged_changes_are_on_a_disk_that_fails_at_times,
-		0, 2);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -38,10 +38,12 @@ static int64_t write_stable(struct vfs_node *n, enum vfs_stable how)
 	return done < 0 ? done : 0;
 }
 
+TEST_CASE(.timeout = getenv("GANNET_TEST_SYNC_RACES") ? 0 : 60);
+
 /*
  * The rows of the table in vfs/posix/sync.c, and what is no row.
  */
-START_TEST(a_file_system_that_gave_up_is_an_error)
+TEST_LOOP(a_file_system_that_gave_up_is_an_error, 0, 2)
 {
 	static const int errors[] = { EROFS, EIO, ENOSPC, EDQUOT, EINTR,
 				      ENOSYS, EACCES, EPERM };
@@ -76,9 +78,8 @@ START_TEST(a_file_system_that_gave_up_is_an_error)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_directory_without_fsync_is_synced_with_its_file_system)
+TEST_LOOP(a_directory_without_fsync_is_synced_with_its_file_system, 0, 2)
 {
 	struct vfs_node *dir;
 	int wholes;
@@ -96,9 +97,8 @@ START_TEST(a_directory_without_fsync_is_synced_with_its_file_system)
 	vfs_node_put(dir);
 	world_close();
 }
-END_TEST
 
-START_TEST(a_directory_that_can_not_be_opened_is_synced_with_its_fs)
+TEST_LOOP(a_directory_that_can_not_be_opened_is_synced_with_its_fs, 0, 2)
 {
 	static const int errors[] = { EACCES, EPERM };
 	struct vfs_node *dir;
@@ -123,10 +123,9 @@ START_TEST(a_directory_that_can_not_be_opened_is_synced_with_its_fs)
 	vfs_node_put(dir);
 	world_close();
 }
-END_TEST
 
 /* The change is done, so the client can't be told to come again. */
-START_TEST(without_descriptors_changes_are_synced)
+TEST_LOOP(without_descriptors_changes_are_synced, 0, 2)
 {
 	struct vfs_node *dir;
 
@@ -144,7 +143,6 @@ START_TEST(without_descriptors_changes_are_synced)
 	vfs_node_put(dir);
 	world_close();
 }
-END_TEST
 
 static struct vfs_node *must_make(const char *name, enum vfs_type type)
 {
@@ -157,7 +155,7 @@ static struct vfs_node *must_make(const char *name, enum vfs_type type)
 	return n;
 }
 
-START_TEST(attributes_of_links_and_pipes_are_durable)
+TEST_LOOP(attributes_of_links_and_pipes_are_durable, 0, 2)
 {
 	static const enum vfs_type types[] = { VFS_LNK, VFS_FIFO, VFS_SOCK };
 	struct vfs_setattr set = { .set = VFS_SET_MTIME,
@@ -182,7 +180,6 @@ START_TEST(attributes_of_links_and_pipes_are_durable)
 	}
 	world_close();
 }
-END_TEST
 
 /*
  * An error that is told to one thread, in its effect on the others.
@@ -257,7 +254,7 @@ static void race_of(struct vfs_node *n, enum tells other)
 	ck_assert_uint_eq(r[0].false_ok + r[1].false_ok, 0);
 }
 
-START_TEST(a_sync_that_meets_a_failed_one_is_no_success)
+TEST_LOOP(a_sync_that_meets_a_failed_one_is_no_success, 0, 2 * NTELLS)
 {
 	struct vfs_node *n;
 
@@ -267,11 +264,10 @@ START_TEST(a_sync_that_meets_a_failed_one_is_no_success)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 /* A file that is closed for want of use is synced first, and its handle used
  * again meanwhile. */
-START_TEST(a_commit_that_meets_the_sweeper_is_no_success)
+TEST_LOOP(a_commit_that_meets_the_sweeper_is_no_success, 0, 2)
 {
 	const struct posix_options options = { .idle_ms = 40 };
 	struct vfs_handle h;
@@ -293,7 +289,6 @@ START_TEST(a_commit_that_meets_the_sweeper_is_no_success)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 static void commit(void *arg)
 {
@@ -314,7 +309,7 @@ static int stall_log(void)
 	return p[0];
 }
 
-START_TEST(an_error_has_its_effect_while_the_log_stalls)
+TEST_LOOP(an_error_has_its_effect_while_the_log_stalls, 0, 2)
 {
 	char rubbish[4096];
 	struct vfs_node *n;
@@ -339,7 +334,6 @@ START_TEST(an_error_has_its_effect_while_the_log_stalls)
 	vfs_node_put(n);
 	world_close();
 }
-END_TEST
 
 static void set_time(void *arg)
 {
@@ -349,7 +343,7 @@ static void set_time(void *arg)
 }
 
 /* The call that gets an error may get it for another call's data. */
-START_TEST(a_link_that_meets_a_failed_sync_is_no_success)
+TEST_LOOP(a_link_that_meets_a_failed_sync_is_no_success, 0, 2)
 {
 	struct vfs_node *a, *b;
 	pthread_t thread;
@@ -367,7 +361,6 @@ START_TEST(a_link_that_meets_a_failed_sync_is_no_success)
 	vfs_node_put(b);
 	world_close();
 }
-END_TEST
 
 /* A second export of the same directory. */
 static struct vfs_fs *mount_again(struct vfs_node **root)
@@ -383,7 +376,7 @@ static struct vfs_fs *mount_again(struct vfs_node **root)
 
 /* The directory that is synced first is told; the other one's sync, and all
  * of another export, are not. */
-START_TEST(after_an_error_nothing_is_durable_until_syncfs_succeeds)
+TEST_LOOP(after_an_error_nothing_is_durable_until_syncfs_succeeds, 0, 2)
 {
 	struct vfs_node *a, *root2, *a2;
 	struct vfs_fs *fs2;
@@ -416,10 +409,9 @@ START_TEST(after_an_error_nothing_is_durable_until_syncfs_succeeds)
 	vfs_node_put(a);
 	world_close();
 }
-END_TEST
 
 /* ext4 and btrfs say 0 to fsync() after they could not write their journal. */
-START_TEST(a_journal_that_was_aborted_is_an_error)
+TEST_LOOP(a_journal_that_was_aborted_is_an_error, 0, 2)
 {
 	static const int none[] = { EOPNOTSUPP, EACCES, EPERM };
 	struct vfs_node *dir;
@@ -447,7 +439,6 @@ START_TEST(a_journal_that_was_aborted_is_an_error)
 	vfs_node_put(dir);
 	world_close();
 }
-END_TEST
 
 struct creator {
 	struct vfs_create how;
@@ -492,7 +483,7 @@ static void meet_in(enum vfs_create_how first, enum vfs_create_how second)
 	must_remove(w.root, "f", false);
 }
 
-START_TEST(a_name_being_created_is_not_called_durable)
+TEST_LOOP(a_name_being_created_is_not_called_durable, 0, 2)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_node *n;
@@ -511,10 +502,9 @@ START_TEST(a_name_being_created_is_not_called_durable)
 	ck_assert_int_eq(sync_faults.dirs, syncs);
 	world_close();
 }
-END_TEST
 
 /* Made before the server was killed, perhaps. */
-START_TEST(a_name_of_before_the_start_is_made_durable_once)
+TEST_LOOP(a_name_of_before_the_start_is_made_durable_once, 0, 2)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_node *n;
@@ -529,10 +519,9 @@ START_TEST(a_name_of_before_the_start_is_made_durable_once)
 	}
 	world_close();
 }
-END_TEST
 
 /* A call that failed to make all of the file has made its name. */
-START_TEST(a_name_of_a_failed_call_is_not_called_durable)
+TEST_LOOP(a_name_of_a_failed_call_is_not_called_durable, 0, 2)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_node *n;
@@ -552,43 +541,8 @@ START_TEST(a_name_of_a_failed_call_is_not_called_durable)
 	ck_assert_int_eq(sync_faults.dirs, syncs + 1);
 	world_close();
 }
-END_TEST
-
-static void add_tests(TCase *t)
-{
-	tcase_add_loop_test(t, a_file_system_that_gave_up_is_an_error, 0, 2);
-	tcase_add_loop_test(t,
-		a_directory_without_fsync_is_synced_with_its_file_system, 0, 2);
-	tcase_add_loop_test(t,
-		a_directory_that_can_not_be_opened_is_synced_with_its_fs, 0, 2);
-	tcase_add_loop_test(t, without_descriptors_changes_are_synced, 0, 2);
-	tcase_add_loop_test(t, attributes_of_links_and_pipes_are_durable, 0, 2);
-	tcase_add_loop_test(t, a_sync_that_meets_a_failed_one_is_no_success, 0,
-			    2 * NTELLS);
-	tcase_add_loop_test(t, a_link_that_meets_a_failed_sync_is_no_success, 0,
-			    2);
-	tcase_add_loop_test(t, a_commit_that_meets_the_sweeper_is_no_success,
-			    0, 2);
-	tcase_add_loop_test(t, an_error_has_its_effect_while_the_log_stalls, 0,
-			    2);
-	tcase_add_loop_test(t,
-		after_an_error_nothing_is_durable_until_syncfs_succeeds, 0, 2);
-	tcase_add_loop_test(t, a_journal_that_was_aborted_is_an_error, 0, 2);
-	tcase_add_loop_test(t,
-		a_name_being_created_is_not_called_durable, 0, 2);
-	tcase_add_loop_test(t,
-		a_name_of_a_failed_call_is_not_called_durable, 0, 2);
-	tcase_add_loop_test(t, a_name_of_before_the_start_is_made_durable_once,
-			    0, 2);
-}
 
 int main(void)
 {
-	Suite *s = suite_create("posix_sync");
-	TCase *t = tcase_create("posix_sync");
-
-	tcase_set_timeout(t, getenv("GANNET_TEST_SYNC_RACES") ? 0 : 60);
-	add_tests(t);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -110,7 +110,9 @@ static void change_all(void)
 	del(5, 100, "z");
 }
 
-START_TEST(changes_count_in_order_before_and_after_they_are_written)
+TEST_CASE(.setup = begin, .teardown = end);
+
+TEST(changes_count_in_order_before_and_after_they_are_written)
 {
 	change_all();
 	check_all();
@@ -121,7 +123,6 @@ START_TEST(changes_count_in_order_before_and_after_they_are_written)
 	reopen();
 	check_all();
 }
-END_TEST
 
 /* A server that ends as by kill -9. */
 static void serve_and_die(void)
@@ -201,7 +202,7 @@ static void cut(long size)
 	assert_ok(truncate(path, size));
 }
 
-START_TEST(a_killed_servers_journal_is_read)
+TEST(a_killed_servers_journal_is_read)
 {
 	posix_table_close(table);
 	table = NULL;
@@ -211,9 +212,8 @@ START_TEST(a_killed_servers_journal_is_read)
 	check_all();
 	ck_assert_int_eq(journal_size(), 0);
 }
-END_TEST
 
-START_TEST(a_torn_record_ends_the_journal)
+TEST(a_torn_record_ends_the_journal)
 {
 	static const char garbage[1000] = { 1, 2, 3 };
 
@@ -238,7 +238,6 @@ START_TEST(a_torn_record_ends_the_journal)
 	reopen();
 	ck_assert_int_eq(count_of(1), 2);
 }
-END_TEST
 
 /* The disk is full for a while, in the middle of a record. */
 static void be_full_and_die(void)
@@ -259,7 +258,7 @@ static void be_full_and_die(void)
 	_exit(count_of(2) == 1 ? 0 : 1);
 }
 
-START_TEST(a_journal_that_was_full_goes_on_when_there_is_room)
+TEST(a_journal_that_was_full_goes_on_when_there_is_room)
 {
 	int status;
 
@@ -273,7 +272,6 @@ START_TEST(a_journal_that_was_full_goes_on_when_there_is_room)
 	ck_assert(is_at(1, 100, "a"));
 	ck_assert(is_at(3, 100, "fits again"));
 }
-END_TEST
 
 static void open_full_and_die(void)
 {
@@ -287,7 +285,7 @@ static void open_full_and_die(void)
 	_exit(is_at(1, 100, "a") && is_at(2, 100, "waits") ? 0 : 1);
 }
 
-START_TEST(a_table_can_be_opened_while_its_disk_is_full)
+TEST(a_table_can_be_opened_while_its_disk_is_full)
 {
 	int status;
 
@@ -301,9 +299,8 @@ START_TEST(a_table_can_be_opened_while_its_disk_is_full)
 	reopen();
 	ck_assert(is_at(1, 100, "a"));
 }
-END_TEST
 
-START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
+TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 {
 	posix_table_close(table);
 	table = NULL;
@@ -316,7 +313,6 @@ START_TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 	}
 	reopen();
 }
-END_TEST
 
 static size_t load_journal(char *buf, size_t size)
 {
@@ -334,7 +330,7 @@ static size_t load_journal(char *buf, size_t size)
 
 /* A file system may keep the database's sync and lose, in a power cut, that the
  * journal was cleared after it. */
-START_TEST(an_old_journal_that_comes_back_changes_nothing)
+TEST(an_old_journal_that_comes_back_changes_nothing)
 {
 	char old[4096];
 	size_t len;
@@ -365,9 +361,8 @@ START_TEST(an_old_journal_that_comes_back_changes_nothing)
 	reopen();
 	ck_assert(is_at(2, 101, "new"));
 }
-END_TEST
 
-START_TEST(many_files_and_long_names_fit)
+TEST(many_files_and_long_names_fit)
 {
 	char name[256];
 
@@ -381,9 +376,8 @@ START_TEST(many_files_and_long_names_fit)
 	for (unsigned i = 0; i < 30000; i += 1001)
 		ck_assert_int_eq(count_of(i), 1);
 }
-END_TEST
 
-START_TEST(an_unusable_state_directory_is_named)
+TEST(an_unusable_state_directory_is_named)
 {
 	const struct posix_options options = { .table = true };
 	struct vfs_config c = { .path = w.dir, .state_dir = "/no/such/state",
@@ -397,10 +391,9 @@ START_TEST(an_unusable_state_directory_is_named)
 	ck_assert_ptr_nonnull(strstr(why, "/no/such/state: No such file"));
 	free(why);
 }
-END_TEST
 
 /* A local process that renames a file again and again leaves old places. */
-START_TEST(the_last_of_many_places_is_kept)
+TEST(the_last_of_many_places_is_kept)
 {
 	char name[16];
 
@@ -413,26 +406,8 @@ START_TEST(the_last_of_many_places_is_kept)
 	}
 	ck_assert_int_eq(count_of(1), 16);
 }
-END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("posix table");
-	TCase *t = tcase_create("table");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, begin, end);
-	tcase_add_test(t,
-		changes_count_in_order_before_and_after_they_are_written);
-	tcase_add_test(t, a_killed_servers_journal_is_read);
-	tcase_add_test(t, a_torn_record_ends_the_journal);
-	tcase_add_test(t, a_journal_that_was_full_goes_on_when_there_is_room);
-	tcase_add_test(t, a_table_can_be_opened_while_its_disk_is_full);
-	tcase_add_test(t, every_length_of_a_journal_is_read_as_far_as_it_goes);
-	tcase_add_test(t, an_old_journal_that_comes_back_changes_nothing);
-	tcase_add_test(t, the_last_of_many_places_is_kept);
-	tcase_add_test(t, many_files_and_long_names_fit);
-	tcase_add_test(t, an_unusable_state_directory_is_named);
-	suite_add_tcase(s, t);
-	return world_run(s);
+	return world_run();
 }

@@ -63,16 +63,15 @@ static void check_three(const struct reader *r)
 	ck_assert(record_idle(&r->rec));
 }
 
-START_TEST(records_in_one_piece_are_found)
+TEST(records_in_one_piece_are_found)
 {
 	struct reader r = reader();
 
 	feed(&r, three, THREE_LEN);
 	check_three(&r);
 }
-END_TEST
 
-START_TEST(every_split_in_three_gives_the_same_records)
+TEST(every_split_in_three_gives_the_same_records)
 {
 	for (size_t a = 0; a <= THREE_LEN; a++)
 		for (size_t b = a; b <= THREE_LEN; b++) {
@@ -84,9 +83,8 @@ START_TEST(every_split_in_three_gives_the_same_records)
 			check_three(&r);
 		}
 }
-END_TEST
 
-START_TEST(byte_by_byte_gives_the_same_records)
+TEST(byte_by_byte_gives_the_same_records)
 {
 	struct reader r = reader();
 
@@ -94,9 +92,8 @@ START_TEST(byte_by_byte_gives_the_same_records)
 		feed(&r, three + i, 1);
 	check_three(&r);
 }
-END_TEST
 
-START_TEST(a_step_can_be_undone)
+TEST(a_step_can_be_undone)
 {
 	struct reader r = reader();
 	struct record_in before;
@@ -113,9 +110,8 @@ START_TEST(a_step_can_be_undone)
 	}
 	check_three(&r);
 }
-END_TEST
 
-START_TEST(the_longest_record_passes_and_one_more_byte_does_not)
+TEST(the_longest_record_passes_and_one_more_byte_does_not)
 {
 	static const uint8_t most[] = "\x80\0\x03\xe8";		/* 1000 */
 	static const uint8_t more[] = "\x80\0\x03\xe9";
@@ -136,9 +132,8 @@ START_TEST(the_longest_record_passes_and_one_more_byte_does_not)
 	feed(&r, huge_part, 4);
 	ck_assert(r.bad);
 }
-END_TEST
 
-START_TEST(fragments_are_summed_up_against_the_longest)
+TEST(fragments_are_summed_up_against_the_longest)
 {
 	uint8_t frag[4 + 600] = { 0, 0, 600 >> 8, 600 & 255 };
 	struct reader r = reader();
@@ -157,18 +152,16 @@ START_TEST(fragments_are_summed_up_against_the_longest)
 	ck_assert(!r.bad);
 	ck_assert_uint_eq(record_claim(&r.rec), MAX_LEN);
 }
-END_TEST
 
-START_TEST(a_record_without_a_byte_is_bad)
+TEST(a_record_without_a_byte_is_bad)
 {
 	struct reader r = reader();
 
 	feed(&r, "\x80\0\0\0", 4);
 	ck_assert(r.bad);
 }
-END_TEST
 
-START_TEST(empty_fragments_without_end_are_bad)
+TEST(empty_fragments_without_end_are_bad)
 {
 	struct reader r = reader();
 
@@ -180,9 +173,8 @@ START_TEST(empty_fragments_without_end_are_bad)
 	feed(&r, "\0\0\0\0", 4);
 	ck_assert(r.bad);
 }
-END_TEST
 
-START_TEST(record_left_and_claimed_follow_the_marks)
+TEST(record_left_and_claimed_follow_the_marks)
 {
 	struct reader r = reader();
 
@@ -196,24 +188,4 @@ START_TEST(record_left_and_claimed_follow_the_marks)
 	ck_assert_uint_eq(record_left(&r.rec), 0);
 	ck_assert_uint_eq(record_claim(&r.rec), 10);
 	ck_assert(!record_idle(&r.rec));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("record");
-	TCase *tc = tcase_create("record");
-
-	tcase_add_test(tc, records_in_one_piece_are_found);
-	tcase_add_test(tc, every_split_in_three_gives_the_same_records);
-	tcase_add_test(tc, byte_by_byte_gives_the_same_records);
-	tcase_add_test(tc, a_step_can_be_undone);
-	tcase_add_test(tc,
-		the_longest_record_passes_and_one_more_byte_does_not);
-	tcase_add_test(tc, fragments_are_summed_up_against_the_longest);
-	tcase_add_test(tc, a_record_without_a_byte_is_bad);
-	tcase_add_test(tc, empty_fragments_without_end_are_bad);
-	tcase_add_test(tc, record_left_and_claimed_follow_the_marks);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -58,7 +58,9 @@ static const char *list(void)
 	return seen;
 }
 
-START_TEST(one_entry_for_a_host_and_path)
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(one_entry_for_a_host_and_path)
 {
 	rmtab_add(tab, "192.0.2.1", "/a");
 	rmtab_add(tab, "192.0.2.1", "/b");
@@ -66,9 +68,8 @@ START_TEST(one_entry_for_a_host_and_path)
 	rmtab_add(tab, "192.0.2.1", "/a");
 	ck_assert_str_eq(list(), "192.0.2.1:/a 192.0.2.1:/b 192.0.2.2:/a ");
 }
-END_TEST
 
-START_TEST(entries_go_one_by_one_or_all_of_a_host)
+TEST(entries_go_one_by_one_or_all_of_a_host)
 {
 	rmtab_add(tab, "h1", "/a");
 	rmtab_add(tab, "h1", "/b");
@@ -80,9 +81,8 @@ START_TEST(entries_go_one_by_one_or_all_of_a_host)
 	rmtab_remove_host(tab, "h1");
 	ck_assert_str_eq(list(), "h2:/b ");
 }
-END_TEST
 
-START_TEST(the_list_survives_a_restart)
+TEST(the_list_survives_a_restart)
 {
 	rmtab_add(tab, "2001:db8::1", "/a b\\c\nd\te");
 	rmtab_add(tab, "h2", "/b");
@@ -92,9 +92,8 @@ START_TEST(the_list_survives_a_restart)
 	reopen(100, 100);
 	ck_assert_str_eq(list(), "2001:db8::1:/a b\\c\nd\te ");
 }
-END_TEST
 
-START_TEST(the_oldest_goes_when_it_is_full)
+TEST(the_oldest_goes_when_it_is_full)
 {
 	uint64_t dropped = stats_sum_by_name("rmtab_dropped");
 
@@ -110,9 +109,8 @@ START_TEST(the_oldest_goes_when_it_is_full)
 	reopen(1, 1);
 	ck_assert_str_eq(list(), "h3:/e ");
 }
-END_TEST
 
-START_TEST(malformed_lines_are_skipped)
+TEST(malformed_lines_are_skipped)
 {
 	uint64_t bad = stats_sum_by_name("rmtab_bad_line");
 	FILE *f;
@@ -129,9 +127,8 @@ START_TEST(malformed_lines_are_skipped)
 	ck_assert_str_eq(list(), "h1:/a h6:/e ");
 	ck_assert_uint_eq(stats_sum_by_name("rmtab_bad_line"), bad + 7);
 }
-END_TEST
 
-START_TEST(a_file_that_can_not_be_read_is_an_error)
+TEST(a_file_that_can_not_be_read_is_an_error)
 {
 	struct rmtab_config c = { .path = dir, .max = 1, .max_host = 1 };
 
@@ -139,9 +136,8 @@ START_TEST(a_file_that_can_not_be_read_is_an_error)
 	tab = NULL;
 	ck_assert_int_lt(rmtab_open(&c, &tab), 0);
 }
-END_TEST
 
-START_TEST(without_a_file_it_is_kept_in_memory)
+TEST(without_a_file_it_is_kept_in_memory)
 {
 	struct rmtab_config c = { .max = 10, .max_host = 10 };
 
@@ -149,22 +145,4 @@ START_TEST(without_a_file_it_is_kept_in_memory)
 	ck_assert_int_eq(rmtab_open(&c, &tab), 0);
 	rmtab_add(tab, "h", "/a");
 	ck_assert_str_eq(list(), "h:/a ");
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rmtab");
-	TCase *tc = tcase_create("rmtab");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, one_entry_for_a_host_and_path);
-	tcase_add_test(tc, entries_go_one_by_one_or_all_of_a_host);
-	tcase_add_test(tc, the_list_survives_a_restart);
-	tcase_add_test(tc, the_oldest_goes_when_it_is_full);
-	tcase_add_test(tc, malformed_lines_are_skipped);
-	tcase_add_test(tc, a_file_that_can_not_be_read_is_an_error);
-	tcase_add_test(tc, without_a_file_it_is_kept_in_memory);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

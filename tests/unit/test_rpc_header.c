@@ -80,7 +80,7 @@ static void call_sys(uint32_t name_len, uint32_t ngids)
 	put_auth(0, NULL, 0);
 }
 
-START_TEST(a_call_is_decoded)
+TEST(a_call_is_decoded)
 {
 	begin(1);
 	put_auth(0, NULL, 0);
@@ -93,9 +93,8 @@ START_TEST(a_call_is_decoded)
 	ck_assert_int_eq(cred.flavor, RPC_AUTH_NONE);
 	ck_assert_uint_eq(cred.ngids, 0);
 }
-END_TEST
 
-START_TEST(auth_sys_has_up_to_16_groups)
+TEST(auth_sys_has_up_to_16_groups)
 {
 	for (uint32_t n = 0; n <= 16; n++) {
 		call_sys(7, n);
@@ -110,18 +109,16 @@ START_TEST(auth_sys_has_up_to_16_groups)
 	call_sys(7, 17);
 	denied(RPC_AUTH_BADCRED);
 }
-END_TEST
 
-START_TEST(a_machine_name_has_up_to_255_bytes)
+TEST(a_machine_name_has_up_to_255_bytes)
 {
 	call_sys(255, 16);
 	ck_assert_int_eq(decode(), RPC_HEADER_CALL);
 	call_sys(256, 16);
 	denied(RPC_AUTH_BADCRED);
 }
-END_TEST
 
-START_TEST(a_truncated_auth_sys_body_is_badcred)
+TEST(a_truncated_auth_sys_body_is_badcred)
 {
 	uint8_t body[1024];
 	uint32_t len = sys_body(body, 5, 3);
@@ -133,9 +130,8 @@ START_TEST(a_truncated_auth_sys_body_is_badcred)
 		denied(RPC_AUTH_BADCRED);
 	}
 }
-END_TEST
 
-START_TEST(an_auth_body_has_up_to_400_bytes)
+TEST(an_auth_body_has_up_to_400_bytes)
 {
 	static const uint8_t body[404];
 
@@ -152,9 +148,8 @@ START_TEST(an_auth_body_has_up_to_400_bytes)
 	put_auth(0, body, 401);
 	denied(RPC_AUTH_BADVERF);
 }
-END_TEST
 
-START_TEST(a_flavor_not_served_is_rejectedcred)
+TEST(a_flavor_not_served_is_rejectedcred)
 {
 	static const uint32_t flavors[] = { 2, 3, 4, 5, 6, 8, 390003,
 					    UINT32_MAX };
@@ -166,9 +161,8 @@ START_TEST(a_flavor_not_served_is_rejectedcred)
 		denied(RPC_AUTH_REJECTEDCRED);
 	}
 }
-END_TEST
 
-START_TEST(null_takes_any_flavor_but_gss)
+TEST(null_takes_any_flavor_but_gss)
 {
 	static const uint32_t flavors[] = { 2, 3, 4, 5, 7, 8, UINT32_MAX };
 
@@ -184,19 +178,17 @@ START_TEST(null_takes_any_flavor_but_gss)
 	put_auth(0, NULL, 0);
 	denied(RPC_AUTH_REJECTEDCRED);
 }
-END_TEST
 
 /* RFC 9289 section 4.1. */
-START_TEST(auth_tls_beside_null_is_badcred)
+TEST(auth_tls_beside_null_is_badcred)
 {
 	begin(1);
 	put_auth(7, NULL, 0);
 	put_auth(0, NULL, 0);
 	denied(RPC_AUTH_BADCRED);
 }
-END_TEST
 
-START_TEST(a_verifier_other_than_none_is_badverf)
+TEST(a_verifier_other_than_none_is_badverf)
 {
 	uint8_t body[1024];
 
@@ -207,9 +199,8 @@ START_TEST(a_verifier_other_than_none_is_badverf)
 		denied(RPC_AUTH_BADVERF);
 	}
 }
-END_TEST
 
-START_TEST(every_truncation_is_refused)
+TEST(every_truncation_is_refused)
 {
 	size_t len, cred_at = 24, verf_at;
 
@@ -228,9 +219,8 @@ START_TEST(every_truncation_is_refused)
 							   RPC_AUTH_BADVERF);
 	}
 }
-END_TEST
 
-START_TEST(a_reply_is_not_a_call)
+TEST(a_reply_is_not_a_call)
 {
 	begin(1);
 	wire[7] = 1;
@@ -238,19 +228,17 @@ START_TEST(a_reply_is_not_a_call)
 	wire[4] = 0x80;
 	ck_assert_int_eq(decode(), RPC_HEADER_NOT_CALL);
 }
-END_TEST
 
-START_TEST(another_version_needs_no_more_of_the_header)
+TEST(another_version_needs_no_more_of_the_header)
 {
 	begin(1);
 	wire[11] = 3;
 	ck_assert_int_eq(decode_len(12), RPC_HEADER_MISMATCH);
 	ck_assert_uint_eq(h.xid, 0x11223344);
 }
-END_TEST
 
 /* A cursor that stands behind the verifier is where the arguments are. */
-START_TEST(the_arguments_come_next)
+TEST(the_arguments_come_next)
 {
 	struct xdr_in x;
 
@@ -260,27 +248,4 @@ START_TEST(the_arguments_come_next)
 	ck_assert_int_eq(rpc_header_decode(&x, &h, &cred), RPC_HEADER_CALL);
 	ck_assert_uint_eq(xdr_get_u32(&x), 0xfeed);
 	ck_assert_uint_eq(xdr_left(&x), 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpc_header");
-	TCase *t = tcase_create("rpc_header");
-
-	tcase_add_test(t, a_call_is_decoded);
-	tcase_add_test(t, auth_sys_has_up_to_16_groups);
-	tcase_add_test(t, a_machine_name_has_up_to_255_bytes);
-	tcase_add_test(t, a_truncated_auth_sys_body_is_badcred);
-	tcase_add_test(t, an_auth_body_has_up_to_400_bytes);
-	tcase_add_test(t, a_flavor_not_served_is_rejectedcred);
-	tcase_add_test(t, null_takes_any_flavor_but_gss);
-	tcase_add_test(t, auth_tls_beside_null_is_badcred);
-	tcase_add_test(t, a_verifier_other_than_none_is_badverf);
-	tcase_add_test(t, every_truncation_is_refused);
-	tcase_add_test(t, a_reply_is_not_a_call);
-	tcase_add_test(t, another_version_needs_no_more_of_the_header);
-	tcase_add_test(t, the_arguments_come_next);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -15,7 +15,7 @@ static int plan(uint32_t body)
 	return rpcrdma_layout_plan(&h, body, &l);
 }
 
-START_TEST(a_chunk_is_spliced_where_its_position_says)
+TEST(a_chunk_is_spliced_where_its_position_says)
 {
 	uint8_t base[60] = { 0 }, sink[8] = { 0 };
 	struct xdr_seg segs[MSG_MAX_SEGS];
@@ -34,9 +34,8 @@ START_TEST(a_chunk_is_spliced_where_its_position_says)
 	ck_assert_ptr_eq(segs[2].data, base + 40);
 	ck_assert_uint_eq(segs[2].len, 20);
 }
-END_TEST
 
-START_TEST(later_positions_count_what_was_spliced_before)
+TEST(later_positions_count_what_was_spliced_before)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(40, 5);
@@ -50,9 +49,8 @@ START_TEST(later_positions_count_what_was_spliced_before)
 	ck_assert_uint_eq(l.piece[5].len, 6);
 	ck_assert_uint_eq(l.call_len, 50 + 8 + 8 + 4);
 }
-END_TEST
 
-START_TEST(chunks_that_overlap_are_refused)
+TEST(chunks_that_overlap_are_refused)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(40, 9);
@@ -60,9 +58,8 @@ START_TEST(chunks_that_overlap_are_refused)
 	put_zeros(3);
 	ck_assert_int_eq(plan(100), -EBADMSG);
 }
-END_TEST
 
-START_TEST(a_position_past_the_inline_body_is_refused)
+TEST(a_position_past_the_inline_body_is_refused)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(44, 4);
@@ -74,9 +71,8 @@ START_TEST(a_position_past_the_inline_body_is_refused)
 	put_zeros(3);
 	ck_assert_int_eq(plan(44), -EBADMSG);
 }
-END_TEST
 
-START_TEST(a_position_zero_chunk_belongs_to_nomsg_alone)
+TEST(a_position_zero_chunk_belongs_to_nomsg_alone)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(0, 400);
@@ -90,9 +86,8 @@ START_TEST(a_position_zero_chunk_belongs_to_nomsg_alone)
 	put_zeros(3);
 	ck_assert_int_eq(plan(0), -EBADMSG);
 }
-END_TEST
 
-START_TEST(a_long_call_may_have_further_chunks)
+TEST(a_long_call_may_have_further_chunks)
 {
 	begin(1, RPCRDMA_NOMSG);
 	put_read(0, 100);
@@ -108,9 +103,8 @@ START_TEST(a_long_call_may_have_further_chunks)
 	ck_assert_uint_eq(l.piece[2].len, 123);
 	ck_assert_uint_eq(l.call_len, 203 + 4096);
 }
-END_TEST
 
-START_TEST(a_call_longer_than_we_take_is_refused)
+TEST(a_call_longer_than_we_take_is_refused)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(40, MSG_MAX_LEN - 40);
@@ -126,10 +120,9 @@ START_TEST(a_call_longer_than_we_take_is_refused)
 	put_zeros(3);
 	ck_assert_int_eq(plan(0), -E2BIG);
 }
-END_TEST
 
 /* Of a call that ends in a Read chunk no more is pulled than is kept. */
-START_TEST(a_long_write_is_cut_off)
+TEST(a_long_write_is_cut_off)
 {
 	uint8_t base[60] = { 0 }, sink[8] = { 0 };
 	struct xdr_seg segs[MSG_MAX_SEGS];
@@ -163,9 +156,8 @@ START_TEST(a_long_write_is_cut_off)
 	put_zeros(3);
 	ck_assert_int_eq(plan(40), -E2BIG);
 }
-END_TEST
 
-START_TEST(the_most_read_chunks_make_the_most_pieces)
+TEST(the_most_read_chunks_make_the_most_pieces)
 {
 	begin(1, RPCRDMA_NOMSG);
 	put_read(0, 100);
@@ -175,9 +167,8 @@ START_TEST(the_most_read_chunks_make_the_most_pieces)
 	ck_assert_int_eq(plan(0), 0);
 	ck_assert_uint_eq(l.npieces, MSG_MAX_SEGS);
 }
-END_TEST
 
-START_TEST(msgp_pad_is_found_and_taken_out)
+TEST(msgp_pad_is_found_and_taken_out)
 {
 	uint32_t position = 0, pad = 0;
 	uint8_t body[256] = { 0 };
@@ -208,9 +199,8 @@ START_TEST(msgp_pad_is_found_and_taken_out)
 	ck_assert(!rpcrdma_msgp_find(&h, w.mem, len, position, &position,
 				     &pad));
 }
-END_TEST
 
-START_TEST(msgp_with_senseless_alignment_is_left_alone)
+TEST(msgp_with_senseless_alignment_is_left_alone)
 {
 	static const uint32_t aligns[] = { 0, 1, 3, 0xffffffff, 4 };
 	uint32_t position, pad;
@@ -226,7 +216,6 @@ START_TEST(msgp_with_senseless_alignment_is_left_alone)
 					     &position, &pad));
 	}
 }
-END_TEST
 
 static bool invalidates(uint32_t *handle)
 {
@@ -234,7 +223,7 @@ static bool invalidates(uint32_t *handle)
 	return rpcrdma_header_invalidate(&h, handle);
 }
 
-START_TEST(only_the_one_handle_of_a_call_is_invalidated)
+TEST(only_the_one_handle_of_a_call_is_invalidated)
 {
 	uint32_t handle = 0;
 
@@ -267,9 +256,8 @@ START_TEST(only_the_one_handle_of_a_call_is_invalidated)
 	ck_assert(invalidates(&handle));
 	ck_assert_uint_eq(handle, 0x2000);
 }
-END_TEST
 
-START_TEST(a_pad_or_empty_segment_is_never_invalidated)
+TEST(a_pad_or_empty_segment_is_never_invalidated)
 {
 	uint32_t handle;
 
@@ -283,32 +271,4 @@ START_TEST(a_pad_or_empty_segment_is_never_invalidated)
 	put_chunk(1, 0);
 	put_zeros(2);
 	ck_assert(!invalidates(&handle));
-}
-END_TEST
-
-static void add_layout_tests(TCase *t)
-{
-	tcase_add_test(t, a_chunk_is_spliced_where_its_position_says);
-	tcase_add_test(t, later_positions_count_what_was_spliced_before);
-	tcase_add_test(t, chunks_that_overlap_are_refused);
-	tcase_add_test(t, a_position_past_the_inline_body_is_refused);
-	tcase_add_test(t, a_position_zero_chunk_belongs_to_nomsg_alone);
-	tcase_add_test(t, a_long_call_may_have_further_chunks);
-	tcase_add_test(t, a_call_longer_than_we_take_is_refused);
-	tcase_add_test(t, a_long_write_is_cut_off);
-	tcase_add_test(t, the_most_read_chunks_make_the_most_pieces);
-	tcase_add_test(t, msgp_pad_is_found_and_taken_out);
-	tcase_add_test(t, msgp_with_senseless_alignment_is_left_alone);
-	tcase_add_test(t, only_the_one_handle_of_a_call_is_invalidated);
-	tcase_add_test(t, a_pad_or_empty_segment_is_never_invalidated);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_chunk");
-	TCase *t = tcase_create("layout");
-
-	add_layout_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

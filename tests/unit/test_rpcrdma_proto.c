@@ -6,7 +6,7 @@
 
 #include "tests/unit/rpcrdma_wire.h"
 
-START_TEST(a_call_without_chunks_is_decoded)
+TEST(a_call_without_chunks_is_decoded)
 {
 	begin(1, RPCRDMA_MSG);
 	put_zeros(3);
@@ -20,7 +20,6 @@ START_TEST(a_call_without_chunks_is_decoded)
 	ck_assert_uint_eq(h.nwrites, 0);
 	ck_assert(!h.has_reply);
 }
-END_TEST
 
 static void put_all_lists(void)
 {
@@ -35,7 +34,7 @@ static void put_all_lists(void)
 	put_chunk(2, 2000);
 }
 
-START_TEST(all_lists_are_decoded)
+TEST(all_lists_are_decoded)
 {
 	struct rpcrdma_segment seg;
 
@@ -61,9 +60,8 @@ START_TEST(all_lists_are_decoded)
 	ck_assert_uint_eq(seg.offset, 0x1000);
 	ck_assert_uint_eq(h.len, xdr_out_len(&w.out));
 }
-END_TEST
 
-START_TEST(every_truncation_is_rejected)
+TEST(every_truncation_is_rejected)
 {
 	put_all_lists();
 	for (size_t len = 0; len < xdr_out_len(&w.out); len++) {
@@ -77,9 +75,8 @@ START_TEST(every_truncation_is_rejected)
 	}
 	ck_assert_int_eq(decode(), 0);
 }
-END_TEST
 
-START_TEST(another_version_is_distinguished_from_garbage)
+TEST(another_version_is_distinguished_from_garbage)
 {
 	begin(2, 77);
 	put_zeros(3);
@@ -87,18 +84,16 @@ START_TEST(another_version_is_distinguished_from_garbage)
 	ck_assert_uint_eq(h.xid, XID);
 	ck_assert_uint_eq(h.vers, 2);
 }
-END_TEST
 
-START_TEST(an_unknown_procedure_is_malformed)
+TEST(an_unknown_procedure_is_malformed)
 {
 	begin(1, 5);
 	put_zeros(3);
 	ck_assert_int_eq(decode(), -EBADMSG);
 	ck_assert_uint_eq(h.xid, XID);
 }
-END_TEST
 
-START_TEST(done_and_error_have_no_lists)
+TEST(done_and_error_have_no_lists)
 {
 	begin(1, RPCRDMA_DONE);
 	put_zeros(3);
@@ -116,9 +111,8 @@ START_TEST(done_and_error_have_no_lists)
 	ck_assert_uint_eq(h.vers_low, 1);
 	ck_assert_uint_eq(h.vers_high, 3);
 }
-END_TEST
 
-START_TEST(list_marks_are_booleans)
+TEST(list_marks_are_booleans)
 {
 	for (int word = 4; word < 7; word++) {
 		begin(1, RPCRDMA_MSG);
@@ -127,9 +121,8 @@ START_TEST(list_marks_are_booleans)
 		ck_assert_int_eq(decode(), -EBADMSG);
 	}
 }
-END_TEST
 
-START_TEST(a_segment_count_beyond_the_message_is_malformed)
+TEST(a_segment_count_beyond_the_message_is_malformed)
 {
 	begin(1, RPCRDMA_MSG);
 	put_zeros(1);
@@ -138,9 +131,8 @@ START_TEST(a_segment_count_beyond_the_message_is_malformed)
 	put_zeros(40);
 	ck_assert_int_eq(decode(), -EBADMSG);
 }
-END_TEST
 
-START_TEST(lengths_that_overflow_their_sum_are_malformed)
+TEST(lengths_that_overflow_their_sum_are_malformed)
 {
 	begin(1, RPCRDMA_MSG);
 	put_zeros(1);
@@ -153,9 +145,8 @@ START_TEST(lengths_that_overflow_their_sum_are_malformed)
 	put_zeros(3);
 	ck_assert_int_eq(decode(), -EBADMSG);
 }
-END_TEST
 
-START_TEST(more_chunks_than_we_take_are_refused)
+TEST(more_chunks_than_we_take_are_refused)
 {
 	begin(1, RPCRDMA_MSG);
 	for (uint32_t i = 0; i <= RPCRDMA_MAX_READS; i++)
@@ -169,10 +160,9 @@ START_TEST(more_chunks_than_we_take_are_refused)
 	put_zeros(2);
 	ck_assert_int_eq(decode(), -E2BIG);
 }
-END_TEST
 
 /* RFC 8166 section 4.3.1 gives the Read list no order. */
-START_TEST(read_chunks_may_stand_in_any_order)
+TEST(read_chunks_may_stand_in_any_order)
 {
 	static const uint32_t position[] = { 48, 0, 40, 44 };
 
@@ -193,9 +183,8 @@ START_TEST(read_chunks_may_stand_in_any_order)
 				  0x1000 + sorted[i]);
 	}
 }
-END_TEST
 
-START_TEST(read_positions_are_multiples_of_four_and_differ)
+TEST(read_positions_are_multiples_of_four_and_differ)
 {
 	begin(1, RPCRDMA_MSG);
 	put_read(6, 4);
@@ -208,7 +197,6 @@ START_TEST(read_positions_are_multiples_of_four_and_differ)
 	put_zeros(3);
 	ck_assert_int_eq(decode(), -EBADMSG);
 }
-END_TEST
 
 /* A message with one segment of @length at @offset in the list @list: 0 Read,
  * 1 Write, 2 Reply. */
@@ -223,7 +211,7 @@ static int decode_segment(int list, uint32_t length, uint64_t offset)
 	return decode();
 }
 
-START_TEST(a_segment_ends_before_two_to_the_64)
+TEST(a_segment_ends_before_two_to_the_64)
 {
 	for (int list = 0; list < 3; list++) {
 		ck_assert_int_eq(decode_segment(list, 5000, 0ull - 5000), 0);
@@ -234,9 +222,8 @@ START_TEST(a_segment_ends_before_two_to_the_64)
 				 -EBADMSG);
 	}
 }
-END_TEST
 
-START_TEST(a_reply_has_the_same_chunks_with_what_was_written)
+TEST(a_reply_has_the_same_chunks_with_what_was_written)
 {
 	uint8_t mem[512];
 	struct xdr_out out;
@@ -268,9 +255,8 @@ START_TEST(a_reply_has_the_same_chunks_with_what_was_written)
 	ck_assert_uint_eq(r.reply.nsegs, 2);
 	ck_assert_uint_eq(r.reply.length, 0);
 }
-END_TEST
 
-START_TEST(a_reply_may_overwrite_the_call_it_answers)
+TEST(a_reply_may_overwrite_the_call_it_answers)
 {
 	struct rpcrdma_reply reply = {
 		.call = &h, .credits = 1, .proc = RPCRDMA_NOMSG,
@@ -289,9 +275,8 @@ START_TEST(a_reply_may_overwrite_the_call_it_answers)
 	rpcrdma_reply_encode(&out, &reply);
 	ck_assert_mem_eq(w.mem, apart, len);
 }
-END_TEST
 
-START_TEST(errors_carry_the_version_of_the_call)
+TEST(errors_carry_the_version_of_the_call)
 {
 	uint8_t mem[64];
 	struct xdr_out out;
@@ -308,9 +293,8 @@ START_TEST(errors_carry_the_version_of_the_call)
 	rpcrdma_error_encode(&out, &h, 32, RPCRDMA_ERR_CHUNK);
 	ck_assert_uint_eq(xdr_out_len(&out), 20);
 }
-END_TEST
 
-START_TEST(private_data_is_that_of_a_linux_client)
+TEST(private_data_is_that_of_a_linux_client)
 {
 	static const uint8_t linux_client[12] = {
 		0xf6, 0xab, 0x0e, 0x18, 1, 1, 3, 3 };
@@ -325,9 +309,8 @@ START_TEST(private_data_is_that_of_a_linux_client)
 	ck_assert_uint_eq(p.send_size, 4096);
 	ck_assert_uint_eq(p.recv_size, 4096);
 }
-END_TEST
 
-START_TEST(private_data_is_found_at_any_offset)
+TEST(private_data_is_found_at_any_offset)
 {
 	static const uint8_t odd[] = {
 		0xf6, 0xab, 0x0e, 0xf6, 0xab, 0x0e, 0x18, 1, 0xfe, 0, 255 };
@@ -342,9 +325,8 @@ START_TEST(private_data_is_found_at_any_offset)
 		ck_assert_uint_eq(p.recv_size, 1024);
 	}
 }
-END_TEST
 
-START_TEST(private_data_of_another_format_means_the_defaults)
+TEST(private_data_of_another_format_means_the_defaults)
 {
 	static const uint8_t v2[] = { 0xf6, 0xab, 0x0e, 0x18, 2, 1, 9, 9 };
 	struct rpcrdma_private p;
@@ -353,43 +335,4 @@ START_TEST(private_data_of_another_format_means_the_defaults)
 	ck_assert(!p.remote_inv);
 	ck_assert_uint_eq(p.send_size, 1024);
 	ck_assert_uint_eq(p.recv_size, 1024);
-}
-END_TEST
-
-static void add_decode_tests(TCase *t)
-{
-	tcase_add_test(t, a_call_without_chunks_is_decoded);
-	tcase_add_test(t, all_lists_are_decoded);
-	tcase_add_test(t, every_truncation_is_rejected);
-	tcase_add_test(t, another_version_is_distinguished_from_garbage);
-	tcase_add_test(t, an_unknown_procedure_is_malformed);
-	tcase_add_test(t, done_and_error_have_no_lists);
-	tcase_add_test(t, list_marks_are_booleans);
-	tcase_add_test(t, a_segment_count_beyond_the_message_is_malformed);
-	tcase_add_test(t, lengths_that_overflow_their_sum_are_malformed);
-	tcase_add_test(t, more_chunks_than_we_take_are_refused);
-	tcase_add_test(t, read_chunks_may_stand_in_any_order);
-	tcase_add_test(t, read_positions_are_multiples_of_four_and_differ);
-	tcase_add_test(t, a_segment_ends_before_two_to_the_64);
-}
-
-static void add_encode_tests(TCase *t)
-{
-	tcase_add_test(t, a_reply_has_the_same_chunks_with_what_was_written);
-	tcase_add_test(t, a_reply_may_overwrite_the_call_it_answers);
-	tcase_add_test(t, errors_carry_the_version_of_the_call);
-	tcase_add_test(t, private_data_is_that_of_a_linux_client);
-	tcase_add_test(t, private_data_is_found_at_any_offset);
-	tcase_add_test(t, private_data_of_another_format_means_the_defaults);
-}
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_proto");
-	TCase *t = tcase_create("wire");
-
-	add_decode_tests(t);
-	add_encode_tests(t);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

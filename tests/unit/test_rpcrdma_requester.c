@@ -80,7 +80,7 @@ static int status(void)
 
 static const uint32_t none[3] = { 0, 0, 0 };
 
-START_TEST(a_call_is_marshalled_as_it_is_described)
+TEST(a_call_is_marshalled_as_it_is_described)
 {
 	struct rpcrdma_header c;
 	int len;
@@ -107,9 +107,8 @@ START_TEST(a_call_is_marshalled_as_it_is_described)
 	request_unregister(&slot);
 	ck_assert_uint_eq(nmrs, 0);
 }
-END_TEST
 
-START_TEST(a_call_too_long_for_the_send_becomes_a_long_one)
+TEST(a_call_too_long_for_the_send_becomes_a_long_one)
 {
 	struct rpcrdma_header c;
 	int len;
@@ -131,9 +130,8 @@ START_TEST(a_call_too_long_for_the_send_becomes_a_long_one)
 	ck_assert_int_eq(request_marshal(&slot, &device, 4096, 1, 50),
 			 -EMSGSIZE);
 }
-END_TEST
 
-START_TEST(an_inline_reply_is_taken)
+TEST(an_inline_reply_is_taken)
 {
 	offer(0, 0);
 	begin(1, RPCRDMA_MSG);
@@ -143,9 +141,8 @@ START_TEST(an_inline_reply_is_taken)
 	ck_assert_uint_eq(q.reply_len, 4);
 	ck_assert(!q.nomsg);
 }
-END_TEST
 
-START_TEST(a_reply_with_a_read_list_fails)
+TEST(a_reply_with_a_read_list_fails)
 {
 	offer(0, 0);
 	begin(1, RPCRDMA_MSG);
@@ -154,9 +151,8 @@ START_TEST(a_reply_with_a_read_list_fails)
 	xdr_put_u32(&w.out, XID);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
-START_TEST(chunks_that_were_not_offered_fail)
+TEST(chunks_that_were_not_offered_fail)
 {
 	offer(0, 0);
 	begin(1, RPCRDMA_MSG);
@@ -171,7 +167,6 @@ START_TEST(chunks_that_were_not_offered_fail)
 	xdr_put_u32(&w.out, XID);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
 /* A reply with these lengths in the Write chunk. */
 static int write_status(const uint32_t *lens)
@@ -185,7 +180,7 @@ static int write_status(const uint32_t *lens)
 	return status();
 }
 
-START_TEST(write_chunks_come_back_whole_filled_in_order)
+TEST(write_chunks_come_back_whole_filled_in_order)
 {
 	static const uint32_t full[] = { 100, 100, 50 };
 	static const uint32_t part[] = { 100, 7, 0 };
@@ -213,9 +208,8 @@ START_TEST(write_chunks_come_back_whole_filled_in_order)
 	xdr_put_u32(&w.out, XID);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
-START_TEST(lists_that_were_not_used_may_be_missing)
+TEST(lists_that_were_not_used_may_be_missing)
 {
 	offer(250, 150);
 	q.written[0] = 99;
@@ -231,7 +225,6 @@ START_TEST(lists_that_were_not_used_may_be_missing)
 	put_zeros(3);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
 static int reply_status(uint32_t proc, const uint32_t *lens, uint32_t xid)
 {
@@ -244,7 +237,7 @@ static int reply_status(uint32_t proc, const uint32_t *lens, uint32_t xid)
 	return status();
 }
 
-START_TEST(the_reply_chunk_is_for_nomsg_and_for_nothing_else)
+TEST(the_reply_chunk_is_for_nomsg_and_for_nothing_else)
 {
 	static const uint32_t some[] = { 100, 3 };
 
@@ -260,9 +253,8 @@ START_TEST(the_reply_chunk_is_for_nomsg_and_for_nothing_else)
 	put_zeros(3);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
-START_TEST(the_xid_of_the_reply_must_be_that_of_the_call)
+TEST(the_xid_of_the_reply_must_be_that_of_the_call)
 {
 	static const uint32_t some[] = { 100, 3 };
 
@@ -279,9 +271,8 @@ START_TEST(the_xid_of_the_reply_must_be_that_of_the_call)
 	put_zeros(3);
 	ck_assert_int_eq(status(), -EIO);
 }
-END_TEST
 
-START_TEST(only_replies_are_replies)
+TEST(only_replies_are_replies)
 {
 	static const uint32_t procs[] = { RPCRDMA_MSGP, RPCRDMA_DONE };
 
@@ -292,34 +283,12 @@ START_TEST(only_replies_are_replies)
 		ck_assert_int_eq(status(), -EIO);
 	}
 }
-END_TEST
 
-START_TEST(rdma_error_is_an_error_of_its_own)
+TEST(rdma_error_is_an_error_of_its_own)
 {
 	offer(0, 0);
 	begin(1, RPCRDMA_ERROR);
 	xdr_put_u32(&w.out, RPCRDMA_ERR_CHUNK);
 	ck_assert_int_eq(status(), -EREMOTEIO);
 	ck_assert_uint_eq(q.errcode, RPCRDMA_ERR_CHUNK);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_requester");
-	TCase *t = tcase_create("replies");
-
-	tcase_add_test(t, a_call_is_marshalled_as_it_is_described);
-	tcase_add_test(t, a_call_too_long_for_the_send_becomes_a_long_one);
-	tcase_add_test(t, an_inline_reply_is_taken);
-	tcase_add_test(t, a_reply_with_a_read_list_fails);
-	tcase_add_test(t, chunks_that_were_not_offered_fail);
-	tcase_add_test(t, write_chunks_come_back_whole_filled_in_order);
-	tcase_add_test(t, lists_that_were_not_used_may_be_missing);
-	tcase_add_test(t, the_reply_chunk_is_for_nomsg_and_for_nothing_else);
-	tcase_add_test(t, the_xid_of_the_reply_must_be_that_of_the_call);
-	tcase_add_test(t, only_replies_are_replies);
-	tcase_add_test(t, rdma_error_is_an_error_of_its_own);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

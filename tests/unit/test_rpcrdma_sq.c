@@ -86,7 +86,7 @@ static void complete(int status)
 	op->done(op, status, 0);
 }
 
-START_TEST(a_chain_with_room_is_posted_whole)
+TEST(a_chain_with_room_is_posted_whole)
 {
 	start(10, 4);
 	ck_assert_int_eq(submit(0, 7, false), 0);
@@ -98,9 +98,8 @@ START_TEST(a_chain_with_room_is_posted_whole)
 	ck_assert_int_eq(work[0].status, 0);
 	ck_assert_uint_eq(sq.room, 10);
 }
-END_TEST
 
-START_TEST(chains_without_room_wait_first_in_first_out)
+TEST(chains_without_room_wait_first_in_first_out)
 {
 	start(10, 4);
 	submit(0, 7, false);
@@ -115,9 +114,8 @@ START_TEST(chains_without_room_wait_first_in_first_out)
 	complete(0);
 	ck_assert_uint_eq(sq.room, 10);
 }
-END_TEST
 
-START_TEST(reads_go_out_as_far_as_the_read_depth)
+TEST(reads_go_out_as_far_as_the_read_depth)
 {
 	start(20, 4);
 	submit(0, 6, true);
@@ -140,9 +138,8 @@ START_TEST(reads_go_out_as_far_as_the_read_depth)
 	ck_assert_uint_eq(sq.read_room, 4);
 	ck_assert_uint_eq(sq.room, 20);
 }
-END_TEST
 
-START_TEST(replies_pass_reads_that_wait_for_depth)
+TEST(replies_pass_reads_that_wait_for_depth)
 {
 	start(20, 1);
 	submit(0, 3, true);
@@ -150,9 +147,8 @@ START_TEST(replies_pass_reads_that_wait_for_depth)
 	ck_assert_uint_eq(nposted, 2);
 	ck_assert_uint_eq(posted[1].steps, 5);
 }
-END_TEST
 
-START_TEST(reads_keep_their_turn_when_room_is_short)
+TEST(reads_keep_their_turn_when_room_is_short)
 {
 	start(4, 4);
 	submit(0, 4, false);
@@ -166,9 +162,8 @@ START_TEST(reads_keep_their_turn_when_room_is_short)
 	complete(0);
 	ck_assert_uint_eq(posted[2].steps, 3);
 }
-END_TEST
 
-START_TEST(a_chain_longer_than_the_queue_is_cut)
+TEST(a_chain_longer_than_the_queue_is_cut)
 {
 	start(4, 4);
 	submit(0, 1, false);
@@ -182,9 +177,8 @@ START_TEST(a_chain_longer_than_the_queue_is_cut)
 	}
 	ck_assert_int_eq(work[1].done, 1);
 }
-END_TEST
 
-START_TEST(a_chain_that_fails_posts_no_more_and_is_done_once)
+TEST(a_chain_that_fails_posts_no_more_and_is_done_once)
 {
 	start(20, 4);
 	submit(0, 12, true);		/* four out, eight to go */
@@ -194,9 +188,8 @@ START_TEST(a_chain_that_fails_posts_no_more_and_is_done_once)
 	ck_assert_int_eq(work[0].status, -EREMOTEIO);
 	ck_assert_ptr_null(sq.reads.head);
 }
-END_TEST
 
-START_TEST(a_failed_chain_waits_for_all_of_it_that_was_posted)
+TEST(a_failed_chain_waits_for_all_of_it_that_was_posted)
 {
 	start(20, 2);
 	submit(0, 2, true);
@@ -212,9 +205,8 @@ START_TEST(a_failed_chain_waits_for_all_of_it_that_was_posted)
 	ck_assert_int_eq(work[1].done, 1);
 	ck_assert_int_eq(work[1].status, -EREMOTEIO);
 }
-END_TEST
 
-START_TEST(a_chain_that_fails_to_post_is_not_taken)
+TEST(a_chain_that_fails_to_post_is_not_taken)
 {
 	start(20, 4);
 	post_err = -ENOTCONN;
@@ -223,9 +215,8 @@ START_TEST(a_chain_that_fails_to_post_is_not_taken)
 	ck_assert_uint_eq(sq.room, 20);
 	ck_assert_ptr_null(sq.sends.head);
 }
-END_TEST
 
-START_TEST(parked_chains_fail_with_their_connection)
+TEST(parked_chains_fail_with_their_connection)
 {
 	start(4, 4);
 	submit(0, 4, false);
@@ -238,9 +229,8 @@ START_TEST(parked_chains_fail_with_their_connection)
 	ck_assert_int_eq(work[2].done, 1);
 	ck_assert_int_eq(work[2].status, -ENOTCONN);
 }
-END_TEST
 
-START_TEST(a_dead_queue_gives_everything_back_and_takes_nothing)
+TEST(a_dead_queue_gives_everything_back_and_takes_nothing)
 {
 	start(4, 4);
 	rpcrdma_sq_set_read_depth(&sq, 0);
@@ -254,25 +244,4 @@ START_TEST(a_dead_queue_gives_everything_back_and_takes_nothing)
 	ck_assert_int_eq(submit(2, 1, false), -ENOTCONN);
 	ck_assert_int_eq(work[2].done, 0);
 	ck_assert_uint_eq(nposted, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpcrdma_sq");
-	TCase *t = tcase_create("sq");
-
-	tcase_add_test(t, a_chain_with_room_is_posted_whole);
-	tcase_add_test(t, chains_without_room_wait_first_in_first_out);
-	tcase_add_test(t, reads_go_out_as_far_as_the_read_depth);
-	tcase_add_test(t, replies_pass_reads_that_wait_for_depth);
-	tcase_add_test(t, reads_keep_their_turn_when_room_is_short);
-	tcase_add_test(t, a_chain_longer_than_the_queue_is_cut);
-	tcase_add_test(t, a_chain_that_fails_posts_no_more_and_is_done_once);
-	tcase_add_test(t, a_failed_chain_waits_for_all_of_it_that_was_posted);
-	tcase_add_test(t, a_chain_that_fails_to_post_is_not_taken);
-	tcase_add_test(t, parked_chains_fail_with_their_connection);
-	tcase_add_test(t, a_dead_queue_gives_everything_back_and_takes_nothing);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

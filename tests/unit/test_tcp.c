@@ -16,7 +16,9 @@ static void setup(void)
 	fx_listen(NULL);
 }
 
-START_TEST(a_call_is_answered)
+TEST_CASE(.setup = setup, .teardown = fx_stop);
+
+TEST(a_call_is_answered)
 {
 	int fd = fx_connect();
 
@@ -24,7 +26,6 @@ START_TEST(a_call_is_answered)
 	ck_assert_uint_eq(fx_recv_echo(fd), 7);
 	close(fd);
 }
-END_TEST
 
 /* Two calls; the second one has three fragments, one of them empty. */
 static size_t small_stream(uint8_t *out)
@@ -49,7 +50,7 @@ static void let_arrive(unsigned calls)
 	EVENTUALLY(atomic_load(&fx.taken) >= calls);
 }
 
-START_TEST(every_split_of_a_stream_gives_the_same_calls)
+TEST(every_split_of_a_stream_gives_the_same_calls)
 {
 	uint8_t s[128];
 	size_t len = small_stream(s);
@@ -64,9 +65,8 @@ START_TEST(every_split_of_a_stream_gives_the_same_calls)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_stream_may_come_byte_by_byte)
+TEST(a_stream_may_come_byte_by_byte)
 {
 	uint8_t s[128];
 	size_t len = small_stream(s);
@@ -80,7 +80,6 @@ START_TEST(a_stream_may_come_byte_by_byte)
 	ck_assert_uint_eq(fx_recv_echo(fd), 2);
 	close(fd);
 }
-END_TEST
 
 /* Cuts a record into fragments of random lengths, empty ones too. */
 static size_t fragment(uint8_t *out, const uint8_t *rec, size_t len)
@@ -107,7 +106,7 @@ static size_t fragment(uint8_t *out, const uint8_t *rec, size_t len)
 	return n;
 }
 
-START_TEST(fragments_of_any_size_in_pieces_of_any_size)
+TEST(fragments_of_any_size_in_pieces_of_any_size)
 {
 	static const size_t sizes[] = { 12, 100, 1024, 1025, 5000, 70000,
 					300000 };
@@ -133,7 +132,6 @@ START_TEST(fragments_of_any_size_in_pieces_of_any_size)
 	free(out);
 	close(fd);
 }
-END_TEST
 
 /* @n calls of mixed kinds and sizes at once; all come back, each once. */
 static void pipeline(int fd, uint32_t n, enum fx_op a, enum fx_op b)
@@ -156,7 +154,7 @@ static void pipeline(int fd, uint32_t n, enum fx_op a, enum fx_op b)
 	free(out);
 }
 
-START_TEST(pipelined_calls_are_all_answered)
+TEST(pipelined_calls_are_all_answered)
 {
 	int fd = fx_connect();
 
@@ -164,7 +162,6 @@ START_TEST(pipelined_calls_are_all_answered)
 		pipeline(fd, 200, FX_ECHO, FX_ECHO);
 	close(fd);
 }
-END_TEST
 
 static void send_at_once(int fd, uint32_t n, enum fx_op last)
 {
@@ -179,7 +176,7 @@ static void send_at_once(int fd, uint32_t n, enum fx_op last)
 }
 
 /* The socket's time-out fails the test if these wait for all the others. */
-START_TEST(the_first_of_many_replies_do_not_wait_for_the_last)
+TEST(the_first_of_many_replies_do_not_wait_for_the_last)
 {
 	int fd = fx_connect();
 
@@ -195,9 +192,8 @@ START_TEST(the_first_of_many_replies_do_not_wait_for_the_last)
 		ck_assert_uint_eq(fx_recv_echo(fd), i);
 	close(fd);
 }
-END_TEST
 
-START_TEST(replies_may_come_from_any_thread)
+TEST(replies_may_come_from_any_thread)
 {
 	int fd = fx_connect();
 
@@ -205,7 +201,6 @@ START_TEST(replies_may_come_from_any_thread)
 		pipeline(fd, 200, FX_WORK, FX_ECHO);
 	close(fd);
 }
-END_TEST
 
 struct client {
 	pthread_t thread;
@@ -221,7 +216,7 @@ static void run_client(void *arg)
 	close(c->fd);
 }
 
-START_TEST(connections_are_spread_and_do_not_mix)
+TEST(connections_are_spread_and_do_not_mix)
 {
 	struct client c[8];
 
@@ -234,9 +229,8 @@ START_TEST(connections_are_spread_and_do_not_mix)
 	ck_assert_uint_eq(atomic_load(&fx.loops_used), (1u << FX_LOOPS) - 1);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
-END_TEST
 
-START_TEST(large_records_go_in)
+TEST(large_records_go_in)
 {
 	static const size_t sizes[] = { 65536, 65537, 262144 + 200,
 					1 << 20, MSG_MAX_LEN };
@@ -251,9 +245,8 @@ START_TEST(large_records_go_in)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(large_replies_come_out)
+TEST(large_replies_come_out)
 {
 	static const uint32_t sizes[] = { 1, 4, 4096, 70000, 1 << 20 };
 	int fd = fx_connect();
@@ -267,9 +260,8 @@ START_TEST(large_replies_come_out)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(many_large_replies_to_a_slow_reader)
+TEST(many_large_replies_to_a_slow_reader)
 {
 	int fd = fx_connect();
 
@@ -280,7 +272,6 @@ START_TEST(many_large_replies_to_a_slow_reader)
 		ck_assert_uint_lt(fx_recv_big(fd, 1 << 20), 30);
 	close(fd);
 }
-END_TEST
 
 static void reset(int fd)
 {
@@ -291,7 +282,7 @@ static void reset(int fd)
 }
 
 /* Pipes that are full, and for some replies buffers, when there are none. */
-START_TEST(replies_may_lie_in_pipes)
+TEST(replies_may_lie_in_pipes)
 {
 	static const uint32_t sizes[] = { 4, 4096, 70001, 1 << 20 };
 	static const enum fx_op ops[] = { FX_PIPE, FX_WORK_PIPE, FX_BIG,
@@ -311,9 +302,8 @@ START_TEST(replies_may_lie_in_pipes)
 	ck_assert_uint_gt(atomic_load(&fx.piped), 32);
 	close(fd);
 }
-END_TEST
 
-START_TEST(pipes_come_back_from_connections_that_are_gone)
+TEST(pipes_come_back_from_connections_that_are_gone)
 {
 	for (unsigned round = 0; round < 3; round++) {
 		int fd = fx_connect();
@@ -327,9 +317,8 @@ START_TEST(pipes_come_back_from_connections_that_are_gone)
 		EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 	}
 }
-END_TEST
 
-START_TEST(dropped_calls_get_no_reply)
+TEST(dropped_calls_get_no_reply)
 {
 	int fd = fx_connect();
 
@@ -339,9 +328,8 @@ START_TEST(dropped_calls_get_no_reply)
 	ck_assert_uint_eq(fx_recv_echo(fd), 1000);
 	close(fd);
 }
-END_TEST
 
-START_TEST(calls_before_a_fin_are_answered_and_then_comes_ours)
+TEST(calls_before_a_fin_are_answered_and_then_comes_ours)
 {
 	int fd = fx_connect();
 
@@ -356,9 +344,8 @@ START_TEST(calls_before_a_fin_are_answered_and_then_comes_ours)
 	close(fd);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
-END_TEST
 
-START_TEST(a_fin_in_the_middle_of_a_record_ends_the_connection)
+TEST(a_fin_in_the_middle_of_a_record_ends_the_connection)
 {
 	uint8_t out[64];
 	int fd = fx_connect();
@@ -369,9 +356,8 @@ START_TEST(a_fin_in_the_middle_of_a_record_ends_the_connection)
 	close(fd);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
-END_TEST
 
-START_TEST(replies_to_a_connection_that_is_gone_are_lost)
+TEST(replies_to_a_connection_that_is_gone_are_lost)
 {
 	int fd = fx_connect();
 
@@ -387,9 +373,8 @@ START_TEST(replies_to_a_connection_that_is_gone_are_lost)
 	ck_assert_uint_eq(stats_sum_by_name("tcp_replies_lost"), 10);
 	EVENTUALLY(atomic_load(&fx.lost) == 10);
 }
-END_TEST
 
-START_TEST(memory_of_the_upper_layer_is_zeroed_once)
+TEST(memory_of_the_upper_layer_is_zeroed_once)
 {
 	int fd = fx_connect();
 
@@ -400,9 +385,8 @@ START_TEST(memory_of_the_upper_layer_is_zeroed_once)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
+TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
 {
 	int fd = fx_connect();
 
@@ -417,9 +401,8 @@ START_TEST(a_connection_lives_as_long_as_somebody_refers_to_it)
 	xprt_put(fx.kept);
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 }
-END_TEST
 
-START_TEST(nothing_is_read_after_a_bad_mark)
+TEST(nothing_is_read_after_a_bad_mark)
 {
 	const uint32_t fragment = 50u << 10;
 	uint32_t mark[2] = { htobe32(fragment), htobe32(
@@ -445,9 +428,8 @@ START_TEST(nothing_is_read_after_a_bad_mark)
 	EVENTUALLY(fx.l->ops->count(fx.l) == 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(bytes_and_records_are_counted)
+TEST(bytes_and_records_are_counted)
 {
 	int fd = fx_connect();
 	uint64_t in = stats_sum_by_name("tcp_bytes_in");
@@ -462,40 +444,4 @@ START_TEST(bytes_and_records_are_counted)
 	ck_assert_uint_eq(stats_sum_by_name("tcp_bytes_in"), in + 5 * 104);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_records"), records + 5);
 	close(fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("tcp");
-	TCase *tc = tcase_create("tcp");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, fx_stop);
-	tcase_add_test(tc, a_call_is_answered);
-	tcase_add_test(tc, every_split_of_a_stream_gives_the_same_calls);
-	tcase_add_test(tc, a_stream_may_come_byte_by_byte);
-	tcase_add_test(tc, fragments_of_any_size_in_pieces_of_any_size);
-	tcase_add_test(tc, pipelined_calls_are_all_answered);
-	tcase_add_test(tc, the_first_of_many_replies_do_not_wait_for_the_last);
-	tcase_add_test(tc, replies_may_come_from_any_thread);
-	tcase_add_test(tc, connections_are_spread_and_do_not_mix);
-	tcase_add_test(tc, large_records_go_in);
-	tcase_add_test(tc, large_replies_come_out);
-	tcase_add_test(tc, many_large_replies_to_a_slow_reader);
-	tcase_add_test(tc, replies_may_lie_in_pipes);
-	tcase_add_test(tc, pipes_come_back_from_connections_that_are_gone);
-	tcase_add_test(tc, dropped_calls_get_no_reply);
-	tcase_add_test(tc,
-		calls_before_a_fin_are_answered_and_then_comes_ours);
-	tcase_add_test(tc,
-		a_fin_in_the_middle_of_a_record_ends_the_connection);
-	tcase_add_test(tc, replies_to_a_connection_that_is_gone_are_lost);
-	tcase_add_test(tc, memory_of_the_upper_layer_is_zeroed_once);
-	tcase_add_test(tc,
-		a_connection_lives_as_long_as_somebody_refers_to_it);
-	tcase_add_test(tc, nothing_is_read_after_a_bad_mark);
-	tcase_add_test(tc, bytes_and_records_are_counted);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -17,7 +17,9 @@ static void setup(void)
 	fx_start(128);
 }
 
-START_TEST(calls_in_progress_are_bounded)
+TEST_CASE(.setup = setup, .teardown = fx_stop);
+
+TEST(calls_in_progress_are_bounded)
 {
 	struct tcp_options o = { .max_calls = 8 };
 	unsigned answered = 0;
@@ -41,9 +43,8 @@ START_TEST(calls_in_progress_are_bounded)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(replies_queued_are_bounded)
+TEST(replies_queued_are_bounded)
 {
 	struct tcp_options o = { .max_queued = MIB };
 	const unsigned n = 200;
@@ -65,7 +66,6 @@ START_TEST(replies_queued_are_bounded)
 		ck_assert_uint_eq(fx_recv_big(fd, 200 * KIB), i);
 	close(fd);
 }
-END_TEST
 
 static void ends_as_bad(const void *data, size_t len, unsigned times)
 {
@@ -82,7 +82,7 @@ static void ends_as_bad(const void *data, size_t len, unsigned times)
 	ck_assert_uint_eq(stats_sum_by_name("tcp_closed_error"), errors + 1);
 }
 
-START_TEST(bad_records_end_the_connection)
+TEST(bad_records_end_the_connection)
 {
 	fx_listen(NULL);
 	ends_as_bad("\xff\xff\xff\xff", 4, 1);
@@ -92,10 +92,9 @@ START_TEST(bad_records_end_the_connection)
 	ends_as_bad("\0\0\0\0", 4, 1000);
 	ends_as_bad("GET / HTTP/1.1\r\n\r\n", 18, 1);
 }
-END_TEST
 
 /* Calls that came before are under way, those behind are not looked at. */
-START_TEST(a_record_that_is_no_call_ends_the_connection)
+TEST(a_record_that_is_no_call_ends_the_connection)
 {
 	static const enum fx_op ops[] = { FX_WORK, FX_REJECT, FX_ECHO };
 	uint8_t out[300];
@@ -120,9 +119,8 @@ START_TEST(a_record_that_is_no_call_ends_the_connection)
 	fx_settle();
 	ck_assert_uint_eq(atomic_load(&fx.taken), taken);
 }
-END_TEST
 
-START_TEST(garbage_harms_nobody_else)
+TEST(garbage_harms_nobody_else)
 {
 	uint8_t junk[5000];
 	int good, fd;
@@ -150,9 +148,8 @@ START_TEST(garbage_harms_nobody_else)
 	close(good);
 	EVENTUALLY(fx_conns() == 0);
 }
-END_TEST
 
-START_TEST(a_record_that_stalls_ends_the_connection)
+TEST(a_record_that_stalls_ends_the_connection)
 {
 	struct tcp_options o = { .stall_ms = 200 };
 	uint8_t call[1000];
@@ -182,9 +179,8 @@ START_TEST(a_record_that_stalls_ends_the_connection)
 	ck_assert_uint_eq(fx_recv_echo(idle), 2);
 	close(idle);
 }
-END_TEST
 
-START_TEST(a_stall_after_large_records_gives_the_buffer_back)
+TEST(a_stall_after_large_records_gives_the_buffer_back)
 {
 	/* Enough for a mebibyte, whatever else the machine does. */
 	struct tcp_options o = { .stall_ms = 3000 };
@@ -199,9 +195,8 @@ START_TEST(a_stall_after_large_records_gives_the_buffer_back)
 	EVENTUALLY(fx_pool_out() == 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
+TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
 {
 	/* Enough to send a call, whatever else the machine does. */
 	struct tcp_options o = { .idle_ms = 1500 };
@@ -223,9 +218,8 @@ START_TEST(an_idle_connection_ends_unless_a_call_is_in_progress)
 	close(busy);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_idle_closed"), 2);
 }
-END_TEST
 
-START_TEST(a_peer_that_takes_no_replies_is_closed)
+TEST(a_peer_that_takes_no_replies_is_closed)
 {
 	struct tcp_options o = { .send_ms = 200 };
 	int fd;
@@ -239,9 +233,8 @@ START_TEST(a_peer_that_takes_no_replies_is_closed)
 	EVENTUALLY(fx_pool_out() == 0);
 	close(fd);
 }
-END_TEST
 
-START_TEST(connections_are_limited)
+TEST_LOOP(connections_are_limited, 0, 2)
 {
 	int fd[3], more;
 
@@ -270,9 +263,8 @@ START_TEST(connections_are_limited)
 		close(fd[i]);
 	}
 }
-END_TEST
 
-START_TEST(accepting_pauses_when_descriptors_run_out)
+TEST(accepting_pauses_when_descriptors_run_out)
 {
 	struct rlimit old, none;
 	struct sockaddr_storage to;
@@ -300,9 +292,8 @@ START_TEST(accepting_pauses_when_descriptors_run_out)
 	ck_assert_uint_eq(fx_recv_echo(fd), 1);
 	close(fd);
 }
-END_TEST
 
-START_TEST(stop_answers_what_was_taken_and_takes_no_more)
+TEST(stop_answers_what_was_taken_and_takes_no_more)
 {
 	struct sockaddr_storage to;
 	int fd, fd2, late;
@@ -332,9 +323,8 @@ START_TEST(stop_answers_what_was_taken_and_takes_no_more)
 	close(late);
 	EVENTUALLY(fx_conns() == 0);
 }
-END_TEST
 
-START_TEST(stop_under_load_loses_no_reply)
+TEST(stop_under_load_loses_no_reply)
 {
 	uint8_t in[64];
 	unsigned replies = 0;
@@ -353,9 +343,8 @@ START_TEST(stop_under_load_loses_no_reply)
 	close(fd);
 	EVENTUALLY(fx_conns() == 0);
 }
-END_TEST
 
-START_TEST(a_drained_connection_that_is_not_closed_is_given_up)
+TEST(a_drained_connection_that_is_not_closed_is_given_up)
 {
 	struct tcp_options o = { .linger_ms = 100 };
 	int fd;
@@ -368,7 +357,6 @@ START_TEST(a_drained_connection_that_is_not_closed_is_given_up)
 	EVENTUALLY(fx_conns() == 0);
 	close(fd);
 }
-END_TEST
 
 static void release_later(void *arg)
 {
@@ -376,7 +364,7 @@ static void release_later(void *arg)
 	fx_release(true);
 }
 
-START_TEST(free_waits_for_calls_in_progress)
+TEST(free_waits_for_calls_in_progress)
 {
 	pthread_t t;
 	int fd;
@@ -392,9 +380,8 @@ START_TEST(free_waits_for_calls_in_progress)
 	pthread_join(t, NULL);
 	close(fd);
 }
-END_TEST
 
-START_TEST(one_listener_serves_both_families)
+TEST(one_listener_serves_both_families)
 {
 	struct tcp_options only = { .v6only = true };
 	static const char *const host[] = { "127.0.0.1", "::1" };
@@ -420,7 +407,6 @@ START_TEST(one_listener_serves_both_families)
 				 sizeof(struct sockaddr_in)), -1);
 	close(fd);
 }
-END_TEST
 
 static atomic_uint misbehaving;
 
@@ -463,7 +449,7 @@ static void misbehave(void *arg)
 	atomic_fetch_sub(&misbehaving, 1);
 }
 
-START_TEST(connections_that_come_and_go_leave_nothing)
+TEST(connections_that_come_and_go_leave_nothing)
 {
 	struct tcp_options o = { .max_calls = 6, .max_queued = MIB,
 				 .send_ms = 1000, .stall_ms = 1000 };
@@ -485,35 +471,4 @@ START_TEST(connections_that_come_and_go_leave_nothing)
 	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
 		pthread_join(t[i], NULL);
 	EVENTUALLY((fx_release(true), fx_conns() == 0));
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("tcp limits");
-	TCase *tc = tcase_create("tcp limits");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, fx_stop);
-	tcase_add_test(tc, calls_in_progress_are_bounded);
-	tcase_add_test(tc, replies_queued_are_bounded);
-	tcase_add_test(tc, bad_records_end_the_connection);
-	tcase_add_test(tc, a_record_that_is_no_call_ends_the_connection);
-	tcase_add_test(tc, garbage_harms_nobody_else);
-	tcase_add_test(tc, a_record_that_stalls_ends_the_connection);
-	tcase_add_test(tc, a_stall_after_large_records_gives_the_buffer_back);
-	tcase_add_test(tc,
-		an_idle_connection_ends_unless_a_call_is_in_progress);
-	tcase_add_test(tc, a_peer_that_takes_no_replies_is_closed);
-	tcase_add_loop_test(tc, connections_are_limited, 0, 2);
-	tcase_add_test(tc, accepting_pauses_when_descriptors_run_out);
-	tcase_add_test(tc, stop_answers_what_was_taken_and_takes_no_more);
-	tcase_add_test(tc, stop_under_load_loses_no_reply);
-	tcase_add_test(tc,
-		a_drained_connection_that_is_not_closed_is_given_up);
-	tcase_add_test(tc, free_waits_for_calls_in_progress);
-	tcase_add_test(tc, connections_that_come_and_go_leave_nothing);
-	tcase_add_test(tc, one_listener_serves_both_families);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

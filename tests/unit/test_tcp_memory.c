@@ -38,7 +38,9 @@ static void put_pool(struct buf *all)
 	}
 }
 
-START_TEST(reading_waits_while_the_pool_is_empty)
+TEST_CASE(.setup = setup, .teardown = fx_stop);
+
+TEST(reading_waits_while_the_pool_is_empty)
 {
 	struct buf *all, *last;
 	int fd[3];
@@ -59,14 +61,13 @@ START_TEST(reading_waits_while_the_pool_is_empty)
 	}
 	put_pool(all);
 }
-END_TEST
 
 static void send_large(void *arg)
 {
 	fx_send_call(*(int *)arg, 5, FX_DROP, 0, MIB);
 }
 
-START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
+TEST(large_records_wait_for_a_buffer_one_after_the_other)
 {
 	struct buf *all;
 	pthread_t t[3];
@@ -91,9 +92,8 @@ START_TEST(large_records_wait_for_a_buffer_one_after_the_other)
 	close(fd[1]);
 	close(fd[2]);
 }
-END_TEST
 
-START_TEST(a_claimed_length_reserves_nothing)
+TEST(a_claimed_length_reserves_nothing)
 {
 	struct tcp_options o = { .linger_ms = 40 };
 	static const uint8_t claim[] = "\x80\x10\0\0" "few bytes";
@@ -112,14 +112,13 @@ START_TEST(a_claimed_length_reserves_nothing)
 		close(fd[i]);
 	EVENTUALLY(fx_conns() == 0);
 }
-END_TEST
 
 static void got_one(struct pool_request *r, struct buf *b)
 {
 	buf_put(b);
 }
 
-START_TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
+TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 {
 	struct tcp_options o = { .short_ms = 200, .max_queued = MIB };
 	struct pool_request w = { .ready = got_one };
@@ -146,21 +145,4 @@ START_TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 	close(fd);
 	buf_put(last);
 	put_pool(all);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("tcp memory");
-	TCase *tc = tcase_create("tcp memory");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, fx_stop);
-	tcase_add_test(tc, reading_waits_while_the_pool_is_empty);
-	tcase_add_test(tc, large_records_wait_for_a_buffer_one_after_the_other);
-	tcase_add_test(tc, a_claimed_length_reserves_nothing);
-	tcase_add_test(tc,
-		a_peer_that_reads_no_replies_is_closed_when_memory_is_short);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

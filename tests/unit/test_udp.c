@@ -66,7 +66,9 @@ static long answer(int fd, uint32_t xid, enum fx_op op, size_t same)
 	return n;
 }
 
-START_TEST(a_call_is_answered_whatever_its_size)
+TEST_CASE(.setup = setup, .teardown = fx_stop);
+
+TEST(a_call_is_answered_whatever_its_size)
 {
 	static const size_t sizes[] = { 12, 100, 1024, 1025, 8192, 65000 };
 	int fd;
@@ -80,9 +82,8 @@ START_TEST(a_call_is_answered_whatever_its_size)
 	}
 	close(fd);
 }
-END_TEST
 
-START_TEST(head_body_and_tail_make_one_datagram)
+TEST(head_body_and_tail_make_one_datagram)
 {
 	int fd;
 
@@ -94,9 +95,8 @@ START_TEST(head_body_and_tail_make_one_datagram)
 	ck_assert_int_eq(answer(fd, 10, FX_BIG, 4), 5008);
 	close(fd);
 }
-END_TEST
 
-START_TEST(replies_leave_from_the_address_asked)
+TEST(replies_leave_from_the_address_asked)
 {
 	static const char *const hosts[] = { "127.0.0.1", "127.0.0.2",
 					     "127.1.2.3", "::1" };
@@ -124,9 +124,8 @@ START_TEST(replies_leave_from_the_address_asked)
 		close(fd);
 	}
 }
-END_TEST
 
-START_TEST(a_reply_that_does_not_fit_is_lost)
+TEST(a_reply_that_does_not_fit_is_lost)
 {
 	int fd;
 
@@ -139,9 +138,8 @@ START_TEST(a_reply_that_does_not_fit_is_lost)
 	ck_assert_int_eq(answer(fd, 2, FX_BIG, 4), SIZE_MAX_V4);
 	close(fd);
 }
-END_TEST
 
-START_TEST(empty_and_long_datagrams_are_dropped)
+TEST(empty_and_long_datagrams_are_dropped)
 {
 	struct udp_options o = { .max_len = 1000 };
 	int fd;
@@ -157,9 +155,8 @@ START_TEST(empty_and_long_datagrams_are_dropped)
 	ck_assert_uint_eq(atomic_load(&fx.taken), 1);
 	close(fd);
 }
-END_TEST
 
-START_TEST(calls_in_progress_are_bounded)
+TEST(calls_in_progress_are_bounded)
 {
 	struct udp_options o = { .max_calls = 4 };
 	unsigned answered = 0;
@@ -184,10 +181,9 @@ START_TEST(calls_in_progress_are_bounded)
 	ck_assert_uint_ge(stats_sum_by_name("udp_read_pauses"), 1);
 	close(fd);
 }
-END_TEST
 
 /* Half of the places hang for two hosts.  The others are served. */
-START_TEST(a_host_whose_calls_hang_leaves_room_for_others)
+TEST(a_host_whose_calls_hang_leaves_room_for_others)
 {
 	static const char *const hung[] = { "127.0.0.2", "127.0.0.3" };
 	struct udp_options o = { .max_calls = 64 };
@@ -213,9 +209,8 @@ START_TEST(a_host_whose_calls_hang_leaves_room_for_others)
 	ck_assert_int_eq(answer(fd, 1, FX_ECHO, 40), 40);
 	close(fd);
 }
-END_TEST
 
-START_TEST(stop_answers_what_was_taken)
+TEST(stop_answers_what_was_taken)
 {
 	int fd;
 
@@ -233,7 +228,6 @@ START_TEST(stop_answers_what_was_taken)
 	ck_assert_uint_eq(atomic_load(&fx.taken), 1);
 	close(fd);
 }
-END_TEST
 
 static void release_later(void *arg)
 {
@@ -241,7 +235,7 @@ static void release_later(void *arg)
 	fx_release(true);
 }
 
-START_TEST(free_waits_for_calls_in_progress)
+TEST(free_waits_for_calls_in_progress)
 {
 	pthread_t t;
 	int fd;
@@ -258,9 +252,8 @@ START_TEST(free_waits_for_calls_in_progress)
 	pthread_join(t, NULL);
 	close(fd);
 }
-END_TEST
 
-START_TEST(dropped_calls_get_no_reply)
+TEST(dropped_calls_get_no_reply)
 {
 	int fd;
 
@@ -273,26 +266,4 @@ START_TEST(dropped_calls_get_no_reply)
 	}
 	ck_assert_uint_eq(atomic_load(&fx.taken), 200);
 	close(fd);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("udp");
-	TCase *tc = tcase_create("udp");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_checked_fixture(tc, setup, fx_stop);
-	tcase_add_test(tc, a_call_is_answered_whatever_its_size);
-	tcase_add_test(tc, head_body_and_tail_make_one_datagram);
-	tcase_add_test(tc, replies_leave_from_the_address_asked);
-	tcase_add_test(tc, a_reply_that_does_not_fit_is_lost);
-	tcase_add_test(tc, empty_and_long_datagrams_are_dropped);
-	tcase_add_test(tc, calls_in_progress_are_bounded);
-	tcase_add_test(tc, a_host_whose_calls_hang_leaves_room_for_others);
-	tcase_add_test(tc, stop_answers_what_was_taken);
-	tcase_add_test(tc, free_waits_for_calls_in_progress);
-	tcase_add_test(tc, dropped_calls_get_no_reply);
-	suite_add_tcase(s, tc);
-	return run_suite(s);
 }

@@ -9,7 +9,7 @@
 
 #include "tests/unit/runner.h"
 
-START_TEST(a_request_says_who_asks_and_what_it_brings)
+TEST(a_request_says_who_asks_and_what_it_brings)
 {
 	const struct sockaddr_in *sin;
 
@@ -25,9 +25,8 @@ START_TEST(a_request_says_who_asks_and_what_it_brings)
 	ck_assert(conn->info.remote_inv);
 	finish();
 }
-END_TEST
 
-START_TEST(read_depth_is_what_both_sides_can)
+TEST(read_depth_is_what_both_sides_can)
 {
 	begin();
 	ck_assert_int_eq(try_listen(), 0);
@@ -40,9 +39,8 @@ START_TEST(read_depth_is_what_both_sides_can)
 	}
 	end();
 }
-END_TEST
 
-START_TEST(accept_asks_for_patience_and_caps_the_depths)
+TEST(accept_asks_for_patience_and_caps_the_depths)
 {
 	begin();
 	connected();
@@ -55,9 +53,8 @@ START_TEST(accept_asks_for_patience_and_caps_the_depths)
 	ck_assert_int_eq(fake.qp->rnr_timer, 12);
 	finish();
 }
-END_TEST
 
-START_TEST(the_cm_can_end_a_connection)
+TEST_LOOP(the_cm_can_end_a_connection, 0, 6)
 {
 	static const struct {
 		enum rdma_cm_event_type type;
@@ -82,10 +79,9 @@ START_TEST(the_cm_can_end_a_connection)
 	finished(map[_i].err);
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
 }
-END_TEST
 
 /* Nobody has said yet on which loop it is to be. */
-START_TEST(a_peer_may_give_up_before_it_is_answered)
+TEST_LOOP(a_peer_may_give_up_before_it_is_answered, 0, 2)
 {
 	int err;
 
@@ -104,16 +100,14 @@ START_TEST(a_peer_may_give_up_before_it_is_answered)
 	ck_assert_int_lt(err, 0);
 	finished(err);
 }
-END_TEST
 
-START_TEST(infiniband_does_not_wait_for_the_peer_to_close)
+TEST(infiniband_does_not_wait_for_the_peer_to_close)
 {
 	begin();
 	connected();
 	finish();
 	ck_assert_uint_eq(fake.disconnects, 1);
 }
-END_TEST
 
 static time_t seconds(void)
 {
@@ -123,7 +117,7 @@ static time_t seconds(void)
 	return t.tv_sec;
 }
 
-START_TEST(iwarp_waits_for_the_peer_to_close)
+TEST_LOOP(iwarp_waits_for_the_peer_to_close, 0, 2)
 {
 	time_t begin;
 	int calls;
@@ -145,9 +139,8 @@ START_TEST(iwarp_waits_for_the_peer_to_close)
 		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	finished(0);
 }
-END_TEST
 
-START_TEST(iwarp_has_its_own_limits)
+TEST_LOOP(iwarp_has_its_own_limits, 0, 2)
 {
 	const struct fabric_limits *l;
 
@@ -170,7 +163,6 @@ START_TEST(iwarp_has_its_own_limits)
 		fabric_close(conn);
 	finished(_i ? -ECONNRESET : 0);
 }
-END_TEST
 
 static unsigned access_of(unsigned access)
 {
@@ -185,7 +177,7 @@ static unsigned access_of(unsigned access)
 	return fake.mr_access;
 }
 
-START_TEST(memory_is_open_to_peers_only_where_it_must_be)
+TEST_LOOP(memory_is_open_to_peers_only_where_it_must_be, 0, 2)
 {
 	const unsigned local = IBV_ACCESS_LOCAL_WRITE;
 	const unsigned relaxed = IBV_ACCESS_RELAXED_ORDERING;
@@ -207,9 +199,8 @@ START_TEST(memory_is_open_to_peers_only_where_it_must_be)
 	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	finished(-ECONNRESET);
 }
-END_TEST
 
-START_TEST(a_listener_at_any_address_takes_both_families)
+TEST(a_listener_at_any_address_takes_both_families)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
 	const struct sockaddr_in *sin;
@@ -232,9 +223,8 @@ START_TEST(a_listener_at_any_address_takes_both_families)
 	}
 	end();
 }
-END_TEST
 
-START_TEST(a_listener_comes_back_with_its_device)
+TEST(a_listener_comes_back_with_its_device)
 {
 	begin();
 	ck_assert_int_eq(try_listen(), 0);
@@ -251,7 +241,6 @@ START_TEST(a_listener_comes_back_with_its_device)
 	fabric_reject(conn);
 	end();
 }
-END_TEST
 
 static void free_it(void *arg)
 {
@@ -268,7 +257,7 @@ static void fail_and_reject(void *arg)
 	fabric_reject(conn);
 }
 
-START_TEST(a_listener_follows_its_address_to_another_device)
+TEST(a_listener_follows_its_address_to_another_device)
 {
 	begin();
 	ck_assert_int_eq(try_listen(), 0);
@@ -281,7 +270,6 @@ START_TEST(a_listener_follows_its_address_to_another_device)
 	fabric_reject(conn);
 	end();
 }
-END_TEST
 
 /* Waits until the device's events were acted upon. */
 static void reported(enum ibv_event_type type)
@@ -291,7 +279,7 @@ static void reported(enum ibv_event_type type)
 		settle();
 }
 
-START_TEST(a_queue_or_device_that_fails_ends_the_connection)
+TEST_LOOP(a_queue_or_device_that_fails_ends_the_connection, 0, 5)
 {
 	static const struct {
 		enum ibv_event_type type;
@@ -309,9 +297,8 @@ START_TEST(a_queue_or_device_that_fails_ends_the_connection)
 	finished(map[_i].err);
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
 }
-END_TEST
 
-START_TEST(a_port_that_goes_down_may_come_back)
+TEST_LOOP(a_port_that_goes_down_may_come_back, 0, 4)
 {
 	static const enum ibv_event_type types[] = {
 		IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
@@ -326,9 +313,8 @@ START_TEST(a_port_that_goes_down_may_come_back)
 	ck_assert_int_eq(fabric_post(conn, chain(2, 2)), 0);
 	finish();
 }
-END_TEST
 
-START_TEST(the_cm_hears_of_a_message_that_overtook_it)
+TEST(the_cm_hears_of_a_message_that_overtook_it)
 {
 	begin();
 	connected();
@@ -336,10 +322,9 @@ START_TEST(the_cm_hears_of_a_message_that_overtook_it)
 	ck_assert_uint_eq(fake.notified, 1);
 	finish();
 }
-END_TEST
 
 /* Reported while, or after, the connection is given up. */
-START_TEST(a_device_may_fail_while_its_connections_go)
+TEST_LOOP(a_device_may_fail_while_its_connections_go, 0, 4)
 {
 	enum ibv_event_type type = _i % 2 ? IBV_EVENT_DEVICE_FATAL :
 					    IBV_EVENT_QP_FATAL;
@@ -362,10 +347,9 @@ START_TEST(a_device_may_fail_while_its_connections_go)
 	end();
 	ck_assert_int_eq(atomic_load(&closed_calls), _i < 2);
 }
-END_TEST
 
 /* The _i-th call that can fail does. */
-START_TEST(every_failure_is_undone)
+TEST_LOOP(every_failure_is_undone, 0, 20)
 {
 	int err = 0;
 
@@ -399,7 +383,6 @@ START_TEST(every_failure_is_undone)
 	}
 	end();
 }
-END_TEST
 
 static void connect_here(void *arg)
 {
@@ -410,7 +393,7 @@ static void connect_here(void *arg)
 		start(err);
 }
 
-START_TEST(an_active_end_learns_the_depth_of_the_answer)
+TEST(an_active_end_learns_the_depth_of_the_answer)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(0xc0000201) };
@@ -430,9 +413,8 @@ START_TEST(an_active_end_learns_the_depth_of_the_answer)
 	ck_assert_int_eq(memcmp(conn->info.private_data, "there", 5), 0);
 	finish();
 }
-END_TEST
 
-START_TEST(both_steps_of_resolving_have_one_time)
+TEST(both_steps_of_resolving_have_one_time)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 	struct sockaddr *sa = (struct sockaddr *)&sin;
@@ -452,36 +434,4 @@ START_TEST(both_steps_of_resolving_have_one_time)
 	ck_assert_int_eq(fabric_connect(&fabric, sa, &conn), -ETIMEDOUT);
 	ck_assert_int_eq(fake.route_ms, 0);
 	end();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("verbs_conn");
-	TCase *t = tcase_create("verbs_conn");
-
-	tcase_add_test(t, a_request_says_who_asks_and_what_it_brings);
-	tcase_add_test(t, read_depth_is_what_both_sides_can);
-	tcase_add_test(t, accept_asks_for_patience_and_caps_the_depths);
-	tcase_add_loop_test(t, the_cm_can_end_a_connection, 0, 6);
-	tcase_add_loop_test(t, a_peer_may_give_up_before_it_is_answered, 0, 2);
-	tcase_add_test(t, infiniband_does_not_wait_for_the_peer_to_close);
-	tcase_add_loop_test(t, iwarp_waits_for_the_peer_to_close, 0, 2);
-	tcase_add_loop_test(t, iwarp_has_its_own_limits, 0, 2);
-	tcase_add_loop_test(t, memory_is_open_to_peers_only_where_it_must_be,
-			    0, 2);
-	tcase_add_test(t, a_listener_at_any_address_takes_both_families);
-	tcase_add_test(t, a_listener_comes_back_with_its_device);
-	tcase_add_test(t, a_listener_follows_its_address_to_another_device);
-	tcase_add_loop_test(t, a_queue_or_device_that_fails_ends_the_connection,
-			    0, 5);
-	tcase_add_loop_test(t, a_port_that_goes_down_may_come_back, 0, 4);
-	tcase_add_test(t, the_cm_hears_of_a_message_that_overtook_it);
-	tcase_add_loop_test(t, a_device_may_fail_while_its_connections_go,
-			    0, 4);
-	tcase_add_loop_test(t, every_failure_is_undone, 0, 20);
-	tcase_add_test(t, an_active_end_learns_the_depth_of_the_answer);
-	tcase_add_test(t, both_steps_of_resolving_have_one_time);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -13,7 +13,7 @@ static uint64_t counted(const char *name)
 	return stats_sum_by_name(name);
 }
 
-START_TEST(the_completion_queue_has_room_for_a_flush_of_all)
+TEST(the_completion_queue_has_room_for_a_flush_of_all)
 {
 	begin();
 	connected();
@@ -26,9 +26,8 @@ START_TEST(the_completion_queue_has_room_for_a_flush_of_all)
 	ck_assert_int_eq(fabric_post(conn, chain(64, 1ull << 63)), 0);
 	finish();
 }
-END_TEST
 
-START_TEST(only_steps_with_an_op_are_signaled)
+TEST(only_steps_with_an_op_are_signaled)
 {
 	begin();
 	connected();
@@ -68,9 +67,8 @@ START_TEST(only_steps_with_an_op_are_signaled)
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 0);
 	ck_assert_int_eq(atomic_load(&ops[2].calls), 1);
 }
-END_TEST
 
-START_TEST(a_receive_says_its_length_and_what_it_invalidated)
+TEST(a_receive_says_its_length_and_what_it_invalidated)
 {
 	begin();
 	connected();
@@ -87,9 +85,8 @@ START_TEST(a_receive_says_its_length_and_what_it_invalidated)
 	ck_assert_uint_eq(recvs[1].invalidated, 0xabcd);
 	finish();
 }
-END_TEST
 
-START_TEST(statuses_are_translated_and_end_the_connection)
+TEST_LOOP(statuses_are_translated_and_end_the_connection, 0, 8)
 {
 	static const struct { enum ibv_wc_status wc; int status; } map[] = {
 		{ IBV_WC_WR_FLUSH_ERR, -ECANCELED },
@@ -111,11 +108,10 @@ START_TEST(statuses_are_translated_and_end_the_connection)
 	finished(map[_i].status == -ECANCELED ? -ECONNABORTED
 					      : map[_i].status);
 }
-END_TEST
 
 /* There the end of the stream flushes what is posted, and the CM's word of it
  * comes later; elsewhere the CM would have said first that the peer closed. */
-START_TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
+TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
 {
 	begin_iwarp();
 	connected();
@@ -126,9 +122,8 @@ START_TEST(on_iwarp_flushed_work_says_that_the_peer_closed)
 	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	finished(-ECONNRESET);
 }
-END_TEST
 
-START_TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
+TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
 {
 	begin();
 	connected();
@@ -141,9 +136,8 @@ START_TEST(a_step_without_an_op_fails_through_the_next_that_has_one)
 	ck_assert_int_eq(atomic_load(&ops[3].calls), 1);
 	ck_assert_int_eq(ops[3].status, -EREMOTEIO);
 }
-END_TEST
 
-START_TEST(a_chain_that_is_refused_whole_calls_nobody)
+TEST(a_chain_that_is_refused_whole_calls_nobody)
 {
 	begin();
 	connected();
@@ -162,10 +156,9 @@ START_TEST(a_chain_that_is_refused_whole_calls_nobody)
 	ck_assert_int_eq(atomic_load(&ops[0].calls), 0);
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
 }
-END_TEST
 
 /* Refused at the _i-th step of 60, which are more than one batch. */
-START_TEST(a_chain_that_is_taken_in_part_ends_the_connection)
+TEST_LOOP(a_chain_that_is_taken_in_part_ends_the_connection, 0, 5)
 {
 	static const unsigned at[] = { 2, 32, 33, 34, 60 };
 
@@ -185,9 +178,8 @@ START_TEST(a_chain_that_is_taken_in_part_ends_the_connection)
 		ck_assert_uint_eq(ops[i].qps_destroyed, i + 1 >= at[_i]);
 	}
 }
-END_TEST
 
-START_TEST(a_device_that_forgets_its_error_is_not_believed)
+TEST(a_device_that_forgets_its_error_is_not_believed)
 {
 	begin();
 	connected();
@@ -199,7 +191,6 @@ START_TEST(a_device_that_forgets_its_error_is_not_believed)
 	for (unsigned i = 0; i < 5; i++)
 		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
 }
-END_TEST
 
 static void set_up_and_reject(void *arg)
 {
@@ -224,14 +215,13 @@ static int request_and(void (*set_up_how)(void *))
 	return err;
 }
 
-START_TEST(receives_that_are_taken_in_part_end_the_connection)
+TEST(receives_that_are_taken_in_part_end_the_connection)
 {
 	ck_assert_int_eq(request_and(set_up), 0);
 	finished(-EIO);
 }
-END_TEST
 
-START_TEST(a_peer_may_be_rejected_when_its_receives_failed)
+TEST(a_peer_may_be_rejected_when_its_receives_failed)
 {
 	request_and(set_up_and_reject);
 	settle();
@@ -239,7 +229,6 @@ START_TEST(a_peer_may_be_rejected_when_its_receives_failed)
 	ck_assert_uint_eq(fake.rejects, 1);
 	end();
 }
-END_TEST
 
 static void who(void *arg)
 {
@@ -248,7 +237,7 @@ static void who(void *arg)
 
 static const uint32_t vendors[] = { 0x2c9, 0x626d74, 0xffffff };
 
-START_TEST(devices_without_a_doorbell_are_told_on_the_loop)
+TEST_LOOP(devices_without_a_doorbell_are_told_on_the_loop, 0, 3)
 {
 	pthread_t poller;
 
@@ -269,7 +258,6 @@ START_TEST(devices_without_a_doorbell_are_told_on_the_loop)
 	}
 	finish();
 }
-END_TEST
 
 static void *post_one(void *arg)
 {
@@ -288,7 +276,7 @@ static void post_and_close(void *arg)
 	fabric_post(conn, &wrs[1]);
 }
 
-START_TEST(chains_that_wait_for_the_loop_are_flushed)
+TEST(chains_that_wait_for_the_loop_are_flushed)
 {
 	pthread_t other;
 
@@ -305,7 +293,6 @@ START_TEST(chains_that_wait_for_the_loop_are_flushed)
 	}
 	ck_assert_uint_gt(ops[1].turn, ops[0].turn);
 }
-END_TEST
 
 #define ANSWERS	4
 
@@ -324,7 +311,8 @@ static void many_come(void *arg)
 		fake_recv_done(IBV_WC_SUCCESS, 5, 0);
 }
 
-START_TEST(answers_to_what_came_together_are_posted_together)
+TEST_LOOP(answers_to_what_came_together_are_posted_together,
+	  0, ARRAY_SIZE(vendors))
 {
 	begin();
 	fake.attr.vendor_id = vendors[_i];
@@ -350,10 +338,9 @@ START_TEST(answers_to_what_came_together_are_posted_together)
 	}
 	finish();
 }
-END_TEST
 
 /* The device says no when the caller was told yes. */
-START_TEST(a_chain_that_is_refused_later_ends_the_connection)
+TEST(a_chain_that_is_refused_later_ends_the_connection)
 {
 	begin();
 	fake.attr.vendor_id = vendors[1];
@@ -365,9 +352,8 @@ START_TEST(a_chain_that_is_refused_later_ends_the_connection)
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(atomic_load(&ops[i].calls), 1);
 }
-END_TEST
 
-START_TEST(work_that_a_device_does_not_flush_is_flushed)
+TEST(work_that_a_device_does_not_flush_is_flushed)
 {
 	begin();
 	connected();
@@ -382,9 +368,8 @@ START_TEST(work_that_a_device_does_not_flush_is_flushed)
 	ck_assert_uint_gt(ops[5].turn, ops[2].turn);
 	ck_assert_int_eq(recv_ops[0].status, -ECANCELED);
 }
-END_TEST
 
-START_TEST(work_done_before_the_end_completes_as_done)
+TEST(work_done_before_the_end_completes_as_done)
 {
 	begin();
 	connected();
@@ -397,9 +382,8 @@ START_TEST(work_done_before_the_end_completes_as_done)
 	ck_assert_int_eq(ops[0].status, 0);
 	ck_assert_int_eq(ops[1].status, -ECANCELED);
 }
-END_TEST
 
-START_TEST(completions_out_of_order_are_reported_in_order)
+TEST_LOOP(completions_out_of_order_are_reported_in_order, 0, 2)
 {
 	begin();
 	connected();
@@ -426,9 +410,8 @@ START_TEST(completions_out_of_order_are_reported_in_order)
 	ck_assert_uint_gt(ops[2].turn, ops[1].turn);
 	ck_assert_uint_eq(counted("verbs_stray"), 0);
 }
-END_TEST
 
-START_TEST(a_stray_completion_calls_nobody)
+TEST_LOOP(a_stray_completion_calls_nobody, 0, 3)
 {
 	begin();
 	connected();
@@ -446,9 +429,8 @@ START_TEST(a_stray_completion_calls_nobody)
 	ck_assert_int_eq(atomic_load(&ops[1].calls), 1);
 	ck_assert_uint_gt(ops[1].turn, ops[0].turn);
 }
-END_TEST
 
-START_TEST(more_ops_than_the_queue_are_refused)
+TEST(more_ops_than_the_queue_are_refused)
 {
 	begin();
 	connected();
@@ -469,9 +451,8 @@ START_TEST(more_ops_than_the_queue_are_refused)
 	}
 	finish();
 }
-END_TEST
 
-START_TEST(nothing_is_posted_after_the_end)
+TEST(nothing_is_posted_after_the_end)
 {
 	begin();
 	connected();
@@ -482,9 +463,8 @@ START_TEST(nothing_is_posted_after_the_end)
 	sem_post(&closed);
 	finished(0);
 }
-END_TEST
 
-START_TEST(a_completion_that_comes_while_it_is_armed_is_not_lost)
+TEST(a_completion_that_comes_while_it_is_armed_is_not_lost)
 {
 	begin();
 	connected();
@@ -496,9 +476,8 @@ START_TEST(a_completion_that_comes_while_it_is_armed_is_not_lost)
 	wait_sem(&ops[1].sem);
 	finish();
 }
-END_TEST
 
-START_TEST(many_wake_ups_are_acknowledged)
+TEST(many_wake_ups_are_acknowledged)
 {
 	begin();
 	connected();
@@ -508,45 +487,4 @@ START_TEST(many_wake_ups_are_acknowledged)
 		wait_sem(&ops[0].sem);
 	}
 	finish();
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("verbs_queue");
-	TCase *t = tcase_create("verbs_queue");
-
-	tcase_add_test(t, the_completion_queue_has_room_for_a_flush_of_all);
-	tcase_add_test(t, only_steps_with_an_op_are_signaled);
-	tcase_add_test(t, a_receive_says_its_length_and_what_it_invalidated);
-	tcase_add_test(t, on_iwarp_flushed_work_says_that_the_peer_closed);
-	tcase_add_loop_test(t, statuses_are_translated_and_end_the_connection,
-			    0, 8);
-	tcase_add_test(t,
-		a_step_without_an_op_fails_through_the_next_that_has_one);
-	tcase_add_test(t, a_chain_that_is_refused_whole_calls_nobody);
-	tcase_add_loop_test(t,
-		a_chain_that_is_taken_in_part_ends_the_connection, 0, 5);
-	tcase_add_test(t, a_device_that_forgets_its_error_is_not_believed);
-	tcase_add_test(t, receives_that_are_taken_in_part_end_the_connection);
-	tcase_add_test(t, a_peer_may_be_rejected_when_its_receives_failed);
-	tcase_add_loop_test(t,
-		answers_to_what_came_together_are_posted_together, 0,
-		ARRAY_SIZE(vendors));
-	tcase_add_loop_test(t, devices_without_a_doorbell_are_told_on_the_loop,
-			    0, 3);
-	tcase_add_test(t, chains_that_wait_for_the_loop_are_flushed);
-	tcase_add_test(t, a_chain_that_is_refused_later_ends_the_connection);
-	tcase_add_test(t, work_that_a_device_does_not_flush_is_flushed);
-	tcase_add_test(t, work_done_before_the_end_completes_as_done);
-	tcase_add_loop_test(t, a_stray_completion_calls_nobody, 0, 3);
-	tcase_add_loop_test(t, completions_out_of_order_are_reported_in_order,
-			    0, 2);
-	tcase_add_test(t, more_ops_than_the_queue_are_refused);
-	tcase_add_test(t, nothing_is_posted_after_the_end);
-	tcase_add_test(t,
-		       a_completion_that_comes_while_it_is_armed_is_not_lost);
-	tcase_add_test(t, many_wake_ups_are_acknowledged);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

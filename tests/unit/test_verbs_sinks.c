@@ -168,7 +168,7 @@ static void serve_end(bool closed_by_us)
 	end();
 }
 
-START_TEST(only_the_sink_of_a_read_is_open_and_only_until_it_is_done)
+TEST_LOOP(only_the_sink_of_a_read_is_open_and_only_until_it_is_done, 0, 2)
 {
 	serve(_i);
 	for (unsigned i = 1; i <= 3; i++) {
@@ -183,9 +183,8 @@ START_TEST(only_the_sink_of_a_read_is_open_and_only_until_it_is_done)
 	}
 	serve_end(false);
 }
-END_TEST
 
-START_TEST(a_read_that_fails_leaves_nothing_open)
+TEST(a_read_that_fails_leaves_nothing_open)
 {
 	serve(true);
 	call();
@@ -195,9 +194,8 @@ START_TEST(a_read_that_fails_leaves_nothing_open)
 	ck_assert_uint_eq(atomic_load(&taken), 0);
 	serve_end(true);
 }
-END_TEST
 
-START_TEST(a_connection_that_ends_leaves_nothing_open)
+TEST(a_connection_that_ends_leaves_nothing_open)
 {
 	serve(true);
 	for (unsigned i = 0; i < 3; i++)
@@ -206,31 +204,12 @@ START_TEST(a_connection_that_ends_leaves_nothing_open)
 	serve_end(false);
 	ck_assert_uint_eq(atomic_load(&taken), 0);
 }
-END_TEST
 
-START_TEST(a_sink_that_can_not_be_registered_costs_its_connection_alone)
+TEST(a_sink_that_can_not_be_registered_costs_its_connection_alone)
 {
 	serve(true);
 	fake.fail_call = fake.calls + 1;
 	call();
 	serve_end(true);
 	ck_assert_uint_eq(fake.opened, 0);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("verbs_sinks");
-	TCase *t = tcase_create("sinks");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t,
-		only_the_sink_of_a_read_is_open_and_only_until_it_is_done,
-		0, 2);
-	tcase_add_test(t, a_read_that_fails_leaves_nothing_open);
-	tcase_add_test(t, a_connection_that_ends_leaves_nothing_open);
-	tcase_add_test(t,
-		a_sink_that_can_not_be_registered_costs_its_connection_alone);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -50,7 +50,7 @@ static const struct look a_time_before_the_mark[] = {
 	{ 900, 0, 1, false, false },
 };
 
-START_TEST(a_watchdog_barks_when_too_little_of_a_debt_moves)
+TEST_LOOP(a_watchdog_barks_when_too_little_of_a_debt_moves, 0, 5)
 {
 	static const struct {
 		const struct look *looks;
@@ -75,16 +75,4 @@ START_TEST(a_watchdog_barks_when_too_little_of_a_debt_moves)
 					    100) == l->slow,
 			      "table %d, look %zu: slow", _i, i);
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("watchdog");
-	TCase *t = tcase_create("table");
-
-	tcase_add_loop_test(t, a_watchdog_barks_when_too_little_of_a_debt_moves,
-			    0, 5);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

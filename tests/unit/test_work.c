@@ -112,7 +112,9 @@ static void stop(void)
 	work_pool_destroy(pool);
 }
 
-START_TEST(a_class_of_one_worker_runs_in_order)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST(a_class_of_one_worker_runs_in_order)
 {
 	struct work_class *class = work_class_new(pool, "one", 1);
 	struct job *jobs = calloc(5000, sizeof(*jobs));
@@ -125,7 +127,6 @@ START_TEST(a_class_of_one_worker_runs_in_order)
 	work_class_destroy(class);
 	free(jobs);
 }
-END_TEST
 
 static unsigned seen_max, seen_running, seen_waiting;
 
@@ -139,7 +140,7 @@ static void note(const char *name, unsigned max, unsigned running,
 	}
 }
 
-START_TEST(a_class_never_has_more_workers_than_its_share)
+TEST(a_class_never_has_more_workers_than_its_share)
 {
 	struct work_class *class = work_class_new(pool, "two", 2);
 	struct job jobs[20], other;
@@ -163,10 +164,9 @@ START_TEST(a_class_never_has_more_workers_than_its_share)
 	ck_assert_uint_le(most, 2);
 	work_class_destroy(class);
 }
-END_TEST
 
 /* Also when all is submitted while the first worker is on its way. */
-START_TEST(the_common_class_has_all_workers)
+TEST(the_common_class_has_all_workers)
 {
 	struct job jobs[NWORKERS];
 
@@ -180,11 +180,10 @@ START_TEST(the_common_class_has_all_workers)
 		wait_done(NWORKERS * round);
 	}
 }
-END_TEST
 
 #define NHUNG	8
 
-START_TEST(however_many_classes_hang_another_has_all_its_workers)
+TEST(however_many_classes_hang_another_has_all_its_workers)
 {
 	static struct job jobs[NHUNG + 1][NWORKERS];
 	struct work_class *all[NHUNG + 1];
@@ -201,9 +200,8 @@ START_TEST(however_many_classes_hang_another_has_all_its_workers)
 	for (unsigned c = 0; c <= NHUNG; c++)
 		work_class_destroy(all[c]);
 }
-END_TEST
 
-START_TEST(one_client_leaves_workers_for_the_next)
+TEST(one_client_leaves_workers_for_the_next)
 {
 	struct work_class *class = work_class_new(pool, "c", NWORKERS);
 	static struct job jobs[100], other;
@@ -220,10 +218,9 @@ START_TEST(one_client_leaves_workers_for_the_next)
 	wait_done(101);
 	work_class_destroy(class);
 }
-END_TEST
 
 /* With one worker: a long queue of one client delays another by one item. */
-START_TEST(clients_of_a_class_take_turns)
+TEST(clients_of_a_class_take_turns)
 {
 	struct work_class *class = work_class_new(pool, "c", 1);
 	static struct job jobs[301];
@@ -245,11 +242,10 @@ START_TEST(clients_of_a_class_take_turns)
 		ck_assert_uint_eq(order[i], i - 3);
 	work_class_destroy(class);
 }
-END_TEST
 
 /* With one worker: however many addresses a host has in its network, it delays
  * another network by one item; and the clients of a network take turns. */
-START_TEST(networks_of_a_class_take_turns)
+TEST(networks_of_a_class_take_turns)
 {
 	struct work_class *class = work_class_new(pool, "c", 1);
 	static struct job jobs[1032];
@@ -272,9 +268,8 @@ START_TEST(networks_of_a_class_take_turns)
 	ck_assert_uint_eq(late, 0);
 	work_class_destroy(class);
 }
-END_TEST
 
-START_TEST(one_network_leaves_workers_for_the_next)
+TEST(one_network_leaves_workers_for_the_next)
 {
 	struct work_class *class = work_class_new(pool, "c", 16);
 	static struct job jobs[100], other;
@@ -292,7 +287,6 @@ START_TEST(one_network_leaves_workers_for_the_next)
 	ck_assert_uint_eq(most, 14);
 	work_class_destroy(class);
 }
-END_TEST
 
 static bool pick_all(struct work_item *item, void *arg)
 {
@@ -302,7 +296,7 @@ static bool pick_all(struct work_item *item, void *arg)
 }
 
 /* Whatever was taken away leaves its client and network free for others. */
-START_TEST(items_of_a_hung_network_can_be_taken_back)
+TEST(items_of_a_hung_network_can_be_taken_back)
 {
 	struct work_class *class = work_class_new(pool, "c", 8);
 	static struct job jobs[600], other;
@@ -328,10 +322,9 @@ START_TEST(items_of_a_hung_network_can_be_taken_back)
 	wait_done(9);
 	work_class_destroy(class);
 }
-END_TEST
 
 /* More clients than a class has places, and some that share one. */
-START_TEST(any_number_of_clients_is_served)
+TEST(any_number_of_clients_is_served)
 {
 	struct work_class *class = work_class_new(pool, "c", 2);
 	struct job *jobs = calloc(6000, sizeof(*jobs));
@@ -350,9 +343,8 @@ START_TEST(any_number_of_clients_is_served)
 	work_class_destroy(class);
 	free(jobs);
 }
-END_TEST
 
-START_TEST(neighbours_have_places_of_their_own)
+TEST(neighbours_have_places_of_their_own)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	static bool taken[256];
@@ -371,7 +363,6 @@ START_TEST(neighbours_have_places_of_their_own)
 	}
 	ck_assert_uint_ge(n, 48);
 }
-END_TEST
 
 static uint64_t client_of(const char *text)
 {
@@ -381,7 +372,7 @@ static uint64_t client_of(const char *text)
 	return work_client((struct sockaddr *)&a);
 }
 
-START_TEST(the_addresses_of_a_64_are_clients_of_one_network)
+TEST(the_addresses_of_a_64_are_clients_of_one_network)
 {
 	uint64_t one = client_of("2001:db8::1");
 
@@ -392,11 +383,10 @@ START_TEST(the_addresses_of_a_64_are_clients_of_one_network)
 	ck_assert(client_of("::ffff:192.0.2.1") >> 32 !=
 		  client_of("::ffff:192.0.2.2") >> 32);
 }
-END_TEST
 
 /* Addresses in two networks that sums of their halves don't tell apart: whoever
  * has one of the networks may choose the other half. */
-START_TEST(no_address_can_be_made_to_share_anothers_turns)
+TEST(no_address_can_be_made_to_share_anothers_turns)
 {
 	static const uint64_t factors[] = { 1, 31, 33, 0x9e3779b97f4a7c15ull,
 					    0xd6e8feb86659fd93ull };
@@ -414,9 +404,8 @@ START_TEST(no_address_can_be_made_to_share_anothers_turns)
 		ck_assert(client != work_client((struct sockaddr *)&a));
 	}
 }
-END_TEST
 
-START_TEST(submitted_items_run_before_the_end)
+TEST(submitted_items_run_before_the_end)
 {
 	struct job *jobs = calloc(1000, sizeof(*jobs));
 	struct work_class *one = work_class_new(pool, "one", 1);
@@ -430,9 +419,8 @@ START_TEST(submitted_items_run_before_the_end)
 	free(one);		/* its pool is gone already */
 	start();
 }
-END_TEST
 
-START_TEST(an_item_may_submit_itself_again)
+TEST(an_item_may_submit_itself_again)
 {
 	struct job j = { .item.run = run, .again = 1000 };
 
@@ -441,11 +429,10 @@ START_TEST(an_item_may_submit_itself_again)
 	wait_done(1);
 	ck_assert_uint_eq(j.again, 0);
 }
-END_TEST
 
 /* A class may go as soon as its items ran, though the worker that ran the
  * last one has not said so yet. */
-START_TEST(a_class_may_be_destroyed_at_once)
+TEST(a_class_may_be_destroyed_at_once)
 {
 	for (unsigned i = 0; i < 2000; i++) {
 		struct work_class *class = work_class_new(pool, "x", 1);
@@ -456,7 +443,6 @@ START_TEST(a_class_may_be_destroyed_at_once)
 		work_class_destroy(class);
 	}
 }
-END_TEST
 
 #define SUBMITTERS	3
 #define EACH		2000
@@ -472,7 +458,7 @@ static void submit_many(void *arg)
 		submit(classes[i % 3], &jobs_of[me][i], me * EACH + i, false);
 }
 
-START_TEST(many_threads_submit_and_each_item_runs_once)
+TEST(many_threads_submit_and_each_item_runs_once)
 {
 	static bool seen[SUBMITTERS * EACH];
 	pthread_t threads[SUBMITTERS];
@@ -491,33 +477,4 @@ START_TEST(many_threads_submit_and_each_item_runs_once)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		work_class_destroy(classes[i]);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("work");
-	TCase *t = tcase_create("work");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t, a_class_of_one_worker_runs_in_order);
-	tcase_add_test(t, a_class_never_has_more_workers_than_its_share);
-	tcase_add_test(t, the_common_class_has_all_workers);
-	tcase_add_test(t,
-		       however_many_classes_hang_another_has_all_its_workers);
-	tcase_add_test(t, one_client_leaves_workers_for_the_next);
-	tcase_add_test(t, clients_of_a_class_take_turns);
-	tcase_add_test(t, networks_of_a_class_take_turns);
-	tcase_add_test(t, one_network_leaves_workers_for_the_next);
-	tcase_add_test(t, items_of_a_hung_network_can_be_taken_back);
-	tcase_add_test(t, any_number_of_clients_is_served);
-	tcase_add_test(t, neighbours_have_places_of_their_own);
-	tcase_add_test(t, the_addresses_of_a_64_are_clients_of_one_network);
-	tcase_add_test(t, no_address_can_be_made_to_share_anothers_turns);
-	tcase_add_test(t, submitted_items_run_before_the_end);
-	tcase_add_test(t, an_item_may_submit_itself_again);
-	tcase_add_test(t, a_class_may_be_destroyed_at_once);
-	tcase_add_test(t, many_threads_submit_and_each_item_runs_once);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

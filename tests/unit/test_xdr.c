@@ -4,7 +4,7 @@
 
 #include "tests/unit/runner.h"
 
-START_TEST(values_are_read_as_they_were_written)
+TEST(values_are_read_as_they_were_written)
 {
 	uint8_t mem[64];
 	struct xdr_out out;
@@ -32,9 +32,8 @@ START_TEST(values_are_read_as_they_were_written)
 	ck_assert(xdr_ok(&in));
 	ck_assert_uint_eq(xdr_left(&in), 0);
 }
-END_TEST
 
-START_TEST(pad_is_written_as_zeros)
+TEST(pad_is_written_as_zeros)
 {
 	uint8_t mem[8];
 	struct xdr_out out;
@@ -44,9 +43,8 @@ START_TEST(pad_is_written_as_zeros)
 	xdr_put_opaque(&out, "a", 1);
 	ck_assert_mem_eq(mem, "\0\0\0\1a\0\0\0", 8);
 }
-END_TEST
 
-START_TEST(an_error_is_sticky_and_reads_zero)
+TEST(an_error_is_sticky_and_reads_zero)
 {
 	struct xdr_in in;
 
@@ -58,9 +56,8 @@ START_TEST(an_error_is_sticky_and_reads_zero)
 	ck_assert_ptr_null(xdr_get_fixed(&in, 1).data);
 	ck_assert_uint_eq(xdr_left(&in), 0);
 }
-END_TEST
 
-START_TEST(a_count_over_its_maximum_is_bad_not_clamped)
+TEST(a_count_over_its_maximum_is_bad_not_clamped)
 {
 	struct xdr_in in;
 
@@ -71,9 +68,8 @@ START_TEST(a_count_over_its_maximum_is_bad_not_clamped)
 	ck_assert_uint_eq(xdr_get_opaque(&in, UINT32_MAX).len, 0);
 	ck_assert(!xdr_ok(&in));
 }
-END_TEST
 
-START_TEST(a_bool_is_zero_or_one)
+TEST(a_bool_is_zero_or_one)
 {
 	struct xdr_in in;
 
@@ -81,9 +77,8 @@ START_TEST(a_bool_is_zero_or_one)
 	ck_assert(!xdr_get_bool(&in));
 	ck_assert(!xdr_ok(&in));
 }
-END_TEST
 
-START_TEST(an_opaque_without_its_pad_is_bad)
+TEST(an_opaque_without_its_pad_is_bad)
 {
 	struct xdr_in in;
 
@@ -91,9 +86,8 @@ START_TEST(an_opaque_without_its_pad_is_bad)
 	xdr_get_opaque(&in, 5);
 	ck_assert(!xdr_ok(&in));
 }
-END_TEST
 
-START_TEST(overflow_of_an_output_is_sticky)
+TEST(overflow_of_an_output_is_sticky)
 {
 	uint8_t mem[10];
 	struct xdr_out out;
@@ -105,9 +99,8 @@ START_TEST(overflow_of_an_output_is_sticky)
 	xdr_put_u32(&out, 3);
 	ck_assert_uint_eq(xdr_out_len(&out), 4);
 }
-END_TEST
 
-START_TEST(values_are_read_across_segments)
+TEST(values_are_read_across_segments)
 {
 	const struct xdr_seg segs[] = {
 		{ (const uint8_t *)"\0\0\0\1\0\0\0\2", 8 },
@@ -126,9 +119,8 @@ START_TEST(values_are_read_across_segments)
 	ck_assert_uint_eq(xdr_get_u32(&in), 0);
 	ck_assert(!xdr_ok(&in));
 }
-END_TEST
 
-START_TEST(a_string_that_straddles_segments_is_bad)
+TEST(a_string_that_straddles_segments_is_bad)
 {
 	const struct xdr_seg segs[] = {
 		{ (const uint8_t *)"\0\0\0\10abcd", 8 },
@@ -140,9 +132,8 @@ START_TEST(a_string_that_straddles_segments_is_bad)
 	ck_assert_uint_eq(xdr_get_opaque(&in, 8).len, 0);
 	ck_assert(!xdr_ok(&in));
 }
-END_TEST
 
-START_TEST(data_in_pieces_comes_as_an_iovec)
+TEST(data_in_pieces_comes_as_an_iovec)
 {
 	const struct xdr_seg segs[] = {
 		{ (const uint8_t *)"\0\0\0\12", 4 },
@@ -169,9 +160,8 @@ START_TEST(data_in_pieces_comes_as_an_iovec)
 	ck_assert(!xdr_ok(&in));
 	ck_assert_int_eq(n, 0);
 }
-END_TEST
 
-START_TEST(every_truncation_of_data_is_bad)
+TEST(every_truncation_of_data_is_bad)
 {
 	static const uint8_t wire[] = "\0\0\0\6abcdef\0";
 
@@ -184,25 +174,4 @@ START_TEST(every_truncation_of_data_is_bad)
 		ck_assert_uint_eq(xdr_get_iov(&in, 6, iov, &n), 0);
 		ck_assert(!xdr_ok(&in));
 	}
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("xdr");
-	TCase *t = tcase_create("cursor");
-
-	tcase_add_test(t, values_are_read_as_they_were_written);
-	tcase_add_test(t, pad_is_written_as_zeros);
-	tcase_add_test(t, an_error_is_sticky_and_reads_zero);
-	tcase_add_test(t, a_count_over_its_maximum_is_bad_not_clamped);
-	tcase_add_test(t, a_bool_is_zero_or_one);
-	tcase_add_test(t, an_opaque_without_its_pad_is_bad);
-	tcase_add_test(t, overflow_of_an_output_is_sticky);
-	tcase_add_test(t, values_are_read_across_segments);
-	tcase_add_test(t, a_string_that_straddles_segments_is_bad);
-	tcase_add_test(t, data_in_pieces_comes_as_an_iovec);
-	tcase_add_test(t, every_truncation_of_data_is_bad);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* runner - finds the tests of a program, and runs them. */
+#include "tests/unit/runner.h"
+
+static struct test_row *rows;
+
+/* In the order of their lines: constructors run in no order that C knows. */
+void test_row_add(struct test_row *row)
+{
+	struct test_row **at = &rows;
+
+	while (*at && (*at)->line < row->line)
+		at = &(*at)->next;
+	row->next = *at;
+	*at = row;
+}
+
+/* A test that hangs ends, but a machine may be slow, shared and sanitized:
+ * time-outs of Check's are five times what tests ask for, and theirs is a
+ * minute where they ask for none, not four seconds. */
+__attribute__((constructor)) static void be_patient(void)
+{
+	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
+	setenv("CK_TIMEOUT_MULTIPLIER", "5", 0);
+}
+
+static TCase *add_case(Suite *s, const struct test_row *row)
+{
+	TCase *t = tcase_create("case");
+
+	tcase_add_checked_fixture(t, row->setup, row->teardown);
+	if (row->timeout > 0)
+		tcase_set_timeout(t, row->timeout);
+	suite_add_tcase(s, t);
+	return t;
+}
+
+Suite *all_tests(void)
+{
+	static const struct test_row plain;
+	Suite *s = suite_create(program_invocation_short_name);
+	TCase *t = NULL;
+
+	for (const struct test_row *row = rows; row; row = row->next) {
+		if (!t || !row->test)
+			t = add_case(s, row->test ? &plain : row);
+		if (row->test)
+			tcase_add_loop_test(t, row->test, row->from, row->to);
+	}
+	return s;
+}
+
+/* Takes @suite. */
+int run_suite(Suite *suite)
+{
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int run_tests(void)
+{
+	return run_suite(all_tests());
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* counters - logs all counters, and the shares of the workers. */
+/* counters - logs all counters, the shares of the workers, and the calls that
+ * wait for something else. */
 #include "daemon/counters.h"
 
 #include <stdio.h>
@@ -38,8 +39,16 @@ static void note_share(const char *name, unsigned max, unsigned running,
 		running, max, waiting);
 }
 
-/* The workers wait while the shares are walked: log them afterwards. */
-static void log_shares(struct rpc_server *rpc)
+static void note_suspended(const struct rpc_call *call, const char *why,
+			   uint64_t ns, void *arg)
+{
+	fprintf(arg, "%s: %s %s waits for %s since %llu ms\n",
+		call->msg->xprt->name, call->prog->name, call->proc->name, why,
+		(unsigned long long)ns / 1000000);
+}
+
+/* Calls wait while these are walked: log them afterwards. */
+static void log_waits(struct rpc_server *rpc)
 {
 	char *text = NULL, *at, *line;
 	size_t len;
@@ -48,6 +57,7 @@ static void log_shares(struct rpc_server *rpc)
 	if (!f)
 		return;
 	rpc_server_walk_classes(rpc, note_share, f);
+	rpc_server_walk_suspended(rpc, note_suspended, f);
 	if (fclose(f) == 0)
 		for (at = text; (line = strsep(&at, "\n")) && *line;)
 			say("%s", line);
@@ -58,5 +68,5 @@ void counters_log(struct rpc_server *rpc)
 {
 	stats_walk(log_counter, NULL);
 	rpc_server_walk_procs(rpc, log_proc);
-	log_shares(rpc);
+	log_waits(rpc);
 }

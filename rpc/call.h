@@ -15,6 +15,13 @@ struct rpc_call_priv {
 	struct pool_request room;	/* while it waits for a buffer */
 	struct work_class *class;	/* that it was last given to: borrowed,
 					 * outlives the call; NULL: none */
+	/* While it is suspended; the lock of the list guards them. */
+	struct cds_list_head suspended;
+	const char	  *why;		/* literal */
+	rpc_cancel_fn	  *cancel;	/* or NULL */
+	uint64_t	   since;	/* CLOCK_MONOTONIC ns */
+	bool		   seen;	/* by the last rpc_server_relieve() */
+
 	struct drc_call	   drc;		/* the cache's while ... */
 	bool		   in_drc;
 	struct buf	  *body;	/* owned, or NULL */
@@ -29,8 +36,8 @@ struct rpc_call_priv {
 
 /*
  * msg->upper.  Owner: the poller in dispatch, then the place the call was given
- * to (a class's queue, a worker, the pool's waiters, the cache), until
- * xprt_reply() or xprt_drop().
+ * to (a class's queue, a worker, the pool's waiters, the cache, the list of
+ * suspended calls), until xprt_reply() or xprt_drop().
  */
 struct rpc_slot {
 	struct rpc_call		call;
@@ -52,10 +59,20 @@ static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 	return slot;
 }
 
+/* The server's suspended calls. */
+struct rpc_suspended {
+	pthread_mutex_t	     lock;
+	struct cds_list_head calls;
+	unsigned	     n;		/* with those not linked yet */
+};
+
+#define RPC_SUSPENDED_MAX	1024u
+
 struct rpc_server {
 	struct xprt_sink   sink;
 	struct pool	  *pool;	/* borrowed */
 	struct work_pool  *work;
+	struct rpc_suspended suspended;
 	struct drc	  *drc;
 	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
@@ -74,9 +91,22 @@ bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 void rpc_call_init(struct rpc_slot *slot);
 /* Runs the next steps, and sends the reply after the last.  Takes the call. */
 void rpc_call_run(struct rpc_slot *slot);
-/* Ends a call that waited for a worker; takes it.  Tells the client to come
+/* Detaches the call from this thread.  Returns the share it goes on in. */
+struct work_class *rpc_call_leave(struct rpc_call *call);
+/* Gives the call to a worker of @class. */
+void rpc_call_queue(struct rpc_slot *slot, struct work_class *class);
+/* True if the call keeps memory of the pool. */
+bool rpc_holds_memory(const struct rpc_slot *slot);
+/* Ends a call that waited; takes it.  Tells the client to come
  * again later if its program knows how, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
+
+/* suspend.c */
+void rpc_suspended_init(struct rpc_suspended *s);
+/* No call is suspended. */
+void rpc_suspended_fini(struct rpc_suspended *s);
+/* Cancels the calls that nobody needs, or that keep what others need. */
+void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short);
 
 /* reply.c: each of these ends the call and gives the message back. */
 void rpc_reply_results(struct rpc_slot *slot);

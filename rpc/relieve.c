@@ -26,8 +26,7 @@ static struct rpc_slot *slot_of(struct work_item *item)
 	return container_of(item, struct rpc_slot, priv.work);
 }
 
-/* True if the call keeps memory of the pool. */
-static bool holds_memory(const struct rpc_slot *slot)
+bool rpc_holds_memory(const struct rpc_slot *slot)
 {
 	return slot->call.msg->in_pool || slot->priv.body;
 }
@@ -39,7 +38,7 @@ static bool holds_shared(struct work_item *item, void *arg)
 	struct xprt *x = call->msg->xprt;
 	const bool *is_short = arg;
 
-	if (x->datagram || (*is_short && holds_memory(slot)))
+	if (x->datagram || (*is_short && rpc_holds_memory(slot)))
 		return true;
 	/* Without an answer its client would wait for ever. */
 	return call->prog->sends_back && x->ops->is_full && x->ops->is_full(x);
@@ -65,5 +64,6 @@ void rpc_server_relieve(struct rpc_server *server)
 		next = item->next;
 		send_back(slot_of(item));
 	}
+	rpc_suspended_relieve(&server->suspended, is_short);
 	thread_must_not_wait = before;
 }

@@ -18,6 +18,7 @@ int rpc_server_create(const struct rpc_server_config *config,
 		goto fail;
 	memset(server, 0, sizeof(*server));
 	server->pool = config->pool;
+	rpc_suspended_init(&server->suspended);
 	server->sink.recv = rpc_dispatch;
 	server->sink.read_chunk_ok = rpc_read_chunk_ok;
 	server->sink.msg_upper = sizeof(struct rpc_slot);
@@ -43,6 +44,7 @@ fail_pipes:
 fail_probe:
 	free(server->probe);
 fail_server:
+	rpc_suspended_fini(&server->suspended);
 	free(server);
 fail:
 	return err;
@@ -117,6 +119,7 @@ struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 void rpc_server_destroy(struct rpc_server *server)
 {
 	work_pool_destroy(server->work);
+	rpc_suspended_fini(&server->suspended);
 	drc_destroy(server->drc);
 	pipes_destroy(server->pipes);
 	free(server->probe);

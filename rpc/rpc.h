@@ -11,6 +11,7 @@
 #ifndef GANNET_RPC_RPC_H
 #define GANNET_RPC_RPC_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -63,8 +64,9 @@ struct work_class;
  * Returns
  *	0		the next step follows
  *	RPC_DONE	the results are complete: skips the steps that are left
- *	RPC_PENDING	the call was given away, as the last act; the next step
- *			follows where it was given to
+ *	RPC_PENDING	the call was given away, as the last act: another
+ *			thread may have answered it by now.  The next step
+ *			follows there; after rpc_call_suspend(), the same one
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
  *			worker runs it again.  It has had no effect, or has
  *			noted in the call how far it came
@@ -72,7 +74,8 @@ struct work_class;
  */
 typedef int rpc_step_fn(struct rpc_call *call);
 
-enum { RPC_DONE = 1, RPC_PENDING = 2 };
+#define RPC_DONE	1
+#define RPC_PENDING	INT_MIN
 
 #define RPC_STEPS	8
 
@@ -212,6 +215,26 @@ int rpc_need_worker(struct rpc_call *call);
 int rpc_call_move(struct rpc_call *call);
 
 /*
+ * For a holder of a suspended call.  True: it has forgotten the call, and never
+ * resumes it; what it did has no effect.  False: it resumes the call, or does
+ * so right now.  Called with a lock held: must not wait, and its locks must not
+ * be held around rpc_call_resume().
+ */
+typedef bool rpc_cancel_fn(struct rpc_call *call);
+
+/*
+ * For a step that is about to give its call to a holder that completes later
+ * what the step began; then it returns RPC_PENDING.  Until it is resumed the
+ * call is listed with the reason @why, a literal.  @cancel may be NULL.  False:
+ * too many calls are suspended, and the step has to wait itself.
+ */
+bool rpc_call_suspend(struct rpc_call *call, const char *why,
+		      rpc_cancel_fn *cancel);
+/* A worker runs the step that suspended the call again.  The holder calls it
+ * once, perhaps before the step has returned.  Any thread; doesn't wait. */
+void rpc_call_resume(struct rpc_call *call);
+
+/*
  * Gets a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body,
  * which is sent without a copy (see rpc_body_set()).  For a step to return at
  * its end: 0; RPC_PENDING: the call waits for the buffer; -ETIMEDOUT: there is
@@ -268,7 +291,8 @@ unsigned rpc_busy(void);
 /*
  * Sends back the calls that wait behind calls of the same client of which none
  * has ended since the last call of this function, where others need what they
- * hold.  One thread calls it, every few seconds.
+ * hold.  Cancels suspended calls of which others need something, and those of
+ * connections that are gone.  One thread calls it, every few seconds.
  */
 void rpc_server_relieve(struct rpc_server *server);
 /* Ends the workers.  All listeners must be gone. */
@@ -298,5 +322,12 @@ void rpc_server_walk_classes(struct rpc_server *server,
 			     void (*fn)(const char *name, unsigned max,
 					unsigned running, unsigned waiting,
 					void *arg), void *arg);
+
+/* Calls @fn for every suspended call, with its reason and the ns since it was
+ * suspended.  @fn must only take notes: the list is locked. */
+typedef void rpc_suspended_fn(const struct rpc_call *call, const char *why,
+			      uint64_t ns, void *arg);
+void rpc_server_walk_suspended(struct rpc_server *server,
+			       rpc_suspended_fn *fn, void *arg);
 
 #endif

@@ -5,8 +5,8 @@
  * Operation: a call begins on its poller.  A step that would wait there answers
  * -EAGAIN; the call goes to a worker of the share that its program names, and
  * goes on with this step there.  A step that has to wait for a buffer gives the
- * call to the pool, which gives it to a worker.  No step runs twice but that
- * one.
+ * call to the pool, which gives it to a worker, for the next step.  A step that
+ * suspends its call (suspend.c) runs again when the call is resumed.
  *
  * Ownership: giving a call away is a thread's last act on it.  The next owner
  * may run it, answer it, and use its memory for another call before
@@ -30,8 +30,7 @@ STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
 STAT(rpc_no_buffer_long, "long calls refused for want of a payload buffer");
 
-/* Detaches the call from this thread.  Returns the share it goes on in. */
-static struct work_class *leave(struct rpc_call *call)
+struct work_class *rpc_call_leave(struct rpc_call *call)
 {
 	struct work_class *class = NULL;
 
@@ -49,8 +48,7 @@ static void run_on_worker(struct work_item *item)
 	rpc_call_run(slot);
 }
 
-/* Gives the call to a worker of @class. */
-static void queue(struct rpc_slot *slot, struct work_class *class)
+void rpc_call_queue(struct rpc_slot *slot, struct work_class *class)
 {
 	slot->priv.class = class;
 	slot->priv.work.run = run_on_worker;
@@ -66,11 +64,11 @@ int rpc_need_worker(struct rpc_call *call)
 int rpc_call_move(struct rpc_call *call)
 {
 	struct rpc_slot *slot = rpc_slot_of(call);
-	struct work_class *class = leave(call);
+	struct work_class *class = rpc_call_leave(call);
 
 	if (class == slot->priv.class)
 		return 0;
-	queue(slot, class);
+	rpc_call_queue(slot, class);
 	return RPC_PENDING;
 }
 
@@ -80,7 +78,7 @@ static void buffer_ready(struct pool_request *r, struct buf *b)
 	struct rpc_slot *slot = container_of(r, struct rpc_slot, priv.room);
 
 	slot->priv.body = b;
-	queue(slot, slot->priv.class);
+	rpc_call_queue(slot, slot->priv.class);
 }
 
 int rpc_body_get(struct rpc_call *call, size_t size)
@@ -105,7 +103,7 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 		return -ETIMEDOUT;
 	}
 	stat_inc(rpc_no_buffer);
-	priv->class = leave(call);
+	priv->class = rpc_call_leave(call);
 	priv->room.ready = buffer_ready;
 	priv->room.flow = call->msg->xprt->flow;
 	b = pool_request(pool, size, &priv->room);
@@ -165,7 +163,7 @@ void rpc_call_run(struct rpc_slot *slot)
 	if (n == -EAGAIN && !call->may_wait) {
 		call->step--;
 		stat_inc(rpc_would_block);
-		queue(slot, leave(call));
+		rpc_call_queue(slot, rpc_call_leave(call));
 		return;
 	}
 	if (!slot->priv.class) {

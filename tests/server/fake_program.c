@@ -282,6 +282,59 @@ static int do_blocks(struct rpc_call *call)
 	return 0;
 }
 
+struct test_late test_late = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void test_late_resume(void)
+{
+	struct rpc_call *call;
+
+	mutex_lock(&test_late.lock);
+	assert(test_late.n > 0);
+	call = test_late.calls[--test_late.n];
+	mutex_unlock(&test_late.lock);
+	rpc_call_resume(call);
+}
+
+static bool cancel_late(struct rpc_call *call)
+{
+	bool found = false;
+	unsigned i;
+
+	mutex_lock(&test_late.lock);
+	for (i = 0; i < test_late.n && test_late.calls[i] != call; i++)
+		;
+	if (i < test_late.n && !test_late.keeps) {
+		test_late.calls[i] = test_late.calls[--test_late.n];
+		found = true;
+	}
+	mutex_unlock(&test_late.lock);
+	return found;
+}
+
+static int do_late(struct rpc_call *call)
+{
+	struct state *state = rpc_state(call);
+	struct res *res = rpc_res(call);
+
+	if (state->tried++ == 0 &&
+	    rpc_call_suspend(call, "the test", cancel_late)) {
+		mutex_lock(&test_late.lock);
+		test_late.calls[test_late.n++] = call;
+		mutex_unlock(&test_late.lock);
+		if (test_late.at_once)
+			test_late_resume();
+		return RPC_PENDING;
+	}
+	res->n = 1;
+	res->w[0] = state->tried;
+	return 0;
+}
+
+static int end_late(struct rpc_call *call, int err)
+{
+	return end(call, end_slow(call, err));
+}
+
 static int do_write(struct rpc_call *call)
 {
 	const struct args *args = rpc_args(call);
@@ -310,6 +363,7 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	    do_room, do_body),
 	ROW(LIST, get_list, put_words, end, 0, do_room, do_body),
 	ROW(BLOCKS, get_nothing, put_words, end, 0, do_before, do_blocks),
+	ROW(LATE, NULL, put_words, end_late, 0, do_before, do_late),
 	ROW(HUGE, NULL, put_huge, NULL, 0, rpc_need_worker),
 	ROW(WRITE, get_write, put_words, NULL, RPC_PROC_DDP_ARG,
 	    rpc_need_worker, do_write),

@@ -19,6 +19,8 @@ enum {
 	TEST_WRITE,	/* word, opaque<> from a chunk -> its sum */
 	TEST_SLOW,	/* waits for test_gate; -> nothing, or TEST_SENT_BACK */
 	TEST_SLOW_BODY,	/* length, ntail: the same, with a buffer */
+	TEST_LATE,	/* -> times its second step ran, or TEST_SENT_BACK;
+			 * test_late has it meanwhile */
 	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
 };
@@ -45,6 +47,17 @@ void test_gate_shut(void);
 void test_gate_open(void);
 /* Waits until @n calls stand there. */
 void test_gate_wait(unsigned n);
+
+/* The holder of suspended calls. */
+extern struct test_late {
+	pthread_mutex_t	 lock;
+	struct rpc_call	*calls[2048];
+	unsigned	 n;
+	bool		 at_once;	/* resumes each before its step ends */
+	bool		 keeps;		/* says no when one is cancelled */
+} test_late;
+/* Resumes the last of them. */
+void test_late_resume(void);
 
 struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,
 			     unsigned n);

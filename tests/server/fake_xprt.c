@@ -80,8 +80,13 @@ static void reject(struct msg *m)
 	drop(m);
 }
 
+static void look(struct xprt *x, struct xprt_view *v)
+{
+}
+
 static const struct xprt_ops ops = {
 	.name = "fake",
+	.look = look,
 	.reply = reply,
 	.drop = drop,
 	.reject = reject,

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * suspend - calls that a step gave away, to be completed by another thread.
+ *
+ * Operation: a step suspends its call before it gives it to its new holder, say
+ * a library that completes an operation later.  The holder resumes it, and a
+ * worker of the call's share runs the same step again, which finds what it
+ * waited for.  All suspended calls are in one list, so that the operator can
+ * see them, and their number is bounded.
+ *
+ * A call that nobody needs any more is cancelled, where its holder can: its
+ * connection is gone, or it keeps memory that others wait for.
+ *
+ * Ownership: a call is in the list from rpc_call_suspend() until it is resumed
+ * or cancelled.  Who takes it out of the list has it.
+ */
+#include "rpc/call.h"
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+#include "lib/thread.h"
+
+STAT(rpc_suspended, "calls suspended until another thread resumed them");
+STAT(rpc_suspend_full, "calls not suspended because too many were");
+STAT(rpc_cancelled, "suspended calls cancelled");
+
+void rpc_suspended_init(struct rpc_suspended *s)
+{
+	pthread_mutex_init(&s->lock, NULL);
+	CDS_INIT_LIST_HEAD(&s->calls);
+	s->n = 0;
+}
+
+void rpc_suspended_fini(struct rpc_suspended *s)
+{
+	assert(s->n == 0);
+	pthread_mutex_destroy(&s->lock);
+}
+
+bool rpc_call_suspend(struct rpc_call *call, const char *why,
+		      rpc_cancel_fn *cancel)
+{
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
+	struct rpc_suspended *s = &call->server->suspended;
+	bool full;
+
+	mutex_lock(&s->lock);
+	full = s->n == RPC_SUSPENDED_MAX;
+	s->n += !full;
+	mutex_unlock(&s->lock);
+	if (full) {
+		stat_inc(rpc_suspend_full);
+		return false;
+	}
+	stat_inc(rpc_suspended);
+	call->step--;
+	priv->class = rpc_call_leave(call);
+	priv->why = why;
+	priv->cancel = cancel;
+	priv->since = clock_ns();
+	priv->seen = false;
+	mutex_lock(&s->lock);
+	cds_list_add_tail(&priv->suspended, &s->calls);
+	mutex_unlock(&s->lock);
+	return true;
+}
+
+/* With the lock held. */
+static void unlist(struct rpc_suspended *s, struct rpc_call_priv *priv)
+{
+	cds_list_del(&priv->suspended);
+	s->n--;
+}
+
+void rpc_call_resume(struct rpc_call *call)
+{
+	struct rpc_slot *slot = rpc_slot_of(call);
+	struct rpc_suspended *s = &call->server->suspended;
+
+	mutex_lock(&s->lock);
+	unlist(s, &slot->priv);
+	mutex_unlock(&s->lock);
+	rpc_call_queue(slot, slot->priv.class);
+}
+
+static bool is_gone(const struct xprt *x)
+{
+	struct xprt_view v = { .end = XPRT_ALIVE };
+
+	if (x->fate)
+		xprt_fate_known(x->fate, &v);
+	return v.end != XPRT_ALIVE;
+}
+
+/* With the lock held: true if the call is the caller's again. */
+static bool take_back(struct rpc_slot *slot, bool is_short)
+{
+	struct rpc_call_priv *priv = &slot->priv;
+	bool hung = priv->seen && is_short && rpc_holds_memory(slot);
+
+	priv->seen = true;
+	return priv->cancel && (hung || is_gone(slot->call.msg->xprt)) &&
+	       priv->cancel(&slot->call);
+}
+
+void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short)
+{
+	struct rpc_call_priv *priv, *next;
+	CDS_LIST_HEAD(cancelled);
+
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry_safe(priv, next, &s->calls, suspended) {
+		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
+						     priv);
+
+		if (take_back(slot, is_short)) {
+			unlist(s, priv);
+			cds_list_add_tail(&priv->suspended, &cancelled);
+		}
+	}
+	mutex_unlock(&s->lock);
+	cds_list_for_each_entry_safe(priv, next, &cancelled, suspended) {
+		stat_inc(rpc_cancelled);
+		rpc_call_send_back(container_of(priv, struct rpc_slot, priv),
+				   true);
+	}
+}
+
+void rpc_server_walk_suspended(struct rpc_server *server,
+			       rpc_suspended_fn *fn, void *arg)
+{
+	struct rpc_suspended *s = &server->suspended;
+	struct rpc_call_priv *priv;
+	uint64_t now = clock_ns();
+
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry(priv, &s->calls, suspended)
+		fn(&container_of(priv, struct rpc_slot, priv)->call, priv->why,
+		   now - MIN(now, priv->since), arg);
+	mutex_unlock(&s->lock);
+}

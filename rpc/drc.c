@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
@@ -279,7 +278,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 	struct drc_shard *s;
 	bool left_over;
 
-	drc_hash(drc, call);
+	drc_hash(call);
 	s = drc_shard_of(drc, call->hash);
 	ask->older = NULL;
 	ask->sent = NULL;
@@ -473,8 +472,6 @@ int drc_create(size_t bytes, struct drc **out)
 	drc->max = bytes / DRC_SHARDS;
 	while ((size_t)drc->mask + 1 < drc->max / drc_size_of(128))
 		drc->mask = drc->mask * 2 + 1;
-	if (getrandom(&drc->seed, sizeof(drc->seed), 0) < 0)
-		drc->seed = (uintptr_t)drc;
 	drc->running = calloc((size_t)DRC_RUNNING_BUCKETS * DRC_SHARDS,
 			      sizeof(*drc->running));
 	if (!drc->running)

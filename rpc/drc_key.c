@@ -2,17 +2,8 @@
 /* drc_key - the keys of the duplicate request cache.  Pure. */
 #include <netinet/in.h>
 
+#include "lib/hash.h"
 #include "rpc/drc_store.h"
-
-/* Folds 64 bits into a running hash. */
-static inline uint64_t mix(uint64_t h, uint64_t v)
-{
-	unsigned __int128 m;
-
-	m = (unsigned __int128)(h ^ v ^ 0x9e3779b97f4a7c15ull) *
-	    0xd6e8feb86659fd93ull;
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
 
 void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
 		  bool datagram)
@@ -40,15 +31,15 @@ static uint64_t sum_bytes(const uint8_t *p, size_t n)
 	uint64_t h[4] = { n, 1, 2, 3 };
 
 	for (; n >= 32; n -= 32, p += 32) {
-		h[0] = mix(h[0], load(p, 8));
-		h[1] = mix(h[1], load(p + 8, 8));
-		h[2] = mix(h[2], load(p + 16, 8));
-		h[3] = mix(h[3], load(p + 24, 8));
+		h[0] = hash_mix(h[0], load(p, 8));
+		h[1] = hash_mix(h[1], load(p + 8, 8));
+		h[2] = hash_mix(h[2], load(p + 16, 8));
+		h[3] = hash_mix(h[3], load(p + 24, 8));
 	}
 	for (; n >= 8; n -= 8, p += 8)
-		h[0] = mix(h[0], load(p, 8));
-	h[1] = mix(h[1], load(p, n));
-	return mix(mix(h[0], h[1]), mix(h[2], h[3]));
+		h[0] = hash_mix(h[0], load(p, 8));
+	h[1] = hash_mix(h[1], load(p, n));
+	return hash_mix(hash_mix(h[0], h[1]), hash_mix(h[2], h[3]));
 }
 
 uint64_t drc_sum(const struct xdr_in *args, uint32_t max)
@@ -67,22 +58,20 @@ uint64_t drc_sum(const struct xdr_in *args, uint32_t max)
 	return sum_bytes(all, have);
 }
 
-void drc_hash(const struct drc *drc, struct drc_call *call)
+void drc_hash(struct drc_call *call)
 {
 	const struct drc_key *key = &call->key;
 	struct in6_addr host, network;
-	uint64_t a, b, n;
+	uint64_t a, n;
 
 	memcpy(&host, key->addr, sizeof(host));
 	network = xprt_addr_network(&host);
-	memcpy(&n, &network.s6_addr[8], 8);
-	memcpy(&a, key->addr, 8);
-	memcpy(&b, key->addr + 8, 8);
-	n = mix(drc->seed ^ a, n);
-	a = mix(drc->seed ^ a, b);
+	n = xprt_addr_hash(&network);
+	a = xprt_addr_hash(&host);
 	call->share = (uint16_t)(n % DRC_NETWORKS * DRC_HOSTS +
 				 (a >> 32) % DRC_HOSTS);
-	a = mix(a, (uint64_t)key->uid << 32 | key->gid);
-	a = mix(mix(a, key->sum), (uint64_t)key->xid << 32 | key->proc);
+	a = hash_mix(a, (uint64_t)key->uid << 32 | key->gid);
+	a = hash_mix(hash_mix(a, key->sum),
+		     (uint64_t)key->xid << 32 | key->proc);
 	call->hash = (uint32_t)(a ^ a >> 32);
 }

@@ -64,7 +64,6 @@ struct drc_shard {
 } __attribute__((aligned(64)));
 
 struct drc {
-	uint64_t	 seed;
 	uint32_t	 mask;		/* done buckets of a shard - 1 */
 	size_t		 max;		/* bytes of a shard; 0: none is kept */
 	_Atomic uint64_t warned;	/* ms */
@@ -89,7 +88,7 @@ static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
 }
 
 /* drc_key.c: sets hash and share. */
-void drc_hash(const struct drc *drc, struct drc_call *call);
+void drc_hash(struct drc_call *call);
 
 /* ---- drc_store.c.  With the shard's lock, but for the first two. */
 

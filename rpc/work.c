@@ -49,7 +49,6 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,15 +77,6 @@ struct worker {
 	unsigned	  spin;		/* rounds to look before it sleeps */
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
-
-/* The key of clients' numbers.  Set once, before the first number. */
-static uint64_t seed;
-
-static void make_seed(void)
-{
-	if (getrandom(&seed, sizeof(seed), 0) < 0)
-		seed = (uintptr_t)&seed;
-}
 
 static void futex_wait(atomic_uint *word, unsigned value)
 {
@@ -164,13 +154,6 @@ static void list_turn(struct work_class *class, struct turn *turn)
 	list_class(class);
 }
 
-static inline uint64_t mix(uint64_t v)
-{
-	unsigned __int128 m = (unsigned __int128)v * 0xd6e8feb86659fd93ull;
-
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
 /* Hashing spreads neighbours' addresses, and so their places.  The key is
  * secret, so a client that chooses its own IPv6 address can't take another
  * client's number. */
@@ -178,13 +161,9 @@ uint64_t work_client(const struct sockaddr *peer)
 {
 	struct in6_addr host = xprt_addr_host(peer);
 	struct in6_addr network = xprt_addr_network(&host);
-	uint64_t half[2], other[2], first;
 
-	memcpy(half, &host, sizeof(half));
-	memcpy(other, &network, sizeof(other));
-	first = mix(half[0] ^ seed);
-	return mix(first ^ other[1]) >> 32 << 32 |
-	       (uint32_t)mix(first ^ half[1]);
+	return xprt_addr_hash(&network) >> 32 << 32 |
+	       (uint32_t)xprt_addr_hash(&host);
 }
 
 /* Locked.  The network's place. */
@@ -520,11 +499,9 @@ static int start(struct work_pool *pool, unsigned n)
 
 int work_pool_create(unsigned nworkers, struct work_pool **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct work_pool *pool;
 	int err = -ENOMEM;
 
-	pthread_once(&once, make_seed);
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		goto fail;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/hash.h"
+
 socklen_t xprt_addr_len(const struct sockaddr *sa)
 {
 	switch (sa->sa_family) {
@@ -69,11 +71,10 @@ struct in6_addr xprt_addr_network(const struct in6_addr *host)
 	return network;
 }
 
-uint32_t xprt_addr_hash(const struct in6_addr *host)
+uint64_t xprt_addr_hash(const struct in6_addr *host)
 {
-	uint32_t hash = 0;
+	uint64_t half[2];
 
-	for (unsigned i = 0; i < sizeof(host->s6_addr); i++)
-		hash = hash * 31 + host->s6_addr[i];
-	return hash;
+	memcpy(half, host, sizeof(half));
+	return hash_mix(hash_mix(hash_secret(), half[0]), half[1]);
 }

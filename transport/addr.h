@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addr - socket addresses: their bytes, their text, their network.  Pure. */
+/* addr - socket addresses: their bytes, their text, their network. */
 #ifndef GANNET_TRANSPORT_ADDR_H
 #define GANNET_TRANSPORT_ADDR_H
 
@@ -25,7 +25,7 @@ struct in6_addr xprt_addr_host(const struct sockaddr *sa);
 /* The part of the host's address that it did not choose by itself: the first 64
  * bits of an IPv6 address, the others zero; all of an IPv4 address. */
 struct in6_addr xprt_addr_network(const struct in6_addr *host);
-/* A hash of the host that mostly differs for the hosts of one network. */
-uint32_t xprt_addr_hash(const struct in6_addr *host);
+/* A hash with the process's secret, since clients choose IPv6 addresses. */
+uint64_t xprt_addr_hash(const struct in6_addr *host);
 
 #endif

@@ -5,8 +5,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "lib/clock.h"
 #include "lib/util.h"
@@ -30,32 +28,6 @@ struct xprt_host {
 
 #define BUCKETS	4096u
 
-/* The key of the table, since clients choose their IPv6 addresses.  Set once,
- * before the first host. */
-static uint64_t seed;
-static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
-
-static void make_seed(void)
-{
-	if (getrandom(&seed, sizeof(seed), 0) < 0)
-		seed = (uintptr_t)&seed ^ clock_ns();
-}
-
-static uint64_t mix(uint64_t v)
-{
-	unsigned __int128 m = (unsigned __int128)v * 0x9e3779b97f4a7c15u;
-
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
-static unsigned bucket_of(const struct in6_addr *addr)
-{
-	uint64_t half[2];
-
-	memcpy(half, addr, sizeof(half));
-	return (unsigned)(mix(mix(half[0] ^ seed) ^ half[1]) % BUCKETS);
-}
-
 /* Guards the lists, and how many fates a host has. */
 static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xprt_host *hosts[BUCKETS];
@@ -63,7 +35,7 @@ static struct xprt_host *hosts[BUCKETS];
 /* With the lock.  Returns the host's link in its list, or the end of that. */
 static struct xprt_host **find_host(const struct in6_addr *addr, uint32_t scope)
 {
-	struct xprt_host **p = &hosts[bucket_of(addr)];
+	struct xprt_host **p = &hosts[xprt_addr_hash(addr) % BUCKETS];
 
 	while (*p && ((*p)->scope != scope ||
 		      memcmp(&(*p)->addr, addr, sizeof(*addr)) != 0))
@@ -79,7 +51,6 @@ static struct xprt_host *get_host(const struct sockaddr *peer)
 	uint32_t scope = IN6_IS_ADDR_LINKLOCAL(&addr) ? in6->sin6_scope_id : 0;
 	struct xprt_host **p, *h;
 
-	pthread_once(&seed_once, make_seed);
 	mutex_lock(&hosts_lock);
 	p = find_host(&addr, scope);
 	if (!*p) {

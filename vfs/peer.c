@@ -16,9 +16,9 @@
 #include <time.h>
 
 #include <arpa/inet.h>
-#include <sodium.h>
 
 #include "lib/clock.h"
+#include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/util.h"
@@ -47,7 +47,6 @@ struct pending {
 };
 
 struct peers {
-	uint8_t			hash_key[crypto_shorthash_KEYBYTES];
 	_Atomic(struct peer *)	buckets[BUCKETS];
 	pthread_mutex_t		lock;	/* guards changes, and: */
 	unsigned		count;
@@ -61,7 +60,6 @@ int peers_create(struct peers **out)
 
 	if (!p)
 		return -ENOMEM;
-	randombytes_buf(p->hash_key, sizeof(p->hash_key));
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->resolved, NULL);
 	*out = p;
@@ -87,10 +85,11 @@ void peers_destroy(struct peers *p)
 static _Atomic(struct peer *) *bucket_of(struct peers *p,
 					 const struct addr *a)
 {
-	uint8_t hash[crypto_shorthash_BYTES];
+	uint64_t half[2];
 
-	crypto_shorthash(hash, a->bytes, sizeof(a->bytes), p->hash_key);
-	return &p->buckets[hash[0]];
+	memcpy(half, a->bytes, sizeof(half));
+	return &p->buckets[hash_mix(hash_mix(hash_secret(), half[0]),
+				    half[1]) % BUCKETS];
 }
 
 static struct peer *find(struct peers *p, const struct addr *a)

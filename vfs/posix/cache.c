@@ -36,7 +36,7 @@ STAT(posix_fds_short, "opens that failed for want of descriptors");
 
 static uint64_t key(const struct vfs_handle *h)
 {
-	return posix_hash(h->data, posix_handle_key(h));
+	return hash_bytes(h->data, posix_handle_key(h));
 }
 
 /* The tag of what the table publishes. */

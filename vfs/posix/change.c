@@ -38,7 +38,7 @@ static struct posix_hold_group {
 
 static uint64_t file_hash(struct posix_node *n)
 {
-	return (n->ino + posix_fs_of(n)->dev * 31) * 0x9e3779b97f4a7c15u;
+	return hash_mix(posix_fs_of(n)->dev, n->ino);
 }
 
 int posix_change_begin(struct posix_change *c, struct posix_node *n,

@@ -39,8 +39,7 @@ static struct posix_dentry *_Atomic *slots_of(const struct posix_fs *fs,
 					      const struct posix_node *dir,
 					      const char *name, size_t len)
 {
-	return &fs->dentries->slot[(posix_hash(name, len) ^
-				    dir->ino * 0x9e3779b97f4a7c15u) >> 7 &
+	return &fs->dentries->slot[hash_mix(hash_bytes(name, len), dir->ino) &
 				   (SLOTS - 2)];
 }
 

@@ -219,9 +219,8 @@ int posix_disk_turn(struct posix_disk *d, struct posix_turns *t,
 
 static atomic_uint *names_of(struct posix_node *dir)
 {
-	uint64_t hash = dir->ino * 0x9e3779b97f4a7c15u;
-
-	return &posix_fs_of(dir)->disk->names[hash >> (64 - NAMES_BITS)];
+	return &posix_fs_of(dir)->disk->names[hash_mix(0, dir->ino) >>
+					      (64 - NAMES_BITS)];
 }
 
 void posix_names_begin(struct posix_node *dir)

@@ -43,7 +43,7 @@ static uint64_t path_id(const char *path)
 
 	while (len > 1 && path[len - 1] == '/')
 		len--;
-	return posix_hash(path, len);
+	return hash_bytes(path, len);
 }
 
 static bool has_openat2(int fd)

@@ -33,24 +33,6 @@ union kernel_handle {
 	uint8_t space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 };
 
-uint64_t posix_hash(const void *data, size_t len)
-{
-	const uint8_t *p = data;
-	uint64_t h = len * 0x9e3779b97f4a7c15u;
-
-	while (len) {
-		size_t n = MIN(len, sizeof(uint64_t));
-		uint64_t word = 0;
-
-		memcpy(&word, p, n);
-		h = (h ^ word) * 0xff51afd7ed558ccdu;
-		h ^= h >> 32;
-		p += n;
-		len -= n;
-	}
-	return h;
-}
-
 uint32_t posix_handle_key(const struct vfs_handle *h)
 {
 	return h->data[0] == 'k' ? h->len - KERNEL_TAIL : h->len;

@@ -40,7 +40,7 @@ static uint32_t encode(const struct table_op *op, uint8_t *buf)
 	memcpy(p, op->h.data, sizes[1]);
 	memcpy(p + sizes[1], op->place.parent.data, sizes[2]);
 	memcpy(p + sizes[1] + sizes[2], op->place.name.s, nlen);
-	check = posix_hash(buf + 8, len - 8);
+	check = hash_bytes(buf + 8, len - 8);
 	memcpy(buf, &check, sizeof(check));
 	return len;
 }
@@ -60,7 +60,7 @@ static uint32_t decode(const uint8_t *buf, size_t left, struct table_op *op)
 	if (len > left || len != RECORD_HEAD + sizes[1] + sizes[2] + sizes[3] ||
 	    sizes[1] > VFS_HANDLE_MAX || sizes[2] > VFS_HANDLE_MAX ||
 	    sizes[0] < TABLE_ADD || sizes[0] > TABLE_SET ||
-	    check != posix_hash(buf + 8, len - 8))
+	    check != hash_bytes(buf + 8, len - 8))
 		return 0;
 	buf += RECORD_HEAD;
 	op->what = sizes[0];

@@ -30,6 +30,7 @@
 #include <urcu/list.h>
 #include <urcu/rculfhash.h>
 
+#include "lib/hash.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -378,7 +379,6 @@ bool posix_handle_is_root(const struct vfs_handle *h);
 /* How much of it, from the start, is what names the file. */
 uint32_t posix_handle_key(const struct vfs_handle *h);
 bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
-uint64_t posix_hash(const void *data, size_t len);
 /* Sets kernel_ids and by_handle. */
 void posix_handle_probe(struct posix_fs *fs, bool may_open);
 

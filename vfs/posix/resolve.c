@@ -29,8 +29,8 @@ struct step {
 
 static uint64_t place_hash(const struct posix_node *dir, const char *name)
 {
-	return (posix_hash(dir->handle.data, dir->handle.len) ^
-		posix_hash(name, strlen(name)) * 3) | 1;
+	return (hash_bytes(dir->handle.data, dir->handle.len) ^
+		hash_bytes(name, strlen(name)) * 3) | 1;
 }
 
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,

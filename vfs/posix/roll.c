@@ -73,7 +73,7 @@ static size_t bytes(const struct posix_roll *r)
 
 static uint64_t handle_hash(const struct vfs_handle *h)
 {
-	return posix_hash(h->data, posix_handle_key(h));
+	return hash_bytes(h->data, posix_handle_key(h));
 }
 
 /* Room for one more: -ENOMEM, or -EFBIG when it is too many. */

@@ -60,7 +60,7 @@ struct posix_table {
 
 static unsigned bucket(const struct vfs_handle *h)
 {
-	return posix_hash(h->data, posix_handle_key(h)) % BUCKETS;
+	return hash_bytes(h->data, posix_handle_key(h)) % BUCKETS;
 }
 
 static int place_index(const struct table_places *ps,

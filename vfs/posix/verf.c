@@ -21,7 +21,7 @@ void posix_verf_times(uint64_t verf, struct vfs_setattr *set)
 		.mtime.tv_sec = verf >> 32 & SECONDS,
 		.atime.tv_sec = verf & SECONDS,
 		/* Whole microseconds, and not 0. */
-		.atime.tv_nsec = (1 + posix_hash(&verf, sizeof(verf)) %
+		.atime.tv_nsec = (1 + hash_bytes(&verf, sizeof(verf)) %
 				  999999) * 1000,
 	};
 }

@@ -147,8 +147,8 @@ static int number_of(const char *name)
 #endif
 
 /* Adds a rule for one call, with a condition on one argument. */
-static int add(scmp_filter_ctx f, uint32_t action, int nr,
-	       struct scmp_arg_cmp arg)
+static int add_rule(scmp_filter_ctx f, uint32_t action, int nr,
+		    struct scmp_arg_cmp arg)
 {
 	return seccomp_rule_add_array(f, action, nr, 1, &arg);
 }
@@ -165,7 +165,7 @@ static int allow_threads(scmp_filter_ctx f)
 	int err = 0;
 
 	if (!SANITIZED)
-		err = add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), thread);
+		err = add_rule(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), thread);
 	if (!err)
 		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS),
 				       SCMP_SYS(clone3), 0);
@@ -179,7 +179,8 @@ static int allow_signals(scmp_filter_ctx f)
 		.arg = 0, .op = SCMP_CMP_EQ, .datum_a = (scmp_datum_t)getpid(),
 	};
 
-	return SANITIZED ? 0 : add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), self);
+	return SANITIZED ? 0 :
+	       add_rule(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), self);
 }
 
 /* A module of the name service may try other families: it gets EAFNOSUPPORT. */
@@ -197,13 +198,13 @@ static int allow_sockets(scmp_filter_ctx f)
 			if (families[i] == n)
 				action = SCMP_ACT_ALLOW;
 		family.datum_a = (scmp_datum_t)n;
-		err = add(f, action, SCMP_SYS(socket), family);
+		err = add_rule(f, action, SCMP_SYS(socket), family);
 	}
 	family.op = SCMP_CMP_GT;
 	family.datum_a = AF_NETLINK;
 	if (!err)
-		err = add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket),
-			  family);
+		err = add_rule(f, SCMP_ACT_ERRNO(EAFNOSUPPORT),
+			       SCMP_SYS(socket), family);
 	return err;
 }
 

@@ -41,7 +41,7 @@
 /* A signal to end came while the listeners were being stopped. */
 static volatile sig_atomic_t asked_again;
 
-/* give_up()'s duties before the process ends. */
+/* give_up_threads()'s duties before the process ends. */
 static const char *last_pid_file;
 static int last_lock = -1;
 
@@ -126,7 +126,7 @@ static bool write_pid(const char *path)
  * descriptors, until the call ends.  Release the state directory here, so that
  * another server can start all the same; none of our threads uses it any more.
  */
-static void give_up(int sig)
+static void give_up_threads(int sig)
 {
 	if (last_pid_file)
 		unlink(last_pid_file);
@@ -139,7 +139,7 @@ static void give_up(int sig)
 static void hurry(int sig)
 {
 	if (asked_again)
-		give_up(sig);
+		give_up_threads(sig);
 	asked_again = sig;
 	alarm(CLOSE_SECONDS);
 }
@@ -167,7 +167,7 @@ static void bound_the_end(const struct server *s, const char *pid_file)
 {
 	last_pid_file = pid_file;
 	last_lock = server_state_lock(s);
-	signal(SIGALRM, give_up);
+	signal(SIGALRM, give_up_threads);
 }
 
 /* True when all calls were answered and all connections closed. */
@@ -304,7 +304,7 @@ static int serve_confined(const struct options *o,
 		tell_parent(parent);
 	bound_the_end(s, o->pid_file);
 	alarm(serve(s, &set) ? DRAIN_SECONDS : CLOSE_SECONDS);
-	unblock_end(give_up);
+	unblock_end(give_up_threads);
 	server_stop(s);
 	if (o->pid_file)
 		unlink(o->pid_file);
@@ -314,7 +314,7 @@ static int serve_confined(const struct options *o,
 	return EXIT_SUCCESS;
 }
 
-static int run(const struct options *o, int parent)
+static int run_daemon(const struct options *o, int parent)
 {
 	struct backends *backends;
 	int status = EXIT_FAILURE;
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
 	log_threshold = o.log_level;
 	if (!o.foreground)
 		parent = go_to_background();
-	status = run(&o, parent);
+	status = run_daemon(&o, parent);
 	options_fini(&o);
 	return status;
 }

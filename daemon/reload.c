@@ -17,7 +17,7 @@ struct reloader {
 	bool		  asked, busy, stops;
 };
 
-static void run(void *arg)
+static void run_reloads(void *arg)
 {
 	struct reloader *r = arg;
 
@@ -48,7 +48,7 @@ int reloader_start(void (*fn)(void *arg), void *arg, struct reloader **out)
 	r->arg = arg;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->told, NULL);
-	err = thread_start(&r->thread, "reload", run, r);
+	err = thread_start(&r->thread, "reload", run_reloads, r);
 	if (err < 0)
 		free(r);
 	else

@@ -131,7 +131,7 @@ static void count_export(void *arg, struct export *e)
 }
 
 /* Exports what the options say now; on a mistake the old exports stay. */
-static int publish(struct server *s)
+static int publish_exports(struct server *s)
 {
 	struct export_set *set = NULL;
 	char *text = NULL;
@@ -157,7 +157,7 @@ static int publish(struct server *s)
 
 static void reload(void *arg)
 {
-	if (publish(arg) == 0)
+	if (publish_exports(arg) == 0)
 		log_info("exports read again");
 	else
 		log_warn("exports unchanged");
@@ -426,7 +426,7 @@ static int start_programs(struct server *s)
 		err = rpc_server_add(s->rpc, s->mountd);
 	if (!err)
 		err = reloader_start(reload, s, &s->reloader);
-	return err ? cannot("the programs", err) : publish(s);
+	return err ? cannot("the programs", err) : publish_exports(s);
 }
 
 /*

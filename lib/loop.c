@@ -429,7 +429,7 @@ static void doze(struct loop *loop)
 	loop->brief = loop->now - before < loop->spin_ns;
 }
 
-static void run(void *arg)
+static void run_loop(void *arg)
 {
 	struct loop *loop = arg;
 
@@ -457,7 +457,7 @@ int loop_start(struct loop *loop)
 	int err;
 
 	loop->started = true;
-	err = thread_start(&loop->thread, loop->name, run, loop);
+	err = thread_start(&loop->thread, loop->name, run_loop, loop);
 	if (err)
 		loop->started = false;
 	return err;

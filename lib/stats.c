@@ -33,14 +33,14 @@ static struct row *ended;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static size_t count(void)
+static size_t count_counters(void)
 {
 	return (size_t)(__stop_gannet_stats - __start_gannet_stats);
 }
 
-static struct row *make(void)
+static struct row *make_row(void)
 {
-	size_t size = sizeof(struct row) + count() * sizeof(uint64_t);
+	size_t size = sizeof(struct row) + count_counters() * sizeof(uint64_t);
 	struct row *r;
 
 	size = ALIGN_UP(size, (size_t)CACHE_LINE);
@@ -56,7 +56,7 @@ static void retire(void *arg)
 	struct row *r = arg;
 
 	mutex_lock(&lock);
-	for (size_t i = 0; i < count(); i++)
+	for (size_t i = 0; i < count_counters(); i++)
 		ended->counts[i] += r->counts[i];
 	cds_list_del(&r->link);
 	mutex_unlock(&lock);
@@ -65,9 +65,9 @@ static void retire(void *arg)
 }
 
 /* With the first count of all, when the process starts. */
-static void start(void)
+static void make_ended_row(void)
 {
-	ended = make();
+	ended = make_row();
 	if (!ended || pthread_key_create(&key, retire))
 		abort();
 }
@@ -77,8 +77,8 @@ void stats_add_first(const struct stat_counter *c, uint64_t n)
 {
 	struct row *r;
 
-	pthread_once(&once, start);
-	r = make();
+	pthread_once(&once, make_ended_row);
+	r = make_row();
 	mutex_lock(&lock);
 	if (r)
 		cds_list_add(&r->link, &rows);
@@ -99,7 +99,7 @@ uint64_t stats_sum(const struct stat_counter *c)
 	struct row *r;
 	uint64_t sum;
 
-	pthread_once(&once, start);
+	pthread_once(&once, make_ended_row);
 	mutex_lock(&lock);
 	sum = ended->counts[i];
 	cds_list_for_each_entry(r, &rows, link)

@@ -18,7 +18,7 @@ struct start {
 	char name[16];
 };
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
 	struct start s = *(struct start *)arg;
 
@@ -49,7 +49,7 @@ int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, NULL, run, s);
+	err = pthread_create(thread, NULL, run_thread, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		free(s);

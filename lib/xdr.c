@@ -2,7 +2,7 @@
 /* xdr - bounds-checked XDR cursors.  Pure. */
 #include "lib/xdr.h"
 
-static void fail(struct xdr_in *x)
+static void set_bad(struct xdr_in *x)
 {
 	x->bad = true;
 	x->end = x->p;
@@ -48,7 +48,7 @@ bool xdr_refill(struct xdr_in *x, size_t n)
 	}
 	if ((size_t)(x->end - x->p) >= n && !x->bad)
 		return true;
-	fail(x);
+	set_bad(x);
 	return false;
 }
 
@@ -57,7 +57,7 @@ bool xdr_get_bool(struct xdr_in *x)
 	uint32_t v = xdr_get_u32(x);
 
 	if (v > 1)
-		fail(x);
+		set_bad(x);
 	return v == 1;
 }
 
@@ -66,7 +66,7 @@ uint32_t xdr_get_count(struct xdr_in *x, uint32_t max)
 	uint32_t v = xdr_get_u32(x);
 
 	if (v > max) {
-		fail(x);
+		set_bad(x);
 		return 0;
 	}
 	return v;
@@ -112,7 +112,7 @@ uint32_t xdr_get_iov(struct xdr_in *x, uint32_t max, struct iovec *iov,
 		here = MIN((size_t)(x->end - x->p), left);
 		if (data > 0) {
 			if (n == room) {
-				fail(x);
+				set_bad(x);
 				return 0;
 			}
 			/* iovec has no const; the data is only read. */

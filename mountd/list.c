@@ -25,7 +25,7 @@ static size_t string_size(size_t len)
 }
 
 /* True if there is room for @size bytes. */
-static bool take(struct list *l, size_t size)
+static bool take_room(struct list *l, size_t size)
 {
 	/* Entries may not come after one was cut. */
 	l->cut = l->cut || (size_t)(l->out.end - l->out.p) < size;
@@ -37,13 +37,13 @@ int mount_list_room(struct rpc_call *call)
 	return rpc_body_get(call, POOL_PAYLOAD_MAX);
 }
 
-static void start(struct list *l, struct rpc_call *call)
+static void begin_list(struct list *l, struct rpc_call *call)
 {
 	l->cut = l->has_dir = false;
 	xdr_out_init(&l->out, rpc_body(call)->data, POOL_PAYLOAD_MAX);
 }
 
-static int finish(struct list *l, struct rpc_call *call)
+static int end_list(struct list *l, struct rpc_call *call)
 {
 	static const uint32_t ends[2] = { 0, 0 };
 
@@ -62,7 +62,7 @@ static void put_mount(void *arg, const char *host, const char *path)
 	size_t path_len = MIN(strlen(path), (size_t)MNTPATHLEN);
 	struct list *l = arg;
 
-	if (!take(l, 4 + string_size(host_len) + string_size(path_len)))
+	if (!take_room(l, 4 + string_size(host_len) + string_size(path_len)))
 		return;
 	xdr_put_bool(&l->out, true);
 	xdr_put_opaque(&l->out, host, (uint32_t)host_len);
@@ -74,9 +74,9 @@ int mount_dump(struct rpc_call *call)
 	struct mountd *m = call->prog->ctx;
 	struct list l;
 
-	start(&l, call);
+	begin_list(&l, call);
 	rmtab_walk(m->rmtab, put_mount, &l);
-	return finish(&l, call);
+	return end_list(&l, call);
 }
 
 /*
@@ -94,7 +94,7 @@ static void put_client(void *arg, const char *path, const char *client)
 
 	if (!same)
 		size += 4 + 4 + string_size(path_len);
-	if (!take(l, size))
+	if (!take_room(l, size))
 		return;
 	if (!same) {
 		if (l->has_dir)
@@ -114,7 +114,7 @@ int mount_export(struct rpc_call *call)
 	struct mountd *m = call->prog->ctx;
 	struct list l;
 
-	start(&l, call);
+	begin_list(&l, call);
 	export_walk(m->exports, put_client, &l);
-	return finish(&l, call);
+	return end_list(&l, call);
 }

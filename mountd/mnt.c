@@ -118,7 +118,7 @@ static int follow(struct walk *w, struct vfs_node *link)
 	return enter_link(w, text);
 }
 
-static int step(struct walk *w, struct vfs_name name)
+static int walk_name(struct walk *w, struct vfs_name name)
 {
 	bool up = name.len == 2 && memcmp(name.s, "..", 2) == 0;
 	struct vfs_attr attr, dir_attr;
@@ -155,7 +155,7 @@ static int walk_all(struct walk *w)
 		w->left += name.len;
 		w->left += *w->left == '/';
 		if (name.len && !(name.len == 1 && *name.s == '.'))
-			err = step(w, name);
+			err = walk_name(w, name);
 	}
 	if (err == 0)
 		err = w->node->fs->ops->getattr(w->ctx, w->node, &attr);

@@ -48,7 +48,7 @@ struct rmtab {
 	bool		 stop;
 };
 
-static void drop(struct rmtab *t, struct entry *e)
+static void drop_entry(struct rmtab *t, struct entry *e)
 {
 	cds_list_del(&e->link);
 	free(e);
@@ -64,7 +64,7 @@ static void touch(struct rmtab *t)
 
 /* Makes room for one more of @host; returns false if the entry is there
  * already. */
-static bool make_room(struct rmtab *t, const char *host, const char *path)
+static bool make_entry_room(struct rmtab *t, const char *host, const char *path)
 {
 	struct entry *oldest = NULL;
 	struct entry *e;
@@ -83,18 +83,18 @@ static bool make_room(struct rmtab *t, const char *host, const char *path)
 			return true;
 		oldest = cds_list_first_entry(&t->entries, struct entry, link);
 	}
-	drop(t, oldest);
+	drop_entry(t, oldest);
 	stat_inc(rmtab_dropped);
 	return true;
 }
 
-static void add(struct rmtab *t, const char *host, const char *path)
+static void add_entry(struct rmtab *t, const char *host, const char *path)
 {
 	size_t host_size = strlen(host) + 1;
 	size_t path_size = strlen(path) + 1;
 	struct entry *e;
 
-	if (!make_room(t, host, path))
+	if (!make_entry_room(t, host, path))
 		return;
 	e = malloc(sizeof(*e) + host_size + path_size);
 	if (!e)
@@ -110,7 +110,7 @@ static void add(struct rmtab *t, const char *host, const char *path)
 void rmtab_add(struct rmtab *t, const char *host, const char *path)
 {
 	mutex_lock(&t->lock);
-	add(t, host, path);
+	add_entry(t, host, path);
 	mutex_unlock(&t->lock);
 }
 
@@ -124,7 +124,7 @@ static void remove_some(struct rmtab *t, const char *host, const char *path)
 		if (strcmp(e->host, host) != 0 ||
 		    (path && strcmp(e->path, path) != 0))
 			continue;
-		drop(t, e);
+		drop_entry(t, e);
 		touch(t);
 	}
 	mutex_unlock(&t->lock);
@@ -201,10 +201,10 @@ static void load_line(struct rmtab *t, char *line)
 		stat_inc(rmtab_bad_line);
 		return;
 	}
-	add(t, line, path);
+	add_entry(t, line, path);
 }
 
-static int load(struct rmtab *t)
+static int load_entries(struct rmtab *t)
 {
 	FILE *f = fopen(t->file, "re");
 	char *line = NULL;
@@ -313,7 +313,7 @@ static void clear(struct rmtab *t)
 	struct entry *e, *next;
 
 	cds_list_for_each_entry_safe(e, next, &t->entries, link)
-		drop(t, e);
+		drop_entry(t, e);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	free(t->temp);
@@ -332,7 +332,7 @@ static int open_file(struct rmtab *t, const char *file)
 		t->temp = NULL;
 		return -ENOMEM;
 	}
-	err = load(t);
+	err = load_entries(t);
 	if (err < 0) {
 		log_err("%s: can't be read: %s", file, strerror(-err));
 		return err;

@@ -133,7 +133,7 @@ static int one_over(struct ring *r, struct block *b)
 }
 
 /* Takes what comes next. */
-static int step(struct ring *r)
+static int take_block(struct ring *r)
 {
 	struct nfsc_op *op = session_wait(r->t->s);
 	struct block *b = op->arg;
@@ -148,7 +148,7 @@ static int settle(struct ring *r, struct block *b)
 	int err = TOOL_OK;
 
 	while (b->busy && err == TOOL_OK)
-		err = step(r);
+		err = take_block(r);
 	return err;
 }
 

@@ -225,7 +225,7 @@ static const char *with_mountport(const char *url, unsigned port)
 	return text;
 }
 
-static int run(const struct parsed *p, int argc, char *argv[])
+static int run_command(const struct parsed *p, int argc, char *argv[])
 {
 	size_t i;
 
@@ -268,7 +268,7 @@ int main(int argc, char *argv[])
 		return wrong("no command", NULL);
 	/* A reader that has had enough, a server that went away. */
 	signal(SIGPIPE, SIG_IGN);
-	err = run(&p, argc - optind, argv + optind);
+	err = run_command(&p, argc - optind, argv + optind);
 	if (fflush(stdout) != 0 && err == TOOL_OK)
 		err = tool_complain("standard output", -errno, 0);
 	return err;

@@ -42,7 +42,7 @@ struct rdma_call {
 	uint8_t		 reply[];
 };
 
-static int take(struct rdma_call *call)
+static int take_result(struct rdma_call *call)
 {
 	struct nfsc_op *op = call->op;
 	struct xdr_in x;
@@ -64,7 +64,7 @@ static void call_done(struct gannet_rpcrdma_call *done)
 	struct nfsc_op *op = call->op;
 	struct session *s = op->session;
 
-	op->err = take(call);
+	op->err = take_result(call);
 	free(call);
 	mutex_lock(&s->lock);
 	cds_list_add_tail(&op->link, &s->done);
@@ -93,7 +93,7 @@ static void attach(struct rdma_call *call, uint32_t msg_len, uint32_t room)
 	}
 }
 
-static int submit(struct nfsc_session *base, struct nfsc_op *op)
+static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 {
 	struct session *s = container_of(base, struct session, base);
 	uint32_t room = op->kind == NFS_OP_READDIRPLUS ||
@@ -152,7 +152,7 @@ static void info(struct nfsc_session *base, struct gannet_rpcrdma_info *out)
 }
 
 static const struct nfsc_session_ops ops = {
-	.submit = submit,
+	.submit = submit_rdma,
 	.wait = wait_one,
 	.close = close_session,
 	.rdma = info,

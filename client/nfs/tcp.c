@@ -41,7 +41,7 @@ struct tcp_call {
 
 /* ---- operations */
 
-static void finish(struct session *s, struct nfsc_op *op, int err)
+static void finish_op(struct session *s, struct nfsc_op *op, int err)
 {
 	free(op->call);
 	op->call = NULL;
@@ -95,7 +95,7 @@ static int take_reply(struct session *s, struct xdr_in *x)
 		err = take_data(x, op);
 	s->failures = 0;
 	cds_list_del(&op->link);
-	finish(s, op, err);
+	finish_op(s, op, err);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static void disconnect(struct session *s)
 	CDS_INIT_LIST_HEAD(&s->flying);
 }
 
-static int dial(struct session *s)
+static int dial_server(struct session *s)
 {
 	uint16_t port = s->url.port ? s->url.port : NFS_PORT;
 
@@ -140,7 +140,7 @@ static int redial(struct session *s)
 		if (s->failures > 0)
 			pause_before_retry(s->failures);
 		s->failures++;
-		err = dial(s);
+		err = dial_server(s);
 	}
 	return err;
 }
@@ -163,11 +163,11 @@ static void send_again(struct session *s, int err)
 		if (err == 0)
 			fly(s, op);
 		else
-			finish(s, op, err);
+			finish_op(s, op, err);
 	}
 }
 
-static int submit(struct nfsc_session *base, struct nfsc_op *op)
+static int submit_tcp(struct nfsc_session *base, struct nfsc_op *op)
 {
 	struct session *s = container_of(base, struct session, base);
 	struct tcp_call *call = calloc(1, sizeof(*call));
@@ -227,7 +227,7 @@ static void close_session(struct nfsc_session *base)
 }
 
 static const struct nfsc_session_ops ops = {
-	.submit = submit,
+	.submit = submit_tcp,
 	.wait = wait_one,
 	.close = close_session,
 };
@@ -249,7 +249,7 @@ int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,
 	CDS_INIT_LIST_HEAD(&s->flying);
 	CDS_INIT_LIST_HEAD(&s->again);
 	CDS_INIT_LIST_HEAD(&s->done);
-	err = dial(s);
+	err = dial_server(s);
 	if (err < 0) {
 		free(s);
 		return err;

@@ -115,7 +115,7 @@ void wire_send(struct nfsc_wire *w, struct wire_out *m)
 
 /* ---- receiving */
 
-static int make_room(struct nfsc_wire *w, size_t more)
+static int grow_wire(struct nfsc_wire *w, size_t more)
 {
 	size_t size = MAX(w->size, sizeof(w->small));
 	uint8_t *buf;
@@ -147,7 +147,7 @@ static int assemble(struct nfsc_wire *w)
 			break;
 		}
 		if (span.len > 0 && span.data != w->buf + w->len) {
-			if (make_room(w, span.len) < 0)
+			if (grow_wire(w, span.len) < 0)
 				return -ENOMEM;
 			memcpy(w->buf + w->len, span.data, span.len);
 		}
@@ -159,7 +159,7 @@ static int assemble(struct nfsc_wire *w)
 }
 
 /* Receives what is there.  1, 0 if nothing is, or -errno. */
-static int fill(struct nfsc_wire *w)
+static int fill_wire(struct nfsc_wire *w)
 {
 	size_t len = record_left(&w->record);
 	uint8_t *to = w->small;
@@ -168,7 +168,7 @@ static int fill(struct nfsc_wire *w)
 	if (len <= sizeof(w->small)) {
 		len = sizeof(w->small);
 	} else {
-		if (make_room(w, len) < 0)
+		if (grow_wire(w, len) < 0)
 			return -ENOMEM;
 		to = w->buf + w->len;
 	}
@@ -206,7 +206,7 @@ int wire_receive(struct nfsc_wire *w, int ms, struct xdr_in *x)
 		int err = push(w);
 
 		if (err == 0)
-			err = got = fill(w);
+			err = got = fill_wire(w);
 		if (got == 0 && err == 0)
 			err = wait_for_more(w, ms);
 		if (err < 0)
@@ -251,7 +251,7 @@ static void init(struct nfsc_wire *w)
 		w->xid = (uint32_t)getpid();
 }
 
-static int dial(struct nfsc_wire *w, const struct sockaddr *to, int ms)
+static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to, int ms)
 {
 	int err;
 
@@ -285,7 +285,7 @@ static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
 		((struct sockaddr_in6 *)&to)->sin6_port = htons(port);
 	else
 		((struct sockaddr_in *)&to)->sin_port = htons(port);
-	err = dial(w, (const struct sockaddr *)&to, ms);
+	err = connect_wire(w, (const struct sockaddr *)&to, ms);
 	if (err < 0) {
 		wire_close(w);
 		return err;

@@ -29,7 +29,7 @@
 #include "transport/addr.h"
 
 /* On the loop, without the lock. */
-static void finish(struct client_call *call, int status)
+static void finish_client_call(struct client_call *call, int status)
 {
 	struct gannet_rpcrdma_call *user = call->user;
 
@@ -77,11 +77,11 @@ static void request_done(struct rpcrdma_request *q)
 	}
 	mutex_unlock(&c->lock);
 	if (!again)
-		finish(call, status);
+		finish_client_call(call, status);
 }
 
 /* With the lock. */
-static void give(struct gannet_rpcrdma *c, struct client_call *call)
+static void give_call(struct gannet_rpcrdma *c, struct client_call *call)
 {
 	atomic_store(&call->q.sent, 0);
 	cds_list_add_tail(&call->link, &c->given);
@@ -137,7 +137,7 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 	if (c->closing || c->state == CLIENT_DEAD) {
 		err = -ENOTCONN;
 	} else if (c->state == CLIENT_UP) {
-		give(c, call);
+		give_call(c, call);
 	} else {
 		cds_list_add_tail(&call->link, &c->waiting);
 		pthread_cond_broadcast(&c->wake);
@@ -159,7 +159,7 @@ void client_give_waiting(struct gannet_rpcrdma *c)
 
 	cds_list_for_each_entry_safe(call, next, &c->waiting, link) {
 		cds_list_del(&call->link);
-		give(c, call);
+		give_call(c, call);
 	}
 }
 
@@ -177,7 +177,7 @@ void client_fail_waiting(void *arg)
 	err = c->closing ? -ECANCELED : -ENOTCONN;
 	mutex_unlock(&c->lock);
 	cds_list_for_each_entry_safe(call, next, &list, link)
-		finish(call, err);
+		finish_client_call(call, err);
 }
 
 /* ---- from birth to death */
@@ -253,7 +253,7 @@ static int start_loop(struct gannet_rpcrdma *c)
 }
 
 /* Takes the fabric of @c, and @c when it fails. */
-static int start(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
+static int start_client(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
 {
 	int err = start_loop(c);
 
@@ -286,7 +286,7 @@ int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
 		return -ENOMEM;
 	init(c, addr, options);
 	c->fabric = *fabric;
-	return start(c, out);
+	return start_client(c, out);
 }
 
 int gannet_rpcrdma_connect(const struct sockaddr *addr,
@@ -308,7 +308,7 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 		fini(c);
 		return err;
 	}
-	return start(c, out);
+	return start_client(c, out);
 }
 
 void gannet_rpcrdma_info(struct gannet_rpcrdma *c,

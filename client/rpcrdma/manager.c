@@ -120,7 +120,8 @@ void client_learn(void *arg)
 }
 
 /* With the lock, which is let go meanwhile. */
-static void drop(struct gannet_rpcrdma *c, struct rpcrdma_requester *r)
+static void drop_requester(struct gannet_rpcrdma *c,
+			   struct rpcrdma_requester *r)
 {
 	if (c->r) {
 		on_loop(c, client_learn);
@@ -168,7 +169,7 @@ static int attempt(struct gannet_rpcrdma *c)
 		return 0;
 	}
 	err = c->closing ? -ECANCELED : c->lost ? c->lost_err : -ETIMEDOUT;
-	drop(c, r);
+	drop_requester(c, r);
 	return err < 0 ? err : -ECONNRESET;
 }
 
@@ -261,7 +262,7 @@ static void watch(struct gannet_rpcrdma *c)
 		if (c->lost_err == 0)
 			c->lost_err = -ETIMEDOUT;
 	}
-	drop(c, r);
+	drop_requester(c, r);
 	if (c->closing)
 		return;
 	on_loop(c, tell_lost);
@@ -283,6 +284,6 @@ void client_manage(void *arg)
 			pthread_cond_wait(&c->wake, &c->lock);
 	}
 	if (c->r)
-		drop(c, c->r);
+		drop_requester(c, c->r);
 	mutex_unlock(&c->lock);
 }

@@ -22,7 +22,7 @@ static bool covers(const struct mem_data *d, uint64_t index)
 	return index >> span_bits(d->height) == 0;
 }
 
-static void *find(const struct mem_data *d, uint64_t index)
+static void *find_page(const struct mem_data *d, uint64_t index)
 {
 	void *p = d->root;
 
@@ -57,7 +57,7 @@ static void *page_alloc(struct mem_fs *fs)
 	return p;
 }
 
-static bool grow(struct mem_fs *fs, struct mem_data *d, uint64_t index)
+static bool grow_tree(struct mem_fs *fs, struct mem_data *d, uint64_t index)
 {
 	while (!covers(d, index)) {
 		if (d->root) {
@@ -80,7 +80,7 @@ static uint8_t *find_or_make(struct mem_fs *fs, struct mem_data *d,
 	void **at = &d->root;
 
 	*fresh = false;
-	if (!grow(fs, d, index))
+	if (!grow_tree(fs, d, index))
 		return NULL;
 	for (unsigned h = d->height; h > 0; h--) {
 		if (!*at && !(*at = inner_alloc(fs)))
@@ -104,7 +104,7 @@ void mem_data_read(const struct mem_data *d, uint64_t off, uint8_t *to,
 	while (len > 0) {
 		uint32_t in = off & (MEM_PAGE - 1);
 		size_t n = MIN(len, (size_t)(MEM_PAGE - in));
-		const uint8_t *page = find(d, off >> MEM_PAGE_BITS);
+		const uint8_t *page = find_page(d, off >> MEM_PAGE_BITS);
 
 		if (page)
 			memcpy(to, page + in, n);
@@ -179,7 +179,7 @@ static bool prune(struct mem_fs *fs, struct mem_data *d, void **at,
 void mem_data_truncate(struct mem_fs *fs, struct mem_data *d, uint64_t size)
 {
 	uint32_t in = size & (MEM_PAGE - 1);
-	uint8_t *page = in ? find(d, size >> MEM_PAGE_BITS) : NULL;
+	uint8_t *page = in ? find_page(d, size >> MEM_PAGE_BITS) : NULL;
 
 	/* Bytes past the end in the last page must read as zeros when the file
 	 * grows again. */

@@ -89,7 +89,7 @@ int64_t mem_read(const struct vfs_ctx *ctx, struct vfs_node *node,
 	return ret;
 }
 
-static size_t total(const struct iovec *iov, int niov)
+static size_t sum_iov(const struct iovec *iov, int niov)
 {
 	size_t sum = 0;
 
@@ -121,7 +121,7 @@ int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *node,
 		  enum vfs_stable *stable, struct vfs_wcc *wcc)
 {
 	struct mem_node *n = mem_node(node);
-	size_t len = total(iov, niov);
+	size_t len = sum_iov(iov, niov);
 	int64_t ret = mem_wrlock_ctx(ctx, n);
 
 	if (ret < 0)

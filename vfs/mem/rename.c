@@ -68,7 +68,7 @@ static void unlock_dirs(struct mem_node *from, struct mem_node *to)
 }
 
 /* Finds the nodes of the rename. 1: there is nothing to do. */
-static int find(struct move *m)
+static int find_moved(struct move *m)
 {
 	struct mem_fs *fs = mem_fs(m->from);
 	int err;
@@ -173,7 +173,7 @@ static int apply(struct move *m)
 static int move_locked(struct move *m)
 {
 	struct mem_node *victim;
-	int err = find(m);
+	int err = find_moved(m);
 
 	if (err == 0)
 		err = check_shape(m);

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * accept - makes a connection ready and accepts the peer.
+ * accept - a connection from its making to its end.
  *
- * All Receives are posted before the peer gets the answer: it may call at once,
- * and a Linux client does not tolerate RNR.
+ * Operation: the listener makes it; its loop makes its queues and posts all
+ * Receives before the peer gets the answer, because it may call at once, and a
+ * Linux client does not tolerate RNR.  Calls run from established() to
+ * closed(); the last reference frees it all, on the loop.
+ *
+ * Errors: a connection that can't be set up is refused.  After the start only
+ * closed() ends it.
  */
 #include "transport/rpcrdma/conn.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
@@ -18,13 +25,240 @@
 
 STAT(rdma_accepts, "connections accepted");
 STAT(rdma_accept_failures, "connections refused for lack of resources");
+STAT(rdma_closes, "connections closed from this side");
+STAT(rdma_closed_by_peer, "connections that their peers closed");
+STAT(rdma_errors, "connections that ended with an error");
+STAT(rdma_no_calls, "connections closed because a message was not a call");
+
+enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
+       DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
+       DEFAULT_SHORT_MS = 5000 };
+
+void rpcrdma_options_fill(struct rpcrdma_options *o)
+{
+	if (o->credits == 0)
+		o->credits = DEFAULT_CREDITS;
+	if (o->inline_size == 0)
+		o->inline_size = DEFAULT_INLINE;
+	o->inline_size = MAX(o->inline_size, RPCRDMA_INLINE_MIN);
+	o->inline_size = MIN(o->inline_size, RPCRDMA_INLINE_MAX) / 1024 * 1024;
+	if (o->send_queue == 0)
+		o->send_queue = STEPS_PER_CREDIT * o->credits;
+	if (o->idle_ms == 0)
+		o->idle_ms = DEFAULT_IDLE_MS;
+	if (o->stall_ms == 0)
+		o->stall_ms = DEFAULT_STALL_MS;
+	if (o->short_ms == 0)
+		o->short_ms = DEFAULT_SHORT_MS;
+}
+
+static void established(struct fabric_conn *fc)
+{
+	struct rpcrdma_conn *conn = fc->upper;
+
+	rpcrdma_sq_set_read_depth(&conn->sq, fc->info.read_depth);
+	atomic_store(&conn->watch.active, loop_now(conn->xprt.loop));
+	if (rpcrdma_conn_advance(conn, CONN_STARTED, CONN_LIVE))
+		rpcrdma_recv_pump(conn);
+}
+
+static void count_end(const struct rpcrdma_conn *conn, int err)
+{
+	if (err == 0) {
+		stat_inc(rdma_closes);
+	} else if (err == -ECONNRESET) {
+		stat_inc(rdma_closed_by_peer);
+	} else {
+		stat_inc(rdma_errors);
+		log_limited(LOG_LEVEL_DEBUG, "%s: ended: %s", conn->xprt.name,
+			    strerror(-err));
+	}
+}
+
+static void closed(struct fabric_conn *fc, int err)
+{
+	struct rpcrdma_conn *conn = fc->upper;
+
+	xprt_fate_end(conn->xprt.fate, err == -ECONNRESET ? XPRT_ORDERLY :
+							    XPRT_BROKEN);
+	count_end(conn, err);
+	atomic_store(&conn->state, CONN_CLOSING);
+	rpcrdma_sq_kill(&conn->sq);
+	rpcrdma_pull_cancel(conn);
+	xprt_put(&conn->xprt);
+}
+
+static int reply(struct msg *m)
+{
+	return rpcrdma_reply_send(rpcrdma_call_of(m));
+}
+
+static void drop(struct msg *m)
+{
+	rpcrdma_call_drop(rpcrdma_call_of(m));
+}
+
+/*
+ * RFC 8166 section 4.5.4: a responder that can send neither a reply nor an
+ * RDMA_ERROR closes the connection, so that the peer learns it.
+ */
+static void reject(struct msg *m)
+{
+	stat_inc(rdma_no_calls);
+	rpcrdma_conn_close(rpcrdma_conn_of(m->xprt), -EBADMSG);
+	rpcrdma_call_drop(rpcrdma_call_of(m));
+}
+
+/* Frees the connection's parts, but not the struct. */
+static void fini(struct rpcrdma_conn *conn)
+{
+	xprt_fate_put(conn->xprt.fate);
+	if (conn->store.memory)
+		munmap(conn->store.memory, conn->store.memory_len);
+	rpcrdma_sq_fini(&conn->sq);
+	rpcrdma_slots_fini(&conn->slots);
+	free(conn->store.calls);
+	free(conn->store.recvs);
+	free(conn->store.upper);
+}
+
+static void destroy(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
+
+	if (conn->fc) {
+		/* The connection may have ended before its start. */
+		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
+		fabric_free(conn->fc);
+	}
+	if (conn->store.mr)
+		fabric_mr_destroy(conn->store.mr);
+	fini(conn);
+	conn->listener->gone(conn);
+	free(conn);
+}
+
+static void free_xprt(struct xprt *x)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+
+	loop_post(x->loop, &conn->task, destroy);
+}
+
+/* All that was granted is in use. */
+static bool is_full(struct xprt *x)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+
+	return atomic_load(&conn->slots.busy) >= rpcrdma_conn_grant(conn);
+}
+
+static const struct xprt_ops rpcrdma_xprt_ops = {
+	.name = "rdma",
+	.reply = reply,
+	.drop = drop,
+	.look = rpcrdma_conn_look,
+	.is_full = is_full,
+	.reject = reject,
+	.free = free_xprt,
+};
+
+static size_t memory_size(unsigned credits, uint32_t inline_size)
+{
+	return (size_t)credits * (2 * (size_t)inline_size + CALL_HEADER +
+				  MSG_HEAD_SIZE);
+}
+
+/* The upper layer's bytes in each call: aligned for any type. */
+static size_t upper_size(size_t msg_upper)
+{
+	return ALIGN_UP(msg_upper, sizeof(max_align_t));
+}
+
+static int alloc_contexts(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_store *s = &conn->store;
+	size_t n = conn->slots.credits;
+	void *memory;
+
+	s->upper_size = upper_size(conn->xprt.sink->msg_upper);
+	s->calls = calloc(n, sizeof(*s->calls));
+	s->recvs = calloc(2 * n, sizeof(*s->recvs));
+	s->upper = calloc(n, MAX(s->upper_size, 1u));
+	s->memory_len = memory_size(conn->slots.credits, conn->inline_size);
+	memory = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED)
+		s->memory = memory;
+	return s->calls && s->recvs && s->upper && s->memory ? 0 : -ENOMEM;
+}
+
+/* Logs the parameters that the two sides exchanged (RFC 8797 section 4). */
+static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
+{
+	struct rpcrdma_private peer;
+
+	rpcrdma_private_decode(fc->info.private_data, fc->info.private_len,
+			       &peer);
+	conn->send_inline = MIN(conn->inline_size, peer.recv_size);
+	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
+	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
+}
+
+int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
+			struct loop *loop, struct rpcrdma_conn **out)
+{
+	const struct fabric_limits *limits = &fc->dev->limits;
+	struct rpcrdma_conn *conn = calloc(1, sizeof(*conn));
+	unsigned credits = MIN(l->options.credits, limits->max_recv / 2);
+	unsigned depth = MIN(l->options.send_queue, limits->max_wr);
+
+	if (!conn)
+		return -ENOMEM;
+	xprt_init(&conn->xprt, &rpcrdma_xprt_ops, l->env.sink, loop,
+		  l->env.pool, (const struct sockaddr *)&fc->info.peer,
+		  (const struct sockaddr *)&fc->info.local);
+	conn->xprt.any_port = fc->info.any_port;
+	conn->xprt.rdma = true;
+	conn->listener = l;
+	conn->fc = fc;
+	conn->inline_size = l->options.inline_size;
+	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
+	rpcrdma_slots_init(&conn->slots, MAX(credits, 1u));
+	CDS_INIT_LIST_HEAD(&conn->parked);
+	agree(conn, fc);
+	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
+	if (!conn->xprt.fate || alloc_contexts(conn) < 0) {
+		fini(conn);
+		free(conn);
+		return -ENOMEM;
+	}
+	fc->upper = conn;
+	fc->established = established;
+	fc->closed = closed;
+	*out = conn;
+	return 0;
+}
+
+size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
+			  size_t msg_upper)
+{
+	struct rpcrdma_options o = *options;
+
+	rpcrdma_options_fill(&o);
+	return sizeof(struct rpcrdma_conn) +
+	       memory_size(o.credits, o.inline_size) +
+	       o.credits * (sizeof(struct rpcrdma_call) +
+			    2 * sizeof(struct rpcrdma_recv) +
+			    upper_size(msg_upper));
+}
 
 static int set_up(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
 	struct fabric_queues q = {
 		.send_wr = conn->sq.depth,
-		.recv_wr = 2 * conn->credits,
+		.recv_wr = 2 * conn->slots.credits,
 		.send_sge = conn->max_sge,
 	};
 	int err;
@@ -32,9 +266,9 @@ static int set_up(struct rpcrdma_conn *conn)
 	err = rpcrdma_device_get(fc->dev, conn->xprt.pool, &conn->device);
 	if (err < 0)
 		return err;
-	rpcrdma_listener_keep(conn->listener, fc->dev);
-	err = fabric_mr_create(fc->dev, conn->memory, conn->memory_len,
-			       FABRIC_LOCAL, &conn->mr);
+	err = fabric_mr_create(fc->dev, conn->store.memory,
+			       conn->store.memory_len, FABRIC_LOCAL,
+			       &conn->store.mr);
 	if (err < 0)
 		return err;
 	rpcrdma_recv_init(conn);
@@ -62,17 +296,6 @@ static int start(struct rpcrdma_conn *conn)
 	return fabric_start(fc, data, len, 0);
 }
 
-/* True if the connection was closed before the start. */
-static bool given_up(struct rpcrdma_conn *conn)
-{
-	bool up;
-
-	mutex_lock(&conn->lock);
-	up = conn->state != CONN_ACCEPTING;
-	mutex_unlock(&conn->lock);
-	return up;
-}
-
 static void refuse(struct rpcrdma_conn *conn, int err)
 {
 	if (err < 0) {
@@ -88,19 +311,16 @@ static void refuse(struct rpcrdma_conn *conn, int err)
 void rpcrdma_accept(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
-	bool closing;
 	int err = 0;
 
-	if (given_up(conn) || (err = set_up(conn)) < 0) {
+	if (atomic_load(&conn->state) != CONN_ACCEPTING ||
+	    (err = set_up(conn)) < 0) {
 		refuse(conn, err);
 		return;
 	}
 	stat_inc(rdma_accepts);
 	err = start(conn);
-	mutex_lock(&conn->lock);
-	conn->started = true;
-	closing = conn->state == CONN_CLOSING;
-	mutex_unlock(&conn->lock);
-	if (closing || err < 0)
+	if (!rpcrdma_conn_advance(conn, CONN_ACCEPTING, CONN_STARTED) ||
+	    err < 0)
 		fabric_close(conn->fc);
 }

@@ -21,28 +21,6 @@ STAT(rdma_refused_memory, "connections refused: not enough memory");
 STAT(rdma_refused_depth, "connections refused: the peer allows no RDMA Reads");
 STAT(rdma_refused_stopping, "connections refused: the listener is stopping");
 
-enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
-       DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
-       DEFAULT_SHORT_MS = 5000 };
-
-void rpcrdma_options_fill(struct rpcrdma_options *o)
-{
-	if (o->credits == 0)
-		o->credits = DEFAULT_CREDITS;
-	if (o->inline_size == 0)
-		o->inline_size = DEFAULT_INLINE;
-	o->inline_size = MAX(o->inline_size, RPCRDMA_INLINE_MIN);
-	o->inline_size = MIN(o->inline_size, RPCRDMA_INLINE_MAX) / 1024 * 1024;
-	if (o->send_queue == 0)
-		o->send_queue = STEPS_PER_CREDIT * o->credits;
-	if (o->idle_ms == 0)
-		o->idle_ms = DEFAULT_IDLE_MS;
-	if (o->stall_ms == 0)
-		o->stall_ms = DEFAULT_STALL_MS;
-	if (o->short_ms == 0)
-		o->short_ms = DEFAULT_SHORT_MS;
-}
-
 static bool charge(struct rpcrdma_listener *l)
 {
 	struct rpcrdma_budget *b = l->options.budget;
@@ -117,12 +95,31 @@ static void refuse(struct fabric_conn *fc, int err)
 	fabric_reject(fc);
 }
 
-void rpcrdma_listener_forget(struct rpcrdma_listener *l,
-			     struct rpcrdma_conn *conn)
+/* With the lock: keeps a device with its registrations.  False: it is kept
+ * already. */
+static bool keep(struct rpcrdma_listener *l, struct rpcrdma_device *d)
 {
+	for (unsigned i = 0; i < l->ndevices; i++)
+		if (l->device[i] == d)
+			return false;
+	if (l->ndevices == ARRAY_SIZE(l->device))
+		return false;
+	l->device[l->ndevices++] = d;
+	return true;
+}
+
+static void gone(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_listener *l = conn->listener;
+	struct rpcrdma_device *d = conn->device;
+	bool kept;
+
 	mutex_lock(&l->lock);
 	cds_list_del(&conn->link);
+	kept = d && keep(l, d);
 	mutex_unlock(&l->lock);
+	if (d && !kept)
+		rpcrdma_device_put(d);
 	leave(l, (struct sockaddr *)&conn->xprt.peer);
 }
 
@@ -227,21 +224,6 @@ static void stop_sweep(void *arg)
 	loop_timer_cancel(l->env.loops[0], &l->sweep);
 }
 
-void rpcrdma_listener_keep(struct rpcrdma_listener *l,
-			   struct fabric_device *dev)
-{
-	struct rpcrdma_device *d;
-	bool known = false;
-
-	mutex_lock(&l->lock);
-	for (unsigned i = 0; i < l->ndevices; i++)
-		known = known || l->device[i]->dev == dev;
-	known = known || l->ndevices == ARRAY_SIZE(l->device);
-	if (!known && rpcrdma_device_get(dev, l->env.pool, &d) == 0)
-		l->device[l->ndevices++] = d;
-	mutex_unlock(&l->lock);
-}
-
 static struct rpcrdma_listener *of(struct xprt_listener *base)
 {
 	return container_of(base, struct rpcrdma_listener, base);
@@ -311,6 +293,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		return -ENOMEM;
 	l->base.ops = &rpcrdma_listener_ops;
 	l->env = *env;
+	l->gone = gone;
 	if (options)
 		l->options = *options;
 	rpcrdma_options_fill(&l->options);

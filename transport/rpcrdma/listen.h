@@ -21,6 +21,9 @@ struct rpcrdma_listener {
 	struct rpcrdma_lost  lost;
 	size_t		     conn_bytes;	/* of each, in the budget */
 	struct loop_timer    sweep;		/* of the first loop */
+	/* Takes the device of a connection that ends, and uncounts the
+	 * connection, which must not use its listener afterwards. */
+	void (*gone)(struct rpcrdma_conn *conn);
 
 	/* Guards the fields below.  No connection is called with it held. */
 	pthread_mutex_t	     lock;
@@ -31,13 +34,5 @@ struct rpcrdma_listener {
 	struct rpcrdma_device *device[16];
 	unsigned	     ndevices;
 };
-
-void rpcrdma_options_fill(struct rpcrdma_options *o);
-/* Keeps a connection's device while the listener lives. */
-void rpcrdma_listener_keep(struct rpcrdma_listener *l,
-			   struct fabric_device *dev);
-/* Uncounts a connection.  It must not use its listener afterwards. */
-void rpcrdma_listener_forget(struct rpcrdma_listener *l,
-			     struct rpcrdma_conn *conn);
 
 #endif

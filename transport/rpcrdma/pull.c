@@ -46,17 +46,14 @@ static void close_sink(struct rpcrdma_call *call)
 	call->open_sink = NULL;
 }
 
-static void read_done(struct rpcrdma_chain *chain, int status)
+bool rpcrdma_pull_end(struct rpcrdma_call *call, int status)
 {
-	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
-						 chain);
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
 	close_sink(call);
 	if (status == 0) {
 		stat_add(rdma_read_bytes, call->layout.sink_len);
-		rpcrdma_call_dispatch(call);
-		return;
+		return true;
 	}
 	if (status != -ECANCELED && status != -ENOTCONN) {
 		stat_inc(rdma_read_failures);
@@ -66,6 +63,7 @@ static void read_done(struct rpcrdma_chain *chain, int status)
 	rpcrdma_call_failed(call, status);
 	rpcrdma_conn_close(conn, status);
 	rpcrdma_call_drop(call);
+	return false;
 }
 
 /* Adds a Read for each segment of the chunk; returns the next free step. */
@@ -129,7 +127,6 @@ static int post_reads(struct rpcrdma_call *call)
 	call->chain.next_wr = call->wr;
 	call->chain.left = n;
 	call->chain.reads = true;
-	call->chain.done = read_done;
 	err = rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
 	if (err < 0)
 		close_sink(call);

@@ -1,43 +1,279 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recv - Receives: posting, taking their messages, and reposting.
+ * recv - the way in: a message becomes a call, or is refused.  On the poller.
  *
- * Operation: all of them are posted before the connection is accepted.  A
- * message waits here until the connection is established and a call is free.
- * Receives go back in batches, or at once when the low-water mark is reached
- * (conn.h says why that is early enough).
+ * Operation: all Receives are posted before the connection is accepted.
+ * recv_done() has a message; it waits until the connection is established and a
+ * slot is free.  The pump starts it: decodes the header, checks it, has pull.c
+ * read its chunks, and hands the whole call to the sink.  The pump also posts
+ * the Receives that came back, in batches, or at once when the low-water mark
+ * is reached (slots.h says why that is early enough).
+ *
+ * Ownership: a posted Receive is the fabric's until recv_done(); a message is
+ * its slot's until the reply's Send is done, and call.c gives both back.
+ *
+ * Errors: as RFC 8166 section 4.5.  Drops a message that is too short, or of a
+ * kind that only a responder sends; answers one that can't be decoded or
+ * carried out with RDMA_ERROR.  A failed Receive, or a message beyond the
+ * credits, closes the connection.
  */
 #include "transport/rpcrdma/call.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include <endian.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/listen.h"
 
 STAT(rdma_overruns, "calls beyond the credits of their connection");
 STAT(rdma_early_calls, "messages that came before their connection was up");
-STAT(rdma_drain_drops, "messages not taken because the listener stops");
+STAT(rdma_calls, "calls taken over RDMA");
+STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");
+STAT(rdma_cut_calls, "calls cut because they were too long");
+STAT(rdma_padded_calls, "RDMA_MSGP calls");
+STAT(rdma_short_messages, "messages shorter than a header");
+STAT(rdma_bad_version, "messages of another version");
+STAT(rdma_bad_headers, "messages with a malformed header");
+STAT(rdma_bad_chunks, "calls with impossible Read chunks");
+STAT(rdma_wide_lists, "calls with chunk lists too long for a reply");
+STAT(rdma_bad_xids, "calls whose two xids differ");
+STAT(rdma_not_eligible, "Read chunks for arguments that may not have one");
+STAT(rdma_hopeless, "calls refused because their chunks had failed before");
+STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
+STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 
-static void append_waiting(struct rpcrdma_conn *conn, struct rpcrdma_recv *r)
+static void refuse(struct rpcrdma_call *call, const char *why)
 {
-	r->next = NULL;
-	*conn->waiting_tail = r;
-	conn->waiting_tail = &r->next;
+	log_limited(LOG_LEVEL_INFO, "%s: refused a call: %s",
+		    call->msg.xprt->name, why);
+	rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
+}
+
+/* True if the xids of the call and of the header agree (section 4.5.2). */
+static bool same_xid(const struct rpcrdma_call *call, const uint8_t *rpc,
+		     uint32_t len)
+{
+	uint32_t xid;
+
+	if (len < sizeof(xid))
+		return false;
+	memcpy(&xid, rpc, sizeof(xid));
+	return be32toh(xid) == call->hdr.xid;
 }
 
 /*
- * A peer with more calls in progress than it was granted (RFC 8166 section
- * 3.3.1) loses its connection.
+ * True if chunks stand only where the Upper-Layer Binding lets them.  If not,
+ * the call must not be processed (RFC 8166 section 6.1).
  */
-static bool within_credits(struct rpcrdma_conn *conn)
+static bool chunks_eligible(struct rpcrdma_call *call, const uint8_t *rpc,
+			    uint32_t len)
 {
-	if (atomic_fetch_add(&conn->unanswered, 1) < conn->credits)
+	struct xprt_sink *sink = call->msg.xprt->sink;
+
+	if (!sink->read_chunk_ok)
 		return true;
-	stat_inc(rdma_overruns);
-	log_limited(LOG_LEVEL_WARN, "%s: more calls than its %u credits",
-		    conn->xprt.name, conn->credits);
-	rpcrdma_conn_close(conn, -EPROTO);
-	return false;
+	for (uint32_t i = call->layout.pzrc ? 1 : 0; i < call->hdr.nreads; i++)
+		if (!sink->read_chunk_ok(sink, rpc, len,
+					 call->hdr.read[i].position))
+			return false;
+	return true;
+}
+
+/* Checks the start of the call, which is here.  True: the call may go on. */
+static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
+		      uint32_t len)
+{
+	if (!same_xid(call, rpc, len)) {
+		stat_inc(rdma_bad_xids);
+		refuse(call, "its xids differ");
+		return false;
+	}
+	if (!chunks_eligible(call, rpc, len)) {
+		stat_inc(rdma_not_eligible);
+		refuse(call, "a Read chunk where there may be none");
+		return false;
+	}
+	return true;
+}
+
+/* RDMA_MSGP: leaves out the pad before the last opaque. */
+static void unpad(struct rpcrdma_call *call)
+{
+	struct xprt_sink *sink = call->msg.xprt->sink;
+	const struct rpcrdma_recv *recv = call->slot.recv;
+	const uint8_t *rpc = recv->buf + call->hdr.len;
+	uint32_t len = recv->len - call->hdr.len;
+	uint32_t at = 0, pad = 0;
+
+	stat_inc(rdma_padded_calls);
+	while (rpcrdma_msgp_find(&call->hdr, recv->buf, recv->len, at, &at,
+				 &pad)) {
+		if (sink->read_chunk_ok &&
+		    !sink->read_chunk_ok(sink, rpc, len, at))
+			continue;
+		rpcrdma_layout_unpad(&call->layout, at, pad);
+		return;
+	}
+}
+
+static void dispatch(struct rpcrdma_call *call)
+{
+	struct msg *m = &call->msg;
+	const uint8_t *sink = call->sink ? call->sink->data : NULL;
+	const uint8_t *base = call->slot.recv->buf + call->hdr.len;
+
+	if (call->layout.pzrc) {
+		base = sink + call->layout.sink_off[0];
+		if (!check_rpc(call, base, call->layout.pull_len[0]))
+			return;
+		stat_inc(rdma_long_calls);
+	}
+	m->ncall = rpcrdma_layout_splice(&call->layout, base, sink, m->call);
+	m->call_len = call->layout.call_len;
+	if (unlikely(call->layout.cut > 0)) {
+		stat_inc(rdma_cut_calls);
+		msg_add_cut(m, call->layout.cut);
+	}
+	m->in_pool = call->sink != NULL;
+	m->head_len = 0;
+	m->tail_len = 0;
+	m->body_len = 0;
+	m->body_ddp = false;
+	stat_inc(rdma_calls);
+	m->xprt->sink->recv(m->xprt->sink, m);
+}
+
+static void pulled(struct rpcrdma_chain *chain, int status)
+{
+	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
+						 chain);
+
+	if (rpcrdma_pull_end(call, status))
+		dispatch(call);
+}
+
+/* The header is decoded; @len bytes follow it. */
+static void plan(struct rpcrdma_call *call, uint32_t len)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	const uint8_t *rpc = call->slot.recv->buf + call->hdr.len;
+
+	if (rpcrdma_lost_take(&conn->listener->lost,
+			      (struct sockaddr *)&conn->xprt.peer,
+			      call->hdr.xid, loop_now(conn->xprt.loop))) {
+		stat_inc(rdma_hopeless);
+		refuse(call, "its chunks failed before");
+		return;
+	}
+	/* The reply's header must fit, in any case. */
+	if (rpcrdma_reply_len(&call->hdr) > conn->send_inline) {
+		stat_inc(rdma_wide_lists);
+		refuse(call, "its lists are too long to return");
+		return;
+	}
+	if (rpcrdma_layout_plan(&call->hdr, len, &call->layout) < 0) {
+		stat_inc(rdma_bad_chunks);
+		refuse(call, "its Read chunks can't be");
+		return;
+	}
+	call->invalidate = conn->may_invalidate &&
+		rpcrdma_header_invalidate(&call->hdr, &call->handle);
+	if (call->layout.pzrc && call->layout.sink_len == 0) {
+		stat_inc(rdma_bad_chunks);
+		refuse(call, "it is empty");
+		return;
+	}
+	if (!call->layout.pzrc && !check_rpc(call, rpc, len))
+		return;
+	if (call->hdr.proc == RPCRDMA_MSGP)
+		unpad(call);
+	if (call->layout.sink_len > 0) {
+		call->chain.done = pulled;
+		rpcrdma_pull(call);
+	} else {
+		dispatch(call);
+	}
+}
+
+static void start_decoded(struct rpcrdma_call *call)
+{
+	if (call->hdr.proc == RPCRDMA_DONE) {
+		stat_inc(rdma_done_messages);
+		rpcrdma_call_drop(call);
+		return;
+	}
+	rpcrdma_conn_called(rpcrdma_call_conn(call), call->hdr.credits);
+	plan(call, call->slot.recv->len - call->hdr.len);
+}
+
+static void start(struct rpcrdma_call *call)
+{
+	const struct rpcrdma_recv *recv = call->slot.recv;
+	int err = rpcrdma_header_decode(recv->buf, recv->len, &call->hdr);
+
+	call->invalidate = false;
+	call->msg.sent = NULL;
+	xprt_get(call->msg.xprt);
+	/* Section 4.2.4: dropped without looking at its version or decoding it,
+	 * so that two peers don't answer errors with errors for ever. */
+	if (err != -ENODATA && call->hdr.proc == RPCRDMA_ERROR) {
+		stat_inc(rdma_error_messages);
+		rpcrdma_call_drop(call);
+		return;
+	}
+	switch (err) {
+	case 0:
+		start_decoded(call);
+		break;
+	case -ENODATA:
+		stat_inc(rdma_short_messages);
+		rpcrdma_call_drop(call);
+		break;
+	case -EPROTONOSUPPORT:
+		stat_inc(rdma_bad_version);
+		rpcrdma_reply_error(call, RPCRDMA_ERR_VERS);
+		break;
+	default:
+		stat_inc(rdma_bad_headers);
+		refuse(call, "its header is malformed");
+		break;
+	}
+}
+
+int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all)
+{
+	struct rpcrdma_recv *first = rpcrdma_slots_refill(&conn->slots, all);
+
+	return first ? fabric_post_recv(conn->fc, &first->wr) : 0;
+}
+
+void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
+{
+	enum rpcrdma_state state = atomic_load(&conn->state);
+	struct rpcrdma_slot *slot;
+
+	if (unlikely(state != CONN_LIVE)) {
+		if (conn->slots.waiting)
+			stat_inc(rdma_early_calls);
+		return;
+	}
+	while ((slot = rpcrdma_slots_take(&conn->slots)))
+		start(container_of(slot, struct rpcrdma_call, slot));
+	if (rpcrdma_recv_refill(conn, false) < 0)
+		rpcrdma_conn_close(conn, -ENOTCONN);
+}
+
+static void pump(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn,
+						 pump_task);
+
+	atomic_store(&conn->pump_due, false);
+	rpcrdma_recv_pump(conn);
+	xprt_put(&conn->xprt);
 }
 
 static void recv_done(struct fabric_op *op, int status, uint32_t len)
@@ -49,116 +285,33 @@ static void recv_done(struct fabric_op *op, int status, uint32_t len)
 		rpcrdma_conn_close(conn, status);
 		return;
 	}
-	conn->posted--;
-	r->len = len;
-	atomic_store_explicit(&conn->active, loop_now(conn->xprt.loop),
+	atomic_store_explicit(&conn->watch.active, loop_now(conn->xprt.loop),
 			      memory_order_relaxed);
-	append_waiting(conn, r);
-	if (within_credits(conn))
+	if (likely(rpcrdma_slots_arrived(&conn->slots, r, len))) {
 		rpcrdma_recv_pump(conn);
+		return;
+	}
+	stat_inc(rdma_overruns);
+	log_limited(LOG_LEVEL_WARN, "%s: more calls than its %u credits",
+		    conn->xprt.name, conn->slots.credits);
+	rpcrdma_conn_close(conn, -EPROTO);
 }
 
 void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 {
-	conn->waiting_tail = &conn->waiting;
-	for (unsigned i = 2 * conn->credits; i-- > 0; ) {
-		struct rpcrdma_recv *r = &conn->recvs[i];
+	struct rpcrdma_store *store = &conn->store;
+
+	conn->pump = pump;
+	for (unsigned i = 2 * conn->slots.credits; i-- > 0; ) {
+		struct rpcrdma_recv *r = &store->recvs[i];
 
 		r->op.done = recv_done;
 		r->conn = conn;
-		r->buf = conn->memory + (size_t)i * conn->inline_size;
+		r->buf = store->memory + (size_t)i * conn->inline_size;
 		r->wr.op = &r->op;
 		r->wr.sge = (struct fabric_sge){ .addr = r->buf,
 						 .len = conn->inline_size,
-						 .lkey = conn->mr->lkey };
-		r->next = conn->free_recvs;
-		conn->free_recvs = r;
-		conn->nfree_recvs++;
+						 .lkey = store->mr->lkey };
+		rpcrdma_slots_add_recv(&conn->slots, r);
 	}
-}
-
-enum { REFILL_BATCH = 32 };
-
-/* With the lock.  NULL if few are free and enough are posted. */
-static struct rpcrdma_recv *take_free(struct rpcrdma_conn *conn, bool all,
-				      unsigned *n)
-{
-	struct rpcrdma_recv *first = conn->free_recvs;
-
-	if (!all && conn->nfree_recvs < REFILL_BATCH &&
-	    conn->posted >= conn->credits)
-		return NULL;
-	*n = conn->nfree_recvs;
-	conn->free_recvs = NULL;
-	conn->nfree_recvs = 0;
-	return first;
-}
-
-int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all)
-{
-	struct rpcrdma_recv *first;
-	unsigned n = 0;
-
-	mutex_lock(&conn->lock);
-	first = conn->state < CONN_CLOSING ? take_free(conn, all, &n) : NULL;
-	mutex_unlock(&conn->lock);
-	if (!first)
-		return 0;
-	for (struct rpcrdma_recv *r = first; r; r = r->next)
-		r->wr.next = r->next ? &r->next->wr : NULL;
-	conn->posted += n;
-	return fabric_post_recv(conn->fc, &first->wr);
-}
-
-/* Drops a message. */
-static void give_back(struct rpcrdma_conn *conn, struct rpcrdma_recv *r)
-{
-	stat_inc(rdma_drain_drops);
-	atomic_fetch_sub(&conn->unanswered, 1);
-	mutex_lock(&conn->lock);
-	r->next = conn->free_recvs;
-	conn->free_recvs = r;
-	conn->nfree_recvs++;
-	mutex_unlock(&conn->lock);
-}
-
-/* Returns a free call, if one may start; NULL and *@drain: drop the message
- * instead. */
-static struct rpcrdma_call *take_call(struct rpcrdma_conn *conn, bool *drain)
-{
-	struct rpcrdma_call *call = NULL;
-
-	mutex_lock(&conn->lock);
-	*drain = conn->draining && conn->state == CONN_LIVE;
-	if (conn->state == CONN_LIVE && !*drain && conn->free_calls) {
-		call = conn->free_calls;
-		conn->free_calls = call->next;
-		conn->busy_calls++;
-	}
-	if (conn->state == CONN_ACCEPTING)
-		stat_inc(rdma_early_calls);
-	mutex_unlock(&conn->lock);
-	return call;
-}
-
-void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
-{
-	struct rpcrdma_call *call;
-	struct rpcrdma_recv *r;
-	bool drain;
-
-	while ((r = conn->waiting)) {
-		call = take_call(conn, &drain);
-		if (!call && !drain)
-			break;
-		conn->waiting = r->next;
-		if (!conn->waiting)
-			conn->waiting_tail = &conn->waiting;
-		if (call)
-			rpcrdma_call_start(call, r);
-		else
-			give_back(conn, r);
-	}
-	if (rpcrdma_recv_refill(conn, false) < 0)
-		rpcrdma_conn_close(conn, -ENOTCONN);
 }

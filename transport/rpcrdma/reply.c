@@ -37,7 +37,7 @@ static struct fabric_sge own_sge(struct rpcrdma_call *call, uint8_t *addr,
 {
 	return (struct fabric_sge){
 		.addr = addr, .len = len,
-		.lkey = rpcrdma_call_conn(call)->mr->lkey,
+		.lkey = rpcrdma_call_conn(call)->store.mr->lkey,
 	};
 }
 
@@ -60,7 +60,7 @@ static void send_done(struct rpcrdma_chain *chain, int status)
 		rpcrdma_call_failed(call, status);
 		rpcrdma_conn_close(conn, status);
 	} else {
-		conn->nreplies++;
+		conn->proof.replies++;
 		if (call->msg.sent)
 			xprt_note_sent(&call->msg, rpcrdma_conn_position(conn));
 	}
@@ -78,7 +78,7 @@ static int submit(struct rpcrdma_call *call, unsigned steps)
 	call->chain.reads = false;
 	call->chain.done = send_done;
 	/* The peer may send the next call as soon as it has this reply. */
-	atomic_fetch_sub(&conn->unanswered, 1);
+	atomic_fetch_sub(&conn->slots.unanswered, 1);
 	err = rpcrdma_sq_submit(&conn->sq, &call->chain);
 	if (err < 0) {
 		stat_inc(rdma_replies_lost);
@@ -208,7 +208,7 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 	struct rpcrdma_call *call = p->call;
 	uint32_t len = rpcrdma_reply_len(&call->hdr);
 	bool near = len <= CALL_HEADER;
-	uint8_t *at = near ? call->msg.head - len : call->recv->buf;
+	uint8_t *at = near ? call->msg.head - len : call->slot.recv->buf;
 	struct rpcrdma_gather g = { .n = 0 };
 
 	rpcrdma_gather_add(&g, own_sge(call, at, len));
@@ -216,7 +216,7 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 		for (unsigned i = 0; i < f->rest.n; i++)
 			rpcrdma_gather_add(&g, f->rest.piece[i]);
 	if (g.n > rpcrdma_call_conn(call)->max_sge) {
-		at = call->recv->buf;
+		at = call->slot.recv->buf;
 		g = (struct rpcrdma_gather){ .n = 0 };
 		encode_header(call, f, at, len);
 		rpcrdma_gather_add(&g, own_sge(call, at, (uint32_t)

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* slots - Receives and places for calls, and the credits that bound them. */
+#include "transport/rpcrdma/slots.h"
+
+#include "lib/stats.h"
+
+STAT(rdma_drain_drops, "messages not taken because the listener stops");
+
+void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits)
+{
+	*s = (struct rpcrdma_slots){ .credits = credits };
+	s->waiting_tail = &s->waiting;
+	pthread_mutex_init(&s->lock, NULL);
+}
+
+void rpcrdma_slots_fini(struct rpcrdma_slots *s)
+{
+	pthread_mutex_destroy(&s->lock);
+}
+
+void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r)
+{
+	r->next = s->free_recvs;
+	s->free_recvs = r;
+	s->nfree_recvs++;
+}
+
+void rpcrdma_slots_add(struct rpcrdma_slots *s, struct rpcrdma_slot *slot)
+{
+	slot->next = s->free;
+	s->free = slot;
+}
+
+static struct rpcrdma_recv *take_waiting(struct rpcrdma_slots *s)
+{
+	struct rpcrdma_recv *r = s->waiting;
+
+	s->waiting = r->next;
+	if (!s->waiting)
+		s->waiting_tail = &s->waiting;
+	return r;
+}
+
+bool rpcrdma_slots_arrived(struct rpcrdma_slots *s, struct rpcrdma_recv *r,
+			   uint32_t len)
+{
+	s->posted--;
+	r->len = len;
+	r->next = NULL;
+	*s->waiting_tail = r;
+	s->waiting_tail = &r->next;
+	return atomic_fetch_add(&s->unanswered, 1) < s->credits;
+}
+
+struct rpcrdma_slot *rpcrdma_slots_take(struct rpcrdma_slots *s)
+{
+	struct rpcrdma_slot *slot = NULL;
+
+	if (!s->waiting)
+		return NULL;
+	mutex_lock(&s->lock);
+	while (s->draining && s->waiting) {
+		stat_inc(rdma_drain_drops);
+		atomic_fetch_sub(&s->unanswered, 1);
+		rpcrdma_slots_add_recv(s, take_waiting(s));
+	}
+	if (s->waiting && s->free) {
+		slot = s->free;
+		s->free = slot->next;
+		slot->recv = take_waiting(s);
+		s->busy++;
+	}
+	mutex_unlock(&s->lock);
+	return slot;
+}
+
+enum { REFILL_BATCH = 32 };
+
+struct rpcrdma_recv *rpcrdma_slots_refill(struct rpcrdma_slots *s, bool all)
+{
+	struct rpcrdma_recv *first = NULL;
+
+	mutex_lock(&s->lock);
+	if (all || s->nfree_recvs >= REFILL_BATCH || s->posted < s->credits) {
+		first = s->free_recvs;
+		s->free_recvs = NULL;
+		s->posted += s->nfree_recvs;
+		s->nfree_recvs = 0;
+	}
+	mutex_unlock(&s->lock);
+	for (struct rpcrdma_recv *r = first; r; r = r->next)
+		r->wr.next = r->next ? &r->next->wr : NULL;
+	return first;
+}
+
+enum rpcrdma_slots_next rpcrdma_slots_put(struct rpcrdma_slots *s,
+					  struct rpcrdma_slot *slot)
+{
+	enum rpcrdma_slots_next next = SLOTS_REST;
+
+	mutex_lock(&s->lock);
+	rpcrdma_slots_add_recv(s, slot->recv);
+	rpcrdma_slots_add(s, slot);
+	s->busy--;
+	if (s->draining && s->busy == 0) {
+		next = SLOTS_IDLE;
+	} else if (s->busy + 1 >= s->credits) {
+		/* A message waits only if every slot is in use.  Receives need
+		 * not be posted before the next message comes. */
+		next = SLOTS_PUMP;
+	}
+	mutex_unlock(&s->lock);
+	return next;
+}
+
+bool rpcrdma_slots_drain(struct rpcrdma_slots *s)
+{
+	bool idle;
+
+	mutex_lock(&s->lock);
+	s->draining = true;
+	idle = s->busy == 0;
+	mutex_unlock(&s->lock);
+	return idle;
+}

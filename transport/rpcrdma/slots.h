@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * slots - a connection's Receives and places for calls, and the credits that
+ * bound them.  All are made before the connection is accepted.
+ *
+ * A connection has C credits, C slots and 2C Receives.  A Receive is lent to
+ * a slot until the reply's Send completed.  Let P calls be unanswered, S
+ * answered with the Send not completed, W messages wait for a slot, F
+ * Receives be free: 2C - P - S - W - F are posted.  A peer within its
+ * credits has at most C - P - W messages under way, so each has a Receive
+ * as long as S + F <= C.  The pump (recv.c), which runs whenever a message
+ * came, leaves F zero or at least C posted, that is P + S + W + F <= C; until
+ * it runs again F grows only by what P and S lose, and P + S <= C.
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
+#define GANNET_TRANSPORT_RPCRDMA_SLOTS_H
+
+#include <stdatomic.h>
+
+#include "lib/thread.h"
+#include "transport/fabric/fabric.h"
+
+struct rpcrdma_conn;
+
+/* A buffer that is posted, or that holds a message, or is free. */
+struct rpcrdma_recv {
+	struct fabric_op     op;
+	struct fabric_recv   wr;
+	struct rpcrdma_conn *conn;	/* borrowed: contains us */
+	uint8_t		    *buf;
+	uint32_t	     len;	/* the message's length */
+	struct rpcrdma_recv *next;	/* free, or waiting */
+};
+
+/* A place for a call. */
+struct rpcrdma_slot {
+	struct rpcrdma_recv *recv;	/* the call's message */
+	struct rpcrdma_slot *next;	/* free */
+};
+
+struct rpcrdma_slots {
+	unsigned	     credits;
+	/* Any thread reads them. */
+	atomic_uint	     unanswered;	/* messages */
+	atomic_uint	     busy;	/* slots; changes with the lock */
+
+	/* The poller's fields. */
+	unsigned	     posted;	/* Receives */
+	struct rpcrdma_recv *waiting;	/* messages without a slot */
+	struct rpcrdma_recv **waiting_tail;
+
+	/* Guards the fields below.  A leaf. */
+	pthread_mutex_t	     lock;
+	struct rpcrdma_slot *free;
+	struct rpcrdma_recv *free_recvs;
+	unsigned	     nfree_recvs;
+	bool		     draining;
+};
+
+void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits);
+void rpcrdma_slots_fini(struct rpcrdma_slots *s);
+/* Adds a free Receive, or slot.  Before the start, or with the lock. */
+void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
+void rpcrdma_slots_add(struct rpcrdma_slots *s, struct rpcrdma_slot *slot);
+
+/* On the poller: takes a posted Receive whose message came.  False: the peer
+ * has more calls in progress than credits (RFC 8166 section 3.3.1). */
+bool rpcrdma_slots_arrived(struct rpcrdma_slots *s, struct rpcrdma_recv *r,
+			   uint32_t len);
+/* On the poller: takes a slot for the first message that waits; NULL: none
+ * waits, or there is no slot.  Drops all that wait while draining. */
+struct rpcrdma_slot *rpcrdma_slots_take(struct rpcrdma_slots *s);
+/* On the poller: takes Receives that are to be posted now, as a chain.  NULL:
+ * few are free and enough are posted, unless @all are wanted. */
+struct rpcrdma_recv *rpcrdma_slots_refill(struct rpcrdma_slots *s, bool all);
+
+enum rpcrdma_slots_next {
+	SLOTS_REST,
+	SLOTS_PUMP,	/* let the pump run: a message may wait for the slot */
+	SLOTS_IDLE,	/* close: all is answered, nothing more is taken */
+};
+
+/* Gives back a slot and its Receive; returns the caller's next step.  Any
+ * thread. */
+enum rpcrdma_slots_next rpcrdma_slots_put(struct rpcrdma_slots *s,
+					  struct rpcrdma_slot *slot);
+/* Takes no more messages.  True: no slot is in use.  Any thread. */
+bool rpcrdma_slots_drain(struct rpcrdma_slots *s);
+
+#endif

@@ -130,60 +130,74 @@ enum tcp_state {
 	TCP_CLOSED,	/* waits for calls and senders that refer to it */
 };
 
+/* An incomplete record: in @buf, or in @mem. */
+struct tcp_part {
+	struct buf		*buf;
+	uint8_t			*mem;
+	uint32_t		 len;
+	uint32_t		 room;
+	uint32_t		 cut;		/* bytes beyond, dropped */
+};
+
+/* Bytes received but not parsed, because reading was paused. */
+struct tcp_rest {
+	uint8_t			*mem;
+	uint32_t		 off;
+	uint32_t		 len;
+};
+
+/* Replies that the loop's thread gives while it handles a batch of calls:
+ * flushed at the batch's end. */
+struct tcp_batch {
+	struct tcp_list		 list;
+	unsigned		 calls;		/* with dropped ones */
+	size_t			 bytes;
+	bool			 asked;		/* a reply has msg->sent */
+};
+
 struct tcp_conn {
 	struct xprt		 xprt;		/* the loop has one reference,
 						 * until the end */
 	struct tcp_poller	*poller;	/* borrowed */
 	struct loop_task	 start;
-	struct pool_request	 room;		/* a buffer to go on with */
 
-	/* The loop's thread only. */
+	/* The loop's thread only: its life, ... */
 	struct cds_list_head	 link;
 	struct loop_fd		 fd;
 	enum tcp_state		 state;
 	bool			 eof;		/* the peer sent its FIN */
+	uint64_t		 active;	/* time of the last bytes */
+	uint64_t		 since;		/* start of the record, or of
+						 * the state LINGER */
+	struct watchdog		 stalled;	/* of bytes out */
+	struct watchdog		 slow;		/* of bytes in and out, while
+						 * memory is short */
+
+	/* ... calls on their way in, ... */
 	bool			 paused;	/* not reading */
 	bool			 short_of;	/* ... for want of a buffer: of
 						 * @part_want bytes for the
 						 * record, 0: of a chunk */
 	uint32_t		 part_want;
+	struct pool_request	 room;		/* for that buffer */
 	bool			 bulk;		/* the last record was large */
 	bool			 rejected;	/* a record was no call */
-	uint64_t		 taken;		/* calls given to the sink */
-	uint64_t		 active;	/* time of the last bytes */
-	uint64_t		 since;		/* start of the record, or of
-						 * the state LINGER */
-	uint64_t		 received;	/* bytes */
-	struct watchdog		 stalled;	/* of bytes out */
-	struct watchdog		 slow;		/* of bytes in and out, while
-						 * memory is short */
-
-	struct record_in	 rec;
-	/* The incomplete record: in @part_buf, or in @part_mem. */
-	struct buf		*part_buf;
-	uint8_t			*part_mem;
-	uint32_t		 part_len;
-	uint32_t		 part_room;
-	uint32_t		 part_cut;	/* bytes beyond, dropped */
 	uint32_t		 trusted;	/* believed length of a
 						 * record */
-	/* Bytes received but not parsed, because reading was paused. */
-	uint8_t			*rest;
-	uint32_t		 rest_off;
-	uint32_t		 rest_len;
+	uint64_t		 received;	/* bytes */
+	uint64_t		 taken;		/* calls given to the sink */
+	struct record_in	 rec;
+	struct tcp_part		 part;
+	struct tcp_rest		 rest;
 
-	/* Replies that the loop's thread gives while it handles a batch of
-	 * calls: flushed at the batch's end. */
-	struct tcp_list		 batch;
-	unsigned		 batch_calls;	/* with dropped ones */
-	unsigned		 batch_max;	/* at most this many */
+	/* ... and the replies to those that are at hand. */
+	struct tcp_batch	 batch;
+	unsigned		 batch_max;	/* calls, at most */
 	unsigned		 at_once;	/* came with the last receive */
-	size_t			 batch_bytes;
-	bool			 batch_asked;	/* a reply has msg->sent */
 	uint64_t		 seen_finished;	/* at the last flush */
 	size_t			 seen_queued;
 
-	/* Its lock guards all fields below. */
+	/* Its lock guards the fields up to the sender's. */
 	struct outbox		 out;
 	bool			 waiting;	/* the request is in the pool */
 	struct buf		*granted;	/* by the pool; not used yet */

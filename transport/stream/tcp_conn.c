@@ -308,7 +308,7 @@ static bool is_stalled(struct tcp_conn *conn, uint64_t now)
 static bool is_slow(struct tcp_conn *conn, uint64_t now)
 {
 	uint64_t moved = conn->received;
-	size_t held = conn->part_buf ? conn->part_room : 0;
+	size_t held = conn->part.buf ? conn->part.room : 0;
 
 	mutex_lock(&conn->out.lock);
 	moved += conn->out.sent;

@@ -94,16 +94,16 @@ static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 static bool below_limits(struct tcp_conn *conn)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
-	uint64_t calls = conn->taken - conn->seen_finished - conn->batch_calls;
+	uint64_t calls = conn->taken - conn->seen_finished - conn->batch.calls;
 
 	return calls < o->max_calls &&
-	       conn->seen_queued + conn->batch_bytes <= o->max_queued;
+	       conn->seen_queued + conn->batch.bytes <= o->max_queued;
 }
 
 static bool may_take(struct tcp_conn *conn)
 {
-	if (likely(below_limits(conn) && conn->batch_calls < conn->batch_max &&
-		   conn->batch_bytes < BATCH_BYTES))
+	if (likely(below_limits(conn) && conn->batch.calls < conn->batch_max &&
+		   conn->batch.bytes < BATCH_BYTES))
 		return true;
 	tcp_send_flush(conn);
 	tcp_send_gather(conn);
@@ -170,26 +170,22 @@ static int take_whole(struct tcp_conn *conn, const struct record_span *span,
 
 static uint8_t *part_data(const struct tcp_conn *conn)
 {
-	return conn->part_buf ? conn->part_buf->data : conn->part_mem;
+	return conn->part.buf ? conn->part.buf->data : conn->part.mem;
 }
 
 static void part_drop(struct tcp_conn *conn)
 {
-	buf_put(conn->part_buf);
-	conn->part_buf = NULL;
-	free(conn->part_mem);
-	conn->part_mem = NULL;
-	conn->part_len = 0;
-	conn->part_room = 0;
-	conn->part_cut = 0;
+	buf_put(conn->part.buf);
+	free(conn->part.mem);
+	conn->part = (struct tcp_part){ 0 };
 }
 
 /* Takes the part, which is a whole record now. */
 static int take_part(struct tcp_conn *conn)
 {
 	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
-	uint32_t len = conn->part_len;
-	uint32_t cut = conn->part_cut;
+	uint32_t len = conn->part.len;
+	uint32_t cut = conn->part.cut;
 	const uint8_t *data = part_data(conn);
 
 	if (!m)
@@ -198,11 +194,9 @@ static int take_part(struct tcp_conn *conn)
 		data = memcpy(m->small, data, len);
 		part_drop(conn);
 	} else {
-		m->call_buf = conn->part_buf;
-		m->call_mem = conn->part_mem;
-		conn->part_buf = NULL;
-		conn->part_mem = NULL;
-		part_drop(conn);
+		m->call_buf = conn->part.buf;
+		m->call_mem = conn->part.mem;
+		conn->part = (struct tcp_part){ 0 };
 	}
 	return give(conn, m, data, len, cut);
 }
@@ -210,12 +204,12 @@ static int take_part(struct tcp_conn *conn)
 /* Moves the part from malloc'ed memory to @b. */
 static void part_move(struct tcp_conn *conn, struct buf *b, uint32_t size)
 {
-	if (conn->part_len)
-		memcpy(b->data, conn->part_mem, conn->part_len);
-	free(conn->part_mem);
-	conn->part_mem = NULL;
-	conn->part_buf = b;
-	conn->part_room = size;
+	if (conn->part.len)
+		memcpy(b->data, conn->part.mem, conn->part.len);
+	free(conn->part.mem);
+	conn->part.mem = NULL;
+	conn->part.buf = b;
+	conn->part.room = size;
 }
 
 /* Gets a buffer for the whole record.  0 or -EAGAIN. */
@@ -245,7 +239,7 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 
 	claim = MAX(claim, need);
 	trust = MAX(trust, PART_MIN);
-	if (conn->part_buf || conn->part_room >= MIN(claim, trust))
+	if (conn->part.buf || conn->part.room >= MIN(claim, trust))
 		return 0;
 	/* More fragments may follow, of any length. */
 	if (claim > TCP_PART_SMALL && !rec->last)
@@ -256,15 +250,15 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	claim = MIN(claim, trust);
 	/* Grow in large steps: a record of many short fragments must not be
 	 * copied for each of them. */
-	claim = MAX(claim, 2 * conn->part_room);
+	claim = MAX(claim, 2 * conn->part.room);
 	claim = MIN(claim, TCP_PART_SMALL);
-	if (conn->part_room >= claim)
+	if (conn->part.room >= claim)
 		return 0;
-	mem = realloc(conn->part_mem, claim);
+	mem = realloc(conn->part.mem, claim);
 	if (!mem)
 		return -ENOMEM;
-	conn->part_mem = mem;
-	conn->part_room = claim;
+	conn->part.mem = mem;
+	conn->part.room = claim;
 	return 0;
 }
 
@@ -272,20 +266,20 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
  * those beyond the limit. */
 static int part_add(struct tcp_conn *conn, const struct record_span *span)
 {
-	uint32_t len = MIN(conn->part_len + span->len, MSG_MAX_LEN);
-	uint32_t kept = len - conn->part_len;
+	uint32_t len = MIN(conn->part.len + span->len, MSG_MAX_LEN);
+	uint32_t kept = len - conn->part.len;
 	int err;
 
-	if (conn->part_room == 0 ||
-	    span->data != part_data(conn) + conn->part_len) {
+	if (conn->part.room == 0 ||
+	    span->data != part_data(conn) + conn->part.len) {
 		err = part_reserve(conn, len);
 		if (err)
 			return err;
-		assert(conn->part_room >= len);
-		memcpy(part_data(conn) + conn->part_len, span->data, kept);
+		assert(conn->part.room >= len);
+		memcpy(part_data(conn) + conn->part.len, span->data, kept);
 	}
-	conn->part_len = len;
-	conn->part_cut += span->len - kept;
+	conn->part.len = len;
+	conn->part.cut += span->len - kept;
 	return span->end ? take_part(conn) : 0;
 }
 
@@ -307,7 +301,7 @@ static int parse_one(struct tcp_conn *conn, const uint8_t **p,
 	case RECORD_SPAN:
 		break;
 	}
-	if (span.end && span.len > 0 && conn->part_room == 0)
+	if (span.end && span.len > 0 && conn->part.room == 0)
 		return take_whole(conn, &span, chunk);
 	err = part_add(conn, &span);
 	if (err == -EAGAIN) {
@@ -337,19 +331,19 @@ static int rest_save(struct tcp_conn *conn, const uint8_t *p,
 {
 	if (p == end)
 		return 0;
-	conn->rest_len = (uint32_t)(end - p);
-	conn->rest_off = 0;
-	conn->rest = malloc(conn->rest_len);
-	if (!conn->rest)
+	conn->rest.len = (uint32_t)(end - p);
+	conn->rest.off = 0;
+	conn->rest.mem = malloc(conn->rest.len);
+	if (!conn->rest.mem)
 		return -ENOMEM;
-	memcpy(conn->rest, p, conn->rest_len);
+	memcpy(conn->rest.mem, p, conn->rest.len);
 	return 0;
 }
 
 static void rest_drop(struct tcp_conn *conn)
 {
-	free(conn->rest);
-	conn->rest = NULL;
+	free(conn->rest.mem);
+	conn->rest.mem = NULL;
 }
 
 /* Finds room to receive into, behind the bytes that calls still use. */
@@ -388,14 +382,14 @@ static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
 	bool little = conn->bulk && record_idle(&conn->rec);
 	int err, n = 0;
 
-	if (left > 0 && conn->part_len < MSG_MAX_LEN) {
-		err = part_reserve(conn, conn->part_len + 1);
+	if (left > 0 && conn->part.len < MSG_MAX_LEN) {
+		err = part_reserve(conn, conn->part.len + 1);
 		if (err)
 			return err;
-		if (conn->part_room - conn->part_len >= left) {
-			iov[n].iov_base = part_data(conn) + conn->part_len;
+		if (conn->part.room - conn->part.len >= left) {
+			iov[n].iov_base = part_data(conn) + conn->part.len;
 			iov[n++].iov_len = left;
-			little = conn->part_buf;
+			little = conn->part.buf;
 		}
 	}
 	if (chunk_reserve(p)) {
@@ -517,14 +511,14 @@ void tcp_recv_resume(struct tcp_conn *conn)
 
 	conn->paused = false;
 	conn->since = loop_now(conn->poller->loop);
-	if (!conn->rest)
+	if (!conn->rest.mem)
 		return;
-	p = conn->rest + conn->rest_off;
-	end = conn->rest + conn->rest_len;
+	p = conn->rest.mem + conn->rest.off;
+	end = conn->rest.mem + conn->rest.len;
 	tcp_send_gather(conn);
 	err = parse(conn, &p, end, NULL);
 	tcp_send_flush(conn);
-	conn->rest_off = (uint32_t)(p - conn->rest);
+	conn->rest.off = (uint32_t)(p - conn->rest.mem);
 	if (p == end)
 		rest_drop(conn);
 	if (err && err != -EAGAIN)

@@ -200,10 +200,10 @@ int tcp_reply(struct msg *msg)
 	m->mark = htobe32(RECORD_LAST | len);
 	m->len = RECORD_MARK_SIZE + len;
 	if (gathering == conn) {
-		tcp_list_add(&conn->batch, m);
-		conn->batch_asked |= msg->sent != NULL;
-		conn->batch_calls++;
-		conn->batch_bytes += m->len;
+		tcp_list_add(&conn->batch.list, m);
+		conn->batch.asked |= msg->sent != NULL;
+		conn->batch.calls++;
+		conn->batch.bytes += m->len;
 		return 0;
 	}
 	mutex_lock(&conn->out.lock);
@@ -230,7 +230,7 @@ void tcp_drop(struct msg *msg)
 	struct tcp_conn *conn = conn_of(msg);
 
 	if (gathering == conn) {
-		conn->batch_calls++;
+		conn->batch.calls++;
 		tcp_msg_free(conn->poller, m);
 		return;
 	}
@@ -248,11 +248,10 @@ static void place_batch(struct tcp_conn *conn)
 {
 	uint64_t position = conn->position;
 
-	conn->position += conn->batch_bytes;
-	if (!conn->batch_asked)
+	conn->position += conn->batch.bytes;
+	if (!conn->batch.asked)
 		return;
-	conn->batch_asked = false;
-	for (struct tcp_msg *m = conn->batch.first; m; m = m->next) {
+	for (struct tcp_msg *m = conn->batch.list.first; m; m = m->next) {
 		position += m->len;
 		xprt_note_sent(&m->msg, position);
 	}
@@ -262,13 +261,12 @@ void tcp_send_flush(struct tcp_conn *conn)
 {
 	gathering = NULL;
 	mutex_lock(&conn->out.lock);
-	if (conn->batch_calls > 0) {
-		conn->finished += conn->batch_calls;
-		conn->queued += conn->batch_bytes;
+	if (conn->batch.calls > 0) {
+		conn->finished += conn->batch.calls;
+		conn->queued += conn->batch.bytes;
 		place_batch(conn);
-		tcp_list_splice(&conn->queue, &conn->batch);
-		conn->batch_calls = 0;
-		conn->batch_bytes = 0;
+		tcp_list_splice(&conn->queue, &conn->batch.list);
+		conn->batch = (struct tcp_batch){ 0 };
 		outbox_push(&conn->out);
 		check(conn);
 	}

@@ -25,13 +25,6 @@ STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
 STAT(iwarp_silent, "accepted peers that sent nothing");
 STAT(iwarp_lingered_out, "peers that did not close after the server did");
 
-static void unwatch(struct iwarp_conn *c)
-{
-	if (c->watched)
-		loop_fd_del(c->conn.loop, &c->fd);
-	c->watched = false;
-}
-
 /* Returns how many of tx's bytes the peer has. */
 static void look_locked(struct iwarp_conn *c, struct xprt_view *v)
 {
@@ -80,7 +73,7 @@ static void look_last(struct iwarp_conn *c)
 static void finish(struct iwarp_conn *c)
 {
 	loop_timer_cancel(c->conn.loop, &c->timer);
-	unwatch(c);
+	loop_fd_del(c->conn.loop, &c->fd);
 	c->state = IWARP_CLOSED;
 	if (!outbox_over(&c->out))
 		return;			/* an update will call this again */
@@ -247,17 +240,6 @@ static void kicked(struct outbox *o)
 	update(container_of(o, struct iwarp_conn, out));
 }
 
-int iwarp_conn_watch(struct iwarp_conn *c)
-{
-	int err;
-
-	c->timer.fire = timed_out;
-	c->fd.events = EPOLLIN;
-	err = loop_fd_add(c->conn.loop, &c->fd);
-	c->watched = err == 0;
-	return err;
-}
-
 void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
 		     bool hold)
 {
@@ -348,11 +330,5 @@ void iwarp_close(struct fabric_conn *conn)
 
 void iwarp_free(struct fabric_conn *conn)
 {
-	struct iwarp_conn *c = iwarp_conn(conn);
-
-	/* The connection was never started, or start-up failed. */
-	unwatch(c);
-	if (conn->loop)
-		loop_timer_cancel(conn->loop, &c->timer);
-	iwarp_conn_destroy(c);
+	iwarp_conn_destroy(iwarp_conn(conn));
 }

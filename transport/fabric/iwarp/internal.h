@@ -179,7 +179,6 @@ struct iwarp_conn {
 
 	/* The loop's thread only. */
 	enum iwarp_state	state;
-	bool			watched;	/* fd is in the loop */
 	bool			gathering;	/* posts wait for a flush */
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
@@ -292,8 +291,6 @@ void iwarp_close(struct fabric_conn *conn);
 void iwarp_free(struct fabric_conn *conn);
 uint64_t iwarp_sent(struct fabric_conn *conn);
 void iwarp_look(struct fabric_conn *conn, struct xprt_view *v);
-/* The loop's thread: watches the socket; 0 or -errno. */
-int iwarp_conn_watch(struct iwarp_conn *c);
 /* The loop's thread: start-up is over, with both sides agreed.  @hold: nothing
  * may be sent before the peer has spoken. */
 void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,

@@ -91,7 +91,7 @@ static void leave_listener(struct iwarp_conn *c)
 	struct iwarp_listener *l = c->startup.listener;
 
 	loop_fd_del(l->l.loop, &c->fd);
-	loop_timer_cancel(l->l.loop, &c->timer);
+	loop_timer_cancel(l->l.loop, &c->startup.late);
 	cds_list_del(&c->startup.unfinished);
 	l->nunfinished--;
 	c->startup.listener = NULL;
@@ -173,7 +173,8 @@ static void request_ready(struct loop_fd *fd, uint32_t events)
 
 static void request_late(struct loop_timer *t)
 {
-	struct iwarp_conn *c = container_of(t, struct iwarp_conn, timer);
+	struct iwarp_conn *c = container_of(t, struct iwarp_conn,
+						startup.late);
 
 	stat_inc(iwarp_requests_late);
 	iwarp_startup_drop(c);
@@ -201,8 +202,8 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 	}
 	cds_list_add_tail(&c->startup.unfinished, &l->unfinished);
 	l->nunfinished++;
-	c->timer.fire = request_late;
-	loop_timer_set(l->l.loop, &c->timer,
+	c->startup.late.fire = request_late;
+	loop_timer_set(l->l.loop, &c->startup.late,
 		       l->provider->options.handshake_ms);
 }
 
@@ -355,7 +356,8 @@ int iwarp_start(struct fabric_conn *conn, const void *private_data,
 	if (atomic_load(&c->out.closing))
 		return -ENOTCONN;
 	c->fd.ready = reply_ready;
-	err = iwarp_conn_watch(c);
+	c->fd.events = EPOLLIN;
+	err = loop_fd_add(conn->loop, &c->fd);
 	if (!err)
 		err = c->startup.passive ?
 		      start_passive(c, private_data, private_len) :

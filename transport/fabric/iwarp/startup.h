@@ -7,7 +7,7 @@
  * asked, and its answer goes out in one piece.  Active: TCP's connect is
  * waited for; the rest happens on the connection's loop.
  *
- * It has the connection's socket and timer until both sides have agreed, and
+ * It has the connection's socket until both sides have agreed, and
  * then makes the connection live (iwarp_conn_live()).
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_STARTUP_H
@@ -24,6 +24,7 @@ struct iwarp_listener;
 struct iwarp_startup {
 	struct iwarp_listener	*listener;	/* borrowed; until requested */
 	struct cds_list_head	unfinished;
+	struct loop_timer	late;
 	bool			passive;
 	uint8_t			frame[MPA_MAX_FRAME];
 	unsigned		frame_len;

@@ -58,7 +58,7 @@ static int path_of(struct xdr_view view, char *path)
 
 /* On the way to a directory of an export. */
 struct walk {
-	const struct vfs_ctx *ctx;
+	const struct vfs_cred *cred;
 	const struct export *exp;
 	struct vfs_node	*root;		/* counted */
 	struct vfs_node	*node;		/* counted: so far */
@@ -104,11 +104,12 @@ static int enter_link(struct walk *w, const char *text)
 static int follow(struct walk *w, struct vfs_node *link)
 {
 	char text[VFS_PATH_MAX + 1];
+	struct vfs_op op = { .cred = w->cred, .node = link, .text = text,
+			     .size = VFS_PATH_MAX };
 	int len = -ELOOP;
 
 	if (w->links++ < LINKS_MAX)
-		len = link->fs->ops->readlink(w->ctx, link, text, VFS_PATH_MAX,
-					      NULL);
+		len = link->fs->ops->readlink(&op);
 	vfs_node_put(link);
 	if (len < 0)
 		return len;
@@ -121,9 +122,9 @@ static int follow(struct walk *w, struct vfs_node *link)
 static int walk_name(struct walk *w, struct vfs_name name)
 {
 	bool up = name.len == 2 && memcmp(name.s, "..", 2) == 0;
-	struct vfs_attr attr, dir_attr;
-	struct vfs_node *next;
-	bool has_dir_attr;
+	struct vfs_attr attr;
+	struct vfs_op op = { .cred = w->cred, .node = w->node, .name = name,
+			     .attr = &attr };
 	int err;
 
 	err = vfs_name_check(name.s, name.len);
@@ -133,13 +134,12 @@ static int walk_name(struct walk *w, struct vfs_name name)
 		err = -EACCES;
 	if (err < 0)
 		return err;
-	err = w->node->fs->ops->lookup(w->ctx, w->node, name, &next, &attr,
-				       &dir_attr, &has_dir_attr);
+	err = w->node->fs->ops->lookup(&op);
 	if (err < 0)
 		return err;
 	if (attr.type == VFS_LNK)
-		return follow(w, next);
-	walk_to(w, next);
+		return follow(w, op.out);
+	walk_to(w, op.out);
 	return 0;
 }
 
@@ -147,6 +147,7 @@ static int walk_name(struct walk *w, struct vfs_name name)
 static int walk_all(struct walk *w)
 {
 	struct vfs_attr attr;
+	struct vfs_op op = { .cred = w->cred, .attr = &attr };
 	int err = 0;
 
 	while (err == 0 && *w->left) {
@@ -157,16 +158,17 @@ static int walk_all(struct walk *w)
 		if (name.len && !(name.len == 1 && *name.s == '.'))
 			err = walk_name(w, name);
 	}
+	op.node = w->node;
 	if (err == 0)
-		err = w->node->fs->ops->getattr(w->ctx, w->node, &attr);
+		err = op.node->fs->ops->getattr(&op);
 	return err == 0 && attr.type != VFS_DIR ? -ENOTDIR : err;
 }
 
 /* Looks up the directory at @path below the root of @exp. */
-static int walk(const struct vfs_ctx *ctx, const struct export *exp,
+static int walk(const struct vfs_cred *cred, const struct export *exp,
 		const char *path, struct vfs_node **out)
 {
-	struct walk w = { .ctx = ctx, .exp = exp };
+	struct walk w = { .cred = cred, .exp = exp };
 	int err;
 
 	err = exp->fs->ops->root(exp->fs, &w.root);
@@ -230,14 +232,13 @@ int mount_walk(struct rpc_call *call)
 	struct vfs_handle handle;
 	struct vfs_node *node = NULL;
 	struct vfs_cred cred;
-	struct vfs_ctx ctx = { .cred = &cred };
 	int err;
 
 	export_squash(&op->opts, who->flavor == RPC_AUTH_NONE, who->uid,
 		      who->gid, who->gids, who->ngids, &cred);
 	err = path_of(a->path, path);
 	if (err == 0)
-		err = walk(&ctx, op->exp, path + op->rest, &node);
+		err = walk(&cred, op->exp, path + op->rest, &node);
 	if (err < 0)
 		return err;
 	op->exp->fs->ops->handle(node, &handle);

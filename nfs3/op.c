@@ -64,17 +64,27 @@ int nfs3_find_export(struct rpc_call *call)
 	op->ops = op->exp->fs->ops;
 	export_squash(&op->opts, cred->flavor == RPC_AUTH_NONE, cred->uid,
 		      cred->gid, cred->gids, cred->ngids, &op->cred);
-	op->ctx.cred = &op->cred;
-	op->ctx.nonblock = !call->may_wait;
+	op->vfs.cred = &op->cred;
+	op->vfs.nonblock = !call->may_wait;
 	return call->may_wait ? rpc_call_move(call) : 0;
+}
+
+/* Opens the node of op->handle. */
+static int open_node(struct nfs3_op *op, struct vfs_node **out)
+{
+	int err;
+
+	op->vfs.fs = op->exp->fs;
+	op->vfs.handle = &op->handle;
+	err = op->ops->open_handle(&op->vfs);
+	if (err == 0)
+		*out = op->vfs.out;
+	return err;
 }
 
 int nfs3_find_node(struct rpc_call *call)
 {
-	struct nfs3_op *op = nfs3_op(call);
-
-	return op->ops->open_handle(&op->ctx, op->exp->fs, &op->handle,
-				    &op->node);
+	return open_node(nfs3_op(call), &nfs3_op(call)->vfs.node);
 }
 
 int nfs3_check_rw(struct rpc_call *call)
@@ -97,23 +107,20 @@ struct work_class *nfs3_leave(struct rpc_call *call)
 		op->borrowed = false;
 		rcu_exit();
 	}
-	op->ctx.nonblock = false;
+	op->vfs.nonblock = false;
 	return op->exp ? op->exp->upper : op->nfs->names;
 }
 
 int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 {
-	struct vfs_handle handle;
 	uint32_t id;
 	int err;
 
-	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id, &handle);
+	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id,
+			      &op->handle);
 	if (err < 0)
 		return err;
-	if (id != op->id)
-		return -EXDEV;
-	return op->ops->open_handle(&op->ctx, op->exp->fs, &handle,
-				    &op->other);
+	return id == op->id ? open_node(op, &op->other) : -EXDEV;
 }
 
 int nfs3_end(struct rpc_call *call, int err)
@@ -122,7 +129,7 @@ int nfs3_end(struct rpc_call *call, int err)
 	enum nfsstat3 *status = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	vfs_node_put(op->node);
+	vfs_node_put(op->vfs.node);
 	if (op->borrowed)
 		rcu_exit();
 	else if (op->exp)
@@ -140,10 +147,11 @@ static bool get_attr(struct rpc_call *call, struct vfs_node *node,
 		     struct vfs_attr *attr)
 {
 	struct nfs3_op *op = nfs3_op(call);
-
 	/* A call that is sent back was on its way to a worker. */
-	op->ctx.nonblock = !call->may_wait;
-	return op->ops->getattr(&op->ctx, node, attr) == 0;
+	struct vfs_op get = { .cred = &op->cred, .node = node, .attr = attr,
+			      .nonblock = !call->may_wait };
+
+	return op->ops->getattr(&get) == 0;
 }
 
 int nfs3_end_attr(struct rpc_call *call, int err)
@@ -151,10 +159,11 @@ int nfs3_end_attr(struct rpc_call *call, int err)
 	struct nfs3_attr_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	if (op->node) {
+	if (op->vfs.node) {
 		r->attr.fsid = op->exp->fs->fsid;
 		if (!r->attr.has)
-			r->attr.has = get_attr(call, op->node, &r->attr.attr);
+			r->attr.has = get_attr(call, op->vfs.node,
+					       &r->attr.attr);
 	}
 	return nfs3_end(call, err);
 }
@@ -173,7 +182,7 @@ int nfs3_end_wcc(struct rpc_call *call, int err)
 {
 	struct nfs3_wcc_res *r = rpc_res(call);
 
-	nfs3_post_wcc(call, nfs3_op(call)->node, &r->wcc);
+	nfs3_post_wcc(call, nfs3_op(call)->vfs.node, &r->wcc);
 	return nfs3_end(call, err);
 }
 

@@ -265,7 +265,7 @@ void nfs3_status_count(enum nfsstat3 status);
 struct nfs3_op {
 	struct nfs3		*nfs;
 	struct export		*exp;		/* counted, or: */
-	struct vfs_node		*node;		/* counted */
+	struct vfs_op		 vfs;		/* its node is counted */
 	struct vfs_node		*other;		/* counted: RENAME's second
 						 * directory, LINK's only one */
 	bool			 borrowed;	/* in an RCU section, till the
@@ -274,7 +274,7 @@ struct nfs3_op {
 	uint32_t		 id;		/* the handle's export */
 	const struct vfs_ops	*ops;		/* of the export's backend */
 	struct export_opts	 opts;
-	struct vfs_ctx		 ctx;
+	struct iovec		 iov;		/* READ's room */
 	struct vfs_cred		 cred;
 	struct vfs_handle	 handle;
 };

@@ -10,7 +10,8 @@ NFS3_STEP(getattr)
 	struct nfs3_op *op = nfs3_op(call);
 
 	r->attr.fsid = op->exp->fs->fsid;
-	return op->ops->getattr(&op->ctx, op->node, &r->attr.attr);
+	op->vfs.attr = &r->attr.attr;
+	return op->ops->getattr(&op->vfs);
 }
 
 /* A guard with 10^9 nanoseconds or more is no file's ctime: NOT_SYNC. */
@@ -30,8 +31,11 @@ NFS3_STEP(setattr)
 	struct nfs3_op *op = nfs3_op(call);
 	int err = check_setattr(&a->attr);
 
-	return err < 0 ? err : op->ops->setattr(&op->ctx, op->node, &a->attr,
-						&r->wcc.wcc);
+	if (err < 0)
+		return err;
+	op->vfs.set = &a->attr;
+	op->vfs.wcc = &r->wcc.wcc;
+	return op->ops->setattr(&op->vfs);
 }
 
 #define ACCESS_ALL	(VFS_ACCESS_READ | VFS_ACCESS_LOOKUP | \
@@ -43,17 +47,17 @@ NFS3_STEP(setattr)
 NFS3_STEP(access)
 {
 	const struct nfs3_access_args *a = rpc_args(call);
-	uint32_t want = a->access & ACCESS_ALL;
 	struct nfs3_access_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
+	op->vfs.want = a->access & ACCESS_ALL;
 	if (!op->opts.rw)
-		want &= ~ACCESS_CHANGE;
-	err = op->ops->access(&op->ctx, op->node, want, &r->access,
-			      &r->attr.attr);
+		op->vfs.want &= ~ACCESS_CHANGE;
+	op->vfs.attr = &r->attr.attr;
+	err = op->ops->access(&op->vfs);
 	r->attr.has = err == 0;
-	r->access &= want;
+	r->access = op->vfs.granted & op->vfs.want;
 	return err;
 }
 
@@ -62,7 +66,8 @@ NFS3_STEP(fsstat)
 	struct nfs3_fsstat_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	return op->ops->statfs(&op->ctx, op->node, &r->st);
+	op->vfs.statfs = &r->st;
+	return op->ops->statfs(&op->vfs);
 }
 
 NFS3_STEP(fsinfo)
@@ -73,7 +78,8 @@ NFS3_STEP(fsinfo)
 	r->rtmax = op->nfs->rtmax;
 	r->wtmax = op->nfs->wtmax;
 	r->dtpref = op->nfs->dtpref;
-	return op->ops->limits(&op->ctx, op->node, &r->limits);
+	op->vfs.limits = &r->limits;
+	return op->ops->limits(&op->vfs);
 }
 
 NFS3_STEP(pathconf)
@@ -81,5 +87,6 @@ NFS3_STEP(pathconf)
 	struct nfs3_pathconf_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
-	return op->ops->limits(&op->ctx, op->node, &r->limits);
+	op->vfs.limits = &r->limits;
+	return op->ops->limits(&op->vfs);
 }

@@ -11,24 +11,22 @@
 #include <errno.h>
 
 /* The directory itself, as a name in it: takes search permission. */
-static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r,
-		       struct vfs_node **out)
+static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 {
-	uint32_t granted = 0;
 	int err;
 
-	err = op->ops->access(&op->ctx, op->node, VFS_ACCESS_LOOKUP, &granted,
-			      &r->attr.attr);
+	op->vfs.want = VFS_ACCESS_LOOKUP;
+	err = op->ops->access(&op->vfs);
 	if (err < 0)
 		return err;
 	if (r->attr.attr.type != VFS_DIR)
 		return -ENOTDIR;
-	if (!(granted & VFS_ACCESS_LOOKUP))
+	if (!(op->vfs.granted & VFS_ACCESS_LOOKUP))
 		return -EACCES;
 	r->dir_attr.attr = r->attr.attr;
 	r->dir_attr.has = true;
-	vfs_node_get(op->node);
-	*out = op->node;
+	op->vfs.out = op->vfs.node;
+	vfs_node_get(op->vfs.out);
 	return 0;
 }
 
@@ -37,25 +35,26 @@ NFS3_STEP(lookup)
 	const struct nfs3_dirop_args *a = rpc_args(call);
 	struct nfs3_lookup_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct vfs_node *found;
-	struct vfs_name name;
 	int err;
 
-	err = nfs3_check_name(a->name, &name);
+	err = nfs3_check_name(a->name, &op->vfs.name);
 	if (err < 0)
 		return err;
-	if (nfs3_is_dot(name))
-		err = lookup_self(op, r, &found);
-	else
-		err = op->ops->lookup(&op->ctx, op->node, name, &found,
-				      &r->attr.attr, &r->dir_attr.attr,
-				      &r->dir_attr.has);
+	op->vfs.attr = &r->attr.attr;
+	if (nfs3_is_dot(op->vfs.name)) {
+		err = lookup_self(op, r);
+	} else {
+		op->vfs.dir_attr = &r->dir_attr.attr;
+		op->vfs.has_dir_attr = false;
+		err = op->ops->lookup(&op->vfs);
+		r->dir_attr.has = op->vfs.has_dir_attr;
+	}
 	if (err < 0)
 		return err;
 	r->attr.has = true;
 	r->attr.fsid = op->exp->fs->fsid;
-	nfs3_make_fh(op, found, &r->fh);
-	vfs_node_put(found);
+	nfs3_make_fh(op, op->vfs.out, &r->fh);
+	vfs_node_put(op->vfs.out);
 	return 0;
 }
 
@@ -64,17 +63,19 @@ static int remove_entry(struct rpc_call *call, bool is_dir)
 	const struct nfs3_dirop_args *a = rpc_args(call);
 	struct nfs3_wcc_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct vfs_name name;
+	struct vfs_name *name = &op->vfs.name;
 	int err;
 
-	err = nfs3_check_name(a->name, &name);
+	err = nfs3_check_name(a->name, name);
 	if (err < 0)
 		return err;
-	if (nfs3_is_dot(name))
+	if (nfs3_is_dot(*name))
 		return is_dir ? -EINVAL : -EACCES;
-	if (nfs3_is_dotdot(name))
+	if (nfs3_is_dotdot(*name))
 		return is_dir ? -EEXIST : -EACCES;
-	return op->ops->remove(&op->ctx, op->node, name, is_dir, &r->wcc.wcc);
+	op->vfs.is_dir = is_dir;
+	op->vfs.wcc = &r->wcc.wcc;
+	return op->ops->remove(&op->vfs);
 }
 
 NFS3_STEP(remove)
@@ -105,8 +106,12 @@ NFS3_STEP(rename)
 	if (nfs3_is_dot(from_name) || nfs3_is_dotdot(from_name) ||
 	    nfs3_is_dot(to_name) || nfs3_is_dotdot(to_name))
 		return -EINVAL;
-	return op->ops->rename(&op->ctx, op->node, from_name, op->other,
-			       to_name, &r->from_wcc.wcc, &r->to_wcc.wcc);
+	op->vfs.name = from_name;
+	op->vfs.wcc = &r->from_wcc.wcc;
+	op->vfs.to = op->other;
+	op->vfs.to_name = to_name;
+	op->vfs.to_wcc = &r->to_wcc.wcc;
+	return op->ops->rename(&op->vfs);
 }
 
 int nfs3_end_rename(struct rpc_call *call, int err)
@@ -134,8 +139,11 @@ NFS3_STEP(link)
 		return err;
 	if (nfs3_is_dot(name) || nfs3_is_dotdot(name))
 		return -EEXIST;
-	err = op->ops->link(&op->ctx, op->node, op->other, name,
-			    &r->attr.attr, &r->dir_wcc.wcc);
+	op->vfs.attr = &r->attr.attr;
+	op->vfs.to = op->other;
+	op->vfs.to_name = name;
+	op->vfs.to_wcc = &r->dir_wcc.wcc;
+	err = op->ops->link(&op->vfs);
 	r->attr.has = err == 0;
 	return err;
 }

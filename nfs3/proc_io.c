@@ -37,8 +37,10 @@ NFS3_STEP(readlink)
 	struct nfs3_op *op = nfs3_op(call);
 	int n;
 
-	n = op->ops->readlink(&op->ctx, op->node, (char *)rpc_body(call)->data,
-			      VFS_PATH_MAX + 1, &r->attr.attr);
+	op->vfs.attr = &r->attr.attr;
+	op->vfs.text = (char *)rpc_body(call)->data;
+	op->vfs.size = VFS_PATH_MAX + 1;
+	n = op->ops->readlink(&op->vfs);
 	if (n < 0)
 		return n;
 	r->attr.has = true;
@@ -52,8 +54,9 @@ NFS3_STEP(readlink)
 NFS3_STEP(read_size)
 {
 	struct nfs3_read_args *a = rpc_args(call);
+	struct nfs3_read_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct vfs_attr attr;
+	uint64_t size;
 	int err;
 
 	a->count = MIN(a->count, op->nfs->rtmax);
@@ -61,13 +64,15 @@ NFS3_STEP(read_size)
 		a->count = a->offset > INT64_MAX ? 0 : INT64_MAX - a->offset;
 	if (a->count <= READ_SIZED)
 		return 0;
-	err = op->ops->getattr(&op->ctx, op->node, &attr);
+	op->vfs.attr = &r->attr.attr;
+	err = op->ops->getattr(&op->vfs);
 	if (err < 0)
 		return err;
-	if (a->offset >= attr.size)
+	size = r->attr.attr.size;
+	if (a->offset >= size)
 		a->count = 1;
-	else if (attr.size - a->offset < a->count)
-		a->count = (uint32_t)(attr.size - a->offset);
+	else if (size - a->offset < a->count)
+		a->count = (uint32_t)(size - a->offset);
 	return 0;
 }
 
@@ -79,7 +84,7 @@ NFS3_STEP(read_piped)
 	struct nfs3_read_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 	struct pipe *pipe;
-	int64_t n;
+	int n;
 
 	if (!op->ops->read_pipe || a->count < READ_PIPED ||
 	    a->count > PIPE_MAX || a->offset % PIPE_ALIGN)
@@ -87,11 +92,15 @@ NFS3_STEP(read_piped)
 	pipe = rpc_body_pipe(call);
 	if (!pipe)
 		return 0;
-	n = op->ops->read_pipe(&op->ctx, op->node, a->offset, a->count,
-			       pipe->wr, &r->eof, &r->attr.attr);
+	op->vfs.attr = &r->attr.attr;
+	op->vfs.off = a->offset;
+	op->vfs.count = a->count;
+	op->vfs.pipe = pipe->wr;
+	n = op->ops->read_pipe(&op->vfs);
 	if (n < 0)
-		return n == -EOPNOTSUPP ? 0 : (int)n;
+		return n == -EOPNOTSUPP ? 0 : n;
 	r->attr.has = true;
+	r->eof = op->vfs.eof;
 	r->count = (uint32_t)n;
 	if (n > 0)
 		rpc_body_set_pipe(call, r->count);
@@ -110,22 +119,22 @@ NFS3_STEP(read_room)
 NFS3_STEP(read)
 {
 	const struct nfs3_read_args *a = rpc_args(call);
-	/* No file reaches further: reading there finds its end. */
-	uint64_t offset = MIN(a->offset, (uint64_t)INT64_MAX);
 	struct nfs3_read_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct iovec iov = { NULL, 0 };
-	int64_t n;
+	int n;
 
-	if (a->count > 0) {
-		iov.iov_base = rpc_body(call)->data;
-		iov.iov_len = a->count;
-	}
-	n = op->ops->read(&op->ctx, op->node, offset, &iov, 1, &r->eof,
-			  &r->attr.attr);
+	op->iov.iov_base = a->count > 0 ? rpc_body(call)->data : NULL;
+	op->iov.iov_len = a->count;
+	op->vfs.attr = &r->attr.attr;
+	/* No file reaches further: reading there finds its end. */
+	op->vfs.off = MIN(a->offset, (uint64_t)INT64_MAX);
+	op->vfs.iov = &op->iov;
+	op->vfs.niov = 1;
+	n = op->ops->read(&op->vfs);
 	if (n < 0)
-		return (int)n;
+		return n;
 	r->attr.has = true;
+	r->eof = op->vfs.eof;
 	r->count = (uint32_t)n;
 	if (n > 0)
 		rpc_body_set(call, r->count, NULL, 0);
@@ -188,36 +197,27 @@ NFS3_STEP(write_check)
 	return 0;
 }
 
-/* Between two writes of a call another client may change the file, and no time
- * of the file need tell: such a call has no attributes of before. */
-static void add_wcc(struct vfs_wcc *wcc, const struct vfs_wcc *next)
-{
-	wcc->has_before = false;
-	wcc->has_after = next->has_after;
-	wcc->after = next->after;
-}
-
 /* Writes once, and adds the result to the whole's. */
-static int64_t write_some(struct nfs3_op *op, struct nfs3_write_args *a,
-			  struct nfs3_write_res *r)
+static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
+		      struct nfs3_write_res *r)
 {
 	static const struct iovec nothing = { NULL, 0 };
-	enum vfs_stable stable = a->stable;
-	struct vfs_wcc wcc = { 0 };
-	int64_t n;
+	int n;
 
-	n = op->ops->write(&op->ctx, op->node, a->offset,
-			   a->niov ? a->iov : &nothing, MAX(a->niov, 1),
-			   &stable, &wcc);
-	if (n == -EAGAIN && op->ctx.nonblock)
-		return n;
+	op->vfs.off = a->offset;
+	op->vfs.iov = a->niov ? a->iov : &nothing;
+	op->vfs.niov = MAX(a->niov, 1);
+	op->vfs.stable = a->stable;
+	op->vfs.wcc = &r->wcc.wcc;
+	n = op->ops->write(&op->vfs);
+	/* Between two writes of a call another client may change the file, and
+	 * no time of the file need tell: such a call has no attributes of
+	 * before. */
 	if (r->count > 0)
-		add_wcc(&r->wcc.wcc, &wcc);
-	else
-		r->wcc.wcc = wcc;
+		r->wcc.wcc.has_before = false;
 	if (n <= 0)
 		return n;
-	r->committed = MIN(r->committed, stable);
+	r->committed = MIN(r->committed, op->vfs.stable);
 	r->count += (uint32_t)n;
 	skip(a, (uint32_t)n);
 	return n;
@@ -230,14 +230,14 @@ NFS3_STEP(write)
 	struct nfs3_write_args *a = rpc_args(call);
 	struct nfs3_write_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
-	int64_t n;
+	int n;
 
 	do {
 		n = write_some(op, a, r);
 		if (n == 0 && a->len > 0)
 			n = -EIO;
 	} while (n > 0 && a->len > 0);
-	return (int)MIN(n, 0);
+	return MIN(n, 0);
 }
 
 /* An end after the first bytes, however it came, makes a short write, not an
@@ -260,8 +260,10 @@ NFS3_STEP(commit)
 	bool past = a->offset > (uint64_t)INT64_MAX - a->count;
 	int err;
 
-	err = op->ops->commit(&op->ctx, op->node, past ? 0 : a->offset,
-			      past ? 0 : a->count, &r->wcc.wcc);
+	op->vfs.off = past ? 0 : a->offset;
+	op->vfs.count = past ? 0 : a->count;
+	op->vfs.wcc = &r->wcc.wcc;
+	err = op->ops->commit(&op->vfs);
 	/* Read the verifier after the sync: if another thread got a
 	 * write-back error meanwhile, it has changed, and the client
 	 * sends the lost data again. */

@@ -15,57 +15,49 @@ static int check_new_name(struct xdr_view view, struct vfs_name *name)
 }
 
 /*
- * Returns the attributes that the caller may give a new file.  A caller other
- * than root makes files of its own: an owner in the arguments is ignored, not
- * refused.
+ * Checks the attributes of a new file.  A caller other than root makes files of
+ * its own: an owner in the arguments is ignored, not refused.
  */
-static int check_new_attr(const struct nfs3_op *op,
-			  const struct vfs_setattr *in,
-			  struct vfs_setattr *out)
+static int check_new_attr(const struct nfs3_op *op, struct vfs_setattr *attr)
 {
-	if (!nfs3_times_ok(in))
+	if (!nfs3_times_ok(attr))
 		return -EINVAL;
-	if ((in->set & VFS_SET_SIZE) && in->size > INT64_MAX)
+	if ((attr->set & VFS_SET_SIZE) && attr->size > INT64_MAX)
 		return -EINVAL;
-	*out = *in;
 	if (op->cred.uid != 0)
-		out->set &= ~(VFS_SET_UID | VFS_SET_GID);
+		attr->set &= ~(VFS_SET_UID | VFS_SET_GID);
 	return 0;
 }
 
-/* Makes the reply of all four procedures, once the file exists.  Takes @node,
- * which is NULL when the file can't be shown: the client looks it up (RFC 1813
- * section 3.3.8). */
-static void made(struct nfs3_op *op, struct vfs_node *node,
-		 struct nfs3_create_res *r)
+/* Makes the new file, for all four procedures.  It has no node when it can't be
+ * shown: the client looks it up (RFC 1813 section 3.3.8). */
+static int make(struct nfs3_op *op, vfs_op_fn *fn, struct nfs3_create_res *r)
 {
-	if (!node)
-		return;
+	int err;
+
+	op->vfs.attr = &r->attr.attr;
+	op->vfs.wcc = &r->dir_wcc.wcc;
+	err = fn(&op->vfs);
+	if (err < 0 || !op->vfs.out)
+		return err;
 	r->attr.has = true;
 	r->attr.fsid = op->exp->fs->fsid;
-	nfs3_make_fh(op, node, &r->fh);
-	vfs_node_put(node);
+	nfs3_make_fh(op, op->vfs.out, &r->fh);
+	vfs_node_put(op->vfs.out);
+	return 0;
 }
 
 NFS3_STEP(create_file)
 {
-	const struct nfs3_create_args *a = rpc_args(call);
-	struct nfs3_create_res *r = rpc_res(call);
+	struct nfs3_create_args *a = rpc_args(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct vfs_create how = a->how;
-	struct vfs_node *node;
-	struct vfs_name name;
 	int err;
 
-	err = check_new_name(a->where.name, &name);
+	err = check_new_name(a->where.name, &op->vfs.name);
 	if (err == 0)
-		err = check_new_attr(op, &a->how.attr, &how.attr);
-	if (err == 0)
-		err = op->ops->create(&op->ctx, op->node, name, &how, &node,
-				      &r->attr.attr, &r->dir_wcc.wcc);
-	if (err == 0)
-		made(op, node, r);
-	return err;
+		err = check_new_attr(op, &a->how.attr);
+	op->vfs.create = &a->how;
+	return err < 0 ? err : make(op, op->ops->create, rpc_res(call));
 }
 
 /* Checks the arguments that the type needs, beyond XDR's checks. */
@@ -94,25 +86,16 @@ static int check_what(const struct nfs3_make_args *a)
 
 NFS3_STEP(make)
 {
-	const struct nfs3_make_args *a = rpc_args(call);
-	struct nfs3_create_res *r = rpc_res(call);
+	struct nfs3_make_args *a = rpc_args(call);
 	struct nfs3_op *op = nfs3_op(call);
-	struct vfs_make what = a->what;
-	struct vfs_node *node;
-	struct vfs_name name;
 	int err;
 
 	err = check_what(a);
 	if (err == 0)
-		err = check_new_name(a->where.name, &name);
+		err = check_new_name(a->where.name, &op->vfs.name);
 	if (err == 0)
-		err = check_new_attr(op, &a->what.attr, &what.attr);
-	if (err < 0)
-		return err;
-	what.type = a->type;
-	err = op->ops->make(&op->ctx, op->node, name, &what, &node,
-			    &r->attr.attr, &r->dir_wcc.wcc);
-	if (err == 0)
-		made(op, node, r);
-	return err;
+		err = check_new_attr(op, &a->what.attr);
+	a->what.type = a->type;
+	op->vfs.make = &a->what;
+	return err < 0 ? err : make(op, op->ops->make, rpc_res(call));
 }

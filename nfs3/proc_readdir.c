@@ -75,21 +75,26 @@ static bool emit(void *arg, const struct vfs_dirent *d)
 }
 
 static int fill(struct list *l, const struct nfs3_readdir_args *a,
-		struct nfs3_readdir_res *r, bool *eof)
+		struct nfs3_readdir_res *r)
 {
 	struct nfs3_op *op = l->op;
 	int err;
 
 	if (a->cookie > INT64_MAX)
 		return -EBADE;
-	r->verf = a->cookie ? a->verf : 0;
-	err = op->ops->readdir(&op->ctx, op->node, a->cookie, &r->verf,
-			       l->plus, emit, l, eof, &r->dir_attr.attr);
+	op->vfs.attr = &r->dir_attr.attr;
+	op->vfs.cookie = a->cookie;
+	op->vfs.verf = a->cookie ? a->verf : 0;
+	op->vfs.plus = l->plus;
+	op->vfs.emit = emit;
+	op->vfs.arg = l;
+	err = op->ops->readdir(&op->vfs);
 	if (err < 0)
 		return err;
+	r->verf = op->vfs.verf;
 	r->dir_attr.has = true;
 	if (l->full)
-		*eof = false;
+		op->vfs.eof = false;
 	return l->full && l->entries == 0 ? -EMSGSIZE : 0;
 }
 
@@ -114,14 +119,13 @@ static int list_entries(struct rpc_call *call, bool plus)
 	struct list l = { .op = nfs3_op(call), .dirleft = a->dircount,
 			  .plus = plus };
 	uint32_t tail[2] = { 0, 0 };
-	bool eof = false;
 	int err;
 
 	xdr_out_init(&l.out, rpc_body(call)->data, room_of(a));
-	err = fill(&l, a, rpc_res(call), &eof);
+	err = fill(&l, a, rpc_res(call));
 	if (err < 0)
 		return err;
-	tail[1] = eof;
+	tail[1] = l.op->vfs.eof;
 	rpc_body_set(call, (uint32_t)xdr_out_len(&l.out), tail,
 		     ARRAY_SIZE(tail));
 	return 0;

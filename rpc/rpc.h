@@ -115,7 +115,7 @@ struct rpc_proc {
 
 #define RPC_ARGS_SIZE		256
 #define RPC_RES_SIZE		384
-#define RPC_STATE_SIZE		256
+#define RPC_STATE_SIZE		320
 
 /* One procedure's counters, of all servers in the process. */
 struct rpc_proc_counters {

@@ -10,7 +10,7 @@
  *	gannetd --backend hello --export 'hello,text=hi:/hello *'
  *
  * Both nodes live as long as the tree, nothing blocks, and nothing changes: so
- * there is no lock, and ctx->nonblock does not matter.
+ * there is no lock, and op->nonblock does not matter.
  */
 #include <gannet/vfs.h>
 
@@ -92,12 +92,13 @@ static int hello_root(struct vfs_fs *fs, struct vfs_node **out)
 	return 0;
 }
 
-static int hello_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
-			     const struct vfs_handle *h, struct vfs_node **out)
+static int hello_open_handle(struct vfs_op *op)
 {
+	const struct vfs_handle *h = op->handle;
+
 	if (h->len != 1 || h->data[0] >= NODES)
 		return -EBADMSG;
-	*out = get(&((struct hello_fs *)fs)->node[h->data[0]]);
+	op->out = get(&((struct hello_fs *)op->fs)->node[h->data[0]]);
 	return 0;
 }
 
@@ -131,91 +132,80 @@ static void fill(struct vfs_node *n, struct vfs_attr *attr)
 	};
 }
 
-static int hello_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 struct vfs_attr *attr)
+static int hello_getattr(struct vfs_op *op)
 {
-	fill(n, attr);
+	fill(op->node, op->attr);
 	return 0;
 }
 
-static int hello_access(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint32_t want, uint32_t *granted,
-			struct vfs_attr *attr)
+static int hello_access(struct vfs_op *op)
 {
-	*granted = want & (VFS_ACCESS_READ |
-			   (is_root(n) ? VFS_ACCESS_LOOKUP : 0));
-	fill(n, attr);
+	op->granted = op->want & (VFS_ACCESS_READ |
+			   (is_root(op->node) ? VFS_ACCESS_LOOKUP : 0));
+	fill(op->node, op->attr);
 	return 0;
 }
 
-static int hello_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, struct vfs_node **out,
-			struct vfs_attr *attr, struct vfs_attr *dir_attr,
-			bool *has_dir_attr)
+static int hello_lookup(struct vfs_op *op)
 {
+	struct vfs_node *dir = op->node;
+	struct vfs_name name = op->name;
 	struct hello_fs *h = hello(dir);
 
-	fill(dir, dir_attr);
-	if (has_dir_attr)
-		*has_dir_attr = true;
+	fill(dir, op->dir_attr);
+	op->has_dir_attr = true;
 	if (!is_root(dir))
 		return -ENOTDIR;
 	if (name.len == 2 && memcmp(name.s, "..", 2) == 0)
-		*out = get(dir);
+		op->out = get(dir);
 	else if (name.len == strlen(FILE_NAME) &&
 		 memcmp(name.s, FILE_NAME, name.len) == 0)
-		*out = get(&h->node[HELLO]);
+		op->out = get(&h->node[HELLO]);
 	else
 		return -ENOENT;
-	fill(*out, attr);
+	fill(op->out, op->attr);
 	return 0;
 }
 
-static int hello_readlink(const struct vfs_ctx *ctx, struct vfs_node *n,
-			  char *buf, uint32_t size, struct vfs_attr *attr)
+static int hello_readlink(struct vfs_op *op)
 {
-	fill(n, attr);
 	return -EINVAL;
 }
 
-static int64_t hello_read(const struct vfs_ctx *ctx, struct vfs_node *n,
-			  uint64_t off, const struct iovec *iov, int niov,
-			  bool *eof, struct vfs_attr *attr)
+static int hello_read(struct vfs_op *op)
 {
-	const char *text = hello(n)->text;
+	const char *text = hello(op->node)->text;
 	size_t len = strlen(text), done = 0;
 
-	if (is_root(n))
+	if (is_root(op->node))
 		return -EISDIR;
-	fill(n, attr);
-	for (int i = 0; i < niov && off + done < len; i++) {
-		size_t part = len - off - done;
+	fill(op->node, op->attr);
+	for (int i = 0; i < op->niov && op->off + done < len; i++) {
+		size_t part = len - op->off - done;
 
-		if (part > iov[i].iov_len)
-			part = iov[i].iov_len;
-		memcpy(iov[i].iov_base, text + off + done, part);
+		if (part > op->iov[i].iov_len)
+			part = op->iov[i].iov_len;
+		memcpy(op->iov[i].iov_base, text + op->off + done, part);
 		done += part;
 	}
-	*eof = off + done >= len;
-	return (int64_t)done;
+	op->eof = op->off + done >= len;
+	return (int)done;
 }
 
 /* The cookie of an entry is its number; the one after has the next. */
-static int hello_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			 uint64_t cookie, uint64_t *verf, bool plus,
-			 vfs_emit_fn *emit, void *arg, bool *eof,
-			 struct vfs_attr *attr)
+static int hello_readdir(struct vfs_op *op)
 {
 	static const char *const names[] = { ".", "..", FILE_NAME };
-	struct hello_fs *h = hello(dir);
+	struct hello_fs *h = hello(op->node);
+	uint64_t cookie = op->cookie;
 
-	if (!is_root(dir))
+	if (!is_root(op->node))
 		return -ENOTDIR;
 	if (cookie > 3)
 		return -EBADE;
-	fill(dir, attr);
-	*verf = 0;
-	*eof = true;
+	fill(op->node, op->attr);
+	op->verf = 0;
+	op->eof = true;
 	for (; cookie < 3; cookie++) {
 		struct vfs_node *n = &h->node[cookie < 2 ? ROOT : HELLO];
 		struct vfs_dirent d = {
@@ -223,32 +213,30 @@ static int hello_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
 			.cookie = cookie + 1,
 			.name = { names[cookie],
 				  (uint32_t)strlen(names[cookie]) },
-			.has_attr = plus, .has_handle = plus,
+			.has_attr = op->plus, .has_handle = op->plus,
 		};
 
-		if (plus) {
+		if (op->plus) {
 			fill(n, &d.attr);
 			hello_handle(n, &d.handle);
 		}
-		if (!emit(arg, &d)) {
-			*eof = false;
+		if (!op->emit(op->arg, &d)) {
+			op->eof = false;
 			break;
 		}
 	}
 	return 0;
 }
 
-static int hello_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_statfs *st)
+static int hello_statfs(struct vfs_op *op)
 {
-	*st = (struct vfs_statfs){ .tbytes = 4096, .tfiles = NODES };
+	*op->statfs = (struct vfs_statfs){ .tbytes = 4096, .tfiles = NODES };
 	return 0;
 }
 
-static int hello_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_limits *l)
+static int hello_limits(struct vfs_op *op)
 {
-	*l = (struct vfs_limits){
+	*op->limits = (struct vfs_limits){
 		.max_file_size = TEXT_MAX + 1, .time_delta = { 0, 1 },
 		.name_max = VFS_NAME_MAX, .link_max = 1, .no_trunc = true,
 		.case_preserving = true, .homogeneous = true,
@@ -259,60 +247,14 @@ static int hello_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
 
 /* ---- changes: there are none */
 
-static int hello_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 const struct vfs_setattr *set, struct vfs_wcc *wcc)
+static int hello_refuse(struct vfs_op *op)
 {
 	return -EROFS;
 }
 
-static int64_t hello_write(const struct vfs_ctx *ctx, struct vfs_node *n,
-			   uint64_t off, const struct iovec *iov, int niov,
-			   enum vfs_stable *stable, struct vfs_wcc *wcc)
-{
-	return -EROFS;
-}
-
-static int hello_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint64_t off, uint32_t count, struct vfs_wcc *wcc)
+static int hello_commit(struct vfs_op *op)
 {
 	return 0;
-}
-
-static int hello_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, const struct vfs_create *how,
-			struct vfs_node **out, struct vfs_attr *attr,
-			struct vfs_wcc *wcc)
-{
-	return -EROFS;
-}
-
-static int hello_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		      struct vfs_name name, const struct vfs_make *what,
-		      struct vfs_node **out, struct vfs_attr *attr,
-		      struct vfs_wcc *wcc)
-{
-	return -EROFS;
-}
-
-static int hello_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, bool is_dir, struct vfs_wcc *wcc)
-{
-	return -EROFS;
-}
-
-static int hello_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
-			struct vfs_name from_name, struct vfs_node *to,
-			struct vfs_name to_name, struct vfs_wcc *from_wcc,
-			struct vfs_wcc *to_wcc)
-{
-	return -EROFS;
-}
-
-static int hello_link(const struct vfs_ctx *ctx, struct vfs_node *n,
-		      struct vfs_node *dir, struct vfs_name name,
-		      struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
-{
-	return -EROFS;
 }
 
 const struct vfs_ops gannet_backend = {
@@ -328,18 +270,18 @@ const struct vfs_ops gannet_backend = {
 	.handle = hello_handle,
 	.node_free = hello_node_free,
 	.getattr = hello_getattr,
-	.setattr = hello_setattr,
+	.setattr = hello_refuse,
 	.access = hello_access,
 	.lookup = hello_lookup,
 	.readlink = hello_readlink,
 	.read = hello_read,
-	.write = hello_write,
+	.write = hello_refuse,
 	.commit = hello_commit,
-	.create = hello_create,
-	.make = hello_make,
-	.remove = hello_remove,
-	.rename = hello_rename,
-	.link = hello_link,
+	.create = hello_refuse,
+	.make = hello_refuse,
+	.remove = hello_refuse,
+	.rename = hello_refuse,
+	.link = hello_refuse,
 	.readdir = hello_readdir,
 	.statfs = hello_statfs,
 	.limits = hello_limits,

@@ -32,7 +32,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	1
+#define GANNET_VFS_VERSION	2
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -84,7 +84,7 @@
 	X(EPROTOTYPE, BADTYPE) \
 	/* Not now: the client comes again by itself. */ \
 	X(ETIMEDOUT, JUKEBOX) \
-	/* With ctx->nonblock: it would block, and nothing was done.  Then the \
+	/* With op->nonblock: it would block, and nothing was done.  Then the \
 	 * operation is called again where it may block, and no client hears \
 	 * of it. */ \
 	X(EAGAIN, JUKEBOX) \
@@ -117,20 +117,6 @@ struct vfs_cred {
 	uint32_t ngids;
 	uint32_t gids[VFS_MAX_GIDS];
 };
-
-/*
- * The context of an operation; borrowed for the call.  With @nonblock the
- * operation must not wait for storage or for a peer, nor change the thread's
- * credentials: it does nothing and returns -EAGAIN instead, and is called again
- * without.  Freeing more than VFS_LONG bytes of a file counts as blocking, on
- * every backend.
- */
-struct vfs_ctx {
-	const struct vfs_cred *cred;
-	bool nonblock;
-};
-
-#define VFS_LONG	((uint64_t)1 << 20)
 
 struct vfs_attr {
 	enum vfs_type	type;
@@ -171,8 +157,8 @@ struct vfs_setattr {
 
 /*
  * Attributes around a change (RFC 1813 section 2.6, weak cache
- * consistency).  Operations that take one fill it in on success *and* on
- * failure, as far as they know; @before as close to the change as they can.
+ * consistency).  Operations fill it in on success *and* on failure, as far as
+ * they know; @before as close to the change as they can.
  */
 struct vfs_wcc {
 	bool		has_before;
@@ -259,6 +245,85 @@ struct vfs_make {
 #define VFS_ACCESS_DELETE	0x10
 #define VFS_ACCESS_EXECUTE	0x20
 
+/*
+ * One operation: who asks, for what, and the results.  Its own arguments and
+ * results are in the union, named by their operations.
+ *
+ * It and all that it points to belong to the caller, and stay until the
+ * operation is over.  Where a pointer to attributes is NULL they are not
+ * wanted, but for getattr's.
+ *
+ * With @nonblock the operation must not wait for storage or for a peer, nor
+ * change the thread's credentials: it does nothing and returns -EAGAIN instead,
+ * and is called again without.  Freeing more than VFS_LONG bytes of a file
+ * counts as blocking, on every backend.
+ */
+struct vfs_op {
+	const struct vfs_cred	*cred;
+	struct vfs_node		*node;	/* the file, or the directory of name */
+	struct vfs_name		 name;
+	bool			 nonblock;
+
+	/* Results.  Attributes are of the node after the operation, and are
+	 * filled in on success only where nothing else is said. */
+	struct vfs_attr		*attr;	/* of the node; of @out if there is */
+	struct vfs_wcc		*wcc;	/* of the directory, or the node */
+	struct vfs_node		*out;	/* found or made; counted, and the
+					 * caller puts it */
+	bool			 eof;	/* read, readdir: there is no more */
+	union {
+		struct {			/* open_handle */
+			struct vfs_fs		*fs;
+			const struct vfs_handle	*handle;
+		};
+		const struct vfs_setattr *set;	/* setattr */
+		struct {			/* access: VFS_ACCESS_* */
+			uint32_t		 want;
+			uint32_t		 granted;	/* result */
+		};
+		struct {			/* lookup */
+			struct vfs_attr		*dir_attr;
+			/* Result; false at first. */
+			bool			 has_dir_attr;
+		};
+		struct {			/* readlink */
+			char			*text;
+			uint32_t		 size;
+		};
+		struct {			/* read, write, commit */
+			uint64_t		 off;
+			const struct iovec	*iov;
+			int			 niov;
+			uint32_t		 count;	/* commit, read_pipe */
+			int			 pipe;	/* read_pipe */
+			/* write: in and out */
+			enum vfs_stable		 stable;
+		};
+		const struct vfs_create	*create;
+		const struct vfs_make	*make;
+		bool			 is_dir;	/* remove */
+		struct {			/* rename, link */
+			struct vfs_node		*to;
+			struct vfs_name		 to_name;
+			struct vfs_wcc		*to_wcc;
+		};
+		struct {			/* readdir */
+			uint64_t		 cookie;
+			uint64_t		 verf;	/* in and out */
+			vfs_emit_fn		*emit;
+			void			*arg;
+			bool			 plus;
+		};
+		struct vfs_statfs	*statfs;
+		struct vfs_limits	*limits;
+	};
+};
+
+#define VFS_LONG	((uint64_t)1 << 20)
+
+/* Returns 0 or -errno where nothing else is said. */
+typedef int vfs_op_fn(struct vfs_op *op);
+
 struct vfs_ops;
 
 /* One exported tree.  A backend's has this as a member, and fills it in. */
@@ -307,15 +372,10 @@ struct vfs_config {
 /*
  * The backend.  All members are set but those that say "may be NULL".
  *
- * @out nodes are counted, and the caller puts them.  @attr and @wcc pointers
- * may be NULL: not wanted.  @attr is of the node after the operation, and is
- * filled in on success only where nothing else is said.  Operations return 0 or
- * -errno where nothing else is said.
- *
  * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.
  * lookup alone may be asked for "..", which is the root itself at the root, and
  * nothing is asked about ".".  The backend decides what the caller may do,
- * by ctx->cred.
+ * by op->cred.
  */
 struct vfs_ops {
 	/* GANNET_VFS_VERSION.  The first member in every version. */
@@ -343,106 +403,75 @@ struct vfs_ops {
 
 	/* The tree's root directory.  Doesn't block. */
 	int  (*root)(struct vfs_fs *fs, struct vfs_node **out);
-	/*
-	 * Opens the node that a handle names; never one outside of the tree.
-	 * This server made the handle for this export: perhaps before a
-	 * restart, for a file that is gone, or with another backend that served
-	 * the path then.  Check all of it: -ESTALE, -EBADMSG.
-	 */
-	int  (*open_handle)(const struct vfs_ctx *ctx, struct vfs_fs *fs,
-			    const struct vfs_handle *h, struct vfs_node **out);
 	/* Sets *@h to @n's handle, which names the file as long as it exists,
 	 * and no other file ever.  Doesn't block. */
 	void (*handle)(struct vfs_node *n, struct vfs_handle *h);
 	/* The last reference is gone: frees @n.  Any thread; doesn't block. */
 	void (*node_free)(struct vfs_node *n);
 
-	/* GETATTR. */
-	int  (*getattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_attr *attr);
-	/* SETATTR.  -EDOM: @set is guarded, and the guard is not the ctime. */
-	int  (*setattr)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			const struct vfs_setattr *set, struct vfs_wcc *wcc);
-	/* ACCESS: *@granted are those of @want (VFS_ACCESS_*) that the caller
-	 * has; other bits of it mean nothing. */
-	int  (*access)(const struct vfs_ctx *ctx, struct vfs_node *n,
-		       uint32_t want, uint32_t *granted,
-		       struct vfs_attr *attr);
-	/* LOOKUP.  @attr: the found node's.  @dir_attr: the directory's, on
-	 * failure too; *@has_dir_attr says whether. */
-	int  (*lookup)(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		       struct vfs_name name, struct vfs_node **out,
-		       struct vfs_attr *attr, struct vfs_attr *dir_attr,
-		       bool *has_dir_attr);
-	/* READLINK.  Returns the length, at most @size, or -errno. */
-	int  (*readlink)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 char *buf, uint32_t size, struct vfs_attr *attr);
-	/* READ.  Returns the bytes read, or -errno.  Short only at the end of
-	 * the file, which *@eof says; @off plus the bytes fit in 63 bits. */
-	int64_t (*read)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint64_t off, const struct iovec *iov, int niov,
-			bool *eof, struct vfs_attr *attr);
 	/*
-	 * READ into a pipe that is empty, takes @len bytes from the start of
+	 * Opens the node that a handle of @fs names; never one outside of the
+	 * tree.  This server made the handle for this export: perhaps before a
+	 * restart, for a file that is gone, or with another backend that served
+	 * the path then.  Check all of it: -ESTALE, -EBADMSG.
+	 */
+	vfs_op_fn *open_handle;
+	/* GETATTR. */
+	vfs_op_fn *getattr;
+	/* SETATTR.  -EDOM: @set is guarded, and the guard is not the ctime. */
+	vfs_op_fn *setattr;
+	/* ACCESS: @granted are those of @want that the caller has; other bits
+	 * of it mean nothing. */
+	vfs_op_fn *access;
+	/* LOOKUP.  @dir_attr: the directory's, on failure too; @has_dir_attr
+	 * says whether. */
+	vfs_op_fn *lookup;
+	/* READLINK.  Returns the length, at most @size, or -errno. */
+	vfs_op_fn *readlink;
+	/* READ.  Returns the bytes read, or -errno.  Short only at the end of
+	 * the file, which @eof says; @off plus the bytes fit in 63 bits, and
+	 * the bytes in an int. */
+	vfs_op_fn *read;
+	/*
+	 * READ into a pipe that is empty, takes @count bytes from the start of
 	 * a page, and doesn't block.  May be short.  -EOPNOTSUPP: read it.
 	 * May be NULL.
 	 */
-	int64_t (*read_pipe)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			     uint64_t off, uint32_t len, int pipe, bool *eof,
-			     struct vfs_attr *attr);
+	vfs_op_fn *read_pipe;
 	/*
 	 * WRITE.  Returns the bytes written (perhaps fewer than given) or
-	 * -errno.  *@stable: in, how stable they have to be; out, how stable
+	 * -errno.  @stable: in, how stable they have to be; out, how stable
 	 * they are, at least as asked.  Unstable data that is lost, for
 	 * whatever reason, changes fs->verf.
 	 */
-	int64_t (*write)(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 uint64_t off, const struct iovec *iov, int niov,
-			 enum vfs_stable *stable, struct vfs_wcc *wcc);
+	vfs_op_fn *write;
 	/* COMMIT: what was written before is on stable storage, at least
 	 * @count bytes (0: all) from @off. */
-	int  (*commit)(const struct vfs_ctx *ctx, struct vfs_node *n,
-		       uint64_t off, uint32_t count, struct vfs_wcc *wcc);
+	vfs_op_fn *commit;
 	/* CREATE.  A file that is made but can't be opened, for want of memory
-	 * or descriptors, is no error: *@out is NULL then, and @attr is not
+	 * or descriptors, is no error: @out is NULL then, and @attr is not
 	 * set. */
-	int  (*create)(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		       struct vfs_name name, const struct vfs_create *how,
-		       struct vfs_node **out, struct vfs_attr *attr,
-		       struct vfs_wcc *wcc);
-	/* MKDIR, SYMLINK, MKNOD; *@out as for create. */
-	int  (*make)(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		     struct vfs_name name, const struct vfs_make *what,
-		     struct vfs_node **out, struct vfs_attr *attr,
-		     struct vfs_wcc *wcc);
+	vfs_op_fn *create;
+	/* MKDIR, SYMLINK, MKNOD; @out as for create. */
+	vfs_op_fn *make;
 	/* @is_dir: removes a directory (RMDIR), else anything else (REMOVE). */
-	int  (*remove)(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
-	/* RENAME, within the tree; replaces @to_name as rename(2) does. */
-	int  (*rename)(const struct vfs_ctx *ctx, struct vfs_node *from,
-		       struct vfs_name from_name, struct vfs_node *to,
-		       struct vfs_name to_name, struct vfs_wcc *from_wcc,
-		       struct vfs_wcc *to_wcc);
-	/* LINK: @n gets the new name @name in @dir.  @attr: @n's. */
-	int  (*link)(const struct vfs_ctx *ctx, struct vfs_node *n,
-		     struct vfs_node *dir, struct vfs_name name,
-		     struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
+	vfs_op_fn *remove;
+	/* RENAME to @to_name in @to, within the tree; replaces that as
+	 * rename(2) does. */
+	vfs_op_fn *rename;
+	/* LINK: @node gets the new name @to_name in @to. */
+	vfs_op_fn *link;
 	/*
 	 * READDIR, and READDIRPLUS with @plus.  Gives @emit(@arg) the entries
 	 * after @cookie (0: from the start), "." and ".." included, until it
-	 * says stop; *@eof: there are no more.  *@verf: in, what the client was
-	 * given with @cookie; out, what goes with this reply.
+	 * says stop.  @verf: in, what the client was given with @cookie; out,
+	 * what goes with this reply.
 	 */
-	int  (*readdir)(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			uint64_t cookie, uint64_t *verf, bool plus,
-			vfs_emit_fn *emit, void *arg, bool *eof,
-			struct vfs_attr *attr);
+	vfs_op_fn *readdir;
 	/* FSSTAT, for the caller: abytes and afiles are free for it. */
-	int  (*statfs)(const struct vfs_ctx *ctx, struct vfs_node *n,
-		       struct vfs_statfs *st);
+	vfs_op_fn *statfs;
 	/* FSINFO and PATHCONF. */
-	int  (*limits)(const struct vfs_ctx *ctx, struct vfs_node *n,
-		       struct vfs_limits *l);
+	vfs_op_fn *limits;
 };
 
 /* A new node of @fs, with one reference.  Any thread. */

@@ -21,6 +21,7 @@
 
 #include "lib/log.h"
 #include "lib/thread.h"
+#include "tests/unit/vfs_do.h"
 #include "vfs/posix/posix.h"
 
 struct bench {
@@ -43,74 +44,76 @@ static void check(long long rc, const char *what)
 	exit(1);
 }
 
-static struct vfs_node *open_file(const struct vfs_ctx *ctx)
+static struct vfs_node *open_file(const struct vfs_op *who)
 {
 	struct vfs_node *n;
 
-	check(b.fs->ops->open_handle(ctx, b.fs, &b.h, &n), "open_handle");
+	check(GET(out, n, b.fs->ops->open_handle, who, NULL, .fs = b.fs,
+		  .handle = &b.h), "open_handle");
 	return n;
 }
 
 /* Each of these is one operation as a server does it: from the handle. */
-static void do_open(const struct vfs_ctx *ctx)
+static void do_open(const struct vfs_op *who)
 {
-	vfs_node_put(open_file(ctx));
+	vfs_node_put(open_file(who));
 }
 
-static void do_getattr(const struct vfs_ctx *ctx)
+static void do_getattr(const struct vfs_op *who)
 {
-	struct vfs_node *n = open_file(ctx);
+	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
 
-	check(b.fs->ops->getattr(ctx, n, &attr), "getattr");
+	check(DO(b.fs->ops->getattr, who, n, .attr = &attr), "getattr");
 	vfs_node_put(n);
 }
 
-static void do_access(const struct vfs_ctx *ctx)
+static void do_access(const struct vfs_op *who)
 {
-	struct vfs_node *n = open_file(ctx);
+	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
 	uint32_t got;
 
-	check(b.fs->ops->access(ctx, n, 0x2d, &got, &attr), "access");
+	check(GET(granted, got, b.fs->ops->access, who, n, .want = 0x2d,
+		  .attr = &attr), "access");
 	vfs_node_put(n);
 }
 
-static void do_lookup(const struct vfs_ctx *ctx)
+static void do_lookup(const struct vfs_op *who)
 {
 	const struct vfs_name name = { "bench-file", 10 };
 	struct vfs_attr attr, dir_attr;
 	struct vfs_node *n;
-	bool has;
 
-	check(b.fs->ops->lookup(ctx, b.root, name, &n, &attr, &dir_attr, &has),
-	      "lookup");
+	check(GET(out, n, b.fs->ops->lookup, who, b.root, .name = name,
+		  .attr = &attr, .dir_attr = &dir_attr), "lookup");
 	vfs_node_put(n);
 }
 
-static void do_read(const struct vfs_ctx *ctx)
+static void do_read(const struct vfs_op *who)
 {
 	struct iovec iov = { data, sizeof(data) };
-	struct vfs_node *n = open_file(ctx);
+	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
 	bool eof;
 
-	check(b.fs->ops->read(ctx, n, 0, &iov, 1, &eof, &attr), "read");
+	check(GET(eof, eof, b.fs->ops->read, who, n, .iov = &iov, .niov = 1,
+		  .attr = &attr), "read");
 	vfs_node_put(n);
 }
 
-static void do_write(const struct vfs_ctx *ctx)
+static void do_write(const struct vfs_op *who)
 {
 	struct iovec iov = { data, sizeof(data) };
-	enum vfs_stable stable = VFS_UNSTABLE;
-	struct vfs_node *n = open_file(ctx);
+	struct vfs_node *n = open_file(who);
 	struct vfs_wcc wcc;
 
-	check(b.fs->ops->write(ctx, n, 0, &iov, 1, &stable, &wcc), "write");
+	check(DO(b.fs->ops->write, who, n, .iov = &iov, .niov = 1,
+		 .wcc = &wcc), "write");
 	vfs_node_put(n);
 }
 
-static void do_create_remove(const struct vfs_ctx *ctx)
+static void do_create_remove(const struct vfs_op *who)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED,
 				  .attr = { .set = VFS_SET_MODE,
@@ -122,10 +125,11 @@ static void do_create_remove(const struct vfs_ctx *ctx)
 	struct vfs_node *n;
 	struct vfs_wcc wcc;
 
-	check(b.fs->ops->create(ctx, b.root, s, &how, &n, &attr, &wcc),
-	      "create");
+	check(GET(out, n, b.fs->ops->create, who, b.root, .name = s,
+		  .create = &how, .attr = &attr, .wcc = &wcc), "create");
 	vfs_node_put(n);
-	check(b.fs->ops->remove(ctx, b.root, s, false, &wcc), "remove");
+	check(DO(b.fs->ops->remove, who, b.root, .name = s, .wcc = &wcc),
+	      "remove");
 }
 
 static bool take(void *arg, const struct vfs_dirent *d)
@@ -134,24 +138,23 @@ static bool take(void *arg, const struct vfs_dirent *d)
 	return true;
 }
 
-static void do_readdirplus(const struct vfs_ctx *ctx)
+static void do_readdirplus(const struct vfs_op *who)
 {
-	uint64_t verf = 0;
 	long entries = 0;
 	bool eof;
 
-	check(b.fs->ops->readdir(ctx, b.root, 0, &verf, true, take, &entries,
-				 &eof, NULL), "readdir");
+	check(GET(eof, eof, b.fs->ops->readdir, who, b.root, .plus = true,
+		  .emit = take, .arg = &entries), "readdir");
 }
 
-static void raw_stat(const struct vfs_ctx *ctx)
+static void raw_stat(const struct vfs_op *who)
 {
 	struct stat st;
 
 	check(fstat(b.fd, &st), "fstat");
 }
 
-static void raw_lookup(const struct vfs_ctx *ctx)
+static void raw_lookup(const struct vfs_op *who)
 {
 	struct stat st;
 	int fd = openat(b.dir_fd, "bench-file", O_PATH | O_NOFOLLOW);
@@ -162,7 +165,7 @@ static void raw_lookup(const struct vfs_ctx *ctx)
 	check(fstat(b.dir_fd, &st), "fstat");
 }
 
-static void raw_read(const struct vfs_ctx *ctx)
+static void raw_read(const struct vfs_op *who)
 {
 	struct stat st;
 
@@ -170,7 +173,7 @@ static void raw_read(const struct vfs_ctx *ctx)
 	check(fstat(b.fd, &st), "fstat");
 }
 
-static void raw_write(const struct vfs_ctx *ctx)
+static void raw_write(const struct vfs_op *who)
 {
 	struct stat st;
 
@@ -179,7 +182,7 @@ static void raw_write(const struct vfs_ctx *ctx)
 	check(fstat(b.fd, &st), "fstat");
 }
 
-static void raw_create_remove(const struct vfs_ctx *ctx)
+static void raw_create_remove(const struct vfs_op *who)
 {
 	int fd = openat(b.dir_fd, "raw", O_RDWR | O_CREAT | O_EXCL, 0644);
 
@@ -190,8 +193,8 @@ static void raw_create_remove(const struct vfs_ctx *ctx)
 
 static const struct {
 	const char *name;
-	void (*run)(const struct vfs_ctx *ctx);
-	void (*raw)(const struct vfs_ctx *ctx);
+	void (*run)(const struct vfs_op *who);
+	void (*raw)(const struct vfs_op *who);
 	int part;			/* of the count */
 } ops[] = {
 	{ "open by handle", do_open, NULL, 1 },
@@ -212,16 +215,16 @@ static double now(void)
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static double measure(void (*run)(const struct vfs_ctx *), long count)
+static double measure(void (*run)(const struct vfs_op *), long count)
 {
-	const struct vfs_ctx ctx = { &b.cred, false };
+	const struct vfs_op who = { .cred = &b.cred };
 	double start;
 
 	for (long i = 0; i < count / 10 + 1; i++)
-		run(&ctx);
+		run(&who);
 	start = now();
 	for (long i = 0; i < count; i++)
-		run(&ctx);
+		run(&who);
 	return (now() - start) / count;
 }
 
@@ -261,7 +264,7 @@ static void setup(const char *dir)
 	const struct posix_options options = { .async = true };
 	const struct vfs_config config = { .path = dir,
 					   .options = &options };
-	const struct vfs_ctx ctx = { &b.cred, false };
+	const struct vfs_op who = { .cred = &b.cred };
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED,
 				  .attr = { .set = VFS_SET_MODE,
 					    .mode = 0644 } };
@@ -271,8 +274,9 @@ static void setup(const char *dir)
 	b.cred = (struct vfs_cred){ .uid = geteuid(), .gid = getegid() };
 	check(b.fs ? 0 : posix_vfs_ops.mount(&config, &b.fs), dir);
 	check(b.fs->ops->root(b.fs, &b.root), "root");
-	check(b.fs->ops->create(&ctx, b.root, (struct vfs_name){ "bench-file",
-				10 }, &how, &n, NULL, NULL), "create");
+	check(GET(out, n, b.fs->ops->create, &who, b.root, .name = (struct
+								    vfs_name){
+			"bench-file", 10 }, .create = &how), "create");
 	b.fs->ops->handle(n, &b.h);
 	vfs_node_put(n);
 	b.dir_fd = open(dir, O_RDONLY | O_DIRECTORY);

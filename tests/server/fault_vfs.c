@@ -92,28 +92,28 @@ static int after(int err)
 	return i < 0 ? err : -EIO;
 }
 
-static int check(const struct vfs_ctx *ctx, enum fault_op op)
+static int check(const struct vfs_op *op, enum fault_op which)
 {
-	unsigned delay = atomic_load(&f.delay[op]);
-	int err = atomic_load(&f.err[op]);
+	unsigned delay = atomic_load(&f.delay[which]);
+	int err = atomic_load(&f.err[which]);
 
 	/* Else a file that is let go of is closed here, and that may wait. */
-	if (ctx->nonblock && !thread_must_not_wait) {
+	if (op->nonblock && !thread_must_not_wait) {
 		fprintf(stderr, "a call that must not wait is on a thread that "
 			"does not know\n");
 		abort();
 	}
-	if ((atomic_load(&f.hold[op]) || delay) && ctx->nonblock)
+	if ((atomic_load(&f.hold[which]) || delay) && op->nonblock)
 		return -EAGAIN;
-	atomic_fetch_add(&f.calls[op], 1);
+	atomic_fetch_add(&f.calls[which], 1);
 	if (delay)
 		usleep(delay);
-	if (atomic_load(&f.hold[op]))
-		wait_held(op);
-	if (err == 0 && ctx->nonblock && atomic_load(&f.blocks[op]))
+	if (atomic_load(&f.hold[which]))
+		wait_held(which);
+	if (err == 0 && op->nonblock && atomic_load(&f.blocks[which]))
 		err = EAGAIN;
 	if (err == 0)
-		err = atomic_exchange(&f.once[op], 0);
+		err = atomic_exchange(&f.once[which], 0);
 	if (err == 0)
 		err = storm_error();
 	return -err;
@@ -188,10 +188,10 @@ static void check_name(struct vfs_name name)
 	never(name.len <= 2 && memcmp(name.s, "..", name.len) == 0);
 }
 
-static void check_owner(const struct vfs_ctx *ctx,
+static void check_owner(const struct vfs_op *op,
 			const struct vfs_setattr *attr)
 {
-	never(ctx->cred->uid != 0 &&
+	never(op->cred->uid != 0 &&
 	      attr->set & (VFS_SET_UID | VFS_SET_GID));
 }
 
@@ -233,62 +233,38 @@ void fault_committed(enum vfs_stable next, enum vfs_stable then)
 	atomic_store(&f.committed, (int)next);
 }
 
-static int fault_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
-			     const struct vfs_handle *h,
-			     struct vfs_node **out)
-{
-	int err = check(ctx, FAULT_OPEN_HANDLE);
-
-	return err ? err : base->open_handle(ctx, fs, h, out);
+#define FAULTY(name, which) \
+static int fault_##name(struct vfs_op *op) \
+{ \
+	int err = check(op, which); \
+	\
+	return err ? err : base->name(op); \
 }
 
-static int fault_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 struct vfs_attr *attr)
-{
-	int err = check(ctx, FAULT_GETATTR);
+FAULTY(open_handle, FAULT_OPEN_HANDLE)
+FAULTY(getattr, FAULT_GETATTR)
+FAULTY(lookup, FAULT_LOOKUP)
+FAULTY(readlink, FAULT_READLINK)
+FAULTY(statfs, FAULT_STATFS)
+FAULTY(limits, FAULT_LIMITS)
 
-	return err ? err : base->getattr(ctx, n, attr);
+static int fault_setattr(struct vfs_op *op)
+{
+	int err = check(op, FAULT_SETATTR);
+
+	return err ? err : after(base->setattr(op));
 }
 
-static int fault_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-			 const struct vfs_setattr *set, struct vfs_wcc *wcc)
+static int fault_access(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_SETATTR);
-
-	return err ? err : after(base->setattr(ctx, n, set, wcc));
-}
-
-static int fault_access(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint32_t want, uint32_t *granted,
-			struct vfs_attr *attr)
-{
-	int err = check(ctx, FAULT_ACCESS);
+	int err = check(op, FAULT_ACCESS);
 
 	if (err == 0)
-		err = base->access(ctx, n, want, granted, attr);
+		err = base->access(op);
 	/* Unrequested attributes may be anything. */
 	if (err == 0)
-		*granted |= ~want;
+		op->granted |= ~op->want;
 	return err;
-}
-
-static int fault_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, struct vfs_node **out,
-			struct vfs_attr *attr, struct vfs_attr *dir_attr,
-			bool *has_dir_attr)
-{
-	int err = check(ctx, FAULT_LOOKUP);
-
-	return err ? err : base->lookup(ctx, dir, name, out, attr,
-					      dir_attr, has_dir_attr);
-}
-
-static int fault_readlink(const struct vfs_ctx *ctx, struct vfs_node *n,
-			  char *buf, uint32_t size, struct vfs_attr *attr)
-{
-	int err = check(ctx, FAULT_READLINK);
-
-	return err ? err : base->readlink(ctx, n, buf, size, attr);
 }
 
 size_t fault_read_room(void)
@@ -296,15 +272,30 @@ size_t fault_read_room(void)
 	return atomic_load(&f.read_room);
 }
 
-/* Returns the bytes of @iov. */
-static size_t check_range(uint64_t off, const struct iovec *iov, int niov)
+/* Returns the bytes of op->iov. */
+static size_t check_range(const struct vfs_op *op)
 {
 	size_t sum = 0;
 
-	for (int i = 0; i < niov; i++)
-		sum += iov[i].iov_len;
-	never(off > INT64_MAX || sum > INT64_MAX - off);
+	for (int i = 0; i < op->niov; i++)
+		sum += op->iov[i].iov_len;
+	never(op->off > INT64_MAX || sum > INT64_MAX - op->off);
 	return sum;
+}
+
+/* Runs @fn on no more than the first @max bytes of op->iov. */
+static int on_part(vfs_op_fn *fn, struct vfs_op *op, size_t max)
+{
+	const struct iovec *iov = op->iov;
+	struct iovec one = { iov->iov_base, MIN(max, iov->iov_len) };
+	int niov = op->niov, ret;
+
+	op->iov = &one;
+	op->niov = 1;
+	ret = fn(op);
+	op->iov = iov;
+	op->niov = niov;
+	return ret;
 }
 
 /* Returns the bytes that a read of @len may bring; 0: all. */
@@ -318,34 +309,27 @@ static uint32_t read_limit(size_t len)
 	return max < len ? max : 0;
 }
 
-static int64_t fault_read_op(const struct vfs_ctx *ctx, struct vfs_node *n,
-			  uint64_t off, const struct iovec *iov, int niov,
-			  bool *eof, struct vfs_attr *attr)
+static int fault_read_op(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_READ);
-	struct iovec one = niov ? iov[0] : (struct iovec){ NULL, 0 };
-	uint32_t max = read_limit(one.iov_len);
+	int err = check(op, FAULT_READ);
+	uint32_t max = read_limit(op->niov ? op->iov[0].iov_len : 0);
 
-	atomic_store(&f.read_room, check_range(off, iov, niov));
+	atomic_store(&f.read_room, check_range(op));
 	if (err)
 		return err;
-	if (max == 0)
-		return base->read(ctx, n, off, iov, niov, eof, attr);
-	one.iov_len = max;
-	return base->read(ctx, n, off, &one, 1, eof, attr);
+	return max ? on_part(base->read, op, max) : base->read(op);
 }
 
-static int64_t fault_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
-			       uint64_t off, uint32_t count, int pipe,
-			       bool *eof, struct vfs_attr *attr)
+static int fault_read_pipe(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_READ);
-	uint32_t max = read_limit(count);
+	int err = check(op, FAULT_READ);
+	uint32_t max = read_limit(op->count);
 
 	if (err)
 		return err;
-	return base->read_pipe(ctx, n, off, max ? max : count, pipe, eof,
-			       attr);
+	if (max)
+		op->count = max;
+	return base->read_pipe(op);
 }
 
 /* The next sync that is asked for tells of what was lost, and none after it. */
@@ -357,131 +341,104 @@ static int sync_error(struct vfs_node *n, enum vfs_stable want)
 	return -EIO;
 }
 
-static int64_t write_torn(const struct vfs_ctx *ctx, struct vfs_node *n,
-			  uint64_t off, struct iovec iov, uint32_t bytes,
-			  struct vfs_wcc *wcc)
+static int write_torn(struct vfs_op *op, uint32_t bytes)
 {
-	enum vfs_stable stable = VFS_FILE_SYNC;
-	int64_t ret = 0;
+	int ret = 0;
 
-	iov.iov_len = MIN(iov.iov_len, bytes);
-	if (iov.iov_len)
-		ret = base->write(ctx, n, off, &iov, 1, &stable, wcc);
+	op->stable = VFS_FILE_SYNC;
+	if (bytes && op->iov->iov_len)
+		ret = on_part(base->write, op, bytes);
 	return ret < 0 ? ret : -EIO;
 }
 
-static int64_t fault_write_op(const struct vfs_ctx *ctx, struct vfs_node *n,
-			      uint64_t off, const struct iovec *iov, int niov,
-			      enum vfs_stable *stable, struct vfs_wcc *wcc)
+static int fault_write_op(struct vfs_op *op)
 {
 	uint32_t max = atomic_load(&f.write_max);
 	unsigned left = atomic_load(&f.write_left);
-	struct iovec one = iov[0];
-	int64_t ret;
-	int err, torn, tear;
+	int ret, err, torn, tear;
 
 	/* Before a fault is used up: real files may want a worker. */
-	if (ctx->nonblock && fault_on_posix())
+	if (op->nonblock && fault_on_posix())
 		return -EAGAIN;
-	err = check(ctx, FAULT_WRITE);
-	check_range(off, iov, niov);
-	bump(n);
+	err = check(op, FAULT_WRITE);
+	check_range(op);
+	bump(op->node);
 	if (err)
 		return err;
 	if (left && atomic_fetch_sub(&f.write_left, 1) == 1)
 		return -atomic_load(&f.write_err);
 	tear = atomic_exchange(&f.tear, -1);
 	if (tear >= 0)
-		return write_torn(ctx, n, off, one, (uint32_t)tear, wcc);
-	err = sync_error(n, *stable);
+		return write_torn(op, (uint32_t)tear);
+	err = sync_error(op->node, op->stable);
 	if (err)
 		return err;
 	torn = struck();
 	if (torn >= 0)
-		max = (uint32_t)(one.iov_len / 16 * (unsigned)torn + 1);
-	if (max && max < one.iov_len)
-		one.iov_len = max;
-	ret = max ? base->write(ctx, n, off, &one, 1, stable, wcc) :
-		    base->write(ctx, n, off, iov, niov, stable, wcc);
+		max = (uint32_t)(op->iov->iov_len / 16 * (unsigned)torn + 1);
+	ret = max ? on_part(base->write, op, max) : base->write(op);
 	if (torn >= 8 && ret >= 0)
 		return -EIO;
 	if (atomic_load(&f.committed) >= 0)
-		*stable = atomic_exchange(&f.committed,
-					  atomic_load(&f.committed_then));
+		op->stable = (enum vfs_stable)
+			atomic_exchange(&f.committed,
+					atomic_load(&f.committed_then));
 	return ret;
 }
 
-static int fault_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint64_t off, uint32_t count, struct vfs_wcc *wcc)
+static int fault_commit(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_COMMIT);
+	int err = check(op, FAULT_COMMIT);
 
-	never(off > INT64_MAX || count > INT64_MAX - off);
-	bump(n);
+	never(op->off > INT64_MAX || op->count > INT64_MAX - op->off);
+	bump(op->node);
 	if (err == 0)
-		err = sync_error(n, VFS_FILE_SYNC);
-	return err ? err : base->commit(ctx, n, off, count, wcc);
+		err = sync_error(op->node, VFS_FILE_SYNC);
+	return err ? err : base->commit(op);
 }
 
-static int fault_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, const struct vfs_create *how,
-			struct vfs_node **out, struct vfs_attr *attr,
-			struct vfs_wcc *wcc)
+static int fault_create(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_CREATE);
+	int err = check(op, FAULT_CREATE);
 
-	check_name(name);
-	if (how->how != VFS_CREATE_EXCLUSIVE)
-		check_owner(ctx, &how->attr);
-	return err ? err : base->create(ctx, dir, name, how, out, attr,
-					      wcc);
+	check_name(op->name);
+	if (op->create->how != VFS_CREATE_EXCLUSIVE)
+		check_owner(op, &op->create->attr);
+	return err ? err : base->create(op);
 }
 
-static int fault_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		      struct vfs_name name, const struct vfs_make *what,
-		      struct vfs_node **out, struct vfs_attr *attr,
-		      struct vfs_wcc *wcc)
+static int fault_make(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_MAKE);
+	int err = check(op, FAULT_MAKE);
 
-	check_name(name);
-	check_owner(ctx, &what->attr);
-	return err ? err : base->make(ctx, dir, name, what, out, attr,
-					    wcc);
+	check_name(op->name);
+	check_owner(op, &op->make->attr);
+	return err ? err : base->make(op);
 }
 
-static int fault_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			struct vfs_name name, bool is_dir,
-			struct vfs_wcc *wcc)
+static int fault_remove(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_REMOVE);
+	int err = check(op, FAULT_REMOVE);
 
-	check_name(name);
-	return err ? err : after(base->remove(ctx, dir, name, is_dir, wcc));
+	check_name(op->name);
+	return err ? err : after(base->remove(op));
 }
 
-static int fault_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
-			struct vfs_name from_name, struct vfs_node *to,
-			struct vfs_name to_name, struct vfs_wcc *from_wcc,
-			struct vfs_wcc *to_wcc)
+static int fault_rename(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_RENAME);
+	int err = check(op, FAULT_RENAME);
 
-	check_name(from_name);
-	check_name(to_name);
-	return err ? err : after(base->rename(ctx, from, from_name, to,
-					      to_name, from_wcc, to_wcc));
+	check_name(op->name);
+	check_name(op->to_name);
+	return err ? err : after(base->rename(op));
 }
 
-static int fault_link(const struct vfs_ctx *ctx, struct vfs_node *n,
-		      struct vfs_node *dir, struct vfs_name name,
-		      struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
+static int fault_link(struct vfs_op *op)
 {
-	int err = check(ctx, FAULT_LINK);
+	int err = check(op, FAULT_LINK);
 
-	check_name(name);
-	return err ? err : after(base->link(ctx, n, dir, name, attr,
-					    dir_wcc));
+	check_name(op->to_name);
+	return err ? err : after(base->link(op));
 }
 
 struct bare {
@@ -498,37 +455,18 @@ static bool emit_bare(void *arg, const struct vfs_dirent *d)
 	return b->emit(b->arg, &less);
 }
 
-static int fault_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
-			 uint64_t cookie, uint64_t *verf, bool plus,
-			 vfs_emit_fn *emit, void *arg, bool *eof,
-			 struct vfs_attr *attr)
+static int fault_readdir(struct vfs_op *op)
 {
-	struct bare b = { emit, arg };
-	int err = check(ctx, FAULT_READDIR);
+	struct bare b = { op->emit, op->arg };
+	int err = check(op, FAULT_READDIR);
 
 	if (err)
 		return err;
-	if (atomic_load(&f.bare))
-		return base->readdir(ctx, dir, cookie, verf, plus,
-					   emit_bare, &b, eof, attr);
-	return base->readdir(ctx, dir, cookie, verf, plus, emit, arg,
-				   eof, attr);
-}
-
-static int fault_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_statfs *st)
-{
-	int err = check(ctx, FAULT_STATFS);
-
-	return err ? err : base->statfs(ctx, n, st);
-}
-
-static int fault_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_limits *l)
-{
-	int err = check(ctx, FAULT_LIMITS);
-
-	return err ? err : base->limits(ctx, n, l);
+	if (atomic_load(&f.bare)) {
+		op->emit = emit_bare;
+		op->arg = &b;
+	}
+	return base->readdir(op);
 }
 
 void fault_init(void)

@@ -86,7 +86,7 @@ void world_prepare(int i, const struct posix_options *options)
 	w.options.table = i & 2;
 	w.cred.uid = geteuid();
 	w.cred.gid = getegid();
-	w.ctx.cred = &w.cred;
+	w.who.cred = &w.cred;
 }
 
 void world_open(int i, const struct posix_options *options)
@@ -140,11 +140,10 @@ int try_lookup(struct vfs_node *dir, const char *name)
 {
 	struct vfs_attr attr, dir_attr;
 	struct vfs_node *n;
-	bool has;
 	int err;
 
-	err = posix_lookup(&w.ctx, dir, name_of(name), &n, &attr, &dir_attr,
-			   &has);
+	err = GET(out, n, posix_lookup, &w.who, dir, .name = name_of(name),
+		  .attr = &attr, .dir_attr = &dir_attr);
 	if (err == 0)
 		vfs_node_put(n);
 	return err;
@@ -154,8 +153,8 @@ struct vfs_node *must_lookup(struct vfs_node *dir, const char *name)
 {
 	struct vfs_node *n;
 
-	assert_ok(posix_lookup(&w.ctx, dir, name_of(name), &n, NULL, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_lookup, &w.who, dir,
+		      .name = name_of(name)));
 	return n;
 }
 
@@ -166,8 +165,8 @@ struct vfs_node *must_create(struct vfs_node *dir, const char *name)
 					    .mode = 0644 } };
 	struct vfs_node *n;
 
-	assert_ok(posix_create(&w.ctx, dir, name_of(name), &how, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, dir, .name = name_of(name),
+		      .create = &how));
 	return n;
 }
 
@@ -178,20 +177,22 @@ struct vfs_node *must_mkdir(struct vfs_node *dir, const char *name)
 					   .mode = 0755 } };
 	struct vfs_node *n;
 
-	assert_ok(posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, dir, .name = name_of(name),
+		      .make = &what));
 	return n;
 }
 
 void must_remove(struct vfs_node *dir, const char *name, bool is_dir)
 {
-	assert_ok(posix_remove(&w.ctx, dir, name_of(name), is_dir, NULL));
+	assert_ok(DO(posix_remove, &w.who, dir, .name = name_of(name),
+		     .is_dir = is_dir));
 }
 
 int try_open(const struct vfs_handle *h)
 {
 	struct vfs_node *n;
-	int err = posix_open_handle(&w.ctx, w.fs, h, &n);
+	int err = GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
+		      .handle = h);
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -202,7 +203,8 @@ struct vfs_node *must_open(const struct vfs_handle *h)
 {
 	struct vfs_node *n;
 
-	assert_ok(posix_open_handle(&w.ctx, w.fs, h, &n));
+	assert_ok(GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
+		      .handle = h));
 	return n;
 }
 
@@ -218,7 +220,7 @@ struct vfs_attr attr_of(struct vfs_node *n)
 {
 	struct vfs_attr attr;
 
-	assert_ok(posix_getattr(&w.ctx, n, &attr));
+	assert_ok(DO(posix_getattr, &w.who, n, .attr = &attr));
 	return attr;
 }
 
@@ -228,17 +230,18 @@ int64_t write_str(struct vfs_node *n, uint64_t off, const char *s,
 	struct iovec iov = { (void *)(uintptr_t)s, strlen(s) };
 	enum vfs_stable file = VFS_FILE_SYNC;
 
-	return posix_write(&w.ctx, n, off, &iov, 1, stable ? stable : &file,
-			   NULL);
+	if (!stable)
+		stable = &file;
+	return GET(stable, *stable, posix_write, &w.who, n, .off = off,
+		   .iov = &iov, .niov = 1, .stable = *stable);
 }
 
 int64_t read_str(struct vfs_node *n, uint64_t off, char out[64], bool *eof)
 {
 	struct iovec iov[3] = { { out, 5 }, { out + 5, 0 }, { out + 5, 58 } };
 	bool end;
-	int64_t got;
 
 	memset(out, 0, 64);
-	got = posix_read(&w.ctx, n, off, iov, 3, eof ? eof : &end, NULL);
-	return got;
+	return GET(eof, *(eof ? eof : &end), posix_read, &w.who, n, .off = off,
+		   .iov = iov, .niov = 3);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/unit/runner.h"
+#include "tests/unit/vfs_do.h"
 #include "vfs/posix/posix.h"
 
 #define WORLDS 4
@@ -29,7 +30,7 @@ struct world {
 	struct vfs_fs *fs;
 	struct vfs_node *root;
 	struct vfs_cred cred;		/* whose calls the helpers make */
-	struct vfs_ctx ctx;
+	struct vfs_op who;
 };
 
 /* The world that the tests of this process are in. */

@@ -9,6 +9,7 @@
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
+#include "tests/unit/vfs_do.h"
 #include "vfs/export_priv.h"
 
 TEST_CASE(.setup = table_begin, .teardown = table_end);
@@ -191,7 +192,7 @@ TEST(ids_are_the_same_in_every_table)
 static bool marked(const char *path, bool make)
 {
 	struct vfs_cred root = { 0 };
-	struct vfs_ctx ctx = { &root, false };
+	struct vfs_op who = { .cred = &root };
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_name name = { "mark", 4 };
 	struct export *e = get(path);
@@ -200,11 +201,10 @@ static bool marked(const char *path, bool make)
 
 	ck_assert_int_eq(e->fs->ops->root(e->fs, &dir), 0);
 	if (make)
-		err = e->fs->ops->create(&ctx, dir, name, &how, &n, NULL,
-					 NULL);
+		err = GET(out, n, e->fs->ops->create, &who, dir, .name = name,
+			  .create = &how);
 	else
-		err = e->fs->ops->lookup(&ctx, dir, name, &n, NULL, NULL,
-					 NULL);
+		err = GET(out, n, e->fs->ops->lookup, &who, dir, .name = name);
 	if (err == 0)
 		vfs_node_put(n);
 	vfs_node_put(dir);

@@ -55,19 +55,19 @@ TEST(everything_removed_gives_everything_back)
 {
 	static uint8_t data[100000];
 	struct iovec iov = { data, sizeof(data) };
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct vfs_node *d = vt_dir(vt.root, "d"), *f;
 	char name[16];
 
 	for (int i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "e%d", i);
 		f = vt_file(d, name);
-		ck_assert_int_eq(vt.ops->write(&vt.ctx, f,
-				(uint64_t)i * 123456789, &iov, 1, &stable,
-				NULL), sizeof(data));
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f,
+				    .off = (uint64_t)i * 123456789, .iov = &iov,
+				    .niov = 1),
+			 sizeof(data));
 		vfs_node_put(f);
 	}
-	ck_assert_int_eq(vt_make(&vt.ctx, d, "l", VFS_LNK, "target"), 0);
+	ck_assert_int_eq(vt_make(&vt.who, d, "l", VFS_LNK, "target"), 0);
 	ck_assert_uint_gt(used(), 100 * sizeof(data));
 	for (int i = 0; i < 100; i++) {
 		snprintf(name, sizeof(name), "e%d", i);
@@ -103,17 +103,14 @@ TEST(nothing_is_made_in_a_removed_directory)
 	struct vfs_node *d = vt_dir(vt.root, "d"), *n;
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
-	uint64_t verf = 0;
-	bool eof;
 
 	ck_assert_int_eq(vt_rmdir(vt.root, "d"), 0);
-	ck_assert_int_eq(vt_create(&vt.ctx, d, "f", &how, &n), -ESTALE);
-	ck_assert_int_eq(vt_make(&vt.ctx, d, "f", VFS_DIR, NULL), -ESTALE);
+	ck_assert_int_eq(vt_create(&vt.who, d, "f", &how, &n), -ESTALE);
+	ck_assert_int_eq(vt_make(&vt.who, d, "f", VFS_DIR, NULL), -ESTALE);
 	ck_assert_int_eq(vt_link(f, d, "f"), -ESTALE);
 	ck_assert_int_eq(vt_rename(vt.root, "f", d, "f"), -ESTALE);
 	ck_assert_int_eq(vt_lookup(d, ".."), -ESTALE);
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 0, &verf, false, NULL,
-					 NULL, &eof, NULL), -ESTALE);
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d), -ESTALE);
 	vfs_node_put(f);
 	vfs_node_put(d);
 }
@@ -122,20 +119,19 @@ TEST(the_bound_on_memory_holds_and_half_a_write_counts)
 {
 	static uint8_t data[1 << 20];
 	struct iovec iov = { data, sizeof(data) };
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct vfs_statfs st;
 	uint64_t off = 0;
 	int64_t n;
 
-	while ((n = vt.ops->write(&vt.ctx, f, off, &iov, 1, &stable, NULL)) >
-	       0)
+	while ((n = DO(vt.ops->write, &vt.who, f, .off = off, .iov = &iov,
+		       .niov = 1)) > 0)
 		off += (uint64_t)n;
 	ck_assert_int_eq(n, -ENOSPC);
 	ck_assert_uint_gt(off, 60 << 20);
 	ck_assert_uint_lt(off, 64 << 20);
 	ck_assert_uint_eq(vt_attr(f).size, off);
-	ck_assert_int_eq(vt.ops->statfs(&vt.ctx, f, &st), 0);
+	ck_assert_int_eq(DO(vt.ops->statfs, &vt.who, f, .statfs = &st), 0);
 	ck_assert_uint_lt(st.fbytes, MEM_PAGE);
 	ck_assert_int_eq(vt_set_size(f, 1000), 0);
 	ck_assert_uint_lt(used(), 64 << 10);
@@ -144,15 +140,14 @@ TEST(the_bound_on_memory_holds_and_half_a_write_counts)
 
 TEST(sparse_writes_pay_for_their_tree_too)
 {
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
 	struct vfs_node *f = vt_file(vt.root, "f");
 	int64_t n;
 	unsigned i = 0;
 
 	do {
-		n = vt.ops->write(&vt.ctx, f, (uint64_t)i++ << 38, &iov, 1,
-				  &stable, NULL);
+		n = DO(vt.ops->write, &vt.who, f, .off = (uint64_t)i++ << 38,
+		       .iov = &iov, .niov = 1);
 	} while (n == 1 && i < 4000);
 	ck_assert_int_eq(n, -ENOSPC);
 	ck_assert_uint_le(the_fs()->bytes, 64 << 20);
@@ -171,14 +166,14 @@ TEST(files_are_bounded_in_number)
 
 	do {
 		snprintf(name, sizeof(name), "e%u", i++);
-		err = vt_create(&vt.ctx, vt.root, name, &how, &n);
+		err = vt_create(&vt.who, vt.root, name, &how, &n);
 		if (err == 0)
 			vfs_node_put(n);
 	} while (err == 0);
 	ck_assert_int_eq(err, -ENOSPC);
 	ck_assert_uint_eq(i, 50 * 1024);	/* the root is one, too */
 	ck_assert_int_eq(vt_remove(vt.root, "e7"), 0);
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "e7", &how, &n), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "e7", &how, &n), 0);
 	vfs_node_put(n);
 }
 
@@ -233,11 +228,10 @@ TEST(pages_are_clean_when_they_are_used_again)
 	static uint8_t data[32 * MEM_PAGE], zero[MEM_PAGE];
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct iovec iov = { data, sizeof(data) };
-	enum vfs_stable stable = VFS_UNSTABLE;
 	bool eof;
 
 	memset(data, 'x', sizeof(data));
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, f, 0, &iov, 1, &stable, NULL),
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov, .niov = 1),
 			 sizeof(data));
 	ck_assert_int_eq(vt_set_size(f, 0), 0);
 	for (uint64_t i = 0; i < 32; i++)
@@ -274,73 +268,67 @@ TEST(a_busy_directory_does_not_grow)
 TEST(a_cookie_that_was_never_given_is_bad)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d");
-	uint64_t verf = 0;
 	bool eof;
 
 	vfs_node_put(vt_file(d, "f"));
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 100, &verf, false, NULL,
-					 NULL, &eof, NULL), -EBADE);
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, UINT64_MAX, &verf, false,
-					 NULL, NULL, &eof, NULL), -EBADE);
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d, .cookie = 100),
+			 -EBADE);
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, d, .cookie = UINT64_MAX),
+			 -EBADE);
 	/* That of an entry that has gone is good. */
 	ck_assert_int_eq(vt_remove(d, "f"), 0);
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, d, 3, &verf, false, NULL,
-					 NULL, &eof, NULL), 0);
+	ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, d,
+			     .cookie = 3), 0);
 	ck_assert(eof);
 	vfs_node_put(d);
 }
 
 TEST(a_locked_node_does_not_block_a_poller)
 {
-	struct vfs_node *f = vt_file(vt.root, "f"), *n;
-	struct vfs_ctx ctx = { &params.me, .nonblock = true };
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_op who = { .cred = &params.me, .nonblock = true };
 	struct vfs_setattr set = { .set = VFS_SET_MODE };
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct vfs_attr attr;
-	uint32_t got;
-	bool eof;
 
 	mem_wrlock(mem_node(f));
-	ck_assert_int_eq(vt.ops->getattr(&ctx, f, &attr), -EAGAIN);
-	ck_assert_int_eq(vt.ops->access(&ctx, f, 1, &got, NULL), -EAGAIN);
-	ck_assert_int_eq(vt.ops->read(&ctx, f, 0, NULL, 0, &eof, NULL),
+	ck_assert_int_eq(DO(vt.ops->getattr, &who, f, .attr = &attr), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->access, &who, f, .want = 1),
 			 -EAGAIN);
-	ck_assert_int_eq(vt.ops->lookup(&ctx, vt.root, vt_name("f"), &n,
-					&attr, NULL, NULL), -EAGAIN);
-	ck_assert_int_eq(vt.ops->write(&ctx, f, 0, NULL, 0, &stable, NULL),
-			 -EAGAIN);
-	ck_assert_int_eq(vt.ops->setattr(&ctx, f, &set, NULL), -EAGAIN);
-	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
-					NULL), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->read, &who, f), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->lookup, &who, vt.root,
+			     .name = vt_name("f"), .attr = &attr), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->write, &who, f), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->setattr, &who, f, .set = &set), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
+			    .name = vt_name("f")), -EAGAIN);
 	mem_unlock(mem_node(f));
-	ck_assert_int_eq(vt.ops->getattr(&ctx, f, &attr), 0);
+	ck_assert_int_eq(DO(vt.ops->getattr, &who, f, .attr = &attr), 0);
 	mem_wrlock(mem_node(vt.root));
-	ck_assert_int_eq(vt.ops->create(&ctx, vt.root, vt_name("g"), &how, &n,
-					NULL, NULL), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->create, &who, vt.root,
+			     .name = vt_name("g"), .create = &how), -EAGAIN);
 	mem_unlock(mem_node(vt.root));
-	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
-					NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
+			    .name = vt_name("f")), 0);
 	vfs_node_put(f);
 }
 
 TEST(freeing_much_is_left_to_a_worker)
 {
 	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 1 };
-	struct vfs_ctx ctx = { &params.me, .nonblock = true };
-	enum vfs_stable stable = VFS_UNSTABLE;
+	struct vfs_op who = { .cred = &params.me, .nonblock = true };
 	struct vfs_node *f = vt_file(vt.root, "f");
 	size_t len = VFS_LONG + 4096;
 	struct iovec iov = { calloc(1, len), len };
 
-	ck_assert_int_eq(vt.ops->write(&ctx, f, 0, &iov, 1, &stable, NULL),
+	ck_assert_int_eq(DO(vt.ops->write, &who, f, .iov = &iov, .niov = 1),
 			 (int64_t)len);
-	ck_assert_int_eq(vt.ops->setattr(&ctx, f, &shrink, NULL), -EAGAIN);
-	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
-					NULL), -EAGAIN);
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &shrink, NULL), 0);
-	ck_assert_int_eq(vt.ops->remove(&ctx, vt.root, vt_name("f"), false,
-					NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &who, f, .set = &shrink), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
+			    .name = vt_name("f")), -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &shrink), 0);
+	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
+			    .name = vt_name("f")), 0);
 	vfs_node_put(f);
 	free(iov.iov_base);
 }
@@ -350,12 +338,11 @@ TEST(another_mount_knows_no_handles_of_this_one)
 	struct vfs_config config = { .path = "/test", .options = &options };
 	struct vfs_fs *other;
 	struct vfs_handle h;
-	struct vfs_node *n;
 
 	ck_assert_int_eq(mem_vfs_ops.mount(&config, &other), 0);
 	vt.ops->handle(vt.root, &h);
-	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, other, &h, &n),
-			 -ESTALE);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			     .fs = other, .handle = &h), -ESTALE);
 	ck_assert_uint_eq(other->fsid, vt.fs->fsid);
 	ck_assert_uint_ne(other->verf, vt.fs->verf);
 	mem_vfs_ops.unmount(other);

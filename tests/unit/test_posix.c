@@ -68,9 +68,11 @@ TEST_LOOP(a_read_up_to_the_end_says_so_and_past_it_is_empty, 0, WORLDS)
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
 	ck_assert_int_eq(write_str(n, 0, "12345678", NULL), 8);
-	ck_assert_int_eq(posix_read(&w.ctx, n, 0, &iov, 1, &eof, NULL), 4);
+	ck_assert_int_eq(GET(eof, eof, posix_read, &w.who, n, .iov = &iov,
+			     .niov = 1), 4);
 	ck_assert(!eof);
-	ck_assert_int_eq(posix_read(&w.ctx, n, 4, &iov, 1, &eof, NULL), 4);
+	ck_assert_int_eq(GET(eof, eof, posix_read, &w.who, n, .off = 4,
+			     .iov = &iov, .niov = 1), 4);
 	ck_assert(eof);
 	ck_assert_int_eq(read_str(n, 8, buf, &eof), 0);
 	ck_assert(eof);
@@ -121,7 +123,7 @@ TEST_LOOP(writes_are_at_least_as_stable_as_asked, 0, WORLDS)
 		ck_assert_int_ge((int)how, ask);
 	}
 	verf = w.fs->verf;
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, &wcc));
+	assert_ok(DO(posix_commit, &w.who, n, .wcc = &wcc));
 	ck_assert(wcc.has_before && wcc.has_after);
 	ck_assert_int_eq(w.fs->verf, verf);
 	ck_assert(!to_posix(n)->dirty);
@@ -146,9 +148,9 @@ TEST_LOOP(commit_makes_times_durable_as_well_as_data, 0, WORLDS)
 	n = must_create(w.root, "f");
 	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
 	before = fsyncs;
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_int_eq(fsyncs - before, !world_on_tmpfs());
-	assert_ok(posix_commit(&w.ctx, n, 1, 1, NULL));
+	assert_ok(DO(posix_commit, &w.who, n, .off = 1, .count = 1));
 	ck_assert_int_eq(fsyncs - before, 2 * !world_on_tmpfs());
 	vfs_node_put(n);
 	world_close();
@@ -169,16 +171,15 @@ TEST_LOOP(data_lost_on_its_way_to_disk_is_asked_for_again, 0, WORLDS)
 		verf = w.fs->verf;
 		sync_error = errors[i];
 		if (world_on_tmpfs()) {
-			assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+			assert_ok(DO(posix_commit, &w.who, n));
 			ck_assert_uint_eq(w.fs->verf, verf);
 		} else {
-			assert_err(posix_commit(&w.ctx, n, 0, 0, NULL),
-				   errors[i]);
+			assert_err(DO(posix_commit, &w.who, n), errors[i]);
 			ck_assert_uint_ne(w.fs->verf, verf);
 		}
 		sync_error = 0;
 		verf = w.fs->verf;
-		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		assert_ok(DO(posix_commit, &w.who, n));
 		ck_assert_uint_eq(w.fs->verf, verf);
 	}
 	vfs_node_put(n);
@@ -215,12 +216,12 @@ static void fill_up(struct vfs_node *n)
 {
 	static char block[65536];
 	struct iovec iov = { block, sizeof(block) };
-	enum vfs_stable how = VFS_UNSTABLE;
 	uint64_t off = 0;
 	int64_t got;
 
 	do {
-		got = posix_write(&w.ctx, n, off, &iov, 1, &how, NULL);
+		got = DO(posix_write, &w.who, n, .off = off, .iov = &iov,
+			 .niov = 1);
 		if (got > 0)
 			off += got;
 		ck_assert_uint_lt(off, 10 << 20);
@@ -232,7 +233,7 @@ static void fill_up(struct vfs_node *n)
 TEST_LOOP(write_reports_a_full_disk, 0, WORLDS)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
-	struct vfs_node *n, *m;
+	struct vfs_node *n;
 
 	world_open(_i, NULL);
 	if (unshare(CLONE_NEWNS) < 0 ||
@@ -246,7 +247,7 @@ TEST_LOOP(write_reports_a_full_disk, 0, WORLDS)
 	world_restart();
 	n = must_create(w.root, "f");
 	fill_up(n);
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	must_remove(w.root, "f", false);
 	vfs_node_put(n);
 	n = must_create(w.root, "again");
@@ -254,8 +255,8 @@ TEST_LOOP(write_reports_a_full_disk, 0, WORLDS)
 	vfs_node_put(n);
 	for (int i = 0; i < 2; i++)
 		vfs_node_put(must_create(w.root, i ? "b" : "a"));
-	assert_err(posix_create(&w.ctx, w.root, name_of("c"), &how, &m, NULL,
-				NULL), ENOSPC);
+	assert_err(DO(posix_create, &w.who, w.root,
+		       .name = name_of("c"), .create = &how), ENOSPC);
 	assert_ok(umount2(local(""), MNT_DETACH));
 	world_close();
 }
@@ -280,14 +281,15 @@ TEST_LOOP(only_files_are_read_and_written, 0, WORLDS)
 
 	world_open(_i, NULL);
 	dir = must_mkdir(w.root, "dir");
-	assert_ok(posix_make(&w.ctx, w.root, name_of("fifo"), &what, &fifo,
-			     NULL, NULL));
+	assert_ok(GET(out, fifo, posix_make, &w.who, w.root,
+		      .name = name_of("fifo"), .make = &what));
 	assert_err(read_str(dir, 0, buf, &eof), EISDIR);
 	assert_err(write_str(dir, 0, "x", NULL), EISDIR);
-	assert_err(posix_commit(&w.ctx, dir, 0, 0, NULL), EISDIR);
+	assert_err(DO(posix_commit, &w.who, dir), EISDIR);
 	assert_err(read_str(fifo, 0, buf, &eof), EINVAL);
 	assert_err(write_str(fifo, 0, "x", NULL), EINVAL);
-	assert_err(posix_readlink(&w.ctx, fifo, buf, 64, NULL), EINVAL);
+	assert_err(DO(posix_readlink, &w.who, fifo, .text = buf, .size = 64),
+		   EINVAL);
 	ck_assert_int_eq(attr_of(fifo).type, VFS_FIFO);
 	vfs_node_put(fifo);
 	vfs_node_put(dir);
@@ -300,13 +302,13 @@ TEST_LOOP(attributes_around_a_change_tell_it, 0, WORLDS)
 	struct vfs_attr old;
 	struct vfs_wcc wcc;
 	struct iovec iov = { (char []){ "xyz" }, 3 };
-	enum vfs_stable how = VFS_UNSTABLE;
 	struct vfs_create guarded = { .how = VFS_CREATE_GUARDED };
 
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
 	old = attr_of(n);
-	ck_assert_int_eq(posix_write(&w.ctx, n, 5, &iov, 1, &how, &wcc), 3);
+	ck_assert_int_eq(DO(posix_write, &w.who, n, .off = 5, .iov = &iov,
+			    .niov = 1, .wcc = &wcc), 3);
 	ck_assert(wcc.has_before && wcc.has_after);
 	ck_assert_int_eq(wcc.before_size, 0);
 	ck_assert_int_eq(wcc.before_ctime.tv_nsec, old.ctime.tv_nsec);
@@ -314,11 +316,11 @@ TEST_LOOP(attributes_around_a_change_tell_it, 0, WORLDS)
 	vfs_node_put(n);
 
 	/* On failure too. */
-	assert_err(posix_create(&w.ctx, w.root, name_of("f"), &guarded, &n,
-				NULL, &wcc), EEXIST);
+	assert_err(DO(posix_create, &w.who, w.root, .name = name_of("f"),
+		      .create = &guarded, .wcc = &wcc), EEXIST);
 	ck_assert(wcc.has_before && wcc.has_after);
-	assert_err(posix_remove(&w.ctx, w.root, name_of("g"), false, &wcc),
-		   ENOENT);
+	assert_err(DO(posix_remove, &w.who, w.root, .name = name_of("g"),
+		      .wcc = &wcc), ENOENT);
 	ck_assert(wcc.has_before && wcc.has_after);
 	world_close();
 }
@@ -355,7 +357,7 @@ TEST_LOOP(setattr_sets_what_is_asked_and_nothing_else, 0, WORLDS)
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
 	a = attr_of(n);
-	assert_ok(posix_setattr(&w.ctx, n, &set, &wcc));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set, .wcc = &wcc));
 	b = attr_of(n);
 	ck_assert_int_eq(b.mode, 0640);
 	ck_assert_int_eq(b.size, 100);
@@ -367,16 +369,16 @@ TEST_LOOP(setattr_sets_what_is_asked_and_nothing_else, 0, WORLDS)
 
 	set = (struct vfs_setattr){ .set = VFS_SET_MTIME_NOW | VFS_SET_ATIME,
 				    .atime = { 5, 6 } };
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	b = attr_of(n);
 	ck_assert_int_gt(b.mtime.tv_sec, 1000000000);
 	ck_assert_int_eq(b.atime.tv_sec, 5);
 	ck_assert_int_eq(b.mode, 0640);
 	set = (struct vfs_setattr){ .set = VFS_SET_ATIME,
 				    .atime = { 5, UTIME_NOW } };
-	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EINVAL);
+	assert_err(DO(posix_setattr, &w.who, n, .set = &set), EINVAL);
 	set = (struct vfs_setattr){ .set = VFS_SET_UID, .uid = UINT32_MAX };
-	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EINVAL);
+	assert_err(DO(posix_setattr, &w.who, n, .set = &set), EINVAL);
 	vfs_node_put(n);
 	world_close();
 }
@@ -391,10 +393,10 @@ TEST_LOOP(a_guard_that_is_not_the_ctime_stops_setattr, 0, WORLDS)
 	n = must_create(w.root, "f");
 	set.guard = attr_of(n).ctime;
 	set.guard.tv_nsec ^= 1;
-	assert_err(posix_setattr(&w.ctx, n, &set, NULL), EDOM);
+	assert_err(DO(posix_setattr, &w.who, n, .set = &set), EDOM);
 	ck_assert_int_eq(attr_of(n).mode, 0644);
 	set.guard.tv_nsec ^= 1;
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	ck_assert_int_eq(attr_of(n).mode, 0600);
 	vfs_node_put(n);
 	world_close();
@@ -405,7 +407,7 @@ TEST_LOOP(only_files_have_a_size_to_set, 0, WORLDS)
 	struct vfs_setattr set = { .set = VFS_SET_SIZE };
 
 	world_open(_i, NULL);
-	assert_err(posix_setattr(&w.ctx, w.root, &set, NULL), EISDIR);
+	assert_err(DO(posix_setattr, &w.who, w.root, .set = &set), EISDIR);
 	world_close();
 }
 
@@ -418,20 +420,20 @@ TEST_LOOP(mode_changes_reach_files_that_cannot_be_opened, 0, WORLDS)
 
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	h = handle_of(n);
 	vfs_node_put(n);
 	world_restart();
 	n = must_open(&h);
 	set.mode = 0444;
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	ck_assert_int_eq(attr_of(n).mode, 0444);
 	vfs_node_put(n);
-	assert_ok(posix_make(&w.ctx, w.root, name_of("p"), &what, &fifo, NULL,
-			     NULL));
+	assert_ok(GET(out, fifo, posix_make, &w.who, w.root,
+		      .name = name_of("p"), .make = &what));
 	set.set |= VFS_SET_MTIME;
 	set.mtime.tv_sec = 77;
-	assert_ok(posix_setattr(&w.ctx, fifo, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, fifo, .set = &set));
 	ck_assert_int_eq(attr_of(fifo).mode, 0444);
 	ck_assert_int_eq(attr_of(fifo).mtime.tv_sec, 77);
 	vfs_node_put(fifo);
@@ -447,9 +449,10 @@ TEST_LOOP(access_answers_as_the_kernel_does, 0, WORLDS)
 
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	for (int i = 0; i < 3; i++) {
-		assert_ok(posix_access(&w.ctx, n, 0x3f, &got, &attr));
+		assert_ok(GET(granted, got, posix_access, &w.who, n,
+			      .want = 0x3f, .attr = &attr));
 		if (geteuid() == 0)
 			ck_assert_int_eq(got, 0x2d);
 		else
@@ -457,13 +460,15 @@ TEST_LOOP(access_answers_as_the_kernel_does, 0, WORLDS)
 		ck_assert_int_eq(attr.mode, 0500);
 		usleep(60000);		/* until answers are kept */
 	}
-	assert_ok(posix_access(&w.ctx, n, VFS_ACCESS_READ, &got, NULL));
+	assert_ok(GET(granted, got, posix_access, &w.who, n,
+		      .want = VFS_ACCESS_READ));
 	ck_assert_int_eq(got, VFS_ACCESS_READ);
 	set.mode = 0644;
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
-	assert_ok(posix_access(&w.ctx, n, 0x3f, &got, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
+	assert_ok(GET(granted, got, posix_access, &w.who, n, .want = 0x3f));
 	ck_assert_int_eq(got, 0x0d);
-	assert_ok(posix_access(&w.ctx, w.root, 0x3f, &got, NULL));
+	assert_ok(GET(granted, got, posix_access, &w.who, w.root,
+		      .want = 0x3f));
 	ck_assert_int_eq(got, 0x1f);
 	vfs_node_put(n);
 	world_close();
@@ -477,26 +482,28 @@ TEST_LOOP(symbolic_links_are_kept_as_they_are_and_not_followed, 0, WORLDS)
 	char buf[64];
 
 	world_open(_i, NULL);
-	assert_ok(posix_make(&w.ctx, w.root, name_of("l"), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, w.root, .name = name_of("l"),
+		      .make = &what));
 	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
 	for (int i = 0; i < 2; i++) {
-		ck_assert_int_eq(posix_readlink(&w.ctx, n, buf, 64, NULL), 9);
+		ck_assert_int_eq(DO(posix_readlink, &w.who, n, .text = buf,
+				    .size = 64), 9);
 		ck_assert_mem_eq(buf, "../../etc", 9);
 	}
-	ck_assert_int_eq(posix_readlink(&w.ctx, n, buf, 3, NULL), 3);
+	ck_assert_int_eq(DO(posix_readlink, &w.who, n, .text = buf, .size = 3),
+			 3);
 	assert_err(try_lookup(n, "passwd"), ENOTDIR);
 	vfs_node_put(n);
 	n = must_lookup(w.root, "l");
 	ck_assert_int_eq(attr_of(n).type, VFS_LNK);
 	vfs_node_put(n);
 	what.target_len = 0;
-	assert_err(posix_make(&w.ctx, w.root, name_of("e"), &what, &n, NULL,
-			      NULL), EINVAL);
+	assert_err(DO(posix_make, &w.who, w.root, .name = name_of("e"),
+		      .make = &what), EINVAL);
 	what.target = "a\0b";
 	what.target_len = 3;
-	assert_err(posix_make(&w.ctx, w.root, name_of("e"), &what, &n, NULL,
-			      NULL), EINVAL);
+	assert_err(DO(posix_make, &w.who, w.root, .name = name_of("e"),
+		      .make = &what), EINVAL);
 	world_close();
 }
 
@@ -509,15 +516,16 @@ TEST_LOOP(special_files_are_made_but_never_opened, 0, WORLDS)
 	int err;
 
 	world_open(_i, NULL);
-	assert_ok(posix_make(&w.ctx, w.root, name_of("s"), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, w.root, .name = name_of("s"),
+		      .make = &what));
 	ck_assert_int_eq(attr_of(n).type, VFS_SOCK);
 	ck_assert_int_eq(attr_of(n).mode, 0620);
 	vfs_node_put(n);
 	what.type = VFS_CHR;
 	what.rdev_major = 1;
 	what.rdev_minor = 3;
-	err = posix_make(&w.ctx, w.root, name_of("c"), &what, &n, NULL, NULL);
+	err = GET(out, n, posix_make, &w.who, w.root, .name = name_of("c"),
+		  .make = &what);
 	if (err == 0) {
 		ck_assert_int_eq(attr_of(n).rdev_major, 1);
 		ck_assert_int_eq(attr_of(n).rdev_minor, 3);
@@ -527,8 +535,8 @@ TEST_LOOP(special_files_are_made_but_never_opened, 0, WORLDS)
 		assert_err(err, EPERM);
 	}
 	what.type = VFS_REG;
-	assert_err(posix_make(&w.ctx, w.root, name_of("r"), &what, &n, NULL,
-			      NULL), EPROTOTYPE);
+	assert_err(DO(posix_make, &w.who, w.root, .name = name_of("r"),
+		      .make = &what), EPROTOTYPE);
 	world_close();
 }
 
@@ -538,10 +546,10 @@ TEST_LOOP(limits_and_space_are_the_file_systems, 0, WORLDS)
 	struct vfs_limits l;
 
 	world_open(_i, NULL);
-	assert_ok(w.fs->ops->statfs(&w.ctx, w.root, &st));
+	assert_ok(DO(w.fs->ops->statfs, &w.who, w.root, .statfs = &st));
 	ck_assert_int_ge(st.tbytes, st.fbytes);
 	ck_assert_int_ge(st.fbytes, st.abytes);
-	assert_ok(w.fs->ops->limits(&w.ctx, w.root, &l));
+	assert_ok(DO(w.fs->ops->limits, &w.who, w.root, .limits = &l));
 	ck_assert_int_eq(l.name_max, 255);
 	ck_assert_int_gt(l.link_max, 1);
 	ck_assert_int_ge(l.max_file_size, 1ull << 40);

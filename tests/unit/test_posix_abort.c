@@ -60,8 +60,8 @@ static struct vfs_node *must_link(const char *name)
 				 .target_len = 2 };
 	struct vfs_node *n;
 
-	assert_ok(posix_make(&w.ctx, w.root, name_of(name), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, w.root, .name = name_of(name),
+		      .make = &what));
 	return n;
 }
 
@@ -78,7 +78,7 @@ TEST_LOOP(an_aborted_journal_makes_commit_fail, 0, 2)
 	ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
 	abort_journal();
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_lt(posix_commit(&w.ctx, n, 0, 0, NULL), 0);
+		ck_assert_int_lt(DO(posix_commit, &w.who, n), 0);
 	ck_assert_uint_ne(w.fs->verf, verf);
 	vfs_node_put(n);
 	close_ext4();
@@ -87,7 +87,7 @@ TEST_LOOP(an_aborted_journal_makes_commit_fail, 0, 2)
 TEST_LOOP(an_aborted_journal_makes_names_and_attributes_fail, 0, 2)
 {
 	struct vfs_setattr set = { .set = VFS_SET_UID, .uid = 7 };
-	struct vfs_node *dir, *link, *made;
+	struct vfs_node *dir, *link;
 	struct vfs_make what = { .type = VFS_DIR };
 
 	if (!open_ext4(_i))
@@ -99,10 +99,10 @@ TEST_LOOP(an_aborted_journal_makes_names_and_attributes_fail, 0, 2)
 	abort_journal();
 	ck_assert_int_lt(posix_node_flush(to_posix(dir), NULL), 0);
 	ck_assert_int_lt(posix_node_flush(to_posix(link), NULL), 0);
-	ck_assert_int_lt(posix_setattr(&w.ctx, dir, &set, NULL), 0);
-	ck_assert_int_lt(posix_setattr(&w.ctx, link, &set, NULL), 0);
-	ck_assert_int_lt(posix_make(&w.ctx, dir, name_of("e"), &what, &made,
-				    NULL, NULL), 0);
+	ck_assert_int_lt(DO(posix_setattr, &w.who, dir, .set = &set), 0);
+	ck_assert_int_lt(DO(posix_setattr, &w.who, link, .set = &set), 0);
+	ck_assert_int_lt(DO(posix_make, &w.who, dir,
+			     .name = name_of("e"), .make = &what), 0);
 	vfs_node_put(link);
 	vfs_node_put(dir);
 	close_ext4();
@@ -122,11 +122,11 @@ TEST_LOOP(in_a_tree_mounted_read_only_there_is_nothing_to_commit, 0, 2)
 	world_restart();
 	n = must_lookup(w.root, "f");
 	verf = w.fs->verf;
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_uint_eq(w.fs->verf, verf);
 	ck_assert(!posix_disk_doubtful(to_posix_fs(w.fs)->disk));
 	posix_disk_failed(to_posix_fs(w.fs)->disk);
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	vfs_node_put(n);
 	assert_ok(umount2(w.dir, MNT_DETACH));
 	close_ext4();

@@ -58,7 +58,7 @@ static void set_guarded(void *arg)
 {
 	struct guarded *g = arg;
 
-	g->err = posix_setattr(&w.ctx, g->n, &g->set, NULL);
+	g->err = DO(posix_setattr, &w.who, g->n, .set = &g->set);
 }
 
 /* A mount of the same directory, as a second export of it has. */
@@ -187,10 +187,10 @@ TEST_LOOP(a_file_that_grows_behind_a_pipe_is_read_instead, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "12345", NULL), 5);
 	ck_assert_int_eq(pipe2(fd, O_NONBLOCK | O_CLOEXEC), 0);
 	atomic_store(&grows, true);
-	assert_err(posix_read_pipe(&w.ctx, n, 5, 4096, fd[1], &eof, NULL),
-		   EOPNOTSUPP);
-	ck_assert_int_eq(posix_read_pipe(&w.ctx, n, 5, 4096, fd[1], &eof,
-					 NULL), 5);
+	assert_err(DO(posix_read_pipe, &w.who, n, .off = 5, .count = 4096,
+		      .pipe = fd[1]), EOPNOTSUPP);
+	ck_assert_int_eq(GET(eof, eof, posix_read_pipe, &w.who, n, .off = 5,
+			     .count = 4096, .pipe = fd[1]), 5);
 	ck_assert(eof);
 	close(fd[0]);
 	close(fd[1]);
@@ -202,8 +202,8 @@ static int create_exclusive(uint64_t verf)
 {
 	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE, .verf = verf };
 	struct vfs_node *n;
-	int err = posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-			       NULL);
+	int err = GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("f"), .create = &how);
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -261,10 +261,10 @@ TEST_LOOP(a_file_that_turns_immutable_is_not_written, 0, WORLDS)
 		}
 		assert_err(write_str(n, 0, "over", NULL), EPERM);
 		assert_err(write_str(n, 4, "more", NULL), EPERM);
-		assert_err(posix_setattr(&w.ctx, n, &cut, NULL), EPERM);
+		assert_err(DO(posix_setattr, &w.who, n, .set = &cut), EPERM);
 		ck_assert_int_eq(read_str(n, 0, text, NULL), 4);
 		ck_assert_str_eq(text, "text");
-		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		assert_ok(DO(posix_commit, &w.who, n));
 		ck_assert(set_flags("f", 0));
 	}
 	ck_assert_int_eq(write_str(n, 0, "over", NULL), 4);

@@ -11,32 +11,29 @@
 #include "tests/unit/posix_fixture.h"
 
 /* Memory takes its time, too. */
-static void frees_much(const struct vfs_ctx *now, struct vfs_node *n)
+static void frees_much(const struct vfs_op *now, struct vfs_node *n)
 {
 	struct vfs_setattr shrink = { .set = VFS_SET_SIZE, .size = 8 };
-	enum vfs_stable sync = VFS_UNSTABLE;
 	size_t len = VFS_LONG + 4096;
 	struct iovec iov = { calloc(1, len), len };
 
-	ck_assert_int_eq(posix_write(now, n, 0, &iov, 1, &sync, NULL),
+	ck_assert_int_eq(DO(posix_write, now, n, .iov = &iov, .niov = 1),
 			 (int64_t)len);
 	free(iov.iov_base);
-	assert_err(posix_remove(now, w.root, name_of("f"), false, NULL),
-		   EAGAIN);
-	assert_err(posix_setattr(now, n, &shrink, NULL), EAGAIN);
-	assert_ok(posix_setattr(&w.ctx, n, &shrink, NULL));
+	assert_err(DO(posix_remove, now, w.root, .name = name_of("f")), EAGAIN);
+	assert_err(DO(posix_setattr, now, n, .set = &shrink), EAGAIN);
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &shrink));
 }
 
 TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 {
-	const struct vfs_ctx now = { &w.cred, true };
+	const struct vfs_op now = { .cred = &w.cred, .nonblock = true };
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_attr attr, dir_attr;
-	enum vfs_stable sync = VFS_FILE_SYNC;
 	struct iovec iov = { (char [8]){ 0 }, 8 };
 	struct vfs_node *n, *m;
 	struct vfs_handle h;
-	bool eof, has;
+	bool eof;
 	int64_t got;
 	int err;
 
@@ -44,42 +41,46 @@ TEST_LOOP(calls_that_must_not_wait_do_what_memory_has, 0, WORLDS)
 	n = must_create(w.root, "f");
 	h = handle_of(n);
 	ck_assert_int_eq(write_str(n, 0, "01234567", NULL), 8);
-	assert_ok(posix_getattr(&now, n, &attr));
-	got = posix_read(&now, n, 0, &iov, 1, &eof, NULL);
+	assert_ok(DO(posix_getattr, &now, n, .attr = &attr));
+	got = GET(eof, eof, posix_read, &now, n, .iov = &iov, .niov = 1);
 	if (got != -EAGAIN) {		/* a file system without RWF_NOWAIT */
 		ck_assert_int_eq(got, 8);
 		ck_assert(eof);
 	}
-	assert_ok(posix_open_handle(&now, w.fs, &h, &m));
+	assert_ok(GET(out, m, posix_open_handle, &now, NULL, .fs = w.fs,
+		      .handle = &h));
 	vfs_node_put(m);
 	/* Another process's rename may be in the way of the name cache. */
 	for (int i = 0; i < 1000; i++) {
-		err = posix_lookup(&now, w.root, name_of("f"), &m, &attr,
-				   &dir_attr, &has);
+		err = GET(out, m, posix_lookup, &now, w.root,
+			  .name = name_of("f"), .attr = &attr,
+			  .dir_attr = &dir_attr);
 		if (err != -EAGAIN)
 			break;
 	}
 	assert_ok(err);
 	vfs_node_put(m);
-	err = posix_create(&now, w.root, name_of("g"), &how, &m, NULL, NULL);
+	err = GET(out, m, posix_create, &now, w.root, .name = name_of("g"),
+		  .create = &how);
 	/* The table of files is on a disk, wherever the files are. */
 	if (world_on_tmpfs() && !to_posix_fs(w.fs)->table) {
 		assert_ok(err);
 		vfs_node_put(m);
-		assert_ok(posix_remove(&now, w.root, name_of("g"), false,
-				       NULL));
+		assert_ok(DO(posix_remove, &now, w.root, .name = name_of("g")));
 		frees_much(&now, n);
 	} else {
 		assert_err(err, EAGAIN);
 		assert_err(try_lookup(w.root, "g"), ENOENT);
-		ck_assert_int_eq(posix_write(&now, n, 0, &iov, 1, &sync, NULL),
+		ck_assert_int_eq(DO(posix_write, &now, n, .iov = &iov,
+				    .niov = 1, .stable = VFS_FILE_SYNC),
 				 world_on_tmpfs() ? 8 : -EAGAIN);
-		assert_err(posix_remove(&now, w.root, name_of("f"), false,
-					NULL), EAGAIN);
+		assert_err(DO(posix_remove, &now, w.root, .name = name_of("f")),
+			   EAGAIN);
 	}
 	vfs_node_put(n);
 	world_restart();
-	err = posix_open_handle(&now, w.fs, &h, &m);
+	err = GET(out, m, posix_open_handle, &now, NULL, .fs = w.fs,
+		  .handle = &h);
 	if (world_on_tmpfs() && !to_posix_fs(w.fs)->table) {
 		assert_ok(err);
 		vfs_node_put(m);
@@ -108,15 +109,11 @@ static void refuse_openat2(void)
 
 static void look_up_refused(void *arg)
 {
-	const struct vfs_ctx now = { &w.cred, true };
-	struct vfs_attr attr, dir_attr;
-	struct vfs_node *n;
-	bool has;
+	const struct vfs_op now = { .cred = &w.cred, .nonblock = true };
 
 	thread_changes_cred = true;
 	refuse_openat2();
-	*(int *)arg = posix_lookup(&now, w.root, name_of("f"), &n, &attr,
-				   &dir_attr, &has);
+	*(int *)arg = DO(posix_lookup, &now, w.root, .name = name_of("f"));
 }
 
 TEST_LOOP(look_ups_wait_where_the_kernel_has_none_that_do_not, 0, WORLDS)
@@ -152,7 +149,7 @@ TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	assert_ok(chown(local("f"), 0, 2001));
 	assert_ok(chmod(local("f"), 0040));
-	w.ctx.cred = &alice;
+	w.who.cred = &alice;
 	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
 	alice.ngids = 1;
 	assert_err(read_str(n, 0, buf, NULL), EACCES);
@@ -161,10 +158,10 @@ TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 	ck_assert_uint_eq(st.st_uid, 1001);
 	ck_assert_uint_eq(st.st_gid, 1001);
 	/* -1 is nobody's number: it must not leave the caller who was last. */
-	w.ctx.cred = &nobody;
+	w.who.cred = &nobody;
 	assert_err(read_str(n, 0, buf, NULL), EACCES);
 	assert_err(try_lookup(w.root, "mine"), EACCES);
-	w.ctx.cred = &w.cred;
+	w.who.cred = &w.cred;
 	vfs_node_put(n);
 	world_close();
 }
@@ -182,19 +179,19 @@ struct asking {
 
 static void ask_as_carol(void *arg)
 {
-	const struct vfs_ctx now = { &carol, true };
+	const struct vfs_op now = { .cred = &carol, .nonblock = true };
 	struct asking *a = arg;
 	struct iovec iov = { (char [8]){ 0 }, 8 };
 	struct vfs_node *n = NULL;
-	bool eof;
 
 	thread_changes_cred = a->changes_cred;
-	a->lookup = posix_lookup(&now, w.root, name_of("f"), &n, NULL, NULL,
-				 NULL);
+	a->lookup = GET(out, n, posix_lookup, &now, w.root,
+			.name = name_of("f"));
 	vfs_node_put(n);
-	a->access = posix_access(&now, a->node, VFS_ACCESS_READ, &a->granted,
-				 NULL);
-	a->read = posix_read(&now, a->node, 0, &iov, 1, &eof, NULL);
+	a->access = GET(granted, a->granted, posix_access, &now, a->node,
+			.want = VFS_ACCESS_READ);
+	a->read = DO(posix_read, &now, a->node, .iov = &iov,
+		      .niov = 1);
 }
 
 static void ask_on_another_thread(struct asking *a)
@@ -207,13 +204,12 @@ static void ask_on_another_thread(struct asking *a)
 
 static void create_as_carol(void *arg)
 {
-	const struct vfs_ctx now = { &carol, true };
+	const struct vfs_op now = { .cred = &carol, .nonblock = true };
 	const struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_wcc wcc;
-	struct vfs_node *n;
 
-	*(int *)arg = posix_create(&now, w.root, name_of("g"), &how, &n, NULL,
-				   &wcc);
+	*(int *)arg = DO(posix_create, &now, w.root, .name = name_of("g"),
+			 .create = &how, .wcc = &wcc);
 }
 
 /* A change that a poller leaves to a worker does not overlap with others. */
@@ -234,8 +230,8 @@ TEST_LOOP(a_change_left_to_a_worker_overlaps_with_none, 0, WORLDS)
 	assert_ok(thread_start(&thread, "poller", create_as_carol, &err));
 	pthread_join(thread, NULL);
 	assert_err(err, EAGAIN);
-	assert_ok(posix_create(&w.ctx, w.root, name_of("g"), &how, &n, NULL,
-			       &wcc));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("g"), .create = &how, .wcc = &wcc));
 	ck_assert(wcc.has_before && wcc.has_after);
 	vfs_node_put(n);
 	world_close();
@@ -266,11 +262,11 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
 
 	/* A thread that may asks as carol, and the answers are kept. */
-	w.ctx.cred = &carol;
-	assert_ok(posix_access(&w.ctx, a.node, VFS_ACCESS_READ, &a.granted,
-			       NULL));
-	assert_ok(posix_access(&w.ctx, w.root, VFS_ACCESS_LOOKUP, &a.granted,
-			       NULL));
+	w.who.cred = &carol;
+	assert_ok(GET(granted, a.granted, posix_access, &w.who, a.node,
+		      .want = VFS_ACCESS_READ));
+	assert_ok(GET(granted, a.granted, posix_access, &w.who, w.root,
+		      .want = VFS_ACCESS_LOOKUP));
 	before = stats_sum_by_name("posix_cred_switch");
 	ask_on_another_thread(&a);
 	ck_assert(a.lookup == 0 || a.lookup == -EAGAIN);
@@ -292,7 +288,7 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 		ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"),
 				  before + 1);
 	}
-	w.ctx.cred = &w.cred;
+	w.who.cred = &w.cred;
 	vfs_node_put(a.node);
 	world_close();
 }

@@ -54,8 +54,8 @@ static bool read_page(struct vfs_node *dir, struct page *p)
 	bool eof = false;
 
 	p->taken = 0;
-	assert_ok(posix_readdir(&w.ctx, dir, p->cookie, &verf, p->plus, take,
-				p, &eof, NULL));
+	assert_ok(GET(eof, eof, posix_readdir, &w.who, dir, .cookie = p->cookie,
+		      .plus = p->plus, .emit = take, .arg = p));
 	ck_assert_uint_eq(verf, 0);
 	ck_assert(eof || p->taken > 0);
 	return eof;
@@ -234,12 +234,10 @@ TEST_LOOP(a_listing_has_all_that_was_there_when_it_began, 0, WORLDS)
 TEST_LOOP(a_cookie_that_can_not_be_is_refused, 0, WORLDS)
 {
 	struct page p = { .room = 1 };
-	uint64_t verf = 0;
-	bool eof;
 
 	world_open(_i, NULL);
-	assert_err(posix_readdir(&w.ctx, w.root, 1ull << 63, &verf, false,
-				 take, &p, &eof, NULL), EBADE);
+	assert_err(DO(posix_readdir, &w.who, w.root, .emit = take,
+		      .arg = &p, .cookie = 1ull << 63), EBADE);
 	world_close();
 }
 
@@ -350,7 +348,7 @@ static bool is_kept(struct vfs_node *dir, const char *name,
 
 TEST_LOOP(a_caller_that_found_a_name_may_search_without_asking, 0, WORLDS)
 {
-	const struct vfs_ctx now = { &w.cred, true };
+	const struct vfs_op now = { .cred = &w.cred, .nonblock = true };
 	struct vfs_node *d, *n;
 	struct vfs_attr attr;
 	struct stat st;
@@ -363,8 +361,8 @@ TEST_LOOP(a_caller_that_found_a_name_may_search_without_asking, 0, WORLDS)
 	assert_ok(posix_stat(to_posix(d), &st));
 	/* Another process's rename may be in the way of the name cache. */
 	for (int i = 0; i < 1000 && err == -EAGAIN; i++)
-		err = posix_lookup(&now, d, name_of("a"), &n, &attr, NULL,
-				   NULL);
+		err = GET(out, n, posix_lookup, &now, d, .name = name_of("a"),
+			  .attr = &attr);
 	assert_ok(err);
 	vfs_node_put(n);
 	ck_assert_int_eq(posix_granted(&now, to_posix(d), &st, POSIX_X),
@@ -398,16 +396,16 @@ TEST_LOOP(kept_names_follow_every_change, 0, WORLDS)
 
 	if (to_posix_fs(w.fs)->privileged) {
 		assert_ok(chmod(local("d"), 0700));
-		w.ctx.cred = &bob;
+		w.who.cred = &bob;
 		assert_err(try_lookup(d, "a"), EACCES);
-		w.ctx.cred = &w.cred;
+		w.who.cred = &w.cred;
 		posix_cred_server(to_posix_fs(w.fs));
 		usleep(80000);
 		assert_ok(try_lookup(d, "a"));
 		ck_assert(is_kept(d, "a", &h));
-		w.ctx.cred = &bob;
+		w.who.cred = &bob;
 		assert_err(try_lookup(d, "a"), EACCES);
-		w.ctx.cred = &w.cred;
+		w.who.cred = &w.cred;
 		posix_cred_server(to_posix_fs(w.fs));
 	}
 	assert_ok(rename(local("d/b"), local("d/a")));
@@ -454,20 +452,20 @@ TEST_LOOP(access_control_lists_count, 0, WORLDS)
 		return;
 	}
 	for (int i = 0; i < 3; i++) {
-		w.ctx.cred = &alice;
+		w.who.cred = &alice;
 		ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
 		assert_err(write_str(n, 0, "t", NULL), EACCES);
-		w.ctx.cred = &bob;
+		w.who.cred = &bob;
 		assert_err(read_str(n, 0, buf, NULL), EACCES);
 		usleep(60000);		/* until answers are kept */
 	}
 	posix_cred_server(to_posix_fs(w.fs));
 	assert_ok(removexattr(local("f"), "system.posix_acl_access"));
 	assert_ok(chmod(local("f"), 0600));
-	w.ctx.cred = &alice;
+	w.who.cred = &alice;
 	assert_err(read_str(n, 0, buf, NULL), EACCES);
 	vfs_node_put(n);
-	w.ctx.cred = &w.cred;
+	w.who.cred = &w.cred;
 	world_close();
 }
 

@@ -51,7 +51,8 @@ static int make(struct vfs_node *dir, const char *name, enum vfs_type type)
 	struct vfs_make what = { .type = type, .target = "to",
 				 .target_len = 2 };
 	struct vfs_node *n;
-	int err = posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL, NULL);
+	int err = GET(out, n, posix_make, &w.who, dir, .name = name_of(name),
+		      .make = &what);
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -62,8 +63,8 @@ static int create(struct vfs_node *dir, const char *name)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n;
-	int err = posix_create(&w.ctx, dir, name_of(name), &how, &n, NULL,
-			       NULL);
+	int err = GET(out, n, posix_create, &w.who, dir, .name = name_of(name),
+		      .create = &how);
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -73,15 +74,15 @@ static int create(struct vfs_node *dir, const char *name)
 static int move(struct vfs_node *from, const char *name, struct vfs_node *to,
 		const char *to_name)
 {
-	return posix_rename(&w.ctx, from, name_of(name), to, name_of(to_name),
-			    NULL, NULL);
+	return DO(posix_rename, &w.who, from, .name = name_of(name), .to = to,
+		  .to_name = name_of(to_name));
 }
 
 static int set_mode(struct vfs_node *n, uint32_t mode)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = mode };
 
-	return posix_setattr(&w.ctx, n, &set, NULL);
+	return DO(posix_setattr, &w.who, n, .set = &set);
 }
 
 TEST_LOOP(without_memory_for_the_sync_nothing_is_done, 0, 2)
@@ -91,9 +92,10 @@ TEST_LOOP(without_memory_for_the_sync_nothing_is_done, 0, 2)
 	fresh_dirs(_i, &a, &b);
 	f = must_lookup(w.root, "b");
 	sync_faults.open_errno = ENOMEM;
-	assert_err(posix_remove(&w.ctx, a, name_of("f"), false, NULL), ENOMEM);
+	assert_err(DO(posix_remove, &w.who, a, .name = name_of("f")), ENOMEM);
 	ck_assert(is_there("a/f"));
-	assert_err(posix_remove(&w.ctx, a, name_of("d"), true, NULL), ENOMEM);
+	assert_err(DO(posix_remove, &w.who, a, .name = name_of("d"),
+		      .is_dir = true), ENOMEM);
 	ck_assert(is_there("a/d"));
 	assert_err(move(a, "f", a, "g"), ENOMEM);
 	assert_err(move(a, "f", b, "g"), ENOMEM);
@@ -124,10 +126,11 @@ TEST_LOOP(a_link_is_not_made_without_memory_for_its_sync, 0, 2)
 	fresh_dirs(_i, &a, &b);
 	f = must_lookup(a, "f");
 	sync_faults.open_errno = ENOMEM;
-	assert_err(posix_link(&w.ctx, f, b, name_of("l"), NULL, NULL), ENOMEM);
+	assert_err(DO(posix_link, &w.who, f, .to = b, .to_name = name_of("l")),
+		   ENOMEM);
 	ck_assert(!is_there("b/l"));
 	sync_faults.open_errno = 0;
-	assert_ok(posix_link(&w.ctx, f, b, name_of("l"), NULL, NULL));
+	assert_ok(DO(posix_link, &w.who, f, .to = b, .to_name = name_of("l")));
 	vfs_node_put(f);
 	close_dirs(a, b);
 }
@@ -158,7 +161,7 @@ TEST_LOOP(no_client_is_told_to_come_again_for_attributes_that_it_set, 0, 2)
 		sync_faults.dir_errno = again[i];
 		set.mode = 0700 + i;
 		set.guard = attr_of(a).ctime;
-		assert_err(posix_setattr(&w.ctx, a, &set, NULL), EIO);
+		assert_err(DO(posix_setattr, &w.who, a, .set = &set), EIO);
 		ck_assert_uint_eq(attr_of(a).mode, set.mode);
 	}
 	sync_faults.dir_errno = 0;
@@ -177,14 +180,14 @@ TEST_LOOP(no_client_is_told_to_come_again_for_a_part_that_it_set, 0, 2)
 		sync_faults.times_errno = again[i];
 		set.mode = 0700 + i;
 		set.guard = attr_of(a).ctime;
-		assert_err(posix_setattr(&w.ctx, a, &set, NULL), EIO);
+		assert_err(DO(posix_setattr, &w.who, a, .set = &set), EIO);
 		ck_assert_uint_eq(attr_of(a).mode, set.mode);
 	}
 	/* While nothing is done it may come again. */
 	sync_faults.times_errno = ENOMEM;
 	set.set = VFS_SET_MTIME_NOW;
 	set.guard = attr_of(a).ctime;
-	assert_err(posix_setattr(&w.ctx, a, &set, NULL), ENOMEM);
+	assert_err(DO(posix_setattr, &w.who, a, .set = &set), ENOMEM);
 	sync_faults.times_errno = 0;
 	close_dirs(a, b);
 }
@@ -202,7 +205,7 @@ TEST_LOOP(no_client_is_told_to_come_again_for_what_was_done, 0, 2)
 		sync_faults.dir_errno = again[i];
 		assert_err(create(a, name), EIO);
 		assert_err(move(a, name, b, name), EIO);
-		assert_err(posix_remove(&w.ctx, b, name_of(name), false, NULL),
+		assert_err(DO(posix_remove, &w.who, b, .name = name_of(name)),
 			   EIO);
 		assert_err(make(a, name, VFS_LNK), EIO);
 	}
@@ -243,15 +246,15 @@ TEST_LOOP(an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2)
 {
 	struct vfs_make what = { .type = VFS_DIR,
 				 .attr = { .set = VFS_SET_MTIME } };
-	struct vfs_node *a, *b, *n;
+	struct vfs_node *a, *b;
 	uint64_t verf;
 
 	fresh_dirs(_i, &a, &b);
 	assert_ok(create(a, "x"));
 	verf = w.fs->verf;
 	sync_faults.open_errno = EIO;
-	assert_err(posix_make(&w.ctx, a, name_of("new"), &what, &n, NULL, NULL),
-		   EIO);
+	assert_err(DO(posix_make, &w.who, a, .name = name_of("new"),
+		       .make = &what), EIO);
 	sync_faults.open_errno = 0;
 	ck_assert_uint_ne(w.fs->verf, verf);
 	/* In doubt, the parent's sync asked the whole file system. */
@@ -265,14 +268,14 @@ TEST_LOOP(no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2)
 	static const struct vfs_setattr times = { .set = VFS_SET_MTIME };
 	struct vfs_make dir = { .type = VFS_DIR, .attr = times };
 	struct vfs_create file = { .how = VFS_CREATE_GUARDED, .attr = times };
-	struct vfs_node *a, *b, *n;
+	struct vfs_node *a, *b;
 
 	fresh_dirs(_i, &a, &b);
 	sync_faults.times_errno = ENOMEM;
-	assert_err(posix_make(&w.ctx, a, name_of("1"), &dir, &n, NULL, NULL),
-		   EIO);
-	assert_err(posix_create(&w.ctx, a, name_of("2"), &file, &n, NULL, NULL),
-		   EIO);
+	assert_err(DO(posix_make, &w.who, a, .name = name_of("1"),
+		       .make = &dir), EIO);
+	assert_err(DO(posix_create, &w.who, a, .name = name_of("2"),
+		       .create = &file), EIO);
 	ck_assert(is_there("a/1") && is_there("a/2"));
 	sync_faults.times_errno = 0;
 	close_dirs(a, b);
@@ -307,14 +310,14 @@ TEST_LOOP(data_before_an_error_of_the_disk_is_not_acknowledged, 0, 2)
 		enum vfs_stable how = stable[i % 3];
 
 		sync_faults.whole_errno = 0;
-		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		assert_ok(DO(posix_commit, &w.who, n));
 		verf = w.fs->verf;
 		assert_err(write_until(n, i / 3 % 2 * 2, errors[i / 6], &how),
 			   errors[i / 6]);
 		ck_assert_uint_ne(w.fs->verf, verf);
 		/* And the file system is in doubt. */
 		sync_faults.whole_errno = EROFS;
-		assert_err(posix_commit(&w.ctx, n, 0, 0, NULL), EROFS);
+		assert_err(DO(posix_commit, &w.who, n), EROFS);
 	}
 	sync_faults.whole_errno = 0;
 	vfs_node_put(n);

@@ -46,10 +46,11 @@ static int try_use(const struct vfs_handle *h)
 {
 	struct vfs_attr attr;
 	struct vfs_node *n;
-	int err = posix_open_handle(&w.ctx, w.fs, h, &n);
+	int err = GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
+		      .handle = h);
 
 	if (err == 0) {
-		err = posix_getattr(&w.ctx, n, &attr);
+		err = DO(posix_getattr, &w.who, n, .attr = &attr);
 		put(n);
 	}
 	return err;
@@ -70,8 +71,8 @@ TEST_LOOP(handles_of_what_is_gone_are_stale_for_ever, 0, WORLDS)
 	must_remove(w.root, "0", false);		/* by a client */
 	assert_ok(unlink(local("1")));			/* locally */
 	put(must_create(w.root, "x"));
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("x"), w.root,
-			       name_of("2"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("x"),
+		     .to = w.root, .to_name = name_of("2")));
 	for (int i = 0; i < 3; i++)
 		assert_err(try_use(&h[i]), ESTALE);
 	/* New files take the names, and perhaps the inodes. */
@@ -94,7 +95,6 @@ TEST_LOOP(a_node_in_use_turns_stale_when_its_file_goes, 0, WORLDS)
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600 };
 	struct vfs_node *n, *dir;
 	struct vfs_attr attr;
-	uint32_t got;
 	char buf[64];
 
 	world_open(_i, NULL);
@@ -103,13 +103,14 @@ TEST_LOOP(a_node_in_use_turns_stale_when_its_file_goes, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	assert_ok(unlink(local("f")));
 	assert_ok(rmdir(local("d")));
-	assert_err(posix_getattr(&w.ctx, n, &attr), ESTALE);
+	assert_err(DO(posix_getattr, &w.who, n, .attr = &attr), ESTALE);
 	assert_err(read_str(n, 0, buf, NULL), ESTALE);
 	assert_err(write_str(n, 0, "text", NULL), ESTALE);
-	assert_err(posix_setattr(&w.ctx, n, &set, NULL), ESTALE);
-	assert_err(posix_access(&w.ctx, n, 1, &got, NULL), ESTALE);
-	assert_err(posix_link(&w.ctx, n, w.root, name_of("g"), NULL, NULL),
+	assert_err(DO(posix_setattr, &w.who, n, .set = &set), ESTALE);
+	assert_err(DO(posix_access, &w.who, n, .want = 1),
 		   ESTALE);
+	assert_err(DO(posix_link, &w.who, n, .to = w.root,
+		      .to_name = name_of("g")), ESTALE);
 	assert_err(try_lookup(dir, "x"), ESTALE);
 	put(n);
 	put(dir);
@@ -135,8 +136,8 @@ TEST_LOOP(a_removed_files_descriptors_are_closed_at_once, 0, WORLDS)
 	ck_assert_int_le(fs->cache.nfds, before + 1);
 	put(must_create(w.root, "g"));
 	put(must_create(w.root, "h"));
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("g"), w.root,
-			       name_of("h"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("g"),
+		     .to = w.root, .to_name = name_of("h")));
 	ck_assert_int_le(fs->cache.nfds, before + 2);
 	world_close();
 }
@@ -190,7 +191,7 @@ TEST_LOOP(no_name_leads_out_of_the_tree, 0, WORLDS)
 	assert_ok(mkdir(outside, 0755));
 	strcat(outside, "/b");
 	assert_ok(rename(local("a/b"), outside));
-	assert_ok(posix_getattr(&w.ctx, n, &attr));
+	assert_ok(DO(posix_getattr, &w.who, n, .attr = &attr));
 	assert_err(try_lookup(n, ".."), EACCES);
 	put(n);
 	assert_ok(rmdir(outside));
@@ -249,8 +250,8 @@ TEST_LOOP(without_descriptors_the_client_is_asked_to_wait, 0, WORLDS)
 	}
 	for (i = 0; i < 100 && err == 0; i++) {
 		snprintf(name, sizeof(name), "g%d", i);
-		err = posix_create(&w.ctx, w.root, name_of(name), &how, &n[i],
-				   NULL, NULL);
+		err = GET(out, n[i], posix_create, &w.who, w.root,
+			  .name = name_of(name), .create = &how);
 	}
 	assert_err(err, ETIMEDOUT);
 	assert_err(try_lookup(w.root, "f0"), ETIMEDOUT);
@@ -422,7 +423,7 @@ TEST_LOOP(the_owner_writes_what_it_made_read_only, 0, WORLDS)
 	world_open(_i, NULL);
 	n = must_create(w.root, "f");
 	h = handle_of(n);
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	vfs_node_put(n);
 	world_restart();
 	n = must_open(&h);
@@ -435,9 +436,9 @@ TEST_LOOP(the_owner_writes_what_it_made_read_only, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	ck_assert_uint_eq(attr_of(n).mode, 0400);
 	set.mode = 0;
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_uint_eq(attr_of(n).mode, 0);
 	put(n);
 	world_close();

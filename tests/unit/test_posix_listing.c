@@ -65,11 +65,10 @@ static void begin_list(int room)
 
 static int try_list_page(void)
 {
-	uint64_t verf = 0;
 	int room = r.room, err;
 
-	err = posix_readdir(&w.ctx, w.root, r.cookie, &verf, true, take, &room,
-			    &r.eof, NULL);
+	err = GET(eof, r.eof, posix_readdir, &w.who, w.root, .cookie = r.cookie,
+		  .plus = true, .emit = take, .arg = &room);
 	ck_assert(err || r.eof || room < r.room);
 	return err;
 }
@@ -148,10 +147,11 @@ TEST_LOOP(attributes_follow_the_servers_changes, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	list();
 	ck_assert_uint_eq(r.file[10].attr.size, 4);
-	assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 	list();
 	ck_assert_uint_eq(r.file[10].attr.mode, 0600);
-	assert_ok(posix_link(&w.ctx, n, sub, name_of("other"), NULL, NULL));
+	assert_ok(DO(posix_link, &w.who, n, .to = sub,
+		     .to_name = name_of("other")));
 	list();
 	ck_assert_uint_eq(r.file[10].attr.nlink, 2);
 	vfs_node_put(n);
@@ -294,7 +294,7 @@ TEST_LOOP(without_search_permission_a_listing_has_names_alone, 0, WORLDS)
 	assert_ok(chmod(w.dir, 0744));
 	list();
 	assert_all_there();
-	w.ctx.cred = &bob;
+	w.who.cred = &bob;
 	list();
 	for (int i = 0; i < FILES; i++) {
 		ck_assert_int_eq(r.file[i].times, 1);
@@ -304,7 +304,7 @@ TEST_LOOP(without_search_permission_a_listing_has_names_alone, 0, WORLDS)
 	assert_ok(chmod(w.dir, 0711));
 	begin_list(70);
 	assert_err(try_list_page(), EACCES);
-	w.ctx.cred = &w.cred;
+	w.who.cred = &w.cred;
 	posix_cred_server(to_posix_fs(w.fs));
 	world_close();
 }
@@ -337,7 +337,6 @@ static bool take_own(void *arg, const struct vfs_dirent *d)
 static void own(void *arg)
 {
 	struct owner *o = arg;
-	uint64_t verf;
 	bool eof;
 
 	for (unsigned i = 0; i < 100 && !o->wrong; i++) {
@@ -346,8 +345,9 @@ static void own(void *arg)
 		o->cookie = 0;
 		do {
 			o->left = 70;
-			if (posix_readdir(&w.ctx, w.root, o->cookie, &verf,
-					  true, take_own, o, &eof, NULL) < 0)
+			if (GET(eof, eof, posix_readdir, &w.who, w.root,
+				.cookie = o->cookie, .plus = true,
+				.emit = take_own, .arg = o) < 0)
 				o->wrong++;
 		} while (!eof && o->wrong == 0);
 		o->wrong += o->size != i / 4 * 4 + 1;

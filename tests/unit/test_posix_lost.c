@@ -234,14 +234,14 @@ TEST_LOOP(nobody_waits_while_a_directory_is_read, 2, WORLDS)
 
 TEST_LOOP(no_directory_is_read_on_a_poller, 2, WORLDS)
 {
-	const struct vfs_ctx now = { &w.cred, true };
-	struct vfs_node *n;
+	const struct vfs_op now = { .cred = &w.cred, .nonblock = true };
 
 	open_world(_i);
 	make("f");
 	few[0] = learn("f");
 	assert_ok(rename(local("f"), local("g")));
-	assert_err(posix_open_handle(&now, w.fs, &few[0], &n), EAGAIN);
+	assert_err(DO(posix_open_handle, &now, NULL, .fs = w.fs,
+		       .handle = &few[0]), EAGAIN);
 	assert_ok(try_open(&few[0]));
 	world_close();
 }

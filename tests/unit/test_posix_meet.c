@@ -75,7 +75,8 @@ static void link_f(void)
 {
 	struct vfs_node *n = must_lookup(w.root, "f");
 
-	assert_ok(posix_link(&w.ctx, n, other, name_of("l"), NULL, NULL));
+	assert_ok(DO(posix_link, &w.who, n, .to = other,
+		     .to_name = name_of("l")));
 	put(n);
 }
 
@@ -87,8 +88,8 @@ TEST_LOOP(a_link_made_while_its_file_is_created_is_remembered, 0, 2)
 
 	open_world(_i);
 	between = link_f;
-	assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("f"), .create = &how));
 	ck_assert_ptr_null(between);
 	h = handle_of(n);
 	put(n);
@@ -100,8 +101,8 @@ TEST_LOOP(a_link_made_while_its_file_is_created_is_remembered, 0, 2)
 
 static void move_f(void)
 {
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("f"), other,
-			       name_of("g"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("f"),
+		     .to = other, .to_name = name_of("g")));
 }
 
 TEST_LOOP(a_file_that_is_moved_while_it_is_created_is_found, 0, 2)
@@ -112,8 +113,8 @@ TEST_LOOP(a_file_that_is_moved_while_it_is_created_is_found, 0, 2)
 
 	open_world(_i);
 	between = move_f;
-	assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("f"), .create = &how));
 	h = handle_of(n);
 	put(n);
 	restart();
@@ -126,8 +127,8 @@ static void move_d(void)
 	const char *name = faccessat(AT_FDCWD, local("d"), F_OK, 0) == 0 ?
 			   "d" : "e";
 
-	assert_ok(posix_rename(&w.ctx, w.root, name_of(name), other,
-			       name_of("g"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of(name),
+		     .to = other, .to_name = name_of("g")));
 }
 
 /* The directory's handle, and one of a file in it. */
@@ -154,8 +155,8 @@ TEST_LOOP(a_directory_that_is_moved_while_it_is_made_is_found, 0, 2)
 
 	open_world(_i);
 	between = move_d;
-	assert_ok(posix_make(&w.ctx, w.root, name_of("d"), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, w.root, .name = name_of("d"),
+		      .make = &what));
 	below(n, h);
 	put(n);
 	restart();
@@ -202,18 +203,18 @@ TEST_LOOP(a_directory_that_is_moved_while_it_is_renamed_is_found,
 	struct vfs_handle h[2];
 
 	open_moment(_i, h);
-	posix_rename(&w.ctx, w.root, name_of("d"), w.root, name_of("e"), NULL,
-		     NULL);
+	DO(posix_rename, &w.who, w.root, .name = name_of("d"), .to = w.root,
+	   .to_name = name_of("e"));
 	close_moment(h);
 }
 
 /* Another file is moved to the directory's name. */
 static void replace_d(void)
 {
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("d"), other,
-			       name_of("g"), NULL, NULL));
-	assert_ok(posix_rename(&w.ctx, other, name_of("x"), w.root,
-			       name_of("d"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("d"),
+		     .to = other, .to_name = name_of("g")));
+	assert_ok(DO(posix_rename, &w.who, other, .name = name_of("x"),
+		     .to = w.root, .to_name = name_of("d")));
 }
 
 TEST_LOOP(directories_that_change_places_while_one_is_renamed_are_found, 0, 4)
@@ -229,8 +230,8 @@ TEST_LOOP(directories_that_change_places_while_one_is_renamed_are_found, 0, 4)
 	restart();
 	between = replace_d;
 	calls_before = _i / 2 % 2;	/* before it is done */
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("d"), other,
-			       name_of("y"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("d"),
+		     .to = other, .to_name = name_of("y")));
 	ck_assert_ptr_null(between);
 	restart();
 	are_found(x);

@@ -21,11 +21,12 @@ TEST_LOOP(handles_follow_renames_and_links_made_here, 0, WORLDS)
 	file = handle_of(n);
 	dir = handle_of(a);
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
-	assert_ok(posix_rename(&w.ctx, a, name_of("f"), b, name_of("g"), NULL,
-			       NULL));
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("a"), b, name_of("c"),
-			       NULL, NULL));
-	assert_ok(posix_link(&w.ctx, n, a, name_of("link"), NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, a, .name = name_of("f"), .to = b,
+		     .to_name = name_of("g")));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("a"),
+		     .to = b, .to_name = name_of("c")));
+	assert_ok(DO(posix_link, &w.who, n, .to = a,
+		     .to_name = name_of("link")));
 	put(n);
 	put(a);
 	put(b);
@@ -136,9 +137,9 @@ static pthread_t renamer;
 static void rename_to_and_fro(void *arg)
 {
 	for (int i = 0; i < RENAMES; i++)
-		assert_ok(posix_rename(&w.ctx, dirs[i % 2], name_of("f"),
-				       dirs[1 - i % 2], name_of("f"), NULL,
-				       NULL));
+		assert_ok(DO(posix_rename, &w.who, dirs[i % 2],
+			     .name = name_of("f"), .to = dirs[1 - i % 2],
+			     .to_name = name_of("f")));
 	atomic_store(&over, true);
 }
 

@@ -16,7 +16,7 @@ static int set_mode(struct vfs_node *n, uint32_t mode)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = mode };
 
-	return posix_setattr(&w.ctx, n, &set, NULL);
+	return DO(posix_setattr, &w.who, n, .set = &set);
 }
 
 static struct vfs_node *create(const char *name, enum vfs_create_how how,
@@ -28,8 +28,8 @@ static struct vfs_node *create(const char *name, enum vfs_create_how how,
 	if (how != VFS_CREATE_EXCLUSIVE)
 		c.attr = (struct vfs_setattr){ .set = VFS_SET_MODE,
 					       .mode = mode };
-	assert_ok(posix_create(&w.ctx, w.root, name_of(name), &c, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of(name), .create = &c));
 	if (how == VFS_CREATE_EXCLUSIVE)
 		assert_ok(set_mode(n, mode));
 	return n;
@@ -79,7 +79,7 @@ TEST_LOOP(a_file_created_read_only_is_written, 0, WORLDS)
 		n = create(name, how[i % 3], mode[i / 3]);
 		unstable = VFS_UNSTABLE;
 		ck_assert_int_eq(write_str(n, 0, "abc", &unstable), 3);
-		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		assert_ok(DO(posix_commit, &w.who, n));
 		ck_assert_int_eq(read_str(n, 0, buf, NULL), 3);
 		ck_assert_uint_eq(attr_of(n).mode, mode[i / 3]);
 		put(n);
@@ -105,7 +105,7 @@ TEST_LOOP(a_file_is_opened_before_its_mode_forbids_that, 0, WORLDS)
 	ck_assert_int_eq(write_str(n, 0, "text", NULL), 4);
 	assert_ok(set_mode(n, 0));
 	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	put(n);
 	world_close();
 }
@@ -187,7 +187,7 @@ static int set_mtime(struct vfs_node *n)
 	struct vfs_setattr set = { .set = VFS_SET_MTIME,
 				   .mtime = { .tv_sec = 5 } };
 
-	return posix_setattr(&w.ctx, n, &set, NULL);
+	return DO(posix_setattr, &w.who, n, .set = &set);
 }
 
 static struct vfs_node *make(struct vfs_node *dir, const char *name,
@@ -197,8 +197,8 @@ static struct vfs_node *make(struct vfs_node *dir, const char *name,
 				 .target_len = 2 };
 	struct vfs_node *n;
 
-	assert_ok(posix_make(&w.ctx, dir, name_of(name), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, dir, .name = name_of(name),
+		      .make = &what));
 	return n;
 }
 
@@ -218,8 +218,8 @@ TEST_LOOP(names_are_made_in_a_root_that_can_only_be_written, 0, WORLDS)
 	n = make(w.root, "l", VFS_LNK);
 	assert_ok(set_mtime(n));
 	put(n);
-	assert_ok(posix_rename(&w.ctx, w.root, name_of("f"), dir, name_of("f"),
-			       NULL, NULL));
+	assert_ok(DO(posix_rename, &w.who, w.root, .name = name_of("f"),
+		     .to = dir, .to_name = name_of("f")));
 	must_remove(w.root, "l", false);
 	must_remove(dir, "f", false);
 	put(dir);

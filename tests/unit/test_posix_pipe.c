@@ -23,16 +23,15 @@ static void teardown(void)
 static struct vfs_node *make_file(const char *name, size_t len)
 {
 	struct vfs_node *n = must_create(w.root, name);
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct iovec iov = { data, len };
 
-	ck_assert_int_eq(posix_write(&w.ctx, n, 0, &iov, 1, &stable, NULL),
+	ck_assert_int_eq(DO(posix_write, &w.who, n, .iov = &iov, .niov = 1),
 			 (int64_t)len);
 	return n;
 }
 
 /* Returns what the backend does; what was read is the file's. */
-static int64_t try_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
+static int64_t try_pipe(const struct vfs_op *who, struct vfs_node *n,
 			uint64_t off, uint32_t len, bool *eof)
 {
 	struct pipe *p = pipe_get(pipes);
@@ -40,7 +39,8 @@ static int64_t try_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
 	int64_t ret;
 
 	ck_assert_ptr_nonnull(p);
-	ret = posix_read_pipe(ctx, n, off, len, p->wr, eof, &attr);
+	ret = GET(eof, *eof, posix_read_pipe, who, n, .off = off, .count = len,
+		  .pipe = p->wr, .attr = &attr);
 	if (ret > 0) {
 		ck_assert_int_eq(attr.type, VFS_REG);
 		ck_assert_int_eq(read(p->rd, got, sizeof(got)), ret);
@@ -60,12 +60,12 @@ TEST_LOOP(a_pipe_gives_the_files_data, 0, WORLDS)
 
 	world_open(_i, NULL);
 	n = make_file("f", 250001);
-	ck_assert_int_eq(try_pipe(&w.ctx, n, 0, 131072, &eof), 131072);
+	ck_assert_int_eq(try_pipe(&w.who, n, 0, 131072, &eof), 131072);
 	ck_assert(!eof);
-	ck_assert_int_eq(try_pipe(&w.ctx, n, 131072, 131072, &eof),
+	ck_assert_int_eq(try_pipe(&w.who, n, 131072, 131072, &eof),
 			 250001 - 131072);
 	ck_assert(eof);
-	ck_assert_int_eq(try_pipe(&w.ctx, n, 1 << 20, 131072, &eof), 0);
+	ck_assert_int_eq(try_pipe(&w.who, n, 1 << 20, 131072, &eof), 0);
 	ck_assert(eof);
 	vfs_node_put(n);
 	world_close();
@@ -76,7 +76,7 @@ TEST_LOOP(only_files_are_read_into_pipes, 0, WORLDS)
 	bool eof;
 
 	world_open(_i, NULL);
-	assert_err(try_pipe(&w.ctx, w.root, 0, 4096, &eof), EISDIR);
+	assert_err(try_pipe(&w.who, w.root, 0, 4096, &eof), EISDIR);
 	world_close();
 }
 
@@ -84,7 +84,6 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 {
 	struct vfs_cred bob = { .uid = 1002, .gid = 1002 };
 	struct vfs_node *n;
-	bool eof;
 
 	world_open(_i, NULL);
 	n = make_file("f", 5000);
@@ -92,10 +91,10 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 		struct pipe *p = pipe_get(pipes);
 
 		assert_ok(chmod(local("f"), 0600));
-		w.ctx.cred = &bob;
-		assert_err(posix_read_pipe(&w.ctx, n, 0, 4096, p->wr, &eof,
-					   NULL), EACCES);
-		w.ctx.cred = &w.cred;
+		w.who.cred = &bob;
+		assert_err(DO(posix_read_pipe, &w.who, n,
+			       .count = 4096, .pipe = p->wr), EACCES);
+		w.who.cred = &w.cred;
 		p->left = 1;		/* what it took is not given away */
 		pipe_put(p);
 		p = pipe_get(pipes);
@@ -109,14 +108,14 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 /* It may have to come from the disk. */
 TEST_LOOP(without_waiting_only_memory_is_read_into_pipes, 0, WORLDS)
 {
-	struct vfs_ctx now;
+	struct vfs_op now;
 	struct vfs_node *n;
 	bool eof;
 
 	world_open(_i, NULL);
-	now = (struct vfs_ctx){ &w.cred, true };
+	now = (struct vfs_op){ .cred = &w.cred, .nonblock = true };
 	n = make_file("f", 5000);
-	ck_assert_int_eq(try_pipe(&w.ctx, n, 0, 4096, &eof), 4096);
+	ck_assert_int_eq(try_pipe(&w.who, n, 0, 4096, &eof), 4096);
 	ck_assert_int_eq(try_pipe(&now, n, 0, 4096, &eof),
 			 world_on_tmpfs() ? 4096 : -EAGAIN);
 	vfs_node_put(n);

@@ -10,35 +10,36 @@
 static struct vfs_handle handle[FILES];
 static atomic_bool failed;
 
-static int use_file(const struct vfs_ctx *ctx, unsigned r)
+static int use_file(const struct vfs_op *who, unsigned r)
 {
 	struct vfs_node *n;
 	struct vfs_attr attr;
 	struct vfs_wcc wcc;
 	char buf[16] = "0123456789abcde";
 	struct iovec iov = { buf, 16 };
-	enum vfs_stable how = VFS_UNSTABLE;
-	uint32_t got;
-	bool eof;
-	int64_t rc = posix_open_handle(ctx, w.fs, &handle[r % FILES], &n);
+	int64_t rc = GET(out, n, posix_open_handle, who, NULL, .fs = w.fs,
+			 .handle = &handle[r % FILES]);
 
 	if (rc < 0)
 		return rc;
 	switch (r / FILES % 5) {
 	case 0:
-		rc = posix_getattr(ctx, n, &attr);
+		rc = DO(posix_getattr, who, n, .attr = &attr);
 		break;
 	case 1:
-		rc = posix_read(ctx, n, 0, &iov, 1, &eof, &attr);
+		rc = DO(posix_read, who, n, .iov = &iov, .niov = 1,
+			 .attr = &attr);
 		break;
 	case 2:
-		rc = posix_write(ctx, n, r % 100, &iov, 1, &how, &wcc);
+		rc = DO(posix_write, who, n, .off = r % 100, .iov = &iov,
+			.niov = 1, .wcc = &wcc);
 		break;
 	case 3:
-		rc = posix_access(ctx, n, 0x3f, &got, &attr);
+		rc = DO(posix_access, who, n, .want = 0x3f,
+			 .attr = &attr);
 		break;
 	case 4:
-		rc = posix_commit(ctx, n, 0, 0, &wcc);
+		rc = DO(posix_commit, who, n, .wcc = &wcc);
 		break;
 	}
 	vfs_node_put(n);
@@ -50,7 +51,7 @@ static bool ignore(void *arg, const struct vfs_dirent *d)
 	return (*(unsigned *)arg)-- > 0;
 }
 
-static int use_names(const struct vfs_ctx *ctx, unsigned r)
+static int use_names(const struct vfs_op *who, unsigned r)
 {
 	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
 	struct vfs_attr attr, dir_attr;
@@ -58,28 +59,30 @@ static int use_names(const struct vfs_ctx *ctx, unsigned r)
 	struct vfs_wcc wcc, wcc2;
 	char name[8] = "n0", name2[8] = "n0";
 	unsigned room = r % 20;
-	uint64_t verf = 0;
-	bool eof, has;
 	int err;
 
 	name[1] += r % 5;
 	name2[1] += r / 5 % 5;
 	switch (r / 25 % 5) {
 	case 0:
-		err = posix_create(ctx, w.root, name_of(name), &how, &n,
-				   &attr, &wcc);
+		err = GET(out, n, posix_create, who, w.root,
+			  .name = name_of(name), .create = &how, .attr = &attr,
+			  .wcc = &wcc);
 		break;
 	case 1:
-		return posix_remove(ctx, w.root, name_of(name), false, &wcc);
+		return DO(posix_remove, who, w.root, .name = name_of(name),
+			  .wcc = &wcc);
 	case 2:
-		return posix_rename(ctx, w.root, name_of(name), w.root,
-				    name_of(name2), &wcc, &wcc2);
+		return DO(posix_rename, who, w.root, .name = name_of(name),
+			  .to = w.root, .to_name = name_of(name2), .wcc = &wcc,
+			  .to_wcc = &wcc2);
 	case 3:
-		return posix_readdir(ctx, w.root, 0, &verf, r & 1, ignore,
-				     &room, &eof, &attr);
+		return DO(posix_readdir, who, w.root, .plus = r & 1,
+			   .emit = ignore, .arg = &room, .attr = &attr);
 	default:
-		err = posix_lookup(ctx, w.root, name_of(name), &n, &attr,
-				   &dir_attr, &has);
+		err = GET(out, n, posix_lookup, who, w.root,
+			  .name = name_of(name), .attr = &attr,
+			  .dir_attr = &dir_attr);
 	}
 	if (err == 0)
 		vfs_node_put(n);
@@ -89,7 +92,7 @@ static int use_names(const struct vfs_ctx *ctx, unsigned r)
 static void busy(void *arg)
 {
 	struct vfs_cred cred = w.cred;
-	const struct vfs_ctx ctx = { &cred, false };
+	const struct vfs_op who = { .cred = &cred };
 	unsigned seed = (uintptr_t)arg;
 	int err;
 
@@ -99,7 +102,7 @@ static void busy(void *arg)
 		/* Callers come and go. */
 		if (geteuid() == 0)
 			cred.gid = r % 2;
-		err = i % 2 ? use_file(&ctx, r) : use_names(&ctx, r);
+		err = i % 2 ? use_file(&who, r) : use_names(&who, r);
 		/* Names are there or not, as the others leave them. */
 		if (err < 0 && err != -ENOENT && err != -EEXIST &&
 		    err != -ESTALE) {
@@ -122,7 +125,7 @@ TEST_LOOP(a_new_file_gets_its_size_when_a_look_up_found_it_first, 0, WORLDS)
 	assert_ok(close(open(local("f"), O_CREAT | O_WRONLY, 0600)));
 	n = must_lookup(w.root, "f");
 	assert_ok(posix_stat(to_posix(n), &st));
-	assert_ok(posix_setattr_new(&w.ctx, to_posix(n), &set, &st, &changed));
+	assert_ok(posix_setattr_new(&w.who, to_posix(n), &set, &st, &changed));
 	ck_assert(changed);
 	ck_assert_int_eq(st.st_size, 5);
 	vfs_node_put(n);
@@ -166,14 +169,14 @@ static void make_again(void *arg)
 	int err;
 
 	for (int i = 0; i < 2000; i++) {
-		err = posix_create(&w.ctx, w.root, name_of("f"), &how, &n,
-				   NULL, NULL);
+		err = GET(out, n, posix_create, &w.who, w.root,
+			  .name = name_of("f"), .create = &how);
 		if (err == 0)
 			vfs_node_put(n);
 		else
 			failed = true;
-		err = posix_make(&w.ctx, w.root, name_of("l"), &link, &n,
-				 NULL, NULL);
+		err = GET(out, n, posix_make, &w.who, w.root,
+			  .name = name_of("l"), .make = &link);
 		if (err == 0)
 			vfs_node_put(n);
 		else if (err != -EEXIST)
@@ -186,8 +189,9 @@ static void take_away(void *arg)
 	int err;
 
 	for (int i = 0; i < 4000; i++) {
-		err = posix_remove(&w.ctx, w.root, name_of(i % 2 ? "f" : "l"),
-				   false, NULL);
+		err = DO(posix_remove, &w.who, w.root, .name = name_of(i % 2 ?
+								       "f" :
+								       "l"));
 		if (err < 0 && err != -ENOENT)
 			failed = true;
 	}

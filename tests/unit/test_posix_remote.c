@@ -32,17 +32,15 @@ static void read_later(struct vfs_node *n)
 {
 	char data[8];
 	struct iovec iov = { data, sizeof(data) };
-	bool eof;
 
-	ck_assert_int_eq(posix_read(&w.ctx, n, 0, &iov, 1, &eof, NULL),
-			 -EAGAIN);
+	ck_assert_int_eq(DO(posix_read, &w.who, n, .iov = &iov,
+			     .niov = 1), -EAGAIN);
 }
 
 TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
 {
 	struct vfs_attr attr;
 	struct vfs_node *n;
-	uint32_t granted;
 	char text[64];
 	bool eof;
 
@@ -53,13 +51,14 @@ TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
 	to_posix_fs(w.fs)->ram = false;
 	to_posix_fs(w.fs)->remote = true;
 	to_posix_fs(w.fs)->atime = POSIX_ATIME_RELATIVE;
-	w.ctx.nonblock = true;
+	w.who.nonblock = true;
 	asked = 0;
 	read_later(n);
-	assert_err(posix_getattr(&w.ctx, n, &attr), EAGAIN);
-	assert_err(posix_access(&w.ctx, n, 1, &granted, &attr), EAGAIN);
+	assert_err(DO(posix_getattr, &w.who, n, .attr = &attr), EAGAIN);
+	assert_err(DO(posix_access, &w.who, n, .want = 1,
+		       .attr = &attr), EAGAIN);
 	ck_assert_int_eq(asked, 0);
-	w.ctx.nonblock = false;
+	w.who.nonblock = false;
 	ck_assert_int_eq(read_str(n, 0, text, &eof), 3);
 #if defined(__x86_64__) && defined(__LP64__)
 	ck_assert_int_gt(asked, 0);	/* elsewhere it is another call */

@@ -50,7 +50,7 @@ static void write_and_commit(struct write *wr, unsigned r)
 	    (r % 2 && usleep(r % 100) < 0) ||
 	    write_some(wr, VFS_UNSTABLE) < 0)
 		return;
-	ok = posix_commit(&w.ctx, wr->n, 0, 0, NULL) == 0;
+	ok = DO(posix_commit, &w.who, wr->n) == 0;
 	if (ok && (w.fs->verf != first.verf || w.fs->verf != wr->verf)) {
 		atomic_fetch_add(&changed, 1);
 		return;			/* sent again */
@@ -68,7 +68,7 @@ static void do_one(unsigned r)
 	wr.ino = to_posix(wr.n)->ino;
 	switch (r / FILES % 8) {
 	case 0:
-		posix_setattr(&w.ctx, wr.n, &set, NULL);
+		DO(posix_setattr, &w.who, wr.n, .set = &set);
 		break;
 	case 1: case 2:
 		acknowledged(&wr, write_some(&wr, VFS_FILE_SYNC) > 0);

@@ -28,7 +28,7 @@ static int set_mode(struct vfs_node *n)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0640 };
 
-	return posix_setattr(&w.ctx, n, &set, NULL);
+	return DO(posix_setattr, &w.who, n, .set = &set);
 }
 
 static int64_t write_stable(struct vfs_node *n, enum vfs_stable how)
@@ -59,7 +59,7 @@ TEST_LOOP(a_file_system_that_gave_up_is_an_error, 0, 2)
 		write_unstable(n);
 		verf = w.fs->verf;
 		sync_faults.file_errno = errors[i];
-		assert_err(posix_commit(&w.ctx, n, 0, 0, NULL), errors[i]);
+		assert_err(DO(posix_commit, &w.who, n), errors[i]);
 		ck_assert_uint_ne(w.fs->verf, verf);
 		verf = w.fs->verf;
 		assert_err(write_stable(n, VFS_FILE_SYNC), errors[i]);
@@ -69,10 +69,10 @@ TEST_LOOP(a_file_system_that_gave_up_is_an_error, 0, 2)
 		sync_faults.file_errno = 0;
 		sync_faults.dir_errno = errors[i];
 		assert_err(set_mode(dir), done);
-		assert_err(posix_remove(&w.ctx, w.root, name_of("d2"), true,
-					NULL), ENOENT);
+		assert_err(DO(posix_remove, &w.who, w.root,
+			      .name = name_of("d2"), .is_dir = true), ENOENT);
 		sync_faults.dir_errno = 0;
-		assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+		assert_ok(DO(posix_commit, &w.who, n));
 	}
 	vfs_node_put(dir);
 	vfs_node_put(n);
@@ -134,7 +134,8 @@ TEST_LOOP(without_descriptors_changes_are_synced, 0, 2)
 	assert_ok(mkdir(local("d/e"), 0755));
 	dir = must_lookup(w.root, "d");
 	sync_faults.open_errno = EMFILE;
-	assert_ok(posix_remove(&w.ctx, dir, name_of("e"), true, NULL));
+	assert_ok(DO(posix_remove, &w.who, dir, .name = name_of("e"),
+		     .is_dir = true));
 	ck_assert_int_eq(sync_faults.wholes, 1);
 	sync_faults.whole_errno = EIO;
 	assert_err(set_mode(dir), EIO);
@@ -150,8 +151,8 @@ static struct vfs_node *must_make(const char *name, enum vfs_type type)
 				 .target_len = 2 };
 	struct vfs_node *n;
 
-	assert_ok(posix_make(&w.ctx, w.root, name_of(name), &what, &n, NULL,
-			     NULL));
+	assert_ok(GET(out, n, posix_make, &w.who, w.root, .name = name_of(name),
+		      .make = &what));
 	return n;
 }
 
@@ -168,11 +169,11 @@ TEST_LOOP(attributes_of_links_and_pipes_are_durable, 0, 2)
 	for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
 		n = must_make("special", types[i]);
 		wholes = sync_faults.wholes;
-		assert_ok(posix_setattr(&w.ctx, n, &set, NULL));
+		assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
 		ck_assert_int_eq(sync_faults.wholes, wholes + 1);
 		sync_faults.whole_errno = EIO;
 		verf = w.fs->verf;
-		assert_err(posix_setattr(&w.ctx, n, &set, NULL), EIO);
+		assert_err(DO(posix_setattr, &w.who, n, .set = &set), EIO);
 		ck_assert_uint_ne(w.fs->verf, verf);
 		sync_faults.whole_errno = 0;
 		must_remove(w.root, "special", false);
@@ -204,7 +205,7 @@ static void race(struct racer *r)
 	else if (r->how == BY_SETATTR)
 		ok = set_mode(r->n) == 0;
 	else
-		ok = posix_commit(&w.ctx, r->n, 0, 0, NULL) == 0;
+		ok = DO(posix_commit, &w.who, r->n) == 0;
 	/* As nfs3/proc_io.c reads it, after the commit. */
 	if (ok && r->how == BY_COMMIT && w.fs->verf == r->verf)
 		r->false_ok++;
@@ -284,15 +285,14 @@ TEST_LOOP(a_commit_that_meets_the_sweeper_is_no_success, 0, 2)
 	vfs_node_put(n);
 	EVENTUALLY(sync_faults_told() == 1);
 	n = must_open(&h);
-	ck_assert(posix_commit(&w.ctx, n, 0, 0, NULL) < 0 ||
-		  w.fs->verf != verf);
+	ck_assert(DO(posix_commit, &w.who, n) < 0 || w.fs->verf != verf);
 	vfs_node_put(n);
 	world_close();
 }
 
 static void commit(void *arg)
 {
-	posix_commit(&w.ctx, arg, 0, 0, NULL);
+	DO(posix_commit, &w.who, arg);
 }
 
 /* Standard error is a pipe that nobody reads, and full. */
@@ -325,7 +325,7 @@ TEST_LOOP(an_error_has_its_effect_while_the_log_stalls, 0, 2)
 	log = stall_log();
 	assert_ok(thread_start(&thread, "commit", commit, n));
 	EVENTUALLY(sync_faults_told() == 1);
-	assert_ok(posix_commit(&w.ctx, n, 0, 0, NULL));
+	assert_ok(DO(posix_commit, &w.who, n));
 	ck_assert_uint_ne(w.fs->verf, verf);
 	while (read(log, rubbish, sizeof(rubbish)) > 0)
 		;
@@ -339,7 +339,7 @@ static void set_time(void *arg)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MTIME };
 
-	assert_err(posix_setattr(&w.ctx, arg, &set, NULL), EIO);
+	assert_err(DO(posix_setattr, &w.who, arg, .set = &set), EIO);
 }
 
 /* The call that gets an error may get it for another call's data. */
@@ -394,7 +394,7 @@ TEST_LOOP(after_an_error_nothing_is_durable_until_syncfs_succeeds, 0, 2)
 	assert_err(set_mode(w.root), EIO);
 	assert_err(set_mode(a), EROFS);
 	assert_err(set_mode(a2), EROFS);
-	assert_err(posix_remove(&w.ctx, a, name_of("none"), false, NULL),
+	assert_err(DO(posix_remove, &w.who, a, .name = name_of("none")),
 		   ENOENT);
 	/* It was that one error, of which each descriptor is told once. */
 	sync_faults.whole_errno = 0;
@@ -452,8 +452,8 @@ static void create_f(void *arg)
 	struct creator *c = arg;
 	struct vfs_node *n;
 
-	c->err = posix_create(&w.ctx, w.root, name_of("f"), &c->how, &n, NULL,
-			      NULL);
+	c->err = GET(out, n, posix_create, &w.who, w.root, .name = name_of("f"),
+		     .create = &c->how);
 	c->syncs = sync_faults.dirs - sync_faults.held;
 	if (c->err == 0)
 		vfs_node_put(n);
@@ -496,8 +496,8 @@ TEST_LOOP(a_name_being_created_is_not_called_durable, 0, 2)
 	/* An existing file costs no sync. */
 	vfs_node_put(must_create(w.root, "f"));
 	syncs = sync_faults.dirs;
-	assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("f"), .create = &how));
 	vfs_node_put(n);
 	ck_assert_int_eq(sync_faults.dirs, syncs);
 	world_close();
@@ -512,8 +512,8 @@ TEST_LOOP(a_name_of_before_the_start_is_made_durable_once, 0, 2)
 	open_world(_i, NULL);
 	assert_ok(close(open(local("f"), O_CREAT | O_WRONLY, 0600)));
 	for (int i = 0; i < 3; i++) {
-		assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n,
-				       NULL, NULL));
+		assert_ok(GET(out, n, posix_create, &w.who, w.root,
+			      .name = name_of("f"), .create = &how));
 		vfs_node_put(n);
 		ck_assert_int_eq(sync_faults.dirs, 1);
 	}
@@ -532,11 +532,11 @@ TEST_LOOP(a_name_of_a_failed_call_is_not_called_durable, 0, 2)
 	syncs = sync_faults.dirs;
 	how.attr.set = VFS_SET_SIZE;
 	how.attr.size = UINT64_MAX;
-	assert_err(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-				NULL), EFBIG);
+	assert_err(DO(posix_create, &w.who, w.root, .name = name_of("f"),
+		      .create = &how), EFBIG);
 	how.attr.set = 0;
-	assert_ok(posix_create(&w.ctx, w.root, name_of("f"), &how, &n, NULL,
-			       NULL));
+	assert_ok(GET(out, n, posix_create, &w.who, w.root,
+		      .name = name_of("f"), .create = &how));
 	vfs_node_put(n);
 	ck_assert_int_eq(sync_faults.dirs, syncs + 1);
 	world_close();

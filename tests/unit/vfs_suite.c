@@ -21,17 +21,17 @@ void vfs_suite_begin(void)
 {
 	struct vfs_config config = { 0 };
 	struct vfs_cred root = { 0 };
-	struct vfs_ctx ctx = { &root, false };
+	struct vfs_op who = { .cred = &root };
 	struct vfs_setattr open = { .set = VFS_SET_MODE, .mode = 0777 };
 
 	rcu_register_thread();
 	vt.params->setup(&config);
 	ck_assert_int_eq(vt.ops->mount(&config, &vt.fs), 0);
 	ck_assert_int_eq(vt.ops->root(vt.fs, &vt.root), 0);
-	vt.ctx = vt_as(&vt.params->me);
+	vt.who = vt_as(&vt.params->me);
 	if (vt.params->as_anyone)
-		ck_assert_int_eq(vt.ops->setattr(&ctx, vt.root, &open, NULL),
-				 0);
+		ck_assert_int_eq(DO(vt.ops->setattr, &who, vt.root,
+				    .set = &open), 0);
 }
 
 void vfs_suite_end(void)
@@ -62,9 +62,9 @@ struct vfs_name vt_name(const char *s)
 	return (struct vfs_name){ s, (uint32_t)strlen(s) };
 }
 
-struct vfs_ctx vt_as(const struct vfs_cred *cred)
+struct vfs_op vt_as(const struct vfs_cred *cred)
 {
-	return (struct vfs_ctx){ cred, false };
+	return (struct vfs_op){ .cred = cred };
 }
 
 struct vfs_cred vt_user(uint32_t uid, uint32_t gid)
@@ -72,14 +72,15 @@ struct vfs_cred vt_user(uint32_t uid, uint32_t gid)
 	return (struct vfs_cred){ .uid = uid, .gid = gid };
 }
 
-int vt_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+int vt_create(const struct vfs_op *who, struct vfs_node *dir,
 	      const char *name, const struct vfs_create *how,
 	      struct vfs_node **out)
 {
-	return vt.ops->create(ctx, dir, vt_name(name), how, out, NULL, NULL);
+	return GET(out, *out, vt.ops->create, who, dir, .name = vt_name(name),
+		   .create = how);
 }
 
-int vt_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+int vt_make(const struct vfs_op *who, struct vfs_node *dir,
 	    const char *name, enum vfs_type type, const char *target)
 {
 	struct vfs_make what = {
@@ -90,8 +91,8 @@ int vt_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		.rdev_major = 4, .rdev_minor = 64,
 	};
 	struct vfs_node *n;
-	int err = vt.ops->make(ctx, dir, vt_name(name), &what, &n, NULL,
-			       NULL);
+	int err = GET(out, n, vt.ops->make, who, dir, .name = vt_name(name),
+		      .make = &what);
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -102,8 +103,8 @@ struct vfs_node *vt_find(struct vfs_node *dir, const char *name)
 {
 	struct vfs_node *n = NULL;
 
-	ck_assert_int_eq(vt.ops->lookup(&vt.ctx, dir, vt_name(name), &n,
-					NULL, NULL, NULL), 0);
+	ck_assert_int_eq(GET(out, n, vt.ops->lookup, &vt.who, dir,
+			     .name = vt_name(name)), 0);
 	return n;
 }
 
@@ -115,13 +116,13 @@ struct vfs_node *vt_file(struct vfs_node *dir, const char *name)
 	};
 	struct vfs_node *n = NULL;
 
-	ck_assert_int_eq(vt_create(&vt.ctx, dir, name, &how, &n), 0);
+	ck_assert_int_eq(vt_create(&vt.who, dir, name, &how, &n), 0);
 	return n;
 }
 
 struct vfs_node *vt_dir(struct vfs_node *dir, const char *name)
 {
-	ck_assert_int_eq(vt_make(&vt.ctx, dir, name, VFS_DIR, NULL), 0);
+	ck_assert_int_eq(vt_make(&vt.who, dir, name, VFS_DIR, NULL), 0);
 	return vt_find(dir, name);
 }
 
@@ -129,7 +130,7 @@ struct vfs_attr vt_attr(struct vfs_node *n)
 {
 	struct vfs_attr attr;
 
-	ck_assert_int_eq(vt.ops->getattr(&vt.ctx, n, &attr), 0);
+	ck_assert_int_eq(DO(vt.ops->getattr, &vt.who, n, .attr = &attr), 0);
 	return attr;
 }
 
@@ -138,22 +139,22 @@ void vt_write(struct vfs_node *n, uint64_t off, const char *text)
 	struct iovec iov = { (void *)(uintptr_t)text, strlen(text) };
 	enum vfs_stable stable = VFS_FILE_SYNC;
 
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, n, off, &iov, 1, &stable,
-				       NULL), (int64_t)iov.iov_len);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, n, .off = off, .iov = &iov,
+			    .niov = 1, .stable = stable), (int64_t)iov.iov_len);
 }
 
 void vt_chmod(struct vfs_node *n, uint32_t mode)
 {
 	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = mode };
 
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, n, &set, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, n, .set = &set), 0);
 }
 
 int vt_lookup(struct vfs_node *dir, const char *name)
 {
 	struct vfs_node *n;
-	int err = vt.ops->lookup(&vt.ctx, dir, vt_name(name), &n, NULL, NULL,
-				 NULL);
+	int err = GET(out, n, vt.ops->lookup, &vt.who, dir,
+		      .name = vt_name(name));
 
 	if (err == 0)
 		vfs_node_put(n);
@@ -162,31 +163,33 @@ int vt_lookup(struct vfs_node *dir, const char *name)
 
 int vt_remove(struct vfs_node *dir, const char *name)
 {
-	return vt.ops->remove(&vt.ctx, dir, vt_name(name), false, NULL);
+	return DO(vt.ops->remove, &vt.who, dir, .name = vt_name(name));
 }
 
 int vt_rmdir(struct vfs_node *dir, const char *name)
 {
-	return vt.ops->remove(&vt.ctx, dir, vt_name(name), true, NULL);
+	return DO(vt.ops->remove, &vt.who, dir, .name = vt_name(name),
+		  .is_dir = true);
 }
 
 int vt_rename(struct vfs_node *from, const char *name, struct vfs_node *to,
 	      const char *new_name)
 {
-	return vt.ops->rename(&vt.ctx, from, vt_name(name), to,
-			      vt_name(new_name), NULL, NULL);
+	return DO(vt.ops->rename, &vt.who, from, .name = vt_name(name),
+		  .to = to, .to_name = vt_name(new_name));
 }
 
 int vt_link(struct vfs_node *n, struct vfs_node *dir, const char *name)
 {
-	return vt.ops->link(&vt.ctx, n, dir, vt_name(name), NULL, NULL);
+	return DO(vt.ops->link, &vt.who, n, .to = dir,
+		  .to_name = vt_name(name));
 }
 
 int vt_set_size(struct vfs_node *n, uint64_t size)
 {
 	struct vfs_setattr set = { .set = VFS_SET_SIZE, .size = size };
 
-	return vt.ops->setattr(&vt.ctx, n, &set, NULL);
+	return DO(vt.ops->setattr, &vt.who, n, .set = &set);
 }
 
 int64_t vt_read(struct vfs_node *n, uint64_t off, void *buf, size_t len,
@@ -194,7 +197,8 @@ int64_t vt_read(struct vfs_node *n, uint64_t off, void *buf, size_t len,
 {
 	struct iovec iov = { buf, len };
 
-	return vt.ops->read(&vt.ctx, n, off, &iov, 1, eof, NULL);
+	return GET(eof, *eof, vt.ops->read, &vt.who, n, .off = off, .iov = &iov,
+		   .niov = 1);
 }
 
 int vt_reopen(struct vfs_node *n, struct vfs_node **out)
@@ -202,7 +206,8 @@ int vt_reopen(struct vfs_node *n, struct vfs_node **out)
 	struct vfs_handle h;
 
 	vt.ops->handle(n, &h);
-	return vt.ops->open_handle(&vt.ctx, vt.fs, &h, out);
+	return GET(out, *out, vt.ops->open_handle, &vt.who, NULL, .fs = vt.fs,
+		   .handle = &h);
 }
 
 int vt_number(const struct vfs_dirent *d)
@@ -240,13 +245,12 @@ static bool list_emit(void *argp, const struct vfs_dirent *d)
 void vt_list(struct vfs_node *dir, unsigned step, uint8_t *seen, unsigned n)
 {
 	struct list_arg arg = { .seen = seen, .n = n };
-	uint64_t verf = 0;
 	bool eof = false;
 
 	while (!eof) {
 		arg.left = step;
-		ck_assert_int_eq(vt.ops->readdir(&vt.ctx, dir, arg.cookie,
-						 &verf, false, list_emit,
-						 &arg, &eof, NULL), 0);
+		ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, dir,
+				     .cookie = arg.cookie, .emit = list_emit,
+				     .arg = &arg), 0);
 	}
 }

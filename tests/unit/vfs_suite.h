@@ -18,6 +18,7 @@
 #include <check.h>
 
 #include "lib/thread.h"
+#include "tests/unit/vfs_do.h"
 #include "vfs/backends.h"
 
 struct vfs_suite_params {
@@ -43,7 +44,7 @@ struct vfs_suite_state {
 	const struct vfs_ops *ops;
 	struct vfs_fs	*fs;
 	struct vfs_node	*root;
-	struct vfs_ctx	 ctx;		/* me */
+	struct vfs_op	 who;		/* me */
 };
 
 extern struct vfs_suite_state vt;
@@ -58,7 +59,7 @@ void vfs_suite_use(const struct vfs_suite_params *params);
 #define VT_GROUP	2001u
 
 struct vfs_name vt_name(const char *s);
-struct vfs_ctx vt_as(const struct vfs_cred *cred);
+struct vfs_op vt_as(const struct vfs_cred *cred);
 struct vfs_cred vt_user(uint32_t uid, uint32_t gid);
 /* These insist; the node is the caller's. */
 struct vfs_node *vt_file(struct vfs_node *dir, const char *name);
@@ -68,10 +69,10 @@ struct vfs_attr vt_attr(struct vfs_node *n);
 void vt_write(struct vfs_node *n, uint64_t off, const char *text);
 void vt_chmod(struct vfs_node *n, uint32_t mode);
 /* These return 0 or -errno. */
-int vt_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
+int vt_create(const struct vfs_op *who, struct vfs_node *dir,
 	      const char *name, const struct vfs_create *how,
 	      struct vfs_node **out);
-int vt_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
+int vt_make(const struct vfs_op *who, struct vfs_node *dir,
 	    const char *name, enum vfs_type type, const char *target);
 int vt_lookup(struct vfs_node *dir, const char *name);
 int vt_remove(struct vfs_node *dir, const char *name);

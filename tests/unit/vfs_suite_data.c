@@ -22,7 +22,6 @@ START_TEST(data_written_at_any_offset_is_read)
 					 65535, 100000, 1 << 20 };
 	static uint8_t out[50000], in[50000];
 	struct vfs_node *f = vt_file(vt.root, "f");
-	enum vfs_stable stable;
 	bool eof;
 
 	for (unsigned i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
@@ -31,14 +30,15 @@ START_TEST(data_written_at_any_offset_is_read)
 
 		for (size_t j = 0; j < sizeof(out); j++)
 			out[j] = (uint8_t)(j * 31 + i);
-		stable = VFS_UNSTABLE;
-		ck_assert_int_eq(vt.ops->write(&vt.ctx, f, offs[i], iov, 3,
-					       &stable, NULL), sizeof(out));
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = offs[i],
+				    .iov = iov, .niov = 3),
+				 sizeof(out));
 		iov[0] = (struct iovec){ in, 777 };
 		iov[1] = (struct iovec){ in + 777, sizeof(in) - 777 };
 		memset(in, 0, sizeof(in));
-		ck_assert_int_eq(vt.ops->read(&vt.ctx, f, offs[i], iov, 2,
-					      &eof, NULL), sizeof(in));
+		ck_assert_int_eq(GET(eof, eof, vt.ops->read, &vt.who, f,
+				     .off = offs[i], .iov = iov, .niov = 2),
+				 sizeof(in));
 		ck_assert_int_eq(memcmp(in, out, sizeof(in)), 0);
 		ck_assert(eof == (offs[i] + sizeof(in) == vt_attr(f).size));
 	}
@@ -98,14 +98,13 @@ START_TEST(truncated_data_reads_as_zeros)
 	static const uint64_t sizes[] = { 5, 4096, 16384, 20000, 99999 };
 	static uint8_t buf[100000];
 	struct iovec iov = { buf, sizeof(buf) };
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct vfs_node *f = vt_file(vt.root, "f");
 	bool eof;
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		memset(buf, 'x', sizeof(buf));
-		ck_assert_int_eq(vt.ops->write(&vt.ctx, f, 0, &iov, 1,
-					       &stable, NULL), sizeof(buf));
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
+				    .niov = 1), sizeof(buf));
 		ck_assert_int_eq(vt_set_size(f, sizes[i]), 0);
 		ck_assert_uint_eq(vt_attr(f).size, sizes[i]);
 		ck_assert_int_eq(vt_set_size(f, sizeof(buf)), 0);
@@ -123,16 +122,15 @@ END_TEST
 START_TEST(sizes_have_a_limit)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
 	struct vfs_limits l;
 	int err;
 
-	ck_assert_int_eq(vt.ops->limits(&vt.ctx, f, &l), 0);
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, f, l.max_file_size, &iov, 1,
-				       &stable, NULL), -EFBIG);
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, f, UINT64_MAX, &iov, 1,
-				       &stable, NULL), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->limits, &vt.who, f, .limits = &l), 0);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = l.max_file_size,
+			    .iov = &iov, .niov = 1), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = UINT64_MAX,
+			    .iov = &iov, .niov = 1), -EFBIG);
 	if (l.max_file_size < INT64_MAX)
 		ck_assert_int_eq(vt_set_size(f, l.max_file_size + 1),
 				 -EFBIG);
@@ -146,19 +144,18 @@ END_TEST
 START_TEST(only_files_hold_data)
 {
 	struct vfs_node *d = vt_dir(vt.root, "d"), *l;
-	enum vfs_stable stable = VFS_UNSTABLE;
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
 	char buf[4];
 	bool eof;
 
 	ck_assert_int_eq(vt_read(d, 0, buf, 4, &eof), -EISDIR);
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, d, 0, &iov, 1, &stable, NULL),
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, d, .iov = &iov, .niov = 1),
 			 -EISDIR);
 	ck_assert_int_eq(vt_set_size(d, 0), -EISDIR);
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "l", VFS_LNK, "t"), 0);
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "l", VFS_LNK, "t"), 0);
 	l = vt_find(vt.root, "l");
 	ck_assert_int_eq(vt_read(l, 0, buf, 4, &eof), -EINVAL);
-	ck_assert_int_eq(vt.ops->write(&vt.ctx, l, 0, &iov, 1, &stable, NULL),
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, l, .iov = &iov, .niov = 1),
 			 -EINVAL);
 	vfs_node_put(l);
 	vfs_node_put(d);
@@ -172,11 +169,12 @@ START_TEST(a_write_is_as_stable_as_asked_and_shows_in_its_wcc)
 	struct iovec iov = { (void *)(uintptr_t)"data", 4 };
 
 	for (enum vfs_stable s = VFS_UNSTABLE; s <= VFS_FILE_SYNC; s++) {
-		enum vfs_stable got = s;
+		enum vfs_stable got;
 		struct vfs_wcc wcc = { 0 };
 
-		ck_assert_int_eq(vt.ops->write(&vt.ctx, f, 0, &iov, 1, &got,
-					       &wcc), 4);
+		ck_assert_int_eq(GET(stable, got, vt.ops->write, &vt.who, f,
+				     .iov = &iov, .niov = 1, .stable = s,
+				     .wcc = &wcc), 4);
 		ck_assert_int_ge(got, s);
 		ck_assert(wcc.has_before && wcc.has_after);
 		ck_assert_uint_eq(wcc.before_size, before.size);
@@ -197,10 +195,12 @@ START_TEST(commit_takes_any_range_of_a_file)
 	struct vfs_wcc wcc = { 0 };
 
 	vt_write(f, 0, "data");
-	ck_assert_int_eq(vt.ops->commit(&vt.ctx, f, 0, 0, &wcc), 0);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .wcc = &wcc), 0);
 	ck_assert(wcc.has_after);
-	ck_assert_int_eq(vt.ops->commit(&vt.ctx, f, 1, 2, NULL), 0);
-	ck_assert_int_eq(vt.ops->commit(&vt.ctx, f, 5 * GIB, 100, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .off = 1, .count = 2),
+			 0);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f, .off = 5 * GIB,
+			    .count = 100), 0);
 	vfs_node_put(f);
 }
 END_TEST
@@ -215,14 +215,14 @@ START_TEST(times_can_be_set_to_the_nanosecond)
 	};
 	struct vfs_attr a;
 
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &set, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set), 0);
 	a = vt_attr(f);
 	ck_assert_int_eq(a.atime.tv_sec, 1000000000);
 	ck_assert_int_eq(a.atime.tv_nsec, 123456789);
 	ck_assert_int_eq(a.mtime.tv_sec, 4000000000);
 	ck_assert_int_eq(a.mtime.tv_nsec, 999999999);
 	set.set = VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW;
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &set, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set), 0);
 	a = vt_attr(f);
 	ck_assert_int_ge(a.mtime.tv_sec, time(NULL) - 60);
 	ck_assert_int_le(a.mtime.tv_sec, time(NULL) + 60);
@@ -241,11 +241,12 @@ START_TEST(a_guard_must_be_the_ctime)
 	struct vfs_wcc wcc = { 0 };
 
 	set.guard.tv_nsec ^= 1;
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &set, &wcc), -EDOM);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set,
+			    .wcc = &wcc), -EDOM);
 	ck_assert(wcc.has_after);
 	ck_assert_uint_eq(vt_attr(f).mode, 0644);
 	set.guard.tv_nsec ^= 1;
-	ck_assert_int_eq(vt.ops->setattr(&vt.ctx, f, &set, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set), 0);
 	ck_assert_uint_eq(vt_attr(f).mode, 0600);
 	vfs_node_put(f);
 }
@@ -256,12 +257,13 @@ START_TEST(statfs_and_limits_make_sense)
 	struct vfs_statfs st;
 	struct vfs_limits l;
 
-	ck_assert_int_eq(vt.ops->statfs(&vt.ctx, vt.root, &st), 0);
+	ck_assert_int_eq(DO(vt.ops->statfs, &vt.who, vt.root, .statfs = &st),
+			 0);
 	ck_assert_uint_gt(st.tbytes, 0);
 	ck_assert_uint_le(st.fbytes, st.tbytes);
 	ck_assert_uint_le(st.abytes, st.fbytes);
 	ck_assert_uint_le(st.ffiles, st.tfiles);
-	ck_assert_int_eq(vt.ops->limits(&vt.ctx, vt.root, &l), 0);
+	ck_assert_int_eq(DO(vt.ops->limits, &vt.who, vt.root, .limits = &l), 0);
 	ck_assert_uint_ge(l.name_max, 14);
 	ck_assert_uint_le(l.name_max, VFS_NAME_MAX);
 	ck_assert_uint_ge(l.max_file_size, 6 * GIB);
@@ -277,21 +279,25 @@ START_TEST(access_is_what_the_mode_says)
 	if (vt.params->me.uid == 0)
 		goto out;	/* root may do everything */
 	vt_chmod(f, 0400);
-	ck_assert_int_eq(vt.ops->access(&vt.ctx, f, all, &got, NULL), 0);
+	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
+			     .want = all), 0);
 	ck_assert_uint_eq(got & ~(uint32_t)VFS_ACCESS_DELETE,
 			  VFS_ACCESS_READ);
 	vt_chmod(f, 0200);
-	ck_assert_int_eq(vt.ops->access(&vt.ctx, f, all, &got, NULL), 0);
+	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
+			     .want = all), 0);
 	ck_assert_uint_eq(got & ~(uint32_t)VFS_ACCESS_DELETE,
 			  VFS_ACCESS_MODIFY | VFS_ACCESS_EXTEND);
-	ck_assert_int_eq(vt.ops->access(&vt.ctx, f, VFS_ACCESS_MODIFY, &got,
-					NULL), 0);
+	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, f,
+			     .want = VFS_ACCESS_MODIFY), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_MODIFY);
 	vt_chmod(d, 0500);
-	ck_assert_int_eq(vt.ops->access(&vt.ctx, d, all, &got, NULL), 0);
+	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, d,
+			     .want = all), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_READ | VFS_ACCESS_LOOKUP);
 	vt_chmod(d, 0300);
-	ck_assert_int_eq(vt.ops->access(&vt.ctx, d, all, &got, NULL), 0);
+	ck_assert_int_eq(GET(granted, got, vt.ops->access, &vt.who, d,
+			     .want = all), 0);
 	ck_assert_uint_eq(got, VFS_ACCESS_LOOKUP | VFS_ACCESS_MODIFY |
 			  VFS_ACCESS_EXTEND | VFS_ACCESS_DELETE);
 out:

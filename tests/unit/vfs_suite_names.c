@@ -33,20 +33,20 @@ END_TEST
 
 START_TEST(lookup_gives_the_attributes_of_both)
 {
-	struct vfs_node *d = vt_dir(vt.root, "d"), *f = vt_file(d, "f"), *n;
+	struct vfs_node *d = vt_dir(vt.root, "d"), *f = vt_file(d, "f");
 	struct vfs_attr attr, dir_attr;
-	bool has = false;
+	struct vfs_op op = VFS_OP(&vt.who, d, .name = vt_name("f"),
+				  .attr = &attr, .dir_attr = &dir_attr);
 
-	ck_assert_int_eq(vt.ops->lookup(&vt.ctx, d, vt_name("f"), &n, &attr,
-					&dir_attr, &has), 0);
-	ck_assert(has);
+	ck_assert_int_eq(vt.ops->lookup(&op), 0);
+	ck_assert(op.has_dir_attr);
 	ck_assert_uint_eq(attr.fileid, vt_attr(f).fileid);
 	ck_assert_uint_eq(dir_attr.fileid, vt_attr(d).fileid);
-	vfs_node_put(n);
-	has = false;
-	ck_assert_int_eq(vt.ops->lookup(&vt.ctx, d, vt_name("x"), &n, &attr,
-					&dir_attr, &has), -ENOENT);
-	ck_assert(has);
+	vfs_node_put(op.out);
+	op.name = vt_name("x");
+	op.has_dir_attr = false;
+	ck_assert_int_eq(vt.ops->lookup(&op), -ENOENT);
+	ck_assert(op.has_dir_attr);
 	ck_assert_uint_eq(dir_attr.fileid, vt_attr(d).fileid);
 	ck_assert_int_eq(vt_lookup(f, "x"), -ENOTDIR);
 	vfs_node_put(f);
@@ -84,14 +84,14 @@ START_TEST(names_are_bytes_up_to_255)
 	ck_assert_int_eq(vt_lookup(vt.root, name), 0);
 	name[254] = '\0';
 	ck_assert_int_eq(vt_lookup(vt.root, name), -ENOENT);
-	ck_assert_int_eq(vt.ops->create(&vt.ctx, vt.root, odd, &how, &n, NULL,
-					NULL), 0);
+	ck_assert_int_eq(GET(out, n, vt.ops->create, &vt.who, vt.root,
+			     .name = odd, .create = &how), 0);
 	vfs_node_put(n);
 	ck_assert_int_eq(vt_lookup(vt.root, "\xff\n\x01 *"), 0);
 	/* Not terminated: only len bytes count. */
-	ck_assert_int_eq(vt.ops->lookup(&vt.ctx, vt.root,
-		(struct vfs_name){ "\xff\n\x01 *more", 5 }, &n, NULL, NULL,
-		NULL), 0);
+	ck_assert_int_eq(GET(out, n, vt.ops->lookup, &vt.who, vt.root,
+			     .name = (struct vfs_name){ "\xff\n\x01 *more", 5
+						       }), 0);
 	vfs_node_put(n);
 }
 END_TEST
@@ -105,14 +105,14 @@ START_TEST(unchecked_create_keeps_what_is_there_but_its_size)
 	vt_write(f, 0, "hello");
 	how.attr.set = VFS_SET_MODE;
 	how.attr.mode = 0600;
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &g), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &g), 0);
 	ck_assert_uint_eq(vt_attr(g).fileid, vt_attr(f).fileid);
 	ck_assert_uint_eq(vt_attr(g).size, 5);
 	ck_assert_uint_eq(vt_attr(g).mode, mode);
 	vfs_node_put(g);
 	how.attr.set = VFS_SET_SIZE;
 	how.attr.size = 0;
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &g), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &g), 0);
 	ck_assert_uint_eq(vt_attr(f).size, 0);
 	vfs_node_put(g);
 	vfs_node_put(f);
@@ -124,9 +124,9 @@ START_TEST(guarded_create_makes_or_refuses)
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n;
 
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &n), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &n), 0);
 	vfs_node_put(n);
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &n), -EEXIST);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &n), -EEXIST);
 }
 END_TEST
 
@@ -136,15 +136,15 @@ START_TEST(exclusive_create_knows_its_retransmission)
 				  .verf = 0x8123456789abcdef };
 	struct vfs_node *a, *b;
 
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &a), 0);
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &b), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &a), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &b), 0);
 	ck_assert_uint_eq(vt_attr(a).fileid, vt_attr(b).fileid);
 	vfs_node_put(b);
 	vfs_node_put(a);
 	how.verf++;
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &b), -EEXIST);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &b), -EEXIST);
 	vfs_node_put(vt_file(vt.root, "g"));
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "g", &how, &b), -EEXIST);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "g", &how, &b), -EEXIST);
 }
 END_TEST
 
@@ -155,19 +155,19 @@ START_TEST(exclusive_create_is_known_again_after_a_write)
 				  .verf = 0x8123456789abcdef };
 	struct vfs_node *a, *b;
 
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &a), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &a), 0);
 	vt_write(a, 0, "text");
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "f", &how, &b), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &b), 0);
 	ck_assert_uint_eq(vt_attr(a).fileid, vt_attr(b).fileid);
 	ck_assert_uint_eq(vt_attr(b).size, 4);
 	vfs_node_put(b);
 	vt_chmod(a, 0640);
 	ck_assert_int_eq(vt_rename(vt.root, "f", vt.root, "g"), 0);
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "g", &how, &b), 0);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "g", &how, &b), 0);
 	vfs_node_put(b);
 	vfs_node_put(a);
 	how.verf ^= 1ull << 63;
-	ck_assert_int_eq(vt_create(&vt.ctx, vt.root, "g", &how, &b), -EEXIST);
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "g", &how, &b), -EEXIST);
 }
 END_TEST
 
@@ -206,20 +206,20 @@ END_TEST
 
 START_TEST(a_handle_of_a_removed_file_is_stale)
 {
-	struct vfs_node *f = vt_file(vt.root, "f"), *d, *n;
+	struct vfs_node *f = vt_file(vt.root, "f"), *d;
 	struct vfs_handle h;
 
 	vt.ops->handle(f, &h);
 	vfs_node_put(f);
 	ck_assert_int_eq(vt_remove(vt.root, "f"), 0);
-	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, vt.fs, &h, &n),
-			 -ESTALE);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			     .fs = vt.fs, .handle = &h), -ESTALE);
 	d = vt_dir(vt.root, "d");
 	vt.ops->handle(d, &h);
 	vfs_node_put(d);
 	ck_assert_int_eq(vt_rmdir(vt.root, "d"), 0);
-	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, vt.fs, &h, &n),
-			 -ESTALE);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			     .fs = vt.fs, .handle = &h), -ESTALE);
 	/* Nor does it come to mean another file. */
 	for (int i = 0; i < 10; i++) {
 		char name[16];
@@ -227,22 +227,22 @@ START_TEST(a_handle_of_a_removed_file_is_stale)
 		snprintf(name, sizeof(name), "e%d", i);
 		vfs_node_put(vt_file(vt.root, name));
 	}
-	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, vt.fs, &h, &n),
-			 -ESTALE);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			     .fs = vt.fs, .handle = &h), -ESTALE);
 }
 END_TEST
 
 START_TEST(malformed_handles_are_refused)
 {
 	struct vfs_handle h = { .len = 0 };
-	struct vfs_node *n;
 	int err;
 
-	ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, vt.fs, &h, &n),
-			 -EBADMSG);
+	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
+			     .fs = vt.fs, .handle = &h), -EBADMSG);
 	h.len = VFS_HANDLE_MAX;
 	memset(h.data, 0xa5, sizeof(h.data));
-	err = vt.ops->open_handle(&vt.ctx, vt.fs, &h, &n);
+	err = DO(vt.ops->open_handle, &vt.who, NULL, .fs = vt.fs,
+		  .handle = &h);
 	ck_assert(err == -EBADMSG || err == -ESTALE);
 }
 END_TEST
@@ -255,8 +255,9 @@ START_TEST(links_name_one_file)
 	struct vfs_wcc wcc = { 0 };
 	int err;
 
-	ck_assert_int_eq(vt.ops->link(&vt.ctx, f, d, vt_name("g"), &attr,
-				      &wcc), 0);
+	ck_assert_int_eq(DO(vt.ops->link, &vt.who, f, .to = d,
+			    .to_name = vt_name("g"), .attr = &attr,
+			    .to_wcc = &wcc), 0);
 	ck_assert_uint_eq(attr.nlink, 2);
 	ck_assert(wcc.has_after);
 	g = vt_find(d, "g");
@@ -280,18 +281,19 @@ START_TEST(symbolic_links_keep_their_bytes)
 	struct vfs_node *l;
 	struct vfs_attr attr;
 
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "l", VFS_LNK,
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "l", VFS_LNK,
 				 "../no where/\xff"), 0);
 	l = vt_find(vt.root, "l");
-	ck_assert_int_eq(vt.ops->readlink(&vt.ctx, l, buf, sizeof(buf),
-					  &attr), 13);
+	ck_assert_int_eq(DO(vt.ops->readlink, &vt.who, l, .text = buf,
+			    .size = sizeof(buf), .attr = &attr), 13);
 	ck_assert_int_eq(memcmp(buf, "../no where/\xff", 13), 0);
 	ck_assert_int_eq(attr.type, VFS_LNK);
 	ck_assert_uint_eq(attr.size, 13);
-	ck_assert_int_eq(vt.ops->readlink(&vt.ctx, l, buf, 4, NULL), 4);
-	ck_assert_int_eq(vt.ops->readlink(&vt.ctx, vt.root, buf, 4, NULL),
-			 -EINVAL);
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "l", VFS_LNK, "x"),
+	ck_assert_int_eq(DO(vt.ops->readlink, &vt.who, l, .text = buf,
+			    .size = 4), 4);
+	ck_assert_int_eq(DO(vt.ops->readlink, &vt.who, vt.root, .text = buf,
+			    .size = 4), -EINVAL);
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "l", VFS_LNK, "x"),
 			 -EEXIST);
 	vfs_node_put(l);
 }
@@ -301,17 +303,17 @@ START_TEST(special_files_have_their_types)
 {
 	struct vfs_node *n;
 
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "p", VFS_FIFO, NULL), 0);
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "p", VFS_FIFO, NULL), 0);
 	n = vt_find(vt.root, "p");
 	ck_assert_int_eq(vt_attr(n).type, VFS_FIFO);
 	vfs_node_put(n);
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "s", VFS_SOCK, NULL), 0);
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "s", VFS_SOCK, NULL), 0);
 	n = vt_find(vt.root, "s");
 	ck_assert_int_eq(vt_attr(n).type, VFS_SOCK);
 	vfs_node_put(n);
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "r", VFS_REG, NULL),
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "r", VFS_REG, NULL),
 			 -EPROTOTYPE);
-	ck_assert_int_eq(vt_make(&vt.ctx, vt.root, "p", VFS_DIR, NULL),
+	ck_assert_int_eq(vt_make(&vt.who, vt.root, "p", VFS_DIR, NULL),
 			 -EEXIST);
 }
 END_TEST
@@ -413,8 +415,9 @@ START_TEST(changes_of_a_directory_show_in_its_wcc)
 	struct vfs_wcc wcc = { 0 }, other = { 0 };
 	struct vfs_node *n;
 
-	ck_assert_int_eq(vt.ops->create(&vt.ctx, vt.root, vt_name("f"), &how,
-					&n, NULL, &wcc), 0);
+	ck_assert_int_eq(GET(out, n, vt.ops->create, &vt.who, vt.root,
+			     .name = vt_name("f"), .create = &how, .wcc = &wcc),
+			 0);
 	vfs_node_put(n);
 	ck_assert(wcc.has_before && wcc.has_after);
 	ck_assert_int_eq(wcc.before_ctime.tv_nsec, before.ctime.tv_nsec);
@@ -422,13 +425,14 @@ START_TEST(changes_of_a_directory_show_in_its_wcc)
 	ck_assert_uint_eq(wcc.before_size, before.size);
 	ck_assert_uint_eq(wcc.after.fileid, before.fileid);
 	wcc = (struct vfs_wcc){ 0 };
-	ck_assert_int_eq(vt.ops->remove(&vt.ctx, vt.root, vt_name("x"), false,
-					&wcc), -ENOENT);
+	ck_assert_int_eq(DO(vt.ops->remove, &vt.who, vt.root,
+			    .name = vt_name("x"), .wcc = &wcc), -ENOENT);
 	ck_assert(wcc.has_after);
 	wcc = (struct vfs_wcc){ 0 };
-	ck_assert_int_eq(vt.ops->rename(&vt.ctx, vt.root, vt_name("x"),
-					vt.root, vt_name("y"), &wcc, &other),
-			 -ENOENT);
+	ck_assert_int_eq(DO(vt.ops->rename, &vt.who, vt.root,
+			    .name = vt_name("x"), .to = vt.root,
+			    .to_name = vt_name("y"), .wcc = &wcc,
+			    .to_wcc = &other), -ENOENT);
 	ck_assert(wcc.has_after && other.has_after);
 }
 END_TEST
@@ -486,8 +490,8 @@ static bool page_emit(void *argp, const struct vfs_dirent *d)
 	if (p->plus && d->name.s[0] != '.') {
 		ck_assert(d->has_attr && d->has_handle);
 		ck_assert_uint_eq(d->attr.fileid, d->fileid);
-		ck_assert_int_eq(vt.ops->open_handle(&vt.ctx, vt.fs,
-						     &d->handle, &n), 0);
+		ck_assert_int_eq(GET(out, n, vt.ops->open_handle, &vt.who, NULL,
+				     .fs = vt.fs, .handle = &d->handle), 0);
 		ck_assert_uint_eq(vt_attr(n).fileid, d->fileid);
 		vfs_node_put(n);
 	}
@@ -496,13 +500,12 @@ static bool page_emit(void *argp, const struct vfs_dirent *d)
 
 static bool read_page(struct page *p, unsigned n)
 {
-	uint64_t verf = 0;
 	bool eof = false;
 
 	p->n = n;
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, p->dir, p->cookie, &verf,
-					 p->plus, page_emit, p, &eof, NULL),
-			 0);
+	ck_assert_int_eq(GET(eof, eof, vt.ops->readdir, &vt.who, p->dir,
+			     .cookie = p->cookie, .plus = p->plus,
+			     .emit = page_emit, .arg = p), 0);
 	return eof;
 }
 
@@ -558,12 +561,9 @@ START_TEST(only_directories_are_listed)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct page p = { .dir = f };
-	uint64_t verf = 0;
-	bool eof;
 
-	ck_assert_int_eq(vt.ops->readdir(&vt.ctx, f, 0, &verf, false,
-					 page_emit, &p, &eof, NULL),
-			 -ENOTDIR);
+	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, f,
+			     .emit = page_emit, .arg = &p), -ENOTDIR);
 	vfs_node_put(f);
 }
 END_TEST

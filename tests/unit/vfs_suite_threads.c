@@ -46,10 +46,10 @@ static void make_something(struct racer *r, struct vfs_node *dir,
 	int err;
 
 	if (next(r) % 2) {
-		expect(r, vt_make(&vt.ctx, dir, name, VFS_DIR, NULL));
+		expect(r, vt_make(&vt.who, dir, name, VFS_DIR, NULL));
 		return;
 	}
-	err = vt_create(&vt.ctx, dir, name, &how, &n);
+	err = vt_create(&vt.who, dir, name, &how, &n);
 	expect(r, err);
 	if (err < 0)
 		return;
@@ -64,8 +64,8 @@ static void use_something(struct racer *r, struct vfs_node *dir,
 	struct vfs_attr attr;
 	int err;
 
-	err = vt.ops->lookup(&vt.ctx, dir, vt_name(name), &n, &attr, NULL,
-			     NULL);
+	err = GET(out, n, vt.ops->lookup, &vt.who, dir, .name = vt_name(name),
+		  .attr = &attr);
 	expect(r, err);
 	if (err < 0)
 		return;
@@ -74,7 +74,7 @@ static void use_something(struct racer *r, struct vfs_node *dir,
 	if (err == 0)
 		vfs_node_put(again);
 	if (attr.type == VFS_DIR)
-		expect(r, vt_make(&vt.ctx, n, "e1", VFS_DIR, NULL));
+		expect(r, vt_make(&vt.who, n, "e1", VFS_DIR, NULL));
 	vfs_node_put(n);
 }
 
@@ -82,20 +82,18 @@ static void read_something(struct racer *r, struct vfs_node *dir)
 {
 	static const char text[] = "0123456789abcdef";
 	struct iovec iov = { (void *)(uintptr_t)text, 16 };
-	enum vfs_stable stable = VFS_UNSTABLE;
-	uint64_t verf = 0;
 	char buf[16];
 	bool eof;
 	int64_t n;
 
-	expect(r, vt.ops->write(&vt.ctx, r->file, 0, &iov, 1, &stable, NULL));
+	expect(r, DO(vt.ops->write, &vt.who, r->file, .iov = &iov, .niov = 1));
 	n = vt_read(r->file, 0, buf, 16, &eof);
 	expect(r, n);
 	/* A write is seen whole. */
 	if (n != 16 || memcmp(buf, text, 16) != 0)
 		r->fault = -EIO;
-	expect(r, vt.ops->readdir(&vt.ctx, dir, 0, &verf, next(r) % 2, take,
-				  NULL, &eof, NULL));
+	expect(r, GET(eof, eof, vt.ops->readdir, &vt.who, dir, .plus = next(r) %
+		      2, .emit = take));
 }
 
 static void race(void *argp)
@@ -141,8 +139,8 @@ static void check_links(struct vfs_node *dir)
 		struct vfs_attr attr;
 
 		snprintf(name, sizeof(name), "e%d", i);
-		if (vt.ops->lookup(&vt.ctx, dir, vt_name(name), &n, &attr,
-				   NULL, NULL) < 0)
+		if (GET(out, n, vt.ops->lookup, &vt.who, dir,
+			.name = vt_name(name), .attr = &attr) < 0)
 			continue;
 		if (attr.type == VFS_DIR) {
 			subdirs++;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static struct vfs_cred root_cred, alice, bob;
-static struct vfs_ctx as_root, as_alice, as_bob;
+static struct vfs_op as_root, as_alice, as_bob;
 
 static void users(void)
 {
@@ -34,30 +34,28 @@ static struct vfs_node *alice_file(const char *name, uint32_t mode)
 	return n;
 }
 
-static int do_read(const struct vfs_ctx *ctx, struct vfs_node *n)
+static int do_read(const struct vfs_op *who, struct vfs_node *n)
 {
 	char buf[4];
 	struct iovec iov = { buf, sizeof(buf) };
-	bool eof;
 
-	return (int)vt.ops->read(ctx, n, 0, &iov, 1, &eof, NULL);
+	return DO(vt.ops->read, who, n, .iov = &iov, .niov = 1);
 }
 
-static int do_write(const struct vfs_ctx *ctx, struct vfs_node *n)
+static int do_write(const struct vfs_op *who, struct vfs_node *n)
 {
 	struct iovec iov = { (void *)(uintptr_t)"data", 4 };
-	enum vfs_stable stable = VFS_UNSTABLE;
 
-	return (int)vt.ops->write(ctx, n, 0, &iov, 1, &stable, NULL);
+	return DO(vt.ops->write, who, n, .iov = &iov, .niov = 1);
 }
 
-static int set(const struct vfs_ctx *ctx, struct vfs_node *n, uint32_t what,
+static int set(const struct vfs_op *who, struct vfs_node *n, uint32_t what,
 	       uint32_t value)
 {
 	struct vfs_setattr s = { .set = what, .mode = value, .uid = value,
 				 .gid = value, .size = value };
 
-	return vt.ops->setattr(ctx, n, &s, NULL);
+	return DO(vt.ops->setattr, who, n, .set = &s);
 }
 
 START_TEST(files_are_read_and_written_by_who_may)
@@ -202,21 +200,21 @@ START_TEST(directories_are_changed_and_searched_by_who_may)
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(vt_create(&as_alice, d, "f", &how, &n), 0);
 	/* Or -EPERM, since a system may protect others' files from links. */
-	err = vt.ops->link(&as_bob, n, d, vt_name("l"), NULL, NULL);
+	err = DO(vt.ops->link, &as_bob, n, .to = d, .to_name = vt_name("l"));
 	ck_assert(err == -EACCES || err == -EPERM);
 	vfs_node_put(n);
 	ck_assert_int_eq(vt_create(&as_bob, d, "g", &how, &n), -EACCES);
 	ck_assert_int_eq(vt_make(&as_bob, d, "g", VFS_DIR, NULL), -EACCES);
-	ck_assert_int_eq(vt.ops->remove(&as_bob, d, vt_name("f"), false,
-					NULL), -EACCES);
-	ck_assert_int_eq(vt.ops->rename(&as_bob, d, vt_name("f"), vt.root,
-					vt_name("f"), NULL, NULL), -EACCES);
-	ck_assert_int_eq(vt.ops->lookup(&as_bob, d, vt_name("f"), &n, NULL,
-					NULL, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->remove, &as_bob, d, .name = vt_name("f")),
+			 -EACCES);
+	ck_assert_int_eq(DO(vt.ops->rename, &as_bob, d, .name = vt_name("f"),
+			    .to = vt.root, .to_name = vt_name("f")), -EACCES);
+	ck_assert_int_eq(GET(out, n, vt.ops->lookup, &as_bob, d,
+			     .name = vt_name("f")), 0);
 	vfs_node_put(n);
 	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 0700), 0);
-	ck_assert_int_eq(vt.ops->lookup(&as_bob, d, vt_name("f"), &n, NULL,
-					NULL, NULL), -EACCES);
+	ck_assert_int_eq(DO(vt.ops->lookup, &as_bob, d, .name = vt_name("f")),
+			 -EACCES);
 	ck_assert_int_eq(vt_make(&as_root, d, "g", VFS_DIR, NULL), 0);
 	vfs_node_put(d);
 }
@@ -230,17 +228,15 @@ static bool take(void *arg, const struct vfs_dirent *d)
 START_TEST(listing_needs_read_permission)
 {
 	struct vfs_node *d;
-	uint64_t verf = 0;
-	bool eof;
 
 	users();
 	ck_assert_int_eq(vt_make(&as_alice, vt.root, "d", VFS_DIR, NULL), 0);
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 0711), 0);
-	ck_assert_int_eq(vt.ops->readdir(&as_bob, d, 0, &verf, false, take,
-					 NULL, &eof, NULL), -EACCES);
-	ck_assert_int_eq(vt.ops->readdir(&as_alice, d, 0, &verf, false, take,
-					 NULL, &eof, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->readdir, &as_bob, d,
+			     .emit = take), -EACCES);
+	ck_assert_int_eq(DO(vt.ops->readdir, &as_alice, d,
+			     .emit = take), 0);
 	vfs_node_put(d);
 }
 END_TEST
@@ -253,13 +249,13 @@ START_TEST(a_sticky_directory_keeps_what_is_others)
 	users();
 	ck_assert_int_eq(set(&as_root, vt.root, VFS_SET_MODE, 01777), 0);
 	f = alice_file("f", 0666);
-	err = vt.ops->remove(&as_bob, vt.root, vt_name("f"), false, NULL);
+	err = DO(vt.ops->remove, &as_bob, vt.root, .name = vt_name("f"));
 	ck_assert(err == -EPERM || err == -EACCES);
-	err = vt.ops->rename(&as_bob, vt.root, vt_name("f"), vt.root,
-			     vt_name("g"), NULL, NULL);
+	err = DO(vt.ops->rename, &as_bob, vt.root, .name = vt_name("f"),
+		 .to = vt.root, .to_name = vt_name("g"));
 	ck_assert(err == -EPERM || err == -EACCES);
-	ck_assert_int_eq(vt.ops->remove(&as_alice, vt.root, vt_name("f"),
-					false, NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->remove, &as_alice, vt.root,
+			    .name = vt_name("f")), 0);
 	vfs_node_put(f);
 }
 END_TEST
@@ -275,8 +271,8 @@ START_TEST(the_owner_of_a_sticky_directory_may_clear_it)
 	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 01777), 0);
 	ck_assert_int_eq(vt_create(&as_bob, d, "f", &how, &n), 0);
 	vfs_node_put(n);
-	ck_assert_int_eq(vt.ops->remove(&as_alice, d, vt_name("f"), false,
-					NULL), 0);
+	ck_assert_int_eq(DO(vt.ops->remove, &as_alice, d, .name = vt_name("f")),
+			 0);
 	vfs_node_put(d);
 }
 END_TEST

@@ -139,17 +139,21 @@ void mem_wcc_after(const struct mem_node *n, struct vfs_wcc *wcc)
 	mem_attr_fill(n, &wcc->after);
 }
 
-int mem_getattr(const struct vfs_ctx *ctx, struct vfs_node *node,
-		struct vfs_attr *attr)
+int mem_attr_get(const struct vfs_op *op, struct mem_node *n,
+		 struct vfs_attr *attr)
 {
-	struct mem_node *n = mem_node(node);
-	int err = mem_rdlock(ctx, n);
+	int err = mem_rdlock(op, n);
 
 	if (err < 0)
 		return err;
 	mem_attr_fill(n, attr);
 	mem_unlock(n);
 	return 0;
+}
+
+int mem_getattr(struct vfs_op *op)
+{
+	return mem_attr_get(op, mem_node(op->node), op->attr);
 }
 
 /* As READ and WRITE will decide: RFC 1813 section 3.3.4. */
@@ -172,23 +176,22 @@ static uint32_t access_needs(enum vfs_type type, uint32_t bit)
 	}
 }
 
-int mem_access(const struct vfs_ctx *ctx, struct vfs_node *node,
-	       uint32_t want, uint32_t *granted, struct vfs_attr *attr)
+int mem_access(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	int err = mem_rdlock(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	int err = mem_rdlock(op, n);
 
 	if (err < 0)
 		return err;
-	*granted = 0;
+	op->granted = 0;
 	for (uint32_t bit = 1; bit <= VFS_ACCESS_EXECUTE; bit <<= 1) {
-		uint32_t needs = access_needs(n->type, want & bit);
+		uint32_t needs = access_needs(n->type, op->want & bit);
 
-		if (needs && mem_permit(ctx->cred, n, needs) == 0)
-			*granted |= bit;
+		if (needs && mem_permit(op->cred, n, needs) == 0)
+			op->granted |= bit;
 	}
-	if (attr)
-		mem_attr_fill(n, attr);
+	if (op->attr)
+		mem_attr_fill(n, op->attr);
 	mem_unlock(n);
 	return 0;
 }
@@ -271,36 +274,36 @@ static void set_owner_mode(const struct vfs_cred *cred, struct mem_node *n,
 	n->mode = mode;
 }
 
-int mem_setattr(const struct vfs_ctx *ctx, struct vfs_node *node,
-		const struct vfs_setattr *set, struct vfs_wcc *wcc)
+int mem_setattr(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	int err = mem_wrlock_ctx(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	const struct vfs_setattr *set = op->set;
+	int err = mem_wrlock_op(op, n);
 
 	if (err < 0)
 		return err;
-	if (ctx->nonblock && set->set & VFS_SET_SIZE && mem_is_long(n)) {
+	if (op->nonblock && set->set & VFS_SET_SIZE && mem_is_long(n)) {
 		mem_unlock(n);
 		return -EAGAIN;
 	}
-	mem_wcc_before(n, wcc);
+	mem_wcc_before(n, op->wcc);
 	if (set->guarded && from_timespec(set->guard) != n->ctime)
 		err = -EDOM;
 	if (err == 0)
-		err = may_set(ctx->cred, n, set);
+		err = may_set(op->cred, n, set);
 	if (err == 0 && set->set & VFS_SET_SIZE)
 		err = mem_set_size(n, set->size);
 	if (err == 0 && set->set) {
 		if (set->set & VFS_SET_SIZE) {
-			mem_clear_set_id(ctx->cred, n);
+			mem_clear_set_id(op->cred, n);
 			mem_touch_mtime(n);
 		} else {
 			mem_touch_ctime(n);
 		}
-		set_owner_mode(ctx->cred, n, set);
+		set_owner_mode(op->cred, n, set);
 		set_times(n, set, n->ctime);
 	}
-	mem_wcc_after(n, wcc);
+	mem_wcc_after(n, op->wcc);
 	mem_unlock(n);
 	return err;
 }

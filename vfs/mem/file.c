@@ -22,22 +22,21 @@ static void touch_atime(struct mem_node *n)
 			      memory_order_relaxed);
 }
 
-int mem_readlink(const struct vfs_ctx *ctx, struct vfs_node *node, char *buf,
-		 uint32_t size, struct vfs_attr *attr)
+int mem_readlink(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	int len = mem_rdlock(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	int len = mem_rdlock(op, n);
 
 	if (len < 0)
 		return len;
 	if (n->type != VFS_LNK) {
 		len = -EINVAL;
 	} else {
-		len = (int)MIN((uint64_t)size, n->size);
-		memcpy(buf, n->target, len);
+		len = (int)MIN((uint64_t)op->size, n->size);
+		memcpy(op->text, n->target, len);
 	}
-	if (attr)
-		mem_attr_fill(n, attr);
+	if (op->attr)
+		mem_attr_fill(n, op->attr);
 	mem_unlock(n);
 	return len;
 }
@@ -65,28 +64,26 @@ static int64_t read_iov(const struct mem_node *n, uint64_t off,
 	return done;
 }
 
-int64_t mem_read(const struct vfs_ctx *ctx, struct vfs_node *node,
-		 uint64_t off, const struct iovec *iov, int niov, bool *eof,
-		 struct vfs_attr *attr)
+int mem_read(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	int64_t ret = mem_rdlock(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	int64_t ret = mem_rdlock(op, n);
 
 	if (ret < 0)
-		return ret;
+		return (int)ret;
 	ret = check_file(n);
 	/* A client reads what it executes (RFC 1813 section 4.4). */
-	if (ret == 0 && mem_permit_io(ctx->cred, n, MEM_R) < 0)
-		ret = mem_permit(ctx->cred, n, MEM_X);
+	if (ret == 0 && mem_permit_io(op->cred, n, MEM_R) < 0)
+		ret = mem_permit(op->cred, n, MEM_X);
 	if (ret == 0) {
-		ret = read_iov(n, off, iov, niov);
-		*eof = off >= n->size || off + ret == n->size;
+		ret = read_iov(n, op->off, op->iov, op->niov);
+		op->eof = op->off >= n->size || op->off + ret == n->size;
 		touch_atime(n);
 	}
-	if (attr)
-		mem_attr_fill(n, attr);
+	if (op->attr)
+		mem_attr_fill(n, op->attr);
 	mem_unlock(n);
-	return ret;
+	return (int)ret;
 }
 
 static size_t sum_iov(const struct iovec *iov, int niov)
@@ -116,47 +113,45 @@ static int64_t write_iov(struct mem_node *n, uint64_t off,
 	return done;
 }
 
-int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *node,
-		  uint64_t off, const struct iovec *iov, int niov,
-		  enum vfs_stable *stable, struct vfs_wcc *wcc)
+int mem_write(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	size_t len = sum_iov(iov, niov);
-	int64_t ret = mem_wrlock_ctx(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	size_t len = sum_iov(op->iov, op->niov);
+	int64_t ret = mem_wrlock_op(op, n);
 
 	if (ret < 0)
-		return ret;
-	mem_wcc_before(n, wcc);
+		return (int)ret;
+	mem_wcc_before(n, op->wcc);
 	ret = check_file(n);
 	if (ret == 0)
-		ret = mem_permit_io(ctx->cred, n, MEM_W);
-	if (ret == 0 && (off > MEM_MAX_FILE || len > MEM_MAX_FILE - off))
+		ret = mem_permit_io(op->cred, n, MEM_W);
+	if (ret == 0 && (op->off > MEM_MAX_FILE ||
+			 len > MEM_MAX_FILE - op->off))
 		ret = -EFBIG;
 	if (ret == 0 && len > 0)
-		ret = write_iov(n, off, iov, niov);
+		ret = write_iov(n, op->off, op->iov, op->niov);
 	if (ret > 0) {
-		n->size = MAX(n->size, off + ret);
-		mem_clear_set_id(ctx->cred, n);
+		n->size = MAX(n->size, op->off + ret);
+		mem_clear_set_id(op->cred, n);
 		mem_touch_mtime(n);
 	}
-	mem_wcc_after(n, wcc);
+	mem_wcc_after(n, op->wcc);
 	mem_unlock(n);
 	/* It is as stable as this file system ever gets. */
-	*stable = VFS_FILE_SYNC;
-	return ret;
+	op->stable = VFS_FILE_SYNC;
+	return (int)ret;
 }
 
-int mem_commit(const struct vfs_ctx *ctx, struct vfs_node *node, uint64_t off,
-	       uint32_t count, struct vfs_wcc *wcc)
+int mem_commit(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node);
-	int err = mem_rdlock(ctx, n);
+	struct mem_node *n = mem_node(op->node);
+	int err = mem_rdlock(op, n);
 
 	if (err < 0)
 		return err;
-	mem_wcc_before(n, wcc);
+	mem_wcc_before(n, op->wcc);
 	err = check_file(n);
-	mem_wcc_after(n, wcc);
+	mem_wcc_after(n, op->wcc);
 	mem_unlock(n);
 	return err;
 }

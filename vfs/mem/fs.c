@@ -263,10 +263,10 @@ void mem_handle(struct vfs_node *node, struct vfs_handle *h)
 	memcpy(h->data + 4, &n->gen, 8);
 }
 
-static int mem_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *base,
-			   const struct vfs_handle *h, struct vfs_node **out)
+static int mem_open_handle(struct vfs_op *op)
 {
-	struct mem_fs *fs = container_of(base, struct mem_fs, base);
+	struct mem_fs *fs = container_of(op->fs, struct mem_fs, base);
+	const struct vfs_handle *h = op->handle;
 	struct mem_node *n;
 	uint32_t slot;
 	uint64_t gen;
@@ -283,14 +283,14 @@ static int mem_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *base,
 		vfs_node_put(&n->base);
 		return -ESTALE;
 	}
-	*out = &n->base;
+	op->out = &n->base;
 	return 0;
 }
 
-static int mem_statfs(const struct vfs_ctx *ctx, struct vfs_node *node,
-		      struct vfs_statfs *st)
+static int mem_statfs(struct vfs_op *op)
 {
-	struct mem_fs *fs = mem_fs(mem_node(node));
+	struct mem_fs *fs = mem_fs(mem_node(op->node));
+	struct vfs_statfs *st = op->statfs;
 	uint64_t bytes = atomic_load(&fs->bytes);
 
 	st->tbytes = fs->max_bytes;
@@ -303,10 +303,9 @@ static int mem_statfs(const struct vfs_ctx *ctx, struct vfs_node *node,
 	return 0;
 }
 
-static int mem_limits(const struct vfs_ctx *ctx, struct vfs_node *node,
-		      struct vfs_limits *l)
+static int mem_limits(struct vfs_op *op)
 {
-	*l = (struct vfs_limits){
+	*op->limits = (struct vfs_limits){
 		.max_file_size = MEM_MAX_FILE,
 		.time_delta = { 0, 1 },
 		.name_max = VFS_NAME_MAX,

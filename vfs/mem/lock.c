@@ -12,19 +12,19 @@ void mem_wrlock(struct mem_node *n)
 	(void)err;
 }
 
-int mem_wrlock_ctx(const struct vfs_ctx *ctx, struct mem_node *n)
+int mem_wrlock_op(const struct vfs_op *op, struct mem_node *n)
 {
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return pthread_rwlock_trywrlock(&n->lock) ? -EAGAIN : 0;
 	mem_wrlock(n);
 	return 0;
 }
 
-int mem_rdlock(const struct vfs_ctx *ctx, struct mem_node *n)
+int mem_rdlock(const struct vfs_op *op, struct mem_node *n)
 {
 	int err;
 
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return pthread_rwlock_tryrdlock(&n->lock) ? -EAGAIN : 0;
 	/* EAGAIN: too many readers; one of them will be gone soon. */
 	do {

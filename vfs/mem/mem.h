@@ -10,7 +10,7 @@
  *
  * Locks, outermost first: fs->rename, directories (ancestors first, else
  * by address), other nodes (by address), fs->slots_lock.  Nothing blocks
- * under a node's lock but the copying of data; with ctx->nonblock the
+ * under a node's lock but the copying of data; with op->nonblock the
  * operations try the lock and say -EAGAIN, or always do (link, rename).
  */
 #ifndef GANNET_VFS_MEM_H
@@ -149,9 +149,9 @@ void mem_node_free(struct vfs_node *n);
 
 /* lock.c */
 void mem_wrlock(struct mem_node *n);
-/* With ctx->nonblock -EAGAIN instead of waiting. */
-int  mem_wrlock_ctx(const struct vfs_ctx *ctx, struct mem_node *n);
-int  mem_rdlock(const struct vfs_ctx *ctx, struct mem_node *n);
+/* With op->nonblock -EAGAIN instead of waiting. */
+int  mem_wrlock_op(const struct vfs_op *op, struct mem_node *n);
+int  mem_rdlock(const struct vfs_op *op, struct mem_node *n);
 void mem_unlock(struct mem_node *n);
 /* Two nodes, that may be the same, by address. */
 void mem_wrlock2(struct mem_node *a, struct mem_node *b);
@@ -216,58 +216,25 @@ void mem_clear_set_id(const struct vfs_cred *cred, struct mem_node *n);
 int  mem_set_size(struct mem_node *n, uint64_t size);
 
 /* The operations, by file. */
-int mem_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		struct vfs_attr *attr);
-int mem_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		const struct vfs_setattr *set, struct vfs_wcc *wcc);
-int mem_access(const struct vfs_ctx *ctx, struct vfs_node *n, uint32_t want,
-	       uint32_t *granted, struct vfs_attr *attr);
+vfs_op_fn mem_getattr, mem_setattr, mem_access;
+/* The attributes of @n, with its lock. */
+int mem_attr_get(const struct vfs_op *op, struct mem_node *n,
+		 struct vfs_attr *attr);
 
 /* file.c */
-int mem_readlink(const struct vfs_ctx *ctx, struct vfs_node *n, char *buf,
-		 uint32_t size, struct vfs_attr *attr);
-int64_t mem_read(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
-		 const struct iovec *iov, int niov, bool *eof,
-		 struct vfs_attr *attr);
-int64_t mem_write(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
-		  const struct iovec *iov, int niov, enum vfs_stable *stable,
-		  struct vfs_wcc *wcc);
-int mem_commit(const struct vfs_ctx *ctx, struct vfs_node *n, uint64_t off,
-	       uint32_t count, struct vfs_wcc *wcc);
+vfs_op_fn mem_readlink, mem_read, mem_write, mem_commit;
 
 /* name.c */
-int mem_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
-	       struct vfs_name name, struct vfs_node **out,
-	       struct vfs_attr *attr, struct vfs_attr *dir_attr,
-	       bool *has_dir_attr);
-int mem_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
-	       struct vfs_name name, const struct vfs_create *how,
-	       struct vfs_node **out, struct vfs_attr *attr,
-	       struct vfs_wcc *wcc);
-int mem_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
-	     struct vfs_name name, const struct vfs_make *what,
-	     struct vfs_node **out, struct vfs_attr *attr,
-	     struct vfs_wcc *wcc);
-int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
-	       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
-int mem_link(const struct vfs_ctx *ctx, struct vfs_node *n,
-	     struct vfs_node *dir, struct vfs_name name,
-	     struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
+vfs_op_fn mem_lookup, mem_create, mem_make, mem_remove, mem_link;
 /* Takes a link off @n, whose lock is held; true when it was the last:
  * put the tree's reference once no lock is held. */
 bool mem_drop_link(struct mem_node *n);
 
 /* rename.c */
-int mem_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
-	       struct vfs_name from_name, struct vfs_node *to,
-	       struct vfs_name to_name, struct vfs_wcc *from_wcc,
-	       struct vfs_wcc *to_wcc);
+vfs_op_fn mem_rename;
 
 /* readdir.c */
-int mem_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		uint64_t cookie, uint64_t *verf, bool plus,
-		vfs_emit_fn *emit, void *arg, bool *eof,
-		struct vfs_attr *attr);
+vfs_op_fn mem_readdir;
 void mem_handle(struct vfs_node *n, struct vfs_handle *h);
 
 #endif

@@ -21,14 +21,14 @@ static int check_dir(const struct mem_node *dir)
 }
 
 /* The child, counted.  The directory's lock is held. */
-static int find_child(const struct vfs_ctx *ctx, struct mem_node *dir,
+static int find_child(const struct vfs_op *op, struct mem_node *dir,
 		      struct vfs_name name, struct mem_node **out)
 {
 	struct mem_entry *e;
 	int err = check_dir(dir);
 
 	if (err == 0)
-		err = mem_permit(ctx->cred, dir, MEM_X);
+		err = mem_permit(op->cred, dir, MEM_X);
 	if (err < 0)
 		return err;
 	if (name_is(name, ".")) {
@@ -46,35 +46,30 @@ static int find_child(const struct vfs_ctx *ctx, struct mem_node *dir,
 	return 0;
 }
 
-int mem_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
-	       struct vfs_name name, struct vfs_node **out,
-	       struct vfs_attr *attr, struct vfs_attr *dir_attr,
-	       bool *has_dir_attr)
+int mem_lookup(struct vfs_op *op)
 {
-	struct mem_node *dir = mem_node(dir_node), *child;
+	struct mem_node *dir = mem_node(op->node), *child;
 	int err;
 
-	if (has_dir_attr)
-		*has_dir_attr = false;
-	err = mem_rdlock(ctx, dir);
+	err = mem_rdlock(op, dir);
 	if (err < 0)
 		return err;
-	if (dir_attr) {
-		mem_attr_fill(dir, dir_attr);
-		*has_dir_attr = true;
+	if (op->dir_attr) {
+		mem_attr_fill(dir, op->dir_attr);
+		op->has_dir_attr = true;
 	}
-	err = find_child(ctx, dir, name, &child);
+	err = find_child(op, dir, op->name, &child);
 	mem_unlock(dir);
 	if (err < 0)
 		return err;
-	if (attr) {
-		err = mem_getattr(ctx, &child->base, attr);
+	if (op->attr) {
+		err = mem_attr_get(op, child, op->attr);
 		if (err < 0) {
 			vfs_node_put(&child->base);
 			return err;
 		}
 	}
-	*out = &child->base;
+	op->out = &child->base;
 	return 0;
 }
 
@@ -118,15 +113,17 @@ static int add_new(struct mem_node *dir, struct vfs_name name,
 }
 
 /* CREATE of a name that is taken. */
-static int create_existing(const struct vfs_ctx *ctx, struct mem_node *n,
-			   const struct vfs_create *how)
+static int create_existing(const struct vfs_op *op, struct mem_node *n)
 {
+	const struct vfs_create *how = op->create;
 	struct vfs_setattr set = how->attr;
+	struct vfs_op resize = { .cred = op->cred, .node = &n->base,
+				 .nonblock = op->nonblock, .set = &set };
 
 	if (how->how == VFS_CREATE_GUARDED || n->type != VFS_REG)
 		return -EEXIST;
 	if (how->how == VFS_CREATE_EXCLUSIVE) {
-		int err = mem_rdlock(ctx, n);
+		int err = mem_rdlock(op, n);
 
 		if (err < 0)
 			return err;
@@ -137,18 +134,18 @@ static int create_existing(const struct vfs_ctx *ctx, struct mem_node *n,
 	/* As open(O_CREAT) does: the file is as it is, but for its size. */
 	set.set &= VFS_SET_SIZE;
 	set.guarded = false;
-	return set.set ? mem_setattr(ctx, &n->base, &set, NULL) : 0;
+	return set.set ? mem_setattr(&resize) : 0;
 }
 
-static int create_new(const struct vfs_ctx *ctx, struct mem_node *dir,
-		      struct vfs_name name, const struct vfs_create *how,
+static int create_new(const struct vfs_op *op, struct mem_node *dir,
 		      struct mem_node **out)
 {
 	static const struct vfs_setattr none;
+	const struct vfs_create *how = op->create;
 	bool exclusive = how->how == VFS_CREATE_EXCLUSIVE;
 	const struct vfs_setattr *set = exclusive ? &none : &how->attr;
 	struct mem_node *n;
-	int err = mem_permit(ctx->cred, dir, MEM_W | MEM_X);
+	int err = mem_permit(op->cred, dir, MEM_W | MEM_X);
 
 	if (err < 0)
 		return err;
@@ -157,43 +154,40 @@ static int create_new(const struct vfs_ctx *ctx, struct mem_node *dir,
 	err = mem_node_alloc(mem_fs(dir), VFS_REG, &n);
 	if (err < 0)
 		return err;
-	mem_attr_init(n, dir, ctx->cred, set);
+	mem_attr_init(n, dir, op->cred, set);
 	if (set->set & VFS_SET_SIZE)
 		n->size = set->size;
 	n->exclusive = exclusive;
 	n->verf = how->verf;
 	*out = n;
-	return add_new(dir, name, n);
+	return add_new(dir, op->name, n);
 }
 
-int mem_create(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
-	       struct vfs_name name, const struct vfs_create *how,
-	       struct vfs_node **out, struct vfs_attr *attr,
-	       struct vfs_wcc *wcc)
+int mem_create(struct vfs_op *op)
 {
 	/* Once the file is made there is no way back to -EAGAIN. */
-	const struct vfs_ctx wait = { ctx->cred, .nonblock = false };
-	struct mem_node *dir = mem_node(dir_node), *n;
-	int err = mem_wrlock_ctx(ctx, dir);
+	const struct vfs_op wait = { .cred = op->cred };
+	struct mem_node *dir = mem_node(op->node), *n;
+	int err = mem_wrlock_op(op, dir);
 
 	if (err < 0)
 		return err;
-	mem_wcc_before(dir, wcc);
-	err = find_child(ctx, dir, name, &n);
+	mem_wcc_before(dir, op->wcc);
+	err = find_child(op, dir, op->name, &n);
 	if (err == -ENOENT) {
-		err = create_new(ctx, dir, name, how, &n);
+		err = create_new(op, dir, &n);
 	} else if (err == 0) {
-		err = create_existing(ctx, n, how);
+		err = create_existing(op, n);
 		if (err < 0)
 			vfs_node_put(&n->base);
 	}
-	mem_wcc_after(dir, wcc);
+	mem_wcc_after(dir, op->wcc);
 	mem_unlock(dir);
 	if (err < 0)
 		return err;
-	if (attr)
-		mem_getattr(&wait, &n->base, attr);
-	*out = &n->base;
+	if (op->attr)
+		mem_attr_get(&wait, n, op->attr);
+	op->out = &n->base;
 	return 0;
 }
 
@@ -232,20 +226,20 @@ static int set_target(struct mem_node *n, const struct vfs_make *what)
 	return 0;
 }
 
-static int make_new(const struct vfs_ctx *ctx, struct mem_node *dir,
-		    struct vfs_name name, const struct vfs_make *what,
+static int make_new(const struct vfs_op *op, struct mem_node *dir,
 		    struct mem_node **out)
 {
+	const struct vfs_make *what = op->make;
 	struct mem_node *n;
-	int err = mem_permit(ctx->cred, dir, MEM_W | MEM_X);
+	int err = mem_permit(op->cred, dir, MEM_W | MEM_X);
 
 	if (err == 0)
-		err = check_make(ctx->cred, what);
+		err = check_make(op->cred, what);
 	if (err == 0)
 		err = mem_node_alloc(mem_fs(dir), what->type, &n);
 	if (err < 0)
 		return err;
-	mem_attr_init(n, dir, ctx->cred, &what->attr);
+	mem_attr_init(n, dir, op->cred, &what->attr);
 	if (what->type == VFS_BLK || what->type == VFS_CHR) {
 		n->rdev_major = what->rdev_major;
 		n->rdev_minor = what->rdev_minor;
@@ -258,33 +252,30 @@ static int make_new(const struct vfs_ctx *ctx, struct mem_node *dir,
 		}
 	}
 	*out = n;
-	return add_new(dir, name, n);
+	return add_new(dir, op->name, n);
 }
 
-int mem_make(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
-	     struct vfs_name name, const struct vfs_make *what,
-	     struct vfs_node **out, struct vfs_attr *attr,
-	     struct vfs_wcc *wcc)
+int mem_make(struct vfs_op *op)
 {
-	struct mem_node *dir = mem_node(dir_node), *n;
-	int err = mem_wrlock_ctx(ctx, dir);
+	struct mem_node *dir = mem_node(op->node), *n;
+	int err = mem_wrlock_op(op, dir);
 
 	if (err < 0)
 		return err;
-	mem_wcc_before(dir, wcc);
-	err = find_child(ctx, dir, name, &n);
+	mem_wcc_before(dir, op->wcc);
+	err = find_child(op, dir, op->name, &n);
 	if (err == 0) {
 		vfs_node_put(&n->base);
 		err = -EEXIST;
 	} else if (err == -ENOENT) {
-		err = make_new(ctx, dir, name, what, &n);
+		err = make_new(op, dir, &n);
 	}
-	if (err == 0 && attr)
-		mem_attr_fill(n, attr);	/* no one else can have found it yet */
-	mem_wcc_after(dir, wcc);
+	if (err == 0 && op->attr)
+		mem_attr_fill(n, op->attr); /* nobody can have found it yet */
+	mem_wcc_after(dir, op->wcc);
 	mem_unlock(dir);
 	if (err == 0)
-		*out = &n->base;
+		op->out = &n->base;
 	return err;
 }
 
@@ -319,37 +310,36 @@ static struct mem_node *unlink_entry(struct mem_node *dir,
 	return last ? n : NULL;
 }
 
-int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
-	       struct vfs_name name, bool is_dir, struct vfs_wcc *wcc)
+int mem_remove(struct vfs_op *op)
 {
-	struct mem_node *dir = mem_node(dir_node), *gone = NULL, *n;
+	struct mem_node *dir = mem_node(op->node), *gone = NULL, *n;
 	struct mem_entry *e = NULL;
-	int err = mem_wrlock_ctx(ctx, dir);
+	int err = mem_wrlock_op(op, dir);
 
 	if (err < 0)
 		return err;
-	mem_wcc_before(dir, wcc);
+	mem_wcc_before(dir, op->wcc);
 	err = check_dir(dir);
 	if (err == 0)
-		err = mem_permit(ctx->cred, dir, MEM_X);
+		err = mem_permit(op->cred, dir, MEM_X);
 	if (err == 0) {
-		e = mem_dir_find(mem_fs(dir), &dir->dir, name);
+		e = mem_dir_find(mem_fs(dir), &dir->dir, op->name);
 		err = e ? 0 : -ENOENT;
 	}
 	if (err == 0) {
 		n = e->node;
-		err = mem_wrlock_ctx(ctx, n);
+		err = mem_wrlock_op(op, n);
 	}
 	if (err == 0) {
-		if (ctx->nonblock && mem_is_long(n))
+		if (op->nonblock && mem_is_long(n))
 			err = -EAGAIN;
 		else
-			err = check_remove(ctx->cred, dir, n, is_dir);
+			err = check_remove(op->cred, dir, n, op->is_dir);
 		if (err == 0)
 			gone = unlink_entry(dir, e);
 		mem_unlock(n);
 	}
-	mem_wcc_after(dir, wcc);
+	mem_wcc_after(dir, op->wcc);
 	mem_unlock(dir);
 	if (gone)
 		vfs_node_put(&gone->base);
@@ -357,9 +347,8 @@ int mem_remove(const struct vfs_ctx *ctx, struct vfs_node *dir_node,
 }
 
 /* The directory's lock is held; takes @n's. */
-static int link_locked(const struct vfs_ctx *ctx, struct mem_node *n,
-		       struct mem_node *dir, struct vfs_name name,
-		       struct vfs_attr *attr)
+static int link_locked(const struct vfs_op *op, struct mem_node *n,
+		       struct mem_node *dir)
 {
 	uint32_t nlink;
 	int err;
@@ -371,42 +360,40 @@ static int link_locked(const struct vfs_ctx *ctx, struct mem_node *n,
 	else if (nlink >= MEM_MAX_LINKS)
 		err = -EMLINK;
 	else
-		err = mem_dir_add(mem_fs(dir), &dir->dir, name, n);
+		err = mem_dir_add(mem_fs(dir), &dir->dir, op->to_name, n);
 	if (err == 0) {
 		atomic_store_explicit(&n->nlink, nlink + 1,
 				      memory_order_relaxed);
 		mem_touch_ctime(n);
 		mem_touch_mtime(dir);
 	}
-	if (attr)
-		mem_attr_fill(n, attr);
+	if (op->attr)
+		mem_attr_fill(n, op->attr);
 	mem_unlock(n);
 	return err;
 }
 
-int mem_link(const struct vfs_ctx *ctx, struct vfs_node *node,
-	     struct vfs_node *dir_node, struct vfs_name name,
-	     struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
+int mem_link(struct vfs_op *op)
 {
-	struct mem_node *n = mem_node(node), *dir = mem_node(dir_node);
+	struct mem_node *n = mem_node(op->node), *dir = mem_node(op->to);
 	int err;
 
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return -EAGAIN;
 	mem_wrlock(dir);
-	mem_wcc_before(dir, dir_wcc);
+	mem_wcc_before(dir, op->to_wcc);
 	err = check_dir(dir);
 	if (err == 0)
-		err = mem_permit(ctx->cred, dir, MEM_X);
-	if (err == 0 && mem_dir_find(mem_fs(dir), &dir->dir, name))
+		err = mem_permit(op->cred, dir, MEM_X);
+	if (err == 0 && mem_dir_find(mem_fs(dir), &dir->dir, op->to_name))
 		err = -EEXIST;
 	if (err == 0)
-		err = mem_permit(ctx->cred, dir, MEM_W | MEM_X);
+		err = mem_permit(op->cred, dir, MEM_W | MEM_X);
 	if (err == 0 && n->type == VFS_DIR)
 		err = -EPERM;
 	if (err == 0)
-		err = link_locked(ctx, n, dir, name, attr);
-	mem_wcc_after(dir, dir_wcc);
+		err = link_locked(op, n, dir);
+	mem_wcc_after(dir, op->to_wcc);
 	mem_unlock(dir);
 	return err;
 }

@@ -8,11 +8,8 @@
 #define DOTDOT_COOKIE	2
 
 struct listing {
-	const struct vfs_ctx *ctx;
+	const struct vfs_op *op;
 	struct mem_node	*dir;		/* its lock is held */
-	bool		 plus;
-	vfs_emit_fn	*emit;
-	void		*arg;
 };
 
 /*
@@ -22,13 +19,10 @@ struct listing {
 static void fill_attr(const struct listing *l, struct mem_node *n,
 		      bool may_wait, struct vfs_dirent *d)
 {
-	struct vfs_ctx ctx = *l->ctx;
+	struct vfs_op op = { .nonblock = l->op->nonblock || !may_wait };
 
-	if (n != l->dir) {
-		ctx.nonblock = ctx.nonblock || !may_wait;
-		if (mem_rdlock(&ctx, n) < 0)
-			return;
-	}
+	if (n != l->dir && mem_rdlock(&op, n) < 0)
+		return;
 	mem_attr_fill(n, &d->attr);
 	d->has_attr = true;
 	if (n != l->dir)
@@ -44,17 +38,18 @@ static bool put(const struct listing *l, struct mem_node *n,
 	d.cookie = cookie;
 	d.name = name;
 	d.has_attr = d.has_handle = false;
-	if (l->plus) {
+	if (l->op->plus) {
 		fill_attr(l, n, cookie != DOTDOT_COOKIE, &d);
 		mem_handle(&n->base, &d.handle);
 		d.has_handle = true;
 	}
-	return l->emit(l->arg, &d);
+	return l->op->emit(l->op->arg, &d);
 }
 
 /* True when the end was reached. */
-static bool list(const struct listing *l, uint64_t cookie)
+static bool list(const struct listing *l)
 {
+	uint64_t cookie = l->op->cookie;
 	const struct mem_dir *d = &l->dir->dir;
 
 	if (cookie < DOT_COOKIE &&
@@ -75,14 +70,11 @@ static bool list(const struct listing *l, uint64_t cookie)
 	return true;
 }
 
-int mem_readdir(const struct vfs_ctx *ctx, struct vfs_node *node,
-		uint64_t cookie, uint64_t *verf, bool plus,
-		vfs_emit_fn *emit, void *arg, bool *eof,
-		struct vfs_attr *attr)
+int mem_readdir(struct vfs_op *op)
 {
-	struct listing l = { ctx, mem_node(node), plus, emit, arg };
+	struct listing l = { op, mem_node(op->node) };
 	struct mem_node *dir = l.dir;
-	int err = mem_rdlock(ctx, dir);
+	int err = mem_rdlock(op, dir);
 
 	if (err < 0)
 		return err;
@@ -91,17 +83,17 @@ int mem_readdir(const struct vfs_ctx *ctx, struct vfs_node *node,
 	else if (!atomic_load_explicit(&dir->parent, memory_order_relaxed))
 		err = -ESTALE;
 	else
-		err = mem_permit(ctx->cred, dir, MEM_R);
+		err = mem_permit(op->cred, dir, MEM_R);
 	/* Cookies stay good as long as the directory does, so there is
 	 * nothing to verify but that it once gave them out. */
-	*verf = 0;
-	if (err == 0 && cookie > DOTDOT_COOKIE &&
-	    cookie >= dir->dir.next_cookie)
+	op->verf = 0;
+	if (err == 0 && op->cookie > DOTDOT_COOKIE &&
+	    op->cookie >= dir->dir.next_cookie)
 		err = -EBADE;
 	if (err == 0)
-		*eof = list(&l, cookie);
-	if (attr)
-		mem_attr_fill(dir, attr);
+		op->eof = list(&l);
+	if (op->attr)
+		mem_attr_fill(dir, op->attr);
 	mem_unlock(dir);
 	return err;
 }

@@ -9,11 +9,9 @@
 
 /* A rename, step by step. */
 struct move {
-	const struct vfs_ctx *ctx;
+	const struct vfs_op *op;
 	struct mem_node	 *from;
 	struct mem_node	 *to;
-	struct vfs_name	  from_name;
-	struct vfs_name	  to_name;
 	struct mem_entry *from_entry;
 	struct mem_entry *to_entry;	/* NULL: the name is free */
 	struct mem_node	 *node;		/* that moves */
@@ -77,16 +75,16 @@ static int find_moved(struct move *m)
 		return -ENOTDIR;
 	if (!parent_of(m->from) || !parent_of(m->to))
 		return -ESTALE;
-	err = mem_permit(m->ctx->cred, m->from, MEM_X);
+	err = mem_permit(m->op->cred, m->from, MEM_X);
 	if (err == 0)
-		err = mem_permit(m->ctx->cred, m->to, MEM_X);
+		err = mem_permit(m->op->cred, m->to, MEM_X);
 	if (err < 0)
 		return err;
-	m->from_entry = mem_dir_find(fs, &m->from->dir, m->from_name);
+	m->from_entry = mem_dir_find(fs, &m->from->dir, m->op->name);
 	if (!m->from_entry)
 		return -ENOENT;
 	m->node = m->from_entry->node;
-	m->to_entry = mem_dir_find(fs, &m->to->dir, m->to_name);
+	m->to_entry = mem_dir_find(fs, &m->to->dir, m->op->to_name);
 	if (m->to_entry)
 		m->victim = m->to_entry->node;
 	/* POSIX and RFC 1813 section 3.3.14: links to one file stay. */
@@ -117,7 +115,7 @@ static int check_shape(const struct move *m)
 
 static int check_permits(const struct move *m)
 {
-	const struct vfs_cred *cred = m->ctx->cred;
+	const struct vfs_cred *cred = m->op->cred;
 	int err = mem_permit_unlink(cred, m->from, m->node);
 
 	if (err == 0 && m->victim)
@@ -152,7 +150,7 @@ static int apply(struct move *m)
 		if (moves_dir)
 			nlink_add(m->to, -1);
 	} else {
-		err = mem_dir_add(fs, &m->to->dir, m->to_name, m->node);
+		err = mem_dir_add(fs, &m->to->dir, m->op->to_name, m->node);
 		if (err < 0)
 			return err;
 	}
@@ -188,28 +186,23 @@ static int move_locked(struct move *m)
 	return err;
 }
 
-int mem_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
-	       struct vfs_name from_name, struct vfs_node *to,
-	       struct vfs_name to_name, struct vfs_wcc *from_wcc,
-	       struct vfs_wcc *to_wcc)
+int mem_rename(struct vfs_op *op)
 {
 	struct move m = {
-		.ctx = ctx,
-		.from = mem_node(from),
-		.to = mem_node(to),
-		.from_name = from_name,
-		.to_name = to_name,
+		.op = op,
+		.from = mem_node(op->node),
+		.to = mem_node(op->to),
 	};
 	int err;
 
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return -EAGAIN;
 	lock_dirs(m.from, m.to);
-	mem_wcc_before(m.from, from_wcc);
-	mem_wcc_before(m.to, to_wcc);
+	mem_wcc_before(m.from, op->wcc);
+	mem_wcc_before(m.to, op->to_wcc);
 	err = move_locked(&m);
-	mem_wcc_after(m.from, from_wcc);
-	mem_wcc_after(m.to, to_wcc);
+	mem_wcc_after(m.from, op->wcc);
+	mem_wcc_after(m.to, op->to_wcc);
 	unlock_dirs(m.from, m.to);
 	if (m.gone)
 		vfs_node_put(&m.gone->base);

@@ -181,19 +181,18 @@ bool posix_settled(const struct stat *st)
 		      SETTLED_COARSE);
 }
 
-int posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		  struct vfs_attr *attr)
+int posix_getattr(struct vfs_op *op)
 {
-	struct posix_node *node = to_posix(n);
+	struct posix_node *node = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(node);
 	struct stat st;
 	int err;
 
-	if (ctx->nonblock && fs->remote)
+	if (op->nonblock && fs->remote)
 		return -EAGAIN;
 	err = posix_stat(node, &st);
 	if (err < 0)
 		return err;
-	posix_attr(fs, &st, attr);
+	posix_attr(fs, &st, op->attr);
 	return 0;
 }

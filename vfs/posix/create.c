@@ -17,7 +17,7 @@
 
 /* One making of a name. */
 struct making {
-	const struct vfs_ctx *ctx;
+	struct vfs_op	*op;
 	struct posix_fs	*fs;
 	struct posix_node *dir;
 	struct posix_name name;
@@ -30,29 +30,27 @@ struct making {
 };
 
 /* -EAGAIN: it is over, and not to be ended. */
-static int begin(struct making *m, const struct vfs_ctx *ctx,
-		 struct vfs_node *dir, struct vfs_name name,
-		 struct vfs_wcc *wcc)
+static int begin(struct making *m, struct vfs_op *op)
 {
 	int err;
 
-	m->ctx = ctx;
-	m->dir = to_posix(dir);
+	m->op = op;
+	m->dir = to_posix(op->node);
 	m->fs = posix_fs_of(m->dir);
 	m->node = NULL;
 	m->made = m->touched = false;
 	m->tries = 0;
-	posix_name_set(&m->name, name);
-	if (!posix_may_record(ctx, m->fs))
+	posix_name_set(&m->name, op->name);
+	if (!posix_may_record(op, m->fs))
 		return -EAGAIN;
 	posix_names_begin(m->dir);
-	err = posix_change_begin(&m->change, m->dir, wcc);
+	err = posix_change_begin(&m->change, m->dir, op->wcc);
 	if (err == 0 && m->dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
 		err = posix_sync_ready(m->dir);
 	if (err == 0)
-		err = posix_cred_set(m->fs, ctx);
+		err = posix_cred_set(m->fs, op);
 	if (err == -EAGAIN) {
 		posix_change_end(&m->change);
 		posix_names_end(m->dir);
@@ -70,7 +68,7 @@ static bool again(struct making *m, int *err)
 		return false;
 	*err = posix_stat(m->dir, &m->st);
 	if (*err == 0)
-		*err = posix_cred_set(m->fs, m->ctx);
+		*err = posix_cred_set(m->fs, m->op);
 	return *err == 0;
 }
 
@@ -118,19 +116,18 @@ static int after_made(const struct making *m, const struct vfs_setattr *set,
 }
 
 /* Ends the creation, and makes it durable. */
-static int end(struct making *m, int err, struct vfs_node **out,
-	       struct vfs_attr *attr)
+static int end(struct making *m, int err)
 {
 	posix_change_end(&m->change);
 	if (m->node && (m->made || err == 0))
 		posix_seen(m->node, m->dir, m->name.s);
 	err = sync_made(m, err);
 	if (err == 0 && !m->node) {
-		*out = NULL;
+		m->op->out = NULL;
 	} else if (err == 0) {
-		if (attr)
-			posix_attr(m->fs, &m->st, attr);
-		*out = &m->node->node;
+		if (m->op->attr)
+			posix_attr(m->fs, &m->st, m->op->attr);
+		m->op->out = &m->node->node;
 	} else if (m->node) {
 		vfs_node_put(&m->node->node);
 	}
@@ -224,7 +221,7 @@ static int create_and_mark(struct making *m, const struct vfs_setattr *set)
 {
 	int err = create_new(m, MODE_FILE);
 
-	return err ? err : posix_setattr_new(m->ctx, m->node, set, &m->st,
+	return err ? err : posix_setattr_new(m->op, m->node, set, &m->st,
 					     &m->touched);
 }
 
@@ -260,13 +257,16 @@ static int reuse(struct making *m, const struct vfs_setattr *set)
 {
 	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
 				    .size = set->size };
+	struct vfs_op resize = { .cred = m->op->cred, .set = &size };
 	int err = find_existing(m);
 
 	if (err == 0 && m->node->type != VFS_REG)
 		err = -EEXIST;
 	if (err < 0 || !size.set)
 		return err;
-	err = posix_setattr(m->ctx, &m->node->node, &size, NULL);
+	resize.node = &m->node->node;
+	resize.nonblock = m->op->nonblock;
+	err = posix_setattr(&resize);
 	if (err == 0)
 		err = posix_stat(m->node, &m->st);
 	if (err == -ESTALE) {		/* it was removed meanwhile */
@@ -286,21 +286,19 @@ static int create_once(struct making *m, const struct vfs_create *how)
 		return create_exclusive(m, how->verf);
 	err = create_new(m, mode_of(&how->attr, MODE_FILE));
 	if (err == 0)
-		return posix_setattr_new(m->ctx, m->node, &how->attr, &m->st,
+		return posix_setattr_new(m->op, m->node, &how->attr, &m->st,
 					 &m->touched);
 	return err == -EEXIST && how->how == VFS_CREATE_UNCHECKED ?
 	       reuse(m, &how->attr) : err;
 }
 
-int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		 struct vfs_name name, const struct vfs_create *how,
-		 struct vfs_node **out, struct vfs_attr *attr,
-		 struct vfs_wcc *wcc)
+int posix_create(struct vfs_op *op)
 {
+	const struct vfs_create *how = op->create;
 	struct making m;
 	int err;
 
-	err = begin(&m, ctx, dir, name, wcc);
+	err = begin(&m, op);
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
@@ -309,7 +307,7 @@ int posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		while (again(&m, &err));
 	if (how->how != VFS_CREATE_EXCLUSIVE)
 		err = after_made(&m, &how->attr, err);
-	return end(&m, err, out, attr);
+	return end(&m, err);
 }
 
 static int make_link(int dir_fd, const char *name, const struct vfs_make *what)
@@ -371,16 +369,14 @@ static int make_once(struct making *m, const struct vfs_make *what)
 	return err;
 }
 
-int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
-	       struct vfs_name name, const struct vfs_make *what,
-	       struct vfs_node **out, struct vfs_attr *attr,
-	       struct vfs_wcc *wcc)
+int posix_make(struct vfs_op *op)
 {
+	const struct vfs_make *what = op->make;
 	struct vfs_setattr set = what->attr;
 	struct making m;
 	int err;
 
-	err = begin(&m, ctx, dir, name, wcc);
+	err = begin(&m, op);
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
@@ -389,7 +385,7 @@ int posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
 		while (again(&m, &err));
 	set.set &= ~VFS_SET_SIZE;
 	if (err == 0)
-		err = posix_setattr_new(ctx, m.node, &set, &m.st, &m.touched);
+		err = posix_setattr_new(op, m.node, &set, &m.st, &m.touched);
 	err = after_made(&m, &set, err);
-	return end(&m, err, out, attr);
+	return end(&m, err);
 }

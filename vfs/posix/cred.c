@@ -102,14 +102,14 @@ static bool set_ids(uint32_t uid, uint32_t gid)
 	return (uint32_t)setfsgid(-1) == gid && (uint32_t)setfsuid(-1) == uid;
 }
 
-int posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx)
+int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 {
-	const struct vfs_cred *cred = ctx->cred;
+	const struct vfs_cred *cred = op->cred;
 
 	if (!fs->privileged ||
 	    (self.known && posix_cred_same(&self.cred, cred)))
 		return 0;
-	if (ctx->nonblock && !thread_changes_cred)
+	if (op->nonblock && !thread_changes_cred)
 		return -EAGAIN;
 	stat_inc(posix_cred_switch);
 	self.known = self.server = false;

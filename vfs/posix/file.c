@@ -90,15 +90,15 @@ static int64_t move_all(int fd, struct cursor *c, int flags,
 	return total;
 }
 
-static int check_read(const struct vfs_ctx *ctx, struct posix_node *n,
+static int check_read(const struct vfs_op *op, struct posix_node *n,
 		      struct stat *st)
 {
 	int err = posix_stat(n, st);
 
-	return err < 0 ? err : posix_check_io(ctx, n, st, POSIX_R);
+	return err < 0 ? err : posix_check_io(op, n, st, POSIX_R);
 }
 
-static int open_to_read(const struct vfs_ctx *ctx, struct posix_node *n)
+static int open_to_read(const struct vfs_op *op, struct posix_node *n)
 {
 	int fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
 	struct stat st;
@@ -106,9 +106,9 @@ static int open_to_read(const struct vfs_ctx *ctx, struct posix_node *n)
 
 	if (likely(fd >= 0))
 		return fd;
-	if (!posix_may_block(ctx, posix_fs_of(n)))
+	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
-	err = check_read(ctx, n, &st);
+	err = check_read(op, n, &st);
 	if (err < 0)
 		return err;
 	fd = posix_node_rd(n);
@@ -130,19 +130,18 @@ static int64_t read_cached(struct posix_fs *fs, int fd, struct cursor *c)
 	return got;
 }
 
-static int64_t read_some(const struct vfs_ctx *ctx, struct posix_fs *fs,
+static int64_t read_some(const struct vfs_op *op, struct posix_fs *fs,
 			 int fd, struct cursor *c)
 {
-	return ctx->nonblock && !fs->ram ? read_cached(fs, fd, c) :
+	return op->nonblock && !fs->ram ? read_cached(fs, fd, c) :
 					   move_all(fd, c, 0, preadv2);
 }
 
-int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
-		   uint64_t off, const struct iovec *iov, int niov,
-		   bool *eof, struct vfs_attr *attr)
+int posix_read(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(n);
+	uint64_t off = op->off;
 	struct cursor c;
 	struct stat st;
 	int64_t more, got = only_file(n);
@@ -150,35 +149,35 @@ int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	int fd, err;
 
 	if (got < 0)
-		return got;
-	fd = open_to_read(ctx, n);
+		return (int)got;
+	fd = open_to_read(op, n);
 	if (fd < 0)
 		return fd;
-	if (ctx->nonblock && !fs->ram && (fs->remote || posix_atime_due(n)))
+	if (op->nonblock && !fs->ram && (fs->remote || posix_atime_due(n)))
 		return -EAGAIN;
-	cursor_init(&c, iov, niov, MIN(off, (uint64_t)INT64_MAX));
+	cursor_init(&c, op->iov, op->niov, MIN(off, (uint64_t)INT64_MAX));
 	if (off >= INT64_MAX)
 		c.left = 0;
 	do {
-		more = read_some(ctx, fs, fd, &c);
+		more = read_some(op, fs, fd, &c);
 		if (more < 0)
-			return more;
+			return (int)more;
 		got += more;
 		/* Checked with the attributes of after, before anyone sees the
 		 * data. */
-		err = check_read(ctx, n, &st);
+		err = check_read(op, n, &st);
 		if (err < 0)
 			return err;
-		*eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
-		if (c.left > 0 && !*eof && ctx->nonblock)
+		op->eof = off + got >= (uint64_t)st.st_size || off >= INT64_MAX;
+		if (c.left > 0 && !op->eof && op->nonblock)
 			return -EAGAIN;	/* the rest is not in memory */
 		/* It has grown since its end was found.  Just once: not all
 		 * file systems have as many bytes as they say. */
-		again = !again && c.left > 0 && !*eof && !c.err;
+		again = !again && c.left > 0 && !op->eof && !c.err;
 	} while (again);
-	if (attr)
-		posix_attr(fs, &st, attr);
-	return got;
+	if (op->attr)
+		posix_attr(fs, &st, op->attr);
+	return (int)got;
 }
 
 /* Returns how much went into the pipe, or -errno. */
@@ -198,52 +197,50 @@ static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
 	return n < 0 && left == len ? -errno : (int64_t)(len - left);
 }
 
-int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *vn,
-			uint64_t off, uint32_t len, int pipe, bool *eof,
-			struct vfs_attr *attr)
+int posix_read_pipe(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(n);
 	struct stat st;
 	int64_t got = only_file(n);
 	int fd, err;
 
 	if (got < 0)
-		return got;
+		return (int)got;
 	if (atomic_load_explicit(&fs->no_splice, memory_order_relaxed) ||
-	    off > (uint64_t)INT64_MAX - len)
+	    op->off > (uint64_t)INT64_MAX - op->count)
 		return -EOPNOTSUPP;
-	if (!posix_may_block(ctx, fs))
+	if (!posix_may_block(op, fs))
 		return -EAGAIN;
-	fd = open_to_read(ctx, n);
+	fd = open_to_read(op, n);
 	if (fd < 0)
 		return fd;
-	got = splice_all(fd, off, len, pipe);
+	got = splice_all(fd, op->off, op->count, op->pipe);
 	if (got == -EINVAL) {
 		atomic_store(&fs->no_splice, true);
 		return -EOPNOTSUPP;
 	}
 	if (got < 0)
-		return got;
+		return (int)got;
 	/* As in posix_read(). */
-	err = check_read(ctx, n, &st);
+	err = check_read(op, n, &st);
 	if (err < 0)
 		return err;
-	*eof = off + (uint64_t)got >= (uint64_t)st.st_size;
-	if (got == 0 && !*eof)		/* it has grown since */
+	op->eof = op->off + (uint64_t)got >= (uint64_t)st.st_size;
+	if (got == 0 && !op->eof)		/* it has grown since */
 		return -EOPNOTSUPP;
-	if (attr)
-		posix_attr(fs, &st, attr);
-	return got;
+	if (op->attr)
+		posix_attr(fs, &st, op->attr);
+	return (int)got;
 }
 
-static int open_to_write(const struct vfs_ctx *ctx, struct posix_node *n)
+static int open_to_write(const struct vfs_op *op, struct posix_node *n)
 {
 	int fd = atomic_load_explicit(&n->wr_fd, memory_order_acquire);
 
 	if (likely(fd >= 0))
 		return fd;
-	return posix_may_block(ctx, posix_fs_of(n)) ? posix_node_wr(n) :
+	return posix_may_block(op, posix_fs_of(n)) ? posix_node_wr(n) :
 	       -EAGAIN;
 }
 
@@ -252,55 +249,54 @@ static int open_to_write(const struct vfs_ctx *ctx, struct posix_node *n)
  * which counts as FILE_SYNC.  Memory counts as stable, so the client need not
  * keep the data for a COMMIT.
  */
-static bool must_sync(const struct posix_fs *fs, enum vfs_stable *stable)
+static bool must_sync(const struct posix_fs *fs, struct vfs_op *op)
 {
-	bool sync = !fs->ram && *stable != VFS_UNSTABLE;
+	bool sync = !fs->ram && op->stable != VFS_UNSTABLE;
 
 	if (fs->ram || sync)
-		*stable = VFS_FILE_SYNC;
+		op->stable = VFS_FILE_SYNC;
 	return sync;
 }
 
 /* Finds a descriptor to write by; on a poller, without waiting. */
-static bool may_write(const struct vfs_ctx *ctx, const struct posix_fs *fs)
+static bool may_write(const struct vfs_op *op, const struct posix_fs *fs)
 {
-	return posix_may_block(ctx, fs) ||
+	return posix_may_block(op, fs) ||
 	       !(fs->remote ||
 		 atomic_load_explicit(&fs->no_nowait_write,
 				      memory_order_relaxed));
 }
 
-static int nowait_flag(const struct vfs_ctx *ctx, struct posix_fs *fs,
+static int nowait_flag(const struct vfs_op *op, struct posix_fs *fs,
 		       bool sync)
 {
-	if (posix_may_block(ctx, fs))
+	if (posix_may_block(op, fs))
 		return 0;
 	return sync ? -EAGAIN : RWF_NOWAIT;
 }
 
-static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
-			     struct cursor *c, const struct stat *before,
-			     enum vfs_stable *stable)
+static int64_t write_checked(struct vfs_op *op, struct posix_node *n,
+			     struct cursor *c, const struct stat *before)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	bool sync = must_sync(fs, stable);
-	int nowait = nowait_flag(ctx, fs, sync);
+	bool sync = must_sync(fs, op);
+	int nowait = nowait_flag(op, fs, sync);
 	struct posix_mark mark;
 	int64_t done;
 	int fd, err;
 
 	if (nowait < 0)
 		return nowait;
-	err = posix_check_io(ctx, n, before, POSIX_W);
+	err = posix_check_io(op, n, before, POSIX_W);
 	if (err < 0)
 		return err;
-	fd = open_to_write(ctx, n);
+	fd = open_to_write(op, n);
 	if (fd == -EACCES)
 		return posix_node_closed(n, before, S_IWUSR);
 	if (fd < 0)
 		return fd;
 	/* As the caller: quotas, and set-id bits that a write takes away. */
-	err = posix_cred_set(fs, ctx);
+	err = posix_cred_set(fs, op);
 	if (err < 0)
 		return err;
 	mark = posix_node_mark(n);
@@ -324,42 +320,39 @@ static int64_t write_checked(const struct vfs_ctx *ctx, struct posix_node *n,
 	return err < 0 ? err : done;
 }
 
-int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *vn,
-		    uint64_t off, const struct iovec *iov, int niov,
-		    enum vfs_stable *stable, struct vfs_wcc *wcc)
+int posix_write(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
 	struct posix_change change;
 	struct cursor c;
 	int64_t done;
 
-	if (!may_write(ctx, posix_fs_of(n)))
+	if (!may_write(op, posix_fs_of(n)))
 		return -EAGAIN;
-	cursor_init(&c, iov, niov, off);
-	done = posix_change_begin(&change, n, wcc);
+	cursor_init(&c, op->iov, op->niov, op->off);
+	done = posix_change_begin(&change, n, op->wcc);
 	if (done == 0)
 		done = only_file(n);
 	if (done == 0 && change.fixed)
 		done = -EPERM;
-	if (done == 0 && (off > INT64_MAX || c.left > INT64_MAX - off))
+	if (done == 0 && (op->off > INT64_MAX || c.left > INT64_MAX - op->off))
 		done = -EFBIG;
 	if (done == 0)
-		done = write_checked(ctx, n, &c, &change.before, stable);
+		done = write_checked(op, n, &c, &change.before);
 	posix_change_end(&change);
-	return done;
+	return (int)done;
 }
 
-int posix_commit(const struct vfs_ctx *ctx, struct vfs_node *vn,
-		 uint64_t off, uint32_t count, struct vfs_wcc *wcc)
+int posix_commit(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_change c;
 	int err;
 
-	if (!posix_may_block(ctx, fs))
+	if (!posix_may_block(op, fs))
 		return -EAGAIN;
-	err = posix_change_begin(&c, n, wcc);
+	err = posix_change_begin(&c, n, op->wcc);
 	if (err == 0)
 		err = only_file(n);
 	/* Times, too: other clients know by them that data changed. */
@@ -393,20 +386,20 @@ static int get_text(struct posix_node *n, struct posix_text **out)
 	return 0;
 }
 
-int posix_readlink(const struct vfs_ctx *ctx, struct vfs_node *vn, char *buf,
-		   uint32_t size, struct vfs_attr *attr)
+int posix_readlink(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
 	struct posix_text *text = atomic_load(&n->text);
 	struct stat st;
+	uint32_t len;
 	int err = 0;
 
 	if (n->type != VFS_LNK)
 		return -EINVAL;
-	if (ctx->nonblock && posix_fs_of(n)->remote)
+	if (op->nonblock && posix_fs_of(n)->remote)
 		return -EAGAIN;
 	if (!text) {
-		if (!posix_may_block(ctx, posix_fs_of(n)))
+		if (!posix_may_block(op, posix_fs_of(n)))
 			return -EAGAIN;
 		err = get_text(n, &text);
 	}
@@ -414,9 +407,9 @@ int posix_readlink(const struct vfs_ctx *ctx, struct vfs_node *vn, char *buf,
 		err = posix_stat(n, &st);
 	if (err < 0)
 		return err;
-	if (attr)
-		posix_attr(posix_fs_of(n), &st, attr);
-	size = MIN(size, text->len);
-	memcpy(buf, text->s, size);
-	return size;
+	if (op->attr)
+		posix_attr(posix_fs_of(n), &st, op->attr);
+	len = MIN(op->size, text->len);
+	memcpy(op->text, text->s, len);
+	return (int)len;
 }

@@ -302,15 +302,15 @@ static bool posix_is_at(struct vfs_fs *vfs, const char *path)
 	       (st.st_dev == fs->dev && st.st_ino == fs->ino);
 }
 
-static int posix_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_statfs *out)
+static int posix_statfs(struct vfs_op *op)
 {
-	struct posix_node *node = to_posix(n);
+	struct posix_node *node = to_posix(op->node);
+	struct vfs_statfs *out = op->statfs;
 	struct statvfs st;
 	uint64_t unit;
 
 	/* It may look for a quota. */
-	if (!posix_may_block(ctx, posix_fs_of(node)))
+	if (!posix_may_block(op, posix_fs_of(node)))
 		return -EAGAIN;
 	posix_flags_learn(posix_fs_of(node));
 	if (fstatvfs(node->fd, &st) < 0)
@@ -325,10 +325,9 @@ static int posix_statfs(const struct vfs_ctx *ctx, struct vfs_node *n,
 	return 0;
 }
 
-static int posix_limits(const struct vfs_ctx *ctx, struct vfs_node *n,
-			struct vfs_limits *l)
+static int posix_limits(struct vfs_op *op)
 {
-	*l = posix_fs_of(to_posix(n))->limits;
+	*op->limits = posix_fs_of(to_posix(op->node))->limits;
 	return 0;
 }
 

@@ -47,12 +47,12 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 	return false;
 }
 
-static int open_parent(const struct vfs_ctx *ctx, struct posix_fs *fs,
+static int open_parent(const struct vfs_op *op, struct posix_fs *fs,
 		       struct posix_node *dir)
 {
 	int fd, check;
 
-	if (!posix_may_block(ctx, fs))
+	if (!posix_may_block(op, fs))
 		return -EAGAIN;
 	fd = openat(dir->fd, "..", POSIX_OPEN_NAME | O_DIRECTORY);
 	if (fd < 0)
@@ -67,7 +67,7 @@ static int open_parent(const struct vfs_ctx *ctx, struct posix_fs *fs,
 }
 
 struct looking {
-	const struct vfs_ctx *ctx;
+	const struct vfs_op *op;
 	struct posix_fs	*fs;
 	struct posix_node *dir;
 	struct posix_name name;
@@ -94,7 +94,7 @@ static bool find_kept(struct looking *l)
 	struct vfs_handle h;
 
 	if (!posix_dentry_find(l->fs, l->dir, &l->dir_st, l->name.s, &h) ||
-	    posix_granted(l->ctx, l->dir, &l->dir_st, POSIX_X) != POSIX_X)
+	    posix_granted(l->op, l->dir, &l->dir_st, POSIX_X) != POSIX_X)
 		return false;
 	l->node = posix_cache_find(&l->fs->cache, &h);
 	if (!l->node)
@@ -110,7 +110,7 @@ static int record(struct looking *l)
 {
 	if (posix_seen_before(l->node, l->dir, l->name.s))
 		return 0;
-	if (!posix_may_record(l->ctx, l->fs)) {
+	if (!posix_may_record(l->op, l->fs)) {
 		vfs_node_put(&l->node->node);
 		return -EAGAIN;
 	}
@@ -125,7 +125,7 @@ static int find_name(struct looking *l)
 	int fd, err;
 
 	fd = posix_open_name(l->fs, l->dir->fd, l->name.s,
-			     !posix_may_block(l->ctx, l->fs));
+			     !posix_may_block(l->op, l->fs));
 	if (fd < 0)
 		return fd;
 	err = posix_node_adopt(l->fs, fd, false, &l->st, &l->node);
@@ -136,14 +136,14 @@ static int find_name(struct looking *l)
 	if (keep && posix_same_time(&ctime, &l->dir_st.st_ctim)) {
 		posix_dentry_keep(l->fs, l->dir, &l->dir_st, l->name.s,
 				  &l->node->handle);
-		posix_was_granted(l->ctx, l->dir, &l->dir_st, POSIX_X);
+		posix_was_granted(l->op, l->dir, &l->dir_st, POSIX_X);
 	}
 	return 0;
 }
 
 static int find_parent(struct looking *l)
 {
-	int fd = open_parent(l->ctx, l->fs, l->dir);
+	int fd = open_parent(l->op, l->fs, l->dir);
 
 	return fd < 0 ? fd :
 	       posix_node_adopt(l->fs, fd, false, &l->st, &l->node);
@@ -155,11 +155,11 @@ static int find_parent(struct looking *l)
  */
 static int may_search(struct looking *l)
 {
-	int err = posix_cred_set(l->fs, l->ctx);
+	int err = posix_cred_set(l->fs, l->op);
 
 	if (err != -EAGAIN)
 		return err;
-	err = posix_granted(l->ctx, l->dir, &l->dir_st, POSIX_X);
+	err = posix_granted(l->op, l->dir, &l->dir_st, POSIX_X);
 	if (err < 0)
 		return err;
 	return err == POSIX_X ? 0 : -EACCES;
@@ -187,34 +187,29 @@ static int find(struct looking *l)
 	return dotdot ? find_parent(l) : find_name(l);
 }
 
-int posix_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		 struct vfs_name name, struct vfs_node **out,
-		 struct vfs_attr *attr, struct vfs_attr *dir_attr,
-		 bool *has_dir_attr)
+int posix_lookup(struct vfs_op *op)
 {
-	struct looking l = { .ctx = ctx, .dir = to_posix(dir) };
+	struct looking l = { .op = op, .dir = to_posix(op->node) };
 	int err;
 
 	l.fs = posix_fs_of(l.dir);
-	if (has_dir_attr)
-		*has_dir_attr = false;
-	if (ctx->nonblock && l.fs->remote)
+	if (op->nonblock && l.fs->remote)
 		return -EAGAIN;
-	posix_name_set(&l.name, name);
+	posix_name_set(&l.name, op->name);
 	err = posix_stat(l.dir, &l.dir_st);
 	if (err < 0)
 		return err;
 	err = find(&l);
 	if (err == -EAGAIN)
 		return err;
-	if (dir_attr && has_dir_attr) {
-		posix_attr(l.fs, &l.dir_st, dir_attr);
-		*has_dir_attr = true;
+	if (op->dir_attr) {
+		posix_attr(l.fs, &l.dir_st, op->dir_attr);
+		op->has_dir_attr = true;
 	}
 	if (err < 0)
 		return err;
-	if (attr)
-		posix_attr(l.fs, &l.st, attr);
-	*out = &l.node->node;
+	if (op->attr)
+		posix_attr(l.fs, &l.st, op->attr);
+	op->out = &l.node->node;
 	return 0;
 }

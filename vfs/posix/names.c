@@ -74,17 +74,17 @@ static void going_end(struct going *g)
 		vfs_node_put(&g->node->node);
 }
 
-static int remove_name(const struct vfs_ctx *ctx, struct posix_node *dir,
-		       const char *name, bool is_dir)
+static int remove_name(const struct vfs_op *op, struct posix_node *dir,
+		       const char *name)
 {
 	struct posix_fs *fs = posix_fs_of(dir);
 	struct going g;
 	int err = 0;
 
 	going(&g, fs, dir, name);
-	if (ctx->nonblock && !is_dir && !goes_quickly(&g))
+	if (op->nonblock && !op->is_dir && !goes_quickly(&g))
 		err = -EAGAIN;
-	else if (unlinkat(dir->fd, name, is_dir ? AT_REMOVEDIR : 0) < 0)
+	else if (unlinkat(dir->fd, name, op->is_dir ? AT_REMOVEDIR : 0) < 0)
 		err = -errno;
 	else
 		gone(&g, fs);
@@ -92,27 +92,26 @@ static int remove_name(const struct vfs_ctx *ctx, struct posix_node *dir,
 	return err;
 }
 
-int posix_remove(const struct vfs_ctx *ctx, struct vfs_node *vdir,
-		 struct vfs_name name, bool is_dir, struct vfs_wcc *wcc)
+int posix_remove(struct vfs_op *op)
 {
-	struct posix_node *dir = to_posix(vdir);
+	struct posix_node *dir = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(dir);
 	struct posix_change c;
 	struct posix_name s;
 	int err;
 
-	if (!posix_may_record(ctx, fs))
+	if (!posix_may_record(op, fs))
 		return -EAGAIN;
-	posix_name_set(&s, name);
-	err = posix_change_begin(&c, dir, wcc);
+	posix_name_set(&s, op->name);
+	err = posix_change_begin(&c, dir, op->wcc);
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
 		err = posix_sync_ready(dir);
 	if (err == 0)
-		err = posix_cred_set(fs, ctx);
+		err = posix_cred_set(fs, op);
 	if (err == 0)
-		err = remove_name(ctx, dir, s.s, is_dir);
+		err = remove_name(op, dir, s.s);
 	posix_change_end(&c);
 	return err < 0 ? err : posix_change_sync(&c);
 }
@@ -178,26 +177,23 @@ static int sync_both(const struct posix_change *from,
 	return err ? err : to_err;
 }
 
-int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
-		 struct vfs_name from_name, struct vfs_node *vto,
-		 struct vfs_name to_name, struct vfs_wcc *from_wcc,
-		 struct vfs_wcc *to_wcc)
+int posix_rename(struct vfs_op *op)
 {
-	struct posix_node *from = to_posix(vfrom), *to = to_posix(vto);
+	struct posix_node *from = to_posix(op->node), *to = to_posix(op->to);
 	struct posix_fs *fs = posix_fs_of(from);
 	struct posix_name from_s, to_s;
 	struct posix_change cf, ct;
 	int err;
 
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return -EAGAIN;		/* what it replaces may be large */
-	posix_name_set(&from_s, from_name);
-	posix_name_set(&to_s, to_name);
-	if (to_wcc)
-		memset(to_wcc, 0, sizeof(*to_wcc));
-	err = posix_change_begin(&cf, from, from_wcc);
+	posix_name_set(&from_s, op->name);
+	posix_name_set(&to_s, op->to_name);
+	if (op->to_wcc)
+		memset(op->to_wcc, 0, sizeof(*op->to_wcc));
+	err = posix_change_begin(&cf, from, op->wcc);
 	if (to != from && err == 0)
-		err = posix_change_begin(&ct, to, to_wcc);
+		err = posix_change_begin(&ct, to, op->to_wcc);
 	else
 		ct.node = NULL;
 	posix_names_begin(to);
@@ -206,25 +202,23 @@ int posix_rename(const struct vfs_ctx *ctx, struct vfs_node *vfrom,
 	if (err == 0)
 		err = posix_sync_ready(to);
 	if (err == 0)
-		err = posix_cred_set(fs, ctx);
+		err = posix_cred_set(fs, op);
 	if (err == 0)
 		err = rename_names(fs, from, from_s.s, to, to_s.s);
 	posix_change_end(&cf);
 	if (ct.node)
 		posix_change_end(&ct);
-	if (to == from && from_wcc && to_wcc)
-		*to_wcc = *from_wcc;
+	if (to == from && op->wcc && op->to_wcc)
+		*op->to_wcc = *op->wcc;
 	if (err == 0)
 		err = sync_both(&cf, ct.node ? &ct : NULL);
 	posix_names_end(to);
 	return err;
 }
 
-int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
-	       struct vfs_node *vdir, struct vfs_name name,
-	       struct vfs_attr *attr, struct vfs_wcc *dir_wcc)
+int posix_link(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn), *dir = to_posix(vdir);
+	struct posix_node *n = to_posix(op->node), *dir = to_posix(op->to);
 	struct posix_fs *fs = posix_fs_of(n);
 	struct posix_change c;
 	struct posix_name s;
@@ -232,12 +226,12 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	char path[40];
 	int err;
 
-	if (!posix_may_record(ctx, fs))
+	if (!posix_may_record(op, fs))
 		return -EAGAIN;
-	posix_name_set(&s, name);
+	posix_name_set(&s, op->to_name);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
 	posix_names_begin(dir);
-	err = posix_change_begin(&c, dir, dir_wcc);
+	err = posix_change_begin(&c, dir, op->to_wcc);
 	if (err == 0 && dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)
@@ -245,7 +239,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0)
 		err = posix_sync_ready(dir);
 	if (err == 0)
-		err = posix_cred_set(fs, ctx);
+		err = posix_cred_set(fs, op);
 	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;
@@ -255,7 +249,7 @@ int posix_link(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0)
 		err = posix_change_sync(&c);
 	posix_names_end(dir);
-	if (attr && posix_fstat(n->fd, &st) == 0)
-		posix_attr(fs, &st, attr);
+	if (op->attr && posix_fstat(n->fd, &st) == 0)
+		posix_attr(fs, &st, op->attr);
 	return err;
 }

@@ -301,10 +301,10 @@ static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
 	return make_node(fs, fd, false, &st, h, out);
 }
 
-int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
-		      const struct vfs_handle *h, struct vfs_node **out)
+int posix_open_handle(struct vfs_op *op)
 {
-	struct posix_fs *fs = to_posix_fs(vfs);
+	struct posix_fs *fs = to_posix_fs(op->fs);
+	const struct vfs_handle *h = op->handle;
 	struct posix_node *n;
 	int err = 0;
 
@@ -313,10 +313,10 @@ int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
 		return -EBADMSG;
 	}
 	if (posix_handle_is_root(h))
-		return posix_root(vfs, out);
+		return posix_root(op->fs, &op->out);
 	n = posix_cache_find(&fs->cache, h);
 	if (!n) {
-		if (!posix_may_record(ctx, fs))
+		if (!posix_may_record(op, fs))
 			return -EAGAIN;
 		if (fs->by_handle)
 			err = open_by_handle(fs, h, &n);
@@ -327,7 +327,7 @@ int posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *vfs,
 		stat_inc(posix_stale);
 	if (err < 0)
 		return err;
-	*out = &n->node;
+	op->out = &n->node;
 	return 0;
 }
 

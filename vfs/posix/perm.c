@@ -103,19 +103,19 @@ static int ask(int fd, unsigned bit)
 	       errno == ETXTBSY ? 0 : -errno;
 }
 
-int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+int posix_granted(const struct vfs_op *op, struct posix_node *n,
 		  const struct stat *st, unsigned want)
 {
 	uint8_t known, granted;
-	int slot = recall(n, ctx->cred, st, &known, &granted);
+	int slot = recall(n, op->cred, st, &known, &granted);
 	bool keep;
 	int err;
 
 	if (likely((want & ~known) == 0))
 		return granted & want;
-	if (!posix_may_block(ctx, posix_fs_of(n)))
+	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;		/* it may have to read a list */
-	err = posix_cred_set(posix_fs_of(n), ctx);
+	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;
 	keep = posix_settled(st);
@@ -129,34 +129,34 @@ int posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
 		granted |= err;
 	}
 	if (keep)
-		remember(n, ctx->cred, st, slot,
+		remember(n, op->cred, st, slot,
 			 (uint8_t [2]){ known, granted });
 	return granted & want;
 }
 
-void posix_was_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 		       const struct stat *st, unsigned what)
 {
 	uint8_t known, granted;
-	int slot = recall(n, ctx->cred, st, &known, &granted);
+	int slot = recall(n, op->cred, st, &known, &granted);
 
 	if ((known & granted & what) != what)
-		remember(n, ctx->cred, st, slot,
+		remember(n, op->cred, st, slot,
 			 (uint8_t [2]){ known | what, granted | what });
 }
 
-int posix_check_io(const struct vfs_ctx *ctx, struct posix_node *n,
+int posix_check_io(const struct vfs_op *op, struct posix_node *n,
 		   const struct stat *st, unsigned want)
 {
 	const struct posix_fs *fs = posix_fs_of(n);
-	uint32_t uid = fs->privileged ? ctx->cred->uid : fs->uid;
+	uint32_t uid = fs->privileged ? op->cred->uid : fs->uid;
 	int got;
 
 	if (n->type == VFS_REG && (uid == st->st_uid || uid == 0))
 		return 0;
-	got = posix_granted(ctx, n, st, want);
+	got = posix_granted(op, n, st, want);
 	if (got == 0 && want == POSIX_R && n->type == VFS_REG)
-		got = posix_granted(ctx, n, st, POSIX_X);
+		got = posix_granted(op, n, st, POSIX_X);
 	if (got < 0)
 		return got;
 	return got ? 0 : -EACCES;
@@ -175,34 +175,33 @@ static const struct {
 	{ VFS_ACCESS_EXECUTE,	0,		   POSIX_X },
 };
 
-int posix_access(const struct vfs_ctx *ctx, struct vfs_node *n,
-		 uint32_t want, uint32_t *granted, struct vfs_attr *attr)
+int posix_access(struct vfs_op *op)
 {
-	struct posix_node *node = to_posix(n);
+	struct posix_node *node = to_posix(op->node);
 	bool is_dir = node->type == VFS_DIR;
 	unsigned ask_for = 0;
 	struct stat st;
 	int got;
 
-	if (ctx->nonblock && posix_fs_of(node)->remote)
+	if (op->nonblock && posix_fs_of(node)->remote)
 		return -EAGAIN;
 	got = posix_stat(node, &st);
 	if (got < 0)
 		return got;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++)
-		if (want & needs[i].bit)
+		if (op->want & needs[i].bit)
 			ask_for |= is_dir ? needs[i].dir : needs[i].other;
-	got = posix_granted(ctx, node, &st, ask_for);
+	got = posix_granted(op, node, &st, ask_for);
 	if (got < 0)
 		return got;
-	*granted = 0;
+	op->granted = 0;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++) {
 		unsigned need = is_dir ? needs[i].dir : needs[i].other;
 
 		if (need && (got & need) == need)
-			*granted |= want & needs[i].bit;
+			op->granted |= op->want & needs[i].bit;
 	}
-	if (attr)
-		posix_attr(posix_fs_of(node), &st, attr);
+	if (op->attr)
+		posix_attr(posix_fs_of(node), &st, op->attr);
 	return 0;
 }

@@ -191,18 +191,18 @@ static inline struct posix_fs *posix_fs_of(struct posix_node *n)
 }
 
 /* True if an operation that can wait for storage may go ahead. */
-static inline bool posix_may_block(const struct vfs_ctx *ctx,
+static inline bool posix_may_block(const struct vfs_op *op,
 				   const struct posix_fs *fs)
 {
-	return !ctx->nonblock || fs->ram;
+	return !op->nonblock || fs->ram;
 }
 
 /* ... if it may write to the table of files as well, whose directory is on a
  * disk. */
-static inline bool posix_may_record(const struct vfs_ctx *ctx,
+static inline bool posix_may_record(const struct vfs_op *op,
 				    const struct posix_fs *fs)
 {
-	return !ctx->nonblock || (fs->ram && !fs->table);
+	return !op->nonblock || (fs->ram && !fs->table);
 }
 
 /* A name off the wire, terminated. */
@@ -223,9 +223,9 @@ static inline bool posix_cred_same(const struct vfs_cred *a,
 bool posix_cred_probe(void);
 /*
  * Become the caller.  0; -EACCES when the system has no such user; -EAGAIN
- * with ctx->nonblock, when that would change the thread's credentials.
+ * with op->nonblock, when that would change the thread's credentials.
  */
-int  posix_cred_set(const struct posix_fs *fs, const struct vfs_ctx *ctx);
+int  posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op);
 /* Become the server again, for its own descriptors; @fs may be NULL. */
 void posix_cred_server(const struct posix_fs *fs);
 
@@ -235,21 +235,20 @@ void posix_cred_server(const struct posix_fs *fs);
 #define POSIX_R	4
 /* Returns the bits of @want (POSIX_*) that the kernel grants, or -errno.  @st
  * is fresh. */
-int  posix_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+int  posix_granted(const struct vfs_op *op, struct posix_node *n,
 		   const struct stat *st, unsigned want);
 /*
  * Notes that the kernel let the caller do @what just now, as itself.  @st is
  * from before, posix_settled() then, and no other ctime since.
  */
-void posix_was_granted(const struct vfs_ctx *ctx, struct posix_node *n,
+void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 		       const struct stat *st, unsigned what);
 /* 0, -EACCES or -EAGAIN.  The owner may always read and write (RFC 1813 section
  * 4.4), and a caller that may execute may read. */
-int  posix_check_io(const struct vfs_ctx *ctx, struct posix_node *n,
+int  posix_check_io(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, unsigned want);
 void posix_verdicts_free(struct posix_node *n);
-int  posix_access(const struct vfs_ctx *ctx, struct vfs_node *n,
-		  uint32_t want, uint32_t *granted, struct vfs_attr *attr);
+vfs_op_fn posix_access;
 
 /*
  * attr.c
@@ -295,8 +294,7 @@ static inline bool posix_is_later(const struct timespec *a,
  */
 bool posix_settled(const struct stat *st);
 
-int  posix_getattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		   struct vfs_attr *attr);
+vfs_op_fn posix_getattr;
 
 /*
  * change.c
@@ -336,11 +334,10 @@ void posix_hold_end(struct posix_hold *h);
 /*
  * setattr.c
  */
-int  posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *n,
-		   const struct vfs_setattr *set, struct vfs_wcc *wcc);
+vfs_op_fn posix_setattr;
 /* Gives a new file what its creation, as the caller, could not; *@changed: it
  * did. */
-int  posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
+int  posix_setattr_new(const struct vfs_op *op, struct posix_node *n,
 		       const struct vfs_setattr *set, struct stat *st,
 		       bool *changed);
 
@@ -397,8 +394,7 @@ int  posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 		      struct posix_node **out);
 void posix_node_free(struct vfs_node *n);
 int  posix_root(struct vfs_fs *fs, struct vfs_node **out);
-int  posix_open_handle(const struct vfs_ctx *ctx, struct vfs_fs *fs,
-		       const struct vfs_handle *h, struct vfs_node **out);
+vfs_op_fn posix_open_handle;
 void posix_handle(struct vfs_node *n, struct vfs_handle *h);
 /* Descriptors to read, write or sync through; -errno.  Borrowed. */
 int  posix_node_rd(struct posix_node *n);
@@ -540,43 +536,8 @@ void posix_rolls_free(struct posix_fs *fs);
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.
  */
-int  posix_lookup(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		  struct vfs_name name, struct vfs_node **out,
-		  struct vfs_attr *attr, struct vfs_attr *dir_attr,
-		  bool *has_dir_attr);
-int  posix_create(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		  struct vfs_name name, const struct vfs_create *how,
-		  struct vfs_node **out, struct vfs_attr *attr,
-		  struct vfs_wcc *wcc);
-int  posix_make(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		struct vfs_name name, const struct vfs_make *what,
-		struct vfs_node **out, struct vfs_attr *attr,
-		struct vfs_wcc *wcc);
-int  posix_remove(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		  struct vfs_name name, bool is_dir, struct vfs_wcc *wcc);
-int  posix_rename(const struct vfs_ctx *ctx, struct vfs_node *from,
-		  struct vfs_name from_name, struct vfs_node *to,
-		  struct vfs_name to_name, struct vfs_wcc *from_wcc,
-		  struct vfs_wcc *to_wcc);
-int  posix_link(const struct vfs_ctx *ctx, struct vfs_node *n,
-		struct vfs_node *dir, struct vfs_name name,
-		struct vfs_attr *attr, struct vfs_wcc *dir_wcc);
-int  posix_readlink(const struct vfs_ctx *ctx, struct vfs_node *n, char *buf,
-		    uint32_t size, struct vfs_attr *attr);
-int64_t posix_read(const struct vfs_ctx *ctx, struct vfs_node *n,
-		   uint64_t off, const struct iovec *iov, int niov,
-		   bool *eof, struct vfs_attr *attr);
-int64_t posix_read_pipe(const struct vfs_ctx *ctx, struct vfs_node *n,
-			uint64_t off, uint32_t len, int pipe, bool *eof,
-			struct vfs_attr *attr);
-int64_t posix_write(const struct vfs_ctx *ctx, struct vfs_node *n,
-		    uint64_t off, const struct iovec *iov, int niov,
-		    enum vfs_stable *stable, struct vfs_wcc *wcc);
-int  posix_commit(const struct vfs_ctx *ctx, struct vfs_node *n,
-		  uint64_t off, uint32_t count, struct vfs_wcc *wcc);
-int  posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *dir,
-		   uint64_t cookie, uint64_t *verf, bool plus,
-		   vfs_emit_fn *emit, void *arg, bool *eof,
-		   struct vfs_attr *attr);
+vfs_op_fn posix_lookup, posix_create, posix_make, posix_remove, posix_rename,
+	  posix_link, posix_readlink, posix_read, posix_read_pipe, posix_write,
+	  posix_commit, posix_readdir;
 
 #endif

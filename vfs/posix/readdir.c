@@ -99,12 +99,10 @@ static int seek(const struct posix_fs *fs, struct stream *s, uint64_t cookie)
 }
 
 struct reading {
+	struct vfs_op	*op;
 	struct posix_node *dir;
 	struct stat	 st;		/* from before the first entry */
-	bool		 plus;
 	bool		 settled;	/* later changes show in its ctime */
-	vfs_emit_fn	*emit;
-	void		*arg;
 };
 
 /* True if no name of the directory was changed since @r->st. */
@@ -214,29 +212,28 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 	/* Clients must not see the directory above the root. */
 	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
 		e.fileid = r->dir->ino;
-	if (r->plus)
+	if (r->op->plus)
 		fill_plus(r, d->d_name, &e);
-	return r->emit(r->arg, &e);
+	return r->op->emit(r->op->arg, &e);
 }
 
-static int emit_all(const struct reading *r, struct stream *s, bool *eof)
+static int emit_all(const struct reading *r, struct stream *s)
 {
 	struct posix_fs *fs = posix_fs_of(r->dir);
 	const struct dirent64 *d;
 	int err;
 
-	*eof = false;
+	r->op->eof = false;
 	while ((d = peek(s, &err))) {
 		if (!emit_one(r, d, cookie_of(fs, s, d)))
 			return 0;
 		step(s, d);
 	}
-	*eof = err == 0;
+	r->op->eof = err == 0;
 	return err;
 }
 
-static int read_from(const struct vfs_ctx *ctx, const struct reading *r,
-		     uint64_t cookie, bool *eof)
+static int read_all(const struct reading *r)
 {
 	struct posix_fs *fs = posix_fs_of(r->dir);
 	struct stream s;
@@ -248,39 +245,35 @@ static int read_from(const struct vfs_ctx *ctx, const struct reading *r,
 	s.count = 0;
 	s.size = READ_SIZE;
 	s.pos = s.len = 0;
-	err = seek(fs, &s, cookie);
-	if (err == 0 && r->plus)
-		err = posix_cred_set(fs, ctx);
+	err = seek(fs, &s, r->op->cookie);
+	if (err == 0 && r->op->plus)
+		err = posix_cred_set(fs, r->op);
 	if (err == 0)
-		err = emit_all(r, &s, eof);
+		err = emit_all(r, &s);
 	close(s.fd);
 	return err;
 }
 
-int posix_readdir(const struct vfs_ctx *ctx, struct vfs_node *vdir,
-		  uint64_t cookie, uint64_t *verf, bool plus,
-		  vfs_emit_fn *emit, void *arg, bool *eof,
-		  struct vfs_attr *attr)
+int posix_readdir(struct vfs_op *op)
 {
-	struct reading r = { .dir = to_posix(vdir), .plus = plus,
-			     .emit = emit, .arg = arg };
+	struct reading r = { .op = op, .dir = to_posix(op->node) };
 	int err;
 
 	if (r.dir->type != VFS_DIR)
 		return -ENOTDIR;
-	if (ctx->nonblock)
+	if (op->nonblock)
 		return -EAGAIN;
-	if (cookie > INT64_MAX)
+	if (op->cookie > INT64_MAX)
 		return -EBADE;
 	err = posix_stat(r.dir, &r.st);
 	if (err == 0)
-		err = posix_check_io(ctx, r.dir, &r.st, POSIX_R);
+		err = posix_check_io(op, r.dir, &r.st, POSIX_R);
 	if (err < 0)
 		return err;
 	r.settled = posix_settled(&r.st);
-	err = read_from(ctx, &r, cookie, eof);
-	*verf = 0;
-	if (attr)
-		posix_attr(posix_fs_of(r.dir), &r.st, attr);
+	err = read_all(&r);
+	op->verf = 0;
+	if (op->attr)
+		posix_attr(posix_fs_of(r.dir), &r.st, op->attr);
 	return err;
 }

@@ -69,7 +69,7 @@ static int set_times(struct posix_node *n, const struct vfs_setattr *set)
  * 3.3.2).  The system grants that to others than the owner for both times at
  * once only, and clients set one: open(2) with O_TRUNC sends mtime.
  */
-static int set_times_as(const struct vfs_ctx *ctx, struct posix_node *n,
+static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 			const struct vfs_setattr *set)
 {
 	const struct posix_fs *fs = posix_fs_of(n);
@@ -81,7 +81,7 @@ static int set_times_as(const struct vfs_ctx *ctx, struct posix_node *n,
 		return err;
 	err = posix_stat(n, &st);
 	if (err == 0)
-		err = posix_granted(ctx, n, &st, POSIX_W);
+		err = posix_granted(op, n, &st, POSIX_W);
 	if (err <= 0)
 		return err < 0 ? err : -EACCES;
 	posix_cred_server(fs);
@@ -91,7 +91,7 @@ static int set_times_as(const struct vfs_ctx *ctx, struct posix_node *n,
 }
 
 /* As WRITE is checked: the client's open(2) may be long ago. */
-static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
+static int set_size(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, uint64_t size)
 {
 	int fd, err;
@@ -100,7 +100,7 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 		return n->type == VFS_DIR ? -EISDIR : -EINVAL;
 	if (size > INT64_MAX)
 		return -EFBIG;
-	err = posix_check_io(ctx, n, st, POSIX_W);
+	err = posix_check_io(op, n, st, POSIX_W);
 	if (err < 0)
 		return err;
 	fd = posix_node_wr(n);
@@ -108,7 +108,7 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 		return posix_node_closed(n, st, S_IWUSR);
 	if (fd < 0)
 		return fd;
-	err = posix_cred_set(posix_fs_of(n), ctx);
+	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;
 	/* It may fail in its midst, with the size changed. */
@@ -118,7 +118,7 @@ static int set_size(const struct vfs_ctx *ctx, struct posix_node *n,
 /* Owner before mode, since a change of owner takes set-id bits away; times
  * last, since a change of size sets them: mtime to now, as asked.  Once a part
  * is done no error says "come again": a guard would meet that part. */
-static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
+static int set_all(const struct vfs_op *op, struct posix_node *n,
 		   const struct stat *st, const struct vfs_setattr *set)
 {
 	struct vfs_setattr times = { .set = set->set & SET_TIMES,
@@ -128,12 +128,12 @@ static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
 	int err = 0;
 
 	if (set->set & VFS_SET_SIZE) {
-		err = set_size(ctx, n, st, set->size);
+		err = set_size(op, n, st, set->size);
 		times.set &= ~VFS_SET_MTIME_NOW;
 		done = err == 0;
 	}
 	if (err == 0)
-		err = posix_cred_set(posix_fs_of(n), ctx);
+		err = posix_cred_set(posix_fs_of(n), op);
 	if (err == 0 && set->set & (VFS_SET_UID | VFS_SET_GID)) {
 		err = set_owner(n, set);
 		done |= err == 0;
@@ -143,7 +143,7 @@ static int set_all(const struct vfs_ctx *ctx, struct posix_node *n,
 		done |= err == 0;
 	}
 	if (err == 0 && times.set)
-		err = set_times_as(ctx, n, &times);
+		err = set_times_as(op, n, &times);
 	return done ? posix_not_again(err) : err;
 }
 
@@ -168,26 +168,26 @@ static bool frees_much(const struct vfs_setattr *set, const struct stat *st)
 	       (uint64_t)st->st_blocks * 512 > VFS_LONG;
 }
 
-int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
-		  const struct vfs_setattr *set, struct vfs_wcc *wcc)
+int posix_setattr(struct vfs_op *op)
 {
-	struct posix_node *n = to_posix(vn);
+	struct posix_node *n = to_posix(op->node);
+	const struct vfs_setattr *set = op->set;
 	struct posix_change c;
 	struct posix_hold hold;
 	int err;
 
-	if (!posix_may_block(ctx, posix_fs_of(n)))
+	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
 	/* A caller that may not block tries again from the start, and could
 	 * meet a part that it has done.  So it does one part at a time. */
-	if (ctx->nonblock && has_parts(set))
+	if (op->nonblock && has_parts(set))
 		return -EAGAIN;
 	/* No other SETATTR comes between the guard's check and the change. */
-	err = posix_hold(&hold, n, !ctx->nonblock);
+	err = posix_hold(&hold, n, !op->nonblock);
 	if (err < 0)
 		return err;
-	err = posix_change_begin(&c, n, wcc);
-	if (err == 0 && ctx->nonblock && frees_much(set, &c.before))
+	err = posix_change_begin(&c, n, op->wcc);
+	if (err == 0 && op->nonblock && frees_much(set, &c.before))
 		err = -EAGAIN;
 	if (err == 0 && !guard_fits(set, &c.before))
 		err = -EDOM;
@@ -196,7 +196,7 @@ int posix_setattr(const struct vfs_ctx *ctx, struct vfs_node *vn,
 	if (err == 0 && set->set)
 		err = posix_sync_ready(n);
 	if (err == 0)
-		err = set_all(ctx, n, &c.before, set);
+		err = set_all(op, n, &c.before, set);
 	posix_change_end(&c);
 	posix_hold_end(&hold);
 	if (err == 0 && set->set)
@@ -230,7 +230,7 @@ static int give(struct posix_node *n, const struct vfs_cred *cred,
 }
 
 /* A look-up may have made the node first, and then it is not open to write. */
-static int grow_new(const struct vfs_ctx *ctx, struct posix_node *n,
+static int grow_new(const struct vfs_op *op, struct posix_node *n,
 		    uint64_t size)
 {
 	int fd = posix_node_wr(n), err;
@@ -239,13 +239,13 @@ static int grow_new(const struct vfs_ctx *ctx, struct posix_node *n,
 		return -EFBIG;
 	if (fd < 0)
 		return fd;
-	err = posix_cred_set(posix_fs_of(n), ctx);
+	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
-static int set_new(const struct vfs_ctx *ctx, struct posix_node *n,
+static int set_new(const struct vfs_op *op, struct posix_node *n,
 		   const struct vfs_setattr *set, struct stat *st,
 		   bool *changed)
 {
@@ -253,11 +253,11 @@ static int set_new(const struct vfs_ctx *ctx, struct posix_node *n,
 	int err = 0;
 
 	if (grow)
-		err = grow_new(ctx, n, set->size);
+		err = grow_new(op, n, set->size);
 	if (err < 0)
 		return err;
 	*changed = grow;
-	err = give(n, ctx->cred, set, st);
+	err = give(n, op->cred, set, st);
 	*changed |= err > 0;
 	/* Mode bits that the creation left out, or the change of owner took
 	 * away. */
@@ -275,10 +275,10 @@ static int set_new(const struct vfs_ctx *ctx, struct posix_node *n,
 	return MIN(err, 0);
 }
 
-int posix_setattr_new(const struct vfs_ctx *ctx, struct posix_node *n,
+int posix_setattr_new(const struct vfs_op *op, struct posix_node *n,
 		      const struct vfs_setattr *set, struct stat *st,
 		      bool *changed)
 {
 	*changed = false;
-	return set->set ? set_new(ctx, n, set, st, changed) : 0;
+	return set->set ? set_new(op, n, set, st, changed) : 0;
 }

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <check.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -101,6 +102,32 @@ void daemon_end(struct daemon_run *d, int sig)
 	kill(d->pid, SIGKILL);
 	waitpid(d->pid, &d->status, 0);
 	ck_abort_msg("gannetd did not end");
+}
+
+pid_t daemon_thread(struct daemon_run *d, const char *name, char state)
+{
+	char path[320], comm[17], is;
+	struct dirent *e;
+	pid_t tid = 0;
+	DIR *dir;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", d->pid);
+	dir = opendir(path);
+	while (dir && !tid && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", d->pid,
+			 e->d_name);
+		f = fopen(path, "re");
+		if (f && fscanf(f, "%*d (%16[^)]) %c", comm, &is) == 2 &&
+		    !strncmp(comm, name, strlen(name)) &&
+		    (!state || is == state))
+			tid = atoi(e->d_name);
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
 }
 
 bool daemon_has_logged(struct daemon_run *d, const char *text)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The daemon from outside: options, messages, signals, exit status. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,34 +372,16 @@ static long sleeps_of(int tid)
  * waits for locks and memory too, and may hold some. */
 static int sleeping_worker(void)
 {
-	char path[320], name[32];
-	struct dirent *e;
-	int tid = 0, calm = 0;
+	int tid, calm = 0;
 	long times, before = -1;
-	DIR *dir;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
-	dir = opendir(path);
-	ck_assert_ptr_nonnull(dir);
 	for (int i = 0; i < 6000 && calm < 20; i++) {
-		rewinddir(dir);
-		while (!tid && (e = readdir(dir))) {
-			snprintf(path, sizeof(path), "/proc/%d/task/%s/comm",
-				 d.pid, e->d_name);
-			f = fopen(path, "r");
-			if (f && fgets(name, sizeof(name), f) &&
-			    !strncmp(name, "worker/", 7))
-				tid = atoi(e->d_name);
-			if (f)
-				fclose(f);
-		}
+		tid = daemon_thread(&d, "worker/", 0);
 		times = tid ? sleeps_of(tid) : -1;
 		calm = times >= 0 && times == before ? calm + 1 : 0;
 		before = times;
 		usleep(10000);
 	}
-	closedir(dir);
 	ck_assert_int_eq(calm, 20);
 	return tid;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The daemon under any parent: closed descriptors, storms of signals. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,38 +61,10 @@ TEST_LOOP(standard_descriptors_that_are_closed_are_of_no_file, 1, 8)
 	EVENTUALLY(access(path, F_OK) < 0);
 }
 
-/* The number of the daemon's thread of this name. */
-static pid_t thread_of(const char *name)
-{
-	char path[64], comm[32];
-	struct dirent *e;
-	pid_t tid = 0;
-	DIR *dir;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", d.pid);
-	dir = opendir(path);
-	ck_assert_ptr_nonnull(dir);
-	while (!tid && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%.16s/comm", d.pid,
-			 e->d_name);
-		f = fopen(path, "r");
-		if (!f)
-			continue;
-		if (fgets(comm, sizeof(comm), f) &&
-		    strcspn(comm, "\n") == strlen(name) &&
-		    !strncmp(comm, name, strlen(name)))
-			tid = atoi(e->d_name);
-		fclose(f);
-	}
-	closedir(dir);
-	return tid;
-}
-
 /* A thread that is traced may stand still while the others run. */
 static pid_t stop_thread(const char *name)
 {
-	pid_t tid = thread_of(name);
+	pid_t tid = daemon_thread(&d, name, 0);
 	int status;
 
 	ck_assert_int_gt(tid, 0);

@@ -19,11 +19,10 @@
 #include "daemon/exports.h"
 #include "daemon/fabrics.h"
 #include "daemon/pollers.h"
+#include "daemon/programs.h"
 #include "daemon/reload.h"
 #include "daemon/state.h"
 #include "lib/util.h"
-#include "mountd/mountd.h"
-#include "nfs3/nfs3.h"
 #include "rpc/rpc.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
@@ -31,10 +30,16 @@
 
 #define MAX_LISTENERS	4
 
+/* A fabric in use. */
+struct started {
+	const struct fabric_row *row;
+	struct fabric		 fabric;
+};
+
 struct listener {
 	struct xprt_listener *l;
 	const char	     *name;	/* "tcp", "udp", or the row's */
-	const struct fabric_row *row;	/* NULL: TCP or UDP */
+	struct started	     *fabric;	/* NULL: TCP or UDP */
 };
 
 /* The workers that calls of one export may occupy. */
@@ -55,15 +60,11 @@ struct server {
 	struct work_class	*names;		/* of name look-ups */
 	struct export_table	*exports;
 	struct reloader		*reloader;
-	struct rpc_program	*nfs3;
-	struct rpc_program	*mountd;
+	struct rpc_program	*programs[PROGRAMS];
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
-	struct {
-		const struct fabric_row *row;
-		struct fabric	 fabric;
-	}			 fabrics[FABRICS];
+	struct started		 fabrics[FABRICS];
 	unsigned		 nfabrics;
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
@@ -179,31 +180,20 @@ static unsigned get_port(const struct sockaddr_storage *ss)
 	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
 }
 
-typedef int listen_fn(struct server *s, const struct sockaddr *sa,
-		      struct xprt_listener **out);
-
-static int listen_tcp(struct server *s, const struct sockaddr *sa,
-		      struct xprt_listener **out)
-{
-	return tcp_listen(&s->env, sa, NULL, out);
-}
-
-static int listen_udp(struct server *s, const struct sockaddr *sa,
-		      struct xprt_listener **out)
-{
-	return udp_listen(&s->env, sa, NULL, out);
-}
-
-/* Adds a listener for the newest fabric. */
-static int listen_fabric(struct server *s, const struct sockaddr *sa,
-			 struct xprt_listener **out)
+/* Makes @l, whose name and fabric are set. */
+static int listen_at(struct server *s, const struct sockaddr *sa,
+		     struct listener *l)
 {
 	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
-	unsigned i = s->nfabrics - 1;
+	struct xprt_env *env = &s->env;
 
-	return rpcrdma_listen(&s->fabrics[i].fabric,
-			      s->fabrics[i].row->has_own_pollers ?
-			      &s->device_env : &s->env, sa, &o, out);
+	if (!l->fabric)
+		return strcmp(l->name, "udp") ?
+		       tcp_listen(env, sa, NULL, &l->l) :
+		       udp_listen(env, sa, NULL, &l->l);
+	if (l->fabric->row->has_own_pollers)
+		env = &s->device_env;
+	return rpcrdma_listen(&l->fabric->fabric, env, sa, &o, &l->l);
 }
 
 static const char *listen_hint(int err)
@@ -221,22 +211,24 @@ static const char *listen_hint(int err)
 }
 
 /* Listens at @port of the address to bind to; *@got is the port it got. */
-static int add_listener(struct server *s, const char *name, listen_fn *fn,
-			unsigned port, unsigned *got)
+static int add_listener(struct server *s, const char *name,
+			struct started *fabric, unsigned port, unsigned *got)
 {
 	struct listener *l = &s->listeners[s->nlisteners];
 	struct sockaddr_storage ss;
 	char text[XPRT_ADDR_TEXT];
 	int err;
 
+	l->name = name;
+	l->fabric = fabric;
 	options_address(s->o->bind, &ss);	/* checked when it was read */
 	set_port(&ss, port);
-	err = fn(s, (struct sockaddr *)&ss, &l->l);
+	err = listen_at(s, (struct sockaddr *)&ss, l);
 	if (err == -EAFNOSUPPORT && !s->o->bind) {
 		/* No IPv6 on this machine. */
 		options_address("0.0.0.0", &ss);
 		set_port(&ss, port);
-		err = fn(s, (struct sockaddr *)&ss, &l->l);
+		err = listen_at(s, (struct sockaddr *)&ss, l);
 	}
 	if (err) {
 		log_err("cannot listen on %s %s: %s%s", name,
@@ -245,7 +237,6 @@ static int add_listener(struct server *s, const char *name, listen_fn *fn,
 			listen_hint(err));
 		return err;
 	}
-	l->name = name;
 	s->nlisteners++;
 	*got = get_port(&l->l->local);
 	return 0;
@@ -258,10 +249,10 @@ static int listen_streams(struct server *s)
 	int err;
 
 	for (int tries = 0; ; tries++) {
-		err = add_listener(s, "tcp", listen_tcp, s->o->port, &port);
+		err = add_listener(s, "tcp", NULL, s->o->port, &port);
 		if (err)
 			return err;
-		err = add_listener(s, "udp", listen_udp, port, &port);
+		err = add_listener(s, "udp", NULL, port, &port);
 		if (!err || s->o->port || tries == 10)
 			return err;
 		s->nlisteners--;
@@ -296,23 +287,22 @@ static int start_device_pollers(struct server *s)
 static int start_fabric(struct server *s, const struct fabric_row *row)
 {
 	unsigned port = s->nfabrics ? s->o->iwarp_port : s->o->rdma_port;
+	struct started *fabric = &s->fabrics[s->nfabrics];
 	int err;
 
 	if (!row->available()) {
 		log_err("--rdma %s: %s", row->name, row->absent);
 		return -ENODEV;
 	}
-	err = row->create(s->o, &s->fabrics[s->nfabrics].fabric);
+	err = row->create(s->o, &fabric->fabric);
 	if (err)
 		return cannot(row->title, err);
-	s->fabrics[s->nfabrics++].row = row;
+	fabric->row = row;
+	s->nfabrics++;
 	if (row->has_own_pollers)
 		err = start_device_pollers(s);
 	if (!err)
-		err = add_listener(s, row->listener, listen_fabric, port,
-				   &port);
-	if (!err)
-		s->listeners[s->nlisteners - 1].row = row;
+		err = add_listener(s, row->listener, fabric, port, &port);
 	return err;
 }
 
@@ -350,24 +340,28 @@ void server_print_ready(const struct server *s, FILE *out)
 	fflush(out);
 }
 
+static int announce_at(struct server *s, const struct listener *l)
+{
+	const char *kind = l->fabric ? "rdma" : l->name;
+	int err = 0;
+
+	for (unsigned i = 0; i < PROGRAMS && !err; i++)
+		if (strstr(program_rows[i].announced, kind))
+			err = announce(&s->announced, s->programs[i], kind,
+				       &l->l->local);
+	return err;
+}
+
 static void announce_all(struct server *s)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < s->nlisteners && !err; i++) {
 		const struct listener *l = &s->listeners[i];
-		const struct sockaddr_storage *at = &l->l->local;
 
 		/* A netid has one port: the first fabric's. */
-		if (l->row && l->row != s->fabrics[0].row)
-			continue;
-		if (strcmp(l->name, "udp"))	/* NFS answers NULL only */
-			err = announce(&s->announced, s->nfs3,
-				       l->row ? "rdma" : l->name, at);
-		/* Clients ask for MOUNT over TCP or UDP, whatever NFS is to
-		 * use (RFC 8267 section 5.1). */
-		if (!err && !l->row)
-			err = announce(&s->announced, s->mountd, l->name, at);
+		if (!l->fabric || l->fabric == s->fabrics)
+			err = announce_at(s, l);
 	}
 	if (err)
 		log_info("rpcbind does not answer: clients need the mount "
@@ -392,10 +386,7 @@ static int start_programs(struct server *s)
 		.state_dir = s->o->state_dir,
 		.attach = give_share, .release = return_share, .arg = s,
 	};
-	struct nfs3_config nfs3 = { 0 };
-	struct mountd_config mountd = {
-		.state_dir = s->o->state_dir, .rdma = s->o->rdma_mount,
-	};
+	struct program_env env = { .o = s->o };
 	int err;
 
 	err = state_dir_open(s->o->state_dir, &s->state_lock);
@@ -415,15 +406,13 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
-	nfs3.exports = mountd.exports = s->exports;
-	nfs3.names = mountd.names = s->names;
-	err = nfs3_create(&nfs3, &s->nfs3);
-	if (!err)
-		err = rpc_server_add(s->rpc, s->nfs3);
-	if (!err)
-		err = mountd_create(&mountd, &s->mountd);
-	if (!err)
-		err = rpc_server_add(s->rpc, s->mountd);
+	env.exports = s->exports;
+	env.names = s->names;
+	for (unsigned i = 0; i < PROGRAMS && !err; i++) {
+		err = program_rows[i].create(&env, &s->programs[i]);
+		if (!err)
+			err = rpc_server_add(s->rpc, s->programs[i]);
+	}
 	if (!err)
 		err = reloader_start(reload, s, &s->reloader);
 	return err ? cannot("the programs", err) : publish_exports(s);
@@ -532,10 +521,9 @@ void server_stop(struct server *s)
 		rpc_server_destroy(s->rpc);
 	pollers_stop(&s->device_pollers);
 	pollers_stop(&s->pollers);
-	if (s->nfs3)
-		nfs3_destroy(s->nfs3);
-	if (s->mountd)
-		mountd_destroy(s->mountd);
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		if (s->programs[i])
+			program_rows[i].destroy(s->programs[i]);
 	if (s->exports)
 		export_table_destroy(s->exports);
 	while (s->nfabrics > 0) {

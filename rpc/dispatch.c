@@ -65,12 +65,10 @@ static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
 		.proc = call->procnum,
 		.len = call->msg->call_len,
 		.flavor = call->cred.flavor,
+		.uid = call->cred.uid,
+		.gid = call->cred.gid,
 		.sum = drc_sum(args, dc->keep ? DRC_SUM_MAX : ALONE_SUM),
 	};
-	if (call->cred.flavor == RPC_AUTH_SYS) {
-		dc->key.uid = call->cred.uid;
-		dc->key.gid = call->cred.gid;
-	}
 	drc_key_addr(&dc->key, rpc_call_peer(call), x->datagram);
 	slot->priv.in_drc = true;
 	slot->priv.work.run = take_over;

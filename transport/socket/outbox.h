@@ -69,12 +69,15 @@ struct outbox {
 	void (*update)(struct outbox *o);
 	/* The end has begun.  Set under the lock, with err. */
 	atomic_bool	 closing;
+	bool		 gathering;	/* the loop's: it pushes once, after
+					 * many posts */
 	/* Guards the fields below and what the user posts.  A leaf, but for the
 	 * posting of a task. */
 	pthread_mutex_t	 lock;
 	bool		 kicked;	/* the task is on its way, or the
 					 * outbox is over */
-	bool		 held;		/* posts stay unclaimed */
+	bool		 held;		/* posts stay unclaimed; the loop sets
+					 * it */
 	bool		 blocked;	/* the socket takes no more */
 	bool		 sending;	/* there is a sender */
 	bool		 dead;		/* killed, or failed */
@@ -88,6 +91,12 @@ void outbox_fini(struct outbox *o);
 /* With the lock, which it lets go meanwhile: sends what was posted, unless
  * another thread does, or it must wait. */
 void outbox_push(struct outbox *o);
+/* True if the caller is the loop's thread while it gathers: it need not push
+ * what it posts. */
+static inline bool outbox_gathers(const struct outbox *o)
+{
+	return loop_is_current(o->loop) && o->gathering;
+}
 /* The loop's: the socket has room again. */
 void outbox_ready(struct outbox *o);
 /* Begins the end, for the reason @err, unless it has begun, and kicks.  A

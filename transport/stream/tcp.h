@@ -244,8 +244,6 @@ bool tcp_recv_midway(const struct tcp_conn *conn);
 extern const struct outbox_ops tcp_outbox_ops;
 int tcp_reply(struct msg *msg);
 void tcp_drop(struct msg *msg);
-/* The loop's thread: starts to gather replies for @conn. */
-void tcp_send_gather(struct tcp_conn *conn);
 /* The loop's thread: sends the gathered replies, and stops gathering. */
 void tcp_send_flush(struct tcp_conn *conn);
 /* The loop's thread: kicks the outbox when at most @calls are in progress and

@@ -88,7 +88,6 @@ struct view {
 	int	 err;
 	bool	 waiting;
 	bool	 blocked;
-	bool	 sending;
 	uint64_t calls;		/* in progress */
 	size_t	 queued;
 };
@@ -101,7 +100,6 @@ static struct view look(struct tcp_conn *conn)
 	v.err = conn->out.err;
 	v.waiting = conn->waiting;
 	v.blocked = conn->out.blocked;
-	v.sending = conn->out.sending;
 	v.calls = conn->taken - conn->finished;
 	v.queued = conn->queued;
 	mutex_unlock(&conn->out.lock);
@@ -166,7 +164,7 @@ static void release(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
 
-	if (!v.sending && conn->fd.fd >= 0) {
+	if (conn->fd.fd >= 0 && outbox_kill(&conn->out)) {
 		tcp_send_drop(conn);
 		close(conn->fd.fd);
 		conn->fd.fd = -1;

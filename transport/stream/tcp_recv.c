@@ -106,7 +106,7 @@ static bool may_take(struct tcp_conn *conn)
 		   conn->batch.bytes < BATCH_BYTES))
 		return true;
 	tcp_send_flush(conn);
-	tcp_send_gather(conn);
+	conn->out.gathering = true;
 	if (below_limits(conn))
 		return true;
 	pause_reading(conn);
@@ -467,7 +467,7 @@ static bool receive(struct tcp_conn *conn)
 	}
 	stat_add(tcp_bytes_in, (uint64_t)n);
 	conn->received += (uint64_t)n;
-	tcp_send_gather(conn);
+	conn->out.gathering = true;
 	err = received(conn, iov, niov, (size_t)n);
 	tcp_send_flush(conn);
 	if (err)
@@ -515,7 +515,7 @@ void tcp_recv_resume(struct tcp_conn *conn)
 		return;
 	p = conn->rest.mem + conn->rest.off;
 	end = conn->rest.mem + conn->rest.len;
-	tcp_send_gather(conn);
+	conn->out.gathering = true;
 	err = parse(conn, &p, end, NULL);
 	tcp_send_flush(conn);
 	conn->rest.off = (uint32_t)(p - conn->rest.mem);

@@ -20,9 +20,6 @@ STAT(tcp_replies_lost, "replies to connections that were gone");
 
 #define IOVS_A_REPLY	3
 
-/* The connection that this thread gathers replies for. */
-static _Thread_local struct tcp_conn *gathering;
-
 static struct tcp_conn *conn_of(struct msg *msg)
 {
 	return container_of(msg->xprt, struct tcp_conn, xprt);
@@ -199,7 +196,7 @@ int tcp_reply(struct msg *msg)
 	tcp_msg_forget_call(m);
 	m->mark = htobe32(RECORD_LAST | len);
 	m->len = RECORD_MARK_SIZE + len;
-	if (gathering == conn) {
+	if (outbox_gathers(&conn->out)) {
 		tcp_list_add(&conn->batch.list, m);
 		conn->batch.asked |= msg->sent != NULL;
 		conn->batch.calls++;
@@ -229,18 +226,13 @@ void tcp_drop(struct msg *msg)
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
 	struct tcp_conn *conn = conn_of(msg);
 
-	if (gathering == conn) {
+	if (outbox_gathers(&conn->out)) {
 		conn->batch.calls++;
 		tcp_msg_free(conn->poller, m);
 		return;
 	}
 	mutex_lock(&conn->out.lock);
 	finish_lost(conn, m);
-}
-
-void tcp_send_gather(struct tcp_conn *conn)
-{
-	gathering = conn;
 }
 
 /* With the lock, before the batch is queued. */
@@ -259,7 +251,7 @@ static void place_batch(struct tcp_conn *conn)
 
 void tcp_send_flush(struct tcp_conn *conn)
 {
-	gathering = NULL;
+	conn->out.gathering = false;
 	mutex_lock(&conn->out.lock);
 	if (conn->batch.calls > 0) {
 		conn->finished += conn->batch.calls;

@@ -188,10 +188,10 @@ static void push(struct iwarp_conn *c)
 /* Everything but the socket itself; posts meanwhile are sent at the end. */
 static void update_live(struct iwarp_conn *c)
 {
-	c->gathering = true;
+	c->out.gathering = true;
 	tell_established(c);
 	iwarp_retire(c);
-	c->gathering = false;
+	c->out.gathering = false;
 	push(c);
 }
 
@@ -213,9 +213,9 @@ static void ready_live(struct iwarp_conn *c, uint32_t events)
 	if (events & EPOLLOUT)
 		outbox_ready(&c->out);
 	if (events & ~(uint32_t)EPOLLOUT) {
-		c->gathering = true;
+		c->out.gathering = true;
 		iwarp_receive(c);
-		c->gathering = false;
+		c->out.gathering = false;
 	}
 }
 

@@ -176,10 +176,10 @@ struct iwarp_conn {
 	struct loop_timer	timer;
 	struct iwarp_startup	startup;
 	struct fabric_wr	rtr;		/* an active end's first step */
+	uint64_t		extra;		/* bytes sent at start-up */
 
 	/* The loop's thread only. */
 	enum iwarp_state	state;
-	bool			gathering;	/* posts wait for a flush */
 	bool			eof;		/* the peer closed, or worse */
 	bool			live_due;	/* established() is to come */
 	bool			read_blamed;	/* -EREMOTEIO: for a Read */
@@ -193,7 +193,6 @@ struct iwarp_conn {
 	/* Its lock guards all below.  Held until the peer has spoken. */
 	struct outbox		out;
 	bool			live;
-	uint64_t		extra;		/* bytes sent beside tx's */
 	bool			over;		/* the socket is not asked any
 						 * more */
 	struct xprt_view	last;		/* its last answer */

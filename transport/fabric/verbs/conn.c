@@ -87,7 +87,7 @@ static void reject_here(struct verbs_conn *c)
 
 static void destroy(struct verbs_conn *c)
 {
-	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->posts.lock);
 	free(c);
 }
 
@@ -101,10 +101,10 @@ static void stop_task(struct loop_task *t)
 		destroy(c);
 		return;
 	}
-	mutex_lock(&c->lock);
-	c->dead = true;
-	posting = c->posting;
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->posts.lock);
+	c->posts.dead = true;
+	posting = c->posts.posting;
+	mutex_unlock(&c->posts.lock);
 	if (posting) {		/* that task is before us then */
 		loop_post(c->conn.loop, &c->task, stop_task);
 		return;
@@ -120,14 +120,6 @@ static void stop_task(struct loop_task *t)
 	} else {
 		finish(c);
 	}
-}
-
-void verbs_conn_fail(struct verbs_conn *c, int err)
-{
-	if (atomic_exchange(&c->closing, true))
-		return;
-	c->err = err;
-	loop_post(c->conn.loop, &c->task, stop_task);
 }
 
 void verbs_close(struct fabric_conn *conn)
@@ -259,16 +251,17 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 		vl->refs++;
 		mutex_unlock(&p->lock);
 	}
-	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->posts.lock, NULL);
 	c->provider = p;
 	c->dev = dev;
 	c->vl = vl;
 	c->id = id;
 	CDS_INIT_LIST_HEAD(&c->dev_link);
+	c->stop = stop_task;
 	c->end.event = conn_event;
 	c->timer.fire = timed_out;
 	id->context = &c->end;
-	c->conn.ops = &verbs_fabric_ops;
+	c->conn.ops = p->ops;
 	c->conn.dev = &dev->dev;
 	c->conn.info.any_port = true;
 	c->conn.info.read_depth = dev->dev.limits.max_read_depth;

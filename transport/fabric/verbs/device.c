@@ -136,7 +136,7 @@ static int create(struct verbs_provider *p, struct rdma_cm_id *id,
 		err = verbs_errno();
 		goto fail_free;
 	}
-	dev->dev.ops = &verbs_fabric_ops;
+	dev->dev.ops = p->ops;
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
 		 ibv_get_device_name(dev->ctx->device));
 	set_limits(dev, &attr);

@@ -10,6 +10,8 @@
 #ifndef GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
 #define GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
 
+#include <errno.h>
+
 #include <rdma/rdma_cma.h>
 
 #include "lib/thread.h"
@@ -20,6 +22,7 @@
 #define VERBS_MAX_PRIVATE	56u
 
 struct verbs_provider {
+	const struct fabric_ops	*ops;		/* verbs.c's */
 	/* Guards the lists, and the counts of loops in them. */
 	pthread_mutex_t		lock;
 	struct cds_list_head	devices;	/* and of each its conns */
@@ -101,6 +104,33 @@ struct verbs_ring {
 	atomic_uint		tail;
 };
 
+/* The posted work. */
+struct verbs_posts {
+	/* Serialises posts among themselves and with the queue pair's end. */
+	pthread_mutex_t		lock;
+	bool			dead;		/* refuses all posts */
+	struct verbs_ring	sends;		/* of struct fabric_op */
+	struct verbs_ring	recvs;		/* of struct fabric_recv */
+	struct verbs_ring	chains;		/* to be posted by the loop */
+	struct loop_task	task;
+	bool			posting;	/* the flush task is on its
+						 * way */
+};
+
+/* The completion queue.  The loop's thread only. */
+struct verbs_poll {
+	struct ibv_comp_channel	*channel;
+	struct ibv_cq		*cq;
+	struct loop_fd		fd;
+	unsigned		unacked;	/* events of cq */
+	bool			gathering;	/* handling a batch: its
+						 * posts go out together, at
+						 * the end */
+	bool			hot;
+	unsigned		idle;		/* empty polls in a row */
+	struct cds_list_head	hot_link;
+};
+
 struct verbs_conn {
 	struct fabric_conn	conn;
 	struct verbs_end	end;
@@ -114,16 +144,9 @@ struct verbs_conn {
 						 * closes */
 	int			err;		/* set by that thread */
 	struct loop_task	task;
+	void			(*stop)(struct loop_task *t);	/* conn.c's */
 
-	/* Serialises posts among themselves and with the queue pair's end. */
-	pthread_mutex_t		lock;
-	bool			dead;		/* refuses all posts */
-	struct verbs_ring	sends;		/* of struct fabric_op */
-	struct verbs_ring	recvs;		/* of struct fabric_recv */
-	struct verbs_ring	chains;		/* to be posted by the loop */
-	struct loop_task	post_task;
-	bool			posting;	/* the flush task is on its
-						 * way */
+	struct verbs_posts	posts;
 
 	/* The loop's thread only. */
 	bool			started;	/* accepted, or asked */
@@ -133,16 +156,7 @@ struct verbs_conn {
 	bool			gone;		/* the CM said so: don't wait */
 	bool			lingering;	/* asked the peer, waiting */
 	struct loop_timer	timer;		/* handshake, then linger */
-	struct ibv_comp_channel	*channel;
-	struct ibv_cq		*cq;
-	struct loop_fd		fd;
-	unsigned		unacked;	/* events of cq */
-	bool			gathering;	/* handling a batch: its
-						 * posts go out together, at
-						 * the end */
-	bool			hot;
-	unsigned		idle;		/* empty polls in a row */
-	struct cds_list_head	hot_link;
+	struct verbs_poll	poll;
 };
 
 static inline struct verbs_conn *verbs_conn(struct fabric_conn *c)
@@ -150,10 +164,20 @@ static inline struct verbs_conn *verbs_conn(struct fabric_conn *c)
 	return container_of(c, struct verbs_conn, conn);
 }
 
-extern const struct fabric_ops verbs_fabric_ops;
+/* Starts the end, for the reason @err.  Any thread, any number of times. */
+static inline void verbs_conn_fail(struct verbs_conn *c, int err)
+{
+	if (atomic_exchange(&c->closing, true))
+		return;
+	c->err = err;
+	loop_post(c->conn.loop, &c->task, c->stop);
+}
 
 /* -errno of a call that failed and set it, never 0. */
-int verbs_errno(void);
+static inline int verbs_errno(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
 
 /* device.c */
 /* Returns the device that @id is bound to; makes a new one's struct. */
@@ -201,8 +225,6 @@ int verbs_start(struct fabric_conn *conn, const void *private_data,
 void verbs_reject(struct fabric_conn *conn);
 void verbs_close(struct fabric_conn *conn);
 void verbs_free(struct fabric_conn *conn);
-/* Starts the end, for the reason @err.  Any thread, any number of times. */
-void verbs_conn_fail(struct verbs_conn *c, int err);
 
 /* queue.c */
 /* The completion queue and the rings; the queue pair. */

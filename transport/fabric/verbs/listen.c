@@ -191,7 +191,7 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 	l->provider = provider;
 	l->end.event = listener_event;
 	l->retry.fire = try_again;
-	l->l.ops = &verbs_fabric_ops;
+	l->l.ops = l->provider->ops;
 	l->l.loop = loop;
 	l->l.request = request;
 	l->l.upper = upper;

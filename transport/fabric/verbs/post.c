@@ -59,9 +59,9 @@ static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
 static struct fabric_wr *following(struct verbs_conn *c, struct fabric_wr *wr,
 				   bool queued)
 {
-	if (wr->next || !queued || !verbs_ring_head(&c->chains))
+	if (wr->next || !queued || !verbs_ring_head(&c->posts.chains))
 		return wr->next;
-	return verbs_ring_take(&c->chains);
+	return verbs_ring_take(&c->posts.chains);
 }
 
 /* Posts as many steps as one batch takes; sets *@chain to the rest. */
@@ -111,22 +111,23 @@ void verbs_post_queued(struct verbs_conn *c)
 {
 	bool some = false;
 
-	mutex_lock(&c->lock);
-	if (!c->dead && verbs_ring_head(&c->chains) &&
-	    post_batches(c, verbs_ring_take(&c->chains), true, &some))
+	mutex_lock(&c->posts.lock);
+	if (!c->posts.dead && verbs_ring_head(&c->posts.chains) &&
+	    post_batches(c, verbs_ring_take(&c->posts.chains), true, &some))
 		post_broke(c);
-	while (verbs_ring_head(&c->chains))	/* the end does these, too */
-		verbs_ring_take(&c->chains);
-	mutex_unlock(&c->lock);
+	/* The end does these, too. */
+	while (verbs_ring_head(&c->posts.chains))
+		verbs_ring_take(&c->posts.chains);
+	mutex_unlock(&c->posts.lock);
 }
 
 static void post_later(struct loop_task *t)
 {
-	struct verbs_conn *c = container_of(t, struct verbs_conn, post_task);
+	struct verbs_conn *c = container_of(t, struct verbs_conn, posts.task);
 
-	mutex_lock(&c->lock);
-	c->posting = false;
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->posts.lock);
+	c->posts.posting = false;
+	mutex_unlock(&c->posts.lock);
 	verbs_post_queued(c);
 }
 
@@ -134,13 +135,14 @@ static void post_later(struct loop_task *t)
 static bool must_queue(struct verbs_conn *c)
 {
 	return c->dev->post_on_loop &&
-	       (c->posting || !loop_is_current(c->conn.loop) || c->gathering);
+	       (c->posts.posting || c->poll.gathering ||
+		!loop_is_current(c->conn.loop));
 }
 
 /* The connection's lock is held. */
 static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 {
-	unsigned tail = atomic_load_explicit(&c->sends.tail,
+	unsigned tail = atomic_load_explicit(&c->posts.sends.tail,
 					     memory_order_relaxed);
 	bool some = false;
 	unsigned nops = 0;
@@ -148,18 +150,18 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		nops += wr->op != NULL;
-	if (!verbs_ring_has_room(&c->sends, nops))
+	if (!verbs_ring_has_room(&c->posts.sends, nops))
 		return -ENOMEM;
 	/* Fill the ring before posting: completions may overtake us. */
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
-			verbs_ring_put(&c->sends, wr->op);
+			verbs_ring_put(&c->posts.sends, wr->op);
 	if (must_queue(c)) {
 		/* Each chain has an op, so there is room as in sends. */
-		verbs_ring_put(&c->chains, chain);
-		if (!c->posting && !loop_is_current(c->conn.loop)) {
-			c->posting = true;
-			loop_post(c->conn.loop, &c->post_task, post_later);
+		verbs_ring_put(&c->posts.chains, chain);
+		if (!c->posts.posting && !loop_is_current(c->conn.loop)) {
+			c->posts.posting = true;
+			loop_post(c->conn.loop, &c->posts.task, post_later);
 		}
 		return 0;
 	}
@@ -171,7 +173,7 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 		return 0;
 	}
 	stat_inc(verbs_post_failed);
-	atomic_store_explicit(&c->sends.tail, tail, memory_order_release);
+	atomic_store_explicit(&c->posts.sends.tail, tail, memory_order_release);
 	return err;
 }
 
@@ -180,9 +182,9 @@ int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)
 	struct verbs_conn *c = verbs_conn(conn);
 	int err;
 
-	mutex_lock(&c->lock);
-	err = c->dead ? -ENOTCONN : post_chain(c, chain);
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->posts.lock);
+	err = c->posts.dead ? -ENOTCONN : post_chain(c, chain);
+	mutex_unlock(&c->posts.lock);
 	return err;
 }
 
@@ -209,7 +211,7 @@ static int post_recv_batch(struct verbs_conn *c, struct fabric_recv **chain,
 
 static int post_recv_chain(struct verbs_conn *c, struct fabric_recv *chain)
 {
-	unsigned tail = atomic_load_explicit(&c->recvs.tail,
+	unsigned tail = atomic_load_explicit(&c->posts.recvs.tail,
 					     memory_order_relaxed);
 	bool some = false;
 	unsigned nops = 0;
@@ -217,17 +219,17 @@ static int post_recv_chain(struct verbs_conn *c, struct fabric_recv *chain)
 
 	for (struct fabric_recv *r = chain; r; r = r->next)
 		nops++;
-	if (!verbs_ring_has_room(&c->recvs, nops))
+	if (!verbs_ring_has_room(&c->posts.recvs, nops))
 		return -ENOMEM;
 	for (struct fabric_recv *r = chain; r; r = r->next)
-		verbs_ring_put(&c->recvs, r);
+		verbs_ring_put(&c->posts.recvs, r);
 	while (chain && !err)
 		err = post_recv_batch(c, &chain, &some);
 	if (!err)
 		return 0;
 	if (!some) {
 		stat_inc(verbs_post_failed);
-		atomic_store_explicit(&c->recvs.tail, tail,
+		atomic_store_explicit(&c->posts.recvs.tail, tail,
 				      memory_order_release);
 		return err;
 	}
@@ -241,8 +243,8 @@ int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain)
 	struct verbs_conn *c = verbs_conn(conn);
 	int err;
 
-	mutex_lock(&c->lock);
-	err = c->dead ? -ENOTCONN : post_recv_chain(c, chain);
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->posts.lock);
+	err = c->posts.dead ? -ENOTCONN : post_recv_chain(c, chain);
+	mutex_unlock(&c->posts.lock);
 	return err;
 }

@@ -89,13 +89,13 @@ static void sends_done(struct verbs_conn *c, bool end)
 	struct fabric_op *op;
 	int status;
 
-	while ((slot = verbs_ring_head(&c->sends)) != NULL &&
+	while ((slot = verbs_ring_head(&c->posts.sends)) != NULL &&
 	       (end || slot->status != VERBS_PENDING)) {
 		status = slot->status == VERBS_PENDING ? -ECANCELED
 						       : slot->status;
 		if (slot->error)
 			status = slot->error;
-		op = verbs_ring_take(&c->sends);
+		op = verbs_ring_take(&c->posts.sends);
 		op->done(op, status, 0);
 	}
 }
@@ -103,7 +103,7 @@ static void sends_done(struct verbs_conn *c, bool end)
 /* A step without an op failed: the next op reports that. */
 static void note_error(struct verbs_conn *c, int status)
 {
-	struct verbs_slot *head = verbs_ring_head(&c->sends);
+	struct verbs_slot *head = verbs_ring_head(&c->posts.sends);
 
 	if (head && status && status != -ECANCELED)
 		head->error = status;
@@ -112,7 +112,7 @@ static void note_error(struct verbs_conn *c, int status)
 /* Notes the status of a send.  False: @wc is not a send's. */
 static bool note_send(struct verbs_conn *c, const void *id, int status)
 {
-	struct verbs_slot *head = verbs_ring_head(&c->sends);
+	struct verbs_slot *head = verbs_ring_head(&c->posts.sends);
 	bool known;
 
 	if (likely(head && head->id == id && head->status == VERBS_PENDING)) {
@@ -120,9 +120,9 @@ static bool note_send(struct verbs_conn *c, const void *id, int status)
 		return true;
 	}
 	/* A failing post may take back the entries behind this one. */
-	mutex_lock(&c->lock);
-	known = verbs_ring_note(&c->sends, id, status);
-	mutex_unlock(&c->lock);
+	mutex_lock(&c->posts.lock);
+	known = verbs_ring_note(&c->posts.sends, id, status);
+	mutex_unlock(&c->posts.lock);
 	return known;
 }
 
@@ -130,7 +130,7 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	void *id = (void *)(uintptr_t)wc->wr_id;
 	int status = op_status(wc->status);
-	struct verbs_slot *recv = verbs_ring_head(&c->recvs);
+	struct verbs_slot *recv = verbs_ring_head(&c->posts.recvs);
 
 	if (status)		/* no other field of wc is valid */
 		work_failed(c, wc, status);
@@ -139,7 +139,7 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 		return;
 	}
 	if (recv && recv->id == id) {
-		verbs_ring_take(&c->recvs);
+		verbs_ring_take(&c->posts.recvs);
 		recv_done(id, wc, status);
 	} else if (note_send(c, id, status)) {
 		sends_done(c, false);
@@ -152,7 +152,7 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 static unsigned poll_conn(struct verbs_conn *c)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	int n = ibv_poll_cq(c->cq, POLL_BATCH, wc);
+	int n = ibv_poll_cq(c->poll.cq, POLL_BATCH, wc);
 
 	if (unlikely(n < 0)) {
 		stat_inc(verbs_cq_failed);
@@ -162,10 +162,10 @@ static unsigned poll_conn(struct verbs_conn *c)
 	}
 	if (n == 0)
 		return 0;
-	c->gathering = true;
+	c->poll.gathering = true;
 	for (int i = 0; i < n; i++)
 		complete(c, &wc[i]);
-	c->gathering = false;
+	c->poll.gathering = false;
 	if (c->dev->post_on_loop)
 		verbs_post_queued(c);
 	return (unsigned)n;
@@ -175,21 +175,21 @@ static void heat(struct verbs_conn *c)
 {
 	struct verbs_loop *vl = c->vl;
 
-	c->idle = 0;
-	if (c->hot)
+	c->poll.idle = 0;
+	if (c->poll.hot)
 		return;
 	if (cds_list_empty(&vl->hot))
 		loop_source_add(vl->loop, &vl->source);
-	c->hot = true;
-	cds_list_add_tail(&c->hot_link, &vl->hot);
+	c->poll.hot = true;
+	cds_list_add_tail(&c->poll.hot_link, &vl->hot);
 }
 
 static void cool(struct verbs_conn *c)
 {
-	if (!c->hot)
+	if (!c->poll.hot)
 		return;
-	c->hot = false;
-	cds_list_del(&c->hot_link);
+	c->poll.hot = false;
+	cds_list_del(&c->poll.hot_link);
 	if (cds_list_empty(&c->vl->hot))
 		loop_source_del(c->vl->loop, &c->vl->source);
 }
@@ -197,7 +197,7 @@ static void cool(struct verbs_conn *c)
 /* Lets the next completion wake the loop.  False when one came meanwhile. */
 static bool arm(struct verbs_conn *c)
 {
-	if (ibv_req_notify_cq(c->cq, 0)) {
+	if (ibv_req_notify_cq(c->poll.cq, 0)) {
 		stat_inc(verbs_cq_failed);
 		c->gone = true;
 		verbs_conn_fail(c, -EIO);
@@ -215,12 +215,12 @@ unsigned verbs_hot_poll(struct loop_source *s)
 	struct verbs_conn *c, *next;
 	unsigned n, sum = 0;
 
-	cds_list_for_each_entry_safe(c, next, &vl->hot, hot_link) {
+	cds_list_for_each_entry_safe(c, next, &vl->hot, poll.hot_link) {
 		n = poll_conn(c);
 		sum += n;
 		if (n)
-			c->idle = 0;
-		else if (++c->idle > HOT_ROUNDS && !arm(c))
+			c->poll.idle = 0;
+		else if (++c->poll.idle > HOT_ROUNDS && !arm(c))
 			sum++;
 	}
 	return sum;
@@ -232,7 +232,7 @@ bool verbs_hot_arm(struct loop_source *s)
 	struct verbs_conn *c, *next;
 	bool work = false;
 
-	cds_list_for_each_entry_safe(c, next, &vl->hot, hot_link)
+	cds_list_for_each_entry_safe(c, next, &vl->hot, poll.hot_link)
 		work |= !arm(c);
 	return work;
 }
@@ -240,40 +240,41 @@ bool verbs_hot_arm(struct loop_source *s)
 /* The completion channel: the queue was armed and has something. */
 static void notified(struct loop_fd *f, uint32_t events)
 {
-	struct verbs_conn *c = container_of(f, struct verbs_conn, fd);
+	struct verbs_conn *c = container_of(f, struct verbs_conn,
+					    poll.fd);
 	struct ibv_cq *cq;
 	void *context;
 
-	if (ibv_get_cq_event(c->channel, &cq, &context)) {
+	if (ibv_get_cq_event(c->poll.channel, &cq, &context)) {
 		if (errno == EAGAIN || errno == EINTR)
 			return;
 		/* The device is gone: stop watching its channel. */
 		stat_inc(verbs_cq_failed);
-		loop_fd_del(c->conn.loop, &c->fd);
+		loop_fd_del(c->conn.loop, &c->poll.fd);
 		c->gone = true;
 		verbs_conn_fail(c, -ENODEV);
 		return;
 	}
-	if (++c->unacked >= ACK_BATCH) {
-		ibv_ack_cq_events(c->cq, c->unacked);
-		c->unacked = 0;
+	if (++c->poll.unacked >= ACK_BATCH) {
+		ibv_ack_cq_events(c->poll.cq, c->poll.unacked);
+		c->poll.unacked = 0;
 	}
 	heat(c);
 }
 
 static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 {
-	struct loop_fd *fd = &c->fd;
+	struct loop_fd *fd = &c->poll.fd;
 	/* A flush completes unsignaled steps too, so there is room for all. */
 	int depth = (int)(q->send_wr + q->recv_wr);
 
-	c->channel = ibv_create_comp_channel(c->id->verbs);
-	if (!c->channel || fcntl(c->channel->fd, F_SETFL, O_NONBLOCK))
+	c->poll.channel = ibv_create_comp_channel(c->id->verbs);
+	if (!c->poll.channel || fcntl(c->poll.channel->fd, F_SETFL, O_NONBLOCK))
 		return verbs_errno();
-	c->cq = ibv_create_cq(c->id->verbs, depth, c, c->channel, 0);
-	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
+	c->poll.cq = ibv_create_cq(c->id->verbs, depth, c, c->poll.channel, 0);
+	if (!c->poll.cq || ibv_req_notify_cq(c->poll.cq, 0))
 		return verbs_errno();
-	*fd = (struct loop_fd){ notified, c->channel->fd, EPOLLIN };
+	*fd = (struct loop_fd){ notified, c->poll.channel->fd, EPOLLIN };
 	return loop_fd_add(c->conn.loop, fd);
 }
 
@@ -289,15 +290,16 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 	};
 	int err;
 
-	if (verbs_ring_init(&c->sends, q->send_wr) ||
-	    verbs_ring_init(&c->recvs, q->recv_wr) ||
-	    (c->dev->post_on_loop && verbs_ring_init(&c->chains, q->send_wr)))
+	if (verbs_ring_init(&c->posts.sends, q->send_wr) ||
+	    verbs_ring_init(&c->posts.recvs, q->recv_wr) ||
+	    (c->dev->post_on_loop &&
+	     verbs_ring_init(&c->posts.chains, q->send_wr)))
 		return -ENOMEM;
 	err = create_cq(c, q);
 	if (err)
 		return err;
-	attr.send_cq = c->cq;
-	attr.recv_cq = c->cq;
+	attr.send_cq = c->poll.cq;
+	attr.recv_cq = c->poll.cq;
 	if (rdma_create_qp(c->id, c->dev->pd, &attr))
 		return verbs_errno();
 	return 0;
@@ -308,8 +310,8 @@ static void flush(struct verbs_conn *c)
 	struct fabric_recv *recv;
 
 	sends_done(c, true);
-	while (verbs_ring_head(&c->recvs)) {
-		recv = verbs_ring_take(&c->recvs);
+	while (verbs_ring_head(&c->posts.recvs)) {
+		recv = verbs_ring_take(&c->posts.recvs);
 		recv->op->done(recv->op, -ECANCELED, 0);
 	}
 }
@@ -330,21 +332,21 @@ void verbs_queues_destroy(struct verbs_conn *c)
 {
 	if (c->id && c->id->qp)
 		rdma_destroy_qp(c->id);
-	if (c->cq) {
+	if (c->poll.cq) {
 		cool(c);
-		if (c->fd.ready)
-			loop_fd_del(c->conn.loop, &c->fd);
-		ibv_ack_cq_events(c->cq, c->unacked);
-		ibv_destroy_cq(c->cq);
+		if (c->poll.fd.ready)
+			loop_fd_del(c->conn.loop, &c->poll.fd);
+		ibv_ack_cq_events(c->poll.cq, c->poll.unacked);
+		ibv_destroy_cq(c->poll.cq);
 	}
-	if (c->channel)
-		ibv_destroy_comp_channel(c->channel);
-	free(c->sends.slot);
-	free(c->recvs.slot);
-	free(c->chains.slot);
-	c->cq = NULL;
-	c->channel = NULL;
-	c->sends.slot = NULL;
-	c->recvs.slot = NULL;
-	c->chains.slot = NULL;
+	if (c->poll.channel)
+		ibv_destroy_comp_channel(c->poll.channel);
+	free(c->posts.sends.slot);
+	free(c->posts.recvs.slot);
+	free(c->posts.chains.slot);
+	c->poll.cq = NULL;
+	c->poll.channel = NULL;
+	c->posts.sends.slot = NULL;
+	c->posts.recvs.slot = NULL;
+	c->posts.chains.slot = NULL;
 }

@@ -9,7 +9,7 @@
 
 #include "transport/fabric/verbs/internal.h"
 
-const struct fabric_ops verbs_fabric_ops = {
+static const struct fabric_ops verbs_fabric_ops = {
 	.name = "verbs",
 	.listen = verbs_listen,
 	.unlisten = verbs_unlisten,
@@ -24,11 +24,6 @@ const struct fabric_ops verbs_fabric_ops = {
 	.mr_create = verbs_mr_create,
 	.mr_destroy = verbs_mr_destroy,
 };
-
-int verbs_errno(void)
-{
-	return errno > 0 ? -errno : -EIO;
-}
 
 /*
  * Registered memory counts as locked, and the default limit is 8 MiB.  Some
@@ -57,7 +52,8 @@ int verbs_fabric_create(struct fabric *out)
 	CDS_INIT_LIST_HEAD(&p->loops);
 	p->connect_ms = 10000;
 	lift_memory_limit();
-	out->ops = &verbs_fabric_ops;
+	p->ops = &verbs_fabric_ops;
+	out->ops = p->ops;
 	out->provider = p;
 	return 0;
 }

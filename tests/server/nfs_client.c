@@ -55,37 +55,17 @@ void nfs_keep_lookup(struct nfs_client *c, void *res)
 		keep_fh(c, &r->LOOKUP3res_u.resok.object);
 }
 
-void nfs_keep_create(struct nfs_client *c, void *res)
-{
-	CREATE3res *r = res;
-
-	if (r->status == NFS3_OK)
-		keep_post_fh(c, &r->CREATE3res_u.resok.obj);
-}
-
-void nfs_keep_mkdir(struct nfs_client *c, void *res)
-{
-	MKDIR3res *r = res;
-
-	if (r->status == NFS3_OK)
-		keep_post_fh(c, &r->MKDIR3res_u.resok.obj);
-}
-
-void nfs_keep_symlink(struct nfs_client *c, void *res)
-{
-	SYMLINK3res *r = res;
-
-	if (r->status == NFS3_OK)
-		keep_post_fh(c, &r->SYMLINK3res_u.resok.obj);
-}
-
-void nfs_keep_mknod(struct nfs_client *c, void *res)
-{
-	MKNOD3res *r = res;
-
-	if (r->status == NFS3_OK)
-		keep_post_fh(c, &r->MKNOD3res_u.resok.obj);
-}
+#define KEEP_MADE(proc, PROC) \
+	void nfs_keep_##proc(struct nfs_client *c, void *res) \
+	{ \
+		PROC##3res *r = res; \
+		if (r->status == NFS3_OK) \
+			keep_post_fh(c, &(r->PROC##3res_u).resok.obj); \
+	}
+KEEP_MADE(create, CREATE)
+KEEP_MADE(mkdir, MKDIR)
+KEEP_MADE(symlink, SYMLINK)
+KEEP_MADE(mknod, MKNOD)
 
 void nfs_keep_read(struct nfs_client *c, void *res)
 {

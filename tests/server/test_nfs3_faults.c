@@ -36,217 +36,46 @@ static bool has(const post_op_attr *a)
 #define ATTR(type, field)	has(&(r.type##3res_u).resfail.field)
 #define AFTER(type, field)	has(&(r.type##3res_u).resfail.field.after)
 
-static int getattr(void)
-{
-	GETATTR3args a = { .object = file };
-	GETATTR3res r;
+/* The call of @proc with the arguments that follow, and whether @has holds of
+ * the reply, in which it failed. */
+#define CALL(proc, PROC, has, ...) \
+	static int call_##proc(void) \
+	{ \
+		PROC##3args a = { __VA_ARGS__ }; \
+		PROC##3res r; \
+		nfs_call(&root, proc, &a, &r); \
+		attrs = (has); \
+		return r.status; \
+	}
 
-	nfs_call(&root, getattr, &a, &r);
-	attrs = true;
-	return r.status;
-}
-
-static int setattr(void)
-{
-	SETATTR3args a = { .object = file };
-	SETATTR3res r;
-
-	nfs_call(&root, setattr, &a, &r);
-	attrs = AFTER(SETATTR, obj_wcc);
-	return r.status;
-}
-
-static int lookup(void)
-{
-	LOOKUP3args a = { .what = { top, "file" } };
-	LOOKUP3res r;
-
-	nfs_call(&root, lookup, &a, &r);
-	attrs = ATTR(LOOKUP, dir_attributes);
-	return r.status;
-}
-
-static int do_access(void)
-{
-	ACCESS3args a = { .object = file, .access = 0x3f };
-	ACCESS3res r;
-
-	nfs_call(&root, access, &a, &r);
-	attrs = ATTR(ACCESS, obj_attributes);
-	return r.status;
-}
-
-static int do_readlink(void)
-{
-	READLINK3args a = { .symlink = lnk };
-	READLINK3res r;
-
-	nfs_call(&root, readlink, &a, &r);
-	attrs = ATTR(READLINK, symlink_attributes);
-	return r.status;
-}
-
-static int do_read(void)
-{
-	READ3args a = { .file = file, .count = 100 };
-	READ3res r;
-
-	nfs_call(&root, read, &a, &r);
-	attrs = ATTR(READ, file_attributes);
-	return r.status;
-}
-
-static int do_write(void)
-{
-	WRITE3args a = { .file = file, .count = 4, .data = { 4, "abcd" } };
-	WRITE3res r;
-
-	nfs_call(&root, write, &a, &r);
-	attrs = AFTER(WRITE, file_wcc);
-	return r.status;
-}
-
-static int create(void)
-{
-	CREATE3args a = { .where = { top, "new" } };
-	CREATE3res r;
-
-	nfs_call(&root, create, &a, &r);
-	attrs = AFTER(CREATE, dir_wcc);
-	return r.status;
-}
-
-static int do_mkdir(void)
-{
-	MKDIR3args a = { .where = { top, "new" } };
-	MKDIR3res r;
-
-	nfs_call(&root, mkdir, &a, &r);
-	attrs = AFTER(MKDIR, dir_wcc);
-	return r.status;
-}
-
-static int do_symlink(void)
-{
-	SYMLINK3args a = { .where = { top, "new" } };
-	SYMLINK3res r;
-
-	a.symlink.symlink_data = "to";
-	nfs_call(&root, symlink, &a, &r);
-	attrs = AFTER(SYMLINK, dir_wcc);
-	return r.status;
-}
-
-static int do_mknod(void)
-{
-	MKNOD3args a = { .where = { top, "new" }, .what = { .type = NF3FIFO } };
-	MKNOD3res r;
-
-	nfs_call(&root, mknod, &a, &r);
-	attrs = AFTER(MKNOD, dir_wcc);
-	return r.status;
-}
-
-static int do_remove(void)
-{
-	REMOVE3args a = { .object = { top, "file" } };
-	REMOVE3res r;
-
-	nfs_call(&root, remove, &a, &r);
-	attrs = AFTER(REMOVE, dir_wcc);
-	return r.status;
-}
-
-static int do_rmdir(void)
-{
-	RMDIR3args a = { .object = { top, "dir" } };
-	RMDIR3res r;
-
-	nfs_call(&root, rmdir, &a, &r);
-	attrs = AFTER(RMDIR, dir_wcc);
-	return r.status;
-}
-
-static int do_rename(void)
-{
-	RENAME3args a = { .from = { top, "file" }, .to = { dir, "moved" } };
-	RENAME3res r;
-
-	nfs_call(&root, rename, &a, &r);
-	attrs = AFTER(RENAME, fromdir_wcc) && AFTER(RENAME, todir_wcc);
-	return r.status;
-}
-
-static int do_link(void)
-{
-	LINK3args a = { .file = file, .link = { dir, "second" } };
-	LINK3res r;
-
-	nfs_call(&root, link, &a, &r);
-	attrs = ATTR(LINK, file_attributes) && AFTER(LINK, linkdir_wcc);
-	return r.status;
-}
-
-static int do_readdir(void)
-{
-	READDIR3args a = { .dir = top, .count = 4096 };
-	READDIR3res r;
-
-	nfs_call(&root, readdir, &a, &r);
-	attrs = ATTR(READDIR, dir_attributes);
-	return r.status;
-}
-
-static int readdirplus(void)
-{
-	READDIRPLUS3args a = { .dir = top, .dircount = 1000,
-			       .maxcount = 4096 };
-	READDIRPLUS3res r;
-
-	nfs_call(&root, readdirplus, &a, &r);
-	attrs = ATTR(READDIRPLUS, dir_attributes);
-	return r.status;
-}
-
-static int fsstat(void)
-{
-	FSSTAT3args a = { .fsroot = top };
-	FSSTAT3res r;
-
-	nfs_call(&root, fsstat, &a, &r);
-	attrs = ATTR(FSSTAT, obj_attributes);
-	return r.status;
-}
-
-static int fsinfo(void)
-{
-	FSINFO3args a = { .fsroot = top };
-	FSINFO3res r;
-
-	nfs_call(&root, fsinfo, &a, &r);
-	attrs = ATTR(FSINFO, obj_attributes);
-	return r.status;
-}
-
-static int do_pathconf(void)
-{
-	PATHCONF3args a = { .object = top };
-	PATHCONF3res r;
-
-	nfs_call(&root, pathconf, &a, &r);
-	attrs = ATTR(PATHCONF, obj_attributes);
-	return r.status;
-}
-
-static int commit(void)
-{
-	COMMIT3args a = { .file = file };
-	COMMIT3res r;
-
-	nfs_call(&root, commit, &a, &r);
-	attrs = AFTER(COMMIT, file_wcc);
-	return r.status;
-}
+CALL(getattr, GETATTR, true, .object = file)
+CALL(setattr, SETATTR, AFTER(SETATTR, obj_wcc), .object = file)
+CALL(lookup, LOOKUP, ATTR(LOOKUP, dir_attributes), .what = { top, "file" })
+CALL(access, ACCESS, ATTR(ACCESS, obj_attributes),
+     .object = file, .access = 0x3f)
+CALL(readlink, READLINK, ATTR(READLINK, symlink_attributes), .symlink = lnk)
+CALL(read, READ, ATTR(READ, file_attributes), .file = file, .count = 100)
+CALL(write, WRITE, AFTER(WRITE, file_wcc),
+     .file = file, .count = 4, .data = { 4, "abcd" })
+CALL(create, CREATE, AFTER(CREATE, dir_wcc), .where = { top, "new" })
+CALL(mkdir, MKDIR, AFTER(MKDIR, dir_wcc), .where = { top, "new" })
+CALL(symlink, SYMLINK, AFTER(SYMLINK, dir_wcc),
+     .where = { top, "new" }, .symlink.symlink_data = "to")
+CALL(mknod, MKNOD, AFTER(MKNOD, dir_wcc),
+     .where = { top, "new" }, .what = { .type = NF3FIFO })
+CALL(remove, REMOVE, AFTER(REMOVE, dir_wcc), .object = { top, "file" })
+CALL(rmdir, RMDIR, AFTER(RMDIR, dir_wcc), .object = { top, "dir" })
+CALL(rename, RENAME, AFTER(RENAME, fromdir_wcc) && AFTER(RENAME, todir_wcc),
+     .from = { top, "file" }, .to = { dir, "moved" })
+CALL(link, LINK, ATTR(LINK, file_attributes) && AFTER(LINK, linkdir_wcc),
+     .file = file, .link = { dir, "second" })
+CALL(readdir, READDIR, ATTR(READDIR, dir_attributes), .dir = top, .count = 4096)
+CALL(readdirplus, READDIRPLUS, ATTR(READDIRPLUS, dir_attributes),
+     .dir = top, .dircount = 1000, .maxcount = 4096)
+CALL(fsstat, FSSTAT, ATTR(FSSTAT, obj_attributes), .fsroot = top)
+CALL(fsinfo, FSINFO, ATTR(FSINFO, obj_attributes), .fsroot = top)
+CALL(pathconf, PATHCONF, ATTR(PATHCONF, obj_attributes), .object = top)
+CALL(commit, COMMIT, AFTER(COMMIT, file_wcc), .file = file)
 
 /* Any of its errors, and the one that no nfsstat3 fits. */
 #define FAULT_SERVER	ENOTRECOVERABLE
@@ -260,42 +89,43 @@ static const struct proc {
 	enum fault_op	 op;
 	int		 errs[24];
 } procs[] = {
-	{ "GETATTR", getattr, FAULT_GETATTR, { BASIC, EIO } },
-	{ "SETATTR", setattr, FAULT_SETATTR,
+	{ "GETATTR", call_getattr, FAULT_GETATTR, { BASIC, EIO } },
+	{ "SETATTR", call_setattr, FAULT_SETATTR,
 	  { BASIC, EPERM, EIO, EACCES, EINVAL, ENOSPC, EROFS, EDQUOT,
 	    EDOM } },
-	{ "LOOKUP", lookup, FAULT_LOOKUP,
+	{ "LOOKUP", call_lookup, FAULT_LOOKUP,
 	  { BASIC, EIO, ENOENT, EACCES, ENOTDIR, ENAMETOOLONG } },
-	{ "ACCESS", do_access, FAULT_ACCESS, { BASIC, EIO } },
-	{ "READLINK", do_readlink, FAULT_READLINK,
+	{ "ACCESS", call_access, FAULT_ACCESS, { BASIC, EIO } },
+	{ "READLINK", call_readlink, FAULT_READLINK,
 	  { BASIC, EIO, EINVAL, EACCES, EOPNOTSUPP } },
-	{ "READ", do_read, FAULT_READ, { BASIC, EIO, ENXIO, EACCES, EINVAL } },
-	{ "WRITE", do_write, FAULT_WRITE,
+	{ "READ", call_read, FAULT_READ,
+	  { BASIC, EIO, ENXIO, EACCES, EINVAL } },
+	{ "WRITE", call_write, FAULT_WRITE,
 	  { BASIC, EIO, EACCES, EFBIG, EDQUOT, ENOSPC, EROFS, EINVAL } },
-	{ "CREATE", create, FAULT_CREATE, { MAKE } },
-	{ "MKDIR", do_mkdir, FAULT_MAKE, { MAKE } },
-	{ "SYMLINK", do_symlink, FAULT_MAKE, { MAKE } },
-	{ "MKNOD", do_mknod, FAULT_MAKE, { MAKE, EPROTOTYPE } },
-	{ "REMOVE", do_remove, FAULT_REMOVE,
+	{ "CREATE", call_create, FAULT_CREATE, { MAKE } },
+	{ "MKDIR", call_mkdir, FAULT_MAKE, { MAKE } },
+	{ "SYMLINK", call_symlink, FAULT_MAKE, { MAKE } },
+	{ "MKNOD", call_mknod, FAULT_MAKE, { MAKE, EPROTOTYPE } },
+	{ "REMOVE", call_remove, FAULT_REMOVE,
 	  { BASIC, ENOENT, EIO, EACCES, ENOTDIR, ENAMETOOLONG, EROFS } },
-	{ "RMDIR", do_rmdir, FAULT_REMOVE,
+	{ "RMDIR", call_rmdir, FAULT_REMOVE,
 	  { BASIC, ENOENT, EIO, EACCES, EINVAL, EEXIST, ENOTDIR, ENAMETOOLONG,
 	    EROFS, ENOTEMPTY, EOPNOTSUPP } },
-	{ "RENAME", do_rename, FAULT_RENAME,
+	{ "RENAME", call_rename, FAULT_RENAME,
 	  { BASIC, ENOENT, EIO, EACCES, EEXIST, EXDEV, ENOTDIR, EISDIR,
 	    EINVAL, ENOSPC, EROFS, EMLINK, ENAMETOOLONG, ENOTEMPTY, EDQUOT,
 	    EOPNOTSUPP } },
-	{ "LINK", do_link, FAULT_LINK,
+	{ "LINK", call_link, FAULT_LINK,
 	  { BASIC, EIO, EACCES, EEXIST, EXDEV, ENOTDIR, EINVAL, ENOSPC, EROFS,
 	    EMLINK, ENAMETOOLONG, EDQUOT, EOPNOTSUPP } },
-	{ "READDIR", do_readdir, FAULT_READDIR,
+	{ "READDIR", call_readdir, FAULT_READDIR,
 	  { BASIC, EIO, EACCES, ENOTDIR, EBADE, EMSGSIZE } },
-	{ "READDIRPLUS", readdirplus, FAULT_READDIR,
+	{ "READDIRPLUS", call_readdirplus, FAULT_READDIR,
 	  { BASIC, EIO, EACCES, ENOTDIR, EBADE, EMSGSIZE, EOPNOTSUPP } },
-	{ "FSSTAT", fsstat, FAULT_STATFS, { BASIC, EIO } },
-	{ "FSINFO", fsinfo, FAULT_LIMITS, { BASIC } },
-	{ "PATHCONF", do_pathconf, FAULT_LIMITS, { BASIC } },
-	{ "COMMIT", commit, FAULT_COMMIT, { BASIC, EIO } },
+	{ "FSSTAT", call_fsstat, FAULT_STATFS, { BASIC, EIO } },
+	{ "FSINFO", call_fsinfo, FAULT_LIMITS, { BASIC } },
+	{ "PATHCONF", call_pathconf, FAULT_LIMITS, { BASIC } },
+	{ "COMMIT", call_commit, FAULT_COMMIT, { BASIC, EIO } },
 };
 
 static const struct { int err, status; } means[] = {

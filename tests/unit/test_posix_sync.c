@@ -440,6 +440,38 @@ TEST_LOOP(a_journal_that_was_aborted_is_an_error, 0, 2)
 	world_close();
 }
 
+static void flush(void *arg)
+{
+	assert_ok(posix_node_flush(to_posix(arg), NULL));
+}
+
+/* btrfs says 0 to a second fsync() while the first is under way. */
+TEST_LOOP(on_btrfs_a_file_has_one_sync_at_a_time_in_all_exports, 0, 2)
+{
+	struct vfs_node *root2;
+	struct vfs_fs *fs2;
+	pthread_t thread[2];
+
+	open_world(_i, NULL);
+	fs2 = mount_again(&root2);
+	to_posix_fs(fs2)->ram = false;
+	to_posix_fs(w.fs)->btrfs = to_posix_fs(fs2)->btrfs = true;
+	sync_faults.held = 0;
+	sync_faults.hold_dirs = true;
+	assert_ok(thread_start(&thread[0], "first", flush, w.root));
+	EVENTUALLY(sync_faults.held == 1);
+	assert_ok(thread_start(&thread[1], "second", flush, root2));
+	for (int i = 0; i < 100 && sync_faults.held == 1; i++)
+		usleep(1000);
+	ck_assert_int_eq(sync_faults.held, 1);
+	sync_faults.hold_dirs = false;
+	for (int i = 0; i < 2; i++)
+		assert_ok(pthread_join(thread[i], NULL));
+	vfs_node_put(root2);
+	fs2->ops->unmount(fs2);
+	world_close();
+}
+
 struct creator {
 	struct vfs_create how;
 	int err;

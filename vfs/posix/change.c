@@ -10,7 +10,8 @@
  * lose their "before" attributes now and then.
  *
  * A hold keeps other SETATTRs of the file out while one checks its guard and
- * acts on it.  Holds are compared exactly, since one on a disk that hangs may
+ * acts on it, and on btrfs syncs of the file through other nodes while one is
+ * under way.  Holds are compared exactly, since one on a disk that hangs may
  * last for ever and must not stop another file's.
  */
 #include "vfs/posix/posix.h"

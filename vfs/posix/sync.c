@@ -180,14 +180,21 @@ static int sync_whole(struct posix_fs *fs, int fd,
 static int file_now(void *arg)
 {
 	struct job *j = arg;
+	struct posix_hold hold;
 	int err = 0;
 
+	/* btrfs answers 0 to an fsync() of an inode whose first one since a
+	 * commit is under way, and this file may have another node. */
+	if (j->fs->btrfs)
+		posix_hold(&hold, j->n, true);
 	/* Clear the mark before the sync: later writes are not in it. */
 	atomic_store(&j->n->dirty, false);
 	if (fsync(j->fd) < 0)
 		err = -errno;
 	else
 		err = ask_alive(j->fs, j->fd);
+	if (j->fs->btrfs)
+		posix_hold_end(&hold);
 	if (err < 0 && !sync_whole_instead(err, false))
 		posix_fs_failed(j->fs);
 	return err;

@@ -15,14 +15,17 @@ static struct end *end_of(struct fabric_conn *c)
 	return container_of(c, struct end, base);
 }
 
+static void run(struct loop_task *t);
+
 int loop_end_create(struct link *link, enum side side, struct end **out)
 {
 	struct end *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return -ENOMEM;
-	e->base.ops = &loop_fabric_ops;
 	e->base.dev = &link->p->device[side].base;
+	e->base.ops = e->base.dev->ops;
+	e->run = run;
 	e->base.info.remote_inv = !link->p->options.no_invalidate;
 	e->side = side;
 	ref_get(&link->ref);
@@ -35,16 +38,6 @@ int loop_end_create(struct link *link, enum side side, struct end **out)
 	mutex_unlock(&link->p->lock);
 	*out = e;
 	return 0;
-}
-
-static void run(struct loop_task *t);
-
-void loop_end_kick(struct end *e)
-{
-	if (e->kicked || e->gone || !e->base.loop)
-		return;
-	e->kicked = true;
-	loop_post(e->base.loop, &e->task, run);
 }
 
 static bool within(const struct fabric_queues *q, const struct fabric_limits *l)
@@ -81,27 +74,6 @@ int loop_end_setup(struct fabric_conn *c, struct loop *loop,
 		e->state = END_SETUP;
 	mutex_unlock(&e->link->lock);
 	return 0;
-}
-
-static void break_end(struct end *e, int err)
-{
-	if (!e || e->state == END_BROKEN)
-		return;
-	e->state = END_BROKEN;
-	e->err = err;
-	while (e->sq_executed != e->sq_posted)
-		e->sq[e->sq_executed++ % e->queues.send_wr].status =
-			-ECANCELED;
-	while (e->rq_completed != e->rq_posted)
-		e->rq[e->rq_completed++ % e->queues.recv_wr].status =
-			-ECANCELED;
-	loop_end_kick(e);
-}
-
-void loop_link_break(struct link *link, int passive_err, int active_err)
-{
-	break_end(link->end[PASSIVE], passive_err);
-	break_end(link->end[ACTIVE], active_err);
 }
 
 /* Returns the text of a step's mistake, or NULL. */
@@ -300,12 +272,27 @@ static bool live_now(struct end *e)
 	return true;
 }
 
+static unsigned roll(struct provider *p, unsigned below)
+{
+	uint64_t x;
+
+	mutex_lock(&p->lock);
+	/* xorshift64*; never zero once seeded. */
+	x = p->random;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	p->random = x;
+	mutex_unlock(&p->lock);
+	return (unsigned)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
+}
+
 /* Returns how many units of one kind of work to do this time. */
 static unsigned budget(struct end *e)
 {
 	struct provider *p = e->link->p;
 
-	return p->options.seed ? loop_random(p, 4) : UINT32_MAX;
+	return p->options.seed ? roll(p, 4) : UINT32_MAX;
 }
 
 static void deliver_sends(struct end *e)
@@ -370,7 +357,7 @@ static void run(struct loop_task *t)
 	for (unsigned n = budget(e); n > 0 && e->state == END_LIVE &&
 	     !e->stalled && e->sq_executed != e->sq_posted; n--)
 		loop_end_execute(e);
-	if (link->p->options.seed && loop_random(link->p, 2)) {
+	if (link->p->options.seed && roll(link->p, 2)) {
 		deliver_recvs(e);
 		deliver_sends(e);
 	} else {

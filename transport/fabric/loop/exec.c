@@ -1,13 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* exec - carries out steps of a send queue, with their errors. */
+/* exec - carries out steps of a send queue, and breaks links on errors. */
 #include "transport/fabric/loop/impl.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "lib/log.h"
+
 static struct device *device_of(struct link *link, enum side side)
 {
 	return &link->p->device[side];
+}
+
+void loop_violation(struct provider *p, const char *what)
+{
+	log_err("loop fabric: %s", what);
+	mutex_lock(&p->lock);
+	p->counts.violations++;
+	mutex_unlock(&p->lock);
+}
+
+void loop_end_kick(struct end *e)
+{
+	if (e->kicked || e->gone || !e->base.loop)
+		return;
+	e->kicked = true;
+	loop_post(e->base.loop, &e->task, e->run);
+}
+
+static void break_end(struct end *e, int err)
+{
+	if (!e || e->state == END_BROKEN)
+		return;
+	e->state = END_BROKEN;
+	e->err = err;
+	while (e->sq_executed != e->sq_posted)
+		e->sq[e->sq_executed++ % e->queues.send_wr].status =
+			-ECANCELED;
+	while (e->rq_completed != e->rq_posted)
+		e->rq[e->rq_completed++ % e->queues.recv_wr].status =
+			-ECANCELED;
+	loop_end_kick(e);
+}
+
+void loop_link_break(struct link *link, int passive_err, int active_err)
+{
+	break_end(link->end[PASSIVE], passive_err);
+	break_end(link->end[ACTIVE], active_err);
 }
 
 static uint64_t total(const struct fabric_wr *wr)

@@ -84,6 +84,7 @@ struct end {
 	bool		     kicked;	/* task is posted */
 	bool		     freed;	/* as soon as the task is over */
 	struct loop_task     task;
+	void		     (*run)(struct loop_task *t);	/* end.c's */
 	unsigned	     received;	/* Receives that were delivered */
 	unsigned	     reads;	/* in flight */
 
@@ -118,8 +119,6 @@ struct listener {
 	bool		     kicked;
 };
 
-extern const struct fabric_ops loop_fabric_ops;
-
 /* mr.c */
 int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out);
@@ -140,16 +139,13 @@ int loop_end_post(struct fabric_conn *c, struct fabric_wr *chain);
 int loop_end_post_recv(struct fabric_conn *c, struct fabric_recv *chain);
 void loop_end_close(struct fabric_conn *c);
 void loop_end_free(struct fabric_conn *c);
-/* With the link's lock. */
-void loop_end_kick(struct end *e);
-void loop_link_break(struct link *link, int passive_err, int active_err);
 void loop_link_put(struct link *link);
 
-/* exec.c: carries out the oldest step.  With the link's lock. */
+/* exec.c.  With the link's lock, but for the last. */
+void loop_end_kick(struct end *e);
+void loop_link_break(struct link *link, int passive_err, int active_err);
+/* Carries out the oldest step. */
 void loop_end_execute(struct end *e);
-
-/* loop.c */
-unsigned loop_random(struct provider *p, unsigned below);
 void loop_violation(struct provider *p, const char *what);
 
 #endif

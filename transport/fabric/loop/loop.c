@@ -8,8 +8,9 @@
 
 #include <netinet/in.h>
 
-#include "lib/log.h"
 #include "transport/addr.h"
+
+static const struct fabric_ops loop_fabric_ops;
 
 static const struct fabric_limits generous = {
 	.max_sge = 16,
@@ -89,29 +90,6 @@ void loop_fabric_count(const struct fabric *f, struct loop_fabric_counts *out)
 
 	mutex_lock(&p->lock);
 	*out = p->counts;
-	mutex_unlock(&p->lock);
-}
-
-unsigned loop_random(struct provider *p, unsigned below)
-{
-	uint64_t x;
-
-	mutex_lock(&p->lock);
-	/* xorshift64*; never zero once seeded. */
-	x = p->random;
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	p->random = x;
-	mutex_unlock(&p->lock);
-	return (unsigned)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
-}
-
-void loop_violation(struct provider *p, const char *what)
-{
-	log_err("loop fabric: %s", what);
-	mutex_lock(&p->lock);
-	p->counts.violations++;
 	mutex_unlock(&p->lock);
 }
 
@@ -383,7 +361,7 @@ static int start(struct fabric_conn *c, const void *data, unsigned len,
 	return err;
 }
 
-const struct fabric_ops loop_fabric_ops = {
+static const struct fabric_ops loop_fabric_ops = {
 	.name = "loop",
 	.listen = add_listener,
 	.unlisten = unlisten,

@@ -58,56 +58,6 @@ TEST_LOOP(written_data_is_read, 0, WORLDS)
 	world_close();
 }
 
-TEST_LOOP(a_read_up_to_the_end_says_so_and_past_it_is_empty, 0, WORLDS)
-{
-	struct vfs_node *n;
-	char small[4], buf[64];
-	struct iovec iov = { small, 4 };
-	bool eof;
-
-	world_open(_i, NULL);
-	n = must_create(w.root, "f");
-	ck_assert_int_eq(write_str(n, 0, "12345678", NULL), 8);
-	ck_assert_int_eq(GET(eof, eof, posix_read, &w.who, n, .iov = &iov,
-			     .niov = 1), 4);
-	ck_assert(!eof);
-	ck_assert_int_eq(GET(eof, eof, posix_read, &w.who, n, .off = 4,
-			     .iov = &iov, .niov = 1), 4);
-	ck_assert(eof);
-	ck_assert_int_eq(read_str(n, 8, buf, &eof), 0);
-	ck_assert(eof);
-	ck_assert_int_eq(read_str(n, UINT64_MAX, buf, &eof), 0);
-	ck_assert(eof);
-	ck_assert_int_eq(read_str(n, INT64_MAX, buf, &eof), 0);
-	ck_assert(eof);
-	vfs_node_put(n);
-	world_close();
-}
-
-TEST_LOOP(holes_read_as_zeros_and_offsets_go_past_4_gib, 0, WORLDS)
-{
-	const uint64_t far = 5ull << 30;
-	struct vfs_node *n;
-	char buf[64];
-	bool eof;
-
-	world_open(_i, NULL);
-	n = must_create(w.root, "sparse");
-	ck_assert_int_eq(write_str(n, far, "end", NULL), 3);
-	ck_assert_int_eq(attr_of(n).size, far + 3);
-	ck_assert_int_lt(attr_of(n).used, 1 << 20);
-	ck_assert_int_eq(read_str(n, far - 2, buf, &eof), 5);
-	ck_assert_mem_eq(buf, "\0\0end", 5);
-	ck_assert(eof);
-	ck_assert_int_eq(read_str(n, 12345, buf, &eof), 63);
-	ck_assert(!eof);
-	ck_assert_int_eq(buf[17], 0);
-	assert_err(write_str(n, INT64_MAX, "x", NULL), EFBIG);
-	assert_err(write_str(n, UINT64_MAX, "x", NULL), EFBIG);
-	vfs_node_put(n);
-	world_close();
-}
-
 TEST_LOOP(writes_are_at_least_as_stable_as_asked, 0, WORLDS)
 {
 	struct vfs_wcc wcc;
@@ -272,30 +222,6 @@ TEST_LOOP(the_tree_has_one_fsid_across_restarts, 0, WORLDS)
 	world_close();
 }
 
-TEST_LOOP(only_files_are_read_and_written, 0, WORLDS)
-{
-	struct vfs_make what = { .type = VFS_FIFO };
-	struct vfs_node *fifo, *dir;
-	char buf[64];
-	bool eof;
-
-	world_open(_i, NULL);
-	dir = must_mkdir(w.root, "dir");
-	assert_ok(GET(out, fifo, posix_make, &w.who, w.root,
-		      .name = name_of("fifo"), .make = &what));
-	assert_err(read_str(dir, 0, buf, &eof), EISDIR);
-	assert_err(write_str(dir, 0, "x", NULL), EISDIR);
-	assert_err(DO(posix_commit, &w.who, dir), EISDIR);
-	assert_err(read_str(fifo, 0, buf, &eof), EINVAL);
-	assert_err(write_str(fifo, 0, "x", NULL), EINVAL);
-	assert_err(DO(posix_readlink, &w.who, fifo, .text = buf, .size = 64),
-		   EINVAL);
-	ck_assert_int_eq(attr_of(fifo).type, VFS_FIFO);
-	vfs_node_put(fifo);
-	vfs_node_put(dir);
-	world_close();
-}
-
 TEST_LOOP(attributes_around_a_change_tell_it, 0, WORLDS)
 {
 	struct vfs_node *n;
@@ -380,34 +306,6 @@ TEST_LOOP(setattr_sets_what_is_asked_and_nothing_else, 0, WORLDS)
 	set = (struct vfs_setattr){ .set = VFS_SET_UID, .uid = UINT32_MAX };
 	assert_err(DO(posix_setattr, &w.who, n, .set = &set), EINVAL);
 	vfs_node_put(n);
-	world_close();
-}
-
-TEST_LOOP(a_guard_that_is_not_the_ctime_stops_setattr, 0, WORLDS)
-{
-	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600,
-				   .guarded = true };
-	struct vfs_node *n;
-
-	world_open(_i, NULL);
-	n = must_create(w.root, "f");
-	set.guard = attr_of(n).ctime;
-	set.guard.tv_nsec ^= 1;
-	assert_err(DO(posix_setattr, &w.who, n, .set = &set), EDOM);
-	ck_assert_int_eq(attr_of(n).mode, 0644);
-	set.guard.tv_nsec ^= 1;
-	assert_ok(DO(posix_setattr, &w.who, n, .set = &set));
-	ck_assert_int_eq(attr_of(n).mode, 0600);
-	vfs_node_put(n);
-	world_close();
-}
-
-TEST_LOOP(only_files_have_a_size_to_set, 0, WORLDS)
-{
-	struct vfs_setattr set = { .set = VFS_SET_SIZE };
-
-	world_open(_i, NULL);
-	assert_err(DO(posix_setattr, &w.who, w.root, .set = &set), EISDIR);
 	world_close();
 }
 

@@ -63,6 +63,8 @@ START_TEST(reads_end_where_the_file_does)
 	ck_assert(eof);
 	ck_assert_int_eq(vt_read(f, UINT64_MAX >> 1, buf, 16, &eof), 0);
 	ck_assert(eof);
+	ck_assert_int_eq(vt_read(f, UINT64_MAX, buf, 16, &eof), 0);
+	ck_assert(eof);
 	ck_assert_int_eq(vt_read(f, 3, buf, 0, &eof), 0);
 	vfs_node_put(f);
 }
@@ -81,6 +83,7 @@ START_TEST(holes_are_zeros_and_take_no_room)
 	memset(buf, 0xff, sizeof(buf));
 	ck_assert_int_eq(vt_read(f, 950000, buf, sizeof(buf), &eof),
 			 sizeof(buf));
+	ck_assert(!eof);
 	ck_assert(is_zero(buf, 50000));
 	ck_assert_int_eq(memcmp(buf + 50000, "near", 4), 0);
 	ck_assert(is_zero(buf + 50004, sizeof(buf) - 50004));
@@ -129,6 +132,8 @@ START_TEST(sizes_have_a_limit)
 	ck_assert_int_eq(DO(vt.ops->limits, &vt.who, f, .limits = &l), 0);
 	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = l.max_file_size,
 			    .iov = &iov, .niov = 1), -EFBIG);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = INT64_MAX,
+			    .iov = &iov, .niov = 1), -EFBIG);
 	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .off = UINT64_MAX,
 			    .iov = &iov, .niov = 1), -EFBIG);
 	if (l.max_file_size < INT64_MAX)
@@ -143,7 +148,8 @@ END_TEST
 
 START_TEST(only_files_hold_data)
 {
-	struct vfs_node *d = vt_dir(vt.root, "d"), *l;
+	static const enum vfs_type other[] = { VFS_LNK, VFS_FIFO };
+	struct vfs_node *d = vt_dir(vt.root, "d"), *n;
 	struct iovec iov = { (void *)(uintptr_t)"x", 1 };
 	char buf[4];
 	bool eof;
@@ -152,13 +158,20 @@ START_TEST(only_files_hold_data)
 	ck_assert_int_eq(DO(vt.ops->write, &vt.who, d, .iov = &iov, .niov = 1),
 			 -EISDIR);
 	ck_assert_int_eq(vt_set_size(d, 0), -EISDIR);
-	ck_assert_int_eq(vt_make(&vt.who, vt.root, "l", VFS_LNK, "t"), 0);
-	l = vt_find(vt.root, "l");
-	ck_assert_int_eq(vt_read(l, 0, buf, 4, &eof), -EINVAL);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, l, .iov = &iov, .niov = 1),
-			 -EINVAL);
-	vfs_node_put(l);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, d), -EISDIR);
 	vfs_node_put(d);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(vt_make(&vt.who, vt.root, i ? "p" : "l",
+					 other[i], i ? NULL : "t"), 0);
+		n = vt_find(vt.root, i ? "p" : "l");
+		ck_assert_int_eq(vt_read(n, 0, buf, 4, &eof), -EINVAL);
+		ck_assert_int_eq(DO(vt.ops->write, &vt.who, n, .iov = &iov,
+				    .niov = 1), -EINVAL);
+		if (other[i] != VFS_LNK)
+			ck_assert_int_eq(DO(vt.ops->readlink, &vt.who, n,
+					    .text = buf, .size = 4), -EINVAL);
+		vfs_node_put(n);
+	}
 }
 END_TEST
 

@@ -2,7 +2,7 @@
 /* xdr - bounds-checked XDR cursors.  Pure. */
 #include "lib/xdr.h"
 
-static void set_bad(struct xdr_in *x)
+void xdr_set_bad(struct xdr_in *x)
 {
 	x->bad = true;
 	x->end = x->p;
@@ -48,7 +48,7 @@ bool xdr_refill(struct xdr_in *x, size_t n)
 	}
 	if ((size_t)(x->end - x->p) >= n && !x->bad)
 		return true;
-	set_bad(x);
+	xdr_set_bad(x);
 	return false;
 }
 
@@ -57,41 +57,8 @@ bool xdr_get_bool(struct xdr_in *x)
 	uint32_t v = xdr_get_u32(x);
 
 	if (v > 1)
-		set_bad(x);
+		xdr_set_bad(x);
 	return v == 1;
-}
-
-uint32_t xdr_get_count(struct xdr_in *x, uint32_t max)
-{
-	uint32_t v = xdr_get_u32(x);
-
-	if (v > max) {
-		set_bad(x);
-		return 0;
-	}
-	return v;
-}
-
-struct xdr_view xdr_get_fixed(struct xdr_in *x, uint32_t len)
-{
-	size_t padded = (size_t)len + xdr_pad(len);
-	struct xdr_view v = { NULL, 0 };
-
-	if (len == 0 && !x->bad) {
-		v.data = x->p;
-		return v;
-	}
-	if ((size_t)(x->end - x->p) < padded && !xdr_refill(x, padded))
-		return v;
-	v.data = x->p;
-	v.len = len;
-	x->p += padded;
-	return v;
-}
-
-struct xdr_view xdr_get_opaque(struct xdr_in *x, uint32_t max)
-{
-	return xdr_get_fixed(x, xdr_get_count(x, max));
 }
 
 uint32_t xdr_get_iov(struct xdr_in *x, uint32_t max, struct iovec *iov,
@@ -112,7 +79,7 @@ uint32_t xdr_get_iov(struct xdr_in *x, uint32_t max, struct iovec *iov,
 		here = MIN((size_t)(x->end - x->p), left);
 		if (data > 0) {
 			if (n == room) {
-				set_bad(x);
+				xdr_set_bad(x);
 				return 0;
 			}
 			/* iovec has no const; the data is only read. */

@@ -60,6 +60,14 @@ static inline bool xdr_ok(const struct xdr_in *x)
 /* Bytes not read yet, in all segments. */
 size_t xdr_left(const struct xdr_in *x);
 
+/* The pad that follows @len bytes. */
+static inline uint32_t xdr_pad(uint32_t len)
+{
+	return -len & 3;
+}
+
+/* Sets bad, and nothing is left. */
+void xdr_set_bad(struct xdr_in *x);
 /* Slow path of the getters: makes @n bytes contiguous at x->p, or sets bad. */
 bool xdr_refill(struct xdr_in *x, size_t n);
 
@@ -84,11 +92,40 @@ static inline uint64_t xdr_get_u64(struct xdr_in *x)
 /* Exactly 0 or 1; anything else is bad (RFC 4506 section 4.4). */
 bool xdr_get_bool(struct xdr_in *x);
 /* A count or enum of at most @max; more is bad, never clamped. */
-uint32_t xdr_get_count(struct xdr_in *x, uint32_t max);
+static inline uint32_t xdr_get_count(struct xdr_in *x, uint32_t max)
+{
+	uint32_t v = xdr_get_u32(x);
+
+	if (likely(v <= max))
+		return v;
+	xdr_set_bad(x);
+	return 0;
+}
+
 /* opaque[len]: skips the pad too. */
-struct xdr_view xdr_get_fixed(struct xdr_in *x, uint32_t len);
+static inline struct xdr_view xdr_get_fixed(struct xdr_in *x, uint32_t len)
+{
+	size_t padded = (size_t)len + xdr_pad(len);
+	struct xdr_view v = { NULL, 0 };
+
+	if (len == 0 && !x->bad) {
+		v.data = x->p;
+		return v;
+	}
+	if ((size_t)(x->end - x->p) < padded && !xdr_refill(x, padded))
+		return v;
+	v.data = x->p;
+	v.len = len;
+	x->p += padded;
+	return v;
+}
+
 /* opaque<max> or string<max>. */
-struct xdr_view xdr_get_opaque(struct xdr_in *x, uint32_t max);
+static inline struct xdr_view xdr_get_opaque(struct xdr_in *x, uint32_t max)
+{
+	return xdr_get_fixed(x, xdr_get_count(x, max));
+}
+
 /*
  * opaque<max> as up to *@niov pieces, without a copy; sets *@niov to the
  * number used and returns the length.  Too many pieces is bad.
@@ -159,11 +196,5 @@ static inline void xdr_put_bool(struct xdr_out *x, bool v)
 void xdr_put_fixed(struct xdr_out *x, const void *data, uint32_t len);
 /* opaque<> or string<>: length, bytes, zero pad. */
 void xdr_put_opaque(struct xdr_out *x, const void *data, uint32_t len);
-
-/* The pad that follows @len bytes. */
-static inline uint32_t xdr_pad(uint32_t len)
-{
-	return -len & 3;
-}
 
 #endif

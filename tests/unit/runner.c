@@ -35,7 +35,7 @@ static TCase *add_case(Suite *s, const struct test_row *row)
 	return t;
 }
 
-Suite *all_tests(void)
+static Suite *all_tests(void)
 {
 	static const struct test_row plain;
 	Suite *s = suite_create(program_invocation_short_name);

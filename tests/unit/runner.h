@@ -101,8 +101,7 @@ void test_row_add(struct test_row *row);
  * does.  CK_FORK=no in the environment keeps all in one process. */
 int run_tests(void);
 
-/* For programs that add tests of their own to it. */
-Suite *all_tests(void);
+/* For programs that make their suites themselves. */
 int run_suite(Suite *suite);
 
 #endif

@@ -40,6 +40,7 @@ static const struct vfs_suite_params params = {
 
 static void begin(void)
 {
+	vfs_suite_use(&params);
 	vfs_suite_begin();
 	used_before = the_fs()->bytes;
 }
@@ -366,12 +367,4 @@ TEST(bad_options_are_refused)
 		ck_assert_ptr_nonnull(strstr(why, "expected "));
 		free(why);
 	}
-}
-
-int main(void)
-{
-	Suite *s = all_tests();
-
-	vfs_suite_add(s, &params);
-	return run_suite(s);
 }

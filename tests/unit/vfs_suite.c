@@ -49,12 +49,15 @@ void vfs_suite_add(Suite *suite, const struct vfs_suite_params *params)
 	vfs_suite_use(params);
 	tcase_add_checked_fixture(tc, vfs_suite_begin, vfs_suite_end);
 	tcase_set_timeout(tc, 60);
+	vfs_suite_add_still(tc);
+	suite_add_tcase(suite, tc);
+	if (params->read_only)
+		return;
 	vfs_suite_add_names(tc);
 	vfs_suite_add_data(tc);
 	if (params->as_anyone)
 		vfs_suite_add_users(tc);
 	vfs_suite_add_threads(tc);
-	suite_add_tcase(suite, tc);
 }
 
 struct vfs_name vt_name(const char *s)

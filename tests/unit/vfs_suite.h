@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tests of every backend of gannet/vfs.h: a test program of a backend adds
- * these cases to its suite.
- *
- * 	int main(void)
- * 	{
- * 		Suite *s = suite_create("mem");
- *
- * 		vfs_suite_add(s, &mem_params);
- * 		tcase_add_test(..., what_only_this_backend_does);
- * 		return run_suite(s);
- * 	}
+ * The tests of every backend of gannet/vfs.h.  tests/unit/test_backends.c has
+ * the list of backends; tests of one backend may use the helpers.
  */
 #ifndef GANNET_TESTS_UNIT_VFS_SUITE_H
 #define GANNET_TESTS_UNIT_VFS_SUITE_H
@@ -31,8 +22,12 @@ struct vfs_suite_params {
 	/* True if the backend can act for any user.  Else only me's tests
 	 * run. */
 	bool as_anyone;
-	/* Do cookies change their meaning when entries come or go? */
-	bool counted_cookies;
+	/* True for a backend that answers EROFS to each change. */
+	bool read_only;
+	unsigned runs;		/* with as many setups; 0: one */
+	/* Do cookies change their meaning when entries come or go?  Known
+	 * after setup; NULL: no. */
+	const bool *counted_cookies;
 };
 
 /* @params is borrowed for good. */
@@ -91,6 +86,7 @@ int vt_number(const struct vfs_dirent *d);
 void vt_list(struct vfs_node *dir, unsigned step, uint8_t *seen, unsigned n);
 
 /* The other files of cases. */
+void vfs_suite_add_still(TCase *tc);
 void vfs_suite_add_names(TCase *tc);
 void vfs_suite_add_data(TCase *tc);
 void vfs_suite_add_users(TCase *tc);

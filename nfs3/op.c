@@ -44,6 +44,34 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	return err;
 }
 
+/* True if the backend has forgotten the operation. */
+static bool cancel(struct rpc_call *call)
+{
+	struct nfs3_op *op = nfs3_op(call);
+
+	return op->ops->cancel(&op->vfs);
+}
+
+static bool give(struct vfs_op *vfs)
+{
+	struct nfs3_op *op = container_of(vfs, struct nfs3_op, vfs);
+
+	return rpc_call_suspend(rpc_state_call(op), op->ops->name,
+				op->ops->cancel ? cancel : NULL);
+}
+
+static void ended(struct vfs_op *vfs, int result)
+{
+	struct nfs3_op *op = container_of(vfs, struct nfs3_op, vfs);
+
+	op->ended = true;
+	op->result = result;
+	op->results = *vfs;
+	rpc_call_resume(rpc_state_call(op));
+}
+
+static const struct vfs_later later = { .give = give, .end = ended };
+
 int nfs3_find_export(struct rpc_call *call)
 {
 	const struct nfs3_fh_args *a = rpc_args(call); /* the first of all */
@@ -66,6 +94,7 @@ int nfs3_find_export(struct rpc_call *call)
 		      cred->gid, cred->gids, cred->ngids, &op->cred);
 	op->vfs.cred = &op->cred;
 	op->vfs.nonblock = !call->may_wait;
+	op->vfs.later = &later;
 	return call->may_wait ? rpc_call_move(call) : 0;
 }
 
@@ -76,7 +105,7 @@ static int open_node(struct nfs3_op *op, struct vfs_node **out)
 
 	op->vfs.fs = op->exp->fs;
 	op->vfs.handle = &op->handle;
-	err = op->ops->open_handle(&op->vfs);
+	err = nfs3_do(op, op->ops->open_handle);
 	if (err == 0)
 		*out = op->vfs.out;
 	return err;
@@ -116,6 +145,8 @@ int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 	uint32_t id;
 	int err;
 
+	if (op->other)
+		return 0;
 	err = export_fh_parse(op->nfs->exports, fh.data, fh.len, &id,
 			      &op->handle);
 	if (err < 0)

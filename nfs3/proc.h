@@ -259,6 +259,15 @@ bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
 /* Counts a failure, by procedure and by status. */
 void nfs3_status_count(enum nfsstat3 status);
 
+/* The entries of a listing, as they come. */
+struct nfs3_list {
+	struct xdr_out	 out;
+	uint32_t	 dirleft;	/* of dircount */
+	unsigned	 entries;
+	bool		 plus;
+	bool		 full;
+};
+
 /*
  * op.c: one call on one export.  Lies in the call's state.
  */
@@ -270,11 +279,17 @@ struct nfs3_op {
 						 * directory, LINK's only one */
 	bool			 borrowed;	/* in an RCU section, till the
 						 * call leaves its poller */
+	bool			 ended;		/* later: see nfs3_do() */
 	/* Not zeroed from here on: NFS3_OP_ZEROED. */
 	uint32_t		 id;		/* the handle's export */
 	const struct vfs_ops	*ops;		/* of the export's backend */
 	struct export_opts	 opts;
-	struct iovec		 iov;		/* READ's room */
+	union {
+		struct iovec	 iov;		/* READ's room */
+		struct nfs3_list list;		/* READDIR's */
+	};
+	struct vfs_op		 results;	/* ... of what ended later */
+	int			 result;
 	struct vfs_cred		 cred;
 	struct vfs_handle	 handle;
 };
@@ -307,7 +322,23 @@ int nfs3_end(struct rpc_call *call, int err);
 int nfs3_end_attr(struct rpc_call *call, int err);
 int nfs3_end_wcc(struct rpc_call *call, int err);
 
-/* Opens op->other, which must lie in the same export. */
+/*
+ * Runs an operation of the backend with op->vfs.  Returns what that does;
+ * VFS_PENDING: the call is not the caller's any more.  When the operation has
+ * ended, the step that began it runs again and asks for it again, with
+ * arguments where results were: then this takes the results.
+ */
+static inline int nfs3_do(struct nfs3_op *op, vfs_op_fn *fn)
+{
+	if (likely(!op->ended))
+		return fn(&op->vfs);
+	op->ended = false;
+	op->vfs = op->results;
+	return op->result;
+}
+
+_Static_assert(VFS_PENDING == RPC_PENDING, "a step passes it on");
+/* Opens op->other, which must lie in the same export, unless it is open. */
 int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh);
 /* The attributes of @node, unless the operation told them. */
 void nfs3_post_wcc(struct rpc_call *call, struct vfs_node *node,

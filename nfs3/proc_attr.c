@@ -11,7 +11,7 @@ NFS3_STEP(getattr)
 
 	r->attr.fsid = op->exp->fs->fsid;
 	op->vfs.attr = &r->attr.attr;
-	return op->ops->getattr(&op->vfs);
+	return nfs3_do(op, op->ops->getattr);
 }
 
 /* A guard with 10^9 nanoseconds or more is no file's ctime: NOT_SYNC. */
@@ -35,7 +35,7 @@ NFS3_STEP(setattr)
 		return err;
 	op->vfs.set = &a->attr;
 	op->vfs.wcc = &r->wcc.wcc;
-	return op->ops->setattr(&op->vfs);
+	return nfs3_do(op, op->ops->setattr);
 }
 
 #define ACCESS_ALL	(VFS_ACCESS_READ | VFS_ACCESS_LOOKUP | \
@@ -55,10 +55,12 @@ NFS3_STEP(access)
 	if (!op->opts.rw)
 		op->vfs.want &= ~ACCESS_CHANGE;
 	op->vfs.attr = &r->attr.attr;
-	err = op->ops->access(&op->vfs);
-	r->attr.has = err == 0;
+	err = nfs3_do(op, op->ops->access);
+	if (err < 0)
+		return err;
+	r->attr.has = true;
 	r->access = op->vfs.granted & op->vfs.want;
-	return err;
+	return 0;
 }
 
 NFS3_STEP(fsstat)
@@ -67,7 +69,7 @@ NFS3_STEP(fsstat)
 	struct nfs3_op *op = nfs3_op(call);
 
 	op->vfs.statfs = &r->st;
-	return op->ops->statfs(&op->vfs);
+	return nfs3_do(op, op->ops->statfs);
 }
 
 NFS3_STEP(fsinfo)
@@ -79,7 +81,7 @@ NFS3_STEP(fsinfo)
 	r->wtmax = op->nfs->wtmax;
 	r->dtpref = op->nfs->dtpref;
 	op->vfs.limits = &r->limits;
-	return op->ops->limits(&op->vfs);
+	return nfs3_do(op, op->ops->limits);
 }
 
 NFS3_STEP(pathconf)
@@ -88,5 +90,5 @@ NFS3_STEP(pathconf)
 	struct nfs3_op *op = nfs3_op(call);
 
 	op->vfs.limits = &r->limits;
-	return op->ops->limits(&op->vfs);
+	return nfs3_do(op, op->ops->limits);
 }

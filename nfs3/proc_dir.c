@@ -16,7 +16,7 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 	int err;
 
 	op->vfs.want = VFS_ACCESS_LOOKUP;
-	err = op->ops->access(&op->vfs);
+	err = nfs3_do(op, op->ops->access);
 	if (err < 0)
 		return err;
 	if (r->attr.attr.type != VFS_DIR)
@@ -46,8 +46,9 @@ NFS3_STEP(lookup)
 	} else {
 		op->vfs.dir_attr = &r->dir_attr.attr;
 		op->vfs.has_dir_attr = false;
-		err = op->ops->lookup(&op->vfs);
-		r->dir_attr.has = op->vfs.has_dir_attr;
+		err = nfs3_do(op, op->ops->lookup);
+		if (err != VFS_PENDING)
+			r->dir_attr.has = op->vfs.has_dir_attr;
 	}
 	if (err < 0)
 		return err;
@@ -75,7 +76,7 @@ static int remove_entry(struct rpc_call *call, bool is_dir)
 		return is_dir ? -EEXIST : -EACCES;
 	op->vfs.is_dir = is_dir;
 	op->vfs.wcc = &r->wcc.wcc;
-	return op->ops->remove(&op->vfs);
+	return nfs3_do(op, op->ops->remove);
 }
 
 NFS3_STEP(remove)
@@ -111,7 +112,7 @@ NFS3_STEP(rename)
 	op->vfs.to = op->other;
 	op->vfs.to_name = to_name;
 	op->vfs.to_wcc = &r->to_wcc.wcc;
-	return op->ops->rename(&op->vfs);
+	return nfs3_do(op, op->ops->rename);
 }
 
 int nfs3_end_rename(struct rpc_call *call, int err)
@@ -143,9 +144,11 @@ NFS3_STEP(link)
 	op->vfs.to = op->other;
 	op->vfs.to_name = name;
 	op->vfs.to_wcc = &r->dir_wcc.wcc;
-	err = op->ops->link(&op->vfs);
-	r->attr.has = err == 0;
-	return err;
+	err = nfs3_do(op, op->ops->link);
+	if (err < 0)
+		return err;
+	r->attr.has = true;
+	return 0;
 }
 
 int nfs3_end_link(struct rpc_call *call, int err)

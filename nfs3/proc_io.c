@@ -40,7 +40,7 @@ NFS3_STEP(readlink)
 	op->vfs.attr = &r->attr.attr;
 	op->vfs.text = (char *)rpc_body(call)->data;
 	op->vfs.size = VFS_PATH_MAX + 1;
-	n = op->ops->readlink(&op->vfs);
+	n = nfs3_do(op, op->ops->readlink);
 	if (n < 0)
 		return n;
 	r->attr.has = true;
@@ -65,7 +65,7 @@ NFS3_STEP(read_size)
 	if (a->count <= READ_SIZED)
 		return 0;
 	op->vfs.attr = &r->attr.attr;
-	err = op->ops->getattr(&op->vfs);
+	err = nfs3_do(op, op->ops->getattr);
 	if (err < 0)
 		return err;
 	size = r->attr.attr.size;
@@ -96,7 +96,7 @@ NFS3_STEP(read_piped)
 	op->vfs.off = a->offset;
 	op->vfs.count = a->count;
 	op->vfs.pipe = pipe->wr;
-	n = op->ops->read_pipe(&op->vfs);
+	n = nfs3_do(op, op->ops->read_pipe);
 	if (n < 0)
 		return n == -EOPNOTSUPP ? 0 : n;
 	r->attr.has = true;
@@ -130,7 +130,7 @@ NFS3_STEP(read)
 	op->vfs.off = MIN(a->offset, (uint64_t)INT64_MAX);
 	op->vfs.iov = &op->iov;
 	op->vfs.niov = 1;
-	n = op->ops->read(&op->vfs);
+	n = nfs3_do(op, op->ops->read);
 	if (n < 0)
 		return n;
 	r->attr.has = true;
@@ -209,7 +209,9 @@ static int write_some(struct nfs3_op *op, struct nfs3_write_args *a,
 	op->vfs.niov = MAX(a->niov, 1);
 	op->vfs.stable = a->stable;
 	op->vfs.wcc = &r->wcc.wcc;
-	n = op->ops->write(&op->vfs);
+	n = nfs3_do(op, op->ops->write);
+	if (n == VFS_PENDING)
+		return n;
 	/* Between two writes of a call another client may change the file, and
 	 * no time of the file need tell: such a call has no attributes of
 	 * before. */
@@ -263,7 +265,9 @@ NFS3_STEP(commit)
 	op->vfs.off = past ? 0 : a->offset;
 	op->vfs.count = past ? 0 : a->count;
 	op->vfs.wcc = &r->wcc.wcc;
-	err = op->ops->commit(&op->vfs);
+	err = nfs3_do(op, op->ops->commit);
+	if (err == VFS_PENDING)
+		return err;
 	/* Read the verifier after the sync: if another thread got a
 	 * write-back error meanwhile, it has changed, and the client
 	 * sends the lost data again. */

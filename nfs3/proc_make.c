@@ -37,7 +37,7 @@ static int make(struct nfs3_op *op, vfs_op_fn *fn, struct nfs3_create_res *r)
 
 	op->vfs.attr = &r->attr.attr;
 	op->vfs.wcc = &r->dir_wcc.wcc;
-	err = fn(&op->vfs);
+	err = nfs3_do(op, fn);
 	if (err < 0 || !op->vfs.out)
 		return err;
 	r->attr.has = true;

@@ -17,24 +17,16 @@
 /* All but the entries: dir_attributes, cookieverf, end of list, eof. */
 #define FRAME_SIZE	(NFS3_POST_ATTR_SIZE + NFS3_COOKIEVERFSIZE + 4 + 4)
 
-struct list {
-	struct nfs3_op	*op;
-	struct xdr_out	 out;
-	uint32_t	 dirleft;	/* of dircount */
-	bool		 plus;
-	bool		 full;
-	unsigned	 entries;
-};
-
 /* In the list's memory and not counting what READDIRPLUS adds. */
 static size_t entry_size(const struct vfs_dirent *d)
 {
 	return 4 + 8 + 4 + (size_t)d->name.len + xdr_pad(d->name.len) + 8;
 }
 
-static void put_plus(struct list *l, const struct vfs_dirent *d)
+static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 {
-	struct export *exp = l->op->exp;
+	struct nfs3_op *op = container_of(l, struct nfs3_op, list);
+	struct export *exp = op->exp;
 	struct export_fh fh;
 
 	xdr_put_bool(&l->out, d->has_attr);
@@ -42,14 +34,14 @@ static void put_plus(struct list *l, const struct vfs_dirent *d)
 		nfs3_put_fattr(&l->out, &d->attr, exp->fs->fsid);
 	xdr_put_bool(&l->out, d->has_handle);
 	if (d->has_handle) {
-		export_fh_make(l->op->nfs->exports, exp, &d->handle, &fh);
+		export_fh_make(op->nfs->exports, exp, &d->handle, &fh);
 		xdr_put_opaque(&l->out, fh.data, fh.len);
 	}
 }
 
 static bool emit(void *arg, const struct vfs_dirent *d)
 {
-	struct list *l = arg;
+	struct nfs3_list *l = arg;
 	struct xdr_out at = l->out;
 	size_t size = entry_size(d);
 
@@ -74,10 +66,10 @@ static bool emit(void *arg, const struct vfs_dirent *d)
 	return true;
 }
 
-static int fill(struct list *l, const struct nfs3_readdir_args *a,
+static int fill(struct nfs3_op *op, const struct nfs3_readdir_args *a,
 		struct nfs3_readdir_res *r)
 {
-	struct nfs3_op *op = l->op;
+	struct nfs3_list *l = &op->list;
 	int err;
 
 	if (a->cookie > INT64_MAX)
@@ -88,7 +80,7 @@ static int fill(struct list *l, const struct nfs3_readdir_args *a,
 	op->vfs.plus = l->plus;
 	op->vfs.emit = emit;
 	op->vfs.arg = l;
-	err = op->ops->readdir(&op->vfs);
+	err = nfs3_do(op, op->ops->readdir);
 	if (err < 0)
 		return err;
 	r->verf = op->vfs.verf;
@@ -116,17 +108,20 @@ NFS3_STEP(readdir_room)
 static int list_entries(struct rpc_call *call, bool plus)
 {
 	const struct nfs3_readdir_args *a = rpc_args(call);
-	struct list l = { .op = nfs3_op(call), .dirleft = a->dircount,
-			  .plus = plus };
+	struct nfs3_op *op = nfs3_op(call);
+	struct nfs3_list *l = &op->list;
 	uint32_t tail[2] = { 0, 0 };
 	int err;
 
-	xdr_out_init(&l.out, rpc_body(call)->data, room_of(a));
-	err = fill(&l, a, rpc_res(call));
+	if (!op->ended) {
+		*l = (struct nfs3_list){ .dirleft = a->dircount, .plus = plus };
+		xdr_out_init(&l->out, rpc_body(call)->data, room_of(a));
+	}
+	err = fill(op, a, rpc_res(call));
 	if (err < 0)
 		return err;
-	tail[1] = l.op->vfs.eof;
-	rpc_body_set(call, (uint32_t)xdr_out_len(&l.out), tail,
+	tail[1] = op->vfs.eof;
+	rpc_body_set(call, (uint32_t)xdr_out_len(&l->out), tail,
 		     ARRAY_SIZE(tail));
 	return 0;
 }

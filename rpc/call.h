@@ -21,6 +21,7 @@ struct rpc_call_priv {
 	rpc_cancel_fn	  *cancel;	/* or NULL */
 	uint64_t	   since;	/* CLOCK_MONOTONIC ns */
 	bool		   seen;	/* by the last rpc_server_relieve() */
+	bool		   resumed;	/* and no step has run since */
 
 	struct drc_call	   drc;		/* the cache's while ... */
 	bool		   in_drc;

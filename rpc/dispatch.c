@@ -222,6 +222,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->failed = false;
 	priv->class = NULL;
 	priv->in_drc = false;
+	priv->resumed = false;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->started = clock_ns();

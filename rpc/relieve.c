@@ -38,6 +38,9 @@ static bool holds_shared(struct work_item *item, void *arg)
 	struct xprt *x = call->msg->xprt;
 	const bool *is_short = arg;
 
+	/* Its operation is done, and its client must hear of that. */
+	if (slot->priv.resumed)
+		return false;
 	if (x->datagram || (*is_short && rpc_holds_memory(slot)))
 		return true;
 	/* Without an answer its client would wait for ever. */

@@ -13,6 +13,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/stats.h"
@@ -115,7 +116,7 @@ struct rpc_proc {
 
 #define RPC_ARGS_SIZE		256
 #define RPC_RES_SIZE		384
-#define RPC_STATE_SIZE		320
+#define RPC_STATE_SIZE		512
 
 /* One procedure's counters, of all servers in the process. */
 struct rpc_proc_counters {
@@ -202,6 +203,12 @@ static inline void *rpc_res(struct rpc_call *call)
 static inline void *rpc_state(struct rpc_call *call)
 {
 	return call->state;
+}
+
+static inline struct rpc_call *rpc_state_call(void *state)
+{
+	return (struct rpc_call *)((uint8_t *)state -
+				   offsetof(struct rpc_call, state));
 }
 
 /* A step: the steps after it need a worker. */

@@ -45,6 +45,7 @@ static void run_on_worker(struct work_item *item)
 	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
 
 	slot->call.may_wait = true;
+	slot->priv.resumed = false;
 	rpc_call_run(slot);
 }
 

@@ -80,6 +80,7 @@ void rpc_call_resume(struct rpc_call *call)
 	mutex_lock(&s->lock);
 	unlist(s, &slot->priv);
 	mutex_unlock(&s->lock);
+	slot->priv.resumed = true;
 	rpc_call_queue(slot, slot->priv.class);
 }
 

@@ -23,6 +23,7 @@
 #define GANNET_VFS_H
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +33,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	2
+#define GANNET_VFS_VERSION	3
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -260,6 +261,7 @@ struct vfs_make {
  */
 struct vfs_op {
 	const struct vfs_cred	*cred;
+	const struct vfs_later	*later;	/* may be NULL: see vfs_op_give() */
 	struct vfs_node		*node;	/* the file, or the directory of name */
 	struct vfs_name		 name;
 	bool			 nonblock;
@@ -321,8 +323,39 @@ struct vfs_op {
 
 #define VFS_LONG	((uint64_t)1 << 20)
 
-/* Returns 0 or -errno where nothing else is said. */
+/* Returns 0 or -errno where nothing else is said; VFS_PENDING after
+ * vfs_op_give(). */
 typedef int vfs_op_fn(struct vfs_op *op);
+
+#define VFS_PENDING	INT_MIN
+
+/* gannetd's part of operations that end later. */
+struct vfs_later {
+	bool (*give)(struct vfs_op *op);
+	void (*end)(struct vfs_op *op, int result);
+};
+
+/*
+ * An operation may end later than its function returns, so that it keeps no
+ * thread waiting: before the backend has another thread do it, say one of a
+ * library, it calls vfs_op_give() on the thread that called the operation.
+ * True: the operation is the backend's until vfs_op_end(), which may be called
+ * before the function returns; that returns VFS_PENDING, and touches @op no
+ * more.  @nonblock is false from then on.  False: the operation has to end
+ * here, or to answer -EAGAIN with @nonblock.  Not in an RCU section of the
+ * backend's.
+ */
+static inline bool vfs_op_give(struct vfs_op *op)
+{
+	return op->later && op->later->give(op);
+}
+
+/* Once for each vfs_op_give() that said true: the operation has ended with
+ * @result, which its function would have returned.  Any thread. */
+static inline void vfs_op_end(struct vfs_op *op, int result)
+{
+	op->later->end(op, result);
+}
 
 struct vfs_ops;
 
@@ -472,6 +505,14 @@ struct vfs_ops {
 	vfs_op_fn *statfs;
 	/* FSINFO and PATHCONF. */
 	vfs_op_fn *limits;
+	/*
+	 * Nobody waits for @op any more, which was given away.  True: it has
+	 * had no effect and will have none, and vfs_op_end() is never called
+	 * for it.  False: vfs_op_end() will be called, or is being called.
+	 * Doesn't block; the backend must not hold locks that it takes here
+	 * around vfs_op_end().  May be NULL.
+	 */
+	bool (*cancel)(struct vfs_op *op);
 };
 
 /* A new node of @fs, with one reference.  Any thread. */

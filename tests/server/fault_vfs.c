@@ -11,6 +11,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "tests/server/late_vfs.h"
 #include "vfs/posix/posix.h"
 
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
@@ -497,4 +498,5 @@ void fault_init(void)
 	fault_vfs_ops.readdir = fault_readdir;
 	fault_vfs_ops.statfs = fault_statfs;
 	fault_vfs_ops.limits = fault_limits;
+	late_wrap(&fault_vfs_ops);
 }

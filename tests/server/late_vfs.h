@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * late_vfs - a filter over a backend, by GANNET_TEST_LATER in the environment.
+ * With "late" in it, each operation that may ends later, on a thread of its
+ * own.  With "shy", every second one that must not wait says that it would.
+ */
+#ifndef GANNET_TESTS_LATE_VFS_H
+#define GANNET_TESTS_LATE_VFS_H
+
+#include <gannet/vfs.h>
+
+void late_wrap(struct vfs_ops *ops);
+/* True if there is a filter. */
+bool late_is(void);
+
+#endif

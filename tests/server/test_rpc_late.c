@@ -30,7 +30,9 @@ static struct fake_call *send_late(void)
 	return send_words(&conn, late, ARRAY_SIZE(late));
 }
 
-START_TEST(a_suspended_call_goes_on_with_the_step_that_suspended_it)
+TEST_CASE(.setup = start, .teardown = stop);
+
+TEST(a_suspended_call_goes_on_with_the_step_that_suspended_it)
 {
 	struct fake_call *first = send_late(), *second = send_late();
 
@@ -52,9 +54,8 @@ START_TEST(a_suspended_call_goes_on_with_the_step_that_suspended_it)
 	ck_assert_uint_eq(test_held, 2);
 	ck_assert_uint_eq(test_put, 2);
 }
-END_TEST
 
-START_TEST(a_call_may_be_resumed_before_its_step_ends)
+TEST(a_call_may_be_resumed_before_its_step_ends)
 {
 	test_late.at_once = true;
 	for (unsigned i = 0; i < 1000; i++) {
@@ -64,9 +65,8 @@ START_TEST(a_call_may_be_resumed_before_its_step_ends)
 	}
 	ck_assert_uint_eq(suspended(), 0);
 }
-END_TEST
 
-START_TEST(a_call_is_cancelled_when_its_connection_is_gone)
+TEST(a_call_is_cancelled_when_its_connection_is_gone)
 {
 	test_program.sends_back = true;
 	conn.x.fate = xprt_fate_create(&conn.x, 0);
@@ -89,14 +89,13 @@ START_TEST(a_call_is_cancelled_when_its_connection_is_gone)
 	ck_assert_uint_eq(stats_sum_by_name("rpc_cancelled"), 1);
 	xprt_fate_put(conn.x.fate);
 }
-END_TEST
 
 static void got(struct pool_request *r, struct buf *b)
 {
 	buf_put(b);
 }
 
-START_TEST(a_suspended_call_gives_back_memory_that_others_wait_for)
+TEST(a_suspended_call_gives_back_memory_that_others_wait_for)
 {
 	struct pool_request others = { .ready = got };
 	struct buf *all = NULL, *b;
@@ -118,12 +117,11 @@ START_TEST(a_suspended_call_gives_back_memory_that_others_wait_for)
 		buf_put(all);
 	}
 }
-END_TEST
 
 #define MANY	1024
 
 /* One more is not suspended, and completes its operation itself. */
-START_TEST(the_number_of_suspended_calls_is_bounded)
+TEST(the_number_of_suspended_calls_is_bounded)
 {
 	static struct fake_call *calls[MANY];
 
@@ -138,22 +136,4 @@ START_TEST(the_number_of_suspended_calls_is_bounded)
 	for (unsigned i = 0; i < MANY; i++)
 		fake_free(calls[i]);
 	ck_assert_uint_eq(stats_sum_by_name("rpc_suspend_full"), 1);
-}
-END_TEST
-
-int main(void)
-{
-	Suite *s = suite_create("rpc_late");
-	TCase *t = tcase_create("late");
-
-	tcase_add_checked_fixture(t, start, stop);
-	tcase_add_test(t,
-		a_suspended_call_goes_on_with_the_step_that_suspended_it);
-	tcase_add_test(t, a_call_may_be_resumed_before_its_step_ends);
-	tcase_add_test(t, a_call_is_cancelled_when_its_connection_is_gone);
-	tcase_add_test(t,
-		a_suspended_call_gives_back_memory_that_others_wait_for);
-	tcase_add_test(t, the_number_of_suspended_calls_is_bounded);
-	suite_add_tcase(s, t);
-	return run_suite(s);
 }

@@ -18,7 +18,9 @@
 
 #include "tests/unit/runner.h"
 #include "tests/unit/vfs_do.h"
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #define WORLDS 4
 

@@ -10,7 +10,8 @@
  * A sweep looks at every node once a tick, a few at a time under the lock.
  * It sleeps while there are no nodes.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <errno.h>
 #include <sys/resource.h>

@@ -14,7 +14,7 @@
  * under way.  Holds are compared exactly, since one on a disk that hangs may
  * last for ever and must not stop another file's.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
 
 #include <errno.h>
 

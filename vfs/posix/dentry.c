@@ -12,7 +12,7 @@
  * stands first, so that a directory of nearly as many names as there are
  * slots finds almost all of them.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
 
 #include <errno.h>
 #include <stdlib.h>

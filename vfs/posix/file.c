@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* file - READ, WRITE, COMMIT, READLINK. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fs - mounts a directory, and finds out its file system's properties. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <errno.h>
 #include <fcntl.h>

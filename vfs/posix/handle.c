@@ -13,7 +13,7 @@
  * is the one that a new file may inherit with the inode number.  Numbers are
  * in the machine's byte order: only the machine that made a handle reads it.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
 
 #include <errno.h>
 #include <fcntl.h>

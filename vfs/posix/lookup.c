@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lookup - names to nodes. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/places.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* names - REMOVE, RMDIR, RENAME, LINK. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <errno.h>
 #include <fcntl.h>

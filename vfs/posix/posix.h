@@ -9,9 +9,10 @@
  * a few seconds, so that no file system is kept busy and no removed file
  * keeps its space.
  *
- * Handles (handle.c) are the system's own where it has them.  Where the
+ * Handles (handle.h) are the system's own where it has them.  Where the
  * process may not open by handle, a table (table.c) says where each file
- * that a handle was given out for was last seen, and resolve.c walks there.
+ * that a handle was given out for was last seen, and resolve.c walks there
+ * (places.h).
  *
  * Operations on names run with the caller's credentials (cred.c), so the
  * kernel decides.  Descriptors are opened with the server's own, so what is
@@ -297,41 +298,6 @@ bool posix_settled(const struct stat *st);
 vfs_op_fn posix_getattr;
 
 /*
- * change.c
- */
-/*
- * A change of @n and the attributes around it.  When changes overlap the
- * "before" of neither is given, since the client would take the other's
- * change for its own (RFC 1813 section 2.6).
- */
-struct posix_change {
-	struct posix_node *node;
-	struct vfs_wcc	*wcc;		/* or NULL */
-	struct posix_counts *counts;
-	struct stat	 before;
-	/* A regular file that may not be written, by whatever descriptor is
-	 * open already: the kernel checks that only when it opens one. */
-	bool		 fixed;
-	struct posix_mark mark;
-	unsigned	 seq;
-	bool		 alone;
-};
-/* 0 or -errno of the stat; posix_change_end() is due in any case. */
-int  posix_change_begin(struct posix_change *c, struct posix_node *n,
-			struct vfs_wcc *wcc);
-void posix_change_end(struct posix_change *c);
-/* No two threads hold the same file, whichever their nodes are. */
-struct posix_hold {
-	struct posix_hold *next;
-	struct posix_hold_group *group;
-	dev_t		 dev;
-	ino_t		 ino;
-};
-/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
-int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
-void posix_hold_end(struct posix_hold *h);
-
-/*
  * setattr.c
  */
 vfs_op_fn posix_setattr;
@@ -352,32 +318,6 @@ void posix_verf_keep(struct posix_fs *fs, const struct vfs_handle *h,
 		     uint64_t verf);
 bool posix_verf_known(struct posix_fs *fs, const struct vfs_handle *h,
 		      uint64_t verf);
-
-/*
- * handle.c
- */
-/* The handle of the file that @fd is open on, whose stat is @st. */
-int  posix_handle_make(const struct posix_fs *fs, int fd,
-		       const struct stat *st, struct vfs_handle *h);
-/* The handle of @name in @dir_fd, whose stat is @st; with kernel_ids only. */
-int  posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
-			  const char *name, const struct stat *st,
-			  struct vfs_handle *h);
-/* The handle of @name in @dir_fd, to compare with; its ino may be lacking. */
-int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
-		       const char *name, struct vfs_handle *h);
-/* An O_PATH descriptor, or -errno. */
-int  posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h);
-bool posix_handle_valid(const struct vfs_handle *h);
-/* The inode number in it; 0 for the root's. */
-uint64_t posix_handle_ino(const struct vfs_handle *h);
-void posix_handle_root(struct vfs_handle *h);
-bool posix_handle_is_root(const struct vfs_handle *h);
-/* How much of it, from the start, is what names the file. */
-uint32_t posix_handle_key(const struct vfs_handle *h);
-bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
-/* Sets kernel_ids and by_handle. */
-void posix_handle_probe(struct posix_fs *fs, bool may_open);
 
 /*
  * node.c
@@ -458,80 +398,6 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct stat *dir_st, const char *name,
 		       const struct vfs_handle *file);
-
-/*
- * table.c, database.c, journal.c, resolve.c: where files were seen.
- */
-struct posix_place {
-	struct vfs_handle parent;
-	struct posix_name name;
-};
-/* @dir NULL: a temporary one, gone at close. */
-int  posix_table_open(const char *dir, uint64_t id, struct posix_table **out);
-void posix_table_close(struct posix_table *t);
-/* @h is @name in @parent. */
-int  posix_table_add(struct posix_table *t, const struct vfs_handle *h,
-		     const struct vfs_handle *parent, const char *name);
-/* ... and nowhere else, being a directory.  It was there at a time when
- * posix_table_moves() had been @moves; -EAGAIN: a rename began since. */
-int  posix_table_set(struct posix_table *t, const struct vfs_handle *h,
-		     const struct vfs_handle *parent, const char *name,
-		     unsigned moves);
-/*
- * Around a rename and the telling of the table.  What was looked up after
- * posix_table_moves() was not moved by one unless posix_table_moved().
- */
-void posix_table_move_begins(struct posix_table *t);
-void posix_table_move_ends(struct posix_table *t);
-unsigned posix_table_moves(struct posix_table *t);
-bool posix_table_moved(struct posix_table *t, unsigned moves);
-int  posix_table_del(struct posix_table *t, const struct vfs_handle *h,
-		     const struct vfs_handle *parent, const char *name);
-/* All places of @h: its file is gone. */
-int  posix_table_forget(struct posix_table *t, const struct vfs_handle *h);
-/* Up to @max places; returns how many, or -errno. */
-int  posix_table_find(struct posix_table *t, const struct vfs_handle *h,
-		      struct posix_place *places, int max);
-/* Notes that @n was seen as @name in @dir.  Nothing without a table. */
-void posix_seen(struct posix_node *n, struct posix_node *dir,
-		const char *name);
-/* A name of @n is gone, and the table has been told. */
-void posix_unseen(struct posix_node *n);
-/* True if that is recorded already, so that posix_seen() would do nothing. */
-bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
-		       const char *name);
-/* The node of @h by way of the table, counted; or -ESTALE. */
-int  posix_resolve(struct posix_fs *fs, const struct vfs_handle *h,
-		   struct posix_node **out);
-/* The same as posix_seen(), by handle; @is_dir: of a directory. */
-int  posix_record(struct posix_fs *fs, const struct vfs_handle *h,
-		  struct posix_node *dir, const char *name, bool is_dir);
-/* The table forgets that @h is @name in @dir, unless that is so. */
-void posix_check_place(struct posix_fs *fs, const struct vfs_handle *h,
-		       struct posix_node *dir, const char *name);
-/* An O_PATH descriptor of @name in @dir if that is @h's file.  -ENOENT: it is
- * another one; -ESTALE: and that has its inode number, so @h's is gone. */
-int  posix_open_same(struct posix_fs *fs, struct posix_node *dir,
-		     const char *name, const struct vfs_handle *h);
-
-/*
- * roll.c: files that are not where the table has them.
- */
-/* The same for any name in @dir, which goes to @name.  -ENOENT: it has none
- * there; -EACCES: the server may not read the directory; -ETIMEDOUT: it can't
- * be read now, come again. */
-int  posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
-		     const struct vfs_handle *h, struct posix_name *name);
-/* The table will say that @h is in @dir. */
-void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
-		     const struct vfs_handle *h);
-static inline bool posix_rolls_any(const struct posix_fs *fs)
-{
-	return atomic_load_explicit(&fs->rolls.count, memory_order_relaxed) > 0;
-}
-/* Frees the rolls that are unused. */
-void posix_rolls_age(struct posix_fs *fs);
-void posix_rolls_free(struct posix_fs *fs);
 
 /*
  * lookup.c, create.c, names.c, file.c, readdir.c: the operations.

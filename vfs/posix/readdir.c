@@ -20,7 +20,8 @@
  * system call.  They belong to the handle beside them: either nothing can have
  * changed what the name means, or both are of one file that was opened.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,8 @@
  * process renamed it within its directory, that is searched (roll.c).  What one
  * moved elsewhere is lost until somebody looks up its name there.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -17,7 +17,8 @@
  * twenty times as long as its reading took.  Meanwhile clients are told to come
  * again (JUKEBOX): nobody waits here, and nothing is read on a poller.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* setattr - SETATTR, and the attributes of new files. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
 
 #include <errno.h>
 #include <fcntl.h>

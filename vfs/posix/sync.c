@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sync - makes changes durable, or reports that they are not.  See sync.h. */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/change.h"
 
 #include <errno.h>
 #include <fcntl.h>

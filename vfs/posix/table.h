@@ -5,7 +5,8 @@
 
 #include <lmdb.h>
 
-#include "vfs/posix/posix.h"
+#include "vfs/posix/handle.h"
+#include "vfs/posix/places.h"
 
 enum table_what { TABLE_ADD = 1, TABLE_DEL, TABLE_FORGET, TABLE_SET };
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* change - a change of a file, alone or not, and the attributes around it. */
+#ifndef GANNET_VFS_POSIX_CHANGE_H
+#define GANNET_VFS_POSIX_CHANGE_H
+
+#include "vfs/posix/posix.h"
+
+/*
+ * A change of @n and the attributes around it.  When changes overlap the
+ * "before" of neither is given, since the client would take the other's
+ * change for its own (RFC 1813 section 2.6).
+ */
+struct posix_change {
+	struct posix_node *node;
+	struct vfs_wcc	*wcc;		/* or NULL */
+	struct posix_counts *counts;
+	struct stat	 before;
+	/* A regular file that may not be written, by whatever descriptor is
+	 * open already: the kernel checks that only when it opens one. */
+	bool		 fixed;
+	struct posix_mark mark;
+	unsigned	 seq;
+	bool		 alone;
+};
+/* 0 or -errno of the stat; posix_change_end() is due in any case. */
+int  posix_change_begin(struct posix_change *c, struct posix_node *n,
+			struct vfs_wcc *wcc);
+void posix_change_end(struct posix_change *c);
+/* No two threads hold the same file, whichever their nodes are. */
+struct posix_hold {
+	struct posix_hold *next;
+	struct posix_hold_group *group;
+	dev_t		 dev;
+	ino_t		 ino;
+};
+/* 0; -EAGAIN, unless @may_wait: someone else holds it. */
+int  posix_hold(struct posix_hold *h, struct posix_node *n, bool may_wait);
+void posix_hold_end(struct posix_hold *h);
+
+#endif

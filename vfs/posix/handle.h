@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* handle - the bytes that name a file. */
+#ifndef GANNET_VFS_POSIX_HANDLE_H
+#define GANNET_VFS_POSIX_HANDLE_H
+
+#include "vfs/posix/posix.h"
+
+/* The handle of the file that @fd is open on, whose stat is @st. */
+int  posix_handle_make(const struct posix_fs *fs, int fd,
+		       const struct stat *st, struct vfs_handle *h);
+/* The handle of @name in @dir_fd, whose stat is @st; with kernel_ids only. */
+int  posix_handle_of_name(const struct posix_fs *fs, int dir_fd,
+			  const char *name, const struct stat *st,
+			  struct vfs_handle *h);
+/* The handle of @name in @dir_fd, to compare with; its ino may be lacking. */
+int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
+		       const char *name, struct vfs_handle *h);
+/* An O_PATH descriptor, or -errno. */
+int  posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h);
+bool posix_handle_valid(const struct vfs_handle *h);
+/* The inode number in it; 0 for the root's. */
+uint64_t posix_handle_ino(const struct vfs_handle *h);
+void posix_handle_root(struct vfs_handle *h);
+bool posix_handle_is_root(const struct vfs_handle *h);
+/* How much of it, from the start, is what names the file. */
+uint32_t posix_handle_key(const struct vfs_handle *h);
+bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
+/* Sets kernel_ids and by_handle. */
+void posix_handle_probe(struct posix_fs *fs, bool may_open);
+
+#endif

@@ -157,16 +157,17 @@ static void write_first(void)
 }
 
 /*
- * The lock is not taken: the thread that dies may hold it.  What is just being
- * changed may be written twice or half, and nothing worse.
+ * The lock is not taken: the thread that dies may hold it.  The log's thread
+ * may still write, too.  A line may come twice, or half, but each comes.
  */
 void log_rescue(void)
 {
 	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
-	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES);
+	/* In this order: lines go out meanwhile, and none is left out. */
+	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first = queue.first;
 
 	for (unsigned i = 0; i < n; i++) {
-		unsigned at = (queue.first + i) % QUEUE_LINES;
+		unsigned at = (first + i) % QUEUE_LINES;
 
 		if (poll(&to, 1, RESCUE_MS) <= 0)
 			return;

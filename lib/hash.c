@@ -2,26 +2,18 @@
 /* hash - hashes for tables. */
 #include "lib/hash.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "lib/clock.h"
 
-static uint64_t secret;
+uint64_t hash_secret;
 
-static void make_secret(void)
+/* Before main(): nothing is hashed with another one. */
+__attribute__((constructor)) static void make_secret(void)
 {
-	if (getrandom(&secret, sizeof(secret), 0) < 0)
-		secret = (uintptr_t)&secret ^ clock_ns();
-}
-
-uint64_t hash_secret(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, make_secret);
-	return secret;
+	if (getrandom(&hash_secret, sizeof(hash_secret), 0) < 0)
+		hash_secret = (uintptr_t)&hash_secret ^ clock_ns();
 }
 
 static uint64_t fold(uint64_t h, uint64_t word)

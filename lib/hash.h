@@ -2,7 +2,7 @@
 /*
  * hash - hashes for tables.
  *
- * A table whose keys a peer may choose begins with hash_secret(): then nobody
+ * A table whose keys a peer may choose begins with hash_secret: then nobody
  * can tell which keys share a place.
  */
 #ifndef GANNET_LIB_HASH_H
@@ -21,8 +21,8 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Random, and the same as long as the process lives.  Any thread. */
-uint64_t hash_secret(void);
+/* Random, and the same as long as the process lives.  Read only. */
+extern uint64_t hash_secret;
 
 /* The same for the same bytes for ever: disks and clients keep it. */
 uint64_t hash_bytes(const void *data, size_t len);

@@ -76,5 +76,5 @@ uint64_t xprt_addr_hash(const struct in6_addr *host)
 	uint64_t half[2];
 
 	memcpy(half, host, sizeof(half));
-	return hash_mix(hash_mix(hash_secret(), half[0]), half[1]);
+	return hash_mix(hash_mix(hash_secret, half[0]), half[1]);
 }

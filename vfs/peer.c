@@ -88,7 +88,7 @@ static _Atomic(struct peer *) *bucket_of(struct peers *p,
 	uint64_t half[2];
 
 	memcpy(half, a->bytes, sizeof(half));
-	return &p->buckets[hash_mix(hash_mix(hash_secret(), half[0]),
+	return &p->buckets[hash_mix(hash_mix(hash_secret, half[0]),
 				    half[1]) % BUCKETS];
 }
 

@@ -52,8 +52,8 @@ found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
 [ -z "$found" ] || fail "comments without a thing as subject:
 $found"
 # So is the subject of the sentence that names a test.
-found=$(grep -rnE '^TEST[A-Z_]*\((what|who|whoever|whose|it|so)_' tests \
-	--include='*.c')
+found=$(grep -rnE '^(START_)?TEST[A-Z_]*\((what|who|whoever|whose|it|so)_' \
+	tests --include='*.c')
 [ -z "$found" ] || fail "tests named without a thing as subject:
 $found"
 
@@ -95,8 +95,8 @@ for ops in $(grep '^	&' vfs/backends.c | grep -oE '[a-z]+_vfs_ops'); do
 done
 
 # The tests and functions that these pages name are there.
-pages="doc/conformance.md doc/life.md"
-# shellcheck disable=SC2086 # two words
+pages="doc/architecture.md doc/conformance.md doc/life.md doc/reliability.md"
+# shellcheck disable=SC2086 # several words
 names=$(grep -ohE '`[a-z_0-9]+`' $pages | tr -d '`' | sort -u)
 words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
 		client tests --include='*.[ch]' --include='*.inc' | sort -u)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/stats.h"
+#include "rpc/rpc.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/late_vfs.h"
 #include "tests/unit/runner.h"
@@ -191,6 +192,31 @@ TEST_LOOP(every_status_listed_is_reached, 0, ARRAY_SIZE(procs))
 	expect(p, p->op, ETIMEDOUT, NFS3ERR_JUKEBOX);
 	/* Nothing was left behind: it works now. */
 	ck_assert_int_eq(p->call(), NFS3_OK);
+}
+
+static const struct proc *counted;
+static const struct rpc_proc_counters *counters;	/* of @counted */
+
+static void take_counters(const struct rpc_program *prog,
+			  const struct rpc_version *version, uint32_t proc)
+{
+	if (prog->prog == NFS_PROGRAM &&
+	    !strcmp(version->procs[proc].name, counted->name))
+		counters = &version->counters[proc];
+}
+
+TEST_LOOP(a_procedure_that_fails_is_counted_as_failed, 0, ARRAY_SIZE(procs))
+{
+	uint64_t errors;
+
+	counted = &procs[_i];
+	rpc_server_walk_procs(srv.server, take_counters);
+	ck_assert_ptr_nonnull(counters);
+	errors = stats_sum(&counters->errors);
+	expect(counted, FAULT_OPEN_HANDLE, ESTALE, NFS3ERR_STALE);
+	ck_assert_uint_eq(stats_sum(&counters->errors), errors + 1);
+	ck_assert_int_eq(counted->call(), NFS3_OK);
+	ck_assert_uint_eq(stats_sum(&counters->errors), errors + 1);
 }
 
 #define ERRNO(err, status) err,

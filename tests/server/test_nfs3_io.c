@@ -239,7 +239,7 @@ TEST(a_count_that_is_not_the_length_is_refused)
 }
 
 /* RFC 1813 section 3.3.19, also when it is more than what is kept of a call
- * (transport/xprt.h). */
+ * (transport/xprt.h).  Longer than any message is a record of TCP only. */
 TEST_LOOP(a_write_is_cut_to_wtmax, 0, getenv("HARNESS_FABRIC") ? 1 : 4)
 {
 	static const uint32_t lens[] = { MIB + 8192, MIB + MIB / 5,

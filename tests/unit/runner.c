@@ -2,9 +2,11 @@
 /* runner - finds the tests of a program, and runs them. */
 #include "tests/unit/runner.h"
 
+#include <assert.h>
+
 static struct test_row *rows;
 
-/* In the order of their lines: constructors run in no order that C knows. */
+/* Keeps the order of their lines, since C has no order of constructors. */
 void test_row_add(struct test_row *row)
 {
 	struct test_row **at = &rows;
@@ -15,9 +17,9 @@ void test_row_add(struct test_row *row)
 	*at = row;
 }
 
-/* A test that hangs ends, but a machine may be slow, shared and sanitized:
- * time-outs of Check's are five times what tests ask for, and theirs is a
- * minute where they ask for none, not four seconds. */
+/* A test that hangs is ended.  But a machine may be slow, shared and sanitized:
+ * Check waits five times as long as a test asks for, and for a test that asks
+ * for nothing five minutes, not four seconds. */
 __attribute__((constructor)) static void be_patient(void)
 {
 	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
@@ -64,5 +66,6 @@ int run_suite(Suite *suite)
 
 int run_tests(void)
 {
+	assert(rows);
 	return run_suite(all_tests());
 }

@@ -53,7 +53,7 @@ static inline uint64_t runner_now_ms(void)
 		ck_assert_uint_lt(took_, (ms)); \
 	} while (0)
 
-/* A test, or where a case begins; each is in the list of its program. */
+/* A test, or the beginning of a case, in the list of its program. */
 struct test_row {
 	struct test_row	*next;
 	int		 line;		/* their order */
@@ -83,22 +83,24 @@ void test_row_add(struct test_row *row);
  */
 #define TEST(name) TEST_LOOP(name, 0, 1)
 
-/* A test with each _i from @first to before @end, of which each is a check. */
+/* A test that runs once with each _i from @first to @end - 1. */
 #define TEST_LOOP(name, first, end) \
 	static const TTest *name; \
 	TEST_ROW_(name##_row, .test = name, .from = (first), .to = (end)) \
 	START_TEST(name)
 
-/* TEST_CASE(.setup = ..., .teardown = ..., .timeout = ...) is for the tests
- * below it, up to the next one. */
+/* TEST_CASE(.setup = ..., .teardown = ..., .timeout = ...) begins a case: all
+ * tests between its line and that of the next one.  So the tests of a program
+ * stand in one file. */
 #define TEST_CASE(...) TEST_CASE_(__LINE__, __VA_ARGS__)
 #define TEST_CASE_(line, ...) TEST_CASE__(line, __VA_ARGS__)
 #define TEST_CASE__(line, ...) \
 	TEST_ROW_(case_row_##line, .test = NULL, __VA_ARGS__) \
 	_Static_assert(1, "takes the semicolon")
 
-/* All tests of this program; what main() returns, and what libunit's main()
- * does.  CK_FORK=no in the environment keeps all in one process. */
+/* Runs all tests of this program, of which there must be one; returns main()'s
+ * status.  libunit has a main() that calls it.  CK_FORK=no in the environment
+ * keeps all in one process. */
 int run_tests(void);
 
 /* For programs that make their suites themselves. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Any backend, also one whose trees can't be changed: what is there. */
+/* Tests that change nothing, so that they fit a tree that can't be changed. */
 #include "tests/unit/vfs_suite.h"
 
 #include <errno.h>

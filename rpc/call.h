@@ -50,7 +50,13 @@ static inline struct rpc_slot *rpc_slot_of(struct rpc_call *call)
 	return container_of(call, struct rpc_slot, call);
 }
 
-/* Returns the call around @w, which waited in the cache and is the caller's
+/* True if the call keeps memory of the pool. */
+static inline bool rpc_holds_memory(const struct rpc_slot *slot)
+{
+	return slot->call.msg->in_pool || slot->priv.body;
+}
+
+/* Returns the call of @waited, which lay in the cache and is the caller's
  * again. */
 static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 {
@@ -96,8 +102,6 @@ void rpc_call_run(struct rpc_slot *slot);
 struct work_class *rpc_call_leave(struct rpc_call *call);
 /* Gives the call to a worker of @class. */
 void rpc_call_queue(struct rpc_slot *slot, struct work_class *class);
-/* True if the call keeps memory of the pool. */
-bool rpc_holds_memory(const struct rpc_slot *slot);
 /* Ends a call that waited; takes it.  Tells the client to come
  * again later if its program knows how, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
@@ -106,7 +110,8 @@ void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);
-/* Cancels the calls that nobody needs, or that keep what others need. */
+/* Cancels the calls whose connections are gone, and with @is_short those that
+ * keep memory which others wait for. */
 void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short);
 
 /* reply.c: each of these ends the call and gives the message back. */

@@ -26,11 +26,6 @@ static struct rpc_slot *slot_of(struct work_item *item)
 	return container_of(item, struct rpc_slot, priv.work);
 }
 
-bool rpc_holds_memory(const struct rpc_slot *slot)
-{
-	return slot->call.msg->in_pool || slot->priv.body;
-}
-
 static bool holds_shared(struct work_item *item, void *arg)
 {
 	const struct rpc_slot *slot = slot_of(item);

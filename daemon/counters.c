@@ -42,9 +42,9 @@ static void note_share(const char *name, unsigned max, unsigned running,
 static void note_suspended(const struct rpc_call *call, const char *why,
 			   uint64_t ns, void *arg)
 {
-	fprintf(arg, "%s: %s %s waits for %s since %llu ms\n",
-		call->msg->xprt->name, call->prog->name, call->proc->name, why,
-		(unsigned long long)ns / 1000000);
+	fprintf(arg, "%s: %s %s has waited %llu ms for %s\n",
+		call->msg->xprt->name, call->prog->name, call->proc->name,
+		(unsigned long long)ns / 1000000, why);
 }
 
 /* Calls wait while these are walked: log them afterwards. */

@@ -9,7 +9,7 @@
 
 uint64_t hash_secret;
 
-/* Before main(): nothing is hashed with another one. */
+/* Runs before main(), and so before anything is hashed. */
 __attribute__((constructor)) static void make_secret(void)
 {
 	if (getrandom(&hash_secret, sizeof(hash_secret), 0) < 0)

@@ -163,7 +163,8 @@ static void write_first(void)
 void log_rescue(void)
 {
 	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
-	/* In this order: lines go out meanwhile, and none is left out. */
+	/* The log's thread takes lines away meanwhile.  So read the count
+	 * first: a line may come twice then, but none is left out. */
 	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first = queue.first;
 
 	for (unsigned i = 0; i < n; i++) {

@@ -256,7 +256,7 @@ void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
 enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err);
 /* True if @proc may answer with @status.  For tests.  Pure. */
 bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
-/* Counts a failure, by procedure and by status. */
+/* Counts a failure by its status. */
 void nfs3_status_count(enum nfsstat3 status);
 
 /* The entries of a listing, as they come. */
@@ -323,10 +323,10 @@ int nfs3_end_attr(struct rpc_call *call, int err);
 int nfs3_end_wcc(struct rpc_call *call, int err);
 
 /*
- * Runs an operation of the backend with op->vfs.  Returns what that does;
+ * Runs an operation of the backend with op->vfs, and returns its result;
  * VFS_PENDING: the call is not the caller's any more.  When the operation has
- * ended, the step that began it runs again and asks for it again, with
- * arguments where results were: then this takes the results.
+ * ended, the step that began it runs again and calls this with the same
+ * arguments: then the operation is not run, and its results replace them.
  */
 static inline int nfs3_do(struct nfs3_op *op, vfs_op_fn *fn)
 {

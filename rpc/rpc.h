@@ -222,18 +222,18 @@ int rpc_need_worker(struct rpc_call *call);
 int rpc_call_move(struct rpc_call *call);
 
 /*
- * For a holder of a suspended call.  True: it has forgotten the call, and never
- * resumes it; what it did has no effect.  False: it resumes the call, or does
- * so right now.  Called with a lock held: must not wait, and its locks must not
- * be held around rpc_call_resume().
+ * Asks the holder of a suspended call to forget it.  True: the holder never
+ * resumes the call, and the operation has no effect.  False: the holder will
+ * resume the call, or is doing so.  Called with a lock held: must not wait, nor
+ * take a lock that is held around rpc_call_resume().
  */
 typedef bool rpc_cancel_fn(struct rpc_call *call);
 
 /*
- * For a step that is about to give its call to a holder that completes later
- * what the step began; then it returns RPC_PENDING.  Until it is resumed the
- * call is listed with the reason @why, a literal.  @cancel may be NULL.  False:
- * too many calls are suspended, and the step has to wait itself.
+ * A step calls it before it gives the call to a holder, which completes later
+ * what the step began; then the step returns RPC_PENDING.  Until it is resumed
+ * the call is listed with the reason @why, a literal.  @cancel may be NULL.
+ * False: too many calls are suspended, and the step has to wait itself.
  */
 bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		      rpc_cancel_fn *cancel);

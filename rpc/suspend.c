@@ -12,7 +12,7 @@
  * connection is gone, or it keeps memory that others wait for.
  *
  * Ownership: a call is in the list from rpc_call_suspend() until it is resumed
- * or cancelled.  Who takes it out of the list has it.
+ * or cancelled.  The thread that takes it out of the list owns it.
  */
 #include "rpc/call.h"
 

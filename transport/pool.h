@@ -8,8 +8,8 @@
  *
  * The pool is bounded.  When it is empty that is back-pressure, not an error:
  * the caller parks its work with pool_request(), and is given a buffer when one
- * came back.  To grow takes long, so that callers that must not wait
- * (thread_must_not_wait) park until the pool's own thread has done it.
+ * came back.  Growing the pool takes long, so callers that must not wait
+ * (thread_must_not_wait) park until the pool's own thread has grown it.
  *
  * Any thread, everything.  Buffers are counted: the last put gives back.
  */
@@ -50,7 +50,8 @@ struct buf {
 	struct buf	*next;		/* while free */
 };
 
-/* Makes a pool that takes at most @max_bytes from the system. 0 or -ENOMEM. */
+/* Makes a pool that takes at most @max_bytes from the system,
+ * and its thread.  0 or -errno. */
 int pool_create(size_t max_bytes, struct pool **out);
 /* Frees the pool.  Every buffer must have been put. */
 void pool_destroy(struct pool *pool);

@@ -340,10 +340,10 @@ struct vfs_later {
  * thread waiting: before the backend has another thread do it, say one of a
  * library, it calls vfs_op_give() on the thread that called the operation.
  * True: the operation is the backend's until vfs_op_end(), which may be called
- * before the function returns; that returns VFS_PENDING, and touches @op no
- * more.  @nonblock is false from then on.  False: the operation has to end
- * here, or to answer -EAGAIN with @nonblock.  Not in an RCU section of the
- * backend's.
+ * before the function returns.  The function returns VFS_PENDING and does not
+ * touch @op any more; @nonblock is false from then on.  False: the operation
+ * has to end here, or to answer -EAGAIN with @nonblock.  Not in an RCU section
+ * of the backend's.
  */
 static inline bool vfs_op_give(struct vfs_op *op)
 {
@@ -506,11 +506,11 @@ struct vfs_ops {
 	/* FSINFO and PATHCONF. */
 	vfs_op_fn *limits;
 	/*
-	 * Nobody waits for @op any more, which was given away.  True: it has
-	 * had no effect and will have none, and vfs_op_end() is never called
-	 * for it.  False: vfs_op_end() will be called, or is being called.
-	 * Doesn't block; the backend must not hold locks that it takes here
-	 * around vfs_op_end().  May be NULL.
+	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
+	 * waits for it any more.  True: it has had no effect and will have
+	 * none, and vfs_op_end() is never called for it.  False: vfs_op_end()
+	 * will be called, or is being called.  Doesn't block; the backend must
+	 * not hold locks that it takes here around vfs_op_end().  May be NULL.
 	 */
 	bool (*cancel)(struct vfs_op *op);
 };

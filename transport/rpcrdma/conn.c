@@ -3,8 +3,8 @@
  * conn - a connection's state, its closing, and its proof of replies.
  *
  * Operation: accept.c makes a connection and frees it, recv.c takes its
- * messages, reply.c sends the answers; the listener sweeps it.  These are below
- * them all, and are called on any thread.
+ * messages, reply.c sends the answers; the listener sweeps it.  The functions
+ * here are below them all; any thread may call them.
  *
  * Ownership: counted.  The fabric's side holds one reference until closed();
  * each call in use and the pump's task hold one each.  The last put, on any

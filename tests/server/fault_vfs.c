@@ -37,6 +37,8 @@ static struct {
 	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
 	atomic_uint	delay[FAULT_NOPS];
+	atomic_bool	keep[FAULT_NOPS];
+	_Atomic(struct vfs_op *) kept;
 	atomic_uint	storm;
 	atomic_ullong	random;
 } f;
@@ -93,7 +95,7 @@ static int after(int err)
 	return i < 0 ? err : -EIO;
 }
 
-static int check(const struct vfs_op *op, enum fault_op which)
+static int check(struct vfs_op *op, enum fault_op which)
 {
 	unsigned delay = atomic_load(&f.delay[which]);
 	int err = atomic_load(&f.err[which]);
@@ -107,6 +109,10 @@ static int check(const struct vfs_op *op, enum fault_op which)
 	if ((atomic_load(&f.hold[which]) || delay) && op->nonblock)
 		return -EAGAIN;
 	atomic_fetch_add(&f.calls[which], 1);
+	if (atomic_exchange(&f.keep[which], false) && vfs_op_give(op)) {
+		atomic_store(&f.kept, op);
+		return VFS_PENDING;
+	}
 	if (delay)
 		usleep(delay);
 	if (atomic_load(&f.hold[which]))
@@ -118,6 +124,21 @@ static int check(const struct vfs_op *op, enum fault_op which)
 	if (err == 0)
 		err = storm_error();
 	return -err;
+}
+
+void fault_keep(enum fault_op op)
+{
+	atomic_store(&f.keep[op], true);
+}
+
+bool fault_keeps(void)
+{
+	return atomic_load(&f.kept);
+}
+
+static bool fault_cancel(struct vfs_op *op)
+{
+	return atomic_compare_exchange_strong(&f.kept, &op, NULL);
 }
 
 void fault_set(enum fault_op op, int err)
@@ -498,5 +519,6 @@ void fault_init(void)
 	fault_vfs_ops.readdir = fault_readdir;
 	fault_vfs_ops.statfs = fault_statfs;
 	fault_vfs_ops.limits = fault_limits;
+	fault_vfs_ops.cancel = fault_cancel;
 	late_wrap(&fault_vfs_ops);
 }

@@ -401,6 +401,32 @@ TEST_LOOP(a_write_sent_again_does_not_overtake_the_first, 0, 2)
 	close(again);
 }
 
+/* The backend forgets the first, so that the second need not wait for it. */
+TEST_LOOP(a_late_write_is_cancelled_when_its_connection_is_gone, 0, 2)
+{
+	static const uint8_t data[2000] = { 'x' };
+	struct export_fh fh;
+	int fd;
+
+	pick_family(_i);
+	dup_make(ctl, "f");
+	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
+	dup_write(&c, 9, &fh, data, sizeof(data));
+	fault_keep(FAULT_WRITE);
+	fd = open_one();
+	dup_send(fd, &c);
+	EVENTUALLY(fault_keeps());
+	rpc_server_relieve(srv.server);
+	ck_assert(fault_keeps());
+	dup_reset(fd);
+	EVENTUALLY((rpc_server_relieve(srv.server), !fault_keeps()));
+	ck_assert_uint_eq(counted("rpc_cancelled"), 1);
+	fd = open_one();
+	ck_assert_uint_eq(dup_do(fd, &c), NFS3_OK);
+	ck_assert_uint_eq(first_byte_behind(0, &fh), 'x');
+	close(fd);
+}
+
 /* ---- load */
 
 static atomic_bool flooding;

@@ -440,6 +440,26 @@ TEST_LOOP(a_journal_that_was_aborted_is_an_error, 0, 2)
 	world_close();
 }
 
+/* After "mount -o remount,rw", and without an FSSTAT since. */
+TEST_LOOP(a_tree_mounted_read_only_at_first_can_give_up, 0, 4)
+{
+	struct vfs_node *dir;
+	struct posix_fs *fs;
+
+	sync_faults.mount_ro = true;
+	open_world(_i & 1, NULL);
+	fs = to_posix_fs(w.fs);
+	fs->btrfs = _i & 2;
+	fs->ext4 = !fs->btrfs;
+	dir = must_mkdir(w.root, "d");
+	sync_faults.mount_ro = fs->btrfs;
+	sync_faults.journal_errno = fs->btrfs ? 0 : EROFS;
+	assert_err(set_mode(dir), EROFS);
+	sync_faults.mount_ro = false;
+	vfs_node_put(dir);
+	world_close();
+}
+
 static void flush(void *arg)
 {
 	assert_ok(posix_node_flush(to_posix(arg), NULL));

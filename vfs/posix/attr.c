@@ -93,9 +93,8 @@ void posix_flags_learn(struct posix_fs *fs)
 
 	if (fstatvfs(fs->mount_fd, &st) < 0)
 		return;
-	/* A file system that becomes read-only later may have given up on its
-	 * disk. */
-	fs->read_only = fs->read_only && st.f_flag & ST_RDONLY;
+	if (!(st.f_flag & ST_RDONLY))
+		posix_seen_writable(fs);
 	if (fs->ram || st.f_flag & (ST_NOATIME | ST_RDONLY))
 		fs->atime = POSIX_ATIME_NONE;
 	else if (st.f_flag & ST_RELATIME)

@@ -132,7 +132,7 @@ struct posix_fs {
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
 	_Atomic bool no_nowait_write;
-	_Atomic bool read_only;		/* mounted so, since we mounted it */
+	_Atomic bool read_only;		/* at each look since we mounted it */
 	_Atomic enum posix_atime atime;
 };
 
@@ -189,6 +189,13 @@ static inline struct posix_node *to_posix(struct vfs_node *n)
 static inline struct posix_fs *posix_fs_of(struct posix_node *n)
 {
 	return to_posix_fs(n->node.fs);
+}
+
+/* From now on to be read-only means that it gave up on its disk. */
+static inline void posix_seen_writable(struct posix_fs *fs)
+{
+	if (unlikely(fs->read_only))
+		fs->read_only = false;
 }
 
 /* True if an operation that can wait for storage may go ahead. */

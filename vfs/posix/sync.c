@@ -118,6 +118,8 @@ static int ask_journal(struct posix_fs *fs)
 	case EROFS:			/* as from the start, or aborted */
 		return fs->read_only ? 0 : -EROFS;
 	case ENODATA:			/* as it should be */
+		posix_seen_writable(fs);
+		return 0;
 	case EOPNOTSUPP:		/* mounted without such attributes */
 	case EACCES: case EPERM:	/* a root that is another user's */
 		return 0;
@@ -132,7 +134,10 @@ static int ask_writable(struct posix_fs *fs, int fd)
 
 	if (fstatvfs(fd, &sv) < 0)
 		return -errno;
-	return sv.f_flag & ST_RDONLY && !fs->read_only ? -EROFS : 0;
+	if (sv.f_flag & ST_RDONLY)
+		return fs->read_only ? 0 : -EROFS;
+	posix_seen_writable(fs);
+	return 0;
 }
 
 /* Checks that fsync()'s answer of 0 can be believed. */

@@ -272,7 +272,8 @@ struct vfs_op {
 	struct vfs_wcc		*wcc;	/* of the directory, or the node */
 	struct vfs_node		*out;	/* found or made; counted, and the
 					 * caller puts it */
-	bool			 eof;	/* read, readdir: there is no more */
+	bool			 eof;	/* read, read_pipe, readdir: there is
+					 * no more */
 	union {
 		struct {			/* open_handle */
 			struct vfs_fs		*fs;
@@ -350,8 +351,9 @@ static inline bool vfs_op_give(struct vfs_op *op)
 	return op->later && op->later->give(op);
 }
 
-/* Once for each vfs_op_give() that said true: the operation has ended with
- * @result, which its function would have returned.  Any thread. */
+/* Once for each vfs_op_give() that said true, unless cancel() did: the
+ * operation has ended with @result, which its function would have returned.
+ * Any thread. */
 static inline void vfs_op_end(struct vfs_op *op, int result)
 {
 	op->later->end(op, result);
@@ -473,9 +475,9 @@ struct vfs_ops {
 	vfs_op_fn *read_pipe;
 	/*
 	 * WRITE.  Returns the bytes written (perhaps fewer than given) or
-	 * -errno.  @stable: in, how stable they have to be; out, how stable
-	 * they are, at least as asked.  Unstable data that is lost, for
-	 * whatever reason, changes fs->verf.
+	 * -errno; the bytes fit in an int.  @stable: in, how stable they have
+	 * to be; out, how stable they are, at least as asked.  Unstable data
+	 * that is lost, for whatever reason, changes fs->verf.
 	 */
 	vfs_op_fn *write;
 	/* COMMIT: what was written before is on stable storage, at least

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/stats.h"
@@ -498,4 +499,24 @@ TEST(the_level_may_change_while_others_log)
 	stop = true;
 	pthread_join(t, NULL);
 	log_threshold = was;
+}
+
+/* Journals of tables, fsids and the times of new files have them. */
+TEST(hashes_of_bytes_are_the_same_in_every_version)
+{
+	static const struct {
+		const char *bytes;
+		uint64_t    hash;
+	} known[] = {
+		{ "", 0 },
+		{ "/", 0x15411e9a8e962ce8 },
+		{ "/export", 0xc40b986851d6abe4 },
+		{ "12345678", 0x9d0fc284558e9201 },
+		{ "a longer text of thirty bytes.", 0xee8629f0e1636493 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(known); i++)
+		ck_assert_uint_eq(hash_bytes(known[i].bytes,
+					     strlen(known[i].bytes)),
+				  known[i].hash);
 }

@@ -217,7 +217,7 @@ int  mem_set_size(struct mem_node *n, uint64_t size);
 
 /* The operations, by file. */
 vfs_op_fn mem_getattr, mem_setattr, mem_access;
-/* The attributes of @n, with its lock. */
+/* The attributes of @n; takes its lock. */
 int mem_attr_get(const struct vfs_op *op, struct mem_node *n,
 		 struct vfs_attr *attr);
 

@@ -198,10 +198,11 @@ static int file_now(void *arg)
 		err = -errno;
 	else
 		err = ask_alive(j->fs, j->fd);
-	if (j->fs->btrfs)
-		posix_hold_end(&hold);
 	if (err < 0 && !sync_whole_instead(err, false))
 		posix_fs_failed(j->fs);
+	/* After the doubt: the next one's fsync() may tell of no error. */
+	if (j->fs->btrfs)
+		posix_hold_end(&hold);
 	return err;
 }
 

@@ -4,8 +4,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -87,14 +89,30 @@ static void bring_up(struct raw *r, struct fabric_conn *c)
 		return;
 }
 
+/* The peer sends a byte, and the answer is due when it has come. */
+static void answer_talker(struct loop_task *t)
+{
+	struct raw *r = container_of(t, struct raw, task);
+	int left = 1;
+
+	raw_put(r->talker, "", 1);
+	for (; left > 0; usleep(1000))
+		ck_assert_int_eq(ioctl(r->talker, SIOCOUTQ, &left), 0);
+	bring_up(r, r->conn);
+}
+
 static void request(struct fabric_listener *l, struct fabric_conn *c)
 {
 	struct raw *r = l->upper;
 
-	if (r->reject)
+	if (r->reject) {
 		fabric_reject(c);
-	else
+	} else if (r->talker) {
+		r->conn = c;
+		loop_post(r->loop, &r->task, answer_talker);
+	} else {
 		bring_up(r, c);
+	}
 }
 
 void raw_open(struct raw *r, const struct iwarp_options *options)

@@ -36,6 +36,9 @@ struct raw {
 	_Atomic(struct fabric_conn *) conn;
 	struct fabric_info info;	/* as of established() */
 	bool		 reject;	/* who asks */
+	int		 talker;	/* the socket of a peer that sends
+					 * more before the answer */
+	struct loop_task task;
 	bool		 greet;		/* sends when established */
 	struct raw_recv	 recvs[RAW_RECVS];
 	uint8_t		 mem[RAW_RECVS][RAW_RECV];

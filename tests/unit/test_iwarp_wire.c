@@ -92,17 +92,20 @@ TEST(malformed_mpa_requests_are_cut_off)
 	raw_close(&raw);
 }
 
-TEST(nothing_may_follow_a_request)
+/* Neither with it nor before the answer. */
+TEST_LOOP(nothing_may_follow_a_request, 0, 2)
 {
 	int fd;
 
 	raw_open(&raw, NULL);
 	fd = raw_dial(&raw);
-	raw_put_hex(fd, REQ_SIW "00");
+	raw.talker = _i ? fd : 0;
+	raw_put_hex(fd, _i ? REQ_SIW : REQ_SIW "00");
 	/* With bytes unread it may be a reset. */
 	raw_expect_gone(fd);
 	close(fd);
 	ck_assert_uint_eq(stats_sum_by_name("iwarp_requests_bad"), 1);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_replies_bad"), 0);
 	raw_close(&raw);
 }
 

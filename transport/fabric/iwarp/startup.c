@@ -325,8 +325,12 @@ static void reply_ready(struct loop_fd *fd, uint32_t events)
 	struct mpa_agreed agreed;
 	struct iwarp_startup *s = &c->startup;
 	struct mpa_frame reply;
-	int err = read_frame(c, true);
+	int err;
 
+	if (atomic_load(&c->out.closing))
+		return;			/* a passive end failed, or time ran
+					 * out: the update follows */
+	err = read_frame(c, true);
 	if (err == 0)
 		return;
 	if (err > 0)

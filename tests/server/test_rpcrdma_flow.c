@@ -115,7 +115,7 @@ TEST(all_credits_may_be_used_at_once)
 TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 {
 	struct rig_options o = { .rdma.credits = 4 };
-	uint64_t before = stat("rdma_overruns");
+	uint64_t before = stat("rdma_overruns"), early;
 	struct peer good, bad;
 
 	rig_open(&rig, &o);
@@ -126,6 +126,8 @@ TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 	for (uint32_t i = 0; i < 4; i++)
 		peer_call(&bad, i, OP_HOLD, 0);
 	wait_held(4);
+	peer_check_alive(&good);
+	early = stat("rdma_early_calls");
 	peer_call(&bad, 5, OP_SUM, 0);
 	peer_wait_down(&bad);
 	ck_assert_uint_eq(bad.nmsgs, 0);
@@ -134,6 +136,7 @@ TEST(a_peer_that_overruns_loses_its_connection_and_no_other)
 	rig_release(&rig);			/* replies that nobody gets */
 	peer_close(&bad);
 	close_one(&good);
+	ck_assert_uint_eq(stat("rdma_early_calls"), early);
 }
 
 TEST(calls_before_established_are_kept_and_replayed)

@@ -256,7 +256,7 @@ void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
 	struct rpcrdma_slot *slot;
 
 	if (unlikely(state != CONN_LIVE)) {
-		if (conn->slots.waiting)
+		if (state < CONN_LIVE && conn->slots.waiting)
 			stat_inc(rdma_early_calls);
 		return;
 	}

@@ -135,8 +135,8 @@ static void post_later(struct loop_task *t)
 static bool must_queue(struct verbs_conn *c)
 {
 	return c->dev->post_on_loop &&
-	       (c->posts.posting || c->poll.gathering ||
-		!loop_is_current(c->conn.loop));
+	       (c->posts.posting || !loop_is_current(c->conn.loop) ||
+		c->poll.gathering);
 }
 
 /* The connection's lock is held. */

@@ -36,6 +36,7 @@ static unsigned fail_nth;	/* of the loop fabric's operations */
 #define TEST_EACH(name) \
 	TEST_LOOP(name, getenv("DUP_VERBS") ? VERBS : 0, \
 		  getenv("DUP_VERBS") ? VERBS + 1 : KINDS)
+/* Of one kind, or of what only a socket or the loop fabric can do. */
 #define TEST_ELSEWHERE(name, end) \
 	TEST_LOOP(name, 0, getenv("DUP_VERBS") ? 0 : (end))
 
@@ -537,5 +538,3 @@ TEST_ELSEWHERE(over_user_space_iwarp_the_socket_is_asked, 2)
 	wait_sem(&s.done);
 	stop();
 }
-
-/* Tests of one kind, or of what only a socket or the loop fabric can do. */

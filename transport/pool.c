@@ -284,6 +284,14 @@ static struct pool_request *serve(struct pool *pool)
 	return r;
 }
 
+/* With the lock held.  Due after every change that lets a parked request wait
+ * for a region. */
+static void wake_grower(struct pool *pool)
+{
+	if (unlikely(wanted_class(pool) < NCLASSES))
+		pthread_cond_signal(&pool->wanted);
+}
+
 /* With the lock held, which it lets go: serves all requests that it can. */
 static void serve_all(struct pool *pool)
 {
@@ -294,8 +302,7 @@ static void serve_all(struct pool *pool)
 		last = &r->next;
 	}
 	*last = NULL;
-	if (unlikely(wanted_class(pool) < NCLASSES))
-		pthread_cond_signal(&pool->wanted);
+	wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	while ((r = served)) {
 		served = r->next;
@@ -452,8 +459,7 @@ struct buf *pool_request(struct pool *pool, size_t size,
 		cds_list_add_tail(&r->link,
 				  &pool->parked[r->size_class][r->flow]);
 		pool->nparked++;
-		if (waits_for_region(pool, r->size_class, r->flow))
-			pthread_cond_signal(&pool->wanted);
+		wake_grower(pool);
 	}
 	mutex_unlock(&pool->lock);
 	return b;
@@ -523,6 +529,7 @@ bool pool_trim(struct pool *pool)
 	mutex_lock(&pool->growth);
 	mutex_lock(&pool->lock);
 	pool->refused = false;
+	wake_grower(pool);
 	mutex_unlock(&pool->lock);
 	for (uint32_t i = 0; i < pool->nregions && !is_pinned(pool); i++) {
 		/* Lock for each region anew: callers wait for the lock

@@ -478,3 +478,36 @@ TEST(a_poller_does_not_wait_for_a_new_region)
 	pool_destroy(pool);
 	thread_must_not_wait = false;
 }
+
+/* A request that is parked while no region is tried gets its buffer when one is
+ * tried again, although nobody asks for or gives back another. */
+TEST(a_parked_request_is_served_when_a_device_takes_regions_again)
+{
+	struct seen s = { .o.add = add_region };
+	struct late first = { .r.ready = got_late };
+	struct late late = { .r.ready = got_late };
+	struct buf *bufs, *rest;
+
+	ck_assert_int_eq(pool_create(256 * MIB, &pool), 0);
+	ck_assert_int_eq(pool_observe(pool, &s.o), 0);
+	s.answer = -12;
+	thread_must_not_wait = true;
+	bufs = take(4096, 0);
+	/* The pool's thread has tried, and found a larger one. */
+	ck_assert_ptr_null(pool_request(pool, 4096, &first.r));
+	EVENTUALLY(atomic_load(&first.got));
+	rest = take(4096, 0);
+	ck_assert_ptr_null(pool_request(pool, 4096, &late.r));
+	ck_assert(pool_is_short(pool));
+	s.answer = 0;
+	pool_trim(pool);
+	EVENTUALLY(atomic_load(&late.got));
+	ck_assert(!pool_is_short(pool));
+	buf_put(atomic_load(&first.got));
+	buf_put(atomic_load(&late.got));
+	give(bufs);
+	give(rest);
+	pool_unobserve(pool, &s.o);
+	pool_destroy(pool);
+	thread_must_not_wait = false;
+}

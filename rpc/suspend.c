@@ -121,9 +121,13 @@ void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short)
 	}
 	mutex_unlock(&s->lock);
 	cds_list_for_each_entry_safe(priv, next, &cancelled, suspended) {
+		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
+						     priv);
+
+		/* Without an answer a duplicate that came on another connection
+		 * runs in its place. */
 		stat_inc(rpc_cancelled);
-		rpc_call_send_back(container_of(priv, struct rpc_slot, priv),
-				   true);
+		rpc_call_send_back(slot, !is_gone(slot->call.msg->xprt));
 	}
 }
 

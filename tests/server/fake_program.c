@@ -364,6 +364,8 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	ROW(LIST, get_list, put_words, end, 0, do_room, do_body),
 	ROW(BLOCKS, get_nothing, put_words, end, 0, do_before, do_blocks),
 	ROW(LATE, NULL, put_words, end_late, 0, do_before, do_late),
+	ROW(LATE_ONCE, NULL, put_words, end_late, RPC_PROC_CACHED,
+	    do_before, do_late),
 	ROW(HUGE, NULL, put_huge, NULL, 0, rpc_need_worker),
 	ROW(WRITE, get_write, put_words, NULL, RPC_PROC_DDP_ARG,
 	    rpc_need_worker, do_write),

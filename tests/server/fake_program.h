@@ -21,6 +21,7 @@ enum {
 	TEST_SLOW_BODY,	/* length, ntail: the same, with a buffer */
 	TEST_LATE,	/* -> times its second step ran, or TEST_SENT_BACK;
 			 * test_late has it meanwhile */
+	TEST_LATE_ONCE,	/* the same, through the cache */
 	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
 };

@@ -12,7 +12,7 @@ static unsigned listed;
 static void note(const struct rpc_call *call, const char *why, uint64_t ns,
 		 void *arg)
 {
-	ck_assert_uint_eq(call->procnum, TEST_LATE);
+	ck_assert_ptr_eq(call->prog, &test_program);
 	ck_assert_str_eq(why, "the test");
 	ck_assert_uint_lt(ns, 60000000000u);
 	listed++;
@@ -83,10 +83,43 @@ TEST(a_call_is_cancelled_when_its_connection_is_gone)
 	test_late.keeps = false;
 	rpc_server_relieve(server);
 	ck_assert(fake_over(c));
-	expect(80, OK, TEST_SENT_BACK);
+	expect_dropped("rpc_cancelled");
 	ck_assert_uint_eq(test_put, 1);
 	ck_assert_uint_eq(test_late.n, 0);
-	ck_assert_uint_eq(stats_sum_by_name("rpc_cancelled"), 1);
+	xprt_fate_put(conn.x.fate);
+}
+
+static unsigned held_late(void)
+{
+	unsigned n;
+
+	mutex_lock(&test_late.lock);
+	n = test_late.n;
+	mutex_unlock(&test_late.lock);
+	return n;
+}
+
+/* The client has sent it again: it need not hear of the first one's end. */
+TEST(a_duplicate_runs_in_place_of_a_cancelled_call)
+{
+	static const uint32_t once[] = { 81, 0, 2, TEST_PROG, 4,
+					 TEST_LATE_ONCE, NOAUTH };
+	struct fake_call *again;
+
+	test_program.sends_back = true;
+	conn.x.fate = xprt_fate_create(&conn.x, 0);
+	c = send_words(&conn, once, ARRAY_SIZE(once));
+	again = send_words(&conn, once, ARRAY_SIZE(once));
+	ck_assert_uint_eq(held_late(), 1);
+	xprt_fate_end(conn.x.fate, XPRT_BROKEN);
+	rpc_server_relieve(server);
+	ck_assert(fake_over(c));
+	expect_dropped("drc_taken_over");
+	EVENTUALLY(held_late() == 1);
+	test_late_resume();
+	c = again;
+	fake_wait(c);
+	expect(81, OK, 2);
 	xprt_fate_put(conn.x.fate);
 }
 

@@ -224,16 +224,18 @@ int rpc_call_move(struct rpc_call *call);
 /*
  * Asks the holder of a suspended call to forget it.  True: the holder never
  * resumes the call, and the operation has no effect.  False: the holder will
- * resume the call, or is doing so.  Called with a lock held: must not wait, nor
- * take a lock that is held around rpc_call_resume().
+ * resume the call, or is doing so; it may be asked again.  Called with a lock
+ * held: must not wait, nor take a lock that is held around rpc_call_suspend()
+ * or rpc_call_resume().
  */
 typedef bool rpc_cancel_fn(struct rpc_call *call);
 
 /*
  * A step calls it before it gives the call to a holder, which completes later
  * what the step began; then the step returns RPC_PENDING.  Until it is resumed
- * the call is listed with the reason @why, a literal.  @cancel may be NULL.
- * False: too many calls are suspended, and the step has to wait itself.
+ * the call is listed with the reason @why, a literal.  @cancel may be NULL, and
+ * may be called before this returns.  False: too many calls are suspended, and
+ * the step has to wait itself, or to answer -EAGAIN on a poller.
  */
 bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		      rpc_cancel_fn *cancel);

@@ -339,7 +339,8 @@ struct vfs_later {
 /*
  * An operation may end later than its function returns, so that it keeps no
  * thread waiting: before the backend has another thread do it, say one of a
- * library, it calls vfs_op_give() on the thread that called the operation.
+ * library, it calls vfs_op_give() on the thread that called the operation, and
+ * without the locks that its cancel() takes.
  * True: the operation is the backend's until vfs_op_end(), which may be called
  * before the function returns.  The function returns VFS_PENDING and does not
  * touch @op any more; @nonblock is false from then on.  False: the operation
@@ -353,7 +354,8 @@ static inline bool vfs_op_give(struct vfs_op *op)
 
 /* Once for each vfs_op_give() that said true, unless cancel() did: the
  * operation has ended with @result, which its function would have returned.
- * Any thread. */
+ * Any thread.  @op is gone then, and its node and the tree may be: no operation
+ * runs any more. */
 static inline void vfs_op_end(struct vfs_op *op, int result)
 {
 	op->later->end(op, result);
@@ -511,8 +513,11 @@ struct vfs_ops {
 	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
 	 * waits for it any more.  True: it has had no effect and will have
 	 * none, and vfs_op_end() is never called for it.  False: vfs_op_end()
-	 * will be called, or is being called.  Doesn't block; the backend must
-	 * not hold locks that it takes here around vfs_op_end().  May be NULL.
+	 * will be called, or is being called.  Called as soon as vfs_op_give()
+	 * has said true, even before the operation's function returns, and
+	 * perhaps again after False.  Doesn't block; the backend must not hold
+	 * locks that it takes here around vfs_op_give() or vfs_op_end().  May
+	 * be NULL.
 	 */
 	bool (*cancel)(struct vfs_op *op);
 };

@@ -122,9 +122,13 @@ struct fabric_limits {
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
-	 * iWARP adapters: a Send or Write that completed may not have arrived
-	 * (RFC 5040 section 5.5), and a refusal may be another one's.
+	 * iWARP: an operation that ends with -EREMOTEIO need not be the one
+	 * that was refused, and it is refused, too, when a frame was damaged on
+	 * its way.
 	 */
+	bool	 blind_refusals;
+	/* iWARP adapters: a Send or Write that completed may not have arrived
+	 * (RFC 5040 section 5.5). */
 	bool	 sends_unproven;
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations */

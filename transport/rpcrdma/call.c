@@ -76,8 +76,7 @@ void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
-	/* An iWARP adapter may lay it on any work request. */
-	if (status == -EREMOTEIO && !conn->device->dev->limits.sends_unproven)
+	if (status == -EREMOTEIO && !conn->device->dev->limits.blind_refusals)
 		rpcrdma_lost_note(&conn->listener->lost,
 				  (struct sockaddr *)&conn->xprt.peer,
 				  call->hdr.xid, loop_now(conn->xprt.loop));

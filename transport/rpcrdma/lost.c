@@ -8,8 +8,9 @@
  * requester's address and its xid, and is answered with an error when it comes
  * again.
  *
- * Only a fabric that says which access was refused can name such a call.  An
- * iWARP adapter does not: there nothing is noted.
+ * Only a fabric that says which access was refused can name such a call.  iWARP
+ * does not: a frame that was damaged on its way is refused, too, and the call
+ * is good when it comes again.
  */
 #include "transport/rpcrdma/lost.h"
 

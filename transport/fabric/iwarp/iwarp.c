@@ -64,6 +64,7 @@ static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
 		.max_recv = MAX_WR,
 		.max_read_depth = o->read_depth,
 		.max_private = MAX_PRIVATE,
+		.blind_refusals = true,
 		.invalidates = true,
 	};
 	pthread_mutex_init(&d->dev.lock, NULL);

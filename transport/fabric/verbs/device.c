@@ -94,6 +94,7 @@ static void set_limits(struct verbs_dev *dev,
 						 l->max_sge);
 	l->open_sinks = dev->iwarp;
 	l->pins = true;
+	l->blind_refusals = dev->iwarp;
 	l->sends_unproven = dev->iwarp;
 	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;

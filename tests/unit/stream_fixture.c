@@ -102,11 +102,23 @@ static void pipe_body(struct msg *m)
 	atomic_fetch_add(&fx.piped, 1);
 }
 
-/* With no buffer the call is lost, here and below. */
+/* A buffer for the reply.  A poller may wait here until the pool has grown:
+ * only a full pool has none.  Then the call is lost. */
+static struct buf *get_buf(struct msg *m, uint32_t len)
+{
+	bool before = thread_must_not_wait;
+	struct buf *b;
+
+	thread_must_not_wait = false;
+	b = pool_alloc(m->xprt->pool, len);
+	thread_must_not_wait = before;
+	return b;
+}
+
 static void reply_big(struct msg *m)
 {
 	uint32_t xid = word(m, 0), len = word(m, 2);
-	struct buf *b = pool_alloc(m->xprt->pool, len);
+	struct buf *b = get_buf(m, len);
 
 	if (!b) {
 		xprt_drop(m);
@@ -134,7 +146,7 @@ static void reply_echo(struct msg *m)
 	m->head_len = head;
 	if (m->call_len > head) {
 		m->body_len = m->call_len - head;
-		m->body = pool_alloc(m->xprt->pool, m->body_len);
+		m->body = get_buf(m, m->body_len);
 		if (!m->body) {
 			xprt_drop(m);
 			return;

@@ -165,8 +165,10 @@ void log_rescue(void)
 	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
 	/* The log's thread takes lines away meanwhile.  So read the count
 	 * first: a line may come twice then, but none is left out. */
-	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first = queue.first;
+	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first;
 
+	atomic_signal_fence(memory_order_seq_cst);
+	first = queue.first;
 	for (unsigned i = 0; i < n; i++) {
 		unsigned at = (first + i) % QUEUE_LINES;
 

@@ -3,8 +3,10 @@
 #include "tests/server/dup_client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/filter.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -125,14 +127,29 @@ void dup_read(struct dup_call *c, uint32_t xid, const struct export_fh *file,
 	end(c);
 }
 
+/* Binds to a port of @own's address that the system gives to no socket by
+ * itself, so that it is free when the client comes back. */
+static void bind_own(int fd, struct sockaddr *own)
+{
+	int err;
+
+	/* The port is in the same place for both families. */
+	do {
+		((struct sockaddr_in *)own)->sin_port =
+			htons((uint16_t)(10240 + arc4random_uniform(20480)));
+		err = bind(fd, own, xprt_addr_len(own));
+	} while (err < 0 && errno == EADDRINUSE);
+	ck_assert_int_eq(err, 0);
+}
+
 int dup_connect(int family, uint16_t port, const char *from)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6,
-				   .sin6_port = htons(port),
 				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr *sa = (struct sockaddr *)&a6;
 	const struct timeval minute = { .tv_sec = 60 };
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), err, on = 1;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
 	ck_assert_int_ge(fd, 0);
 	/* A reply that never comes fails its test, even without a fork. */
@@ -140,17 +157,13 @@ int dup_connect(int family, uint16_t port, const char *from)
 	/* A socket that does not read would keep a second call until the first
 	 * is acknowledged. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (from) {
-		inet_pton(AF_INET, from, &a.sin_addr);
-		ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	}
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	a.sin_port = htons(port);
 	if (family == AF_INET)
-		err = connect(fd, (struct sockaddr *)&a, sizeof(a));
-	else
-		err = connect(fd, (struct sockaddr *)&a6, sizeof(a6));
-	ck_assert_int_eq(err, 0);
+		sa = (struct sockaddr *)&a;
+	inet_pton(AF_INET, from ? from : "127.0.0.1", &a.sin_addr);
+	bind_own(fd, sa);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = a6.sin6_port = htons(port);
+	ck_assert_int_eq(connect(fd, sa, xprt_addr_len(sa)), 0);
 	return fd;
 }
 

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Folds @v into the hash @h.  All bits of the result are equally good. */
 static inline uint64_t hash_mix(uint64_t h, uint64_t v)
@@ -23,6 +24,15 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 
 /* Random, and the same as long as the process lives.  Read only. */
 extern uint64_t hash_secret;
+
+/* The hash of an IPv6 address, whose bits its host may choose. */
+static inline uint64_t hash_addr(const uint8_t addr[16])
+{
+	uint64_t half[2];
+
+	memcpy(half, addr, sizeof(half));
+	return hash_mix(hash_mix(hash_secret, half[0]), half[1]);
+}
 
 /* The same for the same bytes for ever: disks and clients keep it. */
 uint64_t hash_bytes(const void *data, size_t len);

@@ -46,7 +46,8 @@ for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 done
 
 # The subject of a comment is a thing in the code.
-found=$(grep -rnE '/\*+ (What|Who|Whoever|Whose|How many|That which) ' \
+found=$(grep -rnE \
+	'/\*+ (What|Who(ever|se)?|How (many|much|often)|That which) ' \
 	lib transport vfs rpc nfs3 mountd daemon client include doc tests \
 	--include='*.[ch]')
 [ -z "$found" ] || fail "comments without a thing as subject:

@@ -73,8 +73,5 @@ struct in6_addr xprt_addr_network(const struct in6_addr *host)
 
 uint64_t xprt_addr_hash(const struct in6_addr *host)
 {
-	uint64_t half[2];
-
-	memcpy(half, host, sizeof(half));
-	return hash_mix(hash_mix(hash_secret, half[0]), half[1]);
+	return hash_addr(host->s6_addr);
 }

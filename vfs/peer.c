@@ -85,11 +85,7 @@ void peers_destroy(struct peers *p)
 static _Atomic(struct peer *) *bucket_of(struct peers *p,
 					 const struct addr *a)
 {
-	uint64_t half[2];
-
-	memcpy(half, a->bytes, sizeof(half));
-	return &p->buckets[hash_mix(hash_mix(hash_secret, half[0]),
-				    half[1]) % BUCKETS];
+	return &p->buckets[hash_addr(a->bytes) % BUCKETS];
 }
 
 static struct peer *find(struct peers *p, const struct addr *a)

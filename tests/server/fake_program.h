@@ -32,7 +32,7 @@ enum { ACT_COUNT, ACT_FAIL, ACT_WAIT, ACT_BODY, ACT_LARGE, ACT_WAIT_FAIL };
 
 extern struct rpc_program test_program;
 
-/* How often TEST_ACT ran, for its effect. */
+/* Counts the runs of TEST_ACT, for their effect. */
 extern atomic_uint test_acts;
 /* The answer of authorize. */
 extern enum rpc_auth_stat test_authorize;

@@ -59,7 +59,7 @@ void fault_committed(enum vfs_stable next, enum vfs_stable then);
 void fault_bump_verf(void);
 /* The bytes that the last READ had room for. */
 size_t fault_read_room(void);
-/* How often @op was called, since fault_init(). */
+/* Counts the calls of @op since fault_init(). */
 unsigned fault_calls(enum fault_op op);
 /* @op waits, once it is called, until this is taken back; -EAGAIN when it
  * must not. */

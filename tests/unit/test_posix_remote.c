@@ -8,7 +8,7 @@
 
 #include "tests/unit/posix_fixture.h"
 
-/* How often this thread asked for attributes. */
+/* Counts this thread's questions for attributes. */
 static _Thread_local int asked;
 
 /* In place of the C library's: vfs/posix/fstat.h. */

@@ -82,7 +82,7 @@ int64_t vt_read(struct vfs_node *n, uint64_t off, void *buf, size_t len,
 int vt_reopen(struct vfs_node *n, struct vfs_node **out);
 /* 7 for the entry "e7"; -1 for another. */
 int vt_number(const struct vfs_dirent *d);
-/* How often each of "e0".."e<n-1>" is in @dir, read @step at a time. */
+/* Counts each of "e0".."e<n-1>" in @dir, read @step at a time. */
 void vt_list(struct vfs_node *dir, unsigned step, uint8_t *seen, unsigned n);
 
 /* The other files of cases. */

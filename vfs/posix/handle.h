@@ -22,7 +22,7 @@ bool posix_handle_valid(const struct vfs_handle *h);
 uint64_t posix_handle_ino(const struct vfs_handle *h);
 void posix_handle_root(struct vfs_handle *h);
 bool posix_handle_is_root(const struct vfs_handle *h);
-/* How much of it, from the start, is what names the file. */
+/* Returns the length of the first part of @h, which names the file. */
 uint32_t posix_handle_key(const struct vfs_handle *h);
 bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
 /* Sets kernel_ids and by_handle. */

@@ -62,9 +62,9 @@ int  posix_open_same(struct posix_fs *fs, struct posix_node *dir,
 /*
  * roll.c: files that are not where the table has them.
  */
-/* The same for any name in @dir, which goes to @name.  -ENOENT: it has none
- * there; -EACCES: the server may not read the directory; -ETIMEDOUT: it can't
- * be read now, come again. */
+/* Finds a name in @dir that leads to @h's file, and sets @name.  -ENOENT: the
+ * file has none there; -EACCES: the server may not read the directory;
+ * -ETIMEDOUT: it can't be read now, come again. */
 int  posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
 		     const struct vfs_handle *h, struct posix_name *name);
 /* The table will say that @h is in @dir. */

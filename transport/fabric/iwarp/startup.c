@@ -174,7 +174,7 @@ static void request_ready(struct loop_fd *fd, uint32_t events)
 static void request_late(struct loop_timer *t)
 {
 	struct iwarp_conn *c = container_of(t, struct iwarp_conn,
-						startup.late);
+					    startup.late);
 
 	stat_inc(iwarp_requests_late);
 	iwarp_startup_drop(c);

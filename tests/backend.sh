@@ -130,7 +130,7 @@ refused 'outside.so has an option outside of its block' --backend outside
 } >"$tmp/thread.c"
 build thread "$tmp/thread.c"
 refused 'a module of --backend started a thread' --backend thread
-# A mount that brings no tree, or an error that is none.
+# A mount that says yes and sets no tree, or that returns no -errno.
 sed 's/"hello",/"empty",/; s/^	\*out = .*//' "$hello" >"$tmp/empty.c"
 build empty "$tmp/empty.c"
 refused 'Input/output error' --backend empty --export 'empty,text=x:/x'

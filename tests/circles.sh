@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The files of rpc/ and transport/ stand in a line: none uses a name of a file
-# that needs it, directly or by others.  Read from the objects' symbols.
+# No two files of rpc/, nor of transport/, need each other, directly or by
+# others.  nm tells what each object file needs.
 command -v nm >/dev/null || { echo "SKIP: no nm"; exit 77; }
 status=0
 
-# circles DIR: its files that need each other, the names of a circle in a line.
+# circles DIR: prints the object files of DIR that need each other.
 circles()
 {
 	find "$1" -name "lib*_a-*.o" -exec nm -A {} + | awk -F '[: ]+' '

@@ -44,6 +44,8 @@ static void check(long long rc, const char *what)
 	exit(1);
 }
 
+static const struct vfs_name bench_file = { "bench-file", 10 };
+
 static struct vfs_node *open_file(const struct vfs_op *who)
 {
 	struct vfs_node *n;
@@ -72,20 +74,18 @@ static void do_access(const struct vfs_op *who)
 {
 	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
-	uint32_t got;
 
-	check(GET(granted, got, b.fs->ops->access, who, n, .want = 0x2d,
-		  .attr = &attr), "access");
+	check(DO(b.fs->ops->access, who, n, .want = 0x2d, .attr = &attr),
+	      "access");
 	vfs_node_put(n);
 }
 
 static void do_lookup(const struct vfs_op *who)
 {
-	const struct vfs_name name = { "bench-file", 10 };
 	struct vfs_attr attr, dir_attr;
 	struct vfs_node *n;
 
-	check(GET(out, n, b.fs->ops->lookup, who, b.root, .name = name,
+	check(GET(out, n, b.fs->ops->lookup, who, b.root, .name = bench_file,
 		  .attr = &attr, .dir_attr = &dir_attr), "lookup");
 	vfs_node_put(n);
 }
@@ -95,10 +95,9 @@ static void do_read(const struct vfs_op *who)
 	struct iovec iov = { data, sizeof(data) };
 	struct vfs_node *n = open_file(who);
 	struct vfs_attr attr;
-	bool eof;
 
-	check(GET(eof, eof, b.fs->ops->read, who, n, .iov = &iov, .niov = 1,
-		  .attr = &attr), "read");
+	check(DO(b.fs->ops->read, who, n, .iov = &iov, .niov = 1,
+		 .attr = &attr), "read");
 	vfs_node_put(n);
 }
 
@@ -141,10 +140,9 @@ static bool take(void *arg, const struct vfs_dirent *d)
 static void do_readdirplus(const struct vfs_op *who)
 {
 	long entries = 0;
-	bool eof;
 
-	check(GET(eof, eof, b.fs->ops->readdir, who, b.root, .plus = true,
-		  .emit = take, .arg = &entries), "readdir");
+	check(DO(b.fs->ops->readdir, who, b.root, .plus = true, .emit = take,
+		 .arg = &entries), "readdir");
 }
 
 static void raw_stat(const struct vfs_op *who)
@@ -274,9 +272,8 @@ static void setup(const char *dir)
 	b.cred = (struct vfs_cred){ .uid = geteuid(), .gid = getegid() };
 	check(b.fs ? 0 : posix_vfs_ops.mount(&config, &b.fs), dir);
 	check(b.fs->ops->root(b.fs, &b.root), "root");
-	check(GET(out, n, b.fs->ops->create, &who, b.root, .name = (struct
-								    vfs_name){
-			"bench-file", 10 }, .create = &how), "create");
+	check(GET(out, n, b.fs->ops->create, &who, b.root, .name = bench_file,
+		  .create = &how), "create");
 	b.fs->ops->handle(n, &b.h);
 	vfs_node_put(n);
 	b.dir_fd = open(dir, O_RDONLY | O_DIRECTORY);

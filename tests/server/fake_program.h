@@ -20,7 +20,7 @@ enum {
 	TEST_SLOW,	/* waits for test_gate; -> nothing, or TEST_SENT_BACK */
 	TEST_SLOW_BODY,	/* length, ntail: the same, with a buffer */
 	TEST_LATE,	/* -> times its second step ran, or TEST_SENT_BACK;
-			 * test_late has it meanwhile */
+			 * test_late holds the call between its steps */
 	TEST_LATE_ONCE,	/* the same, through the cache */
 	TEST_LIST,	/* length, ntail -> word, bytes, tail */
 	TEST_NPROC
@@ -57,7 +57,7 @@ extern struct test_late {
 	bool		 at_once;	/* resumes each before its step ends */
 	bool		 keeps;		/* says no when one is cancelled */
 } test_late;
-/* Resumes the last of them. */
+/* Resumes the call that was suspended last. */
 void test_late_resume(void);
 
 struct fake_call *send_words(struct fake_xprt *f, const uint32_t *words,

@@ -100,7 +100,8 @@ static int check(struct vfs_op *op, enum fault_op which)
 	unsigned delay = atomic_load(&f.delay[which]);
 	int err = atomic_load(&f.err[which]);
 
-	/* Else a file that is let go of is closed here, and that may wait. */
+	/* A thread that doesn't know that it must not wait closes the files
+	 * that it lets go of, and a close may wait. */
 	if (op->nonblock && !thread_must_not_wait) {
 		fprintf(stderr, "a call that must not wait is on a thread that "
 			"does not know\n");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * late_vfs - a filter over a backend, by GANNET_TEST_LATER in the environment.
- * With "late" in it, each operation that may ends later, on a thread of its
- * own.  With "shy", every second one that must not wait says that it would.
+ * With "late" in it, each operation that can be given away ends later, on a
+ * thread of its own.  With "shy", every second operation that must not wait
+ * returns -EAGAIN.
  */
 #ifndef GANNET_TESTS_LATE_VFS_H
 #define GANNET_TESTS_LATE_VFS_H

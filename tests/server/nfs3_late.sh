@@ -14,7 +14,8 @@ over()
 	done
 }
 
-over late attr changes disk faults io memory names pieces readdir storm
-over shy attr changes disk faults io memory names pieces readdir storm
+for how in late shy; do
+	over $how attr changes disk faults io memory names pieces readdir storm
+done
 over late,shy changes io names pieces
 exit $status

@@ -32,14 +32,6 @@ enum { LOOP, UNPROVEN, IWARP, KINDS, VERBS = KINDS };
 static struct harness srv;
 static int kind;
 static unsigned fail_nth;	/* of the loop fabric's operations */
-/* The kinds that a test is for; where DUP_VERBS is set, only that one. */
-#define TEST_EACH(name) \
-	TEST_LOOP(name, getenv("DUP_VERBS") ? VERBS : 0, \
-		  getenv("DUP_VERBS") ? VERBS + 1 : KINDS)
-/* Of one kind, or of what only a socket or the loop fabric can do. */
-#define TEST_ELSEWHERE(name, end) \
-	TEST_LOOP(name, 0, getenv("DUP_VERBS") ? 0 : (end))
-
 static unsigned granted;	/* credits, at most; 0: the default */
 static struct fabric fabric;
 static struct xprt_listener *listener;
@@ -47,6 +39,15 @@ static struct loop *client;
 static sem_t connected;
 static int ctl;			/* a TCP connection that looks */
 static struct dup_call c;
+
+/* A test of each kind of connection: with DUP_VERBS, of that device only. */
+#define TEST_EACH(name) \
+	TEST_LOOP(name, getenv("DUP_VERBS") ? VERBS : 0, \
+		  getenv("DUP_VERBS") ? VERBS + 1 : KINDS)
+/* A test that DUP_VERBS leaves out: a device can't do what a socket or the loop
+ * fabric does for it. */
+#define TEST_ELSEWHERE(name, end) \
+	TEST_LOOP(name, 0, getenv("DUP_VERBS") ? 0 : (end))
 
 /* A call under way. */
 struct shot {

@@ -413,7 +413,7 @@ static void relieve_memory(unsigned n)
 	EVENTUALLY(waiting_now() == n);
 	for (; (b = pool_alloc(srv.pool, POOL_BUF_MAX)); all = b)
 		b->next = all;
-	pool_request(srv.pool, POOL_BUF_MAX, &waiter);
+	ck_assert_ptr_null(pool_request(srv.pool, POOL_BUF_MAX, &waiter));
 	rpc_server_relieve(srv.server);
 	ck_assert_uint_eq(waiting_now(), n);
 	rpc_server_relieve(srv.server);

@@ -38,8 +38,8 @@ static bool has(const post_op_attr *a)
 #define ATTR(type, field)	has(&(r.type##3res_u).resfail.field)
 #define AFTER(type, field)	has(&(r.type##3res_u).resfail.field.after)
 
-/* The call of @proc with the arguments that follow, and whether @has holds of
- * the reply, in which it failed. */
+/* Calls @proc with the arguments that follow, and returns its status.  attrs
+ * tells whether the reply of a call that failed has the attributes of @has. */
 #define CALL(proc, PROC, has, ...) \
 	static int call_##proc(void) \
 	{ \

@@ -239,7 +239,8 @@ TEST(a_count_that_is_not_the_length_is_refused)
 }
 
 /* RFC 1813 section 3.3.19, also when it is more than what is kept of a call
- * (transport/xprt.h).  Longer than any message is a record of TCP only. */
+ * (transport/xprt.h).  Only a record of TCP can be longer than any
+ * message. */
 TEST_LOOP(a_write_is_cut_to_wtmax, 0, getenv("HARNESS_FABRIC") ? 1 : 4)
 {
 	static const uint32_t lens[] = { MIB + 8192, MIB + MIB / 5,
@@ -308,7 +309,7 @@ TEST(a_write_that_would_wait_halfway_goes_on_from_there)
 	unsigned calls;
 	WRITE3res r;
 
-	if (late_is())			/* a poller does no part */
+	if (late_is())			/* a poller writes no part */
 		return;
 	do_write(fh, 0, 5, FILE_SYNC);
 	calls = fault_calls(FAULT_WRITE);

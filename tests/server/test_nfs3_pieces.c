@@ -154,7 +154,8 @@ static void try_lengths(uint32_t len, uint32_t n)
 
 	for (size_t f = 0; f < ARRAY_SIZE(firsts); f++)
 		for (size_t t = 0; t < ARRAY_SIZE(takes); t++) {
-			/* Late operations have a thread each. */
+			/* Each late operation starts a thread: do without
+			 * the pieces that are many. */
 			if (late_is() && takes[t] > 0 && takes[t] < 999)
 				continue;
 			fill(++salt);

@@ -99,7 +99,8 @@ static unsigned held_late(void)
 	return n;
 }
 
-/* The client has sent it again: it need not hear of the first one's end. */
+/* The client sent the call again, so it takes the second one's reply: the first
+ * one is dropped. */
 TEST(a_duplicate_runs_in_place_of_a_cancelled_call)
 {
 	static const uint32_t once[] = { 81, 0, 2, TEST_PROG, 4,

@@ -340,11 +340,9 @@ TEST(a_connection_that_keeps_memory_others_want_is_closed)
 	peer_send(&peer);
 	usleep(400000);
 	ck_assert_uint_eq(stat("rdma_stalled"), before);
-	while ((b = pool_alloc(rig.pool, 1))) {
+	for (; (b = pool_alloc(rig.pool, 1)); all = b)
 		b->next = all;
-		all = b;
-	}
-	pool_request(rig.pool, 1, &w);
+	ck_assert_ptr_null(pool_request(rig.pool, 1, &w));
 	peer_wait_down(&peer);
 	ck_assert_uint_eq(stat("rdma_stalled"), before + 1);
 	pool_cancel(rig.pool, &w);

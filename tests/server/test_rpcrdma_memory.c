@@ -178,7 +178,7 @@ static void end_and_wake(void *arg)
 	buf_put(e->b);
 }
 
-/* One whose connection ended just then passes it on. */
+/* A call whose connection ended just then passes the buffer on. */
 TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 {
 	struct rpcrdma_requester *r;
@@ -188,7 +188,7 @@ TEST(a_buffer_that_comes_back_is_for_one_that_still_wants_it)
 	unsigned n = open_waiting(&r, &x);
 
 	atomic_store(&next_called, false);
-	pool_request(rig.pool, POOL_BUF_MAX, &next);
+	ck_assert_ptr_null(pool_request(rig.pool, POOL_BUF_MAX, &next));
 	ck_assert(!atomic_load(&next_called));
 	e = (struct end_and_wake){ r, hog[--n] };
 	loop_call(rig.server, end_and_wake, &e);

@@ -75,8 +75,8 @@ static pid_t stop_thread(const char *name)
 	return tid;
 }
 
-/* 24 seconds after the first signal, four after the second, at once after the
- * third. */
+/* The daemon ends 24 seconds after the first signal, four after the second, at
+ * once after the third. */
 TEST_LOOP(a_poller_that_hangs_does_not_delay_the_end, 0, 3)
 {
 	static const int least[] = { 23, 3, 0 }, most[] = { 45, 18, 18 };

@@ -89,7 +89,7 @@ static void bring_up(struct raw *r, struct fabric_conn *c)
 		return;
 }
 
-/* The peer sends a byte, and the answer is due when it has come. */
+/* Sends a byte as the peer, and answers when it has arrived. */
 static void answer_talker(struct loop_task *t)
 {
 	struct raw *r = container_of(t, struct raw, task);

@@ -71,7 +71,7 @@ void test_row_add(struct test_row *row);
 		static struct test_row row_; \
 		row_ = (struct test_row){ .line = __LINE__, __VA_ARGS__ }; \
 		test_row_add(&row_); \
-	} \
+	}
 
 /*
  *	TEST(a_sentence_about_behaviour)

@@ -6,7 +6,7 @@
 #include "tests/unit/vfs_suite.h"
 #include "vfs/mem/mem.h"
 
-static unsigned run;			/* of the row's runs */
+static unsigned run;			/* number of the row's present run */
 static bool counted_cookies;
 
 static void nothing(void)

@@ -92,7 +92,7 @@ TEST(malformed_mpa_requests_are_cut_off)
 	raw_close(&raw);
 }
 
-/* Neither with it nor before the answer. */
+/* A byte comes with the request, or after it and before the answer. */
 TEST_LOOP(nothing_may_follow_a_request, 0, 2)
 {
 	int fd;

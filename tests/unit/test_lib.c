@@ -501,7 +501,8 @@ TEST(the_level_may_change_while_others_log)
 	log_threshold = was;
 }
 
-/* Journals of tables, fsids and the times of new files have them. */
+/* A journal's checksums, fsids and the times of files made by EXCLUSIVE CREATE
+ * are such hashes, and outlive an upgrade. */
 TEST(hashes_of_bytes_are_the_same_in_every_version)
 {
 	static const struct {

@@ -294,11 +294,10 @@ TEST(a_locked_node_does_not_block_a_poller)
 
 	mem_wrlock(mem_node(f));
 	ck_assert_int_eq(DO(vt.ops->getattr, &who, f, .attr = &attr), -EAGAIN);
-	ck_assert_int_eq(DO(vt.ops->access, &who, f, .want = 1),
-			 -EAGAIN);
+	ck_assert_int_eq(DO(vt.ops->access, &who, f, .want = 1), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->read, &who, f), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->lookup, &who, vt.root,
-			     .name = vt_name("f"), .attr = &attr), -EAGAIN);
+			    .name = vt_name("f"), .attr = &attr), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->write, &who, f), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->setattr, &who, f, .set = &set), -EAGAIN);
 	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
@@ -307,7 +306,7 @@ TEST(a_locked_node_does_not_block_a_poller)
 	ck_assert_int_eq(DO(vt.ops->getattr, &who, f, .attr = &attr), 0);
 	mem_wrlock(mem_node(vt.root));
 	ck_assert_int_eq(DO(vt.ops->create, &who, vt.root,
-			     .name = vt_name("g"), .create = &how), -EAGAIN);
+			    .name = vt_name("g"), .create = &how), -EAGAIN);
 	mem_unlock(mem_node(vt.root));
 	ck_assert_int_eq(DO(vt.ops->remove, &who, vt.root,
 			    .name = vt_name("f")), 0);
@@ -343,7 +342,7 @@ TEST(another_mount_knows_no_handles_of_this_one)
 	ck_assert_int_eq(mem_vfs_ops.mount(&config, &other), 0);
 	vt.ops->handle(vt.root, &h);
 	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
-			     .fs = other, .handle = &h), -ESTALE);
+			    .fs = other, .handle = &h), -ESTALE);
 	ck_assert_uint_eq(other->fsid, vt.fs->fsid);
 	ck_assert_uint_ne(other->verf, vt.fs->verf);
 	mem_vfs_ops.unmount(other);

@@ -451,17 +451,14 @@ TEST(a_poller_does_not_wait_for_a_new_region)
 {
 	struct slow s = { .o.add = add_slowly };
 	struct late late = { .r.ready = got_late };
-	struct buf *b, *bufs = NULL;
+	struct buf *b, *bufs;
 
 	ck_assert_int_eq(pool_create(256 * MIB, &pool), 0);
 	ck_assert_int_eq(pool_observe(pool, &s.o), 0);
 	thread_must_not_wait = true;
 	atomic_store(&s.hold, true);
 	atomic_store(&s.adding, false);
-	while ((b = pool_alloc(pool, 4096))) {
-		b->next = bufs;
-		bufs = b;
-	}
+	bufs = take(4096, 0);
 	ck_assert_ptr_null(pool_request(pool, 4096, &late.r));
 	EVENTUALLY(atomic_load(&s.adding));
 	ck_assert(!s.on_poller);

@@ -206,7 +206,7 @@ TEST_LOOP(write_reports_a_full_disk, 0, WORLDS)
 	for (int i = 0; i < 2; i++)
 		vfs_node_put(must_create(w.root, i ? "b" : "a"));
 	assert_err(DO(posix_create, &w.who, w.root,
-		       .name = name_of("c"), .create = &how), ENOSPC);
+		      .name = name_of("c"), .create = &how), ENOSPC);
 	assert_ok(umount2(local(""), MNT_DETACH));
 	world_close();
 }

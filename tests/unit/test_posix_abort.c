@@ -102,7 +102,7 @@ TEST_LOOP(an_aborted_journal_makes_names_and_attributes_fail, 0, 2)
 	ck_assert_int_lt(DO(posix_setattr, &w.who, dir, .set = &set), 0);
 	ck_assert_int_lt(DO(posix_setattr, &w.who, link, .set = &set), 0);
 	ck_assert_int_lt(DO(posix_make, &w.who, dir,
-			     .name = name_of("e"), .make = &what), 0);
+			    .name = name_of("e"), .make = &what), 0);
 	vfs_node_put(link);
 	vfs_node_put(dir);
 	close_ext4();

@@ -191,7 +191,7 @@ static void ask_as_carol(void *arg)
 	a->access = GET(granted, a->granted, posix_access, &now, a->node,
 			.want = VFS_ACCESS_READ);
 	a->read = DO(posix_read, &now, a->node, .iov = &iov,
-		      .niov = 1);
+		     .niov = 1);
 }
 
 static void ask_on_another_thread(struct asking *a)

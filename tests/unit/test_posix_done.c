@@ -254,7 +254,7 @@ TEST_LOOP(an_error_in_opening_for_a_sync_is_an_error_of_the_disk, 0, 2)
 	verf = w.fs->verf;
 	sync_faults.open_errno = EIO;
 	assert_err(DO(posix_make, &w.who, a, .name = name_of("new"),
-		       .make = &what), EIO);
+		      .make = &what), EIO);
 	sync_faults.open_errno = 0;
 	ck_assert_uint_ne(w.fs->verf, verf);
 	/* In doubt, the parent's sync asked the whole file system. */
@@ -273,9 +273,9 @@ TEST_LOOP(no_client_is_told_to_come_again_for_a_name_that_it_made, 0, 2)
 	fresh_dirs(_i, &a, &b);
 	sync_faults.times_errno = ENOMEM;
 	assert_err(DO(posix_make, &w.who, a, .name = name_of("1"),
-		       .make = &dir), EIO);
+		      .make = &dir), EIO);
 	assert_err(DO(posix_create, &w.who, a, .name = name_of("2"),
-		       .create = &file), EIO);
+		      .create = &file), EIO);
 	ck_assert(is_there("a/1") && is_there("a/2"));
 	sync_faults.times_errno = 0;
 	close_dirs(a, b);

@@ -241,7 +241,7 @@ TEST_LOOP(no_directory_is_read_on_a_poller, 2, WORLDS)
 	few[0] = learn("f");
 	assert_ok(rename(local("f"), local("g")));
 	assert_err(DO(posix_open_handle, &now, NULL, .fs = w.fs,
-		       .handle = &few[0]), EAGAIN);
+		      .handle = &few[0]), EAGAIN);
 	assert_ok(try_open(&few[0]));
 	world_close();
 }

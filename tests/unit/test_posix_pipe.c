@@ -93,7 +93,7 @@ TEST_LOOP(without_read_permission_nothing_is_piped, 0, WORLDS)
 		assert_ok(chmod(local("f"), 0600));
 		w.who.cred = &bob;
 		assert_err(DO(posix_read_pipe, &w.who, n,
-			       .count = 4096, .pipe = p->wr), EACCES);
+			      .count = 4096, .pipe = p->wr), EACCES);
 		w.who.cred = &w.cred;
 		p->left = 1;		/* what it took is not given away */
 		pipe_put(p);

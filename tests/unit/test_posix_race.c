@@ -28,7 +28,7 @@ static int use_file(const struct vfs_op *who, unsigned r)
 		break;
 	case 1:
 		rc = DO(posix_read, who, n, .iov = &iov, .niov = 1,
-			 .attr = &attr);
+			.attr = &attr);
 		break;
 	case 2:
 		rc = DO(posix_write, who, n, .off = r % 100, .iov = &iov,
@@ -36,7 +36,7 @@ static int use_file(const struct vfs_op *who, unsigned r)
 		break;
 	case 3:
 		rc = DO(posix_access, who, n, .want = 0x3f,
-			 .attr = &attr);
+			.attr = &attr);
 		break;
 	case 4:
 		rc = DO(posix_commit, who, n, .wcc = &wcc);
@@ -78,7 +78,7 @@ static int use_names(const struct vfs_op *who, unsigned r)
 			  .to_wcc = &wcc2);
 	case 3:
 		return DO(posix_readdir, who, w.root, .plus = r & 1,
-			   .emit = ignore, .arg = &room, .attr = &attr);
+			  .emit = ignore, .arg = &room, .attr = &attr);
 	default:
 		err = GET(out, n, posix_lookup, who, w.root,
 			  .name = name_of(name), .attr = &attr,
@@ -189,9 +189,8 @@ static void take_away(void *arg)
 	int err;
 
 	for (int i = 0; i < 4000; i++) {
-		err = DO(posix_remove, &w.who, w.root, .name = name_of(i % 2 ?
-								       "f" :
-								       "l"));
+		err = DO(posix_remove, &w.who, w.root,
+			 .name = name_of(i % 2 ? "f" : "l"));
 		if (err < 0 && err != -ENOENT)
 			failed = true;
 	}

@@ -34,7 +34,7 @@ static void read_later(struct vfs_node *n)
 	struct iovec iov = { data, sizeof(data) };
 
 	ck_assert_int_eq(DO(posix_read, &w.who, n, .iov = &iov,
-			     .niov = 1), -EAGAIN);
+			    .niov = 1), -EAGAIN);
 }
 
 TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
@@ -56,7 +56,7 @@ TEST_LOOP(a_poller_asks_nothing_of_it, 0, WORLDS)
 	read_later(n);
 	assert_err(DO(posix_getattr, &w.who, n, .attr = &attr), EAGAIN);
 	assert_err(DO(posix_access, &w.who, n, .want = 1,
-		       .attr = &attr), EAGAIN);
+		      .attr = &attr), EAGAIN);
 	ck_assert_int_eq(asked, 0);
 	w.who.nonblock = false;
 	ck_assert_int_eq(read_str(n, 0, text, &eof), 3);

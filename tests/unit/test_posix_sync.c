@@ -440,7 +440,7 @@ TEST_LOOP(a_journal_that_was_aborted_is_an_error, 0, 2)
 	world_close();
 }
 
-/* After "mount -o remount,rw", and without an FSSTAT since. */
+/* The tree was remounted with "rw", and no FSSTAT came since. */
 TEST_LOOP(a_tree_mounted_read_only_at_first_can_give_up, 0, 4)
 {
 	struct vfs_node *dir;

@@ -138,7 +138,7 @@ TEST(a_peer_that_reads_no_replies_is_closed_when_memory_is_short)
 
 	all = take_pool();
 	last = pool_alloc(fx.pool, 1);
-	pool_request(fx.pool, 1, &w);
+	ck_assert_ptr_null(pool_request(fx.pool, 1, &w));
 	EVENTUALLY(fx_conns() == 0);
 	ck_assert_uint_eq(stats_sum_by_name("tcp_short_stalls"), 1);
 	ck_assert(!pool_cancel(fx.pool, &w));

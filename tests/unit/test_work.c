@@ -313,7 +313,7 @@ TEST(items_of_a_hung_network_can_be_taken_back)
 		n++;
 	ck_assert_uint_eq(n, 600 - 7);
 	submit_from(1, 300 * 77, class, &jobs[300], true);
-	/* It has not waited since the look before. */
+	/* jobs[300] has not waited since the look before. */
 	ck_assert_ptr_null(work_pool_take_hung(pool, pick_all, NULL));
 	submit_as(2, class, &other, 1000, false);
 	wait_done(1);

@@ -67,6 +67,7 @@ START_TEST(names_are_bytes_up_to_255)
 {
 	char name[256];
 	struct vfs_name odd = { "\xff\n\x01 *", 5 };
+	struct vfs_name open = { "\xff\n\x01 *more", 5 };
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
 	struct vfs_node *n;
 
@@ -82,8 +83,7 @@ START_TEST(names_are_bytes_up_to_255)
 	ck_assert_int_eq(vt_lookup(vt.root, "\xff\n\x01 *"), 0);
 	/* Not terminated: only len bytes count. */
 	ck_assert_int_eq(GET(out, n, vt.ops->lookup, &vt.who, vt.root,
-			     .name = (struct vfs_name){ "\xff\n\x01 *more", 5
-						       }), 0);
+			     .name = open), 0);
 	vfs_node_put(n);
 }
 END_TEST
@@ -205,13 +205,13 @@ START_TEST(a_handle_of_a_removed_file_is_stale)
 	vfs_node_put(f);
 	ck_assert_int_eq(vt_remove(vt.root, "f"), 0);
 	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
-			     .fs = vt.fs, .handle = &h), -ESTALE);
+			    .fs = vt.fs, .handle = &h), -ESTALE);
 	d = vt_dir(vt.root, "d");
 	vt.ops->handle(d, &h);
 	vfs_node_put(d);
 	ck_assert_int_eq(vt_rmdir(vt.root, "d"), 0);
 	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
-			     .fs = vt.fs, .handle = &h), -ESTALE);
+			    .fs = vt.fs, .handle = &h), -ESTALE);
 	/* Nor does it come to mean another file. */
 	for (int i = 0; i < 10; i++) {
 		char name[16];
@@ -220,7 +220,7 @@ START_TEST(a_handle_of_a_removed_file_is_stale)
 		vfs_node_put(vt_file(vt.root, name));
 	}
 	ck_assert_int_eq(DO(vt.ops->open_handle, &vt.who, NULL,
-			     .fs = vt.fs, .handle = &h), -ESTALE);
+			    .fs = vt.fs, .handle = &h), -ESTALE);
 }
 END_TEST
 
@@ -540,7 +540,7 @@ START_TEST(only_directories_are_listed)
 	struct page p = { .dir = f };
 
 	ck_assert_int_eq(DO(vt.ops->readdir, &vt.who, f,
-			     .emit = page_emit, .arg = &p), -ENOTDIR);
+			    .emit = page_emit, .arg = &p), -ENOTDIR);
 	vfs_node_put(f);
 }
 END_TEST

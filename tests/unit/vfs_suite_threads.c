@@ -92,8 +92,8 @@ static void read_something(struct racer *r, struct vfs_node *dir)
 	/* A write is seen whole. */
 	if (n != 16 || memcmp(buf, text, 16) != 0)
 		r->fault = -EIO;
-	expect(r, GET(eof, eof, vt.ops->readdir, &vt.who, dir, .plus = next(r) %
-		      2, .emit = take));
+	expect(r, DO(vt.ops->readdir, &vt.who, dir, .plus = next(r) % 2,
+		     .emit = take));
 }
 
 static void race(void *argp)

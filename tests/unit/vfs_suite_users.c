@@ -234,9 +234,9 @@ START_TEST(listing_needs_read_permission)
 	d = vt_find(vt.root, "d");
 	ck_assert_int_eq(set(&as_alice, d, VFS_SET_MODE, 0711), 0);
 	ck_assert_int_eq(DO(vt.ops->readdir, &as_bob, d,
-			     .emit = take), -EACCES);
+			    .emit = take), -EACCES);
 	ck_assert_int_eq(DO(vt.ops->readdir, &as_alice, d,
-			     .emit = take), 0);
+			    .emit = take), 0);
 	vfs_node_put(d);
 }
 END_TEST

@@ -126,7 +126,7 @@ static void note_acked(struct xprt_fate *f, uint64_t acked)
 }
 
 /* With the lock. */
-static void ask(struct xprt_fate *f, struct xprt_view *v)
+static void fate_ask(struct xprt_fate *f, struct xprt_view *v)
 {
 	*v = (struct xprt_view){ .end = XPRT_ALIVE, .ended = xprt_now_ms() };
 	f->xprt->ops->look(f->xprt, v);
@@ -137,7 +137,7 @@ void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v)
 {
 	mutex_lock(&f->lock);
 	if (f->xprt)
-		ask(f, v);
+		fate_ask(f, v);
 	else
 		*v = f->last;
 	mutex_unlock(&f->lock);
@@ -181,7 +181,7 @@ void xprt_fate_end(struct xprt_fate *f, enum xprt_end how)
 {
 	mutex_lock(&f->lock);
 	if (f->xprt) {
-		ask(f, &f->last);
+		fate_ask(f, &f->last);
 		f->last.end = MAX(f->last.end, how);
 		f->xprt = NULL;
 	}

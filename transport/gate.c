@@ -35,8 +35,8 @@ void xprt_gate_fini(struct xprt_gate *g)
 
 /* With the lock.  Returns the address's link in its list, or the end of the
  * list. */
-static struct xprt_gate_peer **find(struct xprt_gate_peer **table,
-				    const struct in6_addr *addr)
+static struct xprt_gate_peer **gate_find(struct xprt_gate_peer **table,
+					 const struct in6_addr *addr)
 {
 	struct xprt_gate_peer **p =
 		&table[xprt_addr_hash(addr) % XPRT_GATE_BUCKETS];
@@ -47,10 +47,10 @@ static struct xprt_gate_peer **find(struct xprt_gate_peer **table,
 }
 
 /* With the lock. */
-static int add(struct xprt_gate_peer **table, const struct in6_addr *addr,
-	       unsigned max)
+static int gate_add(struct xprt_gate_peer **table, const struct in6_addr *addr,
+		    unsigned max)
 {
-	struct xprt_gate_peer **p = find(table, addr);
+	struct xprt_gate_peer **p = gate_find(table, addr);
 
 	if (*p && (*p)->count >= max)
 		return -EDQUOT;
@@ -65,9 +65,10 @@ static int add(struct xprt_gate_peer **table, const struct in6_addr *addr,
 }
 
 /* With the lock. */
-static void take(struct xprt_gate_peer **table, const struct in6_addr *addr)
+static void gate_take(struct xprt_gate_peer **table,
+		      const struct in6_addr *addr)
 {
-	struct xprt_gate_peer **at = find(table, addr), *p = *at;
+	struct xprt_gate_peer **at = gate_find(table, addr), *p = *at;
 
 	assert(p);
 	if (--p->count == 0) {
@@ -77,20 +78,20 @@ static void take(struct xprt_gate_peer **table, const struct in6_addr *addr)
 }
 
 /* With the lock. */
-static int enter(struct xprt_gate *g, const struct in6_addr *addr)
+static int gate_enter(struct xprt_gate *g, const struct in6_addr *addr)
 {
 	struct in6_addr network = xprt_addr_network(addr);
 	int err;
 
 	if (g->count >= g->max)
 		return -EUSERS;
-	err = add(g->peers, addr, g->max_peer);
+	err = gate_add(g->peers, addr, g->max_peer);
 	if (err)
 		return err;
 	if (!IN6_IS_ADDR_V4MAPPED(addr))
-		err = add(g->networks, &network, g->max_network);
+		err = gate_add(g->networks, &network, g->max_network);
 	if (err)
-		take(g->peers, addr);
+		gate_take(g->peers, addr);
 	else
 		g->count++;
 	return err;
@@ -102,7 +103,7 @@ int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 	int err;
 
 	mutex_lock(&g->lock);
-	err = enter(g, &addr);
+	err = gate_enter(g, &addr);
 	mutex_unlock(&g->lock);
 	return err;
 }
@@ -114,9 +115,9 @@ void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 
 	mutex_lock(&g->lock);
 	assert(g->count > 0);
-	take(g->peers, &addr);
+	gate_take(g->peers, &addr);
 	if (!IN6_IS_ADDR_V4MAPPED(&addr))
-		take(g->networks, &network);
+		gate_take(g->networks, &network);
 	if (--g->count == 0)
 		pthread_cond_broadcast(&g->none);
 	mutex_unlock(&g->lock);

@@ -30,7 +30,7 @@ int pipes_create(struct pipes **out)
 	return 0;
 }
 
-static void end(struct pipe *p)
+static void pipe_end(struct pipe *p)
 {
 	close(p->rd);
 	close(p->wr);
@@ -44,14 +44,14 @@ void pipes_destroy(struct pipes *pipes)
 	while ((p = pipes->free)) {
 		pipes->free = p->next;
 		pipes->n--;
-		end(p);
+		pipe_end(p);
 	}
 	assert(pipes->n == 0);
 	pthread_mutex_destroy(&pipes->lock);
 	free(pipes);
 }
 
-static struct pipe *make(struct pipes *pipes)
+static struct pipe *pipe_make(struct pipes *pipes)
 {
 	struct pipe *p = calloc(1, sizeof(*p));
 	int fd[2];
@@ -67,7 +67,7 @@ static struct pipe *make(struct pipes *pipes)
 	p->pipes = pipes;
 	if (fcntl(p->wr, F_SETPIPE_SZ, PIPE_MAX) >= (int)PIPE_MAX)
 		return p;
-	end(p);
+	pipe_end(p);
 	return NULL;
 }
 
@@ -91,7 +91,7 @@ struct pipe *pipe_get(struct pipes *pipes)
 	pipes->n += room;
 	mutex_unlock(&pipes->lock);
 	if (room) {
-		p = make(pipes);
+		p = pipe_make(pipes);
 		if (!p)
 			forget(pipes);
 	}
@@ -106,7 +106,7 @@ void pipe_put(struct pipe *p)
 		return;
 	pipes = p->pipes;
 	if (p->left) {
-		end(p);
+		pipe_end(p);
 		forget(pipes);
 		return;
 	}

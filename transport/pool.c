@@ -197,7 +197,7 @@ static bool waits_for_region(const struct pool *pool, unsigned c, uint8_t flow)
 
 /* With the lock held: returns the class that would serve @c now, within the
  * flow's limit, or NCLASSES. */
-static unsigned find(const struct pool *pool, unsigned c, uint8_t flow)
+static unsigned pool_find(const struct pool *pool, unsigned c, uint8_t flow)
 {
 	if (waits_for_region(pool, c, flow))
 		return NCLASSES;
@@ -209,11 +209,11 @@ static unsigned find(const struct pool *pool, unsigned c, uint8_t flow)
 
 /* With the lock held: takes a buffer of class @c or a larger one, within the
  * flow's limit, or NULL. */
-static struct buf *take(struct pool *pool, unsigned c, uint8_t flow)
+static struct buf *pool_take(struct pool *pool, unsigned c, uint8_t flow)
 {
 	struct buf *b;
 
-	c = find(pool, c, flow);
+	c = pool_find(pool, c, flow);
 	if (c == NCLASSES)
 		return NULL;
 	b = pool->free[c];
@@ -237,7 +237,7 @@ static struct cds_list_head *next_queue(struct pool *pool, unsigned c)
 	for (unsigned f = 0; f < POOL_FLOWS; f++)
 		if (!cds_list_empty(&pool->parked[c][f]) &&
 		    pool->held[f] < least &&
-		    find(pool, c, (uint8_t)f) < NCLASSES) {
+		    pool_find(pool, c, (uint8_t)f) < NCLASSES) {
 			least = pool->held[f];
 			best = &pool->parked[c][f];
 		}
@@ -269,7 +269,7 @@ static void unpark(struct pool *pool, struct pool_request *r)
 /* With the lock held: gives a buffer to a request, and returns it; NULL: there
  * is nothing to give.  The largest requests go first, because they wait
  * longest. */
-static struct pool_request *serve(struct pool *pool)
+static struct pool_request *pool_serve(struct pool *pool)
 {
 	struct cds_list_head *queue = NULL;
 	struct pool_request *r;
@@ -280,7 +280,7 @@ static struct pool_request *serve(struct pool *pool)
 		return NULL;
 	r = cds_list_first_entry(queue, struct pool_request, link);
 	unpark(pool, r);
-	r->buf = take(pool, r->size_class, r->flow);
+	r->buf = pool_take(pool, r->size_class, r->flow);
 	return r;
 }
 
@@ -297,7 +297,7 @@ static void serve_all(struct pool *pool)
 {
 	struct pool_request *served = NULL, **last = &served, *r;
 
-	while (unlikely(pool->nparked > 0) && (r = serve(pool))) {
+	while (unlikely(pool->nparked > 0) && (r = pool_serve(pool))) {
 		*last = r;
 		last = &r->next;
 	}
@@ -314,7 +314,7 @@ static void serve_all(struct pool *pool)
  * Adds a region of at most @most bytes to the class, unless another thread did
  * meanwhile.  A failure is back-pressure, as an empty pool is.
  */
-static void grow(struct pool *pool, unsigned c, size_t most)
+static void pool_grow(struct pool *pool, unsigned c, size_t most)
 {
 	bool mapped = false;
 	uint32_t n;
@@ -348,13 +348,13 @@ static void grower(void *arg)
 			continue;
 		}
 		mutex_unlock(&pool->lock);
-		grow(pool, c, SIZE_MAX);
+		pool_grow(pool, c, SIZE_MAX);
 		mutex_lock(&pool->lock);
 	}
 	mutex_unlock(&pool->lock);
 }
 
-static void destroy(struct pool *pool)
+static void pool_free_all(struct pool *pool)
 {
 	assert(pool->out == 0);
 	for (uint32_t i = 0; i < pool->nregions; i++) {
@@ -384,11 +384,11 @@ int pool_create(size_t max_bytes, struct pool **out)
 		for (unsigned f = 0; f < POOL_FLOWS; f++)
 			CDS_INIT_LIST_HEAD(&pool->parked[c][f]);
 	for (unsigned c = 0; c < NCLASSES; c++)
-		grow(pool, c, c < NCLASSES - 1 ? share : SIZE_MAX);
+		pool_grow(pool, c, c < NCLASSES - 1 ? share : SIZE_MAX);
 	if (pool->free[NCLASSES - 1])
 		err = thread_start(&pool->grower, "pool", grower, pool);
 	if (err) {
-		destroy(pool);
+		pool_free_all(pool);
 		return err;
 	}
 	*out = pool;
@@ -402,7 +402,7 @@ void pool_destroy(struct pool *pool)
 	pthread_cond_signal(&pool->wanted);
 	mutex_unlock(&pool->lock);
 	pthread_join(pool->grower, NULL);
-	destroy(pool);
+	pool_free_all(pool);
 }
 
 struct buf *pool_alloc(struct pool *pool, size_t size)
@@ -418,10 +418,10 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 
 	assert(size <= POOL_BUF_MAX);
 	mutex_lock(&pool->lock);
-	while (!(b = take(pool, c, flow)) && grows &&
+	while (!(b = pool_take(pool, c, flow)) && grows &&
 	       waits_for_region(pool, c, flow)) {
 		mutex_unlock(&pool->lock);
-		grow(pool, c, SIZE_MAX);
+		pool_grow(pool, c, SIZE_MAX);
 		mutex_lock(&pool->lock);
 	}
 	mutex_unlock(&pool->lock);
@@ -452,7 +452,7 @@ struct buf *pool_request(struct pool *pool, size_t size,
 	assert(size <= POOL_BUF_MAX);
 	mutex_lock(&pool->lock);
 	r->size_class = (uint8_t)class_of(size);
-	b = take(pool, r->size_class, r->flow);
+	b = pool_take(pool, r->size_class, r->flow);
 	r->parked = !b;
 	if (!b) {
 		stat_inc(pool_waits);

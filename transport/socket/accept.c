@@ -35,7 +35,7 @@ static void pause_accept(struct acceptor *a, int err)
 	loop_timer_set(a->loop, &a->pause, PAUSE_MS);
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void acceptor_ready(struct loop_fd *f, uint32_t events)
 {
 	struct acceptor *a = container_of(f, struct acceptor, fd);
 	struct sockaddr_storage peer;
@@ -102,7 +102,7 @@ int acceptor_start(struct acceptor *a, struct loop *loop,
 	if (fd < 0)
 		return fd;
 	a->loop = loop;
-	a->fd = (struct loop_fd){ ready, fd, EPOLLIN };
+	a->fd = (struct loop_fd){ acceptor_ready, fd, EPOLLIN };
 	a->pause = (struct loop_timer){ .fire = pause_over };
 	loop_call(loop, start_here, &s);
 	if (s.err)

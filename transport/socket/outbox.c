@@ -50,7 +50,7 @@ static ssize_t send_pipe(const struct outbox *o, const struct outbox_piece *p)
 	return n == 0 ? -EIO : n < 0 ? -errno : n;
 }
 
-static bool is_short(const struct outbox_piece *p, size_t n)
+static bool outbox_is_short(const struct outbox_piece *p, size_t n)
 {
 	size_t len = 0;
 
@@ -75,7 +75,7 @@ static int send_some(struct outbox *o, size_t *n)
 		did = send_memory(o, &p);
 	if (did < 0)
 		err = (int)did;
-	else if (!p.pipe && is_short(&p, (size_t)did))
+	else if (!p.pipe && outbox_is_short(&p, (size_t)did))
 		err = -EAGAIN;
 	*n = did > 0 ? (size_t)did : 0;
 	kept = o->ops->sent(o, *n, err == -EAGAIN);
@@ -150,7 +150,7 @@ bool outbox_kill(struct outbox *o)
 	return idle;
 }
 
-static void run(struct loop_task *t)
+static void outbox_run(struct loop_task *t)
 {
 	struct outbox *o = container_of(t, struct outbox, task);
 
@@ -165,7 +165,7 @@ void outbox_kick(struct outbox *o)
 	if (o->kicked || !o->loop)
 		return;
 	o->kicked = true;
-	loop_post(o->loop, &o->task, run);
+	loop_post(o->loop, &o->task, outbox_run);
 }
 
 bool outbox_over(struct outbox *o)

@@ -22,7 +22,7 @@ STAT(tcp_accept_failed, "TCP connections that could not be set up");
 /* TCP_USER_TIMEOUT: ms before unacknowledged data ends the connection. */
 #define USER_TIMEOUT	60000
 
-static struct tcp_poller *choose(struct tcp_listener *l)
+static struct tcp_poller *tcp_choose_poller(struct tcp_listener *l)
 {
 	struct tcp_poller *best = &l->pollers[0];
 
@@ -34,7 +34,8 @@ static struct tcp_poller *choose(struct tcp_listener *l)
 }
 
 /* Counts one more connection of @peer, if there is room. */
-static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
+static bool tcp_listener_admit(struct tcp_listener *l,
+			       struct sockaddr_storage *peer)
 {
 	const char *why = "no memory for more connections";
 	char addr[XPRT_ADDR_TEXT];
@@ -57,18 +58,18 @@ static bool admit(struct tcp_listener *l, struct sockaddr_storage *peer)
 	return false;
 }
 
-static void accepted(struct acceptor *a, int fd,
-		     struct sockaddr_storage *peer)
+static void tcp_listener_accepted(struct acceptor *a, int fd,
+				  struct sockaddr_storage *peer)
 {
 	struct tcp_listener *l = container_of(a, struct tcp_listener, accept);
 	struct tcp_conn *conn;
 	int err;
 
-	if (!admit(l, peer)) {
+	if (!tcp_listener_admit(l, peer)) {
 		close(fd);
 		return;
 	}
-	err = tcp_conn_create(choose(l), fd, peer, &conn);
+	err = tcp_conn_create(tcp_choose_poller(l), fd, peer, &conn);
 	if (err) {
 		stat_inc(tcp_accept_failed);
 		xprt_gate_leave(&l->gate, (struct sockaddr *)peer);
@@ -78,7 +79,7 @@ static void accepted(struct acceptor *a, int fd,
 	tcp_conn_start(conn);
 }
 
-static void sweep(struct loop_timer *t)
+static void tcp_listener_sweep(struct loop_timer *t)
 {
 	struct tcp_poller *p = container_of(t, struct tcp_poller, sweep);
 	uint64_t now = loop_now(p->loop);
@@ -133,7 +134,7 @@ static void poller_start(void *arg)
 {
 	struct tcp_poller *p = arg;
 
-	p->sweep.fire = sweep;
+	p->sweep.fire = tcp_listener_sweep;
 	loop_timer_set(p->loop, &p->sweep, p->listener->sweep_ms);
 }
 
@@ -172,7 +173,7 @@ static void for_each_poller(struct tcp_listener *l, void (*fn)(void *))
 		loop_call(l->pollers[i].loop, fn, &l->pollers[i]);
 }
 
-static void stop(struct xprt_listener *base)
+static void tcp_listener_stop(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
 
@@ -180,38 +181,38 @@ static void stop(struct xprt_listener *base)
 	for_each_poller(l, poller_stop);
 }
 
-static unsigned count(struct xprt_listener *base)
+static unsigned tcp_listener_count(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
 
 	return xprt_gate_count(&l->gate);
 }
 
-static void free_listener(struct tcp_listener *l)
+static void tcp_listener_free(struct tcp_listener *l)
 {
 	xprt_gate_fini(&l->gate);
 	free(l);
 }
 
-static void stop_wait_free(struct xprt_listener *base)
+static void tcp_listener_end(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
 
-	stop(base);
+	tcp_listener_stop(base);
 	for_each_poller(l, poller_close);
 	xprt_gate_wait(&l->gate);
 	for_each_poller(l, poller_end);
-	free_listener(l);
+	tcp_listener_free(l);
 }
 
 static const struct xprt_listener_ops ops = {
-	.stop = stop,
-	.count = count,
-	.free = stop_wait_free,
+	.stop = tcp_listener_stop,
+	.count = tcp_listener_count,
+	.free = tcp_listener_end,
 };
 
-static struct tcp_listener *make(const struct xprt_env *env,
-				 const struct tcp_options *o)
+static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
+					      const struct tcp_options *o)
 {
 	struct tcp_listener *l = calloc(1, sizeof(*l) + env->nloops *
 					sizeof(l->pollers[0]));
@@ -225,7 +226,7 @@ static struct tcp_listener *make(const struct xprt_env *env,
 	l->accept.name = "tcp";
 	l->accept.v6only = l->o.v6only;
 	l->accept.timeout_ms = USER_TIMEOUT;
-	l->accept.accepted = accepted;
+	l->accept.accepted = tcp_listener_accepted;
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
 	for (unsigned i = 0; i < env->nloops; i++) {
 		l->pollers[i].listener = l;
@@ -238,14 +239,14 @@ static struct tcp_listener *make(const struct xprt_env *env,
 int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out)
 {
-	struct tcp_listener *l = make(env, o);
+	struct tcp_listener *l = tcp_listener_make(env, o);
 	int err;
 
 	if (!l)
 		return -ENOMEM;
 	err = acceptor_start(&l->accept, env->loops[0], addr, &l->base.local);
 	if (err) {
-		free_listener(l);
+		tcp_listener_free(l);
 		return err;
 	}
 	for_each_poller(l, poller_start);

@@ -8,7 +8,7 @@
 /* A poller keeps at most this many free messages. */
 #define FREE_MAX	1024
 
-static struct tcp_msg *make(size_t upper)
+static struct tcp_msg *tcp_msg_make(size_t upper)
 {
 	size_t size = ALIGN_UP(sizeof(struct tcp_msg) + upper, (size_t)64);
 	struct tcp_msg *m = aligned_alloc(64, size);
@@ -39,7 +39,7 @@ struct tcp_msg *tcp_msg_alloc(struct tcp_poller *p)
 		collect(p);
 	m = p->free;
 	if (!m)
-		return make(p->listener->env.sink->msg_upper);
+		return tcp_msg_make(p->listener->env.sink->msg_upper);
 	p->free = m->next;
 	p->nfree--;
 	return m;
@@ -87,7 +87,7 @@ void tcp_list_free(struct tcp_poller *p, struct tcp_list *list)
 	list->first = NULL;
 }
 
-static void free_all(struct tcp_msg *m)
+static void tcp_msg_free_all(struct tcp_msg *m)
 {
 	struct tcp_msg *next;
 
@@ -99,8 +99,8 @@ static void free_all(struct tcp_msg *m)
 
 void tcp_msg_fini(struct tcp_poller *p)
 {
-	free_all(p->free);
+	tcp_msg_free_all(p->free);
 	p->free = NULL;
 	p->nfree = 0;
-	free_all(atomic_exchange(&p->returned, NULL));
+	tcp_msg_free_all(atomic_exchange(&p->returned, NULL));
 }

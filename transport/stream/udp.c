@@ -89,7 +89,7 @@ static struct udp_call *call_of(struct msg *msg)
 	return container_of(msg, struct udp_call, msg);
 }
 
-static void read_on(struct loop_task *t)
+static void udp_read_on(struct loop_task *t)
 {
 	struct udp_listener *l = container_of(t, struct udp_listener, task);
 
@@ -98,7 +98,7 @@ static void read_on(struct loop_task *t)
 }
 
 /* The last reference is gone. */
-static void last_put(struct xprt *x)
+static void udp_last_put(struct xprt *x)
 {
 	struct udp_call *c = container_of(x, struct udp_call, xprt);
 	struct udp_listener *l = c->l;
@@ -110,7 +110,7 @@ static void last_put(struct xprt *x)
 	l->count--;
 	if (l->paused && l->count <= l->o.max_calls / 2) {
 		l->paused = false;
-		loop_post(l->loop, &l->task, read_on);
+		loop_post(l->loop, &l->task, udp_read_on);
 	}
 	if (l->count == 0)
 		pthread_cond_broadcast(&l->none);
@@ -123,7 +123,7 @@ static void forget_call(struct udp_call *c)
 	c->mem = NULL;
 }
 
-static void drop(struct msg *msg)
+static void udp_drop(struct msg *msg)
 {
 	forget_call(call_of(msg));
 	buf_put(msg->body);
@@ -131,7 +131,7 @@ static void drop(struct msg *msg)
 	xprt_put(msg->xprt);
 }
 
-static int reply(struct msg *msg)
+static int udp_reply(struct msg *msg)
 {
 	struct udp_call *c = call_of(msg);
 	struct iovec iov[3] = { { msg->head, msg->head_len } };
@@ -160,18 +160,18 @@ static int reply(struct msg *msg)
 	} else {
 		stat_add(udp_bytes_out, (uint64_t)n);
 	}
-	drop(msg);
+	udp_drop(msg);
 	return err;
 }
 
 static const struct xprt_ops ops = {
 	.name = "udp",
-	.reply = reply,
-	.drop = drop,
-	.free = last_put,
+	.reply = udp_reply,
+	.drop = udp_drop,
+	.free = udp_last_put,
 };
 
-static struct udp_call *make(struct udp_listener *l)
+static struct udp_call *udp_make(struct udp_listener *l)
 {
 	size_t upper = l->env.sink->msg_upper;
 	struct udp_call *c = calloc(1, sizeof(*c) + upper);
@@ -192,7 +192,7 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
 	if (c)
 		l->free = c->next;
 	else if (!*full)
-		c = make(l);
+		c = udp_make(l);
 	if (c) {
 		CDS_INIT_LIST_HEAD(&c->link);
 		l->count++;
@@ -205,7 +205,7 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
  * The datagram of @c has come.  False if its host has its share of the calls
  * in progress: if they hang, the other hosts need the rest.
  */
-static bool enter(struct udp_listener *l, struct udp_call *c)
+static bool udp_enter(struct udp_listener *l, struct udp_call *c)
 {
 	struct in6_addr host = xprt_addr_host((struct sockaddr *)&c->from);
 	struct in6_addr other;
@@ -263,7 +263,7 @@ static void set_source(struct udp_call *c, struct msghdr *mh,
 }
 
 /* Prepares @c with the call of @len bytes at l->buf; false: no memory. */
-static bool fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
+static bool udp_fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 {
 	struct udp_listener *l = c->l;
 	struct sockaddr_storage local = l->base.local, peer = c->from;
@@ -295,11 +295,11 @@ static bool fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 /* Gives back a call that alloc() gave. */
 static void unalloc(struct udp_call *c)
 {
-	last_put(&c->xprt);
+	udp_last_put(&c->xprt);
 }
 
 /* Receives one datagram; false when there are no more now. */
-static bool receive(struct udp_listener *l)
+static bool udp_receive(struct udp_listener *l)
 {
 	struct iovec iov = { l->buf, l->o.max_len + 1 };
 	struct msghdr mh = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -331,12 +331,12 @@ static bool receive(struct udp_listener *l)
 		return n >= 0 || errno == EINTR;
 	}
 	stat_add(udp_bytes_in, (uint64_t)n);
-	if (!enter(l, c)) {
+	if (!udp_enter(l, c)) {
 		stat_inc(udp_greedy);
 		unalloc(c);
 		return true;
 	}
-	if (fill(c, &mh, (uint32_t)n)) {
+	if (udp_fill(c, &mh, (uint32_t)n)) {
 		stat_inc(udp_calls);
 		l->env.sink->recv(l->env.sink, &c->msg);
 	} else {
@@ -346,12 +346,12 @@ static bool receive(struct udp_listener *l)
 	return true;
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void udp_ready(struct loop_fd *f, uint32_t events)
 {
 	struct udp_listener *l = container_of(f, struct udp_listener, fd);
 
 	for (int i = 0; i < RECV_BATCH; i++)
-		if (!receive(l))
+		if (!udp_receive(l))
 			break;
 }
 
@@ -364,14 +364,14 @@ static void stop_reading(void *arg)
 	l->stopped = true;
 }
 
-static void stop(struct xprt_listener *base)
+static void udp_stop(struct xprt_listener *base)
 {
 	struct udp_listener *l = container_of(base, struct udp_listener, base);
 
 	loop_call(l->loop, stop_reading, l);
 }
 
-static unsigned count(struct xprt_listener *base)
+static unsigned udp_count(struct xprt_listener *base)
 {
 	struct udp_listener *l = container_of(base, struct udp_listener, base);
 	unsigned n;
@@ -382,7 +382,7 @@ static unsigned count(struct xprt_listener *base)
 	return n;
 }
 
-static void free_listener(struct udp_listener *l)
+static void udp_listener_free(struct udp_listener *l)
 {
 	struct udp_call *c;
 
@@ -396,11 +396,11 @@ static void free_listener(struct udp_listener *l)
 	free(l);
 }
 
-static void stop_wait_free(struct xprt_listener *base)
+static void udp_listener_end(struct xprt_listener *base)
 {
 	struct udp_listener *l = container_of(base, struct udp_listener, base);
 
-	stop(base);
+	udp_stop(base);
 	mutex_lock(&l->lock);
 	while (l->count > 0)
 		pthread_cond_wait(&l->none, &l->lock);
@@ -408,13 +408,13 @@ static void stop_wait_free(struct xprt_listener *base)
 	/* Runs after a task that may still be on its way. */
 	loop_call(l->loop, stop_reading, l);
 	close(l->fd.fd);
-	free_listener(l);
+	udp_listener_free(l);
 }
 
 static const struct xprt_listener_ops listener_ops = {
-	.stop = stop,
-	.count = count,
-	.free = stop_wait_free,
+	.stop = udp_stop,
+	.count = udp_count,
+	.free = udp_listener_end,
 };
 
 static struct udp_listener *make_listener(const struct xprt_env *env,
@@ -462,7 +462,7 @@ static int bind_to(struct udp_listener *l, const struct sockaddr *addr)
 		close(fd);
 		return err;
 	}
-	l->fd = (struct loop_fd){ ready, fd, EPOLLIN };
+	l->fd = (struct loop_fd){ udp_ready, fd, EPOLLIN };
 	return 0;
 }
 
@@ -471,7 +471,7 @@ struct start {
 	int err;
 };
 
-static void start(void *arg)
+static void udp_start(void *arg)
 {
 	struct start *s = arg;
 
@@ -489,7 +489,7 @@ int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	err = bind_to(s.l, addr);
 	if (err)
 		goto fail;
-	loop_call(s.l->loop, start, &s);
+	loop_call(s.l->loop, udp_start, &s);
 	err = s.err;
 	if (err)
 		goto fail_close;
@@ -499,6 +499,6 @@ int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 fail_close:
 	close(s.l->fd.fd);
 fail:
-	free_listener(s.l);
+	udp_listener_free(s.l);
 	return err;
 }

@@ -70,7 +70,7 @@ static void look_last(struct iwarp_conn *c)
 	mutex_unlock(&c->out.lock);
 }
 
-static void finish(struct iwarp_conn *c)
+static void iwarp_conn_finish(struct iwarp_conn *c)
 {
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	loop_fd_del(c->conn.loop, &c->fd);
@@ -84,13 +84,13 @@ static void finish(struct iwarp_conn *c)
 	c->conn.closed(&c->conn, c->out.err);
 }
 
-static void timed_out(struct loop_timer *t)
+static void iwarp_conn_timed_out(struct loop_timer *t)
 {
 	struct iwarp_conn *c = container_of(t, struct iwarp_conn, timer);
 
 	if (c->state == IWARP_LINGER) {
 		stat_inc(iwarp_lingered_out);
-		finish(c);
+		iwarp_conn_finish(c);
 		return;
 	}
 	if (c->state == IWARP_LIVE)
@@ -145,7 +145,7 @@ static void linger(struct iwarp_conn *c)
 	else
 		shutdown(c->fd.fd, SHUT_WR);
 	if (!live || c->eof || owed) {
-		finish(c);
+		iwarp_conn_finish(c);
 		return;
 	}
 	c->state = IWARP_LINGER;
@@ -155,7 +155,7 @@ static void linger(struct iwarp_conn *c)
 }
 
 /* Stops posts and sends.  The flush may have to wait for a sender. */
-static void stop(struct iwarp_conn *c)
+static void iwarp_conn_stop(struct iwarp_conn *c)
 {
 	c->state = IWARP_STOPPING;
 	c->rx.stop = true;
@@ -173,7 +173,7 @@ static void tell_established(struct iwarp_conn *c)
 	c->conn.established(&c->conn);
 }
 
-static void push(struct iwarp_conn *c)
+static void iwarp_conn_push(struct iwarp_conn *c)
 {
 	bool blocked;
 
@@ -192,20 +192,20 @@ static void update_live(struct iwarp_conn *c)
 	tell_established(c);
 	iwarp_retire(c);
 	c->out.gathering = false;
-	push(c);
+	iwarp_conn_push(c);
 }
 
 /* Adapts state and socket to the latest events.  May free @c. */
-static void update(struct iwarp_conn *c)
+static void iwarp_conn_update(struct iwarp_conn *c)
 {
 	if (c->state == IWARP_LIVE)
 		update_live(c);
 	if (c->state < IWARP_STOPPING && atomic_load(&c->out.closing))
-		stop(c);
+		iwarp_conn_stop(c);
 	else if (c->state == IWARP_STOPPING && outbox_kill(&c->out))
 		linger(c);
 	else if (c->state == IWARP_CLOSED)
-		finish(c);
+		iwarp_conn_finish(c);
 }
 
 static void ready_live(struct iwarp_conn *c, uint32_t events)
@@ -219,25 +219,25 @@ static void ready_live(struct iwarp_conn *c, uint32_t events)
 	}
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void iwarp_conn_ready(struct loop_fd *f, uint32_t events)
 {
 	struct iwarp_conn *c = container_of(f, struct iwarp_conn, fd);
 
 	if (c->state == IWARP_LINGER) {
 		if (socket_drain(f->fd))
-			finish(c);	/* may free it */
+			iwarp_conn_finish(c);	/* may free it */
 		return;
 	}
 	if (c->state == IWARP_LIVE)
 		ready_live(c, events);
 	else if (c->state == IWARP_STOPPING)
 		loop_fd_mod(c->conn.loop, &c->fd, 0);
-	update(c);
+	iwarp_conn_update(c);
 }
 
-static void kicked(struct outbox *o)
+static void iwarp_conn_kicked(struct outbox *o)
 {
-	update(container_of(o, struct iwarp_conn, out));
+	iwarp_conn_update(container_of(o, struct iwarp_conn, out));
 }
 
 void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
@@ -251,7 +251,7 @@ void iwarp_conn_live(struct iwarp_conn *c, const struct mpa_agreed *agreed,
 	c->conn.info.read_depth = agreed->ord;
 	c->answers.depth = agreed->ird;
 	c->state = IWARP_LIVE;
-	c->fd.ready = ready;
+	c->fd.ready = iwarp_conn_ready;
 	c->live_due = agreed->rtr != MPA_RTR_READ;
 	mutex_lock(&c->out.lock);
 	c->live = true;
@@ -283,9 +283,9 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 		return -ENOMEM;
 	c->provider = p;
 	c->fd.fd = fd;
-	c->timer.fire = timed_out;
+	c->timer.fire = iwarp_conn_timed_out;
 	CDS_INIT_LIST_HEAD(&c->startup.unfinished);
-	outbox_init(&c->out, &iwarp_outbox_ops, kicked, fd, NULL);
+	outbox_init(&c->out, &iwarp_outbox_ops, iwarp_conn_kicked, fd, NULL);
 	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
 	c->startup.policy = (struct mpa_policy){

@@ -23,7 +23,7 @@
 #define TERM_HAS_DDP	0x40
 #define TERM_HAS_RDMAP	0x20
 
-static uint16_t get16(const uint8_t *p)
+static uint16_t ddp_get16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
@@ -41,7 +41,7 @@ static uint64_t get64(const uint8_t *p)
 	return (uint64_t)get32(p) << 32 | get32(p + 4);
 }
 
-static void put16(uint8_t *p, unsigned v)
+static void ddp_put16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
 	p[1] = (uint8_t)v;
@@ -61,7 +61,7 @@ static void put64(uint8_t *p, uint64_t v)
 
 bool ddp_length_ok(const uint8_t *p)
 {
-	return DDP_LENGTH_LEN + get16(p) >= ddp_header_len(p[2]);
+	return DDP_LENGTH_LEN + ddp_get16(p) >= ddp_header_len(p[2]);
 }
 
 /* RFC 5040 figure 4: where each opcode belongs; DDP_NQUEUES is tagged. */
@@ -77,7 +77,7 @@ static const uint8_t queue_of[] = {
 };
 
 /* DDP's own checks come first, then RDMAP's. */
-static enum term check(const uint8_t *p, const struct ddp_header *h)
+static enum term ddp_check(const uint8_t *p, const struct ddp_header *h)
 {
 	uint32_t queue = h->tagged ? DDP_NQUEUES : h->qn;
 
@@ -96,7 +96,7 @@ static enum term check(const uint8_t *p, const struct ddp_header *h)
 enum term ddp_decode(const uint8_t *p, struct ddp_header *h)
 {
 	*h = (struct ddp_header){
-		.ulpdu_len = get16(p),
+		.ulpdu_len = ddp_get16(p),
 		.tagged = p[2] & TAGGED,
 		.last = p[2] & LAST,
 		.opcode = p[3] & RDMAP_OPCODE_MASK,
@@ -110,14 +110,14 @@ enum term ddp_decode(const uint8_t *p, struct ddp_header *h)
 		h->msn = get32(p + 12);
 		h->mo = get32(p + 16);
 	}
-	return check(p, h);
+	return ddp_check(p, h);
 }
 
 unsigned ddp_encode(const struct ddp_header *h, uint8_t *p)
 {
 	unsigned len = h->tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
 
-	put16(p, len - DDP_LENGTH_LEN + h->payload);
+	ddp_put16(p, len - DDP_LENGTH_LEN + h->payload);
 	p[2] = (h->tagged ? TAGGED : 0) | (h->last ? LAST : 0) | DDP_VERSION;
 	p[3] = RDMAP_VERSION | h->opcode;
 	put32(p + 4, h->stag);

@@ -52,7 +52,8 @@ static bool fill_options(struct iwarp_options *o)
 	return o->read_depth < MPA_DEPTH_ANY && o->revision <= 2;
 }
 
-static void device_init(struct iwarp_device *d, const struct iwarp_options *o)
+static void iwarp_device_init(struct iwarp_device *d,
+			      const struct iwarp_options *o)
 {
 	d->dev.ops = &fabric_ops;
 	strcpy(d->dev.name, "iwarp");
@@ -84,7 +85,7 @@ int iwarp_fabric_create(const struct iwarp_options *options,
 		free(p);
 		return -EINVAL;
 	}
-	device_init(&p->device, &p->options);
+	iwarp_device_init(&p->device, &p->options);
 	pthread_mutex_init(&p->lock, NULL);
 	CDS_INIT_LIST_HEAD(&p->loops);
 	out->ops = &fabric_ops;

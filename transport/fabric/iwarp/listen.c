@@ -18,8 +18,8 @@ STAT(iwarp_accepted, "TCP connections accepted by the iWARP fabric");
 STAT(iwarp_crowded_out, "peers dropped because too many MPA requests were "
      "unfinished");
 
-static void accepted(struct acceptor *a, int fd,
-		     struct sockaddr_storage *peer)
+static void iwarp_listener_accepted(struct acceptor *a, int fd,
+				    struct sockaddr_storage *peer)
 {
 	struct iwarp_listener *l = container_of(a, struct iwarp_listener,
 						accept);
@@ -55,7 +55,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 	l->l.request = request;
 	l->l.upper = upper;
 	l->accept.name = "iwarp";
-	l->accept.accepted = accepted;
+	l->accept.accepted = iwarp_listener_accepted;
 	l->accept.v6only = !l->provider->options.v4_too;
 	l->accept.timeout_ms = l->provider->options.user_timeout_ms;
 	err = acceptor_start(&l->accept, loop, addr, &l->l.local);
@@ -66,7 +66,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 	return err;
 }
 
-static void close_here(void *arg)
+static void iwarp_close_here(void *arg)
 {
 	struct iwarp_listener *l = arg;
 
@@ -81,6 +81,6 @@ void iwarp_unlisten(struct fabric_listener *fl)
 {
 	struct iwarp_listener *l = container_of(fl, struct iwarp_listener, l);
 
-	loop_call(fl->loop, close_here, l);
+	loop_call(fl->loop, iwarp_close_here, l);
 	free(l);
 }

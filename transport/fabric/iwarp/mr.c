@@ -31,7 +31,7 @@ static int random_key(struct iwarp_device *d, uint32_t *key)
 	return 0;
 }
 
-static int grow(struct iwarp_device *d)
+static int iwarp_mr_grow(struct iwarp_device *d)
 {
 	unsigned n = d->nslots ? 2 * d->nslots : 64;
 	struct iwarp_mr **mrs;
@@ -50,7 +50,7 @@ static int grow(struct iwarp_device *d)
 }
 
 /* Slots are taken in turn, so that an old STag stays wrong for long. */
-static int find_slot(struct iwarp_device *d, unsigned *slot)
+static int iwarp_mr_find_slot(struct iwarp_device *d, unsigned *slot)
 {
 	for (unsigned i = 0; i < d->nslots; i++) {
 		unsigned at = (d->next_slot + i) % d->nslots;
@@ -61,7 +61,7 @@ static int find_slot(struct iwarp_device *d, unsigned *slot)
 		d->next_slot = at + 1;
 		return 0;
 	}
-	if (grow(d) < 0)
+	if (iwarp_mr_grow(d) < 0)
 		return -ENOMEM;
 	*slot = d->next_slot++;
 	return 0;
@@ -76,7 +76,7 @@ static int expose(struct iwarp_device *d, struct iwarp_mr *mr)
 	pthread_rwlock_wrlock(&d->mr_lock);
 	err = random_key(d, &key);
 	if (err == 0)
-		err = find_slot(d, &mr->slot);
+		err = iwarp_mr_find_slot(d, &mr->slot);
 	if (err == 0) {
 		d->mrs[mr->slot] = mr;
 		mr->mr.rkey = (mr->slot + 1) << KEY_BITS | key;

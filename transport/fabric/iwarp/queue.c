@@ -28,7 +28,7 @@ STAT(iwarp_reads_served, "RDMA Reads answered for peers");
 /* While a response is being sent, memory can't be unregistered. */
 #define ANSWER_BATCH	(256u << 10)
 
-static struct iwarp_conn *owner_of(struct outbox *o)
+static struct iwarp_conn *iwarp_queue_owner_of(struct outbox *o)
 {
 	return container_of(o, struct iwarp_conn, out);
 }
@@ -162,7 +162,7 @@ static bool has_answers(const struct iwarp_conn *c)
 
 /* Fills tx from the claimed steps and the peer's Reads, taking turns by
  * message. */
-static int build(struct iwarp_conn *c)
+static int iwarp_queue_build(struct iwarp_conn *c)
 {
 	struct iwarp_tx *tx = c->tx;
 	uint64_t begin = tx->built;
@@ -197,15 +197,15 @@ static void release_answers(struct iwarp_conn *c)
 }
 
 /* Builds if everything built was sent. */
-static int fill(struct outbox *o, struct outbox_piece *p)
+static int iwarp_queue_fill(struct outbox *o, struct outbox_piece *p)
 {
-	struct iwarp_conn *c = owner_of(o);
+	struct iwarp_conn *c = iwarp_queue_owner_of(o);
 	unsigned answers = c->answers.built;
 	struct iwarp_tx *tx = c->tx;
 	int err = 0;
 
 	if (iwarp_tx_idle(tx))
-		err = build(c);
+		err = iwarp_queue_build(c);
 	if (err == -EACCES)
 		c->read_refused = true;
 	if (answers != c->answers.built)
@@ -216,9 +216,9 @@ static int fill(struct outbox *o, struct outbox_piece *p)
 	return err;
 }
 
-static int sent(struct outbox *o, size_t n, bool full)
+static int iwarp_queue_sent(struct outbox *o, size_t n, bool full)
 {
-	struct iwarp_conn *c = owner_of(o);
+	struct iwarp_conn *c = iwarp_queue_owner_of(o);
 	int err = 0;
 
 	iwarp_tx_forget(c->tx, n);
@@ -231,18 +231,18 @@ static int sent(struct outbox *o, size_t n, bool full)
 	return err;
 }
 
-static bool claim(struct outbox *o)
+static bool iwarp_queue_claim(struct outbox *o)
 {
-	struct iwarp_conn *c = owner_of(o);
+	struct iwarp_conn *c = iwarp_queue_owner_of(o);
 
 	c->sq.claimed = c->sq.posted;
 	c->answers.claimed = c->answers.tail;
 	return !iwarp_tx_idle(c->tx) || has_steps(c) || has_answers(c);
 }
 
-static void publish(struct outbox *o, size_t n)
+static void iwarp_queue_publish(struct outbox *o, size_t n)
 {
-	struct iwarp_conn *c = owner_of(o);
+	struct iwarp_conn *c = iwarp_queue_owner_of(o);
 	unsigned before = c->sq.sent;
 
 	while (c->sq.sent != c->sq.built &&
@@ -253,17 +253,17 @@ static void publish(struct outbox *o, size_t n)
 }
 
 const struct outbox_ops iwarp_outbox_ops = {
-	.claim = claim,
-	.fill = fill,
-	.sent = sent,
-	.publish = publish,
+	.claim = iwarp_queue_claim,
+	.fill = iwarp_queue_fill,
+	.sent = iwarp_queue_sent,
+	.publish = iwarp_queue_publish,
 };
 
 /* ---- posting */
 
 /* With the lock.  0; -EINVAL, -ENOMEM: bugs of the caller's. */
-static int check_chain(const struct iwarp_conn *c,
-		       const struct fabric_wr *chain)
+static int iwarp_queue_check_chain(const struct iwarp_conn *c,
+				   const struct fabric_wr *chain)
 {
 	unsigned n = 0, reads = 0;
 
@@ -304,7 +304,7 @@ int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain)
 	if (!c->live || c->out.dead || atomic_load(&c->out.closing)) {
 		err = -ENOTCONN;
 	} else {
-		err = check_chain(c, chain);
+		err = iwarp_queue_check_chain(c, chain);
 		for (; chain && !err; chain = chain->next)
 			iwarp_queue_add(c, chain);
 		if (c->sq.posted - c->sq.claimed >= MAX_GATHERED)

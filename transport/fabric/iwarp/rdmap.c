@@ -37,7 +37,7 @@ void rdmap_fini(struct rdmap *r)
 	r->whole = NULL;
 }
 
-static int give_up(struct rdmap *r, enum term code)
+static int rdmap_give_up(struct rdmap *r, enum term code)
 {
 	r->term = code;
 	r->stop = true;
@@ -174,7 +174,7 @@ static enum term begin_by_opcode(struct rdmap *r)
 }
 
 /* The header at @p is there, and its length is fine. */
-static int begin(struct rdmap *r, const uint8_t *p)
+static int rdmap_begin(struct rdmap *r, const uint8_t *p)
 {
 	enum term err = ddp_decode(p, &r->h);
 
@@ -190,12 +190,12 @@ static int begin(struct rdmap *r, const uint8_t *p)
 		return 0;
 	if (err != TERM_MPA_LENGTH)
 		note_culprit(r, p);
-	return give_up(r, err);
+	return rdmap_give_up(r, err);
 }
 
 /* ---- payload */
 
-static int advance(struct rdmap *r, uint32_t n)
+static int rdmap_advance(struct rdmap *r, uint32_t n)
 {
 	if (r->target)
 		r->target += n;
@@ -213,12 +213,12 @@ static int place(struct rdmap *r, const uint8_t *data, uint32_t n)
 		return 0;
 	if (r->target) {
 		memcpy(r->target, data, n);
-		return advance(r, n);
+		return rdmap_advance(r, n);
 	}
 	err = r->ops->write(r, r->h.stag, r->h.to, data, n);
 	if (err == TERM_NONE)
-		return advance(r, n);
-	return give_up(r, err);
+		return rdmap_advance(r, n);
+	return rdmap_give_up(r, err);
 }
 
 /* ---- a segment is complete */
@@ -237,7 +237,7 @@ static int finish_send(struct rdmap *r)
 	if (r->has_inv) {
 		err = r->ops->invalidate(r, r->inv);
 		if (err != TERM_NONE)
-			return give_up(r, err);
+			return rdmap_give_up(r, err);
 	}
 	r->ops->recv_done(r, 0, r->recv_off);
 	return 0;
@@ -256,7 +256,7 @@ static int finish_request(struct rdmap *r)
 	r->culprit_header = ddp_encode(&r->h, r->culprit);
 	r->culprit_request = RDMAP_REQUEST_LEN;
 	memcpy(r->culprit + r->culprit_header, r->body, RDMAP_REQUEST_LEN);
-	return give_up(r, err);
+	return rdmap_give_up(r, err);
 }
 
 static int finish_response(struct rdmap *r)
@@ -269,7 +269,7 @@ static int finish_response(struct rdmap *r)
 	return 0;
 }
 
-static int finish(struct rdmap *r)
+static int rdmap_finish(struct rdmap *r)
 {
 	r->state = RDMAP_GATHER;
 	r->have = 0;
@@ -305,7 +305,7 @@ static int check_length(struct rdmap *r, const uint8_t *p)
 	if (ddp_length_ok(p))
 		return 0;
 	stat_inc(iwarp_bad_length);
-	return give_up(r, TERM_MPA_LENGTH);
+	return rdmap_give_up(r, TERM_MPA_LENGTH);
 }
 
 static bool crc_ok(const uint8_t *p, unsigned fpdu_len)
@@ -317,26 +317,26 @@ static bool crc_ok(const uint8_t *p, unsigned fpdu_len)
 }
 
 /* A whole FPDU lies at @p. */
-static int take_whole(struct rdmap *r, const uint8_t *p)
+static int rdmap_take_whole(struct rdmap *r, const uint8_t *p)
 {
 	unsigned len = ddp_fpdu_len(ulpdu_len(p));
 	int err;
 
 	if (r->crc && !crc_ok(p, len)) {
 		stat_inc(iwarp_bad_crc);
-		return give_up(r, TERM_MPA_CRC);
+		return rdmap_give_up(r, TERM_MPA_CRC);
 	}
-	err = begin(r, p);
+	err = rdmap_begin(r, p);
 	if (err)
 		return err;
 	r->left = r->h.payload;
 	err = place(r, p + ddp_header_len(p[2]), r->h.payload);
-	return err ? err : finish(r);
+	return err ? err : rdmap_finish(r);
 }
 
 static int begin_payload(struct rdmap *r)
 {
-	int err = begin(r, r->small);
+	int err = rdmap_begin(r, r->small);
 
 	if (err)
 		return err;
@@ -355,7 +355,7 @@ static int whole_is_there(struct rdmap *r)
 	int err;
 
 	r->whole = NULL;
-	err = take_whole(r, whole ? whole : r->small);
+	err = rdmap_take_whole(r, whole ? whole : r->small);
 	free(whole);
 	return err;
 }
@@ -405,7 +405,7 @@ static int take_start(struct rdmap *r, const uint8_t *data, size_t len,
 	if (len < ddp_fpdu_len(ulpdu_len(data)))
 		return gather(r, data, len, used);
 	*used = ddp_fpdu_len(ulpdu_len(data));
-	return take_whole(r, data);
+	return rdmap_take_whole(r, data);
 }
 
 static int take_rest(struct rdmap *r, const uint8_t *data, size_t len,
@@ -418,7 +418,7 @@ static int take_rest(struct rdmap *r, const uint8_t *data, size_t len,
 		if (data && place(r, data, n))
 			return -EPROTO;
 		if (!data)
-			advance(r, n);
+			rdmap_advance(r, n);
 		if (r->left > 0)
 			return 0;
 		r->state = RDMAP_TRAILER;
@@ -426,7 +426,7 @@ static int take_rest(struct rdmap *r, const uint8_t *data, size_t len,
 		return 0;
 	}
 	r->left -= n;
-	return r->left == 0 ? finish(r) : 0;
+	return r->left == 0 ? rdmap_finish(r) : 0;
 }
 
 int rdmap_feed(struct rdmap *r, const uint8_t *data, size_t len)

@@ -28,7 +28,8 @@ STAT(iwarp_cut_off, "connections that ended within a message");
 /* A segment as long as this is received a segment at a time. */
 #define LARGE_SEGMENT	(16u << 10)
 
-static struct iwarp_loop *find(struct iwarp_provider *p, struct loop *loop)
+static struct iwarp_loop *iwarp_loop_find(struct iwarp_provider *p,
+					  struct loop *loop)
 {
 	struct iwarp_loop *il;
 
@@ -51,7 +52,7 @@ int iwarp_loop_get(struct iwarp_provider *p, struct loop *loop,
 	struct iwarp_loop *il;
 
 	mutex_lock(&p->lock);
-	il = find(p, loop);
+	il = iwarp_loop_find(p, loop);
 	if (il)
 		il->refs++;
 	mutex_unlock(&p->lock);
@@ -73,7 +74,7 @@ void iwarp_loop_put(struct iwarp_loop *il)
 		free(il);
 }
 
-static struct iwarp_conn *conn_of(struct rdmap *r)
+static struct iwarp_conn *iwarp_conn_of(struct rdmap *r)
 {
 	return container_of(r, struct iwarp_conn, rx);
 }
@@ -87,7 +88,7 @@ static void check_stop(struct iwarp_conn *c)
 
 static bool recv_get(struct rdmap *r, uint8_t **data, uint32_t *len)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	struct fabric_recv *recv;
 
 	if (c->recvs.head == c->recvs.tail)
@@ -98,9 +99,9 @@ static bool recv_get(struct rdmap *r, uint8_t **data, uint32_t *len)
 	return true;
 }
 
-static void recv_done(struct rdmap *r, int status, uint32_t len)
+static void iwarp_recv_done(struct rdmap *r, int status, uint32_t len)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	struct fabric_recv *recv = c->recvs.ring[c->recvs.head++ &
 					    (c->recvs.cap - 1)];
 
@@ -127,7 +128,7 @@ static struct iwarp_slot *oldest_read(struct iwarp_sq *sq)
 
 static bool read_get(struct rdmap *r, struct rdmap_read *read)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	struct iwarp_slot *s;
 
 	mutex_lock(&c->out.lock);
@@ -143,7 +144,7 @@ static bool read_get(struct rdmap *r, struct rdmap_read *read)
 
 static void read_done(struct rdmap *r)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	struct iwarp_slot *s;
 	bool rtr;
 
@@ -166,7 +167,7 @@ static enum term read_request(struct rdmap *r, const struct rdmap_request *req)
 		[IWARP_ACCESS] = TERM_RDMAP_ACCESS,
 		[IWARP_WRAP] = TERM_RDMAP_WRAP,
 	};
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	struct iwarp_device *d = &c->provider->device;
 	enum iwarp_refusal refusal = IWARP_OK;
 	uint8_t *p;
@@ -207,7 +208,7 @@ static enum term write_code(enum iwarp_refusal refusal)
 static enum term write(struct rdmap *r, uint32_t stag, uint64_t to,
 		       const uint8_t *data, uint32_t len)
 {
-	struct iwarp_device *d = &conn_of(r)->provider->device;
+	struct iwarp_device *d = &iwarp_conn_of(r)->provider->device;
 	enum iwarp_refusal refusal;
 	uint8_t *p;
 
@@ -221,7 +222,7 @@ static enum term write(struct rdmap *r, uint32_t stag, uint64_t to,
 
 static enum term invalidate(struct rdmap *r, uint32_t stag)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 
 	if (iwarp_mr_invalidate(&c->provider->device, stag))
 		return TERM_NONE;
@@ -231,7 +232,7 @@ static enum term invalidate(struct rdmap *r, uint32_t stag)
 
 static void terminated(struct rdmap *r, unsigned code)
 {
-	struct iwarp_conn *c = conn_of(r);
+	struct iwarp_conn *c = iwarp_conn_of(r);
 	char name[XPRT_ADDR_TEXT];
 	/* RDMAP reports a Read's error, DDP a Write's. */
 	bool read = code >> 8 == TERM_RDMAP_STAG >> 8;
@@ -250,7 +251,7 @@ static void terminated(struct rdmap *r, unsigned code)
 
 const struct rdmap_ops iwarp_rdmap_ops = {
 	.recv_get = recv_get,
-	.recv_done = recv_done,
+	.recv_done = iwarp_recv_done,
 	.read_get = read_get,
 	.read_done = read_done,
 	.read_request = read_request,
@@ -259,7 +260,8 @@ const struct rdmap_ops iwarp_rdmap_ops = {
 	.terminated = terminated,
 };
 
-static ssize_t receive_iov(struct iwarp_conn *c, struct iovec *iov, size_t n)
+static ssize_t iwarp_receive_iov(struct iwarp_conn *c, struct iovec *iov,
+				 size_t n)
 {
 	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = n };
 	ssize_t len;
@@ -297,7 +299,7 @@ static ssize_t receive_direct(struct iwarp_conn *c, struct rdmap_want *w,
 	iov[1] = (struct iovec){ c->il->buf, IWARP_RX_SIZE };
 	if (w->behind && c->rx.h.payload >= LARGE_SEGMENT)
 		iov[1].iov_len = w->behind;
-	n = receive_iov(c, iov, 2);
+	n = iwarp_receive_iov(c, iov, 2);
 	if (locked)
 		iwarp_mr_unlock(d);
 	if (n <= 0)
@@ -320,7 +322,7 @@ static ssize_t receive_once(struct iwarp_conn *c, int *err)
 		n = receive_direct(c, &w, err);
 	if (n != -ENODATA)
 		return n;
-	n = receive_iov(c, &iov, 1);
+	n = iwarp_receive_iov(c, &iov, 1);
 	if (n > 0)
 		*err = rdmap_feed(&c->rx, c->il->buf, (size_t)n);
 	return n;
@@ -337,7 +339,7 @@ static void peer_broke_rule(struct iwarp_conn *c)
 	outbox_close(&c->out, -EPROTO);
 }
 
-static void peer_gone(struct iwarp_conn *c, int err)
+static void iwarp_peer_gone(struct iwarp_conn *c, int err)
 {
 	c->eof = true;
 	if (rdmap_midway(&c->rx))
@@ -379,7 +381,7 @@ void iwarp_receive(struct iwarp_conn *c)
 	else if (err < 0)
 		outbox_close(&c->out, err);
 	else if (n == 0)
-		peer_gone(c, 0);
+		iwarp_peer_gone(c, 0);
 	else if (n < 0 && n != -EAGAIN)
-		peer_gone(c, (int)n);
+		iwarp_peer_gone(c, (int)n);
 }

@@ -103,7 +103,7 @@ void iwarp_startup_drop(struct iwarp_conn *c)
 	iwarp_conn_destroy(c);
 }
 
-static void reject(struct iwarp_conn *c)
+static void iwarp_startup_reject(struct iwarp_conn *c)
 {
 	struct mpa_frame reply;
 
@@ -116,7 +116,7 @@ static void reject(struct iwarp_conn *c)
 
 void iwarp_reject(struct fabric_conn *conn)
 {
-	reject(iwarp_conn(conn));
+	iwarp_startup_reject(iwarp_conn(conn));
 }
 
 /* The frame is complete. */
@@ -142,7 +142,7 @@ static void requested(struct iwarp_conn *c)
 	c->conn.info.read_depth = mpa_read_depth(&f, c->startup.policy.ord);
 	leave_listener(c);
 	if (f.markers)
-		reject(c);
+		iwarp_startup_reject(c);
 	else
 		l->l.request(&l->l, &c->conn);
 }

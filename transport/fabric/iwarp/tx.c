@@ -136,7 +136,7 @@ bool iwarp_tx_build(struct iwarp_tx *tx, struct iwarp_out *out)
 	return true;
 }
 
-static uint32_t total(const struct fabric_wr *wr)
+static uint32_t iwarp_tx_total(const struct fabric_wr *wr)
 {
 	uint32_t len = 0;
 
@@ -149,7 +149,7 @@ void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr)
 {
 	struct iwarp_out *out = &tx->step;
 
-	*out = (struct iwarp_out){ .sge = wr->sge, .left = total(wr),
+	*out = (struct iwarp_out){ .sge = wr->sge, .left = iwarp_tx_total(wr),
 				   .busy = true };
 	if (wr->opcode == FABRIC_WRITE) {
 		out->h.tagged = true;
@@ -186,8 +186,8 @@ bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 		.msn = tx->msn[DDP_QN_READ], .payload = RDMAP_REQUEST_LEN,
 	};
 	struct rdmap_request req = {
-		.sink_stag = sink, .len = total(wr), .src_stag = wr->handle,
-		.src_to = wr->offset,
+		.sink_stag = sink, .len = iwarp_tx_total(wr),
+		.src_stag = wr->handle, .src_to = wr->offset,
 	};
 	unsigned len;
 

@@ -15,7 +15,7 @@ static struct end *end_of(struct fabric_conn *c)
 	return container_of(c, struct end, base);
 }
 
-static void run(struct loop_task *t);
+static void end_task(struct loop_task *t);
 
 int loop_end_create(struct link *link, enum side side, struct end **out)
 {
@@ -25,7 +25,7 @@ int loop_end_create(struct link *link, enum side side, struct end **out)
 		return -ENOMEM;
 	e->base.dev = &link->p->device[side].base;
 	e->base.ops = e->base.dev->ops;
-	e->run = run;
+	e->run = end_task;
 	e->base.info.remote_inv = !link->p->options.no_invalidate;
 	e->side = side;
 	ref_get(&link->ref);
@@ -92,9 +92,9 @@ static const char *check_step(const struct end *e, const struct fabric_wr *wr)
 	return NULL;
 }
 
-static const char *check_chain(const struct end *e,
-			       const struct fabric_wr *chain, unsigned *n,
-			       unsigned *reads)
+static const char *end_check_chain(const struct end *e,
+				   const struct fabric_wr *chain, unsigned *n,
+				   unsigned *reads)
 {
 	const char *wrong = NULL;
 
@@ -142,7 +142,7 @@ int loop_end_post(struct fabric_conn *c, struct fabric_wr *chain)
 	mutex_lock(&e->link->lock);
 	if (e->state != END_LIVE) {
 		err = -ENOTCONN;
-	} else if ((wrong = check_chain(e, chain, &n, &reads))) {
+	} else if ((wrong = end_check_chain(e, chain, &n, &reads))) {
 		loop_violation(e->link->p, wrong);
 		err = -ENOMEM;
 	} else {
@@ -202,7 +202,7 @@ void loop_link_put(struct link *link)
 	free(link);
 }
 
-static void destroy(struct end *e)
+static void end_destroy(struct end *e)
 {
 	struct link *link = e->link;
 
@@ -229,14 +229,14 @@ void loop_end_free(struct fabric_conn *c)
 	e->freed = later;
 	mutex_unlock(&link->lock);
 	if (!later)
-		destroy(e);
+		end_destroy(e);
 }
 
 /*
  * Retires steps up to the next one that has an op and was executed.  A step
  * without an op keeps its slot until then.
  */
-static bool retire(struct end *e, struct slot *out)
+static bool end_retire(struct end *e, struct slot *out)
 {
 	for (unsigned i = e->sq_retired; i != e->sq_executed; i++) {
 		struct slot *s = &e->sq[i % e->queues.send_wr];
@@ -300,7 +300,7 @@ static void deliver_sends(struct end *e)
 	unsigned n = budget(e);
 	struct slot s;
 
-	while (n-- > 0 && retire(e, &s)) {
+	while (n-- > 0 && end_retire(e, &s)) {
 		mutex_unlock(&e->link->lock);
 		s.op->done(s.op, s.status, 0);
 		mutex_lock(&e->link->lock);
@@ -337,7 +337,7 @@ static bool has_op(const struct end *e)
 	return false;
 }
 
-static void run(struct loop_task *t)
+static void end_task(struct loop_task *t)
 {
 	struct end *e = container_of(t, struct end, task);
 	struct link *link = e->link;
@@ -346,7 +346,7 @@ static void run(struct loop_task *t)
 	e->kicked = false;
 	if (e->freed) {
 		mutex_unlock(&link->lock);
-		destroy(e);
+		end_destroy(e);
 		return;
 	}
 	if (live_now(e)) {

@@ -49,7 +49,7 @@ void loop_link_break(struct link *link, int passive_err, int active_err)
 	break_end(link->end[ACTIVE], active_err);
 }
 
-static uint64_t total(const struct fabric_wr *wr)
+static uint64_t exec_total(const struct fabric_wr *wr)
 {
 	uint64_t len = 0;
 
@@ -58,7 +58,7 @@ static uint64_t total(const struct fabric_wr *wr)
 	return len;
 }
 
-static void add(struct provider *p, unsigned *counter)
+static void exec_add(struct provider *p, unsigned *counter)
 {
 	mutex_lock(&p->lock);
 	(*counter)++;
@@ -86,9 +86,9 @@ static int move(struct end *e, const struct fabric_wr *wr)
 	bool out = wr->opcode == FABRIC_WRITE;
 	void *remote;
 
-	add(p, out ? &p->counts.writes : &p->counts.reads);
+	exec_add(p, out ? &p->counts.writes : &p->counts.reads);
 	pthread_rwlock_rdlock(&peer->mr_lock);
-	remote = loop_mr_remote(peer, wr->handle, wr->offset, total(wr),
+	remote = loop_mr_remote(peer, wr->handle, wr->offset, exec_total(wr),
 				out ? FABRIC_REMOTE_WRITE :
 				FABRIC_REMOTE_READ);
 	if (remote)
@@ -96,7 +96,7 @@ static int move(struct end *e, const struct fabric_wr *wr)
 	pthread_rwlock_unlock(&peer->mr_lock);
 	if (remote)
 		return 0;
-	add(p, &p->counts.refused);
+	exec_add(p, &p->counts.refused);
 	return -EREMOTEIO;
 }
 
@@ -105,26 +105,26 @@ static int deliver(struct end *e, const struct fabric_wr *wr)
 	struct provider *p = e->link->p;
 	struct end *peer = e->link->end[!e->side];
 	struct landing *l;
-	uint64_t len = total(wr);
+	uint64_t len = exec_total(wr);
 
-	add(p, &p->counts.sends);
+	exec_add(p, &p->counts.sends);
 	if (peer->rq_completed == peer->rq_posted) {
-		add(p, &p->counts.rnr);
+		exec_add(p, &p->counts.rnr);
 		return -EIO;
 	}
 	l = &peer->rq[peer->rq_completed++ % peer->queues.recv_wr];
 	if (len > l->recv->sge.len) {
-		add(p, &p->counts.too_long);
+		exec_add(p, &p->counts.too_long);
 		l->status = -EMSGSIZE;
 		return -EIO;
 	}
 	l->recv->has_invalidated = wr->opcode == FABRIC_SEND_INV;
 	if (l->recv->has_invalidated) {
-		add(p, &p->counts.invalidates);
+		exec_add(p, &p->counts.invalidates);
 		l->recv->invalidated = wr->invalidate;
 		if (!loop_mr_invalidate(device_of(e->link, !e->side),
 					wr->invalidate)) {
-			add(p, &p->counts.refused);
+			exec_add(p, &p->counts.refused);
 			l->status = -EIO;
 			return -EREMOTEIO;
 		}

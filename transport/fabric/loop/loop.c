@@ -21,25 +21,25 @@ static const struct fabric_limits generous = {
 	.max_private = 196,
 };
 
-static void limit(unsigned *v, unsigned wanted)
+static void loopback_limit(unsigned *v, unsigned wanted)
 {
 	if (wanted)
 		*v = wanted;
 }
 
-static int device_init(struct provider *p, enum side side,
-		       const struct fabric_limits *wanted)
+static int loopback_device_init(struct provider *p, enum side side,
+				const struct fabric_limits *wanted)
 {
 	struct device *d = &p->device[side];
 	struct fabric_limits *l = &d->base.limits;
 
 	*l = generous;
-	limit(&l->max_sge, wanted->max_sge);
-	limit(&l->max_read_sge, wanted->max_read_sge);
-	limit(&l->max_wr, wanted->max_wr);
-	limit(&l->max_recv, wanted->max_recv);
-	limit(&l->max_read_depth, wanted->max_read_depth);
-	limit(&l->max_private, wanted->max_private);
+	loopback_limit(&l->max_sge, wanted->max_sge);
+	loopback_limit(&l->max_read_sge, wanted->max_read_sge);
+	loopback_limit(&l->max_wr, wanted->max_wr);
+	loopback_limit(&l->max_recv, wanted->max_recv);
+	loopback_limit(&l->max_read_depth, wanted->max_read_depth);
+	loopback_limit(&l->max_private, wanted->max_private);
 	l->open_sinks = wanted->open_sinks;
 	l->sends_unproven = wanted->sends_unproven;
 	l->invalidates = !p->options.no_invalidate;
@@ -64,8 +64,8 @@ int loop_fabric_create(const struct loop_fabric_options *options,
 	CDS_INIT_LIST_HEAD(&p->listeners);
 	CDS_INIT_LIST_HEAD(&p->links);
 	pthread_mutex_init(&p->lock, NULL);
-	device_init(p, PASSIVE, &options->passive);
-	device_init(p, ACTIVE, &options->active);
+	loopback_device_init(p, PASSIVE, &options->passive);
+	loopback_device_init(p, ACTIVE, &options->active);
 	out->ops = &loop_fabric_ops;
 	out->provider = p;
 	return 0;
@@ -128,7 +128,7 @@ void loop_fabric_break(const struct fabric *f)
 }
 
 /* Returns the port, in either family: addresses are compared by port alone. */
-static uint16_t *port_of(struct sockaddr_storage *ss)
+static uint16_t *loopback_port_of(struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET6 ?
 	       &((struct sockaddr_in6 *)ss)->sin6_port :
@@ -142,12 +142,13 @@ static struct listener *find_listener(struct provider *p,
 
 	cds_list_for_each_entry(l, &p->listeners, node)
 		if (l->base.local.ss_family == addr->ss_family &&
-		    *port_of(&l->base.local) == *port_of(addr))
+		    *loopback_port_of(&l->base.local) ==
+		    *loopback_port_of(addr))
 			return l;
 	return NULL;
 }
 
-static int add_listener(void *provider, const struct sockaddr *addr,
+static int loopback_add_listener(void *provider, const struct sockaddr *addr,
 		  struct loop *loop,
 		  void (*request)(struct fabric_listener *,
 				  struct fabric_conn *),
@@ -167,8 +168,8 @@ static int add_listener(void *provider, const struct sockaddr *addr,
 	CDS_INIT_LIST_HEAD(&l->pending);
 	xprt_addr_copy(&l->base.local, addr);
 	mutex_lock(&p->lock);
-	if (*port_of(&l->base.local) == 0)
-		*port_of(&l->base.local) = htons(++p->next_port);
+	if (*loopback_port_of(&l->base.local) == 0)
+		*loopback_port_of(&l->base.local) = htons(++p->next_port);
 	if (find_listener(p, &l->base.local))
 		err = -EADDRINUSE;
 	else
@@ -196,7 +197,7 @@ static struct end *next_pending(struct listener *l)
 	return e;
 }
 
-static void ask(struct loop_task *t)
+static void loopback_ask(struct loop_task *t)
 {
 	struct listener *l = container_of(t, struct listener, task);
 	struct end *e;
@@ -205,7 +206,7 @@ static void ask(struct loop_task *t)
 		l->base.request(&l->base, &e->base);
 }
 
-static void refuse(struct fabric_conn *c)
+static void loopback_refuse(struct fabric_conn *c)
 {
 	struct end *e = container_of(c, struct end, base);
 
@@ -216,13 +217,13 @@ static void refuse(struct fabric_conn *c)
 }
 
 /* On the listener's loop: tasks that were posted before have run. */
-static void finish(void *arg)
+static void loopback_finish(void *arg)
 {
 	struct listener *l = arg;
 	struct end *e;
 
 	while ((e = next_pending(l)))
-		refuse(&e->base);
+		loopback_refuse(&e->base);
 }
 
 static void unlisten(struct fabric_listener *base)
@@ -232,7 +233,7 @@ static void unlisten(struct fabric_listener *base)
 	mutex_lock(&l->p->lock);
 	cds_list_del(&l->node);
 	mutex_unlock(&l->p->lock);
-	loop_call(base->loop, finish, l);
+	loop_call(base->loop, loopback_finish, l);
 	free(l);
 }
 
@@ -257,7 +258,7 @@ static int make_end(void *provider, const struct sockaddr *addr,
 		xprt_addr_copy(&e->base.info.peer, addr);
 		xprt_addr_copy(&e->base.info.local, addr);
 		mutex_lock(&p->lock);
-		*port_of(&e->base.info.local) = htons(++p->next_port);
+		*loopback_port_of(&e->base.info.local) = htons(++p->next_port);
 		mutex_unlock(&p->lock);
 		*out = &e->base;
 	}
@@ -301,12 +302,12 @@ static int ask_peer(struct end *a, const void *data, unsigned len,
 		cds_list_add_tail(&b->pending, &l->pending);
 		if (!l->kicked) {
 			l->kicked = true;
-			loop_post(l->base.loop, &l->task, ask);
+			loop_post(l->base.loop, &l->task, loopback_ask);
 		}
 	}
 	mutex_unlock(&p->lock);
 	if (!l)
-		refuse(&b->base);
+		loopback_refuse(&b->base);
 	return 0;
 }
 
@@ -336,8 +337,8 @@ static void accept_peer(struct end *b, const void *data, unsigned len,
 	go_live(b);
 }
 
-static int start(struct fabric_conn *c, const void *data, unsigned len,
-		 unsigned read_depth)
+static int loopback_start(struct fabric_conn *c, const void *data, unsigned len,
+			  unsigned read_depth)
 {
 	struct end *e = container_of(c, struct end, base);
 	int err = 0;
@@ -363,12 +364,12 @@ static int start(struct fabric_conn *c, const void *data, unsigned len,
 
 static const struct fabric_ops loop_fabric_ops = {
 	.name = "loop",
-	.listen = add_listener,
+	.listen = loopback_add_listener,
 	.unlisten = unlisten,
 	.connect = make_end,
 	.setup = loop_end_setup,
-	.start = start,
-	.reject = refuse,
+	.start = loopback_start,
+	.reject = loopback_refuse,
 	.post = loop_end_post,
 	.post_recv = loop_end_post_recv,
 	.close = loop_end_close,

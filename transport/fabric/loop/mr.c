@@ -8,7 +8,7 @@
 /* A handle is a slot and a generation, so that an old one stays refused. */
 enum { GENERATION_BITS = 16 };
 
-static struct mr *find(struct device *d, uint32_t handle)
+static struct mr *loop_mr_find(struct device *d, uint32_t handle)
 {
 	unsigned slot = handle >> GENERATION_BITS;
 	struct mr *mr;
@@ -19,7 +19,7 @@ static struct mr *find(struct device *d, uint32_t handle)
 	return mr && mr->base.lkey == handle ? mr : NULL;
 }
 
-static int find_slot(struct device *d, unsigned *slot)
+static int loop_mr_find_slot(struct device *d, unsigned *slot)
 {
 	struct mr **mrs;
 	unsigned n = d->nslots;
@@ -43,7 +43,7 @@ static int find_slot(struct device *d, unsigned *slot)
 	return 0;
 }
 
-static void count(struct device *d, const struct mr *mr, int sign)
+static void loop_mr_count(struct device *d, const struct mr *mr, int sign)
 {
 	size_t bytes = sign < 0 ? -mr->base.len : mr->base.len;
 
@@ -65,7 +65,7 @@ int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 	if (!mr)
 		return -ENOMEM;
 	pthread_rwlock_wrlock(&d->mr_lock);
-	err = find_slot(d, &mr->slot);
+	err = loop_mr_find_slot(d, &mr->slot);
 	if (err == 0) {
 		d->generation = d->generation % 0xffff + 1;
 		mr->base.lkey = mr->slot << GENERATION_BITS | d->generation;
@@ -81,7 +81,7 @@ int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		free(mr);
 		return err;
 	}
-	count(d, mr, 1);
+	loop_mr_count(d, mr, 1);
 	*out = &mr->base;
 	return 0;
 }
@@ -94,11 +94,11 @@ void loop_mr_destroy(struct fabric_mr *base)
 	pthread_rwlock_wrlock(&d->mr_lock);
 	d->mrs[mr->slot] = NULL;
 	pthread_rwlock_unlock(&d->mr_lock);
-	count(d, mr, -1);
+	loop_mr_count(d, mr, -1);
 	free(mr);
 }
 
-static bool covers(const struct mr *mr, uint64_t addr, uint64_t len)
+static bool loop_mr_covers(const struct mr *mr, uint64_t addr, uint64_t len)
 {
 	uint64_t start = (uintptr_t)mr->base.addr;
 
@@ -113,8 +113,8 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 	bool ok;
 
 	pthread_rwlock_rdlock(&d->mr_lock);
-	mr = find(d, sge->lkey);
-	ok = mr && covers(mr, (uintptr_t)sge->addr, sge->len) &&
+	mr = loop_mr_find(d, sge->lkey);
+	ok = mr && loop_mr_covers(mr, (uintptr_t)sge->addr, sge->len) &&
 	     (mr->access & access) == access;
 	pthread_rwlock_unlock(&d->mr_lock);
 	return ok;
@@ -123,10 +123,10 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
 		     uint64_t len, unsigned access)
 {
-	struct mr *mr = find(d, handle);
+	struct mr *mr = loop_mr_find(d, handle);
 
 	if (!mr || mr->invalidated || !(mr->access & access) ||
-	    !covers(mr, offset, len))
+	    !loop_mr_covers(mr, offset, len))
 		return NULL;
 	return (uint8_t *)mr->base.addr +
 	       (offset - (uintptr_t)mr->base.addr);
@@ -138,7 +138,7 @@ bool loop_mr_invalidate(struct device *d, uint32_t handle)
 	bool ok;
 
 	pthread_rwlock_wrlock(&d->mr_lock);
-	mr = find(d, handle);
+	mr = loop_mr_find(d, handle);
 	ok = mr && !mr->invalidated &&
 	     (mr->access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE));
 	if (ok)

@@ -51,7 +51,8 @@ static void device_failed(struct verbs_dev *dev)
 	mutex_unlock(&p->lock);
 }
 
-static void take(struct verbs_dev *dev, const struct ibv_async_event *ev)
+static void verbs_async_take(struct verbs_dev *dev,
+			     const struct ibv_async_event *ev)
 {
 	struct verbs_conn *c;
 
@@ -91,7 +92,7 @@ static void take(struct verbs_dev *dev, const struct ibv_async_event *ev)
 }
 
 /* Handles one event.  False: the device sends no more. */
-static bool take_event(struct verbs_dev *dev)
+static bool verbs_async_take_event(struct verbs_dev *dev)
 {
 	struct ibv_async_event ev;
 
@@ -102,12 +103,12 @@ static bool take_event(struct verbs_dev *dev)
 			 strerror(errno));
 		return false;
 	}
-	take(dev, &ev);
+	verbs_async_take(dev, &ev);
 	ibv_ack_async_event(&ev);
 	return true;
 }
 
-static void watch(void *arg)
+static void verbs_async_watch(void *arg)
 {
 	struct verbs_dev *dev = arg;
 	struct pollfd fds[] = {
@@ -118,7 +119,7 @@ static void watch(void *arg)
 	while (!fds[0].revents) {
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
 			continue;	/* interrupted, or short of memory */
-		if (fds[1].revents && !take_event(dev))
+		if (fds[1].revents && !verbs_async_take_event(dev))
 			fds[1].fd = -1;
 	}
 }
@@ -136,7 +137,8 @@ int verbs_watch_start(struct verbs_dev *dev)
 	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (dev->stop_fd < 0)
 		return verbs_errno();
-	err = thread_start(&dev->watcher, "rdma events", watch, dev);
+	err = thread_start(&dev->watcher, "rdma events", verbs_async_watch,
+			   dev);
 	if (err)
 		close(dev->stop_fd);
 	return err;

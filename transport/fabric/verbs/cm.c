@@ -22,7 +22,7 @@
 STAT(verbs_cm_events, "connection manager events");
 
 /* False when there is no event. */
-static bool take_event(struct verbs_loop *vl)
+static bool verbs_cm_take_event(struct verbs_loop *vl)
 {
 	struct rdma_cm_event *cm;
 	struct verbs_event ev;
@@ -53,17 +53,17 @@ static bool take_event(struct verbs_loop *vl)
 	return true;
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void verbs_cm_ready(struct loop_fd *f, uint32_t events)
 {
 	struct verbs_loop *vl = container_of(f, struct verbs_loop, fd);
 
 	/* The poll is level triggered: events left over wake us again. */
-	for (unsigned i = 0; i < 16 && take_event(vl); i++)
+	for (unsigned i = 0; i < 16 && verbs_cm_take_event(vl); i++)
 		;
 }
 
-static int create(struct verbs_provider *p, struct loop *loop,
-		  struct verbs_loop **out)
+static int verbs_cm_create(struct verbs_provider *p, struct loop *loop,
+			   struct verbs_loop **out)
 {
 	struct verbs_loop *vl = calloc(1, sizeof(*vl));
 	int err = -ENOMEM;
@@ -75,7 +75,7 @@ static int create(struct verbs_provider *p, struct loop *loop,
 		err = verbs_errno();
 		goto fail_free;
 	}
-	vl->fd = (struct loop_fd){ ready, vl->channel->fd, EPOLLIN };
+	vl->fd = (struct loop_fd){ verbs_cm_ready, vl->channel->fd, EPOLLIN };
 	if (fcntl(vl->fd.fd, F_SETFL, O_NONBLOCK)) {
 		err = verbs_errno();
 		goto fail_channel;
@@ -112,7 +112,7 @@ int verbs_loop_get(struct verbs_provider *p, struct loop *loop,
 			vl->refs++;
 			goto found;
 		}
-	err = create(p, loop, &vl);
+	err = verbs_cm_create(p, loop, &vl);
 	if (err)
 		goto out;
 	cds_list_add(&vl->link, &p->loops);
@@ -124,7 +124,7 @@ out:
 }
 
 /* True when it was the last one. */
-static bool drop(struct verbs_loop *vl)
+static bool verbs_cm_drop(struct verbs_loop *vl)
 {
 	struct verbs_provider *p = vl->provider;
 	bool last;
@@ -137,7 +137,7 @@ static bool drop(struct verbs_loop *vl)
 	return last;
 }
 
-static void destroy(struct verbs_loop *vl)
+static void verbs_cm_destroy(struct verbs_loop *vl)
 {
 	assert(cds_list_empty(&vl->hot));
 	loop_fd_del(vl->loop, &vl->fd);
@@ -147,21 +147,21 @@ static void destroy(struct verbs_loop *vl)
 
 static void destroy_there(struct loop_task *t)
 {
-	destroy(container_of(t, struct verbs_loop, task));
+	verbs_cm_destroy(container_of(t, struct verbs_loop, task));
 }
 
 void verbs_loop_put_here(struct verbs_loop *vl)
 {
-	if (drop(vl))
-		destroy(vl);
+	if (verbs_cm_drop(vl))
+		verbs_cm_destroy(vl);
 }
 
 void verbs_loop_put(struct verbs_loop *vl)
 {
-	if (!drop(vl))
+	if (!verbs_cm_drop(vl))
 		return;
 	if (loop_is_current(vl->loop))
-		destroy(vl);
+		verbs_cm_destroy(vl);
 	else
 		loop_post(vl->loop, &vl->task, destroy_there);
 }

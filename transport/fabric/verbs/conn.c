@@ -3,12 +3,12 @@
  * Connections, from a peer's request or our own to their end.
  *
  * The end comes in two steps, both on the loop: stop() tells the peer and
- * refuses further posts, finish() destroys the queue pair, gives all ops back
- * and calls closed().  They follow at once on InfiniBand and RoCE, where a Send
- * that completed has arrived.  On iWARP it has only been handed to TCP, so
- * finish() waits a short time for the peer to close as well.  If we asked the
- * peer, it also waits for the answer: rdma_destroy_id() would sleep until it
- * comes.
+ * refuses further posts, verbs_conn_finish() destroys the queue pair, gives all
+ * ops back and calls closed().  They follow at once on InfiniBand and RoCE,
+ * where a Send that completed has arrived.  On iWARP it has only been handed to
+ * TCP, so verbs_conn_finish() waits a short time for the peer to close as well.
+ * If we asked the peer, it also waits for the answer: rdma_destroy_id() would
+ * sleep until it comes.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -53,7 +53,7 @@ static void leave_device(struct verbs_conn *c)
 }
 
 /* Everything but the memory. */
-static void release(struct verbs_conn *c)
+static void verbs_conn_release(struct verbs_conn *c)
 {
 	leave_device(c);
 	verbs_queues_destroy(c);
@@ -65,18 +65,18 @@ static void release(struct verbs_conn *c)
 	c->vl = NULL;
 }
 
-static void finish(struct verbs_conn *c)
+static void verbs_conn_finish(struct verbs_conn *c)
 {
 	loop_timer_cancel(c->conn.loop, &c->timer);
 	verbs_queues_stop(c);
-	release(c);
+	verbs_conn_release(c);
 	c->over = true;
 	c->conn.closed(&c->conn, c->err);
 }
 
 static void finish_task(struct loop_task *t)
 {
-	finish(container_of(t, struct verbs_conn, task));
+	verbs_conn_finish(container_of(t, struct verbs_conn, task));
 }
 
 static void reject_here(struct verbs_conn *c)
@@ -85,7 +85,7 @@ static void reject_here(struct verbs_conn *c)
 	verbs_free(&c->conn);
 }
 
-static void destroy(struct verbs_conn *c)
+static void verbs_conn_destroy(struct verbs_conn *c)
 {
 	pthread_mutex_destroy(&c->posts.lock);
 	free(c);
@@ -98,7 +98,7 @@ static void stop_task(struct loop_task *t)
 	bool posting;
 
 	if (c->abandoned) {
-		destroy(c);
+		verbs_conn_destroy(c);
 		return;
 	}
 	mutex_lock(&c->posts.lock);
@@ -118,7 +118,7 @@ static void stop_task(struct loop_task *t)
 		loop_timer_set(c->conn.loop, &c->timer,
 			       c->live ? LINGER_MS : ANSWER_MS);
 	} else {
-		finish(c);
+		verbs_conn_finish(c);
 	}
 }
 
@@ -127,20 +127,20 @@ void verbs_close(struct fabric_conn *conn)
 	verbs_conn_fail(verbs_conn(conn), 0);
 }
 
-static void timed_out(struct loop_timer *t)
+static void verbs_conn_timed_out(struct loop_timer *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, timer);
 
 	if (c->lingering) {
-		finish(c);
+		verbs_conn_finish(c);
 	} else {
 		stat_inc(verbs_handshake_failed);
 		verbs_conn_fail(c, -ETIMEDOUT);
 	}
 }
 
-/* The peer is gone: finish() need not wait for it any more. */
-static void peer_gone(struct verbs_conn *c, int err)
+/* The peer is gone: verbs_conn_finish() need not wait for it any more. */
+static void verbs_conn_peer_gone(struct verbs_conn *c, int err)
 {
 	c->gone = true;
 	if (!c->live)
@@ -178,7 +178,8 @@ static void set_rnr_timer(struct verbs_conn *c)
 		log_debug("rdma: the RNR timer stays as it is");
 }
 
-static void established(struct verbs_conn *c, const struct verbs_event *ev)
+static void verbs_conn_established(struct verbs_conn *c,
+				   const struct verbs_event *ev)
 {
 	if (c->lingering && !c->live) {		/* too late */
 		rdma_disconnect(c->id);
@@ -208,25 +209,26 @@ static void conn_event(struct verbs_end *end, const struct verbs_event *ev)
 		return;
 	switch (ev->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		established(c, ev);
+		verbs_conn_established(c, ev);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		peer_gone(c, -ECONNRESET);
+		verbs_conn_peer_gone(c, -ECONNRESET);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
-		peer_gone(c, -ECONNREFUSED);
+		verbs_conn_peer_gone(c, -ECONNREFUSED);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		peer_gone(c, ev->status < 0 ? ev->status : -EHOSTUNREACH);
+		verbs_conn_peer_gone(c, ev->status < 0 ? ev->status :
+							 -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		/* The route has changed: the peer has to connect again. */
-		peer_gone(c, -ENETUNREACH);
+		verbs_conn_peer_gone(c, -ENETUNREACH);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		stat_inc(verbs_device_removed);
-		peer_gone(c, -ENODEV);
+		verbs_conn_peer_gone(c, -ENODEV);
 		break;
 	default:		/* TIMEWAIT_EXIT, and events of newer kernels */
 		break;
@@ -259,7 +261,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	CDS_INIT_LIST_HEAD(&c->dev_link);
 	c->stop = stop_task;
 	c->end.event = conn_event;
-	c->timer.fire = timed_out;
+	c->timer.fire = verbs_conn_timed_out;
 	id->context = &c->end;
 	c->conn.ops = p->ops;
 	c->conn.dev = &dev->dev;
@@ -273,7 +275,8 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 }
 
 /* Resolves the address and the route, each within @ms. 0 or -errno. */
-static int resolve(struct rdma_cm_id *id, struct sockaddr *dst, int ms)
+static int verbs_conn_resolve(struct rdma_cm_id *id, struct sockaddr *dst,
+			      int ms)
 {
 	int64_t until = (int64_t)clock_ms() + ms;
 
@@ -298,7 +301,7 @@ int verbs_connect(void *provider, const struct sockaddr *addr,
 	/* Without a channel of ours the id waits for its own events. */
 	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP))
 		return verbs_errno();
-	err = resolve(id, (struct sockaddr *)&dst, p->connect_ms);
+	err = verbs_conn_resolve(id, (struct sockaddr *)&dst, p->connect_ms);
 	if (!err)
 		err = verbs_conn_create(p, id, NULL, &c);
 	if (err) {
@@ -398,11 +401,11 @@ void verbs_free(struct fabric_conn *conn)
 {
 	struct verbs_conn *c = verbs_conn(conn);
 
-	release(c);
+	verbs_conn_release(c);
 	/* From here on no other thread fails it.  If one has, before the start,
 	 * its task is on the way. */
 	if (atomic_load(&c->closing) && !c->over)
 		c->abandoned = true;
 	else
-		destroy(c);
+		verbs_conn_destroy(c);
 }

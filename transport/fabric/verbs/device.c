@@ -117,8 +117,8 @@ static struct ibv_cq *fill_siw(struct ibv_context *ctx,
 	return ibv_create_cq(ctx, SIW_FILL, NULL, NULL, 0);
 }
 
-static int create(struct verbs_provider *p, struct rdma_cm_id *id,
-		  struct verbs_dev **out)
+static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
+			       struct verbs_dev **out)
 {
 	struct ibv_device_attr attr;
 	struct verbs_dev *dev = calloc(1, sizeof(*dev));
@@ -187,7 +187,7 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 	cds_list_for_each_entry(dev, &p->devices, link)
 		if (dev->ctx == id->verbs)
 			goto found;
-	err = create(p, id, &dev);
+	err = verbs_device_create(p, id, &dev);
 	if (err)
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);

@@ -85,7 +85,7 @@ static int bind_ids(struct verbs_listener *l)
 	return err;
 }
 
-static void try_again(struct loop_timer *t)
+static void verbs_listen_try_again(struct loop_timer *t)
 {
 	struct verbs_listener *l = container_of(t, struct verbs_listener,
 						retry);
@@ -117,7 +117,7 @@ static void address_moved(struct verbs_listener *l)
 {
 	log_warn("rdma: the address of a listener is another device's now");
 	give_up_ids(l);
-	try_again(&l->retry);
+	verbs_listen_try_again(&l->retry);
 }
 
 static void connect_request(struct verbs_listener *l,
@@ -190,7 +190,7 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 		return -ENOMEM;
 	l->provider = provider;
 	l->end.event = listener_event;
-	l->retry.fire = try_again;
+	l->retry.fire = verbs_listen_try_again;
 	l->l.ops = l->provider->ops;
 	l->l.loop = loop;
 	l->l.request = request;
@@ -205,7 +205,7 @@ int verbs_listen(void *provider, const struct sockaddr *addr,
 	return call.err;
 }
 
-static void close_here(void *arg)
+static void verbs_listen_close_here(void *arg)
 {
 	struct verbs_listener *l = arg;
 
@@ -221,6 +221,6 @@ void verbs_unlisten(struct fabric_listener *fl)
 {
 	struct verbs_listener *l = container_of(fl, struct verbs_listener, l);
 
-	loop_call(fl->loop, close_here, l);
+	loop_call(fl->loop, verbs_listen_close_here, l);
 	free(l);
 }

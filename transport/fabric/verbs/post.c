@@ -30,7 +30,7 @@ static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
 	      offsetof(struct fabric_sge, lkey) ==
 	      offsetof(struct ibv_sge, lkey), "fabric_sge is an ibv_sge");
 
-static void build(struct ibv_send_wr *out, const struct fabric_wr *in)
+static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in)
 {
 	static const enum ibv_wr_opcode opcode[] = {
 		[FABRIC_SEND] = IBV_WR_SEND,
@@ -73,7 +73,7 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 	int err;
 
 	for (; *chain && n < POST_BATCH; n++) {
-		build(&wr[n], *chain);
+		verbs_wr_build(&wr[n], *chain);
 		if (n)
 			wr[n - 1].next = &wr[n];
 		*chain = following(c, *chain, queued);

@@ -71,8 +71,8 @@ static void work_failed(struct verbs_conn *c, const struct ibv_wc *wc,
 	verbs_conn_fail(c, status);
 }
 
-static void recv_done(struct fabric_recv *recv, const struct ibv_wc *wc,
-		      int status)
+static void verbs_queue_recv_done(struct fabric_recv *recv,
+				  const struct ibv_wc *wc, int status)
 {
 	if (!status) {
 		recv->has_invalidated = wc->wc_flags & IBV_WC_WITH_INV;
@@ -140,7 +140,7 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 	}
 	if (recv && recv->id == id) {
 		verbs_ring_take(&c->posts.recvs);
-		recv_done(id, wc, status);
+		verbs_queue_recv_done(id, wc, status);
 	} else if (note_send(c, id, status)) {
 		sends_done(c, false);
 	} else {
@@ -305,7 +305,7 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 	return 0;
 }
 
-static void flush(struct verbs_conn *c)
+static void verbs_queue_flush(struct verbs_conn *c)
 {
 	struct fabric_recv *recv;
 
@@ -325,7 +325,7 @@ void verbs_queues_stop(struct verbs_conn *c)
 	while (poll_conn(c) > 0)
 		;
 	rdma_destroy_qp(c->id);
-	flush(c);
+	verbs_queue_flush(c);
 }
 
 void verbs_queues_destroy(struct verbs_conn *c)

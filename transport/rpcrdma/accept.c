@@ -4,11 +4,12 @@
  *
  * Operation: the listener makes it; its loop makes its queues and posts all
  * Receives before the peer gets the answer, because it may call at once, and a
- * Linux client does not tolerate RNR.  Calls run from established() to
- * closed(); the last reference frees it all, on the loop.
+ * Linux client does not tolerate RNR.  Calls run from
+ * rpcrdma_conn_established() to rpcrdma_conn_closed(); the last reference frees
+ * it all, on the loop.
  *
  * Errors: a connection that can't be set up is refused.  After the start only
- * closed() ends it.
+ * rpcrdma_conn_closed() ends it.
  */
 #include "transport/rpcrdma/conn.h"
 
@@ -52,7 +53,7 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->short_ms = DEFAULT_SHORT_MS;
 }
 
-static void established(struct fabric_conn *fc)
+static void rpcrdma_conn_established(struct fabric_conn *fc)
 {
 	struct rpcrdma_conn *conn = fc->upper;
 
@@ -75,7 +76,7 @@ static void count_end(const struct rpcrdma_conn *conn, int err)
 	}
 }
 
-static void closed(struct fabric_conn *fc, int err)
+static void rpcrdma_conn_closed(struct fabric_conn *fc, int err)
 {
 	struct rpcrdma_conn *conn = fc->upper;
 
@@ -88,12 +89,12 @@ static void closed(struct fabric_conn *fc, int err)
 	xprt_put(&conn->xprt);
 }
 
-static int reply(struct msg *m)
+static int rpcrdma_xprt_reply(struct msg *m)
 {
 	return rpcrdma_reply_send(rpcrdma_call_of(m));
 }
 
-static void drop(struct msg *m)
+static void rpcrdma_xprt_drop(struct msg *m)
 {
 	rpcrdma_call_drop(rpcrdma_call_of(m));
 }
@@ -102,7 +103,7 @@ static void drop(struct msg *m)
  * RFC 8166 section 4.5.4: a responder that can send neither a reply nor an
  * RDMA_ERROR closes the connection, so that the peer learns it.
  */
-static void reject(struct msg *m)
+static void rpcrdma_xprt_reject(struct msg *m)
 {
 	stat_inc(rdma_no_calls);
 	rpcrdma_conn_close(rpcrdma_conn_of(m->xprt), -EBADMSG);
@@ -110,7 +111,7 @@ static void reject(struct msg *m)
 }
 
 /* Frees the connection's parts, but not the struct. */
-static void fini(struct rpcrdma_conn *conn)
+static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 {
 	xprt_fate_put(conn->xprt.fate);
 	if (conn->store.memory)
@@ -122,7 +123,7 @@ static void fini(struct rpcrdma_conn *conn)
 	free(conn->store.upper);
 }
 
-static void destroy(struct loop_task *t)
+static void rpcrdma_conn_destroy(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
 
@@ -133,7 +134,7 @@ static void destroy(struct loop_task *t)
 	}
 	if (conn->store.mr)
 		fabric_mr_destroy(conn->store.mr);
-	fini(conn);
+	rpcrdma_conn_fini(conn);
 	conn->listener->gone(conn);
 	free(conn);
 }
@@ -142,11 +143,11 @@ static void free_xprt(struct xprt *x)
 {
 	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
 
-	loop_post(x->loop, &conn->task, destroy);
+	loop_post(x->loop, &conn->task, rpcrdma_conn_destroy);
 }
 
 /* All that was granted is in use. */
-static bool is_full(struct xprt *x)
+static bool rpcrdma_xprt_is_full(struct xprt *x)
 {
 	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
 
@@ -155,11 +156,11 @@ static bool is_full(struct xprt *x)
 
 static const struct xprt_ops rpcrdma_xprt_ops = {
 	.name = "rdma",
-	.reply = reply,
-	.drop = drop,
+	.reply = rpcrdma_xprt_reply,
+	.drop = rpcrdma_xprt_drop,
 	.look = rpcrdma_conn_look,
-	.is_full = is_full,
-	.reject = reject,
+	.is_full = rpcrdma_xprt_is_full,
+	.reject = rpcrdma_xprt_reject,
 	.free = free_xprt,
 };
 
@@ -229,13 +230,13 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	agree(conn, fc);
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
 	if (!conn->xprt.fate || alloc_contexts(conn) < 0) {
-		fini(conn);
+		rpcrdma_conn_fini(conn);
 		free(conn);
 		return -ENOMEM;
 	}
 	fc->upper = conn;
-	fc->established = established;
-	fc->closed = closed;
+	fc->established = rpcrdma_conn_established;
+	fc->closed = rpcrdma_conn_closed;
 	*out = conn;
 	return 0;
 }
@@ -278,7 +279,7 @@ static int set_up(struct rpcrdma_conn *conn)
 }
 
 /* Our side of RFC 8797 section 4. */
-static int start(struct rpcrdma_conn *conn)
+static int rpcrdma_conn_start(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
 	struct rpcrdma_private p = {
@@ -296,7 +297,7 @@ static int start(struct rpcrdma_conn *conn)
 	return fabric_start(fc, data, len, 0);
 }
 
-static void refuse(struct rpcrdma_conn *conn, int err)
+static void rpcrdma_conn_refuse(struct rpcrdma_conn *conn, int err)
 {
 	if (err < 0) {
 		stat_inc(rdma_accept_failures);
@@ -315,11 +316,11 @@ void rpcrdma_accept(struct loop_task *t)
 
 	if (atomic_load(&conn->state) != CONN_ACCEPTING ||
 	    (err = set_up(conn)) < 0) {
-		refuse(conn, err);
+		rpcrdma_conn_refuse(conn, err);
 		return;
 	}
 	stat_inc(rdma_accepts);
-	err = start(conn);
+	err = rpcrdma_conn_start(conn);
 	if (!rpcrdma_conn_advance(conn, CONN_ACCEPTING, CONN_STARTED) ||
 	    err < 0)
 		fabric_close(conn->fc);

@@ -43,7 +43,7 @@ static void del_region(struct pool_observer *o, uint32_t region)
 	d->mr[region] = NULL;
 }
 
-static void destroy(struct rpcrdma_device *d)
+static void rpcrdma_device_destroy(struct rpcrdma_device *d)
 {
 	for (size_t i = 0; i < POOL_MAX_REGIONS; i++)
 		if (d->mr[i])
@@ -51,8 +51,8 @@ static void destroy(struct rpcrdma_device *d)
 	free(d);
 }
 
-static int create(struct fabric_device *dev, struct pool *pool,
-		  struct rpcrdma_device **out)
+static int rpcrdma_device_create(struct fabric_device *dev, struct pool *pool,
+				 struct rpcrdma_device **out)
 {
 	struct rpcrdma_device *d = calloc(1, sizeof(*d));
 	int err;
@@ -67,7 +67,7 @@ static int create(struct fabric_device *dev, struct pool *pool,
 	d->observer.del = del_region;
 	err = pool_observe(pool, &d->observer);
 	if (err < 0) {
-		destroy(d);
+		rpcrdma_device_destroy(d);
 		return err;
 	}
 	*out = d;
@@ -86,7 +86,7 @@ int rpcrdma_device_get(struct fabric_device *dev, struct pool *pool,
 	if (d) {
 		d->refs++;
 	} else {
-		err = create(dev, pool, &d);
+		err = rpcrdma_device_create(dev, pool, &d);
 		if (err == 0) {
 			d->next = dev->upper;
 			dev->upper = d;
@@ -124,5 +124,5 @@ void rpcrdma_device_put(struct rpcrdma_device *d)
 	if (!last)
 		return;
 	pool_unobserve(d->pool, &d->observer);
-	destroy(d);
+	rpcrdma_device_destroy(d);
 }

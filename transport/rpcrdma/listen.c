@@ -48,7 +48,8 @@ static const struct sockaddr *peer_of(const struct fabric_conn *fc)
 }
 
 /* Counts one more connection, if there is room. 0 or -errno. */
-static int admit(struct rpcrdma_listener *l, const struct fabric_conn *fc)
+static int rpcrdma_listener_admit(struct rpcrdma_listener *l,
+				  const struct fabric_conn *fc)
 {
 	int err;
 
@@ -63,7 +64,7 @@ static int admit(struct rpcrdma_listener *l, const struct fabric_conn *fc)
 	return err;
 }
 
-static void refuse(struct fabric_conn *fc, int err)
+static void rpcrdma_listener_refuse(struct fabric_conn *fc, int err)
 {
 	const char *why;
 	char addr[XPRT_ADDR_TEXT];
@@ -97,7 +98,8 @@ static void refuse(struct fabric_conn *fc, int err)
 
 /* With the lock: keeps a device with its registrations.  False: it is kept
  * already. */
-static bool keep(struct rpcrdma_listener *l, struct rpcrdma_device *d)
+static bool rpcrdma_listener_keep(struct rpcrdma_listener *l,
+				  struct rpcrdma_device *d)
 {
 	for (unsigned i = 0; i < l->ndevices; i++)
 		if (l->device[i] == d)
@@ -108,7 +110,7 @@ static bool keep(struct rpcrdma_listener *l, struct rpcrdma_device *d)
 	return true;
 }
 
-static void gone(struct rpcrdma_conn *conn)
+static void rpcrdma_listener_gone(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_listener *l = conn->listener;
 	struct rpcrdma_device *d = conn->device;
@@ -116,7 +118,7 @@ static void gone(struct rpcrdma_conn *conn)
 
 	mutex_lock(&l->lock);
 	cds_list_del(&conn->link);
-	kept = d && keep(l, d);
+	kept = d && rpcrdma_listener_keep(l, d);
 	mutex_unlock(&l->lock);
 	if (d && !kept)
 		rpcrdma_device_put(d);
@@ -143,22 +145,22 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	bool stopping;
 	int err;
 
-	err = loop ? admit(l, fc) : -ESHUTDOWN;
+	err = loop ? rpcrdma_listener_admit(l, fc) : -ESHUTDOWN;
 	if (err) {
-		refuse(fc, err);
+		rpcrdma_listener_refuse(fc, err);
 		return;
 	}
 	err = rpcrdma_conn_create(l, fc, loop, &conn);
 	if (err) {
 		leave(l, peer_of(fc));
-		refuse(fc, err);
+		rpcrdma_listener_refuse(fc, err);
 		return;
 	}
 	mutex_lock(&l->lock);
 	cds_list_add_tail(&conn->link, &l->conns);
 	stopping = l->stopping;
 	mutex_unlock(&l->lock);
-	/* stop() may have walked the list before. */
+	/* rpcrdma_listener_stop() may have walked the list before. */
 	if (stopping)
 		rpcrdma_conn_close(conn, 0);
 	loop_post(conn->xprt.loop, &conn->task, rpcrdma_accept);
@@ -197,7 +199,7 @@ static void for_each_conn(struct rpcrdma_listener *l,
 	}
 }
 
-static void sweep(struct loop_timer *t)
+static void rpcrdma_listener_sweep(struct loop_timer *t)
 {
 	struct rpcrdma_listener *l = container_of(t, struct rpcrdma_listener,
 						  sweep);
@@ -213,8 +215,8 @@ static void start_sweep(void *arg)
 {
 	struct rpcrdma_listener *l = arg;
 
-	l->sweep.fire = sweep;
-	sweep(&l->sweep);
+	l->sweep.fire = rpcrdma_listener_sweep;
+	rpcrdma_listener_sweep(&l->sweep);
 }
 
 static void stop_sweep(void *arg)
@@ -229,7 +231,7 @@ static struct rpcrdma_listener *of(struct xprt_listener *base)
 	return container_of(base, struct rpcrdma_listener, base);
 }
 
-static void stop(struct xprt_listener *base)
+static void rpcrdma_listener_stop(struct xprt_listener *base)
 {
 	struct rpcrdma_listener *l = of(base);
 	bool first;
@@ -245,12 +247,12 @@ static void stop(struct xprt_listener *base)
 	for_each_conn(l, rpcrdma_conn_drain);
 }
 
-static unsigned count(struct xprt_listener *base)
+static unsigned rpcrdma_listener_count(struct xprt_listener *base)
 {
 	return xprt_gate_count(&of(base)->gate);
 }
 
-static void destroy(struct rpcrdma_listener *l)
+static void rpcrdma_listener_destroy(struct rpcrdma_listener *l)
 {
 	for (unsigned i = 0; i < l->ndevices; i++)
 		rpcrdma_device_put(l->device[i]);
@@ -265,20 +267,20 @@ static void abandon(struct rpcrdma_conn *conn)
 	rpcrdma_conn_close(conn, 0);
 }
 
-static void free_listener(struct xprt_listener *base)
+static void rpcrdma_listener_free(struct xprt_listener *base)
 {
 	struct rpcrdma_listener *l = of(base);
 
-	stop(base);
+	rpcrdma_listener_stop(base);
 	for_each_conn(l, abandon);
 	xprt_gate_wait(&l->gate);
-	destroy(l);
+	rpcrdma_listener_destroy(l);
 }
 
 static const struct xprt_listener_ops rpcrdma_listener_ops = {
-	.stop = stop,
-	.count = count,
-	.free = free_listener,
+	.stop = rpcrdma_listener_stop,
+	.count = rpcrdma_listener_count,
+	.free = rpcrdma_listener_free,
 };
 
 int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
@@ -293,7 +295,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		return -ENOMEM;
 	l->base.ops = &rpcrdma_listener_ops;
 	l->env = *env;
-	l->gone = gone;
+	l->gone = rpcrdma_listener_gone;
 	if (options)
 		l->options = *options;
 	rpcrdma_options_fill(&l->options);
@@ -304,7 +306,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 	CDS_INIT_LIST_HEAD(&l->conns);
 	err = fabric_listen(fabric, addr, env->loops[0], request, l, &l->fl);
 	if (err < 0) {
-		destroy(l);
+		rpcrdma_listener_destroy(l);
 		return err;
 	}
 	l->base.local = l->fl->local;

@@ -160,7 +160,7 @@ static void resume(struct loop_task *t)
 	pull(call);
 }
 
-static void ready(struct pool_request *r, struct buf *b)
+static void pull_ready(struct pool_request *r, struct buf *b)
 {
 	struct rpcrdma_call *call = container_of(r, struct rpcrdma_call, room);
 
@@ -173,7 +173,7 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	struct buf *b;
 
-	call->room.ready = ready;
+	call->room.ready = pull_ready;
 	call->room.flow = conn->xprt.flow;
 	b = pool_request(conn->xprt.pool, call->layout.sink_len, &call->room);
 	if (b) {
@@ -181,7 +181,7 @@ void rpcrdma_pull(struct rpcrdma_call *call)
 		pull(call);
 		return;
 	}
-	/* ready() may have set the sink; resume() runs on this thread. */
+	/* pull_ready() may have set the sink; resume() runs on this thread. */
 	stat_inc(rdma_pool_waits);
 	cds_list_add_tail(&call->parked, &conn->parked);
 	atomic_fetch_add(&conn->nparked, 1);

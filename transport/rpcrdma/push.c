@@ -48,8 +48,8 @@ struct cursor {
 };
 
 /* Adds at most @max bytes of one piece to @wr; returns their number. */
-static uint32_t take(struct rpcrdma_push *p, struct fabric_wr *wr,
-		     struct cursor *c, uint32_t max)
+static uint32_t push_take(struct rpcrdma_push *p, struct fabric_wr *wr,
+			  struct cursor *c, uint32_t max)
 {
 	struct fabric_sge sge = c->g->piece[c->piece];
 
@@ -66,8 +66,8 @@ static uint32_t take(struct rpcrdma_push *p, struct fabric_wr *wr,
 }
 
 /* Fills one segment, with as many Writes as the pieces need. */
-static void fill(struct rpcrdma_push *p, struct rpcrdma_segment seg,
-		 struct cursor *c, unsigned max_sge)
+static void push_fill(struct rpcrdma_push *p, struct rpcrdma_segment seg,
+		      struct cursor *c, unsigned max_sge)
 {
 	struct fabric_wr *wr;
 	uint32_t n;
@@ -77,7 +77,7 @@ static void fill(struct rpcrdma_push *p, struct rpcrdma_segment seg,
 		wr->handle = seg.handle;
 		wr->offset = seg.offset;
 		while (wr->nsge < max_sge && seg.length > 0 && c->left > 0) {
-			n = take(p, wr, c, seg.length);
+			n = push_take(p, wr, c, seg.length);
 			seg.offset += n;
 			seg.length -= n;
 		}
@@ -92,7 +92,7 @@ void rpcrdma_push_write(struct rpcrdma_push *p,
 	unsigned max_sge = rpcrdma_call_conn(p->call)->max_sge;
 
 	for (uint32_t i = 0; i < chunk->nsegs && c.left > 0; i++)
-		fill(p, rpcrdma_chunk_segment(chunk, i), &c, max_sge);
+		push_fill(p, rpcrdma_chunk_segment(chunk, i), &c, max_sge);
 }
 
 void rpcrdma_push_send(struct rpcrdma_push *p, const struct rpcrdma_gather *g,

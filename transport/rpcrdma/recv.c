@@ -3,14 +3,15 @@
  * recv - the way in: a message becomes a call, or is refused.  On the poller.
  *
  * Operation: all Receives are posted before the connection is accepted.
- * recv_done() has a message; it waits until the connection is established and a
- * slot is free.  The pump starts it: decodes the header, checks it, has pull.c
- * read its chunks, and hands the whole call to the sink.  The pump also posts
- * the Receives that came back, in batches, or at once when the low-water mark
- * is reached (slots.h says why that is early enough).
+ * rpcrdma_recv_done() has a message; it waits until the connection is
+ * established and a slot is free.  The pump starts it: decodes the header,
+ * checks it, has pull.c read its chunks, and hands the whole call to the sink.
+ * The pump also posts the Receives that came back, in batches, or at once when
+ * the low-water mark is reached (slots.h says why that is early enough).
  *
- * Ownership: a posted Receive is the fabric's until recv_done(); a message is
- * its slot's until the reply's Send is done, and call.c gives both back.
+ * Ownership: a posted Receive is the fabric's until rpcrdma_recv_done(); a
+ * message is its slot's until the reply's Send is done, and call.c gives both
+ * back.
  *
  * Errors: as RFC 8166 section 4.5.  Drops a message that is too short, or of a
  * kind that only a responder sends; answers one that can't be decoded or
@@ -45,7 +46,7 @@ STAT(rdma_hopeless, "calls refused because their chunks had failed before");
 STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
 STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 
-static void refuse(struct rpcrdma_call *call, const char *why)
+static void rpcrdma_call_refuse(struct rpcrdma_call *call, const char *why)
 {
 	log_limited(LOG_LEVEL_INFO, "%s: refused a call: %s",
 		    call->msg.xprt->name, why);
@@ -88,12 +89,13 @@ static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 {
 	if (!same_xid(call, rpc, len)) {
 		stat_inc(rdma_bad_xids);
-		refuse(call, "its xids differ");
+		rpcrdma_call_refuse(call, "its xids differ");
 		return false;
 	}
 	if (!chunks_eligible(call, rpc, len)) {
 		stat_inc(rdma_not_eligible);
-		refuse(call, "a Read chunk where there may be none");
+		rpcrdma_call_refuse(call,
+				    "a Read chunk where there may be none");
 		return false;
 	}
 	return true;
@@ -165,25 +167,25 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 			      (struct sockaddr *)&conn->xprt.peer,
 			      call->hdr.xid, loop_now(conn->xprt.loop))) {
 		stat_inc(rdma_hopeless);
-		refuse(call, "its chunks failed before");
+		rpcrdma_call_refuse(call, "its chunks failed before");
 		return;
 	}
 	/* The reply's header must fit, in any case. */
 	if (rpcrdma_reply_len(&call->hdr) > conn->send_inline) {
 		stat_inc(rdma_wide_lists);
-		refuse(call, "its lists are too long to return");
+		rpcrdma_call_refuse(call, "its lists are too long to return");
 		return;
 	}
 	if (rpcrdma_layout_plan(&call->hdr, len, &call->layout) < 0) {
 		stat_inc(rdma_bad_chunks);
-		refuse(call, "its Read chunks can't be");
+		rpcrdma_call_refuse(call, "its Read chunks can't be");
 		return;
 	}
 	call->invalidate = conn->may_invalidate &&
 		rpcrdma_header_invalidate(&call->hdr, &call->handle);
 	if (call->layout.pzrc && call->layout.sink_len == 0) {
 		stat_inc(rdma_bad_chunks);
-		refuse(call, "it is empty");
+		rpcrdma_call_refuse(call, "it is empty");
 		return;
 	}
 	if (!call->layout.pzrc && !check_rpc(call, rpc, len))
@@ -209,7 +211,7 @@ static void start_decoded(struct rpcrdma_call *call)
 	plan(call, call->slot.recv->len - call->hdr.len);
 }
 
-static void start(struct rpcrdma_call *call)
+static void rpcrdma_call_start(struct rpcrdma_call *call)
 {
 	const struct rpcrdma_recv *recv = call->slot.recv;
 	int err = rpcrdma_header_decode(recv->buf, recv->len, &call->hdr);
@@ -238,7 +240,7 @@ static void start(struct rpcrdma_call *call)
 		break;
 	default:
 		stat_inc(rdma_bad_headers);
-		refuse(call, "its header is malformed");
+		rpcrdma_call_refuse(call, "its header is malformed");
 		break;
 	}
 }
@@ -261,7 +263,8 @@ void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
 		return;
 	}
 	while ((slot = rpcrdma_slots_take(&conn->slots)))
-		start(container_of(slot, struct rpcrdma_call, slot));
+		rpcrdma_call_start(container_of(slot, struct rpcrdma_call,
+						slot));
 	if (rpcrdma_recv_refill(conn, false) < 0)
 		rpcrdma_conn_close(conn, -ENOTCONN);
 }
@@ -276,7 +279,7 @@ static void pump(struct loop_task *t)
 	xprt_put(&conn->xprt);
 }
 
-static void recv_done(struct fabric_op *op, int status, uint32_t len)
+static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 {
 	struct rpcrdma_recv *r = container_of(op, struct rpcrdma_recv, op);
 	struct rpcrdma_conn *conn = r->conn;
@@ -305,7 +308,7 @@ void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 	for (unsigned i = 2 * conn->slots.credits; i-- > 0; ) {
 		struct rpcrdma_recv *r = &store->recvs[i];
 
-		r->op.done = recv_done;
+		r->op.done = rpcrdma_recv_done;
 		r->conn = conn;
 		r->buf = store->memory + (size_t)i * conn->inline_size;
 		r->wr.op = &r->op;

@@ -49,7 +49,7 @@ static struct fabric_sge body_sge(struct rpcrdma_call *call)
 				  0, m->body_len);
 }
 
-static void send_done(struct rpcrdma_chain *chain, int status)
+static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 {
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
 						 chain);
@@ -76,7 +76,7 @@ static int submit(struct rpcrdma_call *call, unsigned steps)
 	call->chain.next_wr = call->wr;
 	call->chain.left = steps;
 	call->chain.reads = false;
-	call->chain.done = send_done;
+	call->chain.done = rpcrdma_send_done;
 	/* The peer may send the next call as soon as it has this reply. */
 	atomic_fetch_sub(&conn->slots.unanswered, 1);
 	err = rpcrdma_sq_submit(&conn->sq, &call->chain);
@@ -134,7 +134,7 @@ struct form {
  * Decides where each part goes. 0 or -EMSGSIZE: the reply fits nowhere.  The
  * pad of data that goes to a Write chunk is not sent (section 3.4.6.2).
  */
-static int choose(struct rpcrdma_call *call, struct form *f)
+static int choose_form(struct rpcrdma_call *call, struct form *f)
 {
 	const struct rpcrdma_header *h = &call->hdr;
 	struct msg *m = &call->msg;
@@ -229,7 +229,7 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 
 /* Returns the most steps and pieces that a reply to @h can need, with three to
  * gather. */
-static int make_room(struct rpcrdma_call *call)
+static int reply_make_room(struct rpcrdma_call *call)
 {
 	const struct rpcrdma_header *h = &call->hdr;
 	unsigned n = 4;
@@ -264,14 +264,14 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 	 * memory. */
 	buf_put(call->sink);
 	call->sink = NULL;
-	if (choose(call, &f) < 0) {
+	if (choose_form(call, &f) < 0) {
 		log_limited(LOG_LEVEL_INFO, "%s: no room for a reply of %u "
 			    "bytes", conn->xprt.name, call->msg.head_len +
 			    call->msg.body_len + call->msg.tail_len);
 		rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
 		return 0;
 	}
-	if (make_room(call) < 0) {
+	if (reply_make_room(call) < 0) {
 		rpcrdma_conn_close(conn, -ENOMEM);
 		rpcrdma_call_drop(call);
 		return -ENOMEM;

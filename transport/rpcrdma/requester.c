@@ -33,7 +33,7 @@ struct rpcrdma_requester {
 	uint8_t		    *memory;
 	struct request_slot *slots;
 	struct reply_recv   *recvs;
-	sem_t		     over;		/* closed() came */
+	sem_t		     over;		/* requester_closed() came */
 
 	/* The loop's. */
 	bool		     up;
@@ -49,7 +49,7 @@ struct rpcrdma_requester {
 	struct cds_list_head queue;		/* requests not sent */
 };
 
-static void finish(struct rpcrdma_request *q, int status)
+static void requester_finish(struct rpcrdma_request *q, int status)
 {
 	q->status = status;
 	q->done(q);
@@ -77,7 +77,8 @@ static struct request_slot *free_slot(struct rpcrdma_requester *r)
 	return NULL;
 }
 
-static int post(struct rpcrdma_requester *r, struct request_slot *slot)
+static int requester_post(struct rpcrdma_requester *r,
+			  struct request_slot *slot)
 {
 	int len = request_marshal(slot, r->fc->dev, r->info.send_inline,
 				  r->options.credits,
@@ -94,8 +95,9 @@ static int post(struct rpcrdma_requester *r, struct request_slot *slot)
 	return err;
 }
 
-static void start(struct rpcrdma_requester *r, struct request_slot *slot,
-		  struct rpcrdma_request *q)
+static void requester_start(struct rpcrdma_requester *r,
+			    struct request_slot *slot,
+			    struct rpcrdma_request *q)
 {
 	uint32_t xid;
 	int err;
@@ -104,7 +106,7 @@ static void start(struct rpcrdma_requester *r, struct request_slot *slot,
 	slot->xid = be32toh(xid);
 	slot->request = q;
 	r->info.in_flight++;
-	err = post(r, slot);
+	err = requester_post(r, slot);
 	if (err == 0) {
 		atomic_store(&q->sent, loop_now(r->loop));
 		return;
@@ -112,22 +114,22 @@ static void start(struct rpcrdma_requester *r, struct request_slot *slot,
 	request_unregister(slot);
 	slot->request = NULL;
 	r->info.in_flight--;
-	finish(q, err);
+	requester_finish(q, err);
 }
 
-static void advance(struct rpcrdma_requester *r)
+static void requester_advance(struct rpcrdma_requester *r)
 {
 	struct rpcrdma_request *q;
 	struct request_slot *slot;
 
 	while (r->down && (q = next_queued(r)))
-		finish(q, -ENOTCONN);
+		requester_finish(q, -ENOTCONN);
 	while (r->up && !r->down && r->info.in_flight < r->window &&
 	       (slot = free_slot(r)) && (q = next_queued(r)))
-		start(r, slot, q);
+		requester_start(r, slot, q);
 }
 
-static void send_done(struct fabric_op *op, int status, uint32_t len)
+static void requester_send_done(struct fabric_op *op, int status, uint32_t len)
 {
 	struct request_slot *slot = container_of(op, struct request_slot,
 						 send_op);
@@ -137,10 +139,10 @@ static void send_done(struct fabric_op *op, int status, uint32_t len)
 		fabric_close(slot->r->fc);
 	else if (!slot->request)	/* the reply came before the Send was
 					 * done */
-		advance(slot->r);
+		requester_advance(slot->r);
 }
 
-static void run(struct loop_task *t)
+static void requester_run(struct loop_task *t)
 {
 	struct rpcrdma_requester *r = container_of(t,
 			struct rpcrdma_requester, task);
@@ -148,7 +150,7 @@ static void run(struct loop_task *t)
 	mutex_lock(&r->lock);
 	r->kicked = false;
 	mutex_unlock(&r->lock);
-	advance(r);
+	requester_advance(r);
 }
 
 void rpcrdma_requester_call(struct rpcrdma_requester *r,
@@ -158,12 +160,13 @@ void rpcrdma_requester_call(struct rpcrdma_requester *r,
 	cds_list_add_tail(&request->link, &r->queue);
 	if (!r->kicked) {
 		r->kicked = true;
-		loop_post(r->loop, &r->task, run);
+		loop_post(r->loop, &r->task, requester_run);
 	}
 	mutex_unlock(&r->lock);
 }
 
-static struct request_slot *find(struct rpcrdma_requester *r, uint32_t xid)
+static struct request_slot *requester_find(struct rpcrdma_requester *r,
+					   uint32_t xid)
 {
 	for (unsigned i = 0; i < r->options.credits; i++)
 		if (r->slots[i].request && r->slots[i].xid == xid)
@@ -180,7 +183,7 @@ static void take_reply(struct rpcrdma_requester *r,
 	struct rpcrdma_request *q;
 
 	if (rpcrdma_header_decode(recv->buf, len, &h) < 0 ||
-	    !(slot = find(r, h.xid))) {
+	    !(slot = requester_find(r, h.xid))) {
 		r->info.discarded++;
 		return;
 	}
@@ -203,19 +206,19 @@ static void take_reply(struct rpcrdma_requester *r,
 	q->done(q);
 }
 
-static void recv_done(struct fabric_op *op, int status, uint32_t len)
+static void requester_recv_done(struct fabric_op *op, int status, uint32_t len)
 {
 	struct reply_recv *recv = container_of(op, struct reply_recv, op);
 	struct rpcrdma_requester *r = recv->r;
 
 	if (status < 0)
-		return;			/* closed() follows */
+		return;			/* requester_closed() follows */
 	take_reply(r, recv, len);
 	if (fabric_post_recv(r->fc, &recv->wr) == 0)
-		advance(r);
+		requester_advance(r);
 }
 
-static void established(struct fabric_conn *fc)
+static void requester_established(struct fabric_conn *fc)
 {
 	struct rpcrdma_requester *r = fc->upper;
 	struct rpcrdma_private peer;
@@ -231,7 +234,7 @@ static void established(struct fabric_conn *fc)
 	r->up = true;
 	if (r->options.connected)
 		r->options.connected(r->options.arg);
-	advance(r);
+	requester_advance(r);
 }
 
 static bool owed(struct fabric_conn *fc)
@@ -241,7 +244,7 @@ static bool owed(struct fabric_conn *fc)
 	return r->info.in_flight > 0;
 }
 
-static void closed(struct fabric_conn *fc, int err)
+static void requester_closed(struct fabric_conn *fc, int err)
 {
 	struct rpcrdma_requester *r = fc->upper;
 
@@ -256,9 +259,9 @@ static void closed(struct fabric_conn *fc, int err)
 		request_unregister(slot);
 		slot->request = NULL;
 		r->info.in_flight--;
-		finish(q, -ENOTCONN);
+		requester_finish(q, -ENOTCONN);
 	}
-	advance(r);
+	requester_advance(r);
 	if (r->options.closed)
 		r->options.closed(r->options.arg, err);
 	sem_post(&r->over);
@@ -301,7 +304,7 @@ static int alloc_all(struct rpcrdma_requester *r)
 
 		slot->r = r;
 		slot->buf = r->memory + i * size;
-		slot->send_op.done = send_done;
+		slot->send_op.done = requester_send_done;
 		slot->send_sge.addr = slot->buf;
 		slot->send_sge.lkey = r->mr->lkey;
 		slot->send_wr = (struct fabric_wr){
@@ -313,7 +316,7 @@ static int alloc_all(struct rpcrdma_requester *r)
 
 		recv->r = r;
 		recv->buf = r->memory + (n + i) * size;
-		recv->op.done = recv_done;
+		recv->op.done = requester_recv_done;
 		recv->wr.op = &recv->op;
 		recv->wr.sge = (struct fabric_sge){ recv->buf, (uint32_t)size,
 						    r->mr->lkey };
@@ -332,7 +335,7 @@ static int post_recvs(struct rpcrdma_requester *r)
 }
 
 /* On the loop. */
-static void bring_up(void *arg)
+static void requester_bring_up(void *arg)
 {
 	struct rpcrdma_requester *r = arg;
 	const struct fabric_limits *limits = &r->fc->dev->limits;
@@ -355,7 +358,7 @@ static void bring_up(void *arg)
 	if (r->start_err == 0 &&
 	    fabric_start(r->fc, data, r->options.no_private ? 0 : sizeof(data),
 			 r->options.read_depth) < 0)
-		fabric_close(r->fc);	/* closed() comes */
+		fabric_close(r->fc);	/* requester_closed() comes */
 }
 
 /* On the loop. */
@@ -366,7 +369,7 @@ static void free_conn(void *arg)
 	fabric_free(r->fc);
 }
 
-static void free_all(struct rpcrdma_requester *r)
+static void requester_free_all(struct rpcrdma_requester *r)
 {
 	if (r->fc)
 		loop_call(r->loop, free_conn, r);
@@ -380,7 +383,7 @@ static void free_all(struct rpcrdma_requester *r)
 	free(r);
 }
 
-static void fill_defaults(struct rpcrdma_requester_options *o)
+static void requester_fill_defaults(struct rpcrdma_requester_options *o)
 {
 	if (o->credits == 0)
 		o->credits = 128;
@@ -402,7 +405,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	if (!r)
 		return -ENOMEM;
 	r->options = *options;
-	fill_defaults(&r->options);
+	requester_fill_defaults(&r->options);
 	r->loop = loop;
 	r->window = 1;
 	sem_init(&r->over, 0, 0);
@@ -412,8 +415,8 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	if (err < 0)
 		goto fail;
 	r->fc->upper = r;
-	r->fc->established = established;
-	r->fc->closed = closed;
+	r->fc->established = requester_established;
+	r->fc->closed = requester_closed;
 	r->fc->owed = owed;
 	limits = &r->fc->dev->limits;
 	r->options.credits = MIN(r->options.credits, limits->max_wr);
@@ -422,7 +425,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	err = alloc_all(r);
 	if (err < 0)
 		goto fail;
-	loop_call(loop, bring_up, r);
+	loop_call(loop, requester_bring_up, r);
 	err = r->start_err;
 	if (err < 0)
 		goto fail;
@@ -430,7 +433,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	return 0;
 
 fail:
-	free_all(r);
+	requester_free_all(r);
 	return err;
 }
 
@@ -439,5 +442,5 @@ void rpcrdma_requester_destroy(struct rpcrdma_requester *r)
 	fabric_close(r->fc);
 	while (sem_wait(&r->over) && errno == EINTR)
 		;
-	free_all(r);
+	requester_free_all(r);
 }

@@ -33,7 +33,7 @@ void rpcrdma_sq_fini(struct rpcrdma_sq *sq)
 	pthread_mutex_destroy(&sq->lock);
 }
 
-static void append(struct rpcrdma_fifo *f, struct rpcrdma_chain *c)
+static void fifo_append(struct rpcrdma_fifo *f, struct rpcrdma_chain *c)
 {
 	c->next = NULL;
 	if (f->head)
@@ -75,7 +75,7 @@ static unsigned postable(const struct rpcrdma_sq *sq,
 static void batch_done(struct fabric_op *op, int status, uint32_t len);
 
 /* Posts the next @n steps of @c.  0 or -errno: nothing was posted. */
-static int post(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, unsigned n)
+static int sq_post(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, unsigned n)
 {
 	struct rpcrdma_batch *b = free_batch(c);
 	struct fabric_wr *first = c->next_wr;
@@ -124,16 +124,16 @@ static struct rpcrdma_chain *pick(struct rpcrdma_sq *sq, unsigned *n)
 }
 
 /* Unparks @c, which is the first parked chain of its kind. */
-static void pop(struct rpcrdma_sq *sq, struct rpcrdma_chain *c)
+static void sq_pop(struct rpcrdma_sq *sq, struct rpcrdma_chain *c)
 {
 	fifo_of(sq, c)->head = c->next;
 }
 
 /* Fails @c: no more steps of it are posted.  True if it is done now. */
-static bool fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
+static bool sq_fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 {
 	if (fifo_of(sq, c)->head == c)
-		pop(sq, c);
+		sq_pop(sq, c);
 	if (c->status == 0)
 		c->status = err;
 	c->left = 0;
@@ -141,24 +141,24 @@ static bool fail(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, int err)
 }
 
 /* Posts the chains that have room; puts those that fail on @failed. */
-static void advance(struct rpcrdma_sq *sq, struct rpcrdma_fifo *failed)
+static void sq_advance(struct rpcrdma_sq *sq, struct rpcrdma_fifo *failed)
 {
 	struct rpcrdma_chain *c;
 	unsigned n;
 	int err;
 
 	while ((c = pick(sq, &n))) {
-		err = post(sq, c, n);
+		err = sq_post(sq, c, n);
 		if (err < 0) {
-			if (fail(sq, c, err))
-				append(failed, c);
+			if (sq_fail(sq, c, err))
+				fifo_append(failed, c);
 		} else if (c->left == 0) {
-			pop(sq, c);
+			sq_pop(sq, c);
 		}
 	}
 }
 
-static void call_done(struct rpcrdma_fifo *list)
+static void sq_call_done(struct rpcrdma_fifo *list)
 {
 	struct rpcrdma_chain *c, *next;
 
@@ -182,14 +182,14 @@ static void batch_done(struct fabric_op *op, int status, uint32_t len)
 	b->steps = 0;
 	c->in_flight--;
 	if (status < 0 || c->status < 0) {
-		if (fail(sq, c, status))
-			append(&over, c);
+		if (sq_fail(sq, c, status))
+			fifo_append(&over, c);
 	} else if (c->left == 0 && c->in_flight == 0) {
-		append(&over, c);
+		fifo_append(&over, c);
 	}
-	advance(sq, &over);
+	sq_advance(sq, &over);
 	mutex_unlock(&sq->lock);
-	call_done(&over);
+	sq_call_done(&over);
 }
 
 void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth)
@@ -215,8 +215,8 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain)
 		return -ENOTCONN;
 	}
 	chain->turn = sq->turn++;
-	append(fifo_of(sq, chain), chain);
-	advance(sq, &failed);
+	fifo_append(fifo_of(sq, chain), chain);
+	sq_advance(sq, &failed);
 	/* A chain that fails at once was not taken. */
 	for (at = &failed.head; (c = *at); at = &c->next) {
 		if (c == chain) {
@@ -232,7 +232,7 @@ int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain)
 			stat_inc(rdma_chains_parked);
 	}
 	mutex_unlock(&sq->lock);
-	call_done(&failed);
+	sq_call_done(&failed);
 	return err;
 }
 
@@ -257,8 +257,8 @@ void rpcrdma_sq_kill(struct rpcrdma_sq *sq)
 	sq->dead = true;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		while ((c = kinds[i]->head))
-			if (fail(sq, c, -ENOTCONN))
-				append(&over, c);
+			if (sq_fail(sq, c, -ENOTCONN))
+				fifo_append(&over, c);
 	mutex_unlock(&sq->lock);
-	call_done(&over);
+	sq_call_done(&over);
 }

@@ -48,7 +48,7 @@ static void take_over(struct work_item *item)
 }
 
 /* Looks the call up in the cache.  False: the call is over. */
-static bool admit(struct rpc_slot *slot, const struct xdr_in *args)
+static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
 	struct rpc_call *call = &slot->call;
 	struct xprt *x = call->msg->xprt;
@@ -181,7 +181,7 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 }
 
 /* The row is known, @x stands before the arguments. */
-static void start(struct rpc_slot *slot, struct xdr_in *x)
+static void dispatch_start(struct rpc_slot *slot, struct xdr_in *x)
 {
 	struct rpc_call *call = &slot->call;
 	const struct rpc_proc *proc = call->proc;
@@ -202,7 +202,7 @@ static void start(struct rpc_slot *slot, struct xdr_in *x)
 	}
 	rpc_call_init(slot);
 	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
-	    !admit(slot, &args))
+	    !dispatch_admit(slot, &args))
 		return;
 	rpc_call_run(slot);
 }
@@ -255,7 +255,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 		refuse_proc(slot, stat);
 		return;
 	}
-	start(slot, &x);
+	dispatch_start(slot, &x);
 }
 
 /*

@@ -43,7 +43,7 @@ static struct drc_call **running_bucket(struct drc_shard *s, uint32_t hash)
 	return &s->running[hash / DRC_SHARDS % DRC_RUNNING_BUCKETS];
 }
 
-static void run(struct drc_shard *s, struct drc_call *call)
+static void drc_run(struct drc_shard *s, struct drc_call *call)
 {
 	struct drc_call **bucket = running_bucket(s, call->hash);
 
@@ -97,7 +97,7 @@ static struct drc_call *await(struct drc_call *first, struct drc_call *call)
 	return older;
 }
 
-static void count(enum drc_case c)
+static void drc_count(enum drc_case c)
 {
 	switch (c) {
 	case DRC_AGAIN_SAME:
@@ -170,7 +170,7 @@ static enum drc_case judge(const struct drc_call *call,
 		f.left_over = is_left_over(call, fate);
 	}
 	c = drc_rule(&f);
-	count(c);
+	drc_count(c);
 	return c;
 }
 
@@ -239,8 +239,9 @@ static struct drc_entry *find_done(struct drc *drc, struct drc_shard *s,
  * note where the reply ended, the entry's memory stays for that, and a copy
  * takes over; without memory for the copy nothing changes.
  */
-static void replay(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
-		   const struct drc_call *call, struct drc_ask *ask)
+static void drc_replay(struct drc *drc, struct drc_shard *s,
+		       struct drc_entry *e,
+		       const struct drc_call *call, struct drc_ask *ask)
 {
 	uint64_t t = xprt_now_ms();
 	struct drc_entry *copy;
@@ -291,7 +292,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 	if (!e && !left_over)
 		first = find_running(s, call, &left_over);
 	if (e) {
-		replay(drc, s, e, call, ask);
+		drc_replay(drc, s, e, call, ask);
 		verdict = DRC_REPLAY;
 	} else if (first && first->waiting && call->fate &&
 		   first->waiting->fate &&
@@ -305,7 +306,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 		verdict = DRC_DROP;
 	} else {
 		call->waiting = NULL;
-		run(s, call);
+		drc_run(s, call);
 	}
 	mutex_unlock(&s->lock);
 	if (ask->older)
@@ -314,7 +315,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 }
 
 /* Once a minute at most. */
-static void warn(struct drc *drc, uint64_t t)
+static void warn_if_full(struct drc *drc, uint64_t t)
 {
 	uint64_t last = atomic_load(&drc->warned);
 
@@ -342,8 +343,8 @@ static bool waits_itself(const struct drc_call *w, uint64_t born)
 
 /* With the lock: makes room for one more reply of @size bytes, or returns
  * false.  Sets *@lost if a reply went that was needed. */
-static bool make_room(struct drc *drc, struct drc_shard *s, unsigned share,
-		      size_t size, uint64_t t, bool *lost)
+static bool drc_make_room(struct drc *drc, struct drc_shard *s, unsigned share,
+			  size_t size, uint64_t t, bool *lost)
 {
 	while (s->bytes + size > drc->max)
 		if (!drc_evict(drc, s, share, t, lost))
@@ -374,7 +375,7 @@ static bool keep_for_all(struct drc *drc, struct drc_shard *s,
 		if (w != newest)
 			copy = !(w == call && shared) &&
 			       waits_itself(w, born) &&
-			       make_room(drc, s, w->share, size, t, &lost) ?
+			       drc_make_room(drc, s, w->share, size, t, &lost) ?
 			       drc_make(w, e->reply, e->len) : NULL;
 		shared |= w->fate == call->fate;
 		if (copy)
@@ -408,7 +409,8 @@ struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 	waiting = call->waiting;
 	clear_sent(call);
 	drc_trim(drc, s, t);
-	if (e && !make_room(drc, s, call->share, drc_size_of(len), t, &lost)) {
+	if (e && !drc_make_room(drc, s, call->share, drc_size_of(len), t,
+				&lost)) {
 		free(e);
 		e = NULL;
 	}
@@ -418,7 +420,7 @@ struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 	if (keep && !e)
 		stat_inc(drc_no_room);
 	if (lost || (keep && !e))
-		warn(drc, t);
+		warn_if_full(drc, t);
 	return waiting;
 }
 
@@ -431,7 +433,7 @@ struct drc_call *drc_forget(struct drc *drc, struct drc_call *call)
 	end_run(s, call);
 	waiting = call->waiting;
 	if (waiting)
-		run(s, waiting);
+		drc_run(s, waiting);
 	mutex_unlock(&s->lock);
 	return waiting;
 }
@@ -499,8 +501,8 @@ fail:
 	return -ENOMEM;
 }
 
-static void free_all(struct drc *drc, struct drc_shard *s,
-		     struct cds_list_head *list)
+static void drc_free_all(struct drc *drc, struct drc_shard *s,
+			 struct cds_list_head *list)
 {
 	while (!cds_list_empty(list))
 		drc_release(drc, s, cds_list_first_entry(list, struct drc_entry,
@@ -512,8 +514,8 @@ void drc_destroy(struct drc *drc)
 	for (unsigned i = 0; i < DRC_SHARDS; i++) {
 		struct drc_shard *s = &drc->shards[i];
 
-		free_all(drc, s, &s->due);
-		free_all(drc, s, &s->kept);
+		drc_free_all(drc, s, &s->due);
+		drc_free_all(drc, s, &s->kept);
 		pthread_mutex_destroy(&s->lock);
 	}
 	free(drc->shares);

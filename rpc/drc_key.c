@@ -17,7 +17,7 @@ void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
 	key->port = datagram ? in6->sin6_port : 0;
 }
 
-static uint64_t load(const uint8_t *p, size_t n)
+static uint64_t load_word(const uint8_t *p, size_t n)
 {
 	uint64_t v = 0;
 
@@ -31,14 +31,14 @@ static uint64_t sum_bytes(const uint8_t *p, size_t n)
 	uint64_t h[4] = { n, 1, 2, 3 };
 
 	for (; n >= 32; n -= 32, p += 32) {
-		h[0] = hash_mix(h[0], load(p, 8));
-		h[1] = hash_mix(h[1], load(p + 8, 8));
-		h[2] = hash_mix(h[2], load(p + 16, 8));
-		h[3] = hash_mix(h[3], load(p + 24, 8));
+		h[0] = hash_mix(h[0], load_word(p, 8));
+		h[1] = hash_mix(h[1], load_word(p + 8, 8));
+		h[2] = hash_mix(h[2], load_word(p + 16, 8));
+		h[3] = hash_mix(h[3], load_word(p + 24, 8));
 	}
 	for (; n >= 8; n -= 8, p += 8)
-		h[0] = hash_mix(h[0], load(p, 8));
-	h[1] = hash_mix(h[1], load(p, n));
+		h[0] = hash_mix(h[0], load_word(p, 8));
+	h[1] = hash_mix(h[1], load_word(p, n));
 	return hash_mix(hash_mix(h[0], h[1]), hash_mix(h[2], h[3]));
 }
 

@@ -163,8 +163,8 @@ static bool is_needed(const struct drc_entry *e,
 }
 
 /* Looks at a reply whose time has come. */
-static void look_at(struct drc *drc, struct drc_shard *s, struct drc_entry *e,
-		    uint64_t t)
+static void store_look_at(struct drc *drc, struct drc_shard *s,
+			  struct drc_entry *e, uint64_t t)
 {
 	struct xprt_view v;
 
@@ -196,7 +196,7 @@ void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
 		e = cds_list_first_entry(&s->due, struct drc_entry, order);
 		if ((int64_t)(t - e->due) < 0)
 			break;
-		look_at(drc, s, e, t);
+		store_look_at(drc, s, e, t);
 	}
 	for (int i = 0; i < 2 && !cds_list_empty(&s->kept); i++) {
 		e = cds_list_first_entry(&s->kept, struct drc_entry, order);
@@ -207,8 +207,8 @@ void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t)
 }
 
 /* Returns the reply that @share needs least, or NULL. */
-static struct drc_entry *choose(struct drc_share *share, uint64_t t,
-				bool *needed)
+static struct drc_entry *store_choose(struct drc_share *share, uint64_t t,
+				      bool *needed)
 {
 	struct drc_entry *e, *oldest = NULL;
 	struct xprt_view v;
@@ -262,9 +262,9 @@ bool drc_evict(struct drc *drc, struct drc_shard *s, unsigned share,
 	struct drc_entry *e;
 	bool needed;
 
-	e = choose(largest(s), t, &needed);
+	e = store_choose(largest(s), t, &needed);
 	if (!e)
-		e = choose(&s->shares[share], t, &needed);
+		e = store_choose(&s->shares[share], t, &needed);
 	if (!e)
 		return false;
 	stat_inc(drc_evicted);

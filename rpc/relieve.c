@@ -21,14 +21,14 @@
 STAT(rpc_sent_back, "calls sent back because calls before them hang and "
      "other clients need their memory");
 
-static struct rpc_slot *slot_of(struct work_item *item)
+static struct rpc_slot *waiting_slot(struct work_item *item)
 {
 	return container_of(item, struct rpc_slot, priv.work);
 }
 
 static bool holds_shared(struct work_item *item, void *arg)
 {
-	const struct rpc_slot *slot = slot_of(item);
+	const struct rpc_slot *slot = waiting_slot(item);
 	const struct rpc_call *call = &slot->call;
 	struct xprt *x = call->msg->xprt;
 	const bool *is_short = arg;
@@ -60,7 +60,7 @@ void rpc_server_relieve(struct rpc_server *server)
 	thread_must_not_wait = true;
 	for (; item; item = next) {
 		next = item->next;
-		send_back(slot_of(item));
+		send_back(waiting_slot(item));
 	}
 	rpc_suspended_relieve(&server->suspended, is_short);
 	thread_must_not_wait = before;

@@ -21,7 +21,8 @@ STAT(drc_answered, "duplicates answered with the call they repeat");
 STAT(drc_ran_after, "duplicates of WRITEs run after the WRITE they repeat");
 STAT(drc_taken_over, "duplicates run in place of a call that got no reply");
 
-static void count(const struct rpc_call *call, bool error, uint64_t started)
+static void reply_count(const struct rpc_call *call, bool error,
+			uint64_t started)
 {
 	const struct rpc_proc_counters *n =
 		&call->version->counters[call->procnum];
@@ -33,7 +34,7 @@ static void count(const struct rpc_call *call, bool error, uint64_t started)
 }
 
 /* Gives back the buffers that are not sent, and counts the call. */
-static void end(struct rpc_slot *slot, bool error)
+static void reply_end(struct rpc_slot *slot, bool error)
 {
 	struct rpc_call *call = &slot->call;
 	struct rpc_call_priv *priv = &slot->priv;
@@ -41,7 +42,7 @@ static void end(struct rpc_slot *slot, bool error)
 	buf_put(priv->body);
 	pipe_put(priv->pipe);
 	if (call->proc)
-		count(call, error || call->failed, priv->started);
+		reply_count(call, error || call->failed, priv->started);
 }
 
 /* Sends the waiting duplicates the reply of the call that they repeat. */
@@ -78,7 +79,7 @@ static void start_waited(struct rpc_slot *slot)
  * is not copied: such a reply is not remembered, and a duplicate runs again.
  * (No procedure that is not idempotent has one.)
  */
-static void remember(struct rpc_slot *slot, bool keep)
+static void reply_remember(struct rpc_slot *slot, bool keep)
 {
 	struct drc *drc = slot->call.server->drc;
 	struct drc_call *call = &slot->priv.drc, *dup;
@@ -128,12 +129,12 @@ static void send_head(struct rpc_slot *slot, uint32_t len)
 static void send_error(struct rpc_slot *slot, const struct xdr_out *x)
 {
 	slot->call.msg->body = NULL;
-	remember(slot, false);
-	end(slot, true);
+	reply_remember(slot, false);
+	reply_end(slot, true);
 	send_head(slot, (uint32_t)xdr_out_len(x));
 }
 
-static void start(struct rpc_slot *slot, struct xdr_out *x)
+static void reply_start(struct rpc_slot *slot, struct xdr_out *x)
 {
 	xdr_out_init(x, slot->call.msg->head, MSG_HEAD_SIZE);
 }
@@ -142,7 +143,7 @@ void rpc_reply_status(struct rpc_slot *slot, enum rpc_accept_stat stat)
 {
 	struct xdr_out x;
 
-	start(slot, &x);
+	reply_start(slot, &x);
 	rpc_header_accepted(&x, slot->call.xid, stat);
 	send_error(slot, &x);
 }
@@ -152,7 +153,7 @@ void rpc_reply_prog_mismatch(struct rpc_slot *slot)
 	const struct rpc_program *prog = slot->call.prog;
 	struct xdr_out x;
 
-	start(slot, &x);
+	reply_start(slot, &x);
 	rpc_header_prog_mismatch(&x, slot->call.xid, prog->versions[0].vers,
 				 prog->versions[prog->nversions - 1].vers);
 	send_error(slot, &x);
@@ -162,7 +163,7 @@ void rpc_reply_rpc_mismatch(struct rpc_slot *slot)
 {
 	struct xdr_out x;
 
-	start(slot, &x);
+	reply_start(slot, &x);
 	rpc_header_rpc_mismatch(&x, slot->call.xid);
 	send_error(slot, &x);
 }
@@ -171,7 +172,7 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why)
 {
 	struct xdr_out x;
 
-	start(slot, &x);
+	reply_start(slot, &x);
 	rpc_header_denied(&x, slot->call.xid, why);
 	send_error(slot, &x);
 }
@@ -179,15 +180,15 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why)
 void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
 {
 	slot->call.msg->body = NULL;
-	end(slot, false);
+	reply_end(slot, false);
 	send_head(slot, len);
 }
 
 void rpc_reply_none(struct rpc_slot *slot)
 {
 	slot->call.msg->body = NULL;
-	remember(slot, false);
-	end(slot, true);
+	reply_remember(slot, false);
+	reply_end(slot, true);
 	xprt_drop(slot->call.msg);
 	stat_inc(rpc_dropped);
 }
@@ -195,7 +196,7 @@ void rpc_reply_none(struct rpc_slot *slot)
 void rpc_reply_reject(struct rpc_slot *slot)
 {
 	slot->call.msg->body = NULL;
-	end(slot, true);
+	reply_end(slot, true);
 	xprt_reject(slot->call.msg);
 	stat_inc(rpc_rejected);
 }
@@ -247,8 +248,8 @@ void rpc_reply_results(struct rpc_slot *slot)
 	}
 	call->msg->head_len = (uint32_t)xdr_out_len(&x);
 	attach_body(slot, pad);
-	remember(slot, true);
-	end(slot, false);
+	reply_remember(slot, true);
+	reply_end(slot, false);
 	hand_over(slot);
 }
 

@@ -129,8 +129,8 @@ static bool_t put_nothing(XDR *xdr, ...)
 	return TRUE;
 }
 
-static int call(struct rpcbind *rb, rpcproc_t proc, xdrproc_t put,
-		void *args, xdrproc_t get, void *res)
+static int rpcbind_call(struct rpcbind *rb, rpcproc_t proc, xdrproc_t put,
+			void *args, xdrproc_t get, void *res)
 {
 	switch (clnt_call(rb->client, proc, put, args, get, res, timeout)) {
 	case RPC_SUCCESS:
@@ -149,19 +149,19 @@ static int call(struct rpcbind *rb, rpcproc_t proc, xdrproc_t put,
 }
 
 /* SET or UNSET.  0, -EACCES when the answer is FALSE, or -errno. */
-static int change(struct rpcbind *rb, rpcproc_t proc, struct rpcb *map)
+static int rpcbind_change(struct rpcbind *rb, rpcproc_t proc, struct rpcb *map)
 {
 	bool_t done = FALSE;
 	int err;
 
-	err = call(rb, proc, (xdrproc_t)xdr_rpcb, map, (xdrproc_t)xdr_bool,
-		   &done);
+	err = rpcbind_call(rb, proc, (xdrproc_t)xdr_rpcb, map,
+			   (xdrproc_t)xdr_bool, &done);
 	return err ? err : done ? 0 : -EACCES;
 }
 
 /* The strings are borrowed; libtirpc does not write to them. */
-static void fill(struct rpcb *map, uint32_t prog, uint32_t vers,
-		 const char *netid, char *uaddr)
+static void rpcbind_fill(struct rpcb *map, uint32_t prog, uint32_t vers,
+			 const char *netid, char *uaddr)
 {
 	static char owner[16];
 
@@ -180,12 +180,12 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 	struct rpcb map;
 	int err;
 
-	fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
-	err = change(rb, RPCBPROC_SET, &map);
+	rpcbind_fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
+	err = rpcbind_change(rb, RPCBPROC_SET, &map);
 	if (err == -EACCES) {
-		err = change(rb, RPCBPROC_UNSET, &map);
+		err = rpcbind_change(rb, RPCBPROC_UNSET, &map);
 		if (!err)
-			err = change(rb, RPCBPROC_SET, &map);
+			err = rpcbind_change(rb, RPCBPROC_SET, &map);
 	}
 	return err;
 }
@@ -206,13 +206,13 @@ int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 	struct rpcb map;
 	int err;
 
-	fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
-	err = call(rb, RPCBPROC_DUMP, put_nothing, NULL,
-		   (xdrproc_t)xdr_rpcblist_ptr, &list);
+	rpcbind_fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
+	err = rpcbind_call(rb, RPCBPROC_DUMP, put_nothing, NULL,
+			   (xdrproc_t)xdr_rpcblist_ptr, &list);
 	if (err)
 		return err;
 	for (rpcblist_ptr l = list; l; l = l->rpcb_next)
 		ours = ours || same_map(&l->rpcb_map, &map);
 	clnt_freeres(rb->client, (xdrproc_t)xdr_rpcblist_ptr, &list);
-	return ours ? change(rb, RPCBPROC_UNSET, &map) : -ENOENT;
+	return ours ? rpcbind_change(rb, RPCBPROC_UNSET, &map) : -ENOENT;
 }

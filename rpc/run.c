@@ -130,7 +130,7 @@ void rpc_call_init(struct rpc_slot *slot)
 	memset(call->state, 0, call->proc->state_zeroed);
 }
 
-static void fail(struct rpc_slot *slot)
+static void run_fail(struct rpc_slot *slot)
 {
 	stat_inc(rpc_system_err);
 	log_limited(LOG_LEVEL_WARN, "%s: %s %s failed",
@@ -139,15 +139,15 @@ static void fail(struct rpc_slot *slot)
 	rpc_reply_status(slot, RPC_SYSTEM_ERR);
 }
 
-static int end(struct rpc_call *call, int err)
+static int run_end(struct rpc_call *call, int err)
 {
 	return call->proc->end ? call->proc->end(call, err) : err;
 }
 
-static void finish(struct rpc_slot *slot, int err)
+static void run_finish(struct rpc_slot *slot, int err)
 {
-	if (end(&slot->call, err) < 0)
-		fail(slot);
+	if (run_end(&slot->call, err) < 0)
+		run_fail(slot);
 	else
 		rpc_reply_results(slot);
 }
@@ -172,16 +172,16 @@ void rpc_call_run(struct rpc_slot *slot)
 		if (slot->priv.body_len <= SPIN_MAX)
 			loop_spin_next();
 	}
-	finish(slot, MIN(n, 0));
+	run_finish(slot, MIN(n, 0));
 }
 
 void rpc_call_send_back(struct rpc_slot *slot, bool answer)
 {
 	slot->call.may_wait = false;
 	if (answer && slot->call.prog->sends_back) {
-		finish(slot, -ETIMEDOUT);
+		run_finish(slot, -ETIMEDOUT);
 		return;
 	}
-	end(&slot->call, -ECANCELED);
+	run_end(&slot->call, -ECANCELED);
 	rpc_reply_none(slot);
 }

@@ -66,7 +66,8 @@ bool rpc_call_suspend(struct rpc_call *call, const char *why,
 }
 
 /* With the lock held. */
-static void unlist(struct rpc_suspended *s, struct rpc_call_priv *priv)
+static void suspended_unlist(struct rpc_suspended *s,
+			     struct rpc_call_priv *priv)
 {
 	cds_list_del(&priv->suspended);
 	s->n--;
@@ -78,7 +79,7 @@ void rpc_call_resume(struct rpc_call *call)
 	struct rpc_suspended *s = &call->server->suspended;
 
 	mutex_lock(&s->lock);
-	unlist(s, &slot->priv);
+	suspended_unlist(s, &slot->priv);
 	mutex_unlock(&s->lock);
 	slot->priv.resumed = true;
 	rpc_call_queue(slot, slot->priv.class);
@@ -115,7 +116,7 @@ void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short)
 						     priv);
 
 		if (take_back(slot, is_short)) {
-			unlist(s, priv);
+			suspended_unlist(s, priv);
 			cds_list_add_tail(&priv->suspended, &cancelled);
 		}
 	}

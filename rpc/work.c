@@ -104,7 +104,7 @@ static struct worker *pick_idle(struct work_pool *pool)
 }
 
 /* Locked.  True if a class has an item to run and no worker is on its way. */
-static bool is_short(struct work_pool *pool)
+static bool workers_short(struct work_pool *pool)
 {
 	return !pool->idle && !pool->waking && !pool->stopping &&
 	       !cds_list_empty(&pool->ready);
@@ -113,7 +113,7 @@ static bool is_short(struct work_pool *pool)
 /* Locked.  Has the keeper start a worker where one is needed. */
 static void ask_keeper(struct work_pool *pool)
 {
-	if (likely(!is_short(pool)) || pool->growing)
+	if (likely(!workers_short(pool)) || pool->growing)
 		return;
 	pool->growing = true;
 	pthread_cond_signal(&pool->wanted);
@@ -265,8 +265,8 @@ void work_submit(struct work_class *class, struct work_item *item)
 }
 
 /* Locked.  Takes the first item of the network and client whose turn it is. */
-static struct work_item *take(struct work_pool *pool,
-			      struct work_class **from, struct turn **of)
+static struct work_item *worker_take(struct work_pool *pool,
+				     struct work_class **from, struct turn **of)
 {
 	struct work_class *class;
 	struct network *network;
@@ -300,7 +300,7 @@ static struct work_item *take(struct work_pool *pool,
 }
 
 /* Locked.  An item of the class has been run. */
-static void finish(struct work_class *class, struct turn *turn)
+static void worker_finish(struct work_class *class, struct turn *turn)
 {
 	turn->running--;
 	turn->ended++;
@@ -314,7 +314,7 @@ static void finish(struct work_class *class, struct turn *turn)
 /*
  * Called and returns with the lock held.  Spins for an item; true if one came.
  */
-static bool spin(struct work_pool *pool, struct worker *w)
+static bool worker_spin(struct work_pool *pool, struct worker *w)
 {
 	unsigned n = w->spin;
 
@@ -359,7 +359,7 @@ static void work(void *arg)
 	mutex_lock(&pool->lock);
 	pool->waking = false;		/* it has come */
 	for (;;) {
-		item = take(pool, &class, &turn);
+		item = worker_take(pool, &class, &turn);
 		if (item) {
 			next = pick_idle(pool);
 			ask_keeper(pool);
@@ -367,10 +367,10 @@ static void work(void *arg)
 			wake(next);
 			item->run(item);
 			mutex_lock(&pool->lock);
-			finish(class, turn);
+			worker_finish(class, turn);
 		} else if (pool->stopping) {
 			break;
-		} else if (!spin(pool, w)) {
+		} else if (!worker_spin(pool, w)) {
 			if (!pool->stopping)
 				sleep_idle(pool, w);
 		}
@@ -419,14 +419,14 @@ static void keeper_rest(struct work_pool *pool, int err)
 				clock_ns() + KEEPER_WAIT_S * 1ull * NS_PER_S);
 }
 
-static void keep(void *arg)
+static void keeper_run(void *arg)
 {
 	struct work_pool *pool = arg;
 	int err;
 
 	mutex_lock(&pool->lock);
 	while (!pool->stopping) {
-		if (is_short(pool)) {
+		if (workers_short(pool)) {
 			err = add_worker(pool);
 			if (err < 0)
 				keeper_rest(pool, err);
@@ -481,11 +481,11 @@ static void free_pool(struct work_pool *pool)
 	free(pool);
 }
 
-static int start(struct work_pool *pool, unsigned n)
+static int workers_start(struct work_pool *pool, unsigned n)
 {
 	int err;
 
-	err = thread_start(&pool->keeper, "keeper", keep, pool);
+	err = thread_start(&pool->keeper, "keeper", keeper_run, pool);
 	if (err < 0)
 		return err;
 	mutex_lock(&pool->lock);
@@ -515,7 +515,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	pool->common = work_class_new(pool, "common", nworkers);
 	if (!pool->common)
 		goto fail_pool;
-	err = start(pool, nworkers);
+	err = workers_start(pool, nworkers);
 	if (err < 0)
 		goto fail_common;
 	*out = pool;

@@ -71,7 +71,7 @@ struct work_class *work_pool_common(struct work_pool *pool)
 }
 
 /* Locked.  Takes what has nothing to run any more from its list. */
-static void unlist(struct work_class *class, struct turn *turn)
+static void class_unlist(struct work_class *class, struct turn *turn)
 {
 	struct network *network = turn->network;
 
@@ -111,7 +111,7 @@ static struct work_item *take_some(struct work_class *class, struct turn *turn,
 		list = item;
 		class->waiting--;
 	}
-	unlist(class, turn);
+	class_unlist(class, turn);
 	turn_check_free(turn);
 	return list;
 }

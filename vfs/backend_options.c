@@ -121,7 +121,7 @@ static int set_text(const struct vfs_option *row, const char *opt,
 	return 0;
 }
 
-static int parse_one(const struct vfs_ops *ops, const char *opt, char *block,
+static int parse_own(const struct vfs_ops *ops, const char *opt, char *block,
 		     char **err)
 {
 	size_t len = strcspn(opt, "=");
@@ -155,7 +155,7 @@ int backend_options(const struct vfs_ops *ops, const char *text, void **out,
 	if (!copy || (!block && ops->options_size))
 		ret = -ENOMEM;
 	while (ret == 0 && *copy && (opt = strsep(&next, ",")))
-		ret = parse_one(ops, opt, block, err);
+		ret = parse_own(ops, opt, block, err);
 	free(copy);
 	if (ret == 0)
 		*out = block;

@@ -161,8 +161,8 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 	return 0;
 }
 
-static int load(const char *path, const char *name,
-		const struct vfs_ops **out, char **err)
+static int load_module(const char *path, const char *name,
+		       const struct vfs_ops **out, char **err)
 {
 	void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	const struct vfs_ops *ops;
@@ -208,7 +208,7 @@ int backends_load(struct backends *b, const char *dir, const char *name,
 	if (ret == 0)
 		ret = check_owner(path, false, err);
 	if (ret == 0)
-		ret = load(path, name, &b->loaded[b->nloaded], err);
+		ret = load_module(path, name, &b->loaded[b->nloaded], err);
 	if (ret == 0)
 		b->nloaded++;
 	free(path);

@@ -88,7 +88,7 @@ static _Atomic(struct peer *) *bucket_of(struct peers *p,
 	return &p->buckets[hash_addr(a->bytes) % BUCKETS];
 }
 
-static struct peer *find(struct peers *p, const struct addr *a)
+static struct peer *peer_find(struct peers *p, const struct addr *a)
 {
 	struct peer *peer = atomic_load_explicit(bucket_of(p, a),
 						 memory_order_acquire);
@@ -102,7 +102,7 @@ static struct peer *find(struct peers *p, const struct addr *a)
 const uint64_t *peers_find(struct peers *p, const struct addr *a,
 			   unsigned serial)
 {
-	const struct peer *peer = find(p, a);
+	const struct peer *peer = peer_find(p, a);
 
 	if (!peer || peer->serial != serial || peer->expires < clock_coarse_s())
 		return NULL;
@@ -129,8 +129,8 @@ static void unlink_peer(struct peers *p, _Atomic(struct peer *) *at,
 
 /* Takes out the old record of @a.  If there are too many records, takes out all
  * that have expired; if none has, all. */
-static void make_room(struct peers *p, const struct addr *a,
-		      struct garbage *g)
+static void make_room_for(struct peers *p, const struct addr *a,
+			  struct garbage *g)
 {
 	bool full = p->count >= PEERS_MAX;
 	time_t before = clock_coarse_s();
@@ -164,7 +164,7 @@ unsigned peers_count(struct peers *p)
 	return n;
 }
 
-static void insert(struct peers *p, struct peer *peer)
+static void insert_peer(struct peers *p, struct peer *peer)
 {
 	struct garbage *g = calloc(1, sizeof(*g));
 	_Atomic(struct peer *) *bucket = bucket_of(p, &peer->addr);
@@ -174,9 +174,9 @@ static void insert(struct peers *p, struct peer *peer)
 		return;
 	}
 	mutex_lock(&p->lock);
-	make_room(p, &peer->addr, g);
+	make_room_for(p, &peer->addr, g);
 	atomic_store(&peer->next, atomic_load(bucket));
-	/* Pairs with find(). */
+	/* Pairs with peer_find(). */
 	atomic_store_explicit(bucket, peer, memory_order_release);
 	p->count++;
 	mutex_unlock(&p->lock);
@@ -288,7 +288,7 @@ static bool recall(struct peers *p, struct peer *peer,
 	bool known;
 
 	rcu_enter();
-	old = find(p, &peer->addr);
+	old = peer_find(p, &peer->addr);
 	known = old && old->serial == peer->serial;
 	if (known) {
 		memcpy(peer->names, old->names, names_size(set));
@@ -339,7 +339,7 @@ static void resolve(struct peers *p, const struct resolver *r,
 		}
 	}
 	atomic_init(&peer->expires, clock_coarse_s() + keep);
-	insert(p, peer);
+	insert_peer(p, peer);
 }
 
 static bool is_pending(const struct peers *p, const struct addr *a)

@@ -243,7 +243,7 @@ static void forget_tree(struct tree *tree)
 	mutex_unlock(&t->trees_lock);
 }
 
-static void run(void *arg)
+static void run_tree(void *arg)
 {
 	struct tree *tree = arg;
 
@@ -260,7 +260,7 @@ static void run(void *arg)
 
 /* The tree of @path, counted, or NULL.  One that can't be mounted, or is being
  * unmounted, is none. */
-static struct tree *find(struct export_table *t, const char *path)
+static struct tree *tree_find(struct export_table *t, const char *path)
 {
 	struct tree *tree;
 
@@ -316,7 +316,7 @@ static int tree_create(struct export_table *t, const struct entry *e,
 	elder = elder_of(tree);
 	tree->late = elder && elder->late;
 	mutex_unlock(&t->trees_lock);
-	err = thread_start(&thread, "export", run, tree);
+	err = thread_start(&thread, "export", run_tree, tree);
 	if (err < 0) {
 		if (t->config.release)
 			t->config.release(t->config.arg, &tree->pub);
@@ -359,7 +359,7 @@ static void ask_for_path(struct export_table *t, struct tree *tree)
 
 int tree_bind(struct export_table *t, struct entry *e, char **err)
 {
-	struct tree *tree = find(t, e->path);
+	struct tree *tree = tree_find(t, e->path);
 	int ret;
 
 	if (!tree) {

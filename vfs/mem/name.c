@@ -21,8 +21,8 @@ static int check_dir(const struct mem_node *dir)
 }
 
 /* The child, counted.  The directory's lock is held. */
-static int find_child(const struct vfs_op *op, struct mem_node *dir,
-		      struct vfs_name name, struct mem_node **out)
+static int look_child_up(const struct vfs_op *op, struct mem_node *dir,
+			 struct vfs_name name, struct mem_node **out)
 {
 	struct mem_entry *e;
 	int err = check_dir(dir);
@@ -58,7 +58,7 @@ int mem_lookup(struct vfs_op *op)
 		mem_attr_fill(dir, op->dir_attr);
 		op->has_dir_attr = true;
 	}
-	err = find_child(op, dir, op->name, &child);
+	err = look_child_up(op, dir, op->name, &child);
 	mem_unlock(dir);
 	if (err < 0)
 		return err;
@@ -173,7 +173,7 @@ int mem_create(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	mem_wcc_before(dir, op->wcc);
-	err = find_child(op, dir, op->name, &n);
+	err = look_child_up(op, dir, op->name, &n);
 	if (err == -ENOENT) {
 		err = create_new(op, dir, &n);
 	} else if (err == 0) {
@@ -263,7 +263,7 @@ int mem_make(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	mem_wcc_before(dir, op->wcc);
-	err = find_child(op, dir, op->name, &n);
+	err = look_child_up(op, dir, op->name, &n);
 	if (err == 0) {
 		vfs_node_put(&n->base);
 		err = -EEXIST;

@@ -137,7 +137,7 @@ static void nlink_add(struct mem_node *dir, int n)
 				  memory_order_relaxed);
 }
 
-static int apply(struct move *m)
+static int rename_over(struct move *m)
 {
 	struct mem_fs *fs = mem_fs(m->from);
 	bool moves_dir = m->node->type == VFS_DIR;
@@ -181,7 +181,7 @@ static int move_locked(struct move *m)
 	mem_wrlock2(m->node, victim);
 	err = check_permits(m);
 	if (err == 0)
-		err = apply(m);
+		err = rename_over(m);
 	mem_unlock2(m->node, victim);
 	return err;
 }

@@ -43,14 +43,14 @@ static uint64_t key(const struct vfs_handle *h)
 /* The tag of what the table publishes. */
 #define PUBLISHED	posix_cache_find
 
-static int match(struct cds_lfht_node *hash, const void *h)
+static int cache_match(struct cds_lfht_node *hash, const void *h)
 {
 	rcu_seen(PUBLISHED);
 	return posix_handle_same(
 		&container_of(hash, struct posix_node, hash)->handle, h);
 }
 
-static void touch(struct posix_cache *c, struct posix_node *n)
+static void cache_touch(struct posix_cache *c, struct posix_node *n)
 {
 	uint32_t tick = atomic_load_explicit(&c->tick, memory_order_relaxed);
 
@@ -66,12 +66,12 @@ struct posix_node *posix_cache_find(struct posix_cache *c,
 	struct posix_node *n = NULL;
 
 	rcu_enter();
-	cds_lfht_lookup(c->hash, key(h), match, h, &iter);
+	cds_lfht_lookup(c->hash, key(h), cache_match, h, &iter);
 	hash = cds_lfht_iter_get_node(&iter);
 	if (hash) {
 		n = container_of(hash, struct posix_node, hash);
 		if (vfs_node_get_unless_zero(&n->node))
-			touch(c, n);
+			cache_touch(c, n);
 		else
 			n = NULL;
 	}
@@ -98,12 +98,12 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 
 	posix_cache_room(c);
 	cds_lfht_node_init(&n->hash);
-	touch(c, n);
+	cache_touch(c, n);
 	mutex_lock(&c->lock);
 	rcu_enter();
 	rcu_published(PUBLISHED);
-	hash = cds_lfht_add_unique(c->hash, key(&n->handle), match, &n->handle,
-				   &n->hash);
+	hash = cds_lfht_add_unique(c->hash, key(&n->handle), cache_match,
+				   &n->handle, &n->hash);
 	rcu_exit();
 	if (hash == &n->hash) {
 		vfs_node_get(&n->node);
@@ -115,7 +115,7 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 		/* In the table, so the cache's reference is there. */
 		first = container_of(hash, struct posix_node, hash);
 		vfs_node_get(&first->node);
-		touch(c, first);
+		cache_touch(c, first);
 	}
 	mutex_unlock(&c->lock);
 	if (first != n)
@@ -211,8 +211,8 @@ static bool sync_and_take_out(struct posix_cache *c, struct posix_node *n)
  * @age ticks (some of them longer: stay()).  Dirty ones are synced first.
  * Returns how many it looked at.
  */
-static long sweep(struct posix_cache *c, long max, uint32_t age,
-		  uint32_t dirty_age, long *closed)
+static long cache_sweep(struct posix_cache *c, long max, uint32_t age,
+			uint32_t dirty_age, long *closed)
 {
 	uint32_t tick = atomic_load(&c->tick);
 	struct posix_node *victim[SWEEP_BATCH], *dirty[SWEEP_BATCH];
@@ -272,7 +272,7 @@ void posix_cache_room(struct posix_cache *c)
 	if (likely(!posix_cache_full(c)))
 		return;
 	for (uint32_t age = 3; age-- > 0 && closed == 0;)
-		sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
+		cache_sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
 	stat_add(posix_node_evicted, closed);
 	if (!closed)
 		press(c);
@@ -295,7 +295,7 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	left = c->count;
 	mutex_unlock(&c->lock);
 	while (left > 0 && closed == 0) {
-		long n = sweep(c, left, 0, UINT32_MAX, &closed);
+		long n = cache_sweep(c, left, 0, UINT32_MAX, &closed);
 
 		if (n == 0)
 			break;
@@ -317,7 +317,7 @@ static void sweep_all(struct posix_cache *c, bool pressed)
 	left = c->count;
 	mutex_unlock(&c->lock);
 	for (; left > 0; left -= n) {
-		n = sweep(c, left, age, age * DIRTY_FACTOR, &closed);
+		n = cache_sweep(c, left, age, age * DIRTY_FACTOR, &closed);
 		if (n == 0 || (pressed && closed))
 			break;
 	}

@@ -31,7 +31,7 @@ struct making {
 };
 
 /* -EAGAIN: it is over, and not to be ended. */
-static int begin(struct making *m, struct vfs_op *op)
+static int making_begin(struct making *m, struct vfs_op *op)
 {
 	int err;
 
@@ -117,7 +117,7 @@ static int after_made(const struct making *m, const struct vfs_setattr *set,
 }
 
 /* Ends the creation, and makes it durable. */
-static int end(struct making *m, int err)
+static int making_end(struct making *m, int err)
 {
 	posix_change_end(&m->change);
 	if (m->node && (m->made || err == 0))
@@ -173,7 +173,7 @@ static int adopt_new(struct making *m, int fd)
 }
 
 /* The name is new: a file. */
-static int create_new(struct making *m, uint32_t mode)
+static int making_create_new(struct making *m, uint32_t mode)
 {
 	int fd = open_new(m, m->name.s, O_CREAT | O_EXCL, mode);
 
@@ -220,7 +220,7 @@ static int create_verified(struct making *m, const struct vfs_setattr *set)
 /* The same where a file can't be made without a name. */
 static int create_and_mark(struct making *m, const struct vfs_setattr *set)
 {
-	int err = create_new(m, MODE_FILE);
+	int err = making_create_new(m, MODE_FILE);
 
 	return err ? err : posix_setattr_new(m->op, m->node, set, &m->st,
 					     &m->touched);
@@ -285,7 +285,7 @@ static int create_once(struct making *m, const struct vfs_create *how)
 
 	if (how->how == VFS_CREATE_EXCLUSIVE)
 		return create_exclusive(m, how->verf);
-	err = create_new(m, mode_of(&how->attr, MODE_FILE));
+	err = making_create_new(m, mode_of(&how->attr, MODE_FILE));
 	if (err == 0)
 		return posix_setattr_new(m->op, m->node, &how->attr, &m->st,
 					 &m->touched);
@@ -299,7 +299,7 @@ int posix_create(struct vfs_op *op)
 	struct making m;
 	int err;
 
-	err = begin(&m, op);
+	err = making_begin(&m, op);
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
@@ -308,7 +308,7 @@ int posix_create(struct vfs_op *op)
 		while (again(&m, &err));
 	if (how->how != VFS_CREATE_EXCLUSIVE)
 		err = after_made(&m, &how->attr, err);
-	return end(&m, err);
+	return making_end(&m, err);
 }
 
 static int make_link(int dir_fd, const char *name, const struct vfs_make *what)
@@ -377,7 +377,7 @@ int posix_make(struct vfs_op *op)
 	struct making m;
 	int err;
 
-	err = begin(&m, op);
+	err = making_begin(&m, op);
 	if (err == -EAGAIN)
 		return err;
 	if (err == 0)
@@ -388,5 +388,5 @@ int posix_make(struct vfs_op *op)
 	if (err == 0)
 		err = posix_setattr_new(op, m.node, &set, &m.st, &m.touched);
 	err = after_made(&m, &set, err);
-	return end(&m, err);
+	return making_end(&m, err);
 }

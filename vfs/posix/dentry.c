@@ -76,7 +76,7 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 	return found;
 }
 
-static void reclaim(struct rcu_head *head)
+static void dentry_reclaim(struct rcu_head *head)
 {
 	rcu_waited();
 	rcu_seen(head);
@@ -108,7 +108,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 	rcu_exit();
 	if (old) {
 		rcu_published(&old->rcu);
-		call_rcu(&old->rcu, reclaim);
+		call_rcu(&old->rcu, dentry_reclaim);
 	}
 }
 

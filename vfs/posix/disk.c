@@ -136,7 +136,7 @@ static bool wait_turn(struct posix_disk *d, struct posix_turns *t,
 }
 
 /* With the lock: the first in the list is in it no more. */
-static struct posix_waiter *pop(struct posix_turns *t)
+static struct posix_waiter *turns_pop(struct posix_turns *t)
 {
 	struct posix_waiter *w = t->first;
 
@@ -163,12 +163,12 @@ static void end_turn(struct posix_disk *d, struct posix_turns *t,
 		t->err = err;
 	}
 	while (t->first && t->first->mine <= mine) {
-		w = pop(t);
+		w = turns_pop(t);
 		w->next = done;
 		done = w;
 	}
 	if (t->first)
-		runner = pop(t);
+		runner = turns_pop(t);
 	t->running = runner;
 	mutex_unlock(&d->lock);
 	if (runner) {

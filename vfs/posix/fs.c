@@ -85,7 +85,7 @@ static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
 	}
 }
 
-static long limit(int fd, int which, long otherwise)
+static long fs_limit(int fd, int which, long otherwise)
 {
 	long v = fpathconf(fd, which);
 
@@ -98,7 +98,7 @@ static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
 
 	l->time_delta = (struct timespec){ .tv_nsec = 1 };
 	l->name_max = MIN((uint32_t)sf->f_namelen, (uint32_t)VFS_NAME_MAX);
-	l->link_max = limit(fd, _PC_LINK_MAX, 32000);
+	l->link_max = fs_limit(fd, _PC_LINK_MAX, 32000);
 	l->no_trunc = true;
 	l->case_preserving = true;
 	l->symlinks = true;
@@ -108,7 +108,7 @@ static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
 	l->chown_restricted = true;
 }
 
-static int learn(struct posix_fs *fs, const struct posix_options *o, int fd)
+static int fs_learn(struct posix_fs *fs, const struct posix_options *o, int fd)
 {
 	struct statfs sf;
 	struct stat st;
@@ -135,7 +135,7 @@ static int learn(struct posix_fs *fs, const struct posix_options *o, int fd)
 }
 
 /* The root is pinned for as long as the tree is mounted. */
-static int make_root(struct posix_fs *fs, int fd)
+static int fs_make_root(struct posix_fs *fs, int fd)
 {
 	struct vfs_handle h;
 	struct stat st;
@@ -227,7 +227,7 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 		err = fd;
 		goto fail;
 	}
-	err = learn(fs, config->options, fd);
+	err = fs_learn(fs, config->options, fd);
 	if (err == 0)
 		err = posix_disk_get(fs->dev, &fs->disk);
 	if (err < 0)
@@ -242,7 +242,7 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 	err = posix_cache_init(&fs->cache, config->options);
 	if (err < 0)
 		goto fail_dentries;
-	err = make_root(fs, fd);
+	err = fs_make_root(fs, fd);
 	if (err < 0)
 		goto fail_cache;
 	warn_closed(config);

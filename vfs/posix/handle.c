@@ -74,13 +74,13 @@ bool posix_handle_valid(const struct vfs_handle *h)
 	return false;
 }
 
-static void put(struct vfs_handle *h, const void *data, size_t len)
+static void handle_put(struct vfs_handle *h, const void *data, size_t len)
 {
 	memcpy(h->data + h->len, data, len);
 	h->len += len;
 }
 
-static void start(struct vfs_handle *h, char form)
+static void handle_start(struct vfs_handle *h, char form)
 {
 	h->data[0] = form;
 	h->len = 1;
@@ -122,10 +122,10 @@ static int make_kernel(int fd, const char *name, uint64_t ino,
 	if (err < 0)
 		return err;
 	type = k.h.handle_type;
-	start(h, 'k');
-	put(h, &type, 1);
-	put(h, k.h.f_handle, k.h.handle_bytes);
-	put(h, &ino, sizeof(ino));
+	handle_start(h, 'k');
+	handle_put(h, &type, 1);
+	handle_put(h, k.h.f_handle, k.h.handle_bytes);
+	handle_put(h, &ino, sizeof(ino));
 	return 0;
 }
 
@@ -161,17 +161,17 @@ static int make_other(int fd, const struct stat *st, struct vfs_handle *h)
 		uint64_t sec = sx.stx_btime.tv_sec;
 		uint32_t nsec = sx.stx_btime.tv_nsec;
 
-		start(h, 'b');
-		put(h, &ino, sizeof(ino));
-		put(h, &sec, sizeof(sec));
-		put(h, &nsec, sizeof(nsec));
+		handle_start(h, 'b');
+		handle_put(h, &ino, sizeof(ino));
+		handle_put(h, &sec, sizeof(sec));
+		handle_put(h, &nsec, sizeof(nsec));
 	} else if (get_generation(fd, st->st_mode, &gen) == 0) {
-		start(h, 'g');
-		put(h, &ino, sizeof(ino));
-		put(h, &gen, sizeof(gen));
+		handle_start(h, 'g');
+		handle_put(h, &ino, sizeof(ino));
+		handle_put(h, &gen, sizeof(gen));
 	} else {
-		start(h, 'i');
-		put(h, &ino, sizeof(ino));
+		handle_start(h, 'i');
+		handle_put(h, &ino, sizeof(ino));
 	}
 	return 0;
 }

@@ -163,7 +163,8 @@ void table_journal_close(struct table_journal *j)
 
 /* A full disk may have taken a part of the record.  Remove that: a torn record
  * would hide those that follow once there is room again. */
-static int append(struct table_journal *j, const void *data, uint32_t len)
+static int journal_append(struct table_journal *j, const void *data,
+			  uint32_t len)
 {
 	int fd = j->fd[j->active];
 	ssize_t n = write(fd, data, len);
@@ -187,10 +188,10 @@ int table_journal_write(struct table_journal *j, const struct table_op *op)
 
 	if (j->fd[j->active] < 0)
 		return 0;
-	if (!j->started && append(j, &head, sizeof(head)) < 0)
+	if (!j->started && journal_append(j, &head, sizeof(head)) < 0)
 		return -EIO;
 	j->started = true;
-	return append(j, buf, encode(op, buf));
+	return journal_append(j, buf, encode(op, buf));
 }
 
 void table_journal_switch(struct table_journal *j)

@@ -165,7 +165,7 @@ static int may_search(struct looking *l)
 	return err == POSIX_X ? 0 : -EACCES;
 }
 
-static int find(struct looking *l)
+static int lookup_find(struct looking *l)
 {
 	bool dotdot = strcmp(l->name.s, "..") == 0;
 	int err;
@@ -199,7 +199,7 @@ int posix_lookup(struct vfs_op *op)
 	err = posix_stat(l.dir, &l.dir_st);
 	if (err < 0)
 		return err;
-	err = find(&l);
+	err = lookup_find(&l);
 	if (err == -EAGAIN)
 		return err;
 	if (op->dir_attr) {

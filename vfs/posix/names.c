@@ -50,7 +50,7 @@ static bool was_last(struct going *g, const struct posix_fs *fs)
 
 /* The name is gone.  If it was the last one, the cache drops the file at once,
  * to free its space. */
-static void gone(struct going *g, struct posix_fs *fs)
+static void name_gone(struct going *g, struct posix_fs *fs)
 {
 	struct posix_node *n = g->node;
 	bool last = false;
@@ -89,7 +89,7 @@ static int remove_name(const struct vfs_op *op, struct posix_node *dir,
 	else if (unlinkat(dir->fd, name, op->is_dir ? AT_REMOVEDIR : 0) < 0)
 		err = -errno;
 	else
-		gone(&g, fs);
+		name_gone(&g, fs);
 	going_end(&g);
 	return err;
 }
@@ -159,7 +159,7 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 		err = -errno;
 	if (err == 0 && !(source.known && target.known &&
 			  posix_handle_same(&source.h, &target.h)))
-		gone(&target, fs);
+		name_gone(&target, fs);
 	if (err == 0 && fs->table)
 		moved(fs, &source, to, to_name);
 	if (fs->table)

@@ -40,7 +40,7 @@ static void close_fd(struct posix_fs *fs, int fd)
 }
 
 /* True if an open failed for want of descriptors and some were closed since. */
-static bool try_again(struct posix_fs *fs, int err)
+static bool node_try_again(struct posix_fs *fs, int err)
 {
 	return (err == -EMFILE || err == -ENFILE) &&
 	       posix_cache_squeeze(&fs->cache);
@@ -112,7 +112,7 @@ int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 	fd = open_name_once(fs, dir_fd, name, nonblock);
 	if (nonblock && (fd == -EMFILE || fd == -ENFILE))
 		return -EAGAIN;
-	if (unlikely(fd < 0) && try_again(fs, fd))
+	if (unlikely(fd < 0) && node_try_again(fs, fd))
 		fd = open_name_once(fs, dir_fd, name, nonblock);
 	return fd == -EAGAIN ? fd : open_error(fd);
 }
@@ -126,7 +126,7 @@ int posix_open_dir(struct posix_node *n)
 	posix_cred_server(fs);
 	posix_cache_room(&fs->cache);
 	fd = openat(n->fd, ".", flags);
-	if (fd < 0 && try_again(fs, -errno))
+	if (fd < 0 && node_try_again(fs, -errno))
 		fd = openat(n->fd, ".", flags);
 	return fd < 0 ? open_error(-errno) : fd;
 }
@@ -225,7 +225,7 @@ fail:
 	return err;
 }
 
-static void reclaim(struct rcu_head *head)
+static void node_reclaim(struct rcu_head *head)
 {
 	struct posix_node *n = container_of(head, struct posix_node, rcu);
 
@@ -264,7 +264,7 @@ void posix_node_free(struct vfs_node *node)
 	posix_verdicts_free(n);
 	free(n->text);
 	rcu_published(&n->rcu);
-	call_rcu(&n->rcu, reclaim);
+	call_rcu(&n->rcu, node_reclaim);
 }
 
 int posix_root(struct vfs_fs *fs, struct vfs_node **out)
@@ -288,7 +288,7 @@ static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
 
 	posix_cred_server(fs);
 	fd = posix_handle_open(fs, h);
-	if (fd < 0 && try_again(fs, fd))
+	if (fd < 0 && node_try_again(fs, fd))
 		fd = posix_handle_open(fs, h);
 	if (fd < 0)
 		return open_error(fd);
@@ -344,7 +344,7 @@ static int reopen(struct posix_node *n, int flags)
 	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
 	fd = open(path, flags);
-	if (fd < 0 && try_again(fs, -errno))
+	if (fd < 0 && node_try_again(fs, -errno))
 		fd = open(path, flags);
 	if (fd < 0)
 		fd = open_error(-errno);

@@ -234,7 +234,7 @@ static int emit_all(const struct reading *r, struct stream *s)
 	return err;
 }
 
-static int read_all(const struct reading *r)
+static int dir_read_all(const struct reading *r)
 {
 	struct posix_fs *fs = posix_fs_of(r->dir);
 	struct stream s;
@@ -272,7 +272,7 @@ int posix_readdir(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	r.settled = posix_settled(&r.st);
-	err = read_all(&r);
+	err = dir_read_all(&r);
 	op->verf = 0;
 	if (op->attr)
 		posix_attr(posix_fs_of(r.dir), &r.st, op->attr);

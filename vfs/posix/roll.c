@@ -78,7 +78,7 @@ static uint64_t handle_hash(const struct vfs_handle *h)
 }
 
 /* Room for one more: -ENOMEM, or -EFBIG when it is too many. */
-static int grow(struct posix_roll *r, size_t name_len)
+static int roll_grow(struct posix_roll *r, size_t name_len)
 {
 	struct entry *entry;
 	char *names;
@@ -110,7 +110,7 @@ static int add_all(struct posix_roll *r, const char *buf, long len)
 
 		d = (const void *)(buf + pos);
 		size = strlen(d->d_name) + 1;
-		err = grow(r, size);
+		err = roll_grow(r, size);
 		if (err < 0)
 			break;
 		r->entry[r->n].ino = d->d_ino;
@@ -128,7 +128,7 @@ static int by_ino(const void *a, const void *b)
 	return x->ino < y->ino ? -1 : x->ino > y->ino;
 }
 
-static int read_dir(struct posix_node *dir, struct posix_roll *r)
+static int roll_read_dir(struct posix_node *dir, struct posix_roll *r)
 {
 	int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *buf = malloc(BUF_SIZE);
@@ -184,8 +184,8 @@ static bool was_added(const struct posix_roll *r, const struct vfs_handle *h)
 }
 
 /* Under the lock. */
-static struct posix_roll **slot_of(struct posix_rolls *rs,
-				   const struct vfs_handle *dir)
+static struct posix_roll **roll_slot_of(struct posix_rolls *rs,
+					const struct vfs_handle *dir)
 {
 	for (unsigned i = 0; i < POSIX_ROLLS; i++)
 		if (rs->roll[i] && posix_handle_same(&rs->roll[i]->dir, dir))
@@ -194,8 +194,8 @@ static struct posix_roll **slot_of(struct posix_rolls *rs,
 }
 
 /* Under the lock: a free place, when @fresh is to be there as well. */
-static struct posix_roll **make_room(struct posix_rolls *rs,
-				     const struct posix_roll *fresh)
+static struct posix_roll **roll_make_room(struct posix_rolls *rs,
+					  const struct posix_roll *fresh)
 {
 	struct posix_roll **oldest, **empty;
 	size_t sum;
@@ -250,7 +250,7 @@ static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 
 	for (unsigned i = 0; ; i++) {
 		mutex_lock(&rs->lock);
-		r = slot_of(rs, &dir->handle);
+		r = roll_slot_of(rs, &dir->handle);
 		fd = r ? consult(*r, h, i, name) : -EAGAIN;
 		mutex_unlock(&rs->lock);
 		if (fd < 0)
@@ -265,7 +265,8 @@ static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 }
 
 /* True if this thread may read @dir now.  Then it has to. */
-static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
+static struct posix_roll *roll_begin(struct posix_rolls *rs,
+				     struct posix_node *dir)
 {
 	struct posix_roll **old, *fresh = calloc(1, sizeof(*fresh));
 
@@ -273,7 +274,7 @@ static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
 		return NULL;
 	fresh->dir = dir->handle;
 	mutex_lock(&rs->lock);
-	old = slot_of(rs, &dir->handle);
+	old = roll_slot_of(rs, &dir->handle);
 	if (rs->fresh || (old && clock_ns() < (*old)->again)) {
 		mutex_unlock(&rs->lock);
 		free(fresh);
@@ -285,21 +286,21 @@ static struct posix_roll *begin(struct posix_rolls *rs, struct posix_node *dir)
 	return fresh;
 }
 
-static void end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
+static void roll_end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 {
 	struct posix_rolls *rs = &fs->rolls;
 	struct posix_roll **old;
 
 	mutex_lock(&rs->lock);
 	rs->fresh = NULL;
-	old = slot_of(rs, &fresh->dir);
+	old = roll_slot_of(rs, &fresh->dir);
 	if (old) {
 		roll_free(*old);
 		*old = NULL;
 		atomic_fetch_sub(&rs->count, 1);
 	}
 	if (keep) {
-		*make_room(rs, fresh) = fresh;
+		*roll_make_room(rs, fresh) = fresh;
 	} else {
 		roll_free(fresh);
 		atomic_fetch_sub(&rs->count, 1);
@@ -311,7 +312,7 @@ static void end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 
 static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 {
-	struct posix_roll *fresh = begin(&fs->rolls, dir);
+	struct posix_roll *fresh = roll_begin(&fs->rolls, dir);
 	uint64_t start = clock_ns();
 	int err;
 
@@ -320,7 +321,7 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 		return -ETIMEDOUT;
 	}
 	stat_inc(posix_rolls);
-	err = read_dir(dir, fresh);
+	err = roll_read_dir(dir, fresh);
 	fresh->large = err == -EFBIG;
 	if (fresh->large) {
 		stat_inc(posix_roll_large);
@@ -333,7 +334,7 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 	}
 	fresh->used = clock_ns();
 	fresh->again = fresh->used + (fresh->used - start) * PAUSE_FACTOR;
-	end(fs, fresh, err == 0);
+	roll_end(fs, fresh, err == 0);
 	return err;
 }
 
@@ -367,7 +368,7 @@ void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
 	if (likely(atomic_load(&rs->count) == 0))
 		return;
 	mutex_lock(&rs->lock);
-	r = slot_of(rs, dir);
+	r = roll_slot_of(rs, dir);
 	if (r)
 		note(*r, hash);
 	if (rs->fresh && posix_handle_same(&rs->fresh->dir, dir))

@@ -50,7 +50,8 @@ static struct timespec time_arg(const struct vfs_setattr *set, uint32_t given,
 	return t;
 }
 
-static int set_times(struct posix_node *n, const struct vfs_setattr *set)
+static int setattr_set_times(struct posix_node *n,
+			     const struct vfs_setattr *set)
 {
 	struct timespec t[2] = {
 		time_arg(set, VFS_SET_ATIME, VFS_SET_ATIME_NOW, set->atime),
@@ -75,7 +76,7 @@ static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 	const struct posix_fs *fs = posix_fs_of(n);
 	struct vfs_setattr now = { .set = set->set };
 	struct stat st;
-	int err = set_times(n, set);
+	int err = setattr_set_times(n, set);
 
 	if (err != -EPERM || set->set & (VFS_SET_ATIME | VFS_SET_MTIME))
 		return err;
@@ -87,7 +88,7 @@ static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 	posix_cred_server(fs);
 	if (!fs->privileged)
 		now.set = VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW;
-	return set_times(n, &now);
+	return setattr_set_times(n, &now);
 }
 
 /* As WRITE is checked: the client's open(2) may be long ago. */
@@ -209,8 +210,8 @@ int posix_setattr(struct vfs_op *op)
  * given to others.  Where that is refused they stay the caller's, as when
  * root is squashed.
  */
-static int give(struct posix_node *n, const struct vfs_cred *cred,
-		const struct vfs_setattr *set, const struct stat *st)
+static int setattr_give(struct posix_node *n, const struct vfs_cred *cred,
+			const struct vfs_setattr *set, const struct stat *st)
 {
 	struct vfs_setattr own = { .set = set->set & (VFS_SET_UID |
 						      VFS_SET_GID),
@@ -257,7 +258,7 @@ static int set_new(const struct vfs_op *op, struct posix_node *n,
 	if (err < 0)
 		return err;
 	*changed = grow;
-	err = give(n, op->cred, set, st);
+	err = setattr_give(n, op->cred, set, st);
 	*changed |= err > 0;
 	/* Mode bits that the creation left out, or the change of owner took
 	 * away. */
@@ -267,7 +268,7 @@ static int set_new(const struct vfs_op *op, struct posix_node *n,
 		*changed = true;
 	}
 	if (err >= 0 && set->set & SET_TIMES) {
-		err = set_times(n, set);
+		err = setattr_set_times(n, set);
 		*changed = true;
 	}
 	if (err >= 0 && *changed)

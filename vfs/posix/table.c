@@ -73,7 +73,7 @@ static int place_index(const struct table_places *ps,
 	return -1;
 }
 
-static void apply(struct table_places *ps, const struct table_op *op)
+static void table_apply(struct table_places *ps, const struct table_op *op)
 {
 	int i;
 
@@ -98,13 +98,13 @@ static void apply_pending(struct table_places *ps,
 		return;
 	for (struct pending_op *p = pending->first[bucket(h)]; p; p = p->next)
 		if (posix_handle_same(&p->op.h, h))
-			apply(ps, &p->op);
+			table_apply(ps, &p->op);
 }
 
 /* Under the lock: a pending change can't move to the database meanwhile without
  * being in ->older still. */
-static int find(struct posix_table *t, const struct vfs_handle *h,
-		struct table_places *ps)
+static int table_find(struct posix_table *t, const struct vfs_handle *h,
+		      struct table_places *ps)
 {
 	int err = table_db_find(&t->db, h, ps);
 
@@ -114,7 +114,7 @@ static int find(struct posix_table *t, const struct vfs_handle *h,
 }
 
 /* Skip changes that a later change makes meaningless. */
-static void drop(struct pending *pending, const struct vfs_handle *h)
+static void table_drop(struct pending *pending, const struct vfs_handle *h)
 {
 	unsigned b = bucket(h);
 	struct pending_op **link = &pending->first[b], *p, *last = NULL;
@@ -140,7 +140,7 @@ static int pend(struct pending *pending, const struct table_op *op)
 	if (!p)
 		return -ENOMEM;
 	if (op->what == TABLE_SET || op->what == TABLE_FORGET)
-		drop(pending, &op->h);
+		table_drop(pending, &op->h);
 	p->op = *op;
 	p->next = NULL;
 	if (pending->last[b])
@@ -165,7 +165,7 @@ static void pending_free(struct pending *pending)
 }
 
 /* Under the lock. */
-static int change(struct posix_table *t, const struct table_op *op)
+static int table_change(struct posix_table *t, const struct table_op *op)
 {
 	int err;
 
@@ -202,8 +202,8 @@ static void set_op(struct table_op *op, enum table_what what,
 
 /* Under the lock: one place more.  When there are too many, another one goes:
  * this is where the file was seen last. */
-static int add(struct posix_table *t, const struct table_op *op,
-	       const struct table_places *ps)
+static int table_add(struct posix_table *t, const struct table_op *op,
+		     const struct table_places *ps)
 {
 	struct table_op less = { .what = TABLE_DEL, .h = op->h };
 	int err = 0;
@@ -212,9 +212,9 @@ static int add(struct posix_table *t, const struct table_op *op,
 		return 0;
 	if (ps->n == (int)ARRAY_SIZE(ps->at)) {
 		less.place = ps->at[0];
-		err = change(t, &less);
+		err = table_change(t, &less);
 	}
-	return err < 0 ? err : change(t, op);
+	return err < 0 ? err : table_change(t, op);
 }
 
 int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
@@ -226,9 +226,9 @@ int posix_table_add(struct posix_table *t, const struct vfs_handle *h,
 
 	set_op(&op, TABLE_ADD, h, parent, name);
 	mutex_lock(&t->lock);
-	err = find(t, h, &ps);
+	err = table_find(t, h, &ps);
 	if (err == 0)
-		err = add(t, &op, &ps);
+		err = table_add(t, &op, &ps);
 	mutex_unlock(&t->lock);
 	return err;
 }
@@ -245,9 +245,10 @@ int posix_table_set(struct posix_table *t, const struct vfs_handle *h,
 
 	set_op(&op, TABLE_SET, h, parent, name);
 	mutex_lock(&t->lock);
-	err = atomic_load(&t->moves_begun) == moves ? find(t, h, &ps) : -EAGAIN;
+	err = atomic_load(&t->moves_begun) == moves ?
+	      table_find(t, h, &ps) : -EAGAIN;
 	if (err == 0 && (place_index(&ps, &op.place) < 0 || ps.n > 1))
-		err = change(t, &op);
+		err = table_change(t, &op);
 	mutex_unlock(&t->lock);
 	return err;
 }
@@ -280,7 +281,7 @@ int posix_table_del(struct posix_table *t, const struct vfs_handle *h,
 
 	set_op(&op, TABLE_DEL, h, parent, name);
 	mutex_lock(&t->lock);
-	err = change(t, &op);
+	err = table_change(t, &op);
 	mutex_unlock(&t->lock);
 	return err;
 }
@@ -291,7 +292,7 @@ int posix_table_forget(struct posix_table *t, const struct vfs_handle *h)
 	int err;
 
 	mutex_lock(&t->lock);
-	err = change(t, &op);
+	err = table_change(t, &op);
 	mutex_unlock(&t->lock);
 	return err;
 }
@@ -303,7 +304,7 @@ int posix_table_find(struct posix_table *t, const struct vfs_handle *h,
 	int err;
 
 	mutex_lock(&t->lock);
-	err = find(t, h, &ps);
+	err = table_find(t, h, &ps);
 	mutex_unlock(&t->lock);
 	if (err < 0)
 		return err;
@@ -347,7 +348,7 @@ static int turn_over(struct posix_table *t)
 }
 
 /* Writes the pending changes. 0 or -errno; a failed write is tried again. */
-static int flush(struct posix_table *t)
+static int table_flush(struct posix_table *t)
 {
 	struct pending *done;
 	int journal, err;
@@ -393,7 +394,7 @@ static void flusher(void *arg)
 			cond_wait_until(&t->wake, &t->lock,
 					clock_ns() + NS_PER_S);
 		mutex_unlock(&t->lock);
-		flush(t);
+		table_flush(t);
 		mutex_lock(&t->lock);
 	}
 	mutex_unlock(&t->lock);
@@ -455,7 +456,7 @@ static int open_private(struct posix_table *t)
 	return err;
 }
 
-static void destroy(struct posix_table *t)
+static void table_destroy(struct posix_table *t)
 {
 	table_journal_close(&t->journal);
 	table_db_close(&t->db);
@@ -498,7 +499,7 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 	return 0;
 
 fail:
-	destroy(t);
+	table_destroy(t);
 	return err;
 }
 
@@ -509,7 +510,7 @@ void posix_table_close(struct posix_table *t)
 	pthread_cond_signal(&t->wake);
 	mutex_unlock(&t->lock);
 	pthread_join(t->flusher, NULL);
-	if (flush(t) == 0)	/* ->older, when it failed before */
-		flush(t);
-	destroy(t);
+	if (table_flush(t) == 0)	/* ->older, when it failed before */
+		table_flush(t);
+	table_destroy(t);
 }

@@ -44,7 +44,7 @@ static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
 	return true;
 }
 
-static int set_one(struct rpcbind *rb, struct announcements *a,
+static int set_mapping(struct rpcbind *rb, struct announcements *a,
 		   const struct announcement *what)
 {
 	int err = rpcbind_set(rb, what->prog, what->vers, what->netid,
@@ -72,7 +72,7 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 		what.netid = netids[k].netid;
 		for (unsigned v = 0; v < prog->nversions && !err; v++) {
 			what.vers = prog->versions[v].vers;
-			err = set_one(rb, a, &what);
+			err = set_mapping(rb, a, &what);
 		}
 	}
 	rpcbind_close(rb);

@@ -165,7 +165,7 @@ static void put_escaped(FILE *f, const char *s)
 }
 
 /* Decodes in place.  False: put_escaped() did not write this. */
-static bool unescape(char *s)
+static bool unescape_name(char *s)
 {
 	char *to = s;
 
@@ -197,7 +197,7 @@ static void load_line(struct rmtab *t, char *line)
 		path[strcspn(path, "\n")] = '\0';
 	}
 	if (!path || !*line || strlen(line) > MNTNAMLEN || *path != '/' ||
-	    !unescape(path) || strlen(path) > MNTPATHLEN) {
+	    !unescape_name(path) || strlen(path) > MNTPATHLEN) {
 		stat_inc(rmtab_bad_line);
 		return;
 	}

@@ -13,7 +13,7 @@
 
 enum { ROUNDS = 100 };
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
@@ -30,7 +30,7 @@ static int round_trips(struct tool *t, double us[ROUNDS])
 			return tool_complain(t->text, op.err, 0);
 		us[i] = (double)(clock_ns() - start) / 1e3;
 	}
-	qsort(us, ROUNDS, sizeof(*us), compare);
+	qsort(us, ROUNDS, sizeof(*us), compare_times);
 	return TOOL_OK;
 }
 

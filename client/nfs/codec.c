@@ -79,7 +79,7 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 	}
 }
 
-static struct nfsc_time get_time(struct xdr_in *x)
+static struct nfsc_time get_nfstime(struct xdr_in *x)
 {
 	struct nfsc_time t;
 
@@ -88,7 +88,7 @@ static struct nfsc_time get_time(struct xdr_in *x)
 	return t;
 }
 
-static void get_attr(struct xdr_in *x, struct nfsc_attr *a)
+static void get_fattr(struct xdr_in *x, struct nfsc_attr *a)
 {
 	a->type = xdr_get_u32(x);
 	a->mode = xdr_get_u32(x);
@@ -101,9 +101,9 @@ static void get_attr(struct xdr_in *x, struct nfsc_attr *a)
 	a->minor = xdr_get_u32(x);
 	a->fsid = xdr_get_u64(x);
 	a->fileid = xdr_get_u64(x);
-	a->atime = get_time(x);
-	a->mtime = get_time(x);
-	a->ctime = get_time(x);
+	a->atime = get_nfstime(x);
+	a->mtime = get_nfstime(x);
+	a->ctime = get_nfstime(x);
 	a->valid = xdr_ok(x);
 }
 
@@ -111,7 +111,7 @@ static void get_post_attr(struct xdr_in *x, struct nfsc_attr *a)
 {
 	a->valid = false;
 	if (xdr_get_bool(x))
-		get_attr(x, a);
+		get_fattr(x, a);
 }
 
 static void skip_wcc(struct xdr_in *x, struct nfsc_attr *after)
@@ -130,7 +130,7 @@ static void get_fh(struct xdr_in *x, struct nfsc_fh *fh)
 		memcpy(fh->data, v.data, v.len);
 }
 
-static struct nfsc_entry *get_entry(struct xdr_in *x)
+static struct nfsc_entry *get_dirent(struct xdr_in *x)
 {
 	struct nfsc_entry *e;
 	struct xdr_view name;
@@ -157,7 +157,7 @@ static int get_entries(struct xdr_in *x, struct nfsc_op *op)
 
 	op->entries = NULL;
 	while (xdr_get_bool(x)) {
-		*tail = get_entry(x);
+		*tail = get_dirent(x);
 		if (!*tail)
 			return -ENOMEM;
 		tail = &(*tail)->next;
@@ -176,7 +176,7 @@ static void get_limits(struct xdr_in *x, struct nfsc_limits *l)
 	xdr_get_u32(x);
 	l->dtpref = xdr_get_u32(x);
 	l->maxfilesize = xdr_get_u64(x);
-	get_time(x);
+	get_nfstime(x);
 	l->properties = xdr_get_u32(x);
 }
 
@@ -220,7 +220,7 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 {
 	switch (op->kind) {
 	case NFS_OP_GETATTR:
-		get_attr(x, &op->attr);
+		get_fattr(x, &op->attr);
 		return 0;
 	case NFS_OP_LOOKUP:
 		get_fh(x, &op->obj);

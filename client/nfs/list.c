@@ -91,7 +91,7 @@ static void put_target(struct tool *t, const struct nfsc_entry *e)
 	tool_put_name(t->o->out, target);
 }
 
-static void put_entry(struct tool *t, const struct nfsc_entry *e)
+static void print_entry(struct tool *t, const struct nfsc_entry *e)
 {
 	if (t->o->lengthy)
 		put_lengthy(t->o->out, &e->attr);
@@ -113,7 +113,7 @@ struct listing {
 	size_t n, room;
 };
 
-static int keep(struct listing *l, struct nfsc_entry *e)
+static int keep_entry(struct listing *l, struct nfsc_entry *e)
 {
 	if (l->n == l->room) {
 		size_t room = l->room ? 2 * l->room : 256;
@@ -129,7 +129,7 @@ static int keep(struct listing *l, struct nfsc_entry *e)
 	return 0;
 }
 
-static bool wanted(const struct tool *t, const char *name)
+static bool is_wanted(const struct tool *t, const char *name)
 {
 	return t->o->all || name[0] != '.';
 }
@@ -143,8 +143,8 @@ static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 	for (; e; e = next) {
 		next = e->next;
 		op->cookie = e->cookie;
-		if (err == 0 && wanted(t, e->name))
-			err = keep(l, e);
+		if (err == 0 && is_wanted(t, e->name))
+			err = keep_entry(l, e);
 		else
 			free(e);
 	}
@@ -180,7 +180,7 @@ static int list_dir(struct tool *t, const struct tool_object *obj)
 		qsort(l.e, l.n, sizeof(*l.e), by_name);
 	for (size_t i = 0; i < l.n; i++) {
 		if (err == TOOL_OK)
-			put_entry(t, l.e[i]);
+			print_entry(t, l.e[i]);
 		free(l.e[i]);
 	}
 	free(l.e);
@@ -197,7 +197,7 @@ static int list_one(struct tool *t, const struct tool_object *obj)
 	e->attr = obj->attr;
 	e->fh = obj->fh;
 	memcpy(e->name, obj->name, len + 1);
-	put_entry(t, e);
+	print_entry(t, e);
 	free(e);
 	return TOOL_OK;
 }
@@ -218,7 +218,7 @@ int tool_ls(const char *url, const struct tool_options *o)
 	return err;
 }
 
-static void put_fh(FILE *f, const struct nfsc_fh *fh)
+static void print_fh(FILE *f, const struct nfsc_fh *fh)
 {
 	fprintf(f, "Handle: %u bytes ", fh->len);
 	for (uint32_t i = 0; i < fh->len; i++)
@@ -248,7 +248,7 @@ static void put_stat(struct tool *t, const struct tool_object *obj)
 	fprintf(f, "  Fsid: %llx\nFileid: %llu\n", (unsigned long long)a->fsid,
 		(unsigned long long)a->fileid);
 	fprintf(f, "Access: %s\nModify: %s\nChange: %s\n", at, mt, ct);
-	put_fh(f, &obj->fh);
+	print_fh(f, &obj->fh);
 }
 
 int tool_stat(const char *url, const struct tool_options *o)

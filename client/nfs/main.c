@@ -106,7 +106,7 @@ static const struct range {
 	{ 'g', "gid", 0, UINT32_MAX },
 };
 
-static bool number(int option, const char *text, unsigned *n)
+static bool read_number(int option, const char *text, unsigned *n)
 {
 	const struct range *r = ranges;
 	unsigned long v;
@@ -149,7 +149,7 @@ static int take_number(struct parsed *p, int option, const char *text)
 	struct nfsc_config *c = &p->o.config;
 	unsigned n;
 
-	if (!number(option, text, &n))
+	if (!read_number(option, text, &n))
 		return TOOL_USAGE;
 	switch (option) {
 	case 'm':

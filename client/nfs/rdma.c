@@ -120,7 +120,7 @@ static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 	return err;
 }
 
-static struct nfsc_op *wait_one(struct nfsc_session *base)
+static struct nfsc_op *wait_rdma(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
 	struct nfsc_op *op;
@@ -134,7 +134,7 @@ static struct nfsc_op *wait_one(struct nfsc_session *base)
 	return op;
 }
 
-static void close_session(struct nfsc_session *base)
+static void close_rdma(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
 
@@ -153,8 +153,8 @@ static void info(struct nfsc_session *base, struct gannet_rpcrdma_info *out)
 
 static const struct nfsc_session_ops ops = {
 	.submit = submit_rdma,
-	.wait = wait_one,
-	.close = close_session,
+	.wait = wait_rdma,
+	.close = close_rdma,
 	.rdma = info,
 };
 

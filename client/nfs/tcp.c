@@ -61,7 +61,7 @@ static int take_data(struct xdr_in *x, struct nfsc_op *op)
 	return 0;
 }
 
-static struct nfsc_op *find_call(struct session *s, uint32_t xid)
+static struct nfsc_op *find_sent(struct session *s, uint32_t xid)
 {
 	struct nfsc_op *op;
 
@@ -79,7 +79,7 @@ static int take_reply(struct session *s, struct xdr_in *x)
 {
 	struct xdr_in peek = *x;
 	uint32_t xid = xdr_get_u32(&peek);
-	struct nfsc_op *op = find_call(s, xid);
+	struct nfsc_op *op = find_sent(s, xid);
 	const struct tcp_call *call;
 	int err;
 
@@ -121,7 +121,7 @@ static int dial_server(struct session *s)
 			 &s->wire);
 }
 
-static void pause_before_retry(unsigned failures)
+static void pause_for(unsigned failures)
 {
 	unsigned doublings = MIN(failures - 1, 10u);
 	unsigned ms = MIN(100u << doublings, 5000u);
@@ -138,7 +138,7 @@ static int redial(struct session *s)
 	disconnect(s);
 	while (err < 0 && s->failures <= s->base.config.retries) {
 		if (s->failures > 0)
-			pause_before_retry(s->failures);
+			pause_for(s->failures);
 		s->failures++;
 		err = dial_server(s);
 	}
@@ -197,7 +197,7 @@ static int submit_tcp(struct nfsc_session *base, struct nfsc_op *op)
 	return 0;
 }
 
-static struct nfsc_op *wait_one(struct nfsc_session *base)
+static struct nfsc_op *wait_tcp(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
 	struct nfsc_op *op;
@@ -215,7 +215,7 @@ static struct nfsc_op *wait_one(struct nfsc_session *base)
 	return op;
 }
 
-static void close_session(struct nfsc_session *base)
+static void close_tcp(struct nfsc_session *base)
 {
 	struct session *s = container_of(base, struct session, base);
 	struct nfsc_op *op;
@@ -228,8 +228,8 @@ static void close_session(struct nfsc_session *base)
 
 static const struct nfsc_session_ops ops = {
 	.submit = submit_tcp,
-	.wait = wait_one,
-	.close = close_session,
+	.wait = wait_tcp,
+	.close = close_tcp,
 };
 
 int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,

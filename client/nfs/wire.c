@@ -242,7 +242,7 @@ int wire_call(struct nfsc_wire *w, const struct rpc_procedure *p,
 
 /* ---- connecting */
 
-static void init(struct nfsc_wire *w)
+static void init_wire(struct nfsc_wire *w)
 {
 	w->fd = -1;
 	CDS_INIT_LIST_HEAD(&w->unsent);
@@ -279,7 +279,7 @@ static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
 
 	if (!w)
 		return -ENOMEM;
-	init(w);
+	init_wire(w);
 	xprt_addr_copy(&to, host);
 	if (to.ss_family == AF_INET6)
 		((struct sockaddr_in6 *)&to)->sin6_port = htons(port);
@@ -295,7 +295,7 @@ static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
 }
 
 /* The port at the end of "192.0.2.1.8.1" (RFC 5665 section 5.2.3). */
-static uint16_t port_of(const struct xdr_view *v)
+static uint16_t parse_port(const struct xdr_view *v)
 {
 	char text[64];
 	unsigned high, low;
@@ -350,7 +350,7 @@ static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
 	if (v6) {
 		struct xdr_view v = xdr_get_opaque(&x, 63);
 
-		*port = port_of(&v);
+		*port = parse_port(&v);
 	} else {
 		*port = (uint16_t)xdr_get_count(&x, UINT16_MAX);
 	}

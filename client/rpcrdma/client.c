@@ -194,8 +194,8 @@ static void fill_defaults(struct gannet_rpcrdma_options *o)
 		o->resends = 10;
 }
 
-static void init(struct gannet_rpcrdma *c, const struct sockaddr *addr,
-		 const struct gannet_rpcrdma_options *options)
+static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr,
+			const struct gannet_rpcrdma_options *options)
 {
 	unsigned first;
 
@@ -284,7 +284,7 @@ int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
 
 	if (!c)
 		return -ENOMEM;
-	init(c, addr, options);
+	init_client(c, addr, options);
 	c->fabric = *fabric;
 	return start_client(c, out);
 }
@@ -301,7 +301,7 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	init(c, addr, options);
+	init_client(c, addr, options);
 	err = client_fabric(&c->options, &c->fabric, &c->fabric_destroy);
 	if (err < 0) {
 		c->fabric_destroy = NULL;

@@ -188,7 +188,7 @@ static void go_up(struct gannet_rpcrdma *c)
 	client_give_waiting(c);
 }
 
-static void die(struct gannet_rpcrdma *c, int err)
+static void give_up(struct gannet_rpcrdma *c, int err)
 {
 	c->err = err;
 	c->state = CLIENT_DEAD;
@@ -213,7 +213,7 @@ static void bring_up(struct gannet_rpcrdma *c)
 	int err;
 
 	if (c->failures > c->options.reconnects) {
-		die(c, -ECONNRESET);
+		give_up(c, -ECONNRESET);
 		return;
 	}
 	if (c->failures > 0)
@@ -230,7 +230,7 @@ static void bring_up(struct gannet_rpcrdma *c)
 	c->failures++;
 	log_debug("rpcrdma: no connection: %s", strerror(-err));
 	if (!c->was_up || c->failures > c->options.reconnects)
-		die(c, err);
+		give_up(c, err);
 }
 
 /* With the lock: until when it is not silent, by what is known now. */
@@ -267,7 +267,7 @@ static void watch(struct gannet_rpcrdma *c)
 		return;
 	on_loop(c, tell_lost);
 	if (c->options.flags & GANNET_RPCRDMA_NO_RECONNECT)
-		die(c, -ENOTCONN);
+		give_up(c, -ENOTCONN);
 }
 
 void client_manage(void *arg)

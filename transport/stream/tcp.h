@@ -146,34 +146,18 @@ struct tcp_rest {
 	uint32_t		 len;
 };
 
-/* Replies that the loop's thread gives while it handles a batch of calls:
- * flushed at the batch's end. */
-struct tcp_batch {
-	struct tcp_list		 list;
-	unsigned		 calls;		/* with dropped ones */
-	size_t			 bytes;
-	bool			 asked;		/* a reply has msg->sent */
-};
-
-struct tcp_conn {
-	struct xprt		 xprt;		/* the loop has one reference,
-						 * until the end */
-	struct tcp_poller	*poller;	/* borrowed */
-	struct loop_task	 start;
-
-	/* The loop's thread only: its life, ... */
-	struct cds_list_head	 link;
-	struct loop_fd		 fd;
-	enum tcp_state		 state;
-	bool			 eof;		/* the peer sent its FIN */
-	uint64_t		 active;	/* time of the last bytes */
+/* The times that limits are about. */
+struct tcp_times {
+	uint64_t		 active;	/* of the last bytes */
 	uint64_t		 since;		/* start of the record, or of
 						 * the state LINGER */
 	struct watchdog		 stalled;	/* of bytes out */
 	struct watchdog		 slow;		/* of bytes in and out, while
 						 * memory is short */
+};
 
-	/* ... calls on their way in, ... */
+/* Calls on their way in. */
+struct tcp_in {
 	bool			 paused;	/* not reading */
 	bool			 short_of;	/* ... for want of a buffer: of
 						 * @part_want bytes for the
@@ -189,31 +173,63 @@ struct tcp_conn {
 	struct record_in	 rec;
 	struct tcp_part		 part;
 	struct tcp_rest		 rest;
+};
 
-	/* ... and the replies to those that are at hand. */
-	struct tcp_batch	 batch;
-	unsigned		 batch_max;	/* calls, at most */
+/* Replies that the loop's thread gives while it handles a batch of calls:
+ * flushed at the batch's end. */
+struct tcp_batch {
+	struct tcp_list		 list;
+	unsigned		 calls;		/* with dropped ones */
+	size_t			 bytes;
+	bool			 asked;		/* a reply has msg->sent */
+};
+
+/* The limits of a batch. */
+struct tcp_pace {
+	unsigned		 max;		/* calls, at most */
 	unsigned		 at_once;	/* came with the last receive */
 	uint64_t		 seen_finished;	/* at the last flush */
 	size_t			 seen_queued;
+};
 
+/* Replies on their way out, on any thread. */
+struct tcp_out {
 	/* Its lock guards the fields up to the sender's. */
-	struct outbox		 out;
-	bool			 waiting;	/* the request is in the pool */
+	struct outbox		 box;
+	bool			 waiting;	/* in.room is in the pool */
 	struct buf		*granted;	/* by the pool; not used yet */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* unsent bytes of both lists */
-	uint64_t		 position;	/* position of the end of
-						 * both */
+	uint64_t		 position;	/* of the end of both */
 	uint64_t		 finished;	/* calls answered or dropped */
-	/* Kicks the outbox when both are true: */
-	bool			 watch;
-	uint64_t		 watch_finished; /* this many or more */
-	size_t			 watch_queued;	/* this many or fewer */
+	struct {		/* kicks the outbox when both are true: */
+		bool		 on;
+		uint64_t	 finished;	/* this many or more */
+		size_t		 queued;	/* this many or fewer */
+	} watch;
 
 	/* The sender's. */
 	struct tcp_list		 sendq;
 	uint32_t		 send_off;	/* sent of its first */
+};
+
+struct tcp_conn {
+	struct xprt		 xprt;		/* the loop has one reference,
+						 * until the end */
+	struct tcp_poller	*poller;	/* borrowed */
+	struct loop_task	 start;
+
+	/* The loop's thread only. */
+	struct cds_list_head	 link;
+	struct loop_fd		 fd;
+	enum tcp_state		 state;
+	bool			 eof;		/* the peer sent its FIN */
+	struct tcp_times	 times;
+	struct tcp_in		 in;
+	struct tcp_batch	 batch;
+	struct tcp_pace		 pace;
+
+	struct tcp_out		 out;
 };
 
 static_assert(sizeof(struct tcp_conn) <= 2048,

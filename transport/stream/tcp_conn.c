@@ -3,16 +3,16 @@
  * tcp_conn - the life of a TCP connection.
  *
  * Operation: any thread notes an event under the lock and kicks the outbox,
- * so that update() runs on the loop's thread.  Only that changes the state,
- * watches the socket, closes it and releases the connection: when the socket
- * is shut, every call has come back and the outbox is over.
+ * so that tcp_conn_update() runs on the loop's thread.  Only that changes the
+ * state, watches the socket, closes it and releases the connection: when the
+ * socket is shut, every call has come back and the outbox is over.
  * Therefore neither a message nor a sender needs a reference of its own.
  *
  * A buffer that the pool grants is noted with a kick, under one lock.  So the
- * outbox is not over before a later update() has taken the buffer, whatever
- * the connection's state is by then.
+ * outbox is not over before a later tcp_conn_update() has taken the buffer,
+ * whatever the connection's state is by then.
  *
- * Errors: outbox_close() notes the first; update closes.
+ * Errors: outbox_close() notes the first; tcp_conn_update() closes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,28 +32,28 @@ STAT(tcp_short_stalls, "slow TCP connections closed because others waited "
      "for memory");
 STAT(tcp_idle_closed, "idle TCP connections closed");
 
-static void last_put(struct xprt *x)
+static void tcp_conn_last_put(struct xprt *x)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	struct tcp_listener *l = conn->poller->listener;
 	struct sockaddr_storage peer = x->peer;
 
 	xprt_fate_put(x->fate);
-	outbox_fini(&conn->out);
+	outbox_fini(&conn->out.box);
 	free(conn);
 	xprt_gate_leave(&l->gate, (struct sockaddr *)&peer);
 }
 
 /* On the loop's thread, while it parses: the parser closes the connection. */
-static void reject(struct msg *msg)
+static void tcp_conn_reject(struct msg *msg)
 {
 	struct tcp_conn *conn = container_of(msg->xprt, struct tcp_conn, xprt);
 
-	conn->rejected = true;
+	conn->in.rejected = true;
 	tcp_drop(msg);
 }
 
-static void look_at(struct xprt *x, struct xprt_view *v)
+static void tcp_conn_look_at(struct xprt *x, struct xprt_view *v)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 
@@ -62,14 +62,14 @@ static void look_at(struct xprt *x, struct xprt_view *v)
 
 /* Reading is paused until some of the calls are over, or the end waits for
  * all of them. */
-static bool is_full(struct xprt *x)
+static bool tcp_conn_is_full(struct xprt *x)
 {
 	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
 	bool full;
 
-	mutex_lock(&conn->out.lock);
-	full = conn->watch;
-	mutex_unlock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
+	full = conn->out.watch.on;
+	mutex_unlock(&conn->out.box.lock);
 	return full;
 }
 
@@ -77,10 +77,10 @@ static const struct xprt_ops ops = {
 	.name = "tcp",
 	.reply = tcp_reply,
 	.drop = tcp_drop,
-	.reject = reject,
-	.look = look_at,
-	.is_full = is_full,
-	.free = last_put,
+	.reject = tcp_conn_reject,
+	.look = tcp_conn_look_at,
+	.is_full = tcp_conn_is_full,
+	.free = tcp_conn_last_put,
 };
 
 /* A snapshot of the fields that other threads change. */
@@ -96,13 +96,13 @@ static struct view look(struct tcp_conn *conn)
 {
 	struct view v;
 
-	mutex_lock(&conn->out.lock);
-	v.err = conn->out.err;
-	v.waiting = conn->waiting;
-	v.blocked = conn->out.blocked;
-	v.calls = conn->taken - conn->finished;
-	v.queued = conn->queued;
-	mutex_unlock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
+	v.err = conn->out.box.err;
+	v.waiting = conn->out.waiting;
+	v.blocked = conn->out.box.blocked;
+	v.calls = conn->in.taken - conn->out.finished;
+	v.queued = conn->out.queued;
+	mutex_unlock(&conn->out.box.lock);
 	return v;
 }
 
@@ -144,34 +144,34 @@ static void shut(struct tcp_conn *conn, int err)
 	}
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
-	outbox_kill(&conn->out);
+	outbox_kill(&conn->out.box);
 	/* A sender may still use the socket, so don't close it yet. */
 	shutdown(conn->fd.fd, SHUT_RDWR);
 	tcp_recv_drop(conn);
 
-	mutex_lock(&conn->out.lock);
-	waiting = conn->waiting;
-	mutex_unlock(&conn->out.lock);
-	if (waiting && pool_cancel(conn->xprt.pool, &conn->room)) {
-		mutex_lock(&conn->out.lock);
-		conn->waiting = false;
-		mutex_unlock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
+	waiting = conn->out.waiting;
+	mutex_unlock(&conn->out.box.lock);
+	if (waiting && pool_cancel(conn->xprt.pool, &conn->in.room)) {
+		mutex_lock(&conn->out.box.lock);
+		conn->out.waiting = false;
+		mutex_unlock(&conn->out.box.lock);
 	}
 }
 
 /* In state CLOSED.  May free @conn. */
-static void release(struct tcp_conn *conn)
+static void tcp_conn_release(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
 
-	if (conn->fd.fd >= 0 && outbox_kill(&conn->out)) {
+	if (conn->fd.fd >= 0 && outbox_kill(&conn->out.box)) {
 		tcp_send_drop(conn);
 		close(conn->fd.fd);
 		conn->fd.fd = -1;
 	}
 	if (v.calls > 0) {
 		tcp_send_watch(conn, 0, SIZE_MAX);
-	} else if (!v.waiting && outbox_over(&conn->out)) {
+	} else if (!v.waiting && outbox_over(&conn->out.box)) {
 		cds_list_del(&conn->link);
 		atomic_fetch_sub(&conn->poller->nconns, 1);
 		xprt_put(&conn->xprt);
@@ -179,7 +179,7 @@ static void release(struct tcp_conn *conn)
 }
 
 /* In state ENDING: sends our FIN when all replies are sent. */
-static void end(struct tcp_conn *conn, const struct view *v)
+static void tcp_conn_finish(struct tcp_conn *conn, const struct view *v)
 {
 	if (v->calls > 0 || v->queued > 0) {
 		tcp_send_watch(conn, 0, 0);
@@ -189,16 +189,16 @@ static void end(struct tcp_conn *conn, const struct view *v)
 		/* Closing with unread bytes would reset the connection, and the
 		 * peer might lose replies that it has not read yet. */
 		set_state(conn, TCP_LINGER);
-		conn->since = loop_now(conn->poller->loop);
+		conn->times.since = loop_now(conn->poller->loop);
 		shutdown(conn->fd.fd, SHUT_WR);
 	}
 }
 
 /* In state LIVE, paused: reads on when it may. */
-static void read_on(struct tcp_conn *conn, const struct view *v)
+static void tcp_conn_read_on(struct tcp_conn *conn, const struct view *v)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
-	bool was_short = conn->short_of;
+	bool was_short = conn->in.short_of;
 
 	if (v->waiting)
 		return;
@@ -207,7 +207,7 @@ static void read_on(struct tcp_conn *conn, const struct view *v)
 	if (was_short || (v->calls <= o->max_calls / 2 &&
 			  v->queued <= o->max_queued / 2))
 		tcp_recv_resume(conn);
-	if (conn->paused && !conn->short_of)
+	if (conn->in.paused && !conn->in.short_of)
 		tcp_send_watch(conn, o->max_calls / 2, o->max_queued / 2);
 }
 
@@ -216,14 +216,14 @@ static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
 {
 	uint32_t events = blocked ? EPOLLOUT : 0;
 
-	if ((conn->state == TCP_LIVE && !conn->paused) ||
+	if ((conn->state == TCP_LIVE && !conn->in.paused) ||
 	    conn->state == TCP_LINGER)
 		events |= EPOLLIN;
 	return events;
 }
 
 /* Adapts state and socket to the latest events.  May free @conn. */
-static void update(struct tcp_conn *conn)
+static void tcp_conn_update(struct tcp_conn *conn)
 {
 	struct view v = look(conn);
 
@@ -231,22 +231,22 @@ static void update(struct tcp_conn *conn)
 		shut(conn, v.err);
 	if (conn->state == TCP_LIVE && conn->eof)
 		set_state(conn, TCP_ENDING);
-	if (conn->state == TCP_LIVE && conn->paused)
-		read_on(conn, &v);
+	if (conn->state == TCP_LIVE && conn->in.paused)
+		tcp_conn_read_on(conn, &v);
 	if (conn->state == TCP_ENDING)
-		end(conn, &v);
-	if (conn->state != TCP_LIVE && conn->short_of && !v.waiting)
+		tcp_conn_finish(conn, &v);
+	if (conn->state != TCP_LIVE && conn->in.short_of && !v.waiting)
 		tcp_recv_take(conn);
 	if (conn->state == TCP_CLOSED)
-		release(conn);
+		tcp_conn_release(conn);
 	else
 		loop_fd_mod(conn->poller->loop, &conn->fd,
 			    events_for(conn, v.blocked));
 }
 
-static void kicked(struct outbox *o)
+static void tcp_conn_kicked(struct outbox *o)
 {
-	update(container_of(o, struct tcp_conn, out));
+	tcp_conn_update(container_of(o, struct tcp_conn, out.box));
 }
 
 static int socket_error(int fd)
@@ -258,7 +258,7 @@ static int socket_error(int fd)
 	return err ? -err : -ECONNRESET;
 }
 
-static void ready(struct loop_fd *f, uint32_t events)
+static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 {
 	struct tcp_conn *conn = container_of(f, struct tcp_conn, fd);
 
@@ -266,17 +266,17 @@ static void ready(struct loop_fd *f, uint32_t events)
 		if (conn->state == TCP_LINGER)
 			shut(conn, 0);
 		else
-			outbox_close(&conn->out, socket_error(f->fd));
+			outbox_close(&conn->out.box, socket_error(f->fd));
 	} else {
 		if (events & EPOLLOUT)
-			outbox_ready(&conn->out);
+			outbox_ready(&conn->out.box);
 		if (events & EPOLLIN && conn->state == TCP_LIVE)
 			tcp_recv(conn);
 		else if (events & EPOLLIN && conn->state == TCP_LINGER &&
 			 socket_drain(f->fd))
 			shut(conn, 0);
 	}
-	update(conn);
+	tcp_conn_update(conn);
 }
 
 void tcp_conn_end(struct tcp_conn *conn)
@@ -285,7 +285,7 @@ void tcp_conn_end(struct tcp_conn *conn)
 		set_state(conn, TCP_ENDING);
 		tcp_recv_drop(conn);
 	}
-	update(conn);
+	tcp_conn_update(conn);
 }
 
 /* True if the peer takes no unsent reply. */
@@ -294,25 +294,25 @@ static bool is_stalled(struct tcp_conn *conn, uint64_t now)
 	uint64_t sent;
 	size_t queued;
 
-	mutex_lock(&conn->out.lock);
-	sent = conn->out.sent;
-	queued = conn->queued;
-	mutex_unlock(&conn->out.lock);
-	return watchdog_stalled(&conn->stalled, now, sent, queued,
+	mutex_lock(&conn->out.box.lock);
+	sent = conn->out.box.sent;
+	queued = conn->out.queued;
+	mutex_unlock(&conn->out.box.lock);
+	return watchdog_stalled(&conn->times.stalled, now, sent, queued,
 				conn->poller->listener->o.send_ms);
 }
 
 /* True if others wait for memory, and the connection hardly frees its own. */
 static bool is_slow(struct tcp_conn *conn, uint64_t now)
 {
-	uint64_t moved = conn->received;
-	size_t held = conn->part.buf ? conn->part.room : 0;
+	uint64_t moved = conn->in.received;
+	size_t held = conn->in.part.buf ? conn->in.part.room : 0;
 
-	mutex_lock(&conn->out.lock);
-	moved += conn->out.sent;
-	held += conn->queued;
-	mutex_unlock(&conn->out.lock);
-	return watchdog_slow(&conn->slow, now, moved,
+	mutex_lock(&conn->out.box.lock);
+	moved += conn->out.box.sent;
+	held += conn->out.queued;
+	mutex_unlock(&conn->out.box.lock);
+	return watchdog_slow(&conn->times.slow, now, moved,
 			     pool_is_short(conn->xprt.pool) ? held : 0,
 			     conn->poller->listener->o.short_ms);
 }
@@ -322,15 +322,15 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 	const struct tcp_options *o = &conn->poller->listener->o;
 	struct view v = look(conn);
 
-	if (conn->paused)
+	if (conn->in.paused)
 		return;
 	if (tcp_recv_midway(conn)) {
-		if (!loop_passed(now, conn->since, o->stall_ms))
+		if (!loop_passed(now, conn->times.since, o->stall_ms))
 			return;
 		stat_inc(tcp_stalls);
-		outbox_close(&conn->out, -ETIMEDOUT);
+		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (v.calls == 0 && v.queued == 0 &&
-		   loop_passed(now, conn->active, o->idle_ms)) {
+		   loop_passed(now, conn->times.active, o->idle_ms)) {
 		stat_inc(tcp_idle_closed);
 		tcp_conn_end(conn);
 	}
@@ -344,16 +344,16 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 		return;
 	if (is_stalled(conn, now)) {
 		stat_inc(tcp_send_stalls);
-		outbox_close(&conn->out, -ETIMEDOUT);
+		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (is_slow(conn, now)) {
 		stat_inc(tcp_short_stalls);
-		outbox_close(&conn->out, -ETIMEDOUT);
+		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (conn->state == TCP_LIVE) {
 		sweep_live(conn, now);
 	} else if (conn->state == TCP_LINGER &&
-		   loop_passed(now, conn->since, o->linger_ms)) {
+		   loop_passed(now, conn->times.since, o->linger_ms)) {
 		shut(conn, 0);
-		update(conn);
+		tcp_conn_update(conn);
 	}
 }
 
@@ -381,9 +381,10 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	if (!conn->xprt.fate)
 		goto fail_conn;
 	conn->poller = p;
-	conn->fd = (struct loop_fd){ ready, fd, EPOLLIN };
-	record_in_init(&conn->rec, MSG_MAX_TAKEN);
-	outbox_init(&conn->out, &tcp_outbox_ops, kicked, fd, p->loop);
+	conn->fd = (struct loop_fd){ tcp_conn_ready, fd, EPOLLIN };
+	record_in_init(&conn->in.rec, MSG_MAX_TAKEN);
+	outbox_init(&conn->out.box, &tcp_outbox_ops, tcp_conn_kicked, fd,
+		    p->loop);
 	*out = conn;
 	return 0;
 
@@ -401,14 +402,14 @@ static void started(struct loop_task *t)
 	int err;
 
 	cds_list_add_tail(&conn->link, &p->conns);
-	conn->active = loop_now(p->loop);
+	conn->times.active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)
-		outbox_close(&conn->out, err);
+		outbox_close(&conn->out.box, err);
 	if (p->stopped)
 		tcp_conn_end(conn);
 	else
-		update(conn);
+		tcp_conn_update(conn);
 }
 
 void tcp_conn_start(struct tcp_conn *conn)

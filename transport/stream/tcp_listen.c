@@ -154,7 +154,7 @@ static void poller_close(void *arg)
 	struct tcp_conn *conn;
 
 	cds_list_for_each_entry(conn, &p->conns, link)
-		outbox_close(&conn->out, -ESHUTDOWN);
+		outbox_close(&conn->out.box, -ESHUTDOWN);
 }
 
 /* No connection is left. */

@@ -48,26 +48,26 @@ STAT(tcp_read_pauses, "times a TCP connection was not read for a while");
 
 bool tcp_recv_midway(const struct tcp_conn *conn)
 {
-	return !record_idle(&conn->rec);
+	return !record_idle(&conn->in.rec);
 }
 
 /* Stops reading until tcp_recv_resume(). */
 static void pause_reading(struct tcp_conn *conn)
 {
-	if (!conn->paused)
+	if (!conn->in.paused)
 		stat_inc(tcp_read_pauses);
-	conn->paused = true;
+	conn->in.paused = true;
 }
 
 static void granted(struct pool_request *r, struct buf *b)
 {
-	struct tcp_conn *conn = container_of(r, struct tcp_conn, room);
+	struct tcp_conn *conn = container_of(r, struct tcp_conn, in.room);
 
-	mutex_lock(&conn->out.lock);
-	conn->granted = b;
-	conn->waiting = false;
-	outbox_kick(&conn->out);
-	mutex_unlock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
+	conn->out.granted = b;
+	conn->out.waiting = false;
+	outbox_kick(&conn->out.box);
+	mutex_unlock(&conn->out.box.lock);
 }
 
 /* ... and until the pool gives a buffer: of @part bytes for the record, or, if
@@ -77,36 +77,37 @@ static void pause_for_pool(struct tcp_conn *conn, uint32_t part)
 	struct buf *b;
 
 	pause_reading(conn);
-	conn->short_of = true;
-	conn->part_want = part;
-	conn->room.ready = granted;
-	conn->room.flow = part ? conn->xprt.flow : 0;
-	mutex_lock(&conn->out.lock);
-	conn->waiting = true;
-	mutex_unlock(&conn->out.lock);
+	conn->in.short_of = true;
+	conn->in.part_want = part;
+	conn->in.room.ready = granted;
+	conn->in.room.flow = part ? conn->xprt.flow : 0;
+	mutex_lock(&conn->out.box.lock);
+	conn->out.waiting = true;
+	mutex_unlock(&conn->out.box.lock);
 	b = pool_request(conn->xprt.pool, part ? part : TCP_CHUNK_SIZE,
-			 &conn->room);
+			 &conn->in.room);
 	if (b)				/* it came back meanwhile */
-		granted(&conn->room, b);
+		granted(&conn->in.room, b);
 }
 
 /* True if another call may be taken, by the counts of those in progress. */
 static bool below_limits(struct tcp_conn *conn)
 {
 	const struct tcp_options *o = &conn->poller->listener->o;
-	uint64_t calls = conn->taken - conn->seen_finished - conn->batch.calls;
+	uint64_t calls = conn->in.taken - conn->pace.seen_finished -
+			 conn->batch.calls;
 
 	return calls < o->max_calls &&
-	       conn->seen_queued + conn->batch.bytes <= o->max_queued;
+	       conn->pace.seen_queued + conn->batch.bytes <= o->max_queued;
 }
 
 static bool may_take(struct tcp_conn *conn)
 {
-	if (likely(below_limits(conn) && conn->batch.calls < conn->batch_max &&
+	if (likely(below_limits(conn) && conn->batch.calls < conn->pace.max &&
 		   conn->batch.bytes < BATCH_BYTES))
 		return true;
 	tcp_send_flush(conn);
-	conn->out.gathering = true;
+	conn->out.box.gathering = true;
 	if (below_limits(conn))
 		return true;
 	pause_reading(conn);
@@ -114,8 +115,8 @@ static bool may_take(struct tcp_conn *conn)
 }
 
 /* Hands over @m with its call at @data. 0, or -EBADMSG: it was no call. */
-static int give(struct tcp_conn *conn, struct tcp_msg *m, const uint8_t *data,
-		uint32_t len, uint32_t cut)
+static int tcp_give(struct tcp_conn *conn, struct tcp_msg *m,
+		    const uint8_t *data, uint32_t len, uint32_t cut)
 {
 	struct msg *msg = &m->msg;
 
@@ -135,17 +136,17 @@ static int give(struct tcp_conn *conn, struct tcp_msg *m, const uint8_t *data,
 	msg->body_len = 0;
 	msg->body_ddp = false;
 	msg->sent = NULL;
-	conn->trusted -= conn->trusted / 8;
-	conn->trusted = MAX(conn->trusted, len);
-	conn->bulk = len >= BULK_MIN;
-	conn->taken++;
+	conn->in.trusted -= conn->in.trusted / 8;
+	conn->in.trusted = MAX(conn->in.trusted, len);
+	conn->in.bulk = len >= BULK_MIN;
+	conn->in.taken++;
 	conn->xprt.sink->recv(conn->xprt.sink, msg);
-	return conn->rejected ? -EBADMSG : 0;
+	return conn->in.rejected ? -EBADMSG : 0;
 }
 
 /* Takes a whole record in one place; @chunk holds it, or it must be copied. */
-static int take_whole(struct tcp_conn *conn, const struct record_span *span,
-		      struct buf *chunk)
+static int tcp_take_whole(struct tcp_conn *conn, const struct record_span *span,
+			  struct buf *chunk)
 {
 	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
 	const uint8_t *data = span->data;
@@ -165,27 +166,27 @@ static int take_whole(struct tcp_conn *conn, const struct record_span *span,
 		}
 		data = memcpy(m->call_mem, data, span->len);
 	}
-	return give(conn, m, data, span->len, 0);
+	return tcp_give(conn, m, data, span->len, 0);
 }
 
 static uint8_t *part_data(const struct tcp_conn *conn)
 {
-	return conn->part.buf ? conn->part.buf->data : conn->part.mem;
+	return conn->in.part.buf ? conn->in.part.buf->data : conn->in.part.mem;
 }
 
 static void part_drop(struct tcp_conn *conn)
 {
-	buf_put(conn->part.buf);
-	free(conn->part.mem);
-	conn->part = (struct tcp_part){ 0 };
+	buf_put(conn->in.part.buf);
+	free(conn->in.part.mem);
+	conn->in.part = (struct tcp_part){ 0 };
 }
 
 /* Takes the part, which is a whole record now. */
 static int take_part(struct tcp_conn *conn)
 {
 	struct tcp_msg *m = tcp_msg_alloc(conn->poller);
-	uint32_t len = conn->part.len;
-	uint32_t cut = conn->part.cut;
+	uint32_t len = conn->in.part.len;
+	uint32_t cut = conn->in.part.cut;
 	const uint8_t *data = part_data(conn);
 
 	if (!m)
@@ -194,22 +195,22 @@ static int take_part(struct tcp_conn *conn)
 		data = memcpy(m->small, data, len);
 		part_drop(conn);
 	} else {
-		m->call_buf = conn->part.buf;
-		m->call_mem = conn->part.mem;
-		conn->part = (struct tcp_part){ 0 };
+		m->call_buf = conn->in.part.buf;
+		m->call_mem = conn->in.part.mem;
+		conn->in.part = (struct tcp_part){ 0 };
 	}
-	return give(conn, m, data, len, cut);
+	return tcp_give(conn, m, data, len, cut);
 }
 
 /* Moves the part from malloc'ed memory to @b. */
 static void part_move(struct tcp_conn *conn, struct buf *b, uint32_t size)
 {
-	if (conn->part.len)
-		memcpy(b->data, conn->part.mem, conn->part.len);
-	free(conn->part.mem);
-	conn->part.mem = NULL;
-	conn->part.buf = b;
-	conn->part.room = size;
+	if (conn->in.part.len)
+		memcpy(b->data, conn->in.part.mem, conn->in.part.len);
+	free(conn->in.part.mem);
+	conn->in.part.mem = NULL;
+	conn->in.part.buf = b;
+	conn->in.part.room = size;
 }
 
 /* Gets a buffer for the whole record.  0 or -EAGAIN. */
@@ -232,14 +233,14 @@ static int part_get_buf(struct tcp_conn *conn, uint32_t size)
  */
 static int part_reserve(struct tcp_conn *conn, uint32_t need)
 {
-	const struct record_in *rec = &conn->rec;
+	const struct record_in *rec = &conn->in.rec;
 	uint32_t claim = MIN(record_claim(rec), MSG_MAX_LEN);
-	uint32_t trust = MAX(conn->trusted, need * PART_GROW);
+	uint32_t trust = MAX(conn->in.trusted, need * PART_GROW);
 	uint8_t *mem;
 
 	claim = MAX(claim, need);
 	trust = MAX(trust, PART_MIN);
-	if (conn->part.buf || conn->part.room >= MIN(claim, trust))
+	if (conn->in.part.buf || conn->in.part.room >= MIN(claim, trust))
 		return 0;
 	/* More fragments may follow, of any length. */
 	if (claim > TCP_PART_SMALL && !rec->last)
@@ -250,15 +251,15 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
 	claim = MIN(claim, trust);
 	/* Grow in large steps: a record of many short fragments must not be
 	 * copied for each of them. */
-	claim = MAX(claim, 2 * conn->part.room);
+	claim = MAX(claim, 2 * conn->in.part.room);
 	claim = MIN(claim, TCP_PART_SMALL);
-	if (conn->part.room >= claim)
+	if (conn->in.part.room >= claim)
 		return 0;
-	mem = realloc(conn->part.mem, claim);
+	mem = realloc(conn->in.part.mem, claim);
 	if (!mem)
 		return -ENOMEM;
-	conn->part.mem = mem;
-	conn->part.room = claim;
+	conn->in.part.mem = mem;
+	conn->in.part.room = claim;
 	return 0;
 }
 
@@ -266,33 +267,33 @@ static int part_reserve(struct tcp_conn *conn, uint32_t need)
  * those beyond the limit. */
 static int part_add(struct tcp_conn *conn, const struct record_span *span)
 {
-	uint32_t len = MIN(conn->part.len + span->len, MSG_MAX_LEN);
-	uint32_t kept = len - conn->part.len;
+	uint32_t len = MIN(conn->in.part.len + span->len, MSG_MAX_LEN);
+	uint32_t kept = len - conn->in.part.len;
 	int err;
 
-	if (conn->part.room == 0 ||
-	    span->data != part_data(conn) + conn->part.len) {
+	if (conn->in.part.room == 0 ||
+	    span->data != part_data(conn) + conn->in.part.len) {
 		err = part_reserve(conn, len);
 		if (err)
 			return err;
-		assert(conn->part.room >= len);
-		memcpy(part_data(conn) + conn->part.len, span->data, kept);
+		assert(conn->in.part.room >= len);
+		memcpy(part_data(conn) + conn->in.part.len, span->data, kept);
 	}
-	conn->part.len = len;
-	conn->part.cut += span->len - kept;
+	conn->in.part.len = len;
+	conn->in.part.cut += span->len - kept;
 	return span->end ? take_part(conn) : 0;
 }
 
 /* Takes one step from *@p on: 0, 1 when no bytes are left, or -errno. */
-static int parse_one(struct tcp_conn *conn, const uint8_t **p,
-		     const uint8_t *end, struct buf *chunk)
+static int tcp_parse_one(struct tcp_conn *conn, const uint8_t **p,
+			 const uint8_t *end, struct buf *chunk)
 {
-	struct record_in before = conn->rec;
+	struct record_in before = conn->in.rec;
 	const uint8_t *start = *p;
 	struct record_span span;
 	int err;
 
-	switch (record_next(&conn->rec, p, end, &span)) {
+	switch (record_next(&conn->in.rec, p, end, &span)) {
 	case RECORD_MORE:
 		return 1;
 	case RECORD_BAD:
@@ -301,11 +302,11 @@ static int parse_one(struct tcp_conn *conn, const uint8_t **p,
 	case RECORD_SPAN:
 		break;
 	}
-	if (span.end && span.len > 0 && conn->part.room == 0)
-		return take_whole(conn, &span, chunk);
+	if (span.end && span.len > 0 && conn->in.part.room == 0)
+		return tcp_take_whole(conn, &span, chunk);
 	err = part_add(conn, &span);
 	if (err == -EAGAIN) {
-		conn->rec = before;
+		conn->in.rec = before;
 		*p = start;
 	}
 	return err;
@@ -320,7 +321,7 @@ static int parse(struct tcp_conn *conn, const uint8_t **p, const uint8_t *end,
 	while (*p < end && !err) {
 		if (!may_take(conn))
 			return -EAGAIN;
-		err = parse_one(conn, p, end, chunk);
+		err = tcp_parse_one(conn, p, end, chunk);
 	}
 	return err == 1 ? 0 : err;
 }
@@ -331,23 +332,23 @@ static int rest_save(struct tcp_conn *conn, const uint8_t *p,
 {
 	if (p == end)
 		return 0;
-	conn->rest.len = (uint32_t)(end - p);
-	conn->rest.off = 0;
-	conn->rest.mem = malloc(conn->rest.len);
-	if (!conn->rest.mem)
+	conn->in.rest.len = (uint32_t)(end - p);
+	conn->in.rest.off = 0;
+	conn->in.rest.mem = malloc(conn->in.rest.len);
+	if (!conn->in.rest.mem)
 		return -ENOMEM;
-	memcpy(conn->rest.mem, p, conn->rest.len);
+	memcpy(conn->in.rest.mem, p, conn->in.rest.len);
 	return 0;
 }
 
 static void rest_drop(struct tcp_conn *conn)
 {
-	free(conn->rest.mem);
-	conn->rest.mem = NULL;
+	free(conn->in.rest.mem);
+	conn->in.rest.mem = NULL;
 }
 
 /* Finds room to receive into, behind the bytes that calls still use. */
-static bool chunk_reserve(struct tcp_poller *p)
+static bool tcp_chunk_reserve(struct tcp_poller *p)
 {
 	p->chunk_idle = false;
 	if (p->chunk)
@@ -375,24 +376,24 @@ static void chunk_advance(struct tcp_poller *p, uint32_t n)
 
 /* Names the place of the next bytes: the part for those that surely belong to
  * it, then the chunk.  Returns the number of iovecs, or -errno. */
-static int receive_iov(struct tcp_conn *conn, struct iovec *iov)
+static int tcp_receive_iov(struct tcp_conn *conn, struct iovec *iov)
 {
 	struct tcp_poller *p = conn->poller;
-	uint32_t left = record_left(&conn->rec);
-	bool little = conn->bulk && record_idle(&conn->rec);
+	uint32_t left = record_left(&conn->in.rec);
+	bool little = conn->in.bulk && record_idle(&conn->in.rec);
 	int err, n = 0;
 
-	if (left > 0 && conn->part.len < MSG_MAX_LEN) {
-		err = part_reserve(conn, conn->part.len + 1);
+	if (left > 0 && conn->in.part.len < MSG_MAX_LEN) {
+		err = part_reserve(conn, conn->in.part.len + 1);
 		if (err)
 			return err;
-		if (conn->part.room - conn->part.len >= left) {
-			iov[n].iov_base = part_data(conn) + conn->part.len;
+		if (conn->in.part.room - conn->in.part.len >= left) {
+			iov[n].iov_base = part_data(conn) + conn->in.part.len;
 			iov[n++].iov_len = left;
-			little = conn->part.buf;
+			little = conn->in.part.buf;
 		}
 	}
-	if (chunk_reserve(p)) {
+	if (tcp_chunk_reserve(p)) {
 		iov[n].iov_base = p->chunk->data + p->chunk_used;
 		iov[n++].iov_len = little ? BULK_RECV : TCP_RECV_MAX;
 	} else if (n == 0) {
@@ -409,17 +410,17 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 	struct tcp_poller *p = conn->poller;
 	const uint8_t *at = iov[0].iov_base, *end;
 	bool midway = tcp_recv_midway(conn);
-	uint64_t taken = conn->taken;
+	uint64_t taken = conn->in.taken;
 	int err = 0;
 
-	conn->active = loop_now(p->loop);
-	conn->batch_max = conn->at_once >= 2 * PART_CALLS &&
-			  loop_one_ready(p->loop) ? conn->at_once / 2 :
-			  BATCH_CALLS;
+	conn->times.active = loop_now(p->loop);
+	conn->pace.max = conn->pace.at_once >= 2 * PART_CALLS &&
+			 loop_one_ready(p->loop) ? conn->pace.at_once / 2 :
+			 BATCH_CALLS;
 	if (!p->chunk || at != p->chunk->data + p->chunk_used) {
 		end = at + MIN(n, iov[0].iov_len);
 		n -= (size_t)(end - at);
-		err = parse_one(conn, &at, end, NULL);
+		err = tcp_parse_one(conn, &at, end, NULL);
 		at = iov[niov - 1].iov_base;
 	}
 	if (n > 0) {
@@ -430,31 +431,31 @@ static int received(struct tcp_conn *conn, const struct iovec *iov, int niov,
 			err = rest_save(conn, at, end);
 		chunk_advance(p, (uint32_t)n);
 	}
-	conn->at_once = (unsigned)(conn->taken - taken);
-	if (tcp_recv_midway(conn) && (!midway || taken != conn->taken))
-		conn->since = conn->active;
+	conn->pace.at_once = (unsigned)(conn->in.taken - taken);
+	if (tcp_recv_midway(conn) && (!midway || taken != conn->in.taken))
+		conn->times.since = conn->times.active;
 	return MIN(err, 0);
 }
 
 /* Don't read any more: after a bad mark there are no records, and the socket
  * may be ready once more before update closes it. */
-static void give_up(struct tcp_conn *conn, int err)
+static void tcp_give_up(struct tcp_conn *conn, int err)
 {
-	conn->paused = true;
-	outbox_close(&conn->out, err);
+	conn->in.paused = true;
+	outbox_close(&conn->out.box, err);
 }
 
 /* True if there may be more to receive. */
-static bool receive(struct tcp_conn *conn)
+static bool tcp_receive(struct tcp_conn *conn)
 {
 	struct iovec iov[2] = { 0 };
-	int niov = receive_iov(conn, iov);
+	int niov = tcp_receive_iov(conn, iov);
 	ssize_t n;
 	int err;
 
 	if (niov < 0) {
 		if (niov != -EAGAIN)
-			give_up(conn, niov);
+			tcp_give_up(conn, niov);
 		return false;
 	}
 	n = niov == 1 ? recv(conn->fd.fd, iov[0].iov_base, iov[0].iov_len, 0)
@@ -462,23 +463,23 @@ static bool receive(struct tcp_conn *conn)
 	if (n <= 0) {
 		conn->eof = n == 0;
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			give_up(conn, -errno);
+			tcp_give_up(conn, -errno);
 		return false;
 	}
 	stat_add(tcp_bytes_in, (uint64_t)n);
-	conn->received += (uint64_t)n;
-	conn->out.gathering = true;
+	conn->in.received += (uint64_t)n;
+	conn->out.box.gathering = true;
 	err = received(conn, iov, niov, (size_t)n);
 	tcp_send_flush(conn);
 	if (err)
-		give_up(conn, err);
+		tcp_give_up(conn, err);
 	return !err && (size_t)n == iov[0].iov_len + iov[1].iov_len;
 }
 
 void tcp_recv(struct tcp_conn *conn)
 {
-	for (int i = 0; i < RECV_ROUNDS && !conn->paused; i++)
-		if (!receive(conn))
+	for (int i = 0; i < RECV_ROUNDS && !conn->in.paused; i++)
+		if (!tcp_receive(conn))
 			break;
 }
 
@@ -487,15 +488,15 @@ void tcp_recv_take(struct tcp_conn *conn)
 	struct tcp_poller *p = conn->poller;
 	struct buf *b;
 
-	mutex_lock(&conn->out.lock);
-	b = conn->granted;
-	conn->granted = NULL;
-	mutex_unlock(&conn->out.lock);
-	conn->short_of = false;
+	mutex_lock(&conn->out.box.lock);
+	b = conn->out.granted;
+	conn->out.granted = NULL;
+	mutex_unlock(&conn->out.box.lock);
+	conn->in.short_of = false;
 	if (!b)
 		return;
-	if (conn->state == TCP_LIVE && conn->part_want) {
-		part_move(conn, b, conn->part_want);
+	if (conn->state == TCP_LIVE && conn->in.part_want) {
+		part_move(conn, b, conn->in.part_want);
 	} else if (conn->state == TCP_LIVE && !p->chunk) {
 		p->chunk = b;
 		p->chunk_used = 0;
@@ -509,25 +510,25 @@ void tcp_recv_resume(struct tcp_conn *conn)
 	const uint8_t *p, *end;
 	int err;
 
-	conn->paused = false;
-	conn->since = loop_now(conn->poller->loop);
-	if (!conn->rest.mem)
+	conn->in.paused = false;
+	conn->times.since = loop_now(conn->poller->loop);
+	if (!conn->in.rest.mem)
 		return;
-	p = conn->rest.mem + conn->rest.off;
-	end = conn->rest.mem + conn->rest.len;
-	conn->out.gathering = true;
+	p = conn->in.rest.mem + conn->in.rest.off;
+	end = conn->in.rest.mem + conn->in.rest.len;
+	conn->out.box.gathering = true;
 	err = parse(conn, &p, end, NULL);
 	tcp_send_flush(conn);
-	conn->rest.off = (uint32_t)(p - conn->rest.mem);
+	conn->in.rest.off = (uint32_t)(p - conn->in.rest.mem);
 	if (p == end)
 		rest_drop(conn);
 	if (err && err != -EAGAIN)
-		give_up(conn, err);
+		tcp_give_up(conn, err);
 }
 
 void tcp_recv_drop(struct tcp_conn *conn)
 {
 	rest_drop(conn);
 	part_drop(conn);
-	record_in_init(&conn->rec, MSG_MAX_TAKEN);
+	record_in_init(&conn->in.rec, MSG_MAX_TAKEN);
 }

@@ -20,14 +20,14 @@ STAT(tcp_replies_lost, "replies to connections that were gone");
 
 #define IOVS_A_REPLY	3
 
-static struct tcp_conn *conn_of(struct msg *msg)
+static struct tcp_conn *tcp_conn_of(struct msg *msg)
 {
 	return container_of(msg->xprt, struct tcp_conn, xprt);
 }
 
-static struct tcp_conn *owner_of(struct outbox *o)
+static struct tcp_conn *tcp_owner_of(struct outbox *o)
 {
-	return container_of(o, struct tcp_conn, out);
+	return container_of(o, struct tcp_conn, out.box);
 }
 
 /*
@@ -68,16 +68,16 @@ static unsigned reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 /* The sender: notes that @n bytes were sent. */
 static void forget_sent(struct tcp_conn *conn, size_t n)
 {
-	struct tcp_list *q = &conn->sendq;
+	struct tcp_list *q = &conn->out.sendq;
 	struct tcp_msg *m;
 
-	n += conn->send_off;
+	n += conn->out.send_off;
 	while ((m = q->first) && n >= m->len) {
 		n -= m->len;
 		q->first = m->next;
 		tcp_msg_free(conn->poller, m);
 	}
-	conn->send_off = (uint32_t)n;
+	conn->out.send_off = (uint32_t)n;
 }
 
 /* Returns the number of pieces before the first one in a pipe. */
@@ -90,14 +90,14 @@ static unsigned until_pipe(const struct iovec *iov, unsigned n)
 	return i;
 }
 
-static int fill(struct outbox *o, struct outbox_piece *p)
+static int tcp_send_fill(struct outbox *o, struct outbox_piece *p)
 {
-	struct tcp_conn *conn = owner_of(o);
-	uint32_t skip = conn->send_off;
+	struct tcp_conn *conn = tcp_owner_of(o);
+	uint32_t skip = conn->out.send_off;
 	unsigned n = 0, plain = 0;
 	struct tcp_msg *m;
 
-	for (m = conn->sendq.first; m && n + IOVS_A_REPLY <= OUTBOX_IOVS &&
+	for (m = conn->out.sendq.first; m && n + IOVS_A_REPLY <= OUTBOX_IOVS &&
 	     plain == n; m = m->next) {
 		n += reply_iov(m, skip, &p->iov[n]);
 		plain += until_pipe(&p->iov[plain], n - plain);
@@ -105,69 +105,71 @@ static int fill(struct outbox *o, struct outbox_piece *p)
 	}
 	p->niov = plain;
 	if (plain == 0) {
-		p->pipe = conn->sendq.first->msg.pipe;
+		p->pipe = conn->out.sendq.first->msg.pipe;
 		p->piped = p->iov[plain++].iov_len;
 	}
 	p->more = m || plain < n;
 	return 0;
 }
 
-static int sent(struct outbox *o, size_t n, bool full)
+static int tcp_send_sent(struct outbox *o, size_t n, bool full)
 {
 	stat_add(tcp_bytes_out, n);
-	forget_sent(owner_of(o), n);
+	forget_sent(tcp_owner_of(o), n);
 	return 0;
 }
 
-static bool claim(struct outbox *o)
+static bool tcp_send_claim(struct outbox *o)
 {
-	struct tcp_conn *conn = owner_of(o);
+	struct tcp_conn *conn = tcp_owner_of(o);
 
-	tcp_list_splice(&conn->sendq, &conn->queue);
-	return conn->sendq.first;
+	tcp_list_splice(&conn->out.sendq, &conn->out.queue);
+	return conn->out.sendq.first;
 }
 
 /* With the lock held: kicks if the watched numbers are reached. */
-static void check(struct tcp_conn *conn)
+static void tcp_send_check(struct tcp_conn *conn)
 {
-	if (!conn->watch || conn->finished < conn->watch_finished ||
-	    conn->queued > conn->watch_queued)
+	struct tcp_out *out = &conn->out;
+
+	if (!out->watch.on || out->finished < out->watch.finished ||
+	    out->queued > out->watch.queued)
 		return;
-	conn->watch = false;
-	outbox_kick(&conn->out);
+	out->watch.on = false;
+	outbox_kick(&out->box);
 }
 
 void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued)
 {
-	mutex_lock(&conn->out.lock);
-	conn->watch = true;
-	conn->watch_finished = conn->taken - MIN(calls, conn->taken);
-	conn->watch_queued = queued;
-	check(conn);
-	mutex_unlock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
+	conn->out.watch.on = true;
+	conn->out.watch.finished = conn->in.taken - MIN(calls, conn->in.taken);
+	conn->out.watch.queued = queued;
+	tcp_send_check(conn);
+	mutex_unlock(&conn->out.box.lock);
 }
 
-static void publish(struct outbox *o, size_t n)
+static void tcp_send_publish(struct outbox *o, size_t n)
 {
-	struct tcp_conn *conn = owner_of(o);
+	struct tcp_conn *conn = tcp_owner_of(o);
 
-	conn->queued -= n;
-	check(conn);
+	conn->out.queued -= n;
+	tcp_send_check(conn);
 }
 
 const struct outbox_ops tcp_outbox_ops = {
-	.claim = claim,
-	.fill = fill,
-	.sent = sent,
-	.publish = publish,
+	.claim = tcp_send_claim,
+	.fill = tcp_send_fill,
+	.sent = tcp_send_sent,
+	.publish = tcp_send_publish,
 };
 
 void tcp_send_drop(struct tcp_conn *conn)
 {
 	struct tcp_list lost = { NULL, NULL };
 
-	tcp_list_splice(&lost, &conn->sendq);
-	tcp_list_splice(&lost, &conn->queue);
+	tcp_list_splice(&lost, &conn->out.sendq);
+	tcp_list_splice(&lost, &conn->out.queue);
 	for (struct tcp_msg *m = lost.first; m; m = m->next)
 		stat_inc(tcp_replies_lost);
 	tcp_list_free(conn->poller, &lost);
@@ -176,19 +178,19 @@ void tcp_send_drop(struct tcp_conn *conn)
 /* With the lock held: ends a call without a reply.  Takes @m, unlocks. */
 static void finish_lost(struct tcp_conn *conn, struct tcp_msg *m)
 {
-	mutex_unlock(&conn->out.lock);
+	mutex_unlock(&conn->out.box.lock);
 	tcp_msg_free(conn->poller, m);
-	mutex_lock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
 	/* From here on the loop may free the connection. */
-	conn->finished++;
-	check(conn);
-	mutex_unlock(&conn->out.lock);
+	conn->out.finished++;
+	tcp_send_check(conn);
+	mutex_unlock(&conn->out.box.lock);
 }
 
 int tcp_reply(struct msg *msg)
 {
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
-	struct tcp_conn *conn = conn_of(msg);
+	struct tcp_conn *conn = tcp_conn_of(msg);
 	uint32_t len = msg->head_len + msg->body_len + msg->tail_len;
 
 	assert(msg->head_len + msg->tail_len <= MSG_HEAD_SIZE);
@@ -196,51 +198,51 @@ int tcp_reply(struct msg *msg)
 	tcp_msg_forget_call(m);
 	m->mark = htobe32(RECORD_LAST | len);
 	m->len = RECORD_MARK_SIZE + len;
-	if (outbox_gathers(&conn->out)) {
+	if (outbox_gathers(&conn->out.box)) {
 		tcp_list_add(&conn->batch.list, m);
 		conn->batch.asked |= msg->sent != NULL;
 		conn->batch.calls++;
 		conn->batch.bytes += m->len;
 		return 0;
 	}
-	mutex_lock(&conn->out.lock);
-	if (conn->out.dead) {
+	mutex_lock(&conn->out.box.lock);
+	if (conn->out.box.dead) {
 		stat_inc(tcp_replies_lost);
 		xprt_note_sent(msg, XPRT_LOST);
 		finish_lost(conn, m);
 		return -ENOTCONN;
 	}
-	conn->finished++;
-	tcp_list_add(&conn->queue, m);
-	conn->queued += m->len;
-	conn->position += m->len;
-	xprt_note_sent(msg, conn->position);
-	outbox_push(&conn->out);
-	check(conn);
-	mutex_unlock(&conn->out.lock);
+	conn->out.finished++;
+	tcp_list_add(&conn->out.queue, m);
+	conn->out.queued += m->len;
+	conn->out.position += m->len;
+	xprt_note_sent(msg, conn->out.position);
+	outbox_push(&conn->out.box);
+	tcp_send_check(conn);
+	mutex_unlock(&conn->out.box.lock);
 	return 0;
 }
 
 void tcp_drop(struct msg *msg)
 {
 	struct tcp_msg *m = container_of(msg, struct tcp_msg, msg);
-	struct tcp_conn *conn = conn_of(msg);
+	struct tcp_conn *conn = tcp_conn_of(msg);
 
-	if (outbox_gathers(&conn->out)) {
+	if (outbox_gathers(&conn->out.box)) {
 		conn->batch.calls++;
 		tcp_msg_free(conn->poller, m);
 		return;
 	}
-	mutex_lock(&conn->out.lock);
+	mutex_lock(&conn->out.box.lock);
 	finish_lost(conn, m);
 }
 
 /* With the lock, before the batch is queued. */
 static void place_batch(struct tcp_conn *conn)
 {
-	uint64_t position = conn->position;
+	uint64_t position = conn->out.position;
 
-	conn->position += conn->batch.bytes;
+	conn->out.position += conn->batch.bytes;
 	if (!conn->batch.asked)
 		return;
 	for (struct tcp_msg *m = conn->batch.list.first; m; m = m->next) {
@@ -251,18 +253,18 @@ static void place_batch(struct tcp_conn *conn)
 
 void tcp_send_flush(struct tcp_conn *conn)
 {
-	conn->out.gathering = false;
-	mutex_lock(&conn->out.lock);
+	conn->out.box.gathering = false;
+	mutex_lock(&conn->out.box.lock);
 	if (conn->batch.calls > 0) {
-		conn->finished += conn->batch.calls;
-		conn->queued += conn->batch.bytes;
+		conn->out.finished += conn->batch.calls;
+		conn->out.queued += conn->batch.bytes;
 		place_batch(conn);
-		tcp_list_splice(&conn->queue, &conn->batch.list);
+		tcp_list_splice(&conn->out.queue, &conn->batch.list);
 		conn->batch = (struct tcp_batch){ 0 };
-		outbox_push(&conn->out);
-		check(conn);
+		outbox_push(&conn->out.box);
+		tcp_send_check(conn);
 	}
-	conn->seen_finished = conn->finished;
-	conn->seen_queued = conn->queued;
-	mutex_unlock(&conn->out.lock);
+	conn->pace.seen_finished = conn->out.finished;
+	conn->pace.seen_queued = conn->out.queued;
+	mutex_unlock(&conn->out.box.lock);
 }

@@ -19,6 +19,13 @@
 #define MAX(a, b) ({ __typeof__(a) a_ = (a); __typeof__(b) b_ = (b); \
 		     a_ > b_ ? a_ : b_; })
 
+/* Gives an option that was left at zero its value. */
+static inline void set_default(unsigned *field, unsigned value)
+{
+	if (*field == 0)
+		*field = value;
+}
+
 /* Rounds up to a multiple of @a, a power of two. */
 #define ALIGN_UP(x, a)	(((x) + ((a) - 1)) & ~((__typeof__(x))(a) - 1))
 

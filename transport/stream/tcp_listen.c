@@ -107,12 +107,6 @@ static uint32_t sweep_ms(const struct tcp_options *o)
 	return MAX(ms, 10u);
 }
 
-static void set_default(uint32_t *field, uint32_t value)
-{
-	if (*field == 0)
-		*field = value;
-}
-
 static struct tcp_options with_defaults(const struct tcp_options *from)
 {
 	struct tcp_options o = { 0 };

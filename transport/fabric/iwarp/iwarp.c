@@ -30,12 +30,6 @@ static const struct fabric_ops fabric_ops = {
 	.mr_destroy = iwarp_mr_destroy,
 };
 
-static void set_default(unsigned *field, unsigned value)
-{
-	if (*field == 0)
-		*field = value;
-}
-
 static bool fill_options(struct iwarp_options *o)
 {
 	set_default(&o->read_depth, 128);

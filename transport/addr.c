@@ -26,6 +26,17 @@ void xprt_addr_copy(struct sockaddr_storage *to, const struct sockaddr *from)
 	memcpy(to, from, xprt_addr_len(from));
 }
 
+/* Both families have the port at the same place. */
+uint16_t xprt_addr_port(const struct sockaddr_storage *ss)
+{
+	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
+}
+
+void xprt_addr_set_port(struct sockaddr_storage *ss, uint16_t port)
+{
+	((struct sockaddr_in *)ss)->sin_port = htons(port);
+}
+
 char *xprt_addr_text(const struct sockaddr *sa, char *out, size_t size)
 {
 	char ip[INET6_ADDRSTRLEN] = "?";
@@ -62,6 +73,22 @@ struct in6_addr xprt_addr_host(const struct sockaddr *sa)
 	return addr;
 }
 
+bool xprt_addr_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct in6_addr one = xprt_addr_host(a), two = xprt_addr_host(b);
+
+	return memcmp(&one, &two, sizeof(one)) == 0;
+}
+
+bool xprt_addr_is_loopback(const struct sockaddr *sa)
+{
+	const struct in6_addr host = xprt_addr_host(sa);
+
+	return IN6_IS_ADDR_LOOPBACK(&host) ||
+	       (IN6_IS_ADDR_V4MAPPED(&host) &&
+		host.s6_addr[12] == IN_LOOPBACKNET);
+}
+
 struct in6_addr xprt_addr_network(const struct in6_addr *host)
 {
 	struct in6_addr network = *host;
@@ -69,6 +96,14 @@ struct in6_addr xprt_addr_network(const struct in6_addr *host)
 	if (!IN6_IS_ADDR_V4MAPPED(host))
 		memset(&network.s6_addr[8], 0, 8);
 	return network;
+}
+
+bool xprt_addr_same_network(const struct in6_addr *a, const struct in6_addr *b)
+{
+	const struct in6_addr one = xprt_addr_network(a);
+	const struct in6_addr two = xprt_addr_network(b);
+
+	return memcmp(&one, &two, sizeof(one)) == 0;
 }
 
 uint64_t xprt_addr_hash(const struct in6_addr *host)

@@ -207,16 +207,13 @@ static struct udp_call *alloc(struct udp_listener *l, bool *full)
  */
 static bool udp_enter(struct udp_listener *l, struct udp_call *c)
 {
-	struct in6_addr host = xprt_addr_host((struct sockaddr *)&c->from);
-	struct in6_addr other;
 	struct udp_call *o;
 	uint32_t n = 0;
 
 	mutex_lock(&l->lock);
-	cds_list_for_each_entry(o, &l->calls, link) {
-		other = xprt_addr_host((struct sockaddr *)&o->from);
-		n += memcmp(&other, &host, sizeof(host)) == 0;
-	}
+	cds_list_for_each_entry(o, &l->calls, link)
+		n += xprt_addr_same_host((struct sockaddr *)&o->from,
+					 (struct sockaddr *)&c->from);
 	if (n < l->o.max_host_calls)
 		cds_list_add_tail(&c->link, &l->calls);
 	mutex_unlock(&l->lock);

@@ -253,13 +253,14 @@ static void init_wire(struct nfsc_wire *w)
 
 static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to, int ms)
 {
+	const struct sockaddr_storage from = { .ss_family = to->sa_family };
 	int err;
 
 	w->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK |
 		       SOCK_CLOEXEC, 0);
 	if (w->fd < 0)
 		return -errno;
-	socket_bind_reserved(w->fd, to->sa_family);
+	socket_bind_reserved(w->fd, &from);
 	socket_set(w->fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	err = socket_connect(w->fd, to, ms);
 	if (err < 0) {

@@ -101,21 +101,24 @@ bool socket_drain(int fd)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-void socket_bind_reserved(int fd, sa_family_t family)
+void socket_bind_reserved(int fd, const struct sockaddr_storage *from)
 {
 	const unsigned first = IPPORT_RESERVED / 2, n = IPPORT_RESERVED / 2;
-	struct sockaddr_storage ss = { .ss_family = family };
-	/* Both families have the port at the same place. */
-	in_port_t *port = &((struct sockaddr_in *)&ss)->sin_port;
+	struct sockaddr_storage ss = *from;
+	struct sockaddr *sa = (struct sockaddr *)&ss;
 	unsigned start;
 
 	if (getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
 		start = (unsigned)fd;
 	for (unsigned i = 0; i < n; i++) {
-		*port = htons((uint16_t)(first + (start + i) % n));
-		if (bind(fd, (struct sockaddr *)&ss,
-			 xprt_addr_len((struct sockaddr *)&ss)) == 0 ||
-		    errno != EADDRINUSE)
+		xprt_addr_set_port(&ss, (uint16_t)(first + (start + i) % n));
+		if (bind(fd, sa, xprt_addr_len(sa)) == 0)
 			return;
+		if (errno != EADDRINUSE)
+			break;
 	}
+	xprt_addr_set_port(&ss, 0);
+	/* If this fails, too, connect() binds. */
+	if (bind(fd, sa, xprt_addr_len(sa)) < 0)
+		return;
 }

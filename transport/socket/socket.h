@@ -16,10 +16,12 @@ int socket_local(int fd, struct sockaddr_storage *out);
 void socket_unmap(struct sockaddr_storage *ss);
 
 /*
- * Binds to a free port from 512 to 1023, which some servers ask for.  A caller
- * that may not bind one, or finds none free, connects from any.
+ * Binds to the address @from, whose port is not used, and to a free port from
+ * 512 to 1023, which some servers ask for.  A caller that may not bind one, or
+ * finds none free, gets any port.  An address that this machine does not have
+ * is left to the kernel to choose.
  */
-void socket_bind_reserved(int fd, sa_family_t family);
+void socket_bind_reserved(int fd, const struct sockaddr_storage *from);
 /* Connects a non-blocking socket.  0, -ETIMEDOUT after @ms, or -errno. */
 int socket_connect(int fd, const struct sockaddr *addr, int ms);
 

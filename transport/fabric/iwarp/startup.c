@@ -247,6 +247,7 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 		  struct fabric_conn **out)
 {
 	struct iwarp_provider *p = provider;
+	const struct sockaddr_storage from = { .ss_family = addr->sa_family };
 	struct iwarp_conn *c;
 	int fd, err;
 
@@ -257,7 +258,7 @@ int iwarp_connect(void *provider, const struct sockaddr *addr,
 	if (fd < 0)
 		return -errno;
 	if (p->options.reserved_port)
-		socket_bind_reserved(fd, addr->sa_family);
+		socket_bind_reserved(fd, &from);
 	err = socket_set_stream(fd, p->options.user_timeout_ms);
 	if (!err)
 		err = socket_connect(fd, addr, (int)p->options.handshake_ms);

@@ -15,11 +15,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <urcu/list.h>
 
+#include "lib/file.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 
@@ -35,7 +34,6 @@ struct entry {
 
 struct rmtab {
 	char		*file;		/* NULL: not kept */
-	char		*temp;
 	unsigned	 max;
 	unsigned	 max_host;
 	pthread_t	 saver;		/* with file */
@@ -245,36 +243,6 @@ static char *format(struct rmtab *t, size_t *len)
 	return text;
 }
 
-static int write_all(int fd, const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			text += n;
-			len -= (size_t)n;
-		}
-	}
-	return fsync(fd) < 0 ? -errno : 0;
-}
-
-static int replace(struct rmtab *t, const char *text, size_t len)
-{
-	int fd = open(t->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC |
-		      O_NOFOLLOW, 0600);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write_all(fd, text, len);
-	close(fd);
-	if (err == 0 && rename(t->temp, t->file) < 0)
-		err = -errno;
-	return err;
-}
-
 static void save(struct rmtab *t)
 {
 	size_t len = 0;
@@ -284,7 +252,7 @@ static void save(struct rmtab *t)
 	t->dirty = false;
 	mutex_unlock(&t->lock);
 	if (text)
-		err = replace(t, text, len);
+		err = file_replace(AT_FDCWD, t->file, text, len);
 	if (err < 0) {
 		stat_inc(rmtab_save_failed);
 		log_limited(LOG_LEVEL_ERR, "%s: can't be written: %s", t->file,
@@ -316,7 +284,6 @@ static void clear(struct rmtab *t)
 		drop_entry(t, e);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
-	free(t->temp);
 	free(t->file);
 	free(t);
 }
@@ -328,10 +295,6 @@ static int open_file(struct rmtab *t, const char *file)
 	t->file = strdup(file);
 	if (!t->file)
 		return -ENOMEM;
-	if (asprintf(&t->temp, "%s.new", file) < 0) {
-		t->temp = NULL;
-		return -ENOMEM;
-	}
 	err = load_entries(t);
 	if (err < 0) {
 		log_err("%s: can't be read: %s", file, strerror(-err));

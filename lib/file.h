@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* file - small files that are written as a whole. */
+#ifndef GANNET_LIB_FILE_H
+#define GANNET_LIB_FILE_H
+
+#include <stddef.h>
+
+/*
+ * Makes @name, below the directory @dir, a file (mode 0600) of these bytes, by
+ * "@name.new", which is synced before it is renamed: a reader of @name finds
+ * all of these bytes, or all of those before.  The directory is not synced.  0
+ * or -errno.  Any thread; waits for the disk.
+ */
+int file_replace(int dir, const char *name, const char *text, size_t len);
+
+#endif

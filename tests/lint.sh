@@ -5,9 +5,18 @@ cd "${srcdir:-.}" || exit 1
 status=0
 fail() { echo "$*"; status=1; }
 
-# A directory includes only itself and those below it.
+# The directories of the product; each includes only itself and those named
+# behind it.
+layers='lib
+transport lib
+vfs lib
+rpc lib transport
+nfs3 lib rpc vfs
+mountd lib rpc vfs
+daemon lib transport vfs rpc nfs3 mountd
+client lib transport'
+product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
-	[ -d "$dir" ] || continue
 	for inc in $(grep -rhoE '^#include "[a-z0-9]+/' "$dir" \
 			--include='*.[ch]' | sed 's/.*"//; s,/,,' | sort -u); do
 		case " $dir $allowed " in
@@ -16,21 +25,13 @@ while read -r dir allowed; do
 		esac
 	done
 done <<LAYERS
-lib
-transport lib
-vfs lib
-rpc lib transport
-nfs3 lib rpc vfs
-mountd lib rpc vfs
-daemon lib transport vfs rpc nfs3 mountd
-client lib transport
+$layers
 LAYERS
 
 # Every source names its licence; neither it, nor a line or function of it, is
 # too long.
-# shellcheck disable=SC2044 # the names have no spaces
-for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
-		doc etc tests quickstart \
+# shellcheck disable=SC2044,SC2086 # the names have no spaces
+for f in $(find $product include doc etc tests quickstart \
 		-name '*.[ch]' -o -name '*.sh' -o -name '*.inc' \
 		-o -name quickstart) $(grep -rlIm1 '^#!' tests); do
 	head -2 "$f" | grep -q 'SPDX-License-Identifier: BSD-2-Clause' ||
@@ -46,10 +47,10 @@ for f in $(find lib transport vfs rpc nfs3 mountd daemon client include \
 done
 
 # The subject of a comment is a thing in the code.
+# shellcheck disable=SC2086 # several words
 found=$(grep -rnE \
 	'/\*+ (What|Who(ever|se)?|How (many|much|often)|That which) ' \
-	lib transport vfs rpc nfs3 mountd daemon client include doc tests \
-	--include='*.[ch]')
+	$product include doc tests --include='*.[ch]')
 [ -z "$found" ] || fail "comments without a thing as subject:
 $found"
 # So is the subject of the sentence that names a test.
@@ -99,8 +100,9 @@ done
 pages="doc/architecture.md doc/conformance.md doc/life.md doc/reliability.md"
 # shellcheck disable=SC2086 # several words
 names=$(grep -ohE '`[a-z_0-9]+`' $pages | tr -d '`' | sort -u)
-words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
-		client tests --include='*.[ch]' --include='*.inc' | sort -u)
+# shellcheck disable=SC2086 # several words
+words=$(grep -rhoE '[a-z][a-z_0-9]+' $product tests --include='*.[ch]' \
+		--include='*.inc' | sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
 	fail "$pages: there is no $name"
 done
@@ -108,8 +110,9 @@ done
 # The functions are the product's, not those of a test with such a name.
 names=$(awk -F'|' '{ print $4 }' doc/conformance.md |
 	grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u)
-words=$(grep -rhoE '[a-z][a-z_0-9]+' lib transport vfs rpc nfs3 mountd daemon \
-		client include --include='*.[ch]' | sort -u)
+# shellcheck disable=SC2086 # several words
+words=$(grep -rhoE '[a-z][a-z_0-9]+' $product include --include='*.[ch]' |
+	sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
 	fail "doc/conformance.md: no code has $name"
 done

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -200,14 +199,14 @@ static int create_verified(struct making *m, const struct vfs_setattr *set)
 		{ set->atime.tv_sec, set->atime.tv_nsec },
 		{ set->mtime.tv_sec, set->mtime.tv_nsec },
 	};
-	char path[32];
+	struct posix_fd_path path;
 	int fd = open_new(m, ".", O_TMPFILE, MODE_FILE), err;
 
 	if (fd < 0)
 		return fd == -EISDIR ? -EOPNOTSUPP : fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	path = posix_fd_path(fd);
 	if (futimens(fd, times) < 0 ||
-	    linkat(AT_FDCWD, path, m->dir->fd, m->name.s,
+	    linkat(AT_FDCWD, path.s, m->dir->fd, m->name.s,
 		   AT_SYMLINK_FOLLOW) < 0) {
 		err = -errno;
 		close(fd);

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -132,14 +131,14 @@ static int make_kernel(int fd, const char *name, uint64_t ino,
 /* FS_IOC_GETVERSION wants the file open, which only these two stand. */
 static int get_generation(int fd, mode_t mode, uint32_t *gen)
 {
-	char path[40];
+	struct posix_fd_path path;
 	long version = 0;
 	int rd, err = 0;
 
 	if (!S_ISREG(mode) && !S_ISDIR(mode))
 		return -ENOTTY;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	rd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	path = posix_fd_path(fd);
+	rd = open(path.s, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (rd < 0)
 		return -errno;
 	if (ioctl(rd, FS_IOC_GETVERSION, &version) < 0)

@@ -225,13 +225,13 @@ int posix_link(struct vfs_op *op)
 	struct posix_change c;
 	struct posix_name s;
 	struct stat st;
-	char path[40];
+	struct posix_fd_path path;
 	int err;
 
 	if (!posix_may_record(op, fs))
 		return -EAGAIN;
 	posix_name_set(&s, op->to_name);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
+	path = posix_fd_path(n->fd);
 	posix_names_begin(dir);
 	err = posix_change_begin(&c, dir, op->to_wcc);
 	if (err == 0 && dir->type != VFS_DIR)
@@ -242,7 +242,7 @@ int posix_link(struct vfs_op *op)
 		err = posix_sync_ready(dir);
 	if (err == 0)
 		err = posix_cred_set(fs, op);
-	if (err == 0 && linkat(AT_FDCWD, path, dir->fd, s.s,
+	if (err == 0 && linkat(AT_FDCWD, path.s, dir->fd, s.s,
 			       AT_SYMLINK_FOLLOW) < 0)
 		err = -errno;
 	if (err == 0)

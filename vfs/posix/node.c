@@ -30,7 +30,7 @@ static int count_fd(struct posix_fs *fs, int fd)
 }
 
 /* Network file systems may write data at the last moment, and lose it. */
-static void close_fd(struct posix_fs *fs, int fd)
+void posix_fd_close(struct posix_fs *fs, int fd)
 {
 	if (fd < 0)
 		return;
@@ -160,7 +160,7 @@ static void lend(struct posix_node *n, atomic_int *slot, int fd)
 		return;
 	fd = count_fd(posix_fs_of(n), fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	if (fd >= 0 && !atomic_compare_exchange_strong(slot, &none, fd))
-		close_fd(posix_fs_of(n), fd);
+		posix_fd_close(posix_fs_of(n), fd);
 }
 
 static void lend_rdwr(struct posix_node *n, int fd)
@@ -257,10 +257,10 @@ void posix_node_free(struct vfs_node *node)
 	/* An error would be reported to no one later. */
 	posix_node_flush_last(n);
 	if (n->wr_fd != n->fd)
-		close_fd(fs, n->wr_fd);
+		posix_fd_close(fs, n->wr_fd);
 	if (n->rd_fd != n->fd)
-		close_fd(fs, n->rd_fd);
-	close_fd(fs, n->fd);
+		posix_fd_close(fs, n->rd_fd);
+	posix_fd_close(fs, n->fd);
 	posix_verdicts_free(n);
 	free(n->text);
 	rcu_published(&n->rcu);
@@ -332,20 +332,26 @@ int posix_open_handle(struct vfs_op *op)
 	return 0;
 }
 
-/* Opens @n's file again with @flags, as the server. */
-static int reopen(struct posix_node *n, int flags)
+struct posix_fd_path posix_fd_path(int fd)
+{
+	struct posix_fd_path path;
+
+	snprintf(path.s, sizeof(path.s), "/proc/self/fd/%d", fd);
+	return path;
+}
+
+int posix_node_reopen(struct posix_node *n, int flags)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	char path[40];
+	struct posix_fd_path path = posix_fd_path(n->fd);
 	int fd;
 
 	posix_cred_server(fs);
 	posix_cache_room(&fs->cache);
 	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
-	fd = open(path, flags);
+	fd = open(path.s, flags);
 	if (fd < 0 && node_try_again(fs, -errno))
-		fd = open(path, flags);
+		fd = open(path.s, flags);
 	if (fd < 0)
 		fd = open_error(-errno);
 	return count_fd(fs, fd);
@@ -359,12 +365,12 @@ static int slot_fd(struct posix_node *n, atomic_int *slot, int flags)
 
 	if (likely(fd >= 0))
 		return fd;
-	fd = reopen(n, flags);
+	fd = posix_node_reopen(n, flags);
 	if (fd < 0)
 		return fd;
 	if (atomic_compare_exchange_strong(slot, &none, fd))
 		return fd;
-	close_fd(posix_fs_of(n), fd);
+	posix_fd_close(posix_fs_of(n), fd);
 	return none;
 }
 

@@ -346,6 +346,16 @@ void posix_handle(struct vfs_node *n, struct vfs_handle *h);
 /* Descriptors to read, write or sync through; -errno.  Borrowed. */
 int  posix_node_rd(struct posix_node *n);
 int  posix_node_wr(struct posix_node *n);
+/* Opens @n's file again with @flags, as the server: a descriptor that is the
+ * caller's to close, and is counted; or -errno. */
+int  posix_node_reopen(struct posix_node *n, int flags);
+void posix_fd_close(struct posix_fs *fs, int fd);
+/* The path to the file that @fd is open on, for calls that take no O_PATH
+ * descriptor. */
+struct posix_fd_path {
+	char s[32];
+};
+struct posix_fd_path posix_fd_path(int fd);
 /*
  * The owner may read and write whatever the mode says (RFC 1813 section 4.4): a
  * file that it made read-only is written a while after.  A server that is no

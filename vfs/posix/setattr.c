@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #define SET_TIMES (VFS_SET_ATIME | VFS_SET_MTIME | VFS_SET_ATIME_NOW | \
@@ -24,7 +23,7 @@ static int set_owner(struct posix_node *n, const struct vfs_setattr *set)
 
 static int set_mode(struct posix_node *n, uint32_t mode)
 {
-	char path[40];
+	struct posix_fd_path path;
 	int fd, rc;
 
 	if (n->type == VFS_LNK)		/* a link's mode means nothing */
@@ -32,8 +31,8 @@ static int set_mode(struct posix_node *n, uint32_t mode)
 	posix_node_mode_comes(n, mode);
 	fd = atomic_load(&n->rd_fd);
 	/* The way to change it by an O_PATH descriptor. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", n->fd);
-	rc = fd >= 0 ? fchmod(fd, mode & 07777) : chmod(path, mode & 07777);
+	path = posix_fd_path(n->fd);
+	rc = fd >= 0 ? fchmod(fd, mode & 07777) : chmod(path.s, mode & 07777);
 	if (rc < 0)
 		return -errno;
 	posix_node_mode_is(n, mode);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of files: what is recorded stays, whatever ends the server. */
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -45,13 +47,18 @@ static bool is_at(unsigned i, unsigned parent, const char *name)
 	return false;
 }
 
-static void add(unsigned i, unsigned parent, const char *name, bool only)
+static bool may_add(unsigned i, unsigned parent, const char *name, bool only)
 {
 	struct vfs_handle h = handle_no(i), ph = handle_no(parent);
 
-	assert_ok(only ? posix_table_set(table, &h, &ph, name,
-					 posix_table_moves(table)) :
-		  posix_table_add(table, &h, &ph, name));
+	return (only ? posix_table_set(table, &h, &ph, name,
+				       posix_table_moves(table)) :
+		posix_table_add(table, &h, &ph, name)) == 0;
+}
+
+static void add(unsigned i, unsigned parent, const char *name, bool only)
+{
+	ck_assert(may_add(i, parent, name, only));
 }
 
 static void del(unsigned i, unsigned parent, const char *name)
@@ -82,16 +89,16 @@ static void end(void)
 }
 
 /* The last thing done to each file. */
+static bool all_there(void)
+{
+	return count_of(1) == 2 && is_at(1, 100, "a") && is_at(1, 101, "b") &&
+	       count_of(2) == 1 && is_at(2, 101, "new") && count_of(3) == 0 &&
+	       count_of(4) == 1 && is_at(4, 100, "again") && count_of(5) == 0;
+}
+
 static void check_all(void)
 {
-	ck_assert_int_eq(count_of(1), 2);
-	ck_assert(is_at(1, 100, "a") && is_at(1, 101, "b"));
-	ck_assert_int_eq(count_of(2), 1);
-	ck_assert(is_at(2, 101, "new"));
-	ck_assert_int_eq(count_of(3), 0);
-	ck_assert_int_eq(count_of(4), 1);
-	ck_assert(is_at(4, 100, "again"));
-	ck_assert_int_eq(count_of(5), 0);
+	ck_assert(all_there());
 }
 
 static void change_all(void)
@@ -194,6 +201,20 @@ static void append(const void *data, size_t len)
 	close(fd);
 }
 
+static size_t load_journal(char *buf, size_t size)
+{
+	char path[600];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/posix-%016x.journal.0", w.state, 7);
+	fd = open(path, O_RDONLY);
+	n = read(fd, buf, size);
+	ck_assert_int_gt(n, 0);
+	close(fd);
+	return n;
+}
+
 static void cut(long size)
 {
 	char path[600];
@@ -239,21 +260,24 @@ TEST(a_torn_record_ends_the_journal)
 	ck_assert_int_eq(count_of(1), 2);
 }
 
+/* As on a full disk, no file grows beyond @size. */
+static void allow_files(rlim_t size)
+{
+	const struct rlimit lim = { size, RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+}
+
 /* The disk is full for a while, in the middle of a record. */
 static void be_full_and_die(void)
 {
-	struct rlimit lim = { .rlim_cur = RLIM_INFINITY,
-			      .rlim_max = RLIM_INFINITY };
-
-	signal(SIGXFSZ, SIG_IGN);
 	rcu_register_thread();
 	assert_ok(posix_table_open(w.state, 7, &table));
 	add(1, 100, "a", false);
-	lim.rlim_cur = journal_size() + 20;
-	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	allow_files(journal_size() + 20);
 	add(2, 100, "does-not-fit", false);
-	lim.rlim_cur = lim.rlim_max;
-	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
+	allow_files(RLIM_INFINITY);
 	add(3, 100, "fits again", false);
 	_exit(count_of(2) == 1 ? 0 : 1);
 }
@@ -273,31 +297,199 @@ TEST(a_journal_that_was_full_goes_on_when_there_is_room)
 	ck_assert(is_at(3, 100, "fits again"));
 }
 
-static void open_full_and_die(void)
+/* A server with files of @size at most does @something, which asserts nothing
+ * itself: that would be written to a file. */
+static void serve_full(rlim_t size, bool (*something)(void))
 {
-	const struct rlimit lim = { .rlim_max = RLIM_INFINITY };
+	int status;
 
-	signal(SIGXFSZ, SIG_IGN);
-	rcu_register_thread();
-	assert_ok(setrlimit(RLIMIT_FSIZE, &lim));
-	assert_ok(posix_table_open(w.state, 7, &table));
-	add(2, 100, "waits", false);
-	_exit(is_at(1, 100, "a") && is_at(2, 100, "waits") ? 0 : 1);
+	if (fork() == 0) {
+		rcu_register_thread();
+		allow_files(size);
+		_exit(posix_table_open(w.state, 7, &table) || !something());
+	}
+	wait(&status);
+	ck_assert_int_eq(status, 0);
+}
+
+static bool find_and_add(void)
+{
+	return is_at(1, 100, "a") && may_add(2, 100, "waits", false) &&
+	       is_at(2, 100, "waits");
 }
 
 TEST(a_table_can_be_opened_while_its_disk_is_full)
 {
-	int status;
-
 	add(1, 100, "a", false);
 	posix_table_close(table);
 	table = NULL;
-	if (fork() == 0)
-		open_full_and_die();
-	wait(&status);
-	ck_assert_int_eq(status, 0);
+	serve_full(0, find_and_add);
 	reopen();
 	ck_assert(is_at(1, 100, "a"));
+}
+
+/* Has room for the journals, not for the database. */
+#define JOURNALS_ONLY	4096
+
+static bool find_add_and_die(void)
+{
+	return all_there() && may_add(6, 100, "later", false);
+}
+
+static bool find_add_and_end(void)
+{
+	bool ok = all_there() && is_at(6, 100, "later") &&
+		  may_add(7, 100, "latest", false);
+
+	posix_table_close(table);
+	return ok;
+}
+
+TEST(a_table_with_changes_in_both_journals_can_be_opened_as_well)
+{
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	serve_full(JOURNALS_ONLY, find_add_and_die);
+	serve_full(JOURNALS_ONLY, find_add_and_end);
+	ck_assert_int_gt(journal_size(), FULL);
+	reopen();
+	check_all();
+	ck_assert(is_at(6, 100, "later"));
+	ck_assert(is_at(7, 100, "latest"));
+	ck_assert_int_eq(journal_size(), 0);
+}
+
+/* Journal 1 gets the records of journal 0, which keeps its head: the disk had
+ * no room for more, and then it had for the next journal. */
+static void move_records(void)
+{
+	char path[600], records[4096];
+	size_t len = load_journal(records, sizeof(records));
+	uint64_t seq;
+	int fd;
+
+	memcpy(&seq, records + 8, sizeof(seq));
+	seq++;
+	memcpy(records + 8, &seq, sizeof(seq));
+	snprintf(path, sizeof(path), "%s/posix-%016x.journal.1", w.state, 7);
+	fd = open(path, O_WRONLY | O_TRUNC);
+	ck_assert_int_eq(write(fd, records, len), len);
+	close(fd);
+	cut(16);
+}
+
+TEST(a_journal_without_records_is_cleared_before_it_is_used_again)
+{
+	posix_table_close(table);
+	table = NULL;
+	change_and_die();
+	move_records();
+	serve_full(RLIM_INFINITY, find_add_and_die);
+	reopen();
+	check_all();
+	ck_assert(is_at(6, 100, "later"));
+}
+
+static bool add_many(void)
+{
+	char name[32];
+	bool ok = true;
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "name %d", i);
+		ok = ok && may_add(i, 5000, name, false);
+	}
+	return ok;
+}
+
+static int count_found(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < 1000; i++)
+		n += count_of(i);
+	return n;
+}
+
+static bool add_many_and_end(void)
+{
+	char path[600];
+	bool ok = add_many();
+
+	snprintf(path, sizeof(path), "%s/log", w.state);
+	ok = ok && freopen(path, "w", stderr);
+	posix_table_close(table);
+	return ok;
+}
+
+TEST(changes_that_a_full_disk_takes_neither_way_are_counted_at_the_end)
+{
+	char path[600], line[512] = "";
+	unsigned lost = 0;
+	FILE *log;
+
+	posix_table_close(table);
+	table = NULL;
+	serve_full(JOURNALS_ONLY, add_many_and_end);
+	snprintf(path, sizeof(path), "%s/log", w.state);
+	log = fopen(path, "r");
+	while (fgets(line, sizeof(line), log) && lost == 0)
+		if (strstr(line, "stale from now on"))
+			sscanf(strstr(line, "files: "), "files: %u", &lost);
+	fclose(log);
+	unlink(path);
+	reopen();
+	ck_assert_int_gt(lost, 0);
+	ck_assert_int_lt(lost, 1000);
+	ck_assert_int_eq(count_found(), 1000 - lost);
+}
+
+static bool mount_small_tmpfs(void)
+{
+	if (unshare(CLONE_NEWNS) == 0 &&
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("none", w.state, "tmpfs", 0, "size=16m") == 0)
+		return true;
+	printf("skipped: no tmpfs can be mounted\n");
+	return false;
+}
+
+static void fill_disk(const char *path)
+{
+	static const char page[4096];
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	while (write(fd, page, sizeof(page)) > 0)
+		;
+	ck_assert_int_eq(errno, ENOSPC);
+	close(fd);
+}
+
+/* Needs root. */
+TEST(a_full_disk_has_room_for_the_journal)
+{
+	char path[600];
+
+	posix_table_close(table);
+	table = NULL;
+	if (mount_small_tmpfs()) {
+		snprintf(path, sizeof(path), "%s/filler", w.state);
+		reopen();
+		fill_disk(path);
+		ck_assert(add_many());
+		reopen();
+		ck_assert_int_eq(count_found(), 1000);
+		ck_assert_int_gt(journal_size(), 0);
+		unlink(path);
+		reopen();
+		ck_assert_int_eq(count_found(), 1000);
+		ck_assert_int_eq(journal_size(), 0);
+		posix_table_close(table);
+		table = NULL;
+		assert_ok(umount2(w.state, MNT_DETACH));
+	}
+	reopen();
 }
 
 TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
@@ -312,20 +504,6 @@ TEST(every_length_of_a_journal_is_read_as_far_as_it_goes)
 		table = NULL;
 	}
 	reopen();
-}
-
-static size_t load_journal(char *buf, size_t size)
-{
-	char path[600];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/posix-%016x.journal.0", w.state, 7);
-	fd = open(path, O_RDONLY);
-	n = read(fd, buf, size);
-	ck_assert_int_gt(n, 0);
-	close(fd);
-	return n;
 }
 
 /* A file system may keep the database's sync and lose, in a power cut, that the

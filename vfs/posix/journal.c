@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/log.h"
@@ -21,6 +22,8 @@
 #define MAGIC		0x314a54534f504e47u	/* GNPOSTJ1 */
 #define RECORD_HEAD	14
 #define RECORD_MAX	(RECORD_HEAD + 2 * VFS_HANDLE_MAX + VFS_NAME_MAX)
+/* Of each file; some 40,000 changes. */
+#define ROOM		(4 << 20)
 
 struct head {
 	uint64_t magic;
@@ -84,9 +87,12 @@ static uint64_t read_seq(int fd)
 	return head.seq;
 }
 
-/* A journal holds a few seconds' changes: it is read whole. */
-static int replay_file(int fd, int (*replay)(void *, const struct table_op *),
-		       void *arg)
+/*
+ * A journal holds a few seconds' changes, so it is read as a whole.  Returns
+ * the length of its whole records with the head, or -errno.
+ */
+static off_t replay_file(int fd, bool newest, table_replay_fn *replay,
+			 void *arg)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 	size_t pos = sizeof(struct head);
@@ -105,11 +111,28 @@ static int replay_file(int fd, int (*replay)(void *, const struct table_op *),
 		len = decode(buf + pos, size - pos, &op);
 		if (len == 0)
 			break;
-		err = replay(arg, &op);
+		err = replay(arg, newest, &op);
 		pos += len;
 	}
 	free(buf);
-	return err;
+	return err < 0 ? err : (off_t)pos;
+}
+
+/* Cuts a journal to its whole records, and reserves room behind them, for when
+ * the disk is full.  Without room now, or on a file system that can't reserve
+ * any, the journal does without. */
+static int journal_trim(int fd, off_t len)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) < 0 || (st.st_size != len && ftruncate(fd, len) < 0))
+		return -errno;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, ROOM) < 0)
+		log_debug("table of files: no room for its journal: %s",
+			  strerror(errno));
+	return 0;
 }
 
 int table_journal_open(struct table_journal *j, int dir_fd, const char *name)
@@ -136,19 +159,27 @@ fail:
 }
 
 int table_journal_replay(struct table_journal *j, uint64_t done,
-			 int (*replay)(void *arg, const struct table_op *op),
-			 void *arg)
+			 table_replay_fn *replay, void *arg)
 {
 	uint64_t seq[2] = { read_seq(j->fd[0]), read_seq(j->fd[1]) };
-	int first = seq[1] < seq[0], err = 0;
+	int err = 0;
 
-	for (int i = 0; i < 2 && err == 0; i++)
-		if (seq[first ^ i] > done)
-			err = replay_file(j->fd[first ^ i], replay, arg);
-	j->active = 0;
-	j->seq = MAX(seq[first ^ 1], done) + 1;
-	j->started = false;
+	j->active = seq[1] > seq[0];
+	j->seq = MAX(seq[j->active], done + 1);
+	j->started = seq[j->active] > done;
 	j->len = 0;
+	for (int i = 1; i >= 0 && err == 0; i--) {
+		int which = j->active ^ i;
+		off_t len = 0;
+
+		if (seq[which] > done)
+			len = replay_file(j->fd[which], i == 0, replay, arg);
+		/* The next switch needs it empty if nothing waits in it. */
+		if (i == 1 && len == (off_t)sizeof(struct head))
+			len = 0;
+		err = len < 0 ? (int)len : journal_trim(j->fd[which], len);
+		j->len = len;
+	}
 	return err;
 }
 
@@ -204,6 +235,5 @@ void table_journal_switch(struct table_journal *j)
 
 int table_journal_clear(struct table_journal *j, int which)
 {
-	return j->fd[which] >= 0 && ftruncate(j->fd[which], 0) < 0 ?
-	       -errno : 0;
+	return journal_trim(j->fd[which], 0);
 }

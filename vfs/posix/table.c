@@ -7,6 +7,9 @@
  * change costs one small write, a killed server loses nothing, and a power cut
  * loses only changes that were not synced yet.
  *
+ * While the disk is full, changes wait in memory and, as far as its reserved
+ * room goes, in the journal.  The next process goes on with those.
+ *
  * Without a state directory all of it is in a directory that has no name
  * any more: it ends with the process.
  */
@@ -32,6 +35,7 @@ STAT(posix_table_full, "files not recorded because too many were waiting");
 struct pending_op {
 	struct pending_op *next;
 	struct table_op	   op;
+	bool		   kept;	/* in the journal, too */
 };
 
 /* Changes in order of time, by the hash of their handles. */
@@ -132,16 +136,18 @@ static void table_drop(struct pending *pending, const struct vfs_handle *h)
 	pending->last[b] = last;
 }
 
-static int pend(struct pending *pending, const struct table_op *op)
+static struct pending_op *pend(struct pending *pending,
+			       const struct table_op *op)
 {
 	struct pending_op *p = malloc(sizeof(*p));
 	unsigned b = bucket(&op->h);
 
 	if (!p)
-		return -ENOMEM;
+		return NULL;
 	if (op->what == TABLE_SET || op->what == TABLE_FORGET)
 		table_drop(pending, &op->h);
 	p->op = *op;
+	p->kept = true;
 	p->next = NULL;
 	if (pending->last[b])
 		pending->last[b]->next = p;
@@ -149,7 +155,17 @@ static int pend(struct pending *pending, const struct table_op *op)
 		pending->first[b] = p;
 	pending->last[b] = p;
 	pending->count++;
-	return 0;
+	return p;
+}
+
+static unsigned count_not_kept(const struct pending *pending)
+{
+	unsigned n = 0;
+
+	for (unsigned b = 0; pending && b < BUCKETS; b++)
+		for (struct pending_op *p = pending->first[b]; p; p = p->next)
+			n += !p->kept;
+	return n;
 }
 
 static void pending_free(struct pending *pending)
@@ -167,21 +183,22 @@ static void pending_free(struct pending *pending)
 /* Under the lock. */
 static int table_change(struct posix_table *t, const struct table_op *op)
 {
-	int err;
+	struct pending_op *p;
 
 	if (t->active->count >= PENDING_MAX) {
 		stat_inc(posix_table_full);
 		return -ENOSPC;
 	}
-	err = pend(t->active, op);
-	if (err < 0)
-		return err;
+	p = pend(t->active, op);
+	if (!p)
+		return -ENOMEM;
 	if (table_journal_write(&t->journal, op) < 0) {
+		p->kept = false;
 		stat_inc(posix_table_failed);
 		log_limited(LOG_LEVEL_ERR,
 			    "table of files: can't write its journal in the "
-			    "state directory: %s; until that is mended, new "
-			    "handles are lost if the server is killed",
+			    "state directory: %s; unless that is mended, new "
+			    "handles are lost when the server ends",
 			    strerror(errno));
 	}
 	if (t->active->count == 1 || t->active->count == FLUSH_AT)
@@ -372,11 +389,19 @@ static int table_flush(struct posix_table *t)
 		pending_free(done);
 	} else if (err != -ENOENT) {
 		stat_inc(posix_table_failed);
-		log_limited(LOG_LEVEL_ERR, "table of files: %s",
-			    strerror(-err));
+		log_limited(LOG_LEVEL_ERR,
+			    "table of files: can't write it in the state "
+			    "directory: %s; changes wait", strerror(-err));
 	}
 	mutex_unlock(&t->flushing);
 	return err == -ENOENT ? 0 : err;
+}
+
+/* ->older, too, when that failed before. */
+static void table_flush_all(struct posix_table *t)
+{
+	if (table_flush(t) == 0)
+		table_flush(t);
 }
 
 static void flusher(void *arg)
@@ -400,11 +425,17 @@ static void flusher(void *arg)
 	mutex_unlock(&t->lock);
 }
 
-static int replay(void *arg, const struct table_op *op)
+/* The changes wait as they did in the server that was ended: in ->older and
+ * ->active, each with its journal. */
+static int table_replay(void *arg, bool newest, const struct table_op *op)
 {
 	struct posix_table *t = arg;
 
-	return pend(t->active, op);
+	if (!newest && !t->older)
+		t->older = calloc(1, sizeof(*t->older));
+	if (!newest && !t->older)
+		return -ENOMEM;
+	return pend(newest ? t->active : t->older, op) ? 0 : -ENOMEM;
 }
 
 /* In @dir, for good. */
@@ -426,12 +457,10 @@ static int open_kept(struct posix_table *t, const char *dir, uint64_t id)
 	if (err == 0)
 		err = table_db_done(&t->db, &done);
 	if (err == 0)
-		err = table_journal_replay(&t->journal, done, replay, t);
-	/* With nothing to write a full disk is no reason not to start. */
-	if (err == 0 && t->active->count > 0)
-		err = write_pending(t, t->active, t->journal.seq - 1);
-	for (int i = 0; i < 2 && err == 0; i++)
-		err = table_journal_clear(&t->journal, i);
+		err = table_journal_replay(&t->journal, done, table_replay, t);
+	/* A full disk is no reason not to start: the journal has them still. */
+	if (err == 0)
+		table_flush_all(t);
 	return err;
 }
 
@@ -489,10 +518,7 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 		err = dir ? open_kept(t, dir, id) : open_private(t);
 	if (err < 0)
 		goto fail;
-	pending_free(t->active);
-	t->active = calloc(1, sizeof(*t->active));
-	err = t->active ? thread_start(&t->flusher, "posix-table", flusher, t) :
-	      -ENOMEM;
+	err = thread_start(&t->flusher, "posix-table", flusher, t);
 	if (err < 0)
 		goto fail;
 	*out = t;
@@ -505,12 +531,18 @@ fail:
 
 void posix_table_close(struct posix_table *t)
 {
+	unsigned lost;
+
 	mutex_lock(&t->lock);
 	t->stop = true;
 	pthread_cond_signal(&t->wake);
 	mutex_unlock(&t->lock);
 	pthread_join(t->flusher, NULL);
-	if (table_flush(t) == 0)	/* ->older, when it failed before */
-		table_flush(t);
+	table_flush_all(t);
+	lost = count_not_kept(t->older) + count_not_kept(t->active);
+	if (lost > 0)
+		log_err("table of files: %u changes fit neither into it nor "
+			"into its journal and are lost; handles of these files "
+			"are stale from now on", lost);
 	table_destroy(t);
 }

@@ -50,7 +50,8 @@ int  table_db_end(MDB_txn *txn, int err);
  *
  * Two files of records, one being written, the other on its way into the
  * database.  A record is written by one write(2), so it is there when the
- * process is killed; checksums tell what a power cut left unfinished.
+ * process is killed; checksums tell what a power cut left unfinished.  Each
+ * file has room reserved, so that records also fit while the disk is full.
  */
 struct table_journal {
 	int	 fd[2];
@@ -61,15 +62,17 @@ struct table_journal {
 	off_t	 len;			/* ... as far as it is whole */
 };
 
+/* @newest: the record is in the active file, not in the other. */
+typedef int table_replay_fn(void *arg, bool newest, const struct table_op *op);
+
 /* Opens both, and locks them against another server. */
 int  table_journal_open(struct table_journal *j, int dir_fd, const char *name);
 /*
  * Calls @replay for each record, in order of writing, but for those of journals
- * up to number @done.  The next record has a later number than any of these.
+ * up to number @done.  The next record follows the last one of these.
  */
 int  table_journal_replay(struct table_journal *j, uint64_t done,
-			  int (*replay)(void *arg, const struct table_op *op),
-			  void *arg);
+			  table_replay_fn *replay, void *arg);
 void table_journal_close(struct table_journal *j);
 /* All of the record, or -EIO and nothing of it. */
 int  table_journal_write(struct table_journal *j, const struct table_op *op);

@@ -293,6 +293,50 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 	world_close();
 }
 
+/* The file that a WRITE of another thread ends on when this one closes the next
+ * file. */
+static _Thread_local struct posix_node *written;
+
+int close(int fd)
+{
+	if (written)
+		atomic_store(&written->dirty, true);
+	written = NULL;
+	return (int)syscall(SYS_close, fd);
+}
+
+TEST_LOOP(a_caller_stays_itself_while_room_is_made_for_its_file, 0, WORLDS)
+{
+	const struct vfs_op as_carol = { .cred = &carol };
+	const struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *n;
+	struct posix_fs *fs;
+
+	world_open(_i, NULL);
+	fs = to_posix_fs(w.fs);
+	if (!fs->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	/* As ext4, whose journal is asked with each sync, as the server. */
+	fs->ram = false;
+	fs->sync_names = fs->ext4 = true;
+	assert_ok(chmod(local(""), 0755));
+	vfs_node_put(must_create(w.root, "first"));
+	n = must_create(w.root, "second");
+	vfs_node_put(n);
+	/* Both are let go of together. */
+	atomic_fetch_add(&fs->cache.tick, 8);
+	fs->cache.max_fds = 1;
+	written = to_posix(n);
+	assert_err(DO(posix_create, &as_carol, w.root, .name = name_of("g"),
+		      .create = &how), EACCES);
+	ck_assert_ptr_null(written);
+	ck_assert_int_lt(access(local("g"), F_OK), 0);
+	world_close();
+}
+
 int main(void)
 {
 	return world_run();

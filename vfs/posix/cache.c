@@ -40,6 +40,9 @@ static uint64_t key(const struct vfs_handle *h)
 	return hash_bytes(h->data, posix_handle_key(h));
 }
 
+/* This thread closes files to make room for its own. */
+static _Thread_local bool makes_room;
+
 /* The tag of what the table publishes. */
 #define PUBLISHED	posix_cache_find
 
@@ -177,12 +180,12 @@ static struct posix_node *look_at_next(struct posix_cache *c)
 }
 
 /* Returns the ticks that @n stays while it is unused. */
-static uint32_t stay(const struct posix_node *n, uint32_t age,
+static uint32_t stay(const struct posix_node *n, bool is_dirty, uint32_t age,
 		     uint32_t dirty_age)
 {
 	if (n->closed_to_owner && dirty_age != UINT32_MAX)
 		return dirty_age * CLOSED_FACTOR;
-	return n->dirty || n->closed_to_owner ? dirty_age : age;
+	return is_dirty || n->closed_to_owner ? dirty_age : age;
 }
 
 /*
@@ -223,7 +226,7 @@ static long cache_sweep(struct posix_cache *c, long max, uint32_t age,
 	     seen++) {
 		struct posix_node *n = look_at_next(c);
 		bool is_dirty = n->dirty;
-		uint32_t old = stay(n, age, dirty_age);
+		uint32_t old = stay(n, is_dirty, age, dirty_age);
 		/* It may have been used since @tick was read. */
 		int32_t idle = MAX((int32_t)(tick - n->used), 0);
 
@@ -257,6 +260,11 @@ static void press(struct posix_cache *c)
 	mutex_unlock(&c->lock);
 }
 
+bool posix_cache_makes_room(void)
+{
+	return makes_room;
+}
+
 bool posix_cache_full(struct posix_cache *c)
 {
 	return atomic_load_explicit(&c->nfds, memory_order_relaxed) >=
@@ -271,8 +279,10 @@ void posix_cache_room(struct posix_cache *c)
 
 	if (likely(!posix_cache_full(c)))
 		return;
+	makes_room = true;
 	for (uint32_t age = 3; age-- > 0 && closed == 0;)
 		cache_sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
+	makes_room = false;
 	stat_add(posix_node_evicted, closed);
 	if (!closed)
 		press(c);
@@ -294,6 +304,7 @@ bool posix_cache_squeeze(struct posix_cache *c)
 	mutex_lock(&c->lock);
 	left = c->count;
 	mutex_unlock(&c->lock);
+	makes_room = true;
 	while (left > 0 && closed == 0) {
 		long n = cache_sweep(c, left, 0, UINT32_MAX, &closed);
 
@@ -301,6 +312,7 @@ bool posix_cache_squeeze(struct posix_cache *c)
 			break;
 		left -= n;
 	}
+	makes_room = false;
 	stat_add(posix_node_evicted, closed);
 	if (!closed)
 		press(c);

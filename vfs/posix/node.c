@@ -250,7 +250,9 @@ void posix_node_free(struct vfs_node *node)
 	struct posix_node *n = to_posix(node);
 	struct posix_fs *fs = posix_fs_of(n);
 
-	if (thread_must_not_wait && close_takes_time(n)) {
+	/* It may have been written after the cache let go of it. */
+	if ((thread_must_not_wait && close_takes_time(n)) ||
+	    (n->dirty && posix_cache_makes_room())) {
 		posix_cache_bury(&fs->cache, n);
 		return;
 	}

@@ -397,8 +397,12 @@ void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 void posix_cache_wake(struct posix_cache *c);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
-/* Has the sweeper free a node, for a thread that must not wait. */
+/* Has the sweeper free a node, for a thread that must not wait, or must not
+ * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
+/* True if this thread closes files of others, in the midst of an operation that
+ * it does as a caller. */
+bool posix_cache_makes_room(void);
 bool posix_cache_full(struct posix_cache *c);
 /* An open failed for want of descriptors: true when some were closed. */
 bool posix_cache_squeeze(struct posix_cache *c);

@@ -170,8 +170,30 @@ static void bound_the_end(const struct server *s, const char *pid_file)
 	signal(SIGALRM, give_up_threads);
 }
 
+/* The next server_tidy(). */
+struct tidy {
+	uint64_t due;		/* CLOCK_MONOTONIC ns */
+	bool	 trim;
+};
+
+/* Calls server_tidy() when it is due.  Returns the ns until the next one is. */
+static uint64_t tidy_server(struct server *s, struct tidy *t)
+{
+	uint64_t now = clock_ns();
+
+	if (now >= t->due) {
+		/* The calls' other memory is free now, too: return it to the
+		 * system. */
+		if (server_tidy(s, t->trim))
+			malloc_trim(0);
+		t->trim = !t->trim;
+		t->due = now + TIDY_SECONDS * 1ull * NS_PER_S;
+	}
+	return t->due - now;
+}
+
 /* True when all calls were answered and all connections closed. */
-static bool drain(struct server *s, const sigset_t *set)
+static bool drain(struct server *s, const sigset_t *set, struct tidy *t)
 {
 	static const struct timespec step = { 0, 20 * 1000 * 1000 };
 
@@ -185,6 +207,7 @@ static bool drain(struct server *s, const sigset_t *set)
 
 		if (server_drained(s))
 			return true;
+		tidy_server(s, t);
 		if (!sig)
 			sig = sigtimedwait(set, NULL, &step);
 		if (sig == SIGTERM || sig == SIGINT) {
@@ -199,22 +222,14 @@ static bool drain(struct server *s, const sigset_t *set)
 /* Serves until the process is told to end; then returns as drain() does. */
 static bool serve(struct server *s, const sigset_t *set)
 {
-	uint64_t now, due = clock_ns() + TIDY_SECONDS * 1ull * NS_PER_S;
-	bool trim = false;
+	struct tidy t = { clock_ns() + TIDY_SECONDS * 1ull * NS_PER_S, false };
 
 	for (;;) {
-		now = clock_ns();
-		if (now >= due) {
-			/* The calls' other memory is free now, too: return it
-			 * to the system. */
-			if (server_tidy(s, trim))
-				malloc_trim(0);
-			trim = !trim;
-			due = now + TIDY_SECONDS * 1ull * NS_PER_S;
-		}
+		uint64_t ns = tidy_server(s, &t);
+
 		switch (sigtimedwait(set, NULL, &(struct timespec){
-				(time_t)((due - now) / NS_PER_S),
-				(long)((due - now) % NS_PER_S) })) {
+				(time_t)(ns / NS_PER_S),
+				(long)(ns % NS_PER_S) })) {
 		case SIGHUP:
 			server_reload(s);
 			break;
@@ -223,7 +238,7 @@ static bool serve(struct server *s, const sigset_t *set)
 			break;
 		case SIGTERM:
 		case SIGINT:
-			return drain(s, set);
+			return drain(s, set, &t);
 		}
 	}
 }

@@ -59,10 +59,22 @@ logged()
 hello=$top/doc/examples/vfs-hello.c
 build hello "$hello"
 
+# A READ of this one never ends by itself.
+sed 's/"hello",/"late",/
+	s/^	\.read = .*/	.read = late_read, .cancel = late_cancel,/
+	/^static int hello_readdir/i \
+	static bool late_cancel(struct vfs_op *op) { return true; } \
+	static int late_read(struct vfs_op *op) \
+	{ return vfs_op_give(op) ? VFS_PENDING : hello_read(op); }' \
+	"$hello" >"$tmp/late.c"
+build late "$tmp/late.c"
+
 # It is served, by a confined gannetd.
 options='127.0.0.1(rw,insecure)'
-echo "\"hello,text=Good day:/hello\" $options" >"$tmp/exports"
-gannetd --backend hello --exports-file "$tmp/exports" >"$tmp/log" 2>&1 &
+echo "\"hello,text=Good day:/hello\" $options
+\"late,text=x:/late\" $options" >"$tmp/exports"
+gannetd --backend hello --backend late --exports-file "$tmp/exports" \
+	>"$tmp/log" 2>&1 &
 server=$!
 logged 'ready: udp'
 port=$(sed -n 's/^ready: tcp //p' "$tmp/log")
@@ -80,14 +92,26 @@ logged '/hello says hello'
 # A reload brings no code into the process: the old exports stay.
 echo "other:/other $options" >>"$tmp/exports"
 kill -HUP $server
-logged "exports:2: 'other' is not a kind of file system; expected KIND:/PATH, \
-where KIND is one of posix, mem, hello (others are loaded at the start, with \
---backend), or just /PATH"
+logged "exports:3: 'other' is not a kind of file system; expected KIND:/PATH, \
+where KIND is one of posix, mem, hello, late (others are loaded at the start, \
+with --backend), or just /PATH"
 text=$(nfs cat "$url/hello$q")
 [ "$text" = 'Good day' ] || fail "after a reload: $text"
+
+# At the end it does not wait for a call that nobody waits for.
+./gannet-nfs cat "tcp://127.0.0.1:$port/late/hello$q" &
+client=$!
+n=0
+until grep -q 'READ has waited .* for late' "$tmp/log"; do
+	kill -USR1 $server
+	sleep 0.1
+	[ $((n += 1)) -lt 100 ] || { fail 'no call is suspended'; break; }
+done
+kill $client
 kill $server
 wait $server || fail "the server ended with $?"
 server=
+! grep -F 'calls still hang' "$tmp/log" || status=1
 
 refused 'hello needs the option text=' --backend hello --export 'hello:/x'
 refused "hello has no option 'size=1'; expected text=" \

@@ -152,8 +152,12 @@ static void start_rdma(struct harness *h, const char *how)
 
 static void stop_rdma(struct harness *h)
 {
+	int status;
+
 	close(h->relay_in);
-	waitpid(h->relay, NULL, 0);
+	must(waitpid(h->relay, &status, 0) < 0 ? -errno : 0, "wait");
+	if (status != 0)
+		fail("tests/server/rdma_relay", "did not end well");
 	h->rdma->ops->stop(h->rdma);
 	h->rdma->ops->free(h->rdma);
 }

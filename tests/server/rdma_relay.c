@@ -6,11 +6,13 @@
  *
  * Prints the port of loopback where it takes connections; each becomes one
  * over iWARP to RDMA-PORT.  A call goes as it came, a long one in a
- * Position-Zero Read chunk, and brings a Reply chunk for a long reply.  Ends
- * when its standard input does.
+ * Position-Zero Read chunk, and brings a Reply chunk for a long reply.  When
+ * its standard input ends, it closes them all and ends: with status 0, unless
+ * a sanitizer has found something.
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ struct relay {
 	int			 fd;
 	struct gannet_rpcrdma	*rdma;
 	pthread_mutex_t		 lock;	/* one reply at a time */
+	struct relay		*next;	/* under live_lock */
 };
 
 struct relayed {
@@ -39,6 +42,10 @@ struct relayed {
 };
 
 static struct sockaddr_in rdma_addr = { .sin_family = AF_INET };
+
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t live_less = PTHREAD_COND_INITIALIZER;
+static struct relay *live;
 
 static void must(int ok, const char *what)
 {
@@ -141,62 +148,103 @@ static int relay_one(struct relay *relay)
 	return 0;
 }
 
+static struct relay *relay_create(int fd)
+{
+	struct relay *relay = calloc(1, sizeof(*relay));
+
+	must(relay != NULL, "memory");
+	relay->fd = fd;
+	pthread_mutex_init(&relay->lock, NULL);
+	pthread_mutex_lock(&live_lock);
+	relay->next = live;
+	live = relay;
+	pthread_mutex_unlock(&live_lock);
+	return relay;
+}
+
+/* Its descriptor is closed with the lock: relays_end() names it by number. */
+static void relay_destroy(struct relay *relay)
+{
+	struct relay **at = &live;
+
+	pthread_mutex_lock(&live_lock);
+	while (*at != relay)
+		at = &(*at)->next;
+	*at = relay->next;
+	close(relay->fd);
+	pthread_cond_signal(&live_less);
+	pthread_mutex_unlock(&live_lock);
+	pthread_mutex_destroy(&relay->lock);
+	free(relay);
+}
+
 static void *relay_run(void *arg)
 {
 	struct gannet_rpcrdma_options options = {
 		.fabric = GANNET_RPCRDMA_IWARP,
 	};
-	struct relay relay = { .fd = *(int *)arg };
+	struct relay *relay = arg;
 
-	free(arg);
-	pthread_mutex_init(&relay.lock, NULL);
 	if (gannet_rpcrdma_connect((struct sockaddr *)&rdma_addr, &options,
-				   &relay.rdma) == 0) {
-		while (relay_one(&relay))
+				   &relay->rdma) == 0) {
+		while (relay_one(relay))
 			;
-		gannet_rpcrdma_close(relay.rdma);
+		gannet_rpcrdma_close(relay->rdma);
 	}
-	close(relay.fd);
+	relay_destroy(relay);
 	return NULL;
 }
 
-static void *watch_input(void *arg)
+/* Waits until all connections are closed. */
+static void relays_end(void)
 {
-	char c;
+	pthread_mutex_lock(&live_lock);
+	for (struct relay *relay = live; relay; relay = relay->next)
+		shutdown(relay->fd, SHUT_RDWR);
+	while (live)
+		pthread_cond_wait(&live_less, &live_lock);
+	pthread_mutex_unlock(&live_lock);
+}
 
-	while (read(STDIN_FILENO, &c, 1) > 0)
-		;
-	_exit(0);
+static int listen_at(struct sockaddr_in *addr)
+{
+	socklen_t len = sizeof(*addr);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	must(listener >= 0 && bind(listener, (struct sockaddr *)addr,
+				   sizeof(*addr)) == 0 &&
+	     listen(listener, 16) == 0 &&
+	     getsockname(listener, (struct sockaddr *)addr, &len) == 0,
+	     "listen");
+	return listener;
 }
 
 int main(int argc, char *argv[])
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
-	socklen_t len = sizeof(addr);
+	struct pollfd from[2] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .events = POLLIN },
+	};
 	pthread_t thread;
-	int *fd, listener;
+	int fd;
 
 	if (argc != 2)
 		return 2;
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	rdma_addr.sin_addr = addr.sin_addr;
 	rdma_addr.sin_port = htons((uint16_t)atoi(argv[1]));
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	must(listener >= 0 && bind(listener, (struct sockaddr *)&addr,
-				   sizeof(addr)) == 0 &&
-	     listen(listener, 16) == 0 &&
-	     getsockname(listener, (struct sockaddr *)&addr, &len) == 0,
-	     "listen");
-	must(pthread_create(&thread, NULL, watch_input, NULL) == 0, "thread");
+	from[1].fd = listen_at(&addr);
 	printf("%u\n", ntohs(addr.sin_port));
 	fflush(stdout);
-	for (;;) {
-		fd = malloc(sizeof(*fd));
-		must(fd != NULL, "memory");
-		*fd = accept(listener, NULL, NULL);
-		must(*fd >= 0, "accept");
-		must(pthread_create(&thread, NULL, relay_run, fd) == 0,
-		     "thread");
+	while (poll(from, 2, -1) >= 0 && !from[0].revents) {
+		fd = accept(from[1].fd, NULL, NULL);
+		must(fd >= 0, "accept");
+		must(pthread_create(&thread, NULL, relay_run,
+				    relay_create(fd)) == 0, "thread");
 		pthread_detach(thread);
 	}
+	relays_end();
+	close(from[1].fd);
+	return 0;
 }

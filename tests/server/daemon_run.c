@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/spread.h"
+
 #define MAX_ARGS	32
 
 static void nap(void)
@@ -31,6 +33,7 @@ void daemon_prepare(struct daemon_run *d)
 	memset(d, 0, sizeof(*d));
 	strcpy(d->dir, "/tmp/gannet-test.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(d->dir));
+	spread_subdirectories(d->dir);
 }
 
 static void child(struct daemon_run *d, const char *const args[], int out)

@@ -5,6 +5,8 @@
 [ "$(id -u)" = 0 ] || exit 77
 dir=$(mktemp -d "$PWD/nfs3-posix-XXXXXX") || exit 1
 trap 'rm -rf "$dir"' EXIT
+# As tests/unit/spread.h does.
+chattr +T "$dir" 2>/dev/null
 mknod "$dir/device" c 1 3 2>/dev/null || exit 77
 
 status=0

@@ -38,6 +38,7 @@
 #include "tests/server/nfs_client.h"
 #include "tests/unit/positions.h"
 #include "tests/unit/runner.h"
+#include "tests/unit/spread.h"
 #include "vfs/posix/posix.h"
 
 #define NAMES	300
@@ -464,6 +465,7 @@ static void make_base(void)
 		perror("walks");
 		exit(1);
 	}
+	spread_subdirectories(base[1]);
 }
 
 static void learn_positions(void)

@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 
 #include "lib/log.h"
+#include "tests/unit/spread.h"
 
 struct world w;
 
@@ -20,6 +21,7 @@ void world_base(void)
 		perror(base[0]);
 		exit(1);
 	}
+	spread_subdirectories(base[0]);
 	strcpy(base[1], "/dev/shm/gannet-XXXXXX");
 	if (!mkdtemp(base[1]))
 		snprintf(base[1], sizeof(base[1]), "%s", base[0]);

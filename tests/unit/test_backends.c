@@ -49,6 +49,7 @@ static struct vfs_suite_params rows[] = {
 		.me = { .uid = 1000, .gid = 1000 },
 		.runs = WORLDS,
 		.counted_cookies = &counted_cookies,
+		.dir = w.dir,
 	},
 	{
 		.ops = &gannet_backend,	/* doc/examples/vfs-hello.c */

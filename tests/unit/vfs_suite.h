@@ -28,6 +28,8 @@ struct vfs_suite_params {
 	/* Do cookies change their meaning when entries come or go?  Known
 	 * after setup; NULL: no. */
 	const bool *counted_cookies;
+	/* The root, for local processes; NULL: there is none. */
+	const char *dir;
 };
 
 /* @params is borrowed for good. */

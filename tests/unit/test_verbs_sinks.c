@@ -155,11 +155,17 @@ static void reads_are_posted(bool iwarp)
 		ck_assert_uint_eq(fake.open_len, ALIGN_UP(CHUNK, 4));
 }
 
-/* The peer goes, unless we are closing already. */
+static bool we_closed(void)
+{
+	return fake.disconnects > 0;
+}
+
+/* The peer goes, after us if we close. */
 static void serve_end(bool closed_by_us)
 {
-	if (!closed_by_us)
-		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	if (closed_by_us)
+		EVENTUALLY(on_poller(we_closed));
+	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	EVENTUALLY(rdma->ops->count(rdma) == 0);
 	rdma->ops->stop(rdma);
 	rdma->ops->free(rdma);

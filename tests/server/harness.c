@@ -290,3 +290,12 @@ void harness_root(struct harness *h, const char *path, struct export_fh *fh)
 
 	harness_with_export(h, path, root_of, &r);
 }
+
+struct export_fh harness_get_fh(struct xdr_in *in)
+{
+	struct xdr_view v = xdr_get_opaque(in, EXPORT_FH_MAX);
+	struct export_fh fh = { .len = v.len };
+
+	memcpy(fh.data, v.data, v.len);
+	return fh;
+}

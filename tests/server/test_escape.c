@@ -156,15 +156,11 @@ static uint32_t type_of(struct caller *c, const struct export_fh *fh)
 static bool look_up(struct caller *c, const struct export_fh *dir,
 		    const char *name, struct export_fh *fh)
 {
-	struct xdr_view v;
-
 	nfs_begin(c, NFSPROC3_LOOKUP, &root);
 	nfs_put_name(c, dir, name);
 	if (ask(c) != NFS3_OK)
 		return false;
-	v = xdr_get_opaque(&c->in, EXPORT_FH_MAX);
-	fh->len = v.len;
-	memcpy(fh->data, v.data, v.len);
+	*fh = harness_get_fh(&c->in);
 	return true;
 }
 
@@ -219,7 +215,6 @@ static void create_over(struct caller *c, uint32_t how)
 static void mount_below(struct caller *c, const char *below)
 {
 	struct export_fh fh;
-	struct xdr_view v;
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/export/%s", base, below);
@@ -227,9 +222,7 @@ static void mount_below(struct caller *c, const char *below)
 	xdr_put_opaque(&c->out, path, (uint32_t)strlen(path));
 	if (ask(c) != 0)
 		return;
-	v = xdr_get_opaque(&c->in, EXPORT_FH_MAX);
-	fh.len = v.len;
-	memcpy(fh.data, v.data, v.len);
+	fh = harness_get_fh(&c->in);
 	type_of(c, &fh);
 }
 

@@ -80,17 +80,13 @@ static uint32_t ask(const struct xdr_seg *more, uint32_t n)
 
 static void make_file(void)
 {
-	struct xdr_view v;
-
 	begin(NFSPROC3_CREATE);
 	xdr_put_opaque(&out, "f", 1);
 	for (int i = 0; i < 7; i++)
 		xdr_put_u32(&out, 0);
 	ck_assert_uint_eq(ask(NULL, 0), NFS3_OK);
 	ck_assert(xdr_get_bool(&in));
-	v = xdr_get_opaque(&in, EXPORT_FH_MAX);
-	memcpy(fh.data, v.data, v.len);
-	fh.len = v.len;
+	fh = harness_get_fh(&in);
 	fake_free(answer);
 }
 

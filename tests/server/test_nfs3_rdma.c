@@ -182,14 +182,8 @@ static void skip_wcc(void)
 
 static struct export_fh take_fh(void)
 {
-	struct export_fh fh = { 0 };
-	struct xdr_view v;
-
 	ck_assert(xdr_get_bool(&in));
-	v = xdr_get_opaque(&in, EXPORT_FH_MAX);
-	memcpy(fh.data, v.data, v.len);
-	fh.len = v.len;
-	return fh;
+	return harness_get_fh(&in);
 }
 
 static struct export_fh make_file(const char *name)

@@ -132,6 +132,14 @@ struct work_class *work_class_create(struct rpc_server *server,
 	return work_class_new(server->work, name, max_workers);
 }
 
+void rpc_server_submit(struct rpc_server *server, struct work_class *class,
+		       struct work_item *item)
+{
+	item->is_job = true;
+	item->client = 0;
+	work_submit(class ? class : work_pool_common(server->work), item);
+}
+
 void rpc_server_walk_classes(struct rpc_server *server, work_walk_fn *fn,
 			     void *arg)
 {

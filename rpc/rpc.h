@@ -55,6 +55,7 @@ struct rpc_cred {
 
 struct rpc_call;
 struct work_class;
+struct work_item;
 
 /*
  * A step of a procedure.  The steps of a row run in order, each once.  A call
@@ -312,6 +313,11 @@ void rpc_server_walk_procs(struct rpc_server *server,
 			   void (*fn)(const struct rpc_program *prog,
 				      const struct rpc_version *version,
 				      uint32_t proc));
+
+/* Has a worker of @class, or of the common share for NULL, run @item->run,
+ * which is no call (rpc/work.h).  Any thread. */
+void rpc_server_submit(struct rpc_server *server, struct work_class *class,
+		       struct work_item *item);
 
 /* A share of the workers; @name is copied.  NULL: no memory. */
 struct work_class *work_class_create(struct rpc_server *server,

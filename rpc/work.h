@@ -25,6 +25,7 @@ struct work_item {
 	struct work_item *next;
 	uint64_t	  client;	/* work_client() */
 	void		(*run)(struct work_item *item);
+	bool		  is_job;	/* no call: nobody sends it back */
 };
 
 /* A client's number, from its address; its upper half is its network's. */

@@ -50,12 +50,6 @@ static inline struct rpc_slot *rpc_slot_of(struct rpc_call *call)
 	return container_of(call, struct rpc_slot, call);
 }
 
-/* True if the call keeps memory of the pool. */
-static inline bool rpc_holds_memory(const struct rpc_slot *slot)
-{
-	return slot->call.msg->in_pool || slot->priv.body;
-}
-
 /* Returns the call of @waited, which lay in the cache and is the caller's
  * again. */
 static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
@@ -110,9 +104,12 @@ void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);
-/* Cancels the calls whose connections are gone, and with @is_short those that
- * keep memory which others wait for. */
+/* Cancels the calls whose connections are gone, and those that keep what others
+ * need. */
 void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short);
+/* True if the call, which waits, keeps what others need: memory, with
+ * @is_short, or the last place of its connection or listener. */
+bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short);
 
 /* reply.c: each of these ends the call and gives the message back. */
 void rpc_reply_results(struct rpc_slot *slot);

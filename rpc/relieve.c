@@ -29,17 +29,12 @@ static struct rpc_slot *waiting_slot(struct work_item *item)
 static bool holds_shared(struct work_item *item, void *arg)
 {
 	const struct rpc_slot *slot = waiting_slot(item);
-	const struct rpc_call *call = &slot->call;
-	struct xprt *x = call->msg->xprt;
 	const bool *is_short = arg;
 
-	/* Its operation is done, and its client must hear of that. */
-	if (slot->priv.resumed)
-		return false;
-	if (x->datagram || (*is_short && rpc_holds_memory(slot)))
-		return true;
-	/* Without an answer its client would wait for ever. */
-	return call->prog->sends_back && x->ops->is_full && x->ops->is_full(x);
+	/* A job lies in another's memory.  The operation of a resumed call is
+	 * done, and its client must hear of that. */
+	return !item->is_job && !slot->priv.resumed &&
+	       rpc_call_obstructs(slot, *is_short);
 }
 
 static void send_back(struct rpc_slot *slot)

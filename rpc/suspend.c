@@ -8,8 +8,8 @@
  * waited for.  All suspended calls are in one list, so that the operator can
  * see them, and their number is bounded.
  *
- * A call that nobody needs any more is cancelled, where its holder can: its
- * connection is gone, or it keeps memory that others wait for.
+ * A call is cancelled, where its holder can, when its connection is gone, or
+ * when it was suspended for long and keeps what others need.
  *
  * Ownership: a call is in the list from rpc_call_suspend() until it is resumed
  * or cancelled.  The thread that takes it out of the list owns it.
@@ -94,11 +94,23 @@ static bool is_gone(const struct xprt *x)
 	return v.end != XPRT_ALIVE;
 }
 
+bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
+{
+	const struct msg *m = slot->call.msg;
+	struct xprt *x = m->xprt;
+
+	if (x->datagram || (is_short && (m->in_pool || slot->priv.body)))
+		return true;
+	/* Without an answer its client would wait for ever. */
+	return slot->call.prog->sends_back && x->ops->is_full &&
+	       x->ops->is_full(x);
+}
+
 /* With the lock held: true if the call is the caller's again. */
 static bool take_back(struct rpc_slot *slot, bool is_short)
 {
 	struct rpc_call_priv *priv = &slot->priv;
-	bool hung = priv->seen && is_short && rpc_holds_memory(slot);
+	bool hung = priv->seen && rpc_call_obstructs(slot, is_short);
 
 	priv->seen = true;
 	return priv->cancel && (hung || is_gone(slot->call.msg->xprt)) &&
@@ -124,11 +136,12 @@ void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short)
 	cds_list_for_each_entry_safe(priv, next, &cancelled, suspended) {
 		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
 						     priv);
+		const struct xprt *x = slot->call.msg->xprt;
 
 		/* Without an answer a duplicate that came on another connection
 		 * runs in its place. */
 		stat_inc(rpc_cancelled);
-		rpc_call_send_back(slot, !is_gone(slot->call.msg->xprt));
+		rpc_call_send_back(slot, !x->datagram && !is_gone(x));
 	}
 }
 

@@ -37,8 +37,9 @@ static struct {
 	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
 	atomic_uint	delay[FAULT_NOPS];
-	atomic_bool	keep[FAULT_NOPS];
-	_Atomic(struct vfs_op *) kept;
+	atomic_uint	keep[FAULT_NOPS];
+	struct vfs_op	*kept[256];	/* hold_lock guards it */
+	atomic_uint	nkept;
 	atomic_uint	storm;
 	atomic_ullong	random;
 } f;
@@ -95,6 +96,15 @@ static int after(int err)
 	return i < 0 ? err : -EIO;
 }
 
+static bool is_to_keep(enum fault_op which)
+{
+	unsigned n = atomic_load(&f.keep[which]);
+
+	while (n && !atomic_compare_exchange_weak(&f.keep[which], &n, n - 1))
+		;
+	return n;
+}
+
 static int check(struct vfs_op *op, enum fault_op which)
 {
 	unsigned delay = atomic_load(&f.delay[which]);
@@ -110,8 +120,10 @@ static int check(struct vfs_op *op, enum fault_op which)
 	if ((atomic_load(&f.hold[which]) || delay) && op->nonblock)
 		return -EAGAIN;
 	atomic_fetch_add(&f.calls[which], 1);
-	if (atomic_exchange(&f.keep[which], false) && vfs_op_give(op)) {
-		atomic_store(&f.kept, op);
+	if (is_to_keep(which) && vfs_op_give(op)) {
+		mutex_lock(&hold_lock);
+		f.kept[f.nkept++] = op;
+		mutex_unlock(&hold_lock);
 		return VFS_PENDING;
 	}
 	if (delay)
@@ -127,19 +139,28 @@ static int check(struct vfs_op *op, enum fault_op which)
 	return -err;
 }
 
-void fault_keep(enum fault_op op)
+void fault_keep(enum fault_op op, unsigned n)
 {
-	atomic_store(&f.keep[op], true);
+	atomic_store(&f.keep[op], n);
 }
 
-bool fault_keeps(void)
+unsigned fault_keeps(void)
 {
-	return atomic_load(&f.kept);
+	return atomic_load(&f.nkept);
 }
 
 static bool fault_cancel(struct vfs_op *op)
 {
-	return atomic_compare_exchange_strong(&f.kept, &op, NULL);
+	bool found = false;
+
+	mutex_lock(&hold_lock);
+	for (unsigned i = 0; i < f.nkept && !found; i++)
+		if (f.kept[i] == op) {
+			f.kept[i] = f.kept[--f.nkept];
+			found = true;
+		}
+	mutex_unlock(&hold_lock);
+	return found;
 }
 
 void fault_set(enum fault_op op, int err)

@@ -66,10 +66,10 @@ unsigned fault_calls(enum fault_op op);
 void fault_hold(enum fault_op op, bool hold);
 /* @op takes @us microseconds more; -EAGAIN when it must not wait. */
 void fault_delay(enum fault_op op, unsigned us);
-/* The next @op is given away, and ends only by being cancelled. */
-void fault_keep(enum fault_op op);
-/* True while such an operation waits. */
-bool fault_keeps(void);
+/* The next @n <= 256 @op are given away, and end only by being cancelled. */
+void fault_keep(enum fault_op op, unsigned n);
+/* Counts those that wait. */
+unsigned fault_keeps(void);
 /* Of 1000 operations so many fail at random: with EIO, ENOSPC, EDQUOT or
  * ETIMEDOUT, before anything is done or, where that can't be told from it,
  * after; and as many reads and writes are short, or writes torn: a part is

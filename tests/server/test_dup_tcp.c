@@ -412,7 +412,7 @@ TEST_LOOP(a_late_write_is_cancelled_when_its_connection_is_gone, 0, 2)
 	dup_make(ctl, "f");
 	ck_assert_uint_eq(dup_lookup(ctl, "f", &fh), NFS3_OK);
 	dup_write(&c, 9, &fh, data, sizeof(data));
-	fault_keep(FAULT_WRITE);
+	fault_keep(FAULT_WRITE, 1);
 	fd = open_one();
 	dup_send(fd, &c);
 	EVENTUALLY(fault_keeps());

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/fabrics.h"
 #include "lib/loop.h"
 #include "lib/util.h"
 
@@ -118,25 +117,15 @@ static const char *set_rdma_port(struct options *o, char *value)
 	return set_unsigned(value, 0, 65535, &o->rdma_port);
 }
 
-/* The bit of the fabric whose name is the @len bytes at @name, or 0. */
-static unsigned fabric_bit(const char *name, size_t len)
-{
-	for (unsigned i = 0; i < FABRICS; i++)
-		if (strlen(fabric_rows[i].name) == len &&
-		    !memcmp(fabric_rows[i].name, name, len))
-			return 1u << i;
-	return 0;
-}
-
 static const char *wrong_rdma(void)
 {
 	static char text[120];
 	int n = snprintf(text, sizeof(text), "expected auto, off, or one or "
 			 "more of ");
 
-	for (unsigned i = 0; i < FABRICS; i++)
+	for (unsigned i = 0; i < fabrics_count(); i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s",
-			      i ? "," : "", fabric_rows[i].name);
+			      i ? "," : "", fabric_rows[i]->name);
 	return text;
 }
 
@@ -149,37 +138,19 @@ static const char *set_rdma(struct options *o, char *value)
 	if (o->rdma == RDMA_AUTO || !strcmp(value, "off"))
 		return NULL;
 	for (;; p += len + 1) {
-		unsigned bit = fabric_bit(p, len = strcspn(p, ","));
+		unsigned at = fabrics_find(p, len = strcspn(p, ","));
 
-		if (!bit || o->rdma & bit)
+		if (at == fabrics_count() || o->rdma & 1u << at)
 			return wrong_rdma();
-		o->rdma |= bit;
+		o->rdma |= 1u << at;
 		if (!p[len])
 			return NULL;
 	}
 }
 
-static const char *set_iwarp_port(struct options *o, char *value)
-{
-	o->has_iwarp_port = true;
-	return set_unsigned(value, 0, 65535, &o->iwarp_port);
-}
-
 static const char *set_rdma_mount(struct options *o, char *value)
 {
 	o->rdma_mount = true;
-	return NULL;
-}
-
-static const char *set_iwarp_crc(struct options *o, char *value)
-{
-	o->iwarp_crc = true;
-	return NULL;
-}
-
-static const char *set_iwarp_large(struct options *o, char *value)
-{
-	o->iwarp_large = true;
 	return NULL;
 }
 
@@ -308,20 +279,10 @@ static const struct option_row rows[] = {
 	{ "rdma-port", "N", set_rdma_port,
 	  "port of NFS/RDMA (20049); 0: any free" },
 	{ "rdma", "MODE", set_rdma,
-	  "verbs: on an RDMA device; iwarp: in user space over\n"
-	  "TCP, no device needed; verbs,iwarp: both; off;\n"
-	  "auto (the default): verbs when there is a device, else\n"
-	  "iwarp" },
+	  "kinds of NFS/RDMA, joined by commas; off; auto (the\n"
+	  "default): the first of these that this machine has:" },
 	{ "rdma-mount", NULL, set_rdma_mount,
 	  "serve MOUNT over RDMA too; clients ask for it over TCP" },
-	{ "iwarp-port", "N", set_iwarp_port,
-	  "port of iwarp when verbs is served too (20050)" },
-	{ "iwarp-crc", NULL, set_iwarp_crc,
-	  "iwarp: have every peer check CRCs, not just those that\n"
-	  "ask for it" },
-	{ "iwarp-large-fpdu", NULL, set_iwarp_large,
-	  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
-	  "software (siw), not for adapters" },
 	{ "bind", "ADDRESS", set_bind,
 	  "listen on this IPv4 or IPv6 address only" },
 	{ "threads", "N", set_threads,
@@ -366,29 +327,80 @@ static const struct option_row rows[] = {
 
 #define NROWS	ARRAY_SIZE(rows)
 
+/* Fabrics have so many places for options; some are empty. */
+#define NPLACES	(FABRICS_MAX * FABRIC_OPTIONS)
+/* getopt_long() returns this and the place. */
+#define FABRIC_OPTION	0x100
+
+static const struct fabric_option *option_at(unsigned place)
+{
+	const struct fabric_row *row = fabric_rows[place / FABRIC_OPTIONS];
+	static const struct fabric_option none;
+
+	return row ? &row->options[place % FABRIC_OPTIONS] : &none;
+}
+
+static const char *set_at(struct options *o, unsigned place, char *value)
+{
+	struct fabric_options *f = &o->fabrics[place / FABRIC_OPTIONS];
+
+	f->given |= 1u << place % FABRIC_OPTIONS;
+	return option_at(place)->arg ?
+	       set_unsigned(value, 0, 65535, &f->port) : NULL;
+}
+
+/* True if a port was given to a fabric that has none before it. */
+static bool is_unused_at(const struct options *o, unsigned place)
+{
+	unsigned f = place / FABRIC_OPTIONS, bit = 1u << f;
+
+	return option_at(place)->arg &&
+	       o->fabrics[f].given & 1u << place % FABRIC_OPTIONS &&
+	       (o->rdma == RDMA_AUTO || !(o->rdma & bit) ||
+		!(o->rdma & (bit - 1)));
+}
+
+static void print_option(const char *name, const char *arg, const char *help)
+{
+	char left[40];
+
+	snprintf(left, sizeof(left), "--%s%s%s", name, arg ? " " : "",
+		 arg ? : "");
+	if (strlen(left) > 22) {	/* a line of its own */
+		printf("  %s\n", left);
+		left[0] = '\0';
+	}
+	while (help) {
+		const char *nl = strchr(help, '\n');
+		int n = nl ? (int)(nl - help) : (int)strlen(help);
+
+		printf("  %-22s %.*s\n", left, n, help);
+		left[0] = '\0';
+		help = nl ? nl + 1 : NULL;
+	}
+}
+
+static void print_options(void)
+{
+	for (unsigned i = 0; i < NROWS; i++) {
+		print_option(rows[i].name, rows[i].arg, rows[i].help);
+		if (rows[i].set != set_rdma)
+			continue;
+		for (unsigned f = 0; f < fabrics_count(); f++)
+			printf("  %-22s %s: %s\n", "", fabric_rows[f]->name,
+			       fabric_rows[f]->help);
+	}
+	for (unsigned k = 0; k < NPLACES; k++)
+		if (option_at(k)->name)
+			print_option(option_at(k)->name, option_at(k)->arg,
+				     option_at(k)->help);
+}
+
 static void print_help(void)
 {
 	printf("Usage: gannetd [OPTION]...\n"
 	       "Serves directories over NFSv3, on RPC-over-RDMA and TCP.\n\n");
-	for (unsigned i = 0; i < NROWS; i++) {
-		const char *p = rows[i].help;
-		char left[40];
-
-		snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-			 rows[i].arg ? " " : "", rows[i].arg ? : "");
-		if (strlen(left) > 22) {	/* a line of its own */
-			printf("  %s\n", left);
-			left[0] = '\0';
-		}
-		while (p) {
-			const char *nl = strchr(p, '\n');
-			int n = nl ? (int)(nl - p) : (int)strlen(p);
-
-			printf("  %-22s %.*s\n", left, n, p);
-			left[0] = '\0';
-			p = nl ? nl + 1 : NULL;
-		}
-	}
+	print_options();
 	printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
 	       "print the version");
 	printf("\nExamples:\n"
@@ -449,7 +461,8 @@ static bool set_defaults(struct options *o, int argc)
 	o->state_dir = default_state_dir();
 	o->port = 2049;
 	o->rdma_port = 20049;
-	o->iwarp_port = 20050;
+	for (unsigned f = 0; f < fabrics_count(); f++)
+		o->fabrics[f].port = fabric_rows[f]->port;
 	o->rdma = RDMA_AUTO;
 	o->threads = 16;
 	o->spin = LOOP_SPIN_US;
@@ -462,30 +475,31 @@ static bool set_defaults(struct options *o, int argc)
 	return o->exports && o->exports_files && o->backends && o->state_dir;
 }
 
-static enum options_result set(struct options *o, const struct option_row *row,
-			       char *value)
+/* Sets @longopts, which is zeroed, to all options. */
+static void list_options(struct option *longopts)
 {
-	const char *wrong = row->set(o, value);
-
-	if (!wrong)
-		return OPTIONS_RUN;
-	fprintf(stderr, "gannetd: --%s %s: %s\n", row->name, value, wrong);
-	return OPTIONS_WRONG;
+	for (unsigned i = 0; i < NROWS; i++)
+		*longopts++ = (struct option){ rows[i].name,
+			rows[i].arg ? required_argument : no_argument,
+			NULL, 0 };
+	for (unsigned k = 0; k < NPLACES; k++)
+		if (option_at(k)->name)
+			*longopts++ = (struct option){ option_at(k)->name,
+				option_at(k)->arg ? required_argument :
+						    no_argument,
+				NULL, FABRIC_OPTION + (int)k };
+	*longopts++ = (struct option){ "help", no_argument, NULL, 'h' };
+	*longopts = (struct option){ "version", no_argument, NULL, 'V' };
 }
 
 enum options_result options_parse(int argc, char **argv, struct options *o)
 {
 	static char name[] = "gannetd";
-	struct option longopts[NROWS + 3] = { 0 };
+	struct option longopts[NROWS + NPLACES + 3] = { 0 };
+	const char *wrong;
 	int c, i = 0;
 
-	for (unsigned k = 0; k < NROWS; k++)
-		longopts[k] = (struct option){ rows[k].name,
-			rows[k].arg ? required_argument : no_argument,
-			NULL, 0 };
-	longopts[NROWS] = (struct option){ "help", no_argument, NULL, 'h' };
-	longopts[NROWS + 1] = (struct option){ "version", no_argument, NULL,
-					       'V' };
+	list_options(longopts);
 	if (!set_defaults(o, argc)) {
 		fprintf(stderr, "gannetd: out of memory\n");
 		return OPTIONS_WRONG;
@@ -500,12 +514,17 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 			printf("gannetd %s\n", PACKAGE_VERSION);
 			return OPTIONS_DONE;
 		}
-		if (c != 0) {
+		if (c != 0 && c < FABRIC_OPTION) {
 			fprintf(stderr, "gannetd: see gannetd --help\n");
 			return OPTIONS_WRONG;
 		}
-		if (set(o, &rows[i], optarg) == OPTIONS_WRONG)
+		wrong = c ? set_at(o, (unsigned)c - FABRIC_OPTION, optarg) :
+			rows[i].set(o, optarg);
+		if (wrong) {
+			fprintf(stderr, "gannetd: --%s %s: %s\n",
+				longopts[i].name, optarg, wrong);
 			return OPTIONS_WRONG;
+		}
 	}
 	if (optind < argc) {
 		fprintf(stderr, "gannetd: '%s' is not an option; a directory "
@@ -513,10 +532,11 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 			argv[optind]);
 		return OPTIONS_WRONG;
 	}
-	if (o->has_iwarp_port &&
-	    (o->rdma == RDMA_AUTO || !(o->rdma & (o->rdma - 1))))
-		fprintf(stderr, "gannetd: --iwarp-port is not used: it is for "
-			"--rdma verbs,iwarp; iwarp alone has --rdma-port\n");
+	for (unsigned k = 0; k < NPLACES; k++)
+		if (is_unused_at(o, k))
+			fprintf(stderr, "gannetd: --%s is not used: the first "
+				"kind of --rdma has --rdma-port\n",
+				option_at(k)->name);
 	if (o->max_client_conns == 0)
 		o->max_client_conns = MAX(o->max_conns / 4, 16u);
 	return OPTIONS_RUN;

@@ -9,6 +9,7 @@
 
 #include "daemon/confine.h"
 #include "lib/log.h"
+#include "transport/fabric/fabrics.h"
 
 /* options.rdma: a bit for each row of fabrics.h, or one of these. */
 #define RDMA_OFF	0u
@@ -26,11 +27,8 @@ struct options {
 	unsigned	  port;		/* 0: any free one */
 	unsigned	  rdma_port;
 	unsigned	  rdma;		/* fabrics, as bits */
-	unsigned	  iwarp_port;	/* of iwarp beside verbs */
-	bool		  has_iwarp_port;	/* it was given */
+	struct fabric_options fabrics[FABRICS_MAX];
 	bool		  rdma_mount;	/* MOUNT over RDMA, too */
-	bool		  iwarp_crc;
-	bool		  iwarp_large;
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  spin;			/* microseconds */

@@ -17,18 +17,19 @@
 #include "daemon/announce.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
-#include "daemon/fabrics.h"
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
 #include "daemon/state.h"
 #include "lib/util.h"
 #include "rpc/rpc.h"
+#include "transport/fabric/fabrics.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 #include "vfs/export.h"
 
-#define MAX_LISTENERS	4
+/* TCP and UDP, and fabrics. */
+#define MAX_LISTENERS	(2 + FABRICS_MAX)
 
 /* A fabric in use. */
 struct started {
@@ -64,7 +65,7 @@ struct server {
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
-	struct started		 fabrics[FABRICS];
+	struct started		 fabrics[FABRICS_MAX];
 	unsigned		 nfabrics;
 	struct listener		 listeners[MAX_LISTENERS];
 	unsigned		 nlisteners;
@@ -284,9 +285,10 @@ static int start_device_pollers(struct server *s)
 	return 0;
 }
 
-static int start_fabric(struct server *s, const struct fabric_row *row)
+static int start_fabric(struct server *s, const struct fabric_row *row,
+			const struct fabric_options *o)
 {
-	unsigned port = s->nfabrics ? s->o->iwarp_port : s->o->rdma_port;
+	unsigned port = s->nfabrics ? o->port : s->o->rdma_port;
 	struct started *fabric = &s->fabrics[s->nfabrics];
 	int err;
 
@@ -294,7 +296,7 @@ static int start_fabric(struct server *s, const struct fabric_row *row)
 		log_err("--rdma %s: %s", row->name, row->absent);
 		return -ENODEV;
 	}
-	err = row->create(s->o, &fabric->fabric);
+	err = row->create(o, &fabric->fabric);
 	if (err)
 		return cannot(row->title, err);
 	fabric->row = row;
@@ -311,9 +313,9 @@ static unsigned first_available(void)
 {
 	unsigned i = 0;
 
-	while (i < FABRICS - 1 && !fabric_rows[i].available()) {
-		log_info("%s: NFS/RDMA is served by %s", fabric_rows[i].absent,
-			 fabric_rows[i + 1].title);
+	while (i < fabrics_count() - 1 && !fabric_rows[i]->available()) {
+		log_info("%s: NFS/RDMA is served by %s", fabric_rows[i]->absent,
+			 fabric_rows[i + 1]->title);
 		i++;
 	}
 	return 1u << i;
@@ -325,9 +327,10 @@ static int listen_rdma(struct server *s)
 			  s->o->rdma;
 	int err = 0;
 
-	for (unsigned i = 0; i < FABRICS && !err; i++)
+	for (unsigned i = 0; i < fabrics_count() && !err; i++)
 		if (wanted & 1u << i)
-			err = start_fabric(s, &fabric_rows[i]);
+			err = start_fabric(s, fabric_rows[i],
+					   &s->o->fabrics[i]);
 	return err;
 }
 

@@ -76,14 +76,16 @@ done
 # options WHERE PATTERN PAGE
 options()
 {
-	there=$(sed -nE "s/$2/\\1/p" "$1" | sort -u)
+	# shellcheck disable=SC2086 # several words
+	there=$(sed -nE "s/$2/\\1/p" $1 | sort -u)
 	told=$(grep -oE 'Fl -[a-z][a-z-]*' "$3" | sed 's/Fl -//' | sort -u)
 	for o in $(printf '%s\n' "$there" "$told" | sort | uniq -u |
 			grep -vx -e help -e version); do
 		fail "--$o: not both in $1 and in $3"
 	done
 }
-options daemon/options.c '^	\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' \
+options 'daemon/options.c transport/fabric/*/*.c' \
+	'^	+\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' \
 	doc/gannetd.8.in
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1

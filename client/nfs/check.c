@@ -47,8 +47,6 @@ static void put_address(FILE *f, const struct sockaddr_storage *ss)
 
 static void put_rdma(FILE *f, const struct gannet_rpcrdma_info *i)
 {
-	bool iwarp = strcmp(i->fabric, "iwarp") == 0;
-
 	fprintf(f, "transport:       RPC-over-RDMA version 1 on %s",
 		i->fabric);
 	if (i->device[0])
@@ -64,9 +62,8 @@ static void put_rdma(FILE *f, const struct gannet_rpcrdma_info *i)
 	fprintf(f, "credits:         %u granted\n", i->credits);
 	fprintf(f, "read depth:      %u RDMA Reads by the server at a time\n",
 		i->read_depth);
-	fprintf(f, "memory handles:  %s, each for one call; remote "
-		"invalidation %s\n", iwarp ? "STags" : "rkeys",
-		i->invalidates ? "known to the server" : "not used");
+	fprintf(f, "memory handles:  each for one call; remote invalidation "
+		"%s\n", i->invalidates ? "known to the server" : "not used");
 }
 
 static void put_server(struct tool *t)

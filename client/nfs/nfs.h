@@ -113,7 +113,7 @@ enum nfsc_transport { NFS_TCP, NFS_RDMA };
 /* rdma://host[:port]/path?mountport=N, and the like. */
 struct nfsc_url {
 	enum nfsc_transport transport;
-	unsigned fabric;	/* GANNET_RPCRDMA_...; 0: verbs */
+	unsigned fabric;	/* GANNET_RPCRDMA_... */
 	char	 host[256];
 	uint16_t port;		/* 0: not given */
 	uint16_t mountport;	/* 0: not given */

@@ -9,19 +9,19 @@
 #include <time.h>
 
 #include "lib/util.h"
+#include "transport/fabric/fabrics.h"
 
 enum { PATIENCE = 10 };
 
+/* The schemes of URLs.  "rdma" may have "+" and the name of a fabric behind
+ * it. */
 static const struct {
-	const char	  *name;
+	const char	    *name;
 	enum nfsc_transport transport;
-	unsigned	   fabric;
 } schemes[] = {
-	{ "tcp://", NFS_TCP, 0 },
-	{ "nfs://", NFS_TCP, 0 },
-	{ "rdma://", NFS_RDMA, 0 },
-	{ "rdma+verbs://", NFS_RDMA, GANNET_RPCRDMA_VERBS },
-	{ "rdma+iwarp://", NFS_RDMA, GANNET_RPCRDMA_IWARP },
+	{ "tcp", NFS_TCP },
+	{ "nfs", NFS_TCP },
+	{ "rdma", NFS_RDMA },
 };
 
 int nfsc_session_open(const struct nfsc_url *url, const struct nfsc_config *c,
@@ -162,20 +162,38 @@ static const char *get_path(struct nfsc_url *url, const char *at, size_t len)
 	return NULL;
 }
 
+/* Returns what follows "://", or NULL: there is no such scheme. */
+static const char *get_scheme(struct nfsc_url *url, const char *at)
+{
+	const char *end = strstr(at, "://"), *plus;
+	size_t len, i;
+
+	if (!end)
+		return NULL;
+	plus = memchr(at, '+', (size_t)(end - at));
+	len = (size_t)((plus ? plus : end) - at);
+	for (i = 0; i < ARRAY_SIZE(schemes); i++)
+		if (strlen(schemes[i].name) == len &&
+		    strncasecmp(schemes[i].name, at, len) == 0)
+			break;
+	if (i == ARRAY_SIZE(schemes))
+		return NULL;
+	url->transport = schemes[i].transport;
+	if (plus) {
+		i = fabrics_find(plus + 1, (size_t)(end - plus - 1));
+		if (url->transport != NFS_RDMA || i == fabrics_count())
+			return NULL;
+		url->fabric = (unsigned)i + 1;
+	}
+	return end + strlen("://");
+}
+
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
 {
-	const char *at = NULL, *path, *query;
+	const char *at, *path, *query;
 
 	memset(url, 0, sizeof(*url));
-	for (size_t i = 0; i < ARRAY_SIZE(schemes) && !at; i++) {
-		size_t n = strlen(schemes[i].name);
-
-		if (strncasecmp(text, schemes[i].name, n) != 0)
-			continue;
-		at = text + n;
-		url->transport = schemes[i].transport;
-		url->fabric = schemes[i].fabric;
-	}
+	at = get_scheme(url, text);
 	*why = "it starts with none of tcp://, nfs://, rdma://, "
 	       "rdma+iwarp://, rdma+verbs://";
 	if (!at)

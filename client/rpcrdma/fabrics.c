@@ -1,38 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fabrics - those that a client can ask for. */
+/* fabrics - makes the one that a client asks for. */
 #include "client/rpcrdma/client.h"
 
 #include <errno.h>
 
-#include "transport/fabric/iwarp/iwarp.h"
-#include "transport/fabric/verbs/verbs.h"
+#include "transport/fabric/fabrics.h"
 
 int client_fabric(const struct gannet_rpcrdma_options *options,
 		  struct fabric *out, void (**destroy)(struct fabric *f))
 {
-	const struct iwarp_options iwarp = {
-		.handshake_ms = options->connect_ms,
+	const struct fabric_options o = {
+		.connect_ms = options->connect_ms,
 		.reserved_port = options->flags & GANNET_RPCRDMA_RESERVED_PORT,
 	};
-	unsigned kind = options->fabric;
-	int err;
+	unsigned i = 0;
 
-	if (kind == GANNET_RPCRDMA_ANY)
-		kind = verbs_available() ? GANNET_RPCRDMA_VERBS :
-					   GANNET_RPCRDMA_IWARP;
-	switch (kind) {
-	case GANNET_RPCRDMA_VERBS:
-		if (!verbs_available())
-			return -ENODEV;
-		*destroy = verbs_fabric_destroy;
-		err = verbs_fabric_create(out);
-		if (!err)
-			verbs_fabric_set_connect_ms(out, options->connect_ms);
-		return err;
-	case GANNET_RPCRDMA_IWARP:
-		*destroy = iwarp_fabric_destroy;
-		return iwarp_fabric_create(&iwarp, out);
-	default:
+	if (options->fabric > fabrics_count())
 		return -EINVAL;
-	}
+	if (options->fabric != GANNET_RPCRDMA_ANY)
+		i = options->fabric - 1;
+	else
+		while (i < fabrics_count() - 1 && !fabric_rows[i]->available())
+			i++;
+	if (!fabric_rows[i]->available())
+		return -ENODEV;
+	*destroy = fabric_rows[i]->destroy;
+	return fabric_rows[i]->create(&o, out);
 }

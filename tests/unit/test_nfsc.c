@@ -45,7 +45,9 @@ TEST(a_url_names_transport_host_ports_and_path)
 TEST(malformed_urls_are_refused_with_a_reason)
 {
 	static const char *const bad[] = {
-		"", "/export", "http://h/e", "tcp:/h/e", "tcp://", "tcp:///e",
+		"", "/export", "http://h/e", "rdma+://h/e",
+		"rdma+none://h/e", "tcp+iwarp://h/e",
+		"tcp:/h/e", "tcp://", "tcp:///e",
 		"tcp://h", "tcp://h?mountport=1", "tcp://h:/e", "tcp://h:0/e",
 		"tcp://h:65536/e", "tcp://h:12x/e", "tcp://h:-1/e",
 		"tcp://[::1/e", "tcp://[::1]x/e", "tcp://[]/e",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/fabric/fabrics.h"
 #include "transport/fabric/iwarp/internal.h"
 
 #define MAX_WR		16384u
@@ -97,3 +98,47 @@ void iwarp_fabric_destroy(struct fabric *f)
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
+
+/* The largest possible FPDU that is a multiple of four. */
+#define FPDU_LARGE	65528
+
+/* Options of the row, in order. */
+enum { IWARP_PORT, IWARP_CRC, IWARP_LARGE };
+
+static int create_iwarp(const struct fabric_options *o, struct fabric *out)
+{
+	const struct iwarp_options options = {
+		.require_crc = o->given & 1u << IWARP_CRC,
+		.fpdu_size = o->given & 1u << IWARP_LARGE ? FPDU_LARGE : 0,
+		.v4_too = true,
+		.handshake_ms = o->connect_ms,
+		.reserved_port = o->reserved_port,
+	};
+
+	return iwarp_fabric_create(&options, out);
+}
+
+static bool always(void)
+{
+	return true;
+}
+
+const struct fabric_row iwarp_row = {
+	.name = "iwarp",
+	.help = "in user space over TCP, no device needed",
+	.title = "iWARP in user space",
+	.listener = "iwarp",
+	.available = always,
+	.options = {
+		{ "iwarp-port", "N",
+		  "port of iwarp when verbs is served too (20050)" },
+		{ "iwarp-crc", NULL,
+		  "iwarp: have every peer check CRCs, not just those that\n"
+		  "ask for it" },
+		{ "iwarp-large-fpdu", NULL,
+		  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
+		  "software (siw), not for adapters" },
+	},
+	.port = 20050,
+	.create = create_iwarp, .destroy = iwarp_fabric_destroy,
+};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "transport/fabric/fabrics.h"
 #include "transport/fabric/verbs/internal.h"
 
 static const struct fabric_ops verbs_fabric_ops = {
@@ -87,3 +88,22 @@ bool verbs_available(void)
 	rdma_destroy_event_channel(channel);
 	return true;
 }
+
+static int create_verbs(const struct fabric_options *o, struct fabric *out)
+{
+	int err = verbs_fabric_create(out);
+
+	if (!err && o->connect_ms)
+		verbs_fabric_set_connect_ms(out, o->connect_ms);
+	return err;
+}
+
+const struct fabric_row verbs_row = {
+	.name = "verbs", .help = "on an RDMA device",
+	.title = "NFS/RDMA on devices",
+	.listener = "rdma",
+	.available = verbs_available,
+	.absent = "there is no RDMA device that this process may use",
+	.has_own_pollers = true,
+	.create = create_verbs, .destroy = verbs_fabric_destroy,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of fabrics. */
+#include "transport/fabric/fabrics.h"
+
+#include <string.h>
+#include <strings.h>
+
+const struct fabric_row *const fabric_rows[FABRICS_MAX] = {
+	&verbs_row,
+	&iwarp_row,
+};
+
+unsigned fabrics_count(void)
+{
+	unsigned n = 0;
+
+	while (n < FABRICS_MAX && fabric_rows[n])
+		n++;
+	return n;
+}
+
+unsigned fabrics_find(const char *name, size_t len)
+{
+	unsigned i = 0;
+
+	while (i < fabrics_count() && (strlen(fabric_rows[i]->name) != len ||
+				       strncasecmp(fabric_rows[i]->name, name,
+						   len)))
+		i++;
+	return i;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fabrics - the kinds of RDMA that --rdma and URLs can name.  Each is a row,
+ * which the fabric's own directory defines and fabrics.c lists. */
+#ifndef GANNET_TRANSPORT_FABRIC_FABRICS_H
+#define GANNET_TRANSPORT_FABRIC_FABRICS_H
+
+#include <stdbool.h>
+
+#include "transport/fabric/fabric.h"
+
+#define FABRICS_MAX	8
+#define FABRIC_OPTIONS	4
+
+/* Zero is the default, everywhere. */
+struct fabric_options {
+	/* A server's: the part of its command line for this fabric. */
+	unsigned port;		/* where another one is served before it */
+	unsigned given;		/* its options that were given, as bits */
+	/* A client's. */
+	unsigned connect_ms;	/* for one attempt to connect */
+	bool	 reserved_port;	/* from a port below 1024, if it may */
+};
+
+struct fabric_option {
+	const char *name;
+	const char *arg;	/* NULL: takes none */
+	const char *help;
+};
+
+struct fabric_row {
+	const char *name;	/* in --rdma */
+	const char *help;
+	const char *title;	/* for messages */
+	const char *listener;	/* in "ready: LISTENER PORT" */
+	/* May this process use it?  Else @absent says why not. */
+	bool (*available)(void);
+	const char *absent;
+	/* It refuses threads whose credentials change, and so all other
+	 * pollers. */
+	bool has_own_pollers;
+	/* Options of the command line; the one that takes an argument is the
+	 * port's.  A fabric that is always the first has none for that. */
+	struct fabric_option options[FABRIC_OPTIONS];
+	unsigned port;		/* unless it is given */
+	int  (*create)(const struct fabric_options *o, struct fabric *out);
+	void (*destroy)(struct fabric *f);
+};
+
+extern const struct fabric_row verbs_row, iwarp_row;
+
+/*
+ * NULL after the last.  The order is that of preference: the first that is
+ * available is taken where none is named, and clients that ask rpcbind get the
+ * port of the first.  Number N of gannet_rpcrdma_fabric is the row N - 1.
+ */
+extern const struct fabric_row *const fabric_rows[FABRICS_MAX];
+
+/* Counts the rows. */
+unsigned fabrics_count(void);
+/* The place of the row whose name is the @len bytes at @name, or their
+ * number. */
+unsigned fabrics_find(const char *name, size_t len);
+
+#endif

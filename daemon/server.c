@@ -20,6 +20,7 @@
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
+#include "daemon/shares.h"
 #include "daemon/state.h"
 #include "lib/util.h"
 #include "rpc/rpc.h"
@@ -43,13 +44,6 @@ struct listener {
 	struct started	     *fabric;	/* NULL: TCP or UDP */
 };
 
-/* The workers that calls of one export may occupy. */
-struct share {
-	struct work_class	*class;
-	bool			 unused;	/* its export is gone */
-	struct cds_list_head	 link;
-};
-
 struct server {
 	const struct options	*o;		/* borrowed */
 	const struct backends	*backends;	/* borrowed */
@@ -71,61 +65,8 @@ struct server {
 	unsigned		 nlisteners;
 	struct announcements	 announced;
 	int			 state_lock;	/* descriptor, or -1 */
-	pthread_mutex_t		 shares_lock;	/* guards shares */
-	struct cds_list_head	 shares;
+	struct shares		 shares;
 };
-
-/* A new export gets its share of the workers, before anyone can find it. */
-static void give_share(void *arg, struct export *e)
-{
-	struct server *s = arg;
-	struct share *share = calloc(1, sizeof(*share));
-
-	if (!share)
-		return;		/* the export then uses the common share */
-	share->class = work_class_create(s->rpc, e->path, s->o->threads);
-	if (!share->class) {
-		free(share);
-		return;
-	}
-	e->upper = share->class;
-	mutex_lock(&s->shares_lock);
-	cds_list_add(&share->link, &s->shares);
-	mutex_unlock(&s->shares_lock);
-}
-
-/* The export is gone, perhaps in a call that its share is running: it is
- * only marked here. */
-static void return_share(void *arg, struct export *e)
-{
-	struct server *s = arg;
-	struct share *share;
-
-	mutex_lock(&s->shares_lock);
-	cds_list_for_each_entry(share, &s->shares, link)
-		if (share->class == e->upper)
-			share->unused = true;
-	mutex_unlock(&s->shares_lock);
-}
-
-/* Frees the shares of exports that are gone, or all of them. */
-static void free_shares(struct server *s, bool all)
-{
-	struct share *share, *next;
-	struct cds_list_head gone;
-
-	CDS_INIT_LIST_HEAD(&gone);
-	mutex_lock(&s->shares_lock);
-	cds_list_for_each_entry_safe(share, next, &s->shares, link)
-		/* A call that hangs keeps its share. */
-		if (all || (share->unused && work_class_idle(share->class)))
-			cds_list_move(&share->link, &gone);
-	mutex_unlock(&s->shares_lock);
-	cds_list_for_each_entry_safe(share, next, &gone, link) {
-		work_class_destroy(share->class);
-		free(share);
-	}
-}
 
 static void count_export(void *arg, struct export *e)
 {
@@ -153,7 +94,7 @@ static int publish_exports(struct server *s)
 		log_warn("%s: there is no export in it; add a line 'DIR "
 			 "CLIENT(OPTIONS)...'", exports_first_file(s->o));
 	free(text);
-	free_shares(s, false);
+	shares_tidy(&s->shares);
 	return err;
 }
 
@@ -387,7 +328,8 @@ static int start_programs(struct server *s)
 	const struct export_config exports = {
 		.backend = &posix_vfs_ops, .backends = s->backends,
 		.state_dir = s->o->state_dir,
-		.attach = give_share, .release = return_share, .arg = s,
+		.attach = share_give, .release = share_return,
+		.arg = &s->shares,
 	};
 	struct program_env env = { .o = s->o };
 	int err;
@@ -399,6 +341,7 @@ static int start_programs(struct server *s)
 			"another gannetd uses it" : strerror(-err));
 		return err;
 	}
+	s->shares.rpc = s->rpc;
 	err = export_table_create(&exports, &s->exports);
 	if (err) {
 		log_err("state directory %s: %s", s->o->state_dir,
@@ -453,8 +396,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	s->o = o;
 	s->backends = backends;
 	s->state_lock = -1;
-	pthread_mutex_init(&s->shares_lock, NULL);
-	CDS_INIT_LIST_HEAD(&s->shares);
+	shares_init(&s->shares, o->threads);
 	err = pool_create(o->memory, &s->pool);
 	if (!err)
 		err = pollers_start(&s->pollers, "poller", o->pollers,
@@ -517,7 +459,7 @@ void server_stop(struct server *s)
 
 		l->ops->free(l);
 	}
-	free_shares(s, true);		/* no call runs any more */
+	shares_clear(&s->shares);	/* no call runs any more */
 	if (s->names)
 		work_class_destroy(s->names);
 	if (s->rpc)
@@ -538,7 +480,7 @@ void server_stop(struct server *s)
 		pool_destroy(s->pool);
 	if (s->state_lock >= 0)
 		close(s->state_lock);
-	pthread_mutex_destroy(&s->shares_lock);
+	shares_fini(&s->shares);
 	free(s);
 }
 

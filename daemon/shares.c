@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* shares - the workers that the calls of each export may occupy. */
+#include "daemon/shares.h"
+
+#include <stdlib.h>
+
+struct share {
+	struct work_class	*class;
+	bool			 unused;	/* its export is gone */
+	struct cds_list_head	 link;
+};
+
+void shares_init(struct shares *s, unsigned threads)
+{
+	s->threads = threads;
+	pthread_mutex_init(&s->lock, NULL);
+	CDS_INIT_LIST_HEAD(&s->list);
+}
+
+static void free_shares(struct shares *s, bool all)
+{
+	struct share *share, *next;
+	struct cds_list_head gone;
+
+	CDS_INIT_LIST_HEAD(&gone);
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry_safe(share, next, &s->list, link)
+		/* A call that hangs keeps its share. */
+		if (all || (share->unused && work_class_idle(share->class)))
+			cds_list_move(&share->link, &gone);
+	mutex_unlock(&s->lock);
+	cds_list_for_each_entry_safe(share, next, &gone, link) {
+		work_class_destroy(share->class);
+		free(share);
+	}
+}
+
+void shares_clear(struct shares *s)
+{
+	free_shares(s, true);
+}
+
+void shares_fini(struct shares *s)
+{
+	pthread_mutex_destroy(&s->lock);
+}
+
+void shares_tidy(struct shares *s)
+{
+	free_shares(s, false);
+}
+
+void share_give(void *shares, struct export *e)
+{
+	struct shares *s = shares;
+	struct share *share = calloc(1, sizeof(*share));
+
+	shares_tidy(s);		/* file systems below exports come and go */
+	if (!share)
+		return;
+	share->class = work_class_create(s->rpc, e->path, s->threads);
+	if (!share->class) {
+		free(share);
+		return;
+	}
+	e->upper = share->class;
+	mutex_lock(&s->lock);
+	cds_list_add(&share->link, &s->list);
+	mutex_unlock(&s->lock);
+}
+
+/* The export's last call may be running in the share: only mark it here. */
+void share_return(void *shares, struct export *e)
+{
+	struct shares *s = shares;
+	struct share *share;
+
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry(share, &s->list, link)
+		if (share->class == e->upper)
+			share->unused = true;
+	mutex_unlock(&s->lock);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* shares - the workers that the calls of each export may occupy. */
+#ifndef GANNET_DAEMON_SHARES_H
+#define GANNET_DAEMON_SHARES_H
+
+#include "lib/thread.h"
+#include "rpc/rpc.h"
+#include "vfs/export.h"
+
+struct shares {
+	struct rpc_server   *rpc;	/* borrowed; set before the first */
+	unsigned	     threads;	/* the most workers of a share */
+	pthread_mutex_t	     lock;	/* guards the list */
+	struct cds_list_head list;
+};
+
+void shares_init(struct shares *s, unsigned threads);
+/* Frees all shares.  No call runs any more; the RPC server is still there. */
+void shares_clear(struct shares *s);
+/* The exports are gone. */
+void shares_fini(struct shares *s);
+/* Frees the shares of exports that are gone. */
+void shares_tidy(struct shares *s);
+
+/* For struct export_config, with a struct shares: a new export gets its share
+ * before anyone can find it, or uses the common one. */
+void share_give(void *shares, struct export *e);
+void share_return(void *shares, struct export *e);
+
+#endif

@@ -11,14 +11,16 @@
 #include "lib/util.h"
 #include "rpc/rpcbind.h"
 
-/* The netids of each kind of listener, RFC 5665 and RFC 8166 section 9. */
+/* The netids of each transport, RFC 5665 and RFC 8166 section 9. */
 static const struct netid {
-	const char *kind, *netid;
+	unsigned over;
+	const char *netid;
 	sa_family_t family;
 } netids[] = {
-	{ "tcp", "tcp", AF_INET }, { "tcp", "tcp6", AF_INET6 },
-	{ "udp", "udp", AF_INET }, { "udp", "udp6", AF_INET6 },
-	{ "rdma", "rdma", AF_INET }, { "rdma", "rdma6", AF_INET6 },
+	{ RPC_OVER_TCP, "tcp", AF_INET }, { RPC_OVER_TCP, "tcp6", AF_INET6 },
+	{ RPC_OVER_UDP, "udp", AF_INET }, { RPC_OVER_UDP, "udp6", AF_INET6 },
+	{ RPC_OVER_RDMA, "rdma", AF_INET },
+	{ RPC_OVER_RDMA, "rdma6", AF_INET6 },
 };
 
 /*
@@ -56,7 +58,7 @@ static int set_mapping(struct rpcbind *rb, struct announcements *a,
 }
 
 int announce(struct announcements *a, const struct rpc_program *prog,
-	     const char *kind, const struct sockaddr_storage *local)
+	     unsigned over, const struct sockaddr_storage *local)
 {
 	struct announcement what = { .prog = prog->prog };
 	struct rpcbind *rb;
@@ -66,7 +68,7 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 	if (err)
 		return err;
 	for (unsigned k = 0; k < ARRAY_SIZE(netids) && !err; k++) {
-		if (strcmp(kind, netids[k].kind) ||
+		if (over != netids[k].over ||
 		    !local_in(local, netids[k].family, &what.addr))
 			continue;
 		what.netid = netids[k].netid;
@@ -78,7 +80,7 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 	rpcbind_close(rb);
 	if (err)
 		log_warn("%s over %s is not registered with rpcbind: %s",
-			 prog->name, kind, strerror(-err));
+			 prog->name, what.netid, strerror(-err));
 	return 0;
 }
 

@@ -7,10 +7,11 @@
 #ifndef GANNET_DAEMON_ANNOUNCE_H
 #define GANNET_DAEMON_ANNOUNCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "rpc/rpc.h"
+#include "rpc/program.h"
 
 struct announcement {
 	uint32_t		prog, vers;
@@ -26,13 +27,13 @@ struct announcements {
 };
 
 /*
- * Tells rpcbind that all versions of @prog are served at @local, a listener of
- * the kind "tcp", "udp", "rdma" or "iwarp", and remembers it in @a.  Logs the
- * mappings that rpcbind refuses. -ECONNREFUSED: no rpcbind runs; another
- * -errno: it does not answer.
+ * Tells rpcbind, or a->mapper, that all versions of @prog are served at @local,
+ * a listener of the transport @over (RPC_OVER_...), and remembers it in @a.
+ * Logs the mappings that are refused.  0; with rpcbind also
+ * -ECONNREFUSED: none runs; another -errno: it does not answer.
  */
 int announce(struct announcements *a, const struct rpc_program *prog,
-	     const char *kind, const struct sockaddr_storage *local);
+	     unsigned over, const struct sockaddr_storage *local);
 
 /* Unregisters everything in @a. */
 void announce_withdraw(struct announcements *a);

@@ -48,7 +48,7 @@ static void note_suspended(const struct rpc_call *call, const char *why,
 }
 
 /* Calls wait while these are walked: log them afterwards. */
-static void log_waits(struct rpc_server *rpc)
+static void log_waits(struct rpc_server *rpc, counters_list_fn *list, void *arg)
 {
 	char *text = NULL, *at, *line;
 	size_t len;
@@ -58,15 +58,16 @@ static void log_waits(struct rpc_server *rpc)
 		return;
 	rpc_server_walk_classes(rpc, note_share, f);
 	rpc_server_walk_suspended(rpc, note_suspended, f);
+	list(arg, f);
 	if (fclose(f) == 0)
 		for (at = text; (line = strsep(&at, "\n")) && *line;)
 			say("%s", line);
 	free(text);
 }
 
-void counters_log(struct rpc_server *rpc)
+void counters_log(struct rpc_server *rpc, counters_list_fn *list, void *arg)
 {
 	stats_walk(log_counter, NULL);
 	rpc_server_walk_procs(rpc, log_proc);
-	log_waits(rpc);
+	log_waits(rpc, list, arg);
 }

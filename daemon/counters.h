@@ -4,8 +4,14 @@
 #ifndef GANNET_DAEMON_COUNTERS_H
 #define GANNET_DAEMON_COUNTERS_H
 
+#include <stdio.h>
+
 #include "rpc/rpc.h"
 
-void counters_log(struct rpc_server *rpc);
+/* Writes a line for each thing under way. */
+typedef void counters_list_fn(void *arg, FILE *out);
+
+/* @list(@arg) adds what else is under way. */
+void counters_log(struct rpc_server *rpc, counters_list_fn *list, void *arg);
 
 #endif

@@ -3,25 +3,11 @@
 #ifndef GANNET_DAEMON_PROGRAMS_H
 #define GANNET_DAEMON_PROGRAMS_H
 
-#include "rpc/rpc.h"
-#include "vfs/export.h"
+#include "rpc/program.h"
 
-struct options;
+#define PROGRAMS_MAX	16
 
-struct program_env {
-	const struct options *o;
-	struct export_table *exports;
-	struct work_class *names;	/* the share for name look-ups */
-};
-
-struct program_row {
-	/* The kinds of listeners to tell rpcbind of: "tcp udp". */
-	const char *announced;
-	int  (*create)(const struct program_env *env, struct rpc_program **out);
-	void (*destroy)(struct rpc_program *prog);
-};
-
-#define PROGRAMS	2
-extern const struct program_row program_rows[PROGRAMS];
+/* NULL after the last. */
+extern const struct program_row *const program_rows[PROGRAMS_MAX];
 
 #endif

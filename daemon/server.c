@@ -29,8 +29,9 @@
 #include "transport/stream/stream.h"
 #include "vfs/export.h"
 
-/* TCP and UDP, and fabrics. */
-#define MAX_LISTENERS	(2 + FABRICS_MAX)
+/* TCP and UDP, both again for programs with a port of their own, and
+ * fabrics. */
+#define MAX_LISTENERS	(2 + 2 * PROGRAMS_MAX + FABRICS_MAX)
 
 /* A fabric in use. */
 struct started {
@@ -40,8 +41,11 @@ struct started {
 
 struct listener {
 	struct xprt_listener *l;
-	const char	     *name;	/* "tcp", "udp", or the row's */
-	struct started	     *fabric;	/* NULL: TCP or UDP */
+	const char	     *name;	/* in "ready: NAME PORT" */
+	unsigned	      over;	/* RPC_OVER_... */
+	struct started	     *fabric;	/* of RDMA */
+	/* The program whose own port this is, or NULL. */
+	const struct rpc_program *only;
 };
 
 struct server {
@@ -55,7 +59,8 @@ struct server {
 	struct work_class	*names;		/* of name look-ups */
 	struct export_table	*exports;
 	struct reloader		*reloader;
-	struct rpc_program	*programs[PROGRAMS];
+	/* Of program_rows; NULL: not needed. */
+	struct rpc_program	*programs[PROGRAMS_MAX];
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
@@ -111,28 +116,17 @@ void server_reload(struct server *s)
 	reloader_ask(s->reloader);
 }
 
-static void set_port(struct sockaddr_storage *ss, unsigned port)
-{
-	/* Both families have the port at the same place. */
-	((struct sockaddr_in *)ss)->sin_port = htons((uint16_t)port);
-}
-
-static unsigned get_port(const struct sockaddr_storage *ss)
-{
-	return ntohs(((const struct sockaddr_in *)ss)->sin_port);
-}
-
-/* Makes @l, whose name and fabric are set. */
+/* Makes l->l. */
 static int listen_at(struct server *s, const struct sockaddr *sa,
 		     struct listener *l)
 {
 	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
 	struct xprt_env *env = &s->env;
 
-	if (!l->fabric)
-		return strcmp(l->name, "udp") ?
-		       tcp_listen(env, sa, NULL, &l->l) :
-		       udp_listen(env, sa, NULL, &l->l);
+	if (l->over == RPC_OVER_TCP)
+		return tcp_listen(env, sa, NULL, &l->l);
+	if (l->over == RPC_OVER_UDP)
+		return udp_listen(env, sa, NULL, &l->l);
 	if (l->fabric->row->has_own_pollers)
 		env = &s->device_env;
 	return rpcrdma_listen(&l->fabric->fabric, env, sa, &o, &l->l);
@@ -152,49 +146,81 @@ static const char *listen_hint(int err)
 	}
 }
 
-/* Listens at @port of the address to bind to; *@got is the port it got. */
-static int add_listener(struct server *s, const char *name,
-			struct started *fabric, unsigned port, unsigned *got)
+/* Makes @what at @port of the address to bind to, which is left in @at. */
+static int try_listener(struct server *s, const struct listener *what,
+			unsigned port, struct sockaddr_storage *at)
 {
 	struct listener *l = &s->listeners[s->nlisteners];
-	struct sockaddr_storage ss;
-	char text[XPRT_ADDR_TEXT];
 	int err;
 
-	l->name = name;
-	l->fabric = fabric;
-	options_address(s->o->bind, &ss);	/* checked when it was read */
-	set_port(&ss, port);
-	err = listen_at(s, (struct sockaddr *)&ss, l);
+	*l = *what;
+	options_address(s->o->bind, at);	/* checked when it was read */
+	xprt_addr_set_port(at, (uint16_t)port);
+	err = listen_at(s, (struct sockaddr *)at, l);
 	if (err == -EAFNOSUPPORT && !s->o->bind) {
 		/* No IPv6 on this machine. */
-		options_address("0.0.0.0", &ss);
-		set_port(&ss, port);
-		err = listen_at(s, (struct sockaddr *)&ss, l);
+		options_address("0.0.0.0", at);
+		xprt_addr_set_port(at, (uint16_t)port);
+		err = listen_at(s, (struct sockaddr *)at, l);
 	}
-	if (err) {
-		log_err("cannot listen on %s %s: %s%s", name,
-			xprt_addr_text((struct sockaddr *)&ss, text,
+	if (!err)
+		s->nlisteners++;
+	return err;
+}
+
+/* The same; logs an error.  *@got is the port it got. */
+static int add_listener(struct server *s, const struct listener *what,
+			unsigned port, unsigned *got)
+{
+	char text[XPRT_ADDR_TEXT];
+	struct sockaddr_storage at;
+	int err = try_listener(s, what, port, &at);
+
+	if (err)
+		log_err("cannot listen on %s %s: %s%s", what->name,
+			xprt_addr_text((struct sockaddr *)&at, text,
 				       sizeof(text)), strerror(-err),
 			listen_hint(err));
-		return err;
-	}
-	s->nlisteners++;
-	*got = get_port(&l->l->local);
-	return 0;
+	else
+		*got = xprt_addr_port(
+			&s->listeners[s->nlisteners - 1].l->local);
+	return err;
+}
+
+/* Listens at the port that @row has of its own, if this process may. */
+static void listen_for_one(struct server *s, const struct program_row *row,
+			   const struct rpc_program *prog)
+{
+	const struct listener
+		tcp = { .name = row->tcp_name, .over = RPC_OVER_TCP,
+			.only = prog },
+		udp = { .name = row->udp_name, .over = RPC_OVER_UDP,
+			.only = prog };
+	struct sockaddr_storage at;
+	int err = try_listener(s, &tcp, row->port, &at);
+
+	if (!err)
+		err = try_listener(s, &udp, row->port, &at);
+	if (err)
+		log_info("%s: port %u can't be used: %s: clients need the "
+			 "mount options port=, mountport= and nolock",
+			 prog->name, row->port, strerror(-err));
 }
 
 /* TCP and UDP on one port; with port 0, one that is free for both. */
 static int listen_streams(struct server *s)
 {
+	static const struct listener
+		tcp = { .name = "tcp", .over = RPC_OVER_TCP },
+		udp = { .name = "udp", .over = RPC_OVER_UDP };
 	unsigned port;
 	int err;
 
 	for (int tries = 0; ; tries++) {
-		err = add_listener(s, "tcp", NULL, s->o->port, &port);
+		err = add_listener(s, &tcp, s->o->port, &port);
 		if (err)
 			return err;
-		err = add_listener(s, "udp", NULL, port, &port);
+		err = add_listener(s, &udp, port, &port);
 		if (!err || s->o->port || tries == 10)
 			return err;
 		s->nlisteners--;
@@ -231,6 +257,8 @@ static int start_fabric(struct server *s, const struct fabric_row *row,
 {
 	unsigned port = s->nfabrics ? o->port : s->o->rdma_port;
 	struct started *fabric = &s->fabrics[s->nfabrics];
+	const struct listener l = { .name = row->listener,
+				    .over = RPC_OVER_RDMA, .fabric = fabric };
 	int err;
 
 	if (!row->available()) {
@@ -245,7 +273,7 @@ static int start_fabric(struct server *s, const struct fabric_row *row,
 	if (row->has_own_pollers)
 		err = start_device_pollers(s);
 	if (!err)
-		err = add_listener(s, row->listener, fabric, port, &port);
+		err = add_listener(s, &l, port, &port);
 	return err;
 }
 
@@ -279,20 +307,23 @@ void server_print_ready(const struct server *s, FILE *out)
 {
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		fprintf(out, "ready: %s %u\n", s->listeners[i].name,
-			get_port(&s->listeners[i].l->local));
+			xprt_addr_port(&s->listeners[i].l->local));
 	fprintf(out, "ready\n");
 	fflush(out);
 }
 
 static int announce_at(struct server *s, const struct listener *l)
 {
-	const char *kind = l->fabric ? "rdma" : l->name;
 	int err = 0;
 
-	for (unsigned i = 0; i < PROGRAMS && !err; i++)
-		if (strstr(program_rows[i].announced, kind))
-			err = announce(&s->announced, s->programs[i], kind,
+	for (unsigned i = 0; i < PROGRAMS_MAX && !err; i++) {
+		const struct rpc_program *prog = s->programs[i];
+
+		if (prog && prog->announced & l->over &&
+		    (program_rows[i]->port ? prog : NULL) == l->only)
+			err = announce(&s->announced, prog, l->over,
 				       &l->l->local);
+	}
 	return err;
 }
 
@@ -323,6 +354,25 @@ static int start_rpc(struct server *s)
 	return rpc_server_create(&config, &s->rpc);
 }
 
+static int make_programs(struct server *s)
+{
+	const struct program_env env = {
+		.server = s->rpc, .exports = s->exports, .names = s->names,
+		.state_dir = s->o->state_dir, .rdma_mount = s->o->rdma_mount,
+		.port_mapper = s->o->rpcbind,
+	};
+	int err = 0;
+
+	for (unsigned i = 0; i < PROGRAMS_MAX && program_rows[i] && !err; i++) {
+		struct rpc_program **prog = &s->programs[i];
+
+		err = program_rows[i]->create(&env, prog);
+		if (!err && *prog)
+			err = rpc_server_add(s->rpc, *prog);
+	}
+	return err;
+}
+
 static int start_programs(struct server *s)
 {
 	const struct export_config exports = {
@@ -331,7 +381,6 @@ static int start_programs(struct server *s)
 		.attach = share_give, .release = share_return,
 		.arg = &s->shares,
 	};
-	struct program_env env = { .o = s->o };
 	int err;
 
 	err = state_dir_open(s->o->state_dir, &s->state_lock);
@@ -352,13 +401,7 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
-	env.exports = s->exports;
-	env.names = s->names;
-	for (unsigned i = 0; i < PROGRAMS && !err; i++) {
-		err = program_rows[i].create(&env, &s->programs[i]);
-		if (!err)
-			err = rpc_server_add(s->rpc, s->programs[i]);
-	}
+	err = make_programs(s);
 	if (!err)
 		err = reloader_start(reload, s, &s->reloader);
 	return err ? cannot("the programs", err) : publish_exports(s);
@@ -422,6 +465,9 @@ int server_start(const struct options *o, const struct backends *backends,
 		err = listen_rdma(s);
 	if (err)
 		goto fail_said;
+	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
+		if (s->programs[i] && program_rows[i]->port)
+			listen_for_one(s, program_rows[i], s->programs[i]);
 	if (o->rpcbind)
 		announce_all(s);
 	*out = s;
@@ -459,16 +505,20 @@ void server_stop(struct server *s)
 
 		l->ops->free(l);
 	}
-	shares_clear(&s->shares);	/* no call runs any more */
+	/* No call runs any more. */
+	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
+		if (s->programs[i] && program_rows[i]->stop)
+			program_rows[i]->stop(s->programs[i]);
+	shares_clear(&s->shares);
 	if (s->names)
 		work_class_destroy(s->names);
 	if (s->rpc)
 		rpc_server_destroy(s->rpc);
 	pollers_stop(&s->device_pollers);
 	pollers_stop(&s->pollers);
-	for (unsigned i = 0; i < PROGRAMS; i++)
-		if (s->programs[i])
-			program_rows[i].destroy(s->programs[i]);
+	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
+		if (s->programs[i] && program_rows[i]->destroy)
+			program_rows[i]->destroy(s->programs[i]);
 	if (s->exports)
 		export_table_destroy(s->exports);
 	while (s->nfabrics > 0) {
@@ -495,7 +545,16 @@ int server_state_lock(const struct server *s)
 	return s->state_lock;
 }
 
-void server_log_counters(const struct server *s)
+static void list_programs(void *arg, FILE *out)
 {
-	counters_log(s->rpc);
+	const struct server *s = arg;
+
+	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
+		if (s->programs[i] && program_rows[i]->list)
+			program_rows[i]->list(s->programs[i], out);
+}
+
+void server_log_counters(struct server *s)
+{
+	counters_log(s->rpc, list_programs, s);
 }

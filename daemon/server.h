@@ -29,7 +29,7 @@ void server_print_ready(const struct server *s, FILE *out);
 void server_reload(struct server *s);
 
 /* Logs every counter above zero, and the shares of the workers. */
-void server_log_counters(const struct server *s);
+void server_log_counters(struct server *s);
 
 /* No new connection, no new call.  server_drained() says when the calls
  * that were taken have been answered and the connections are closed. */

@@ -117,6 +117,8 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 	m->prog.nversions = ARRAY_SIZE(versions);
 	m->prog.versions = versions;
 	m->prog.no_rdma = !config->rdma;
+	/* Whatever NFS is to use (RFC 8267 section 5.1). */
+	m->prog.announced = RPC_OVER_TCP | RPC_OVER_UDP;
 	m->prog.ctx = m;
 	m->prog.leave = mount_leave;
 	*out = &m->prog;
@@ -131,3 +133,18 @@ void mountd_destroy(struct rpc_program *prog)
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
+
+static int create_mountd(const struct program_env *env,
+			 struct rpc_program **out)
+{
+	const struct mountd_config config = {
+		.exports = env->exports, .names = env->names,
+		.state_dir = env->state_dir, .rdma = env->rdma_mount,
+	};
+
+	return mountd_create(&config, out);
+}
+
+const struct program_row mountd_row = {
+	.create = create_mountd, .destroy = mountd_destroy,
+};

@@ -10,6 +10,7 @@
 #ifndef GANNET_MOUNTD_MOUNTD_H
 #define GANNET_MOUNTD_MOUNTD_H
 
+#include "rpc/program.h"
 #include "rpc/rpc.h"
 #include "vfs/export.h"
 
@@ -37,5 +38,7 @@ int mountd_create(const struct mountd_config *config,
 		  struct rpc_program **out);
 /* No call of it runs any more. */
 void mountd_destroy(struct rpc_program *prog);
+
+extern const struct program_row mountd_row;
 
 #endif

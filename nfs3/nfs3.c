@@ -304,6 +304,8 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->prog.authorize = authorize;
 	nfs->prog.leave = nfs3_leave;
 	nfs->prog.sends_back = true;
+	/* Over UDP it answers NULL only. */
+	nfs->prog.announced = RPC_OVER_TCP | RPC_OVER_RDMA;
 	*out = &nfs->prog;
 	return 0;
 }
@@ -312,3 +314,16 @@ void nfs3_destroy(struct rpc_program *prog)
 {
 	free(container_of(prog, struct nfs3, prog));
 }
+
+static int create_nfs3(const struct program_env *env, struct rpc_program **out)
+{
+	const struct nfs3_config config = {
+		.exports = env->exports, .names = env->names,
+	};
+
+	return nfs3_create(&config, out);
+}
+
+const struct program_row nfs3_row = {
+	.create = create_nfs3, .destroy = nfs3_destroy,
+};

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "rpc/program.h"
 #include "rpc/rpc.h"
 #include "vfs/export.h"
 
@@ -35,5 +36,7 @@ struct nfs3_config {
 int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
 /* No call of it runs any more. */
 void nfs3_destroy(struct rpc_program *prog);
+
+extern const struct program_row nfs3_row;
 
 #endif

@@ -137,12 +137,18 @@ struct rpc_version {
 	const struct rpc_proc_counters *counters;	/* one a procedure */
 };
 
+/* Transports, as bits. */
+enum { RPC_OVER_TCP = 1, RPC_OVER_UDP = 2, RPC_OVER_RDMA = 4 };
+
 struct rpc_program {
 	const char		 *name;
 	uint32_t		  prog;
 	uint32_t		  nversions;
 	const struct rpc_version *versions;	/* ascending */
-	bool			  no_rdma;	/* not served over RDMA */
+	bool			  no_rdma;	/* not served over RDMA, */
+	bool			  only_rdma;	/* over nothing else */
+	uint8_t			  announced;	/* RPC_OVER_... that clients
+						 * ask rpcbind for */
 	void			 *ctx;		/* the program's own */
 	/*
 	 * Called before the arguments of a procedure other than NULL are

@@ -28,6 +28,27 @@ done <<LAYERS
 $layers
 LAYERS
 
+# A new program, fabric or backend is a directory and a line of a list: nothing
+# else outside of it names it.
+# listed FILES HEADERS WHERE...: only FILES of WHERE include HEADERS
+listed()
+{
+	files=$1 headers=$2
+	shift 2
+	for f in $(grep -rlE "^#include \"$headers/" "$@" --include='*.[ch]')
+	do
+		case " $files " in
+		*" $f "*) ;;
+		*) fail "$f: must not include $headers" ;;
+		esac
+	done
+}
+listed 'daemon/programs.c' \
+	'(nfs3|mountd)' daemon
+listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
+	transport/fabric/*.[ch]
+listed '' 'vfs/(posix|mem)' daemon nfs3 mountd vfs/*.[ch]
+
 # Every source names its licence; neither it, nor a line or function of it, is
 # too long.
 # shellcheck disable=SC2044,SC2086 # the names have no spaces

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * program - an RPC program as a server process starts it: a row, which the
+ * program's own directory defines and daemon/programs.c lists.
+ */
+#ifndef GANNET_RPC_PROGRAM_H
+#define GANNET_RPC_PROGRAM_H
+
+#include <stdio.h>
+
+#include "rpc/rpc.h"
+
+struct export_table;
+struct locks;
+
+/* The parts of the process that programs stand on: all outlive them. */
+struct program_env {
+	struct rpc_server   *server;
+	struct export_table *exports;
+	struct work_class   *names;	/* the share for name look-ups */
+	const char	    *state_dir;
+	bool		     rdma_mount;	/* MOUNT over RDMA, too */
+	bool		     port_mapper;	/* clients find ports by one */
+	struct locks	    *locks;		/* daemon/locks.h */
+};
+
+struct program_row {
+	/* 0 or -errno; *@out stays NULL where the machine does not need the
+	 * program. */
+	int  (*create)(const struct program_env *env, struct rpc_program **out);
+	/* NULL: it is not the row's. */
+	void (*destroy)(struct rpc_program *prog);
+	/* NULL, or called before destroy: no call runs any more, and the shares
+	 * of workers are still there. */
+	void (*stop)(struct rpc_program *prog);
+	/* NULL, or writes what the program has under way, for the operator. */
+	void (*list)(struct rpc_program *prog, FILE *out);
+	/* The program's own port, over TCP and UDP, and the names of these
+	 * listeners in "ready: NAME PORT"; 0: the server's port. */
+	uint16_t port;
+	const char *tcp_name, *udp_name;
+	/*
+	 * NULL, or the program is told of every program, in rpcbind's place:
+	 * that version @vers of program @number is served at @addr over @netid
+	 * (RFC 5665 section 5.2.3.3), which is copied.  0 or -errno.
+	 */
+	int  (*add)(struct rpc_program *prog, uint32_t number, uint32_t vers,
+		    const char *netid, const struct sockaddr *addr);
+	/* Forgets all of them. */
+	void (*clear)(struct rpc_program *prog);
+};
+
+#endif

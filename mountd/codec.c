@@ -24,8 +24,9 @@ void mount_put_mnt3(struct xdr_out *x, const void *res)
 	if (r->status != MNT3_OK)
 		return;
 	xdr_put_opaque(x, r->fh.data, r->fh.len);
-	xdr_put_u32(x, 1);			/* auth_flavors<> */
-	xdr_put_u32(x, RPC_AUTH_SYS);
+	xdr_put_u32(x, r->nflavors);
+	for (unsigned i = 0; i < r->nflavors; i++)
+		xdr_put_u32(x, r->flavors[i]);
 }
 
 void mount_put_mnt1(struct xdr_out *x, const void *res)

@@ -243,6 +243,8 @@ int mount_walk(struct rpc_call *call)
 		return err;
 	op->exp->fs->ops->handle(node, &handle);
 	export_fh_make(m->exports, op->exp, &handle, &r->fh);
+	r->nflavors = rpc_server_mnt_flavors(call->server, r->flavors,
+					     MOUNT_MAX_FLAVORS);
 	vfs_node_put(node);
 	return 0;
 }

@@ -57,9 +57,13 @@ struct mount_path_args {		/* MNT UMNT */
 	struct xdr_view	 path;
 };
 
+#define MOUNT_MAX_FLAVORS	8
+
 struct mount_mnt_res {
 	enum mountstat3	 status;
 	struct export_fh fh;
+	unsigned	 nflavors;
+	uint32_t	 flavors[MOUNT_MAX_FLAVORS];
 };
 
 /* codec.c: pure */

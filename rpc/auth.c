@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of authentication flavors.  Pure.
+ * The list of authentication flavors; the protection of replies.
  *
  * Choices where RFC 5531 leaves one:
  *
@@ -17,11 +17,17 @@
  */
 #include "rpc/auth.h"
 
+#include "lib/log.h"
+
 enum { AUTH_GSS = 6, AUTH_TLS = 7 };
 
-static enum rpc_auth_stat check_verf(const struct rpc_auth *auth)
+/* Where the parts of an accepted reply are before it is protected. */
+enum { AT_REPLY_STAT = 8, AT_VERF = 12, VERF_NONE = 8, AT_STAT = 20,
+       AT_RESULTS = 24 };
+
+static enum rpc_auth_stat check_verf(const struct rpc_header *h)
 {
-	return auth->verf_whole && auth->verf == RPC_AUTH_NONE ?
+	return h->verf_whole && h->verf_flavor == RPC_AUTH_NONE ?
 	       RPC_AUTH_OK : RPC_AUTH_BADVERF;
 }
 
@@ -32,20 +38,23 @@ static void set_nobody(struct rpc_cred *cred)
 	cred->ngids = 0;
 }
 
-static enum rpc_auth_stat verify_none(const struct rpc_auth *auth,
-				      struct rpc_cred *cred)
+static enum rpc_auth_stat verify_none(const struct rpc_flavor *self,
+				      const struct rpc_header *h,
+				      struct rpc_call *call)
 {
-	set_nobody(cred);
-	return check_verf(auth);
+	set_nobody(&call->cred);
+	return check_verf(h);
 }
 
 /* Bytes after the last gid are ignored, as other servers do. */
-static enum rpc_auth_stat verify_sys(const struct rpc_auth *auth,
-				     struct rpc_cred *cred)
+static enum rpc_auth_stat verify_sys(const struct rpc_flavor *self,
+				     const struct rpc_header *h,
+				     struct rpc_call *call)
 {
+	struct rpc_cred *cred = &call->cred;
 	struct xdr_in x;
 
-	xdr_in_init(&x, auth->body.data, auth->body.len);
+	xdr_in_init(&x, h->cred.data, h->cred.len);
 	xdr_get_u32(&x);				/* stamp */
 	xdr_get_opaque(&x, RPC_MAX_MACHINE);
 	cred->flavor = RPC_AUTH_SYS;
@@ -54,41 +63,142 @@ static enum rpc_auth_stat verify_sys(const struct rpc_auth *auth,
 	cred->ngids = xdr_get_count(&x, RPC_MAX_GIDS);
 	for (uint32_t i = 0; i < cred->ngids; i++)
 		cred->gids[i] = xdr_get_u32(&x);
-	return xdr_ok(&x) ? check_verf(auth) : RPC_AUTH_BADCRED;
+	return xdr_ok(&x) ? check_verf(h) : RPC_AUTH_BADCRED;
 }
 
-static enum rpc_auth_stat verify_gss(const struct rpc_auth *auth,
-				     struct rpc_cred *cred)
+static enum rpc_auth_stat verify_gss(const struct rpc_flavor *self,
+				     const struct rpc_header *h,
+				     struct rpc_call *call)
 {
 	return RPC_AUTH_REJECTEDCRED;
 }
 
-static enum rpc_auth_stat verify_other(const struct rpc_auth *auth,
-				       struct rpc_cred *cred)
+static enum rpc_auth_stat verify_other(const struct rpc_header *h,
+				       struct rpc_call *call)
 {
-	set_nobody(cred);
-	if (auth->proc != 0)
+	set_nobody(&call->cred);
+	if (h->proc != 0)
 		return RPC_AUTH_REJECTEDCRED;
-	return auth->verf_whole ? RPC_AUTH_OK : RPC_AUTH_BADVERF;
+	return h->verf_whole ? RPC_AUTH_OK : RPC_AUTH_BADVERF;
 }
 
-static enum rpc_auth_stat verify_tls(const struct rpc_auth *auth,
-				     struct rpc_cred *cred)
+static enum rpc_auth_stat verify_tls(const struct rpc_flavor *self,
+				     const struct rpc_header *h,
+				     struct rpc_call *call)
 {
-	return auth->proc ? RPC_AUTH_BADCRED : verify_other(auth, cred);
+	return h->proc ? RPC_AUTH_BADCRED : verify_other(h, call);
 }
 
-static rpc_auth_fn *const rows[] = {
-	[RPC_AUTH_NONE]	= verify_none,
-	[RPC_AUTH_SYS]	= verify_sys,
-	[AUTH_GSS]	= verify_gss,
-	[AUTH_TLS]	= verify_tls,
+static const struct rpc_flavor sys = {
+	.flavor = RPC_AUTH_SYS, .mnt = { RPC_AUTH_SYS }, .verify = verify_sys,
+};
+static const struct rpc_flavor none = {
+	.flavor = RPC_AUTH_NONE, .verify = verify_none,
+};
+static const struct rpc_flavor gss = {
+	.flavor = AUTH_GSS, .verify = verify_gss,
+};
+static const struct rpc_flavor tls = {
+	.flavor = AUTH_TLS, .verify = verify_tls,
 };
 
-enum rpc_auth_stat rpc_auth_verify(const struct rpc_auth *auth,
-				   struct rpc_cred *cred)
+const struct rpc_flavor *const rpc_flavors[] = {
+	&sys, &none, &gss, &tls, NULL
+};
+
+enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
+				   const struct rpc_header *h,
+				   struct rpc_call *call)
 {
-	if (auth->flavor < ARRAY_SIZE(rows) && rows[auth->flavor])
-		return rows[auth->flavor](auth, cred);
-	return verify_other(auth, cred);
+	for (; *flavors; flavors++)
+		if ((*flavors)->flavor == h->flavor)
+			return (*flavors)->verify(*flavors, h, call);
+	return verify_other(h, call);
+}
+
+static uint32_t head_word(const struct msg *m, unsigned at)
+{
+	uint32_t v;
+
+	memcpy(&v, m->head + at, 4);
+	return be32toh(v);
+}
+
+/* Puts the verifier in the place of AUTH_NONE's, and the rest around the
+ * results.  False: there is no room. */
+static bool insert_verf(struct msg *m, const struct xdr_out *verf,
+			const struct rpc_wrapping *w)
+{
+	uint32_t nverf = (uint32_t)xdr_out_len(verf);
+	uint32_t nbefore = (uint32_t)xdr_out_len(&w->before);
+	uint32_t nafter = (uint32_t)xdr_out_len(&w->after);
+	uint32_t more = nverf - VERF_NONE + nbefore;
+	uint8_t *stat = m->head + AT_VERF + nverf;
+
+	if (verf->bad || w->before.bad || w->after.bad ||
+	    m->head_len + m->tail_len + more + nafter > MSG_HEAD_SIZE)
+		return false;
+	memmove(stat + 4 + nbefore, m->head + AT_RESULTS,
+		m->head_len - AT_RESULTS + m->tail_len);
+	memmove(stat, m->head + AT_STAT, 4);
+	memcpy(m->head + AT_VERF, verf->start, nverf);
+	memcpy(stat + 4, w->before.start, nbefore);
+	m->head_len += more;
+	memcpy(m->head + m->head_len + m->tail_len, w->after.start, nafter);
+	m->tail_len += nafter;
+	return true;
+}
+
+static bool protect(struct rpc_call *call)
+{
+	uint8_t verf[8 + RPC_MAX_AUTH], before[RPC_WRAP_MAX],
+		after[RPC_WRAP_MAX];
+	const struct rpc_guard *g = call->guard;
+	struct msg *m = call->msg;
+	struct rpc_wrapping w = { .iov = {
+		{ m->head + AT_RESULTS, m->head_len - AT_RESULTS },
+		{ m->body ? m->body->data : NULL, m->body ? m->body_len : 0 },
+		{ m->head + m->head_len, m->tail_len },
+	} };
+	struct xdr_out x;
+
+	xdr_out_init(&w.before, before, sizeof(before));
+	xdr_out_init(&w.after, after, sizeof(after));
+	xdr_out_init(&x, verf, sizeof(verf));
+	if (g->wrap && head_word(m, AT_STAT) == RPC_SUCCESS) {
+		m->body_ddp = false;
+		if (!g->wrap(call, &w))
+			return false;
+	}
+	g->put_verf(call, &x);
+	return insert_verf(m, &x, &w);
+}
+
+void rpc_auth_protect(struct rpc_call *call)
+{
+	struct msg *m = call->msg;
+	struct xdr_out x;
+
+	if (head_word(m, AT_REPLY_STAT) == 0 && !protect(call)) {
+		log_limited(LOG_LEVEL_ERR, "%s: results can't be protected",
+			    m->xprt->name);
+		xdr_out_init(&x, m->head, MSG_HEAD_SIZE);
+		rpc_header_accepted(&x, call->xid, RPC_SYSTEM_ERR);
+		m->head_len = AT_RESULTS;
+		if (m->body)
+			buf_put(m->body);
+		else if (m->body_len)
+			pipe_put(m->pipe);
+		m->tail_len = m->body_len = 0;
+		m->body = NULL;
+		m->pipe = NULL;
+		protect(call);
+	}
+	rpc_auth_release(call);
+}
+
+void rpc_auth_release(struct rpc_call *call)
+{
+	if (call->guard && call->guard->release)
+		call->guard->release(call);
 }

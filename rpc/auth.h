@@ -1,24 +1,83 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* auth - the flavors of authentication (RFC 5531 section 8), a row each. */
+/*
+ * auth - the flavors of authentication (RFC 5531 section 8).
+ *
+ * A flavor is a row: it decides who the caller is.  A flavor that also protects
+ * a call and its reply, as RPCSEC_GSS does (RFC 2203), gives the call a guard.
+ * To add a flavor: its own file, and a line in the list of auth.c.
+ */
 #ifndef GANNET_RPC_AUTH_H
 #define GANNET_RPC_AUTH_H
 
-#include "rpc/rpc.h"
+#include "rpc/header.h"
 
-/* A call's credential and verifier, as they arrived. */
-struct rpc_auth {
-	uint32_t	proc;
-	uint32_t	flavor;
-	struct xdr_view	body;
-	uint32_t	verf;		/* the verifier's flavor */
-	bool		verf_whole;	/* false: cut, or too long */
+#define RPC_MNT_FLAVORS	4
+/* The bytes that a guard may put on either side of the results. */
+#define RPC_WRAP_MAX	128
+
+struct rpc_flavor {
+	uint32_t flavor;
+	/* The numbers that MNT lists for it (RFC 1813 section 5.2.1, RFC 2623
+	 * section 2.6); 0 after the last. */
+	uint32_t mnt[RPC_MNT_FLAVORS];
+	/*
+	 * Sets call->cred, and may set call->guard and call->guard_state.  On
+	 * the poller: must not block.  Returns RPC_AUTH_OK, the reason to deny
+	 * the call, or RPC_AUTH_DROP; the call holds nothing of the flavor's
+	 * then.  @h is valid until it returns.
+	 */
+	enum rpc_auth_stat (*verify)(const struct rpc_flavor *self,
+				     const struct rpc_header *h,
+				     struct rpc_call *call);
 };
 
-/* Pure.  Sets @cred; returns RPC_AUTH_OK, or the reason to deny the call. */
-typedef enum rpc_auth_stat rpc_auth_fn(const struct rpc_auth *auth,
-				       struct rpc_cred *cred);
+/* The results of a reply, for a guard to protect. */
+struct rpc_wrapping {
+	struct iovec	iov[3];		/* to be changed in place, if at all */
+	struct xdr_out	before;		/* RPC_WRAP_MAX each: goes before the */
+	struct xdr_out	after;		/* results, and after them */
+};
 
-/* Asks the flavor's row. */
-rpc_auth_fn rpc_auth_verify;
+/*
+ * The protection of one call.  A reply comes to put_verf() and wrap() on
+ * whichever thread sends it, and once: the cache of replies keeps results as
+ * they were before.  All but put_verf may be NULL.
+ */
+struct rpc_guard {
+	/*
+	 * Serves the call in place of the program that it names, by its first
+	 * procedure: the call is between the client and the flavor, like the
+	 * making of a context (RFC 2203 section 5.2).
+	 */
+	const struct rpc_program *program;
+	/*
+	 * @x stands before the arguments.  Checks them, may change them where
+	 * they are, and sets @segs to the pieces that hold the bare ones.
+	 * Returns the number of pieces; -1: GARBAGE_ARGS.
+	 */
+	int (*unwrap)(struct rpc_call *call, struct xdr_in *x,
+		      struct xdr_seg segs[MSG_MAX_SEGS]);
+	/* Puts the verifier of an accepted reply: flavor and body. */
+	void (*put_verf)(struct rpc_call *call, struct xdr_out *x);
+	/* For RPC_SUCCESS.  The reply is not reduced (RFC 8166 section 6.1),
+	 * and its body is no pipe.  False: SYSTEM_ERR. */
+	bool (*wrap)(struct rpc_call *call, struct rpc_wrapping *w);
+	/* The call is over, answered or not. */
+	void (*release)(struct rpc_call *call);
+};
+
+/* The flavors that are served unless a server is told others; NULL after the
+ * last. */
+extern const struct rpc_flavor *const rpc_flavors[];
+
+/* Asks the flavor's row in @flavors.  Returns as its verify() does. */
+enum rpc_auth_stat rpc_auth_verify(const struct rpc_flavor *const *flavors,
+				   const struct rpc_header *h,
+				   struct rpc_call *call);
+/* The call has a guard and its reply is encoded: protects the reply, and
+ * releases the guard. */
+void rpc_auth_protect(struct rpc_call *call);
+/* The call ends without a reply. */
+void rpc_auth_release(struct rpc_call *call);
 
 #endif

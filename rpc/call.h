@@ -77,6 +77,7 @@ struct rpc_server {
 	struct drc	  *drc;
 	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
+	const struct rpc_flavor *const *flavors;	/* borrowed */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
 };

@@ -17,7 +17,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
-#include "rpc/header.h"
+#include "rpc/auth.h"
 
 /* Bytes that the checksum covers of a call that only must not run beside its
  * duplicate: a WRITE's place and the start of its data. */
@@ -101,15 +101,13 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 				      const struct rpc_header *h)
 {
 	const struct rpc_program *prog;
+	unsigned k = 0;
 
-	for (unsigned i = 0; i < server->nprogs; i++) {
-		prog = server->progs[i];
-		if (prog->prog == h->prog)
-			call->prog = prog;
-	}
-	prog = call->prog;
-	if (!prog)
+	while (k < server->nprogs && server->progs[k]->prog != h->prog)
+		k++;
+	if (k == server->nprogs)
 		return RPC_PROG_UNAVAIL;
+	call->prog = prog = server->progs[k];
 	for (uint32_t i = 0; i < prog->nversions; i++) {
 		const struct rpc_version *v = &prog->versions[i];
 
@@ -166,7 +164,10 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 		rpc_reply_rpc_mismatch(slot);
 		return;
 	case RPC_HEADER_DENIED:
-		deny(slot, h->denied);
+		if (h->denied == RPC_AUTH_DROP)
+			rpc_reply_none(slot);
+		else
+			deny(slot, h->denied);
 		return;
 	case RPC_HEADER_NOT_CALL:
 		stat_inc(rpc_not_call);
@@ -178,6 +179,35 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 	log_limited(LOG_LEVEL_INFO, "%s: a message of %u bytes is not a call",
 		    slot->call.msg->xprt->name, slot->call.msg->call_len);
 	rpc_reply_reject(slot);
+}
+
+static void refuse_args(struct rpc_slot *slot)
+{
+	stat_inc(rpc_garbage);
+	rpc_reply_status(slot, RPC_GARBAGE_ARGS);
+}
+
+/* Lets the guard look at its call.  Makes @x the bare arguments, in @segs.
+ * False: they are not as the client made them. */
+static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
+			 struct xdr_seg segs[MSG_MAX_SEGS])
+{
+	const struct rpc_guard *g = call->guard;
+	int n;
+
+	if (g->program) {
+		call->prog = g->program;
+		call->version = call->prog->versions;
+		call->proc = call->version->procs;
+		call->procnum = 0;
+	}
+	if (!g->unwrap)
+		return true;
+	/* Bytes beyond that were not kept. */
+	n = call->msg->call_len > MSG_MAX_LEN ? -1 : g->unwrap(call, x, segs);
+	if (n >= 0)
+		xdr_in_init_segs(x, segs, (uint32_t)n);
+	return n >= 0;
 }
 
 /* The row is known, @x stands before the arguments. */
@@ -196,8 +226,7 @@ static void dispatch_start(struct rpc_slot *slot, struct xdr_in *x)
 		}
 	}
 	if (proc->decode && !proc->decode(x, call->args)) {
-		stat_inc(rpc_garbage);
-		rpc_reply_status(slot, RPC_GARBAGE_ARGS);
+		refuse_args(slot);
 		return;
 	}
 	rpc_call_init(slot);
@@ -218,6 +247,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->prog = NULL;
 	call->version = NULL;
 	call->proc = NULL;
+	call->guard = NULL;
 	call->may_wait = false;
 	call->failed = false;
 	priv->class = NULL;
@@ -232,6 +262,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 {
 	struct rpc_server *server = container_of(sink, struct rpc_server, sink);
 	struct rpc_slot *slot = m->upper;
+	struct xdr_seg bare[MSG_MAX_SEGS];
 	enum rpc_header_kind kind;
 	enum rpc_accept_stat stat;
 	struct rpc_header h;
@@ -240,8 +271,13 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	stat_inc(rpc_calls);
 	init_call(server, m, slot);
 	xdr_in_init_segs(&x, m->call, m->ncall);
-	kind = rpc_header_decode(&x, &h, &slot->call.cred);
+	kind = rpc_header_decode(&x, &h);
 	slot->call.xid = h.xid;
+	if (likely(kind == RPC_HEADER_CALL)) {
+		h.denied = rpc_auth_verify(server->flavors, &h, &slot->call);
+		if (unlikely(h.denied != RPC_AUTH_OK))
+			kind = RPC_HEADER_DENIED;
+	}
 	if (unlikely(kind != RPC_HEADER_CALL)) {
 		refuse_header(slot, kind, &h);
 		return;
@@ -253,6 +289,11 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 		stat = refuse_rdma(slot);
 	if (unlikely(stat != RPC_SUCCESS)) {
 		refuse_proc(slot, stat);
+		return;
+	}
+	if (unlikely(slot->call.guard) &&
+	    !take_guarded(&slot->call, &x, bare)) {
+		refuse_args(slot);
 		return;
 	}
 	dispatch_start(slot, &x);
@@ -283,9 +324,8 @@ static bool ends_with(struct rpc_server *server, const void *head,
 	struct rpc_header h;
 	struct xdr_in x;
 
-	call.prog = NULL;
 	xdr_in_init_segs(&x, segs, 2);
-	if (rpc_header_decode(&x, &h, &call.cred) != RPC_HEADER_CALL ||
+	if (rpc_header_decode(&x, &h) != RPC_HEADER_CALL ||
 	    find_proc(server, &call, &h) != RPC_SUCCESS)
 		return false;
 	return call.proc->flags & RPC_PROC_DDP_ARG &&

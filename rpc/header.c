@@ -2,33 +2,16 @@
 /* RPC call headers off the wire, reply headers onto it.  Pure. */
 #include "rpc/header.h"
 
-#include "rpc/auth.h"
 
 enum { CALL = 0, REPLY = 1 };
 enum { MSG_ACCEPTED = 0, MSG_DENIED = 1 };
 enum { RPC_MISMATCH = 0, AUTH_ERROR = 1 };
 
-static enum rpc_auth_stat decode_auth(struct xdr_in *x, uint32_t proc,
-				      struct rpc_cred *cred)
-{
-	struct rpc_auth auth;
-
-	auth.proc = proc;
-	auth.flavor = xdr_get_u32(x);
-	auth.body = xdr_get_opaque(x, RPC_MAX_AUTH);
-	if (!xdr_ok(x))
-		return RPC_AUTH_BADCRED;
-	auth.verf = xdr_get_u32(x);
-	xdr_get_opaque(x, RPC_MAX_AUTH);
-	auth.verf_whole = xdr_ok(x);
-	return rpc_auth_verify(&auth, cred);
-}
-
-enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h,
-				       struct rpc_cred *cred)
+enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h)
 {
 	uint32_t type, vers;
 
+	h->start = x->p;
 	h->xid = xdr_get_u32(x);
 	type = xdr_get_u32(x);
 	vers = xdr_get_u32(x);
@@ -43,8 +26,16 @@ enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h,
 	h->proc = xdr_get_u32(x);
 	if (!xdr_ok(x))
 		return RPC_HEADER_SHORT;
-	h->denied = decode_auth(x, h->proc, cred);
-	return h->denied == RPC_AUTH_OK ? RPC_HEADER_CALL : RPC_HEADER_DENIED;
+	h->flavor = xdr_get_u32(x);
+	h->cred = xdr_get_opaque(x, RPC_MAX_AUTH);
+	if (!xdr_ok(x)) {
+		h->denied = RPC_AUTH_BADCRED;
+		return RPC_HEADER_DENIED;
+	}
+	h->verf_flavor = xdr_get_u32(x);
+	h->verf = xdr_get_opaque(x, RPC_MAX_AUTH);
+	h->verf_whole = xdr_ok(x);
+	return RPC_HEADER_CALL;
 }
 
 void rpc_header_accepted(struct xdr_out *x, uint32_t xid,

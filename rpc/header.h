@@ -18,8 +18,28 @@ struct rpc_header {
 	uint32_t	   prog;
 	uint32_t	   vers;
 	uint32_t	   proc;
+	/* The credential and the verifier, as they arrived. */
+	uint32_t	   flavor;
+	struct xdr_view	   cred;
+	uint32_t	   verf_flavor;
+	struct xdr_view	   verf;
+	bool		   verf_whole;	/* false: cut, or too long */
+	const uint8_t	  *start;	/* of the message */
 	enum rpc_auth_stat denied;	/* why, with RPC_HEADER_DENIED */
 };
+
+/* The header up to the verifier, for a flavor that signs it; empty if it came
+ * in pieces. */
+static inline struct xdr_view rpc_header_signed(const struct rpc_header *h)
+{
+	uint32_t before = 32;
+
+	if (h->cred.data != h->start + before)
+		return (struct xdr_view){ NULL, 0 };
+	return (struct xdr_view){
+		h->start, before + h->cred.len + xdr_pad(h->cred.len)
+	};
+}
 
 enum rpc_header_kind {
 	RPC_HEADER_CALL,	/* the arguments come next */
@@ -30,9 +50,8 @@ enum rpc_header_kind {
 	RPC_HEADER_DENIED,	/* AUTH_ERROR, to xid */
 };
 
-/* @cred is complete only with RPC_HEADER_CALL. */
-enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h,
-				       struct rpc_cred *cred);
+/* Views point into the message. */
+enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h);
 
 /* An accepted reply up to its accept_stat; AUTH_NONE verifier. */
 void rpc_header_accepted(struct xdr_out *x, uint32_t xid,

@@ -10,7 +10,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "rpc/header.h"
+#include "rpc/auth.h"
 
 STAT(rpc_reply_overflow, "results that did not fit a reply's head");
 STAT(rpc_replied, "replies given to a transport");
@@ -106,6 +106,8 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 
 static void hand_over(struct rpc_slot *slot)
 {
+	if (unlikely(slot->call.guard))
+		rpc_auth_protect(&slot->call);
 	if (xprt_reply(slot->call.msg) < 0)
 		stat_inc(rpc_reply_lost);
 	stat_inc(rpc_replied);		/* rpc_busy() counted it till here */
@@ -189,6 +191,7 @@ void rpc_reply_none(struct rpc_slot *slot)
 	slot->call.msg->body = NULL;
 	reply_remember(slot, false);
 	reply_end(slot, true);
+	rpc_auth_release(&slot->call);
 	xprt_drop(slot->call.msg);
 	stat_inc(rpc_dropped);
 }
@@ -197,6 +200,7 @@ void rpc_reply_reject(struct rpc_slot *slot)
 {
 	slot->call.msg->body = NULL;
 	reply_end(slot, true);
+	rpc_auth_release(&slot->call);
 	xprt_reject(slot->call.msg);
 	stat_inc(rpc_rejected);
 }
@@ -257,7 +261,7 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 {
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
-	if (!call->msg->xprt->takes_pipes)
+	if (!call->msg->xprt->takes_pipes || (call->guard && call->guard->wrap))
 		return NULL;
 	if (!priv->pipe)
 		priv->pipe = pipe_get(call->server->pipes);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "rpc/auth.h"
 #include "rpc/call.h"
 
 int rpc_server_create(const struct rpc_server_config *config,
@@ -18,6 +19,7 @@ int rpc_server_create(const struct rpc_server_config *config,
 		goto fail;
 	memset(server, 0, sizeof(*server));
 	server->pool = config->pool;
+	server->flavors = config->flavors ? config->flavors : rpc_flavors;
 	rpc_suspended_init(&server->suspended);
 	server->sink.recv = rpc_dispatch;
 	server->sink.read_chunk_ok = rpc_read_chunk_ok;
@@ -83,6 +85,21 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 			return -EEXIST;
 	server->progs[server->nprogs++] = prog;
 	return 0;
+}
+
+unsigned rpc_server_mnt_flavors(const struct rpc_server *server, uint32_t *out,
+				unsigned max)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; server->flavors[i]; i++) {
+		const struct rpc_flavor *f = server->flavors[i];
+
+		for (unsigned k = 0; k < RPC_MNT_FLAVORS && f->mnt[k]; k++)
+			if (n < max)
+				out[n++] = f->mnt[k];
+	}
+	return n;
 }
 
 /* The ends are summed first.  A call is counted as taken before it ends, so the

@@ -33,6 +33,7 @@ enum rpc_auth_stat {
 	RPC_AUTH_BADVERF = 3,
 	RPC_AUTH_REJECTEDVERF = 4,
 	RPC_AUTH_TOOWEAK = 5,
+	RPC_AUTH_DROP = -1,		/* not on the wire: no reply at all */
 };
 
 enum rpc_accept_stat {
@@ -54,6 +55,8 @@ struct rpc_cred {
 };
 
 struct rpc_call;
+struct rpc_flavor;
+struct rpc_guard;
 struct work_class;
 struct work_item;
 
@@ -118,6 +121,7 @@ struct rpc_proc {
 #define RPC_ARGS_SIZE		256
 #define RPC_RES_SIZE		384
 #define RPC_STATE_SIZE		512
+#define RPC_GUARD_STATE		32
 
 /* One procedure's counters, of all servers in the process. */
 struct rpc_proc_counters {
@@ -189,6 +193,8 @@ struct rpc_call {
 	bool			  may_wait;	/* false on a poller */
 	bool			  failed;	/* the results tell of an error:
 						 * counted as one */
+	const struct rpc_guard	 *guard;	/* the flavor's; NULL: none */
+	_Alignas(16) uint8_t	  guard_state[RPC_GUARD_STATE];
 	_Alignas(16) uint8_t	  args[RPC_ARGS_SIZE];
 	_Alignas(16) uint8_t	  res[RPC_RES_SIZE];
 	_Alignas(16) uint8_t	  state[RPC_STATE_SIZE];
@@ -292,6 +298,8 @@ struct rpc_server_config {
 	size_t	 drc_bytes;		/* memory for remembered replies; 0:
 					 * remember none */
 	struct pool *pool;		/* borrowed */
+	/* Borrowed, NULL after the last; NULL: those of rpc/auth.h. */
+	const struct rpc_flavor *const *flavors;
 };
 
 /* 0 or -errno; the workers run when it returns. */
@@ -299,6 +307,10 @@ int rpc_server_create(const struct rpc_server_config *config,
 		      struct rpc_server **out);
 /* Before the first listener.  @prog is borrowed. */
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog);
+/* Sets @out to the numbers that MNT lists for the server's flavors; returns how
+ * many there are, @max at most. */
+unsigned rpc_server_mnt_flavors(const struct rpc_server *server, uint32_t *out,
+				unsigned max);
 /* The sink that listeners give their calls to. */
 struct xprt_sink *rpc_server_sink(struct rpc_server *server);
 /* Counts the calls that no server of the process has answered yet.  Any

@@ -164,8 +164,8 @@ static void is_done(struct rpcrdma_request *r)
 	struct caller *c = container_of(r, struct caller, req);
 
 	if (r->status == 0) {
-		require(r->reply_len <= sizeof(c->reply));
-		memcpy(c->reply, r->reply_data, r->reply_len);
+		require(r->reply_len <= c->room);
+		memmove(c->into, r->reply_data, r->reply_len);
 	}
 	sem_post(&c->done);
 }
@@ -240,30 +240,40 @@ void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,
 	xdr_put_u32(&c->out, 0);
 }
 
-static uint32_t exchange_tcp(struct caller *c, uint32_t len)
+static uint32_t exchange_tcp(struct caller *c, uint8_t *call, uint32_t len)
 {
 	uint32_t mark = htonl(0x80000000u | len);
 
-	memcpy(c->call, &mark, 4);
-	require(send(c->fd, c->call, len + 4, MSG_NOSIGNAL) ==
-		(ssize_t)len + 4);
+	memcpy(call, &mark, 4);
+	require(send(c->fd, call, len + 4, MSG_NOSIGNAL) == (ssize_t)len + 4);
 	require(recv(c->fd, &mark, 4, MSG_WAITALL) == 4);
 	len = ntohl(mark) & 0x7fffffff;
-	require(len <= sizeof(c->reply));
-	require(recv(c->fd, c->reply, len, MSG_WAITALL) == (ssize_t)len);
+	require(len <= c->room);
+	require(recv(c->fd, c->into, len, MSG_WAITALL) == (ssize_t)len);
 	return len;
 }
 
-static uint32_t exchange_rdma(struct caller *c, uint32_t len)
+static uint32_t exchange_rdma(struct caller *c, const uint8_t *call,
+			      uint32_t len)
 {
 	memset(&c->req, 0, sizeof(c->req));
-	c->req.call = c->call + 4;
+	c->req.call = call + 4;
 	c->req.call_len = len;
+	c->req.reply = (struct rpcrdma_memory){ c->into, c->room };
 	c->req.done = is_done;
 	rpcrdma_requester_call(c->peer, &c->req);
 	wait_for(&c->done);
 	require(c->req.status == 0);
 	return c->req.reply_len;
+}
+
+uint32_t caller_exchange(struct caller *c, uint8_t *call, uint32_t len,
+			 uint8_t *reply, uint32_t room)
+{
+	c->into = reply;
+	c->room = room;
+	return c->fd >= 0 ? exchange_tcp(c, call, len) :
+	       exchange_rdma(c, call, len);
 }
 
 uint32_t caller_send(struct caller *c)
@@ -272,7 +282,7 @@ uint32_t caller_send(struct caller *c)
 	uint32_t stat;
 
 	require(!c->out.bad);
-	len = c->fd >= 0 ? exchange_tcp(c, len) : exchange_rdma(c, len);
+	len = caller_exchange(c, c->call, len, c->reply, sizeof(c->reply));
 	xdr_in_init(&c->in, c->reply, len);
 	require(xdr_get_u32(&c->in) == c->xid && xdr_get_u32(&c->in) == 1);
 	if (xdr_get_u32(&c->in) != 0) {		/* MSG_DENIED */

@@ -46,13 +46,15 @@ struct caller_cred {
 	uint32_t gids[32];
 };
 
-#define CALLER_BUF	8192
+#define CALLER_BUF	(32u << 10)
 
 struct caller {
 	int			  fd;	/* -1: not TCP */
 	struct rpcrdma_requester *peer;
 	struct rpcrdma_request	  req;
 	sem_t			  connected, done;
+	uint8_t			 *into;	/* for the reply, */
+	uint32_t		  room;	/* of so many bytes */
 	uint32_t		  xid;
 	uint8_t			  call[CALLER_BUF], reply[CALLER_BUF];
 	struct xdr_out		  out;	/* behind what begin wrote */
@@ -69,6 +71,10 @@ void caller_close(struct caller *c);
 
 void caller_begin(struct caller *c, uint32_t prog, uint32_t vers,
 		  uint32_t proc, const struct caller_cred *cred);
+/* Sends the @len bytes behind the first four of @call and waits; puts the reply
+ * to @reply and returns its length. */
+uint32_t caller_exchange(struct caller *c, uint8_t *call, uint32_t len,
+			 uint8_t *reply, uint32_t room);
 /* Sends it and waits.  The accept_stat, or CALLER_DENIED + auth_stat. */
 uint32_t caller_send(struct caller *c);
 

@@ -71,7 +71,7 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	struct rpc_server_config sc = {
 		.nworkers = c->nworkers ? c->nworkers : 4,
 		.drc_bytes = c->reply_bytes ? c->reply_bytes : 1 << 20,
-		.pool = h->pool,
+		.pool = h->pool, .flavors = c->flavors,
 	};
 	struct mountd_config mc = { .exports = h->exports,
 				    .state_dir = c->state_dir,

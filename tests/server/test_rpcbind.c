@@ -96,10 +96,9 @@ static void put_map(struct xdr_out *x, const struct map *m)
 static void answer(struct xdr_in *in, struct xdr_out *out)
 {
 	struct rpc_header h;
-	struct rpc_cred cred;
 	struct map m = { 0 };
 
-	assert(rpc_header_decode(in, &h, &cred) == RPC_HEADER_CALL);
+	assert(rpc_header_decode(in, &h) == RPC_HEADER_CALL);
 	assert(h.prog == 100000 && h.vers == 4);
 	rpc_header_accepted(out, h.xid, RPC_SUCCESS);
 	if (h.proc == DUMP) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RPC headers: RFC 5531 sections 8.2, 9, 10 and appendix A. */
-#include "rpc/header.h"
+#include "rpc/auth.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 static uint8_t wire[2048];
 static struct xdr_out out;
 static struct rpc_header h;
-static struct rpc_cred cred;
+static struct rpc_call call;
 
 static void begin(uint32_t proc)
 {
@@ -45,6 +45,16 @@ static uint32_t sys_body(uint8_t *body, uint32_t name_len, uint32_t ngids)
 	return (uint32_t)xdr_out_len(&x);
 }
 
+static enum rpc_header_kind verified(struct xdr_in *x)
+{
+	enum rpc_header_kind kind = rpc_header_decode(x, &h);
+
+	if (kind != RPC_HEADER_CALL)
+		return kind;
+	h.denied = rpc_auth_verify(rpc_flavors, &h, &call);
+	return h.denied ? RPC_HEADER_DENIED : RPC_HEADER_CALL;
+}
+
 static enum rpc_header_kind decode_len(size_t len)
 {
 	/* Exactly as long as the input, for the sanitizer. */
@@ -54,7 +64,7 @@ static enum rpc_header_kind decode_len(size_t len)
 
 	memcpy(copy, wire, len);
 	xdr_in_init(&x, copy, len);
-	kind = rpc_header_decode(&x, &h, &cred);
+	kind = verified(&x);
 	free(copy);
 	return kind;
 }
@@ -90,8 +100,8 @@ TEST(a_call_is_decoded)
 	ck_assert_uint_eq(h.prog, 100003);
 	ck_assert_uint_eq(h.vers, 3);
 	ck_assert_uint_eq(h.proc, 1);
-	ck_assert_int_eq(cred.flavor, RPC_AUTH_NONE);
-	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_int_eq(call.cred.flavor, RPC_AUTH_NONE);
+	ck_assert_uint_eq(call.cred.ngids, 0);
 }
 
 TEST(auth_sys_has_up_to_16_groups)
@@ -99,12 +109,12 @@ TEST(auth_sys_has_up_to_16_groups)
 	for (uint32_t n = 0; n <= 16; n++) {
 		call_sys(7, n);
 		ck_assert_int_eq(decode(), RPC_HEADER_CALL);
-		ck_assert_int_eq(cred.flavor, RPC_AUTH_SYS);
-		ck_assert_uint_eq(cred.uid, 1001);
-		ck_assert_uint_eq(cred.gid, 1002);
-		ck_assert_uint_eq(cred.ngids, n);
+		ck_assert_int_eq(call.cred.flavor, RPC_AUTH_SYS);
+		ck_assert_uint_eq(call.cred.uid, 1001);
+		ck_assert_uint_eq(call.cred.gid, 1002);
+		ck_assert_uint_eq(call.cred.ngids, n);
 		for (uint32_t i = 0; i < n; i++)
-			ck_assert_uint_eq(cred.gids[i], 2000 + i);
+			ck_assert_uint_eq(call.cred.gids[i], 2000 + i);
 	}
 	call_sys(7, 17);
 	denied(RPC_AUTH_BADCRED);
@@ -171,7 +181,7 @@ TEST(null_takes_any_flavor_but_gss)
 		put_auth(flavors[i], "abcd", 4);
 		put_auth(flavors[i], "abcd", 4);
 		ck_assert_int_eq(decode(), RPC_HEADER_CALL);
-		ck_assert_int_eq(cred.flavor, RPC_AUTH_NONE);
+		ck_assert_int_eq(call.cred.flavor, RPC_AUTH_NONE);
 	}
 	begin(0);
 	put_auth(6, "abcd", 4);
@@ -245,7 +255,7 @@ TEST(the_arguments_come_next)
 	call_sys(6, 2);
 	xdr_put_u32(&out, 0xfeed);
 	xdr_in_init(&x, wire, xdr_out_len(&out));
-	ck_assert_int_eq(rpc_header_decode(&x, &h, &cred), RPC_HEADER_CALL);
+	ck_assert_int_eq(verified(&x), RPC_HEADER_CALL);
 	ck_assert_uint_eq(xdr_get_u32(&x), 0xfeed);
 	ck_assert_uint_eq(xdr_left(&x), 0);
 }

@@ -133,5 +133,7 @@ NFS3_STEP(readdir)
 
 NFS3_STEP(readdirplus)
 {
+	if (nfs3_op(call)->opts.no_readdirplus)
+		return -EOPNOTSUPP;
 	return list_entries(call, true);
 }

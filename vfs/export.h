@@ -26,6 +26,12 @@ struct export_opts {
 	bool	 root_squash;	/* uid 0 becomes anonuid; gid 0 anongid */
 	bool	 all_squash;
 	bool	 secure;	/* only ports below 1024 */
+	bool	 no_acl;	/* NFSACL is NOTSUPP */
+	bool	 no_readdirplus;	/* READDIRPLUS is NOTSUPP */
+	bool	 manage_gids;	/* groups are those of the name service */
+	bool	 auth_nlm;	/* locks need permission to read the file */
+	bool	 crossmnt;	/* what is mounted below is part of it */
+	bool	 nohide;	/* entered from an export that it is below */
 	uint32_t anonuid;
 	uint32_t anongid;
 };
@@ -47,6 +53,7 @@ struct export_config {
 	/* Of the others; borrowed.  NULL: those of this tree. */
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
+	bool manage_gids;		/* of entries that don't say */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
 	 * can find it yet: set e->upper here.  Publisher's thread. */
 	void (*attach)(void *arg, struct export *e);
@@ -74,6 +81,10 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 int export_set_add(struct export_table *t, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
+/* Calls @fn with each warning about the text, "NAME:LINE: ...", in the order of
+ * the text; one for all lines that have the same. */
+void export_set_notes(const struct export_set *set,
+		      void (*fn)(void *arg, const char *text), void *arg);
 /*
  * Mounts new exports and makes @set the current one.  Takes @set.  On an error
  * (-errno, *@err as above) the old one stays.  A new export has a few seconds

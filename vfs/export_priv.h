@@ -40,22 +40,36 @@ struct client {
 /* One exported path of a snapshot. */
 struct entry {
 	char			*path;
+	char			*prefix;	/* as written: "mem,size=1g:" */
 	const struct vfs_ops	*backend;	/* borrowed: static */
 	void			*options;	/* the backend's block */
 	char			*where;
 	bool			 has_fsid;
 	char			*fsid_where;	/* with has_fsid */
+	/* Exported only while something is mounted here; NULL: always. */
+	char			*mountpoint;
 	uint32_t		 id;
 	uint64_t		 fsid;		/* with has_fsid */
+	uint8_t			 uuid[16];	/* that it was made from */
 	struct client		*clients;	/* by precedence */
 	unsigned		 nclients;
-	struct export		*export;	/* counted, once published */
+	/* Counted, once published.  NULL with a mountpoint: children.h. */
+	struct export		*export;
+};
+
+/* A warning that no mistake came of. */
+struct note {
+	char	*where;		/* "FILE:LINE" */
+	char	*text;
+	unsigned more;		/* lines with the same text */
 };
 
 struct export_set {
 	struct ref	  ref;
 	struct entry	**entries;	/* in the order of the text */
 	unsigned	  nentries;
+	struct note	 *notes;
+	unsigned	  nnotes;
 	/* From export_set_finish() on: */
 	struct entry	**by_id;
 	const struct client **names;	/* clients that need a resolver */
@@ -127,17 +141,55 @@ bool client_match_name(const struct client *c, const char *name);
 /* options.c */
 struct fsid_option {
 	bool	 given;
-	uint32_t id;
+	uint32_t id;		/* a number as given, or made from: */
+	uint8_t	 uuid[16];
 	uint64_t fsid;
+};
+
+/* An option's bytes, and a NUL. */
+#define OPTION_MAX	256
+
+/* Options as they are read, of a client and of its export. */
+struct option_target {
+	struct export_opts opts;
+	struct fsid_option fsid;
+	struct {
+		bool given;
+		char path[OPTION_MAX];	/* "": that of the export */
+	} mountpoint;
+	struct {
+		bool		   named;	/* in a sec= */
+		bool		   active;	/* in the last sec= */
+		struct export_opts opts;	/* of its callers, if named */
+	} sys;
+	bool	sec_given, sec_here;	/* at all, in the last list */
+	bool	xprtsec_given, xprtsec_none;
+	/* Called for an option that is taken and not done; or NULL. */
+	void  (*warn)(void *arg, const char *text);
+	void   *arg;
+};
+
+enum option_kind {
+	OPTION_HONOURED,
+	OPTION_ACCEPTED,	/* the server does so anyway */
+	OPTION_WARNED,		/* not done, and safe to leave out */
+	OPTION_REFUSED,		/* not done, and not safe to leave out */
 };
 
 extern const struct export_opts export_opts_default;
 
 /* A decimal number up to @max, nothing else. */
 bool export_parse_number(const char *s, uint32_t max, uint32_t *out);
-/* Applies "a,b,c" to *@opts.  0, or -EINVAL and *@err. */
-int export_opts_parse(const char *text, struct export_opts *opts,
-		      struct fsid_option *fsid, char **err);
+/* Applies "a,b,c" to *@t.  0, or -EINVAL and *@err. */
+int export_opts_parse(const char *text, struct option_target *t, char **err);
+/* Completes t->opts after the last list.  0, or -EINVAL and *@err: callers
+ * would need what the server does not have. */
+int export_opts_finish(struct option_target *t, char **err);
+bool export_opts_same(const struct export_opts *a, const struct export_opts *b);
+/* Prints all of @opts, as options. */
+void export_opts_print(const struct export_opts *opts, FILE *out);
+/* The name of the option in row @i, or NULL behind the last. */
+const char *export_option_at(unsigned i, enum option_kind *kind);
 
 /* set.c */
 int  export_set_alloc(struct export_set **out);
@@ -150,6 +202,8 @@ int  export_set_add_entry(struct export_set *set, const struct entry *e,
 			  struct entry **out);
 /* Takes the strings of @c, on failure too. */
 int  export_entry_add_client(struct entry *e, const struct client *c);
+/* Adds a warning.  Takes @where, which may be NULL: out of memory. */
+int export_set_note(struct export_set *set, char *where, const char *text);
 struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
 /* Completes the set: ids, order and indices. 0, or -EINVAL and *@err. */
 int export_set_finish(struct export_set *set, char **err);

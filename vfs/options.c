@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options of exports(5) that this server has.  Pure.
+ * The options of exports(5), all of them, in one table.  Pure.
  *
- * An unknown option is an error, even if serving without it seems harmless: its
- * writer counts on it.
+ * An option that the server can't do is refused where serving without it would
+ * give away more than its writer meant to, and else taken with a warning.  An
+ * unknown option is an error: its writer counts on it.
  */
 #include "vfs/export_priv.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +20,13 @@
 
 #include "lib/util.h"
 
-#define OPTION_MAX	256
-
 /* nobody, nogroup */
 #define ANON_ID	65534
 
 const struct export_opts export_opts_default = {
 	.root_squash = true,
 	.secure = true,
+	.auth_nlm = true,
 	.anonuid = ANON_ID,
 	.anongid = ANON_ID,
 };
@@ -66,7 +67,21 @@ static bool parse_uuid(const char *s, uint8_t uuid[16])
 	return n == 32;
 }
 
-/* Ids of numbers and ids of hashes differ in their highest bit. */
+/* As C writes it: hexadecimal behind 0x, octal behind 0. */
+static bool parse_c_number(const char *s, uint32_t *out)
+{
+	char *end;
+	unsigned long v;
+
+	if (!isdigit((unsigned char)*s))
+		return false;
+	errno = 0;
+	v = strtoul(s, &end, 0);
+	*out = (uint32_t)v;
+	return !*end && errno == 0 && v <= UINT32_MAX;
+}
+
+/* The id of a hash has its highest bit set, as few numbers have. */
 static bool parse_fsid(const char *s, struct fsid_option *fsid)
 {
 	uint8_t uuid[16] = { 0 };
@@ -75,9 +90,10 @@ static bool parse_fsid(const char *s, struct fsid_option *fsid)
 
 	if (strcmp(s, "root") == 0)
 		s = "0";
-	if (export_parse_number(s, INT32_MAX, &fsid->id)) {
+	if (parse_c_number(s, &fsid->id)) {
 		fsid->fsid = fsid->id;
 	} else if (parse_uuid(s, uuid)) {
+		memcpy(fsid->uuid, uuid, sizeof(uuid));
 		crypto_shorthash((uint8_t *)&hash, uuid, sizeof(uuid), key);
 		fsid->fsid = hash;
 		fsid->id = (uint32_t)hash | 0x80000000;
@@ -88,70 +104,235 @@ static bool parse_fsid(const char *s, struct fsid_option *fsid)
 	return true;
 }
 
-/* The options of one client, and of its export. */
-struct target {
-	struct export_opts *opts;
-	struct fsid_option *fsid;
-};
-
 struct option_row {
 	const char *name;	/* ends in '=' where a value follows */
+	enum option_kind kind;
+	/* Reads the value.  NULL: the option sets nothing. */
 	int (*set)(const struct option_row *row, const char *value,
-		   struct target *t, char **err);
+		   struct option_target *t, char **err);
 	size_t	    offset;	/* of a member of export_opts */
 	bool	    on;		/* set_flag() */
-	const char *only;	/* accept_value() */
+	const char *why;	/* of OPTION_WARNED and OPTION_REFUSED */
 };
 
-static int set_flag(const struct option_row *row, const char *value,
-		    struct target *t, char **err)
+static void warn(struct option_target *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void warn(struct option_target *t, const char *fmt, ...)
 {
-	*(bool *)((char *)t->opts + row->offset) = row->on;
+	char text[OPTION_MAX + 256];
+	va_list ap;
+
+	if (!t->warn)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	t->warn(t->arg, text);
+}
+
+static void put_flag(struct export_opts *opts, const struct option_row *row)
+{
+	*(bool *)((char *)opts + row->offset) = row->on;
+}
+
+static bool get_flag(const struct export_opts *opts,
+		     const struct option_row *row)
+{
+	return *(const bool *)((const char *)opts + row->offset);
+}
+
+static uint32_t get_id(const struct export_opts *opts,
+		       const struct option_row *row)
+{
+	return *(const uint32_t *)(const void *)
+		((const char *)opts + row->offset);
+}
+
+/* Options that a flavor has of its own, behind a sec= that names it. */
+static bool is_of_flavor(const struct option_row *row)
+{
+	return row->offset == offsetof(struct export_opts, rw) ||
+	       row->offset == offsetof(struct export_opts, root_squash) ||
+	       row->offset == offsetof(struct export_opts, all_squash) ||
+	       row->offset == offsetof(struct export_opts, secure);
+}
+
+static int set_flag(const struct option_row *row, const char *value,
+		    struct option_target *t, char **err)
+{
+	put_flag(&t->opts, row);
+	if (t->sys.active)
+		put_flag(&t->sys.opts, row);
+	else if (t->sys.named && !t->sec_here && is_of_flavor(row) &&
+		 get_flag(&t->sys.opts, row) != row->on)
+		warn(t, "%s: no effect, because sec= stands in the defaults "
+		     "of the line; write sec=sys,%s", row->name, row->name);
 	return 0;
 }
 
 static int set_id(const struct option_row *row, const char *value,
-		  struct target *t, char **err)
+		  struct option_target *t, char **err)
 {
 	bool is_user = row->offset == offsetof(struct export_opts, anonuid);
+	uint32_t *id = (uint32_t *)(void *)((char *)&t->opts + row->offset);
+	uint32_t below;
 
-	if (export_parse_number(value, UINT32_MAX - 1, (uint32_t *)(void *)
-				((char *)t->opts + row->offset)))
+	if (export_parse_number(value, UINT32_MAX - 1, id))
 		return 0;
+	/* As exports(5) reads it; -1 is no id. */
+	if (*value == '-' && export_parse_number(value + 1, 1u << 31, &below) &&
+	    below > 1) {
+		*id = -below;
+		return 0;
+	}
 	return export_fail(err, "%s%s: expected a %s id, 0 to 4294967294",
 			   row->name, value, is_user ? "user" : "group");
 }
 
-static int set_fsid(const struct option_row *row, const char *value,
-		    struct target *t, char **err)
+static bool is_number(const struct fsid_option *fsid)
 {
-	if (parse_fsid(value, t->fsid))
-		return 0;
-	return export_fail(err, "fsid=%s: expected a number, 0 to 2147483647, "
-			   "or a UUID", value);
+	return fsid->fsid == fsid->id;
 }
 
-/* The server does so anyway. */
-static int accept_flag(const struct option_row *row, const char *value,
-		  struct target *t, char **err)
+/* A UUID and a number may both be given, for older kernels: the UUID counts. */
+static int set_fsid(const struct option_row *row, const char *value,
+		    struct option_target *t, char **err)
 {
+	struct fsid_option fsid = { 0 };
+
+	if (!parse_fsid(value, &fsid))
+		return export_fail(err, "fsid=%s: expected a number, 0 to "
+				   "4294967295, or a UUID", value);
+	if (!t->fsid.given || is_number(&t->fsid) || !is_number(&fsid))
+		t->fsid = fsid;
 	return 0;
 }
 
-static int accept_value(const struct option_row *row, const char *value,
-			struct target *t, char **err)
+/* Without a path it is the export's own. */
+static int set_mountpoint(const struct option_row *row, const char *value,
+			  struct option_target *t, char **err)
 {
-	if (strcmp(value, row->only) == 0)
+	if (*value && *value != '/')
+		return export_fail(err, "%s%s: expected an absolute path",
+				   row->name, value);
+	t->mountpoint.given = true;
+	strcpy(t->mountpoint.path, value);	/* OPTION_MAX at most */
+	return 0;
+}
+
+/* True if the @len bytes at @word are one of @words, which a NULL ends. */
+static bool is_one_of(const char *word, size_t len, const char *const *words)
+{
+	for (; *words; words++)
+		if (strlen(*words) == len && memcmp(*words, word, len) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Reads "a:b:c".  *@has: one of @mine is in it.  *@other: one of @others is.
+ * False: something else is.
+ */
+static bool read_list(const char *list, const char *const *mine,
+		      const char *const *others, bool *has, bool *other)
+{
+	*has = *other = false;
+	for (;; list++) {
+		size_t len = strcspn(list, ":");
+
+		if (is_one_of(list, len, mine))
+			*has = true;
+		else if (is_one_of(list, len, others))
+			*other = true;
+		else
+			return false;
+		list += len;
+		if (!*list)
+			return true;
+	}
+}
+
+/*
+ * The options behind a sec= are those of the flavors in it.  A flavor begins
+ * with the options that were given before it was first named.
+ */
+static int set_sec(const struct option_row *row, const char *value,
+		   struct option_target *t, char **err)
+{
+	static const char *const sys[] = { "sys", "unix", NULL };
+	static const char *const others[] = {
+		"none", "null", "krb5", "krb5i", "krb5p", NULL
+	};
+	bool has_sys, has_other;
+
+	if (!read_list(value, sys, others, &has_sys, &has_other))
+		return export_fail(err, "sec=%s: expected sys, none, krb5, "
+				   "krb5i, krb5p, or several with ':' between "
+				   "them", value);
+	if (has_sys && !t->sys.named)
+		t->sys.opts = t->opts;
+	t->sys.named |= has_sys;
+	t->sys.active = has_sys;
+	t->sec_given = t->sec_here = true;
+	if (strstr(value, "krb5"))
+		warn(t, "sec=%s: there is no Kerberos here: only callers with "
+		     "sys are served", value);
+	return 0;
+}
+
+static int set_xprtsec(const struct option_row *row, const char *value,
+		       struct option_target *t, char **err)
+{
+	static const char *const none[] = { "none", NULL };
+	static const char *const others[] = { "tls", "mtls", NULL };
+	bool has_none, has_other;
+
+	if (!read_list(value, none, others, &has_none, &has_other))
+		return export_fail(err, "xprtsec=%s: expected none, tls, "
+				   "mtls, or several with ':' between them",
+				   value);
+	t->xprtsec_given = true;
+	t->xprtsec_none |= has_none;
+	if (has_other)
+		warn(t, "xprtsec=%s: there is no TLS here: only callers "
+		     "without it are served", value);
+	return 0;
+}
+
+/* The number of each file system is made from its path, or given. */
+static int accept_reexport(const struct option_row *row, const char *value,
+			   struct option_target *t, char **err)
+{
+	static const char *const words[] = {
+		"none", "auto-fsidnum", "predefined-fsidnum", NULL
+	};
+
+	if (is_one_of(value, strlen(value), words))
 		return 0;
-	return export_fail(err, "%s%s is not supported; supported is %s%s",
-			   row->name, value, row->name, row->only);
+	return export_fail(err, "reexport=%s: expected none, auto-fsidnum or "
+			   "predefined-fsidnum", value);
 }
 
 #define FLAG(name, field, on) \
-	{ name, set_flag, offsetof(struct export_opts, field), on, NULL }
+	{ name, OPTION_HONOURED, set_flag, \
+	  offsetof(struct export_opts, field), on, NULL }
 #define ID(name, field) \
-	{ name, set_id, offsetof(struct export_opts, field), false, NULL }
+	{ name, OPTION_HONOURED, set_id, \
+	  offsetof(struct export_opts, field), false, NULL }
+#define VALUE(name, set)	{ name, OPTION_HONOURED, set, 0, false, NULL }
+#define ACCEPTED(name)		{ name, OPTION_ACCEPTED, NULL, 0, false, NULL }
+#define WARNED(name, why)	{ name, OPTION_WARNED, NULL, 0, false, why }
+#define REFUSED(name, why)	{ name, OPTION_REFUSED, NULL, 0, false, why }
 
+static const char no_nfs4[] =
+	"NFSv4 clients only are told; this is NFSv3, whose clients see the "
+	"directory itself";
+static const char no_squash_list[] =
+	"such users would not be squashed; the kernel's server does not do "
+	"it either";
+
+/* The manual has the same table: gannet-exports(5). */
 static const struct option_row rows[] = {
 	FLAG("ro", rw, false),
 	FLAG("rw", rw, true),
@@ -159,65 +340,162 @@ static const struct option_row rows[] = {
 	FLAG("no_root_squash", root_squash, false),
 	FLAG("all_squash", all_squash, true),
 	FLAG("no_all_squash", all_squash, false),
+	FLAG("manage_gids", manage_gids, true),
+	FLAG("no_manage_gids", manage_gids, false),
 	ID("anonuid=", anonuid),
 	ID("anongid=", anongid),
 	FLAG("secure", secure, true),
 	FLAG("insecure", secure, false),
-	{ "sec=", accept_value, 0, false, "sys" },
-	{ "fsid=", set_fsid, 0, false, NULL },
-	{ "sync", accept_flag, 0, false, NULL },
-	{ "no_wdelay", accept_flag, 0, false, NULL },
-	{ "no_subtree_check", accept_flag, 0, false, NULL },
+	FLAG("secure_locks", auth_nlm, true),
+	FLAG("auth_nlm", auth_nlm, true),
+	FLAG("insecure_locks", auth_nlm, false),
+	FLAG("no_auth_nlm", auth_nlm, false),
+	VALUE("sec=", set_sec),
+	VALUE("xprtsec=", set_xprtsec),
+	VALUE("fsid=", set_fsid),
+
+	ACCEPTED("sync"),
+	WARNED("async", "not done: what was answered as stable is on stable "
+	       "storage all the same"),
+	ACCEPTED("wdelay"),
+	ACCEPTED("no_wdelay"),
+	ACCEPTED("no_subtree_check"),
+	WARNED("subtree_check", "not done: signed filehandles keep clients "
+	       "inside the export, but a file that was moved out of it stays "
+	       "in reach of those that had its handle"),
+	ACCEPTED("sign_fh"),
+	{ "reexport=", OPTION_ACCEPTED, accept_reexport, 0, false, NULL },
+
+	FLAG("hide", nohide, false),
+	FLAG("nohide", nohide, true),
+	FLAG("crossmnt", crossmnt, true),
+	FLAG("nocrossmnt", crossmnt, false),
+	VALUE("mountpoint", set_mountpoint),
+	VALUE("mountpoint=", set_mountpoint),
+	VALUE("mp", set_mountpoint),
+	VALUE("mp=", set_mountpoint),
+
+	FLAG("acl", no_acl, false),
+	FLAG("no_acl", no_acl, true),
+
+	FLAG("nordirplus", no_readdirplus, true),
+	ACCEPTED("pnfs"),
+	ACCEPTED("no_pnfs"),
+	ACCEPTED("security_label"),
+	WARNED("refer=", no_nfs4),
+	WARNED("replicas=", no_nfs4),
+	REFUSED("squash_uids=", no_squash_list),
+	REFUSED("squash_gids=", no_squash_list),
 };
 
-/* Returns -EINVAL; *@err lists all options behind @opt's mistake. */
-static int no_such_option(const char *opt, char **err)
+const char *export_option_at(unsigned i, enum option_kind *kind)
 {
-	char all[512] = "";
-	size_t len = 0;
-
-	for (unsigned i = 0; i < ARRAY_SIZE(rows) && len < sizeof(all); i++)
-		len += (size_t)snprintf(all + len, sizeof(all) - len,
-					"%s%s%s", i ? ", " : "", rows[i].name,
-					rows[i].only ? rows[i].only : "");
-	if (!*opt)
-		return export_fail(err, "an option is empty; supported are %s",
-				   all);
-	return export_fail(err, "option '%s' is not supported; supported are "
-			   "%s", opt, all);
+	if (i >= ARRAY_SIZE(rows))
+		return NULL;
+	*kind = rows[i].kind;
+	return rows[i].name;
 }
 
-static int parse_one(const char *opt, struct target *t, char **err)
+bool export_opts_same(const struct export_opts *a, const struct export_opts *b)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct option_row *row = &rows[i];
+
+		if (row->set == set_flag &&
+		    get_flag(a, row) != get_flag(b, row))
+			return false;
+		if (row->set == set_id && get_id(a, row) != get_id(b, row))
+			return false;
+	}
+	return true;
+}
+
+/* True if a row before @i does the same. */
+static bool is_synonym(unsigned i)
+{
+	for (unsigned j = 0; j < i; j++)
+		if (rows[j].set == set_flag && rows[j].on == rows[i].on &&
+		    rows[j].offset == rows[i].offset)
+			return true;
+	return false;
+}
+
+void export_opts_print(const struct export_opts *opts, FILE *out)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct option_row *row = &rows[i];
+
+		if (row->set == set_flag && get_flag(opts, row) == row->on &&
+		    !is_synonym(i))
+			fprintf(out, "%s,", row->name);
+		else if (row->set == set_id)
+			fprintf(out, "%s%u,", row->name, get_id(opts, row));
+	}
+	fprintf(out, "sec=sys");
+}
+
+static int apply(const struct option_row *row, const char *opt,
+		 struct option_target *t, char **err)
+{
+	int ret = 0;
+
+	if (row->kind == OPTION_REFUSED)
+		return export_fail(err, "%s is refused: %s", opt, row->why);
+	if (row->set)
+		ret = row->set(row, opt + strlen(row->name), t, err);
+	if (row->kind == OPTION_WARNED)
+		warn(t, "%s: %s", opt, row->why);
+	return ret;
+}
+
+static int parse_one(const char *opt, struct option_target *t, char **err)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		size_t len = strlen(rows[i].name);
 
 		if (strncmp(opt, rows[i].name, len) == 0 &&
 		    (rows[i].name[len - 1] == '=' || !opt[len]))
-			return rows[i].set(&rows[i], opt + len, t, err);
+			return apply(&rows[i], opt, t, err);
 	}
-	return no_such_option(opt, err);
+	return *opt ? export_fail(err, "option '%s' is not known; "
+				  "gannet-exports(5) has a list", opt) :
+		      export_fail(err, "an option is empty");
 }
 
-int export_opts_parse(const char *text, struct export_opts *opts,
-		      struct fsid_option *fsid, char **err)
+int export_opts_parse(const char *text, struct option_target *t, char **err)
 {
-	struct target t = { opts, fsid };
 	char opt[OPTION_MAX];
 	const char *end;
-	int ret;
+	int ret = 0;
 
-	if (!*text)
-		return 0;
-	for (;; text = end + 1) {
+	t->sys.active = t->sec_here = false;
+	/* A comma at the end is taken. */
+	for (; *text && ret == 0; text = end + (*end == ',')) {
 		end = strchrnul(text, ',');
 		if ((size_t)(end - text) >= sizeof(opt))
 			return export_fail(err, "an option is longer than "
 					   "%d bytes", OPTION_MAX - 1);
 		memcpy(opt, text, (size_t)(end - text));
 		opt[end - text] = '\0';
-		ret = parse_one(opt, &t, err);
-		if (ret < 0 || !*end)
-			return ret;
+		ret = parse_one(opt, t, err);
 	}
+	return ret;
+}
+
+int export_opts_finish(struct option_target *t, char **err)
+{
+	if (t->sec_given && !t->sys.named)
+		return export_fail(err, "sec= without sys is refused: there "
+				   "is no Kerberos here, and users would be "
+				   "believed without it; add sec=sys if that "
+				   "is meant");
+	if (t->xprtsec_given && !t->xprtsec_none)
+		return export_fail(err, "xprtsec= without none is refused: "
+				   "there is no TLS here, and calls would go "
+				   "unprotected; add none if that is meant");
+	for (unsigned i = 0; t->sec_given && i < ARRAY_SIZE(rows); i++)
+		if (rows[i].set == set_flag && is_of_flavor(&rows[i]) &&
+		    get_flag(&t->sys.opts, &rows[i]) == rows[i].on)
+			put_flag(&t->opts, &rows[i]);
+	return 0;
 }

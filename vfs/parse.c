@@ -3,9 +3,6 @@
  * The text of exports(5) to a snapshot.  Pure but for messages.
  *
  *	PATH [-OPTIONS] [CLIENT[(OPTIONS)]]...
- *
- * Reads as exportfs(8) does: a backslash before the end of a line is white
- * space, in a comment too; a '#' begins a comment where a word could begin.
  */
 #include "vfs/export_priv.h"
 
@@ -15,165 +12,21 @@
 #include <strings.h>
 
 #include "lib/log.h"
+#include "lib/util.h"
+#include "vfs/words.h"
 
 #define TEXT_MAX	((size_t)16 << 20)
-#define WORD_MAX	4096
 
 struct parser {
 	struct export_table *table;
 	struct export_set   *set;
-	const char	    *name;	/* of the text, for messages */
-	const char	    *p;
-	const char	    *end;
-	unsigned	     line;	/* 0: the text is an argument */
-	char		   **err;
-	/* The last word; read_word() sets them. */
-	char		     word[WORD_MAX];
-	size_t		     len;
-	unsigned	     word_line;
+	struct words	     in;
 	/* Of the entry that is being read. */
 	struct entry	    *entry;
-	struct export_opts   defaults;
-	struct fsid_option   default_fsid;
+	struct option_target defaults;
 };
 
-#define END_OF_TEXT	(-1)
-
-/* "FILE:LINE", malloced. */
-static char *where(const struct parser *p)
-{
-	char *s;
-
-	if (p->line == 0)
-		return strdup(p->name);
-	return asprintf(&s, "%s:%u", p->name, p->word_line) < 0 ? NULL : s;
-}
-
-/* Says where we are; takes @msg (which may be NULL).  Returns -EINVAL. */
-static int fail_msg(struct parser *p, char *msg)
-{
-	char *at = where(p);
-
-	*p->err = NULL;
-	if (at && msg)
-		export_fail(p->err, "%s: %s", at, msg);
-	free(at);
-	free(msg);
-	return -EINVAL;
-}
-
-#define fail(p, ...) ({ \
-		char *msg_; \
-		export_fail(&msg_, __VA_ARGS__); \
-		fail_msg((p), msg_); \
-	})
-
-static int next_char(struct parser *p)
-{
-	int c;
-
-	if (p->p == p->end)
-		return END_OF_TEXT;
-	c = (unsigned char)*p->p++;
-	if (c == '\n' && p->line)
-		p->line++;
-	if (c != '\\' || p->p == p->end || *p->p != '\n')
-		return c;
-	p->p++;
-	if (p->line)
-		p->line++;
-	while (p->p < p->end && (*p->p == ' ' || *p->p == '\t'))
-		p->p++;
-	return ' ';
-}
-
-static int peek_char(struct parser *p)
-{
-	struct parser *q = p;
-	const char *at = p->p;
-	unsigned line = p->line;
-	int c = next_char(q);
-
-	p->p = at;
-	p->line = line;
-	return c;
-}
-
-static bool is_end(int c)
-{
-	return c == '\n' || c == END_OF_TEXT;
-}
-
-static bool is_blank(int c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* To the next word of the entry.  False: there is none. */
-static bool skip_blank(struct parser *p)
-{
-	while (is_blank(peek_char(p)))
-		next_char(p);
-	if (peek_char(p) == '#')
-		while (!is_end(peek_char(p)))
-			next_char(p);
-	return !is_end(peek_char(p));
-}
-
-/* Reads three octal digits, after a backslash, as a byte. */
-static int read_escape(struct parser *p)
-{
-	int v = 0;
-
-	for (int i = 0; i < 3; i++) {
-		int c = next_char(p);
-
-		if (c < '0' || c > '7')
-			return fail(p, "a backslash stands before three octal "
-				    "digits (\\040 is a space) or at the end "
-				    "of the line");
-		v = v * 8 + c - '0';
-	}
-	if (v == 0 || v > 255)
-		return fail(p, "'\\%03o' is not a character: expected \\001 "
-			    "to \\377", (unsigned)v);
-	return v;
-}
-
-/* 1: a word is in p->word, 0: there is none left in this entry. */
-static int read_word(struct parser *p)
-{
-	bool quoted = false;
-	int c;
-
-	p->len = 0;
-	p->word_line = p->line;
-	if (!skip_blank(p))
-		return 0;
-	p->word_line = p->line;
-	for (;;) {
-		c = peek_char(p);
-		if (is_end(c) || (is_blank(c) && !quoted))
-			break;
-		next_char(p);
-		if (c == '"') {
-			quoted = !quoted;
-			continue;
-		}
-		if (c == '\\')
-			c = read_escape(p);
-		if (c < 0)
-			return c;
-		if (c == 0)
-			return fail(p, "there is a NUL byte in the text");
-		if (p->len == WORD_MAX - 1)
-			return fail(p, "a word is longer than %d bytes",
-				    WORD_MAX - 1);
-		p->word[p->len++] = (char)c;
-	}
-	p->word[p->len] = '\0';
-	return quoted ? fail(p, "a '\"' is not closed on its line") : 1;
-}
+#define fail(p, ...)	words_fail(&(p)->in, __VA_ARGS__)
 
 static const struct vfs_ops *find_backend(const struct parser *p,
 					  const char *name, size_t len)
@@ -188,16 +41,16 @@ static const struct vfs_ops *find_backend(const struct parser *p,
 /* "mem,size=1g:/path": the backend's name, its options, the rest. */
 static int read_backend(struct parser *p, struct entry *e, char **path)
 {
-	char *colon = strchr(p->word, ':'), *msg;
-	size_t name = strcspn(p->word, ",:");
+	char *colon = strchr(p->in.word, ':'), *msg;
+	size_t name = strcspn(p->in.word, ",:");
 	const char *options = NULL;
 	char names[128];
 	int ret;
 
-	*path = p->word;
+	*path = p->in.word;
 	e->backend = p->table->backend;
-	if (p->word[0] != '/' && colon) {
-		e->backend = find_backend(p, p->word, name);
+	if (p->in.word[0] != '/' && colon) {
+		e->backend = find_backend(p, p->in.word, name);
 		if (!e->backend) {
 			backends_names(p->table->config.backends, names,
 				       sizeof(names));
@@ -205,15 +58,17 @@ static int read_backend(struct parser *p, struct entry *e, char **path)
 				    "expected KIND:/PATH, where KIND is one "
 				    "of %s (others are loaded at the start, "
 				    "with --backend), or just /PATH",
-				    (int)name, p->word, names);
+				    (int)name, p->in.word, names);
 		}
 		*colon = '\0';
 		*path = colon + 1;
-		if (p->word[name] == ',')
-			options = p->word + name + 1;
+		if (p->in.word[name] == ',')
+			options = p->in.word + name + 1;
 	}
 	ret = backend_options(e->backend, options, &e->options, &msg);
-	return ret == -EINVAL ? fail_msg(p, msg) : ret;
+	if (*path != p->in.word)
+		*colon = ':';
+	return ret == -EINVAL ? words_fail_msg(&p->in, msg) : ret;
 }
 
 /* One slash between components, none at the end; in place. */
@@ -257,7 +112,7 @@ static int check_path(struct parser *p, const char *path)
 	return 0;
 }
 
-/* The first word of an entry is in p->word. */
+/* The first word of an entry was read. */
 static int begin_entry(struct parser *p)
 {
 	struct entry e = { 0 };
@@ -280,9 +135,11 @@ static int begin_entry(struct parser *p)
 		goto fail;		/* nothing of it is needed */
 	}
 	e.path = strdup(path);
-	e.where = where(p);
-	if (!e.path || !e.where) {
+	e.prefix = strndup(p->in.word, (size_t)(path - p->in.word));
+	e.where = words_where(&p->in);
+	if (!e.path || !e.prefix || !e.where) {
 		free(e.path);
+		free(e.prefix);
 		free(e.where);
 		ret = -ENOMEM;
 		goto fail;
@@ -304,23 +161,60 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 		return fail(p, "'%s' has two different fsid= options",
 			    e->path);
 	if (!e->has_fsid)
-		e->fsid_where = where(p);
+		e->fsid_where = words_where(&p->in);
 	if (!e->fsid_where)
 		return -ENOMEM;
 	e->has_fsid = true;
 	e->id = fsid->id;
 	e->fsid = fsid->fsid;
+	memcpy(e->uuid, fsid->uuid, sizeof(e->uuid));
+	return 0;
+}
+
+/* As fsid=, it is the export's: it holds for all of its clients. */
+static int use_mountpoint(struct parser *p, const struct option_target *t)
+{
+	struct entry *e = p->entry;
+	char *path;
+	int ret;
+
+	if (!t->mountpoint.given)
+		return 0;
+	if (!e->backend->is_at)
+		return fail(p, "'%s' is of the kind %s, which is not mounted "
+			    "in this system, so 'mountpoint' can't be asked "
+			    "of it", e->path, e->backend->name);
+	path = strdup(*t->mountpoint.path ? t->mountpoint.path : e->path);
+	if (!path)
+		return -ENOMEM;
+	squeeze(path);
+	if (e->mountpoint && strcmp(e->mountpoint, path) != 0) {
+		ret = fail(p, "'%s' has two different mountpoint= options",
+			   e->path);
+		free(path);
+		return ret;
+	}
+	free(e->mountpoint);
+	e->mountpoint = path;
 	return 0;
 }
 
 static int read_options(struct parser *p, const char *text,
-			struct export_opts *opts, struct fsid_option *fsid)
+			struct option_target *t)
 {
 	char *msg = NULL;
 
-	if (export_opts_parse(text, opts, fsid, &msg) < 0)
-		return fail_msg(p, msg);
+	if (export_opts_parse(text, t, &msg) < 0)
+		return words_fail_msg(&p->in, msg);
 	return 0;
+}
+
+static void note_option(void *arg, const char *text)
+{
+	struct parser *p = arg;
+
+	if (export_set_note(p->set, words_where(&p->in), text) < 0)
+		log_warn("%s: %s", p->in.name, text);
 }
 
 /* True if both name the same peers, in any spelling. */
@@ -334,83 +228,104 @@ static bool same_client(const struct client *a, const struct client *b)
 	       addr_in_prefix(&a->addr, &b->addr, a->bits);
 }
 
+/* 0: no client is @c yet.  1: one is, with the same options. */
 static int check_new_client(struct parser *p, const struct client *c)
 {
 	const struct entry *e = p->entry;
+	char text[256];
 
-	for (unsigned i = 0; i < e->nclients; i++)
-		if (same_client(&e->clients[i], c))
+	for (unsigned i = 0; i < e->nclients; i++) {
+		const struct client *old = &e->clients[i];
+
+		if (!same_client(old, c))
+			continue;
+		if (!export_opts_same(&old->opts, &c->opts))
 			return fail(p, "client '%s' of '%s' is there already "
-				    "(%s)", c->text, e->path,
-				    e->clients[i].where);
+				    "with other options (%s)", c->text,
+				    e->path, old->where);
+		snprintf(text, sizeof(text), "client '%.64s' of '%.64s' is "
+			 "there already", c->text, e->path);
+		note_option(p, text);
+		return 1;
+	}
 	return 0;
 }
 
-/* @text with @opts is one more client of the entry. */
+/* @text with the options of @t is one more client of the entry. */
 static int add_client(struct parser *p, const char *text,
-		      const struct export_opts *opts)
+		      const struct option_target *t)
 {
-	struct client c = { .opts = *opts };
+	struct client c = { .opts = t->opts };
 	const char *msg;
 	int ret = -ENOMEM;
 
 	c.text = strdup(text);
-	c.where = where(p);
+	c.where = words_where(&p->in);
 	if (!c.text || !c.where)
 		goto fail;
 	msg = client_parse(&c);
 	ret = msg ? fail(p, "client '%s' %s", text, msg) :
 		    check_new_client(p, &c);
-	if (ret < 0)
-		goto fail;
-	return export_entry_add_client(p->entry, &c);
+	if (ret == 0)
+		return export_entry_add_client(p->entry, &c);
 
 fail:
 	free(c.text);
 	free(c.where);
-	return ret;
+	return MIN(ret, 0);
 }
 
-/* CLIENT or CLIENT(OPTIONS) is in p->word; (OPTIONS) too, if @may_be_all. */
+/* The options of *@t are complete. */
+static int finish_options(struct parser *p, struct option_target *t)
+{
+	char *msg = NULL;
+	int ret;
+
+	if (export_opts_finish(t, &msg) < 0)
+		return words_fail_msg(&p->in, msg);
+	ret = use_fsid(p, &t->fsid);
+	return ret < 0 ? ret : use_mountpoint(p, t);
+}
+
+/* CLIENT or CLIENT(OPTIONS) was read; (OPTIONS) too, if @may_be_all. */
 static int read_client(struct parser *p, bool may_be_all)
 {
-	struct export_opts opts = p->defaults;
-	struct fsid_option fsid = p->default_fsid;
-	char *open = strchr(p->word, '('), *close;
+	struct option_target t = p->defaults;
+	char *word = p->in.word, *open = strchr(word, '('), *close;
 	int ret = 0;
 
-	if (!open && strchr(p->word, ')'))
+	if (!open && strchr(word, ')'))
 		return fail(p, "'%s' has a ')' without a '('; there is no "
-			    "space between options", p->word);
-	if (open == p->word && !may_be_all)
+			    "space between options", word);
+	if (open == word && !may_be_all)
 		return fail(p, "a space stands before '%s': these options "
 			    "would be everyone's; write CLIENT%s, or *%s if "
-			    "you mean that", p->word, p->word, p->word);
+			    "you mean that", word, word, word);
 	if (open) {
 		close = strchr(open, ')');
 		if (!close)
 			return fail(p, "'%s' has a '(' without a ')'; there "
-				    "is no space between options", p->word);
+				    "is no space between options", word);
 		if (close[1])
 			return fail(p, "'%s' follows a ')'; expected a space",
 				    close + 1);
 		*open = *close = '\0';
-		ret = read_options(p, open + 1, &opts, &fsid);
+		ret = read_options(p, open + 1, &t);
 	}
 	if (ret == 0)
-		ret = use_fsid(p, &fsid);
-	return ret < 0 ? ret : add_client(p, *p->word ? p->word : "*", &opts);
+		ret = finish_options(p, &t);
+	return ret < 0 ? ret : add_client(p, *word ? word : "*", &t);
 }
 
 static int read_defaults(struct parser *p)
 {
-	return read_options(p, p->word + 1, &p->defaults, &p->default_fsid);
+	return read_options(p, p->in.word + 1, &p->defaults);
 }
 
 /* Completes an entry without a client. */
 static int add_default_clients(struct parser *p, bool loopback_only)
 {
-	int ret = use_fsid(p, &p->default_fsid);
+	int ret = finish_options(p, &p->defaults);
 
 	if (ret < 0)
 		return ret;
@@ -418,24 +333,26 @@ static int add_default_clients(struct parser *p, bool loopback_only)
 		return add_client(p, "*", &p->defaults);
 	log_info("%s: no client is named, so only this machine may mount "
 		 "it%s", p->entry->path,
-		 p->defaults.rw ? "" : ", and only to read");
+		 p->defaults.opts.rw ? "" : ", and only to read");
 	ret = add_client(p, "127.0.0.0/8", &p->defaults);
 	return ret < 0 ? ret : add_client(p, "::1", &p->defaults);
 }
 
-/* The first word is in p->word. */
+/* The first word was read. */
 static int read_entry(struct parser *p, bool loopback_only)
 {
 	bool first = true;
 	int ret = begin_entry(p);
 
-	p->defaults = export_opts_default;
-	p->default_fsid.given = false;
+	p->defaults = (struct option_target){
+		.opts = export_opts_default, .warn = note_option, .arg = p,
+	};
+	p->defaults.opts.manage_gids = p->table->config.manage_gids;
 	while (ret == 0) {
-		ret = read_word(p);
+		ret = words_next(&p->in);
 		if (ret <= 0)
 			break;
-		if (p->word[0] == '-') {
+		if (p->in.word[0] == '-') {
 			ret = read_defaults(p);
 		} else {
 			ret = read_client(p, first && !loopback_only);
@@ -448,7 +365,7 @@ static int read_entry(struct parser *p, bool loopback_only)
 }
 
 /* All of @in; malloced. */
-static int read_all(FILE *in, char **out, size_t *len)
+static int read_text(FILE *in, char **out, size_t *len)
 {
 	size_t cap = 4096, n = 0, got;
 	char *text = malloc(cap), *more;
@@ -482,15 +399,12 @@ static int parse_lines(struct parser *p)
 {
 	int ret;
 
-	while (p->p < p->end) {
-		ret = read_word(p);
+	do {
+		ret = words_next(&p->in);
 		if (ret > 0)
 			ret = read_entry(p, false);
-		if (ret < 0)
-			return ret;
-		next_char(p);		/* the end of the line */
-	}
-	return 0;
+	} while (ret == 0 && !words_end_line(&p->in));
+	return ret;
 }
 
 /* Everything but the text; the set is made when there is none. */
@@ -510,8 +424,8 @@ static int parser_create(struct export_table *t, const char *name,
 		return -ENOMEM;
 	}
 	p->table = t;
-	p->name = name;
-	p->err = err;
+	p->in.name = name;
+	p->in.err = err;
 	*out = p;
 	return 0;
 }
@@ -521,7 +435,7 @@ static int parser_create(struct export_table *t, const char *name,
 static int parser_finish(struct parser *p, struct export_set **set, int ret)
 {
 	if (ret == 0)
-		ret = export_set_finish(p->set, p->err);
+		ret = export_set_finish(p->set, p->in.err);
 	if (ret == 0)
 		*set = p->set;
 	else if (p->set != *set)
@@ -540,14 +454,14 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 
 	if (ret < 0)
 		return ret;
-	ret = read_all(in, &text, &len);
+	ret = read_text(in, &text, &len);
 	if (ret < 0) {
 		export_fail(err, "%s: can't be read: %s", name,
 			    strerror(-ret));
 	} else {
-		p->p = text;
-		p->end = text + len;
-		p->line = 1;
+		p->in.p = text;
+		p->in.end = text + len;
+		p->in.line = 1;
 		ret = parse_lines(p);
 	}
 	ret = parser_finish(p, set, ret);
@@ -563,14 +477,14 @@ int export_set_add(struct export_table *t, const char *arg,
 
 	if (ret < 0)
 		return ret;
-	p->p = arg;
-	p->end = arg + strlen(arg);
-	ret = read_word(p);
+	p->in.p = arg;
+	p->in.end = arg + strlen(arg);
+	ret = words_next(&p->in);
 	if (ret == 0)
 		ret = fail(p, "expected a directory");
 	else if (ret > 0)
 		ret = read_entry(p, true);
-	if (ret == 0 && peek_char(p) != END_OF_TEXT)
+	if (ret == 0 && !words_end_line(&p->in))
 		ret = fail(p, "there is more than one line");
 	return parser_finish(p, set, ret);
 }

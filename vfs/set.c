@@ -43,9 +43,11 @@ static void entry_fini(const struct entry *e)
 		client_fini(&e->clients[i]);
 	free(e->clients);
 	free(e->path);
+	free(e->prefix);
 	free(e->options);
 	free(e->where);
 	free(e->fsid_where);
+	free(e->mountpoint);
 	if (e->export)
 		export_put(e->export);
 }
@@ -58,6 +60,11 @@ void export_set_put(struct export_set *set)
 		entry_fini(set->entries[i]);
 		free(set->entries[i]);
 	}
+	for (unsigned i = 0; i < set->nnotes; i++) {
+		free(set->notes[i].where);
+		free(set->notes[i].text);
+	}
+	free(set->notes);
 	free(set->entries);
 	free(set->by_id);
 	free(set->names);
@@ -67,6 +74,47 @@ void export_set_put(struct export_set *set)
 void export_set_free(struct export_set *set)
 {
 	export_set_put(set);
+}
+
+int export_set_note(struct export_set *set, char *where, const char *text)
+{
+	struct note note = { .where = where, .text = strdup(text) }, *notes;
+
+	for (unsigned i = 0; i < set->nnotes; i++)
+		if (note.text && !strcmp(set->notes[i].text, text)) {
+			set->notes[i].more++;
+			free(note.where);
+			free(note.text);
+			return 0;
+		}
+	notes = reallocarray(set->notes, set->nnotes + 1, sizeof(*notes));
+	if (notes)
+		set->notes = notes;
+	if (!where || !note.text || !notes) {
+		free(note.where);
+		free(note.text);
+		return -ENOMEM;
+	}
+	notes[set->nnotes++] = note;
+	return 0;
+}
+
+void export_set_notes(const struct export_set *set,
+		      void (*fn)(void *arg, const char *text), void *arg)
+{
+	char *text;
+
+	for (unsigned i = 0; i < set->nnotes; i++) {
+		const struct note *n = &set->notes[i];
+		int len = n->more ? asprintf(&text, "%s: %s (and %u more)",
+					     n->where, n->text, n->more) :
+			  asprintf(&text, "%s: %s", n->where, n->text);
+
+		if (len < 0)
+			continue;
+		fn(arg, text);
+		free(text);
+	}
 }
 
 struct entry *export_set_find(const struct export_set *set, const char *path)

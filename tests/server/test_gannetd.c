@@ -130,7 +130,7 @@ TEST(a_mistake_in_the_exports_names_file_and_line_and_exits_1)
 	char file[160];
 
 	snprintf(file, sizeof(file), "%s/exports", d.dir);
-	write_file("exports", "# one\nmem:/a *(rw)\nmem:/b *(rw,async)\n");
+	write_file("exports", "# one\nmem:/a *(rw)\nmem:/b *(rw,mp)\n");
 	fails(1, "exports:3:", ARGS("--exports-file", file));
 	fails(1, "No such file", ARGS("--exports-file", "/no/such/file"));
 	fails(1, "--export", ARGS("--export", "/no/such/directory"));

@@ -325,6 +325,15 @@ TEST(only_directories_are_listed)
 			 NFS3ERR_NOTDIR);
 }
 
+TEST(readdirplus_is_refused_where_the_export_says_so)
+{
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,no_root_squash,"
+			"nordirplus)\n");
+	ck_assert_int_eq(list_plus(dir, 0, NULL, 4096, 4096).status,
+			 NFS3ERR_NOTSUPP);
+	ck_assert_int_eq(list(dir, 0, NULL, 4096).status, NFS3_OK);
+}
+
 TEST(listing_takes_permission)
 {
 	SETATTR3args sa = { .object = dir };

@@ -11,7 +11,7 @@
 extern struct export_table *table;
 
 /* Its resolver: 192.x.y.N is called hN.example; h7 and 192.0.2.8 are in the
- * netgroup "trusted"; of deadN nothing can be told. */
+ * netgroup "trusted"; of deadN nothing can be told, and noneN is not known. */
 extern _Atomic unsigned dns_asked;	/* questions so far */
 extern int dns_error;			/* an EAI_ code for every question */
 extern bool dns_forged;			/* names don't lead back */
@@ -34,5 +34,11 @@ void publish(const char *text);
 struct sockaddr_storage peer(const char *addr, uint16_t port);
 /* Asks for @path from @addr, port 1000: 0 and *@opts, or -errno. */
 int ask(const char *path, const char *addr, struct export_opts *opts);
+
+/* For export_set_notes(): appends @text to the string @arg. */
+void take_note(void *arg, const char *text);
+struct client;
+/* The client's options that do something, "rw,secure,root_squash". */
+void effect_of(const struct client *c, char *out, size_t size);
 
 #endif

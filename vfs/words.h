@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The words of the text of exports(5), entry by entry. */
+#ifndef GANNET_VFS_WORDS_H
+#define GANNET_VFS_WORDS_H
+
+#include <stdbool.h>
+
+#define WORD_MAX	4096
+
+struct words {
+	const char	*name;		/* of the text, for messages */
+	const char	*p;
+	const char	*end;
+	unsigned	 line;		/* 0: the text is an argument */
+	char	       **err;		/* the message of a mistake */
+	/* The last word; words_next() sets both. */
+	char		 word[WORD_MAX];
+	unsigned	 word_line;
+};
+
+/* 1: a word is in w->word, 0: there is none left in this entry; -EINVAL and
+ * *w->err. */
+int words_next(struct words *w);
+/* Goes on behind the end of the line.  True: that was the end of the text. */
+bool words_end_line(struct words *w);
+
+/* The place of the last word, "FILE:LINE", malloced; NULL: out of memory. */
+char *words_where(const struct words *w);
+/* Sets *w->err to the place and @msg, which it takes (it may be NULL).  Returns
+ * -EINVAL. */
+int words_fail_msg(const struct words *w, char *msg);
+
+#define words_fail(w, ...) ({ \
+		char *msg_; \
+		export_fail(&msg_, __VA_ARGS__); \
+		words_fail_msg((w), msg_); \
+	})
+
+#endif

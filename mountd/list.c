@@ -81,20 +81,22 @@ int mount_dump(struct rpc_call *call)
 
 /*
  * exportnode and groupnode, section 5.2.5: the entry of a directory stays
- * open while clients of the same one come.
+ * open while clients of the same one come.  A directory for everyone has no
+ * groups, as with the kernel's server; one that names nobody else has "*".
  */
-static void put_client(void *arg, const char *path, const char *client)
+static void put_client(void *arg, const char *path, const char *client,
+		       bool everyone)
 {
 	size_t path_len = MIN(strlen(path), (size_t)MNTPATHLEN);
 	size_t name_len = MIN(strlen(client), (size_t)MNTNAMLEN);
 	struct list *l = arg;
 	bool same = l->has_dir && strlen(l->dir) == path_len &&
 		    memcmp(l->dir, path, path_len) == 0;
-	size_t size = 4 + string_size(name_len);
+	size_t size = everyone ? 0 : 4 + string_size(name_len);
 
 	if (!same)
 		size += 4 + 4 + string_size(path_len);
-	if (!take_room(l, size))
+	if (size == 0 || !take_room(l, size))
 		return;
 	if (!same) {
 		if (l->has_dir)
@@ -105,6 +107,8 @@ static void put_client(void *arg, const char *path, const char *client)
 		l->dir[path_len] = '\0';
 		l->has_dir = true;
 	}
+	if (everyone)
+		return;
 	xdr_put_bool(&l->out, true);
 	xdr_put_opaque(&l->out, client, (uint32_t)name_len);
 }

@@ -326,16 +326,19 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer)
 }
 
 void export_walk(struct export_table *t,
-		 void (*fn)(void *arg, const char *path, const char *client),
-		 void *arg)
+		 void (*fn)(void *arg, const char *path, const char *client,
+			    bool everyone), void *arg)
 {
 	struct export_set *set = get_set(t);
 
 	for (unsigned i = 0; set && i < set->nentries; i++) {
 		const struct entry *e = set->entries[i];
+		/* Everyone is the last by precedence. */
+		bool everyone = e->nclients > 1 &&
+			e->clients[e->nclients - 1].kind == CLIENT_ANYONE;
 
 		for (unsigned j = 0; j < e->nclients; j++)
-			fn(arg, e->path, e->clients[j].text);
+			fn(arg, e->path, e->clients[j].text, everyone);
 	}
 	export_set_put(set);
 }

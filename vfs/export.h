@@ -126,8 +126,8 @@ void export_put(struct export *e);
 /* For EXPORT: each path with the clients as written, one call a client;
  * @client is "*" for everyone.  */
 void export_walk(struct export_table *t,
-		 void (*fn)(void *arg, const char *path, const char *client),
-		 void *arg);
+		 void (*fn)(void *arg, const char *path, const char *client,
+			    bool everyone), void *arg);
 /* Calls @fn for each export, e.g. to set up ->upper. */
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg);

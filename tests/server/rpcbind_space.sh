@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced: the script goes on in network, mount and process name spaces of its
-# own, where an rpcbind answers.  Needs root (rpcbind gives up its user).
+# own, where an rpcbind answers, unless $rpcbind is "none", and has soon().
+# Needs root (rpcbind gives up its user).
 PATH=$PATH:/usr/sbin:/sbin
 if [ "$1" != inside ]; then
 	command -v rpcbind >/dev/null || exit 77
@@ -13,11 +14,23 @@ fi
 mount -t proc none /proc || exit 77	# LeakSanitizer reads its own
 mount -t tmpfs none /run || exit 77
 ip link set lo up || exit 77
+
+# soon COMMAND...: tries it for a minute; false if it never succeeds.
+soon()
+{
+	n=0
+	until "$@"; do
+		n=$((n + 1))
+		[ $n -lt 600 ] || return 1
+		sleep 0.1
+	done
+}
+
+[ "${rpcbind:-}" != none ] || return 0
 rpcbind -f &
-n=0
-until [ -S /run/rpcbind.sock ] &&
-      rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1; do
-	n=$((n + 1))
-	[ $n -lt 600 ] || { echo "rpcbind does not start"; exit 1; }
-	sleep 0.1
-done
+answers()
+{
+	[ -S /run/rpcbind.sock ] &&
+		rpcinfo -T tcp 127.0.0.1 100000 4 >/dev/null 2>&1
+}
+soon answers || { echo "rpcbind does not start"; exit 1; }

@@ -431,6 +431,11 @@ TEST(the_list_of_exports)
 			 "/mem/inner(192.0.2.7,127.0.0.0/8) "
 			 "/closed(192.0.2.0/24) /squashed(127.0.0.1) "
 			 "/everyone(*) ");
+	harness_publish(&srv, "/all *.example(rw) 192.0.2.1(rw) *(ro)\n"
+			"/some @group(ro) *.example(rw)\n");
+	get_list(&m, rpc_mount3_export_async, &list);
+	ck_assert_str_eq(exports_text(list),
+			 "/all() /some(*.example,@group) ");
 	harness_publish(&srv, "");
 	get_list(&m, rpc_mount3_export_async, &list);
 	ck_assert_ptr_null(list);

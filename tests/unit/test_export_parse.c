@@ -15,7 +15,7 @@
 /* "path client ..." for each export, one a line. */
 static char said[4096];
 
-static void say(void *arg, const char *path, const char *client)
+static void say(void *arg, const char *path, const char *client, bool everyone)
 {
 	size_t len = strlen(said);
 

@@ -230,15 +230,22 @@ int mount_walk(struct rpc_call *call)
 	struct mountd *m = call->prog->ctx;
 	char path[MNTPATHLEN + 1];
 	struct vfs_handle handle;
+	const struct export_claim claim = {
+		.none = who->flavor == RPC_AUTH_NONE, .uid = who->uid,
+		.gid = who->gid, .ngids = who->ngids, .gids = who->gids,
+	};
 	struct vfs_node *node = NULL;
 	struct vfs_cred cred;
 	int err;
 
-	export_squash(&op->opts, who->flavor == RPC_AUTH_NONE, who->uid,
-		      who->gid, who->gids, who->ngids, &cred);
+	err = export_caller_counted(m->exports, &op->opts, &claim, true,
+				    &cred);
+	if (err < 0)
+		return err;
 	err = path_of(a->path, path);
 	if (err == 0)
 		err = walk(&cred, op->exp, path + op->rest, &node);
+	export_caller_put(&cred);
 	if (err < 0)
 		return err;
 	op->exp->fs->ops->handle(node, &handle);

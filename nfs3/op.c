@@ -2,11 +2,11 @@
 /*
  * One call on one export: the caller, the file, the outcome.
  *
- * Ownership: an op counts the export and the node from the steps that find them
- * to the end; the results hold copies only.  On a poller an op does not count
- * the export, because all pollers would write to one count; it is an RCU
- * section instead.  A call that leaves the poller counts the export, and takes
- * all it has found with it.
+ * Ownership: an op counts the export, the caller's groups and the node from
+ * the steps that find them to the end; the results hold copies only.  On a
+ * poller an op does not count the export and the groups, because all pollers
+ * would write to one count; it is an RCU section instead.  A call that leaves
+ * the poller counts them, and takes all it has found with it.
  *
  * On a poller (call->may_wait is false) nothing here or in a backend waits:
  * -EAGAIN comes up through every layer, and a worker goes on with the step that
@@ -28,6 +28,11 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	struct export_table *t = op->nfs->exports;
 	const struct sockaddr *peer = rpc_call_peer(call);
 	bool any_port = call->msg->xprt->any_port;
+	const struct rpc_cred *cred = &call->cred;
+	const struct export_claim who = {
+		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
+		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
+	};
 	struct export *exp;
 	int err;
 
@@ -35,9 +40,17 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 	if (op->borrowed) {
 		rcu_enter();
 		err = export_borrow(t, op->id, peer, any_port, &exp, &op->opts);
+		if (err == 0)
+			err = export_caller(t, &op->opts, &who, &op->cred);
 	} else {
 		export_resolve(t, peer);
 		err = export_find(t, op->id, peer, any_port, &exp, &op->opts);
+		if (err < 0)
+			return err;
+		err = export_caller_counted(t, &op->opts, &who, true,
+					    &op->cred);
+		if (err < 0)
+			export_put(exp);
 	}
 	if (err == 0)
 		op->exp = exp;
@@ -75,7 +88,6 @@ static const struct vfs_later later = { .give = give, .end = ended };
 int nfs3_find_export(struct rpc_call *call)
 {
 	const struct nfs3_fh_args *a = rpc_args(call); /* the first of all */
-	const struct rpc_cred *cred = &call->cred;
 	struct nfs3_op *op = nfs3_op(call);
 	int err;
 
@@ -90,8 +102,6 @@ int nfs3_find_export(struct rpc_call *call)
 	if (err < 0)
 		return err;
 	op->ops = op->exp->fs->ops;
-	export_squash(&op->opts, cred->flavor == RPC_AUTH_NONE, cred->uid,
-		      cred->gid, cred->gids, cred->ngids, &op->cred);
 	op->vfs.cred = &op->cred;
 	op->vfs.nonblock = !call->may_wait;
 	op->vfs.later = &later;
@@ -131,8 +141,10 @@ struct work_class *nfs3_leave(struct rpc_call *call)
 	struct nfs3_op *op = nfs3_op(call);
 
 	if (op->borrowed) {
-		if (op->exp)
+		if (op->exp) {
 			ref_get(&op->exp->ref);
+			export_caller_hold(&op->cred);
+		}
 		op->borrowed = false;
 		rcu_exit();
 	}
@@ -161,10 +173,12 @@ int nfs3_end(struct rpc_call *call, int err)
 	struct nfs3_op *op = nfs3_op(call);
 
 	vfs_node_put(op->vfs.node);
-	if (op->borrowed)
+	if (op->borrowed) {
 		rcu_exit();
-	else if (op->exp)
+	} else if (op->exp) {
+		export_caller_put(&op->cred);
 		export_put(op->exp);
+	}
 	*status = nfs3_status(proc, err);
 	call->failed = *status != NFS3_OK;
 	if (call->failed)

@@ -290,7 +290,8 @@ struct nfs3_op {
 	};
 	struct vfs_op		 results;	/* ... of what ended later */
 	int			 result;
-	struct vfs_cred		 cred;
+	struct vfs_cred		 cred;		/* its groups are counted as
+						 * the export is */
 	struct vfs_handle	 handle;
 };
 

@@ -48,11 +48,16 @@ int export_table_create(const struct export_config *config,
 	err = peers_create(&t->peers);
 	if (err < 0)
 		goto fail_dir;
+	err = groups_create(&t->groups);
+	if (err < 0)
+		goto fail_peers;
 	pthread_mutex_init(&t->publish, NULL);
 	trees_init(t);
 	*out = t;
 	return 0;
 
+fail_peers:
+	peers_destroy(t->peers);
 fail_dir:
 	free(t->state_dir);
 fail:
@@ -68,6 +73,7 @@ void export_table_destroy(struct export_table *t)
 	rcu_wait();
 	export_set_put(set);
 	trees_fini(t);
+	groups_destroy(t->groups);
 	peers_destroy(t->peers);
 	pthread_mutex_destroy(&t->publish);
 	sodium_memzero(t->key, sizeof(t->key));

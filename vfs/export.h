@@ -132,11 +132,37 @@ void export_walk(struct export_table *t,
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg);
 
-/* Maps @cred to the user and groups to act as, under @opts.  Squashes AUTH_NONE
- * callers. */
-void export_squash(const struct export_opts *opts, bool auth_none,
-		   uint32_t uid, uint32_t gid, const uint32_t *gids,
-		   uint32_t ngids, struct vfs_cred *out);
+/* The caller, as its credential claims it.  Borrowed. */
+struct export_claim {
+	bool		none;		/* AUTH_NONE: nobody */
+	uint32_t	uid;
+	uint32_t	gid;
+	uint32_t	ngids;
+	const uint32_t *gids;
+};
+
+/*
+ * Sets *@out to the user and groups that @who acts as, under @opts.  The list
+ * of groups is borrowed: valid only in the caller's RCU section, unless
+ * export_caller_hold() counts it.  Any registered thread; doesn't block.
+ * 0; -ENOMEM; -EAGAIN: a worker has to ask the name service first, by
+ * export_caller_counted().
+ */
+int  export_caller(struct export_table *t, const struct export_opts *opts,
+		   const struct export_claim *who, struct vfs_cred *out);
+/* Counts @cred's list, in the RCU section in which export_caller() set it. */
+void export_caller_hold(const struct vfs_cred *cred);
+/* As export_caller(), but counts the list, outside of an RCU section too.  With
+ * @may_wait asks the name service if need be. */
+int  export_caller_counted(struct export_table *t,
+			   const struct export_opts *opts,
+			   const struct export_claim *who, bool may_wait,
+			   struct vfs_cred *out);
+/* The user and the group that a client's @uid and @gid are under @opts. */
+uint32_t export_squash_uid(const struct export_opts *opts, uint32_t uid);
+uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid);
+/* Gives back a list that is counted. */
+void export_caller_put(const struct vfs_cred *cred);
 
 /*
  * Filehandles: version, export id, the backend's handle, and a MAC over

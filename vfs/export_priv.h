@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <urcu.h>
+
 #include "lib/thread.h"
 #include "vfs/export.h"
 
@@ -106,6 +108,32 @@ void peers_resolve(struct peers *p, const struct resolver *r,
 #define PEERS_MAX	4096
 unsigned peers_count(struct peers *p);
 
+/*
+ * A list of groups: immutable, counted.  A thread that finds one in a table
+ * under RCU may use it for that section, and may count it: the table gives its
+ * reference back only after a grace period.  groups.c.
+ */
+struct groups {
+	struct rcu_head	rcu;
+	struct ref	ref;
+	uint32_t	n;
+	uint64_t	id;
+	uint32_t	gids[];
+};
+
+/* A list of @n groups, with one reference; gids are the caller's to fill in
+ * before anybody else sees it.  NULL: no memory. */
+struct groups *groups_alloc(uint32_t n);
+void groups_put(struct groups *g);
+/* Gives a table's reference back, after a grace period. */
+void groups_retire(struct groups *g);
+
+/* The lists that came in calls, each of which has at most 16. */
+struct groups_table;
+
+int  groups_create(struct groups_table **out);
+void groups_destroy(struct groups_table *t);
+
 struct export_table {
 	struct export_config	config;
 	const struct vfs_ops   *backend;
@@ -113,6 +141,7 @@ struct export_table {
 	uint8_t			key[EXPORT_KEY_LEN];
 	struct resolver		resolver;
 	struct peers	       *peers;
+	struct groups_table    *groups;
 
 	_Atomic(struct export_set *) current;	/* counted; read under RCU */
 

@@ -35,13 +35,14 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	3
+#define GANNET_VFS_VERSION	4
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
 /* The backend's own part of a filehandle. */
 #define VFS_HANDLE_MAX	40
-#define VFS_MAX_GIDS	16
+/* As Linux's NGROUPS_MAX. */
+#define VFS_MAX_GIDS	65536
 
 /* As ftype3 (RFC 1813 section 2.3.5). */
 enum vfs_type {
@@ -49,11 +50,15 @@ enum vfs_type {
 	VFS_SOCK = 6, VFS_FIFO = 7,
 };
 
+/* The caller.  Its other groups are a list that calls share. */
 struct vfs_cred {
-	uint32_t uid;
-	uint32_t gid;
-	uint32_t ngids;
-	uint32_t gids[VFS_MAX_GIDS];
+	uint32_t	uid;
+	uint32_t	gid;
+	uint32_t	ngids;		/* at most VFS_MAX_GIDS */
+	/* The list's number, for backends that remember callers: no other list
+	 * has it as long as the process lives.  0: the list is empty. */
+	uint64_t	gids_id;
+	const uint32_t *gids;		/* in no order */
 };
 
 struct vfs_attr {

@@ -65,8 +65,7 @@ int main(void)
 
 	rows[1].as_anyone = posix_cred_probe();
 	if (!rows[1].as_anyone)
-		rows[1].me = (struct vfs_cred){ geteuid(), getegid(), 0,
-						{ 0 } };
+		rows[1].me = vt_user(geteuid(), getegid());
 	world_base();
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		for (run = 0; run < MAX(rows[i].runs, 1u); run++) {

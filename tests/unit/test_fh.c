@@ -222,6 +222,13 @@ TEST(servers_that_start_at_once_get_one_key)
 }
 
 /* Squashing: who asks, under which options, acts as whom. */
+static void assert_caller(const struct export_opts *opts,
+			  const struct export_claim *who, struct vfs_cred *out)
+{
+	ck_assert_int_eq(export_caller_counted(table, opts, who, false,
+					       out), 0);
+}
+
 #define ROOT	0x1		/* root_squash */
 #define ALL	0x2		/* all_squash */
 #define NONE	0x4		/* AUTH_NONE */
@@ -243,7 +250,7 @@ static const struct {
 	{ NONE | ROOT, 1, 2, { 3, 4, 5 }, 70, 71, 0, { 0 } },
 };
 
-TEST_CASE(.setup = NULL);
+TEST_CASE(.setup = table_begin, .teardown = table_end);
 
 TEST_LOOP(callers_act_as_the_options_say, 0, ARRAY_SIZE(squashes))
 {
@@ -253,24 +260,47 @@ TEST_LOOP(callers_act_as_the_options_say, 0, ARRAY_SIZE(squashes))
 		.anonuid = 70,
 		.anongid = 71,
 	};
+	const struct export_claim who = {
+		.none = squashes[_i].how & NONE, .uid = squashes[_i].uid,
+		.gid = squashes[_i].gid, .ngids = 3, .gids = squashes[_i].gids,
+	};
 	struct vfs_cred cred;
 
 	memset(&cred, 0xff, sizeof(cred));
-	export_squash(&opts, squashes[_i].how & NONE, squashes[_i].uid,
-		      squashes[_i].gid, squashes[_i].gids, 3, &cred);
+	assert_caller(&opts, &who, &cred);
 	ck_assert_uint_eq(cred.uid, squashes[_i].as_uid);
 	ck_assert_uint_eq(cred.gid, squashes[_i].as_gid);
 	ck_assert_uint_eq(cred.ngids, squashes[_i].as_n);
 	for (uint32_t i = 0; i < cred.ngids; i++)
 		ck_assert_uint_eq(cred.gids[i], squashes[_i].as_gids[i]);
+	export_caller_put(&cred);
 }
 
-TEST(groups_are_never_more_than_there_is_room_for)
+/* Backends remember callers by it. */
+TEST(lists_of_groups_have_a_number_each)
 {
-	struct export_opts opts = { 0 };
-	uint32_t gids[100] = { 0 };
-	struct vfs_cred cred;
+	const struct export_opts opts = { .root_squash = true, .anongid = 9 };
+	uint32_t gids[3] = { 0, 9, 1 };
+	struct export_claim who = { .ngids = 3, .gids = gids };
+	struct vfs_cred a, b;
 
-	export_squash(&opts, false, 1, 2, gids, 100, &cred);
-	ck_assert_uint_eq(cred.ngids, VFS_MAX_GIDS);
+	assert_caller(&opts, &who, &a);
+	gids[0] = 9;
+	assert_caller(&opts, &who, &b);
+	ck_assert_uint_eq(a.gids_id, b.gids_id);
+	export_caller_put(&b);
+	for (uint32_t i = 0; i < 20000; i++) {
+		gids[2] = 2 + i;
+		assert_caller(&opts, &who, &b);
+		ck_assert_uint_ne(a.gids_id, b.gids_id);
+		ck_assert_uint_eq(b.gids[2], 2 + i);
+		export_caller_put(&b);
+	}
+	/* Pushed out of the table, it is the call's as long as that counts. */
+	ck_assert_uint_eq(a.gids[2], 1);
+	export_caller_put(&a);
+	who.ngids = 0;
+	assert_caller(&opts, &who, &a);
+	ck_assert_uint_eq(a.gids_id, 0);
+	export_caller_put(&a);
 }

@@ -132,8 +132,9 @@ TEST_LOOP(look_ups_wait_where_the_kernel_has_none_that_do_not, 0, WORLDS)
 
 TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 {
+	static const uint32_t gids[] = { 7, 2001 };
 	struct vfs_cred alice = { .uid = 1001, .gid = 1001, .ngids = 2,
-				  .gids = { 7, 2001 } };
+				  .gids_id = 1, .gids = gids };
 	struct vfs_cred nobody = { .uid = UINT32_MAX, .gid = UINT32_MAX };
 	struct vfs_node *n;
 	struct stat st;
@@ -152,6 +153,7 @@ TEST_LOOP(callers_are_who_they_say_groups_included, 0, WORLDS)
 	w.who.cred = &alice;
 	ck_assert_int_eq(read_str(n, 0, buf, NULL), 4);
 	alice.ngids = 1;
+	alice.gids_id = 2;
 	assert_err(read_str(n, 0, buf, NULL), EACCES);
 	vfs_node_put(must_create(w.root, "mine"));
 	assert_ok(stat(local("mine"), &st));

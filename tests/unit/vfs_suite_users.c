@@ -3,10 +3,15 @@
 #include "tests/unit/vfs_suite.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct vfs_cred root_cred, alice, bob;
 static struct vfs_op as_root, as_alice, as_bob;
+
+/* Lists of groups, and their numbers. */
+static const uint32_t bobs_gids[] = { 77, VT_GROUP };
+static const uint32_t the_group[] = { VT_GROUP };
 
 static void users(void)
 {
@@ -14,8 +19,8 @@ static void users(void)
 	alice = vt_user(VT_ALICE, VT_ALICE);
 	bob = vt_user(VT_BOB, VT_BOB);
 	bob.ngids = 2;
-	bob.gids[0] = 77;
-	bob.gids[1] = VT_GROUP;
+	bob.gids_id = 1;
+	bob.gids = bobs_gids;
 	as_root = vt_as(&root_cred);
 	as_alice = vt_as(&alice);
 	as_bob = vt_as(&bob);
@@ -76,6 +81,34 @@ START_TEST(files_are_read_and_written_by_who_may)
 }
 END_TEST
 
+/* As many groups as Linux gives a process. */
+START_TEST(a_caller_is_in_each_of_its_groups)
+{
+	uint32_t *gids = calloc(VFS_MAX_GIDS, sizeof(*gids));
+	struct vfs_node *f;
+
+	ck_assert_ptr_nonnull(gids);
+	for (uint32_t i = 0; i < VFS_MAX_GIDS; i++)
+		gids[i] = 100000 + i;
+	users();
+	bob.gids = gids;
+	bob.gids_id = 3;
+	f = alice_file("f", 0640);
+	for (uint32_t n = 16; n <= VFS_MAX_GIDS; n *= 64) {
+		bob.ngids = n;
+		bob.gids_id++;
+		ck_assert_int_eq(set(&as_root, f, VFS_SET_GID, gids[n - 1]),
+				 0);
+		ck_assert_int_eq(do_read(&as_bob, f), 0);
+		ck_assert_int_eq(set(&as_root, f, VFS_SET_GID, gids[n - 1] +
+				     1), 0);
+		ck_assert_int_eq(do_read(&as_bob, f), -EACCES);
+	}
+	vfs_node_put(f);
+	free(gids);
+}
+END_TEST
+
 /* A client that opened it first goes on: RFC 1813 section 4.4. */
 START_TEST(the_owner_reads_and_writes_whatever_the_mode)
 {
@@ -116,7 +149,8 @@ START_TEST(owners_and_modes_are_changed_by_who_may)
 	ck_assert_int_eq(set(&as_alice, f, VFS_SET_UID, VT_BOB), -EPERM);
 	ck_assert_int_eq(set(&as_alice, f, VFS_SET_GID, VT_GROUP), -EPERM);
 	alice.ngids = 1;
-	alice.gids[0] = VT_GROUP;
+	alice.gids_id = 2;
+	alice.gids = the_group;
 	ck_assert_int_eq(set(&as_alice, f, VFS_SET_GID, VT_GROUP), 0);
 	ck_assert_int_eq(set(&as_alice, f, VFS_SET_MODE, 0600), 0);
 	ck_assert_int_eq(set(&as_root, f, VFS_SET_UID, VT_BOB), 0);
@@ -324,6 +358,7 @@ END_TEST
 void vfs_suite_add_users(TCase *tc)
 {
 	tcase_add_test(tc, files_are_read_and_written_by_who_may);
+	tcase_add_test(tc, a_caller_is_in_each_of_its_groups);
 	tcase_add_test(tc, the_owner_reads_and_writes_whatever_the_mode);
 	tcase_add_test(tc, execute_permission_allows_reading);
 	tcase_add_test(tc, owners_and_modes_are_changed_by_who_may);

@@ -36,8 +36,8 @@ STAT(posix_cred_refused, "callers that the system has no user for");
 /* This thread's credentials; the kernel has the real ones. */
 static _Thread_local struct {
 	bool server;		/* the user is 0 */
-	bool known;		/* it is all as in cred */
-	struct vfs_cred cred;
+	bool known;		/* it is all as in who */
+	struct posix_who who;
 } self;
 
 static int get_caps(struct __user_cap_data_struct data[2])
@@ -107,7 +107,7 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 	const struct vfs_cred *cred = op->cred;
 
 	if (!fs->privileged ||
-	    (self.known && posix_cred_same(&self.cred, cred)))
+	    (self.known && posix_who_is(&self.who, cred)))
 		return 0;
 	if (op->nonblock && !thread_changes_cred)
 		return -EAGAIN;
@@ -119,7 +119,7 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 		stat_inc(posix_cred_refused);
 		return -EACCES;
 	}
-	self.cred = *cred;
+	self.who = posix_who(cred);
 	self.known = true;
 	self.server = cred->uid == 0;
 	return 0;

@@ -23,14 +23,14 @@ struct posix_verdict {
 	struct timespec ctime;
 	uint8_t known;			/* POSIX_R, _W, _X */
 	uint8_t granted;
-	struct vfs_cred cred;
+	struct posix_who who;
 };
 
 static bool fits(const struct posix_verdict *v, const struct posix_fs *fs,
 		 const struct vfs_cred *cred, const struct stat *st)
 {
 	return v && posix_same_time(&v->ctime, &st->st_ctim) &&
-	       (!fs->privileged || posix_cred_same(&v->cred, cred));
+	       (!fs->privileged || posix_who_is(&v->who, cred));
 }
 
 /* Finds the answers for @cred; returns their slot, or -1. */
@@ -77,7 +77,7 @@ static void remember(struct posix_node *n, const struct vfs_cred *cred,
 	v->ctime = st->st_ctim;
 	v->known = known_granted[0];
 	v->granted = known_granted[1];
-	v->cred = *cred;
+	v->who = posix_who(cred);
 	if (slot < 0)
 		slot = (cred->uid + st->st_ctim.tv_nsec) % POSIX_VERDICTS;
 	old = atomic_exchange(&n->verdict[slot], v);

@@ -220,11 +220,23 @@ struct posix_name {
 void posix_name_set(struct posix_name *out, struct vfs_name name);
 
 /* cred.c: the thread's file system credentials. */
-static inline bool posix_cred_same(const struct vfs_cred *a,
-				   const struct vfs_cred *b)
+/* A caller, to be remembered after its call. */
+struct posix_who {
+	uint32_t uid;
+	uint32_t gid;
+	uint64_t gids_id;
+};
+
+static inline struct posix_who posix_who(const struct vfs_cred *cred)
 {
-	return a->uid == b->uid && a->gid == b->gid && a->ngids == b->ngids &&
-	       memcmp(a->gids, b->gids, a->ngids * sizeof(a->gids[0])) == 0;
+	return (struct posix_who){ cred->uid, cred->gid, cred->gids_id };
+}
+
+static inline bool posix_who_is(const struct posix_who *who,
+				const struct vfs_cred *cred)
+{
+	return who->uid == cred->uid && who->gid == cred->gid &&
+	       who->gids_id == cred->gids_id;
 }
 
 /* True if the process can act as other users at all.  At mount. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * groups - the user and the groups that a call runs as.
+ *
+ * A list of groups is an object that calls share, with a number of its own: so
+ * a call copies no list, and a backend that remembers callers compares numbers.
+ * The lists that came in calls are found again by their groups, in a table of
+ * fixed size: each has two slots, and the one made last stands first.  Two
+ * equal lists that are made at the same time get two numbers, which costs only
+ * what was remembered of one.
+ */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/hash.h"
+#include "lib/rcu.h"
+#include "lib/util.h"
+
+#define SLOTS		4096		/* a power of two */
+#define WIRE_GIDS	16		/* AUTH_SYS, RFC 5531 appendix A */
+
+struct groups_table {
+	struct groups *_Atomic slot[SLOTS];
+};
+
+struct groups *groups_alloc(uint32_t n)
+{
+	static _Atomic uint64_t last;
+	struct groups *g = malloc(sizeof(*g) + n * sizeof(g->gids[0]));
+
+	if (!g)
+		return NULL;
+	ref_init(&g->ref);
+	g->n = n;
+	g->id = ++last;
+	return g;
+}
+
+void groups_put(struct groups *g)
+{
+	if (ref_put(&g->ref))
+		free(g);
+}
+
+static void groups_drop(struct rcu_head *head)
+{
+	rcu_waited();
+	rcu_seen(head);
+	groups_put(container_of(head, struct groups, rcu));
+}
+
+void groups_retire(struct groups *g)
+{
+	rcu_published(&g->rcu);
+	call_rcu(&g->rcu, groups_drop);
+}
+
+int groups_create(struct groups_table **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+/* No call runs any more. */
+void groups_destroy(struct groups_table *t)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (t->slot[i])
+			groups_put(t->slot[i]);
+	free(t);
+}
+
+/* Copies the groups of a call, with @zero for group 0.  Returns their hash. */
+static uint64_t copy_gids(uint32_t to[WIRE_GIDS], const uint32_t *gids,
+			  uint32_t n, uint32_t zero)
+{
+	uint64_t h = hash_secret;
+
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = gids[i] ? gids[i] : zero;
+		h = hash_mix(h, to[i]);
+	}
+	return h;
+}
+
+static struct groups *groups_make(struct groups *_Atomic *slot,
+				  const uint32_t *gids, uint32_t n)
+{
+	struct groups *g = groups_alloc(n), *old;
+
+	if (!g)
+		return NULL;
+	memcpy(g->gids, gids, n * sizeof(gids[0]));
+	old = atomic_exchange(&slot[0], g);
+	if (old)
+		old = atomic_exchange(&slot[1], old);
+	if (old)
+		groups_retire(old);
+	return g;
+}
+
+/* The list of a call's groups.  In an RCU section. */
+static struct groups *groups_find(struct groups_table *t,
+				  const uint32_t *gids, uint32_t n,
+				  uint32_t zero)
+{
+	uint32_t want[WIRE_GIDS];
+	struct groups *_Atomic *slot;
+
+	n = MIN(n, (uint32_t)WIRE_GIDS);
+	slot = &t->slot[copy_gids(want, gids, n, zero) & (SLOTS - 2)];
+	for (int i = 0; i < 2; i++) {
+		struct groups *g = atomic_load_explicit(&slot[i],
+							memory_order_acquire);
+
+		if (g && g->n == n &&
+		    memcmp(g->gids, want, n * sizeof(want[0])) == 0)
+			return g;
+	}
+	return groups_make(slot, want, n);
+}
+
+uint32_t export_squash_uid(const struct export_opts *opts, uint32_t uid)
+{
+	return opts->all_squash || (opts->root_squash && uid == 0) ?
+	       opts->anonuid : uid;
+}
+
+uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid)
+{
+	return opts->all_squash || (opts->root_squash && gid == 0) ?
+	       opts->anongid : gid;
+}
+
+/* True if @who acts as the anonymous user, without other groups. */
+static bool squash_ids(const struct export_opts *opts,
+		       const struct export_claim *who, struct vfs_cred *out)
+{
+	bool anon = who->none || opts->all_squash;
+
+	out->uid = anon ? opts->anonuid : export_squash_uid(opts, who->uid);
+	out->gid = anon ? opts->anongid : export_squash_gid(opts, who->gid);
+	out->ngids = 0;
+	out->gids_id = 0;
+	out->gids = NULL;
+	return anon;
+}
+
+static uint32_t zero_of(const struct export_opts *opts)
+{
+	return opts->root_squash ? opts->anongid : 0;
+}
+
+int export_caller(struct export_table *t, const struct export_opts *opts,
+		  const struct export_claim *who, struct vfs_cred *out)
+{
+	uint32_t zero = zero_of(opts);
+	struct groups *g;
+
+	if (squash_ids(opts, who, out) || who->ngids == 0)
+		return 0;
+	g = groups_find(t->groups, who->gids, who->ngids, zero);
+	if (!g)
+		return -ENOMEM;
+	out->ngids = g->n;
+	out->gids_id = g->id;
+	out->gids = g->gids;
+	return 0;
+}
+
+static struct groups *groups_of(const struct vfs_cred *cred)
+{
+	return (struct groups *)((uintptr_t)cred->gids -
+				 offsetof(struct groups, gids));
+}
+
+void export_caller_hold(const struct vfs_cred *cred)
+{
+	if (cred->ngids)
+		ref_get(&groups_of(cred)->ref);
+}
+
+int export_caller_counted(struct export_table *t,
+			  const struct export_opts *opts,
+			  const struct export_claim *who, bool may_wait,
+			  struct vfs_cred *out)
+{
+	int err;
+
+	rcu_enter();
+	err = export_caller(t, opts, who, out);
+	if (err == 0)
+		export_caller_hold(out);
+	rcu_exit();
+	return err;
+}
+
+void export_caller_put(const struct vfs_cred *cred)
+{
+	if (cred->ngids)
+		groups_put(groups_of(cred));
+}

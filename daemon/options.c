@@ -216,6 +216,12 @@ static const char *set_no_rpcbind(struct options *o, char *value)
 	return NULL;
 }
 
+static const char *set_manage_gids(struct options *o, char *value)
+{
+	o->manage_gids = true;
+	return NULL;
+}
+
 static const char *set_state_dir(struct options *o, char *value)
 {
 	char *here = *value == '/' ? strdup("") : getcwd(NULL, 0);
@@ -315,6 +321,9 @@ static const struct option_row rows[] = {
 	  "on a system call that serving does not need: kill (the\n"
 	  "default) ends the server, log makes the kernel log it,\n"
 	  "off does not filter" },
+	{ "manage-gids", NULL, set_manage_gids,
+	  "callers' groups are those of this system, unless an\n"
+	  "export says no_manage_gids" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
 	  "do not register with rpcbind" },
 	{ "foreground", NULL, set_foreground,

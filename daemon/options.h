@@ -40,6 +40,7 @@ struct options {
 	size_t		  reply_memory;	/* bytes of remembered replies */
 	bool		  foreground;
 	bool		  rpcbind;
+	bool		  manage_gids;	/* unless an export says */
 	char		 *state_dir;	/* owned */
 	const char	 *pid_file;	/* NULL: none */
 	enum log_level	  log_level;

@@ -377,7 +377,7 @@ static int start_programs(struct server *s)
 {
 	const struct export_config exports = {
 		.backend = &posix_vfs_ops, .backends = s->backends,
-		.state_dir = s->o->state_dir,
+		.state_dir = s->o->state_dir, .manage_gids = s->o->manage_gids,
 		.attach = share_give, .release = share_return,
 		.arg = &s->shares,
 	};

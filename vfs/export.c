@@ -51,11 +51,16 @@ int export_table_create(const struct export_config *config,
 	err = groups_create(&t->groups);
 	if (err < 0)
 		goto fail_peers;
+	err = users_create(&t->users);
+	if (err < 0)
+		goto fail_groups;
 	pthread_mutex_init(&t->publish, NULL);
 	trees_init(t);
 	*out = t;
 	return 0;
 
+fail_groups:
+	groups_destroy(t->groups);
 fail_peers:
 	peers_destroy(t->peers);
 fail_dir:
@@ -73,6 +78,7 @@ void export_table_destroy(struct export_table *t)
 	rcu_wait();
 	export_set_put(set);
 	trees_fini(t);
+	users_destroy(t->users);
 	groups_destroy(t->groups);
 	peers_destroy(t->peers);
 	pthread_mutex_destroy(&t->publish);
@@ -130,6 +136,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();
 	mutex_unlock(&t->publish);
+	users_expire(t->users);
 	export_set_put(old);
 	return 0;
 }

@@ -86,7 +86,14 @@ struct resolver {
 	/* Does @name have the address @a?  1, 0, or -1: can't tell now. */
 	int  (*has_addr)(const char *name, const struct addr *a);
 	bool (*in_netgroup)(const char *group, const char *host);
-	int  keep_s;		/* lifetime of the answers */
+	/* The groups of a user, malloced.  1; 0: there is no such user; -1:
+	 * can't tell now. */
+	int  (*groups)(uint32_t uid, uint32_t **gids, uint32_t *n);
+	int  keep_s;		/* lifetime of the answers about peers */
+	int  users_keep_s;	/* ... about users */
+	int  users_stale_s;	/* ... while the service does not answer */
+	int  quiet_s;		/* a pause after it did not answer ... */
+	int  slow_ms;		/* ... within this time */
 };
 
 extern const struct resolver resolver_system;
@@ -107,6 +114,26 @@ void peers_resolve(struct peers *p, const struct resolver *r,
 /* Returns the number of cached peers, at most PEERS_MAX. */
 #define PEERS_MAX	4096
 unsigned peers_count(struct peers *p);
+
+/* A cache of users' groups by the name service. users.c. */
+struct users;
+struct groups;
+
+int  users_create(struct users **out);
+void users_destroy(struct users *u);
+/*
+ * In an RCU section: the groups of @uid, where group 0 is @zero; NULL: it has
+ * none.  0, or -EAGAIN: users_ask() first.  Doesn't block.
+ */
+int  users_find(struct users *u, const struct resolver *r, uint32_t uid,
+		uint32_t zero, struct groups **out);
+/* Asks the name service, unless another thread just did: may block. */
+void users_ask(struct users *u, const struct resolver *r, uint32_t uid,
+	       uint32_t zero);
+/* All answers are old: they are asked for anew. */
+void users_expire(struct users *u);
+/* Returns the number of cached answers. */
+unsigned users_count(struct users *u);
 
 /*
  * A list of groups: immutable, counted.  A thread that finds one in a table
@@ -142,6 +169,7 @@ struct export_table {
 	struct resolver		resolver;
 	struct peers	       *peers;
 	struct groups_table    *groups;
+	struct users	       *users;
 
 	_Atomic(struct export_set *) current;	/* counted; read under RCU */
 

@@ -159,16 +159,27 @@ int export_caller(struct export_table *t, const struct export_opts *opts,
 {
 	uint32_t zero = zero_of(opts);
 	struct groups *g;
+	int err = 0;
 
-	if (squash_ids(opts, who, out) || who->ngids == 0)
+	if (squash_ids(opts, who, out))
 		return 0;
-	g = groups_find(t->groups, who->gids, who->ngids, zero);
-	if (!g)
-		return -ENOMEM;
-	out->ngids = g->n;
-	out->gids_id = g->id;
-	out->gids = g->gids;
-	return 0;
+	if (unlikely(opts->manage_gids)) {
+		/* Root needs no groups, nor a name service. */
+		if (who->uid == 0)
+			return 0;
+		err = users_find(t->users, &t->resolver, who->uid, zero, &g);
+	} else if (who->ngids == 0) {
+		return 0;
+	} else {
+		g = groups_find(t->groups, who->gids, who->ngids, zero);
+		err = g ? 0 : -ENOMEM;
+	}
+	if (err == 0 && g) {
+		out->ngids = g->n;
+		out->gids_id = g->id;
+		out->gids = g->gids;
+	}
+	return err;
 }
 
 static struct groups *groups_of(const struct vfs_cred *cred)
@@ -183,10 +194,9 @@ void export_caller_hold(const struct vfs_cred *cred)
 		ref_get(&groups_of(cred)->ref);
 }
 
-int export_caller_counted(struct export_table *t,
+static int caller_counted(struct export_table *t,
 			  const struct export_opts *opts,
-			  const struct export_claim *who, bool may_wait,
-			  struct vfs_cred *out)
+			  const struct export_claim *who, struct vfs_cred *out)
 {
 	int err;
 
@@ -196,6 +206,21 @@ int export_caller_counted(struct export_table *t,
 		export_caller_hold(out);
 	rcu_exit();
 	return err;
+}
+
+int export_caller_counted(struct export_table *t,
+			  const struct export_opts *opts,
+			  const struct export_claim *who, bool may_wait,
+			  struct vfs_cred *out)
+{
+	int err = caller_counted(t, opts, who, out);
+
+	if (err != -EAGAIN || !may_wait)
+		return err;
+	users_ask(t->users, &t->resolver, who->uid, zero_of(opts));
+	err = caller_counted(t, opts, who, out);
+	/* The answer could not be kept, or was pushed out at once. */
+	return err == -EAGAIN ? -ETIMEDOUT : err;
 }
 
 void export_caller_put(const struct vfs_cred *cred)

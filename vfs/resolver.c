@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Host names and netgroups as this system knows them. */
+/* Host names, netgroups and users as this system knows them. */
 #include "vfs/export_priv.h"
 
+#include <errno.h>
+#include <grp.h>
 #include <netdb.h>
+#include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* The longest entry of a user. */
+#define USER_ENTRY_MAX	((size_t)1 << 20)
+
+_Static_assert(sizeof(gid_t) == sizeof(uint32_t), "lists of groups are alike");
 
 static socklen_t to_sockaddr(const struct addr *a,
 			     struct sockaddr_storage *ss)
@@ -62,9 +71,71 @@ static bool system_in_netgroup(const char *group, const char *host)
 	return in;
 }
 
+/* The name of a user and the group that its entry has.  As groups(). */
+static int find_user(uint32_t uid, char **name, uint32_t *gid)
+{
+	struct passwd entry, *found = NULL;
+	size_t size = 1024;
+	char *buf = NULL, *more;
+	int err = ERANGE;
+
+	while (err == ERANGE && size <= USER_ENTRY_MAX) {
+		more = realloc(buf, size);
+		if (!more)
+			break;
+		buf = more;
+		err = getpwuid_r(uid, &entry, buf, size, &found);
+		size *= 2;
+	}
+	*name = err == 0 && found ? strdup(entry.pw_name) : NULL;
+	if (*name)
+		*gid = entry.pw_gid;
+	free(buf);
+	if (err == 0 && found)
+		return *name ? 1 : -1;
+	/* ENOENT, too, is from a source that is down. */
+	return err == 0 ? 0 : -1;
+}
+
+static int system_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
+{
+	int max = 64, got = -1, told;
+	gid_t *list = NULL, *more;
+	uint32_t gid = 0;
+	char *name;
+
+	told = find_user(uid, &name, &gid);
+	while (told == 1 && got < 0) {
+		int size = max;
+
+		more = reallocarray(list, (size_t)size, sizeof(*list));
+		if (!more)
+			break;
+		list = more;
+		got = getgrouplist(name, gid, list, &max);
+		if (got < 0 && max <= size)
+			break;			/* no memory */
+	}
+	free(name);
+	if (told == 1 && got < 0)
+		told = -1;
+	if (told == 1) {
+		*gids = list;
+		*n = (uint32_t)got;
+	} else {
+		free(list);
+	}
+	return told;
+}
+
 const struct resolver resolver_system = {
 	.name = system_name,
 	.has_addr = system_has_addr,
 	.in_netgroup = system_in_netgroup,
+	.groups = system_groups,
 	.keep_s = 60,
+	.users_keep_s = 300,
+	.users_stale_s = 24 * 3600,
+	.quiet_s = 10,
+	.slow_ms = 5000,
 };

@@ -35,7 +35,10 @@ static bool in_netgroup(const char *group, const char *host)
 /* Never published: what it names need not be mounted. */
 static struct export_table *the_table(void)
 {
-	static const struct resolver r = { no_name, has_addr, in_netgroup, 60 };
+	static const struct resolver r = {
+		.name = no_name, .has_addr = has_addr,
+		.in_netgroup = in_netgroup, .keep_s = 60,
+	};
 	static struct export_table *table;
 	struct export_config config = { .backend = &mem_vfs_ops };
 

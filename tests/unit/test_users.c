@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* manage_gids: users' groups by the name service, kept, and late. */
+#include <errno.h>
+#include <nss.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <urcu.h>
+
+#include "lib/clock.h"
+#include "lib/util.h"
+#include "tests/unit/export_fixture.h"
+#include "tests/unit/runner.h"
+#include "vfs/export_priv.h"
+
+#define SLOW_MS	50
+
+/* The name service: user N is in @ngroups groups from N on, and in group 0;
+ * users from 5000000 on are unknown. */
+static _Atomic unsigned asked;
+static _Atomic unsigned ngroups;
+static _Atomic int failure;		/* 0, or -1: can't tell */
+static _Atomic bool is_hung;
+
+static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
+{
+	asked++;
+	while (is_hung)
+		usleep(1000);
+	if (failure)
+		return failure;
+	if (uid >= 5000000)
+		return 0;
+	*n = ngroups;
+	*gids = calloc(*n, sizeof(**gids));
+	for (uint32_t i = 1; i < *n; i++)
+		(*gids)[i] = uid + i;
+	return 1;
+}
+
+static struct export_opts opts;
+
+static void begin(void)
+{
+	table_begin();
+	table->resolver.groups = fake_groups;
+	table->resolver.users_keep_s = 60;
+	table->resolver.users_stale_s = 60;
+	table->resolver.quiet_s = 60;
+	table->resolver.slow_ms = 60000;
+	opts = (struct export_opts){ .manage_gids = true, .root_squash = true,
+				     .anonuid = 70, .anongid = 71 };
+	asked = 0;
+	ngroups = 20;
+	failure = 0;
+	is_hung = false;
+}
+
+/* The caller @uid, which claims to be in one group, as a poller finds it. */
+static int find(uint32_t uid, struct vfs_cred *out)
+{
+	static const uint32_t claimed[] = { 42 };
+	const struct export_claim who = { .uid = uid, .gid = 9, .ngids = 1,
+					  .gids = claimed };
+
+	return export_caller_counted(table, &opts, &who, false, out);
+}
+
+static struct vfs_cred ask_service(uint32_t uid)
+{
+	const struct export_claim who = { .uid = uid, .gid = 9 };
+	struct vfs_cred cred;
+
+	ck_assert_int_eq(export_caller_counted(table, &opts, &who, true,
+					       &cred), 0);
+	return cred;
+}
+
+static uint32_t count_groups(uint32_t uid)
+{
+	struct vfs_cred cred = ask_service(uid);
+
+	export_caller_put(&cred);
+	return cred.ngids;
+}
+
+/* From now on answers are late soon, and the next one is. */
+static void hang(void)
+{
+	table->resolver.slow_ms = SLOW_MS;
+	is_hung = true;
+}
+
+/* The question that is the @nth gets a late answer. */
+static void answer_late(unsigned nth)
+{
+	EVENTUALLY(asked == nth);
+	usleep(SLOW_MS * 1000);
+	is_hung = false;
+}
+
+/* The answers get too old to go by. */
+static void age(void)
+{
+	users_expire(table->users);
+}
+
+TEST_CASE(.setup = begin, .teardown = table_end);
+
+TEST(groups_are_the_name_services_and_not_the_calls)
+{
+	struct vfs_cred cred;
+
+	ck_assert_int_eq(find(1000, &cred), -EAGAIN);
+	export_caller_put((cred = ask_service(1000), &cred));
+	ck_assert_int_eq(find(1000, &cred), 0);
+	ck_assert_uint_eq(cred.uid, 1000);
+	ck_assert_uint_eq(cred.gid, 9);
+	ck_assert_uint_eq(cred.ngids, 20);
+	ck_assert_uint_eq(cred.gids[0], 71);	/* squashed, too */
+	ck_assert_uint_eq(cred.gids[19], 1019);
+	export_caller_put(&cred);
+	ck_assert_uint_eq(asked, 1);
+	/* Where group 0 is another, it is another list. */
+	opts.root_squash = false;
+	cred = ask_service(1000);
+	ck_assert_uint_eq(cred.gids[0], 0);
+	export_caller_put(&cred);
+}
+
+TEST(callers_who_are_anonymous_or_root_need_no_name_service)
+{
+	const struct export_claim nobody = { .none = true };
+	struct vfs_cred cred;
+
+	is_hung = true;
+	ck_assert_int_eq(find(0, &cred), 0);
+	ck_assert_uint_eq(cred.uid, 70);
+	ck_assert_uint_eq(cred.ngids, 0);
+	opts.root_squash = false;
+	ck_assert_int_eq(find(0, &cred), 0);
+	ck_assert_uint_eq(cred.uid, 0);
+	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_int_eq(export_caller_counted(table, &opts, &nobody, false,
+					       &cred), 0);
+	opts.all_squash = true;
+	ck_assert_int_eq(find(1000, &cred), 0);
+	ck_assert_uint_eq(cred.uid, 70);
+	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_uint_eq(asked, 0);
+}
+
+TEST(a_user_that_the_service_does_not_know_has_no_groups)
+{
+	struct vfs_cred cred = ask_service(5000000);
+
+	ck_assert_uint_eq(cred.uid, 5000000);
+	ck_assert_uint_eq(cred.gid, 9);
+	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_uint_eq(cred.gids_id, 0);
+	ck_assert_int_eq(find(5000000, &cred), 0);
+	ck_assert_uint_eq(asked, 1);
+}
+
+TEST(there_are_as_many_groups_as_linux_has)
+{
+	ngroups = VFS_MAX_GIDS;
+	ck_assert_uint_eq(count_groups(1), VFS_MAX_GIDS);
+	ngroups = VFS_MAX_GIDS + 1;
+	ck_assert_uint_eq(count_groups(2), VFS_MAX_GIDS);
+}
+
+TEST(an_answer_is_kept_for_its_time_and_asked_for_anew)
+{
+	struct vfs_cred a = ask_service(1000), b;
+
+	age();
+	ck_assert_int_eq(find(1000, &b), -EAGAIN);
+	b = ask_service(1000);
+	ck_assert_uint_eq(asked, 2);
+	/* The same list: what backends remember of it stays good. */
+	ck_assert_uint_eq(b.gids_id, a.gids_id);
+	export_caller_put(&b);
+	ngroups = 19;
+	age();
+	b = ask_service(1000);
+	ck_assert_uint_ne(b.gids_id, a.gids_id);
+	ck_assert_uint_eq(b.ngids, 19);
+	/* A call that still has the old list, has it. */
+	ck_assert_uint_eq(a.gids[19], 1019);
+	export_caller_put(&a);
+	export_caller_put(&b);
+	/* A reload asks anew, too. */
+	publish("/a *\n");
+	ck_assert_int_eq(find(1000, &b), -EAGAIN);
+}
+
+TEST(a_known_user_keeps_its_groups_while_the_service_fails)
+{
+	struct vfs_cred cred;
+
+	ck_assert_uint_eq(count_groups(1000), 20);
+	failure = -1;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 20);
+	ck_assert_uint_eq(count_groups(1001), 0);
+	/* Each is asked for after a while, not with each call. */
+	ck_assert_uint_eq(asked, 3);
+	ck_assert_int_eq(find(1000, &cred), 0);
+	export_caller_put(&cred);
+	ck_assert_int_eq(find(1001, &cred), 0);
+	/* Not for ever. */
+	table->resolver.users_stale_s = -1;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 0);
+	failure = 0;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 20);
+}
+
+static void ask_for_one(void *arg)
+{
+	struct vfs_cred cred = ask_service(*(uint32_t *)arg);
+
+	export_caller_put(&cred);
+}
+
+TEST(a_hung_service_costs_one_time_out)
+{
+	uint32_t uid = 1001;
+	struct vfs_cred cred;
+	pthread_t thread;
+	uint64_t began;
+
+	ck_assert_uint_eq(count_groups(1000), 20);
+	age();
+	hang();
+	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
+	while (asked < 2)
+		usleep(1000);
+	/* It waits for the first answer as long as an answer may take. */
+	began = clock_ns();
+	ck_assert_uint_eq(count_groups(uid), 0);
+	ck_assert_uint_lt(clock_ns() - began, 40ull * SLOW_MS * NS_PER_MS);
+	/* From now on nobody does, and a poller need not pass calls on. */
+	ck_assert_int_eq(find(1000, &cred), 0);
+	ck_assert_uint_eq(cred.ngids, 20);
+	export_caller_put(&cred);
+	for (uint32_t i = 0; i < 1000; i++) {
+		ck_assert_int_eq(find(2000 + i, &cred), 0);
+		ck_assert_uint_eq(cred.ngids, 0);
+	}
+	ck_assert_uint_eq(asked, 2);
+	answer_late(2);
+	pthread_join(thread, NULL);
+	/* A late answer counts for who has none, and then there is a pause. */
+	ck_assert_int_eq(find(1001, &cred), 0);
+	ck_assert_uint_eq(cred.ngids, 20);
+	export_caller_put(&cred);
+	ck_assert_int_eq(find(1000, &cred), 0);
+	export_caller_put(&cred);
+	ck_assert_int_eq(find(3000, &cred), 0);
+	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_uint_eq(asked, 2);
+}
+
+/* Runs when this thread has looked at the clock next. */
+static _Thread_local void (*after_look)(void);
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	void (*run)(void) = clock == CLOCK_MONOTONIC ? after_look : NULL;
+	int rc = (int)syscall(SYS_clock_gettime, clock, t);
+
+	if (run) {
+		after_look = NULL;
+		run();
+	}
+	return rc;
+}
+
+static pthread_t asker;
+
+static void ask_for_another(void)
+{
+	static uint32_t uid = 1001;
+
+	ck_assert_int_eq(thread_start(&asker, "asks", ask_for_one, &uid), 0);
+	while (asked == 0)
+		usleep(1000);
+}
+
+TEST(a_question_that_goes_out_meanwhile_makes_no_stranger)
+{
+	struct vfs_cred cred;
+
+	is_hung = true;
+	after_look = ask_for_another;
+	ck_assert_int_eq(find(1000, &cred), -EAGAIN);
+	is_hung = false;
+	pthread_join(asker, NULL);
+}
+
+/* It may lack what a source that timed out would have said. */
+TEST(a_late_list_replaces_none_that_is_known)
+{
+	uint32_t uid = 1000;
+	pthread_t thread;
+
+	table->resolver.quiet_s = 1;
+	ck_assert_uint_eq(count_groups(uid), 20);
+	age();
+	ngroups = 3;
+	hang();
+	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
+	answer_late(2);
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(count_groups(uid), 20);
+	ck_assert_uint_eq(asked, 2);
+	/* One in time does, and ends the doubts. */
+	table->resolver.slow_ms = 60000;
+	age();
+	EVENTUALLY(count_groups(uid) == 3);
+	ck_assert_uint_eq(asked, 3);
+}
+
+/* The administrator changes a user's groups, then has the file read. */
+TEST(an_answer_from_before_a_reload_is_not_kept)
+{
+	uint32_t uid = 1000;
+	struct vfs_cred cred;
+	pthread_t thread;
+
+	is_hung = true;
+	ck_assert_int_eq(thread_start(&thread, "asks", ask_for_one, &uid), 0);
+	while (asked == 0)
+		usleep(1000);
+	publish("/a *\n");
+	is_hung = false;
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 300 && find(uid, &cred) == 0; i++) {
+		export_caller_put(&cred);
+		usleep(10000);
+	}
+	ck_assert_int_eq(find(uid, &cred), -EAGAIN);
+}
+
+TEST(calls_that_come_together_ask_once)
+{
+	uint32_t uid = 1000;
+	pthread_t threads[8];
+
+	is_hung = true;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		ck_assert_int_eq(thread_start(&threads[i], "asks", ask_for_one,
+					      &uid), 0);
+	usleep(20000);
+	is_hung = false;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	ck_assert_uint_eq(asked, 1);
+}
+
+TEST(answers_and_their_lists_are_bounded)
+{
+	for (uint32_t uid = 1; uid <= 20000; uid++)
+		ck_assert_uint_eq(count_groups(uid), 20);
+	ck_assert_uint_le(users_count(table->users), 4096);
+	ck_assert_uint_gt(users_count(table->users), 2048);
+	ngroups = VFS_MAX_GIDS;
+	for (uint32_t uid = 30000; uid < 30200; uid++)
+		ck_assert_uint_eq(count_groups(uid), VFS_MAX_GIDS);
+	ck_assert_uint_le(users_count(table->users), 64);
+}
+
+/* Whatever users it has: root is one of them, and its group is 0. */
+TEST(the_systems_name_service_tells_users_from_strangers)
+{
+	uint32_t *gids = NULL, n = 0;
+
+	ck_assert_int_eq(resolver_system.groups(0, &gids, &n), 1);
+	ck_assert_uint_ge(n, 1);
+	ck_assert_uint_eq(gids[0], 0);
+	free(gids);
+	ck_assert_int_le(resolver_system.groups(4000000000, &gids, &n), 0);
+}
+
+/* Its users keep their groups, and are no strangers. */
+TEST(a_source_of_names_that_is_not_there_can_not_tell)
+{
+	uint32_t *gids = NULL, n = 0;
+
+	ck_assert_int_eq(__nss_configure_lookup("passwd", "gannet_none"), 0);
+	ck_assert_int_eq(resolver_system.groups(4000000000, &gids, &n), -1);
+	ck_assert_int_eq(__nss_configure_lookup("passwd", "files"), 0);
+	ck_assert_int_eq(resolver_system.groups(4000000000, &gids, &n), 0);
+}

@@ -2,8 +2,10 @@
 /* Callers' credentials, and operations for them without waiting. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -295,6 +297,47 @@ TEST_LOOP(calls_that_must_not_wait_never_change_credentials, 0, WORLDS)
 	world_close();
 }
 
+/* Each user's first look-up of a name asks the kernel, as that user. */
+TEST_LOOP(look_ups_of_many_users_change_no_credentials, 0, WORLDS)
+{
+	struct vfs_cred user = { 0 };
+	uint64_t before = 0;
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged) {
+		printf("skipped: may not act as others\n");
+		world_close();
+		return;
+	}
+	vfs_node_put(must_create(w.root, "f"));
+	assert_ok(chmod(local(""), 0755));
+	usleep(400 * 1000);		/* until verdicts are kept */
+	w.who.cred = &user;
+	for (int round = 0; round < 3; round++) {
+		if (round == 1)
+			before = stats_sum_by_name("posix_cred_switch");
+		for (uint32_t i = 1; i <= 32; i++) {
+			user.uid = user.gid = 5000 + i;
+			assert_ok(try_lookup(w.root, "f"));
+		}
+	}
+	ck_assert_uint_eq(stats_sum_by_name("posix_cred_switch"), before);
+	/* More than are remembered cost time, and are answered all the same. */
+	for (uint32_t i = 1; i <= 200; i++) {
+		user.uid = user.gid = 5000 + i;
+		assert_ok(try_lookup(w.root, "f"));
+	}
+	/* A change ends what was remembered of all of them. */
+	posix_cred_server(to_posix_fs(w.fs));
+	assert_ok(chmod(local(""), 0700));
+	for (uint32_t i = 1; i <= 200; i++) {
+		user.uid = user.gid = 5000 + i;
+		assert_err(try_lookup(w.root, "f"), EACCES);
+	}
+	w.who.cred = &w.cred;
+	world_close();
+}
+
 /* The file that a WRITE of another thread ends on when this one closes the next
  * file. */
 static _Thread_local struct posix_node *written;
@@ -336,6 +379,45 @@ TEST_LOOP(a_caller_stays_itself_while_room_is_made_for_its_file, 0, WORLDS)
 		      .create = &how), EACCES);
 	ck_assert_ptr_null(written);
 	ck_assert_int_lt(access(local("g"), F_OK), 0);
+	world_close();
+}
+
+static bool may_change(struct vfs_node *n)
+{
+	const struct vfs_op as_carol = { .cred = &carol };
+	uint32_t granted = 0;
+
+	assert_ok(GET(granted, granted, posix_access, &as_carol, n,
+		      .want = VFS_ACCESS_MODIFY));
+	return granted & VFS_ACCESS_MODIFY;
+}
+
+TEST_LOOP(files_may_be_written_again_after_a_remount, 0, WORLDS)
+{
+	struct vfs_node *n;
+
+	world_open(_i, NULL);
+	if (!to_posix_fs(w.fs)->privileged || unshare(CLONE_NEWNS) < 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", local(""), "tmpfs", 0, "mode=777") < 0) {
+		printf("skipped: may not mount, or act as others\n");
+		world_close();
+		return;
+	}
+	world_restart();
+	vfs_node_put(must_create(w.root, "f"));
+	assert_ok(chmod(local("f"), 0666));
+	world_restart();		/* it is not open to be written */
+	n = must_lookup(w.root, "f");
+	usleep(400 * 1000);		/* until verdicts are kept */
+	assert_ok(mount(NULL, local(""), NULL, MS_REMOUNT | MS_RDONLY, NULL));
+	ck_assert(!may_change(n));
+	posix_cred_server(to_posix_fs(w.fs));
+	assert_ok(mount(NULL, local(""), NULL, MS_REMOUNT, NULL));
+	ck_assert(may_change(n));
+	posix_cred_server(to_posix_fs(w.fs));
+	vfs_node_put(n);
+	assert_ok(umount2(local(""), MNT_DETACH));
 	world_close();
 }
 

@@ -3,10 +3,16 @@
  * perm - a caller's permissions on a file that the server has open.
  *
  * Only the kernel knows (access control lists, security modules), so it is
- * asked, as the caller; its answers are kept with the caller's credentials
- * and the file's ctime, which changes with everything they depend on.  An
- * answer about a file that was changed a moment ago is not kept, since the
- * clock that stamps ctime may not have ticked before the next change.
+ * asked, as the caller; its answers are kept with the caller's identity and
+ * the file's ctime, which changes with everything they depend on.  An answer
+ * about a file that was changed a moment ago is not kept, since the clock that
+ * stamps ctime may not have ticked before the next change; nor that the file
+ * system is read-only, since a remount ends that without a new ctime.
+ *
+ * A node has the answers of one ctime for up to CALLERS_MAX callers.  They are
+ * a constant once published: an answer more makes another set of them.  When
+ * two threads add one at the same time, the one that is late is lost, and asked
+ * for again.
  */
 #include "vfs/posix/posix.h"
 
@@ -18,99 +24,150 @@
 
 #include "lib/rcu.h"
 
-struct posix_verdict {
-	struct rcu_head rcu;
-	struct timespec ctime;
+#define CALLERS_MAX	64
+
+/* The answers for one caller. */
+struct verdict {
+	struct posix_who who;
 	uint8_t known;			/* POSIX_R, _W, _X */
 	uint8_t granted;
-	struct posix_who who;
 };
 
-static bool fits(const struct posix_verdict *v, const struct posix_fs *fs,
-		 const struct vfs_cred *cred, const struct stat *st)
+struct posix_verdicts {
+	struct rcu_head rcu;
+	struct timespec ctime;
+	uint32_t n;
+	uint32_t oldest;		/* once there are CALLERS_MAX */
+	struct verdict of[];
+};
+
+/* The place of @cred's answers, or n.  A server that is not privileged acts as
+ * itself for all callers. */
+static uint32_t perm_place(const struct posix_verdicts *v,
+			   const struct posix_fs *fs,
+			   const struct vfs_cred *cred)
 {
-	return v && posix_same_time(&v->ctime, &st->st_ctim) &&
-	       (!fs->privileged || posix_who_is(&v->who, cred));
+	uint32_t i = 0;
+
+	if (fs->privileged)
+		while (i < v->n && !posix_who_is(&v->of[i].who, cred))
+			i++;
+	return i;
 }
 
-/* Finds the answers for @cred; returns their slot, or -1. */
-static int recall(struct posix_node *n, const struct vfs_cred *cred,
-		  const struct stat *st, uint8_t *known, uint8_t *granted)
+/* The answers that the file's ctime leaves valid, or NULL.  In an RCU section.
+ */
+static struct posix_verdicts *perm_valid(struct posix_node *n,
+					 const struct stat *st,
+					 struct posix_verdicts **current)
 {
-	int slot = -1;
+	*current = atomic_load_explicit(&n->verdicts, memory_order_acquire);
+	return *current && posix_same_time(&(*current)->ctime, &st->st_ctim) ?
+	       *current : NULL;
+}
+
+static void perm_recall(struct posix_node *n, const struct vfs_cred *cred,
+			const struct stat *st, uint8_t *known, uint8_t *granted)
+{
+	struct posix_verdicts *v, *current;
+	uint32_t i;
 
 	*known = 0;
 	*granted = 0;
 	rcu_enter();
-	for (int i = 0; i < POSIX_VERDICTS && slot < 0; i++) {
-		struct posix_verdict *v =
-			atomic_load_explicit(&n->verdict[i],
-					     memory_order_acquire);
-
-		if (fits(v, posix_fs_of(n), cred, st)) {
-			*known = v->known;
-			*granted = v->granted;
-			slot = i;
-		}
+	v = perm_valid(n, st, &current);
+	i = v ? perm_place(v, posix_fs_of(n), cred) : 0;
+	if (v && i < v->n) {
+		*known = v->of[i].known;
+		*granted = v->of[i].granted;
 	}
 	rcu_exit();
-	return slot;
 }
 
-static void free_verdict(struct rcu_head *head)
+static void free_verdicts(struct rcu_head *head)
 {
 	rcu_waited();
 	rcu_seen(head);
-	free(container_of(head, struct posix_verdict, rcu));
+	free(container_of(head, struct posix_verdicts, rcu));
 }
 
-/* In @slot, or in place of another caller's. */
-static void remember(struct posix_node *n, const struct vfs_cred *cred,
-		     const struct stat *st, int slot,
-		     const uint8_t known_granted[2])
+/* @v with @cred's answers; @v may be NULL. */
+static struct posix_verdicts *perm_add(const struct posix_verdicts *v,
+				       const struct posix_fs *fs,
+				       const struct vfs_cred *cred,
+				       const struct verdict *answers)
 {
-	struct posix_verdict *v, *old;
+	uint32_t had = v ? v->n : 0, at = v ? perm_place(v, fs, cred) : 0;
+	uint32_t n = at < had || had == CALLERS_MAX ? had : had + 1;
+	struct posix_verdicts *new;
 
-	v = malloc(sizeof(*v));
-	if (!v)
-		return;
-	v->ctime = st->st_ctim;
-	v->known = known_granted[0];
-	v->granted = known_granted[1];
-	v->who = posix_who(cred);
-	if (slot < 0)
-		slot = (cred->uid + st->st_ctim.tv_nsec) % POSIX_VERDICTS;
-	old = atomic_exchange(&n->verdict[slot], v);
-	if (old) {
+	new = malloc(sizeof(*new) + n * sizeof(new->of[0]));
+	if (!new)
+		return NULL;
+	new->n = n;
+	new->oldest = v ? v->oldest : 0;
+	if (had)
+		memcpy(new->of, v->of, had * sizeof(new->of[0]));
+	if (at == CALLERS_MAX) {
+		at = new->oldest;
+		new->oldest = (at + 1) % CALLERS_MAX;
+	}
+	new->of[at] = *answers;
+	return new;
+}
+
+static void perm_remember(struct posix_node *n, const struct vfs_cred *cred,
+			  const struct stat *st, unsigned known,
+			  unsigned granted)
+{
+	const struct verdict answers = { posix_who(cred), (uint8_t)known,
+					 (uint8_t)granted };
+	struct posix_verdicts *v, *old, *new;
+
+	rcu_enter();
+	v = perm_valid(n, st, &old);
+	new = perm_add(v, posix_fs_of(n), cred, &answers);
+	if (new) {
+		new->ctime = st->st_ctim;
+		if (!atomic_compare_exchange_strong(&n->verdicts, &old, new)) {
+			old = NULL;
+			free(new);
+		}
+	}
+	rcu_exit();
+	if (new && old) {
 		rcu_published(&old->rcu);
-		call_rcu(&old->rcu, free_verdict);
+		call_rcu(&old->rcu, free_verdicts);
 	}
 }
 
 void posix_verdicts_free(struct posix_node *n)
 {
-	for (int i = 0; i < POSIX_VERDICTS; i++)
-		free(n->verdict[i]);
+	free(n->verdicts);
 }
 
-/* AT_EACCESS means the file system ids here. */
-static int ask(int fd, unsigned bit)
+/*
+ * The bit if it is granted, 0 if not, or -errno.  -EROFS: not granted, and not
+ * to be kept, since a remount ends that without a new ctime.  AT_EACCESS means
+ * the file system ids here.
+ */
+static int perm_ask(int fd, unsigned bit)
 {
 	if (syscall(SYS_faccessat2, fd, "", (int)bit,
 		    AT_EACCESS | AT_EMPTY_PATH) == 0)
 		return bit;
-	return errno == EACCES || errno == EROFS || errno == EPERM ||
-	       errno == ETXTBSY ? 0 : -errno;
+	return errno == EACCES || errno == EPERM || errno == ETXTBSY ? 0 :
+	       -errno;
 }
 
 int posix_granted(const struct vfs_op *op, struct posix_node *n,
 		  const struct stat *st, unsigned want)
 {
-	uint8_t known, granted;
-	int slot = recall(n, op->cred, st, &known, &granted);
+	uint8_t known, granted, had;
 	bool keep;
 	int err;
 
+	perm_recall(n, op->cred, st, &known, &granted);
 	if (likely((want & ~known) == 0))
 		return granted & want;
 	if (!posix_may_block(op, posix_fs_of(n)))
@@ -119,18 +176,20 @@ int posix_granted(const struct vfs_op *op, struct posix_node *n,
 	if (err < 0)
 		return err;
 	keep = posix_settled(st);
+	had = known;
 	for (unsigned bit = 1; bit <= POSIX_R; bit <<= 1) {
 		if (!(want & ~known & bit))
 			continue;
-		err = ask(n->fd, bit);
+		err = perm_ask(n->fd, bit);
+		if (err == -EROFS)
+			continue;
 		if (err < 0)
 			return err;
 		known |= bit;
 		granted |= err;
 	}
-	if (keep)
-		remember(n, op->cred, st, slot,
-			 (uint8_t [2]){ known, granted });
+	if (keep && known != had)
+		perm_remember(n, op->cred, st, known, granted);
 	return granted & want;
 }
 
@@ -138,11 +197,10 @@ void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 		       const struct stat *st, unsigned what)
 {
 	uint8_t known, granted;
-	int slot = recall(n, op->cred, st, &known, &granted);
 
+	perm_recall(n, op->cred, st, &known, &granted);
 	if ((known & granted & what) != what)
-		remember(n, op->cred, st, slot,
-			 (uint8_t [2]){ known | what, granted | what });
+		perm_remember(n, op->cred, st, known | what, granted | what);
 }
 
 int posix_check_io(const struct vfs_op *op, struct posix_node *n,

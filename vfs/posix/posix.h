@@ -44,7 +44,7 @@
 struct posix_dentries;
 struct posix_roll;
 struct posix_table;
-struct posix_verdict;
+struct posix_verdicts;
 
 /* The block of vfs_config; gannet-exports(5). */
 struct posix_options {
@@ -136,8 +136,6 @@ struct posix_fs {
 	_Atomic enum posix_atime atime;
 };
 
-#define POSIX_VERDICTS	2
-
 struct posix_node {
 	struct vfs_node	 node;
 	struct cds_lfht_node hash;
@@ -164,9 +162,8 @@ struct posix_node {
 	/* Hash of where it was recorded last: odd.  Even: nowhere. */
 	_Atomic uint64_t place;
 
-	/* The kernel's answers about access, for the last callers: under
-	 * RCU. */
-	struct posix_verdict *_Atomic verdict[POSIX_VERDICTS];
+	/* The kernel's answers about access: under RCU. */
+	struct posix_verdicts *_Atomic verdicts;
 	/* A symbolic link's text, which never changes. */
 	struct posix_text *_Atomic text;
 };

@@ -299,10 +299,18 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 			bool shared, int err)
 {
 	const char *from = call->msg->xprt->name;
+	struct mountd *m = call->prog->ctx;
 
-	if (is_told(call->prog->ctx, from, shown, err))
+	if (is_told(m, from, shown, err) ||
+	    /* vfs/ has logged these. */
+	    (!shared && (err == -EACCES || err == -ENODEV)) ||
+	    (!shared && err == -ENOENT &&
+	     !export_refusal_is_new(m->exports, rpc_call_peer(call), shown)))
 		log_debug("mount of %s refused to %s, too: %s", shown, from,
 			  strerror(-err));
+	else if (!shared && err == -ENOENT)
+		log_limited(LOG_LEVEL_WARN, "mount of %s refused to %s: no "
+			    "such export", shown, from);
 	else if (shared && (err == -ENOENT || err == -ENOTDIR))
 		log_limited(LOG_LEVEL_INFO, "mount of %s by %s: %s", shown,
 			    from, strerror(-err));

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 
+#include "lib/log.h"
 #include "lib/rcu.h"
 
 /*
@@ -85,6 +86,17 @@ static void ended(struct vfs_op *vfs, int result)
 
 static const struct vfs_later later = { .give = give, .end = ended };
 
+/* Clients of the server whose place this one took have its handles. */
+static void log_foreign(struct rpc_call *call)
+{
+	if (export_refusal_is_new(nfs3_op(call)->nfs->exports,
+				  rpc_call_peer(call), "a handle"))
+		log_limited(LOG_LEVEL_WARN, "%s refused: its filehandle is of "
+			    "another server, or was made with another key; "
+			    "unmount there, and mount again",
+			    call->msg->xprt->name);
+}
+
 int nfs3_find_export(struct rpc_call *call)
 {
 	const struct nfs3_fh_args *a = rpc_args(call); /* the first of all */
@@ -95,8 +107,10 @@ int nfs3_find_export(struct rpc_call *call)
 		op->nfs = call->prog->ctx;
 		err = export_fh_parse(op->nfs->exports, a->fh.data, a->fh.len,
 				      &op->id, &op->handle);
-		if (err < 0)
+		if (err < 0) {
+			log_foreign(call);
 			return err;
+		}
 	}
 	err = find_export(call, op);
 	if (err < 0)

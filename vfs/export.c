@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <arpa/inet.h>
 #include <sodium.h>
 
 #include "lib/clock.h"
-#include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -132,7 +130,10 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	}
 	old = atomic_load_explicit(&t->current, memory_order_relaxed);
 	set->serial = same_names(old, set) ? old->serial : ++t->serial;
-	/* Pairs with the acquire in current_set(). */
+	for (unsigned i = 0; i < REFUSALS; i++)
+		atomic_store_explicit(&t->refusals[i], 0,
+				      memory_order_relaxed);
+	/* Pairs with the acquire in export_set_now(). */
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();
 	mutex_unlock(&t->publish);
@@ -191,29 +192,13 @@ static int match(struct export_table *t, const struct export_set *set,
 			return 0;
 		}
 	}
-	stat_inc(export_denied);
 	return -EACCES;
 }
 
-/* The client that mounts by iWARP sees only "access denied". */
-static void refuse_port(const struct entry *e, const struct addr *a,
-			unsigned port)
-{
-	char host[INET6_ADDRSTRLEN] = "?";
-
-	stat_inc(export_bad_port);
-	inet_ntop(a->family, a->bytes, host, sizeof(host));
-	log_limited(LOG_LEVEL_WARN,
-		    "%s refused to %s: its port %u is not below 1024 "
-		    "(ordinary users' programs, and RDMA clients of "
-		    "iWARP in user space, such as siw, need the export option "
-		    "'insecure')", e->path, host, port);
-}
-
 /* Decides whether @peer may use @e, and how.  In an RCU section. */
-static int admit(struct export_table *t, const struct export_set *set,
-		 const struct entry *e, const struct sockaddr *peer,
-		 bool any_port, struct export_opts *opts)
+static int admit_peer(struct export_table *t, const struct export_set *set,
+		      const struct entry *e, const struct sockaddr *peer,
+		      bool any_port, struct export_opts *opts)
 {
 	const struct client *c;
 	struct addr a;
@@ -222,11 +207,19 @@ static int admit(struct export_table *t, const struct export_set *set,
 
 	addr_from_sockaddr(peer, &a, &port);
 	err = match(t, set, e, &a, &c);
+	if (err == -EACCES) {
+		stat_inc(export_denied);
+		refusal_log(t, e, &a, port, "no client of the export matches");
+	}
 	if (err < 0)
 		return err;
 	if (c->opts.secure && !any_port && a.family != 0 &&
 	    port >= IPPORT_RESERVED) {
-		refuse_port(e, &a, port);
+		stat_inc(export_bad_port);
+		refusal_log(t, e, &a, port, "the export is 'secure' and the "
+			    "port is above 1023; add 'insecure' for programs "
+			    "of ordinary users, and for RDMA clients of iWARP "
+			    "in user space, such as siw");
 		return -EACCES;
 	}
 	*opts = c->opts;
@@ -242,7 +235,7 @@ int export_borrow(struct export_table *t, uint32_t id,
 	int err = -ESTALE;
 
 	if (e)
-		err = admit(t, set, e, peer, any_port, opts);
+		err = admit_peer(t, set, e, peer, any_port, opts);
 	if (err == 0)
 		*out = e->export;
 	return err;
@@ -315,7 +308,7 @@ int export_find_path(struct export_table *t, const char *path,
 	set = current_set(t);
 	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
 	if (e)
-		err = admit(t, set, e, peer, any_port, opts);
+		err = admit_peer(t, set, e, peer, any_port, opts);
 	if (err == 0) {
 		ref_get(&e->export->ref);
 		*out = e->export;

@@ -117,6 +117,10 @@ int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,
 		     struct export **out, struct export_opts *opts,
 		     const char **rest);
+/* For the log: false if this was asked before about @peer and @path, which lies
+ * in no export, or is no path, since the exports were read.  May forget. */
+bool export_refusal_is_new(struct export_table *t,
+			   const struct sockaddr *peer, const char *path);
 /* Looks up the names of @peer (DNS, netgroups): may block.  The table keeps the
  * result for a minute. */
 void export_resolve(struct export_table *t, const struct sockaddr *peer);

@@ -161,6 +161,9 @@ struct groups_table;
 int  groups_create(struct groups_table **out);
 void groups_destroy(struct groups_table *t);
 
+/* Places for refusals that were logged. */
+#define REFUSALS	256
+
 struct export_table {
 	struct export_config	config;
 	const struct vfs_ops   *backend;
@@ -170,6 +173,7 @@ struct export_table {
 	struct peers	       *peers;
 	struct groups_table    *groups;
 	struct users	       *users;
+	_Atomic uint64_t	refusals[REFUSALS];	/* their hashes */
 
 	_Atomic(struct export_set *) current;	/* counted; read under RCU */
 
@@ -287,6 +291,14 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		uint64_t until, char **err);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
 bool tree_is_mounted(const struct export *e);
+
+/* refusal.c */
+/* Logs once that @a was refused by a rule of @e.  @rule is a constant. */
+void refusal_log(struct export_table *t, const struct entry *e,
+		 const struct addr *a, unsigned port, const char *rule);
+/* Logs once that a filehandle's export was taken out of the file. */
+void refusal_log_gone(struct export_table *t, uint32_t id,
+		      const struct sockaddr *peer);
 
 /* fh.c */
 int export_key_load(const char *state_dir, uint8_t key[EXPORT_KEY_LEN]);

@@ -3,6 +3,9 @@
  * export with which handle. */
 #include "tests/server/nfs_client.h"
 
+#include <unistd.h>
+
+#include "lib/log.h"
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -90,6 +93,30 @@ TEST(a_forged_handle_is_bad)
 	}
 	memcpy(copy, fh.data.data_val, fh.data.data_len);
 	ck_assert_int_eq(try_getattr(&root, bad), NFS3_OK);
+}
+
+TEST(a_handle_of_another_server_is_logged_once)
+{
+	char bytes[28] = { 1, 0, 6, 1 };	/* as the kernel's server's */
+	nfs_fh3 fh = { { sizeof(bytes), bytes } };
+	int keep = dup(STDERR_FILENO), lines = 0;
+	FILE *file = tmpfile();
+	char line[256];
+
+	dup2(fileno(file), STDERR_FILENO);
+	log_threshold = LOG_LEVEL_WARN;
+	for (int i = 0; i < 10; i++)
+		try_getattr(&root, fh);
+	log_threshold = LOG_LEVEL_ERR;
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(file);
+	while (fgets(line, sizeof(line), file)) {
+		ck_assert_ptr_nonnull(strstr(line, "of another server"));
+		lines++;
+	}
+	fclose(file);
+	ck_assert_int_eq(lines, 1);
 }
 
 TEST(the_handle_of_a_removed_file_is_stale)

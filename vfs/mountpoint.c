@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mountpoint - keeps what is mounted at a path, for exports that are there only
+ * while something is.
+ *
+ * The descriptor that keeps it pins the mount: so its number is no other's, and
+ * umount(8) says that it is busy.
+ */
+#include "vfs/mountpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A descriptor of the root of the mount at @path, and its number. */
+static int open_mount(const char *path, uint64_t *mount)
+{
+	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = open(path, flags), err = -ENOENT;
+	struct statx sx;
+
+	if (fd < 0)
+		return -errno;
+	/* With an empty mask, FUSE tells other users than its own, too. */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &sx) < 0)
+		err = -errno;
+	else if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
+		 sx.stx_mask & STATX_MNT_ID)
+		err = 0;
+	if (err < 0) {
+		close(fd);
+		return err;
+	}
+	*mount = sx.stx_mnt_id;
+	return fd;
+}
+
+int mountpoint_hold(const char *path, struct mountpoint *out)
+{
+	uint64_t mount;
+	int fd = open_mount(path, &mount);
+
+	if (fd < 0)
+		return fd;
+	out->fd = fd;
+	out->mount = mount;
+	return 0;
+}
+
+bool mountpoint_is_there(const struct mountpoint *m, const char *path)
+{
+	uint64_t mount;
+	int fd = open_mount(path, &mount);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return mount == m->mount;
+}
+
+int mountpoint_open(const struct mountpoint *m, const char *rest)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH,
+	};
+	int fd = (int)syscall(SYS_openat2, m->fd, *rest ? rest : ".", &how,
+			      sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+void mountpoint_release(struct mountpoint *m)
+{
+	close(m->fd);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mountpoint - keeps what is mounted at a path. */
+#ifndef GANNET_VFS_MOUNTPOINT_H
+#define GANNET_VFS_MOUNTPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mountpoint {
+	int	 fd;
+	uint64_t mount;		/* its number */
+};
+
+/*
+ * Keeps the mount at @path, which can't be unmounted until it is released, but
+ * lazily.  May block, and has it mounted if it is mounted on demand.  0;
+ * -ENOENT or -ENOTDIR: nothing is mounted there; or another -errno.
+ */
+int  mountpoint_hold(const char *path, struct mountpoint *out);
+/* True if @path leads to this mount.  May block. */
+bool mountpoint_is_there(const struct mountpoint *m, const char *path);
+/* A descriptor, O_PATH, of the directory @rest below this mount's root, or
+ * -errno.  Symbolic links on the way may not leave the mount.  May block. */
+int  mountpoint_open(const struct mountpoint *m, const char *rest);
+void mountpoint_release(struct mountpoint *m);
+
+#endif

@@ -35,7 +35,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	4
+#define GANNET_VFS_VERSION	5
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -125,7 +125,9 @@ struct vfs_name {
 
 /* A backend's node has this as a member. */
 struct vfs_node {
-	struct vfs_fs	*fs;		/* borrowed: outlives its nodes */
+	/* Borrowed: outlives its nodes.  Another than the tree's one if the
+	 * node has operations of its own, node->fs->ops. */
+	struct vfs_fs	*fs;
 	atomic_uint	 refs;		/* vfs_node_init(), _get(), _put() */
 };
 
@@ -142,6 +144,13 @@ struct vfs_dirent {
 
 /* Returns false when it has no room: the entry was not taken. */
 typedef bool vfs_emit_fn(void *arg, const struct vfs_dirent *d);
+
+/* Another file system, which a name leads to. */
+struct vfs_child {
+	char	 *path;		/* malloced, for the caller; NULL: none */
+	uint64_t  mark;		/* that of its vfs_fs, once mounted */
+	bool	  is_part;	/* not mounted: a subvolume */
+};
 
 struct vfs_statfs {
 	uint64_t tbytes, fbytes, abytes;
@@ -230,6 +239,8 @@ struct vfs_op {
 			struct vfs_attr		*dir_attr;
 			/* Result; false at first. */
 			bool			 has_dir_attr;
+			/* Result; zeros at first.  NULL: not wanted. */
+			struct vfs_child	*child;
 		};
 		struct {			/* readlink */
 			char			*text;
@@ -314,6 +325,9 @@ struct vfs_fs {
 	/* A number that is this tree's across restarts: FATTR3 fsid.  gannetd
 	 * replaces it when the exports file has fsid=. */
 	uint64_t	      fsid;
+	/* Of backends whose lookup tells of other file systems; else 0. */
+	uint64_t	      volume;	/* names this one across restarts */
+	uint64_t	      mark;	/* names its mount, while it lasts */
 };
 
 /* The type of an option, and that of its member of the block. */
@@ -346,6 +360,9 @@ struct vfs_config {
 	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
 				 * vfs_fail() */
+	/* No part of @path may be a symbolic link: the server found it, and
+	 * somebody may have made one of it since. */
+	bool	    no_links;
 };
 
 /*
@@ -403,7 +420,8 @@ struct vfs_ops {
 	 * of it mean nothing. */
 	vfs_op_fn *access;
 	/* LOOKUP.  @dir_attr: the directory's, on failure too; @has_dir_attr
-	 * says whether. */
+	 * says whether.  @child: set if the name leads to another file system,
+	 * and @out is then what is shown if that may not be entered. */
 	vfs_op_fn *lookup;
 	/* READLINK.  Returns the length, at most @size, or -errno. */
 	vfs_op_fn *readlink;

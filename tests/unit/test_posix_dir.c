@@ -10,6 +10,7 @@
 
 #include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
+#include "vfs/posix/posix.h"
 
 #define MANY 10000
 
@@ -241,9 +242,33 @@ TEST_LOOP(a_cookie_that_can_not_be_is_refused, 0, WORLDS)
 	world_close();
 }
 
+/* A mount point, shown as an empty directory; returns its handle. */
+static struct vfs_handle check_covered(const char *name)
+{
+	struct vfs_node *n = must_lookup(w.root, name);
+	const struct vfs_ops *ops = n->fs->ops;
+	struct vfs_make dir = { .type = VFS_DIR };
+	struct page p = { .room = 100 };
+	struct vfs_handle h;
+	struct vfs_attr attr;
+
+	ops->handle(n, &h);
+	assert_ok(DO(ops->getattr, &w.who, n, .attr = &attr));
+	ck_assert_int_eq(attr.type, VFS_DIR);
+	assert_ok(DO(ops->readdir, &w.who, n, .emit = take, .arg = &p));
+	ck_assert_int_eq(p.taken, 2);
+	assert_err(DO(ops->lookup, &w.who, n, .name = name_of("f")), ENOENT);
+	assert_err(DO(ops->make, &w.who, n, .name = name_of("d"),
+		      .make = &dir), EACCES);
+	vfs_node_put(n);
+	assert_ok(try_open(&h));
+	return h;
+}
+
 TEST_LOOP(mount_points_in_the_tree_are_not_entered, 0, WORLDS)
 {
 	struct page p = { .room = 100, .plus = true };
+	struct vfs_handle h;
 	struct vfs_node *d;
 
 	world_open(_i, NULL);
@@ -258,15 +283,19 @@ TEST_LOOP(mount_points_in_the_tree_are_not_entered, 0, WORLDS)
 	}
 	/* The descriptor of before would see the old mount table. */
 	world_restart();
-	assert_err(try_lookup(w.root, "mnt"), EACCES);
+	assert_ok(mkdir(local("mnt/f"), 0755));
+	h = check_covered("mnt");
 	ck_assert(read_page(w.root, &p));
 	ck_assert_int_eq(p.incomplete, 1);
+	assert_err(DO(posix_remove, &w.who, w.root, .name = name_of("mnt"),
+		      .is_dir = true), EBUSY);
 	assert_ok(umount(local("mnt")));
+	assert_err(try_open(&h), ESTALE);
 	assert_ok(try_lookup(w.root, "mnt"));
 	usleep(80000);			/* until the name is kept */
 	assert_ok(try_lookup(w.root, "mnt"));
 	assert_ok(mount("none", local("mnt"), "tmpfs", 0, NULL));
-	assert_err(try_lookup(w.root, "mnt"), EACCES);
+	check_covered("mnt");
 	assert_ok(umount(local("mnt")));
 	assert_ok(try_lookup(w.root, "mnt"));
 	world_close();
@@ -323,7 +352,7 @@ TEST_LOOP(mount_points_that_hang_stop_neither_lookup_nor_listing, 0, WORLDS)
 	holder = mount_hung(local("mnt"));
 	if (holder) {
 		clock_gettime(CLOCK_MONOTONIC, &begun);
-		assert_err(try_lookup(w.root, "mnt"), EACCES);
+		assert_ok(try_lookup(w.root, "mnt"));
 		ck_assert(read_page(w.root, &p));
 		ck_assert_int_eq(p.incomplete, 1);
 		clock_gettime(CLOCK_MONOTONIC, &now);
@@ -467,6 +496,17 @@ TEST_LOOP(access_control_lists_count, 0, WORLDS)
 	vfs_node_put(n);
 	w.who.cred = &w.cred;
 	world_close();
+}
+
+TEST(mounts_made_one_after_the_other_are_told_apart)
+{
+	struct statx one = { .stx_mask = STATX_MNT_ID, .stx_mnt_id = 100,
+			     .stx_dev_minor = 50, .stx_ino = 1 };
+	struct statx two = one;
+
+	two.stx_mnt_id++;
+	two.stx_dev_minor++;
+	ck_assert_uint_ne(posix_mark(&one), posix_mark(&two));
 }
 
 int main(void)

@@ -181,11 +181,11 @@ static int making_create_new(struct making *m, uint32_t mode)
 
 static int find_existing(struct making *m)
 {
-	int fd = posix_open_name(m->fs, m->dir->fd, m->name.s, false);
+	int fd = posix_open_name(m->fs, m->dir->fd, m->name.s, false), err = fd;
 
-	if (fd < 0)
-		return fd;
-	return posix_node_adopt(m->fs, fd, false, &m->st, &m->node);
+	if (fd >= 0)
+		err = posix_node_adopt(m->fs, fd, false, &m->st, &m->node);
+	return err == -EXDEV ? -EACCES : err;
 }
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fs - mounts a directory, and finds out its file system's properties. */
+#include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/places.h"
 
@@ -134,6 +135,19 @@ static int fs_learn(struct posix_fs *fs, const struct posix_options *o, int fd)
 	return 0;
 }
 
+static int fs_learn_mount(struct posix_fs *fs, int fd, const char *path)
+{
+	struct statx sx;
+	int err = posix_stat_mount(fd, "", &sx);
+
+	if (err < 0)
+		return err;
+	fs->mount = posix_mount_id(&sx);
+	fs->fs.mark = posix_mark(&sx);
+	fs->fs.volume = posix_volume(fd, fs->ino, path);
+	return 0;
+}
+
 /* The root is pinned for as long as the tree is mounted. */
 static int fs_make_root(struct posix_fs *fs, int fd)
 {
@@ -150,9 +164,16 @@ static int fs_make_root(struct posix_fs *fs, int fd)
 	return posix_node_create(fs, fd, &st, &h, &fs->root);
 }
 
-static int open_root(struct posix_fs *fs, const char *path)
+static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 {
-	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+	int fd = config->no_links ?
+		 (int)syscall(SYS_openat2, AT_FDCWD, config->path, &how,
+			      sizeof(how)) :
+		 open(config->path, (int)how.flags);
 
 	if (fd < 0)
 		return -errno;
@@ -220,14 +241,17 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 	pthread_mutex_init(&fs->verfs.lock, NULL);
 	atomic_init(&fs->whole_fd, -1);
 	fs->fs.ops = &posix_vfs_ops;
+	fs->covered.ops = &posix_covered_ops;
 	fs->fs.fsid = path_id(config->path);
 	atomic_init(&fs->fs.verf, new_verf());
-	fd = open_root(fs, config->path);
+	fd = open_root(fs, config);
 	if (fd < 0) {
 		err = fd;
 		goto fail;
 	}
 	err = fs_learn(fs, config->options, fd);
+	if (err == 0)
+		err = fs_learn_mount(fs, fd, config->path);
 	if (err == 0)
 		err = posix_disk_get(fs->dev, &fs->disk);
 	if (err < 0)
@@ -247,10 +271,11 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 		goto fail_cache;
 	warn_closed(config);
 	umask(0);	/* modes are the clients' to choose */
-	log_info("%s: %s, %s", config->path,
-		 fs->by_handle ? "system file handles" : "table of files",
-		 fs->privileged ? "acting as its callers" :
-		 "acting as one user for all callers");
+	log_at(config->where ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+	       "%s: %s, %s", config->path,
+	       fs->by_handle ? "system file handles" : "table of files",
+	       fs->privileged ? "acting as its callers" :
+	       "acting as one user for all callers");
 	*out = &fs->fs;
 	return 0;
 
@@ -299,6 +324,10 @@ static bool posix_is_at(struct vfs_fs *vfs, const char *path)
 	struct posix_fs *fs = to_posix_fs(vfs);
 	struct stat st;
 
+	/* btrfs takes the device number from a subvolume that is deleted, and
+	 * gives it to the next one. */
+	if (posix_fstat(fs->root->fd, &st) == 0 && st.st_dev != fs->dev)
+		return false;
 	return stat(path, &st) < 0 ||
 	       (st.st_dev == fs->dev && st.st_ino == fs->ino);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lookup - names to nodes. */
+#include "vfs/posix/covered.h"
 #include "vfs/posix/places.h"
 
 #include <errno.h>
@@ -200,12 +201,16 @@ int posix_lookup(struct vfs_op *op)
 	if (err < 0)
 		return err;
 	err = lookup_find(&l);
+	if (err == -EXDEV && op->nonblock)
+		err = -EAGAIN;
 	if (err == -EAGAIN)
 		return err;
 	if (op->dir_attr) {
 		posix_attr(l.fs, &l.dir_st, op->dir_attr);
 		op->has_dir_attr = true;
 	}
+	if (err == -EXDEV)
+		return posix_covered_lookup(op, l.name.s);
 	if (err < 0)
 		return err;
 	if (op->attr)

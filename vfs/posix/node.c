@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* node - files in use, and their descriptors. */
+#include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/places.h"
 
@@ -97,8 +98,7 @@ static int open_name_once(struct posix_fs *fs, int dir_fd,
 		return fd;
 	if (nonblock && errno == EINVAL)	/* Linux before 5.12 */
 		return -EAGAIN;
-	/* A mount point: not ours to look into. */
-	return errno == EXDEV ? -EACCES : -errno;
+	return -errno;
 }
 
 int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
@@ -200,7 +200,7 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	if (err < 0)
 		goto fail;
 	/* A mount point that was not seen, or a btrfs subvolume. */
-	err = -EACCES;
+	err = -EXDEV;
 	if (st->st_dev != fs->dev && (S_ISDIR(st->st_mode) || fs->no_openat2))
 		goto fail;
 	err = posix_handle_make(fs, fd, st, &h);
@@ -311,6 +311,8 @@ int posix_open_handle(struct vfs_op *op)
 	struct posix_node *n;
 	int err = 0;
 
+	if (unlikely(posix_covered_is(h)))
+		return posix_covered_open(op);
 	if (unlikely(!posix_handle_valid(h))) {
 		stat_inc(posix_bad_handle);
 		return -EBADMSG;

@@ -103,6 +103,7 @@ enum posix_atime { POSIX_ATIME_STRICT, POSIX_ATIME_RELATIVE, POSIX_ATIME_NONE };
 
 struct posix_fs {
 	struct vfs_fs	 fs;
+	struct vfs_fs	 covered;	/* of mount points: covered.c */
 	struct posix_cache cache;
 	struct posix_table *table;	/* NULL: handles open by themselves */
 	struct posix_dentries *dentries;
@@ -115,6 +116,7 @@ struct posix_fs {
 	struct posix_disk *disk;	/* counted */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
+	uint64_t	 mount;		/* its id; 0: unknown */
 	uint32_t	 uid;		/* the process's */
 	struct vfs_limits limits;
 
@@ -314,6 +316,22 @@ bool posix_settled(const struct stat *st);
 vfs_op_fn posix_getattr;
 
 /*
+ * volume.c
+ */
+/* Names the file system, across restarts, whose directory @fd (inode @ino, at
+ * @path) is a root: struct vfs_fs. */
+uint64_t posix_volume(int fd, ino_t ino, const char *path);
+/* Gets the type, inode and mount of what is mounted at @name, or of @dir_fd
+ * with an empty name, without asking its file system. */
+int  posix_stat_mount(int dir_fd, const char *name, struct statx *sx);
+static inline uint64_t posix_mount_id(const struct statx *sx)
+{
+	return sx->stx_mask & STATX_MNT_ID ? sx->stx_mnt_id : 0;
+}
+/* From posix_stat_mount(): struct vfs_fs. */
+uint64_t posix_mark(const struct statx *sx);
+
+/*
  * setattr.c
  */
 vfs_op_fn posix_setattr;
@@ -343,7 +361,7 @@ int  posix_node_create(struct posix_fs *fs, int fd, const struct stat *st,
 		       const struct vfs_handle *h, struct posix_node **out);
 /*
  * The cached node of the file that @fd is open on, made if need be.  Takes
- * @fd.  @rdwr: it is open for reading and writing.  -EACCES: a directory of
+ * @fd.  @rdwr: it is open for reading and writing.  -EXDEV: a directory of
  * another file system.
  */
 int  posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
@@ -383,7 +401,8 @@ int  posix_node_closed(struct posix_node *n, const struct stat *st,
 /* The directory @n, open at its start, for the caller to close; or -errno.  As
  * the server. */
 int  posix_open_dir(struct posix_node *n);
-/* Opens @name in @dir_fd (O_PATH, nothing followed or crossed) or -errno. */
+/* Opens @name in @dir_fd (O_PATH, nothing followed or crossed) or -errno;
+ * -EXDEV: something is mounted there. */
 int  posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 		     bool nonblock);
 

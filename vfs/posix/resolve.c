@@ -147,7 +147,7 @@ int posix_open_same(struct posix_fs *fs, struct posix_node *dir,
 
 	fd = posix_open_name(fs, dir->fd, name, false);
 	if (fd < 0)
-		return fd;
+		return fd == -EXDEV ? -EACCES : fd;
 	err = posix_fstat(fd, &st);
 	if (err == 0)
 		err = posix_handle_make(fs, fd, &st, &found);
@@ -222,7 +222,7 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	err = posix_node_adopt(fs, fd, false, &st, out);
 	if (err == 0)
 		posix_seen(*out, dir, name.s);
-	return err;
+	return err == -EXDEV ? -EACCES : err;
 }
 
 /* The way from a directory that is in use down to another one. */

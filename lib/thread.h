@@ -76,6 +76,12 @@ static inline bool ref_get_unless_zero(struct ref *r)
 	return true;
 }
 
+/* True while there are others than the caller's.  Only a hint. */
+static inline bool ref_is_shared(const struct ref *r)
+{
+	return atomic_load_explicit(&r->count, memory_order_relaxed) > 1;
+}
+
 /* True when this was the last one: the caller now frees the object. */
 static inline bool ref_put(struct ref *r)
 {

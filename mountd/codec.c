@@ -45,6 +45,7 @@ enum mountstat3 mount_status(int err)
 		return MNT3ERR_PERM;
 	case ENOENT:
 	case ESTALE:			/* no such export, or just removed */
+	case ENODEV:			/* nothing is mounted there */
 		return MNT3ERR_NOENT;
 	case EIO:
 		return MNT3ERR_IO;

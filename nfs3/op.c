@@ -21,8 +21,8 @@
 
 /*
  * Finds the export; on a poller, without waiting.  A worker comes here only to
- * ask the name service for the caller, in the share for that; then the call
- * goes on in its export's.
+ * ask the name service for the caller, or to open the export, in the share for
+ * that; then the call goes on in its export's.
  */
 static int find_export(struct rpc_call *call, struct nfs3_op *op)
 {
@@ -44,8 +44,7 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 		if (err == 0)
 			err = export_caller(t, &op->opts, &who, &op->cred);
 	} else {
-		export_resolve(t, peer);
-		err = export_find(t, op->id, peer, any_port, &exp, &op->opts);
+		err = export_reach(t, op->id, peer, any_port, &exp, &op->opts);
 		if (err < 0)
 			return err;
 		err = export_caller_counted(t, &op->opts, &who, true,
@@ -129,7 +128,7 @@ static int open_node(struct nfs3_op *op, struct vfs_node **out)
 
 	op->vfs.fs = op->exp->fs;
 	op->vfs.handle = &op->handle;
-	err = nfs3_do(op, op->ops->open_handle);
+	err = nfs3_do(op, op->exp->fs->ops->open_handle);
 	if (err == 0)
 		*out = op->vfs.out;
 	return err;
@@ -137,7 +136,12 @@ static int open_node(struct nfs3_op *op, struct vfs_node **out)
 
 int nfs3_find_node(struct rpc_call *call)
 {
-	return open_node(nfs3_op(call), &nfs3_op(call)->vfs.node);
+	struct nfs3_op *op = nfs3_op(call);
+	int err = open_node(op, &op->vfs.node);
+
+	if (err == 0)
+		op->ops = op->vfs.node->fs->ops;
+	return err;
 }
 
 int nfs3_check_rw(struct rpc_call *call)
@@ -177,7 +181,10 @@ int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 			      &op->handle);
 	if (err < 0)
 		return err;
-	return id == op->id ? open_node(op, &op->other) : -EXDEV;
+	if (id != op->id)
+		return -EXDEV;
+	err = open_node(op, &op->other);
+	return err == 0 && op->other->fs != op->vfs.node->fs ? -EXDEV : err;
 }
 
 int nfs3_end(struct rpc_call *call, int err)
@@ -210,7 +217,7 @@ static bool get_attr(struct rpc_call *call, struct vfs_node *node,
 	struct vfs_op get = { .cred = &op->cred, .node = node, .attr = attr,
 			      .nonblock = !call->may_wait };
 
-	return op->ops->getattr(&get) == 0;
+	return node->fs->ops->getattr(&get) == 0;
 }
 
 int nfs3_end_attr(struct rpc_call *call, int err)
@@ -250,7 +257,7 @@ void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
 {
 	struct vfs_handle handle;
 
-	op->ops->handle(node, &handle);
+	node->fs->ops->handle(node, &handle);
 	export_fh_make(op->nfs->exports, op->exp, &handle, fh);
 }
 

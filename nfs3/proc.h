@@ -287,6 +287,7 @@ struct nfs3_op {
 	union {
 		struct iovec	 iov;		/* READ's room */
 		struct nfs3_list list;		/* READDIR's */
+		struct vfs_child child;		/* LOOKUP's */
 	};
 	struct vfs_op		 results;	/* ... of what ended later */
 	int			 result;

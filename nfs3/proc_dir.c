@@ -9,6 +9,7 @@
 #include "nfs3/proc.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* The directory itself, as a name in it: takes search permission. */
 static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
@@ -30,6 +31,124 @@ static int lookup_self(struct nfs3_op *op, struct nfs3_lookup_res *r)
 	return 0;
 }
 
+/* Answers with @node of @in, another export than the call's.  @in may hang, and
+ * the worker is one of the call's export.  So the reply goes without attributes
+ * that would have to be waited for: the client asks for them. */
+static int answer_from(struct nfs3_op *op, struct export *in,
+		       struct vfs_node *node, struct nfs3_lookup_res *r)
+{
+	struct vfs_op get = { .cred = &op->cred, .node = node,
+			      .attr = &r->attr.attr, .nonblock = true };
+	struct vfs_handle handle;
+	int err = node->fs->ops->getattr(&get);
+
+	if (err < 0 && err != -EAGAIN)
+		return err;
+	r->attr.has = err == 0;
+	r->attr.fsid = in->fs->fsid;
+	node->fs->ops->handle(node, &handle);
+	export_fh_make(op->nfs->exports, in, &handle, &r->fh);
+	return 0;
+}
+
+/* The name leads to another file system: the answer is its root, unless it may
+ * not be entered.  That waits for it: -EAGAIN on a poller. */
+static int enter_child(struct rpc_call *call, struct nfs3_lookup_res *r)
+{
+	struct nfs3_op *op = nfs3_op(call);
+	struct vfs_handle dir;
+	struct vfs_node *root;
+	struct export *in;
+	int err = -EAGAIN;
+
+	if (call->may_wait) {
+		op->ops->handle(op->vfs.node, &dir);
+		err = export_enter(op->nfs->exports, op->exp,
+				   op->opts.crossmnt, &op->child, &dir,
+				   rpc_call_peer(call),
+				   call->msg->xprt->any_port, &in);
+	}
+	free(op->child.path);
+	if (err == -EXDEV)
+		return answer_from(op, op->exp, op->vfs.out, r);
+	if (err < 0)
+		return err;
+	err = in->fs->ops->root(in->fs, &root);
+	if (err == 0) {
+		err = answer_from(op, in, root, r);
+		vfs_node_put(root);
+	}
+	export_put(in);
+	return err;
+}
+
+static bool is_child_root(const struct nfs3_op *op)
+{
+	struct vfs_node *root;
+	bool is;
+
+	if (op->exp->id == op->exp->top ||
+	    op->exp->fs->ops->root(op->exp->fs, &root) < 0)
+		return false;
+	is = root == op->vfs.node;
+	vfs_node_put(root);
+	return is;
+}
+
+/* ".." at the root of a file system below an export. */
+static int look_above(struct rpc_call *call, struct nfs3_lookup_res *r)
+{
+	struct nfs3_op *op = nfs3_op(call);
+	struct export_table *t = op->nfs->exports;
+	struct vfs_handle dir;
+	struct vfs_op open = { .cred = &op->cred, .handle = &dir };
+	struct export_opts opts;
+	struct export *in;
+	uint32_t id;
+	int err;
+
+	if (!call->may_wait)
+		return -EAGAIN;
+	err = export_above(t, op->exp, &id, &dir);
+	if (err == 0)
+		err = export_reach(t, id, rpc_call_peer(call),
+				   call->msg->xprt->any_port, &in, &opts);
+	if (err < 0)
+		return err == -EAGAIN || err == -ETIMEDOUT ? -ETIMEDOUT :
+							     -ESTALE;
+	open.fs = in->fs;
+	err = in->fs->ops->open_handle(&open);
+	if (err == 0) {
+		err = answer_from(op, in, open.out, r);
+		vfs_node_put(open.out);
+	}
+	export_put(in);
+	return err;
+}
+
+/* Asks the backend.  -EREMCHG: another mount is there by now. */
+static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
+{
+	struct nfs3_op *op = nfs3_op(call);
+	int err;
+
+	op->vfs.dir_attr = &r->dir_attr.attr;
+	op->vfs.has_dir_attr = false;
+	op->vfs.child = &op->child;
+	if (!op->ended)
+		op->child = (struct vfs_child){ 0 };
+	err = nfs3_do(op, op->ops->lookup);
+	if (err == VFS_PENDING)
+		return err;
+	r->dir_attr.has = op->vfs.has_dir_attr;
+	if (err < 0 || !op->child.path)
+		return err;
+	err = enter_child(call, r);
+	vfs_node_put(op->vfs.out);
+	op->vfs.out = NULL;
+	return err;
+}
+
 NFS3_STEP(lookup)
 {
 	const struct nfs3_dirop_args *a = rpc_args(call);
@@ -41,17 +160,19 @@ NFS3_STEP(lookup)
 	if (err < 0)
 		return err;
 	op->vfs.attr = &r->attr.attr;
+	if (nfs3_is_dotdot(op->vfs.name) && is_child_root(op))
+		return look_above(call, r);
 	if (nfs3_is_dot(op->vfs.name)) {
 		err = lookup_self(op, r);
 	} else {
-		op->vfs.dir_attr = &r->dir_attr.attr;
-		op->vfs.has_dir_attr = false;
-		err = nfs3_do(op, op->ops->lookup);
-		if (err != VFS_PENDING)
-			r->dir_attr.has = op->vfs.has_dir_attr;
+		err = look_up_name(call, r);
+		if (err == -EREMCHG)
+			err = look_up_name(call, r);
 	}
 	if (err < 0)
-		return err;
+		return err == -EREMCHG ? -ETIMEDOUT : err;
+	if (!op->vfs.out)		/* answered already */
+		return 0;
 	r->attr.has = true;
 	r->attr.fsid = op->exp->fs->fsid;
 	nfs3_make_fh(op, op->vfs.out, &r->fh);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The export table: snapshots published and read. */
-#include "vfs/export_priv.h"
+#include "vfs/children.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,9 @@
 
 /* A reload waits so long for all file systems together. */
 #define PATIENCE_S	5
+
+/* A file system below an export without a call is closed after this time. */
+#define IDLE_S		30
 
 STAT(export_denied, "requests refused: not a client of the export");
 STAT(export_bad_port, "requests refused: from an unprivileged port");
@@ -34,6 +37,7 @@ int export_table_create(const struct export_config *config,
 	t->backend = config->backend;
 	t->resolver = resolver_system;
 	t->patience_s = PATIENCE_S;
+	t->idle_s = IDLE_S;
 	err = export_key_load(config->state_dir, t->key);
 	if (err < 0)
 		goto fail;
@@ -52,11 +56,16 @@ int export_table_create(const struct export_config *config,
 	err = users_create(&t->users);
 	if (err < 0)
 		goto fail_groups;
+	err = children_create(t, &t->children);
+	if (err < 0)
+		goto fail_users;
 	pthread_mutex_init(&t->publish, NULL);
 	trees_init(t);
 	*out = t;
 	return 0;
 
+fail_users:
+	users_destroy(t->users);
 fail_groups:
 	groups_destroy(t->groups);
 fail_peers:
@@ -74,6 +83,7 @@ void export_table_destroy(struct export_table *t)
 
 	atomic_store(&t->current, NULL);
 	rcu_wait();
+	children_destroy(t->children);
 	export_set_put(set);
 	trees_fini(t);
 	users_destroy(t->users);
@@ -108,10 +118,12 @@ static int bind_entries(struct export_table *t, struct export_set *set,
 	int ret = 0;
 
 	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		ret = tree_bind(t, set->entries[i], err);
+		if (!set->entries[i]->mountpoint)
+			ret = tree_bind(t, set->entries[i], err);
 	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		ret = tree_settle(t, set->entries[i], until, err);
-	return ret;
+		if (!set->entries[i]->mountpoint)
+			ret = tree_settle(t, set->entries[i], until, err);
+	return ret < 0 ? ret : children_take_entries(t->children, set, err);
 }
 
 int export_table_publish(struct export_table *t, struct export_set *set,
@@ -122,6 +134,8 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 
 	*err = NULL;
 	mutex_lock(&t->publish);
+	/* An entry may name the path of one, and is not told of another. */
+	children_close(t->children, set, false);
 	ret = bind_entries(t, set, err);
 	if (ret < 0) {
 		mutex_unlock(&t->publish);
@@ -136,25 +150,24 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	/* Pairs with the acquire in export_set_now(). */
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();
+	children_close(t->children, set, true);
 	mutex_unlock(&t->publish);
 	users_expire(t->users);
 	export_set_put(old);
 	return 0;
 }
 
-/* In an RCU section. */
-static struct export_set *current_set(struct export_table *t)
+struct export_set *export_set_now(struct export_table *t)
 {
 	return atomic_load_explicit(&t->current, memory_order_acquire);
 }
 
-/* The snapshot, counted, or NULL. */
-static struct export_set *get_set(struct export_table *t)
+struct export_set *export_current(struct export_table *t)
 {
 	struct export_set *set;
 
 	rcu_enter();
-	set = current_set(t);
+	set = export_set_now(t);
 	if (set)
 		ref_get(&set->ref);
 	rcu_exit();
@@ -223,22 +236,143 @@ static int admit_peer(struct export_table *t, const struct export_set *set,
 		return -EACCES;
 	}
 	*opts = c->opts;
-	return tree_is_mounted(e->export) ? 0 : -ETIMEDOUT;
+	return 0;
+}
+
+struct export *export_of_entry(struct export_table *t, const struct entry *e)
+{
+	struct child *child;
+
+	if (e->export)
+		return e->export;
+	child = children_find(t->children, e->id);
+	/* Pairs with the release in child_adopt(). */
+	return child ? atomic_load_explicit(&child->export,
+					    memory_order_acquire) : NULL;
+}
+
+int export_admit(struct export_table *t, const struct export_set *set,
+		 const struct entry *e, const struct sockaddr *peer,
+		 bool any_port, struct export_opts *opts, struct export **out)
+{
+	int err = admit_peer(t, set, e, peer, any_port, opts);
+	struct export *tree;
+
+	if (err < 0)
+		return err;
+	tree = export_of_entry(t, e);
+	if (!tree)
+		return -EAGAIN;
+	if (!tree_is_mounted(tree))
+		return -ETIMEDOUT;
+	*out = tree;
+	return 0;
+}
+
+/* A file system below an export, which has the rules of that; or that of an
+ * entry with a mountpoint. */
+static int borrow_child(struct export_table *t, const struct export_set *set,
+			uint32_t id, const struct sockaddr *peer,
+			bool any_port, struct export **out,
+			struct export_opts *opts)
+{
+	struct child *child = children_find(t->children, id);
+	const struct entry *top = child ? export_set_find_id(set, child->top) :
+				  NULL;
+	int err;
+
+	if (!top) {
+		refusal_log_gone(t, id, peer);
+		return -ESTALE;
+	}
+	err = admit_peer(t, set, top, peer, any_port, opts);
+	if (err < 0)
+		return err;
+	if (!opts->crossmnt && !child->is_part)
+		return -ESTALE;
+	/* Pairs with the release in child_adopt(). */
+	*out = atomic_load_explicit(&child->export, memory_order_acquire);
+	if (!*out)
+		return -EAGAIN;
+	child_use(child);
+	return 0;
 }
 
 int export_borrow(struct export_table *t, uint32_t id,
 		  const struct sockaddr *peer, bool any_port,
 		  struct export **out, struct export_opts *opts)
 {
-	const struct export_set *set = current_set(t);
+	const struct export_set *set = export_set_now(t);
 	const struct entry *e = set ? export_set_find_id(set, id) : NULL;
-	int err = -ESTALE;
+	int err;
 
-	if (e)
-		err = admit_peer(t, set, e, peer, any_port, opts);
-	if (err == 0)
+	if (likely(e && e->export)) {
 		*out = e->export;
+		err = admit_peer(t, set, e, peer, any_port, opts);
+		return err == 0 && !tree_is_mounted(*out) ? -ETIMEDOUT : err;
+	}
+	if (set)
+		return borrow_child(t, set, id, peer, any_port, out, opts);
+	refusal_log_gone(t, id, peer);
+	return -ESTALE;
+}
+
+bool export_has_room(struct export_table *t, const struct export *e)
+{
+	const struct export_set *set;
+	bool room;
+
+	rcu_enter();
+	set = export_set_now(t);
+	room = set && tree_is_wanted(e, set);
+	rcu_exit();
+	return room;
+}
+
+int export_open_child(struct export_table *t, struct child *child,
+		      const struct sockaddr *peer)
+{
+	int err = children_open(t->children, child);
+	struct export_set *set = export_current(t);
+	const struct entry *e = set ? export_set_find_id(set, child->id) : NULL;
+	struct addr a;
+	unsigned port;
+
+	if (err == -ENODEV && e) {
+		addr_from_sockaddr(peer, &a, &port);
+		refusal_log(t, e, &a, port, "it has 'mountpoint', and nothing "
+			    "is mounted there");
+	}
+	export_set_put(set);
 	return err;
+}
+
+int export_reach(struct export_table *t, uint32_t id,
+		 const struct sockaddr *peer, bool any_port,
+		 struct export **out, struct export_opts *opts)
+{
+	struct child *child = children_find(t->children, id);
+	int err;
+
+	export_resolve(t, peer);
+	err = export_find(t, id, peer, any_port, out, opts);
+	if (err != -EAGAIN || !child)
+		return err;
+	err = export_open_child(t, child, peer);
+	if (err == 0)
+		err = export_find(t, id, peer, any_port, out, opts);
+	if (err == -ENODEV)
+		return -ESTALE;
+	return err == -EAGAIN ? -ETIMEDOUT : err;
+}
+
+int export_above(struct export_table *t, const struct export *e, uint32_t *id,
+		 struct vfs_handle *dir)
+{
+	struct child *child = children_find(t->children, e->id);
+
+	return e->id != e->top && child ?
+	       children_above(t->children, child, id, dir) : -ENOENT;
 }
 
 int export_find(struct export_table *t, uint32_t id,
@@ -255,71 +389,9 @@ int export_find(struct export_table *t, uint32_t id,
 	return err;
 }
 
-/* Returns the rest of @path below @export; NULL: @path does not lie in it.
- * Ignores empty components and "." of @path. */
-static const char *below(const char *export, const char *path)
-{
-	for (;;) {
-		size_t len;
-
-		while (*path == '/' || (*path == '.' && path[1] == '/'))
-			path++;
-		if (*path == '.' && path[1] == '\0')
-			path++;
-		export += *export == '/';
-		if (!*export)
-			return path;
-		len = strcspn(export, "/");
-		if (strncmp(export, path, len) != 0 ||
-		    (path[len] && path[len] != '/'))
-			return NULL;
-		export += len;
-		path += len;
-	}
-}
-
-static const struct entry *find_longest(const struct export_set *set,
-					const char *path, const char **rest)
-{
-	const struct entry *best = NULL;
-
-	for (unsigned i = 0; i < set->nentries; i++) {
-		const struct entry *e = set->entries[i];
-		const char *left = below(e->path, path);
-
-		if (left && (!best || strlen(e->path) > strlen(best->path))) {
-			best = e;
-			*rest = left;
-		}
-	}
-	return best;
-}
-
-int export_find_path(struct export_table *t, const char *path,
-		     const struct sockaddr *peer, bool any_port,
-		     struct export **out, struct export_opts *opts,
-		     const char **rest)
-{
-	const struct export_set *set;
-	const struct entry *e;
-	int err = -ENOENT;
-
-	rcu_enter();
-	set = current_set(t);
-	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
-	if (e)
-		err = admit_peer(t, set, e, peer, any_port, opts);
-	if (err == 0) {
-		ref_get(&e->export->ref);
-		*out = e->export;
-	}
-	rcu_exit();
-	return err;
-}
-
 void export_resolve(struct export_table *t, const struct sockaddr *peer)
 {
-	struct export_set *set = get_set(t);
+	struct export_set *set = export_current(t);
 	struct addr a;
 	unsigned port;
 
@@ -331,11 +403,34 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer)
 	export_set_put(set);
 }
 
+/* True if @e is a file system below an export, and is still open. */
+static bool child_is_open(struct export_table *t, const struct export *e)
+{
+	struct child *child = children_find(t->children, e->id);
+
+	return child && atomic_load_explicit(&child->export,
+					     memory_order_relaxed) == e;
+}
+
+bool export_is_current(struct export_table *t, const struct export *e)
+{
+	const struct export_set *set;
+	const struct entry *entry;
+	bool is;
+
+	rcu_enter();
+	set = export_set_now(t);
+	entry = set ? export_set_find_id(set, e->top) : NULL;
+	is = entry && (entry->export == e || child_is_open(t, e));
+	rcu_exit();
+	return is;
+}
+
 void export_walk(struct export_table *t,
 		 void (*fn)(void *arg, const char *path, const char *client,
 			    bool everyone), void *arg)
 {
-	struct export_set *set = get_set(t);
+	struct export_set *set = export_current(t);
 
 	for (unsigned i = 0; set && i < set->nentries; i++) {
 		const struct entry *e = set->entries[i];
@@ -352,9 +447,10 @@ void export_walk(struct export_table *t,
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg)
 {
-	struct export_set *set = get_set(t);
+	struct export_set *set = export_current(t);
 
 	for (unsigned i = 0; set && i < set->nentries; i++)
-		fn(arg, set->entries[i]->export);
+		if (set->entries[i]->export)
+			fn(arg, set->entries[i]->export);
 	export_set_put(set);
 }

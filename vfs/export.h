@@ -40,6 +40,9 @@ struct export {
 	char		*path;		/* as clients name it */
 	uint32_t	 id;		/* in filehandles; from the path, or
 					 * fsid=, the same after a restart */
+	uint32_t	 top;		/* that of the export whose rules it
+					 * has: another than its own if it is a
+					 * file system below that one */
 	struct vfs_fs	*fs;		/* of those that are found */
 	struct ref	 ref;
 	void		*upper;		/* the daemon's: its share of workers */
@@ -99,7 +102,8 @@ int export_table_publish(struct export_table *t, struct export_set *set,
  * -ESTALE: no such export; -EACCES: not for this peer, or (with secure) not
  * from this port; -ETIMEDOUT: it is not mounted yet.  Any registered thread;
  * never blocks: netgroups and host names are resolved into a cache by
- * export_resolve() and -EAGAIN says that a worker must do that first.
+ * export_resolve() and -EAGAIN says that a worker must do that first, or
+ * export_reach().
  */
 int export_find(struct export_table *t, uint32_t id,
 		const struct sockaddr *peer, bool any_port,
@@ -109,14 +113,44 @@ int export_borrow(struct export_table *t, uint32_t id,
 		  const struct sockaddr *peer, bool any_port,
 		  struct export **out, struct export_opts *opts);
 /*
+ * export_find() on a worker: looks up the names of @peer, and opens the file
+ * system below an export that @id is of, for which it waits a little.
+ * -ESTALE also: that is not there any more.
+ */
+int export_reach(struct export_table *t, uint32_t id,
+		 const struct sockaddr *peer, bool any_port,
+		 struct export **out, struct export_opts *opts);
+/*
+ * Another file system, @at, that a lookup in the directory @dir of @from came
+ * to, as the export to go on in.  It has an entry, or @crosses (crossmnt of the
+ * caller's options) or at->is_part.  Counted.  Workers only: waits for it a
+ * little.  -EXDEV: it is not to be entered; -ETIMEDOUT: come again;
+ * -EREMCHG: something else was mounted there meanwhile, look up the name again.
+ */
+int export_enter(struct export_table *t, const struct export *from,
+		 bool crosses, const struct vfs_child *at,
+		 const struct vfs_handle *dir, const struct sockaddr *peer,
+		 bool any_port, struct export **out);
+/* The directory above the root of a file system below an export: *@dir in the
+ * export *@id.  -ENOENT: @e is not below one. */
+int export_above(struct export_table *t, const struct export *e, uint32_t *id,
+		 struct vfs_handle *dir);
+/*
  * The export that @path lies in (the longest match), for MNT; *@rest points
  * at what is left of @path below the export, "" for the export itself.
- * -ENOENT: it lies in none.
+ * -ENOENT: it lies in none; -EAGAIN: export_reach_path() has to look.
  */
 int export_find_path(struct export_table *t, const char *path,
 		     const struct sockaddr *peer, bool any_port,
 		     struct export **out, struct export_opts *opts,
 		     const char **rest);
+/* export_find_path() on a worker: looks up the names of @peer, and opens an
+ * export with a mountpoint, for which it waits a little.  -ENODEV, logged:
+ * nothing is mounted there. */
+int export_reach_path(struct export_table *t, const char *path,
+		      const struct sockaddr *peer, bool any_port,
+		      struct export **out, struct export_opts *opts,
+		      const char **rest);
 /* For the log: false if this was asked before about @peer and @path, which lies
  * in no export, or is no path, since the exports were read.  May forget. */
 bool export_refusal_is_new(struct export_table *t,
@@ -127,8 +161,13 @@ void export_resolve(struct export_table *t, const struct sockaddr *peer);
 /* Never blocks: after the last one a thread of the export's unmounts it. */
 void export_put(struct export *e);
 
-/* For EXPORT: each path with the clients as written, one call a client;
- * @client is "*" for everyone.  */
+/* True if @e, which the caller counts, is still exported.  Any registered
+ * thread; doesn't block. */
+bool export_is_current(struct export_table *t, const struct export *e);
+
+/* For EXPORT: each path with the clients as written, one call a client.
+ * @everyone: this client or another of the path, and not the only one, is
+ * everyone. */
 void export_walk(struct export_table *t,
 		 void (*fn)(void *arg, const char *path, const char *client,
 			    bool everyone), void *arg);

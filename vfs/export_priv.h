@@ -98,6 +98,9 @@ struct resolver {
 
 extern const struct resolver resolver_system;
 
+struct child;
+struct children;
+
 /* A cache of the verdicts of names on peers. peer.c. */
 struct peers;
 
@@ -174,6 +177,7 @@ struct export_table {
 	struct groups_table    *groups;
 	struct users	       *users;
 	_Atomic uint64_t	refusals[REFUSALS];	/* their hashes */
+	struct children	       *children;
 
 	_Atomic(struct export_set *) current;	/* counted; read under RCU */
 
@@ -181,6 +185,8 @@ struct export_table {
 	unsigned		serial;
 
 	int			patience_s;	/* of a publisher; for tests */
+	/* Unused file systems below exports are closed after it; for tests. */
+	_Atomic uint32_t	idle_s;
 	pthread_mutex_t		trees_lock;	/* guards trees, and what of
 						 * each tree.c says */
 	pthread_cond_t		trees_changed;
@@ -289,8 +295,43 @@ int tree_bind(struct export_table *t, struct entry *e, char **err);
  */
 int tree_settle(struct export_table *t, const struct entry *e,
 		uint64_t until, char **err);
+/* Sets *@out to a new tree at @path, counted, with the backend of the entry
+ * whose id is @top; its mount begins.  It is that entry's own tree if @path is
+ * its path and it has a mountpoint.  -ESTALE: there is no such entry, or @path
+ * has another one. */
+int tree_open_child(struct export_table *t, uint32_t top, const char *path,
+		    struct export **out);
+/* False if @set has an entry with the path or the id of @e, opened by that, or
+ * has another path for the id of its top.  An entry's own tree is wanted as
+ * long as the entry says the same. */
+bool tree_is_wanted(const struct export *e, const struct export_set *set);
+/* True if its path was found to lead elsewhere.  Has its thread look again. */
+bool tree_has_moved(const struct export *e);
 /* May e->fs be used?  Once it may, it may as long as @e is counted. */
 bool tree_is_mounted(const struct export *e);
+
+/* export.c */
+/* The snapshot, or NULL.  In an RCU section. */
+struct export_set *export_set_now(struct export_table *t);
+/* The snapshot, counted, or NULL. */
+struct export_set *export_current(struct export_table *t);
+/*
+ * Decides whether @peer may use @e, and how; *@out is the tree, not counted.
+ * In an RCU section.  As export_find(); -EAGAIN also: export_open_child() has
+ * to open it.
+ */
+int export_admit(struct export_table *t, const struct export_set *set,
+		 const struct entry *e, const struct sockaddr *peer,
+		 bool any_port, struct export_opts *opts, struct export **out);
+/* children_open(), which may wait.  Logs once for @peer that nothing is mounted
+ * on an entry's mountpoint (-ENODEV). */
+int export_open_child(struct export_table *t, struct child *child,
+		      const struct sockaddr *peer);
+/* The tree of @e, which may not be mounted yet; NULL: the entry has a
+ * mountpoint, and is not open.  In an RCU section. */
+struct export *export_of_entry(struct export_table *t, const struct entry *e);
+/* tree_is_wanted() in the current snapshot. */
+bool export_has_room(struct export_table *t, const struct export *e);
 
 /* refusal.c */
 /* Logs once that @a was refused by a rule of @e.  @rule is a constant. */

@@ -12,10 +12,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/hash.h"
 #include "lib/log.h"
 #include "lib/util.h"
+#include "vfs/mountpoint.h"
 
 struct tree {
 	struct export	     pub;
@@ -24,7 +27,13 @@ struct tree {
 	void		    *options;	/* the backend's block */
 	char		    *where;	/* "FILE:LINE" */
 	bool		     has_fsid;
-	uint64_t	     fsid;
+	uint64_t	     fsid;	/* a child's: of its top's path */
+	/* Opened and closed as clients come and go: children.h.  No entry names
+	 * it, or one with a mountpoint. */
+	bool		     is_child;
+	char		    *mountpoint;	/* that entry's, or NULL */
+	struct mountpoint    held;	/* ... what is mounted there, */
+	bool		     holds;	/* once this is true */
 	/* Set after pub.fs, by the release that tree_is_mounted() acquires. */
 	atomic_bool	     mounted;
 
@@ -99,6 +108,8 @@ static const char *mount_hint(const char *path, int err)
 		return ": it is not a directory";
 	case -EACCES:
 		return ": this server may not open it";
+	case -EXDEV:
+		return ": its path leads out of what is mounted there";
 	default:
 		return "";
 	}
@@ -137,17 +148,25 @@ static void tree_free(struct tree *tree)
 	pthread_cond_destroy(&tree->wake);
 	free(tree->why);
 	free(tree->where);
+	free(tree->mountpoint);
 	free(tree->options);
 	free(tree->pub.path);
 	free(tree);
 }
 
+static bool is_below(const struct tree *tree)
+{
+	return tree->is_child && !tree->mountpoint;
+}
+
 /* Under the lock: one of before at the same path that is not gone, or NULL.  A
- * directory is never mounted twice. */
+ * directory is never mounted twice, but as a child of two exports. */
 static struct tree *elder_of(const struct tree *tree)
 {
 	for (struct tree *x = tree->next; x; x = x->next)
-		if (x->err == 0 && strcmp(x->pub.path, tree->pub.path) == 0)
+		if (x->err == 0 && strcmp(x->pub.path, tree->pub.path) == 0 &&
+		    (!is_below(x) || !is_below(tree) ||
+		     x->pub.top == tree->pub.top))
 			return x;
 	return NULL;
 }
@@ -166,35 +185,127 @@ static bool await_elder(struct tree *tree)
 	return !unused;
 }
 
+static uint64_t path_hash(const char *path)
+{
+	return hash_bytes(path, strlen(path));
+}
+
+/* A child's number and id follow from paths and its file system's number. */
+static int number_child(struct tree *tree, struct vfs_fs *fs)
+{
+	const uint64_t of[4] = { tree->pub.top, tree->fsid, fs->volume,
+				 path_hash(tree->pub.path) };
+
+	if (!fs->volume)
+		return -EOPNOTSUPP;
+	fs->fsid = hash_bytes(of, sizeof(of));
+	tree->pub.id = (uint32_t)fs->fsid | 0x80000000;
+	return 0;
+}
+
+/* Has the backend mount @tree. */
+static int make_fs(struct tree *tree, char **why)
+{
+	const struct vfs_config config = {
+		.where = tree->is_child ? NULL : tree->where,
+		.why = why,
+		.path = tree->pub.path,
+		.options = tree->options,
+		.state_dir = tree->table->state_dir,
+		.no_links = is_below(tree),
+	};
+	struct vfs_fs *fs = NULL;
+	int err = tree->backend->mount(&config, &fs);
+
+	/* The backend may be anybody's. */
+	if (err > 0 || (err == 0 && !fs))
+		err = -EIO;
+	if (err < 0)
+		return err;
+	tree->pub.fs = fs;
+	if (is_below(tree))
+		return number_child(tree, fs);
+	if (tree->has_fsid)
+		fs->fsid = tree->fsid;
+	return 0;
+}
+
+static bool is_still_held(const struct tree *tree)
+{
+	return !tree->mountpoint ||
+	       mountpoint_is_there(&tree->held, tree->mountpoint);
+}
+
+/* The part of @path below the directory @top; NULL: @path is not below it. */
+static const char *rest_of(const char *top, const char *path)
+{
+	size_t len = strlen(top);
+
+	len -= top[len - 1] == '/';
+	if (strncmp(top, path, len) != 0 || (path[len] && path[len] != '/'))
+		return NULL;
+	return path + len + (path[len] == '/');
+}
+
+/* False: the tree's path lies in what is held, and yet its root does not.  Its
+ * mount was moved away for a moment, or a link leads out of it. */
+static bool root_is_held(const struct tree *tree)
+{
+	const char *rest = rest_of(tree->mountpoint, tree->pub.path);
+	char link[32];
+	bool is;
+	int fd;
+
+	if (!rest)
+		return true;
+	fd = mountpoint_open(&tree->held, rest);
+	if (fd < 0)
+		return false;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	is = tree->backend->is_at(tree->pub.fs, link);
+	close(fd);
+	return is;
+}
+
+/*
+ * make_fs() while something is mounted at the tree's mountpoint, which is held
+ * from then on.  -ENODEV: nothing is, or it was unmounted lazily meanwhile, so
+ * that the tree may be the directory below; -EXDEV: the tree's root is not in
+ * what is held.
+ */
+static int make_fs_of_mount(struct tree *tree, char **why)
+{
+	int err = mountpoint_hold(tree->mountpoint, &tree->held);
+	bool none = err == -ENOENT || err == -ENOTDIR;
+
+	tree->holds = err == 0;
+	if (err == 0)
+		err = make_fs(tree, why);
+	if (err == 0 && !root_is_held(tree))
+		err = -EXDEV;
+	if (err == 0 && !is_still_held(tree))
+		none = true;
+	if (none && asprintf(why, "nothing is mounted on '%s'",
+			     tree->mountpoint) < 0)
+		*why = NULL;
+	return none ? -ENODEV : err;
+}
+
 static void mount_tree(struct tree *tree)
 {
 	struct export_table *t = tree->table;
 	char *why = NULL;
-	const struct vfs_config config = {
-		.where = tree->where,
-		.why = &why,
-		.path = tree->pub.path,
-		.options = tree->options,
-		.state_dir = t->state_dir,
-	};
-	struct vfs_fs *fs = NULL;
 	bool late;
 	int err;
 
-	err = tree->backend->mount(&config, &fs);
-	/* The backend may be anybody's. */
-	if (err > 0 || (err == 0 && !fs))
-		err = -EIO;
-	if (err == 0 && tree->has_fsid)
-		fs->fsid = tree->fsid;
-	if (err == 0)
-		tree->pub.fs = fs;
+	err = tree->mountpoint ? make_fs_of_mount(tree, &why) :
+				 make_fs(tree, &why);
 	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
 	mutex_lock(&t->trees_lock);
 	tree->tried = true;
 	tree->err = err;
 	tree->why = why;
-	late = tree->late && !tree->unused;
+	late = tree->late && !tree->unused && !tree->is_child;
 	tree->late = false;
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
@@ -209,7 +320,8 @@ static void look_at_path(struct tree *tree)
 	bool moved;
 
 	mutex_unlock(&t->trees_lock);
-	moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path);
+	moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path) ||
+		!is_still_held(tree);
 	mutex_lock(&t->trees_lock);
 	tree->moved = moved;
 	tree->asked = tree->late = false;
@@ -253,13 +365,15 @@ static void run_tree(void *arg)
 	}
 	if (tree->pub.fs)
 		tree->backend->unmount(tree->pub.fs);
+	if (tree->holds)
+		mountpoint_release(&tree->held);
 	forget_tree(tree);
 }
 
 /* ---- what a publisher does */
 
-/* The tree of @path, counted, or NULL.  One that can't be mounted, or is being
- * unmounted, is none. */
+/* The tree of an entry at @path, counted, or NULL.  Skips trees that could not
+ * be mounted or are being unmounted. */
 static struct tree *tree_find(struct export_table *t, const char *path)
 {
 	struct tree *tree;
@@ -267,7 +381,7 @@ static struct tree *tree_find(struct export_table *t, const char *path)
 	mutex_lock(&t->trees_lock);
 	for (tree = t->trees; tree; tree = tree->next)
 		if (strcmp(tree->pub.path, path) == 0 && tree->err == 0 &&
-		    ref_get_unless_zero(&tree->pub.ref))
+		    !tree->is_child && ref_get_unless_zero(&tree->pub.ref))
 			break;
 	mutex_unlock(&t->trees_lock);
 	return tree;
@@ -282,14 +396,17 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 	pthread_cond_init(&tree->wake, NULL);
 	ref_init(&tree->pub.ref);
 	tree->pub.path = strdup(e->path);
-	tree->pub.id = e->id;
+	tree->pub.id = tree->pub.top = e->id;
 	tree->where = strdup(e->where);
 	tree->table = t;
 	tree->backend = e->backend;
 	tree->has_fsid = e->has_fsid;
 	tree->fsid = e->fsid;
 	tree->options = malloc(e->backend->options_size + 1);
-	if (tree->pub.path && tree->where && tree->options) {
+	if (e->mountpoint)
+		tree->mountpoint = strdup(e->mountpoint);
+	if (tree->pub.path && tree->where && tree->options &&
+	    !tree->mountpoint == !e->mountpoint) {
 		if (e->options)
 			memcpy(tree->options, e->options,
 			       e->backend->options_size);
@@ -300,7 +417,7 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 }
 
 static int tree_create(struct export_table *t, const struct entry *e,
-		       struct tree **out)
+		       bool is_child, struct tree **out)
 {
 	struct tree *tree = tree_alloc(t, e), *elder;
 	pthread_t thread;
@@ -308,6 +425,7 @@ static int tree_create(struct export_table *t, const struct entry *e,
 
 	if (!tree)
 		return -ENOMEM;
+	tree->is_child = is_child;
 	if (t->config.attach)
 		t->config.attach(t->config.arg, &tree->pub);
 	mutex_lock(&t->trees_lock);
@@ -326,6 +444,79 @@ static int tree_create(struct export_table *t, const struct entry *e,
 	pthread_detach(thread);
 	*out = tree;
 	return 0;
+}
+
+static void ask_for_path(struct export_table *t, struct tree *tree)
+{
+	mutex_lock(&t->trees_lock);
+	if (tree->tried && !tree->asked && tree->backend->is_at) {
+		tree->asked = true;
+		pthread_cond_signal(&tree->wake);
+	}
+	mutex_unlock(&t->trees_lock);
+}
+
+int tree_open_child(struct export_table *t, uint32_t top, const char *path,
+		    struct export **out)
+{
+	struct export_set *set = export_current(t);
+	struct entry *e = set ? export_set_find_id(set, top) : NULL;
+	struct entry *named = e ? export_set_find(set, path) : NULL;
+	struct tree *tree;
+	struct entry child;
+	int err = -ESTALE;
+
+	if (e && named == e && e->mountpoint) {
+		err = tree_create(t, e, true, &tree);
+	} else if (e && !named) {
+		child = *e;
+		child.mountpoint = NULL;
+		child.path = (char *)(uintptr_t)path;	/* copied */
+		child.has_fsid = false;
+		child.fsid = path_hash(e->path);
+		err = tree_create(t, &child, true, &tree);
+	}
+	export_set_put(set);
+	if (err == 0)
+		*out = &tree->pub;
+	return err;
+}
+
+/* True if handles of @e lead to the same files in @tree. */
+static bool is_same_tree(const struct tree *tree, const struct entry *e)
+{
+	return backend_same(tree->backend, tree->options, e->backend,
+			    e->options) &&
+	       tree->pub.id == e->id && tree->has_fsid == e->has_fsid &&
+	       (!e->has_fsid || tree->fsid == e->fsid);
+}
+
+bool tree_is_wanted(const struct export *e, const struct export_set *set)
+{
+	const struct entry *top = export_set_find_id(set, e->top);
+	const struct tree *tree = tree_of(e);
+
+	if (tree->mountpoint)
+		return top && top->mountpoint &&
+		       strcmp(top->path, e->path) == 0 &&
+		       strcmp(top->mountpoint, tree->mountpoint) == 0 &&
+		       is_same_tree(tree, top);
+	return top && path_hash(top->path) == tree->fsid &&
+	       !export_set_find_id(set, e->id) &&
+	       !export_set_find(set, e->path);
+}
+
+bool tree_has_moved(const struct export *e)
+{
+	struct tree *tree = tree_of(e);
+	struct export_table *t = tree->table;
+	bool moved;
+
+	ask_for_path(t, tree);
+	mutex_lock(&t->trees_lock);
+	moved = tree->moved;
+	mutex_unlock(&t->trees_lock);
+	return moved;
 }
 
 /* Clients hold handles of the tree, which can't change under them. */
@@ -347,23 +538,13 @@ static int check_same(const struct tree *tree, const struct entry *e,
 	return 0;
 }
 
-static void ask_for_path(struct export_table *t, struct tree *tree)
-{
-	mutex_lock(&t->trees_lock);
-	if (tree->tried && !tree->asked && tree->backend->is_at) {
-		tree->asked = true;
-		pthread_cond_signal(&tree->wake);
-	}
-	mutex_unlock(&t->trees_lock);
-}
-
 int tree_bind(struct export_table *t, struct entry *e, char **err)
 {
 	struct tree *tree = tree_find(t, e->path);
 	int ret;
 
 	if (!tree) {
-		ret = tree_create(t, e, &tree);
+		ret = tree_create(t, e, false, &tree);
 		if (ret == 0)
 			e->export = &tree->pub;	/* put with the entry */
 		return ret;
@@ -385,16 +566,20 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		uint64_t until, char **err)
 {
 	struct tree *tree = tree_of(e->export);
-	bool open;
+	bool open, told, moved;
 
 	mutex_lock(&t->trees_lock);
+	told = tree->late && tree->is_child;
 	while (!tree->late && is_open(tree) &&
 	       cond_wait_until(&t->trees_changed, &t->trees_lock, until))
 		;
 	open = is_open(tree);
+	moved = tree->moved;
 	for (struct tree *x = tree; open && x; x = elder_of(x))
 		x->late = true;
 	mutex_unlock(&t->trees_lock);
+	if (open && told)
+		return 0;
 	if (open) {
 		log_warn("%s: '%s' does not answer; not waiting for it%s",
 			 e->where, e->path, tree_is_mounted(e->export) ? "" :
@@ -403,7 +588,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 	}
 	if (tree->err < 0)
 		return mount_failed(tree, e->where, err);
-	if (tree->moved)
+	if (moved)
 		return export_fail(err, "%s: '%s' is another directory than "
 				   "the one that is exported now; take it out "
 				   "first, or restart", e->where, e->path);

@@ -393,8 +393,9 @@ struct vfs_ops {
 	/* Frees the tree.  All nodes have been put, and no operation runs.  On
 	 * the thread of mount; may block. */
 	void (*unmount)(struct vfs_fs *fs);
-	/* True if @path, of vfs_config, still leads to the tree.  Asked at a
-	 * reload, on the thread of mount; may block.  May be NULL. */
+	/* True if @path, of vfs_config or another one, leads to the tree now.
+	 * Asked at a reload, and for `mountpoint`, on the thread of mount; may
+	 * block.  May be NULL. */
 	bool (*is_at)(struct vfs_fs *fs, const char *path);
 
 	/* The tree's root directory.  Doesn't block. */

@@ -8,10 +8,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/stats.h"
+#include "lib/thread.h"
 #include "rpc/rpc.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/late_vfs.h"
@@ -347,4 +349,60 @@ TEST_LOOP(post_op_attributes_may_be_missing, 0, ARRAY_SIZE(procs))
 	ck_assert(status == NFS3ERR_ACCES || status == NFS3ERR_IO);
 	if (p->op != FAULT_GETATTR)
 		ck_assert(!attrs);
+}
+
+/* Lookups tell of a file system that can't be entered; where that is tried. */
+static struct vfs_ops plain;
+static atomic_bool children;	/* lookups tell of one */
+static atomic_uint entered[2];
+
+static int child_lookup(struct vfs_op *op)
+{
+	int err = plain.lookup(op);
+
+	if (err == 0 && op->child && atomic_load(&children))
+		*op->child = (struct vfs_child){
+			.path = strdup("/gannet-nowhere"), .is_part = true,
+		};
+	return err;
+}
+
+static void child_handle(struct vfs_node *node, struct vfs_handle *out)
+{
+	if (atomic_load(&children))
+		atomic_fetch_add(&entered[thread_must_not_wait], 1);
+	plain.handle(node, out);
+}
+
+static int child_getattr(struct vfs_op *op)
+{
+	if (op->nonblock && atomic_load(&children))
+		return -EAGAIN;
+	return plain.getattr(op);
+}
+
+/* The table belongs to the server's threads from its start to its end: what
+ * was tried to be entered is unmounted after its call. */
+static void setup_children(void)
+{
+	const struct harness_config config = { .backend = &fault_vfs_ops };
+
+	fault_init();
+	plain = fault_vfs_ops;
+	fault_vfs_ops.lookup = child_lookup;
+	fault_vfs_ops.handle = child_handle;
+	fault_vfs_ops.getattr = child_getattr;
+	nfs_setup_with(&config);
+	file = nfs_make_file(top, "file", "some data");
+}
+
+TEST_CASE(.setup = setup_children, .teardown = nfs_teardown);
+
+TEST(another_file_system_is_entered_by_a_worker)
+{
+	atomic_store(&children, true);
+	call_lookup();
+	atomic_store(&children, false);
+	ck_assert_uint_gt(entered[false], 0);
+	ck_assert_uint_eq(entered[true], 0);
 }

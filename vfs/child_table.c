@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* child_table - the file systems below exports that are known, by id. */
+#include "vfs/children_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/rcu.h"
+#include "lib/stats.h"
+
+#define KNOWN_MAX	(CHILD_SLOTS / 4 * 3)
+
+STAT(children_refused, "file systems below exports not entered: too many");
+
+uint32_t children_now(void)
+{
+	return (uint32_t)(clock_ns() / NS_PER_S);
+}
+
+void child_use(struct child *child)
+{
+	uint32_t now = children_now();
+
+	if (atomic_load_explicit(&child->used, memory_order_relaxed) != now)
+		atomic_store_explicit(&child->used, now, memory_order_relaxed);
+}
+
+/* The slot of @id, or the empty one where it would be. */
+static struct child *_Atomic *child_slot(struct children *c, uint32_t id)
+{
+	for (uint32_t i = id;; i++) {
+		struct child *_Atomic *slot = &c->slot[i & (CHILD_SLOTS - 1)];
+		struct child *child =
+			atomic_load_explicit(slot, memory_order_acquire);
+
+		if (!child || child->id == id)
+			return slot;
+	}
+}
+
+struct child *children_find(struct children *c, uint32_t id)
+{
+	return atomic_load_explicit(child_slot(c, id), memory_order_acquire);
+}
+
+struct child *child_at(struct children *c, uint32_t top, const char *path)
+{
+	for (int i = 0; i < CHILD_SLOTS; i++) {
+		struct child *child = atomic_load(&c->slot[i]);
+		struct export *e = child ? atomic_load(&child->export) : NULL;
+
+		if (e && child->top == top && strcmp(e->path, path) == 0)
+			return child;
+	}
+	return NULL;
+}
+
+struct child *child_add(struct children *c, uint32_t id, uint32_t top)
+{
+	struct child *child;
+
+	if (c->known >= KNOWN_MAX) {
+		stat_inc(children_refused);
+		log_limited(LOG_LEVEL_WARN, "more than %d file systems below "
+			    "exports: restart to forget old ones", KNOWN_MAX);
+		return NULL;
+	}
+	child = calloc(1, sizeof(*child));
+	if (!child)
+		return NULL;
+	child->id = id;
+	child->top = top;
+	c->known++;
+	/* Pairs with the acquire in child_slot(). */
+	atomic_store_explicit(child_slot(c, id), child, memory_order_release);
+	return child;
+}
+
+/* ---- closing */
+
+void child_close(struct child *child, struct closing *closing)
+{
+	struct export *e = atomic_load(&child->export);
+
+	if (!e || closing->n == 2 * CHILD_OPEN_MAX)
+		return;
+	atomic_store(&child->export, NULL);
+	closing->export[closing->n++] = e;
+}
+
+void closing_end(struct closing *closing)
+{
+	if (closing->n)
+		rcu_wait();		/* pollers may have found them */
+	while (closing->n)
+		export_put(closing->export[--closing->n]);
+}
+
+void opening_close(struct opening **at, struct closing *closing)
+{
+	struct opening *o = *at;
+
+	if (closing->n == 2 * CHILD_OPEN_MAX)
+		return;
+	*at = o->next;
+	closing->export[closing->n++] = o->export;
+	free(o);
+}
+
+/* ---- filling */
+
+/* Under the lock: the child of @e, which has a mountpoint. */
+static int child_of_entry(struct children *c, const struct entry *e,
+			  struct closing *closing, char **err)
+{
+	struct child *child = children_find(c, e->id);
+	char *path;
+
+	if (!child)
+		child = child_add(c, e->id, e->id);
+	if (!child)
+		return export_fail(err, "%s: '%s': there is no room for "
+				   "one more file system that comes and goes",
+				   e->where, e->path);
+	if (child->top != e->id)
+		return export_fail(err, "%s: '%s' has the id of a file system "
+				   "below an export; give it another with "
+				   "fsid=", e->where, e->path);
+	child->is_part = true;
+	if (child->path && strcmp(child->path, e->path) == 0)
+		return 0;
+	path = strdup(e->path);
+	if (!path)
+		return -ENOMEM;
+	child_close(child, closing);
+	free(child->path);
+	child->path = path;
+	return 0;
+}
+
+int children_take_entries(struct children *c, const struct export_set *set,
+			  char **err)
+{
+	struct closing closing = { .n = 0 };
+	int ret = 0;
+
+	mutex_lock(&c->lock);
+	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
+		if (set->entries[i]->mountpoint)
+			ret = child_of_entry(c, set->entries[i], &closing, err);
+	mutex_unlock(&c->lock);
+	closing_end(&closing);
+	return ret;
+}
+
+static void child_from_record(void *arg, const struct child_line *line)
+{
+	struct children *c = arg;
+	struct child *child = children_find(c, line->id);
+
+	if (!child)
+		child = child_add(c, line->id, line->top);
+	if (!child)
+		return;
+	free(child->path);
+	child->path = strdup(line->path);
+	child->above = line->above;
+	child->dir = line->dir;
+	child->is_part = line->is_part;
+}
+
+void children_free(struct children *c)
+{
+	for (int i = 0; i < CHILD_SLOTS; i++) {
+		struct child *child = atomic_load(&c->slot[i]);
+
+		if (child)
+			free(child->path);
+		free(child);
+	}
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+int children_create(struct export_table *t, struct children **out)
+{
+	struct children *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	c->table = t;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->wake, NULL);
+	err = child_record_open(t->state_dir, KNOWN_MAX / 2, child_from_record,
+				c, &c->record);
+	if (err < 0)
+		children_free(c);
+	else
+		*out = c;
+	return err;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* children - file systems below an export, opened when a client comes. */
+#include "vfs/children_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/util.h"
+
+#define LOOK_S		2		/* for idle and unmounted ones */
+#define WAIT_S		2
+
+STAT(children_opened, "file systems below exports that were opened");
+
+/*
+ * Under the lock: those that are not mounted there any more, and of those that
+ * nobody counts (by a call that runs, or a lock) also the ones that had no call
+ * since @before, and that @set, if there is one, has no room for.  With @force
+ * these in any case.
+ */
+static void close_unused(struct children *c, uint32_t before,
+			 const struct export_set *set, bool force,
+			 struct closing *closing)
+{
+	for (int i = 0; i < CHILD_SLOTS; i++) {
+		struct child *child = atomic_load(&c->slot[i]);
+		struct export *e = child ? atomic_load(&child->export) : NULL;
+		bool unwanted = e && set && !tree_is_wanted(e, set);
+
+		if (e && (tree_has_moved(e) || (unwanted && force) ||
+			  (!ref_is_shared(&e->ref) &&
+			   (unwanted || child->used < before))))
+			child_close(child, closing);
+	}
+	for (struct opening **o = &c->opening; *o;) {
+		struct opening *was = *o;
+
+		if (was->since < before)
+			opening_close(o, closing);
+		if (*o == was)
+			o = &was->next;
+	}
+}
+
+void children_close(struct children *c, const struct export_set *set,
+		    bool force)
+{
+	struct closing closing = { .n = 0 };
+
+	mutex_lock(&c->lock);
+	close_unused(c, children_now(), set, force, &closing);
+	mutex_unlock(&c->lock);
+	closing_end(&closing);
+}
+
+static void keep_children(void *arg)
+{
+	struct children *c = arg;
+	struct closing closing;
+	uint32_t now, idle;
+	uint64_t next;
+
+	mutex_lock(&c->lock);
+	while (!c->stops) {
+		next = clock_ns() + LOOK_S * 1ull * NS_PER_S;
+		if (cond_wait_until(&c->wake, &c->lock, next))
+			continue;
+		closing.n = 0;
+		now = children_now();
+		idle = c->table->idle_s;
+		/* The machine may have started less than that ago. */
+		close_unused(c, now > idle ? now - idle : 0, NULL, false,
+			     &closing);
+		mutex_unlock(&c->lock);
+		closing_end(&closing);
+		mutex_lock(&c->lock);
+	}
+	mutex_unlock(&c->lock);
+}
+
+/* ---- opening */
+
+/*
+ * Under the lock: makes room for one more by closing the one that was used
+ * longest ago.  One that somebody counts is not closed: its locks would end.
+ * False: there is no room.
+ */
+static bool make_room(struct children *c, struct closing *closing)
+{
+	struct child *oldest = NULL;
+	unsigned n = 0;
+
+	for (struct opening *o = c->opening; o; o = o->next)
+		n++;
+	for (int i = 0; i < CHILD_SLOTS; i++) {
+		struct child *child = atomic_load(&c->slot[i]);
+		struct export *e = child ? atomic_load(&child->export) : NULL;
+
+		if (!e)
+			continue;
+		n++;
+		if (!ref_is_shared(&e->ref) &&
+		    (!oldest || child->used < oldest->used))
+			oldest = child;
+	}
+	if (n < CHILD_OPEN_MAX)
+		return true;
+	if (oldest)
+		child_close(oldest, closing);
+	else
+		log_limited(LOG_LEVEL_WARN, "%d file systems below exports are "
+			    "in use: no more are entered", CHILD_OPEN_MAX);
+	return oldest;
+}
+
+/* Under the lock: begins to mount @path, with the rules of @top. */
+static int opening_begin(struct children *c, uint32_t top, const char *path,
+			 struct opening **out)
+{
+	struct opening *o = calloc(1, sizeof(*o));
+	int err;
+
+	if (!o)
+		return -ENOMEM;
+	if (!c->has_keeper) {
+		err = thread_start(&c->keeper, "children", keep_children, c);
+		if (err < 0)
+			goto fail;
+		c->has_keeper = true;
+	}
+	err = tree_open_child(c->table, top, path, &o->export);
+	if (err < 0)
+		goto fail;
+	stat_inc(children_opened);
+	o->since = children_now();
+	o->next = c->opening;
+	c->opening = o;
+	*out = o;
+	return 0;
+
+fail:
+	free(o);
+	return err;
+}
+
+static struct opening *opening_find(struct children *c, uint32_t top,
+				    const char *path)
+{
+	struct opening *o = c->opening;
+
+	while (o && (o->export->top != top || strcmp(o->export->path, path)))
+		o = o->next;
+	return o;
+}
+
+/* Under the lock: the opening of @e, unlinked; NULL: it has ended. */
+static struct opening *opening_take(struct children *c, const struct export *e)
+{
+	struct opening **at = &c->opening, *o;
+
+	while (*at && (*at)->export != e)
+		at = &(*at)->next;
+	o = *at;
+	if (o)
+		*at = o->next;
+	return o;
+}
+
+/* Ends the opening of @e, which is no child, unless it has ended. */
+static void opening_fail(struct children *c, struct export *e)
+{
+	struct opening *o;
+
+	mutex_lock(&c->lock);
+	o = opening_take(c, e);
+	mutex_unlock(&c->lock);
+	if (o)
+		export_put(o->export);
+	free(o);
+}
+
+/* Waits for @e's file system.  0, -ETIMEDOUT, or how its mount failed. */
+static int opening_wait(struct children *c, struct export *e)
+{
+	const struct entry wanted = { .path = e->path, .where = e->path,
+				      .export = e };
+	uint64_t until = clock_ns() + WAIT_S * 1ull * NS_PER_S;
+	char *text = NULL;
+	int err = tree_settle(c->table, &wanted, until, &text);
+
+	if (err < 0 && err != -ENODEV)	/* open_child() logs */
+		log_limited(LOG_LEVEL_INFO, "%s", text ? text : e->path);
+	free(text);
+	if (err == 0 && !tree_is_mounted(e))
+		return -ETIMEDOUT;
+	return err;
+}
+
+/* Under the lock: the tree at @path, mounted or not, counted. */
+static int path_get(struct children *c, uint32_t top, const char *path,
+		    struct closing *closing, struct export **out)
+{
+	struct child *child = child_at(c, top, path);
+	struct opening *o = opening_find(c, top, path);
+	int err = 0;
+
+	if (!child && !o)
+		err = make_room(c, closing) ?
+		      opening_begin(c, top, path, &o) : -ETIMEDOUT;
+	if (err < 0)
+		return err;
+	*out = child ? atomic_load(&child->export) : o->export;
+	ref_get(&(*out)->ref);
+	return 0;
+}
+
+/* The export at @path, mounted and counted.  Errors: as opening_wait(), and of
+ * tree_open_child(). */
+static int open_path(struct children *c, uint32_t top, const char *path,
+		     struct export **out)
+{
+	struct closing closing = { .n = 0 };
+	struct export *e = NULL;
+	int err;
+
+	mutex_lock(&c->lock);
+	err = path_get(c, top, path, &closing, &e);
+	mutex_unlock(&c->lock);
+	closing_end(&closing);
+	if (err < 0)
+		return err;
+	err = tree_is_mounted(e) ? 0 : opening_wait(c, e);
+	if (err == 0) {
+		*out = e;
+		return 0;
+	}
+	if (err != -ETIMEDOUT)
+		opening_fail(c, e);
+	export_put(e);
+	return err;
+}
+
+/* Under the lock: sets where @child is.  True: it was not known to be there. */
+static bool child_place(struct child *child, const struct child_line *line)
+{
+	bool same = child->path && strcmp(child->path, line->path) == 0 &&
+		    child->above == line->above &&
+		    child->is_part == line->is_part &&
+		    child->dir.len == line->dir.len &&
+		    memcmp(child->dir.data, line->dir.data, line->dir.len) == 0;
+	char *path = same ? NULL : strdup(line->path);
+
+	if (!path)
+		return false;
+	free(child->path);
+	child->path = path;
+	child->above = line->above;
+	child->is_part = line->is_part;
+	child->dir = line->dir;
+	return true;
+}
+
+/*
+ * Makes @e, mounted and counted by the caller, a child.  @line: where it was
+ * found, to be noted; NULL: where it is known to be.
+ */
+static int child_adopt(struct children *c, struct export *e,
+		       const struct child_line *line)
+{
+	struct closing closing = { .n = 0 };
+	struct child *child;
+	struct opening *o;
+	bool news = false;
+	int err = 0;
+
+	mutex_lock(&c->lock);
+	o = opening_take(c, e);
+	child = children_find(c, e->id);
+	if (!child && line)
+		child = child_add(c, e->id, e->top);
+	if (!child)
+		err = line ? -ENOSPC : -ESTALE;
+	else if (child->top != e->top ||
+		 (child->path && strcmp(child->path, e->path) != 0) ||
+		 !export_has_room(c->table, e))
+		err = -EEXIST;
+	if (err == 0 && line)
+		news = child_place(child, line);
+	if (err == 0 && o) {
+		child_close(child, &closing);
+		child_use(child);
+		/* Pairs with the acquire in export_borrow(). */
+		atomic_store_explicit(&child->export, e, memory_order_release);
+		free(o);
+		o = NULL;
+	}
+	mutex_unlock(&c->lock);
+	closing_end(&closing);
+	if (o)
+		export_put(o->export);
+	free(o);
+	if (news)
+		child_record_add(c->record, line);
+	return err;
+}
+
+/* The open child at @at, counted, if the same is mounted there.  Closes one
+ * that is not. */
+static struct export *find_open(struct children *c, const struct export *from,
+				const struct vfs_child *at)
+{
+	struct closing closing = { .n = 0 };
+	struct export *found = NULL;
+	struct child *child;
+
+	mutex_lock(&c->lock);
+	child = child_at(c, from->top, at->path);
+	if (child)
+		found = atomic_load(&child->export);
+	if (found && found->fs->mark == at->mark) {
+		child_use(child);
+		ref_get(&found->ref);
+	} else if (found) {
+		child_close(child, &closing);
+		found = NULL;
+	}
+	mutex_unlock(&c->lock);
+	closing_end(&closing);
+	return found;
+}
+
+int children_enter(struct children *c, const struct export *from,
+		   const struct vfs_child *at, const struct vfs_handle *dir,
+		   struct export **out)
+{
+	const struct child *outer = children_find(c, from->id);
+	struct child_line line = {
+		.top = from->top, .above = from->id, .dir = *dir,
+		.path = at->path,
+		.is_part = at->is_part && (!outer || outer->is_part),
+	};
+	struct export *e = find_open(c, from, at);
+	int err = 0;
+
+	if (!e)
+		err = open_path(c, from->top, at->path, &e);
+	if (err < 0)
+		return err;
+	if (e->fs->mark != at->mark)
+		err = -EREMCHG;
+	line.id = e->id;
+	if (err == 0)
+		err = child_adopt(c, e, &line);
+	if (err < 0) {
+		opening_fail(c, e);
+		export_put(e);
+		return err;
+	}
+	*out = e;
+	return 0;
+}
+
+int children_open(struct children *c, struct child *child)
+{
+	struct export *e;
+	char *path;
+	int err;
+
+	mutex_lock(&c->lock);
+	path = child->path ? strdup(child->path) : NULL;
+	mutex_unlock(&c->lock);
+	if (!path)
+		return -ESTALE;
+	err = open_path(c, child->top, path, &e);
+	free(path);
+	if (err < 0)
+		return err == -ETIMEDOUT || err == -ENODEV ? err : -ESTALE;
+	if (e->id == child->id)
+		err = child_adopt(c, e, NULL) < 0 ? -ESTALE : 0;
+	else		/* unless the other one is gone by now, too */
+		err = tree_has_moved(e) || opening_wait(c, e) < 0 ? -ETIMEDOUT :
+								    -ESTALE;
+	if (err < 0)
+		opening_fail(c, e);
+	export_put(e);
+	return err;
+}
+
+int children_above(struct children *c, const struct child *child, uint32_t *id,
+		   struct vfs_handle *dir)
+{
+	mutex_lock(&c->lock);
+	*id = child->above;
+	*dir = child->dir;
+	mutex_unlock(&c->lock);
+	return dir->len ? 0 : -ENOENT;
+}
+
+void children_destroy(struct children *c)
+{
+	struct closing closing = { .n = 0 };
+
+	mutex_lock(&c->lock);
+	c->stops = true;
+	pthread_cond_signal(&c->wake);
+	mutex_unlock(&c->lock);
+	if (c->has_keeper)
+		pthread_join(c->keeper, NULL);
+	for (int i = 0; i < CHILD_SLOTS; i++) {
+		struct child *child = atomic_load(&c->slot[i]);
+
+		if (child)
+			child_close(child, &closing);
+	}
+	while (c->opening)
+		opening_close(&c->opening, &closing);
+	closing_end(&closing);
+	child_record_close(c->record);
+	children_free(c);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of the file systems below exports. */
+#ifndef GANNET_VFS_CHILDREN_PRIV_H
+#define GANNET_VFS_CHILDREN_PRIV_H
+
+#include "vfs/child_record.h"
+#include "vfs/children.h"
+
+#define CHILD_SLOTS	4096		/* a power of two */
+#define CHILD_OPEN_MAX	256
+
+/* A tree that is not known as a child yet: its file system has to tell. */
+struct opening {
+	struct export	*export;	/* counted */
+	uint32_t	 since;
+	struct opening	*next;
+};
+
+struct children {
+	struct export_table *table;	/* borrowed */
+	struct child_record *record;
+	/* By id, linear probing; entries stay as long as this. */
+	struct child *_Atomic slot[CHILD_SLOTS];
+
+	pthread_mutex_t	 lock;		/* guards the rest, and child->export */
+	pthread_cond_t	 wake;
+	unsigned	 known;
+	struct opening	*opening;
+	pthread_t	 keeper;
+	bool		 has_keeper, stops;
+};
+
+/* Exports that are to be put. */
+struct closing {
+	struct export	*export[2 * CHILD_OPEN_MAX];
+	unsigned	 n;
+};
+
+/* child_table.c */
+uint32_t children_now(void);		/* in seconds */
+/* Frees @c and what it knows.  None is open, and there is no record. */
+void children_free(struct children *c);
+/* Under the lock: the one of @top that is open at @path, or NULL. */
+struct child *child_at(struct children *c, uint32_t top, const char *path);
+/* Under the lock, or while nobody else knows @c: a new child, or NULL. */
+struct child *child_add(struct children *c, uint32_t id, uint32_t top);
+/* Under the lock: takes @child's export, to be put. */
+void child_close(struct child *child, struct closing *closing);
+/* Under the lock: ends an opening of which no child came. */
+void opening_close(struct opening **at, struct closing *closing);
+/* Without the lock: puts what was taken, when no poller uses it any more. */
+void closing_end(struct closing *closing);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* enter - the export that a path, or a mount point, leads to. */
+#include "vfs/children.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/rcu.h"
+
+/* Returns the rest of @path below @export; NULL: @path does not lie in it.
+ * Ignores empty components and "." of @path. */
+static const char *below(const char *export, const char *path)
+{
+	for (;;) {
+		size_t len;
+
+		while (*path == '/' || (*path == '.' && path[1] == '/'))
+			path++;
+		if (*path == '.' && path[1] == '\0')
+			path++;
+		export += *export == '/';
+		if (!*export)
+			return path;
+		len = strcspn(export, "/");
+		if (strncmp(export, path, len) != 0 ||
+		    (path[len] && path[len] != '/'))
+			return NULL;
+		export += len;
+		path += len;
+	}
+}
+
+static const struct entry *find_longest(const struct export_set *set,
+					const char *path, const char **rest)
+{
+	const struct entry *best = NULL;
+
+	for (unsigned i = 0; i < set->nentries; i++) {
+		const struct entry *e = set->entries[i];
+		const char *left = below(e->path, path);
+
+		if (left && (!best || strlen(e->path) > strlen(best->path))) {
+			best = e;
+			*rest = left;
+		}
+	}
+	return best;
+}
+
+/* The child of the entry that @path lies in, if that has a mountpoint. */
+static struct child *child_of_path(struct export_table *t, const char *path)
+{
+	struct child *child = NULL;
+	const struct export_set *set;
+	const struct entry *e;
+	const char *rest;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? find_longest(set, path, &rest) : NULL;
+	if (e && e->mountpoint)
+		child = children_find(t->children, e->id);
+	rcu_exit();
+	return child;
+}
+
+int export_find_path(struct export_table *t, const char *path,
+		     const struct sockaddr *peer, bool any_port,
+		     struct export **out, struct export_opts *opts,
+		     const char **rest)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	int err = -ENOENT;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set && *path == '/' ? find_longest(set, path, rest) : NULL;
+	if (e)
+		err = export_admit(t, set, e, peer, any_port, opts, out);
+	if (err == 0)
+		ref_get(&(*out)->ref);
+	rcu_exit();
+	return err;
+}
+
+int export_reach_path(struct export_table *t, const char *path,
+		      const struct sockaddr *peer, bool any_port,
+		      struct export **out, struct export_opts *opts,
+		      const char **rest)
+{
+	struct child *child;
+	int err;
+
+	export_resolve(t, peer);
+	err = export_find_path(t, path, peer, any_port, out, opts, rest);
+	child = err == -EAGAIN ? child_of_path(t, path) : NULL;
+	if (!child)
+		return err;
+	err = export_open_child(t, child, peer);
+	if (err == 0)
+		err = export_find_path(t, path, peer, any_port, out, opts,
+				       rest);
+	return err == -EAGAIN ? -ETIMEDOUT : err;
+}
+
+/* The entry of @at, by its path or, since a symbolic link may lead there, its
+ * mount; or NULL.  In an RCU section. */
+static const struct entry *find_mount(struct export_table *t,
+				      const struct export_set *set,
+				      const struct vfs_child *at)
+{
+	const struct entry *e = export_set_find(set, at->path);
+
+	for (unsigned i = 0; !e && i < set->nentries; i++) {
+		const struct export *x = export_of_entry(t, set->entries[i]);
+
+		if (at->mark && x && tree_is_mounted(x) &&
+		    x->fs->mark == at->mark)
+			e = set->entries[i];
+	}
+	return e;
+}
+
+/* The entry of @at's path, counted.  -ENOENT: there is none. */
+static int enter_entry(struct export_table *t, bool crosses,
+		       const struct vfs_child *at, const struct sockaddr *peer,
+		       bool any_port, struct export **out)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	struct export_opts opts;
+	struct export *in;
+	int err = -ENOENT;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? find_mount(t, set, at) : NULL;
+	if (e)
+		err = export_admit(t, set, e, peer, any_port, &opts, &in);
+	if (err == -EACCES ||
+	    (err == 0 && ((!crosses && !at->is_part && !opts.nohide) ||
+			  in->fs->mark != at->mark)))
+		err = -EXDEV;
+	if (err == 0) {
+		ref_get(&in->ref);
+		*out = in;
+	}
+	rcu_exit();
+	return err;
+}
+
+int export_enter(struct export_table *t, const struct export *from,
+		 bool crosses, const struct vfs_child *at,
+		 const struct vfs_handle *dir, const struct sockaddr *peer,
+		 bool any_port, struct export **out)
+{
+	int err = enter_entry(t, crosses, at, peer, any_port, out);
+	struct child *child;
+
+	if (err == -EAGAIN) {
+		export_resolve(t, peer);
+		child = child_of_path(t, at->path);
+		err = child ? export_open_child(t, child, peer) : 0;
+		if (err == 0)
+			err = enter_entry(t, crosses, at, peer, any_port, out);
+	}
+	if (err == -ENOENT && (crosses || at->is_part))
+		err = children_enter(t->children, from, at, dir, out);
+	switch (err) {
+	case 0:
+	case -ETIMEDOUT:
+	case -EREMCHG:
+		return err;
+	case -EAGAIN:			/* the answers are gone already */
+		return -ETIMEDOUT;
+	}
+	return -EXDEV;
+}

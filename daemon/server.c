@@ -99,6 +99,8 @@ static int publish_exports(struct server *s)
 		log_warn("%s: there is no export in it; add a line 'DIR "
 			 "CLIENT(OPTIONS)...'", exports_first_file(s->o));
 	free(text);
+	if (!err)
+		export_check_names(s->exports, false);
 	shares_tidy(&s->shares);
 	return err;
 }

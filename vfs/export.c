@@ -454,3 +454,12 @@ void export_each(struct export_table *t,
 			fn(arg, set->entries[i]->export);
 	export_set_put(set);
 }
+
+void export_check_names(struct export_table *t, bool wait)
+{
+	struct export_set *set = export_current(t);
+
+	if (set && set->nnames > 0)
+		names_check(set, &t->resolver, wait);
+	export_set_put(set);
+}

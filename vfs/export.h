@@ -158,6 +158,12 @@ bool export_refusal_is_new(struct export_table *t,
 /* Looks up the names of @peer (DNS, netgroups): may block.  The table keeps the
  * result for a minute. */
 void export_resolve(struct export_table *t, const struct sockaddr *peer);
+/*
+ * Looks up the hosts and netgroups that the table names, and warns of those
+ * that are not known: they are nobody.  @wait: does so now, and may block for
+ * long; else on a thread of its own, which may outlive the table.
+ */
+void export_check_names(struct export_table *t, bool wait);
 /* Never blocks: after the last one a thread of the export's unmounts it. */
 void export_put(struct export *e);
 

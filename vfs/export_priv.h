@@ -83,8 +83,10 @@ struct export_set {
 struct resolver {
 	/* The name of @a, *not* confirmed.  0 or an EAI_ code. */
 	int  (*name)(const struct addr *a, char *name, size_t size);
-	/* Does @name have the address @a?  1, 0, or -1: can't tell now. */
+	/* Does @name have the address @a, or any if that is NULL?  1, 0, or
+	 * -1: can't tell now. */
 	int  (*has_addr)(const char *name, const struct addr *a);
+	/* Is @host in @group, or any if that is NULL? */
 	bool (*in_netgroup)(const char *group, const char *host);
 	/* The groups of a user, malloced.  1; 0: there is no such user; -1:
 	 * can't tell now. */
@@ -277,6 +279,10 @@ int export_set_finish(struct export_set *set, char **err);
 /* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
 int export_fail(char **err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* names.c */
+void names_check(const struct export_set *set, const struct resolver *r,
+		 bool wait);
 
 /* tree.c */
 void trees_init(struct export_table *t);

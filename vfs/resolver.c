@@ -43,11 +43,11 @@ static int system_has_addr(const char *name, const struct addr *a)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
 	int err = getaddrinfo(name, NULL, &hints, &list);
-	int found = 0;
+	int found = !a;
 
 	if (err)
 		return err == EAI_NONAME || err == EAI_NODATA ? 0 : -1;
-	for (const struct addrinfo *ai = list; ai; ai = ai->ai_next) {
+	for (const struct addrinfo *ai = list; a && ai; ai = ai->ai_next) {
 		struct addr b;
 		unsigned port;
 

@@ -2,10 +2,15 @@
 /* exports - reads the exports that the options name. */
 #include "daemon/exports.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/log.h"
 
 #define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
 
@@ -13,45 +18,148 @@ static int parse_file(const struct options *o, struct export_table *t,
 		      const char *name, struct export_set **set, char **err)
 {
 	FILE *f = fopen(name, "re");
-	const char *why = "";
-	struct stat st;
-	int ret = 0;
+	int ret = f ? export_set_parse(t, name, f, set, err) : -errno;
+	const char *hint = ret == -ENOENT && o->nexports_files == 0 ?
+		"; name a directory with --export, or a file with "
+		"--exports-file" : "";
 
-	if (!f || fstat(fileno(f), &st) < 0)
-		ret = -errno;
-	else if (S_ISDIR(st.st_mode))
-		ret = -EISDIR;
-	else
-		ret = export_set_parse(t, name, f, set, err);
-	if (ret == -EISDIR)
-		why = "; expected an exports file (--export offers a "
-		      "directory)";
-	else if (ret == -ENOENT && o->nexports_files == 0)
-		why = "; name a directory with --export, or a file with "
-		      "--exports-file";
 	if (ret && !*err && asprintf(err, "%s: %s%s", name, strerror(-ret),
-				     why) < 0)
+				     hint) < 0)
 		*err = NULL;
 	if (f)
 		fclose(f);
 	return ret;
 }
 
-int exports_read(const struct options *o, struct export_table *t,
-		 struct export_set **set, char **err)
+static int is_exports_file(const struct dirent *d)
+{
+	const char *end = strrchr(d->d_name, '.');
+
+	return d->d_name[0] != '.' && end && !strcmp(end, ".exports");
+}
+
+/* All files *.exports of the directory, by name; there may be none. */
+static int parse_dir(const struct options *o, struct export_table *t,
+		     const char *dir, struct export_set **set, char **err)
+{
+	struct dirent **list;
+	int n = scandir(dir, &list, is_exports_file, alphasort);
+	int ret = n < 0 ? -errno : 0;
+	char *name;
+
+	for (int i = 0; i < n; i++) {
+		if (!ret && asprintf(&name, "%s/%s", dir, list[i]->d_name) < 0)
+			ret = -ENOMEM;
+		else if (!ret) {
+			ret = parse_file(o, t, name, set, err);
+			free(name);
+		}
+		free(list[i]);
+	}
+	if (n >= 0)
+		free(list);
+	if (n < 0 && asprintf(err, "%s: %s", dir, strerror(-ret)) < 0)
+		*err = NULL;
+	if (n == 0 && o->nexports_files + o->nexports > 1)
+		log_info("%s: there is no file *.exports in this directory",
+			 dir);
+	return ret;
+}
+
+static bool is_dir(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int read_sources(const struct options *o, struct export_table *t,
+			struct export_set **set, char **err)
 {
 	int ret = 0;
 
-	for (unsigned i = 0; i < o->nexports_files && !ret; i++)
-		ret = parse_file(o, t, o->exports_files[i], set, err);
+	for (unsigned i = 0; i < o->nexports_files && !ret; i++) {
+		const char *name = o->exports_files[i];
+
+		ret = is_dir(name) ? parse_dir(o, t, name, set, err) :
+				     parse_file(o, t, name, set, err);
+	}
 	if (o->nexports_files == 0 && o->nexports == 0)
 		ret = parse_file(o, t, DEFAULT_EXPORTS, set, err);
 	for (unsigned i = 0; i < o->nexports && !ret; i++)
 		ret = export_set_add(t, o->exports[i], set, err);
+	/* Perhaps a directory that was to be exported. */
+	if (!ret && !*set) {
+		ret = -ENOENT;
+		if (asprintf(err, "%s: there is no file *.exports in this "
+			     "directory; --export offers a directory",
+			     o->exports_files[0]) < 0)
+			*err = NULL;
+	}
 	return ret;
 }
 
-const char *exports_first_file(const struct options *o)
+static void log_note(void *arg, const char *text)
 {
-	return o->nexports_files ? o->exports_files[0] : DEFAULT_EXPORTS;
+	log_warn("%s", text);
+}
+
+static void count_client(void *arg, const char *path, const char *client,
+			 bool everyone)
+{
+	(*(unsigned *)arg)++;
+}
+
+int exports_publish(const struct options *o, struct export_table *t)
+{
+	struct export_set *set = NULL;
+	char *text = NULL;
+	unsigned n = 0;
+	int err;
+
+	err = read_sources(o, t, &set, &text);
+	if (!err) {
+		export_set_notes(set, log_note, NULL);
+		err = export_table_publish(t, set, &text);
+	} else if (set) {
+		export_set_free(set);
+	}
+	if (err) {
+		log_err("%s", text ? text : strerror(-err));
+		goto out;
+	}
+	export_walk(t, count_client, &n);
+	export_check_names(t, o->check);
+	if (n == 0)
+		log_warn("%s: there is no export in it; add a line 'DIR "
+			 "CLIENT(OPTIONS)...'", o->nexports_files ?
+			 o->exports_files[0] : DEFAULT_EXPORTS);
+out:
+	free(text);
+	return err;
+}
+
+int exports_check(const struct options *o, const struct backends *backends)
+{
+	const struct export_config config = {
+		.backend = &posix_vfs_ops, .backends = backends,
+		.manage_gids = o->manage_gids,
+	};
+	struct export_table *t;
+	bool mounted = true;
+	int err = export_table_create(&config, &t);
+
+	if (err) {
+		log_err("cannot check: %s", strerror(-err));
+		return err;
+	}
+	err = exports_publish(o, t);
+	if (!err)
+		mounted = export_show(t, stdout);
+	if (fflush(stdout) && !err)
+		err = -errno;
+	if (!mounted)
+		_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
+	export_table_destroy(t);
+	return err;
 }

@@ -7,13 +7,17 @@
 #include "vfs/export.h"
 
 /*
- * Parses all exports files and --export arguments into a new *@set.  0, or
- * -errno and *@err (malloced, may be NULL) has the reason; then a *@set that is
- * not NULL has to be freed all the same.
+ * Makes what all exports files and --export arguments say the current exports
+ * of @t.  Logs warnings, and the reason of an error: then the old exports stay.
+ * 0 or -errno.
  */
-int exports_read(const struct options *o, struct export_table *t,
-		 struct export_set **set, char **err);
-/* The name of the first exports file, for messages. */
-const char *exports_first_file(const struct options *o);
+int exports_publish(const struct options *o, struct export_table *t);
+
+/*
+ * Does the same with a table of its own, which keeps nothing, and prints that;
+ * see gannetd(8).  Where an export does not answer, prints the others and ends
+ * the process.  0, or -errno after the reason was logged.
+ */
+int exports_check(const struct options *o, const struct backends *backends);
 
 #endif

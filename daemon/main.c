@@ -22,6 +22,7 @@
 #include <urcu.h>
 
 #include "daemon/confine.h"
+#include "daemon/exports.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
 #include "lib/clock.h"
@@ -352,6 +353,22 @@ static int run_daemon(const struct options *o, int parent)
 	return status;
 }
 
+/* As the start would, but for signals and threads. */
+static int run_check(const struct options *o)
+{
+	struct backends *backends = load_backends(o);
+	int status = EXIT_FAILURE;
+
+	raise_limit(RLIMIT_NOFILE);
+	rcu_register_thread();
+	if (backends && confine(o->seccomp) == 0 &&
+	    exports_check(o, backends) == 0)
+		status = EXIT_SUCCESS;
+	rcu_unregister_thread();
+	backends_destroy(backends);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o;
@@ -370,6 +387,11 @@ int main(int argc, char **argv)
 		break;
 	}
 	log_threshold = o.log_level;
+	if (o.check) {
+		status = run_check(&o);
+		options_fini(&o);
+		return status;
+	}
 	if (!o.foreground)
 		parent = go_to_background();
 	status = run_daemon(&o, parent);

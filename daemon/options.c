@@ -204,6 +204,12 @@ static const char *set_reply_memory(struct options *o, char *value)
 	return set_mib(value, &o->reply_memory);
 }
 
+static const char *set_check(struct options *o, char *value)
+{
+	o->check = true;
+	return NULL;
+}
+
 static const char *set_foreground(struct options *o, char *value)
 {
 	o->foreground = true;
@@ -272,8 +278,9 @@ static const struct option_row rows[] = {
 	  "'DIR CLIENT(OPTIONS)...' as a line of an exports\n"
 	  "file; may be given more than once" },
 	{ "exports-file", "FILE", set_exports_file,
-	  "export what FILE says, see gannet-exports(5); may be\n"
-	  "given more than once; when there is no --export either:\n"
+	  "export what FILE says, or the files *.exports in that\n"
+	  "directory, see gannet-exports(5); may be given more\n"
+	  "than once; when there is no --export either:\n"
 	  SYSCONFDIR "/gannet/exports" },
 	{ "backend", "NAME", set_backend,
 	  "load the module NAME, for exports as NAME:/PATH; may be\n"
@@ -325,7 +332,12 @@ static const struct option_row rows[] = {
 	  "callers' groups are those of this system, unless an\n"
 	  "export says no_manage_gids" },
 	{ "no-rpcbind", NULL, set_no_rpcbind,
-	  "do not register with rpcbind" },
+	  "do not register with rpcbind, nor use rpc.statd, nor\n"
+	  "answer at port 111; clients then mount with port=,\n"
+	  "mountport= and nolock" },
+	{ "check", NULL, set_check,
+	  "read the options and the exports, print what would be\n"
+	  "exported, and end" },
 	{ "foreground", NULL, set_foreground,
 	  "stay in the foreground" },
 	{ "pid-file", "FILE", set_pid_file,

@@ -38,6 +38,7 @@ struct options {
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	enum confine_calls seccomp;
 	size_t		  reply_memory;	/* bytes of remembered replies */
+	bool		  check;	/* print the exports, serve nothing */
 	bool		  foreground;
 	bool		  rpcbind;
 	bool		  manage_gids;	/* unless an export says */

@@ -73,34 +73,11 @@ struct server {
 	struct shares		 shares;
 };
 
-static void count_export(void *arg, struct export *e)
-{
-	(*(unsigned *)arg)++;
-}
-
 /* Exports what the options say now; on a mistake the old exports stay. */
 static int publish_exports(struct server *s)
 {
-	struct export_set *set = NULL;
-	char *text = NULL;
-	unsigned n = 0;
-	int err;
+	int err = exports_publish(s->o, s->exports);
 
-	err = exports_read(s->o, s->exports, &set, &text);
-	if (!err)
-		err = export_table_publish(s->exports, set, &text);
-	else if (set)
-		export_set_free(set);
-	if (err)
-		log_err("%s", text ? text : strerror(-err));
-	if (!err)
-		export_each(s->exports, count_export, &n);
-	if (!err && n == 0)
-		log_warn("%s: there is no export in it; add a line 'DIR "
-			 "CLIENT(OPTIONS)...'", exports_first_file(s->o));
-	free(text);
-	if (!err)
-		export_check_names(s->exports, false);
 	shares_tidy(&s->shares);
 	return err;
 }

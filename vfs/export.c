@@ -455,6 +455,15 @@ void export_each(struct export_table *t,
 	export_set_put(set);
 }
 
+bool export_show(struct export_table *t, FILE *out)
+{
+	struct export_set *set = export_current(t);
+	bool mounted = !set || export_set_show(t, set, out);
+
+	export_set_put(set);
+	return mounted;
+}
+
 void export_check_names(struct export_table *t, bool wait)
 {
 	struct export_set *set = export_current(t);

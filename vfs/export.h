@@ -177,7 +177,14 @@ bool export_is_current(struct export_table *t, const struct export *e);
 void export_walk(struct export_table *t,
 		 void (*fn)(void *arg, const char *path, const char *client,
 			    bool everyone), void *arg);
-/* Calls @fn for each export, e.g. to set up ->upper. */
+/*
+ * Prints the table as an exports file that says the same: a line for each
+ * client with all of its options, in the order in which clients match; before
+ * the first of an export, a comment with the kind and the fsid that clients
+ * see.  False: some export is not mounted yet, and its fsid not known.
+ */
+bool export_show(struct export_table *t, FILE *out);
+/* Calls @fn for each export that has no mountpoint. */
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg);
 

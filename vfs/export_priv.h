@@ -284,6 +284,10 @@ int export_fail(char **err, const char *fmt, ...)
 void names_check(const struct export_set *set, const struct resolver *r,
 		 bool wait);
 
+/* show.c */
+bool export_set_show(struct export_table *t, const struct export_set *set,
+		     FILE *out);
+
 /* tree.c */
 void trees_init(struct export_table *t);
 /* Waits until all are unmounted.  All were put. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Any text as an exports file: a table that can be asked, or a message
- * that names a line of it.
+ * Any text as an exports file: a table that can be asked and shown, or a
+ * message that names a line of it.
  */
 #include <assert.h>
 #include <netinet/in.h>
@@ -78,6 +78,42 @@ static void ask(struct export_table *t, const struct export_set *set)
 			      &(struct addr){ .family = AF_INET });
 }
 
+/* The text of @set, malloced. */
+static char *show(struct export_table *t, const struct export_set *set,
+		  size_t *len)
+{
+	char *text;
+	FILE *f = open_memstream(&text, len);
+
+	if (!f)
+		abort();
+	export_set_show(t, set, f);
+	fclose(f);
+	return text;
+}
+
+/* The text of @set says the same, and brings no warning. */
+static void check_shown(struct export_table *t, const struct export_set *set)
+{
+	struct export_set *again = NULL;
+	size_t len, len2;
+	char *text = show(t, set, &len), *text2, *err;
+	FILE *f;
+
+	if (len > 0) {		/* fmemopen() has no empty files */
+		f = fmemopen(text, len, "r");
+		if (!f || export_set_parse(t, "shown", f, &again, &err) < 0)
+			abort();
+		fclose(f);
+		text2 = show(t, again, &len2);
+		assert(len2 == len && memcmp(text, text2, len) == 0);
+		assert(again->nnotes == 0);
+		free(text2);
+		export_set_free(again);
+	}
+	free(text);
+}
+
 static void as_file(struct export_table *t, const uint8_t *data, size_t len)
 {
 	struct export_set *set = NULL;
@@ -92,6 +128,7 @@ static void as_file(struct export_table *t, const uint8_t *data, size_t len)
 	fclose(f);
 	if (ret == 0) {
 		check(set);
+		check_shown(t, set);
 		ask(t, set);
 		export_set_free(set);
 	} else {

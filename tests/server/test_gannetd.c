@@ -151,7 +151,7 @@ TEST(a_bad_exports_file_is_reported)
 	char file[160];
 
 	snprintf(file, sizeof(file), "%s/exports", d.dir);
-	fails(1, "Is a directory; expected an exports file",
+	fails(1, "there is no file *.exports in this directory",
 	      ARGS("--exports-file", d.dir));
 	write_file("exports", "# nothing yet\n");
 	starts(ARGS("--exports-file", file));
@@ -160,6 +160,10 @@ TEST(a_bad_exports_file_is_reported)
 	write_file("exports", "\nmem,color=red:/m *\n");
 	fails(1, "exports:2: mem has no option 'color=red'; expected",
 	      ARGS("--exports-file", file));
+	snprintf(file, sizeof(file), "%s/closed.d", d.dir);
+	ck_assert_int_eq(mkdir(file, 0), 0);
+	d.no_override = true;
+	fails(1, "closed.d: Permission denied", ARGS("--exports-file", file));
 }
 
 TEST(a_closed_directory_is_warned_of_and_the_others_are_served)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints a table as the text of exports(5) that says the same. */
+#include "vfs/children.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/rcu.h"
+
+static bool is_plain(unsigned char c)
+{
+	return c > ' ' && c != '"' && c != '\\' && c != '#' && c != 0x7f;
+}
+
+static void print_word(const char *s, FILE *out)
+{
+	for (; *s; s++)
+		if (is_plain((unsigned char)*s))
+			fputc(*s, out);
+		else
+			fprintf(out, "\\%03o", (unsigned char)*s);
+}
+
+static void print_fsid_option(const struct entry *e, FILE *out)
+{
+	if (e->fsid == e->id) {
+		fprintf(out, ",fsid=%" PRIu32, e->id);
+		return;
+	}
+	fprintf(out, ",fsid=");
+	for (unsigned i = 0; i < sizeof(e->uuid); i++)
+		fprintf(out, "%s%02x", i && i % 4 == 0 ? "-" : "",
+			e->uuid[i]);
+}
+
+static void print_mountpoint(const struct entry *e, FILE *out)
+{
+	fprintf(out, ",mountpoint");
+	if (strcmp(e->mountpoint, e->path) == 0)
+		return;
+	fputc('=', out);
+	print_word(e->mountpoint, out);
+}
+
+/* False: @e has no file system.  *@fsid: what clients see as its number. */
+static bool get_fsid(struct export_table *t, const struct entry *e,
+		     uint64_t *fsid)
+{
+	struct export *tree;
+	bool mounted;
+
+	rcu_enter();
+	tree = export_of_entry(t, e);
+	mounted = tree && tree_is_mounted(tree);
+	if (mounted)
+		*fsid = tree->fs->fsid;
+	rcu_exit();
+	return mounted;
+}
+
+/* False: it does not answer. */
+static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
+{
+	struct child *child = e->mountpoint ?
+			      children_find(t->children, e->id) : NULL;
+	int err = child ? children_open(t->children, child) : 0;
+	uint64_t fsid;
+
+	if (get_fsid(t, e, &fsid)) {
+		fprintf(out, ", with the fsid 0x%016" PRIx64, fsid);
+	} else if (!e->mountpoint || err == -ETIMEDOUT) {
+		fprintf(out, ", and does not answer\n");
+		return false;
+	} else {
+		fprintf(out, ", and is not exported now");
+	}
+	if (e->mountpoint) {
+		fprintf(out, err == -ENODEV ? ": nothing is mounted on " :
+			", while something is mounted on ");
+		print_word(e->mountpoint, out);
+	}
+	fputc('\n', out);
+	return true;
+}
+
+static bool show_entry(struct export_table *t, const struct entry *e, FILE *out)
+{
+	bool answers;
+
+	fprintf(out, "# ");
+	print_word(e->path, out);
+	fprintf(out, " is of the kind %s", e->backend->name);
+	answers = show_state(t, e, out);
+	for (unsigned i = 0; i < e->nclients; i++) {
+		print_word(e->prefix, out);
+		print_word(e->path, out);
+		fputc('\t', out);
+		print_word(e->clients[i].text, out);
+		fputc('(', out);
+		export_opts_print(&e->clients[i].opts, out);
+		if (e->has_fsid)
+			print_fsid_option(e, out);
+		if (e->mountpoint)
+			print_mountpoint(e, out);
+		fprintf(out, ")\n");
+	}
+	return answers;
+}
+
+bool export_set_show(struct export_table *t, const struct export_set *set,
+		     FILE *out)
+{
+	bool answers = true;
+
+	for (unsigned i = 0; i < set->nentries; i++)
+		answers &= show_entry(t, set->entries[i], out);
+	return answers;
+}

@@ -31,6 +31,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include <gannet/vfs_acl.h>
 #include <gannet/vfs_errors.h>
 
 /* Changes with every change of this file that a module has to be built anew
@@ -272,6 +273,7 @@ struct vfs_op {
 		};
 		struct vfs_statfs	*statfs;
 		struct vfs_limits	*limits;
+		struct vfs_acls		*acls;	/* getacl, setacl */
 	};
 };
 
@@ -470,6 +472,20 @@ struct vfs_ops {
 	vfs_op_fn *statfs;
 	/* FSINFO and PATHCONF. */
 	vfs_op_fn *limits;
+	/*
+	 * GETACL of NFSACL: fills in the lists that are @wanted.  Everybody may
+	 * ask.  A list that the file can't have is one without entries.
+	 * -EFBIG: more than VFS_ACL_MAX entries.  May be NULL: files have only
+	 * their modes.
+	 */
+	vfs_op_fn *getacl;
+	/*
+	 * SETACL of NFSACL: replaces the lists that are @wanted, or removes
+	 * those without entries.  The mode follows the access ACL.  Only the
+	 * owner and root may: -EPERM.  -EACCES: a default ACL for no directory.
+	 * As durable as setattr.  May be NULL: -EOPNOTSUPP.
+	 */
+	vfs_op_fn *setacl;
 	/*
 	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
 	 * waits for it any more.  True: it has had no effect and will have

@@ -400,4 +400,6 @@ const struct vfs_ops posix_vfs_ops = {
 	.readdir = posix_readdir,
 	.statfs = posix_statfs,
 	.limits = posix_limits,
+	.getacl = posix_getacl,
+	.setacl = posix_setacl,
 };

@@ -342,6 +342,11 @@ int  posix_setattr_new(const struct vfs_op *op, struct posix_node *n,
 		       bool *changed);
 
 /*
+ * acl.c
+ */
+vfs_op_fn posix_getacl, posix_setacl;
+
+/*
  * verf.c: verifiers of EXCLUSIVE CREATEs.
  */
 /* The times of a new file, which say that it was made with @verf. */

@@ -260,10 +260,10 @@ static int set_new(const struct vfs_op *op, struct posix_node *n,
 	err = setattr_give(n, op->cred, set, st);
 	*changed |= err > 0;
 	/* Mode bits that the creation left out, or the change of owner took
-	 * away. */
+	 * away.  The others are what a default ACL left of them. */
 	if (err >= 0 && set->set & VFS_SET_MODE && n->type != VFS_LNK &&
 	    (set->mode & 06000) & ~(err > 0 ? 0 : st->st_mode)) {
-		err = set_mode(n, set->mode);
+		err = set_mode(n, st->st_mode | (set->mode & 06000));
 		*changed = true;
 	}
 	if (err >= 0 && set->set & SET_TIMES) {

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * acl - access control lists, as the kernel shows them: extended attributes.
+ *
+ * The kernel checks who may change a list, keeps the mode in step with it, and
+ * gives new files the default ACL of their directory.  It changes the ctime
+ * with each, so that no answer about access that was kept fits any more
+ * (perm.c).
+ */
+#include "vfs/posix/change.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/posix_acl_xattr.h>
+#include <sys/xattr.h>
+
+struct list {
+	struct posix_acl_xattr_header head;
+	struct posix_acl_xattr_entry  entry[VFS_ACL_MAX];
+};
+
+static const char *const names[VFS_ACL_KINDS] = {
+	[VFS_ACL_ACCESS] = "system.posix_acl_access",
+	[VFS_ACL_DEFAULT] = "system.posix_acl_default",
+};
+
+static size_t size_of(uint32_t n)
+{
+	return sizeof(struct posix_acl_xattr_header) +
+	       n * sizeof(struct posix_acl_xattr_entry);
+}
+
+/* Returns the number of entries of a list of @size bytes, or -errno. */
+static int from_list(const struct list *l, size_t size,
+		     struct vfs_acl_entry *out)
+{
+	size_t n = (size - sizeof(l->head)) / sizeof(l->entry[0]);
+
+	if (size < sizeof(l->head) || size != size_of((uint32_t)n) ||
+	    le32toh(l->head.a_version) != POSIX_ACL_XATTR_VERSION)
+		return -EIO;
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct vfs_acl_entry){
+			.tag = le16toh(l->entry[i].e_tag),
+			.perm = le16toh(l->entry[i].e_perm),
+			.id = le32toh(l->entry[i].e_id),
+		};
+	return (int)n;
+}
+
+static size_t to_list(const struct vfs_acl_entry *in, uint32_t n,
+		      struct list *l)
+{
+	l->head.a_version = htole32(POSIX_ACL_XATTR_VERSION);
+	for (uint32_t i = 0; i < n; i++) {
+		bool named = in[i].tag & (VFS_ACL_USER | VFS_ACL_GROUP);
+
+		l->entry[i].e_tag = htole16(in[i].tag);
+		l->entry[i].e_perm = htole16(in[i].perm);
+		l->entry[i].e_id = htole32(named ? in[i].id : UINT32_MAX);
+	}
+	return size_of(n);
+}
+
+/* True if there is no list, or can be none: on this file, or at all. */
+static bool is_none(int err)
+{
+	return err == ENODATA || err == EOPNOTSUPP;
+}
+
+static int get_one(const struct posix_fd_path *p, enum vfs_acl_kind kind,
+		   struct vfs_acl_entry *out)
+{
+	struct list l;
+	ssize_t size = getxattr(p->s, names[kind], &l, sizeof(l));
+
+	if (size >= 0)
+		return from_list(&l, (size_t)size, out);
+	if (errno == ERANGE)
+		return -EFBIG;
+	return is_none(errno) ? 0 : -errno;
+}
+
+int posix_getacl(struct vfs_op *op)
+{
+	struct posix_node *n = to_posix(op->node);
+	struct posix_fd_path p = posix_fd_path(n->fd);
+
+	/* A list may have to be read from the disk. */
+	if (!posix_may_block(op, posix_fs_of(n)))
+		return -EAGAIN;
+	for (int kind = 0; kind < VFS_ACL_KINDS; kind++) {
+		int got;
+
+		if (!op->acls->wanted[kind])
+			continue;
+		got = get_one(&p, kind, op->acls->entry[kind]);
+		if (got < 0)
+			return got;
+		op->acls->n[kind] = (uint32_t)got;
+	}
+	return 0;
+}
+
+static int set_one(const struct posix_node *node, enum vfs_acl_kind kind,
+		   const struct vfs_acls *acls)
+{
+	struct posix_fd_path p = posix_fd_path(node->fd);
+	uint32_t n = acls->n[kind];
+	struct list l;
+
+	if (n > 0)
+		return setxattr(p.s, names[kind], &l,
+				to_list(acls->entry[kind], n, &l), 0) < 0 ?
+		       -errno : 0;
+	if (removexattr(p.s, names[kind]) == 0 || errno == ENODATA)
+		return 0;
+	/* Only a directory has one: there is nothing to remove. */
+	if (kind == VFS_ACL_DEFAULT && node->type != VFS_DIR &&
+	    errno == EACCES)
+		return 0;
+	return -errno;
+}
+
+/* The mode that the access ACL gives. */
+static uint32_t list_mode(const struct vfs_acls *acls)
+{
+	uint32_t mode = 0;
+
+	for (uint32_t i = 0; i < acls->n[VFS_ACL_ACCESS]; i++) {
+		const struct vfs_acl_entry *e = &acls->entry[VFS_ACL_ACCESS][i];
+
+		if (e->tag == VFS_ACL_USER_OBJ)
+			mode |= (uint32_t)e->perm << 6;
+		if (e->tag & (VFS_ACL_GROUP_OBJ | VFS_ACL_MASK))
+			mode = (mode & ~070u) | (uint32_t)e->perm << 3;
+		if (e->tag == VFS_ACL_OTHER)
+			mode |= e->perm;
+	}
+	return mode;
+}
+
+/* The access ACL first, as Linux's server does.  Once that is set, no error
+ * says "come again". */
+static int set_lists(struct posix_node *n, const struct vfs_acls *acls)
+{
+	bool has_mode = acls->n[VFS_ACL_ACCESS] > 0;
+	uint32_t mode = list_mode(acls);
+	bool done = false;
+	int err = 0;
+
+	if (acls->wanted[VFS_ACL_ACCESS]) {
+		if (has_mode)
+			posix_node_mode_comes(n, mode);
+		err = set_one(n, VFS_ACL_ACCESS, acls);
+		done = err == 0;
+		if (done && has_mode)
+			posix_node_mode_is(n, mode);
+	}
+	if (err == 0 && acls->wanted[VFS_ACL_DEFAULT])
+		err = set_one(n, VFS_ACL_DEFAULT, acls);
+	return done ? posix_not_again(err) : err;
+}
+
+int posix_setacl(struct vfs_op *op)
+{
+	struct posix_node *n = to_posix(op->node);
+	struct posix_change c;
+	int err;
+
+	if (!posix_may_block(op, posix_fs_of(n)))
+		return -EAGAIN;
+	err = posix_change_begin(&c, n, NULL);
+	if (err == 0)
+		err = posix_sync_ready(n);
+	if (err == 0)
+		err = posix_cred_set(posix_fs_of(n), op);
+	if (err == 0)
+		err = set_lists(n, op->acls);
+	posix_change_end(&c);
+	return err < 0 ? err : posix_change_sync(&c);
+}

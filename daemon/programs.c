@@ -7,5 +7,6 @@
 
 const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nfs3_row,
+	&nfs3_acl_row,
 	&mountd_row,
 };

@@ -276,14 +276,24 @@ static bool size_ok(uint32_t size)
 	       size % TRANSFER_UNIT == 0;
 }
 
+void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
+{
+	nfs->exports = config->exports;
+	nfs->names = config->names;
+	nfs->prog.nversions = 1;
+	nfs->prog.versions = &nfs->version;
+	nfs->prog.ctx = nfs;
+	nfs->prog.authorize = authorize;
+	nfs->prog.leave = nfs3_leave;
+	nfs->prog.sends_back = true;
+}
+
 int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 {
 	struct nfs3 *nfs = calloc(1, sizeof(*nfs));
 
 	if (!nfs)
 		return -ENOMEM;
-	nfs->exports = config->exports;
-	nfs->names = config->names;
 	nfs->rtmax = config->rtmax ? config->rtmax : POOL_PAYLOAD_MAX;
 	nfs->wtmax = config->wtmax ? config->wtmax : POOL_PAYLOAD_MAX;
 	nfs->dtpref = config->dtpref ? config->dtpref : 64u << 10;
@@ -298,14 +308,9 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->version.counters = counters;
 	nfs->prog.name = "nfs";
 	nfs->prog.prog = NFS3_PROGRAM;
-	nfs->prog.nversions = 1;
-	nfs->prog.versions = &nfs->version;
-	nfs->prog.ctx = nfs;
-	nfs->prog.authorize = authorize;
-	nfs->prog.leave = nfs3_leave;
-	nfs->prog.sends_back = true;
 	/* Over UDP it answers NULL only. */
 	nfs->prog.announced = RPC_OVER_TCP | RPC_OVER_RDMA;
+	nfs3_program_init(nfs, config);
 	*out = &nfs->prog;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nfs3 - the NFS version 3 program (RFC 1813) on an export table.
+ * nfs3 - the NFS version 3 program (RFC 1813) on an export table, and NFSACL,
+ * the program beside it for access control lists.
  *
  * Every call is authorized anew: its filehandle names an export; the export
  * table says whether the caller's address may use it and how; and from that
@@ -34,9 +35,12 @@ struct nfs3_config {
  * that export->upper points at, if any.
  */
 int nfs3_create(const struct nfs3_config *config, struct rpc_program **out);
-/* No call of it runs any more. */
+/* NFSACL version 3 on the same exports; the sizes mean nothing.  0 or
+ * -ENOMEM. */
+int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out);
+/* Frees either program, of which no call may run any more. */
 void nfs3_destroy(struct rpc_program *prog);
 
-extern const struct program_row nfs3_row;
+extern const struct program_row nfs3_row, nfs3_acl_row;
 
 #endif

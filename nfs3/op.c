@@ -189,7 +189,7 @@ int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 
 int nfs3_end(struct rpc_call *call, int err)
 {
-	enum nfs3_procnum proc = call->procnum;
+	const struct nfs3 *nfs = call->prog->ctx;
 	enum nfsstat3 *status = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
@@ -200,7 +200,7 @@ int nfs3_end(struct rpc_call *call, int err)
 		export_caller_put(&op->cred);
 		export_put(op->exp);
 	}
-	*status = nfs3_status(proc, err);
+	*status = nfs3_status(nfs->first_status + call->procnum, err);
 	call->failed = *status != NFS3_OK;
 	if (call->failed)
 		nfs3_status_count(*status);

@@ -21,6 +21,8 @@ struct nfs3 {
 	uint32_t		 rtmax;
 	uint32_t		 wtmax;
 	uint32_t		 dtpref;
+	/* Of nfs3_status(): that of procedure 0. */
+	unsigned		 first_status;
 };
 
 /*
@@ -251,11 +253,14 @@ void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
 
 /* status.c */
 
+/* @proc is an nfs3_procnum, or an nfsacl_procnum more than this. */
+#define NFSACL_STATUS	NFS3_NPROC
+
 /* The one table: returns the nfsstat3 for @err (0 or -errno) in a reply of
  * @proc.  Pure. */
-enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err);
+enum nfsstat3 nfs3_status(unsigned proc, int err);
 /* True if @proc may answer with @status.  For tests.  Pure. */
-bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status);
+bool nfs3_status_allowed(unsigned proc, enum nfsstat3 status);
 /* Counts a failure by its status. */
 void nfs3_status_count(enum nfsstat3 status);
 
@@ -306,6 +311,10 @@ static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
 
 /* For struct rpc_program. */
 struct work_class *nfs3_leave(struct rpc_call *call);
+
+/* nfs3.c: completes the program of @nfs, of which name, number, procedures and
+ * counters are set. */
+void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config);
 
 /* The steps that procedures begin with. */
 #define NFS3_STEP(name) int nfs3_##name(struct rpc_call *call)

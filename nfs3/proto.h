@@ -37,6 +37,32 @@ enum nfs3_procnum {
 	NFS3_NPROC		= 22,
 };
 
+/*
+ * NFSACL, which goes with NFS version 3 on the same port.  It has no RFC:
+ * Solaris brought it, and the numbers are those of its nfs_acl.x.
+ */
+#define NFSACL_PROGRAM		100227
+#define NFSACL_VERSION		3
+
+enum nfsacl_procnum {
+	NFSACLPROC3_NULL	= 0,
+	NFSACLPROC3_GETACL	= 1,
+	NFSACLPROC3_SETACL	= 2,
+	NFSACL_NPROC		= 3,
+};
+
+/* The mask of NFSACL: a list's entries, or only their number. */
+#define NFSACL_ACL		0x1
+#define NFSACL_ACLCNT		0x2
+#define NFSACL_DFACL		0x4
+#define NFSACL_DFACLCNT		0x8
+#define NFSACL_ALL		0xf
+
+#define NFSACL_MAX_ENTRIES	1024
+#define NFSACL_ENTRY_SIZE	12
+/* In the type of a default ACL's entries. */
+#define NFSACL_TYPE_DEFAULT	0x1000
+
 /* Section 2.6. */
 enum nfsstat3 {
 	NFS3_OK			= 0,

@@ -49,7 +49,7 @@ static const uint16_t wire[S_COUNT] = { STATUSES(WIRE) };
 #define MAKE	(ANY | B_IO | B_EXIST | B_NOTDIR | B_NOSPC | B_ROFS | \
 		 B_NAMETOOLONG | B_DQUOT | B_NOTSUPP | B_PERM | B_INVAL)
 
-static const uint32_t allowed[NFS3_NPROC] = {
+static const uint32_t allowed[NFSACL_STATUS + NFSACL_NPROC] = {
 	[NFSPROC3_GETATTR] = ANY | B_IO,
 	[NFSPROC3_SETATTR] = ANY | B_PERM | B_IO | B_INVAL | B_NOSPC |
 			     B_ROFS | B_DQUOT | B_NOT_SYNC,
@@ -83,6 +83,12 @@ static const uint32_t allowed[NFS3_NPROC] = {
 	[NFSPROC3_FSINFO] = ANY,
 	[NFSPROC3_PATHCONF] = ANY,
 	[NFSPROC3_COMMIT] = ANY | B_IO | B_INVAL | B_NOSPC | B_DQUOT,
+	/* No document lists these: they are what clients know. */
+	[NFSACL_STATUS + NFSACLPROC3_GETACL] = ANY | B_IO | B_INVAL | B_FBIG |
+					       B_NOTSUPP,
+	[NFSACL_STATUS + NFSACLPROC3_SETACL] = ANY | B_PERM | B_IO | B_INVAL |
+					       B_NOSPC | B_ROFS | B_DQUOT |
+					       B_NOTSUPP,
 };
 
 #define MAX_INSTEAD	3
@@ -136,7 +142,7 @@ static unsigned number_of(enum nfsstat3 status)
 	return s;
 }
 
-static unsigned fit(enum nfs3_procnum proc, unsigned status)
+static unsigned fit(unsigned proc, unsigned status)
 {
 	uint32_t may = allowed[proc];
 	const uint8_t *alt = instead[status];
@@ -149,7 +155,7 @@ static unsigned fit(enum nfs3_procnum proc, unsigned status)
 	return may & B_IO ? S_IO : S_SERVERFAULT;
 }
 
-enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err)
+enum nfsstat3 nfs3_status(unsigned proc, int err)
 {
 	unsigned status = S_SERVERFAULT;
 
@@ -163,7 +169,7 @@ enum nfsstat3 nfs3_status(enum nfs3_procnum proc, int err)
 	return wire[fit(proc, status)];
 }
 
-bool nfs3_status_allowed(enum nfs3_procnum proc, enum nfsstat3 status)
+bool nfs3_status_allowed(unsigned proc, enum nfsstat3 status)
 {
 	unsigned s = number_of(status);
 

@@ -85,8 +85,10 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	nc.exports = h->exports;
 	nc.names = mc.names = h->names;
 	must(nfs3_create(&nc, &h->nfs), "nfs3");
+	must(nfs3_acl_create(&nc, &h->acl), "nfsacl");
 	must(mountd_create(&mc, &h->mount), "mountd");
 	must(rpc_server_add(h->server, h->nfs), "add nfs3");
+	must(rpc_server_add(h->server, h->acl), "add nfsacl");
 	must(rpc_server_add(h->server, h->mount), "add mountd");
 }
 
@@ -214,6 +216,7 @@ void harness_stop(struct harness *h)
 	work_class_destroy(h->names);
 	rpc_server_destroy(h->server);
 	nfs3_destroy(h->nfs);
+	nfs3_destroy(h->acl);
 	mountd_destroy(h->mount);
 	must(thread_start(&thread, "destroy", destroy_exports, h->exports),
 	     "thread");

@@ -44,6 +44,7 @@ struct harness {
 	struct export_table	*exports;
 	struct rpc_server	*server;
 	struct rpc_program	*nfs;
+	struct rpc_program	*acl;
 	struct rpc_program	*mount;
 	struct work_class	*names;		/* one worker */
 	struct xprt_env		 env;

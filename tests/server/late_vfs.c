@@ -56,7 +56,8 @@ static int run(struct vfs_op *op, vfs_op_fn *fn)
 #define OPS(X) \
 	X(open_handle) X(getattr) X(setattr) X(access) X(lookup) X(readlink) \
 	X(read) X(read_pipe) X(write) X(commit) X(create) X(make) X(remove) \
-	X(rename) X(link) X(readdir) X(statfs) X(limits)
+	X(rename) X(link) X(readdir) X(statfs) X(limits) \
+	X(getacl) X(setacl)
 
 #define LATE(name) \
 static int late_##name(struct vfs_op *op) \

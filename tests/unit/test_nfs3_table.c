@@ -69,6 +69,22 @@ TEST(procedures_that_are_not_idempotent_are_remembered)
 	ck_assert_uint_eq(flagged(RPC_PROC_ALONE), P(WRITE));
 }
 
+TEST(nfsacl_remembers_what_was_set)
+{
+	struct nfs3_config c = { 0 };
+	const struct rpc_version *v;
+	struct rpc_program *acl;
+
+	ck_assert_int_eq(nfs3_acl_create(&c, &acl), 0);
+	v = &acl->versions[0];
+	ck_assert_uint_eq(acl->prog, 100227);
+	ck_assert_uint_eq(v->vers, 3);
+	ck_assert_uint_eq(v->nproc, NFSACL_NPROC);
+	ck_assert_uint_eq(v->procs[NFSACLPROC3_GETACL].flags, 0);
+	ck_assert_uint_eq(v->procs[NFSACLPROC3_SETACL].flags, RPC_PROC_CACHED);
+	nfs3_destroy(acl);
+}
+
 static uint32_t with_step(rpc_step_fn *step)
 {
 	uint32_t set = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RPC call headers off the wire, reply headers onto it.  Pure. */
+/* RPC call and reply headers off the wire and onto it.  Pure. */
 #include "rpc/header.h"
 
+#include <errno.h>
 
 enum { CALL = 0, REPLY = 1 };
 enum { MSG_ACCEPTED = 0, MSG_DENIED = 1 };
@@ -36,6 +37,64 @@ enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h)
 	h->verf = xdr_get_opaque(x, RPC_MAX_AUTH);
 	h->verf_whole = xdr_ok(x);
 	return RPC_HEADER_CALL;
+}
+
+void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
+		     const char *machine, uint32_t uid, uint32_t gid)
+{
+	uint32_t len = (uint32_t)MIN(strlen(machine), (size_t)RPC_MAX_MACHINE);
+
+	xdr_put_u32(x, h->xid);
+	xdr_put_u32(x, CALL);
+	xdr_put_u32(x, RPC_VERSION);
+	xdr_put_u32(x, h->prog);
+	xdr_put_u32(x, h->vers);
+	xdr_put_u32(x, h->proc);
+	xdr_put_u32(x, RPC_AUTH_SYS);
+	xdr_put_u32(x, 20 + len + xdr_pad(len));
+	xdr_put_u32(x, 0);			/* stamp */
+	xdr_put_opaque(x, machine, len);
+	xdr_put_u32(x, uid);
+	xdr_put_u32(x, gid);
+	xdr_put_u32(x, 0);			/* gids */
+	xdr_put_u32(x, RPC_AUTH_NONE);		/* verifier */
+	xdr_put_u32(x, 0);
+}
+
+static int accepted_error(uint32_t stat)
+{
+	switch (stat) {
+	case RPC_SUCCESS:
+		return 0;
+	case RPC_PROG_UNAVAIL:
+	case RPC_PROG_MISMATCH:
+	case RPC_PROC_UNAVAIL:
+		return -EPROTONOSUPPORT;
+	case RPC_GARBAGE_ARGS:
+		return -EINVAL;
+	case RPC_SYSTEM_ERR:
+		return -EREMOTEIO;
+	default:
+		return -EBADMSG;
+	}
+}
+
+int rpc_header_reply(struct xdr_in *x, uint32_t *xid)
+{
+	uint32_t type, reply;
+	int err;
+
+	*xid = xdr_get_u32(x);
+	type = xdr_get_u32(x);
+	reply = xdr_get_u32(x);
+	if (type != REPLY || reply > MSG_DENIED)
+		xdr_set_bad(x);
+	if (reply == MSG_DENIED)
+		return xdr_ok(x) ? -EACCES : -EBADMSG;
+	xdr_get_u32(x);				/* verifier */
+	xdr_get_opaque(x, RPC_MAX_AUTH);
+	err = accepted_error(xdr_get_u32(x));
+	return xdr_ok(x) ? err : -EBADMSG;
 }
 
 void rpc_header_accepted(struct xdr_out *x, uint32_t xid,

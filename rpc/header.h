@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * header - RPC call headers off the wire, reply headers onto it.  Pure.
+ * header - RPC call and reply headers off the wire and onto it.  Pure.
  *
  * RFC 5531 sections 9 and 10 and appendix A.
  */
@@ -52,6 +52,19 @@ enum rpc_header_kind {
 
 /* Views point into the message. */
 enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h);
+
+/*
+ * A call up to its arguments, with @h->xid, prog, vers and proc, and an
+ * AUTH_SYS credential: the host's name @machine, @uid and @gid.
+ */
+void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
+		     const char *machine, uint32_t uid, uint32_t gid);
+/*
+ * A reply up to its results.  0; -EBADMSG: it is malformed; else the error of
+ * the call: -EPROTONOSUPPORT (PROG_UNAVAIL, PROG_MISMATCH, PROC_UNAVAIL),
+ * -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR) or -EACCES (MSG_DENIED).
+ */
+int rpc_header_reply(struct xdr_in *x, uint32_t *xid);
 
 /* An accepted reply up to its accept_stat; AUTH_NONE verifier. */
 void rpc_header_accepted(struct xdr_out *x, uint32_t xid,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RPC headers: RFC 5531 sections 8.2, 9, 10 and appendix A. */
+/* RPC headers: RFC 5531 sections 8.2, 9, 10 and appendix A; and the ports of
+ * programs. */
 #include "rpc/auth.h"
 
 #include <stdlib.h>
 
+#include "rpc/getport.h"
 #include "tests/unit/runner.h"
 
 static uint8_t wire[2048];
@@ -258,4 +260,78 @@ TEST(the_arguments_come_next)
 	ck_assert_int_eq(verified(&x), RPC_HEADER_CALL);
 	ck_assert_uint_eq(xdr_get_u32(&x), 0xfeed);
 	ck_assert_uint_eq(xdr_left(&x), 0);
+}
+
+TEST(our_calls_decode_as_they_were_made)
+{
+	const struct rpc_header mine = { .xid = 7, .prog = 100021, .vers = 4,
+					 .proc = 10 };
+	struct xdr_in x;
+
+	xdr_out_init(&out, wire, sizeof(wire));
+	rpc_header_call(&out, &mine, "server", 5, 6);
+	ck_assert(!out.bad);
+	xdr_in_init(&x, wire, xdr_out_len(&out));
+	ck_assert_int_eq(verified(&x), RPC_HEADER_CALL);
+	ck_assert_uint_eq(xdr_left(&x), 0);
+	ck_assert_uint_eq(h.xid, 7);
+	ck_assert_uint_eq(h.prog, 100021);
+	ck_assert_uint_eq(h.proc, 10);
+	ck_assert_uint_eq(call.cred.uid, 5);
+	ck_assert_uint_eq(call.cred.gid, 6);
+}
+
+static int reply_error(size_t len)
+{
+	uint32_t xid;
+	struct xdr_in x;
+
+	xdr_in_init(&x, wire, len);
+	return rpc_header_reply(&x, &xid);
+}
+
+TEST(every_truncated_reply_is_malformed)
+{
+	xdr_out_init(&out, wire, sizeof(wire));
+	rpc_header_accepted(&out, 7, RPC_SUCCESS);
+	for (size_t len = 0; len < xdr_out_len(&out); len++)
+		ck_assert_int_eq(reply_error(len), -EBADMSG);
+	ck_assert_int_eq(reply_error(xdr_out_len(&out)), 0);
+}
+
+TEST(a_denied_reply_is_eacces)
+{
+	xdr_out_init(&out, wire, sizeof(wire));
+	rpc_header_denied(&out, 7, RPC_AUTH_TOOWEAK);
+	ck_assert_int_eq(reply_error(xdr_out_len(&out)), -EACCES);
+}
+
+TEST(a_call_is_no_reply)
+{
+	begin(1);
+	ck_assert_int_eq(reply_error(xdr_out_len(&out)), -EBADMSG);
+}
+
+TEST(universal_addresses_end_with_a_port)
+{
+	static const struct {
+		const char *text;
+		bool ok;
+		uint16_t port;
+	} r[] = {
+		{ "192.0.2.7.8.1", true, 2049 }, { "::.0.111", true, 111 },
+		{ "2001:db8::7.78.81", true, 20049 }, { "", false, 0 },
+		{ "8.1", false, 0 }, { ".8.", false, 0 },
+		{ "::.256.1", false, 0 }, { "::.0001.1", false, 0 },
+		{ "::.1.1000", false, 0 }, { "::.-1.1", false, 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(r); i++) {
+		uint16_t port = 0;
+
+		ck_assert_int_eq(getport_uaddr(r[i].text,
+					       (uint32_t)strlen(r[i].text),
+					       &port), r[i].ok);
+		ck_assert_uint_eq(port, r[i].port);
+	}
 }

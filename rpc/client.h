@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * client - outgoing ONC RPC calls (RFC 5531), asynchronous, over UDP and TCP.
+ *
+ * A client has one thread, with a loop.  It sends calls, sends them again with
+ * the same xid until an answer comes or their time is over, and calls back.
+ * Calls to one address share a socket, which is connected: the kernel passes on
+ * what that address and port send, and nothing else.  An answer is matched by
+ * its xid among the calls of its socket; another one is counted and left.
+ *
+ * Calls carry an AUTH_SYS credential of this process, and come from a reserved
+ * port where it may bind one: lock managers and status monitors ask for that.
+ */
+#ifndef GANNET_RPC_CLIENT_H
+#define GANNET_RPC_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "lib/xdr.h"
+
+/* The most bytes of a call's arguments, and of an answer with its header. */
+#define RPC_CLIENT_ARGS_MAX	2048
+#define RPC_CLIENT_ANSWER_MAX	4096
+
+struct rpc_client;
+
+/* 0 is the default of every field. */
+struct rpc_client_config {
+	unsigned max_calls;		/* in progress: 1024, */
+	unsigned max_host_calls;	/* and to one address: 64 */
+	unsigned max_sockets;		/* 128 */
+	uint32_t idle_ms;		/* a socket without calls lives: 10 s */
+	uint16_t rpcbind_port;		/* of every host: 111 */
+};
+
+/* 0 or -errno; the thread runs when it returns. */
+int rpc_client_create(const struct rpc_client_config *config,
+		      struct rpc_client **out);
+/*
+ * Ends every call with -ECANCELED, then the thread.  Not on the client's
+ * thread; nobody else may be in rpc_client_call().
+ */
+void rpc_client_destroy(struct rpc_client *c);
+
+struct rpc_client_to {
+	/* The host.  Port 0: the client asks the host's rpcbind for the port of
+	 * the program over @proto, and remembers it for half a minute. */
+	struct sockaddr_storage addr;
+	/* The address to call from, its port is not used; family 0: any. */
+	struct sockaddr_storage from;
+	int	 proto;			/* IPPROTO_UDP or IPPROTO_TCP */
+	uint32_t prog, vers, proc;
+	/* Nobody needs an answer, and there may be none: the call is over when
+	 * it was sent, and not sent again. */
+	bool	 one_way;
+	uint32_t timeout_ms;		/* for everything; 0: 10 s */
+	/* From the first sending to the second; then doubled, up to 8 times as
+	 * long.  Over TCP a call is sent again on a new connection only.
+	 * 0: 1 s. */
+	uint32_t resend_ms;
+};
+
+/*
+ * Called once for each call, on the client's thread: must not wait.  It may
+ * make calls.  @results is there with 0 only, and as long as this runs; a
+ * one-way call has none.
+ *
+ * @err is 0, -ETIMEDOUT (no answer), -ECONNREFUSED (nobody listens), -ENOENT
+ * (not registered with the host's rpcbind), -EPROTONOSUPPORT (program, version
+ * or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR),
+ * -EACCES (denied), -EBUSY (too many calls to this host, or no socket is free),
+ * -ECANCELED (the client ends), or another error of a socket.
+ */
+typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
+
+/*
+ * Makes a call with the @len bytes of encoded arguments at @args, which are
+ * copied.  @done may be NULL: nobody needs the answer.  Any thread; doesn't
+ * wait.  0: @done will be called.  Else it won't: -EBUSY: too many calls are in
+ * progress; -EMSGSIZE, -EAFNOSUPPORT, -ENOMEM; -ECANCELED: the client ends.
+ */
+int rpc_client_call(struct rpc_client *c, const struct rpc_client_to *to,
+		    const void *args, size_t len, rpc_client_done *done,
+		    void *arg);
+
+#endif

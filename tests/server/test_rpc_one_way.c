@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Outgoing calls that nobody answers, and that need no answer. */
+#include "rpc/client.h"
+
+#include <netinet/in.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+
+#include "rpc/header.h"
+#include "tests/unit/runner.h"
+
+#define CALLS	40u
+
+static struct rpc_client *client;
+static struct rpc_client_to to;
+static int sock;
+static sem_t sent;
+
+static void start(int type)
+{
+	const struct rpc_client_config config = { .max_calls = 4,
+						  .max_host_calls = 4 };
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+
+	sock = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind(sock, (struct sockaddr *)&at, sizeof(at)), 0);
+	ck_assert_int_eq(getsockname(sock, (struct sockaddr *)&at, &len), 0);
+	to = (struct rpc_client_to){
+		.proto = type == SOCK_DGRAM ? IPPROTO_UDP : IPPROTO_TCP,
+		.prog = 100021, .vers = 4, .proc = 12, .one_way = true,
+		.timeout_ms = 60000,
+	};
+	memcpy(&to.addr, &at, sizeof(at));
+	sem_init(&sent, 0, 0);
+	ck_assert_int_eq(rpc_client_create(&config, &client), 0);
+}
+
+static void stop(void)
+{
+	rpc_client_destroy(client);
+	close(sock);
+}
+
+static void done(void *arg, int err, struct xdr_in *results)
+{
+	ck_assert_int_eq(err, 0);
+	ck_assert_ptr_null(results);
+	sem_post(&sent);
+}
+
+/* More calls than there are places, one after the other. */
+static void make_calls(void)
+{
+	for (uint32_t i = 0; i < CALLS; i++) {
+		ck_assert_int_eq(rpc_client_call(client, &to, &i, sizeof(i),
+						 done, NULL), 0);
+		wait_sem(&sent);
+	}
+}
+
+static void check_call(const uint8_t *data, size_t len, uint32_t number)
+{
+	struct rpc_header h;
+	struct xdr_in x;
+
+	xdr_in_init(&x, data, len);
+	ck_assert_int_eq(rpc_header_decode(&x, &h), RPC_HEADER_CALL);
+	ck_assert_uint_eq(h.proc, 12);
+	ck_assert_uint_eq(xdr_get_u32(&x), ntohl(number));
+}
+
+static void start_udp(void)
+{
+	start(SOCK_DGRAM);
+}
+
+static void start_tcp(void)
+{
+	start(SOCK_STREAM);
+	ck_assert_int_eq(listen(sock, 1), 0);
+}
+
+TEST_CASE(.setup = start_udp, .teardown = stop);
+
+TEST(one_way_calls_over_udp_are_over_when_they_were_sent)
+{
+	uint8_t data[512];
+	ssize_t n;
+
+	make_calls();
+	for (uint32_t i = 0; i < CALLS; i++) {
+		n = recv(sock, data, sizeof(data), 0);
+		ck_assert_int_gt(n, 0);
+		check_call(data, (size_t)n, i);
+	}
+	ck_assert_int_eq(recv(sock, data, sizeof(data), MSG_DONTWAIT), -1);
+}
+
+TEST_CASE(.setup = start_tcp, .teardown = stop);
+
+TEST(one_way_calls_over_tcp_are_over_when_they_were_sent)
+{
+	uint8_t data[512];
+	uint32_t mark;
+	size_t len;
+	int fd;
+
+	make_calls();
+	fd = accept(sock, NULL, NULL);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
+		len = ntohl(mark) & 0x7fffffff;
+		ck_assert_uint_le(len, sizeof(data));
+		ck_assert_int_eq(recv(fd, data, len, MSG_WAITALL),
+				 (ssize_t)len);
+		check_call(data, len, i);
+	}
+	close(fd);
+}

@@ -46,12 +46,17 @@ static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
 	return true;
 }
 
+/* @rb is not used where a program of ours is told. */
 static int set_mapping(struct rpcbind *rb, struct announcements *a,
-		   const struct announcement *what)
+		       const struct announcement *what)
 {
-	int err = rpcbind_set(rb, what->prog, what->vers, what->netid,
-			      (const struct sockaddr *)&what->addr);
+	const struct sockaddr *at = (const struct sockaddr *)&what->addr;
+	int err;
 
+	if (a->mapper)
+		return a->row->add(a->mapper, what->prog, what->vers,
+				   what->netid, at);
+	err = rpcbind_set(rb, what->prog, what->vers, what->netid, at);
 	if (!err && a->n < ANNOUNCE_MAX)
 		a->list[a->n++] = *what;
 	return err;
@@ -61,10 +66,9 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 	     unsigned over, const struct sockaddr_storage *local)
 {
 	struct announcement what = { .prog = prog->prog };
-	struct rpcbind *rb;
-	int err;
+	struct rpcbind *rb = NULL;
+	int err = a->mapper ? 0 : rpcbind_open(NULL, 0, &rb);
 
-	err = rpcbind_open(NULL, 0, &rb);
 	if (err)
 		return err;
 	for (unsigned k = 0; k < ARRAY_SIZE(netids) && !err; k++) {
@@ -77,10 +81,13 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 			err = set_mapping(rb, a, &what);
 		}
 	}
-	rpcbind_close(rb);
+	if (rb)
+		rpcbind_close(rb);
 	if (err)
-		log_warn("%s over %s is not registered with rpcbind: %s",
-			 prog->name, what.netid, strerror(-err));
+		log_warn("%s over %s is not registered with rpcbind: %s%s",
+			 prog->name, what.netid, strerror(-err),
+			 err == -EACCES ? " (it is another user's, or port 111 "
+			 "another gannetd's: see --no-rpcbind)" : "");
 	return 0;
 }
 
@@ -88,6 +95,8 @@ void announce_withdraw(struct announcements *a)
 {
 	struct rpcbind *rb;
 
+	if (a->mapper)
+		a->row->clear(a->mapper);
 	if (a->n == 0 || rpcbind_open(NULL, 0, &rb))
 		return;
 	while (a->n > 0) {

@@ -22,6 +22,10 @@ struct announcement {
 #define ANNOUNCE_MAX	64
 
 struct announcements {
+	/* The program that is told in rpcbind's place, and its row; NULL:
+	 * rpcbind is told.  Borrowed. */
+	struct rpc_program	*mapper;
+	const struct program_row *row;
 	struct announcement	list[ANNOUNCE_MAX];
 	unsigned		n;
 };

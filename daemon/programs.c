@@ -4,9 +4,11 @@
 
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
+#include "portmap/portmap.h"
 
 const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nfs3_row,
 	&nfs3_acl_row,
 	&mountd_row,
+	&portmap_row,
 };

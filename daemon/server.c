@@ -348,6 +348,10 @@ static int make_programs(struct server *s)
 		err = program_rows[i]->create(&env, prog);
 		if (!err && *prog)
 			err = rpc_server_add(s->rpc, *prog);
+		if (!err && *prog && program_rows[i]->add) {
+			s->announced.mapper = *prog;
+			s->announced.row = program_rows[i];
+		}
 	}
 	return err;
 }

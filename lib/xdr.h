@@ -197,4 +197,9 @@ void xdr_put_fixed(struct xdr_out *x, const void *data, uint32_t len);
 /* opaque<> or string<>: length, bytes, zero pad. */
 void xdr_put_opaque(struct xdr_out *x, const void *data, uint32_t len);
 
+static inline void xdr_put_string(struct xdr_out *x, const char *s)
+{
+	xdr_put_opaque(x, s, (uint32_t)strlen(s));
+}
+
 #endif

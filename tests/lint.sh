@@ -13,7 +13,8 @@ vfs lib
 rpc lib transport
 nfs3 lib rpc vfs
 mountd lib rpc vfs
-daemon lib transport vfs rpc nfs3 mountd
+portmap lib rpc transport
+daemon lib transport vfs rpc nfs3 mountd portmap
 client lib transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
@@ -44,7 +45,7 @@ listed()
 	done
 }
 listed 'daemon/programs.c' \
-	'(nfs3|mountd)' daemon
+	'(nfs3|mountd|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
 listed '' 'vfs/(posix|mem)' daemon nfs3 mountd vfs/*.[ch]

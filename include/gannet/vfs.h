@@ -33,6 +33,7 @@
 
 #include <gannet/vfs_acl.h>
 #include <gannet/vfs_errors.h>
+#include <gannet/vfs_lock.h>
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
@@ -274,6 +275,7 @@ struct vfs_op {
 		struct vfs_statfs	*statfs;
 		struct vfs_limits	*limits;
 		struct vfs_acls		*acls;	/* getacl, setacl */
+		struct vfs_lock		*lock;
 	};
 };
 
@@ -486,6 +488,19 @@ struct vfs_ops {
 	 * As durable as setattr.  May be NULL: -EOPNOTSUPP.
 	 */
 	vfs_op_fn *setacl;
+	/*
+	 * Locks bytes of a file for an owner, as the server: who may lock is
+	 * decided before, and op->cred is NULL.  gannetd keeps the locks of its
+	 * clients apart by itself; this is for others to see them, local
+	 * processes or other servers, and it never waits for those.  On
+	 * workers; may block; for one file on one thread at a time.
+	 *
+	 * TEST: would SET succeed?  SET locks, CLEAR unlocks; RELEASE unlocks
+	 * all, ends the locker, and can't fail.  Returns 0; 1: another's lock
+	 * is in the way, which TEST describes; or -errno, -ENOLCK: too many.
+	 * May be NULL: nobody else locks files there.
+	 */
+	vfs_op_fn *lock;
 	/*
 	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
 	 * waits for it any more.  True: it has had no effect and will have

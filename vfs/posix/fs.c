@@ -400,6 +400,7 @@ const struct vfs_ops posix_vfs_ops = {
 	.readdir = posix_readdir,
 	.statfs = posix_statfs,
 	.limits = posix_limits,
+	.lock = posix_lock,
 	.getacl = posix_getacl,
 	.setacl = posix_setacl,
 };

@@ -130,6 +130,7 @@ struct posix_fs {
 	bool	no_openat2;
 	bool	no_nlink;		/* st_nlink means nothing here */
 	bool	sync_names;		/* make changes of metadata durable */
+	_Atomic long lock_fds;		/* descriptors that hold locks */
 	_Atomic bool ordinals;		/* d_off can't be a cookie */
 	_Atomic bool no_nowait_read;
 	_Atomic bool no_splice;
@@ -454,10 +455,10 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		       const struct vfs_handle *file);
 
 /*
- * lookup.c, create.c, names.c, file.c, readdir.c: the operations.
+ * lookup.c, create.c, names.c, file.c, readdir.c, lock.c: the operations.
  */
 vfs_op_fn posix_lookup, posix_create, posix_make, posix_remove, posix_rename,
 	  posix_link, posix_readlink, posix_read, posix_read_pipe, posix_write,
-	  posix_commit, posix_readdir;
+	  posix_commit, posix_readdir, posix_lock;
 
 #endif

@@ -13,8 +13,9 @@ vfs lib
 rpc lib transport
 nfs3 lib rpc vfs
 mountd lib rpc vfs
+nsm lib rpc transport
 portmap lib rpc transport
-daemon lib transport vfs rpc nfs3 mountd portmap
+daemon lib transport vfs rpc nfs3 mountd nsm portmap
 client lib transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
@@ -45,7 +46,7 @@ listed()
 	done
 }
 listed 'daemon/programs.c' \
-	'(nfs3|mountd|portmap)' daemon
+	'(nfs3|mountd|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
 listed '' 'vfs/(posix|mem)' daemon nfs3 mountd vfs/*.[ch]

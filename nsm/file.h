@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* file - the file of the list, replaced as a whole.  Any thread; waits. */
+#ifndef GANNET_NSM_FILE_H
+#define GANNET_NSM_FILE_H
+
+#include <stddef.h>
+
+/* The text of the file, malloced; "" if there is none.  0 or -errno. */
+int nsm_file_read(const char *dir, char **out);
+/* Durable when it returns 0: the file has these bytes, or with an error those
+ * that it had before. */
+int nsm_file_replace(const char *dir, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hosts - the list of hosts, in memory and as text.  Pure. */
+#include "nsm/hosts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdlib.h>
+
+#include "transport/addr.h"
+#include "transport/socket/socket.h"
+
+void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr)
+{
+	CDS_INIT_LIST_HEAD(&h->list);
+	h->count = 0;
+	h->max = max;
+	h->max_addr = max_addr;
+}
+
+static void drop(struct nsm_hosts *h, struct nsm_host *host)
+{
+	cds_list_del(&host->link);
+	h->count--;
+	free(host);
+}
+
+void nsm_hosts_fini(struct nsm_hosts *h)
+{
+	struct nsm_host *host, *next;
+
+	cds_list_for_each_entry_safe(host, next, &h->list, link)
+		drop(h, host);
+}
+
+struct nsm_host *nsm_hosts_due(const struct nsm_hosts *h)
+{
+	struct nsm_host *host, *first = NULL;
+
+	cds_list_for_each_entry(host, &h->list, link)
+		if (host->untold && !host->telling &&
+		    host->due <= host->until &&
+		    (!first || host->due < first->due))
+			first = host;
+	return first;
+}
+
+void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host)
+{
+	if (!host->monitored && !host->untold && !host->claims && !host->calls)
+		drop(h, host);
+}
+
+bool nsm_name_ok(const char *name, size_t len)
+{
+	if (len == 0 || len > NSM_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+			return false;
+	return true;
+}
+
+void nsm_addr_text(const struct sockaddr *addr, char *out)
+{
+	if (getnameinfo(addr, xprt_addr_len(addr), out, NSM_NAME_MAX, NULL, 0,
+			NI_NUMERICHOST) != 0)
+		snprintf(out, NSM_NAME_MAX, "?");
+}
+
+bool nsm_addr_parse(const char *text, struct sockaddr_storage *out)
+{
+	const struct addrinfo hints = {
+		.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM,
+	};
+	struct addrinfo *list;
+
+	if (getaddrinfo(text, NULL, &hints, &list) != 0)
+		return false;
+	xprt_addr_copy(out, list->ai_addr);
+	socket_unmap(out);
+	freeaddrinfo(list);
+	return true;
+}
+
+bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr)
+{
+	return xprt_addr_same_host(nsm_addr(host), addr);
+}
+
+struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
+				const struct sockaddr *addr, bool user)
+{
+	struct nsm_host *host;
+
+	cds_list_for_each_entry(host, &h->list, link)
+		if (host->user == user && nsm_same_addr(host, addr) &&
+		    strcmp(host->name, name) == 0)
+			return host;
+	return NULL;
+}
+
+/* ---- room */
+
+/* Of the hosts that share a bound with @addr. */
+typedef bool shares_fn(const struct nsm_host *host,
+		       const struct sockaddr *addr);
+
+static bool in_network(const struct nsm_host *host,
+		       const struct sockaddr *addr)
+{
+	const struct in6_addr a = xprt_addr_host(nsm_addr(host));
+	const struct in6_addr b = xprt_addr_host(addr);
+
+	return !IN6_IS_ADDR_V4MAPPED(&b) && xprt_addr_same_network(&a, &b);
+}
+
+static bool is_any(const struct nsm_host *host, const struct sockaddr *addr)
+{
+	return true;
+}
+
+/* True if there are fewer than @max, or the oldest one that could not be told
+ * makes room. */
+static bool make_host_room(struct nsm_hosts *h, const struct sockaddr *addr,
+			   shares_fn *shares, unsigned max)
+{
+	struct nsm_host *host, *oldest = NULL;
+	unsigned n = 0;
+
+	cds_list_for_each_entry(host, &h->list, link)
+		if (shares(host, addr)) {
+			n++;
+			if (!oldest && !host->monitored && !host->calls)
+				oldest = host;
+		}
+	if (n < max)
+		return true;
+	if (oldest)
+		drop(h, oldest);
+	return oldest;
+}
+
+int nsm_hosts_add(struct nsm_hosts *h, const char *name,
+		  const struct sockaddr *addr, struct nsm_host **out)
+{
+	size_t size = strlen(name) + 1;
+	struct nsm_host *host;
+
+	if (!nsm_name_ok(name, size - 1))
+		return -EINVAL;
+	if (!make_host_room(h, addr, nsm_same_addr, h->max_addr) ||
+	    !make_host_room(h, addr, in_network, h->max / 4 * 3))
+		return -EDQUOT;
+	if (!make_host_room(h, addr, is_any, h->max))
+		return -ENOSPC;
+	host = calloc(1, sizeof(*host) + size);
+	if (!host)
+		return -ENOMEM;
+	memcpy(host->name, name, size);
+	xprt_addr_copy(&host->addr, addr);
+	socket_unmap(&host->addr);
+	xprt_addr_set_port(&host->addr, 0);
+	cds_list_add_tail(&host->link, &h->list);
+	h->count++;
+	*out = host;
+	return 0;
+}
+
+static void print_host(const struct nsm_host *host, FILE *out)
+{
+	bool user = host->user && host->monitored;
+	const char *kind = host->monitored ? "host" : "tell";
+	char addr[NSM_NAME_MAX];
+
+	nsm_addr_text(nsm_addr(host), addr);
+	if (user)
+		kind = "user";
+	fprintf(out, "%s %s %s", kind, addr, host->name);
+	if (user) {
+		fprintf(out, " %" PRIu32 " %" PRIu32 " ", host->vers,
+			host->proc);
+		for (unsigned i = 0; i < SM_PRIV_SIZE; i++)
+			fprintf(out, "%02x", host->priv[i]);
+	}
+	fputc('\n', out);
+}
+
+void nsm_hosts_print(const struct nsm_hosts *h, const struct nsm_head *head,
+		     FILE *out)
+{
+	struct nsm_host *host;
+
+	fprintf(out, "state %" PRIu32 "\nboot %s\n", head->state, head->boot);
+	cds_list_for_each_entry(host, &h->list, link)
+		if (host->monitored || host->untold || host->claims)
+			print_host(host, out);
+}
+
+static bool parse_u32(const char *text, uint32_t *out)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || n > UINT32_MAX)
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+static bool parse_priv(const char *text, uint8_t *priv)
+{
+	unsigned byte;
+
+	if (strlen(text) != 2 * SM_PRIV_SIZE ||
+	    strspn(text, "0123456789abcdef") != 2 * SM_PRIV_SIZE)
+		return false;
+	for (unsigned i = 0; i < SM_PRIV_SIZE; i++) {
+		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+			return false;
+		priv[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
+#define WORDS_MAX	6
+
+/* A line of a host, of @n words. */
+static bool parse_host(struct nsm_hosts *h, char **word, unsigned n)
+{
+	bool user = strcmp(word[0], "user") == 0;
+	struct nsm_host of = { 0 }, *host;
+	struct sockaddr_storage addr;
+	const struct sockaddr *sa = (const struct sockaddr *)&addr;
+
+	if (n != (user ? WORDS_MAX : 3) || !nsm_addr_parse(word[1], &addr) ||
+	    (user && (!parse_u32(word[3], &of.vers) ||
+		      !parse_u32(word[4], &of.proc) ||
+		      !parse_priv(word[5], of.priv))) ||
+	    nsm_hosts_find(h, word[2], sa, user) ||
+	    nsm_hosts_add(h, word[2], sa, &host))
+		return false;
+	host->user = user;
+	host->vers = of.vers;
+	host->proc = of.proc;
+	memcpy(host->priv, of.priv, SM_PRIV_SIZE);
+	host->monitored = host->saved = strcmp(word[0], "tell") != 0;
+	host->untold = !host->monitored;
+	return true;
+}
+
+static bool parse_line(struct nsm_hosts *h, char *line, struct nsm_head *head)
+{
+	char *word[WORDS_MAX + 1];
+	unsigned n = 0;
+
+	while (n <= WORDS_MAX && line)
+		word[n++] = strsep(&line, " ");
+	if (n == 2 && !strcmp(word[0], "state"))
+		return parse_u32(word[1], &head->state);
+	if (n == 2 && !strcmp(word[0], "boot") &&
+	    strlen(word[1]) < sizeof(head->boot)) {
+		strcpy(head->boot, word[1]);
+		return true;
+	}
+	if (strcmp(word[0], "host") && strcmp(word[0], "tell") &&
+	    strcmp(word[0], "user"))
+		return false;
+	return parse_host(h, word, n);
+}
+
+unsigned nsm_hosts_parse(struct nsm_hosts *h, char *text,
+			 struct nsm_head *head)
+{
+	unsigned bad = 0;
+	char *end;
+
+	memset(head, 0, sizeof(*head));
+	/* A line without an end was cut off. */
+	while ((end = strchr(text, '\n'))) {
+		*end = '\0';
+		bad += !parse_line(h, text, head);
+		text = end + 1;
+	}
+	return bad + (*text != '\0');
+}

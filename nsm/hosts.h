@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hosts - the list of hosts, in memory and as the text of its file.  Pure.
+ *
+ * The file: a line "state NUMBER", a line "boot ID" of the machine's start, and
+ * a line for each host:
+ *
+ *	host ADDRESS NAME		it has locks here
+ *	tell ADDRESS NAME		it had, and was not told yet, or may
+ *					still claim them again
+ *	user ADDRESS NAME VERSION PROCEDURE PRIV
+ *					a lock manager of this machine asked
+ *
+ * One thread at a time.
+ */
+#ifndef GANNET_NSM_HOSTS_H
+#define GANNET_NSM_HOSTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include <urcu/list.h>
+
+#include "nsm/proto.h"
+
+#define NSM_NAME_MAX	255
+#define NSM_BOOT_MAX	64
+/* Only lock managers are called back. */
+#define NSM_USER_PROG	100021u
+
+struct nsm_host {
+	struct cds_list_head link;
+	struct sockaddr_storage addr;	/* without a port */
+	bool	 monitored;
+	bool	 untold;	/* of our start */
+	bool	 claims;	/* it had locks, and may claim them still */
+	bool	 saved;		/* monitored, in the file */
+	bool	 ready;		/* and rpc.statd has it, where it runs */
+	bool	 telling;	/* a call is on its way */
+	unsigned calls;		/* that have a pointer to it, */
+	unsigned waiters;	/* and those of them that wait for the file */
+	uint32_t last_state;	/* the host's, as it last told us; 0: none */
+	unsigned tries;		/* to tell it, */
+	uint64_t due, until;	/* the next one, and the last; ms */
+	/* A lock manager of this machine asked: it is called back. */
+	bool	 user;
+	uint32_t vers, proc;
+	uint8_t	 priv[SM_PRIV_SIZE];
+	char	 name[];
+};
+
+static inline const struct sockaddr *nsm_addr(const struct nsm_host *host)
+{
+	return (const struct sockaddr *)&host->addr;
+}
+
+struct nsm_hosts {
+	struct cds_list_head list;	/* oldest first */
+	unsigned count;
+	unsigned max, max_addr;		/* of them, and of one address; those
+					 * in a network of IPv6 (/64) have
+					 * three quarters of all */
+};
+
+void nsm_hosts_init(struct nsm_hosts *h, unsigned max, unsigned max_addr);
+void nsm_hosts_fini(struct nsm_hosts *h);
+
+/* A name that a host may have: printable ASCII without '/'. */
+bool nsm_name_ok(const char *name, size_t len);
+/* "192.0.2.7", "fe80::1%eth0" into @out of NSM_NAME_MAX bytes. */
+void nsm_addr_text(const struct sockaddr *addr, char *out);
+/* False: @text is no address. */
+bool nsm_addr_parse(const char *text, struct sockaddr_storage *out);
+bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr);
+
+struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
+				const struct sockaddr *addr, bool user);
+/*
+ * Adds one, neither monitored nor untold.  If there is no room, one that could
+ * not be told goes.  0; -EDQUOT: too many with this address or in its network;
+ * -ENOSPC: too many; -EINVAL: no name; -ENOMEM.
+ */
+int nsm_hosts_add(struct nsm_hosts *h, const char *name,
+		  const struct sockaddr *addr, struct nsm_host **out);
+/* Frees the host if nothing keeps it: it is not monitored, nor to be told, has
+ * nothing to claim, and no call has it. */
+void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host);
+
+/* The host whose turn it is to be told of our start: the one that has waited
+ * longest, so that those that don't answer keep no other from it.  NULL: none,
+ * but for those that a call is on its way to. */
+struct nsm_host *nsm_hosts_due(const struct nsm_hosts *h);
+
+/* The file's first lines. */
+struct nsm_head {
+	uint32_t state;			/* 0: there was none */
+	char	 boot[NSM_BOOT_MAX];
+};
+
+/* Writes the file.  Marks as saved are not touched. */
+void nsm_hosts_print(const struct nsm_hosts *h, const struct nsm_head *head,
+		     FILE *out);
+/* Adds the hosts that @text names; returns the number of malformed lines.
+ * Changes @text. */
+unsigned nsm_hosts_parse(struct nsm_hosts *h, char *text,
+			 struct nsm_head *head);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of hosts with locks: its text, its bounds, its file. */
+#include "nsm/hosts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/util.h"
+#include "nsm/file.h"
+#include "tests/unit/runner.h"
+
+static struct nsm_hosts hosts;
+static struct nsm_head head;
+
+static const char all[] =
+	"state 901\nboot 0f-1\nhost 192.0.2.11 c1\n"
+	"tell 2001:db8::1 c2.example\n"
+	"user 192.0.2.9 192.0.2.9 4 16 000102030405060708090a0b0c0d0eff\n";
+
+static void setup(void)
+{
+	nsm_hosts_init(&hosts, 8, 3);
+}
+
+static void teardown(void)
+{
+	nsm_hosts_fini(&hosts);
+}
+
+static unsigned parse(const char *text, size_t len)
+{
+	char *copy = strndup(text, len);
+	unsigned bad;
+
+	nsm_hosts_fini(&hosts);
+	bad = nsm_hosts_parse(&hosts, copy, &head);
+	free(copy);
+	return bad;
+}
+
+static char *print(void)
+{
+	static char text[1024];
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	nsm_hosts_print(&hosts, &head, f);
+	fclose(f);
+	return text;
+}
+
+static int add(const char *name, const char *addr, struct nsm_host **out)
+{
+	struct sockaddr_storage ss;
+
+	ck_assert(nsm_addr_parse(addr, &ss));
+	return nsm_hosts_add(&hosts, name, (struct sockaddr *)&ss, out);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(the_text_is_read_as_it_was_written)
+{
+	ck_assert_uint_eq(parse(all, strlen(all)), 0);
+	ck_assert_uint_eq(head.state, 901);
+	ck_assert_uint_eq(hosts.count, 3);
+	ck_assert_str_eq(print(), all);
+}
+
+TEST(a_host_that_may_claim_its_locks_stays_on_the_list)
+{
+	struct nsm_host *host;
+
+	ck_assert_int_eq(add("c1", "192.0.2.1", &host), 0);
+	host->claims = true;
+	nsm_hosts_tidy(&hosts, host);
+	ck_assert_ptr_nonnull(strstr(print(), "tell 192.0.2.1 c1\n"));
+	host->claims = false;
+	nsm_hosts_tidy(&hosts, host);
+	ck_assert_uint_eq(hosts.count, 0);
+}
+
+TEST(a_network_of_ipv6_has_three_quarters_of_the_list)
+{
+	struct nsm_host *host, *other;
+	char addr[32];
+
+	for (unsigned i = 1; i <= 6; i++) {
+		snprintf(addr, sizeof(addr), "2001:db8::%x:1", i);
+		ck_assert_int_eq(add("c1", addr, &host), 0);
+		host->monitored = true;
+	}
+	ck_assert_int_eq(add("c1", "2001:db8::7:1", &host), -EDQUOT);
+	ck_assert_int_eq(add("c1", "2001:db8:0:1::1", &other), 0);
+	ck_assert_int_eq(add("c1", "192.0.2.1", &other), 0);
+	/* An address that nobody has any more, and so could not be told. */
+	host->monitored = false;
+	host->untold = true;
+	ck_assert_int_eq(add("c1", "2001:db8::7:1", &other), 0);
+	ck_assert_uint_eq(hosts.count, 8);
+}
+
+TEST(text_that_was_cut_off_keeps_its_whole_lines)
+{
+	unsigned lines, n;
+
+	for (size_t len = 0; len < strlen(all); len++) {
+		n = parse(all, len);
+		lines = 0;
+		for (size_t i = 0; i < len; i++)
+			lines += all[i] == '\n';
+		ck_assert_uint_eq(n, len && all[len - 1] != '\n');
+		ck_assert_uint_eq(hosts.count, lines > 2 ? lines - 2 : 0);
+	}
+}
+
+TEST(malformed_lines_are_left_out)
+{
+	static const char text[] =
+		"state 4294967296\nstate -1\nhost 192.0.2.1\nhost c1 c1\n\n"
+		"host 192.0.2.1 ../x\nhost 192.0.2.1 a b\nnone 192.0.2.1 a\n"
+		"user 192.0.2.1 a 1 2 0001\nuser 192.0.2.1 a x 2 "
+		"00000000000000000000000000000000\n"
+		"host 192.0.2.1 c1\nhost 192.0.2.1 c1\n";
+
+	ck_assert_uint_eq(parse(text, strlen(text)), 11);
+	ck_assert_uint_eq(hosts.count, 1);
+	ck_assert_uint_eq(head.state, 0);
+}
+
+TEST(names_that_no_host_has_are_refused)
+{
+	static const char *const names[] = { "", "../x", "a b", "a\nb", "a/b",
+					     "\xc3\xa9", "a\177" };
+	char longest[NSM_NAME_MAX + 2];
+	struct nsm_host *host;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+		ck_assert_int_eq(add(names[i], "192.0.2.1", &host), -EINVAL);
+	memset(longest, 'x', sizeof(longest));
+	longest[NSM_NAME_MAX + 1] = '\0';
+	ck_assert_int_eq(add(longest, "192.0.2.1", &host), -EINVAL);
+	longest[NSM_NAME_MAX] = '\0';
+	ck_assert_int_eq(add(longest, "192.0.2.1", &host), 0);
+}
+
+TEST(hosts_are_bounded_for_an_address_and_in_all)
+{
+	char addr[32];
+	struct nsm_host *host, *first = NULL;
+
+	for (int i = 0; i < 8; i++) {
+		snprintf(addr, sizeof(addr), "192.0.2.%d", i / 2);
+		ck_assert_int_eq(add(i % 2 ? "a" : "b", addr, &host), 0);
+		first = first ? first : host;
+		host->monitored = true;
+	}
+	ck_assert_int_eq(add("c", "192.0.2.9", &host), -ENOSPC);
+	/* A host that could not be told of our start makes room. */
+	first->monitored = false;
+	first->untold = true;
+	ck_assert_int_eq(add("c", "192.0.2.1", &host), 0);
+	host->monitored = true;
+	ck_assert_int_eq(add("d", "192.0.2.1", &host), -EDQUOT);
+	/* The same where there are too many with the address. */
+	host->monitored = false;
+	host->untold = true;
+	ck_assert_int_eq(add("d", "192.0.2.1", &host), 0);
+	ck_assert_ptr_null(nsm_hosts_find(&hosts, "c", (struct sockaddr *)
+					  &host->addr, false));
+}
+
+TEST(the_host_that_waited_longest_is_told_first)
+{
+	struct nsm_host *host[3];
+	const char *addr[] = { "192.0.2.1", "192.0.2.2", "192.0.2.3" };
+
+	ck_assert_ptr_null(nsm_hosts_due(&hosts));
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(add("h", addr[i], &host[i]), 0);
+		host[i]->untold = true;
+		host[i]->until = 100;
+	}
+	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[0]);
+	/* It did not answer: the others come before its next attempt. */
+	host[0]->due = 7;
+	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[1]);
+	host[1]->due = 9;
+	host[2]->telling = true;
+	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[0]);
+	host[0]->due = 101;
+	ck_assert_ptr_eq(nsm_hosts_due(&hosts), host[1]);
+	host[1]->untold = false;
+	ck_assert_ptr_null(nsm_hosts_due(&hosts));
+}
+
+TEST(the_file_is_replaced_as_a_whole)
+{
+	char dir[] = "/tmp/gannet-nsm-XXXXXX", name[64], *text;
+	struct stat st;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(nsm_file_read(dir, &text), 0);
+	ck_assert_str_eq(text, "");
+	free(text);
+	ck_assert_int_eq(nsm_file_replace(dir, all, strlen(all)), 0);
+	ck_assert_int_eq(nsm_file_replace(dir, "short\n", 6), 0);
+	ck_assert_int_eq(nsm_file_read(dir, &text), 0);
+	ck_assert_str_eq(text, "short\n");
+	free(text);
+	snprintf(name, sizeof(name), "%s/nsm", dir);
+	ck_assert_int_eq(stat(name, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+	unlink(name);
+	rmdir(dir);
+	ck_assert_int_eq(nsm_file_replace(dir, all, 5), -ENOENT);
+	ck_assert_int_eq(nsm_file_read(dir, &text), -ENOENT);
+}
+
+TEST(every_truncation_of_arguments_is_rejected)
+{
+	static const uint8_t priv[SM_PRIV_SIZE] = { 1, 2, 3 };
+	const struct sm_call call = { .name = "c1", .my_name = "server",
+				      .prog = 100021, .vers = 4, .proc = 16,
+				      .priv = priv, .state = 7 };
+	struct sm_args a = { 0 };
+	uint8_t wire[256];
+	struct xdr_out out;
+	struct xdr_in x;
+
+	xdr_out_init(&out, wire, sizeof(wire));
+	sm_put_mon(&out, &call);
+	for (size_t len = 0; len <= xdr_out_len(&out); len++) {
+		xdr_in_init(&x, wire, len);
+		ck_assert_int_eq(sm_get_mon(&x, &a), len == xdr_out_len(&out));
+	}
+	ck_assert_uint_eq(a.name.len, 2);
+	ck_assert_uint_eq(a.proc, 16);
+	ck_assert_mem_eq(a.priv.data, priv, SM_PRIV_SIZE);
+	xdr_out_init(&out, wire, sizeof(wire));
+	sm_put_notify(&out, &call);
+	for (size_t len = 0; len <= xdr_out_len(&out); len++) {
+		xdr_in_init(&x, wire, len);
+		ck_assert_int_eq(sm_get_notify(&x, &a),
+				 len == xdr_out_len(&out));
+	}
+	ck_assert_uint_eq(a.state, 7);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of nsm/. */
+#ifndef GANNET_NSM_PRIV_H
+#define GANNET_NSM_PRIV_H
+
+#include <pthread.h>
+
+#include "lib/clock.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "nsm/hosts.h"
+#include "nsm/nsm.h"
+
+/* The lock manager's procedure that rpc.statd calls back, as Linux has it. */
+#define NSM_CALL_BACK_VERS	4
+#define NSM_CALL_BACK_PROC	16
+
+/* A change that may get lost without harm is written with the next one, or so
+ * much later. */
+#define NSM_LAZY_MS	1000
+
+/* A caller of nsm_monitor() that waits until its host is on the list. */
+struct nsm_waiter {
+	struct cds_list_head link;
+	struct nsm	*nsm;
+	struct nsm_host	*host;		/* one of its calls is ours */
+	nsm_done_fn	*done;		/* NULL: nobody waits any more */
+	void		*arg;
+	uint64_t	 until;		/* ms; 0: rpc.statd was not busy yet */
+};
+
+struct nsm {
+	struct nsm_config	 config;	/* without zeros */
+	char			*state_dir;
+	struct rpc_program	 prog;
+	nsm_restarted_fn	*restarted;	/* NULL: nobody asked */
+	void			*restarted_ctx;
+	/* Of rpc.statd as we started; 0: we are the monitor. */
+	uint16_t		 statd_port;
+	unsigned		 before;	/* hosts of the last server */
+	char			 my_name[NSM_NAME_MAX + 1];
+	pthread_t		 thread;
+
+	pthread_mutex_t		 lock;		/* guards the rest */
+	pthread_cond_t		 wake;		/* the thread */
+	struct nsm_hosts	 hosts;
+	struct nsm_head		 head;
+	struct cds_list_head	 waiters;	/* for the file */
+	struct cds_list_head	 saving;	/* those it is written for */
+	uint64_t		 save_at;	/* ms; 0: nothing changed */
+	bool			 kept;		/* head.state is in the file */
+	bool			 tells;		/* nsm_tell() was called */
+	bool			 claims;	/* hosts may have some left */
+	uint64_t		 claims_end;	/* ms: of the grace period */
+	unsigned		 telling;	/* calls on their way */
+	bool			 stop;
+};
+
+/* nsm.c.  The caller holds the lock. */
+/* The file is to be written in @ms at the latest. */
+void nsm_save_in(struct nsm *n, uint32_t ms);
+/* A call with a pointer to @host has ended. */
+void nsm_host_put(struct nsm *n, struct nsm_host *host);
+
+/* nsm.c.  The caller doesn't hold the lock. */
+/* Ends the wait: calls back with @err, and frees @w. */
+void nsm_waiter_end(struct nsm_waiter *w, int err);
+/* As nsm_monitor(), for a lock manager of this machine too, which is
+ * called back: @user has vers, proc and priv, or it is NULL. */
+void nsm_add(struct nsm *n, const char *name, const struct sockaddr *addr,
+	     const struct nsm_host *user, nsm_done_fn *done, void *arg);
+/* Removes the hosts of users, or our own, that have the name and the address;
+ * NULL is any. */
+void nsm_remove(struct nsm *n, const char *name, const struct sockaddr *addr,
+		bool user);
+/* The machine is as if it had restarted: every host is told. */
+void nsm_crash(struct nsm *n);
+
+/* statd.c */
+/* The port of rpc.statd, or 0; waits two seconds at most. */
+uint16_t nsm_statd_find(struct rpc_client *client);
+/* Has rpc.statd monitor the waiter's host; the waiter ends. */
+void nsm_statd_mon(struct nsm_waiter *w);
+void nsm_statd_unmon(struct nsm *n, const char *addr);
+/* A call over TCP to this machine; @port 0: rpcbind is asked for it. */
+struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,
+				     uint32_t vers, uint32_t proc);
+
+/* tell.c */
+/* Tells the hosts that are due, with the lock held; returns the time of the
+ * next one in ms, or UINT64_MAX. */
+uint64_t nsm_tell_due(struct nsm *n, uint64_t now);
+/* The host with this address has restarted; @name NULL: its name is not known.
+ * False: we don't monitor it. */
+bool nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
+	      uint32_t state);
+
+/* program.c */
+void nsm_program_init(struct nsm *n);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * statd - the machine's own status monitor, rpc.statd, as its client.
+ *
+ * It takes calls from loopback, and calls the lock manager back there, by the
+ * port that rpcbind has for it.  We ask rpcbind, too, since rpc.statd may have
+ * another port after a restart.  It must be able to look up the name of a host
+ * that it is to monitor, and clients' names are often in no directory: so it
+ * gets the address instead, as text.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "nsm/priv.h"
+#include "rpc/getport.h"
+
+STAT(nsm_statd_failed, "hosts that rpc.statd did not take");
+
+#define FIND_MS		1000
+#define MON_MS		10000
+#define BUSY_MS		100		/* until it is asked again */
+
+struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,
+				     uint32_t vers, uint32_t proc)
+{
+	struct rpc_client_to to = {
+		.proto = IPPROTO_TCP, .prog = prog, .vers = vers,
+		.proc = proc, .timeout_ms = MON_MS,
+	};
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+
+	memcpy(&to.addr, &sin, sizeof(sin));
+	return to;
+}
+
+struct question {
+	sem_t	 done;
+	struct getport what;
+	int	 err;
+	uint16_t port;
+};
+
+static void port_came(void *arg, int err, struct xdr_in *results)
+{
+	struct question *q = arg;
+
+	if (!err && !getport_get(results, &q->what, &q->port))
+		err = -EBADMSG;
+	q->err = err;
+	sem_post(&q->done);
+}
+
+static void null_came(void *arg, int err, struct xdr_in *results)
+{
+	struct question *q = arg;
+
+	q->err = err;
+	sem_post(&q->done);
+}
+
+/* Makes the call, and waits for its end. */
+static int call_now(struct rpc_client *client, const struct rpc_client_to *to,
+		    const struct xdr_out *args, rpc_client_done *done,
+		    struct question *q)
+{
+	int err = rpc_client_call(client, to, args ? args->start : NULL,
+				  args ? xdr_out_len(args) : 0, done, q);
+
+	if (err)
+		return err;
+	while (sem_wait(&q->done) < 0)
+		;
+	return q->err;
+}
+
+uint16_t nsm_statd_find(struct rpc_client *client)
+{
+	struct question q = {
+		.what = { AF_INET, IPPROTO_TCP, NSM_PROG, 1 },
+	};
+	struct rpc_client_to to = nsm_to_loopback(RPCBIND_PORT, RPCBIND_PROGRAM,
+			getport_version(&q.what), PMAPPROC_GETPORT);
+	uint8_t args[64];
+	struct xdr_out x;
+	int err;
+
+	sem_init(&q.done, 0, 0);
+	to.timeout_ms = FIND_MS;
+	xdr_out_init(&x, args, sizeof(args));
+	getport_put(&x, &q.what);
+	err = call_now(client, &to, &x, port_came, &q);
+	if (!err && q.port) {
+		/* The mapping may be one of a server that was killed. */
+		to = nsm_to_loopback(q.port, NSM_PROG, 1, SM_NULL);
+		to.timeout_ms = FIND_MS;
+		err = call_now(client, &to, NULL, null_came, &q);
+	}
+	sem_destroy(&q.done);
+	return err ? 0 : q.port;
+}
+
+static size_t encode_mon(struct nsm *n, const char *addr, const uint8_t *priv,
+			 uint8_t *args, size_t size)
+{
+	const struct sm_call call = {
+		.name = addr, .my_name = n->my_name, .prog = NSM_USER_PROG,
+		.vers = NSM_CALL_BACK_VERS, .proc = NSM_CALL_BACK_PROC,
+		.priv = priv,
+	};
+	struct xdr_out x;
+
+	xdr_out_init(&x, args, size);
+	sm_put_mon(&x, &call);
+	return xdr_out_len(&x);
+}
+
+/* rpc.statd has too many calls of ours: the waiter comes again.  False: that
+ * took too long. */
+static bool wait_on(struct nsm_waiter *w)
+{
+	struct nsm *n = w->nsm;
+	uint64_t now = clock_ms();
+
+	if (!w->until)
+		w->until = now + MON_MS;
+	if (now >= w->until)
+		return false;
+	mutex_lock(&n->lock);
+	cds_list_add_tail(&w->link, &n->waiters);
+	nsm_save_in(n, BUSY_MS);
+	mutex_unlock(&n->lock);
+	return true;
+}
+
+static void mon_came(void *arg, int err, struct xdr_in *results)
+{
+	struct nsm_waiter *w = arg;
+	struct sm_stat_res res;
+
+	if (err == -EBUSY && wait_on(w))
+		return;
+	if (!err && !sm_get_stat_res(results, &res))
+		err = -EBADMSG;
+	if (!err && res.res != SM_SUCC)
+		err = -EACCES;
+	if (err && err != -ECANCELED) {
+		stat_inc(nsm_statd_failed);
+		log_limited(LOG_LEVEL_WARN, "rpc.statd does not monitor %s: "
+			    "it gets no locks: %s", w->host->name,
+			    strerrordesc_np(-err));
+	}
+	nsm_waiter_end(w, err);
+}
+
+void nsm_statd_mon(struct nsm_waiter *w)
+{
+	static const uint8_t priv[SM_PRIV_SIZE];
+	struct rpc_client_to to = nsm_to_loopback(0, NSM_PROG, 1, SM_MON);
+	uint8_t args[1024];
+	char addr[NSM_NAME_MAX];
+	size_t len;
+	int err;
+
+	nsm_addr_text(nsm_addr(w->host), addr);
+	len = encode_mon(w->nsm, addr, priv, args, sizeof(args));
+	err = rpc_client_call(w->nsm->config.client, &to, args, len, mon_came,
+			      w);
+	if (err)
+		mon_came(w, err, NULL);
+}
+
+void nsm_statd_unmon(struct nsm *n, const char *addr)
+{
+	struct rpc_client_to to = nsm_to_loopback(0, NSM_PROG, 1, SM_UNMON);
+	uint8_t args[1024];
+	size_t len = encode_mon(n, addr, NULL, args, sizeof(args));
+
+	/* Without an answer a host too many is told of our next start; that
+	 * does no harm. */
+	rpc_client_call(n->config.client, &to, args, len, NULL, NULL);
+}

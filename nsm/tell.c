@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tell - SM_NOTIFY: our news to hosts, and theirs to us.
+ *
+ * The news goes by UDP and TCP in turn, since a host may have either closed,
+ * and again until the host has answered, which it does without results.  The
+ * attempts get rarer only after the grace period: a host that could not be
+ * reached for a while may still claim its locks before that.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "nsm/priv.h"
+
+STAT(nsm_told, "hosts that were told of our restart");
+STAT(nsm_tell_failed, "attempts to tell a host of our restart that failed");
+STAT(nsm_restarts, "hosts that told us of their restart");
+STAT(nsm_repeated, "restarts of hosts that we had been told of before");
+STAT(nsm_strangers, "restarts of hosts that have no locks here");
+
+#define TELL_MS		4000		/* for one attempt */
+#define MAX_TELLING	32		/* at a time */
+#define MAX_NEWS	64		/* hosts with one address */
+
+/* ---- ours */
+
+static void was_told(void *arg, int err, struct xdr_in *results)
+{
+	struct nsm_waiter *w = arg;
+	struct nsm_host *host = w->host;
+	struct nsm *n = w->nsm;
+	uint32_t wait;
+
+	mutex_lock(&n->lock);
+	host->telling = false;
+	n->telling--;
+	if (err) {
+		stat_inc(nsm_tell_failed);
+		wait = n->config.first_ms;
+		if (clock_ms() >= n->claims_end)
+			wait <<= MIN(host->tries, 8u);
+		wait = MIN(wait, n->config.retry_ms);
+		host->due = clock_ms() + wait;
+		host->tries++;
+	} else {
+		stat_inc(nsm_told);
+		host->untold = false;
+		nsm_save_in(n, NSM_LAZY_MS);
+	}
+	nsm_host_put(n, host);
+	pthread_cond_signal(&n->wake);
+	mutex_unlock(&n->lock);
+	free(w);
+}
+
+static void tell_host(struct nsm *n, struct nsm_host *host)
+{
+	const struct sm_call call = { .name = n->my_name,
+				      .state = n->head.state };
+	struct rpc_client_to to = {
+		.addr = host->addr, .from = n->config.from,
+		.prog = NSM_PROG, .vers = 1,
+		.proc = SM_NOTIFY, .timeout_ms = TELL_MS,
+		.proto = host->tries % 2 ? IPPROTO_TCP : IPPROTO_UDP,
+	};
+	struct nsm_waiter *w = malloc(sizeof(*w));
+	uint8_t args[NSM_NAME_MAX + 16];
+	struct xdr_out x;
+
+	host->due = clock_ms() + n->config.first_ms;
+	if (!w)
+		return;
+	*w = (struct nsm_waiter){ .nsm = n, .host = host };
+	xdr_out_init(&x, args, sizeof(args));
+	sm_put_notify(&x, &call);
+	if (rpc_client_call(n->config.client, &to, args, xdr_out_len(&x),
+			    was_told, w)) {
+		free(w);
+		return;
+	}
+	host->telling = true;
+	host->calls++;
+	n->telling++;
+}
+
+uint64_t nsm_tell_due(struct nsm *n, uint64_t now)
+{
+	struct nsm_host *host;
+
+	if (!n->tells || !n->kept)
+		return UINT64_MAX;
+	/* The end of a call wakes the thread. */
+	while (n->telling < MAX_TELLING) {
+		host = nsm_hosts_due(&n->hosts);
+		if (!host)
+			break;
+		if (host->due > now)
+			return host->due;
+		tell_host(n, host);
+	}
+	return UINT64_MAX;
+}
+
+/* ---- theirs */
+
+/* A lock manager of this machine had asked for the host. */
+static void call_user(struct nsm *n, const struct nsm_host *host,
+		      uint32_t state)
+{
+	const struct sm_call call = { .name = host->name, .state = state,
+				      .priv = host->priv };
+	const struct rpc_client_to to = nsm_to_loopback(0, NSM_USER_PROG,
+							host->vers, host->proc);
+	uint8_t args[NSM_NAME_MAX + 32];
+	struct xdr_out x;
+
+	xdr_out_init(&x, args, sizeof(args));
+	sm_put_status(&x, &call);
+	rpc_client_call(n->config.client, &to, args, xdr_out_len(&x), NULL,
+			NULL);
+}
+
+/*
+ * Notes the news with the lock held.  False: it is old, a call that was sent
+ * again.  Clients that have locked again meanwhile must not lose that.
+ */
+static bool is_new(struct nsm *n, struct nsm_host *host, uint32_t state)
+{
+	if (host->last_state == state && state) {
+		stat_inc(nsm_repeated);
+		return false;
+	}
+	stat_inc(nsm_restarts);
+	host->last_state = state;
+	/* The host has nothing left to claim again. */
+	if (host->untold || host->claims) {
+		host->untold = host->claims = false;
+		nsm_save_in(n, NSM_LAZY_MS);
+	}
+	return true;
+}
+
+/* Finds the hosts that the news may mean, with the lock held: the one with this
+ * name, else all with the address. */
+static unsigned find_meant(struct nsm *n, const char *name,
+			   const struct sockaddr *addr,
+			   struct nsm_host **out)
+{
+	struct nsm_host *host;
+	unsigned count = 0;
+	bool named = false;
+
+	cds_list_for_each_entry(host, &n->hosts.list, link)
+		named = named || (name && nsm_same_addr(host, addr) &&
+				  !host->user && !strcmp(host->name, name));
+	cds_list_for_each_entry(host, &n->hosts.list, link)
+		if (count < MAX_NEWS && nsm_same_addr(host, addr) &&
+		    (host->user || !named || !strcmp(host->name, name)))
+			out[count++] = host;
+	return count;
+}
+
+bool nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
+	      uint32_t state)
+{
+	struct nsm_host *meant[MAX_NEWS];
+	unsigned all, count = 0;
+
+	mutex_lock(&n->lock);
+	all = find_meant(n, name, addr, meant);
+	for (unsigned i = 0; i < all; i++)
+		if (is_new(n, meant[i], state)) {
+			meant[i]->calls++;
+			meant[count++] = meant[i];
+		}
+	mutex_unlock(&n->lock);
+	for (unsigned i = 0; i < count; i++) {
+		if (meant[i]->user)
+			call_user(n, meant[i], state);
+		else if (n->restarted)
+			n->restarted(n->restarted_ctx, meant[i]->name, addr,
+				     state);
+	}
+	mutex_lock(&n->lock);
+	for (unsigned i = 0; i < count; i++)
+		nsm_host_put(n, meant[i]);
+	mutex_unlock(&n->lock);
+	if (!all)
+		stat_inc(nsm_strangers);
+	return all > 0;
+}
+
+void nsm_notified(struct nsm *n, const char *name, uint32_t state)
+{
+	struct sockaddr_storage addr;
+
+	if (nsm_addr_parse(name, &addr))
+		nsm_news(n, NULL, (const struct sockaddr *)&addr, state);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Attempts to tell a host of a start that nobody answers: when, and for how
+ * long. */
+#include "nsm/nsm.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "nsm/file.h"
+#include "nsm/priv.h"
+#include "tests/unit/runner.h"
+
+static char dir[64];
+static struct rpc_client *client;
+static struct nsm *nsm;
+
+/* A port of 127.0.0.1 only. */
+static uint16_t some_port(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	socklen_t len = sizeof(in);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, len), 0);
+	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
+	return ntohs(in.sin_port);
+}
+
+/* The last server's list has a host whose rpcbind refuses each attempt. */
+static void setup(void)
+{
+	const struct rpc_client_config config = { .rpcbind_port = some_port() };
+	static const char text[] = "state 11\nboot 0\nhost 127.0.0.2 c2\n";
+
+	strcpy(dir, "/tmp/gannet-nsm-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(nsm_file_replace(dir, text, sizeof(text) - 1), 0);
+	ck_assert_int_eq(rpc_client_create(&config, &client), 0);
+}
+
+static void start(struct nsm_config config)
+{
+	config.state_dir = dir;
+	config.client = client;
+	config.first_ms = 20;
+	ck_assert_int_eq(nsm_create(&config, &nsm), 0);
+	ck_assert_uint_eq(nsm_hosts_before(nsm), 1);
+	nsm_tell(nsm);
+}
+
+static void teardown(void)
+{
+	char command[96];
+
+	nsm_stop(nsm);
+	rpc_client_destroy(client);
+	nsm_destroy(nsm);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static uint64_t failed(void)
+{
+	return stats_sum_by_name("nsm_tell_failed");
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST(attempts_get_rarer_after_the_grace_period)
+{
+	uint64_t begin = runner_now_ms();
+
+	start((struct nsm_config){ .grace_ms = 0 });
+	EVENTUALLY(failed() >= 6);
+	ck_assert_uint_ge(runner_now_ms() - begin, 20 + 40 + 80 + 160 + 320);
+}
+
+/* True if no host is told, nor will be. */
+static bool no_more_attempts(void)
+{
+	bool none;
+
+	mutex_lock(&nsm->lock);
+	none = !nsm->telling && !nsm_hosts_due(&nsm->hosts);
+	mutex_unlock(&nsm->lock);
+	return none;
+}
+
+TEST(attempts_end_after_their_time)
+{
+	char *text = NULL;
+	uint64_t n;
+
+	start((struct nsm_config){ .tell_ms = 200, .retry_ms = 20 });
+	EVENTUALLY(failed() >= 2);
+	EVENTUALLY(no_more_attempts());
+	n = failed();
+	usleep(100000);
+	ck_assert_uint_eq(failed(), n);
+	/* The next start begins with them again. */
+	ck_assert_int_eq(nsm_file_read(dir, &text), 0);
+	ck_assert_ptr_nonnull(strstr(text, "\ntell 127.0.0.2 c2\n"));
+	free(text);
+}
+
+TEST(attempts_last_for_a_quarter_of_an_hour)
+{
+	start((struct nsm_config){ 0 });
+	ck_assert_uint_eq(nsm->config.tell_ms, 15 * 60 * 1000);
+}

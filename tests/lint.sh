@@ -13,9 +13,10 @@ vfs lib
 rpc lib transport
 nfs3 lib rpc vfs
 mountd lib rpc vfs
+nlm lib rpc vfs
 nsm lib rpc transport
 portmap lib rpc transport
-daemon lib transport vfs rpc nfs3 mountd nsm portmap
+daemon lib transport vfs rpc nfs3 mountd nlm nsm portmap
 client lib transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
@@ -46,10 +47,10 @@ listed()
 	done
 }
 listed 'daemon/programs.c' \
-	'(nfs3|mountd|nsm|portmap)' daemon
+	'(nfs3|mountd|nlm|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
-listed '' 'vfs/(posix|mem)' daemon nfs3 mountd vfs/*.[ch]
+listed '' 'vfs/(posix|mem)' daemon nfs3 mountd nlm vfs/*.[ch]
 
 # Every source names its licence; neither it, nor a line or function of it, is
 # too long.

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* table - hosts, owners, files, waiters and shares.  Pure. */
+#include "nlm/table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/hash.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+
+void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits)
+{
+	*t = (struct nlm_table){ .limits = *limits };
+	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
+		CDS_INIT_LIST_HEAD(&t->host[i]);
+		CDS_INIT_LIST_HEAD(&t->owner[i]);
+		CDS_INIT_LIST_HEAD(&t->file[i]);
+	}
+}
+
+static unsigned bucket_of(const void *data, size_t len, uint64_t more)
+{
+	uint64_t h = hash_mix(hash_secret, hash_bytes(data, len));
+
+	return (unsigned)(hash_mix(h, more) % NLM_BUCKETS);
+}
+
+/* ---- hosts */
+
+static unsigned network_bucket(const struct in6_addr *addr)
+{
+	const struct in6_addr network = xprt_addr_network(addr);
+
+	return bucket_of(&network, sizeof(network), 0);
+}
+
+static bool is_of(const struct nlm_host *h, const struct in6_addr *addr)
+{
+	return memcmp(&h->addr, addr, sizeof(*addr)) == 0;
+}
+
+struct nlm_host *nlm_host_find(const struct nlm_table *t,
+			       const struct nlm_who *who)
+{
+	struct nlm_host *h;
+
+	cds_list_for_each_entry(h, &t->host[network_bucket(&who->addr)], link)
+		if (is_of(h, &who->addr) && strlen(h->name) == who->name_len &&
+		    memcmp(h->name, who->name, who->name_len) == 0)
+			return h;
+	return NULL;
+}
+
+static unsigned count_kind(const struct nlm_host *h, enum nlm_kind kind)
+{
+	switch (kind) {
+	case NLM_HOSTS:
+		return 1;
+	case NLM_RANGES:
+		return h->ranges;
+	case NLM_WAITS:
+		return h->waits;
+	default:
+		return h->shares;
+	}
+}
+
+bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
+		  enum nlm_kind kind, unsigned n)
+{
+	const struct nlm_limits *l = &t->limits;
+	const struct { unsigned used, max, client_max; } of[] = {
+		[NLM_HOSTS] = { t->hosts, l->hosts, l->client_hosts },
+		[NLM_RANGES] = { t->ranges, l->ranges, l->client_ranges },
+		[NLM_WAITS] = { t->waits, l->waits, l->client_waits },
+		[NLM_SHARES] = { t->shares, l->shares, l->client_shares },
+	};
+	unsigned client = n, network = n;
+	const struct nlm_host *h;
+
+	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link) {
+		if (is_of(h, addr))
+			client += count_kind(h, kind);
+		if (xprt_addr_same_network(&h->addr, addr))
+			network += count_kind(h, kind);
+	}
+	return of[kind].used + n <= of[kind].max &&
+	       client <= of[kind].client_max &&
+	       network <= (IN6_IS_ADDR_V4MAPPED(addr) ? of[kind].max :
+			   of[kind].max / 4 * 3);
+}
+
+struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
+{
+	struct nlm_host *h = nlm_host_find(t, who);
+
+	if (h)
+		return h;
+	if (who->name_len > NLM_NAME_MAX ||
+	    !nlm_has_room(t, &who->addr, NLM_HOSTS, 1))
+		return NULL;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	memcpy(h->name, who->name, who->name_len);
+	h->addr = who->addr;
+	CDS_INIT_LIST_HEAD(&h->owners);
+	cds_list_add(&h->link, &t->host[network_bucket(&h->addr)]);
+	t->hosts++;
+	return h;
+}
+
+void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
+{
+	assert(cds_list_empty(&h->owners));
+	cds_list_del(&h->link);
+	t->hosts--;
+	free(h);
+}
+
+/* ---- owners */
+
+static unsigned owner_bucket(const struct nlm_host *h,
+			     const struct nlm_who *who)
+{
+	return bucket_of(who->oh, who->oh_len, (uintptr_t)h ^ who->svid);
+}
+
+static struct nlm_owner *find_owner(const struct nlm_table *t,
+				    const struct nlm_host *h,
+				    const struct nlm_who *who)
+{
+	struct nlm_owner *o;
+
+	cds_list_for_each_entry(o, &t->owner[owner_bucket(h, who)], link)
+		if (o->host == h && o->svid == who->svid &&
+		    o->oh_len == who->oh_len &&
+		    memcmp(o->oh, who->oh, o->oh_len) == 0)
+			return o;
+	return NULL;
+}
+
+struct nlm_owner *nlm_owner_find(const struct nlm_table *t,
+				 const struct nlm_who *who)
+{
+	const struct nlm_host *h = nlm_host_find(t, who);
+
+	return h ? find_owner(t, h, who) : NULL;
+}
+
+struct nlm_owner *nlm_owner_get(struct nlm_table *t, const struct nlm_who *who)
+{
+	struct nlm_host *h = nlm_host_get(t, who);
+	struct nlm_owner *o = h ? find_owner(t, h, who) : NULL;
+
+	if (o || !h)
+		return o;
+	o = calloc(1, sizeof(*o) + who->oh_len);
+	if (!o)
+		return NULL;
+	o->host = h;
+	o->svid = who->svid;
+	o->oh_len = who->oh_len;
+	memcpy(o->oh, who->oh, who->oh_len);
+	CDS_INIT_LIST_HEAD(&o->holds);
+	CDS_INIT_LIST_HEAD(&o->waits);
+	CDS_INIT_LIST_HEAD(&o->shares);
+	cds_list_add(&o->link, &t->owner[owner_bucket(h, who)]);
+	cds_list_add(&o->on_host, &h->owners);
+	t->owners++;
+	return o;
+}
+
+void nlm_owner_tidy(struct nlm_table *t, struct nlm_owner *o)
+{
+	if (!cds_list_empty(&o->holds) || !cds_list_empty(&o->waits) ||
+	    !cds_list_empty(&o->shares))
+		return;
+	cds_list_del(&o->link);
+	cds_list_del(&o->on_host);
+	t->owners--;
+	free(o);
+}
+
+/* ---- files */
+
+static unsigned file_bucket(const struct vfs_fs *fs, const struct vfs_handle *h)
+{
+	return bucket_of(h->data, h->len, (uintptr_t)fs);
+}
+
+struct nlm_file *nlm_file_find(const struct nlm_table *t,
+			       const struct vfs_fs *fs,
+			       const struct vfs_handle *h)
+{
+	struct nlm_file *f;
+
+	cds_list_for_each_entry(f, &t->file[file_bucket(fs, h)], link)
+		if (f->fs == fs && f->handle.len == h->len &&
+		    memcmp(f->handle.data, h->data, h->len) == 0)
+			return f;
+	return NULL;
+}
+
+struct nlm_file *nlm_file_add(struct nlm_table *t, struct vfs_fs *fs,
+			      const struct vfs_handle *h)
+{
+	struct nlm_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->fs = fs;
+	f->handle = *h;
+	CDS_INIT_LIST_HEAD(&f->holds);
+	CDS_INIT_LIST_HEAD(&f->waits);
+	CDS_INIT_LIST_HEAD(&f->shares);
+	pthread_mutex_init(&f->turn, NULL);
+	cds_list_add(&f->link, &t->file[file_bucket(fs, h)]);
+	t->files++;
+	return f;
+}
+
+bool nlm_file_idle(struct nlm_file *f)
+{
+	return f->refs == 0 && cds_list_empty(&f->holds) &&
+	       cds_list_empty(&f->waits) && cds_list_empty(&f->shares);
+}
+
+void nlm_file_free(struct nlm_table *t, struct nlm_file *f)
+{
+	assert(nlm_file_idle(f));
+	cds_list_del(&f->link);
+	pthread_mutex_destroy(&f->turn);
+	t->files--;
+	free(f);
+}
+
+/* ---- holds */
+
+struct nlm_hold *nlm_hold_find(const struct nlm_file *f,
+			       const struct nlm_owner *o)
+{
+	struct nlm_hold *h;
+
+	cds_list_for_each_entry(h, &o->holds, on_owner)
+		if (h->file == f)
+			return h;
+	return NULL;
+}
+
+struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
+{
+	struct nlm_hold *h = nlm_hold_find(f, o);
+
+	if (h)
+		return h;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	h->file = f;
+	h->owner = o;
+	CDS_INIT_LIST_HEAD(&h->ranges);
+	cds_list_add_tail(&h->on_file, &f->holds);
+	cds_list_add(&h->on_owner, &o->holds);
+	return h;
+}
+
+void nlm_hold_free(struct nlm_hold *h)
+{
+	assert(cds_list_empty(&h->ranges));
+	cds_list_del(&h->on_file);
+	cds_list_del(&h->on_owner);
+	free(h);
+}
+
+/* ---- waiters */
+
+struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
+			       const struct nlm_owner *o,
+			       const struct nlm_span *at)
+{
+	struct nlm_wait *w;
+
+	cds_list_for_each_entry(w, &o->waits, on_owner)
+		if (w->file == f && w->at.start == at->start &&
+		    w->at.end == at->end && w->at.exclusive == at->exclusive)
+			return w;
+	return NULL;
+}
+
+struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
+			      struct nlm_owner *o, const struct nlm_span *at)
+{
+	struct nlm_wait *w;
+
+	if (!nlm_has_room(t, &o->host->addr, NLM_WAITS, 1))
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->file = f;
+	w->owner = o;
+	w->at = *at;
+	cds_list_add_tail(&w->on_file, &f->waits);
+	cds_list_add(&w->on_owner, &o->waits);
+	t->waits++;
+	o->host->waits++;
+	return w;
+}
+
+void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
+{
+	cds_list_del(&w->on_file);
+	cds_list_del(&w->on_owner);
+	t->waits--;
+	w->owner->host->waits--;
+	free(w->before);
+	free(w);
+}
+
+/* ---- shares */
+
+struct nlm_share *nlm_share_conflict(const struct nlm_file *f,
+				     const struct nlm_owner *o, uint32_t mode,
+				     uint32_t access)
+{
+	struct nlm_share *s;
+
+	cds_list_for_each_entry(s, &f->shares, on_file)
+		if (s->owner != o && ((s->mode & access) || (s->access & mode)))
+			return s;
+	return NULL;
+}
+
+struct nlm_share *nlm_share_find(const struct nlm_file *f,
+				 const struct nlm_owner *o)
+{
+	struct nlm_share *s;
+
+	cds_list_for_each_entry(s, &o->shares, on_owner)
+		if (s->file == f)
+			return s;
+	return NULL;
+}
+
+struct nlm_share *nlm_share_add(struct nlm_table *t, struct nlm_file *f,
+				struct nlm_owner *o)
+{
+	struct nlm_share *s;
+
+	if (!nlm_has_room(t, &o->host->addr, NLM_SHARES, 1))
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->file = f;
+	s->owner = o;
+	cds_list_add_tail(&s->on_file, &f->shares);
+	cds_list_add(&s->on_owner, &o->shares);
+	t->shares++;
+	o->host->shares++;
+	return s;
+}
+
+void nlm_share_free(struct nlm_table *t, struct nlm_share *s)
+{
+	cds_list_del(&s->on_file);
+	cds_list_del(&s->on_owner);
+	t->shares--;
+	s->owner->host->shares--;
+	free(s);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table - locks, waiters and shares: who holds which bytes of which file.
+ * Pure.
+ *
+ * A client is an address; a host is a name that a client gives itself, so
+ * clients which are all called "localhost" are different hosts.  An owner is a
+ * process of a host; a hold is all that one owner has locked of one file.  A
+ * hold's ranges are sorted, don't overlap, and adjacent ones of one kind are
+ * joined.  Waiters of a file are in the order in which they came.
+ *
+ * Ownership: hosts, owners, files and holds belong to the table and go with the
+ * last thing that is in them.  A file that is counted (refs), and a host, stay.
+ * Nothing here locks or waits: the caller holds nlm->lock.
+ */
+#ifndef GANNET_NLM_TABLE_H
+#define GANNET_NLM_TABLE_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include <urcu/list.h>
+
+#include <gannet/vfs.h>
+#include "rpc/rpc.h"
+#include "rpc/work.h"
+
+/* The last byte of a range that goes to the end of the file, however long. */
+#define NLM_EOF		((uint64_t)INT64_MAX)
+
+#define NLM_NAME_MAX	255	/* of caller_name */
+#define NLM_OBJ_MAX	256	/* of cookies and owners' handles */
+#define NLM_FH_MAX	64	/* of filehandles */
+
+struct nlm_span {
+	uint64_t start;
+	uint64_t end;			/* the last byte; NLM_EOF */
+	bool	 exclusive;
+};
+
+struct nlm_range {
+	struct nlm_span		 at;
+	struct cds_list_head	 link;	/* hold->ranges */
+};
+
+struct nlm_host {
+	struct cds_list_head	 link;	/* in its network's bucket */
+	struct cds_list_head	 owners;
+	unsigned		 ranges, waits, shares;
+	unsigned		 calling;	/* call-backs under way */
+	uint64_t		 used_ms;	/* when it last locked */
+	struct in6_addr		 addr;	/* it calls from there */
+	bool			 monitored;
+	char			 name[NLM_NAME_MAX + 1];
+};
+
+struct nlm_owner {
+	struct nlm_host		*host;
+	struct cds_list_head	 link;	/* in its bucket */
+	struct cds_list_head	 on_host;
+	struct cds_list_head	 holds;
+	struct cds_list_head	 waits;
+	struct cds_list_head	 shares;
+	struct nlm_owner	*next;	/* of a search for deadlocks, */
+	uint64_t		 seen;	/* ... the last one that was here */
+	uint32_t		 svid;
+	uint32_t		 oh_len;
+	uint8_t			 oh[];
+};
+
+struct nlm_file {
+	struct cds_list_head	 link;	/* in its bucket */
+	struct vfs_fs		*fs;
+	struct vfs_handle	 handle;
+	unsigned		 refs;	/* of calls and jobs */
+	struct cds_list_head	 holds;
+	struct cds_list_head	 waits;
+	struct cds_list_head	 shares;
+
+	/* The server's.  The turn is held by the one thread that changes the
+	 * file's locks, also while the backend works. */
+	pthread_mutex_t		 turn;
+	struct export		*exp;	/* counted while the file is listed */
+	struct vfs_node		*node;	/* counted while there are holds or
+					 * waits; NULL: none */
+	struct work_item	 job;
+	bool			 queued;	/* the job is */
+	bool			 due;	/* ... and another one after it */
+	bool			 gone;	/* the export is */
+	bool			 local;	/* a waiter waits for others than our
+					 * clients */
+	struct nlm		*nlm;
+};
+
+struct nlm_hold {
+	struct nlm_file		*file;
+	struct nlm_owner	*owner;
+	struct cds_list_head	 on_file;
+	struct cds_list_head	 on_owner;
+	struct cds_list_head	 ranges;
+	struct vfs_locker	 locker;	/* the backend's */
+	uint32_t		 state;	/* of the host's status monitor, as of
+					 * its last lock */
+	bool			 dropped;	/* the host has lost it */
+};
+
+/* The answer of a client to GRANTED. */
+enum nlm_wait_answer { NLM_WAIT_NONE, NLM_WAIT_TAKEN, NLM_WAIT_REFUSED };
+
+/* A LOCK that waits; then, while its client is told, one that is granted. */
+struct nlm_wait {
+	struct nlm_file		*file;
+	struct nlm_owner	*owner;
+	struct cds_list_head	 on_file;
+	struct cds_list_head	 on_owner;
+	struct nlm_span		 at;
+	bool			 dropped;
+	bool			 granted;
+	/* While granted: the parts of the span that the owner held before. */
+	struct nlm_span		*before;
+	unsigned		 nbefore;
+
+	/* The server's: how to tell the client. */
+	struct cds_list_head	 on_granted;	/* while granted */
+	enum nlm_wait_answer	 answer;
+	uint64_t		 id;	/* while granted: the call-back's */
+	uint64_t		 next_ms;	/* when to call back again */
+	unsigned		 tries;
+	bool			 calling;	/* it is being called back */
+	bool			 async;	/* by GRANTED_MSG */
+	int			 proto;
+	uint32_t		 vers;
+	uint64_t		 off, len;	/* as the client gave them */
+	struct sockaddr_storage	 addr, local;
+	uint32_t		 state;	/* as of a hold */
+	uint32_t		 fh_len;
+	uint8_t			 fh[NLM_FH_MAX];
+};
+
+struct nlm_share {
+	struct nlm_file		*file;
+	struct nlm_owner	*owner;
+	struct cds_list_head	 on_file;
+	struct cds_list_head	 on_owner;
+	uint32_t		 mode;	/* denied to others */
+	uint32_t		 access;
+	bool			 dropped;
+};
+
+/* The most of each kind, in all and of one client.  Hosts of IPv6 choose their
+ * addresses, so those of one network (/64) have three quarters of all. */
+struct nlm_limits {
+	unsigned hosts, client_hosts;
+	unsigned ranges, client_ranges;
+	unsigned waits, client_waits;
+	unsigned shares, client_shares;
+};
+
+#define NLM_BUCKETS	1024u
+
+struct nlm_table {
+	struct nlm_limits	 limits;
+	unsigned		 hosts, owners, files, ranges, waits, shares;
+	uint64_t		 search;	/* for deadlocks, so far */
+	struct cds_list_head	 host[NLM_BUCKETS];
+	struct cds_list_head	 owner[NLM_BUCKETS];
+	struct cds_list_head	 file[NLM_BUCKETS];
+};
+
+/* An owner, as a call names it; of a host, the first three. */
+struct nlm_who {
+	struct in6_addr addr;		/* the caller's: xprt_addr_host() */
+	const uint8_t *name;
+	uint32_t       name_len;
+	const uint8_t *oh;
+	uint32_t       oh_len;
+	uint32_t       svid;
+};
+
+void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits);
+
+/* The host, or NULL. */
+struct nlm_host *nlm_host_find(const struct nlm_table *t,
+			       const struct nlm_who *who);
+/* The same, made if need be; NULL: no memory, or too many. */
+struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who);
+enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES };
+
+/* True if the client at @addr may have @n more of @kind: by the limit that all
+ * names of its address share, by that of its network, and by that of all. */
+bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
+		  enum nlm_kind kind, unsigned n);
+/* The host has no owners. */
+void nlm_host_free(struct nlm_table *t, struct nlm_host *h);
+
+struct nlm_owner *nlm_owner_find(const struct nlm_table *t,
+				 const struct nlm_who *who);
+/* Made if need be, of a new host if need be.  NULL: no memory, or too many. */
+struct nlm_owner *nlm_owner_get(struct nlm_table *t, const struct nlm_who *who);
+/* Frees the owner unless it holds or waits for something. */
+void nlm_owner_tidy(struct nlm_table *t, struct nlm_owner *o);
+
+struct nlm_file *nlm_file_find(const struct nlm_table *t,
+			       const struct vfs_fs *fs,
+			       const struct vfs_handle *h);
+/* A new one, not counted; NULL: no memory. */
+struct nlm_file *nlm_file_add(struct nlm_table *t, struct vfs_fs *fs,
+			      const struct vfs_handle *h);
+bool nlm_file_idle(struct nlm_file *f);
+/* The file is idle. */
+void nlm_file_free(struct nlm_table *t, struct nlm_file *f);
+
+struct nlm_hold *nlm_hold_find(const struct nlm_file *f,
+			       const struct nlm_owner *o);
+/* Made if need be; NULL: no memory. */
+struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o);
+/* Frees the hold, which has no ranges. */
+void nlm_hold_free(struct nlm_hold *h);
+
+/* Any range of another owner that is in the way of @at for @o, who may be NULL:
+ * anybody.  *@hold is the range's. */
+const struct nlm_range *nlm_conflict(const struct nlm_file *f,
+				     const struct nlm_owner *o,
+				     const struct nlm_span *at,
+				     struct nlm_hold **hold);
+/* True if @o holds all of @at, as that or as more. */
+bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
+		     const struct nlm_span *at);
+/* True if @o would wait, directly or through others, for itself. */
+bool nlm_deadlock(struct nlm_table *t, const struct nlm_file *f,
+		  struct nlm_owner *o, const struct nlm_span *at);
+
+/*
+ * Memory for the next change of a hold, taken before the backend is asked, so
+ * that the change itself can't fail.  @limit: unless there are too many ranges.
+ */
+struct nlm_spare {
+	struct nlm_range *range[2];
+};
+
+bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
+		   bool limit, struct nlm_spare *s);
+void nlm_spare_put(struct nlm_spare *s);
+/* Locks and unlocks @at for the hold's owner. */
+void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
+		   const struct nlm_span *at, struct nlm_spare *s);
+void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
+		     const struct nlm_span *at, struct nlm_spare *s);
+
+/* The waiter of @o for exactly @at, granted or not; or NULL. */
+struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
+			       const struct nlm_owner *o,
+			       const struct nlm_span *at);
+/* A new one, the last.  NULL: no memory, or too many. */
+struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
+			      struct nlm_owner *o, const struct nlm_span *at);
+void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w);
+/* Copies the parts of w->at that @h's owner holds to w->before.  False: no
+ * memory. */
+bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h);
+/* Cuts w->before to what @h's owner still holds of it.  False: no memory. */
+bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h);
+
+/* The share of another owner that denies this one, or NULL. */
+struct nlm_share *nlm_share_conflict(const struct nlm_file *f,
+				     const struct nlm_owner *o, uint32_t mode,
+				     uint32_t access);
+struct nlm_share *nlm_share_find(const struct nlm_file *f,
+				 const struct nlm_owner *o);
+struct nlm_share *nlm_share_add(struct nlm_table *t, struct nlm_file *f,
+				struct nlm_owner *o);
+void nlm_share_free(struct nlm_table *t, struct nlm_share *s);
+
+#endif

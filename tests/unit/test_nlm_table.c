@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The table of locks, against a map of who has which byte. */
+#include "nlm/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/util.h"
+#include "tests/unit/runner.h"
+
+#define OWNERS		20u
+#define BYTES		64u
+#define OPERATIONS	100000u
+
+static struct nlm_table table;
+static struct nlm_file *file;
+static struct vfs_fs fs;
+static const struct nlm_limits limits = {
+	.hosts = 8, .client_hosts = 2, .ranges = 10000, .client_ranges = 10000,
+	.waits = 4, .client_waits = 3, .shares = 4, .client_shares = 3,
+};
+
+static struct nlm_file *add_file(uint8_t number)
+{
+	struct vfs_handle h = { .len = 1, .data = { number } };
+
+	return nlm_file_add(&table, &fs, &h);
+}
+
+static void setup(void)
+{
+	nlm_table_init(&table, &limits);
+	file = add_file(1);
+}
+
+/* A client of IPv4. */
+static struct in6_addr client_at(uint8_t last)
+{
+	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+
+	a.s6_addr[15] = last;
+	return a;
+}
+
+static struct nlm_owner *owner(unsigned n)
+{
+	char name[16];
+	uint8_t oh = (uint8_t)n;
+	struct nlm_who who = { .name = (const uint8_t *)name, .oh = &oh,
+			       .oh_len = 1, .svid = n / 2 };
+
+	who.addr = client_at((uint8_t)(n % 5));
+	who.name_len = (uint32_t)snprintf(name, sizeof(name), "host%u", n % 5);
+	return nlm_owner_get(&table, &who);
+}
+
+static void change(struct nlm_file *f, unsigned n, const struct nlm_span *at,
+		   bool set)
+{
+	struct nlm_hold *h = nlm_hold_get(f, owner(n));
+	struct nlm_owner *o = h->owner;
+	struct nlm_spare spare;
+
+	ck_assert(nlm_spare_get(&table, o->host, set, &spare));
+	if (set)
+		nlm_range_set(&table, h, at, &spare);
+	else
+		nlm_range_clear(&table, h, at, &spare);
+	nlm_spare_put(&spare);
+	if (cds_list_empty(&h->ranges)) {
+		nlm_hold_free(h);
+		nlm_owner_tidy(&table, o);
+	}
+}
+
+static struct nlm_span span(uint64_t start, uint64_t end, bool exclusive)
+{
+	return (struct nlm_span){ start, end, exclusive };
+}
+
+/* Of each byte and owner: '-', 's' or 'x'.  The last one is all that follow. */
+static char map[OWNERS][BYTES];
+
+static bool map_conflict(unsigned n, const struct nlm_span *at)
+{
+	for (unsigned o = 0; o < OWNERS; o++)
+		for (uint64_t b = at->start; b <= MIN(at->end, BYTES - 1); b++)
+			if (o != n && (map[o][b] == 'x' ||
+				       (map[o][b] == 's' && at->exclusive)))
+				return true;
+	return false;
+}
+
+/* The ranges are sorted, apart, joined, and those of the map. */
+static void check_owner(unsigned n)
+{
+	struct nlm_owner *o = owner(n);
+	struct nlm_hold *h = nlm_hold_find(file, o);
+	const struct nlm_range *r, *last = NULL;
+	char seen[BYTES];
+
+	memset(seen, '-', BYTES);
+	if (h)
+		cds_list_for_each_entry(r, &h->ranges, link) {
+			ck_assert_uint_le(r->at.start, r->at.end);
+			ck_assert(!last || r->at.start > last->at.end);
+			ck_assert(!last || r->at.start > last->at.end + 1 ||
+				  r->at.exclusive != last->at.exclusive);
+			memset(seen + r->at.start, r->at.exclusive ? 'x' : 's',
+			       MIN(r->at.end, BYTES - 1) - r->at.start + 1);
+			last = r;
+		}
+	nlm_owner_tidy(&table, o);
+	ck_assert_mem_eq(seen, map[n], BYTES);
+}
+
+TEST_CASE(.setup = setup);
+
+TEST(random_operations_of_20_owners_do_as_a_map_of_bytes)
+{
+	unsigned granted = 0, seed = 7;
+
+	memset(map, '-', sizeof(map));
+	for (unsigned i = 0; i < OPERATIONS; i++) {
+		unsigned n = (unsigned)rand_r(&seed) % OWNERS;
+		uint64_t start = (uint64_t)rand_r(&seed) % BYTES;
+		uint64_t len = (uint64_t)rand_r(&seed) % 12;
+		bool exclusive = rand_r(&seed) & 1;
+		struct nlm_span at = span(start, start + len, exclusive);
+		bool set = rand_r(&seed) % 3;
+		struct nlm_owner *o = owner(n);
+		struct nlm_hold *other;
+		bool free;
+
+		if (at.end >= BYTES - 1)
+			at.end = NLM_EOF;
+		free = !nlm_conflict(file, o, &at, &other);
+		ck_assert_int_eq(free, !map_conflict(n, &at));
+		nlm_owner_tidy(&table, o);
+		if (set && !free)
+			continue;
+		granted += set;
+		change(file, n, &at, set);
+		memset(map[n] + start, !set ? '-' : at.exclusive ? 'x' : 's',
+		       MIN(at.end, BYTES - 1) - start + 1);
+		check_owner(n);
+	}
+	ck_assert_uint_gt(granted, OPERATIONS / 10);
+	for (unsigned n = 0; n < OWNERS; n++)
+		change(file, n, &(struct nlm_span){ 0, NLM_EOF, false }, false);
+	ck_assert_uint_eq(table.ranges, 0);
+	ck_assert_uint_eq(table.owners, 0);
+}
+
+static void waits_for(unsigned n, struct nlm_file *f, struct nlm_span at)
+{
+	ck_assert_ptr_nonnull(nlm_wait_add(&table, f, owner(n), &at));
+}
+
+TEST(a_circle_over_two_files_and_three_owners_is_a_deadlock)
+{
+	struct nlm_span one = span(0, 9, true), two = span(20, 29, true);
+	struct nlm_file *other = add_file(2);
+
+	change(file, 1, &one, true);
+	change(file, 2, &two, true);
+	change(other, 3, &one, true);
+	waits_for(1, file, two);
+	ck_assert(!nlm_deadlock(&table, other, owner(2), &one));
+	waits_for(2, other, one);
+	ck_assert(nlm_deadlock(&table, file, owner(3), &one));
+	/* But not one who shares nothing with them. */
+	ck_assert(!nlm_deadlock(&table, file, owner(4), &one));
+	/* Nor for bytes that nobody has. */
+	one = span(100, NLM_EOF, true);
+	ck_assert(!nlm_deadlock(&table, file, owner(3), &one));
+}
+
+TEST(a_search_for_deadlocks_ends_after_so_many_ranges)
+{
+	struct nlm_span first = span(0, 0, true);
+	struct nlm_span far = span(1u << 20, NLM_EOF, true);
+	struct nlm_file *other = add_file(2);
+
+	table.limits.waits = table.limits.client_waits = 100;
+	change(file, 1, &first, true);
+	change(file, 3, &far, true);
+	waits_for(1, file, far);
+	ck_assert(nlm_deadlock(&table, file, owner(3), &first));
+	for (unsigned i = 0; i < 1000; i++) {
+		struct nlm_span at = span(2 * i, 2 * i, true);
+
+		change(other, 2, &at, true);
+	}
+	/* Looked at before the one that makes the circle. */
+	for (unsigned i = 0; i < 99; i++)
+		waits_for(1, other, span((1u << 20) + i, NLM_EOF, true));
+	ck_assert(!nlm_deadlock(&table, file, owner(3), &first));
+}
+
+TEST(an_owner_does_not_wait_for_itself)
+{
+	struct nlm_span shared = span(0, 9, false), all = span(0, 9, true);
+
+	change(file, 1, &shared, true);
+	change(file, 2, &shared, true);
+	waits_for(1, file, all);
+	/* Each waits for the other to let go of its shared lock. */
+	ck_assert(nlm_deadlock(&table, file, owner(2), &all));
+	change(file, 2, &shared, false);
+	ck_assert(!nlm_deadlock(&table, file, owner(1), &all));
+}
+
+TEST(waiters_shares_and_ranges_are_bounded_for_each_client_and_in_all)
+{
+	struct nlm_span at = span(0, 1, true);
+	struct nlm_spare spare;
+
+	for (unsigned i = 0; i < limits.client_waits; i++)
+		waits_for(5 * i, file, at);
+	ck_assert_ptr_null(nlm_wait_add(&table, file, owner(100), &at));
+	waits_for(1, file, at);
+	ck_assert_ptr_null(nlm_wait_add(&table, file, owner(2), &at));
+	for (unsigned i = 0; i < limits.client_shares; i++)
+		ck_assert_ptr_nonnull(nlm_share_add(&table, file,
+						    owner(5 * i)));
+	ck_assert_ptr_null(nlm_share_add(&table, file, owner(100)));
+	table.limits.client_ranges = 2;
+	ck_assert(nlm_spare_get(&table, owner(0)->host, true, &spare));
+	nlm_spare_put(&spare);
+	change(file, 0, &at, true);
+	ck_assert(!nlm_spare_get(&table, owner(0)->host, true, &spare));
+	/* To unlock is never refused. */
+	ck_assert(nlm_spare_get(&table, owner(0)->host, false, &spare));
+	nlm_spare_put(&spare);
+}
+
+static struct nlm_who host_at(uint8_t last, const char *name)
+{
+	return (struct nlm_who){
+		.addr = client_at(last), .name = (const uint8_t *)name,
+		.name_len = (uint32_t)strlen(name),
+	};
+}
+
+static struct nlm_host *host(uint8_t last, const char *name)
+{
+	const struct nlm_who who = host_at(last, name);
+
+	return nlm_host_get(&table, &who);
+}
+
+TEST(hosts_are_bounded)
+{
+	struct nlm_who who = host_at(3, "c");
+
+	for (uint8_t i = 0; i < limits.hosts; i++)
+		ck_assert_ptr_nonnull(host(i, "c"));
+	ck_assert_ptr_null(host(77, "c"));
+	nlm_host_free(&table, nlm_host_find(&table, &who));
+	ck_assert_ptr_nonnull(host(77, "c"));
+}
+
+TEST(a_network_of_ipv6_leaves_room_for_others)
+{
+	struct nlm_who who = host_at(0, "c");
+	struct nlm_spare spare;
+	struct nlm_host *h = NULL;
+
+	/* Six of eight, each with an address of its own. */
+	who.addr = (struct in6_addr){ .s6_addr = { 0x20, 0x01, 0x0d, 0xb8 } };
+	for (uint8_t i = 0; i < 6; i++) {
+		who.addr.s6_addr[8 + i] = 1;
+		h = nlm_host_get(&table, &who);
+		ck_assert_ptr_nonnull(h);
+		h->ranges = 1249;
+	}
+	who.addr.s6_addr[15] = 1;
+	ck_assert_ptr_null(nlm_host_get(&table, &who));
+	ck_assert(nlm_spare_get(&table, h, true, &spare));
+	nlm_spare_put(&spare);
+	h->ranges += 6;
+	ck_assert(!nlm_spare_get(&table, h, true, &spare));
+	who.addr.s6_addr[7] = 1;
+	h = nlm_host_get(&table, &who);
+	ck_assert_ptr_nonnull(h);
+	ck_assert(nlm_spare_get(&table, h, true, &spare));
+	nlm_spare_put(&spare);
+	ck_assert_ptr_nonnull(host(1, "c"));
+}
+
+TEST(the_names_of_one_address_share_its_bounds)
+{
+	struct nlm_host *a = host(1, "a"), *b = host(1, "b");
+	struct nlm_spare spare;
+
+	ck_assert_ptr_ne(a, b);
+	ck_assert_ptr_eq(a, host(1, "a"));
+	ck_assert_ptr_null(host(1, "c"));
+	ck_assert_ptr_nonnull(host(2, "c"));
+	a->ranges = limits.client_ranges - 2;
+	ck_assert(nlm_spare_get(&table, b, true, &spare));
+	nlm_spare_put(&spare);
+	b->ranges = 1;
+	ck_assert(!nlm_spare_get(&table, b, true, &spare));
+	ck_assert(nlm_spare_get(&table, host(2, "c"), true, &spare));
+	nlm_spare_put(&spare);
+}
+
+TEST(a_waiter_remembers_the_parts_that_its_owner_had)
+{
+	struct nlm_span at = span(10, 30, true);
+	struct nlm_wait *w;
+
+	change(file, 1, &(struct nlm_span){ 0, 12, false }, true);
+	change(file, 1, &(struct nlm_span){ 20, 40, true }, true);
+	w = nlm_wait_add(&table, file, owner(1), &at);
+	ck_assert(nlm_wait_note(w, nlm_hold_find(file, owner(1))));
+	ck_assert_uint_eq(w->nbefore, 2);
+	ck_assert_uint_eq(w->before[0].start, 10);
+	ck_assert_uint_eq(w->before[0].end, 12);
+	ck_assert(!w->before[0].exclusive);
+	ck_assert_uint_eq(w->before[1].start, 20);
+	ck_assert_uint_eq(w->before[1].end, 30);
+	ck_assert(w->before[1].exclusive);
+}
+
+TEST(an_owner_covers_a_range_that_it_holds_as_much_of)
+{
+	change(file, 1, &(struct nlm_span){ 0, 9, true }, true);
+	change(file, 1, &(struct nlm_span){ 10, NLM_EOF, false }, true);
+	ck_assert(nlm_hold_covers(file, owner(1),
+				  &(struct nlm_span){ 2, 9, true }));
+	ck_assert(nlm_hold_covers(file, owner(1),
+				  &(struct nlm_span){ 5, NLM_EOF, false }));
+	ck_assert(!nlm_hold_covers(file, owner(1),
+				   &(struct nlm_span){ 5, 15, true }));
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nlm - the network lock manager: program 100021, versions 1, 3 and 4 (XNFS,
+ * X/Open C702), on an export table.
+ *
+ * Locks are advisory ranges of owners: a client's address and name, its
+ * process's number and handle.  They are kept in memory, and by backends that
+ * have locks of their own (struct vfs_ops), so that local processes see them.
+ * They end with the server: clients reclaim them in the grace period after its
+ * start.
+ */
+#ifndef GANNET_NLM_NLM_H
+#define GANNET_NLM_NLM_H
+
+#include <stdio.h>
+
+#include "rpc/rpc.h"
+#include "vfs/export.h"
+
+struct nsm;
+struct rpc_client;
+
+/* The status monitor's part, that locks need.  Any thread; must not wait. */
+struct nlm_monitor {
+	struct nsm *nsm;
+	/* Calls @done when the host will be told of our restart, and we of its
+	 * own: with 0 or -errno, once, on any thread, perhaps at once. */
+	void (*monitor)(struct nsm *nsm, const char *name,
+			const struct sockaddr *addr,
+			void (*done)(void *arg, int err), void *arg);
+	/* Forgets the call of monitor() with @arg.  True: it is not called
+	 * back. */
+	bool (*forget)(struct nsm *nsm, void *arg);
+	/* Called with a lock that nlm_restarted() takes.  @addr: IPv4 as
+	 * ::ffff:a.b.c.d. */
+	void (*unmonitor)(struct nsm *nsm, const char *name,
+			  const struct sockaddr *addr);
+	/* The machine's rpc.statd said that @name has restarted; it comes back
+	 * by nlm_restarted(). */
+	void (*notified)(struct nsm *nsm, const char *name, uint32_t state);
+};
+
+struct nlm_config {
+	struct export_table *exports;	/* borrowed: outlives the program */
+	struct rpc_server *server;	/* borrowed: gives it workers */
+	/* The share of the workers for calls that first have to ask a name
+	 * service of their caller.  Borrowed; NULL: the common share. */
+	struct work_class *names;
+	struct rpc_client *client;	/* for call-backs; borrowed; NULL: none
+					 * are made */
+	struct nlm_monitor monitor;	/* a NULL function is not called */
+	unsigned grace_s;		/* from nlm_create() on */
+	/* The most locks, waiters and shares of each kind, in all and of one
+	 * client; 0: 65536 and 8192. */
+	unsigned max_locks, max_host_locks;
+	/* Of waiters; 0: 8192 and 1024. */
+	unsigned max_waits, max_host_waits;
+	/* Of calls that wait for the status monitor; 0: 256. */
+	unsigned max_asking;
+	/* Of results of lock messages on their way, and the time for each to
+	 * find the host; 0: 32, and 3 s. */
+	unsigned max_answering;
+	uint32_t answer_ms;
+	/* The first pause between two call-backs for a granted lock; then
+	 * doubled, up to 30 s.  0: 1 s. */
+	uint32_t call_back_ms;
+};
+
+/* Sets *@out to the program, which nlm_destroy() frees; @config is copied.
+ * Starts a thread.  0; -ENOMEM; or another -errno: no thread. */
+int  nlm_create(const struct nlm_config *config, struct rpc_program **out);
+/* Drops all locks and ends the thread.  No call runs any more; shares of
+ * workers and the RPC client must still be there. */
+void nlm_stop(struct rpc_program *prog);
+/* After nlm_stop(). */
+void nlm_destroy(struct rpc_program *prog);
+/* The host @name at @addr has restarted, and its status monitor is in @state
+ * now: its locks and waiters of before end; 0: all do.  Any thread; doesn't
+ * wait. */
+void nlm_restarted(struct rpc_program *prog, const char *name,
+		   const struct sockaddr *addr, uint32_t state);
+/* Writes a line for each lock and waiter, 200 at most.  Any thread; calls that
+ * lock wait meanwhile. */
+void nlm_list(struct rpc_program *prog, FILE *out);
+
+#endif

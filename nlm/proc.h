@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of nlm/. */
+#ifndef GANNET_NLM_PROC_H
+#define GANNET_NLM_PROC_H
+
+#include <stdatomic.h>
+
+#include "nlm/nlm.h"
+#include "nlm/proto.h"
+#include "nlm/table.h"
+
+/* Arguments.  Views lie in the call and are valid while it lives.  All that
+ * name a file begin with struct nlm_args. */
+
+struct nlm_args {			/* TEST LOCK CANCEL UNLOCK GRANTED */
+	struct xdr_view	 cookie;
+	struct xdr_view	 name;
+	struct xdr_view	 fh;
+	struct xdr_view	 oh;
+	uint32_t	 svid;
+	uint64_t	 off;
+	uint64_t	 len;		/* 0: to the end */
+	bool		 block;
+	bool		 exclusive;
+	bool		 reclaim;
+	uint32_t	 state;
+	uint32_t	 mode;		/* SHARE, UNSHARE */
+	uint32_t	 access;
+};
+
+struct nlm_res_args {			/* GRANTED_RES */
+	struct xdr_view	 cookie;
+	uint32_t	 status;
+};
+
+struct nlm_notify_args {		/* SM_NOTIFY, FREE_ALL */
+	struct xdr_view	 name;
+	uint32_t	 state;
+};
+
+/* Results. */
+struct nlm_res {
+	enum nlm_status	 status;
+	struct xdr_view	 cookie;	/* as it came */
+	/* TEST that is denied: the holder. */
+	bool		 exclusive;
+	uint32_t	 svid;
+	uint64_t	 off;
+	uint64_t	 len;
+	uint32_t	 oh_len;
+	uint8_t		 oh[NLM_OBJ_MAX];
+};
+
+/* codec.c: pure.  The arguments and results of versions 1 and 3 ("1") and of
+ * version 4. */
+#define NLM_GET(name) \
+	bool nlm_get_##name##1(struct xdr_in *x, void *args); \
+	bool nlm_get_##name##4(struct xdr_in *x, void *args)
+NLM_GET(test);				/* GRANTED, too */
+NLM_GET(lock);
+NLM_GET(cancel);
+NLM_GET(unlock);
+bool nlm_get_share(struct xdr_in *x, void *args);
+bool nlm_get_res(struct xdr_in *x, void *args);
+bool nlm_get_notify(struct xdr_in *x, void *args);
+bool nlm_get_free_all(struct xdr_in *x, void *args);
+void nlm_put_test1(struct xdr_out *x, const void *res);
+void nlm_put_test4(struct xdr_out *x, const void *res);
+void nlm_put_res1(struct xdr_out *x, const void *res);
+void nlm_put_res4(struct xdr_out *x, const void *res);
+void nlm_put_share1(struct xdr_out *x, const void *res);
+void nlm_put_share4(struct xdr_out *x, const void *res);
+/* The arguments of GRANTED. */
+void nlm_put_granted(struct xdr_out *x, const struct nlm_args *a, bool wide);
+/* The status that versions 1 and 3 have for it. */
+enum nlm_status nlm_status1(enum nlm_status s);
+/* The bytes that are meant; -EFBIG. */
+int nlm_span_of(const struct nlm_args *a, struct nlm_span *at);
+/* The status for 0 or -errno. */
+enum nlm_status nlm_status(int err);
+
+struct nlm {
+	struct rpc_program	 prog;
+	struct nlm_config	 config;
+	uint64_t		 grace_until;	/* ms; set once */
+
+	atomic_uint		 asking;	/* the status monitor */
+	atomic_uint		 answering;	/* results on their way */
+
+	pthread_mutex_t		 lock;	/* guards the rest, and the table */
+	struct nlm_table	 table;
+	uint64_t		 next_id;	/* of grants and lockers */
+	struct cds_list_head	 granted;	/* waiters to call back */
+	unsigned		 jobs;		/* queued or running */
+	bool			 stops;
+	pthread_cond_t		 wake;		/* the thread, or nlm_stop() */
+	pthread_t		 thread;
+};
+
+/* One call; lies in the call's state. */
+struct nlm_op {
+	struct nlm		*nlm;
+	struct export		*exp;	/* counted */
+	struct vfs_node		*node;	/* counted */
+	struct nlm_file		*file;	/* counted */
+	bool			 asked;	/* the status monitor, which said */
+	int			 monitor_err;
+	bool			 rw;	/* the export is, for the caller */
+	bool			 auth_nlm;
+	uint32_t		 id;	/* the handle's export */
+	struct vfs_handle	 handle;
+	struct vfs_cred		 cred;
+};
+_Static_assert(sizeof(struct nlm_op) <= RPC_STATE_SIZE, "fits a call");
+_Static_assert(sizeof(struct nlm_args) <= RPC_ARGS_SIZE, "fits a call");
+_Static_assert(sizeof(struct nlm_res) <= RPC_RES_SIZE, "fits a call");
+
+static inline struct nlm_op *nlm_op(struct rpc_call *call)
+{
+	return rpc_state(call);
+}
+
+/* op.c: steps, and the ends of procedures. */
+/* The owner that the arguments name, at the caller's address.  SHARE and
+ * UNSHARE have no svid: it is 0. */
+struct nlm_who nlm_who_of(struct rpc_call *call);
+struct work_class *nlm_leave(struct rpc_call *call);
+/* Finds the export that the handle names, and the caller there. */
+int nlm_find_export(struct rpc_call *call);
+/* Refuses what is no reclaim in the grace period, and a reclaim after it. */
+int nlm_check_grace(struct rpc_call *call);
+/* The host is monitored before it has a lock. */
+int nlm_monitor_host(struct rpc_call *call);
+/* Opens the file; the caller may lock it. */
+int nlm_find_file(struct rpc_call *call);
+/* Finds a file that has locks; if there is none, the call is done. */
+int nlm_find_held(struct rpc_call *call);
+int nlm_end(struct rpc_call *call, int err);
+/* ... of an asynchronous procedure: the answer is a call. */
+int nlm_end_msg(struct rpc_call *call, int err);
+bool nlm_in_grace(const struct nlm *nlm);
+
+/* lock.c */
+int nlm_test(struct rpc_call *call);
+int nlm_lock(struct rpc_call *call);
+int nlm_cancel(struct rpc_call *call);
+int nlm_unlock(struct rpc_call *call);
+int nlm_granted(struct rpc_call *call);
+
+/* file.c: a file's turn, and changes in it that need the backend. */
+/* The file of @exp with @h, counted, made if @make.  NULL: there is none, or no
+ * memory. */
+struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
+			      const struct vfs_handle *h, bool make);
+void nlm_file_put(struct nlm *nlm, struct nlm_file *f);
+/* Waits for the turn of the file, which is counted. */
+void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f);
+void nlm_turn_end(struct nlm_file *f);
+
+/* The rest in the file's turn, without nlm->lock where nothing is said. */
+
+/* For the owner of @own, or with NULL for one without locks in the file.  0; 1:
+ * @out is a lock that this server did not give; or -errno. */
+int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
+		     struct nlm_hold *own, const struct nlm_span *at,
+		     struct vfs_lock *out);
+/* Under nlm->lock: the owner's hold, made if need be.  NULL: no memory. */
+struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
+			       struct nlm_owner *o);
+/* 0; 1: a lock that this server did not give is in the way; or -errno. */
+int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
+		 const struct nlm_span *at);
+int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
+		   const struct nlm_span *at);
+/* Frees a hold without ranges, and its owner if it has nothing else. */
+void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h);
+/* Gives waiters their locks, in order, as far as nothing is in the way. */
+void nlm_file_grant(struct nlm *nlm, struct nlm_file *f);
+/* Frees a waiter. */
+void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w);
+/* The same, and undoes its grant. */
+void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w);
+
+/* Under nlm->lock, on any thread: a worker takes a turn. */
+void nlm_file_kick(struct nlm *nlm, struct nlm_file *f);
+
+/* grant.c: call-backs. */
+/* Under nlm->lock: the call-backs that are due.  Returns when the next one
+ * is. */
+uint64_t nlm_call_back(struct nlm *nlm, uint64_t now);
+int nlm_granted_res(struct rpc_call *call);
+/* Sends the results of an asynchronous procedure. */
+void nlm_send_res(struct rpc_call *call);
+
+/* share.c */
+int nlm_share(struct rpc_call *call);
+int nlm_unshare(struct rpc_call *call);
+
+/* host.c */
+int nlm_free_all(struct rpc_call *call);
+int nlm_sm_notify(struct rpc_call *call);
+/* Both under nlm->lock. */
+/* Forgets hosts that have had nothing for a while. */
+void nlm_hosts_sweep(struct nlm *nlm, uint64_t now);
+/* Gives a turn to files whose export is gone, and those of which a waiter waits
+ * for others than our clients. */
+void nlm_files_sweep(struct nlm *nlm);
+
+#endif

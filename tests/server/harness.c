@@ -76,7 +76,9 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	struct mountd_config mc = { .exports = h->exports,
 				    .state_dir = c->state_dir,
 				    .rdma = c->rdma_mount };
+	struct rpc_client_config cc = { .rpcbind_port = c->rpcbind_port };
 	struct nfs3_config nc = c->nfs3;
+	struct nlm_config lc = c->nlm;
 
 	must(rpc_server_create(&sc, &h->server), "rpc server");
 	h->names = work_class_create(h->server, "names", 1);
@@ -87,6 +89,13 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	must(nfs3_create(&nc, &h->nfs), "nfs3");
 	must(nfs3_acl_create(&nc, &h->acl), "nfsacl");
 	must(mountd_create(&mc, &h->mount), "mountd");
+	must(rpc_client_create(&cc, &h->client), "rpc client");
+	lc.exports = h->exports;
+	lc.names = h->names;
+	lc.server = h->server;
+	lc.client = h->client;
+	must(nlm_create(&lc, &h->nlm), "nlm");
+	must(rpc_server_add(h->server, h->nlm), "add nlm");
 	must(rpc_server_add(h->server, h->nfs), "add nfs3");
 	must(rpc_server_add(h->server, h->acl), "add nfsacl");
 	must(rpc_server_add(h->server, h->mount), "add mountd");
@@ -198,6 +207,12 @@ static void drain(void)
 	}
 }
 
+/* Backends may be called only from threads like this. */
+static void stop_nlm(void *arg)
+{
+	nlm_stop(arg);
+}
+
 static void destroy_exports(void *arg)
 {
 	export_table_destroy(arg);
@@ -213,8 +228,12 @@ void harness_stop(struct harness *h)
 	h->tcp->ops->stop(h->tcp);
 	drain();
 	h->tcp->ops->free(h->tcp);
+	must(thread_start(&thread, "stop", stop_nlm, h->nlm), "thread");
+	pthread_join(thread, NULL);
+	rpc_client_destroy(h->client);
 	work_class_destroy(h->names);
 	rpc_server_destroy(h->server);
+	nlm_destroy(h->nlm);
 	nfs3_destroy(h->nfs);
 	nfs3_destroy(h->acl);
 	mountd_destroy(h->mount);

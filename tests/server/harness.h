@@ -17,6 +17,8 @@
 
 #include "lib/loop.h"
 #include "nfs3/nfs3.h"
+#include "nlm/nlm.h"
+#include "rpc/client.h"
 #include "rpc/rpc.h"
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
@@ -36,6 +38,8 @@ struct harness_config {
 	bool		      rdma_mount;	/* MOUNT over RDMA, too */
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
 	struct nfs3_config    nfs3;	/* its exports are set here */
+	struct nlm_config     nlm;	/* the same */
+	uint16_t	      rpcbind_port;	/* of clients: 111 */
 };
 
 struct harness {
@@ -46,6 +50,8 @@ struct harness {
 	struct rpc_program	*nfs;
 	struct rpc_program	*acl;
 	struct rpc_program	*mount;
+	struct rpc_program	*nlm;
+	struct rpc_client	*client;
 	struct work_class	*names;		/* one worker */
 	struct xprt_env		 env;
 	struct xprt_listener	*tcp;

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * file - one file's locks: its turn, the backend, and waiters.
+ *
+ * The locks of a file are changed by one thread at a time, that which has the
+ * file's turn.  It asks the backend without nlm->lock, which may take long, and
+ * changes the table under that lock: so whoever has either of them sees the
+ * file's locks stand still.
+ *
+ * Threads that may not wait for a turn mark a thing: a hold is dropped, a
+ * waiter's client has answered.  The next turn acts on the mark; a job on one
+ * of the export's workers is such a turn.
+ */
+#include "nlm/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+
+STAT(nlm_waits_granted, "locks granted to clients that waited for them");
+STAT(nlm_foreign, "locks found to be held by others than clients");
+
+struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
+			      const struct vfs_handle *h, bool make)
+{
+	struct nlm_file *f;
+
+	mutex_lock(&nlm->lock);
+	f = nlm_file_find(&nlm->table, exp->fs, h);
+	if (!f && make) {
+		f = nlm_file_add(&nlm->table, exp->fs, h);
+		if (f) {
+			f->nlm = nlm;
+			f->exp = exp;
+			ref_get(&exp->ref);
+			/* The thread sleeps until there is a file or host. */
+			if (nlm->table.files == 1 && nlm->table.hosts == 0)
+				pthread_cond_signal(&nlm->wake);
+		}
+	}
+	if (f)
+		f->refs++;
+	mutex_unlock(&nlm->lock);
+	return f;
+}
+
+void nlm_file_put(struct nlm *nlm, struct nlm_file *f)
+{
+	struct vfs_node *node = NULL;
+	struct export *exp = NULL;
+
+	mutex_lock(&nlm->lock);
+	/* Nobody has the turn now, nor can get it. */
+	if (--f->refs == 0 && cds_list_empty(&f->holds) &&
+	    cds_list_empty(&f->waits)) {
+		node = f->node;
+		f->node = NULL;
+	}
+	if (nlm_file_idle(f)) {
+		exp = f->exp;
+		nlm_file_free(&nlm->table, f);
+	}
+	mutex_unlock(&nlm->lock);
+	vfs_node_put(node);
+	if (exp)
+		export_put(exp);
+}
+
+/* ---- the backend */
+
+static int ask(struct nlm_file *f, struct vfs_node *node, struct vfs_lock *l)
+{
+	struct vfs_op op = { .node = node, .lock = l };
+
+	if (!f->fs->ops->lock)
+		return 0;
+	return f->fs->ops->lock(&op);
+}
+
+static struct vfs_lock lock_of(enum vfs_lock_how how, struct nlm_hold *h,
+			       const struct nlm_span *at)
+{
+	return (struct vfs_lock){
+		.how = how, .locker = h ? &h->locker : NULL,
+		.off = at->start, .exclusive = at->exclusive,
+		.len = at->end == NLM_EOF ? 0 : at->end - at->start + 1,
+	};
+}
+
+int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
+		     struct nlm_hold *own, const struct nlm_span *at,
+		     struct vfs_lock *out)
+{
+	*out = lock_of(VFS_LOCK_TEST, own, at);
+	return ask(f, node, out);
+}
+
+int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
+		 const struct nlm_span *at)
+{
+	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
+	struct nlm_spare spare;
+	bool room;
+	int err;
+
+	mutex_lock(&nlm->lock);
+	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
+	mutex_unlock(&nlm->lock);
+	if (!room)
+		return -ENOLCK;
+	err = ask(h->file, h->file->node, &l);
+	if (err == 1)
+		stat_inc(nlm_foreign);
+	if (err == 0) {
+		mutex_lock(&nlm->lock);
+		nlm_range_set(&nlm->table, h, at, &spare);
+		mutex_unlock(&nlm->lock);
+	}
+	nlm_spare_put(&spare);
+	return err;
+}
+
+int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
+		   const struct nlm_span *at)
+{
+	struct vfs_lock l = lock_of(VFS_LOCK_CLEAR, h, at);
+	struct nlm_spare spare;
+	int err;
+
+	if (!nlm_spare_get(&nlm->table, h->owner->host, false, &spare))
+		return -ENOLCK;
+	err = ask(h->file, h->file->node, &l);
+	if (err == 0) {
+		mutex_lock(&nlm->lock);
+		nlm_range_clear(&nlm->table, h, at, &spare);
+		mutex_unlock(&nlm->lock);
+	}
+	nlm_spare_put(&spare);
+	return err;
+}
+
+void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
+{
+	static const struct nlm_span all = { .end = NLM_EOF };
+	struct vfs_lock l = lock_of(VFS_LOCK_RELEASE, h, &all);
+	struct nlm_owner *o = h->owner;
+
+	if (!cds_list_empty(&h->ranges))
+		return;
+	ask(h->file, h->file->node, &l);
+	mutex_lock(&nlm->lock);
+	nlm_hold_free(h);
+	nlm_owner_tidy(&nlm->table, o);
+	mutex_unlock(&nlm->lock);
+}
+
+/* Takes all of the hold's locks away. */
+static void drop_hold(struct nlm *nlm, struct nlm_hold *h)
+{
+	static const struct nlm_span all = { .end = NLM_EOF };
+	struct nlm_spare none = { { NULL } };	/* nothing is split */
+
+	mutex_lock(&nlm->lock);
+	nlm_range_clear(&nlm->table, h, &all, &none);
+	mutex_unlock(&nlm->lock);
+	nlm_hold_tidy(nlm, h);
+}
+
+/* ---- waiters */
+
+void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w)
+{
+	struct nlm_owner *o = w->owner;
+
+	mutex_lock(&nlm->lock);
+	if (w->granted)
+		cds_list_del(&w->on_granted);
+	nlm_wait_free(&nlm->table, w);
+	nlm_owner_tidy(&nlm->table, o);
+	mutex_unlock(&nlm->lock);
+}
+
+/* Unlocks the bytes from @start to the one before @next, if there are any. */
+static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
+		      uint64_t next)
+{
+	if (start < next)
+		nlm_hold_clear(nlm, h, &(struct nlm_span){
+			       .start = start, .end = next - 1 });
+}
+
+/* Gives the owner what it had before, which is never in anybody's way. */
+static void put_back(struct nlm *nlm, struct nlm_hold *h, struct nlm_wait *w)
+{
+	uint64_t start = w->at.start;
+
+	for (unsigned i = 0; i < w->nbefore; i++) {
+		clear_gap(nlm, h, start, w->before[i].start);
+		nlm_hold_set(nlm, h, &w->before[i]);
+		start = w->before[i].end + 1;
+	}
+	clear_gap(nlm, h, start, w->at.end + 1);
+}
+
+void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
+{
+	struct nlm_hold *h;
+
+	mutex_lock(&nlm->lock);
+	h = w->granted ? nlm_hold_find(w->file, w->owner) : NULL;
+	/* Others may have what the owner has unlocked since then. */
+	if (h && !nlm_wait_trim(w, h))
+		w->nbefore = 0;
+	mutex_unlock(&nlm->lock);
+	if (h)
+		put_back(nlm, h, w);
+	/* The owner goes with the last of the two. */
+	nlm_wait_end(nlm, w);
+	if (h)
+		nlm_hold_tidy(nlm, h);
+}
+
+/* Gives @w its lock if nothing is in the way. */
+static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
+{
+	struct nlm_hold *h, *other;
+	bool noted = false;
+	int err = -ENOMEM;
+
+	mutex_lock(&nlm->lock);
+	if (nlm_conflict(f, w->owner, &w->at, &other)) {
+		mutex_unlock(&nlm->lock);
+		return;
+	}
+	h = nlm_hold_make(nlm, f, w->owner);
+	noted = h && nlm_wait_note(w, h);
+	mutex_unlock(&nlm->lock);
+	if (noted)
+		err = nlm_hold_set(nlm, h, &w->at);
+	mutex_lock(&nlm->lock);
+	if (err) {
+		f->local = true;
+		mutex_unlock(&nlm->lock);
+		if (h)
+			nlm_hold_tidy(nlm, h);
+		return;
+	}
+	stat_inc(nlm_waits_granted);
+	w->granted = true;
+	w->id = ++nlm->next_id;
+	cds_list_add_tail(&w->on_granted, &nlm->granted);
+	pthread_cond_signal(&nlm->wake);
+	mutex_unlock(&nlm->lock);
+}
+
+void nlm_file_grant(struct nlm *nlm, struct nlm_file *f)
+{
+	struct nlm_wait *w, *next;
+
+	mutex_lock(&nlm->lock);
+	f->local = false;
+	mutex_unlock(&nlm->lock);
+	cds_list_for_each_entry_safe(w, next, &f->waits, on_file)
+		if (!w->granted)
+			grant(nlm, f, w);
+}
+
+struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
+			       struct nlm_owner *o)
+{
+	struct nlm_hold *h = nlm_hold_get(f, o);
+
+	if (h && !h->locker.id)
+		h->locker.id = ++nlm->next_id;
+	return h;
+}
+
+/* ---- turns */
+
+static struct nlm_wait *marked_wait(struct nlm *nlm, struct nlm_file *f,
+				    bool *refused)
+{
+	struct nlm_wait *w, *found = NULL;
+
+	mutex_lock(&nlm->lock);
+	cds_list_for_each_entry(w, &f->waits, on_file)
+		if (w->dropped || f->gone || w->answer != NLM_WAIT_NONE) {
+			*refused = w->answer == NLM_WAIT_REFUSED;
+			found = w;
+			break;
+		}
+	mutex_unlock(&nlm->lock);
+	return found;
+}
+
+static struct nlm_hold *marked_hold(struct nlm *nlm, struct nlm_file *f)
+{
+	struct nlm_hold *h, *found = NULL;
+
+	mutex_lock(&nlm->lock);
+	cds_list_for_each_entry(h, &f->holds, on_file)
+		if (h->dropped || f->gone) {
+			found = h;
+			break;
+		}
+	mutex_unlock(&nlm->lock);
+	return found;
+}
+
+static void drop_shares(struct nlm *nlm, struct nlm_file *f)
+{
+	struct nlm_share *s, *next;
+
+	mutex_lock(&nlm->lock);
+	cds_list_for_each_entry_safe(s, next, &f->shares, on_file) {
+		struct nlm_owner *o = s->owner;
+
+		if (s->dropped || f->gone) {
+			nlm_share_free(&nlm->table, s);
+			nlm_owner_tidy(&nlm->table, o);
+		}
+	}
+	mutex_unlock(&nlm->lock);
+}
+
+/* Acts on marks.  True: locks may have gone. */
+static bool tidy(struct nlm *nlm, struct nlm_file *f)
+{
+	struct nlm_wait *w;
+	struct nlm_hold *h;
+	bool freed = false, refused;
+
+	while ((w = marked_wait(nlm, f, &refused))) {
+		if (refused)
+			nlm_wait_undo(nlm, w);
+		else
+			nlm_wait_end(nlm, w);
+		freed |= refused;
+	}
+	for (; (h = marked_hold(nlm, f)); freed = true)
+		drop_hold(nlm, h);
+	drop_shares(nlm, f);
+	return freed;
+}
+
+void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f)
+{
+	mutex_lock(&f->turn);
+	if (tidy(nlm, f))
+		nlm_file_grant(nlm, f);
+}
+
+void nlm_turn_end(struct nlm_file *f)
+{
+	mutex_unlock(&f->turn);
+}
+
+static void run_job(struct work_item *item)
+{
+	struct nlm_file *f = container_of(item, struct nlm_file, job);
+	struct nlm *nlm = f->nlm;
+	bool again;
+
+	do {
+		nlm_turn_begin(nlm, f);
+		nlm_file_grant(nlm, f);
+		nlm_turn_end(f);
+		mutex_lock(&nlm->lock);
+		again = f->due;
+		f->due = false;
+		f->queued = again;
+		mutex_unlock(&nlm->lock);
+	} while (again);
+	nlm_file_put(nlm, f);
+	mutex_lock(&nlm->lock);
+	if (--nlm->jobs == 0)
+		pthread_cond_broadcast(&nlm->wake);
+	mutex_unlock(&nlm->lock);
+}
+
+void nlm_file_kick(struct nlm *nlm, struct nlm_file *f)
+{
+	if (f->queued) {
+		f->due = true;
+		return;
+	}
+	if (nlm->stops)
+		return;
+	f->queued = true;
+	f->refs++;
+	f->job.run = run_job;
+	nlm->jobs++;
+	rpc_server_submit(nlm->config.server, f->exp->upper, &f->job);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * grant - call-backs to clients that waited, and answers to asynchronous ones.
+ *
+ * A granted waiter stays until its client has answered: the lock is held all
+ * that time.  A client that refuses it, because its process went away
+ * meanwhile, loses it.  One that says nothing is called again, less and less
+ * often, and then no more: it may have heard of its lock, so that stays its
+ * own until its host is known to have restarted.
+ */
+#include "nlm/proc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "rpc/client.h"
+
+#define CALL_MS		10000u
+#define LONGEST_MS	30000u
+#define TRIES		10u
+#define HOST_CALLS	32u	/* at a time */
+
+STAT(nlm_call_backs, "call-backs to clients whose locks were granted");
+STAT(nlm_refused, "granted locks that the client no longer wanted");
+STAT(nlm_unanswered, "lock messages not answered because too many answers "
+     "wait");
+STAT(nlm_silent, "clients that did not answer for their granted lock");
+
+/* A call-back under way. */
+struct telling {
+	struct nlm	*nlm;
+	struct nlm_host	*host;	/* stays while host->calling */
+	uint64_t	 id;
+};
+
+/* Under nlm->lock. */
+static struct nlm_wait *find(struct nlm *nlm, uint64_t id)
+{
+	struct nlm_wait *w;
+
+	cds_list_for_each_entry(w, &nlm->granted, on_granted)
+		if (w->id == id)
+			return w;
+	return NULL;
+}
+
+/* Under nlm->lock: the client has answered. */
+static void answered(struct nlm *nlm, struct nlm_wait *w, uint32_t status)
+{
+	w->answer = status == NLM4_GRANTED ? NLM_WAIT_TAKEN : NLM_WAIT_REFUSED;
+	if (w->answer == NLM_WAIT_REFUSED)
+		stat_inc(nlm_refused);
+	nlm_file_kick(nlm, w->file);
+}
+
+/* Under nlm->lock. */
+static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
+{
+	uint64_t pause = (uint64_t)nlm->config.call_back_ms << w->tries;
+
+	w->next_ms = clock_ms() + MIN(pause, LONGEST_MS);
+	/* The host was not called: others had all places for calls. */
+	if (err == -EBUSY || ++w->tries < TRIES)
+		return;
+	stat_inc(nlm_silent);
+	log_limited(LOG_LEVEL_WARN, "%s does not answer for the lock that it "
+		    "waited for; it may have it, so it keeps it",
+		    w->owner->host->name);
+	w->answer = NLM_WAIT_TAKEN;
+	nlm_file_kick(nlm, w->file);
+}
+
+/* On the client's thread. */
+static void told_client(void *arg, int err, struct xdr_in *results)
+{
+	struct telling *t = arg;
+	struct nlm *nlm = t->nlm;
+	struct nlm_res_args res = { .status = NLM4_GRANTED };
+	struct nlm_wait *w;
+
+	mutex_lock(&nlm->lock);
+	t->host->calling--;
+	pthread_cond_signal(&nlm->wake);
+	w = nlm->stops ? NULL : find(nlm, t->id);
+	if (w && w->answer == NLM_WAIT_NONE) {
+		w->calling = false;
+		if (err == 0 && !w->async && nlm_get_res(results, &res))
+			answered(nlm, w, res.status);
+		else
+			not_answered(nlm, w, err);
+	}
+	mutex_unlock(&nlm->lock);
+	free(t);
+}
+
+static size_t put_args(const struct nlm_wait *w, uint8_t *bytes, size_t size)
+{
+	const struct nlm_owner *o = w->owner;
+	const char *name = o->host->name;
+	const struct nlm_args a = {
+		.cookie = { (const uint8_t *)&w->id, sizeof(w->id) },
+		.name = { (const uint8_t *)name, (uint32_t)strlen(name) },
+		.fh = { w->fh, w->fh_len },
+		.oh = { o->oh, o->oh_len },
+		.svid = o->svid, .off = w->off, .len = w->len,
+		.exclusive = w->at.exclusive,
+	};
+	struct xdr_out x;
+
+	xdr_out_init(&x, bytes, size);
+	nlm_put_granted(&x, &a, w->vers == 4);
+	return xdr_out_len(&x);
+}
+
+/* To the lock manager of the host that @addr is of, wherever that listens. */
+static void set_to(struct rpc_client_to *to,
+		   const struct sockaddr_storage *addr,
+		   const struct sockaddr_storage *local)
+{
+	to->addr = *addr;
+	to->from = *local;
+	xprt_addr_set_port(&to->addr, 0);
+	to->prog = NLM_PROGRAM;
+	to->timeout_ms = CALL_MS;
+}
+
+static void call_back(struct nlm *nlm, struct nlm_wait *w)
+{
+	uint8_t bytes[RPC_CLIENT_ARGS_MAX];
+	struct rpc_client_to to = {
+		.proto = w->proto, .vers = w->vers,
+		.proc = w->async ? NLM_GRANTED_MSG : NLM_GRANTED,
+	};
+	struct telling *t = malloc(sizeof(*t));
+	int err = -ENOMEM;
+
+	set_to(&to, &w->addr, &w->local);
+	if (t) {
+		*t = (struct telling){ nlm, w->owner->host, w->id };
+		err = rpc_client_call(nlm->config.client, &to, bytes,
+				      put_args(w, bytes, sizeof(bytes)),
+				      told_client, t);
+	}
+	stat_inc(nlm_call_backs);
+	w->calling = err == 0;
+	w->owner->host->calling += err == 0;
+	if (err < 0) {
+		free(t);
+		not_answered(nlm, w, err);
+	}
+}
+
+uint64_t nlm_call_back(struct nlm *nlm, uint64_t now)
+{
+	struct nlm_wait *w;
+	uint64_t next = UINT64_MAX;
+
+	if (!nlm->config.client)
+		return next;
+	cds_list_for_each_entry(w, &nlm->granted, on_granted) {
+		if (w->calling || w->answer != NLM_WAIT_NONE ||
+		    w->owner->host->calling >= HOST_CALLS)
+			continue;
+		if (w->next_ms <= now)
+			call_back(nlm, w);
+		if (!w->calling)
+			next = MIN(next, w->next_ms);
+	}
+	return next;
+}
+
+int nlm_granted_res(struct rpc_call *call)
+{
+	const struct nlm_res_args *a = rpc_args(call);
+	struct nlm *nlm = call->prog->ctx;
+	struct nlm_wait *w;
+	uint64_t id;
+
+	if (a->cookie.len != sizeof(id))
+		return 0;
+	memcpy(&id, a->cookie.data, sizeof(id));
+	mutex_lock(&nlm->lock);
+	w = find(nlm, id);
+	if (w && w->answer == NLM_WAIT_NONE &&
+	    xprt_addr_same_host((struct sockaddr *)&w->addr,
+				rpc_call_peer(call)))
+		answered(nlm, w, a->status);
+	mutex_unlock(&nlm->lock);
+	return 0;
+}
+
+static void res_is_sent(void *arg, int err, struct xdr_in *results)
+{
+	struct nlm *nlm = arg;
+
+	atomic_fetch_sub(&nlm->answering, 1);
+}
+
+/* Many clients don't reply to these calls.  So they end when they were sent,
+ * and one to a host that can't be found takes its place for a short time only:
+ * a datagram may come from elsewhere than it says. */
+static void call_with_res(struct nlm *nlm, const struct rpc_client_to *to,
+			  const struct xdr_out *out)
+{
+	if (atomic_fetch_add(&nlm->answering, 1) < nlm->config.max_answering &&
+	    rpc_client_call(nlm->config.client, to, out->start,
+			    xdr_out_len(out), res_is_sent, nlm) == 0)
+		return;
+	/* The client sends again what it gets no answer to. */
+	atomic_fetch_sub(&nlm->answering, 1);
+	stat_inc(nlm_unanswered);
+}
+
+void nlm_send_res(struct rpc_call *call)
+{
+	struct nlm *nlm = call->prog->ctx;
+	const struct xprt *x = call->msg->xprt;
+	bool wide = call->version->vers == 4;
+	uint8_t bytes[RPC_CLIENT_ARGS_MAX];
+	struct rpc_client_to to = {
+		.proto = x->datagram ? IPPROTO_UDP : IPPROTO_TCP,
+		.vers = call->version->vers,
+		.proc = call->procnum + NLM_MSG_TO_RES,
+	};
+	struct xdr_out out;
+
+	if (!nlm->config.client)
+		return;
+	xdr_out_init(&out, bytes, sizeof(bytes));
+	if (call->procnum == NLM_TEST_MSG)
+		(wide ? nlm_put_test4 : nlm_put_test1)(&out, rpc_res(call));
+	else
+		(wide ? nlm_put_res4 : nlm_put_res1)(&out, rpc_res(call));
+	set_to(&to, &x->peer, &x->local);
+	to.one_way = true;
+	to.timeout_ms = nlm->config.answer_ms;
+	call_with_res(nlm, &to, &out);
+}

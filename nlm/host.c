@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* host - clients that restart, and exports that go: their locks go, too. */
+#include "nlm/proc.h"
+
+#include "lib/log.h"
+#include "lib/stats.h"
+
+/* A host without locks is forgotten, and not monitored any more, after so
+ * long. */
+#define IDLE_MS		120000u
+
+STAT(nlm_restarts, "clients whose locks ended because they restarted");
+
+/* Under nlm->lock.  @state: of the host's monitor since its restart; what was
+ * locked with that is kept.  0: nothing is. */
+static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
+{
+	struct nlm_share *s;
+	struct nlm_hold *h;
+	struct nlm_wait *w;
+
+	cds_list_for_each_entry(h, &o->holds, on_owner) {
+		h->dropped = !state || h->state != state;
+		nlm_file_kick(nlm, h->file);
+	}
+	cds_list_for_each_entry(w, &o->waits, on_owner) {
+		w->dropped = !state || w->state != state;
+		nlm_file_kick(nlm, w->file);
+	}
+	cds_list_for_each_entry(s, &o->shares, on_owner) {
+		s->dropped = true;
+		nlm_file_kick(nlm, s->file);
+	}
+}
+
+static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+{
+	struct nlm_owner *o;
+
+	stat_inc(nlm_restarts);
+	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
+		    h->name, h->ranges);
+	cds_list_for_each_entry(o, &h->owners, on_host)
+		drop_owner(nlm, o, state);
+}
+
+void nlm_restarted(struct rpc_program *prog, const char *name,
+		   const struct sockaddr *addr, uint32_t state)
+{
+	const struct nlm_who who = {
+		.addr = xprt_addr_host(addr), .name = (const uint8_t *)name,
+		.name_len = (uint32_t)strlen(name),
+	};
+	struct nlm *nlm = prog->ctx;
+	struct nlm_host *h;
+
+	mutex_lock(&nlm->lock);
+	h = nlm_host_find(&nlm->table, &who);
+	if (h && !nlm->stops)
+		drop_host(nlm, h, state);
+	mutex_unlock(&nlm->lock);
+}
+
+int nlm_free_all(struct rpc_call *call)
+{
+	const struct nlm_notify_args *a = rpc_args(call);
+	const struct nlm_who who = {
+		.addr = xprt_addr_host(rpc_call_peer(call)),
+		.name = a->name.data, .name_len = a->name.len,
+	};
+	struct nlm *nlm = call->prog->ctx;
+	struct nlm_host *h;
+
+	mutex_lock(&nlm->lock);
+	h = nlm_host_find(&nlm->table, &who);
+	if (h)
+		drop_host(nlm, h, 0);
+	mutex_unlock(&nlm->lock);
+	return 0;
+}
+
+/* The machine's rpc.statd calls from a reserved port of loopback; nobody else
+ * may. */
+static bool is_statd(const struct rpc_call *call)
+{
+	return xprt_addr_port(&call->msg->xprt->peer) < IPPORT_RESERVED &&
+	       xprt_addr_is_loopback(rpc_call_peer(call));
+}
+
+int nlm_sm_notify(struct rpc_call *call)
+{
+	const struct nlm_notify_args *a = rpc_args(call);
+	struct nlm *nlm = call->prog->ctx;
+	const struct nlm_monitor *m = &nlm->config.monitor;
+	char name[NLM_NAME_MAX + 1];
+
+	if (!is_statd(call) || a->name.len > NLM_NAME_MAX)
+		return 0;
+	memcpy(name, a->name.data, a->name.len);
+	name[a->name.len] = '\0';
+	if (m->notified)
+		m->notified(m->nsm, name, a->state);
+	else
+		nlm_restarted(&nlm->prog, name, rpc_call_peer(call), a->state);
+	return 0;
+}
+
+static void unmonitor(const struct nlm_monitor *m, const struct nlm_host *h)
+{
+	const struct sockaddr_in6 addr = {
+		.sin6_family = AF_INET6, .sin6_addr = h->addr,
+	};
+
+	if (h->monitored && m->unmonitor)
+		m->unmonitor(m->nsm, h->name, (const struct sockaddr *)&addr);
+}
+
+void nlm_hosts_sweep(struct nlm *nlm, uint64_t now)
+{
+	struct nlm_host *h, *next;
+
+	for (unsigned i = 0; i < NLM_BUCKETS; i++)
+		cds_list_for_each_entry_safe(h, next, &nlm->table.host[i],
+					     link) {
+			if (!cds_list_empty(&h->owners) || h->calling ||
+			    now < h->used_ms + IDLE_MS)
+				continue;
+			unmonitor(&nlm->config.monitor, h);
+			nlm_host_free(&nlm->table, h);
+		}
+}
+
+void nlm_files_sweep(struct nlm *nlm)
+{
+	struct nlm_file *f;
+
+	for (unsigned i = 0; i < NLM_BUCKETS; i++)
+		cds_list_for_each_entry(f, &nlm->table.file[i], link) {
+			if (!f->gone && !export_is_current(nlm->config.exports,
+							   f->exp))
+				f->gone = true;
+			if (f->gone || f->local)
+				nlm_file_kick(nlm, f);
+		}
+}

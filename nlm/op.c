@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * op - the steps that procedures begin with, and their ends.
+ *
+ * A call begins on its poller, which finds the export; all the rest is on a
+ * worker of that export: backends may wait, and so may a file's turn.
+ */
+#include "nlm/proc.h"
+
+#include <errno.h>
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+
+STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
+     "reclaims refused after it");
+STAT(nlm_asking_full, "lock requests put off because too many wait for the "
+     "status monitor");
+STAT(nlm_unmonitored, "locks refused because the status monitor did not take "
+     "the host");
+
+struct work_class *nlm_leave(struct rpc_call *call)
+{
+	const struct nlm *nlm = call->prog->ctx;
+	const struct nlm_op *op = nlm_op(call);
+
+	/* Of other procedures the state is not set. */
+	if (!call->proc->state_zeroed)
+		return NULL;
+	return op->exp ? op->exp->upper : nlm->config.names;
+}
+
+int nlm_find_export(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+	struct nlm_op *op = nlm_op(call);
+	struct nlm *nlm = call->prog->ctx;
+	struct export_table *t = nlm->config.exports;
+	const struct sockaddr *peer = rpc_call_peer(call);
+	const struct rpc_cred *cred = &call->cred;
+	const struct export_claim who = {
+		.none = cred->flavor == RPC_AUTH_NONE, .uid = cred->uid,
+		.gid = cred->gid, .ngids = cred->ngids, .gids = cred->gids,
+	};
+	struct export_opts opts;
+	struct export *exp;
+	int err;
+
+	op->nlm = nlm;
+	err = export_fh_parse(t, a->fh.data, a->fh.len, &op->id, &op->handle);
+	if (err < 0)
+		return err;
+	/* A worker that has to wait for it is of the share for that. */
+	err = (call->may_wait ? export_reach : export_find)(t, op->id, peer,
+			call->msg->xprt->any_port, &exp, &opts);
+	if (err < 0)
+		return err;
+	err = export_caller_counted(t, &opts, &who, call->may_wait,
+				    &op->cred);
+	if (err < 0) {
+		export_put(exp);
+		return err;
+	}
+	op->exp = exp;
+	op->rw = opts.rw;
+	op->auth_nlm = opts.auth_nlm;
+	return call->may_wait ? rpc_call_move(call) : 0;
+}
+
+struct nlm_who nlm_who_of(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+
+	return (struct nlm_who){
+		.addr = xprt_addr_host(rpc_call_peer(call)),
+		.name = a->name.data, .name_len = a->name.len,
+		.oh = a->oh.data, .oh_len = a->oh.len, .svid = a->svid,
+	};
+}
+
+bool nlm_in_grace(const struct nlm *nlm)
+{
+	return clock_ms() < nlm->grace_until;
+}
+
+int nlm_check_grace(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+
+	if (nlm_in_grace(nlm_op(call)->nlm) == a->reclaim)
+		return 0;
+	stat_inc(nlm_grace_refused);
+	return -ETIMEDOUT;
+}
+
+/* ---- monitoring */
+
+static bool is_monitored(struct rpc_call *call)
+{
+	const struct nlm_who who = nlm_who_of(call);
+	struct nlm *nlm = nlm_op(call)->nlm;
+	struct nlm_host *h;
+	bool is;
+
+	mutex_lock(&nlm->lock);
+	h = nlm_host_find(&nlm->table, &who);
+	is = h && h->monitored;
+	/* The sweep doesn't forget the host before this call locks. */
+	if (is)
+		h->used_ms = clock_ms();
+	mutex_unlock(&nlm->lock);
+	return is;
+}
+
+static int note_monitored(struct rpc_call *call)
+{
+	const struct nlm_who who = nlm_who_of(call);
+	struct nlm *nlm = nlm_op(call)->nlm;
+	struct nlm_host *h;
+
+	mutex_lock(&nlm->lock);
+	h = nlm_host_get(&nlm->table, &who);
+	if (h) {
+		h->monitored = true;
+		h->used_ms = clock_ms();
+		pthread_cond_signal(&nlm->wake);
+	}
+	mutex_unlock(&nlm->lock);
+	return h ? 0 : -ENOLCK;
+}
+
+/* False: too many calls wait for the status monitor. */
+static bool begin_asking(struct nlm *nlm)
+{
+	if (atomic_fetch_add(&nlm->asking, 1) < nlm->config.max_asking)
+		return true;
+	atomic_fetch_sub(&nlm->asking, 1);
+	stat_inc(nlm_asking_full);
+	return false;
+}
+
+static void end_asking(struct rpc_call *call)
+{
+	atomic_fetch_sub(&nlm_op(call)->nlm->asking, 1);
+}
+
+static bool cancel_asking(struct rpc_call *call)
+{
+	const struct nlm_monitor *m = &nlm_op(call)->nlm->config.monitor;
+
+	if (!m->forget || !m->forget(m->nsm, call))
+		return false;
+	end_asking(call);
+	return true;
+}
+
+static void monitor_done(void *arg, int err)
+{
+	struct rpc_call *call = arg;
+
+	end_asking(call);
+	nlm_op(call)->asked = true;
+	nlm_op(call)->monitor_err = err;
+	rpc_call_resume(call);
+}
+
+/* The log has the name. */
+static bool valid_name(struct xdr_view name)
+{
+	for (uint32_t i = 0; i < name.len; i++)
+		if (name.data[i] < ' ' || name.data[i] == 0x7f)
+			return false;
+	return name.len > 0 && name.len <= NLM_NAME_MAX;
+}
+
+int nlm_monitor_host(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+	struct nlm_op *op = nlm_op(call);
+	const struct nlm_monitor *m = &op->nlm->config.monitor;
+	char name[NLM_NAME_MAX + 1];
+
+	if (!m->monitor || !valid_name(a->name) || is_monitored(call))
+		return 0;		/* nlm_find_file() refuses the name */
+	if (op->asked) {
+		if (op->monitor_err == 0)
+			return note_monitored(call);
+		stat_inc(nlm_unmonitored);
+		return -ENOLCK;
+	}
+	memcpy(name, a->name.data, a->name.len);
+	name[a->name.len] = '\0';
+	if (!begin_asking(op->nlm))
+		return -ETIMEDOUT;
+	if (!rpc_call_suspend(call, "the status monitor", cancel_asking)) {
+		end_asking(call);
+		return -ETIMEDOUT;
+	}
+	m->monitor(m->nsm, name, rpc_call_peer(call), monitor_done, call);
+	return RPC_PENDING;
+}
+
+/* ---- the file */
+
+/* As knfsd: a lock of either kind needs permission to read, or ownership.  With
+ * no_auth_nlm the call's credential does not matter. */
+static int check_access(struct nlm_op *op, const struct nlm_args *a)
+{
+	const struct vfs_ops *ops = op->node->fs->ops;
+	struct vfs_attr attr;
+	struct vfs_op get = { .cred = &op->cred, .node = op->node,
+			      .attr = &attr };
+	int err;
+
+	if (a->exclusive && !op->rw)
+		return -EROFS;
+	err = ops->getattr(&get);
+	if (err == 0 && attr.type != VFS_REG)
+		err = -EINVAL;
+	if (err < 0 || !op->auth_nlm || attr.uid == op->cred.uid)
+		return err;
+	get.attr = NULL;
+	get.want = VFS_ACCESS_READ;
+	get.granted = 0;
+	err = ops->access(&get);
+	if (err == 0 && !(get.granted & VFS_ACCESS_READ))
+		err = -EACCES;
+	return err;
+}
+
+int nlm_find_file(struct rpc_call *call)
+{
+	const struct nlm_args *a = rpc_args(call);
+	struct nlm_op *op = nlm_op(call);
+	struct vfs_op vfs = { .cred = &op->cred, .fs = op->exp->fs,
+			      .handle = &op->handle };
+	int err;
+
+	if (!valid_name(a->name))
+		return -EINVAL;
+	err = op->exp->fs->ops->open_handle(&vfs);
+	if (err < 0)
+		return err;
+	op->node = vfs.out;
+	err = check_access(op, a);
+	if (err < 0)
+		return err;
+	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, true);
+	return op->file ? 0 : -ENOLCK;
+}
+
+int nlm_find_held(struct rpc_call *call)
+{
+	struct nlm_op *op = nlm_op(call);
+
+	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, false);
+	/* Nobody has a lock there: there is nothing to do. */
+	return op->file ? 0 : RPC_DONE;
+}
+
+static void release(struct nlm_op *op)
+{
+	if (op->file)
+		nlm_file_put(op->nlm, op->file);
+	vfs_node_put(op->node);
+	if (op->exp) {
+		export_caller_put(&op->cred);
+		export_put(op->exp);
+	}
+}
+
+int nlm_end(struct rpc_call *call, int err)
+{
+	const struct nlm_args *a = rpc_args(call);
+	struct nlm_res *r = rpc_res(call);
+
+	release(nlm_op(call));
+	r->cookie = a->cookie;
+	if (err < 0)
+		r->status = nlm_status(err);
+	call->failed = err < 0;
+	return 0;
+}
+
+/* No export is for the caller, or it has no handle. */
+static bool is_stranger(const struct nlm_op *op, int err)
+{
+	return !op->exp && (err == -EACCES || err == -EBADMSG);
+}
+
+int nlm_end_msg(struct rpc_call *call, int err)
+{
+	nlm_end(call, err);
+	/* A call to whatever address a datagram says it is from would trouble
+	 * third parties, and take the places of other calls. */
+	if (err != -ECANCELED && !is_stranger(nlm_op(call), err))
+		nlm_send_res(call);
+	return 0;
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* nlm_client - a lock manager's client, of any version. */
+#include "tests/server/nlm_client.h"
+
+#include <arpa/inet.h>
+#include <semaphore.h>
+
+#include "rpc/getport.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+#include "transport/stream/stream.h"
+
+#define MAX_ARGS	1024u
+
+_Atomic uint32_t nlmc_answer;
+const char *nlmc_from;
+
+/* ---- the lock manager beside the server, and its rpcbind */
+
+static struct pool *pool;
+static struct loop *loop;
+static struct rpc_server *beside;
+static struct xprt_listener *tcp, *udp, *server_udp;
+static struct rpc_client *caller;
+static uint16_t port, server_port;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Under the lock: */
+static struct nlm_came came[NLM_CAME_MAX];
+static unsigned ncame;
+static uint64_t last_cookie;
+
+struct came_args {
+	struct xdr_view cookie;
+	uint32_t svid, status;
+	uint64_t off, len;
+};
+
+static bool get_granted(struct xdr_in *x, struct came_args *a, bool wide)
+{
+	a->cookie = xdr_get_opaque(x, 1024);
+	xdr_get_bool(x);
+	xdr_get_opaque(x, 1024);
+	xdr_get_opaque(x, 64);
+	xdr_get_opaque(x, 1024);
+	a->svid = xdr_get_u32(x);
+	a->off = wide ? xdr_get_u64(x) : xdr_get_u32(x);
+	a->len = wide ? xdr_get_u64(x) : xdr_get_u32(x);
+	a->status = 0;
+	return xdr_ok(x) && xdr_left(x) == 0;
+}
+
+static bool get_granted1(struct xdr_in *x, void *args)
+{
+	return get_granted(x, args, false);
+}
+
+static bool get_granted4(struct xdr_in *x, void *args)
+{
+	return get_granted(x, args, true);
+}
+
+static bool get_result(struct xdr_in *x, void *args)
+{
+	struct came_args *a = args;
+
+	*a = (struct came_args){ .cookie = xdr_get_opaque(x, 1024) };
+	a->status = xdr_get_u32(x);
+	return xdr_ok(x);
+}
+
+static int note_call(struct rpc_call *call)
+{
+	const struct came_args *a = rpc_args(call);
+
+	pthread_mutex_lock(&lock);
+	ck_assert_uint_lt(ncame, NLM_CAME_MAX);
+	came[ncame++] = (struct nlm_came){
+		.vers = call->version->vers, .proc = call->procnum,
+		.svid = a->svid, .off = a->off, .len = a->len,
+		.status = a->status,
+	};
+	if (a->cookie.len == sizeof(last_cookie))
+		memcpy(&last_cookie, a->cookie.data, a->cookie.len);
+	pthread_mutex_unlock(&lock);
+	*(uint32_t *)rpc_res(call) = nlmc_answer;
+	return 0;
+}
+
+static void put_granted(struct xdr_out *x, const void *res)
+{
+	xdr_put_opaque(x, "", 0);
+	xdr_put_u32(x, *(const uint32_t *)res);
+}
+
+static bool get_question(struct xdr_in *x, void *args)
+{
+	for (int i = 0; i < 4; i++)
+		xdr_get_u32(x);
+	return xdr_ok(x);
+}
+
+static int tell_port(struct rpc_call *call)
+{
+	*(uint32_t *)rpc_res(call) = nlmc_answer == NLM_DEAF ? 0 : port;
+	return 0;
+}
+
+static void put_port(struct xdr_out *x, const void *res)
+{
+	xdr_put_u32(x, *(const uint32_t *)res);
+}
+
+#define CAME(n, get, put) { \
+	.name = n, .decode = get, .encode = put, .steps = { note_call }, \
+	.args_size = sizeof(struct came_args), .res_size = 4 }
+#define MANAGER(v) { \
+	[NLM_GRANTED] = CAME("GRANTED", get_granted##v, put_granted), \
+	[NLM_GRANTED_MSG] = CAME("GRANTED_MSG", get_granted##v, NULL), \
+	[NLM_TEST_RES] = CAME("TEST_RES", get_result, NULL), \
+	[NLM_LOCK_RES] = CAME("LOCK_RES", get_result, NULL), \
+	[NLM_CANCEL_RES] = CAME("CANCEL_RES", get_result, NULL), \
+	[NLM_UNLOCK_RES] = CAME("UNLOCK_RES", get_result, NULL), \
+	}
+
+static const struct rpc_proc manager1[16] = MANAGER(1);
+static const struct rpc_proc manager4[16] = MANAGER(4);
+static const struct rpc_proc binder[4] = {
+	[3] = {
+		.name = "GETPORT", .decode = get_question, .encode = put_port,
+		.steps = { tell_port }, .res_size = 4,
+	},
+};
+
+RPC_COUNTERS(counts, 16);
+
+static const struct rpc_version manager_versions[] = {
+	{ 1, 16, manager1, counts }, { 3, 16, manager1, counts },
+	{ 4, 16, manager4, counts },
+};
+static const struct rpc_version binder_versions[] = {
+	{ 2, 4, binder, counts },
+};
+
+static struct rpc_program manager_program = {
+	.name = "their nlockmgr", .prog = NLM_PROGRAM, .nversions = 3,
+	.versions = manager_versions,
+};
+static struct rpc_program binder_program = {
+	.name = "their rpcbind", .prog = 100000, .nversions = 1,
+	.versions = binder_versions,
+};
+
+static void start_beside(void)
+{
+	struct rpc_server_config config = { .nworkers = 1 };
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct xprt_env env = { .loops = &loop, .nloops = 1, .max_conns = 9 };
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(pool_create(16 << 20, &pool), 0);
+	ck_assert_int_eq(loop_create("beside", &loop), 0);
+	ck_assert_int_eq(loop_start(loop), 0);
+	config.pool = env.pool = pool;
+	ck_assert_int_eq(rpc_server_create(&config, &beside), 0);
+	ck_assert_int_eq(rpc_server_add(beside, &manager_program), 0);
+	ck_assert_int_eq(rpc_server_add(beside, &binder_program), 0);
+	env.sink = rpc_server_sink(beside);
+	ck_assert_int_eq(tcp_listen(&env, (struct sockaddr *)&at, NULL, &tcp),
+			 0);
+	memcpy(&at, &tcp->local, sizeof(at));
+	port = ntohs(at.sin_port);
+	ck_assert_int_eq(udp_listen(&env, (struct sockaddr *)&at, NULL, &udp),
+			 0);
+}
+
+static void stop_beside(void)
+{
+	tcp->ops->free(tcp);
+	udp->ops->free(udp);
+	rpc_server_destroy(beside);
+	loop_stop(loop);
+	loop_destroy(loop);
+	pool_destroy(pool);
+}
+
+/* ---- both */
+
+void nlmc_open(uint16_t tcp_port)
+{
+	server_port = tcp_port;
+	ck_assert_int_eq(rpc_client_create(NULL, &caller), 0);
+}
+
+void nlmc_close(void)
+{
+	rpc_client_destroy(caller);
+}
+
+void nlmc_start(const struct harness_config *config)
+{
+	struct harness_config c = { 0 };
+	struct sockaddr_in at = { .sin_family = AF_INET };
+
+	if (config)
+		c = *config;
+	nlmc_answer = NLM4_GRANTED;
+	nlmc_from = NULL;
+	ncame = 0;
+	start_beside();
+	if (c.rpcbind_port == 0)
+		c.rpcbind_port = port;
+	nfs_setup_with(&c);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(udp_listen(&srv.env, (struct sockaddr *)&at, NULL,
+				    &server_udp), 0);
+	nlmc_open(srv.port);
+}
+
+void nlmc_end(void)
+{
+	nlmc_close();
+	server_udp->ops->stop(server_udp);
+	server_udp->ops->free(server_udp);
+	nfs_teardown();
+	stop_beside();
+}
+
+uint16_t nlmc_rpcbind(void)
+{
+	return port;
+}
+
+unsigned nlmc_came(struct nlm_came *out)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = ncame;
+	memcpy(out, came, n * sizeof(*out));
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+unsigned nlmc_count(uint32_t proc)
+{
+	struct nlm_came all[NLM_CAME_MAX];
+	unsigned n = nlmc_came(all), found = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		found += all[i].proc == proc;
+	return found;
+}
+
+/* ---- calls */
+
+struct answer {
+	sem_t	 done;
+	int	 err;
+	bool	 is_message;
+	uint32_t vers, proc;
+	uint32_t status;
+	struct nlm_holder holder;
+};
+
+static void answer_came(void *arg, int err, struct xdr_in *x)
+{
+	struct answer *a = arg;
+	bool wide = a->vers == 4;
+
+	a->err = err;
+	if (err == 0 && !a->is_message) {
+		struct xdr_view cookie = xdr_get_opaque(x, 1024);
+
+		if (cookie.len != 3 || memcmp(cookie.data, "abc", 3) != 0)
+			a->err = -EPROTO;
+		a->status = xdr_get_u32(x);
+	}
+	if (a->err == 0 && a->proc == NLM_TEST && a->status == NLM4_DENIED) {
+		a->holder.bytes.exclusive = xdr_get_bool(x);
+		a->holder.svid = xdr_get_u32(x);
+		xdr_get_opaque(x, 1024);
+		a->holder.bytes.off = wide ? xdr_get_u64(x) : xdr_get_u32(x);
+		a->holder.bytes.len = wide ? xdr_get_u64(x) : xdr_get_u32(x);
+	}
+	if (a->err == 0 && !xdr_ok(x))
+		a->err = -EPROTO;
+	sem_post(&a->done);
+}
+
+static struct xdr_out args;
+static uint8_t bytes[MAX_ARGS];
+
+static uint32_t send_call(const struct nlm_process *p, struct answer *a)
+{
+	struct rpc_client_to to = {
+		.proto = p->proto, .prog = NLM_PROGRAM, .vers = p->vers,
+		.proc = a->proc, .timeout_ms = 60000,
+	};
+	struct sockaddr_in at = { .sin_family = AF_INET };
+
+	at.sin_port = htons(server_port);
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (p->proto == IPPROTO_UDP)
+		memcpy(&at, &server_udp->local, sizeof(at));
+	memcpy(&to.addr, &at, sizeof(at));
+	at.sin_port = 0;
+	inet_pton(AF_INET, nlmc_from ? nlmc_from : "127.0.0.1", &at.sin_addr);
+	memcpy(&to.from, &at, sizeof(at));
+	a->vers = p->vers;
+	sem_init(&a->done, 0, 0);
+	ck_assert(!args.bad);
+	ck_assert_int_eq(rpc_client_call(caller, &to, bytes,
+					 xdr_out_len(&args), answer_came, a),
+			 0);
+	wait_sem(&a->done);
+	sem_destroy(&a->done);
+	ck_assert_int_eq(a->err, 0);
+	return a->status;
+}
+
+static void begin_args(void)
+{
+	xdr_out_init(&args, bytes, sizeof(bytes));
+	xdr_put_opaque(&args, "abc", 3);	/* the cookie */
+}
+
+static void put_file(const struct nlm_process *p)
+{
+	char oh[32];
+	int len = snprintf(oh, sizeof(oh), "%u@%s", p->svid, p->host);
+
+	xdr_put_opaque(&args, p->host, (uint32_t)strlen(p->host));
+	xdr_put_opaque(&args, p->fh.data.data_val, p->fh.data.data_len);
+	xdr_put_opaque(&args, oh, (uint32_t)len);
+}
+
+static void put_lock(const struct nlm_process *p, struct nlm_bytes b)
+{
+	put_file(p);
+	xdr_put_u32(&args, p->svid);
+	if (p->vers == 4) {
+		xdr_put_u64(&args, b.off);
+		xdr_put_u64(&args, b.len);
+	} else {
+		xdr_put_u32(&args, (uint32_t)b.off);
+		xdr_put_u32(&args, (uint32_t)b.len);
+	}
+}
+
+static void put_lock_args(const struct nlm_process *p, struct nlm_bytes b,
+			  bool block, bool reclaim)
+{
+	begin_args();
+	xdr_put_bool(&args, block);
+	xdr_put_bool(&args, b.exclusive);
+	put_lock(p, b);
+	xdr_put_bool(&args, reclaim);
+	xdr_put_u32(&args, 7);			/* the state */
+}
+
+uint32_t nlmc_lock(const struct nlm_process *p, struct nlm_bytes b, bool block)
+{
+	put_lock_args(p, b, block, false);
+	return send_call(p, &(struct answer){ .proc = NLM_LOCK });
+}
+
+uint32_t nlmc_reclaim(const struct nlm_process *p, struct nlm_bytes b)
+{
+	put_lock_args(p, b, false, true);
+	return send_call(p, &(struct answer){ .proc = NLM_LOCK });
+}
+
+uint32_t nlmc_lock_unwatched(const struct nlm_process *p, struct nlm_bytes b)
+{
+	put_lock_args(p, b, false, false);
+	return send_call(p, &(struct answer){ .proc = NLM_NM_LOCK });
+}
+
+uint32_t nlmc_unlock(const struct nlm_process *p, struct nlm_bytes b)
+{
+	begin_args();
+	put_lock(p, b);
+	return send_call(p, &(struct answer){ .proc = NLM_UNLOCK });
+}
+
+static void put_cancel(const struct nlm_process *p, struct nlm_bytes b)
+{
+	begin_args();
+	xdr_put_bool(&args, true);
+	xdr_put_bool(&args, b.exclusive);
+	put_lock(p, b);
+}
+
+uint32_t nlmc_cancel(const struct nlm_process *p, struct nlm_bytes b)
+{
+	put_cancel(p, b);
+	return send_call(p, &(struct answer){ .proc = NLM_CANCEL });
+}
+
+static void put_test(const struct nlm_process *p, struct nlm_bytes b)
+{
+	begin_args();
+	xdr_put_bool(&args, b.exclusive);
+	put_lock(p, b);
+}
+
+uint32_t nlmc_test(const struct nlm_process *p, struct nlm_bytes b,
+		   struct nlm_holder *out)
+{
+	struct answer a = { .proc = NLM_TEST };
+
+	put_test(p, b);
+	send_call(p, &a);
+	if (out)
+		*out = a.holder;
+	return a.status;
+}
+
+uint32_t nlmc_granted(const struct nlm_process *p, struct nlm_bytes b)
+{
+	put_test(p, b);
+	return send_call(p, &(struct answer){ .proc = NLM_GRANTED });
+}
+
+static uint32_t share_call(const struct nlm_process *p, uint32_t proc,
+			   uint32_t mode, uint32_t access)
+{
+	begin_args();
+	put_file(p);
+	xdr_put_u32(&args, mode);
+	xdr_put_u32(&args, access);
+	xdr_put_bool(&args, false);
+	return send_call(p, &(struct answer){ .proc = proc });
+}
+
+uint32_t nlmc_share(const struct nlm_process *p, uint32_t mode,
+		    uint32_t access)
+{
+	return share_call(p, NLM_SHARE, mode, access);
+}
+
+uint32_t nlmc_unshare(const struct nlm_process *p)
+{
+	return share_call(p, NLM_UNSHARE, 0, 0);
+}
+
+static void send_void(const struct nlm_process *p, uint32_t proc)
+{
+	send_call(p, &(struct answer){ .proc = proc, .is_message = true });
+}
+
+void nlmc_free_all(const struct nlm_process *p)
+{
+	xdr_out_init(&args, bytes, sizeof(bytes));
+	xdr_put_opaque(&args, p->host, (uint32_t)strlen(p->host));
+	xdr_put_u32(&args, 9);
+	send_void(p, NLM_FREE_ALL);
+}
+
+void nlmc_restarted(const char *host, uint32_t state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	nlm_restarted(srv.nlm, host, (struct sockaddr *)&at, state);
+}
+
+static void put_notify_call(const char *host)
+{
+	static const uint32_t header[] = {
+		4711, 0, 2, NLM_PROGRAM, 4, NLM_SM_NOTIFY, 0, 0, 0, 0,
+	};
+
+	xdr_out_init(&args, bytes, sizeof(bytes));
+	for (unsigned i = 0; i < ARRAY_SIZE(header); i++)
+		xdr_put_u32(&args, header[i]);
+	xdr_put_opaque(&args, host, (uint32_t)strlen(host));
+	xdr_put_u32(&args, 9);
+	xdr_put_fixed(&args, "0123456789abcdef", NLM_NOTIFY_PRIV);
+}
+
+bool nlmc_notify(const char *host, bool reserved)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint8_t reply[64];
+
+	if (reserved && bindresvport(fd, NULL) < 0) {
+		close(fd);
+		return false;
+	}
+	put_notify_call(host);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&server_udp->local,
+				 sizeof(struct sockaddr_in)), 0);
+	ck_assert_int_eq(send(fd, bytes, xdr_out_len(&args), 0),
+			 (ssize_t)xdr_out_len(&args));
+	/* An accepted call without results. */
+	ck_assert_int_eq(recv(fd, reply, sizeof(reply), 0), 24);
+	close(fd);
+	return true;
+}
+
+void nlmc_message(const struct nlm_process *p, uint32_t proc,
+		  struct nlm_bytes b, bool block)
+{
+	if (proc == NLM_TEST_MSG) {
+		put_test(p, b);
+	} else if (proc == NLM_LOCK_MSG) {
+		put_lock_args(p, b, block, false);
+	} else if (proc == NLM_CANCEL_MSG) {
+		put_cancel(p, b);
+	} else {
+		begin_args();
+		put_lock(p, b);
+	}
+	send_void(p, proc);
+}
+
+void nlmc_granted_res(const struct nlm_process *p, uint32_t status)
+{
+	xdr_out_init(&args, bytes, sizeof(bytes));
+	pthread_mutex_lock(&lock);
+	xdr_put_opaque(&args, &last_cookie, sizeof(last_cookie));
+	pthread_mutex_unlock(&lock);
+	xdr_put_u32(&args, status);
+	send_void(p, NLM_GRANTED_RES);
+}

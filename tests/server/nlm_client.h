@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nlm_client - a lock manager's client, of any version, with a lock manager of
+ * its own that is called back.
+ */
+#ifndef GANNET_TESTS_SERVER_NLM_CLIENT_H
+#define GANNET_TESTS_SERVER_NLM_CLIENT_H
+
+#include "nlm/proto.h"
+#include "rpc/client.h"
+#include "tests/server/nfs_client.h"
+
+/* A process of a client that locks one file. */
+struct nlm_process {
+	const char *host;		/* caller_name */
+	uint32_t    svid;
+	uint32_t    vers;
+	int	    proto;		/* IPPROTO_TCP or IPPROTO_UDP */
+	nfs_fh3	    fh;
+};
+
+struct nlm_bytes {
+	uint64_t off;
+	uint64_t len;
+	bool	 exclusive;
+};
+
+/* The answer to TEST. */
+struct nlm_holder {
+	struct nlm_bytes bytes;
+	uint32_t svid;
+};
+
+/* The call-backs and answers that came to this machine's lock manager. */
+struct nlm_came {
+	uint32_t vers, proc;
+	uint32_t svid;
+	uint64_t off, len;
+	uint32_t status;		/* of a p_RES */
+};
+#define NLM_CAME_MAX	128u
+
+/*
+ * Starts the server, with @config or NULL, and a lock manager beside it which
+ * answers @nlmc_answer to call-backs, or is nowhere to be found while that is
+ * NLM_DEAF.
+ */
+#define NLM_DEAF	(~0u)
+extern _Atomic uint32_t nlmc_answer;
+/* Calls come from this address; NULL: from 127.0.0.1. */
+extern const char *nlmc_from;
+void nlmc_start(const struct harness_config *config);
+void nlmc_end(void);
+/* The port where hosts' rpcbinds are asked. */
+uint16_t nlmc_rpcbind(void);
+/* For a server elsewhere, over TCP only, without a lock manager beside it. */
+void nlmc_open(uint16_t tcp_port);
+void nlmc_close(void);
+/* Copies what came so far; returns how many. */
+unsigned nlmc_came(struct nlm_came *out);
+/* Returns the number of those calls, of @proc. */
+unsigned nlmc_count(uint32_t proc);
+
+/* Each returns the status. */
+uint32_t nlmc_lock(const struct nlm_process *p, struct nlm_bytes b, bool block);
+uint32_t nlmc_reclaim(const struct nlm_process *p, struct nlm_bytes b);
+uint32_t nlmc_unlock(const struct nlm_process *p, struct nlm_bytes b);
+uint32_t nlmc_cancel(const struct nlm_process *p, struct nlm_bytes b);
+uint32_t nlmc_test(const struct nlm_process *p, struct nlm_bytes b,
+		   struct nlm_holder *out);
+/* NM_LOCK. */
+uint32_t nlmc_lock_unwatched(const struct nlm_process *p, struct nlm_bytes b);
+uint32_t nlmc_share(const struct nlm_process *p, uint32_t mode,
+		    uint32_t access);
+uint32_t nlmc_unshare(const struct nlm_process *p);
+/* GRANTED, to the server. */
+uint32_t nlmc_granted(const struct nlm_process *p, struct nlm_bytes b);
+void nlmc_free_all(const struct nlm_process *p);
+/* p_MSG: the answer comes to the lock manager. */
+void nlmc_message(const struct nlm_process *p, uint32_t proc,
+		  struct nlm_bytes b, bool block);
+/* Answers the last call-back with @status, as a client that got GRANTED_MSG. */
+void nlmc_granted_res(const struct nlm_process *p, uint32_t status);
+/* The host at 127.0.0.1 has restarted. */
+void nlmc_restarted(const char *host, uint32_t state);
+/* Sends SM_NOTIFY for @host; false: the test can't have a reserved port. */
+bool nlmc_notify(const char *host, bool reserved);
+
+/* nlm_libnfs.c, since libnfs has other names for the numbers: LOCK of version 4
+ * by libnfs, of bytes 0 to 2 of @fh, exclusive.  Returns the status. */
+uint32_t nlmc_libnfs_lock(uint16_t port, nfs_fh3 fh);
+
+#endif

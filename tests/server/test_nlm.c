@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Locks, as clients of each version ask for them. */
+#include "tests/server/nlm_client.h"
+
+#include <unistd.h>
+
+#include "lib/thread.h"
+#include "tests/unit/runner.h"
+
+static struct nlm_process one, two;
+
+static const struct nlm_bytes head = { 0, 10, true };
+static const struct nlm_bytes all = { 0, 0, true };
+static const struct nlm_bytes all_shared = { 0, 0, false };
+
+static void start_with(const struct harness_config *config)
+{
+	nlmc_start(config);
+	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_TCP,
+				    nfs_make_file(top, "file", "") };
+	two = (struct nlm_process){ "c2", 22, 4, IPPROTO_TCP, one.fh };
+}
+
+static void start(void)
+{
+	start_with(NULL);
+}
+
+TEST_CASE(.setup = start, .teardown = nlmc_end);
+
+TEST(a_lock_keeps_others_out_until_it_is_unlocked)
+{
+	struct nlm_holder h;
+
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, all, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, all_shared, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_test(&two, all, &h), NLM4_DENIED);
+	ck_assert_uint_eq(h.svid, 11);
+	ck_assert_uint_eq(h.bytes.off, 0);
+	ck_assert_uint_eq(h.bytes.len, 10);
+	ck_assert(h.bytes.exclusive);
+	ck_assert_uint_eq(nlmc_test(&one, all, NULL), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, all, false), NLM4_GRANTED);
+}
+
+TEST(shared_locks_go_together)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, all_shared, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, all_shared, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+TEST(processes_of_one_client_exclude_each_other)
+{
+	struct nlm_process other = one;
+
+	other.svid = 12;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&other, head, false), NLM4_DENIED);
+}
+
+TEST(versions_1_3_and_4_over_tcp_and_udp_see_the_same_locks)
+{
+	static const uint32_t versions[] = { 1, 3, 4 };
+	struct nlm_holder h;
+
+	for (unsigned i = 0; i < 6; i++) {
+		one.vers = versions[i % 3];
+		two.vers = versions[(i + 1) % 3];
+		one.proto = i % 2 ? IPPROTO_UDP : IPPROTO_TCP;
+		two.proto = i / 3 ? IPPROTO_UDP : IPPROTO_TCP;
+		ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmc_test(&two, all, &h), NLM4_DENIED);
+		ck_assert_uint_eq(h.bytes.len, 10);
+		ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+		ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
+	}
+}
+
+TEST(ranges_of_32_bits_reach_to_the_end_of_the_file)
+{
+	const struct nlm_bytes far = { 1ull << 40, 5, true };
+	const struct nlm_bytes beyond = { 0xfffffff0, 0x20, true };
+	struct nlm_holder h;
+
+	one.vers = 3;
+	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_test(&one, beyond, &h), NLM4_DENIED);
+	ck_assert_uint_eq(h.bytes.off, UINT32_MAX);
+	ck_assert_uint_eq(nlmc_lock(&one, beyond, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&two, far), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, beyond, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_DENIED);
+}
+
+TEST(offsets_beyond_63_bits_are_too_big)
+{
+	const struct nlm_bytes beyond = { 1ull << 63, 1, true };
+
+	ck_assert_uint_eq(nlmc_lock(&one, beyond, false), NLM4_FBIG);
+	ck_assert_uint_eq(nlmc_test(&one, beyond, NULL), NLM4_FBIG);
+}
+
+TEST(each_version_has_its_own_words_for_an_error)
+{
+	one.fh = top;			/* a directory */
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_FAILED);
+	one.fh.data.data_len = 5;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_STALE_FH);
+	one.vers = 3;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED_NOLOCKS);
+}
+
+TEST(names_with_control_characters_are_refused)
+{
+	one.host = "c1\nerr: c1";
+	ck_assert_uint_eq(nlmc_lock_unwatched(&one, head), NLM4_FAILED);
+	ck_assert_uint_eq(nlmc_share(&one, 1, 1), NLM4_FAILED);
+}
+
+TEST(a_removed_file_is_stale_and_its_locks_can_be_unlocked)
+{
+	REMOVE3args ra = { .object = { top, (char *)"file" } };
+	REMOVE3res rr;
+
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nfs_call(&root, remove, &ra, &rr);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_STALE_FH);
+	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
+}
+
+TEST(shares_deny_each_other_and_free_all_ends_them)
+{
+	one.vers = two.vers = 3;
+	/* Reads, and denies others to write. */
+	ck_assert_uint_eq(nlmc_share(&one, 2, 1), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&two, 0, 3), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_share(&two, 1, 1), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_share(&two, 0, 1), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unshare(&one), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_DENIED);
+	nlmc_free_all(&two);
+	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_GRANTED);
+}
+
+TEST(free_all_ends_unwatched_locks_and_restarted_hosts_lose_theirs)
+{
+	ck_assert_uint_eq(nlmc_lock_unwatched(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	nlmc_free_all(&one);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	nlmc_restarted("c3", 9);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	/* The lock was made with state 7. */
+	nlmc_restarted("c2", 7);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	nlmc_restarted("c2", 9);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+}
+
+/* Exported to all addresses of this machine. */
+#define LOCAL_EXPORTS	"/mem 127.0.0.0/8(rw,insecure,no_root_squash)\n"
+
+TEST(clients_of_one_name_have_locks_of_their_own)
+{
+	harness_publish(&srv, LOCAL_EXPORTS);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_from = "127.0.0.2";
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	nlmc_free_all(&one);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	nlmc_from = NULL;
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	nlmc_from = "127.0.0.2";
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+}
+
+TEST(strangers_on_an_unprivileged_port_tell_of_no_restart)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_notify("c1", false);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	if (nlmc_notify("c1", true))
+		ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+/* The operator's list, malloced. */
+static char *list(void)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	nlm_list(srv.nlm, out);
+	fclose(out);
+	return text;
+}
+
+TEST(the_operator_sees_locks_and_waiters)
+{
+	char *text;
+
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, all_shared, true), NLM4_BLOCKED);
+	text = list();
+	ck_assert_str_eq(text, "locks: 1 of 2 clients, 1 waiters, 0 shares\n"
+		"lock of c1, process 11: /mem, bytes 0 to 9\n"
+		"lock waited for by c2, process 22: /mem, bytes 0 to the end, "
+		"shared\n");
+	free(text);
+}
+
+static bool is_listed(const char *what)
+{
+	char *text = list();
+	bool is = strstr(text, what);
+
+	free(text);
+	return is;
+}
+
+TEST(an_export_that_is_taken_away_takes_its_locks_along)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	harness_publish(&srv, "/other 127.0.0.1(rw,insecure)\n");
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_STALE_FH);
+	EVENTUALLY(!is_listed("lock of c1"));
+	/* harness_stop() waits until its file system is unmounted. */
+}
+
+TEST(callers_need_permission_to_read_unless_the_export_says_no)
+{
+	SETATTR3args sa = { .object = one.fh };
+	SETATTR3res sr;
+
+	sa.new_attributes.mode.set_it = 1;
+	sa.new_attributes.uid.set_it = 1;
+	sa.new_attributes.uid.set_uid3_u.uid = 4711;
+	nfs_call(&root, setattr, &sa, &sr);
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,all_squash)\n");
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_FAILED);
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,all_squash,"
+			"anonuid=4711)\n");
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	harness_publish(&srv, "/mem 127.0.0.1(rw,insecure,all_squash,"
+			"insecure_locks)\n");
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	harness_publish(&srv, "/mem 127.0.0.1(ro,insecure,all_squash,"
+			"insecure_locks)\n");
+	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_ROFS);
+	ck_assert_uint_eq(nlmc_lock(&one, all_shared, false), NLM4_GRANTED);
+}
+
+TEST(the_server_waits_for_no_lock_of_others)
+{
+	ck_assert_uint_eq(nlmc_granted(&one, head), NLM4_DENIED);
+	one.vers = 1;
+	ck_assert_uint_eq(nlmc_granted(&one, head), NLM4_DENIED);
+}
+
+TEST(libnfs_locks)
+{
+	ck_assert_uint_eq(nlmc_libnfs_lock(srv.port, one.fh), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, all, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
+}
+
+/* ---- the grace period */
+
+static void start_grace(void)
+{
+	const struct harness_config config = { .nlm = { .grace_s = 2 } };
+
+	start_with(&config);
+}
+
+TEST_CASE(.setup = start_grace, .teardown = nlmc_end);
+
+TEST(only_reclaims_are_granted_in_the_grace_period_and_none_after_it)
+{
+	ck_assert_uint_eq(nlmc_lock(&two, head, true),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_test(&two, head, NULL),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_share(&two, 1, 1), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_lock_unwatched(&two, head),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_cancel(&two, head), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_reclaim(&two, head), NLM4_DENIED);
+	EVENTUALLY(nlmc_lock(&two, head, false) == NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_reclaim(&two, (struct nlm_bytes){ 50, 1, true }),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+}
+
+/* The status monitor answers when the grace period is over. */
+static struct late {
+	void	  (*done)(void *arg, int err);
+	void	   *arg;
+	pthread_t   thread;
+	bool	    asked;
+} late;
+
+static void answer_late(void *arg)
+{
+	usleep(1200000);
+	late.done(late.arg, 0);
+}
+
+static void monitor_late(struct nsm *nsm, const char *name,
+			 const struct sockaddr *addr,
+			 void (*done)(void *arg, int err), void *arg)
+{
+	late.done = done;
+	late.arg = arg;
+	late.asked = true;
+	ck_assert_int_eq(thread_start(&late.thread, "late", answer_late, NULL),
+			 0);
+}
+
+static void start_late(void)
+{
+	const struct harness_config config = {
+		.nlm = { .grace_s = 1, .monitor.monitor = monitor_late },
+	};
+
+	start_with(&config);
+}
+
+TEST_CASE(.setup = start_late, .teardown = nlmc_end);
+
+TEST(a_reclaim_that_waits_until_the_grace_period_is_over_is_refused)
+{
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_DENIED_GRACE_PERIOD);
+	if (late.asked)
+		pthread_join(late.thread, NULL);
+}
+
+/* ---- bounds */
+
+static void start_small(void)
+{
+	const struct harness_config config = {
+		.nlm = { .max_locks = 8, .max_host_locks = 4 },
+	};
+
+	start_with(&config);
+}
+
+TEST_CASE(.setup = start_small, .teardown = nlmc_end);
+
+TEST(a_client_with_too_many_locks_is_told_and_another_is_not)
+{
+	const struct nlm_bytes far = { 500, 1, true };
+	struct nlm_bytes b = { 0, 1, true };
+	uint32_t status = NLM4_GRANTED;
+
+	harness_publish(&srv, LOCAL_EXPORTS);
+	for (; status == NLM4_GRANTED && b.off < 100; b.off += 2)
+		status = nlmc_lock(&one, b, false);
+	ck_assert_uint_eq(status, NLM4_DENIED_NOLOCKS);
+	ck_assert_uint_le(b.off, 10);
+	/* Another name makes no other client. */
+	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_DENIED_NOLOCKS);
+	nlmc_from = "127.0.0.2";
+	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_GRANTED);
+	nlmc_from = NULL;
+	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Locks of new hosts while the status monitor does not answer: its disk
+ * hangs. */
+#include "tests/server/nlm_client.h"
+
+#include <sys/socket.h>
+
+#include "lib/stats.h"
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+#define ROOM	4u		/* for calls at the status monitor */
+
+/* The calls that the status monitor has. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *asked[2 * ROOM];
+static unsigned nasked, nforgotten;
+static void (*tell_done)(void *arg, int err);
+
+static void monitor_hangs(struct nsm *nsm, const char *name,
+			  const struct sockaddr *addr,
+			  void (*done)(void *arg, int err), void *arg)
+{
+	pthread_mutex_lock(&lock);
+	tell_done = done;
+	asked[nasked++] = arg;
+	pthread_mutex_unlock(&lock);
+}
+
+static bool monitor_forgets(struct nsm *nsm, void *arg)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < nasked && !found; i++) {
+		found = asked[i] == arg;
+		if (found)
+			asked[i] = NULL;
+	}
+	nforgotten += found;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static unsigned count_asked(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = nasked;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static unsigned count_forgotten(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lock);
+	n = nforgotten;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static nfs_fh3 file;
+static int fd;
+
+static void start(void)
+{
+	const struct harness_config config = {
+		.nlm = { .max_asking = ROOM, .monitor = {
+			.monitor = monitor_hangs, .forget = monitor_forgets } },
+	};
+
+	nasked = nforgotten = 0;
+	nlmc_start(&config);
+	file = nfs_make_file(top, "file", "");
+	fd = daemon_connect(srv.port);
+}
+
+TEST_CASE(.setup = start, .teardown = nlmc_end);
+
+/* LOCK of version 4 by the host @name, of a byte of its own. */
+static void send_lock(uint32_t number)
+{
+	uint8_t bytes[512];
+	struct xdr_out x;
+	char name[16];
+	size_t len;
+
+	snprintf(name, sizeof(name), "new%u", number);
+	xdr_out_init(&x, bytes, sizeof(bytes));
+	xdr_put_u32(&x, 0);			/* the mark, below */
+	xdr_put_u32(&x, number);
+	for (unsigned i = 0; i < 9; i++)
+		xdr_put_u32(&x, (uint32_t[]){ 0, 2, NLM_PROGRAM, 4, NLM_LOCK,
+					      1, 20, 0, 0 }[i]);
+	for (unsigned i = 0; i < 5; i++)	/* the rest of AUTH_SYS, none */
+		xdr_put_u32(&x, 0);
+	xdr_put_opaque(&x, "abc", 3);
+	xdr_put_bool(&x, false);
+	xdr_put_bool(&x, true);
+	xdr_put_string(&x, name);
+	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
+	xdr_put_string(&x, "an owner");
+	xdr_put_u32(&x, 1);
+	xdr_put_u64(&x, number);
+	xdr_put_u64(&x, 1);
+	xdr_put_bool(&x, false);
+	xdr_put_u32(&x, 1);
+	len = xdr_out_len(&x);
+	xdr_out_init(&x, bytes, 4);
+	xdr_put_u32(&x, 0x80000000u | (uint32_t)(len - 4));
+	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
+}
+
+/* The status in the next reply. */
+static uint32_t take_status(void)
+{
+	uint32_t reply[10];
+
+	ck_assert_int_eq(recv(fd, reply, sizeof(reply), MSG_WAITALL),
+			 sizeof(reply));
+	return ntohl(reply[9]);
+}
+
+TEST(locks_that_wait_for_the_status_monitor_are_bounded)
+{
+	for (uint32_t i = 0; i < ROOM + 2; i++)
+		send_lock(i);
+	/* Those that have no room are to come again. */
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+	EVENTUALLY(count_asked() == ROOM);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_asking_full"), 2);
+	for (unsigned i = 0; i < ROOM; i++)
+		tell_done(asked[i], 0);
+	for (unsigned i = 0; i < ROOM; i++)
+		ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	/* There is room again. */
+	send_lock(ROOM);
+	EVENTUALLY(count_asked() == ROOM + 1);
+	tell_done(asked[ROOM], 0);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+TEST(a_connection_that_goes_takes_its_waiting_locks_along)
+{
+	for (uint32_t i = 0; i < ROOM; i++)
+		send_lock(i);
+	EVENTUALLY(count_asked() == ROOM);
+	close(fd);
+	EVENTUALLY((rpc_server_relieve(srv.server),
+		    count_forgotten() == ROOM));
+	fd = daemon_connect(srv.port);
+	send_lock(ROOM);
+	EVENTUALLY(count_asked() == ROOM + 1);
+	tell_done(asked[ROOM], 0);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}

@@ -18,6 +18,8 @@
 #include "lib/util.h"
 
 #define MIB	((size_t)1 << 20)
+/* As the kernel's lock manager. */
+#define GRACE_S	50u
 
 struct option_row {
 	const char *name;
@@ -169,6 +171,11 @@ static const char *set_spin(struct options *o, char *value)
 	return set_unsigned(value, 0, 1000, &o->spin);
 }
 
+static const char *set_grace(struct options *o, char *value)
+{
+	return set_unsigned(value, 0, 3600, &o->grace);
+}
+
 static const char *set_max_conns(struct options *o, char *value)
 {
 	return set_unsigned(value, 1, 1000000, &o->max_conns);
@@ -288,7 +295,7 @@ static const struct option_row rows[] = {
 	{ "backend-dir", "DIR", set_backend_dir,
 	  "where modules are (" BACKENDDIR ")" },
 	{ "port", "N", set_port,
-	  "TCP and UDP port of NFS and MOUNT (2049); 0: any free" },
+	  "TCP and UDP port of all but RDMA (2049); 0: any free" },
 	{ "rdma-port", "N", set_rdma_port,
 	  "port of NFS/RDMA (20049); 0: any free" },
 	{ "rdma", "MODE", set_rdma,
@@ -303,6 +310,9 @@ static const struct option_row rows[] = {
 	  "file system (16)" },
 	{ "pollers", "N", set_pollers,
 	  "threads that serve connections (one a processor)" },
+	{ "grace", "SECONDS", set_grace,
+	  "for so long after the start clients get back the locks\n"
+	  "that they had, and nobody gets others (50)" },
 	{ "spin", "US", set_spin,
 	  "microseconds that a poller spins before it sleeps,\n"
 	  "while calls come that fast (40)" },
@@ -321,7 +331,8 @@ static const struct option_row rows[] = {
 	  "most memory for replies kept for retransmitted calls\n"
 	  "(1/256 of the machine's, between 16 and 256)" },
 	{ "state-dir", "DIR", set_state_dir,
-	  "where keys, tables and the mount list are kept (root:\n"
+	  "where keys, tables and the lists of mounts and of hosts\n"
+	  "with locks are kept (root:\n"
 	  LOCALSTATEDIR "/lib/gannet; else $XDG_STATE_HOME/gannet\n"
 	  "or ~/.local/state/gannet)" },
 	{ "seccomp", "WHAT", set_seccomp,
@@ -487,6 +498,7 @@ static bool set_defaults(struct options *o, int argc)
 	o->rdma = RDMA_AUTO;
 	o->threads = 16;
 	o->spin = LOOP_SPIN_US;
+	o->grace = GRACE_S;
 	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
 	o->max_conns = 4096;
 	default_memory(o);

@@ -32,6 +32,7 @@ struct options {
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  spin;			/* microseconds */
+	unsigned	  grace;		/* seconds */
 	unsigned	  max_conns;
 	unsigned	  max_client_conns;	/* 0: not given */
 	size_t		  memory;	/* bytes of payload buffers */

@@ -2,6 +2,7 @@
 /* The list of RPC programs. */
 #include "daemon/programs.h"
 
+#include "daemon/locks.h"
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
 #include "portmap/portmap.h"
@@ -10,5 +11,7 @@ const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nfs3_row,
 	&nfs3_acl_row,
 	&mountd_row,
+	&nsm_row,
+	&nlm_row,
 	&portmap_row,
 };

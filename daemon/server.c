@@ -17,6 +17,7 @@
 #include "daemon/announce.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
+#include "daemon/locks.h"
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
@@ -61,6 +62,7 @@ struct server {
 	struct reloader		*reloader;
 	/* Of program_rows; NULL: not needed. */
 	struct rpc_program	*programs[PROGRAMS_MAX];
+	struct locks		 locks;
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
 	struct rpcrdma_budget	 rdma_budget;
@@ -319,7 +321,7 @@ static void announce_all(struct server *s)
 	}
 	if (err)
 		log_info("rpcbind does not answer: clients need the mount "
-			 "options port= and mountport=");
+			 "options port=, mountport= and nolock");
 }
 
 static int start_rpc(struct server *s)
@@ -338,7 +340,7 @@ static int make_programs(struct server *s)
 	const struct program_env env = {
 		.server = s->rpc, .exports = s->exports, .names = s->names,
 		.state_dir = s->o->state_dir, .rdma_mount = s->o->rdma_mount,
-		.port_mapper = s->o->rpcbind,
+		.port_mapper = s->o->rpcbind, .locks = &s->locks,
 	};
 	int err = 0;
 
@@ -384,6 +386,9 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
+	err = locks_start(s->o, &s->locks);
+	if (err)
+		return err;
 	err = make_programs(s);
 	if (!err)
 		err = reloader_start(reload, s, &s->reloader);
@@ -451,8 +456,10 @@ int server_start(const struct options *o, const struct backends *backends,
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->port)
 			listen_for_one(s, program_rows[i], s->programs[i]);
+	locks_listen(&s->locks, o, &s->env, &s->listeners[0].l->local);
 	if (o->rpcbind)
 		announce_all(s);
+	nsm_tell(s->locks.nsm);
 	*out = s;
 	return 0;
 
@@ -488,10 +495,11 @@ void server_stop(struct server *s)
 
 		l->ops->free(l);
 	}
-	/* No call runs any more. */
+	locks_unlisten(&s->locks);	/* no call runs any more */
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->stop)
 			program_rows[i]->stop(s->programs[i]);
+	locks_stop(&s->locks);
 	shares_clear(&s->shares);
 	if (s->names)
 		work_class_destroy(s->names);
@@ -502,6 +510,7 @@ void server_stop(struct server *s)
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->destroy)
 			program_rows[i]->destroy(s->programs[i]);
+	locks_free(&s->locks);
 	if (s->exports)
 		export_table_destroy(s->exports);
 	while (s->nfabrics > 0) {

@@ -46,7 +46,7 @@ listed()
 		esac
 	done
 }
-listed 'daemon/programs.c' \
+listed 'daemon/programs.c daemon/locks.c daemon/locks.h' \
 	'(nfs3|mountd|nlm|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]

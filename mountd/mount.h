@@ -4,8 +4,9 @@
 #define GANNET_MOUNTD_MOUNT_H
 
 #include "mountd/mountd.h"
+#include "vfs/walk.h"
 
-#define MNTPATHLEN	1024
+#define MNTPATHLEN	WALK_PATH_MAX
 #define MNTNAMLEN	255
 
 enum mount_procnum {
@@ -73,14 +74,7 @@ void mount_put_mnt3(struct xdr_out *x, const void *res);
 void mount_put_mnt1(struct xdr_out *x, const void *res);
 enum mountstat3 mount_status(int err);
 
-/* MNT between its steps. */
-struct mount_op {
-	struct export	*exp;		/* counted */
-	struct export_opts opts;
-	uint32_t	 rest;		/* in the path: what is below it */
-};
-
-/* mnt.c */
+/* mnt.c: MNT's state is a struct walk. */
 /* For struct rpc_program: the share of the export that MNT names, whose disk
  * may be slow. */
 struct work_class *mount_leave(struct rpc_call *call);

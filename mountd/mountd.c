@@ -46,7 +46,7 @@
 		.encode = mount_put_mnt##version, \
 		.args_size = sizeof(struct mount_path_args), \
 		.res_size = sizeof(struct mount_mnt_res), \
-		.state_zeroed = sizeof(struct mount_op), \
+		.state_zeroed = sizeof(struct walk), \
 	}
 
 static const struct rpc_proc procs1[] = {

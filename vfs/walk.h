@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * walk - from a path that a client names to a directory of an export.
+ *
+ * The export that the path lies in, then one look-up a component from the
+ * export's root, as the caller: so it leads nowhere that LOOKUP would refuse.
+ * Symbolic links are followed as far as they stay in the export.
+ */
+#ifndef GANNET_VFS_WALK_H
+#define GANNET_VFS_WALK_H
+
+#include "lib/xdr.h"
+#include "vfs/export.h"
+
+/* As MNTPATHLEN of RFC 1813, and RQ_PATHLEN of rquota. */
+#define WALK_PATH_MAX	1024
+
+/* The client whose path it is.  Borrowed. */
+struct walk_client {
+	struct export_table   *exports;
+	const struct sockaddr *peer;
+	bool		       any_port;
+	bool		       may_wait;	/* this thread: it's a worker */
+	struct export_claim    who;
+};
+
+/* As far as it came.  Zeros at first; walk_end() frees what it holds. */
+struct walk {
+	struct export	   *exp;	/* counted; NULL: it has not begun */
+	struct export_opts  opts;	/* the caller's, there */
+	struct vfs_cred	    cred;	/* with exp; counted */
+	uint32_t	    rest;	/* in the path: what is below the export
+					 * that walk_begin() found */
+};
+
+/*
+ * @path as a string without the slashes at its end.  0; -ENAMETOOLONG; -EINVAL:
+ * it is no absolute path.
+ */
+int walk_path(struct xdr_view path, char out[WALK_PATH_MAX + 1]);
+/*
+ * Finds the export that @path lies in, and the caller.  Waits only if
+ * @c->may_wait.  0; -EAGAIN: a worker has to, since a name service is to be
+ * asked, or the export is to be opened; -ENODEV: nothing is mounted on its
+ * mountpoint; or as walk_path() and export_find_path().
+ */
+int walk_begin(const struct walk_client *c, struct xdr_view path,
+	       struct walk *w);
+/*
+ * Goes on to the directory at the end of @path, and on the way into other
+ * exports, of which w->exp is the last.  *@out is counted.  Workers only.
+ */
+int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
+	    struct vfs_node **out);
+void walk_end(struct walk *w);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mount_space - a mount name space of the test's own: as root, or by a user
+ * name space.
+ */
+#ifndef GANNET_TESTS_SERVER_MOUNT_SPACE_H
+#define GANNET_TESTS_SERVER_MOUNT_SPACE_H
+
+#include "tests/server/nfs_client.h"
+
+/* A tmpfs that nobody else sees. */
+extern char space_base[];
+
+/* main() of such a test.  It is skipped where nothing may be mounted. */
+int space_run_tests(void);
+/* The handle, kept over a restart of the server and the client. */
+nfs_fh3 space_keep(nfs_fh3 fh);
+/* GETATTR's status.  A file system that is being opened says JUKEBOX for a
+ * moment: waits for its end. */
+int space_status(nfs_fh3 fh);
+/* MNT's status, and the handle, which lasts until the next call. */
+int space_mnt(const char *path, nfs_fh3 *fh);
+
+#endif

@@ -137,7 +137,8 @@ static void put_advice(struct tool *t)
 		u->transport == NFS_RDMA ? "rdma" : "tcp", six, port);
 	if (t->mount.port)
 		fprintf(f, ",mountport=%u", t->mount.port);
-	fprintf(f, ",mountproto=tcp%s,nolock ", six);
+	fprintf(f, ",mountproto=tcp%s%s ", six,
+		nfsc_has_locks(u, &t->o->config) ? "" : ",nolock");
 	fprintf(f, strchr(u->host, ':') ? "[%s]:" : "%s:", u->host);
 	put_quoted(f, t->mount.dir);
 	fputs(" DIR\n", f);

@@ -171,6 +171,19 @@ static int read_dir(struct tool *t, const struct nfsc_fh *dir,
 	return TOOL_OK;
 }
 
+/* READDIRPLUS may leave attributes out, as it does of mount points. */
+static void look_up(struct tool *t, const struct nfsc_fh *dir,
+		    struct nfsc_entry *e)
+{
+	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir,
+			      .name = e->name };
+
+	if (e->attr.valid || session_do(t->s, &op) < 0 || op.status != 0)
+		return;
+	e->fh = op.obj;
+	e->attr = op.attr;
+}
+
 static int list_dir(struct tool *t, const struct tool_object *obj)
 {
 	struct listing l = { 0 };
@@ -179,6 +192,8 @@ static int list_dir(struct tool *t, const struct tool_object *obj)
 	if (l.n > 0)
 		qsort(l.e, l.n, sizeof(*l.e), by_name);
 	for (size_t i = 0; i < l.n; i++) {
+		if (err == TOOL_OK && t->o->lengthy)
+			look_up(t, &obj->fh, l.e[i]);
 		if (err == TOOL_OK)
 			print_entry(t, l.e[i]);
 		free(l.e[i]);

@@ -9,7 +9,8 @@
 
 enum {
 	MOUNT_VERSION = 3, MNT = 1, UMNT = 3, NFS_PORT = 2049,
-	REPLY_MS = 10000, GOODBYE_MS = 1000,
+	REPLY_MS = 10000, GOODBYE_MS = 1000, LOCKS_MS = 2000,
+	NLM_VERSION = 4,
 };
 
 /*
@@ -126,4 +127,19 @@ void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 		return;
 	call(w, UMNT, m->dir, c, GOODBYE_MS, &x);
 	wire_close(w);
+}
+
+bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c)
+{
+	struct nfsc_config one = *c;
+	struct nfsc_wire *w;
+	bool has;
+
+	if (c->connect_ms == 0 || c->connect_ms > LOCKS_MS)
+		one.connect_ms = LOCKS_MS;
+	if (wire_open(url->host, 0, RPC_NLM, NLM_VERSION, &one, &w) < 0)
+		return false;
+	has = !wire_is_local(w);
+	wire_close(w);
+	return has;
 }

@@ -201,6 +201,9 @@ int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 		 const struct nfsc_mount *m);
 const char *nfsc_mount_status_name(uint32_t status);
+/* True if the host's rpcbind knows a lock manager, and the host is another
+ * machine: the kernel has its own here. */
+bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c);
 
 /* ---- codecs (RFC 1813), pure */
 

@@ -7,6 +7,7 @@
 
 enum {
 	RPC_PORTMAP = 100000, RPC_NFS = 100003, RPC_MOUNT = 100005,
+	RPC_NLM = 100021,
 	/* Bytes of a header, AUTH_SYS with 16 groups in it. */
 	RPC_HEADER_MAX = 128,
 	/* Bytes of a call of NFS, without the data of a WRITE. */

@@ -417,6 +417,18 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 	return err;
 }
 
+bool wire_is_local(const struct nfsc_wire *w)
+{
+	struct sockaddr_storage here, there = { 0 };
+	socklen_t len = sizeof(there);
+
+	if (socket_local(w->fd, &here) < 0 ||
+	    getpeername(w->fd, (struct sockaddr *)&there, &len) < 0)
+		return false;
+	return xprt_addr_same_host((struct sockaddr *)&here,
+				   (struct sockaddr *)&there);
+}
+
 void wire_close(struct nfsc_wire *w)
 {
 	if (w->fd >= 0)

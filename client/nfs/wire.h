@@ -33,6 +33,8 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 	      uint32_t version, const struct nfsc_config *c,
 	      struct nfsc_wire **out);
 void wire_close(struct nfsc_wire *w);
+/* True if both ends have one address: the host is this machine. */
+bool wire_is_local(const struct nfsc_wire *w);
 
 /* Sends as much as there is room for; wire_receive() sends the rest. */
 void wire_send(struct nfsc_wire *w, struct wire_out *m);

@@ -34,6 +34,7 @@
 #include <gannet/vfs_acl.h>
 #include <gannet/vfs_errors.h>
 #include <gannet/vfs_lock.h>
+#include <gannet/vfs_quota.h>
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
@@ -276,6 +277,7 @@ struct vfs_op {
 		struct vfs_limits	*limits;
 		struct vfs_acls		*acls;	/* getacl, setacl */
 		struct vfs_lock		*lock;
+		struct vfs_quota	*quota;
 	};
 };
 
@@ -501,6 +503,14 @@ struct vfs_ops {
 	 * May be NULL: nobody else locks files there.
 	 */
 	vfs_op_fn *lock;
+	/*
+	 * Fills in @quota's results, as they are for the file system of the
+	 * directory @node.  As the server: who may ask is decided before, and
+	 * op->cred is NULL, as is op->later.  On workers; may block.  -EPERM:
+	 * the server itself may not look; another -errno: no quota is on there.
+	 * May be NULL: there are no quotas.
+	 */
+	vfs_op_fn *quota;
 	/*
 	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
 	 * waits for it any more.  True: it has had no effect and will have

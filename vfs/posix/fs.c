@@ -3,6 +3,7 @@
 #include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/places.h"
+#include "vfs/quotas.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -361,6 +362,11 @@ static int posix_limits(struct vfs_op *op)
 	return 0;
 }
 
+static int posix_quota(struct vfs_op *op)
+{
+	return quota_ask(to_posix(op->node)->fd, op->quota);
+}
+
 static const struct vfs_option options[] = {
 	{ "async", VFS_FLAG, offsetof(struct posix_options, async), 0, 0 },
 	{ "table", VFS_FLAG, offsetof(struct posix_options, table), 0, 0 },
@@ -403,4 +409,5 @@ const struct vfs_ops posix_vfs_ops = {
 	.lock = posix_lock,
 	.getacl = posix_getacl,
 	.setacl = posix_setacl,
+	.quota = posix_quota,
 };

@@ -116,8 +116,8 @@ static const char *const allowed[] = {
  * kernel has a traced process make.
  */
 static const struct { const char *name; int nr; } newer[] = {
-	{ "set_mempolicy_home_node", 450 }, { "cachestat", 451 },
-	{ "fchmodat2", 452 }, { "map_shadow_stack", 453 },
+	{ "quotactl_fd", 443 }, { "set_mempolicy_home_node", 450 },
+	{ "cachestat", 451 }, { "fchmodat2", 452 }, { "map_shadow_stack", 453 },
 	{ "futex_wake", 454 }, { "futex_wait", 455 },
 	{ "futex_requeue", 456 }, { "statmount", 457 }, { "mseal", 462 },
 #if defined(__x86_64__) && !defined(__ILP32__)
@@ -127,8 +127,7 @@ static const struct { const char *name; int nr; } newer[] = {
 #endif
 };
 
-/* The number of the call @name, or __NR_SCMP_ERROR. */
-static int number_of(const char *name)
+int confine_number(const char *name)
 {
 	int nr = seccomp_syscall_resolve_name(name);
 
@@ -214,7 +213,7 @@ static int allow_all(scmp_filter_ctx f)
 	int err = 0;
 
 	for (unsigned i = 0; !err && i < ARRAY_SIZE(allowed); i++) {
-		int nr = number_of(allowed[i]);
+		int nr = confine_number(allowed[i]);
 
 		if (nr != __NR_SCMP_ERROR)
 			err = seccomp_rule_add(f, SCMP_ACT_ALLOW, nr, 0);

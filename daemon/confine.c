@@ -20,7 +20,7 @@
  * a caller has lost the first six meanwhile, unless the caller is user 0
  * (capabilities(7)).
  */
-static const uint64_t wanted =
+static const uint64_t serving =
 	BIT(CAP_CHOWN) |		/* SETATTR and CREATE as user 0 */
 	BIT(CAP_DAC_OVERRIDE) |		/* SETATTR; the state directory */
 	BIT(CAP_DAC_READ_SEARCH) |	/* open_by_handle_at() */
@@ -37,7 +37,7 @@ static const uint64_t wanted =
 	BIT(CAP_IPC_LOCK);		/* memory pinned for RDMA devices, in
 					 * containers with a limit of it */
 
-static void drop_bounding_set(void)
+static void drop_bounding_set(uint64_t wanted)
 {
 	for (int cap = 0; cap < 64; cap++) {
 		if (prctl(PR_CAPBSET_READ, cap) < 0)
@@ -47,14 +47,14 @@ static void drop_bounding_set(void)
 	}
 }
 
-void confine_capabilities(void)
+void confine_capabilities_to(uint64_t wanted)
 {
 	struct __user_cap_header_struct head = {
 		.version = _LINUX_CAPABILITY_VERSION_3,
 	};
 	struct __user_cap_data_struct caps[2];
 
-	drop_bounding_set();		/* first: needs CAP_SETPCAP */
+	drop_bounding_set(wanted);	/* first: needs CAP_SETPCAP */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &head, caps) < 0) {
 		log_warn("capget: %s", strerror(errno));
@@ -69,6 +69,11 @@ void confine_capabilities(void)
 	}
 	if (syscall(SYS_capset, &head, caps) < 0)
 		log_warn("capset: %s", strerror(errno));
+}
+
+void confine_capabilities(void)
+{
+	confine_capabilities_to(serving);
 }
 
 /* ---- Landlock.  From linux/landlock.h, which may be older than the kernel */

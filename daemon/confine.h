@@ -14,6 +14,8 @@
 #ifndef GANNET_DAEMON_CONFINE_H
 #define GANNET_DAEMON_CONFINE_H
 
+#include <stdint.h>
+
 /* The effect of a system call that is not on the list. */
 enum confine_calls {
 	CONFINE_KILL,		/* ends the process */
@@ -24,8 +26,13 @@ enum confine_calls {
 /* Confines the process. 0, or -errno after the reason was logged. */
 int confine(enum confine_calls calls);
 
-/* The parts of confine(), for tests. */
+/* The parts of confine(), for tests and the helper. */
 void confine_capabilities(void);
 int confine_system_calls(enum confine_calls calls);
+/* Gives up all capabilities but those of @wanted, a bit each, for good. */
+void confine_capabilities_to(uint64_t wanted);
+/* The number of a system call, which libseccomp may be too old for; or
+ * __NR_SCMP_ERROR. */
+int confine_number(const char *name);
 
 #endif

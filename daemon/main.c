@@ -23,6 +23,7 @@
 
 #include "daemon/confine.h"
 #include "daemon/exports.h"
+#include "daemon/helper.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
 #include "lib/clock.h"
@@ -343,6 +344,7 @@ static int run_daemon(const struct options *o, int parent)
 	raise_limit(RLIMIT_NOFILE);
 	lock_any_memory();
 	umask(0);
+	helper_start(o->seccomp);
 
 	/* Before the process is confined: a module may need more than serving
 	 * does for its own start, and no code is loaded later. */

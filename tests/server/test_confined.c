@@ -2,6 +2,7 @@
 /* The limits of a confined gannetd, tested from outside. */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
@@ -119,6 +120,70 @@ TEST(every_thread_has_the_capabilities_that_serving_needs_only)
 	ck_assert(daemon_start(&d, ARGS(MEM)));
 	each_thread(has_few_capabilities);
 	daemon_end(&d, SIGTERM);
+}
+
+/* The child of the daemon that asks for quotas; 0: there is none. */
+static pid_t find_helper(void)
+{
+	char command[80], text[32] = "";
+	FILE *f;
+
+	snprintf(command, sizeof(command), "pgrep -P %d -x gannetd-quota",
+		 d.pid);
+	f = popen(command, "re");
+	ck_assert_ptr_nonnull(f);
+	if (!fgets(text, sizeof(text), f))
+		*text = '\0';
+	pclose(f);
+	return atoi(text);
+}
+
+/* True if this process has the capability that the helper keeps. */
+static bool may_administer(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct caps[2];
+
+	return syscall(SYS_capget, &head, caps) == 0 &&
+	       caps[0].effective & 1u << CAP_SYS_ADMIN;
+}
+
+static bool is_gone(pid_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+TEST(the_quota_helper_has_one_capability_and_a_filter)
+{
+	uint64_t has;
+	pid_t pid, server;
+	char tid[16];
+
+	ck_assert(daemon_start(&d, ARGS(MEM)));
+	server = d.pid;
+	pid = find_helper();
+	if (pid == 0) {			/* we may not have what it keeps */
+		ck_assert(!may_administer());
+		daemon_end(&d, SIGTERM);
+		return;
+	}
+	snprintf(tid, sizeof(tid), "%d", pid);
+	d.pid = pid;
+	is_filtered(tid);
+	has = status_of(tid, "CapEff:", 16) | status_of(tid, "CapPrm:", 16) |
+	      status_of(tid, "CapBnd:", 16);
+	ck_assert_uint_eq(has, BIT(CAP_SYS_ADMIN));
+	ck_assert_uint_eq(status_of(tid, "CapInh:", 16), 0);
+	d.pid = server;
+	/* To the group, as a terminal's interrupt. */
+	kill(pid, SIGINT);
+	kill(pid, SIGTERM);
+	ck_assert(daemon_answers(&d));
+	ck_assert_int_eq(find_helper(), pid);
+	daemon_end(&d, SIGKILL);
+	EVENTUALLY(is_gone(pid));
 }
 
 /* Some devices go by the limit, and what raises it is given up. */

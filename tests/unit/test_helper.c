@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The quota helper, with calls of the test's choice in the place of its work:
+ * what an intruder could do who has taken it over. */
+#include "daemon/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/quota.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/unit/runner.h"
+#include "vfs/quotas.h"
+
+#define NR_QUOTACTL_FD	443
+#define FSTAT		-1		/* by the C library */
+
+/* A system call, then its result. */
+struct order {
+	long nr;
+	long arg[4];
+	long ret;
+	int  err;
+};
+
+#define CALL(n, ...) { .nr = n, .arg = { __VA_ARGS__ } }
+
+static int sock;			/* to the helper; -1: there is none */
+
+/* ---- in the place of vfs/quotas.c */
+
+void quota_use_helper(int to, int patience_ms)
+{
+	sock = to;
+}
+
+static bool transfer(ssize_t (*how)(int, struct msghdr *, int), int fd,
+		     struct order *o)
+{
+	struct iovec iov = { o, sizeof(*o) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	return how(fd, &m, MSG_NOSIGNAL) == sizeof(*o);
+}
+
+static ssize_t send_order(int fd, struct msghdr *m, int flags)
+{
+	return sendmsg(fd, m, flags);
+}
+
+void quota_serve(int from)
+{
+	struct order o;
+	struct stat st;
+
+	while (transfer(recvmsg, from, &o)) {
+		o.ret = o.nr == FSTAT ? fstat((int)o.arg[0], &st) :
+			syscall(o.nr, o.arg[0], o.arg[1], o.arg[2], o.arg[3]);
+		o.err = o.ret < 0 ? errno : 0;
+		transfer(send_order, from, &o);
+	}
+}
+
+/* ---- the test's end */
+
+static void setup(void)
+{
+	sock = -1;
+}
+
+/* Has the helper make a call.  False: it ended. */
+static bool make_call(struct order *o)
+{
+	ck_assert(transfer(send_order, sock, o));
+	return transfer(recvmsg, sock, o);
+}
+
+TEST_CASE(.setup = setup);
+
+TEST(the_helper_may_ask_for_quotas)
+{
+	static const int commands[] = QUOTA_COMMANDS;
+
+	helper_start(CONFINE_KILL);
+	ck_assert_int_ge(sock, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+		/* A socket has none, nor has the null pointer.  The commands
+		 * are negative, as some machines pass them. */
+		struct order fd = CALL(NR_QUOTACTL_FD, 0, commands[i]);
+		struct order path = CALL(SYS_quotactl, commands[i]);
+
+		ck_assert(make_call(&fd));
+		ck_assert_int_eq(fd.ret, -1);
+		ck_assert(make_call(&path));
+		ck_assert_int_eq(path.ret, -1);
+	}
+}
+
+/* Nor the log, the pipe to the parent of a daemon, or the end of the socket
+ * whose closing is to end it. */
+TEST(the_helper_has_no_descriptor_but_its_socket)
+{
+	int null = open("/dev/null", O_RDWR);	/* not close-on-exec */
+
+	ck_assert_int_ge(null, 0);
+	ck_assert_int_eq(dup2(null, 900), 900);
+	helper_start(CONFINE_KILL);
+	for (int fd = 0; fd < 1024; fd++) {
+		struct order o = CALL(FSTAT, fd);
+
+		ck_assert(make_call(&o));
+		ck_assert_int_eq(o.err, fd == 0 ? 0 : EBADF);
+	}
+}
+
+static const struct order forbidden[] = {
+	CALL(SYS_quotactl, QCMD(Q_SETQUOTA, USRQUOTA)),
+	CALL(SYS_quotactl, QCMD(Q_QUOTAON, USRQUOTA)),
+	CALL(SYS_quotactl, QCMD(Q_GETQUOTA, GRPQUOTA + 1)),
+	CALL(NR_QUOTACTL_FD, 0, QCMD(Q_SETQUOTA, GRPQUOTA)),
+	CALL(NR_QUOTACTL_FD, 0, QCMD(Q_QUOTAOFF, USRQUOTA)),
+	CALL(NR_QUOTACTL_FD, 0, QCMD(Q_SYNC, USRQUOTA)),
+	CALL(SYS_openat, AT_FDCWD), CALL(SYS_read, 0), CALL(SYS_write, 0),
+	CALL(SYS_socket, AF_INET, SOCK_STREAM), CALL(SYS_ioctl, 0),
+	CALL(SYS_mmap, 0), CALL(SYS_execve, 0), CALL(SYS_clone, 0),
+	CALL(SYS_kill, 0), CALL(SYS_ptrace, 0), CALL(SYS_mount, 0),
+	CALL(SYS_umount2, 0), CALL(SYS_setns, 0), CALL(SYS_unshare, 0),
+	CALL(SYS_bpf, -1), CALL(SYS_prctl, -1), CALL(SYS_capset, 0),
+	CALL(SYS_sethostname, 0),
+};
+
+TEST_LOOP(another_call_ends_the_helper, 0, ARRAY_SIZE(forbidden))
+{
+	struct order o = forbidden[_i];
+
+	if (SANITIZED)			/* there it is logged only */
+		return;
+	helper_start(CONFINE_KILL);
+	ck_assert_msg(!make_call(&o), "%ld: %ld, errno %d", o.nr, o.ret,
+		      o.err);
+}
+
+TEST(without_the_capability_there_is_no_helper)
+{
+	confine_capabilities_to(0);
+	helper_start(CONFINE_KILL);
+	ck_assert_int_eq(sock, -1);
+}
+
+static bool has_what_it_keeps(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct caps[2];
+
+	return syscall(SYS_capget, &head, caps) == 0 &&
+	       caps[0].effective & 1u << CAP_SYS_ADMIN;
+}
+
+int main(void)
+{
+	if (!has_what_it_keeps() && unshare(CLONE_NEWUSER) < 0) {
+		printf("skipped: may not have CAP_SYS_ADMIN\n");
+		return 77;
+	}
+	return run_tests();
+}

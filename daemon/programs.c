@@ -6,11 +6,13 @@
 #include "mountd/mountd.h"
 #include "nfs3/nfs3.h"
 #include "portmap/portmap.h"
+#include "rquota/rquota.h"
 
 const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nfs3_row,
 	&nfs3_acl_row,
 	&mountd_row,
+	&rquota_row,
 	&nsm_row,
 	&nlm_row,
 	&portmap_row,

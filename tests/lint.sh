@@ -13,10 +13,11 @@ vfs lib
 rpc lib transport
 nfs3 lib rpc vfs
 mountd lib rpc vfs
+rquota lib rpc vfs
 nlm lib rpc vfs
 nsm lib rpc transport
 portmap lib rpc transport
-daemon lib transport vfs rpc nfs3 mountd nlm nsm portmap
+daemon lib transport vfs rpc nfs3 mountd rquota nlm nsm portmap
 client lib transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
@@ -47,7 +48,7 @@ listed()
 	done
 }
 listed 'daemon/programs.c daemon/locks.c daemon/locks.h' \
-	'(nfs3|mountd|nlm|nsm|portmap)' daemon
+	'(nfs3|mountd|rquota|nlm|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
 listed '' 'vfs/(posix|mem)' daemon nfs3 mountd nlm vfs/*.[ch]

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mountd/mountd.h"
+#include "rquota/rquota.h"
 #include "tests/fabric/iwarp_options.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
@@ -77,6 +78,7 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 				    .state_dir = c->state_dir,
 				    .rdma = c->rdma_mount };
 	struct rpc_client_config cc = { .rpcbind_port = c->rpcbind_port };
+	struct rquota_config qc = { .exports = h->exports };
 	struct nfs3_config nc = c->nfs3;
 	struct nlm_config lc = c->nlm;
 
@@ -85,10 +87,11 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	if (!h->names)
 		fail("names", "no memory");
 	nc.exports = h->exports;
-	nc.names = mc.names = h->names;
+	nc.names = mc.names = qc.names = h->names;
 	must(nfs3_create(&nc, &h->nfs), "nfs3");
 	must(nfs3_acl_create(&nc, &h->acl), "nfsacl");
 	must(mountd_create(&mc, &h->mount), "mountd");
+	must(rquota_create(&qc, &h->rquota), "rquota");
 	must(rpc_client_create(&cc, &h->client), "rpc client");
 	lc.exports = h->exports;
 	lc.names = h->names;
@@ -99,6 +102,7 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	must(rpc_server_add(h->server, h->nfs), "add nfs3");
 	must(rpc_server_add(h->server, h->acl), "add nfsacl");
 	must(rpc_server_add(h->server, h->mount), "add mountd");
+	must(rpc_server_add(h->server, h->rquota), "add rquota");
 }
 
 static void start_listener(struct harness *h)
@@ -237,6 +241,7 @@ void harness_stop(struct harness *h)
 	nfs3_destroy(h->nfs);
 	nfs3_destroy(h->acl);
 	mountd_destroy(h->mount);
+	rquota_destroy(h->rquota);
 	must(thread_start(&thread, "destroy", destroy_exports, h->exports),
 	     "thread");
 	pthread_join(thread, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * harness - the whole server in this process, as the daemon wires it: a
- * pool, two pollers, workers, the NFS and MOUNT programs on an export table,
- * and a TCP listener on a port of loopback that the kernel chose.
+ * pool, two pollers, workers, the NFS, NFSACL, MOUNT, rquota and NLM programs
+ * on an export table, and a TCP listener on a port of loopback that the kernel
+ * chose.
  *
  * Other transports are listened on with harness.env.
  *
@@ -50,6 +51,7 @@ struct harness {
 	struct rpc_program	*nfs;
 	struct rpc_program	*acl;
 	struct rpc_program	*mount;
+	struct rpc_program	*rquota;
 	struct rpc_program	*nlm;
 	struct rpc_client	*client;
 	struct work_class	*names;		/* one worker */

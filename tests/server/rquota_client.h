@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rquota_client - calls of rquota by libtirpc, whose names are not those of
+ * libnfs or of rpc/. */
+#ifndef GANNET_TESTS_SERVER_RQUOTA_CLIENT_H
+#define GANNET_TESTS_SERVER_RQUOTA_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rquota_caller {
+	uint16_t port;			/* of 127.0.0.1 */
+	bool	 udp;
+	bool	 anonymous;		/* AUTH_NONE */
+	uid_t	 uid;
+	gid_t	 gid, gids[2];
+};
+
+struct rquota_what {
+	uint32_t vers, proc;
+	int	 type, id;
+	const char *path;
+};
+
+/* The words of a result: the status, and those of a quota. */
+#define RQUOTA_WORDS	11u
+
+/* The end of a call. */
+enum rquota_end { RQUOTA_ANSWERED, RQUOTA_GARBAGE, RQUOTA_FAILED };
+
+enum rquota_end rquota_call(const struct rquota_caller *c,
+			    const struct rquota_what *q,
+			    uint32_t word[RQUOTA_WORDS]);
+
+#endif

@@ -7,6 +7,7 @@
 #include "nfs3/nfs3.h"
 #include "portmap/portmap.h"
 #include "rquota/rquota.h"
+#include "rpc/rdma_config.h"
 
 const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nfs3_row,
@@ -16,4 +17,5 @@ const struct program_row *const program_rows[PROGRAMS_MAX] = {
 	&nsm_row,
 	&nlm_row,
 	&portmap_row,
+	&rdma_config_row,
 };

@@ -30,6 +30,7 @@ STAT(rpc_version_mismatch, "calls of another RPC version");
 STAT(rpc_denied, "calls whose credentials or verifier were refused");
 STAT(rpc_prog_unavail, "calls to a program not served");
 STAT(rpc_no_rdma, "calls over RDMA to a program not served there");
+STAT(rpc_only_rdma, "calls over TCP or UDP to a program for RDMA only");
 STAT(rpc_prog_mismatch, "calls to a program version not served");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
@@ -140,10 +141,22 @@ static void refuse_proc(struct rpc_slot *slot, enum rpc_accept_stat stat)
 	rpc_reply_status(slot, stat);
 }
 
-static enum rpc_accept_stat refuse_rdma(struct rpc_slot *slot)
+/* True if the call came over a transport that its program is not for. */
+static bool wrong_door(const struct rpc_call *call)
 {
-	stat_inc(rpc_no_rdma);
-	log_limited(LOG_LEVEL_INFO, "%s: %s is not served over RDMA",
+	const struct rpc_program *prog = call->prog;
+
+	return prog && (call->msg->xprt->rdma ? prog->no_rdma :
+						prog->only_rdma);
+}
+
+static enum rpc_accept_stat refuse_door(struct rpc_slot *slot)
+{
+	if (slot->call.msg->xprt->rdma)
+		stat_inc(rpc_no_rdma);
+	else
+		stat_inc(rpc_only_rdma);
+	log_limited(LOG_LEVEL_INFO, "%s: %s is not for this transport",
 		    slot->call.msg->xprt->name, slot->call.prog->name);
 	return RPC_PROG_UNAVAIL;
 }
@@ -284,9 +297,8 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	}
 	slot->call.procnum = h.proc;
 	stat = find_proc(server, &slot->call, &h);
-	if (unlikely(slot->call.prog && slot->call.prog->no_rdma &&
-		     m->xprt->rdma))
-		stat = refuse_rdma(slot);
+	if (unlikely(wrong_door(&slot->call)))
+		stat = refuse_door(slot);
 	if (unlikely(stat != RPC_SUCCESS)) {
 		refuse_proc(slot, stat);
 		return;

@@ -136,6 +136,17 @@ static void drop_requester(struct gannet_rpcrdma *c,
 	mutex_lock(&c->lock);
 }
 
+/* Returns the xid of the call that asks for limits; 0: it is not made. */
+static uint32_t config_xid(struct gannet_rpcrdma *c)
+{
+	uint32_t xid;
+
+	if (!(c->options.flags & GANNET_RPCRDMA_CONFIGURE))
+		return 0;
+	xid = gannet_rpcrdma_xid(c);
+	return xid ? xid : gannet_rpcrdma_xid(c);
+}
+
 /* With the lock, which is let go meanwhile.  One attempt. */
 static int attempt(struct gannet_rpcrdma *c)
 {
@@ -147,6 +158,7 @@ static int attempt(struct gannet_rpcrdma *c)
 		.no_private = c->options.flags & GANNET_RPCRDMA_NO_PRIVATE,
 		.no_invalidate = c->options.flags &
 				 GANNET_RPCRDMA_NO_INVALIDATE,
+		.config_xid = config_xid(c),
 		.connected = is_connected, .closed = is_closed, .arg = c,
 	};
 	uint64_t until = clock_ms() + c->options.connect_ms;

@@ -56,6 +56,10 @@ enum {
 	GANNET_RPCRDMA_RESERVED_PORT = 8,	/* iWARP: from a port below
 						 * 1024 where that may be, as
 						 * servers ask of TCP clients */
+	/* Ask for the responder's limits before the first call of each
+	 * connection (RFC 5666 section 6, program 100417).  A responder that
+	 * does not serve that keeps the limits that it had. */
+	GANNET_RPCRDMA_CONFIGURE = 16,
 };
 
 /* Zero is the default, everywhere. */

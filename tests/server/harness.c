@@ -11,6 +11,7 @@
 
 #include "mountd/mountd.h"
 #include "rquota/rquota.h"
+#include "rpc/rdma_config.h"
 #include "tests/fabric/iwarp_options.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
@@ -103,6 +104,7 @@ static void start_programs(struct harness *h, const struct harness_config *c)
 	must(rpc_server_add(h->server, h->acl), "add nfsacl");
 	must(rpc_server_add(h->server, h->mount), "add mountd");
 	must(rpc_server_add(h->server, h->rquota), "add rquota");
+	must(rpc_server_add(h->server, &rdma_config_program), "add rdmaconfig");
 }
 
 static void start_listener(struct harness *h)

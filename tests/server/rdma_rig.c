@@ -160,6 +160,19 @@ static void hold(struct work *w)
 	mutex_unlock(&w->rig->lock);
 }
 
+static void keep(struct rig *rig, struct xprt *x)
+{
+	struct xprt *old;
+
+	xprt_get(x);
+	mutex_lock(&rig->lock);
+	old = rig->xprt;
+	rig->xprt = x;
+	mutex_unlock(&rig->lock);
+	if (old)
+		xprt_put(old);
+}
+
 static void serve(struct work *w)
 {
 	struct msg *m = w->m;
@@ -193,6 +206,10 @@ static void serve(struct work *w)
 		break;
 	case OP_REJECT:
 		xprt_reject(m);
+		break;
+	case OP_KEEP:
+		keep(w->rig, m->xprt);
+		answer(m, &out, 0);
 		break;
 	default:
 		answer(m, &out, 0);
@@ -368,6 +385,8 @@ void rig_close(struct rig *rig)
 	struct loop_fabric_counts counts;
 	size_t taken, out;
 
+	if (rig->xprt)
+		xprt_put(rig->xprt);
 	if (rig->listener)
 		rig->listener->ops->free(rig->listener);
 	rig_count(rig, &counts);

@@ -35,6 +35,7 @@ enum rig_op {
 	OP_HOLD,	/* -> xid, when rig_release() was called */
 	OP_DROP,	/* no reply */
 	OP_REJECT,	/* it is taken for something that is no call */
+	OP_KEEP,	/* -> xid; rig->xprt is its connection from now on */
 };
 
 #define END_WORD	0x7a11e4d0u
@@ -70,6 +71,7 @@ struct rig {
 					 * last one came */
 	pthread_mutex_t	 lock;
 	struct cds_list_head held;
+	struct xprt	*xprt;		/* counted; NULL: none was kept */
 };
 
 /* A NULL @options means all defaults. */

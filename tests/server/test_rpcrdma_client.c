@@ -145,6 +145,22 @@ TEST(a_call_gets_its_reply)
 	close_all();
 }
 
+/* The rig's program does not speak RPC: its reply tells no limits. */
+TEST(a_responder_may_keep_its_limits_to_itself)
+{
+	struct gannet_rpcrdma_options co = {
+		.flags = GANNET_RPCRDMA_CONFIGURE,
+	};
+	struct gannet_rpcrdma_info info;
+
+	open_with(NULL, &co);
+	ck_assert_uint_eq(atomic_load(&rig.taken), 1);
+	ck_assert_int_eq(ping(), 0);
+	gannet_rpcrdma_info(c, &info);
+	ck_assert_uint_eq(info.send_inline, 4096);
+	close_all();
+}
+
 TEST(data_goes_from_sources_and_to_sinks)
 {
 	uint8_t *data = malloc(MIB);

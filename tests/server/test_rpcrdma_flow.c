@@ -355,8 +355,24 @@ TEST(a_connection_that_keeps_memory_others_want_is_closed)
 	rig_close(&rig);
 }
 
-/* Twenty WRITE-like calls of many segments each, all at once. */
-static void many_reads(const struct rig_options *o, unsigned depth)
+/* Has the peer of @r ask for this read depth (RFC 5666 section 6). */
+static void configure_reads(struct rpcrdma_requester *r, uint32_t reads)
+{
+	const struct xprt_limits theirs = { 4096, 4096, reads };
+	struct xprt_limits ours;
+	struct exchange x;
+
+	exchange_init(&x, 99, OP_KEEP, 0);
+	exchange_start(r, &x);
+	ck_assert_int_eq(exchange_wait(&x), 0);
+	exchange_fini(&x);
+	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+}
+
+/* Twenty WRITE-like calls of many segments each, all at once.  @later: the
+ * depth that the peer asks for then; 0: it does not. */
+static void many_reads(const struct rig_options *o, unsigned depth,
+		       uint32_t later)
 {
 	struct rpcrdma_requester_options ro = { .segment_size = 1500,
 						.read_depth = depth };
@@ -365,6 +381,8 @@ static void many_reads(const struct rig_options *o, unsigned depth)
 
 	rig_open(&rig, o);
 	rig_connect(&rig, &ro, &r);
+	if (later)
+		configure_reads(r, later);
 	for (uint32_t i = 0; i < 20; i++) {
 		exchange_init(&x[i], i, OP_SUM, 1);
 		exchange_put(&x[i], 40000);
@@ -397,9 +415,27 @@ TEST(read_depth_is_kept_and_used)
 	rig_on_loop();
 	fill_mem();
 	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
-		many_reads(NULL, depths[i]);
+		many_reads(NULL, depths[i], 0);
 		loop_fabric_count(&rig.fabric, &counts);
 		ck_assert_uint_eq(counts.deepest_reads, depths[i]);
+		rig_close(&rig);
+	}
+}
+
+/* As the peer asks, but no more than the connection has. */
+TEST(a_read_depth_that_changes_is_kept_and_used)
+{
+	static const uint32_t depths[][3] = {
+		{ 16, 2, 2 }, { 16, 1, 1 }, { 4, UINT32_MAX, 4 },
+	};
+	struct loop_fabric_counts counts;
+
+	rig_on_loop();
+	fill_mem();
+	for (size_t i = 0; i < ARRAY_SIZE(depths); i++) {
+		many_reads(NULL, depths[i][0], depths[i][1]);
+		loop_fabric_count(&rig.fabric, &counts);
+		ck_assert_uint_eq(counts.deepest_reads, depths[i][2]);
 		rig_close(&rig);
 	}
 }
@@ -415,7 +451,7 @@ TEST(a_tiny_send_queue_only_makes_chains_wait)
 
 		o.fabric.seed = depth;
 		o.async = true;
-		many_reads(&o, 16);
+		many_reads(&o, 16, 0);
 		loop_fabric_count(&rig.fabric, &counts);
 		ck_assert_uint_le(counts.deepest_queue, MAX(depth, 20u));
 		rig_close(&rig);

@@ -422,6 +422,54 @@ TEST(no_send_is_longer_than_the_peer_takes)
 	check_threshold(&p, 4096);
 }
 
+static bool is_held(void *arg)
+{
+	return rig_held(&rig) == 1;
+}
+
+/* A call whose lists come back in more than 1 KiB. */
+static void hold_wide_call(struct peer *peer, const struct fabric_mr *mr)
+{
+	peer_begin(peer, 9, 1, RPCRDMA_MSG);
+	peer_put(peer, 0);
+	peer_put(peer, 1);
+	peer_put(peer, 70);
+	for (uint32_t i = 0; i < 70; i++)
+		peer_put_segment(peer, mr, 16 * i, 16);
+	peer_put(peer, 0);
+	peer_put_chunk(peer, mr, 1024);
+	peer_put_call(peer, 9, OP_HOLD, 0);
+	peer_send(peer);
+	wait_until(is_held, NULL);
+}
+
+/* A peer may lower its limit (RFC 5666 section 6) while calls run. */
+TEST(no_reply_is_longer_than_a_limit_that_was_lowered)
+{
+	const struct rpcrdma_private p = { .recv_size = 4096,
+					   .send_size = 4096 };
+	const struct peer_options po = { .private_data = &p };
+	const struct xprt_limits theirs = { 4096, 1024, 16 };
+	struct xprt_limits ours;
+	struct fabric_mr *mr;
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, &po);
+	peer_wait_up(&peer);
+	mr = peer_register(&peer, mem, 2048, FABRIC_REMOTE_WRITE);
+	peer_call(&peer, 5, OP_KEEP, 0);
+	peer_take(&peer);
+	hold_wide_call(&peer, mr);
+	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+	rig_release(&rig);
+	peer_take_error(&peer, 9, RPCRDMA_ERR_CHUNK);
+	peer_check_alive(&peer);
+	fabric_mr_destroy(mr);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+
 static void get_info(void *arg)
 {
 	rpcrdma_requester_info(requester, arg);

@@ -135,8 +135,30 @@ TEST(reads_go_out_as_far_as_the_read_depth)
 	ck_assert_int_eq(work[1].done, 0);
 	complete(0);
 	ck_assert_int_eq(work[1].done, 1);
-	ck_assert_uint_eq(sq.read_room, 4);
+	ck_assert_int_eq(sq.read_room, 4);
 	ck_assert_uint_eq(sq.room, 20);
+}
+
+TEST(a_lower_read_depth_holds_for_reads_in_flight_too)
+{
+	start(20, 4);
+	for (unsigned i = 0; i < 4; i++)
+		submit(i, 1, true);
+	rpcrdma_sq_set_read_depth(&sq, 2);
+	submit(4, 2, true);
+	complete(0);
+	complete(0);
+	ck_assert_uint_eq(nposted, 4);
+	complete(0);
+	ck_assert_uint_eq(nposted, 5);
+	ck_assert_uint_eq(posted[4].steps, 1);
+	complete(0);
+	ck_assert_uint_eq(nposted, 6);
+	rpcrdma_sq_set_read_depth(&sq, 4);
+	complete(0);
+	complete(0);
+	ck_assert_int_eq(work[4].done, 1);
+	ck_assert_int_eq(sq.read_room, 4);
 }
 
 TEST(replies_pass_reads_that_wait_for_depth)

@@ -159,6 +159,7 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.reply = rpcrdma_xprt_reply,
 	.drop = rpcrdma_xprt_drop,
 	.look = rpcrdma_conn_look,
+	.configure = rpcrdma_conn_configure,
 	.is_full = rpcrdma_xprt_is_full,
 	.reject = rpcrdma_xprt_reject,
 	.free = free_xprt,
@@ -201,7 +202,8 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 
 	rpcrdma_private_decode(fc->info.private_data, fc->info.private_len,
 			       &peer);
-	conn->send_inline = MIN(conn->inline_size, peer.recv_size);
+	atomic_init(&conn->send_inline, MIN(conn->inline_size,
+					    peer.recv_size));
 	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
 	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
 }

@@ -22,6 +22,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/listen.h"
+#include "transport/rpcrdma/proto.h"
 
 STAT(rdma_idle_closed, "idle connections closed");
 STAT(rdma_stalled, "connections closed because nothing completed");
@@ -169,4 +170,25 @@ void rpcrdma_conn_look(struct xprt *x, struct xprt_view *v)
 		fabric_look(conn->fc, v);
 	else
 		v->acked = acknowledged(conn);
+}
+
+/*
+ * Both sides take messages of 1 KiB before they know each other's limits (RFC
+ * 5666 section 6.1), so a smaller limit counts as that.  A call whose Reads are
+ * under way is finished even if the peer wants no more.
+ */
+void rpcrdma_conn_configure(struct xprt *x, const struct xprt_limits *theirs,
+			    struct xprt_limits *ours)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+	uint32_t reply = MAX(theirs->reply, RPCRDMA_INLINE_MIN);
+	unsigned reads = MAX(theirs->reads, 1u);
+
+	atomic_store(&conn->send_inline, MIN(reply, conn->inline_size));
+	atomic_store(&conn->no_reads, theirs->reads == 0);
+	rpcrdma_sq_set_read_depth(&conn->sq,
+				  MIN(reads, conn->fc->info.read_depth));
+	/* Peers have nothing to read here. */
+	*ours = (struct xprt_limits){ .call = conn->inline_size,
+				      .reply = conn->inline_size };
 }

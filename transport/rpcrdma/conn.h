@@ -66,10 +66,13 @@ struct rpcrdma_conn {
 
 	/* Fixed at creation. */
 	uint32_t	     inline_size;	/* of Receives */
-	uint32_t	     send_inline;	/* longest Send */
 	unsigned	     max_sge;
 	bool		     may_invalidate;
 	struct rpcrdma_store store;
+
+	/* The peer's limits, which it may change (RFC 5666 section 6). */
+	_Atomic uint32_t     send_inline;	/* longest Send */
+	atomic_bool	     no_reads;		/* it answers no Reads */
 
 	_Atomic enum rpcrdma_state state;
 	struct rpcrdma_sq    sq;
@@ -103,8 +106,10 @@ void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked);
 /* Returns the position (transport/fate.h) of the end of the Send that is just
  * done and counted.  On the poller. */
 uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn);
-/* As xprt_ops.look. */
+/* As in xprt_ops. */
 void rpcrdma_conn_look(struct xprt *x, struct xprt_view *v);
+void rpcrdma_conn_configure(struct xprt *x, const struct xprt_limits *theirs,
+			    struct xprt_limits *ours);
 
 static inline struct rpcrdma_conn *rpcrdma_conn_of(struct xprt *x)
 {

@@ -160,6 +160,17 @@ int rpcrdma_header_decode(const void *data, size_t len,
 	return 0;
 }
 
+bool rpcrdma_header_carries(const struct rpcrdma_header *h,
+			    const uint8_t *data, uint32_t len,
+			    enum rpcrdma_msg_type type)
+{
+	struct xdr_in x;
+
+	xdr_in_init(&x, data + h->len, len - h->len);
+	xdr_get_u32(&x);		/* the xid */
+	return xdr_get_u32(&x) == type && xdr_ok(&x);
+}
+
 uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call)
 {
 	uint32_t len = RPCRDMA_HEADER_MIN;

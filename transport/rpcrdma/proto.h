@@ -101,6 +101,15 @@ struct rpcrdma_header {
 int rpcrdma_header_decode(const void *data, size_t len,
 			  struct rpcrdma_header *h);
 
+/* The types of RPC messages (RFC 5531 section 9). */
+enum rpcrdma_msg_type { MSG_TYPE_CALL = 0, MSG_TYPE_REPLY = 1 };
+
+/* True if behind the header @h of the message at @data, of @len bytes, there is
+ * an RPC message of this type. */
+bool rpcrdma_header_carries(const struct rpcrdma_header *h,
+			    const uint8_t *data, uint32_t len,
+			    enum rpcrdma_msg_type type);
+
 /* One run of bytes of a call: part of the base or a whole Read chunk. */
 struct rpcrdma_piece {
 	uint32_t chunk;		/* in h->read, or RPCRDMA_BASE */
@@ -183,6 +192,17 @@ void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r);
 /* Encodes an RDMA_ERROR, with the xid and version of the call. */
 void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,
 			  uint32_t credits, enum rpcrdma_errcode err);
+
+/*
+ * The Connection Configuration Protocol (RFC 5666 section 6): encodes the call
+ * of a requester with these limits; decodes the RPC reply, of which
+ * theirs->reply is 0.  False: the responder does not serve the protocol.
+ */
+#define RPCRDMA_CONFIG_LEN	52
+void rpcrdma_config_call(uint8_t out[RPCRDMA_CONFIG_LEN], uint32_t xid,
+			 const struct xprt_limits *ours);
+bool rpcrdma_config_reply(const void *data, size_t len,
+			  struct xprt_limits *theirs);
 
 /* A peer's parameters, sent when it connects (RFC 8797 section 4). */
 struct rpcrdma_private {

@@ -42,6 +42,7 @@ STAT(rdma_bad_chunks, "calls with impossible Read chunks");
 STAT(rdma_wide_lists, "calls with chunk lists too long for a reply");
 STAT(rdma_bad_xids, "calls whose two xids differ");
 STAT(rdma_not_eligible, "Read chunks for arguments that may not have one");
+STAT(rdma_not_readable, "Read chunks of peers that answer no Reads");
 STAT(rdma_hopeless, "calls refused because their chunks had failed before");
 STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
 STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
@@ -171,7 +172,7 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 		return;
 	}
 	/* The reply's header must fit, in any case. */
-	if (rpcrdma_reply_len(&call->hdr) > conn->send_inline) {
+	if (rpcrdma_reply_len(&call->hdr) > atomic_load(&conn->send_inline)) {
 		stat_inc(rdma_wide_lists);
 		rpcrdma_call_refuse(call, "its lists are too long to return");
 		return;
@@ -192,11 +193,14 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 		return;
 	if (call->hdr.proc == RPCRDMA_MSGP)
 		unpad(call);
-	if (call->layout.sink_len > 0) {
+	if (call->layout.sink_len == 0) {
+		dispatch(call);
+	} else if (atomic_load(&conn->no_reads)) {
+		stat_inc(rdma_not_readable);
+		rpcrdma_call_refuse(call, "its sender answers no Reads");
+	} else {
 		call->chain.done = pulled;
 		rpcrdma_pull(call);
-	} else {
-		dispatch(call);
 	}
 }
 

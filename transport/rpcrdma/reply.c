@@ -139,6 +139,8 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 	const struct rpcrdma_header *h = &call->hdr;
 	struct msg *m = &call->msg;
 	uint8_t *tail = m->head + m->head_len;
+	uint32_t max = atomic_load(&rpcrdma_call_conn(call)->send_inline);
+	uint32_t len = rpcrdma_reply_len(h);
 	uint32_t pad = 0;
 
 	*f = (struct form){ .proc = RPCRDMA_MSG };
@@ -160,11 +162,11 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 		rpcrdma_gather_add(&f->rest, body_sge(call));
 	rpcrdma_gather_add(&f->rest, own_sge(call, tail + pad,
 					     m->tail_len - pad));
-	if (rpcrdma_reply_len(h) + f->rest.len <=
-	    rpcrdma_call_conn(call)->send_inline)
+	if (len + f->rest.len <= max)
 		return 0;
 	f->proc = RPCRDMA_NOMSG;
-	if (h->has_reply && f->rest.len <= h->reply.length)
+	/* The header fitted when the call came; the limit may be lower now. */
+	if (len <= max && h->has_reply && f->rest.len <= h->reply.length)
 		return 0;
 	stat_inc(rdma_small_reply_chunks);
 	return -EMSGSIZE;

@@ -41,6 +41,8 @@ struct rpcrdma_requester {
 	int		     start_err;
 	struct rpcrdma_requester_info info;
 	unsigned	     window;
+	struct rpcrdma_request config;		/* with config_xid */
+	uint8_t		     config_call[RPCRDMA_CONFIG_LEN];
 
 	struct loop_task     task;
 	/* Guards the fields below. */
@@ -218,6 +220,53 @@ static void requester_recv_done(struct fabric_op *op, int status, uint32_t len)
 		requester_advance(r);
 }
 
+static void requester_go_up(struct rpcrdma_requester *r)
+{
+	r->up = true;
+	if (r->options.connected)
+		r->options.connected(r->options.arg);
+	requester_advance(r);
+}
+
+/*
+ * The responder's limits are here, or it does not tell them: then those of the
+ * private data stay.  RFC 5666 section 6.1: both sides take 1 KiB anyway.
+ */
+static void limits_done(struct rpcrdma_request *q)
+{
+	struct rpcrdma_requester *r = container_of(q,
+			struct rpcrdma_requester, config);
+	struct xprt_limits theirs;
+
+	if (q->status == 0 &&
+	    rpcrdma_config_reply(q->reply_data, q->reply_len, &theirs)) {
+		theirs.call = MAX(theirs.call, RPCRDMA_INLINE_MIN);
+		r->info.send_inline = MIN(r->options.inline_size, theirs.call);
+		r->info.recv_inline = r->options.inline_size;
+		r->info.configured = true;
+	}
+	if (!r->down)
+		requester_go_up(r);
+}
+
+/* Section 6.1: nothing else is sent before the reply. */
+static void ask_limits(struct rpcrdma_requester *r)
+{
+	const struct xprt_limits ours = {
+		.call = r->options.inline_size,
+		.reply = r->options.inline_size,
+		.reads = MIN(r->options.read_depth,
+			     r->fc->dev->limits.max_read_depth),
+	};
+
+	rpcrdma_config_call(r->config_call, r->options.config_xid, &ours);
+	r->config = (struct rpcrdma_request){
+		.call = r->config_call, .call_len = RPCRDMA_CONFIG_LEN,
+		.done = limits_done,
+	};
+	requester_start(r, &r->slots[0], &r->config);
+}
+
 static void requester_established(struct fabric_conn *fc)
 {
 	struct rpcrdma_requester *r = fc->upper;
@@ -231,10 +280,10 @@ static void requester_established(struct fabric_conn *fc)
 		peer.recv_size = peer.send_size = RPCRDMA_INLINE_MIN;
 	r->info.send_inline = MIN(r->options.inline_size, peer.recv_size);
 	r->info.recv_inline = MIN(r->options.inline_size, peer.send_size);
-	r->up = true;
-	if (r->options.connected)
-		r->options.connected(r->options.arg);
-	requester_advance(r);
+	if (r->options.config_xid)
+		ask_limits(r);
+	else
+		requester_go_up(r);
 }
 
 static bool owed(struct fabric_conn *fc)

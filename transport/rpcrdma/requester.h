@@ -36,6 +36,9 @@ struct rpcrdma_requester_options {
 				 * this, each with a handle of its own */
 	bool	 no_private;	/* don't speak RFC 8797 */
 	bool	 no_invalidate;	/* don't allow Send With Invalidate */
+	/* Not 0: ask for the responder's limits before the first call (RFC
+	 * 5666 section 6), by a call with this xid. */
+	uint32_t config_xid;
 	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
 	/* On the loop: 0 when connected; -errno (or 0 again) when it ended. */
 	void	 (*connected)(void *arg);
@@ -123,6 +126,7 @@ struct rpcrdma_requester_info {
 	unsigned discarded;	/* malformed messages */
 	bool	 private_data;	/* the responder speaks RFC 8797, */
 	bool	 invalidates;	/* and knows Send With Invalidate */
+	bool	 configured;	/* it told its limits */
 	unsigned read_depth;	/* Reads that the responder was offered */
 	const char *fabric;	/* borrowed: the provider's, */
 	const char *device;	/* the device's */

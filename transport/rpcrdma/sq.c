@@ -57,14 +57,15 @@ static struct rpcrdma_batch *free_batch(struct rpcrdma_chain *c)
 	return NULL;
 }
 
-/* Returns how many steps of @c the send queue has room for. */
+/* Returns how many steps of @c the send queue has room for.  If they are Reads,
+ * at least one has read depth. */
 static unsigned postable(const struct rpcrdma_sq *sq,
 			 const struct rpcrdma_chain *c)
 {
 	unsigned reads;
 
 	if (c->reads) {
-		reads = MIN(sq->read_room, c->left);
+		reads = MIN((unsigned)sq->read_room, c->left);
 		return MIN(reads, sq->room);
 	}
 	if (c->left <= sq->depth)
@@ -93,14 +94,14 @@ static int sq_post(struct rpcrdma_sq *sq, struct rpcrdma_chain *c, unsigned n)
 	b->steps = n;
 	b->reads = c->reads ? n : 0;
 	sq->room -= n;
-	sq->read_room -= b->reads;
+	sq->read_room -= (int)b->reads;
 	c->next_wr = rest;
 	c->left -= n;
 	c->in_flight++;
 	err = fabric_post(sq->fc, first);
 	if (err < 0) {
 		sq->room += n;
-		sq->read_room += b->reads;
+		sq->read_room += (int)b->reads;
 		c->in_flight--;
 		b->steps = 0;
 	}
@@ -115,7 +116,7 @@ static struct rpcrdma_chain *pick(struct rpcrdma_sq *sq, unsigned *n)
 	struct rpcrdma_chain *read = sq->reads.head;
 
 	/* Reads that wait for read depth let others pass. */
-	if (read && (sq->read_room == 0 || !free_batch(read)))
+	if (read && (sq->read_room <= 0 || !free_batch(read)))
 		read = NULL;
 	if (send && (!read || send->turn < read->turn))
 		read = send;
@@ -178,7 +179,7 @@ static void batch_done(struct fabric_op *op, int status, uint32_t len)
 	mutex_lock(&sq->lock);
 	sq->done++;
 	sq->room += b->steps;
-	sq->read_room += b->reads;
+	sq->read_room += (int)b->reads;
 	b->steps = 0;
 	c->in_flight--;
 	if (status < 0 || c->status < 0) {
@@ -195,7 +196,8 @@ static void batch_done(struct fabric_op *op, int status, uint32_t len)
 void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth)
 {
 	mutex_lock(&sq->lock);
-	sq->read_room = depth;
+	sq->read_room += (int)depth - (int)sq->read_depth;
+	sq->read_depth = depth;
 	mutex_unlock(&sq->lock);
 }
 

@@ -42,7 +42,9 @@ struct rpcrdma_sq {
 	pthread_mutex_t	    lock;
 	unsigned	    depth;
 	unsigned	    room;	/* steps that may be posted */
-	unsigned	    read_room;	/* Reads that may be posted */
+	unsigned	    read_depth;	/* Reads that may be in flight, */
+	int		    read_room;	/* and that may be posted; negative
+					 * once the depth was lowered */
 	bool		    dead;
 	uint64_t	    done;	/* batches posted so far */
 	uint64_t	    turn;
@@ -53,7 +55,7 @@ struct rpcrdma_sq {
 void rpcrdma_sq_init(struct rpcrdma_sq *sq, struct fabric_conn *fc,
 		     unsigned depth);
 void rpcrdma_sq_fini(struct rpcrdma_sq *sq);
-/* The connection is established: lets Reads go out. */
+/* Lets so many Reads be in flight: none before the first time. */
 void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
 /*
  * Posts the chain now, or parks it until there is room, first in first out.

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rdma_config - the Connection Configuration Protocol of RPC-over-RDMA
+ * (RFC 5666 section 6): program 100417, version 1.
+ *
+ * A client tells the limits of its end of a connection and learns ours.  The
+ * transport keeps to them (xprt_ops.configure).
+ */
+#ifndef GANNET_RPC_RDMA_CONFIG_H
+#define GANNET_RPC_RDMA_CONFIG_H
+
+#include "rpc/program.h"
+
+#define RDMA_CONFIG_PROGRAM	100417u
+#define RDMA_CONFIG_VERSION	1u
+
+enum { CONF_RDMA = 1 };
+
+/* For any number of servers; there is nothing to free. */
+extern struct rpc_program rdma_config_program;
+extern const struct program_row rdma_config_row;
+
+#endif

@@ -14,6 +14,7 @@
  */
 #include "client/rpcrdma/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +193,14 @@ static void fill_defaults(struct gannet_rpcrdma_options *o)
 		o->reconnects = 10;
 	if (o->resends == 0)
 		o->resends = 10;
+	if (o->back_credits == 0)
+		o->back_credits = 16;
 }
+
+/* Callers may have been built when all that follows arg was reserved. */
+static_assert(sizeof(struct gannet_rpcrdma_options) ==
+	      offsetof(struct gannet_rpcrdma_options, arg) +
+	      9 * sizeof(void *), "the size of the first version");
 
 static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr,
 			const struct gannet_rpcrdma_options *options)

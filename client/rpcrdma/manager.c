@@ -58,6 +58,14 @@ static void is_closed(void *arg, int err)
 	mutex_unlock(&c->lock);
 }
 
+static uint32_t answer_call_back(void *arg, const uint8_t *call, uint32_t len,
+				 uint8_t *reply, uint32_t room)
+{
+	struct gannet_rpcrdma *c = arg;
+
+	return c->options.answer(c->options.arg, call, len, reply, room);
+}
+
 /* ---- the manager */
 
 static void tell_lost(void *arg)
@@ -159,6 +167,8 @@ static int attempt(struct gannet_rpcrdma *c)
 		.no_invalidate = c->options.flags &
 				 GANNET_RPCRDMA_NO_INVALIDATE,
 		.config_xid = config_xid(c),
+		.back_credits = c->options.back_credits,
+		.answer = c->options.answer ? answer_call_back : NULL,
 		.connected = is_connected, .closed = is_closed, .arg = c,
 	};
 	uint64_t until = clock_ms() + c->options.connect_ms;

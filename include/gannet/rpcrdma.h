@@ -80,7 +80,20 @@ struct gannet_rpcrdma_options {
 	unsigned resends;	/* of one call: 10 */
 	void (*event)(void *arg, enum gannet_rpcrdma_event event, int err);
 	void	*arg;
-	void	*reserved[8];
+	/*
+	 * Answers a call of the responder's (RFC 8167): returns the length of
+	 * the RPC reply that it wrote to @reply, which has @room bytes; 0: the
+	 * call gets no reply.  Called like event().  NULL: the responder can't
+	 * call.  Messages come and go without chunks.  The connection is made
+	 * again only when there is a call to send: a client that is to be
+	 * reachable makes one when event() tells that it is lost.
+	 */
+	uint32_t (*answer)(void *arg, const void *call, uint32_t len,
+			   void *reply, uint32_t room);
+	unsigned back_credits;	/* such calls at a time: 16 */
+	unsigned reserved_word;
+	/* The struct keeps its size, where pointers have 32 bits too. */
+	void	*reserved[7 - 2 * sizeof(unsigned) / sizeof(void *)];
 };
 
 struct gannet_rpcrdma_memory {

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/rpcrdma/proto.h"
+#include "lib/util.h"
+#include "transport/rpcrdma/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -90,6 +91,37 @@ static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
 	free(mem);
 }
 
+static uint32_t make_none(void *arg, const uint8_t *call, uint32_t len,
+			  uint8_t *reply, uint32_t room)
+{
+	uint32_t *end = arg;
+
+	check(len >= 8 && len <= *end);
+	return MIN(room, 4u);
+}
+
+/* As a requester takes a call of the responder. */
+static void check_answer(const struct rpcrdma_header *h, const uint8_t *data,
+			 uint32_t len)
+{
+	uint32_t left = len - h->len;
+	const struct rpcrdma_answers how = {
+		.credits = 1, .make = make_none, .arg = &left,
+	};
+	uint8_t mem[RPCRDMA_INLINE_MIN];
+	struct rpcrdma_header again;
+	struct xdr_out x;
+	uint32_t n;
+
+	if (!rpcrdma_answer_is_due(h, data, len))
+		return;
+	xdr_out_init(&x, mem, sizeof(mem));
+	n = rpcrdma_answer_make(&how, h, data, len, &x);
+	check(n > 0 && n <= sizeof(mem));
+	check(rpcrdma_header_decode(mem, n, &again) == 0);
+	check(again.xid == h->xid);
+}
+
 static void check_padded(const struct rpcrdma_header *h, const uint8_t *data,
 			 uint32_t len)
 {
@@ -131,6 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			check_chunk(&h.reply, copy, len);
 		rpcrdma_header_invalidate(&h, &handle);
 		check_layout(&h, (uint32_t)len - h.len);
+		check_answer(&h, copy, (uint32_t)len);
 		if (h.proc == RPCRDMA_MSGP)
 			check_padded(&h, copy, (uint32_t)len);
 		if (h.proc <= RPCRDMA_MSGP)

@@ -80,7 +80,8 @@ static void send_all(struct peer *p, const struct fabric_mr *mr,
 static void start(void)
 {
 	struct rig_options o = { .any_position = true,
-				 .rdma.credits = SENDS_MAX + 8 };
+				 .rdma.credits = SENDS_MAX + 8,
+				 .rdma.back_credits = 4 };
 
 	log_threshold = LOG_LEVEL_ERR;
 	rig_open(&rig, &o);

@@ -20,6 +20,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/call.h"
 #include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/proto.h"
@@ -85,6 +86,8 @@ static void rpcrdma_conn_closed(struct fabric_conn *fc, int err)
 	count_end(conn, err);
 	atomic_store(&conn->state, CONN_CLOSING);
 	rpcrdma_sq_kill(&conn->sq);
+	if (conn->back)
+		rpcrdma_back_kill(conn->back);
 	rpcrdma_pull_cancel(conn);
 	xprt_put(&conn->xprt);
 }
@@ -118,6 +121,7 @@ static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 		munmap(conn->store.memory, conn->store.memory_len);
 	rpcrdma_sq_fini(&conn->sq);
 	rpcrdma_slots_fini(&conn->slots);
+	rpcrdma_back_destroy(conn->back);
 	free(conn->store.calls);
 	free(conn->store.recvs);
 	free(conn->store.upper);
@@ -165,10 +169,13 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.free = free_xprt,
 };
 
-static size_t memory_size(unsigned credits, uint32_t inline_size)
+/* The Receives, the heads of replies, and the calls that we send. */
+static size_t memory_size(unsigned credits, unsigned back,
+			  uint32_t inline_size)
 {
 	return (size_t)credits * (2 * (size_t)inline_size + CALL_HEADER +
-				  MSG_HEAD_SIZE);
+				  MSG_HEAD_SIZE) +
+	       (size_t)back * 2 * inline_size;
 }
 
 /* The upper layer's bytes in each call: aligned for any type. */
@@ -181,17 +188,25 @@ static int alloc_contexts(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_store *s = &conn->store;
 	size_t n = conn->slots.credits;
+	unsigned back = conn->slots.nrecvs - 2 * conn->slots.credits;
 	void *memory;
 
 	s->upper_size = upper_size(conn->xprt.sink->msg_upper);
 	s->calls = calloc(n, sizeof(*s->calls));
-	s->recvs = calloc(2 * n, sizeof(*s->recvs));
+	s->recvs = calloc(conn->slots.nrecvs, sizeof(*s->recvs));
 	s->upper = calloc(n, MAX(s->upper_size, 1u));
-	s->memory_len = memory_size(conn->slots.credits, conn->inline_size);
+	s->memory_len = memory_size(conn->slots.credits, back,
+				    conn->inline_size);
 	memory = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory != MAP_FAILED)
 		s->memory = memory;
+	if (s->memory && back > 0) {
+		conn->back = rpcrdma_back_create(conn, back, s->memory +
+			s->memory_len - (size_t)back * conn->inline_size);
+		if (!conn->back)
+			return -ENOMEM;
+	}
 	return s->calls && s->recvs && s->upper && s->memory ? 0 : -ENOMEM;
 }
 
@@ -213,7 +228,9 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 {
 	const struct fabric_limits *limits = &fc->dev->limits;
 	struct rpcrdma_conn *conn = calloc(1, sizeof(*conn));
-	unsigned credits = MIN(l->options.credits, limits->max_recv / 2);
+	unsigned back = MIN(l->options.back_credits, limits->max_recv / 4);
+	unsigned credits = MIN(l->options.credits,
+			       (limits->max_recv - back) / 2);
 	unsigned depth = MIN(l->options.send_queue, limits->max_wr);
 
 	if (!conn)
@@ -227,7 +244,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	conn->fc = fc;
 	conn->inline_size = l->options.inline_size;
 	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
-	rpcrdma_slots_init(&conn->slots, MAX(credits, 1u));
+	rpcrdma_slots_init(&conn->slots, MAX(credits, 1u), back);
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
@@ -250,10 +267,11 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 
 	rpcrdma_options_fill(&o);
 	return sizeof(struct rpcrdma_conn) +
-	       memory_size(o.credits, o.inline_size) +
+	       memory_size(o.credits, o.back_credits, o.inline_size) +
 	       o.credits * (sizeof(struct rpcrdma_call) +
 			    2 * sizeof(struct rpcrdma_recv) +
-			    upper_size(msg_upper));
+			    upper_size(msg_upper)) +
+	       rpcrdma_back_bytes(o.back_credits);
 }
 
 static int set_up(struct rpcrdma_conn *conn)
@@ -261,7 +279,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	struct fabric_conn *fc = conn->fc;
 	struct fabric_queues q = {
 		.send_wr = conn->sq.depth,
-		.recv_wr = 2 * conn->slots.credits,
+		.recv_wr = conn->slots.nrecvs,
 		.send_sge = conn->max_sge,
 	};
 	int err;

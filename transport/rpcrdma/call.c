@@ -18,7 +18,7 @@ void rpcrdma_call_init(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_store *store = &conn->store;
 	uint8_t *head = store->memory +
-			(size_t)2 * conn->slots.credits * conn->inline_size;
+			(size_t)conn->slots.nrecvs * conn->inline_size;
 
 	for (unsigned i = conn->slots.credits; i-- > 0; ) {
 		struct rpcrdma_call *call = &store->calls[i];

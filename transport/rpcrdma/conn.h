@@ -20,6 +20,7 @@
 #include "transport/rpcrdma/slots.h"
 #include "transport/rpcrdma/sq.h"
 
+struct rpcrdma_back;
 struct rpcrdma_listener;
 
 enum rpcrdma_state {
@@ -77,6 +78,7 @@ struct rpcrdma_conn {
 	_Atomic enum rpcrdma_state state;
 	struct rpcrdma_sq    sq;
 	struct rpcrdma_slots slots;
+	struct rpcrdma_back *back;		/* NULL: calls go one way */
 	struct loop_task     task;		/* accept, then destroy */
 	atomic_bool	     pump_due;		/* pump_task is posted */
 	struct loop_task     pump_task;

@@ -12,6 +12,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/conn.h"
 #include "transport/rpcrdma/proto.h"
 
@@ -199,13 +200,23 @@ static void for_each_conn(struct rpcrdma_listener *l,
 	}
 }
 
+static void sweep_conn(struct rpcrdma_conn *conn)
+{
+	const struct rpcrdma_options *o = &conn->listener->options;
+	uint64_t now = loop_now(conn->listener->env.loops[0]);
+
+	rpcrdma_conn_sweep(conn);
+	if (conn->back && rpcrdma_back_overdue(conn->back, now, o->stall_ms))
+		rpcrdma_conn_close(conn, -ETIMEDOUT);
+}
+
 static void rpcrdma_listener_sweep(struct loop_timer *t)
 {
 	struct rpcrdma_listener *l = container_of(t, struct rpcrdma_listener,
 						  sweep);
 	uint32_t ms;
 
-	for_each_conn(l, rpcrdma_conn_sweep);
+	for_each_conn(l, sweep_conn);
 	ms = MIN(l->options.idle_ms, l->options.stall_ms);
 	ms = MIN(ms, l->options.short_ms) / 4 + 1;
 	loop_timer_set(l->env.loops[0], t, ms);

@@ -27,6 +27,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/listen.h"
 
 STAT(rdma_overruns, "calls beyond the credits of their connection");
@@ -304,15 +305,33 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 	rpcrdma_conn_close(conn, -EPROTO);
 }
 
+/* The same on a connection with calls in both directions: a reply to one of
+ * ours is no message of the forward direction (RFC 8167 section 4.1). */
+static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
+{
+	struct rpcrdma_recv *r = container_of(op, struct rpcrdma_recv, op);
+	struct rpcrdma_conn *conn = r->conn;
+
+	if (status < 0 || !rpcrdma_back_take(conn->back, r->buf, len)) {
+		rpcrdma_recv_done(op, status, len);
+		return;
+	}
+	atomic_store_explicit(&conn->watch.active, loop_now(conn->xprt.loop),
+			      memory_order_relaxed);
+	rpcrdma_slots_skip(&conn->slots, r);
+	rpcrdma_recv_pump(conn);
+	rpcrdma_back_resume(conn->back);
+}
+
 void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_store *store = &conn->store;
 
 	conn->pump = pump;
-	for (unsigned i = 2 * conn->slots.credits; i-- > 0; ) {
+	for (unsigned i = conn->slots.nrecvs; i-- > 0; ) {
 		struct rpcrdma_recv *r = &store->recvs[i];
 
-		r->op.done = rpcrdma_recv_done;
+		r->op.done = conn->back ? either_recv_done : rpcrdma_recv_done;
 		r->conn = conn;
 		r->buf = store->memory + (size_t)i * conn->inline_size;
 		r->wr.op = &r->op;

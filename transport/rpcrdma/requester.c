@@ -13,16 +13,10 @@
 
 #include <endian.h>
 
+#include "transport/rpcrdma/answer.h"
 #include "transport/rpcrdma/request.h"
 
-/* One Receive.  There are more than awaited replies, so no reply is missed. */
-struct reply_recv {
-	struct fabric_op   op;
-	struct fabric_recv wr;
-	struct rpcrdma_requester *r;	/* borrowed: part of it */
-	uint8_t		  *buf;
-};
-
+/* Receives beside those for awaited replies, so that no reply is missed. */
 enum { SPARE_RECVS = 8 };
 
 struct rpcrdma_requester {
@@ -32,7 +26,8 @@ struct rpcrdma_requester {
 	struct fabric_mr    *mr;
 	uint8_t		    *memory;
 	struct request_slot *slots;
-	struct reply_recv   *recvs;
+	struct requester_recv   *recvs;
+	struct rpcrdma_answers answers;
 	sem_t		     over;		/* requester_closed() came */
 
 	/* The loop's. */
@@ -176,18 +171,39 @@ static struct request_slot *requester_find(struct rpcrdma_requester *r,
 	return NULL;
 }
 
-/* Drops a message that answers no request (RFC 8166 section 4.5). */
-static void take_reply(struct rpcrdma_requester *r,
-		       const struct reply_recv *recv, uint32_t len)
+/* Takes the grant.  On a connection with calls in both directions that of an
+ * RDMA_ERROR may be of either (RFC 8167 section 4.1). */
+static void take_grant(struct rpcrdma_requester *r,
+		       const struct rpcrdma_header *h)
+{
+	if (h->proc == RPCRDMA_ERROR && r->options.back_credits > 0)
+		return;
+	r->info.credits = h->credits;
+	r->window = h->credits ? MIN(h->credits, r->options.credits) : 1;
+}
+
+/* Takes a reply, or a call of the responder; drops all else (RFC 8166 section
+ * 4.5).  False: the call waits, and keeps its Receive. */
+static bool requester_take(struct rpcrdma_requester *r,
+			   struct requester_recv *recv, uint32_t len)
 {
 	struct rpcrdma_header h;
 	struct request_slot *slot;
 	struct rpcrdma_request *q;
 
-	if (rpcrdma_header_decode(recv->buf, len, &h) < 0 ||
-	    !(slot = requester_find(r, h.xid))) {
+	if (rpcrdma_header_decode(recv->buf, len, &h) < 0) {
 		r->info.discarded++;
-		return;
+		return true;
+	}
+	if (r->answers.credits > 0 &&
+	    rpcrdma_answer_is_due(&h, recv->buf, len)) {
+		r->answers.room = r->info.send_inline;
+		return rpcrdma_answer(&r->answers, recv, &h, len);
+	}
+	slot = requester_find(r, h.xid);
+	if (!slot) {
+		r->info.discarded++;
+		return true;
 	}
 	/* A reply may invalidate only a handle of its own call (RFC 8797
 	 * section 4.1). */
@@ -195,28 +211,29 @@ static void take_reply(struct rpcrdma_requester *r,
 		r->info.invalidated++;
 		if (!request_has_handle(slot, recv->wr.invalidated)) {
 			fabric_close(r->fc);
-			return;
+			return true;
 		}
 	}
 	q = slot->request;
-	r->info.credits = h.credits;
-	r->window = h.credits ? MIN(h.credits, r->options.credits) : 1;
+	take_grant(r, &h);
 	request_complete(slot, &h, recv->buf, len);
 	request_unregister(slot);
 	slot->request = NULL;
 	r->info.in_flight--;
 	q->done(q);
+	return true;
 }
 
 static void requester_recv_done(struct fabric_op *op, int status, uint32_t len)
 {
-	struct reply_recv *recv = container_of(op, struct reply_recv, op);
+	struct requester_recv *recv = container_of(op, struct requester_recv,
+						   op);
 	struct rpcrdma_requester *r = recv->r;
 
 	if (status < 0)
 		return;			/* requester_closed() follows */
-	take_reply(r, recv, len);
-	if (fabric_post_recv(r->fc, &recv->wr) == 0)
+	if (requester_take(r, recv, len) &&
+	    fabric_post_recv(r->fc, &recv->wr) == 0)
 		requester_advance(r);
 }
 
@@ -332,44 +349,65 @@ void rpcrdma_requester_info(const struct rpcrdma_requester *r,
 	info->conn = &r->fc->info;
 }
 
+/* Receives: for each reply, for each call of the responder, and some more. */
+static unsigned recvs_of(const struct rpcrdma_requester *r)
+{
+	return r->options.credits + r->options.back_credits + SPARE_RECVS;
+}
+
+static void init_slot(struct rpcrdma_requester *r, struct request_slot *slot,
+		      uint8_t *buf)
+{
+	slot->r = r;
+	slot->buf = buf;
+	slot->send_op.done = requester_send_done;
+	slot->send_sge.addr = slot->buf;
+	slot->send_sge.lkey = r->mr->lkey;
+	slot->send_wr = (struct fabric_wr){
+		.opcode = FABRIC_SEND, .op = &slot->send_op,
+		.sge = &slot->send_sge, .nsge = 1 };
+}
+
+static void init_recv(struct rpcrdma_requester *r, struct requester_recv *recv,
+		      uint8_t *buf)
+{
+	recv->r = r;
+	recv->buf = buf;
+	recv->op.done = requester_recv_done;
+	recv->wr.op = &recv->op;
+	recv->wr.sge = (struct fabric_sge){ buf, r->options.inline_size,
+					    r->mr->lkey };
+}
+
 static int alloc_all(struct rpcrdma_requester *r)
 {
-	size_t n = r->options.credits;
-	size_t size = r->options.inline_size;
+	size_t n = r->options.credits, back = r->options.back_credits;
+	size_t nrecvs = recvs_of(r), size = r->options.inline_size;
+	uint8_t *at;
 	int err;
 
 	r->slots = calloc(n, sizeof(*r->slots));
-	r->recvs = calloc(n + SPARE_RECVS, sizeof(*r->recvs));
-	r->memory = calloc(2 * n + SPARE_RECVS, size);
-	if (!r->slots || !r->recvs || !r->memory)
+	r->recvs = calloc(nrecvs, sizeof(*r->recvs));
+	r->memory = calloc(n + back + nrecvs, size);
+	r->answers = (struct rpcrdma_answers){
+		.credits = r->options.back_credits, .make = r->options.answer,
+		.arg = r->options.arg, .fc = r->fc,
+	};
+	if (!r->slots || !r->recvs || !r->memory ||
+	    rpcrdma_answers_init(&r->answers) < 0)
 		return -ENOMEM;
 	err = fabric_mr_create(r->fc->dev, r->memory,
-			       (2 * n + SPARE_RECVS) * size, FABRIC_LOCAL,
+			       (n + back + nrecvs) * size, FABRIC_LOCAL,
 			       &r->mr);
 	if (err < 0)
 		return err;
-	for (size_t i = 0; i < n; i++) {
-		struct request_slot *slot = &r->slots[i];
-
-		slot->r = r;
-		slot->buf = r->memory + i * size;
-		slot->send_op.done = requester_send_done;
-		slot->send_sge.addr = slot->buf;
-		slot->send_sge.lkey = r->mr->lkey;
-		slot->send_wr = (struct fabric_wr){
-			.opcode = FABRIC_SEND, .op = &slot->send_op,
-			.sge = &slot->send_sge, .nsge = 1 };
-	}
-	for (size_t i = 0; i < n + SPARE_RECVS; i++) {
-		struct reply_recv *recv = &r->recvs[i];
-
-		recv->r = r;
-		recv->buf = r->memory + (n + i) * size;
-		recv->op.done = requester_recv_done;
-		recv->wr.op = &recv->op;
-		recv->wr.sge = (struct fabric_sge){ recv->buf, (uint32_t)size,
-						    r->mr->lkey };
-	}
+	at = r->memory;
+	for (size_t i = 0; i < n; i++, at += size)
+		init_slot(r, &r->slots[i], at);
+	rpcrdma_answers_place(&r->answers, at, size, r->mr->lkey);
+	at += back * size;
+	for (size_t i = 0; i < nrecvs; i++, at += size)
+		init_recv(r, &r->recvs[i], at);
 	return 0;
 }
 
@@ -377,8 +415,7 @@ static int post_recvs(struct rpcrdma_requester *r)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < r->options.credits + SPARE_RECVS && err == 0;
-	     i++)
+	for (size_t i = 0; i < recvs_of(r) && err == 0; i++)
 		err = fabric_post_recv(r->fc, &r->recvs[i].wr);
 	return err;
 }
@@ -389,8 +426,8 @@ static void requester_bring_up(void *arg)
 	struct rpcrdma_requester *r = arg;
 	const struct fabric_limits *limits = &r->fc->dev->limits;
 	struct fabric_queues q = {
-		.send_wr = r->options.credits,
-		.recv_wr = r->options.credits + SPARE_RECVS,
+		.send_wr = r->options.credits + r->options.back_credits,
+		.recv_wr = recvs_of(r),
 		.send_sge = 1,
 	};
 	struct rpcrdma_private p = {
@@ -425,6 +462,7 @@ static void requester_free_all(struct rpcrdma_requester *r)
 	if (r->mr)
 		fabric_mr_destroy(r->mr);
 	free(r->slots);
+	rpcrdma_answers_fini(&r->answers);
 	free(r->recvs);
 	free(r->memory);
 	sem_destroy(&r->over);
@@ -440,6 +478,19 @@ static void requester_fill_defaults(struct rpcrdma_requester_options *o)
 		o->inline_size = o->inline_size ? RPCRDMA_INLINE_MIN : 4096;
 	if (o->read_depth == 0)
 		o->read_depth = 16;
+	if (!o->answer)
+		o->back_credits = 0;
+}
+
+/* A device may have shorter queues than were asked for. */
+static void fit_queues(struct rpcrdma_requester_options *o,
+		       const struct fabric_limits *limits)
+{
+	o->back_credits = MIN(o->back_credits, limits->max_recv / 4);
+	o->back_credits = MIN(o->back_credits, limits->max_wr / 4);
+	o->credits = MIN(o->credits, limits->max_wr - o->back_credits);
+	o->credits = MIN(o->credits, limits->max_recv - o->back_credits -
+				     SPARE_RECVS);
 }
 
 int rpcrdma_requester_create(const struct fabric *fabric,
@@ -448,7 +499,6 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 			     struct rpcrdma_requester **out)
 {
 	struct rpcrdma_requester *r = calloc(1, sizeof(*r));
-	const struct fabric_limits *limits;
 	int err;
 
 	if (!r)
@@ -467,10 +517,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	r->fc->established = requester_established;
 	r->fc->closed = requester_closed;
 	r->fc->owed = owed;
-	limits = &r->fc->dev->limits;
-	r->options.credits = MIN(r->options.credits, limits->max_wr);
-	r->options.credits = MIN(r->options.credits,
-				 limits->max_recv - SPARE_RECVS);
+	fit_queues(&r->options, &r->fc->dev->limits);
 	err = alloc_all(r);
 	if (err < 0)
 		goto fail;

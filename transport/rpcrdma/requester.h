@@ -40,6 +40,14 @@ struct rpcrdma_requester_options {
 	 * 5666 section 6), by a call with this xid. */
 	uint32_t config_xid;
 	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
+	/*
+	 * Calls of the responder in progress (RFC 8167), and on the loop, to
+	 * answer one: returns the length of the RPC reply written to @reply,
+	 * which has @room bytes; 0: no reply is sent.  Must not block.
+	 */
+	unsigned back_credits;
+	uint32_t (*answer)(void *arg, const uint8_t *call, uint32_t len,
+			   uint8_t *reply, uint32_t room);
 	/* On the loop: 0 when connected; -errno (or 0 again) when it ended. */
 	void	 (*connected)(void *arg);
 	void	 (*closed)(void *arg, int err);

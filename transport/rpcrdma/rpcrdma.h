@@ -37,6 +37,9 @@ struct rpcrdma_options {
 	/* ... or, while others wait for memory, whose work completes so slowly
 	 * that it would keep its memory for a dozen times this: 5 s. */
 	uint32_t short_ms;
+	/* Calls in the other direction in progress on a connection, and room
+	 * for their messages (rpcrdma/back.h): none. */
+	unsigned back_credits;
 	struct rpcrdma_budget *budget;	/* borrowed; NULL: no bound */
 };
 

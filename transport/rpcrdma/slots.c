@@ -6,9 +6,11 @@
 
 STAT(rdma_drain_drops, "messages not taken because the listener stops");
 
-void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits)
+void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits,
+			unsigned back)
 {
-	*s = (struct rpcrdma_slots){ .credits = credits };
+	*s = (struct rpcrdma_slots){ .credits = credits,
+				     .nrecvs = 2 * credits + back };
 	s->waiting_tail = &s->waiting;
 	pthread_mutex_init(&s->lock, NULL);
 }
@@ -52,6 +54,14 @@ bool rpcrdma_slots_arrived(struct rpcrdma_slots *s, struct rpcrdma_recv *r,
 	return atomic_fetch_add(&s->unanswered, 1) < s->credits;
 }
 
+void rpcrdma_slots_skip(struct rpcrdma_slots *s, struct rpcrdma_recv *r)
+{
+	s->posted--;
+	mutex_lock(&s->lock);
+	rpcrdma_slots_add_recv(s, r);
+	mutex_unlock(&s->lock);
+}
+
 struct rpcrdma_slot *rpcrdma_slots_take(struct rpcrdma_slots *s)
 {
 	struct rpcrdma_slot *slot = NULL;
@@ -81,7 +91,8 @@ struct rpcrdma_recv *rpcrdma_slots_refill(struct rpcrdma_slots *s, bool all)
 	struct rpcrdma_recv *first = NULL;
 
 	mutex_lock(&s->lock);
-	if (all || s->nfree_recvs >= REFILL_BATCH || s->posted < s->credits) {
+	if (all || s->nfree_recvs >= REFILL_BATCH ||
+	    s->posted < s->nrecvs - s->credits) {
 		first = s->free_recvs;
 		s->free_recvs = NULL;
 		s->posted += s->nfree_recvs;

@@ -11,6 +11,11 @@
  * as long as S + F <= C.  The pump (recv.c), which runs whenever a message
  * came, leaves F zero or at least C posted, that is P + S + W + F <= C; until
  * it runs again F grows only by what P and S lose, and P + S <= C.
+ *
+ * B more Receives are posted where we call in the other direction, for replies
+ * to at most B calls.  The pump then leaves F zero or C + B posted, and also
+ * runs when such a reply has given its Receive back.  Its call counts as one of
+ * the B until then.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
 #define GANNET_TRANSPORT_RPCRDMA_SLOTS_H
@@ -40,6 +45,7 @@ struct rpcrdma_slot {
 
 struct rpcrdma_slots {
 	unsigned	     credits;
+	unsigned	     nrecvs;
 	/* Any thread reads them. */
 	atomic_uint	     unanswered;	/* messages */
 	atomic_uint	     busy;	/* slots; changes with the lock */
@@ -57,7 +63,9 @@ struct rpcrdma_slots {
 	bool		     draining;
 };
 
-void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits);
+/* @back: Receives for replies from the other direction. */
+void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits,
+			unsigned back);
 void rpcrdma_slots_fini(struct rpcrdma_slots *s);
 /* Adds a free Receive, or slot.  Before the start, or with the lock. */
 void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
@@ -67,6 +75,9 @@ void rpcrdma_slots_add(struct rpcrdma_slots *s, struct rpcrdma_slot *slot);
  * has more calls in progress than credits (RFC 8166 section 3.3.1). */
 bool rpcrdma_slots_arrived(struct rpcrdma_slots *s, struct rpcrdma_recv *r,
 			   uint32_t len);
+/* On the poller: takes a posted Receive whose message is no call, and frees it
+ * at once. */
+void rpcrdma_slots_skip(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
 /* On the poller: takes a slot for the first message that waits; NULL: none
  * waits, or there is no slot.  Drops all that wait while draining. */
 struct rpcrdma_slot *rpcrdma_slots_take(struct rpcrdma_slots *s);

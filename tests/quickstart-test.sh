@@ -250,6 +250,9 @@ crash()
 		{ fail "main builds"; return; }
 	long_test tests/crash/test_crash \
 		GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}"
+	long_test tests/crash/test_locks \
+		GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}" \
+		GANNET_LOCKS_OPERATIONS="${GANNET_LOCKS_OPERATIONS:-100000}"
 	long_test tests/crash/test_power \
 		GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
 		GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"

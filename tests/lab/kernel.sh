@@ -3,7 +3,8 @@
 # Sourced.  Debian's stock kernel, its headers and its source, unpacked into a
 # cache directory: nothing is installed, no privilege is needed.
 #
-# Sets CACHE and KV (the kernel's version) and defines the functions below.
+# Sets CACHE and KV (the kernel's version), defines the functions below.  With
+# LAB_BACKPORTS set, the kernel is the newer one of Debian's backports.
 
 if [ -n "${LAB_CACHE:-}" ]; then
 	CACHE=$LAB_CACHE
@@ -14,8 +15,35 @@ elif [ "$(id -u)" = 0 ]; then
 else
 	CACHE=$HOME/.cache/gannet-lab
 fi
+[ -z "${LAB_BACKPORTS:-}" ] || CACHE=$CACHE/backports
 
 lab_die() { echo "lab: $*" >&2; exit 125; }
+
+# Options for apt: none, or those of an apt of our own that knows the backports
+# and nothing else, since this machine's may not have them.
+apt_options=()
+lab_apt()
+{
+	local apt=$CACHE/apt codename mirror
+	[ -n "${LAB_BACKPORTS:-}" ] || return 0
+	apt_options=(-o Dir::Etc::SourceList="$apt/sources.list"
+		-o Dir::Etc::SourceParts=/dev/null
+		-o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache")
+	[ ! -e "$apt/.complete" ] || return 0
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release; echo "$VERSION_CODENAME")
+	# shellcheck disable=SC2016 # apt's own variable
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' \
+		"Codename: $codename" | head -1)
+	[ -n "$mirror" ] || lab_die "apt knows no mirror of $codename"
+	rm -rf "$apt"; mkdir -p "$apt/lists/partial" "$apt/cache"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+		"$mirror $codename-backports main" > "$apt/sources.list"
+	apt-get -q "${apt_options[@]}" -o APT::Sandbox::User=root update \
+		> "$apt/log" 2>&1 ||
+		{ cat "$apt/log" >&2; lab_die "no $codename-backports"; }
+	touch "$apt/.complete"
+}
 
 # lab_unpack DIR PACKAGE...: downloads Debian packages and unpacks them in DIR.
 lab_unpack()
@@ -23,8 +51,8 @@ lab_unpack()
 	local dir=$1 tmp; shift
 	tmp=$(mktemp -d "$CACHE/download.XXXXXX")
 	# apt's own sandbox user can't write here, and says so at length.
-	(cd "$tmp" && apt-get -q -o APT::Sandbox::User=root download "$@" \
-		>apt.log 2>&1) || {
+	(cd "$tmp" && apt-get -q "${apt_options[@]}" \
+		-o APT::Sandbox::User=root download "$@" >apt.log 2>&1) || {
 		cat "$tmp/apt.log" >&2; rm -rf "$tmp"
 		lab_die "can't download $* (is 'apt-get update' recent?)"
 	}
@@ -38,7 +66,7 @@ lab_unpack()
 # The name behind one of Debian's meta packages.
 lab_depends()
 {
-	apt-cache depends "$1" 2>/dev/null |
+	apt-cache "${apt_options[@]}" depends "$1" 2>/dev/null |
 		sed -n "s/^ *Depends: \($2-.*\)/\1/p" | head -1
 }
 
@@ -50,6 +78,7 @@ lab_kernel()
 		lab_die "only written for amd64"
 	mkdir -p "$CACHE" ||
 		lab_die "can't make $CACHE (LAB_CACHE names another)"
+	lab_apt
 	for kernel in "$CACHE"/kernel/boot/vmlinuz-*; do
 		KV=${kernel##*/vmlinuz-}
 		[ -e "$CACHE/kernel/.complete" ] && return
@@ -60,6 +89,9 @@ lab_kernel()
 	echo "lab: fetching Debian's kernel $KV into $CACHE" >&2
 	rm -rf "$CACHE/kernel"; mkdir "$CACHE/kernel"
 	lab_unpack "$CACHE/kernel" "$image"
+	# The initial RAM disk's insmod takes no compressed ones.
+	find "$CACHE/kernel/lib/modules" -name '*.ko.xz' -print0 |
+		xargs -0 -r -n 200 -P "$(nproc)" unxz
 	depmod -b "$CACHE/kernel" "$KV" || lab_die "depmod failed"
 	touch "$CACHE/kernel/.complete"
 }
@@ -74,19 +106,34 @@ lab_modules()
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
-# The directory of rpc.nfsd, rpc.mountd and exportfs.  Where their package is
-# not installed it stays so: that would start them.
-lab_knfsd()
+# lab_unpacked PACKAGE PROGRAM: prints the directory below which PROGRAM is, a
+# path, and what belongs to it.  Where the package is not installed it stays so:
+# that would start the daemons in it.
+lab_unpacked()
 {
-	local dir=$CACHE/nfs-kernel-server
-	if [ -x /usr/sbin/rpc.nfsd ]; then
-		echo /usr/sbin
+	# They go with what is installed here, not with the kernel.
+	local dir=$CACHE/$1 apt_options=()
+	if [ -x "$2" ]; then
 		return
 	fi
 	if [ ! -e "$dir/.complete" ]; then
 		rm -rf "$dir"; mkdir "$dir"
-		lab_unpack "$dir" nfs-kernel-server
+		lab_unpack "$dir" "$1"
 		touch "$dir/.complete"
 	fi
-	echo "$dir/usr/sbin"
+	echo "$dir"
+}
+
+# The directory of rpc.nfsd, rpc.mountd and exportfs.
+lab_knfsd()
+{
+	echo "$(lab_unpacked nfs-kernel-server /usr/sbin/rpc.nfsd)/usr/sbin"
+}
+
+# The directories of quota, and of setquota and rpc.rquotad.
+lab_quota()
+{
+	local dir
+	dir=$(lab_unpacked quota /usr/sbin/rpc.rquotad)
+	echo "$dir/usr/bin:$dir/usr/sbin"
 }

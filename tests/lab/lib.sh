@@ -79,14 +79,16 @@ wait_for()
 	done
 }
 
-# background NAME COMMAND...: starts it; ended NAME waits for it.
+# background NAME COMMAND...: starts it; ended NAME waits for it.  A trap tells
+# how it ended where set -e ends it, too.
 background()
 {
 	local name=$1; shift
 	rm -f "$OUT/$name.status"
 	{
+		# shellcheck disable=SC2064 # the name as it is now
+		trap "echo \$? > '$OUT/$name.status'" EXIT
 		"$@" > "$OUT/$name.out" 2>&1
-		echo $? > "$OUT/$name.status"
 	} &
 }
 
@@ -204,6 +206,7 @@ server_start()
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
 		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
+		${GRACE:+--grace=$GRACE} \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$OUT/server.pid"
 	disown

@@ -1,13 +1,21 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by suites that do harm to disks: file systems of the suite's own, one
-# of each type, all exported by one server and harmed at once.
+# Sourced by suites with file systems of their own, one of each type, all
+# exported by one server: they are harmed at once, or compared with what another
+# server makes of them.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"
 
 # Where the server has the file system of a type, and where the client has it.
 there() { echo "$SRV/$SUITE-$1"; }
 here() { echo "/mnt/$SUITE-$1"; }
+
+# say COMMAND...: it, what it says, and how it ends, to compare two servers.
+say()
+{
+	echo "\$ $*"
+	"$@" 2>&1 || echo "= $?"
+}
 
 # disk_mkfs TYPE: the command that makes it.
 disk_mkfs()

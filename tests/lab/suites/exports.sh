@@ -81,7 +81,7 @@ open_to_privileged()
 closed_to_others()
 {
 	refused 'denied\|permission' mount_as iwarp $SRV/late /mnt/export
-	grep "need the export option 'insecure'" "$OUT/server.log"
+	grep "port is above 1023; add 'insecure'" "$OUT/server.log"
 }
 
 disappears()
@@ -89,6 +89,49 @@ disappears()
 	cp "$OUT/exports" /etc/exports
 	reload 0
 	refused 'denied\|no such' mount_as tcp $SRV/late /mnt/export
+}
+
+# A user in 20 groups.  Its calls name the first 16 of them.
+in_twenty()
+{
+	setpriv --reuid 2020 --regid 3001 --groups "$(seq -s, 3101 3120)" "$@"
+}
+
+reads_twentieth()
+{
+	local status=0
+	mount_as tcp $SRV/rw /mnt/export
+	in_twenty cat /mnt/export/twentieth || status=$?
+	umount /mnt/export
+	return $status
+}
+
+has_sixteen_groups()
+{
+	echo secret > $SRV/rw/twentieth
+	chown 0:3120 $SRV/rw/twentieth
+	chmod 640 $SRV/rw/twentieth
+	refused 'denied' reads_twentieth
+}
+
+# manages GROUPS: the export's option from now on.
+manages()
+{
+	sed -i "/\/rw /s/fsid=1[a-z_,]*/fsid=1,$1/g" /etc/exports
+	kill -HUP "$(server_pid)"
+}
+
+has_all_groups()
+{
+	echo 'twenty:x:2020:3001::/:/bin/false' >> /etc/passwd
+	for g in $(seq 3101 3120); do echo "g$g:x:$g:twenty"; done >> /etc/group
+	cp /etc/exports "$OUT/exports"
+	manages manage_gids
+	wait_for 60 reads_twentieth
+	manages no_manage_gids
+	wait_for 60 refused 'denied' reads_twentieth
+	cp "$OUT/exports" /etc/exports
+	kill -HUP "$(server_pid)"
 }
 
 for t in tcp rxe; do
@@ -100,6 +143,8 @@ for t in tcp rxe; do
 	check "no_root_squash over $t" with $t rw root_is_root
 done
 if [ "$SERVER" = gannetd ]; then
+	check 'a user in 20 groups has 16' has_sixteen_groups
+	check 'with manage_gids it has all' has_all_groups
 	check 'SIGHUP: a new export is there' appears
 	for t in tcp rxe; do
 		check "it takes privileged clients over $t" \

@@ -94,11 +94,17 @@ if [ "$SERVER" = gannetd ]; then
 	check 'rpcbind knows tcp6, rdma and rdma6' netids
 fi
 check 'both programs answer' answers
+judge=$BUILD/tests/unit/test_export_judge
+if [ -x "$judge" ]; then
+	check 'addresses match the clients that exportfs says' "$judge"
+else
+	skip 'addresses match clients' "no $judge; run make check"
+fi
 if [ "$SERVER" = gannetd ]; then
 	check 'it takes its entries back when it ends' withdrawn
 	check 'it serves without rpcbind' without_rpcbind
-	# Later suites ask rpcbind for the server.
-	rpcbind
+	# Later suites ask rpcbind for the server, which has its port.
 	server_stop
+	rpcbind
 	server_start
 fi

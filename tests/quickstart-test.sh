@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by ./quickstart: every test there is, in phases.  A phase prints a
-# line with its time and what it counted, and keeps a log; a phase that could
-# not do its work counts as one failure.
+# Sourced by ./quickstart: the bench, and every test there is, in phases.  A
+# phase prints a line with its time and what it counted, and keeps a log; a
+# phase that could not do its work counts as one failure.
 # shellcheck disable=SC2154 # top, work, jobs: quickstart's
 
 passed=0 failed=0 skipped=0
@@ -39,7 +39,7 @@ count_results()
 		case $result in
 		PASS | XFAIL) pass $((n > 0 ? n : 1)) ;;
 		SKIP) skip "${trs#"$1"/}" \
-			"$(tail -1 "${trs%.trs}.log" 2>/dev/null)" ;;
+			"$(grep -av '^SKIP ' "${trs%.trs}.log" | tail -1)" ;;
 		*)
 			pass $((n - f))
 			failed=$((failed + (f > 0 ? f - 1 : 0)))
@@ -127,12 +127,9 @@ fuzz_one()
 
 # Each fuzzer for a few seconds, under clang's sanitizers, those of the whole
 # server for a minute; as many at a time as there are processors.
-fuzz()
+run_fuzzers()
 {
-	local program name seconds programs=()
-	logged in_tree fuzz fuzzers ||
-		{ fail "the fuzzers build with clang"; return; }
-	pass 1
+	local program name seconds
 	rm -f "$work"/logs/fuzz-*.status
 	for program in "$work"/fuzz/tests/fuzz/fuzz_*; do
 		case $program in *.o | *.c) continue ;; esac
@@ -140,14 +137,23 @@ fuzz()
 		case $program in
 		*_server | *_nfs3 | *_rpcrdma_live) seconds=$((12 * seconds)) ;;
 		esac
-		programs+=("$program")
 		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
 		fuzz_one "$program" "$seconds" &
 	done
 	wait
-	for program in "${programs[@]}"; do
-		name=${program##*/fuzz_}
-		if [ "$(cat "$work/logs/fuzz-$name.status")" = 0 ]; then
+}
+
+# Counts what ran beside the lab, or runs it.
+fuzz()
+{
+	local status name
+	logged in_tree fuzz fuzzers ||
+		{ fail "the fuzzers build with clang"; return; }
+	pass 1
+	rm "$work/logs/fuzzed-ahead" 2>/dev/null || run_fuzzers
+	for status in "$work"/logs/fuzz-*.status; do
+		name=${status##*/fuzz-} name=${name%.status}
+		if [ "$(cat "$status")" = 0 ]; then
 			pass 1
 		else
 			tail -20 "$work/logs/fuzz-$name.log"
@@ -279,26 +285,29 @@ soak()
 asan() { built_and_checked asan; }
 tsan() { built_and_checked tsan; }
 
-# ahead PHASE...: builds what they run with time that nobody else needs.  A
-# phase builds what is not there by then, and says when it can't.
+# ahead PHASE...: builds what they run with time that nobody else needs, and
+# runs the fuzzers, to which time does not matter.  A phase builds what is not
+# there by then, and says when it can't.
 ahead()
 {
-	local name
+	local name jobs=1
 	renice -n 19 "$BASHPID"
 	for name; do
 		case $name in
 		asan | tsan) in_tree "$name" -j1 check TESTS= ;;
-		fuzz) in_tree fuzz -j1 fuzzers ;;
+		fuzz) in_tree fuzz -j1 fuzzers && run_fuzzers &&
+			touch "$work/logs/fuzzed-ahead" ;;
 		esac
 	done
 }
 
-# run_tests [PHASE]...
-run_tests()
+# run_test [PHASE]...
+run_test()
 {
 	local all=(packages scripts main crash soak callgrind bench lab
 		asan tsan fuzz distribution)
 	local name
+	case ${1:-} in -h | --help) usage; return ;; esac
 	[ $# -gt 0 ] || set -- "${all[@]}"
 	for name; do
 		case " ${all[*]} " in
@@ -306,7 +315,8 @@ run_tests()
 		*) die "no phase '$name'; there are: ${all[*]}" ;;
 		esac
 	done
-	mkdir -p "$work/logs" || die "can't write to $top"
+	mkdir -p "$work/logs" && rm -f "$work/logs/fuzzed-ahead" ||
+		die "can't write to $top"
 	for name; do
 		shift
 		# The lab's emulator leaves most of a processor to others.
@@ -318,4 +328,23 @@ run_tests()
 	done
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
+}
+
+# run_bench [OPTION]...: measures, and makes a report.
+run_bench()
+{
+	local list
+	# Before anything is installed for what is a question or a mistake.
+	case " $* " in
+	*' -h '* | *' --help '*) "$top/tests/bench/run" --help; return ;;
+	esac
+	"$top/tests/bench/run" "$@" --check-options || return
+	mapfile -t list < <(grep -v '^#' "$top/tests/bench/packages")
+	install_missing "${build_packages[@]}" "${list[@]}"
+	mkdir -p "$work/logs"
+	build main -- all > "$work/logs/build.log" 2>&1 || {
+		tail -20 "$work/logs/build.log" >&2
+		die "it does not build; see $work/logs/build.log"
+	}
+	"$top/tests/bench/run" --build="$work/main" "$@"
 }

@@ -10,7 +10,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 # It writes beside itself; the tree under test may be read-only.
 cp "$top/quickstart" "$tmp/"
-failed=0
+failed=0 inside=()
 check()
 {
 	local what=$1; shift
@@ -67,7 +67,8 @@ serve()
 {
 	: > "$tmp/out"
 	# What runs in the background ignores SIGINT, unless told otherwise.
-	setsid env --default-signal=INT "$tmp/quickstart" serve "$@" \
+	setsid ${inside[@]+"${inside[@]}"} env --default-signal=INT \
+		"$tmp/quickstart" serve "$@" \
 		> "$tmp/out" 2> "$tmp/err" &
 	pid=$!
 	shown 'Only this machine|On .*:'
@@ -168,6 +169,13 @@ listens_first() { (: < "/dev/tcp/127.0.0.1/$first_port") 2>/dev/null; }
 closed() { ! listens_first; }
 check 'nobody listens there any more' closed
 
+# For others root's server takes port 111, or registers with the rpcbind there.
+go_inside()
+{
+	! unshare -n true 2>/dev/null ||
+		inside=(unshare -n sh -c 'ip link set lo up; exec "$@"' sh)
+}
+go_inside
 check 'others are let in' \
 	serve "$tmp" --allow 192.0.2.0/24 --allow '*.example.org'
 check 'and told how' says '^On 192.0.2.0/24 \*.example.org:'
@@ -177,7 +185,14 @@ both_ways()
 		grep -cE '^    mount .*proto=(tcp|rdma)')" = 2 ]
 }
 check 'over TCP and RDMA' soon both_ways
+locks() { ! grep -A9 '^On ' "$tmp/out" | grep -q nolock; }
+if [ ${#inside[@]} -gt 0 ]; then
+	check 'and share their locks' locks
+elif [ "$(id -u)" != 0 ]; then
+	check 'and why they share no locks' says 'nolock: .* run this as root'
+fi
 check 'it ends again' ended INT
+inside=()
 if [ "$(id -u)" = 0 ]; then
 	mkdir "$tmp/theirs"
 	chown 1:0 "$tmp/theirs"
@@ -196,6 +211,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 check 'its port is closed' gone
 
+go_inside
 check 'a name that is not there is a warning' \
 	serve "$tmp" --allow no-such-host.invalid --allow 127.0.0.0/8 \
 	--allow '*'
@@ -203,6 +219,7 @@ check 'with the name' says 'warning: --allow no-such-host.invalid: the name'
 check 'it says that everybody is let in' says "^--allow '\*' lets everybody in"
 check 'and warns of nothing else' says_not "127.0.0.0/8' lets"
 check 'SIGTERM ends this one' ended TERM
+inside=()
 
 # A machine with loopback alone; with an address there that others may know.
 alone()

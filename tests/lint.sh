@@ -84,6 +84,14 @@ found=$(grep -rnE '^(START_)?TEST[A-Z_]*\((what|who|whoever|whose|it|so)_' \
 [ -z "$found" ] || fail "tests named without a thing as subject:
 $found"
 
+# A profile or a backtrace tells static functions apart by their names.
+# shellcheck disable=SC2086 # several words
+for name in $(grep -roE '^static [a-z_0-9 ]+[ *][a-z_0-9]+\(' --include='*.c' \
+		$product | sed -E 's/:.*[ *]([a-z_0-9]+)\($/ \1/' | sort -u |
+		awk 'n[$2]++ == 1 && $2 != "__attribute__" { print $2 }'); do
+	fail "$name: a static function in more than one file"
+done
+
 # The filter of system calls names each once and allows those whose numbers it
 # has.
 allowed=$(sed -n '/ allowed\[\] = {/,/^};/p' daemon/calls.c |
@@ -132,6 +140,26 @@ words=$(grep -rhoE '[a-z][a-z_0-9]+' $product tests --include='*.[ch]' \
 		--include='*.inc' | sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
 	fail "$pages: there is no $name"
+done
+
+# Each demand has a test, and what is named as one is in the tests.
+rows=$(grep '^|' doc/conformance.md | grep -v '^| *--')
+names=$(printf '%s\n' "$rows" |
+	awk -F'|' 'NF >= 6 { print $5 } NF == 4 { print $3 }' |
+	grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u)
+words=$(grep -rhoE '[a-z][a-z_0-9]+' tests --include='*.[ch]' \
+		--include='*.inc' | sort -u)
+for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
+	fail "doc/conformance.md: there is no test $name"
+done
+found=$(printf '%s\n' "$rows" |
+	awk -F'|' 'NF >= 6 && $5 !~ /[a-z]/ { print $2, $3 }')
+[ -z "$found" ] || fail "doc/conformance.md: without a test: $found"
+for name in $(printf '%s\n' "$rows" | awk -F'|' 'NF >= 6 { print $4 }' |
+		grep -oE '`[a-z0-9_/]+\.[ch]`' | tr -d '`' | sort -u); do
+	# shellcheck disable=SC2086 # several words
+	find $product include -path "$name" -o -path "*/$name" | grep -q . ||
+		fail "doc/conformance.md: there is no $name"
 done
 
 # The functions are the product's, not those of a test with such a name.

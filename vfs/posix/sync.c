@@ -82,9 +82,9 @@ static int keep_whole_fd(struct posix_fs *fs, int fd)
 }
 
 /*
- * A descriptor that syncfs() takes, or -1.  The root's is none when the server
- * may not read the root.  If it may write there, a file without a name in it
- * serves as well.
+ * A descriptor that syncfs() takes, or -1.  It takes the root's only if the
+ * server may read the root.  If the server may write there, a file without a
+ * name in it serves as well.
  */
 static int whole_fd(struct posix_fs *fs)
 {

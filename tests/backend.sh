@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# A backend that knows only what is installed is built, loaded and served; a
-# module that should not be loaded is refused, with the reason.
+# A backend and a filter that know only what is installed are built, loaded and
+# served; a module that should not be loaded is refused, with the reason.
 umask 022
 top=${srcdir:-.}
 tmp=$(mktemp -d)
@@ -58,6 +58,7 @@ logged()
 
 hello=$top/doc/examples/vfs-hello.c
 build hello "$hello"
+build delay "$top/doc/examples/vfs-delay.c"
 
 # A READ of this one never ends by itself.
 sed 's/"hello",/"late",/
@@ -72,9 +73,12 @@ build late "$tmp/late.c"
 # It is served, by a confined gannetd.
 options='127.0.0.1(rw,insecure)'
 echo "\"hello,text=Good day:/hello\" $options
-\"late,text=x:/late\" $options" >"$tmp/exports"
-gannetd --backend hello --backend late --exports-file "$tmp/exports" \
-	>"$tmp/log" 2>&1 &
+\"late,text=x:/late\" $options
+delay,ms=1500:hello,text=slow:/slow $options
+delay,ms=1:mem:/mem *(rw,insecure,all_squash,anonuid=0,anongid=0)
+delay,ms=1:$tmp/root *(rw,insecure,no_root_squash)" >"$tmp/exports"
+gannetd --backend hello --backend delay --backend late \
+	--exports-file "$tmp/exports" >"$tmp/log" 2>&1 &
 server=$!
 logged 'ready: udp'
 port=$(sed -n 's/^ready: tcp //p' "$tmp/log")
@@ -89,12 +93,24 @@ text=$(nfs put "$tmp/exports" "$url/new$q")
 case $text in *NFS3ERR_ROFS*) ;; *) fail "put: $text" ;; esac
 logged '/hello says hello'
 
+# A filter is over each of them.
+root=tcp://127.0.0.1:$port
+start=$(date +%s%N)
+text=$(nfs cat "$root/slow/hello$q")
+[ "$text" = slow ] || fail "cat below a filter: $text"
+[ $(($(date +%s%N) - start)) -ge 1500000000 ] || fail 'the READ was not late'
+for i in "mem" "$tmp/root"; do
+	nfs put "$tmp/exports" "$root/${i#/}/new$q"
+	text=$(nfs cat "$root/${i#/}/new$q")
+	[ "$text" = "$(cat "$tmp/exports")" ] || fail "$i below a filter: $text"
+done
+
 # A reload brings no code into the process: the old exports stay.
 echo "other:/other $options" >>"$tmp/exports"
 kill -HUP $server
-logged "exports:3: 'other' is not a kind of file system; expected KIND:/PATH, \
-where KIND is one of posix, mem, hello, late (others are loaded at the start, \
-with --backend), or just /PATH"
+logged "exports:6: 'other' is not a kind of file system; expected KIND:/PATH, \
+where KIND is one of posix, mem, hello, delay, late (others are loaded at the \
+start, with --backend), or just /PATH"
 text=$(nfs cat "$url/hello$q")
 [ "$text" = 'Good day' ] || fail "after a reload: $text"
 
@@ -116,6 +132,13 @@ server=
 refused 'hello needs the option text=' --backend hello --export 'hello:/x'
 refused "hello has no option 'size=1'; expected text=" \
 	--backend hello --export 'hello,size=1:/x'
+refused 'delay needs the option ms=' --backend delay --export 'delay:mem:/x'
+refused "delay has no option 'size=1'; expected ms=" \
+	--backend delay --export 'delay,size=1:mem:/x'
+refused "mem has no option 'ms=1'; expected size= or files=" \
+	--backend delay --export 'delay,ms=1:mem,ms=1:/x'
+refused "the filter 'delay' stands over a backend; 'delay' is a filter, too" \
+	--backend delay --export 'delay,ms=1:delay,ms=1:mem:/x'
 refused "'hello' is not a kind of file system" --export 'hello,text=x:/x'
 refused 'No such file' --backend missing --export mem:/m
 refused "'../backends/hello' is not a name" --backend ../backends/hello

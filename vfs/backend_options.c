@@ -3,6 +3,7 @@
 #include "vfs/backends.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,29 +145,28 @@ static int parse_own(const struct vfs_ops *ops, const char *opt, char *block,
 	return -EINVAL;
 }
 
-int backend_options(const struct vfs_ops *ops, const char *text, void **out,
-		    char **err)
+int backend_options(const struct vfs_ops *ops, const char *text, size_t len,
+		    void *block, char **err)
 {
-	void *block = ops->options_size ? calloc(1, ops->options_size) : NULL;
-	char *copy = strdup(text ? text : ""), *next = copy, *opt;
-	int ret = 0;
+	char *copy = strndup(text, len), *next = copy, *opt;
+	int ret = copy ? 0 : -ENOMEM;
 
 	*err = NULL;
-	if (!copy || (!block && ops->options_size))
-		ret = -ENOMEM;
-	while (ret == 0 && *copy && (opt = strsep(&next, ",")))
+	while (ret == 0 && len && (opt = strsep(&next, ",")))
 		ret = parse_own(ops, opt, block, err);
 	free(copy);
-	if (ret == 0)
-		*out = block;
-	else
-		free(block);
 	return ret;
+}
+
+size_t backend_filter_at(const struct vfs_ops *below)
+{
+	const size_t align = _Alignof(max_align_t);
+
+	return (below->options_size + align - 1) / align * align;
 }
 
 bool backend_same(const struct vfs_ops *a, const void *a_options,
 		  const struct vfs_ops *b, const void *b_options)
 {
-	return a == b && (a->options_size == 0 ||
-			  memcmp(a_options, b_options, a->options_size) == 0);
+	return a == b && memcmp(a_options, b_options, a->options_size) == 0;
 }

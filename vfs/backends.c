@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The list of backends: those of this tree, and modules.
+ * The list of backends: those of this tree, modules, and the tables of each
+ * filter over each backend.
  *
  * A module stays loaded until the process ends, because its code may be on any
  * thread's stack.
@@ -27,9 +28,44 @@ static const struct vfs_ops *const builtin[] = {
 };
 
 struct backends {
-	const struct vfs_ops  **loaded;
-	unsigned		nloaded;
+	const struct vfs_ops  **added;
+	unsigned		nadded;
 };
+
+/* The table of a filter over a backend. */
+struct over {
+	struct vfs_ops		ops;
+	const struct vfs_ops   *filter;
+	char			name[2 * NAME_MAX_LEN + 2];
+};
+
+/* The tree is the backend's, with the operations and the part of the options
+ * that are the filter's. */
+static int mount_over(const struct vfs_config *config, struct vfs_fs **out)
+{
+	const struct vfs_ops *ops = config->ops, *below = ops->below;
+	struct vfs_config c = *config;
+	int err;
+
+	c.ops = below;
+	err = below->mount(&c, out);
+	if (err != 0 || !*out)
+		return err;
+	c.options = (const char *)config->options + backend_filter_at(below);
+	(*out)->ops = ops;
+	(*out)->filter = (void *)(uintptr_t)c.options;
+	err = ops->attach(&c, *out);
+	if (err != 0)
+		below->unmount(*out);
+	return err;
+}
+
+/* @ops as the table of a filter over a backend; NULL: it is another. */
+static struct over *over_of(const struct vfs_ops *ops)
+{
+	return ops->mount == mount_over ? container_of(ops, struct over, ops) :
+					  NULL;
+}
 
 int backends_create(struct backends **out)
 {
@@ -45,7 +81,9 @@ void backends_destroy(struct backends *b)
 {
 	if (!b)
 		return;
-	free(b->loaded);
+	for (unsigned i = 0; i < b->nadded; i++)
+		free(over_of(b->added[i]));
+	free(b->added);
 	free(b);
 }
 
@@ -55,7 +93,7 @@ static const struct vfs_ops *nth(const struct backends *b, unsigned i)
 	if (i < ARRAY_SIZE(builtin))
 		return builtin[i];
 	i -= ARRAY_SIZE(builtin);
-	return b && i < b->nloaded ? b->loaded[i] : NULL;
+	return b && i < b->nadded ? b->added[i] : NULL;
 }
 
 const struct vfs_ops *backends_find(const struct backends *b,
@@ -76,8 +114,94 @@ void backends_names(const struct backends *b, char *buf, size_t size)
 	size_t len = 0;
 
 	for (unsigned i = 0; (ops = nth(b, i)) && len < size; i++)
-		len += (size_t)snprintf(buf + len, size - len, "%s%s",
-					i ? ", " : "", ops->name);
+		if (!over_of(ops))
+			len += (size_t)snprintf(buf + len, size - len, "%s%s",
+						i ? ", " : "", ops->name);
+}
+
+const struct vfs_ops *backends_over(const struct backends *b,
+				    const struct vfs_ops *filter,
+				    const struct vfs_ops *below)
+{
+	const struct vfs_ops *ops;
+	const struct over *o;
+
+	for (unsigned i = 0; (ops = nth(b, i)); i++) {
+		o = over_of(ops);
+		if (o && o->filter == filter && ops->below == below)
+			break;
+	}
+	return ops;
+}
+
+/* ---- adding */
+
+/* Takes the functions of @filter in place of those that @to has. */
+static void replace_operations(struct vfs_ops *to, const struct vfs_ops *filter)
+{
+	void *ours, *theirs;
+
+	for (size_t at = offsetof(struct vfs_ops, mount); at < sizeof(*to);
+	     at += sizeof(ours)) {
+		memcpy(&ours, (const char *)filter + at, sizeof(ours));
+		memcpy(&theirs, (const char *)to + at, sizeof(theirs));
+		if (ours && theirs)
+			memcpy((char *)to + at, &ours, sizeof(ours));
+	}
+	/* Data must not go around the filter. */
+	if (filter->read && !filter->read_pipe)
+		to->read_pipe = NULL;
+	/* The filter may give operations away that the backend does not. */
+	if (filter->cancel)
+		to->cancel = filter->cancel;
+}
+
+static int append_table(struct backends *b, const struct vfs_ops *ops)
+{
+	const struct vfs_ops **grown = reallocarray(b->added, b->nadded + 1,
+						    sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	b->added = grown;
+	b->added[b->nadded++] = ops;
+	return 0;
+}
+
+static int add_over(struct backends *b, const struct vfs_ops *filter,
+		    const struct vfs_ops *below)
+{
+	struct over *o = calloc(1, sizeof(*o));
+	int err = o ? append_table(b, &o->ops) : -ENOMEM;
+
+	if (err < 0) {
+		free(o);
+		return err;
+	}
+	snprintf(o->name, sizeof(o->name), "%s:%s", filter->name, below->name);
+	o->filter = filter;
+	o->ops = *below;
+	replace_operations(&o->ops, filter);
+	o->ops.name = o->name;
+	o->ops.options_size = backend_filter_at(below) + filter->options_size;
+	o->ops.mount = mount_over;
+	o->ops.attach = filter->attach;
+	o->ops.below = below;
+	return 0;
+}
+
+int backends_add(struct backends *b, const struct vfs_ops *ops)
+{
+	const struct vfs_ops *old;
+	int err = append_table(b, ops);
+
+	for (unsigned i = 0; err == 0 && (old = nth(b, i)) != ops; i++) {
+		if (ops->attach && !old->attach)
+			err = add_over(b, ops, old);
+		else if (!ops->attach && old->attach && !over_of(old))
+			err = add_over(b, old, ops);
+	}
+	return err;
 }
 
 /* Only root and the process's user may be able to change @path. */
@@ -146,7 +270,7 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 	if (!ops->name || strcmp(ops->name, name) != 0)
 		return export_fail(err, "%s says that its name is '%s'", path,
 				   ops->name ? ops->name : "");
-	for (unsigned i = 0; i < ARRAY_SIZE(operations); i++) {
+	for (unsigned i = 0; !ops->attach && i < ARRAY_SIZE(operations); i++) {
 		void *op;
 
 		memcpy(&op, (const char *)ops + operations[i].offset,
@@ -184,9 +308,9 @@ static int load_module(const char *path, const char *name,
 int backends_load(struct backends *b, const char *dir, const char *name,
 		  char **err)
 {
+	const struct vfs_ops *ops = NULL;
 	size_t len = strlen(name);
-	const struct vfs_ops **grown;
-	char *path = NULL;
+	char *path;
 	int ret;
 
 	*err = NULL;
@@ -197,20 +321,15 @@ int backends_load(struct backends *b, const char *dir, const char *name,
 	if (backends_find(b, name, len))
 		return export_fail(err, "there is a backend '%s' already",
 				   name);
-	grown = reallocarray(b->loaded, b->nloaded + 1, sizeof(*grown));
-	if (!grown || asprintf(&path, "%s/%s.so", dir, name) < 0)
-		path = NULL;
-	if (grown)
-		b->loaded = grown;
-	if (!path)
+	if (asprintf(&path, "%s/%s.so", dir, name) < 0)
 		return -ENOMEM;
 	ret = check_owner(dir, true, err);
 	if (ret == 0)
 		ret = check_owner(path, false, err);
 	if (ret == 0)
-		ret = load_module(path, name, &b->loaded[b->nloaded], err);
+		ret = load_module(path, name, &ops, err);
 	if (ret == 0)
-		b->nloaded++;
+		ret = backends_add(b, ops);
 	free(path);
 	return ret;
 }

@@ -24,9 +24,16 @@ void backends_destroy(struct backends *b);
  */
 int  backends_load(struct backends *b, const char *dir, const char *name,
 		   char **err);
-/* The backend whose name is the @len bytes at @name, or NULL. */
+/* Adds a backend or a filter, and its tables with those that are there.  0, or
+ * -ENOMEM.  As backends_load(). */
+int  backends_add(struct backends *b, const struct vfs_ops *ops);
+/* The backend or the filter whose name is the @len bytes at @name, or NULL. */
 const struct vfs_ops *backends_find(const struct backends *b,
 				    const char *name, size_t len);
+/* The table of @filter over @below; NULL if that is no backend of @b. */
+const struct vfs_ops *backends_over(const struct backends *b,
+				    const struct vfs_ops *filter,
+				    const struct vfs_ops *below);
 /* "posix, mem": for messages. */
 void backends_names(const struct backends *b, char *buf, size_t size);
 
@@ -34,12 +41,15 @@ void backends_names(const struct backends *b, char *buf, size_t size);
 int vfs_name_check(const char *s, uint32_t len);
 
 /*
- * Parses @text ("a,b=1" or NULL) by the rows of @ops.  *@out is a new block of
- * ops->options_size bytes, to be freed by the caller; NULL if that is 0.  0;
- * -ENOMEM; or -EINVAL and *@err (malloced, NULL without memory) is the reason.
+ * Parses the @len bytes at @text, "a,b=1", by the rows of @ops, into @block:
+ * ops->options_size bytes of zeros.  0; -ENOMEM; or -EINVAL and *@err
+ * (malloced, NULL without memory) is the reason.
  */
-int backend_options(const struct vfs_ops *ops, const char *text, void **out,
-		    char **err);
+int backend_options(const struct vfs_ops *ops, const char *text, size_t len,
+		    void *block, char **err);
+/* Where a filter's part begins in the block of its table over @below, which
+ * begins with the part of @below. */
+size_t backend_filter_at(const struct vfs_ops *below);
 /* True if both are one backend with equal blocks of options. */
 bool backend_same(const struct vfs_ops *a, const void *a_options,
 		  const struct vfs_ops *b, const void *b_options);

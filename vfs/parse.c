@@ -38,37 +38,80 @@ static const struct vfs_ops *find_backend(const struct parser *p,
 	return backends_find(p->table->config.backends, name, len);
 }
 
-/* "mem,size=1g:/path": the backend's name, its options, the rest. */
+/* A backend or a filter, and its options in the word. */
+struct kind {
+	const struct vfs_ops *ops;
+	const char	     *text;
+	size_t		      len;
+};
+
+/* "mem,size=1g:", or nothing: that is the usual backend.  *@path goes behind
+ * it. */
+static int read_kind(struct parser *p, char **path, struct kind *out)
+{
+	char *colon = strchr(*path, ':');
+	size_t name = strcspn(*path, ",:");
+	char names[128];
+
+	*out = (struct kind){ p->table->backend, "", 0 };
+	if (**path == '/' || !colon)
+		return 0;
+	out->ops = find_backend(p, *path, name);
+	if (!out->ops) {
+		backends_names(p->table->config.backends, names,
+			       sizeof(names));
+		return fail(p, "'%.*s' is not a kind of file system; expected "
+			    "KIND:/PATH, where KIND is one of %s (others are "
+			    "loaded at the start, with --backend), or just "
+			    "/PATH", (int)name, *path, names);
+	}
+	if ((*path)[name] == ',') {
+		out->text = *path + name + 1;
+		out->len = (size_t)(colon - out->text);
+	}
+	*path = colon + 1;
+	return 0;
+}
+
+static int read_kind_options(struct parser *p, const struct kind *kind,
+			     void *block)
+{
+	char *msg;
+	int ret = backend_options(kind->ops, kind->text, kind->len, block,
+				  &msg);
+
+	return ret == -EINVAL ? words_fail_msg(&p->in, msg) : ret;
+}
+
+/* "mem,size=1g:/path", or "delay,ms=5:mem,size=1g:/path" with a filter. */
 static int read_backend(struct parser *p, struct entry *e, char **path)
 {
-	char *colon = strchr(p->in.word, ':'), *msg;
-	size_t name = strcspn(p->in.word, ",:");
-	const char *options = NULL;
-	char names[128];
+	struct kind filter = { 0 }, below;
 	int ret;
 
 	*path = p->in.word;
-	e->backend = p->table->backend;
-	if (p->in.word[0] != '/' && colon) {
-		e->backend = find_backend(p, p->in.word, name);
-		if (!e->backend) {
-			backends_names(p->table->config.backends, names,
-				       sizeof(names));
-			return fail(p, "'%.*s' is not a kind of file system; "
-				    "expected KIND:/PATH, where KIND is one "
-				    "of %s (others are loaded at the start, "
-				    "with --backend), or just /PATH",
-				    (int)name, p->in.word, names);
-		}
-		*colon = '\0';
-		*path = colon + 1;
-		if (p->in.word[name] == ',')
-			options = p->in.word + name + 1;
+	ret = read_kind(p, path, &below);
+	if (ret == 0 && below.ops->attach) {
+		filter = below;
+		ret = read_kind(p, path, &below);
 	}
-	ret = backend_options(e->backend, options, &e->options, &msg);
-	if (*path != p->in.word)
-		*colon = ':';
-	return ret == -EINVAL ? words_fail_msg(&p->in, msg) : ret;
+	if (ret < 0)
+		return ret;
+	e->backend = filter.ops ? backends_over(p->table->config.backends,
+						filter.ops, below.ops) :
+				  below.ops;
+	if (!e->backend)
+		return fail(p, "the filter '%s' stands over a backend; '%s' is "
+			    "a filter, too", filter.ops->name,
+			    below.ops->name);
+	e->options = calloc(1, e->backend->options_size + 1);
+	if (!e->options)
+		return -ENOMEM;
+	ret = read_kind_options(p, &below, e->options);
+	if (ret == 0 && filter.ops)
+		ret = read_kind_options(p, &filter, (char *)e->options +
+					backend_filter_at(below.ops));
+	return ret;
 }
 
 /* One slash between components, none at the end; in place. */

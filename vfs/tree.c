@@ -207,6 +207,7 @@ static int number_child(struct tree *tree, struct vfs_fs *fs)
 static int make_fs(struct tree *tree, char **why)
 {
 	const struct vfs_config config = {
+		.ops = tree->backend,
 		.where = tree->is_child ? NULL : tree->where,
 		.why = why,
 		.path = tree->pub.path,
@@ -407,9 +408,7 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 		tree->mountpoint = strdup(e->mountpoint);
 	if (tree->pub.path && tree->where && tree->options &&
 	    !tree->mountpoint == !e->mountpoint) {
-		if (e->options)
-			memcpy(tree->options, e->options,
-			       e->backend->options_size);
+		memcpy(tree->options, e->options, e->backend->options_size);
 		return tree;
 	}
 	tree_free(tree);

@@ -38,7 +38,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	5
+#define GANNET_VFS_VERSION	6
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -334,6 +334,8 @@ struct vfs_fs {
 	/* Of backends whose lookup tells of other file systems; else 0. */
 	uint64_t	      volume;	/* names this one across restarts */
 	uint64_t	      mark;	/* names its mount, while it lasts */
+	/* Of a filter over the tree; before attach() its block of options. */
+	void		     *filter;
 };
 
 /* The type of an option, and that of its member of the block. */
@@ -360,7 +362,9 @@ struct vfs_option {
 /* The tree to mount; borrowed for the call of mount(). */
 struct vfs_config {
 	const char *path;	/* the directory, absolute; for mem a name */
-	const void *options;	/* a block of ops->options_size bytes */
+	const struct vfs_ops *ops;	/* for gannetd's own use */
+	const void *options;	/* a block of ops->options_size bytes; stays as
+				 * long as the tree */
 	const char *state_dir;	/* where the backend may keep things, or NULL */
 	/* The rest may be NULL. */
 	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
@@ -372,7 +376,8 @@ struct vfs_config {
 };
 
 /*
- * The backend.  All members are set but those that say "may be NULL".
+ * The backend.  All members from mount on are set but those that say "may be
+ * NULL"; a filter sets those that it likes.
  *
  * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.
  * lookup alone may be asked for "..", which is the root itself at the root, and
@@ -388,6 +393,19 @@ struct vfs_ops {
 	const struct vfs_option	*options;	/* may be NULL: none */
 	unsigned		 noptions;
 	size_t			 options_size;	/* of the block they fill */
+
+	/*
+	 * Makes this table a filter: in "NAME:posix:/path", one over the posix
+	 * backend.  gannetd makes one table of both, as gannet-vfs(3) says,
+	 * and calls this when the backend has mounted @fs, with the filter's
+	 * part of the options.  After an error, as with mount, @fs is
+	 * unmounted.
+	 */
+	int  (*attach)(const struct vfs_config *config, struct vfs_fs *fs);
+	/* Set by gannetd in the table of both: the backend's. */
+	const struct vfs_ops	*below;
+
+	/* From here on all members are pointers to functions. */
 
 	/*
 	 * Makes the tree.  Runs on a thread of the export's own, and may take

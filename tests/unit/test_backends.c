@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The tests of every backend, for each backend of vfs/backends.c and for the
- * sample of a module: one row each. */
+ * samples of modules: one row each. */
 #include "tests/unit/positions.h"
 #include "tests/unit/posix_fixture.h"
 #include "tests/unit/vfs_suite.h"
+#include "vfs/backends.h"
 #include "vfs/mem/mem.h"
+
+#define gannet_backend	delay_filter	/* a second one in this program */
+#include "doc/examples/vfs-delay.c"
+#undef gannet_backend
 
 static unsigned run;			/* number of the row's present run */
 static bool counted_cookies;
@@ -34,6 +39,27 @@ static void hello_setup(struct vfs_config *config)
 	config->options = "Good day";
 }
 
+static void delay_setup(struct vfs_config *config)
+{
+	static _Alignas(max_align_t) char block[256];
+	const struct delay_options delay = { .ms = 1 };
+	size_t at = backend_filter_at(&mem_vfs_ops);
+
+	ck_assert_uint_le(at + sizeof(delay), sizeof(block));
+	mem_setup(config);
+	memcpy(block, config->options, sizeof(struct mem_options));
+	memcpy(block + at, &delay, sizeof(delay));
+	config->options = block;
+}
+
+/* The table of the filter over mem; @b keeps it. */
+static const struct vfs_ops *delay_over_mem(struct backends **b)
+{
+	if (backends_create(b) < 0 || backends_add(*b, &delay_filter) < 0)
+		abort();
+	return backends_over(*b, &delay_filter, &mem_vfs_ops);
+}
+
 static struct vfs_suite_params rows[] = {
 	{
 		.ops = &mem_vfs_ops,
@@ -57,12 +83,21 @@ static struct vfs_suite_params rows[] = {
 		.teardown = nothing,
 		.read_only = true,
 	},
+	{
+		.ops = NULL,		/* doc/examples/vfs-delay.c over mem */
+		.setup = delay_setup,
+		.teardown = nothing,
+		.me = { .uid = 1000, .gid = 1000 },
+		.as_anyone = true,
+	},
 };
 
 int main(void)
 {
+	struct backends *b;
 	int failed = 0;
 
+	rows[ARRAY_SIZE(rows) - 1].ops = delay_over_mem(&b);
 	rows[1].as_anyone = posix_cred_probe();
 	if (!rows[1].as_anyone)
 		rows[1].me = vt_user(geteuid(), getegid());
@@ -75,5 +110,6 @@ int main(void)
 			failed |= run_suite(s);
 		}
 	world_base_remove();
+	backends_destroy(b);
 	return failed;
 }

@@ -357,11 +357,12 @@ TEST(bad_options_are_refused)
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-		void *block;
+		struct mem_options block = { 0 };
 		char *why;
 
-		ck_assert_int_eq(backend_options(&mem_vfs_ops, bad[i], &block,
-						 &why), -EINVAL);
+		ck_assert_int_eq(backend_options(&mem_vfs_ops, bad[i],
+						 strlen(bad[i]), &block, &why),
+				 -EINVAL);
 		ck_assert_ptr_nonnull(why);
 		ck_assert_ptr_nonnull(strstr(why, "expected "));
 		free(why);

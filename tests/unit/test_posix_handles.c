@@ -450,22 +450,23 @@ TEST_LOOP(options_are_known_or_refused, 0, WORLDS)
 		"sync", "async=1", "table,", "max-files", "max-files=",
 		"max-files=0", "idle=5s", "max-files=99999999999",
 	};
-	void *block;
+	static const char good[] = "async,table,max-files=77,idle=1000";
+	struct posix_options block = { 0 };
 	char *why;
 
 	world_prepare(_i, NULL);
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
-		assert_err(backend_options(&posix_vfs_ops, bad[i], &block,
-					   &why), EINVAL);
+		assert_err(backend_options(&posix_vfs_ops, bad[i],
+					   strlen(bad[i]), &block, &why),
+			   EINVAL);
 		ck_assert_ptr_nonnull(why);
 		free(why);
 	}
-	assert_ok(backend_options(&posix_vfs_ops,
-				  "async,table,max-files=77,idle=1000", &block,
+	memset(&block, 0, sizeof(block));
+	assert_ok(backend_options(&posix_vfs_ops, good, strlen(good), &block,
 				  &why));
-	w.config.options = block;
+	w.config.options = &block;
 	world_mount();
-	free(block);
 	ck_assert(!to_posix_fs(w.fs)->sync_names);
 	ck_assert_ptr_nonnull(to_posix_fs(w.fs)->table);
 	ck_assert_int_eq(to_posix_fs(w.fs)->cache.max_fds, 77);

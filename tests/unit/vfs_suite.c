@@ -25,6 +25,7 @@ void vfs_suite_begin(void)
 	struct vfs_setattr open = { .set = VFS_SET_MODE, .mode = 0777 };
 
 	rcu_register_thread();
+	config.ops = vt.ops;
 	vt.params->setup(&config);
 	ck_assert_int_eq(vt.ops->mount(&config, &vt.fs), 0);
 	ck_assert_int_eq(vt.ops->root(vt.fs, &vt.root), 0);

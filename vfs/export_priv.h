@@ -232,6 +232,7 @@ struct option_target {
 		struct export_opts opts;	/* of its callers, if named */
 	} sys;
 	bool	sec_given, sec_here;	/* at all, in the last list */
+	const char *sec_lacking;	/* of its flavors, or NULL */
 	bool	xprtsec_given, xprtsec_none;
 	/* Called for an option that is taken and not done; or NULL. */
 	void  (*warn)(void *arg, const char *text);

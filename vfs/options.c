@@ -221,35 +221,61 @@ static int set_mountpoint(const struct option_row *row, const char *value,
 	return 0;
 }
 
-/* True if the @len bytes at @word are one of @words, which a NULL ends. */
-static bool is_one_of(const char *word, size_t len, const char *const *words)
+/* A word of sec= or of xprtsec=. */
+struct way {
+	const char *word;
+	const char *lacking;	/* NULL: callers are served that way */
+};
+
+/* The one that is served, under two names, is AUTH_SYS. */
+static const struct way flavors[] = {
+	{ "sys", NULL }, { "unix", NULL }, { "none", "" }, { "null", "" },
+	{ "krb5", "Kerberos" }, { "krb5i", "Kerberos" },
+	{ "krb5p", "Kerberos" }, { NULL, NULL },
+};
+
+static const struct way protections[] = {
+	{ "none", NULL }, { "tls", "TLS" }, { "mtls", "TLS" }, { NULL, NULL },
+};
+
+static int unknown_way(const struct option_row *row, const char *value,
+		       const struct way *ways, char **err)
 {
-	for (; *words; words++)
-		if (strlen(*words) == len && memcmp(*words, word, len) == 0)
-			return true;
-	return false;
+	char words[OPTION_MAX] = "";
+	size_t len = 0;
+
+	for (; ways->word && len < sizeof(words); ways++)
+		len += (size_t)snprintf(words + len, sizeof(words) - len,
+					"%s, ", ways->word);
+	return export_fail(err, "%s%s: expected %sor several with ':' between "
+			   "them", row->name, value, words);
 }
 
 /*
- * Reads "a:b:c".  *@has: one of @mine is in it.  *@other: one of @others is.
- * False: something else is.
+ * Reads @value, "a:b:c", of the words of @ways.  *@served: one of them is
+ * served.  *@lacking: what the others would need, or NULL.
  */
-static bool read_list(const char *list, const char *const *mine,
-		      const char *const *others, bool *has, bool *other)
+static int read_ways(const struct option_row *row, const char *value,
+		     const struct way *ways, bool *served,
+		     const char **lacking, char **err)
 {
-	*has = *other = false;
-	for (;; list++) {
+	*served = false;
+	*lacking = NULL;
+	for (const char *list = value;; list++) {
 		size_t len = strcspn(list, ":");
+		const struct way *w = ways;
 
-		if (is_one_of(list, len, mine))
-			*has = true;
-		else if (is_one_of(list, len, others))
-			*other = true;
-		else
-			return false;
+		while (w->word && (strlen(w->word) != len ||
+				   memcmp(w->word, list, len) != 0))
+			w++;
+		if (!w->word)
+			return unknown_way(row, value, ways, err);
+		*served |= !w->lacking;
+		if (w->lacking && *w->lacking)
+			*lacking = w->lacking;
 		list += len;
 		if (!*list)
-			return true;
+			return 0;
 	}
 }
 
@@ -260,43 +286,39 @@ static bool read_list(const char *list, const char *const *mine,
 static int set_sec(const struct option_row *row, const char *value,
 		   struct option_target *t, char **err)
 {
-	static const char *const sys[] = { "sys", "unix", NULL };
-	static const char *const others[] = {
-		"none", "null", "krb5", "krb5i", "krb5p", NULL
-	};
-	bool has_sys, has_other;
+	const char *lacking;
+	bool has_sys;
+	int ret = read_ways(row, value, flavors, &has_sys, &lacking, err);
 
-	if (!read_list(value, sys, others, &has_sys, &has_other))
-		return export_fail(err, "sec=%s: expected sys, none, krb5, "
-				   "krb5i, krb5p, or several with ':' between "
-				   "them", value);
+	if (ret < 0)
+		return ret;
 	if (has_sys && !t->sys.named)
 		t->sys.opts = t->opts;
 	t->sys.named |= has_sys;
 	t->sys.active = has_sys;
 	t->sec_given = t->sec_here = true;
-	if (strstr(value, "krb5"))
-		warn(t, "sec=%s: there is no Kerberos here: only callers with "
-		     "sys are served", value);
+	if (!lacking)
+		return 0;
+	t->sec_lacking = lacking;
+	warn(t, "sec=%s: there is no %s here: only callers with sys are "
+	     "served", value, lacking);
 	return 0;
 }
 
 static int set_xprtsec(const struct option_row *row, const char *value,
 		       struct option_target *t, char **err)
 {
-	static const char *const none[] = { "none", NULL };
-	static const char *const others[] = { "tls", "mtls", NULL };
-	bool has_none, has_other;
+	const char *lacking;
+	bool has_none;
+	int ret = read_ways(row, value, protections, &has_none, &lacking, err);
 
-	if (!read_list(value, none, others, &has_none, &has_other))
-		return export_fail(err, "xprtsec=%s: expected none, tls, "
-				   "mtls, or several with ':' between them",
-				   value);
+	if (ret < 0)
+		return ret;
 	t->xprtsec_given = true;
 	t->xprtsec_none |= has_none;
-	if (has_other)
-		warn(t, "xprtsec=%s: there is no TLS here: only callers "
-		     "without it are served", value);
+	if (lacking)
+		warn(t, "xprtsec=%s: there is no %s here: only callers "
+		     "without it are served", value, lacking);
 	return 0;
 }
 
@@ -304,11 +326,8 @@ static int set_xprtsec(const struct option_row *row, const char *value,
 static int accept_reexport(const struct option_row *row, const char *value,
 			   struct option_target *t, char **err)
 {
-	static const char *const words[] = {
-		"none", "auto-fsidnum", "predefined-fsidnum", NULL
-	};
-
-	if (is_one_of(value, strlen(value), words))
+	if (strcmp(value, "none") == 0 || strcmp(value, "auto-fsidnum") == 0 ||
+	    strcmp(value, "predefined-fsidnum") == 0)
 		return 0;
 	return export_fail(err, "reexport=%s: expected none, auto-fsidnum or "
 			   "predefined-fsidnum", value);
@@ -484,11 +503,16 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 
 int export_opts_finish(struct option_target *t, char **err)
 {
-	if (t->sec_given && !t->sys.named)
+	if (t->sec_given && !t->sys.named && t->sec_lacking)
 		return export_fail(err, "sec= without sys is refused: there "
-				   "is no Kerberos here, and users would be "
+				   "is no %s here, and users would be "
 				   "believed without it; add sec=sys if that "
-				   "is meant");
+				   "is meant", t->sec_lacking);
+	if (t->sec_given && !t->sys.named)
+		return export_fail(err, "sec= without sys is refused: callers "
+				   "that say who they are would be served all "
+				   "the same; write sec=sys,all_squash to make "
+				   "all callers anonymous");
 	if (t->xprtsec_given && !t->xprtsec_none)
 		return export_fail(err, "xprtsec= without none is refused: "
 				   "there is no TLS here, and calls would go "

@@ -16,6 +16,8 @@
 #include "vfs/words.h"
 
 #define TEXT_MAX	((size_t)16 << 20)
+/* A BOM: some editors begin files with it. */
+#define BYTE_ORDER_MARK	"\xef\xbb\xbf"
 
 struct parser {
 	struct export_table *table;
@@ -440,8 +442,14 @@ fail:
 
 static int parse_lines(struct parser *p)
 {
+	const size_t mark = strlen(BYTE_ORDER_MARK);
 	int ret;
 
+	p->in.line = p->in.word_line = 1;
+	if ((size_t)(p->in.end - p->in.p) >= mark &&
+	    memcmp(p->in.p, BYTE_ORDER_MARK, mark) == 0)
+		return fail(p, "the file begins with a byte order mark (BOM), "
+			    "three bytes that editors hide; save it without");
 	do {
 		ret = words_next(&p->in);
 		if (ret > 0)
@@ -504,7 +512,6 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 	} else {
 		p->in.p = text;
 		p->in.end = text + len;
-		p->in.line = 1;
 		ret = parse_lines(p);
 	}
 	ret = parser_finish(p, set, ret);

@@ -15,6 +15,11 @@
 	"served"
 #define NO_SYS "sec= without sys is refused: there is no Kerberos here, " \
 	"and users would be believed without it; add sec=sys if that is meant"
+#define FLAVORS ": expected sys, unix, none, null, krb5, krb5i, krb5p, or " \
+	"several with ':' between them"
+#define NO_ANON "sec= without sys is refused: callers that say who they are " \
+	"would be served all the same; write sec=sys,all_squash to make all " \
+	"callers anonymous"
 #define NO_EFFECT(option) ": no effect, because sec= stands in the defaults " \
 	"of the line; write sec=sys," option
 #define NO_TLS ": there is no TLS here: only callers without it are served"
@@ -59,15 +64,18 @@ static const struct {
 	{ "h(sec=krb5i:krb5p,rw)", NULL, NO_SYS },
 	{ "-sec=krb5 h(rw)", NULL, NO_SYS },
 	{ "-sec=krb5", NULL, NO_SYS },
-	{ "h(sec=none)", NULL, NO_SYS },
+	{ "h(sec=none)", NULL, NO_ANON },
+	{ "h(sec=null)", NULL, NO_ANON },
+	{ "h(sec=none:krb5)", NULL, NO_SYS },
+	{ "h(sec=krb5,sec=none)", NULL, NO_SYS },
+	{ "-sec=krb5 h(sec=none)", NULL, NO_SYS },
+	{ "h(sec=none:krb5:sys)", "ro,secure,root_squash",
+	  "sec=none:krb5:sys" NO_KRB5 },
 	{ "-sec=krb5 h(sec=sys)", "ro,secure,root_squash",
 	  "sec=krb5" NO_KRB5 },
-	{ "h(sec=lkey)", NULL, "sec=lkey: expected sys, none, krb5, krb5i, "
-	  "krb5p, or several with ':' between them" },
-	{ "h(sec=sys:)", NULL, "sec=sys:: expected sys, none, krb5, krb5i, "
-	  "krb5p, or several with ':' between them" },
-	{ "h(sec=)", NULL, "sec=: expected sys, none, krb5, krb5i, krb5p, "
-	  "or several with ':' between them" },
+	{ "h(sec=lkey)", NULL, "sec=lkey" FLAVORS },
+	{ "h(sec=sys:)", NULL, "sec=sys:" FLAVORS },
+	{ "h(sec=)", NULL, "sec=" FLAVORS },
 	/* Behind a sec= stand the options of its flavors. */
 	{ "h(sec=krb5,rw,sec=sys,ro)", "ro,secure,root_squash",
 	  "sec=krb5" NO_KRB5 },

@@ -86,11 +86,16 @@ TEST_LOOP(valid_exports_are_parsed, 0, ARRAY_SIZE(good))
 	ck_assert_str_eq(clients(), good[_i].clients);
 }
 
+#define BOM "exports:1: the file begins with a byte order mark (BOM), three " \
+	"bytes that editors hide; save it without"
+
 static const struct {
 	const char *text;
 	const char *message;
 } bad[] = {
 	{ "a h", "exports:1: 'a' is not an absolute path" },
+	{ "\xef\xbb\xbf/a h", BOM },
+	{ "\xef\xbb\xbf# comment\n/a h", BOM },
 	{ "\n\n  a/b h", "exports:3: 'a/b' is not an absolute path" },
 	{ "\"\" h", "exports:1: the path is empty" },
 	{ "-rw /a", "exports:1: '-rw' stands where a path should: an entry "

@@ -182,6 +182,16 @@ static void take_grant(struct rpcrdma_requester *r,
 	r->window = h->credits ? MIN(h->credits, r->options.credits) : 1;
 }
 
+/* The request that the message answers, or NULL.  RDMA_MSGP and RDMA_DONE
+ * answer none (RFC 8166 section 4.6). */
+static struct request_slot *answered_slot(struct rpcrdma_requester *r,
+					  const struct rpcrdma_header *h)
+{
+	if (h->proc == RPCRDMA_MSGP || h->proc == RPCRDMA_DONE)
+		return NULL;
+	return requester_find(r, h->xid);
+}
+
 /* Takes a reply, or a call of the responder; drops all else (RFC 8166 section
  * 4.5).  False: the call waits, and keeps its Receive. */
 static bool requester_take(struct rpcrdma_requester *r,
@@ -200,7 +210,7 @@ static bool requester_take(struct rpcrdma_requester *r,
 		r->answers.room = r->info.send_inline;
 		return rpcrdma_answer(&r->answers, recv, &h, len);
 	}
-	slot = requester_find(r, h.xid);
+	slot = answered_slot(r, &h);
 	if (!slot) {
 		r->info.discarded++;
 		return true;

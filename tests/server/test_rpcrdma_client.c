@@ -14,6 +14,7 @@
 #include "lib/clock.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"
+#include "transport/rpcrdma/listen.h"
 
 #define MIB (1u << 20)
 
@@ -298,6 +299,34 @@ TEST(an_idle_connection_is_made_again_when_it_is_needed)
 	gannet_rpcrdma_info(c, &info);
 	ck_assert(info.connected);
 	ck_assert_uint_eq(info.reconnects, 1);
+	close_all();
+}
+
+static void raise_inline_size(void *arg)
+{
+	struct rpcrdma_listener *l = container_of(rig.listener,
+			struct rpcrdma_listener, base);
+
+	l->options.inline_size = 8192;
+}
+
+/* RFC 8797 section 4: the responder's may change. */
+TEST(a_new_connection_has_settings_of_its_own)
+{
+	struct gannet_rpcrdma_options co = { .inline_size = 16384 };
+	struct gannet_rpcrdma_info info;
+
+	rig_on_loop();
+	open_with(NULL, &co);
+	for (uint32_t size = 4096; size <= 8192; size += 4096) {
+		ck_assert_int_eq(ping(), 0);
+		gannet_rpcrdma_info(c, &info);
+		ck_assert_uint_eq(info.send_inline, size);
+		ck_assert_uint_eq(info.recv_inline, size);
+		loop_call(rig.server, raise_inline_size, NULL);
+		loop_fabric_break(&rig.fabric);
+		wait_until(lost, NULL);
+	}
 	close_all();
 }
 

@@ -78,6 +78,25 @@ TEST(a_device_with_short_queues_has_fewer_credits)
 	close_one(&peer);
 }
 
+/* RFC 8166 section 3.3.3: 1 KiB, whatever the options say. */
+TEST(a_kilobyte_is_taken_in_any_case)
+{
+	struct rig_options o = { .rdma.inline_size = 100 };
+	struct peer peer;
+
+	open_one(&o, &peer);
+	peer_begin(&peer, 5, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 5, OP_SUM, 1);
+	peer_put(&peer, 1024 - 28 - 16);
+	peer_put_zeros(&peer, (1024 - 28 - 16) / 4);
+	ck_assert_uint_eq(xdr_out_len(&peer.out), 1024);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer_word(&peer, 1), 1024 - 28 - 16);
+	close_one(&peer);
+}
+
 TEST(connections_are_shared_out_among_pollers)
 {
 	struct rig_options o = { .two_pollers = true };

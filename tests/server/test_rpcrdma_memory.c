@@ -89,9 +89,11 @@ TEST(without_memory_calls_wait_and_credits_shrink)
 	rig_close(&rig);
 }
 
-TEST(fewer_credits_are_granted_while_memory_is_short)
+/* Of so many credits, what is granted while a call waits for memory. */
+static void check_short_grant(unsigned credits, unsigned granted)
 {
-	struct rig_options o = { .pool_bytes = 48u << 20 };
+	struct rig_options o = { .pool_bytes = 48u << 20,
+				 .rdma.credits = credits };
 	uint64_t waits = stat("rdma_pool_waits") + 1;
 	struct fabric_mr *mr;
 	struct peer peer;
@@ -110,14 +112,24 @@ TEST(fewer_credits_are_granted_while_memory_is_short)
 	peer_send(&peer);
 	wait_until(has_waited, &waits);
 	peer_check_alive(&peer);
-	ck_assert_uint_eq(peer.hdr.credits, 32);
+	ck_assert_uint_eq(peer.hdr.credits, granted);
 	give_all(n);
 	peer_take(&peer);
 	ck_assert_uint_eq(peer.hdr.xid, 1);
-	ck_assert_uint_eq(peer.hdr.credits, 128);
+	ck_assert_uint_eq(peer.hdr.credits, credits);
 	fabric_mr_destroy(mr);
 	peer_close(&peer);
 	rig_close(&rig);
+}
+
+TEST(fewer_credits_are_granted_while_memory_is_short)
+{
+	check_short_grant(128, 32);
+}
+
+TEST(the_last_credit_is_granted_however_short_memory_is)
+{
+	check_short_grant(2, 1);
 }
 
 /* A requester whose write waits for all that was taken, so many. */

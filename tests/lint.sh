@@ -132,7 +132,8 @@ for ops in $(grep '^	&' vfs/backends.c | grep -oE '[a-z]+_vfs_ops'); do
 done
 
 # The tests and functions that these pages name are there.
-pages="doc/architecture.md doc/conformance.md doc/life.md doc/reliability.md"
+demands=$(echo doc/conformance.md doc/conformance/*.md)
+pages="doc/architecture.md $demands doc/life.md doc/reliability.md"
 # shellcheck disable=SC2086 # several words
 names=$(grep -ohE '`[a-z_0-9]+`' $pages | tr -d '`' | sort -u)
 # shellcheck disable=SC2086 # several words
@@ -143,32 +144,36 @@ for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
 done
 
 # Each demand has a test, and what is named as one is in the tests.
-rows=$(grep '^|' doc/conformance.md | grep -v '^| *--')
+# shellcheck disable=SC2086 # several words
+rows=$(grep -h '^|' $demands | grep -v '^| *--')
 names=$(printf '%s\n' "$rows" |
 	awk -F'|' 'NF >= 6 { print $5 } NF == 4 { print $3 }' |
 	grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u)
 words=$(grep -rhoE '[a-z][a-z_0-9]+' tests --include='*.[ch]' \
 		--include='*.inc' | sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
-	fail "doc/conformance.md: there is no test $name"
+	fail "$demands: there is no test $name"
 done
 found=$(printf '%s\n' "$rows" |
 	awk -F'|' 'NF >= 6 && $5 !~ /[a-z]/ { print $2, $3 }')
-[ -z "$found" ] || fail "doc/conformance.md: without a test: $found"
+[ -z "$found" ] || fail "$demands: without a test: $found"
 for name in $(printf '%s\n' "$rows" | awk -F'|' 'NF >= 6 { print $4 }' |
 		grep -oE '`[a-z0-9_/]+\.[ch]`' | tr -d '`' | sort -u); do
 	# shellcheck disable=SC2086 # several words
 	find $product include -path "$name" -o -path "*/$name" | grep -q . ||
-		fail "doc/conformance.md: there is no $name"
+		fail "$demands: there is no $name"
 done
 
 # The functions are the product's, not those of a test with such a name.
-names=$(awk -F'|' '{ print $4 }' doc/conformance.md |
+names=$(printf '%s\n' "$rows" | awk -F'|' '{ print $4 }' |
 	grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u)
 # shellcheck disable=SC2086 # several words
 words=$(grep -rhoE '[a-z][a-z_0-9]+' $product include --include='*.[ch]' |
 	sort -u)
 for name in $(printf '%s\n' "$names" "$words" "$words" | sort | uniq -u); do
-	fail "doc/conformance.md: no code has $name"
+	fail "$demands: no code has $name"
 done
+
+# Each demand of these texts has a row.
+srcdir=. tests/clauses.sh || status=1
 exit $status

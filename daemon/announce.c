@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/log.h"
@@ -46,20 +47,42 @@ static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
 	return true;
 }
 
-/* @rb is not used where a program of ours is told. */
-static int set_mapping(struct rpcbind *rb, struct announcements *a,
-		       const struct announcement *what)
+static int register_mapping(struct rpcbind *rb, struct announcements *a,
+			    const struct announcement *what)
 {
-	const struct sockaddr *at = (const struct sockaddr *)&what->addr;
+	struct announcement *grown = reallocarray(a->list, a->n + 1,
+						  sizeof(*grown));
+	int err;
+
+	if (!grown)
+		return -ENOMEM;
+	a->list = grown;
+	err = rpcbind_set(rb, what->prog, what->vers, what->netid,
+			  (const struct sockaddr *)&what->addr);
+	if (!err)
+		a->list[a->n++] = *what;
+	return err;
+}
+
+/* Logs an error.  0, also if the mapping is refused; or -errno: @rb is of no
+ * more use.  @rb is not used where a program of ours is told. */
+static int set_mapping(struct rpcbind *rb, struct announcements *a,
+		       const char *name, const struct announcement *what)
+{
 	int err;
 
 	if (a->mapper)
-		return a->row->add(a->mapper, what->prog, what->vers,
-				   what->netid, at);
-	err = rpcbind_set(rb, what->prog, what->vers, what->netid, at);
-	if (!err && a->n < ANNOUNCE_MAX)
-		a->list[a->n++] = *what;
-	return err;
+		err = a->row->add(a->mapper, what->prog, what->vers,
+				  what->netid,
+				  (const struct sockaddr *)&what->addr);
+	else
+		err = register_mapping(rb, a, what);
+	if (err)
+		log_warn("%s %u over %s is not registered with rpcbind: %s%s",
+			 name, what->vers, what->netid, strerror(-err),
+			 err == -EACCES ? " (it is another user's, or port 111 "
+			 "another gannetd's: see --no-rpcbind)" : "");
+	return err == -EACCES ? 0 : err;
 }
 
 int announce(struct announcements *a, const struct rpc_program *prog,
@@ -78,17 +101,26 @@ int announce(struct announcements *a, const struct rpc_program *prog,
 		what.netid = netids[k].netid;
 		for (unsigned v = 0; v < prog->nversions && !err; v++) {
 			what.vers = prog->versions[v].vers;
-			err = set_mapping(rb, a, &what);
+			err = set_mapping(rb, a, prog->name, &what);
 		}
 	}
 	if (rb)
 		rpcbind_close(rb);
-	if (err)
-		log_warn("%s over %s is not registered with rpcbind: %s%s",
-			 prog->name, what.netid, strerror(-err),
-			 err == -EACCES ? " (it is another user's, or port 111 "
-			 "another gannetd's: see --no-rpcbind)" : "");
 	return 0;
+}
+
+static void withdraw_list(struct rpcbind *rb, const struct announcements *a)
+{
+	for (unsigned i = a->n; i-- > 0;) {
+		const struct announcement *what = &a->list[i];
+		int err = rpcbind_unset(rb, what->prog, what->vers,
+					what->netid,
+					(const struct sockaddr *)&what->addr);
+
+		/* -ENOENT: another server took our place, and keeps it. */
+		if (err && err != -ENOENT && err != -EACCES)
+			break;
+	}
 }
 
 void announce_withdraw(struct announcements *a)
@@ -97,18 +129,11 @@ void announce_withdraw(struct announcements *a)
 
 	if (a->mapper)
 		a->row->clear(a->mapper);
-	if (a->n == 0 || rpcbind_open(NULL, 0, &rb))
-		return;
-	while (a->n > 0) {
-		const struct announcement *what = &a->list[--a->n];
-		int err = rpcbind_unset(rb, what->prog, what->vers,
-					what->netid,
-					(const struct sockaddr *)&what->addr);
-
-		/* -ENOENT: another server took our place, and keeps it. */
-		if (err && err != -ENOENT)
-			break;
+	if (a->n > 0 && rpcbind_open(NULL, 0, &rb) == 0) {
+		withdraw_list(rb, a);
+		rpcbind_close(rb);
 	}
+	free(a->list);
+	a->list = NULL;
 	a->n = 0;
-	rpcbind_close(rb);
 }

@@ -19,14 +19,12 @@ struct announcement {
 	struct sockaddr_storage	addr;
 };
 
-#define ANNOUNCE_MAX	64
-
 struct announcements {
 	/* The program that is told in rpcbind's place, and its row; NULL:
 	 * rpcbind is told.  Borrowed. */
 	struct rpc_program	*mapper;
 	const struct program_row *row;
-	struct announcement	list[ANNOUNCE_MAX];
+	struct announcement    *list;	/* registered with rpcbind */
 	unsigned		n;
 };
 

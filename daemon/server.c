@@ -186,6 +186,9 @@ static void listen_for_one(struct server *s, const struct program_row *row,
 		log_info("%s: port %u can't be used: %s: clients need the "
 			 "mount options port=, mountport= and nolock",
 			 prog->name, row->port, strerror(-err));
+	else
+		log_info("no rpcbind runs: clients are told ports at port %u",
+			 row->port);
 }
 
 /* TCP and UDP on one port; with port 0, one that is free for both. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "portmap/proto.h"
@@ -359,8 +358,6 @@ static int create_portmap(const struct program_env *env,
 {
 	if (!env->port_mapper || has_rpcbind())
 		return 0;
-	log_info("no rpcbind runs: clients are told ports at port %d",
-		 RPCBIND_PORT);
 	*out = portmap_create();
 	return *out ? 0 : -ENOMEM;
 }

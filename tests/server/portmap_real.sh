@@ -42,5 +42,18 @@ for at in 127.0.0.1:,nolock 192.0.2.1:; do
 done
 kill $server
 wait $server || status=1
-[ $status = 0 ] || cat /run/log /run/list
+grep -q 'clients are told ports at port 111' /run/log ||
+	fail "it does not say where clients are told ports"
+
+# Only after it has the port.
+setpriv --bounding-set=-net_bind_service --inh-caps=-net_bind_service \
+	./gannetd --foreground --port 4049 --rdma off --state-dir /run/state \
+	--log-level info --export '/run/one *' >/run/without 2>&1 &
+server=$!
+soon grep -qx ready /run/without || fail "no start without port 111"
+kill $server
+wait $server || status=1
+grep -q "port 111 can't be used" /run/without || fail "it has port 111"
+! grep 'clients are told ports' /run/without || status=1
+[ $status = 0 ] || cat /run/log /run/list /run/without
 exit $status

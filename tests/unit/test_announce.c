@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Registration of programs with an rpcbind that refuses some of them. */
+#include "daemon/announce.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/util.h"
+#include "rpc/rpcbind.h"
+#include "tests/unit/runner.h"
+
+#define VERSIONS	200
+#define WHY	" (it is another user's, or port 111 another gannetd's: see " \
+	"--no-rpcbind)\n"
+
+/* ---- in the place of rpc/rpcbind.c and lib/log.c */
+
+struct rpcbind {
+	unsigned mapped;		/* of all programs */
+	unsigned asked;
+	uint32_t refused;		/* versions that are divisible by it */
+	uint32_t hangs;			/* the version where it stops */
+};
+
+static struct rpcbind it;
+static char said[8192];
+
+_Atomic(enum log_level) log_threshold = LOG_LEVEL_WARN;
+
+void log_print(enum log_level level, const char *fmt, ...)
+{
+	size_t len = strlen(said);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(said + len, sizeof(said) - len, fmt, ap);
+	va_end(ap);
+	strncat(said, "\n", sizeof(said) - strlen(said) - 1);
+}
+
+int rpcbind_open(const struct sockaddr *at, socklen_t len, struct rpcbind **out)
+{
+	*out = &it;
+	return 0;
+}
+
+void rpcbind_close(struct rpcbind *rb)
+{
+}
+
+int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
+		const char *netid, const struct sockaddr *addr)
+{
+	rb->asked++;
+	if (vers == rb->hangs)
+		return -ETIMEDOUT;
+	if (rb->refused && vers % rb->refused == 0)
+		return -EACCES;
+	rb->mapped++;
+	return 0;
+}
+
+int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
+		  const char *netid, const struct sockaddr *addr)
+{
+	ck_assert_uint_gt(rb->mapped, 0);
+	rb->mapped--;
+	return 0;
+}
+
+/* ---- tests */
+
+static struct rpc_version versions[VERSIONS];
+static struct rpc_program prog = {
+	.name = "sample", .prog = 0x20000004, .versions = versions,
+};
+
+/* Registers the first @n versions, over IPv4 and IPv6. */
+static void announce_versions(struct announcements *a, unsigned n)
+{
+	struct sockaddr_storage at = { .ss_family = AF_INET6 };
+
+	said[0] = '\0';
+	for (unsigned i = 0; i < n; i++)
+		versions[i].vers = i + 1;
+	prog.nversions = n;
+	ck_assert_int_eq(announce(a, &prog, RPC_OVER_TCP, &at), 0);
+}
+
+TEST(a_refused_mapping_hides_no_other)
+{
+	struct announcements a = { 0 };
+
+	it = (struct rpcbind){ .refused = 2 };
+	announce_versions(&a, 5);
+	ck_assert_uint_eq(it.mapped, 6);
+	ck_assert_str_eq(said,
+		"sample 2 over tcp is not registered with rpcbind: "
+		"Permission denied" WHY
+		"sample 4 over tcp is not registered with rpcbind: "
+		"Permission denied" WHY
+		"sample 2 over tcp6 is not registered with rpcbind: "
+		"Permission denied" WHY
+		"sample 4 over tcp6 is not registered with rpcbind: "
+		"Permission denied" WHY);
+	announce_withdraw(&a);
+	ck_assert_uint_eq(it.mapped, 0);
+}
+
+TEST(an_rpcbind_that_does_not_answer_is_not_asked_again)
+{
+	struct announcements a = { 0 };
+
+	it = (struct rpcbind){ .hangs = 2 };
+	announce_versions(&a, 5);
+	ck_assert_uint_eq(it.asked, 2);
+	ck_assert_str_eq(said, "sample 2 over tcp is not registered with "
+			 "rpcbind: Connection timed out\n");
+	announce_withdraw(&a);
+	ck_assert_uint_eq(it.mapped, 0);
+}
+
+TEST(all_that_is_registered_is_withdrawn)
+{
+	struct announcements a = { 0 };
+
+	it = (struct rpcbind){ 0 };
+	announce_versions(&a, VERSIONS);
+	ck_assert_uint_eq(it.mapped, 2 * VERSIONS);
+	announce_withdraw(&a);
+	ck_assert_uint_eq(it.mapped, 0);
+	announce_withdraw(&a);
+}

@@ -150,6 +150,12 @@ static const char *set_rdma(struct options *o, char *value)
 	}
 }
 
+static const char *set_rdma_read_read(struct options *o, char *value)
+{
+	o->rdma_read_read = true;
+	return NULL;
+}
+
 static const char *set_rdma_mount(struct options *o, char *value)
 {
 	o->rdma_mount = true;
@@ -303,6 +309,9 @@ static const struct option_row rows[] = {
 	  "default): the first of these that this machine has:" },
 	{ "rdma-mount", NULL, set_rdma_mount,
 	  "serve MOUNT over RDMA too; clients ask for it over TCP" },
+	{ "rdma-read-read", NULL, set_rdma_read_read,
+	  "let RDMA clients that offer no memory for a long reply\n"
+	  "read it from the server's (gannetd(8) has the risks)" },
 	{ "bind", "ADDRESS", set_bind,
 	  "listen on this IPv4 or IPv6 address only" },
 	{ "threads", "N", set_threads,

@@ -29,6 +29,7 @@ struct options {
 	unsigned	  rdma;		/* fabrics, as bits */
 	struct fabric_options fabrics[FABRICS_MAX];
 	bool		  rdma_mount;	/* MOUNT over RDMA, too */
+	bool		  rdma_read_read;	/* clients may read replies */
 	unsigned	  threads;	/* workers */
 	unsigned	  pollers;
 	unsigned	  spin;			/* microseconds */

@@ -101,7 +101,10 @@ void server_reload(struct server *s)
 static int listen_at(struct server *s, const struct sockaddr *sa,
 		     struct listener *l)
 {
-	const struct rpcrdma_options o = { .budget = &s->rdma_budget };
+	const struct rpcrdma_options o = {
+		.budget = &s->rdma_budget, .read_read = s->o->rdma_read_read,
+		.expose_bytes = s->o->memory / 4,
+	};
 	struct xprt_env *env = &s->env;
 
 	if (l->over == RPC_OVER_TCP)

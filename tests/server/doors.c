@@ -99,13 +99,14 @@ bool doors_may_bind_reserved(void)
 
 /* ---- the server */
 
-static void listen_on(struct doors *d, enum door door)
+static void listen_on(struct doors *d, enum door door, bool read_read)
 {
+	const struct rpcrdma_options o = { .read_read = read_read };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	require(rpcrdma_listen(&d->fabric[door], &d->srv.env,
-			       (struct sockaddr *)&addr, NULL,
+			       (struct sockaddr *)&addr, &o,
 			       &d->listener[door]) == 0);
 }
 
@@ -122,8 +123,8 @@ void doors_open(struct doors *d, const struct harness_config *config)
 	require(iwarp_fabric_create(NULL, &d->fabric[DOOR_IWARP]) == 0);
 	require(iwarp_fabric_create(&reserved, &d->iwarp_reserved) == 0);
 	require(loop_fabric_create(&in_order, &d->fabric[DOOR_LOOP]) == 0);
-	listen_on(d, DOOR_IWARP);
-	listen_on(d, DOOR_LOOP);
+	listen_on(d, DOOR_IWARP, config && config->read_read);
+	listen_on(d, DOOR_LOOP, config && config->read_read);
 }
 
 void doors_close(struct doors *d)

@@ -37,6 +37,7 @@ struct harness_config {
 	size_t		      pool_bytes;	/* 64 MiB */
 	size_t		      reply_bytes;	/* 1 MiB */
 	bool		      rdma_mount;	/* MOUNT over RDMA, too */
+	bool		      read_read;	/* doors: replies are exposed */
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
 	struct nfs3_config    nfs3;	/* its exports are set here */
 	struct nlm_config     nlm;	/* the same */

@@ -27,13 +27,14 @@ static void is_up(void *arg)
 	sem_post(arg);
 }
 
-static void open_door(enum door door,
-		      const struct rpcrdma_requester_options *options)
+static void open_door_of(enum door door, bool read_read,
+			 const struct rpcrdma_requester_options *options)
 {
 	char exports[2048];
 	size_t len = 0;
 	struct rpcrdma_requester_options o = *options;
-	struct harness_config hc = { .exports = exports, .rdma_mount = true };
+	struct harness_config hc = { .exports = exports, .rdma_mount = true,
+				     .read_read = read_read };
 
 	for (int i = 0; i < 20; i++)
 		len += (size_t)snprintf(exports + len, sizeof(exports) - len,
@@ -50,6 +51,12 @@ static void open_door(enum door door,
 			(struct sockaddr *)&d.listener[door]->local, d.client,
 			&o, &c.peer), 0);
 	wait_sem(&c.connected);
+}
+
+static void open_door(enum door door,
+		      const struct rpcrdma_requester_options *options)
+{
+	open_door_of(door, false, options);
 }
 
 static void close_door(void)
@@ -116,6 +123,17 @@ TEST_LOOP(limits_are_told_both_ways, DOOR_IWARP, NDOORS)
 	ck_assert_uint_eq(configure(NONE, NONE, 16), RPC_SUCCESS);
 	ck_assert_uint_eq(xdr_get_u32(&c.in), 4096);
 	ck_assert(list_is_inline());
+	close_door();
+}
+
+/* The Read-Read model, section 3.8. */
+TEST_LOOP(clients_are_told_how_many_reads_are_answered, DOOR_IWARP, NDOORS)
+{
+	open_door_of((enum door)_i, true, &silent);
+	ck_assert_uint_eq(configure(4096, 4096, 16), RPC_SUCCESS);
+	ck_assert_uint_eq(xdr_get_u32(&c.in), 4096);
+	ck_assert_uint_eq(xdr_get_u32(&c.in), 4);
+	ck_assert_uint_eq(xdr_get_u32(&c.in), 16);
 	close_door();
 }
 

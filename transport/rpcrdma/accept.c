@@ -14,6 +14,7 @@
 #include "transport/rpcrdma/conn.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/call.h"
+#include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/proto.h"
 
@@ -34,7 +36,8 @@ STAT(rdma_no_calls, "connections closed because a message was not a call");
 
 enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
        DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
-       DEFAULT_SHORT_MS = 5000 };
+       DEFAULT_SHORT_MS = 5000, DEFAULT_EXPOSE_MS = 10000,
+       DEFAULT_EXPOSE_BYTES = 64 << 20 };
 
 void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
@@ -52,6 +55,10 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->stall_ms = DEFAULT_STALL_MS;
 	if (o->short_ms == 0)
 		o->short_ms = DEFAULT_SHORT_MS;
+	if (o->expose_ms == 0)
+		o->expose_ms = DEFAULT_EXPOSE_MS;
+	if (o->expose_bytes == 0)
+		o->expose_bytes = DEFAULT_EXPOSE_BYTES;
 }
 
 static void rpcrdma_conn_established(struct fabric_conn *fc)
@@ -88,6 +95,8 @@ static void rpcrdma_conn_closed(struct fabric_conn *fc, int err)
 	rpcrdma_sq_kill(&conn->sq);
 	if (conn->back)
 		rpcrdma_back_kill(conn->back);
+	if (conn->exposures)
+		rpcrdma_expose_kill(conn->exposures);
 	rpcrdma_pull_cancel(conn);
 	xprt_put(&conn->xprt);
 }
@@ -122,6 +131,7 @@ static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 	rpcrdma_sq_fini(&conn->sq);
 	rpcrdma_slots_fini(&conn->slots);
 	rpcrdma_back_destroy(conn->back);
+	rpcrdma_expose_destroy(conn->exposures);
 	free(conn->store.calls);
 	free(conn->store.recvs);
 	free(conn->store.upper);
@@ -169,13 +179,33 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.free = free_xprt,
 };
 
-/* The Receives, the heads of replies, and the calls that we send. */
-static size_t memory_size(unsigned credits, unsigned back,
-			  uint32_t inline_size)
+/* The numbers that a connection's memory follows from. */
+struct extent {
+	unsigned credits;
+	unsigned back;		/* calls that we send */
+	unsigned others;	/* Receives beside those for calls */
+	uint32_t inline_size;
+};
+
+static struct extent extent_of(const struct rpcrdma_options *o,
+			       unsigned max_recv)
 {
-	return (size_t)credits * (2 * (size_t)inline_size + CALL_HEADER +
-				  MSG_HEAD_SIZE) +
-	       (size_t)back * 2 * inline_size;
+	struct extent t = { .back = MIN(o->back_credits, max_recv / 4),
+			    .inline_size = o->inline_size };
+
+	t.credits = MIN(o->credits, (max_recv - t.back) /
+				    (o->read_read ? 3 : 2));
+	t.credits = MAX(t.credits, 1u);
+	t.others = t.back + (o->read_read ? t.credits : 0);
+	return t;
+}
+
+/* The Receives, the heads of replies, and the calls that we send. */
+static size_t memory_size(const struct extent *t)
+{
+	return (size_t)t->credits * (2 * (size_t)t->inline_size + CALL_HEADER +
+				     MSG_HEAD_SIZE) +
+	       ((size_t)t->others + t->back) * t->inline_size;
 }
 
 /* The upper layer's bytes in each call: aligned for any type. */
@@ -184,27 +214,31 @@ static size_t upper_size(size_t msg_upper)
 	return ALIGN_UP(msg_upper, sizeof(max_align_t));
 }
 
-static int alloc_contexts(struct rpcrdma_conn *conn)
+static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 {
 	struct rpcrdma_store *s = &conn->store;
-	size_t n = conn->slots.credits;
-	unsigned back = conn->slots.nrecvs - 2 * conn->slots.credits;
+	size_t n = t->credits;
 	void *memory;
 
 	s->upper_size = upper_size(conn->xprt.sink->msg_upper);
 	s->calls = calloc(n, sizeof(*s->calls));
 	s->recvs = calloc(conn->slots.nrecvs, sizeof(*s->recvs));
 	s->upper = calloc(n, MAX(s->upper_size, 1u));
-	s->memory_len = memory_size(conn->slots.credits, back,
-				    conn->inline_size);
+	s->memory_len = memory_size(t);
 	memory = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory != MAP_FAILED)
 		s->memory = memory;
-	if (s->memory && back > 0) {
-		conn->back = rpcrdma_back_create(conn, back, s->memory +
-			s->memory_len - (size_t)back * conn->inline_size);
+	if (s->memory && t->back > 0) {
+		conn->back = rpcrdma_back_create(conn, t->back, s->memory +
+			s->memory_len - (size_t)t->back * t->inline_size);
 		if (!conn->back)
+			return -ENOMEM;
+	}
+	if (conn->listener->options.read_read) {
+		conn->reads_taken = EXPOSE_READS;
+		conn->exposures = rpcrdma_expose_create(conn);
+		if (!conn->exposures)
 			return -ENOMEM;
 	}
 	return s->calls && s->recvs && s->upper && s->memory ? 0 : -ENOMEM;
@@ -228,9 +262,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 {
 	const struct fabric_limits *limits = &fc->dev->limits;
 	struct rpcrdma_conn *conn = calloc(1, sizeof(*conn));
-	unsigned back = MIN(l->options.back_credits, limits->max_recv / 4);
-	unsigned credits = MIN(l->options.credits,
-			       (limits->max_recv - back) / 2);
+	struct extent extent = extent_of(&l->options, limits->max_recv);
 	unsigned depth = MIN(l->options.send_queue, limits->max_wr);
 
 	if (!conn)
@@ -244,11 +276,11 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	conn->fc = fc;
 	conn->inline_size = l->options.inline_size;
 	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
-	rpcrdma_slots_init(&conn->slots, MAX(credits, 1u), back);
+	rpcrdma_slots_init(&conn->slots, extent.credits, extent.others);
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
-	if (!conn->xprt.fate || alloc_contexts(conn) < 0) {
+	if (!conn->xprt.fate || alloc_contexts(conn, &extent) < 0) {
 		rpcrdma_conn_fini(conn);
 		free(conn);
 		return -ENOMEM;
@@ -264,14 +296,17 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper)
 {
 	struct rpcrdma_options o = *options;
+	struct extent t;
 
 	rpcrdma_options_fill(&o);
-	return sizeof(struct rpcrdma_conn) +
-	       memory_size(o.credits, o.back_credits, o.inline_size) +
-	       o.credits * (sizeof(struct rpcrdma_call) +
+	t = extent_of(&o, UINT_MAX);
+	return sizeof(struct rpcrdma_conn) + memory_size(&t) +
+	       t.credits * (sizeof(struct rpcrdma_call) +
 			    2 * sizeof(struct rpcrdma_recv) +
 			    upper_size(msg_upper)) +
-	       rpcrdma_back_bytes(o.back_credits);
+	       rpcrdma_back_bytes(t.back) +
+	       (o.read_read ? t.credits * sizeof(struct rpcrdma_recv) +
+			      rpcrdma_expose_bytes(t.credits) : 0);
 }
 
 static int set_up(struct rpcrdma_conn *conn)
@@ -313,8 +348,7 @@ static int rpcrdma_conn_start(struct rpcrdma_conn *conn)
 	rpcrdma_private_encode(&p, data);
 	if (fc->dev->limits.max_private < len)
 		len = 0;
-	/* Peers have nothing to read here. */
-	return fabric_start(fc, data, len, 0);
+	return fabric_start(fc, data, len, conn->reads_taken);
 }
 
 static void rpcrdma_conn_refuse(struct rpcrdma_conn *conn, int err)

@@ -188,7 +188,7 @@ void rpcrdma_conn_configure(struct xprt *x, const struct xprt_limits *theirs,
 	atomic_store(&conn->no_reads, theirs->reads == 0);
 	rpcrdma_sq_set_read_depth(&conn->sq,
 				  MIN(reads, conn->fc->info.read_depth));
-	/* Peers have nothing to read here. */
 	*ours = (struct xprt_limits){ .call = conn->inline_size,
-				      .reply = conn->inline_size };
+				      .reply = conn->inline_size,
+				      .reads = conn->reads_taken };
 }

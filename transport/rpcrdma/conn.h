@@ -21,6 +21,7 @@
 #include "transport/rpcrdma/sq.h"
 
 struct rpcrdma_back;
+struct rpcrdma_exposures;
 struct rpcrdma_listener;
 
 enum rpcrdma_state {
@@ -79,6 +80,9 @@ struct rpcrdma_conn {
 	struct rpcrdma_sq    sq;
 	struct rpcrdma_slots slots;
 	struct rpcrdma_back *back;		/* NULL: calls go one way */
+	struct rpcrdma_exposures *exposures;	/* NULL: nothing is exposed */
+	unsigned	     reads_taken;	/* that the peer may have in
+						 * flight to us */
 	struct loop_task     task;		/* accept, then destroy */
 	atomic_bool	     pump_due;		/* pump_task is posted */
 	struct loop_task     pump_task;

@@ -160,6 +160,19 @@ int rpcrdma_header_decode(const void *data, size_t len,
 	return 0;
 }
 
+bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid)
+{
+	struct xdr_in x;
+	uint32_t vers, proc;
+
+	xdr_in_init(&x, data, len);
+	*xid = xdr_get_u32(&x);
+	vers = xdr_get_u32(&x);
+	xdr_get_u32(&x);		/* credits mean nothing here */
+	proc = xdr_get_u32(&x);
+	return xdr_ok(&x) && vers == RPCRDMA_VERSION && proc == RPCRDMA_DONE;
+}
+
 bool rpcrdma_header_carries(const struct rpcrdma_header *h,
 			    const uint8_t *data, uint32_t len,
 			    enum rpcrdma_msg_type type)
@@ -218,6 +231,27 @@ void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r)
 	xdr_put_bool(x, call->has_reply);
 	if (call->has_reply)
 		encode_chunk(x, &call->reply, r->reply_written);
+}
+
+void rpcrdma_exposed_encode(struct xdr_out *x,
+			    const struct rpcrdma_header *call,
+			    uint32_t credits,
+			    const struct rpcrdma_segment *seg, unsigned n)
+{
+	xdr_put_u32(x, call->xid);
+	xdr_put_u32(x, RPCRDMA_VERSION);
+	xdr_put_u32(x, credits);
+	xdr_put_u32(x, RPCRDMA_NOMSG);
+	for (unsigned i = 0; i < n; i++) {
+		xdr_put_bool(x, true);
+		xdr_put_u32(x, 0);		/* the position */
+		xdr_put_u32(x, seg[i].handle);
+		xdr_put_u32(x, seg[i].length);
+		xdr_put_u64(x, seg[i].offset);
+	}
+	xdr_put_bool(x, false);
+	xdr_put_bool(x, false);
+	xdr_put_bool(x, false);
 }
 
 void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,

@@ -14,6 +14,7 @@
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/conn.h"
+#include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/proto.h"
 
 STAT(rdma_refused_full, "connections refused: too many");
@@ -208,6 +209,8 @@ static void sweep_conn(struct rpcrdma_conn *conn)
 	rpcrdma_conn_sweep(conn);
 	if (conn->back && rpcrdma_back_overdue(conn->back, now, o->stall_ms))
 		rpcrdma_conn_close(conn, -ETIMEDOUT);
+	if (conn->exposures)
+		rpcrdma_expose_sweep(conn->exposures, now);
 }
 
 static void rpcrdma_listener_sweep(struct loop_timer *t)
@@ -218,7 +221,8 @@ static void rpcrdma_listener_sweep(struct loop_timer *t)
 
 	for_each_conn(l, sweep_conn);
 	ms = MIN(l->options.idle_ms, l->options.stall_ms);
-	ms = MIN(ms, l->options.short_ms) / 4 + 1;
+	ms = MIN(ms, l->options.short_ms);
+	ms = MIN(ms, l->options.expose_ms) / 4 + 1;
 	loop_timer_set(l->env.loops[0], t, ms);
 }
 

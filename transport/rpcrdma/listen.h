@@ -3,6 +3,8 @@
 #ifndef GANNET_TRANSPORT_RPCRDMA_LISTEN_H
 #define GANNET_TRANSPORT_RPCRDMA_LISTEN_H
 
+#include <stdatomic.h>
+
 #include <urcu/list.h>
 
 #include "transport/gate.h"
@@ -20,6 +22,8 @@ struct rpcrdma_listener {
 	struct xprt_gate     gate;
 	struct rpcrdma_lost  lost;
 	size_t		     conn_bytes;	/* of each, in the budget */
+	atomic_size_t	     exposed;	/* bytes of replies, for peers to
+					 * read */
 	struct loop_timer    sweep;		/* of the first loop */
 	/* Takes the device of a connection that ends, and uncounts the
 	 * connection, which must not use its listener afterwards. */

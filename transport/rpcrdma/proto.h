@@ -101,6 +101,10 @@ struct rpcrdma_header {
 int rpcrdma_header_decode(const void *data, size_t len,
 			  struct rpcrdma_header *h);
 
+/* An RDMA_DONE ends with its procedure (RFC 5666 section 4.3).  True if the
+ * message is one; sets its @xid. */
+bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid);
+
 /* The types of RPC messages (RFC 5531 section 9). */
 enum rpcrdma_msg_type { MSG_TYPE_CALL = 0, MSG_TYPE_REPLY = 1 };
 
@@ -188,6 +192,16 @@ struct rpcrdma_reply {
  * writing never overtakes reading.
  */
 void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r);
+
+/*
+ * Encodes the header of a reply that lies in @n segments of our memory, a
+ * Position-Zero Read chunk (RFC 5666 section 5.1).
+ */
+#define RPCRDMA_EXPOSED_LEN(n)	(RPCRDMA_HEADER_MIN + 24 * (n))
+void rpcrdma_exposed_encode(struct xdr_out *x,
+			    const struct rpcrdma_header *call,
+			    uint32_t credits,
+			    const struct rpcrdma_segment *seg, unsigned n);
 
 /* Encodes an RDMA_ERROR, with the xid and version of the call. */
 void rpcrdma_error_encode(struct xdr_out *x, const struct rpcrdma_header *call,

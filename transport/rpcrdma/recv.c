@@ -28,6 +28,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
+#include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
 
 STAT(rdma_overruns, "calls beyond the credits of their connection");
@@ -45,7 +46,7 @@ STAT(rdma_bad_xids, "calls whose two xids differ");
 STAT(rdma_not_eligible, "Read chunks for arguments that may not have one");
 STAT(rdma_not_readable, "Read chunks of peers that answer no Reads");
 STAT(rdma_hopeless, "calls refused because their chunks had failed before");
-STAT(rdma_done_messages, "RDMA_DONE messages, dropped");
+STAT(rdma_done_messages, "RDMA_DONE messages dropped: nothing is exposed");
 STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 
 static void rpcrdma_call_refuse(struct rpcrdma_call *call, const char *why)
@@ -305,14 +306,22 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 	rpcrdma_conn_close(conn, -EPROTO);
 }
 
-/* The same on a connection with calls in both directions: a reply to one of
- * ours is no message of the forward direction (RFC 8167 section 4.1). */
+/*
+ * The same on a connection where not all messages are calls, and those that are
+ * none wait for no slot: a reply to a call of ours (RFC 8167 section 4.1), and
+ * the RDMA_DONE for a reply that is exposed.
+ */
 static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 {
 	struct rpcrdma_recv *r = container_of(op, struct rpcrdma_recv, op);
 	struct rpcrdma_conn *conn = r->conn;
+	bool done, back = false;
 
-	if (status < 0 || !rpcrdma_back_take(conn->back, r->buf, len)) {
+	done = status == 0 && conn->exposures &&
+	       rpcrdma_expose_take(conn->exposures, r->buf, len);
+	if (status == 0 && conn->back && !done)
+		back = rpcrdma_back_take(conn->back, r->buf, len);
+	if (!done && !back) {
 		rpcrdma_recv_done(op, status, len);
 		return;
 	}
@@ -320,7 +329,8 @@ static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 			      memory_order_relaxed);
 	rpcrdma_slots_skip(&conn->slots, r);
 	rpcrdma_recv_pump(conn);
-	rpcrdma_back_resume(conn->back);
+	if (back)
+		rpcrdma_back_resume(conn->back);
 }
 
 void rpcrdma_recv_init(struct rpcrdma_conn *conn)
@@ -331,7 +341,8 @@ void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 	for (unsigned i = conn->slots.nrecvs; i-- > 0; ) {
 		struct rpcrdma_recv *r = &store->recvs[i];
 
-		r->op.done = conn->back ? either_recv_done : rpcrdma_recv_done;
+		r->op.done = conn->back || conn->exposures ? either_recv_done :
+							     rpcrdma_recv_done;
 		r->conn = conn;
 		r->buf = store->memory + (size_t)i * conn->inline_size;
 		r->wr.op = &r->op;

@@ -6,12 +6,14 @@
  * unless that has no room at all.  The rest goes inline if it fits, else into
  * the Reply chunk.  Writes and the Send are one chain, in one post.
  *
- * Ownership: the call and the reply's body are kept until the Send is done.
+ * Ownership: the call and the reply's body are kept until the Send is done, or
+ * while the peer may read them (expose.c).
  *
- * Errors: a reply that fits nowhere becomes ERR_CHUNK.  One that can't be
- * sent closes the connection: the requester has to send the call again.
+ * Errors: a reply that fits nowhere, and can't be exposed, becomes ERR_CHUNK.
+ * One that can't be sent closes the connection: the requester has to send the
+ * call again.
  */
-#include "transport/rpcrdma/push.h"
+#include "transport/rpcrdma/expose.h"
 
 #include <errno.h>
 #include <string.h>
@@ -49,6 +51,13 @@ static struct fabric_sge body_sge(struct rpcrdma_call *call)
 				  0, m->body_len);
 }
 
+static void lose_reply(struct rpcrdma_call *call, int status)
+{
+	stat_inc(rdma_replies_lost);
+	rpcrdma_call_failed(call, status);
+	rpcrdma_conn_close(rpcrdma_call_conn(call), status);
+}
+
 static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 {
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
@@ -56,9 +65,7 @@ static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
 	if (status < 0) {
-		stat_inc(rdma_replies_lost);
-		rpcrdma_call_failed(call, status);
-		rpcrdma_conn_close(conn, status);
+		lose_reply(call, status);
 	} else {
 		conn->proof.replies++;
 		if (call->msg.sent)
@@ -67,8 +74,21 @@ static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 	rpcrdma_call_release(call);
 }
 
-/* Takes @call, whose steps are ready. */
-static int submit(struct rpcrdma_call *call, unsigned steps)
+static void exposed_send_done(struct rpcrdma_chain *chain, int status)
+{
+	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
+						 chain);
+
+	if (status < 0)
+		lose_reply(call, status);
+	else
+		rpcrdma_call_conn(call)->proof.replies++;
+	rpcrdma_expose_sent(call, status);
+}
+
+/* Takes @call, whose steps are ready; @done is the end of their chain. */
+static int submit(struct rpcrdma_call *call, unsigned steps,
+		  void (*done)(struct rpcrdma_chain *c, int status))
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	int err;
@@ -76,15 +96,12 @@ static int submit(struct rpcrdma_call *call, unsigned steps)
 	call->chain.next_wr = call->wr;
 	call->chain.left = steps;
 	call->chain.reads = false;
-	call->chain.done = rpcrdma_send_done;
+	call->chain.done = done;
 	/* The peer may send the next call as soon as it has this reply. */
 	atomic_fetch_sub(&conn->slots.unanswered, 1);
 	err = rpcrdma_sq_submit(&conn->sq, &call->chain);
-	if (err < 0) {
-		stat_inc(rdma_replies_lost);
-		rpcrdma_conn_close(conn, err);
-		rpcrdma_call_release(call);
-	}
+	if (err < 0)
+		done(&call->chain, err);
 	return err;
 }
 
@@ -103,7 +120,7 @@ void rpcrdma_reply_error(struct rpcrdma_call *call, enum rpcrdma_errcode err)
 				       (uint32_t)xdr_out_len(&x)));
 	rpcrdma_push_send(&p, &g, false);
 	stat_inc(rdma_errors_sent);
-	submit(call, p.steps);
+	submit(call, p.steps, rpcrdma_send_done);
 }
 
 /* A small body moves between head and tail: one piece instead of three. */
@@ -131,8 +148,9 @@ struct form {
 };
 
 /*
- * Decides where each part goes. 0 or -EMSGSIZE: the reply fits nowhere.  The
- * pad of data that goes to a Write chunk is not sent (section 3.4.6.2).
+ * Decides where each part goes. 0 or -E2BIG: the data does not fit its Write
+ * chunk; or -EMSGSIZE: the rest fits nowhere.  The pad of data that goes to a
+ * Write chunk is not sent (section 3.4.6.2).
  */
 static int choose_form(struct rpcrdma_call *call, struct form *f)
 {
@@ -147,10 +165,8 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 	/* A chunk without room asks for the result inline (4.3.2.3). */
 	if (m->body && m->body_ddp && h->nwrites > 0 &&
 	    h->write[0].length > 0) {
-		if (m->body_len > h->write[0].length) {
-			stat_inc(rdma_small_write_chunks);
-			return -EMSGSIZE;
-		}
+		if (m->body_len > h->write[0].length)
+			return -E2BIG;
 		pad = MIN(xdr_pad(m->body_len), m->tail_len);
 		rpcrdma_gather_add(&f->data, body_sge(call));
 	} else {
@@ -168,7 +184,6 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 	/* The header fitted when the call came; the limit may be lower now. */
 	if (len <= max && h->has_reply && f->rest.len <= h->reply.length)
 		return 0;
-	stat_inc(rdma_small_reply_chunks);
 	return -EMSGSIZE;
 }
 
@@ -256,21 +271,64 @@ static void count_reply(const struct rpcrdma_call *call, const struct form *f)
 		stat_inc(rdma_invalidates);
 }
 
+/*
+ * Sends a reply that did not fit as a Read chunk, if it may be one: where the
+ * Read-Read model is on, and the call offered no chunk for it.
+ */
+static bool send_exposed(struct rpcrdma_call *call, const struct form *f)
+{
+	const struct rpcrdma_header *h = &call->hdr;
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	uint32_t len = RPCRDMA_EXPOSED_LEN(f->rest.n);
+	struct rpcrdma_segment seg[EXPOSE_SEGS];
+	struct rpcrdma_gather g = { .n = 0 };
+	struct rpcrdma_push p = { .call = call };
+	struct xdr_out x;
+
+	if (!conn->exposures || h->has_reply || h->nwrites > 0 ||
+	    rpcrdma_expose(call, &f->rest, seg) < 0)
+		return false;
+	/* A single step needs no allocation. */
+	rpcrdma_call_room(call, 1, 1);
+	xdr_out_init(&x, call->msg.head - len, len);
+	rpcrdma_exposed_encode(&x, h, rpcrdma_conn_grant(conn), seg,
+			       f->rest.n);
+	rpcrdma_gather_add(&g, own_sge(call, x.start, len));
+	rpcrdma_push_send(&p, &g, call->invalidate);
+	if (call->invalidate)
+		stat_inc(rdma_invalidates);
+	submit(call, p.steps, exposed_send_done);
+	return true;
+}
+
+/* Answers instead of a reply that fits nowhere. */
+static void refuse_long_reply(struct rpcrdma_call *call, int err)
+{
+	if (err == -E2BIG)
+		stat_inc(rdma_small_write_chunks);
+	else
+		stat_inc(rdma_small_reply_chunks);
+	log_limited(LOG_LEVEL_INFO, "%s: no room for a reply of %u bytes",
+		    call->msg.xprt->name, call->msg.head_len +
+		    call->msg.body_len + call->msg.tail_len);
+	rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
+}
+
 int rpcrdma_reply_send(struct rpcrdma_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	struct rpcrdma_push p = { .call = call };
 	struct form f;
+	int err;
 
 	/* The arguments are not needed any more, and others may wait for their
 	 * memory. */
 	buf_put(call->sink);
 	call->sink = NULL;
-	if (choose_form(call, &f) < 0) {
-		log_limited(LOG_LEVEL_INFO, "%s: no room for a reply of %u "
-			    "bytes", conn->xprt.name, call->msg.head_len +
-			    call->msg.body_len + call->msg.tail_len);
-		rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
+	err = choose_form(call, &f);
+	if (err < 0) {
+		if (err == -E2BIG || !send_exposed(call, &f))
+			refuse_long_reply(call, err);
 		return 0;
 	}
 	if (reply_make_room(call) < 0) {
@@ -284,5 +342,5 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 		rpcrdma_push_write(&p, &call->hdr.reply, &f.rest);
 	add_send(&p, &f);
 	count_reply(call, &f);
-	return submit(call, p.steps);
+	return submit(call, p.steps, rpcrdma_send_done);
 }

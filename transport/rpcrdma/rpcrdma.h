@@ -5,8 +5,8 @@
  *
  * Read chunks are pulled before the sink sees a call; results go where the
  * call's Write and Reply chunks say.  No memory of ours is exposed to a peer
- * (RFC 8166 section 8.1), but for the sink of a Read on iWARP adapters, and
- * only while it is being read.
+ * (RFC 8166 section 8.1), but for the sink of a Read on iWARP adapters, only
+ * while it is being read, and for replies where options.read_read says so.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
 #define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
@@ -40,6 +40,16 @@ struct rpcrdma_options {
 	/* Calls in the other direction in progress on a connection, and room
 	 * for their messages (rpcrdma/back.h): none. */
 	unsigned back_credits;
+	/*
+	 * The Read-Read transfer model (RFC 5666 section 3.8): a reply that is
+	 * too long for a Send, to a call without Write and Reply chunks, is
+	 * exposed for the requester to read, until its RDMA_DONE, but no longer
+	 * than expose_ms: 10 s (or short_ms while others wait for memory); and
+	 * no more than expose_bytes of all connections at a time: 64 MiB.
+	 */
+	bool	 read_read;
+	uint32_t expose_ms;
+	size_t	 expose_bytes;
 	struct rpcrdma_budget *budget;	/* borrowed; NULL: no bound */
 };
 

@@ -7,10 +7,10 @@
 STAT(rdma_drain_drops, "messages not taken because the listener stops");
 
 void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits,
-			unsigned back)
+			unsigned others)
 {
 	*s = (struct rpcrdma_slots){ .credits = credits,
-				     .nrecvs = 2 * credits + back };
+				     .nrecvs = 2 * credits + others };
 	s->waiting_tail = &s->waiting;
 	pthread_mutex_init(&s->lock, NULL);
 }

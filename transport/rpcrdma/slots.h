@@ -16,6 +16,10 @@
  * to at most B calls.  The pump then leaves F zero or C + B posted, and also
  * runs when such a reply has given its Receive back.  Its call counts as one of
  * the B until then.
+ *
+ * An answered call whose reply is exposed for the peer to read counts in S
+ * until the peer says RDMA_DONE.  Such a message has a Receive beside those
+ * above, counted like the B: at most C are due (expose.c).
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
 #define GANNET_TRANSPORT_RPCRDMA_SLOTS_H
@@ -63,9 +67,9 @@ struct rpcrdma_slots {
 	bool		     draining;
 };
 
-/* @back: Receives for replies from the other direction. */
+/* @others: Receives for messages that are no calls. */
 void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits,
-			unsigned back);
+			unsigned others);
 void rpcrdma_slots_fini(struct rpcrdma_slots *s);
 /* Adds a free Receive, or slot.  Before the start, or with the lock. */
 void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r);

@@ -167,6 +167,7 @@ static int attempt(struct gannet_rpcrdma *c)
 		.no_invalidate = c->options.flags &
 				 GANNET_RPCRDMA_NO_INVALIDATE,
 		.config_xid = config_xid(c),
+		.read_read = c->options.flags & GANNET_RPCRDMA_READ_READ,
 		.back_credits = c->options.back_credits,
 		.answer = c->options.answer ? answer_call_back : NULL,
 		.connected = is_connected, .closed = is_closed, .arg = c,

@@ -60,6 +60,11 @@ enum {
 	 * connection (RFC 5666 section 6, program 100417).  A responder that
 	 * does not serve that keeps the limits that it had. */
 	GANNET_RPCRDMA_CONFIGURE = 16,
+	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers
+	 * its reply_mem as a Reply chunk; a reply that is too long for a Send
+	 * stays with the responder and is read from there into reply_mem.  A
+	 * responder that does not know it refuses such calls. */
+	GANNET_RPCRDMA_READ_READ = 32,
 };
 
 /* Zero is the default, everywhere. */
@@ -129,7 +134,8 @@ struct gannet_rpcrdma_call {
 	struct gannet_rpcrdma_memory sink[GANNET_RPCRDMA_SINKS];
 
 	/* Where it puts a reply too long for a Send: a Reply chunk.  May be
-	 * none. */
+	 * none.  With READ_READ the library reads such a reply to there, if
+	 * the call has no sinks. */
 	struct gannet_rpcrdma_memory reply_mem;
 
 	/* The library's last word about it: it may be freed in there. */
@@ -140,7 +146,8 @@ struct gannet_rpcrdma_call {
 	 * The result, from done() on; @reply only while done() runs.
 	 * @status: 0; -EREMOTEIO, the responder refused the call with
 	 * RDMA_ERROR and @errcode; -EIO, a reply that breaks the protocol;
-	 * -EMSGSIZE, too many chunks for one message; -ENOMEM;
+	 * -EMSGSIZE, too many chunks for one message, or with READ_READ a
+	 * reply longer than reply_mem; -ENOMEM;
 	 * -ENOTCONN, the connection is lost for good; -ECANCELED, closed.
 	 */
 	int		 status;

@@ -137,6 +137,20 @@ TEST_LOOP(clients_are_told_how_many_reads_are_answered, DOOR_IWARP, NDOORS)
 	close_door();
 }
 
+TEST_LOOP(long_results_of_a_program_are_read, DOOR_IWARP, NDOORS)
+{
+	const struct rpcrdma_requester_options reads = {
+		.read_read = true, .config_xid = 4711,
+		.inline_size = 1024,
+	};
+	uint64_t exposed = stats_sum_by_name("rdma_exposed");
+
+	open_door_of((enum door)_i, true, &reads);
+	ck_assert(!list_is_inline());
+	ck_assert_uint_eq(stats_sum_by_name("rdma_exposed"), exposed + 1);
+	close_door();
+}
+
 TEST(nothing_is_read_from_a_client_that_lets_nobody_read)
 {
 	uint64_t refused = stats_sum_by_name("rdma_not_readable");

@@ -160,6 +160,14 @@ int rpcrdma_header_decode(const void *data, size_t len,
 	return 0;
 }
 
+void rpcrdma_done_encode(struct xdr_out *x, uint32_t xid)
+{
+	xdr_put_u32(x, xid);
+	xdr_put_u32(x, RPCRDMA_VERSION);
+	xdr_put_u32(x, 1);		/* credits: nobody looks at them */
+	xdr_put_u32(x, RPCRDMA_DONE);
+}
+
 bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid)
 {
 	struct xdr_in x;

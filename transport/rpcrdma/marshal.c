@@ -54,6 +54,7 @@ static int register_all(struct request_slot *slot, struct fabric_device *dev,
 	const struct terms from = { dev, FABRIC_REMOTE_READ, segment_size };
 	const struct terms to = { dev, FABRIC_REMOTE_WRITE, segment_size };
 	struct rpcrdma_memory call = { .len = long_call ? q->call_len : 0 };
+	struct rpcrdma_memory reply = { .len = 0 };
 	int err;
 
 	/* Read only; fabric_mr_create() has no const. */
@@ -63,8 +64,10 @@ static int register_all(struct request_slot *slot, struct fabric_device *dev,
 		err = add_chunk(slot, &slot->read[i], q->read[i].mem, &from);
 	for (unsigned i = 0; i < q->nwrites && err == 0; i++)
 		err = add_chunk(slot, &slot->write[i], q->write[i], &to);
+	if (!slot->fetch)
+		reply = q->reply;
 	if (err == 0)
-		err = add_chunk(slot, &slot->reply, q->reply, &to);
+		err = add_chunk(slot, &slot->reply, reply, &to);
 	return err;
 }
 
@@ -137,15 +140,16 @@ static uint32_t segments(uint32_t len, uint32_t size)
 }
 
 /* Returns the length of the header of a request whose call goes inline. */
-static uint32_t header_len(const struct rpcrdma_request *q, uint32_t size)
+static uint32_t header_len(const struct request_slot *slot, uint32_t size)
 {
+	const struct rpcrdma_request *q = slot->request;
 	uint32_t len = RPCRDMA_HEADER_MIN;
 
 	for (unsigned i = 0; i < q->nreads; i++)
 		len += 24 * segments(q->read[i].mem.len, size);
 	for (unsigned i = 0; i < q->nwrites; i++)
 		len += 8 + 16 * segments(q->write[i].len, size);
-	if (q->reply.len > 0)
+	if (q->reply.len > 0 && !slot->fetch)
 		len += 4 + 16 * segments(q->reply.len, size);
 	return len;
 }
@@ -155,9 +159,8 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 		    uint32_t segment_size)
 {
 	struct rpcrdma_request *q = slot->request;
-	bool long_call = q->long_call ||
-			 header_len(q, segment_size) + (uint64_t)q->call_len >
-			 inline_size;
+	uint64_t len = header_len(slot, segment_size) + (uint64_t)q->call_len;
+	bool long_call = q->long_call || len > inline_size;
 	struct xdr_out x;
 	int err;
 
@@ -228,12 +231,23 @@ static bool lists_ok(const struct request_slot *slot,
 	       contiguous(&h->reply, &slot->reply);
 }
 
+/* Checks the start of the reply. */
+static int check_reply(const struct request_slot *slot)
+{
+	const struct rpcrdma_request *q = slot->request;
+	uint32_t xid;
+
+	if (q->reply_len < sizeof(xid))
+		return -EIO;
+	memcpy(&xid, q->reply_data, sizeof(xid));
+	return be32toh(xid) == slot->xid ? 0 : -EIO;
+}
+
 static int find_payload(struct request_slot *slot,
 			const struct rpcrdma_header *h, const uint8_t *msg,
 			uint32_t len)
 {
 	struct rpcrdma_request *q = slot->request;
-	uint32_t xid;
 
 	if (h->proc == RPCRDMA_MSG) {
 		if (h->has_reply && h->reply.length > 0)
@@ -249,10 +263,19 @@ static int find_payload(struct request_slot *slot,
 	} else {
 		return -EIO;
 	}
-	if (q->reply_len < sizeof(xid))
-		return -EIO;
-	memcpy(&xid, q->reply_data, sizeof(xid));
-	return be32toh(xid) == slot->xid ? 0 : -EIO;
+	return check_reply(slot);
+}
+
+void request_complete_fetched(struct request_slot *slot, uint32_t len)
+{
+	struct rpcrdma_request *q = slot->request;
+
+	q->nomsg = true;
+	q->reply_data = q->reply.addr;
+	q->reply_len = len;
+	for (unsigned i = 0; i < q->nwrites; i++)
+		q->written[i] = 0;
+	q->status = check_reply(slot);
 }
 
 void request_complete(struct request_slot *slot,

@@ -103,6 +103,8 @@ int rpcrdma_header_decode(const void *data, size_t len,
 
 /* An RDMA_DONE ends with its procedure (RFC 5666 section 4.3).  True if the
  * message is one; sets its @xid. */
+#define RPCRDMA_DONE_LEN	16
+void rpcrdma_done_encode(struct xdr_out *x, uint32_t xid);
 bool rpcrdma_header_is_done(const void *data, size_t len, uint32_t *xid);
 
 /* The types of RPC messages (RFC 5531 section 9). */

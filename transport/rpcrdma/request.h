@@ -7,6 +7,7 @@
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "transport/rpcrdma/fetch.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
 
@@ -35,7 +36,17 @@ struct request_slot {
 	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
 	struct request_chunk	  write[RPCRDMA_REQUEST_WRITES];
 	struct request_chunk	  reply;
+	struct rpcrdma_fetch	 *fetch;	/* NULL: replies are not read */
 };
+
+/* Receives beside those for awaited replies, so that no reply is missed. */
+enum { SPARE_RECVS = 8 };
+
+/* settings.c */
+void request_fill_defaults(struct rpcrdma_requester_options *o);
+/* A device may have shorter queues than were asked for. */
+void request_fit_queues(struct rpcrdma_requester_options *o,
+			const struct fabric_limits *limits);
 
 /* Registers the request's memory and encodes the message into slot->buf;
  * returns its length or -errno. */
@@ -46,7 +57,10 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 void request_unregister(struct request_slot *slot);
 /* True if @handle is one of the request's. */
 bool request_has_handle(const struct request_slot *slot, uint32_t handle);
-/* Fills in the result and its status from a decoded reply. */
+/* Fills in the result and its status from a reply that was read into the
+ * request's memory. */
+void request_complete_fetched(struct request_slot *slot, uint32_t len);
+/* The same from a decoded reply. */
 void request_complete(struct request_slot *slot,
 		      const struct rpcrdma_header *h, const uint8_t *msg,
 		      uint32_t len);

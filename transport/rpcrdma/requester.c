@@ -16,9 +16,6 @@
 #include "transport/rpcrdma/answer.h"
 #include "transport/rpcrdma/request.h"
 
-/* Receives beside those for awaited replies, so that no reply is missed. */
-enum { SPARE_RECVS = 8 };
-
 struct rpcrdma_requester {
 	struct rpcrdma_requester_options options;
 	struct fabric_conn  *fc;
@@ -28,6 +25,7 @@ struct rpcrdma_requester {
 	struct request_slot *slots;
 	struct requester_recv   *recvs;
 	struct rpcrdma_answers answers;
+	struct rpcrdma_fetches fetches;
 	sem_t		     over;		/* requester_closed() came */
 
 	/* The loop's. */
@@ -69,7 +67,8 @@ static struct rpcrdma_request *next_queued(struct rpcrdma_requester *r)
 static struct request_slot *free_slot(struct rpcrdma_requester *r)
 {
 	for (unsigned i = 0; i < r->options.credits; i++)
-		if (!r->slots[i].request && !r->slots[i].sending)
+		if (!r->slots[i].request && !r->slots[i].sending &&
+		    !(r->slots[i].fetch && r->slots[i].fetch->acking))
 			return &r->slots[i];
 	return NULL;
 }
@@ -92,6 +91,17 @@ static int requester_post(struct rpcrdma_requester *r,
 	return err;
 }
 
+/* The request is over, and its result is filled in. */
+static void requester_end(struct request_slot *slot)
+{
+	struct rpcrdma_request *q = slot->request;
+
+	request_unregister(slot);
+	slot->request = NULL;
+	slot->r->info.in_flight--;
+	q->done(q);
+}
+
 static void requester_start(struct rpcrdma_requester *r,
 			    struct request_slot *slot,
 			    struct rpcrdma_request *q)
@@ -102,16 +112,25 @@ static void requester_start(struct rpcrdma_requester *r,
 	memcpy(&xid, q->call, sizeof(xid));
 	slot->xid = be32toh(xid);
 	slot->request = q;
+	if (slot->fetch)
+		slot->fetch->before = r->fetches.acks;
 	r->info.in_flight++;
 	err = requester_post(r, slot);
 	if (err == 0) {
 		atomic_store(&q->sent, loop_now(r->loop));
 		return;
 	}
-	request_unregister(slot);
-	slot->request = NULL;
-	r->info.in_flight--;
-	requester_finish(q, err);
+	q->status = err;
+	requester_end(slot);
+}
+
+/* An RDMA_DONE takes a credit as well, until it is known to be taken; but one
+ * call may always be under way (RFC 5666 section 3.8). */
+static bool has_credit(const struct rpcrdma_requester *r)
+{
+	unsigned owed = rpcrdma_fetches_owed(&r->fetches);
+
+	return r->info.in_flight == 0 || r->info.in_flight + owed < r->window;
 }
 
 static void requester_advance(struct rpcrdma_requester *r)
@@ -121,7 +140,7 @@ static void requester_advance(struct rpcrdma_requester *r)
 
 	while (r->down && (q = next_queued(r)))
 		requester_finish(q, -ENOTCONN);
-	while (r->up && !r->down && r->info.in_flight < r->window &&
+	while (r->up && !r->down && has_credit(r) &&
 	       (slot = free_slot(r)) && (q = next_queued(r)))
 		requester_start(r, slot, q);
 }
@@ -192,6 +211,48 @@ static struct request_slot *answered_slot(struct rpcrdma_requester *r,
 	return requester_find(r, h->xid);
 }
 
+static struct request_slot *slot_of(struct rpcrdma_fetch *f)
+{
+	return &container_of(f->all, struct rpcrdma_requester, fetches)->slots[
+		f - f->all->fetch];
+}
+
+static void fetch_is_here(struct rpcrdma_fetch *f)
+{
+	struct request_slot *slot = slot_of(f);
+
+	slot->r->info.fetched++;
+	request_complete_fetched(slot, f->len);
+	rpcrdma_fetch_ack(f, slot->xid);
+	requester_end(slot);
+	requester_advance(slot->r);
+}
+
+static void fetch_is_acked(struct rpcrdma_fetch *f)
+{
+	requester_advance(slot_of(f)->r);
+}
+
+static void requester_reply(struct request_slot *slot,
+			    const struct rpcrdma_header *h,
+			    const uint8_t *msg, uint32_t len)
+{
+	struct rpcrdma_request *q = slot->request;
+
+	if (slot->fetch)
+		rpcrdma_fetch_answered(slot->fetch);
+	if (slot->fetch && h->nreads > 0) {
+		q->status = rpcrdma_fetch_begin(slot->fetch, h, q->reply);
+		if (q->status == 0)
+			return;		/* fetch_is_here() follows */
+		/* The responder need not keep it. */
+		rpcrdma_fetch_ack(slot->fetch, slot->xid);
+	} else {
+		request_complete(slot, h, msg, len);
+	}
+	requester_end(slot);
+}
+
 /* Takes a reply, or a call of the responder; drops all else (RFC 8166 section
  * 4.5).  False: the call waits, and keeps its Receive. */
 static bool requester_take(struct rpcrdma_requester *r,
@@ -199,7 +260,6 @@ static bool requester_take(struct rpcrdma_requester *r,
 {
 	struct rpcrdma_header h;
 	struct request_slot *slot;
-	struct rpcrdma_request *q;
 
 	if (rpcrdma_header_decode(recv->buf, len, &h) < 0) {
 		r->info.discarded++;
@@ -211,7 +271,7 @@ static bool requester_take(struct rpcrdma_requester *r,
 		return rpcrdma_answer(&r->answers, recv, &h, len);
 	}
 	slot = answered_slot(r, &h);
-	if (!slot) {
+	if (!slot || (slot->fetch && slot->fetch->active)) {
 		r->info.discarded++;
 		return true;
 	}
@@ -224,13 +284,8 @@ static bool requester_take(struct rpcrdma_requester *r,
 			return true;
 		}
 	}
-	q = slot->request;
 	take_grant(r, &h);
-	request_complete(slot, &h, recv->buf, len);
-	request_unregister(slot);
-	slot->request = NULL;
-	r->info.in_flight--;
-	q->done(q);
+	requester_reply(slot, &h, recv->buf, len);
 	return true;
 }
 
@@ -271,6 +326,8 @@ static void limits_done(struct rpcrdma_request *q)
 		r->info.send_inline = MIN(r->options.inline_size, theirs.call);
 		r->info.recv_inline = r->options.inline_size;
 		r->info.configured = true;
+		rpcrdma_fetches_set_depth(&r->fetches, MIN(theirs.reads,
+						r->fc->info.read_depth));
 	}
 	if (!r->down)
 		requester_go_up(r);
@@ -307,6 +364,7 @@ static void requester_established(struct fabric_conn *fc)
 		peer.recv_size = peer.send_size = RPCRDMA_INLINE_MIN;
 	r->info.send_inline = MIN(r->options.inline_size, peer.recv_size);
 	r->info.recv_inline = MIN(r->options.inline_size, peer.send_size);
+	rpcrdma_fetches_set_depth(&r->fetches, fc->info.read_depth);
 	if (r->options.config_xid)
 		ask_limits(r);
 	else
@@ -327,15 +385,14 @@ static void requester_closed(struct fabric_conn *fc, int err)
 	r->down = true;
 	for (unsigned i = 0; i < r->options.credits; i++) {
 		struct request_slot *slot = &r->slots[i];
-		struct rpcrdma_request *q = slot->request;
 
 		slot->sending = false;
-		if (!q)
+		if (slot->fetch)
+			rpcrdma_fetch_cancel(slot->fetch);
+		if (!slot->request)
 			continue;
-		request_unregister(slot);
-		slot->request = NULL;
-		r->info.in_flight--;
-		requester_finish(q, -ENOTCONN);
+		slot->request->status = -ENOTCONN;
+		requester_end(slot);
 	}
 	requester_advance(r);
 	if (r->options.closed)
@@ -393,21 +450,26 @@ static int alloc_all(struct rpcrdma_requester *r)
 {
 	size_t n = r->options.credits, back = r->options.back_credits;
 	size_t nrecvs = recvs_of(r), size = r->options.inline_size;
+	size_t nfetches = r->options.read_read ? n : 0;
+	size_t memory = (n + back + nrecvs) * size +
+			nfetches * RPCRDMA_DONE_LEN;
 	uint8_t *at;
 	int err;
 
 	r->slots = calloc(n, sizeof(*r->slots));
 	r->recvs = calloc(nrecvs, sizeof(*r->recvs));
-	r->memory = calloc(n + back + nrecvs, size);
+	r->memory = calloc(1, memory);
+	r->fetches = (struct rpcrdma_fetches){
+		.fc = r->fc, .here = fetch_is_here, .acked = fetch_is_acked };
 	r->answers = (struct rpcrdma_answers){
 		.credits = r->options.back_credits, .make = r->options.answer,
 		.arg = r->options.arg, .fc = r->fc,
 	};
 	if (!r->slots || !r->recvs || !r->memory ||
+	    rpcrdma_fetches_init(&r->fetches, (unsigned)nfetches) < 0 ||
 	    rpcrdma_answers_init(&r->answers) < 0)
 		return -ENOMEM;
-	err = fabric_mr_create(r->fc->dev, r->memory,
-			       (n + back + nrecvs) * size, FABRIC_LOCAL,
+	err = fabric_mr_create(r->fc->dev, r->memory, memory, FABRIC_LOCAL,
 			       &r->mr);
 	if (err < 0)
 		return err;
@@ -418,6 +480,9 @@ static int alloc_all(struct rpcrdma_requester *r)
 	at += back * size;
 	for (size_t i = 0; i < nrecvs; i++, at += size)
 		init_recv(r, &r->recvs[i], at);
+	rpcrdma_fetches_place(&r->fetches, at, r->mr->lkey);
+	for (size_t i = 0; i < nfetches; i++)
+		r->slots[i].fetch = &r->fetches.fetch[i];
 	return 0;
 }
 
@@ -436,7 +501,8 @@ static void requester_bring_up(void *arg)
 	struct rpcrdma_requester *r = arg;
 	const struct fabric_limits *limits = &r->fc->dev->limits;
 	struct fabric_queues q = {
-		.send_wr = r->options.credits + r->options.back_credits,
+		.send_wr = r->options.credits * FETCH_STEPS(r->options) +
+			   r->options.back_credits,
 		.recv_wr = recvs_of(r),
 		.send_sge = 1,
 	};
@@ -474,33 +540,11 @@ static void requester_free_all(struct rpcrdma_requester *r)
 	free(r->slots);
 	rpcrdma_answers_fini(&r->answers);
 	free(r->recvs);
+	rpcrdma_fetches_fini(&r->fetches);
 	free(r->memory);
 	sem_destroy(&r->over);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
-}
-
-static void requester_fill_defaults(struct rpcrdma_requester_options *o)
-{
-	if (o->credits == 0)
-		o->credits = 128;
-	if (o->inline_size < RPCRDMA_INLINE_MIN)
-		o->inline_size = o->inline_size ? RPCRDMA_INLINE_MIN : 4096;
-	if (o->read_depth == 0)
-		o->read_depth = 16;
-	if (!o->answer)
-		o->back_credits = 0;
-}
-
-/* A device may have shorter queues than were asked for. */
-static void fit_queues(struct rpcrdma_requester_options *o,
-		       const struct fabric_limits *limits)
-{
-	o->back_credits = MIN(o->back_credits, limits->max_recv / 4);
-	o->back_credits = MIN(o->back_credits, limits->max_wr / 4);
-	o->credits = MIN(o->credits, limits->max_wr - o->back_credits);
-	o->credits = MIN(o->credits, limits->max_recv - o->back_credits -
-				     SPARE_RECVS);
 }
 
 int rpcrdma_requester_create(const struct fabric *fabric,
@@ -514,7 +558,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	if (!r)
 		return -ENOMEM;
 	r->options = *options;
-	requester_fill_defaults(&r->options);
+	request_fill_defaults(&r->options);
 	r->loop = loop;
 	r->window = 1;
 	sem_init(&r->over, 0, 0);
@@ -527,7 +571,7 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	r->fc->established = requester_established;
 	r->fc->closed = requester_closed;
 	r->fc->owed = owed;
-	fit_queues(&r->options, &r->fc->dev->limits);
+	request_fit_queues(&r->options, &r->fc->dev->limits);
 	err = alloc_all(r);
 	if (err < 0)
 		goto fail;

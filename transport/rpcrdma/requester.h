@@ -40,6 +40,9 @@ struct rpcrdma_requester_options {
 	 * 5666 section 6), by a call with this xid. */
 	uint32_t config_xid;
 	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
+	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers a
+	 * Reply chunk; a long reply is read from the responder's memory. */
+	bool	 read_read;
 	/*
 	 * Calls of the responder in progress (RFC 8167), and on the loop, to
 	 * answer one: returns the length of the RPC reply written to @reply,
@@ -81,7 +84,8 @@ struct rpcrdma_request {
 	/* Write chunks; one of no length is an empty chunk. */
 	unsigned	 nwrites;
 	struct rpcrdma_memory write[RPCRDMA_REQUEST_WRITES];
-	/* The Reply chunk, if there is memory. */
+	/* The Reply chunk, if there is memory.  With read_read, the place for a
+	 * reply that is read; a call with Write chunks gets none. */
 	struct rpcrdma_memory reply;
 
 	/* The requester's report about @self; it does not touch the other
@@ -91,12 +95,12 @@ struct rpcrdma_request {
 	/*
 	 * The result, valid in done() and after, but reply_data only in done().
 	 * Status is 0; -EREMOTEIO: an RDMA_ERROR with @errcode; -EIO: a
-	 * malformed reply; -ENOTCONN; -EMSGSIZE: the chunk lists are too long;
-	 * -ENOMEM.
+	 * malformed reply; -ENOTCONN; -EMSGSIZE: the chunk lists are too long,
+	 * or a reply that is to be read; -ENOMEM.
 	 */
 	int		 status;
 	uint32_t	 errcode;
-	bool		 nomsg;		/* it came in the Reply chunk */
+	bool		 nomsg;		/* it is in @reply */
 	const uint8_t	*reply_data;	/* from the xid on */
 	uint32_t	 reply_len;
 	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
@@ -132,6 +136,7 @@ struct rpcrdma_requester_info {
 	unsigned in_flight;
 	unsigned invalidated;	/* handles, by the responder */
 	unsigned discarded;	/* malformed messages */
+	unsigned fetched;	/* replies that were read */
 	bool	 private_data;	/* the responder speaks RFC 8797, */
 	bool	 invalidates;	/* and knows Send With Invalidate */
 	bool	 configured;	/* it told its limits */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* settings - a requester's options, with defaults, as its device has room. */
+#include "transport/rpcrdma/request.h"
+
+void request_fill_defaults(struct rpcrdma_requester_options *o)
+{
+	if (o->credits == 0)
+		o->credits = 128;
+	if (o->inline_size < RPCRDMA_INLINE_MIN)
+		o->inline_size = o->inline_size ? RPCRDMA_INLINE_MIN : 4096;
+	if (o->read_depth == 0)
+		o->read_depth = 16;
+	if (!o->answer)
+		o->back_credits = 0;
+}
+
+void request_fit_queues(struct rpcrdma_requester_options *o,
+			const struct fabric_limits *limits)
+{
+	o->back_credits = MIN(o->back_credits, limits->max_recv / 4);
+	o->back_credits = MIN(o->back_credits, limits->max_wr / 4);
+	o->credits = MIN(o->credits, (limits->max_wr - o->back_credits) /
+				     FETCH_STEPS(*o));
+	o->credits = MIN(o->credits, limits->max_recv - o->back_credits -
+				     SPARE_RECVS);
+}

@@ -104,8 +104,8 @@ static void access_done(struct fabric_op *op, int status, uint32_t len)
 }
 
 /* One Read, or Write, of the responder's memory; its status. */
-static int reach(enum fabric_opcode opcode, struct rpcrdma_segment seg,
-		 uint8_t *at)
+static int reach(struct peer *p, enum fabric_opcode opcode,
+		 struct rpcrdma_segment seg, uint8_t *at)
 {
 	struct access a = { .op.done = access_done };
 	struct fabric_sge sge = { at, seg.length, sink->lkey };
@@ -115,7 +115,7 @@ static int reach(enum fabric_opcode opcode, struct rpcrdma_segment seg,
 	};
 
 	sem_init(&a.done, 0, 0);
-	ck_assert_int_eq(fabric_post(peer.fc, &wr), 0);
+	ck_assert_int_eq(fabric_post(p->fc, &wr), 0);
 	wait_sem(&a.done);
 	sem_destroy(&a.done);
 	return a.status;
@@ -129,7 +129,7 @@ static uint32_t read_all(void)
 
 	for (uint32_t i = 0; i < peer.hdr.read[0].nsegs; i++) {
 		seg = rpcrdma_chunk_segment(&peer.hdr.read[0], i);
-		ck_assert_int_eq(reach(FABRIC_READ, seg, mem + at), 0);
+		ck_assert_int_eq(reach(&peer, FABRIC_READ, seg, mem + at), 0);
 		at += seg.length;
 	}
 	return at;
@@ -185,12 +185,12 @@ TEST(rdma_done_gives_the_memory_back_and_closes_it)
 	ask_exposed(5, OP_LONG);
 	seg = rpcrdma_chunk_segment(&peer.hdr.read[0], 1);
 	ck_assert_uint_eq(seg.length, LONG);
-	ck_assert_int_eq(reach(FABRIC_READ, seg, mem), 0);
+	ck_assert_int_eq(reach(&peer, FABRIC_READ, seg, mem), 0);
 	ck_assert(!no_buffer_is_out(NULL));
 	done(5);
 	peer_check_alive(&peer);
 	ck_assert(no_buffer_is_out(NULL));
-	ck_assert_int_lt(reach(FABRIC_READ, seg, mem), 0);
+	ck_assert_int_lt(reach(&peer, FABRIC_READ, seg, mem), 0);
 	peer_wait_down(&peer);
 	close_all();
 }
@@ -200,7 +200,8 @@ TEST(an_exposed_reply_can_not_be_written)
 	open_all(&on);
 	ask_exposed(5, OP_LONG);
 	/* A Write may be done before it is refused. */
-	reach(FABRIC_WRITE, rpcrdma_chunk_segment(&peer.hdr.read[0], 0), mem);
+	reach(&peer, FABRIC_WRITE,
+	      rpcrdma_chunk_segment(&peer.hdr.read[0], 0), mem);
 	peer_wait_down(&peer);
 	close_all();
 }
@@ -217,10 +218,27 @@ TEST(no_byte_beside_the_reply_can_be_read)
 			seg.offset--;
 		else
 			seg.length++;
-		ck_assert_int_lt(reach(FABRIC_READ, seg, mem), 0);
+		ck_assert_int_lt(reach(&peer, FABRIC_READ, seg, mem), 0);
 		peer_wait_down(&peer);
 		close_all();
 	}
+}
+
+TEST(no_other_connection_can_read_a_reply)
+{
+	struct rpcrdma_segment seg;
+	static struct peer other;
+
+	open_all(&on);
+	ask_exposed(5, OP_LONG);
+	seg = rpcrdma_chunk_segment(&peer.hdr.read[0], 1);
+	peer_open(&other, &rig, NULL);
+	peer_wait_up(&other);
+	ck_assert_int_lt(reach(&other, FABRIC_READ, seg, mem), 0);
+	peer_wait_down(&other);
+	peer_close(&other);
+	ck_assert_uint_eq(read_all(), 8 + LONG + 3);
+	close_all();
 }
 
 TEST(each_reply_has_handles_of_its_own)

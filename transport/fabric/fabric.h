@@ -221,6 +221,7 @@ struct fabric_ops {
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
 			  unsigned access, struct fabric_mr **out);
 	void (*mr_destroy)(struct fabric_mr *mr);
+	void (*mr_bind)(struct fabric_mr *mr, struct fabric_conn *c);
 };
 
 /* A provider and its state: verbs_fabric_create(), ... */
@@ -345,6 +346,17 @@ static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
 	size_t len, unsigned access, struct fabric_mr **out)
 {
 	return dev->ops->mr_create(dev, addr, len, access, out);
+}
+
+/*
+ * Lets the peer of @c alone reach the memory (RFC 8166 section 8.1.1), before
+ * anybody is told its handle.  Where the provider can't, all connections of the
+ * device still do.
+ */
+static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
+{
+	if (mr->dev->ops->mr_bind)
+		mr->dev->ops->mr_bind(mr, c);
 }
 
 static inline void fabric_mr_destroy(struct fabric_mr *mr)

@@ -128,6 +128,7 @@ static int register_pieces(struct rpcrdma_exposures *x, struct exposure *e,
 			return err;
 		}
 		e->nmrs++;
+		fabric_mr_bind(e->mr[i], x->conn->fc);
 		seg[i] = (struct rpcrdma_segment){
 			.handle = e->mr[i]->rkey, .length = g->piece[i].len,
 			.offset = (uintptr_t)g->piece[i].addr,

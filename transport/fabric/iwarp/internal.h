@@ -37,6 +37,7 @@ struct iwarp_mr {
 					 * slot */
 	unsigned	 slot;
 	bool		 invalidated;
+	const struct fabric_conn *only;	/* NULL: any; never followed */
 };
 
 struct iwarp_device {
@@ -217,12 +218,13 @@ static inline const char *iwarp_conn_name(const struct iwarp_conn *c,
 int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
 void iwarp_mr_destroy(struct fabric_mr *mr);
+void iwarp_mr_bind(struct fabric_mr *mr, struct fabric_conn *c);
 enum iwarp_refusal { IWARP_OK, IWARP_NO_STAG, IWARP_BOUNDS, IWARP_ACCESS,
 		     IWARP_WRAP };
 void iwarp_mr_lock(struct iwarp_device *d);
 void iwarp_mr_unlock(struct iwarp_device *d);
-/* With the lock: finds the memory of a peer's access. */
-enum iwarp_refusal iwarp_mr_find(struct iwarp_device *d, uint32_t stag,
+/* With the lock: finds the memory of an access by the peer of @c. */
+enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out);
 bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag);

@@ -28,6 +28,7 @@ static const struct fabric_ops fabric_ops = {
 	.sent = iwarp_sent,
 	.look = iwarp_look,
 	.mr_create = iwarp_mr_create,
+	.mr_bind = iwarp_mr_bind,
 	.mr_destroy = iwarp_mr_destroy,
 };
 

@@ -124,6 +124,17 @@ void iwarp_mr_destroy(struct fabric_mr *base)
 	free(mr);
 }
 
+void iwarp_mr_bind(struct fabric_mr *base, struct fabric_conn *c)
+{
+	struct iwarp_mr *mr = container_of(base, struct iwarp_mr, mr);
+	struct iwarp_device *d = container_of(base->dev, struct iwarp_device,
+					      dev);
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	mr->only = c;
+	pthread_rwlock_unlock(&d->mr_lock);
+}
+
 void iwarp_mr_lock(struct iwarp_device *d)
 {
 	pthread_rwlock_rdlock(&d->mr_lock);
@@ -145,14 +156,14 @@ static struct iwarp_mr *lookup(struct iwarp_device *d, uint32_t stag)
 	return mr && mr->mr.rkey == stag && !mr->invalidated ? mr : NULL;
 }
 
-enum iwarp_refusal iwarp_mr_find(struct iwarp_device *d, uint32_t stag,
+enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out)
 {
-	struct iwarp_mr *mr = lookup(d, stag);
+	struct iwarp_mr *mr = lookup(&c->provider->device, stag);
 	uint64_t start, end;
 
-	if (!mr)
+	if (!mr || (mr->only && mr->only != &c->conn))
 		return IWARP_NO_STAG;
 	if (!(mr->access & access))
 		return IWARP_ACCESS;

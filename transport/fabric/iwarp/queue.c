@@ -136,7 +136,7 @@ static int build_answer(struct iwarp_conn *c)
 		tx->locked = true;
 	}
 	if (out->left > 0 &&
-	    iwarp_mr_find(d, req->src_stag,
+	    iwarp_mr_find(c, req->src_stag,
 			  req->src_to + (req->len - out->left), out->left,
 			  FABRIC_REMOTE_READ, &p) != IWARP_OK)
 		return -EACCES;

@@ -175,7 +175,7 @@ static enum term read_request(struct rdmap *r, const struct rdmap_request *req)
 	/* RFC 5040 section 5.2.1: an empty one is not checked. */
 	if (req->len > 0) {
 		iwarp_mr_lock(d);
-		refusal = iwarp_mr_find(d, req->src_stag, req->src_to,
+		refusal = iwarp_mr_find(c, req->src_stag, req->src_to,
 					req->len, FABRIC_REMOTE_READ, &p);
 		iwarp_mr_unlock(d);
 	}
@@ -208,12 +208,13 @@ static enum term write_code(enum iwarp_refusal refusal)
 static enum term write(struct rdmap *r, uint32_t stag, uint64_t to,
 		       const uint8_t *data, uint32_t len)
 {
-	struct iwarp_device *d = &iwarp_conn_of(r)->provider->device;
+	struct iwarp_conn *c = iwarp_conn_of(r);
+	struct iwarp_device *d = &c->provider->device;
 	enum iwarp_refusal refusal;
 	uint8_t *p;
 
 	iwarp_mr_lock(d);
-	refusal = iwarp_mr_find(d, stag, to, len, FABRIC_REMOTE_WRITE, &p);
+	refusal = iwarp_mr_find(c, stag, to, len, FABRIC_REMOTE_WRITE, &p);
 	if (refusal == IWARP_OK && data)
 		memcpy(p, data, len);
 	iwarp_mr_unlock(d);
@@ -289,7 +290,7 @@ static ssize_t receive_direct(struct iwarp_conn *c, struct rdmap_want *w,
 
 	if (locked) {
 		iwarp_mr_lock(d);
-		if (iwarp_mr_find(d, c->rx.h.stag, c->rx.h.to, w->len,
+		if (iwarp_mr_find(c, c->rx.h.stag, c->rx.h.to, w->len,
 				  FABRIC_REMOTE_WRITE, &w->data) != IWARP_OK) {
 			iwarp_mr_unlock(d);
 			return -ENODATA;

@@ -88,7 +88,8 @@ static int move(struct end *e, const struct fabric_wr *wr)
 
 	exec_add(p, out ? &p->counts.writes : &p->counts.reads);
 	pthread_rwlock_rdlock(&peer->mr_lock);
-	remote = loop_mr_remote(peer, wr->handle, wr->offset, exec_total(wr),
+	remote = loop_mr_remote(&e->link->end[!e->side]->base, wr->handle,
+				wr->offset, exec_total(wr),
 				out ? FABRIC_REMOTE_WRITE :
 				FABRIC_REMOTE_READ);
 	if (remote)

@@ -32,6 +32,7 @@ struct mr {
 	unsigned	 access;
 	unsigned	 slot;
 	bool		 invalidated;
+	const struct fabric_conn *only;	/* NULL: any; never followed */
 };
 
 struct provider {
@@ -123,12 +124,14 @@ struct listener {
 int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out);
 void loop_mr_destroy(struct fabric_mr *mr);
+void loop_mr_bind(struct fabric_mr *mr, struct fabric_conn *c);
 /* True if the local memory belongs to a registration that allows the access. */
 bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 		      unsigned access);
-/* Returns the remote memory, or NULL.  @d->mr_lock is held. */
-void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
-		     uint64_t len, unsigned access);
+/* Returns the memory that the peer of @c may reach, or NULL.  The lock of its
+ * device's registrations is held. */
+void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
+		     uint64_t offset, uint64_t len, unsigned access);
 bool loop_mr_invalidate(struct device *d, uint32_t handle);
 
 /* end.c */

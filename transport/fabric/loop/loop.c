@@ -375,5 +375,6 @@ static const struct fabric_ops loop_fabric_ops = {
 	.close = loop_end_close,
 	.free = loop_end_free,
 	.mr_create = loop_mr_create,
+	.mr_bind = loop_mr_bind,
 	.mr_destroy = loop_mr_destroy,
 };

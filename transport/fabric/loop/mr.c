@@ -98,6 +98,16 @@ void loop_mr_destroy(struct fabric_mr *base)
 	free(mr);
 }
 
+void loop_mr_bind(struct fabric_mr *base, struct fabric_conn *c)
+{
+	struct mr *mr = container_of(base, struct mr, base);
+	struct device *d = container_of(base->dev, struct device, base);
+
+	pthread_rwlock_wrlock(&d->mr_lock);
+	mr->only = c;
+	pthread_rwlock_unlock(&d->mr_lock);
+}
+
 static bool loop_mr_covers(const struct mr *mr, uint64_t addr, uint64_t len)
 {
 	uint64_t start = (uintptr_t)mr->base.addr;
@@ -120,12 +130,14 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 	return ok;
 }
 
-void *loop_mr_remote(struct device *d, uint32_t handle, uint64_t offset,
-		     uint64_t len, unsigned access)
+void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
+		     uint64_t offset, uint64_t len, unsigned access)
 {
+	struct device *d = container_of(c->dev, struct device, base);
 	struct mr *mr = loop_mr_find(d, handle);
 
-	if (!mr || mr->invalidated || !(mr->access & access) ||
+	if (!mr || mr->invalidated || (mr->only && mr->only != c) ||
+	    !(mr->access & access) ||
 	    !loop_mr_covers(mr, offset, len))
 		return NULL;
 	return (uint8_t *)mr->base.addr +

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -19,7 +20,10 @@
 #include "rpc/getport.h"
 #include "rpc/header.h"
 #include "tests/server/fake_xprt.h"
+#include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
+
+#define WAIT_MS	60000
 
 static char dir[] = "/tmp/gannet-nsm-XXXXXX";
 static struct rpc_client *client;
@@ -32,7 +36,9 @@ static int last_err;
 static unsigned errors;
 static char restarts[256];
 static char saved[1024];		/* the file, as the last done saw it */
-static int rpcbind, host;		/* sockets of a host on 127.0.0.1 */
+/* Sockets of a host on 127.0.0.1: its rpcbind's, of UDP and of TCP, where it
+ * does not listen at first, and the host's own. */
+static int rpcbind, binder, host;
 static uint16_t host_port, rpcbind_port;
 static struct sockaddr_storage own;	/* address of the server; any */
 
@@ -71,20 +77,6 @@ static struct sockaddr *addr(const char *text)
 	return (struct sockaddr *)&in;
 }
 
-static int bound(int type, uint16_t port, uint16_t *out)
-{
-	struct sockaddr_in in;
-	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
-
-	memcpy(&in, addr("127.0.0.1"), sizeof(in));
-	in.sin_port = htons(port);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-	*out = ntohs(in.sin_port);
-	return fd;
-}
-
 static void start(void)
 {
 	struct nsm_config config = { .state_dir = dir, .client = client,
@@ -105,9 +97,9 @@ static void setup(void)
 
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	sem_init(&came, 0, 0);
-	rpcbind = bound(SOCK_DGRAM, 0, &rpcbind_port);
+	rpcbind_port = ports_bind(&rpcbind, &binder);
 	config.rpcbind_port = rpcbind_port;
-	host = bound(SOCK_DGRAM, 0, &host_port);
+	host_port = ports_bind(&host, &(int){ 0 });
 	ck_assert_int_eq(rpc_client_create(&config, &client), 0);
 	ck_assert_int_eq(pool_create(64u << 20, &pool), 0);
 	start();
@@ -180,21 +172,31 @@ static void answer(int fd, uint32_t xid, const struct sockaddr_in *to,
 
 static struct sockaddr_in news_from;
 
-/* The host's rpcbind tells the port; the host takes the SM_NOTIFY. */
-static void take_news(struct sm_args *a, bool answers)
+/*
+ * Takes the SM_NOTIFY for the host; its rpcbind tells the port until then.  The
+ * question may come more than once: it is sent again after a second, and the
+ * disk may be busy for longer.  False: nothing came in @ms.
+ */
+static bool take_news(int ms, struct sm_args *a, bool answers)
 {
+	struct pollfd p[] = { { rpcbind, POLLIN, 0 }, { host, POLLIN, 0 } };
 	struct rpc_header h;
 	struct xdr_in x;
 
-	h = take(rpcbind, &x, &news_from);
-	ck_assert_uint_eq(xdr_get_u32(&x), NSM_PROG);
-	answer(rpcbind, h.xid, &news_from, true, host_port);
-	h = take(host, &x, &news_from);
-	ck_assert_uint_eq(h.prog, NSM_PROG);
-	ck_assert_uint_eq(h.proc, SM_NOTIFY);
-	ck_assert(sm_get_notify(&x, a));
-	if (answers)
-		answer(host, h.xid, &news_from, false, 0);
+	while (poll(p, 2, ms) > 0) {
+		h = take(p[1].revents ? host : rpcbind, &x, &news_from);
+		ck_assert_uint_eq(p[1].revents ? h.prog : xdr_get_u32(&x),
+				  NSM_PROG);
+		if (p[1].revents) {
+			ck_assert_uint_eq(h.proc, SM_NOTIFY);
+			ck_assert(sm_get_notify(&x, a));
+			if (answers)
+				answer(host, h.xid, &news_from, false, 0);
+			return true;
+		}
+		answer(rpcbind, h.xid, &news_from, true, host_port);
+	}
+	return false;
 }
 
 /* A call to the program from @from; its reply's words after the header. */
@@ -375,14 +377,13 @@ TEST(a_start_is_told_until_the_host_answers)
 	h = take(rpcbind, &x, &from);
 	ck_assert_int_eq(monitor("c1", "127.0.0.1"), 0);
 	answer(rpcbind, h.xid, &from, true, 0);
-	take_news(&a, false);
+	ck_assert(take_news(WAIT_MS, &a, false));
 	ck_assert_uint_eq(a.state, nsm_state(nsm));
 	ck_assert_uint_gt(a.name.len, 0);
 	/* The same call again. */
-	h = take(host, &x, &from);
-	ck_assert_uint_eq(h.proc, SM_NOTIFY);
-	answer(host, h.xid, &from, false, 0);
-	EVENTUALLY(stats_sum_by_name("nsm_told") == 1);
+	ck_assert(take_news(WAIT_MS, &a, true));
+	EVENTUALLY((take_news(0, &a, true),
+		    stats_sum_by_name("nsm_told") == 1));
 	nsm_unmonitor(nsm, "c1", addr("127.0.0.1"));
 	restart();
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 0);
@@ -407,7 +408,7 @@ TEST(hosts_are_told_from_the_address_of_the_server)
 	ck_assert_int_eq(monitor("c1", "127.0.0.1"), 0);
 	restart();
 	nsm_tell(nsm);
-	take_news(&a, true);
+	ck_assert(take_news(WAIT_MS, &a, true));
 	ck_assert_uint_eq(news_from.sin_addr.s_addr,
 			  htonl(INADDR_LOOPBACK + 8));
 }
@@ -443,14 +444,12 @@ TEST(lock_managers_of_this_machine_are_called_back)
 	read_file();
 	ck_assert_ptr_nonnull(strstr(saved,
 				     "\nuser 192.0.2.9 192.0.2.9 3 24 61"));
-	fd = bound(SOCK_STREAM, rpcbind_port, &(uint16_t){ 0 });
-	listen(fd, 1);
+	listen(binder, 1);
 	notify("192.0.2.9", "c9", 11);
 	ck_assert_str_eq(restarts, "");
-	close(rpcbind);
-	rpcbind = accept(fd, NULL, NULL);
-	ck_assert_int_eq(recv(rpcbind, &(uint32_t){ 0 }, 4, MSG_WAITALL), 4);
-	h = take(rpcbind, &x, &from);
+	fd = accept(binder, NULL, NULL);
+	ck_assert_int_eq(recv(fd, &(uint32_t){ 0 }, 4, MSG_WAITALL), 4);
+	h = take(fd, &x, &from);
 	ck_assert_uint_eq(h.prog, RPCBIND_PROGRAM);
 	ck_assert_uint_eq(xdr_get_u32(&x), 100021);
 	ck_assert_uint_eq(xdr_get_u32(&x), 3);
@@ -485,7 +484,7 @@ TEST(a_simulated_crash_tells_all_hosts)
 	ck_assert_uint_eq(nsm_state(nsm), state);
 	call("127.0.0.1", SM_SIMU_CRASH, NULL);
 	ck_assert_uint_eq(nsm_state(nsm), state + 2);
-	take_news(&a, true);
+	ck_assert(take_news(WAIT_MS, &a, true));
 	ck_assert_uint_eq(a.state, state + 2);
 }
 
@@ -500,8 +499,8 @@ TEST(hosts_with_one_address_are_bounded)
 
 /* ---- beside rpc.statd */
 
-static int statd, binder;		/* sockets that listen */
-static int binder_fd;
+static int statd;			/* a socket that listens */
+static int binder_fd;			/* a connection */
 
 /* Takes a call of @proc from a connection, and answers with two words. */
 static void serve(int fd, uint32_t proc, uint32_t first)
@@ -530,9 +529,8 @@ static void serve(int fd, uint32_t proc, uint32_t first)
 /* rpc.statd starts: its port is asked for.  Returns the connection to it. */
 static int statd_starts(void)
 {
-	uint16_t port;
+	uint16_t port = ports_bind(&(int){ 0 }, &statd);
 
-	statd = bound(SOCK_STREAM, 0, &port);
 	listen(statd, 1);
 	if (binder_fd < 0)
 		binder_fd = accept(binder, NULL, NULL);
@@ -543,7 +541,6 @@ static int statd_starts(void)
 static void setup_statd(void)
 {
 	setup();
-	binder = bound(SOCK_STREAM, rpcbind_port, &(uint16_t){ 0 });
 	listen(binder, 1);
 	binder_fd = -1;
 	nsm->statd_port = 1;
@@ -552,7 +549,6 @@ static void setup_statd(void)
 static void teardown_statd(void)
 {
 	close(statd);
-	close(binder);
 	close(binder_fd);
 	teardown();
 }

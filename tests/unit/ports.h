@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ports - a port of 127.0.0.1 that is the test's, for UDP and for TCP. */
+#ifndef GANNET_TESTS_UNIT_PORTS_H
+#define GANNET_TESTS_UNIT_PORTS_H
+
+#include <stdint.h>
+
+/*
+ * Binds a socket of each protocol to one port, which it returns.  A number that
+ * is free for one protocol may be in use for the other: by a connection that
+ * ended a minute ago, too.  So bind both at once, and keep both.  Calls over
+ * TCP are refused until the test listens.
+ */
+uint16_t ports_bind(int *udp, int *tcp);
+
+#endif

@@ -9,26 +9,6 @@ void xdr_set_bad(struct xdr_in *x)
 	x->nnext = 0;
 }
 
-void xdr_in_init(struct xdr_in *x, const void *data, size_t len)
-{
-	x->p = data;
-	x->end = x->p + len;
-	x->next = NULL;
-	x->nnext = 0;
-	x->bad = false;
-}
-
-void xdr_in_init_segs(struct xdr_in *x, const struct xdr_seg *segs, uint32_t n)
-{
-	if (n == 0) {
-		xdr_in_init(x, "", 0);
-		return;
-	}
-	xdr_in_init(x, segs[0].data, segs[0].len);
-	x->next = segs + 1;
-	x->nnext = n - 1;
-}
-
 size_t xdr_left(const struct xdr_in *x)
 {
 	size_t left = (size_t)(x->end - x->p);

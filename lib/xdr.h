@@ -47,10 +47,29 @@ struct xdr_view {
 };
 
 /* An input of one piece of memory. */
-void xdr_in_init(struct xdr_in *x, const void *data, size_t len);
+static inline void xdr_in_init(struct xdr_in *x, const void *data, size_t len)
+{
+	x->p = data;
+	x->end = x->p + len;
+	x->next = NULL;
+	x->nnext = 0;
+	x->bad = false;
+}
+
 /* An input of @n segments; @segs is borrowed while the cursor is used. */
-void xdr_in_init_segs(struct xdr_in *x, const struct xdr_seg *segs,
-		      uint32_t n);
+static inline void xdr_in_init_segs(struct xdr_in *x,
+				    const struct xdr_seg *segs, uint32_t n)
+{
+	if (unlikely(n == 0)) {
+		xdr_in_init(x, "", 0);
+		return;
+	}
+	x->p = segs[0].data;
+	x->end = x->p + segs[0].len;
+	x->next = segs + 1;
+	x->nnext = n - 1;
+	x->bad = false;
+}
 
 static inline bool xdr_ok(const struct xdr_in *x)
 {
@@ -82,11 +101,45 @@ static inline uint32_t xdr_get_u32(struct xdr_in *x)
 	return be32toh(v);
 }
 
+/* The word at @p, which is there. */
+static inline uint32_t xdr_word(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return be32toh(v);
+}
+
+/* xdr_get_u32() for each, in this order; one check if all are in one place. */
+static inline void xdr_get_three(struct xdr_in *x, uint32_t *a, uint32_t *b,
+				 uint32_t *c)
+{
+	const uint8_t *p = x->p;
+
+	if (likely((size_t)(x->end - p) >= 12)) {
+		*a = xdr_word(p);
+		*b = xdr_word(p + 4);
+		*c = xdr_word(p + 8);
+		x->p = p + 12;
+	} else {
+		*a = xdr_get_u32(x);
+		*b = xdr_get_u32(x);
+		*c = xdr_get_u32(x);
+	}
+}
+
 static inline uint64_t xdr_get_u64(struct xdr_in *x)
 {
-	uint64_t hi = xdr_get_u32(x);
+	const uint8_t *p = x->p;
+	uint64_t v;
 
-	return hi << 32 | xdr_get_u32(x);
+	if (likely((size_t)(x->end - p) >= 8)) {
+		memcpy(&v, p, 8);
+		x->p = p + 8;
+		return be64toh(v);
+	}
+	v = xdr_get_u32(x);
+	return v << 32 | xdr_get_u32(x);
 }
 
 /* Exactly 0 or 1; anything else is bad (RFC 4506 section 4.4). */

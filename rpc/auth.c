@@ -58,9 +58,11 @@ static enum rpc_auth_stat verify_sys(const struct rpc_flavor *self,
 	xdr_get_u32(&x);				/* stamp */
 	xdr_get_opaque(&x, RPC_MAX_MACHINE);
 	cred->flavor = RPC_AUTH_SYS;
-	cred->uid = xdr_get_u32(&x);
-	cred->gid = xdr_get_u32(&x);
-	cred->ngids = xdr_get_count(&x, RPC_MAX_GIDS);
+	xdr_get_three(&x, &cred->uid, &cred->gid, &cred->ngids);
+	if (unlikely(cred->ngids > RPC_MAX_GIDS)) {
+		cred->ngids = 0;
+		return RPC_AUTH_BADCRED;
+	}
 	for (uint32_t i = 0; i < cred->ngids; i++)
 		cred->gids[i] = xdr_get_u32(&x);
 	return xdr_ok(&x) ? check_verf(h) : RPC_AUTH_BADCRED;

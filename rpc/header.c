@@ -7,24 +7,21 @@
 enum { CALL = 0, REPLY = 1 };
 enum { MSG_ACCEPTED = 0, MSG_DENIED = 1 };
 enum { RPC_MISMATCH = 0, AUTH_ERROR = 1 };
+enum { ACCEPTED_SIZE = 24 };
 
 enum rpc_header_kind rpc_header_decode(struct xdr_in *x, struct rpc_header *h)
 {
 	uint32_t type, vers;
 
 	h->start = x->p;
-	h->xid = xdr_get_u32(x);
-	type = xdr_get_u32(x);
-	vers = xdr_get_u32(x);
+	xdr_get_three(x, &h->xid, &type, &vers);
 	if (!xdr_ok(x))
 		return RPC_HEADER_SHORT;
 	if (type != CALL)
 		return RPC_HEADER_NOT_CALL;
 	if (vers != RPC_VERSION)
 		return RPC_HEADER_MISMATCH;
-	h->prog = xdr_get_u32(x);
-	h->vers = xdr_get_u32(x);
-	h->proc = xdr_get_u32(x);
+	xdr_get_three(x, &h->prog, &h->vers, &h->proc);
 	if (!xdr_ok(x))
 		return RPC_HEADER_SHORT;
 	h->flavor = xdr_get_u32(x);
@@ -97,9 +94,16 @@ int rpc_header_reply(struct xdr_in *x, uint32_t *xid)
 	return xdr_ok(x) ? err : -EBADMSG;
 }
 
-void rpc_header_accepted(struct xdr_out *x, uint32_t xid,
+/* Reserves room once, so that not every word has to check for it. */
+void rpc_header_accepted(struct xdr_out *out, uint32_t xid,
 			 enum rpc_accept_stat stat)
 {
+	uint8_t *room = xdr_reserve(out, ACCEPTED_SIZE);
+	struct xdr_out in, *x = &in;
+
+	if (unlikely(!room))
+		return;
+	xdr_out_init(x, room, ACCEPTED_SIZE);
 	xdr_put_u32(x, xid);
 	xdr_put_u32(x, REPLY);
 	xdr_put_u32(x, MSG_ACCEPTED);

@@ -67,7 +67,7 @@ void rpc_header_call(struct xdr_out *x, const struct rpc_header *h,
 int rpc_header_reply(struct xdr_in *x, uint32_t *xid);
 
 /* An accepted reply up to its accept_stat; AUTH_NONE verifier. */
-void rpc_header_accepted(struct xdr_out *x, uint32_t xid,
+void rpc_header_accepted(struct xdr_out *out, uint32_t xid,
 			 enum rpc_accept_stat stat);
 /* All of an accepted reply that says PROG_MISMATCH. */
 void rpc_header_prog_mismatch(struct xdr_out *x, uint32_t xid, uint32_t low,

@@ -299,6 +299,19 @@ TEST(every_truncated_reply_is_malformed)
 	ck_assert_int_eq(reply_error(xdr_out_len(&out)), 0);
 }
 
+TEST(an_accepted_header_without_room_is_not_begun)
+{
+	uint8_t room[20];
+	uint8_t before[sizeof(room)] = { 0 };
+
+	memset(room, 0, sizeof(room));
+	xdr_out_init(&out, room, sizeof(room));
+	rpc_header_accepted(&out, 7, RPC_SUCCESS);
+	ck_assert(out.bad);
+	ck_assert_uint_eq(xdr_out_len(&out), 0);
+	ck_assert_mem_eq(room, before, sizeof(room));
+}
+
 TEST(a_denied_reply_is_eacces)
 {
 	xdr_out_init(&out, wire, sizeof(wire));

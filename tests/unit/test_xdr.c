@@ -120,6 +120,51 @@ TEST(values_are_read_across_segments)
 	ck_assert(!xdr_ok(&in));
 }
 
+TEST(three_words_are_read_from_one_place_or_from_more)
+{
+	static const uint8_t words[] = "\0\0\0\1\xff\0\0\2\0\0\0\3";
+
+	for (uint32_t cut = 0; cut <= 12; cut += 4) {
+		const struct xdr_seg segs[] = {
+			{ words, cut }, { words + cut, 12 - cut },
+		};
+		uint32_t a, b, c;
+		struct xdr_in in;
+
+		xdr_in_init_segs(&in, segs, 2);
+		xdr_get_three(&in, &a, &b, &c);
+		ck_assert_uint_eq(a, 1);
+		ck_assert_uint_eq(b, 0xff000002);
+		ck_assert_uint_eq(c, 3);
+		ck_assert(xdr_ok(&in));
+		ck_assert_uint_eq(xdr_left(&in), 0);
+	}
+}
+
+TEST(three_words_that_are_cut_are_read_up_to_there)
+{
+	uint32_t a, b, c;
+	struct xdr_in in;
+
+	xdr_in_init(&in, "\0\0\0\1\0\0\0\2\0\0", 10);
+	xdr_get_three(&in, &a, &b, &c);
+	ck_assert_uint_eq(a, 1);
+	ck_assert_uint_eq(b, 2);
+	ck_assert_uint_eq(c, 0);
+	ck_assert(!xdr_ok(&in));
+}
+
+TEST(an_input_of_no_segments_is_empty)
+{
+	struct xdr_in in;
+
+	xdr_in_init_segs(&in, NULL, 0);
+	ck_assert(xdr_ok(&in));
+	ck_assert_uint_eq(xdr_left(&in), 0);
+	ck_assert_uint_eq(xdr_get_u64(&in), 0);
+	ck_assert(!xdr_ok(&in));
+}
+
 TEST(a_string_that_straddles_segments_is_bad)
 {
 	const struct xdr_seg segs[] = {

@@ -17,10 +17,10 @@ STAT(stats_threads, "threads that have counted anything");
 
 struct row {
 	struct cds_list_head link;
-	_Atomic uint64_t counts[] __attribute__((aligned(CACHE_LINE)));
+	struct stat_slot slots[] __attribute__((aligned(CACHE_LINE)));
 };
 
-_Thread_local _Atomic uint64_t *stats_row;
+_Thread_local uintptr_t stats_to_row;
 
 /* Guards the list of rows, and their additions to ended. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,7 +40,8 @@ static size_t count_counters(void)
 
 static struct row *make_row(void)
 {
-	size_t size = sizeof(struct row) + count_counters() * sizeof(uint64_t);
+	size_t size = sizeof(struct row) +
+		      count_counters() * sizeof(struct stat_slot);
 	struct row *r;
 
 	size = ALIGN_UP(size, (size_t)CACHE_LINE);
@@ -57,10 +58,10 @@ static void retire(void *arg)
 
 	mutex_lock(&lock);
 	for (size_t i = 0; i < count_counters(); i++)
-		ended->counts[i] += r->counts[i];
+		ended->slots[i].n += r->slots[i].n;
 	cds_list_del(&r->link);
 	mutex_unlock(&lock);
-	stats_row = NULL;
+	stats_to_row = 0;
 	free(r);
 }
 
@@ -83,12 +84,12 @@ void stats_add_first(const struct stat_counter *c, uint64_t n)
 	if (r)
 		cds_list_add(&r->link, &rows);
 	else
-		ended->counts[c - __start_gannet_stats] += n;
+		ended->slots[c - __start_gannet_stats].n += n;
 	mutex_unlock(&lock);
 	if (!r)
 		return;
 	pthread_setspecific(key, r);
-	stats_row = r->counts;
+	stats_to_row = (uintptr_t)r->slots - (uintptr_t)__start_gannet_stats;
 	stat_inc(stats_threads);
 	stats_add(c, n);
 }
@@ -101,9 +102,9 @@ uint64_t stats_sum(const struct stat_counter *c)
 
 	pthread_once(&once, make_ended_row);
 	mutex_lock(&lock);
-	sum = ended->counts[i];
+	sum = ended->slots[i].n;
 	cds_list_for_each_entry(r, &rows, link)
-		sum += r->counts[i];
+		sum += r->slots[i].n;
 	mutex_unlock(&lock);
 	return sum;
 }

@@ -35,22 +35,29 @@ extern struct stat_counter __stop_gannet_stats[];
 #define STAT(id, text) \
 	static struct stat_counter stat_##id STATS_SECTION = { #id, text }
 
-/* This thread's row of counts; NULL until it counts for the first time. */
-extern _Thread_local _Atomic uint64_t *stats_row;
+/* A counter's place in a row: as large as the counter, so that one addition
+ * leads from there to here. */
+struct stat_slot {
+	_Atomic uint64_t n;
+} __attribute__((aligned(sizeof(struct stat_counter))));
+
+/* From the counters to this thread's row, in bytes; 0 until it counts for the
+ * first time. */
+extern _Thread_local uintptr_t stats_to_row;
 void stats_add_first(const struct stat_counter *c, uint64_t n);
 
 static inline void stats_add(const struct stat_counter *c, uint64_t n)
 {
-	_Atomic uint64_t *row = stats_row;
-	_Atomic uint64_t *slot;
+	uintptr_t to_row = stats_to_row;
+	struct stat_slot *slot;
 
-	if (unlikely(!row)) {
+	if (unlikely(!to_row)) {
 		stats_add_first(c, n);
 		return;
 	}
-	slot = &row[c - __start_gannet_stats];
+	slot = (struct stat_slot *)((uintptr_t)c + to_row);
 	/* Only this thread writes it, so load and store need no lock prefix. */
-	atomic_store_explicit(slot, atomic_load_explicit(slot,
+	atomic_store_explicit(&slot->n, atomic_load_explicit(&slot->n,
 			      memory_order_relaxed) + n, memory_order_release);
 }
 

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <endian.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,16 +52,27 @@ bool addr_equal(const struct addr *a, const struct addr *b)
 	return a->family == b->family && memcmp(a->bytes, b->bytes, 16) == 0;
 }
 
+/* The bits in which eight bytes differ, the first one's the highest. */
+static uint64_t differing(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a, 8);
+	memcpy(&y, b, 8);
+	return be64toh(x ^ y);
+}
+
 bool addr_in_prefix(const struct addr *a, const struct addr *net,
 		    unsigned bits)
 {
-	unsigned whole = bits / 8;
-	uint8_t mask = (uint8_t)(0xff00 >> bits % 8);
+	uint64_t first = differing(a->bytes, net->bytes);
 
-	if (a->family != net->family ||
-	    memcmp(a->bytes, net->bytes, whole) != 0)
+	if (a->family != net->family)
 		return false;
-	return mask == 0 || ((a->bytes[whole] ^ net->bytes[whole]) & mask) == 0;
+	if (bits <= 64)
+		return bits == 0 || first >> (64 - bits) == 0;
+	return first == 0 && differing(a->bytes + 8, net->bytes + 8) >>
+			     (128 - bits) == 0;
 }
 
 static bool parse_addr(const char *s, struct addr *a)

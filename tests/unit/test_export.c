@@ -38,6 +38,22 @@ TEST(addresses_and_networks_match_bit_by_bit)
 	ck_assert_uint_eq(dns_asked, 0);
 }
 
+TEST(a_prefix_of_any_length_ends_at_its_last_bit)
+{
+	struct addr net = { .family = AF_INET6, .bytes = { 0x20, 0x01 } };
+
+	for (unsigned bits = 0; bits <= 128; bits++) {
+		ck_assert(addr_in_prefix(&net, &net, bits));
+		for (unsigned i = 0; i < 128; i++) {
+			struct addr a = net;
+
+			a.bytes[i / 8] ^= (uint8_t)(0x80 >> i % 8);
+			ck_assert_int_eq(addr_in_prefix(&a, &net, bits),
+					 i >= bits);
+		}
+	}
+}
+
 TEST(secure_exports_refuse_high_ports_but_not_rdma)
 {
 	struct sockaddr_storage ss = peer("192.0.2.1", 1024);

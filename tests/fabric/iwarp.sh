@@ -7,8 +7,8 @@ status=0
 # one process: ThreadSanitizer takes that for a race with the call's reading.
 TSAN_OPTIONS="$TSAN_OPTIONS intercept_send=0"
 export TSAN_OPTIONS
-for how in "" ,crc ,fpdu=128 ,fpdu=128,crc ,fpdu=1448 ,fpdu=1448,crc \
-	   ,fpdu=65528 ,fpdu=65528,crc ,rtr=write ,rtr=read,crc ,rev=1 \
+for how in "" ,crc ,fpdu=136 ,fpdu=136,crc ,fpdu=1448 ,fpdu=1448,crc \
+	   ,fpdu=64772 ,fpdu=64772,crc ,rtr=write ,rtr=read,crc ,rev=1 \
 	   ,rev=1,crc; do
 	"$pair" "iwarp$how" 127.0.0.1 >/dev/null 2>iwarp_pair.log && continue
 	echo "iwarp$how failed:"

@@ -18,6 +18,6 @@ run()
 
 run iwarp attr changes faults io names readdir pieces storm
 run iwarp,crc,fpdu=1448 attr changes io readdir
-run iwarp,fpdu=128 attr io names
-run iwarp,crc,fpdu=65528 io readdir
+run iwarp,fpdu=136 attr io names
+run iwarp,crc,fpdu=64772 io readdir
 exit $status

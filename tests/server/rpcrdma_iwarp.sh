@@ -26,7 +26,7 @@ over()
 # At once, since they wait for most of the time.
 failed=0
 pids=
-for how in iwarp iwarp,crc,fpdu=1448 iwarp,fpdu=128,rtr=write; do
+for how in iwarp iwarp,crc,fpdu=1448 iwarp,fpdu=136,rtr=write; do
 	over $how &
 	pids="$pids $!"
 done

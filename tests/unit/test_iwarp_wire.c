@@ -4,6 +4,8 @@
  * speak when, what is answered to a rule that was broken.
  */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -401,11 +403,14 @@ TEST(a_slow_reader_gets_everything)
 {
 	struct fabric_sge sge = { raw.area, RAW_AREA, 0 };
 	struct fabric_wr wr[8];
+	socklen_t len = sizeof(int);
 	uint64_t to = 0;
-	int fd;
+	int fd, mss;
 
 	raw_open(&raw, NULL);
 	fd = raw_hello(&raw, REQ_SIW);
+	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len),
+			 0);
 	for (uint32_t i = 0; i < RAW_AREA; i++)
 		raw.area[i] = (uint8_t)(i * 7 + (i >> 11));
 	for (int i = 0; i < 8; i++)
@@ -422,6 +427,8 @@ TEST(a_slow_reader_gets_everything)
 		raw_get(fd, data, DDP_TAGGED_LEN);
 		ck_assert_int_eq(ddp_decode(data, &h), TERM_NONE);
 		ck_assert_uint_eq(h.to, to);
+		ck_assert_int_le((int)ddp_fpdu_len(h.ulpdu_len), mss);
+		ck_assert_uint_le(h.ulpdu_len, 64768);
 		at = (uint32_t)(to % RAW_AREA);
 		raw_get(fd, data, ddp_fpdu_len(h.ulpdu_len) - DDP_TAGGED_LEN);
 		ck_assert_mem_eq(data, raw.area + at, h.payload);
@@ -432,6 +439,22 @@ TEST(a_slow_reader_gets_everything)
 	ck_assert_int_eq(raw.sent_status, 0);
 	close(fd);
 	raw_close(&raw);
+}
+
+/* RFC 5044 section 3: ULPDUs of 128 to 64,768 bytes. */
+TEST(frames_are_of_a_size_that_mpa_allows)
+{
+	static const unsigned sizes[] = { 132, 136, 64772, 64776 };
+	struct fabric fabric;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct iwarp_options o = { .fpdu_size = sizes[i] };
+		int err = iwarp_fabric_create(&o, &fabric);
+
+		ck_assert_int_eq(err, i == 0 || i == 3 ? -EINVAL : 0);
+		if (err == 0)
+			iwarp_fabric_destroy(&fabric);
+	}
 }
 
 /* ---- active */

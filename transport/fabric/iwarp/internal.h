@@ -24,8 +24,10 @@
 #include "transport/socket/outbox.h"
 
 #define IWARP_MAX_SGE		16u
-#define IWARP_MAX_FPDU		65528u
-#define IWARP_MIN_FPDU		128u
+/* RFC 5044 section 3: an ULPDU has 64,768 bytes at most, and there is room for
+ * 128 in any case.  With the length and the CRC, in words: */
+#define IWARP_MAX_FPDU		64772u
+#define IWARP_MIN_FPDU		136u
 /* Bytes received at once that have no known place yet. */
 #define IWARP_RX_SIZE		(256u << 10)
 /* A payload with more than this to come is received at its place. */

@@ -100,9 +100,6 @@ void iwarp_fabric_destroy(struct fabric *f)
 	free(p);
 }
 
-/* The largest possible FPDU that is a multiple of four. */
-#define FPDU_LARGE	65528
-
 /* Options of the row, in order. */
 enum { IWARP_PORT, IWARP_CRC, IWARP_LARGE };
 
@@ -110,7 +107,7 @@ static int create_iwarp(const struct fabric_options *o, struct fabric *out)
 {
 	const struct iwarp_options options = {
 		.require_crc = o->given & 1u << IWARP_CRC,
-		.fpdu_size = o->given & 1u << IWARP_LARGE ? FPDU_LARGE : 0,
+		.fpdu_size = o->given & 1u << IWARP_LARGE ? IWARP_MAX_FPDU : 0,
 		.v4_too = true,
 		.handshake_ms = o->connect_ms,
 		.reserved_port = o->reserved_port,

@@ -27,7 +27,7 @@ enum iwarp_rtr {
 /* Zero is the default, everywhere. */
 struct iwarp_options {
 	bool	 require_crc;	/* else CRCs are used if the peer asks */
-	unsigned fpdu_size;	/* bytes of a FPDU, at most; 128..65528. 0: the
+	unsigned fpdu_size;	/* bytes of a FPDU, at most; 136..64772. 0: the
 				 * largest that fits the path's MSS */
 	unsigned read_depth;	/* Reads in flight, each way; 0: 128 */
 	unsigned max_handshakes;/* of a listener, unfinished; 0: 128 */

@@ -301,6 +301,25 @@ TEST(an_invalidation_of_an_unknown_handle_is_refused)
 	ck_assert_int_eq(feed(), -EPROTO);
 	ck_assert_int_eq(w.r.term, TERM_RDMAP_INVALIDATE);
 	ck_assert_uint_eq(w.nrecv, 0);
+	ck_assert_uint_eq(w.r.culprit_header, DDP_UNTAGGED_LEN);
+	ck_assert_mem_eq(w.r.culprit, stream, DDP_UNTAGGED_LEN);
+}
+
+/* RFC 5041 section 4.1, RFC 5040 section 4.1. */
+TEST(reserved_bits_are_not_looked_at)
+{
+	struct ddp_header h = a_send;
+
+	begin(false);
+	h.stag = WORLD_STAG;
+	h.payload = 8;
+	add(&h, payload);
+	stream[2] |= 0x3c;
+	stream[3] |= 0x30;
+	ck_assert_int_eq(feed(), 0);
+	ck_assert_uint_eq(w.nrecv, 1);
+	ck_assert(!w.recv_inv[0]);
+	ck_assert_uint_eq(w.invalidated, 0);
 }
 
 TEST(a_terminate_ends_it)

@@ -236,8 +236,10 @@ static int finish_send(struct rdmap *r)
 	r->inv = r->send_inv;
 	if (r->has_inv) {
 		err = r->ops->invalidate(r, r->inv);
-		if (err != TERM_NONE)
+		if (err != TERM_NONE) {
+			r->culprit_header = ddp_encode(&r->h, r->culprit);
 			return rdmap_give_up(r, err);
+		}
 	}
 	r->ops->recv_done(r, 0, r->recv_off);
 	return 0;

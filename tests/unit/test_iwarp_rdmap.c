@@ -76,6 +76,21 @@ TEST(without_crcs_the_field_may_be_anything)
 	ck_assert_uint_eq(w.nrecv, 1);
 }
 
+/* RFC 5044 section 4.1. */
+TEST(pads_are_not_looked_at)
+{
+	struct ddp_header h = a_send;
+
+	begin(false);
+	h.payload = 5;
+	add(&h, payload);
+	memset(stream + len - 7, 0xa5, 3);
+	ck_assert_int_eq(feed(), 0);
+	ck_assert_uint_eq(w.recv_len[0], 5);
+	ck_assert_mem_eq(w.recv[0], payload, 5);
+	ck_assert_uint_eq(w.recv[0][5], 0);
+}
+
 /* ---- cut anywhere */
 
 /* One of everything; segments so that there are pads of all lengths. */

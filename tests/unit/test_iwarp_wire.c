@@ -281,6 +281,19 @@ TEST(memory_that_was_never_offered_is_not_touched)
 	raw_close(&raw);
 }
 
+/* A peer that asks for Reads may have none in flight here. */
+TEST(reads_beyond_the_depth_are_refused)
+{
+	struct ddp_header read = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = 1, .payload = RDMAP_REQUEST_LEN };
+
+	raw_open(&raw, NULL);
+	memset(data, 0, sizeof(data));
+	broken(read, TERM_DDP_NO_BUFFER, "iwarp_read_overruns");
+	raw_close(&raw);
+}
+
 TEST(each_broken_rule_gets_its_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 3 };

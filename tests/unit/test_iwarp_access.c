@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that is registered for peers: the parts that one may reach. */
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/stats.h"
+#include "tests/unit/iwarp_raw.h"
+#include "tests/unit/runner.h"
+
+static struct raw raw;
+static struct fabric_device *device;
+static uint8_t data[128];
+
+TEST_CASE(.timeout = 30);
+
+/* The device is that of a connection, and stays. */
+static void open_device(void)
+{
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	device = atomic_load(&raw.conn)->dev;
+	close(fd);
+	wait_sem(&raw.closed);
+}
+
+static void broken(struct ddp_header h, enum term code, const char *counter)
+{
+	uint64_t before = stats_sum_by_name(counter);
+	int fd = raw_hello(&raw, REQ_SIW);
+
+	raw_send_fpdu(fd, h, data, false);
+	raw_expect_term(fd, code, false);
+	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
+	close(fd);
+	wait_sem(&raw.closed);
+	ck_assert_int_eq(raw.err, -EPROTO);
+}
+
+static struct fabric_mr *open_area(unsigned access)
+{
+	struct fabric_mr *mr;
+
+	ck_assert_int_eq(fabric_mr_create(device, raw.area, 1000,
+					  access, &mr), 0);
+	return mr;
+}
+
+/* A Read of 100 bytes, from this offset of the memory. */
+static void read_refused(const struct fabric_mr *mr, uint64_t off,
+			 enum term code)
+{
+	struct ddp_header h = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = 1, .payload = RDMAP_REQUEST_LEN };
+	struct rdmap_request req = {
+		.len = 100, .src_stag = mr->rkey,
+		.src_to = (uintptr_t)mr->addr + off };
+
+	rdmap_request_encode(&req, data);
+	broken(h, code, "iwarp_refused");
+}
+
+static void write_refused(const struct fabric_mr *mr, uint64_t off,
+			  enum term code)
+{
+	struct ddp_header h = { .tagged = true, .last = true,
+				.opcode = RDMAP_WRITE, .stag = mr->rkey,
+				.to = (uintptr_t)mr->addr + off,
+				.payload = 100 };
+
+	broken(h, code, "iwarp_refused");
+}
+
+TEST(each_access_is_within_its_memory_and_of_its_kind)
+{
+	uint64_t wrap = UINT64_MAX - 50 - (uintptr_t)raw.area;
+	struct fabric_mr *from, *to;
+
+	open_device();
+	memset(data, 0x5a, sizeof(data));
+	from = open_area(FABRIC_REMOTE_READ);
+	to = open_area(FABRIC_REMOTE_WRITE);
+	read_refused(to, 0, TERM_RDMAP_ACCESS);
+	read_refused(from, 901, TERM_RDMAP_BOUNDS);
+	read_refused(from, (uint64_t)-1, TERM_RDMAP_BOUNDS);
+	read_refused(from, wrap, TERM_RDMAP_WRAP);
+	write_refused(from, 0, TERM_DDP_STAG);
+	write_refused(to, 901, TERM_DDP_BOUNDS);
+	write_refused(to, (uint64_t)-1, TERM_DDP_BOUNDS);
+	write_refused(to, wrap, TERM_DDP_WRAP);
+	for (unsigned i = 0; i < 1100; i++)
+		ck_assert_uint_eq(raw.area[i], 0);
+	fabric_mr_destroy(from);
+	fabric_mr_destroy(to);
+	raw_close(&raw);
+}
+
+TEST(memory_is_closed_when_its_registration_ends)
+{
+	struct fabric_mr *mr, old;
+
+	open_device();
+	mr = open_area(FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE);
+	old = *mr;
+	fabric_mr_destroy(mr);
+	read_refused(&old, 0, TERM_RDMAP_STAG);
+	write_refused(&old, 0, TERM_DDP_STAG);
+	/* The same memory again has another handle. */
+	mr = open_area(FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE);
+	read_refused(&old, 0, TERM_RDMAP_STAG);
+	fabric_mr_destroy(mr);
+	raw_close(&raw);
+}
+
+/* RFC 5040 section 8.1.1: one tells nothing of the next. */
+TEST(stags_can_not_be_guessed)
+{
+	enum { N = 64 };
+	struct fabric_mr *mr[N];
+	unsigned near = 0;
+
+	open_device();
+	for (unsigned i = 0; i < N; i++)
+		mr[i] = open_area(FABRIC_REMOTE_READ);
+	for (unsigned i = 1; i < N; i++) {
+		uint16_t step = (uint16_t)(mr[i]->rkey - mr[i - 1]->rkey);
+
+		near += step < 256 || step > 0xff00;
+	}
+	ck_assert_uint_lt(near, N / 8);
+	for (unsigned i = 0; i < N; i++)
+		fabric_mr_destroy(mr[i]);
+	raw_close(&raw);
+}

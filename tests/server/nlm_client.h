@@ -86,8 +86,4 @@ void nlmc_restarted(const char *host, uint32_t state);
 /* Sends SM_NOTIFY for @host; false: the test can't have a reserved port. */
 bool nlmc_notify(const char *host, bool reserved);
 
-/* nlm_libnfs.c, since libnfs has other names for the numbers: LOCK of version 4
- * by libnfs, of bytes 0 to 2 of @fh, exclusive.  Returns the status. */
-uint32_t nlmc_libnfs_lock(uint16_t port, nfs_fh3 fh);
-
 #endif

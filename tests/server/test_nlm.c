@@ -267,13 +267,6 @@ TEST(the_server_waits_for_no_lock_of_others)
 	ck_assert_uint_eq(nlmc_granted(&one, head), NLM4_DENIED);
 }
 
-TEST(libnfs_locks)
-{
-	ck_assert_uint_eq(nlmc_libnfs_lock(srv.port, one.fh), NLM4_GRANTED);
-	ck_assert_uint_eq(nlmc_lock(&one, all, false), NLM4_DENIED);
-	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
-}
-
 /* ---- the grace period */
 
 static void start_grace(void)

@@ -155,6 +155,7 @@ static void start_beside(void)
 	struct rpc_server_config config = { .nworkers = 1 };
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	struct xprt_env env = { .loops = &loop, .nloops = 1, .max_conns = 9 };
+	int err;
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ck_assert_int_eq(pool_create(16 << 20, &pool), 0);
@@ -165,12 +166,18 @@ static void start_beside(void)
 	ck_assert_int_eq(rpc_server_add(beside, &manager_program), 0);
 	ck_assert_int_eq(rpc_server_add(beside, &binder_program), 0);
 	env.sink = rpc_server_sink(beside);
-	ck_assert_int_eq(tcp_listen(&env, (struct sockaddr *)&at, NULL, &tcp),
-			 0);
-	memcpy(&at, &tcp->local, sizeof(at));
+	do {
+		at.sin_port = 0;
+		ck_assert_int_eq(tcp_listen(&env, (struct sockaddr *)&at, NULL,
+					    &tcp), 0);
+		memcpy(&at, &tcp->local, sizeof(at));
+		err = udp_listen(&env, (struct sockaddr *)&at, NULL, &udp);
+		/* Another test's socket of UDP may have the number. */
+		if (err == -EADDRINUSE)
+			tcp->ops->free(tcp);
+	} while (err == -EADDRINUSE);
+	ck_assert_int_eq(err, 0);
 	port = ntohs(at.sin_port);
-	ck_assert_int_eq(udp_listen(&env, (struct sockaddr *)&at, NULL, &udp),
-			 0);
 }
 
 static void stop_beside(void)
@@ -295,6 +302,8 @@ static uint32_t send_call(const struct nlm_process *p, struct answer *a)
 	struct rpc_client_to to = {
 		.proto = p->proto, .prog = NLM_PROGRAM, .vers = p->vers,
 		.proc = a->proc, .timeout_ms = 60000,
+		/* Each call comes once: tests count the answers to it. */
+		.resend_ms = 60000,
 	};
 	struct sockaddr_in at = { .sin_family = AF_INET };
 

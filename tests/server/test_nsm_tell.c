@@ -3,42 +3,30 @@
  * long. */
 #include "nsm/nsm.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "lib/stats.h"
 #include "nsm/file.h"
 #include "nsm/priv.h"
+#include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 
 static char dir[64];
 static struct rpc_client *client;
 static struct nsm *nsm;
 
-/* A port of 127.0.0.1 only. */
-static uint16_t some_port(void)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	socklen_t len = sizeof(in);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, len), 0);
-	ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in, &len), 0);
-	return ntohs(in.sin_port);
-}
-
 /* The last server's list has a host whose rpcbind refuses each attempt. */
 static void setup(void)
 {
-	const struct rpc_client_config config = { .rpcbind_port = some_port() };
+	struct rpc_client_config config = { 0 };
+	int udp, tcp;
 	static const char text[] = "state 11\nboot 0\nhost 127.0.0.2 c2\n";
 
 	strcpy(dir, "/tmp/gannet-nsm-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	ck_assert_int_eq(nsm_file_replace(dir, text, sizeof(text) - 1), 0);
+	/* On 127.0.0.1 only: the host's rpcbind is not there. */
+	config.rpcbind_port = ports_bind(&udp, &tcp);
 	ck_assert_int_eq(rpc_client_create(&config, &client), 0);
 }
 
@@ -90,13 +78,30 @@ static bool no_more_attempts(void)
 	return none;
 }
 
+#define TELL_MS	60000
+
+/* The host's time is over now, not in a minute. */
+static void end_time(uint64_t begin)
+{
+	struct nsm_host *host;
+
+	mutex_lock(&nsm->lock);
+	host = cds_list_first_entry(&nsm->hosts.list, struct nsm_host, link);
+	ck_assert_uint_ge(host->until, begin + TELL_MS);
+	ck_assert_uint_le(host->until, clock_ms() + TELL_MS);
+	host->until = clock_ms();
+	pthread_cond_signal(&nsm->wake);
+	mutex_unlock(&nsm->lock);
+}
+
 TEST(attempts_end_after_their_time)
 {
+	uint64_t n, begin = clock_ms();
 	char *text = NULL;
-	uint64_t n;
 
-	start((struct nsm_config){ .tell_ms = 200, .retry_ms = 20 });
+	start((struct nsm_config){ .tell_ms = TELL_MS, .retry_ms = 20 });
 	EVENTUALLY(failed() >= 2);
+	end_time(begin);
 	EVENTUALLY(no_more_attempts());
 	n = failed();
 	usleep(100000);

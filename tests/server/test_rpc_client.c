@@ -291,10 +291,12 @@ TEST(a_port_without_a_listener_is_told_at_once)
 	struct sockaddr_storage gone;
 	int fd = bound(AF_INET, SOCK_DGRAM, &gone);
 
-	close(fd);
+	/* It keeps its port, and hears nobody but itself. */
+	connect(fd, (struct sockaddr *)&gone, sizeof(struct sockaddr_in));
 	to.addr = gone;
 	call(&ends[0], &to);
 	ck_assert_int_eq(result(&ends[0]), -ECONNREFUSED);
+	close(fd);
 	/* Another socket, of which this is only the number. */
 	fd = bound(AF_INET, SOCK_STREAM, &gone);
 	to.addr = gone;
@@ -337,6 +339,7 @@ TEST(calls_are_bounded_in_all_and_for_a_host)
 	const struct rpc_client_config config = { .max_calls = 3,
 						  .max_host_calls = 2 };
 	struct rpc_client_to to = to_host(IPPROTO_UDP);
+	int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	rpc_client_destroy(client);
 	create(&config);
@@ -348,15 +351,12 @@ TEST(calls_are_bounded_in_all_and_for_a_host)
 	/* Two of this host are there; so may be one of another. */
 	((struct sockaddr_in *)&to.addr)->sin_addr.s_addr =
 		htonl(INADDR_LOOPBACK + 1);
-	to.proto = IPPROTO_UDP;
-	at = to.addr;
-	close(sock);
-	sock = socket(AF_INET, SOCK_DGRAM, 0);
-	ck_assert_int_eq(bind(sock, (struct sockaddr *)&at,
+	ck_assert_int_eq(bind(other, (struct sockaddr *)&to.addr,
 			      sizeof(struct sockaddr_in)), 0);
 	call(&ends[2], &to);
 	ck_assert_int_eq(rpc_client_call(client, &to, NULL, 0, done, &ends[3]),
 			 -EBUSY);
+	close(other);
 }
 
 TEST(arguments_are_bounded)

@@ -4,18 +4,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/log.h"
+#include "tests/server/net_space.h"
 #include "tests/server/rdma_rig.h"
 #include "transport/fabric/iwarp/iwarp.h"
 #include "transport/fabric/loop/loop.h"
@@ -25,29 +23,6 @@ const char *const door_names[NDOORS] = { "TCP", "iWARP", "RDMA device" };
 
 /* ---- ports */
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-static bool raise_loopback(void)
-{
-	struct ifreq ifr = { .ifr_name = "lo" };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool up;
-
-	ifr.ifr_flags = IFF_UP | IFF_RUNNING;
-	up = fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &ifr) == 0;
-	if (fd >= 0)
-		close(fd);
-	return up;
-}
-
 /* Root of a namespace, with a network of its own. */
 static bool become_root(void)
 {
@@ -56,9 +31,10 @@ static bool become_root(void)
 	snprintf(uids, sizeof(uids), "0 %u 1", geteuid());
 	snprintf(gids, sizeof(gids), "0 %u 1", getegid());
 	return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 &&
-		write_text("/proc/self/uid_map", uids) &&
-		write_text("/proc/self/setgroups", "deny") &&
-		write_text("/proc/self/gid_map", gids) && raise_loopback();
+		net_space_write("/proc/self/uid_map", uids) &&
+		net_space_write("/proc/self/setgroups", "deny") &&
+		net_space_write("/proc/self/gid_map", gids) &&
+		net_space_raise_loopback();
 }
 
 /* Binds @fd to a free port of loopback on the wanted side of 1024. */
@@ -92,7 +68,7 @@ bool doors_may_bind_reserved(void)
 {
 	if (geteuid() != 0)
 		return become_root() && can_bind();
-	if (unshare(CLONE_NEWNET) == 0 && !raise_loopback())
+	if (unshare(CLONE_NEWNET) == 0 && !net_space_raise_loopback())
 		return false;
 	return can_bind();
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Locks of a gannetd on the local file system, beside those of this process,
- * and after it was killed. */
+/*
+ * Locks of a gannetd on the local file system, beside those of this process,
+ * and after it was killed.  In a network of their own: gannetd asks port 111
+ * for the lock manager of a client that waits, and this machine's rpcbind, or
+ * another gannetd, would name one that refuses the lock.
+ */
 #include "tests/server/nlm_client.h"
 
 #include <dirent.h>
@@ -11,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/server/daemon_run.h"
+#include "tests/server/net_space.h"
 #include "tests/unit/runner.h"
 
 static struct daemon_run d;
@@ -218,4 +223,9 @@ TEST(a_file_that_can_be_opened_no_more_is_locked_among_clients)
 	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&two, head_shared, false), NLM4_GRANTED);
 	ck_assert_int_eq(local_lock(F_WRLCK, 0, 1), -EAGAIN);
+}
+
+int main(void)
+{
+	return net_space_run_tests();
 }

@@ -71,7 +71,7 @@ struct work_class *mount_leave(struct rpc_call *call)
 
 	if (call->procnum != MOUNTPROC_MNT)
 		return NULL;
-	return w->exp ? w->exp->upper : m->names;
+	return walk_opens(w) ? m->names : w->exp->upper;
 }
 
 int mount_walk(struct rpc_call *call)
@@ -82,11 +82,15 @@ int mount_walk(struct rpc_call *call)
 	struct walk *w = rpc_state(call);
 	struct vfs_handle handle;
 	struct vfs_node *node;
-	int err;
+	int n;
 
-	err = walk_to(&client, a->path, w, &node);
-	if (err < 0)
-		return err;
+	while ((n = walk_to(&client, a->path, w, &node)) == WALK_MOVES) {
+		n = rpc_call_move_step(call);
+		if (n != 0)
+			return n;
+	}
+	if (n < 0)
+		return n;
 	node->fs->ops->handle(node, &handle);
 	export_fh_make(client.exports, w->exp, &handle, &r->fh);
 	r->nflavors = rpc_server_mnt_flavors(call->server, r->flavors,

@@ -71,7 +71,8 @@ struct work_item;
  *	RPC_DONE	the results are complete: skips the steps that are left
  *	RPC_PENDING	the call was given away, as the last act: another
  *			thread may have answered it by now.  The next step
- *			follows there; after rpc_call_suspend(), the same one
+ *			follows there; after rpc_call_suspend() and
+ *			rpc_call_move_step(), the same one
  *	-EAGAIN		the step would wait, and call->may_wait is false: a
  *			worker runs it again.  It has had no effect, or has
  *			noted in the call how far it came
@@ -233,6 +234,8 @@ int rpc_need_worker(struct rpc_call *call);
  * else RPC_PENDING.
  */
 int rpc_call_move(struct rpc_call *call);
+/* The same in the midst of a step: that runs again in the other share. */
+int rpc_call_move_step(struct rpc_call *call);
 
 /*
  * Asks the holder of a suspended call to forget it.  True: the holder never

@@ -73,6 +73,17 @@ int rpc_call_move(struct rpc_call *call)
 	return RPC_PENDING;
 }
 
+int rpc_call_move_step(struct rpc_call *call)
+{
+	int n;
+
+	call->step--;
+	n = rpc_call_move(call);
+	if (n == 0)
+		call->step++;
+	return n;
+}
+
 /* Called by the thread that gave a buffer back. */
 static void buffer_ready(struct pool_request *r, struct buf *b)
 {

@@ -54,7 +54,7 @@ static struct work_class *leave_quota(struct rpc_call *call)
 	const struct rquota *q = call->prog->ctx;
 	const struct walk *w = rpc_state(call);
 
-	return w->exp ? w->exp->upper : q->names;
+	return walk_opens(w) ? q->names : w->exp->upper;
 }
 
 static bool has_group(const struct vfs_cred *cred, uint32_t gid)
@@ -101,7 +101,11 @@ static int get_quota(struct rpc_call *call)
 	struct vfs_node *node;
 	int err;
 
-	err = walk_to(&client, a->path, w, &node);
+	while ((err = walk_to(&client, a->path, w, &node)) == WALK_MOVES) {
+		err = rpc_call_move_step(call);
+		if (err != 0)
+			return err;
+	}
 	if (err < 0)
 		return err;
 	err = check_ids(w, a, &r->quota);

@@ -333,6 +333,13 @@ static struct export *find_open(struct children *c, const struct export *from,
 	return found;
 }
 
+int children_enter_open(struct children *c, const struct export *from,
+			const struct vfs_child *at, struct export **out)
+{
+	*out = find_open(c, from, at);
+	return *out ? 0 : -EAGAIN;
+}
+
 int children_enter(struct children *c, const struct export *from,
 		   const struct vfs_child *at, const struct vfs_handle *dir,
 		   struct export **out)

@@ -64,6 +64,9 @@ void child_use(struct child *child);
 int children_enter(struct children *c, const struct export *from,
 		   const struct vfs_child *at, const struct vfs_handle *dir,
 		   struct export **out);
+/* The same, if it is open.  -EAGAIN: it is not. */
+int children_enter_open(struct children *c, const struct export *from,
+			const struct vfs_child *at, struct export **out);
 /* Finds the directory of @child's "..": *@dir in the export *@id.  -ENOENT: it
  * is not known. */
 int children_above(struct children *c, const struct child *child, uint32_t *id,

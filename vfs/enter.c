@@ -150,6 +150,18 @@ static int enter_entry(struct export_table *t, bool crosses,
 	return err;
 }
 
+int export_enter_open(struct export_table *t, const struct export *from,
+		      bool crosses, const struct vfs_child *at,
+		      const struct sockaddr *peer, bool any_port,
+		      struct export **out)
+{
+	int err = enter_entry(t, crosses, at, peer, any_port, out);
+
+	if (err == -ENOENT && (crosses || at->is_part))
+		return children_enter_open(t->children, from, at, out);
+	return err == 0 || err == -EAGAIN || err == -ETIMEDOUT ? err : -EXDEV;
+}
+
 int export_enter(struct export_table *t, const struct export *from,
 		 bool crosses, const struct vfs_child *at,
 		 const struct vfs_handle *dir, const struct sockaddr *peer,

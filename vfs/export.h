@@ -131,6 +131,12 @@ int export_enter(struct export_table *t, const struct export *from,
 		 bool crosses, const struct vfs_child *at,
 		 const struct vfs_handle *dir, const struct sockaddr *peer,
 		 bool any_port, struct export **out);
+/* export_enter() without waiting, for what is open.  -EAGAIN: it is not, or a
+ * name service has to be asked. */
+int export_enter_open(struct export_table *t, const struct export *from,
+		      bool crosses, const struct vfs_child *at,
+		      const struct sockaddr *peer, bool any_port,
+		      struct export **out);
 /* The directory above the root of a file system below an export: *@dir in the
  * export *@id.  -ENOENT: @e is not below one. */
 int export_above(struct export_table *t, const struct export *e, uint32_t *id,

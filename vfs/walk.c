@@ -53,10 +53,9 @@ int walk_begin(const struct walk_client *c, struct xdr_view path,
 /* On the way to a directory of an export. */
 struct way {
 	const struct walk_client *c;
-	struct walk	*to;		/* whose exp and cred follow the way */
+	struct walk	*to;		/* it stops with this */
 	struct vfs_node	*root;		/* counted */
 	struct vfs_node	*node;		/* counted: so far */
-	unsigned	 links;		/* followed */
 	const char	*left;		/* in @text */
 	char		 text[2 * VFS_PATH_MAX + 2];
 };
@@ -102,7 +101,7 @@ static int follow(struct way *w, struct vfs_node *link)
 			     .size = VFS_PATH_MAX };
 	int len = -ELOOP;
 
-	if (w->links++ < LINKS_MAX)
+	if (w->to->links++ < LINKS_MAX)
 		len = link->fs->ops->readlink(&op);
 	vfs_node_put(link);
 	if (len < 0)
@@ -113,10 +112,10 @@ static int follow(struct way *w, struct vfs_node *link)
 	return enter_link(w, text);
 }
 
-/* @in has an entry of its own: the way goes on by the rules of that. */
-static int change_rules(struct way *w, const struct export *in)
+/* The way goes on by the rules of @in. */
+static int change_rules(const struct walk_client *c, struct walk *w,
+			const struct export *in, bool may_wait)
 {
-	const struct walk_client *c = w->c;
 	struct export_opts opts;
 	struct vfs_cred cred;
 	struct export *same;
@@ -125,81 +124,122 @@ static int change_rules(struct way *w, const struct export *in)
 	err = export_find(c->exports, in->id, c->peer, c->any_port, &same,
 			  &opts);
 	if (err < 0)
-		return err == -EAGAIN ? -ETIMEDOUT : err;
+		return err;
 	export_put(same);
-	err = export_caller_counted(c->exports, &opts, &c->who, true, &cred);
+	err = export_caller_counted(c->exports, &opts, &c->who, may_wait,
+				    &cred);
 	if (err < 0)
 		return err;
-	export_caller_put(&w->to->cred);
-	w->to->cred = cred;
-	w->to->opts = opts;
+	export_caller_put(&w->cred);
+	w->cred = cred;
+	w->opts = opts;
 	return 0;
 }
 
-/* The way leads on in another file system.  Takes the path of @at. */
-static int find_child(const struct way *w, const struct vfs_child *at,
-		      struct export **out)
+/* Takes @in, which may have an entry of its own. */
+static int enter(const struct walk_client *c, struct walk *w, struct export *in,
+		 bool may_wait)
 {
-	const struct walk_client *c = w->c;
-	struct vfs_handle dir;
-	int err;
+	int err = in->top == w->exp->top ? 0 : change_rules(c, w, in, may_wait);
 
-	w->node->fs->ops->handle(w->node, &dir);
-	err = export_enter(c->exports, w->to->exp, w->to->opts.crossmnt, at,
-			   &dir, c->peer, c->any_port, out);
-	free(at->path);
-	return err == -EREMCHG ? -ETIMEDOUT : err;
-}
-
-/* Takes @in.  No node of the export before may be held but the walk's. */
-static int walk_into(struct way *w, struct export *in)
-{
-	struct vfs_node *root;
-	int err;
-
-	err = in->top == w->to->exp->top ? 0 : change_rules(w, in);
-	if (err == 0)
-		err = in->fs->ops->root(in->fs, &root);
 	if (err < 0) {
 		export_put(in);
 		return err;
 	}
-	vfs_node_put(w->root);
-	w->root = root;
-	vfs_node_get(root);
-	step_to(w, root);
-	export_put(w->to->exp);
-	w->to->exp = in;
+	export_put(w->exp);
+	w->exp = in;
 	return 0;
+}
+
+/* The way leads on in another file system, at w->at.  -EAGAIN: that, or a name
+ * service, has to be waited for; -EXDEV: it is not to be entered. */
+static int cross(const struct walk_client *c, struct walk *w, bool may_wait)
+{
+	struct export *in;
+	int err;
+
+	if (may_wait)
+		err = export_enter(c->exports, w->exp, w->opts.crossmnt, &w->at,
+				   &w->dir, c->peer, c->any_port, &in);
+	else
+		err = export_enter_open(c->exports, w->exp, w->opts.crossmnt,
+					&w->at, c->peer, c->any_port, &in);
+	return err < 0 ? err : enter(c, w, in, may_wait);
+}
+
+static void forget_child(struct walk *w)
+{
+	free(w->at.path);
+	w->at = (struct vfs_child){ 0 };
+}
+
+/*
+ * A lookup came to w->to->at.  Goes on there if it is open, else in the share
+ * for opening it; if it is not to be entered, with @covered.  Takes @covered.
+ */
+static int come_to_child(struct way *w, struct vfs_node *covered)
+{
+	struct walk *to = w->to;
+	int err = cross(w->c, to, false);
+
+	switch (err) {
+	case -EXDEV:
+		forget_child(to);
+		step_to(w, covered);
+		return 0;
+	case -EAGAIN:
+		w->node->fs->ops->handle(w->node, &to->dir);
+		to->covered = covered;
+		break;
+	default:
+		forget_child(to);
+		vfs_node_put(covered);
+		if (err < 0)
+			return err;
+	}
+	to->left = strdup(w->left);
+	return to->left ? WALK_MOVES : -ENOMEM;
+}
+
+/* Opens w->at, in the share for that. */
+static int open_child(const struct walk_client *c, struct walk *w)
+{
+	/* The exports may have been read again since the walk came here. */
+	int err = change_rules(c, w, w->exp, true);
+
+	if (err == 0)
+		err = cross(c, w, true);
+	forget_child(w);
+	if (err == 0) {
+		vfs_node_put(w->covered);
+		w->covered = NULL;
+	}
+	if (err == 0 || err == -EXDEV)
+		return WALK_MOVES;
+	return err == -EAGAIN || err == -EREMCHG ? -ETIMEDOUT : err;
 }
 
 static int walk_name(struct way *w, struct vfs_name name)
 {
 	bool up = name.len == 2 && memcmp(name.s, "..", 2) == 0;
+	struct walk *to = w->to;
 	struct vfs_attr attr;
-	struct vfs_child at = { 0 };
-	struct vfs_op op = { .cred = &w->to->cred, .node = w->node,
-			     .name = name, .attr = &attr, .child = &at };
-	struct export *in;
+	struct vfs_op op = { .cred = &to->cred, .node = w->node, .name = name,
+			     .attr = &attr, .child = &to->at };
 	int err;
 
 	err = vfs_name_check(name.s, name.len);
 	/* The client's own ".." of the root is the root; a link's would be a
 	 * directory outside of the export. */
-	if (err == 0 && up && w->links && w->node == w->root)
+	if (err == 0 && up && to->links && w->node == w->root)
 		err = -EACCES;
 	if (err < 0)
 		return err;
 	err = w->node->fs->ops->lookup(&op);
 	if (err < 0)
 		return err;
-	if (at.path) {
-		err = find_child(w, &at, &in);
-		if (err != -EXDEV) {
-			vfs_node_put(op.out);
-			return err < 0 ? err : walk_into(w, in);
-		}
-	}
+	if (to->at.path)
+		return come_to_child(w, op.out);
 	if (attr.type == VFS_LNK)
 		return follow(w, op.out);
 	step_to(w, op.out);
@@ -227,21 +267,41 @@ static int walk_all(struct way *w)
 	return err == 0 && attr.type != VFS_DIR ? -ENOTDIR : err;
 }
 
-int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
-	    struct vfs_node **out)
+/* Takes up the walk where it stopped. */
+static int take_up(struct way *w, struct xdr_view path)
 {
-	struct way way = { .c = c, .to = w, .left = way.text };
+	struct walk *to = w->to;
 	char text[WALK_PATH_MAX + 1];
 	int err;
 
 	err = walk_path(path, text);
 	if (err == 0)
-		err = w->exp->fs->ops->root(w->exp->fs, &way.root);
+		err = to->exp->fs->ops->root(to->exp->fs, &w->root);
 	if (err < 0)
 		return err;
-	way.node = way.root;
-	vfs_node_get(way.root);
-	strcpy(way.text, text + w->rest);
+	strcpy(w->text, to->left ? to->left : text + to->rest);
+	free(to->left);
+	to->left = NULL;
+	w->node = to->covered;
+	to->covered = NULL;
+	if (!w->node) {
+		vfs_node_get(w->root);
+		w->node = w->root;
+	}
+	return 0;
+}
+
+int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
+	    struct vfs_node **out)
+{
+	struct way way = { .c = c, .to = w, .left = way.text };
+	int err;
+
+	if (w->at.path)
+		return open_child(c, w);
+	err = take_up(&way, path);
+	if (err < 0)
+		return err;
 	err = walk_all(&way);
 	vfs_node_put(way.root);
 	if (err == 0)
@@ -251,10 +311,18 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	return err;
 }
 
+bool walk_opens(const struct walk *w)
+{
+	return !w->exp || w->at.path;
+}
+
 void walk_end(struct walk *w)
 {
 	if (!w->exp)
 		return;
+	vfs_node_put(w->covered);
+	free(w->at.path);
+	free(w->left);
 	export_caller_put(&w->cred);
 	export_put(w->exp);
 }

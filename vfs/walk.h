@@ -5,6 +5,9 @@
  * The export that the path lies in, then one look-up a component from the
  * export's root, as the caller: so it leads nowhere that LOOKUP would refuse.
  * Symbolic links are followed as far as they stay in the export.
+ *
+ * The way may lead through several exports, each of which has workers of its
+ * own.  So a walk stops where it comes to the next one, and goes on there.
  */
 #ifndef GANNET_VFS_WALK_H
 #define GANNET_VFS_WALK_H
@@ -31,6 +34,14 @@ struct walk {
 	struct vfs_cred	    cred;	/* with exp; counted */
 	uint32_t	    rest;	/* in the path: what is below the export
 					 * that walk_begin() found */
+	unsigned	    links;	/* followed */
+	char		   *left;	/* owned: the rest of it, instead, once
+					 * it led out of that export */
+	/* Where it leads to a file system that is not open: */
+	struct vfs_child    at;		/* path owned; NULL: nowhere */
+	struct vfs_handle   dir;	/* in this directory of exp */
+	struct vfs_node	   *covered;	/* counted: where it goes on if it may
+					 * not enter that */
 };
 
 /*
@@ -47,11 +58,16 @@ int walk_path(struct xdr_view path, char out[WALK_PATH_MAX + 1]);
 int walk_begin(const struct walk_client *c, struct xdr_view path,
 	       struct walk *w);
 /*
- * Goes on to the directory at the end of @path, and on the way into other
- * exports, of which w->exp is the last.  *@out is counted.  Workers only.
+ * Goes on to the directory at the end of @path; *@out is counted.  Workers
+ * only.  0; WALK_MOVES: it is to go on with other workers, by the same call; or
+ * -errno.
  */
+#define WALK_MOVES	1
 int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	    struct vfs_node **out);
+/* True if the walk is to ask name services or to open a file system next; false
+ * if it is to look at w->exp, whose disk may be slow. */
+bool walk_opens(const struct walk *w);
 void walk_end(struct walk *w);
 
 #endif

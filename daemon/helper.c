@@ -3,9 +3,10 @@
  * helper - forked before the process is confined, and confined more.
  *
  * It has one capability, one socket, and a filter of system calls that lets it
- * receive a descriptor, ask for a quota there, and answer.  A signal to the
- * process group or the control group does not end it: it is needed until the
- * last call is answered, and ends when gannetd's end of the socket is closed.
+ * receive a descriptor, ask for a quota there or copy its mount, and answer.  A
+ * signal to the process group or the control group does not end it: it is
+ * needed until the last call is answered, and ends when gannetd's end of the
+ * socket is closed.
  */
 #include "daemon/helper.h"
 
@@ -23,6 +24,7 @@
 
 #include "lib/log.h"
 #include "lib/util.h"
+#include "vfs/helper.h"
 #include "vfs/quotas.h"
 
 #define PATIENCE_MS	5000
@@ -44,12 +46,27 @@ static int allow_commands(scmp_filter_ctx f, int nr, unsigned arg)
 	return err;
 }
 
-/* An intruder in gannetd is to get nothing here but quotas. */
 static int allow_quotactl(scmp_filter_ctx f)
 {
 	int err = allow_commands(f, SCMP_SYS(quotactl), 0);
 
 	return err ? err : allow_commands(f, confine_number("quotactl_fd"), 1);
+}
+
+/* Allows a copy of one mount, without those below it, by its descriptor: the
+ * path is a constant, and empty. */
+static int allow_open_tree(scmp_filter_ctx f)
+{
+	const struct scmp_arg_cmp is[] = {
+		{ .arg = 1, .op = SCMP_CMP_EQ,
+		  .datum_a = (uintptr_t)helper_bare_path },
+		{ .arg = 2, .op = SCMP_CMP_EQ, .datum_a = HELPER_BARE_FLAGS },
+	};
+	int nr = confine_number("open_tree");
+
+	return nr == __NR_SCMP_ERROR ? 0 :
+	       seccomp_rule_add_array(f, SCMP_ACT_ALLOW, nr, ARRAY_SIZE(is),
+				      is);
 }
 
 static int filter(enum confine_calls calls)
@@ -68,7 +85,10 @@ static int filter(enum confine_calls calls)
 	f = seccomp_init(logs ? SCMP_ACT_LOG : SCMP_ACT_KILL_PROCESS);
 	if (!f)
 		return -ENOMEM;
+	/* An intruder in gannetd is to get nothing here but this. */
 	err = allow_quotactl(f);
+	if (!err)
+		err = allow_open_tree(f);
 	for (unsigned i = 0; i < ARRAY_SIZE(allowed) && !err; i++) {
 		int nr = confine_number(allowed[i]);
 
@@ -87,7 +107,7 @@ static _Noreturn void be_helper(int sock, enum confine_calls calls)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	prctl(PR_SET_NAME, "gannetd-quota");
+	prctl(PR_SET_NAME, "gannetd-helper");
 	/* Close the log and the pipe to a daemon's parent, too: those who read
 	 * them to the end must not wait for this process. */
 	if (dup2(sock, 0) < 0 || syscall(SYS_close_range, 1, ~0u, 0) < 0)
@@ -95,7 +115,7 @@ static _Noreturn void be_helper(int sock, enum confine_calls calls)
 			close(fd);
 	confine_capabilities_to((uint64_t)1 << CAP_SYS_ADMIN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && filter(calls) == 0)
-		quota_serve(0);
+		helper_serve(0);
 	_exit(EXIT_FAILURE);
 }
 
@@ -118,7 +138,7 @@ void helper_start(enum confine_calls calls)
 	if (!has_capability())
 		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0) {
-		log_warn("no quotas: %s", strerror(errno));
+		log_warn("no helper, so no quotas: %s", strerror(errno));
 		return;
 	}
 	/* Nobody waits for the helper: wait4() is not allowed later. */
@@ -128,9 +148,9 @@ void helper_start(enum confine_calls calls)
 		be_helper(socks[1], calls);
 	close(socks[1]);
 	if (pid < 0) {
-		log_warn("no quotas: %s", strerror(errno));
+		log_warn("no helper, so no quotas: %s", strerror(errno));
 		close(socks[0]);
 		return;
 	}
-	quota_use_helper(socks[0], PATIENCE_MS);
+	helper_use(socks[0], PATIENCE_MS);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * quotas - quotas of the kernel, and a helper process that asks for them.
+ * quotas - quotas of the kernel.
  *
  * The kernel tells a process its own quota, and with CAP_SYS_ADMIN those of
- * others.  gannetd gives that up, so where it had it another process keeps it,
- * which can do nothing but ask.
+ * others: gannetd has the helper ask (vfs/helper.h), if there is one.
  */
 #ifndef GANNET_VFS_QUOTAS_H
 #define GANNET_VFS_QUOTAS_H
@@ -24,18 +23,8 @@
  * there is no quota, or the helper is gone or too busy.
  */
 int quota_ask(int fd, struct vfs_quota *q);
-/*
- * quota_ask() asks the helper behind @sock, which it takes over, instead of the
- * kernel.  A request may take @patience_ms with those that come before it; a
- * helper that is late is not asked again until it has answered.  -1: asks the
- * kernel.
- */
-void quota_use_helper(int sock, int patience_ms);
-/*
- * The helper's life: answers what comes from @sock, until the other end is
- * gone.  Makes no system calls but recvmsg, sendmsg, fstat (or newfstatat, or
- * statx), quotactl_fd, quotactl and close.
- */
-void quota_serve(int sock);
+/* The same, by this process.  Makes no system calls but fstat (or newfstatat,
+ * or statx), quotactl_fd and quotactl. */
+int quota_from_kernel(int fd, struct vfs_quota *q);
 
 #endif

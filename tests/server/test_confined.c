@@ -122,13 +122,13 @@ TEST(every_thread_has_the_capabilities_that_serving_needs_only)
 	daemon_end(&d, SIGTERM);
 }
 
-/* The child of the daemon that asks for quotas; 0: there is none. */
+/* The child of the daemon with that capability; 0: there is none. */
 static pid_t find_helper(void)
 {
 	char command[80], text[32] = "";
 	FILE *f;
 
-	snprintf(command, sizeof(command), "pgrep -P %d -x gannetd-quota",
+	snprintf(command, sizeof(command), "pgrep -P %d -x gannetd-helper",
 		 d.pid);
 	f = popen(command, "re");
 	ck_assert_ptr_nonnull(f);
@@ -155,7 +155,7 @@ static bool is_gone(pid_t pid)
 	return kill(pid, 0) < 0 && errno == ESRCH;
 }
 
-TEST(the_quota_helper_has_one_capability_and_a_filter)
+TEST(the_helper_has_one_capability_and_a_filter)
 {
 	uint64_t has;
 	pid_t pid, server;

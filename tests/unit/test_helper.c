@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The quota helper, with calls of the test's choice in the place of its work:
+/* The helper, with calls of the test's choice in the place of its work:
  * what an intruder could do who has taken it over. */
 #include "daemon/helper.h"
 
@@ -17,10 +17,15 @@
 
 #include "lib/util.h"
 #include "tests/unit/runner.h"
+#include "vfs/helper.h"
 #include "vfs/quotas.h"
 
 #define NR_QUOTACTL_FD	443
 #define FSTAT		-1		/* by the C library */
+#define NR_OPEN_TREE	428
+#define NR_MOVE_MOUNT	429
+#define NR_MOUNT_SETATTR 442
+#define BARE_PATH	((long)helper_bare_path)
 
 /* A system call, then its result. */
 struct order {
@@ -34,9 +39,11 @@ struct order {
 
 static int sock;			/* to the helper; -1: there is none */
 
-/* ---- in the place of vfs/quotas.c */
+/* ---- in the place of vfs/helper.c */
 
-void quota_use_helper(int to, int patience_ms)
+const char helper_bare_path[] = "";
+
+void helper_use(int to, int patience_ms)
 {
 	sock = to;
 }
@@ -55,7 +62,7 @@ static ssize_t send_order(int fd, struct msghdr *m, int flags)
 	return sendmsg(fd, m, flags);
 }
 
-void quota_serve(int from)
+void helper_serve(int from)
 {
 	struct order o;
 	struct stat st;
@@ -103,6 +110,17 @@ TEST(the_helper_may_ask_for_quotas)
 	}
 }
 
+TEST(the_helper_may_copy_a_mount)
+{
+	/* The socket is in none. */
+	struct order o = CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS);
+
+	helper_start(CONFINE_KILL);
+	ck_assert(make_call(&o));
+	ck_assert_int_eq(o.ret, -1);
+	ck_assert_int_eq(o.err, EINVAL);
+}
+
 /* Nor the log, the pipe to the parent of a daemon, or the end of the socket
  * whose closing is to end it. */
 TEST(the_helper_has_no_descriptor_but_its_socket)
@@ -120,6 +138,8 @@ TEST(the_helper_has_no_descriptor_but_its_socket)
 	}
 }
 
+static const char other_path[] = "/";
+
 static const struct order forbidden[] = {
 	CALL(SYS_quotactl, QCMD(Q_SETQUOTA, USRQUOTA)),
 	CALL(SYS_quotactl, QCMD(Q_QUOTAON, USRQUOTA)),
@@ -134,6 +154,12 @@ static const struct order forbidden[] = {
 	CALL(SYS_umount2, 0), CALL(SYS_setns, 0), CALL(SYS_unshare, 0),
 	CALL(SYS_bpf, -1), CALL(SYS_prctl, -1), CALL(SYS_capset, 0),
 	CALL(SYS_sethostname, 0),
+	/* By a path of its own, and with the mounts below. */
+	CALL(NR_OPEN_TREE, 0, (long)other_path, HELPER_BARE_FLAGS),
+	CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS | AT_RECURSIVE),
+	CALL(NR_OPEN_TREE, 0, BARE_PATH, 0),
+	CALL(NR_MOVE_MOUNT, 0, BARE_PATH, AT_FDCWD, BARE_PATH),
+	CALL(NR_MOUNT_SETATTR, 0, BARE_PATH, AT_EMPTY_PATH),
 };
 
 TEST_LOOP(another_call_ends_the_helper, 0, ARRAY_SIZE(forbidden))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Quotas of directories of the system: of a kernel that the test plays, asked
  * by this process or by a helper, which may die or hang. */
+#include "vfs/helper.h"
 #include "vfs/quotas.h"
 
 #include <dlfcn.h>
@@ -112,7 +113,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	quota_use_helper(-1, 0);
+	helper_use(-1, 0);
 	if (helper)
 		ck_assert_int_eq(waitpid(helper, NULL, 0), helper);
 	close(dir);
@@ -127,11 +128,11 @@ static void start_helper(int patience_ms)
 	if (helper == 0) {
 		close(ends[0]);
 		close(dir);
-		quota_serve(ends[1]);
+		helper_serve(ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
-	quota_use_helper(ends[0], patience_ms);
+	helper_use(ends[0], patience_ms);
 }
 
 static int ask(enum vfs_quota_type type, uint32_t id, struct vfs_quota *q)
@@ -319,7 +320,7 @@ TEST(the_helper_ends_with_the_server)
 	int status;
 
 	start_helper(60000);
-	quota_use_helper(-1, 0);
+	helper_use(-1, 0);
 	ck_assert_int_eq(waitpid(helper, &status, 0), helper);
 	helper = 0;
 	ck_assert(WIFEXITED(status));

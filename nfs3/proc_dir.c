@@ -136,7 +136,9 @@ static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
 	op->vfs.has_dir_attr = false;
 	op->vfs.child = &op->child;
 	if (!op->ended)
-		op->child = (struct vfs_child){ 0 };
+		op->child = (struct vfs_child){
+			.below = !op->opts.crossmnt,
+		};
 	err = nfs3_do(op, op->ops->lookup);
 	if (err == VFS_PENDING)
 		return err;

@@ -38,7 +38,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	6
+#define GANNET_VFS_VERSION	7
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -153,6 +153,7 @@ struct vfs_child {
 	char	 *path;		/* malloced, for the caller; NULL: none */
 	uint64_t  mark;		/* that of its vfs_fs, once mounted */
 	bool	  is_part;	/* not mounted: a subvolume */
+	bool	  below;	/* asked for: what the mount covers */
 };
 
 struct vfs_statfs {
@@ -166,8 +167,7 @@ struct vfs_limits {
 	uint32_t	name_max;
 	uint32_t	link_max;
 	bool		no_trunc;
-	bool		case_insensitive;
-	bool		case_preserving;
+	bool		case_insensitive, case_preserving;
 	bool		symlinks, hard_links, homogeneous, can_set_time;
 	bool		chown_restricted;
 };
@@ -242,7 +242,7 @@ struct vfs_op {
 			struct vfs_attr		*dir_attr;
 			/* Result; false at first. */
 			bool			 has_dir_attr;
-			/* Result; zeros at first.  NULL: not wanted. */
+			/* Result; zeros but for @below.  NULL: not wanted. */
 			struct vfs_child	*child;
 		};
 		struct {			/* readlink */

@@ -2,10 +2,16 @@
 /*
  * covered - directories that something is mounted on.
  *
- * No system call that gannetd may make leads to the directory below a mount, so
- * a mount point that is not entered is shown as an empty directory that nobody
- * may change.  It is a node with operations of its own.  Its handle has the id
- * of the mount and a fileid:
+ * No path leads to the directory below a mount, but its handle does: it is a
+ * node like any other.  The handle is found in a copy of the mount around,
+ * which nothing is mounted on.  The helper makes it, and it is gone again at
+ * once: nothing is done there, so the flags of the tree's own mount hold.
+ *
+ * Without a helper or handles, a mount point that is not entered is shown as an
+ * empty directory that nobody may change; and so it is where file systems below
+ * are entered, since a client must not take the directory below for one of
+ * those.  It is a node with operations of its own.  Its handle has the id of
+ * the mount and a fileid:
  *
  *	'm' mount[8] fileid[8]
  *
@@ -13,8 +19,11 @@
  * again.  Every operation needs a worker: the list of mounts may be long.
  */
 #include "vfs/posix/covered.h"
+#include "vfs/helper.h"
+#include "vfs/posix/handle.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +83,8 @@ static int make_covered(struct posix_fs *fs, uint64_t mount, uint64_t fileid,
 	return 0;
 }
 
-/* Owner and times are those of the export's root: the directory below has its
- * own, but nobody can see them. */
+/* Owner and times are those of the export's root: those of the directory below
+ * can't be seen. */
 static int covered_attr(struct posix_fs *fs, const struct covered *c,
 			struct vfs_attr *attr)
 {
@@ -109,25 +118,133 @@ static int describe(struct posix_node *dir, const char *name,
 	return 0;
 }
 
-int posix_covered_lookup(struct vfs_op *op, const char *name)
+/* ---- in a copy of the mount */
+
+/* An O_PATH descriptor of the directory @fd there, or -errno. */
+static int open_bare(int fd)
+{
+	struct helper_message m = { .task = HELPER_BARE };
+	int bare, err = helper_ask(&m, fd, &bare);
+
+	if (err < 0)
+		return err;
+	return bare < 0 ? -EMFILE : bare;
+}
+
+int posix_covered_bare(struct posix_fs *fs, struct posix_node *dir)
+{
+	int bare, root, fd;
+
+	if (!fs->by_handle)
+		return -EOPNOTSUPP;
+	bare = open_bare(fs->root->fd);
+	if (bare < 0)
+		return bare;
+	root = openat(bare, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(bare);
+	if (root < 0)
+		return -errno;
+	fd = posix_handle_open_in(root, &dir->handle);
+	close(root);
+	return fd;
+}
+
+int posix_covered_back(struct posix_fs *fs, int fd)
+{
+	struct vfs_handle h;
+	struct stat st;
+	int err = posix_fstat(fd, &st);
+
+	if (err == 0)
+		err = posix_handle_make(fs, fd, &st, &h);
+	if (err == 0 && posix_handle_is_root(&h))
+		return fd;
+	close(fd);
+	return err < 0 ? err : posix_handle_open(fs, &h);
+}
+
+static int handle_below(struct posix_node *dir, const char *name,
+			struct vfs_handle *h)
+{
+	struct posix_fs *fs = posix_fs_of(dir);
+	int fd, bare = open_bare(dir->fd);
+	struct stat st;
+	int err;
+
+	if (bare < 0)
+		return bare;
+	fd = posix_open_name(fs, bare, name, false);
+	close(bare);
+	if (fd < 0)
+		return fd;
+	err = posix_fstat(fd, &st);
+	if (err == 0)
+		err = st.st_dev == fs->dev ?
+		      posix_handle_make(fs, fd, &st, h) : -EXDEV;
+	close(fd);
+	return err;
+}
+
+/* The node of what is below the mount, if the server can get there. */
+static int find_below(const struct vfs_op *op, const char *name,
+		      const struct stat *dir_st, struct vfs_node **out)
 {
 	struct posix_node *dir = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(dir);
+	struct vfs_handle h;
+	struct vfs_op open = { .cred = op->cred, .fs = op->node->fs,
+			       .handle = &h };
+	bool keep = posix_settled(dir_st);
+	struct stat now;
+	int err = 0;
+
+	if (!fs->by_handle)
+		return -EOPNOTSUPP;
+	if (posix_dentry_find(fs, dir, dir_st, name, &h))
+		keep = false;
+	else
+		err = handle_below(dir, name, &h);
+	if (err == 0)
+		err = posix_open_handle(&open);
+	if (err < 0)
+		return err;
+	*out = open.out;
+	/* A kept name hides what is mounted on a file. */
+	if (keep && to_posix(open.out)->type == VFS_DIR &&
+	    posix_stat(dir, &now) == 0 &&
+	    posix_same_time(&now.st_ctim, &dir_st->st_ctim))
+		posix_dentry_keep(fs, dir, dir_st, name, &h);
+	return 0;
+}
+
+static int make_empty(struct posix_node *dir, const char *name,
+		      const struct statx *sx, struct vfs_node **out)
+{
+	uint64_t id = hash_mix(dir->ino, hash_bytes(name, strlen(name)));
+
+	if (!S_ISDIR(sx->stx_mode))
+		return -EACCES;
+	return make_covered(posix_fs_of(dir), posix_mount_id(sx), id, out);
+}
+
+int posix_covered_lookup(struct vfs_op *op, const char *name,
+			 const struct stat *dir_st)
+{
+	struct posix_node *dir = to_posix(op->node);
 	struct vfs_node *n = NULL;
+	struct vfs_op get = { .cred = op->cred, .attr = op->attr };
 	struct statx sx;
 	int err;
 
 	err = posix_stat_mount(dir->fd, name, &sx);
-	if (err == 0 && !S_ISDIR(sx.stx_mode))
-		err = -EACCES;
-	if (err == 0)
-		err = make_covered(fs, posix_mount_id(&sx),
-				   hash_mix(dir->ino, hash_bytes(name,
-							strlen(name))), &n);
+	if (err == 0 && !(op->child && op->child->below &&
+			  find_below(op, name, dir_st, &n) == 0))
+		err = make_empty(dir, name, &sx, &n);
 	if (err < 0)
 		return err;
+	get.node = n;
 	if (op->attr)
-		err = covered_attr(fs, to_covered(n), op->attr);
+		err = n->fs->ops->getattr(&get);
 	if (err == 0 && op->child)
 		err = describe(dir, name, &sx, op->child);
 	if (err < 0)

@@ -5,13 +5,20 @@
 
 #include "vfs/posix/posix.h"
 
-/* Those of fs->covered, whose nodes these directories are. */
+/* Those of fs->covered, whose nodes the empty directories are. */
 extern const struct vfs_ops posix_covered_ops;
 
 /* LOOKUP's results when @name in op->node is a mount point, in place of what is
- * mounted there.  May block.  -EACCES: that is no directory. */
-int  posix_covered_lookup(struct vfs_op *op, const char *name);
-/* True if @h is the handle of such a directory. */
+ * mounted there; @dir_st is from before.  May block.  -EACCES: that is no
+ * directory. */
+int  posix_covered_lookup(struct vfs_op *op, const char *name,
+			  const struct stat *dir_st);
+/* Opens @dir where nothing is mounted on the tree, so that no mount covers its
+ * "..": an O_PATH descriptor, or -errno. */
+int  posix_covered_bare(struct posix_fs *fs, struct posix_node *dir);
+/* Opens the directory @fd, of there, in the tree.  Takes @fd. */
+int  posix_covered_back(struct posix_fs *fs, int fd);
+/* True if @h is the handle of an empty directory in a mount point's place. */
 bool posix_covered_is(const struct vfs_handle *h);
 /* Opens it, as open_handle does; -ESTALE: the mount is gone. */
 int  posix_covered_open(struct vfs_op *op);

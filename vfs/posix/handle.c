@@ -215,7 +215,7 @@ int posix_handle_peek(struct posix_fs *fs, int dir_fd,
 	return err;
 }
 
-int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
+int posix_handle_open_in(int mount_fd, const struct vfs_handle *h)
 {
 	union kernel_handle k;
 	int fd;
@@ -225,12 +225,17 @@ int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
 	k.h.handle_bytes = h->len - KERNEL_HEAD - KERNEL_TAIL;
 	k.h.handle_type = h->data[1];
 	memcpy(k.h.f_handle, h->data + KERNEL_HEAD, k.h.handle_bytes);
-	fd = open_by_handle_at(fs->mount_fd, &k.h,
+	fd = open_by_handle_at(mount_fd, &k.h,
 			       O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	/* EINVAL, ENOENT: the file system can't make sense of it any more. */
 	return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
+}
+
+int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
+{
+	return posix_handle_open_in(fs->mount_fd, h);
 }
 
 void posix_handle_probe(struct posix_fs *fs, bool may_open)

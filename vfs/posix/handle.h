@@ -17,6 +17,8 @@ int  posix_handle_peek(struct posix_fs *fs, int dir_fd,
 		       const char *name, struct vfs_handle *h);
 /* An O_PATH descriptor, or -errno. */
 int  posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h);
+/* The same in the mount that @mount_fd, not O_PATH, is in. */
+int  posix_handle_open_in(int mount_fd, const struct vfs_handle *h);
 bool posix_handle_valid(const struct vfs_handle *h);
 /* The inode number in it; 0 for the root's. */
 uint64_t posix_handle_ino(const struct vfs_handle *h);

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 STAT(posix_escape, "look-ups of .. that led out of the tree");
@@ -17,6 +19,20 @@ void posix_name_set(struct posix_name *out, struct vfs_name name)
 
 	memcpy(out->s, name.s, len);
 	out->s[len] = '\0';
+}
+
+/* Opens "..", an O_PATH descriptor, or -errno; -EXDEV: that is in another
+ * mount. */
+static int open_up(const struct posix_fs *fs, int fd)
+{
+	struct open_how how = {
+		.flags = POSIX_OPEN_NAME | O_DIRECTORY,
+		.resolve = RESOLVE_NO_XDEV,
+	};
+	int up = fs->no_openat2 ? openat(fd, "..", (int)how.flags) :
+		 (int)syscall(SYS_openat2, fd, "..", &how, sizeof(how));
+
+	return up < 0 ? -errno : up;
 }
 
 /*
@@ -38,7 +54,7 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 		if (depth > 0 && st.st_ino == below.st_ino)
 			break;		/* the root of the file system */
 		below = st;
-		up = openat(fd, "..", POSIX_OPEN_NAME | O_DIRECTORY);
+		up = open_up(fs, fd);
 		close(fd);
 		fd = up;
 		if (fd < 0)
@@ -48,21 +64,47 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 	return false;
 }
 
-static int open_parent(const struct vfs_op *op, struct posix_fs *fs,
-		       struct posix_node *dir)
+/* Returns @fd if it is in the tree, else closes it.  Takes -errno, too. */
+static int keep_inside(const struct posix_fs *fs, int fd)
 {
-	int fd, check;
+	int check;
 
-	if (!posix_may_block(op, fs))
-		return -EAGAIN;
-	fd = openat(dir->fd, "..", POSIX_OPEN_NAME | O_DIRECTORY);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	check = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	posix_cred_server(fs);
 	if (check >= 0 && beneath_root(fs, check))
 		return fd;
 	close(fd);
+	return -EXDEV;
+}
+
+/* Where something is mounted on a directory that @dir is in. */
+static int open_covered_parent(struct posix_fs *fs, struct posix_node *dir)
+{
+	int at = posix_covered_bare(fs, dir), fd;
+
+	if (at < 0)
+		return at;
+	fd = keep_inside(fs, open_up(fs, at));
+	close(at);
+	return fd < 0 ? fd : posix_covered_back(fs, fd);
+}
+
+static int open_parent(const struct vfs_op *op, struct posix_fs *fs,
+		       struct posix_node *dir)
+{
+	int fd;
+
+	if (!posix_may_block(op, fs))
+		return -EAGAIN;
+	fd = open_up(fs, dir->fd);
+	posix_cred_server(fs);
+	fd = keep_inside(fs, fd);
+	if (fd != -EXDEV)
+		return fd;
+	fd = open_covered_parent(fs, dir);
+	if (fd >= 0)
+		return fd;
 	stat_inc(posix_escape);
 	return -EACCES;
 }
@@ -210,7 +252,7 @@ int posix_lookup(struct vfs_op *op)
 		op->has_dir_attr = true;
 	}
 	if (err == -EXDEV)
-		return posix_covered_lookup(op, l.name.s);
+		return posix_covered_lookup(op, l.name.s, &l.dir_st);
 	if (err < 0)
 		return err;
 	if (op->attr)

@@ -44,7 +44,9 @@ is_listed() { showmount -e --no-headers 192.0.2.1 | grep "^$1 "; }
 made()
 {
 	local child
-	mkdir -p "$top"/{named,tmp} "$plain"/{hidden,below}
+	mkdir -p "$top"/{named,tmp} "$plain"/{hidden,below}/low/deep
+	echo under the mount | tee "$plain"/{hidden,below}/{,low/deep/}under
+	chmod 700 "$plain/hidden/low"
 	disk ext4 "$top/disk"
 	disk btrfs "$top/btr"
 	disk btrfs "$bare"
@@ -123,13 +125,25 @@ steps()
 	say cat "${children[@]/%//seed}"
 }
 
-# Without crossmnt: mount points are empty directories, whose mode and size only
-# the kernel's server knows; subvolumes are there.
+# Without crossmnt: the directories below the mounts; subvolumes are there.
 steps_without()
 {
-	say sh -c 'ls -l > /dev/null'
-	say ls -A . hidden below
-	say cat hidden/seed below/seed
+	local child
+	say ls -lRnA --time-style=+
+	say ls -aiR
+	all
+	for child in hidden below; do
+		say cat $child/{seed,under,low/deep/under}
+		say sh -c "cd $child/low/deep && ls -A .. ../.. ../../.."
+		say sh -c "echo new > $child/new; cat $child/new"
+		say mkdir $child/dir
+		say mv $child/new moved
+		say mv moved $child/dir/moved
+		say ln $child/dir/moved link
+		say rmdir $child
+		list . $child $child/dir
+		say rm -r link $child/dir
+	done
 }
 steps_bare()
 {
@@ -157,6 +171,11 @@ did()
 	{
 		seen_as "$1" "$top" steps
 		seen_as "$1" "$plain" steps_without
+		# The kernel's server, too, keeps what it does not enter.
+		umount -l "$plain/hidden"
+		seen_as "$1" "$plain" steps_without
+		mount -t tmpfs -o size=16M tree "$plain/hidden"
+		echo seed > "$plain/hidden/seed"
 		seen_as "$1" "$bare" steps_bare
 		showmount -e --no-headers 192.0.2.1 | LC_ALL=C sort |
 			grep "^$top\|^$bare\|^$plain"

@@ -71,6 +71,7 @@ static void bring_up(struct raw *r, struct fabric_conn *c)
 	struct fabric_queues q = { 16, RAW_RECVS, 4 };
 
 	r->conn = c;
+	r->dev = c->dev;
 	c->upper = r;
 	c->established = established;
 	c->closed = closed;

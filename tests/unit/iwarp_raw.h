@@ -34,6 +34,7 @@ struct raw {
 	struct loop	*loop;
 	struct fabric_listener *listener;
 	_Atomic(struct fabric_conn *) conn;
+	struct fabric_device	*dev;	/* of the last one, once it is closed */
 	struct fabric_info info;	/* as of established() */
 	bool		 reject;	/* who asks */
 	int		 talker;	/* the socket of a peer that sends

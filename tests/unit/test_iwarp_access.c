@@ -20,9 +20,9 @@ static void open_device(void)
 
 	raw_open(&raw, NULL);
 	fd = raw_hello(&raw, REQ_SIW);
-	device = atomic_load(&raw.conn)->dev;
 	close(fd);
 	wait_sem(&raw.closed);
+	device = raw.dev;
 }
 
 static void broken(struct ddp_header h, enum term code, const char *counter)

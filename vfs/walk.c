@@ -146,9 +146,17 @@ static int enter(const struct walk_client *c, struct walk *w, struct export *in,
 		export_put(in);
 		return err;
 	}
-	export_put(w->exp);
+	w->was = w->exp;
 	w->exp = in;
 	return 0;
+}
+
+/* After the last node of the export before: without it their tree may go. */
+static void leave_export(struct walk *w)
+{
+	if (w->was)
+		export_put(w->was);
+	w->was = NULL;
 }
 
 /* The way leads on in another file system, at w->at.  -EAGAIN: that, or a name
@@ -297,8 +305,11 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 	struct way way = { .c = c, .to = w, .left = way.text };
 	int err;
 
-	if (w->at.path)
-		return open_child(c, w);
+	if (w->at.path) {
+		err = open_child(c, w);
+		leave_export(w);
+		return err;
+	}
 	err = take_up(&way, path);
 	if (err < 0)
 		return err;
@@ -308,6 +319,7 @@ int walk_to(const struct walk_client *c, struct xdr_view path, struct walk *w,
 		*out = way.node;
 	else
 		vfs_node_put(way.node);
+	leave_export(w);
 	return err;
 }
 

@@ -22,18 +22,24 @@ nfs_fh3 space_keep(nfs_fh3 fh)
 	return fh;
 }
 
-int space_status(nfs_fh3 fh)
+int space_status_once(nfs_fh3 fh)
 {
 	GETATTR3args a = { .object = fh };
 	GETATTR3res r;
 
-	for (int i = 0; i < 100; i++) {
-		nfs_call(&root, getattr, &a, &r);
-		if (r.status != NFS3ERR_JUKEBOX)
-			break;
-		usleep(20000);
-	}
+	nfs_call(&root, getattr, &a, &r);
 	return r.status;
+}
+
+int space_status(nfs_fh3 fh)
+{
+	int status = space_status_once(fh);
+
+	for (int i = 1; i < 100 && status == NFS3ERR_JUKEBOX; i++) {
+		usleep(20000);
+		status = space_status_once(fh);
+	}
+	return status;
 }
 
 int space_mnt(const char *path, nfs_fh3 *fh)

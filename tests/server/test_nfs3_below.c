@@ -171,6 +171,25 @@ TEST(the_directory_below_a_mount_is_shown)
 	ck_assert(nfs_same_fh(walk_to("m/.."), top));
 }
 
+/* Another one would be a directory of its own for a moment. */
+TEST(a_late_helper_gives_no_other_directory)
+{
+	int ends[2];
+	nfs_fh3 m;
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    ends), 0);
+	helper_use(ends[0], 10);
+	begin("posix", "");
+	if (!opens_handles())
+		return;
+	ck_assert_int_eq(try_lookup(top, "m", &m), NFS3ERR_JUKEBOX);
+	/* A helper that is gone stays so. */
+	close(ends[1]);
+	ck_assert_int_eq(try_lookup(top, "m", &m), NFS3_OK);
+	ck_assert_uint_eq(nfs_attr(m).mode & 07777, 0555);
+}
+
 static int count_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");

@@ -100,6 +100,11 @@ static int covered_attr(struct posix_fs *fs, const struct covered *c,
 	return 0;
 }
 
+static bool is_part(struct posix_node *dir, const struct statx *sx)
+{
+	return posix_mount_id(sx) == posix_fs_of(dir)->mount;
+}
+
 static int describe(struct posix_node *dir, const char *name,
 		    const struct statx *sx, struct vfs_child *out)
 {
@@ -114,30 +119,38 @@ static int describe(struct posix_node *dir, const char *name,
 	if (asprintf(&out->path, "%s/%s", len > 1 ? path : "", name) < 0)
 		return -ENOMEM;
 	out->mark = posix_mark(sx);
-	out->is_part = posix_mount_id(sx) == posix_fs_of(dir)->mount;
+	out->is_part = is_part(dir, sx);
 	return 0;
 }
 
 /* ---- in a copy of the mount */
 
 /* An O_PATH descriptor of the directory @fd there, or -errno. */
-static int open_bare(int fd)
+static int open_bare(const struct posix_fs *fs, int fd)
 {
 	struct helper_message m = { .task = HELPER_BARE };
-	int bare, err = helper_ask(&m, fd, &bare);
+	int bare, err;
 
+	/* Without openat2(), ".." could not be kept in the mount. */
+	if (!fs->by_handle || fs->no_openat2)
+		return -EOPNOTSUPP;
+	err = helper_ask(&m, fd, &bare);
 	if (err < 0)
 		return err;
 	return bare < 0 ? -EMFILE : bare;
+}
+
+bool posix_covered_passes(int err)
+{
+	return err == -ETIMEDOUT || err == -EMFILE || err == -ENFILE ||
+	       err == -ENOMEM;
 }
 
 int posix_covered_bare(struct posix_fs *fs, struct posix_node *dir)
 {
 	int bare, root, fd;
 
-	if (!fs->by_handle)
-		return -EOPNOTSUPP;
-	bare = open_bare(fs->root->fd);
+	bare = open_bare(fs, fs->root->fd);
 	if (bare < 0)
 		return bare;
 	root = openat(bare, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -167,7 +180,7 @@ static int handle_below(struct posix_node *dir, const char *name,
 			struct vfs_handle *h)
 {
 	struct posix_fs *fs = posix_fs_of(dir);
-	int fd, bare = open_bare(dir->fd);
+	int fd, bare = open_bare(fs, dir->fd);
 	struct stat st;
 	int err;
 
@@ -198,8 +211,6 @@ static int find_below(const struct vfs_op *op, const char *name,
 	struct stat now;
 	int err = 0;
 
-	if (!fs->by_handle)
-		return -EOPNOTSUPP;
 	if (posix_dentry_find(fs, dir, dir_st, name, &h))
 		keep = false;
 	else
@@ -237,8 +248,13 @@ int posix_covered_lookup(struct vfs_op *op, const char *name,
 	int err;
 
 	err = posix_stat_mount(dir->fd, name, &sx);
-	if (err == 0 && !(op->child && op->child->below &&
-			  find_below(op, name, dir_st, &n) == 0))
+	if (err < 0)
+		return err;
+	/* A subvolume covers nothing. */
+	err = op->child && op->child->below && !is_part(dir, &sx) ?
+	      find_below(op, name, dir_st, &n) : -EOPNOTSUPP;
+	/* Another directory must not be there for a moment. */
+	if (err < 0 && !posix_covered_passes(err))
 		err = make_empty(dir, name, &sx, &n);
 	if (err < 0)
 		return err;

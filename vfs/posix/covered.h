@@ -16,6 +16,8 @@ int  posix_covered_lookup(struct vfs_op *op, const char *name,
 /* Opens @dir where nothing is mounted on the tree, so that no mount covers its
  * "..": an O_PATH descriptor, or -errno. */
 int  posix_covered_bare(struct posix_fs *fs, struct posix_node *dir);
+/* True if @err of these may be none a moment later. */
+bool posix_covered_passes(int err);
 /* Opens the directory @fd, of there, in the tree.  Takes @fd. */
 int  posix_covered_back(struct posix_fs *fs, int fd);
 /* True if @h is the handle of an empty directory in a mount point's place. */

@@ -67,15 +67,16 @@ static bool beneath_root(const struct posix_fs *fs, int fd)
 /* Returns @fd if it is in the tree, else closes it.  Takes -errno, too. */
 static int keep_inside(const struct posix_fs *fs, int fd)
 {
-	int check;
+	int check, err;
 
 	if (fd < 0)
 		return fd;
 	check = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (check >= 0 && beneath_root(fs, check))
 		return fd;
+	err = check < 0 ? -errno : -EXDEV;
 	close(fd);
-	return -EXDEV;
+	return err;
 }
 
 /* Where something is mounted on a directory that @dir is in. */
@@ -103,7 +104,7 @@ static int open_parent(const struct vfs_op *op, struct posix_fs *fs,
 	if (fd != -EXDEV)
 		return fd;
 	fd = open_covered_parent(fs, dir);
-	if (fd >= 0)
+	if (fd >= 0 || posix_covered_passes(fd))
 		return fd;
 	stat_inc(posix_escape);
 	return -EACCES;

@@ -58,7 +58,8 @@ static void parcel_init(struct parcel *p, struct helper_message *m)
 	p->head.msg_iov = &p->iov;
 	p->head.msg_iovlen = 1;
 	p->head.msg_control = p->room;
-	p->head.msg_controllen = sizeof(p->room);
+	/* The room for two: the second one would not be closed. */
+	p->head.msg_controllen = CMSG_LEN(sizeof(int));
 }
 
 /* @fd -1: sends no descriptor. */
@@ -95,7 +96,7 @@ static ssize_t recv_message(int sock, struct helper_message *m, int *fd)
 	} while (n < 0 && errno == EINTR);
 	*fd = -1;
 	c = n > 0 ? CMSG_FIRSTHDR(&p.head) : NULL;
-	if (c && c->cmsg_type == SCM_RIGHTS)
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
 	return n;
 }

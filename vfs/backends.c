@@ -55,8 +55,10 @@ static int mount_over(const struct vfs_config *config, struct vfs_fs **out)
 	(*out)->ops = ops;
 	(*out)->filter = (void *)(uintptr_t)c.options;
 	err = ops->attach(&c, *out);
-	if (err != 0)
+	if (err != 0) {
+		(*out)->ops = below;	/* no function of the filter's */
 		below->unmount(*out);
+	}
 	return err;
 }
 

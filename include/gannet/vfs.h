@@ -414,8 +414,8 @@ struct vfs_ops {
 	 * vfs_fail() or the errno's.
 	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
-	/* Frees the tree.  All nodes have been put, and no operation runs.  On
-	 * the thread of mount; may block. */
+	/* Frees the tree.  The server has put all nodes, and no operation
+	 * runs.  On the thread of mount; may block. */
 	void (*unmount)(struct vfs_fs *fs);
 	/* True if @path, of vfs_config or another one, leads to the tree now.
 	 * Asked at a reload, and for `mountpoint`, on the thread of mount; may

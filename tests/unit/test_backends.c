@@ -60,6 +60,64 @@ static const struct vfs_ops *delay_over_mem(struct backends **b)
 	return backends_over(*b, &delay_filter, &mem_vfs_ops);
 }
 
+/* ---- a filter that refuses its options */
+
+static const struct vfs_ops lower;
+static bool unmounted;
+
+static void free_none(struct vfs_node *n)
+{
+	(void)n;
+	ck_abort_msg("there is no node");
+}
+
+static int lower_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	static struct vfs_fs fs;
+
+	(void)config;
+	fs = (struct vfs_fs){ .ops = &lower };
+	*out = &fs;
+	return 0;
+}
+
+static void lower_unmount(struct vfs_fs *fs)
+{
+	ck_assert_ptr_eq(fs->ops, &lower);
+	unmounted = true;
+}
+
+static const struct vfs_ops lower = {
+	.version = GANNET_VFS_VERSION, .name = "lower",
+	.mount = lower_mount, .unmount = lower_unmount, .node_free = free_none,
+};
+
+static int refuse(const struct vfs_config *config, struct vfs_fs *fs)
+{
+	(void)config;
+	(void)fs;
+	return -EPERM;
+}
+
+TEST(a_filter_that_fails_to_attach_is_out_of_the_tree_it_left)
+{
+	static const struct vfs_ops refusing = {
+		.version = GANNET_VFS_VERSION, .name = "refusing",
+		.attach = refuse, .node_free = free_none,
+	};
+	struct vfs_config config = { 0 };
+	struct backends *b;
+	struct vfs_fs *fs;
+
+	ck_assert_int_eq(backends_create(&b), 0);
+	ck_assert_int_eq(backends_add(b, &lower), 0);
+	ck_assert_int_eq(backends_add(b, &refusing), 0);
+	config.ops = backends_over(b, &refusing, &lower);
+	ck_assert_int_eq(config.ops->mount(&config, &fs), -EPERM);
+	ck_assert(unmounted);
+	backends_destroy(b);
+}
+
 static struct vfs_suite_params rows[] = {
 	{
 		.ops = &mem_vfs_ops,
@@ -95,7 +153,7 @@ static struct vfs_suite_params rows[] = {
 int main(void)
 {
 	struct backends *b;
-	int failed = 0;
+	int failed = run_tests();
 
 	rows[ARRAY_SIZE(rows) - 1].ops = delay_over_mem(&b);
 	rows[1].as_anyone = posix_cred_probe();

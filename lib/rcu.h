@@ -5,7 +5,7 @@
  * liburcu's library is not instrumented and its atomics are assembly, so
  * ThreadSanitizer can't see that a reader's section ends before a grace
  * period does, or that a node was filled in before it was published.  These
- * wrappers say so; without TSan they are the plain calls.
+ * wrappers say so; without TSan they are the plain operations.
  *
  * Pointers that are published are C11 atomics: store with release, load
  * with acquire.  Nodes in a cds_lfht: rcu_published() before the add,
@@ -37,9 +37,12 @@
 #endif
 
 /*
- * The inline forms, which liburcu offers to programs of any licence: three
- * calls into libraries less for a section.  TSan must not see their accesses,
- * whose other side is the library's.
+ * The begin of a section is inlined, which saves two calls into libraries.  It
+ * and what it calls have at most ten lines each, and liburcu's header lets
+ * programs of any licence have them.  The end stays a call, since it may wake a
+ * thread, by longer functions.  A program is built anew for each release of
+ * liburcu, as that header asks.  TSan must not see the accesses, whose other
+ * side is the library's.
  */
 static inline void rcu_enter(void)
 {
@@ -54,10 +57,8 @@ static inline void rcu_exit(void)
 {
 #ifdef GANNET_TSAN
 	rcu_published(&synchronize_rcu);
-	rcu_read_unlock();
-#else
-	_urcu_memb_read_unlock();
 #endif
+	rcu_read_unlock();
 }
 
 /* Waits until every section that runs now has ended.  Not in one. */

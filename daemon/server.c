@@ -186,8 +186,9 @@ static void listen_for_one(struct server *s, const struct program_row *row,
 	if (!err)
 		err = try_listener(s, &udp, row->port, &at);
 	if (err)
-		log_info("%s: port %u can't be used: %s: clients need the "
-			 "mount options port=, mountport= and nolock",
+		log_info("%s: port %u can't be used for TCP and UDP: %s: "
+			 "clients need the mount options port=, mountport= "
+			 "and nolock",
 			 prog->name, row->port, strerror(-err));
 	else
 		log_info("no rpcbind runs: clients are told ports at port %u",

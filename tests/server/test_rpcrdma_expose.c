@@ -363,6 +363,26 @@ TEST(a_listener_that_stops_waits_for_what_is_still_to_be_read)
 	close_all();
 }
 
+static bool one_late(void *arg)
+{
+	return since(2) == 1;
+}
+
+TEST(a_stopped_listener_takes_back_what_nobody_reads)
+{
+	struct rig_options o = on;
+
+	o.rdma.expose_ms = 50;
+	open_all(&o);
+	ask_exposed(5, OP_LONG);
+	rig.listener->ops->stop(rig.listener);
+	peer_wait_down(&peer);
+	/* Counted when the connection may be down already. */
+	wait_until(one_late, NULL);
+	ck_assert(no_buffer_is_out(NULL));
+	close_all();
+}
+
 TEST(no_more_bytes_are_exposed_than_may_be)
 {
 	struct rig_options o = on;

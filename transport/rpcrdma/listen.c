@@ -258,7 +258,6 @@ static void rpcrdma_listener_stop(struct xprt_listener *base)
 	if (!first)
 		return;
 	fabric_unlisten(l->fl);
-	loop_call(l->env.loops[0], stop_sweep, l);
 	for_each_conn(l, rpcrdma_conn_drain);
 }
 
@@ -287,6 +286,8 @@ static void rpcrdma_listener_free(struct xprt_listener *base)
 	struct rpcrdma_listener *l = of(base);
 
 	rpcrdma_listener_stop(base);
+	/* Not before: what drains needs the sweep's bounds of time. */
+	loop_call(l->env.loops[0], stop_sweep, l);
 	for_each_conn(l, abandon);
 	xprt_gate_wait(&l->gate);
 	rpcrdma_listener_destroy(l);

@@ -121,6 +121,20 @@ static int reach(struct peer *p, enum fabric_opcode opcode,
 	return a.status;
 }
 
+/* A Send With Invalidate, of no bytes.  It may be done before it is refused. */
+static void invalidate(struct peer *p, uint32_t handle)
+{
+	struct access a = { .op.done = access_done };
+	struct fabric_wr wr = {
+		.opcode = FABRIC_SEND_INV, .op = &a.op, .invalidate = handle,
+	};
+
+	sem_init(&a.done, 0, 0);
+	ck_assert_int_eq(fabric_post(p->fc, &wr), 0);
+	wait_sem(&a.done);
+	sem_destroy(&a.done);
+}
+
 /* Reads the reply into mem, and returns its length. */
 static uint32_t read_all(void)
 {
@@ -235,6 +249,11 @@ TEST(no_other_connection_can_read_a_reply)
 	peer_open(&other, &rig, NULL);
 	peer_wait_up(&other);
 	ck_assert_int_lt(reach(&other, FABRIC_READ, seg, mem), 0);
+	peer_wait_down(&other);
+	peer_close(&other);
+	peer_open(&other, &rig, NULL);
+	peer_wait_up(&other);
+	invalidate(&other, seg.handle);
 	peer_wait_down(&other);
 	peer_close(&other);
 	ck_assert_uint_eq(read_all(), 8 + LONG + 3);

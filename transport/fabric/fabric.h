@@ -349,9 +349,9 @@ static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
 }
 
 /*
- * Lets the peer of @c alone reach the memory (RFC 8166 section 8.1.1), before
- * anybody is told its handle.  Where the provider can't, all connections of the
- * device still do.
+ * Lets the peer of @c alone reach the memory (RFC 8166 section 8.1.1) and
+ * invalidate its handle, before anybody is told that.  Where the provider
+ * can't, all connections of the device still do.
  */
 static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 {

@@ -229,7 +229,8 @@ void iwarp_mr_unlock(struct iwarp_device *d);
 enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out);
-bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag);
+/* Without it.  False: the peer of @c has no such handle. */
+bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag);
 
 /* tx.c: the sender's */
 void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc);

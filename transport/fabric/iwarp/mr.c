@@ -145,25 +145,29 @@ void iwarp_mr_unlock(struct iwarp_device *d)
 	pthread_rwlock_unlock(&d->mr_lock);
 }
 
-static struct iwarp_mr *lookup(struct iwarp_device *d, uint32_t stag)
+/* The one that the peer of @c may use, or NULL. */
+static struct iwarp_mr *lookup(const struct iwarp_conn *c, uint32_t stag)
 {
+	struct iwarp_device *d = &c->provider->device;
 	unsigned slot = (stag >> KEY_BITS) - 1;
 	struct iwarp_mr *mr;
 
 	if (slot >= d->nslots)
 		return NULL;
 	mr = d->mrs[slot];
-	return mr && mr->mr.rkey == stag && !mr->invalidated ? mr : NULL;
+	if (!mr || mr->mr.rkey != stag || mr->invalidated)
+		return NULL;
+	return mr->only && mr->only != &c->conn ? NULL : mr;
 }
 
 enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out)
 {
-	struct iwarp_mr *mr = lookup(&c->provider->device, stag);
+	struct iwarp_mr *mr = lookup(c, stag);
 	uint64_t start, end;
 
-	if (!mr || (mr->only && mr->only != &c->conn))
+	if (!mr)
 		return IWARP_NO_STAG;
 	if (!(mr->access & access))
 		return IWARP_ACCESS;
@@ -176,12 +180,13 @@ enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 	return IWARP_OK;
 }
 
-bool iwarp_mr_invalidate(struct iwarp_device *d, uint32_t stag)
+bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag)
 {
+	struct iwarp_device *d = &c->provider->device;
 	struct iwarp_mr *mr;
 
 	pthread_rwlock_wrlock(&d->mr_lock);
-	mr = lookup(d, stag);
+	mr = lookup(c, stag);
 	if (mr)
 		mr->invalidated = true;
 	pthread_rwlock_unlock(&d->mr_lock);

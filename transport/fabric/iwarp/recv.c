@@ -225,7 +225,7 @@ static enum term invalidate(struct rdmap *r, uint32_t stag)
 {
 	struct iwarp_conn *c = iwarp_conn_of(r);
 
-	if (iwarp_mr_invalidate(&c->provider->device, stag))
+	if (iwarp_mr_invalidate(c, stag))
 		return TERM_NONE;
 	stat_inc(iwarp_bad_invalidate);
 	return TERM_RDMAP_INVALIDATE;

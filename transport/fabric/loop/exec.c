@@ -123,8 +123,7 @@ static int deliver(struct end *e, const struct fabric_wr *wr)
 	if (l->recv->has_invalidated) {
 		exec_add(p, &p->counts.invalidates);
 		l->recv->invalidated = wr->invalidate;
-		if (!loop_mr_invalidate(device_of(e->link, !e->side),
-					wr->invalidate)) {
+		if (!loop_mr_invalidate(&peer->base, wr->invalidate)) {
 			exec_add(p, &p->counts.refused);
 			l->status = -EIO;
 			return -EREMOTEIO;

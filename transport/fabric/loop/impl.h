@@ -132,7 +132,8 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
  * device's registrations is held. */
 void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
 		     uint64_t offset, uint64_t len, unsigned access);
-bool loop_mr_invalidate(struct device *d, uint32_t handle);
+/* Without it.  False: the peer of @c has no such handle. */
+bool loop_mr_invalidate(const struct fabric_conn *c, uint32_t handle);
 
 /* end.c */
 int loop_end_create(struct link *link, enum side side, struct end **out);

@@ -130,31 +130,38 @@ bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 	return ok;
 }
 
-void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
-		     uint64_t offset, uint64_t len, unsigned access)
+/* The one that the peer of @c may use for one of @access, or NULL. */
+static struct mr *find_remote(const struct fabric_conn *c, uint32_t handle,
+			      unsigned access)
 {
 	struct device *d = container_of(c->dev, struct device, base);
 	struct mr *mr = loop_mr_find(d, handle);
 
-	if (!mr || mr->invalidated || (mr->only && mr->only != c) ||
-	    !(mr->access & access) ||
-	    !loop_mr_covers(mr, offset, len))
+	if (!mr || mr->invalidated || !(mr->access & access))
+		return NULL;
+	return mr->only && mr->only != c ? NULL : mr;
+}
+
+void *loop_mr_remote(const struct fabric_conn *c, uint32_t handle,
+		     uint64_t offset, uint64_t len, unsigned access)
+{
+	struct mr *mr = find_remote(c, handle, access);
+
+	if (!mr || !loop_mr_covers(mr, offset, len))
 		return NULL;
 	return (uint8_t *)mr->base.addr +
 	       (offset - (uintptr_t)mr->base.addr);
 }
 
-bool loop_mr_invalidate(struct device *d, uint32_t handle)
+bool loop_mr_invalidate(const struct fabric_conn *c, uint32_t handle)
 {
+	struct device *d = container_of(c->dev, struct device, base);
 	struct mr *mr;
-	bool ok;
 
 	pthread_rwlock_wrlock(&d->mr_lock);
-	mr = loop_mr_find(d, handle);
-	ok = mr && !mr->invalidated &&
-	     (mr->access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE));
-	if (ok)
+	mr = find_remote(c, handle, FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE);
+	if (mr)
 		mr->invalidated = true;
 	pthread_rwlock_unlock(&d->mr_lock);
-	return ok;
+	return mr;
 }

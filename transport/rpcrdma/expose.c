@@ -235,9 +235,10 @@ bool rpcrdma_expose_take(struct rpcrdma_exposures *x, const uint8_t *data,
 	mutex_lock(&x->lock);
 	e = settle_done(x, xid);
 	if (e) {
-		/* Only now the peer has the reply. */
+		/* Only now the peer has the reply; its Send need not be done,
+		 * and so not be counted. */
 		xprt_note_sent(&exposed_call(x, e)->msg,
-			       rpcrdma_conn_position(x->conn));
+			       MAX(rpcrdma_conn_position(x->conn), 1u));
 		if (close_exposure(x, e))
 			call = exposed_call(x, e);
 	}

@@ -292,3 +292,33 @@ TEST(rdma_error_is_an_error_of_its_own)
 	ck_assert_int_eq(status(), -EREMOTEIO);
 	ck_assert_uint_eq(q.errcode, RPCRDMA_ERR_CHUNK);
 }
+
+static unsigned closes;
+
+static int post(struct fabric_conn *c, struct fabric_wr *chain)
+{
+	return -ENOMEM;
+}
+
+static void count_close(struct fabric_conn *c)
+{
+	closes++;
+}
+
+TEST(an_rdma_done_that_can_not_be_sent_ends_the_connection)
+{
+	static const struct fabric_ops full = {
+		.post = post, .close = count_close };
+	struct fabric_conn fc = { .ops = &full };
+	struct rpcrdma_fetches all = { .fc = &fc };
+	uint8_t done[RPCRDMA_DONE_LEN];
+
+	closes = 0;
+	ck_assert_int_eq(rpcrdma_fetches_init(&all, 1), 0);
+	rpcrdma_fetches_place(&all, done, 0);
+	rpcrdma_fetch_ack(&all.fetch[0], XID);
+	ck_assert_uint_eq(closes, 1);
+	ck_assert(!all.fetch[0].acking);
+	ck_assert_uint_eq(rpcrdma_fetches_owed(&all), 0);
+	rpcrdma_fetches_fini(&all);
+}

@@ -179,6 +179,8 @@ void rpcrdma_fetch_ack(struct rpcrdma_fetch *f, uint32_t xid)
 		.op = &f->ack_op, .sge = &f->ack_sge, .nsge = 1 };
 	f->acking = fabric_post(f->all->fc, &f->ack_wr) == 0;
 	f->all->acks += f->acking;
+	if (!f->acking)
+		fabric_close(f->all->fc);
 }
 
 void rpcrdma_fetch_cancel(struct rpcrdma_fetch *f)

@@ -322,3 +322,20 @@ TEST(an_rdma_done_that_can_not_be_sent_ends_the_connection)
 	ck_assert_uint_eq(rpcrdma_fetches_owed(&all), 0);
 	rpcrdma_fetches_fini(&all);
 }
+
+TEST(there_is_a_credit_however_short_the_queues)
+{
+	static const struct fabric_limits limits[] = {
+		{ .max_wr = 2, .max_recv = 100 },
+		{ .max_wr = 100, .max_recv = SPARE_RECVS },
+		{ .max_wr = 100, .max_recv = SPARE_RECVS / 2 },
+	};
+	struct rpcrdma_requester_options o;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
+		o = (struct rpcrdma_requester_options){
+			.credits = 32, .read_read = true };
+		request_fit_queues(&o, &limits[i]);
+		ck_assert_uint_eq(o.credits, 1);
+	}
+}

@@ -17,10 +17,15 @@ void request_fill_defaults(struct rpcrdma_requester_options *o)
 void request_fit_queues(struct rpcrdma_requester_options *o,
 			const struct fabric_limits *limits)
 {
+	unsigned others;
+
 	o->back_credits = MIN(o->back_credits, limits->max_recv / 4);
 	o->back_credits = MIN(o->back_credits, limits->max_wr / 4);
+	others = MIN(o->back_credits + SPARE_RECVS, limits->max_recv);
 	o->credits = MIN(o->credits, (limits->max_wr - o->back_credits) /
 				     FETCH_STEPS(*o));
-	o->credits = MIN(o->credits, limits->max_recv - o->back_credits -
-				     SPARE_RECVS);
+	o->credits = MIN(o->credits, limits->max_recv - others);
+	/* Without one no call would ever be sent; where there is no room for it
+	 * either, fabric_setup() fails. */
+	o->credits = MAX(o->credits, 1u);
 }

@@ -89,7 +89,8 @@ static void listen_on(struct doors *d, enum door door, bool read_read)
 void doors_open(struct doors *d, const struct harness_config *config)
 {
 	const struct iwarp_options reserved = { .reserved_port = true };
-	const struct loop_fabric_options in_order = { 0 };
+	const struct loop_fabric_options in_order = {
+		.passive.max_resp_depth = config ? config->resp_depth : 0 };
 
 	memset(d, 0, sizeof(*d));
 	log_threshold = LOG_LEVEL_ERR;

@@ -38,6 +38,8 @@ struct harness_config {
 	size_t		      reply_bytes;	/* 1 MiB */
 	bool		      rdma_mount;	/* MOUNT over RDMA, too */
 	bool		      read_read;	/* doors: replies are exposed */
+	unsigned	      resp_depth;	/* doors: Reads that the loop
+						 * fabric answers */
 	const struct rpc_flavor *const *flavors;	/* rpc_flavors */
 	struct nfs3_config    nfs3;	/* its exports are set here */
 	struct nlm_config     nlm;	/* the same */

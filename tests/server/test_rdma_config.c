@@ -27,15 +27,15 @@ static void is_up(void *arg)
 	sem_post(arg);
 }
 
-static void open_door_of(enum door door, bool read_read,
-			 const struct rpcrdma_requester_options *options)
+static void open_door_with(enum door door, struct harness_config hc,
+			   const struct rpcrdma_requester_options *options)
 {
 	char exports[2048];
 	size_t len = 0;
 	struct rpcrdma_requester_options o = *options;
-	struct harness_config hc = { .exports = exports, .rdma_mount = true,
-				     .read_read = read_read };
 
+	hc.exports = exports;
+	hc.rdma_mount = true;
 	for (int i = 0; i < 20; i++)
 		len += (size_t)snprintf(exports + len, sizeof(exports) - len,
 			"/an-export-with-a-name-of-some-length-%02d "
@@ -51,6 +51,14 @@ static void open_door_of(enum door door, bool read_read,
 			(struct sockaddr *)&d.listener[door]->local, d.client,
 			&o, &c.peer), 0);
 	wait_sem(&c.connected);
+}
+
+static void open_door_of(enum door door, bool read_read,
+			 const struct rpcrdma_requester_options *options)
+{
+	const struct harness_config hc = { .read_read = read_read };
+
+	open_door_with(door, hc, options);
 }
 
 static void open_door(enum door door,
@@ -134,6 +142,19 @@ TEST_LOOP(clients_are_told_how_many_reads_are_answered, DOOR_IWARP, NDOORS)
 	ck_assert_uint_eq(xdr_get_u32(&c.in), 4096);
 	ck_assert_uint_eq(xdr_get_u32(&c.in), 4);
 	ck_assert_uint_eq(xdr_get_u32(&c.in), 16);
+	close_door();
+}
+
+TEST(clients_are_told_of_no_more_reads_than_the_device_answers)
+{
+	const struct harness_config hc = { .read_read = true,
+					   .resp_depth = 3 };
+
+	open_door_with(DOOR_LOOP, hc, &silent);
+	ck_assert_uint_eq(configure(4096, 4096, 16), RPC_SUCCESS);
+	xdr_get_u32(&c.in);
+	xdr_get_u32(&c.in);
+	ck_assert_uint_eq(xdr_get_u32(&c.in), 3);
 	close_door();
 }
 

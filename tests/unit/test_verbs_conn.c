@@ -155,6 +155,7 @@ TEST_LOOP(iwarp_has_its_own_limits, 0, 2)
 	ck_assert_int_eq(l->open_sinks, _i);
 	ck_assert_uint_eq(l->max_wr, 1000);
 	ck_assert_uint_eq(l->max_read_depth, 12);
+	ck_assert_uint_eq(l->max_resp_depth, 16);
 	ck_assert_uint_eq(l->max_private, 56);
 	ck_assert_int_eq(conn->info.remote_inv, _i);
 	if (_i)

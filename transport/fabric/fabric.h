@@ -111,7 +111,8 @@ struct fabric_limits {
 	unsigned max_read_sge;		/* of a Read: 1 on iWARP adapters */
 	unsigned max_wr;		/* deepest send queue */
 	unsigned max_recv;		/* deepest Receive queue */
-	unsigned max_read_depth;	/* Reads in flight (ORD) */
+	unsigned max_read_depth;	/* Reads in flight (ORD), */
+	unsigned max_resp_depth;	/* and the peer's to us (IRD) */
 	unsigned max_private;		/* bytes of private data we can send */
 	/*
 	 * Each Read tells the peer the handle of its sink, and the peer may

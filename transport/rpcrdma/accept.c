@@ -236,7 +236,8 @@ static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 			return -ENOMEM;
 	}
 	if (conn->listener->options.read_read) {
-		conn->reads_taken = EXPOSE_READS;
+		conn->reads_taken = MIN(EXPOSE_READS,
+				conn->fc->dev->limits.max_resp_depth);
 		conn->exposures = rpcrdma_expose_create(conn);
 		if (!conn->exposures)
 			return -ENOMEM;

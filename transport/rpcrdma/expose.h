@@ -8,7 +8,7 @@
 /* Pieces of a reply: head, body, tail. */
 #define EXPOSE_SEGS	3
 /* Reads that a peer may have in flight to us. */
-#define EXPOSE_READS	16
+#define EXPOSE_READS	16u
 
 struct rpcrdma_exposures;
 

@@ -18,6 +18,7 @@ static const struct fabric_limits generous = {
 	.max_wr = 16384,
 	.max_recv = 16384,
 	.max_read_depth = 128,
+	.max_resp_depth = 128,
 	.max_private = 196,
 };
 
@@ -39,6 +40,7 @@ static int loopback_device_init(struct provider *p, enum side side,
 	loopback_limit(&l->max_wr, wanted->max_wr);
 	loopback_limit(&l->max_recv, wanted->max_recv);
 	loopback_limit(&l->max_read_depth, wanted->max_read_depth);
+	loopback_limit(&l->max_resp_depth, wanted->max_resp_depth);
 	loopback_limit(&l->max_private, wanted->max_private);
 	l->open_sinks = wanted->open_sinks;
 	l->sends_unproven = wanted->sends_unproven;
@@ -343,6 +345,7 @@ static int loopback_start(struct fabric_conn *c, const void *data, unsigned len,
 	struct end *e = container_of(c, struct end, base);
 	int err = 0;
 
+	read_depth = MIN(read_depth, c->dev->limits.max_resp_depth);
 	if (len > c->dev->limits.max_private ||
 	    len > sizeof(c->info.private_data)) {
 		loop_violation(e->link->p, "too much private data");

@@ -360,7 +360,7 @@ int verbs_start(struct fabric_conn *conn, const void *private_data,
 		.private_data_len = (uint8_t)MIN(private_len,
 						 VERBS_MAX_PRIVATE),
 		.responder_resources = (uint8_t)MIN(read_depth,
-						    c->dev->max_resp_depth),
+				conn->dev->limits.max_resp_depth),
 		.initiator_depth = (uint8_t)info->read_depth,
 		.retry_count = 7,
 		.rnr_retry_count = 7,	/* for ever */

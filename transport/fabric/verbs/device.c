@@ -85,7 +85,6 @@ static void set_limits(struct verbs_dev *dev,
 	/* RFC 5040 has Send With Invalidate from the beginning. */
 	dev->remote_inv = dev->iwarp || (attr->device_cap_flags &
 					 IBV_DEVICE_MEM_MGT_EXTENSIONS);
-	dev->max_resp_depth = clamp(attr->max_qp_rd_atom, MAX_DEPTH);
 	l->max_wr = wr;
 	l->max_recv = wr;
 	l->max_sge = clamp(attr->max_sge, MAX_SGE);
@@ -97,6 +96,7 @@ static void set_limits(struct verbs_dev *dev,
 	l->blind_refusals = dev->iwarp;
 	l->sends_unproven = dev->iwarp;
 	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
+	l->max_resp_depth = clamp(attr->max_qp_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;
 	dev->post_on_loop = posts_by_system_call(attr);
 	/* Adapters need not allow it for plain registrations. */

@@ -42,7 +42,6 @@ struct verbs_dev {
 	bool			iwarp;
 	bool			remote_inv;
 	bool			post_on_loop;	/* see posts_by_system_call() */
-	unsigned		max_resp_depth;	/* Reads of the peer's to us */
 	struct cds_list_head	conns;	/* with a queue pair; provider's lock */
 
 	/* See async.c. */

@@ -10,8 +10,8 @@
  * while the peer may read them (expose.c).
  *
  * Errors: a reply that fits nowhere, and can't be exposed, becomes ERR_CHUNK.
- * One that can't be sent closes the connection: the requester has to send the
- * call again.
+ * A failed Send closes the connection: the requester has to send the call
+ * again.
  */
 #include "transport/rpcrdma/expose.h"
 

@@ -86,7 +86,7 @@ static void bring_up(struct raw *r, struct fabric_conn *c)
 		ck_assert_int_eq(fabric_post_recv(c, &rr->recv), 0);
 	}
 	/* It fails when the peer has broken a rule; closed() comes then. */
-	if (fabric_start(c, private_data, sizeof(private_data), 0))
+	if (fabric_start(c, private_data, sizeof(private_data), r->read_depth))
 		return;
 }
 

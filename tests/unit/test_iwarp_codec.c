@@ -10,6 +10,7 @@
 #include "tests/unit/iwarp_world.h"
 #include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/crc32c.h"
+#include "transport/fabric/iwarp/marked.h"
 #include "transport/fabric/iwarp/mpa.h"
 
 /* siw's request and our answer, with the private data of RFC 8797. */
@@ -175,17 +176,17 @@ static struct mpa_policy policy = { .ird = 0, .ord = 16 };
 static struct mpa_frame reply;
 static struct mpa_agreed agreed;
 
-static int answer(const char *hex)
+static void answer(const char *hex)
 {
 	ck_assert_int_eq(decode(hex, false), 0);
-	return mpa_answer(&f, &policy, &reply, &agreed);
+	mpa_answer(&f, &policy, &reply, &agreed);
 }
 
 TEST(siw_gets_the_answer_that_it_takes)
 {
 	uint8_t expected[64], out[MPA_MAX_FRAME];
 
-	ck_assert_int_eq(answer(REQ_SIW), 0);
+	answer(REQ_SIW);
 	reply.private_data = private_data;
 	reply.private_len = 8;
 	ck_assert_uint_eq(mpa_encode(&reply, out), unhex(REP_OURS, expected));
@@ -197,10 +198,10 @@ TEST(siw_gets_the_answer_that_it_takes)
 
 TEST(crcs_follow_the_peer_or_the_policy)
 {
-	ck_assert_int_eq(answer(REQ_SIW_P2P), 0);
+	answer(REQ_SIW_P2P);
 	ck_assert(agreed.crc && reply.crc);
 	policy.crc = true;
-	ck_assert_int_eq(answer(REQ_SIW), 0);
+	answer(REQ_SIW);
 	ck_assert(agreed.crc && reply.crc);
 }
 
@@ -208,23 +209,23 @@ TEST(depths_are_the_smaller_ones)
 {
 	policy.ird = 8;
 	/* IRD 5, ORD 3. */
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "00050003"), 0);
+	answer(REQ_KEY "10020004" "00050003");
 	ck_assert_uint_eq(agreed.ord, 5);
 	ck_assert_uint_eq(agreed.ird, 3);
 	ck_assert_uint_eq(reply.ord, 5);
 	ck_assert_uint_eq(reply.ird, 3);
 	/* A peer of which nothing can be read. */
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "00000000"), 0);
+	answer(REQ_KEY "10020004" "00000000");
 	ck_assert_uint_eq(agreed.ord, 0);
 	ck_assert_uint_eq(mpa_read_depth(&f, 16), 0);
 	/* Not negotiated: RFC 6581 section 9.1. */
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "3fff3fff"), 0);
+	answer(REQ_KEY "10020004" "3fff3fff");
 	ck_assert_uint_eq(agreed.ord, 8);
 	ck_assert_uint_eq(agreed.ird, 8);
 	ck_assert_uint_eq(reply.ord, MPA_DEPTH_ANY);
 	ck_assert_uint_eq(reply.ird, MPA_DEPTH_ANY);
 	/* Revision 1 does not say. */
-	ck_assert_int_eq(answer(REQ_SIW_V1), 0);
+	answer(REQ_SIW_V1);
 	ck_assert_uint_eq(agreed.ord, 8);
 	ck_assert(!reply.enhanced);
 	ck_assert_uint_eq(reply.rev, 1);
@@ -233,30 +234,31 @@ TEST(depths_are_the_smaller_ones)
 TEST(an_rtr_is_chosen_from_those_offered)
 {
 	/* A; A+B; A+C; A+D; A+C+D. */
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "80010000"), 0);
+	answer(REQ_KEY "10020004" "80010000");
 	ck_assert(reply.p2p && reply.rtr_write && !reply.rtr_read);
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "c0010000"), 0);
+	answer(REQ_KEY "10020004" "c0010000");
 	ck_assert(reply.p2p && reply.rtr_write && !reply.rtr_send);
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "80018000"), 0);
+	answer(REQ_KEY "10020004" "80018000");
 	ck_assert(reply.p2p && reply.rtr_write);
 	ck_assert_uint_eq(reply.ird, 0);
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "80014000"), 0);
+	answer(REQ_KEY "10020004" "80014000");
 	ck_assert(reply.p2p && reply.rtr_read && !reply.rtr_write);
 	ck_assert_uint_eq(reply.ird, 1);
 	ck_assert_uint_eq(agreed.ird, 1);
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "8001c000"), 0);
+	answer(REQ_KEY "10020004" "8001c000");
 	ck_assert(reply.rtr_write && !reply.rtr_read);
 	/* Without A the others are ignored. */
-	ck_assert_int_eq(answer(REQ_KEY "10020004" "0001c000"), 0);
+	answer(REQ_KEY "10020004" "0001c000");
 	ck_assert(!reply.p2p && !reply.rtr_write && !reply.rtr_read);
 }
 
-TEST(markers_are_refused)
+TEST(markers_are_made_where_the_peer_asks_for_them)
 {
-	ck_assert_int_eq(answer(REQ_KEY "90020004" "00010000"), -EPROTO);
-	ck_assert(reply.reject && !reply.markers);
-	ck_assert_uint_eq(reply.rev, 2);
-	ck_assert(reply.enhanced);
+	answer(REQ_KEY "90020004" "00010000");
+	ck_assert(agreed.markers);
+	ck_assert(!reply.reject && !reply.markers);
+	answer(REQ_KEY "10020004" "00010000");
+	ck_assert(!agreed.markers);
 }
 
 TEST(a_reject_tells_the_depth_that_is_needed)
@@ -296,8 +298,9 @@ TEST(an_initiator_understands_the_answer)
 	ck_assert_uint_eq(agreed.ord, 8);
 	ck_assert_int_eq(conclude(&req, REP_KEY "30020004" "00040010"),
 			 -ECONNREFUSED);
-	ck_assert_int_eq(conclude(&req, REP_KEY "90020004" "00040010"),
-			 -EPROTO);
+	ck_assert(!agreed.markers);
+	ck_assert_int_eq(conclude(&req, REP_KEY "90020004" "00040010"), 0);
+	ck_assert(agreed.markers);
 	ck_assert_int_eq(conclude(&req, REP_KEY "00010000"), -EPROTO);
 	/* It would read more at a time than we take. */
 	ck_assert_int_eq(conclude(&req, REP_KEY "10020004" "00040011"),
@@ -322,6 +325,57 @@ TEST(an_initiator_keeps_to_the_rtr_of_the_answer)
 	req.rtr_read = false;
 	ck_assert_int_eq(conclude(&req, REP_KEY "10020004" "80044010"),
 			 -ENOTSUP);
+}
+
+/* ---- markers */
+
+/* A Send of 24 bytes of zeros, as in RFC 5044 figures 5 and 6. */
+static size_t mark_send(struct marked *m, uint8_t *out, const char *msn)
+{
+	uint8_t ulpdu[44] = { 0 };
+
+	unhex("002a4143" "00000000" "00000000", ulpdu);
+	unhex(msn, ulpdu + 12);
+	marked_begin(m, out);
+	marked_put(m, ulpdu, sizeof(ulpdu));
+	marked_end(m);
+	return (size_t)(m->out - out);
+}
+
+TEST(fpdus_with_markers_are_those_of_the_rfc)
+{
+	struct marked m = { .crc = true };
+	uint8_t out[64], expected[64] = { 0 };
+
+	unhex("00000000" "002a4143" "00000000" "00000000" "00000001", expected);
+	unhex("52239983", expected + 48);
+	ck_assert_uint_eq(mark_send(&m, out, "00000001"), 52);
+	ck_assert_mem_eq(out, expected, 52);
+	/* Behind one of 492 bytes with its marker. */
+	m.at = 492;
+	unhex("002a4143" "00000000" "00000000" "00000002" "00000000"
+	      "00000014", expected);
+	unhex("84925898", expected + 48);
+	ck_assert_uint_eq(mark_send(&m, out, "00000002"), 52);
+	ck_assert_mem_eq(out, expected, 52);
+}
+
+/* RFC 5044 section 4.4: it is the last thing that the CRC sees. */
+TEST(a_marker_may_lie_before_the_crc)
+{
+	struct marked m = { .at = MARKED_INTERVAL - 44, .crc = true };
+	uint8_t out[64];
+	uint32_t sum;
+
+	ck_assert_uint_eq(mark_send(&m, out, "00000001"), 52);
+	ck_assert_mem_eq(out + 44, "\0\0\0\x2c", 4);
+	sum = crc32c(0, out, 48);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_uint_eq(out[48 + i], sum >> 8 * i & 0xff);
+	/* The next one is that of the next FPDU. */
+	m.at = 2 * MARKED_INTERVAL;
+	ck_assert_uint_eq(mark_send(&m, out, "00000002"), 52);
+	ck_assert_mem_eq(out, "\0\0\0\0\0\x2a", 6);
 }
 
 /* ---- headers, from captures of a session with the kernel */

@@ -160,17 +160,18 @@ TEST(the_oldest_of_too_many_that_ask_goes)
 	raw_close(&raw);
 }
 
-TEST(markers_are_refused_and_peers_rejected)
+/* The answer comes whole, and a FIN behind it. */
+TEST(a_peer_that_is_refused_gets_a_reject)
 {
 	int fd;
 
 	raw_open(&raw, NULL);
+	raw.reject = true;
 	fd = raw_dial(&raw);
-	raw_put_hex(fd, REQ_KEY "90020004" "00100000");
+	raw_put_hex(fd, REQ_KEY "10020004" "00100000");
 	raw_expect_hex(fd, REP_KEY "30020004" "00000010");
 	raw_expect_end(fd);
 	close(fd);
-	raw.reject = true;
 	fd = raw_dial(&raw);
 	raw_put_hex(fd, REQ_KEY "00010000");
 	raw_expect_hex(fd, REP_KEY "20010000");

@@ -283,8 +283,9 @@ static inline int fabric_start(struct fabric_conn *c, const void *private_data,
 }
 
 /*
- * Refuses a peer.  Takes @c: it is freed, closed() is not called.  No op of it
- * is called; the memory of posted work is the caller's again on return.
+ * Refuses a peer and closes what is below.  Takes @c: it is freed, closed() is
+ * not called.  No op of it is called; the memory of posted work is the caller's
+ * again on return.
  */
 static inline void fabric_reject(struct fabric_conn *c)
 {

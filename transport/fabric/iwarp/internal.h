@@ -18,6 +18,7 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 #include "transport/fabric/iwarp/iwarp.h"
+#include "transport/fabric/iwarp/marked.h"
 #include "transport/fabric/iwarp/rdmap.h"
 #include "transport/fabric/iwarp/startup.h"
 #include "transport/socket/accept.h"
@@ -98,6 +99,14 @@ struct iwarp_out {
  */
 #define IWARP_TX_IOVS		512
 #define IWARP_TX_HEADS		8192
+/* FPDUs with markers are copied, to lie in one piece. */
+#define IWARP_TX_MARKED		(128u << 10)
+
+struct iwarp_tx_marked {
+	struct marked	 stream;
+	unsigned	 used;		/* of buf */
+	uint8_t		 buf[IWARP_TX_MARKED];
+};
 
 struct iwarp_tx {
 	struct iovec	 iov[IWARP_TX_IOVS];
@@ -110,8 +119,9 @@ struct iwarp_tx {
 	uint8_t		*bounce;	/* owned: the memory that iov names */
 	bool		 locked;	/* iov names exposed memory: mr_lock is
 					 * held until it is sent or copied */
-	unsigned	 fpdu;		/* bytes, at most */
-	bool		 crc;
+	unsigned	 fpdu;		/* bytes, at most, without markers */
+	bool		 crc;		/* not if marked: it has its own */
+	struct iwarp_tx_marked *marked;	/* owned; NULL: no markers */
 	uint32_t	 msn[DDP_NQUEUES];
 	struct iwarp_out step;		/* of the slot at sq.built */
 	struct iwarp_out answer;	/* of the response at answers.built */
@@ -233,7 +243,12 @@ enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag);
 
 /* tx.c: the sender's */
+/* Has tx make markers: before iwarp_tx_init().  0 or -ENOMEM. */
+int iwarp_tx_mark(struct iwarp_tx *tx);
 void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc);
+void iwarp_tx_fini(struct iwarp_tx *tx);
+/* FPDUs are to fit TCP segments of @emss bytes, RFC 5044 section 4.5. */
+void iwarp_tx_fit(struct iwarp_tx *tx, unsigned emss);
 /* Begins a message: of a step, or of an answer. */
 void iwarp_tx_begin_step(struct iwarp_tx *tx, const struct fabric_wr *wr);
 void iwarp_tx_begin_answer(struct iwarp_tx *tx,
@@ -254,9 +269,9 @@ static inline bool iwarp_tx_idle(const struct iwarp_tx *tx)
 {
 	return tx->at == tx->niov;
 }
-/* Encodes a Terminate's FPDU into @out; returns its length. */
+/* Encodes a Terminate's FPDU, the last one, into @out; returns its length. */
 #define IWARP_TERM_FPDU		128u
-unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
+unsigned iwarp_tx_terminate(struct iwarp_tx *tx, const struct rdmap *rx,
 			    uint8_t *out);
 
 /* queue.c */

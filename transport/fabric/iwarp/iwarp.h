@@ -7,9 +7,9 @@
  * itself.  Memory that was registered without a REMOTE access has no STag, so
  * no peer can name it; a peer that tries loses its connection.
  *
- * Layers, lowest first: crc32c, mpa (start-up frames), ddp (the headers of
- * FPDUs), rdmap (arriving segments), which are pure; then mr, tx, queue, recv,
- * conn, startup, listen, iwarp.
+ * Layers, lowest first: crc32c, mpa (start-up frames), marked (markers), ddp
+ * (the headers of FPDUs), rdmap (arriving segments), which are pure; then mr,
+ * tx, queue, recv, conn, startup, listen, iwarp.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_IWARP_H
@@ -27,8 +27,9 @@ enum iwarp_rtr {
 /* Zero is the default, everywhere. */
 struct iwarp_options {
 	bool	 require_crc;	/* else CRCs are used if the peer asks */
-	unsigned fpdu_size;	/* bytes of a FPDU, at most; 136..64772. 0: the
-				 * largest that fits the path's MSS */
+	unsigned fpdu_size;	/* bytes of a FPDU, at most, but for markers;
+				 * 136..64772. 0: the largest that fits the
+				 * path's MSS, with its markers */
 	unsigned read_depth;	/* Reads in flight, each way; 0: 128 */
 	unsigned max_handshakes;/* of a listener, unfinished; 0: 128 */
 	unsigned handshake_ms;	/* 0: 10 s */

@@ -149,21 +149,18 @@ void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply)
 	reply->rtr_write = req->p2p;
 }
 
-int mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
-	       struct mpa_frame *reply, struct mpa_agreed *agreed)
+void mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
+		struct mpa_frame *reply, struct mpa_agreed *agreed)
 {
-	if (req->markers) {
-		mpa_reject(req, reply);
-		return -EPROTO;
-	}
 	begin_reply(req, reply);
 	reply->crc = req->crc || policy->crc;
 	*agreed = (struct mpa_agreed){
-		.crc = reply->crc, .ird = policy->ird,
+		.crc = reply->crc, .markers = req->markers,
+		.ird = policy->ird,
 		.ord = mpa_read_depth(req, policy->ord),
 	};
 	if (!req->enhanced)
-		return 0;
+		return;
 	if (req->ord != MPA_DEPTH_ANY)
 		agreed->ird = MIN(policy->ird, (unsigned)req->ord);
 	if (req->p2p) {
@@ -177,7 +174,6 @@ int mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
 		     (uint16_t)agreed->ird;
 	reply->ord = req->ird == MPA_DEPTH_ANY ? MPA_DEPTH_ANY :
 		     (uint16_t)agreed->ord;
-	return 0;
 }
 
 static int conclude_enhanced(const struct mpa_frame *req,
@@ -203,12 +199,12 @@ int mpa_conclude(const struct mpa_frame *req, const struct mpa_policy *policy,
 		 const struct mpa_frame *reply, struct mpa_agreed *agreed)
 {
 	*agreed = (struct mpa_agreed){
-		.crc = req->crc || reply->crc, .ird = policy->ird,
-		.ord = policy->ord,
+		.crc = req->crc || reply->crc, .markers = reply->markers,
+		.ird = policy->ird, .ord = policy->ord,
 	};
 	if (reply->reject)
 		return -ECONNREFUSED;
-	if (reply->markers || reply->rev != req->rev)
+	if (reply->rev != req->rev)
 		return -EPROTO;
 	if (!req->enhanced || !reply->enhanced) {
 		agreed->ord = MIN(policy->ord, DEFAULT_DEPTH);

@@ -58,6 +58,7 @@ enum mpa_rtr { MPA_RTR_NONE, MPA_RTR_WRITE, MPA_RTR_READ };
 /* The result of the negotiation. */
 struct mpa_agreed {
 	bool	     crc;
+	bool	     markers;	/* the peer is sent some; we never ask */
 	unsigned     ird;
 	unsigned     ord;
 	enum mpa_rtr rtr;	/* an initiator begins with it */
@@ -66,12 +67,9 @@ struct mpa_agreed {
 /* Returns how many Reads a responder may have in flight to the sender of
  * @req. */
 unsigned mpa_read_depth(const struct mpa_frame *req, unsigned ord);
-/*
- * Makes the responder's answer, without private data. 0; or -EPROTO: the answer
- * is a reject, because the peer's request can't be met.
- */
-int mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
-	       struct mpa_frame *reply, struct mpa_agreed *agreed);
+/* Makes the responder's answer, without private data. */
+void mpa_answer(const struct mpa_frame *req, const struct mpa_policy *policy,
+		struct mpa_frame *reply, struct mpa_agreed *agreed);
 /* Makes the answer of a responder that refuses this peer. */
 void mpa_reject(const struct mpa_frame *req, struct mpa_frame *reply);
 /*

@@ -72,7 +72,7 @@ void iwarp_queues_destroy(struct iwarp_conn *c)
 	free(c->recvs.ring);
 	free(c->answers.ring);
 	if (c->tx)
-		free(c->tx->bounce);
+		iwarp_tx_fini(c->tx);
 	free(c->tx);
 }
 
@@ -83,14 +83,11 @@ static void update_fpdu(struct iwarp_conn *c)
 {
 	unsigned fixed = c->provider->options.fpdu_size;
 	socklen_t len = sizeof(int);
-	unsigned size;
 	int mss;
 
-	if (fixed || getsockopt(c->fd.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
-		return;
-	mss = MAX(mss, 0);
-	size = MIN((unsigned)mss, IWARP_MAX_FPDU) & ~3u;
-	c->tx->fpdu = MAX(size, IWARP_MIN_FPDU);
+	if (fixed == 0 && getsockopt(c->fd.fd, IPPROTO_TCP, TCP_MAXSEG, &mss,
+				     &len) == 0)
+		iwarp_tx_fit(c->tx, (unsigned)MAX(mss, 0));
 }
 
 /* Builds from the next slot; true if all of it was built. */

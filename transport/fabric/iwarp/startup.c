@@ -103,8 +103,9 @@ void iwarp_startup_drop(struct iwarp_conn *c)
 	iwarp_conn_destroy(c);
 }
 
-static void iwarp_startup_reject(struct iwarp_conn *c)
+void iwarp_reject(struct fabric_conn *conn)
 {
+	struct iwarp_conn *c = iwarp_conn(conn);
 	struct mpa_frame reply;
 
 	stat_inc(iwarp_rejects);
@@ -112,11 +113,6 @@ static void iwarp_startup_reject(struct iwarp_conn *c)
 	send_frame(c, &reply);
 	shutdown(c->fd.fd, SHUT_WR);
 	iwarp_conn_destroy(c);
-}
-
-void iwarp_reject(struct fabric_conn *conn)
-{
-	iwarp_startup_reject(iwarp_conn(conn));
 }
 
 /* The frame is complete. */
@@ -141,10 +137,7 @@ static void requested(struct iwarp_conn *c)
 	c->startup.request.private_len = 0;
 	c->conn.info.read_depth = mpa_read_depth(&f, c->startup.policy.ord);
 	leave_listener(c);
-	if (f.markers)
-		iwarp_startup_reject(c);
-	else
-		l->l.request(&l->l, &c->conn);
+	l->l.request(&l->l, &c->conn);
 }
 
 static void request_ready(struct loop_fd *fd, uint32_t events)
@@ -212,8 +205,9 @@ static void log_agreed(const struct iwarp_conn *c, const struct mpa_frame *f,
 {
 	char name[XPRT_ADDR_TEXT];
 
-	log_debug("iwarp %s: MPA revision %u%s%s, Reads: %u ours, %u its",
+	log_debug("iwarp %s: MPA revision %u%s%s%s, Reads: %u ours, %u its",
 		  iwarp_conn_name(c, name), f->rev, a->crc ? ", CRC" : "",
+		  a->markers ? ", markers" : "",
 		  !f->p2p ? "" : f->rtr_write ? ", begins with a Write" :
 		  ", begins with a Read", a->ord, a->ird);
 }
@@ -225,7 +219,6 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 	struct mpa_frame reply;
 	int err;
 
-	/* Markers were refused before. */
 	mpa_answer(&c->startup.request, &c->startup.policy, &reply, &agreed);
 	reply.private_data = private_data;
 	reply.private_len = private_len;
@@ -233,7 +226,9 @@ static int start_passive(struct iwarp_conn *c, const void *private_data,
 		stat_inc(iwarp_requests_bad);
 		return -EPROTO;
 	}
-	err = send_frame(c, &reply);
+	err = agreed.markers ? iwarp_tx_mark(c->tx) : 0;
+	if (!err)
+		err = send_frame(c, &reply);
 	if (err)
 		return err;
 	log_agreed(c, &reply, &agreed);
@@ -320,6 +315,18 @@ static void refuse_reply(struct iwarp_conn *c, struct mpa_agreed *agreed,
 	outbox_close(&c->out, err);
 }
 
+static int conclude(struct iwarp_conn *c, const struct mpa_frame *reply,
+		    struct mpa_agreed *agreed)
+{
+	struct iwarp_startup *s = &c->startup;
+	int err = mpa_conclude(&s->request, &s->policy, reply, agreed);
+
+	/* A refusal may be told in a Terminate, with its marker. */
+	if (agreed->markers && iwarp_tx_mark(c->tx))
+		return -ENOMEM;
+	return err;
+}
+
 static void reply_ready(struct loop_fd *fd, uint32_t events)
 {
 	struct iwarp_conn *c = container_of(fd, struct iwarp_conn, fd);
@@ -337,7 +344,7 @@ static void reply_ready(struct loop_fd *fd, uint32_t events)
 	if (err > 0)
 		err = mpa_decode(s->frame, s->frame_len, true, &reply);
 	if (!err)
-		err = mpa_conclude(&s->request, &s->policy, &reply, &agreed);
+		err = conclude(c, &reply, &agreed);
 	if (!err && anything_follows(c))
 		err = -EPROTO;
 	if (err) {

@@ -5,6 +5,9 @@
  * Payload is never copied: an iovec names it, between the headers and
  * trailers that lie in tx->heads.  FPDUs but the last of a message are a
  * multiple of four long and need no pad.
+ *
+ * For a peer that wants markers each FPDU is made like that, without its CRC,
+ * and then copied between its markers.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -21,13 +24,40 @@ STAT(iwarp_bytes_out, "bytes sent by the iWARP fabric");
 STAT(iwarp_fpdus_out, "FPDUs sent by the iWARP fabric");
 STAT(iwarp_bounced, "bytes copied because a socket was full");
 
+/* A trailer has 7 bytes at most, and room for 8. */
+#define TRAILER_ROOM	8u
 /* A trailer, a header and a Read Request. */
-#define HEADS_NEEDED	(7 + DDP_MAX_HEADER + RDMAP_REQUEST_LEN + 7)
+#define HEADS_NEEDED	(TRAILER_ROOM + DDP_MAX_HEADER + RDMAP_REQUEST_LEN + \
+			 TRAILER_ROOM)
+
+int iwarp_tx_mark(struct iwarp_tx *tx)
+{
+	tx->marked = calloc(1, sizeof(*tx->marked));
+	return tx->marked ? 0 : -ENOMEM;
+}
+
+void iwarp_tx_fini(struct iwarp_tx *tx)
+{
+	free(tx->bounce);
+	free(tx->marked);
+}
+
+void iwarp_tx_fit(struct iwarp_tx *tx, unsigned emss)
+{
+	unsigned size = emss & ~3u;
+
+	if (tx->marked)
+		size -= MIN(size, marked_share(emss));
+	size = MIN(size, IWARP_MAX_FPDU);
+	tx->fpdu = MAX(size, IWARP_MIN_FPDU);
+}
 
 void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc)
 {
 	tx->fpdu = fpdu;
-	tx->crc = crc;
+	tx->crc = crc && !tx->marked;
+	if (tx->marked)
+		tx->marked->stream.crc = crc;
 	for (unsigned i = 0; i < DDP_NQUEUES; i++)
 		tx->msn[i] = 1;
 }
@@ -49,18 +79,23 @@ static void close_head(struct iwarp_tx *tx)
 
 static bool has_room(const struct iwarp_tx *tx)
 {
+	if (tx->marked && tx->marked->used + marked_len(IWARP_MAX_FPDU) >
+			  IWARP_TX_MARKED)
+		return false;
 	return tx->niov + IWARP_MAX_SGE + 3 <= IWARP_TX_IOVS &&
 	       tx->head + HEADS_NEEDED <= IWARP_TX_HEADS;
 }
 
-/* Adds the pad and the CRC, which continues @crc; returns their length. */
+/* Adds the pad and the CRC, which continues @crc; returns their length.  @p has
+ * TRAILER_ROOM. */
 static unsigned write_trailer(const struct iwarp_tx *tx, uint8_t *p,
 			      unsigned ulpdu_len, uint32_t crc)
 {
 	unsigned len = ddp_trailer_len(ulpdu_len);
 	unsigned pad = len - DDP_CRC_LEN;
 
-	memset(p, 0, len);
+	/* Of a known length, it is no call. */
+	memset(p, 0, TRAILER_ROOM);
 	if (tx->crc) {
 		crc = htole32(crc32c(crc, p, pad));
 		memcpy(p + pad, &crc, DDP_CRC_LEN);
@@ -68,11 +103,32 @@ static unsigned write_trailer(const struct iwarp_tx *tx, uint8_t *p,
 	return len;
 }
 
+/* Copies the FPDU that iov and heads have, which is the only one there. */
+static void mark_fpdu(struct iwarp_tx *tx)
+{
+	struct iwarp_tx_marked *m = tx->marked;
+
+	close_head(tx);
+	/* It ends with an empty CRC field. */
+	tx->iov[tx->niov - 1].iov_len -= DDP_CRC_LEN;
+	marked_begin(&m->stream, m->buf + m->used);
+	for (unsigned i = 0; i < tx->niov; i++)
+		marked_put(&m->stream, tx->iov[i].iov_base,
+			   tx->iov[i].iov_len);
+	marked_end(&m->stream);
+	m->used = (unsigned)(m->stream.out - m->buf);
+	tx->built = m->stream.at;
+	tx->niov = 0;
+	tx->head = tx->head_start = 0;
+}
+
 static void put_trailer(struct iwarp_tx *tx, unsigned ulpdu_len, uint32_t crc)
 {
 	tx->head += write_trailer(tx, tx->heads + tx->head, ulpdu_len, crc);
 	tx->built += ddp_fpdu_len(ulpdu_len);
 	stat_inc(iwarp_fpdus_out);
+	if (tx->marked)
+		mark_fpdu(tx);
 }
 
 /* Adds iovecs for the next @n bytes of @out; returns the CRC. */
@@ -206,6 +262,8 @@ bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 void iwarp_tx_seal(struct iwarp_tx *tx)
 {
 	close_head(tx);
+	if (tx->marked && tx->marked->used > 0)
+		add_iov(tx, tx->marked->buf, tx->marked->used);
 }
 
 /* Everything was sent: empties tx. */
@@ -213,6 +271,8 @@ static void reset(struct iwarp_tx *tx)
 {
 	tx->niov = tx->at = 0;
 	tx->head = tx->head_start = 0;
+	if (tx->marked)
+		tx->marked->used = 0;
 	free(tx->bounce);
 	tx->bounce = NULL;
 }
@@ -251,7 +311,21 @@ int iwarp_tx_detach(struct iwarp_tx *tx)
 	return 0;
 }
 
-unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
+/* Puts markers into the FPDU of @len bytes at @fpdu; returns its length. */
+static unsigned mark_terminate(struct iwarp_tx *tx, uint8_t *fpdu,
+			       unsigned len)
+{
+	struct marked *stream = &tx->marked->stream;
+	uint8_t plain[IWARP_TERM_FPDU];
+
+	memcpy(plain, fpdu, len);
+	marked_begin(stream, fpdu);
+	marked_put(stream, plain, len - DDP_CRC_LEN);
+	marked_end(stream);
+	return (unsigned)(stream->out - fpdu);
+}
+
+unsigned iwarp_tx_terminate(struct iwarp_tx *tx, const struct rdmap *rx,
 			    uint8_t *out)
 {
 	uint8_t body[RDMAP_TERM_MAX];
@@ -267,6 +341,7 @@ unsigned iwarp_tx_terminate(const struct iwarp_tx *tx, const struct rdmap *rx,
 	len = ddp_encode(&h, out);
 	memcpy(out + len, body, h.payload);
 	len += h.payload;
-	return len + write_trailer(tx, out + len, len - DDP_LENGTH_LEN,
-				   tx->crc ? crc32c(0, out, len) : 0);
+	len += write_trailer(tx, out + len, len - DDP_LENGTH_LEN,
+			     tx->crc ? crc32c(0, out, len) : 0);
+	return tx->marked ? mark_terminate(tx, out, len) : len;
 }

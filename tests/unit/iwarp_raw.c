@@ -61,6 +61,7 @@ static void closed(struct fabric_conn *c, int err)
 	struct raw *r = c->upper;
 
 	r->err = err;
+	r->last = c->info;
 	r->conn = NULL;
 	fabric_free(c);
 	sem_post(&r->closed);

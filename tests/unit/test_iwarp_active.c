@@ -23,6 +23,27 @@ TEST(an_active_end_asks_and_speaks_first)
 	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
 	wait_sem(&raw.established);
 	ck_assert_uint_eq(raw.info.read_depth, 16);
+	ck_assert_uint_eq(raw.info.peer_ird, 16);
+	ck_assert_uint_eq(raw.info.peer_ord, 0);
+	raw_get(fd, data, 32);
+	ck_assert_mem_eq(data + 20, "hello", 5);
+	close(fd);
+	raw_close(&raw);
+}
+
+/* RFC 6581 section 10: revision 2 is for its depths. */
+TEST(an_active_end_of_revision_1_asks_for_nothing_enhanced)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .revision = 1,
+						.rtr = IWARP_RTR_WRITE });
+	raw.greet = true;
+	fd = raw_call(&raw);
+	raw_expect_hex(fd, REQ_KEY "00010008" "f6ab0e1801010303");
+	raw_put_hex(fd, REP_KEY "00010000");
+	wait_sem(&raw.established);
+	ck_assert(!raw.info.depths_told);
 	raw_get(fd, data, 32);
 	ck_assert_mem_eq(data + 20, "hello", 5);
 	close(fd);
@@ -55,8 +76,12 @@ TEST(an_active_end_refuses_malformed_replies)
 	struct iwarp_options o = { .rtr = IWARP_RTR_WRITE };
 
 	ck_assert_int_eq(answered(NULL, REQ_KEY, TERM_NONE), -EPROTO);
-	ck_assert_int_eq(answered(NULL, REP_KEY "30020004" "00100000",
+	ck_assert_int_eq(answered(NULL, REP_KEY "30020004" "00100005",
 				  TERM_NONE), -ECONNREFUSED);
+	/* A reject, too, tells its depths. */
+	ck_assert(raw.last.depths_told);
+	ck_assert_uint_eq(raw.last.peer_ird, 16);
+	ck_assert_uint_eq(raw.last.peer_ord, 5);
 	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100000" "00",
 				  TERM_NONE), -EPROTO);
 	ck_assert_int_eq(answered(NULL, REP_KEY "10020004" "00100001",

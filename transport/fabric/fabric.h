@@ -147,6 +147,13 @@ struct fabric_info {
 	bool		any_port;
 	unsigned	read_depth;	/* Reads it lets us have in flight */
 	bool		remote_inv;	/* we can send SEND_INV */
+	/* The peer's own words, also when it refuses (RFC 6581 section 9.1):
+	 * Reads that it takes in flight (IRD), and those it wants to have
+	 * there (ORD); 0x3fff: up to its user.  Not every peer tells, and not
+	 * every provider. */
+	bool		depths_told;
+	uint16_t	peer_ird;
+	uint16_t	peer_ord;
 };
 
 /* The depth of a connection's queues. */

@@ -33,6 +33,16 @@ static void copy_private(struct iwarp_conn *c, const struct mpa_frame *f)
 		       info->private_len);
 }
 
+/* Has the upper layer see the peer's depths (RFC 6581 section 9.1). */
+static void copy_depths(struct iwarp_conn *c, const struct mpa_frame *f)
+{
+	struct fabric_info *info = &c->conn.info;
+
+	info->depths_told = f->enhanced;
+	info->peer_ird = f->ird;
+	info->peer_ord = f->ord;
+}
+
 /*
  * Reads as much of a frame as there is. 1: the frame is whole; 0: not yet; or
  * -errno, -ECONNRESET for the peer's end.
@@ -132,6 +142,7 @@ static void requested(struct iwarp_conn *c)
 	}
 	stat_inc(iwarp_requests);
 	copy_private(c, &f);
+	copy_depths(c, &f);
 	c->startup.request = f;
 	c->startup.request.private_data = NULL;
 	c->startup.request.private_len = 0;
@@ -321,6 +332,7 @@ static int conclude(struct iwarp_conn *c, const struct mpa_frame *reply,
 	struct iwarp_startup *s = &c->startup;
 	int err = mpa_conclude(&s->request, &s->policy, reply, agreed);
 
+	copy_depths(c, reply);
 	/* A refusal may be told in a Terminate, with its marker. */
 	if (agreed->markers && iwarp_tx_mark(c->tx))
 		return -ENOMEM;

@@ -9,7 +9,7 @@
 
 static struct raw raw;
 static struct fabric_device *device;
-static uint8_t data[128];
+static uint8_t data[128], bulk[70000];
 
 TEST_CASE(.timeout = 30);
 
@@ -94,6 +94,61 @@ TEST(each_access_is_within_its_memory_and_of_its_kind)
 		ck_assert_uint_eq(raw.area[i], 0);
 	fabric_mr_destroy(from);
 	fabric_mr_destroy(to);
+	raw_close(&raw);
+}
+
+/* It was there when the peer asked, and goes before all was answered. */
+TEST(a_read_of_memory_that_goes_away_gets_a_terminate)
+{
+	enum { LEN = 1 << 20 };
+	struct ddp_header h = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = 1, .payload = RDMAP_REQUEST_LEN };
+	struct rdmap_request req = { .sink_stag = 7, .sink_to = 1000,
+				     .len = LEN }, told;
+	uint8_t body[RDMAP_REQUEST_LEN], fpdu[RAW_TERM];
+	uint32_t got = 0;
+	struct fabric_mr *mr;
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .read_depth = 16 });
+	raw.read_depth = 16;
+	fd = raw_hello(&raw, REQ_KEY "10020004" "00100010");
+	ck_assert_int_eq(fabric_mr_create(raw.dev, raw.area, LEN,
+					  FABRIC_REMOTE_READ, &mr), 0);
+	req.src_stag = mr->rkey;
+	req.src_to = (uintptr_t)raw.area;
+	rdmap_request_encode(&req, body);
+	/* The socket takes less than so many answers. */
+	for (; h.msn <= 16; h.msn++)
+		raw_send_fpdu(fd, h, body, false);
+	while (stats_sum_by_name("stream_blocked") == 0)
+		usleep(1000);
+	fabric_mr_destroy(mr);
+	for (;;) {
+		raw_get(fd, fpdu, DDP_TAGGED_LEN);
+		ddp_decode(fpdu, &h);
+		if (!h.tagged)
+			break;
+		raw_get(fd, bulk, ddp_fpdu_len(h.ulpdu_len) - DDP_TAGGED_LEN);
+		got += h.payload;
+	}
+	ck_assert_uint_eq(h.opcode, RDMAP_TERMINATE);
+	raw_get(fd, fpdu + DDP_TAGGED_LEN, 76 - DDP_TAGGED_LEN);
+	ck_assert_uint_eq(rdmap_term_decode(fpdu + 20), TERM_RDMAP_STAG);
+	ck_assert_uint_eq(fpdu[22], 0xe0);
+	/* The first Read without its whole answer, from there on. */
+	ddp_decode(fpdu + 24, &h);
+	ck_assert_uint_eq(h.msn, got / LEN + 1);
+	ck_assert_uint_eq(h.payload, RDMAP_REQUEST_LEN);
+	rdmap_request_decode(fpdu + 44, &told);
+	ck_assert_uint_eq(told.sink_stag, 7);
+	ck_assert_uint_eq(told.sink_to, 1000 + got % LEN);
+	ck_assert_uint_eq(told.len, LEN - got % LEN);
+	ck_assert_uint_eq(told.src_stag, req.src_stag);
+	ck_assert_uint_eq(told.src_to, req.src_to + got % LEN);
+	raw_expect_end(fd);
+	close(fd);
 	raw_close(&raw);
 }
 

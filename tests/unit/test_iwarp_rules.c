@@ -288,6 +288,9 @@ TEST(memory_that_goes_away_is_written_no_more)
 	w.writable = false;
 	ck_assert_int_eq(rdmap_feed(&w.r, stream + 100, 100), -EPROTO);
 	ck_assert_int_eq(w.r.term, TERM_DDP_STAG);
+	/* The Terminate has the header as it came. */
+	ck_assert_uint_eq(w.r.culprit_header, DDP_TAGGED_LEN);
+	ck_assert_mem_eq(w.r.culprit, stream, DDP_TAGGED_LEN);
 }
 
 TEST(an_invalidation_of_an_unknown_handle_is_refused)

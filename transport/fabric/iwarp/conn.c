@@ -98,14 +98,23 @@ static void iwarp_conn_timed_out(struct loop_timer *t)
 	outbox_close(&c->out, -ETIMEDOUT);
 }
 
+/* Finds the code of an end that is not about the peer's FPDUs. */
+static void own_term(struct iwarp_conn *c)
+{
+	if (c->read_refused) {
+		c->rx.term = TERM_RDMAP_STAG;
+		iwarp_note_refused(c);
+	}
+}
+
 /* Best effort, and never within a FPDU. */
 static void send_terminate(struct iwarp_conn *c)
 {
 	uint8_t fpdu[IWARP_TERM_FPDU];
 	unsigned len;
 
-	if (c->read_refused && c->rx.term == TERM_NONE)
-		c->rx.term = TERM_RDMAP_STAG;
+	if (c->rx.term == TERM_NONE)
+		own_term(c);
 	if (c->rx.term == TERM_NONE || c->eof)
 		return;
 	len = iwarp_tx_terminate(c->tx, &c->rx, fpdu);

@@ -286,6 +286,9 @@ void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr);
  * flight. */
 bool iwarp_queue_answer(struct iwarp_conn *c,
 			const struct rdmap_request *req);
+/* At the end, when no thread sends: the Terminate will name the peer's Read
+ * whose memory went away, from where it stopped (RFC 5040 section 4.8). */
+void iwarp_note_refused(struct iwarp_conn *c);
 /* The loop's thread: does the ops of complete steps. */
 void iwarp_retire(struct iwarp_conn *c);
 /* The loop's thread, when no thread sends any more: does all other ops. */

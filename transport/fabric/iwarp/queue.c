@@ -114,13 +114,34 @@ static bool build_step(struct iwarp_conn *c)
 	return true;
 }
 
+static struct rdmap_request *answer_at(struct iwarp_conn *c, unsigned i)
+{
+	return &c->answers.ring[i & (c->answers.cap - 1)];
+}
+
+void iwarp_note_refused(struct iwarp_conn *c)
+{
+	const unsigned at = c->answers.built;
+	struct rdmap_request req = *answer_at(c, at);
+	/* Its number: Requests are queued in their order, from 1 on. */
+	const struct ddp_header h = {
+		.last = true, .opcode = RDMAP_READ_REQUEST, .qn = DDP_QN_READ,
+		.msn = at + 1, .payload = RDMAP_REQUEST_LEN,
+	};
+	uint32_t done = req.len - c->tx->answer.left;
+
+	req.sink_to += done;
+	req.src_to += done;
+	req.len -= done;
+	rdmap_note_request(&c->rx, &h, &req);
+}
+
 /* Builds from the peer's next Read. */
 static int build_answer(struct iwarp_conn *c)
 {
 	struct iwarp_device *d = &c->provider->device;
 	struct iwarp_tx *tx = c->tx;
-	struct rdmap_request *req = &c->answers.ring[c->answers.built &
-					     (c->answers.cap - 1)];
+	struct rdmap_request *req = answer_at(c, c->answers.built);
 	struct iwarp_out *out = &tx->answer;
 	uint8_t *p = NULL;
 
@@ -338,7 +359,7 @@ bool iwarp_queue_answer(struct iwarp_conn *c,
 	mutex_lock(&c->out.lock);
 	room = a->tail - a->head < a->depth;
 	if (room)
-		a->ring[a->tail++ & (a->cap - 1)] = *req;
+		*answer_at(c, a->tail++) = *req;
 	mutex_unlock(&c->out.lock);
 	return room;
 }

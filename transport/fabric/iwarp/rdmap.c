@@ -51,6 +51,24 @@ static void note_culprit(struct rdmap *r, const uint8_t *p)
 	memcpy(r->culprit, p, r->culprit_header);
 }
 
+/* The same for the segment in r->h, of which a part was placed. */
+static void note_segment(struct rdmap *r)
+{
+	struct ddp_header h = r->h;
+
+	if (h.tagged)
+		h.to -= h.payload - r->left;
+	r->culprit_header = ddp_encode(&h, r->culprit);
+}
+
+void rdmap_note_request(struct rdmap *r, const struct ddp_header *h,
+			const struct rdmap_request *req)
+{
+	r->culprit_header = ddp_encode(h, r->culprit);
+	r->culprit_request = RDMAP_REQUEST_LEN;
+	rdmap_request_encode(req, r->culprit + r->culprit_header);
+}
+
 /* ---- a segment begins: is it allowed, and where does it go */
 
 static enum term begin_send(struct rdmap *r)
@@ -218,6 +236,7 @@ static int place(struct rdmap *r, const uint8_t *data, uint32_t n)
 	err = r->ops->write(r, r->h.stag, r->h.to, data, n);
 	if (err == TERM_NONE)
 		return rdmap_advance(r, n);
+	note_segment(r);
 	return rdmap_give_up(r, err);
 }
 
@@ -237,7 +256,7 @@ static int finish_send(struct rdmap *r)
 	if (r->has_inv) {
 		err = r->ops->invalidate(r, r->inv);
 		if (err != TERM_NONE) {
-			r->culprit_header = ddp_encode(&r->h, r->culprit);
+			note_segment(r);
 			return rdmap_give_up(r, err);
 		}
 	}
@@ -254,10 +273,7 @@ static int finish_request(struct rdmap *r)
 	err = r->ops->read_request(r, &req);
 	if (err == TERM_NONE)
 		return 0;
-	/* RFC 5040 figure 10: with the request, as it came. */
-	r->culprit_header = ddp_encode(&r->h, r->culprit);
-	r->culprit_request = RDMAP_REQUEST_LEN;
-	memcpy(r->culprit + r->culprit_header, r->body, RDMAP_REQUEST_LEN);
+	rdmap_note_request(r, &r->h, &req);
 	return rdmap_give_up(r, err);
 }
 

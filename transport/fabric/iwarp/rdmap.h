@@ -109,6 +109,10 @@ bool rdmap_want(const struct rdmap *r, struct rdmap_want *want);
  * above. */
 int rdmap_placed(struct rdmap *r, uint32_t len);
 
+/* The Terminate will name this Read Request (RFC 5040 figure 10). */
+void rdmap_note_request(struct rdmap *r, const struct ddp_header *h,
+			const struct rdmap_request *req);
+
 /* True if a part of a FPDU or message has come. */
 bool rdmap_midway(const struct rdmap *r);
 

@@ -339,6 +339,35 @@ TEST(a_bad_crc_gets_a_terminate)
 	raw_close(&raw);
 }
 
+static _Atomic size_t no_memory_for;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return size > 0 && size == no_memory_for ? NULL : __real_malloc(size);
+}
+
+/* RFC 6581 section 9.3.  The FPDU is gathered, for its CRC. */
+TEST(an_error_of_our_own_gets_a_terminate)
+{
+	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 2,
+				.payload = 1000 };
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .require_crc = true });
+	fd = raw_hello(&raw, REQ_SIW);
+	no_memory_for = fpdu_put(data, &h, raw.area, true);
+	raw_put(fd, data, 200);
+	raw_expect_term(fd, TERM_MPA_LOCAL, true);
+	no_memory_for = 0;
+	close(fd);
+	wait_sem(&raw.closed);
+	ck_assert_int_eq(raw.err, -ENOMEM);
+	raw_close(&raw);
+}
+
 TEST(a_fin_is_an_orderly_end)
 {
 	int fd;

@@ -104,6 +104,9 @@ static void own_term(struct iwarp_conn *c)
 	if (c->read_refused) {
 		c->rx.term = TERM_RDMAP_STAG;
 		iwarp_note_refused(c);
+	} else if (c->out.err == -ENOMEM && !c->out.held) {
+		/* RFC 6581 section 9.3. */
+		c->rx.term = TERM_MPA_LOCAL;
 	}
 }
 

@@ -215,7 +215,7 @@ static const struct {
 	{ TERM_MPA_CRC, "MPA: CRC error" },
 	{ TERM_MPA_LENGTH, "MPA: invalid FPDU length" },
 	{ 0x2004, "MPA: invalid start-up frame" },
-	{ 0x2005, "MPA: local catastrophic error" },
+	{ TERM_MPA_LOCAL, "MPA: local catastrophic error" },
 	{ TERM_MPA_IRD, "MPA: insufficient IRD resources" },
 	{ TERM_MPA_RTR, "MPA: no matching RTR option" },
 };

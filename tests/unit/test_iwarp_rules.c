@@ -177,6 +177,25 @@ TEST(segments_of_a_message_are_of_one_kind)
 	refused_one(h, TERM_RDMAP_OPCODE);
 }
 
+/* RFC 5040 section 4.1: the STag field is for invalidations alone. */
+TEST(stags_of_plain_sends_are_not_compared)
+{
+	struct ddp_header h = a_send;
+
+	begin(false);
+	h.last = false;
+	h.payload = 8;
+	h.stag = 5;
+	add(&h, payload);
+	h.mo = 8;
+	h.stag = 6;
+	h.last = true;
+	add(&h, payload + 8);
+	ck_assert_int_eq(feed(), 0);
+	ck_assert_uint_eq(w.recv_len[0], 16);
+	ck_assert(!w.recv_inv[0]);
+}
+
 TEST(a_send_without_a_receive_is_refused)
 {
 	struct ddp_header h = a_send;

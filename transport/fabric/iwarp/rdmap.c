@@ -69,6 +69,11 @@ void rdmap_note_request(struct rdmap *r, const struct ddp_header *h,
 	rdmap_request_encode(req, r->culprit + r->culprit_header);
 }
 
+static bool send_invalidates(uint8_t opcode)
+{
+	return opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
+}
+
 /* ---- a segment begins: is it allowed, and where does it go */
 
 static enum term begin_send(struct rdmap *r)
@@ -93,7 +98,9 @@ static enum term begin_send(struct rdmap *r)
 		stat_inc(iwarp_bad_sequence);
 		return TERM_DDP_MO;
 	}
-	if (h->opcode != r->send_opcode || h->stag != r->send_inv) {
+	/* The STag of a Send without invalidation is not looked at. */
+	if (h->opcode != r->send_opcode ||
+	    (h->stag != r->send_inv && send_invalidates(h->opcode))) {
 		stat_inc(iwarp_bad_header);
 		return TERM_RDMAP_OPCODE;
 	}
@@ -250,8 +257,7 @@ static int finish_send(struct rdmap *r)
 	if (!r->h.last)
 		return 0;
 	r->in_send = false;
-	r->has_inv = r->send_opcode == RDMAP_SEND_INV ||
-		     r->send_opcode == RDMAP_SEND_SE_INV;
+	r->has_inv = send_invalidates(r->send_opcode);
 	r->inv = r->send_inv;
 	if (r->has_inv) {
 		err = r->ops->invalidate(r, r->inv);

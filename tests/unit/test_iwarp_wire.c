@@ -445,6 +445,22 @@ TEST(a_full_socket_does_not_stop_the_end)
 	raw_close(&raw);
 }
 
+/* RFC 5041 section 5.2: a message is shorter than 2^32 bytes. */
+TEST(messages_of_4_gib_are_not_posted)
+{
+	struct fabric_sge sge[2] = { { raw.area, 1u << 31, 0 },
+				     { raw.area, 1u << 31, 0 } };
+	struct fabric_wr wr = { .opcode = FABRIC_WRITE, .handle = 5,
+				.sge = sge, .nsge = 2 };
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	ck_assert_int_eq(raw_post(&raw, &wr), -EINVAL);
+	close(fd);
+	raw_close(&raw);
+}
+
 /* Everything comes through a socket that is often full. */
 TEST(a_slow_reader_gets_everything)
 {

@@ -279,6 +279,16 @@ const struct outbox_ops iwarp_outbox_ops = {
 
 /* ---- posting */
 
+/* RFC 5041 section 5.2: a message is shorter than 2^32 bytes. */
+static bool fits_message(const struct fabric_wr *wr)
+{
+	uint64_t len = 0;
+
+	for (unsigned i = 0; i < wr->nsge; i++)
+		len += wr->sge[i].len;
+	return len <= UINT32_MAX;
+}
+
 /* With the lock.  0; -EINVAL, -ENOMEM: bugs of the caller's. */
 static int iwarp_queue_check_chain(const struct iwarp_conn *c,
 				   const struct fabric_wr *chain)
@@ -287,7 +297,8 @@ static int iwarp_queue_check_chain(const struct iwarp_conn *c,
 
 	for (; chain; chain = chain->next) {
 		if (chain->nsge > IWARP_MAX_SGE ||
-		    (chain->opcode == FABRIC_READ && chain->nsge > 1))
+		    (chain->nsge > 1 && (chain->opcode == FABRIC_READ ||
+					 !fits_message(chain))))
 			return -EINVAL;
 		n++;
 		reads += chain->opcode == FABRIC_READ;

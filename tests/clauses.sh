@@ -14,8 +14,10 @@
 # ("8166 section 4.2" is one without a key word.)
 #
 # Fails for a demand without a row, and prints a table of them: what has a test,
-# what does not apply ("n/a: why" instead of the test), what is open ("open:
-# why").
+# what does not apply ("n/a: why" instead of the test), what is not followed
+# ("not followed: why; test"), what is open ("open: why").  Only a SHOULD, a MAY
+# and their like may be not followed, for a reason that the text allows; the
+# test is of what is done instead.
 #
 # clauses.sh --list NAME [-i] < TEXT prints the lines for a text; with -i one
 # that writes its key words small.
@@ -79,11 +81,18 @@ function note(key, list, state,    part, n, i, k, ends) {
 			ends[2] = ends[1]
 		if (ends[1] < 1 || ends[2] > count[key])
 			fail(place ": " key " has no key word " part[i])
-		for (k = ends[1] + 0; k <= ends[2] + 0; k++)
+		for (k = ends[1] + 0; k <= ends[2] + 0; k++) {
+			if (state == NOT_FOLLOWED &&
+			    word[key, k] ~ /^(MUST|SHALL|REQUIRED)/)
+				fail(place ": a " word[key, k] \
+				     " has to be followed")
 			if (state > of[key, k] + 0)
 				of[key, k] = state
+		}
 	}
 }
+
+BEGIN { TESTED = 2; NA = 1; NOT_FOLLOWED = 3; OPEN = 4 }
 
 # The first file.
 FNR == NR {
@@ -101,12 +110,15 @@ FNR == NR {
 /^\| [^|]*\([0-9]/ {
 	place = FILENAME ":" FNR
 	split($0, cell, " *[|] *")
-	state = 2				# with a test
+	state = TESTED
+	tested = cell[5] ~ /`[a-z_0-9.]+`|[a-z], all$|[a-z], all[;,]/
 	if (cell[5] ~ /^n\/a: [a-zA-Z0-9]/)
-		state = 1
+		state = NA
 	else if (cell[5] ~ /^open: [a-zA-Z0-9]/)
-		state = 3
-	else if (cell[5] !~ /`[a-z_0-9.]+`|[a-z], all$|[a-z], all[;,]/)
+		state = OPEN
+	else if (cell[5] ~ /^not followed: [a-zA-Z0-9]/)
+		state = NOT_FOLLOWED
+	if (!tested && (state == TESTED || state == NOT_FOLLOWED))
 		fail(place ": no test, n/a: or open:")
 	n = split(cell[2], clause, / *; */)
 	for (c = 1; c <= n; c++) {
@@ -132,9 +144,11 @@ END {
 				     " (" k "), a " word[keys[i], k])
 		}
 	}
-	print "text    key words  tested  n/a  open"
+	print "text    key words  tested  n/a  not followed  open"
 	for (i = 1; i <= ntexts; i++)
-		printf "%-8s %8d %7d %4d %5d\n", texts[i], total[texts[i]],
-			sum[texts[i], 2], sum[texts[i], 1], sum[texts[i], 3]
+		printf "%-8s %8d %7d %4d %13d %5d\n", texts[i],
+			total[texts[i]], sum[texts[i], TESTED],
+			sum[texts[i], NA], sum[texts[i], NOT_FOLLOWED],
+			sum[texts[i], OPEN]
 	exit status
 }' doc/conformance/key-words doc/conformance/*.md

@@ -445,6 +445,32 @@ TEST(a_full_socket_does_not_stop_the_end)
 	raw_close(&raw);
 }
 
+/* A step that is done arrives, though the end comes at once. */
+TEST(all_that_is_done_arrives_before_an_orderly_end)
+{
+	struct fabric_sge sge = { raw.area, 60000, 0 };
+	struct fabric_wr wr = { .opcode = FABRIC_WRITE, .handle = 5,
+				.sge = &sge, .nsge = 1 };
+	uint32_t got = 0;
+	struct ddp_header h;
+	int fd;
+
+	raw_open(&raw, NULL);
+	fd = raw_hello(&raw, REQ_SIW);
+	ck_assert_int_eq(raw_post(&raw, &wr), 0);
+	wait_sem(&raw.sent);
+	ck_assert_int_eq(raw.sent_status, 0);
+	fabric_close(raw.conn);
+	for (; got < sge.len; got += h.payload) {
+		raw_get(fd, data, DDP_TAGGED_LEN);
+		ck_assert_int_eq(ddp_decode(data, &h), TERM_NONE);
+		raw_get(fd, data, ddp_fpdu_len(h.ulpdu_len) - DDP_TAGGED_LEN);
+	}
+	raw_expect_end(fd);
+	close(fd);
+	raw_close(&raw);
+}
+
 /* RFC 5041 section 5.2: a message is shorter than 2^32 bytes. */
 TEST(messages_of_4_gib_are_not_posted)
 {

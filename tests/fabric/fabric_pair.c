@@ -2,7 +2,7 @@
 /*
  * The promises of fabric.h, tested on a provider with both ends in one process.
  *
- * 	fabric_pair [loop | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
+ * 	fabric_pair [loop[,SEED] | iwarp[OPTIONS] | verbs [ADDRESS [TEST]]]
  *
  * ADDRESS is one of an RDMA device.  Without any, it is the fabric that needs
  * none.  TEST is a part of the names of those to be run.  OPTIONS are those
@@ -505,7 +505,10 @@ int main(int argc, char **argv)
 		if (!verbs_available())
 			return 77;
 		CHECK(verbs_fabric_create(&fabric) == 0);
-	} else if (strcmp(provider, "loop") == 0) {
+	} else if (strncmp(provider, "loop", 4) == 0) {
+		if (provider[4] == ',')
+			options.seed = (uint32_t)strtoul(provider + 5, NULL,
+							 10);
 		CHECK(loop_fabric_create(&options, &fabric) == 0);
 	} else if (strncmp(provider, "iwarp", 5) == 0) {
 		CHECK(iwarp_fabric_create(&iwarp, &fabric) == 0);

@@ -88,12 +88,12 @@ enum fabric_opcode { FABRIC_SEND, FABRIC_SEND_INV, FABRIC_WRITE, FABRIC_READ };
 
 /*
  * One step of a chain.  In the caller's memory, which must stay until the
- * chain's last op is done.  Steps are carried out in order; a Send arrives
- * after the Writes before it were placed.  Only the op of a later step reports
- * that a step without an op completed, so the last step of a chain always has
- * an op.  When a chain fails, each of its ops is done exactly once, with an
- * error.  Ops of one connection's Sends, Writes and Reads are done in the order
- * of posting, and so are those of its Receives.
+ * chain's last op is done.  Steps are begun in order; a Send arrives after the
+ * Writes before it were placed, but perhaps before a Read ends.  Only the op of
+ * a later step reports that a step without an op completed, so the last step of
+ * a chain always has an op.  When a chain fails, each of its ops is done
+ * exactly once, with an error.  Ops of one connection's Sends, Writes and Reads
+ * are done in the order of posting, and so are those of its Receives.
  */
 struct fabric_wr {
 	struct fabric_wr   *next;	/* NULL ends the chain */

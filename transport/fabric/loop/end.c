@@ -30,6 +30,7 @@ int loop_end_create(struct link *link, enum side side, struct end **out)
 	e->side = side;
 	ref_get(&link->ref);
 	e->link = link;
+	loop_chance_init(e);
 	mutex_lock(&link->lock);
 	link->end[side] = e;
 	mutex_unlock(&link->lock);
@@ -118,6 +119,8 @@ static void enqueue(struct end *e, struct fabric_wr *chain)
 		s->wr = chain;
 		s->op = chain->op;
 		s->is_read = chain->opcode == FABRIC_READ;
+		s->reading = false;
+		s->moved = 0;
 	}
 }
 
@@ -209,6 +212,7 @@ static void end_destroy(struct end *e)
 	mutex_lock(&link->p->lock);
 	link->p->counts.ends--;
 	mutex_unlock(&link->p->lock);
+	loop_write_forget(e);
 	free(e->sq);
 	free(e->rq);
 	free(e);
@@ -241,6 +245,8 @@ static bool end_retire(struct end *e, struct slot *out)
 	for (unsigned i = e->sq_retired; i != e->sq_executed; i++) {
 		struct slot *s = &e->sq[i % e->queues.send_wr];
 
+		if (s->reading)
+			return false;
 		if (!s->op)
 			continue;
 		*out = *s;
@@ -256,6 +262,7 @@ static bool land(struct end *e, struct landing *out)
 {
 	if (e->rq_delivered == e->rq_completed)
 		return false;
+	loop_write_finish(e, e->rq_delivered);
 	*out = e->rq[e->rq_delivered++ % e->queues.recv_wr];
 	e->received++;
 	return true;
@@ -268,36 +275,34 @@ static bool live_now(struct end *e)
 	if (e->side == PASSIVE &&
 	    e->received < e->link->p->options.late_established)
 		return false;
+	if (e->quiet > 0) {
+		e->quiet--;
+		return false;
+	}
 	e->live_due = false;
 	return true;
-}
-
-static unsigned roll(struct provider *p, unsigned below)
-{
-	uint64_t x;
-
-	mutex_lock(&p->lock);
-	/* xorshift64*; never zero once seeded. */
-	x = p->random;
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	p->random = x;
-	mutex_unlock(&p->lock);
-	return (unsigned)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
 }
 
 /* Returns how many units of one kind of work to do this time. */
 static unsigned budget(struct end *e)
 {
-	struct provider *p = e->link->p;
+	return e->random ? loop_roll(&e->random, 4) : UINT32_MAX;
+}
 
-	return p->options.seed ? roll(p, 4) : UINT32_MAX;
+/* True if Sends, Writes and Reads are not to complete for a while, though the
+ * peer's answer may be here. */
+static bool withhold(struct end *e)
+{
+	if (e->withheld > 0)
+		e->withheld--;
+	else if (loop_chance(e, 16))
+		e->withheld = loop_roll(&e->random, 24);
+	return e->withheld > 0;
 }
 
 static void deliver_sends(struct end *e)
 {
-	unsigned n = budget(e);
+	unsigned n = withhold(e) ? 0 : budget(e);
 	struct slot s;
 
 	while (n-- > 0 && end_retire(e, &s)) {
@@ -332,7 +337,8 @@ static bool has_work(struct end *e)
 static bool has_op(const struct end *e)
 {
 	for (unsigned i = e->sq_retired; i != e->sq_executed; i++)
-		if (e->sq[i % e->queues.send_wr].op)
+		if (e->sq[i % e->queues.send_wr].op ||
+		    e->sq[i % e->queues.send_wr].reading)
 			return true;
 	return false;
 }
@@ -357,7 +363,9 @@ static void end_task(struct loop_task *t)
 	for (unsigned n = budget(e); n > 0 && e->state == END_LIVE &&
 	     !e->stalled && e->sq_executed != e->sq_posted; n--)
 		loop_end_execute(e);
-	if (link->p->options.seed && roll(link->p, 2)) {
+	loop_end_read_on(e);
+	loop_write_show(e);
+	if (loop_chance(e, 2)) {
 		deliver_recvs(e);
 		deliver_sends(e);
 	} else {

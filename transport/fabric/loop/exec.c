@@ -28,12 +28,28 @@ void loop_end_kick(struct end *e)
 	loop_post(e->base.loop, &e->task, e->run);
 }
 
+/* The first Read that is under way fails, and all behind it. */
+static void flush_from_read(struct end *e)
+{
+	bool flush = false;
+
+	for (unsigned i = e->sq_retired; i != e->sq_executed; i++) {
+		struct slot *s = &e->sq[i % e->queues.send_wr];
+
+		flush = flush || s->reading;
+		s->reading = false;
+		if (flush && s->status == 0)
+			s->status = -ECANCELED;
+	}
+}
+
 static void break_end(struct end *e, int err)
 {
 	if (!e || e->state == END_BROKEN)
 		return;
 	e->state = END_BROKEN;
 	e->err = err;
+	flush_from_read(e);
 	while (e->sq_executed != e->sq_posted)
 		e->sq[e->sq_executed++ % e->queues.send_wr].status =
 			-ECANCELED;
@@ -92,7 +108,8 @@ static int move(struct end *e, const struct fabric_wr *wr)
 				wr->offset, exec_total(wr),
 				out ? FABRIC_REMOTE_WRITE :
 				FABRIC_REMOTE_READ);
-	if (remote)
+	if (remote && !(out && loop_write_stage(e, wr, (uint32_t)
+							exec_total(wr))))
 		copy(wr, remote, out);
 	pthread_rwlock_unlock(&peer->mr_lock);
 	if (remote)
@@ -123,6 +140,7 @@ static int deliver(struct end *e, const struct fabric_wr *wr)
 	if (l->recv->has_invalidated) {
 		exec_add(p, &p->counts.invalidates);
 		l->recv->invalidated = wr->invalidate;
+		loop_write_finish(peer, peer->rq_completed - 1);
 		if (!loop_mr_invalidate(&peer->base, wr->invalidate)) {
 			exec_add(p, &p->counts.refused);
 			l->status = -EIO;
@@ -134,6 +152,16 @@ static int deliver(struct end *e, const struct fabric_wr *wr)
 	l->len = (uint32_t)len;
 	loop_end_kick(peer);
 	return 0;
+}
+
+/* The next piece of a Read. */
+static int read_on(struct end *e, struct slot *s)
+{
+	int err = loop_read_some(e, s);
+
+	if (err < 0)
+		exec_add(e->link->p, &e->link->p->counts.refused);
+	return err;
 }
 
 /* True if the caller's side of the step is as fabric.h asks. */
@@ -150,8 +178,9 @@ static bool local_ok(struct end *e, const struct fabric_wr *wr)
 	return true;
 }
 
-static int carry_out(struct end *e, const struct fabric_wr *wr, unsigned nth)
+static int carry_out(struct end *e, struct slot *s, unsigned nth)
 {
+	const struct fabric_wr *wr = s->wr;
 	struct provider *p = e->link->p;
 
 	if (nth == p->options.break_nth)
@@ -164,6 +193,10 @@ static int carry_out(struct end *e, const struct fabric_wr *wr, unsigned nth)
 	}
 	if (wr->opcode == FABRIC_SEND || wr->opcode == FABRIC_SEND_INV)
 		return deliver(e, wr);
+	if (wr->opcode == FABRIC_READ && e->random) {
+		exec_add(p, &p->counts.reads);
+		return read_on(e, s);
+	}
 	return move(e, wr);
 }
 
@@ -175,6 +208,20 @@ static void tell_next(struct end *e, unsigned i, int status)
 	while (!s->op && i != e->sq_posted)
 		s = &e->sq[i++ % e->queues.send_wr];
 	s->status = status;
+}
+
+/* The step @s, the one before @next, failed: so does the connection. */
+static void step_failed(struct end *e, struct slot *s, unsigned next,
+			int status)
+{
+	s->reading = true;		/* it flushes what is behind it */
+	if (status == -ECONNRESET)
+		status = s->status = -ECANCELED;
+	if (e->side == PASSIVE)
+		loop_link_break(e->link, status, -ECONNRESET);
+	else
+		loop_link_break(e->link, -ECONNRESET, status);
+	tell_next(e, next, status);
 }
 
 void loop_end_execute(struct end *e)
@@ -190,15 +237,23 @@ void loop_end_execute(struct end *e)
 	e->stalled = nth == p->options.stall_nth;
 	if (e->stalled)
 		return;
-	status = s->status = carry_out(e, s->wr, nth);
+	status = s->status = carry_out(e, s, nth);
 	done = ++e->sq_executed;
-	if (status == 0)
-		return;
-	if (status == -ECONNRESET)
-		status = s->status = -ECANCELED;
-	if (e->side == PASSIVE)
-		loop_link_break(e->link, status, -ECONNRESET);
-	else
-		loop_link_break(e->link, -ECONNRESET, status);
-	tell_next(e, done, status);
+	if (status < 0)
+		step_failed(e, s, done, status);
+}
+
+void loop_end_read_on(struct end *e)
+{
+	for (unsigned i = e->sq_retired; i != e->sq_executed; i++) {
+		struct slot *s = &e->sq[i % e->queues.send_wr];
+		int status;
+
+		if (!s->reading || e->state != END_LIVE ||
+		    loop_chance(e, 2))
+			continue;
+		status = s->status = read_on(e, s);
+		if (status < 0)
+			step_failed(e, s, i + 1, status);
+	}
 }

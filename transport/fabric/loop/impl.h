@@ -44,7 +44,8 @@ struct provider {
 	struct loop_fabric_counts counts;
 	struct cds_list_head listeners;
 	struct cds_list_head links;
-	uint64_t	 random;
+	uint64_t	 random;	/* for what no end does */
+	uint64_t	 nends;		/* that were made */
 	uint16_t	 next_port;
 };
 
@@ -62,6 +63,8 @@ struct slot {
 	struct fabric_op *op;
 	int		  status;
 	bool		  is_read;
+	bool		  reading;	/* executed, but for the rest */
+	uint64_t	  moved;	/* bytes of the Read */
 };
 
 /* A Receive that was posted, then completed. */
@@ -86,6 +89,10 @@ struct end {
 	bool		     freed;	/* as soon as the task is over */
 	struct loop_task     task;
 	void		     (*run)(struct loop_task *t);	/* end.c's */
+	uint64_t	     random;	/* 0: nothing is left to chance */
+	unsigned	     quiet;	/* turns before it is established */
+	unsigned	     withheld;	/* turns before Sends complete */
+	struct staged	    *staged;	/* Writes of the peer */
 	unsigned	     received;	/* Receives that were delivered */
 	unsigned	     reads;	/* in flight */
 
@@ -145,11 +152,40 @@ void loop_end_close(struct fabric_conn *c);
 void loop_end_free(struct fabric_conn *c);
 void loop_link_put(struct link *link);
 
+/* A number below @below, by xorshift64*.  The caller has @state alone. */
+static inline unsigned loop_roll(uint64_t *state, unsigned below)
+{
+	uint64_t x = *state;
+
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return (unsigned)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
+}
+
+/* chance.c.  With the link's lock. */
+/* True once in @one_in; never if that is 0, or without a seed. */
+bool loop_chance(struct end *e, unsigned one_in);
+void loop_chance_init(struct end *e);
+/* Keeps the data of a Write, which is allowed, for later; false: it is to be
+ * written now. */
+bool loop_write_stage(struct end *e, const struct fabric_wr *wr, uint32_t len);
+/* Lets a piece of such data be seen. */
+void loop_write_show(struct end *e);
+/* Writes all that comes before this Receive. */
+void loop_write_finish(struct end *e, unsigned recv);
+void loop_write_forget(struct end *e);
+/* Moves some bytes of a Read.  0 or -EREMOTEIO. */
+int loop_read_some(struct end *e, struct slot *s);
+
 /* exec.c.  With the link's lock, but for the last. */
 void loop_end_kick(struct end *e);
 void loop_link_break(struct link *link, int passive_err, int active_err);
 /* Carries out the oldest step. */
 void loop_end_execute(struct end *e);
+/* Moves the next piece of each Read that is under way. */
+void loop_end_read_on(struct end *e);
 void loop_violation(struct provider *p, const char *what);
 
 #endif

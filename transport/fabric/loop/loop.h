@@ -8,8 +8,12 @@
  * checks them, and an error ends the connection on both ends.  It checks the
  * caller's side of fabric.h's contract as well, and counts violations.
  *
- * With a seed, each end does a random small amount of work at a time and
- * gives completions late and interleaved, within the order they must keep.
+ * With a seed, all that RDMA leaves open is open (chance.c): each end does a
+ * random small amount of work at a time and gives completions late and
+ * interleaved, within the order they must keep, and that of a Send perhaps
+ * after the answer to it; the data of a Write is seen with the Receive behind
+ * it, or earlier in pieces; a Read takes its time while later steps are carried
+ * out; Receives may come before established().
  */
 #ifndef GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H
 #define GANNET_TRANSPORT_FABRIC_LOOP_LOOP_H

@@ -110,10 +110,9 @@ static void make_request(struct client_call *call)
 	}
 	q->nwrites = u->nsinks;
 	for (unsigned i = 0; i < u->nsinks; i++)
-		q->write[i] = (struct rpcrdma_memory){ u->sink[i].addr,
-						       u->sink[i].len };
-	q->reply = (struct rpcrdma_memory){ u->reply_mem.addr,
-					    u->reply_mem.len };
+		q->write[i] = rpcrdma_memory_at(u->sink[i].addr,
+						u->sink[i].len);
+	q->reply = rpcrdma_memory_at(u->reply_mem.addr, u->reply_mem.len);
 	q->done = request_done;
 }
 

@@ -237,7 +237,7 @@ static uint32_t exchange_rdma(struct caller *c, const uint8_t *call,
 	memset(&c->req, 0, sizeof(c->req));
 	c->req.call = call + 4;
 	c->req.call_len = len;
-	c->req.reply = (struct rpcrdma_memory){ c->into, c->room };
+	c->req.reply = rpcrdma_memory_at(c->into, c->room);
 	c->req.done = is_done;
 	rpcrdma_requester_call(c->peer, &c->req);
 	wait_for(&c->done);

@@ -39,13 +39,13 @@ static void prepare(uint32_t i)
 		exchange_put(&x[i], len);
 		q->nreads = 1;
 		q->read[0].position = DATA_POSITION;
-		q->read[0].mem = (struct rpcrdma_memory){ mem[i], len };
+		q->read[0].mem = rpcrdma_memory_at(mem[i], len);
 		q->long_call = i % KINDS == 1;
 		break;
 	case 3:						/* READ-like */
 		exchange_init(&x[i], i, OP_READ, len);
 		q->nwrites = 1;
-		q->write[0] = (struct rpcrdma_memory){ mem[i], ROOM };
+		q->write[0] = rpcrdma_memory_at(mem[i], ROOM);
 		break;
 	case 4:						/* READDIR-like */
 		exchange_init(&x[i], i, OP_LONG, len);
@@ -54,7 +54,7 @@ static void prepare(uint32_t i)
 		exchange_init(&x[i], i, OP_SUM, 0);
 		return;
 	}
-	q->reply = (struct rpcrdma_memory){ reply_mem[i], ROOM };
+	q->reply = rpcrdma_memory_at(reply_mem[i], ROOM);
 }
 
 static void check_pattern(const uint8_t *data, uint32_t len)

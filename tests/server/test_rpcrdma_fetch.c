@@ -95,7 +95,7 @@ TEST(long_replies_are_read_and_acknowledged)
 	open_both(NULL, NULL);
 	for (uint32_t i = 0; i < ARRAY_SIZE(lens); i++) {
 		start(&x, 7 + i, i % 2 ? OP_LONG : OP_READ, lens[i],
-		      (struct rpcrdma_memory){ mem, sizeof(mem) });
+		      rpcrdma_memory_at(mem, sizeof(mem)));
 		ck_assert_int_eq(exchange_wait(&x), 0);
 		check(&x, lens[i]);
 		n += x.request.nomsg;
@@ -121,7 +121,7 @@ static void many(const struct rig_options *o,
 	for (uint32_t i = 0; i < NMANY; i++)
 		start(&x[i], i, i % 3 ? OP_LONG : OP_READ,
 		      (i * 997) % SMALL + 1,
-		      (struct rpcrdma_memory){ rooms[i], sizeof(rooms[i]) });
+		      rpcrdma_memory_at(rooms[i], sizeof(rooms[i])));
 	for (uint32_t i = 0; i < NMANY; i++) {
 		exchange_wait(&x[i]);
 		check(&x[i], (i * 997) % SMALL + 1);
@@ -157,7 +157,7 @@ TEST(no_more_reads_are_in_flight_than_the_responder_allows)
 	open_both(&o, NULL);
 	for (uint32_t i = 0; i < 8; i++)
 		start(&x[i], i, OP_LONG, 5000 + i,
-		      (struct rpcrdma_memory){ mem + 10000 * i, 10000 });
+		      rpcrdma_memory_at(mem + 10000 * i, 10000));
 	for (uint32_t i = 0; i < 8; i++) {
 		exchange_wait(&x[i]);
 		check(&x[i], 5000 + i);
@@ -186,8 +186,8 @@ TEST(a_reply_longer_than_its_place_fails_the_call_alone)
 
 	open_both(NULL, NULL);
 	for (uint32_t room = 0; room < 3; room++) {
-		start(&x, 3, OP_LONG, LONG, (struct rpcrdma_memory){ mem,
-			room == 2 ? LONG + 11 : room });
+		start(&x, 3, OP_LONG, LONG, rpcrdma_memory_at(mem,
+			room == 2 ? LONG + 11 : room));
 		ck_assert_int_eq(exchange_wait(&x), room == 2 ? 0 : -EMSGSIZE);
 		exchange_fini(&x);
 	}
@@ -203,7 +203,7 @@ TEST(a_responder_without_the_model_refuses_the_call)
 	struct exchange x;
 
 	open_both(&off, NULL);
-	start(&x, 3, OP_LONG, LONG, (struct rpcrdma_memory){ mem, MIB });
+	start(&x, 3, OP_LONG, LONG, rpcrdma_memory_at(mem, MIB));
 	ck_assert_int_eq(exchange_wait(&x), -EREMOTEIO);
 	ck_assert_uint_eq(x.request.errcode, RPCRDMA_ERR_CHUNK);
 	exchange_fini(&x);
@@ -217,13 +217,13 @@ TEST(a_requester_without_the_model_gets_its_reply_chunk)
 	struct exchange x;
 
 	open_both(NULL, &plain);
-	start(&x, 3, OP_LONG, LONG, (struct rpcrdma_memory){ mem, MIB });
+	start(&x, 3, OP_LONG, LONG, rpcrdma_memory_at(mem, MIB));
 	ck_assert_int_eq(exchange_wait(&x), 0);
 	check(&x, LONG);
 	ck_assert_uint_eq(stat("rdma_exposed"), exposed);
 	exchange_fini(&x);
 	/* And knows no Read chunks of replies. */
-	start(&x, 4, OP_LONG, LONG, (struct rpcrdma_memory){ NULL, 0 });
+	start(&x, 4, OP_LONG, LONG, rpcrdma_memory_at(NULL, 0));
 	ck_assert_int_eq(exchange_wait(&x), -EIO);
 	exchange_fini(&x);
 	close_both();

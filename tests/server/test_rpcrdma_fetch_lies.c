@@ -171,7 +171,7 @@ TEST_CASE(.timeout = 60);
 static void start_xid(struct exchange *x, uint32_t xid)
 {
 	exchange_init(x, xid, OP_LONG, LONG);
-	x->request.reply = (struct rpcrdma_memory){ mem, 1000 };
+	x->request.reply = rpcrdma_memory_at(mem, 1000);
 	exchange_start(requester, x);
 }
 

@@ -408,7 +408,7 @@ static void many_reads(const struct rig_options *o, unsigned depth,
 		x[i].request.nreads = 1;
 		x[i].request.read[0].position = DATA_POSITION;
 		x[i].request.read[0].mem =
-			(struct rpcrdma_memory){ mem + i * 40000, 40000 };
+			rpcrdma_memory_at(mem + i * 40000, 40000);
 		exchange_start(r, &x[i]);
 	}
 	for (uint32_t i = 0; i < 20; i++) {
@@ -492,7 +492,7 @@ TEST(a_reply_longer_than_the_send_queue_is_cut)
 		exchange_init(&x[i], i, OP_READ, 50000);
 		x[i].request.nwrites = 1;
 		x[i].request.write[0] =
-			(struct rpcrdma_memory){ mem + i * 60000, 60000 };
+			rpcrdma_memory_at(mem + i * 60000, 60000);
 		exchange_start(r, &x[i]);
 	}
 	for (uint32_t i = 0; i < 8; i++) {
@@ -523,7 +523,7 @@ TEST(long_headers_leave_their_neighbours_alone)
 		exchange_init(&x[i], i, OP_READ, 101 | 200u << 24);
 		x[i].request.nwrites = 1;
 		x[i].request.write[0] =
-			(struct rpcrdma_memory){ mem + i * 10000, 6000 };
+			rpcrdma_memory_at(mem + i * 10000, 6000);
 		exchange_start(r, &x[i]);
 	}
 	for (uint32_t i = 0; i < 32; i++) {

@@ -51,7 +51,7 @@ static void start_large_write(struct rpcrdma_requester *r, struct exchange *x,
 	exchange_put(x, sizeof(mem));
 	x->request.nreads = 1;
 	x->request.read[0].position = DATA_POSITION;
-	x->request.read[0].mem = (struct rpcrdma_memory){ mem, sizeof(mem) };
+	x->request.read[0].mem = rpcrdma_memory_at(mem, sizeof(mem));
 	exchange_start(r, x);
 }
 

@@ -29,13 +29,13 @@ static void close_all(void)
 
 static void offer_write(unsigned i, uint32_t off, uint32_t len)
 {
-	x.request.write[i] = (struct rpcrdma_memory){ mem + off, len };
+	x.request.write[i] = rpcrdma_memory_at(mem + off, len);
 	x.request.nwrites = MAX(x.request.nwrites, i + 1);
 }
 
 static void offer_reply(uint32_t len)
 {
-	x.request.reply = (struct rpcrdma_memory){ reply_mem, len };
+	x.request.reply = rpcrdma_memory_at(reply_mem, len);
 }
 
 static int exchange(void)
@@ -321,7 +321,7 @@ TEST(an_echo_through_all_chunks_comes_back)
 		exchange_put(&x, len);
 		x.request.nreads = 1;
 		x.request.read[0].position = DATA_POSITION;
-		x.request.read[0].mem = (struct rpcrdma_memory){ out, len };
+		x.request.read[0].mem = rpcrdma_memory_at(out, len);
 		offer_reply(sizeof(reply_mem));
 		ck_assert_int_eq(exchange(), 0);
 		ck_assert_uint_eq(exchange_word(&x, 1), len);

@@ -55,8 +55,8 @@ static void offer(uint32_t write_len, uint32_t reply_len)
 {
 	setup();
 	q.nwrites = write_len > 0;
-	q.write[0] = (struct rpcrdma_memory){ data, write_len };
-	q.reply = (struct rpcrdma_memory){ reply, reply_len };
+	q.write[0] = rpcrdma_memory_at(data, write_len);
+	q.reply = rpcrdma_memory_at(reply, reply_len);
 	ck_assert_int_gt(request_marshal(&slot, &device, sizeof(sent), 1, 100),
 			 0);
 }
@@ -88,10 +88,10 @@ TEST(a_call_is_marshalled_as_it_is_described)
 	setup();
 	q.nreads = 1;
 	q.read[0].position = 40;
-	q.read[0].mem = (struct rpcrdma_memory){ data, 250 };
+	q.read[0].mem = rpcrdma_memory_at(data, 250);
 	q.nwrites = 1;
-	q.write[0] = (struct rpcrdma_memory){ data + 1000, 100 };
-	q.reply = (struct rpcrdma_memory){ reply, 150 };
+	q.write[0] = rpcrdma_memory_at(data + 1000, 100);
+	q.reply = rpcrdma_memory_at(reply, 150);
 	len = request_marshal(&slot, &device, sizeof(sent), 77, 100);
 	ck_assert_int_gt(len, 0);
 	ck_assert_int_eq(rpcrdma_header_decode(sent, (size_t)len, &c), 0);
@@ -122,11 +122,11 @@ TEST(a_call_too_long_for_the_send_becomes_a_long_one)
 	ck_assert_uint_eq(c.read[0].length, 40);
 	/* And lists too long for it are an error. */
 	setup();
-	q.reply = (struct rpcrdma_memory){ reply, sizeof(reply) };
+	q.reply = rpcrdma_memory_at(reply, sizeof(reply));
 	ck_assert_int_eq(request_marshal(&slot, &device, 256, 1, 200),
 			 -EMSGSIZE);
 	setup();
-	q.reply = (struct rpcrdma_memory){ reply, sizeof(reply) };
+	q.reply = rpcrdma_memory_at(reply, sizeof(reply));
 	ck_assert_int_eq(request_marshal(&slot, &device, 4096, 1, 50),
 			 -EMSGSIZE);
 }

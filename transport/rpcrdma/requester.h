@@ -67,6 +67,11 @@ struct rpcrdma_memory {
 	uint32_t len;
 };
 
+static inline struct rpcrdma_memory rpcrdma_memory_at(void *addr, uint32_t len)
+{
+	return (struct rpcrdma_memory){ .addr = addr, .len = len };
+}
+
 struct rpcrdma_request {
 	/* The call, from its xid on, without the data of Read chunks. */
 	const void	*call;

@@ -95,7 +95,7 @@ static void attach(struct lane *l, const struct call *c)
 	struct rpcrdma_request *q = &l->q;
 
 	q->nreads = q->nwrites = 0;
-	q->reply = (struct rpcrdma_memory){ NULL, 0 };
+	q->reply = rpcrdma_memory_at(NULL, 0);
 	if (c->data_len) {
 		q->nreads = 1;
 		q->read[0].position = q->call_len;
@@ -105,13 +105,13 @@ static void attach(struct lane *l, const struct call *c)
 	}
 	if (l->slot->kind == CALL_READ) {
 		q->nwrites = 1;
-		q->write[0] = (struct rpcrdma_memory){ l->memory,
-						       l->slot->len };
+		q->write[0] = rpcrdma_memory_at(l->memory,
+						       l->slot->len);
 		l->slot->moved = l->memory;
 	}
 	if (l->slot->kind == CALL_READDIRPLUS)
-		q->reply = (struct rpcrdma_memory){ l->memory,
-						    (uint32_t)l->size };
+		q->reply = rpcrdma_memory_at(l->memory,
+						    (uint32_t)l->size);
 }
 
 static void start_lane(struct lane *l, uint64_t now)

@@ -322,6 +322,8 @@ TEST(a_seed_repeats_what_happens)
 	for (uint32_t seed = 1; seed <= SEEDS; seed++) {
 		struct loop_fabric_options o = { .seed = seed };
 
+		o.chance.lose = seed % 3 == 1 ? 100 : 0;
+		o.chance.fail = seed % 3 == 2 ? 30 : 0;
 		run(&o);
 		strcpy(first, text);
 		run(&o);

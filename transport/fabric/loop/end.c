@@ -143,8 +143,12 @@ int loop_end_post(struct fabric_conn *c, struct fabric_wr *chain)
 	int err = 0;
 
 	mutex_lock(&e->link->lock);
+	if (loop_chance(e, e->link->p->options.chance.lose))
+		loop_link_break(e->link, -ENETUNREACH, -ENETUNREACH);
 	if (e->state != END_LIVE) {
 		err = -ENOTCONN;
+	} else if (loop_chance(e, e->link->p->options.chance.post)) {
+		err = -ENOMEM;
 	} else if ((wrong = end_check_chain(e, chain, &n, &reads))) {
 		loop_violation(e->link->p, wrong);
 		err = -ENOMEM;
@@ -360,6 +364,9 @@ static void end_task(struct loop_task *t)
 		e->base.established(&e->base);
 		mutex_lock(&link->lock);
 	}
+	if (e->state == END_LIVE &&
+	    loop_chance(e, link->p->options.chance.lose))
+		loop_link_break(link, -ENETUNREACH, -ENETUNREACH);
 	for (unsigned n = budget(e); n > 0 && e->state == END_LIVE &&
 	     !e->stalled && e->sq_executed != e->sq_posted; n--)
 		loop_end_execute(e);

@@ -183,9 +183,11 @@ static int carry_out(struct end *e, struct slot *s, unsigned nth)
 	const struct fabric_wr *wr = s->wr;
 	struct provider *p = e->link->p;
 
-	if (nth == p->options.break_nth)
+	if (nth == p->options.break_nth ||
+	    loop_chance(e, p->options.chance.lose))
 		return -ECONNRESET;
-	if (nth == p->options.fail_nth)
+	if (nth == p->options.fail_nth ||
+	    loop_chance(e, p->options.chance.fail))
 		return -EIO;
 	if (!local_ok(e, wr)) {
 		loop_violation(p, "memory that is not registered for this");

@@ -25,6 +25,13 @@ struct loop_fabric_options {
 	struct fabric_limits passive;	/* 0 members: generous */
 	struct fabric_limits active;
 	uint32_t seed;		/* 0: everything at once and in order */
+	/* With a seed, what goes wrong: once in so many; 0: never. */
+	struct {
+		unsigned lose;	/* steps, posts and turns: the connection */
+		unsigned fail;	/* steps: with -EIO */
+		unsigned post;	/* posts: with -ENOMEM */
+		unsigned mr;	/* registrations: with -ENOMEM */
+	} chance;
 	unsigned fail_nth;	/* the n-th operation fails, from 1 */
 	unsigned break_nth;	/* the connection breaks just before it */
 	unsigned stall_nth;	/* neither it nor a later one is carried out */

@@ -55,6 +55,19 @@ static void loop_mr_count(struct device *d, const struct mr *mr, int sign)
 	mutex_unlock(&d->p->lock);
 }
 
+static bool mr_fails(struct provider *p)
+{
+	unsigned one_in = p->options.seed ? p->options.chance.mr : 0;
+	bool fails = false;
+
+	if (one_in) {
+		mutex_lock(&p->lock);
+		fails = loop_roll(&p->random, one_in) == 0;
+		mutex_unlock(&p->lock);
+	}
+	return fails;
+}
+
 int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out)
 {
@@ -64,6 +77,10 @@ int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 
 	if (!mr)
 		return -ENOMEM;
+	if (mr_fails(d->p)) {
+		free(mr);
+		return -ENOMEM;
+	}
 	pthread_rwlock_wrlock(&d->mr_lock);
 	err = loop_mr_find_slot(d, &mr->slot);
 	if (err == 0) {

@@ -13,6 +13,8 @@
 #include "rquota/rquota.h"
 #include "rpc/rdma_config.h"
 #include "tests/fabric/iwarp_options.h"
+#include "tests/server/loop_relay.h"
+#include "transport/fabric/loop/loop.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
 
@@ -158,12 +160,26 @@ static void start_rdma(struct harness *h, const char *how)
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	struct iwarp_options options;
 
+	struct loop_fabric_options loop = { 0 };
+	bool on_loop = strncmp(how, "loop,", 5) == 0;
+
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	iwarp_options_parse(how, &options);
-	must(iwarp_fabric_create(&options, &h->fabric), "iwarp");
+	if (on_loop) {
+		loop.seed = (uint32_t)strtoul(how + 5, NULL, 10);
+		must(loop_fabric_create(&loop, &h->fabric), "loop");
+	} else {
+		iwarp_options_parse(how, &options);
+		must(iwarp_fabric_create(&options, &h->fabric), "iwarp");
+	}
 	must(rpcrdma_listen(&h->fabric, &h->env, (struct sockaddr *)&addr,
 			    NULL, &h->rdma), "rdma listen");
 	memcpy(&addr, &h->rdma->local, sizeof(addr));
+	if (on_loop) {
+		h->loop_relay = loop_relay_start(&h->fabric,
+						 (struct sockaddr *)&addr);
+		h->port = loop_relay_port(h->loop_relay);
+		return;
+	}
 	start_relay(h, ntohs(addr.sin_port));
 }
 
@@ -171,10 +187,14 @@ static void stop_rdma(struct harness *h)
 {
 	int status;
 
-	close(h->relay_in);
-	must(waitpid(h->relay, &status, 0) < 0 ? -errno : 0, "wait");
-	if (status != 0)
-		fail("tests/server/rdma_relay", "did not end well");
+	if (h->loop_relay) {
+		loop_relay_stop(h->loop_relay);
+	} else {
+		close(h->relay_in);
+		must(waitpid(h->relay, &status, 0) < 0 ? -errno : 0, "wait");
+		if (status != 0)
+			fail("tests/server/rdma_relay", "did not end well");
+	}
 	h->rdma->ops->stop(h->rdma);
 	h->rdma->ops->free(h->rdma);
 }
@@ -224,6 +244,17 @@ static void destroy_exports(void *arg)
 	export_table_destroy(arg);
 }
 
+/* The server kept the rules, and everything came back. */
+static void close_loop(struct harness *h)
+{
+	struct loop_fabric_counts n;
+
+	loop_fabric_count(&h->fabric, &n);
+	if (n.violations || n.refused || n.rnr || n.mrs || n.ends)
+		fail("loop", "a rule was broken, or something is left");
+	loop_fabric_destroy(&h->fabric);
+}
+
 void harness_stop(struct harness *h)
 {
 	size_t taken, out;
@@ -251,7 +282,9 @@ void harness_stop(struct harness *h)
 		loop_stop(h->loops[i]);
 		loop_destroy(h->loops[i]);
 	}
-	if (h->rdma)
+	if (h->loop_relay)
+		close_loop(h);
+	else if (h->rdma)
 		iwarp_fabric_destroy(&h->fabric);
 	pool_usage(h->pool, &taken, &out);
 	if (out)

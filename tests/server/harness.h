@@ -10,6 +10,7 @@
  * With HARNESS_FABRIC in the environment ("iwarp", and options as
  * tests/fabric/iwarp_options.h has them) harness.port is that of a
  * tests/server/rdma_relay: what comes there reaches the server over iWARP.
+ * "loop,SEED" is the loop fabric with that seed, and a loop_relay.
  */
 #ifndef GANNET_TESTS_SERVER_HARNESS_H
 #define GANNET_TESTS_SERVER_HARNESS_H
@@ -65,6 +66,7 @@ struct harness {
 	/* With HARNESS_FABRIC: */
 	struct fabric		 fabric;
 	struct xprt_listener	*rdma;	/* NULL: without */
+	struct loop_relay	*loop_relay;	/* NULL: the next one */
 	pid_t			 relay;
 	int			 relay_in;	/* it ends with this */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - one RDMA device that does what the test says: verbs.
+ * verbs_fake - RDMA devices that do what the test says: verbs.
  */
 #include "tests/fake/verbs_fake.h"
 
@@ -14,6 +14,11 @@
 
 #define CQ_SIZE		1024
 
+struct fake_comp {
+	struct ibv_comp_channel channel;
+	struct ibv_cq	*cq;		/* the only one */
+};
+
 struct fake_cq {
 	struct ibv_cq	cq;
 	struct ibv_wc	wc[CQ_SIZE];
@@ -25,12 +30,18 @@ struct fake_cq {
 
 struct fake fake;
 
-static struct ibv_device device = { .name = "fake0" };
-static struct ibv_context context = { .device = &device };
+struct fake_device fake_devices[FAKE_DEVICES];
+static unsigned nplugged;
+static struct fake_device *slots[2];
 
-struct ibv_context *fake_context(void)
+struct fake_device *fake_device_of(struct ibv_context *ctx)
 {
-	return &context;
+	return container_of(ctx, struct fake_device, context);
+}
+
+struct fake_device *fake_device_in(unsigned slot)
+{
+	return slots[slot];
 }
 
 void fake_lock(void)
@@ -140,6 +151,20 @@ void fake_stray_done(uint64_t wr_id)
 	fake_unlock();
 }
 
+void fake_send_completes(struct fake_qp *qp)
+{
+	struct fake_wr *wr = &qp->sends[qp->sends_done++ % FAKE_QUEUE];
+
+	if (wr->signaled)
+		push(cq_of(qp->qp.send_cq), wr->wr_id, IBV_WC_SUCCESS, 0, 0);
+}
+
+void fake_recv_completes(struct fake_qp *qp, uint32_t len)
+{
+	push(cq_of(qp->qp.recv_cq), qp->recvs[qp->recvs_done++ % FAKE_QUEUE],
+	     IBV_WC_SUCCESS, len, 0);
+}
+
 /* Everything completes in error, the unsignaled as well. */
 static void flush(struct fake_qp *qp)
 {
@@ -157,6 +182,23 @@ static void flush(struct fake_qp *qp)
 static bool refused(unsigned *n)
 {
 	return fake.post_errno && ++*n == fake.post_at;
+}
+
+static void take_bytes(const struct fake_qp *qp, struct fake_wr *out,
+		       const struct ibv_send_wr *wr)
+{
+	size_t n = 0;
+
+	FAKE_CHECK(wr->opcode == IBV_WR_SEND ||
+		   wr->opcode == IBV_WR_RDMA_WRITE);	/* as siw */
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		FAKE_CHECK(n + sge->length <= qp->attr.cap.max_inline_data);
+		memcpy(out->bytes + n, (void *)(uintptr_t)sge->addr,
+		       sge->length);
+		n += sge->length;
+	}
 }
 
 static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
@@ -177,7 +219,14 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			err = fake.post_forgets ? 0 : fake.post_errno;
 			break;
 		}
-		FAKE_CHECK(wr->num_sge <= 4);
+		FAKE_CHECK(wr->num_sge <= MIN(4,
+				(int)qp->attr.cap.max_send_sge));
+		FAKE_CHECK(wr->opcode != IBV_WR_RDMA_READ ||
+			   wr->num_sge <= MAX(fake.attr.max_sge_rd, 1));
+		fake.inlined += !!(wr->send_flags & IBV_SEND_INLINE);
+		out->in_line = wr->send_flags & IBV_SEND_INLINE;
+		if (out->in_line)
+			take_bytes(qp, out, wr);
 		out->wr_id = wr->wr_id;
 		out->opcode = wr->opcode;
 		out->signaled = wr->send_flags & IBV_SEND_SIGNALED;
@@ -189,6 +238,12 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			    wr->invalidate_rkey : wr->wr.rdma.rkey;
 		qp->nsends++;
 		FAKE_CHECK(qp->nsends - qp->sends_done <= FAKE_QUEUE);
+		FAKE_CHECK(qp->nsends - qp->sends_done <=
+			   qp->attr.cap.max_send_wr);
+	}
+	if (fake.wired) {
+		fake_wire_check_reads(qp);
+		fake_wire_kick();
 	}
 	fake.post_at -= MIN(fake.post_at, n);
 	if (qp->error && !fake.keeps_work)
@@ -211,8 +266,14 @@ static int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 			err = fake.post_errno;
 			break;
 		}
+		qp->recv_sge[qp->nrecvs % FAKE_QUEUE] = *wr->sg_list;
 		qp->recvs[qp->nrecvs++ % FAKE_QUEUE] = wr->wr_id;
+		FAKE_CHECK(qp->nrecvs - qp->recvs_done <=
+			   qp->attr.cap.max_recv_wr);
+		FAKE_CHECK(qp->nrecvs - qp->recvs_done <= FAKE_QUEUE);
 	}
+	if (fake.wired)
+		fake_wire_kick();
 	if (qp->error && !fake.keeps_work)
 		flush(qp);
 	fake_unlock();
@@ -234,15 +295,50 @@ static int poll_cq(struct ibv_cq *ibcq, int max, struct ibv_wc *wc)
 static int req_notify_cq(struct ibv_cq *ibcq, int solicited)
 {
 	struct fake_cq *cq = cq_of(ibcq);
-	struct fake_qp *qp = fake.qp;
+	struct fake_qp *qp;
 
 	fake_lock();
+	qp = fake.qp;
 	/* Just before it is armed, so that no event tells of it. */
 	if (fake.eager && qp && qp->sends_done < qp->nsends)
 		send_done(qp, IBV_WC_SUCCESS);
 	cq->armed = true;
 	fake_unlock();
 	return 0;
+}
+
+void fake_plug(unsigned slot)
+{
+	struct fake_device *d = &fake_devices[nplugged++];
+
+	FAKE_CHECK(nplugged <= FAKE_DEVICES);
+	*d = (struct fake_device){ .context.async_fd = d->context.async_fd };
+	snprintf(d->device.name, sizeof(d->device.name), "fake%u", slot);
+	d->device.transport_type = fake.transport;
+	d->context.device = &d->device;
+	d->context.num_comp_vectors = fake.vectors;
+	fake_async_init(d);
+	d->context.ops.poll_cq = poll_cq;
+	d->context.ops.req_notify_cq = req_notify_cq;
+	d->context.ops.post_send = post_send;
+	d->context.ops.post_recv = post_recv;
+	fake_lock();
+	slots[slot] = d;
+	fake_unlock();
+}
+
+void fake_unplug(unsigned slot, bool silent)
+{
+	struct fake_device *d = slots[slot];
+
+	fake_lock();
+	d->gone = true;
+	slots[slot] = NULL;
+	fake_unlock();
+	if (silent)
+		FAKE_CHECK(eventfd_write(d->context.async_fd, 1) == 0);
+	else
+		fake_cm_unplugged(d);
 }
 
 void fake_init(void)
@@ -256,18 +352,19 @@ void fake_init(void)
 		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS,
 		.vendor_id = 0x2c9,
 	};
-	fake_async_init(&context);
-	context.ops.poll_cq = poll_cq;
-	context.ops.req_notify_cq = req_notify_cq;
-	context.ops.post_send = post_send;
-	context.ops.post_recv = post_recv;
+	fake.inline_max = fake.inline_grant = 1024;
+	fake.vectors = 1;
+	nplugged = 0;
+	fake_plug(0);
+	fake_plug(1);
 }
 
 int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 {
 	if (fake_fails())
 		return ENOMEM;
-	device.transport_type = fake.transport;
+	ctx->device->transport_type = fake.transport;
+	ctx->num_comp_vectors = fake.vectors;
 	*attr = fake.attr;
 	return 0;
 }
@@ -277,81 +374,13 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 	return dev->name;
 }
 
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
-{
-	struct ibv_pd *pd;
-
-	if (fake_fails())
-		return NULL;
-	pd = calloc(1, sizeof(*pd));
-	pd->context = ctx;
-	fake_count(1);
-	return pd;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	fake_count(-1);
-	free(pd);
-	return 0;
-}
-
-#undef ibv_reg_mr
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
-			  int access)
-{
-	struct ibv_mr *mr;
-
-	if (fake_fails())
-		return NULL;
-	if (fake.no_relaxed && (access & IBV_ACCESS_RELAXED_ORDERING)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	mr = calloc(1, sizeof(*mr));
-	mr->addr = addr;
-	mr->length = len;
-	mr->lkey = 0x11;
-	mr->rkey = 0x22;
-	/* Remembered here for ibv_dereg_mr(). */
-	mr->handle = (unsigned)access;
-	fake_lock();
-	fake.mr_access = (unsigned)access;
-	if (access & IBV_ACCESS_REMOTE_WRITE) {
-		fake.open_mrs++;
-		fake.opened++;
-		fake.open_addr = addr;
-		fake.open_len = len;
-	}
-	fake_unlock();
-	fake_count(1);
-	return mr;
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len,
-				uint64_t iova, unsigned access)
-{
-	return ibv_reg_mr(pd, addr, len, (int)access);
-}
-
-int ibv_dereg_mr(struct ibv_mr *mr)
-{
-	fake_lock();
-	if (mr->handle & IBV_ACCESS_REMOTE_WRITE)
-		fake.open_mrs--;
-	fake_unlock();
-	fake_count(-1);
-	free(mr);
-	return 0;
-}
-
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 {
 	struct ibv_comp_channel *channel;
 
 	if (fake_fails())
 		return NULL;
-	channel = calloc(1, sizeof(*channel));
+	channel = calloc(1, sizeof(struct fake_comp));
 	channel->context = ctx;
 	channel->fd = eventfd(0, EFD_SEMAPHORE);
 	fake_count(1);
@@ -375,14 +404,24 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe,
 
 	if (fake_fails())
 		return NULL;
+	if (cqe < 1 || cqe > fake.attr.max_cqe) {
+		errno = EINVAL;
+		return NULL;
+	}
 	cq = calloc(1, sizeof(*cq));
 	cq->cq.context = ctx;
 	cq->cq.channel = channel;
 	cq->cq.cq_context = cq_context;
 	cq->cq.cqe = cqe;
+	fake_lock();
 	fake.cq_depth = (unsigned)cqe;
-	if (channel)
+	fake.cq_vector = vector;
+	fake_unlock();
+	FAKE_CHECK(vector >= 0 && vector < MAX(fake.vectors, 1));
+	if (channel) {
 		channel->refcnt++;
+		((struct fake_comp *)channel)->cq = &cq->cq;
+	}
 	fake_count(1);
 	return &cq->cq;
 }
@@ -409,9 +448,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 
 	if (read(channel->fd, &n, sizeof(n)) < 0)
 		return -1;
-	*cq = fake.qp->qp.send_cq;
+	*cq = ((struct fake_comp *)channel)->cq;
 	*cq_context = (*cq)->cq_context;
-	FAKE_CHECK((*cq)->channel == channel);
 	cq_of(*cq)->events++;
 	return 0;
 }
@@ -435,6 +473,18 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	if (fake_fails())
 		return -1;
 	FAKE_CHECK(id->verbs == pd->context);
+	if (fake.no_qps || attr->cap.max_inline_data > fake.inline_max ||
+	    attr->cap.max_send_wr > (unsigned)fake.attr.max_qp_wr ||
+	    attr->cap.max_recv_wr > (unsigned)fake.attr.max_qp_wr ||
+	    attr->cap.max_send_sge > (unsigned)fake.attr.max_sge) {
+		fake_lock();
+		fake.qps_refused++;
+		fake_unlock();
+		errno = EINVAL;
+		return -1;
+	}
+	attr->cap.max_inline_data = MIN(attr->cap.max_inline_data,
+					fake.inline_grant);
 	qp = calloc(1, sizeof(*qp));
 	qp->qp.context = pd->context;
 	qp->qp.qp_context = attr->qp_context;
@@ -444,7 +494,11 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	qp->rnr_timer = -1;
 	cq_of(attr->send_cq)->qps++;
 	id->qp = &qp->qp;
+	fake_lock();
 	fake.qp = qp;
+	if (fake.wired)
+		fake_wire_add(qp);
+	fake_unlock();
 	fake_count(1);
 	return 0;
 }
@@ -454,6 +508,8 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 	fake_async_purge(id->qp);
 	cq_of(id->qp->send_cq)->qps--;
 	fake_lock();
+	if (fake.wired)
+		fake_wire_del((struct fake_qp *)id->qp);
 	fake.qps_destroyed++;
 	if (fake.qp == (struct fake_qp *)id->qp)
 		fake.qp = NULL;

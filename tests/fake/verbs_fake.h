@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - librdmacm and libibverbs with one device that does what the
- * test says: functions of the same names, linked instead of the libraries.
+ * verbs_fake - librdmacm and libibverbs with devices that do what the test
+ * says: functions of the same names, linked instead of the libraries.
+ *
+ * There are two slots, with a device in each.  That in slot 1 has the addresses
+ * 198.51.100.x and 2001:db8:2::x, that in slot 0 all others.
  *
  * What the libraries would punish with a hang or a crash (an id destroyed
  * with an event unacknowledged, a queue in use destroyed, ...) aborts.
@@ -21,6 +24,8 @@ struct fake_wr {
 	uint64_t	wr_id;
 	unsigned	opcode;
 	bool		signaled;
+	bool		in_line;	/* its bytes went with it: */
+	uint8_t		bytes[1024];
 	unsigned	nsge;
 	struct ibv_sge	sge[4];
 	uint64_t	remote_addr;
@@ -33,10 +38,13 @@ struct fake_qp {
 	unsigned	nsends;		/* posted, of all time */
 	unsigned	sends_done;	/* completed or flushed */
 	uint64_t	recvs[FAKE_QUEUE];
+	struct ibv_sge	recv_sge[FAKE_QUEUE];
 	unsigned	nrecvs;
 	unsigned	recvs_done;
 	bool		error;
 	int		rnr_timer;	/* -1: not set */
+	struct fake_qp	*peer;		/* at the other end of the wire */
+	unsigned	read_depth;	/* Reads that were agreed */
 	struct ibv_qp_init_attr attr;
 };
 
@@ -49,11 +57,18 @@ struct fake {
 	int		post_errno;	/* of post_send and post_recv */
 	unsigned	post_at;	/* at this work request, from 1 */
 	bool		post_forgets;	/* returns 0 all the same */
+	int		dereg_errno;	/* of ibv_dereg_mr(), from now on */
 	bool		keeps_work;	/* flushes nothing in error */
 	bool		no_relaxed;	/* refuses relaxed ordering */
 	bool		eager;		/* completes while it is armed */
 	bool		no_port;	/* can't be bound to */
-	bool		use6;		/* peers ask listener6 */
+	unsigned	inline_max;	/* a queue pair that asks for more is
+					 * refused */
+	unsigned	inline_grant;	/* the most that it is told to have */
+	int		vectors;	/* for completions */
+	bool		no_qps;		/* makes no queue pair */
+	bool		use6;		/* peers ask listener6, */
+	unsigned	slot;		/* and through this one's device */
 	unsigned	resolve_us;	/* that an address takes */
 
 	/* Counts of events. */
@@ -69,7 +84,14 @@ struct fake {
 	unsigned	notified;	/* the CM, that a peer is there */
 	unsigned	listens;
 	unsigned	qps_destroyed;
-	unsigned	cq_depth;	/* of the last one */
+	unsigned	cq_depth;	/* of the last one, */
+	int		cq_vector;	/* and its completion vector */
+	unsigned	qps_refused;
+	unsigned	pds, mrs;	/* that exist */
+	unsigned	looks;		/* for devices */
+	unsigned	rnrs;		/* Sends that waited for a Receive */
+	unsigned	inlined;	/* work requests with their bytes */
+	bool		wired;		/* fake_wire_start() was called */
 	unsigned	mr_access;	/* of the last registration */
 	unsigned	open_mrs;	/* registrations that peers may write
 					 * to, */
@@ -84,6 +106,13 @@ struct fake {
 
 extern struct fake fake;
 
+/*
+ * From here on two ends in this process reach each other: a connection to the
+ * port of a listener is one, and messages and data move, until the second
+ * call.  The limits in fake.attr hold then; those that are 0 do not.
+ */
+void fake_wire_start(void);
+void fake_wire_stop(void);
 /* Before each test. */
 void fake_init(void);
 /* True if an id listens. */
@@ -102,8 +131,14 @@ void fake_send_done(enum ibv_wc_status status);
 void fake_unsignaled_failed(enum ibv_wc_status status);
 void fake_recv_done(enum ibv_wc_status status, uint32_t len,
 		    uint32_t invalidated);
-/* The device reports @type by itself: of fake.qp, its queue, or port 1. */
+/* The device of slot 0 reports @type by itself: of fake.qp, its queue, or port
+ * 1. */
 void fake_async(enum ibv_event_type type);
+/* The device goes: its ids hear it, unless it is @silent.  Its context sends no
+ * more events, and takes no more memory. */
+void fake_unplug(unsigned slot, bool silent);
+/* Another device takes its place. */
+void fake_plug(unsigned slot);
 /* All that was reported was taken and acknowledged. */
 bool fake_asyncs_over(void);
 /* A completion of something that was never posted. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - one RDMA device that does what the test says: its own events.
+ * verbs_fake - RDMA devices that do what the test says: their own events.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,22 +9,13 @@
 
 #include "tests/fake/verbs_fake_impl.h"
 
-static struct ibv_async_event queued[FAKE_ASYNCS];
-static unsigned nqueued;
-static bool taking;		/* one is not acknowledged */
-static const void *unacked;	/* the queue that it names */
-static int fd = -1;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
 
-void fake_async_init(struct ibv_context *ctx)
+void fake_async_init(struct fake_device *d)
 {
-	if (fd >= 0)
-		close(fd);
-	fd = eventfd(0, EFD_SEMAPHORE);
-	ctx->async_fd = fd;
-	nqueued = 0;
-	taking = false;
-	unacked = NULL;
+	if (d->context.async_fd > 0)
+		close(d->context.async_fd);
+	d->context.async_fd = eventfd(0, EFD_SEMAPHORE);
 }
 
 static const void *queue_of(const struct ibv_async_event *ev)
@@ -42,75 +33,102 @@ static const void *queue_of(const struct ibv_async_event *ev)
 	}
 }
 
+static bool is_of_queue(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_PATH_MIG:
+		return true;
+	default:
+		return false;
+	}
+}
+
 void fake_async(enum ibv_event_type type)
 {
 	struct ibv_async_event ev = { .event_type = type };
+	struct fake_device *d = fake_device_in(0);
 
 	fake_lock();
-	FAKE_CHECK(nqueued < FAKE_ASYNCS);
+	FAKE_CHECK(d->nqueued < FAKE_ASYNCS);
 	ev.element.port_num = 1;
 	if (type == IBV_EVENT_CQ_ERR)
 		ev.element.cq = fake.qp->qp.send_cq;
-	else if (type != IBV_EVENT_DEVICE_FATAL &&
-		 type != IBV_EVENT_PORT_ERR && type != IBV_EVENT_PORT_ACTIVE)
+	else if (is_of_queue(type))
 		ev.element.qp = &fake.qp->qp;
-	queued[nqueued++] = ev;
-	FAKE_CHECK(eventfd_write(fd, 1) == 0);
+	d->queued[d->nqueued++] = ev;
+	FAKE_CHECK(eventfd_write(d->context.async_fd, 1) == 0);
 	fake_unlock();
 }
 
 bool fake_asyncs_over(void)
 {
-	bool over;
+	bool over = true;
 
 	fake_lock();
-	over = nqueued == 0 && !taking;
+	for (unsigned i = 0; i < FAKE_DEVICES; i++)
+		over &= fake_devices[i].nqueued == 0 &&
+			!fake_devices[i].taking;
 	fake_unlock();
 	return over;
 }
 
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
+	struct fake_device *d = fake_device_of(ctx);
 	eventfd_t n;
 
-	if (eventfd_read(fd, &n))
+	if (eventfd_read(ctx->async_fd, &n))
 		return -1;
 	fake_lock();
-	if (nqueued == 0) {		/* purged meanwhile */
+	if (d->nqueued == 0) {		/* purged meanwhile, or none come */
+		errno = d->gone ? EIO : EAGAIN;
 		fake_unlock();
-		errno = EAGAIN;
 		return -1;
 	}
-	*ev = queued[0];
-	memmove(&queued[0], &queued[1], --nqueued * sizeof(queued[0]));
-	FAKE_CHECK(!taking);
-	taking = true;
-	unacked = queue_of(ev);
+	*ev = d->queued[0];
+	memmove(&d->queued[0], &d->queued[1],
+		--d->nqueued * sizeof(d->queued[0]));
+	FAKE_CHECK(!d->taking);
+	d->taking = true;
+	d->unacked = queue_of(ev);
 	fake_unlock();
 	return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *ev)
 {
+	struct fake_device *d = fake_devices;
+
 	fake_lock();
-	FAKE_CHECK(unacked == queue_of(ev));
-	taking = false;
-	unacked = NULL;
+	while (!d->taking || d->unacked != queue_of(ev))
+		FAKE_CHECK(++d < fake_devices + FAKE_DEVICES);
+	d->taking = false;
+	d->unacked = NULL;
 	pthread_cond_broadcast(&acked);
 	fake_unlock();
 }
 
-void fake_async_purge(const void *queue)
+static void purge(struct fake_device *d, const void *queue)
 {
 	unsigned n = 0;
 
-	fake_lock();
-	for (unsigned i = 0; i < nqueued; i++)
-		if (queue_of(&queued[i]) != queue)
-			queued[n++] = queued[i];
-	nqueued = n;
-	while (unacked == queue)
+	for (unsigned i = 0; i < d->nqueued; i++)
+		if (queue_of(&d->queued[i]) != queue)
+			d->queued[n++] = d->queued[i];
+	d->nqueued = n;
+	while (d->unacked == queue)
 		pthread_cond_wait(&acked, &fake.lock);
+}
+
+void fake_async_purge(const void *queue)
+{
+	fake_lock();
+	for (unsigned i = 0; i < FAKE_DEVICES; i++)
+		purge(&fake_devices[i], queue);
 	fake_unlock();
 }
 

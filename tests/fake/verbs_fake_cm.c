@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_fake - one RDMA device that does what the test says: the CM.
+ * verbs_fake - RDMA devices that do what the test says: the CM.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +25,12 @@ struct fake_id {
 	struct rdma_cm_id	id;		/* first */
 	unsigned		unacked;
 	bool			own_channel;
+	struct fake_id		*next;		/* of all */
+	struct rdma_cm_id	*peer;		/* at the other end */
+	unsigned		ord;		/* that it asked with */
 };
+
+static struct fake_id *ids;
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -112,6 +117,8 @@ static struct rdma_cm_id *new_id(struct rdma_event_channel *channel,
 	id->id.channel = channel;
 	id->id.context = context;
 	fake_lock();
+	id->next = ids;
+	ids = id;
 	((struct fake_channel *)channel)->ids++;
 	fake_unlock();
 	fake_count(1);
@@ -128,16 +135,91 @@ bool fake_listening(void)
 	return is;
 }
 
-void fake_request(const void *private_data, uint8_t len, uint8_t ird,
-		  uint8_t ord)
+static const uint8_t net6[2][6] = { { 0x20, 1, 0xd, 0xb8, 0, 1 },
+				    { 0x20, 1, 0xd, 0xb8, 0, 2 } };
+
+static bool is_any(const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)ss;
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)ss;
+
+	return ss->ss_family == AF_INET6 ?
+		IN6_IS_ADDR_UNSPECIFIED(&sin6->sin6_addr) :
+		sin->sin_addr.s_addr == 0;
+}
+
+/* A listener at any address is asked at that of the device in fake.slot. */
+static void fill_address(struct sockaddr_storage *ss)
+{
+	if (!is_any(ss))
+		return;
+	if (ss->ss_family == AF_INET6)
+		memcpy(&((struct sockaddr_in6 *)ss)->sin6_addr,
+		       net6[fake.slot], sizeof(net6[0]));
+	else
+		((struct sockaddr_in *)ss)->sin_addr.s_addr =
+			htobe32(fake.slot ? 0xc6336401 : 0xc0000201);
+}
+
+/* The device that has the id's address.  False: none has. */
+static bool bind_device(struct rdma_cm_id *id)
+{
+	const struct sockaddr_in6 *sin6 = &id->route.addr.src_sin6;
+	const struct sockaddr_in *sin = &id->route.addr.src_sin;
+	struct fake_device *d;
+	bool second;
+
+	second = sin->sin_family == AF_INET6 ?
+		 !memcmp(&sin6->sin6_addr, net6[1], sizeof(net6[1])) :
+		 be32toh(sin->sin_addr.s_addr) >> 8 == 0xc63364;
+	fake_lock();
+	d = fake_device_in(second);
+	fake_unlock();
+	id->verbs = d ? &d->context : NULL;
+	return d != NULL;
+}
+
+void fake_cm_unplugged(const struct fake_device *d)
+{
+	struct rdma_cm_id *heard[16];
+	unsigned n = 0;
+
+	fake_lock();
+	for (struct fake_id *id = ids; id; id = id->next)
+		if (id->id.verbs == &d->context) {
+			FAKE_CHECK(n < ARRAY_SIZE(heard));
+			heard[n++] = &id->id;
+		}
+	fake_unlock();
+	while (n > 0)
+		fake_event(heard[--n], RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+struct ibv_context **rdma_get_devices(int *n)
+{
+	fake_lock();
+	fake.looks++;
+	fake_unlock();
+	return calloc(1, sizeof(struct ibv_context *));
+}
+
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}
+
+/* A peer's request, which nobody has heard yet. */
+static struct fake_event *new_request(const void *private_data, uint8_t len,
+				      uint8_t ird, uint8_t ord)
 {
 	struct rdma_cm_id *l = fake.use6 ? fake.listener6 : fake.listener;
 	struct fake_event *ev = calloc(1, sizeof(*ev));
 	struct rdma_cm_id *id;
 
 	id = new_id(l->channel, l->context);
-	id->verbs = fake_context();
 	id->route.addr = l->route.addr;
+	fill_address(&id->route.addr.src_storage);
+	bind_device(id);
 	id->route.addr.dst_storage = l->route.addr.src_storage;
 	id->route.addr.dst_sin.sin_addr.s_addr ^= htobe32(7);
 	fake.id = id;
@@ -150,7 +232,15 @@ void fake_request(const void *private_data, uint8_t len, uint8_t ird,
 	/* As the CM has it: what the peer gives us, and what it wants. */
 	ev->event.param.conn.initiator_depth = ird;
 	ev->event.param.conn.responder_resources = ord;
-	put_event(l->channel, ev);
+	return ev;
+}
+
+void fake_request(const void *private_data, uint8_t len, uint8_t ird,
+		  uint8_t ord)
+{
+	struct fake_event *ev = new_request(private_data, len, ird, ord);
+
+	put_event(ev->event.listen_id->channel, ev);
 }
 
 void fake_answer(const void *private_data, uint8_t len, uint8_t ird)
@@ -203,6 +293,11 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 		free(ev);
 		FAKE_CHECK(read(ch->channel.fd, &n, sizeof(n)) > 0);
 	}
+	for (struct fake_id **p = &ids; *p; p = &(*p)->next)
+		if (*p == id) {
+			*p = id->next;
+			break;
+		}
 	if (fake.listener == rid)
 		fake.listener = NULL;
 	if (fake.listener6 == rid)
@@ -250,8 +345,10 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 					   : sizeof(struct sockaddr_in));
 	if (!id->route.addr.src_sin.sin_port)
 		id->route.addr.src_sin.sin_port = htobe16(20049);
-	id->verbs = fake_context();
-	return 0;
+	if (is_any(&id->route.addr.src_storage) || bind_device(id))
+		return 0;
+	errno = ENODEV;
+	return -1;
 }
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
@@ -281,9 +378,12 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src,
 	usleep(fake.resolve_us);
 	if (fake_fails())
 		return -1;
-	memcpy(&id->route.addr.src_sin, dst, sizeof(struct sockaddr_in));
-	memcpy(&id->route.addr.dst_sin, dst, sizeof(struct sockaddr_in));
-	id->verbs = fake_context();
+	memcpy(&id->route.addr.src_sin6, dst, sizeof(struct sockaddr_in6));
+	memcpy(&id->route.addr.dst_sin6, dst, sizeof(struct sockaddr_in6));
+	if (!bind_device(id)) {
+		errno = ENODEV;
+		return -1;
+	}
 	fake.id = id;
 	return 0;
 }
@@ -294,15 +394,111 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	return fake_fails() ? -1 : 0;
 }
 
+/* As the CM has it: the depths are the peer's, swapped. */
+static void tell(struct rdma_cm_id *id, enum rdma_cm_event_type type,
+		 const struct rdma_conn_param *param)
+{
+	struct fake_event *ev = calloc(1, sizeof(*ev));
+	struct rdma_conn_param *to = &ev->event.param.conn;
+
+	ev->event.id = id;
+	ev->event.event = type;
+	memcpy(ev->private_data, param->private_data,
+	       param->private_data_len);
+	to->private_data = ev->private_data;
+	to->private_data_len = param->private_data_len;
+	to->initiator_depth = param->responder_resources;
+	to->responder_resources = param->initiator_depth;
+	put_event(id->channel, ev);
+}
+
+/* True if the device can't do that many Reads. */
+static bool too_deep(const struct rdma_conn_param *param)
+{
+	return param->initiator_depth > fake.attr.max_qp_init_rd_atom ||
+	       param->responder_resources > fake.attr.max_qp_rd_atom;
+}
+
+/* The peer of @id, an active one, is a new id of the listener. */
+static void ask_listener(struct rdma_cm_id *id,
+			 const struct rdma_conn_param *param)
+{
+	struct fake_event *ev = new_request(param->private_data,
+					    param->private_data_len,
+					    param->responder_resources,
+					    param->initiator_depth);
+	struct fake_id *from = (struct fake_id *)id;
+	struct fake_id *to = (struct fake_id *)ev->event.id;
+
+	to->id.route.addr.dst_storage = id->route.addr.src_storage;
+	to->peer = id;
+	from->peer = &to->id;
+	from->ord = param->initiator_depth;
+	put_event(ev->event.listen_id->channel, ev);
+}
+
+static void answer_peer(struct rdma_cm_id *id,
+			const struct rdma_conn_param *param)
+{
+	struct fake_id *peer = (struct fake_id *)((struct fake_id *)id)->peer;
+	struct fake_qp *a = (struct fake_qp *)id->qp;
+	struct fake_qp *b = (struct fake_qp *)peer->id.qp;
+
+	fake_lock();
+	a->peer = b;
+	b->peer = a;
+	a->read_depth = param->initiator_depth;
+	b->read_depth = MIN(peer->ord, param->responder_resources);
+	fake_unlock();
+	tell(&peer->id, RDMA_CM_EVENT_ESTABLISHED, param);
+	fake_event(id, RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+static int begin(struct rdma_cm_id *id, const struct rdma_conn_param *param,
+		 void (*how)(struct rdma_cm_id *,
+			     const struct rdma_conn_param *))
+{
+	fake_lock();
+	fake.param = *param;
+	fake_unlock();
+	if (fake_fails())
+		return -1;
+	if (!fake.wired)
+		return 0;
+	if (too_deep(param)) {
+		errno = EINVAL;
+		return -1;
+	}
+	how(id, param);
+	return 0;
+}
+
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
-	fake.param = *param;
-	return fake_fails() ? -1 : 0;
+	return begin(id, param, answer_peer);
 }
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
-	return rdma_accept(id, param);
+	return begin(id, param, ask_listener);
+}
+
+/* Both ends hear it, once. */
+static void part(struct rdma_cm_id *id, enum rdma_cm_event_type type)
+{
+	struct fake_id *from = (struct fake_id *)id;
+	struct rdma_cm_id *peer;
+
+	fake_lock();
+	peer = from->peer;
+	from->peer = NULL;
+	if (peer)
+		((struct fake_id *)peer)->peer = NULL;
+	fake_unlock();
+	if (!peer)
+		return;
+	fake_event(peer, type, 0);
+	fake_event(id, type, 0);
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
@@ -310,6 +506,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *data, uint8_t len)
 	fake_lock();
 	fake.rejects++;
 	fake_unlock();
+	part(id, RDMA_CM_EVENT_REJECTED);
 	return 0;
 }
 
@@ -318,6 +515,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	fake_lock();
 	fake.disconnects++;
 	fake_unlock();
+	part(id, RDMA_CM_EVENT_DISCONNECTED);
 	return 0;
 }
 

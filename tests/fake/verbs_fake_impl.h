@@ -18,16 +18,49 @@
 	} while (0)
 
 #define FAKE_ASYNCS	16
+#define FAKE_DEVICES	4
 
-/* A device's own events, verbs_fake_async.c. */
-void fake_async_init(struct ibv_context *ctx);
+/* A device, from when it is plugged in on. */
+struct fake_device {
+	struct ibv_device	device;
+	struct ibv_context	context;
+	bool			gone;
+	/* Its own events, verbs_fake_async.c. */
+	struct ibv_async_event	queued[FAKE_ASYNCS];
+	unsigned		nqueued;
+	bool			taking;	/* one is not acknowledged */
+	const void		*unacked; /* the queue that it names */
+};
+
+extern struct fake_device fake_devices[FAKE_DEVICES];
+
+struct fake_device *fake_device_of(struct ibv_context *ctx);
+/* The device in the slot, or NULL. */
+struct fake_device *fake_device_in(unsigned slot);
+
+void fake_async_init(struct fake_device *d);
 /* Like ibv_destroy_qp(): waits for those that were taken, and takes back
  * those that were not. */
 void fake_async_purge(const void *queue);
 
-struct ibv_context *fake_context(void);
+/* All ids that are bound to the device hear that it is gone. */
+void fake_cm_unplugged(const struct fake_device *d);
 void fake_lock(void);
 void fake_unlock(void);
+/* The wire, verbs_fake_wire.c.  With the lock, all of these. */
+void fake_wire_add(struct fake_qp *qp);
+void fake_wire_del(struct fake_qp *qp);
+/* There is work, or a Receive. */
+void fake_wire_kick(void);
+/* No more Reads are in flight than was agreed. */
+void fake_wire_check_reads(const struct fake_qp *qp);
+/* True if the key is one of the device's, and names that memory for that. */
+bool fake_mr_has(struct ibv_context *ctx, uint32_t key, const void *addr,
+		 size_t len, int access);
+/* The next step, or the next Receive, succeeds. */
+void fake_send_completes(struct fake_qp *qp);
+void fake_recv_completes(struct fake_qp *qp, uint32_t len);
+
 /* Counts a fallible call; true, with errno set, when it is to fail. */
 bool fake_fails(void);
 /* So many objects more, or less. */

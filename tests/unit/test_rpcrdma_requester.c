@@ -25,9 +25,10 @@ static int mr_create(struct fabric_device *dev, void *addr, size_t len,
 	return 0;
 }
 
-static void mr_destroy(struct fabric_mr *mr)
+static int mr_destroy(struct fabric_mr *mr)
 {
 	nmrs--;
+	return 0;
 }
 
 static const struct fabric_ops ops = {

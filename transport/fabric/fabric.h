@@ -228,7 +228,7 @@ struct fabric_ops {
 	void (*look)(struct fabric_conn *c, struct xprt_view *v);
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
 			  unsigned access, struct fabric_mr **out);
-	void (*mr_destroy)(struct fabric_mr *mr);
+	int  (*mr_destroy)(struct fabric_mr *mr);
 	void (*mr_bind)(struct fabric_mr *mr, struct fabric_conn *c);
 };
 
@@ -368,9 +368,13 @@ static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 		mr->dev->ops->mr_bind(mr, c);
 }
 
-static inline void fabric_mr_destroy(struct fabric_mr *mr)
+/*
+ * Ends the registration and frees @mr.  0 or -errno: the device did not end it,
+ * so that a peer that has its handle may reach the memory for ever.
+ */
+static inline int fabric_mr_destroy(struct fabric_mr *mr)
 {
-	mr->dev->ops->mr_destroy(mr);
+	return mr->dev->ops->mr_destroy(mr);
 }
 
 #endif

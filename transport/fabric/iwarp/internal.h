@@ -229,7 +229,7 @@ static inline const char *iwarp_conn_name(const struct iwarp_conn *c,
 /* mr.c */
 int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
-void iwarp_mr_destroy(struct fabric_mr *mr);
+int iwarp_mr_destroy(struct fabric_mr *mr);
 void iwarp_mr_bind(struct fabric_mr *mr, struct fabric_conn *c);
 enum iwarp_refusal { IWARP_OK, IWARP_NO_STAG, IWARP_BOUNDS, IWARP_ACCESS,
 		     IWARP_WRAP };

@@ -110,7 +110,7 @@ int iwarp_mr_create(struct fabric_device *dev, void *addr, size_t len,
 	return 0;
 }
 
-void iwarp_mr_destroy(struct fabric_mr *base)
+int iwarp_mr_destroy(struct fabric_mr *base)
 {
 	struct iwarp_mr *mr = container_of(base, struct iwarp_mr, mr);
 	struct iwarp_device *d = container_of(base->dev, struct iwarp_device,
@@ -122,6 +122,7 @@ void iwarp_mr_destroy(struct fabric_mr *base)
 		pthread_rwlock_unlock(&d->mr_lock);
 	}
 	free(mr);
+	return 0;
 }
 
 void iwarp_mr_bind(struct fabric_mr *base, struct fabric_conn *c)

@@ -130,7 +130,7 @@ struct listener {
 /* mr.c */
 int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out);
-void loop_mr_destroy(struct fabric_mr *mr);
+int loop_mr_destroy(struct fabric_mr *mr);
 void loop_mr_bind(struct fabric_mr *mr, struct fabric_conn *c);
 /* True if the local memory belongs to a registration that allows the access. */
 bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,

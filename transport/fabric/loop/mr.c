@@ -103,7 +103,7 @@ int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 	return 0;
 }
 
-void loop_mr_destroy(struct fabric_mr *base)
+int loop_mr_destroy(struct fabric_mr *base)
 {
 	struct mr *mr = container_of(base, struct mr, base);
 	struct device *d = container_of(base->dev, struct device, base);
@@ -113,6 +113,7 @@ void loop_mr_destroy(struct fabric_mr *base)
 	pthread_rwlock_unlock(&d->mr_lock);
 	loop_mr_count(d, mr, -1);
 	free(mr);
+	return 0;
 }
 
 void loop_mr_bind(struct fabric_mr *base, struct fabric_conn *c)

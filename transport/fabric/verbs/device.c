@@ -16,8 +16,11 @@
 #include <string.h>
 
 #include "lib/log.h"
+#include "lib/stats.h"
 #include "lib/util.h"
 #include "transport/addr.h"
+
+STAT(verbs_stuck_mrs, "registrations of memory that devices did not end");
 
 /* A larger limit would only cost memory: no connection asks for as much. */
 #define MAX_WR		8192u
@@ -248,10 +251,26 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 	return 0;
 }
 
-void verbs_mr_destroy(struct fabric_mr *fmr)
+/* 0 or -errno: the device did not end it. */
+static int deregister(const struct fabric_mr *mr, struct ibv_mr *ibv)
+{
+	int err = ibv_dereg_mr(ibv);
+
+	if (err) {
+		stat_inc(verbs_stuck_mrs);
+		log_limited(LOG_LEVEL_WARN, "rdma device %s: cannot end a "
+			    "registration of %zu bytes: %s", mr->dev->name,
+			    mr->len, strerror(err));
+	}
+	return -err;
+}
+
+int verbs_mr_destroy(struct fabric_mr *fmr)
 {
 	struct verbs_mr *mr = container_of(fmr, struct verbs_mr, mr);
+	int err;
 
-	ibv_dereg_mr(mr->ibv);
+	err = deregister(fmr, mr->ibv);
 	free(mr);
+	return err;
 }

@@ -185,7 +185,7 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
-void verbs_mr_destroy(struct fabric_mr *mr);
+int verbs_mr_destroy(struct fabric_mr *mr);
 
 /* async.c */
 /* Watches for the device's own events, on a thread of its own. */

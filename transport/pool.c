@@ -436,11 +436,14 @@ void buf_put(struct buf *b)
 		return;
 	pool = b->pool;
 	mutex_lock(&pool->lock);
-	b->next = pool->free[b->size_class];
-	pool->free[b->size_class] = b;
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;
-	pool->regions[b->region].out--;
+	/* The region of a lost one stays as it is. */
+	if (likely(!b->lost)) {
+		b->next = pool->free[b->size_class];
+		pool->free[b->size_class] = b;
+		pool->regions[b->region].out--;
+	}
 	serve_all(pool);
 }
 

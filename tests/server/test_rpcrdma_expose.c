@@ -7,6 +7,8 @@
 #include "lib/stats.h"
 #include "tests/server/rdma_peer.h"
 #include "tests/unit/runner.h"
+#include "transport/rpcrdma/conn.h"
+#include "transport/rpcrdma/device.h"
 
 enum { MIB = 1 << 20, LONG = 100001, CREDITS = 4 };
 
@@ -444,6 +446,61 @@ TEST(a_call_with_a_write_or_reply_chunk_gets_no_read_chunk)
 	}
 	ck_assert_uint_eq(since(0), 0);
 	fabric_mr_destroy(mr);
+	close_all();
+}
+
+/* ---- a device that makes one registration, and does not end it */
+
+static const struct fabric_ops *real;
+static struct fabric_ops stuck;
+static unsigned nmade, nstuck;			/* the loop's */
+
+static int make_one(struct fabric_device *dev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out)
+{
+	return nmade++ == 0 ? real->mr_create(dev, addr, len, access, out) :
+			      -ENOMEM;
+}
+
+static int end_none(struct fabric_mr *mr)
+{
+	nstuck++;
+	real->mr_destroy(mr);
+	return -EBUSY;
+}
+
+static void make_stuck(void *arg)
+{
+	struct fabric_device *dev = arg;
+
+	real = dev->ops;
+	stuck = *real;
+	stuck.mr_create = make_one;
+	stuck.mr_destroy = end_none;
+	dev->ops = &stuck;
+}
+
+static void make_well(void *arg)
+{
+	struct fabric_device *dev = arg;
+
+	dev->ops = real;
+}
+
+TEST(a_part_of_a_reply_that_can_not_be_taken_back_ends_the_connection)
+{
+	struct fabric_device *dev;
+
+	rig_on_loop();
+	open_all(&on);
+	peer_call(&peer, 1, OP_KEEP, 0);
+	peer_take(&peer);
+	dev = rpcrdma_conn_of(rig.xprt)->device->dev;
+	loop_call(rig.server, make_stuck, dev);
+	peer_call(&peer, 2, OP_LONG, LONG);
+	peer_wait_down(&peer);
+	loop_call(rig.server, make_well, dev);
+	ck_assert_uint_eq(nstuck, 1);
 	close_all();
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/stats.h"
 #include "lib/xdr.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/verbs_fixture.h"
@@ -209,6 +210,33 @@ TEST(a_connection_that_ends_leaves_nothing_open)
 	EVENTUALLY(on_poller(one_is_open));
 	serve_end(false);
 	ck_assert_uint_eq(atomic_load(&taken), 0);
+}
+
+/* The data could still be changed, and that of the buffer's next user. */
+TEST(a_sink_that_can_not_be_closed_costs_its_call_and_its_connection)
+{
+	uint64_t stuck = stats_sum_by_name("verbs_stuck_mrs");
+	struct buf *bufs[64];
+
+	serve(true);
+	call();
+	reads_are_posted(true);
+	fake.dereg_errno = EBUSY;
+	fake_send_done(IBV_WC_SUCCESS);
+	EVENTUALLY(on_poller(we_closed));
+	fake.dereg_errno = 0;
+	ck_assert_uint_eq(atomic_load(&taken), 0);
+	ck_assert_uint_eq(stats_sum_by_name("verbs_stuck_mrs"), stuck + 1);
+	ck_assert_uint_eq(fake.open_mrs, 1);
+	/* No buffer that is used from now on lies there. */
+	for (size_t n = 0; n < ARRAY_SIZE(bufs); n++) {
+		bufs[n] = pool_alloc(pool, CHUNK);
+		ck_assert(bufs[n] && bufs[n]->data != fake.open_addr);
+	}
+	for (size_t n = 0; n < ARRAY_SIZE(bufs); n++)
+		buf_put(bufs[n]);
+	fake.open_mrs = 0;
+	serve_end(false);
 }
 
 TEST(a_sink_that_can_not_be_registered_costs_its_connection_alone)

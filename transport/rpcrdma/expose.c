@@ -107,10 +107,30 @@ static bool charge_exposed(struct rpcrdma_exposures *x, uint32_t len)
 	return false;
 }
 
-static void unregister_pieces(struct exposure *e)
+/* Ends the registrations. 0 or -errno: the peer may still read some. */
+static int unregister_pieces(struct exposure *e)
 {
-	while (e->nmrs > 0)
-		fabric_mr_destroy(e->mr[--e->nmrs]);
+	int one, err = 0;
+
+	while (e->nmrs > 0) {
+		one = fabric_mr_destroy(e->mr[--e->nmrs]);
+		err = one < 0 ? one : err;
+	}
+	return err;
+}
+
+/* The same; if the peer may still read some, nobody's data gets there, and the
+ * connection ends. */
+static void take_pieces_back(struct rpcrdma_exposures *x, struct exposure *e)
+{
+	struct msg *msg = &exposed_call(x, e)->msg;
+	int err = unregister_pieces(e);
+
+	if (err == 0)
+		return;
+	if (msg->body)
+		msg->body->lost = true;
+	rpcrdma_conn_close(x->conn, err);
 }
 
 static int register_pieces(struct rpcrdma_exposures *x, struct exposure *e,
@@ -124,7 +144,7 @@ static int register_pieces(struct rpcrdma_exposures *x, struct exposure *e,
 				       g->piece[i].len, FABRIC_REMOTE_READ,
 				       &e->mr[i]);
 		if (err < 0) {
-			unregister_pieces(e);
+			take_pieces_back(x, e);
 			return err;
 		}
 		e->nmrs++;
@@ -173,7 +193,7 @@ int rpcrdma_expose(struct rpcrdma_call *call, const struct rpcrdma_gather *g,
 /* With the lock: takes back an open one.  True: its call is to be released. */
 static bool close_exposure(struct rpcrdma_exposures *x, struct exposure *e)
 {
-	unregister_pieces(e);
+	take_pieces_back(x, e);
 	atomic_fetch_sub(&x->conn->listener->exposed, e->len);
 	e->open = false;
 	x->nopen--;

@@ -41,7 +41,12 @@ static void fetch_read_done(struct fabric_op *op, int status, uint32_t len)
 	start_fetches(all);
 	if (f->next < f->nsegs)
 		return;
-	fabric_mr_destroy(f->sink);
+	if (fabric_mr_destroy(f->sink) < 0) {
+		/* An iWARP adapter had it open to the responder. */
+		f->sink = NULL;
+		fabric_close(all->fc);
+		return;			/* the cancel follows */
+	}
 	f->sink = NULL;
 	f->active = false;
 	all->here(f);

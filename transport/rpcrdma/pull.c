@@ -38,19 +38,30 @@ static int open_sink(struct rpcrdma_call *call)
 				FABRIC_READ_SINK, &call->open_sink);
 }
 
-static void close_sink(struct rpcrdma_call *call)
+/*
+ * Ends that. 0 or -errno: the peer may still write there, so the buffer is
+ * never used again.
+ */
+static int close_sink(struct rpcrdma_call *call)
 {
+	int err = 0;
+
 	if (!call->open_sink)
-		return;
-	fabric_mr_destroy(call->open_sink);
+		return 0;
+	err = fabric_mr_destroy(call->open_sink);
 	call->open_sink = NULL;
+	if (err < 0)
+		call->sink->lost = true;
+	return err;
 }
 
 bool rpcrdma_pull_end(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	int err = close_sink(call);
 
-	close_sink(call);
+	if (status == 0)
+		status = err;
 	if (status == 0) {
 		stat_add(rdma_read_bytes, call->layout.sink_len);
 		return true;

@@ -16,7 +16,7 @@ atomic_int closed_calls;
 struct op recv_ops[RECVS];
 struct fabric_recv recvs[RECVS];
 struct fabric_wr wrs[STEPS];
-struct fabric_sge sges[STEPS];
+struct fabric_sge sges[STEPS + 4];
 struct op ops[STEPS];
 
 static int closed_err;

@@ -36,7 +36,7 @@ extern struct op recv_ops[RECVS];
 extern struct fabric_recv recvs[RECVS];
 /* Of chain(). */
 extern struct fabric_wr wrs[STEPS];
-extern struct fabric_sge sges[STEPS];
+extern struct fabric_sge sges[STEPS + 4];	/* and the last one's bytes */
 extern struct op ops[STEPS];
 
 void begin(void);

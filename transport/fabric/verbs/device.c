@@ -28,6 +28,13 @@ STAT(verbs_stuck_mrs, "registrations of memory that devices did not end");
 /* The CM's messages carry a depth in one byte. */
 #define MAX_DEPTH	255u
 
+/*
+ * Bytes of a Send that an adapter gets with its work request, which saves it a
+ * read of our memory.  The replies to most calls but READDIR fit, and on mlx5
+ * a work request of this size has 512 bytes, the next power of two.
+ */
+#define INLINE_MAX	312u
+
 /* The numbers of the kernel's drivers. */
 #define SIW_VENDOR	0x626d74	/* sw/siw/siw.h */
 #define RXE_VENDOR	0xffffff	/* sw/rxe/rxe_param.h; 0 before 5.8 */
@@ -102,6 +109,7 @@ static void set_limits(struct verbs_dev *dev,
 	l->max_resp_depth = clamp(attr->max_qp_rd_atom, MAX_DEPTH);
 	l->max_private = VERBS_MAX_PRIVATE;
 	dev->post_on_loop = posts_by_system_call(attr);
+	atomic_init(&dev->inline_max, INLINE_MAX);
 	/* Adapters need not allow it for plain registrations. */
 	l->invalidates = false;
 }

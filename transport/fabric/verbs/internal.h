@@ -42,6 +42,8 @@ struct verbs_dev {
 	bool			iwarp;
 	bool			remote_inv;
 	bool			post_on_loop;	/* see posts_by_system_call() */
+	atomic_uint		inline_max;	/* bytes to ask for, see
+						 * queue.c */
 	struct cds_list_head	conns;	/* with a queue pair; provider's lock */
 
 	/* See async.c. */
@@ -108,6 +110,8 @@ struct verbs_posts {
 	/* Serialises posts among themselves and with the queue pair's end. */
 	pthread_mutex_t		lock;
 	bool			dead;		/* refuses all posts */
+	unsigned		inline_max;	/* a Send this short goes with
+						 * its work request */
 	struct verbs_ring	sends;		/* of struct fabric_op */
 	struct verbs_ring	recvs;		/* of struct fabric_recv */
 	struct verbs_ring	chains;		/* to be posted by the loop */

@@ -30,7 +30,25 @@ static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
 	      offsetof(struct fabric_sge, lkey) ==
 	      offsetof(struct ibv_sge, lkey), "fabric_sge is an ibv_sge");
 
-static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in)
+/* True if the device takes the bytes of @wr along, at most @max.  siw fails a
+ * Send With Invalidate that has them. */
+static bool fits_inline(const struct fabric_wr *wr, unsigned max)
+{
+	unsigned left = max;
+
+	if (wr->opcode == FABRIC_READ || wr->opcode == FABRIC_SEND_INV ||
+	    max == 0)
+		return false;
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		if (wr->sge[i].len > left)
+			return false;
+		left -= wr->sge[i].len;
+	}
+	return true;
+}
+
+static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in,
+			   unsigned inline_max)
 {
 	static const enum ibv_wr_opcode opcode[] = {
 		[FABRIC_SEND] = IBV_WR_SEND,
@@ -45,6 +63,8 @@ static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in)
 	out->num_sge = (int)in->nsge;
 	out->opcode = opcode[in->opcode];
 	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
+	if (fits_inline(in, inline_max))
+		out->send_flags |= IBV_SEND_INLINE;
 	out->wr.rdma.remote_addr = in->offset;
 	out->wr.rdma.rkey = in->handle;
 	if (in->opcode == FABRIC_SEND_INV) {
@@ -73,7 +93,7 @@ static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 	int err;
 
 	for (; *chain && n < POST_BATCH; n++) {
-		verbs_wr_build(&wr[n], *chain);
+		verbs_wr_build(&wr[n], *chain, c->posts.inline_max);
 		if (n)
 			wr[n - 1].next = &wr[n];
 		*chain = following(c, *chain, queued);

@@ -29,6 +29,8 @@
 #define POLL_BATCH	16
 /* After so many empty polls the connection arms its channel instead. */
 #define HOT_ROUNDS	256
+/* No reply is shorter than 56 bytes. */
+#define INLINE_MIN	64u
 /* Events are acknowledged in batches, because that takes a mutex. */
 #define ACK_BATCH	64
 
@@ -36,6 +38,8 @@ STAT(verbs_flushed, "work requests flushed by the end of a connection");
 STAT(verbs_failed, "work requests that failed");
 STAT(verbs_stray, "completions of unknown work requests");
 STAT(verbs_cq_failed, "completion queues that failed");
+STAT(verbs_inline_refused, "queue pairs that a device refused until fewer "
+     "bytes were asked to go with work requests");
 
 static int op_status(enum ibv_wc_status status)
 {
@@ -278,6 +282,34 @@ static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 	return loop_fd_add(c->conn.loop, fd);
 }
 
+/*
+ * ibv_query_device() does not tell how many bytes may go with a work request,
+ * and a device that has room for fewer refuses the queue pair.  So ask for half
+ * of them, and so on.  The next connection begins with the number that was
+ * taken.
+ */
+static int create_qp(struct verbs_conn *c, const struct ibv_qp_init_attr *want)
+{
+	struct ibv_qp_init_attr attr = *want;
+	unsigned most = atomic_load(&c->dev->inline_max);
+	unsigned n = most;
+
+	attr.cap.max_inline_data = n;
+	while (rdma_create_qp(c->id, c->dev->pd, &attr)) {
+		if (n == 0)
+			return verbs_errno();
+		n = n / 2 < INLINE_MIN ? 0 : n / 2;
+		attr = *want;
+		attr.cap.max_inline_data = n;
+	}
+	if (n < most) {
+		stat_inc(verbs_inline_refused);
+		atomic_store(&c->dev->inline_max, n);
+	}
+	c->posts.inline_max = MIN(attr.cap.max_inline_data, n);
+	return 0;
+}
+
 int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 {
 	struct ibv_qp_init_attr attr = {
@@ -300,9 +332,7 @@ int verbs_queues_create(struct verbs_conn *c, const struct fabric_queues *q)
 		return err;
 	attr.send_cq = c->poll.cq;
 	attr.recv_cq = c->poll.cq;
-	if (rdma_create_qp(c->id, c->dev->pd, &attr))
-		return verbs_errno();
-	return 0;
+	return create_qp(c, &attr);
 }
 
 static void verbs_queue_flush(struct verbs_conn *c)

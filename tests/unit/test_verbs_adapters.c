@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices that differ: how much goes with a work request, and the vectors
+ * of completions; over a fake one. */
+#include "tests/unit/verbs_fixture.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/stats.h"
+#include "tests/unit/runner.h"
+
+/* ---- bytes that go with a work request */
+
+static uint8_t message[400];
+static struct fabric_sge pieces[4];
+
+/* A Write without an op, then @wr, of @n pieces with @len bytes in all. */
+static struct fabric_wr *message_of(enum fabric_opcode opcode, unsigned n,
+				    uint32_t len)
+{
+	uint8_t *at = message;
+
+	for (size_t i = 0; i < sizeof(message); i++)
+		message[i] = (uint8_t)(i * 7);
+	chain(2, 2);
+	sges[0].len = 4000;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t part = i + 1 < n ? 20 : len - 20 * i;
+
+		pieces[i] = (struct fabric_sge){ at, part, 100 };
+		at += part;
+	}
+	wrs[1].opcode = opcode;
+	wrs[1].sge = pieces;
+	wrs[1].nsge = n;
+	return wrs;
+}
+
+/* Posts it.  True if its bytes went along. */
+static bool goes_along(enum fabric_opcode opcode, unsigned n, uint32_t len)
+{
+	const struct fake_wr *wr = &fake.qp->sends[fake.qp->nsends + 1];
+
+	ck_assert_int_eq(fabric_post(conn, message_of(opcode, n, len)), 0);
+	settle();
+	ck_assert(!wr[-1].in_line);
+	ck_assert_uint_eq(wr->nsge, n);
+	/* The memory may be anything until the op is done. */
+	if (wr->in_line)
+		ck_assert_int_eq(memcmp(wr->bytes, message, len), 0);
+	fake_send_done(IBV_WC_SUCCESS);
+	wait_sem(&ops[1].sem);
+	return wr->in_line;
+}
+
+TEST(a_short_message_goes_with_its_work_request)
+{
+	begin();
+	connected();
+	ck_assert_uint_eq(fake.qps_refused, 0);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_inline_data, 312);
+	ck_assert(goes_along(FABRIC_SEND, 1, 312));
+	/* siw would fail it. */
+	ck_assert(!goes_along(FABRIC_SEND_INV, 1, 100));
+	ck_assert(goes_along(FABRIC_WRITE, 2, 100));
+	ck_assert(!goes_along(FABRIC_SEND, 1, 313));
+	ck_assert(!goes_along(FABRIC_SEND, 4, 313));
+	/* A Read's bytes come from the peer. */
+	ck_assert(!goes_along(FABRIC_READ, 1, 8));
+	finish();
+}
+
+TEST_LOOP(a_device_that_has_room_for_fewer_bytes_gets_those, 0, 3)
+{
+	static const struct { unsigned max, asked; } map[] = {
+		{ 200, 156 }, { 101, 78 }, { 63, 0 },
+	};
+	unsigned n = map[_i].asked;
+
+	begin();
+	fake.inline_max = map[_i].max;
+	connected();
+	ck_assert_uint_eq(fake.qps_refused, _i + 1);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_inline_data, n);
+	if (n)
+		ck_assert(goes_along(FABRIC_SEND, 2, n));
+	ck_assert(!goes_along(FABRIC_SEND, 2, n + 25));
+	ck_assert_uint_eq(stats_sum_by_name("verbs_inline_refused"), 1);
+	finish();
+}
+
+static void free_conn(void *arg)
+{
+	fabric_free(conn);
+}
+
+TEST(the_next_connection_asks_for_what_the_device_has)
+{
+	begin();
+	fake.inline_max = 101;
+	connected();
+	fabric_close(conn);
+	wait_sem(&closed);
+	loop_call(conn_loop, free_conn, NULL);
+	fabric_unlisten(listener);
+	atomic_store(&closed_calls, 0);
+	connected();
+	ck_assert_uint_eq(fake.qps_refused, 2);
+	ck_assert_uint_eq(fake.qp->attr.cap.max_inline_data, 78);
+	finish();
+}
+
+TEST(a_device_that_grants_fewer_bytes_than_asked_gets_those)
+{
+	begin();
+	fake.inline_grant = 160;
+	connected();
+	ck_assert(goes_along(FABRIC_SEND, 1, 160));
+	ck_assert(!goes_along(FABRIC_SEND, 1, 161));
+	finish();
+}
+
+TEST(a_device_without_queue_pairs_takes_no_peer)
+{
+	int err;
+
+	begin();
+	fake.no_qps = true;
+	ck_assert_int_eq(try_listen(), 0);
+	fake_request("", 0, 4, 4);
+	wait_sem(&requested);
+	loop_call(conn_loop, set_up, &err);
+	ck_assert_int_lt(err, 0);
+	fabric_reject(conn);
+	settle();
+	ck_assert_uint_eq(fake.rejects, 1);
+	end();
+}
+

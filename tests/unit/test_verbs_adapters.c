@@ -138,3 +138,19 @@ TEST(a_device_without_queue_pairs_takes_no_peer)
 	end();
 }
 
+/* ---- completion vectors */
+
+/* The listener's loop is the first, and the connection's the second. */
+TEST_LOOP(a_loop_has_its_own_completion_vector, 0, 3)
+{
+	static const struct { int vectors, vector; } map[] = {
+		{ 8, 1 }, { 1, 0 }, { 0, 0 },
+	};
+
+	begin();
+	fake.vectors = map[_i].vectors;
+	connected();
+	ck_assert_int_eq(fake.cq_vector, map[_i].vector);
+	finish();
+}
+

@@ -62,6 +62,22 @@ static void verbs_cm_ready(struct loop_fd *f, uint32_t events)
 		;
 }
 
+/* With the lock: the lowest number that no loop has. */
+static unsigned free_number(struct verbs_provider *p)
+{
+	struct verbs_loop *vl;
+	unsigned n = 0;
+	bool taken;
+
+	do {
+		taken = false;
+		cds_list_for_each_entry(vl, &p->loops, link)
+			taken |= vl->number == n;
+		n += taken;
+	} while (taken);
+	return n;
+}
+
 static int verbs_cm_create(struct verbs_provider *p, struct loop *loop,
 			   struct verbs_loop **out)
 {
@@ -86,6 +102,7 @@ static int verbs_cm_create(struct verbs_provider *p, struct loop *loop,
 	vl->provider = p;
 	vl->loop = loop;
 	vl->refs = 1;
+	vl->number = free_number(p);
 	vl->source.poll = verbs_hot_poll;
 	vl->source.arm = verbs_hot_arm;
 	CDS_INIT_LIST_HEAD(&vl->hot);

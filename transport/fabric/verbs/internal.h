@@ -62,6 +62,7 @@ struct verbs_loop {
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	link;
 	unsigned		refs;		/* provider's lock */
+	unsigned		number;		/* the lowest that was free */
 	struct rdma_event_channel *channel;
 	struct loop_fd		fd;
 	struct loop_task	task;		/* to be destroyed there */

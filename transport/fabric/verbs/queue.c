@@ -271,11 +271,16 @@ static int create_cq(struct verbs_conn *c, const struct fabric_queues *q)
 	struct loop_fd *fd = &c->poll.fd;
 	/* A flush completes unsignaled steps too, so there is room for all. */
 	int depth = (int)(q->send_wr + q->recv_wr);
+	/* A loop's connections interrupt one processor, and those of different
+	 * loops different ones. */
+	int vectors = MAX(c->id->verbs->num_comp_vectors, 1);
+	int vector = (int)(c->vl->number % (unsigned)vectors);
 
 	c->poll.channel = ibv_create_comp_channel(c->id->verbs);
 	if (!c->poll.channel || fcntl(c->poll.channel->fd, F_SETFL, O_NONBLOCK))
 		return verbs_errno();
-	c->poll.cq = ibv_create_cq(c->id->verbs, depth, c, c->poll.channel, 0);
+	c->poll.cq = ibv_create_cq(c->id->verbs, depth, c, c->poll.channel,
+				   vector);
 	if (!c->poll.cq || ibv_req_notify_cq(c->poll.cq, 0))
 		return verbs_errno();
 	*fd = (struct loop_fd){ notified, c->poll.channel->fd, EPOLLIN };

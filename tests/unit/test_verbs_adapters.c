@@ -154,3 +154,22 @@ TEST_LOOP(a_loop_has_its_own_completion_vector, 0, 3)
 	finish();
 }
 
+/* ---- ports */
+
+TEST_LOOP(a_port_that_changes_is_counted_and_ends_nothing, 0, 5)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE,
+		IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
+		IBV_EVENT_CLIENT_REREGISTER,
+	};
+
+	begin();
+	connected();
+	fake_async(types[_i]);
+	while (!fake_asyncs_over())
+		settle();
+	ck_assert_uint_eq(stats_sum_by_name("verbs_port_changes"), 1);
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	finish();
+}

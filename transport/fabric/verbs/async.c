@@ -27,6 +27,8 @@ STAT(verbs_async_events, "events that RDMA devices reported by themselves");
 STAT(verbs_queue_fatal, "RDMA connections whose queues failed");
 STAT(verbs_device_fatal, "RDMA devices that failed");
 STAT(verbs_port_errors, "ports of RDMA devices that went down");
+STAT(verbs_port_changes, "changes of the addresses or the subnet manager of "
+     "ports of RDMA devices");
 
 static void queue_failed(struct verbs_dev *dev, struct verbs_conn *c,
 			 enum ibv_event_type type)
@@ -83,6 +85,18 @@ static void verbs_async_take(struct verbs_dev *dev,
 	case IBV_EVENT_PORT_ACTIVE:
 		log_info("rdma device %s: port %d is up", dev->dev.name,
 			 ev->element.port_num);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+		/* A connection that this breaks fails by itself, and the CM
+		 * finds the next one's way. */
+		stat_inc(verbs_port_changes);
+		log_info("rdma device %s: port %d: %s", dev->dev.name,
+			 ev->element.port_num,
+			 ibv_event_type_str(ev->event_type));
 		break;
 	default:
 		log_debug("rdma device %s: %s", dev->dev.name,

@@ -138,6 +138,23 @@ TEST(a_device_without_queue_pairs_takes_no_peer)
 	end();
 }
 
+/* ---- Reads */
+
+/* The upper layer refuses such a peer, because it could send no data. */
+TEST(a_device_that_does_no_reads_tells_so)
+{
+	begin();
+	fake.attr.max_qp_init_rd_atom = 0;
+	fake.attr.max_qp_rd_atom = 0;
+	ck_assert_int_eq(try_listen(), 0);
+	fake_request("", 0, 4, 4);
+	wait_sem(&requested);
+	ck_assert_uint_eq(conn->info.read_depth, 0);
+	ck_assert_uint_eq(conn->dev->limits.max_resp_depth, 0);
+	fabric_reject(conn);
+	end();
+}
+
 /* ---- completion vectors */
 
 /* The listener's loop is the first, and the connection's the second. */

@@ -84,6 +84,13 @@ static unsigned clamp(int v, unsigned max)
 	return v < 1 ? 1 : MIN((unsigned)v, max);
 }
 
+/* The same, of a number that may be 0: such a device carries out, or answers,
+ * no Reads. */
+static unsigned clamp_depth(int v)
+{
+	return v < 0 ? 0 : MIN((unsigned)v, MAX_DEPTH);
+}
+
 static void set_limits(struct verbs_dev *dev,
 		       const struct ibv_device_attr *attr)
 {
@@ -105,8 +112,8 @@ static void set_limits(struct verbs_dev *dev,
 	l->pins = true;
 	l->blind_refusals = dev->iwarp;
 	l->sends_unproven = dev->iwarp;
-	l->max_read_depth = clamp(attr->max_qp_init_rd_atom, MAX_DEPTH);
-	l->max_resp_depth = clamp(attr->max_qp_rd_atom, MAX_DEPTH);
+	l->max_read_depth = clamp_depth(attr->max_qp_init_rd_atom);
+	l->max_resp_depth = clamp_depth(attr->max_qp_rd_atom);
 	l->max_private = VERBS_MAX_PRIVATE;
 	dev->post_on_loop = posts_by_system_call(attr);
 	atomic_init(&dev->inline_max, INLINE_MAX);

@@ -9,7 +9,9 @@
  *
  * Errors: a queue that failed ends its connection, a device that failed ends
  * all of its connections; their peers connect again.  A port that goes down may
- * come back: the device itself gives up when that takes too long.
+ * come back: the device itself gives up when that takes too long.  A device
+ * that was unplugged is released when its connections have ended; if it comes
+ * back it is a new one.
  */
 #include "transport/fabric/verbs/internal.h"
 
@@ -23,9 +25,17 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 
+/*
+ * A driver that can't take its device away from a process (rxe, siw) waits for
+ * the process to close it, and reports nothing.  But the device's file is gone
+ * then, so look for it.
+ */
+#define LOOK_MS		2000
+
 STAT(verbs_async_events, "events that RDMA devices reported by themselves");
 STAT(verbs_queue_fatal, "RDMA connections whose queues failed");
 STAT(verbs_device_fatal, "RDMA devices that failed");
+STAT(verbs_devices_gone, "RDMA devices that were unplugged");
 STAT(verbs_port_errors, "ports of RDMA devices that went down");
 STAT(verbs_port_changes, "changes of the addresses or the subnet manager of "
      "ports of RDMA devices");
@@ -39,18 +49,35 @@ static void queue_failed(struct verbs_dev *dev, struct verbs_conn *c,
 	verbs_conn_fail(c, -EIO);
 }
 
-static void device_failed(struct verbs_dev *dev)
+/* With the provider's lock. */
+static void fail_conns(struct verbs_dev *dev)
 {
-	struct verbs_provider *p = dev->provider;
 	struct verbs_conn *c;
 
+	cds_list_for_each_entry(c, &dev->conns, dev_link)
+		verbs_conn_fail(c, -ENODEV);
+}
+
+static void device_failed(struct verbs_dev *dev)
+{
 	stat_inc(verbs_device_fatal);
 	log_err("rdma device %s failed: its connections are closed",
 		dev->dev.name);
-	mutex_lock(&p->lock);
-	cds_list_for_each_entry(c, &dev->conns, dev_link)
-		verbs_conn_fail(c, -ENODEV);
-	mutex_unlock(&p->lock);
+	mutex_lock(&dev->provider->lock);
+	fail_conns(dev);
+	mutex_unlock(&dev->provider->lock);
+}
+
+static void verbs_device_gone(struct verbs_dev *dev)
+{
+	mutex_lock(&dev->provider->lock);
+	if (!dev->gone) {
+		stat_inc(verbs_devices_gone);
+		log_warn("rdma device %s is gone", dev->dev.name);
+	}
+	dev->gone = true;
+	fail_conns(dev);
+	mutex_unlock(&dev->provider->lock);
 }
 
 static void verbs_async_take(struct verbs_dev *dev,
@@ -122,45 +149,98 @@ static bool verbs_async_take_event(struct verbs_dev *dev)
 	return true;
 }
 
+/* The CM reports of the id that holds the device.  True: the device is gone. */
+static bool is_unplugged(struct verbs_dev *dev)
+{
+	struct rdma_cm_event *ev;
+	bool gone;
+
+	if (rdma_get_cm_event(dev->hold->channel, &ev))
+		return false;
+	gone = ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
+	rdma_ack_cm_event(ev);
+	return gone;
+}
+
+static bool has_file(const struct verbs_dev *dev)
+{
+	return access(dev->ctx->device->dev_path, F_OK) == 0 ||
+	       errno != ENOENT;
+}
+
 static void verbs_async_watch(void *arg)
 {
 	struct verbs_dev *dev = arg;
+	int look_ms = has_file(dev) ? LOOK_MS : -1;
 	struct pollfd fds[] = {
-		{ .fd = dev->stop_fd, .events = POLLIN },
+		{ .fd = dev->wake_fd, .events = POLLIN },
 		{ .fd = dev->ctx->async_fd, .events = POLLIN },
+		{ .fd = dev->hold ? dev->hold->channel->fd : -1,
+		  .events = POLLIN },
 	};
+	eventfd_t wakes;
+	int n;
 
-	while (!fds[0].revents) {
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
+	while (!dev->release(dev)) {
+		n = poll(fds, ARRAY_SIZE(fds), look_ms);
+		if (n < 0)
 			continue;	/* interrupted, or short of memory */
-		if (fds[1].revents && !verbs_async_take_event(dev))
+		if (n == 0 && !has_file(dev))
+			verbs_device_gone(dev);
+		if (fds[0].revents)
+			eventfd_read(dev->wake_fd, &wakes);
+		if (fds[1].revents && !verbs_async_take_event(dev)) {
 			fds[1].fd = -1;
+			verbs_device_gone(dev);
+		}
+		if (fds[2].revents && is_unplugged(dev))
+			verbs_device_gone(dev);
 	}
 }
 
-int verbs_watch_start(struct verbs_dev *dev)
+static int set_nonblocking(int fd)
 {
-	int flags = fcntl(dev->ctx->async_fd, F_GETFL);
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return verbs_errno();
+	return 0;
+}
+
+int verbs_watch_start(struct verbs_dev *dev,
+		      bool (*release)(struct verbs_dev *dev))
+{
 	int err;
 
+	dev->release = release;
 	/* Destroying a queue takes its events back, so an event that poll()
 	 * announced may be gone. */
-	if (flags < 0 ||
-	    fcntl(dev->ctx->async_fd, F_SETFL, flags | O_NONBLOCK))
-		return verbs_errno();
-	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (dev->stop_fd < 0)
+	err = set_nonblocking(dev->ctx->async_fd);
+	if (!err && dev->hold)
+		err = set_nonblocking(dev->hold->channel->fd);
+	if (err)
+		return err;
+	dev->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (dev->wake_fd < 0)
 		return verbs_errno();
 	err = thread_start(&dev->watcher, "rdma events", verbs_async_watch,
 			   dev);
 	if (err)
-		close(dev->stop_fd);
+		close(dev->wake_fd);
 	return err;
+}
+
+void verbs_watch_wake(struct verbs_dev *dev)
+{
+	eventfd_write(dev->wake_fd, 1);
 }
 
 void verbs_watch_stop(struct verbs_dev *dev)
 {
-	eventfd_write(dev->stop_fd, 1);
+	mutex_lock(&dev->provider->lock);
+	dev->ends = true;
+	verbs_watch_wake(dev);
+	mutex_unlock(&dev->provider->lock);
 	pthread_join(dev->watcher, NULL);
-	close(dev->stop_fd);
+	close(dev->wake_fd);
 }

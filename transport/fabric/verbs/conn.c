@@ -57,8 +57,10 @@ static void verbs_conn_release(struct verbs_conn *c)
 {
 	leave_device(c);
 	verbs_queues_destroy(c);
-	if (c->id)
+	if (c->id) {
 		rdma_destroy_id(c->id);
+		verbs_dev_put(c->dev);
+	}
 	c->id = NULL;
 	if (c->vl)
 		verbs_loop_put(c->vl);
@@ -246,8 +248,10 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	if (err)
 		return err;
 	c = calloc(1, sizeof(*c));
-	if (!c)
+	if (!c) {
+		verbs_dev_put(dev);
 		return -ENOMEM;
+	}
 	if (vl) {
 		mutex_lock(&p->lock);
 		vl->refs++;

@@ -44,7 +44,8 @@ STAT(verbs_stuck_mrs, "registrations of memory that devices did not end");
 
 struct verbs_mr {
 	struct fabric_mr	mr;
-	struct ibv_mr		*ibv;
+	struct ibv_mr		*ibv;	/* NULL: the device is gone */
+	struct cds_list_head	link;	/* provider's lock */
 };
 
 static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
@@ -121,6 +122,58 @@ static void set_limits(struct verbs_dev *dev,
 	l->invalidates = false;
 }
 
+/* With the provider's lock: ends the registrations of a device that goes. */
+static void end_registrations(struct verbs_dev *dev)
+{
+	struct verbs_mr *mr, *next;
+
+	cds_list_for_each_entry_safe(mr, next, &dev->mrs, link) {
+		ibv_dereg_mr(mr->ibv);
+		mr->ibv = NULL;
+		cds_list_del(&mr->link);
+	}
+}
+
+/*
+ * librdmacm closes a device that is gone when it has looked for others since.
+ * Some drivers wait for that before they let the device go.
+ */
+static void look_for_devices(void)
+{
+	struct ibv_context **list = rdma_get_devices(NULL);
+
+	if (list)
+		rdma_free_devices(list);
+}
+
+/* Ends registrations and lets the library close the device, if nobody uses it
+ * and nobody will.  True if it did.  The watcher's. */
+static bool verbs_dev_release(struct verbs_dev *dev)
+{
+	bool is_over;
+
+	mutex_lock(&dev->provider->lock);
+	is_over = dev->ends || (dev->gone && dev->users == 0);
+	if (is_over) {
+		dev->ctx = NULL;
+		end_registrations(dev);
+	}
+	mutex_unlock(&dev->provider->lock);
+	if (!is_over)
+		return false;
+	if (dev->filler)
+		ibv_destroy_cq(dev->filler);
+	ibv_dealloc_pd(dev->pd);
+	if (dev->hold)
+		rdma_destroy_id(dev->hold);
+	if (dev->gone) {
+		look_for_devices();
+		log_info("rdma device %s: nothing is left of it",
+			 dev->dev.name);
+	}
+	return true;
+}
+
 /*
  * The user library of siw takes the mmap offset 0x90000, which the kernel gives
  * out like any other, for a failure (siw-abi.h, SIW_INVAL_UOBJ_KEY), so that
@@ -146,6 +199,7 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 		goto fail;
 	dev->provider = p;
 	CDS_INIT_LIST_HEAD(&dev->conns);
+	CDS_INIT_LIST_HEAD(&dev->mrs);
 	dev->ctx = id->verbs;
 	err = -ibv_query_device(dev->ctx, &attr);
 	if (err)
@@ -159,10 +213,10 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	snprintf(dev->dev.name, sizeof(dev->dev.name), "%s",
 		 ibv_get_device_name(dev->ctx->device));
 	set_limits(dev, &attr);
-	err = verbs_watch_start(dev);
-	if (err)
-		goto fail_pd;
 	dev->hold = hold_device(id);
+	err = verbs_watch_start(dev, verbs_dev_release);
+	if (err)
+		goto fail_hold;
 	dev->filler = fill_siw(dev->ctx, &attr);
 	pthread_mutex_init(&dev->dev.lock, NULL);
 	log_info("rdma device %s: %s, %u segments (%u of a Read), "
@@ -173,8 +227,10 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	*out = dev;
 	return 0;
 
-fail_pd:
+fail_hold:
 	ibv_dealloc_pd(dev->pd);
+	if (dev->hold)
+		rdma_destroy_id(dev->hold);
 fail_free:
 	free(dev);
 fail:
@@ -184,11 +240,6 @@ fail:
 void verbs_dev_destroy(struct verbs_dev *dev)
 {
 	verbs_watch_stop(dev);
-	if (dev->filler)
-		ibv_destroy_cq(dev->filler);
-	ibv_dealloc_pd(dev->pd);
-	if (dev->hold)
-		rdma_destroy_id(dev->hold);
 	pthread_mutex_destroy(&dev->dev.lock);
 	free(dev);
 }
@@ -210,10 +261,35 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);
 found:
+	if (dev->gone) {
+		err = -ENODEV;
+		goto out;
+	}
+	dev->users++;
 	*out = dev;
 out:
 	mutex_unlock(&p->lock);
 	return err;
+}
+
+void verbs_dev_put(struct verbs_dev *dev)
+{
+	mutex_lock(&dev->provider->lock);
+	if (--dev->users == 0 && dev->gone)
+		verbs_watch_wake(dev);
+	mutex_unlock(&dev->provider->lock);
+}
+
+/* Begins a use, even of a device that goes.  False: it is over. */
+static bool verbs_dev_use(struct verbs_dev *dev)
+{
+	bool is_there;
+
+	mutex_lock(&dev->provider->lock);
+	is_there = dev->ctx != NULL;
+	dev->users += is_there;
+	mutex_unlock(&dev->provider->lock);
+	return is_there;
 }
 
 static int access_flags(const struct verbs_dev *dev, unsigned access)
@@ -234,36 +310,63 @@ static int access_flags(const struct verbs_dev *dev, unsigned access)
 	return flags;
 }
 
-int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
-		    unsigned access, struct fabric_mr **out)
+/*
+ * Registers the memory.  0 or -errno.
+ *
+ * The memory of a device that is gone stays without a registration: no
+ * connection will use it.  If that failed instead, the upper layer's memory
+ * could not grow for its other devices either.
+ */
+static int verbs_mr_register(struct verbs_dev *dev, struct verbs_mr *mr,
+			     unsigned access)
 {
-	struct verbs_dev *dev = container_of(fdev, struct verbs_dev, dev);
-	struct verbs_mr *mr = calloc(1, sizeof(*mr));
 	int flags = access_flags(dev, access);
+	void *addr = mr->mr.addr;
+	size_t len = mr->mr.len;
 	int err;
 
-	if (!mr)
-		return -ENOMEM;
 	/* A completion still comes after its data. */
 	mr->ibv = ibv_reg_mr(dev->pd, addr, len,
 			     flags | IBV_ACCESS_RELAXED_ORDERING);
 	if (!mr->ibv && (errno == EINVAL || errno == EOPNOTSUPP))
 		mr->ibv = ibv_reg_mr(dev->pd, addr, len, flags);
+	if (!mr->ibv && errno == EIO)
+		return 0;
 	if (!mr->ibv) {
 		err = verbs_errno();
 		log_limited(LOG_LEVEL_WARN, "rdma device %s: cannot register "
 			    "%zu bytes: %s%s", dev->dev.name, len,
 			    strerror(-err), err == -ENOMEM ?
 			    " (the limit of locked memory, ulimit -l?)" : "");
-		free(mr);
 		return err;
 	}
-	mr->mr = (struct fabric_mr){
-		.lkey = mr->ibv->lkey, .rkey = mr->ibv->rkey,
-		.addr = addr, .len = len, .dev = fdev,
-	};
-	*out = &mr->mr;
+	mr->mr.lkey = mr->ibv->lkey;
+	mr->mr.rkey = mr->ibv->rkey;
+	mutex_lock(&dev->provider->lock);
+	cds_list_add(&mr->link, &dev->mrs);
+	mutex_unlock(&dev->provider->lock);
 	return 0;
+}
+
+int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out)
+{
+	struct verbs_dev *dev = container_of(fdev, struct verbs_dev, dev);
+	struct verbs_mr *mr = calloc(1, sizeof(*mr));
+	int err = 0;
+
+	if (!mr)
+		return -ENOMEM;
+	mr->mr = (struct fabric_mr){ .addr = addr, .len = len, .dev = fdev };
+	if (verbs_dev_use(dev)) {
+		err = verbs_mr_register(dev, mr, access);
+		verbs_dev_put(dev);
+	}
+	if (err)
+		free(mr);
+	else
+		*out = &mr->mr;
+	return err;
 }
 
 /* 0 or -errno: the device did not end it. */
@@ -283,9 +386,18 @@ static int deregister(const struct fabric_mr *mr, struct ibv_mr *ibv)
 int verbs_mr_destroy(struct fabric_mr *fmr)
 {
 	struct verbs_mr *mr = container_of(fmr, struct verbs_mr, mr);
-	int err;
+	struct verbs_dev *dev = container_of(fmr->dev, struct verbs_dev, dev);
+	int err = 0;
 
-	err = deregister(fmr, mr->ibv);
+	if (verbs_dev_use(dev)) {
+		if (mr->ibv) {
+			mutex_lock(&dev->provider->lock);
+			cds_list_del(&mr->link);
+			mutex_unlock(&dev->provider->lock);
+			err = deregister(fmr, mr->ibv);
+		}
+		verbs_dev_put(dev);
+	}
 	free(mr);
 	return err;
 }

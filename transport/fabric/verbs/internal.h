@@ -31,12 +31,19 @@ struct verbs_provider {
 						 * connect */
 };
 
+/*
+ * A device is used by its connections, and by threads that register memory.
+ * When it is gone and not used any more, its watcher ends what is left of it;
+ * the struct stays, because registrations of the upper layer name it.
+ */
 struct verbs_dev {
 	struct fabric_device	dev;
 	struct verbs_provider	*provider;	/* borrowed */
 	struct cds_list_head	link;
-	struct ibv_context	*ctx;	/* librdmacm's; kept open by hold */
-	struct rdma_cm_id	*hold;
+	/* librdmacm's, kept open by hold; NULL once it is over (the provider's
+	 * lock). */
+	struct ibv_context	*ctx;
+	struct rdma_cm_id	*hold;	/* NULL: two devices have its address */
 	struct ibv_pd		*pd;
 	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
@@ -44,12 +51,18 @@ struct verbs_dev {
 	bool			post_on_loop;	/* see posts_by_system_call() */
 	atomic_uint		inline_max;	/* bytes to ask for, see
 						 * queue.c */
-	struct cds_list_head	conns;	/* with a queue pair; provider's lock */
+
+	/* The provider's lock, from here on. */
+	struct cds_list_head	conns;	/* with a queue pair */
+	struct cds_list_head	mrs;
+	unsigned		users;
+	bool			gone;	/* unplugged */
+	bool			ends;	/* the provider does */
 
 	/* See async.c. */
 	pthread_t		watcher;
-	int			stop_fd;	/* readable: the thread has to
-						 * end */
+	bool		      (*release)(struct verbs_dev *dev);
+	int			wake_fd;
 };
 
 /*
@@ -184,17 +197,24 @@ static inline int verbs_errno(void)
 }
 
 /* device.c */
-/* Returns the device that @id is bound to; makes a new one's struct. */
+/* Returns the device that @id is bound to, for a new user; makes a new one's
+ * struct. */
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 		  struct verbs_dev **out);
+/* Ends the use that verbs_dev_get() began. */
+void verbs_dev_put(struct verbs_dev *dev);
 void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
 int verbs_mr_destroy(struct fabric_mr *mr);
 
 /* async.c */
-/* Watches for the device's own events, on a thread of its own. */
-int verbs_watch_start(struct verbs_dev *dev);
+/* Watches for the device's own events, on a thread of its own, until @release
+ * is true: that releases the device when its time has come. */
+int verbs_watch_start(struct verbs_dev *dev,
+		      bool (*release)(struct verbs_dev *dev));
+/* The provider's lock is held. */
+void verbs_watch_wake(struct verbs_dev *dev);
 void verbs_watch_stop(struct verbs_dev *dev);
 
 /* cm.c */

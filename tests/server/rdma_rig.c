@@ -287,6 +287,7 @@ static void make_loop(const char *name, struct loop **out)
 	require(loop_start(*out) == 0);
 }
 
+const struct rig_fabric *rig_fabric;
 static bool only_loop;
 
 void rig_on_loop(void)
@@ -310,6 +311,10 @@ static void open_fabric(struct rig *rig)
 {
 	struct iwarp_options iwarp;
 
+	if (rig_fabric) {
+		require(rig_fabric->create(&rig->fabric) == 0);
+		return;
+	}
 	rig->iwarp = wants_iwarp(&rig->options);
 	if (!rig->iwarp) {
 		require(loop_fabric_create(&rig->options.fabric,
@@ -322,7 +327,9 @@ static void open_fabric(struct rig *rig)
 
 static void close_fabric(struct rig *rig)
 {
-	if (rig->iwarp)
+	if (rig_fabric)
+		rig_fabric->destroy(&rig->fabric);
+	else if (rig->iwarp)
 		iwarp_fabric_destroy(&rig->fabric);
 	else
 		loop_fabric_destroy(&rig->fabric);
@@ -331,7 +338,7 @@ static void close_fabric(struct rig *rig)
 void rig_count(const struct rig *rig, struct loop_fabric_counts *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!rig->iwarp)
+	if (!rig->iwarp && !rig_fabric)
 		loop_fabric_count(&rig->fabric, out);
 }
 

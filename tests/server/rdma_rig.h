@@ -74,6 +74,14 @@ struct rig {
 	struct xprt	*xprt;		/* counted; NULL: none was kept */
 };
 
+/* The fabric of a test that has one of its own, if it sets this. */
+struct rig_fabric {
+	int  (*create)(struct fabric *out);
+	void (*destroy)(struct fabric *f);
+};
+
+extern const struct rig_fabric *rig_fabric;
+
 /* A NULL @options means all defaults. */
 void rig_open(struct rig *rig, const struct rig_options *options);
 /* The functions below ask the loop fabric itself, so the fabric must be that

@@ -6,9 +6,10 @@
 # "skip - WHAT # WHY"; a line that starts with "# " says more about the next.
 
 SUITE=${SUITE:-lab} T=${T:-}
-OUT=/run/lab		# logs and what a check printed
+LOGS=/run/lab		# the server's
+OUT=${OUT:-$LOGS}	# what a check printed; each stream has its own
 SRV=/srv/lab		# what the server exports
-export OUT SRV
+export LOGS OUT SRV
 mkdir -p "$OUT"
 
 ok() { echo "ok - ${T:+$T }$SUITE: $*"; }
@@ -17,18 +18,21 @@ not_ok() { echo "not ok - ${T:+$T }$SUITE: $*"; }
 skip() { echo "skip - ${T:+$T }$SUITE: $1 # $2"; }
 note() { sed 's/^/# /'; }
 
-# How long all processors together have worked, in hundredths of a second.
-worked()
+# Sets worked to how long all processors together have worked, in hundredths of
+# a second, and starts no process for it.
+processors()
 {
 	local user nice system irq softirq
 	read -r _ user nice system _ _ irq softirq _ < /proc/stat
-	echo $((user + nice + system + irq + softirq))
+	worked=$((user + nice + system + irq + softirq))
 }
 
-# took SECONDS WORKED: the time since SECONDS and worked() were that.
+# took SECONDS WORKED: the time since SECONDS and worked were that.
 took()
 {
-	local work=$(($(worked) - $2))
+	local work
+	processors
+	work=$((worked - $2))
 	echo "$((SECONDS - $1)) s, $(((work + 50) / 100)) s of processors"
 }
 
@@ -37,15 +41,16 @@ took()
 check()
 {
 	local what=$1 status start=$SECONDS work; shift
-	work=$(worked)
+	processors
+	work=$worked
 	(set -eE; trap 'echo "line $LINENO: $BASH_COMMAND"' ERR; "$@") \
 		>"$OUT/check" 2>&1
 	status=$?
 	if [ $status = 0 ]; then
 		ok "$what"
 	else
-		tail -15 "$OUT/check" | note
-		not_ok "$what"
+		# In one piece, among what other streams print.
+		echo "$(tail -15 "$OUT/check" | note; not_ok "$what")"
 	fi
 	[ $((SECONDS - start)) -lt 10 ] ||
 		echo "# that took $(took $start "$work")"
@@ -188,7 +193,7 @@ knfsd) MOUNT_PORT=20048 ;;
 esac
 export MOUNT_PORT
 
-server_pid() { echo "$(<"$OUT/server.pid")"; }
+server_pid() { echo "$(<"$LOGS/server.pid")"; }
 
 is_gone() { ! kill -0 "$1"; }
 
@@ -202,15 +207,15 @@ server_start()
 	fi
 	local log rdma=auto
 	[ ! -e /sys/class/infiniband/siw0 ] || rdma=verbs,iwarp
-	log=$OUT/gannetd.$(date +%s.%N).log
+	log=$LOGS/gannetd.$(date +%s.%N).log
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
 		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
 		${GRACE:+--grace=$GRACE} \
 		>"$log" 2>&1 </dev/null &
-	echo $! > "$OUT/server.pid"
+	echo $! > "$LOGS/server.pid"
 	disown
-	ln -sf "$log" "$OUT/server.log"
+	ln -sf "$log" "$LOGS/server.log"
 	wait_for 120 grep -qx ready "$log" ||
 		{ tail -20 "$log" | note; return 1; }
 	# A restart is over when the port is there, RDMA or not.

@@ -15,7 +15,7 @@ negotiated()
 	*-rtr-read) want='revision 2, CRC, begins with a Read, Reads' ;;
 	*-rev1) want='revision 1, Reads' ;;
 	esac
-	grep 'iwarp .*MPA' "$OUT/server.log" | tail -1 > "$OUT/mpa"
+	grep 'iwarp .*MPA' "$LOGS/server.log" | tail -1 > "$OUT/mpa"
 	cat "$OUT/mpa"
 	grep "MPA $want" "$OUT/mpa"
 }

@@ -81,7 +81,7 @@ open_to_privileged()
 closed_to_others()
 {
 	refused 'denied\|permission' mount_as iwarp $SRV/late /mnt/export
-	grep "port is above 1023; add 'insecure'" "$OUT/server.log"
+	grep "port is above 1023; add 'insecure'" "$LOGS/server.log"
 }
 
 disappears()

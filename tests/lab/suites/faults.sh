@@ -55,12 +55,12 @@ counted()
 {
 	local name
 	kill -USR1 "$(server_pid)"
-	wait_for 60 grep 'WRITE: .* calls' "$OUT/server.log"
-	grep ' iwarp_' "$OUT/server.log"
+	wait_for 60 grep 'WRITE: .* calls' "$LOGS/server.log"
+	grep ' iwarp_' "$LOGS/server.log"
 	for name in iwarp_bad_crc iwarp_bad_length iwarp_bad_header \
 		iwarp_bad_sequence iwarp_bad_response iwarp_cut_off \
 		iwarp_requests_bad iwarp_terminates_in iwarp_terminates_out; do
-		grep " $name " "$OUT/server.log"
+		grep " $name " "$LOGS/server.log"
 	done
 }
 

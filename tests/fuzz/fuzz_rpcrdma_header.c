@@ -18,18 +18,16 @@ static void check(bool ok)
 		abort();
 }
 
-static void check_chunk(const struct rpcrdma_chunk *c, const uint8_t *data,
+static void check_chunk(struct rpcrdma_chunk c, const uint8_t *data,
 			size_t len)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < c->nsegs; i++) {
-		const uint8_t *seg = c->wire + (size_t)i * c->stride;
-
-		check(seg >= data && seg + 16 <= data + len);
-		sum += rpcrdma_chunk_segment(c, i).length;
+	while (c.nsegs > 0) {
+		check(c.wire >= data && c.wire + 16 <= data + len);
+		sum += rpcrdma_chunk_take(&c).length;
 	}
-	check(sum == c->length);
+	check(sum == c.length);
 }
 
 static void check_layout(const struct rpcrdma_header *h, uint32_t body)
@@ -67,10 +65,10 @@ static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
 {
 	struct rpcrdma_reply r = {
 		.call = h, .credits = 1, .proc = RPCRDMA_MSG,
-		.written = h->nwrites ? h->write[0].length / 2 : 0,
-		.reply_written = h->has_reply ? h->reply.length : 0,
+		.written = h->nwrites ? (uint32_t)h->write.length / 2 : 0,
+		.reply_written = h->has_reply ? (uint32_t)h->reply.length : 0,
 	};
-	uint32_t len = rpcrdma_reply_len(h);
+	uint32_t len = h->reply_len;
 	uint8_t *mem = malloc(len);
 	struct rpcrdma_header again;
 	struct xdr_out x;
@@ -82,8 +80,8 @@ static void check_reply(const struct rpcrdma_header *h, uint8_t *call)
 	check(rpcrdma_header_decode(mem, len, &again) == 0);
 	check(again.nwrites == h->nwrites && again.has_reply == h->has_reply);
 	if (h->nwrites)
-		check(again.write[0].length == r.written &&
-		      again.write[0].nsegs == h->write[0].nsegs);
+		check(again.write.length == r.written &&
+		      again.write.nsegs == h->write.nsegs);
 	/* In the place of the call it is the same. */
 	xdr_out_init(&x, call, len);
 	rpcrdma_reply_encode(&x, &r);
@@ -141,6 +139,7 @@ static void check_padded(const struct rpcrdma_header *h, const uint8_t *data,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct rpcrdma_private p;
+	struct rpcrdma_chunk chunk;
 	struct rpcrdma_header h;
 	uint32_t handle;
 	uint8_t *copy;
@@ -156,11 +155,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (rpcrdma_header_decode(copy, len, &h) == 0) {
 		check(h.len <= len);
 		for (uint32_t i = 0; i < h.nreads; i++)
-			check_chunk(&h.read[i], copy, len);
-		for (uint32_t i = 0; i < h.nwrites; i++)
-			check_chunk(&h.write[i], copy, len);
+			check_chunk(h.read[i], copy, len);
+		for (uint32_t i = 0; rpcrdma_write_next(&h, i, &chunk); i++)
+			check_chunk(chunk, copy, len);
 		if (h.has_reply)
-			check_chunk(&h.reply, copy, len);
+			check_chunk(h.reply, copy, len);
 		rpcrdma_header_invalidate(&h, &handle);
 		check_layout(&h, (uint32_t)len - h.len);
 		check_answer(&h, copy, (uint32_t)len);

@@ -34,6 +34,16 @@ static void put_all_lists(void)
 	put_chunk(2, 2000);
 }
 
+static struct rpcrdma_chunk write_chunk(const struct rpcrdma_header *of,
+					uint32_t n)
+{
+	struct rpcrdma_chunk chunk;
+
+	for (uint32_t i = 0; i <= n; i++)
+		ck_assert(rpcrdma_write_next(of, i, &chunk));
+	return chunk;
+}
+
 TEST(all_lists_are_decoded)
 {
 	struct rpcrdma_segment seg;
@@ -50,9 +60,9 @@ TEST(all_lists_are_decoded)
 	ck_assert_uint_eq(seg.length, 1001);
 	ck_assert_uint_eq(seg.offset, 0x0123456789ull);
 	ck_assert_uint_eq(h.nwrites, 2);
-	ck_assert_uint_eq(h.write[0].nsegs, 3);
-	ck_assert_uint_eq(h.write[0].length, 3000);
-	ck_assert_uint_eq(h.write[1].nsegs, 0);
+	ck_assert_uint_eq(h.write.nsegs, 3);
+	ck_assert_uint_eq(h.write.length, 3000);
+	ck_assert_uint_eq(write_chunk(&h, 1).nsegs, 0);
 	ck_assert(h.has_reply);
 	ck_assert_uint_eq(h.reply.length, 4000);
 	seg = rpcrdma_chunk_segment(&h.reply, 1);
@@ -146,19 +156,48 @@ TEST(lengths_that_overflow_their_sum_are_malformed)
 	ck_assert_int_eq(decode(), -EBADMSG);
 }
 
-TEST(more_chunks_than_we_take_are_refused)
+TEST(read_chunks_are_taken_as_long_as_a_binding_could_let_them)
 {
-	begin(1, RPCRDMA_MSG);
-	for (uint32_t i = 0; i <= RPCRDMA_MAX_READS; i++)
-		put_read(4 + 8 * i, 4);
-	put_zeros(3);
-	ck_assert_int_eq(decode(), -E2BIG);
-	begin(1, RPCRDMA_MSG);
-	put_zeros(1);
-	for (uint32_t i = 0; i <= RPCRDMA_MAX_WRITES; i++)
-		put_chunk(1, 4);
-	put_zeros(2);
-	ck_assert_int_eq(decode(), -E2BIG);
+	for (uint32_t n = 1; n <= RPCRDMA_MAX_READS + 1; n++) {
+		begin(1, RPCRDMA_MSG);
+		for (uint32_t i = 0; i < n; i++)
+			put_read(4 + 8 * i, 4);
+		put_zeros(3);
+		ck_assert_int_eq(decode(), n > RPCRDMA_MAX_READS ? -E2BIG : 0);
+	}
+}
+
+/* As many as there is room for: RFC 8166 section 4.3.2 gives no bound. */
+TEST(any_number_of_write_chunks_comes_back)
+{
+	static const uint32_t numbers[] = { 0, 1, 2, 8, 9, 100, 300 };
+	struct rpcrdma_reply reply = { .call = &h, .written = 5 };
+	uint8_t mem[sizeof(w.mem)];
+	struct rpcrdma_header r;
+	struct xdr_out out;
+
+	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
+		begin(1, RPCRDMA_MSG);
+		put_zeros(1);
+		for (uint32_t i = 0; i < numbers[k]; i++)
+			put_chunk(i % 2, 100 + i);
+		put_zeros(2);
+		ck_assert_int_eq(decode(), 0);
+		ck_assert_uint_eq(h.nwrites, numbers[k]);
+		xdr_out_init(&out, mem, sizeof(mem));
+		rpcrdma_reply_encode(&out, &reply);
+		ck_assert_uint_eq(xdr_out_len(&out), h.reply_len);
+		ck_assert_uint_eq(xdr_out_len(&out), xdr_out_len(&w.out));
+		ck_assert_int_eq(rpcrdma_header_decode(mem, xdr_out_len(&out),
+						       &r), 0);
+		ck_assert_uint_eq(r.nwrites, numbers[k]);
+		for (uint32_t i = 0; i < numbers[k]; i++) {
+			ck_assert_uint_eq(write_chunk(&h, i).length,
+					  i % 2 * (100 + i));
+			ck_assert_uint_eq(write_chunk(&r, i).nsegs, i % 2);
+			ck_assert_uint_eq(write_chunk(&r, i).length, 0);
+		}
+	}
 }
 
 /* RFC 8166 section 4.3.1 gives the Read list no order. */
@@ -238,19 +277,19 @@ TEST(a_reply_has_the_same_chunks_with_what_was_written)
 	xdr_out_init(&out, mem, sizeof(mem));
 	rpcrdma_reply_encode(&out, &reply);
 	ck_assert(!out.bad);
-	ck_assert_uint_eq(xdr_out_len(&out), rpcrdma_reply_len(&h));
+	ck_assert_uint_eq(xdr_out_len(&out), h.reply_len);
 	ck_assert_int_eq(rpcrdma_header_decode(mem, xdr_out_len(&out), &r), 0);
 	ck_assert_uint_eq(r.xid, XID);
 	ck_assert_uint_eq(r.credits, 77);
 	ck_assert_uint_eq(r.nreads, 0);
 	ck_assert_uint_eq(r.nwrites, 2);
-	ck_assert_uint_eq(r.write[0].nsegs, 3);
-	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 0).length, 1000);
-	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 1).length, 500);
-	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 2).length, 0);
-	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write[0], 2).handle,
+	ck_assert_uint_eq(r.write.nsegs, 3);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write, 0).length, 1000);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write, 1).length, 500);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write, 2).length, 0);
+	ck_assert_uint_eq(rpcrdma_chunk_segment(&r.write, 2).handle,
 			  0x2002);
-	ck_assert_uint_eq(r.write[1].nsegs, 0);
+	ck_assert_uint_eq(write_chunk(&r, 1).nsegs, 0);
 	ck_assert(r.has_reply);
 	ck_assert_uint_eq(r.reply.nsegs, 2);
 	ck_assert_uint_eq(r.reply.length, 0);

@@ -101,7 +101,7 @@ TEST(a_call_is_marshalled_as_it_is_described)
 	ck_assert_uint_eq(c.nreads, 1);
 	ck_assert_uint_eq(c.read[0].nsegs, 3);
 	ck_assert_uint_eq(c.read[0].length, 250);
-	ck_assert_uint_eq(c.write[0].nsegs, 1);
+	ck_assert_uint_eq(c.write.nsegs, 1);
 	ck_assert_uint_eq(c.reply.nsegs, 2);
 	ck_assert_uint_eq(c.len + 40, (uint32_t)len);
 	ck_assert_uint_eq(nmrs, 6);

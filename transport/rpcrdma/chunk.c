@@ -3,29 +3,6 @@
 #include "transport/rpcrdma/proto.h"
 
 #include <errno.h>
-#include <string.h>
-
-#include <endian.h>
-
-static uint32_t load_u32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return be32toh(v);
-}
-
-struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
-					     uint32_t i)
-{
-	const uint8_t *p = chunk->wire + (size_t)i * chunk->stride;
-
-	return (struct rpcrdma_segment){
-		.handle = load_u32(p),
-		.length = load_u32(p + 4),
-		.offset = (uint64_t)load_u32(p + 8) << 32 | load_u32(p + 12),
-	};
-}
 
 /*
  * Decides how much of each Read chunk to pull: all of it, unless the call is
@@ -148,7 +125,7 @@ bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
 	if (align == 0 || align > RPCRDMA_INLINE_MAX || h->nreads > 0)
 		return false;
 	for (uint32_t at = from + 4; at <= body_len; at += 4) {
-		uint32_t n = load_u32(body + at - 4);
+		uint32_t n = xdr_word(body + at - 4);
 		uint32_t gap = (align - (h->len + at) % align) % align;
 
 		if (n == 0 || n < h->thresh || n > body_len - at ||
@@ -181,16 +158,16 @@ struct handles {
 	bool	 unfit;
 };
 
-static void note_chunk(struct handles *s, const struct rpcrdma_chunk *chunk,
+static void note_chunk(struct handles *s, struct rpcrdma_chunk chunk,
 		       bool may_end_in_pad)
 {
-	for (uint32_t i = 0; i < chunk->nsegs; i++) {
-		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, i);
+	while (chunk.nsegs > 0) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_take(&chunk);
 
 		/* The handle of an empty segment need not be one. */
 		if (seg.length == 0 || (s->any && seg.handle != s->only))
 			s->unfit = true;
-		if (may_end_in_pad && i + 1 == chunk->nsegs && seg.length == 4)
+		if (may_end_in_pad && chunk.nsegs == 0 && seg.length == 4)
 			s->unfit = true;
 		s->any = true;
 		s->only = seg.handle;
@@ -201,13 +178,14 @@ bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle)
 {
 	struct handles s = { .any = false };
+	struct rpcrdma_chunk chunk;
 
 	for (uint32_t i = 0; i < h->nreads; i++)
-		note_chunk(&s, &h->read[i], false);
-	for (uint32_t i = 0; i < h->nwrites; i++)
-		note_chunk(&s, &h->write[i], true);
+		note_chunk(&s, h->read[i], false);
+	for (uint32_t i = 0; rpcrdma_write_next(h, i, &chunk); i++)
+		note_chunk(&s, chunk, true);
 	if (h->has_reply)
-		note_chunk(&s, &h->reply, false);
+		note_chunk(&s, h->reply, false);
 	*handle = s.only;
 	return s.any && !s.unfit;
 }

@@ -128,16 +128,16 @@ static void start_fetches(struct rpcrdma_fetches *all)
 static int take_segments(struct rpcrdma_fetch *f,
 			 const struct rpcrdma_header *h)
 {
-	const struct rpcrdma_chunk *chunk = &h->read[0];
+	struct rpcrdma_chunk chunk = h->read[0];
 	struct rpcrdma_segment seg;
 
 	if (h->proc != RPCRDMA_NOMSG || h->nreads != 1 ||
-	    chunk->position != 0 || h->nwrites > 0 || h->has_reply ||
-	    chunk->length < sizeof(uint32_t) || chunk->nsegs > FETCH_SEGS)
+	    chunk.position != 0 || h->nwrites > 0 || h->has_reply ||
+	    chunk.length < sizeof(uint32_t) || chunk.nsegs > FETCH_SEGS)
 		return -EIO;
 	f->nsegs = 0;
-	for (uint32_t i = 0; i < chunk->nsegs; i++) {
-		seg = rpcrdma_chunk_segment(chunk, i);
+	while (chunk.nsegs > 0) {
+		seg = rpcrdma_chunk_take(&chunk);
 		if (seg.length > 0)
 			f->seg[f->nsegs++] = seg;
 	}

@@ -9,6 +9,20 @@ enum {
 	READ_ENTRY_LEN = 24,		/* next, position, segment */
 };
 
+struct rpcrdma_segment rpcrdma_chunk_take(struct rpcrdma_chunk *chunk)
+{
+	const uint8_t *p = chunk->wire;
+	const struct rpcrdma_segment seg = {
+		.handle = xdr_word(p),
+		.length = xdr_word(p + 4),
+		.offset = (uint64_t)xdr_word(p + 8) << 32 | xdr_word(p + 12),
+	};
+
+	chunk->wire += chunk->stride;
+	chunk->nsegs--;
+	return seg;
+}
+
 /*
  * Steps over a segment and adds it to its chunk.  A segment is a range of the
  * requester's memory, so its last byte has an address: a segment that reaches
@@ -88,14 +102,17 @@ static void decode_chunk(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 /* Write list and Reply chunk, RFC 8166 sections 4.3.2 and 4.3.3. */
 static int decode_writes(struct xdr_in *x, struct rpcrdma_header *h)
 {
-	while (xdr_get_bool(x)) {
-		if (h->nwrites == RPCRDMA_MAX_WRITES)
-			return -E2BIG;
-		decode_chunk(x, &h->write[h->nwrites++]);
-	}
+	const size_t before = xdr_left(x);
+	struct rpcrdma_chunk later;
+
+	while (xdr_get_bool(x))
+		decode_chunk(x, h->nwrites++ == 0 ? &h->write : &later);
 	h->has_reply = xdr_get_bool(x);
 	if (h->has_reply)
 		decode_chunk(x, &h->reply);
+	/* The reply has these lists, too, and an empty Read list. */
+	h->reply_len = (uint32_t)(RPCRDMA_HEADER_MIN - 8 + before -
+				  xdr_left(x));
 	return xdr_ok(x) ? 0 : -EBADMSG;
 }
 
@@ -160,6 +177,26 @@ int rpcrdma_header_decode(const void *data, size_t len,
 	return 0;
 }
 
+bool rpcrdma_write_next(const struct rpcrdma_header *h, uint32_t i,
+			struct rpcrdma_chunk *chunk)
+{
+	struct rpcrdma_chunk rest;
+
+	if (i >= h->nwrites)
+		return false;
+	if (i == 0) {
+		*chunk = h->write;
+		return true;
+	}
+	/* Behind the last segment: the mark of an entry, and its count. */
+	chunk->wire += (size_t)chunk->nsegs * SEGMENT_LEN + 8;
+	chunk->nsegs = xdr_word(chunk->wire - 4);
+	chunk->length = 0;
+	for (rest = *chunk; rest.nsegs > 0; )
+		chunk->length += rpcrdma_chunk_take(&rest).length;
+	return true;
+}
+
 void rpcrdma_done_encode(struct xdr_out *x, uint32_t xid)
 {
 	xdr_put_u32(x, xid);
@@ -192,28 +229,17 @@ bool rpcrdma_header_carries(const struct rpcrdma_header *h,
 	return xdr_get_u32(&x) == type && xdr_ok(&x);
 }
 
-uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call)
-{
-	uint32_t len = RPCRDMA_HEADER_MIN;
-
-	for (uint32_t i = 0; i < call->nwrites; i++)
-		len += 8 + call->write[i].nsegs * SEGMENT_LEN;
-	if (call->has_reply)
-		len += 4 + call->reply.nsegs * SEGMENT_LEN;
-	return len;
-}
-
 /* Encodes the chunk as it came, but with @written bytes in its first
  * segments. */
-static void encode_chunk(struct xdr_out *x, const struct rpcrdma_chunk *chunk,
+static void encode_chunk(struct xdr_out *x, struct rpcrdma_chunk chunk,
 			 uint32_t written)
 {
 	struct rpcrdma_segment seg;
 	uint32_t n;
 
-	xdr_put_u32(x, chunk->nsegs);
-	for (uint32_t i = 0; i < chunk->nsegs; i++) {
-		seg = rpcrdma_chunk_segment(chunk, i);
+	xdr_put_u32(x, chunk.nsegs);
+	while (chunk.nsegs > 0) {
+		seg = rpcrdma_chunk_take(&chunk);
 		n = MIN(seg.length, written);
 		written -= n;
 		xdr_put_u32(x, seg.handle);
@@ -225,20 +251,21 @@ static void encode_chunk(struct xdr_out *x, const struct rpcrdma_chunk *chunk,
 void rpcrdma_reply_encode(struct xdr_out *x, const struct rpcrdma_reply *r)
 {
 	const struct rpcrdma_header *call = r->call;
+	struct rpcrdma_chunk chunk;
 
 	xdr_put_u32(x, call->xid);
 	xdr_put_u32(x, RPCRDMA_VERSION);
 	xdr_put_u32(x, r->credits);
 	xdr_put_u32(x, r->proc);
 	xdr_put_bool(x, false);
-	for (uint32_t i = 0; i < call->nwrites; i++) {
+	for (uint32_t i = 0; rpcrdma_write_next(call, i, &chunk); i++) {
 		xdr_put_bool(x, true);
-		encode_chunk(x, &call->write[i], i == 0 ? r->written : 0);
+		encode_chunk(x, chunk, i == 0 ? r->written : 0);
 	}
 	xdr_put_bool(x, false);
 	xdr_put_bool(x, call->has_reply);
 	if (call->has_reply)
-		encode_chunk(x, &call->reply, r->reply_written);
+		encode_chunk(x, call->reply, r->reply_written);
 }
 
 void rpcrdma_exposed_encode(struct xdr_out *x,

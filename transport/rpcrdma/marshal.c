@@ -179,13 +179,13 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 }
 
 /* True if @got is the offered chunk, with no segment longer than offered. */
-static bool returned(const struct rpcrdma_chunk *got,
+static bool returned(struct rpcrdma_chunk got,
 		     const struct request_chunk *offered)
 {
-	if (got->nsegs != offered->nsegs)
+	if (got.nsegs != offered->nsegs)
 		return false;
-	for (uint32_t i = 0; i < got->nsegs; i++) {
-		struct rpcrdma_segment seg = rpcrdma_chunk_segment(got, i);
+	for (uint32_t i = 0; got.nsegs > 0; i++) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_take(&got);
 		const struct fabric_mr *mr = offered->mr[i];
 
 		if (seg.handle != mr->rkey || seg.length > mr->len ||
@@ -199,13 +199,13 @@ static bool returned(const struct rpcrdma_chunk *got,
  * Filled contiguously, in order (RFC 8166 section 3.4.6): the first segment
  * that is not full is the last used one.
  */
-static bool contiguous(const struct rpcrdma_chunk *got,
+static bool contiguous(struct rpcrdma_chunk got,
 		       const struct request_chunk *offered)
 {
 	bool over = false;
 
-	for (uint32_t i = 0; i < got->nsegs; i++) {
-		struct rpcrdma_segment seg = rpcrdma_chunk_segment(got, i);
+	for (uint32_t i = 0; got.nsegs > 0; i++) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_take(&got);
 
 		if (over && seg.length > 0)
 			return false;
@@ -218,17 +218,18 @@ static bool lists_ok(const struct request_slot *slot,
 		     const struct rpcrdma_header *h)
 {
 	const struct rpcrdma_request *q = slot->request;
+	struct rpcrdma_chunk got;
 
 	if (h->nreads > 0 || (h->nwrites > 0 && h->nwrites != q->nwrites))
 		return false;
-	for (unsigned i = 0; i < h->nwrites; i++)
-		if (!returned(&h->write[i], &slot->write[i]) ||
-		    !contiguous(&h->write[i], &slot->write[i]))
+	for (uint32_t i = 0; rpcrdma_write_next(h, i, &got); i++)
+		if (!returned(got, &slot->write[i]) ||
+		    !contiguous(got, &slot->write[i]))
 			return false;
 	if (!h->has_reply)
 		return true;
-	return returned(&h->reply, &slot->reply) &&
-	       contiguous(&h->reply, &slot->reply);
+	return returned(h->reply, &slot->reply) &&
+	       contiguous(h->reply, &slot->reply);
 }
 
 /* Checks the start of the reply. */
@@ -283,6 +284,7 @@ void request_complete(struct request_slot *slot,
 		      uint32_t len)
 {
 	struct rpcrdma_request *q = slot->request;
+	struct rpcrdma_chunk got;
 
 	q->nomsg = false;
 	if (h->proc == RPCRDMA_ERROR) {
@@ -294,7 +296,8 @@ void request_complete(struct request_slot *slot,
 		q->status = -EIO;
 		return;
 	}
-	for (unsigned i = 0; i < q->nwrites; i++)
-		q->written[i] = h->nwrites ? h->write[i].length : 0;
+	for (uint32_t i = 0; i < q->nwrites; i++)
+		q->written[i] = rpcrdma_write_next(h, i, &got) ?
+				(uint32_t)got.length : 0;
 	q->status = find_payload(slot, h, msg, len);
 }

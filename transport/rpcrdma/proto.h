@@ -54,19 +54,30 @@ struct rpcrdma_chunk {
 	uint32_t	 position;	/* of a Read chunk */
 };
 
-/* The i-th segment, i < chunk->nsegs. */
-struct rpcrdma_segment rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk,
-					     uint32_t i);
-
-/* The chunks that can be spliced into a call, and the Position-Zero chunk. */
-#define RPCRDMA_MAX_READS	(MSG_MAX_SEGS / 2 + 1)
 /*
- * A reply has at most one result that a Write chunk can take (RFC 8267 section
- * 4), so every further chunk can only come back unused.  RFC 8166 sets no
- * bound, but a call's memory is allocated before the connection is accepted: a
- * call with more chunks is answered with ERR_CHUNK.
+ * Takes the first segment off @chunk, which has one, and returns it.  Segments
+ * of other Read chunks may stand between those of a Read chunk.
  */
-#define RPCRDMA_MAX_WRITES	8
+struct rpcrdma_segment rpcrdma_chunk_take(struct rpcrdma_chunk *chunk);
+
+/* The i-th segment, i < chunk->nsegs. */
+static inline struct rpcrdma_segment
+rpcrdma_chunk_segment(const struct rpcrdma_chunk *chunk, uint32_t i)
+{
+	struct rpcrdma_chunk rest = *chunk;
+
+	while (i-- > 0)
+		rpcrdma_chunk_take(&rest);
+	return rpcrdma_chunk_take(&rest);
+}
+
+/*
+ * The chunks that can be spliced into a call, and the Position-Zero chunk.  No
+ * binding has a call with so many: NFSv3 and MOUNT let one argument be reduced
+ * (RFC 8267 section 4).  A call with more has a chunk that must be refused in
+ * any case (RFC 8166 section 6.1).
+ */
+#define RPCRDMA_MAX_READS	(MSG_MAX_SEGS / 2 + 1)
 
 struct rpcrdma_header {
 	uint32_t xid;
@@ -79,8 +90,9 @@ struct rpcrdma_header {
 	uint32_t nwrites;
 	bool	 has_reply;
 	struct rpcrdma_chunk read[RPCRDMA_MAX_READS];
-	struct rpcrdma_chunk write[RPCRDMA_MAX_WRITES];
+	struct rpcrdma_chunk write;	/* the first, if nwrites > 0 */
 	struct rpcrdma_chunk reply;
+	uint32_t reply_len;	/* bytes of the header of every reply */
 
 	uint32_t align;		/* MSGP */
 	uint32_t thresh;
@@ -100,6 +112,13 @@ struct rpcrdma_header {
  */
 int rpcrdma_header_decode(const void *data, size_t len,
 			  struct rpcrdma_header *h);
+
+/*
+ * Steps along the Write list: sets @chunk, which is the Write chunk before it,
+ * to the i-th.  False: there are no more.
+ */
+bool rpcrdma_write_next(const struct rpcrdma_header *h, uint32_t i,
+			struct rpcrdma_chunk *chunk);
 
 /* An RDMA_DONE ends with its procedure (RFC 5666 section 4.3).  True if the
  * message is one; sets its @xid. */
@@ -177,14 +196,11 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle);
 
-/* Returns the length of the header of every reply to @call. */
-uint32_t rpcrdma_reply_len(const struct rpcrdma_header *call);
-
 struct rpcrdma_reply {
 	const struct rpcrdma_header *call;
 	uint32_t credits;
 	uint32_t proc;		/* MSG or NOMSG */
-	uint32_t written;	/* to call->write[0] */
+	uint32_t written;	/* to call->write */
 	uint32_t reply_written;	/* to the Reply chunk */
 };
 

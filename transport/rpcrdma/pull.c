@@ -81,12 +81,12 @@ bool rpcrdma_pull_end(struct rpcrdma_call *call, int status)
 static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
-	const struct rpcrdma_chunk *chunk = &call->hdr.read[i];
+	struct rpcrdma_chunk chunk = call->hdr.read[i];
 	uint32_t off = call->layout.sink_off[i];
 	uint32_t left = call->layout.pull_len[i];
 
-	for (uint32_t s = 0; s < chunk->nsegs; s++) {
-		struct rpcrdma_segment seg = rpcrdma_chunk_segment(chunk, s);
+	while (chunk.nsegs > 0) {
+		struct rpcrdma_segment seg = rpcrdma_chunk_take(&chunk);
 
 		seg.length = MIN(seg.length, left);
 		if (seg.length == 0)

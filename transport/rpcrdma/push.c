@@ -88,11 +88,12 @@ void rpcrdma_push_write(struct rpcrdma_push *p,
 			const struct rpcrdma_chunk *chunk,
 			const struct rpcrdma_gather *g)
 {
+	struct rpcrdma_chunk rest = *chunk;
 	struct cursor c = { .g = g, .left = g->len };
 	unsigned max_sge = rpcrdma_call_conn(p->call)->max_sge;
 
-	for (uint32_t i = 0; i < chunk->nsegs && c.left > 0; i++)
-		push_fill(p, rpcrdma_chunk_segment(chunk, i), &c, max_sge);
+	while (rest.nsegs > 0 && c.left > 0)
+		push_fill(p, rpcrdma_chunk_take(&rest), &c, max_sge);
 }
 
 void rpcrdma_push_send(struct rpcrdma_push *p, const struct rpcrdma_gather *g,

@@ -174,7 +174,7 @@ static void plan(struct rpcrdma_call *call, uint32_t len)
 		return;
 	}
 	/* The reply's header must fit, in any case. */
-	if (rpcrdma_reply_len(&call->hdr) > atomic_load(&conn->send_inline)) {
+	if (call->hdr.reply_len > atomic_load(&conn->send_inline)) {
 		stat_inc(rdma_wide_lists);
 		rpcrdma_call_refuse(call, "its lists are too long to return");
 		return;

@@ -158,14 +158,14 @@ static int choose_form(struct rpcrdma_call *call, struct form *f)
 	struct msg *m = &call->msg;
 	uint8_t *tail = m->head + m->head_len;
 	uint32_t max = atomic_load(&rpcrdma_call_conn(call)->send_inline);
-	uint32_t len = rpcrdma_reply_len(h);
+	uint32_t len = h->reply_len;
 	uint32_t pad = 0;
 
 	*f = (struct form){ .proc = RPCRDMA_MSG };
 	/* A chunk without room asks for the result inline (4.3.2.3). */
 	if (m->body && m->body_ddp && h->nwrites > 0 &&
-	    h->write[0].length > 0) {
-		if (m->body_len > h->write[0].length)
+	    h->write.length > 0) {
+		if (m->body_len > h->write.length)
 			return -E2BIG;
 		pad = MIN(xdr_pad(m->body_len), m->tail_len);
 		rpcrdma_gather_add(&f->data, body_sge(call));
@@ -223,7 +223,7 @@ static uint8_t *flatten(const struct rpcrdma_gather *g, uint8_t *at)
 static void add_send(struct rpcrdma_push *p, const struct form *f)
 {
 	struct rpcrdma_call *call = p->call;
-	uint32_t len = rpcrdma_reply_len(&call->hdr);
+	uint32_t len = call->hdr.reply_len;
 	bool near = len <= CALL_HEADER;
 	uint8_t *at = near ? call->msg.head - len : call->slot.recv->buf;
 	struct rpcrdma_gather g = { .n = 0 };
@@ -252,7 +252,7 @@ static int reply_make_room(struct rpcrdma_call *call)
 	unsigned n = 4;
 
 	if (h->nwrites > 0)
-		n += h->write[0].nsegs;
+		n += h->write.nsegs;
 	if (h->has_reply)
 		n += h->reply.nsegs;
 	return rpcrdma_call_room(call, n, n + 4);
@@ -337,7 +337,7 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 		return -ENOMEM;
 	}
 	if (f.data.len > 0)
-		rpcrdma_push_write(&p, &call->hdr.write[0], &f.data);
+		rpcrdma_push_write(&p, &call->hdr.write, &f.data);
 	if (f.proc == RPCRDMA_NOMSG)
 		rpcrdma_push_write(&p, &call->hdr.reply, &f.rest);
 	add_send(&p, &f);

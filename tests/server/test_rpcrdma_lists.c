@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The responder and chunk lists in any order, of any length. */
+#include "tests/server/rdma_peer.h"
+#include "tests/unit/runner.h"
+
+enum { SEGMENTS = 60, SEGMENT = 101, LENGTH = SEGMENTS * SEGMENT };
+
+static struct rig rig;
+static struct peer peer;
+static struct fabric_mr *source, *sink;
+static uint8_t data[LENGTH], mem[65536];
+
+static void open_all(void)
+{
+	static const struct rpcrdma_private large = {
+		.send_size = PEER_INLINE, .recv_size = PEER_INLINE };
+	static const struct peer_options o = { .private_data = &large };
+
+	rig_open(&rig, NULL);
+	peer_open(&peer, &rig, &o);
+	peer_wait_up(&peer);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 31 + 1);
+	memset(mem, 0xee, sizeof(mem));
+	source = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	sink = peer_register(&peer, mem, sizeof(mem), FABRIC_REMOTE_WRITE);
+}
+
+static void close_all(void)
+{
+	fabric_mr_destroy(source);
+	fabric_mr_destroy(sink);
+	peer_close(&peer);
+	rig_close(&rig);
+}
+
+/* RFC 8166 section 4.3.2: the first takes the result, the others come back
+ * unused. */
+TEST(any_number_of_write_chunks_may_be_offered)
+{
+	static const uint32_t numbers[] = { 8, 9, 10, 100, 160 };
+
+	open_all();
+	for (size_t k = 0; k < ARRAY_SIZE(numbers); k++) {
+		uint32_t n = numbers[k], i = 0;
+		struct rpcrdma_chunk got;
+
+		peer_begin(&peer, n, 1, RPCRDMA_MSG);
+		peer_put_zeros(&peer, 1);
+		while (i++ < n)
+			peer_put_chunk(&peer, sink, 1000);
+		peer_put_zeros(&peer, 2);
+		peer_put_call(&peer, n, OP_READ, 700);
+		peer_send(&peer);
+		peer_take(&peer);
+		ck_assert_uint_eq(peer.hdr.xid, n);
+		ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+		ck_assert_uint_eq(peer.hdr.nwrites, n);
+		for (i = 0; rpcrdma_write_next(&peer.hdr, i, &got); i++) {
+			ck_assert_uint_eq(got.nsegs, 1);
+			ck_assert_uint_eq(got.length, i == 0 ? 700 : 0);
+		}
+		ck_assert_uint_eq(i, n);
+		ck_assert_uint_eq(mem[699], pattern(699));
+		ck_assert_uint_eq(mem[700], 0xee);
+	}
+	peer_check_alive(&peer);
+	close_all();
+}
+

@@ -34,6 +34,65 @@ static void close_all(void)
 	rig_close(&rig);
 }
 
+/* The i-th segment of the data, which lies in memory backwards. */
+static void put_data(uint32_t i)
+{
+	peer_put_read(&peer, DATA_POSITION, source,
+		      (SEGMENTS - 1 - i) * SEGMENT, SEGMENT);
+}
+
+/* Takes the echo of the data, which went to the Reply chunk. */
+static void take_echo(uint32_t xid)
+{
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.xid, xid);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_NOMSG);
+	ck_assert_uint_eq(peer.hdr.reply.length, 8 + LENGTH);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		ck_assert_mem_eq(mem + 8 + i * SEGMENT,
+				 data + (SEGMENTS - 1 - i) * SEGMENT, SEGMENT);
+	memset(mem, 0xee, sizeof(mem));
+}
+
+/* The segments of a long call, among those of its data in every @nth place. */
+static void echo_in_turns(uint32_t xid, uint32_t nth)
+{
+	const uint32_t words[] = { htobe32(xid), htobe32(OP_ECHO), 0,
+				   htobe32(LENGTH) };
+	uint8_t call[sizeof(words)];
+	struct fabric_mr *mr;
+	uint32_t n = 0;
+
+	memcpy(call, words, sizeof(call));
+	mr = peer_register(&peer, call, sizeof(call), FABRIC_REMOTE_READ);
+	peer_begin(&peer, xid, 1, RPCRDMA_NOMSG);
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		if (i % nth == 0 && n < sizeof(call)) {
+			peer_put_read(&peer, 0, mr, n, 2);
+			n += 2;
+		}
+		put_data(i);
+	}
+	for (; n < sizeof(call); n += 2)
+		peer_put_read(&peer, 0, mr, n, 2);
+	peer_put_zeros(&peer, 2);
+	peer_put_chunk(&peer, sink, sizeof(mem));
+	peer_send(&peer);
+	take_echo(xid);
+	fabric_mr_destroy(mr);
+}
+
+/* RFC 8166 section 3.4.5: a chunk is the segments of one position, in the order
+ * of the list. */
+TEST(segments_of_several_read_chunks_may_stand_in_turns)
+{
+	open_all();
+	for (uint32_t nth = 1; nth <= SEGMENTS; nth += 3)
+		echo_in_turns(100 + nth, nth);
+	peer_check_alive(&peer);
+	close_all();
+}
+
 /* RFC 8166 section 4.3.2: the first takes the result, the others come back
  * unused. */
 TEST(any_number_of_write_chunks_may_be_offered)

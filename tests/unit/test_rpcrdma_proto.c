@@ -223,18 +223,68 @@ TEST(read_chunks_may_stand_in_any_order)
 	}
 }
 
-TEST(read_positions_are_multiples_of_four_and_differ)
+TEST(read_positions_are_multiples_of_four)
 {
-	begin(1, RPCRDMA_MSG);
-	put_read(6, 4);
-	put_zeros(3);
-	ck_assert_int_eq(decode(), -EBADMSG);
-	begin(1, RPCRDMA_MSG);
-	put_read(40, 4);
-	put_read(48, 4);
-	put_read(40, 4);
-	put_zeros(3);
-	ck_assert_int_eq(decode(), -EBADMSG);
+	for (uint32_t position = 4; position <= 8; position++) {
+		begin(1, RPCRDMA_MSG);
+		put_read(position, 4);
+		put_zeros(3);
+		ck_assert_int_eq(decode(), position % 4 ? -EBADMSG : 0);
+	}
+}
+
+/* Checks that the chunk has the entries of its position, in their order; an
+ * entry's offset is its number. */
+static void check_read(const struct rpcrdma_chunk *chunk,
+		       const uint32_t *position, unsigned n)
+{
+	struct rpcrdma_chunk rest = *chunk;
+	struct rpcrdma_segment seg;
+	uint64_t length = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (position[i] != chunk->position)
+			continue;
+		ck_assert_uint_gt(rest.nsegs, 0);
+		seg = rpcrdma_chunk_take(&rest);
+		ck_assert_uint_eq(seg.offset, i);
+		ck_assert_uint_eq(seg.handle, 0x100 + i);
+		length += seg.length;
+	}
+	ck_assert_uint_eq(rest.nsegs, 0);
+	ck_assert_uint_eq(chunk->length, length);
+}
+
+/* RFC 8166 section 3.4.5: what has one position is one chunk, in the order of
+ * the list, wherever in the list it stands.  Tried with any lists. */
+TEST(segments_of_read_chunks_may_stand_in_turns)
+{
+	uint32_t position[64], seen = 0;
+	unsigned n, of;
+
+	srandom(8166);
+	for (unsigned round = 0; round < 2000; round++) {
+		n = 1 + (unsigned)random() % ARRAY_SIZE(position);
+		of = 1 + (unsigned)random() % RPCRDMA_MAX_READS;
+		begin(1, RPCRDMA_MSG);
+		for (unsigned i = 0; i < n; i++) {
+			position[i] = 4 * ((unsigned)random() % of);
+			xdr_put_u32(&w.out, 1);
+			xdr_put_u32(&w.out, position[i]);
+			put_segment(0x100 + i, (uint32_t)random(), i);
+		}
+		put_zeros(3);
+		ck_assert_int_eq(decode(), 0);
+		ck_assert_uint_le(h.nreads, of);
+		for (uint32_t c = 0; c < h.nreads; c++) {
+			ck_assert(c == 0 || h.read[c - 1].position <
+				  h.read[c].position);
+			check_read(&h.read[c], position, n);
+			seen += h.read[c].nsegs;
+		}
+		ck_assert_uint_eq(seen, n);
+		seen = 0;
+	}
 }
 
 /* A message with one segment of @length at @offset in the list @list: 0 Read,

@@ -3,6 +3,7 @@
 #include "transport/rpcrdma/proto.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
 	SEGMENT_LEN = 16,		/* handle, length, offset */
@@ -19,7 +20,10 @@ struct rpcrdma_segment rpcrdma_chunk_take(struct rpcrdma_chunk *chunk)
 	};
 
 	chunk->wire += chunk->stride;
-	chunk->nsegs--;
+	/* In the Read list each segment has its position before it. */
+	if (--chunk->nsegs > 0 && chunk->stride == READ_ENTRY_LEN)
+		while (xdr_word(chunk->wire - 4) != chunk->position)
+			chunk->wire += chunk->stride;
 	return seg;
 }
 
@@ -42,48 +46,46 @@ static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 	chunk->nsegs++;
 }
 
-/* Makes room for a chunk at @position, in ascending order.  NULL: there is a
- * chunk at that position already. */
-static struct rpcrdma_chunk *insert_read(struct rpcrdma_header *h,
-					 uint32_t position)
+/*
+ * Returns the chunk at @position; a new one, in the order of positions, begins
+ * at @wire.  NULL: there is no room.
+ */
+static struct rpcrdma_chunk *read_at(struct rpcrdma_header *h,
+				     uint32_t position, const uint8_t *wire)
 {
-	struct rpcrdma_chunk *at = &h->read[h->nreads];
+	uint32_t i = h->nreads;
 
-	for (; at > h->read && position <= at[-1].position; at--) {
-		if (position == at[-1].position)
-			return NULL;
-		at[0] = at[-1];
-	}
+	while (i > 0 && position < h->read[i - 1].position)
+		i--;
+	if (i > 0 && position == h->read[i - 1].position)
+		return &h->read[i - 1];
+	if (h->nreads == RPCRDMA_MAX_READS)
+		return NULL;
+	memmove(&h->read[i + 1], &h->read[i],
+		(h->nreads - i) * sizeof(h->read[0]));
 	h->nreads++;
-	return at;
+	h->read[i] = (struct rpcrdma_chunk){ .wire = wire,
+		.stride = READ_ENTRY_LEN, .position = position };
+	return &h->read[i];
 }
 
 /*
- * Read list, RFC 8166 section 4.3.1: one entry a segment.  The RFC gives no
- * order for the chunks, so any order is accepted.  The segments of one chunk
- * must follow each other: a chunk is a view of one place in the message.
+ * Read list, RFC 8166 section 4.3.1: one entry a segment.  Entries of the same
+ * position are one chunk, in the order of the list (section 3.4.5); the RFC
+ * gives no order for the chunks, so they may stand in any, and in turns.
  */
 static int decode_reads(struct xdr_in *x, struct rpcrdma_header *h)
 {
-	struct rpcrdma_chunk *chunk = NULL;
+	struct rpcrdma_chunk *chunk;
 	uint32_t position;
 
 	while (xdr_get_bool(x)) {
 		position = xdr_get_u32(x);
 		if (position & 3)
 			return -EBADMSG;
-		if (!chunk || position != chunk->position) {
-			if (h->nreads == RPCRDMA_MAX_READS)
-				return -E2BIG;
-			chunk = insert_read(h, position);
-			if (!chunk)
-				return -EBADMSG;
-			*chunk = (struct rpcrdma_chunk){
-				.wire = x->p,
-				.stride = READ_ENTRY_LEN,
-				.position = position,
-			};
-		}
+		chunk = read_at(h, position, x->p);
+		if (!chunk)
+			return -E2BIG;
 		take_segment(x, chunk);
 	}
 	return xdr_ok(x) ? 0 : -EBADMSG;

@@ -127,3 +127,61 @@ TEST(any_number_of_write_chunks_may_be_offered)
 	close_all();
 }
 
+static void put_huge_segments(unsigned n)
+{
+	while (n-- > 0)
+		peer_put_segment(&peer, sink, 0, UINT32_MAX);
+}
+
+/* RFC 8166 section 3.4.4 has no limit on a chunk; only what is used of it need
+ * be memory that the responder can reach. */
+TEST(chunks_may_have_more_room_than_two_to_the_32)
+{
+	open_all();
+	peer_begin(&peer, 50, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 1);
+	peer_put(&peer, 1);
+	peer_put(&peer, 5);
+	put_huge_segments(5);
+	peer_put_zeros(&peer, 1);
+	peer_put(&peer, 1);
+	peer_put(&peer, 9);
+	put_huge_segments(9);
+	peer_put_call(&peer, 50, OP_READ, 60000);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+	ck_assert_uint_eq(peer.hdr.write.length, 60000);
+	ck_assert_uint_eq(peer.hdr.reply.length, 0);
+	ck_assert_uint_eq(mem[59999], pattern(59999));
+	/* And the Reply chunk alone. */
+	peer_begin(&peer, 51, 1, RPCRDMA_MSG);
+	peer_put_zeros(&peer, 2);
+	peer_put(&peer, 1);
+	peer_put(&peer, 2);
+	put_huge_segments(2);
+	peer_put_call(&peer, 51, OP_LONG, 50000);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_NOMSG);
+	ck_assert_uint_eq(peer.hdr.reply.length, 50008);
+	ck_assert_uint_eq(mem[8], pattern(0));
+	close_all();
+}
+
+/* Section 3.4.4 again: a responder may bound what it reads. */
+TEST(read_chunks_past_two_to_the_32_get_err_chunk)
+{
+	open_all();
+	peer_begin(&peer, 52, 1, RPCRDMA_MSG);
+	peer_put_read(&peer, DATA_POSITION, source, 0, UINT32_MAX);
+	peer_put_read(&peer, DATA_POSITION, source, 0, 101);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 52, OP_SUM, 1);
+	peer_put(&peer, 100);
+	peer_send(&peer);
+	peer_take_error(&peer, 52, RPCRDMA_ERR_CHUNK);
+	ck_assert_uint_eq(rig.taken, 0);
+	peer_check_alive(&peer);
+	close_all();
+}

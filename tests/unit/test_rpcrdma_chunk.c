@@ -157,6 +157,27 @@ TEST(a_long_write_is_cut_off)
 	ck_assert_int_eq(plan(40), -E2BIG);
 }
 
+/* RFC 8166 section 3.4.4: a responder may bound chunks by what it can take. */
+TEST(a_sum_past_two_to_the_32_is_not_taken_for_a_short_call)
+{
+	static const uint32_t positions[] = { 0, 40 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(positions); i++) {
+		begin(1, i == 0 ? RPCRDMA_NOMSG : RPCRDMA_MSG);
+		put_read(positions[i], 0xffffffff);
+		put_read(positions[i], 101);	/* 100 with 32 bits */
+		put_zeros(3);
+		ck_assert_int_eq(plan(40), -E2BIG);
+	}
+	/* So are chunks that are too long together. */
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 0x80000000);
+	put_read(44, 0x80000000);
+	put_read(48, 100);
+	put_zeros(3);
+	ck_assert_int_eq(plan(40), -E2BIG);
+}
+
 TEST(the_most_read_chunks_make_the_most_pieces)
 {
 	begin(1, RPCRDMA_NOMSG);

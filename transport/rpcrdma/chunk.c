@@ -13,9 +13,10 @@ static int plan_cut(const struct rpcrdma_header *h, uint64_t total,
 		    struct rpcrdma_layout *l)
 {
 	for (uint32_t i = 0; i < h->nreads; i++) {
-		l->pull_len[i] = h->read[i].length;
+		/* Cut short only where the total is refused. */
+		l->pull_len[i] = (uint32_t)h->read[i].length;
 		if (i > 0 || !l->pzrc)
-			total += ALIGN_UP((uint64_t)h->read[i].length, 4);
+			total += ALIGN_UP(h->read[i].length, (uint64_t)4);
 	}
 	l->cut = 0;
 	if (total <= MSG_MAX_LEN)

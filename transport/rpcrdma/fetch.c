@@ -160,7 +160,7 @@ int rpcrdma_fetch_begin(struct rpcrdma_fetch *f, const struct rpcrdma_header *h,
 		return err;
 	f->active = true;
 	f->to = mem.addr;
-	f->len = h->read[0].length;
+	f->len = (uint32_t)h->read[0].length;
 	f->next = 0;
 	cds_list_add_tail(&f->link, &all->waiting);
 	start_fetches(all);

@@ -40,9 +40,9 @@ static void take_segment(struct xdr_in *x, struct rpcrdma_chunk *chunk)
 	xdr_get_u32(x);
 	length = xdr_get_u32(x);
 	offset = xdr_get_u64(x);
-	if (__builtin_add_overflow(chunk->length, length, &chunk->length) ||
-	    (length > 0 && __builtin_add_overflow(offset, length - 1, &last)))
+	if (length > 0 && __builtin_add_overflow(offset, length - 1, &last))
 		x->bad = true;
+	chunk->length += length;	/* fewer than 2^32 segments */
 	chunk->nsegs++;
 }
 

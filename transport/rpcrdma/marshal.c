@@ -260,7 +260,7 @@ static int find_payload(struct request_slot *slot,
 			return -EIO;
 		q->nomsg = true;
 		q->reply_data = q->reply.addr;
-		q->reply_len = h->reply.length;
+		q->reply_len = (uint32_t)h->reply.length;
 	} else {
 		return -EIO;
 	}

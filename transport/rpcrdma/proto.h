@@ -50,8 +50,8 @@ struct rpcrdma_chunk {
 	const uint8_t	*wire;		/* borrowed: the first segment */
 	uint32_t	 stride;	/* from one segment to the next */
 	uint32_t	 nsegs;
-	uint32_t	 length;	/* of all segments */
 	uint32_t	 position;	/* of a Read chunk */
+	uint64_t	 length;	/* of all segments */
 };
 
 /*
@@ -108,7 +108,7 @@ struct rpcrdma_header {
  * -ENODATA		too short: drop it, no field is valid
  * -EPROTONOSUPPORT	not version 1: only the first four words are valid
  * -EBADMSG		malformed: only the first four words are valid
- * -E2BIG		likewise; more chunks than we take
+ * -E2BIG		likewise; more Read chunks than we take
  */
 int rpcrdma_header_decode(const void *data, size_t len,
 			  struct rpcrdma_header *h);

@@ -50,6 +50,31 @@ TEST(later_positions_count_what_was_spliced_before)
 	ck_assert_uint_eq(l.call_len, 50 + 8 + 8 + 4);
 }
 
+/* Else an item would end in zeros that nobody sent. */
+TEST(a_call_ends_before_the_bytes_that_its_chunk_lacks)
+{
+	uint8_t base[60] = { 0 }, sink[8] = { 0 };
+	struct xdr_seg segs[MSG_MAX_SEGS];
+
+	for (uint8_t count = 4; count < 9; count++) {
+		begin(1, RPCRDMA_MSG);
+		put_read(40, 5);
+		put_zeros(3);
+		ck_assert_int_eq(plan(60), 0);
+		base[39] = count;
+		ck_assert_uint_eq(rpcrdma_layout_splice(&l, base, sink, segs),
+				  count > 5 ? 2 : 3);
+		ck_assert_uint_eq(segs[1].len, count > 5 ? 4 : 8);
+		ck_assert_uint_eq(l.call_len, count > 5 ? 44 : 68);
+	}
+	begin(1, RPCRDMA_MSG);
+	put_read(40, 3);
+	put_zeros(3);
+	ck_assert_int_eq(plan(60), 0);
+	ck_assert_uint_eq(rpcrdma_layout_splice(&l, base, sink, segs), 1);
+	ck_assert_uint_eq(l.call_len, 40);
+}
+
 TEST(chunks_that_overlap_are_refused)
 {
 	begin(1, RPCRDMA_MSG);

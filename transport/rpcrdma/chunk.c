@@ -100,9 +100,35 @@ int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 	return 0;
 }
 
-uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
-			       const uint8_t *base, const uint8_t *sink,
-			       struct xdr_seg *segs)
+/* True if an item with the count that ends @before has bytes in the roundup of
+ * its chunk: bytes that the peer did not send. */
+static bool lacks_bytes(const struct rpcrdma_layout *l,
+			const struct rpcrdma_piece *p,
+			const struct xdr_seg *before)
+{
+	return p->chunk != RPCRDMA_BASE && (l->pull_len[p->chunk] & 3) &&
+	       before->len >= 4 &&
+	       xdr_word(before->data + before->len - 4) >
+	       l->pull_len[p->chunk];
+}
+
+/* Ends the call before the last word of the piece @i, so that it does not
+ * decode. */
+static uint32_t end_before_roundup(struct rpcrdma_layout *l, uint32_t i,
+				   struct xdr_seg *segs)
+{
+	uint32_t n = segs[i].len > 4 ? i + 1 : i;
+
+	segs[i].len -= 4;
+	l->cut = 0;
+	l->call_len = 0;
+	for (uint32_t k = 0; k < n; k++)
+		l->call_len += segs[k].len;
+	return n;
+}
+
+uint32_t rpcrdma_layout_splice(struct rpcrdma_layout *l, const uint8_t *base,
+			       const uint8_t *sink, struct xdr_seg *segs)
 {
 	for (uint32_t i = 0; i < l->npieces; i++) {
 		const struct rpcrdma_piece *p = &l->piece[i];
@@ -110,6 +136,8 @@ uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
 		segs[i].data = (p->chunk == RPCRDMA_BASE ? base : sink) +
 			       p->off;
 		segs[i].len = p->len;
+		if (i > 0 && unlikely(lacks_bytes(l, p, &segs[i - 1])))
+			return end_before_roundup(l, i, segs);
 	}
 	return l->npieces;
 }

@@ -170,10 +170,14 @@ struct rpcrdma_layout {
 int rpcrdma_layout_plan(const struct rpcrdma_header *h, uint32_t body_len,
 			struct rpcrdma_layout *l);
 
-/* Fills in at most MSG_MAX_SEGS of @segs; returns their number. */
-uint32_t rpcrdma_layout_splice(const struct rpcrdma_layout *l,
-			       const uint8_t *base, const uint8_t *sink,
-			       struct xdr_seg *segs);
+/*
+ * Fills in at most MSG_MAX_SEGS of @segs; returns their number.  A chunk that
+ * is shorter than the count before it says, by less than a roundup, would end
+ * in zeros that the peer did not send: the call ends before them instead, and
+ * is found to be too short (RFC 8166 section 4.5.2).
+ */
+uint32_t rpcrdma_layout_splice(struct rpcrdma_layout *l, const uint8_t *base,
+			       const uint8_t *sink, struct xdr_seg *segs);
 
 /*
  * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the message

@@ -259,15 +259,80 @@ TEST(msgp_is_taken_and_its_padding_skipped)
 	xdr_put_fixed(&peer.out, data, 501);
 	peer_send(&peer);
 	take_sum(13, 501, sum(0, 501), 0, 0);
-	/* Below the threshold there is no padding. */
-	peer_begin(&peer, 14, 1, RPCRDMA_MSGP);
+	close_all();
+}
+
+/* Below the threshold, above it in a message that is not padded, and with an
+ * alignment and a threshold that make no sense. */
+TEST(msgp_without_padding_is_a_call_as_any)
+{
+	static const uint32_t how[][2] = {
+		{ 256, 100 }, { 256, 0 }, { 0, 0 }, { 1, 0 },
+		{ 3, 0 }, { UINT32_MAX, 0 }, { 256, UINT32_MAX },
+	};
+
+	open_plain();
+	for (uint32_t i = 0; i < ARRAY_SIZE(how); i++) {
+		peer_begin(&peer, 14 + i, 1, RPCRDMA_MSGP);
+		peer_put(&peer, how[i][0]);
+		peer_put(&peer, how[i][1]);
+		peer_put_zeros(&peer, 3);
+		peer_put_call(&peer, 14 + i, OP_SUM, 1);
+		xdr_put_opaque(&peer.out, data, 33);
+		peer_send(&peer);
+		take_sum(14 + i, 33, sum(0, 33), 0, 0);
+	}
+	close_all();
+}
+
+static unsigned nrefused;			/* the loop's */
+
+static bool refuse_all(struct xprt_sink *sink, const void *head, uint32_t len,
+		       uint32_t position)
+{
+	nrefused++;
+	return false;
+}
+
+/* To look at a place costs as much as to decode the call. */
+TEST(msgp_is_searched_for_its_padding_at_a_few_places)
+{
+	open_plain();
+	rig.sink.read_chunk_ok = refuse_all;
+	peer_begin(&peer, 13, 1, RPCRDMA_MSGP);
+	peer_put(&peer, 8);
+	peer_put(&peer, 0);
+	peer_put_zeros(&peer, 3);
+	peer_put_call(&peer, 13, 99, 0);
+	/* Every other word may be a length before a pad of four bytes. */
+	for (uint32_t left = 800; left > 0; left -= 4)
+		peer_put(&peer, left - 8);
+	peer_send(&peer);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+	ck_assert_uint_eq(nrefused, 16);
+	close_all();
+}
+
+/* RFC 5666 does not say what the pad is then: the chunk is, and it needs
+ * none. */
+TEST(msgp_with_chunks_is_a_call_as_any)
+{
+	struct fabric_mr *mr;
+
+	open_plain();
+	mr = peer_register(&peer, data, sizeof(data), FABRIC_REMOTE_READ);
+	peer_begin(&peer, 13, 1, RPCRDMA_MSGP);
 	peer_put(&peer, 256);
 	peer_put(&peer, 100);
+	peer_put_read(&peer, DATA_POSITION, mr, 0, 5001);
 	peer_put_zeros(&peer, 3);
-	peer_put_call(&peer, 14, OP_SUM, 1);
-	xdr_put_opaque(&peer.out, data, 33);
+	peer_put_call(&peer, 13, OP_SUM, 1);
+	peer_put(&peer, 5001);
+	peer_put(&peer, 99);
 	peer_send(&peer);
-	take_sum(14, 33, sum(0, 33), 0, 0);
+	take_sum(13, 5001, sum(0, 5001), 1, 99);
+	fabric_mr_destroy(mr);
 	close_all();
 }
 

@@ -246,6 +246,71 @@ TEST(msgp_pad_is_found_and_taken_out)
 				     &pad));
 }
 
+/* A padded or plain RDMA_MSGP call; its opaque has @n bytes, none of which
+ * could be the length of another. */
+static uint32_t put_msgp(uint32_t align, uint32_t thresh, uint32_t n,
+			 unsigned chunks, bool padded)
+{
+	uint8_t data[512];
+	uint32_t at, pad;
+
+	memset(data, 0xff, sizeof(data));
+	begin(1, RPCRDMA_MSGP);
+	xdr_put_u32(&w.out, align);
+	xdr_put_u32(&w.out, thresh);
+	put_zeros(1);
+	for (unsigned i = 0; i < chunks; i++)
+		put_chunk(1, 100);
+	put_zeros(2);
+	for (unsigned i = 0; i < 9; i++)
+		xdr_put_u32(&w.out, UINT32_MAX);
+	xdr_put_u32(&w.out, n);
+	at = (uint32_t)xdr_out_len(&w.out);
+	pad = padded ? (align - at % align) % align : 0;
+	memset(w.out.p, 0, pad);
+	w.out.p += pad;
+	xdr_put_fixed(&w.out, data, n);
+	ck_assert_int_eq(decode(), 0);
+	ck_assert_uint_eq(at, h.len + 40);
+	return pad;
+}
+
+/* RFC 5666 section 3.9, at its edges: alignments that divide nothing, longer
+ * than the message; data shorter than the threshold, as long, longer. */
+TEST(msgp_pads_of_any_alignment_are_found)
+{
+	static const uint32_t aligns[] = { 1, 2, 3, 4, 6, 8, 10, 64, 100, 127,
+					   128, 512, 1000, 4096 };
+	static const uint32_t threshs[] = { 0, 1, 4, 99, 100, 101, 5000,
+					    UINT32_MAX };
+	static const uint32_t lens[] = { 0, 1, 3, 4, 5, 99, 100, 101, 500 };
+	uint32_t position, pad, want, len;
+	bool found;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(aligns) * ARRAY_SIZE(threshs) *
+	     ARRAY_SIZE(lens) * 4; i++) {
+		unsigned k = i / 4;
+		uint32_t align = aligns[k % ARRAY_SIZE(aligns)];
+		uint32_t thresh = threshs[k / ARRAY_SIZE(aligns) %
+					  ARRAY_SIZE(threshs)];
+		uint32_t n = lens[k / ARRAY_SIZE(aligns) /
+				  ARRAY_SIZE(threshs)];
+
+		want = put_msgp(align, thresh, n, i % 4 / 2 * 3,
+				i % 2 && n >= thresh);
+		len = (uint32_t)xdr_out_len(&w.out);
+		found = rpcrdma_msgp_find(&h, w.mem, len, 0, &position, &pad);
+		ck_assert_int_eq(found, want > 0);
+		if (!found)
+			continue;
+		ck_assert_uint_eq(position, 40);
+		ck_assert_uint_eq(pad, want);
+		ck_assert_int_eq(rpcrdma_layout_plan(&h, len - h.len, &l), 0);
+		rpcrdma_layout_unpad(&l, position, pad);
+		ck_assert_uint_eq(l.call_len, 40 + ALIGN_UP(n, 4u));
+	}
+}
+
 TEST(msgp_with_senseless_alignment_is_left_alone)
 {
 	static const uint32_t aligns[] = { 0, 1, 3, 0xffffffff, 4 };

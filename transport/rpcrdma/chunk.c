@@ -148,19 +148,16 @@ bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
 {
 	const uint8_t *body = (const uint8_t *)msg + h->len;
 	uint32_t body_len = len - h->len;
-	uint32_t align = h->align;
 
-	/* No Send is long enough for a larger alignment. */
-	if (align == 0 || align > RPCRDMA_INLINE_MAX || h->nreads > 0)
+	/* Data in Read chunks needs no pad. */
+	if (h->align == 0 || h->nreads > 0)
 		return false;
 	for (uint32_t at = from + 4; at <= body_len; at += 4) {
 		uint32_t n = xdr_word(body + at - 4);
-		uint32_t gap = (align - (h->len + at) % align) % align;
+		uint32_t gap = rpcrdma_msgp_pad(h->align, h->len + at);
 
-		if (n == 0 || n < h->thresh || n > body_len - at ||
-		    (gap & 3) || gap == 0)
-			continue;
-		if (body_len - at != (uint64_t)gap + n + xdr_pad(n))
+		if (n < h->thresh || gap == 0 ||
+		    body_len - at != (uint64_t)gap + n + xdr_pad(n))
 			continue;
 		*position = at;
 		*pad = gap;

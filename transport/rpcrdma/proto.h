@@ -181,13 +181,22 @@ uint32_t rpcrdma_layout_splice(struct rpcrdma_layout *l, const uint8_t *base,
 
 /*
  * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the message
- * was moved to a multiple of rdma_align.  Looks in @msg, from @from (zero at
- * first), for the next place where such a pad may be: sets the @position of the
- * data in the call and the @pad before it.
+ * was moved to a multiple of rdma_align, counted from the start of the Send so
+ * that it is aligned in the Receive, if it has at least rdma_thresh bytes.
+ *
+ * A sender need not move it; then the message ends where the data does.  So the
+ * message's length tells for each place whether there is a pad.  Looks in @msg,
+ * from @from (zero at first), for the next such place: sets the @position of
+ * the data in the call and the @pad before it.
  */
 bool rpcrdma_msgp_find(const struct rpcrdma_header *h, const void *msg,
 		       uint32_t len, uint32_t from, uint32_t *position,
 		       uint32_t *pad);
+/* Returns the pad that moves data at @at to a multiple of @align, not zero. */
+static inline uint32_t rpcrdma_msgp_pad(uint32_t align, uint32_t at)
+{
+	return (align - at % align) % align;
+}
 /* Takes the pad out of a planned call without chunks. */
 void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 			  uint32_t pad);

@@ -104,6 +104,9 @@ static bool check_rpc(struct rpcrdma_call *call, const uint8_t *rpc,
 	return true;
 }
 
+/* To ask for a place is to decode the call up to there. */
+enum { MAX_REFUSED_PADS = 16 };
+
 /* RDMA_MSGP: leaves out the pad before the last opaque. */
 static void unpad(struct rpcrdma_call *call)
 {
@@ -112,15 +115,18 @@ static void unpad(struct rpcrdma_call *call)
 	const uint8_t *rpc = recv->buf + call->hdr.len;
 	uint32_t len = recv->len - call->hdr.len;
 	uint32_t at = 0, pad = 0;
+	unsigned refused = 0;
 
 	stat_inc(rdma_padded_calls);
-	while (rpcrdma_msgp_find(&call->hdr, recv->buf, recv->len, at, &at,
+	while (refused < MAX_REFUSED_PADS &&
+	       rpcrdma_msgp_find(&call->hdr, recv->buf, recv->len, at, &at,
 				 &pad)) {
-		if (sink->read_chunk_ok &&
-		    !sink->read_chunk_ok(sink, rpc, len, at))
-			continue;
-		rpcrdma_layout_unpad(&call->layout, at, pad);
-		return;
+		if (!sink->read_chunk_ok ||
+		    sink->read_chunk_ok(sink, rpc, len, at)) {
+			rpcrdma_layout_unpad(&call->layout, at, pad);
+			return;
+		}
+		refused++;
 	}
 }
 

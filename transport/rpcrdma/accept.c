@@ -17,15 +17,14 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
-#include "transport/rpcrdma/call.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/proto.h"
+#include "transport/rpcrdma/store.h"
 
 STAT(rdma_accepts, "connections accepted");
 STAT(rdma_accept_failures, "connections refused for lack of resources");
@@ -34,7 +33,9 @@ STAT(rdma_closed_by_peer, "connections that their peers closed");
 STAT(rdma_errors, "connections that ended with an error");
 STAT(rdma_no_calls, "connections closed because a message was not a call");
 
-enum { DEFAULT_CREDITS = 128, DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
+#define DEFAULT_CREDITS	128u
+
+enum { DEFAULT_INLINE = 4096, STEPS_PER_CREDIT = 8,
        DEFAULT_IDLE_MS = 360000, DEFAULT_STALL_MS = 60000,
        DEFAULT_SHORT_MS = 5000, DEFAULT_EXPOSE_MS = 10000,
        DEFAULT_EXPOSE_BYTES = 64 << 20 };
@@ -126,15 +127,11 @@ static void rpcrdma_xprt_reject(struct msg *m)
 static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 {
 	xprt_fate_put(conn->xprt.fate);
-	if (conn->store.memory)
-		munmap(conn->store.memory, conn->store.memory_len);
+	rpcrdma_store_destroy(conn, conn->store);
 	rpcrdma_sq_fini(&conn->sq);
 	rpcrdma_slots_fini(&conn->slots);
 	rpcrdma_back_destroy(conn->back);
 	rpcrdma_expose_destroy(conn->exposures);
-	free(conn->store.calls);
-	free(conn->store.recvs);
-	free(conn->store.upper);
 }
 
 static void rpcrdma_conn_destroy(struct loop_task *t)
@@ -146,8 +143,6 @@ static void rpcrdma_conn_destroy(struct loop_task *t)
 		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
 		fabric_free(conn->fc);
 	}
-	if (conn->store.mr)
-		fabric_mr_destroy(conn->store.mr);
 	rpcrdma_conn_fini(conn);
 	conn->listener->gone(conn);
 	free(conn);
@@ -184,14 +179,12 @@ struct extent {
 	unsigned credits;
 	unsigned back;		/* calls that we send */
 	unsigned others;	/* Receives beside those for calls */
-	uint32_t inline_size;
 };
 
 static struct extent extent_of(const struct rpcrdma_options *o,
 			       unsigned max_recv)
 {
-	struct extent t = { .back = MIN(o->back_credits, max_recv / 4),
-			    .inline_size = o->inline_size };
+	struct extent t = { .back = MIN(o->back_credits, max_recv / 4) };
 
 	t.credits = MIN(o->credits, (max_recv - t.back) /
 				    (o->read_read ? 3 : 2));
@@ -200,49 +193,41 @@ static struct extent extent_of(const struct rpcrdma_options *o,
 	return t;
 }
 
-/* The Receives, the heads of replies, and the calls that we send. */
-static size_t memory_size(const struct extent *t)
+/* The store of a connection. */
+static struct rpcrdma_extent store_of(const struct rpcrdma_options *o,
+				      const struct extent *t, size_t msg_upper)
 {
-	return (size_t)t->credits * (2 * (size_t)t->inline_size + CALL_HEADER +
-				     MSG_HEAD_SIZE) +
-	       ((size_t)t->others + t->back) * t->inline_size;
-}
-
-/* The upper layer's bytes in each call: aligned for any type. */
-static size_t upper_size(size_t msg_upper)
-{
-	return ALIGN_UP(msg_upper, sizeof(max_align_t));
+	return (struct rpcrdma_extent){
+		.slots = t->credits, .recvs = 2 * t->credits + t->others,
+		.spare = t->back, .inline_size = o->inline_size,
+		.msg_upper = msg_upper,
+	};
 }
 
 static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 {
-	struct rpcrdma_store *s = &conn->store;
-	size_t n = t->credits;
-	void *memory;
+	const struct rpcrdma_options *o = &conn->listener->options;
+	struct rpcrdma_extent first = store_of(o, t,
+					       conn->xprt.sink->msg_upper);
+	struct rpcrdma_store *s = rpcrdma_store_create(&first);
 
-	s->upper_size = upper_size(conn->xprt.sink->msg_upper);
-	s->calls = calloc(n, sizeof(*s->calls));
-	s->recvs = calloc(conn->slots.nrecvs, sizeof(*s->recvs));
-	s->upper = calloc(n, MAX(s->upper_size, 1u));
-	s->memory_len = memory_size(t);
-	memory = mmap(NULL, s->memory_len, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory != MAP_FAILED)
-		s->memory = memory;
-	if (s->memory && t->back > 0) {
+	if (!s)
+		return -ENOMEM;
+	conn->store = s;
+	if (t->back > 0) {
 		conn->back = rpcrdma_back_create(conn, t->back, s->memory +
-			s->memory_len - (size_t)t->back * t->inline_size);
+			s->memory_len - (size_t)t->back * o->inline_size);
 		if (!conn->back)
 			return -ENOMEM;
 	}
-	if (conn->listener->options.read_read) {
+	if (o->read_read) {
 		conn->reads_taken = MIN(EXPOSE_READS,
 				conn->fc->dev->limits.max_resp_depth);
 		conn->exposures = rpcrdma_expose_create(conn);
 		if (!conn->exposures)
 			return -ENOMEM;
 	}
-	return s->calls && s->recvs && s->upper && s->memory ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Logs the parameters that the two sides exchanged (RFC 8797 section 4). */
@@ -277,7 +262,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	conn->fc = fc;
 	conn->inline_size = l->options.inline_size;
 	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
-	rpcrdma_slots_init(&conn->slots, extent.credits, extent.others);
+	rpcrdma_slots_init(&conn->slots, extent.others);
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
@@ -297,17 +282,15 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper)
 {
 	struct rpcrdma_options o = *options;
+	struct rpcrdma_extent first;
 	struct extent t;
 
 	rpcrdma_options_fill(&o);
 	t = extent_of(&o, UINT_MAX);
-	return sizeof(struct rpcrdma_conn) + memory_size(&t) +
-	       t.credits * (sizeof(struct rpcrdma_call) +
-			    2 * sizeof(struct rpcrdma_recv) +
-			    upper_size(msg_upper)) +
+	first = store_of(&o, &t, msg_upper);
+	return sizeof(struct rpcrdma_conn) + rpcrdma_store_bytes(&first) +
 	       rpcrdma_back_bytes(t.back) +
-	       (o.read_read ? t.credits * sizeof(struct rpcrdma_recv) +
-			      rpcrdma_expose_bytes(t.credits) : 0);
+	       (o.read_read ? rpcrdma_expose_bytes(t.credits) : 0);
 }
 
 static int set_up(struct rpcrdma_conn *conn)
@@ -315,7 +298,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	struct fabric_conn *fc = conn->fc;
 	struct fabric_queues q = {
 		.send_wr = conn->sq.depth,
-		.recv_wr = conn->slots.nrecvs,
+		.recv_wr = conn->store->nrecvs,
 		.send_sge = conn->max_sge,
 	};
 	int err;
@@ -323,15 +306,13 @@ static int set_up(struct rpcrdma_conn *conn)
 	err = rpcrdma_device_get(fc->dev, conn->xprt.pool, &conn->device);
 	if (err < 0)
 		return err;
-	err = fabric_mr_create(fc->dev, conn->store.memory,
-			       conn->store.memory_len, FABRIC_LOCAL,
-			       &conn->store.mr);
+	rpcrdma_recv_init(conn);
+	err = rpcrdma_store_open(conn, conn->store);
 	if (err < 0)
 		return err;
-	rpcrdma_recv_init(conn);
-	rpcrdma_call_init(conn);
+	rpcrdma_slots_promise(&conn->slots, conn->slots.capacity);
 	err = fabric_setup(fc, conn->xprt.loop, &q);
-	return err < 0 ? err : rpcrdma_recv_refill(conn, true);
+	return err < 0 ? err : rpcrdma_store_post(conn, true);
 }
 
 /* Our side of RFC 8797 section 4. */

@@ -62,8 +62,7 @@ size_t rpcrdma_back_bytes(unsigned credits)
 	if (credits == 0)
 		return 0;
 	return sizeof(struct rpcrdma_back) +
-	       credits * (sizeof(struct back_slot) +
-			  sizeof(struct rpcrdma_recv));
+	       credits * sizeof(struct back_slot);
 }
 
 struct rpcrdma_back *rpcrdma_back_create(struct rpcrdma_conn *conn,
@@ -126,7 +125,7 @@ static void put_back_call(struct back_slot *slot)
 	memcpy(x.p, call->call, call->call_len);
 	slot->sge = (struct fabric_sge){
 		.addr = slot->buf, .len = RPCRDMA_HEADER_MIN + call->call_len,
-		.lkey = b->conn->store.mr->lkey,
+		.lkey = b->conn->store->mr->lkey,
 	};
 }
 

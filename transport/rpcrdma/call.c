@@ -14,13 +14,12 @@
 
 #include "transport/rpcrdma/listen.h"
 
-void rpcrdma_call_init(struct rpcrdma_conn *conn)
+void rpcrdma_call_init(struct rpcrdma_conn *conn, struct rpcrdma_store *store)
 {
-	struct rpcrdma_store *store = &conn->store;
 	uint8_t *head = store->memory +
-			(size_t)conn->slots.nrecvs * conn->inline_size;
+			(size_t)store->nrecvs * conn->inline_size;
 
-	for (unsigned i = conn->slots.credits; i-- > 0; ) {
+	for (unsigned i = store->nslots; i-- > 0; ) {
 		struct rpcrdma_call *call = &store->calls[i];
 
 		call->msg.xprt = &conn->xprt;
@@ -29,6 +28,7 @@ void rpcrdma_call_init(struct rpcrdma_conn *conn)
 		call->msg.upper = store->upper + i * store->upper_size;
 		call->wr = call->steps;
 		call->sge = call->sges;
+		call->slot.store = store;
 		rpcrdma_slots_add(&conn->slots, &call->slot);
 	}
 }

@@ -55,7 +55,8 @@ static inline struct rpcrdma_conn *rpcrdma_call_conn(struct rpcrdma_call *call)
 }
 
 /* call.c */
-void rpcrdma_call_init(struct rpcrdma_conn *conn);
+/* Makes the calls of a store, and adds their slots. */
+void rpcrdma_call_init(struct rpcrdma_conn *conn, struct rpcrdma_store *store);
 /* Makes room at wr and sge; their contents are lost. 0 or -ENOMEM. */
 int rpcrdma_call_room(struct rpcrdma_call *call, unsigned steps,
 		      unsigned sges);
@@ -81,9 +82,8 @@ bool rpcrdma_pull_end(struct rpcrdma_call *call, int status);
 void rpcrdma_pull_cancel(struct rpcrdma_conn *conn);
 
 /* recv.c.  On the poller. */
+/* Sets the connection's functions. */
 void rpcrdma_recv_init(struct rpcrdma_conn *conn);
-/* Posts the free Receives, if enough are free or @all. */
-int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all);
 /* Starts the waiting messages that can start; refills. */
 void rpcrdma_recv_pump(struct rpcrdma_conn *conn);
 

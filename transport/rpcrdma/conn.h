@@ -31,17 +31,6 @@ enum rpcrdma_state {
 	CONN_CLOSING,
 };
 
-/* All that calls and Receives need. */
-struct rpcrdma_store {
-	struct rpcrdma_call *calls;
-	struct rpcrdma_recv *recvs;
-	uint8_t		    *upper;
-	size_t		     upper_size;	/* of each call */
-	uint8_t		    *memory;		/* registered */
-	size_t		     memory_len;
-	struct fabric_mr    *mr;
-};
-
 /* The requester's proof that it took replies (conn.c). */
 struct rpcrdma_proof {
 	_Atomic uint64_t     taken;	/* replies, as its calls prove */
@@ -70,7 +59,7 @@ struct rpcrdma_conn {
 	uint32_t	     inline_size;	/* of Receives */
 	unsigned	     max_sge;
 	bool		     may_invalidate;
-	struct rpcrdma_store store;
+	struct rpcrdma_store *store;	/* the first, which is never retired */
 
 	/* The peer's limits, which it may change (RFC 5666 section 6). */
 	_Atomic uint32_t     send_inline;	/* longest Send */
@@ -86,7 +75,9 @@ struct rpcrdma_conn {
 	struct loop_task     task;		/* accept, then destroy */
 	atomic_bool	     pump_due;		/* pump_task is posted */
 	struct loop_task     pump_task;
-	void		     (*pump)(struct loop_task *t);	/* recv.c's */
+	void		     (*pump)(struct loop_task *t);	/* recv.c's, */
+	void		     (*recv_done)(struct fabric_op *op, int status,
+					  uint32_t len);	/* too */
 	struct rpcrdma_watch watch;
 	struct rpcrdma_proof proof;
 	atomic_uint	     nparked;

@@ -63,7 +63,7 @@ size_t rpcrdma_expose_bytes(unsigned credits)
 
 struct rpcrdma_exposures *rpcrdma_expose_create(struct rpcrdma_conn *conn)
 {
-	unsigned max = conn->slots.credits;
+	unsigned max = conn->store->nslots;
 	struct rpcrdma_exposures *x = calloc(1, rpcrdma_expose_bytes(max));
 
 	if (!x)
@@ -85,14 +85,14 @@ void rpcrdma_expose_destroy(struct rpcrdma_exposures *x)
 static struct rpcrdma_call *exposed_call(struct rpcrdma_exposures *x,
 				    const struct exposure *e)
 {
-	return &x->conn->store.calls[e - x->entry];
+	return &x->conn->store->calls[e - x->entry];
 }
 
 static struct exposure *exposure_of(struct rpcrdma_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
-	return &conn->exposures->entry[call - conn->store.calls];
+	return &conn->exposures->entry[call - conn->store->calls];
 }
 
 /* Counts @len bytes of the listener's.  False: there are too many. */

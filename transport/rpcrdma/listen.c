@@ -16,6 +16,7 @@
 #include "transport/rpcrdma/conn.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/proto.h"
+#include "transport/rpcrdma/store.h"
 
 STAT(rdma_refused_full, "connections refused: too many");
 STAT(rdma_refused_peer, "connections refused: too many of one peer");
@@ -26,21 +27,21 @@ STAT(rdma_refused_stopping, "connections refused: the listener is stopping");
 static bool charge(struct rpcrdma_listener *l)
 {
 	struct rpcrdma_budget *b = l->options.budget;
-	size_t used;
 
-	if (!b)
-		return true;
-	used = atomic_fetch_add(&b->used, l->conn_bytes);
-	if (used + l->conn_bytes <= b->max)
-		return true;
-	atomic_fetch_sub(&b->used, l->conn_bytes);
-	return false;
+	if (!rpcrdma_budget_take(b, l->conn_bytes))
+		return false;
+	if (b)
+		atomic_fetch_add(&b->conns, 1);
+	return true;
 }
 
 static void leave(struct rpcrdma_listener *l, const struct sockaddr *peer)
 {
-	if (l->options.budget)
-		atomic_fetch_sub(&l->options.budget->used, l->conn_bytes);
+	struct rpcrdma_budget *b = l->options.budget;
+
+	rpcrdma_budget_give(b, l->conn_bytes);
+	if (b)
+		atomic_fetch_sub(&b->conns, 1);
 	xprt_gate_leave(&l->gate, peer);
 }
 

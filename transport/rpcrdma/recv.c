@@ -30,6 +30,7 @@
 #include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
+#include "transport/rpcrdma/store.h"
 
 STAT(rdma_overruns, "calls beyond the credits of their connection");
 STAT(rdma_early_calls, "messages that came before their connection was up");
@@ -257,13 +258,6 @@ static void rpcrdma_call_start(struct rpcrdma_call *call)
 	}
 }
 
-int rpcrdma_recv_refill(struct rpcrdma_conn *conn, bool all)
-{
-	struct rpcrdma_recv *first = rpcrdma_slots_refill(&conn->slots, all);
-
-	return first ? fabric_post_recv(conn->fc, &first->wr) : 0;
-}
-
 void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
 {
 	enum rpcrdma_state state = atomic_load(&conn->state);
@@ -277,7 +271,7 @@ void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
 	while ((slot = rpcrdma_slots_take(&conn->slots)))
 		rpcrdma_call_start(container_of(slot, struct rpcrdma_call,
 						slot));
-	if (rpcrdma_recv_refill(conn, false) < 0)
+	if (rpcrdma_store_post(conn, false) < 0)
 		rpcrdma_conn_close(conn, -ENOTCONN);
 }
 
@@ -341,20 +335,7 @@ static void either_recv_done(struct fabric_op *op, int status, uint32_t len)
 
 void rpcrdma_recv_init(struct rpcrdma_conn *conn)
 {
-	struct rpcrdma_store *store = &conn->store;
-
 	conn->pump = pump;
-	for (unsigned i = conn->slots.nrecvs; i-- > 0; ) {
-		struct rpcrdma_recv *r = &store->recvs[i];
-
-		r->op.done = conn->back || conn->exposures ? either_recv_done :
-							     rpcrdma_recv_done;
-		r->conn = conn;
-		r->buf = store->memory + (size_t)i * conn->inline_size;
-		r->wr.op = &r->op;
-		r->wr.sge = (struct fabric_sge){ .addr = r->buf,
-						 .len = conn->inline_size,
-						 .lkey = store->mr->lkey };
-		rpcrdma_slots_add_recv(&conn->slots, r);
-	}
+	conn->recv_done = conn->back || conn->exposures ? either_recv_done :
+							  rpcrdma_recv_done;
 }

@@ -34,13 +34,22 @@ STAT(rdma_replies_lost, "replies to connections that were gone");
 /* A body this small is copied rather than gathered. */
 enum { COPY_MAX = 256 };
 
+/* In the call's head. */
 static struct fabric_sge own_sge(struct rpcrdma_call *call, uint8_t *addr,
 				 uint32_t len)
 {
 	return (struct fabric_sge){
-		.addr = addr, .len = len,
-		.lkey = rpcrdma_call_conn(call)->store.mr->lkey,
+		.addr = addr, .len = len, .lkey = call->slot.store->mr->lkey,
 	};
+}
+
+/* The start of the call's Receive. */
+static struct fabric_sge recv_sge(struct rpcrdma_call *call, uint32_t len)
+{
+	struct fabric_sge sge = call->slot.recv->wr.sge;
+
+	sge.len = len;
+	return sge;
 }
 
 static struct fabric_sge body_sge(struct rpcrdma_call *call)
@@ -228,7 +237,8 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 	uint8_t *at = near ? call->msg.head - len : call->slot.recv->buf;
 	struct rpcrdma_gather g = { .n = 0 };
 
-	rpcrdma_gather_add(&g, own_sge(call, at, len));
+	rpcrdma_gather_add(&g, near ? own_sge(call, at, len) :
+				      recv_sge(call, len));
 	if (f->proc == RPCRDMA_MSG)
 		for (unsigned i = 0; i < f->rest.n; i++)
 			rpcrdma_gather_add(&g, f->rest.piece[i]);
@@ -236,7 +246,7 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 		at = call->slot.recv->buf;
 		g = (struct rpcrdma_gather){ .n = 0 };
 		encode_header(call, f, at, len);
-		rpcrdma_gather_add(&g, own_sge(call, at, (uint32_t)
+		rpcrdma_gather_add(&g, recv_sge(call, (uint32_t)
 				(flatten(&f->rest, at + len) - at)));
 	} else {
 		encode_header(call, f, at, len);

@@ -16,11 +16,13 @@
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
 
-/* The memory that connections may take, measured by rpcrdma_conn_bytes().  Any
- * number of listeners may share one.  Set max and leave the rest zero. */
+/* The memory that connections may take, measured by rpcrdma_conn_bytes(), and
+ * more as their grants grow.  Any number of listeners may share one.  Set max,
+ * at any time, and leave the rest zero. */
 struct rpcrdma_budget {
 	size_t		max;
 	atomic_size_t	used;
+	atomic_uint	conns;
 };
 
 /* Zero is the default of every field. */

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * slots - a connection's Receives and places for calls, and the credits that
- * bound them.  All are made before the connection is accepted.
+ * bound them.
  *
- * A connection has C credits, C slots and 2C Receives.  A Receive is lent to
- * a slot until the reply's Send completed.  Let P calls be unanswered, S
- * answered with the Send not completed, W messages wait for a slot, F
- * Receives be free: 2C - P - S - W - F are posted.  A peer within its
- * credits has at most C - P - W messages under way, so each has a Receive
- * as long as S + F <= C.  The pump (recv.c), which runs whenever a message
- * came, leaves F zero or at least C posted, that is P + S + W + F <= C; until
- * it runs again F grows only by what P and S lose, and P + S <= C.
+ * A connection that may have C calls in progress has K >= C slots and 2K
+ * Receives.  A Receive is lent to a slot until the reply's Send completed.  Let
+ * P calls be unanswered, S answered with the Send not completed, W messages
+ * wait for a slot, F Receives be free: 2K - P - S - W - F are posted.  A peer
+ * within its credits has at most C - P - W messages under way, so each has a
+ * Receive as long as S + F <= 2K - C, and K is less than that.  The pump
+ * (recv.c), which runs whenever a message came, leaves F zero or at least C
+ * posted, that is P + S + W + F <= 2K - C; until it runs again F grows only by
+ * what P and S lose, and P + S <= K.
+ *
+ * Slots and Receives come and go a store at a time.  A new store's Receives are
+ * posted before any reply tells of the credits.  A store is retired only when
+ * the peer is known to keep within C without it (credits.c).  Its Receives
+ * can't be unposted: each goes when a message has used it and was answered, and
+ * until then there is one more than above.  No slot is taken while K or more
+ * are in use, so P + S comes down to K.
  *
  * B more Receives are posted where we call in the other direction, for replies
  * to at most B calls.  The pump then leaves F zero or C + B posted, and also
@@ -29,13 +37,16 @@
 #include "lib/thread.h"
 #include "transport/fabric/fabric.h"
 
+struct rpcrdma_call;
 struct rpcrdma_conn;
+struct rpcrdma_store;
 
 /* A buffer that is posted, or that holds a message, or is free. */
 struct rpcrdma_recv {
 	struct fabric_op     op;
 	struct fabric_recv   wr;
 	struct rpcrdma_conn *conn;	/* borrowed: contains us */
+	struct rpcrdma_store *store;	/* borrowed: contains us */
 	uint8_t		    *buf;
 	uint32_t	     len;	/* the message's length */
 	struct rpcrdma_recv *next;	/* free, or waiting */
@@ -44,15 +55,40 @@ struct rpcrdma_recv {
 /* A place for a call. */
 struct rpcrdma_slot {
 	struct rpcrdma_recv *recv;	/* the call's message */
+	struct rpcrdma_store *store;	/* borrowed: contains us */
+	unsigned	     epoch;	/* since when it is in use */
 	struct rpcrdma_slot *next;	/* free */
 };
 
-struct rpcrdma_slots {
-	unsigned	     credits;
+/* Slots and Receives that are made and freed at once, with their memory. */
+struct rpcrdma_store {
+	unsigned	     nslots;
 	unsigned	     nrecvs;
+	struct rpcrdma_call *calls;	/* the slots are in them */
+	struct rpcrdma_recv *recvs;
+	uint8_t		    *upper;
+	size_t		     upper_size;	/* of each call */
+	uint8_t		    *memory;		/* registered */
+	size_t		     memory_len;
+	struct fabric_mr    *mr;
+	size_t		     bytes;	/* taken from the budget for it */
+	struct rpcrdma_store *next;	/* older, or retired earlier */
+	/* With the lock of the slots. */
+	bool		     retired;
+	unsigned	     out;	/* slots and Receives of a retired one
+					 * that are not back */
+};
+
+struct rpcrdma_slots {
+	/* The poller changes them, with the lock. */
+	unsigned	     credits;	/* C: the peer may know of so many */
+	unsigned	     capacity;	/* K: of the stores not retired */
+	unsigned	     others;	/* Receives for messages that are no
+					 * calls */
 	/* Any thread reads them. */
 	atomic_uint	     unanswered;	/* messages */
 	atomic_uint	     busy;	/* slots; changes with the lock */
+	atomic_bool	     gone;	/* all of a retired store is back */
 
 	/* The poller's fields. */
 	unsigned	     posted;	/* Receives */
@@ -65,15 +101,35 @@ struct rpcrdma_slots {
 	struct rpcrdma_recv *free_recvs;
 	unsigned	     nfree_recvs;
 	bool		     draining;
+	unsigned	     epoch;
+	unsigned	     nold;	/* slots in use since an older epoch */
+	struct rpcrdma_store *retired;
 };
 
-/* @others: Receives for messages that are no calls. */
-void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned credits,
-			unsigned others);
+/* Without slots and Receives.  @others: those for messages that are no calls,
+ * in the first store beside two for each slot. */
+void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned others);
 void rpcrdma_slots_fini(struct rpcrdma_slots *s);
 /* Adds a free Receive, or slot.  Before the start, or with the lock. */
 void rpcrdma_slots_add_recv(struct rpcrdma_slots *s, struct rpcrdma_recv *r);
 void rpcrdma_slots_add(struct rpcrdma_slots *s, struct rpcrdma_slot *slot);
+/* On the poller: the peer may have @credits calls in progress from now on, for
+ * which there are slots. */
+void rpcrdma_slots_promise(struct rpcrdma_slots *s, unsigned credits);
+/* On the poller: begins a new epoch. */
+void rpcrdma_slots_turn(struct rpcrdma_slots *s);
+/* True if each slot in use was taken in this epoch.  On the poller. */
+bool rpcrdma_slots_turned(struct rpcrdma_slots *s);
+/* On the poller: takes the store out of use, without which there must be as
+ * many slots as credits.  It is rpcrdma_slots_take_gone()'s in the end. */
+void rpcrdma_slots_retire(struct rpcrdma_slots *s,
+			  struct rpcrdma_store *store);
+/* On the poller: returns a retired store that is all back, which is the
+ * caller's to free; NULL: there is none. */
+struct rpcrdma_store *rpcrdma_slots_take_gone(struct rpcrdma_slots *s);
+/* On the poller: returns how many Receives of retired stores may be posted or
+ * lent, at most. */
+unsigned rpcrdma_slots_leaving(struct rpcrdma_slots *s);
 
 /* On the poller: takes a posted Receive whose message came.  False: the peer
  * has more calls in progress than credits (RFC 8166 section 3.3.1). */

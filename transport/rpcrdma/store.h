@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * store - the memory of calls and Receives, a number at a time, and the budget
+ * that it is taken from.
+ */
+#ifndef GANNET_TRANSPORT_RPCRDMA_STORE_H
+#define GANNET_TRANSPORT_RPCRDMA_STORE_H
+
+#include "transport/rpcrdma/call.h"
+
+/* The numbers that a store's memory follows from. */
+struct rpcrdma_extent {
+	unsigned slots;
+	unsigned recvs;
+	unsigned spare;		/* buffers for other messages, as long as a
+				 * Receive's, at the end of its memory */
+	uint32_t inline_size;
+	size_t	 msg_upper;	/* the upper layer's bytes in each call */
+};
+
+/* Returns the bytes of such a store. */
+size_t rpcrdma_store_bytes(const struct rpcrdma_extent *t);
+/* Makes a store, without anything in it.  NULL: no memory. */
+struct rpcrdma_store *rpcrdma_store_create(const struct rpcrdma_extent *t);
+/* Registers the store's memory with the device of @conn, and adds its slots and
+ * Receives.  On the poller.  0 or -errno: nothing was added. */
+int rpcrdma_store_open(struct rpcrdma_conn *conn, struct rpcrdma_store *store);
+/* Frees the store, which is in use by nobody, and gives its bytes back to the
+ * budget of @conn.  NULL is nothing. */
+void rpcrdma_store_destroy(struct rpcrdma_conn *conn,
+			   struct rpcrdma_store *store);
+/* Posts the free Receives, if enough are free or @all.  On the poller.  0 or
+ * -errno. */
+int rpcrdma_store_post(struct rpcrdma_conn *conn, bool all);
+
+/* Takes bytes.  False: there are not so many; a NULL @b has no bound.  Any
+ * thread. */
+bool rpcrdma_budget_take(struct rpcrdma_budget *b, size_t bytes);
+void rpcrdma_budget_give(struct rpcrdma_budget *b, size_t bytes);
+
+#endif

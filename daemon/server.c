@@ -34,6 +34,11 @@
  * fabrics. */
 #define MAX_LISTENERS	(2 + 2 * PROGRAMS_MAX + FABRICS_MAX)
 
+/* The grant of an RDMA connection that is new or has little to do. */
+#define FIRST_CREDITS	32
+/* A client's replies and next calls may be on their way for so long. */
+#define PATH_US		10000
+
 /* A fabric in use. */
 struct started {
 	const struct fabric_row *row;
@@ -102,6 +107,8 @@ static int listen_at(struct server *s, const struct sockaddr *sa,
 		     struct listener *l)
 {
 	const struct rpcrdma_options o = {
+		.first_credits = FIRST_CREDITS,
+		.path_us = PATH_US,
 		.budget = &s->rdma_budget, .read_read = s->o->rdma_read_read,
 		.expose_bytes = s->o->memory / 4,
 	};

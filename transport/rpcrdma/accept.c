@@ -21,6 +21,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
+#include "transport/rpcrdma/credits.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/proto.h"
@@ -44,12 +45,19 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 {
 	if (o->credits == 0)
 		o->credits = DEFAULT_CREDITS;
+	/* The Receive for an RDMA_DONE can't go, which may come at any time
+	 * (slots.h): with the Read-Read model the grant stays as it is. */
+	if (o->read_read && o->first_credits > 0)
+		o->credits = MIN(o->credits, DEFAULT_CREDITS);
+	if (o->read_read || o->first_credits == 0)
+		o->first_credits = o->credits;
 	if (o->inline_size == 0)
 		o->inline_size = DEFAULT_INLINE;
 	o->inline_size = MAX(o->inline_size, RPCRDMA_INLINE_MIN);
 	o->inline_size = MIN(o->inline_size, RPCRDMA_INLINE_MAX) / 1024 * 1024;
 	if (o->send_queue == 0)
-		o->send_queue = STEPS_PER_CREDIT * o->credits;
+		o->send_queue = STEPS_PER_CREDIT *
+				MIN(o->credits, DEFAULT_CREDITS);
 	if (o->idle_ms == 0)
 		o->idle_ms = DEFAULT_IDLE_MS;
 	if (o->stall_ms == 0)
@@ -127,7 +135,7 @@ static void rpcrdma_xprt_reject(struct msg *m)
 static void rpcrdma_conn_fini(struct rpcrdma_conn *conn)
 {
 	xprt_fate_put(conn->xprt.fate);
-	rpcrdma_store_destroy(conn, conn->store);
+	rpcrdma_credits_fini(conn);
 	rpcrdma_sq_fini(&conn->sq);
 	rpcrdma_slots_fini(&conn->slots);
 	rpcrdma_back_destroy(conn->back);
@@ -176,7 +184,8 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 
 /* The numbers that a connection's memory follows from. */
 struct extent {
-	unsigned credits;
+	unsigned first;		/* credits, and at most: */
+	unsigned max;
 	unsigned back;		/* calls that we send */
 	unsigned others;	/* Receives beside those for calls */
 };
@@ -186,19 +195,19 @@ static struct extent extent_of(const struct rpcrdma_options *o,
 {
 	struct extent t = { .back = MIN(o->back_credits, max_recv / 4) };
 
-	t.credits = MIN(o->credits, (max_recv - t.back) /
-				    (o->read_read ? 3 : 2));
-	t.credits = MAX(t.credits, 1u);
-	t.others = t.back + (o->read_read ? t.credits : 0);
+	t.max = MIN(o->credits, (max_recv - t.back) / (o->read_read ? 3 : 2));
+	t.max = MAX(t.max, 1u);
+	t.first = MIN(o->first_credits, t.max);
+	t.others = t.back + (o->read_read ? t.max : 0);
 	return t;
 }
 
-/* The store of a connection. */
+/* The first store of a connection. */
 static struct rpcrdma_extent store_of(const struct rpcrdma_options *o,
 				      const struct extent *t, size_t msg_upper)
 {
 	return (struct rpcrdma_extent){
-		.slots = t->credits, .recvs = 2 * t->credits + t->others,
+		.slots = t->first, .recvs = 2 * t->first + t->others,
 		.spare = t->back, .inline_size = o->inline_size,
 		.msg_upper = msg_upper,
 	};
@@ -213,7 +222,7 @@ static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 
 	if (!s)
 		return -ENOMEM;
-	conn->store = s;
+	conn->store = conn->credits.newest = s;
 	if (t->back > 0) {
 		conn->back = rpcrdma_back_create(conn, t->back, s->memory +
 			s->memory_len - (size_t)t->back * o->inline_size);
@@ -263,6 +272,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	conn->inline_size = l->options.inline_size;
 	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
 	rpcrdma_slots_init(&conn->slots, extent.others);
+	conn->credits.min = extent.first;
+	conn->credits.max = extent.max;
 	CDS_INIT_LIST_HEAD(&conn->parked);
 	agree(conn, fc);
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, 0);
@@ -290,7 +301,7 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 	first = store_of(&o, &t, msg_upper);
 	return sizeof(struct rpcrdma_conn) + rpcrdma_store_bytes(&first) +
 	       rpcrdma_back_bytes(t.back) +
-	       (o.read_read ? rpcrdma_expose_bytes(t.credits) : 0);
+	       (o.read_read ? rpcrdma_expose_bytes(t.first) : 0);
 }
 
 static int set_up(struct rpcrdma_conn *conn)
@@ -298,7 +309,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	struct fabric_conn *fc = conn->fc;
 	struct fabric_queues q = {
 		.send_wr = conn->sq.depth,
-		.recv_wr = conn->store->nrecvs,
+		.recv_wr = 2 * conn->credits.max + conn->slots.others,
 		.send_sge = conn->max_sge,
 	};
 	int err;
@@ -310,7 +321,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	err = rpcrdma_store_open(conn, conn->store);
 	if (err < 0)
 		return err;
-	rpcrdma_slots_promise(&conn->slots, conn->slots.capacity);
+	rpcrdma_credits_init(conn);
 	err = fabric_setup(fc, conn->xprt.loop, &q);
 	return err < 0 ? err : rpcrdma_store_post(conn, true);
 }

@@ -112,9 +112,12 @@ void rpcrdma_conn_free_slot(struct rpcrdma_conn *conn,
  * 3.3.1). */
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn)
 {
+	unsigned grant = atomic_load_explicit(&conn->credits.grant,
+					      memory_order_relaxed);
+
 	if (atomic_load_explicit(&conn->nparked, memory_order_relaxed) == 0)
-		return conn->slots.credits;
-	return MAX(conn->slots.credits / 4, 1u);
+		return grant;
+	return MAX(grant / 4, 1u);
 }
 
 /*
@@ -140,6 +143,7 @@ void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked)
 	uint64_t n = ++conn->proof.calls, known;
 	uint32_t out = MAX(asked, 1u);
 
+	conn->credits.asked = asked;
 	out = MIN(out, conn->slots.credits);
 	/* A call that asks for more than the last one proves less. */
 	known = atomic_load_explicit(&conn->proof.taken, memory_order_relaxed);

@@ -31,6 +31,26 @@ enum rpcrdma_state {
 	CONN_CLOSING,
 };
 
+/* The grant, which follows the use of it (credits.c). */
+struct rpcrdma_credits {
+	atomic_uint	     grant;	/* told in replies; <= slots.credits */
+	unsigned	     min;
+	unsigned	     max;
+	/* The poller's fields. */
+	unsigned	     asked;	/* by the last call */
+	unsigned	     peak;	/* most calls in progress of this
+					 * period */
+	unsigned	     calls;	/* of this period, */
+	unsigned	     period;	/* which is so many long */
+	unsigned	     alarm;	/* calls in progress that end it
+					 * early */
+	uint64_t	     since;	/* its begin, of the loop's time */
+	bool		     lowering;	/* the peer may not know it yet */
+	uint64_t	     known;	/* it knows with so many replies taken;
+					 * 0: not certain yet */
+	struct rpcrdma_store *newest;	/* of those that are not retired */
+};
+
 /* The requester's proof that it took replies (conn.c). */
 struct rpcrdma_proof {
 	_Atomic uint64_t     taken;	/* replies, as its calls prove */
@@ -68,6 +88,7 @@ struct rpcrdma_conn {
 	_Atomic enum rpcrdma_state state;
 	struct rpcrdma_sq    sq;
 	struct rpcrdma_slots slots;
+	struct rpcrdma_credits credits;
 	struct rpcrdma_back *back;		/* NULL: calls go one way */
 	struct rpcrdma_exposures *exposures;	/* NULL: nothing is exposed */
 	unsigned	     reads_taken;	/* that the peer may have in

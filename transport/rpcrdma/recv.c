@@ -28,6 +28,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
+#include "transport/rpcrdma/credits.h"
 #include "transport/rpcrdma/expose.h"
 #include "transport/rpcrdma/listen.h"
 #include "transport/rpcrdma/store.h"
@@ -273,6 +274,8 @@ void rpcrdma_recv_pump(struct rpcrdma_conn *conn)
 						slot));
 	if (rpcrdma_store_post(conn, false) < 0)
 		rpcrdma_conn_close(conn, -ENOTCONN);
+	if (unlikely(atomic_load(&conn->slots.gone)))
+		rpcrdma_credits_free_gone(conn);
 }
 
 static void pump(struct loop_task *t)
@@ -297,6 +300,7 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 	atomic_store_explicit(&conn->watch.active, loop_now(conn->xprt.loop),
 			      memory_order_relaxed);
 	if (likely(rpcrdma_slots_arrived(&conn->slots, r, len))) {
+		rpcrdma_credits_used(conn);
 		rpcrdma_recv_pump(conn);
 		return;
 	}

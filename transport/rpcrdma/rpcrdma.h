@@ -27,9 +27,19 @@ struct rpcrdma_budget {
 
 /* Zero is the default of every field. */
 struct rpcrdma_options {
-	unsigned credits;	/* calls in progress on a connection: 128 */
+	unsigned credits;	/* calls in progress on a connection, at most:
+				 * 128 */
+	/* The grant of a new connection, and the lowest.  From there to
+	 * @credits it follows the use of it, and the budget.  0: @credits, so
+	 * that it stays.  With @read_read it always stays. */
+	unsigned first_credits;
+	/* Microseconds that messages may be on their way, while the requester
+	 * waits: the calls that come in this time count as use at once.  0:
+	 * only those in progress here do. */
+	uint32_t path_us;
 	unsigned inline_size;	/* longest Send taken or made: 4096 */
-	unsigned send_queue;	/* steps in flight: 8 for each credit */
+	unsigned send_queue;	/* steps in flight: 8 for each credit, but
+				 * those beyond 128 */
 	/* Closes a connection that does not call for this long: 6 min.  There
 	 * is no other sign of a peer that lost its power. */
 	uint32_t idle_ms;
@@ -64,8 +74,8 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		   const struct rpcrdma_options *options,
 		   struct xprt_listener **out);
 
-/* Returns the memory of one connection with these options, if each call has
- * @msg_upper bytes.  The fabric's queues are not in it. */
+/* Returns the memory of one connection with these options at its first grant,
+ * if each call has @msg_upper bytes.  The fabric's queues are not in it. */
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper);
 

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * credits - a connection's grant as its use and memory change (RFC 8166 section
+ * 3.3.1).  On the poller.
+ *
+ * Operation: each call is counted.  When most of the grant is in use, or at the
+ * end of a period of some calls, grant.c decides.  A higher grant is told when
+ * its slots are made and its Receives posted.  A lower one is told at once, and
+ * the slots and Receives of the old one stay until the requester is known to
+ * keep to the new one.
+ *
+ * That is known from two things.  Slots are taken in epochs, and a lower grant
+ * begins one.  Once all slots of older epochs are back, each reply that is yet
+ * to be sent tells of the lower grant.  And calls prove that the requester took
+ * such a reply (conn.c).  The calls that it sends afterwards keep to what it
+ * says.
+ *
+ * A requester that breaks that rule has more calls in progress than credits,
+ * sooner or later, and loses its connection (recv.c), like any other that does.
+ *
+ * A Receive that is posted can't be taken back.  So a connection that was busy
+ * and does not call at all any more keeps its Receives until it is closed.
+ */
+#include "transport/rpcrdma/credits.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "lib/stats.h"
+#include "transport/rpcrdma/grant.h"
+#include "transport/rpcrdma/listen.h"
+#include "transport/rpcrdma/store.h"
+
+STAT(rdma_grants_grown, "grants raised because their credits were in use");
+STAT(rdma_grants_shrunk, "grants lowered");
+STAT(rdma_grants_limited, "decisions on grants that lacked memory");
+STAT(rdma_grants_settled, "lowered grants whose requesters keep to them");
+
+/* A period's calls for each credit: so many that a posted Receive is used
+ * twice. */
+enum { PERIOD = 4 };
+
+static struct rpcrdma_extent extent_of_more(const struct rpcrdma_conn *conn,
+					    unsigned n)
+{
+	return (struct rpcrdma_extent){
+		.slots = n, .recvs = 2 * n, .inline_size = conn->inline_size,
+		.msg_upper = conn->xprt.sink->msg_upper,
+	};
+}
+
+static void begin_period(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+	unsigned grant = atomic_load(&c->grant);
+
+	c->peak = 0;
+	c->calls = 0;
+	c->since = loop_now(conn->xprt.loop);
+	c->period = c->lowering ? grant : PERIOD * grant;
+	c->alarm = grant < c->max ? grant - grant / 4 : UINT_MAX;
+	if (c->min == c->max)
+		c->period = UINT_MAX;
+}
+
+void rpcrdma_credits_init(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+
+	rpcrdma_slots_promise(&conn->slots, c->min);
+	atomic_store(&c->grant, c->min);
+	begin_period(conn);
+}
+
+void rpcrdma_credits_free_gone(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_store *store;
+
+	while ((store = rpcrdma_slots_take_gone(&conn->slots)))
+		rpcrdma_store_destroy(conn, store);
+}
+
+static void free_stores(struct rpcrdma_conn *conn, struct rpcrdma_store *store)
+{
+	struct rpcrdma_store *next;
+
+	for (; store; store = next) {
+		next = store->next;
+		rpcrdma_store_destroy(conn, store);
+	}
+}
+
+void rpcrdma_credits_fini(struct rpcrdma_conn *conn)
+{
+	free_stores(conn, conn->slots.retired);
+	free_stores(conn, conn->credits.newest);
+}
+
+/* Makes slots for @n more credits.  False: there is
+ * no memory, or Receives of retired stores leave no room for them. */
+static bool add_store(struct rpcrdma_conn *conn, unsigned n)
+{
+	struct rpcrdma_slots *s = &conn->slots;
+	struct rpcrdma_extent t = extent_of_more(conn, n);
+	struct rpcrdma_budget *budget = conn->listener->options.budget;
+	struct rpcrdma_store *store;
+
+	if (2 * (s->capacity + n) + rpcrdma_slots_leaving(s) >
+	    2 * conn->credits.max)
+		return false;
+	if (!rpcrdma_budget_take(budget, rpcrdma_store_bytes(&t)))
+		return false;
+	store = rpcrdma_store_create(&t);
+	if (!store) {
+		rpcrdma_budget_give(budget, rpcrdma_store_bytes(&t));
+		return false;
+	}
+	store->bytes = rpcrdma_store_bytes(&t);
+	if (rpcrdma_store_open(conn, store) < 0) {
+		rpcrdma_store_destroy(conn, store);
+		return false;
+	}
+	store->next = conn->credits.newest;
+	conn->credits.newest = store;
+	return true;
+}
+
+static void raise_grant(struct rpcrdma_conn *conn, unsigned next)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+	struct rpcrdma_slots *s = &conn->slots;
+
+	if (next > s->capacity && !add_store(conn, next - s->capacity))
+		next = s->capacity;
+	if (next <= atomic_load(&c->grant))
+		return;
+	c->lowering = false;
+	/* A Receive is posted for each credit before a reply tells of it (RFC
+	 * 8166 section 3.3.1). */
+	if (next > s->credits) {
+		rpcrdma_slots_promise(s, next);
+		if (rpcrdma_store_post(conn, true) < 0)
+			rpcrdma_conn_close(conn, -ENOTCONN);
+	}
+	atomic_store(&c->grant, next);
+	stat_inc(rdma_grants_grown);
+}
+
+static void lower_grant(struct rpcrdma_conn *conn, unsigned next)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+
+	atomic_store(&c->grant, next);
+	rpcrdma_slots_turn(&conn->slots);
+	c->lowering = true;
+	c->known = 0;
+	stat_inc(rdma_grants_shrunk);
+}
+
+static void retire_stores(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_slots *s = &conn->slots;
+	struct rpcrdma_store *store;
+
+	while ((store = conn->credits.newest) != conn->store &&
+	       s->capacity - store->nslots >= s->credits) {
+		conn->credits.newest = store->next;
+		rpcrdma_slots_retire(s, store);
+	}
+	rpcrdma_credits_free_gone(conn);
+}
+
+/* Takes away what the lower grant does not need, once the requester keeps to
+ * it. */
+static void settle_grant(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+
+	if (c->known == 0) {
+		if (!rpcrdma_slots_turned(&conn->slots))
+			return;
+		c->known = conn->proof.replies + 1;
+	}
+	if (atomic_load_explicit(&conn->proof.taken, memory_order_relaxed) <
+	    c->known)
+		return;
+	c->lowering = false;
+	rpcrdma_slots_promise(&conn->slots, atomic_load(&c->grant));
+	stat_inc(rdma_grants_settled);
+	retire_stores(conn);
+}
+
+static struct rpcrdma_demand demand_of(const struct rpcrdma_conn *conn)
+{
+	const struct rpcrdma_credits *c = &conn->credits;
+	const struct rpcrdma_extent t = extent_of_more(conn, 1);
+	struct rpcrdma_budget *b = conn->listener->options.budget;
+
+	return (struct rpcrdma_demand){
+		.grant = atomic_load(&c->grant), .peak = c->peak,
+		.calls = c->calls,
+		.time = loop_now(conn->xprt.loop) - c->since,
+		.path = conn->listener->options.path_us * 1000ull,
+		.asked = c->asked, .min = c->min, .max = c->max,
+		.unit = rpcrdma_store_bytes(&t),
+		.used = b ? atomic_load(&b->used) : 0,
+		.budget = b ? b->max : 0,
+		.conns = b ? atomic_load(&b->conns) : 1,
+	};
+}
+
+void rpcrdma_credits_decide(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+	struct rpcrdma_demand d = demand_of(conn);
+	unsigned next = rpcrdma_grant_next(&d);
+
+	/* Less than before the lowering is no reason to end that. */
+	if (c->lowering && next < conn->slots.credits)
+		settle_grant(conn);
+	if (next > d.grant &&
+	    (!c->lowering || next >= conn->slots.credits))
+		raise_grant(conn, next);
+	else if (next < d.grant && !c->lowering)
+		lower_grant(conn, next);
+	next = atomic_load(&c->grant);
+	d.budget = 0;
+	if (next < rpcrdma_grant_next(&d))
+		stat_inc(rdma_grants_limited);
+	if (next == d.grant && c->calls < c->period)
+		c->alarm = UINT_MAX;	/* until the period is over */
+	else
+		begin_period(conn);
+}

@@ -2,7 +2,6 @@
 /* exports - reads the exports that the options name. */
 #include "daemon/exports.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/dropins.h"
 #include "lib/log.h"
+#include "lib/util.h"
 
 #define DEFAULT_EXPORTS	SYSCONFDIR "/gannet/exports"
 
@@ -31,39 +32,34 @@ static int parse_file(const struct options *o, struct export_table *t,
 	return ret;
 }
 
-static int is_exports_file(const struct dirent *d)
-{
-	const char *end = strrchr(d->d_name, '.');
+/* The set of exports that files are read into. */
+struct reading {
+	const struct options	 *o;
+	struct export_table	 *t;
+	struct export_set	**set;
+	char			**err;
+};
 
-	return d->d_name[0] != '.' && end && !strcmp(end, ".exports");
+static int parse_drop_in(void *arg, const char *name)
+{
+	struct reading *r = arg;
+
+	return parse_file(r->o, r->t, name, r->set, r->err);
 }
 
-/* All files *.exports of the directory, by name; there may be none. */
+/* All files *.exports of the directory; there may be none. */
 static int parse_dir(const struct options *o, struct export_table *t,
 		     const char *dir, struct export_set **set, char **err)
 {
-	struct dirent **list;
-	int n = scandir(dir, &list, is_exports_file, alphasort);
-	int ret = n < 0 ? -errno : 0;
-	char *name;
+	struct reading r = { o, t, set, err };
+	int n = drop_ins(dir, ".exports", parse_drop_in, &r);
 
-	for (int i = 0; i < n; i++) {
-		if (!ret && asprintf(&name, "%s/%s", dir, list[i]->d_name) < 0)
-			ret = -ENOMEM;
-		else if (!ret) {
-			ret = parse_file(o, t, name, set, err);
-			free(name);
-		}
-		free(list[i]);
-	}
-	if (n >= 0)
-		free(list);
-	if (n < 0 && asprintf(err, "%s: %s", dir, strerror(-ret)) < 0)
+	if (n < 0 && !*err && asprintf(err, "%s: %s", dir, strerror(-n)) < 0)
 		*err = NULL;
 	if (n == 0 && o->nexports_files + o->nexports > 1)
 		log_info("%s: there is no file *.exports in this directory",
 			 dir);
-	return ret;
+	return MIN(n, 0);
 }
 
 static bool is_dir(const char *name)

@@ -20,7 +20,7 @@ static int parse_file(const struct options *o, struct export_table *t,
 {
 	FILE *f = fopen(name, "re");
 	int ret = f ? export_set_parse(t, name, f, set, err) : -errno;
-	const char *hint = ret == -ENOENT && o->nexports_files == 0 ?
+	const char *hint = ret == -ENOENT && o->exports_files->n == 0 ?
 		"; name a directory with --export, or a file with "
 		"--exports-file" : "";
 
@@ -56,7 +56,7 @@ static int parse_dir(const struct options *o, struct export_table *t,
 
 	if (n < 0 && !*err && asprintf(err, "%s: %s", dir, strerror(-n)) < 0)
 		*err = NULL;
-	if (n == 0 && o->nexports_files + o->nexports > 1)
+	if (n == 0 && o->exports_files->n + o->exports->n > 1)
 		log_info("%s: there is no file *.exports in this directory",
 			 dir);
 	return MIN(n, 0);
@@ -74,22 +74,22 @@ static int read_sources(const struct options *o, struct export_table *t,
 {
 	int ret = 0;
 
-	for (unsigned i = 0; i < o->nexports_files && !ret; i++) {
-		const char *name = o->exports_files[i];
+	for (unsigned i = 0; i < o->exports_files->n && !ret; i++) {
+		const char *name = o->exports_files->v[i];
 
 		ret = is_dir(name) ? parse_dir(o, t, name, set, err) :
 				     parse_file(o, t, name, set, err);
 	}
-	if (o->nexports_files == 0 && o->nexports == 0)
+	if (o->exports_files->n == 0 && o->exports->n == 0)
 		ret = parse_file(o, t, DEFAULT_EXPORTS, set, err);
-	for (unsigned i = 0; i < o->nexports && !ret; i++)
-		ret = export_set_add(t, o->exports[i], set, err);
+	for (unsigned i = 0; i < o->exports->n && !ret; i++)
+		ret = export_set_add(t, o->exports->v[i], set, err);
 	/* Perhaps a directory that was to be exported. */
 	if (!ret && !*set) {
 		ret = -ENOENT;
 		if (asprintf(err, "%s: there is no file *.exports in this "
 			     "directory; --export offers a directory",
-			     o->exports_files[0]) < 0)
+			     o->exports_files->v[0]) < 0)
 			*err = NULL;
 	}
 	return ret;
@@ -128,8 +128,8 @@ int exports_publish(const struct options *o, struct export_table *t)
 	export_check_names(t, o->check);
 	if (n == 0)
 		log_warn("%s: there is no export in it; add a line 'DIR "
-			 "CLIENT(OPTIONS)...'", o->nexports_files ?
-			 o->exports_files[0] : DEFAULT_EXPORTS);
+			 "CLIENT(OPTIONS)...'", o->exports_files->n ?
+			 o->exports_files->v[0] : DEFAULT_EXPORTS);
 out:
 	free(text);
 	return err;

@@ -264,10 +264,10 @@ static struct backends *load_backends(const struct options *o)
 
 	if (err)
 		log_err("--backend: %s", strerror(-err));
-	for (unsigned i = 0; i < o->nbackends && !err; i++) {
-		err = backends_load(b, o->backend_dir, o->backends[i], &why);
+	for (unsigned i = 0; i < o->backends->n && !err; i++) {
+		err = backends_load(b, o->backend_dir, o->backends->v[i], &why);
 		if (err)
-			log_err("--backend %s: %s", o->backends[i],
+			log_err("--backend %s: %s", o->backends->v[i],
 				why ? why : strerror(-err));
 	}
 	/* It would keep root's capabilities. */

@@ -15,13 +15,23 @@
 #define RDMA_OFF	0u
 #define RDMA_AUTO	(~0u)
 
+/* Room for all rows of option_row.h. */
+#define OPTIONS_MAX	80
+
+/* The values that were given for an option, as they were written. */
+struct option_texts {
+	char		**v;		/* owned, with the strings */
+	unsigned	  n;		/* more than 1: a list */
+	bool		  told;		/* by the command line */
+};
+
 struct options {
-	char		**exports;	/* --export arguments, borrowed */
-	unsigned	  nexports;
-	char		**exports_files;
-	unsigned	  nexports_files;
-	char		**backends;	/* modules to load, borrowed */
-	unsigned	  nbackends;
+	struct option_texts given[OPTIONS_MAX];
+
+	/* The values, after the defaults.  Strings lie in @given. */
+	const struct option_texts *exports;	/* --export */
+	const struct option_texts *exports_files;
+	const struct option_texts *backends;	/* modules to load */
 	const char	 *backend_dir;
 	const char	 *bind;		/* address, NULL: all */
 	unsigned	  port;		/* 0: any free one */
@@ -35,18 +45,19 @@ struct options {
 	unsigned	  spin;			/* microseconds */
 	unsigned	  grace;		/* seconds */
 	unsigned	  max_conns;
-	unsigned	  max_client_conns;	/* 0: not given */
+	unsigned	  max_client_conns;
 	size_t		  memory;	/* bytes of payload buffers */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
-	enum confine_calls seccomp;
+	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */
 	bool		  check;	/* print the exports, serve nothing */
 	bool		  foreground;
 	bool		  rpcbind;
 	bool		  manage_gids;	/* unless an export says */
-	char		 *state_dir;	/* owned */
+	const char	 *state_dir;
 	const char	 *pid_file;	/* NULL: none */
-	enum log_level	  log_level;
+	unsigned	  log_level;	/* enum log_level */
+	char		 *own_state_dir;	/* @state_dir, if made here */
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
@@ -57,6 +68,7 @@ enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
  * error.  Strings are borrowed from @argv.
  */
 enum options_result options_parse(int argc, char **argv, struct options *o);
+/* Frees everything that belongs to @o. */
 void options_fini(struct options *o);
 
 /* Parses an IPv4 or IPv6 address without a port; NULL is all of both.  False:

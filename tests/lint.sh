@@ -110,16 +110,16 @@ done
 options()
 {
 	# shellcheck disable=SC2086 # several words
-	there=$(sed -nE "s/$2/\\1/p" $1 | sort -u)
+	there=$(sed -nE "s/$2/\\${4:-1}/p" $1 | sort -u)
 	told=$(grep -oE 'Fl -[a-z][a-z-]*' "$3" | sed 's/Fl -//' | sort -u)
 	for o in $(printf '%s\n' "$there" "$told" | sort | uniq -u |
 			grep -vx -e help -e version); do
 		fail "--$o: not both in $1 and in $3"
 	done
 }
-options 'daemon/options.c transport/fabric/*/*.c' \
-	'^	+\{ "([a-z-]+)", ("[A-Z]*"|NULL),.*' \
-	doc/gannetd.8.in
+in_rows='(["A-Za-z-]+, ["A-Za-z-]+, )?"([a-z-]+)", ("[A-Z]*"|NULL),.*'
+options 'daemon/option_row.c transport/fabric/*/*.c' "^	+\\{ $in_rows" \
+	doc/gannetd.8.in 2
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
 

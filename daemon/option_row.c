@@ -78,6 +78,11 @@ static const char *check_file_name(const char *value)
 #define TEXT(field, how)	.kind = OPTION_TEXT, AT(field), .check = (how)
 
 static const struct option_row rows[] = {
+	{ NULL, NULL, "config", "FILE",
+	  "read FILE, and FILE.d/*.conf, in the place of\n"
+	  SYSCONFDIR "/gannet/gannet.conf;\n"
+	  "see gannet.conf(5)",
+	  TEXT(config, check_file_name) },
 	{ "exports", "export", "export", "EXPORT",
 	  "export a directory: 'DIR' to this machine only, or\n"
 	  "'DIR CLIENT(OPTIONS)...' as a line of an exports\n"

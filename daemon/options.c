@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* options - the command line of gannetd and its defaults put together. */
+/* options - the command line of gannetd, its defaults and gannet.conf put
+ * together. */
 #include "daemon/options.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/config.h"
 #include "daemon/option_row.h"
 #include "lib/loop.h"
 #include "lib/util.h"
@@ -70,17 +72,54 @@ static void print_help(void)
 	printf("Usage: gannetd [OPTION]...\n"
 	       "Serves directories over NFSv3, on RPC-over-RDMA and TCP.\n\n");
 	print_options();
-	printf("  %-22s %s\n  %-22s %s\n", "--help", "this text", "--version",
-	       "print the version");
+	printf("  %-22s %s\n  %-22s %s\n  %-22s %s\n", "--print-config",
+	       "print all settings as a gannet.conf, and end",
+	       "--help", "this text", "--version", "print the version");
 	printf("\nExamples:\n"
 	       "  gannetd --foreground --export /srv/data\n"
 	       "  gannetd --export '/srv/data 192.0.2.0/24(rw,root_squash)'\n"
 	       "\nSIGTERM and SIGINT finish the calls in progress and end the "
-	       "server; SIGHUP reads\nthe exports again; SIGUSR1 logs the "
-	       "counters.\n"
+	       "server; SIGHUP reads\ngannet.conf and the exports again; "
+	       "SIGUSR1 logs the counters.\n"
 	       "Exit status: 0 ended by a signal, 1 could not start or run, "
 	       "2 wrong usage.\n"
-	       "\nMore in gannetd(8) and gannet-exports(5).\n");
+	       "\nMore in gannetd(8), gannet.conf(5) and "
+	       "gannet-exports(5).\n");
+}
+
+static void print_key(const struct options *o, const struct option_row *row)
+{
+	const struct option_texts *given = option_given(o, row);
+
+	for (unsigned i = 0; i < given->n && row->kind == OPTION_LIST; i++)
+		printf("%s = %s\n", row->key, given->v[i]);
+	if (row->kind == OPTION_LIST && given->n)
+		return;
+	printf("%s%s = ", given->n ? "" : "#", row->key);
+	option_print(o, row, stdout);
+	printf("\n");
+}
+
+/* Keys that have their default are comments. */
+static void print_config(const struct options *o)
+{
+	const struct option_row *row, *first;
+
+	for (unsigned i = 0; (first = option_row(i)); i++) {
+		unsigned k = 0;
+
+		/* A section comes with its first row. */
+		while (first->section && (!option_row(k)->section ||
+		       strcmp(option_row(k)->section, first->section)))
+			k++;
+		if (!first->section || k < i)
+			continue;
+		printf("%s[%s]\n", i > 1 ? "\n" : "", first->section);
+		for (; (row = option_row(k)); k++)
+			if (row->section &&
+			    !strcmp(row->section, first->section))
+				print_key(o, row);
+	}
 }
 
 /* ---- defaults */
@@ -212,16 +251,18 @@ static void list_options(struct option *longopts)
 		*longopts++ = (struct option){ row->name, row->arg ?
 			required_argument : row->bare ? no_argument :
 			optional_argument, NULL, FIRST_ROW + (int)i };
+	*longopts++ = (struct option){ "print-config", no_argument, NULL, 'P' };
 	*longopts++ = (struct option){ "help", no_argument, NULL, 'h' };
 	*longopts = (struct option){ "version", no_argument, NULL, 'V' };
 }
 
 /*
  * Reads the arguments into @args, which has room for them, and their number
- * into *@n.
+ * into *@n; checks their values.  *@print: --print-config is there.
  */
 static enum options_result read_arguments(int argc, char **argv,
-					  struct argument *args, unsigned *n)
+					  struct argument *args, unsigned *n,
+					  bool *print)
 {
 	struct option longopts[OPTIONS_MAX + 4] = { 0 };
 	int c;
@@ -236,6 +277,9 @@ static enum options_result read_arguments(int argc, char **argv,
 		case 'V':
 			printf("gannetd %s\n", PACKAGE_VERSION);
 			return OPTIONS_DONE;
+		case 'P':
+			*print = true;
+			break;
 		default:
 			if (c >= FIRST_ROW) {
 				args[(*n)++] = (struct argument){ option_row(
@@ -253,14 +297,17 @@ static enum options_result read_arguments(int argc, char **argv,
 	return OPTIONS_WRONG;
 }
 
-/* Gives @o the arguments.  0 or -errno, with the reason in *@why. */
+/* Gives @o the arguments of options that gannet.conf has too, or the others.
+ * 0 or -errno, with the reason in *@why. */
 static int give_arguments(struct options *o, const struct argument *args,
-			  unsigned n, char **why)
+			  unsigned n, bool in_files, char **why)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct option_row *row = args[i].row;
 		const char *value = args[i].value, *wrong;
 
+		if (!row->section == in_files)
+			continue;
 		wrong = option_give(o, row, value, true);
 		if (!wrong)
 			continue;
@@ -272,7 +319,7 @@ static int give_arguments(struct options *o, const struct argument *args,
 	return 0;
 }
 
-/* Makes @o of the defaults and the arguments.  0 or -errno, with
+/* Makes @o of the defaults, the files and the arguments.  0 or -errno, with
  * the reason in *@why. */
 static int put_together(struct options *o, const struct argument *args,
 			unsigned n, char **why)
@@ -281,7 +328,12 @@ static int put_together(struct options *o, const struct argument *args,
 
 	*why = NULL;
 	set_defaults(o);
-	err = give_arguments(o, args, n, why);
+	/* With --config, which gannet.conf does not have. */
+	err = give_arguments(o, args, n, false, why);
+	if (!err)
+		err = config_read(o, why);
+	if (!err)
+		err = give_arguments(o, args, n, true, why);
 	return err ? err : derive(o) ? 0 : -ENOMEM;
 }
 
@@ -290,6 +342,7 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 	static char name[] = "gannetd";
 	struct argument *args = calloc((size_t)argc, sizeof(*args));
 	enum options_result result = OPTIONS_WRONG;
+	bool print = false;
 	char *why = NULL;
 	unsigned n = 0;
 	int err;
@@ -298,13 +351,17 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 	if (!args)
 		goto fail;
 	argv[0] = name;			/* for getopt's messages */
-	result = read_arguments(argc, argv, args, &n);
+	result = read_arguments(argc, argv, args, &n, &print);
 	if (result != OPTIONS_RUN)
 		goto out;
 	err = put_together(o, args, n, &why);
 	if (err)
 		goto fail;
 	warn_of_unused(o);
+	if (print) {
+		print_config(o);
+		result = OPTIONS_DONE;
+	}
 	goto out;
 fail:
 	fprintf(stderr, "gannetd: %s\n", why ? why : "out of memory");

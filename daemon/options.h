@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line of gannetd, gannetd(8). */
+/*
+ * options - the settings of gannetd, from gannet.conf(5) and the command line.
+ *
+ * Start-up and the reload thread; an object is one thread's, until it is
+ * complete and no longer changes.
+ */
 #ifndef GANNET_DAEMON_OPTIONS_H
 #define GANNET_DAEMON_OPTIONS_H
 
@@ -50,6 +55,7 @@ struct options {
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */
+	const char	 *config;	/* file; NULL: the system's, if any */
 	bool		  check;	/* print the exports, serve nothing */
 	bool		  foreground;
 	bool		  rpcbind;
@@ -63,9 +69,9 @@ struct options {
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
 
 /*
- * Reads the arguments, after the defaults.  OPTIONS_DONE: --help or
- * --version was printed.  OPTIONS_WRONG: a message was printed to standard
- * error.  Strings are borrowed from @argv.
+ * Reads gannet.conf and the arguments, which win.  OPTIONS_DONE: --help,
+ * --version or --print-config was answered.  OPTIONS_WRONG: a message was
+ * printed to standard error.  Call options_fini() after each of them.
  */
 enum options_result options_parse(int argc, char **argv, struct options *o);
 /* Frees everything that belongs to @o. */

@@ -113,13 +113,31 @@ options()
 	there=$(sed -nE "s/$2/\\${4:-1}/p" $1 | sort -u)
 	told=$(grep -oE 'Fl -[a-z][a-z-]*' "$3" | sed 's/Fl -//' | sort -u)
 	for o in $(printf '%s\n' "$there" "$told" | sort | uniq -u |
-			grep -vx -e help -e version); do
+			grep -vx -e help -e version -e print-config \
+			-e option); do
 		fail "--$o: not both in $1 and in $3"
 	done
 }
 in_rows='(["A-Za-z-]+, ["A-Za-z-]+, )?"([a-z-]+)", ("[A-Z]*"|NULL),.*'
 options 'daemon/option_row.c transport/fabric/*/*.c' "^	+\\{ $in_rows" \
 	doc/gannetd.8.in 2
+
+# gannet.conf(5) has every key in its section, and every range.
+in_rows='^	\{ "([a-z]+)", "([a-z-]+)", "[a-z-]+", .*'
+in_fabrics='^		\{ "([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
+keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/option_row.c
+	sed -nE "s/$in_fabrics/\\1 \\2/p" transport/fabric/*/*.c)
+told=$(sed -nE -e 's/^\.Ss Section \[(.*)\]/[\1/p' \
+		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
+	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')
+for key in $(printf '%s\n' "$keys" "$told" | sort | uniq -u | tr ' ' .); do
+	fail "$key: not both in daemon/option_row.c and in gannet.conf(5)"
+done
+for range in $(grep -oE 'NUMBER\([a-z_]+, [0-9]+, [0-9]+' \
+		daemon/option_row.c | sed 's/.*_*, \([0-9]*\), /\1-/'); do
+	grep -q "^From ${range%-*} to ${range#*-}[ ;]" doc/gannet.conf.5.in ||
+		fail "gannet.conf(5): no key is from ${range%-*} to ${range#*-}"
+done
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
 

@@ -69,6 +69,23 @@ static bool is_dir(const char *name)
 	return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* The system's file and directory; either may be missing. */
+static int parse_defaults(const struct options *o, struct export_table *t,
+			 struct export_set **set, char **err)
+{
+	bool has_dir = is_dir(DEFAULT_EXPORTS ".d");
+	int ret = 0;
+
+	if (!has_dir || access(DEFAULT_EXPORTS, F_OK) == 0)
+		ret = parse_file(o, t, DEFAULT_EXPORTS, set, err);
+	if (!ret && has_dir)
+		ret = parse_dir(o, t, DEFAULT_EXPORTS ".d", set, err);
+	/* Neither has any: the error of a file that is missing. */
+	if (!ret && !*set)
+		ret = parse_file(o, t, DEFAULT_EXPORTS, set, err);
+	return ret;
+}
+
 static int read_sources(const struct options *o, struct export_table *t,
 			struct export_set **set, char **err)
 {
@@ -81,7 +98,7 @@ static int read_sources(const struct options *o, struct export_table *t,
 				     parse_file(o, t, name, set, err);
 	}
 	if (o->exports_files->n == 0 && o->exports->n == 0)
-		ret = parse_file(o, t, DEFAULT_EXPORTS, set, err);
+		ret = parse_defaults(o, t, set, err);
 	for (unsigned i = 0; i < o->exports->n && !ret; i++)
 		ret = export_set_add(t, o->exports->v[i], set, err);
 	/* Perhaps a directory that was to be exported. */

@@ -92,7 +92,8 @@ static const struct option_row rows[] = {
 	  "export what FILE says, or the files *.exports in that\n"
 	  "directory, see gannet-exports(5); may be given more\n"
 	  "than once; when there is no --export either:\n"
-	  SYSCONFDIR "/gannet/exports",
+	  SYSCONFDIR "/gannet/exports and\n"
+	  SYSCONFDIR "/gannet/exports.d",
 	  LIST(exports_files), .live = true },
 	{ "exports", "backend", "backend", "NAME",
 	  "load the module NAME, for exports as NAME:/PATH; may be\n"

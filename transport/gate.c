@@ -19,12 +19,19 @@ struct xprt_gate_peer {
 void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer)
 {
 	memset(g, 0, sizeof(*g));
+	pthread_mutex_init(&g->lock, NULL);
+	pthread_cond_init(&g->none, NULL);
+	xprt_gate_limit(g, max, max_peer);
+}
+
+void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer)
+{
+	mutex_lock(&g->lock);
 	g->max = max;
 	g->max_peer = max_peer ? max_peer : max;
 	g->max_network = g->max_peer < max ? MAX(max - max / 4, g->max_peer) :
 					     max;
-	pthread_mutex_init(&g->lock, NULL);
-	pthread_cond_init(&g->none, NULL);
+	mutex_unlock(&g->lock);
 }
 
 void xprt_gate_fini(struct xprt_gate *g)

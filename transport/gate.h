@@ -21,19 +21,21 @@
 struct xprt_gate_peer;
 
 struct xprt_gate {
-	unsigned	 max;
-	unsigned	 max_peer;	/* of one address; 0: max */
-	unsigned	 max_network;	/* of one IPv6 /64 */
-
 	/* Guards what follows. */
 	pthread_mutex_t	 lock;
 	pthread_cond_t	 none;
+	unsigned	 max;
+	unsigned	 max_peer;	/* of one address */
+	unsigned	 max_network;	/* of one IPv6 /64 */
 	unsigned	 count;
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
 	struct xprt_gate_peer *networks[XPRT_GATE_BUCKETS];
 };
 
+/* @max_peer 0: @max. */
 void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer);
+/* Changes the limits, for connections that come from now on. */
+void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer);
 void xprt_gate_fini(struct xprt_gate *g);
 
 /* Counts one more connection of @peer, ignoring its port. 0; -EUSERS: the

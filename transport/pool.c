@@ -54,8 +54,6 @@ struct region {
 };
 
 struct pool {
-	size_t			 max_bytes;
-
 	/* Held while the pool grows or shrinks.  Before @lock. */
 	pthread_mutex_t		 growth;
 	struct cds_list_head	 observers;
@@ -68,6 +66,7 @@ struct pool {
 	bool			 refused;	/* the last region.  None is
 						 * tried before pool_trim() */
 	struct buf		*free[NCLASSES];
+	size_t			 max_bytes;
 	size_t			 taken;
 	size_t			 out;
 	uint32_t		 nregions;
@@ -173,8 +172,9 @@ static void carve(struct pool *pool, unsigned c, uint32_t n)
  * takes @most bytes. */
 static uint32_t room(const struct pool *pool, unsigned c, size_t most)
 {
-	size_t left = MIN(pool->max_bytes - pool->taken, most);
+	size_t left = pool->max_bytes - MIN(pool->taken, pool->max_bytes);
 
+	left = MIN(left, most);
 	if (pool->refused || pool->nregions == POOL_MAX_REGIONS)
 		return 0;
 	return (uint32_t)MIN((size_t)classes[c].bufs,
@@ -393,6 +393,14 @@ int pool_create(size_t max_bytes, struct pool **out)
 	}
 	*out = pool;
 	return 0;
+}
+
+void pool_limit(struct pool *pool, size_t max_bytes)
+{
+	mutex_lock(&pool->lock);
+	pool->max_bytes = max_bytes;
+	pthread_cond_signal(&pool->wanted);
+	mutex_unlock(&pool->lock);
 }
 
 void pool_destroy(struct pool *pool)

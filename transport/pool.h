@@ -56,6 +56,9 @@ struct buf {
 /* Makes a pool that takes at most @max_bytes from the system,
  * and its thread.  0 or -errno. */
 int pool_create(size_t max_bytes, struct pool **out);
+/* Changes the bound.  A lower one ends growth: the pool keeps the addresses
+ * that it has, and their memory as pool_trim() says. */
+void pool_limit(struct pool *pool, size_t max_bytes);
 /* Frees the pool.  Every buffer must have been put. */
 void pool_destroy(struct pool *pool);
 

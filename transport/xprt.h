@@ -20,6 +20,7 @@
 #include "lib/xdr.h"
 #include "transport/addr.h"
 #include "transport/fate.h"
+#include "transport/gate.h"
 #include "transport/pipe.h"
 #include "transport/pool.h"
 
@@ -224,6 +225,7 @@ void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 struct xprt_listener {
 	const struct xprt_listener_ops *ops;
 	struct sockaddr_storage local;	/* with the port in use */
+	struct xprt_gate *gate;		/* NULL: it has no connections */
 };
 
 struct xprt_listener_ops {

@@ -77,6 +77,11 @@ fail:
 	return err;
 }
 
+void export_table_manage_gids(struct export_table *t, bool yes)
+{
+	t->config.manage_gids = yes;
+}
+
 void export_table_destroy(struct export_table *t)
 {
 	struct export_set *set = atomic_load(&t->current);

@@ -69,6 +69,9 @@ struct export_config {
 int  export_table_create(const struct export_config *config,
 			 struct export_table **out);
 void export_table_destroy(struct export_table *t);
+/* Changes config.manage_gids, for what is parsed from now on.  Publisher's
+ * thread. */
+void export_table_manage_gids(struct export_table *t, bool yes);
 
 /*
  * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is

@@ -372,6 +372,32 @@ out:
 	return result;
 }
 
+int options_again(const struct options *old, struct options *o, char **why)
+{
+	const struct option_row *row;
+	struct argument *args;
+	unsigned n = 0;
+	int err;
+
+	memset(o, 0, sizeof(*o));
+	*why = NULL;
+	for (unsigned i = 0; (row = option_row(i)); i++)
+		n += option_given(old, row)->n;
+	args = calloc(n + 1, sizeof(*args));
+	if (!args)
+		return -ENOMEM;
+	n = 0;
+	for (unsigned i = 0; (row = option_row(i)); i++) {
+		const struct option_texts *t = option_given(old, row);
+
+		for (unsigned k = 0; k < t->n && t->told; k++)
+			args[n++] = (struct argument){ row, t->v[k] };
+	}
+	err = put_together(o, args, n, why);
+	free(args);
+	return err;
+}
+
 void options_fini(struct options *o)
 {
 	for (unsigned i = 0; i < OPTIONS_MAX; i++) {

@@ -74,6 +74,14 @@ enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_WRONG };
  * printed to standard error.  Call options_fini() after each of them.
  */
 enum options_result options_parse(int argc, char **argv, struct options *o);
+
+/*
+ * Reads gannet.conf again, into @o, with the arguments that @old was made of.
+ * 0, or -errno with the reason in *@why (malloced; NULL: no memory for it).
+ * Call options_fini() after both.
+ */
+int options_again(const struct options *old, struct options *o, char **why);
+
 /* Frees everything that belongs to @o. */
 void options_fini(struct options *o);
 

@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/announce.h"
@@ -23,6 +22,7 @@
 #include "daemon/reload.h"
 #include "daemon/shares.h"
 #include "daemon/state.h"
+#include "daemon/tune.h"
 #include "lib/util.h"
 #include "rpc/rpc.h"
 #include "transport/fabric/fabrics.h"
@@ -55,7 +55,8 @@ struct listener {
 };
 
 struct server {
-	const struct options	*o;		/* borrowed */
+	const struct options	*o;		/* borrowed; of the start */
+	struct options		*now;		/* NULL: as at the start */
 	const struct backends	*backends;	/* borrowed */
 	struct pool		*pool;
 	struct pollers		 pollers;
@@ -87,14 +88,6 @@ static int publish_exports(struct server *s)
 
 	shares_tidy(&s->shares);
 	return err;
-}
-
-static void reload(void *arg)
-{
-	if (publish_exports(arg) == 0)
-		log_info("exports read again");
-	else
-		log_warn("exports unchanged");
 }
 
 void server_reload(struct server *s)
@@ -404,30 +397,28 @@ static int start_programs(struct server *s)
 	if (err)
 		return err;
 	err = make_programs(s);
-	if (!err)
-		err = reloader_start(reload, s, &s->reloader);
 	return err ? cannot("the programs", err) : publish_exports(s);
 }
 
-/*
- * Connections leave half of the descriptors to files: a transport has a
- * quarter at most, and a peer a quarter of that.
- */
-static void fit_connections(struct xprt_env *env)
+static void tune(struct server *s)
 {
-	struct rlimit lim;
-	unsigned fit;
+	struct xprt_env env = s->env;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0 ||
-	    lim.rlim_cur / 4 >= env->max_conns)
+	if (tune_reload(s->o, &s->now, s->exports) < 0)
 		return;
-	fit = (unsigned)lim.rlim_cur / 4;
-	log_warn("%u connections at most, not %u: this process may open %lu "
-		 "files only", fit, env->max_conns,
-		 (unsigned long)lim.rlim_cur);
-	env->max_conns = MAX(fit, 1u);
-	fit = MAX(fit / 4, 1u);
-	env->max_peer_conns = MIN(env->max_peer_conns, fit);
+	shares_tidy(&s->shares);
+	pool_limit(s->pool, s->now->memory);
+	s->rdma_budget.max = s->now->rdma_memory;
+	tune_connections(&env, s->now);
+	for (unsigned i = 0; i < s->nlisteners; i++)
+		if (s->listeners[i].l->gate)
+			xprt_gate_limit(s->listeners[i].l->gate, env.max_conns,
+					env.max_peer_conns);
+}
+
+static void reload(void *arg)
+{
+	tune(arg);
 }
 
 int server_start(const struct options *o, const struct backends *backends,
@@ -457,10 +448,8 @@ int server_start(const struct options *o, const struct backends *backends,
 	s->env = (struct xprt_env){
 		.sink = rpc_server_sink(s->rpc), .pool = s->pool,
 		.loops = s->pollers.loops, .nloops = s->pollers.n,
-		.max_conns = o->max_conns,
-		.max_peer_conns = o->max_client_conns,
 	};
-	fit_connections(&s->env);
+	tune_connections(&s->env, o);
 	s->rdma_budget.max = o->rdma_memory;
 	err = listen_streams(s);
 	if (!err)
@@ -470,6 +459,9 @@ int server_start(const struct options *o, const struct backends *backends,
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->port)
 			listen_for_one(s, program_rows[i], s->programs[i]);
+	err = reloader_start(reload, s, &s->reloader);
+	if (err)
+		goto fail;
 	locks_listen(&s->locks, o, &s->env, &s->listeners[0].l->local);
 	if (o->rpcbind)
 		announce_all(s);
@@ -537,6 +529,7 @@ void server_stop(struct server *s)
 	if (s->state_lock >= 0)
 		close(s->state_lock);
 	shares_fini(&s->shares);
+	tune_free(s->now);
 	free(s);
 }
 

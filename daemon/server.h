@@ -25,7 +25,8 @@ int server_start(const struct options *o, const struct backends *backends,
 /* Logs each listener's address, then "ready"; see gannetd(8). */
 void server_print_ready(const struct server *s, FILE *out);
 
-/* Reads the exports again; on a mistake, logged, the old ones stay. */
+/* Reads gannet.conf and the exports again; on a mistake, logged, nothing
+ * changes. */
 void server_reload(struct server *s);
 
 /* Logs every counter above zero, and the shares of the workers. */

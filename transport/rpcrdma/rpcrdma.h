@@ -20,7 +20,7 @@
  * more as their grants grow.  Any number of listeners may share one.  Set max,
  * at any time, and leave the rest zero. */
 struct rpcrdma_budget {
-	size_t		max;
+	atomic_size_t	max;
 	atomic_size_t	used;
 	atomic_uint	conns;
 };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tune - applies a changed gannet.conf to a server that runs.  The reload
+ * thread. */
+#ifndef GANNET_DAEMON_TUNE_H
+#define GANNET_DAEMON_TUNE_H
+
+#include "daemon/options.h"
+#include "transport/xprt.h"
+#include "vfs/export.h"
+
+/*
+ * Sets the limits of connections in @env as @o has them.  Connections leave
+ * half of the descriptors to files: a transport has a quarter at most, and a
+ * peer a quarter of that.  Any thread.
+ */
+void tune_connections(struct xprt_env *env, const struct options *o);
+
+/*
+ * Reads gannet.conf and the exports again, and makes them the current ones:
+ * both, or neither after a mistake, which is logged.  Logs what changed, and
+ * sets the log's level.  *@now is what the last reload made, or NULL before
+ * the first, when @start holds; it becomes the new options, for
+ * tune_free().  0 or -errno.
+ */
+int tune_reload(const struct options *start, struct options **now,
+		struct export_table *exports);
+/* NULL is fine. */
+void tune_free(struct options *o);
+
+#endif

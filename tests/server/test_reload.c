@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* gannet.conf(5) and the daemon: the start, and what SIGHUP applies. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+static char conf[160];
+
+static void write_conf(const char *text)
+{
+	FILE *f = fopen(conf, "w");
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+	snprintf(conf, sizeof(conf), "%s/g.conf", d.dir);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+}
+
+#define ARGS(...) \
+	((const char *const[]){ "--config", conf, __VA_ARGS__, NULL })
+
+static void starts(const char *text)
+{
+	write_conf(text);
+	ck_assert(daemon_start(&d, ARGS("--spin", "0")));
+}
+
+static void reloads(const char *text, const char *line)
+{
+	write_conf(text);
+	kill(d.pid, SIGHUP);
+	ck_assert_msg(daemon_logged(&d, line), "no '%s' in the log", line);
+}
+
+static bool is_closed(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, 0) == 0;
+}
+
+static bool is_open(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, MSG_DONTWAIT) == -1;
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+#define MEM	"[exports]\nexport = mem:/a *(rw,insecure)\n"
+
+TEST(the_file_is_enough_to_serve)
+{
+	starts(MEM);
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+TEST(an_abbreviation_of_several_options_is_refused)
+{
+	write_conf(MEM);
+	ck_assert(!daemon_start(&d, ARGS("--max", "7")));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 2);
+	ck_assert(daemon_logged(&d, "ambiguous"));
+}
+
+TEST(a_mistake_in_the_file_keeps_the_daemon_from_starting)
+{
+	write_conf("[exports]\nexport = mem:/a *(rw)\nfoo = 1\n");
+	ck_assert(!daemon_start(&d, ARGS("--spin", "0")));
+	ck_assert_int_eq(WEXITSTATUS(d.status), 2);
+	ck_assert(daemon_logged(&d, "g.conf:3: [exports] foo: there is no "
+				"such key"));
+}
+
+TEST(a_reload_tells_what_changed_and_when_it_holds)
+{
+	starts(MEM);
+	reloads(MEM "[log]\nlevel = debug\n[server]\npollers = 3\n",
+		"exports read again");
+	ck_assert(daemon_has_logged(&d, "[log] level: 'info' becomes "
+				    "'debug'\n"));
+	ck_assert(daemon_has_logged(&d, "becomes '3' at the next start"));
+	reloads("[exports]\nexport = mem:/b *(ro)\n[log]\nlevel = debug\n",
+		"[exports] export: 'mem:/a *(rw,insecure)' becomes "
+		"'mem:/b *(ro)'\n");
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(a_reload_tells_which_rules_of_the_exports_changed)
+{
+	starts("[exports]\nexport = mem:/a *(rw) 192.0.2.1(ro)\n");
+	reloads("[exports]\nexport = mem:/a *(rw) 192.0.2.2(ro)\n",
+		"exports read again");
+	ck_assert(daemon_has_logged(&d, "exports: no more: mem:/a "
+				    "192.0.2.1(ro,"));
+	ck_assert(daemon_has_logged(&d, "exports: new: mem:/a "
+				    "192.0.2.2(ro,"));
+	ck_assert(!daemon_has_logged(&d, "*(rw,"));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(after_a_mistake_nothing_of_the_files_holds)
+{
+	starts(MEM);
+	reloads(MEM "[log]\nlevel = err\n[server]\nthreads = 0\n",
+		"g.conf:6: [server] threads: expected a number from 1 to 1024");
+	ck_assert(daemon_logged(&d, "configuration and exports unchanged"));
+	/* In the exports alone: the level, which is right, must not hold. */
+	reloads("[log]\nlevel = err\n[exports]\nexport = mem:/a *(foo)\n",
+		"foo");
+	reloads(MEM, "exports read again");
+	ck_assert(!daemon_has_logged(&d, "becomes"));
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(a_reload_keeps_what_the_command_line_says)
+{
+	write_conf(MEM "[log]\nlevel = debug\n");
+	ck_assert(daemon_start(&d, ARGS("--log-level", "info")));
+	reloads(MEM "[log]\nlevel = err\n", "exports read again");
+	ck_assert(!daemon_has_logged(&d, "[log]"));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(a_reload_changes_limits_and_closes_no_connection)
+{
+	int fd[5];
+
+	starts(MEM "[server]\nmax-connections = 16\n"
+	       "max-client-connections = 2\n");
+	fd[0] = daemon_connect(d.tcp_port);
+	fd[1] = daemon_connect(d.tcp_port);
+	fd[2] = daemon_connect(d.tcp_port);
+	ck_assert(is_closed(fd[2]));
+	reloads(MEM "[server]\nmax-connections = 16\n"
+		"max-client-connections = 3\n", "exports read again");
+	fd[3] = daemon_connect(d.tcp_port);
+	fd[4] = daemon_connect(d.tcp_port);
+	ck_assert(is_closed(fd[4]));
+	for (int i = 0; i < 4; i++)
+		if (i != 2)
+			ck_assert(is_open(fd[i]));
+	for (int i = 0; i < 5; i++)
+		close(fd[i]);
+	daemon_end(&d, SIGTERM);
+}
+
+TEST(groups_of_this_system_can_be_asked_for_by_a_reload)
+{
+	starts(MEM);
+	reloads(MEM "manage_gids = yes\n",
+		"[exports] manage-gids: 'no' becomes 'yes'\n");
+	daemon_end(&d, SIGTERM);
+}

@@ -16,6 +16,7 @@
 #include "daemon/announce.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
+#include "daemon/listen_hint.h"
 #include "daemon/locks.h"
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
@@ -114,20 +115,6 @@ static int listen_at(struct server *s, const struct sockaddr *sa,
 	if (l->fabric->row->has_own_pollers)
 		env = &s->device_env;
 	return rpcrdma_listen(&l->fabric->fabric, env, sa, &o, &l->l);
-}
-
-static const char *listen_hint(int err)
-{
-	switch (err) {
-	case -EADDRINUSE:
-		return " (another NFS server? see --port and --rdma-port)";
-	case -EACCES:
-		return " (ports below 1024 are for root; see --port)";
-	case -EADDRNOTAVAIL:
-		return " (this machine has no such address; see --bind)";
-	default:
-		return "";
-	}
 }
 
 /* Makes @what at @port of the address to bind to, which is left in @at. */

@@ -57,7 +57,18 @@ listed()
 	refused 'noent' nfs stat "$url/none"
 }
 
+# Its port is taken: gannetd says by what, and leaves it alone.
+gannetd_yields()
+{
+	! "$BUILD/gannetd" --foreground --export=mem:/x --rdma=off \
+		--no-rpcbind --state-dir="$here/state" 2> "$here/log"
+	cat "$here/log"
+	grep "the kernel's NFS server runs" "$here/log"
+	test "$(< /proc/fs/nfsd/threads)" -gt 0
+}
+
 check "the kernel's server takes over" knfsd_takes_over
+check "gannetd does not start in its place" gannetd_yields
 url=rdma+iwarp://$(transport_address siw)$back
 for t in siw siw-crc; do
 	siw_speaks $t

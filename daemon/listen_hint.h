@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* listen_hint - tells an administrator why a port can't be had. */
+#ifndef GANNET_DAEMON_LISTEN_HINT_H
+#define GANNET_DAEMON_LISTEN_HINT_H
+
+/* The likely cause of @err, -errno of a listener, in brackets behind a space;
+ * "" if none is known.  Any thread; looks for the kernel's NFS server. */
+const char *listen_hint(int err);
+
+#endif

@@ -20,7 +20,8 @@ static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
 }
 
 static void log_proc(const struct rpc_program *prog,
-		     const struct rpc_version *version, uint32_t proc)
+		     const struct rpc_version *version, uint32_t proc,
+		     void *arg)
 {
 	const struct rpc_proc_counters *n = &version->counters[proc];
 	unsigned long long calls = stats_sum(&n->calls);
@@ -68,6 +69,6 @@ static void log_waits(struct rpc_server *rpc, counters_list_fn *list, void *arg)
 void counters_log(struct rpc_server *rpc, counters_list_fn *list, void *arg)
 {
 	stats_walk(log_counter, NULL);
-	rpc_server_walk_procs(rpc, log_proc);
+	rpc_server_walk_procs(rpc, log_proc, NULL);
 	log_waits(rpc, list, arg);
 }

@@ -116,7 +116,7 @@ unsigned rpc_busy(void)
 void rpc_server_walk_procs(struct rpc_server *server,
 			   void (*fn)(const struct rpc_program *prog,
 				      const struct rpc_version *version,
-				      uint32_t proc))
+				      uint32_t proc, void *arg), void *arg)
 {
 	for (unsigned i = 0; i < server->nprogs; i++) {
 		const struct rpc_program *prog = server->progs[i];
@@ -124,7 +124,8 @@ void rpc_server_walk_procs(struct rpc_server *server,
 		for (uint32_t k = 0; k < prog->nversions; k++)
 			for (uint32_t p = 0; p < prog->versions[k].nproc; p++)
 				if (prog->versions[k].procs[p].name)
-					fn(prog, &prog->versions[k], p);
+					fn(prog, &prog->versions[k], p,
+					   arg);
 	}
 }
 

@@ -333,7 +333,7 @@ void rpc_server_destroy(struct rpc_server *server);
 void rpc_server_walk_procs(struct rpc_server *server,
 			   void (*fn)(const struct rpc_program *prog,
 				      const struct rpc_version *version,
-				      uint32_t proc));
+				      uint32_t proc, void *arg), void *arg);
 
 /* Has a worker of @class, or of the common share for NULL, run @item->run,
  * which is no call (rpc/work.h).  Any thread. */

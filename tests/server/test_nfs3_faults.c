@@ -200,7 +200,8 @@ static const struct proc *counted;
 static const struct rpc_proc_counters *counters;	/* of @counted */
 
 static void take_counters(const struct rpc_program *prog,
-			  const struct rpc_version *version, uint32_t proc)
+			  const struct rpc_version *version, uint32_t proc,
+			  void *arg)
 {
 	if (prog->prog == NFS_PROGRAM &&
 	    !strcmp(version->procs[proc].name, counted->name))
@@ -212,7 +213,7 @@ TEST_LOOP(a_procedure_that_fails_is_counted_as_failed, 0, ARRAY_SIZE(procs))
 	uint64_t errors;
 
 	counted = &procs[_i];
-	rpc_server_walk_procs(srv.server, take_counters);
+	rpc_server_walk_procs(srv.server, take_counters, NULL);
 	ck_assert_ptr_nonnull(counters);
 	errors = stats_sum(&counters->errors);
 	expect(counted, FAULT_OPEN_HANDLE, ESTALE, NFS3ERR_STALE);

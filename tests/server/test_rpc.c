@@ -389,7 +389,8 @@ TEST(a_class_bounds_the_workers_of_its_calls)
 static const struct rpc_proc_counters *counters;
 
 static void take_counters(const struct rpc_program *prog,
-			  const struct rpc_version *version, uint32_t proc)
+			  const struct rpc_version *version, uint32_t proc,
+			  void *arg)
 {
 	ck_assert_ptr_eq(prog, &test_program);
 	if (version->vers == 4)
@@ -408,7 +409,7 @@ TEST(each_procedure_is_counted)
 	fake_free(c);
 	call_words(99, 0, 2, TEST_PROG, 2, TEST_NULL, NOAUTH);
 	fake_free(c);
-	rpc_server_walk_procs(server, take_counters);
+	rpc_server_walk_procs(server, take_counters, NULL);
 	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls), 4);
 	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].errors), 1);
 	ck_assert_uint_gt(stats_sum(&counters[TEST_ECHO].ns), 0);

@@ -22,6 +22,7 @@
 #include <urcu.h>
 
 #include "daemon/confine.h"
+#include "daemon/control.h"
 #include "daemon/exports.h"
 #include "daemon/helper.h"
 #include "daemon/options.h"
@@ -345,6 +346,7 @@ static int run_daemon(const struct options *o, int parent)
 	lock_any_memory();
 	umask(0);
 	helper_start(o->seccomp);
+	control_find_group();
 
 	/* Before the process is confined: a module may need more than serving
 	 * does for its own start, and no code is loaded later. */

@@ -186,6 +186,10 @@ static const struct option_row rows[] = {
 	{ "server", "pid-file", "pid-file", "FILE",
 	  "write the process id there, once ready",
 	  TEXT(pid_file, check_file_name) },
+	{ "server", "control", "control", "SOCKET",
+	  "where gannetctl(8) reaches the server (control in the\n"
+	  "state directory)",
+	  TEXT(control, check_file_name) },
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },

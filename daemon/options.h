@@ -62,6 +62,7 @@ struct options {
 	bool		  manage_gids;	/* unless an export says */
 	const char	 *state_dir;
 	const char	 *pid_file;	/* NULL: none */
+	const char	 *control;	/* NULL: in the state directory */
 	unsigned	  log_level;	/* enum log_level */
 	char		 *own_state_dir;	/* @state_dir, if made here */
 };

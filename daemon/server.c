@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/announce.h"
+#include "daemon/control.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
 #include "daemon/listen_hint.h"
@@ -21,9 +22,11 @@
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
+#include "daemon/report.h"
 #include "daemon/shares.h"
 #include "daemon/state.h"
 #include "daemon/tune.h"
+#include "lib/clock.h"
 #include "lib/util.h"
 #include "rpc/rpc.h"
 #include "transport/fabric/fabrics.h"
@@ -80,6 +83,8 @@ struct server {
 	struct announcements	 announced;
 	int			 state_lock;	/* descriptor, or -1 */
 	struct shares		 shares;
+	struct report		 report;
+	struct control		*control;	/* NULL: none */
 };
 
 /* Exports what the options say now; on a mistake the old exports stay. */
@@ -408,6 +413,17 @@ static void reload(void *arg)
 	tune(arg);
 }
 
+static struct xprt_listener *listener_at(void *arg, unsigned i,
+					 const char **name)
+{
+	const struct server *s = arg;
+
+	if (i >= s->nlisteners)
+		return NULL;
+	*name = s->listeners[i].name;
+	return s->listeners[i].l;
+}
+
 int server_start(const struct options *o, const struct backends *backends,
 		 struct server **out)
 {
@@ -453,6 +469,12 @@ int server_start(const struct options *o, const struct backends *backends,
 	if (o->rpcbind)
 		announce_all(s);
 	nsm_tell(s->locks.nsm);
+	s->report = (struct report){
+		.o = o, .rpc = s->rpc, .exports = s->exports,
+		.pool = s->pool, .started = clock_ns(),
+		.listener = listener_at, .server = s,
+	};
+	s->control = report_start(&s->report);
 	*out = s;
 	return 0;
 
@@ -481,6 +503,7 @@ bool server_drained(struct server *s)
 
 void server_stop(struct server *s)
 {
+	control_stop(s->control);
 	announce_withdraw(&s->announced);
 	reloader_stop(s->reloader);
 	while (s->nlisteners > 0) {

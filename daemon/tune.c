@@ -166,7 +166,8 @@ int tune_reload(const struct options *start, struct options **now,
 		tune_free(o);
 		return err;
 	}
-	/* A lower level must not hide the lines about it. */
+	/* A lower level must not hide the lines about it, nor one that
+	 * gannetctl set. */
 	if (log_threshold < old->log_level)
 		log_threshold = old->log_level;
 	if (log_threshold < o->log_level)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * control - answers gannetctl(8) at a local socket, in JSON.
+ *
+ * A connection has one request and one answer, a line each:
+ *
+ *	{"v": 1, "command": "NAME", "argument": "TEXT"}
+ *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
+ *
+ * One thread of its own takes one connection after another, and gives each a
+ * few seconds.  Only the server's own user, root and the group of the socket's
+ * file get an answer.
+ */
+#ifndef GANNET_DAEMON_CONTROL_H
+#define GANNET_DAEMON_CONTROL_H
+
+#include <jansson.h>
+
+#define CONTROL_VERSION	1
+
+struct control;
+
+/* A command.  @run returns the result, or NULL and *@wrong; on the control
+ * thread. */
+struct control_command {
+	const char *name;
+	json_t *(*run)(void *arg, const char *argument, const char **wrong);
+};
+
+/* Looks for the group whose members may ask, before the process is confined:
+ * a name service may need more than serving does. */
+void control_find_group(void);
+
+/*
+ * Makes the socket @path and the thread, which calls the @commands, ended by
+ * one without a name, with @arg; both are borrowed.  0 or -errno; -EBUSY:
+ * another process answers there; -EEXIST: something else is there.
+ */
+int control_start(const char *path, const struct control_command *commands,
+		  void *arg, struct control **out);
+/* Ends the thread and removes the socket.  NULL is fine. */
+void control_stop(struct control *c);
+
+#endif

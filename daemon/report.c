@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* report - the server's state in JSON, for gannetctl(8). */
+#include "daemon/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "transport/addr.h"
+
+/* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
+static json_t *text_json(const char *text)
+{
+	json_t *o = json_string(text);
+	char *out, *at;
+
+	if (o || !(out = malloc(4 * strlen(text) + 1)))
+		return o;
+	for (at = out; *text; text++)
+		if ((unsigned char)*text < 0x80)
+			*at++ = *text;
+		else
+			at += sprintf(at, "\\%03o", (unsigned char)*text);
+	*at = '\0';
+	o = json_string(out);
+	free(out);
+	return o;
+}
+
+/* ---- status */
+
+static json_t *report_listeners(const struct report *r)
+{
+	json_t *list = json_array();
+	char text[XPRT_ADDR_TEXT];
+	struct xprt_listener *l;
+	const char *name;
+
+	for (unsigned i = 0; (l = r->listener(r->server, i, &name)); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:i}",
+			"name", name, "address",
+			xprt_addr_text((struct sockaddr *)&l->local, text,
+				       sizeof(text)),
+			"connections", (int)l->ops->count(l)));
+	return list;
+}
+
+static void count_export(void *arg, const char *path, const char *client,
+			 bool everyone)
+{
+	(*(unsigned *)arg)++;
+}
+
+static json_t *report_status(void *arg, const char *argument,
+			     const char **wrong)
+{
+	const struct report *r = arg;
+	size_t taken, used;
+	unsigned rules = 0;
+
+	pool_usage(r->pool, &taken, &used);
+	export_walk(r->exports, count_export, &rules);
+	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:i, s:{s:I, s:I}}",
+		"version", PACKAGE_VERSION, "pid", (int)getpid(),
+		"uptime_s", (json_int_t)((clock_ns() - r->started) / NS_PER_S),
+		"state_dir", text_json(r->o->state_dir),
+		"listeners", report_listeners(r), "rules", (int)rules,
+		"memory", "taken", (json_int_t)taken, "used",
+		(json_int_t)used);
+}
+
+/* ---- exports */
+
+/* One object for each path, which come together. */
+static void add_export(void *arg, const char *path, const char *client,
+		       bool everyone)
+{
+	json_t *list = arg, *name = text_json(path);
+	json_t *last = json_array_get(list, json_array_size(list) - 1);
+
+	if (!json_equal(json_object_get(last, "path"), name)) {
+		last = json_pack("{s:O, s:[]}", "path", name, "clients");
+		json_array_append_new(list, last);
+	}
+	json_array_append_new(json_object_get(last, "clients"),
+			      text_json(client));
+	json_decref(name);
+}
+
+static json_t *report_exports(void *arg, const char *argument,
+			      const char **wrong)
+{
+	const struct report *r = arg;
+	json_t *list = json_array();
+
+	export_walk(r->exports, add_export, list);
+	return list;
+}
+
+/* ---- stats */
+
+static void add_counter(const struct stat_counter *c, uint64_t sum, void *arg)
+{
+	json_object_set_new(arg, c->name, json_integer((json_int_t)sum));
+}
+
+static void add_procedure(const struct rpc_program *prog,
+			  const struct rpc_version *version, uint32_t proc,
+			  void *arg)
+{
+	const struct rpc_proc_counters *n = &version->counters[proc];
+	json_int_t calls = (json_int_t)stats_sum(&n->calls);
+
+	if (calls)
+		json_array_append_new(arg, json_pack(
+			"{s:s, s:i, s:s, s:I, s:I, s:I}",
+			"program", prog->name, "version", (int)version->vers,
+			"procedure", version->procs[proc].name,
+			"calls", calls, "failed",
+			(json_int_t)stats_sum(&n->errors), "ns",
+			(json_int_t)stats_sum(&n->ns)));
+}
+
+static json_t *report_stats(void *arg, const char *argument,
+			    const char **wrong)
+{
+	const struct report *r = arg;
+	json_t *counters = json_object(), *procedures = json_array();
+
+	stats_walk(add_counter, counters);
+	rpc_server_walk_procs(r->rpc, add_procedure, procedures);
+	return json_pack("{s:o, s:o}", "counters", counters, "procedures",
+			 procedures);
+}
+
+/* ---- waits */
+
+static void add_class(const char *name, unsigned max, unsigned running,
+		      unsigned waiting, void *arg)
+{
+	json_array_append_new(arg, json_pack("{s:o, s:i, s:i, s:i}",
+		"workers_of", text_json(name), "busy", (int)running,
+		"most", (int)max, "calls_waiting", (int)waiting));
+}
+
+static void add_suspended(const struct rpc_call *call, const char *why,
+			  uint64_t ns, void *arg)
+{
+	json_array_append_new(arg, json_pack("{s:s, s:s, s:s, s:s, s:I}",
+		"client", call->msg->xprt->name, "program", call->prog->name,
+		"procedure", call->proc->name, "waits_for", why,
+		"ms", (json_int_t)(ns / 1000000)));
+}
+
+static json_t *report_waits(void *arg, const char *argument,
+			    const char **wrong)
+{
+	const struct report *r = arg;
+	json_t *workers = json_array(), *calls = json_array();
+
+	rpc_server_walk_classes(r->rpc, add_class, workers);
+	rpc_server_walk_suspended(r->rpc, add_suspended, calls);
+	return json_pack("{s:o, s:o}", "workers", workers, "calls", calls);
+}
+
+/* ---- log-level */
+
+static json_t *set_log_level(void *arg, const char *argument,
+			     const char **wrong)
+{
+	enum log_level level;
+
+	if (!argument || !log_level_parse(argument, &level)) {
+		*wrong = "log-level: expected err, warn, info or debug";
+		return NULL;
+	}
+	log_threshold = level;
+	log_at(LOG_LEVEL_INFO, "gannetctl: log level %s", argument);
+	return json_pack("{s:s}", "level", argument);
+}
+
+static const struct control_command commands[] = {
+	{ "status", report_status },
+	{ "exports", report_exports },
+	{ "stats", report_stats },
+	{ "waits", report_waits },
+	{ "log-level", set_log_level },
+	{ NULL, NULL },
+};
+
+struct control *report_start(struct report *r)
+{
+	struct control *c = NULL;
+	char *path = NULL;
+	int err = 0;
+
+	if (r->o->control)
+		path = strdup(r->o->control);
+	else if (asprintf(&path, "%s/control", r->o->state_dir) < 0)
+		path = NULL;
+	err = path ? control_start(path, commands, r, &c) : -ENOMEM;
+	if (err)
+		log_warn("gannetctl finds no socket %s: %s", path ? : "",
+			 strerror(-err));
+	free(path);
+	return c;
+}

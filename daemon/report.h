@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* report - the server's state in JSON, for gannetctl(8).  The control
+ * thread. */
+#ifndef GANNET_DAEMON_REPORT_H
+#define GANNET_DAEMON_REPORT_H
+
+#include "daemon/control.h"
+#include "daemon/options.h"
+#include "rpc/rpc.h"
+#include "transport/pool.h"
+#include "transport/xprt.h"
+#include "vfs/export.h"
+
+/* The parts of the server that are reported; borrowed. */
+struct report {
+	const struct options	*o;	/* of the start */
+	struct rpc_server	*rpc;
+	struct export_table	*exports;
+	struct pool		*pool;
+	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
+	/* The listener @i and its name; NULL: there are no more. */
+	struct xprt_listener	*(*listener)(void *server, unsigned i,
+					     const char **name);
+	void			*server;
+};
+
+/* Answers gannetctl(8) from @r, which is borrowed, until control_stop().  NULL:
+ * it can't, and the reason was logged; a server without it serves as well. */
+struct control *report_start(struct report *r);
+
+#endif

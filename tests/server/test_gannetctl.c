@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* gannetctl(8) and the socket that it asks. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+static char path[160];		/* of the socket */
+static char out[65536];		/* the output of gannetctl() */
+
+#define ARGS(...)	((const char *const[]){ __VA_ARGS__, NULL })
+#define MEM	"--export", "mem:/a *(rw,insecure) 192.0.2.7(ro)"
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+	snprintf(path, sizeof(path), "%s/state/control", d.dir);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+static void starts(void)
+{
+	ck_assert(daemon_start(&d, ARGS(MEM)));
+}
+
+static void ends(void)
+{
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+/* Runs it; returns its exit status. */
+static int gannetctl(const char *arguments)
+{
+	char line[300];
+	size_t len;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "./gannetctl --socket %s %s 2>&1", path,
+		 arguments);
+	f = popen(line, "r");
+	ck_assert_ptr_nonnull(f);
+	len = fread(out, 1, sizeof(out) - 1, f);
+	out[len] = '\0';
+	return WEXITSTATUS(pclose(f));
+}
+
+static void prints(const char *arguments, const char *text)
+{
+	ck_assert_int_eq(gannetctl(arguments), 0);
+	ck_assert_msg(strstr(out, text), "no '%s' in: %s", text, out);
+}
+
+/* Sends these bytes to the socket and ends; the answer is in out. */
+static void sends(const char *bytes, size_t len)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t at = 0;
+	ssize_t n;
+
+	strcpy(un.sun_path, path);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	/* It may be refused before all of it was taken. */
+	send(fd, bytes, len, MSG_NOSIGNAL);
+	shutdown(fd, SHUT_WR);
+	while ((n = recv(fd, out + at, sizeof(out) - 1 - at, 0)) > 0)
+		at += (size_t)n;
+	out[at] = '\0';
+	close(fd);
+}
+
+static void refuses(const char *request, const char *error)
+{
+	sends(request, strlen(request));
+	ck_assert_msg(strstr(out, "\"error\"") && strstr(out, error), "%s",
+		      out);
+}
+
+TEST(each_command_prints_the_state_of_the_server)
+{
+	char text[64];
+
+	starts();
+	ck_assert(daemon_answers(&d));
+	snprintf(text, sizeof(text), "process %d, up 0 d", d.pid);
+	prints("status", text);
+	prints("exports", "/a\t192.0.2.7 *");
+	prints("stats", "NULL                    1          0");
+	prints("waits", "workers of common: 0 of 16 busy, 0 calls wait");
+	ends();
+}
+
+TEST(json_has_what_the_text_says)
+{
+	json_error_t error;
+	json_t *r;
+
+	starts();
+	ck_assert_int_eq(gannetctl("--json status"), 0);
+	r = json_loads(out, 0, &error);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(json_integer_value(json_object_get(r, "pid")), d.pid);
+	ck_assert_int_eq(json_array_size(json_object_get(r, "listeners")), 3);
+	json_decref(r);
+	ck_assert_int_eq(gannetctl("--json waits"), 0);
+	r = json_loads(out, 0, &error);
+	ck_assert_ptr_nonnull(r);
+	json_decref(r);
+	ends();
+}
+
+TEST(the_level_of_the_log_changes_at_once)
+{
+	starts();
+	prints("log-level debug", "log level debug");
+	ck_assert(daemon_logged(&d, "log level debug"));
+	ck_assert_int_eq(gannetctl("log-level loud"), 1);
+	ck_assert_ptr_nonnull(strstr(out, "expected err, warn, info or "
+				     "debug"));
+	ends();
+}
+
+TEST(wrong_usage_is_told)
+{
+	ck_assert_int_eq(gannetctl("nonsense"), 2);
+	ck_assert_int_eq(gannetctl(""), 2);
+	ck_assert_int_eq(gannetctl("status now"), 2);
+	ck_assert_int_eq(gannetctl("log-level"), 2);
+	ck_assert_int_eq(gannetctl("status"), 1);
+	ck_assert_ptr_nonnull(strstr(out, "does gannetd run"));
+}
+
+TEST(requests_that_make_no_sense_are_refused)
+{
+	char longer[6000];
+
+	starts();
+	refuses("\n", "expected one line");
+	refuses("status\n", "error");
+	refuses("{\"v\":1}\n", "command");
+	refuses("{\"v\":2,\"command\":\"status\"}\n", "version 1");
+	refuses("{\"v\":1,\"command\":\"shutdown\"}\n", "no such command");
+	refuses("{\"v\":1,\"command\":5}\n", "error");
+	refuses("{\"v\":1,\"command\":\"status\"}", "expected one line");
+	memset(longer, 'x', sizeof(longer));
+	sends(longer, sizeof(longer));
+	memset(longer, '[', 4000);
+	longer[4000] = '\n';
+	sends(longer, 4001);
+	ck_assert_ptr_nonnull(strstr(out, "error"));
+	prints("stats", "control_refused                          9");
+	ck_assert(daemon_answers(&d));
+	ends();
+}
+
+TEST(others_get_no_answer)
+{
+	struct stat st;
+	pid_t pid;
+	int status;
+
+	starts();
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_mode & (S_IRWXO), 0);
+	if (geteuid() != 0) {
+		ends();
+		return;
+	}
+	/* Where the directories let others reach it, the socket does not. */
+	ck_assert_int_eq(chmod(d.dir, 0755), 0);
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	path[strlen(path)] = '/';
+	pid = fork();
+	if (pid == 0) {
+		struct sockaddr_un un = { .sun_family = AF_UNIX };
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		strcpy(un.sun_path, path);
+		if (setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(2);
+		_exit(connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ends();
+}
+
+TEST(a_client_that_stalls_stops_neither_others_nor_the_end)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd[2];
+
+	starts();
+	strcpy(un.sun_path, path);
+	for (int i = 0; i < 2; i++) {
+		fd[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+		ck_assert_int_eq(connect(fd[i], (struct sockaddr *)&un,
+					 sizeof(un)), 0);
+		if (i == 0)
+			prints("status", "gannetd ");
+	}
+	ck_assert_int_eq(send(fd[1], "{", 1, MSG_NOSIGNAL), 1);
+	ends();
+	close(fd[0]);
+	close(fd[1]);
+}
+
+TEST(a_file_in_the_place_of_the_socket_stays)
+{
+	char file[160];
+	struct stat st;
+	FILE *f;
+
+	snprintf(file, sizeof(file), "%s/important", d.dir);
+	f = fopen(file, "w");
+	ck_assert_ptr_nonnull(f);
+	fclose(f);
+	ck_assert(daemon_start(&d, ARGS(MEM, "--control", file)));
+	ck_assert(daemon_logged(&d, "gannetctl finds no socket"));
+	ck_assert(daemon_answers(&d));
+	ends();
+	ck_assert_int_eq(stat(file, &st), 0);
+	ck_assert(S_ISREG(st.st_mode));
+}
+
+TEST(the_socket_of_a_server_that_was_killed_is_taken_over)
+{
+	struct stat st;
+
+	starts();
+	daemon_end(&d, SIGKILL);
+	ck_assert_int_eq(stat(path, &st), 0);
+	starts();
+	prints("status", "gannetd ");
+	ends();
+	ck_assert_int_ne(stat(path, &st), 0);
+}

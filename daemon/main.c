@@ -25,11 +25,13 @@
 #include "daemon/control.h"
 #include "daemon/exports.h"
 #include "daemon/helper.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/standard.h"
+#include "lib/util.h"
 
 #define EXIT_USAGE	2
 /* At the end, running calls have this long to finish. */
@@ -203,6 +205,7 @@ static bool drain(struct server *s, const sigset_t *set, struct tidy *t)
 	alarm(DRAIN_SECONDS + CLOSE_SECONDS);
 	unblock_end(hurry);
 	log_info("ending: finishing the calls in progress");
+	notify(NOTIFY_STOPPING);
 	server_drain(s);
 	sigprocmask(SIG_BLOCK, set, NULL);
 	for (int i = 0; i < DRAIN_SECONDS * 50; i++) {
@@ -226,9 +229,13 @@ static bool drain(struct server *s, const sigset_t *set, struct tidy *t)
 static bool serve(struct server *s, const sigset_t *set)
 {
 	struct tidy t = { clock_ns() + TIDY_SECONDS * 1ull * NS_PER_S, false };
+	uint64_t alive = notify_alive_ns();
 
 	for (;;) {
 		uint64_t ns = tidy_server(s, &t);
+
+		notify(NOTIFY_ALIVE);
+		ns = MIN(ns, alive);
 
 		switch (sigtimedwait(set, NULL, &(struct timespec){
 				(time_t)(ns / NS_PER_S),
@@ -318,6 +325,7 @@ static int serve_confined(const struct options *o,
 		return EXIT_FAILURE;
 	}
 	server_print_ready(s, stdout);
+	notify(NOTIFY_READY);
 	if (parent >= 0)
 		tell_parent(parent);
 	bound_the_end(s, o->pid_file);

@@ -19,6 +19,7 @@
 #include "daemon/exports.h"
 #include "daemon/listen_hint.h"
 #include "daemon/locks.h"
+#include "daemon/notify.h"
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
@@ -410,7 +411,9 @@ static void tune(struct server *s)
 
 static void reload(void *arg)
 {
+	notify(NOTIFY_RELOADING);
 	tune(arg);
+	notify(NOTIFY_READY);
 }
 
 static struct xprt_listener *listener_at(void *arg, unsigned i,

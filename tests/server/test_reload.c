@@ -169,6 +169,73 @@ TEST(a_reload_changes_limits_and_closes_no_connection)
 	daemon_end(&d, SIGTERM);
 }
 
+#if HAVE_SYSTEMD
+/* ---- a service manager */
+
+/* Its socket, for gannetd processes that are started after this. */
+static int manager(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	const struct timeval minute = { .tv_sec = 60 };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/notify", d.dir);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &minute, sizeof(minute));
+	setenv("NOTIFY_SOCKET", un.sun_path, 1);
+	return fd;
+}
+
+/* Waits for @state, past signs of life. */
+static void manager_hears(int fd, const char *state)
+{
+	char text[200];
+	ssize_t n;
+
+	do {
+		n = recv(fd, text, sizeof(text) - 1, 0);
+		ck_assert_int_gt(n, 0);
+		text[n] = '\0';
+	} while (!strcmp(text, "WATCHDOG=1") && strcmp(state, text) != 0);
+	ck_assert_msg(!strncmp(text, state, strlen(state)), "%s, not %s", text,
+		      state);
+}
+
+TEST(a_service_manager_hears_of_the_start_each_reload_and_the_end)
+{
+	int fd = manager();
+
+	starts(MEM);
+	manager_hears(fd, "READY=1");
+	kill(d.pid, SIGHUP);
+	manager_hears(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	manager_hears(fd, "READY=1");
+	/* After a mistake the server serves as before. */
+	write_conf("nonsense\n");
+	kill(d.pid, SIGHUP);
+	manager_hears(fd, "RELOADING=1");
+	manager_hears(fd, "READY=1");
+	daemon_end(&d, SIGTERM);
+	manager_hears(fd, "STOPPING=1");
+	close(fd);
+}
+
+TEST(a_watchdog_hears_signs_of_life)
+{
+	int fd;
+
+	setenv("WATCHDOG_USEC", "100000", 1);
+	fd = manager();
+	starts(MEM);
+	manager_hears(fd, "READY=1");
+	for (int i = 0; i < 5; i++)
+		manager_hears(fd, "WATCHDOG=1");
+	daemon_end(&d, SIGTERM);
+	close(fd);
+}
+
+#endif
+
 TEST(groups_of_this_system_can_be_asked_for_by_a_reload)
 {
 	starts(MEM);

@@ -112,6 +112,9 @@ static const struct option_row rows[] = {
 	  "kinds of NFS/RDMA, joined by commas; off; auto (the\n"
 	  "default): the first of these that this machine has:",
 	  .kind = OPTION_RDMA },
+	{ "rdma", "inline", "rdma-inline", "BYTES",
+	  "longest message of NFS/RDMA without chunks (4096)",
+	  NUMBER(rdma_inline, 1024, 65536) },
 	{ "rdma", "mount", "rdma-mount", NULL,
 	  "serve MOUNT over RDMA too; clients ask for it over TCP",
 	  FLAG(rdma_mount) },

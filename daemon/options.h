@@ -43,6 +43,7 @@ struct options {
 	unsigned	  rdma_port;
 	unsigned	  rdma;		/* fabrics, as bits */
 	struct fabric_options fabrics[FABRICS_MAX];
+	unsigned	  rdma_inline;	/* bytes */
 	bool		  rdma_mount;	/* MOUNT over RDMA, too */
 	bool		  rdma_read_read;	/* clients may read replies */
 	unsigned	  threads;	/* workers */

@@ -111,6 +111,7 @@ static int listen_at(struct server *s, const struct sockaddr *sa,
 		.path_us = PATH_US,
 		.budget = &s->rdma_budget, .read_read = s->o->rdma_read_read,
 		.expose_bytes = s->o->memory / 4,
+		.inline_size = s->o->rdma_inline,
 	};
 	struct xprt_env *env = &s->env;
 

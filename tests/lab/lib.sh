@@ -212,6 +212,7 @@ server_start()
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
 		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
 		${GRACE:+--grace=$GRACE} \
+		${INLINE:+--rdma-inline=$INLINE} \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$LOGS/server.pid"
 	disown

@@ -97,6 +97,8 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "--rdma maybe: expected auto, off, or one or more of verbs,"
 	      "iwarp", ARGS("--rdma", "maybe"));
 	fails(2, "--rdma iwarp,iwarp: expected", ARGS("--rdma", "iwarp,iwarp"));
+	fails(2, "--rdma-inline 1023: expected a number from 1024 to 65536",
+	      ARGS("--rdma-inline", "1023"));
 	fails(2, "--log-level loud: expected err, warn, info or debug",
 	      ARGS("--log-level", "loud"));
 	fails(2, "--state-dir : expected a directory", ARGS("--state-dir", ""));

@@ -250,6 +250,9 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 					    peer.recv_size));
 	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
 	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
+	log_debug("%s: Sends of %u bytes to the client, of %u from it",
+		  conn->xprt.name, atomic_load(&conn->send_inline),
+		  MIN(conn->inline_size, peer.send_size));
 }
 
 int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,

@@ -151,6 +151,9 @@ static const struct option_row rows[] = {
 	  "most memory for data in transit (a quarter of the\n"
 	  "machine's, at most 1024)",
 	  MEMORY(memory), .live = true },
+	{ "rdma", "credits", "rdma-credits", "N",
+	  "most calls in progress of an RDMA connection (128)",
+	  NUMBER(rdma_credits, 1, 1024) },
 	{ "rdma", "memory", "rdma-memory", "MIB",
 	  "most memory for RDMA connections (an eighth of the\n"
 	  "machine's)",

@@ -181,6 +181,7 @@ static void set_defaults(struct options *o)
 	o->backend_dir = BACKENDDIR;
 	o->port = 2049;
 	o->rdma_port = 20049;
+	o->rdma_credits = 128;
 	o->rdma_inline = 4096;
 	for (unsigned f = 0; f < fabrics_count(); f++)
 		o->fabrics[f].port = fabric_rows[f]->port;

@@ -53,6 +53,7 @@ struct options {
 	unsigned	  max_conns;
 	unsigned	  max_client_conns;
 	size_t		  memory;	/* bytes of payload buffers */
+	unsigned	  rdma_credits;	/* most of an RDMA connection */
 	size_t		  rdma_memory;	/* bytes of RDMA connections */
 	unsigned	  seccomp;	/* enum confine_calls */
 	size_t		  reply_memory;	/* bytes of remembered replies */

@@ -107,7 +107,7 @@ static int listen_at(struct server *s, const struct sockaddr *sa,
 		     struct listener *l)
 {
 	const struct rpcrdma_options o = {
-		.first_credits = FIRST_CREDITS,
+		.credits = s->o->rdma_credits, .first_credits = FIRST_CREDITS,
 		.path_us = PATH_US,
 		.budget = &s->rdma_budget, .read_read = s->o->rdma_read_read,
 		.expose_bytes = s->o->memory / 4,

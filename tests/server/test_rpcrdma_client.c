@@ -12,6 +12,7 @@
 
 #include "client/rpcrdma/client.h"
 #include "lib/clock.h"
+#include "tests/server/one_call.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"
 #include "transport/rpcrdma/listen.h"
@@ -23,61 +24,10 @@ static struct gannet_rpcrdma *c;
 static atomic_uint events[4];
 static atomic_int event_err[4];	/* of the last */
 
-struct one {
-	struct gannet_rpcrdma_call call;
-	sem_t	 done;
-	uint32_t words[8];		/* of the call */
-	uint32_t reply[8];
-};
-
 static void take_event(void *arg, enum gannet_rpcrdma_event event, int err)
 {
 	atomic_store(&event_err[event], err);
 	atomic_fetch_add(&events[event], 1);
-}
-
-static void is_done(struct gannet_rpcrdma_call *call)
-{
-	struct one *o = container_of(call, struct one, call);
-
-	if (call->status == 0)
-		memcpy(o->reply, call->reply,
-		       MIN(call->reply_len, (uint32_t)sizeof(o->reply)));
-	sem_post(&o->done);
-}
-
-static void one_init(struct one *o, uint32_t op, uint32_t arg)
-{
-	memset(o, 0, sizeof(*o));
-	sem_init(&o->done, 0, 0);
-	o->words[0] = htonl(gannet_rpcrdma_xid(c));
-	o->words[1] = htonl(op);
-	o->words[2] = htonl(arg);
-	o->call.msg = o->words;
-	o->call.msg_len = 12;
-	o->call.done = is_done;
-}
-
-static void one_start(struct one *o)
-{
-	ck_assert_int_eq(gannet_rpcrdma_call(c, &o->call), 0);
-}
-
-static int one_wait(struct one *o)
-{
-	wait_sem(&o->done);
-	sem_destroy(&o->done);
-	return o->call.status;
-}
-
-/* A call without chunks: 0 when it was answered. */
-static int ping(void)
-{
-	struct one o;
-
-	one_init(&o, 99, 0);
-	one_start(&o);
-	return one_wait(&o);
 }
 
 static void open_with(const struct rig_options *ro,
@@ -132,7 +82,7 @@ TEST(a_call_gets_its_reply)
 
 	rig_on_loop();
 	open_with(NULL, NULL);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	gannet_rpcrdma_info(c, &info);
 	ck_assert_str_eq(info.fabric, "loop");
 	ck_assert(info.connected);
@@ -156,7 +106,7 @@ TEST(a_responder_may_keep_its_limits_to_itself)
 
 	open_with(NULL, &co);
 	ck_assert_uint_eq(atomic_load(&rig.taken), 1);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	gannet_rpcrdma_info(c, &info);
 	ck_assert_uint_eq(info.send_inline, 4096);
 	close_all();
@@ -171,30 +121,33 @@ TEST(data_goes_from_sources_and_to_sinks)
 	open_with(NULL, NULL);
 	for (uint32_t i = 0; i < 70001; i++)
 		sum += data[i] = pattern(i + 3);
-	one_init(&o, OP_SUM, 1);
+	one_init(&o, c, OP_SUM, 1);
 	o.words[3] = htonl(70001);
 	o.call.msg_len = 16;
 	o.call.nsources = 1;
 	o.call.source[0].position = 16;
-	o.call.source[0].mem = (struct gannet_rpcrdma_memory){ data, 70001 };
-	one_start(&o);
+	o.call.source[0].mem = (struct gannet_rpcrdma_memory){
+		.addr = data, .len = 70001 };
+	one_start(&o, c);
 	ck_assert_int_eq(one_wait(&o), 0);
 	ck_assert_uint_eq(ntohl(o.reply[1]), 70001);
 	ck_assert_uint_eq(ntohl(o.reply[2]), sum);
 
 	memset(data, 0, MIB);
-	one_init(&o, OP_READ, 99999);
+	one_init(&o, c, OP_READ, 99999);
 	o.call.nsinks = 1;
-	o.call.sink[0] = (struct gannet_rpcrdma_memory){ data, MIB };
-	one_start(&o);
+	o.call.sink[0] = (struct gannet_rpcrdma_memory){
+		.addr = data, .len = MIB };
+	one_start(&o, c);
 	ck_assert_int_eq(one_wait(&o), 0);
 	ck_assert_uint_eq(o.call.written[0], 99999);
 	for (uint32_t i = 0; i < 99999; i++)
 		ck_assert_uint_eq(data[i], pattern(i));
 
-	one_init(&o, OP_LONG, 50000);
-	o.call.reply_mem = (struct gannet_rpcrdma_memory){ data, MIB };
-	one_start(&o);
+	one_init(&o, c, OP_LONG, 50000);
+	o.call.reply_mem = (struct gannet_rpcrdma_memory){
+		.addr = data, .len = MIB };
+	one_start(&o, c);
 	ck_assert_int_eq(one_wait(&o), 0);
 	ck_assert_uint_eq(o.call.reply_len, 50008);
 	close_all();
@@ -211,18 +164,19 @@ TEST(several_sources_go_where_the_message_has_no_room_for_them)
 	open_with(&(struct rig_options){ .any_position = true }, NULL);
 	for (uint32_t i = 0; i < sizeof(data); i++)
 		sum += data[i] = pattern(i + 3);
-	one_init(&o, OP_SUM, 2);
+	one_init(&o, c, OP_SUM, 2);
 	o.words[3] = htonl(1001);
 	o.words[4] = htonl(4000);
 	o.words[5] = htonl(77);
 	o.call.msg_len = 24;
 	o.call.nsources = 2;
 	o.call.source[0].position = 16;
-	o.call.source[0].mem = (struct gannet_rpcrdma_memory){ data, 1001 };
+	o.call.source[0].mem = (struct gannet_rpcrdma_memory){
+		.addr = data, .len = 1001 };
 	o.call.source[1].position = 20;
-	o.call.source[1].mem = (struct gannet_rpcrdma_memory){ data + 1001,
-							       4000 };
-	one_start(&o);
+	o.call.source[1].mem = (struct gannet_rpcrdma_memory){
+		.addr = data + 1001, .len = 4000 };
+	one_start(&o, c);
 	ck_assert_int_eq(one_wait(&o), 0);
 	ck_assert_uint_eq(ntohl(o.reply[1]), sizeof(data));
 	ck_assert_uint_eq(ntohl(o.reply[2]), sum);
@@ -238,8 +192,8 @@ TEST(more_calls_than_credits_all_come_back)
 
 	open_with(&(struct rig_options){ .async = true }, &co);
 	for (int i = 0; i < 300; i++) {
-		one_init(&o[i], 99, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, 99, 0);
+		one_start(&o[i], c);
 	}
 	for (int i = 0; i < 300; i++)
 		ck_assert_int_eq(one_wait(&o[i]), 0);
@@ -254,10 +208,10 @@ TEST(calls_in_progress_are_sent_again_on_a_new_connection)
 
 	rig_on_loop();
 	open_with(NULL, NULL);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	for (int i = 0; i < 5; i++) {
-		one_init(&o[i], OP_HOLD, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, OP_HOLD, 0);
+		one_start(&o[i], c);
 	}
 	await_held(5);
 	loop_fabric_break(&rig.fabric);
@@ -288,14 +242,14 @@ TEST(an_idle_connection_is_made_again_when_it_is_needed)
 
 	rig_on_loop();
 	open_with(NULL, NULL);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	loop_fabric_break(&rig.fabric);
 	wait_until(lost, NULL);
 	ck_assert_int_eq(atomic_load(&event_err[GANNET_RPCRDMA_LOST]),
 			 -ENETUNREACH);
 	gannet_rpcrdma_info(c, &info);
 	ck_assert(!info.connected);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	gannet_rpcrdma_info(c, &info);
 	ck_assert(info.connected);
 	ck_assert_uint_eq(info.reconnects, 1);
@@ -319,7 +273,7 @@ TEST(a_new_connection_has_settings_of_its_own)
 	rig_on_loop();
 	open_with(NULL, &co);
 	for (uint32_t size = 4096; size <= 8192; size += 4096) {
-		ck_assert_int_eq(ping(), 0);
+		ck_assert_int_eq(one_ping(c), 0);
 		gannet_rpcrdma_info(c, &info);
 		ck_assert_uint_eq(info.send_inline, size);
 		ck_assert_uint_eq(info.recv_inline, size);
@@ -338,17 +292,17 @@ TEST(a_call_without_reply_is_sent_again_so_many_times)
 	int err;
 
 	open_with(NULL, &co);
-	one_init(&o, OP_DROP, 0);
-	one_start(&o);
+	one_init(&o, c, OP_DROP, 0);
+	one_start(&o, c);
 	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
 	ck_assert_uint_eq(o.call.sends, 3);
 	ck_assert_int_eq(atomic_load(&event_err[GANNET_RPCRDMA_LOST]),
 			 -ETIMEDOUT);
 	/* That call is over, the client is not; but a machine may be too slow
 	 * for such short times. */
-	err = ping();
+	err = one_ping(c);
 	for (int i = 0; i < 30 && err == -ENOTCONN; i++)
-		err = ping();
+		err = one_ping(c);
 	ck_assert_int_eq(err, 0);
 	close_all();
 }
@@ -363,8 +317,8 @@ TEST_LOOP(a_send_that_is_done_late_lets_the_next_go, 0, 5)
 	open_with(&(struct rig_options){ .fabric.seed = (uint32_t)_i + 1 },
 		  &co);
 	for (int i = 0; i < N; i++) {
-		one_init(&o[i], 99, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, 99, 0);
+		one_start(&o[i], c);
 	}
 	for (int i = 0; i < N; i++)
 		ck_assert_int_eq(one_wait(&o[i]), 0);
@@ -389,12 +343,12 @@ static unsigned long_line(uint64_t *pause)
 	int value;
 
 	open_with(NULL, &co);
-	ck_assert_int_eq(ping(), 0);
+	ck_assert_int_eq(one_ping(c), 0);
 	*pause = 0;
 	begin = last = clock_ms();
 	for (int i = 0; i < N; i++) {
-		one_init(&o[i], OP_HOLD, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, OP_HOLD, 0);
+		one_start(&o[i], c);
 	}
 	do {
 		nanosleep(&nap, NULL);
@@ -433,14 +387,14 @@ TEST(without_reconnection_the_first_loss_is_the_end)
 
 	rig_on_loop();
 	open_with(NULL, &co);
-	one_init(&o, OP_HOLD, 0);
-	one_start(&o);
+	one_init(&o, c, OP_HOLD, 0);
+	one_start(&o, c);
 	await_held(1);
 	loop_fabric_break(&rig.fabric);
 	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
 	ck_assert_uint_eq(o.call.sends, 1);
 	wait_until(lost, NULL);
-	one_init(&late, 99, 0);
+	one_init(&late, c, 99, 0);
 	if (gannet_rpcrdma_call(c, &late.call) == 0)
 		ck_assert_int_eq(one_wait(&late), -ENOTCONN);
 	close_all();
@@ -458,14 +412,14 @@ TEST(a_responder_that_stays_away_is_given_up)
 
 	rig_on_loop();
 	open_with(NULL, &co);
-	one_init(&o, OP_HOLD, 0);
-	one_start(&o);
+	one_init(&o, c, OP_HOLD, 0);
+	one_start(&o, c);
 	await_held(1);
 	rig.listener->ops->stop(rig.listener);
 	loop_fabric_break(&rig.fabric);
 	ck_assert_int_eq(one_wait(&o), -ENOTCONN);
 	wait_until(dead, NULL);
-	one_init(&o, 99, 0);
+	one_init(&o, c, 99, 0);
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -ENOTCONN);
 	close_all();
 }
@@ -528,8 +482,8 @@ TEST(close_ends_what_is_in_progress)
 
 	open_with(NULL, NULL);
 	for (int i = 0; i < 3; i++) {
-		one_init(&o[i], OP_HOLD, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, OP_HOLD, 0);
+		one_start(&o[i], c);
 	}
 	await_held(1);
 	gannet_rpcrdma_close(c);
@@ -548,16 +502,16 @@ TEST(invalid_options_are_refused)
 
 	rig_on_loop();
 	open_with(NULL, NULL);
-	one_init(&o, 99, 0);
+	one_init(&o, c, 99, 0);
 	o.call.msg_len = 3;
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
-	one_init(&o, 99, 0);
+	one_init(&o, c, 99, 0);
 	o.call.nsources = 5;
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
-	one_init(&o, 99, 0);
+	one_init(&o, c, 99, 0);
 	o.call.nsinks = 5;
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
-	one_init(&o, 99, 0);
+	one_init(&o, c, 99, 0);
 	o.call.done = NULL;
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
 	ck_assert_int_eq(gannet_rpcrdma_connect((struct sockaddr *)&addr, &co,
@@ -583,8 +537,8 @@ TEST(cuts_under_load_lose_no_call)
 	open_with(&(struct rig_options){ .async = true,
 					 .fabric.seed = 7 }, &co);
 	for (int i = 0; i < N; i++) {
-		one_init(&o[i], 99, 0);
-		one_start(&o[i]);
+		one_init(&o[i], c, 99, 0);
+		one_start(&o[i], c);
 		if (i % 100 == 50) {
 			nanosleep(&nap, NULL);
 			loop_fabric_break(&rig.fabric);

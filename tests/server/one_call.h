@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* one_call - a call of the client library to the rig's program, waited for. */
+#ifndef GANNET_TESTS_SERVER_ONE_CALL_H
+#define GANNET_TESTS_SERVER_ONE_CALL_H
+
+#include <semaphore.h>
+
+#include <gannet/rpcrdma.h>
+
+struct one {
+	struct gannet_rpcrdma_call call;
+	sem_t	 done;
+	uint32_t words[8];		/* of the call */
+	uint32_t reply[8];
+};
+
+/* The call has three words: an xid, @op, @arg. */
+void one_init(struct one *o, struct gannet_rpcrdma *c, uint32_t op,
+	      uint32_t arg);
+void one_start(struct one *o, struct gannet_rpcrdma *c);
+/* Returns the call's status. */
+int one_wait(struct one *o);
+
+/* A call without chunks: 0 when it was answered. */
+int one_ping(struct gannet_rpcrdma *c);
+
+#endif

@@ -5,7 +5,10 @@
 status=0
 fail() { echo "$*"; status=1; }
 
-shown=$(nm -D --defined-only libgannet-rpcrdma.so.0 | awk '{print $3}' | sort)
+# Each symbol has a version.
+shown=$(nm -D --defined-only libgannet-rpcrdma.so.0 |
+	awk '$2 == "T" {sub(/@@GANNET_RPCRDMA_[0-9]+$/, "", $3); print $3}' |
+	sort)
 wanted=$(grep -oE '\bgannet_rpcrdma_[a-z_]+\(' \
 		"${srcdir:-.}/include/gannet/rpcrdma.h" | tr -d '(' | sort -u)
 [ "$shown" = "$wanted" ] ||

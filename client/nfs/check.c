@@ -146,7 +146,7 @@ static void put_advice(struct tool *t)
 
 int tool_mount_check(const char *url, const struct tool_options *o)
 {
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 	struct tool_object obj;
 	double us[ROUNDS];
 	struct tool t;

@@ -105,6 +105,7 @@ static int submit_rdma(struct nfsc_session *base, struct nfsc_op *op)
 
 	if (!call)
 		return -ENOMEM;
+	call->call.size = sizeof(call->call);
 	call->op = op;
 	op->session = s;
 	call->xid = gannet_rpcrdma_xid(s->c);
@@ -186,6 +187,7 @@ int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
 		  struct nfsc_session **out)
 {
 	struct gannet_rpcrdma_options o = {
+		.size = sizeof(o),
 		.fabric = url->fabric,
 		.flags = GANNET_RPCRDMA_RESERVED_PORT,
 		.connect_ms = c->connect_ms,

@@ -120,8 +120,11 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *user)
 {
 	struct client_call *call;
-	int err = 0;
+	int err = client_check_size(user, user->size, CALL_FIRST,
+				    sizeof(*user));
 
+	if (err < 0)
+		return err;
 	if (user->nsources > GANNET_RPCRDMA_SOURCES ||
 	    user->nsinks > GANNET_RPCRDMA_SINKS || user->msg_len < 4 ||
 	    !user->done)
@@ -196,19 +199,26 @@ static void fill_defaults(struct gannet_rpcrdma_options *o)
 		o->back_credits = 16;
 }
 
-/* Callers may have been built when all that follows arg was reserved. */
-static_assert(sizeof(struct gannet_rpcrdma_options) ==
-	      offsetof(struct gannet_rpcrdma_options, arg) +
-	      9 * sizeof(void *), "the size of the first version");
+static int take_options(struct gannet_rpcrdma_options *to,
+			const struct gannet_rpcrdma_options *from)
+{
+	int err = 0;
 
-static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr,
-			const struct gannet_rpcrdma_options *options)
+	if (from) {
+		err = client_check_size(from, from->size, OPTIONS_FIRST,
+					sizeof(*to));
+		if (err < 0)
+			return err;
+		memcpy(to, from, MIN(from->size, sizeof(*to)));
+	}
+	fill_defaults(to);
+	return 0;
+}
+
+static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr)
 {
 	unsigned first;
 
-	if (options)
-		c->options = *options;
-	fill_defaults(&c->options);
 	xprt_addr_copy(&c->addr, addr);
 	/* A server that remembers replies must not take a new client's call
 	 * for that of an old one. */
@@ -283,15 +293,35 @@ static int start_client(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
 	return err;
 }
 
+/* Makes one with neither fabric nor threads.  0 or -errno. */
+static int create_client(const struct sockaddr *addr,
+			 const struct gannet_rpcrdma_options *options,
+			 struct gannet_rpcrdma **out)
+{
+	struct gannet_rpcrdma *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	err = take_options(&c->options, options);
+	if (err < 0) {
+		free(c);
+		return err;
+	}
+	init_client(c, addr);
+	*out = c;
+	return 0;
+}
+
 int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
 		   const struct gannet_rpcrdma_options *options,
 		   struct gannet_rpcrdma **out)
 {
-	struct gannet_rpcrdma *c = calloc(1, sizeof(*c));
+	struct gannet_rpcrdma *c;
+	int err = create_client(addr, options, &c);
 
-	if (!c)
-		return -ENOMEM;
-	init_client(c, addr, options);
+	if (err < 0)
+		return err;
 	c->fabric = *fabric;
 	return start_client(c, out);
 }
@@ -305,10 +335,9 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	init_client(c, addr, options);
+	err = create_client(addr, options, &c);
+	if (err < 0)
+		return err;
 	err = client_fabric(&c->options, &c->fabric, &c->fabric_destroy);
 	if (err < 0) {
 		c->fabric_destroy = NULL;
@@ -321,12 +350,16 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 			 struct gannet_rpcrdma_info *info)
 {
+	size_t size = info->size;
+
 	loop_call(c->loop, client_learn, c);
 	mutex_lock(&c->lock);
-	*info = c->info;
-	info->connected = c->state == CLIENT_UP;
-	if (!info->connected)
-		info->in_flight = 0;
+	c->info.connected = c->state == CLIENT_UP;
+	if (!c->info.connected)
+		c->info.in_flight = 0;
+	memset(info, 0, size);
+	memcpy(info, &c->info, MIN(size, sizeof(c->info)));
+	info->size = size;
 	mutex_unlock(&c->lock);
 }
 

@@ -12,6 +12,12 @@
 #include "transport/fabric/fabric.h"
 #include "transport/rpcrdma/requester.h"
 
+/* The sizes of the first versions of the caller's structs. */
+#define SIZE_UP_TO(type, last) \
+	(offsetof(struct type, last) + sizeof(((struct type *)0)->last))
+#define OPTIONS_FIRST	SIZE_UP_TO(gannet_rpcrdma_options, back_credits)
+#define CALL_FIRST	SIZE_UP_TO(gannet_rpcrdma_call, sends)
+
 /* As gannet_rpcrdma_connect(), on a fabric that is borrowed until the client
  * is closed. */
 int client_connect(const struct fabric *fabric, const struct sockaddr *addr,
@@ -65,6 +71,12 @@ struct gannet_rpcrdma {
 	uint64_t		 gone_discarded;
 };
 
+/*
+ * Checks a struct of the caller's that says it has @size bytes: @first is how
+ * many it had in its first version, @known how many it has in ours.  0, -EINVAL
+ * or -E2BIG: it has something that we don't know.
+ */
+int client_check_size(const void *s, size_t size, size_t first, size_t known);
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);
 /* On the loop: fails those that wait, for ever. */

@@ -45,7 +45,7 @@ static double now(void)
 static int null(struct gannet_rpcrdma *c)
 {
 	const uint32_t words[10] = { gannet_rpcrdma_xid(c), 0, 2, 100003, 3 };
-	struct null_call n = { 0 };
+	struct null_call n = { .call.size = sizeof(n.call) };
 	int err;
 
 	for (int i = 0; i < 10; i++)
@@ -67,7 +67,7 @@ static int null(struct gannet_rpcrdma *c)
 
 int main(int argc, char *argv[])
 {
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 	struct addrinfo *ai;
 	struct gannet_rpcrdma *c;
 	int err;

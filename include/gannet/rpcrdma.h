@@ -9,6 +9,12 @@
  * messages: what is in them, and which of their data may go in chunks
  * (the upper-layer binding, for NFS RFC 8267), is the caller's business.
  *
+ * Versions: each struct of the caller begins with its size, which the caller
+ * sets: `struct gannet_rpcrdma_call call = { .size = sizeof(call) };`.  Members
+ * are only ever added, at the end, and zero is the default of each.  So a
+ * program that was built for an older library runs with a newer one; and with
+ * an older one, as long as it uses nothing that this one does not know.
+ *
  * Threads: functions may be called from any thread.  done() and event()
  * are called on a thread of the library, one at a time; they must not
  * block, and may make calls.
@@ -69,6 +75,7 @@ enum {
 
 /* Zero is the default, everywhere. */
 struct gannet_rpcrdma_options {
+	size_t	 size;		/* of this struct */
 	unsigned fabric;	/* GANNET_RPCRDMA_ANY */
 	unsigned flags;
 	unsigned credits;	/* calls in flight, at most: 128 */
@@ -96,9 +103,6 @@ struct gannet_rpcrdma_options {
 	uint32_t (*answer)(void *arg, const void *call, uint32_t len,
 			   void *reply, uint32_t room);
 	unsigned back_credits;	/* such calls at a time: 16 */
-	unsigned reserved_word;
-	/* The struct keeps its size, where pointers have 32 bits too. */
-	void	*reserved[7 - 2 * sizeof(unsigned) / sizeof(void *)];
 };
 
 struct gannet_rpcrdma_memory {
@@ -115,6 +119,7 @@ struct gannet_rpcrdma_memory {
  * call, and out of the responder's reach when done() is called.
  */
 struct gannet_rpcrdma_call {
+	size_t		 size;	/* of this struct */
 	/* The RPC message, from its xid on, without what sources carry.  Its
 	 * xid is like no other in progress: see gannet_rpcrdma_xid(). */
 	const void	*msg;
@@ -161,7 +166,8 @@ struct gannet_rpcrdma_call {
 /*
  * Connects to the responder at @addr and waits until it is connected.  A
  * NULL @options means all defaults.  0 or -errno: -ECONNREFUSED, -ENODEV (no
- * RDMA device), -ETIMEDOUT...
+ * RDMA device), -ETIMEDOUT, -EINVAL (also if options->size is not the size of
+ * the struct), -E2BIG (an option that this library does not know)...
  */
 int gannet_rpcrdma_connect(const struct sockaddr *addr,
 			   const struct gannet_rpcrdma_options *options,
@@ -176,7 +182,9 @@ uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *call);
 
+/* The caller sets its size; the rest is filled in. */
 struct gannet_rpcrdma_info {
+	size_t	 size;			/* of this struct */
 	char	 fabric[16];		/* "verbs", ... */
 	char	 device[64];
 	struct sockaddr_storage local;

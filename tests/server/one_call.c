@@ -26,6 +26,7 @@ void one_init(struct one *o, struct gannet_rpcrdma *c, uint32_t op,
 	o->words[0] = htonl(gannet_rpcrdma_xid(c));
 	o->words[1] = htonl(op);
 	o->words[2] = htonl(arg);
+	o->call.size = sizeof(o->call);
 	o->call.msg = o->words;
 	o->call.msg_len = 12;
 	o->call.done = is_done;

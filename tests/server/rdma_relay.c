@@ -135,6 +135,7 @@ static int relay_one(struct relay *relay)
 	r->msg = malloc(MSG_MAX);
 	r->reply = malloc(MSG_MAX);
 	must(r->msg && r->reply, "memory");
+	r->call.size = sizeof(r->call);
 	r->call.msg = r->msg;
 	r->call.msg_len = receive_record(relay->fd, r->msg);
 	r->call.reply_mem.addr = r->reply;
@@ -181,6 +182,7 @@ static void relay_destroy(struct relay *relay)
 static void *relay_run(void *arg)
 {
 	struct gannet_rpcrdma_options options = {
+		.size = sizeof(options),
 		.fabric = GANNET_RPCRDMA_IWARP,
 	};
 	struct relay *relay = arg;

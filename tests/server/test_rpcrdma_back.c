@@ -446,10 +446,12 @@ TEST(the_responder_may_call_a_client_that_answers)
 	uint32_t msg[3] = { htobe32(1), htobe32(OP_KEEP), 0 };
 	sem_t done;
 	struct user u = { .call = {
+		.size = sizeof(u.call),
 		.msg = msg, .msg_len = sizeof(msg),
 		.done = user_done, .arg = &done,
 	} };
 	const struct gannet_rpcrdma_options co = {
+		.size = sizeof(co),
 		.answer = answer_user, .event = connect_again, .arg = &u,
 	};
 	struct back back;

@@ -40,6 +40,7 @@ static void open_with(const struct rig_options *ro,
 	rig_open(&rig, ro);
 	if (!co)
 		co = &defaults;
+	co->size = sizeof(*co);
 	co->event = take_event;
 	ck_assert_int_eq(client_connect(&rig.fabric,
 			(struct sockaddr *)&rig.listener->local, co, &c), 0);
@@ -78,7 +79,7 @@ TEST_CASE(.timeout = 30);
 
 TEST(a_call_gets_its_reply)
 {
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 
 	rig_on_loop();
 	open_with(NULL, NULL);
@@ -102,7 +103,7 @@ TEST(a_responder_may_keep_its_limits_to_itself)
 	struct gannet_rpcrdma_options co = {
 		.flags = GANNET_RPCRDMA_CONFIGURE,
 	};
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 
 	open_with(NULL, &co);
 	ck_assert_uint_eq(atomic_load(&rig.taken), 1);
@@ -203,7 +204,7 @@ TEST(more_calls_than_credits_all_come_back)
 
 TEST(calls_in_progress_are_sent_again_on_a_new_connection)
 {
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 	struct one o[5];
 
 	rig_on_loop();
@@ -238,7 +239,7 @@ static bool lost(void *arg)
 
 TEST(an_idle_connection_is_made_again_when_it_is_needed)
 {
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 
 	rig_on_loop();
 	open_with(NULL, NULL);
@@ -268,7 +269,7 @@ static void raise_inline_size(void *arg)
 TEST(a_new_connection_has_settings_of_its_own)
 {
 	struct gannet_rpcrdma_options co = { .inline_size = 16384 };
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 
 	rig_on_loop();
 	open_with(NULL, &co);
@@ -338,7 +339,7 @@ static unsigned long_line(uint64_t *pause)
 					     .reconnects = 1000 };
 	const struct timespec nap = { .tv_nsec = 150000000 };
 	uint64_t begin, last, now;
-	struct gannet_rpcrdma_info info;
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 	struct one o[N];
 	int value;
 
@@ -462,7 +463,8 @@ static int silent_listener(struct sockaddr_in *sin, int fill[8])
 
 TEST(an_attempt_to_connect_takes_no_longer_than_it_may)
 {
-	struct gannet_rpcrdma_options co = { .fabric = GANNET_RPCRDMA_IWARP,
+	struct gannet_rpcrdma_options co = { .size = sizeof(co),
+					     .fabric = GANNET_RPCRDMA_IWARP,
 					     .connect_ms = 200 };
 	struct sockaddr_in sin;
 	int fill[8];
@@ -495,7 +497,8 @@ TEST(close_ends_what_is_in_progress)
 
 TEST(invalid_options_are_refused)
 {
-	struct gannet_rpcrdma_options co = { .fabric = 77 };
+	struct gannet_rpcrdma_options co = { .size = sizeof(co),
+					     .fabric = 77 };
 	struct sockaddr_storage addr = { .ss_family = AF_UNIX };
 	struct gannet_rpcrdma *none;
 	struct one o;

@@ -256,6 +256,7 @@ static void one_start(struct gannet_rpcrdma *c, struct one *o)
 	o->words[0] = htonl(gannet_rpcrdma_xid(c));
 	o->words[1] = htonl(OP_LONG);
 	o->words[2] = htonl(SMALL);
+	o->call.size = sizeof(o->call);
 	o->call.msg = o->words;
 	o->call.msg_len = sizeof(o->words);
 	o->call.reply_mem.addr = o->room;
@@ -268,6 +269,7 @@ TEST(cuts_while_replies_are_read_lose_no_call)
 {
 	const struct rig_options ro = { .rdma.read_read = true, .async = true };
 	const struct gannet_rpcrdma_options co = {
+		.size = sizeof(co),
 		.flags = GANNET_RPCRDMA_READ_READ, .resends = 1000,
 		.reconnects = 1000,
 	};

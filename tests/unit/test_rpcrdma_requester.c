@@ -12,6 +12,8 @@
 static struct fabric_mr mrs[RPCRDMA_REQUEST_SEGS + 1];
 static unsigned nmrs;
 static struct fabric_device device;
+static struct fabric_conn conn = { .dev = &device };
+static struct rpcrdma_regions regions;
 
 static int mr_create(struct fabric_device *dev, void *addr, size_t len,
 		     unsigned access, struct fabric_mr **out)
@@ -44,6 +46,7 @@ static void setup(void)
 	uint32_t xid = htobe32(XID);
 
 	device.ops = &ops;
+	rpcrdma_regions_init(&regions, &conn, 0, 0);
 	nmrs = 0;
 	memcpy(call, &xid, 4);
 	memcpy(reply, &xid, 4);
@@ -58,7 +61,7 @@ static void offer(uint32_t write_len, uint32_t reply_len)
 	q.nwrites = write_len > 0;
 	q.write[0] = rpcrdma_memory_at(data, write_len);
 	q.reply = rpcrdma_memory_at(reply, reply_len);
-	ck_assert_int_gt(request_marshal(&slot, &device, sizeof(sent), 1, 100),
+	ck_assert_int_gt(request_marshal(&slot, &regions, sizeof(sent), 1, 100),
 			 0);
 }
 
@@ -67,8 +70,8 @@ static void put_returned(const struct request_chunk *c, const uint32_t *lens)
 	xdr_put_u32(&w.out, 1);
 	xdr_put_u32(&w.out, c->nsegs);
 	for (unsigned i = 0; i < c->nsegs; i++)
-		put_segment(c->mr[i]->rkey, lens[i],
-			    (uintptr_t)c->mr[i]->addr);
+		put_segment(c->seg[i].mr->rkey, lens[i],
+			    (uintptr_t)c->seg[i].addr);
 }
 
 /* The status after the reply that was made. */
@@ -93,7 +96,7 @@ TEST(a_call_is_marshalled_as_it_is_described)
 	q.nwrites = 1;
 	q.write[0] = rpcrdma_memory_at(data + 1000, 100);
 	q.reply = rpcrdma_memory_at(reply, 150);
-	len = request_marshal(&slot, &device, sizeof(sent), 77, 100);
+	len = request_marshal(&slot, &regions, sizeof(sent), 77, 100);
 	ck_assert_int_gt(len, 0);
 	ck_assert_int_eq(rpcrdma_header_decode(sent, (size_t)len, &c), 0);
 	ck_assert_uint_eq(c.proc, RPCRDMA_MSG);
@@ -105,7 +108,7 @@ TEST(a_call_is_marshalled_as_it_is_described)
 	ck_assert_uint_eq(c.reply.nsegs, 2);
 	ck_assert_uint_eq(c.len + 40, (uint32_t)len);
 	ck_assert_uint_eq(nmrs, 6);
-	request_unregister(&slot);
+	request_take_back(&slot, &regions);
 	ck_assert_uint_eq(nmrs, 0);
 }
 
@@ -115,7 +118,7 @@ TEST(a_call_too_long_for_the_send_becomes_a_long_one)
 	int len;
 
 	setup();
-	len = request_marshal(&slot, &device, 64, 1, 0);
+	len = request_marshal(&slot, &regions, 64, 1, 0);
 	ck_assert_int_eq(len, 28 + 24);
 	ck_assert_int_eq(rpcrdma_header_decode(sent, (size_t)len, &c), 0);
 	ck_assert_uint_eq(c.proc, RPCRDMA_NOMSG);
@@ -124,11 +127,11 @@ TEST(a_call_too_long_for_the_send_becomes_a_long_one)
 	/* And lists too long for it are an error. */
 	setup();
 	q.reply = rpcrdma_memory_at(reply, sizeof(reply));
-	ck_assert_int_eq(request_marshal(&slot, &device, 256, 1, 200),
+	ck_assert_int_eq(request_marshal(&slot, &regions, 256, 1, 200),
 			 -EMSGSIZE);
 	setup();
 	q.reply = rpcrdma_memory_at(reply, sizeof(reply));
-	ck_assert_int_eq(request_marshal(&slot, &device, 4096, 1, 50),
+	ck_assert_int_eq(request_marshal(&slot, &regions, 4096, 1, 50),
 			 -EMSGSIZE);
 }
 

@@ -14,82 +14,119 @@
 
 #include <endian.h>
 
-/* The access of a registration. */
+/* How memory is lent. */
 struct terms {
-	struct fabric_device *dev;
+	struct rpcrdma_regions *regions;
 	unsigned access;
-	uint32_t segment_size;		/* at most; 0: as long as the chunk */
+	uint32_t segment_size;		/* at most; 0: as long as the piece */
+	bool	 once;			/* not from the cache */
 };
 
-static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
-		     struct rpcrdma_memory mem, const struct terms *t)
+static unsigned pieces(const struct rpcrdma_memory *mem)
 {
-	uint32_t max = t->segment_size ? t->segment_size : mem.len;
-	uint8_t *at = mem.addr;
+	return mem->niov ? mem->niov : 1;
+}
+
+static struct iovec piece_of(const struct rpcrdma_memory *mem, unsigned i)
+{
+	return mem->niov ? mem->iov[i] : (struct iovec){ mem->addr, mem->len };
+}
+
+static int add_segments(struct request_slot *slot, struct request_chunk *chunk,
+			struct iovec piece, struct rpcrdma_region *region,
+			const struct terms *t)
+{
+	size_t max = t->segment_size ? t->segment_size : piece.iov_len;
+	uint8_t *at = piece.iov_base;
+	struct rpcrdma_lent *seg;
 	int err;
 
-	chunk->mr = &slot->mr[slot->nmrs];
-	chunk->nsegs = 0;
-	while (mem.len > 0) {
-		uint32_t n = MIN(max, mem.len);
-
-		if (slot->nmrs == RPCRDMA_REQUEST_SEGS)
+	while (piece.iov_len > 0) {
+		if (slot->nsegs == RPCRDMA_REQUEST_SEGS)
 			return -EMSGSIZE;
-		err = fabric_mr_create(t->dev, at, n, t->access,
-				       &slot->mr[slot->nmrs]);
+		seg = &slot->seg[slot->nsegs];
+		seg->addr = at;
+		seg->len = (uint32_t)MIN(max, piece.iov_len);
+		seg->once = t->once;
+		err = rpcrdma_regions_lend(t->regions, region, t->access, seg);
 		if (err < 0)
 			return err;
-		slot->nmrs++;
+		slot->nsegs++;
 		chunk->nsegs++;
-		at += n;
-		mem.len -= n;
+		at += seg->len;
+		piece.iov_len -= seg->len;
 	}
 	return 0;
 }
 
-static int register_all(struct request_slot *slot, struct fabric_device *dev,
-			bool long_call, uint32_t segment_size)
+static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
+		     const struct rpcrdma_memory *mem, const struct terms *t)
+{
+	int err = 0;
+
+	chunk->seg = &slot->seg[slot->nsegs];
+	chunk->nsegs = 0;
+	for (unsigned i = 0; i < pieces(mem) && err == 0; i++)
+		err = add_segments(slot, chunk, piece_of(mem, i), mem->region,
+				   t);
+	return err;
+}
+
+static int lend_all(struct request_slot *slot, struct rpcrdma_regions *regions,
+		    bool long_call, uint32_t segment_size)
 {
 	struct rpcrdma_request *q = slot->request;
-	const struct terms from = { dev, FABRIC_REMOTE_READ, segment_size };
-	const struct terms to = { dev, FABRIC_REMOTE_WRITE, segment_size };
+	const struct terms from = { regions, FABRIC_REMOTE_READ, segment_size,
+				    q->uncached };
+	const struct terms to = { regions, FABRIC_REMOTE_WRITE, segment_size,
+				  q->uncached };
+	/* It may hold credentials: nobody is to reach it later. */
+	const struct terms message = { regions, FABRIC_REMOTE_READ,
+				       segment_size, true };
 	struct rpcrdma_memory call = { .len = long_call ? q->call_len : 0 };
 	struct rpcrdma_memory reply = { .len = 0 };
 	int err;
 
 	/* Read only; fabric_mr_create() has no const. */
 	memcpy(&call.addr, &q->call, sizeof(call.addr));
-	err = add_chunk(slot, &slot->call, call, &from);
+	err = add_chunk(slot, &slot->call, &call, &message);
 	for (unsigned i = 0; i < q->nreads && err == 0; i++)
-		err = add_chunk(slot, &slot->read[i], q->read[i].mem, &from);
+		err = add_chunk(slot, &slot->read[i], &q->read[i].mem, &from);
 	for (unsigned i = 0; i < q->nwrites && err == 0; i++)
-		err = add_chunk(slot, &slot->write[i], q->write[i], &to);
+		err = add_chunk(slot, &slot->write[i], &q->write[i], &to);
 	if (!slot->fetch)
 		reply = q->reply;
 	if (err == 0)
-		err = add_chunk(slot, &slot->reply, reply, &to);
+		err = add_chunk(slot, &slot->reply, &reply, &to);
 	return err;
 }
 
-void request_unregister(struct request_slot *slot)
+int request_take_back(struct request_slot *slot,
+		      struct rpcrdma_regions *regions)
 {
-	while (slot->nmrs > 0)
-		fabric_mr_destroy(slot->mr[--slot->nmrs]);
+	int one, err = 0;
+
+	while (slot->nsegs > 0) {
+		one = rpcrdma_regions_take_back(regions,
+						&slot->seg[--slot->nsegs]);
+		err = one < 0 ? one : err;
+	}
+	return err;
 }
 
 bool request_has_handle(const struct request_slot *slot, uint32_t handle)
 {
-	for (unsigned i = 0; i < slot->nmrs; i++)
-		if (slot->mr[i]->rkey == handle)
+	for (unsigned i = 0; i < slot->nsegs; i++)
+		if (slot->seg[i].mr->rkey == handle)
 			return true;
 	return false;
 }
 
-static void put_segment(struct xdr_out *x, const struct fabric_mr *mr)
+static void put_segment(struct xdr_out *x, const struct rpcrdma_lent *seg)
 {
-	xdr_put_u32(x, mr->rkey);
-	xdr_put_u32(x, (uint32_t)mr->len);
-	xdr_put_u64(x, (uintptr_t)mr->addr);
+	xdr_put_u32(x, seg->mr->rkey);
+	xdr_put_u32(x, seg->len);
+	xdr_put_u64(x, (uintptr_t)seg->addr);
 }
 
 static void put_read(struct xdr_out *x, const struct request_chunk *chunk,
@@ -98,7 +135,7 @@ static void put_read(struct xdr_out *x, const struct request_chunk *chunk,
 	for (unsigned i = 0; i < chunk->nsegs; i++) {
 		xdr_put_bool(x, true);
 		xdr_put_u32(x, position);
-		put_segment(x, chunk->mr[i]);
+		put_segment(x, &chunk->seg[i]);
 	}
 }
 
@@ -107,7 +144,7 @@ static void put_chunk(struct xdr_out *x, const struct request_chunk *chunk)
 	xdr_put_bool(x, true);
 	xdr_put_u32(x, chunk->nsegs);
 	for (unsigned i = 0; i < chunk->nsegs; i++)
-		put_segment(x, chunk->mr[i]);
+		put_segment(x, &chunk->seg[i]);
 }
 
 static void put_header(struct xdr_out *x, const struct request_slot *slot,
@@ -132,11 +169,18 @@ static void put_header(struct xdr_out *x, const struct request_slot *slot,
 		xdr_put_bool(x, false);
 }
 
-static uint32_t segments(uint32_t len, uint32_t size)
+/* Counts the segments of a chunk. */
+static uint32_t segments(const struct rpcrdma_memory *mem, uint32_t size)
 {
-	if (len == 0)
-		return 0;
-	return size ? (len + size - 1) / size : 1;
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < pieces(mem); i++) {
+		size_t len = piece_of(mem, i).iov_len;
+
+		if (len > 0)
+			n += size ? (len + size - 1) / size : 1;
+	}
+	return (uint32_t)MIN(n, RPCRDMA_REQUEST_SEGS + 1u);
 }
 
 /* Returns the length of the header of a request whose call goes inline. */
@@ -146,15 +190,15 @@ static uint32_t header_len(const struct request_slot *slot, uint32_t size)
 	uint32_t len = RPCRDMA_HEADER_MIN;
 
 	for (unsigned i = 0; i < q->nreads; i++)
-		len += 24 * segments(q->read[i].mem.len, size);
+		len += 24 * segments(&q->read[i].mem, size);
 	for (unsigned i = 0; i < q->nwrites; i++)
-		len += 8 + 16 * segments(q->write[i].len, size);
+		len += 8 + 16 * segments(&q->write[i], size);
 	if (q->reply.len > 0 && !slot->fetch)
-		len += 4 + 16 * segments(q->reply.len, size);
+		len += 4 + 16 * segments(&q->reply, size);
 	return len;
 }
 
-int request_marshal(struct request_slot *slot, struct fabric_device *dev,
+int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
 		    uint32_t inline_size, uint32_t credits,
 		    uint32_t segment_size)
 {
@@ -164,8 +208,8 @@ int request_marshal(struct request_slot *slot, struct fabric_device *dev,
 	struct xdr_out x;
 	int err;
 
-	slot->nmrs = 0;
-	err = register_all(slot, dev, long_call, segment_size);
+	slot->nsegs = 0;
+	err = lend_all(slot, regions, long_call, segment_size);
 	if (err < 0)
 		return err;
 	xdr_out_init(&x, slot->buf, inline_size);
@@ -186,10 +230,10 @@ static bool returned(struct rpcrdma_chunk got,
 		return false;
 	for (uint32_t i = 0; got.nsegs > 0; i++) {
 		struct rpcrdma_segment seg = rpcrdma_chunk_take(&got);
-		const struct fabric_mr *mr = offered->mr[i];
+		const struct rpcrdma_lent *lent = &offered->seg[i];
 
-		if (seg.handle != mr->rkey || seg.length > mr->len ||
-		    seg.offset != (uintptr_t)mr->addr)
+		if (seg.handle != lent->mr->rkey || seg.length > lent->len ||
+		    seg.offset != (uintptr_t)lent->addr)
 			return false;
 	}
 	return true;
@@ -209,7 +253,7 @@ static bool contiguous(struct rpcrdma_chunk got,
 
 		if (over && seg.length > 0)
 			return false;
-		over = over || seg.length < offered->mr[i]->len;
+		over = over || seg.length < offered->seg[i].len;
 	}
 	return true;
 }

@@ -11,10 +11,10 @@
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
 
-/* A chunk of a request: registrations, one a segment. */
+/* A chunk of a request. */
 struct request_chunk {
-	struct fabric_mr **mr;		/* in slot->mr */
-	unsigned	   nsegs;
+	struct rpcrdma_lent *seg;	/* in slot->seg */
+	unsigned	     nsegs;
 };
 
 /*
@@ -30,8 +30,8 @@ struct request_slot {
 	uint32_t		  xid;
 	uint8_t			 *buf;
 	bool			  sending;
-	unsigned		  nmrs;
-	struct fabric_mr	 *mr[RPCRDMA_REQUEST_SEGS];
+	unsigned		  nsegs;
+	struct rpcrdma_lent	  seg[RPCRDMA_REQUEST_SEGS];
 	struct request_chunk	  call;		/* Position Zero */
 	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
 	struct request_chunk	  write[RPCRDMA_REQUEST_WRITES];
@@ -47,14 +47,28 @@ void request_fill_defaults(struct rpcrdma_requester_options *o);
 /* A device may have shorter queues than were asked for. */
 void request_fit_queues(struct rpcrdma_requester_options *o,
 			const struct fabric_limits *limits);
+/* The requester's own, of a connection over such a device. */
+struct xprt_limits request_limits(const struct rpcrdma_requester_options *o,
+				  const struct fabric_limits *limits);
+/* Counts Receives: for each reply, for each call of the responder, and some
+ * more. */
+unsigned request_recvs(const struct rpcrdma_requester_options *o);
+struct fabric_queues
+request_queues(const struct rpcrdma_requester_options *o);
+/* Our side of the private data. */
+struct rpcrdma_private
+request_private(const struct rpcrdma_requester_options *o,
+		const struct fabric_limits *limits);
 
-/* Registers the request's memory and encodes the message into slot->buf;
- * returns its length or -errno. */
-int request_marshal(struct request_slot *slot, struct fabric_device *dev,
+/* Lends the request's memory and encodes the message into slot->buf; returns
+ * its length or -errno. */
+int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
 		    uint32_t inline_size, uint32_t credits,
 		    uint32_t segment_size);
-/* Ends the registrations, so that the responder can't reach the memory. */
-void request_unregister(struct request_slot *slot);
+/* Takes the memory back, before the caller has it again. 0 or -errno: the
+ * responder can still reach it, though it should not. */
+int request_take_back(struct request_slot *slot,
+		      struct rpcrdma_regions *regions);
 /* True if @handle is one of the request's. */
 bool request_has_handle(const struct request_slot *slot, uint32_t handle);
 /* Fills in the result and its status from a reply that was read into the

@@ -26,6 +26,7 @@ struct rpcrdma_requester {
 	struct requester_recv   *recvs;
 	struct rpcrdma_answers answers;
 	struct rpcrdma_fetches fetches;
+	struct rpcrdma_regions regions;
 	sem_t		     over;		/* requester_closed() came */
 
 	/* The loop's. */
@@ -76,7 +77,7 @@ static struct request_slot *free_slot(struct rpcrdma_requester *r)
 static int requester_post(struct rpcrdma_requester *r,
 			  struct request_slot *slot)
 {
-	int len = request_marshal(slot, r->fc->dev, r->info.send_inline,
+	int len = request_marshal(slot, &r->regions, r->info.send_inline,
 				  r->options.credits,
 				  r->options.segment_size);
 	int err;
@@ -96,7 +97,7 @@ static void requester_end(struct request_slot *slot)
 {
 	struct rpcrdma_request *q = slot->request;
 
-	request_unregister(slot);
+	request_take_back(slot, &slot->r->regions);
 	slot->request = NULL;
 	slot->r->info.in_flight--;
 	q->done(q);
@@ -336,12 +337,8 @@ static void limits_done(struct rpcrdma_request *q)
 /* Section 6.1: nothing else is sent before the reply. */
 static void ask_limits(struct rpcrdma_requester *r)
 {
-	const struct xprt_limits ours = {
-		.call = r->options.inline_size,
-		.reply = r->options.inline_size,
-		.reads = MIN(r->options.read_depth,
-			     r->fc->dev->limits.max_read_depth),
-	};
+	const struct xprt_limits ours = request_limits(&r->options,
+						       &r->fc->dev->limits);
 
 	rpcrdma_config_call(r->config_call, r->options.config_xid, &ours);
 	r->config = (struct rpcrdma_request){
@@ -411,15 +408,16 @@ void rpcrdma_requester_info(const struct rpcrdma_requester *r,
 	*info = r->info;
 	info->fabric = r->fc->ops->name;
 	info->device = r->fc->dev->name;
-	info->read_depth = MIN(r->options.read_depth,
-			       r->fc->dev->limits.max_read_depth);
+	info->read_depth = request_limits(&r->options,
+					  &r->fc->dev->limits).reads;
 	info->conn = &r->fc->info;
+	info->registered = r->regions.registered;
+	info->reused = r->regions.reused;
 }
 
-/* Receives: for each reply, for each call of the responder, and some more. */
-static unsigned recvs_of(const struct rpcrdma_requester *r)
+struct rpcrdma_regions *rpcrdma_requester_regions(struct rpcrdma_requester *r)
 {
-	return r->options.credits + r->options.back_credits + SPARE_RECVS;
+	return &r->regions;
 }
 
 static void init_slot(struct rpcrdma_requester *r, struct request_slot *slot,
@@ -449,7 +447,8 @@ static void init_recv(struct rpcrdma_requester *r, struct requester_recv *recv,
 static int alloc_all(struct rpcrdma_requester *r)
 {
 	size_t n = r->options.credits, back = r->options.back_credits;
-	size_t nrecvs = recvs_of(r), size = r->options.inline_size;
+	size_t nrecvs = request_recvs(&r->options);
+	size_t size = r->options.inline_size;
 	size_t nfetches = r->options.read_read ? n : 0;
 	size_t memory = (n + back + nrecvs) * size +
 			nfetches * RPCRDMA_DONE_LEN;
@@ -490,7 +489,7 @@ static int post_recvs(struct rpcrdma_requester *r)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < recvs_of(r) && err == 0; i++)
+	for (size_t i = 0; i < request_recvs(&r->options) && err == 0; i++)
 		err = fabric_post_recv(r->fc, &r->recvs[i].wr);
 	return err;
 }
@@ -500,17 +499,8 @@ static void requester_bring_up(void *arg)
 {
 	struct rpcrdma_requester *r = arg;
 	const struct fabric_limits *limits = &r->fc->dev->limits;
-	struct fabric_queues q = {
-		.send_wr = r->options.credits * FETCH_STEPS(r->options) +
-			   r->options.back_credits,
-		.recv_wr = recvs_of(r),
-		.send_sge = 1,
-	};
-	struct rpcrdma_private p = {
-		.remote_inv = !r->options.no_invalidate && limits->invalidates,
-		.send_size = r->options.inline_size,
-		.recv_size = r->options.inline_size,
-	};
+	const struct fabric_queues q = request_queues(&r->options);
+	const struct rpcrdma_private p = request_private(&r->options, limits);
 	uint8_t data[RPCRDMA_PRIVATE_LEN];
 
 	rpcrdma_private_encode(&p, data);
@@ -528,6 +518,7 @@ static void free_conn(void *arg)
 {
 	struct rpcrdma_requester *r = arg;
 
+	rpcrdma_regions_fini(&r->regions);
 	fabric_free(r->fc);
 }
 
@@ -572,6 +563,8 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	r->fc->closed = requester_closed;
 	r->fc->owed = owed;
 	request_fit_queues(&r->options, &r->fc->dev->limits);
+	rpcrdma_regions_init(&r->regions, r->fc, r->options.cache_bytes,
+			     r->options.cache_pieces);
 	err = alloc_all(r);
 	if (err < 0)
 		goto fail;

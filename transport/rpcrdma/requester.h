@@ -9,8 +9,9 @@
  * responder grants wait in line; there is one credit before the first reply.
  *
  * Ownership: a request and all memory it names are lent to the requester
- * until done().  That memory is registered for this one request and can't be
- * reached by the responder any more when done() is called.
+ * until done().  By the handles of this request the responder can't reach that
+ * memory any more when done() is called, unless it lies in a region or the
+ * cache and the device pins memory (regions.h).
  *
  * Errors: the end of the connection fails all outstanding requests.  The
  * requester neither reconnects nor sends again.
@@ -21,10 +22,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <urcu/list.h>
 
-#include "transport/fabric/fabric.h"
+#include "transport/rpcrdma/regions.h"
 
 struct rpcrdma_requester;
 
@@ -40,6 +42,9 @@ struct rpcrdma_requester_options {
 	 * 5666 section 6), by a call with this xid. */
 	uint32_t config_xid;
 	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
+	size_t	 cache_bytes;	/* of registrations that outlive their request,
+				 * where these cost; 0: none */
+	unsigned cache_pieces;	/* such registrations, at most */
 	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers a
 	 * Reply chunk; a long reply is read from the responder's memory. */
 	bool	 read_read;
@@ -62,9 +67,13 @@ struct rpcrdma_requester_options {
 /* Segments of all chunks of one request. */
 #define RPCRDMA_REQUEST_SEGS	64
 
+/* @len bytes at @addr; or if @niov is not 0, in so many pieces. */
 struct rpcrdma_memory {
 	void	*addr;
 	uint32_t len;
+	unsigned niov;
+	const struct iovec *iov;	/* together @len bytes */
+	struct rpcrdma_region *region;	/* which covers it; NULL: none */
 };
 
 static inline struct rpcrdma_memory rpcrdma_memory_at(void *addr, uint32_t len)
@@ -90,8 +99,12 @@ struct rpcrdma_request {
 	unsigned	 nwrites;
 	struct rpcrdma_memory write[RPCRDMA_REQUEST_WRITES];
 	/* The Reply chunk, if there is memory.  With read_read, the place for a
-	 * reply that is read; a call with Write chunks gets none. */
+	 * reply that is read; a call with Write chunks gets none.  One
+	 * piece. */
 	struct rpcrdma_memory reply;
+	/* Its memory is not to be cached.  Changed on the loop, once it is
+	 * queued. */
+	bool		 uncached;
 
 	/* The requester's report about @self; it does not touch the other
 	 * fields. */
@@ -145,11 +158,16 @@ struct rpcrdma_requester_info {
 	bool	 private_data;	/* the responder speaks RFC 8797, */
 	bool	 invalidates;	/* and knows Send With Invalidate */
 	bool	 configured;	/* it told its limits */
+	uint64_t registered;	/* registrations of requests' memory, */
+	uint64_t reused;	/* and segments that needed none */
 	unsigned read_depth;	/* Reads that the responder was offered */
 	const char *fabric;	/* borrowed: the provider's, */
 	const char *device;	/* the device's */
 	const struct fabric_info *conn;	/* as the fabric has it */
 };
+
+/* The regions of its connection.  On the loop. */
+struct rpcrdma_regions *rpcrdma_requester_regions(struct rpcrdma_requester *r);
 
 /* On the loop. */
 void rpcrdma_requester_info(const struct rpcrdma_requester *r,

@@ -29,3 +29,41 @@ void request_fit_queues(struct rpcrdma_requester_options *o,
 	 * either, fabric_setup() fails. */
 	o->credits = MAX(o->credits, 1u);
 }
+
+struct xprt_limits request_limits(const struct rpcrdma_requester_options *o,
+				  const struct fabric_limits *limits)
+{
+	return (struct xprt_limits){
+		.call = o->inline_size, .reply = o->inline_size,
+		.reads = MIN(o->read_depth, limits->max_read_depth),
+	};
+}
+
+unsigned request_recvs(const struct rpcrdma_requester_options *o)
+{
+	return o->credits + o->back_credits + SPARE_RECVS;
+}
+
+struct fabric_queues
+request_queues(const struct rpcrdma_requester_options *o)
+{
+	return (struct fabric_queues){
+		.send_wr = o->credits * FETCH_STEPS(*o) + o->back_credits,
+		.recv_wr = request_recvs(o),
+		.send_sge = 1,
+	};
+}
+
+struct rpcrdma_private
+request_private(const struct rpcrdma_requester_options *o,
+		const struct fabric_limits *limits)
+{
+	return (struct rpcrdma_private){
+		/* A responder can't tell the handle of a segment from that of
+		 * a longer registration, which must stay. */
+		.remote_inv = !o->no_invalidate && limits->invalidates &&
+			      !limits->pins,
+		.send_size = o->inline_size,
+		.recv_size = o->inline_size,
+	};
+}

@@ -43,6 +43,7 @@ static int loopback_device_init(struct provider *p, enum side side,
 	loopback_limit(&l->max_resp_depth, wanted->max_resp_depth);
 	loopback_limit(&l->max_private, wanted->max_private);
 	l->open_sinks = wanted->open_sinks;
+	l->pins = wanted->pins;
 	l->sends_unproven = wanted->sends_unproven;
 	l->invalidates = !p->options.no_invalidate;
 	d->base.ops = &loop_fabric_ops;

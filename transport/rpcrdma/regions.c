@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* regions - handles of memory, each for a segment or longer. */
+#include "transport/rpcrdma/regions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "lib/util.h"
+
+void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,
+			  size_t max_bytes, unsigned max_pieces)
+{
+	*all = (struct rpcrdma_regions){
+		.fc = fc, .max_bytes = max_bytes, .max_pieces = max_pieces };
+	CDS_INIT_LIST_HEAD(&all->named);
+	CDS_INIT_LIST_HEAD(&all->cache);
+}
+
+/* On a device that pins memory a long registration pays. */
+static bool pays(const struct rpcrdma_regions *all)
+{
+	return all->fc->dev->limits.pins;
+}
+
+/* A piece of the cache is gone with its registration.  If the device does not
+ * end that, the connection is. */
+static int end_registration(struct rpcrdma_region *region)
+{
+	struct fabric_conn *fc = region->all->fc;
+	int err = fabric_mr_destroy(region->mr);
+
+	region->mr = NULL;
+	cds_list_del(&region->link);
+	if (region->cached || region->forgotten)
+		free(region);
+	if (err < 0)
+		fabric_close(fc);
+	return err;
+}
+
+static void end_listed(struct cds_list_head *list)
+{
+	struct rpcrdma_region *region, *next;
+
+	cds_list_for_each_entry_safe(region, next, list, link)
+		end_registration(region);
+}
+
+void rpcrdma_regions_fini(struct rpcrdma_regions *all)
+{
+	end_listed(&all->named);
+	end_listed(&all->cache);
+	all->bytes = all->pieces = 0;
+}
+
+/* ---- the cache */
+
+static void uncache(struct rpcrdma_regions *all, struct rpcrdma_region *piece)
+{
+	all->bytes -= piece->len;
+	all->pieces--;
+	piece->cached = false;
+	piece->forgotten = true;
+	cds_list_move(&piece->link, &all->named);
+	if (piece->uses == 0)
+		end_registration(piece);
+}
+
+/* The piece that nobody used for longest, or NULL: all are in use. */
+static struct rpcrdma_region *oldest_idle(struct rpcrdma_regions *all)
+{
+	struct rpcrdma_region *piece;
+
+	cds_list_for_each_entry_reverse(piece, &all->cache, link)
+		if (piece->uses == 0)
+			return piece;
+	return NULL;
+}
+
+/* Registers memory.  The cache gives way when no more can be locked. */
+static int register_for(struct rpcrdma_regions *all, void *addr, size_t len,
+			unsigned access, struct fabric_mr **out)
+{
+	struct rpcrdma_region *old;
+	int err;
+
+	while ((err = fabric_mr_create(all->fc->dev, addr, len, access,
+				       out)) == -ENOMEM &&
+	       (old = oldest_idle(all)))
+		uncache(all, old);
+	if (err < 0)
+		return err;
+	fabric_mr_bind(*out, all->fc);
+	all->registered++;
+	return 0;
+}
+
+static struct rpcrdma_region *find_piece(struct rpcrdma_regions *all,
+					 const struct rpcrdma_lent *lent,
+					 unsigned access)
+{
+	uintptr_t at = (uintptr_t)lent->addr;
+	struct rpcrdma_region *piece;
+
+	cds_list_for_each_entry(piece, &all->cache, link) {
+		uintptr_t start = (uintptr_t)piece->addr;
+
+		if (piece->access == access && at >= start &&
+		    at - start <= piece->len &&
+		    lent->len <= piece->len - (at - start))
+			return piece;
+	}
+	return NULL;
+}
+
+/* Makes room for a new piece; false: there is none. */
+static bool evict_for(struct rpcrdma_regions *all, size_t len)
+{
+	struct rpcrdma_region *piece;
+
+	if (len > all->max_bytes)
+		return false;
+	while (all->pieces >= all->max_pieces ||
+	       all->bytes > all->max_bytes - len) {
+		piece = oldest_idle(all);
+		if (!piece)
+			return false;
+		uncache(all, piece);
+	}
+	return true;
+}
+
+static int cache_piece(struct rpcrdma_regions *all,
+		     const struct rpcrdma_lent *lent, unsigned access,
+		     struct rpcrdma_region **out)
+{
+	struct rpcrdma_region *piece = calloc(1, sizeof(*piece));
+	int err;
+
+	if (!piece)
+		return -ENOMEM;
+	piece->addr = lent->addr;
+	piece->len = lent->len;
+	piece->access = access;
+	piece->cached = true;
+	piece->all = all;
+	err = register_for(all, lent->addr, lent->len, access, &piece->mr);
+	if (err < 0) {
+		free(piece);
+		return err;
+	}
+	cds_list_add(&piece->link, &all->cache);
+	all->bytes += piece->len;
+	all->pieces++;
+	*out = piece;
+	return 0;
+}
+
+void rpcrdma_regions_forget(struct rpcrdma_regions *all, const void *addr,
+			    size_t len)
+{
+	struct rpcrdma_region *piece, *next;
+
+	cds_list_for_each_entry_safe(piece, next, &all->cache, link)
+		if (rpcrdma_overlaps(piece->addr, piece->len, addr, len))
+			uncache(all, piece);
+}
+
+/* ---- the callers' regions */
+
+int rpcrdma_region_register(struct rpcrdma_regions *all,
+			    struct rpcrdma_region *region)
+{
+	int err;
+
+	if (region->mr || !pays(all))
+		return 0;
+	err = register_for(all, region->addr, region->len, region->access,
+			   &region->mr);
+	region->all = all;
+	if (err == 0)
+		cds_list_add(&region->link, &all->named);
+	return err;
+}
+
+int rpcrdma_region_deregister(struct rpcrdma_region *region)
+{
+	return region->mr ? end_registration(region) : 0;
+}
+
+/* ---- segments */
+
+static void lend_of(struct rpcrdma_region *region, struct rpcrdma_lent *out)
+{
+	region->uses++;
+	out->region = region;
+	out->mr = region->mr;
+}
+
+/* Sets out->region, or leaves it NULL: the segment gets an mr of its own. */
+static int lend_cached(struct rpcrdma_regions *all, unsigned access,
+		       struct rpcrdma_lent *out)
+{
+	struct rpcrdma_region *piece = find_piece(all, out, access);
+	int err;
+
+	if (piece) {
+		all->reused++;
+		cds_list_move(&piece->link, &all->cache);
+	} else if (evict_for(all, out->len)) {
+		err = cache_piece(all, out, access, &piece);
+		if (err < 0)
+			return err;
+	} else {
+		return 0;
+	}
+	lend_of(piece, out);
+	return 0;
+}
+
+int rpcrdma_regions_lend(struct rpcrdma_regions *all,
+			 struct rpcrdma_region *region, unsigned access,
+			 struct rpcrdma_lent *out)
+{
+	int err = 0;
+
+	out->region = NULL;
+	if (pays(all) && region) {
+		all->reused += region->mr != NULL;
+		/* Else there may still be room for the segment. */
+		if (rpcrdma_region_register(all, region) == 0)
+			lend_of(region, out);
+	} else if (pays(all) && !out->once) {
+		err = lend_cached(all, access, out);
+	}
+	if (err < 0 || out->region)
+		return err;
+	return register_for(all, out->addr, out->len, access, &out->mr);
+}
+
+int rpcrdma_regions_take_back(struct rpcrdma_regions *all,
+			      struct rpcrdma_lent *lent)
+{
+	struct rpcrdma_region *region = lent->region;
+
+	if (!region)
+		return fabric_mr_destroy(lent->mr);
+	if (--region->uses == 0 && region->forgotten)
+		return end_registration(region);
+	return 0;
+}

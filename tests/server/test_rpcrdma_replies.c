@@ -317,3 +317,95 @@ TEST(a_grant_of_no_credits_is_taken_for_one)
 	}
 	close_all();
 }
+
+/* ---- a device that ends no registration, on the loop fabric */
+
+static const struct fabric_ops *real;
+static struct fabric_ops stuck;
+static struct fabric_conn *stuck_conn;		/* the requester's */
+static unsigned nstuck, ncloses, nposted;	/* the loop's */
+
+static int mr_stuck(struct fabric_mr *m)
+{
+	nstuck++;
+	real->mr_destroy(m);
+	return -EBUSY;
+}
+
+/* It takes its time. */
+static void close_later(struct fabric_conn *c)
+{
+	ncloses++;
+}
+
+static int count_recv(struct fabric_conn *c, struct fabric_recv *chain)
+{
+	nposted++;
+	return real->post_recv(c, chain);
+}
+
+static void make_stuck(void *arg)
+{
+	struct rpcrdma_requester_info info;
+
+	rpcrdma_requester_info(requester, &info);
+	stuck_conn = container_of(info.conn, struct fabric_conn, info);
+	real = stuck_conn->ops;
+	stuck = *real;
+	stuck.mr_destroy = mr_stuck;
+	stuck.close = close_later;
+	stuck.post_recv = count_recv;
+	stuck_conn->ops = stuck_conn->dev->ops = &stuck;
+}
+
+static void make_well(void *arg)
+{
+	stuck_conn->ops = stuck_conn->dev->ops = real;
+	ck_assert_uint_eq(nstuck, 1);
+	ck_assert_uint_eq(ncloses, 1);
+	/* The Receive of the first answer has what done() will see. */
+	ck_assert_uint_eq(nposted, 1);
+	fabric_close(stuck_conn);
+}
+
+/* RFC 8166 section 4.5.4: the responder can reach the call's memory until the
+ * connection is gone, so the call's end waits for that. */
+TEST(a_registration_that_can_not_be_ended_ends_the_connection_first)
+{
+	static uint8_t sink[1000];
+	struct exchange x, other, late;
+	int value;
+
+	open_all();
+	begin_exchange(&other, 6);
+	await_calls(1);
+	answer(6, CALLS);
+	end_exchange(&other, 6);
+	exchange_init(&x, 7, 0, 0);
+	x.request.nwrites = 1;
+	x.request.write[0] = rpcrdma_memory_at(sink, sizeof(sink));
+	exchange_start(requester, &x);
+	begin_exchange(&other, 8);
+	await_calls(3);
+	loop_call(loop, make_stuck, NULL);
+	/* A second answer is none. */
+	put_reply(0, 7, CALLS);
+	put_reply(1, 7, CALLS);
+	send_all(2);
+	ck_assert_uint_eq(requester_info().in_flight, 2);
+	ck_assert_uint_eq(requester_info().discarded, 1);
+	sem_getvalue(&x.done, &value);
+	ck_assert_int_eq(value, 0);
+	/* No more calls go out. */
+	begin_exchange(&late, 9);
+	ck_assert_uint_eq(requester_info().in_flight, 2);
+	loop_call(loop, make_well, NULL);
+	/* It was answered, and the other was not. */
+	end_exchange(&x, 7);
+	ck_assert_int_eq(exchange_wait(&other), -ENOTCONN);
+	ck_assert_int_eq(exchange_wait(&late), -ENOTCONN);
+	exchange_fini(&other);
+	exchange_fini(&late);
+	close_all();
+}
+

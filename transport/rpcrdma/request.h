@@ -36,6 +36,7 @@ struct request_slot {
 	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
 	struct request_chunk	  write[RPCRDMA_REQUEST_WRITES];
 	struct request_chunk	  reply;
+	bool			  over;		/* done, but for its memory */
 	struct rpcrdma_fetch	 *fetch;	/* NULL: replies are not read */
 };
 

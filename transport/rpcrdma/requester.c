@@ -45,12 +45,6 @@ struct rpcrdma_requester {
 	struct cds_list_head queue;		/* requests not sent */
 };
 
-static void requester_finish(struct rpcrdma_request *q, int status)
-{
-	q->status = status;
-	q->done(q);
-}
-
 static struct rpcrdma_request *next_queued(struct rpcrdma_requester *r)
 {
 	struct rpcrdma_request *q = NULL;
@@ -92,12 +86,19 @@ static int requester_post(struct rpcrdma_requester *r,
 	return err;
 }
 
-/* The request is over, and its result is filled in. */
+/* The request is over, and its result is filled in; but the connection ends
+ * first if its memory can still be reached (RFC 8166 section 4.5.4). */
 static void requester_end(struct request_slot *slot)
 {
 	struct rpcrdma_request *q = slot->request;
 
-	request_take_back(slot, &slot->r->regions);
+	slot->over = request_take_back(slot, &slot->r->regions) < 0 &&
+		     !slot->r->down;
+	if (slot->over) {
+		slot->r->up = false;	/* no more calls go out */
+		fabric_close(slot->r->fc);
+		return;			/* requester_closed() ends it */
+	}
 	slot->request = NULL;
 	slot->r->info.in_flight--;
 	q->done(q);
@@ -139,8 +140,10 @@ static void requester_advance(struct rpcrdma_requester *r)
 	struct rpcrdma_request *q;
 	struct request_slot *slot;
 
-	while (r->down && (q = next_queued(r)))
-		requester_finish(q, -ENOTCONN);
+	while (r->down && (q = next_queued(r))) {
+		q->status = -ENOTCONN;
+		q->done(q);
+	}
 	while (r->up && !r->down && has_credit(r) &&
 	       (slot = free_slot(r)) && (q = next_queued(r)))
 		requester_start(r, slot, q);
@@ -255,7 +258,7 @@ static void requester_reply(struct request_slot *slot,
 }
 
 /* Takes a reply, or a call of the responder; drops all else (RFC 8166 section
- * 4.5).  False: the call waits, and keeps its Receive. */
+ * 4.5).  False: the message is still needed, and keeps its Receive. */
 static bool requester_take(struct rpcrdma_requester *r,
 			   struct requester_recv *recv, uint32_t len)
 {
@@ -272,7 +275,7 @@ static bool requester_take(struct rpcrdma_requester *r,
 		return rpcrdma_answer(&r->answers, recv, &h, len);
 	}
 	slot = answered_slot(r, &h);
-	if (!slot || (slot->fetch && slot->fetch->active)) {
+	if (!slot || slot->over || (slot->fetch && slot->fetch->active)) {
 		r->info.discarded++;
 		return true;
 	}
@@ -287,7 +290,7 @@ static bool requester_take(struct rpcrdma_requester *r,
 	}
 	take_grant(r, &h);
 	requester_reply(slot, &h, recv->buf, len);
-	return true;
+	return !slot->over;
 }
 
 static void requester_recv_done(struct fabric_op *op, int status, uint32_t len)
@@ -388,7 +391,8 @@ static void requester_closed(struct fabric_conn *fc, int err)
 			rpcrdma_fetch_cancel(slot->fetch);
 		if (!slot->request)
 			continue;
-		slot->request->status = -ENOTCONN;
+		if (!slot->over)
+			slot->request->status = -ENOTCONN;
 		requester_end(slot);
 	}
 	requester_advance(r);

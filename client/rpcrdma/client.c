@@ -89,33 +89,6 @@ static void give_call(struct gannet_rpcrdma *c, struct client_call *call)
 	rpcrdma_requester_call(c->r, &call->q);
 }
 
-/*
- * On the wire positions count what sources carry, padded (RFC 8166 section
- * 3.4.5); the caller's are those of its own message.
- */
-static void make_request(struct client_call *call)
-{
-	const struct gannet_rpcrdma_call *u = call->user;
-	struct rpcrdma_request *q = &call->q;
-	uint32_t carried = 0;
-
-	q->call = u->msg;
-	q->call_len = u->msg_len;
-	q->nreads = u->nsources;
-	for (unsigned i = 0; i < u->nsources; i++) {
-		q->read[i].position = u->source[i].position + carried;
-		q->read[i].mem.addr = u->source[i].mem.addr;
-		q->read[i].mem.len = u->source[i].mem.len;
-		carried += u->source[i].mem.len + xdr_pad(u->source[i].mem.len);
-	}
-	q->nwrites = u->nsinks;
-	for (unsigned i = 0; i < u->nsinks; i++)
-		q->write[i] = rpcrdma_memory_at(u->sink[i].addr,
-						u->sink[i].len);
-	q->reply = rpcrdma_memory_at(u->reply_mem.addr, u->reply_mem.len);
-	q->done = request_done;
-}
-
 int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *user)
 {
@@ -134,8 +107,13 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 		return -ENOMEM;
 	call->c = c;
 	call->user = user;
+	call->q.done = request_done;
+	err = client_take_call(call);
+	if (err < 0) {
+		free(call);
+		return err;
+	}
 	user->sends = 0;
-	make_request(call);
 	mutex_lock(&c->lock);
 	if (c->closing || c->state == CLIENT_DEAD) {
 		err = -ENOTCONN;

@@ -77,6 +77,8 @@ struct gannet_rpcrdma {
  * or -E2BIG: it has something that we don't know.
  */
 int client_check_size(const void *s, size_t size, size_t first, size_t known);
+/* Fills in call->q from call->user.  0, -EINVAL or -EMSGSIZE. */
+int client_take_call(struct client_call *call);
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);
 /* On the loop: fails those that wait, for ever. */

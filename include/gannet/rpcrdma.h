@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #pragma GCC visibility push(default)
 
@@ -105,11 +106,21 @@ struct gannet_rpcrdma_options {
 	unsigned back_credits;	/* such calls at a time: 16 */
 };
 
+/*
+ * Memory of a call: @len bytes at @addr; or if @niov is not 0, the pieces of
+ * @iov, in their order, and @addr and @len are not looked at.  The responder
+ * sees a piece as one segment, or more with segment_size.  @iov is lent until
+ * done(), as the memory is.
+ */
 struct gannet_rpcrdma_memory {
 	void	*addr;
 	uint32_t len;
+	unsigned niov;
+	const struct iovec *iov;
 };
 
+/* Segments of all chunks of a call, at most. */
+#define GANNET_RPCRDMA_SEGMENTS	64
 #define GANNET_RPCRDMA_SOURCES	4
 #define GANNET_RPCRDMA_SINKS	4
 
@@ -138,9 +149,9 @@ struct gannet_rpcrdma_call {
 	unsigned	 nsinks;
 	struct gannet_rpcrdma_memory sink[GANNET_RPCRDMA_SINKS];
 
-	/* Where it puts a reply too long for a Send: a Reply chunk.  May be
-	 * none.  With READ_READ the library reads such a reply to there, if
-	 * the call has no sinks. */
+	/* Where it puts a reply too long for a Send: a Reply chunk, in one
+	 * piece.  May be none.  With READ_READ the library reads such a reply
+	 * to there, if the call has no sinks. */
 	struct gannet_rpcrdma_memory reply_mem;
 
 	/* The library's last word about it: it may be freed in there. */

@@ -41,6 +41,7 @@ static void finish_client_call(struct client_call *call, int status)
 	for (unsigned i = 0; i < user->nsinks; i++)
 		user->written[i] = call->q.written[i];
 	free(call);
+	client_count_calls(user, -1);
 	user->done(user);
 }
 
@@ -114,6 +115,7 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 		return err;
 	}
 	user->sends = 0;
+	client_count_calls(user, 1);
 	mutex_lock(&c->lock);
 	if (c->closing || c->state == CLIENT_DEAD) {
 		err = -ENOTCONN;
@@ -124,8 +126,10 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 		pthread_cond_broadcast(&c->wake);
 	}
 	mutex_unlock(&c->lock);
-	if (err < 0)
+	if (err < 0) {
+		client_count_calls(user, -1);
 		free(call);
+	}
 	return err;
 }
 
@@ -175,6 +179,10 @@ static void fill_defaults(struct gannet_rpcrdma_options *o)
 		o->resends = 10;
 	if (o->back_credits == 0)
 		o->back_credits = 16;
+	if (o->cache_pieces == 0)
+		o->cache_pieces = 1024;
+	if (o->cache_bytes == 0)
+		o->cache_bytes = 256u << 20;
 }
 
 static int take_options(struct gannet_rpcrdma_options *to,
@@ -190,7 +198,9 @@ static int take_options(struct gannet_rpcrdma_options *to,
 		memcpy(to, from, MIN(from->size, sizeof(*to)));
 	}
 	fill_defaults(to);
-	return 0;
+	if (to->registration > GANNET_RPCRDMA_CACHE)
+		err = -EINVAL;
+	return err;
 }
 
 static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr)
@@ -205,6 +215,7 @@ static void init_client(struct gannet_rpcrdma *c, const struct sockaddr *addr)
 	atomic_init(&c->xid, first);
 	CDS_INIT_LIST_HEAD(&c->waiting);
 	CDS_INIT_LIST_HEAD(&c->given);
+	CDS_INIT_LIST_HEAD(&c->regions);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
 }
@@ -217,6 +228,7 @@ static void fini(struct gannet_rpcrdma *c)
 	}
 	if (c->fabric_destroy)
 		c->fabric_destroy(&c->fabric);
+	client_free_regions(c);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

@@ -15,7 +15,7 @@
 /* The sizes of the first versions of the caller's structs. */
 #define SIZE_UP_TO(type, last) \
 	(offsetof(struct type, last) + sizeof(((struct type *)0)->last))
-#define OPTIONS_FIRST	SIZE_UP_TO(gannet_rpcrdma_options, back_credits)
+#define OPTIONS_FIRST	SIZE_UP_TO(gannet_rpcrdma_options, cache_bytes)
 #define CALL_FIRST	SIZE_UP_TO(gannet_rpcrdma_call, sends)
 
 /* As gannet_rpcrdma_connect(), on a fabric that is borrowed until the client
@@ -39,6 +39,14 @@ struct client_call {
 	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
 	struct gannet_rpcrdma_call *user;	/* borrowed until its done() */
 	struct cds_list_head	    link;	/* in waiting or given */
+};
+
+struct gannet_rpcrdma_region {
+	struct rpcrdma_region	region;
+	struct gannet_rpcrdma	*c;	/* borrowed: outlives it */
+	unsigned		use;
+	atomic_uint		calls;	/* chunks of calls in progress */
+	struct cds_list_head	link;
 };
 
 struct gannet_rpcrdma {
@@ -66,9 +74,12 @@ struct gannet_rpcrdma {
 	unsigned		 failures;	/* in a row */
 	struct cds_list_head	 waiting;
 	struct cds_list_head	 given;		/* in the order of sending */
+	struct cds_list_head	 regions;
 	struct gannet_rpcrdma_info info;
 	uint64_t		 gone_invalidated; /* with requesters */
 	uint64_t		 gone_discarded;
+	uint64_t		 gone_registered;
+	uint64_t		 gone_reused;
 };
 
 /*
@@ -79,6 +90,11 @@ struct gannet_rpcrdma {
 int client_check_size(const void *s, size_t size, size_t first, size_t known);
 /* Fills in call->q from call->user.  0, -EINVAL or -EMSGSIZE. */
 int client_take_call(struct client_call *call);
+/* Counts the uses of regions. */
+void client_count_calls(const struct gannet_rpcrdma_call *u, int calls);
+/* At the end, when no region is registered. */
+void client_free_regions(struct gannet_rpcrdma *c);
+
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);
 /* On the loop: fails those that wait, for ever. */

@@ -115,6 +115,8 @@ static void learn(struct gannet_rpcrdma *c, struct rpcrdma_requester *r)
 	to->in_flight = from.in_flight;
 	to->invalidated = c->gone_invalidated + from.invalidated;
 	to->discarded = c->gone_discarded + from.discarded;
+	to->registered = c->gone_registered + from.registered;
+	to->reused = c->gone_reused + from.reused;
 }
 
 void client_learn(void *arg)
@@ -135,6 +137,8 @@ static void drop_requester(struct gannet_rpcrdma *c,
 		on_loop(c, client_learn);
 		c->gone_invalidated = c->info.invalidated;
 		c->gone_discarded = c->info.discarded;
+		c->gone_registered = c->info.registered;
+		c->gone_reused = c->info.reused;
 	}
 	c->r = NULL;
 	if (c->state == CLIENT_UP)
@@ -169,6 +173,10 @@ static int attempt(struct gannet_rpcrdma *c)
 		.config_xid = config_xid(c),
 		.read_read = c->options.flags & GANNET_RPCRDMA_READ_READ,
 		.back_credits = c->options.back_credits,
+		.cache_bytes = c->options.registration ==
+			       GANNET_RPCRDMA_CACHE ?
+			       c->options.cache_bytes : 0,
+		.cache_pieces = c->options.cache_pieces,
 		.answer = c->options.answer ? answer_call_back : NULL,
 		.connected = is_connected, .closed = is_closed, .arg = c,
 	};

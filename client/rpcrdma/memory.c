@@ -27,8 +27,19 @@ int client_check_size(const void *s, size_t size, size_t first, size_t known)
 
 /* ---- what a call names */
 
-static int take_memory(struct rpcrdma_memory *to,
-		       const struct gannet_rpcrdma_memory *from)
+static bool in_region(const struct gannet_rpcrdma_region *region,
+		      const struct iovec *piece)
+{
+	uintptr_t at = (uintptr_t)piece->iov_base;
+	uintptr_t start = (uintptr_t)region->region.addr;
+
+	return at >= start && at - start <= region->region.len &&
+	       piece->iov_len <= region->region.len - (at - start);
+}
+
+static int take_memory(const struct gannet_rpcrdma *c,
+		       struct rpcrdma_memory *to,
+		       const struct gannet_rpcrdma_memory *from, unsigned use)
 {
 	const struct iovec one = { from->addr, from->len };
 	const struct iovec *iov = from->niov ? from->iov : &one;
@@ -37,8 +48,12 @@ static int take_memory(struct rpcrdma_memory *to,
 
 	if (n > GANNET_RPCRDMA_SEGMENTS)
 		return -EMSGSIZE;
+	if (from->region &&
+	    (from->region->c != c || !(from->region->use & use)))
+		return -EINVAL;
 	for (unsigned i = 0; i < n; i++) {
-		if (iov[i].iov_len > UINT32_MAX)
+		if (iov[i].iov_len > UINT32_MAX ||
+		    (from->region && !in_region(from->region, &iov[i])))
 			return -EINVAL;
 		len += iov[i].iov_len;
 	}
@@ -47,6 +62,7 @@ static int take_memory(struct rpcrdma_memory *to,
 	*to = (struct rpcrdma_memory){
 		.addr = from->addr, .len = (uint32_t)len,
 		.niov = from->niov, .iov = from->iov,
+		.region = from->region ? &from->region->region : NULL,
 	};
 	return 0;
 }
@@ -64,7 +80,8 @@ static int take_sources(struct client_call *call)
 
 	q->nreads = u->nsources;
 	for (unsigned i = 0; i < u->nsources; i++) {
-		err = take_memory(&q->read[i].mem, &u->source[i].mem);
+		err = take_memory(call->c, &q->read[i].mem,
+				  &u->source[i].mem, GANNET_RPCRDMA_SOURCE);
 		if (err < 0)
 			return err;
 		at = u->source[i].position + carried;
@@ -88,11 +105,176 @@ int client_take_call(struct client_call *call)
 	err = take_sources(call);
 	q->nwrites = u->nsinks;
 	for (unsigned i = 0; i < u->nsinks && err == 0; i++)
-		err = take_memory(&q->write[i], &u->sink[i]);
+		err = take_memory(call->c, &q->write[i], &u->sink[i],
+				  GANNET_RPCRDMA_SINK);
 	if (err == 0 && u->reply_mem.niov > 0)
 		err = -EINVAL;
 	if (err == 0)
-		err = take_memory(&q->reply, &u->reply_mem);
+		err = take_memory(call->c, &q->reply, &u->reply_mem,
+				  GANNET_RPCRDMA_SINK);
 	return err;
 }
 
+static void count_call(struct gannet_rpcrdma_region *region, int calls)
+{
+	if (region)
+		atomic_fetch_add(&region->calls, (unsigned)calls);
+}
+
+void client_count_calls(const struct gannet_rpcrdma_call *u, int calls)
+{
+	for (unsigned i = 0; i < u->nsources; i++)
+		count_call(u->source[i].mem.region, calls);
+	for (unsigned i = 0; i < u->nsinks; i++)
+		count_call(u->sink[i].region, calls);
+	count_call(u->reply_mem.region, calls);
+}
+
+/* ---- regions and the cache, on the loop */
+
+struct job {
+	struct gannet_rpcrdma *c;
+	struct gannet_rpcrdma_region *region;
+	const void *addr;
+	size_t	    len;
+	int	    err;
+};
+
+/* Those of the connection there is, or NULL.  With the lock. */
+static struct rpcrdma_regions *regions_of(struct gannet_rpcrdma *c)
+{
+	return c->r ? rpcrdma_requester_regions(c->r) : NULL;
+}
+
+static void begin_region(void *arg)
+{
+	struct job *job = arg;
+	struct rpcrdma_regions *all;
+
+	mutex_lock(&job->c->lock);
+	all = regions_of(job->c);
+	/* Else it is registered with its first use. */
+	if (all)
+		job->err = rpcrdma_region_register(all, &job->region->region);
+	if (job->err == 0)
+		cds_list_add(&job->region->link, &job->c->regions);
+	mutex_unlock(&job->c->lock);
+}
+
+static void end_region(void *arg)
+{
+	struct job *job = arg;
+
+	mutex_lock(&job->c->lock);
+	if (atomic_load(&job->region->calls) > 0) {
+		job->err = -EBUSY;
+	} else {
+		if (rpcrdma_region_deregister(&job->region->region) < 0)
+			job->err = -EIO;
+		cds_list_del(&job->region->link);
+	}
+	mutex_unlock(&job->c->lock);
+}
+
+static bool touches(const struct rpcrdma_memory *mem, const struct job *job)
+{
+	const struct iovec one = { mem->addr, mem->len };
+	const struct iovec *iov = mem->niov ? mem->iov : &one;
+	unsigned n = mem->niov ? mem->niov : 1;
+
+	for (unsigned i = 0; i < n; i++)
+		if (rpcrdma_overlaps(iov[i].iov_base, iov[i].iov_len,
+				     job->addr, job->len))
+			return true;
+	return false;
+}
+
+/* A call that is still to be sent, perhaps again, caches nothing of the
+ * range. */
+static void forget_in(struct cds_list_head *calls, const struct job *job)
+{
+	struct client_call *call;
+
+	cds_list_for_each_entry(call, calls, link) {
+		struct rpcrdma_request *q = &call->q;
+
+		q->uncached |= touches(&q->reply, job);
+		for (unsigned i = 0; i < q->nreads; i++)
+			q->uncached |= touches(&q->read[i].mem, job);
+		for (unsigned i = 0; i < q->nwrites; i++)
+			q->uncached |= touches(&q->write[i], job);
+	}
+}
+
+static void forget_range(void *arg)
+{
+	struct job *job = arg;
+	struct rpcrdma_regions *all;
+
+	mutex_lock(&job->c->lock);
+	forget_in(&job->c->given, job);
+	forget_in(&job->c->waiting, job);
+	all = regions_of(job->c);
+	if (all)
+		rpcrdma_regions_forget(all, job->addr, job->len);
+	mutex_unlock(&job->c->lock);
+}
+
+int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
+			    unsigned use, struct gannet_rpcrdma_region **out)
+{
+	const unsigned all = GANNET_RPCRDMA_SOURCE | GANNET_RPCRDMA_SINK;
+	struct gannet_rpcrdma_region *region;
+	struct job job = { .c = c };
+
+	if (len == 0 || len > UINTPTR_MAX - (uintptr_t)addr || use == 0 ||
+	    (use & ~all))
+		return -EINVAL;
+	region = calloc(1, sizeof(*region));
+	if (!region)
+		return -ENOMEM;
+	region->c = c;
+	region->use = use;
+	region->region.addr = addr;
+	region->region.len = len;
+	if (use & GANNET_RPCRDMA_SOURCE)
+		region->region.access |= FABRIC_REMOTE_READ;
+	if (use & GANNET_RPCRDMA_SINK)
+		region->region.access |= FABRIC_REMOTE_WRITE;
+	job.region = region;
+	loop_call(c->loop, begin_region, &job);
+	if (job.err < 0)
+		free(region);
+	else
+		*out = region;
+	return job.err;
+}
+
+int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
+			      struct gannet_rpcrdma_region *region)
+{
+	struct job job = { .c = c, .region = region };
+
+	if (region->c != c)
+		return -EINVAL;
+	loop_call(c->loop, end_region, &job);
+	if (job.err != -EBUSY)
+		free(region);
+	return job.err;
+}
+
+void gannet_rpcrdma_forget(struct gannet_rpcrdma *c, const void *addr,
+			   size_t len)
+{
+	struct job job = { .c = c, .addr = addr, .len = len };
+
+	loop_call(c->loop, forget_range, &job);
+}
+
+void client_free_regions(struct gannet_rpcrdma *c)
+{
+	struct gannet_rpcrdma_region *region, *next;
+
+	cds_list_for_each_entry_safe(region, next, &c->regions, link)
+		free(region);
+}

@@ -74,6 +74,25 @@ enum {
 	GANNET_RPCRDMA_READ_READ = 32,
 };
 
+/*
+ * How memory of calls is registered that names no region, on a device that pins
+ * memory.  (iWARP without a device does not, and has no use for this: there,
+ * a registration costs little, and each call makes its own.)
+ */
+enum gannet_rpcrdma_registration {
+	/* For each call, which ends it: when done() is called the responder
+	 * can't reach the memory. */
+	GANNET_RPCRDMA_EACH_CALL = 0,
+	/*
+	 * Registrations are kept and used again by calls with the same memory
+	 * or a part of it.  The responder can reach that memory until the
+	 * connection ends or gannet_rpcrdma_forget() was called: for responders
+	 * that are trusted (RFC 8166 section 8.1.2).  The library can't see
+	 * that memory was unmapped: see gannet_rpcrdma_forget().
+	 */
+	GANNET_RPCRDMA_CACHE = 1,
+};
+
 /* Zero is the default, everywhere. */
 struct gannet_rpcrdma_options {
 	size_t	 size;		/* of this struct */
@@ -104,7 +123,12 @@ struct gannet_rpcrdma_options {
 	uint32_t (*answer)(void *arg, const void *call, uint32_t len,
 			   void *reply, uint32_t room);
 	unsigned back_credits;	/* such calls at a time: 16 */
+	unsigned registration;	/* GANNET_RPCRDMA_EACH_CALL */
+	unsigned cache_pieces;	/* registrations in the cache: 1024, */
+	size_t	 cache_bytes;	/* and of how much memory: 256 MiB */
 };
+
+struct gannet_rpcrdma_region;
 
 /*
  * Memory of a call: @len bytes at @addr; or if @niov is not 0, the pieces of
@@ -117,6 +141,9 @@ struct gannet_rpcrdma_memory {
 	uint32_t len;
 	unsigned niov;
 	const struct iovec *iov;
+	/* The memory lies in this region (gannet_rpcrdma_register()); NULL: it
+	 * is registered as the options say. */
+	struct gannet_rpcrdma_region *region;
 };
 
 /* Segments of all chunks of a call, at most. */
@@ -126,8 +153,9 @@ struct gannet_rpcrdma_memory {
 
 /*
  * One call.  It and all memory that it names are lent to the library until
- * done().  Memory of sources, sinks and the reply is registered for this
- * call, and out of the responder's reach when done() is called.
+ * done().  By the handles of this call the responder can't reach the memory any
+ * more when done() is called, unless a longer registration was asked for: see
+ * gannet_rpcrdma_registration and gannet_rpcrdma_register().
  */
 struct gannet_rpcrdma_call {
 	size_t		 size;	/* of this struct */
@@ -188,10 +216,51 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
  * does not take a call for one of an earlier client (RFC 5531 section 9). */
 uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 
-/* Starts a call.  0, and its done() follows, never from in here; or -errno
- * and it does not: -EINVAL, -ENOMEM, -ENOTCONN. */
+/*
+ * Starts a call.  0, and its done() follows, never from in here; or -errno and
+ * it does not: -EINVAL, also if memory is longer than 4 GiB, or not in its
+ * region, or the region is not for such use; -E2BIG, as above; -EMSGSIZE, more
+ * pieces than GANNET_RPCRDMA_SEGMENTS; -ENOMEM; -ENOTCONN.
+ */
 int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *call);
+
+/* The use of a region's memory. */
+enum {
+	GANNET_RPCRDMA_SOURCE = 1,	/* sources: the responder reads it */
+	GANNET_RPCRDMA_SINK = 2,	/* sinks and reply_mem: it writes */
+};
+
+/*
+ * Registers @len bytes at @addr for calls that name the region, so that they
+ * need not (RFC 5666 section 7).  @use: what for, one or both.  On a device
+ * that pins memory the responder can reach it, for this use, until it is
+ * deregistered: RFC 8166 section 8.1.2 asks for care.  Elsewhere each call
+ * still has handles of its own, and the region is only a bound.  A new
+ * connection has a new registration.  0 or -errno: -EINVAL; -ENOMEM, for
+ * instance the limit of locked memory.
+ */
+int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
+			    unsigned use, struct gannet_rpcrdma_region **out);
+
+/*
+ * Ends the registration and frees @region; the memory is the caller's again. 0;
+ * -EBUSY, a call that names it is not done, or -EINVAL, it is another client's,
+ * and nothing happens; or -EIO, the device did not end it, so the connection
+ * ends.  gannet_rpcrdma_close() does this for the regions that are left.
+ */
+int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
+			      struct gannet_rpcrdma_region *region);
+
+/*
+ * Drops registrations of this memory from the cache; those that calls in
+ * progress use, when these are done; it says nothing of calls that are started
+ * later.  Call it before the memory is unmapped, or given back by free() to the
+ * system: another mapping at the same address would else be read from and
+ * written to where the old one was.
+ */
+void gannet_rpcrdma_forget(struct gannet_rpcrdma *c, const void *addr,
+			   size_t len);
 
 /* The caller sets its size; the rest is filled in. */
 struct gannet_rpcrdma_info {
@@ -215,6 +284,8 @@ struct gannet_rpcrdma_info {
 	uint64_t resends;
 	uint64_t invalidated;		/* handles, by the responder */
 	uint64_t discarded;		/* messages that answered nothing */
+	uint64_t registered;		/* registrations of calls' memory, */
+	uint64_t reused;		/* and segments that needed none */
 };
 
 void gannet_rpcrdma_info(struct gannet_rpcrdma *c,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The client library's ways with memory: pieces; and structs of other
- * versions.
+ * The client library's ways with memory: pieces, regions, the cache; and
+ * structs of other versions.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,6 +36,14 @@ static void close_all(void)
 	gannet_rpcrdma_close(c);
 	rig_release(&rig);
 	rig_close(&rig);
+}
+
+static struct gannet_rpcrdma_info info(void)
+{
+	struct gannet_rpcrdma_info i = { .size = sizeof(i) };
+
+	gannet_rpcrdma_info(c, &i);
+	return i;
 }
 
 static struct gannet_rpcrdma_memory at(uint8_t *addr, uint32_t len)
@@ -144,6 +152,340 @@ TEST(memory_that_can_not_be_lent_is_refused)
 	close_all();
 }
 
+TEST_LOOP(a_region_is_registered_once, 0, 2)
+{
+	struct gannet_rpcrdma_region *region;
+	struct gannet_rpcrdma_memory mem = at(memory + 100, 5000);
+	uint32_t sum = 0;
+
+	rig_on_loop();
+	open_with(_i, NULL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, ROOM,
+			GANNET_RPCRDMA_SOURCE | GANNET_RPCRDMA_SINK, &region),
+			 0);
+	mem.region = region;
+	for (uint32_t i = 0; i < 5000; i++)
+		sum += pattern(i);
+	for (int i = 0; i < 5; i++) {
+		ck_assert_uint_eq(read_to(mem, 5000), 5000);
+		ck_assert_uint_eq(sum_of(mem, 5000), sum);
+	}
+	/* Where it costs nothing, each call has its own. */
+	ck_assert_uint_eq(info().registered, _i ? 1 : 10);
+	ck_assert_uint_eq(info().reused, _i ? 10 : 0);
+	loop_fabric_break(&rig.fabric);
+	/* A new connection has a new registration. */
+	ck_assert_uint_eq(sum_of(mem, 5000), sum);
+	ck_assert_uint_eq(info().registered, _i ? 2 : 11);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), 0);
+	close_all();
+}
+
+TEST(a_region_bounds_the_calls_that_name_it)
+{
+	struct gannet_rpcrdma_region *sink, *source;
+	struct gannet_rpcrdma_memory mem;
+
+	open_with(false, NULL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory + 100, 1000,
+				GANNET_RPCRDMA_SINK, &sink), 0);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory + 100, 1000,
+				GANNET_RPCRDMA_SOURCE, &source), 0);
+	mem = at(memory + 100, 1000);
+	mem.region = sink;
+	ck_assert_uint_eq(read_to(mem, 1000), 1000);
+	mem.region = source;
+	ck_assert_int_eq(start_error(mem), -EINVAL);
+	mem = at(memory + 101, 1000);
+	mem.region = sink;
+	ck_assert_int_eq(start_error(mem), -EINVAL);
+	mem = at(memory + 99, 2);
+	mem.region = sink;
+	ck_assert_int_eq(start_error(mem), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, sink), 0);
+	/* The other is left to the close. */
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 0,
+				GANNET_RPCRDMA_SINK, &sink), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, SIZE_MAX,
+				GANNET_RPCRDMA_SINK, &sink), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 1, 0, &sink),
+			 -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 1, 4, &sink),
+			 -EINVAL);
+	close_all();
+}
+
+TEST(a_region_is_of_one_client)
+{
+	const struct gannet_rpcrdma_options co = { .size = sizeof(co) };
+	struct gannet_rpcrdma_memory mem = at(memory, 1000);
+	struct gannet_rpcrdma *other;
+
+	open_with(false, NULL);
+	ck_assert_int_eq(client_connect(&rig.fabric,
+			(struct sockaddr *)&rig.listener->local, &co, &other),
+			 0);
+	ck_assert_int_eq(gannet_rpcrdma_register(other, memory, 1000,
+				GANNET_RPCRDMA_SINK, &mem.region), 0);
+	ck_assert_int_eq(start_error(mem), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, mem.region), -EINVAL);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(other, mem.region), 0);
+	gannet_rpcrdma_close(other);
+	close_all();
+}
+
+static bool held(void *arg)
+{
+	return rig_held(&rig) > 0;
+}
+
+TEST(a_region_stays_while_a_call_names_it)
+{
+	struct gannet_rpcrdma_region *region;
+	struct one o;
+
+	rig_on_loop();
+	open_with(true, NULL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, ROOM,
+				GANNET_RPCRDMA_SINK, &region), 0);
+	one_init(&o, c, OP_HOLD, 0);
+	o.call.nsinks = 1;
+	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0].region = region;
+	one_start(&o, c);
+	wait_until(held, NULL);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), -EBUSY);
+	rig_release(&rig);
+	ck_assert_int_eq(one_wait(&o), 0);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), 0);
+	close_all();
+}
+
+TEST(the_cache_keeps_what_was_used_last)
+{
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_CACHE, .cache_pieces = 2,
+		.cache_bytes = 2 * ROOM,
+	};
+
+	rig_on_loop();
+	open_with(true, &co);
+	read_to(at(memory, ROOM), 100);
+	read_to(at(memory, ROOM), 100);
+	/* A part of a piece is no other piece. */
+	read_to(at(memory + 50, ROOM - 50), 100);
+	ck_assert_uint_eq(info().registered, 1);
+	ck_assert_uint_eq(info().reused, 2);
+	/* A source is no sink. */
+	sum_of(at(memory, 4), 4);
+	ck_assert_uint_eq(info().registered, 2);
+	/* There is room for two: the first goes. */
+	read_to(at(memory + ROOM, ROOM - 4), 100);
+	ck_assert_uint_eq(info().registered, 3);
+	sum_of(at(memory, 4), 4);
+	ck_assert_uint_eq(info().registered, 3);
+	read_to(at(memory, ROOM), 100);
+	ck_assert_uint_eq(info().registered, 4);
+	/* No piece is longer than the cache. */
+	read_to(at(memory, 3 * ROOM), 100);
+	read_to(at(memory, 3 * ROOM), 100);
+	ck_assert_uint_eq(info().registered, 6);
+	close_all();
+}
+
+TEST(forgotten_memory_is_registered_again)
+{
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_CACHE };
+	struct loop_fabric_counts before, after;
+	struct one o;
+
+	rig_on_loop();
+	open_with(true, &co);
+	rig_count(&rig, &before);
+	read_to(at(memory, 100), 100);
+	/* Its neighbours say nothing about it. */
+	gannet_rpcrdma_forget(c, memory + 100, 50);
+	read_to(at(memory, 100), 100);
+	ck_assert_uint_eq(info().registered, 1);
+	gannet_rpcrdma_forget(c, memory + 99, 50);
+	rig_count(&rig, &after);
+	ck_assert_uint_eq(after.mrs, before.mrs);
+	one_init(&o, c, OP_HOLD, 0);
+	o.call.nsinks = 1;
+	o.call.sink[0] = at(memory, 100);
+	one_start(&o, c);
+	wait_until(held, NULL);
+	ck_assert_uint_eq(info().registered, 2);
+	/* A call still uses it: it goes with that. */
+	gannet_rpcrdma_forget(c, memory, 1);
+	rig_count(&rig, &after);
+	ck_assert_uint_eq(after.mrs, before.mrs + 1);
+	rig_release(&rig);
+	ck_assert_int_eq(one_wait(&o), 0);
+	rig_count(&rig, &after);
+	ck_assert_uint_eq(after.mrs, before.mrs);
+	close_all();
+}
+
+TEST(forgotten_memory_of_a_call_that_waits_is_not_cached)
+{
+	const struct iovec iov[] = { { memory + ROOM, 50 }, { memory, 50 } };
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_CACHE };
+	struct loop_fabric_counts before, after;
+	struct one first, o[2];
+
+	rig_on_loop();
+	open_with(true, &co);
+	rig_count(&rig, &before);
+	/* Until it is answered there is one credit. */
+	one_init(&first, c, OP_HOLD, 0);
+	one_start(&first, c);
+	wait_until(held, NULL);
+	for (int i = 0; i < 2; i++) {
+		one_init(&o[i], c, OP_READ, 100);
+		o[i].call.nsinks = 1;
+		o[i].call.sink[0] = i ? at(memory + 50, 100) :
+			(struct gannet_rpcrdma_memory){ .niov = 2, .iov = iov };
+		one_start(&o[i], c);
+	}
+	gannet_rpcrdma_forget(c, memory + 49, 1);
+	rig_release(&rig);
+	ck_assert_int_eq(one_wait(&first), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(one_wait(&o[i]), 0);
+	rig_count(&rig, &after);
+	/* That of the second, which was not forgotten. */
+	ck_assert_uint_eq(after.mrs, before.mrs + 1);
+	close_all();
+}
+
+TEST(the_message_of_a_call_is_not_cached)
+{
+	static uint32_t message[2500];
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_CACHE };
+	struct loop_fabric_counts before, after;
+	struct one o;
+
+	rig_on_loop();
+	open_with(true, &co);
+	rig_count(&rig, &before);
+	for (unsigned i = 1; i <= 2; i++) {
+		one_init(&o, c, 99, 0);
+		memcpy(message, o.words, 12);
+		o.call.msg = message;
+		o.call.msg_len = sizeof(message);
+		one_start(&o, c);
+		ck_assert_int_eq(one_wait(&o), 0);
+		ck_assert_uint_eq(info().registered, i);
+	}
+	rig_count(&rig, &after);
+	ck_assert_uint_eq(after.mrs, before.mrs);
+	close_all();
+}
+
+/* ---- a device that locks only so much of the memory */
+
+static const struct fabric_ops *real;
+static struct fabric_ops small;
+static size_t locked, limit;			/* the loop's */
+
+static bool in_memory(const void *addr)
+{
+	uintptr_t from = (uintptr_t)memory;
+
+	return (uintptr_t)addr >= from &&
+	       (uintptr_t)addr < from + sizeof(memory);
+}
+
+static int lock_some(struct fabric_device *dev, void *addr, size_t len,
+		     unsigned access, struct fabric_mr **out)
+{
+	if (in_memory(addr) && locked + len > limit)
+		return -ENOMEM;
+	locked += in_memory(addr) ? len : 0;
+	return real->mr_create(dev, addr, len, access, out);
+}
+
+static int unlock_some(struct fabric_mr *mr)
+{
+	locked -= in_memory(mr->addr) ? mr->len : 0;
+	return real->mr_destroy(mr);
+}
+
+static struct fabric_device *device_of(struct rpcrdma_requester *r)
+{
+	struct rpcrdma_requester_info i;
+
+	rpcrdma_requester_info(r, &i);
+	return container_of(i.conn, struct fabric_conn, info)->dev;
+}
+
+static void make_small(void *arg)
+{
+	struct fabric_device *dev = device_of(c->r);
+
+	real = dev->ops;
+	small = *real;
+	small.mr_create = lock_some;
+	small.mr_destroy = unlock_some;
+	dev->ops = &small;
+	locked = 0;
+	limit = 2 * ROOM;
+}
+
+static void make_smaller(void *arg)
+{
+	limit = ROOM / 2;
+}
+
+static void make_real(void *arg)
+{
+	device_of(c->r)->ops = real;
+}
+
+TEST(the_cache_gives_way_when_no_more_memory_can_be_locked)
+{
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_CACHE };
+	struct gannet_rpcrdma_region *region;
+
+	rig_on_loop();
+	open_with(true, &co);
+	loop_call(c->loop, make_small, NULL);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(read_to(at(memory + i * ROOM, ROOM), 100),
+				  100);
+	/* Those used last have stayed. */
+	ck_assert_uint_eq(info().registered, 4);
+	read_to(at(memory + 2 * ROOM, ROOM), 100);
+	ck_assert_uint_eq(info().registered, 4);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 2 * ROOM,
+				GANNET_RPCRDMA_SINK, &region), 0);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), 0);
+	loop_call(c->loop, make_real, NULL);
+	close_all();
+}
+
+TEST(a_segment_is_registered_alone_when_its_region_can_not_be)
+{
+	struct gannet_rpcrdma_memory mem = at(memory, 100);
+
+	rig_on_loop();
+	open_with(true, NULL);
+	loop_call(c->loop, make_small, NULL);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, ROOM,
+				GANNET_RPCRDMA_SINK, &mem.region), 0);
+	loop_call(c->loop, make_smaller, NULL);
+	loop_fabric_break(&rig.fabric);
+	ck_assert_uint_eq(read_to(mem, 100), 100);
+	ck_assert_int_eq(gannet_rpcrdma_deregister(c, mem.region), 0);
+	loop_call(c->loop, make_real, NULL);
+	close_all();
+}
+
 TEST(the_structs_of_a_newer_program_are_taken_if_they_ask_for_nothing_new)
 {
 	struct {
@@ -163,10 +505,10 @@ TEST(the_structs_of_a_newer_program_are_taken_if_they_ask_for_nothing_new)
 	ck_assert(i.info.connected);
 	ck_assert_uint_eq(i.added, 0);
 	/* An older one has fewer members. */
-	i.info.size = offsetof(struct gannet_rpcrdma_info, discarded);
-	i.info.discarded = 99;
+	i.info.size = offsetof(struct gannet_rpcrdma_info, reused);
+	i.info.reused = 99;
 	gannet_rpcrdma_info(c, &i.info);
-	ck_assert_uint_eq(i.info.discarded, 99);
+	ck_assert_uint_eq(i.info.reused, 99);
 
 	one_init(&call, c, 99, 0);
 	call.call.size = CALL_FIRST - 1;

@@ -43,6 +43,7 @@ struct ring {
 	unsigned busy;
 	struct block *b;
 	uint8_t	*mem;
+	void	*kept;		/* of the session, for mem */
 	/* put: all writes since the last COMMIT were done by one server? */
 	bool	 stable;
 	bool	 have_verf;
@@ -71,6 +72,7 @@ static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
 		free(r->b);
 		return tool_complain(t->text, -ENOMEM, 0);
 	}
+	r->kept = session_keep(t->s, r->mem, (size_t)r->n * r->size, kind);
 	for (unsigned i = 0; i < r->n; i++) {
 		r->b[i].mem = r->mem + (size_t)i * r->size;
 		r->b[i].op.arg = &r->b[i];
@@ -88,6 +90,7 @@ static int launch(struct ring *r, struct block *b)
 	b->op.offset = b->at + b->have;
 	b->op.count = b->len - b->have;
 	b->op.data = b->mem + b->have;
+	b->op.kept = r->kept;
 	b->op.stable = r->stable;
 	err = session_submit(r->t->s, &b->op);
 	if (err < 0)
@@ -157,6 +160,7 @@ static void ring_fini(struct ring *r)
 	/* Operations in flight write to our memory until they end. */
 	for (; r->busy > 0; r->busy--)
 		session_wait(r->t->s);
+	session_release(r->t->s, r->kept);
 	munmap(r->mem, (size_t)r->n * r->size);
 	free(r->b);
 }

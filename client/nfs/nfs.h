@@ -79,6 +79,7 @@ struct nfsc_op {
 	uint64_t      offset;
 	uint32_t      count;		/* bytes; READDIRPLUS: maxcount */
 	void	     *data;		/* READ, READLINK to; WRITE from */
+	void	     *kept;		/* it lies there: session_keep() */
 	bool	      stable;		/* WRITE: FILE_SYNC */
 	uint64_t      cookie;		/* READDIRPLUS */
 	uint64_t      cookieverf;
@@ -144,6 +145,10 @@ struct nfsc_session_ops {
 	/* Waits for the next that is over; there is one under way. */
 	struct nfsc_op *(*wait)(struct nfsc_session *s);
 	void (*close)(struct nfsc_session *s);
+	/* Both or neither. */
+	void *(*keep)(struct nfsc_session *s, void *mem, size_t len,
+		      enum nfsc_kind kind);
+	void (*release)(struct nfsc_session *s, void *kept);
 	/* NULL: has none. */
 	void (*rdma)(struct nfsc_session *s, struct gannet_rpcrdma_info *info);
 };
@@ -174,6 +179,24 @@ static inline struct nfsc_op *session_wait(struct nfsc_session *s)
 static inline void session_close(struct nfsc_session *s)
 {
 	s->ops->close(s);
+}
+
+/*
+ * Keeps memory ready for the data of many operations of a @kind, which name it
+ * in op->kept, until session_release(), when none of them is under way.  The
+ * server may reach it all the time; so it holds nothing but that data.  NULL:
+ * the session can't, or need not.
+ */
+static inline void *session_keep(struct nfsc_session *s, void *mem, size_t len,
+				 enum nfsc_kind kind)
+{
+	return s->ops->keep ? s->ops->keep(s, mem, len, kind) : NULL;
+}
+
+static inline void session_release(struct nfsc_session *s, void *kept)
+{
+	if (kept)
+		s->ops->release(s, kept);
 }
 
 /*

@@ -82,10 +82,12 @@ static void attach(struct rdma_call *call, uint32_t msg_len, uint32_t room)
 		c->source[0].position = msg_len;
 		c->source[0].mem.addr = op->data;
 		c->source[0].mem.len = op->count;
+		c->source[0].mem.region = op->kept;
 	} else if (op->kind == NFS_OP_READ && op->count > 0) {
 		c->nsinks = 1;
 		c->sink[0].addr = op->data;
 		c->sink[0].len = op->count;
+		c->sink[0].region = op->kept;
 	}
 	if (room > 0) {
 		c->reply_mem.addr = call->reply;
@@ -145,6 +147,27 @@ static void close_rdma(struct nfsc_session *base)
 	free(s);
 }
 
+static void *keep_rdma(struct nfsc_session *base, void *mem, size_t len,
+		       enum nfsc_kind kind)
+{
+	struct session *s = container_of(base, struct session, base);
+	struct gannet_rpcrdma_region *region;
+	int err = gannet_rpcrdma_register(s->c, mem, len,
+					  kind == NFS_OP_READ ?
+					  GANNET_RPCRDMA_SINK :
+					  GANNET_RPCRDMA_SOURCE, &region);
+
+	/* Each call registers its own then. */
+	return err == 0 ? region : NULL;
+}
+
+static void release_rdma(struct nfsc_session *base, void *kept)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	gannet_rpcrdma_deregister(s->c, kept);
+}
+
 static void info(struct nfsc_session *base, struct gannet_rpcrdma_info *out)
 {
 	struct session *s = container_of(base, struct session, base);
@@ -156,6 +179,8 @@ static const struct nfsc_session_ops ops = {
 	.submit = submit_rdma,
 	.wait = wait_rdma,
 	.close = close_rdma,
+	.keep = keep_rdma,
+	.release = release_rdma,
 	.rdma = info,
 };
 

@@ -126,6 +126,7 @@ static void end_init(struct pair_end *e, struct fabric_conn *c,
 	memset(e->area, 0, AREA);
 	CHECK(fabric_mr_create(c->dev, e->area, AREA, access,
 			       &e->area_mr) == 0);
+	fabric_mr_bind(e->area_mr, c);
 	CHECK(fabric_mr_create(c->dev, e->area, AREA, FABRIC_LOCAL,
 			       &e->source_mr) == 0);
 	CHECK(fabric_mr_create(c->dev, e->bufs, BUFS_SIZE, FABRIC_LOCAL,

@@ -97,6 +97,29 @@ TEST(each_access_is_within_its_memory_and_of_its_kind)
 	raw_close(&raw);
 }
 
+/* RFC 5041 section 8.2: each fabric is a protection domain. */
+TEST(memory_of_another_fabric_is_out_of_reach)
+{
+	static struct raw other;
+	struct fabric_mr *mr;
+	int fd;
+
+	raw_open(&other, NULL);
+	fd = raw_hello(&other, REQ_SIW);
+	ck_assert_int_eq(fabric_mr_create(other.dev, other.area, 1000,
+					  FABRIC_REMOTE_READ |
+					  FABRIC_REMOTE_WRITE, &mr), 0);
+	open_device();
+	memset(data, 0x5a, sizeof(data));
+	write_refused(mr, 0, TERM_DDP_STAG);
+	read_refused(mr, 0, TERM_RDMAP_STAG);
+	ck_assert_uint_eq(other.area[0], 0);
+	raw_close(&raw);
+	fabric_mr_destroy(mr);
+	close(fd);
+	raw_close(&other);
+}
+
 /* It was there when the peer asked, and goes before all was answered. */
 TEST(a_read_of_memory_that_goes_away_gets_a_terminate)
 {
@@ -148,6 +171,35 @@ TEST(a_read_of_memory_that_goes_away_gets_a_terminate)
 	ck_assert_uint_eq(told.src_stag, req.src_stag);
 	ck_assert_uint_eq(told.src_to, req.src_to + got % LEN);
 	raw_expect_end(fd);
+	close(fd);
+	raw_close(&raw);
+}
+
+/* RFC 5040 section 8.1.1: another connection may be using it. */
+TEST(an_stag_that_connections_share_is_not_invalidated)
+{
+	struct ddp_header inv = { .last = true, .opcode = RDMAP_SEND_INV,
+				  .msn = 2 };
+	struct ddp_header write = { .tagged = true, .last = true,
+				    .opcode = RDMAP_WRITE, .payload = 100 };
+	struct ddp_header call = { .last = true, .opcode = RDMAP_SEND,
+				   .msn = 2 };
+	struct fabric_mr *mr;
+	int fd;
+
+	open_device();
+	mr = open_area(FABRIC_REMOTE_WRITE);
+	inv.stag = mr->rkey;
+	broken(inv, TERM_RDMAP_INVALIDATE, "iwarp_bad_invalidate");
+	fd = raw_hello(&raw, REQ_SIW);
+	memset(data, 0x5a, sizeof(data));
+	write.stag = mr->rkey;
+	write.to = (uintptr_t)mr->addr;
+	raw_send_fpdu(fd, write, data, false);
+	raw_send_fpdu(fd, call, NULL, false);
+	wait_sem(&raw.arrived);
+	ck_assert_uint_eq(raw.area[99], 0x5a);
+	fabric_mr_destroy(mr);
 	close(fd);
 	raw_close(&raw);
 }

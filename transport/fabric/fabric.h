@@ -132,7 +132,9 @@ struct fabric_limits {
 	 * (RFC 5040 section 5.5). */
 	bool	 sends_unproven;
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
-					 * handles of our registrations */
+					 * handles of our registrations (iWARP
+					 * in user space: of those that are
+					 * bound to its connection) */
 };
 
 /* The facts about the other side when it connects (or has accepted). */

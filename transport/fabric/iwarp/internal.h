@@ -239,7 +239,8 @@ void iwarp_mr_unlock(struct iwarp_device *d);
 enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out);
-/* Without it.  False: the peer of @c has no such handle. */
+/* Without it.  False: the peer of @c has no such handle, or others have it,
+ * too (RFC 5040 section 8.1.1 rule 7). */
 bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag);
 
 /* tx.c: the sender's */

@@ -185,11 +185,13 @@ bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag)
 {
 	struct iwarp_device *d = &c->provider->device;
 	struct iwarp_mr *mr;
+	bool done;
 
 	pthread_rwlock_wrlock(&d->mr_lock);
 	mr = lookup(c, stag);
-	if (mr)
+	done = mr && mr->only;
+	if (done)
 		mr->invalidated = true;
 	pthread_rwlock_unlock(&d->mr_lock);
-	return mr;
+	return done;
 }

@@ -35,10 +35,11 @@ list_text()
 			print name, section line
 		line = ""
 	}
-	/^([0-9]+(\.[0-9]+)*\.?|[A-D](\.[0-9]+)+\.?|Appendix [A-D]\.) +["A-Z]/ {
+	/^([0-9]+(\.[0-9]+)*|[A-D](\.[0-9]+)+)\.? +["A-Z]/ ||
+	/^Appendix [A-D][.:] +["A-Z]/ {
 		flush()
 		section = $1 == "Appendix" ? $2 : $1
-		sub(/\.$/, "", section)
+		sub(/[.:]$/, "", section)
 		if (/Full Copyright/)
 			section = ""
 		last = ""

@@ -198,7 +198,8 @@ static int take_options(struct gannet_rpcrdma_options *to,
 		memcpy(to, from, MIN(from->size, sizeof(*to)));
 	}
 	fill_defaults(to);
-	if (to->registration > GANNET_RPCRDMA_CACHE)
+	/* XDR has no data at an address that four does not divide. */
+	if (to->registration > GANNET_RPCRDMA_CACHE || to->pad_align % 4 != 0)
 		err = -EINVAL;
 	return err;
 }

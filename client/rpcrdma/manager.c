@@ -172,6 +172,8 @@ static int attempt(struct gannet_rpcrdma *c)
 				 GANNET_RPCRDMA_NO_INVALIDATE,
 		.config_xid = config_xid(c),
 		.read_read = c->options.flags & GANNET_RPCRDMA_READ_READ,
+		.pad_align = c->options.pad_align,
+		.pad_thresh = c->options.pad_threshold,
 		.back_credits = c->options.back_credits,
 		.cache_bytes = c->options.registration ==
 			       GANNET_RPCRDMA_CACHE ?

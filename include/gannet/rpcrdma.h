@@ -123,6 +123,19 @@ struct gannet_rpcrdma_options {
 	uint32_t (*answer)(void *arg, const void *call, uint32_t len,
 			   void *reply, uint32_t room);
 	unsigned back_credits;	/* such calls at a time: 16 */
+	/*
+	 * Not 0: use RDMA_MSGP (RFC 5666 section 3.9).  A call whose only
+	 * source ends it goes out whole, if it fits in a Send and the opaque
+	 * has at least pad_threshold bytes; its data lies at a multiple of
+	 * pad_align from the start of the Send, for the responder's Receive.
+	 * pad_align is a multiple of 4.  Other calls go as ever.
+	 *
+	 * RFC 8166 section 4.6.1 forbids this, and lets a responder answer with
+	 * ERR_CHUNK: that ends the call (-EREMOTEIO), and later ones of the
+	 * connection are not padded.
+	 */
+	unsigned pad_align;
+	unsigned pad_threshold;
 	unsigned registration;	/* GANNET_RPCRDMA_EACH_CALL */
 	unsigned cache_pieces;	/* registrations in the cache: 1024, */
 	size_t	 cache_bytes;	/* and of how much memory: 256 MiB */

@@ -13,7 +13,8 @@ over()
 	status=0
 	for t in rpcrdma rpcrdma_lists rpcrdma_reply rpcrdma_flow \
 		 rpcrdma_credits rpcrdma_memory rpcrdma_faults rpcrdma_client \
-		 rpcrdma_back rpcrdma_expose rpcrdma_fetch rpcrdma_regions; do
+		 rpcrdma_back rpcrdma_expose rpcrdma_fetch rpcrdma_padded \
+		 rpcrdma_regions; do
 		RIG_FABRIC=$1 ./tests/server/test_$t >"$log" 2>&1 && continue
 		echo "test_$t over $1 failed:"
 		cat "$log"

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/log.h"
+#include "lib/stats.h"
 #include "nfs3/proto.h"
 #include "tests/unit/runner.h"
 #include "transport/fabric/loop/loop.h"
@@ -34,7 +35,7 @@ static uint8_t *data, *sink;		/* each MIB and some */
 static struct xdr_out out;
 static struct xdr_in in;
 static struct rpcrdma_request req;
-static uint32_t xid;
+static uint32_t xid, pad_align;
 
 static void connect_done(void *arg)
 {
@@ -53,6 +54,7 @@ static void start(int seed)
 	/* As an adapter that needs nine segments for a mebibyte. */
 	struct rpcrdma_requester_options ro = {
 		.segment_size = 120 << 10,
+		.pad_align = pad_align,
 		.connected = connect_done,
 	};
 	struct loop_fabric_options fo = { .seed = (uint32_t)seed };
@@ -295,6 +297,26 @@ TEST_LOOP(small_data_goes_inline_both_ways, 0, SEEDS)
 	expect_read(701, true);
 	ck_assert_mem_eq(xdr_get_fixed(&in, 701).data, data, 701);
 	ck_assert(xdr_ok(&in));
+	stop();
+}
+
+/* RFC 5667 section 4: WRITEs that are inline may be padded. */
+TEST_LOOP(small_data_goes_padded, 0, SEEDS)
+{
+	uint64_t before = stats_sum_by_name("rdma_padded_calls");
+	struct export_fh fh;
+
+	pad_align = 512;
+	start(_i);
+	fh = make_file("f");
+	for (uint32_t len = 700; len < 704; len++) {
+		write_file(&fh, len, true);
+		begin_read(&fh, 2000);
+		expect_read(len, true);
+		ck_assert_mem_eq(xdr_get_fixed(&in, len).data, data, len);
+	}
+	ck_assert_uint_eq(stats_sum_by_name("rdma_padded_calls"), before + 4);
+	ck_assert_uint_eq(stats_sum_by_name("rdma_read_bytes"), 0);
 	stop();
 }
 

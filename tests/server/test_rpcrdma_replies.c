@@ -73,10 +73,9 @@ static void take_peer(struct fabric_listener *l, struct fabric_conn *c)
 	require(fabric_start(c, NULL, 0, 16) == 0);
 }
 
-static void open_all(void)
+static void open_with(const struct rpcrdma_requester_options *ro)
 {
 	const struct loop_fabric_options fo = { .seed = 0 };
-	const struct rpcrdma_requester_options ro = { .credits = CALLS };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	recv_op.done = call_came;
@@ -90,8 +89,15 @@ static void open_all(void)
 	require(fabric_listen(&fabric, (struct sockaddr *)&addr, loop,
 			      take_peer, NULL, &listener) == 0);
 	require(rpcrdma_requester_create(&fabric,
-			(struct sockaddr *)&listener->local, loop, &ro,
+			(struct sockaddr *)&listener->local, loop, ro,
 			&requester) == 0);
+}
+
+static void open_all(void)
+{
+	static const struct rpcrdma_requester_options o = { .credits = CALLS };
+
+	open_with(&o);
 }
 
 static void free_responder(void *arg)
@@ -409,3 +415,55 @@ TEST(a_registration_that_can_not_be_ended_ends_the_connection_first)
 	close_all();
 }
 
+/* Starts a call whose data may go padded; returns how the n-th call came. */
+static uint32_t begin_padded(struct exchange *x, uint32_t xid, unsigned n)
+{
+	static uint8_t data[100];
+	struct rpcrdma_header h;
+
+	exchange_init(x, xid, 0, 0);
+	exchange_put(x, sizeof(data));
+	x->request.nreads = 1;
+	x->request.read[0].position = x->request.call_len;
+	x->request.read[0].mem = rpcrdma_memory_at(data, sizeof(data));
+	exchange_start(requester, x);
+	await_calls(n + 1);
+	require(rpcrdma_header_decode(memory[n], SIZE, &h) == 0);
+	require(h.xid == xid);
+	return h.proc;
+}
+
+static void refuse(uint32_t xid)
+{
+	begin(0, xid, RPCRDMA_VERSION, CALLS, RPCRDMA_ERROR);
+	put_words(RPCRDMA_ERR_CHUNK, 1);
+	end(0);
+	send_all(1);
+}
+
+/* RFC 8166 section 4.6.1: responders should refuse RDMA_MSGP.  It is the answer
+ * to that call; the connection stays, and its other calls are not padded. */
+TEST(a_padded_call_that_is_refused_fails_alone)
+{
+	static const struct rpcrdma_requester_options o = {
+		.credits = CALLS, .pad_align = 128 };
+	struct exchange x, y;
+
+	open_with(&o);
+	ck_assert_uint_eq(begin_padded(&x, 7, 0), RPCRDMA_MSGP);
+	answer(7, CALLS);
+	end_exchange(&x, 7);
+	/* Both are on their way before the first is refused. */
+	ck_assert_uint_eq(begin_padded(&x, 8, 1), RPCRDMA_MSGP);
+	ck_assert_uint_eq(begin_padded(&y, 9, 2), RPCRDMA_MSGP);
+	refuse(8);
+	ck_assert_int_eq(exchange_wait(&x), -EREMOTEIO);
+	ck_assert_uint_eq(x.request.errcode, RPCRDMA_ERR_CHUNK);
+	exchange_fini(&x);
+	ck_assert_uint_eq(begin_padded(&x, 8, 3), RPCRDMA_MSG);
+	answer(9, CALLS);
+	end_exchange(&y, 9);
+	answer(8, CALLS);
+	end_exchange(&x, 8);
+	close_all();
+}

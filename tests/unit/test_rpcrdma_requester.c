@@ -37,6 +37,7 @@ static const struct fabric_ops ops = {
 	.mr_create = mr_create, .mr_destroy = mr_destroy };
 
 static struct rpcrdma_request q;
+static struct rpcrdma_requester_options options;
 static struct request_slot slot;
 static uint8_t call[64], sent[4096], data[4096], reply[4096];
 
@@ -52,7 +53,7 @@ static void setup(void)
 	memcpy(reply, &xid, 4);
 	q = (struct rpcrdma_request){ .call = call, .call_len = 40 };
 	slot = (struct request_slot){ .request = &q, .xid = XID,
-				      .buf = sent };
+				      .buf = sent, .options = &options };
 }
 
 static void offer(uint32_t write_len, uint32_t reply_len)

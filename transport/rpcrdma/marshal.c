@@ -59,6 +59,12 @@ static int add_segments(struct request_slot *slot, struct request_chunk *chunk,
 	return 0;
 }
 
+/* The data of a padded call goes inline. */
+static unsigned nreads(const struct request_slot *slot)
+{
+	return slot->padded ? 0 : slot->request->nreads;
+}
+
 static int add_chunk(struct request_slot *slot, struct request_chunk *chunk,
 		     const struct rpcrdma_memory *mem, const struct terms *t)
 {
@@ -90,7 +96,7 @@ static int lend_all(struct request_slot *slot, struct rpcrdma_regions *regions,
 	/* Read only; fabric_mr_create() has no const. */
 	memcpy(&call.addr, &q->call, sizeof(call.addr));
 	err = add_chunk(slot, &slot->call, &call, &message);
-	for (unsigned i = 0; i < q->nreads && err == 0; i++)
+	for (unsigned i = 0; i < nreads(slot) && err == 0; i++)
 		err = add_chunk(slot, &slot->read[i], &q->read[i].mem, &from);
 	for (unsigned i = 0; i < q->nwrites && err == 0; i++)
 		err = add_chunk(slot, &slot->write[i], &q->write[i], &to);
@@ -155,9 +161,14 @@ static void put_header(struct xdr_out *x, const struct request_slot *slot,
 	xdr_put_u32(x, slot->xid);
 	xdr_put_u32(x, RPCRDMA_VERSION);
 	xdr_put_u32(x, credits);
-	xdr_put_u32(x, long_call ? RPCRDMA_NOMSG : RPCRDMA_MSG);
+	xdr_put_u32(x, slot->padded ? RPCRDMA_MSGP :
+		    long_call ? RPCRDMA_NOMSG : RPCRDMA_MSG);
+	if (slot->padded) {
+		xdr_put_u32(x, slot->options->pad_align);
+		xdr_put_u32(x, slot->options->pad_thresh);
+	}
 	put_read(x, &slot->call, 0);
-	for (unsigned i = 0; i < q->nreads; i++)
+	for (unsigned i = 0; i < nreads(slot); i++)
 		put_read(x, &slot->read[i], q->read[i].position);
 	xdr_put_bool(x, false);
 	for (unsigned i = 0; i < q->nwrites; i++)
@@ -187,9 +198,9 @@ static uint32_t segments(const struct rpcrdma_memory *mem, uint32_t size)
 static uint32_t header_len(const struct request_slot *slot, uint32_t size)
 {
 	const struct rpcrdma_request *q = slot->request;
-	uint32_t len = RPCRDMA_HEADER_MIN;
+	uint32_t len = RPCRDMA_HEADER_MIN + (slot->padded ? 8 : 0);
 
-	for (unsigned i = 0; i < q->nreads; i++)
+	for (unsigned i = 0; i < nreads(slot); i++)
 		len += 24 * segments(&q->read[i].mem, size);
 	for (unsigned i = 0; i < q->nwrites; i++)
 		len += 8 + 16 * segments(&q->write[i], size);
@@ -198,11 +209,64 @@ static uint32_t header_len(const struct request_slot *slot, uint32_t size)
 	return len;
 }
 
+/*
+ * True if the call ends in an opaque of at least the threshold, which is its
+ * only source: the word before it is its length, roundup or not.
+ */
+static bool ends_in_data(const struct request_slot *slot)
+{
+	const struct rpcrdma_request *q = slot->request;
+	uint32_t n;
+
+	if (q->nreads != 1 || q->read[0].position != q->call_len ||
+	    q->call_len < 4 || q->call_len % 4 || q->read[0].mem.len == 0)
+		return false;
+	n = xdr_word((const uint8_t *)q->call + q->call_len - 4);
+	return n >= slot->options->pad_thresh && n <= q->read[0].mem.len &&
+	       n + xdr_pad(n) >= q->read[0].mem.len;
+}
+
+/* RDMA_MSGP (RFC 5666 section 3.9).  Returns the length of the message; 0: the
+ * call is not for that, or too long for a Send. */
+static uint32_t padded_len(struct request_slot *slot, uint32_t inline_size,
+			   uint32_t segment_size)
+{
+	const struct rpcrdma_request *q = slot->request;
+	uint32_t align = slot->options->pad_align;
+	uint64_t at;
+
+	slot->padded = align && !q->long_call && ends_in_data(slot);
+	if (!slot->padded)
+		return 0;
+	at = header_len(slot, segment_size) + (uint64_t)q->call_len;
+	if (at <= inline_size)
+		at += rpcrdma_msgp_pad(align, (uint32_t)at) +
+		      ALIGN_UP((uint64_t)q->read[0].mem.len, 4);
+	slot->padded = at <= inline_size;
+	return slot->padded ? (uint32_t)at : 0;
+}
+
+/* Puts the pad, the data and its roundup at @at; the message ends at @end. */
+static void put_padded(const struct rpcrdma_memory *data, uint8_t *at,
+		       uint8_t *end)
+{
+	memset(at, 0, (size_t)(end - at));
+	at = end - ALIGN_UP(data->len, 4u);
+	for (unsigned i = 0; i < pieces(data); i++) {
+		struct iovec piece = piece_of(data, i);
+
+		if (piece.iov_len > 0)
+			memcpy(at, piece.iov_base, piece.iov_len);
+		at += piece.iov_len;
+	}
+}
+
 int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
 		    uint32_t inline_size, uint32_t credits,
 		    uint32_t segment_size)
 {
 	struct rpcrdma_request *q = slot->request;
+	uint32_t padded = padded_len(slot, inline_size, segment_size);
 	uint64_t len = header_len(slot, segment_size) + (uint64_t)q->call_len;
 	bool long_call = q->long_call || len > inline_size;
 	struct xdr_out x;
@@ -219,7 +283,10 @@ int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
 	if (long_call)
 		return (int)xdr_out_len(&x);
 	memcpy(x.p, q->call, q->call_len);
-	return (int)(xdr_out_len(&x) + q->call_len);
+	if (!padded)
+		return (int)(xdr_out_len(&x) + q->call_len);
+	put_padded(&q->read[0].mem, x.p + q->call_len, slot->buf + padded);
+	return (int)padded;
 }
 
 /* True if @got is the offered chunk, with no segment longer than offered. */

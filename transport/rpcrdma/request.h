@@ -36,6 +36,8 @@ struct request_slot {
 	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
 	struct request_chunk	  write[RPCRDMA_REQUEST_WRITES];
 	struct request_chunk	  reply;
+	const struct rpcrdma_requester_options *options;	/* borrowed */
+	bool			  padded;	/* sent as RDMA_MSGP */
 	bool			  over;		/* done, but for its memory */
 	struct rpcrdma_fetch	 *fetch;	/* NULL: replies are not read */
 };

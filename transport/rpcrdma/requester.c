@@ -243,6 +243,9 @@ static void requester_reply(struct request_slot *slot,
 {
 	struct rpcrdma_request *q = slot->request;
 
+	/* RDMA_MSGP may be what the responder refused. */
+	if (slot->padded && h->proc == RPCRDMA_ERROR)
+		slot->r->options.pad_align = 0;
 	if (slot->fetch)
 		rpcrdma_fetch_answered(slot->fetch);
 	if (slot->fetch && h->nreads > 0) {
@@ -428,6 +431,7 @@ static void init_slot(struct rpcrdma_requester *r, struct request_slot *slot,
 		      uint8_t *buf)
 {
 	slot->r = r;
+	slot->options = &r->options;
 	slot->buf = buf;
 	slot->send_op.done = requester_send_done;
 	slot->send_sge.addr = slot->buf;

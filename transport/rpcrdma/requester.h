@@ -49,6 +49,15 @@ struct rpcrdma_requester_options {
 	 * Reply chunk; a long reply is read from the responder's memory. */
 	bool	 read_read;
 	/*
+	 * Not 0: RDMA_MSGP (RFC 5666 section 3.9).  An opaque of at least
+	 * @pad_thresh bytes that ends a call, and would be its only Read chunk,
+	 * goes inline if the call fits a Send then, moved to a multiple of this
+	 * number.  Until a call is refused: RFC 8166 section 4.6.1 lets
+	 * responders do that.
+	 */
+	unsigned pad_align;
+	unsigned pad_thresh;
+	/*
 	 * Calls of the responder in progress (RFC 8167), and on the loop, to
 	 * answer one: returns the length of the RPC reply written to @reply,
 	 * which has @room bytes; 0: no reply is sent.  Must not block.

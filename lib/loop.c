@@ -10,6 +10,10 @@
  * the last sleep was no longer than that while.  Between looks it gives way
  * to whoever else wants the processor.
  *
+ * Driven: the thread's place may be taken by rounds that the caller's event
+ * loop asks for.  Between them the loop is asleep, and its epoll set tells the
+ * caller what would wake it; a timer of the system stands for the wheel.
+ *
  * Timers hang in a wheel of 16 ms slots; one due further off than a turn of
  * the wheel stays in its slot until its time.
  */
@@ -23,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +57,9 @@ struct loop {
 	bool			stop;
 	pthread_t		thread;
 	bool			started;
+	bool			driven;
+	struct loop_fd		alarm;		/* driven: for the wheel */
+	uint64_t		alarm_tick;	/* 0: not set */
 	char			name[16];
 	uint64_t		now;
 	struct epoll_event	events[MAX_EVENTS];
@@ -108,6 +116,14 @@ static void woken(struct loop_fd *f, uint32_t events)
 		return;
 }
 
+static void wake_loop(struct loop *loop)
+{
+	static const uint64_t one = 1;
+
+	if (write(loop->wakefd, &one, sizeof(one)) < 0)
+		return;		/* full: it is awake */
+}
+
 void loop_spin(struct loop *loop, unsigned us)
 {
 	loop->spin_ns = us * 1000ull;
@@ -157,6 +173,8 @@ fail:
 void loop_destroy(struct loop *loop)
 {
 	loop_stop(loop);
+	if (loop->driven)
+		close(loop->alarm.fd);
 	close(loop->wakefd);
 	close(loop->epfd);
 	free(loop);
@@ -190,8 +208,6 @@ void loop_fd_del(struct loop *loop, struct loop_fd *f)
 void loop_post(struct loop *loop, struct loop_task *t,
 	       void (*run)(struct loop_task *t))
 {
-	static const uint64_t one = 1;
-
 	t->run = run;
 	t->next = atomic_load_explicit(&loop->tasks, memory_order_relaxed);
 	/* Sequentially consistent: either the loop sees the task before it
@@ -199,9 +215,8 @@ void loop_post(struct loop *loop, struct loop_task *t,
 	while (!atomic_compare_exchange_weak(&loop->tasks, &t->next, t))
 		;
 	if (atomic_load(&loop->sleeping) &&
-	    atomic_exchange(&loop->sleeping, 0) &&
-	    write(loop->wakefd, &one, sizeof(one)) < 0)
-		return;		/* full: it is awake */
+	    atomic_exchange(&loop->sleeping, 0))
+		wake_loop(loop);
 }
 
 struct call {
@@ -223,7 +238,7 @@ void loop_call(struct loop *loop, void (*fn)(void *), void *arg)
 {
 	struct call c = { .fn = fn, .arg = arg };
 
-	if (loop_is_current(loop) || !loop->started) {
+	if (loop_is_current(loop) || !(loop->started || loop->driven)) {
 		fn(arg);
 		return;
 	}
@@ -477,4 +492,99 @@ void loop_stop(struct loop *loop)
 	loop_call(loop, set_stop, loop);
 	pthread_join(loop->thread, NULL);
 	loop->started = false;
+}
+
+/* ---- driven by the caller */
+
+static void alarm_rang(struct loop_fd *f, uint32_t events)
+{
+	struct loop *loop = container_of(f, struct loop, alarm);
+
+	woken(f, events);
+	loop->alarm_tick = 0;
+}
+
+int loop_drive(struct loop *loop)
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	loop->alarm = (struct loop_fd){ alarm_rang, fd, EPOLLIN };
+	err = loop_fd_add(loop, &loop->alarm);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	loop->driven = true;
+	atomic_store(&loop->sleeping, 1);
+	return 0;
+}
+
+int loop_fd(const struct loop *loop)
+{
+	return loop->epfd;
+}
+
+/* Sets the alarm for the next slot with a timer. */
+static void set_alarm(struct loop *loop)
+{
+	bool wanted = sleep_ms(loop) >= 0;
+	uint64_t tick = wanted ? loop->soonest : 0;
+	/* A time in the past is due at once. */
+	const struct itimerspec at = { .it_value = {
+		.tv_sec = (time_t)(tick * TICK_NS / NS_PER_S),
+		.tv_nsec = (long)(tick * TICK_NS % NS_PER_S),
+	} };
+
+	if (tick == loop->alarm_tick)
+		return;
+	loop->alarm_tick = tick;
+	timerfd_settime(loop->alarm.fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Like doze(), without waiting. */
+static void lie_down(struct loop *loop)
+{
+	bool work = arm_sources(loop);
+
+	set_alarm(loop);
+	atomic_store(&loop->sleeping, 1);
+	if ((work || has_tasks(loop)) && atomic_exchange(&loop->sleeping, 0))
+		wake_loop(loop);
+}
+
+static void work_a_round(void *arg)
+{
+	struct loop *loop = arg;
+
+	fire_timers(loop);
+	run_tasks(loop);
+	poll_sources(loop);
+	take_events(loop);
+}
+
+void loop_enter(struct loop *loop, void (*fn)(void *), void *arg)
+{
+	struct loop *outer = current;
+	bool must_not_wait = thread_must_not_wait;
+
+	if (outer == loop) {
+		fn(arg);
+		return;
+	}
+	current = loop;
+	thread_must_not_wait = true;
+	atomic_store(&loop->sleeping, 0);
+	loop->now = clock_ns();
+	fn(arg);
+	lie_down(loop);
+	thread_must_not_wait = must_not_wait;
+	current = outer;
+}
+
+void loop_round(struct loop *loop)
+{
+	loop_enter(loop, work_a_round, loop);
 }

@@ -26,6 +26,18 @@ int loop_create(const char *name, struct loop **out);
 void loop_spin(struct loop *loop, unsigned us);
 /* Starts the thread.  0 or -errno. */
 int loop_start(struct loop *loop);
+/*
+ * Instead of the start: the caller's own event loop drives this one.  0 or
+ * -errno.  Then loop_fd() is a descriptor to poll for input: when it has some,
+ * there is a round to do.
+ */
+int loop_drive(struct loop *loop);
+int loop_fd(const struct loop *loop);
+/* Does what there is to do, and returns.  The thread that calls it is the
+ * loop's meanwhile; one at a time. */
+void loop_round(struct loop *loop);
+/* Runs @fn(@arg) as a round would, on a thread that could do one. */
+void loop_enter(struct loop *loop, void (*fn)(void *), void *arg);
 /* Ends the thread, after the tasks that were posted before.  Not the loop's
  * thread. */
 void loop_stop(struct loop *loop);
@@ -61,8 +73,8 @@ struct loop_task {
 /* Any thread.  A task may be posted again once run was called. */
 void loop_post(struct loop *loop, struct loop_task *t,
 	       void (*run)(struct loop_task *t));
-/* Runs @fn(@arg) on the loop's thread and waits for it.  Any other thread
- * (on the loop's own it is a plain call). */
+/* Runs @fn(@arg) on the loop's thread, or in a round, and waits for it.  Any
+ * other thread (on the loop's own it is a plain call). */
 void loop_call(struct loop *loop, void (*fn)(void *), void *arg);
 
 struct loop_timer {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event loop, counters and the log's limits. */
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -239,6 +240,62 @@ static void echo_add(void *arg)
 	struct echo *e = arg;
 
 	ck_assert_int_eq(loop_fd_add(loop, &e->f), 0);
+}
+
+static bool is_ready(const struct loop *l, int ms)
+{
+	struct pollfd pfd = { loop_fd(l), POLLIN, 0 };
+
+	return poll(&pfd, 1, ms) == 1;
+}
+
+static void set_timer(void *arg)
+{
+	loop_timer_set(loop, arg, 30);
+}
+
+TEST(a_driven_loop_tells_when_there_is_a_round_to_do)
+{
+	struct loop_source s = { .poll = poll_source, .arm = arm_source };
+	struct echo e = { .f = { echo_ready, eventfd(0, EFD_CLOEXEC),
+				 EPOLLIN } };
+	uint64_t one = 1;
+
+	loop_stop(loop);
+	ck_assert_int_eq(loop_drive(loop), 0);
+	loop_enter(loop, echo_add, &e);
+	ck_assert(!is_ready(loop, 0));
+	ck_assert_int_eq(write(e.f.fd, &one, sizeof(one)), sizeof(one));
+	ck_assert(is_ready(loop, 0));
+	loop_round(loop);
+	ck_assert_int_eq(e.heard, 1);
+	ck_assert(!is_ready(loop, 0));
+
+	loop_post(loop, &e.task, echo_run);
+	ck_assert(is_ready(loop, 0));
+	loop_round(loop);
+	ck_assert_int_eq(e.ran, 1);
+
+	/* A source that has work when it is to be armed. */
+	source_work = 1;
+	loop_enter(loop, add_source, &s);
+	ck_assert(is_ready(loop, 0));
+	loop_round(loop);
+	ck_assert_int_eq(source_done, 1);
+	loop_round(loop);
+	ck_assert(!is_ready(loop, 0));
+	loop_enter(loop, del_source, &s);
+
+	early.timer.fire = fired;
+	sem_init(&early.done, 0, 0);
+	loop_enter(loop, set_timer, &early.timer);
+	while (sem_trywait(&early.done) != 0) {
+		ck_assert(is_ready(loop, 60000));
+		loop_round(loop);
+	}
+	loop_round(loop);
+	ck_assert(!is_ready(loop, 0));
+	close(e.f.fd);
 }
 
 /* Some of it comes while the loop looks, some as it lies down, some later. */

@@ -7,7 +7,8 @@
  * calls go back to those that wait.  A thread of its own, the manager, does
  * all that may block: it makes a requester while calls wait for one, gives
  * them to it in their order, and ends a connection that leaves a call
- * without a reply for too long.
+ * without a reply for too long.  A client that is polled has no other thread:
+ * its user's drives the loop, here too while something is waited for.
  *
  * Ownership: a struct call is made when the call is started and freed just
  * before its done().
@@ -16,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +70,10 @@ static void request_done(struct rpcrdma_request *q)
 	mutex_lock(&c->lock);
 	cds_list_del(&call->link);
 	call->user->sends += sent;
+	/* is_closed() comes later: a call that done() starts must not go to the
+	 * connection that ended. */
+	if (status == -ENOTCONN && c->state == CLIENT_UP)
+		c->state = CLIENT_DOWN;
 	if (status != -ENOTCONN) {
 		c->failures = 0;
 	} else if (may_wait(c, call)) {
@@ -235,15 +241,49 @@ static void fini(struct gannet_rpcrdma *c)
 	free(c);
 }
 
+/* With the lock: waits until something has changed. */
+static void wait_change(struct gannet_rpcrdma *c)
+{
+	struct pollfd pfd = { .events = POLLIN };
+
+	if (!client_is_polled(c)) {
+		pthread_cond_wait(&c->wake, &c->lock);
+		return;
+	}
+	mutex_unlock(&c->lock);
+	pfd.fd = loop_fd(c->loop);
+	poll(&pfd, 1, -1);
+	loop_round(c->loop);
+	mutex_lock(&c->lock);
+}
+
 void gannet_rpcrdma_close(struct gannet_rpcrdma *c)
 {
 	mutex_lock(&c->lock);
 	c->closing = true;
 	pthread_cond_broadcast(&c->wake);
+	while (!c->ended)
+		wait_change(c);
 	mutex_unlock(&c->lock);
 	pthread_join(c->manager, NULL);
-	loop_call(c->loop, client_fail_waiting, c);
+	client_on_loop(c, client_fail_waiting, c);
 	fini(c);
+}
+
+int gannet_rpcrdma_fd(struct gannet_rpcrdma *c)
+{
+	return client_is_polled(c) ? loop_fd(c->loop) : -EINVAL;
+}
+
+int gannet_rpcrdma_dispatch(struct gannet_rpcrdma *c)
+{
+	if (!client_is_polled(c))
+		return -EINVAL;
+	/* A round within a round would take its completions away. */
+	if (loop_is_current(c->loop))
+		return -EDEADLK;
+	loop_round(c->loop);
+	return 0;
 }
 
 static int start_loop(struct gannet_rpcrdma *c)
@@ -252,7 +292,7 @@ static int start_loop(struct gannet_rpcrdma *c)
 
 	if (err < 0)
 		return err;
-	err = loop_start(c->loop);
+	err = client_is_polled(c) ? loop_drive(c->loop) : loop_start(c->loop);
 	if (err < 0) {
 		loop_destroy(c->loop);
 		c->loop = NULL;
@@ -274,7 +314,7 @@ static int start_client(struct gannet_rpcrdma *c, struct gannet_rpcrdma **out)
 	}
 	mutex_lock(&c->lock);
 	while (!c->was_up && c->state != CLIENT_DEAD)
-		pthread_cond_wait(&c->wake, &c->lock);
+		wait_change(c);
 	err = c->was_up ? 0 : c->err;
 	mutex_unlock(&c->lock);
 	if (err < 0)
@@ -343,7 +383,7 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 {
 	size_t size = info->size;
 
-	loop_call(c->loop, client_learn, c);
+	client_on_loop(c, client_learn, c);
 	mutex_lock(&c->lock);
 	c->info.connected = c->state == CLIENT_UP;
 	if (!c->info.connected)

@@ -57,6 +57,8 @@ struct gannet_rpcrdma {
 	struct loop		*loop;
 	pthread_t		 manager;
 	atomic_uint		 xid;
+	/* POLLED: wakes the thread that drives the loop. */
+	struct loop_task	 poke;
 
 	pthread_cond_t		 wake;
 	/* Guards what follows.  May be held while a requester's is taken. */
@@ -65,6 +67,8 @@ struct gannet_rpcrdma {
 	int			 err;		/* why it is dead */
 	bool			 closing;
 	bool			 was_up;	/* at least once */
+	bool			 ended;		/* the manager has */
+	bool			 poked;
 	/* The requester's events: they may come before its creation has
 	 * returned. */
 	bool			 connected;
@@ -94,6 +98,21 @@ int client_take_call(struct client_call *call);
 void client_count_calls(const struct gannet_rpcrdma_call *u, int calls);
 /* At the end, when no region is registered. */
 void client_free_regions(struct gannet_rpcrdma *c);
+
+static inline bool client_is_polled(const struct gannet_rpcrdma *c)
+{
+	return c->options.flags & GANNET_RPCRDMA_POLLED;
+}
+
+/* Runs @fn(@arg) on the loop; the caller is not the manager. */
+static inline void client_on_loop(struct gannet_rpcrdma *c,
+				  void (*fn)(void *arg), void *arg)
+{
+	if (client_is_polled(c))
+		loop_enter(c->loop, fn, arg);
+	else
+		loop_call(c->loop, fn, arg);
+}
 
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);

@@ -33,6 +33,25 @@ static void tell(struct gannet_rpcrdma *c, enum gannet_rpcrdma_event event,
 		c->options.event(c->options.arg, event, err);
 }
 
+static void is_poked(struct loop_task *t)
+{
+	struct gannet_rpcrdma *c = container_of(t, struct gannet_rpcrdma, poke);
+
+	mutex_lock(&c->lock);
+	c->poked = false;
+	mutex_unlock(&c->lock);
+}
+
+/* With the lock: those who wait for a change look again. */
+static void tell_waiters(struct gannet_rpcrdma *c)
+{
+	pthread_cond_broadcast(&c->wake);
+	if (!client_is_polled(c) || c->poked)
+		return;
+	c->poked = true;
+	loop_post(c->loop, &c->poke, is_poked);
+}
+
 /* ---- the requester's call-backs, on the loop */
 
 static void is_connected(void *arg)
@@ -214,7 +233,7 @@ static void go_up(struct gannet_rpcrdma *c)
 		on_loop(c, tell_reconnected);
 	}
 	c->was_up = true;
-	pthread_cond_broadcast(&c->wake);
+	tell_waiters(c);
 	if (c->lost)
 		return;
 	c->state = CLIENT_UP;
@@ -225,7 +244,7 @@ static void give_up(struct gannet_rpcrdma *c, int err)
 {
 	c->err = err;
 	c->state = CLIENT_DEAD;
-	pthread_cond_broadcast(&c->wake);
+	tell_waiters(c);
 	on_loop(c, client_fail_waiting);
 	if (c->was_up && !c->closing)
 		on_loop(c, tell_dead);
@@ -318,5 +337,7 @@ void client_manage(void *arg)
 	}
 	if (c->r)
 		drop_requester(c, c->r);
+	c->ended = true;
+	tell_waiters(c);
 	mutex_unlock(&c->lock);
 }

@@ -242,7 +242,7 @@ int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
 	if (use & GANNET_RPCRDMA_SINK)
 		region->region.access |= FABRIC_REMOTE_WRITE;
 	job.region = region;
-	loop_call(c->loop, begin_region, &job);
+	client_on_loop(c, begin_region, &job);
 	if (job.err < 0)
 		free(region);
 	else
@@ -257,7 +257,7 @@ int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
 
 	if (region->c != c)
 		return -EINVAL;
-	loop_call(c->loop, end_region, &job);
+	client_on_loop(c, end_region, &job);
 	if (job.err != -EBUSY)
 		free(region);
 	return job.err;
@@ -268,7 +268,7 @@ void gannet_rpcrdma_forget(struct gannet_rpcrdma *c, const void *addr,
 {
 	struct job job = { .c = c, .addr = addr, .len = len };
 
-	loop_call(c->loop, forget_range, &job);
+	client_on_loop(c, forget_range, &job);
 }
 
 void client_free_regions(struct gannet_rpcrdma *c)

@@ -17,7 +17,7 @@
  *
  * Threads: functions may be called from any thread.  done() and event()
  * are called on a thread of the library, one at a time; they must not
- * block, and may make calls.
+ * block, and may make calls.  With POLLED they are called on the caller's.
  *
  * gannet-rpcrdma(3) tells it at length.
  */
@@ -72,6 +72,9 @@ enum {
 	 * stays with the responder and is read from there into reply_mem.  A
 	 * responder that does not know it refuses such calls. */
 	GANNET_RPCRDMA_READ_READ = 32,
+	/* Calls go on, and done(), event() and answer() are called, in
+	 * gannet_rpcrdma_dispatch() and close() alone: see there. */
+	GANNET_RPCRDMA_POLLED = 64,
 };
 
 /*
@@ -303,6 +306,22 @@ struct gannet_rpcrdma_info {
 
 void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 			 struct gannet_rpcrdma_info *info);
+
+/*
+ * For a program with an event loop of its own.  It makes the client with
+ * POLLED, polls the descriptor of gannet_rpcrdma_fd() for input (this stays the
+ * library's, and may be in an epoll set), and calls gannet_rpcrdma_dispatch()
+ * when there is some.  That does what there is to do, and does not wait.  A
+ * thread of the library still makes connections, which may have to wait for the
+ * network, and watches times; it calls nothing of the caller's.
+ *
+ * gannet_rpcrdma_xid() and gannet_rpcrdma_call() may be called from any thread
+ * even so; all else on the client from one thread at a time, with dispatch.
+ * Both -EINVAL: the client is not POLLED.  Dispatch -EDEADLK: it is called in
+ * done(), event() or answer().
+ */
+int gannet_rpcrdma_fd(struct gannet_rpcrdma *c);
+int gannet_rpcrdma_dispatch(struct gannet_rpcrdma *c);
 
 /* Ends what is in progress with -ECANCELED, waits until every done() has
  * returned, and frees @c.  Not in done() or event(). */

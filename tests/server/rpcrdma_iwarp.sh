@@ -12,9 +12,10 @@ over()
 	log=rpcrdma_iwarp.$1.log
 	status=0
 	for t in rpcrdma rpcrdma_lists rpcrdma_reply rpcrdma_flow \
-		 rpcrdma_credits rpcrdma_memory rpcrdma_faults rpcrdma_client \
-		 rpcrdma_back rpcrdma_expose rpcrdma_fetch rpcrdma_padded \
-		 rpcrdma_regions; do
+		 rpcrdma_credits \
+		 rpcrdma_memory rpcrdma_faults rpcrdma_client rpcrdma_back \
+		 rpcrdma_expose rpcrdma_fetch rpcrdma_padded rpcrdma_regions \
+		 rpcrdma_polled; do
 		RIG_FABRIC=$1 ./tests/server/test_$t >"$log" 2>&1 && continue
 		echo "test_$t over $1 failed:"
 		cat "$log"

@@ -17,7 +17,7 @@ static const uint32_t procedures[NFS_NOPS] = {
 	[NFS_OP_NULL] = 0, [NFS_OP_GETATTR] = 1, [NFS_OP_LOOKUP] = 3,
 	[NFS_OP_READLINK] = 5, [NFS_OP_READ] = 6, [NFS_OP_WRITE] = 7,
 	[NFS_OP_CREATE] = 8, [NFS_OP_READDIRPLUS] = 17,
-	[NFS_OP_FSINFO] = 19, [NFS_OP_COMMIT] = 21,
+	[NFS_OP_FSINFO] = 19, [NFS_OP_COMMIT] = 21, [NFS_OP_EMPTY] = 2,
 };
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
@@ -30,11 +30,12 @@ static void put_fh(struct xdr_out *x, const struct nfsc_fh *fh)
 	xdr_put_opaque(x, fh->data, fh->len);
 }
 
-/* A sattr3: the mode, size 0, nothing else. */
-static void put_new(struct xdr_out *x, uint32_t mode)
+/* A sattr3: the mode unless it is NULL, size 0, nothing else. */
+static void put_empty(struct xdr_out *x, const uint32_t *mode)
 {
-	xdr_put_bool(x, true);
-	xdr_put_u32(x, mode);
+	xdr_put_bool(x, mode);
+	if (mode)
+		xdr_put_u32(x, *mode);
 	xdr_put_bool(x, false);		/* uid */
 	xdr_put_bool(x, false);		/* gid */
 	xdr_put_bool(x, true);
@@ -54,8 +55,12 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 		xdr_put_opaque(x, op->name, (uint32_t)strlen(op->name));
 		if (op->kind == NFS_OP_CREATE) {
 			xdr_put_u32(x, UNCHECKED);
-			put_new(x, op->mode);
+			put_empty(x, &op->mode);
 		}
+		break;
+	case NFS_OP_EMPTY:
+		put_empty(x, NULL);
+		xdr_put_bool(x, false);	/* whatever its ctime */
 		break;
 	case NFS_OP_READ:
 	case NFS_OP_COMMIT:
@@ -228,6 +233,9 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 		return 0;
 	case NFS_OP_CREATE:
 		get_created(x, op);
+		return 0;
+	case NFS_OP_EMPTY:
+		skip_wcc(x, &op->attr);
 		return 0;
 	case NFS_OP_WRITE:
 	case NFS_OP_COMMIT:

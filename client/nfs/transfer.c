@@ -94,7 +94,17 @@ int tool_get(const char *url, const char *to, const struct tool_options *o)
 	return err;
 }
 
-/* Makes the file, or empties it. */
+/* By its own handle: its directory is not known where the server has let the
+ * file itself be mounted, as the kernel's does. */
+static int empty_file(struct tool *t, const struct tool_object *at)
+{
+	struct nfsc_op op = { .kind = NFS_OP_EMPTY, .fh = at->fh };
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	return TOOL_OK;
+}
+
 static int make_file(struct tool *t, const struct tool_object *at,
 		     uint32_t mode, struct nfsc_fh *fh)
 {
@@ -138,8 +148,10 @@ static int put_file(struct tool *t, int fd, const char *from)
 		err = at.attr.type == NFS_DIR ?
 			tool_complain(t->text, 0, NFS_ISDIR) :
 			not_regular(t->text);
+	fh = at.fh;
 	if (err == TOOL_OK)
-		err = make_file(t, &at, S_ISREG(st.st_mode) ?
+		err = at.fh.len > 0 ? empty_file(t, &at) :
+		      make_file(t, &at, S_ISREG(st.st_mode) ?
 				st.st_mode & 0777 : 0644, &fh);
 	if (err != TOOL_OK)
 		return err;

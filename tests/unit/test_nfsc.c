@@ -141,6 +141,10 @@ static void put_result(enum nfsc_kind kind)
 		xdr_put_bool(&out, false);
 		xdr_put_bool(&out, false);
 		return;
+	case NFS_OP_EMPTY:
+		xdr_put_bool(&out, false);
+		put_attr();
+		return;
 	case NFS_OP_WRITE:
 	case NFS_OP_COMMIT:
 		xdr_put_bool(&out, false);

@@ -40,6 +40,8 @@ copied()
 		nfs get "$url/f$size" "$here/out"
 		cmp "$here/in" "$here/out"
 	done
+	nfs put "$here/in" "$url/f0"
+	cmp "$here/in" "$back/f0"
 	nfs put -d 32 -b 8192 "$here/in" "$url/pieces"
 	cmp "$here/in" "$back/pieces"
 	nfs get -d 32 -b 8191 "$url/pieces" "$here/out"

@@ -34,6 +34,8 @@ static const char help[] =
 "  -m, --mountport N    port of the MOUNT service, instead of asking rpcbind\n"
 "  -d, --depth N        READs and WRITEs at a time (16)\n"
 "  -b, --block N        bytes of each (as the server allows, at most 1 MiB)\n"
+"  -i, --inline N       longest RDMA message without chunks (4096)\n"
+"  -P, --no-private     RDMA: as a client before RFC 8797, which offers 1 KiB\n"
 "  -u, --uid N          act as this user (your own)\n"
 "  -g, --gid N          act as this group (your own)\n"
 "  -t, --timeout SECS   wait so long for a reply (60) before connecting anew,\n"
@@ -54,6 +56,8 @@ static const struct option options[] = {
 	{ "mountport", required_argument, NULL, 'm' },
 	{ "depth", required_argument, NULL, 'd' },
 	{ "block", required_argument, NULL, 'b' },
+	{ "inline", required_argument, NULL, 'i' },
+	{ "no-private", no_argument, NULL, 'P' },
 	{ "uid", required_argument, NULL, 'u' },
 	{ "gid", required_argument, NULL, 'g' },
 	{ "timeout", required_argument, NULL, 't' },
@@ -100,6 +104,7 @@ static const struct range {
 	{ 'm', "mountport", 1, 65535 },
 	{ 'd', "depth", 1, 1024 },
 	{ 'b', "block", 512, 1u << 20 },
+	{ 'i', "inline", 1024, 65536 },
 	{ 'r', "retries", 1, 1000000 },
 	{ 't', "timeout", 1, 86400 },
 	{ 'u', "uid", 0, UINT32_MAX },
@@ -161,6 +166,9 @@ static int take_number(struct parsed *p, int option, const char *text)
 	case 'b':
 		p->o.block = n;
 		break;
+	case 'i':
+		c->inline_size = n;
+		break;
 	case 'r':
 		c->retries = n;
 		break;
@@ -190,6 +198,9 @@ static int take_option(struct parsed *p, int option)
 		break;
 	case 'p':
 		p->o.progress = true;
+		break;
+	case 'P':
+		p->o.config.no_private = true;
 		break;
 	case 'q':
 		p->o.quiet = true;
@@ -258,7 +269,7 @@ int main(int argc, char *argv[])
 	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
 	fill_user(&p.o.config);
-	while ((option = getopt_long(argc, argv, "alm:d:b:u:g:t:r:pqvh",
+	while ((option = getopt_long(argc, argv, "alm:d:b:i:Pu:g:t:r:pqvh",
 				     options, NULL)) != -1) {
 		err = take_option(&p, option);
 		if (err != TOOL_OK || p.done)

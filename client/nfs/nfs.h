@@ -134,6 +134,8 @@ struct nfsc_config {
 	unsigned timeout_ms;	/* for a reply: 0 is 60000 */
 	unsigned connect_ms;	/* for a connection, and MOUNT: 0 is 10000 */
 	unsigned retries;	/* to connect again: 0 is 10 */
+	unsigned inline_size;	/* of RDMA: 0 is the library's */
+	bool	 no_private;	/* RDMA: without RFC 8797 */
 	const struct fabric *on;	/* for tests: in place of the URL's */
 };
 

@@ -214,7 +214,9 @@ int nfsc_rdma_open(const struct nfsc_url *url, const struct nfsc_config *c,
 	struct gannet_rpcrdma_options o = {
 		.size = sizeof(o),
 		.fabric = url->fabric,
-		.flags = GANNET_RPCRDMA_RESERVED_PORT,
+		.flags = GANNET_RPCRDMA_RESERVED_PORT |
+			 (c->no_private ? GANNET_RPCRDMA_NO_PRIVATE : 0),
+		.inline_size = c->inline_size,
 		.connect_ms = c->connect_ms,
 		.reply_ms = c->timeout_ms,
 		.reconnects = c->retries,

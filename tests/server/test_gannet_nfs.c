@@ -280,6 +280,7 @@ TEST(wrong_usage_is_told_apart)
 	ck_assert_str_eq(err, "gannet-nfs: --depth 0: expected a number from "
 			 "1 to 1024\n");
 	ck_assert_int_eq(TOOL("ls", "--depth", "7x", url("")), 2);
+	ck_assert_int_eq(TOOL("ls", "--inline", "65537", url("")), 2);
 	ck_assert_int_eq(TOOL("ls", "http://127.0.0.1/x"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "not a URL"));
 	/* Nobody there: not the same as a refusal. */
@@ -385,6 +386,31 @@ TEST_LOOP(a_mount_check_tells_what_was_negotiated, 0, WAYS)
 	     i < sizeof(rdma) / sizeof(*rdma); i++)
 		ck_assert_msg(strstr(out, rdma[i]), "%s not in %s", rdma[i],
 			      out);
+	stop();
+}
+
+#define OPTIONS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/* A mount-check with these options says @text. */
+static void checks(const char *text, const char *const options[])
+{
+	const char *args[5] = { "mount-check", url("") };
+
+	for (size_t i = 0; options[i]; i++)
+		args[2 + i] = options[i];
+	ck_assert_msg(tool(args, NULL) == 0, "%s", err);
+	ck_assert_msg(strstr(out, text), "no '%s' in %s", text, out);
+}
+
+TEST(sides_use_the_smaller_inline_size)
+{
+	start_as(WAY_IWARP, "--rdma-inline=9000");
+	checks("8192 bytes sent, 8192 received", OPTIONS("-i", "65536"));
+	checks("4096 bytes sent, 4096 received", OPTIONS(NULL));
+	checks("1024 bytes sent, 1024 received", OPTIONS("--inline", "1024"));
+	checks("1024 bytes sent, 1024 received",
+	       OPTIONS("--no-private", "--inline=8192"));
+	checks("1024 bytes sent, 1024 received", OPTIONS("-P"));
 	stop();
 }
 

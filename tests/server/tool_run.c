@@ -122,7 +122,7 @@ void set_base(int way, uint16_t port)
 			 port ? port : d.rdma_port, export);
 }
 
-void start_with(int way, const char *opts)
+static void start_both(int way, const char *opts, const char *option)
 {
 	char line[256];
 
@@ -133,8 +133,18 @@ void start_with(int way, const char *opts)
 	ck_assert_int_eq(mkdir(export, 0777), 0);
 	snprintf(line, sizeof(line), "%s 127.0.0.1(%s)", export, opts);
 	ck_assert(daemon_start(&d, (const char *const[]){
-		"--rdma", "iwarp", "--export", line, NULL }));
+		"--rdma", "iwarp", "--export", line, option, NULL }));
 	set_base(way, 0);
+}
+
+void start_with(int way, const char *opts)
+{
+	start_both(way, opts, NULL);
+}
+
+void start_as(int way, const char *option)
+{
+	start_both(way, "rw,insecure", option);
 }
 
 void start(int way)

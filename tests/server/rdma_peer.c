@@ -55,37 +55,45 @@ static void bring_up(void *arg)
 {
 	struct bring_up *b = arg;
 	struct peer *p = b->p;
+	const struct peer_options *o = b->options;
 	struct fabric_queues q = { 256, PEER_RECVS, 1 };
 	uint8_t data[RPCRDMA_PRIVATE_LEN];
-	unsigned n = b->options->nrecvs ? b->options->nrecvs : PEER_RECVS;
-	unsigned depth = b->options->read_depth ? b->options->read_depth : 16;
+	const void *private_data = o->raw_private;
+	unsigned private_len = o->raw_private_len;
+	unsigned n = o->nrecvs ? o->nrecvs : PEER_RECVS;
+	unsigned depth = o->read_depth ? o->read_depth : 16;
 
-	require(fabric_setup(p->fc, p->rig->client, &q) == 0);
+	require(fabric_setup(p->fc, p->loop, &q) == 0);
 	for (unsigned i = 0; i < n; i++)
 		require(fabric_post_recv(p->fc, &p->recv[i].wr) == 0);
-	if (b->options->private_data)
-		rpcrdma_private_encode(b->options->private_data, data);
-	require(fabric_start(p->fc, data, b->options->private_data ?
-				      sizeof(data) : 0,
-				      b->options->no_reads ? 0 : depth) == 0);
+	if (o->private_data) {
+		rpcrdma_private_encode(o->private_data, data);
+		private_data = data;
+		private_len = sizeof(data);
+	}
+	require(fabric_start(p->fc, private_data, private_len,
+			     o->no_reads ? 0 : depth) == 0);
 }
 
-void peer_open(struct peer *p, struct rig *rig,
-	       const struct peer_options *options)
+int peer_open_to(struct peer *p, const struct fabric *fabric,
+		 const struct sockaddr *addr, struct loop *loop,
+		 const struct peer_options *options)
 {
 	static const struct peer_options defaults;
 	struct bring_up b = { p, options ? options : &defaults };
 	uint32_t size = b.options->recv_size ? b.options->recv_size :
 			PEER_INLINE;
+	int err;
 
 	memset(p, 0, sizeof(*p));
-	p->rig = rig;
+	p->loop = loop;
 	p->repost = b.options->nrecvs == 0;
+	err = fabric_connect(fabric, addr, &p->fc);
+	if (err < 0)
+		return err;
 	pthread_mutex_init(&p->lock, NULL);
 	p->msgs = calloc(PEER_MSGS, sizeof(*p->msgs));
 	p->mem = calloc(PEER_RECVS, PEER_INLINE);
-	require(fabric_connect(&rig->fabric, (struct sockaddr *)
-					&rig->listener->local, &p->fc) == 0);
 	p->fc->upper = p;
 	p->fc->established = established;
 	p->fc->closed = closed;
@@ -100,7 +108,16 @@ void peer_open(struct peer *p, struct rig *rig,
 		r->wr.sge = (struct fabric_sge){ p->mem + i * PEER_INLINE,
 						 size, p->mr->lkey };
 	}
-	loop_call(rig->client, bring_up, &b);
+	loop_call(loop, bring_up, &b);
+	return 0;
+}
+
+void peer_open(struct peer *p, struct rig *rig,
+	       const struct peer_options *options)
+{
+	require(peer_open_to(p, &rig->fabric, (struct sockaddr *)
+				     &rig->listener->local, rig->client,
+			     options) == 0);
 }
 
 static bool is_up(void *arg)
@@ -148,7 +165,7 @@ void peer_close(struct peer *p)
 {
 	fabric_close(p->fc);
 	peer_wait_down(p);
-	loop_call(p->rig->client, free_fc, p);
+	loop_call(p->loop, free_fc, p);
 	fabric_mr_destroy(p->mr);
 	free(p->mem);
 	free(p->msgs);
@@ -229,7 +246,8 @@ static void send_done(struct fabric_op *op, int status, uint32_t len)
 	forget_send(container_of(op, struct peer_send, op));
 }
 
-void peer_send_bytes(struct peer *p, const void *data, uint32_t len)
+static void send_as(struct peer *p, const void *data, uint32_t len,
+		    enum fabric_opcode opcode, uint32_t invalidate)
 {
 	struct peer_send *s = calloc(1, sizeof(*s));
 
@@ -240,13 +258,25 @@ void peer_send_bytes(struct peer *p, const void *data, uint32_t len)
 	s->mr = peer_register(p, s->data, sizeof(s->data), FABRIC_LOCAL);
 	s->sge = (struct fabric_sge){ s->data, len, s->mr->lkey };
 	s->op.done = send_done;
-	s->wr = (struct fabric_wr){ .opcode = FABRIC_SEND, .op = &s->op,
-				    .sge = &s->sge, .nsge = 1 };
+	s->wr = (struct fabric_wr){ .opcode = opcode, .op = &s->op,
+				    .sge = &s->sge, .nsge = 1,
+				    .invalidate = invalidate };
 	mutex_lock(&p->lock);
 	p->nsent++;
 	mutex_unlock(&p->lock);
 	if (fabric_post(p->fc, &s->wr) < 0)
 		forget_send(s);
+}
+
+void peer_send_bytes(struct peer *p, const void *data, uint32_t len)
+{
+	send_as(p, data, len, FABRIC_SEND, 0);
+}
+
+void peer_send_invalidate(struct peer *p, const void *data, uint32_t len,
+			  uint32_t handle)
+{
+	send_as(p, data, len, FABRIC_SEND_INV, handle);
 }
 
 void peer_send(struct peer *p)

@@ -26,7 +26,7 @@ struct peer_msg {
 };
 
 struct peer {
-	struct rig	   *rig;
+	struct loop	   *loop;
 	struct fabric_conn *fc;
 	struct fabric_mr   *mr;
 	uint8_t		   *mem;
@@ -53,6 +53,9 @@ struct peer {
 
 struct peer_options {
 	const struct rpcrdma_private *private_data;	/* NULL: none */
+	/* In its place, any bytes. */
+	const void *raw_private;
+	unsigned raw_private_len;
 	unsigned nrecvs;	/* 0: PEER_RECVS, reposted; else not */
 	unsigned recv_size;	/* 0: PEER_INLINE */
 	unsigned read_depth;	/* 0: 16 */
@@ -62,6 +65,10 @@ struct peer_options {
 /* With a NULL @options all are defaults.  Returns before it is up. */
 void peer_open(struct peer *p, struct rig *rig,
 	       const struct peer_options *options);
+/* The same to any responder.  0, or -errno and there is nothing to close. */
+int peer_open_to(struct peer *p, const struct fabric *fabric,
+		 const struct sockaddr *addr, struct loop *loop,
+		 const struct peer_options *options);
 void peer_wait_up(struct peer *p);
 /* Waits for the end of the connection and returns its err. */
 int peer_wait_down(struct peer *p);
@@ -81,6 +88,9 @@ void peer_put_chunk(struct peer *p, const struct fabric_mr *mr, uint32_t len);
 void peer_put_call(struct peer *p, uint32_t xid, uint32_t op, uint32_t arg);
 void peer_send(struct peer *p);
 void peer_send_bytes(struct peer *p, const void *data, uint32_t len);
+/* The same, as a Send With Invalidate. */
+void peer_send_invalidate(struct peer *p, const void *data, uint32_t len,
+			  uint32_t handle);
 /* No lists, one call. */
 void peer_call(struct peer *p, uint32_t xid, uint32_t op, uint32_t arg);
 

@@ -228,14 +228,22 @@ callgrind()
 	esac
 }
 
-# long_test PROGRAM [NAME=VALUE]...: a test of main, in its long form.
-long_test()
+# long_run PROGRAM [NAME=VALUE]...: a test of main, in its long form, for
+# long_result.
+long_run()
 {
-	local program=$1 name n f e; shift
-	name=${program##*/}
+	local program=$1 name=${1##*/}; shift
+	rm -f "$work/logs/$name.status"
 	(cd "$work/main" && env "$@" "./$program") \
 		> "$work/logs/$name.log" 2>&1
-	case $? in
+	echo $? > "$work/logs/$name.status"
+}
+
+# long_result PROGRAM
+long_result()
+{
+	local name=${1##*/} n f e
+	case $(cat "$work/logs/$name.status") in
 	77) skip "$name" "$(tail -1 "$work/logs/$name.log")"; return ;;
 	esac
 	read -r n f e < <(check_counts "$work/logs/$name.log")
@@ -249,21 +257,31 @@ long_test()
 
 # gannetd is killed a few hundred times, its machine loses its power a hundred
 # times, clients send 100,000 operations twice, and what was promised is looked
-# for.
+# for; two of these programs run at a time.
 crash()
 {
+	local name operations=${GANNET_LOCKS_OPERATIONS:-100000}
 	logged in_tree main check TESTS= ||
 		{ fail "main builds"; return; }
-	long_test tests/crash/test_crash \
-		GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}"
-	long_test tests/crash/test_locks \
-		GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}" \
-		GANNET_LOCKS_OPERATIONS="${GANNET_LOCKS_OPERATIONS:-100000}"
-	long_test tests/crash/test_power \
-		GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
-		GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
-	long_test tests/server/test_dup_soak \
-		DUP_OPERATIONS="${DUP_OPERATIONS:-100000}"
+	{
+		long_run tests/crash/test_crash \
+			GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}"
+		long_run tests/crash/test_power \
+			GANNET_CRASH_CUTS="${GANNET_CRASH_CUTS:-20}" \
+			GANNET_CRASH_DEATHS="${GANNET_CRASH_DEATHS:-10}"
+	} &
+	{
+		long_run tests/crash/test_locks \
+			GANNET_CRASH_KILLS="${GANNET_CRASH_KILLS:-60}" \
+			GANNET_LOCKS_OPERATIONS="$operations"
+		long_run tests/server/test_dup_soak \
+			DUP_OPERATIONS="${DUP_OPERATIONS:-100000}"
+	} &
+	wait
+	for name in crash/test_crash crash/test_power crash/test_locks \
+		server/test_dup_soak; do
+		long_result "tests/$name"
+	done
 }
 
 # Each kind of load beside a good client, then all of them in turns, for

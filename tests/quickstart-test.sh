@@ -284,6 +284,26 @@ crash()
 	done
 }
 
+# Calls with random chunks, against a plain model of their answers; and a fabric
+# that does all that RDMA lets it do, and one that fails, under many seeds.
+model()
+{
+	logged in_tree main check TESTS= ||
+		{ fail "main builds"; return; }
+	long_run tests/server/test_layouts \
+		LAYOUT_CALLS="${LAYOUT_CALLS:-100000}"
+	long_run tests/server/test_loop_chance \
+		CHANCE_SEEDS="${CHANCE_SEEDS:-1000}"
+	long_result tests/server/test_layouts
+	long_result tests/server/test_loop_chance
+	if (cd "$work/main" && logged "$top/tests/server/nfs3_seeds.sh" \
+		--seeds="${NFS3_SEEDS:-100}"); then
+		pass "${NFS3_SEEDS:-100}"
+	else
+		fail "the procedures over a fabric under seeds"
+	fi
+}
+
 # Each kind of load beside a good client, then all of them in turns, for
 # SOAK_SECONDS all in all.
 soak()
@@ -322,8 +342,8 @@ ahead()
 # run_test [PHASE]...
 run_test()
 {
-	local all=(packages scripts main crash soak callgrind bench lab
-		asan tsan fuzz distribution)
+	local all=(packages scripts main crash model soak callgrind bench
+		lab asan tsan fuzz distribution)
 	local name
 	case ${1:-} in -h | --help) usage; return ;; esac
 	[ $# -gt 0 ] || set -- "${all[@]}"

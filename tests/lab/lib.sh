@@ -211,7 +211,7 @@ server_start()
 	setsid "$BUILD/gannetd" --foreground --exports-file=/etc/exports \
 		--port=2049 --rdma="$rdma" --rdma-port=20049 \
 		--iwarp-port=20050 --state-dir=/srv/state --log-level=debug \
-		${GRACE:+--grace=$GRACE} \
+		${GRACE:+--grace=$GRACE} ${READ_READ:+--rdma-read-read} \
 		${INLINE:+--rdma-inline=$INLINE} \
 		>"$log" 2>&1 </dev/null &
 	echo $! > "$LOGS/server.pid"

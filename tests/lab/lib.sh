@@ -106,7 +106,7 @@ ended()
 
 # ---- transports: name, address of the server, mount options
 # "siw" is the kernel's iWARP at both ends; "iwarp" has gannetd's own here.
-# What is behind a "-" is a way to use it: see siw_speaks and rdma_client.
+# What is behind a "-" is a way to use it: see siw_speaks.
 
 transport_address()
 {
@@ -166,20 +166,6 @@ siw_speaks()
 		mpa_crc_required=1 ;;
 	*-rev1) siw_parameters mpa_version=1 ;;
 	esac
-}
-
-# rdma_client TRANSPORT: how long a message the client sends without chunks,
-# and for how many credits it asks, from the next connection on.
-rdma_client()
-{
-	local inline=4096 slots=128 dir=/proc/sys/sunrpc
-	case $1 in
-	*-small) inline=1024 slots=4 ;;
-	*-large) inline=65536 slots=1024 ;;
-	esac
-	echo $inline > $dir/rdma_max_inline_read
-	echo $inline > $dir/rdma_max_inline_write
-	echo $slots > $dir/rdma_slot_table_entries
 }
 
 # The client forgets what it can.

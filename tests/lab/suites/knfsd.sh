@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# gannet-nfs, and so the requester and iWARP in user space, with the kernel's
-# server over siw.
+# gannet-nfs and the library below it, on RDMA devices and with iWARP in user
+# space, and the kernel's server.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"
 if [ "$SERVER" = knfsd ]; then
@@ -69,6 +69,57 @@ gannetd_yields()
 	test "$(< /proc/fs/nfsd/threads)" -gt 0
 }
 
+# ---- cells of the table of the suite matrix
+
+sizes=(1024 4096 5000 12288 65536 262144 1048576)
+inlines=(0 1024 4096 8192 65536)
+servers=(4096 65536)
+ways=(verbs-rxe verbs-siw iwarp-siw)
+
+# cells SERVER: lines for tests/lab/requester, with that one of the server's
+# sizes.  Of it, of sizes, ways and the client's inline sizes each two meet, but
+# for some sizes of a transfer and of a message.
+cells()
+{
+	local i j w
+	for i in "${!sizes[@]}"; do
+		for w in "${!ways[@]}"; do
+			for j in "${!inlines[@]}"; do
+				[ "${MATRIX:-}" = full ] ||
+				[ $(((i + 2 * w) % 5))$(((i + w) % 2)) = \
+					"$j$1" ] || continue
+				cell "${ways[w]}" "${sizes[i]}" \
+					"${inlines[j]}" "${servers[$1]}"
+			done
+		done
+	done
+}
+
+# cell WAY SIZE INLINE SERVER-INLINE
+cell()
+{
+	echo "$1 rdma+${1%-*}://$(transport_address "${1#*-}"
+		)$back?mountport=20048 $2 $3 $4"
+}
+
+# Its lines are results.
+work()
+{
+	timeout 300 "$BUILD/tests/lab/requester" "$back" "$OUT/matrix" |
+		sed -E "s/^(ok|not ok) - /&$SUITE: /"
+	[ "${PIPESTATUS[0]}" = 0 ] || not_ok 'it runs to its end'
+}
+
+all_cells()
+{
+	local s size=/proc/sys/sunrpc/svc_rdma/max_req_size
+	for s in "${!servers[@]}"; do
+		echo "${servers[s]}" > $size
+		cells "$s" | work
+	done
+	echo 4096 > $size
+}
+
 check "the kernel's server takes over" knfsd_takes_over
 check "gannetd does not start in its place" gannetd_yields
 url=rdma+iwarp://$(transport_address siw)$back
@@ -80,5 +131,6 @@ for t in siw siw-crc; do
 	rm -rf "${back:?}"/*
 done
 siw_speaks siw
+all_cells
 check "gannetd takes over again" gannetd_takes_over
 rm -rf "$back"

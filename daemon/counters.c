@@ -24,7 +24,7 @@ static void log_proc(const struct rpc_program *prog,
 		     void *arg)
 {
 	const struct rpc_proc_counters *n = &version->counters[proc];
-	unsigned long long calls = stats_sum(&n->calls);
+	unsigned long long calls = rpc_proc_calls(n);
 
 	if (calls)
 		say("%s v%u %s: %llu calls, %llu failed, %llu us each",

@@ -114,7 +114,7 @@ static void add_procedure(const struct rpc_program *prog,
 			  void *arg)
 {
 	const struct rpc_proc_counters *n = &version->counters[proc];
-	json_int_t calls = (json_int_t)stats_sum(&n->calls);
+	json_int_t calls = (json_int_t)rpc_proc_calls(n);
 
 	if (calls)
 		json_array_append_new(arg, json_pack(

@@ -21,14 +21,40 @@ STAT(drc_answered, "duplicates answered with the call they repeat");
 STAT(drc_ran_after, "duplicates of WRITEs run after the WRITE they repeat");
 STAT(drc_taken_over, "duplicates run in place of a call that got no reply");
 
+const char *const rpc_way_names[RPC_WAYS] = {
+	[RPC_WAY_TCP] = "tcp", [RPC_WAY_UDP] = "udp", [RPC_WAY_RDMA] = "rdma",
+};
+
+const uint32_t rpc_time_bounds[RPC_TIMES - 1] = {
+	50000, 100000, 250000, 1000000, 5000000, 25000000, 100000000,
+	1000000000,
+};
+
+static enum rpc_way way_of(const struct xprt *x)
+{
+	return x->rdma ? RPC_WAY_RDMA : x->datagram ? RPC_WAY_UDP :
+						      RPC_WAY_TCP;
+}
+
+static unsigned time_of(uint64_t ns)
+{
+	unsigned i = 0;
+
+	while (i < RPC_TIMES - 1 && ns > rpc_time_bounds[i])
+		i++;
+	return i;
+}
+
 static void reply_count(const struct rpc_call *call, bool error,
 			uint64_t started)
 {
 	const struct rpc_proc_counters *n =
 		&call->version->counters[call->procnum];
+	uint64_t ns = clock_ns() - started;
 
-	stats_add(&n->calls, 1);
-	stats_add(&n->ns, clock_ns() - started);
+	stats_add(&n->calls[way_of(call->msg->xprt)], 1);
+	stats_add(&n->ns, ns);
+	stats_add(&n->times[time_of(ns)], 1);
 	if (error)
 		stats_add(&n->errors, 1);
 }

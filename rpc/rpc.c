@@ -129,6 +129,15 @@ void rpc_server_walk_procs(struct rpc_server *server,
 	}
 }
 
+uint64_t rpc_proc_calls(const struct rpc_proc_counters *n)
+{
+	uint64_t calls = 0;
+
+	for (unsigned i = 0; i < RPC_WAYS; i++)
+		calls += stats_sum(&n->calls[i]);
+	return calls;
+}
+
 struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 {
 	return &server->sink;

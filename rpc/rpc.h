@@ -124,12 +124,26 @@ struct rpc_proc {
 #define RPC_STATE_SIZE		512
 #define RPC_GUARD_STATE		32
 
+/* The transports of a procedure's counters. */
+enum rpc_way { RPC_WAY_TCP, RPC_WAY_UDP, RPC_WAY_RDMA, RPC_WAYS };
+/* Their names, as users know them. */
+extern const char *const rpc_way_names[RPC_WAYS];
+
+/* The bounds of the times that calls are sorted by, in ns: each call counts
+ * below the first bound that it did not pass, or behind the last one. */
+#define RPC_TIMES	9
+extern const uint32_t rpc_time_bounds[RPC_TIMES - 1];
+
 /* One procedure's counters, of all servers in the process. */
 struct rpc_proc_counters {
-	struct stat_counter calls;	/* ended: answered or dropped */
+	struct stat_counter calls[RPC_WAYS];	/* ended: answered or dropped */
 	struct stat_counter errors;	/* of these, not SUCCESS, or failed */
 	struct stat_counter ns;		/* total time from arrival to reply */
+	struct stat_counter times[RPC_TIMES];
 };
+
+/* Sums the calls over all transports.  Any thread. */
+uint64_t rpc_proc_calls(const struct rpc_proc_counters *n);
 
 #define RPC_COUNTERS(id, nproc) \
 	static struct rpc_proc_counters id[nproc] STATS_SECTION

@@ -410,11 +410,39 @@ TEST(each_procedure_is_counted)
 	call_words(99, 0, 2, TEST_PROG, 2, TEST_NULL, NOAUTH);
 	fake_free(c);
 	rpc_server_walk_procs(server, take_counters, NULL);
-	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls), 4);
+	ck_assert_uint_eq(rpc_proc_calls(&counters[TEST_ECHO]), 4);
 	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].errors), 1);
 	ck_assert_uint_gt(stats_sum(&counters[TEST_ECHO].ns), 0);
-	ck_assert_uint_eq(stats_sum(&counters[TEST_SLOW].calls), 1);
-	ck_assert_uint_eq(stats_sum(&counters[TEST_NULL].calls), 0);
+	ck_assert_uint_eq(rpc_proc_calls(&counters[TEST_SLOW]), 1);
+	ck_assert_uint_eq(rpc_proc_calls(&counters[TEST_NULL]), 0);
+}
+
+TEST(calls_are_counted_by_their_transport_and_time)
+{
+	uint64_t calls = 0;
+
+	call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+	fake_free(c);
+	conn.x.rdma = true;
+	call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+	fake_free(c);
+	conn.x.rdma = false;
+	conn.x.datagram = true;
+	for (unsigned i = 0; i < 2; i++) {
+		call_words(99, 0, 2, TEST_PROG, 4, TEST_ECHO, NOAUTH, 0);
+		fake_free(c);
+	}
+	conn.x.datagram = false;
+	rpc_server_walk_procs(server, take_counters, NULL);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls[RPC_WAY_TCP]),
+			  1);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls[RPC_WAY_RDMA]),
+			  1);
+	ck_assert_uint_eq(stats_sum(&counters[TEST_ECHO].calls[RPC_WAY_UDP]),
+			  2);
+	for (unsigned i = 0; i < RPC_TIMES; i++)
+		calls += stats_sum(&counters[TEST_ECHO].times[i]);
+	ck_assert_uint_eq(calls, 4);
 }
 
 RPC_COUNTERS(counted, 1);

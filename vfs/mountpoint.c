@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -61,15 +62,31 @@ bool mountpoint_is_there(const struct mountpoint *m, const char *path)
 	return mount == m->mount;
 }
 
-int mountpoint_open(const struct mountpoint *m, const char *rest)
+/* The part of @path below the directory @top; NULL: @path is not below it. */
+static const char *rest_of(const char *top, const char *path)
 {
+	size_t len = strlen(top);
+
+	len -= top[len - 1] == '/';
+	if (strncmp(top, path, len) != 0 || (path[len] && path[len] != '/'))
+		return NULL;
+	return path + len + (path[len] == '/');
+}
+
+int mountpoint_open(const struct mountpoint *m, const char *top,
+		    const char *path)
+{
+	const char *rest = rest_of(top, path);
 	struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH,
 	};
-	int fd = (int)syscall(SYS_openat2, m->fd, *rest ? rest : ".", &how,
-			      sizeof(how));
+	int fd;
 
+	if (!rest)
+		return -EINVAL;
+	fd = (int)syscall(SYS_openat2, m->fd, *rest ? rest : ".", &how,
+			  sizeof(how));
 	return fd < 0 ? -errno : fd;
 }
 

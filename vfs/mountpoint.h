@@ -19,9 +19,13 @@ struct mountpoint {
 int  mountpoint_hold(const char *path, struct mountpoint *out);
 /* True if @path leads to this mount.  May block. */
 bool mountpoint_is_there(const struct mountpoint *m, const char *path);
-/* A descriptor, O_PATH, of the directory @rest below this mount's root, or
- * -errno.  Symbolic links on the way may not leave the mount.  May block. */
-int  mountpoint_open(const struct mountpoint *m, const char *rest);
+/*
+ * A descriptor, O_PATH, of the directory @path, which lies at or below @top,
+ * the path that was held; or -errno.  -EINVAL: it does not lie there.  Symbolic
+ * links below @top may not leave the mount.  May block.
+ */
+int  mountpoint_open(const struct mountpoint *m, const char *top,
+		     const char *path);
 void mountpoint_release(struct mountpoint *m);
 
 #endif

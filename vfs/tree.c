@@ -237,31 +237,16 @@ static bool is_still_held(const struct tree *tree)
 	       mountpoint_is_there(&tree->held, tree->mountpoint);
 }
 
-/* The part of @path below the directory @top; NULL: @path is not below it. */
-static const char *rest_of(const char *top, const char *path)
-{
-	size_t len = strlen(top);
-
-	len -= top[len - 1] == '/';
-	if (strncmp(top, path, len) != 0 || (path[len] && path[len] != '/'))
-		return NULL;
-	return path + len + (path[len] == '/');
-}
-
 /* False: the tree's path lies in what is held, and yet its root does not.  Its
  * mount was moved away for a moment, or a link leads out of it. */
 static bool root_is_held(const struct tree *tree)
 {
-	const char *rest = rest_of(tree->mountpoint, tree->pub.path);
+	int fd = mountpoint_open(&tree->held, tree->mountpoint, tree->pub.path);
 	char link[32];
 	bool is;
-	int fd;
 
-	if (!rest)
-		return true;
-	fd = mountpoint_open(&tree->held, rest);
 	if (fd < 0)
-		return false;
+		return fd == -EINVAL;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	is = tree->backend->is_at(tree->pub.fs, link);
 	close(fd);
@@ -292,6 +277,16 @@ static int make_fs_of_mount(struct tree *tree, char **why)
 	return none ? -ENODEV : err;
 }
 
+static void let_go(struct tree *tree)
+{
+	if (tree->pub.fs)
+		tree->backend->unmount(tree->pub.fs);
+	tree->pub.fs = NULL;
+	if (tree->holds)
+		mountpoint_release(&tree->held);
+	tree->holds = false;
+}
+
 static void mount_tree(struct tree *tree)
 {
 	struct export_table *t = tree->table;
@@ -301,6 +296,10 @@ static void mount_tree(struct tree *tree)
 
 	err = tree->mountpoint ? make_fs_of_mount(tree, &why) :
 				 make_fs(tree, &why);
+	/* Another tree of this path may be made as soon as the failure is
+	 * told, and there is only one table of files for the path. */
+	if (err < 0)
+		let_go(tree);
 	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
 	mutex_lock(&t->trees_lock);
 	tree->tried = true;
@@ -364,10 +363,7 @@ static void run_tree(void *arg)
 		mount_tree(tree);
 		serve_tree(tree);
 	}
-	if (tree->pub.fs)
-		tree->backend->unmount(tree->pub.fs);
-	if (tree->holds)
-		mountpoint_release(&tree->held);
+	let_go(tree);
 	forget_tree(tree);
 }
 

@@ -522,6 +522,34 @@ TEST(a_disk_that_is_moved_for_a_moment_is_not_taken_for_the_directory_below)
 	begin(0, "disk", "mp");
 }
 
+static void unmount_slowly(struct vfs_fs *fs)
+{
+	usleep(300000);
+	posix_vfs_ops.unmount(fs);
+}
+
+TEST_LOOP(a_disk_that_was_refused_is_closed_when_its_client_is_told, 0, WAYS)
+{
+	struct vfs_ops ops = posix_vfs_ops;
+	struct harness_config slow = config;
+	char options[128];
+	nfs_fh3 fh;
+
+	ops.unmount = unmount_slowly;
+	slow.backend = &ops;
+	snprintf(options, sizeof(options), "mp=%s/disk", space_base);
+	way = _i;
+	set_exports("disk/share", options, "");
+	nfs_setup_with(&slow);
+	run("mv store/share store/real && ln -s ../other store/share");
+	mount_it("store");
+	ck_assert_int_eq(mnt("disk/share", &fh), MNT3ERR_NOENT);
+	run("rm store/share && ln -s real store/share");
+	ck_assert_int_eq(mnt("disk/share", &fh), MNT3_OK);
+	nfs_teardown();
+	begin(0, "disk", "mp");
+}
+
 /* ---- mounted and unmounted while calls come */
 
 static _Atomic bool stops;

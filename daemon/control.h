@@ -8,8 +8,8 @@
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
  *
  * One thread of its own takes one connection after another, and gives each a
- * few seconds.  Only the server's own user, root and the group of the socket's
- * file get an answer.
+ * few seconds.  By the mode of the socket's file only the server's own user,
+ * root and the file's group can connect.
  */
 #ifndef GANNET_DAEMON_CONTROL_H
 #define GANNET_DAEMON_CONTROL_H

@@ -98,9 +98,6 @@ static int unknown_key(struct config_file *f, const char *section,
 	if (!*section)
 		return fail_at(f, NULL, key, "expected a section, as "
 			       "[server], before the first key");
-	if (!option_section(section))
-		return fail_at(f, section, NULL, "there is no such section; "
-			       "see gannet.conf(5)");
 	if (row) {
 		snprintf(text, sizeof(text), "there is no such key in this "
 			 "section; [%s] has it", row->section);

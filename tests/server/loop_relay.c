@@ -13,10 +13,10 @@
 #include "lib/util.h"
 #include "nfs3/proto.h"
 #include "tests/server/rdma_rig.h"
+#include "tests/server/record_stream.h"
 
 /* 1 MiB of data, and what is around it. */
 #define RECORD_MAX	((1u << 20) + (64u << 10))
-#define LAST_FRAGMENT	0x80000000u
 
 struct loop_relay {
 	const struct fabric *fabric;
@@ -46,38 +46,14 @@ struct carried {
 	uint8_t		 call[];
 };
 
-/* A client that is gone hears nothing. */
-static void send_all(int fd, struct iovec *iov, int n)
-{
-	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
-
-	while (mh.msg_iovlen > 0) {
-		ssize_t len = sendmsg(fd, &mh, MSG_NOSIGNAL);
-
-		if (len < 0 && errno != EINTR)
-			return;
-		while (mh.msg_iovlen > 0 && len >= 0 &&
-		       (size_t)len >= mh.msg_iov->iov_len) {
-			len -= (ssize_t)mh.msg_iov->iov_len;
-			mh.msg_iov++;
-			mh.msg_iovlen--;
-		}
-		if (len > 0) {
-			mh.msg_iov->iov_base =
-				(char *)mh.msg_iov->iov_base + len;
-			mh.msg_iov->iov_len -= (size_t)len;
-		}
-	}
-}
-
 /* On the loop.  The result that went to the Write chunk is the reply's last
  * item. */
 static void carried_done(struct rpcrdma_request *q)
 {
 	struct carried *c = container_of(q, struct carried, q);
 	uint32_t data = q->nwrites ? q->written[0] : 0;
-	uint32_t mark = htonl(LAST_FRAGMENT | (q->reply_len + data +
-					       xdr_pad(data)));
+	uint32_t mark = htonl(RECORD_LAST | (q->reply_len + data +
+					     xdr_pad(data)));
 	struct iovec iov[4] = {
 		{ &mark, sizeof(mark) },
 		{ (void *)(uintptr_t)q->reply_data, q->reply_len },
@@ -86,34 +62,12 @@ static void carried_done(struct rpcrdma_request *q)
 	};
 
 	if (q->status == 0)
-		send_all(c->line->fd, iov, 4);
+		record_send(c->line->fd, iov, 4);
 	else
 		shutdown(c->line->fd, SHUT_RDWR);
 	free(c->reply);
 	free(c->data);
 	free(c);
-}
-
-static bool receive(int fd, void *p, size_t len)
-{
-	return recv(fd, p, len, MSG_WAITALL) == (ssize_t)len;
-}
-
-/* A whole record; its length, 0 at the end. */
-static uint32_t receive_record(int fd, uint8_t *msg)
-{
-	uint32_t len = 0, mark;
-
-	do {
-		if (!receive(fd, &mark, sizeof(mark)))
-			return 0;
-		mark = ntohl(mark);
-		if ((mark & ~LAST_FRAGMENT) > RECORD_MAX - len ||
-		    !receive(fd, msg + len, mark & ~LAST_FRAGMENT))
-			return 0;
-		len += mark & ~LAST_FRAGMENT;
-	} while (!(mark & LAST_FRAGMENT));
-	return len;
 }
 
 /* Moves what is eligible into chunks (RFC 8267 section 4). */
@@ -181,7 +135,7 @@ static void line_run(void *arg)
 	require(rpcrdma_requester_create(line->relay->fabric,
 			(struct sockaddr *)&line->relay->addr,
 			line->relay->loop, &options, &line->r) == 0);
-	while ((len = receive_record(line->fd, msg)) > 0)
+	while ((len = record_receive(line->fd, msg, RECORD_MAX)) > 0)
 		carry(line, msg, len);
 	free(msg);
 	/* The client sees the end; the number stays until loop_relay_stop(). */

@@ -23,9 +23,10 @@
 
 #include <gannet/rpcrdma.h>
 
+#include "tests/server/record_stream.h"
+
 /* 1 MiB of data, and what is around it. */
 #define MSG_MAX		((1u << 20) + (64u << 10))
-#define LAST_FRAGMENT	0x80000000u
 
 struct relay {
 	int			 fd;
@@ -63,32 +64,10 @@ static void relayed_free(struct relayed *r)
 }
 
 /* A client that is gone hears nothing. */
-static void send_all(int fd, struct iovec *iov, int n)
-{
-	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
-
-	while (mh.msg_iovlen > 0) {
-		ssize_t len = sendmsg(fd, &mh, MSG_NOSIGNAL);
-
-		if (len < 0 && errno != EINTR)
-			return;
-		while (len > 0 && (size_t)len >= mh.msg_iov->iov_len) {
-			len -= (ssize_t)mh.msg_iov->iov_len;
-			mh.msg_iov++;
-			mh.msg_iovlen--;
-		}
-		if (len > 0) {
-			mh.msg_iov->iov_base =
-				(char *)mh.msg_iov->iov_base + len;
-			mh.msg_iov->iov_len -= (size_t)len;
-		}
-	}
-}
-
 static void replied(struct gannet_rpcrdma_call *call)
 {
 	struct relayed *r = call->arg;
-	uint32_t mark = htonl(LAST_FRAGMENT | call->reply_len);
+	uint32_t mark = htonl(RECORD_LAST | call->reply_len);
 	struct iovec iov[2] = {
 		{ &mark, sizeof(mark) },
 		{ (void *)(uintptr_t)call->reply, call->reply_len },
@@ -96,34 +75,12 @@ static void replied(struct gannet_rpcrdma_call *call)
 
 	if (call->status == 0) {
 		pthread_mutex_lock(&r->relay->lock);
-		send_all(r->relay->fd, iov, 2);
+		record_send(r->relay->fd, iov, 2);
 		pthread_mutex_unlock(&r->relay->lock);
 	} else {
 		shutdown(r->relay->fd, SHUT_RDWR);
 	}
 	relayed_free(r);
-}
-
-static int receive(int fd, void *p, size_t len)
-{
-	return recv(fd, p, len, MSG_WAITALL) == (ssize_t)len;
-}
-
-/* A whole record; its length, 0 at the end. */
-static uint32_t receive_record(int fd, char *msg)
-{
-	uint32_t len = 0, mark;
-
-	do {
-		if (!receive(fd, &mark, sizeof(mark)))
-			return 0;
-		mark = ntohl(mark);
-		if ((mark & ~LAST_FRAGMENT) > MSG_MAX - len ||
-		    !receive(fd, msg + len, mark & ~LAST_FRAGMENT))
-			return 0;
-		len += mark & ~LAST_FRAGMENT;
-	} while (!(mark & LAST_FRAGMENT));
-	return len;
 }
 
 static int relay_one(struct relay *relay)
@@ -137,7 +94,7 @@ static int relay_one(struct relay *relay)
 	must(r->msg && r->reply, "memory");
 	r->call.size = sizeof(r->call);
 	r->call.msg = r->msg;
-	r->call.msg_len = receive_record(relay->fd, r->msg);
+	r->call.msg_len = record_receive(relay->fd, r->msg, MSG_MAX);
 	r->call.reply_mem.addr = r->reply;
 	r->call.reply_mem.len = MSG_MAX;
 	r->call.done = replied;

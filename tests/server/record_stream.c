@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/server/record_stream.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+void record_send(int fd, struct iovec *iov, int n)
+{
+	struct msghdr mh = { .msg_iov = iov, .msg_iovlen = (size_t)n };
+
+	while (mh.msg_iovlen > 0) {
+		ssize_t len = sendmsg(fd, &mh, MSG_NOSIGNAL);
+
+		if (len < 0 && errno != EINTR)
+			return;
+		while (mh.msg_iovlen > 0 && len >= 0 &&
+		       (size_t)len >= mh.msg_iov->iov_len) {
+			len -= (ssize_t)mh.msg_iov->iov_len;
+			mh.msg_iov++;
+			mh.msg_iovlen--;
+		}
+		if (len > 0) {
+			mh.msg_iov->iov_base =
+				(char *)mh.msg_iov->iov_base + len;
+			mh.msg_iov->iov_len -= (size_t)len;
+		}
+	}
+}
+
+static bool receive_all(int fd, void *p, size_t len)
+{
+	return recv(fd, p, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+uint32_t record_receive(int fd, void *msg, uint32_t max)
+{
+	uint32_t len = 0, mark, part;
+
+	do {
+		if (!receive_all(fd, &mark, sizeof(mark)))
+			return 0;
+		mark = ntohl(mark);
+		part = mark & ~RECORD_LAST;
+		if (part > max - len ||
+		    !receive_all(fd, (char *)msg + len, part))
+			return 0;
+		len += part;
+	} while (!(mark & RECORD_LAST));
+	return len;
+}

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/account.h"
 #include "lib/clock.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -450,6 +451,7 @@ static void run_loop(void *arg)
 
 	current = loop;
 	thread_must_not_wait = true;
+	account_claim();
 	while (!loop->stop) {
 		unsigned n;
 
@@ -465,6 +467,7 @@ static void run_loop(void *arg)
 		}
 	}
 	run_tasks(loop);
+	account_unclaim();
 }
 
 int loop_start(struct loop *loop)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* account - what somebody had: calls with their latency, errors, bytes. */
+#include "lib/account.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/stats.h"
+#include "lib/thread.h"
+
+STAT(account_lost, "calls not counted for a client, an export or a procedure, "
+     "for lack of memory");
+
+_Thread_local unsigned account_own;
+
+/* Bit N: cell N has an owner. */
+static _Atomic uint32_t claimed = 1;
+
+static_assert(ACCOUNT_CELLS == 32, "a bit each");
+
+void account_claim(void)
+{
+	uint32_t was = atomic_load(&claimed);
+	unsigned free;
+
+	do {
+		free = (unsigned)__builtin_ffs((int)~was);
+		if (free == 0)
+			return;
+	} while (!atomic_compare_exchange_weak(&claimed, &was,
+					       was | 1u << (free - 1)));
+	account_own = free - 1;
+}
+
+void account_unclaim(void)
+{
+	if (account_own > 0)
+		atomic_fetch_and(&claimed, ~(1u << account_own));
+	account_own = 0;
+}
+
+/* This thread's cell, or the shared one, made if need be; or NULL. */
+static struct account_cell *cell_of(struct account *a)
+{
+	_Atomic(struct account_cell *) *at = account_own ?
+		&a->cells[account_own] : &a->shared;
+	struct account_cell *c = atomic_load(at), *now = NULL;
+
+	if (c)
+		return c;
+	c = aligned_alloc(_Alignof(struct account_cell), sizeof(*c));
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	if (atomic_compare_exchange_strong(at, &now, c))
+		return c;
+	free(c);
+	return now;
+}
+
+static void add_shared(_Atomic uint64_t *n, uint64_t by)
+{
+	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
+}
+
+void account_add_slowly(struct account *a, const struct account_event *e)
+{
+	struct account_cell *c = cell_of(a);
+
+	if (!c) {
+		stat_inc(account_lost);
+		return;
+	}
+	add_shared(&c->ns, e->ns);
+	add_shared(&c->calls[e->bucket], 1);
+	if (e->bytes)
+		add_shared(&c->bytes[e->way], e->bytes);
+	if (e->failed)
+		add_shared(&c->failed, 1);
+}
+
+static uint64_t read_cell(const _Atomic uint64_t *n)
+{
+	return atomic_load_explicit(n, memory_order_relaxed);
+}
+
+static void sum_cell(const struct account_cell *c, struct account_sum *out)
+{
+	out->ns += read_cell(&c->ns);
+	out->failed += read_cell(&c->failed);
+	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
+		out->bytes[i] += read_cell(&c->bytes[i]);
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		uint64_t n = read_cell(&c->calls[i]);
+
+		out->histogram[i] += n;
+		out->calls += n;
+	}
+}
+
+void account_sum(struct account *a, struct account_sum *out)
+{
+	struct account_cell *c = atomic_load(&a->shared);
+
+	if (c)
+		sum_cell(c, out);
+	for (unsigned i = 1; i < ACCOUNT_CELLS; i++) {
+		c = atomic_load(&a->cells[i]);
+		if (c)
+			sum_cell(c, out);
+	}
+}
+
+void account_sum_add(struct account_sum *out, const struct account_sum *more)
+{
+	out->calls += more->calls;
+	out->failed += more->failed;
+	out->ns += more->ns;
+	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
+		out->bytes[i] += more->bytes[i];
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+		out->histogram[i] += more->histogram[i];
+}
+
+void account_sum_less(struct account_sum *out,
+		      const struct account_sum *before)
+{
+	out->calls -= before->calls;
+	out->failed -= before->failed;
+	out->ns -= before->ns;
+	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
+		out->bytes[i] -= before->bytes[i];
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+		out->histogram[i] -= before->histogram[i];
+}
+
+void account_fini(struct account *a)
+{
+	for (unsigned i = 0; i < ACCOUNT_CELLS; i++)
+		free(atomic_load(&a->cells[i]));
+	free(atomic_load(&a->shared));
+}

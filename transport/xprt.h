@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include <urcu/list.h>
+
 #include "lib/loop.h"
 #include "lib/thread.h"
 #include "lib/xdr.h"
@@ -40,6 +42,9 @@
 #define MSG_MAX_TAKEN	(4 * POOL_PAYLOAD_MAX + (64u << 10))
 
 struct xprt;
+struct xprt_client;
+struct xprt_clients;
+struct xprt_facts;
 struct xprt_sink;
 
 /*
@@ -141,6 +146,14 @@ struct xprt_ops {
 	 * must not block.  NULL: the transport has no such limits. */
 	void (*configure)(struct xprt *x, const struct xprt_limits *theirs,
 			  struct xprt_limits *ours);
+	/* Adds what is special of the connection to @f (transport/clients.h).
+	 * Any thread, with the clients' lock: must take no other.  NULL:
+	 * nothing is. */
+	void (*tell)(struct xprt *x, struct xprt_facts *f);
+	/* Begins an orderly end: no more calls are taken, and the connection is
+	 * closed when those in progress are answered.  Any thread, with a
+	 * reference; must not block.  NULL: there is no connection. */
+	void (*end)(struct xprt *x);
 	/* The last reference is gone. */
 	void (*free)(struct xprt *x);
 };
@@ -167,6 +180,9 @@ struct xprt {
 						 * pool */
 	struct xprt_fate	*fate;		/* counted; NULL: there is no
 						 * connection */
+	struct xprt_client	*client;	/* held; NULL: not counted */
+	struct cds_list_head	 of_client;	/* in its connections; the lock
+						 * of transport/clients.h */
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 
@@ -244,6 +260,7 @@ struct xprt_env {
 	unsigned		 nloops;
 	unsigned		 max_conns;	/* per listener; refuses more */
 	unsigned		 max_peer_conns; /* per address; 0: no bound */
+	struct xprt_clients	*clients;	/* NULL: they are not counted */
 };
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/clients.h"
 #include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/credits.h"
 #include "transport/rpcrdma/expose.h"
@@ -146,6 +147,7 @@ static void rpcrdma_conn_destroy(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
 
+	xprt_client_leave(&conn->xprt);
 	if (conn->fc) {
 		/* The connection may have ended before its start. */
 		xprt_fate_end(conn->xprt.fate, XPRT_BROKEN);
@@ -171,6 +173,21 @@ static bool rpcrdma_xprt_is_full(struct xprt *x)
 	return atomic_load(&conn->slots.busy) >= rpcrdma_conn_grant(conn);
 }
 
+static void rpcrdma_xprt_tell(struct xprt *x, struct xprt_facts *f)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+
+	f->provider = conn->fc->ops->name;
+	f->credits = rpcrdma_conn_grant(conn);
+	f->send_inline = atomic_load(&conn->send_inline);
+	f->recv_inline = conn->inline_size;
+}
+
+static void rpcrdma_xprt_end(struct xprt *x)
+{
+	rpcrdma_conn_drain(rpcrdma_conn_of(x));
+}
+
 static const struct xprt_ops rpcrdma_xprt_ops = {
 	.name = "rdma",
 	.reply = rpcrdma_xprt_reply,
@@ -178,6 +195,8 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.look = rpcrdma_conn_look,
 	.configure = rpcrdma_conn_configure,
 	.is_full = rpcrdma_xprt_is_full,
+	.tell = rpcrdma_xprt_tell,
+	.end = rpcrdma_xprt_end,
 	.reject = rpcrdma_xprt_reject,
 	.free = free_xprt,
 };
@@ -370,6 +389,7 @@ void rpcrdma_accept(struct loop_task *t)
 		return;
 	}
 	stat_inc(rdma_accepts);
+	xprt_client_enter(conn->listener->env.clients, &conn->xprt);
 	err = rpcrdma_conn_start(conn);
 	if (!rpcrdma_conn_advance(conn, CONN_ACCEPTING, CONN_STARTED) ||
 	    err < 0)

@@ -197,6 +197,7 @@ struct tcp_out {
 	/* Its lock guards the fields up to the sender's. */
 	struct outbox		 box;
 	bool			 waiting;	/* in.room is in the pool */
+	bool			 ending;	/* a thread asked for the end */
 	struct buf		*granted;	/* by the pool; not used yet */
 	struct tcp_list		 queue;		/* to be sent after @sendq */
 	size_t			 queued;	/* unsent bytes of both lists */

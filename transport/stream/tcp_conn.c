@@ -21,6 +21,7 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "transport/clients.h"
 #include "transport/socket/socket.h"
 #include "transport/stream/tcp.h"
 
@@ -38,6 +39,7 @@ static void tcp_conn_last_put(struct xprt *x)
 	struct tcp_listener *l = conn->poller->listener;
 	struct sockaddr_storage peer = x->peer;
 
+	xprt_client_leave(x);
 	xprt_fate_put(x->fate);
 	outbox_fini(&conn->out.box);
 	free(conn);
@@ -73,6 +75,16 @@ static bool tcp_conn_is_full(struct xprt *x)
 	return full;
 }
 
+static void tcp_conn_ask_end(struct xprt *x)
+{
+	struct tcp_conn *conn = container_of(x, struct tcp_conn, xprt);
+
+	mutex_lock(&conn->out.box.lock);
+	conn->out.ending = true;
+	outbox_kick(&conn->out.box);
+	mutex_unlock(&conn->out.box.lock);
+}
+
 static const struct xprt_ops ops = {
 	.name = "tcp",
 	.reply = tcp_reply,
@@ -80,6 +92,7 @@ static const struct xprt_ops ops = {
 	.reject = tcp_conn_reject,
 	.look = tcp_conn_look_at,
 	.is_full = tcp_conn_is_full,
+	.end = tcp_conn_ask_end,
 	.free = tcp_conn_last_put,
 };
 
@@ -88,6 +101,7 @@ struct view {
 	int	 err;
 	bool	 waiting;
 	bool	 blocked;
+	bool	 ending;
 	uint64_t calls;		/* in progress */
 	size_t	 queued;
 };
@@ -100,6 +114,7 @@ static struct view look(struct tcp_conn *conn)
 	v.err = conn->out.box.err;
 	v.waiting = conn->out.waiting;
 	v.blocked = conn->out.box.blocked;
+	v.ending = conn->out.ending;
 	v.calls = conn->in.taken - conn->out.finished;
 	v.queued = conn->out.queued;
 	mutex_unlock(&conn->out.box.lock);
@@ -222,6 +237,13 @@ static uint32_t events_for(const struct tcp_conn *conn, bool blocked)
 	return events;
 }
 
+/* In state LIVE. */
+static void tcp_conn_take_no_more(struct tcp_conn *conn)
+{
+	set_state(conn, TCP_ENDING);
+	tcp_recv_drop(conn);
+}
+
 /* Adapts state and socket to the latest events.  May free @conn. */
 static void tcp_conn_update(struct tcp_conn *conn)
 {
@@ -229,6 +251,8 @@ static void tcp_conn_update(struct tcp_conn *conn)
 
 	if (conn->state != TCP_CLOSED && v.err)
 		shut(conn, v.err);
+	if (conn->state == TCP_LIVE && v.ending)
+		tcp_conn_take_no_more(conn);
 	if (conn->state == TCP_LIVE && conn->eof)
 		set_state(conn, TCP_ENDING);
 	if (conn->state == TCP_LIVE && conn->in.paused)
@@ -281,10 +305,8 @@ static void tcp_conn_ready(struct loop_fd *f, uint32_t events)
 
 void tcp_conn_end(struct tcp_conn *conn)
 {
-	if (conn->state == TCP_LIVE) {
-		set_state(conn, TCP_ENDING);
-		tcp_recv_drop(conn);
-	}
+	if (conn->state == TCP_LIVE)
+		tcp_conn_take_no_more(conn);
 	tcp_conn_update(conn);
 }
 
@@ -380,6 +402,7 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, socket_age(fd));
 	if (!conn->xprt.fate)
 		goto fail_conn;
+	xprt_client_enter(env->clients, &conn->xprt);
 	conn->poller = p;
 	conn->fd = (struct loop_fd){ tcp_conn_ready, fd, EPOLLIN };
 	record_in_init(&conn->in.rec, MSG_MAX_TAKEN);

@@ -20,6 +20,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "transport/clients.h"
 #include "transport/socket/socket.h"
 #include "transport/stream/stream.h"
 
@@ -103,6 +104,7 @@ static void udp_last_put(struct xprt *x)
 	struct udp_call *c = container_of(x, struct udp_call, xprt);
 	struct udp_listener *l = c->l;
 
+	xprt_client_leave(x);
 	mutex_lock(&l->lock);
 	cds_list_del(&c->link);
 	c->next = l->free;
@@ -279,6 +281,7 @@ static bool udp_fill(struct udp_call *c, struct msghdr *mh, uint32_t len)
 	xprt_init(&c->xprt, &ops, l->env.sink, l->loop, l->env.pool,
 		  (struct sockaddr *)&peer, (struct sockaddr *)&local);
 	c->xprt.datagram = true;
+	xprt_client_enter(l->env.clients, &c->xprt);
 	memset(msg, 0, sizeof(*msg));
 	msg->xprt = &c->xprt;
 	msg->call[0] = (struct xdr_seg){ data, len };

@@ -17,6 +17,8 @@ struct report {
 	struct rpc_server	*rpc;
 	struct export_table	*exports;
 	struct pool		*pool;
+	struct xprt_clients	*clients;
+	struct account_book	*export_accounts;
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
 	/* The listener @i and its name; NULL: there are no more. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,

@@ -30,6 +30,7 @@
 #include "lib/clock.h"
 #include "lib/util.h"
 #include "rpc/rpc.h"
+#include "transport/clients.h"
 #include "transport/fabric/fabrics.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
@@ -76,6 +77,7 @@ struct server {
 	struct locks		 locks;
 	struct xprt_env		 env;
 	struct xprt_env		 device_env;
+	struct xprt_clients	*clients;
 	struct rpcrdma_budget	 rdma_budget;
 	struct started		 fabrics[FABRICS_MAX];
 	unsigned		 nfabrics;
@@ -439,8 +441,10 @@ int server_start(const struct options *o, const struct backends *backends,
 	s->o = o;
 	s->backends = backends;
 	s->state_lock = -1;
-	shares_init(&s->shares, o->threads);
-	err = pool_create(o->memory, &s->pool);
+	err = shares_init(&s->shares, o->threads);
+	s->clients = xprt_clients_create(0, 0);
+	if (!err)
+		err = s->clients ? pool_create(o->memory, &s->pool) : -ENOMEM;
 	if (!err)
 		err = pollers_start(&s->pollers, "poller", o->pollers,
 				    o->spin, true);
@@ -455,6 +459,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	s->env = (struct xprt_env){
 		.sink = rpc_server_sink(s->rpc), .pool = s->pool,
 		.loops = s->pollers.loops, .nloops = s->pollers.n,
+		.clients = s->clients,
 	};
 	tune_connections(&s->env, o);
 	s->rdma_budget.max = o->rdma_memory;
@@ -476,6 +481,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	s->report = (struct report){
 		.o = o, .rpc = s->rpc, .exports = s->exports,
 		.pool = s->pool, .started = clock_ns(),
+		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.listener = listener_at, .server = s,
 	};
 	s->control = report_start(&s->report);
@@ -525,6 +531,7 @@ void server_stop(struct server *s)
 		work_class_destroy(s->names);
 	if (s->rpc)
 		rpc_server_destroy(s->rpc);
+	xprt_clients_destroy(s->clients);
 	pollers_stop(&s->device_pollers);
 	pollers_stop(&s->pollers);
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)

@@ -2,7 +2,11 @@
 /* shares - the workers that the calls of each export may occupy. */
 #include "daemon/shares.h"
 
+#include <errno.h>
 #include <stdlib.h>
+
+/* Exports that are counted each by itself. */
+#define ACCOUNTS	1024
 
 struct share {
 	struct work_class	*class;
@@ -10,11 +14,13 @@ struct share {
 	struct cds_list_head	 link;
 };
 
-void shares_init(struct shares *s, unsigned threads)
+int shares_init(struct shares *s, unsigned threads)
 {
 	s->threads = threads;
 	pthread_mutex_init(&s->lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->list);
+	s->accounts = account_book_create(ACCOUNTS);
+	return s->accounts ? 0 : -ENOMEM;
 }
 
 static void free_shares(struct shares *s, bool all)
@@ -42,6 +48,7 @@ void shares_clear(struct shares *s)
 
 void shares_fini(struct shares *s)
 {
+	account_book_destroy(s->accounts);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -56,6 +63,7 @@ void share_give(void *shares, struct export *e)
 	struct share *share = calloc(1, sizeof(*share));
 
 	shares_tidy(s);		/* file systems below exports come and go */
+	e->account = account_book_get(s->accounts, e->top, e->path);
 	if (!share)
 		return;
 	share->class = work_class_create(s->rpc, e->path, s->threads);
@@ -75,6 +83,7 @@ void share_return(void *shares, struct export *e)
 	struct shares *s = shares;
 	struct share *share;
 
+	account_book_put(s->accounts, e->account);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry(share, &s->list, link)
 		if (share->class == e->upper)

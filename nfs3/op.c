@@ -52,8 +52,10 @@ static int find_export(struct rpc_call *call, struct nfs3_op *op)
 		if (err < 0)
 			export_put(exp);
 	}
-	if (err == 0)
+	if (err == 0) {
 		op->exp = exp;
+		call->by_export = exp->account;
+	}
 	return err;
 }
 

@@ -101,7 +101,7 @@ NFS3_STEP(read_piped)
 		return n == -EOPNOTSUPP ? 0 : n;
 	r->attr.has = true;
 	r->eof = op->vfs.eof;
-	r->count = (uint32_t)n;
+	r->count = call->bytes = (uint32_t)n;
 	if (n > 0)
 		rpc_body_set_pipe(call, r->count);
 	return RPC_DONE;
@@ -135,7 +135,7 @@ NFS3_STEP(read)
 		return n;
 	r->attr.has = true;
 	r->eof = op->vfs.eof;
-	r->count = (uint32_t)n;
+	r->count = call->bytes = (uint32_t)n;
 	if (n > 0)
 		rpc_body_set(call, r->count, NULL, 0);
 	return 0;
@@ -248,6 +248,8 @@ int nfs3_end_write(struct rpc_call *call, int err)
 {
 	const struct nfs3_write_res *r = rpc_res(call);
 
+	call->way = ACCOUNT_WRITTEN;
+	call->bytes = r->count;
 	return nfs3_end_wcc(call, r->count > 0 ? 0 : err);
 }
 

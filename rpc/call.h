@@ -80,6 +80,8 @@ struct rpc_server {
 	const struct rpc_flavor *const *flavors;	/* borrowed */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
+	/* Of each, those of its versions' procedures, one after the other. */
+	struct account	  *accounts[RPC_MAX_PROGRAMS];
 };
 
 /* dispatch.c */

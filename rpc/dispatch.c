@@ -102,6 +102,7 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 				      const struct rpc_header *h)
 {
 	const struct rpc_program *prog;
+	struct account *account;
 	unsigned k = 0;
 
 	while (k < server->nprogs && server->progs[k]->prog != h->prog)
@@ -109,6 +110,7 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 	if (k == server->nprogs)
 		return RPC_PROG_UNAVAIL;
 	call->prog = prog = server->progs[k];
+	account = server->accounts[k];
 	for (uint32_t i = 0; i < prog->nversions; i++) {
 		const struct rpc_version *v = &prog->versions[i];
 
@@ -117,8 +119,10 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 			if (h->proc >= v->nproc || !v->procs[h->proc].name)
 				return RPC_PROC_UNAVAIL;
 			call->proc = &v->procs[h->proc];
+			call->by_proc = account + h->proc;
 			return RPC_SUCCESS;
 		}
+		account += v->nproc;
 	}
 	return RPC_PROG_MISMATCH;
 }
@@ -213,6 +217,7 @@ static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
 		call->version = call->prog->versions;
 		call->proc = call->version->procs;
 		call->procnum = 0;
+		call->by_proc = NULL;
 	}
 	if (!g->unwrap)
 		return true;
@@ -261,6 +266,9 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->version = NULL;
 	call->proc = NULL;
 	call->guard = NULL;
+	call->by_proc = call->by_export = NULL;
+	call->way = ACCOUNT_READ;
+	call->bytes = 0;
 	call->may_wait = false;
 	call->failed = false;
 	priv->class = NULL;

@@ -11,6 +11,7 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "rpc/auth.h"
+#include "transport/clients.h"
 
 STAT(rpc_reply_overflow, "results that did not fit a reply's head");
 STAT(rpc_replied, "replies given to a transport");
@@ -25,38 +26,37 @@ const char *const rpc_way_names[RPC_WAYS] = {
 	[RPC_WAY_TCP] = "tcp", [RPC_WAY_UDP] = "udp", [RPC_WAY_RDMA] = "rdma",
 };
 
-const uint32_t rpc_time_bounds[RPC_TIMES - 1] = {
-	50000, 100000, 250000, 1000000, 5000000, 25000000, 100000000,
-	1000000000,
-};
-
 static enum rpc_way way_of(const struct xprt *x)
 {
 	return x->rdma ? RPC_WAY_RDMA : x->datagram ? RPC_WAY_UDP :
 						      RPC_WAY_TCP;
 }
 
-static unsigned time_of(uint64_t ns)
-{
-	unsigned i = 0;
-
-	while (i < RPC_TIMES - 1 && ns > rpc_time_bounds[i])
-		i++;
-	return i;
-}
-
+/* Counts the call for its procedure, its export and its client. */
 static void reply_count(const struct rpc_call *call, bool error,
 			uint64_t started)
 {
 	const struct rpc_proc_counters *n =
 		&call->version->counters[call->procnum];
-	uint64_t ns = clock_ns() - started;
+	struct xprt_client *client = call->msg->xprt->client;
+	uint64_t now = clock_ns(), ns = now - started;
+	const struct account_event e = {
+		.ns = ns, .bucket = histogram_bucket(ns), .way = call->way,
+		.bytes = call->bytes, .failed = error,
+	};
 
 	stats_add(&n->calls[way_of(call->msg->xprt)], 1);
 	stats_add(&n->ns, ns);
-	stats_add(&n->times[time_of(ns)], 1);
 	if (error)
 		stats_add(&n->errors, 1);
+	if (likely(call->by_proc))
+		account_add(call->by_proc, &e);
+	if (call->by_export)
+		account_add(call->by_export, &e);
+	if (client) {
+		account_add(&client->account, &e);
+		xprt_client_seen(client, now);
+	}
 }
 
 /* Gives back the buffers that are not sent, and counts the call. */

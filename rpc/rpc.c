@@ -74,16 +74,31 @@ static bool valid(const struct rpc_program *prog)
 	return true;
 }
 
+static uint32_t count_rows(const struct rpc_program *prog)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < prog->nversions; i++)
+		n += prog->versions[i].nproc;
+	return MAX(n, 1u);
+}
+
 int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 {
+	unsigned n = server->nprogs;
+
 	if (!valid(prog))
 		return -EINVAL;
-	if (server->nprogs == RPC_MAX_PROGRAMS)
+	if (n == RPC_MAX_PROGRAMS)
 		return -ENOSPC;
-	for (unsigned i = 0; i < server->nprogs; i++)
+	for (unsigned i = 0; i < n; i++)
 		if (server->progs[i]->prog == prog->prog)
 			return -EEXIST;
-	server->progs[server->nprogs++] = prog;
+	server->accounts[n] = calloc(count_rows(prog), sizeof(struct account));
+	if (!server->accounts[n])
+		return -ENOMEM;
+	server->progs[n] = prog;
+	server->nprogs++;
 	return 0;
 }
 
@@ -138,6 +153,24 @@ uint64_t rpc_proc_calls(const struct rpc_proc_counters *n)
 	return calls;
 }
 
+struct account *rpc_server_account(struct rpc_server *server,
+				   const struct rpc_program *prog,
+				   const struct rpc_version *version,
+				   uint32_t proc)
+{
+	struct account *a;
+	unsigned k = 0;
+
+	while (k < server->nprogs && server->progs[k] != prog)
+		k++;
+	if (k == server->nprogs)
+		return NULL;
+	a = server->accounts[k];
+	for (const struct rpc_version *v = prog->versions; v != version; v++)
+		a += v->nproc;
+	return a + proc;
+}
+
 struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 {
 	return &server->sink;
@@ -149,6 +182,13 @@ void rpc_server_destroy(struct rpc_server *server)
 	rpc_suspended_fini(&server->suspended);
 	drc_destroy(server->drc);
 	pipes_destroy(server->pipes);
+	for (unsigned i = 0; i < server->nprogs; i++) {
+		uint32_t rows = count_rows(server->progs[i]);
+
+		for (uint32_t k = 0; k < rows; k++)
+			account_fini(&server->accounts[i][k]);
+		free(server->accounts[i]);
+	}
 	free(server->probe);
 	free(server);
 }

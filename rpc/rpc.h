@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/account.h"
 #include "lib/stats.h"
 #include "lib/xdr.h"
 #include "transport/xprt.h"
@@ -129,17 +130,12 @@ enum rpc_way { RPC_WAY_TCP, RPC_WAY_UDP, RPC_WAY_RDMA, RPC_WAYS };
 /* Their names, as users know them. */
 extern const char *const rpc_way_names[RPC_WAYS];
 
-/* The bounds of the times that calls are sorted by, in ns: each call counts
- * below the first bound that it did not pass, or behind the last one. */
-#define RPC_TIMES	9
-extern const uint32_t rpc_time_bounds[RPC_TIMES - 1];
-
-/* One procedure's counters, of all servers in the process. */
+/* One procedure's counters, of all servers in the process.  Its account has
+ * the distribution of the times: rpc_server_account(). */
 struct rpc_proc_counters {
 	struct stat_counter calls[RPC_WAYS];	/* ended: answered or dropped */
 	struct stat_counter errors;	/* of these, not SUCCESS, or failed */
 	struct stat_counter ns;		/* total time from arrival to reply */
-	struct stat_counter times[RPC_TIMES];
 };
 
 /* Sums the calls over all transports.  Any thread. */
@@ -209,6 +205,12 @@ struct rpc_call {
 	bool			  failed;	/* the results tell of an error:
 						 * counted as one */
 	const struct rpc_guard	 *guard;	/* the flavor's; NULL: none */
+	struct account		 *by_proc;	/* its row's; NULL: none */
+	/* Set by the steps: the account of what the call is about, which
+	 * outlives it, and the bytes of data that it moved. */
+	struct account		 *by_export;	/* NULL: none */
+	enum account_way	  way;
+	uint32_t		  bytes;
 	_Alignas(16) uint8_t	  guard_state[RPC_GUARD_STATE];
 	_Alignas(16) uint8_t	  args[RPC_ARGS_SIZE];
 	_Alignas(16) uint8_t	  res[RPC_RES_SIZE];
@@ -348,6 +350,13 @@ void rpc_server_walk_procs(struct rpc_server *server,
 			   void (*fn)(const struct rpc_program *prog,
 				      const struct rpc_version *version,
 				      uint32_t proc, void *arg), void *arg);
+
+/* The account of a procedure, whose counts are of this server alone; NULL: it
+ * is not the server's.  Lives as long as @server.  Any thread. */
+struct account *rpc_server_account(struct rpc_server *server,
+				   const struct rpc_program *prog,
+				   const struct rpc_version *version,
+				   uint32_t proc);
 
 /* Has a worker of @class, or of the common share for NULL, run @item->run,
  * which is no call (rpc/work.h).  Any thread. */

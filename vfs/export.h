@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "lib/account.h"
 #include "lib/thread.h"
 #include "vfs/backends.h"
 
@@ -46,6 +47,9 @@ struct export {
 	struct vfs_fs	*fs;		/* of those that are found */
 	struct ref	 ref;
 	void		*upper;		/* the daemon's: its share of workers */
+	/* The daemon's: what its callers had, and those of the file systems
+	 * below it.  Outlives each call; NULL: not counted. */
+	struct account	*account;
 };
 
 struct export_table;
@@ -58,9 +62,11 @@ struct export_config {
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
-	 * can find it yet: set e->upper here.  Publisher's thread. */
+	 * can find it yet: set e->upper and e->account here.  It has the path
+	 * and the id; a file system below an export has the export's id until
+	 * it is open.  Publisher's thread, or a worker. */
 	void (*attach)(void *arg, struct export *e);
-	/* The last reference to @e is gone: release e->upper.  Called on the
+	/* The last reference to @e is gone: release both.  Called on the
 	 * thread that put it, perhaps within a call of that export. */
 	void (*release)(void *arg, struct export *e);
 	void *arg;

@@ -5,6 +5,7 @@
 
 #include "rpc/drc.h"
 #include "rpc/rpc.h"
+#include "rpc/tap.h"
 #include "rpc/work.h"
 
 #define RPC_MAX_PROGRAMS	16
@@ -31,6 +32,8 @@ struct rpc_call_priv {
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];
+	uint32_t	   tapped;	/* the tap that wants the reply: its
+					 * number, or 0 */
 	bool		   body_ddp;
 	bool		   body_piped;
 };
@@ -77,6 +80,8 @@ struct rpc_server {
 	struct drc	  *drc;
 	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
+	_Atomic(struct rpc_tap *) tap;	/* borrowed, under RCU; NULL: none */
+	uint32_t	   taps;	/* that there were; rpc_server_tap() */
 	const struct rpc_flavor *const *flavors;	/* borrowed */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
@@ -89,6 +94,18 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m);
 uint8_t *rpc_probe_create(void);	/* NULL: no memory; to be freed */
 bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 		       uint32_t len, uint32_t position);
+
+/* tap.c */
+/* True while somebody looks on; a hint. */
+static inline bool rpc_is_tapped(const struct rpc_server *server)
+{
+	return atomic_load_explicit(&server->tap, memory_order_relaxed);
+}
+/* Shows the call, see rpc/tap.h. */
+void rpc_tap_call(struct rpc_slot *slot, const struct rpc_header *h,
+		  const struct xdr_in *args);
+/* Shows the reply of a call that is tapped. */
+void rpc_tap_reply(struct rpc_slot *slot);
 
 /* run.c */
 /* Readies a call whose arguments are decoded. */

@@ -274,6 +274,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->class = NULL;
 	priv->in_drc = false;
 	priv->resumed = false;
+	priv->tapped = 0;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->started = clock_ns();
@@ -294,6 +295,8 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	xdr_in_init_segs(&x, m->call, m->ncall);
 	kind = rpc_header_decode(&x, &h);
 	slot->call.xid = h.xid;
+	if (unlikely(rpc_is_tapped(server)))
+		rpc_tap_call(slot, kind == RPC_HEADER_CALL ? &h : NULL, &x);
 	if (likely(kind == RPC_HEADER_CALL)) {
 		h.denied = rpc_auth_verify(server->flavors, &h, &slot->call);
 		if (unlikely(h.denied != RPC_AUTH_OK))

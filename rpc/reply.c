@@ -134,6 +134,8 @@ static void hand_over(struct rpc_slot *slot)
 {
 	if (unlikely(slot->call.guard))
 		rpc_auth_protect(&slot->call);
+	if (unlikely(slot->priv.tapped))
+		rpc_tap_reply(slot);
 	if (xprt_reply(slot->call.msg) < 0)
 		stat_inc(rpc_reply_lost);
 	stat_inc(rpc_replied);		/* rpc_busy() counted it till here */
@@ -288,6 +290,9 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 
 	if (!call->msg->xprt->takes_pipes || (call->guard && call->guard->wrap))
+		return NULL;
+	/* A tap sees no bytes that stay in the kernel. */
+	if (unlikely(priv->tapped))
 		return NULL;
 	if (!priv->pipe)
 		priv->pipe = pipe_get(call->server->pipes);

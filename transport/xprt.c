@@ -24,6 +24,7 @@ void xprt_init(struct xprt *x, const struct xprt_ops *ops,
 
 	memset(x, 0, sizeof(*x));
 	x->ops = ops;
+	x->via = ops->name;
 	ref_init(&x->ref);
 	x->sink = sink;
 	x->loop = loop;

@@ -183,6 +183,9 @@ struct xprt {
 	struct xprt_client	*client;	/* held; NULL: not counted */
 	struct cds_list_head	 of_client;	/* in its connections; the lock
 						 * of transport/clients.h */
+	/* The transport for people: "tcp", "udp"; of RPC-over-RDMA, the
+	 * fabric's name.  A literal. */
+	const char		*via;
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
 };
 

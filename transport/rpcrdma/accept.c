@@ -289,6 +289,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 		  (const struct sockaddr *)&fc->info.local);
 	conn->xprt.any_port = fc->info.any_port;
 	conn->xprt.rdma = true;
+	conn->xprt.via = fc->dev->ops->name;
 	conn->listener = l;
 	conn->fc = fc;
 	conn->inline_size = l->options.inline_size;

@@ -41,59 +41,72 @@ static gid_t group;
 
 /* ---- a request */
 
+/* A request or an answer under way. */
+struct exchange {
+	int		 fd;
+	int		 stop;
+	uint64_t	 until;		/* clock_ns() */
+	/* It goes on after its answer; or NULL. */
+	const struct control_command *stream;
+};
+
 static json_t *answer_error(const char *text)
 {
 	stat_inc(control_refused);
 	return json_pack("{s:i, s:s}", "v", CONTROL_VERSION, "error", text);
 }
 
-static json_t *control_run(struct control *c, const char *name,
-			   const char *argument)
+/* The members of a request. */
+struct request {
+	int	    version;
+	const char *command;
+	const char *argument;	/* or NULL */
+	json_t	   *options;	/* borrowed, or NULL */
+};
+
+static json_t *control_run(struct control *c, const struct request *r,
+			   struct exchange *x)
 {
 	const struct control_command *command = c->commands;
 	const char *wrong = "out of memory";
 	json_t *result;
 
-	while (command->name && strcmp(command->name, name) != 0)
+	while (command->name && strcmp(command->name, r->command) != 0)
 		command++;
 	if (!command->name)
 		return answer_error("there is no such command");
-	result = command->run(c->arg, argument, &wrong);
+	result = command->open ? command->open(c->arg, r->options, &wrong) :
+		 command->run(c->arg, r->argument, &wrong);
 	if (!result)
 		return answer_error(wrong);
+	if (command->open)
+		x->stream = command;
 	stat_inc(control_requests);
 	return json_pack("{s:i, s:o}", "v", CONTROL_VERSION, "result", result);
 }
 
-static json_t *control_answer(struct control *c, const char *text, size_t len)
+static json_t *control_answer(struct control *c, const char *text, size_t len,
+			      struct exchange *x)
 {
-	const char *name, *argument = NULL;
+	struct request r = { .version = 0 };
 	json_error_t error;
 	json_t *request = json_loadb(text, len, 0, &error), *reply;
-	int version = 0;
 
 	if (!request)
 		return answer_error(error.text);
-	if (json_unpack_ex(request, &error, 0, "{s:i, s:s, s?s}", "v",
-			   &version, "command", &name, "argument",
-			   &argument) < 0)
+	if (json_unpack_ex(request, &error, 0, "{s:i, s:s, s?s, s?o}", "v",
+			   &r.version, "command", &r.command, "argument",
+			   &r.argument, "options", &r.options) < 0)
 		reply = answer_error(error.text);
-	else if (version != CONTROL_VERSION)
+	else if (r.version != CONTROL_VERSION)
 		reply = answer_error("this server speaks version 1");
 	else
-		reply = control_run(c, name, argument);
+		reply = control_run(c, &r, x);
 	json_decref(request);
 	return reply;
 }
 
 /* ---- connections */
-
-/* A request or an answer under way. */
-struct exchange {
-	int		 fd;
-	int		 stop;
-	uint64_t	 until;		/* clock_ns() */
-};
 
 /* Waits until the connection can be read or written.  False: the time is over,
  * or the server ends. */
@@ -129,13 +142,14 @@ static size_t read_line_of(const struct exchange *x, char *out)
 	return end ? (size_t)(end - out) : 0;
 }
 
-static void send_answer(const struct exchange *x, const json_t *reply)
+/* False: not all of it was taken. */
+static bool send_answer(const struct exchange *x, const json_t *reply)
 {
 	char *text = json_dumps(reply, JSON_COMPACT);
 	size_t len = text ? strlen(text) : 0, at = 0;
 
 	if (!text)
-		return;
+		return false;
 	text[len++] = '\n';		/* in the place of the zero */
 	while (at < len && control_wait(x, POLLOUT)) {
 		ssize_t n = send(x->fd, text + at, len - at,
@@ -146,25 +160,32 @@ static void send_answer(const struct exchange *x, const json_t *reply)
 		at += n < 0 ? 0 : (size_t)n;
 	}
 	free(text);
+	return at == len;
 }
 
+/* Takes the connection. */
 static void serve_one(struct control *c, int fd)
 {
-	struct exchange x = { fd, c->stop, clock_ns() + PATIENCE_NS };
+	struct exchange x = { .fd = fd, .stop = c->stop,
+			      .until = clock_ns() + PATIENCE_NS };
+	bool sent;
 	char request[MAX_REQUEST];
 	json_t *reply = NULL;
 	size_t len;
 
 	len = read_line_of(&x, request);
 	if (len > 0)
-		reply = control_answer(c, request, len);
+		reply = control_answer(c, request, len, &x);
 	else
 		reply = answer_error("expected one line of JSON, of less than "
 				     "4096 bytes");
 	x.until = clock_ns() + PATIENCE_NS;
-	if (reply)
-		send_answer(&x, reply);
+	sent = reply && send_answer(&x, reply);
 	json_decref(reply);
+	if (x.stream)
+		x.stream->stream(c->arg, sent ? fd : -1);
+	if (!x.stream || !sent)
+		close(fd);
 }
 
 static void run_control(void *arg)
@@ -182,7 +203,6 @@ static void run_control(void *arg)
 			continue;
 		}
 		serve_one(c, fd);
-		close(fd);
 	}
 }
 

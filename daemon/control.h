@@ -4,8 +4,11 @@
  *
  * A connection has one request and one answer, a line each:
  *
- *	{"v": 1, "command": "NAME", "argument": "TEXT"}
+ *	{"v": 1, "command": "NAME", "argument": "TEXT", "options": {...}}
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
+ *
+ * A command may go on after its result, with bytes of its own; a thread of its
+ * own sends them.
  *
  * One thread of its own takes one connection after another, and gives each a
  * few seconds.  By the mode of the socket's file only the server's own user,
@@ -20,11 +23,16 @@
 
 struct control;
 
-/* A command.  @run returns the result, or NULL and *@wrong; on the control
- * thread. */
+/* A command.  It has @run or @open, which return the result, or NULL and
+ * *@wrong; all on the control thread. */
 struct control_command {
 	const char *name;
 	json_t *(*run)(void *arg, const char *argument, const char **wrong);
+	/* @options may be NULL. */
+	json_t *(*open)(void *arg, const json_t *options, const char **wrong);
+	/* After each result of @open: takes the connection @fd, to which the
+	 * result was sent; -1: that failed.  Must not wait. */
+	void (*stream)(void *arg, int fd);
 };
 
 /* Looks for the group whose members may ask, before the process is confined:

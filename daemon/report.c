@@ -184,13 +184,31 @@ static json_t *set_log_level(void *arg, const char *argument,
 	return json_pack("{s:s}", "level", argument);
 }
 
+/* ---- capture */
+
+static json_t *report_capture(void *arg, const json_t *options,
+			    const char **wrong)
+{
+	const struct report *r = arg;
+
+	return r->capture ? capture_open(r->capture, options, wrong) : NULL;
+}
+
+static void start_capture(void *arg, int fd)
+{
+	const struct report *r = arg;
+
+	capture_start(r->capture, fd);
+}
+
 static const struct control_command commands[] = {
-	{ "status", report_status },
-	{ "exports", report_exports },
-	{ "stats", report_stats },
-	{ "waits", report_waits },
-	{ "log-level", set_log_level },
-	{ NULL, NULL },
+	{ .name = "status", .run = report_status },
+	{ .name = "exports", .run = report_exports },
+	{ .name = "stats", .run = report_stats },
+	{ .name = "waits", .run = report_waits },
+	{ .name = "log-level", .run = set_log_level },
+	{ .name = "capture", .open = report_capture, .stream = start_capture },
+	{ .name = NULL },
 };
 
 struct control *report_start(struct report *r)

@@ -4,6 +4,7 @@
 #ifndef GANNET_DAEMON_REPORT_H
 #define GANNET_DAEMON_REPORT_H
 
+#include "daemon/capture.h"
 #include "daemon/control.h"
 #include "daemon/options.h"
 #include "rpc/rpc.h"
@@ -19,6 +20,7 @@ struct report {
 	struct pool		*pool;
 	struct xprt_clients	*clients;
 	struct account_book	*export_accounts;
+	struct capture		*capture;	/* NULL: no memory */
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
 	/* The listener @i and its name; NULL: there are no more. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,

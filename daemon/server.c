@@ -482,6 +482,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.o = o, .rpc = s->rpc, .exports = s->exports,
 		.pool = s->pool, .started = clock_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
+		.capture = capture_create(s->rpc, s->exports),
 		.listener = listener_at, .server = s,
 	};
 	s->control = report_start(&s->report);
@@ -514,6 +515,7 @@ bool server_drained(struct server *s)
 void server_stop(struct server *s)
 {
 	control_stop(s->control);
+	capture_destroy(s->report.capture);
 	announce_withdraw(&s->announced);
 	reloader_stop(s->reloader);
 	while (s->nlisteners > 0) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannetctl - asks a gannetd of this machine for its state, gannetctl(8). */
+#include "client/ctl/ctl.h"
+
 #include <errno.h>
 #include <getopt.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,17 +15,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define USAGE		2
 /* The unit's, and that of a server that root started otherwise. */
 #define UNIT_SOCKET	"/run/gannet/control"
 #define DEFAULT_SOCKET	LOCALSTATEDIR "/lib/gannet/control"
 #define PATIENCE_S	10
-/* Of the protocol, daemon/control.h. */
-#define SPOKEN		1
 
-static int complain(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2)));
-static int complain(const char *fmt, ...)
+int complain(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -38,7 +34,7 @@ static int complain(const char *fmt, ...)
 
 /* ---- the server */
 
-static FILE *connect_to(const char *path)
+int ctl_connect(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	const struct timeval patience = { .tv_sec = PATIENCE_S };
@@ -51,14 +47,14 @@ static FILE *connect_to(const char *path)
 	} else if (fd >= 0) {
 		strcpy(at.sun_path, path);
 		if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-			return fdopen(fd, "r+");
+			return fd;
 	}
 	complain("%s: %s%s", path, strerror(errno), errno == ENOENT ||
 		 errno == ECONNREFUSED ? " (does gannetd run with this state "
 		 "directory? see --socket)" : "");
 	if (fd >= 0)
 		close(fd);
-	return NULL;
+	return -1;
 }
 
 /* The result of a command, or NULL after a message. */
@@ -68,7 +64,8 @@ static json_t *ctl_ask(const char *path, const char *command,
 	json_t *request = json_pack("{s:i, s:s, s:s*}", "v", SPOKEN,
 				    "command", command, "argument", argument);
 	json_t *reply = NULL, *result = NULL;
-	FILE *f = request ? connect_to(path) : NULL;
+	int fd = request ? ctl_connect(path) : -1;
+	FILE *f = fd >= 0 ? fdopen(fd, "r+") : NULL;
 	json_error_t error;
 
 	if (f) {
@@ -189,6 +186,7 @@ static const struct command {
 	  "reload", print_level },
 };
 
+#define CAPTURE		"capture"
 #define NCOMMANDS	(sizeof(commands) / sizeof(commands[0]))
 
 static int help(void)
@@ -198,6 +196,8 @@ static int help(void)
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		printf("  %-10s %-8s %s\n", commands[i].name,
 		       commands[i].argument ? : "", commands[i].help);
+	printf("  %-10s %-8s %s\n", CAPTURE, "-w FILE",
+	       "calls and replies, for Wireshark: capture --help");
 	printf("\n  --socket PATH       its socket (" UNIT_SOCKET ", else\n"
 	       "                      " DEFAULT_SOCKET ")\n"
 	       "  --json              print the answer as JSON\n"
@@ -226,7 +226,15 @@ static int ctl_run(const struct command *command, const char *path, bool json,
 	       complain("standard output: %s", strerror(errno));
 }
 
-int main(int argc, char **argv)
+/* The options before a command. */
+struct arguments {
+	const char *path;
+	bool	    json;
+};
+
+/* Reads the options; -1, or the exit status of a program that is done. */
+static int ctl_options(struct arguments *a, int argc, char **argv,
+		       const char *shorts)
 {
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' },
@@ -235,20 +243,16 @@ int main(int argc, char **argv)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
-	const char *path = access(UNIT_SOCKET, F_OK) == 0 ? UNIT_SOCKET :
-			   DEFAULT_SOCKET;
-	const char *name;
-	bool json = false;
 	int c;
 
-	signal(SIGPIPE, SIG_IGN);
-	while ((c = getopt_long(argc, argv, "s:jh", options, NULL)) != -1) {
+	optind = 0;
+	while ((c = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			path = optarg;
+			a->path = optarg;
 			break;
 		case 'j':
-			json = true;
+			a->json = true;
 			break;
 		case 'h':
 			return help();
@@ -260,11 +264,32 @@ int main(int argc, char **argv)
 			return USAGE;
 		}
 	}
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {
+		.path = access(UNIT_SOCKET, F_OK) == 0 ? UNIT_SOCKET :
+			DEFAULT_SOCKET,
+	};
+	const char *name;
+	int status;
+
+	signal(SIGPIPE, SIG_IGN);
+	/* This command has options of its own. */
+	status = ctl_options(&a, argc, argv, "+s:jh");
+	if (status < 0 && argv[optind] && !strcmp(argv[optind], CAPTURE))
+		return ctl_capture(a.path, argc - optind, argv + optind);
+	if (status < 0)
+		status = ctl_options(&a, argc, argv, "s:jh");
+	if (status >= 0)
+		return status;
 	name = argv[optind];
 	for (size_t i = 0; name && i < NCOMMANDS; i++)
 		if (!strcmp(commands[i].name, name) && argc - optind ==
 		    1 + (commands[i].argument != NULL))
-			return ctl_run(&commands[i], path, json,
+			return ctl_run(&commands[i], a.path, a.json,
 				   argv[optind + 1]);
 	complain("%s%s: see gannetctl --help", name ? : "no command", name ?
 		 ": no such command, or not with so many arguments" : "");

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* capture - see capture.h. */
+#include "daemon/capture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/capture_filter.h"
+#include "daemon/capture_packets.h"
+#include "daemon/capture_ring.h"
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "lib/stats.h"
+#include "lib/thread.h"
+#include "rpc/tap.h"
+
+STAT(capture_messages, "messages captured for gannetctl");
+STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
+
+#define RING		(32u << 20)
+/* Packets are sent when there are so many bytes, or no more messages. */
+#define BATCH		(256u << 10)
+#define BUFFER		(BATCH + MSG_MAX_LEN + \
+			 CAPTURE_EXTRA(MSG_MAX_LEN) + CAPTURE_FRAME)
+/* For gannetctl to take the rest, when the end has come. */
+#define LAST_NS		(2 * NS_PER_S)
+/* Between two looks for messages, when there were none: the threads that serve
+ * calls wake nobody. */
+#define IDLE_MS		10
+
+struct capture {
+	struct rpc_server *rpc;
+	struct export_table *exports;
+
+	/* The control thread's. */
+	bool		 started;	/* the thread is to be joined */
+	pthread_t	 thread;
+	int		 stop;		/* an eventfd: the server ends */
+	/* The thread has nothing more to do. */
+	atomic_bool	 over;
+
+	/* One capture's. */
+	struct rpc_tap	 tap;
+	struct capture_filter filter;
+	uint32_t	 snaplen;
+	struct capture_ring *ring;
+	_Atomic uint64_t dropped[CAPTURE_VIAS];
+
+	/* Its thread's, and before that of the control thread. */
+	int		 fd;
+	bool		 ending;	/* until when it may send: until */
+	bool		 broken;	/* nobody reads any more */
+	bool		 full;		/* a limit is reached */
+	uint64_t	 until;		/* clock_ns() */
+	uint64_t	 count, duration, size;	/* limits */
+	uint64_t	 sent;		/* bytes */
+	uint64_t	 taken[CAPTURE_VIAS];	/* messages */
+	struct capture_packets *packets;
+	struct pcapng	 out;
+};
+
+/* ---- on the threads that serve calls */
+
+static uint64_t wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void note_addresses(struct capture_message *to, const struct xprt *x)
+{
+	const struct sockaddr *peer = (const struct sockaddr *)&x->peer;
+	const struct sockaddr *local = (const struct sockaddr *)&x->local;
+
+	to->host[CAPTURE_CLIENT] = xprt_addr_host(peer);
+	to->host[CAPTURE_SERVER] = xprt_addr_host(local);
+	to->port[CAPTURE_CLIENT] = xprt_addr_port(&x->peer);
+	to->port[CAPTURE_SERVER] = xprt_addr_port(&x->local);
+	/* A socket for both families does not know at which address a datagram
+	 * came: it is then 0.0.0.0 rather than ::. */
+	if (IN6_IS_ADDR_V4MAPPED(&to->host[CAPTURE_CLIENT]) &&
+	    IN6_IS_ADDR_UNSPECIFIED(&to->host[CAPTURE_SERVER]))
+		memset(&to->host[CAPTURE_SERVER].s6_addr[10], 0xff, 2);
+}
+
+/* A message, in pieces. */
+struct shown {
+	const struct xprt *xprt;
+	bool		 is_reply;
+	uint32_t	 len;		/* of the message; */
+	unsigned	 n;		/* the pieces may have less of it */
+	struct iovec	 iov[MSG_MAX_SEGS];
+};
+
+static uint32_t shown_bytes(const struct shown *s)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		sum += (uint32_t)s->iov[i].iov_len;
+	/* The rest of a longer call are zeros in the place of its bytes. */
+	return MIN(sum, (uint32_t)MSG_MAX_LEN);
+}
+
+/* False: the message was dropped. */
+static bool keep_message(struct capture *c, const struct shown *s)
+{
+	uint32_t stored = MIN(shown_bytes(s), c->snaplen), at = 0;
+	uint8_t via = capture_via(s->xprt->via);
+	struct capture_record *record;
+
+	record = capture_ring_reserve(c->ring, stored);
+	if (!record) {
+		atomic_fetch_add_explicit(&c->dropped[via], 1,
+					  memory_order_relaxed);
+		stat_inc(capture_dropped);
+		return false;
+	}
+	stat_inc(capture_messages);
+	record->m.ns = wall_ns();
+	record->m.len = s->len;
+	record->m.via = via;
+	record->m.is_reply = s->is_reply;
+	note_addresses(&record->m, s->xprt);
+	for (unsigned i = 0; at < stored; i++) {
+		uint32_t n = MIN((uint32_t)s->iov[i].iov_len, stored - at);
+
+		memcpy(record->data + at, s->iov[i].iov_base, n);
+		at += n;
+	}
+	capture_ring_add(record);
+	return true;
+}
+
+static void show_piece(struct shown *s, const void *data, uint32_t len)
+{
+	s->iov[s->n++] = (struct iovec){ (void *)(uintptr_t)data, len };
+}
+
+static bool see_call(struct rpc_tap *tap, const struct msg *m,
+		     const struct rpc_header *h, const struct xdr_in *args)
+{
+	struct capture *c = container_of(tap, struct capture, tap);
+	struct shown s = { .xprt = m->xprt, .len = m->call_len };
+
+	if (!capture_filter_takes(&c->filter, m, h, args))
+		return false;
+	for (uint32_t i = 0; i < m->ncall; i++)
+		show_piece(&s, m->call[i].data, m->call[i].len);
+	/* A reply without its call could not be read. */
+	return keep_message(c, &s);
+}
+
+static void see_reply(struct rpc_tap *tap, const struct msg *m)
+{
+	struct capture *c = container_of(tap, struct capture, tap);
+	struct shown s = {
+		.xprt = m->xprt, .is_reply = true,
+		.len = m->head_len + m->body_len + m->tail_len,
+	};
+
+	show_piece(&s, m->head, m->head_len);
+	if (m->body)
+		show_piece(&s, m->body->data, m->body_len);
+	/* The tail has no place behind a body that can't be read. */
+	if (m->body || !m->body_len)
+		show_piece(&s, m->head + m->head_len, m->tail_len);
+	keep_message(c, &s);
+}
+
+/* ---- on the capture's thread */
+
+/* From now on there are seconds left. */
+static void start_end(struct capture *c)
+{
+	if (c->ending)
+		return;
+	c->ending = true;
+	c->until = clock_ns() + LAST_NS;
+}
+
+/* Waits for @ms, or until the connection takes bytes if @events says so.  Looks
+ * for the end that gannetctl, the server or the time make. */
+static void capture_wait(struct capture *c, short events, uint64_t ms)
+{
+	struct pollfd p[2] = {
+		{ .fd = c->fd, .events = (short)(events | POLLRDHUP) },
+		{ .fd = c->stop, .events = POLLIN },
+	};
+	uint64_t now = clock_ns();
+
+	if (c->ending)
+		p[0].events = events;
+	if (now < c->until)
+		ms = MIN(ms, (c->until - now) / NS_PER_MS + 1);
+	if (poll(p, c->ending ? 1 : 2, (int)ms) < 0)
+		return;
+	if (p[0].revents & POLLRDHUP || p[1].revents ||
+	    (!c->ending && clock_ns() >= c->until))
+		start_end(c);
+	if (p[0].revents & (POLLHUP | POLLERR))
+		c->broken = true;
+}
+
+/* Sends what there is; for as long as that takes, unless the end has come. */
+static void send_packets(struct capture *c)
+{
+	size_t len = pcapng_len(&c->out), at = 0;
+
+	while (at < len && !c->broken) {
+		ssize_t n = send(c->fd, c->out.start + at, len - at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (errno != EAGAIN ||
+			 (c->ending && clock_ns() >= c->until))
+			c->broken = true;
+		else
+			capture_wait(c, POLLOUT, 1000);
+	}
+	c->sent += len;
+	c->out.p = c->out.start;
+}
+
+/* True if the file would be longer than it may, with @m and its end. */
+static bool is_too_long(const struct capture *c,
+			const struct capture_message *m)
+{
+	return c->size && c->sent + pcapng_len(&c->out) + m->stored +
+	       CAPTURE_EXTRA(m->stored) + CAPTURE_FRAME > c->size;
+}
+
+/* Makes packets of the messages that there are.  False: there were none. */
+static bool take_messages(struct capture *c)
+{
+	struct capture_record *r = NULL;
+
+	while (!c->full && pcapng_len(&c->out) < BATCH &&
+	       (r = capture_ring_next(c->ring))) {
+		if (is_too_long(c, &r->m)) {
+			c->full = true;
+			break;
+		}
+		capture_add(c->packets, &c->out, &r->m, r->data);
+		c->taken[r->m.via]++;
+		capture_ring_release(c->ring);
+		if (c->count && --c->count == 0)
+			c->full = true;
+	}
+	return pcapng_len(&c->out) > 0;
+}
+
+static void close_capture(struct capture *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	capture_filter_fini(&c->filter);
+	capture_ring_destroy(c->ring);
+	capture_packets_destroy(c->packets);
+	free(c->out.start);
+	c->ring = NULL;
+	c->packets = NULL;
+	c->out.start = NULL;
+	c->fd = -1;
+}
+
+static void finish_file(struct capture *c)
+{
+	uint64_t received[CAPTURE_VIAS], dropped[CAPTURE_VIAS];
+	uint64_t messages = 0, lost = 0;
+
+	for (unsigned i = 0; i < CAPTURE_VIAS; i++) {
+		dropped[i] = atomic_load_explicit(&c->dropped[i],
+						  memory_order_relaxed);
+		received[i] = c->taken[i] + dropped[i];
+		messages += c->taken[i];
+		lost += dropped[i];
+	}
+	start_end(c);
+	capture_end(&c->out, wall_ns(), received, dropped);
+	send_packets(c);
+	log_info("gannetctl: capture ends: %llu messages, %llu dropped",
+		 (unsigned long long)messages, (unsigned long long)lost);
+}
+
+static void run_capture(void *arg)
+{
+	struct capture *c = arg;
+
+	capture_begin(&c->out, "gannetd " PACKAGE_VERSION, 0);
+	rpc_server_tap(c->rpc, &c->tap);
+	do {
+		bool busy = take_messages(c);
+
+		if (busy)
+			send_packets(c);
+		capture_wait(c, 0, busy ? 0 : IDLE_MS);
+	} while (!c->ending && !c->broken && !c->full);
+	rpc_server_tap(c->rpc, NULL);
+	while (!c->broken && take_messages(c))
+		send_packets(c);
+	finish_file(c);
+	close_capture(c);
+	atomic_store(&c->over, true);
+}
+
+/* ---- on the control thread */
+
+struct capture *capture_create(struct rpc_server *rpc,
+			       struct export_table *exports)
+{
+	struct capture *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->rpc = rpc;
+	c->exports = exports;
+	c->fd = -1;
+	c->stop = eventfd(0, EFD_CLOEXEC);
+	c->tap.call = see_call;
+	c->tap.reply = see_reply;
+	if (c->stop >= 0)
+		return c;
+	free(c);
+	return NULL;
+}
+
+static void join_capture(struct capture *c)
+{
+	if (c->started)
+		pthread_join(c->thread, NULL);
+	c->started = false;
+}
+
+void capture_destroy(struct capture *c)
+{
+	const uint64_t one = 1;
+
+	if (!c)
+		return;
+	if (write(c->stop, &one, sizeof(one)) < 0)
+		log_debug("capture: %s", strerror(errno));
+	join_capture(c);
+	close_capture(c);
+	close(c->stop);
+	free(c);
+}
+
+/* Reads the options into @c.  False, and *@wrong: they make no sense. */
+static bool read_capture_options(struct capture *c, const json_t *options,
+			 const char **wrong)
+{
+	json_int_t snaplen = MSG_MAX_LEN, count = 0, duration = 0, size = 0;
+	const char *texts[3] = { NULL, NULL, NULL };
+	json_error_t error;
+
+	if (options &&
+	    json_unpack_ex((json_t *)(uintptr_t)options, &error, JSON_STRICT,
+			   "{s?s, s?s, s?s, s?I, s?I, s?I, s?I}",
+			   "client", &texts[0], "proc", &texts[1],
+			   "export", &texts[2], "snaplen", &snaplen, "count",
+			   &count, "duration", &duration, "size", &size) < 0) {
+		*wrong = "capture: expected client, proc, export, snaplen, "
+			 "count, duration or size";
+		return false;
+	}
+	if (snaplen < 1 || count < 0 || duration < 0 || size < 0 ||
+	    duration > UINT32_MAX) {
+		*wrong = "capture: a number is out of range";
+		return false;
+	}
+	c->snaplen = (uint32_t)MIN(snaplen, (json_int_t)MSG_MAX_LEN);
+	c->count = (uint64_t)count;
+	c->duration = (uint64_t)duration * NS_PER_S;
+	c->size = (uint64_t)size;
+	return capture_filter_init(&c->filter, c->rpc, c->exports, texts,
+				   wrong) == 0;
+}
+
+json_t *capture_open(struct capture *c, const json_t *options,
+		     const char **wrong)
+{
+	uint8_t *buffer;
+
+	if (c->started && !atomic_load(&c->over)) {
+		*wrong = "capture: there is one already; only one at a time";
+		return NULL;
+	}
+	join_capture(c);
+	if (!read_capture_options(c, options, wrong))
+		return NULL;
+	c->ring = capture_ring_create(RING);
+	c->packets = capture_packets_create();
+	buffer = malloc(BUFFER);
+	pcapng_init(&c->out, buffer, buffer ? BUFFER : 0);
+	if (c->ring && c->packets && buffer)
+		return json_pack("{s:i}", "snaplen", (int)c->snaplen);
+	close_capture(c);
+	*wrong = "capture: out of memory";
+	return NULL;
+}
+
+void capture_start(struct capture *c, int fd)
+{
+	c->fd = fd;
+	c->ending = c->broken = c->full = false;
+	c->sent = 0;
+	c->until = c->duration ? clock_ns() + c->duration : UINT64_MAX;
+	memset(c->taken, 0, sizeof(c->taken));
+	for (unsigned i = 0; i < CAPTURE_VIAS; i++)
+		atomic_store(&c->dropped[i], 0);
+	atomic_store(&c->over, false);
+	if (fd >= 0 &&
+	    thread_start(&c->thread, "capture", run_capture, c) == 0) {
+		c->started = true;
+		log_info("gannetctl: capture begins");
+		return;
+	}
+	close_capture(c);
+}

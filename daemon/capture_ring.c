@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * capture_ring - see capture_ring.h.
+ *
+ * Positions only grow; a byte's place is its position modulo the size.  A
+ * record is one piece, so a place at the ring's end that is too short for the
+ * next one is left out.  Free bytes are zero: so the reader knows a record that
+ * is not written yet, wherever it begins.
+ */
+#include "daemon/capture_ring.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/util.h"
+
+#define PLACE	64u		/* records begin at multiples of it */
+#define LEFT_OUT	1u	/* in size, of a place without a record */
+
+struct capture_ring {
+	_Atomic uint64_t taken;		/* position after the last record */
+	_Alignas(PLACE)
+	_Atomic uint64_t freed;		/* that of the oldest one */
+	size_t		 size;
+	uint8_t		*bytes;
+};
+
+struct capture_ring *capture_ring_create(size_t size)
+{
+	struct capture_ring *ring = aligned_alloc(PLACE, sizeof(*ring));
+
+	assert(size % PLACE == 0);
+	if (!ring)
+		return NULL;
+	memset(ring, 0, sizeof(*ring));
+	ring->size = size;
+	/* Large: the system gives pages of zeros, when they are needed. */
+	ring->bytes = calloc(1, size + PLACE);
+	if (ring->bytes)
+		return ring;
+	free(ring);
+	return NULL;
+}
+
+void capture_ring_destroy(struct capture_ring *ring)
+{
+	if (!ring)
+		return;
+	free(ring->bytes);
+	free(ring);
+}
+
+static struct capture_record *record_at(struct capture_ring *ring,
+					uint64_t position)
+{
+	uint8_t *first = (uint8_t *)ALIGN_UP((uintptr_t)ring->bytes, PLACE);
+
+	return (struct capture_record *)(first + position % ring->size);
+}
+
+struct capture_record *capture_ring_reserve(struct capture_ring *ring,
+					    uint32_t stored)
+{
+	uint64_t need = ALIGN_UP(sizeof(struct capture_record) + stored,
+				 (uint64_t)PLACE);
+	uint64_t at, left, skip;
+	struct capture_record *record;
+
+	at = atomic_load_explicit(&ring->taken, memory_order_relaxed);
+	do {
+		left = ring->size - at % ring->size;
+		skip = left < need ? left : 0;
+		/* Pairs with capture_ring_release(): the bytes are zero. */
+		if (at + skip + need -
+		    atomic_load_explicit(&ring->freed, memory_order_acquire) >
+		    ring->size)
+			return NULL;
+	} while (!atomic_compare_exchange_weak_explicit(&ring->taken, &at,
+			at + skip + need, memory_order_relaxed,
+			memory_order_relaxed));
+	if (skip)
+		atomic_store_explicit(&record_at(ring, at)->size,
+				      (uint32_t)skip | LEFT_OUT,
+				      memory_order_release);
+	record = record_at(ring, at + skip);
+	record->m.stored = stored;
+	return record;
+}
+
+static uint32_t record_size(const struct capture_record *record)
+{
+	return (uint32_t)ALIGN_UP(sizeof(*record) + record->m.stored,
+				  (size_t)PLACE);
+}
+
+void capture_ring_add(struct capture_record *record)
+{
+	/* Pairs with capture_ring_next(). */
+	atomic_store_explicit(&record->size, record_size(record),
+			      memory_order_release);
+}
+
+/* Zeros the first place, and gives it back. */
+static void free_place(struct capture_ring *ring, uint32_t size)
+{
+	uint64_t at = atomic_load_explicit(&ring->freed, memory_order_relaxed);
+
+	memset((void *)record_at(ring, at), 0, size);
+	atomic_store_explicit(&ring->freed, at + size, memory_order_release);
+}
+
+struct capture_record *capture_ring_next(struct capture_ring *ring)
+{
+	for (;;) {
+		struct capture_record *record = record_at(ring,
+			atomic_load_explicit(&ring->freed,
+					     memory_order_relaxed));
+		uint32_t size = atomic_load_explicit(&record->size,
+						     memory_order_acquire);
+
+		if (!(size & LEFT_OUT))
+			return size ? record : NULL;
+		free_place(ring, size & ~LEFT_OUT);
+	}
+}
+
+void capture_ring_release(struct capture_ring *ring)
+{
+	struct capture_record *record = capture_ring_next(ring);
+
+	assert(record);
+	free_place(ring, record_size(record));
+}

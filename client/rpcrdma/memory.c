@@ -69,7 +69,8 @@ static int take_memory(const struct gannet_rpcrdma *c,
 
 /*
  * On the wire positions count what sources carry, padded (RFC 8166 section
- * 3.4.5); the caller's are those of its own message.
+ * 3.4.5); the caller's are those of its own message, in its order
+ * (rfc5666bis-01 section 5.2.1).
  */
 static int take_sources(struct client_call *call)
 {
@@ -80,6 +81,8 @@ static int take_sources(struct client_call *call)
 
 	q->nreads = u->nsources;
 	for (unsigned i = 0; i < u->nsources; i++) {
+		if (i > 0 && u->source[i].position < u->source[i - 1].position)
+			return -EINVAL;
 		err = take_memory(call->c, &q->read[i].mem,
 				  &u->source[i].mem, GANNET_RPCRDMA_SOURCE);
 		if (err < 0)

@@ -181,7 +181,7 @@ struct gannet_rpcrdma_call {
 	uint32_t	 msg_len;
 
 	/* Data that the responder reads: each a Read chunk that belongs
-	 * @position bytes into @msg, ascending. */
+	 * @position bytes into @msg; no position is before the last one. */
 	unsigned	 nsources;
 	struct {
 		uint32_t position;
@@ -235,8 +235,9 @@ uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 /*
  * Starts a call.  0, and its done() follows, never from in here; or -errno and
  * it does not: -EINVAL, also if memory is longer than 4 GiB, or not in its
- * region, or the region is not for such use; -E2BIG, as above; -EMSGSIZE, more
- * pieces than GANNET_RPCRDMA_SEGMENTS; -ENOMEM; -ENOTCONN.
+ * region, or the region is not for such use, or sources are out of order;
+ * -E2BIG, as above; -EMSGSIZE, more pieces than GANNET_RPCRDMA_SEGMENTS;
+ * -ENOMEM; -ENOTCONN.
  */
 int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *call);

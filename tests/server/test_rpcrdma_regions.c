@@ -152,6 +152,23 @@ TEST(memory_that_can_not_be_lent_is_refused)
 	close_all();
 }
 
+/* rfc5666bis-01 section 5.2.1: Read chunks go out in the order of their
+ * positions. */
+TEST(sources_out_of_order_are_refused)
+{
+	struct one o;
+
+	open_with(false, NULL);
+	one_init(&o, c, OP_SUM, 1);
+	o.call.nsources = 2;
+	o.call.source[0].position = 12;
+	o.call.source[0].mem = at(memory, 8);
+	o.call.source[1].position = 8;
+	o.call.source[1].mem = at(memory, 8);
+	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
+	close_all();
+}
+
 TEST_LOOP(a_region_is_registered_once, 0, 2)
 {
 	struct gannet_rpcrdma_region *region;

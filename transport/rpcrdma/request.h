@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by requester.c and marshal.c. */
+/* Shared by requester.c, dial.c, marshal.c and settings.c. */
 #ifndef GANNET_TRANSPORT_RPCRDMA_REQUEST_H
 #define GANNET_TRANSPORT_RPCRDMA_REQUEST_H
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "transport/rpcrdma/answer.h"
 #include "transport/rpcrdma/fetch.h"
 #include "transport/rpcrdma/proto.h"
 #include "transport/rpcrdma/requester.h"
@@ -44,6 +46,45 @@ struct request_slot {
 
 /* Receives beside those for awaited replies, so that no reply is missed. */
 enum { SPARE_RECVS = 8 };
+
+struct rpcrdma_requester {
+	struct rpcrdma_requester_options options;
+	struct fabric_conn  *fc;
+	struct loop	    *loop;		/* borrowed */
+	struct fabric_mr    *mr;
+	uint8_t		    *memory;
+	struct request_slot *slots;
+	struct requester_recv   *recvs;
+	struct rpcrdma_answers answers;
+	struct rpcrdma_fetches fetches;
+	struct rpcrdma_regions regions;
+	sem_t		     over;		/* requester_closed() came */
+
+	/* The loop's. */
+	bool		     up;
+	bool		     down;
+	int		     start_err;
+	struct rpcrdma_requester_info info;
+	unsigned	     window;
+	struct rpcrdma_request config;		/* with config_xid */
+	uint8_t		     config_call[RPCRDMA_CONFIG_LEN];
+
+	struct loop_task     task;
+	/* Guards the fields below. */
+	pthread_mutex_t	     lock;
+	bool		     kicked;
+	struct cds_list_head queue;		/* requests not sent */
+};
+
+/* requester.c: what the connection reports; dial.c hooks them up.  On the
+ * loop. */
+void requester_established(struct fabric_conn *fc);
+bool requester_owed(struct fabric_conn *fc);
+void requester_closed(struct fabric_conn *fc, int err);
+void requester_send_done(struct fabric_op *op, int status, uint32_t len);
+void requester_recv_done(struct fabric_op *op, int status, uint32_t len);
+void requester_fetch_here(struct rpcrdma_fetch *f);
+void requester_fetch_acked(struct rpcrdma_fetch *f);
 
 /* settings.c */
 void request_fill_defaults(struct rpcrdma_requester_options *o);

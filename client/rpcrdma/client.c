@@ -31,20 +31,26 @@
 #include "lib/xdr.h"
 #include "transport/addr.h"
 
+/* On the loop, without the lock.  @q has what the reply said. */
+static void finish_user(struct gannet_rpcrdma_call *user,
+			const struct rpcrdma_request *q, int status)
+{
+	user->status = status;
+	user->errcode = q->errcode;
+	user->reply = q->reply_data;
+	user->reply_len = q->reply_len;
+	for (unsigned i = 0; i < user->nsinks; i++)
+		user->written[i] = q->written[i];
+	client_count_calls(user, -1);
+	user->done(user);
+}
+
 /* On the loop, without the lock. */
 static void finish_client_call(struct client_call *call, int status)
 {
-	struct gannet_rpcrdma_call *user = call->user;
-
-	user->status = status;
-	user->errcode = call->q.errcode;
-	user->reply = call->q.reply_data;
-	user->reply_len = call->q.reply_len;
-	for (unsigned i = 0; i < user->nsinks; i++)
-		user->written[i] = call->q.written[i];
+	if (call->user)
+		finish_user(call->user, &call->q, status);
 	free(call);
-	client_count_calls(user, -1);
-	user->done(user);
 }
 
 /*
@@ -54,7 +60,7 @@ static void finish_client_call(struct client_call *call, int status)
 static bool may_wait(const struct gannet_rpcrdma *c,
 		     const struct client_call *call)
 {
-	return !c->closing && c->state != CLIENT_DEAD &&
+	return !call->cancelled && !c->closing && c->state != CLIENT_DEAD &&
 	       !(c->options.flags & GANNET_RPCRDMA_NO_RECONNECT) &&
 	       call->user->sends <= c->options.resends;
 }
@@ -69,7 +75,8 @@ static void request_done(struct rpcrdma_request *q)
 
 	mutex_lock(&c->lock);
 	cds_list_del(&call->link);
-	call->user->sends += sent;
+	if (call->user)
+		call->user->sends += sent;
 	/* is_closed() comes later: a call that done() starts must not go to the
 	 * connection that ended. */
 	if (status == -ENOTCONN && c->state == CLIENT_UP)
@@ -80,7 +87,7 @@ static void request_done(struct rpcrdma_request *q)
 		again = true;
 		c->info.resends += sent;
 		cds_list_add_tail(&call->link, &c->waiting);
-	} else if (c->closing) {
+	} else if (c->closing || call->cancelled) {
 		status = -ECANCELED;
 	}
 	mutex_unlock(&c->lock);
@@ -137,6 +144,87 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 		free(call);
 	}
 	return err;
+}
+
+/* ---- cancelling */
+
+static struct client_call *named_call(struct cds_list_head *list,
+				     const struct gannet_rpcrdma_call *user)
+{
+	struct client_call *call;
+
+	cds_list_for_each_entry(call, list, link)
+		if (call->user && call->user == user)
+			return call;
+	return NULL;
+}
+
+/*
+ * With the lock, on the loop: takes a cancelled call whose memory is, or now
+ * becomes, its user's again; NULL: there is none.  One that is with the
+ * requester stays there, without its user; @ended gets one that waited.
+ */
+static struct gannet_rpcrdma_call *take_cancelled(struct gannet_rpcrdma *c,
+						  struct client_call **ended)
+{
+	struct gannet_rpcrdma_call *user;
+	struct client_call *call;
+
+	*ended = NULL;
+	cds_list_for_each_entry(call, &c->waiting, link)
+		if (call->cancelled) {
+			cds_list_del(&call->link);
+			*ended = call;
+			return call->user;
+		}
+	cds_list_for_each_entry(call, &c->given, link) {
+		user = call->user;
+		if (!user || !call->cancelled || !c->r ||
+		    !rpcrdma_requester_revoke(c->r, &call->q))
+			continue;
+		call->user = NULL;
+		user->sends += atomic_load(&call->q.sent) != 0;
+		return user;
+	}
+	return NULL;
+}
+
+static void end_cancelled(struct loop_task *t)
+{
+	static const struct rpcrdma_request no_reply;
+	struct gannet_rpcrdma *c = container_of(t, struct gannet_rpcrdma,
+						cancel);
+	struct gannet_rpcrdma_call *user;
+	struct client_call *ended;
+
+	mutex_lock(&c->lock);
+	c->cancelling = false;
+	while ((user = take_cancelled(c, &ended))) {
+		mutex_unlock(&c->lock);
+		free(ended);
+		finish_user(user, &no_reply, -ECANCELED);
+		mutex_lock(&c->lock);
+	}
+	mutex_unlock(&c->lock);
+}
+
+int gannet_rpcrdma_cancel(struct gannet_rpcrdma *c,
+			  const struct gannet_rpcrdma_call *user)
+{
+	struct client_call *call;
+
+	mutex_lock(&c->lock);
+	call = named_call(&c->given, user);
+	if (!call)
+		call = named_call(&c->waiting, user);
+	if (call)
+		call->cancelled = true;
+	if (call && !c->cancelling) {
+		c->cancelling = true;
+		loop_post(c->loop, &c->cancel, end_cancelled);
+	}
+	mutex_unlock(&c->lock);
+	return call ? 0 : -ENOENT;
 }
 
 uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c)

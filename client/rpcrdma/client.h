@@ -37,7 +37,9 @@ enum client_state {
 struct client_call {
 	struct rpcrdma_request	    q;
 	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
-	struct gannet_rpcrdma_call *user;	/* borrowed until its done() */
+	/* Borrowed until its done(); NULL: that was called. */
+	struct gannet_rpcrdma_call *user;
+	bool			    cancelled;	/* not to be sent any more */
 	struct cds_list_head	    link;	/* in waiting or given */
 };
 
@@ -59,6 +61,7 @@ struct gannet_rpcrdma {
 	atomic_uint		 xid;
 	/* POLLED: wakes the thread that drives the loop. */
 	struct loop_task	 poke;
+	struct loop_task	 cancel;
 
 	pthread_cond_t		 wake;
 	/* Guards what follows.  May be held while a requester's is taken. */
@@ -69,6 +72,7 @@ struct gannet_rpcrdma {
 	bool			 was_up;	/* at least once */
 	bool			 ended;		/* the manager has */
 	bool			 poked;
+	bool			 cancelling;
 	/* The requester's events: they may come before its creation has
 	 * returned. */
 	bool			 connected;

@@ -201,6 +201,8 @@ static void forget_in(struct cds_list_head *calls, const struct job *job)
 	cds_list_for_each_entry(call, calls, link) {
 		struct rpcrdma_request *q = &call->q;
 
+		if (!call->user)	/* its pieces may be gone */
+			continue;
 		q->uncached |= touches(&q->reply, job);
 		for (unsigned i = 0; i < q->nreads; i++)
 			q->uncached |= touches(&q->read[i].mem, job);

@@ -208,7 +208,8 @@ struct gannet_rpcrdma_call {
 	 * RDMA_ERROR and @errcode; -EIO, a reply that breaks the protocol;
 	 * -EMSGSIZE, too many chunks for one message, or with READ_READ a
 	 * reply longer than reply_mem; -ENOMEM;
-	 * -ENOTCONN, the connection is lost for good; -ECANCELED, closed.
+	 * -ENOTCONN, the connection is lost for good; -ECANCELED, cancelled
+	 * or closed.
 	 */
 	int		 status;
 	uint32_t	 errcode;
@@ -241,6 +242,27 @@ uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
  */
 int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *call);
+
+/*
+ * Ends a call early; @call is not looked into.  0, and its done() follows, but
+ * never from in here; or -ENOENT: it is not in progress, done() was called or
+ * is about to be.
+ *
+ * A call that was not sent never is, and a call that was sent is not sent
+ * again.  done() comes with -ECANCELED when the responder can't reach the
+ * call's memory any more (RFC 8166 section 4.4.1).  This is soon, unless the
+ * memory lies in a region or the cache on a device that pins memory, or a reply
+ * is being read into it: such a call has its result if the reply comes, and
+ * -ECANCELED if the connection ends before, after reply_ms at the latest.
+ *
+ * The late reply is dropped, and counted in discarded; until then the call has
+ * its credit, and its xid is in use.  A responder that uses a handle that was
+ * ended so, to write or read or invalidate, loses the connection, and the other
+ * calls on it are sent again (RFC 8166 section 8.1.4): a program that often
+ * cancels calls with sources, sinks or reply_mem slows itself down.
+ */
+int gannet_rpcrdma_cancel(struct gannet_rpcrdma *c,
+			  const struct gannet_rpcrdma_call *call);
 
 /* The use of a region's memory. */
 enum {
@@ -316,8 +338,8 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
  * thread of the library still makes connections, which may have to wait for the
  * network, and watches times; it calls nothing of the caller's.
  *
- * gannet_rpcrdma_xid() and gannet_rpcrdma_call() may be called from any thread
- * even so; all else on the client from one thread at a time, with dispatch.
+ * gannet_rpcrdma_xid(), call() and cancel() may be called from any thread even
+ * so; all else on the client from one thread at a time, with dispatch.
  * Both -EINVAL: the client is not POLLED.  Dispatch -EDEADLK: it is called in
  * done(), event() or answer().
  */

@@ -16,7 +16,7 @@
 enum { SIZE = 1024, NRECVS = 4, NCONNS = 2, LENT = 256, MARK = 0xa5 };
 enum { ON_LOOP, ON_PINNED, ON_IWARP, NFABRICS };
 enum { BY_CALL, BY_CACHE, BY_REGION, NSTRATEGIES };
-enum ending { ANSWER, REFUSE, LOSE, HOLD, NENDINGS };
+enum ending { ANSWER, REFUSE, LOSE, HOLD, CANCEL, NENDINGS };
 
 struct landing {
 	struct fabric_op   op;
@@ -37,6 +37,8 @@ static struct spy {
 	enum ending	    ending;
 	struct rpcrdma_segment source, sink;	/* of the last call, */
 	unsigned	    nsinks;		/* and segments of the latter */
+	struct fabric_conn *caller;
+	uint32_t	    xid;
 	sem_t		    came;
 	sem_t		    up;
 	sem_t		    closed[NCONNS];
@@ -61,8 +63,8 @@ static void answer(struct fabric_conn *fc, uint32_t xid)
 	xdr_put_u32(&x, xid);
 	xdr_put_u32(&x, RPCRDMA_VERSION);
 	xdr_put_u32(&x, 4);
-	xdr_put_u32(&x, spy.ending == ANSWER ? RPCRDMA_MSG : RPCRDMA_ERROR);
-	if (spy.ending == ANSWER) {
+	xdr_put_u32(&x, spy.ending == REFUSE ? RPCRDMA_ERROR : RPCRDMA_MSG);
+	if (spy.ending != REFUSE) {
 		for (int i = 0; i < 3; i++)
 			xdr_put_bool(&x, false);
 		xdr_put_u32(&x, xid);
@@ -93,10 +95,12 @@ static void call_came(struct fabric_op *op, int status, uint32_t len)
 	spy.source = rpcrdma_chunk_segment(&h.read[0], 0);
 	spy.sink = rpcrdma_chunk_segment(&h.write, 0);
 	spy.nsinks = h.write.nsegs;
+	spy.caller = r->fc;
+	spy.xid = h.xid;
 	fabric_post_recv(r->fc, &r->wr);
 	if (spy.ending == LOSE)
 		fabric_close(r->fc);
-	else if (spy.ending != HOLD)
+	else if (spy.ending < LOSE)
 		answer(r->fc, h.xid);
 	sem_post(&spy.came);
 }
@@ -271,12 +275,18 @@ static void start(struct one *o)
 	one_start(o, c);
 }
 
-/* A call that ends like this; returns the connection that is left. */
-static unsigned call_and_end(enum ending ending)
+static void answer_late(void *arg)
 {
-	static const int status[] = {
+	answer(spy.caller, spy.xid);
+}
+
+/* A call that ends like this, @longer: with handles that it does not end;
+ * returns the connection that is left. */
+static unsigned call_and_end(enum ending ending, bool longer)
+{
+	const int status[] = {
 		[ANSWER] = 0, [REFUSE] = -EREMOTEIO, [LOSE] = -ENOTCONN,
-		[HOLD] = -ECANCELED,
+		[HOLD] = -ECANCELED, [CANCEL] = longer ? 0 : -ECANCELED,
 	};
 	struct one o;
 
@@ -285,6 +295,10 @@ static unsigned call_and_end(enum ending ending)
 	wait_sem(&spy.came);
 	if (ending == HOLD)
 		close_client(&c);
+	if (ending == CANCEL)
+		ck_assert_int_eq(gannet_rpcrdma_cancel(c, &o.call), 0);
+	if (ending == CANCEL && longer)
+		loop_call(spy.loop, answer_late, NULL);
 	ck_assert_int_eq(one_wait(&o), status[ending]);
 	return ending == LOSE || ending == HOLD;
 }
@@ -293,12 +307,12 @@ static void check_over(unsigned kind, unsigned strategy, enum ending ending,
 		       bool write)
 {
 	const bool longer = kind == ON_PINNED && strategy != BY_CALL &&
-			    (ending == ANSWER || ending == REFUSE);
+			    ending != LOSE && ending != HOLD;
 	const struct rpcrdma_segment *seg = write ? &spy.sink : &spy.source;
 	unsigned n;
 
 	open_all(kind, strategy);
-	n = call_and_end(ending);
+	n = call_and_end(ending, longer);
 	if (longer) {
 		ck_assert(!refused(n, seg, write));
 		gannet_rpcrdma_forget(c, memory, sizeof(memory));
@@ -314,9 +328,10 @@ static void check_over(unsigned kind, unsigned strategy, enum ending ending,
 TEST_CASE(.timeout = 30);
 
 /*
- * However it ends: by a reply, by RDMA_ERROR, with the connection, or because
- * the client is closed (RFC 8166 sections 4.4.1 and 8.1.3).  A handle that
- * the caller wanted to last longer ends when the caller says so.
+ * However it ends: by a reply, by RDMA_ERROR, with the connection, because the
+ * client is closed, or because it is cancelled (RFC 8166 sections 4.4.1 and
+ * 8.1.3).  A handle that the caller wanted to last longer ends when the caller
+ * says so.
  */
 TEST_LOOP(no_handle_is_good_for_longer_than_was_asked_for, 0,
 	  NFABRICS * NSTRATEGIES)

@@ -120,6 +120,14 @@ int request_take_back(struct request_slot *slot,
 	return err;
 }
 
+bool request_has_own_handles(const struct request_slot *slot)
+{
+	for (unsigned i = 0; i < slot->nsegs; i++)
+		if (slot->seg[i].region)
+			return false;
+	return true;
+}
+
 bool request_has_handle(const struct request_slot *slot, uint32_t handle)
 {
 	for (unsigned i = 0; i < slot->nsegs; i++)

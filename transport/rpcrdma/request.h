@@ -113,6 +113,8 @@ int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
  * responder can still reach it, though it should not. */
 int request_take_back(struct request_slot *slot,
 		      struct rpcrdma_regions *regions);
+/* True if no handle of the request is one of a longer registration. */
+bool request_has_own_handles(const struct request_slot *slot);
 /* True if @handle is one of the request's. */
 bool request_has_handle(const struct request_slot *slot, uint32_t handle);
 /* Fills in the result and its status from a reply that was read into the

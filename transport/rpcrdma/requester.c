@@ -79,6 +79,11 @@ static void requester_start(struct rpcrdma_requester *r,
 	uint32_t xid;
 	int err;
 
+	if (q->revoked) {
+		q->status = -ECANCELED;
+		q->done(q);
+		return;
+	}
 	memcpy(&xid, q->call, sizeof(xid));
 	slot->xid = be32toh(xid);
 	slot->request = q;
@@ -153,6 +158,26 @@ void rpcrdma_requester_call(struct rpcrdma_requester *r,
 	mutex_unlock(&r->lock);
 }
 
+bool rpcrdma_requester_revoke(struct rpcrdma_requester *r,
+			      struct rpcrdma_request *request)
+{
+	struct request_slot *slot = NULL;
+
+	for (unsigned i = 0; i < r->options.credits; i++)
+		if (r->slots[i].request == request)
+			slot = &r->slots[i];
+	if (slot && (slot->over || (slot->fetch && slot->fetch->active) ||
+		     !request_has_own_handles(slot)))
+		return false;
+	if (slot && request_take_back(slot, &r->regions) < 0) {
+		r->up = false;
+		fabric_close(r->fc);
+		return false;
+	}
+	request->revoked = true;
+	return true;
+}
+
 static struct request_slot *requester_find(struct rpcrdma_requester *r,
 					   uint32_t xid)
 {
@@ -216,12 +241,17 @@ static void requester_reply(struct request_slot *slot,
 		slot->r->options.pad_align = 0;
 	if (slot->fetch)
 		rpcrdma_fetch_answered(slot->fetch);
+	if (q->revoked)
+		slot->r->info.discarded++;
 	if (slot->fetch && h->nreads > 0) {
-		q->status = rpcrdma_fetch_begin(slot->fetch, h, q->reply);
+		q->status = q->revoked ? -ECANCELED :
+			    rpcrdma_fetch_begin(slot->fetch, h, q->reply);
 		if (q->status == 0)
 			return;		/* requester_fetch_here() follows */
 		/* The responder need not keep it. */
 		rpcrdma_fetch_ack(slot->fetch, slot->xid);
+	} else if (q->revoked) {
+		q->status = -ECANCELED;
 	} else {
 		request_complete(slot, h, msg, len);
 	}

@@ -137,6 +137,7 @@ struct rpcrdma_request {
 
 	/* The requester's fields. */
 	struct cds_list_head link;
+	bool		 revoked;
 };
 
 /*
@@ -151,6 +152,17 @@ int rpcrdma_requester_create(const struct fabric *fabric,
  * here. */
 void rpcrdma_requester_call(struct rpcrdma_requester *r,
 			    struct rpcrdma_request *request);
+/*
+ * Makes the memory of a request that was queued the caller's again, before its
+ * done(): ends the handles, so that a responder that uses them after this loses
+ * the connection.  done() still follows, but says nothing then: a request that
+ * was not sent never is, and a reply that comes is dropped.  False: the
+ * request keeps its memory, as some of it lies in a longer registration, is
+ * being read into, or can't be had back before the connection ends, which this
+ * starts.  On the loop.
+ */
+bool rpcrdma_requester_revoke(struct rpcrdma_requester *r,
+			      struct rpcrdma_request *request);
 /* Starts the end of the connection.  Any thread, any number of times. */
 void rpcrdma_requester_close(struct rpcrdma_requester *r);
 /* Closes, waits until all requests are done, and frees.  Not on the loop. */

@@ -330,7 +330,7 @@ static int capture_arguments(json_t *options, const char **file, int argc,
 	return USAGE;
 }
 
-int ctl_capture(const char *path, int argc, char **argv)
+int ctl_capture(const struct ctl *ctl, int argc, char **argv)
 {
 	struct capturing c = { .name = NULL };
 	json_t *options = json_object();
@@ -342,7 +342,7 @@ int ctl_capture(const char *path, int argc, char **argv)
 		status = USAGE;
 	}
 	if (status < 0) {
-		c.fd = ctl_connect(path);
+		c.fd = ctl_connect(ctl, CTL_PATIENCE);
 		status = c.fd < 0 ? EXIT_FAILURE : run_capturing(&c, options);
 		if (c.fd >= 0)
 			close(c.fd);

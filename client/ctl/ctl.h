@@ -1,23 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files of gannetctl(8). */
-#ifndef GANNET_CLIENT_CTL_H
-#define GANNET_CLIENT_CTL_H
+/* ctl - shared by the files of gannetctl(8).  One thread. */
+#ifndef GANNET_CLIENT_CTL_CTL_H
+#define GANNET_CLIENT_CTL_CTL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* The exit status for wrong usage. */
 #define USAGE		2
 /* The version of the protocol, daemon/control.h. */
 #define SPOKEN		1
 
-/* main.c */
+/* The options before or behind the command. */
+struct ctl {
+	const char *path;	/* of the socket */
+	bool	    json;
+};
+
+/* A row of the table of commands. */
+struct ctl_command {
+	const char *name;
+	const char *arguments;	/* for people, as "LEVEL"; "" if none */
+	const char *help;
+	/* Prints the result of a command that takes an argument for each word
+	 * of @arguments, and nothing more; or NULL: */
+	void	  (*print)(const json_t *result);
+	/* Does all of it, with options of its own: argv[0] is the command.
+	 * Returns the exit status. */
+	int	  (*run)(const struct ctl *c, int argc, char **argv);
+};
+
+/* commands.c */
+/* The row @i, or NULL behind the last. */
+const struct ctl_command *ctl_command(unsigned i);
+
+/* ask.c */
 /* Prints a message; returns EXIT_FAILURE. */
 int complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A connection to the socket @path; -1 after a message. */
-int ctl_connect(const char *path);
+/* A connection to the server, which waits @seconds at most for bytes; -1 after
+ * a message. */
+int ctl_connect(const struct ctl *c, unsigned seconds);
+/*
+ * Gives the server the @command, with @argument (or NULL) and the object
+ * @options (or NULL; taken), and waits @seconds at most.  The result, to be
+ * given back, or NULL after a message.
+ */
+json_t *ctl_ask(const struct ctl *c, const char *command,
+		const char *argument, json_t *options, unsigned seconds);
+/* Usual patience, in seconds. */
+#define CTL_PATIENCE	10
+/* Prints @result, which it takes, as JSON or by @print.  Returns the exit
+ * status; EXIT_FAILURE for NULL. */
+int ctl_print(const struct ctl *c, json_t *result,
+	      void (*print)(const json_t *result));
 
 /* capture.c */
-/* The command capture, of the server at @path.  Returns the exit status. */
-int ctl_capture(const char *path, int argc, char **argv);
+int ctl_capture(const struct ctl *c, int argc, char **argv);
+
+/* show.c: results as text for people */
+/* A member of @o; "?", and 0, if there is no such string or integer. */
+const char *text_of(const json_t *o, const char *key);
+long long integer_of(const json_t *o, const char *key);
+void show_status(const json_t *r);
+void show_exports(const json_t *r);
+void show_stats(const json_t *r);
+void show_waits(const json_t *r);
+void show_level(const json_t *r);
 
 #endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* show - prints results as text for people. */
+#include "client/ctl/ctl.h"
+
+#include <stdio.h>
+
+const char *text_of(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key)) ? : "?";
+}
+
+long long integer_of(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+void show_status(const json_t *r)
+{
+	const json_t *memory = json_object_get(r, "memory"), *l;
+	long long up = integer_of(r, "uptime_s");
+	size_t i;
+
+	printf("gannetd %s, process %lld, up %lld d %02lld:%02lld:%02lld\n",
+	       text_of(r, "version"), integer_of(r, "pid"), up / 86400,
+	       up / 3600 % 24, up / 60 % 60, up % 60);
+	printf("state directory  %s\n", text_of(r, "state_dir"));
+	printf("memory for data  %lld MiB taken, %lld KiB in use\n",
+	       integer_of(memory, "taken") >> 20,
+	       integer_of(memory, "used") >> 10);
+	printf("exports          %lld rules\n", integer_of(r, "rules"));
+	json_array_foreach(json_object_get(r, "listeners"), i, l)
+		printf("%-16s %s, %lld connections\n", text_of(l, "name"),
+		       text_of(l, "address"), integer_of(l, "connections"));
+}
+
+void show_exports(const json_t *r)
+{
+	const json_t *e, *client;
+	size_t i, k;
+
+	json_array_foreach(r, i, e) {
+		printf("%s", text_of(e, "path"));
+		json_array_foreach(json_object_get(e, "clients"), k, client)
+			printf("%s%s", k ? " " : "\t",
+			       json_string_value(client));
+		printf("\n");
+	}
+}
+
+void show_stats(const json_t *r)
+{
+	const json_t *p, *n;
+	const char *name;
+	size_t i;
+
+	printf("%-10s %-4s %-12s %12s %10s %10s\n", "program", "vers",
+	       "procedure", "calls", "failed", "us each");
+	json_array_foreach(json_object_get(r, "procedures"), i, p)
+		printf("%-10s %-4lld %-12s %12lld %10lld %10lld\n",
+		       text_of(p, "program"), integer_of(p, "version"),
+		       text_of(p, "procedure"), integer_of(p, "calls"),
+		       integer_of(p, "failed"),
+		       integer_of(p, "ns") / 1000 /
+		       (integer_of(p, "calls") ? : 1));
+	json_object_foreach(json_object_get(r, "counters"), name, n)
+		if (json_integer_value(n))
+			printf("%-40s %lld\n", name,
+			       (long long)json_integer_value(n));
+}
+
+void show_waits(const json_t *r)
+{
+	const json_t *e;
+	size_t i;
+
+	json_array_foreach(json_object_get(r, "workers"), i, e)
+		printf("workers of %s: %lld of %lld busy, %lld calls wait\n",
+		       text_of(e, "workers_of"), integer_of(e, "busy"),
+		       integer_of(e, "most"), integer_of(e, "calls_waiting"));
+	json_array_foreach(json_object_get(r, "calls"), i, e)
+		printf("%s: %s %s has waited %lld ms for %s\n",
+		       text_of(e, "client"), text_of(e, "program"),
+		       text_of(e, "procedure"), integer_of(e, "ms"),
+		       text_of(e, "waits_for"));
+}
+
+void show_level(const json_t *r)
+{
+	printf("log level %s\n", text_of(r, "level"));
+}

@@ -127,7 +127,7 @@ in_rows='^	\{ "([a-z]+)", "([a-z-]+)", "[a-z-]+", .*'
 in_fabrics='^		\{ "([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
 keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/option_row.c
 	sed -nE "s/$in_fabrics/\\1 \\2/p" transport/fabric/*/*.c)
-told=$(sed -nE -e 's/^\.Ss Section \[(.*)\]/[\1/p' \
+told=$(sed -nE -e 's/^\.Ss Section (.*)/[\1/p' \
 		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
 	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')
 for key in $(printf '%s\n' "$keys" "$told" | sort | uniq -u | tr ' ' .); do

@@ -15,9 +15,11 @@ wanted=$(grep -oE '\bgannet_rpcrdma_[a-z_]+\(' \
 	fail "exported: $shown; declared: $wanted"
 
 # Leaks of libraries that a device would need are not what this is about.
-LD_LIBRARY_PATH=. ./doc/examples/rpcrdma-null >out.$$ 2>&1
-[ $? -eq 2 ] && grep -q '^usage:' out.$$ || {
-	fail "the example does not run:"; cat out.$$; }
+for example in rpcrdma-null rpcrdma-read; do
+	LD_LIBRARY_PATH=. ./doc/examples/$example >out.$$ 2>&1
+	[ $? -eq 2 ] && grep -q '^usage:' out.$$ || {
+		fail "$example does not run:"; cat out.$$; }
+done
 rm -f out.$$
 
 grep -q '^Version: [0-9]' client/rpcrdma/gannet-rpcrdma.pc ||

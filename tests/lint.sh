@@ -140,6 +140,18 @@ for range in $(grep -oE 'NUMBER\([a-z_]+, [0-9]+, [0-9]+' \
 done
 options client/nfs/main.c '^	\{ "([a-z-]+)", (no|required)_argument.*' \
 	doc/gannet-nfs.1
+# --help has the same, and both have every command.
+for o in $(sed -nE 's/^	\{ "([a-z-]+)", (no|required)_argument.*/\1/p' \
+		client/nfs/main.c); do
+	grep -q -e "--$o" client/nfs/usage.c ||
+		fail "client/nfs/usage.c: nothing about --$o"
+done
+for c in $(sed -nE 's/^	\{ "([a-z-]+)", [0-9],.*/\1/p' client/nfs/main.c); do
+	grep -q "^\"  $c " client/nfs/usage.c ||
+		fail "client/nfs/usage.c: nothing about $c"
+	grep -q "^\.It Cm $c " doc/gannet-nfs.1 ||
+		fail "doc/gannet-nfs.1: nothing about $c"
+done
 
 # Every backend has a place in the manual, and runs the tests of all backends.
 for ops in $(grep '^	&' vfs/backends.c | grep -oE '[a-z]+_vfs_ops'); do

@@ -11,13 +11,15 @@
 
 #include "lib/xdr.h"
 
-enum { UNCHECKED = 0, UNSTABLE = 0, FILE_SYNC = 2 };
+enum { UNCHECKED = 0, UNSTABLE = 0, FILE_SYNC = 2, TO_CLIENT_TIME = 2 };
 
 static const uint32_t procedures[NFS_NOPS] = {
 	[NFS_OP_NULL] = 0, [NFS_OP_GETATTR] = 1, [NFS_OP_LOOKUP] = 3,
 	[NFS_OP_READLINK] = 5, [NFS_OP_READ] = 6, [NFS_OP_WRITE] = 7,
 	[NFS_OP_CREATE] = 8, [NFS_OP_READDIRPLUS] = 17,
 	[NFS_OP_FSINFO] = 19, [NFS_OP_COMMIT] = 21, [NFS_OP_EMPTY] = 2,
+	[NFS_OP_SET] = 2, [NFS_OP_MKDIR] = 9, [NFS_OP_SYMLINK] = 10,
+	[NFS_OP_REMOVE] = 12, [NFS_OP_RMDIR] = 13, [NFS_OP_FSSTAT] = 18,
 };
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
@@ -30,18 +32,41 @@ static void put_fh(struct xdr_out *x, const struct nfsc_fh *fh)
 	xdr_put_opaque(x, fh->data, fh->len);
 }
 
-/* A sattr3: the mode unless it is NULL, size 0, nothing else. */
-static void put_empty(struct xdr_out *x, const uint32_t *mode)
+/* A sattr3, of what the operation sets. */
+static void put_sattr(struct xdr_out *x, const struct nfsc_op *op)
 {
+	bool mode = op->kind != NFS_OP_EMPTY && op->kind != NFS_OP_SYMLINK;
+	bool size = op->kind == NFS_OP_EMPTY || op->kind == NFS_OP_CREATE;
+
 	xdr_put_bool(x, mode);
 	if (mode)
-		xdr_put_u32(x, *mode);
+		xdr_put_u32(x, op->mode);
 	xdr_put_bool(x, false);		/* uid */
 	xdr_put_bool(x, false);		/* gid */
-	xdr_put_bool(x, true);
-	xdr_put_u64(x, 0);
+	xdr_put_bool(x, size);
+	if (size)
+		xdr_put_u64(x, 0);
 	xdr_put_u32(x, 0);		/* atime */
-	xdr_put_u32(x, 0);		/* mtime */
+	if (op->kind != NFS_OP_SET) {
+		xdr_put_u32(x, 0);	/* mtime */
+		return;
+	}
+	xdr_put_u32(x, TO_CLIENT_TIME);
+	xdr_put_u32(x, op->mtime.sec);
+	xdr_put_u32(x, op->mtime.nsec);
+}
+
+/* Of the operations on a name in a directory. */
+static void put_named(struct xdr_out *x, const struct nfsc_op *op)
+{
+	xdr_put_string(x, op->name);
+	if (op->kind == NFS_OP_CREATE)
+		xdr_put_u32(x, UNCHECKED);
+	if (op->kind == NFS_OP_CREATE || op->kind == NFS_OP_MKDIR ||
+	    op->kind == NFS_OP_SYMLINK)
+		put_sattr(x, op);
+	if (op->kind == NFS_OP_SYMLINK)
+		xdr_put_string(x, op->target);
 }
 
 void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
@@ -52,14 +77,15 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 	switch (op->kind) {
 	case NFS_OP_LOOKUP:
 	case NFS_OP_CREATE:
-		xdr_put_opaque(x, op->name, (uint32_t)strlen(op->name));
-		if (op->kind == NFS_OP_CREATE) {
-			xdr_put_u32(x, UNCHECKED);
-			put_empty(x, &op->mode);
-		}
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
+		put_named(x, op);
 		break;
 	case NFS_OP_EMPTY:
-		put_empty(x, NULL);
+	case NFS_OP_SET:
+		put_sattr(x, op);
 		xdr_put_bool(x, false);	/* whatever its ctime */
 		break;
 	case NFS_OP_READ:
@@ -148,6 +174,7 @@ static struct nfsc_entry *get_dirent(struct xdr_in *x)
 		return NULL;
 	if (name.len > 0)
 		memcpy(e->name, name.data, name.len);
+	e->len = name.len;
 	e->fileid = fileid;
 	e->cookie = xdr_get_u64(x);
 	get_post_attr(x, &e->attr);
@@ -183,6 +210,17 @@ static void get_limits(struct xdr_in *x, struct nfsc_limits *l)
 	l->maxfilesize = xdr_get_u64(x);
 	get_nfstime(x);
 	l->properties = xdr_get_u32(x);
+}
+
+static void get_space(struct xdr_in *x, struct nfsc_space *s)
+{
+	s->total = xdr_get_u64(x);
+	s->free = xdr_get_u64(x);
+	s->available = xdr_get_u64(x);
+	s->files = xdr_get_u64(x);
+	s->files_free = xdr_get_u64(x);
+	xdr_get_u64(x);			/* files available to this user */
+	xdr_get_u32(x);			/* how long that holds */
 }
 
 static void get_link(struct xdr_in *x, struct nfsc_op *op)
@@ -232,9 +270,14 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 		get_post_attr(x, &op->attr);
 		return 0;
 	case NFS_OP_CREATE:
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
 		get_created(x, op);
 		return 0;
 	case NFS_OP_EMPTY:
+	case NFS_OP_SET:
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
 		skip_wcc(x, &op->attr);
 		return 0;
 	case NFS_OP_WRITE:
@@ -255,6 +298,8 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 		get_read(x, op);
 	else if (op->kind == NFS_OP_FSINFO)
 		get_limits(x, &op->limits);
+	else if (op->kind == NFS_OP_FSSTAT)
+		get_space(x, &op->space);
 	else {
 		op->cookieverf = xdr_get_u64(x);
 		return get_entries(x, op);
@@ -290,4 +335,10 @@ void nfsc_entries_free(struct nfsc_entry *e)
 		next = e->next;
 		free(e);
 	}
+}
+
+bool nfsc_name_is_good(const char *name, uint32_t len)
+{
+	return len > 0 && !memchr(name, '/', len) && !memchr(name, '\0', len) &&
+	       !(len <= 2 && memcmp(name, "..", len) == 0);
 }

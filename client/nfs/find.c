@@ -9,7 +9,8 @@
 
 #include "lib/util.h"
 
-enum { MAX_LINKS = 40, NFS_PORT = 2049 };
+enum { MAX_LINKS = 40, NFS_PORT = 2049, NFS_RDMA_PORT = 20049,
+       NAMED_MAX = 8 };
 
 static const char *reason(int err)
 {
@@ -19,12 +20,12 @@ static const char *reason(int err)
 	return strerror(-err);
 }
 
-int tool_complain(const char *what, int err, uint32_t status)
+int tool_reason(int err, uint32_t status)
 {
 	if (err < 0)
-		fprintf(stderr, "gannet-nfs: %s: %s\n", what, reason(err));
+		fprintf(stderr, ": %s\n", reason(err));
 	else
-		fprintf(stderr, "gannet-nfs: %s: %s\n", what,
+		fprintf(stderr, ": %s (%s)\n", nfsc_status_words(status),
 			nfsc_status_name(status));
 	switch (err) {
 	case -ENOTCONN: case -ECONNREFUSED: case -ECONNRESET: case -ETIMEDOUT:
@@ -34,6 +35,31 @@ int tool_complain(const char *what, int err, uint32_t status)
 	default:
 		return TOOL_FAILED;
 	}
+}
+
+int tool_complain(const char *what, int err, uint32_t status)
+{
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, what);
+	return tool_reason(err, status);
+}
+
+/* The port of NFS, and what was heard from there. */
+static int complain_port(const struct tool *t, int err)
+{
+	const struct nfsc_url *u = &t->url;
+	bool tcp = u->transport == NFS_TCP;
+	const char *hint = "";
+
+	if (err == -ECONNREFUSED)
+		hint = ": nothing listens there";
+	else if (err == -ETIMEDOUT)
+		hint = ": no answer at all, as from behind a firewall";
+	fprintf(stderr, "gannet-nfs: %s: NFS at %s port %u of %s: %s%s\n",
+		t->text, tcp ? "TCP" : "RDMA",
+		u->port ? u->port : tcp ? NFS_PORT : NFS_RDMA_PORT, u->host,
+		reason(err), hint);
+	return TOOL_UNREACHABLE;
 }
 
 static int open_session(struct tool *t)
@@ -47,7 +73,7 @@ static int open_session(struct tool *t)
 		return TOOL_UNREACHABLE;
 	}
 	if (err < 0)
-		return tool_complain(t->text, err, 0);
+		return complain_port(t, err);
 	op.fh = t->mount.root;
 	if (session_do(t->s, &op) < 0 || op.status != 0) {
 		err = tool_complain(t->text, op.err, op.status);
@@ -80,20 +106,82 @@ static void complain_unreachable(const struct tool *t, int err)
 
 	fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT service: %s",
 		t->text, reason(err));
-	if (u->transport == NFS_TCP && u->port && u->port != NFS_PORT)
-		snprintf(port, sizeof(port), "port %u, ", u->port);
+	if (err == -EPERM)
+		fputs(": it refuses AUTH_SYS, or a call from this port",
+		      stderr);
+	if (u->transport == NFS_TCP && u->port)
+		snprintf(port, sizeof(port), "port %u", u->port);
+	else
+		snprintf(port, sizeof(port), "port %u", NFS_PORT);
 	if (!u->mountport && err != -ETIMEDOUT)
-		fprintf(stderr, " (asked were %srpcbind and port %u; "
-			"?mountport=N names its port)", port, NFS_PORT);
+		fprintf(stderr, " (asked were rpcbind and %s; "
+			"?mountport=N names its port)", port);
 	else if (!u->mountport)
 		fputs(" (?mountport=N names its port)", stderr);
 	putc('\n', stderr);
 }
 
-int tool_open(struct tool *t, const char *url, const struct tool_options *o)
+/* True if @dir is @path, or above it. */
+static bool holds(const char *dir, const char *path)
+{
+	size_t len = strlen(dir);
+
+	while (len > 0 && dir[len - 1] == '/')
+		len--;
+	return strncmp(dir, path, len) == 0 &&
+	       (path[len] == '/' || path[len] == '\0');
+}
+
+/* Names the exports that there are, where none of them has the path. */
+static bool name_exports(const struct tool *t)
+{
+	struct nfsc_export *list = NULL, *e;
+	unsigned n = 0;
+
+	if (nfsc_exports(&t->url, &t->o->config, &list) < 0)
+		return false;
+	for (e = list; e && !holds(e->dir, t->url.path); e = e->next)
+		n++;
+	if (e) {
+		nfsc_exports_free(list);
+		return false;
+	}
+	fprintf(stderr, "gannet-nfs: %s: %s exports no ", t->text,
+		t->url.host);
+	tool_put_name(stderr, t->url.path);
+	fprintf(stderr, " (%s: %s); %s", nfsc_mount_status_name(
+		t->mount.status), nfsc_status_words(t->mount.status),
+		n > 0 ? "what it exports:" : "it exports nothing");
+	for (e = list, n = 0; e && n < NAMED_MAX; e = e->next, n++) {
+		putc(' ', stderr);
+		tool_put_name(stderr, e->dir);
+	}
+	fputs(e ? " ...\n" : "\n", stderr);
+	nfsc_exports_free(list);
+	return true;
+}
+
+static int complain_refused(const struct tool *t)
+{
+	uint32_t status = t->mount.status;
+
+	if (name_exports(t))
+		return TOOL_FAILED;
+	fprintf(stderr, "gannet-nfs: %s: %s ", t->text, t->url.host);
+	fputs(status == NFS_ACCES || status == 1 ? "refuses to export " :
+	      "can not mount ", stderr);
+	tool_put_name(stderr, t->url.path);
+	fprintf(stderr, "%s (%s: %s)%s\n",
+		status == NFS_ACCES || status == 1 ? " to this machine" : "",
+		nfsc_mount_status_name(status), nfsc_status_words(status),
+		status == NFS_ACCES || status == 1 ?
+		": see its exports file" : "");
+	return TOOL_FAILED;
+}
+
+int tool_parse(struct tool *t, const char *url, const struct tool_options *o)
 {
 	const char *why;
-	int err;
 
 	memset(t, 0, sizeof(*t));
 	t->o = o;
@@ -102,21 +190,71 @@ int tool_open(struct tool *t, const char *url, const struct tool_options *o)
 		fprintf(stderr, "gannet-nfs: %s: not a URL: %s\n", url, why);
 		return TOOL_USAGE;
 	}
+	if (!t->url.mountport)
+		t->url.mountport = o->mountport;
+	return TOOL_OK;
+}
+
+int tool_reach(const struct tool *t, int err)
+{
+	if (err == 0 || (err == -EHOSTUNREACH && !host_is_known(t)))
+		return err == 0 ? TOOL_OK : TOOL_UNREACHABLE;
+	complain_unreachable(t, err);
+	return TOOL_UNREACHABLE;
+}
+
+int tool_connect(struct tool *t)
+{
+	int err;
+
 	if (!host_is_known(t))
 		return TOOL_UNREACHABLE;
-	err = nfsc_mount(&t->url, &o->config, &t->mount);
-	if (err == -EACCES) {
-		fprintf(stderr, "gannet-nfs: %s: cannot mount: %s\n", url,
-			nfsc_mount_status_name(t->mount.status));
-		return TOOL_FAILED;
-	}
-	if (err < 0) {
-		complain_unreachable(t, err);
-		return TOOL_UNREACHABLE;
-	}
+	err = nfsc_mount(&t->url, &t->o->config, &t->mount);
+	if (err == -EACCES)
+		return complain_refused(t);
+	err = tool_reach(t, err);
+	if (err != TOOL_OK)
+		return err;
 	err = open_session(t);
 	if (err != TOOL_OK)
-		nfsc_unmount(&t->url, &o->config, &t->mount);
+		nfsc_unmount(&t->url, &t->o->config, &t->mount);
+	return err;
+}
+
+int tool_open(struct tool *t, const char *url, const struct tool_options *o)
+{
+	int err = tool_parse(t, url, o);
+
+	return err == TOOL_OK ? tool_connect(t) : err;
+}
+
+int tool_open_above(struct tool *t, const char *url,
+		    const struct tool_options *o, struct tool_object *dir)
+{
+	char name[NFS_PATH_MAX], *slash;
+	int err = tool_parse(t, url, o);
+
+	if (err != TOOL_OK)
+		return err;
+	slash = strrchr(t->url.path, '/');
+	snprintf(name, sizeof(name), "%s", slash + 1);
+	if (strlen(name) > NFS_NAME_MAX)
+		return tool_complain(url, -ENAMETOOLONG, 0);
+	if (!nfsc_name_is_good(name, (uint32_t)strlen(name))) {
+		fprintf(stderr, "gannet-nfs: %s: its last part is no name\n",
+			url);
+		return TOOL_USAGE;
+	}
+	slash[slash == t->url.path] = '\0';
+	err = tool_connect(t);
+	if (err != TOOL_OK)
+		return err;
+	err = tool_find(t, dir, true, false);
+	if (err == TOOL_OK && dir->attr.type != NFS_DIR)
+		err = tool_complain(url, 0, NFS_NOTDIR);
+	memcpy(dir->name, name, strlen(name) + 1);
+	if (err != TOOL_OK)
+		tool_close(t);
 	return err;
 }
 

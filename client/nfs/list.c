@@ -8,8 +8,6 @@
 #include "client/nfs/tool.h"
 #include "lib/util.h"
 
-enum { DIR_MIN = 8192, DIR_MAX = 256 << 10 };
-
 static const char *const types[] = {
 	"?", "regular file", "directory", "block device", "character device",
 	"symbolic link", "socket", "fifo",
@@ -49,16 +47,6 @@ static void time_text(const struct nfsc_time *t, char out[40])
 	strftime(out + n + 10, 30 - n, " %z", &tm);
 }
 
-void tool_put_name(FILE *f, const char *name)
-{
-	for (; *name; name++)
-		if ((unsigned char)*name < ' ' || *name == 0x7f ||
-		    *name == '\\')
-			fprintf(f, "\\%03o", (unsigned char)*name);
-		else
-			fputc(*name, f);
-}
-
 static void put_lengthy(FILE *f, const struct nfsc_attr *a)
 {
 	char mode[11], when[40];
@@ -95,110 +83,23 @@ static void print_entry(struct tool *t, const struct nfsc_entry *e)
 {
 	if (t->o->lengthy)
 		put_lengthy(t->o->out, &e->attr);
-	tool_put_name(t->o->out, e->name);
+	tool_put_bytes(t->o->out, e->name, e->len);
 	if (t->o->lengthy)
 		put_target(t, e);
 	fputc('\n', t->o->out);
 }
 
-static int by_name(const void *a, const void *b)
-{
-	struct nfsc_entry *const *x = a, *const *y = b;
-
-	return strcmp((*x)->name, (*y)->name);
-}
-
-struct listing {
-	struct nfsc_entry **e;
-	size_t n, room;
-};
-
-static int keep_entry(struct listing *l, struct nfsc_entry *e)
-{
-	if (l->n == l->room) {
-		size_t room = l->room ? 2 * l->room : 256;
-		struct nfsc_entry **more = reallocarray(l->e, room,
-						       sizeof(*more));
-
-		if (!more)
-			return -1;
-		l->e = more;
-		l->room = room;
-	}
-	l->e[l->n++] = e;
-	return 0;
-}
-
-static bool is_wanted(const struct tool *t, const char *name)
-{
-	return t->o->all || name[0] != '.';
-}
-
-/* Takes the entries of @op; moves it on to those that follow. */
-static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
-{
-	struct nfsc_entry *e = op->entries, *next;
-	int err = 0;
-
-	for (; e; e = next) {
-		next = e->next;
-		op->cookie = e->cookie;
-		if (err == 0 && is_wanted(t, e->name))
-			err = keep_entry(l, e);
-		else
-			free(e);
-	}
-	op->entries = NULL;
-	return err;
-}
-
-static int read_dir(struct tool *t, const struct nfsc_fh *dir,
-		    struct listing *l)
-{
-	uint32_t size = MAX(t->limits.dtpref, (uint32_t)DIR_MIN);
-	struct nfsc_op op = { .kind = NFS_OP_READDIRPLUS, .fh = *dir,
-			     .count = MIN(size, (uint32_t)DIR_MAX) };
-	uint64_t before;
-
-	do {
-		before = op.cookie;
-		if (session_do(t->s, &op) < 0 || op.status != 0)
-			return tool_complain(t->text, op.err, op.status);
-		if (keep_page(t, l, &op) < 0)
-			return tool_complain(t->text, -ENOMEM, 0);
-		/* A server that gives nothing and no end would never end. */
-	} while (!op.eof && op.cookie != before);
-	return TOOL_OK;
-}
-
-/* READDIRPLUS may leave attributes out, as it does of mount points. */
-static void look_up(struct tool *t, const struct nfsc_fh *dir,
-		    struct nfsc_entry *e)
-{
-	struct nfsc_op op = { .kind = NFS_OP_LOOKUP, .fh = *dir,
-			      .name = e->name };
-
-	if (e->attr.valid || session_do(t->s, &op) < 0 || op.status != 0)
-		return;
-	e->fh = op.obj;
-	e->attr = op.attr;
-}
-
 static int list_dir(struct tool *t, const struct tool_object *obj)
 {
-	struct listing l = { 0 };
-	int err = read_dir(t, &obj->fh, &l);
+	struct listing l;
+	int err = tool_list(t, &obj->fh, t->text, &l);
 
-	if (l.n > 0)
-		qsort(l.e, l.n, sizeof(*l.e), by_name);
 	for (size_t i = 0; i < l.n; i++) {
-		if (err == TOOL_OK && t->o->lengthy)
-			look_up(t, &obj->fh, l.e[i]);
-		if (err == TOOL_OK)
-			print_entry(t, l.e[i]);
-		free(l.e[i]);
+		if (t->o->lengthy)
+			tool_look_up(t, &obj->fh, l.e[i]);
+		print_entry(t, l.e[i]);
 	}
-	free(l.e);
+	listing_free(&l);
 	return err;
 }
 
@@ -211,6 +112,7 @@ static int list_one(struct tool *t, const struct tool_object *obj)
 		return tool_complain(t->text, -ENOMEM, 0);
 	e->attr = obj->attr;
 	e->fh = obj->fh;
+	e->len = (uint32_t)len;
 	memcpy(e->name, obj->name, len + 1);
 	print_entry(t, e);
 	free(e);

@@ -13,42 +13,12 @@
 #include "lib/standard.h"
 #include "lib/util.h"
 
-static const char help[] =
-"usage: gannet-nfs COMMAND [OPTION]... ARGUMENT...\n"
-"\n"
-"A small NFSv3 client, for looking at a server without mounting it.\n"
-"\n"
-"  ls URL               list a directory\n"
-"  stat URL             show the attributes of a file\n"
-"  cat URL              copy a file to standard output\n"
-"  get URL [FILE]       copy a file from the server; - is standard output\n"
-"  put FILE URL         copy a file to the server; - is standard input\n"
-"  mount-check URL      connect and show what was negotiated\n"
-"\n"
-"A URL is TRANSPORT://HOST[:PORT]/PATH[?mountport=N].  TRANSPORT is tcp;\n"
-"rdma+verbs, by an RDMA device; rdma+iwarp, which needs none; or rdma, with\n"
-"the device if there is one.  nfs is tcp.  In a URL, %xx stands for a byte.\n"
-"\n"
-"  -a, --all            ls: names that begin with a dot too\n"
-"  -l, --long           ls: with attributes\n"
-"  -m, --mountport N    port of the MOUNT service, instead of asking rpcbind\n"
-"  -d, --depth N        READs and WRITEs at a time (16)\n"
-"  -b, --block N        bytes of each (as the server allows, at most 1 MiB)\n"
-"  -i, --inline N       longest RDMA message without chunks (4096)\n"
-"  -P, --no-private     RDMA: as a client before RFC 8797, which offers 1 KiB\n"
-"  -u, --uid N          act as this user (your own)\n"
-"  -g, --gid N          act as this group (your own)\n"
-"  -t, --timeout SECS   wait so long for a reply (60) before connecting anew,\n"
-"                       and for a connection (10)\n"
-"  -r, --retries N      connect anew so many times in a row (10)\n"
-"  -p, --progress       show progress even when there is no terminal\n"
-"  -q, --quiet          show no progress\n"
-"  -v, --verbose        log what the transports do\n"
-"  -h, --help           print this text\n"
-"      --version        print the version\n"
-"\n"
-"Exit status: 0 success, 1 the server or this system refused, 2 wrong usage,\n"
-"3 the server can't be reached.\n";
+/* Options without a letter, or whose letter has two meanings. */
+enum {
+	OPT_RETRIES = 256, OPT_PROGRESS, OPT_RECURSIVE, OPT_PARENTS,
+	OPT_PRESERVE, OPT_NAME, OPT_TYPE,
+	MANY = 1 << 20,		/* arguments */
+};
 
 static const struct option options[] = {
 	{ "all", no_argument, NULL, 'a' },
@@ -61,8 +31,13 @@ static const struct option options[] = {
 	{ "uid", required_argument, NULL, 'u' },
 	{ "gid", required_argument, NULL, 'g' },
 	{ "timeout", required_argument, NULL, 't' },
-	{ "retries", required_argument, NULL, 'r' },
-	{ "progress", no_argument, NULL, 'p' },
+	{ "retries", required_argument, NULL, OPT_RETRIES },
+	{ "progress", no_argument, NULL, OPT_PROGRESS },
+	{ "recursive", no_argument, NULL, OPT_RECURSIVE },
+	{ "force", no_argument, NULL, 'f' },
+	{ "parents", no_argument, NULL, OPT_PARENTS },
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "type", required_argument, NULL, OPT_TYPE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -75,18 +50,41 @@ static int cat(const char *url, const struct tool_options *o)
 	return tool_get(url, "-", o);
 }
 
-static const struct {
+/*
+ * A command has a function for its one URL, or for each of its URLs; those with
+ * a local file have none.  -r and -p mean what its letters say: R, recursive;
+ * M, make parents; K, keep modes and times; without them they are --retries
+ * and --progress.
+ */
+static const struct command {
 	const char *name;
 	int	    min, max;
 	int	    (*run)(const char *url, const struct tool_options *o);
+	const char *letters;
 } commands[] = {
-	{ "ls", 1, 1, tool_ls },
-	{ "stat", 1, 1, tool_stat },
-	{ "cat", 1, 1, cat },
-	{ "mount-check", 1, 1, tool_mount_check },
-	{ "get", 1, 2, NULL },
-	{ "put", 2, 2, NULL },
+	{ "ls", 1, 1, tool_ls, "" },
+	{ "tree", 1, 1, tool_tree, "" },
+	{ "find", 1, 1, tool_search, "" },
+	{ "stat", 1, 1, tool_stat, "" },
+	{ "df", 1, 1, tool_df, "" },
+	{ "cat", 1, 1, cat, "" },
+	{ "exports", 1, 1, tool_exports, "" },
+	{ "mkdir", 1, MANY, tool_mkdir, "M" },
+	{ "rm", 1, MANY, tool_rm, "R" },
+	{ "mount-check", 1, 1, tool_mount_check, "" },
+	{ "get", 1, 2, NULL, "" },
+	{ "put", 2, 2, NULL, "" },
 };
+
+/* The first argument that is a command; NULL: none is. */
+static const struct command *named_command(int argc, char *argv[])
+{
+	for (int i = 1; i < argc; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(commands); k++)
+			if (strcmp(argv[i], commands[k].name) == 0)
+				return &commands[k];
+	return NULL;
+}
 
 static int wrong(const char *what, const char *which)
 {
@@ -105,7 +103,7 @@ static const struct range {
 	{ 'd', "depth", 1, 1024 },
 	{ 'b', "block", 512, 1u << 20 },
 	{ 'i', "inline", 1024, 65536 },
-	{ 'r', "retries", 1, 1000000 },
+	{ OPT_RETRIES, "retries", 1, 1000000 },
 	{ 't', "timeout", 1, 86400 },
 	{ 'u', "uid", 0, UINT32_MAX },
 	{ 'g', "gid", 0, UINT32_MAX },
@@ -145,7 +143,7 @@ static void fill_user(struct nfsc_config *c)
 
 struct parsed {
 	struct tool_options o;
-	unsigned	    mountport;
+	const struct command *command;
 	unsigned	    done;	/* --help or --version */
 };
 
@@ -158,7 +156,7 @@ static int take_number(struct parsed *p, int option, const char *text)
 		return TOOL_USAGE;
 	switch (option) {
 	case 'm':
-		p->mountport = n;
+		p->o.mountport = (uint16_t)n;
 		break;
 	case 'd':
 		c->depth = n;
@@ -169,7 +167,7 @@ static int take_number(struct parsed *p, int option, const char *text)
 	case 'i':
 		c->inline_size = n;
 		break;
-	case 'r':
+	case OPT_RETRIES:
 		c->retries = n;
 		break;
 	case 't':
@@ -187,6 +185,43 @@ static int take_number(struct parsed *p, int option, const char *text)
 	return TOOL_OK;
 }
 
+static int take_type(struct parsed *p, const char *text)
+{
+	if (!*text || text[1] || !strchr("fdl", *text)) {
+		fprintf(stderr, "gannet-nfs: --type %s: expected f, d or l\n",
+			text);
+		return TOOL_USAGE;
+	}
+	p->o.type = *text;
+	return TOOL_OK;
+}
+
+/* The command's own meaning of -r and -p. */
+static int own_meaning(const struct command *c, int option)
+{
+	const char *letters = c ? c->letters : "";
+
+	if (option == 'r')
+		return strchr(letters, 'R') ? OPT_RECURSIVE : OPT_RETRIES;
+	if (option == 'p')
+		return strchr(letters, 'M') ? OPT_PARENTS :
+		       strchr(letters, 'K') ? OPT_PRESERVE : OPT_PROGRESS;
+	return option;
+}
+
+/* find(1) has words behind one dash. */
+static void lengthen_dashes(int argc, char *argv[])
+{
+	static char name[] = "--name", type[] = "--type";
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "-name") == 0)
+			argv[i] = name;
+		else if (strcmp(argv[i], "-type") == 0)
+			argv[i] = type;
+	}
+}
+
 static int take_option(struct parsed *p, int option)
 {
 	switch (option) {
@@ -196,9 +231,26 @@ static int take_option(struct parsed *p, int option)
 	case 'l':
 		p->o.lengthy = true;
 		break;
-	case 'p':
+	case 'f':
+		p->o.force = true;
+		break;
+	case OPT_RECURSIVE:
+		p->o.recursive = true;
+		break;
+	case OPT_PARENTS:
+		p->o.parents = true;
+		break;
+	case OPT_PRESERVE:
+		p->o.preserve = true;
+		break;
+	case OPT_PROGRESS:
 		p->o.progress = true;
 		break;
+	case OPT_NAME:
+		p->o.name = optarg;
+		break;
+	case OPT_TYPE:
+		return take_type(p, optarg);
 	case 'P':
 		p->o.config.no_private = true;
 		break;
@@ -209,7 +261,7 @@ static int take_option(struct parsed *p, int option)
 		log_threshold = LOG_LEVEL_DEBUG;
 		break;
 	case 'h':
-		fputs(help, stdout);
+		fputs(tool_usage, stdout);
 		p->done = 1;
 		break;
 	case 'V':
@@ -225,53 +277,48 @@ static int take_option(struct parsed *p, int option)
 	return TOOL_OK;
 }
 
-/* --mountport stands in the URL for those below. */
-static const char *with_mountport(const char *url, unsigned port)
-{
-	static char text[2 * NFS_PATH_MAX];
-
-	if (port == 0 || strchr(url, '?'))
-		return url;
-	snprintf(text, sizeof(text), "%s?mountport=%u", url, port);
-	return text;
-}
-
 static int run_command(const struct parsed *p, int argc, char *argv[])
 {
-	size_t i;
+	const struct command *c = p->command;
+	int worst = TOOL_OK;
 
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (strcmp(argv[0], commands[i].name) == 0)
-			break;
-	if (i == ARRAY_SIZE(commands))
+	if (!c || strcmp(argv[0], c->name) != 0)
 		return wrong("no such command", argv[0]);
 	argc--;
 	argv++;
-	if (argc < commands[i].min || argc > commands[i].max)
-		return wrong("wrong number of arguments", commands[i].name);
-	if (commands[i].run)
-		return commands[i].run(with_mountport(argv[0], p->mountport),
-				       &p->o);
-	if (commands[i].max == 2 && commands[i].min == 2)
-		return tool_put(argv[0],
-				with_mountport(argv[1], p->mountport), &p->o);
-	return tool_get(with_mountport(argv[0], p->mountport),
-			argc == 2 ? argv[1] : NULL, &p->o);
+	if (argc < c->min || argc > c->max)
+		return wrong("wrong number of arguments", c->name);
+	if (c->run) {
+		for (int i = 0; i < argc; i++) {
+			int err = c->run(argv[i], &p->o);
+
+			worst = err > worst ? err : worst;
+		}
+		return worst;
+	}
+	return c->min == 2 ? tool_put(argv[0], argv[1], &p->o) :
+	       tool_get(argv[0], argc == 2 ? argv[1] : NULL, &p->o);
 }
 
 int main(int argc, char *argv[])
 {
 	struct parsed p = { .o = { .out = stdout, .config.depth = 16 } };
 	static char name[] = "gannet-nfs";
+	bool recursive;
 	int option, err;
 
 	standard_open();
 	argv[0] = name;			/* in what getopt says */
 	log_threshold = LOG_LEVEL_ERR;
 	fill_user(&p.o.config);
-	while ((option = getopt_long(argc, argv, "alm:d:b:i:Pu:g:t:r:pqvh",
+	lengthen_dashes(argc, argv);
+	p.command = named_command(argc, argv);
+	recursive = own_meaning(p.command, 'r') == OPT_RECURSIVE;
+	while ((option = getopt_long(argc, argv, recursive ?
+				     "alfm:d:b:i:Pu:g:t:rpqvh" :
+				     "alfm:d:b:i:Pu:g:t:r:pqvh",
 				     options, NULL)) != -1) {
-		err = take_option(&p, option);
+		err = take_option(&p, own_meaning(p.command, option));
 		if (err != TOOL_OK || p.done)
 			return err;
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mount - MOUNT version 3 over TCP (RFC 1813 section 5). */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/nfs/wire.h"
@@ -8,15 +10,16 @@
 #include "lib/xdr.h"
 
 enum {
-	MOUNT_VERSION = 3, MNT = 1, UMNT = 3, NFS_PORT = 2049,
+	MOUNT_VERSION = 3, MNT = 1, UMNT = 3, EXPORT = 5, NFS_PORT = 2049,
+	NAME_MAX_LEN = 255, DIR_MAX_LEN = 1024,
 	REPLY_MS = 10000, GOODBYE_MS = 1000, LOCKS_MS = 2000,
 	NLM_VERSION = 4,
 };
 
 /*
  * At the port that was given.  Else at that of NFS, which tells instances of
- * a server apart; where its rpcbind says; or where a server without one may
- * have it.
+ * a server apart; where its rpcbind says; or, unless the URL names a port of
+ * TCP, where a server without one may have it.
  */
 static int connect_mount(const struct nfsc_url *url,
 			 const struct nfsc_config *c, uint16_t *port,
@@ -24,7 +27,7 @@ static int connect_mount(const struct nfsc_url *url,
 {
 	bool tcp = url->transport == NFS_TCP && url->port;
 	const uint16_t ports[] = { tcp ? url->port : 0, 0, NFS_PORT };
-	unsigned n = url->mountport ? 1 : ARRAY_SIZE(ports);
+	unsigned n = url->mountport ? 1 : tcp ? 2 : ARRAY_SIZE(ports);
 	int err = -ECONNREFUSED;
 
 	for (unsigned i = 0; i < n && err < 0 && err != -ETIMEDOUT; i++) {
@@ -142,4 +145,80 @@ bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c)
 	has = !wire_is_local(w);
 	wire_close(w);
 	return has;
+}
+
+/* ---- EXPORT */
+
+static struct nfsc_export *get_export(struct xdr_in *x)
+{
+	struct xdr_view dir = xdr_get_opaque(x, DIR_MAX_LEN), name;
+	struct nfsc_export *e = calloc(1, sizeof(*e) + dir.len + 1);
+	size_t len = 0;
+
+	if (!e)
+		return NULL;
+	if (dir.len > 0)
+		memcpy(e->dir, dir.data, dir.len);
+	e->who = calloc(1, 1);
+	while (e->who && xdr_get_bool(x)) {
+		char *more;
+
+		name = xdr_get_opaque(x, NAME_MAX_LEN);
+		more = realloc(e->who, len + name.len + 3);
+		if (!more)
+			break;
+		e->who = more;
+		len += (size_t)snprintf(more + len, name.len + 3, "%s%.*s",
+					len > 0 ? ", " : "", (int)name.len,
+					(const char *)name.data);
+	}
+	return e;
+}
+
+static int get_exports(struct xdr_in *x, struct nfsc_export **out)
+{
+	struct nfsc_export **tail = out;
+
+	while (xdr_get_bool(x)) {
+		*tail = get_export(x);
+		if (!*tail || !(*tail)->who)
+			return -ENOMEM;
+		tail = &(*tail)->next;
+	}
+	return xdr_ok(x) ? 0 : -EBADMSG;
+}
+
+int nfsc_exports(const struct nfsc_url *url, const struct nfsc_config *c,
+		 struct nfsc_export **out)
+{
+	const struct rpc_procedure p = { RPC_MOUNT, MOUNT_VERSION, EXPORT };
+	int err, ms = c->connect_ms ? (int)c->connect_ms : REPLY_MS;
+	struct nfsc_export *list = NULL;
+	struct nfsc_wire *w;
+	struct xdr_in x;
+	uint16_t port;
+
+	err = connect_mount(url, c, &port, &w);
+	if (err < 0)
+		return err;
+	err = wire_call(w, &p, c, NULL, 0, ms, &x);
+	if (err == 0)
+		err = get_exports(&x, &list);
+	wire_close(w);
+	if (err < 0)
+		nfsc_exports_free(list);
+	else
+		*out = list;
+	return err;
+}
+
+void nfsc_exports_free(struct nfsc_export *e)
+{
+	struct nfsc_export *next;
+
+	for (; e; e = next) {
+		next = e->next;
+		free(e->who);
+		free(e);
+	}
 }

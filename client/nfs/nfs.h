@@ -28,7 +28,8 @@ enum { NFS_REG = 1, NFS_DIR, NFS_BLK, NFS_CHR, NFS_LNK, NFS_SOCK, NFS_FIFO };
 
 /* The statuses that the client does something about (RFC 1813 2.6). */
 enum {
-	NFS_NOENT = 2, NFS_NOTDIR = 20, NFS_ISDIR = 21, NFS_JUKEBOX = 10008,
+	NFS_NOENT = 2, NFS_ACCES = 13, NFS_EXIST = 17, NFS_NOTDIR = 20,
+	NFS_ISDIR = 21, NFS_JUKEBOX = 10008,
 };
 
 struct nfsc_fh {
@@ -55,13 +56,20 @@ struct nfsc_limits {		/* of FSINFO */
 	uint64_t maxfilesize;
 };
 
+struct nfsc_space {		/* of FSSTAT: bytes, and files */
+	uint64_t total, free, available;
+	uint64_t files, files_free;
+};
+
 struct nfsc_entry {
 	struct nfsc_entry *next;
 	uint64_t	 cookie;
 	uint64_t	 fileid;
 	struct nfsc_attr	 attr;
 	struct nfsc_fh	 fh;
-	char		 name[];
+	uint32_t	 len;		/* of the name, */
+	char		 name[];	/* which the server chose: it may have
+					 * any byte, and ends with a NUL more */
 };
 
 enum nfsc_kind {
@@ -69,6 +77,9 @@ enum nfsc_kind {
 	NFS_OP_READ, NFS_OP_WRITE, NFS_OP_CREATE, NFS_OP_READDIRPLUS,
 	NFS_OP_FSINFO, NFS_OP_COMMIT,
 	NFS_OP_EMPTY,			/* SETATTR of the size 0 alone */
+	NFS_OP_SET,			/* SETATTR of mode and mtime */
+	NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_REMOVE, NFS_OP_RMDIR,
+	NFS_OP_FSSTAT,
 	NFS_NOPS,
 };
 
@@ -76,8 +87,10 @@ struct nfsc_op {
 	enum nfsc_kind kind;
 	/* The arguments that the kind has. */
 	struct nfsc_fh fh;
-	const char   *name;		/* LOOKUP, CREATE */
-	uint32_t      mode;		/* CREATE: UNCHECKED, size 0 */
+	const char   *name;		/* of what is in the directory fh */
+	const char   *target;		/* SYMLINK */
+	uint32_t      mode;		/* MKDIR, SET, CREATE (UNCHECKED) */
+	struct nfsc_time mtime;		/* SET */
 	uint64_t      offset;
 	uint32_t      count;		/* bytes; READDIRPLUS: maxcount */
 	void	     *data;		/* READ, READLINK to; WRITE from */
@@ -91,12 +104,13 @@ struct nfsc_op {
 	int	      err;
 	uint32_t      status;
 	struct nfsc_attr attr;
-	struct nfsc_fh obj;		/* LOOKUP, CREATE; len 0: none */
+	struct nfsc_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
 	uint32_t      got;		/* READ, WRITE, READLINK: bytes */
 	bool	      eof;
 	bool	      stored;		/* WRITE: needs no COMMIT */
 	uint64_t      verf;		/* WRITE, COMMIT */
 	struct nfsc_limits limits;
+	struct nfsc_space space;
 	struct nfsc_entry *entries;	/* free with nfsc_entries_free() */
 
 	/* The session's. */
@@ -106,12 +120,21 @@ struct nfsc_op {
 };
 
 void nfsc_entries_free(struct nfsc_entry *e);
+/* True if a name is one that a file can have: not empty, ".", "..", or with a
+ * slash or a NUL in it. */
+bool nfsc_name_is_good(const char *name, uint32_t len);
 /* The name of a status, as in RFC 1813. */
 const char *nfsc_status_name(uint32_t status);
+/* A few words for it. */
+const char *nfsc_status_words(uint32_t status);
 
 /* ---- what to connect to */
 
 enum nfsc_transport { NFS_TCP, NFS_RDMA };
+
+/* True if nfsc_url_parse() would take it for one, right or wrong; else it
+ * names a local file. */
+bool nfsc_url_is(const char *text);
 
 /* rdma://host[:port]/path?mountport=N, and the like. */
 struct nfsc_url {
@@ -123,7 +146,10 @@ struct nfsc_url {
 	char	 path[NFS_PATH_MAX];
 };
 
-/* 0 or -EINVAL, with what is wrong in *@why. */
+/*
+ * Takes a URL, or HOST:/PATH, which is TCP and has no escapes.  0 or -EINVAL,
+ * with what is wrong in *@why.
+ */
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why);
 
 struct nfsc_config {
@@ -228,6 +254,22 @@ int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 void nfsc_unmount(const struct nfsc_url *url, const struct nfsc_config *c,
 		 const struct nfsc_mount *m);
 const char *nfsc_mount_status_name(uint32_t status);
+
+/* A directory that a server exports. */
+struct nfsc_export {
+	struct nfsc_export *next;
+	char	*who;			/* owned: "a, b"; empty: everybody */
+	char	 dir[];
+};
+
+/*
+ * Asks for all of them (MOUNT's EXPORT).  0, and a list in *@out, which the
+ * caller frees by nfsc_exports_free(); or -errno.
+ */
+int nfsc_exports(const struct nfsc_url *url, const struct nfsc_config *c,
+		 struct nfsc_export **out);
+void nfsc_exports_free(struct nfsc_export *e);
+
 /* True if the host's rpcbind knows a lock manager, and the host is another
  * machine: the kernel has its own here. */
 bool nfsc_has_locks(const struct nfsc_url *url, const struct nfsc_config *c);

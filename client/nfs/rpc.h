@@ -10,8 +10,9 @@ enum {
 	RPC_NLM = 100021,
 	/* Bytes of a header, AUTH_SYS with 16 groups in it. */
 	RPC_HEADER_MAX = 128,
-	/* Bytes of a call of NFS, without the data of a WRITE. */
-	RPC_CALL_MAX = 1024,
+	/* Bytes of a call of NFS, without the data of a WRITE: a SYMLINK has a
+	 * name and a path. */
+	RPC_CALL_MAX = 1024 + NFS_PATH_MAX,
 };
 
 struct rpc_procedure {

@@ -188,14 +188,55 @@ static const char *get_scheme(struct nfsc_url *url, const char *at)
 	return end + strlen("://");
 }
 
+/* The colon of HOST:/PATH, or NULL. */
+static const char *find_colon(const char *text)
+{
+	const char *close = text[0] == '[' ? strstr(text, "]:/") : NULL;
+	const char *at = close ? close + 1 : text + strcspn(text, ":/");
+
+	return at != text && at[0] == ':' && at[1] == '/' ? at : NULL;
+}
+
+/* As mount(8) has it: its path is the bytes that it is, without escapes. */
+static const char *get_plain(struct nfsc_url *url, const char *text,
+			     const char *colon)
+{
+	size_t len = (size_t)(colon - text), n = strlen(colon + 1);
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++)
+		if (strlen(schemes[i].name) == len &&
+		    strncasecmp(schemes[i].name, text, len) == 0)
+			return "after this come two slashes and the host";
+	if (text[0] == '[') {
+		text++;
+		len -= 2;
+	}
+	if (len >= sizeof(url->host) || n >= sizeof(url->path))
+		return "it is too long";
+	memcpy(url->host, text, len);
+	memcpy(url->path, colon + 1, n + 1);
+	for (; n > 1 && url->path[n - 1] == '/'; n--)
+		url->path[n - 1] = '\0';
+	return NULL;
+}
+
+bool nfsc_url_is(const char *text)
+{
+	return strstr(text, "://") || find_colon(text);
+}
+
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
 {
-	const char *at, *path, *query;
+	const char *at, *path, *query, *colon = find_colon(text);
 
 	memset(url, 0, sizeof(*url));
+	if (colon && !strstr(text, "://")) {
+		*why = get_plain(url, text, colon);
+		return *why ? -EINVAL : 0;
+	}
 	at = get_scheme(url, text);
-	*why = "it starts with none of tcp://, nfs://, rdma://, "
-	       "rdma+iwarp://, rdma+verbs://";
+	*why = "it is not HOST:/PATH, and starts with none of tcp://, "
+	       "nfs://, rdma://, rdma+iwarp://, rdma+verbs://";
 	if (!at)
 		return -EINVAL;
 	path = at + strcspn(at, "/?");

@@ -25,6 +25,13 @@ struct tool_options {
 	uint64_t commit_every;	/* bytes: 0, a GiB */
 	bool	 all;		/* ls -a */
 	bool	 lengthy;	/* ls -l */
+	bool	 recursive;	/* rm -r, cp -r */
+	bool	 force;		/* rm -f */
+	bool	 parents;	/* mkdir -p */
+	bool	 preserve;	/* cp -p */
+	const char *name;	/* find -name: a pattern, or NULL */
+	char	 type;		/* find -type: f, d, l or 0 */
+	uint16_t mountport;	/* of URLs that name none; 0: not given */
 	bool	 quiet;
 	bool	 progress;	/* even where there is no terminal */
 	FILE	*out;
@@ -40,12 +47,28 @@ struct tool {
 	struct nfsc_limits   limits;
 };
 
+/* Says what went wrong with @what: -errno @err, or if that is 0 the status. */
 int tool_complain(const char *what, int err, uint32_t status);
-/* A name is bytes: what would do something to a terminal is shown as \ooo. */
+/* The end of such a line, behind the name. */
+int tool_reason(int err, uint32_t status);
+/* A name is bytes: what would do something to a terminal is shown as \ooo, and
+ * so are bytes that are no UTF-8. */
 void tool_put_name(FILE *f, const char *name);
+void tool_put_bytes(FILE *f, const char *name, size_t len);
 
-/* Connects and mounts. */
+/* Takes the URL, with nothing else done. */
+int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
+/* Connects and mounts what was taken. */
+int tool_connect(struct tool *t);
+/* Both. */
 int tool_open(struct tool *t, const char *url, const struct tool_options *o);
+/* The same for the directory that has what the URL names, which may be absent:
+ * *@dir is that directory, with the URL's last name in dir->name. */
+struct tool_object;
+int tool_open_above(struct tool *t, const char *url,
+		    const struct tool_options *o, struct tool_object *dir);
+/* The outcome of a call of MOUNT, 0 or -errno, as an exit code. */
+int tool_reach(const struct tool *t, int err);
 void tool_close(struct tool *t);
 
 struct tool_object {
@@ -66,11 +89,72 @@ int tool_find(struct tool *t, struct tool_object *obj, bool follow,
 int tool_lookup(struct tool *t, const struct nfsc_fh *dir, const char *name,
 		struct tool_object *obj);
 
+/* ---- directories, dir.c and walk.c */
+
+/* All names of a directory, sorted by their bytes. */
+struct listing {
+	struct nfsc_entry **e;	/* owned */
+	size_t n, room;
+};
+
+/* Lists a directory, names with a dot only with o->all, "." and ".." among
+ * them; @what names it in complaints.  @l has what came before an error, too,
+ * and wants listing_free(). */
+int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
+	      struct listing *l);
+void listing_free(struct listing *l);
+/* READDIRPLUS may leave handles and attributes out, as of mount points: asks
+ * for them by LOOKUP, where the name is one that may be asked for. */
+void tool_look_up(struct tool *t, const struct nfsc_fh *dir,
+		  struct nfsc_entry *e);
+
+/* Where a walk is: an object, and the directories that it is in. */
+struct walk_at {
+	struct walk_at	*up;		/* NULL: the walk's top */
+	const char	*name;		/* fit for a file, but for the top's */
+	uint32_t	 len;		/* of the name */
+	unsigned	 depth;		/* below the top */
+	bool		 last;		/* of its directory */
+	struct nfsc_fh	 fh;
+	struct nfsc_attr attr;
+	int		 local;		/* the visitor's; -1 at first */
+};
+
+enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
+
+struct walk {
+	struct tool *t;
+	/* Called for each object, for a directory before and after what is in
+	 * it.  An exit code; a directory that is not entered well is left
+	 * out, without a WALK_LEAVE. */
+	int (*visit)(struct walk *w, struct walk_at *at, enum walk_step step);
+};
+
+/* Walks through all below @obj, which is @name in what is shown; goes on after
+ * an error, if the server is there.  Returns the worst exit code. */
+int tool_walk(struct walk *w, const struct tool_object *obj, const char *name);
+void walk_put_path(FILE *f, const struct walk_at *at);
+/* tool_complain() of this object. */
+int walk_complain(const struct walk_at *at, int err, uint32_t status);
+
+/* ---- commands */
+
+extern const char tool_usage[];
+
 int tool_ls(const char *url, const struct tool_options *o);
 int tool_stat(const char *url, const struct tool_options *o);
 /* To the file @to; NULL: the object's name, "-": standard output. */
 int tool_get(const char *url, const char *to, const struct tool_options *o);
 int tool_put(const char *from, const char *url, const struct tool_options *o);
+int tool_exports(const char *host, const struct tool_options *o);
+int tool_df(const char *url, const struct tool_options *o);
+int tool_tree(const char *url, const struct tool_options *o);
+int tool_search(const char *url, const struct tool_options *o);
+int tool_mkdir(const char *url, const struct tool_options *o);
+int tool_rm(const char *url, const struct tool_options *o);
+/* One MKDIR, into @op; returns op->err. */
+int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
+		  uint32_t mode, struct nfsc_op *op);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways.  The size is what the bar goes up to. */

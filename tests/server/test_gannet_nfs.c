@@ -273,7 +273,7 @@ TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("--version"), 0);
 	ck_assert_int_eq(TOOL("ls"), 2);
 	ck_assert_int_eq(TOOL("ls", url(""), url("")), 2);
-	ck_assert_int_eq(TOOL("rm", url("")), 2);
+	ck_assert_int_eq(TOOL("rename", url("")), 2);
 	ck_assert_int_eq(TOOL("--no-such-option"), 2);
 	ck_assert_ptr_nonnull(strstr(err, "gannet-nfs: unrecognized"));
 	ck_assert_int_eq(TOOL("ls", "-d", "0", url("")), 2);
@@ -287,10 +287,6 @@ TEST(wrong_usage_is_told_apart)
 	ck_assert_int_eq(TOOL("ls", "-m", "1", "tcp://127.0.0.1:1/x"), 3);
 	ck_assert_int_eq(TOOL("ls", "rdma+iwarp://127.0.0.1:1/x?mountport=1"),
 			 3);
-	/* Unless this machine has an rpcbind, or MOUNT at its port. */
-	if (TOOL("ls", "tcp://127.0.0.1:1/x") == 3)
-		ck_assert_ptr_nonnull(strstr(err, "(asked were port 1, rpcbind "
-					     "and port 2049; "));
 	snprintf(base, sizeof(base), "rdma+iwarp://127.0.0.1:1%s", export);
 	ck_assert_int_eq(TOOL("ls", url("")), 3);
 	ck_assert_ptr_nonnull(strstr(err, "refused"));

@@ -62,6 +62,62 @@ TEST(malformed_urls_are_refused_with_a_reason)
 	}
 }
 
+TEST(a_host_and_a_path_are_enough)
+{
+	ck_assert_int_eq(parse("server:/export/a//"), 0);
+	ck_assert_int_eq(url.transport, NFS_TCP);
+	ck_assert_str_eq(url.host, "server");
+	ck_assert_str_eq(url.path, "/export/a");
+	ck_assert_uint_eq(url.port, 0);
+	ck_assert_int_eq(parse("[fe80::1%eth0]:/100%?x"), 0);
+	ck_assert_str_eq(url.host, "fe80::1%eth0");
+	ck_assert_str_eq(url.path, "/100%?x");
+	ck_assert_int_eq(parse("rdma:/e"), -EINVAL);
+	ck_assert_str_eq(why, "after this come two slashes and the host");
+	ck_assert(nfsc_url_is("h:/"));
+	ck_assert(nfsc_url_is("[::1]:/e"));
+	ck_assert(nfsc_url_is("what://h"));
+	ck_assert(!nfsc_url_is("./h:/e"));
+	ck_assert(!nfsc_url_is(":/e"));
+	ck_assert(!nfsc_url_is("h:e"));
+	ck_assert(!nfsc_url_is("/a/b"));
+}
+
+TEST(a_name_is_not_a_path)
+{
+	ck_assert(nfsc_name_is_good("a", 1));
+	ck_assert(nfsc_name_is_good("...", 3));
+	ck_assert(nfsc_name_is_good(".a", 2));
+	ck_assert(!nfsc_name_is_good("", 0));
+	ck_assert(!nfsc_name_is_good(".", 1));
+	ck_assert(!nfsc_name_is_good("..", 2));
+	ck_assert(!nfsc_name_is_good("a/b", 3));
+	ck_assert(!nfsc_name_is_good("a\0b", 3));
+}
+
+static void shows(const char *name, const char *want)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	tool_put_name(f, name);
+	fclose(f);
+	ck_assert_str_eq(text, want);
+	free(text);
+}
+
+TEST(a_name_does_nothing_to_a_terminal)
+{
+	shows("plain \303\244 \342\202\254", "plain \303\244 \342\202\254");
+	shows("\033[2J\n\\", "\\033[2J\\012\\134");
+	/* CSI, in UTF-8 and as one byte. */
+	shows("\302\23331m", "\\302\\23331m");
+	shows("\23331m", "\\23331m");
+	shows("\342\202", "\\342\\202");
+	shows("\300\233", "\\300\\233");
+}
+
 TEST(a_percent_sign_is_escaped_itself)
 {
 	static const char *const bad[] = {
@@ -135,6 +191,8 @@ static void put_result(enum nfsc_kind kind)
 		put_attr();
 		return;
 	case NFS_OP_CREATE:
+	case NFS_OP_MKDIR:
+	case NFS_OP_SYMLINK:
 		xdr_put_bool(&out, true);
 		xdr_put_opaque(&out, "handle", 6);
 		put_attr();
@@ -142,6 +200,9 @@ static void put_result(enum nfsc_kind kind)
 		xdr_put_bool(&out, false);
 		return;
 	case NFS_OP_EMPTY:
+	case NFS_OP_SET:
+	case NFS_OP_REMOVE:
+	case NFS_OP_RMDIR:
 		xdr_put_bool(&out, false);
 		put_attr();
 		return;
@@ -169,7 +230,9 @@ static void put_result(enum nfsc_kind kind)
 		xdr_put_u64(&out, 7);
 		put_entries();
 	} else {
-		for (int i = 0; i < 12; i++)
+		int words = kind == NFS_OP_FSSTAT ? 13 : 12;
+
+		for (int i = 0; i < words; i++)
 			xdr_put_u32(&out, 4096);
 	}
 }

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* liar - a server that says what a test has it say. */
+#include "tests/server/liar.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "lib/xdr.h"
+
+enum {
+	MOUNT = 100005, NFS = 100003,
+	REG = 1, DIR = 2, LNK = 5, NOENT = 2, DATA = 4,
+	CALL_MAX = 65536, THREADS_MAX = 200,
+};
+
+struct talk {
+	struct liar *l;
+	int	     fd;
+};
+
+static void put_attr(struct xdr_out *x, uint32_t object, uint32_t type)
+{
+	xdr_put_u32(x, type);
+	xdr_put_u32(x, 07777);
+	xdr_put_u32(x, 1);
+	xdr_put_u64(x, 0);		/* uid, gid */
+	xdr_put_u64(x, type == REG ? DATA : 4096);
+	xdr_put_u64(x, 4096);
+	xdr_put_u64(x, 0);		/* rdev */
+	xdr_put_u64(x, 1);		/* fsid */
+	xdr_put_u64(x, object);
+	for (int i = 0; i < 6; i++)
+		xdr_put_u32(x, 1000000000);
+}
+
+static void put_post_attr(struct xdr_out *x, uint32_t object, uint32_t type)
+{
+	xdr_put_bool(x, true);
+	put_attr(x, object, type);
+}
+
+static void put_handle(struct xdr_out *x, uint32_t object)
+{
+	xdr_put_u32(x, 4);
+	xdr_put_u32(x, object);
+}
+
+static uint32_t name_len(const struct liar_name *n)
+{
+	return n->len ? n->len : (uint32_t)strlen(n->name);
+}
+
+static const struct liar_name *find_object(const struct liar *l, uint32_t o)
+{
+	static const struct liar_name directory = { .type = DIR };
+
+	for (unsigned i = 0; i < l->nnames; i++)
+		if (l->names[i].object == o)
+			return &l->names[i];
+	return &directory;
+}
+
+static const struct liar_name *find_name(const struct liar *l, uint32_t dir,
+					 const struct xdr_view *v)
+{
+	for (unsigned i = 0; i < l->nnames; i++)
+		if (l->names[i].dir == dir &&
+		    name_len(&l->names[i]) == v->len &&
+		    memcmp(l->names[i].name, v->data, v->len) == 0)
+			return &l->names[i];
+	return NULL;
+}
+
+static void put_listed(struct xdr_out *x, const struct liar_name *n,
+		       uint64_t cookie)
+{
+	xdr_put_bool(x, true);
+	xdr_put_u64(x, n->object);
+	xdr_put_opaque(x, n->name, name_len(n));
+	xdr_put_u64(x, cookie);
+	put_post_attr(x, n->object, n->type);
+	xdr_put_bool(x, true);
+	put_handle(x, n->object);
+}
+
+static void list(const struct liar *l, uint32_t dir, struct xdr_out *x)
+{
+	const struct liar_name next = {
+		.name = "d", .object = dir + 1, .type = DIR,
+	};
+
+	put_post_attr(x, dir, DIR);
+	xdr_put_u64(x, 0);		/* cookieverf */
+	if (dir >= LIAR_DEEP)
+		put_listed(x, &next, 1);
+	for (unsigned i = 0; i < l->nnames; i++)
+		if (l->names[i].dir == dir)
+			put_listed(x, &l->names[i], i + 1);
+	xdr_put_bool(x, false);
+	xdr_put_bool(x, true);
+}
+
+static void put_fsinfo(struct xdr_out *x)
+{
+	put_post_attr(x, 0, DIR);
+	for (int i = 0; i < 7; i++)
+		xdr_put_u32(x, 65536);
+	xdr_put_u64(x, UINT32_MAX);
+	xdr_put_u64(x, 1);
+	xdr_put_u32(x, 0);
+}
+
+static void answer_nfs(const struct liar *l, uint32_t procedure,
+		       struct xdr_in *in, struct xdr_out *x)
+{
+	const struct liar_name *n;
+	struct xdr_view v;
+	uint32_t object;
+
+	xdr_get_u32(in);
+	object = xdr_get_u32(in);
+	n = find_object(l, object);
+	if (procedure == 3) {
+		v = xdr_get_opaque(in, 255);
+		n = find_name(l, object, &v);
+	}
+	xdr_put_u32(x, n ? 0 : NOENT);
+	if (!n) {
+		xdr_put_bool(x, false);
+		return;
+	}
+	switch (procedure) {
+	case 1:
+		put_attr(x, object, n->type);
+		return;
+	case 3:
+		put_handle(x, n->object);
+		put_post_attr(x, n->object, n->type);
+		xdr_put_bool(x, false);
+		return;
+	case 5:
+		put_post_attr(x, object, LNK);
+		xdr_put_string(x, n->target);
+		return;
+	case 6:
+		put_post_attr(x, object, REG);
+		xdr_put_u32(x, DATA);
+		xdr_put_bool(x, true);
+		xdr_put_opaque(x, "lie\n", DATA);
+		return;
+	case 17:
+		list(l, object, x);
+		return;
+	default:
+		put_fsinfo(x);
+	}
+}
+
+static void answer_mount(const struct liar *l, uint32_t procedure,
+			 struct xdr_out *x)
+{
+	if (procedure == 1) {
+		xdr_put_u32(x, l->mount_status);
+		if (l->mount_status == 0) {
+			put_handle(x, 0);
+			xdr_put_u32(x, 0);	/* flavors */
+		}
+	} else if (procedure == 5) {
+		if (l->exported) {
+			xdr_put_bool(x, true);
+			xdr_put_string(x, l->exported);
+			xdr_put_bool(x, true);
+			xdr_put_string(x, "192.0.2.1");
+			xdr_put_bool(x, true);
+			xdr_put_string(x, "\033[2J");
+			xdr_put_bool(x, false);
+		}
+		xdr_put_bool(x, false);
+	}
+}
+
+/* The reply's header; true if results follow. */
+static bool accept_call(const struct liar *l, const uint32_t head[6],
+			struct xdr_out *x)
+{
+	uint32_t version = l->only_version ? l->only_version : 3;
+	uint32_t stat = 0;
+
+	xdr_put_u32(x, head[0]);
+	xdr_put_u32(x, 1);
+	if (l->denies && head[5] != 0) {
+		xdr_put_u32(x, 1);
+		xdr_put_u32(x, 1);	/* AUTH_ERROR: */
+		xdr_put_u32(x, 5);	/* too weak */
+		return false;
+	}
+	if ((l->only_program && head[3] != l->only_program) ||
+	    (head[3] != MOUNT && head[3] != NFS))
+		stat = 1;
+	else if (head[4] != version)
+		stat = 2;
+	xdr_put_u32(x, 0);
+	xdr_put_u64(x, 0);		/* verifier */
+	xdr_put_u32(x, stat);
+	if (stat == 2) {
+		xdr_put_u32(x, version);
+		xdr_put_u32(x, version);
+	}
+	return stat == 0 && head[5] != 0;
+}
+
+static bool answer_one(struct talk *t, uint8_t *call, uint8_t *reply)
+{
+	uint32_t mark, len, head[6];
+	struct xdr_out x;
+	struct xdr_in in;
+
+	if (recv(t->fd, &mark, 4, MSG_WAITALL) != 4)
+		return false;
+	len = ntohl(mark) & 0x7fffffff;
+	if (len > CALL_MAX || recv(t->fd, call, len, MSG_WAITALL) !=
+			      (ssize_t)len)
+		return false;
+	if (t->l->mute)
+		return true;
+	xdr_in_init(&in, call, len);
+	for (int i = 0; i < 6; i++)
+		head[i] = xdr_get_u32(&in);
+	for (int i = 0; i < 2; i++) {
+		xdr_get_u32(&in);
+		xdr_get_opaque(&in, 400);
+	}
+	xdr_out_init(&x, reply + 4, CALL_MAX - 4);
+	if (accept_call(t->l, head, &x)) {
+		if (head[3] == MOUNT)
+			answer_mount(t->l, head[5], &x);
+		else
+			answer_nfs(t->l, head[5], &in, &x);
+	}
+	len = (uint32_t)xdr_out_len(&x);
+	mark = htonl(0x80000000u | len);
+	memcpy(reply, &mark, 4);
+	return send(t->fd, reply, len + 4, MSG_NOSIGNAL) == (ssize_t)len + 4;
+}
+
+static void *serve(void *arg)
+{
+	struct talk *t = arg;
+	uint8_t *call = malloc(CALL_MAX), *reply = malloc(CALL_MAX);
+
+	while (answer_one(t, call, reply))
+		;
+	close(t->fd);
+	free(call);
+	free(reply);
+	free(t);
+	return NULL;
+}
+
+static void *take_connections(void *arg)
+{
+	struct liar *l = arg;
+	pthread_t threads[THREADS_MAX];
+	unsigned n = 0;
+	int fd;
+
+	while (n < THREADS_MAX &&
+	       (fd = accept(l->listener, NULL, NULL)) >= 0) {
+		struct talk *t = malloc(sizeof(*t));
+
+		*t = (struct talk){ l, fd };
+		pthread_create(&threads[n++], NULL, serve, t);
+	}
+	while (n > 0)
+		pthread_join(threads[--n], NULL);
+	return NULL;
+}
+
+void liar_start(struct liar *l)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	socklen_t len = sizeof(addr);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	l->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(l->listener, (struct sockaddr *)&addr, len), 0);
+	ck_assert_int_eq(listen(l->listener, 50), 0);
+	getsockname(l->listener, (struct sockaddr *)&addr, &len);
+	l->port = ntohs(addr.sin_port);
+	pthread_create(&l->thread, NULL, take_connections, l);
+}
+
+void liar_stop(struct liar *l)
+{
+	shutdown(l->listener, SHUT_RDWR);
+	pthread_join(l->thread, NULL);
+	close(l->listener);
+}

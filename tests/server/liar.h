@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * liar - a server of MOUNT and NFS version 3 over TCP, at one port, that says
+ * what a test has it say.  It has a thread for each connection.
+ *
+ * Objects are numbers, which are their filehandles' four bytes.  0 is the
+ * export's root, a directory; what is in directories is a table.  From
+ * LIAR_DEEP on each number is a directory with "d" in it, which is the next.
+ */
+#ifndef GANNET_TESTS_SERVER_LIAR_H
+#define GANNET_TESTS_SERVER_LIAR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LIAR_DEEP = 1000 };
+
+struct liar_name {
+	uint32_t    dir;	/* has */
+	const char *name;
+	uint32_t    len;	/* 0: of the string */
+	uint32_t    object;
+	uint32_t    type;	/* ftype3 */
+	const char *target;	/* of a link */
+};
+
+struct liar {
+	/* The test's, before the start. */
+	const struct liar_name *names;
+	unsigned	nnames;
+	uint32_t	mount_status;	/* of MNT */
+	const char     *exported;	/* all that EXPORT has, or NULL */
+	uint32_t	only_program;	/* others are not there; 0: all are */
+	uint32_t	only_version;	/* others are a mismatch; 0: 3 */
+	bool		denies;		/* all calls but NULL: MSG_DENIED */
+	bool		mute;		/* takes calls, and answers none */
+
+	uint16_t	port;
+	int		listener;
+	pthread_t	thread;
+};
+
+void liar_start(struct liar *l);
+/* All connections have been closed by their peers. */
+void liar_stop(struct liar *l);
+
+#endif

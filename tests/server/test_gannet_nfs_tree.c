@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ./gannet-nfs on trees of directories: of ./gannetd, and of a liar. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/liar.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
+
+TEST_CASE(.timeout = 120);
+
+static bool there(const char *name)
+{
+	struct stat st;
+
+	return lstat(path(export, name), &st) == 0;
+}
+
+static void make_dir(const char *name)
+{
+	ck_assert_int_eq(mkdir(path(export, name), 0777), 0);
+}
+
+/* a/, a/b/, a/b/file, a/link, file */
+static void make_tree(void)
+{
+	make_dir("a");
+	make_dir("a/b");
+	make_file(path(export, "a/b/file"), 100);
+	make_file(path(export, "file"), 10);
+	ck_assert_int_eq(symlink("b", path(export, "a/link")), 0);
+}
+
+static void has(const char *text, const char *want)
+{
+	ck_assert_msg(strstr(text, want), "no '%s' in %s", want, text);
+}
+
+TEST_LOOP(directories_are_made_and_removed, 0, WAYS)
+{
+	start(_i);
+	ck_assert_msg(TOOL("mkdir", url("a"), url("b")) == 0, "%s", err);
+	ck_assert(there("a") && there("b"));
+	ck_assert_int_eq(TOOL("mkdir", url("a")), 1);
+	has(err, "it is there already (NFS3ERR_EXIST)");
+	ck_assert_int_eq(TOOL("mkdir", url("x/y")), 1);
+	has(err, "NFS3ERR_NOENT");
+	ck_assert_msg(TOOL("mkdir", "-p", url("x/y/z")) == 0, "%s", err);
+	ck_assert_int_eq(TOOL("mkdir", "--parents", url("x/y/z")), 0);
+	ck_assert(there("x/y/z"));
+	ck_assert_int_eq(TOOL("mkdir", "-p", url("")), 0);
+	ck_assert_int_eq(TOOL("rm", url("a")), 1);
+	has(err, "a directory, which goes with -r only");
+	ck_assert_int_eq(TOOL("rm", "-r", url("a"), url("x")), 0);
+	ck_assert(!there("a") && !there("x") && there("b"));
+	stop();
+}
+
+TEST_LOOP(only_what_is_named_is_removed, 0, WAYS)
+{
+	start(_i);
+	make_tree();
+	make_dir("outside");
+	make_file(path(export, "outside/kept"), 1);
+	ck_assert_int_eq(symlink("../outside", path(export, "a/away")), 0);
+	ck_assert_int_eq(symlink("outside", path(export, "short")), 0);
+	make_file(path(export, "a/.hidden"), 1);
+	ck_assert_int_eq(TOOL("rm", url("file")), 0);
+	ck_assert(!there("file"));
+	ck_assert_int_eq(TOOL("rm", url("file")), 1);
+	has(err, "no such file or directory (NFS3ERR_NOENT)");
+	ck_assert_int_eq(TOOL("rm", "-f", url("file")), 0);
+	ck_assert_int_eq(TOOL("rm", "-r", url("short")), 0);
+	ck_assert(!there("short") && there("outside/kept"));
+	ck_assert_msg(TOOL("rm", "-rf", url("a")) == 0, "%s", err);
+	ck_assert(!there("a") && there("outside/kept"));
+	ck_assert_int_eq(TOOL("rm", "-r", url("outside/..")), 2);
+	ck_assert_int_eq(TOOL("rm", "-r", url("")), 1);
+	ck_assert(there("outside/kept"));
+	stop();
+}
+
+TEST_LOOP(a_tree_is_drawn, 0, WAYS)
+{
+	char want[1024];
+
+	start(_i);
+	make_tree();
+	make_file(path(export, "a/\033x"), 1);
+	make_file(path(export, ".hidden"), 1);
+	ck_assert_msg(TOOL("tree", url("")) == 0, "%s", err);
+	snprintf(want, sizeof(want), "%s\n"
+		 "|-- a/\n"
+		 "|   |-- \\033x\n"
+		 "|   |-- b/\n"
+		 "|   |   `-- file\n"
+		 "|   `-- link\n"
+		 "`-- file\n"
+		 "\n2 directories, 4 files\n", export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("tree", "-a", url("")), 0);
+	has(out, "|-- .hidden\n");
+	stop();
+}
+
+TEST_LOOP(names_are_found_by_pattern_and_type, 0, WAYS)
+{
+	char want[1024];
+
+	start(_i);
+	make_tree();
+	ck_assert_int_eq(TOOL("find", url("")), 0);
+	snprintf(want, sizeof(want), "%s\n%s/a\n%s/a/b\n%s/a/b/file\n"
+		 "%s/a/link\n%s/file\n", export, export, export, export,
+		 export, export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("find", url(""), "-name", "f*", "-type", "f"), 0);
+	snprintf(want, sizeof(want), "%s/a/b/file\n%s/file\n", export, export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("find", "--type=l", url("")), 0);
+	snprintf(want, sizeof(want), "%s/a/link\n", export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("find", url("a"), "-type", "d"), 0);
+	snprintf(want, sizeof(want), "%s/a\n%s/a/b\n", export, export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("find", url(""), "-type", "x"), 2);
+	stop();
+}
+
+TEST_LOOP(room_is_shown, 0, WAYS)
+{
+	start(_i);
+	ck_assert_int_eq(TOOL("df", url("")), 0);
+	has(out, "bytes ");
+	has(out, "files ");
+	has(out, "iB ");
+	stop();
+}
+
+TEST(exports_are_listed_with_who_may)
+{
+	char port[8], want[256];
+
+	start(WAY_TCP);
+	snprintf(port, sizeof(port), "%u", d.tcp_port);
+	ck_assert_msg(TOOL("exports", "-m", port, "127.0.0.1") == 0, "%s", err);
+	snprintf(want, sizeof(want), "%s 127.0.0.1\n", export);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("exports", "-m", port, "127.0.0.1:"), 0);
+	ck_assert_str_eq(out, want);
+	snprintf(base, sizeof(base), "tcp://127.0.0.1:%u", d.tcp_port);
+	ck_assert_int_eq(TOOL("exports", base), 0);
+	ck_assert_str_eq(out, want);
+	ck_assert_int_eq(TOOL("exports", "-m", "1", "127.0.0.1"), 3);
+	has(err, "refused");
+	ck_assert_int_eq(TOOL("exports", "no-such-host.invalid"), 3);
+	has(err, "host 'no-such-host.invalid'");
+	stop();
+}
+
+TEST(a_host_and_a_path_are_a_url_too)
+{
+	struct liar l = { 0 };
+	char port[8];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	snprintf(port, sizeof(port), "%u", l.port);
+	/* MOUNT is there, and NFS at 2049, if anything. */
+	l.mount_status = 13;
+	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
+	has(err, "127.0.0.1 exports no /e (MNT3ERR_ACCES: access denied); it "
+	    "exports nothing\n");
+	l.exported = "/f";
+	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
+	has(err, "; what it exports: /f\n");
+	l.exported = "/";
+	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
+	has(err, "127.0.0.1 refuses to export /e to this machine "
+	    "(MNT3ERR_ACCES: access denied): see its exports file\n");
+	l.mount_status = 2;
+	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
+	has(err, "can not mount /e (MNT3ERR_NOENT: no such file");
+	/* Bytes from the server do nothing to the terminal. */
+	ck_assert_int_eq(TOOL("exports", "-m", port, "127.0.0.1"), 0);
+	ck_assert_str_eq(out, "/ 192.0.2.1, \\033[2J\n");
+	liar_stop(&l);
+	stop();
+}
+
+/* A second server at port 2049 would be a surprise. */
+TEST(a_port_of_tcp_in_a_url_is_the_only_one)
+{
+	start(WAY_TCP);
+	/* Unless this machine has an rpcbind. */
+	if (TOOL("ls", "tcp://127.0.0.1:1/x") == 3)
+		has(err, "(asked were rpcbind and port 1; ?mountport=N names "
+		    "its port)");
+	ck_assert_int_eq(TOOL("ls", "-m", "1", "tcp://127.0.0.1:1/x"), 3);
+	has(err, "Connection refused\n");
+	snprintf(base, sizeof(base), "tcp://127.0.0.1:1%s", export);
+	ck_assert_int_eq(TOOL("ls", url("")), 3);
+	has(err, "NFS at TCP port 1 of 127.0.0.1: Connection refused: nothing "
+	    "listens there\n");
+	stop();
+}
+
+/* ---- a server's lies */
+
+static const struct liar_name lies[] = {
+	{ 0, "../up", 0, 1, 1, NULL },
+	{ 0, "a/b", 0, 2, 1, NULL },
+	{ 0, "x\0y", 3, 3, 1, NULL },
+	{ 0, "..", 0, 4, 1, NULL },
+	{ 0, "good", 0, 5, 1, NULL },
+	{ 0, "loop", 0, 0, 2, NULL },
+	{ 0, "deep", 0, LIAR_DEEP, 2, NULL },
+};
+
+static const char *lie(const struct liar *l, const char *name)
+{
+	static char text[256];
+
+	snprintf(text, sizeof(text), "tcp://127.0.0.1:%u/e%s%s", l->port,
+		 *name ? "/" : "", name);
+	return text;
+}
+
+TEST(a_walk_passes_lies_by)
+{
+	struct liar l = { .names = lies, .nnames = ARRAY_SIZE(lies) };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("find", lie(&l, "")), 1);
+	has(out, "/e/good\n");
+	ck_assert_ptr_null(strstr(out, "up"));
+	has(err, "/e/../up: the server lists a name that no file can have");
+	has(err, "/e/a/b: the server lists a name");
+	has(err, "/e/x\\000y: the server lists a name");
+	has(err, "/e/loop: the server has this directory in itself");
+	has(err, ": too many directories below another");
+	ck_assert_int_eq(TOOL("ls", lie(&l, "")), 0);
+	has(out, "x\\000y\n");
+	liar_stop(&l);
+	stop();
+}

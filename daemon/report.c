@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/who.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/addr.h"
 
-/* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
-static json_t *text_json(const char *text)
+json_t *report_text(const char *text)
 {
 	json_t *o = json_string(text);
 	char *out, *at;
@@ -68,7 +68,7 @@ static json_t *report_status(void *arg, const char *argument,
 	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:i, s:{s:I, s:I}}",
 		"version", PACKAGE_VERSION, "pid", (int)getpid(),
 		"uptime_s", (json_int_t)((clock_ns() - r->started) / NS_PER_S),
-		"state_dir", text_json(r->o->state_dir),
+		"state_dir", report_text(r->o->state_dir),
 		"listeners", report_listeners(r), "rules", (int)rules,
 		"memory", "taken", (json_int_t)taken, "used",
 		(json_int_t)used);
@@ -80,7 +80,7 @@ static json_t *report_status(void *arg, const char *argument,
 static void add_export(void *arg, const char *path, const char *client,
 		       bool everyone)
 {
-	json_t *list = arg, *name = text_json(path);
+	json_t *list = arg, *name = report_text(path);
 	json_t *last = json_array_get(list, json_array_size(list) - 1);
 
 	if (!json_equal(json_object_get(last, "path"), name)) {
@@ -88,7 +88,7 @@ static void add_export(void *arg, const char *path, const char *client,
 		json_array_append_new(list, last);
 	}
 	json_array_append_new(json_object_get(last, "clients"),
-			      text_json(client));
+			      report_text(client));
 	json_decref(name);
 }
 
@@ -144,7 +144,7 @@ static void add_class(const char *name, unsigned max, unsigned running,
 		      unsigned waiting, void *arg)
 {
 	json_array_append_new(arg, json_pack("{s:o, s:i, s:i, s:i}",
-		"workers_of", text_json(name), "busy", (int)running,
+		"workers_of", report_text(name), "busy", (int)running,
 		"most", (int)max, "calls_waiting", (int)waiting));
 }
 
@@ -206,6 +206,9 @@ static const struct control_command commands[] = {
 	{ .name = "exports", .run = report_exports },
 	{ .name = "stats", .run = report_stats },
 	{ .name = "waits", .run = report_waits },
+	{ .name = "clients", .run = who_clients },
+	{ .name = "latency", .run = who_latency },
+	{ .name = "disconnect", .run = who_disconnect },
 	{ .name = "log-level", .run = set_log_level },
 	{ .name = "capture", .open = report_capture, .stream = start_capture },
 	{ .name = NULL },

@@ -12,6 +12,8 @@
 #include "transport/xprt.h"
 #include "vfs/export.h"
 
+typedef void report_mount_fn(void *arg, const char *host, const char *path);
+
 /* The parts of the server that are reported; borrowed. */
 struct report {
 	const struct options	*o;	/* of the start */
@@ -25,8 +27,15 @@ struct report {
 	/* The listener @i and its name; NULL: there are no more. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,
 					     const char **name);
+	/* Calls @fn for each mount that clients told of; it must only take
+	 * notes. */
+	void			(*mounts)(void *server, report_mount_fn *fn,
+					  void *arg);
 	void			*server;
 };
+
+/* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
+json_t *report_text(const char *text);
 
 /* Answers gannetctl(8) from @r, which is borrowed, until control_stop().  NULL:
  * it can't, and the reason was logged; a server without it serves as well. */

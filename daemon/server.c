@@ -430,6 +430,15 @@ static struct xprt_listener *listener_at(void *arg, unsigned i,
 	return s->listeners[i].l;
 }
 
+static void walk_mounts(void *arg, report_mount_fn *fn, void *fn_arg)
+{
+	const struct server *s = arg;
+
+	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
+		if (s->programs[i] && program_rows[i]->mounts)
+			program_rows[i]->mounts(s->programs[i], fn, fn_arg);
+}
+
 int server_start(const struct options *o, const struct backends *backends,
 		 struct server **out)
 {
@@ -483,7 +492,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.pool = s->pool, .started = clock_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
-		.listener = listener_at, .server = s,
+		.listener = listener_at, .mounts = walk_mounts, .server = s,
 	};
 	s->control = report_start(&s->report);
 	*out = s;

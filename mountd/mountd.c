@@ -145,6 +145,14 @@ static int create_mountd(const struct program_env *env,
 	return mountd_create(&config, out);
 }
 
+static void mountd_mounts(struct rpc_program *prog,
+			  void (*fn)(void *arg, const char *host,
+				     const char *path), void *arg)
+{
+	rmtab_walk(container_of(prog, struct mountd, prog)->rmtab, fn, arg);
+}
+
 const struct program_row mountd_row = {
 	.create = create_mountd, .destroy = mountd_destroy,
+	.mounts = mountd_mounts,
 };

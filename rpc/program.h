@@ -35,6 +35,11 @@ struct program_row {
 	void (*stop)(struct rpc_program *prog);
 	/* NULL, or writes what the program has under way, for the operator. */
 	void (*list)(struct rpc_program *prog, FILE *out);
+	/* NULL, or calls @fn for each mount that clients told the program of,
+	 * the oldest first.  @fn must only take notes: the list is locked. */
+	void (*mounts)(struct rpc_program *prog,
+		       void (*fn)(void *arg, const char *host,
+				  const char *path), void *arg);
 	/* The program's own port, over TCP and UDP, and the names of these
 	 * listeners in "ready: NAME PORT"; 0: the server's port. */
 	uint16_t port;

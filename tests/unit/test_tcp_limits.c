@@ -11,6 +11,7 @@
 #include "lib/util.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/stream_fixture.h"
+#include "transport/clients.h"
 
 static void setup(void)
 {
@@ -322,6 +323,40 @@ TEST(stop_answers_what_was_taken_and_takes_no_more)
 	close(fd2);
 	close(late);
 	EVENTUALLY(fx_conns() == 0);
+}
+
+TEST(a_client_whose_connections_are_ended_gets_its_answers)
+{
+	struct in6_addr host;
+	int busy, idle;
+
+	fx.env.clients = xprt_clients_create(0, 0);
+	fx_listen(NULL);
+	busy = fx_connect();
+	idle = fx_connect();
+	fx_send_call(idle, 0, FX_ECHO, 0, FX_CALL_MIN);
+	ck_assert_uint_eq(fx_recv_echo(idle), 0);
+	fx_send_call(busy, 1, FX_HOLD, 0, FX_CALL_MIN);
+	EVENTUALLY(fx_held() == 1);
+	host = xprt_addr_host((struct sockaddr *)&fx.peer);
+	ck_assert_uint_eq(xprt_clients_end(fx.env.clients, &host), 2);
+	ck_assert(fx_ended(idle));
+	/* It takes no more calls. */
+	fx_send_call(busy, 2, FX_ECHO, 0, FX_CALL_MIN);
+	fx_settle();
+	ck_assert_uint_eq(atomic_load(&fx.taken), 2);
+	ck_assert_uint_eq(fx_release(true), 1);
+	ck_assert_uint_eq(fx_recv_echo(busy), 1);
+	ck_assert(fx_ended(busy));
+	close(busy);
+	close(idle);
+	/* Others, and this one anew, are served. */
+	busy = fx_connect();
+	fx_send_call(busy, 3, FX_ECHO, 0, FX_CALL_MIN);
+	ck_assert_uint_eq(fx_recv_echo(busy), 3);
+	close(busy);
+	fx_unlisten();
+	xprt_clients_destroy(fx.env.clients);
 }
 
 TEST(stop_under_load_loses_no_reply)

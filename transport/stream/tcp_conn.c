@@ -402,7 +402,6 @@ int tcp_conn_create(struct tcp_poller *p, int fd, struct sockaddr_storage *peer,
 	conn->xprt.fate = xprt_fate_create(&conn->xprt, socket_age(fd));
 	if (!conn->xprt.fate)
 		goto fail_conn;
-	xprt_client_enter(env->clients, &conn->xprt);
 	conn->poller = p;
 	conn->fd = (struct loop_fd){ tcp_conn_ready, fd, EPOLLIN };
 	record_in_init(&conn->in.rec, MSG_MAX_TAKEN);
@@ -425,6 +424,8 @@ static void started(struct loop_task *t)
 	int err;
 
 	cds_list_add_tail(&conn->link, &p->conns);
+	/* Not before: others may end it from here on. */
+	xprt_client_enter(p->listener->env.clients, &conn->xprt);
 	conn->times.active = loop_now(p->loop);
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)

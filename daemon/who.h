@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* who - who does what, in JSON for gannetctl(8): its commands clients, latency
+ * and disconnect.  The control thread. */
+#ifndef GANNET_DAEMON_WHO_H
+#define GANNET_DAEMON_WHO_H
+
+#include <jansson.h>
+
+/* For struct control_command, with a struct report. */
+json_t *who_clients(void *report, const char *argument, const char **wrong);
+json_t *who_latency(void *report, const char *argument, const char **wrong);
+json_t *who_disconnect(void *report, const char *argument, const char **wrong);
+
+#endif

@@ -52,8 +52,9 @@ struct ring {
 	uint64_t verf;
 };
 
+/* For a file of so many bytes, as far as is known. */
 static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
-		     enum nfsc_kind kind)
+		     enum nfsc_kind kind, uint64_t bytes)
 {
 	uint32_t max = kind == NFS_OP_READ ? t->limits.rtmax : t->limits.wtmax;
 
@@ -65,6 +66,9 @@ static int ring_init(struct ring *r, struct tool *t, const struct nfsc_fh *fh,
 	max = MAX(max, (uint32_t)BLOCK_MIN);
 	r->size = MIN(r->size, max);
 	r->n = MAX(t->o->config.depth, 1u);
+	/* Memory that small files do not need takes time to register. */
+	if (bytes > 0 && bytes / r->size < r->n)
+		r->n = MIN(r->n, (unsigned)(bytes / r->size) + 1);
 	r->b = calloc(r->n, sizeof(*r->b));
 	r->mem = mmap(NULL, (size_t)r->n * r->size, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -220,11 +224,13 @@ int copy_get(struct tool *t, const struct tool_object *obj, int fd,
 	struct progress p;
 	struct ring r;
 	bool end = false, sparse = is_sparse(obj, fd);
-	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ);
+	int err = ring_init(&r, t, &obj->fh, NFS_OP_READ,
+			    obj->attr.size);
 
 	if (err != TOOL_OK)
 		return err;
 	progress_init(&p, t->o, to, obj->attr.size);
+	p.whole = t->whole;
 	for (unsigned i = 0; !end && err == TOOL_OK; i = (i + 1) % r.n) {
 		struct block *b = &r.b[i];
 
@@ -326,12 +332,13 @@ int copy_put(struct tool *t, const struct nfsc_fh *fh, int fd,
 	struct progress p;
 	struct ring r;
 	uint64_t at = 0, before;
-	int err = ring_init(&r, t, fh, NFS_OP_WRITE);
+	int err = ring_init(&r, t, fh, NFS_OP_WRITE, size);
 
 	if (err != TOOL_OK)
 		return err;
 	r.stable = strcmp(from, "-") == 0 || lseek(fd, 0, SEEK_CUR) < 0;
 	progress_init(&p, t->o, from, size);
+	p.whole = t->whole;
 	do {
 		before = at;
 		err = put_stretch(&r, fd, &at, from, &p);

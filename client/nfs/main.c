@@ -35,6 +35,7 @@ static const struct option options[] = {
 	{ "progress", no_argument, NULL, OPT_PROGRESS },
 	{ "recursive", no_argument, NULL, OPT_RECURSIVE },
 	{ "force", no_argument, NULL, 'f' },
+	{ "preserve", no_argument, NULL, OPT_PRESERVE },
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
@@ -50,30 +51,42 @@ static int cat(const char *url, const struct tool_options *o)
 	return tool_get(url, "-", o);
 }
 
+static int get_command(int n, char *const args[], const struct tool_options *o)
+{
+	return tool_get(args[0], n == 2 ? args[1] : NULL, o);
+}
+
+static int put_command(int n, char *const args[], const struct tool_options *o)
+{
+	return tool_put(args[0], args[1], o);
+}
+
 /*
- * A command has a function for its one URL, or for each of its URLs; those with
- * a local file have none.  -r and -p mean what its letters say: R, recursive;
- * M, make parents; K, keep modes and times; without them they are --retries
- * and --progress.
+ * A command has a function for each of its URLs, or for all arguments.  -r and
+ * -p mean what its letters say (R, recursive; M, make parents; K, keep modes
+ * and times); without them they are --retries and --progress.
  */
 static const struct command {
 	const char *name;
 	int	    min, max;
 	int	    (*run)(const char *url, const struct tool_options *o);
 	const char *letters;
+	int	    (*run_all)(int n, char *const args[],
+			       const struct tool_options *o);
 } commands[] = {
-	{ "ls", 1, 1, tool_ls, "" },
-	{ "tree", 1, 1, tool_tree, "" },
-	{ "find", 1, 1, tool_search, "" },
-	{ "stat", 1, 1, tool_stat, "" },
-	{ "df", 1, 1, tool_df, "" },
-	{ "cat", 1, 1, cat, "" },
-	{ "exports", 1, 1, tool_exports, "" },
-	{ "mkdir", 1, MANY, tool_mkdir, "M" },
-	{ "rm", 1, MANY, tool_rm, "R" },
-	{ "mount-check", 1, 1, tool_mount_check, "" },
-	{ "get", 1, 2, NULL, "" },
-	{ "put", 2, 2, NULL, "" },
+	{ "ls", 1, 1, tool_ls, "", NULL },
+	{ "tree", 1, 1, tool_tree, "", NULL },
+	{ "find", 1, 1, tool_search, "", NULL },
+	{ "stat", 1, 1, tool_stat, "", NULL },
+	{ "df", 1, 1, tool_df, "", NULL },
+	{ "cat", 1, 1, cat, "", NULL },
+	{ "exports", 1, 1, tool_exports, "", NULL },
+	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
+	{ "rm", 1, MANY, tool_rm, "R", NULL },
+	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
+	{ "get", 1, 2, NULL, "", get_command },
+	{ "put", 2, 2, NULL, "", put_command },
+	{ "cp", 2, MANY, NULL, "RK", tool_cp },
 };
 
 /* The first argument that is a command; NULL: none is. */
@@ -288,16 +301,14 @@ static int run_command(const struct parsed *p, int argc, char *argv[])
 	argv++;
 	if (argc < c->min || argc > c->max)
 		return wrong("wrong number of arguments", c->name);
-	if (c->run) {
-		for (int i = 0; i < argc; i++) {
-			int err = c->run(argv[i], &p->o);
+	if (c->run_all)
+		return c->run_all(argc, argv, &p->o);
+	for (int i = 0; i < argc; i++) {
+		int err = c->run(argv[i], &p->o);
 
-			worst = err > worst ? err : worst;
-		}
-		return worst;
+		worst = err > worst ? err : worst;
 	}
-	return c->min == 2 ? tool_put(argv[0], argv[1], &p->o) :
-	       tool_get(argv[0], argc == 2 ? argv[1] : NULL, &p->o);
+	return worst;
 }
 
 int main(int argc, char *argv[])

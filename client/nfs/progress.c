@@ -66,6 +66,11 @@ void progress_move(struct progress *p, uint64_t done)
 {
 	uint64_t now;
 
+	if (p->whole) {
+		progress_move(p->whole, p->whole->done + (done - p->done));
+		p->done = done;
+		return;
+	}
 	p->done = done;
 	if (!p->shown)
 		return;

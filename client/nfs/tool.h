@@ -29,6 +29,7 @@ struct tool_options {
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
+	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
 	char	 type;		/* find -type: f, d, l or 0 */
 	uint16_t mountport;	/* of URLs that name none; 0: not given */
@@ -45,6 +46,7 @@ struct tool {
 	struct nfsc_mount    mount;
 	struct nfsc_session *s;
 	struct nfsc_limits   limits;
+	struct progress	    *whole;	/* of many files; NULL: of each */
 };
 
 /* Says what went wrong with @what: -errno @err, or if that is 0 the status. */
@@ -117,7 +119,8 @@ struct walk_at {
 	bool		 last;		/* of its directory */
 	struct nfsc_fh	 fh;
 	struct nfsc_attr attr;
-	int		 local;		/* the visitor's; -1 at first */
+	int		 local;		/* the visitor's; -1 at first, */
+	bool		 fresh;		/* and false */
 };
 
 enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
@@ -146,6 +149,9 @@ int tool_stat(const char *url, const struct tool_options *o);
 /* To the file @to; NULL: the object's name, "-": standard output. */
 int tool_get(const char *url, const char *to, const struct tool_options *o);
 int tool_put(const char *from, const char *url, const struct tool_options *o);
+/* Makes the file @at empty, or makes it, with @mode. */
+int tool_empty_or_make(struct tool *t, const struct tool_object *at,
+		       uint32_t mode, struct nfsc_fh *fh);
 int tool_exports(const char *host, const struct tool_options *o);
 int tool_df(const char *url, const struct tool_options *o);
 int tool_tree(const char *url, const struct tool_options *o);
@@ -155,6 +161,8 @@ int tool_rm(const char *url, const struct tool_options *o);
 /* One MKDIR, into @op; returns op->err. */
 int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
+/* Copies each of the @n arguments but the last, which is where to. */
+int tool_cp(int n, char *const args[], const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways.  The size is what the bar goes up to. */
@@ -170,6 +178,7 @@ struct progress {
 	uint64_t    quiet_ms;		/* before it begins */
 	uint64_t    total, done;
 	uint64_t    start, last;	/* ms */
+	struct progress *whole;		/* shown in its place; or NULL */
 };
 
 void progress_init(struct progress *p, const struct tool_options *o,

@@ -126,6 +126,19 @@ static int make_file(struct tool *t, const struct tool_object *at,
 	return err;
 }
 
+int tool_empty_or_make(struct tool *t, const struct tool_object *at,
+		       uint32_t mode, struct nfsc_fh *fh)
+{
+	if (at->fh.len == 0)
+		return make_file(t, at, mode, fh);
+	if (at->attr.type != NFS_REG)
+		return at->attr.type == NFS_DIR ?
+			tool_complain(t->text, 0, NFS_ISDIR) :
+			not_regular(t->text);
+	*fh = at->fh;
+	return empty_file(t, at);
+}
+
 static int put_file(struct tool *t, int fd, const char *from)
 {
 	struct tool_object at;
@@ -144,15 +157,9 @@ static int put_file(struct tool *t, int fd, const char *from)
 		dir = at.fh;
 		err = tool_lookup(t, &dir, last_part(from), &at);
 	}
-	if (err == TOOL_OK && at.fh.len > 0 && at.attr.type != NFS_REG)
-		err = at.attr.type == NFS_DIR ?
-			tool_complain(t->text, 0, NFS_ISDIR) :
-			not_regular(t->text);
-	fh = at.fh;
 	if (err == TOOL_OK)
-		err = at.fh.len > 0 ? empty_file(t, &at) :
-		      make_file(t, &at, S_ISREG(st.st_mode) ?
-				st.st_mode & 0777 : 0644, &fh);
+		err = tool_empty_or_make(t, &at, S_ISREG(st.st_mode) ?
+					 st.st_mode & 0777 : 0644, &fh);
 	if (err != TOOL_OK)
 		return err;
 	err = copy_put(t, &fh, fd, from, (uint64_t)st.st_size);

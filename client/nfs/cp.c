@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* cp - which way a copy goes, and how far it is. */
+#include "client/nfs/cp.h"
+
+#include <stdlib.h>
+
+static int copy_here(const char *from, const char *to,
+		     const struct tool_options *o)
+{
+	bool from_there = nfsc_url_is(from), to_there = nfsc_url_is(to);
+
+	if (from_there == to_there) {
+		fprintf(stderr, "gannet-nfs: cp: one of %s and %s has to be a "
+			"URL, and one a local file\n", from, to);
+		return TOOL_USAGE;
+	}
+	return from_there ? cp_get(from, to, o) : cp_put(from, to, o);
+}
+
+int tool_cp(int n, char *const args[], const struct tool_options *given)
+{
+	struct tool_options o = *given;
+	int err, worst = TOOL_OK;
+
+	o.all = true;
+	o.into = n > 2;
+	for (int i = 0; i < n - 1; i++) {
+		err = copy_here(args[i], args[n - 1], &o);
+		worst = err > worst ? err : worst;
+	}
+	return worst;
+}
+
+void cp_begin(struct tool *t, const char *name)
+{
+	t->whole = malloc(sizeof(*t->whole));
+	if (t->whole)		/* else each file has a line of its own */
+		progress_init(t->whole, t->o, name, 0);
+}
+
+void cp_end(struct tool *t, int err)
+{
+	if (t->whole)
+		progress_fini(t->whole, err == TOOL_OK);
+	free(t->whole);
+	t->whole = NULL;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ./gannet-nfs cp: to and from ./gannetd, and from a liar. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/liar.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
+
+TEST_CASE(.timeout = 120);
+
+static void has(const char *text, const char *want)
+{
+	ck_assert_msg(strstr(text, want), "no '%s' in %s", want, text);
+}
+
+static struct stat stat_of(const char *name)
+{
+	struct stat st;
+
+	ck_assert_msg(lstat(name, &st) == 0, "%s is not there", name);
+	return st;
+}
+
+static bool is_there(const char *name)
+{
+	struct stat st;
+
+	return lstat(name, &st) == 0;
+}
+
+static void set_time(const char *name, time_t sec)
+{
+	const struct timespec times[2] = { { sec, 5 }, { sec, 123456789 } };
+
+	ck_assert_int_eq(utimensat(AT_FDCWD, name, times, 0), 0);
+}
+
+/* t/, t/sub/, t/sub/big, t/empty, t/link, t/.dot */
+static void make_source(const char *top)
+{
+	ck_assert_int_eq(mkdir(path(top, "t"), 0755), 0);
+	ck_assert_int_eq(mkdir(path(top, "t/sub"), 0755), 0);
+	make_file(path(top, "t/sub/big"), 3000001);
+	make_file(path(top, "t/empty"), 0);
+	make_file(path(top, "t/.dot"), 77);
+	ck_assert_int_eq(symlink("../no/where", path(top, "t/link")), 0);
+	chmod(path(top, "t/sub/big"), 0640);
+	chmod(path(top, "t/empty"), 04755);
+	set_time(path(top, "t/sub/big"), 1000000001);
+	set_time(path(top, "t/sub"), 1000000002);
+}
+
+static void check_copy(const char *from, const char *to)
+{
+	char target[64] = "";
+
+	same(path(from, "sub/big"), path(to, "sub/big"));
+	same(path(from, ".dot"), path(to, ".dot"));
+	ck_assert_int_eq(stat_of(path(to, "empty")).st_size, 0);
+	ck_assert_int_eq(readlink(path(to, "link"), target, 63), 11);
+	ck_assert_str_eq(target, "../no/where");
+}
+
+static void check_kept(const char *to)
+{
+	struct stat st = stat_of(path(to, "sub/big"));
+
+	ck_assert_int_eq(st.st_mtim.tv_sec, 1000000001);
+	ck_assert_int_eq(st.st_mtim.tv_nsec, 123456789);
+	ck_assert_uint_eq(st.st_mode & 07777, 0640);
+	ck_assert_int_eq(stat_of(path(to, "sub")).st_mtim.tv_sec, 1000000002);
+	/* Set-user-ID is not kept. */
+	ck_assert_uint_eq(stat_of(path(to, "empty")).st_mode & 07777, 0755);
+}
+
+TEST_LOOP(trees_are_copied_in_both_directions, 0, WAYS)
+{
+	start(_i);
+	make_source(d.dir);
+	ck_assert_msg(TOOL("cp", "-r", path(d.dir, "t"), url("new")) == 0, "%s",
+		      err);
+	ck_assert_str_eq(err, "");
+	check_copy(path(d.dir, "t"), path(export, "new"));
+	ck_assert_int_gt(stat_of(path(export, "new/sub/big")).st_mtime,
+			 1000000001);
+	/* Below what is there; over what is there. */
+	ck_assert_int_eq(TOOL("cp", "-rp", path(d.dir, "t/"), url("")), 0);
+	ck_assert_msg(TOOL("cp", "-rp", path(d.dir, "t"), url("")) == 1,
+		      "a link that is there stays");
+	has(err, "/t/link: it is there already");
+	check_copy(path(d.dir, "t"), path(export, "t"));
+	check_kept(path(export, "t"));
+	ck_assert_msg(TOOL("cp", "-r", url("t"), path(d.dir, "back")) == 0,
+		      "%s", err);
+	check_copy(path(export, "t"), path(d.dir, "back"));
+	ck_assert_int_gt(stat_of(path(d.dir, "back/sub/big")).st_mtime,
+			 1000000001);
+	ck_assert_int_eq(TOOL("cp", "-rp", url("t"), path(d.dir, "back")), 0);
+	ck_assert_int_eq(TOOL("cp", "-rp", url("t"), path(d.dir, "back")), 0);
+	check_copy(path(export, "t"), path(d.dir, "back/t"));
+	check_kept(path(d.dir, "back/t"));
+	stop();
+}
+
+TEST_LOOP(single_files_are_copied_and_replaced, 0, WAYS)
+{
+	start(_i);
+	make_file(path(d.dir, "a"), 1000);
+	make_file(path(d.dir, "b"), 10);
+	ck_assert_msg(TOOL("cp", path(d.dir, "a"), url("x")) == 0, "%s", err);
+	same(path(d.dir, "a"), path(export, "x"));
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "b"), url("x")), 0);
+	same(path(d.dir, "b"), path(export, "x"));
+	ck_assert_int_eq(TOOL("cp", url("x"), path(d.dir, "a")), 0);
+	same(path(d.dir, "b"), path(d.dir, "a"));
+	ck_assert_int_eq(mkdir(path(export, "dir"), 0777), 0);
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), path(d.dir, "b"),
+			      url("dir")), 0);
+	same(path(d.dir, "b"), path(export, "dir/b"));
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), path(d.dir, "b"),
+			      url("x")), 1);
+	has(err, "NFS3ERR_NOTDIR");
+	ck_assert_int_eq(TOOL("cp", url("x"), url("dir/b"),
+			      path(d.dir, "a")), 1);
+	has(err, "Not a directory");
+	ck_assert_int_eq(TOOL("cp", url("dir"), d.dir), 1);
+	has(err, "a directory, which goes with -r only");
+	ck_assert_int_eq(TOOL("cp", d.dir, url("dir")), 1);
+	has(err, "a directory, which goes with -r only");
+	ck_assert_int_eq(TOOL("cp", path(d.dir, "a"), path(d.dir, "b")), 2);
+	ck_assert_int_eq(TOOL("cp", url("a"), url("b")), 2);
+	has(err, "has to be a URL, and one a local file");
+	stop();
+}
+
+TEST_LOOP(fifos_are_left_out_and_the_rest_copied, 0, WAYS)
+{
+	start(_i);
+	make_source(d.dir);
+	ck_assert_int_eq(mkfifo(path(d.dir, "t/fifo"), 0666), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", path(d.dir, "t"), url("new")), 1);
+	has(err, "/t/fifo: left out: ");
+	check_copy(path(d.dir, "t"), path(export, "new"));
+	ck_assert_int_eq(mkfifo(path(export, "new/a"), 0666), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", url("new"), path(d.dir, "back")), 1);
+	has(err, "/new/a: left out: ");
+	check_copy(path(export, "new"), path(d.dir, "back"));
+	/* A local FIFO in the place of a file is not waited for. */
+	unlink(path(d.dir, "back/empty"));
+	ck_assert_int_eq(mkfifo(path(d.dir, "back/empty"), 0666), 0);
+	ck_assert_int_eq(TOOL("cp", url("new/empty"), path(d.dir, "back")), 1);
+	has(err, "the copy of ");
+	stop();
+}
+
+TEST(progress_of_a_tree_is_one_line)
+{
+	start(WAY_TCP);
+	make_source(d.dir);
+	ck_assert_int_eq(TOOL("cp", "-r", "--progress", path(d.dir, "t"),
+			      url("new")), 0);
+	has(err, "2.9 MiB");
+	ck_assert_ptr_null(strstr(err, "empty"));
+	ck_assert_int_eq(TOOL("cp", "-r", "-q", url("new"),
+			      path(d.dir, "back")), 0);
+	ck_assert_str_eq(err, "");
+	stop();
+}
+
+/* ---- a server's lies */
+
+static char outside[128];
+
+static struct liar_name lies[] = {
+	{ 0, "../up", 0, 1, 1, NULL },
+	{ 0, "sub/../../up", 0, 2, 1, NULL },
+	{ 0, "up\0", 3, 3, 1, NULL },
+	{ 0, "..", 0, 4, 2, NULL },
+	{ 4, "up", 0, 5, 1, NULL },
+	{ 0, "good", 0, 6, 1, NULL },
+	/* One name, twice: a way out, and what is to go through it. */
+	{ 0, "way", 0, 7, 5, outside },
+	{ 0, "way", 0, 8, 2, NULL },
+	{ 8, "up", 0, 9, 1, NULL },
+	{ 0, "file", 0, 10, 5, outside },
+	{ 0, "file", 0, 11, 1, NULL },
+	{ 0, "loop", 0, 0, 2, NULL },
+	{ 0, "deep", 0, LIAR_DEEP, 2, NULL },
+};
+
+TEST(a_server_writes_nothing_outside_of_the_copy)
+{
+	struct liar l = { .names = lies, .nnames = ARRAY_SIZE(lies) };
+	char at[128];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	snprintf(outside, sizeof(outside), "%s/outside", d.dir);
+	ck_assert_int_eq(mkdir(outside, 0777), 0);
+	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0777), 0);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	ck_assert_int_eq(TOOL("cp", "-r", at, path(d.dir, "in")), 1);
+	has(err, "/e/../up: the server lists a name that no file can have");
+	has(err, "/e/loop: the server has this directory in itself");
+	has(err, ": too many directories below another");
+	ck_assert_int_eq(stat_of(path(d.dir, "in/e/good")).st_size, 4);
+	ck_assert_uint_eq(stat_of(path(d.dir, "in/e/good")).st_mode & 07000,
+			  0);
+	ck_assert(!is_there(path(d.dir, "up")));
+	ck_assert(!is_there(path(d.dir, "in/up")));
+	ck_assert_int_eq(rmdir(outside), 0);
+	/* Links that are there already lead out as little. */
+	ck_assert_int_eq(mkdir(outside, 0777), 0);
+	unlink(path(d.dir, "in/e/good"));
+	ck_assert_int_eq(symlink("../../outside/good",
+				 path(d.dir, "in/e/good")), 0);
+	ck_assert_int_eq(TOOL("cp", "-r", at, path(d.dir, "in")), 1);
+	has(err, "the copy of /e/good");
+	ck_assert_int_eq(rmdir(outside), 0);
+	liar_stop(&l);
+	stop();
+}

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "lib/util.h"
+#include "transport/addr.h"
 
 #define MIB	((size_t)1 << 20)
 #define MAX_MIB	(1ul << 24)
@@ -55,6 +56,63 @@ static const char *check_bind(const char *value)
 
 	return options_address(value, &address) ? NULL :
 	       "expected an IPv4 or IPv6 address of this machine";
+}
+
+/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT".  False: the port is none. */
+static bool split_port(const char *text, char address[INET6_ADDRSTRLEN],
+		       unsigned *port)
+{
+	const char *colon = strrchr(text, ':');
+	bool brackets = *text == '[';
+	size_t len = strlen(text);
+	char *end;
+
+	/* That of a bare IPv6 address belongs to it. */
+	if (colon && (brackets ? colon[-1] == ']' :
+				 colon == strchr(text, ':'))) {
+		unsigned long n = strtoul(colon + 1, &end, 10);
+
+		if (colon[1] < '0' || colon[1] > '9' || *end || n > 65535)
+			return false;
+		*port = (unsigned)n;
+		len = (size_t)(colon - text);
+	}
+	if (brackets && (len < 2 || text[len - 1] != ']'))
+		return false;
+	text += brackets;
+	len -= 2u * brackets;
+	if (len >= INET6_ADDRSTRLEN)
+		return false;
+	memcpy(address, text, len);
+	address[len] = '\0';
+	return true;
+}
+
+const char *options_metrics(const char *text, struct sockaddr_storage *out)
+{
+	char address[INET6_ADDRSTRLEN] = "127.0.0.1";
+	unsigned port = METRICS_PORT;
+
+	memset(out, 0, sizeof(*out));
+	if (!text || !strcasecmp(text, "off"))
+		return NULL;
+	if (!HAVE_MICROHTTPD)
+		return "this gannetd was built without libmicrohttpd";
+	if (strcasecmp(text, "on") != 0 &&
+	    (!split_port(text, address, &port) || !*address ||
+	     !options_address(address, out)))
+		return "expected off, on, or an address as 127.0.0.1:20490 or "
+		       "[::1]:20490";
+	options_address(address, out);
+	xprt_addr_set_port(out, (uint16_t)port);
+	return NULL;
+}
+
+static const char *check_metrics(const char *value)
+{
+	struct sockaddr_storage at;
+
+	return options_metrics(value, &at);
 }
 
 static const char *check_state_dir(const char *value)
@@ -196,6 +254,10 @@ static const struct option_row rows[] = {
 	  "where gannetctl(8) reaches the server (control in the\n"
 	  "state directory)",
 	  TEXT(control, check_file_name) },
+	{ "metrics", "listen", "metrics", "ADDRESS",
+	  "serve metrics and a status page over HTTP there:\n"
+	  "'on' for 127.0.0.1:20490, ADDRESS:PORT, or 'off'",
+	  TEXT(metrics, check_metrics) },
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },

@@ -20,6 +20,8 @@
 #define MIB	((size_t)1 << 20)
 /* As the kernel's lock manager. */
 #define GRACE_S	50u
+#define NO_METRICS	"built without libmicrohttpd: no metrics, no status " \
+			"page\n"
 
 /* getopt_long() returns this and the number of the row: were they all the same,
  * it would take an abbreviation of several for the first. */
@@ -105,6 +107,8 @@ static void print_config(const struct options *o)
 {
 	const struct option_row *row, *first;
 
+	if (!HAVE_MICROHTTPD)
+		printf("# " NO_METRICS);
 	for (unsigned i = 0; (first = option_row(i)); i++) {
 		unsigned k = 0;
 
@@ -194,6 +198,7 @@ static void set_defaults(struct options *o)
 	default_memory(o);
 	o->rpcbind = true;
 	o->seccomp = CONFINE_KILL;
+	o->metrics = "off";
 	o->log_level = LOG_LEVEL_INFO;
 }
 
@@ -277,7 +282,8 @@ static enum options_result read_arguments(int argc, char **argv,
 			print_help();
 			return OPTIONS_DONE;
 		case 'V':
-			printf("gannetd %s\n", PACKAGE_VERSION);
+			printf("gannetd %s\n%s", PACKAGE_VERSION,
+			       HAVE_MICROHTTPD ? "" : NO_METRICS);
 			return OPTIONS_DONE;
 		case 'P':
 			*print = true;

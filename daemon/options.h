@@ -65,6 +65,7 @@ struct options {
 	const char	 *state_dir;
 	const char	 *pid_file;	/* NULL: none */
 	const char	 *control;	/* NULL: in the state directory */
+	const char	 *metrics;	/* see options_metrics(); NULL: off */
 	unsigned	  log_level;	/* enum log_level */
 	char		 *own_state_dir;	/* @state_dir, if made here */
 };
@@ -91,5 +92,15 @@ void options_fini(struct options *o);
 /* Parses an IPv4 or IPv6 address without a port; NULL is all of both.  False:
  * @text is no address. */
 bool options_address(const char *text, struct sockaddr_storage *out);
+
+/* The port of "on" and of addresses without one: nobody's at IANA, and outside
+ * of 9100 to 9999, which Prometheus' exporters share out. */
+#define METRICS_PORT	20490
+/*
+ * Parses the value of --metrics: "off" or NULL, which sets the family to 0;
+ * "on", that is METRICS_PORT of 127.0.0.1; or an address with or without a
+ * port, where that of IPv6 stands in brackets.  NULL, or the text of an error.
+ */
+const char *options_metrics(const char *text, struct sockaddr_storage *out);
 
 #endif

@@ -9,6 +9,7 @@
 #include "daemon/options.h"
 #include "rpc/rpc.h"
 #include "transport/pool.h"
+#include "transport/rpcrdma/rpcrdma.h"
 #include "transport/xprt.h"
 #include "vfs/export.h"
 
@@ -23,7 +24,9 @@ struct report {
 	struct xprt_clients	*clients;
 	struct account_book	*export_accounts;
 	struct capture		*capture;	/* NULL: no memory */
+	const struct rpcrdma_budget *budget;
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
+	uint64_t		 born;		/* CLOCK_REALTIME ns */
 	/* The listener @i and its name; NULL: there are no more. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,
 					     const char **name);

@@ -20,6 +20,7 @@
 #include "daemon/listen_hint.h"
 #include "daemon/locks.h"
 #include "daemon/notify.h"
+#include "daemon/pages.h"
 #include "daemon/pollers.h"
 #include "daemon/programs.h"
 #include "daemon/reload.h"
@@ -88,6 +89,7 @@ struct server {
 	struct shares		 shares;
 	struct report		 report;
 	struct control		*control;	/* NULL: none */
+	struct web		*web;		/* NULL: none */
 };
 
 /* Exports what the options say now; on a mistake the old exports stay. */
@@ -489,12 +491,14 @@ int server_start(const struct options *o, const struct backends *backends,
 	nsm_tell(s->locks.nsm);
 	s->report = (struct report){
 		.o = o, .rpc = s->rpc, .exports = s->exports,
-		.pool = s->pool, .started = clock_ns(),
+		.pool = s->pool, .budget = &s->rdma_budget,
+		.started = clock_ns(), .born = clock_wall_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
 		.listener = listener_at, .mounts = walk_mounts, .server = s,
 	};
 	s->control = report_start(&s->report);
+	s->web = pages_start(&s->report);
 	*out = s;
 	return 0;
 
@@ -523,6 +527,7 @@ bool server_drained(struct server *s)
 
 void server_stop(struct server *s)
 {
+	web_stop(s->web);
 	control_stop(s->control);
 	capture_destroy(s->report.capture);
 	announce_withdraw(&s->announced);

@@ -29,6 +29,15 @@ static inline uint64_t clock_ms(void)
 	return clock_ns() / NS_PER_MS;
 }
 
+/* The time since 1970, which somebody may set: to be told, not measured by. */
+static inline uint64_t clock_wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
 /* Seconds, from a clock that is a tick behind and costs less. */
 static inline time_t clock_coarse_s(void)
 {

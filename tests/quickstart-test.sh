@@ -11,7 +11,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
-	e2fsprogs xfsprogs btrfs-progs systemd mandoc)
+	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }

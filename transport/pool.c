@@ -403,6 +403,16 @@ void pool_limit(struct pool *pool, size_t max_bytes)
 	mutex_unlock(&pool->lock);
 }
 
+size_t pool_most(struct pool *pool)
+{
+	size_t max;
+
+	mutex_lock(&pool->lock);
+	max = pool->max_bytes;
+	mutex_unlock(&pool->lock);
+	return max;
+}
+
 void pool_destroy(struct pool *pool)
 {
 	mutex_lock(&pool->lock);

@@ -59,6 +59,8 @@ int pool_create(size_t max_bytes, struct pool **out);
 /* Changes the bound.  A lower one ends growth: the pool keeps the addresses
  * that it has, and their memory as pool_trim() says. */
 void pool_limit(struct pool *pool, size_t max_bytes);
+/* The bound, in bytes. */
+size_t pool_most(struct pool *pool);
 /* Frees the pool.  Every buffer must have been put. */
 void pool_destroy(struct pool *pool);
 

@@ -11,6 +11,7 @@
 
 #include "daemon/option_row.h"
 #include "lib/util.h"
+#include "transport/addr.h"
 #include "tests/unit/runner.h"
 
 static char dir[32], file[64];
@@ -261,4 +262,39 @@ TEST(every_value_is_printed_as_it_can_be_read)
 	ck_assert_uint_eq(o.rdma, RDMA_OFF);
 	ck_assert_uint_eq(o.fabrics[1].given, 2);
 	ck_assert_str_eq(o.backend_dir, "/b");
+}
+
+static void metrics_at(const char *text, int family, unsigned port)
+{
+	struct sockaddr_storage at;
+
+	ck_assert_ptr_null(options_metrics(text, &at));
+	ck_assert_int_eq(at.ss_family, family);
+	if (family)
+		ck_assert_uint_eq(xprt_addr_port(&at), port);
+}
+
+TEST(metrics_are_off_on_or_at_an_address)
+{
+	static const char *const wrong[] = { "", "yes", "host", ":1",
+		"127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "[::1",
+		"[::1]1", "[127.0.0.1]:-1", "::1:", "[]:1", "127.0.0.1:1:2" };
+	struct sockaddr_storage at;
+
+	metrics_at(NULL, 0, 0);
+	metrics_at("off", 0, 0);
+	if (!HAVE_MICROHTTPD) {
+		ck_assert_ptr_nonnull(strstr(options_metrics("on", &at),
+					     "built without"));
+		return;
+	}
+	metrics_at("on", AF_INET, METRICS_PORT);
+	metrics_at("192.0.2.7", AF_INET, METRICS_PORT);
+	metrics_at("192.0.2.7:0", AF_INET, 0);
+	metrics_at("::1", AF_INET6, METRICS_PORT);
+	metrics_at("[::1]", AF_INET6, METRICS_PORT);
+	metrics_at("[2001:db8::1]:80", AF_INET6, 80);
+	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++)
+		ck_assert_msg(options_metrics(wrong[i], &at), "'%s'",
+			      wrong[i]);
 }

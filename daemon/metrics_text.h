@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * metrics_text - writes metrics as OpenMetrics 1.0 text, or in the older
+ * format of Prometheus (0.0.4), of which the same scrape may ask for either.
+ *
+ * A family comes first, then its samples.  Pure; one thread per writer.
+ */
+#ifndef GANNET_DAEMON_METRICS_TEXT_H
+#define GANNET_DAEMON_METRICS_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum metrics_kind { METRICS_COUNTER, METRICS_GAUGE, METRICS_HISTOGRAM,
+		    METRICS_INFO };
+
+struct metrics_out {
+	FILE		 *f;		/* borrowed */
+	bool		  open;		/* OpenMetrics, else 0.0.4 */
+	const char	 *name;		/* of the family; borrowed */
+	enum metrics_kind kind;
+};
+
+/* The value is any text, escaped here. */
+struct metrics_label {
+	const char *name;
+	const char *value;
+};
+
+/* Any number of them; the last has no name. */
+#define METRICS_LABELS(...) \
+	((const struct metrics_label[]){ __VA_ARGS__, { NULL, NULL } })
+#define METRICS_NO_LABELS \
+	((const struct metrics_label[]){ { NULL, NULL } })
+
+/* Begins a family.  @name has neither "_total" nor "_info" at its end, and ends
+ * in @unit if that is not NULL.  The name is borrowed until the next family. */
+void metrics_family(struct metrics_out *m, const char *name,
+		    enum metrics_kind kind, const char *unit, const char *help);
+/* A sample of a counter, a gauge or (1) an info. */
+void metrics_sample(struct metrics_out *m, const struct metrics_label *labels,
+		    uint64_t value);
+/* The same in seconds. */
+void metrics_seconds(struct metrics_out *m, const struct metrics_label *labels,
+		     uint64_t ns);
+
+/* Times in ns: @counts[i] of them are no longer than @bounds[i] and longer than
+ * the bound before, the last one of the @n + 1 counts has all others. */
+struct metrics_times {
+	const uint64_t *bounds;
+	const uint64_t *counts;
+	unsigned	n;
+	uint64_t	sum;
+};
+/* A histogram in seconds. */
+void metrics_histogram(struct metrics_out *m,
+		       const struct metrics_label *labels,
+		       const struct metrics_times *t);
+/* Ends the text. */
+void metrics_end(struct metrics_out *m);
+
+#endif

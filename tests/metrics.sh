@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Prometheus' own tool finds nothing to object to in the metrics of a server
+# that has worked, nor in the rules of alerts.
+top=${srcdir:-.}
+command -v promtool >/dev/null || {
+	echo "skipped: promtool missing (package prometheus)"
+	exit 77
+}
+./gannetd --version | grep -q 'no metrics' && {
+	echo "skipped: built without libmicrohttpd"
+	exit 77
+}
+tmp=$(mktemp -d) || exit 1
+server=
+trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+failed=0
+fail() { echo "$*"; failed=1; }
+
+: >"$tmp/log"
+# A path that has to be escaped in a label.
+./gannetd --foreground --rdma off --port 0 --no-rpcbind \
+	--state-dir "$tmp/state" --metrics 127.0.0.1:0 \
+	--export '"mem:/a\042b\134c" *(rw,insecure)' \
+	--export 'mem:/m *(rw,insecure,all_squash,anonuid=0,anongid=0)' \
+	>"$tmp/log" 2>&1 &
+server=$!
+for ((n = 0; n < 300; n++)); do
+	grep -q '^ready$' "$tmp/log" && grep -q 'metrics are at' "$tmp/log" &&
+		break
+	sleep 0.1
+done
+tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
+port=$(sed -n 's,.*metrics are at http://127.0.0.1:\([0-9]*\)/.*,\1,p' \
+	"$tmp/log")
+[ -n "$port" ] || { cat "$tmp/log"; exit 1; }
+# scrape FILE
+scrape()
+{
+	exec 3<>"/dev/tcp/127.0.0.1/$port" || return
+	printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+	sed '1,/^\r*$/d' <&3 >"$1"
+	exec 3<&-
+}
+
+url="tcp://127.0.0.1:$tcp/m"
+q="?mountport=$tcp"
+./gannet-nfs put "$tmp/log" "$url/new$q" || fail "put"
+./gannet-nfs cat "$url/missing$q" 2>/dev/null && fail "there is one missing"
+scrape "$tmp/metrics"
+promtool check metrics <"$tmp/metrics" || fail "promtool check metrics"
+# value SERIES
+value() { awk -v s="$1" '$1 == s { print $2 }' "$tmp/metrics"; }
+nfs='program="nfs",version="3",procedure'
+n=$(value "gannet_procedure_calls_total{$nfs=\"WRITE\",transport=\"tcp\"}")
+[ "$n" = 1 ] || fail "$n WRITEs"
+n=$(value 'gannet_nfs_errors_total{status="NFS3ERR_NOENT"}')
+[ "$n" -ge 1 ] || fail "$n NFS3ERR_NOENT"
+grep -qF 'gannet_workers_busy{share="/a\"b\\c"} 0' "$tmp/metrics" ||
+	fail "no share of /a\"b\\c"
+kill $server
+wait $server || fail "the server ended with $?"
+server=
+exit $failed

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Metrics as text. */
+#include "daemon/metrics.h"
+#include "daemon/metrics_rows.h"
+#include "daemon/metrics_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/runner.h"
+
+static char *text;
+static size_t len;
+static struct metrics_out m;
+
+static void begin(void)
+{
+	m = (struct metrics_out){ .f = open_memstream(&text, &len),
+				  .open = true };
+}
+
+static void finish(void)
+{
+	free(text);
+}
+
+TEST_CASE(.setup = begin, .teardown = finish);
+
+static void wrote(const char *expected)
+{
+	fclose(m.f);
+	ck_assert_str_eq(text, expected);
+}
+
+TEST(openmetrics_names_a_counter_without_its_suffix)
+{
+	metrics_family(&m, "a_bytes", METRICS_COUNTER, "bytes", "Some.");
+	metrics_sample(&m, METRICS_NO_LABELS, 5);
+	metrics_end(&m);
+	wrote("# TYPE a_bytes counter\n# UNIT a_bytes bytes\n"
+	      "# HELP a_bytes Some.\na_bytes_total 5\n# EOF\n");
+}
+
+TEST(the_older_format_names_it_with_the_suffix)
+{
+	m.open = false;
+	metrics_family(&m, "a_bytes", METRICS_COUNTER, "bytes", "Some.");
+	metrics_sample(&m, METRICS_NO_LABELS, UINT64_MAX);
+	metrics_end(&m);
+	wrote("# TYPE a_bytes_total counter\n# HELP a_bytes_total Some.\n"
+	      "a_bytes_total 18446744073709551615\n");
+}
+
+TEST(the_older_format_has_no_infos)
+{
+	m.open = false;
+	metrics_family(&m, "a", METRICS_INFO, NULL, "Some.");
+	metrics_sample(&m, METRICS_LABELS({ "version", "1" }), 1);
+	wrote("# TYPE a_info gauge\n# HELP a_info Some.\n"
+	      "a_info{version=\"1\"} 1\n");
+}
+
+TEST(values_of_labels_are_escaped)
+{
+	metrics_family(&m, "a", METRICS_GAUGE, NULL, "A \"b\"\\\n.");
+	metrics_sample(&m, METRICS_LABELS({ "p", "/\"} 1\n#\\" },
+		{ "q", "" }), 0);
+	wrote("# TYPE a gauge\n# HELP a A \\\"b\\\"\\\\\\n.\n"
+	      "a{p=\"/\\\"} 1\\n#\\\\\",q=\"\"} 0\n");
+}
+
+TEST(bytes_that_are_no_utf_8_are_octal)
+{
+	metrics_family(&m, "a", METRICS_GAUGE, NULL, "A.");
+	metrics_sample(&m, METRICS_LABELS({ "p",
+		"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x90\xa6 "	/* valid */
+		"\xff \xc3 \xc0\xaf \xed\xa0\x80 \xf5 \xe2\x82" }), 0);
+	wrote("# TYPE a gauge\n# HELP a A.\n"
+	      "a{p=\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x90\xa6 "
+	      "\\\\377 \\\\303 \\\\300\\\\257 \\\\355\\\\240\\\\200 \\\\365 "
+	      "\\\\342\\\\202\"} 0\n");
+}
+
+TEST(a_histogram_is_cumulative_and_in_seconds)
+{
+	static const uint64_t bounds[] = { 50000, 1000000, 1000000000 };
+	static const uint64_t counts[] = { 2, 0, 3, 1 };
+	const struct metrics_times t = { bounds, counts, 3, 7000000050 };
+
+	metrics_family(&m, "a_seconds", METRICS_HISTOGRAM, "seconds", "A.");
+	metrics_histogram(&m, METRICS_LABELS({ "p", "x" }), &t);
+	wrote("# TYPE a_seconds histogram\n# UNIT a_seconds seconds\n"
+	      "# HELP a_seconds A.\n"
+	      "a_seconds_bucket{p=\"x\",le=\"0.00005\"} 2\n"
+	      "a_seconds_bucket{p=\"x\",le=\"0.001\"} 2\n"
+	      "a_seconds_bucket{p=\"x\",le=\"1.0\"} 5\n"
+	      "a_seconds_bucket{p=\"x\",le=\"+Inf\"} 6\n"
+	      "a_seconds_count{p=\"x\"} 6\n"
+	      "a_seconds_sum{p=\"x\"} 7.00000005\n");
+}
+
+TEST(a_histogram_without_labels_has_its_bounds)
+{
+	static const uint64_t bounds[] = { 1000000 };
+	static const uint64_t counts[] = { 0, 0 };
+	const struct metrics_times t = { bounds, counts, 1, 0 };
+
+	m.open = false;
+	metrics_family(&m, "a_seconds", METRICS_HISTOGRAM, "seconds", "A.");
+	metrics_histogram(&m, METRICS_NO_LABELS, &t);
+	wrote("# TYPE a_seconds histogram\n# HELP a_seconds A.\n"
+	      "a_seconds_bucket{le=\"0.001\"} 0\n"
+	      "a_seconds_bucket{le=\"+Inf\"} 0\n"
+	      "a_seconds_count 0\na_seconds_sum 0.0\n");
+}
+
+TEST(openmetrics_is_for_those_who_ask_for_it)
+{
+	static const char *const yes[] = {
+		"application/openmetrics-text",
+		"application/openmetrics-text;version=1.0.0;q=0.5,"
+		"text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+		"text/plain, Application/OpenMetrics-Text ; version=0.0.1",
+		"application/openmetrics-text;q=0.01",
+	};
+	static const char *const no[] = {
+		"", "text/plain", "*/*", "application/openmetrics-texts",
+		"text/html;x=application/openmetrics-text",
+		"application/openmetrics-text;q=0",
+		"application/openmetrics-text;q=0.000, text/plain",
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(yes); i++)
+		ck_assert_msg(metrics_wants_open(yes[i]), "%s", yes[i]);
+	for (unsigned i = 0; i < ARRAY_SIZE(no); i++)
+		ck_assert_msg(!metrics_wants_open(no[i]), "%s", no[i]);
+	ck_assert(!metrics_wants_open(NULL));
+	fclose(m.f);
+}
+
+TEST(a_row_is_for_its_counter_alone_or_for_a_prefix)
+{
+	static const struct metrics_row one = { "tcp_refused", { "a" } };
+	static const struct metrics_row many = { "nfs3err_", { NULL } };
+
+	ck_assert(metrics_row_has(&one, "tcp_refused"));
+	ck_assert(!metrics_row_has(&one, "tcp_refused_peer"));
+	ck_assert(metrics_row_has(&many, "nfs3err_IO"));
+	ck_assert(!metrics_row_has(&many, "nfs3er"));
+	ck_assert(metrics_rows_have("rdma_bad_version"));
+	ck_assert(!metrics_rows_have("drc_hits"));
+	fclose(m.f);
+}

@@ -250,7 +250,8 @@ static void put_process(struct metrics_out *m, const struct report *r)
 	put_gauge(m, "process_threads", NULL, "Threads.", p.threads);
 }
 
-char *metrics_make(const struct report *r, bool open, size_t *len)
+char *metrics_make(const struct report *r, struct metrics_clients *named,
+		   bool open, size_t *len)
 {
 	struct metrics_out m = { .open = open };
 	char *text = NULL;
@@ -266,6 +267,8 @@ char *metrics_make(const struct report *r, bool open, size_t *len)
 	put_connections(&m, r);
 	put_memory(&m, r);
 	metrics_put_waits(&m, r->rpc);
+	metrics_put_exports(&m, r->export_accounts);
+	metrics_put_clients(&m, r->clients, named);
 	put_counters(&m);
 	metrics_end(&m);
 	bad = ferror(m.f);

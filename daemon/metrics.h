@@ -6,14 +6,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/metrics_clients.h"
 #include "daemon/report.h"
 
 /*
  * The text of a scrape: OpenMetrics with @open, else Prometheus' 0.0.4.
- * Malloced, @len bytes and a zero; NULL: no memory.  A registered thread of
- * RCU.  Takes no lock around anything but copies of a few numbers.
+ * @named has the names of clients from scrape to scrape.  Malloced, @len bytes
+ * and a zero; NULL: no memory.  A registered thread of RCU.  Takes no lock
+ * around anything but copies of a few numbers.
  */
-char *metrics_make(const struct report *r, bool open, size_t *len);
+char *metrics_make(const struct report *r, struct metrics_clients *named,
+		   bool open, size_t *len);
 /* True if an HTTP client that accepts @accept (NULL: did not say) asks for
  * OpenMetrics.  Pure. */
 bool metrics_wants_open(const char *accept);

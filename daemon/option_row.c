@@ -258,6 +258,10 @@ static const struct option_row rows[] = {
 	  "serve metrics and a status page over HTTP there:\n"
 	  "'on' for 127.0.0.1:20490, ADDRESS:PORT, or 'off'",
 	  TEXT(metrics, check_metrics) },
+	{ "metrics", "clients", "metrics-clients", "N",
+	  "clients that metrics name, the busiest; the others are\n"
+	  "told together (100)",
+	  NUMBER(metrics_clients, 0, 10000) },
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },

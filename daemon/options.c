@@ -199,6 +199,7 @@ static void set_defaults(struct options *o)
 	o->rpcbind = true;
 	o->seccomp = CONFINE_KILL;
 	o->metrics = "off";
+	o->metrics_clients = 100;
 	o->log_level = LOG_LEVEL_INFO;
 }
 

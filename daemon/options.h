@@ -65,6 +65,7 @@ struct options {
 	const char	 *state_dir;
 	const char	 *pid_file;	/* NULL: none */
 	const char	 *control;	/* NULL: in the state directory */
+	unsigned	  metrics_clients;	/* that are named */
 	const char	 *metrics;	/* see options_metrics(); NULL: off */
 	unsigned	  log_level;	/* enum log_level */
 	char		 *own_state_dir;	/* @state_dir, if made here */

@@ -89,7 +89,7 @@ struct server {
 	struct shares		 shares;
 	struct report		 report;
 	struct control		*control;	/* NULL: none */
-	struct web		*web;		/* NULL: none */
+	struct pages		*pages;		/* NULL: none */
 };
 
 /* Exports what the options say now; on a mistake the old exports stay. */
@@ -498,7 +498,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.listener = listener_at, .mounts = walk_mounts, .server = s,
 	};
 	s->control = report_start(&s->report);
-	s->web = pages_start(&s->report);
+	s->pages = pages_start(&s->report);
 	*out = s;
 	return 0;
 
@@ -527,7 +527,7 @@ bool server_drained(struct server *s)
 
 void server_stop(struct server *s)
 {
-	web_stop(s->web);
+	pages_stop(s->pages);
 	control_stop(s->control);
 	capture_destroy(s->report.capture);
 	announce_withdraw(&s->announced);

@@ -45,7 +45,8 @@ scrape()
 
 url="tcp://127.0.0.1:$tcp/m"
 q="?mountport=$tcp"
-./gannet-nfs put "$tmp/log" "$url/new$q" || fail "put"
+head -c 5000 /dev/zero >"$tmp/sent"
+./gannet-nfs put "$tmp/sent" "$url/new$q" || fail "put"
 ./gannet-nfs cat "$url/missing$q" 2>/dev/null && fail "there is one missing"
 scrape "$tmp/metrics"
 promtool check metrics <"$tmp/metrics" || fail "promtool check metrics"
@@ -58,6 +59,13 @@ n=$(value 'gannet_nfs_errors_total{status="NFS3ERR_NOENT"}')
 [ "$n" -ge 1 ] || fail "$n NFS3ERR_NOENT"
 grep -qF 'gannet_workers_busy{share="/a\"b\\c"} 0' "$tmp/metrics" ||
 	fail "no share of /a\"b\\c"
+# Each export has its own, and so does each client.
+n=$(value 'gannet_export_written_bytes_total{export="/m"}')
+[ "$n" = "$(stat -c %s "$tmp/sent")" ] || fail "$n bytes written to /m"
+n=$(value 'gannet_nfs_client_written_bytes_total{client="127.0.0.1"}')
+[ "$n" = "$(stat -c %s "$tmp/sent")" ] || fail "$n bytes written by 127.0.0.1"
+n=$(value 'gannet_nfs_client_calls_total{client="other"}')
+[ "$n" = 0 ] || fail "$n calls by others"
 kill $server
 wait $server || fail "the server ended with $?"
 server=

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Metrics as text. */
 #include "daemon/metrics.h"
+#include "daemon/metrics_clients.h"
 #include "daemon/metrics_rows.h"
 #include "daemon/metrics_text.h"
 
@@ -150,4 +151,130 @@ TEST(a_row_is_for_its_counter_alone_or_for_a_prefix)
 	ck_assert(metrics_rows_have("rdma_bad_version"));
 	ck_assert(!metrics_rows_have("drc_hits"));
 	fclose(m.f);
+}
+
+/* ---- clients */
+
+static struct metrics_client hosts[4];
+static uint64_t others[CLIENT_NUMBERS];
+static struct metrics_clients *named;
+
+/* Three clients of which two are named; all are there from time 1 on. */
+static void begin_clients(void)
+{
+	memset(others, 0, sizeof(others));
+	memset(hosts, 0, sizeof(hosts));
+	for (unsigned i = 0; i < 4; i++) {
+		hosts[i].host.s6_addr[15] = (uint8_t)(i + 1);
+		hosts[i].first = 1;
+		hosts[i].n[CLIENT_CALLS] = 10 * (i + 3);
+	}
+	named = metrics_clients_create(2);
+	metrics_clients_update(named, hosts, 3, others, 2);
+}
+
+static void finish_clients(void)
+{
+	metrics_clients_destroy(named);
+}
+
+TEST_CASE(.setup = begin_clients, .teardown = finish_clients);
+
+/* The calls that are told of @hosts[@i]; -1: it has no name. */
+static int64_t told(unsigned i)
+{
+	const struct metrics_client *c;
+
+	for (unsigned k = 0; (c = metrics_clients_named(named, k)); k++)
+		if (!memcmp(&c->host, &hosts[i].host, sizeof(c->host)))
+			return (int64_t)c->n[CLIENT_CALLS];
+	return -1;
+}
+
+static int64_t rest(void)
+{
+	return (int64_t)metrics_clients_rest(named)[CLIENT_CALLS];
+}
+
+TEST(clients_without_a_name_are_summed)
+{
+	ck_assert_int_eq(told(0), 30);
+	ck_assert_int_eq(told(1), 40);
+	ck_assert_int_eq(told(2), -1);
+	ck_assert_int_eq(rest(), 50);
+	others[CLIENT_CALLS] = 5;
+	metrics_clients_update(named, hosts, 3, others, 3);
+	ck_assert_int_eq(rest(), 55);
+}
+
+TEST(a_busier_client_gets_a_name_for_what_is_new)
+{
+	hosts[2].n[CLIENT_CALLS] = 62;
+	metrics_clients_update(named, hosts, 3, others, 3);
+	/* More than twice 30.  What it had stays with the rest. */
+	ck_assert_int_eq(told(0), -1);
+	ck_assert_int_eq(told(2), 0);
+	ck_assert_int_eq(rest(), 62);
+	hosts[0].n[CLIENT_CALLS] = 32;
+	hosts[2].n[CLIENT_CALLS] = 70;
+	metrics_clients_update(named, hosts, 3, others, 4);
+	ck_assert_int_eq(told(2), 8);
+	ck_assert_int_eq(rest(), 64);
+}
+
+TEST(a_client_that_goes_is_not_told_twice)
+{
+	hosts[0].n[CLIENT_CALLS] = 33;
+	others[CLIENT_CALLS] = 33;
+	metrics_clients_update(named, hosts + 1, 2, others, 3);
+	ck_assert_int_eq(told(0), -1);
+	ck_assert_int_eq(told(1), 40);
+	/* Of its 33 calls 30 were told with its name.  Its name is free. */
+	ck_assert_int_eq(rest(), 50 + 3);
+	ck_assert_int_eq(told(2), 0);
+}
+
+TEST(a_new_client_has_all_its_calls)
+{
+	metrics_clients_update(named, hosts + 1, 1, others, 3);
+	hosts[3].first = 4;
+	metrics_clients_update(named, (struct metrics_client[]){ hosts[1],
+			       hosts[3] }, 2, others, 5);
+	ck_assert_int_eq(told(3), 60);
+}
+
+TEST(the_busiest_are_named_at_first)
+{
+	finish_clients();
+	named = metrics_clients_create(1);
+	hosts[2].n[CLIENT_CALLS] = 300;
+	metrics_clients_update(named, hosts, 4, others, 2);
+	ck_assert_int_eq(told(2), 300);
+	ck_assert_int_eq(rest(), 30 + 40 + 60);
+}
+
+TEST(no_number_of_clients_ever_decreases)
+{
+	int64_t before[5];
+	unsigned seed = 7;
+
+	for (unsigned i = 0; i < 2000; i++) {
+		unsigned who = (unsigned)rand_r(&seed) % 4;
+
+		for (unsigned k = 0; k < 4; k++)
+			before[k] = told(k);
+		before[4] = rest();
+		hosts[who].n[CLIENT_CALLS] += (unsigned)rand_r(&seed) % 100;
+		if (rand_r(&seed) % 8 == 0) {	/* goes, and comes anew */
+			others[CLIENT_CALLS] += hosts[who].n[CLIENT_CALLS];
+			hosts[who].n[CLIENT_CALLS] = 0;
+			hosts[who].first = 3 + 2 * i;
+			before[who] = -1;
+		}
+		metrics_clients_update(named, hosts, 4, others, 4 + 2 * i);
+		for (unsigned k = 0; k < 4; k++)
+			if (before[k] >= 0 && told(k) > 0)
+				ck_assert_int_ge(told(k), before[k]);
+		ck_assert_int_ge(rest(), before[4]);
+	}
 }

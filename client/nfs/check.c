@@ -125,15 +125,14 @@ static bool is_loopback(const struct sockaddr_storage *ss)
 	       IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-static void put_advice(struct tool *t)
+void tool_put_mount_line(FILE *f, const struct tool *t)
 {
 	const struct nfsc_url *u = &t->url;
 	const char *six = has_ipv4(u->host) ? "" : "6";
 	uint16_t port = u->port ? u->port :
 			u->transport == NFS_RDMA ? 20049 : 2049;
-	FILE *f = t->o->out;
 
-	fprintf(f, "mount with:      mount -t nfs -o vers=3,proto=%s%s,port=%u",
+	fprintf(f, "mount -t nfs -o vers=3,proto=%s%s,port=%u",
 		u->transport == NFS_RDMA ? "rdma" : "tcp", six, port);
 	if (t->mount.port)
 		fprintf(f, ",mountport=%u", t->mount.port);
@@ -141,7 +140,7 @@ static void put_advice(struct tool *t)
 		nfsc_has_locks(u, &t->o->config) ? "" : ",nolock");
 	fprintf(f, strchr(u->host, ':') ? "[%s]:" : "%s:", u->host);
 	put_quoted(f, t->mount.dir);
-	fputs(" DIR\n", f);
+	fputs(" DIR", f);
 }
 
 int tool_mount_check(const char *url, const struct tool_options *o)
@@ -168,7 +167,9 @@ int tool_mount_check(const char *url, const struct tool_options *o)
 		fprintf(o->out, "round trip:      %.1f us best, %.1f median, "
 			"%.1f worst of %d\n", us[0], us[ROUNDS / 2],
 			us[ROUNDS - 1], ROUNDS);
-		put_advice(&t);
+		fputs("mount with:      ", o->out);
+		tool_put_mount_line(o->out, &t);
+		putc('\n', o->out);
 		if (t.s->ops->rdma && is_loopback(&info.peer))
 			fputs("                 (at another address of this "
 			      "machine: the kernel has no RDMA over "

@@ -22,7 +22,12 @@ static size_t utf8_len(const uint8_t *s, size_t left)
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	return s[0] == 0xc2 && s[1] < 0xa0 ? 0 : n;
+	/* C1 controls; and what is too long, a surrogate, or beyond Unicode. */
+	if ((s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
+	    (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+	    (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return n;
 }
 
 void tool_put_bytes(FILE *f, const char *name, size_t len)

@@ -121,8 +121,7 @@ static void complain_unreachable(const struct tool *t, int err)
 	putc('\n', stderr);
 }
 
-/* True if @dir is @path, or above it. */
-static bool holds(const char *dir, const char *path)
+bool tool_holds(const char *dir, const char *path)
 {
 	size_t len = strlen(dir);
 
@@ -140,7 +139,7 @@ static bool name_exports(const struct tool *t)
 
 	if (nfsc_exports(&t->url, &t->o->config, &list) < 0)
 		return false;
-	for (e = list; e && !holds(e->dir, t->url.path); e = e->next)
+	for (e = list; e && !tool_holds(e->dir, t->url.path); e = e->next)
 		n++;
 	if (e) {
 		nfsc_exports_free(list);

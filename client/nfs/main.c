@@ -16,7 +16,7 @@
 /* Options without a letter, or whose letter has two meanings. */
 enum {
 	OPT_RETRIES = 256, OPT_PROGRESS, OPT_RECURSIVE, OPT_PARENTS,
-	OPT_PRESERVE, OPT_NAME, OPT_TYPE,
+	OPT_PRESERVE, OPT_NAME, OPT_TYPE, OPT_JSON, OPT_WRITE,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -39,6 +39,8 @@ static const struct option options[] = {
 	{ "parents", no_argument, NULL, OPT_PARENTS },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "type", required_argument, NULL, OPT_TYPE },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "write", no_argument, NULL, OPT_WRITE },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -84,6 +86,7 @@ static const struct command {
 	{ "mkdir", 1, MANY, tool_mkdir, "M", NULL },
 	{ "rm", 1, MANY, tool_rm, "R", NULL },
 	{ "mount-check", 1, 1, tool_mount_check, "", NULL },
+	{ "doctor", 1, 1, tool_doctor, "", NULL },
 	{ "get", 1, 2, NULL, "", get_command },
 	{ "put", 2, 2, NULL, "", put_command },
 	{ "cp", 2, MANY, NULL, "RK", tool_cp },
@@ -258,6 +261,12 @@ static int take_option(struct parsed *p, int option)
 		break;
 	case OPT_PROGRESS:
 		p->o.progress = true;
+		break;
+	case OPT_JSON:
+		p->o.json = true;
+		break;
+	case OPT_WRITE:
+		p->o.write = true;
 		break;
 	case OPT_NAME:
 		p->o.name = optarg;

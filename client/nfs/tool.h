@@ -29,6 +29,8 @@ struct tool_options {
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
+	bool	 json;		/* doctor */
+	bool	 write;		/* doctor: with a file of its own */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
 	char	 type;		/* find -type: f, d, l or 0 */
@@ -163,6 +165,11 @@ int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
+/* A mount(8) command, but for the directory to mount at. */
+void tool_put_mount_line(FILE *f, const struct tool *t);
+/* True if @dir is @path, or above it. */
+bool tool_holds(const char *dir, const char *path);
+int tool_doctor(const char *url, const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways.  The size is what the bar goes up to. */

@@ -251,7 +251,8 @@ static void init_wire(struct nfsc_wire *w)
 		w->xid = (uint32_t)getpid();
 }
 
-static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to, int ms)
+static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to,
+			bool reserved, int ms)
 {
 	const struct sockaddr_storage from = { .ss_family = to->sa_family };
 	int err;
@@ -260,7 +261,8 @@ static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to, int ms)
 		       SOCK_CLOEXEC, 0);
 	if (w->fd < 0)
 		return -errno;
-	socket_bind_reserved(w->fd, &from);
+	if (reserved)
+		socket_bind_reserved(w->fd, &from);
 	socket_set(w->fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	err = socket_connect(w->fd, to, ms);
 	if (err < 0) {
@@ -270,9 +272,8 @@ static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to, int ms)
 	return err;
 }
 
-/* A connection to a port of an address.  0 or -errno. */
-static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
-		     struct nfsc_wire **out)
+int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
+	      struct nfsc_wire **out)
 {
 	struct nfsc_wire *w = calloc(1, sizeof(*w));
 	struct sockaddr_storage to;
@@ -286,7 +287,7 @@ static int wire_dial(const struct sockaddr *host, uint16_t port, int ms,
 		((struct sockaddr_in6 *)&to)->sin6_port = htons(port);
 	else
 		((struct sockaddr_in *)&to)->sin_port = htons(port);
-	err = connect_wire(w, (const struct sockaddr *)&to, ms);
+	err = connect_wire(w, (const struct sockaddr *)&to, reserved, ms);
 	if (err < 0) {
 		wire_close(w);
 		return err;
@@ -360,11 +361,11 @@ static int ask_rpcbind(struct nfsc_wire *w, bool v6, uint32_t program,
 	return *port ? 0 : -EPROTONOSUPPORT;
 }
 
-static int find_port(const struct sockaddr *host, uint32_t program,
-		     uint32_t version, int ms, uint16_t *port)
+int wire_find_port(const struct sockaddr *host, uint32_t program,
+		   uint32_t version, int ms, uint16_t *port)
 {
 	struct nfsc_wire *w;
-	int err = wire_dial(host, PORTMAP_PORT, ms, &w);
+	int err = wire_dial(host, PORTMAP_PORT, ms, true, &w);
 
 	if (err < 0)
 		return err;
@@ -384,9 +385,10 @@ static int open_at(const struct sockaddr *host, uint16_t port,
 	int err = 0;
 
 	if (port == 0)
-		err = find_port(host, null->program, null->version, ms, &port);
+		err = wire_find_port(host, null->program, null->version, ms,
+				     &port);
 	if (err == 0)
-		err = wire_dial(host, port, ms, &w);
+		err = wire_dial(host, port, ms, true, &w);
 	if (err < 0)
 		return err;
 	err = wire_call(w, null, NULL, NULL, 0, ms, &x);

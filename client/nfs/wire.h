@@ -10,6 +10,7 @@
 
 #include "client/nfs/rpc.h"
 
+struct sockaddr;
 struct xdr_in;
 struct nfsc_wire;
 
@@ -32,6 +33,17 @@ struct wire_out {
 int wire_open(const char *host, uint16_t port, uint32_t program,
 	      uint32_t version, const struct nfsc_config *c,
 	      struct nfsc_wire **out);
+/*
+ * Connects to a port of an address, whose own port does not matter, and says
+ * nothing; root connects from a port below 1024 if @reserved.  0; -ETIMEDOUT
+ * after @ms; or another -errno.
+ */
+int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
+	      struct nfsc_wire **out);
+/* Asks the rpcbind of an address where a program is over TCP.  0;
+ * -EPROTONOSUPPORT, it knows none; or another -errno. */
+int wire_find_port(const struct sockaddr *host, uint32_t program,
+		   uint32_t version, int ms, uint16_t *port);
 void wire_close(struct nfsc_wire *w);
 /* True if both ends have one address: the host is this machine. */
 bool wire_is_local(const struct nfsc_wire *w);

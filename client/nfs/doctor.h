@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * doctor - says what keeps a mount from working, or how to mount.
+ *
+ * Each examination notes findings, in the order in which a mount needs what
+ * they are about; the first that fails has the one thing to mend.
+ */
+#ifndef GANNET_CLIENT_NFS_DOCTOR_H
+#define GANNET_CLIENT_NFS_DOCTOR_H
+
+#include <netdb.h>
+
+#include "client/nfs/tool.h"
+#include "client/nfs/wire.h"
+
+/* GOOD; a fact; what works less well; what keeps a mount from working. */
+enum verdict { GOOD, FACT, POOR, BAD };
+
+struct json_t;
+
+struct doctor {
+	struct tool  t;			/* not connected, but for the URL */
+	struct addrinfo *addresses;	/* owned */
+	const struct sockaddr *at;	/* the address that answered, */
+	char	     address[64];	/* and its text */
+	int	     code;		/* so far */
+	char	     mend[600];		/* empty: nothing */
+	struct json_t *findings;	/* owned; NULL without --json */
+	bool	     mounted;		/* t.mount is filled in */
+	uint16_t     lock_port;		/* of TCP, as rpcbind says; or 0 */
+	/* A file to read, and whether it is the doctor's own. */
+	struct tool_object file;
+	bool	     own_file;
+	double	     us[3];		/* a round trip over each; 0: none */
+};
+
+/* Notes a finding about @about. */
+void doctor_note(struct doctor *d, enum verdict v, const char *about,
+		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The remedy of a BAD finding, which is noted right before: the first stays.
+ * @code is the tool's exit code. */
+void doctor_mend(struct doctor *d, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The meaning of an error: "refused: nothing listens there". */
+const char *doctor_reason(int err);
+
+/* An answer of a program to its procedure 0. */
+struct probe {
+	int	 err;		/* 0, or -errno: -ETIMEDOUT to connect, and
+				 * -ETIME for an answer */
+	bool	 other;		/* it has other versions: */
+	uint32_t low, high;
+	double	 ms;
+};
+
+/* Asks a program at a port of the address that answers. */
+void doctor_probe(struct doctor *d, uint16_t port, uint32_t program,
+		  uint32_t version, struct probe *p);
+
+/* The examinations.  False: what follows would find nothing more. */
+bool doctor_name(struct doctor *d);
+bool doctor_ports(struct doctor *d);
+bool doctor_mount(struct doctor *d);
+/* Needs the mount. */
+void doctor_secure(struct doctor *d);
+void doctor_transports(struct doctor *d);
+void doctor_locks(struct doctor *d);
+
+#endif

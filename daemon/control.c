@@ -23,7 +23,8 @@ STAT(control_refused, "requests of gannetctl that were not understood");
 
 /* For a request to come, and again for an answer to be taken. */
 #define PATIENCE_NS	(2 * NS_PER_S)
-#define MAX_REQUEST	4096
+/* A line of exports(5) whose bytes are escaped. */
+#define MAX_REQUEST	32768
 #define GROUP		"gannet"
 
 struct control {
@@ -48,6 +49,14 @@ struct exchange {
 	uint64_t	 until;		/* clock_ns() */
 	/* It goes on after its answer; or NULL. */
 	const struct control_command *stream;
+	bool		 given;		/* with its connection, to a command */
+};
+
+struct control_call {
+	int		 fd;
+	json_t		*request;
+	const char	*argument;	/* in the request */
+	const json_t	*options;	/* in the request, or NULL */
 };
 
 static json_t *answer_error(const char *text)
@@ -61,8 +70,25 @@ struct request {
 	int	    version;
 	const char *command;
 	const char *argument;	/* or NULL */
-	json_t	   *options;	/* borrowed, or NULL */
+	json_t	   *options;	/* or NULL */
+	json_t	   *whole;	/* all are borrowed from it */
 };
+
+/* Has the command answer later.  NULL, or the answer: there is no memory. */
+static json_t *control_give(struct control *c, const struct request *r,
+			    const struct control_command *command,
+			    struct exchange *x)
+{
+	struct control_call *call = malloc(sizeof(*call));
+
+	if (!call)
+		return answer_error("out of memory");
+	*call = (struct control_call){ x->fd, json_incref(r->whole),
+				       r->argument, r->options };
+	x->given = true;
+	command->later(c->arg, call);
+	return NULL;
+}
 
 static json_t *control_run(struct control *c, const struct request *r,
 			   struct exchange *x)
@@ -75,6 +101,8 @@ static json_t *control_run(struct control *c, const struct request *r,
 		command++;
 	if (!command->name)
 		return answer_error("there is no such command");
+	if (command->later)
+		return control_give(c, r, command, x);
 	result = command->open ? command->open(c->arg, r->options, &wrong) :
 		 command->run(c->arg, r->argument, &wrong);
 	if (!result)
@@ -94,6 +122,7 @@ static json_t *control_answer(struct control *c, const char *text, size_t len,
 
 	if (!request)
 		return answer_error(error.text);
+	r.whole = request;
 	if (json_unpack_ex(request, &error, 0, "{s:i, s:s, s?s, s?o}", "v",
 			   &r.version, "command", &r.command, "argument",
 			   &r.argument, "options", &r.options) < 0)
@@ -102,7 +131,7 @@ static json_t *control_answer(struct control *c, const char *text, size_t len,
 		reply = answer_error("this server speaks version 1");
 	else
 		reply = control_run(c, &r, x);
-	json_decref(request);
+	json_decref(request);	/* a call holds it, too */
 	return reply;
 }
 
@@ -163,6 +192,39 @@ static bool send_answer(const struct exchange *x, const json_t *reply)
 	return at == len;
 }
 
+const char *control_call_argument(const struct control_call *call)
+{
+	return call->argument;
+}
+
+const json_t *control_call_options(const struct control_call *call)
+{
+	return call->options;
+}
+
+void control_call_end(struct control_call *call, json_t *result,
+		      const char *error)
+{
+	const struct exchange x = {
+		.fd = call->fd, .stop = -1, .until = clock_ns() + PATIENCE_NS,
+	};
+	json_t *reply = NULL;
+
+	if (result) {
+		stat_inc(control_requests);
+		reply = json_pack("{s:i, s:o}", "v", CONTROL_VERSION, "result",
+				  result);
+	} else if (error) {
+		reply = answer_error(error);
+	}
+	if (reply)
+		send_answer(&x, reply);
+	json_decref(reply);
+	json_decref(call->request);
+	close(call->fd);
+	free(call);
+}
+
 /* Takes the connection. */
 static void serve_one(struct control *c, int fd)
 {
@@ -178,7 +240,9 @@ static void serve_one(struct control *c, int fd)
 		reply = control_answer(c, request, len, &x);
 	else
 		reply = answer_error("expected one line of JSON, of less than "
-				     "4096 bytes");
+				     "32768 bytes");
+	if (x.given)
+		return;
 	x.until = clock_ns() + PATIENCE_NS;
 	sent = reply && send_answer(&x, reply);
 	json_decref(reply);

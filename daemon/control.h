@@ -7,8 +7,9 @@
  *	{"v": 1, "command": "NAME", "argument": "TEXT", "options": {...}}
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
  *
- * A command may go on after its result, with bytes of its own; a thread of its
- * own sends them.
+ * What may take long is answered by another thread, when it is done.  A command
+ * may go on after its result, with bytes of its own; a thread
+ * of its own sends them.
  *
  * One thread of its own takes one connection after another, and gives each a
  * few seconds.  By the mode of the socket's file only the server's own user,
@@ -23,8 +24,11 @@
 
 struct control;
 
+/* A request that is answered later, with its connection. */
+struct control_call;
+
 /* A command.  It has @run or @open, which return the result, or NULL and
- * *@wrong; all on the control thread. */
+ * *@wrong, or it has @later; all on the control thread. */
 struct control_command {
 	const char *name;
 	json_t *(*run)(void *arg, const char *argument, const char **wrong);
@@ -33,7 +37,17 @@ struct control_command {
 	/* After each result of @open: takes the connection @fd, to which the
 	 * result was sent; -1: that failed.  Must not wait. */
 	void (*stream)(void *arg, int fd);
+	/* Takes @call, which another thread ends.  Must not wait. */
+	void (*later)(void *arg, struct control_call *call);
 };
+
+/* Of the request, borrowed until the call ends; either may be NULL. */
+const char *control_call_argument(const struct control_call *call);
+const json_t *control_call_options(const struct control_call *call);
+/* Answers with @result, which it takes, or if that is NULL with @error; without
+ * both not at all.  Takes @call.  Any thread; waits two seconds at most. */
+void control_call_end(struct control_call *call, json_t *result,
+		      const char *error);
 
 /* Looks for the group whose members may ask, before the process is confined:
  * a name service may need more than serving does. */

@@ -112,9 +112,9 @@ static int read_sources(const struct options *o, struct export_table *t,
 	return ret;
 }
 
-static void log_note(void *arg, const char *text)
+static void warn_note(void *arg, const char *text)
 {
-	log_warn("%s", text);
+	outcome_warn(arg, text);
 }
 
 static void count_client(void *arg, const char *path, const char *client,
@@ -123,7 +123,8 @@ static void count_client(void *arg, const char *path, const char *client,
 	(*(unsigned *)arg)++;
 }
 
-int exports_publish(const struct options *o, struct export_table *t)
+int exports_publish(const struct options *o, struct export_table *t,
+		    struct outcome *out)
 {
 	struct export_set *set = NULL;
 	char *text = NULL;
@@ -132,14 +133,14 @@ int exports_publish(const struct options *o, struct export_table *t)
 
 	err = read_sources(o, t, &set, &text);
 	if (!err) {
-		export_set_notes(set, log_note, NULL);
+		export_set_notes(set, warn_note, out);
 		err = export_table_publish(t, set, &text);
 	} else if (set) {
 		export_set_free(set);
 	}
 	if (err) {
-		log_err("%s", text ? text : strerror(-err));
-		goto out;
+		outcome_error(out, text ? text : strerror(-err));
+		goto done;
 	}
 	export_walk(t, count_client, &n);
 	export_check_names(t, o->check);
@@ -147,7 +148,7 @@ int exports_publish(const struct options *o, struct export_table *t)
 		log_warn("%s: there is no export in it; add a line 'DIR "
 			 "CLIENT(OPTIONS)...'", o->exports_files->n ?
 			 o->exports_files->v[0] : DEFAULT_EXPORTS);
-out:
+done:
 	free(text);
 	return err;
 }
@@ -166,7 +167,7 @@ int exports_check(const struct options *o, const struct backends *backends)
 		log_err("cannot check: %s", strerror(-err));
 		return err;
 	}
-	err = exports_publish(o, t);
+	err = exports_publish(o, t, NULL);
 	if (!err)
 		mounted = export_show(t, stdout);
 	if (fflush(stdout) && !err)

@@ -4,14 +4,16 @@
 #define GANNET_DAEMON_EXPORTS_H
 
 #include "daemon/options.h"
+#include "daemon/outcome.h"
 #include "vfs/export.h"
 
 /*
  * Makes what all exports files and --export arguments say the current exports
  * of @t.  Logs warnings, and the reason of an error: then the old exports stay.
- * 0 or -errno.
+ * 0 or -errno; @out, or NULL, tells more.
  */
-int exports_publish(const struct options *o, struct export_table *t);
+int exports_publish(const struct options *o, struct export_table *t,
+		    struct outcome *out);
 
 /*
  * Does the same with a table of its own, which keeps nothing, and prints that;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reload - a thread that reads the exports again when it is asked to. */
+/* reload - a thread that reads the exports again, or changes them, when it is
+ * asked to. */
 #include "daemon/reload.h"
 
 #include <errno.h>
@@ -8,36 +9,62 @@
 #include "lib/log.h"
 #include "lib/thread.h"
 
+/* A thread that hangs must not have everyone wait. */
+#define MAX_JOBS	16
+
 struct reloader {
-	void		(*fn)(void *arg);
+	int		(*fn)(void *arg, struct outcome *o);
 	void		 *arg;
 	pthread_t	  thread;
 	pthread_mutex_t	  lock;		/* guards the rest */
 	pthread_cond_t	  told;
 	bool		  asked, busy, stops;
+	struct reloader_job *first, **last;
+	unsigned	  njobs;
 };
+
+/* With the lock: the next job, or NULL. */
+static struct reloader_job *next_job(struct reloader *r)
+{
+	struct reloader_job *job = r->first;
+
+	if (!job)
+		return NULL;
+	r->first = job->next;
+	if (!r->first)
+		r->last = &r->first;
+	r->njobs--;
+	return job;
+}
 
 static void run_reloads(void *arg)
 {
 	struct reloader *r = arg;
+	struct reloader_job *job;
 
 	mutex_lock(&r->lock);
 	while (!r->stops) {
-		if (!r->asked) {
+		job = r->asked ? NULL : next_job(r);
+		if (!r->asked && !job) {
 			pthread_cond_wait(&r->told, &r->lock);
 			continue;
 		}
-		r->asked = false;
+		if (!job)
+			r->asked = false;
 		r->busy = true;
 		mutex_unlock(&r->lock);
-		r->fn(r->arg);
+		if (job)
+			job->run(job, false);
+		else
+			r->fn(r->arg, NULL);
 		mutex_lock(&r->lock);
 		r->busy = false;
 	}
 	mutex_unlock(&r->lock);
 }
 
-int reloader_start(void (*fn)(void *arg), void *arg, struct reloader **out)
+int reloader_start(int (*fn)(void *arg, struct outcome *o), void *arg,
+		   struct reloader **out)
 {
 	struct reloader *r = calloc(1, sizeof(*r));
 	int err;
@@ -46,6 +73,7 @@ int reloader_start(void (*fn)(void *arg), void *arg, struct reloader **out)
 		return -ENOMEM;
 	r->fn = fn;
 	r->arg = arg;
+	r->last = &r->first;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->told, NULL);
 	err = thread_start(&r->thread, "reload", run_reloads, r);
@@ -70,8 +98,27 @@ void reloader_ask(struct reloader *r)
 			 "does not answer; reading them again after that");
 }
 
+bool reloader_give(struct reloader *r, struct reloader_job *job)
+{
+	bool fits;
+
+	mutex_lock(&r->lock);
+	fits = r->njobs < MAX_JOBS;
+	if (fits) {
+		job->next = NULL;
+		*r->last = job;
+		r->last = &job->next;
+		r->njobs++;
+		pthread_cond_signal(&r->told);
+	}
+	mutex_unlock(&r->lock);
+	return fits;
+}
+
 void reloader_stop(struct reloader *r)
 {
+	struct reloader_job *job;
+
 	if (!r)
 		return;
 	mutex_lock(&r->lock);
@@ -79,6 +126,8 @@ void reloader_stop(struct reloader *r)
 	pthread_cond_signal(&r->told);
 	mutex_unlock(&r->lock);
 	pthread_join(r->thread, NULL);
+	while ((job = next_job(r)))
+		job->run(job, true);
 	pthread_cond_destroy(&r->told);
 	pthread_mutex_destroy(&r->lock);
 	free(r);

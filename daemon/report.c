@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/change.h"
+#include "daemon/outcome.h"
 #include "daemon/who.h"
 #include "lib/clock.h"
 #include "lib/log.h"
@@ -210,6 +212,7 @@ static const struct control_command commands[] = {
 	{ .name = "latency", .run = who_latency },
 	{ .name = "disconnect", .run = who_disconnect },
 	{ .name = "log-level", .run = set_log_level },
+	{ .name = "reload", .later = change_reload },
 	{ .name = "capture", .open = report_capture, .stream = start_capture },
 	{ .name = NULL },
 };

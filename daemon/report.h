@@ -7,6 +7,8 @@
 #include "daemon/capture.h"
 #include "daemon/control.h"
 #include "daemon/options.h"
+#include "daemon/outcome.h"
+#include "daemon/reload.h"
 #include "rpc/rpc.h"
 #include "transport/pool.h"
 #include "transport/rpcrdma/rpcrdma.h"
@@ -34,6 +36,9 @@ struct report {
 	 * notes. */
 	void			(*mounts)(void *server, report_mount_fn *fn,
 					  void *arg);
+	/* Reloads as SIGHUP does; the thread of @reloader. */
+	int			(*reload)(void *server, struct outcome *o);
+	struct reloader		*reloader;
 	void			*server;
 };
 

@@ -92,15 +92,6 @@ struct server {
 	struct pages		*pages;		/* NULL: none */
 };
 
-/* Exports what the options say now; on a mistake the old exports stay. */
-static int publish_exports(struct server *s)
-{
-	int err = exports_publish(s->o, s->exports);
-
-	shares_tidy(&s->shares);
-	return err;
-}
-
 void server_reload(struct server *s)
 {
 	reloader_ask(s->reloader);
@@ -395,15 +386,17 @@ static int start_programs(struct server *s)
 	if (err)
 		return err;
 	err = make_programs(s);
-	return err ? cannot("the programs", err) : publish_exports(s);
+	return err ? cannot("the programs", err) :
+		     exports_publish(s->o, s->exports, NULL);
 }
 
-static void tune(struct server *s)
+static int tune(struct server *s, struct outcome *o)
 {
 	struct xprt_env env = s->env;
+	int err = tune_reload(s->o, &s->now, s->exports, o);
 
-	if (tune_reload(s->o, &s->now, s->exports) < 0)
-		return;
+	if (err)
+		return err;
 	shares_tidy(&s->shares);
 	pool_limit(s->pool, s->now->memory);
 	s->rdma_budget.max = s->now->rdma_memory;
@@ -412,13 +405,17 @@ static void tune(struct server *s)
 		if (s->listeners[i].l->gate)
 			xprt_gate_limit(s->listeners[i].l->gate, env.max_conns,
 					env.max_peer_conns);
+	return 0;
 }
 
-static void reload(void *arg)
+static int reload_for(void *arg, struct outcome *o)
 {
+	int err;
+
 	notify(NOTIFY_RELOADING);
-	tune(arg);
+	err = tune(arg, o);
 	notify(NOTIFY_READY);
+	return err;
 }
 
 static struct xprt_listener *listener_at(void *arg, unsigned i,
@@ -482,7 +479,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
 		if (s->programs[i] && program_rows[i]->port)
 			listen_for_one(s, program_rows[i], s->programs[i]);
-	err = reloader_start(reload, s, &s->reloader);
+	err = reloader_start(reload_for, s, &s->reloader);
 	if (err)
 		goto fail;
 	locks_listen(&s->locks, o, &s->env, &s->listeners[0].l->local);
@@ -496,6 +493,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
 		.listener = listener_at, .mounts = walk_mounts, .server = s,
+		.reload = reload_for, .reloader = s->reloader,
 	};
 	s->control = report_start(&s->report);
 	s->pages = pages_start(&s->report);

@@ -29,16 +29,8 @@ static char *value_text(const struct options *o, const struct option_row *row)
 	return NULL;
 }
 
-static void tell_change(const struct option_row *row, const char *old,
-			const char *new)
-{
-	enum log_level level = row->live ? LOG_LEVEL_INFO : LOG_LEVEL_WARN;
-
-	log_at(level, "[%s] %s: '%s' becomes '%s'%s", row->section, row->key,
-	       old, new, row->live ? "" : " at the next start");
-}
-
-static void tell_changes(const struct options *old, const struct options *new)
+static void tell_changes(const struct options *old, const struct options *new,
+			 struct outcome *out)
 {
 	const struct option_row *row;
 
@@ -46,7 +38,7 @@ static void tell_changes(const struct options *old, const struct options *new)
 		char *a = value_text(old, row), *b = value_text(new, row);
 
 		if (row->section && a && b && strcmp(a, b) != 0)
-			tell_change(row, a, b);
+			outcome_setting(out, row, a, b);
 		free(a);
 		free(b);
 	}
@@ -100,7 +92,8 @@ static void rules_free(struct rules *r)
 	free(r->v);
 }
 
-static void tell_rules(const struct rules *old, const struct rules *new)
+static void tell_rules(const struct rules *old, const struct rules *new,
+		       struct outcome *out)
 {
 	size_t a = 0, b = 0;
 
@@ -109,9 +102,9 @@ static void tell_rules(const struct rules *old, const struct rules *new)
 			    strcmp(old->v[a], new->v[b]);
 
 		if (order < 0)
-			log_info("exports: no more: %s", old->v[a]);
+			outcome_rule(out, old->v[a], false);
 		else if (order > 0)
-			log_info("exports: new: %s", new->v[b]);
+			outcome_rule(out, new->v[b], true);
 		a += order <= 0;
 		b += order >= 0;
 	}
@@ -144,7 +137,7 @@ void tune_free(struct options *o)
 }
 
 int tune_reload(const struct options *start, struct options **now,
-		struct export_table *exports)
+		struct export_table *exports, struct outcome *out)
 {
 	const struct options *old = *now ? : start;
 	struct options *o = calloc(1, sizeof(*o));
@@ -153,10 +146,10 @@ int tune_reload(const struct options *start, struct options **now,
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
 	if (err) {
-		log_err("%s", why ? why : strerror(-err));
+		outcome_error(out, why ? why : strerror(-err));
 	} else {
 		export_table_manage_gids(exports, o->manage_gids);
-		err = exports_publish(o, exports);
+		err = exports_publish(o, exports, out);
 	}
 	free(why);
 	if (err) {
@@ -172,9 +165,9 @@ int tune_reload(const struct options *start, struct options **now,
 		log_threshold = old->log_level;
 	if (log_threshold < o->log_level)
 		log_threshold = o->log_level;
-	tell_changes(old, o);
+	tell_changes(old, o, out);
 	after = rules_of(exports);
-	tell_rules(&before, &after);
+	tell_rules(&before, &after, out);
 	rules_free(&before);
 	rules_free(&after);
 	log_info("configuration and exports read again");

@@ -5,6 +5,7 @@
 #define GANNET_DAEMON_TUNE_H
 
 #include "daemon/options.h"
+#include "daemon/outcome.h"
 #include "transport/xprt.h"
 #include "vfs/export.h"
 
@@ -20,10 +21,10 @@ void tune_connections(struct xprt_env *env, const struct options *o);
  * both, or neither after a mistake, which is logged.  Logs what changed, and
  * sets the log's level.  *@now is what the last reload made, or NULL before
  * the first, when @start holds; it becomes the new options, for
- * tune_free().  0 or -errno.
+ * tune_free().  0 or -errno; @out, or NULL, tells more.
  */
 int tune_reload(const struct options *start, struct options **now,
-		struct export_table *exports);
+		struct export_table *exports, struct outcome *out);
 /* NULL is fine. */
 void tune_free(struct options *o);
 

@@ -5,23 +5,33 @@
 #include "client/ctl/who.h"
 
 static const struct ctl_command commands[] = {
-	{ "status", "", "version, listeners, memory", show_status, NULL },
-	{ "exports", "", "what is offered, to whom", show_exports, NULL },
-	{ "stats", "", "calls of each procedure, and all counters", show_stats,
-	  NULL },
-	{ "waits", "", "what calls wait for now", show_waits, NULL },
-	{ "clients", "[ADDRESS]", "who calls, over what, and how much", NULL,
-	  run_clients },
-	{ "latency", "[--by WHAT]", "how long calls took, by procedure, export "
-	  "or client", NULL, run_latency },
-	{ "top", "[OPTION]...", "who does how much now, until q", NULL,
-	  run_top },
-	{ "disconnect", "ADDRESS", "end a client's connections",
-	  show_disconnect, NULL },
-	{ "log-level", "LEVEL", "err, warn, info or debug, until the next "
-	  "reload", show_level, NULL },
-	{ "capture", "-w FILE", "calls and replies, for Wireshark: capture "
-	  "--help", NULL, ctl_capture },
+	{ .name = "status", .arguments = "",
+	  .help = "version, listeners, memory", .print = show_status },
+	{ .name = "exports", .arguments = "",
+	  .help = "what is offered, to whom", .print = show_exports },
+	{ .name = "stats", .arguments = "",
+	  .help = "calls of each procedure, and all counters",
+	  .print = show_stats },
+	{ .name = "waits", .arguments = "",
+	  .help = "what calls wait for now", .print = show_waits },
+	{ .name = "clients", .arguments = "[ADDRESS]",
+	  .help = "who calls, over what, and how much", .run = run_clients },
+	{ .name = "latency", .arguments = "[--by WHAT]",
+	  .help = "how long calls took, by procedure, export or client",
+	  .run = run_latency },
+	{ .name = "top", .arguments = "[OPTION]...",
+	  .help = "who does how much now, until q", .run = run_top },
+	{ .name = "disconnect", .arguments = "ADDRESS",
+	  .help = "end a client's connections", .print = show_disconnect },
+	{ .name = "log-level", .arguments = "LEVEL",
+	  .help = "err, warn, info or debug, until the next reload",
+	  .print = show_level },
+	{ .name = "reload", .arguments = "",
+	  .help = "apply gannet.conf and the exports, as SIGHUP does",
+	  .words = ctl_reload },
+	{ .name = "capture", .arguments = "-w FILE",
+	  .help = "calls and replies, for Wireshark: capture --help",
+	  .run = ctl_capture },
 };
 
 const struct ctl_command *ctl_command(unsigned i)

@@ -28,6 +28,9 @@ struct ctl_command {
 	/* Does all of it, with options of its own: argv[0] is the command.
 	 * Returns the exit status. */
 	int	  (*run)(const struct ctl *c, int argc, char **argv);
+	/* Or does it with the @n @words behind the command: the exit status,
+	 * or -1: these make no sense. */
+	int	  (*words)(const struct ctl *c, int n, char **words);
 };
 
 /* commands.c */
@@ -53,6 +56,9 @@ json_t *ctl_ask(const struct ctl *c, const char *command,
  * status; EXIT_FAILURE for NULL. */
 int ctl_print(const struct ctl *c, json_t *result,
 	      void (*print)(const json_t *result));
+
+/* change.c */
+int ctl_reload(const struct ctl *c, int n, char **words);
 
 /* capture.c */
 int ctl_capture(const struct ctl *c, int argc, char **argv);

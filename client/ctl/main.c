@@ -87,18 +87,22 @@ static const struct ctl_command *find_command(const char *name)
 static int run_plain(struct ctl *c, const struct ctl_command *command,
 		     int argc, char **argv)
 {
-	int status = ctl_read_options(c, argc, argv, "s:jh");
+	int status = ctl_read_options(c, argc, argv, "s:jh"), n;
 
 	if (status >= 0)
 		return status;
-	if (argc - optind != 1 + (*command->arguments != '\0')) {
-		complain("%s: expected %s: see gannetctl --help",
-			 command->name, *command->arguments ?
-			 command->arguments : "no argument");
-		return USAGE;
-	}
-	return ctl_print(c, ctl_ask(c, command->name, argv[optind + 1], NULL,
-				    CTL_PATIENCE), command->print);
+	n = argc - optind - 1;
+	argv += optind + 1;
+	if (command->words)
+		status = command->words(c, n, argv);
+	else if (n == (*command->arguments != '\0'))
+		return ctl_print(c, ctl_ask(c, command->name, argv[0], NULL,
+					    CTL_PATIENCE), command->print);
+	if (status >= 0)
+		return status;
+	complain("%s: expected %s: see gannetctl --help", command->name,
+		 *command->arguments ? command->arguments : "no argument");
+	return USAGE;
 }
 
 int main(int argc, char **argv)

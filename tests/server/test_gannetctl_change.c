@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Changes by gannetctl(8): of the settings and of the exports. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/ctl_run.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+static char conf[160], exports[160];
+
+static void setup(void)
+{
+	daemon_prepare(&d);
+	snprintf(conf, sizeof(conf), "%s/g.conf", d.dir);
+	snprintf(exports, sizeof(exports), "%s/exports", d.dir);
+}
+
+static void teardown(void)
+{
+	daemon_clean(&d);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+static void write_to(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+#define RULE	"mem:/a *(rw,insecure)\n"
+
+static void starts(void)
+{
+	const char *const args[] = { "--config", conf, "--exports-file",
+				     exports, NULL };
+
+	write_to(conf, "");
+	write_to(exports, RULE);
+	ck_assert(daemon_start(&d, args));
+}
+
+static void ends(void)
+{
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+static void says(const char *arguments, const char *text)
+{
+	ctl_says(&d, arguments, 0, text);
+}
+
+static void refuses(const char *arguments, const char *text)
+{
+	ctl_says(&d, arguments, 1, text);
+}
+
+/* ---- reload */
+
+TEST(a_reload_answers_which_settings_and_rules_changed)
+{
+	starts();
+	says("reload", "nothing has changed");
+	write_to(conf, "[log]\nlevel = debug\n[server]\npollers = 3\n");
+	write_to(exports, "mem:/a *(ro,insecure)\n");
+	says("reload", "[log] level: 'info' becomes 'debug'\n");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "becomes '3' at the next start"));
+	ck_assert_ptr_nonnull(strstr(ctl_out, "no more: mem:/a *(rw,"));
+	ck_assert_ptr_nonnull(strstr(ctl_out, "new: mem:/a *(ro,"));
+	write_to(exports, RULE);
+	says("--json reload", "\"change\": \"gone\"");
+	ck_assert(daemon_answers(&d));
+	ends();
+}
+
+TEST(a_reload_with_a_mistake_names_its_place_and_changes_nothing)
+{
+	starts();
+	write_to(conf, "[log]\nlevel = debug\n[server]\nthreads = 0\n");
+	write_to(exports, "");
+	refuses("reload", "g.conf:4: [server] threads: expected a number");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "(nothing has changed)"));
+	write_to(conf, "");
+	write_to(exports, RULE "\n" "mem:/b *(nonsense)\n");
+	refuses("reload", "exports:3: ");
+	says("exports", "/a\t*");
+	ck_assert_ptr_null(strstr(ctl_out, "/b"));
+	write_to(exports, RULE);
+	says("reload", "nothing has changed");
+	ends();
+}
+
+TEST(a_reload_tells_its_warnings)
+{
+	starts();
+	write_to(exports, RULE RULE);
+	says("reload", "warning: ");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "exports:2: client '*' of '/a' "
+				     "is there already"));
+	ends();
+}
+
+/* The file is a pipe that nobody writes to: to open it takes for ever, as a
+ * directory may on a disk that hangs. */
+TEST(a_reload_that_hangs_keeps_only_other_reloads_waiting)
+{
+	char line[300], link_name[180];
+	FILE *f[2];
+	int fd;
+
+	starts();
+	snprintf(link_name, sizeof(link_name), "%s.pipe", exports);
+	ck_assert_int_eq(mkfifo(link_name, 0600), 0);
+	ck_assert_int_eq(unlink(exports), 0);
+	ck_assert_int_eq(link(link_name, exports), 0);
+	snprintf(line, sizeof(line), "./gannetctl --socket %s/state/control "
+		 "reload 2>&1", d.dir);
+	for (int i = 0; i < 2; i++) {
+		f[i] = popen(line, "r");
+		ck_assert_ptr_nonnull(f[i]);
+	}
+	kill(d.pid, SIGHUP);
+	says("status", "gannetd ");
+	ck_assert(daemon_answers(&d));
+	/* This returns when the server waits for it. */
+	fd = open(link_name, O_WRONLY);
+	ck_assert_int_ge(fd, 0);
+	write_to(conf, RULE);
+	ck_assert_int_eq(rename(conf, exports), 0);
+	write_to(conf, "");
+	ck_assert_int_eq(write(fd, RULE, strlen(RULE)), (ssize_t)strlen(RULE));
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_ptr_nonnull(fgets(line, sizeof(line), f[i]));
+		ck_assert_str_eq(line, "nothing has changed\n");
+		ck_assert_int_eq(pclose(f[i]), 0);
+	}
+	ends();
+}
+
+TEST(a_server_that_ends_answers_those_that_wait)
+{
+	char line[300];
+	FILE *f[2];
+
+	starts();
+	ck_assert_int_eq(unlink(exports), 0);
+	ck_assert_int_eq(mkfifo(exports, 0600), 0);
+	kill(d.pid, SIGHUP);
+	snprintf(line, sizeof(line), "./gannetctl --socket %s/state/control "
+		 "reload 2>&1", d.dir);
+	for (int i = 0; i < 2; i++) {
+		f[i] = popen(line, "r");
+		ck_assert_ptr_nonnull(f[i]);
+	}
+	daemon_end(&d, SIGKILL);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_ptr_nonnull(fgets(line, sizeof(line), f[i]));
+		ck_assert_int_eq(WEXITSTATUS(pclose(f[i])), 1);
+	}
+}
+
+TEST(reloads_by_signals_and_by_gannetctl_do_not_disturb_each_other)
+{
+	starts();
+	for (int i = 0; i < 20; i++) {
+		kill(d.pid, SIGHUP);
+		says("reload", "nothing has changed");
+	}
+	ck_assert(daemon_answers(&d));
+	ends();
+}
+
+/* ---- odd requests */
+
+TEST(a_request_of_a_mebibyte_is_refused)
+{
+	const size_t len = 1 << 20;
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	char *bytes = malloc(len), answer[300];
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	ssize_t n;
+
+	starts();
+	memset(bytes, 'x', len);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/state/control", d.dir);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	send(fd, bytes, len, MSG_NOSIGNAL);
+	n = recv(fd, answer, sizeof(answer) - 1, 0);
+	ck_assert_int_gt(n, 0);
+	answer[n] = '\0';
+	ck_assert_ptr_nonnull(strstr(answer, "expected one line"));
+	close(fd);
+	free(bytes);
+	says("status", "gannetd ");
+	ends();
+}

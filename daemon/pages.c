@@ -2,6 +2,8 @@
 /* pages - what --metrics serves over HTTP. */
 #include "daemon/pages.h"
 
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "daemon/web.h"
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "lib/util.h"
 #include "transport/addr.h"
 
 STAT(web_unserved, "starts without metrics and the status page, because their "
@@ -18,7 +21,50 @@ struct pages {
 	struct report	       *report;		/* borrowed */
 	struct metrics_clients *named;
 	struct web	       *web;
+	char			policy[400];	/* of the status page */
 };
+
+static const char status_page[] = {
+#include "daemon/status.inc"
+	0
+};
+
+/* ---- the policy of the status page */
+
+#define HASH_TEXT	sodium_base64_ENCODED_LEN(crypto_hash_sha256_BYTES, \
+				sodium_base64_VARIANT_ORIGINAL)
+
+/* The hash by which a browser knows the text of the page's only @element. */
+static const char *hash_of(const char *element, char out[HASH_TEXT])
+{
+	unsigned char hash[crypto_hash_sha256_BYTES];
+	char begin[16], end[16];
+	const char *from, *to;
+
+	snprintf(begin, sizeof(begin), "<%s>", element);
+	snprintf(end, sizeof(end), "</%s>", element);
+	from = strstr(status_page, begin) + strlen(begin);
+	to = strstr(from, end);
+	crypto_hash_sha256(hash, (const unsigned char *)from,
+			   (unsigned long long)(to - from));
+	sodium_bin2base64(out, HASH_TEXT, hash, sizeof(hash),
+			  sodium_base64_VARIANT_ORIGINAL);
+	return out;
+}
+
+/* Nothing runs or is loaded but for what the page itself has. */
+static void make_policy(struct pages *p)
+{
+	char script[HASH_TEXT], style[HASH_TEXT];
+
+	snprintf(p->policy, sizeof(p->policy), "default-src 'none'; "
+		 "script-src 'sha256-%s'; style-src 'sha256-%s'; img-src "
+		 "data:; connect-src 'self'; base-uri 'none'; form-action "
+		 "'none'; frame-ancestors 'none'", hash_of("script", script),
+		 hash_of("style", style));
+}
+
+/* ---- pages */
 
 static bool make_metrics(void *arg, const char *accept, struct web_answer *out)
 {
@@ -32,7 +78,42 @@ static bool make_metrics(void *arg, const char *accept, struct web_answer *out)
 	return out->text;
 }
 
+static bool make_page(void *arg, const char *accept, struct web_answer *out)
+{
+	struct pages *p = arg;
+
+	out->type = "text/html; charset=utf-8";
+	out->policy = p->policy;
+	out->len = sizeof(status_page) - 1;
+	out->text = strdup(status_page);
+	return out->text;
+}
+
+/* The results of gannetctl's commands, so that both tell the same. */
+static bool make_status(void *arg, const char *accept, struct web_answer *out)
+{
+	static const struct { const char *command, *argument; } parts[] = {
+		{ "status", NULL }, { "exports", NULL }, { "stats", NULL },
+		{ "waits", NULL }, { "clients", NULL },
+		{ "latency", "export" },
+	};
+	json_t *all = json_object();
+	struct pages *p = arg;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(parts); i++)
+		json_object_set_new(all, parts[i].command,
+				    report_ask(p->report, parts[i].command,
+					       parts[i].argument));
+	out->type = "application/json";
+	out->text = json_dumps(all, JSON_COMPACT);
+	out->len = out->text ? strlen(out->text) : 0;
+	json_decref(all);
+	return out->text;
+}
+
 static const struct web_page pages[] = {
+	{ "/", make_page },
+	{ "/status.json", make_status },
 	{ "/metrics", make_metrics },
 	{ NULL, NULL }
 };
@@ -60,12 +141,15 @@ struct pages *pages_start(struct report *r)
 	if (options_metrics(r->o->metrics, &at) || !at.ss_family)
 		return NULL;
 	p = calloc(1, sizeof(*p));
-	if (p)
+	if (p) {
 		p->report = r;
+		make_policy(p);
+	}
 	err = p ? pages_serve(p, &at) : -ENOMEM;
 	xprt_addr_text((struct sockaddr *)&at, text, sizeof(text));
 	if (!err) {
-		log_info("metrics are at http://%s/metrics", text);
+		log_info("metrics are at http://%s/metrics, the status page at "
+			 "http://%s/", text, text);
 		return p;
 	}
 	stat_inc(web_unserved);

@@ -217,6 +217,17 @@ static const struct control_command commands[] = {
 	{ .name = NULL },
 };
 
+json_t *report_ask(struct report *r, const char *command,
+		   const char *argument)
+{
+	const struct control_command *c = commands;
+	const char *wrong;
+
+	while (c->name && strcmp(c->name, command) != 0)
+		c++;
+	return c->name && c->run ? c->run(r, argument, &wrong) : NULL;
+}
+
 struct control *report_start(struct report *r)
 {
 	struct control *c = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* report - the server's state in JSON, for gannetctl(8).  The control
- * thread. */
+ * thread, and that of the pages (daemon/pages.h), which only asks. */
 #ifndef GANNET_DAEMON_REPORT_H
 #define GANNET_DAEMON_REPORT_H
 
@@ -44,6 +44,11 @@ struct report {
 
 /* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
 json_t *report_text(const char *text);
+
+/* The result of gannetctl's @command, which must only ask.  NULL: there is
+ * none.  Any thread that is registered with RCU. */
+json_t *report_ask(struct report *r, const char *command,
+		   const char *argument);
 
 /* Answers gannetctl(8) from @r, which is borrowed, until control_stop().  NULL:
  * it can't, and the reason was logged; a server without it serves as well. */

@@ -347,6 +347,22 @@ TEST(a_port_that_is_taken_does_not_stop_the_service)
 	ends();
 }
 
+TEST(the_status_page_runs_its_own_script_alone)
+{
+	starts(NULL);
+	asks("GET", "/", "");
+	has("HTTP/1.1 200 ");
+	has("Content-Type: text/html; charset=utf-8\r\n");
+	has("Content-Security-Policy: default-src 'none'; script-src "
+	    "'sha256-");
+	ck_assert_ptr_null(strstr(out, "unsafe-inline"));
+	asks("GET", "/status.json", "");
+	has("Content-Type: application/json\r\n");
+	has("\"counters\":{");
+	has("\"clients\":[");
+	ends();
+}
+
 TEST(nothing_is_served_unless_it_was_asked_for)
 {
 	ck_assert(daemon_start(&d, (const char *const[]){ MEM, NULL }));

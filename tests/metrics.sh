@@ -59,6 +59,19 @@ n=$(value 'gannet_nfs_errors_total{status="NFS3ERR_NOENT"}')
 [ "$n" -ge 1 ] || fail "$n NFS3ERR_NOENT"
 grep -qF 'gannet_workers_busy{share="/a\"b\\c"} 0' "$tmp/metrics" ||
 	fail "no share of /a\"b\\c"
+# Alerts and the dashboard ask for metrics that there are.
+promtool check rules "$top/etc/gannet.rules.yml" >"$tmp/rules" ||
+	{ fail "promtool check rules"; cat "$tmp/rules"; }
+for name in $(cat "$top/etc/gannet.rules.yml" "$top/etc/grafana-gannet.json" |
+		grep -oE '\b(gannet|process)_[a-z0-9_]+' | sort -u); do
+	grep -qE "^# TYPE ${name%_bucket} " "$tmp/metrics" ||
+		fail "etc/: there is no metric $name"
+done
+if command -v python3 >/dev/null; then
+	python3 -m json.tool "$top/etc/grafana-gannet.json" >/dev/null ||
+		fail "etc/grafana-gannet.json"
+fi
+
 # Each export has its own, and so does each client.
 n=$(value 'gannet_export_written_bytes_total{export="/m"}')
 [ "$n" = "$(stat -c %s "$tmp/sent")" ] || fail "$n bytes written to /m"

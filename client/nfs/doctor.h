@@ -31,6 +31,7 @@ struct doctor {
 	/* A file to read, and whether it is the doctor's own. */
 	struct tool_object file;
 	bool	     own_file;
+	bool	     asked;		/* the URL is for this transport */
 	double	     us[3];		/* a round trip over each; 0: none */
 };
 

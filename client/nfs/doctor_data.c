@@ -180,6 +180,21 @@ static double time_calls(struct tool *t)
 
 /* ---- data */
 
+/* Short calls pass, and this one failed: -errno @err, or else its status. */
+static void note_failed(struct doctor *d, const struct way *way,
+			const char *what, int err, uint32_t status)
+{
+	bool lost = d->asked && err < 0;
+
+	doctor_note(d, lost ? BAD : POOR, way->name, "%s: %s", what, err < 0 ?
+		    doctor_reason(err) : nfsc_status_words(status));
+	if (lost)
+		doctor_mend(d, TOOL_UNREACHABLE, "find out why short calls "
+			    "pass over %s and long ones fail: see the MTU of "
+			    "each machine on the way to %s, and its log",
+			    way->name, d->t.url.host);
+}
+
 /* Lists the directory, which finds a file to read. */
 static void examine_listing(struct doctor *d, const struct way *way,
 			    struct tool *t, const struct tool_object *dir,
@@ -187,10 +202,12 @@ static void examine_listing(struct doctor *d, const struct way *way,
 {
 	struct listing l;
 	size_t n;
+	int err;
 
-	if (tool_list(t, &dir->fh, d->t.text, &l) != TOOL_OK) {
-		doctor_note(d, POOR, way->name, "the directory can't be "
-			    "listed");
+	err = tool_list(t, &dir->fh, d->t.text, &l);
+	if (err != TOOL_OK) {
+		note_failed(d, way, "a listing of the directory failed",
+			    err == TOOL_UNREACHABLE ? -EIO : 0, NFS_ACCES);
 		listing_free(&l);
 		return;
 	}
@@ -240,9 +257,8 @@ static void examine_read(struct doctor *d, const struct way *way,
 	}
 	op.count = sample_len(t->limits.rtmax, t->limits.rtmax);
 	if (session_do(t->s, &op) < 0 || op.status != 0) {
-		doctor_note(d, POOR, way->name, "a READ of a file failed: %s",
-			    op.err < 0 ? doctor_reason(op.err) :
-			    nfsc_status_words(op.status));
+		note_failed(d, way, "a READ of a file failed", op.err,
+			    op.status);
 		return;
 	}
 	if (s->read && (s->len != op.got ||
@@ -330,12 +346,12 @@ static void examine_write(struct doctor *d, const struct way *way,
 			doctor_note(d, GOOD, way->name, "what was written%s "
 				    "came back", way->transport == NFS_RDMA ?
 				    " through a Read chunk" : "");
+		else if (op.err < 0 || op.status != 0)
+			note_failed(d, way, "a WRITE or its READ failed",
+				    op.err, op.status);
 		else
-			doctor_note(d, POOR, way->name, "what was written did "
-				    "not come back: %s", op.err < 0 ?
-				    doctor_reason(op.err) : op.status ?
-				    nfsc_status_words(op.status) :
-				    "other data did");
+			doctor_note(d, POOR, way->name, "other data came back "
+				    "than were written");
 	}
 	op = (struct nfsc_op){ .kind = NFS_OP_REMOVE, .fh = dir->fh,
 			       .name = name };
@@ -394,9 +410,9 @@ void doctor_transports(struct doctor *d)
 		err = open_way(d, &ways[i], &t);
 		if (err == -ENODEV)
 			device = false;
+		d->asked = is_asked_for(d, &ways[i], device);
 		if (err < 0) {
-			note_closed(d, &ways[i], is_asked_for(d, &ways[i],
-							      device), err);
+			note_closed(d, &ways[i], d->asked, err);
 			continue;
 		}
 		note_agreed(d, &ways[i], &t);

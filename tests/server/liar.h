@@ -35,6 +35,7 @@ struct liar {
 	uint32_t	only_version;	/* others are a mismatch; 0: 3 */
 	bool		denies;		/* all calls but NULL: MSG_DENIED */
 	bool		mute;		/* takes calls, and answers none */
+	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 
 	uint16_t	port;
 	int		listener;

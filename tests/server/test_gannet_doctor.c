@@ -273,6 +273,24 @@ TEST(calls_that_are_denied_are_told)
 	stop();
 }
 
+TEST(long_calls_that_are_lost_are_told)
+{
+	static const struct liar_name names[] = {
+		{ 0, "file", 0, 1, 1, NULL },
+	};
+	struct liar l = { .names = names, .nnames = 1, .mute_procedure = 6 };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("doctor", "-t", "1", at(l.port)), 3);
+	has("ok    tcp          1 names listed\n");
+	has("bad   tcp          a READ of a file failed: ");
+	has("To mend: find out why short calls pass over tcp and long ones "
+	    "fail: ");
+	liar_stop(&l);
+	stop();
+}
+
 TEST(rdma_that_is_asked_for_and_absent_is_told)
 {
 	char text[256];

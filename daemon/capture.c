@@ -27,8 +27,10 @@ STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
 #define BATCH		(256u << 10)
 #define BUFFER		(BATCH + MSG_MAX_LEN + \
 			 CAPTURE_EXTRA(MSG_MAX_LEN) + CAPTURE_FRAME)
-/* For gannetctl to take the rest, when the end has come. */
-#define LAST_NS		(2 * NS_PER_S)
+/* For gannetctl to take some more, when the end has come; and to take the rest,
+ * when the server ends. */
+#define MORE_NS		(10 * NS_PER_S)
+#define REST_NS		(2 * NS_PER_S)
 /* Between two looks for messages, when there were none: the threads that serve
  * calls wake nobody. */
 #define IDLE_MS		10
@@ -54,6 +56,7 @@ struct capture {
 	/* Its thread's, and before that of the control thread. */
 	int		 fd;
 	bool		 ending;	/* until when it may send: until */
+	bool		 stopping;	/* ... and the server ends */
 	bool		 broken;	/* nobody reads any more */
 	bool		 full;		/* a limit is reached */
 	uint64_t	 until;		/* clock_ns() */
@@ -105,14 +108,22 @@ static uint32_t shown_bytes(const struct shown *s)
 
 	for (unsigned i = 0; i < s->n; i++)
 		sum += (uint32_t)s->iov[i].iov_len;
-	/* The rest of a longer call are zeros in the place of its bytes. */
+	/* Of a longer call the transport has not kept the rest. */
 	return MIN(sum, (uint32_t)MSG_MAX_LEN);
+}
+
+/* The bytes to keep. */
+static uint32_t bytes_to_keep(const struct capture *c, const struct shown *s)
+{
+	uint32_t n = MIN(shown_bytes(s), c->snaplen);
+
+	return n < s->len ? MIN(n, CAPTURE_CUT) : n;
 }
 
 /* False: the message was dropped. */
 static bool keep_message(struct capture *c, const struct shown *s)
 {
-	uint32_t stored = MIN(shown_bytes(s), c->snaplen), at = 0;
+	uint32_t stored = bytes_to_keep(c, s), at = 0;
 	uint8_t via = capture_via(s->xprt->via);
 	struct capture_record *record;
 
@@ -177,13 +188,20 @@ static void see_reply(struct rpc_tap *tap, const struct msg *m)
 
 /* ---- on the capture's thread */
 
-/* From now on there are seconds left. */
+/* From now on there are seconds left, more while gannetctl reads. */
 static void start_end(struct capture *c)
 {
 	if (c->ending)
 		return;
 	c->ending = true;
-	c->until = clock_ns() + LAST_NS;
+	c->until = clock_ns() + MORE_NS;
+}
+
+/* The same, whatever gannetctl does. */
+static void start_stop(struct capture *c)
+{
+	c->ending = c->stopping = true;
+	c->until = clock_ns() + REST_NS;
 }
 
 /* Waits for @ms, or until the connection takes bytes if @events says so.  Looks
@@ -200,11 +218,13 @@ static void capture_wait(struct capture *c, short events, uint64_t ms)
 		p[0].events = events;
 	if (now < c->until)
 		ms = MIN(ms, (c->until - now) / NS_PER_MS + 1);
-	if (poll(p, c->ending ? 1 : 2, (int)ms) < 0)
+	if (poll(p, c->stopping ? 1 : 2, (int)ms) < 0)
 		return;
-	if (p[0].revents & POLLRDHUP || p[1].revents ||
+	if (p[0].revents & POLLRDHUP ||
 	    (!c->ending && clock_ns() >= c->until))
 		start_end(c);
+	if (p[1].revents)
+		start_stop(c);
 	if (p[0].revents & (POLLHUP | POLLERR))
 		c->broken = true;
 }
@@ -218,13 +238,16 @@ static void send_packets(struct capture *c)
 		ssize_t n = send(c->fd, c->out.start + at, len - at,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (n > 0)
+		if (n > 0) {
 			at += (size_t)n;
-		else if (errno != EAGAIN ||
-			 (c->ending && clock_ns() >= c->until))
+			if (c->ending && !c->stopping)
+				c->until = clock_ns() + MORE_NS;
+		} else if (errno != EAGAIN ||
+			   (c->ending && clock_ns() >= c->until)) {
 			c->broken = true;
-		else
+		} else {
 			capture_wait(c, POLLOUT, 1000);
+		}
 	}
 	c->sent += len;
 	c->out.p = c->out.start;
@@ -258,10 +281,8 @@ static bool take_messages(struct capture *c)
 	return pcapng_len(&c->out) > 0;
 }
 
-static void close_capture(struct capture *c)
+static void free_capture(struct capture *c)
 {
-	if (c->fd >= 0)
-		close(c->fd);
 	capture_filter_fini(&c->filter);
 	capture_ring_destroy(c->ring);
 	capture_packets_destroy(c->packets);
@@ -269,7 +290,6 @@ static void close_capture(struct capture *c)
 	c->ring = NULL;
 	c->packets = NULL;
 	c->out.start = NULL;
-	c->fd = -1;
 }
 
 static void finish_file(struct capture *c)
@@ -297,6 +317,7 @@ static void run_capture(void *arg)
 
 	capture_begin(&c->out, "gannetd " PACKAGE_VERSION, 0);
 	rpc_server_tap(c->rpc, &c->tap);
+	log_info("gannetctl: capture begins");
 	do {
 		bool busy = take_messages(c);
 
@@ -308,8 +329,10 @@ static void run_capture(void *arg)
 	while (!c->broken && take_messages(c))
 		send_packets(c);
 	finish_file(c);
-	close_capture(c);
+	free_capture(c);
 	atomic_store(&c->over, true);
+	/* A reader that sees the end may begin another capture at once. */
+	close(c->fd);
 }
 
 /* ---- on the control thread */
@@ -323,7 +346,6 @@ struct capture *capture_create(struct rpc_server *rpc,
 		return NULL;
 	c->rpc = rpc;
 	c->exports = exports;
-	c->fd = -1;
 	c->stop = eventfd(0, EFD_CLOEXEC);
 	c->tap.call = see_call;
 	c->tap.reply = see_reply;
@@ -349,7 +371,6 @@ void capture_destroy(struct capture *c)
 	if (write(c->stop, &one, sizeof(one)) < 0)
 		log_debug("capture: %s", strerror(errno));
 	join_capture(c);
-	close_capture(c);
 	close(c->stop);
 	free(c);
 }
@@ -403,26 +424,28 @@ json_t *capture_open(struct capture *c, const json_t *options,
 	pcapng_init(&c->out, buffer, buffer ? BUFFER : 0);
 	if (c->ring && c->packets && buffer)
 		return json_pack("{s:i}", "snaplen", (int)c->snaplen);
-	close_capture(c);
+	free_capture(c);
 	*wrong = "capture: out of memory";
 	return NULL;
 }
 
 void capture_start(struct capture *c, int fd)
 {
+	if (fd < 0) {
+		free_capture(c);
+		return;
+	}
 	c->fd = fd;
-	c->ending = c->broken = c->full = false;
+	c->ending = c->stopping = c->broken = c->full = false;
 	c->sent = 0;
 	c->until = c->duration ? clock_ns() + c->duration : UINT64_MAX;
 	memset(c->taken, 0, sizeof(c->taken));
 	for (unsigned i = 0; i < CAPTURE_VIAS; i++)
 		atomic_store(&c->dropped[i], 0);
 	atomic_store(&c->over, false);
-	if (fd >= 0 &&
-	    thread_start(&c->thread, "capture", run_capture, c) == 0) {
-		c->started = true;
-		log_info("gannetctl: capture begins");
+	c->started = thread_start(&c->thread, "capture", run_capture, c) == 0;
+	if (c->started)
 		return;
-	}
-	close_capture(c);
+	free_capture(c);
+	close(fd);
 }

@@ -48,7 +48,8 @@ captures=0
 begin()
 {
 	captures=$((captures + 1))
-	./gannetctl --socket "$dir/state/control" capture \
+	timeout --foreground 300 ./gannetctl \
+		--socket "$dir/state/control" capture \
 		-w "$dir/$captures.pcapng" "$@" 2>"$dir/told" &
 	ctl=$!
 	until_true begun $captures || exit 1
@@ -62,16 +63,29 @@ end()
 	grep -q ' 0 dropped' "$dir/told" || fail "$(cat "$dir/told")"
 }
 
-# shows FILTER FIELD...: of the last capture.  Client ports below 1024 may be
-# those of other protocols, so tshark is to look at the bytes first.
+# look: tshark reads the last capture, once, since that takes its time.  Client
+# ports below 1024 may be those of other protocols, so it is to look at the
+# bytes first.
+look()
+{
+	tshark -2 -o tcp.try_heuristic_first:TRUE -r "$dir/$captures.pcapng" \
+		-T fields -e frame.number -e frame.interface_name \
+		-e rpc.msgtyp -e rpc.xid -e rpc.time -e nfs.procedure_v3 \
+		-e nfs.status3 -e nfs.count3 -e tcp.reassembled_in \
+		-e _ws.malformed -e tcp.analysis.flags -e mount.path \
+		-e nfs.data 2>/dev/null |
+		awk -F '\t' -v OFS='\t' '{ $10 = $10 $11; print }' \
+		>"$dir/frames"
+}
+# shellcheck disable=SC2016 # they are awk's
+columns='n=$1; via=$2; type=$3; xid=$4; time=$5; proc=$6; status=$7
+	count=$8; reassembled=$9; bad=$10; mount=$12; data=$13'
+
+# shows CONDITION VALUE: of the frames, in awk; on one line
 shows()
 {
-	filter=$1 fields=
-	shift
-	for f; do fields="$fields -e $f"; done
-	# shellcheck disable=SC2086 # several words
-	tshark -2 -o tcp.try_heuristic_first:TRUE -r "$dir/$captures.pcapng" \
-		-Y "$filter" -T fields $fields 2>/dev/null
+	awk -F '\t' "{ $columns } $1 { print $2 }" "$dir/frames" |
+		tr '\n' ' '
 }
 
 # is WHAT-IT-IS EXPECTED MESSAGE
@@ -92,40 +106,62 @@ whole()
 	end
 	cmp "$dir/data" "$dir/back" || fail "$1: the copies differ"
 
-	is "$(shows '_ws.malformed || _ws.unreassembled || tcp.analysis.flags' \
-		frame.number)" '' "$1: frames that tshark can't read"
-	is "$(shows '!rpc && !tcp.reassembled_in' frame.number tcp.port)" '' \
+	look
+	is "$(shows 'bad != ""' n)" '' "$1: frames that tshark can't read"
+	is "$(shows 'type == "" && reassembled == ""' n)" '' \
 		"$1: frames without RPC"
-	is "$(shows 'rpc.msgtyp == 1 && !rpc.time' frame.number)" '' \
+	is "$(shows 'type == 1 && time == ""' n)" '' \
 		"$1: replies without a call"
-	is "$(shows 'rpc.msgtyp == 0' rpc.xid | sort)" \
-		"$(shows 'rpc.msgtyp == 1' rpc.xid | sort)" \
+	is "$(shows 'type == 0' xid | tr ' ' '\n' | sort)" \
+		"$(shows 'type == 1' xid | tr ' ' '\n' | sort)" \
 		"$1: calls and replies"
-	# WRITE, READ, LOOKUP, READDIRPLUS
-	for proc in 7 6 3 17; do
-		shows "nfs && rpc.msgtyp == 1 && rpc.procedure == $proc" \
-			nfs.status3 >"$dir/shown"
-		[ -s "$dir/shown" ] || fail "$1: no reply of procedure $proc"
+	# LOOKUP, READ, WRITE, READDIRPLUS
+	for proc in 3 6 7 17; do
+		[ -n "$(shows "type == 1 && proc == $proc && status == 0" \
+			n)" ] || fail "$1: no reply of procedure $proc"
 	done
-	shows 'nfs.status3 == 2' nfs.procedure_v3 | grep -q 3 ||
+	[ -n "$(shows 'proc == 3 && status == 2' n)" ] ||
 		fail "$1: no LOOKUP that failed"
-	# gannet-nfs asks for a byte, too.
-	for what in 'rpc.msgtyp == 0 && nfs.procedure_v3 == 7' \
-		'rpc.msgtyp == 1 && nfs.procedure_v3 == 6 && nfs.count3 > 1'
-	do
-		shows "$what" nfs.data | tr -d ':\n' >"$dir/seen"
+	# gannet-nfs reads a byte, too.
+	for what in 'type == 0 && proc == 7' \
+		'type == 1 && proc == 6 && count > 1'; do
+		shows "$what" data | tr -d ': ' >"$dir/seen"
 		cmp "$dir/hex" "$dir/seen" || fail "$1: data of $what"
 	done
-	shows nfs frame.interface_name | sort -u >"$dir/shown"
-	is "$(cat "$dir/shown")" "$1" "$1: interface"
+	is "$(shows 'proc != ""' via | tr ' ' '\n' | sort -u | tr -d '\n')" \
+		"$1" "$1: interface"
 }
 whole tcp "$tcp"
 whole iwarp "$iwarp"
+
+# Filters: calls of the other export, and of other procedures, are not there.
+begin --export /b --client 127.0.0.1
+./gannet-nfs ls "$tcp/a?mountport=$port" >/dev/null
+./gannet-nfs ls "$iwarp/b?mountport=$port" >/dev/null
+end
+look
+is "$(shows 'mount != ""' mount)" '/b /b ' "--export: MOUNT"
+[ -n "$(shows 'proc == 17' n)" ] || fail "--export: NFS"
+is "$(shows 'proc != "" && via != "iwarp"' n)" '' "--export: other NFS"
+begin --proc readdirplus,FSINFO
+./gannet-nfs ls "$iwarp/a?mountport=$port" >/dev/null
+end
+look
+is "$(shows 1 proc)" '19 19 17 17 ' "--proc"
+
+# Names are there, too, where the rest of a message was not kept.
+begin --snaplen 200
+./gannet-nfs get -q -d 1 "$iwarp/a/file?mountport=$port" "$dir/back"
+end
+look
+is "$(shows 'type == 1 && proc == 6 && count > 1' count)" \
+	'1048576 1048576 402849 ' "--snaplen"
 
 # The capture ends by itself, with as many messages as it was to have.
 begin --count 5
 ./gannet-nfs ls "$iwarp/a?mountport=$port" >/dev/null
 wait $ctl || fail "gannetctl fails: $(cat "$dir/told")"
 grep -q '^gannetctl: 5 messages' "$dir/told" || fail "$(cat "$dir/told")"
-is "$(shows rpc frame.number | wc -l)" 5 "count"
+look
+is "$(shows 1 n)" '1 2 3 4 5 ' "--count"
 exit $failed

@@ -56,7 +56,7 @@ static void catch_signals(int fd)
 	/* A second Ctrl-C ends the program at once. */
 	const struct sigaction action = {
 		.sa_handler = end_capture,
-		.sa_flags = (int)(SA_RESTART | SA_RESETHAND),
+		.sa_flags = (int)SA_RESETHAND,
 	};
 
 	signal_fd = fd;
@@ -163,9 +163,14 @@ static json_t *read_answer(int fd)
 	json_error_t error;
 	size_t len = 0;
 
-	while (len < sizeof(text) && recv(fd, text + len, 1, 0) == 1)
-		if (text[len++] == '\n')
+	while (len < sizeof(text)) {
+		ssize_t n = recv(fd, text + len, 1, 0);
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		if (n == 1 && text[len++] == '\n')
 			return json_loadb(text, len, 0, &error);
+	}
 	return NULL;
 }
 
@@ -212,9 +217,9 @@ static int run_capturing(struct capturing *c, json_t *options)
 	int status = EXIT_FAILURE;
 
 	c->buffer = malloc(BUFFER);
+	catch_signals(c->fd);
 	if (!c->buffer || !ask_for(c->fd, options) || !open_capture_file(c))
 		goto out;
-	catch_signals(c->fd);
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever,
 		   sizeof(for_ever));
 	status = copy_blocks(c);

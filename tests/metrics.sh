@@ -19,7 +19,7 @@ fail() { echo "$*"; failed=1; }
 
 : >"$tmp/log"
 # A path that has to be escaped in a label.
-./gannetd --foreground --rdma off --port 0 --no-rpcbind \
+./gannetd --foreground --rdma iwarp --rdma-port 0 --port 0 --no-rpcbind \
 	--state-dir "$tmp/state" --metrics 127.0.0.1:0 \
 	--export '"mem:/a\042b\134c" *(rw,insecure)' \
 	--export 'mem:/m *(rw,insecure,all_squash,anonuid=0,anongid=0)' \
@@ -31,6 +31,7 @@ for ((n = 0; n < 300; n++)); do
 	sleep 0.1
 done
 tcp=$(sed -n 's/^ready: tcp //p' "$tmp/log")
+iwarp=$(sed -n 's/^ready: iwarp //p' "$tmp/log")
 port=$(sed -n 's,.*metrics are at http://127.0.0.1:\([0-9]*\)/.*,\1,p' \
 	"$tmp/log")
 [ -n "$port" ] || { cat "$tmp/log"; exit 1; }
@@ -48,6 +49,9 @@ q="?mountport=$tcp"
 head -c 5000 /dev/zero >"$tmp/sent"
 ./gannet-nfs put "$tmp/sent" "$url/new$q" || fail "put"
 ./gannet-nfs cat "$url/missing$q" 2>/dev/null && fail "there is one missing"
+./gannet-nfs get "$url/new$q" - >/dev/null || fail "get"
+./gannet-nfs get "rdma+iwarp://127.0.0.1:$iwarp/m/new$q" - >/dev/null ||
+	fail "get over iWARP"
 scrape "$tmp/metrics"
 promtool check metrics <"$tmp/metrics" || fail "promtool check metrics"
 # value SERIES
@@ -57,6 +61,13 @@ n=$(value "gannet_procedure_calls_total{$nfs=\"WRITE\",transport=\"tcp\"}")
 [ "$n" = 1 ] || fail "$n WRITEs"
 n=$(value 'gannet_nfs_errors_total{status="NFS3ERR_NOENT"}')
 [ "$n" -ge 1 ] || fail "$n NFS3ERR_NOENT"
+n=$(value "gannet_procedure_calls_total{$nfs=\"READ\",transport=\"rdma\"}")
+[ "$n" -ge 1 ] || fail "$n READs over RDMA"
+# A client that is done and leaves is no error.
+for name in gannet_tcp_closed_error_total gannet_tcp_resets_total \
+		'gannet_rdma_errors_total{kind="connection"}'; do
+	[ "$(value "$name")" = 0 ] || fail "$name is $(value "$name")"
+done
 grep -qF 'gannet_workers_busy{share="/a\"b\\c"} 0' "$tmp/metrics" ||
 	fail "no share of /a\"b\\c"
 # Alerts and the dashboard ask for metrics that there are.

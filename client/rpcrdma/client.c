@@ -293,7 +293,7 @@ static int take_options(struct gannet_rpcrdma_options *to,
 	}
 	fill_defaults(to);
 	/* XDR has no data at an address that four does not divide. */
-	if (to->registration > GANNET_RPCRDMA_CACHE || to->pad_align % 4 != 0)
+	if (to->registration > GANNET_RPCRDMA_WINDOWS || to->pad_align % 4 != 0)
 		err = -EINVAL;
 	return err;
 }

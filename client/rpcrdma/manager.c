@@ -194,9 +194,10 @@ static int attempt(struct gannet_rpcrdma *c)
 		.pad_align = c->options.pad_align,
 		.pad_thresh = c->options.pad_threshold,
 		.back_credits = c->options.back_credits,
-		.cache_bytes = c->options.registration ==
-			       GANNET_RPCRDMA_CACHE ?
+		.cache_bytes = c->options.registration !=
+			       GANNET_RPCRDMA_EACH_CALL ?
 			       c->options.cache_bytes : 0,
+		.windows = c->options.registration == GANNET_RPCRDMA_WINDOWS,
 		.cache_pieces = c->options.cache_pieces,
 		.answer = c->options.answer ? answer_call_back : NULL,
 		.connected = is_connected, .closed = is_closed, .arg = c,

@@ -94,6 +94,15 @@ enum gannet_rpcrdma_registration {
 	 * that memory was unmapped: see gannet_rpcrdma_forget().
 	 */
 	GANNET_RPCRDMA_CACHE = 1,
+	/*
+	 * The cache's registrations and those of regions are the device's
+	 * business alone: the responder gets a memory window (type 2) of one,
+	 * for the call and the connection, which ends as with EACH_CALL.  A
+	 * call has a few; segments beyond, and all on a device that has no
+	 * windows, are registered for each call.  gannet_rpcrdma_forget() is
+	 * needed as with CACHE.
+	 */
+	GANNET_RPCRDMA_WINDOWS = 2,
 };
 
 /* Zero is the default, everywhere. */
@@ -251,9 +260,10 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
  * A call that was not sent never is, and a call that was sent is not sent
  * again.  done() comes with -ECANCELED when the responder can't reach the
  * call's memory any more (RFC 8166 section 4.4.1).  This is soon, unless the
- * memory lies in a region or the cache on a device that pins memory, or a reply
- * is being read into it: such a call has its result if the reply comes, and
- * -ECANCELED if the connection ends before, after reply_ms at the latest.
+ * memory lies in a region or the cache on a device that pins memory, without
+ * windows, or a reply is being read into it: such a call has its result if the
+ * reply comes, and -ECANCELED if the connection ends before, after reply_ms at
+ * the latest.
  *
  * The late reply is dropped, and counted in discarded; until then the call has
  * its credit, and its xid is in use.  A responder that uses a handle that was
@@ -274,10 +284,10 @@ enum {
  * Registers @len bytes at @addr for calls that name the region, so that they
  * need not (RFC 5666 section 7).  @use: what for, one or both.  On a device
  * that pins memory the responder can reach it, for this use, until it is
- * deregistered: RFC 8166 section 8.1.2 asks for care.  Elsewhere each call
- * still has handles of its own, and the region is only a bound.  A new
- * connection has a new registration.  0 or -errno: -EINVAL; -ENOMEM, for
- * instance the limit of locked memory.
+ * deregistered: RFC 8166 section 8.1.2 asks for care, and windows avoid it.
+ * Elsewhere each call still has handles of its own, and the region is only a
+ * bound.  A new connection has a new registration.  0 or -errno: -EINVAL;
+ * -ENOMEM, for instance the limit of locked memory.
  */
 int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
 			    unsigned use, struct gannet_rpcrdma_region **out);

@@ -231,11 +231,19 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		out->opcode = wr->opcode;
 		out->signaled = wr->send_flags & IBV_SEND_SIGNALED;
 		out->nsge = (unsigned)wr->num_sge;
-		memcpy(out->sge, wr->sg_list,
-		       out->nsge * sizeof(out->sge[0]));
+		if (out->nsge > 0)
+			memcpy(out->sge, wr->sg_list,
+			       out->nsge * sizeof(out->sge[0]));
+		if (wr->opcode == IBV_WR_BIND_MW) {
+			out->mw = wr->bind_mw.mw;
+			out->bind = wr->bind_mw.bind_info;
+			out->lkey = out->bind.mr->lkey;
+		}
 		out->remote_addr = wr->wr.rdma.remote_addr;
 		out->rkey = wr->opcode == IBV_WR_SEND_WITH_INV ?
-			    wr->invalidate_rkey : wr->wr.rdma.rkey;
+			    wr->invalidate_rkey :
+			    wr->opcode == IBV_WR_BIND_MW ?
+			    wr->bind_mw.rkey : wr->wr.rdma.rkey;
 		qp->nsends++;
 		FAKE_CHECK(qp->nsends - qp->sends_done <= FAKE_QUEUE);
 		FAKE_CHECK(qp->nsends - qp->sends_done <=
@@ -322,6 +330,8 @@ void fake_plug(unsigned slot)
 	d->context.ops.req_notify_cq = req_notify_cq;
 	d->context.ops.post_send = post_send;
 	d->context.ops.post_recv = post_recv;
+	d->context.ops.alloc_mw = fake_alloc_mw;
+	d->context.ops.dealloc_mw = fake_dealloc_mw;
 	fake_lock();
 	slots[slot] = d;
 	fake_unlock();

@@ -30,6 +30,9 @@ struct fake_wr {
 	struct ibv_sge	sge[4];
 	uint64_t	remote_addr;
 	uint32_t	rkey;		/* or the one to invalidate */
+	struct ibv_mw	*mw;		/* to bind, */
+	struct ibv_mw_bind_info bind;	/* to this, */
+	uint32_t	lkey;		/* a registration */
 };
 
 struct fake_qp {
@@ -91,6 +94,7 @@ struct fake {
 	unsigned	looks;		/* for devices */
 	unsigned	rnrs;		/* Sends that waited for a Receive */
 	unsigned	inlined;	/* work requests with their bytes */
+	unsigned	windows;	/* bound */
 	bool		wired;		/* fake_wire_start() was called */
 	unsigned	mr_access;	/* of the last registration */
 	unsigned	open_mrs;	/* registrations that peers may write

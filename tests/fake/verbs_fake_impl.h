@@ -57,6 +57,10 @@ void fake_wire_check_reads(const struct fake_qp *qp);
 /* True if the key is one of the device's, and names that memory for that. */
 bool fake_mr_has(struct ibv_context *ctx, uint32_t key, const void *addr,
 		 size_t len, int access);
+/* Gives the window its key and its memory. */
+void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr);
+struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int fake_dealloc_mw(struct ibv_mw *mw);
 /* The next step, or the next Receive, succeeds. */
 void fake_send_completes(struct fake_qp *qp);
 void fake_recv_completes(struct fake_qp *qp, uint32_t len);

@@ -124,6 +124,63 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 	return mr;
 }
 
+/* ---- windows: each is listed like a registration while it is bound */
+
+struct fake_mw {
+	struct ibv_mw	mw;
+	struct fake_mr	bound;
+};
+
+struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct fake_mw *w;
+
+	if (fake_fails())
+		return NULL;
+	FAKE_CHECK(type == IBV_MW_TYPE_2);
+	w = calloc(1, sizeof(*w));
+	w->mw.context = pd->context;
+	w->mw.pd = pd;
+	w->mw.type = type;
+	fake_lock();
+	w->mw.rkey = ++next_key << 8;
+	fake_unlock();
+	fake_count(1);
+	return &w->mw;
+}
+
+void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr)
+{
+	struct fake_mw *w = (struct fake_mw *)wr->mw;
+	const struct ibv_mw_bind_info *b = &wr->bind;
+
+	FAKE_CHECK(b->length > 0 && wr->rkey != w->mw.rkey &&
+		   wr->rkey >> 8 == w->mw.rkey >> 8);
+	FAKE_CHECK(fake_mr_has(ctx, wr->lkey, (void *)(uintptr_t)b->addr,
+			       b->length, IBV_ACCESS_MW_BIND |
+			       (b->mw_access_flags & IBV_ACCESS_REMOTE_WRITE ?
+				IBV_ACCESS_LOCAL_WRITE : 0)));
+	w->bound.mr.context = ctx;
+	w->bound.mr.addr = (void *)(uintptr_t)b->addr;
+	w->bound.mr.length = b->length;
+	w->bound.access = (int)b->mw_access_flags;
+	list_mr(&w->bound);
+	w->bound.mr.lkey = w->bound.mr.rkey = wr->rkey;
+	fake.windows++;
+}
+
+int fake_dealloc_mw(struct ibv_mw *mw)
+{
+	struct fake_mw *w = (struct fake_mw *)mw;
+
+	fake_lock();
+	unlist_mr(&w->bound);
+	fake_unlock();
+	fake_count(-1);
+	free(w);
+	return 0;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len,
 				uint64_t iova, unsigned access)
 {

@@ -104,6 +104,10 @@ static bool carry(struct fake_qp *qp, const struct fake_wr *wr)
 	bool reads = wr->opcode == IBV_WR_RDMA_READ;
 
 	FAKE_CHECK(wr->opcode != IBV_WR_SEND_WITH_INV);
+	if (wr->opcode == IBV_WR_BIND_MW) {
+		fake_mw_bind(qp->qp.context, wr);
+		return true;
+	}
 	if (wr->opcode == IBV_WR_SEND)
 		return carry_send(qp, wr);
 	FAKE_CHECK(fake_mr_has(qp->peer->qp.context, wr->rkey, remote,

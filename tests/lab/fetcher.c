@@ -3,10 +3,12 @@
  * fetcher - read a file by long replies that lie in the server's memory, the
  * Read-Read transfer model (RFC 5666 section 3.8).
  *
- *	fetcher verbs|iwarp ADDRESS PORT FILEHANDLE SIZE
+ *	fetcher verbs|iwarp ADDRESS PORT FILEHANDLE SIZE [windows]
  *
  * Writes the file to standard output.  Each call is a READ of at most 128 KiB
- * that offers no memory, and eight are in progress.
+ * that offers no memory, and eight are in progress.  With windows, each offers
+ * a memory window of it instead, and the number of registrations goes to
+ * standard error.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -134,7 +136,11 @@ static void take_arguments(char *argv[], struct sockaddr_in *sin,
 
 	o->fabric = strcmp(argv[1], "iwarp") == 0 ? GANNET_RPCRDMA_IWARP :
 						    GANNET_RPCRDMA_VERBS;
-	o->flags = GANNET_RPCRDMA_READ_READ | GANNET_RPCRDMA_NO_RECONNECT;
+	o->flags = GANNET_RPCRDMA_NO_RECONNECT;
+	if (argv[6])
+		o->registration = GANNET_RPCRDMA_WINDOWS;
+	else
+		o->flags |= GANNET_RPCRDMA_READ_READ;
 	sin->sin_family = AF_INET;
 	if (inet_pton(AF_INET, argv[2], &sin->sin_addr) != 1)
 		fail(argv[2], EINVAL);
@@ -149,12 +155,13 @@ static void take_arguments(char *argv[], struct sockaddr_in *sin,
 int main(int argc, char *argv[])
 {
 	struct gannet_rpcrdma_options o = { .size = sizeof(o) };
+	struct gannet_rpcrdma_info info = { .size = sizeof(info) };
 	struct sockaddr_in sin = { 0 };
 	int err;
 
-	if (argc != 6) {
+	if (argc != 6 && (argc != 7 || strcmp(argv[6], "windows") != 0)) {
 		fprintf(stderr, "usage: fetcher verbs|iwarp ADDRESS PORT "
-			"FILEHANDLE SIZE\n");
+			"FILEHANDLE SIZE [windows]\n");
 		return 2;
 	}
 	take_arguments(argv, &sin, &o);
@@ -164,6 +171,10 @@ int main(int argc, char *argv[])
 	if (err < 0)
 		fail("connect", -err);
 	fetch_all();
+	gannet_rpcrdma_info(client, &info);
+	if (argv[6])
+		fprintf(stderr, "fetcher: %llu registrations\n",
+			(unsigned long long)info.registered);
 	gannet_rpcrdma_close(client);
 	return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -15,7 +15,8 @@
 
 enum { SIZE = 1024, NRECVS = 4, NCONNS = 2, LENT = 256, MARK = 0xa5 };
 enum { ON_LOOP, ON_PINNED, ON_IWARP, NFABRICS };
-enum { BY_CALL, BY_CACHE, BY_REGION, NSTRATEGIES };
+enum { BY_CALL, BY_CACHE, BY_REGION, BY_WINDOW, BY_REGION_WINDOW,
+       NSTRATEGIES };
 enum ending { ANSWER, REFUSE, LOSE, HOLD, CANCEL, NENDINGS };
 
 struct landing {
@@ -144,6 +145,7 @@ static void connect_one(unsigned strategy, struct gannet_rpcrdma **out)
 	const struct gannet_rpcrdma_options o = {
 		.size = sizeof(o), .flags = GANNET_RPCRDMA_NO_RECONNECT,
 		.registration = strategy == BY_CACHE ? GANNET_RPCRDMA_CACHE :
+				strategy >= BY_WINDOW ? GANNET_RPCRDMA_WINDOWS :
 				GANNET_RPCRDMA_EACH_CALL,
 	};
 
@@ -154,7 +156,8 @@ static void connect_one(unsigned strategy, struct gannet_rpcrdma **out)
 static void open_all(unsigned kind, unsigned strategy)
 {
 	const struct loop_fabric_options lo = {
-		.active.pins = kind == ON_PINNED, .no_invalidate = true };
+		.active.pins = kind == ON_PINNED, .active.windows = true,
+		.no_invalidate = true };
 	/* The spy may post before any call comes. */
 	const struct iwarp_options io = { .rtr = IWARP_RTR_WRITE };
 	struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -180,7 +183,7 @@ static void open_all(unsigned kind, unsigned strategy)
 	wait_sem(&spy.up);
 	wait_sem(&spy.up);
 	region = NULL;
-	if (strategy == BY_REGION)
+	if (strategy == BY_REGION || strategy == BY_REGION_WINDOW)
 		ck_assert_int_eq(gannet_rpcrdma_register(c, memory,
 				sizeof(memory), GANNET_RPCRDMA_SOURCE |
 				GANNET_RPCRDMA_SINK, &region), 0);
@@ -306,7 +309,8 @@ static unsigned call_and_end(enum ending ending, bool longer)
 static void check_over(unsigned kind, unsigned strategy, enum ending ending,
 		       bool write)
 {
-	const bool longer = kind == ON_PINNED && strategy != BY_CALL &&
+	const bool longer = kind == ON_PINNED &&
+			    (strategy == BY_CACHE || strategy == BY_REGION) &&
 			    ending != LOSE && ending != HOLD;
 	const struct rpcrdma_segment *seg = write ? &spy.sink : &spy.source;
 	unsigned n;

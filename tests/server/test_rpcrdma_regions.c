@@ -18,9 +18,12 @@ static struct rig rig;
 static struct gannet_rpcrdma *c;
 static uint8_t memory[4 * ROOM];
 
+static bool windows;		/* of the pinning device */
+
 static void open_with(bool pins, struct gannet_rpcrdma_options *co)
 {
-	const struct rig_options ro = { .fabric.active.pins = pins };
+	const struct rig_options ro = { .fabric.active = {
+			.pins = pins, .windows = windows } };
 	static struct gannet_rpcrdma_options defaults;
 
 	rig_open(&rig, &ro);
@@ -308,6 +311,37 @@ TEST(the_cache_keeps_what_was_used_last)
 	read_to(at(memory, 3 * ROOM), 100);
 	ck_assert_uint_eq(info().registered, 6);
 	close_all();
+}
+
+TEST_LOOP(a_window_needs_no_registration_of_its_own, 0, 2)
+{
+	struct gannet_rpcrdma_options co = {
+		.registration = GANNET_RPCRDMA_WINDOWS };
+	struct gannet_rpcrdma_region *region;
+	struct gannet_rpcrdma_memory mem = at(memory + ROOM, 100);
+	struct iovec iov[6];
+
+	rig_on_loop();
+	windows = _i;
+	open_with(true, &co);
+	for (int i = 0; i < 5; i++)
+		ck_assert_uint_eq(read_to(at(memory, 5000), 5000), 5000);
+	/* A device without windows registers for each call. */
+	ck_assert_uint_eq(info().registered, _i ? 1 : 5);
+	ck_assert_int_eq(gannet_rpcrdma_register(c, memory + ROOM, ROOM,
+				GANNET_RPCRDMA_SINK, &region), 0);
+	mem.region = region;
+	ck_assert_uint_eq(read_to(mem, 100), 100);
+	ck_assert_uint_eq(info().registered, _i ? 2 : 6);
+	/* There are four windows for a call. */
+	for (int i = 0; i < 6; i++)
+		iov[i] = (struct iovec){ memory + ROOM + 10 * i, 10 };
+	mem.niov = 6;
+	mem.iov = iov;
+	ck_assert_uint_eq(read_to(mem, 60), 60);
+	ck_assert_uint_eq(info().registered, _i ? 4 : 12);
+	close_all();
+	windows = false;
 }
 
 TEST(forgotten_memory_is_registered_again)

@@ -17,6 +17,7 @@ static const struct device {
 	const char *name;
 	struct ibv_device_attr attr;	/* 0: plenty */
 	bool	 iwarp;
+	bool	 windows;
 	unsigned inline_max;		/* and 1: none */
 	int	 vectors;
 } devices[] = {
@@ -37,6 +38,11 @@ static const struct device {
 	  .attr.max_sge_rd = 1, .attr.max_qp_init_rd_atom = 1,
 	  .attr.max_qp_rd_atom = 1, .attr.max_qp_wr = 24, .inline_max = 1 },
 	{ .name = "rxe or siw", .attr.vendor_id = 0xffffff },
+	{ .name = "windows", .windows = true },
+	{ .name = "windows, few work requests", .windows = true,
+	  .attr.max_qp_wr = 24 },
+	{ .name = "windows of rxe", .windows = true,
+	  .attr.vendor_id = 0xffffff },
 };
 
 static const struct rig_fabric on_verbs = { verbs_fabric_create,
@@ -63,6 +69,8 @@ static void plug(const struct device *d)
 	limit(&a->max_cqe, d->attr.max_cqe);
 	if (d->attr.vendor_id)
 		a->vendor_id = d->attr.vendor_id;
+	if (d->windows)
+		a->device_cap_flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (d->iwarp)
 		fake.transport = IBV_TRANSPORT_IWARP;
 	if (d->inline_max)
@@ -78,8 +86,10 @@ static void open_all(const struct device *d)
 		.rdma = { .credits = 16, .send_queue = 128 }, .async = true,
 		.two_pollers = true,
 	};
-	static const struct rpcrdma_requester_options ro = {
-		.credits = 16, .segment_size = 20000,
+	const struct rpcrdma_requester_options ro = {
+		.credits = 16, .segment_size = 20000, .windows = d->windows,
+		.cache_bytes = d->windows ? 64 * LONG : 0,
+		.cache_pieces = d->windows ? 1000 : 0,
 	};
 
 	plug(d);
@@ -182,5 +192,8 @@ TEST_LOOP(a_device_is_asked_for_no_more_than_it_has, 0, ARRAY_SIZE(devices))
 			end_call(i);
 	}
 	ck_assert_int_eq(fake.inlined > 0, fake.inline_max >= 78);
+	ck_assert_int_eq(fake.windows > 0, d->windows);
+	if (d->windows)		/* no other handle is for writing */
+		ck_assert_uint_eq(fake.opened, 0);
 	close_all();
 }

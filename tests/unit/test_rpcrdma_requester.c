@@ -47,7 +47,7 @@ static void setup(void)
 	uint32_t xid = htobe32(XID);
 
 	device.ops = &ops;
-	rpcrdma_regions_init(&regions, &conn, 0, 0);
+	rpcrdma_regions_init(&regions, &conn, false, 0, 0);
 	nmrs = 0;
 	memcpy(call, &xid, 4);
 	memcpy(reply, &xid, 4);

@@ -63,6 +63,7 @@ enum fabric_access {
 					 * limits.open_sinks */
 	FABRIC_REMOTE_READ  = 2,
 	FABRIC_REMOTE_WRITE = 4,
+	FABRIC_BINDABLE	    = 8,	/* windows may be made of it */
 };
 
 struct fabric_mr {
@@ -131,6 +132,7 @@ struct fabric_limits {
 	/* iWARP adapters: a Send or Write that completed may not have arrived
 	 * (RFC 5040 section 5.5). */
 	bool	 sends_unproven;
+	bool	 windows;		/* see fabric_mr_window() */
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations (iWARP
 					 * in user space: of those that are
@@ -232,6 +234,9 @@ struct fabric_ops {
 			  unsigned access, struct fabric_mr **out);
 	int  (*mr_destroy)(struct fabric_mr *mr);
 	void (*mr_bind)(struct fabric_mr *mr, struct fabric_conn *c);
+	int  (*mr_window)(struct fabric_mr *mr, struct fabric_conn *c,
+			  void *addr, size_t len, unsigned access,
+			  struct fabric_mr **out);
 };
 
 /* A provider and its state: verbs_fabric_create(), ... */
@@ -368,6 +373,20 @@ static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 {
 	if (mr->dev->ops->mr_bind)
 		mr->dev->ops->mr_bind(mr, c);
+}
+
+/*
+ * Makes a memory window, as verbs have them (type 2): a handle, as of a
+ * registration, of @len bytes at @addr of @mr, which is FABRIC_BINDABLE;
+ * @access, REMOTE bits, is for the peer of @c alone, from the next post on.  It
+ * pins nothing, and ends by fabric_mr_destroy(), before @mr does.  It takes a
+ * step of queues.send_wr, as long as a Send does.  Where limits.windows; on the
+ * loop.  0 or -errno.
+ */
+static inline int fabric_mr_window(struct fabric_mr *mr, struct fabric_conn *c,
+	void *addr, size_t len, unsigned access, struct fabric_mr **out)
+{
+	return mr->dev->ops->mr_window(mr, c, addr, len, access, out);
 }
 
 /*

@@ -155,8 +155,8 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	r->fc->closed = requester_closed;
 	r->fc->owed = requester_owed;
 	request_fit_queues(&r->options, &r->fc->dev->limits);
-	rpcrdma_regions_init(&r->regions, r->fc, r->options.cache_bytes,
-			     r->options.cache_pieces);
+	rpcrdma_regions_init(&r->regions, r->fc, options->windows,
+			     r->options.cache_bytes, r->options.cache_pieces);
 	err = alloc_all(r);
 	if (err < 0)
 		goto fail;

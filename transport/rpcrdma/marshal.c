@@ -48,9 +48,11 @@ static int add_segments(struct request_slot *slot, struct request_chunk *chunk,
 		seg->addr = at;
 		seg->len = (uint32_t)MIN(max, piece.iov_len);
 		seg->once = t->once;
+		seg->may_window = slot->nwindows < REQUEST_WINDOWS;
 		err = rpcrdma_regions_lend(t->regions, region, t->access, seg);
 		if (err < 0)
 			return err;
+		slot->nwindows += seg->window != NULL;
 		slot->nsegs++;
 		chunk->nsegs++;
 		at += seg->len;
@@ -123,7 +125,7 @@ int request_take_back(struct request_slot *slot,
 bool request_has_own_handles(const struct request_slot *slot)
 {
 	for (unsigned i = 0; i < slot->nsegs; i++)
-		if (slot->seg[i].region)
+		if (slot->seg[i].region && !slot->seg[i].window)
 			return false;
 	return true;
 }
@@ -280,7 +282,7 @@ int request_marshal(struct request_slot *slot, struct rpcrdma_regions *regions,
 	struct xdr_out x;
 	int err;
 
-	slot->nsegs = 0;
+	slot->nsegs = slot->nwindows = 0;
 	err = lend_all(slot, regions, long_call, segment_size);
 	if (err < 0)
 		return err;

@@ -8,18 +8,17 @@
 #include "lib/util.h"
 
 void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,
-			  size_t max_bytes, unsigned max_pieces)
+			  bool windows, size_t max_bytes, unsigned max_pieces)
 {
+	const struct fabric_limits *limits = &fc->dev->limits;
+
+	/* On a device that pins memory a long registration pays. */
 	*all = (struct rpcrdma_regions){
-		.fc = fc, .max_bytes = max_bytes, .max_pieces = max_pieces };
+		.fc = fc, .pays = limits->pins && (!windows || limits->windows),
+		.windows = windows && limits->windows,
+		.max_bytes = max_bytes, .max_pieces = max_pieces };
 	CDS_INIT_LIST_HEAD(&all->named);
 	CDS_INIT_LIST_HEAD(&all->cache);
-}
-
-/* On a device that pins memory a long registration pays. */
-static bool pays(const struct rpcrdma_regions *all)
-{
-	return all->fc->dev->limits.pins;
 }
 
 /* A piece of the cache is gone with its registration.  If the device does not
@@ -95,6 +94,14 @@ static int register_for(struct rpcrdma_regions *all, void *addr, size_t len,
 	return 0;
 }
 
+/* Windows say who may do what. */
+static int register_longer(struct rpcrdma_regions *all,
+			   struct rpcrdma_region *region)
+{
+	return register_for(all, region->addr, region->len, all->windows ?
+			    FABRIC_BINDABLE : region->access, &region->mr);
+}
+
 static struct rpcrdma_region *find_piece(struct rpcrdma_regions *all,
 					 const struct rpcrdma_lent *lent,
 					 unsigned access)
@@ -144,7 +151,7 @@ static int cache_piece(struct rpcrdma_regions *all,
 	piece->access = access;
 	piece->cached = true;
 	piece->all = all;
-	err = register_for(all, lent->addr, lent->len, access, &piece->mr);
+	err = register_longer(all, piece);
 	if (err < 0) {
 		free(piece);
 		return err;
@@ -173,10 +180,9 @@ int rpcrdma_region_register(struct rpcrdma_regions *all,
 {
 	int err;
 
-	if (region->mr || !pays(all))
+	if (region->mr || !all->pays)
 		return 0;
-	err = register_for(all, region->addr, region->len, region->access,
-			   &region->mr);
+	err = register_longer(all, region);
 	region->all = all;
 	if (err == 0)
 		cds_list_add(&region->link, &all->named);
@@ -190,11 +196,18 @@ int rpcrdma_region_deregister(struct rpcrdma_region *region)
 
 /* ---- segments */
 
-static void lend_of(struct rpcrdma_region *region, struct rpcrdma_lent *out)
+/* Without a window that there should be, the segment gets an mr of its own. */
+static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
+		    unsigned access, struct rpcrdma_lent *out)
 {
+	if (all->windows &&
+	    (!out->may_window ||
+	     fabric_mr_window(region->mr, all->fc, out->addr, out->len, access,
+			      &out->window) < 0))
+		return;
 	region->uses++;
 	out->region = region;
-	out->mr = region->mr;
+	out->mr = out->window ? out->window : region->mr;
 }
 
 /* Sets out->region, or leaves it NULL: the segment gets an mr of its own. */
@@ -214,7 +227,7 @@ static int lend_cached(struct rpcrdma_regions *all, unsigned access,
 	} else {
 		return 0;
 	}
-	lend_of(piece, out);
+	lend_of(all, piece, access, out);
 	return 0;
 }
 
@@ -225,12 +238,13 @@ int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 	int err = 0;
 
 	out->region = NULL;
-	if (pays(all) && region) {
+	out->window = NULL;
+	if (all->pays && region) {
 		all->reused += region->mr != NULL;
 		/* Else there may still be room for the segment. */
 		if (rpcrdma_region_register(all, region) == 0)
-			lend_of(region, out);
-	} else if (pays(all) && !out->once) {
+			lend_of(all, region, access, out);
+	} else if (all->pays && !out->once) {
 		err = lend_cached(all, access, out);
 	}
 	if (err < 0 || out->region)
@@ -242,10 +256,13 @@ int rpcrdma_regions_take_back(struct rpcrdma_regions *all,
 			      struct rpcrdma_lent *lent)
 {
 	struct rpcrdma_region *region = lent->region;
+	int err = 0, late = 0;
 
 	if (!region)
 		return fabric_mr_destroy(lent->mr);
+	if (lent->window)
+		err = fabric_mr_destroy(lent->window);
 	if (--region->uses == 0 && region->forgotten)
-		return end_registration(region);
-	return 0;
+		late = end_registration(region);
+	return err < 0 ? err : late;
 }

@@ -8,7 +8,8 @@
  * pins memory the segment may use the handle of a longer registration: of the
  * region that the caller names, or of a piece of the cache.  When no more
  * memory can be locked, pieces that nobody uses give way, and a segment whose
- * region is not registered gets a handle of its own.
+ * region is not registered gets a handle of its own.  With windows, a longer
+ * registration is for windows alone, and the segment gets one of these instead.
  *
  * Ownership: a caller's region is the caller's memory; its registration is the
  * connection's, and ends with that.  Pieces of the cache are ours.
@@ -39,6 +40,8 @@ struct rpcrdma_region {
 /* The regions of a connection. */
 struct rpcrdma_regions {
 	struct fabric_conn  *fc;	/* borrowed */
+	bool		     pays;	/* registrations may be longer, */
+	bool		     windows;	/* and are lent by windows */
 	size_t		     max_bytes;	/* of the cache; 0: no cache */
 	unsigned	     max_pieces;
 	struct cds_list_head named;	/* the callers', and pieces that are
@@ -53,15 +56,18 @@ struct rpcrdma_regions {
 /* A segment: @len bytes at @addr, which @mr covers. */
 struct rpcrdma_lent {
 	struct fabric_mr      *mr;
+	struct fabric_mr      *window;	/* it is this; NULL: it is the region's,
+					 * or its own */
 	struct rpcrdma_region *region;	/* NULL: the segment has an mr of its
 					 * own */
 	void		      *addr;
 	uint32_t	       len;
 	bool		       once;	/* nothing of it is cached */
+	bool		       may_window; /* there is room for a window */
 };
 
 void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,
-			  size_t max_bytes, unsigned max_pieces);
+			  bool windows, size_t max_bytes, unsigned max_pieces);
 /* Ends all registrations.  Nothing is lent any more. */
 void rpcrdma_regions_fini(struct rpcrdma_regions *all);
 
@@ -74,7 +80,7 @@ int rpcrdma_region_register(struct rpcrdma_regions *all,
 int rpcrdma_region_deregister(struct rpcrdma_region *region);
 
 /*
- * Lends the segment out->addr, out->len, out->once: with @access, to the peer
+ * Lends the segment that @out says, from its addr on: with @access, to the peer
  * of the connection alone where the fabric can.  @region covers it, or is NULL.
  * 0 or -errno.
  */

@@ -33,6 +33,7 @@ struct request_slot {
 	uint8_t			 *buf;
 	bool			  sending;
 	unsigned		  nsegs;
+	unsigned		  nwindows;
 	struct rpcrdma_lent	  seg[RPCRDMA_REQUEST_SEGS];
 	struct request_chunk	  call;		/* Position Zero */
 	struct request_chunk	  read[RPCRDMA_REQUEST_READS];
@@ -43,6 +44,10 @@ struct request_slot {
 	bool			  over;		/* done, but for its memory */
 	struct rpcrdma_fetch	 *fetch;	/* NULL: replies are not read */
 };
+
+/* Windows that a request may have; its further segments have registrations of
+ * their own. */
+enum { REQUEST_WINDOWS = 4 };
 
 /* Receives beside those for awaited replies, so that no reply is missed. */
 enum { SPARE_RECVS = 8 };

@@ -45,6 +45,9 @@ struct rpcrdma_requester_options {
 	size_t	 cache_bytes;	/* of registrations that outlive their request,
 				 * where these cost; 0: none */
 	unsigned cache_pieces;	/* such registrations, at most */
+	/* Longer registrations are lent by windows, which end with the request;
+	 * on a device without these there are no longer registrations. */
+	bool	 windows;
 	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers a
 	 * Reply chunk; a long reply is read from the responder's memory. */
 	bool	 read_read;

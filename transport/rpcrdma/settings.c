@@ -14,16 +14,23 @@ void request_fill_defaults(struct rpcrdma_requester_options *o)
 		o->back_credits = 0;
 }
 
+/* Of a call, in the send queue. */
+static unsigned steps(const struct rpcrdma_requester_options *o)
+{
+	return FETCH_STEPS(*o) + (o->windows ? REQUEST_WINDOWS : 0);
+}
+
 void request_fit_queues(struct rpcrdma_requester_options *o,
 			const struct fabric_limits *limits)
 {
 	unsigned others;
 
+	o->windows = o->windows && limits->windows;
 	o->back_credits = MIN(o->back_credits, limits->max_recv / 4);
 	o->back_credits = MIN(o->back_credits, limits->max_wr / 4);
 	others = MIN(o->back_credits + SPARE_RECVS, limits->max_recv);
 	o->credits = MIN(o->credits, (limits->max_wr - o->back_credits) /
-				     FETCH_STEPS(*o));
+				     steps(o));
 	o->credits = MIN(o->credits, limits->max_recv - others);
 	/* Without one no call would ever be sent; where there is no room for it
 	 * either, fabric_setup() fails. */
@@ -48,7 +55,7 @@ struct fabric_queues
 request_queues(const struct rpcrdma_requester_options *o)
 {
 	return (struct fabric_queues){
-		.send_wr = o->credits * FETCH_STEPS(*o) + o->back_credits,
+		.send_wr = o->credits * steps(o) + o->back_credits,
 		.recv_wr = request_recvs(o),
 		.send_sge = 1,
 	};

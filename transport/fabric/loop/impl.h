@@ -132,6 +132,8 @@ int loop_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		   unsigned access, struct fabric_mr **out);
 int loop_mr_destroy(struct fabric_mr *mr);
 void loop_mr_bind(struct fabric_mr *mr, struct fabric_conn *c);
+int loop_mr_window(struct fabric_mr *mr, struct fabric_conn *c, void *addr,
+		   size_t len, unsigned access, struct fabric_mr **out);
 /* True if the local memory belongs to a registration that allows the access. */
 bool loop_mr_local_ok(struct device *d, const struct fabric_sge *sge,
 		      unsigned access);

@@ -44,6 +44,7 @@ static int loopback_device_init(struct provider *p, enum side side,
 	loopback_limit(&l->max_private, wanted->max_private);
 	l->open_sinks = wanted->open_sinks;
 	l->pins = wanted->pins;
+	l->windows = wanted->windows;
 	l->sends_unproven = wanted->sends_unproven;
 	l->invalidates = !p->options.no_invalidate;
 	d->base.ops = &loop_fabric_ops;
@@ -380,5 +381,6 @@ static const struct fabric_ops loop_fabric_ops = {
 	.free = loop_end_free,
 	.mr_create = loop_mr_create,
 	.mr_bind = loop_mr_bind,
+	.mr_window = loop_mr_window,
 	.mr_destroy = loop_mr_destroy,
 };

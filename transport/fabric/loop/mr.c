@@ -126,6 +126,20 @@ void loop_mr_bind(struct fabric_mr *base, struct fabric_conn *c)
 	pthread_rwlock_unlock(&d->mr_lock);
 }
 
+int loop_mr_window(struct fabric_mr *base, struct fabric_conn *c, void *addr,
+		   size_t len, unsigned access, struct fabric_mr **out)
+{
+	struct mr *mr = container_of(base, struct mr, base);
+	int err;
+
+	if (!(mr->access & FABRIC_BINDABLE))
+		return -EINVAL;
+	err = loop_mr_create(base->dev, addr, len, access, out);
+	if (err == 0)
+		loop_mr_bind(*out, c);
+	return err;
+}
+
 static bool loop_mr_covers(const struct mr *mr, uint64_t addr, uint64_t len)
 {
 	uint64_t start = (uintptr_t)mr->base.addr;

@@ -42,12 +42,6 @@ STAT(verbs_stuck_mrs, "registrations of memory that devices did not end");
 /* Of 32 bytes each: 1 MiB from offset 0 on. */
 #define SIW_FILL	32768
 
-struct verbs_mr {
-	struct fabric_mr	mr;
-	struct ibv_mr		*ibv;	/* NULL: the device is gone */
-	struct cds_list_head	link;	/* provider's lock */
-};
-
 static struct rdma_cm_id *hold_device(struct rdma_cm_id *id)
 {
 	struct sockaddr_storage addr;
@@ -111,6 +105,8 @@ static void set_limits(struct verbs_dev *dev,
 						 l->max_sge);
 	l->open_sinks = dev->iwarp;
 	l->pins = true;
+	l->windows = attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+					       IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	l->blind_refusals = dev->iwarp;
 	l->sends_unproven = dev->iwarp;
 	l->max_read_depth = clamp_depth(attr->max_qp_init_rd_atom);
@@ -292,14 +288,18 @@ static bool verbs_dev_use(struct verbs_dev *dev)
 	return is_there;
 }
 
+int verbs_remote_access(unsigned access)
+{
+	return (access & FABRIC_REMOTE_READ ? IBV_ACCESS_REMOTE_READ : 0) |
+	       (access & FABRIC_REMOTE_WRITE ? IBV_ACCESS_REMOTE_WRITE : 0);
+}
+
 static int access_flags(const struct verbs_dev *dev, unsigned access)
 {
-	int flags = IBV_ACCESS_LOCAL_WRITE;
+	int flags = IBV_ACCESS_LOCAL_WRITE | verbs_remote_access(access);
 
-	if (access & FABRIC_REMOTE_READ)
-		flags |= IBV_ACCESS_REMOTE_READ;
-	if (access & FABRIC_REMOTE_WRITE)
-		flags |= IBV_ACCESS_REMOTE_WRITE;
+	if (access & FABRIC_BINDABLE)
+		flags |= IBV_ACCESS_MW_BIND;
 	/*
 	 * The sink of an iWARP Read is named on the wire by its handle, and
 	 * the adapter takes a Read Response only where a peer may write
@@ -370,9 +370,10 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 }
 
 /* 0 or -errno: the device did not end it. */
-static int deregister(const struct fabric_mr *mr, struct ibv_mr *ibv)
+static int deregister(const struct fabric_mr *mr, struct ibv_mr *ibv,
+		      struct ibv_mw *mw)
 {
-	int err = ibv_dereg_mr(ibv);
+	int err = mw ? ibv_dealloc_mw(mw) : ibv_dereg_mr(ibv);
 
 	if (err) {
 		stat_inc(verbs_stuck_mrs);
@@ -394,8 +395,9 @@ int verbs_mr_destroy(struct fabric_mr *fmr)
 			mutex_lock(&dev->provider->lock);
 			cds_list_del(&mr->link);
 			mutex_unlock(&dev->provider->lock);
-			err = deregister(fmr, mr->ibv);
 		}
+		if (mr->ibv || mr->mw)
+			err = deregister(fmr, mr->ibv, mr->mw);
 		verbs_dev_put(dev);
 	}
 	free(mr);

@@ -65,6 +65,13 @@ struct verbs_dev {
 	int			wake_fd;
 };
 
+struct verbs_mr {
+	struct fabric_mr	mr;
+	struct ibv_mr		*ibv;	/* NULL: the device is gone, */
+	struct ibv_mw		*mw;	/* or it is this window */
+	struct cds_list_head	link;	/* provider's lock; not a window's */
+};
+
 /*
  * The CM's side of a loop, shared by the listeners and connections on it, and
  * the completion queues that it polls while it spins: those with recent
@@ -207,6 +214,12 @@ void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
 int verbs_mr_destroy(struct fabric_mr *mr);
+/* The device's flags for the REMOTE bits of @access. */
+int verbs_remote_access(unsigned access);
+
+/* window.c */
+int verbs_mr_window(struct fabric_mr *mr, struct fabric_conn *c, void *addr,
+		    size_t len, unsigned access, struct fabric_mr **out);
 
 /* async.c */
 /* Watches for the device's own events, on a thread of its own, until @release
@@ -267,6 +280,9 @@ bool verbs_hot_arm(struct loop_source *s);
 
 /* post.c */
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
+/* The loop's thread: posts a step of the provider's own, behind those that are
+ * queued.  0 or -errno. */
+int verbs_post_bind(struct verbs_conn *c, struct ibv_send_wr *wr);
 /* The loop's thread: posts the steps that were queued for it. */
 void verbs_post_queued(struct verbs_conn *c);
 int verbs_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);

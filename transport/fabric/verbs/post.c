@@ -208,6 +208,41 @@ int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain)
 	return err;
 }
 
+static void bind_done(struct fabric_op *op, int status, uint32_t len)
+{
+	/* An error ends the connection. */
+}
+
+/* The bind is on its own way, since its window may end before a queued chain
+ * is posted. */
+int verbs_post_bind(struct verbs_conn *c, struct ibv_send_wr *wr)
+{
+	static struct fabric_op op = { bind_done };
+	struct ibv_send_wr *bad = NULL;
+	struct verbs_ring *ring = &c->posts.sends;
+	unsigned tail;
+	int err;
+
+	verbs_post_queued(c);
+	mutex_lock(&c->posts.lock);
+	tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	err = c->posts.dead ? -ENOTCONN :
+	      verbs_ring_has_room(ring, 1) ? 0 : -ENOMEM;
+	if (!err) {
+		verbs_ring_put(ring, &op);
+		wr->wr_id = (uintptr_t)&op;
+		wr->send_flags = IBV_SEND_SIGNALED;
+		err = -abs(ibv_post_send(c->id->qp, wr, &bad));
+		if (!err && bad)
+			err = -ENOMEM;
+		if (err)
+			atomic_store_explicit(&ring->tail, tail,
+					      memory_order_release);
+	}
+	mutex_unlock(&c->posts.lock);
+	return err;
+}
+
 static int post_recv_batch(struct verbs_conn *c, struct fabric_recv **chain,
 			   bool *some)
 {

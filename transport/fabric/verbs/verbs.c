@@ -24,6 +24,7 @@ static const struct fabric_ops verbs_fabric_ops = {
 	.free = verbs_free,
 	.mr_create = verbs_mr_create,
 	.mr_destroy = verbs_mr_destroy,
+	.mr_window = verbs_mr_window,
 };
 
 /*

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/report.h"
 #include "lib/util.h"
 
 /* A change that is asked for. */
@@ -78,4 +77,36 @@ static int make_reload(const struct change *c, struct outcome *o)
 void change_reload(void *report, struct control_call *call)
 {
 	ask_for_change(report, call, make_reload);
+}
+
+/* ---- exports */
+
+static int make_add(const struct change *c, struct outcome *o)
+{
+	return change_rules(c->r, c->call, CHANGE_ADD, o);
+}
+
+static int make_remove(const struct change *c, struct outcome *o)
+{
+	return change_rules(c->r, c->call, CHANGE_REMOVE, o);
+}
+
+static int make_set(const struct change *c, struct outcome *o)
+{
+	return change_rules(c->r, c->call, CHANGE_SET, o);
+}
+
+void change_add(void *report, struct control_call *call)
+{
+	ask_for_change(report, call, make_add);
+}
+
+void change_remove(void *report, struct control_call *call)
+{
+	ask_for_change(report, call, make_remove);
+}
+
+void change_set(void *report, struct control_call *call)
+{
+	ask_for_change(report, call, make_set);
 }

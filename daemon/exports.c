@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/dropins.h"
+#include "daemon/kept.h"
 #include "lib/log.h"
 #include "lib/util.h"
 
@@ -86,8 +87,24 @@ static int parse_defaults(const struct options *o, struct export_table *t,
 	return ret;
 }
 
+/* Rules that gannetctl was told to keep: those of @kept, or if that is NULL of
+ * the file. */
+static int parse_kept(const struct options *o, struct export_table *t,
+		      FILE *kept, struct export_set **set, char **err)
+{
+	char *name = kept_name(o);
+	int ret = name ? 0 : -ENOMEM;
+
+	if (name && kept)
+		ret = export_set_parse(t, name, kept, set, err);
+	else if (name && access(name, F_OK) == 0)
+		ret = parse_file(o, t, name, set, err);
+	free(name);
+	return ret;
+}
+
 static int read_sources(const struct options *o, struct export_table *t,
-			struct export_set **set, char **err)
+			FILE *kept, struct export_set **set, char **err)
 {
 	int ret = 0;
 
@@ -100,7 +117,10 @@ static int read_sources(const struct options *o, struct export_table *t,
 	if (o->exports_files->n == 0 && o->exports->n == 0)
 		ret = parse_defaults(o, t, set, err);
 	for (unsigned i = 0; i < o->exports->n && !ret; i++)
-		ret = export_set_add(t, o->exports->v[i], set, err);
+		ret = export_set_add(t, "--export", o->exports->v[i],
+				     set, err);
+	if (!ret)
+		ret = parse_kept(o, t, kept, set, err);
 	/* Perhaps a directory that was to be exported. */
 	if (!ret && !*set) {
 		ret = -ENOENT;
@@ -123,6 +143,19 @@ static void count_client(void *arg, const char *path, const char *client,
 	(*(unsigned *)arg)++;
 }
 
+int exports_try(const struct options *o, struct export_table *t, FILE *kept,
+		char **why)
+{
+	struct export_set *set = NULL;
+	int err;
+
+	*why = NULL;
+	err = read_sources(o, t, kept, &set, why);
+	if (set)
+		export_set_free(set);
+	return err;
+}
+
 int exports_publish(const struct options *o, struct export_table *t,
 		    struct outcome *out)
 {
@@ -131,7 +164,7 @@ int exports_publish(const struct options *o, struct export_table *t,
 	unsigned n = 0;
 	int err;
 
-	err = read_sources(o, t, &set, &text);
+	err = read_sources(o, t, NULL, &set, &text);
 	if (!err) {
 		export_set_notes(set, warn_note, out);
 		err = export_table_publish(t, set, &text);

@@ -16,9 +16,18 @@ int exports_publish(const struct options *o, struct export_table *t,
 		    struct outcome *out);
 
 /*
- * Does the same with a table of its own, which keeps nothing, and prints that;
- * see gannetd(8).  Where an export does not answer, prints the others and ends
- * the process.  0, or -errno after the reason was logged.
+ * Reads all exports that @o names, with the rules of @kept in the place of
+ * those that gannetctl was told to keep, and publishes nothing.  0; or -errno
+ * and *@why, malloced, or NULL without memory.
+ */
+int exports_try(const struct options *o, struct export_table *t, FILE *kept,
+		char **why);
+
+/*
+ * Does the same as exports_publish() with a table of its own, which keeps
+ * nothing, and prints that; see gannetd(8).  Where an export does not answer,
+ * prints the others and ends the process.  0, or -errno after the reason was
+ * logged.
  */
 int exports_check(const struct options *o, const struct backends *backends);
 

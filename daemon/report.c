@@ -78,19 +78,22 @@ static json_t *report_status(void *arg, const char *argument,
 
 /* ---- exports */
 
-/* One object for each path, which come together. */
-static void add_export(void *arg, const char *path, const char *client,
-		       bool everyone)
+/* One object for each path, whose rules come together. */
+static void add_export_rule(void *arg, const struct export_rule *rule)
 {
-	json_t *list = arg, *name = report_text(path);
+	json_t *list = arg, *name = report_text(rule->path);
 	json_t *last = json_array_get(list, json_array_size(list) - 1);
 
 	if (!json_equal(json_object_get(last, "path"), name)) {
-		last = json_pack("{s:O, s:[]}", "path", name, "clients");
+		last = json_pack("{s:O, s:[], s:[]}", "path", name, "clients",
+				 "rules");
 		json_array_append_new(list, last);
 	}
 	json_array_append_new(json_object_get(last, "clients"),
-			      report_text(client));
+			      report_text(rule->client));
+	json_array_append_new(json_object_get(last, "rules"), json_pack(
+		"{s:o, s:s, s:o}", "client", report_text(rule->client),
+		"options", rule->options, "from", report_text(rule->where)));
 	json_decref(name);
 }
 
@@ -100,7 +103,7 @@ static json_t *report_exports(void *arg, const char *argument,
 	const struct report *r = arg;
 	json_t *list = json_array();
 
-	export_walk(r->exports, add_export, list);
+	export_walk_rules(r->exports, add_export_rule, list);
 	return list;
 }
 
@@ -213,6 +216,9 @@ static const struct control_command commands[] = {
 	{ .name = "disconnect", .run = who_disconnect },
 	{ .name = "log-level", .run = set_log_level },
 	{ .name = "reload", .later = change_reload },
+	{ .name = "exports-add", .later = change_add },
+	{ .name = "exports-remove", .later = change_remove },
+	{ .name = "exports-set", .later = change_set },
 	{ .name = "capture", .open = report_capture, .stream = start_capture },
 	{ .name = NULL },
 };

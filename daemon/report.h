@@ -39,6 +39,9 @@ struct report {
 	/* Reloads as SIGHUP does; the thread of @reloader. */
 	int			(*reload)(void *server, struct outcome *o);
 	struct reloader		*reloader;
+	/* The options of the last reload, or NULL; the thread of
+	 * @reloader. */
+	struct options		**now;
 	void			*server;
 };
 

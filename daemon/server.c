@@ -493,7 +493,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
 		.listener = listener_at, .mounts = walk_mounts, .server = s,
-		.reload = reload_for, .reloader = s->reloader,
+		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
 	};
 	s->control = report_start(&s->report);
 	s->pages = pages_start(&s->report);

@@ -10,6 +10,7 @@
 
 #include "daemon/exports.h"
 #include "daemon/option_row.h"
+#include "daemon/rules.h"
 #include "lib/log.h"
 #include "lib/util.h"
 
@@ -44,72 +45,6 @@ static void tell_changes(const struct options *old, const struct options *new,
 	}
 }
 
-/* ---- exports */
-
-/* Rules as gannetd --check prints them, in order; v is NULL without memory. */
-struct rules {
-	char	 *text;
-	char	**v;
-	size_t	  n;
-};
-
-static int rule_order(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static struct rules rules_of(struct export_table *t)
-{
-	struct rules r = { NULL, NULL, 0 };
-	char *line, *rest, *tab, **v;
-	size_t len;
-	FILE *f = open_memstream(&r.text, &len);
-
-	if (!f)
-		return r;
-	export_show(t, f);
-	if (fclose(f) < 0)
-		return r;
-	r.v = malloc((len + 1) * sizeof(*r.v));
-	for (rest = r.text; r.v && (line = strsep(&rest, "\n"));) {
-		if (!*line || *line == '#')
-			continue;
-		tab = strchr(line, '\t');
-		if (tab)
-			*tab = ' ';	/* a log has none */
-		r.v[r.n++] = line;
-	}
-	v = r.n ? realloc(r.v, r.n * sizeof(*r.v)) : NULL;
-	r.v = v ? v : r.v;
-	if (r.v)
-		qsort(r.v, r.n, sizeof(*r.v), rule_order);
-	return r;
-}
-
-static void rules_free(struct rules *r)
-{
-	free(r->text);
-	free(r->v);
-}
-
-static void tell_rules(const struct rules *old, const struct rules *new,
-		       struct outcome *out)
-{
-	size_t a = 0, b = 0;
-
-	while (old->v && new->v && (a < old->n || b < new->n)) {
-		int order = a == old->n ? 1 : b == new->n ? -1 :
-			    strcmp(old->v[a], new->v[b]);
-
-		if (order < 0)
-			outcome_rule(out, old->v[a], false);
-		else if (order > 0)
-			outcome_rule(out, new->v[b], true);
-		a += order <= 0;
-		b += order >= 0;
-	}
-}
-
 void tune_connections(struct xprt_env *env, const struct options *o)
 {
 	struct rlimit lim;
@@ -141,7 +76,7 @@ int tune_reload(const struct options *start, struct options **now,
 {
 	const struct options *old = *now ? : start;
 	struct options *o = calloc(1, sizeof(*o));
-	struct rules before = rules_of(exports), after;
+	struct rules before = rules_of(exports);
 	char *why = NULL;
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
@@ -166,10 +101,8 @@ int tune_reload(const struct options *start, struct options **now,
 	if (log_threshold < o->log_level)
 		log_threshold = o->log_level;
 	tell_changes(old, o, out);
-	after = rules_of(exports);
-	tell_rules(&before, &after, out);
+	rules_tell(&before, exports, out);
 	rules_free(&before);
-	rules_free(&after);
 	log_info("configuration and exports read again");
 	log_threshold = o->log_level;
 	tune_free(*now);

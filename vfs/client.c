@@ -201,6 +201,16 @@ const char *client_parse(struct client *c)
 	       "nor a netgroup";
 }
 
+bool client_same(const struct client *a, const struct client *b)
+{
+	if (a->kind != b->kind || a->by_address != b->by_address)
+		return false;
+	if (!a->by_address)
+		return strcasecmp(a->text, b->text) == 0;
+	return a->bits == b->bits &&
+	       addr_in_prefix(&a->addr, &b->addr, a->bits);
+}
+
 bool client_match_name(const struct client *c, const char *name)
 {
 	if (c->kind == CLIENT_WILDCARD)

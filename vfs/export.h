@@ -88,11 +88,28 @@ void export_table_manage_gids(struct export_table *t, bool yes);
  */
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		     struct export_set **set, char **err);
-/* The same for one --export argument: "DIR" (loopback only) or "DIR
- * CLIENT(opts) ...". */
-int export_set_add(struct export_table *t, const char *arg,
+/* The same for one argument: "DIR" (loopback only) or "DIR CLIENT(opts) ...".
+ * Messages begin with "NAME: ". */
+int export_set_add(struct export_table *t, const char *name, const char *arg,
 		   struct export_set **set, char **err);
 void export_set_free(struct export_set *set);
+/* Makes *@out a set of what the table has now.  0 or -ENOMEM.  Publisher's
+ * thread. */
+int export_set_copy(struct export_table *t, struct export_set **out);
+/*
+ * Takes the rule of @client for @path out of @set, or all rules of @path for
+ * NULL.  @path is a word of exports(5).  -ENOENT and *@err: there is no such
+ * rule; -EINVAL and *@err: a mistake.
+ */
+int export_set_remove(struct export_set *set, const char *path,
+		      const char *client, char **err);
+/* Gives a client that @set has for @path other options, as "CLIENT(OPTIONS)"
+ * says; the rule comes from @name now.  As export_set_remove(). */
+int export_set_change(struct export_table *t, const char *name,
+		      const char *path, const char *text,
+		      struct export_set *set, char **err);
+/* Prints @set as an exports file that says the same, without comments. */
+void export_set_print(const struct export_set *set, FILE *out);
 /* Calls @fn with each warning about the text, "NAME:LINE: ...", in the order of
  * the text; one for all lines that have the same. */
 void export_set_notes(const struct export_set *set,
@@ -199,6 +216,19 @@ void export_walk(struct export_table *t,
  * see.  False: some export is not mounted yet, and its fsid not known.
  */
 bool export_show(struct export_table *t, FILE *out);
+/* A rule: all that one client of a path is told. */
+struct export_rule {
+	const char *path;
+	const char *client;	/* as written */
+	const char *options;	/* all of them, as "rw,root_squash" */
+	const char *where;	/* "FILE:LINE", or the name of an argument */
+};
+
+/* Calls @fn for each rule, by paths; @rule is borrowed for the call.  Any
+ * registered thread. */
+void export_walk_rules(struct export_table *t,
+		       void (*fn)(void *arg, const struct export_rule *rule),
+		       void *arg);
 /* Calls @fn for each export that has no mountpoint. */
 void export_each(struct export_table *t,
 		 void (*fn)(void *arg, struct export *e), void *arg);

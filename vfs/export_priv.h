@@ -203,6 +203,8 @@ bool addr_in_prefix(const struct addr *a, const struct addr *net,
 bool addr_equal(const struct addr *a, const struct addr *b);
 /* Parses @c->text.  Returns NULL, or the text of its mistake. */
 const char *client_parse(struct client *c);
+/* True if both name the same peers, in any spelling. */
+bool client_same(const struct client *a, const struct client *b);
 /* True if @name, a confirmed host name, matches the client's name or
  * wildcard. */
 bool client_match_name(const struct client *c, const char *name);
@@ -272,6 +274,9 @@ int  export_set_add_entry(struct export_set *set, const struct entry *e,
 			  struct entry **out);
 /* Takes the strings of @c, on failure too. */
 int  export_entry_add_client(struct entry *e, const struct client *c);
+/* Both free it, and move those behind it. */
+void export_entry_drop_client(struct entry *e, unsigned i);
+void export_set_drop_entry(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which may be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
 struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
@@ -286,6 +291,10 @@ void names_check(const struct export_set *set, const struct resolver *r,
 		 bool wait);
 
 /* show.c */
+/* Prints @s as a word of exports(5). */
+void export_print_word(const char *s, FILE *out);
+/* Prints the rule of the client @i. */
+void export_print_rule(const struct entry *e, unsigned i, FILE *out);
 bool export_set_show(struct export_table *t, const struct export_set *set,
 		     FILE *out);
 

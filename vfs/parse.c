@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lib/log.h"
 #include "lib/util.h"
@@ -262,17 +261,6 @@ static void note_option(void *arg, const char *text)
 		log_warn("%s: %s", p->in.name, text);
 }
 
-/* True if both name the same peers, in any spelling. */
-static bool same_client(const struct client *a, const struct client *b)
-{
-	if (a->kind != b->kind || a->by_address != b->by_address)
-		return false;
-	if (!a->by_address)
-		return strcasecmp(a->text, b->text) == 0;
-	return a->bits == b->bits &&
-	       addr_in_prefix(&a->addr, &b->addr, a->bits);
-}
-
 /* 0: no client is @c yet.  1: one is, with the same options. */
 static int check_new_client(struct parser *p, const struct client *c)
 {
@@ -282,7 +270,7 @@ static int check_new_client(struct parser *p, const struct client *c)
 	for (unsigned i = 0; i < e->nclients; i++) {
 		const struct client *old = &e->clients[i];
 
-		if (!same_client(old, c))
+		if (!client_same(old, c))
 			continue;
 		if (!export_opts_same(&old->opts, &c->opts))
 			return fail(p, "client '%s' of '%s' is there already "
@@ -519,11 +507,11 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 	return ret;
 }
 
-int export_set_add(struct export_table *t, const char *arg,
+int export_set_add(struct export_table *t, const char *name, const char *arg,
 		   struct export_set **set, char **err)
 {
 	struct parser *p;
-	int ret = parser_create(t, "--export", set, err, &p);
+	int ret = parser_create(t, name, set, err, &p);
 
 	if (ret < 0)
 		return ret;

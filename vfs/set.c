@@ -76,6 +76,21 @@ void export_set_free(struct export_set *set)
 	export_set_put(set);
 }
 
+void export_entry_drop_client(struct entry *e, unsigned i)
+{
+	client_fini(&e->clients[i]);
+	memmove(&e->clients[i], &e->clients[i + 1],
+		(--e->nclients - i) * sizeof(*e->clients));
+}
+
+void export_set_drop_entry(struct export_set *set, unsigned i)
+{
+	entry_fini(set->entries[i]);
+	free(set->entries[i]);
+	memmove(&set->entries[i], &set->entries[i + 1],
+		(--set->nentries - i) * sizeof(struct entry *));
+}
+
 int export_set_note(struct export_set *set, char *where, const char *text)
 {
 	struct note note = { .where = where, .text = strdup(text) }, *notes;

@@ -13,7 +13,7 @@ static bool is_plain(unsigned char c)
 	return c > ' ' && c != '"' && c != '\\' && c != '#' && c != 0x7f;
 }
 
-static void print_word(const char *s, FILE *out)
+void export_print_word(const char *s, FILE *out)
 {
 	for (; *s; s++)
 		if (is_plain((unsigned char)*s))
@@ -40,7 +40,7 @@ static void print_mountpoint(const struct entry *e, FILE *out)
 	if (strcmp(e->mountpoint, e->path) == 0)
 		return;
 	fputc('=', out);
-	print_word(e->mountpoint, out);
+	export_print_word(e->mountpoint, out);
 }
 
 /* False: @e has no file system.  *@fsid: what clients see as its number. */
@@ -78,10 +78,25 @@ static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
 	if (e->mountpoint) {
 		fprintf(out, err == -ENODEV ? ": nothing is mounted on " :
 			", while something is mounted on ");
-		print_word(e->mountpoint, out);
+		export_print_word(e->mountpoint, out);
 	}
 	fputc('\n', out);
 	return true;
+}
+
+void export_print_rule(const struct entry *e, unsigned i, FILE *out)
+{
+	export_print_word(e->prefix, out);
+	export_print_word(e->path, out);
+	fputc('\t', out);
+	export_print_word(e->clients[i].text, out);
+	fputc('(', out);
+	export_opts_print(&e->clients[i].opts, out);
+	if (e->has_fsid)
+		print_fsid_option(e, out);
+	if (e->mountpoint)
+		print_mountpoint(e, out);
+	fprintf(out, ")\n");
 }
 
 static bool show_entry(struct export_table *t, const struct entry *e, FILE *out)
@@ -89,22 +104,11 @@ static bool show_entry(struct export_table *t, const struct entry *e, FILE *out)
 	bool answers;
 
 	fprintf(out, "# ");
-	print_word(e->path, out);
+	export_print_word(e->path, out);
 	fprintf(out, " is of the kind %s", e->backend->name);
 	answers = show_state(t, e, out);
-	for (unsigned i = 0; i < e->nclients; i++) {
-		print_word(e->prefix, out);
-		print_word(e->path, out);
-		fputc('\t', out);
-		print_word(e->clients[i].text, out);
-		fputc('(', out);
-		export_opts_print(&e->clients[i].opts, out);
-		if (e->has_fsid)
-			print_fsid_option(e, out);
-		if (e->mountpoint)
-			print_mountpoint(e, out);
-		fprintf(out, ")\n");
-	}
+	for (unsigned i = 0; i < e->nclients; i++)
+		export_print_rule(e, i, out);
 	return answers;
 }
 

@@ -3,6 +3,7 @@
 #include "client/ctl/ctl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A reload gives file systems some seconds. */
@@ -34,4 +35,61 @@ int ctl_reload(const struct ctl *c, int n, char **words)
 	(void)words;
 	return n > 0 ? -1 : ctl_print(c, ctl_ask(c, "reload", NULL, NULL,
 						 PATIENCE), show_changes);
+}
+
+/* ---- exports */
+
+/* @text for exports(5), in UTF-8; with @is_word as one word.  Malloced. */
+static char *escape(const char *text, bool is_word)
+{
+	json_t *whole = json_string(text);
+	char *out = malloc(4 * strlen(text) + 1), *at = out;
+
+	for (; out && *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if ((c >= 0x80 && !whole) ||
+		    (is_word && (c <= ' ' || c == 0x7f || strchr("\\\"#", c))))
+			at += sprintf(at, "\\%03o", c);
+		else
+			*at++ = *text;
+	}
+	if (out)
+		*at = '\0';
+	json_decref(whole);
+	return out;
+}
+
+static int ask_change(const struct ctl *c, const char *command,
+			  const char *key, char *text, char *client)
+{
+	json_t *options = text ? json_pack("{s:s, s:s*, s:b}", key, text,
+					   "client", client, "keep",
+					   c->keep) : NULL;
+	int status = options ?
+		ctl_print(c, ctl_ask(c, command, NULL, options, PATIENCE),
+			  show_changes) : complain("out of memory");
+
+	free(text);
+	free(client);
+	return status;
+}
+
+int ctl_exports(const struct ctl *c, int n, char **words)
+{
+	if (n == 0 && !c->keep)
+		return ctl_print(c, ctl_ask(c, "exports", NULL, NULL,
+					    CTL_PATIENCE), show_exports);
+	if (n == 2 && !strcmp(words[0], "add"))
+		return ask_change(c, "exports-add", "line",
+				      escape(words[1], false), NULL);
+	if ((n == 2 || n == 3) && !strcmp(words[0], "remove"))
+		return ask_change(c, "exports-remove", "path",
+				      escape(words[1], true), n == 3 ?
+				      escape(words[2], false) : NULL);
+	if (n == 3 && !strcmp(words[0], "set"))
+		return ask_change(c, "exports-set", "path",
+				      escape(words[1], true),
+				      escape(words[2], false));
+	return -1;
 }

@@ -7,8 +7,11 @@
 static const struct ctl_command commands[] = {
 	{ .name = "status", .arguments = "",
 	  .help = "version, listeners, memory", .print = show_status },
-	{ .name = "exports", .arguments = "",
-	  .help = "what is offered, to whom", .print = show_exports },
+	{ .name = "exports",
+	  .arguments = "[add LINE | remove PATH [CLIENT] | set PATH "
+	  "CLIENT(OPTIONS)]",
+	  .help = "what is offered, to whom; or change that",
+	  .words = ctl_exports },
 	{ .name = "stats", .arguments = "",
 	  .help = "calls of each procedure, and all counters",
 	  .print = show_stats },

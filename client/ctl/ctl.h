@@ -15,6 +15,7 @@
 struct ctl {
 	const char *path;	/* of the socket */
 	bool	    json;
+	bool	    keep;	/* a change of the exports */
 };
 
 /* A row of the table of commands. */
@@ -58,6 +59,7 @@ int ctl_print(const struct ctl *c, json_t *result,
 	      void (*print)(const json_t *result));
 
 /* change.c */
+int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);
 
 /* capture.c */

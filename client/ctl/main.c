@@ -27,7 +27,9 @@ static int ctl_help(void)
 			len = printf("\n") - 1;
 		printf("%*s%s\n", 24 - len, "", command->help);
 	}
-	printf("\n  --socket PATH         its socket (" UNIT_SOCKET ", else\n"
+	printf("\n  --keep                keep a change of the exports over a "
+	       "reload and a start\n"
+	       "  --socket PATH         its socket (" UNIT_SOCKET ", else\n"
 	       "                        " DEFAULT_SOCKET ")\n"
 	       "  --json                print the answer as JSON\n"
 	       "  --help                this text\n"
@@ -45,6 +47,7 @@ static int ctl_read_options(struct ctl *c, int argc, char **argv,
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "keep", no_argument, NULL, 'k' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -59,6 +62,9 @@ static int ctl_read_options(struct ctl *c, int argc, char **argv,
 			break;
 		case 'j':
 			c->json = true;
+			break;
+		case 'k':
+			c->keep = true;
 			break;
 		case 'h':
 			return ctl_help();
@@ -93,7 +99,9 @@ static int run_plain(struct ctl *c, const struct ctl_command *command,
 		return status;
 	n = argc - optind - 1;
 	argv += optind + 1;
-	if (command->words)
+	if (c->keep && command->words != ctl_exports)
+		status = -1;
+	else if (command->words)
 		status = command->words(c, n, argv);
 	else if (n == (*command->arguments != '\0'))
 		return ctl_print(c, ctl_ask(c, command->name, argv[0], NULL,
@@ -119,7 +127,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	command = find_command(argv[optind]);
-	if (command && command->run)
+	if (command && command->run && !c.keep)
 		return command->run(&c, argc - optind, argv + optind);
 	/* From the program's name on, which getopt passes over. */
 	if (command)

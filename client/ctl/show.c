@@ -35,16 +35,15 @@ void show_status(const json_t *r)
 
 void show_exports(const json_t *r)
 {
-	const json_t *e, *client;
+	const json_t *e, *rule;
 	size_t i, k;
 
-	json_array_foreach(r, i, e) {
-		printf("%s", text_of(e, "path"));
-		json_array_foreach(json_object_get(e, "clients"), k, client)
-			printf("%s%s", k ? " " : "\t",
-			       json_string_value(client));
-		printf("\n");
-	}
+	json_array_foreach(r, i, e)
+		json_array_foreach(json_object_get(e, "rules"), k, rule)
+			printf("%s\t%s(%s)\t%s\n", text_of(e, "path"),
+			       text_of(rule, "client"),
+			       text_of(rule, "options"),
+			       text_of(rule, "from"));
 }
 
 void show_stats(const json_t *r)

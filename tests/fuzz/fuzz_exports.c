@@ -145,7 +145,7 @@ static void as_argument(struct export_table *t, const uint8_t *data,
 
 	if (!arg)
 		abort();
-	if (export_set_add(t, arg, &set, &err) == 0) {
+	if (export_set_add(t, "--export", arg, &set, &err) == 0) {
 		check(set);
 		export_set_free(set);
 	} else {

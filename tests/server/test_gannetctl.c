@@ -101,7 +101,8 @@ TEST(each_command_prints_the_state_of_the_server)
 	ck_assert(daemon_answers(&d));
 	snprintf(text, sizeof(text), "process %d, up 0 d", d.pid);
 	prints("status", text);
-	prints("exports", "/a\t192.0.2.7 *");
+	prints("exports", "/a\t192.0.2.7(ro,");
+	prints("exports", "\t--export\n");
 	prints("stats", "NULL                    1          0");
 	prints("waits", "workers of common: 0 of 16 busy, 0 calls wait");
 	ends();

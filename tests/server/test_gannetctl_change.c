@@ -184,6 +184,139 @@ TEST(reloads_by_signals_and_by_gannetctl_do_not_disturb_each_other)
 	ends();
 }
 
+/* ---- exports */
+
+static bool lists(const char *text)
+{
+	ck_assert_int_eq(ctl(&d, "exports"), 0);
+	return strstr(ctl_out, text);
+}
+
+TEST(a_rule_is_added_changed_and_removed_until_a_reload)
+{
+	starts();
+	says("exports add 'mem:/b 192.0.2.1(rw) 192.0.2.2'",
+	     "new: mem:/b 192.0.2.1(rw,");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "new: mem:/b 192.0.2.2(ro,"));
+	ck_assert(lists("/b\t192.0.2.1(rw,"));
+	ck_assert(lists("\tgannetctl\n"));
+	says("exports set /b '192.0.2.1(ro)'", "new: mem:/b 192.0.2.1(ro,");
+	says("exports remove /b 192.0.2.2", "no more: mem:/b 192.0.2.2(ro,");
+	says("exports set /a '*(ro)'", "new: mem:/a *(ro,");
+	says("reload", "no more: mem:/b 192.0.2.1(ro,");
+	ck_assert(!lists("/b") && lists("/a\t*(rw,") && !lists("gannetctl"));
+	says("exports remove /a", "no more: mem:/a *(rw,");
+	ck_assert(!lists("/a"));
+	says("reload", "new: mem:/a *(rw,");
+	ck_assert(daemon_answers(&d));
+	ends();
+}
+
+TEST(a_rule_that_is_kept_holds_after_a_reload_and_a_start)
+{
+	starts();
+	says("exports add --keep 'mem:/b 192.0.2.1(rw) 192.0.2.2'", "new: ");
+	says("exports add 'mem:/c *'", "new: ");
+	says("exports remove /b 192.0.2.1", "no more: ");
+	says("exports --keep set /b '192.0.2.2(rw)'",
+	     "new: mem:/b 192.0.2.2(rw,");
+	says("reload", "no more: mem:/c *(");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "new: mem:/b 192.0.2.1(rw,"));
+	ck_assert(lists("state/gannetctl.exports:"));
+	ends();
+	starts();
+	ck_assert(lists("/b\t192.0.2.2(rw,") && lists("/b\t192.0.2.1(rw,"));
+	says("exports remove --keep /b", "no more: ");
+	says("reload", "nothing has changed");
+	ck_assert(!lists("/b"));
+	ends();
+}
+
+TEST(a_change_with_a_mistake_changes_nothing_and_says_why)
+{
+	char *before;
+
+	starts();
+	says("exports", "/a");
+	before = strdup(ctl_out);
+	refuses("exports add 'mem:/b 192.0.2.1(rw) *(nonsense)'",
+		"gannetctl: option 'nonsense' is not known");
+	refuses("exports add 'b *'", "is not an absolute path");
+	refuses("exports add ''", "expected a directory");
+	refuses("exports add 'mem:/b *\nmem:/c *'", "more than one line");
+	refuses("exports add 'mem:/a *(ro)'", "with other options");
+	refuses("exports add '/no/such/directory *'",
+		"there is no such directory");
+	refuses("exports remove /b", "'/b' is not exported");
+	refuses("exports remove /a 192.0.2.9", "no rule for the client");
+	refuses("exports remove /a '192.0.2.0/99'", "client");
+	refuses("exports set /a '*(nonsense)'", "nonsense");
+	refuses("exports set /a '* 192.0.2.1'", "expected one CLIENT");
+	refuses("exports set /a ''", "expected one CLIENT");
+	refuses("exports set /a '*(fsid=7)'", "can't change here");
+	refuses("exports set /b '*'", "'/b' is not exported");
+	refuses("exports remove --keep /a", "no such rule is kept in ");
+	refuses("exports set --keep /a '*(ro)'", "no such rule is kept in ");
+	says("exports", before);
+	free(before);
+	says("reload", "nothing has changed");
+	ctl_says(&d, "exports add", 2, "expected");
+	ctl_says(&d, "exports list", 2, "expected");
+	ctl_says(&d, "status --keep", 2, "expected");
+	ends();
+}
+
+TEST(nothing_is_kept_that_the_next_start_would_refuse)
+{
+	starts();
+	says("exports set /a '*(ro)'", "new: ");
+	refuses("exports add --keep 'mem:/a *(ro)'", "a start would fail");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "(nothing has changed)"));
+	says("reload", "new: mem:/a *(rw,");
+	ends();
+	starts();
+	ends();
+}
+
+TEST(a_rule_that_can_not_be_kept_does_not_hold)
+{
+	char file[200];
+
+	starts();
+	snprintf(file, sizeof(file), "%s/state/gannetctl.exports.new", d.dir);
+	ck_assert_int_eq(mkdir(file, 0700), 0);
+	refuses("exports add --keep 'mem:/b *'", "Is a directory");
+	ck_assert(!lists("/b"));
+	ck_assert_int_eq(rmdir(file), 0);
+	says("exports add --keep 'mem:/b *'", "new: ");
+	ends();
+}
+
+TEST(paths_may_have_any_bytes_that_a_path_may_have)
+{
+	starts();
+	says("exports add --keep '\"mem:/my dir\" *(rw)'", "new: ");
+	says("exports remove --keep '/my dir'", "no more: mem:/my\\040dir *");
+	says("exports add --keep 'mem:/q\\042\\012z *(rw)'", "new: ");
+	says("exports remove --keep '/q\"\nz'", "no more: ");
+	says("exports add --keep \"$(printf 'mem:/\\303z *(rw)')\"",
+	     "new: mem:/\\303z *(");
+	says("--json exports", "\"/\\\\303z\"");
+	says("exports remove --keep \"$(printf '/\\303z')\"", "no more: ");
+	says("exports add --keep 'mem:/\xc3\xa4 *'", "new: ");
+	says("exports remove --keep '/\xc3\xa4'", "no more: ");
+	says("reload", "nothing has changed");
+	ends();
+}
+
+TEST(a_directory_without_clients_is_offered_to_this_machine_alone)
+{
+	starts();
+	says("exports add mem:/b", "new: mem:/b 127.0.0.0/8(ro,");
+	ck_assert(!lists("/b\t*"));
+	ends();
+}
+
 /* ---- odd requests */
 
 TEST(a_request_of_a_mebibyte_is_refused)

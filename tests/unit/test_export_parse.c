@@ -248,7 +248,7 @@ TEST(long_words_are_errors)
 static int add(const char *arg, struct export_set **set)
 {
 	char *err = NULL;
-	int ret = export_set_add(table, arg, set, &err);
+	int ret = export_set_add(table, "--export", arg, set, &err);
 
 	said[0] = '\0';
 	if (err)

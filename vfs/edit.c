@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Changes of a set of exports, rule by rule. */
+#include "vfs/export_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/rcu.h"
+#include "vfs/words.h"
+
+/* ---- a copy */
+
+static int copy_clients(struct entry *to, const struct entry *from)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < from->nclients && !err; i++) {
+		struct client c = from->clients[i];
+
+		c.text = strdup(c.text);
+		c.where = strdup(c.where);
+		if (c.text && c.where) {
+			err = export_entry_add_client(to, &c);
+			continue;
+		}
+		free(c.text);
+		free(c.where);
+		err = -ENOMEM;
+	}
+	return err;
+}
+
+static char *copy_text(const char *text, bool *failed)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	*failed |= text && !copy;
+	return copy;
+}
+
+static int copy_entry(struct export_set *set, const struct entry *from)
+{
+	const size_t size = from->backend->options_size + 1;
+	struct entry e = *from, *to;
+	bool failed = false;
+	int err;
+
+	e.path = copy_text(from->path, &failed);
+	e.prefix = copy_text(from->prefix, &failed);
+	e.where = copy_text(from->where, &failed);
+	e.fsid_where = copy_text(from->fsid_where, &failed);
+	e.mountpoint = copy_text(from->mountpoint, &failed);
+	e.options = malloc(size);
+	if (e.options)
+		memcpy(e.options, from->options, size);
+	e.clients = NULL;
+	e.nclients = 0;
+	e.export = NULL;
+	err = export_set_add_entry(set, &e, &to);
+	if (err)
+		return err;
+	/* The set frees what there is of it. */
+	return failed || !e.options ? -ENOMEM : copy_clients(to, from);
+}
+
+int export_set_copy(struct export_table *t, struct export_set **out)
+{
+	struct export_set *now = export_current(t), *set = NULL;
+	char *why = NULL;
+	int err = export_set_alloc(&set);
+
+	for (unsigned i = 0; now && i < now->nentries && !err; i++)
+		err = copy_entry(set, now->entries[i]);
+	if (!err)
+		err = export_set_finish(set, &why);
+	free(why);
+	export_set_put(now);
+	if (err)
+		export_set_put(set);
+	else
+		*out = set;
+	return err;
+}
+
+/* ---- a rule */
+
+/* The entry of @text, a word.  0; -ENOENT or -EINVAL and *@err. */
+static int find_path_entry(const struct export_set *set, const char *text,
+		     struct entry **out, char **err)
+{
+	struct words *w = calloc(1, sizeof(*w));
+	int ret;
+
+	if (!w)
+		return -ENOMEM;
+	w->name = "path";
+	w->p = text;
+	w->end = text + strlen(text);
+	w->err = err;
+	ret = words_next(w);
+	if (ret == 0 || (ret > 0 && w->p != w->end)) {
+		ret = export_fail(err, "'%s' is not one path", text);
+	} else if (ret > 0) {
+		*out = export_set_find(set, w->word);
+		ret = *out ? 0 : -ENOENT;
+		if (ret)
+			export_fail(err, "'%s' is not exported", w->word);
+	}
+	free(w);
+	return ret;
+}
+
+/* The place of a client of @e that is the same as @c; -ENOENT and *@err. */
+static int find_client(const struct entry *e, const struct client *c,
+		       char **err)
+{
+	for (unsigned i = 0; i < e->nclients; i++)
+		if (client_same(&e->clients[i], c))
+			return (int)i;
+	export_fail(err, "'%s' has no rule for the client '%s'", e->path,
+		    c->text);
+	return -ENOENT;
+}
+
+static void drop_emptied(struct export_set *set, const struct entry *e)
+{
+	unsigned i = 0;
+
+	while (set->entries[i] != e)
+		i++;
+	export_set_drop_entry(set, i);
+}
+
+int export_set_remove(struct export_set *set, const char *path,
+		      const char *client, char **err)
+{
+	struct client c = { .text = NULL };
+	const char *wrong;
+	struct entry *e;
+	int ret;
+
+	*err = NULL;
+	ret = find_path_entry(set, path, &e, err);
+	if (ret < 0)
+		return ret;
+	if (client) {
+		c.text = strdup(client);
+		wrong = c.text ? client_parse(&c) : "needs memory";
+		ret = wrong ? export_fail(err, "client '%s' %s", client,
+					  wrong) : find_client(e, &c, err);
+		free(c.text);
+		if (ret < 0)
+			return ret;
+		export_entry_drop_client(e, (unsigned)ret);
+	}
+	if (!client || e->nclients == 0)
+		drop_emptied(set, e);
+	return export_set_finish(set, err);
+}
+
+/* "PREFIX/PATH TEXT", malloced; NULL: no memory. */
+static char *line_for(const struct entry *e, const char *text)
+{
+	char *line = NULL;
+	size_t len;
+	FILE *f = open_memstream(&line, &len);
+
+	if (!f)
+		return NULL;
+	export_print_word(e->prefix, f);
+	export_print_word(e->path, f);
+	fprintf(f, " %s", text);
+	if (fclose(f) == 0)
+		return line;
+	free(line);
+	return NULL;
+}
+
+/* @new is one entry of one client, as was told. */
+static int take_rule(struct entry *e, const struct export_set *new, char **err)
+{
+	const struct entry *n = new->nentries == 1 ? new->entries[0] : NULL;
+	struct client *to;
+	char *text, *where;
+	int i;
+
+	if (!n || n->nclients != 1)
+		return export_fail(err, "expected one CLIENT(OPTIONS)");
+	if ((n->has_fsid && (!e->has_fsid || n->fsid != e->fsid)) ||
+	    (n->mountpoint && (!e->mountpoint ||
+			       strcmp(n->mountpoint, e->mountpoint) != 0)))
+		return export_fail(err, "fsid= and mountpoint= are those of "
+				   "the export, and can't change here");
+	i = find_client(e, n->clients, err);
+	if (i < 0)
+		return i;
+	text = strdup(n->clients->text);
+	where = strdup(n->clients->where);
+	if (!text || !where) {
+		free(text);
+		free(where);
+		return -ENOMEM;
+	}
+	to = &e->clients[i];
+	free(to->text);
+	free(to->where);
+	to->text = text;
+	to->where = where;
+	to->opts = n->clients->opts;
+	return 0;
+}
+
+int export_set_change(struct export_table *t, const char *name,
+		      const char *path, const char *text,
+		      struct export_set *set, char **err)
+{
+	struct export_set *new = NULL;
+	struct entry *e;
+	char *line;
+	int ret;
+
+	*err = NULL;
+	ret = find_path_entry(set, path, &e, err);
+	if (ret < 0)
+		return ret;
+	line = line_for(e, text);
+	ret = line ? export_set_add(t, name, line, &new, err) : -ENOMEM;
+	if (ret == 0)
+		ret = take_rule(e, new, err);
+	if (ret == 0)
+		ret = export_set_finish(set, err);
+	free(line);
+	export_set_put(new);
+	return ret;
+}
+
+/* ---- all rules */
+
+void export_set_print(const struct export_set *set, FILE *out)
+{
+	for (unsigned i = 0; i < set->nentries; i++)
+		for (unsigned k = 0; k < set->entries[i]->nclients; k++)
+			export_print_rule(set->entries[i], k, out);
+}
+
+static void tell_rules_of(const struct entry *e,
+		       void (*fn)(void *arg, const struct export_rule *rule),
+		       void *arg)
+{
+	for (unsigned i = 0; i < e->nclients; i++) {
+		struct export_rule rule = { e->path, e->clients[i].text, "",
+					    e->clients[i].where };
+		char *options = NULL;
+		size_t len;
+		FILE *f = open_memstream(&options, &len);
+
+		if (f) {
+			export_opts_print(&e->clients[i].opts, f);
+			if (fclose(f) == 0)
+				rule.options = options;
+		}
+		fn(arg, &rule);
+		free(options);
+	}
+}
+
+void export_walk_rules(struct export_table *t,
+		       void (*fn)(void *arg, const struct export_rule *rule),
+		       void *arg)
+{
+	struct export_set *set = export_current(t);
+
+	for (unsigned i = 0; set && i < set->nentries; i++)
+		tell_rules_of(set->entries[i], fn, arg);
+	export_set_put(set);
+}

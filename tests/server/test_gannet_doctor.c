@@ -282,7 +282,7 @@ TEST(long_calls_that_are_lost_are_told)
 
 	liar_start(&l);
 	start(WAY_TCP);
-	ck_assert_int_eq(TOOL("doctor", "-t", "1", at(l.port)), 3);
+	ck_assert_int_eq(TOOL("doctor", "-t", "3", at(l.port)), 3);
 	has("ok    tcp          1 names listed\n");
 	has("bad   tcp          a READ of a file failed: ");
 	has("To mend: find out why short calls pass over tcp and long ones "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Changes by gannetctl(8): of the settings and of the exports. */
 #include <fcntl.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,5 +340,91 @@ TEST(a_request_of_a_mebibyte_is_refused)
 	close(fd);
 	free(bytes);
 	says("status", "gannetd ");
+	ends();
+}
+
+/* ---- the manual */
+
+static char *manual;
+
+static void read_manual(void)
+{
+	const char *dir = getenv("srcdir");
+	size_t len = 200000;
+	char name[300];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/doc/gannetctl.8.in", dir ? dir : ".");
+	f = fopen(name, "r");
+	ck_assert_msg(f, "no %s", name);
+	manual = calloc(1, len);
+	ck_assert_ptr_nonnull(manual);
+	ck_assert_uint_lt(fread(manual, 1, len, f), len - 1);
+	fclose(f);
+}
+
+/* True if a line with a Va macro has the word. */
+static bool is_in_manual(const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = manual; (at = strstr(at, word)); at += len) {
+		const char *line = at, *va;
+
+		while (line > manual && line[-1] != '\n')
+			line--;
+		va = strstr(line, "Va ");
+		if (va && va < at && at[-1] == ' ' && strchr(" \n", at[len]))
+			return true;
+	}
+	return false;
+}
+
+static void check_members(const char *command, const json_t *o)
+{
+	const json_t *v;
+	const char *key;
+	size_t i;
+
+	json_array_foreach(o, i, v)
+		check_members(command, v);
+	json_object_foreach((json_t *)(uintptr_t)o, key, v) {
+		ck_assert_msg(is_in_manual(key), "%s: gannetctl(8) does not "
+			      "name the member %s", command, key);
+		/* These are named as SIGUSR1 logs them. */
+		if (strcmp(key, "counters") != 0)
+			check_members(command, v);
+	}
+}
+
+TEST(each_member_of_an_answer_is_in_the_manual)
+{
+	static const char *const asked[] = {
+		"status", "exports", "stats", "waits", "clients",
+		"latency --by export", "latency --by client", "latency",
+		"log-level debug", "disconnect 127.0.0.1", "reload",
+		"exports add mem:/b",
+	};
+	char line[100];
+	json_error_t error;
+	json_t *o;
+	int fd;
+
+	read_manual();
+	starts();
+	write_to(conf, "[log]\nlevel = debug\n");
+	ck_assert(daemon_answers(&d));
+	fd = daemon_connect(d.tcp_port);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		snprintf(line, sizeof(line), "--json %s", asked[i]);
+		says(line, "");
+		o = json_loads(ctl_out, JSON_DECODE_ANY, &error);
+		ck_assert_msg(o, "%s: %s", asked[i], ctl_out);
+		ck_assert(json_is_array(o) || json_object_size(o) > 0);
+		check_members(asked[i], o);
+		json_decref(o);
+	}
+	close(fd);
+	free(manual);
 	ends();
 }

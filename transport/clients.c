@@ -25,7 +25,6 @@ struct xprt_clients {
 	struct xprt_client *buckets[BUCKETS];
 	struct cds_list_head idle;	/* the one that left first is first */
 	struct xprt_client others;	/* of all that have no own */
-	struct account_sum gone;	/* of those that were dropped */
 };
 
 static void client_init(struct xprt_client *c, struct xprt_clients *t)
@@ -68,7 +67,6 @@ static void client_drop(struct xprt_clients *t, struct xprt_client *c)
 	*client_at(t, &c->host) = c->next;
 	cds_list_del(&c->idle);
 	t->count--;
-	account_sum(&c->account, &t->gone);
 	account_fini(&c->account);
 	free(c);
 }
@@ -222,7 +220,6 @@ static void view_others(struct xprt_clients *t, struct xprt_client_view *v)
 	memset(v, 0, sizeof(*v));
 	mutex_lock(&t->lock);
 	client_look(&t->others, v);
-	account_sum_add(&v->sum, &t->gone);
 	account_sum(&t->others.account, &v->sum);
 	mutex_unlock(&t->lock);
 	v->nshown = 0;

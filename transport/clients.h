@@ -5,9 +5,10 @@
  * A client is an address; all its connections, of any listener, are its.  A
  * connection holds its client, in which its calls are counted without a lock
  * (account_add()).  A client without connections stays for a while, in a
- * bounded number; what those counted that were dropped, or could not be kept,
- * goes into one account of all others.  A datagram, whose address may be
- * forged, makes no client.
+ * bounded number.  Those that can't be kept, because so many have connections,
+ * have one account together.  A datagram, whose address may be forged, makes no
+ * client, and counts there.  What a dropped client had goes with it: in the
+ * account of others it would look as if they did all of it now.
  *
  * Any thread, everything.
  */

@@ -381,6 +381,7 @@ void rig_open(struct rig *rig, const struct rig_options *options)
 		.max_conns = rig->options.max_conns ? rig->options.max_conns :
 			     16,
 		.max_peer_conns = rig->options.max_peer_conns,
+		.clients = rig->options.clients,
 	};
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	require(rpcrdma_listen(&rig->fabric, &env, (struct sockaddr *)&addr,

@@ -52,6 +52,7 @@ struct rig_options {
 	bool	 two_pollers;	/* the worker's loop is the second */
 	unsigned max_conns;	/* 0: 16 */
 	unsigned max_peer_conns;
+	struct xprt_clients *clients;	/* NULL: they are not counted */
 };
 
 struct rig {

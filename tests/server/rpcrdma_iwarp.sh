@@ -15,7 +15,7 @@ over()
 		 rpcrdma_credits \
 		 rpcrdma_memory rpcrdma_faults rpcrdma_client rpcrdma_back \
 		 rpcrdma_expose rpcrdma_fetch rpcrdma_padded rpcrdma_regions \
-		 rpcrdma_polled rpcrdma_cancel; do
+		 rpcrdma_polled rpcrdma_cancel rpcrdma_clients; do
 		RIG_FABRIC=$1 ./tests/server/test_$t >"$log" 2>&1 && continue
 		echo "test_$t over $1 failed:"
 		cat "$log"

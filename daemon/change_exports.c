@@ -29,6 +29,7 @@ struct editing {
 	char		*kept_as;	/* the path of the file, or NULL */
 	struct export_set *set;		/* to be published */
 	struct export_set *kept;	/* in the file; NULL: none */
+	struct export_set *start;	/* of the next start; NULL: not kept */
 	char		*old, *new;	/* the file's text; NULL: not kept */
 	size_t		 old_len, new_len;
 	char		*why;
@@ -102,7 +103,7 @@ static int edit_kept(struct editing *e)
 		return err;
 	/* A start must not fail for what is kept. */
 	f = fmemopen(e->new, e->new_len, "r");
-	err = f ? exports_try(e->o, e->t, f, &e->why) : -errno;
+	err = f ? exports_try(e->o, e->t, f, &e->start, &e->why) : -errno;
 	if (f)
 		fclose(f);
 	if (err && e->why) {
@@ -115,10 +116,26 @@ static int edit_kept(struct editing *e)
 	return err;
 }
 
+/* Takes out what was kept until now, but for rules that another file has,
+ * too. */
+static int remove_kept(struct editing *e)
+{
+	struct export_set *was = NULL;
+	int err = kept_read(e->o, e->t, &was, &e->why);
+
+	if (was && !err)
+		err = export_set_subtract(e->set, was, e->start, &e->why);
+	if (was)
+		export_set_free(was);
+	return err;
+}
+
 static int edit_now(struct editing *e)
 {
 	int err = export_set_copy(e->t, &e->set);
 
+	if (!err && e->kept_as && e->edit == edit_remove)
+		return remove_kept(e);
 	if (!err)
 		err = e->edit(e->t, e->name, e->options, &e->set, &e->why);
 	/* It was taken out for this run before. */
@@ -203,6 +220,8 @@ int change_rules(const struct report *r, const struct control_call *call,
 		export_set_free(e.set);
 	if (e.kept)
 		export_set_free(e.kept);
+	if (e.start)
+		export_set_free(e.start);
 	free(e.kept_as);
 	free(e.old);
 	free(e.new);

@@ -144,14 +144,16 @@ static void count_client(void *arg, const char *path, const char *client,
 }
 
 int exports_try(const struct options *o, struct export_table *t, FILE *kept,
-		char **why)
+		struct export_set **out, char **why)
 {
 	struct export_set *set = NULL;
 	int err;
 
 	*why = NULL;
 	err = read_sources(o, t, kept, &set, why);
-	if (set)
+	if (!err)
+		*out = set;
+	else if (set)
 		export_set_free(set);
 	return err;
 }

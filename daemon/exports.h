@@ -17,11 +17,11 @@ int exports_publish(const struct options *o, struct export_table *t,
 
 /*
  * Reads all exports that @o names, with the rules of @kept in the place of
- * those that gannetctl was told to keep, and publishes nothing.  0; or -errno
- * and *@why, malloced, or NULL without memory.
+ * those that gannetctl was told to keep, into *@out, and publishes nothing.  0;
+ * or -errno and *@why, malloced, or NULL without memory.
  */
 int exports_try(const struct options *o, struct export_table *t, FILE *kept,
-		char **why);
+		struct export_set **out, char **why);
 
 /*
  * Does the same as exports_publish() with a table of its own, which keeps

@@ -111,13 +111,23 @@ static int find_path_entry(const struct export_set *set, const char *text,
 	return ret;
 }
 
-/* The place of a client of @e that is the same as @c; -ENOENT and *@err. */
-static int find_client(const struct entry *e, const struct client *c,
-		       char **err)
+/* The place of a client of @e that is the same as @c; -1: there is none. */
+static int place_of_client(const struct entry *e, const struct client *c)
 {
 	for (unsigned i = 0; i < e->nclients; i++)
 		if (client_same(&e->clients[i], c))
 			return (int)i;
+	return -1;
+}
+
+/* The same; -ENOENT and *@err. */
+static int find_client(const struct entry *e, const struct client *c,
+		       char **err)
+{
+	int i = place_of_client(e, c);
+
+	if (i >= 0)
+		return i;
 	export_fail(err, "'%s' has no rule for the client '%s'", e->path,
 		    c->text);
 	return -ENOENT;
@@ -156,6 +166,32 @@ int export_set_remove(struct export_set *set, const char *path,
 	}
 	if (!client || e->nclients == 0)
 		drop_emptied(set, e);
+	return export_set_finish(set, err);
+}
+
+static void subtract_entry(struct export_set *set, const struct entry *gone,
+			   const struct export_set *stays)
+{
+	const struct entry *other = export_set_find(stays, gone->path);
+	struct entry *e = export_set_find(set, gone->path);
+
+	for (unsigned i = e ? e->nclients : 0; i-- > 0;) {
+		const struct client *c = &e->clients[i];
+
+		if (place_of_client(gone, c) >= 0 &&
+		    (!other || place_of_client(other, c) < 0))
+			export_entry_drop_client(e, i);
+	}
+	if (e && e->nclients == 0)
+		drop_emptied(set, e);
+}
+
+int export_set_subtract(struct export_set *set, const struct export_set *gone,
+			const struct export_set *stays, char **err)
+{
+	*err = NULL;
+	for (unsigned i = 0; i < gone->nentries; i++)
+		subtract_entry(set, gone->entries[i], stays);
 	return export_set_finish(set, err);
 }
 

@@ -103,6 +103,10 @@ int export_set_copy(struct export_table *t, struct export_set **out);
  */
 int export_set_remove(struct export_set *set, const char *path,
 		      const char *client, char **err);
+/* Takes out of @set the rules of clients that @gone has rules of for the same
+ * path, and @stays has not.  0, or -errno and *@err. */
+int export_set_subtract(struct export_set *set, const struct export_set *gone,
+			const struct export_set *stays, char **err);
 /* Gives a client that @set has for @path other options, as "CLIENT(OPTIONS)"
  * says; the rule comes from @name now.  As export_set_remove(). */
 int export_set_change(struct export_table *t, const char *name,

@@ -233,6 +233,22 @@ TEST(a_rule_that_is_kept_holds_after_a_reload_and_a_start)
 	ends();
 }
 
+TEST(rules_of_other_files_stay_when_those_that_were_kept_are_removed)
+{
+	starts();
+	says("exports add --keep 'mem:/a 192.0.2.1(rw) 192.0.2.2(rw)'", "new: ");
+	says("exports add --keep 'mem:/a *(rw,insecure)'", "already");
+	says("exports set /a '192.0.2.1(ro)'", "new: ");
+	says("exports remove --keep /a '*'", "nothing has changed");
+	ck_assert(lists("/a\t*(rw,"));
+	says("exports remove --keep /a", "no more: mem:/a 192.0.2.1(ro,");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "no more: mem:/a 192.0.2.2(rw,"));
+	ck_assert_ptr_null(strstr(ctl_out, "/a *("));
+	ck_assert(lists("/a\t*(rw,"));
+	says("reload", "nothing has changed");
+	ends();
+}
+
 TEST(a_change_with_a_mistake_changes_nothing_and_says_why)
 {
 	char *before;

@@ -9,6 +9,7 @@
 #include "daemon/exports.h"
 #include "daemon/kept.h"
 #include "daemon/rules.h"
+#include "daemon/tune.h"
 #include "lib/log.h"
 
 /* Where a rule comes from that holds until a reload. */
@@ -198,15 +199,16 @@ int change_rules(const struct report *r, const struct control_call *call,
 		[CHANGE_ADD] = edit_add, [CHANGE_REMOVE] = edit_remove,
 		[CHANGE_SET] = edit_set,
 	};
+	const struct options by = tune_exports(r->o, *r->now);
 	struct editing e = {
-		.o = *r->now ? : r->o, .t = r->exports,
+		.o = &by, .t = r->exports,
 		.options = control_call_options(call), .edit = edits[kind],
 		.name = ORIGIN,
 	};
 	int err = 0;
 
 	if (json_is_true(json_object_get(e.options, "keep"))) {
-		e.kept_as = kept_name(r->o);
+		e.kept_as = kept_name(e.o);
 		e.name = e.kept_as ? : ORIGIN;
 		err = e.kept_as ? edit_kept(&e) : -ENOMEM;
 	}

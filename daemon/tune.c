@@ -64,6 +64,15 @@ void tune_connections(struct xprt_env *env, const struct options *o)
 	env->max_peer_conns = MIN(env->max_peer_conns, fit);
 }
 
+struct options tune_exports(const struct options *start,
+			    const struct options *now)
+{
+	struct options o = now ? *now : *start;
+
+	o.state_dir = start->state_dir;
+	return o;
+}
+
 void tune_free(struct options *o)
 {
 	if (o)
@@ -77,6 +86,7 @@ int tune_reload(const struct options *start, struct options **now,
 	const struct options *old = *now ? : start;
 	struct options *o = calloc(1, sizeof(*o));
 	struct rules before = rules_of(exports);
+	struct options by;
 	char *why = NULL;
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
@@ -84,7 +94,8 @@ int tune_reload(const struct options *start, struct options **now,
 		outcome_error(out, why ? why : strerror(-err));
 	} else {
 		export_table_manage_gids(exports, o->manage_gids);
-		err = exports_publish(o, exports, out);
+		by = tune_exports(start, o);
+		err = exports_publish(&by, exports, out);
 	}
 	free(why);
 	if (err) {

@@ -25,6 +25,11 @@ void tune_connections(struct xprt_env *env, const struct options *o);
  */
 int tune_reload(const struct options *start, struct options **now,
 		struct export_table *exports, struct outcome *out);
+/* The options by which exports are read, and kept: those of @now, or if it is
+ * NULL of @start; the state directory is that of @start, whose lock the server
+ * has.  Borrowed from both. */
+struct options tune_exports(const struct options *start,
+			    const struct options *now);
 /* NULL is fine. */
 void tune_free(struct options *o);
 

@@ -42,7 +42,7 @@ static void child(struct daemon_run *d, const char *const args[], int out)
 	const char *argv[MAX_ARGS] = { "gannetd", "--foreground", "--port",
 		"0", "--rdma", "iwarp", "--rdma-port", "0", "--no-rpcbind",
 		"--state-dir", state };
-	int n = 11, fd;
+	int n = d->no_state_dir ? 9 : 11, fd;
 
 	snprintf(state, sizeof(state), "%s/state", d->dir);
 	snprintf(log, sizeof(log), "%s/log", d->dir);

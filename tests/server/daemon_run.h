@@ -13,6 +13,7 @@ struct daemon_run {
 	uint16_t udp_port;
 	uint16_t rdma_port;	/* of iWARP in user space */
 	bool	 no_override;	/* files' modes hold for root, too */
+	bool	 no_state_dir;	/* the configuration has it */
 	uid_t	 uid;		/* as whom it runs; 0: as we do */
 	int	 status;	/* as waitpid() gives it, when it has ended */
 	char	 dir[64];	/* its own, with state/ and log below */

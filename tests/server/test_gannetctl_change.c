@@ -43,14 +43,19 @@ static void write_to(const char *path, const char *text)
 
 #define RULE	"mem:/a *(rw,insecure)\n"
 
-static void starts(void)
+static void starts_with(const char *settings)
 {
 	const char *const args[] = { "--config", conf, "--exports-file",
 				     exports, NULL };
 
-	write_to(conf, "");
+	write_to(conf, settings);
 	write_to(exports, RULE);
 	ck_assert(daemon_start(&d, args));
+}
+
+static void starts(void)
+{
+	starts_with("");
 }
 
 static void ends(void)
@@ -230,6 +235,25 @@ TEST(a_rule_that_is_kept_holds_after_a_reload_and_a_start)
 	says("exports remove --keep /b", "no more: ");
 	says("reload", "nothing has changed");
 	ck_assert(!lists("/b"));
+	ends();
+}
+
+/* A reload tells of another state directory, which holds at the next start. */
+TEST(rules_that_are_kept_stay_in_the_state_directory_of_the_start)
+{
+	char text[300];
+
+	d.no_state_dir = true;
+	snprintf(text, sizeof(text), "[server]\nstate-dir = %s/state\n", d.dir);
+	starts_with(text);
+	says("exports add --keep 'mem:/b *'", "new: ");
+	snprintf(text, sizeof(text), "[server]\nstate-dir = %s\n", d.dir);
+	write_to(conf, text);
+	says("reload", "at the next start");
+	ck_assert_ptr_null(strstr(ctl_out, "/b"));
+	says("exports add --keep 'mem:/c *'", "new: ");
+	says("reload", "nothing has changed");
+	ck_assert(lists("/b\t*") && lists("/c\t*"));
 	ends();
 }
 

@@ -13,18 +13,22 @@ static int rule_order(const void *a, const void *b)
 struct rules rules_of(struct export_table *t)
 {
 	struct rules r = { NULL, NULL, 0 };
+	struct export_set *set = NULL;
 	char *line, *rest, *tab, **v;
 	size_t len;
-	FILE *f = open_memstream(&r.text, &len);
+	FILE *f = NULL;
 
-	if (!f)
-		return r;
-	export_show(t, f);
-	if (fclose(f) < 0)
+	if (export_set_copy(t, &set) == 0)
+		f = open_memstream(&r.text, &len);
+	if (f)
+		export_set_print(set, f);
+	if (set)
+		export_set_free(set);
+	if (!f || fclose(f) < 0)
 		return r;
 	r.v = malloc((len + 1) * sizeof(*r.v));
 	for (rest = r.text; r.v && (line = strsep(&rest, "\n"));) {
-		if (!*line || *line == '#')
+		if (!*line)
 			continue;
 		tab = strchr(line, '\t');
 		if (tab)

@@ -358,6 +358,22 @@ TEST(a_directory_without_clients_is_offered_to_this_machine_alone)
 	ends();
 }
 
+/* Such an export is opened when it is used, and asking for it may take long. */
+TEST(a_change_opens_no_other_export_with_a_mountpoint)
+{
+	char line[200];
+
+	starts();
+	snprintf(line, sizeof(line), "exports add '%s *(mountpoint=/)'",
+		 d.dir);
+	says(line, "new: ");
+	says("exports add 'mem:/b *'", "new: ");
+	says("reload", "no more: ");
+	says("stats", "control_requests");
+	ck_assert_ptr_null(strstr(ctl_out, "children_opened"));
+	ends();
+}
+
 /* ---- odd requests */
 
 TEST(a_request_of_a_mebibyte_is_refused)

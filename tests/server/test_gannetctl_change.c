@@ -244,7 +244,8 @@ TEST(rules_that_are_kept_stay_in_the_state_directory_of_the_start)
 	char text[300];
 
 	d.no_state_dir = true;
-	snprintf(text, sizeof(text), "[server]\nstate-dir = %s/state\n", d.dir);
+	snprintf(text, sizeof(text), "[server]\nstate-dir = %s/state\n",
+		 d.dir);
 	starts_with(text);
 	says("exports add --keep 'mem:/b *'", "new: ");
 	snprintf(text, sizeof(text), "[server]\nstate-dir = %s\n", d.dir);
@@ -260,7 +261,8 @@ TEST(rules_that_are_kept_stay_in_the_state_directory_of_the_start)
 TEST(rules_of_other_files_stay_when_those_that_were_kept_are_removed)
 {
 	starts();
-	says("exports add --keep 'mem:/a 192.0.2.1(rw) 192.0.2.2(rw)'", "new: ");
+	says("exports add --keep 'mem:/a 192.0.2.1(rw) 192.0.2.2(rw)'",
+	     "new: ");
 	says("exports add --keep 'mem:/a *(rw,insecure)'", "already");
 	says("exports set /a '192.0.2.1(ro)'", "new: ");
 	says("exports remove --keep /a '*'", "nothing has changed");

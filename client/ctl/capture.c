@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -140,7 +141,9 @@ static int copy_blocks(struct capturing *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return EXIT_SUCCESS;
+			return c->is_whole ? EXIT_SUCCESS :
+			       complain("%s: the server ended early: the last "
+					"messages are missing", c->name);
 		c->len += (size_t)n;
 		whole = whole_blocks(c);
 		if (whole < 0)
@@ -197,18 +200,35 @@ static bool ask_for(int fd, json_t *options)
 	return yes;
 }
 
-/* There are contents of files in it: it is for its owner alone. */
+/* There are contents of files in it: it is for its owner alone, also if it was
+ * there before.  0 or -errno. */
+static int make_private(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_mode & 077 && fchmod(fd, 0600) < 0)
+		return -errno;
+	return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
 static bool open_capture_file(struct capturing *c)
 {
+	int err;
+
 	if (!strcmp(c->name, "-")) {
 		c->name = "standard output";
 		c->out = STDOUT_FILENO;
 		return true;
 	}
-	c->out = open(c->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (c->out < 0)
-		complain("%s: %s", c->name, strerror(errno));
-	return c->out >= 0;
+	c->out = open(c->name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	err = c->out < 0 ? -errno : make_private(c->out);
+	if (err)
+		complain("%s: %s", c->name, strerror(-err));
+	return err == 0;
 }
 
 static int run_capturing(struct capturing *c, json_t *options)

@@ -4,17 +4,19 @@
  * do not behave.  tests/capture.sh has what tshark makes of the file.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/pcapng.h"
-#include "tests/server/daemon_run.h"
+#include "tests/server/ctl_run.h"
 #include "tests/unit/runner.h"
 
 static struct daemon_run d;
@@ -423,4 +425,45 @@ TEST(a_reader_that_does_not_read_does_not_keep_the_server_from_ending)
 	calls(20, BIG);
 	ends();
 	goes(&r);
+}
+
+/* ---- gannetctl */
+
+TEST(a_file_that_was_there_becomes_its_owners_alone)
+{
+	char line[200], name[100];
+	struct stat st;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/file", d.dir);
+	f = fopen(name, "w");
+	ck_assert_ptr_nonnull(f);
+	fclose(f);
+	ck_assert_int_eq(chmod(name, 0644), 0);
+	snprintf(line, sizeof(line), "capture --duration 1 -w %s", name);
+	ctl_says(&d, line, 0, "0 messages, 0 dropped");
+	ck_assert_int_eq(stat(name, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0600);
+}
+
+TEST(a_capture_without_its_end_is_a_failure)
+{
+	char line[300], name[100];
+	struct stat st = { .st_size = 0 };
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/file", d.dir);
+	snprintf(line, sizeof(line), "./gannetctl --socket %s capture -w %s "
+		 "2>&1", path, name);
+	f = popen(line, "r");
+	ck_assert_ptr_nonnull(f);
+	while (st.st_size == 0) {
+		usleep(20000);
+		ck_assert(stat(name, &st) == 0 || errno == ENOENT);
+	}
+	daemon_end(&d, SIGKILL);
+	d.pid = 0;
+	ck_assert_ptr_nonnull(fgets(line, sizeof(line), f));
+	ck_assert_msg(strstr(line, "ended early"), "%s", line);
+	ck_assert_int_eq(WEXITSTATUS(pclose(f)), 1);
 }

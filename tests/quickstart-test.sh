@@ -11,6 +11,7 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
+	debhelper lintian mmdebstrap
 	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
@@ -179,6 +180,21 @@ distribution()
 	else
 		fail "make distcheck"
 	fi
+}
+
+# The packages, as an administrator meets them on a bare Debian.
+debian()
+{
+	local status=0
+	"$top/tests/packages.sh" "$work/debian" > "$phase_log" 2>&1 ||
+		status=$?
+	pass "$(grep -c '^ok - ' "$phase_log")"
+	grep '^# from apt' "$phase_log"
+	case $status in
+	0) ;;
+	77) skip debian "$(tail -1 "$phase_log")" ;;
+	*) grep -v '^ok - ' "$phase_log"; fail "the packages" ;;
+	esac
 }
 
 # LAB_ONLY: a pattern of "TRANSPORT SUITE" pairs, for a part of it.
@@ -351,7 +367,7 @@ ahead()
 run_test()
 {
 	local all=(packages scripts main crash model soak callgrind bench
-		lab asan tsan fuzz distribution)
+		lab asan tsan fuzz distribution debian)
 	local name
 	case ${1:-} in -h | --help) usage; return ;; esac
 	[ $# -gt 0 ] || set -- "${all[@]}"

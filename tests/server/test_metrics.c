@@ -149,7 +149,7 @@ static bool has_line(const char *begin, const char *name)
 
 TEST(each_family_has_its_type_and_its_help_once)
 {
-	char *line, *at, name[128], other[128];
+	char *line, *at, name[128], other[160];
 	unsigned families = 0;
 
 	starts(NULL);

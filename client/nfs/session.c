@@ -162,10 +162,18 @@ static const char *get_path(struct nfsc_url *url, const char *at, size_t len)
 	return NULL;
 }
 
+/* The "://" behind a scheme, or NULL.  One behind a slash is a path's. */
+static const char *find_scheme(const char *text)
+{
+	const char *at = text + strcspn(text, ":/");
+
+	return strncmp(at, "://", 3) == 0 ? at : NULL;
+}
+
 /* Returns what follows "://", or NULL: there is no such scheme. */
 static const char *get_scheme(struct nfsc_url *url, const char *at)
 {
-	const char *end = strstr(at, "://"), *plus;
+	const char *end = find_scheme(at), *plus;
 	size_t len, i;
 
 	if (!end)
@@ -222,7 +230,7 @@ static const char *get_plain(struct nfsc_url *url, const char *text,
 
 bool nfsc_url_is(const char *text)
 {
-	return strstr(text, "://") || find_colon(text);
+	return find_scheme(text) || find_colon(text);
 }
 
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
@@ -230,7 +238,7 @@ int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why)
 	const char *at, *path, *query, *colon = find_colon(text);
 
 	memset(url, 0, sizeof(*url));
-	if (colon && !strstr(text, "://")) {
+	if (colon && !find_scheme(text)) {
 		*why = get_plain(url, text, colon);
 		return *why ? -EINVAL : 0;
 	}

@@ -78,6 +78,11 @@ TEST(a_host_and_a_path_are_enough)
 	ck_assert(nfsc_url_is("[::1]:/e"));
 	ck_assert(nfsc_url_is("what://h"));
 	ck_assert(!nfsc_url_is("./h:/e"));
+	ck_assert(!nfsc_url_is("./tcp://h/e"));
+	ck_assert(!nfsc_url_is("a/b://c"));
+	ck_assert_int_eq(parse("h:/a://b"), 0);
+	ck_assert_str_eq(url.host, "h");
+	ck_assert_str_eq(url.path, "/a://b");
 	ck_assert(!nfsc_url_is(":/e"));
 	ck_assert(!nfsc_url_is("h:e"));
 	ck_assert(!nfsc_url_is("/a/b"));

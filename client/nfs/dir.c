@@ -91,14 +91,23 @@ static int keep_page(struct tool *t, struct listing *l, struct nfsc_op *op)
 	return err;
 }
 
+/* Nothing more comes, or the same again: names may be missing. */
+static int complain_endless(const char *what)
+{
+	fputs("gannet-nfs: ", stderr);
+	tool_put_name(stderr, what);
+	fputs(": the server's list of names has no end\n", stderr);
+	return TOOL_FAILED;
+}
+
 int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
 	      struct listing *l)
 {
 	uint32_t size = MAX(t->limits.dtpref, (uint32_t)DIR_MIN);
 	struct nfsc_op op = { .kind = NFS_OP_READDIRPLUS, .fh = *dir,
 			     .count = MIN(size, (uint32_t)DIR_MAX) };
+	uint64_t before, mark = 0, pages = 0;
 	int err = TOOL_OK;
-	uint64_t before;
 
 	memset(l, 0, sizeof(*l));
 	do {
@@ -107,8 +116,13 @@ int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
 			err = tool_complain(what, op.err, op.status);
 		else if ((err = keep_page(t, l, &op)) < 0)
 			err = tool_complain(what, err, 0);
-		/* A server that gives nothing and no end would never end. */
-	} while (err == TOOL_OK && !op.eof && op.cookie != before);
+		else if (!op.eof && (op.cookie == before || op.cookie == mark))
+			err = complain_endless(what);
+		/* A circle of any length comes by the mark. */
+		pages++;
+		if ((pages & (pages - 1)) == 0)
+			mark = op.cookie;
+	} while (err == TOOL_OK && !op.eof);
 	if (l->n > 0)
 		qsort(l->e, l->n, sizeof(*l->e), by_name);
 	return err;

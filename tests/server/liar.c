@@ -14,7 +14,7 @@
 
 enum {
 	MOUNT = 100005, NFS = 100003,
-	REG = 1, DIR = 2, LNK = 5, NOENT = 2, DATA = 4,
+	REG = 1, DIR = 2, LNK = 5, NOENT = 2, ACCES = 13, DATA = 4,
 	CALL_MAX = 65536, THREADS_MAX = 200,
 };
 
@@ -88,21 +88,29 @@ static void put_listed(struct xdr_out *x, const struct liar_name *n,
 	put_handle(x, n->object);
 }
 
-static void list(const struct liar *l, uint32_t dir, struct xdr_out *x)
+static void list(const struct liar *l, uint32_t dir, uint64_t cookie,
+		 struct xdr_out *x)
 {
 	const struct liar_name next = {
 		.name = "d", .object = dir + 1, .type = DIR,
 	};
 
+	bool full = false;
+
 	put_post_attr(x, dir, DIR);
 	xdr_put_u64(x, 0);		/* cookieverf */
-	if (dir >= LIAR_DEEP)
+	if (dir >= LIAR_DEEP && cookie == 0)
 		put_listed(x, &next, 1);
-	for (unsigned i = 0; i < l->nnames; i++)
-		if (l->names[i].dir == dir)
-			put_listed(x, &l->names[i], i + 1);
+	if (l->circles && cookie == l->nnames)
+		cookie = 0;
+	for (unsigned i = (unsigned)cookie; i < l->nnames && !full; i++) {
+		if (l->names[i].dir != dir)
+			continue;
+		put_listed(x, &l->names[i], i + 1);
+		full = l->circles;
+	}
 	xdr_put_bool(x, false);
-	xdr_put_bool(x, true);
+	xdr_put_bool(x, !l->stops && !l->circles);
 }
 
 static void put_fsinfo(struct xdr_out *x)
@@ -129,7 +137,9 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 		v = xdr_get_opaque(in, 255);
 		n = find_name(l, object, &v);
 	}
-	xdr_put_u32(x, n ? 0 : NOENT);
+	if (l->refused == procedure)
+		n = NULL;
+	xdr_put_u32(x, n ? 0 : l->refused == procedure ? ACCES : NOENT);
 	if (!n) {
 		xdr_put_bool(x, false);
 		return;
@@ -154,7 +164,7 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 		xdr_put_opaque(x, "lie\n", DATA);
 		return;
 	case 17:
-		list(l, object, x);
+		list(l, object, xdr_get_u64(in), x);
 		return;
 	default:
 		put_fsinfo(x);

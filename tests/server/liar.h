@@ -34,6 +34,9 @@ struct liar {
 	uint32_t	only_program;	/* others are not there; 0: all are */
 	uint32_t	only_version;	/* others are a mismatch; 0: 3 */
 	bool		denies;		/* all calls but NULL: MSG_DENIED */
+	bool		stops;		/* no listing ends: nothing follows, */
+	bool		circles;	/* or name by name all comes again */
+	uint32_t	refused;	/* procedure of NFS: with ACCES */
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 

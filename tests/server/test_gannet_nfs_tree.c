@@ -250,3 +250,27 @@ TEST(a_walk_passes_lies_by)
 	liar_stop(&l);
 	stop();
 }
+
+static const struct liar_name hidden[] = {
+	{ 0, ".a", 0, 1, 1, NULL },
+	{ 0, ".b", 0, 2, 1, NULL },
+	{ 0, ".c", 0, 3, 1, NULL },
+};
+
+TEST(a_listing_without_an_end_is_an_error)
+{
+	struct liar l = { .names = hidden, .nnames = ARRAY_SIZE(hidden),
+			  .circles = true };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("ls", lie(&l, "")), 1);
+	has(err, ": the server's list of names has no end\n");
+	l.circles = false;
+	l.stops = true;
+	ck_assert_int_eq(TOOL("find", lie(&l, "")), 1);
+	has(err, ": the server's list of names has no end\n");
+	has(out, "/e/.c\n");
+	liar_stop(&l);
+	stop();
+}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/util.h"
 #include "lib/xdr.h"
 
 enum { UNCHECKED = 0, UNSTABLE = 0, FILE_SYNC = 2, TO_CLIENT_TIME = 2 };
@@ -225,10 +226,12 @@ static void get_space(struct xdr_in *x, struct nfsc_space *s)
 
 static void get_link(struct xdr_in *x, struct nfsc_op *op)
 {
-	struct xdr_view v = xdr_get_opaque(x, op->count);
+	struct xdr_view v = xdr_get_opaque(x, UINT32_MAX);
 
-	op->got = v.len;
-	if (v.len > 0)
+	op->got = MIN(v.len, op->count);
+	if (v.len > op->count)
+		op->status = NFS_NAMETOOLONG;
+	else if (v.len > 0)
 		memcpy(op->data, v.data, v.len);
 }
 

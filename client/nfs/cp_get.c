@@ -77,12 +77,8 @@ static int enter_dir(struct fetch *f, struct walk_at *at)
 	int dir = local_dir(f, at);
 	const char *name = local_name(f, at);
 
-	if (!f->w.t->o->recursive) {
-		fputs("gannet-nfs: ", stderr);
-		walk_put_path(stderr, at);
-		fputs(": a directory, which goes with -r only\n", stderr);
-		return TOOL_FAILED;
-	}
+	if (!f->w.t->o->recursive)
+		return walk_refuse(at, "a directory, which goes with -r only");
 	at->fresh = mkdirat(dir, name, 0700) == 0;
 	if (!at->fresh && errno != EEXIST)
 		return complain_local(at, -errno);
@@ -156,7 +152,8 @@ static int fetch_link(struct fetch *f, struct walk_at *at)
 		return walk_complain(at, op.err, op.status);
 	target[op.got] = '\0';
 	if (strlen(target) != op.got || op.got == 0)
-		return walk_complain(at, -EBADMSG, 0);
+		return walk_refuse(at, "the server has a link that leads "
+				   "nowhere");
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    S_ISLNK(st.st_mode))
 		unlinkat(dir, name, 0);
@@ -176,10 +173,7 @@ static int fetch_visit(struct walk *w, struct walk_at *at, enum walk_step step)
 		return fetch_file(f, at);
 	if (at->attr.type == NFS_LNK)
 		return fetch_link(f, at);
-	fputs("gannet-nfs: ", stderr);
-	walk_put_path(stderr, at);
-	fputs(": left out: it is no file, directory or link\n", stderr);
-	return TOOL_FAILED;
+	return walk_refuse(at, "left out: it is no file, directory or link");
 }
 
 /* Where it goes: into a directory under its own name, else to that name. */

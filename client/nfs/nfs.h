@@ -29,7 +29,7 @@ enum { NFS_REG = 1, NFS_DIR, NFS_BLK, NFS_CHR, NFS_LNK, NFS_SOCK, NFS_FIFO };
 /* The statuses that the client does something about (RFC 1813 2.6). */
 enum {
 	NFS_NOENT = 2, NFS_ACCES = 13, NFS_EXIST = 17, NFS_NOTDIR = 20,
-	NFS_ISDIR = 21, NFS_JUKEBOX = 10008,
+	NFS_ISDIR = 21, NFS_NAMETOOLONG = 63, NFS_JUKEBOX = 10008,
 };
 
 struct nfsc_fh {
@@ -105,7 +105,8 @@ struct nfsc_op {
 	uint32_t      status;
 	struct nfsc_attr attr;
 	struct nfsc_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
-	uint32_t      got;		/* READ, WRITE, READLINK: bytes */
+	uint32_t      got;		/* READ, WRITE, READLINK: bytes; a link
+					 * longer than count is NAMETOOLONG */
 	bool	      eof;
 	bool	      stored;		/* WRITE: needs no COMMIT */
 	uint64_t      verf;		/* WRITE, COMMIT */

@@ -141,6 +141,8 @@ int tool_walk(struct walk *w, const struct tool_object *obj, const char *name);
 void walk_put_path(FILE *f, const struct walk_at *at);
 /* tool_complain() of this object. */
 int walk_complain(const struct walk_at *at, int err, uint32_t status);
+/* Says why the object is passed by; returns TOOL_FAILED. */
+int walk_refuse(const struct walk_at *at, const char *why);
 
 /* ---- commands */
 

@@ -30,7 +30,7 @@ int walk_complain(const struct walk_at *at, int err, uint32_t status)
 	return tool_reason(err, status);
 }
 
-static int refuse(const struct walk_at *at, const char *why)
+int walk_refuse(const struct walk_at *at, const char *why)
 {
 	fputs("gannet-nfs: ", stderr);
 	walk_put_path(stderr, at);
@@ -55,13 +55,15 @@ static int walk_one(struct walk *w, struct walk_at *at)
 	int err;
 
 	if (!at->attr.valid || at->fh.len == 0)
-		return refuse(at, "the server does not say what this is");
+		return walk_refuse(at, "the server does not say what this "
+				   "is");
 	if (at->attr.type != NFS_DIR)
 		return w->visit(w, at, WALK_FILE);
 	if (is_own_ancestor(at))
-		return refuse(at, "the server has this directory in itself");
+		return walk_refuse(at, "the server has this directory in "
+				   "itself");
 	if (at->depth > DEPTH_MAX)
-		return refuse(at, "too many directories below another");
+		return walk_refuse(at, "too many directories below another");
 	err = w->visit(w, at, WALK_ENTER);
 	if (err == TOOL_OK) {
 		err = walk_into(w, at);
@@ -83,8 +85,8 @@ static int walk_entry(struct walk *w, struct walk_at *up,
 	};
 
 	if (!nfsc_name_is_good(e->name, e->len))
-		return refuse(&at, "the server lists a name that no file can "
-			      "have");
+		return walk_refuse(&at, "the server lists a name that no file "
+				   "can have");
 	tool_look_up(w->t, &up->fh, e);
 	at.attr = e->attr;
 	at.fh = e->fh;

@@ -175,7 +175,7 @@ TEST(progress_of_a_tree_is_one_line)
 
 /* ---- a server's lies */
 
-static char outside[128];
+static char outside[128], endless[5001];
 
 static struct liar_name lies[] = {
 	{ 0, "../up", 0, 1, 1, NULL },
@@ -192,6 +192,9 @@ static struct liar_name lies[] = {
 	{ 0, "file", 0, 11, 1, NULL },
 	{ 0, "loop", 0, 0, 2, NULL },
 	{ 0, "deep", 0, LIAR_DEEP, 2, NULL },
+	/* Links that no file system has. */
+	{ 0, "a", 0, 12, 5, "" },
+	{ 0, "b", 0, 13, 5, endless },
 };
 
 TEST(a_server_writes_nothing_outside_of_the_copy)
@@ -199,6 +202,7 @@ TEST(a_server_writes_nothing_outside_of_the_copy)
 	struct liar l = { .names = lies, .nnames = ARRAY_SIZE(lies) };
 	char at[128];
 
+	memset(endless, 'x', sizeof(endless) - 1);
 	liar_start(&l);
 	start(WAY_TCP);
 	snprintf(outside, sizeof(outside), "%s/outside", d.dir);
@@ -209,6 +213,8 @@ TEST(a_server_writes_nothing_outside_of_the_copy)
 	has(err, "/e/../up: the server lists a name that no file can have");
 	has(err, "/e/loop: the server has this directory in itself");
 	has(err, ": too many directories below another");
+	has(err, "/e/a: the server has a link that leads nowhere");
+	has(err, "/e/b: the name is too long");
 	ck_assert_int_eq(stat_of(path(d.dir, "in/e/good")).st_size, 4);
 	ck_assert_uint_eq(stat_of(path(d.dir, "in/e/good")).st_mode & 07000,
 			  0);

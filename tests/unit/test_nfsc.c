@@ -275,6 +275,7 @@ TEST(results_are_taken_whole)
 TEST(results_mean_what_they_say)
 {
 	struct nfsc_op op;
+	struct xdr_in x;
 
 	put_result(NFS_OP_WRITE);
 	ck_assert_int_eq(get(&op, NFS_OP_WRITE, xdr_out_len(&out)), 0);
@@ -292,6 +293,11 @@ TEST(results_mean_what_they_say)
 	ck_assert_int_eq(get(&op, NFS_OP_READLINK, xdr_out_len(&out)), 0);
 	ck_assert_uint_eq(op.got, 8);
 	ck_assert_int_eq(memcmp(memory, "to/there", 8), 0);
+	/* A longer one is this link's failure, not the connection's. */
+	xdr_in_init(&x, wire, xdr_out_len(&out));
+	op.count = 7;
+	ck_assert_int_eq(nfsc_get_results(&x, &op), 0);
+	ck_assert_uint_eq(op.status, NFS_NAMETOOLONG);
 	/* More than was asked for. */
 	put_result(NFS_OP_READ);
 	memcpy(wire + 4 + 88, "\0\0\0\x65", 4);

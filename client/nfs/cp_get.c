@@ -97,7 +97,7 @@ static int leave_dir(struct fetch *f, struct walk_at *at)
 	return err;
 }
 
-/* An existing file is emptied, if it is one; a FIFO would wait for a reader. */
+/* A FIFO would wait for a reader. */
 static int open_copy(const struct fetch *f, struct walk_at *at)
 {
 	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
@@ -111,12 +111,23 @@ static int open_copy(const struct fetch *f, struct walk_at *at)
 		fd = openat(dir, name, flags);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    ftruncate(fd, 0) < 0) {
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
 		return -EEXIST;
 	}
 	return fd;
+}
+
+/* A local file is emptied only for one that the server lets be read. */
+static int empty_copy(const struct fetch *f, const struct walk_at *at, int fd)
+{
+	char byte;
+	struct nfsc_op op = { .kind = NFS_OP_READ, .fh = at->fh,
+			      .data = &byte, .count = 1 };
+
+	if (session_do(f->w.t->s, &op) < 0 || op.status != 0)
+		return walk_complain(at, op.err, op.status);
+	return ftruncate(fd, 0) < 0 ? complain_local(at, -errno) : TOOL_OK;
 }
 
 static int fetch_file(struct fetch *f, struct walk_at *at)
@@ -126,6 +137,11 @@ static int fetch_file(struct fetch *f, struct walk_at *at)
 
 	if (fd < 0)
 		return complain_local(at, fd);
+	err = at->fresh ? TOOL_OK : empty_copy(f, at, fd);
+	if (err != TOOL_OK) {
+		close(fd);
+		return err;
+	}
 	err = copy_get(f->w.t, &obj, fd, local_name(f, at));
 	if (err == TOOL_OK && (at->fresh || f->w.t->o->preserve))
 		err = set_attributes(f, at, fd);

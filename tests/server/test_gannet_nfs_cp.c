@@ -232,3 +232,25 @@ TEST(a_server_writes_nothing_outside_of_the_copy)
 	liar_stop(&l);
 	stop();
 }
+
+static const struct liar_name one_file[] = {
+	{ 0, "file", 0, 1, 1, NULL },
+};
+
+TEST(a_file_that_may_not_be_read_replaces_nothing)
+{
+	struct liar l = { .names = one_file, .nnames = 1, .refused = 6 };
+	char at[128];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(mkdir(path(d.dir, "e"), 0777), 0);
+	make_file(path(d.dir, "e/file"), 10);
+	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);
+	ck_assert_int_eq(TOOL("cp", "-r", at, d.dir), 1);
+	has(err, "/e/file: access denied (NFS3ERR_ACCES)");
+	ck_assert_ptr_null(strstr(err, "not complete"));
+	ck_assert_int_eq(stat_of(path(d.dir, "e/file")).st_size, 10);
+	liar_stop(&l);
+	stop();
+}

@@ -48,7 +48,7 @@ static void put_sattr(struct xdr_out *x, const struct nfsc_op *op)
 	if (size)
 		xdr_put_u64(x, 0);
 	xdr_put_u32(x, 0);		/* atime */
-	if (op->kind != NFS_OP_SET) {
+	if (op->kind != NFS_OP_SET || op->no_mtime) {
 		xdr_put_u32(x, 0);	/* mtime */
 		return;
 	}

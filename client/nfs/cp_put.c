@@ -63,8 +63,17 @@ static int copy_attributes(struct tool *t, const struct here *h,
 
 	if (!t->o->preserve)
 		return TOOL_OK;
+	op.no_mtime = st->st_mtim.tv_sec < 0 ||
+		      st->st_mtim.tv_sec > UINT32_MAX;
 	if (session_do(t->s, &op) < 0 || op.status != 0)
 		return complain_here(h, op.err, op.status);
+	if (op.no_mtime) {
+		fputs("gannet-nfs: ", stderr);
+		put_here(stderr, h);
+		fputs(": its time of the last change is before 1970 or after "
+		      "2106, and not kept\n", stderr);
+		return TOOL_FAILED;
+	}
 	return TOOL_OK;
 }
 

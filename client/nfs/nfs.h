@@ -90,7 +90,8 @@ struct nfsc_op {
 	const char   *name;		/* of what is in the directory fh */
 	const char   *target;		/* SYMLINK */
 	uint32_t      mode;		/* MKDIR, SET, CREATE (UNCHECKED) */
-	struct nfsc_time mtime;		/* SET */
+	struct nfsc_time mtime;		/* SET, unless */
+	bool	      no_mtime;
 	uint64_t      offset;
 	uint32_t      count;		/* bytes; READDIRPLUS: maxcount */
 	void	     *data;		/* READ, READLINK to; WRITE from */

@@ -254,3 +254,21 @@ TEST(a_file_that_may_not_be_read_replaces_nothing)
 	liar_stop(&l);
 	stop();
 }
+
+TEST(times_that_nfs_does_not_have_are_not_kept)
+{
+	start(WAY_TCP);
+	make_file(path(d.dir, "old"), 10);
+	set_time(path(d.dir, "old"), -1);
+	if (stat_of(path(d.dir, "old")).st_mtime == -1) {
+		ck_assert_int_eq(TOOL("cp", "-p", path(d.dir, "old"),
+				      url("x")), 1);
+		has(err, "/old: its time of the last change is before 1970 or "
+		    "after 2106, and not kept\n");
+		ck_assert_uint_eq(stat_of(path(export, "x")).st_mode & 0777,
+				  stat_of(path(d.dir, "old")).st_mode & 0777);
+		ck_assert_int_gt(stat_of(path(export, "x")).st_mtime,
+				 1000000000);
+	}
+	stop();
+}

@@ -10,8 +10,11 @@ static int copy_here(const char *from, const char *to,
 	bool from_there = nfsc_url_is(from), to_there = nfsc_url_is(to);
 
 	if (from_there == to_there) {
-		fprintf(stderr, "gannet-nfs: cp: one of %s and %s has to be a "
-			"URL, and one a local file\n", from, to);
+		fputs("gannet-nfs: cp: one of ", stderr);
+		tool_put_name(stderr, from);
+		fputs(" and ", stderr);
+		tool_put_name(stderr, to);
+		fputs(" has to be a URL, and one a local file\n", stderr);
 		return TOOL_USAGE;
 	}
 	return from_there ? cp_get(from, to, o) : cp_put(from, to, o);

@@ -2,13 +2,14 @@
 /* progress - a bar on the terminal while a copy takes its time. */
 #include "client/nfs/tool.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
 #include "lib/util.h"
 
-enum { AFTER_MS = 1000, EVERY_MS = 200, WIDTH = 24 };
+enum { AFTER_MS = 1000, EVERY_MS = 200, WIDTH = 24, NAME_WIDTH = 30 };
 
 const char *progress_size(double bytes, char out[16])
 {
@@ -35,6 +36,18 @@ void progress_init(struct progress *p, const struct tool_options *o,
 	p->quiet_ms = o->progress ? 0 : AFTER_MS;
 }
 
+/* The beginning of the name: NAME_WIDTH bytes, and no half character. */
+static void put_name(const char *name)
+{
+	size_t len = strnlen(name, NAME_WIDTH + 1);
+
+	if (len > NAME_WIDTH)
+		for (len = NAME_WIDTH; len > 0 && (name[len] & 0xc0) == 0x80;)
+			len--;
+	putc('\r', stderr);
+	tool_put_bytes(stderr, name, len);
+}
+
 static void draw(struct progress *p, uint64_t now)
 {
 	double secs = (double)(now - p->start + 1) / 1000;
@@ -48,15 +61,15 @@ static void draw(struct progress *p, uint64_t now)
 	for (unsigned i = 0; i < WIDTH; i++)
 		bar[i] = i < full ? '=' : i == full ? '>' : ' ';
 	bar[WIDTH] = '\0';
+	put_name(p->name);
 	if (p->total)
-		fprintf(stderr, "\r%.30s [%s] %3u%% %s %s/s %02u:%02u ",
-			p->name, bar,
+		fprintf(stderr, " [%s] %3u%% %s %s/s %02u:%02u ", bar,
 			(unsigned)(MIN(p->done, p->total) * 100 / p->total),
 			progress_size((double)p->done, done),
 			progress_size(rate, speed), (unsigned)(left / 60),
 			(unsigned)(left % 60));
 	else
-		fprintf(stderr, "\r%.30s %s %s/s ", p->name,
+		fprintf(stderr, " %s %s/s ",
 			progress_size((double)p->done, done),
 			progress_size(rate, speed));
 	fflush(stderr);

@@ -272,3 +272,14 @@ TEST(times_that_nfs_does_not_have_are_not_kept)
 	}
 	stop();
 }
+
+TEST(a_name_in_the_progress_does_nothing_to_a_terminal)
+{
+	start(WAY_TCP);
+	make_file(path(d.dir, "\033[2J\n"), 10);
+	ck_assert_int_eq(TOOL("cp", "--progress", path(d.dir, "\033[2J\n"),
+			      url("x")), 0);
+	has(err, "10 B");
+	ck_assert_ptr_null(strchr(err, '\033'));
+	stop();
+}

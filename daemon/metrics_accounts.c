@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/clock.h"
 #include "lib/util.h"
 
 /* Of clients and exports that have no name of their own. */
@@ -127,6 +126,8 @@ struct clients_seen {
 	struct metrics_client *all;
 	unsigned n, room;
 	uint64_t others[CLIENT_NUMBERS];
+	bool lost;		/* a client, for lack of memory */
+	bool whole;		/* all were seen */
 };
 
 static void see_client(const struct xprt_client_view *v, void *arg)
@@ -140,21 +141,23 @@ static void see_client(const struct xprt_client_view *v, void *arg)
 		[CLIENT_NS] = v->sum.ns,
 	};
 
-	if (v->host && s->n == s->room) {
-		all = reallocarray(s->all, 2 * s->n + 64, sizeof(*all));
-		if (all) {
-			s->all = all;
-			s->room = 2 * s->n + 64;
-		}
-	}
-	if (v->host && s->n < s->room) {
-		s->all[s->n].host = *v->host;
-		s->all[s->n].first = v->first;
-		memcpy(s->all[s->n++].n, n, sizeof(n));
+	if (!v->host) {
+		memcpy(s->others, n, sizeof(n));
+		s->whole = !s->lost;	/* they come last */
 		return;
 	}
-	for (unsigned k = 0; k < CLIENT_NUMBERS; k++)
-		s->others[k] += n[k];
+	if (s->n == s->room) {
+		all = reallocarray(s->all, 2 * s->n + 64, sizeof(*all));
+		if (!all) {
+			s->lost = true;
+			return;
+		}
+		s->all = all;
+		s->room = 2 * s->n + 64;
+	}
+	s->all[s->n].host = *v->host;
+	s->all[s->n].first = v->first;
+	memcpy(s->all[s->n++].n, n, sizeof(n));
 }
 
 static const char *host_text(const struct in6_addr *host,
@@ -189,7 +192,8 @@ void metrics_put_clients(struct metrics_out *m, struct xprt_clients *clients,
 	const struct metrics_client *c;
 
 	xprt_clients_walk(clients, see_client, &s);
-	metrics_clients_update(named, s.all, s.n, s.others, clock_ns());
+	if (s.whole)
+		metrics_clients_update(named, s.all, s.n, s.others);
 	free(s.all);
 	for (unsigned k = 0; k < CLIENT_NUMBERS; k++) {
 		void (*put)(struct metrics_out *, const struct metrics_label *,

@@ -7,149 +7,170 @@
 
 #include "lib/util.h"
 
-struct named {
-	struct metrics_client told;
-	uint64_t base[CLIENT_NUMBERS];	/* before it had a name */
-	uint64_t calls;			/* all it made */
-	bool	 seen;			/* by this update */
-	bool	 fresh;			/* named in it: not told yet */
+/* A client of the last update. */
+struct known {
+	struct metrics_client now;
+	uint64_t more[CLIENT_NUMBERS];	/* than at the update before */
+	uint64_t told[CLIENT_NUMBERS];	/* since it got its name */
+	bool	 is_new;		/* in this update: all it has is more */
+	bool	 named;
+	bool	 fresh;			/* named in this update */
 };
 
 struct metrics_clients {
 	unsigned max;
-	unsigned n;
-	uint64_t last;			/* update; clock_ns() */
+	unsigned nknown;
+	struct known *known;		/* by host */
+	unsigned nnamed;
+	struct metrics_client *named;	/* what to tell of each */
+	uint64_t others[CLIENT_NUMBERS];	/* at the last update */
 	uint64_t rest[CLIENT_NUMBERS];
-	uint64_t gone[CLIENT_NUMBERS];	/* told of those that lost a name */
-	struct named named[];
 };
 
 struct metrics_clients *metrics_clients_create(unsigned max)
 {
-	struct metrics_clients *t =
-		calloc(1, sizeof(*t) + max * sizeof(struct named));
+	struct metrics_clients *t = calloc(1, sizeof(*t));
 
-	if (t)
-		t->max = max;
-	return t;
+	if (!t)
+		return NULL;
+	t->max = max;
+	t->named = calloc(max + 1, sizeof(*t->named));
+	if (t->named)
+		return t;
+	free(t);
+	return NULL;
 }
 
 void metrics_clients_destroy(struct metrics_clients *t)
 {
+	if (!t)
+		return;
+	free(t->known);
+	free(t->named);
 	free(t);
 }
 
-static uint64_t less(uint64_t n, uint64_t by)
+static int host_order(const void *a, const void *b)
 {
-	return n > by ? n - by : 0;
+	return memcmp(&((const struct known *)a)->now.host,
+		      &((const struct known *)b)->now.host,
+		      sizeof(struct in6_addr));
 }
 
-static struct named *find_named(struct metrics_clients *t,
-				const struct in6_addr *host)
+/* Sets @more to what @now has more than @was. */
+static void find_more(uint64_t more[CLIENT_NUMBERS],
+		      const uint64_t now[CLIENT_NUMBERS],
+		      const uint64_t was[CLIENT_NUMBERS])
 {
-	for (unsigned i = 0; i < t->n; i++)
-		if (!memcmp(&t->named[i].told.host, host, sizeof(*host)))
-			return &t->named[i];
-	return NULL;
+	for (unsigned k = 0; k < CLIENT_NUMBERS; k++)
+		more[k] = now[k] > was[k] ? now[k] - was[k] : 0;
 }
 
-static void lose_name(struct metrics_clients *t, struct named *c)
+static void add_more(uint64_t to[CLIENT_NUMBERS],
+		     const uint64_t more[CLIENT_NUMBERS])
 {
-	for (unsigned k = 0; k < CLIENT_NUMBERS && !c->fresh; k++)
-		t->gone[k] += c->told.n[k];
-	*c = t->named[--t->n];
+	for (unsigned k = 0; k < CLIENT_NUMBERS; k++)
+		to[k] += more[k];
 }
 
-/* A client whose calls were never told, not even in the rest, has no base. */
-static void give_name(struct metrics_clients *t, const struct metrics_client *c)
+/* Compares the client with what it was.  One that was forgotten and came anew
+ * keeps its name, and counts from zero. */
+static void look_back(const struct metrics_clients *t, struct known *c)
 {
-	struct named *new = &t->named[t->n++];
-	bool is_new = c->first > t->last;
+	static const uint64_t none[CLIENT_NUMBERS];
+	const struct known *was = t->nknown ?
+		bsearch(c, t->known, t->nknown, sizeof(*c), host_order) : NULL;
+	bool same = was && was->now.first == c->now.first;
 
-	memset(new, 0, sizeof(*new));
-	new->told.host = c->host;
-	new->told.first = c->first;
-	new->calls = c->n[CLIENT_CALLS];
-	new->seen = new->fresh = true;
-	for (unsigned k = 0; k < CLIENT_NUMBERS; k++) {
-		new->base[k] = is_new ? 0 : c->n[k];
-		new->told.n[k] = c->n[k] - new->base[k];
-	}
+	c->is_new = !was;
+	c->named = was && was->named;
+	if (c->named)
+		memcpy(c->told, was->told, sizeof(c->told));
+	find_more(c->more, c->now.n, same ? was->now.n : none);
 }
 
-/* False: this is another client than the one that had the name. */
-static bool take_numbers(struct named *was, const struct metrics_client *c)
+static struct known *least_named(struct known *all, unsigned n)
 {
-	if (was->told.first != c->first)
-		return false;
-	for (unsigned k = 0; k < CLIENT_NUMBERS; k++) {
-		uint64_t n = less(c->n[k], was->base[k]);
+	struct known *least = NULL;
 
-		was->told.n[k] = MAX(was->told.n[k], n);
-	}
-	was->calls = c->n[CLIENT_CALLS];
-	was->seen = true;
-	return true;
+	for (unsigned i = 0; i < n; i++)
+		if (all[i].named && (!least || all[i].now.n[CLIENT_CALLS] <
+					       least->now.n[CLIENT_CALLS]))
+			least = &all[i];
+	return least;
 }
 
 /* A name passes to a client only if it is twice as busy, so that it does not go
  * back and forth. */
-static void name_one(struct metrics_clients *t, const struct metrics_client *c)
+static void give_names(struct metrics_clients *t, struct known *all, unsigned n)
 {
-	struct named *least = t->named;
+	struct known *least = NULL;
+	unsigned names = 0;
 
-	if (t->n < t->max) {
-		give_name(t, c);
-		return;
-	}
-	for (unsigned i = 1; i < t->n; i++)
-		if (t->named[i].calls < least->calls)
-			least = &t->named[i];
-	if (t->max && c->n[CLIENT_CALLS] / 2 > least->calls) {
-		lose_name(t, least);
-		give_name(t, c);
+	for (unsigned i = 0; i < n; i++)
+		names += all[i].named;
+	for (unsigned i = 0; i < n && t->max; i++) {
+		if (all[i].named)
+			continue;
+		if (names == t->max) {
+			least = least ? : least_named(all, n);
+			if (all[i].now.n[CLIENT_CALLS] / 2 <=
+			    least->now.n[CLIENT_CALLS])
+				continue;
+			least->named = false;
+			least = NULL;
+			names--;
+		}
+		all[i].named = all[i].fresh = true;
+		memset(all[i].told, 0, sizeof(all[i].told));
+		names++;
 	}
 }
 
-void metrics_clients_update(struct metrics_clients *t,
-			    const struct metrics_client *all, unsigned n,
-			    const uint64_t others[CLIENT_NUMBERS], uint64_t now)
+/* A client that comes late to a name leaves what it had before in the rest. */
+static void tell_client(struct metrics_clients *t, struct known *c)
 {
-	uint64_t sum[CLIENT_NUMBERS];
-	struct named *c;
+	bool late = c->fresh && !c->is_new;
+	struct metrics_client *out;
 
-	memcpy(sum, others, sizeof(sum));
-	for (unsigned i = 0; i < t->n; i++)
-		t->named[i].seen = t->named[i].fresh = false;
-	for (unsigned i = 0; i < n; i++) {
-		for (unsigned k = 0; k < CLIENT_NUMBERS; k++)
-			sum[k] += all[i].n[k];
-		c = find_named(t, &all[i].host);
-		if (c)
-			take_numbers(c, &all[i]);
-	}
-	for (unsigned i = t->n; i-- > 0;)
-		if (!t->named[i].seen)
-			lose_name(t, &t->named[i]);
+	add_more(c->named && !late ? c->told : t->rest, c->more);
+	if (!c->named)
+		return;
+	out = &t->named[t->nnamed++];
+	*out = c->now;
+	memcpy(out->n, c->told, sizeof(out->n));
+}
+
+void metrics_clients_update(struct metrics_clients *t,
+			    const struct metrics_client *clients, unsigned n,
+			    const uint64_t others[CLIENT_NUMBERS])
+{
+	struct known *all = calloc(n + 1, sizeof(*all));
+	uint64_t more[CLIENT_NUMBERS];
+
+	if (!all)
+		return;
 	for (unsigned i = 0; i < n; i++)
-		if (!find_named(t, &all[i].host))
-			name_one(t, &all[i]);
-	t->last = now;
-	for (unsigned k = 0; k < CLIENT_NUMBERS; k++) {
-		uint64_t told = t->gone[k];
-
-		for (unsigned i = 0; i < t->n; i++)
-			told += t->named[i].told.n[k];
-		/* The sums were not taken at one moment. */
-		sum[k] = less(sum[k], told);
-		t->rest[k] = MAX(t->rest[k], sum[k]);
-	}
+		all[i].now = clients[i];
+	qsort(all, n, sizeof(*all), host_order);
+	for (unsigned i = 0; i < n; i++)
+		look_back(t, &all[i]);
+	give_names(t, all, n);
+	t->nnamed = 0;
+	for (unsigned i = 0; i < n; i++)
+		tell_client(t, &all[i]);
+	find_more(more, others, t->others);
+	add_more(t->rest, more);
+	memcpy(t->others, others, sizeof(t->others));
+	free(t->known);
+	t->known = all;
+	t->nknown = n;
 }
 
 const struct metrics_client *metrics_clients_named(
 	const struct metrics_clients *t, unsigned i)
 {
-	return i < t->n ? &t->named[i].told : NULL;
+	return i < t->nnamed ? &t->named[i] : NULL;
 }
 
 const uint64_t *metrics_clients_rest(const struct metrics_clients *t)

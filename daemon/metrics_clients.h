@@ -2,10 +2,10 @@
 /*
  * metrics_clients - chooses the clients that metrics name, and sums the rest.
  *
- * Only so many are named, the busiest.  No number that was told ever decreases:
- * a client that comes late to a name keeps what it had before in the sum of the
- * rest, and one that loses its name leaves there only what is new.  Pure but
- * for memory; the thread that scrapes.
+ * Only so many are named, the busiest.  Each update adds what is new since the
+ * last: to a client's own numbers if it has a name, else to the rest.  So no
+ * number that was told decreases, clients that are forgotten take nothing back,
+ * and each call is told once.  Pure but for memory; the thread that scrapes.
  */
 #ifndef GANNET_DAEMON_METRICS_CLIENTS_H
 #define GANNET_DAEMON_METRICS_CLIENTS_H
@@ -32,13 +32,13 @@ struct metrics_clients *metrics_clients_create(unsigned max);
 /* NULL is fine. */
 void metrics_clients_destroy(struct metrics_clients *t);
 /*
- * Takes the @n clients that there are @now (clock_ns()), and the numbers of
- * @others, which only grow or take in those of clients that went.
+ * Takes the @n clients that there are now, of different hosts, and the numbers
+ * of @others, which only grow.  Without memory nothing changes: what is new
+ * comes with the next update.
  */
 void metrics_clients_update(struct metrics_clients *t,
-			    const struct metrics_client *all, unsigned n,
-			    const uint64_t others[CLIENT_NUMBERS],
-			    uint64_t now);
+			    const struct metrics_client *clients, unsigned n,
+			    const uint64_t others[CLIENT_NUMBERS]);
 /* The numbers to tell of the client @i, or NULL: there are no more. */
 const struct metrics_client *metrics_clients_named(
 	const struct metrics_clients *t, unsigned i);

@@ -170,7 +170,7 @@ static void begin_clients(void)
 		hosts[i].n[CLIENT_CALLS] = 10 * (i + 3);
 	}
 	named = metrics_clients_create(2);
-	metrics_clients_update(named, hosts, 3, others, 2);
+	metrics_clients_update(named, hosts, 3, others);
 }
 
 static void finish_clients(void)
@@ -203,43 +203,61 @@ TEST(clients_without_a_name_are_summed)
 	ck_assert_int_eq(told(2), -1);
 	ck_assert_int_eq(rest(), 50);
 	others[CLIENT_CALLS] = 5;
-	metrics_clients_update(named, hosts, 3, others, 3);
+	metrics_clients_update(named, hosts, 3, others);
 	ck_assert_int_eq(rest(), 55);
 }
 
 TEST(a_busier_client_gets_a_name_for_what_is_new)
 {
 	hosts[2].n[CLIENT_CALLS] = 62;
-	metrics_clients_update(named, hosts, 3, others, 3);
+	metrics_clients_update(named, hosts, 3, others);
 	/* More than twice 30.  What it had stays with the rest. */
 	ck_assert_int_eq(told(0), -1);
 	ck_assert_int_eq(told(2), 0);
 	ck_assert_int_eq(rest(), 62);
 	hosts[0].n[CLIENT_CALLS] = 32;
 	hosts[2].n[CLIENT_CALLS] = 70;
-	metrics_clients_update(named, hosts, 3, others, 4);
+	metrics_clients_update(named, hosts, 3, others);
 	ck_assert_int_eq(told(2), 8);
 	ck_assert_int_eq(rest(), 64);
 }
 
-TEST(a_client_that_goes_is_not_told_twice)
+TEST(a_client_that_goes_leaves_its_name_to_another)
 {
-	hosts[0].n[CLIENT_CALLS] = 33;
-	others[CLIENT_CALLS] = 33;
-	metrics_clients_update(named, hosts + 1, 2, others, 3);
+	metrics_clients_update(named, hosts + 1, 2, others);
 	ck_assert_int_eq(told(0), -1);
 	ck_assert_int_eq(told(1), 40);
-	/* Of its 33 calls 30 were told with its name.  Its name is free. */
-	ck_assert_int_eq(rest(), 50 + 3);
 	ck_assert_int_eq(told(2), 0);
+	ck_assert_int_eq(rest(), 50);
+}
+
+TEST(the_rest_grows_on_when_busier_clients_went)
+{
+	/* Both with a name and the one without go, others call on. */
+	metrics_clients_update(named, hosts, 0, others);
+	ck_assert_int_eq(rest(), 50);
+	others[CLIENT_CALLS] = 7;
+	metrics_clients_update(named, hosts, 0, others);
+	ck_assert_int_eq(rest(), 57);
+}
+
+TEST(a_client_that_comes_again_counts_on)
+{
+	hosts[0].first = 3;
+	hosts[0].n[CLIENT_CALLS] = 2;
+	hosts[2].first = 3;
+	hosts[2].n[CLIENT_CALLS] = 4;
+	metrics_clients_update(named, hosts, 3, others);
+	ck_assert_int_eq(told(0), 30 + 2);
+	ck_assert_int_eq(rest(), 50 + 4);
 }
 
 TEST(a_new_client_has_all_its_calls)
 {
-	metrics_clients_update(named, hosts + 1, 1, others, 3);
+	metrics_clients_update(named, hosts + 1, 1, others);
 	hosts[3].first = 4;
 	metrics_clients_update(named, (struct metrics_client[]){ hosts[1],
-			       hosts[3] }, 2, others, 5);
+			       hosts[3] }, 2, others);
 	ck_assert_int_eq(told(3), 60);
 }
 
@@ -248,33 +266,41 @@ TEST(the_busiest_are_named_at_first)
 	finish_clients();
 	named = metrics_clients_create(1);
 	hosts[2].n[CLIENT_CALLS] = 300;
-	metrics_clients_update(named, hosts, 4, others, 2);
+	metrics_clients_update(named, hosts, 4, others);
 	ck_assert_int_eq(told(2), 300);
 	ck_assert_int_eq(rest(), 30 + 40 + 60);
 }
 
-TEST(no_number_of_clients_ever_decreases)
+TEST(each_call_of_clients_is_told_once_and_none_is_taken_back)
 {
-	int64_t before[5];
+	int64_t all = 30 + 40 + 50, gone = 0, before[5], sum;
 	unsigned seed = 7;
 
+	hosts[3].n[CLIENT_CALLS] = 0;
 	for (unsigned i = 0; i < 2000; i++) {
 		unsigned who = (unsigned)rand_r(&seed) % 4;
+		unsigned calls = (unsigned)rand_r(&seed) % 100;
 
 		for (unsigned k = 0; k < 4; k++)
 			before[k] = told(k);
 		before[4] = rest();
-		hosts[who].n[CLIENT_CALLS] += (unsigned)rand_r(&seed) % 100;
 		if (rand_r(&seed) % 8 == 0) {	/* goes, and comes anew */
-			others[CLIENT_CALLS] += hosts[who].n[CLIENT_CALLS];
 			hosts[who].n[CLIENT_CALLS] = 0;
 			hosts[who].first = 3 + 2 * i;
-			before[who] = -1;
 		}
-		metrics_clients_update(named, hosts, 4, others, 4 + 2 * i);
-		for (unsigned k = 0; k < 4; k++)
-			if (before[k] >= 0 && told(k) > 0)
+		hosts[who].n[CLIENT_CALLS] += calls;
+		others[CLIENT_CALLS] += calls / 2;
+		all += calls + calls / 2;
+		metrics_clients_update(named, hosts, 4, others);
+		sum = rest();
+		ck_assert_int_ge(sum, before[4]);
+		for (unsigned k = 0; k < 4; k++) {
+			sum += MAX(told(k), 0);
+			if (told(k) >= 0)
 				ck_assert_int_ge(told(k), before[k]);
-		ck_assert_int_ge(rest(), before[4]);
+			else if (before[k] >= 0)
+				gone += before[k];
+		}
+		ck_assert_int_eq(sum + gone, all);
 	}
 }

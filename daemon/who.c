@@ -106,7 +106,9 @@ static void who_note_mount(void *arg, const char *host, const char *path)
 
 	if (!paths) {
 		paths = json_array();
-		json_object_set_new(mounts, host, paths);
+		/* A host that is no text was not written by this server. */
+		if (json_object_set_new(mounts, host, paths) < 0)
+			return;
 	}
 	json_array_append_new(paths, report_text(path));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -360,6 +361,27 @@ TEST(the_status_page_runs_its_own_script_alone)
 	has("Content-Type: application/json\r\n");
 	has("\"counters\":{");
 	has("\"clients\":[");
+	ends();
+}
+
+TEST(a_damaged_list_of_mounts_is_told_as_far_as_it_goes)
+{
+	static const char mounts[] = "\377 /a\n127.0.0.1 /b\n";
+	char name[96];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s/state", d.dir);
+	mkdir(name, 0700);
+	snprintf(name, sizeof(name), "%s/state/rmtab", d.dir);
+	f = fopen(name, "w");
+	ck_assert_ptr_nonnull(f);
+	fputs(mounts, f);
+	fclose(f);
+	starts(NULL);
+	ck_assert(daemon_answers(&d));
+	asks("GET", "/status.json", "");
+	has("HTTP/1.1 200 ");
+	has("\"paths\":[\"/b\"]");
 	ends();
 }
 

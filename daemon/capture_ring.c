@@ -64,7 +64,7 @@ struct capture_record *capture_ring_reserve(struct capture_ring *ring,
 {
 	uint64_t need = ALIGN_UP(sizeof(struct capture_record) + stored,
 				 (uint64_t)PLACE);
-	uint64_t at, left, skip;
+	uint64_t at, left, skip, freed;
 	struct capture_record *record;
 
 	at = atomic_load_explicit(&ring->taken, memory_order_relaxed);
@@ -72,9 +72,11 @@ struct capture_record *capture_ring_reserve(struct capture_ring *ring,
 		left = ring->size - at % ring->size;
 		skip = left < need ? left : 0;
 		/* Pairs with capture_ring_release(): the bytes are zero. */
-		if (at + skip + need -
-		    atomic_load_explicit(&ring->freed, memory_order_acquire) >
-		    ring->size)
+		freed = atomic_load_explicit(&ring->freed,
+					     memory_order_acquire);
+		/* Others may have added, and the reader freed, what lies
+		 * behind @at: it is exchanged in vain then. */
+		if (at + skip + need > freed + ring->size)
 			return NULL;
 	} while (!atomic_compare_exchange_weak_explicit(&ring->taken, &at,
 			at + skip + need, memory_order_relaxed,

@@ -3,6 +3,7 @@
 #include "daemon/capture_ring.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,4 +137,43 @@ TEST(threads_add_at_the_same_time)
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	ck_assert_uint_eq(got, added);
+}
+
+static _Atomic uint32_t seen[THREADS];
+static _Atomic bool refused;
+
+/* Waits for the reader before each message. */
+static void *add_in_turn(void *arg)
+{
+	uint32_t me = (uint32_t)(uintptr_t)arg;
+
+	for (uint32_t n = 0; n < EACH && !refused; n++) {
+		while (seen[me] < n)
+			sched_yield();
+		if (!add(me << 16 | n, 1))
+			refused = true;
+	}
+	running--;
+	return NULL;
+}
+
+TEST(a_ring_with_room_refuses_no_message)
+{
+	pthread_t threads[THREADS];
+	bool last;
+
+	running = THREADS;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, add_in_turn,
+						(void *)i), 0);
+	do {
+		last = running == 0;
+		if (capture_ring_next(ring))
+			seen[take() >> 16]++;
+		else
+			sched_yield();
+	} while (!last);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert(!refused);
 }

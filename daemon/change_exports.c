@@ -159,7 +159,8 @@ static int publish_edit(struct editing *e, struct outcome *out)
 
 	if (err) {
 		free(e->why);
-		if (asprintf(&e->why, "%s: %s", e->kept_as, strerror(-err)) < 0)
+		if (asprintf(&e->why, "%s can't be written: %s", e->kept_as,
+			     strerror(-err)) < 0)
 			e->why = NULL;
 		goto done;
 	}

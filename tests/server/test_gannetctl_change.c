@@ -328,7 +328,8 @@ TEST(a_rule_that_can_not_be_kept_does_not_hold)
 	starts();
 	snprintf(file, sizeof(file), "%s/state/gannetctl.exports.new", d.dir);
 	ck_assert_int_eq(mkdir(file, 0700), 0);
-	refuses("exports add --keep 'mem:/b *'", "Is a directory");
+	refuses("exports add --keep 'mem:/b *'",
+		"gannetctl.exports can't be written: Is a directory");
 	ck_assert(!lists("/b"));
 	ck_assert_int_eq(rmdir(file), 0);
 	says("exports add --keep 'mem:/b *'", "new: ");

@@ -405,6 +405,9 @@ static int tune(struct server *s, struct outcome *o)
 		if (s->listeners[i].l->gate)
 			xprt_gate_limit(s->listeners[i].l->gate, env.max_conns,
 					env.max_peer_conns);
+	/* All of it holds. */
+	log_info("configuration and exports read again");
+	log_threshold = s->now->log_level;
 	return 0;
 }
 

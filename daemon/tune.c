@@ -114,8 +114,6 @@ int tune_reload(const struct options *start, struct options **now,
 	tell_changes(old, o, out);
 	rules_tell(&before, exports, out);
 	rules_free(&before);
-	log_info("configuration and exports read again");
-	log_threshold = o->log_level;
 	tune_free(*now);
 	*now = o;
 	return 0;

@@ -18,10 +18,10 @@ void tune_connections(struct xprt_env *env, const struct options *o);
 
 /*
  * Reads gannet.conf and the exports again, and makes them the current ones:
- * both, or neither after a mistake, which is logged.  Logs what changed, and
- * sets the log's level.  *@now is what the last reload made, or NULL before
- * the first, when @start holds; it becomes the new options, for
- * tune_free().  0 or -errno; @out, or NULL, tells more.
+ * both, or neither after a mistake, which is logged.  Logs what changed, at a
+ * level that shows it; the caller sets the log's level.  *@now is what the
+ * last reload made, or NULL before the first, when @start holds; it becomes
+ * the new options, for tune_free().  0 or -errno; @out, or NULL, tells more.
  */
 int tune_reload(const struct options *start, struct options **now,
 		struct export_table *exports, struct outcome *out);

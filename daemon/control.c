@@ -71,11 +71,12 @@ struct request {
 	const char *command;
 	const char *argument;	/* or NULL */
 	json_t	   *options;	/* or NULL */
-	json_t	   *whole;	/* all are borrowed from it */
+	json_t	   *whole;	/* all are borrowed from it; NULL: given
+				 * away */
 };
 
 /* Has the command answer later.  NULL, or the answer: there is no memory. */
-static json_t *control_give(struct control *c, const struct request *r,
+static json_t *control_give(struct control *c, struct request *r,
 			    const struct control_command *command,
 			    struct exchange *x)
 {
@@ -83,14 +84,15 @@ static json_t *control_give(struct control *c, const struct request *r,
 
 	if (!call)
 		return answer_error("out of memory");
-	*call = (struct control_call){ x->fd, json_incref(r->whole),
-				       r->argument, r->options };
+	*call = (struct control_call){ x->fd, r->whole, r->argument,
+				       r->options };
+	r->whole = NULL;
 	x->given = true;
 	command->later(c->arg, call);
 	return NULL;
 }
 
-static json_t *control_run(struct control *c, const struct request *r,
+static json_t *control_run(struct control *c, struct request *r,
 			   struct exchange *x)
 {
 	const struct control_command *command = c->commands;
@@ -118,12 +120,12 @@ static json_t *control_answer(struct control *c, const char *text, size_t len,
 {
 	struct request r = { .version = 0 };
 	json_error_t error;
-	json_t *request = json_loadb(text, len, 0, &error), *reply;
+	json_t *reply;
 
-	if (!request)
+	r.whole = json_loadb(text, len, 0, &error);
+	if (!r.whole)
 		return answer_error(error.text);
-	r.whole = request;
-	if (json_unpack_ex(request, &error, 0, "{s:i, s:s, s?s, s?o}", "v",
+	if (json_unpack_ex(r.whole, &error, 0, "{s:i, s:s, s?s, s?o}", "v",
 			   &r.version, "command", &r.command, "argument",
 			   &r.argument, "options", &r.options) < 0)
 		reply = answer_error(error.text);
@@ -131,7 +133,7 @@ static json_t *control_answer(struct control *c, const char *text, size_t len,
 		reply = answer_error("this server speaks version 1");
 	else
 		reply = control_run(c, &r, x);
-	json_decref(request);	/* a call holds it, too */
+	json_decref(r.whole);
 	return reply;
 }
 

@@ -218,13 +218,17 @@ TEST(other_versions_and_programs_are_told)
 	ck_assert_int_eq(TOOL("doctor", at(l.port)), 3);
 	has("NFS versions 2 to 2, not 3\n");
 	has("To mend: have the server serve NFS version 3 (it has 2 to 2)\n");
+	liar_stop(&l);
 	l.only_version = 0;
 	l.only_program = 100005;
+	liar_start(&l);
 	ck_assert_int_eq(TOOL("doctor", at(l.port)), 3);
 	has("the service there is another one\n");
 	has("is no NFS server\n");
 	/* NFS alone: MOUNT is elsewhere. */
+	liar_stop(&l);
 	l.only_program = 100003;
+	liar_start(&l);
 	ck_assert_int_eq(TOOL("doctor", at(l.port)), 3);
 	has("bad   mount        MOUNT at the port given: the service there is "
 	    "another one\n");
@@ -244,8 +248,10 @@ TEST(a_refused_export_is_told_with_what_there_is)
 	has("exports      /e to 192.0.2.1, \\033[2J\n");
 	has("bad   mount        /e is refused (MNT3ERR_ACCES: access denied)");
 	has("To mend: export /e to this machine: see the exports file of ");
+	liar_stop(&l);
 	l.mount_status = 2;
 	l.exported = "/f";
+	liar_start(&l);
 	ck_assert_int_eq(TOOL("doctor", at(l.port)), 1);
 	has("/f (which is not above /e)\n");
 	has("To mend: name a directory that is there and exported: ");

@@ -203,9 +203,9 @@ TEST(a_server_writes_nothing_outside_of_the_copy)
 	char at[128];
 
 	memset(endless, 'x', sizeof(endless) - 1);
-	liar_start(&l);
 	start(WAY_TCP);
 	snprintf(outside, sizeof(outside), "%s/outside", d.dir);
+	liar_start(&l);
 	ck_assert_int_eq(mkdir(outside, 0777), 0);
 	ck_assert_int_eq(mkdir(path(d.dir, "in"), 0777), 0);
 	snprintf(at, sizeof(at), "tcp://127.0.0.1:%u/e", l.port);

@@ -163,27 +163,37 @@ TEST(exports_are_listed_with_who_may)
 	stop();
 }
 
+/* Another one, from now on; its MOUNT is at @port. */
+static void lie_on(struct liar *l, uint32_t mount_status, const char *exported,
+		   char port[8])
+{
+	if (l->port)
+		liar_stop(l);
+	l->mount_status = mount_status;
+	l->exported = exported;
+	liar_start(l);
+	snprintf(port, 8, "%u", l->port);
+}
+
 TEST(a_host_and_a_path_are_a_url_too)
 {
 	struct liar l = { 0 };
 	char port[8];
 
-	liar_start(&l);
 	start(WAY_TCP);
-	snprintf(port, sizeof(port), "%u", l.port);
 	/* MOUNT is there, and NFS at 2049, if anything. */
-	l.mount_status = 13;
+	lie_on(&l, 13, NULL, port);
 	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
 	has(err, "127.0.0.1 exports no /e (MNT3ERR_ACCES: access denied); it "
 	    "exports nothing\n");
-	l.exported = "/f";
+	lie_on(&l, 13, "/f", port);
 	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
 	has(err, "; what it exports: /f\n");
-	l.exported = "/";
+	lie_on(&l, 13, "/", port);
 	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
 	has(err, "127.0.0.1 refuses to export /e to this machine "
 	    "(MNT3ERR_ACCES: access denied): see its exports file\n");
-	l.mount_status = 2;
+	lie_on(&l, 2, "/", port);
 	ck_assert_int_eq(TOOL("ls", "-m", port, "127.0.0.1:/e"), 1);
 	has(err, "can not mount /e (MNT3ERR_NOENT: no such file");
 	/* Bytes from the server do nothing to the terminal. */
@@ -266,8 +276,10 @@ TEST(a_listing_without_an_end_is_an_error)
 	start(WAY_TCP);
 	ck_assert_int_eq(TOOL("ls", lie(&l, "")), 1);
 	has(err, ": the server's list of names has no end\n");
+	liar_stop(&l);
 	l.circles = false;
 	l.stops = true;
+	liar_start(&l);
 	ck_assert_int_eq(TOOL("find", lie(&l, "")), 1);
 	has(err, ": the server's list of names has no end\n");
 	has(out, "/e/.c\n");

@@ -7,9 +7,9 @@
  *	{"v": 1, "command": "NAME", "argument": "TEXT", "options": {...}}
  *	{"v": 1, "result": ...} or {"v": 1, "error": "TEXT"}
  *
- * What may take long is answered by another thread, when it is done.  A command
- * may go on after its result, with bytes of its own; a thread
- * of its own sends them.
+ * A command that may take long gives its connection to another thread, which
+ * answers when the command is done.  A command may also send bytes of its own
+ * after its result, by a thread of its own.
  *
  * One thread of its own takes one connection after another, and gives each a
  * few seconds.  By the mode of the socket's file only the server's own user,

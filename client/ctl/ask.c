@@ -55,7 +55,8 @@ static void send_request(int fd, const json_t *request)
 
 	if (text)
 		text[len++] = '\n';	/* in the place of the zero */
-	/* One that is too long is answered before its end. */
+	/* The server answers a request that is too long before its end, and
+	 * closes: that answer is to be read all the same. */
 	for (; at < len && n >= 0; at += (size_t)n)
 		n = send(fd, text + at, len - at, MSG_NOSIGNAL);
 	free(text);

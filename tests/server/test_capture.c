@@ -309,7 +309,7 @@ TEST(options_that_make_no_sense_are_refused)
 	refuses("{\"count\":\"5\"}", "expected client");
 	refuses("{\"colour\":1}", "expected client");
 	refuses("[]", "expected client");
-	/* None of these keeps the next from beginning. */
+	/* A refused capture keeps the next one from nothing. */
 	ck_assert_uint_eq(seen_of_null("{}"), 2);
 }
 

@@ -282,7 +282,8 @@ TEST(a_full_table_forgets_who_left_first)
 	arrives(&x[1], "192.0.2.2", 800);
 	count(&x[0].client->account, 1);
 	count(&x[1].client->account, 2);
-	/* None can go: this one is not kept apart. */
+	/* Both clients have connections and stay, so the third one is counted
+	 * with the others. */
 	arrives(&x[2], "192.0.2.3", 800);
 	count(&x[2].client->account, 4);
 	xprt_client_leave(&x[1]);

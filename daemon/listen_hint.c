@@ -3,7 +3,6 @@
 #include "daemon/listen_hint.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 static bool kernel_serves(void)
@@ -19,11 +18,16 @@ static bool kernel_serves(void)
 	return threads > 0;
 }
 
+bool listen_kernel_has_port(int err)
+{
+	return err == -EADDRINUSE && kernel_serves();
+}
+
 const char *listen_hint(int err)
 {
 	switch (err) {
 	case -EADDRINUSE:
-		if (kernel_serves())
+		if (listen_kernel_has_port(err))
 			return " (the kernel's NFS server runs; it is stopped "
 			       "by 'systemctl disable --now nfs-server')";
 		return " (another NFS server? see --port and --rdma-port)";

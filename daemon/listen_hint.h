@@ -3,8 +3,14 @@
 #ifndef GANNET_DAEMON_LISTEN_HINT_H
 #define GANNET_DAEMON_LISTEN_HINT_H
 
+#include <stdbool.h>
+
 /* The likely cause of @err, -errno of a listener, in brackets behind a space;
  * "" if none is known.  Any thread; looks for the kernel's NFS server. */
 const char *listen_hint(int err);
+
+/* True if @err, -errno of a listener, is the kernel's NFS server that has the
+ * port: waiting does not help.  Any thread. */
+bool listen_kernel_has_port(int err);
 
 #endif

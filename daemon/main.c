@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "daemon/control.h"
 #include "daemon/exports.h"
 #include "daemon/helper.h"
+#include "daemon/listen_hint.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
@@ -34,6 +36,8 @@
 #include "lib/util.h"
 
 #define EXIT_USAGE	2
+/* The kernel's NFS server has the port: a service manager needn't try again. */
+#define EXIT_KERNEL	3
 /* At the end, running calls have this long to finish. */
 #define DRAIN_SECONDS	20
 /* If some calls have not finished, closing the connections has this long. */
@@ -72,11 +76,11 @@ static void lock_any_memory(void)
 
 /*
  * The child returns, with the pipe to its parent; the parent exits when the
- * child says so, or ends.
+ * child says so, or as the child ends.
  */
 static int go_to_background(void)
 {
-	int fds[2];
+	int fds[2], ended;
 	char status;
 	pid_t pid;
 
@@ -91,9 +95,11 @@ static int go_to_background(void)
 		return fds[1];
 	}
 	close(fds[1]);
-	if (read(fds[0], &status, 1) != 1)
-		status = EXIT_FAILURE;
-	exit(status);
+	if (read(fds[0], &status, 1) == 1)
+		exit(status);
+	if (waitpid(pid, &ended, 0) != pid || !WIFEXITED(ended))
+		exit(EXIT_FAILURE);
+	exit(WEXITSTATUS(ended));
 }
 
 static void tell_parent(int fd)
@@ -305,6 +311,7 @@ static int serve_confined(const struct options *o,
 {
 	struct server *s;
 	sigset_t set;
+	int err;
 
 	signals_to_wait_for(&set);
 	if (confine(o->seccomp) < 0)
@@ -315,9 +322,10 @@ static int serve_confined(const struct options *o,
 	get_default_call_rcu_data();
 	/* Without the log thread every thread writes its own lines. */
 	log_start();
-	if (server_start(o, backends, &s) < 0) {
+	err = server_start(o, backends, &s);
+	if (err) {
 		log_stop();
-		return EXIT_FAILURE;
+		return listen_kernel_has_port(err) ? EXIT_KERNEL : EXIT_FAILURE;
 	}
 	if (o->pid_file && !write_pid(o->pid_file)) {
 		server_stop(s);

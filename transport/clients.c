@@ -278,6 +278,7 @@ unsigned xprt_clients_end(struct xprt_clients *t, const struct in6_addr *host)
 	n = all ? conns_of(c, host, all, max) : 0;
 	mutex_unlock(&t->lock);
 	for (unsigned i = 0; i < n; i++) {
+		xprt_life_why(all[i], "gannetctl disconnects it");
 		all[i]->ops->end(all[i]);
 		xprt_put(all[i]);
 	}

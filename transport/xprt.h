@@ -23,6 +23,7 @@
 #include "transport/addr.h"
 #include "transport/fate.h"
 #include "transport/gate.h"
+#include "transport/life.h"
 #include "transport/pipe.h"
 #include "transport/pool.h"
 
@@ -187,6 +188,7 @@ struct xprt {
 	 * fabric's name.  A literal. */
 	const char		*via;
 	char			 name[80];	/* "tcp 192.0.2.7:801" */
+	struct xprt_life	 life;
 };
 
 static inline int xprt_reply(struct msg *m)

@@ -71,17 +71,50 @@ void rpcrdma_options_fill(struct rpcrdma_options *o)
 		o->expose_bytes = DEFAULT_EXPOSE_BYTES;
 }
 
+/* Tells what the two sides exchanged (RFC 8797 section 4). */
+static void tell_rdma_start(struct rpcrdma_conn *conn,
+		       const struct fabric_info *info)
+{
+	struct rpcrdma_private peer;
+	bool has = rpcrdma_private_decode(info->private_data,
+					  info->private_len, &peer);
+
+	xprt_life_begin(&conn->xprt, " by %s %s: Sends of %u bytes to the "
+			"client, of %u from it, %u to %u credits, %s private "
+			"data, %s invalidation, %u Reads at a time",
+			conn->xprt.via, conn->fc->dev->name,
+			atomic_load(&conn->send_inline),
+			MIN(conn->inline_size, peer.send_size),
+			conn->credits.min, conn->credits.max,
+			has ? "with" : "no",
+			conn->may_invalidate ? "remote" : "no remote",
+			info->read_depth);
+}
+
+static void tell_rdma_end(struct rpcrdma_conn *conn, int err)
+{
+	const struct xprt_sums sums = {
+		.calls = conn->proof.calls, .received = conn->proof.received,
+		.sent = conn->proof.sent,
+	};
+
+	if (err == 0)
+		xprt_life_why(&conn->xprt, "the server closed it");
+	xprt_life_end(&conn->xprt, err == -ECONNRESET ? 0 : err, &sums);
+}
+
 static void rpcrdma_conn_established(struct fabric_conn *fc)
 {
 	struct rpcrdma_conn *conn = fc->upper;
 
+	tell_rdma_start(conn, &fc->info);
 	rpcrdma_sq_set_read_depth(&conn->sq, fc->info.read_depth);
 	atomic_store(&conn->watch.active, loop_now(conn->xprt.loop));
 	if (rpcrdma_conn_advance(conn, CONN_STARTED, CONN_LIVE))
 		rpcrdma_recv_pump(conn);
 }
 
-static void count_end(const struct rpcrdma_conn *conn, int err)
+static void count_end(int err)
 {
 	if (err == 0) {
 		stat_inc(rdma_closes);
@@ -89,8 +122,6 @@ static void count_end(const struct rpcrdma_conn *conn, int err)
 		stat_inc(rdma_closed_by_peer);
 	} else {
 		stat_inc(rdma_errors);
-		log_limited(LOG_LEVEL_DEBUG, "%s: ended: %s", conn->xprt.name,
-			    strerror(-err));
 	}
 }
 
@@ -100,7 +131,8 @@ static void rpcrdma_conn_closed(struct fabric_conn *fc, int err)
 
 	xprt_fate_end(conn->xprt.fate, err == -ECONNRESET ? XPRT_ORDERLY :
 							    XPRT_BROKEN);
-	count_end(conn, err);
+	count_end(err);
+	tell_rdma_end(conn, err);
 	atomic_store(&conn->state, CONN_CLOSING);
 	rpcrdma_sq_kill(&conn->sq);
 	if (conn->back)
@@ -258,7 +290,7 @@ static int alloc_contexts(struct rpcrdma_conn *conn, const struct extent *t)
 	return 0;
 }
 
-/* Logs the parameters that the two sides exchanged (RFC 8797 section 4). */
+/* Takes the parameters that the client sent (RFC 8797 section 4). */
 static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 {
 	struct rpcrdma_private peer;
@@ -269,9 +301,6 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 					    peer.recv_size));
 	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
 	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
-	log_debug("%s: Sends of %u bytes to the client, of %u from it",
-		  conn->xprt.name, atomic_load(&conn->send_inline),
-		  MIN(conn->inline_size, peer.send_size));
 }
 
 int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,

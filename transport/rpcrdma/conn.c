@@ -44,9 +44,9 @@ void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err)
 	while (!atomic_compare_exchange_weak(&conn->state, &was, CONN_CLOSING));
 	if (was == CONN_ACCEPTING)
 		return;		/* rpcrdma_accept() closes or refuses it */
-	if (err < 0)
-		log_limited(LOG_LEVEL_DEBUG, "%s: closing: %s",
-			    conn->xprt.name, strerror(-err));
+	/* A flush follows a cause that others know. */
+	if (err < 0 && err != -ECANCELED)
+		xprt_life_why(&conn->xprt, xprt_life_cause(err));
 	fabric_close(conn->fc);
 }
 
@@ -78,14 +78,14 @@ void rpcrdma_conn_sweep(struct rpcrdma_conn *conn)
 		return;
 	if (stalled(conn, now)) {
 		stat_inc(rdma_stalled);
-		log_limited(LOG_LEVEL_INFO, "%s: closing: nothing completes",
-			    conn->xprt.name);
+		xprt_life_why(&conn->xprt, "nothing completes");
 		rpcrdma_conn_close(conn, -ETIMEDOUT);
 	} else if (atomic_load(&conn->slots.busy) > 0) {
 		atomic_store(&conn->watch.active, now);
 	} else if (loop_passed(now, atomic_load(&conn->watch.active),
 			       conn->listener->options.idle_ms)) {
 		stat_inc(rdma_idle_closed);
+		xprt_life_why(&conn->xprt, "no call came for long");
 		rpcrdma_conn_close(conn, 0);
 	}
 }

@@ -57,6 +57,9 @@ struct rpcrdma_proof {
 	/* The poller's fields. */
 	uint64_t	     calls;	/* well-formed ones */
 	uint64_t	     replies;	/* whose Sends are done */
+	/* Bytes of the calls that were whole, and of these replies. */
+	uint64_t	     received;
+	uint64_t	     sent;
 };
 
 struct rpcrdma_watch {

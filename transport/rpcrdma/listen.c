@@ -247,6 +247,12 @@ static struct rpcrdma_listener *of(struct xprt_listener *base)
 	return container_of(base, struct rpcrdma_listener, base);
 }
 
+static void stop_conn(struct rpcrdma_conn *conn)
+{
+	xprt_life_why(&conn->xprt, "the server ends");
+	rpcrdma_conn_drain(conn);
+}
+
 static void rpcrdma_listener_stop(struct xprt_listener *base)
 {
 	struct rpcrdma_listener *l = of(base);
@@ -259,7 +265,7 @@ static void rpcrdma_listener_stop(struct xprt_listener *base)
 	if (!first)
 		return;
 	fabric_unlisten(l->fl);
-	for_each_conn(l, rpcrdma_conn_drain);
+	for_each_conn(l, stop_conn);
 }
 
 static unsigned rpcrdma_listener_count(struct xprt_listener *base)
@@ -279,6 +285,7 @@ static void rpcrdma_listener_destroy(struct rpcrdma_listener *l)
 
 static void abandon(struct rpcrdma_conn *conn)
 {
+	xprt_life_why(&conn->xprt, "the server ends");
 	rpcrdma_conn_close(conn, 0);
 }
 

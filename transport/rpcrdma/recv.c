@@ -156,6 +156,7 @@ static void dispatch(struct rpcrdma_call *call)
 	m->body_len = 0;
 	m->body_ddp = false;
 	stat_inc(rdma_calls);
+	rpcrdma_call_conn(call)->proof.received += m->call_len;
 	m->xprt->sink->recv(m->xprt->sink, m);
 }
 

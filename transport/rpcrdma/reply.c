@@ -67,6 +67,16 @@ static void lose_reply(struct rpcrdma_call *call, int status)
 	rpcrdma_conn_close(rpcrdma_call_conn(call), status);
 }
 
+/* The client has the reply of @call. */
+static void count_sent(struct rpcrdma_call *call)
+{
+	struct rpcrdma_proof *proof = &rpcrdma_call_conn(call)->proof;
+	const struct msg *m = &call->msg;
+
+	proof->replies++;
+	proof->sent += m->head_len + m->body_len + m->tail_len;
+}
+
 static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 {
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
@@ -76,7 +86,7 @@ static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 	if (status < 0) {
 		lose_reply(call, status);
 	} else {
-		conn->proof.replies++;
+		count_sent(call);
 		if (call->msg.sent)
 			xprt_note_sent(&call->msg, rpcrdma_conn_position(conn));
 	}
@@ -91,7 +101,7 @@ static void exposed_send_done(struct rpcrdma_chain *chain, int status)
 	if (status < 0)
 		lose_reply(call, status);
 	else
-		rpcrdma_call_conn(call)->proof.replies++;
+		count_sent(call);
 	rpcrdma_expose_sent(call, status);
 }
 

@@ -127,11 +127,26 @@ static void set_state(struct tcp_conn *conn, enum tcp_state state)
 	conn->state = state;
 }
 
-static const char *why(int err)
+static void tell_tcp_start(struct tcp_conn *conn)
 {
-	const char *text = strerrordesc_np(-err);
+	int send = 0, receive = 0;
+	socklen_t len = sizeof(int);
 
-	return text ? text : "error";
+	getsockopt(conn->fd.fd, SOL_SOCKET, SO_SNDBUF, &send, &len);
+	getsockopt(conn->fd.fd, SOL_SOCKET, SO_RCVBUF, &receive, &len);
+	xprt_life_begin(&conn->xprt, ", buffers of %d bytes to send and %d to "
+			"receive", send, receive);
+}
+
+static void tell_tcp_end(struct tcp_conn *conn, int err)
+{
+	struct xprt_sums sums = { .calls = conn->in.taken,
+				  .received = conn->in.received };
+
+	mutex_lock(&conn->out.box.lock);
+	sums.sent = conn->out.box.sent;
+	mutex_unlock(&conn->out.box.lock);
+	xprt_life_end(&conn->xprt, err, &sums);
 }
 
 /* Stops all input and output. */
@@ -148,15 +163,11 @@ static void shut(struct tcp_conn *conn, int err)
 	 */
 	xprt_fate_end(conn->xprt.fate, broken ? XPRT_BROKEN : XPRT_ORDERLY);
 	/* Clients go away all the time: that is no error of ours. */
-	if (err == -ECONNRESET || err == -EPIPE) {
+	if (err == -ECONNRESET || err == -EPIPE)
 		stat_inc(tcp_resets);
-		log_limited(LOG_LEVEL_DEBUG, "%s: closing: %s",
-			    conn->xprt.name, why(err));
-	} else if (err) {
+	else if (err)
 		stat_inc(tcp_closed_error);
-		log_limited(LOG_LEVEL_INFO, "%s: closing: %s",
-			    conn->xprt.name, why(err));
-	}
+	tell_tcp_end(conn, err);
 	set_state(conn, TCP_CLOSED);
 	loop_fd_del(conn->poller->loop, &conn->fd);
 	outbox_kill(&conn->out.box);
@@ -350,10 +361,12 @@ static void sweep_live(struct tcp_conn *conn, uint64_t now)
 		if (!loop_passed(now, conn->times.since, o->stall_ms))
 			return;
 		stat_inc(tcp_stalls);
+		xprt_life_why(&conn->xprt, "the rest of a call does not come");
 		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (v.calls == 0 && v.queued == 0 &&
 		   loop_passed(now, conn->times.active, o->idle_ms)) {
 		stat_inc(tcp_idle_closed);
+		xprt_life_why(&conn->xprt, "no call came for long");
 		tcp_conn_end(conn);
 	}
 }
@@ -366,9 +379,11 @@ void tcp_conn_sweep(struct tcp_conn *conn, uint64_t now)
 		return;
 	if (is_stalled(conn, now)) {
 		stat_inc(tcp_send_stalls);
+		xprt_life_why(&conn->xprt, "the client takes no replies");
 		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (is_slow(conn, now)) {
 		stat_inc(tcp_short_stalls);
+		xprt_life_why(&conn->xprt, "it is slow, and memory is short");
 		outbox_close(&conn->out.box, -ETIMEDOUT);
 	} else if (conn->state == TCP_LIVE) {
 		sweep_live(conn, now);
@@ -427,6 +442,7 @@ static void started(struct loop_task *t)
 	/* Not before: others may end it from here on. */
 	xprt_client_enter(p->listener->env.clients, &conn->xprt);
 	conn->times.active = loop_now(p->loop);
+	tell_tcp_start(conn);
 	err = loop_fd_add(p->loop, &conn->fd);
 	if (err)
 		outbox_close(&conn->out.box, err);

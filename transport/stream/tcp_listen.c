@@ -138,8 +138,10 @@ static void poller_stop(void *arg)
 	struct tcp_conn *conn, *next;
 
 	p->stopped = true;
-	cds_list_for_each_entry_safe(conn, next, &p->conns, link)
+	cds_list_for_each_entry_safe(conn, next, &p->conns, link) {
+		xprt_life_why(&conn->xprt, "the server ends");
 		tcp_conn_end(conn);
+	}
 }
 
 static void poller_close(void *arg)

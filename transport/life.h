@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * life - tells the log when a connection begins, and when and why it ends.
+ *
+ * Ten connections of each line a second at most, as log_limited().
+ */
+#ifndef GANNET_TRANSPORT_LIFE_H
+#define GANNET_TRANSPORT_LIFE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct xprt;
+
+struct xprt_life {
+	uint64_t since;			/* clock_ns() of the start; 0: none */
+	_Atomic(const char *) why;	/* of the end; a literal, or NULL */
+};
+
+/* The sums of a connection; bytes are those of messages, over TCP with their
+ * marks. */
+struct xprt_sums {
+	uint64_t calls;
+	uint64_t received;	/* bytes */
+	uint64_t sent;		/* bytes */
+};
+
+/* The connection begins; the text, as of printf(3), is what its two sides
+ * agreed on.  On its poller. */
+void xprt_life_begin(struct xprt *x, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Notes the cause of the end that follows, a literal; only the first one
+ * counts.  Any thread, with a reference. */
+void xprt_life_why(struct xprt *x, const char *why);
+
+/* The words for 0 or -errno, a literal; 0 is the orderly end by the client. */
+const char *xprt_life_cause(int err);
+
+/*
+ * The connection ends.  The cause is the one noted, else that of @err.  Of a
+ * connection that never began it tells only that.  On its poller, once.
+ */
+void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums);
+
+#endif

@@ -23,16 +23,18 @@ STAT(nlm_waits_granted, "locks granted to clients that waited for them");
 STAT(nlm_foreign, "locks found to be held by others than clients");
 
 struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
-			      const struct vfs_handle *h, bool make)
+			      const struct vfs_handle *h,
+			      const uint64_t *fileid)
 {
 	struct nlm_file *f;
 
 	mutex_lock(&nlm->lock);
 	f = nlm_file_find(&nlm->table, exp->fs, h);
-	if (!f && make) {
+	if (!f && fileid) {
 		f = nlm_file_add(&nlm->table, exp->fs, h);
 		if (f) {
 			f->nlm = nlm;
+			f->fileid = *fileid;
 			f->exp = exp;
 			ref_get(&exp->ref);
 			/* The thread sleeps until there is a file or host. */

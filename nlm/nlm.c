@@ -34,7 +34,6 @@
 /* The pause between two sweeps: waiters try again for locks that others than
  * clients hold, and locks of exports that have gone are dropped. */
 #define SWEEP_MS	1000u
-#define LIST_MAX	200u
 
 #define ARGS	.args_size = sizeof(struct nlm_args), \
 		.res_size = sizeof(struct nlm_res), \
@@ -266,60 +265,4 @@ void nlm_destroy(struct rpc_program *prog)
 	pthread_cond_destroy(&nlm->wake);
 	pthread_mutex_destroy(&nlm->lock);
 	free(nlm);
-}
-
-/* ---- the operator's list */
-
-static void list_span(FILE *out, const char *what, const struct nlm_owner *o,
-		      const struct nlm_file *f, const struct nlm_span *at)
-{
-	fprintf(out, "%s %s, process %u: %s, bytes %llu to ", what,
-		o->host->name, o->svid, f->exp->path,
-		(unsigned long long)at->start);
-	if (at->end == NLM_EOF)
-		fprintf(out, "the end");
-	else
-		fprintf(out, "%llu", (unsigned long long)at->end);
-	fprintf(out, "%s\n", at->exclusive ? "" : ", shared");
-}
-
-/* No more than @max; returns how many. */
-static unsigned list_file(FILE *out, const struct nlm_file *f, unsigned max)
-{
-	const struct nlm_range *r;
-	const struct nlm_hold *h;
-	const struct nlm_wait *w;
-	unsigned n = 0;
-
-	cds_list_for_each_entry(h, &f->holds, on_file)
-		cds_list_for_each_entry(r, &h->ranges, link)
-			if (n++ < max)
-				list_span(out, "lock of", h->owner, f, &r->at);
-	cds_list_for_each_entry(w, &f->waits, on_file)
-		if (n++ < max)
-			list_span(out, w->granted ? "lock being told to" :
-				  "lock waited for by", w->owner, f, &w->at);
-	return MIN(n, max);
-}
-
-void nlm_list(struct rpc_program *prog, FILE *out)
-{
-	struct nlm *nlm = prog->ctx;
-	const struct nlm_table *t = &nlm->table;
-	const struct nlm_file *f;
-	unsigned n = 0;
-
-	mutex_lock(&nlm->lock);
-	if (nlm_in_grace(nlm))
-		fprintf(out, "locks: only reclaims for %llu s more\n",
-			(unsigned long long)(nlm->grace_until - clock_ms()) /
-			1000 + 1);
-	if (t->files)
-		fprintf(out, "locks: %u of %u clients, %u waiters, %u shares\n",
-			t->ranges, t->hosts, t->waits, t->shares);
-	for (unsigned i = 0; i < NLM_BUCKETS && n < LIST_MAX; i++)
-		cds_list_for_each_entry(f, &t->file[i], link)
-			if (n < LIST_MAX)
-				n += list_file(out, f, LIST_MAX - n);
-	mutex_unlock(&nlm->lock);
 }

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "rpc/lock_view.h"
 #include "rpc/rpc.h"
 #include "vfs/export.h"
 
@@ -79,8 +80,15 @@ void nlm_destroy(struct rpc_program *prog);
  * wait. */
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state);
-/* Writes a line for each lock and waiter, 200 at most.  Any thread; calls that
- * lock wait meanwhile. */
+
+/*
+ * Sets *@totals, and calls @fn for @max waits, locks and shares at most, in
+ * this order.  Any thread.  Calls that lock wait meanwhile: @fn must only take
+ * notes.
+ */
+void nlm_walk(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
+	      void *arg, struct lock_totals *totals);
+/* Writes a line for each of them, 200 at most. */
 void nlm_list(struct rpc_program *prog, FILE *out);
 
 #endif

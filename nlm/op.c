@@ -121,7 +121,7 @@ static int note_monitored(struct rpc_call *call)
 	mutex_lock(&nlm->lock);
 	h = nlm_host_get(&nlm->table, &who);
 	if (h) {
-		h->monitored = true;
+		nlm_host_monitored(&nlm->table, h);
 		h->used_ms = clock_ms();
 		pthread_cond_signal(&nlm->wake);
 	}
@@ -215,6 +215,8 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 	if (a->exclusive && !op->rw)
 		return -EROFS;
 	err = ops->getattr(&get);
+	if (err == 0)
+		op->fileid = attr.fileid;
 	if (err == 0 && attr.type != VFS_REG)
 		err = -EINVAL;
 	if (err < 0 || !op->auth_nlm || attr.uid == op->cred.uid)
@@ -245,7 +247,8 @@ int nlm_find_file(struct rpc_call *call)
 	err = check_access(op, a);
 	if (err < 0)
 		return err;
-	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, true);
+	op->file = nlm_file_get(op->nlm, op->exp, &op->handle,
+				&op->fileid);
 	return op->file ? 0 : -ENOLCK;
 }
 
@@ -253,7 +256,7 @@ int nlm_find_held(struct rpc_call *call)
 {
 	struct nlm_op *op = nlm_op(call);
 
-	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, false);
+	op->file = nlm_file_get(op->nlm, op->exp, &op->handle, NULL);
 	/* Nobody has a lock there: there is nothing to do. */
 	return op->file ? 0 : RPC_DONE;
 }

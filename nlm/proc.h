@@ -109,6 +109,7 @@ struct nlm_op {
 	bool			 auth_nlm;
 	uint32_t		 id;	/* the handle's export */
 	struct vfs_handle	 handle;
+	uint64_t		 fileid;
 	struct vfs_cred		 cred;
 };
 _Static_assert(sizeof(struct nlm_op) <= RPC_STATE_SIZE, "fits a call");
@@ -148,10 +149,11 @@ int nlm_unlock(struct rpc_call *call);
 int nlm_granted(struct rpc_call *call);
 
 /* file.c: a file's turn, and changes in it that need the backend. */
-/* The file of @exp with @h, counted, made if @make.  NULL: there is none, or no
- * memory. */
+/* The file of @exp with @h, counted, made with @fileid unless that is NULL.
+ * NULL: there is none, or no memory. */
 struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
-			      const struct vfs_handle *h, bool make);
+			      const struct vfs_handle *h,
+			      const uint64_t *fileid);
 void nlm_file_put(struct nlm *nlm, struct nlm_file *f);
 /* Waits for the turn of the file, which is counted. */
 void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f);

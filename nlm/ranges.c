@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ranges - the bytes that an owner has locked, conflicts, deadlocks.  Pure. */
+/* ranges - the bytes that an owner has locked, conflicts, deadlocks.  Pure, but
+ * for the time at which each lock began. */
 #include "nlm/table.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 
+#include "lib/clock.h"
 #include "lib/util.h"
 
 /* The most holds and ranges that a search for a deadlock looks at: it keeps
@@ -34,23 +37,38 @@ static const struct nlm_range *in_the_way(const struct nlm_hold *h,
 	return NULL;
 }
 
+const struct nlm_range *nlm_conflict_within(const struct nlm_file *f,
+					    const struct nlm_owner *o,
+					    const struct nlm_span *at,
+					    struct nlm_hold **hold,
+					    unsigned *budget)
+{
+	const struct nlm_range *r = NULL;
+	struct nlm_hold *h;
+	unsigned steps = 0;
+
+	cds_list_for_each_entry(h, &f->holds, on_file) {
+		if (steps >= *budget)
+			break;
+		steps++;
+		r = h->owner == o ? NULL : in_the_way(h, at, &steps);
+		if (r) {
+			*hold = h;
+			break;
+		}
+	}
+	*budget -= MIN(steps, *budget);
+	return r;
+}
+
 const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
 				     const struct nlm_span *at,
 				     struct nlm_hold **hold)
 {
-	const struct nlm_range *r;
-	struct nlm_hold *h;
-	unsigned steps = 0;
+	unsigned all = UINT_MAX;
 
-	cds_list_for_each_entry(h, &f->holds, on_file) {
-		r = h->owner == o ? NULL : in_the_way(h, at, &steps);
-		if (r) {
-			*hold = h;
-			return r;
-		}
-	}
-	return NULL;
+	return nlm_conflict_within(f, o, at, hold, &all);
 }
 
 bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
@@ -145,7 +163,7 @@ void nlm_spare_put(struct nlm_spare *s)
 	}
 }
 
-/* A spare, as the range @at, before @next. */
+/* A spare, as the range @at, before @next; its caller sets since_ms. */
 static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 				    struct cds_list_head *next,
 				    const struct nlm_span *at,
@@ -183,7 +201,8 @@ void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 			struct nlm_span rest = r->at;
 
 			rest.start = at->end + 1;
-			put_before(t, h, r->link.next, &rest, s);
+			put_before(t, h, r->link.next, &rest, s)->since_ms =
+				r->since_ms;
 			r->at.end = at->start - 1;
 			return;
 		}
@@ -205,12 +224,27 @@ static void join_ranges(struct nlm_table *t, struct nlm_hold *h,
 	    a->at.end + 1 != b->at.start)
 		return;
 	a->at.end = b->at.end;
+	a->since_ms = MIN(a->since_ms, b->since_ms);
 	take(t, h, b);
+}
+
+/* When the owner got the first of the bytes of @at that it has as such; now if
+ * there are none. */
+static uint64_t held_since(const struct nlm_hold *h, const struct nlm_span *at)
+{
+	uint64_t since = clock_ms();
+	const struct nlm_range *r;
+
+	cds_list_for_each_entry(r, &h->ranges, link)
+		if (overlap(&r->at, at) && r->at.exclusive == at->exclusive)
+			since = MIN(since, r->since_ms);
+	return since;
 }
 
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, struct nlm_spare *s)
 {
+	const uint64_t since = held_since(h, at);
 	struct cds_list_head *next;
 	struct nlm_range *r;
 
@@ -220,6 +254,7 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		    at->end)
 			break;
 	r = put_before(t, h, next, at, s);
+	r->since_ms = since;
 	join_ranges(t, h, r, cds_list_entry(next, struct nlm_range, link));
 	next = r->link.prev;
 	join_ranges(t, h, cds_list_entry(next, struct nlm_range, link), r);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/clock.h"
 #include "lib/hash.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -112,11 +113,18 @@ struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 	return h;
 }
 
+void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h)
+{
+	t->monitored += !h->monitored;
+	h->monitored = true;
+}
+
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h)
 {
 	assert(cds_list_empty(&h->owners));
 	cds_list_del(&h->link);
 	t->hosts--;
+	t->monitored -= h->monitored;
 	free(h);
 }
 
@@ -303,6 +311,7 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	w->file = f;
 	w->owner = o;
 	w->at = *at;
+	w->since_ms = clock_ms();
 	cds_list_add_tail(&w->on_file, &f->waits);
 	cds_list_add(&w->on_owner, &o->waits);
 	t->waits++;
@@ -357,6 +366,7 @@ struct nlm_share *nlm_share_add(struct nlm_table *t, struct nlm_file *f,
 		return NULL;
 	s->file = f;
 	s->owner = o;
+	s->since_ms = clock_ms();
 	cds_list_add_tail(&s->on_file, &f->shares);
 	cds_list_add(&s->on_owner, &o->shares);
 	t->shares++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * table - locks, waiters and shares: who holds which bytes of which file.
- * Pure.
+ * Pure, but for the time at which each began.
  *
  * A client is an address; a host is a name that a client gives itself, so
  * clients which are all called "localhost" are different hosts.  An owner is a
@@ -43,6 +43,7 @@ struct nlm_span {
 
 struct nlm_range {
 	struct nlm_span		 at;
+	uint64_t		 since_ms;	/* of its oldest bytes */
 	struct cds_list_head	 link;	/* hold->ranges */
 };
 
@@ -75,6 +76,7 @@ struct nlm_file {
 	struct cds_list_head	 link;	/* in its bucket */
 	struct vfs_fs		*fs;
 	struct vfs_handle	 handle;
+	uint64_t		 fileid;
 	unsigned		 refs;	/* of calls and jobs */
 	struct cds_list_head	 holds;
 	struct cds_list_head	 waits;
@@ -117,6 +119,7 @@ struct nlm_wait {
 	struct cds_list_head	 on_file;
 	struct cds_list_head	 on_owner;
 	struct nlm_span		 at;
+	uint64_t		 since_ms;
 	bool			 dropped;
 	bool			 granted;
 	/* While granted: the parts of the span that the owner held before. */
@@ -145,6 +148,7 @@ struct nlm_share {
 	struct nlm_owner	*owner;
 	struct cds_list_head	 on_file;
 	struct cds_list_head	 on_owner;
+	uint64_t		 since_ms;
 	uint32_t		 mode;	/* denied to others */
 	uint32_t		 access;
 	bool			 dropped;
@@ -164,6 +168,7 @@ struct nlm_limits {
 struct nlm_table {
 	struct nlm_limits	 limits;
 	unsigned		 hosts, owners, files, ranges, waits, shares;
+	unsigned		 monitored;	/* of the hosts */
 	uint64_t		 search;	/* for deadlocks, so far */
 	struct cds_list_head	 host[NLM_BUCKETS];
 	struct cds_list_head	 owner[NLM_BUCKETS];
@@ -193,6 +198,8 @@ enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES };
  * names of its address share, by that of its network, and by that of all. */
 bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 		  enum nlm_kind kind, unsigned n);
+/* The status monitor watches it from now on. */
+void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 /* The host has no owners. */
 void nlm_host_free(struct nlm_table *t, struct nlm_host *h);
 
@@ -226,6 +233,13 @@ const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
 				     const struct nlm_span *at,
 				     struct nlm_hold **hold);
+/* The same, which looks at *@budget ranges at most, or at one hold more, and
+ * takes them off. */
+const struct nlm_range *nlm_conflict_within(const struct nlm_file *f,
+					    const struct nlm_owner *o,
+					    const struct nlm_span *at,
+					    struct nlm_hold **hold,
+					    unsigned *budget);
 /* True if @o holds all of @at, as that or as more. */
 bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
 		     const struct nlm_span *at);

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "rpc/lock_view.h"
 #include "rpc/rpc.h"
 
 struct export_table;
@@ -40,6 +41,11 @@ struct program_row {
 	void (*mounts)(struct rpc_program *prog,
 		       void (*fn)(void *arg, const char *host,
 				  const char *path), void *arg);
+	/* NULL, or sets *@totals and calls @fn for @max waits, locks and
+	 * shares of clients at most, in this order.  @fn must only take notes:
+	 * no call locks meanwhile. */
+	void (*locks)(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
+		      void *arg, struct lock_totals *totals);
 	/* The program's own port, over TCP and UDP, and the names of these
 	 * listeners in "ready: NAME PORT"; 0: the server's port. */
 	uint16_t port;

@@ -211,9 +211,9 @@ TEST(the_operator_sees_locks_and_waiters)
 	ck_assert_uint_eq(nlmc_lock(&two, all_shared, true), NLM4_BLOCKED);
 	text = list();
 	ck_assert_str_eq(text, "locks: 1 of 2 clients, 1 waiters, 0 shares\n"
-		"lock of c1, process 11: /mem, bytes 0 to 9\n"
 		"lock waited for by c2, process 22: /mem, bytes 0 to the end, "
-		"shared\n");
+		"shared\n"
+		"lock of c1, process 11: /mem, bytes 0 to 9\n");
 	free(text);
 }
 

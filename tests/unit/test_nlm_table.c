@@ -336,3 +336,20 @@ TEST(an_owner_covers_a_range_that_it_holds_as_much_of)
 	ck_assert(!nlm_hold_covers(file, owner(1),
 				   &(struct nlm_span){ 5, 15, true }));
 }
+
+TEST(a_search_within_a_budget_takes_it_off_and_ends_with_it)
+{
+	const struct nlm_span at = span(4, 4, true);
+	struct nlm_hold *h;
+	unsigned budget = 6;
+
+	change(file, 1, &(struct nlm_span){ 0, 0, true }, true);
+	change(file, 2, &(struct nlm_span){ 2, 2, true }, true);
+	change(file, 3, &(struct nlm_span){ 4, 4, true }, true);
+	ck_assert_ptr_nonnull(nlm_conflict_within(file, owner(4), &at, &h,
+						  &budget));
+	ck_assert_ptr_eq(h->owner, owner(3));
+	ck_assert_uint_eq(budget, 0);
+	ck_assert_ptr_null(nlm_conflict_within(file, owner(4), &at, &h,
+					       &budget));
+}

@@ -49,26 +49,30 @@ static void note_suspended(const struct rpc_call *call, const char *why,
 }
 
 /* Calls wait while these are walked: log them afterwards. */
-static void log_waits(struct rpc_server *rpc, counters_list_fn *list, void *arg)
+static void log_waits(const struct report *r)
 {
+	const struct program_row *row;
+	struct rpc_program *prog;
 	char *text = NULL, *at, *line;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f)
 		return;
-	rpc_server_walk_classes(rpc, note_share, f);
-	rpc_server_walk_suspended(rpc, note_suspended, f);
-	list(arg, f);
+	rpc_server_walk_classes(r->rpc, note_share, f);
+	rpc_server_walk_suspended(r->rpc, note_suspended, f);
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->list)
+			row->list(prog, f);
 	if (fclose(f) == 0)
 		for (at = text; (line = strsep(&at, "\n")) && *line;)
 			say("%s", line);
 	free(text);
 }
 
-void counters_log(struct rpc_server *rpc, counters_list_fn *list, void *arg)
+void counters_log(const struct report *r)
 {
 	stats_walk(log_counter, NULL);
-	rpc_server_walk_procs(rpc, log_proc, NULL);
-	log_waits(rpc, list, arg);
+	rpc_server_walk_procs(r->rpc, log_proc, NULL);
+	log_waits(r);
 }

@@ -4,14 +4,9 @@
 #ifndef GANNET_DAEMON_COUNTERS_H
 #define GANNET_DAEMON_COUNTERS_H
 
-#include <stdio.h>
+#include "daemon/report.h"
 
-#include "rpc/rpc.h"
-
-/* Writes a line for each thing under way. */
-typedef void counters_list_fn(void *arg, FILE *out);
-
-/* @list(@arg) adds what else is under way. */
-void counters_log(struct rpc_server *rpc, counters_list_fn *list, void *arg);
+/* @r is borrowed for the call. */
+void counters_log(const struct report *r);
 
 #endif

@@ -225,6 +225,23 @@ static void put_memory(struct metrics_out *m, const struct report *r)
 		  r->budget->max);
 }
 
+static void put_locks(struct metrics_out *m, const struct report *r)
+{
+	struct lock_totals t = { 0 };
+
+	report_locks(r, 0, NULL, NULL, &t);
+	put_gauge(m, "gannet_locks_held", NULL, "Ranges of files that clients "
+		  "have locked.", t.locks);
+	put_gauge(m, "gannet_locks_waiting", NULL, "Locks that clients wait "
+		  "for.", t.waits);
+	put_gauge(m, "gannet_lock_shares", NULL, "Shares of files that "
+		  "clients hold.", t.shares);
+	put_gauge(m, "gannet_lock_hosts", NULL, "Hosts that lock, or did a "
+		  "while ago.", t.hosts);
+	put_gauge(m, "gannet_lock_hosts_monitored", NULL, "Of these, hosts "
+		  "whose restarts the status monitor hears of.", t.monitored);
+}
+
 static void put_process(struct metrics_out *m, const struct report *r)
 {
 	struct process_usage p;
@@ -266,6 +283,7 @@ char *metrics_make(const struct report *r, struct metrics_clients *named,
 		  "Calls that were taken and not answered yet.", rpc_busy());
 	put_connections(&m, r);
 	put_memory(&m, r);
+	put_locks(&m, r);
 	metrics_put_waits(&m, r->rpc);
 	metrics_put_exports(&m, r->export_accounts);
 	metrics_put_clients(&m, r->clients, named);

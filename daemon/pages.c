@@ -95,7 +95,7 @@ static bool make_status(void *arg, const char *accept, struct web_answer *out)
 	static const struct { const char *command, *argument; } parts[] = {
 		{ "status", NULL }, { "exports", NULL }, { "stats", NULL },
 		{ "waits", NULL }, { "clients", NULL },
-		{ "latency", "export" },
+		{ "latency", "export" }, { "locks", "100" },
 	};
 	json_t *all = json_object();
 	struct pages *p = arg;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/change.h"
+#include "daemon/lock_list.h"
 #include "daemon/outcome.h"
 #include "daemon/who.h"
 #include "lib/clock.h"
@@ -211,6 +212,7 @@ static const struct control_command commands[] = {
 	{ .name = "exports", .run = report_exports },
 	{ .name = "stats", .run = report_stats },
 	{ .name = "waits", .run = report_waits },
+	{ .name = "locks", .run = lock_list },
 	{ .name = "clients", .run = who_clients },
 	{ .name = "latency", .run = who_latency },
 	{ .name = "disconnect", .run = who_disconnect },

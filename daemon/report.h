@@ -9,13 +9,11 @@
 #include "daemon/options.h"
 #include "daemon/outcome.h"
 #include "daemon/reload.h"
-#include "rpc/rpc.h"
+#include "rpc/program.h"
 #include "transport/pool.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/xprt.h"
 #include "vfs/export.h"
-
-typedef void report_mount_fn(void *arg, const char *host, const char *path);
 
 /* The parts of the server that are reported; borrowed. */
 struct report {
@@ -32,10 +30,10 @@ struct report {
 	/* The listener @i and its name; NULL: there are no more. */
 	struct xprt_listener	*(*listener)(void *server, unsigned i,
 					     const char **name);
-	/* Calls @fn for each mount that clients told of; it must only take
-	 * notes. */
-	void			(*mounts)(void *server, report_mount_fn *fn,
-					  void *arg);
+	/* The program @i that is served, and its row; NULL: there are no
+	 * more. */
+	struct rpc_program	*(*program)(void *server, unsigned i,
+					    const struct program_row **row);
 	/* Reloads as SIGHUP does; the thread of @reloader. */
 	int			(*reload)(void *server, struct outcome *o);
 	struct reloader		*reloader;
@@ -44,6 +42,20 @@ struct report {
 	struct options		**now;
 	void			*server;
 };
+
+/* Asks the program that has locks for them, see struct program_row; *@totals is
+ * zero before. */
+static inline void report_locks(const struct report *r, unsigned max,
+				lock_view_fn *fn, void *arg,
+				struct lock_totals *totals)
+{
+	const struct program_row *row;
+	struct rpc_program *prog;
+
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->locks)
+			row->locks(prog, max, fn, arg, totals);
+}
 
 /* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
 json_t *report_text(const char *text);

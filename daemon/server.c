@@ -432,13 +432,17 @@ static struct xprt_listener *listener_at(void *arg, unsigned i,
 	return s->listeners[i].l;
 }
 
-static void walk_mounts(void *arg, report_mount_fn *fn, void *fn_arg)
+static struct rpc_program *program_at(void *arg, unsigned i,
+				      const struct program_row **row)
 {
 	const struct server *s = arg;
 
-	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
-		if (s->programs[i] && program_rows[i]->mounts)
-			program_rows[i]->mounts(s->programs[i], fn, fn_arg);
+	for (unsigned n = 0; n < PROGRAMS_MAX; n++) {
+		*row = program_rows[n];
+		if (s->programs[n] && i-- == 0)
+			return s->programs[n];
+	}
+	return NULL;
 }
 
 int server_start(const struct options *o, const struct backends *backends,
@@ -495,7 +499,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.started = clock_ns(), .born = clock_wall_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
-		.listener = listener_at, .mounts = walk_mounts, .server = s,
+		.listener = listener_at, .program = program_at, .server = s,
 		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
 	};
 	s->control = report_start(&s->report);
@@ -582,16 +586,7 @@ int server_state_lock(const struct server *s)
 	return s->state_lock;
 }
 
-static void list_programs(void *arg, FILE *out)
-{
-	const struct server *s = arg;
-
-	for (unsigned i = 0; i < PROGRAMS_MAX; i++)
-		if (s->programs[i] && program_rows[i]->list)
-			program_rows[i]->list(s->programs[i], out);
-}
-
 void server_log_counters(struct server *s)
 {
-	counters_log(s->rpc, list_programs, s);
+	counters_log(&s->report);
 }

@@ -52,8 +52,7 @@ static json_t *histogram_json(const struct account_sum *sum)
 
 /* ---- clients */
 
-/* IPv4 addresses in their own form; NULL: all others. */
-static json_t *host_json(const struct in6_addr *host)
+json_t *who_host(const struct in6_addr *host)
 {
 	char text[INET6_ADDRSTRLEN];
 
@@ -113,6 +112,16 @@ static void who_note_mount(void *arg, const char *host, const char *path)
 	json_array_append_new(paths, report_text(path));
 }
 
+static void who_note_mounts(const struct report *r, json_t *mounts)
+{
+	const struct program_row *row;
+	struct rpc_program *prog;
+
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->mounts)
+			row->mounts(prog, who_note_mount, mounts);
+}
+
 static json_int_t seconds_since(const struct clients_report *r, uint64_t ns)
 {
 	return (json_int_t)((r->now - MIN(ns, r->now)) / NS_PER_S);
@@ -131,7 +140,7 @@ static void who_add_client(const struct xprt_client_view *v, void *arg)
 	conns = json_array();
 	for (unsigned i = 0; i < v->nshown; i++)
 		json_array_append_new(conns, conn_json(&v->conns[i]));
-	address = host_json(v->host);
+	address = who_host(v->host);
 	paths = json_object_get(r->mounts, json_string_value(address) ? : "");
 	o = json_pack("{s:o, s:I, s:b, s:i, s:o, s:o}",
 		"address", address, "first_seen_s",
@@ -158,7 +167,7 @@ json_t *who_clients(void *report, const char *argument, const char **wrong)
 	}
 	c.list = json_array();
 	c.mounts = json_object();
-	r->mounts(r->server, who_note_mount, c.mounts);
+	who_note_mounts(r, c.mounts);
 	xprt_clients_walk(r->clients, who_add_client, &c);
 	json_decref(c.mounts);
 	if (argument && json_array_size(c.list) == 0) {
@@ -211,7 +220,7 @@ static void add_export_row(const char *name, unsigned users,
 
 static void add_client_row(const struct xprt_client_view *v, void *arg)
 {
-	add_row(arg, host_json(v->host), &v->sum);
+	add_row(arg, who_host(v->host), &v->sum);
 }
 
 json_t *who_latency(void *report, const char *argument, const char **wrong)
@@ -249,6 +258,6 @@ json_t *who_disconnect(void *report, const char *argument, const char **wrong)
 	n = xprt_clients_end(r->clients, &host);
 	log_at(LOG_LEVEL_INFO, "gannetctl: ends %u connections of %s", n,
 	       argument);
-	return json_pack("{s:o, s:i}", "address", host_json(&host),
+	return json_pack("{s:o, s:i}", "address", who_host(&host),
 			 "connections", (int)n);
 }

@@ -5,10 +5,14 @@
 #define GANNET_DAEMON_WHO_H
 
 #include <jansson.h>
+#include <netinet/in.h>
 
 /* For struct control_command, with a struct report. */
 json_t *who_clients(void *report, const char *argument, const char **wrong);
 json_t *who_latency(void *report, const char *argument, const char **wrong);
 json_t *who_disconnect(void *report, const char *argument, const char **wrong);
+
+/* The address as text, IPv4 in its own form; null for NULL.  Any thread. */
+json_t *who_host(const struct in6_addr *host);
 
 #endif

@@ -67,6 +67,7 @@ fi
 shown /m | grep -q ' 2.9 MiB ' || fail "no 2.9 MiB for /m: $(shown /m)"
 shown 127.0.0.1 | grep -q ' 2.9 MiB ' || fail "none for 127.0.0.1"
 grep -q '>serving</span>' "$tmp/dom" || fail "the page is not serving"
+grep -q '>0 locks, 0 waits, 0 shares<' "$tmp/dom" || fail "no count of locks"
 grep -qF '&lt;img src=x onerror' "$tmp/dom" || fail "no path with <img"
 ! grep -q '<img' "$tmp/dom" || fail "a path became an element"
 grep -q '<title>Gannet</title>' "$tmp/dom" || fail "a path became a script"

@@ -62,6 +62,9 @@ int ctl_print(const struct ctl *c, json_t *result,
 int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);
 
+/* locks.c */
+int ctl_locks(const struct ctl *c, int n, char **words);
+
 /* capture.c */
 int ctl_capture(const struct ctl *c, int argc, char **argv);
 

@@ -202,3 +202,40 @@ bool daemon_answers(struct daemon_run *d)
 	return n == sizeof(reply) && ntohl(reply[1]) == call[1] &&
 		reply[6] == 0;
 }
+
+uint16_t daemon_web_port(struct daemon_run *d)
+{
+	char name[96], line[512];
+	uint16_t port = 0;
+	FILE *f;
+
+	ck_assert(daemon_logged(d, "metrics are at"));
+	snprintf(name, sizeof(name), "%s/log", d->dir);
+	f = fopen(name, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *at = strstr(line, "metrics are at http://");
+
+		if (at)
+			sscanf(at, "metrics are at http://127.0.0.1:%hu",
+			       &port);
+	}
+	if (f)
+		fclose(f);
+	ck_assert_uint_ne(port, 0);
+	return port;
+}
+
+void daemon_fetch(uint16_t port, const char *bytes, size_t len, char *out,
+		  size_t size)
+{
+	int fd = daemon_connect(port);
+	size_t at = 0;
+	ssize_t n;
+
+	ck_assert_int_ge(fd, 0);
+	send(fd, bytes, len, MSG_NOSIGNAL);
+	while ((n = recv(fd, out + at, size - 1 - at, 0)) > 0)
+		at += (size_t)n;
+	out[at] = '\0';
+	close(fd);
+}

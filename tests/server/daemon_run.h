@@ -4,6 +4,7 @@
 #define GANNET_TESTS_SERVER_DAEMON_RUN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -38,6 +39,13 @@ bool daemon_has_logged(struct daemon_run *d, const char *text);
 pid_t daemon_thread(struct daemon_run *d, const char *name, char state);
 /* Waits up to a minute for @text in its log; true if it came. */
 bool daemon_logged(struct daemon_run *d, const char *text);
+/* The port of 127.0.0.1 that --metrics got; waits for it as daemon_logged()
+ * does. */
+uint16_t daemon_web_port(struct daemon_run *d);
+/* Sends @len bytes to @port and puts the answer, up to its end, to @out, which
+ * has @size bytes, with a zero. */
+void daemon_fetch(uint16_t port, const char *bytes, size_t len, char *out,
+		  size_t size);
 /* Removes d->dir. */
 void daemon_clean(struct daemon_run *d);
 

@@ -258,6 +258,32 @@ unsigned nlmc_count(uint32_t proc)
 	return found;
 }
 
+nfs_fh3 nlmc_file(uint16_t tcp_port, int uid, char *dir, char handle[64])
+{
+	struct nfs_client c, n;
+	mountres3_ok *ok;
+	LOOKUP3args la = { .what.name = (char *)"file" };
+	LOOKUP3res lr;
+	nfs_fh3 fh = { .data.data_val = handle };
+	mountres3 r;
+
+	nfs_client_open(&c, tcp_port, MOUNT_PROGRAM, MOUNT_V3, uid);
+	ck_assert_int_eq(nfs_try(&c, rpc_mount3_mnt_async, dir, &r), 0);
+	ck_assert_int_eq(r.fhs_status, MNT3_OK);
+	ok = &r.mountres3_u.mountinfo;
+	la.what.dir.data.data_len = ok->fhandle.fhandle3_len;
+	la.what.dir.data.data_val = ok->fhandle.fhandle3_val;
+	nfs_client_open(&n, tcp_port, NFS_PROGRAM, NFS_V3, uid);
+	nfs_call(&n, lookup, &la, &lr);
+	ck_assert_int_eq(lr.status, NFS3_OK);
+	fh.data.data_len = lr.LOOKUP3res_u.resok.object.data.data_len;
+	memcpy(handle, lr.LOOKUP3res_u.resok.object.data.data_val,
+	       fh.data.data_len);
+	nfs_client_close(&n);
+	nfs_client_close(&c);
+	return fh;
+}
+
 /* ---- calls */
 
 struct answer {

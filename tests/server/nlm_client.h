@@ -56,6 +56,9 @@ uint16_t nlmc_rpcbind(void);
 /* For a server elsewhere, over TCP only, without a lock manager beside it. */
 void nlmc_open(uint16_t tcp_port);
 void nlmc_close(void);
+/* The filehandle, at @handle, of "file" in the export @dir of the server
+ * there. */
+nfs_fh3 nlmc_file(uint16_t tcp_port, int uid, char *dir, char handle[64]);
 /* Copies what came so far; returns how many. */
 unsigned nlmc_came(struct nlm_came *out);
 /* Returns the number of those calls, of @proc. */

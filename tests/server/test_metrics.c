@@ -35,33 +35,13 @@ static void teardown(void)
 
 TEST_CASE(.setup = setup, .teardown = teardown, .timeout = 300);
 
-/* The port of --metrics, from the log. */
-static void find_port(void)
-{
-	char name[96], line[512];
-	FILE *f;
-
-	ck_assert(daemon_logged(&d, "metrics are at"));
-	snprintf(name, sizeof(name), "%s/log", d.dir);
-	f = fopen(name, "r");
-	while (fgets(line, sizeof(line), f)) {
-		const char *at = strstr(line, "metrics are at http://");
-
-		if (at)
-			sscanf(at, "metrics are at http://127.0.0.1:%hu",
-			       &port);
-	}
-	fclose(f);
-	ck_assert_uint_ne(port, 0);
-}
-
 static void starts(const char *more)
 {
 	const char *const args[] = { MEM, "--metrics", "127.0.0.1:0", more,
 				     NULL };
 
 	ck_assert(daemon_start(&d, args));
-	find_port();
+	port = daemon_web_port(&d);
 }
 
 static void ends(void)
@@ -74,16 +54,7 @@ static void ends(void)
 /* Sends these bytes; the answer is in out. */
 static void says(const char *bytes, size_t len)
 {
-	int fd = daemon_connect(port);
-	size_t at = 0;
-	ssize_t n;
-
-	ck_assert_int_ge(fd, 0);
-	send(fd, bytes, len, MSG_NOSIGNAL);
-	while ((n = recv(fd, out + at, sizeof(out) - 1 - at, 0)) > 0)
-		at += (size_t)n;
-	out[at] = '\0';
-	close(fd);
+	daemon_fetch(port, bytes, len, out, sizeof(out));
 }
 
 static void asks(const char *method, const char *path, const char *headers)

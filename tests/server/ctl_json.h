@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ctl_json - gannetctl's answers in JSON, for tests. */
+#ifndef GANNET_TESTS_SERVER_CTL_JSON_H
+#define GANNET_TESTS_SERVER_CTL_JSON_H
+
+#include <jansson.h>
+
+#include "tests/server/ctl_run.h"
+
+/* Runs gannetctl as ctl() does, with --json; the answer, to be given back. */
+json_t *ctl_json(const struct daemon_run *d, const char *arguments);
+/* Expects each member of @answer in the manual, as a variable. */
+void ctl_manual_has(const json_t *answer);
+
+#endif

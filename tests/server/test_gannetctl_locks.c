@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gannetctl(8) tells who holds and waits for which bytes.  In a network of its
+ * own: gannetd asks port 111 for the lock manager of a client that waits.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/server/ctl_json.h"
+#include "tests/server/net_space.h"
+#include "tests/server/nlm_client.h"
+#include "tests/unit/runner.h"
+
+static struct daemon_run d;
+static char dir[96], path[112], fileid[32];
+static char handle[64];
+static struct nlm_process one, two;
+
+static const struct nlm_bytes head = { 0, 10, true };
+static const struct nlm_bytes rest_shared = { 5, 0, false };
+
+static void start(void)
+{
+	char export[160];
+	struct stat st;
+	int fd;
+
+	daemon_prepare(&d);
+	snprintf(dir, sizeof(dir), "%s/export", d.dir);
+	snprintf(path, sizeof(path), "%s/file", dir);
+	ck_assert_int_eq(mkdir(dir, 0755), 0);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	close(fd);
+	snprintf(fileid, sizeof(fileid), "%llu",
+		 (unsigned long long)st.st_ino);
+	snprintf(export, sizeof(export),
+		 "%s 127.0.0.1(rw,insecure,no_root_squash)", dir);
+	ck_assert(daemon_start(&d, (const char *const[]){
+		"--export", export, "--metrics", "127.0.0.1:0", NULL }));
+	nlmc_open(d.tcp_port);
+	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_TCP,
+		nlmc_file(d.tcp_port, (int)geteuid(), dir, handle) };
+	two = one;
+	two.host = "c2";
+	two.svid = 22;
+}
+
+static void stop(void)
+{
+	nlmc_close();
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+	daemon_clean(&d);
+}
+
+TEST_CASE(.setup = start, .teardown = stop);
+
+static void lock_and_wait(void)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, rest_shared, true), NLM4_BLOCKED);
+}
+
+static long long number(const json_t *o, const char *key)
+{
+	ck_assert_msg(json_is_integer(json_object_get(o, key)), "no %s", key);
+	return json_integer_value(json_object_get(o, key));
+}
+
+static void has_text(const json_t *o, const char *key, const char *text)
+{
+	const char *is = json_string_value(json_object_get(o, key));
+
+	ck_assert_msg(is && !strcmp(is, text), "%s is %s, not %s", key,
+		      is ? is : "nothing", text);
+}
+
+/* The first row of this kind; NULL: there is none. */
+static const json_t *row_of(const json_t *answer, const char *kind)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "rows"), i, row)
+		if (!strcmp(json_string_value(json_object_get(row, "kind")),
+			    kind))
+			return row;
+	return NULL;
+}
+
+static void is_held_by_one(const json_t *o)
+{
+	char owner[64] = "";
+
+	/* The handle that nlm_client gives, "11@c1". */
+	for (const char *at = "11@c1"; *at; at++)
+		sprintf(owner + strlen(owner), "%02x", (unsigned char)*at);
+	has_text(o, "client", "127.0.0.1");
+	has_text(o, "host", "c1");
+	has_text(o, "owner", owner);
+	ck_assert_int_eq(number(o, "process"), 11);
+	ck_assert_int_eq(number(o, "first"), 0);
+	ck_assert_int_eq(number(o, "last"), 9);
+	ck_assert(json_is_true(json_object_get(o, "exclusive")));
+}
+
+TEST(a_lock_and_its_waiter_are_told_with_file_owner_and_range)
+{
+	const json_t *row;
+	json_t *r;
+
+	lock_and_wait();
+	r = ctl_json(&d, "locks");
+	ck_assert_int_eq(number(r, "locks"), 1);
+	ck_assert_int_eq(number(r, "waits"), 1);
+	ck_assert_int_eq(number(r, "hosts"), 2);
+	ck_assert_int_eq(number(r, "monitored"), 2);
+	ck_assert_uint_eq(json_array_size(json_object_get(r, "rows")), 2);
+	row = row_of(r, "lock");
+	has_text(row, "export", dir);
+	has_text(row, "fileid", fileid);
+	is_held_by_one(row);
+	row = row_of(r, "wait");
+	ck_assert_ptr_eq(row, json_array_get(json_object_get(r, "rows"), 0));
+	has_text(row, "fileid", fileid);
+	has_text(row, "host", "c2");
+	ck_assert_int_eq(number(row, "first"), 5);
+	ck_assert(json_is_null(json_object_get(row, "last")));
+	ck_assert(json_is_false(json_object_get(row, "exclusive")));
+	is_held_by_one(json_object_get(row, "blocked_by"));
+	json_decref(r);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	/* Its lock manager can't be called back, so the grant stays. */
+	EVENTUALLY(ctl(&d, "locks") == 0 && strstr(ctl_out, "told of "));
+}
+
+/* Milliseconds of the only lock. */
+static long long held_ms(void)
+{
+	json_t *r = ctl_json(&d, "locks");
+	long long ms = number(row_of(r, "lock"), "ms");
+
+	json_decref(r);
+	return ms;
+}
+
+TEST(the_time_of_a_lock_runs_from_its_first_bytes)
+{
+	const struct nlm_bytes next = { 10, 10, true };
+
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	EVENTUALLY(held_ms() >= 300);
+	/* Asked for again, made longer, made shorter. */
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_int_ge(held_ms(), 300);
+	ck_assert_uint_eq(nlmc_lock(&one, next, false), NLM4_GRANTED);
+	ck_assert_int_ge(held_ms(), 300);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_int_ge(held_ms(), 300);
+}
+
+TEST(a_waiter_for_a_local_process_is_told_as_such)
+{
+	struct flock f = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	const json_t *row;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	json_t *r;
+
+	ck_assert_int_eq(fcntl(fd, F_SETLK, &f), 0);
+	ck_assert_uint_eq(nlmc_lock(&one, head, true), NLM4_BLOCKED);
+	r = ctl_json(&d, "locks");
+	row = row_of(r, "wait");
+	ck_assert(json_is_null(json_object_get(row, "blocked_by")));
+	json_decref(r);
+	ctl_says(&d, "locks", 0, "in the way: no client's lock");
+	close(fd);
+}
+
+TEST(shares_are_told)
+{
+	json_t *r;
+
+	one.vers = 3;
+	ck_assert_uint_eq(nlmc_share(&one, 2, 1), NLM4_GRANTED);
+	r = ctl_json(&d, "locks");
+	ck_assert_int_eq(number(r, "shares"), 1);
+	has_text(row_of(r, "share"), "access", "read");
+	has_text(row_of(r, "share"), "deny", "write");
+	has_text(row_of(r, "share"), "host", "c1");
+	json_decref(r);
+	ctl_says(&d, "locks", 0, "a share: access read, deny write");
+}
+
+TEST(people_read_who_is_in_whose_way)
+{
+	lock_and_wait();
+	ctl_says(&d, "locks", 0, "1 locks, 1 waits, 0 shares of 2 hosts, 2 of "
+		 "them monitored\n");
+	ctl_says(&d, "locks", 0, "c1 (127.0.0.1), process 11 has held for ");
+	ctl_says(&d, "locks", 0, "c2 (127.0.0.1), process 22 has waited ");
+	ctl_says(&d, "locks", 0, "bytes 5 to the end, shared; in the way: c1 "
+		 "(127.0.0.1), process 11, with bytes 0 to 9\n");
+	ck_assert_ptr_nonnull(strstr(ctl_out, fileid));
+}
+
+TEST(an_answer_has_no_more_rows_than_asked_for)
+{
+	json_t *r;
+
+	lock_and_wait();
+	r = ctl_json(&d, "locks 1");
+	ck_assert_int_eq(number(r, "locks"), 1);
+	ck_assert_uint_eq(json_array_size(json_object_get(r, "rows")), 1);
+	ck_assert_ptr_nonnull(row_of(r, "wait"));
+	json_decref(r);
+	ctl_says(&d, "locks 1", 0, "1 more are not shown");
+	ctl_says(&d, "locks 0", 0, "2 more are not shown");
+	ctl_says(&d, "locks 1001", 1, "expected a number up to 1000");
+	ctl_says(&d, "locks x", 1, "expected a number up to 1000");
+	ctl_says(&d, "locks 1 2", 2, "see gannetctl --help");
+}
+
+TEST(the_list_ends_at_a_thousand)
+{
+	json_t *r;
+
+	for (unsigned i = 0; i < 1001; i++) {
+		const struct nlm_bytes b = { 2 * i, 1, false };
+
+		ck_assert_uint_eq(nlmc_lock(&one, b, false), NLM4_GRANTED);
+	}
+	r = ctl_json(&d, "locks");
+	ck_assert_int_eq(number(r, "locks"), 1001);
+	ck_assert_uint_eq(json_array_size(json_object_get(r, "rows")), 1000);
+	json_decref(r);
+}
+
+TEST(the_manual_names_each_member)
+{
+	json_t *r;
+
+	lock_and_wait();
+	two.vers = 3;
+	ck_assert_uint_eq(nlmc_share(&two, 2, 1), NLM4_GRANTED);
+	r = ctl_json(&d, "locks");
+	ck_assert_ptr_nonnull(row_of(r, "share"));
+	ctl_manual_has(r);
+	json_decref(r);
+}
+
+/* The server's answer to GET @from. */
+static const char *page(const char *from)
+{
+	static char out[1 << 20];
+	char request[64];
+	int len = snprintf(request, sizeof(request),
+			   "GET %s HTTP/1.0\r\n\r\n", from);
+
+	daemon_fetch(daemon_web_port(&d), request, (size_t)len, out,
+		     sizeof(out));
+	ck_assert_msg(strstr(out, " 200 "), "%.300s", out);
+	return out;
+}
+
+TEST(metrics_and_the_status_page_have_locks_where_they_are_built)
+{
+	if (system("./gannetd --version | grep -q 'no metrics'") == 0)
+		return;
+	lock_and_wait();
+	ck_assert_ptr_nonnull(strstr(page("/metrics"),
+				     "\ngannet_locks_held 1\n"));
+	ck_assert_ptr_nonnull(strstr(page("/metrics"),
+				     "\ngannet_locks_waiting 1\n"));
+	ck_assert_ptr_nonnull(strstr(page("/metrics"),
+				     "\ngannet_lock_hosts_monitored 2\n"));
+	ck_assert_ptr_nonnull(strstr(page("/status.json"),
+				     "\"blocked_by\":{\"client\":"));
+}
+
+int main(void)
+{
+	return net_space_run_tests();
+}

@@ -63,7 +63,7 @@ static void add_shared(_Atomic uint64_t *n, uint64_t by)
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
 }
 
-void account_add_slowly(struct account *a, const struct account_event *e)
+void account_add_slowly(struct account *a, struct account_event e)
 {
 	struct account_cell *c = cell_of(a);
 
@@ -71,11 +71,11 @@ void account_add_slowly(struct account *a, const struct account_event *e)
 		stat_inc(account_lost);
 		return;
 	}
-	add_shared(&c->ns, e->ns);
-	add_shared(&c->calls[e->bucket], 1);
-	if (e->bytes)
-		add_shared(&c->bytes[e->way], e->bytes);
-	if (e->failed)
+	add_shared(&c->ns, e.ns);
+	add_shared(&c->calls[e.bucket], 1);
+	if (e.bytes)
+		add_shared(&c->bytes[e.way], e.bytes);
+	if (e.failed)
 		add_shared(&c->failed, 1);
 }
 

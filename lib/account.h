@@ -65,7 +65,7 @@ void account_claim(void);
 void account_unclaim(void);
 
 /* Counts where account_add() can't. */
-void account_add_slowly(struct account *a, const struct account_event *e);
+void account_add_slowly(struct account *a, struct account_event e);
 
 /* Only this thread writes to @n. */
 static inline void account_more(_Atomic uint64_t *n, uint64_t by)
@@ -76,8 +76,7 @@ static inline void account_more(_Atomic uint64_t *n, uint64_t by)
 
 /* Counts a call.  Any thread; doesn't wait.  Without memory for a cell the call
  * is not counted here (account_lost). */
-static inline void account_add(struct account *a,
-			       const struct account_event *e)
+static inline void account_add(struct account *a, struct account_event e)
 {
 	struct account_cell *c = atomic_load_explicit(&a->cells[account_own],
 						      memory_order_acquire);
@@ -86,10 +85,10 @@ static inline void account_add(struct account *a,
 		account_add_slowly(a, e);
 		return;
 	}
-	account_more(&c->ns, e->ns);
-	account_more(&c->calls[e->bucket], 1);
-	account_more(&c->bytes[e->way], e->bytes);
-	if (unlikely(e->failed))
+	account_more(&c->ns, e.ns);
+	account_more(&c->calls[e.bucket], 1);
+	account_more(&c->bytes[e.way], e.bytes);
+	if (unlikely(e.failed))
 		account_more(&c->failed, 1);
 }
 

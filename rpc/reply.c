@@ -50,11 +50,11 @@ static void reply_count(const struct rpc_call *call, bool error,
 	if (error)
 		stats_add(&n->errors, 1);
 	if (likely(call->by_proc))
-		account_add(call->by_proc, &e);
+		account_add(call->by_proc, e);
 	if (call->by_export)
-		account_add(call->by_export, &e);
+		account_add(call->by_export, e);
 	if (client) {
-		account_add(&client->account, &e);
+		account_add(&client->account, e);
 		xprt_client_seen(client, now);
 	}
 }
@@ -101,9 +101,9 @@ static void start_waited(struct rpc_slot *slot)
 }
 
 /*
- * The cache keeps the reply, so that a duplicate gets the same one.  A body
- * is not copied: such a reply is not remembered, and a duplicate runs again.
- * (No procedure that is not idempotent has one.)
+ * The cache keeps the reply of a call that it admitted, so that a duplicate
+ * gets the same one.  A body is not copied: such a reply is not remembered, and
+ * a duplicate runs again.  (No procedure that is not idempotent has one.)
  */
 static void reply_remember(struct rpc_slot *slot, bool keep)
 {
@@ -111,8 +111,6 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 	struct drc_call *call = &slot->priv.drc, *dup;
 	struct msg *m = slot->call.msg;
 
-	if (!slot->priv.in_drc)
-		return;
 	slot->priv.in_drc = false;
 	if (keep && call->keep && !m->body) {
 		dup = drc_done(drc, call, m->head, m->head_len + m->tail_len);
@@ -159,7 +157,8 @@ static void send_head(struct rpc_slot *slot, uint32_t len)
 static void send_error(struct rpc_slot *slot, const struct xdr_out *x)
 {
 	slot->call.msg->body = NULL;
-	reply_remember(slot, false);
+	if (slot->priv.in_drc)
+		reply_remember(slot, false);
 	reply_end(slot, true);
 	send_head(slot, (uint32_t)xdr_out_len(x));
 }
@@ -217,7 +216,8 @@ void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
 void rpc_reply_none(struct rpc_slot *slot)
 {
 	slot->call.msg->body = NULL;
-	reply_remember(slot, false);
+	if (slot->priv.in_drc)
+		reply_remember(slot, false);
 	reply_end(slot, true);
 	rpc_auth_release(&slot->call);
 	xprt_drop(slot->call.msg);
@@ -280,7 +280,8 @@ void rpc_reply_results(struct rpc_slot *slot)
 	}
 	call->msg->head_len = (uint32_t)xdr_out_len(&x);
 	attach_body(slot, pad);
-	reply_remember(slot, true);
+	if (slot->priv.in_drc)
+		reply_remember(slot, true);
 	reply_end(slot, false);
 	hand_over(slot);
 }

@@ -86,7 +86,7 @@ static void count_many(void *arg)
 	if (arg)
 		account_claim();
 	for (unsigned i = 0; i < CALLS; i++)
-		account_add(&account, &e);
+		account_add(&account, e);
 	account_unclaim();
 }
 
@@ -118,7 +118,7 @@ static void count(struct account *a, unsigned n)
 					 .bucket = histogram_bucket(1000) };
 
 	while (n-- > 0)
-		account_add(a, &e);
+		account_add(a, e);
 }
 
 TEST(more_pollers_than_cells_share_one)

@@ -297,7 +297,11 @@ static void serve_all(struct pool *pool)
 {
 	struct pool_request *served = NULL, **last = &served, *r;
 
-	while (unlikely(pool->nparked > 0) && (r = pool_serve(pool))) {
+	if (likely(pool->nparked == 0)) {
+		mutex_unlock(&pool->lock);
+		return;
+	}
+	while (pool->nparked > 0 && (r = pool_serve(pool))) {
 		*last = r;
 		last = &r->next;
 	}
@@ -446,13 +450,10 @@ struct buf *pool_alloc_for(struct pool *pool, size_t size, uint8_t flow)
 	return b;
 }
 
-void buf_put(struct buf *b)
+void buf_give_back(struct buf *b)
 {
-	struct pool *pool;
+	struct pool *pool = b->pool;
 
-	if (!b || !ref_put(&b->ref))
-		return;
-	pool = b->pool;
 	mutex_lock(&pool->lock);
 	pool->out -= b->size;
 	pool->held[b->flow] -= b->size;

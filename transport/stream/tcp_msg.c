@@ -49,8 +49,10 @@ void tcp_msg_forget_call(struct tcp_msg *m)
 {
 	buf_put(m->call_buf);
 	m->call_buf = NULL;
-	free(m->call_mem);
-	m->call_mem = NULL;
+	if (unlikely(m->call_mem)) {
+		free(m->call_mem);
+		m->call_mem = NULL;
+	}
 }
 
 void tcp_msg_free(struct tcp_poller *p, struct tcp_msg *m)

@@ -12,7 +12,8 @@
 #include "lib/util.h"
 #include "lib/xdr.h"
 
-enum { UNCHECKED = 0, UNSTABLE = 0, FILE_SYNC = 2, TO_CLIENT_TIME = 2 };
+enum { UNCHECKED = 0, GUARDED = 1, UNSTABLE = 0, FILE_SYNC = 2,
+       TO_CLIENT_TIME = 2 };
 
 static const uint32_t procedures[NFS_NOPS] = {
 	[NFS_OP_NULL] = 0, [NFS_OP_GETATTR] = 1, [NFS_OP_LOOKUP] = 3,
@@ -21,6 +22,7 @@ static const uint32_t procedures[NFS_NOPS] = {
 	[NFS_OP_FSINFO] = 19, [NFS_OP_COMMIT] = 21, [NFS_OP_EMPTY] = 2,
 	[NFS_OP_SET] = 2, [NFS_OP_MKDIR] = 9, [NFS_OP_SYMLINK] = 10,
 	[NFS_OP_REMOVE] = 12, [NFS_OP_RMDIR] = 13, [NFS_OP_FSSTAT] = 18,
+	[NFS_OP_ACCESS] = 4,
 };
 
 uint32_t nfsc_procedure(enum nfsc_kind kind)
@@ -37,7 +39,8 @@ static void put_fh(struct xdr_out *x, const struct nfsc_fh *fh)
 static void put_sattr(struct xdr_out *x, const struct nfsc_op *op)
 {
 	bool mode = op->kind != NFS_OP_EMPTY && op->kind != NFS_OP_SYMLINK;
-	bool size = op->kind == NFS_OP_EMPTY || op->kind == NFS_OP_CREATE;
+	bool size = op->kind == NFS_OP_EMPTY ||
+		    (op->kind == NFS_OP_CREATE && !op->guarded);
 
 	xdr_put_bool(x, mode);
 	if (mode)
@@ -62,7 +65,7 @@ static void put_named(struct xdr_out *x, const struct nfsc_op *op)
 {
 	xdr_put_string(x, op->name);
 	if (op->kind == NFS_OP_CREATE)
-		xdr_put_u32(x, UNCHECKED);
+		xdr_put_u32(x, op->guarded ? GUARDED : UNCHECKED);
 	if (op->kind == NFS_OP_CREATE || op->kind == NFS_OP_MKDIR ||
 	    op->kind == NFS_OP_SYMLINK)
 		put_sattr(x, op);
@@ -104,6 +107,9 @@ void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op)
 		xdr_put_u64(x, op->cookie);
 		xdr_put_u64(x, op->cookieverf);
 		xdr_put_u32(x, op->count);
+		xdr_put_u32(x, op->count);
+		break;
+	case NFS_OP_ACCESS:
 		xdr_put_u32(x, op->count);
 		break;
 	default:
@@ -303,6 +309,8 @@ static int get_ok(struct xdr_in *x, struct nfsc_op *op)
 		get_limits(x, &op->limits);
 	else if (op->kind == NFS_OP_FSSTAT)
 		get_space(x, &op->space);
+	else if (op->kind == NFS_OP_ACCESS)
+		op->got = xdr_get_u32(x);
 	else {
 		op->cookieverf = xdr_get_u64(x);
 		return get_entries(x, op);

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <gannet/rpcrdma.h>
@@ -79,7 +80,7 @@ enum nfsc_kind {
 	NFS_OP_EMPTY,			/* SETATTR of the size 0 alone */
 	NFS_OP_SET,			/* SETATTR of mode and mtime */
 	NFS_OP_MKDIR, NFS_OP_SYMLINK, NFS_OP_REMOVE, NFS_OP_RMDIR,
-	NFS_OP_FSSTAT,
+	NFS_OP_FSSTAT, NFS_OP_ACCESS,
 	NFS_NOPS,
 };
 
@@ -89,11 +90,13 @@ struct nfsc_op {
 	struct nfsc_fh fh;
 	const char   *name;		/* of what is in the directory fh */
 	const char   *target;		/* SYMLINK */
-	uint32_t      mode;		/* MKDIR, SET, CREATE (UNCHECKED) */
+	uint32_t      mode;		/* MKDIR, SET, CREATE, which is */
+	bool	      guarded;		/* GUARDED, else UNCHECKED and empty */
 	struct nfsc_time mtime;		/* SET, unless */
 	bool	      no_mtime;
 	uint64_t      offset;
-	uint32_t      count;		/* bytes; READDIRPLUS: maxcount */
+	uint32_t      count;		/* bytes; READDIRPLUS: maxcount;
+					 * ACCESS: the rights asked for */
 	void	     *data;		/* READ, READLINK to; WRITE from */
 	void	     *kept;		/* it lies there: session_keep() */
 	bool	      stable;		/* WRITE: FILE_SYNC */
@@ -107,7 +110,8 @@ struct nfsc_op {
 	struct nfsc_attr attr;
 	struct nfsc_fh obj;		/* LOOKUP, CREATE, MKDIR; len 0: none */
 	uint32_t      got;		/* READ, WRITE, READLINK: bytes; a link
-					 * longer than count is NAMETOOLONG */
+					 * longer than count is NAMETOOLONG;
+					 * ACCESS: the rights that there are */
 	bool	      eof;
 	bool	      stored;		/* WRITE: needs no COMMIT */
 	uint64_t      verf;		/* WRITE, COMMIT */
@@ -181,6 +185,8 @@ struct nfsc_session_ops {
 	void *(*keep)(struct nfsc_session *s, void *mem, size_t len,
 		      enum nfsc_kind kind);
 	void (*release)(struct nfsc_session *s, void *kept);
+	/* The server's end.  0 or -errno. */
+	int  (*peer)(struct nfsc_session *s, struct sockaddr_storage *out);
 	/* NULL: has none. */
 	void (*rdma)(struct nfsc_session *s, struct gannet_rpcrdma_info *info);
 };

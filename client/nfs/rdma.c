@@ -175,10 +175,20 @@ static void info(struct nfsc_session *base, struct gannet_rpcrdma_info *out)
 	gannet_rpcrdma_info(s->c, out);
 }
 
+static int peer_of_rdma(struct nfsc_session *base, struct sockaddr_storage *out)
+{
+	struct gannet_rpcrdma_info now = { .size = sizeof(now) };
+
+	info(base, &now);
+	*out = now.peer;
+	return out->ss_family ? 0 : -ENOTCONN;
+}
+
 static const struct nfsc_session_ops ops = {
 	.submit = submit_rdma,
 	.wait = wait_rdma,
 	.close = close_rdma,
+	.peer = peer_of_rdma,
 	.keep = keep_rdma,
 	.release = release_rdma,
 	.rdma = info,

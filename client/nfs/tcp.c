@@ -226,10 +226,18 @@ static void close_tcp(struct nfsc_session *base)
 	free(s);
 }
 
+static int peer_of_tcp(struct nfsc_session *base, struct sockaddr_storage *out)
+{
+	struct session *s = container_of(base, struct session, base);
+
+	return s->wire ? wire_peer(s->wire, out) : -ENOTCONN;
+}
+
 static const struct nfsc_session_ops ops = {
 	.submit = submit_tcp,
 	.wait = wait_tcp,
 	.close = close_tcp,
+	.peer = peer_of_tcp,
 };
 
 int nfsc_tcp_open(const struct nfsc_url *url, const struct nfsc_config *c,

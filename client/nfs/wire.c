@@ -251,25 +251,22 @@ static void init_wire(struct nfsc_wire *w)
 		w->xid = (uint32_t)getpid();
 }
 
-static int connect_wire(struct nfsc_wire *w, const struct sockaddr *to,
-			bool reserved, int ms)
+int wire_connect(const struct sockaddr *to, bool reserved, int ms)
 {
 	const struct sockaddr_storage from = { .ss_family = to->sa_family };
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK |
+			SOCK_CLOEXEC, 0);
 	int err;
 
-	w->fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK |
-		       SOCK_CLOEXEC, 0);
-	if (w->fd < 0)
+	if (fd < 0)
 		return -errno;
 	if (reserved)
-		socket_bind_reserved(w->fd, &from);
-	socket_set(w->fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	err = socket_connect(w->fd, to, ms);
-	if (err < 0) {
-		close(w->fd);
-		w->fd = -1;
-	}
-	return err;
+		socket_bind_reserved(fd, &from);
+	socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	err = socket_connect(fd, to, ms);
+	if (err < 0)
+		close(fd);
+	return err < 0 ? err : fd;
 }
 
 int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
@@ -277,7 +274,6 @@ int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
 {
 	struct nfsc_wire *w = calloc(1, sizeof(*w));
 	struct sockaddr_storage to;
-	int err;
 
 	if (!w)
 		return -ENOMEM;
@@ -287,8 +283,10 @@ int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
 		((struct sockaddr_in6 *)&to)->sin6_port = htons(port);
 	else
 		((struct sockaddr_in *)&to)->sin_port = htons(port);
-	err = connect_wire(w, (const struct sockaddr *)&to, reserved, ms);
-	if (err < 0) {
+	w->fd = wire_connect((const struct sockaddr *)&to, reserved, ms);
+	if (w->fd < 0) {
+		int err = w->fd;
+
 		wire_close(w);
 		return err;
 	}
@@ -419,13 +417,20 @@ int wire_open(const char *host, uint16_t port, uint32_t program,
 	return err;
 }
 
+int wire_peer(const struct nfsc_wire *w, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	return getpeername(w->fd, (struct sockaddr *)out, &len) < 0 ? -errno :
+	       0;
+}
+
 bool wire_is_local(const struct nfsc_wire *w)
 {
-	struct sockaddr_storage here, there = { 0 };
-	socklen_t len = sizeof(there);
+	struct sockaddr_storage here, there;
 
-	if (socket_local(w->fd, &here) < 0 ||
-	    getpeername(w->fd, (struct sockaddr *)&there, &len) < 0)
+	if (socket_local(w->fd, &here) < 0 || wire_peer(w, &there) < 0)
 		return false;
 	return xprt_addr_same_host((struct sockaddr *)&here,
 				   (struct sockaddr *)&there);

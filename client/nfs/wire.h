@@ -11,6 +11,7 @@
 #include "client/nfs/rpc.h"
 
 struct sockaddr;
+struct sockaddr_storage;
 struct xdr_in;
 struct nfsc_wire;
 
@@ -44,6 +45,10 @@ int wire_dial(const struct sockaddr *host, uint16_t port, int ms, bool reserved,
  * -EPROTONOSUPPORT, it knows none; or another -errno. */
 int wire_find_port(const struct sockaddr *host, uint32_t program,
 		   uint32_t version, int ms, uint16_t *port);
+/* The same without the wire: a non-blocking descriptor, or -errno. */
+int wire_connect(const struct sockaddr *to, bool reserved, int ms);
+/* The other end.  0 or -errno. */
+int wire_peer(const struct nfsc_wire *w, struct sockaddr_storage *out);
 void wire_close(struct nfsc_wire *w);
 /* True if both ends have one address: the host is this machine. */
 bool wire_is_local(const struct nfsc_wire *w);

@@ -235,7 +235,8 @@ static void put_result(enum nfsc_kind kind)
 		xdr_put_u64(&out, 7);
 		put_entries();
 	} else {
-		int words = kind == NFS_OP_FSSTAT ? 13 : 12;
+		int words = kind == NFS_OP_FSSTAT ? 13 :
+			    kind == NFS_OP_ACCESS ? 1 : 12;
 
 		for (int i = 0; i < words; i++)
 			xdr_put_u32(&out, 4096);

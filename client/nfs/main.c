@@ -17,6 +17,9 @@
 enum {
 	OPT_RETRIES = 256, OPT_PROGRESS, OPT_RECURSIVE, OPT_PARENTS,
 	OPT_PRESERVE, OPT_NAME, OPT_TYPE, OPT_JSON, OPT_WRITE,
+	OPT_CONNECTIONS, OPT_THREADS, OPT_ENTRIES, OPT_SIZE, OPT_OPS, OPT_RATE,
+	OPT_TIME, OPT_WARMUP, OPT_STABLE, OPT_VERIFY, OPT_DISCARD,
+	OPT_SERVER_PID, OPT_MEMORY,
 	MANY = 1 << 20,		/* arguments */
 };
 
@@ -41,6 +44,19 @@ static const struct option options[] = {
 	{ "type", required_argument, NULL, OPT_TYPE },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "write", no_argument, NULL, OPT_WRITE },
+	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
+	{ "threads", required_argument, NULL, OPT_THREADS },
+	{ "entries", required_argument, NULL, OPT_ENTRIES },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "ops", required_argument, NULL, OPT_OPS },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "warmup", required_argument, NULL, OPT_WARMUP },
+	{ "stable", no_argument, NULL, OPT_STABLE },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "discard", no_argument, NULL, OPT_DISCARD },
+	{ "server-pid", required_argument, NULL, OPT_SERVER_PID },
+	{ "memory", no_argument, NULL, OPT_MEMORY },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -90,6 +106,7 @@ static const struct command {
 	{ "get", 1, 2, NULL, "", get_command },
 	{ "put", 2, 2, NULL, "", put_command },
 	{ "cp", 2, MANY, NULL, "RK", tool_cp },
+	{ "bench", 1, MANY, NULL, "", tool_bench },
 };
 
 /* The first argument that is a command; NULL: none is. */
@@ -113,36 +130,76 @@ static int wrong(const char *what, const char *which)
 static const struct range {
 	int	    option;
 	const char *name;
-	unsigned    min, max;
+	uint64_t    min, max;
+	bool	    bytes;	/* K, M or G may follow */
 } ranges[] = {
-	{ 'm', "mountport", 1, 65535 },
-	{ 'd', "depth", 1, 1024 },
-	{ 'b', "block", 512, 1u << 20 },
-	{ 'i', "inline", 1024, 65536 },
-	{ OPT_RETRIES, "retries", 1, 1000000 },
-	{ 't', "timeout", 1, 86400 },
-	{ 'u', "uid", 0, UINT32_MAX },
-	{ 'g', "gid", 0, UINT32_MAX },
+	{ 'm', "mountport", 1, 65535, false },
+	{ 'd', "depth", 1, 1024, false },
+	{ 'b', "block", 512, 1u << 20, true },
+	{ 'i', "inline", 1024, 65536, false },
+	{ OPT_RETRIES, "retries", 1, 1000000, false },
+	{ 't', "timeout", 1, 86400, false },
+	{ 'u', "uid", 0, UINT32_MAX, false },
+	{ 'g', "gid", 0, UINT32_MAX, false },
+	{ OPT_CONNECTIONS, "connections", 1, 65536, false },
+	{ OPT_THREADS, "threads", 1, 1024, false },
+	{ OPT_ENTRIES, "entries", 1, 1000000, false },
+	{ OPT_SIZE, "size", 512, 1ull << 50, true },
+	{ OPT_OPS, "ops", 1, 1ull << 50, false },
+	{ OPT_RATE, "rate", 1, 1000000000, false },
+	{ OPT_SERVER_PID, "server-pid", 1, INT32_MAX, false },
 };
 
-static bool read_number(int option, const char *text, unsigned *n)
+/* The factor that follows a number of bytes; 0: it is no factor. */
+static uint64_t unit(const char *text, bool bytes)
+{
+	static const char letters[] = "KMG";
+	const char *at;
+
+	if (!*text)
+		return 1;
+	at = strchr(letters, *text & ~0x20);
+	return bytes && !text[1] && at && *at ?
+	       1024ull << 10 * (at - letters) : 0;
+}
+
+static bool read_number(int option, const char *text, uint64_t *n)
 {
 	const struct range *r = ranges;
-	unsigned long v;
+	unsigned long long v;
+	uint64_t times;
 	char *end;
 
 	while (r->option != option)
 		r++;
 	errno = 0;
-	v = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || *end || v < r->min ||
-	    v > r->max) {
+	v = strtoull(text, &end, 10);
+	times = unit(end, r->bytes);
+	if (*text < '0' || *text > '9' || errno || times == 0 ||
+	    v > r->max / times || v * times < r->min) {
 		fprintf(stderr, "gannet-nfs: --%s %s: expected a number from "
-			"%u to %u\n", r->name, text, r->min, r->max);
+			"%llu to %llu\n", r->name, text,
+			(unsigned long long)r->min,
+			(unsigned long long)r->max);
 		return false;
 	}
-	*n = (unsigned)v;
+	*n = v * times;
 	return true;
+}
+
+static int take_seconds(const char *name, const char *text, double *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	/* No sign, no "inf". */
+	if (!*text || !strchr("0123456789.", *text) || *end || !(v <= 86400)) {
+		fprintf(stderr, "gannet-nfs: --%s %s: expected seconds, up to "
+			"86400\n", name, text);
+		return TOOL_USAGE;
+	}
+	*out = v;
+	return TOOL_OK;
 }
 
 static void fill_user(struct nfsc_config *c)
@@ -163,13 +220,29 @@ struct parsed {
 	unsigned	    done;	/* --help or --version */
 };
 
+/* Those of bench. */
+static void take_amount(struct bench_options *b, int option, uint64_t n)
+{
+	switch (option) {
+	case OPT_CONNECTIONS:	b->connections = (unsigned)n; break;
+	case OPT_THREADS:	b->threads = (unsigned)n; break;
+	case OPT_ENTRIES:	b->entries = (unsigned)n; break;
+	case OPT_SIZE:		b->size = n; break;
+	case OPT_OPS:		b->ops = n; break;
+	case OPT_RATE:		b->rate = n; break;
+	case OPT_SERVER_PID:	b->server_pid = (int)n; break;
+	}
+}
+
 static int take_number(struct parsed *p, int option, const char *text)
 {
 	struct nfsc_config *c = &p->o.config;
+	uint64_t v;
 	unsigned n;
 
-	if (!read_number(option, text, &n))
+	if (!read_number(option, text, &v))
 		return TOOL_USAGE;
+	n = (unsigned)v;
 	switch (option) {
 	case 'm':
 		p->o.mountport = (uint16_t)n;
@@ -197,6 +270,8 @@ static int take_number(struct parsed *p, int option, const char *text)
 		c->ngroups = 0;
 		c->gid = n;
 		break;
+	default:
+		take_amount(&p->o.bench, option, v);
 	}
 	return TOOL_OK;
 }
@@ -238,8 +313,37 @@ static void lengthen_dashes(int argc, char *argv[])
 	}
 }
 
+/* Options of bench alone that take no number; -1: it is none of them. */
+static int take_bench(struct bench_options *b, int option)
+{
+	switch (option) {
+	case OPT_TIME:
+		return take_seconds("time", optarg, &b->seconds);
+	case OPT_WARMUP:
+		return take_seconds("warmup", optarg, &b->warmup);
+	case OPT_STABLE:
+		b->stable = true;
+		return TOOL_OK;
+	case OPT_VERIFY:
+		b->verify = true;
+		return TOOL_OK;
+	case OPT_DISCARD:
+		b->discard = true;
+		return TOOL_OK;
+	case OPT_MEMORY:
+		b->memory = true;
+		return TOOL_OK;
+	default:
+		return -1;
+	}
+}
+
 static int take_option(struct parsed *p, int option)
 {
+	int err = take_bench(&p->o.bench, option);
+
+	if (err >= 0)
+		return err;
 	switch (option) {
 	case 'a':
 		p->o.all = true;
@@ -322,7 +426,8 @@ static int run_command(const struct parsed *p, int argc, char *argv[])
 
 int main(int argc, char *argv[])
 {
-	struct parsed p = { .o = { .out = stdout, .config.depth = 16 } };
+	struct parsed p = { .o = { .out = stdout, .config.depth = 16,
+				.bench.warmup = -1 } };
 	static char name[] = "gannet-nfs";
 	bool recursive;
 	int option, err;

@@ -19,6 +19,23 @@ enum {
 	TOOL_UNREACHABLE = 3,	/* no connection, or it was lost for good */
 };
 
+/* Those of bench; 0: the default. */
+struct bench_options {
+	unsigned connections;
+	unsigned threads;	/* that share the connections */
+	unsigned entries;	/* of the directory that is listed */
+	uint64_t size;		/* bytes of each connection's file */
+	uint64_t ops;		/* calls, instead of a time */
+	uint64_t rate;		/* calls a second; 0: as many as there can be */
+	double	 seconds;	/* measured, */
+	double	 warmup;	/* after so many */
+	bool	 stable;	/* WRITEs are FILE_SYNC */
+	bool	 verify;	/* READs are held against what was written */
+	bool	 discard;	/* data of long READs stays in the kernel */
+	int	 server_pid;	/* a process of this machine; 0: none */
+	bool	 memory;	/* report what its connections take */
+};
+
 struct tool_options {
 	struct nfsc_config config;
 	uint32_t block;		/* of READ and WRITE: 0, what the server has */
@@ -29,12 +46,13 @@ struct tool_options {
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
-	bool	 json;		/* doctor */
+	bool	 json;		/* doctor, bench */
 	bool	 write;		/* doctor: with a file of its own */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
 	char	 type;		/* find -type: f, d, l or 0 */
 	uint16_t mountport;	/* of URLs that name none; 0: not given */
+	struct bench_options bench;
 	bool	 quiet;
 	bool	 progress;	/* even where there is no terminal */
 	FILE	*out;
@@ -172,6 +190,8 @@ void tool_put_mount_line(FILE *f, const struct tool *t);
 /* True if @dir is @path, or above it. */
 bool tool_holds(const char *dir, const char *path);
 int tool_doctor(const char *url, const struct tool_options *o);
+/* Of works and, at last, a URL. */
+int tool_bench(int n, char *const args[], const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways.  The size is what the bar goes up to. */

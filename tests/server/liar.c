@@ -15,6 +15,7 @@
 enum {
 	MOUNT = 100005, NFS = 100003,
 	REG = 1, DIR = 2, LNK = 5, NOENT = 2, ACCES = 13, DATA = 4,
+	MADE = 999,
 	CALL_MAX = 65536, THREADS_MAX = 200,
 };
 
@@ -123,6 +124,33 @@ static void put_fsinfo(struct xdr_out *x)
 	xdr_put_u32(x, 0);
 }
 
+/* True if @procedure changes something, which is said to be done then. */
+static bool take_change(uint32_t procedure, struct xdr_in *in,
+			struct xdr_out *x)
+{
+	uint32_t count;
+
+	if (procedure != 7 && procedure != 8 && procedure != 9 &&
+	    procedure != 12 && procedure != 13 && procedure != 21)
+		return false;
+	xdr_put_u32(x, 0);
+	if (procedure == 8 || procedure == 9) {
+		xdr_put_bool(x, true);
+		put_handle(x, MADE);
+		xdr_put_bool(x, false);
+	}
+	xdr_put_u64(x, 0);		/* wcc_data */
+	if (procedure == 7) {
+		xdr_get_u64(in);
+		count = xdr_get_u32(in);
+		xdr_put_u32(x, count);
+		xdr_put_u32(x, 2);	/* FILE_SYNC */
+	}
+	if (procedure == 7 || procedure == 21)
+		xdr_put_u64(x, 0);
+	return true;
+}
+
 static void answer_nfs(const struct liar *l, uint32_t procedure,
 		       struct xdr_in *in, struct xdr_out *x)
 {
@@ -132,6 +160,9 @@ static void answer_nfs(const struct liar *l, uint32_t procedure,
 
 	xdr_get_u32(in);
 	object = xdr_get_u32(in);
+	if (l->makes && l->refused != procedure &&
+	    take_change(procedure, in, x))
+		return;
 	n = find_object(l, object);
 	if (procedure == 3) {
 		v = xdr_get_opaque(in, 255);

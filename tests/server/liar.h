@@ -37,6 +37,7 @@ struct liar {
 	bool		stops;		/* no listing ends: nothing follows, */
 	bool		circles;	/* or name by name all comes again */
 	uint32_t	refused;	/* procedure of NFS: with ACCES */
+	bool		makes;		/* takes all changes for done */
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The contents of the files: a byte depends on its offset, so that data at a
- * wrong place shows. */
-#include "tests/bench/load/load.h"
+/*
+ * pattern - the contents of the files: a byte depends on its offset, so that
+ * data at a wrong place shows.
+ */
+#include "client/bench/bench.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int load_pattern_create(struct target *t)
 {
-	size_t len = PATTERN_PERIOD + (size_t)MAX(t->opt->block, 1u << 20);
+	size_t len = PATTERN_PERIOD + (1u << 20);
 	uint64_t v = 88172645463325252u;
 
 	t->pattern = malloc(len + 8);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Histogram of latencies, to 3 percent. */
-#include "tests/bench/load/load.h"
+/* hist - a histogram of latencies, to 3 percent. */
+#include "client/bench/bench.h"
 
-static unsigned bucket(uint64_t ns)
+static unsigned hist_bucket(uint64_t ns)
 {
 	unsigned exp, i;
 
@@ -13,7 +13,7 @@ static unsigned bucket(uint64_t ns)
 	return MIN(i, HIST_BUCKETS - 1);
 }
 
-static uint64_t upper(unsigned i)
+static uint64_t hist_upper(unsigned i)
 {
 	unsigned exp;
 
@@ -25,8 +25,9 @@ static uint64_t upper(unsigned i)
 
 void hist_add(struct hist *h, uint64_t ns)
 {
-	h->count[bucket(ns)]++;
+	h->count[hist_bucket(ns)]++;
 	h->total++;
+	h->sum += ns;
 	if (ns > h->max)
 		h->max = ns;
 }
@@ -36,6 +37,7 @@ void hist_merge(struct hist *to, const struct hist *from)
 	for (unsigned i = 0; i < HIST_BUCKETS; i++)
 		to->count[i] += from->count[i];
 	to->total += from->total;
+	to->sum += from->sum;
 	if (from->max > to->max)
 		to->max = from->max;
 }
@@ -49,7 +51,7 @@ uint64_t hist_quantile(const struct hist *h, double q)
 	for (unsigned i = 0; i < HIST_BUCKETS; i++) {
 		sum += h->count[i];
 		if (sum > want)
-			return MIN(upper(i), h->max);
+			return MIN(hist_upper(i), h->max);
 	}
 	return h->max;
 }

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Calls over TCP: record marking (RFC 5531 section 11), batched both ways.
+ * tcp - calls over TCP: record marking (RFC 5531 section 11), batched both
+ * ways.
  *
  * Operation: calls are gathered into one buffer (data of WRITE stays where it
  * is) and go out with one writev when all replies at hand are done with.
  * One recv takes as many replies as there are.
  */
-#include "tests/bench/load/load.h"
+#include "client/bench/bench.h"
 
+#include <endian.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#include "client/nfs/wire.h"
 
 #define LAST_FRAGMENT	0x80000000u
 #define IOV_BATCH	512u
 #define IN_SMALL	(64u << 10)
 
-struct wire {
+struct link {
 	struct load_conn *conn;
 	int		 fd;
 	bool		 want_out;	/* epoll waits for room to send */
@@ -47,36 +50,14 @@ struct wire {
 	bool		 last;
 };
 
-int load_tcp_connect(const struct load_options *opt,
-		     const struct sockaddr_storage *to)
-{
-	int fd, one = 1, err;
-
-	fd = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	if (opt->privileged && to->ss_family == AF_INET &&
-	    bindresvport(fd, NULL) < 0)
-		goto fail;
-	if (connect(fd, (const struct sockaddr *)to,
-		    to->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-		    sizeof(struct sockaddr_in)) < 0)
-		goto fail;
-	return fd;
-fail:
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-static int wire_init(struct wire *w, struct load_conn *c)
+static int link_init(struct link *w, struct load_conn *c)
 {
 	const struct target *t = c->thread->run->target;
 	unsigned depth = c->thread->run->depth;
 
 	w->conn = c;
-	w->fd = load_tcp_connect(t->opt, &t->nfs);
+	w->fd = wire_connect((const struct sockaddr *)&t->at,
+			     load_reserves(t), t->opt->timeout_ms);
 	if (w->fd < 0)
 		return w->fd;
 	w->out_size = 4 * (size_t)depth * LOAD_HEAD_MAX;
@@ -94,7 +75,7 @@ static int wire_init(struct wire *w, struct load_conn *c)
 	return 0;
 }
 
-static void wire_fini(struct wire *w)
+static void link_fini(struct link *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
@@ -105,7 +86,7 @@ static void wire_fini(struct wire *w)
 }
 
 /* Adds to what is unsent; what lies behind the last piece lengthens it. */
-static void add_iov(struct wire *w, const uint8_t *p, size_t len)
+static void add_unsent(struct link *w, const uint8_t *p, size_t len)
 {
 	struct iovec *last = w->iov + w->iov_n - 1;
 
@@ -118,7 +99,7 @@ static void add_iov(struct wire *w, const uint8_t *p, size_t len)
 	w->iov[w->iov_n++].iov_len = len;
 }
 
-static bool start_one(struct wire *w, struct slot *s, uint64_t now)
+static bool start_call(struct link *w, struct slot *s, uint64_t now)
 {
 	static const uint8_t zero[4];
 	struct call c;
@@ -132,25 +113,25 @@ static bool start_one(struct wire *w, struct slot *s, uint64_t now)
 	len = (uint32_t)xdr_out_len(&c.x);
 	xdr_put_u32(&w->out, LAST_FRAGMENT | (len + c.data_len + pad));
 	xdr_reserve(&w->out, len);
-	add_iov(w, mark, len + 4);
+	add_unsent(w, mark, len + 4);
 	if (c.data_len) {
-		add_iov(w, c.data, c.data_len);
+		add_unsent(w, c.data, c.data_len);
 		if (pad)
-			add_iov(w, zero, pad);
+			add_unsent(w, zero, pad);
 	}
 	return true;
 }
 
 /* Starts what is idle, as far as there is room. */
-static void start_idle(struct wire *w)
+static void start_calls(struct link *w)
 {
-	uint64_t now = load_now();
+	uint64_t now = clock_ns();
 	unsigned n = 0;
 
 	while (n < w->nidle &&
 	       (size_t)(w->out.end - w->out.p) >= LOAD_HEAD_MAX &&
 	       w->iov_n + 3 <= w->iov_max) {
-		if (!start_one(w, &w->conn->slots[w->idle[n]], now))
+		if (!start_call(w, &w->conn->slots[w->idle[n]], now))
 			break;
 		n++;
 	}
@@ -158,7 +139,7 @@ static void start_idle(struct wire *w)
 	memmove(w->idle, w->idle + n, w->nidle * sizeof(*w->idle));
 }
 
-static int send_some(struct wire *w)
+static int send_calls(struct link *w)
 {
 	struct msghdr mh = { .msg_iov = w->iov + w->iov_at,
 		.msg_iovlen = MIN(w->iov_n - w->iov_at, IOV_BATCH) };
@@ -180,15 +161,15 @@ static int send_some(struct wire *w)
 }
 
 /* Starts and sends until nothing is left or the socket takes no more. */
-static int flush(struct wire *w)
+static int flush_link(struct link *w)
 {
 	int err;
 
 	for (;;) {
-		start_idle(w);
+		start_calls(w);
 		if (w->iov_at == w->iov_n)
 			return 0;
-		err = send_some(w);
+		err = send_calls(w);
 		if (err)
 			return err == -EAGAIN ? 0 : err;
 		if (w->iov_at == w->iov_n) {
@@ -198,7 +179,7 @@ static int flush(struct wire *w)
 	}
 }
 
-static int record_done(struct wire *w, uint64_t now)
+static int take_record(struct link *w, uint64_t now)
 {
 	struct xdr_in x;
 	struct slot *s;
@@ -218,7 +199,7 @@ static int record_done(struct wire *w, uint64_t now)
 }
 
 /* Takes records apart until one is not complete. */
-static int parse(struct wire *w, uint64_t now)
+static int take_records(struct link *w, uint64_t now)
 {
 	for (;;) {
 		size_t at = w->start + w->whole, left = w->filled - at;
@@ -233,7 +214,7 @@ static int parse(struct wire *w, uint64_t now)
 			if (w->frag)
 				return 0;
 			if (w->last) {
-				err = record_done(w, now);
+				err = take_record(w, now);
 				if (err)
 					return err;
 				w->start += w->whole;
@@ -259,7 +240,7 @@ static int parse(struct wire *w, uint64_t now)
 }
 
 /* Makes room for the record at hand; a long one lies at the front then. */
-static void make_room(struct wire *w)
+static void make_space(struct link *w)
 {
 	if (w->start == w->filled) {
 		w->start = w->filled = 0;
@@ -270,13 +251,13 @@ static void make_room(struct wire *w)
 	}
 }
 
-static int receive(struct wire *w)
+static int receive_some(struct link *w)
 {
-	bool discard = w->conn->thread->run->target->opt->discard;
+	bool discard = w->conn->thread->run->target->opt->b.discard;
 	size_t want;
 	ssize_t n;
 
-	make_room(w);
+	make_space(w);
 	want = w->in_size - w->filled;
 	/* No more than the rest of a long record, so that none is moved. */
 	if (w->frag > IN_SMALL)
@@ -290,19 +271,19 @@ static int receive(struct wire *w)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	w->filled += (size_t)n;
-	return parse(w, load_now());
+	return take_records(w, clock_ns());
 }
 
-static int serve(struct wire *w, uint32_t events, int ep)
+static int serve_link(struct link *w, uint32_t events, int ep)
 {
 	struct epoll_event ev = { .data.ptr = w };
 	bool want;
 	int err = 0;
 
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		err = receive(w);
+		err = receive_some(w);
 	if (!err)
-		err = flush(w);
+		err = flush_link(w);
 	want = w->iov_at < w->iov_n;
 	if (!err && want != w->want_out) {
 		w->want_out = want;
@@ -313,7 +294,7 @@ static int serve(struct wire *w, uint32_t events, int ep)
 	return err;
 }
 
-static bool busy(const struct load_thread *t, const struct wire *w)
+static bool is_busy(const struct load_thread *t, const struct link *w)
 {
 	for (unsigned i = 0; i < t->nconns; i++)
 		if (w[i].conn->outstanding)
@@ -321,32 +302,61 @@ static bool busy(const struct load_thread *t, const struct wire *w)
 	return false;
 }
 
-static int loop(struct load_thread *t, struct wire *w, int ep)
+/* Until when nothing has to come, in ms from now. */
+static int wait_ms(const struct load_thread *t, uint64_t now, uint64_t heard)
+{
+	uint64_t until = heard + (uint64_t)t->run->target->opt->timeout_ms *
+			 NS_PER_MS;
+
+	if (load_waits(t)) {
+		uint64_t soon = MAX(t->due, now + NS_PER_MS);
+
+		until = MIN(until, soon);
+	}
+	return until > now ? (int)((until - now) / NS_PER_MS) + 1 : 0;
+}
+
+/* Waits once, and does what there is to do then. */
+static int serve_round(struct load_thread *t, struct link *w, int ep,
+		       uint64_t *heard)
 {
 	struct epoll_event ev[64];
-	int n, err = 0;
+	uint64_t now = clock_ns();
+	int err = 0, n = epoll_wait(ep, ev, ARRAY_SIZE(ev),
+				    wait_ms(t, now, *heard));
 
-	for (unsigned i = 0; i < t->nconns && !err; i++) {
-		ev[0].events = EPOLLIN;
-		ev[0].data.ptr = &w[i];
-		if (epoll_ctl(ep, EPOLL_CTL_ADD, w[i].fd, &ev[0]) < 0)
-			return -errno;
-		err = serve(&w[i], 0, ep);
-	}
-	while (!err && busy(t, w)) {
-		n = epoll_wait(ep, ev, ARRAY_SIZE(ev), 10000);
-		if (!n)
-			return -ETIMEDOUT;
-		for (int i = 0; i < n && !err; i++)
-			err = serve(ev[i].data.ptr, ev[i].events, ep);
-		load_tick(t);
-	}
+	for (int i = 0; i < n && !err; i++)
+		err = serve_link(ev[i].data.ptr, ev[i].events, ep);
+	for (unsigned i = 0; t->gap && i < t->nconns && !err; i++)
+		err = serve_link(&w[i], 0, ep);
+	load_tick(t);
+	if (n > 0 || !is_busy(t, w))
+		*heard = now;
+	else if (!err && !wait_ms(t, clock_ns(), *heard))
+		err = -ETIMEDOUT;
 	return err;
 }
 
-static int run(struct load_thread *t)
+static int serve_links(struct load_thread *t, struct link *w, int ep)
 {
-	struct wire *w = calloc(t->nconns, sizeof(*w));
+	struct epoll_event ev = { .events = EPOLLIN };
+	uint64_t heard = clock_ns();
+	int err = 0;
+
+	for (unsigned i = 0; i < t->nconns && !err; i++) {
+		ev.data.ptr = &w[i];
+		if (epoll_ctl(ep, EPOLL_CTL_ADD, w[i].fd, &ev) < 0)
+			return -errno;
+		err = serve_link(&w[i], 0, ep);
+	}
+	while (!err && (is_busy(t, w) || load_waits(t)))
+		err = serve_round(t, w, ep, &heard);
+	return err;
+}
+
+static int run_tcp(struct load_thread *t)
+{
+	struct link *w = calloc(t->nconns, sizeof(*w));
 	int ep = epoll_create1(EPOLL_CLOEXEC), err = 0;
 	unsigned n = 0;
 
@@ -355,17 +365,17 @@ static int run(struct load_thread *t)
 		goto out;
 	}
 	while (n < t->nconns && !err) {
-		err = wire_init(&w[n], &t->run->conns[t->first + n]);
+		err = link_init(&w[n], &t->run->conns[t->first + n]);
 		n++;
 	}
 	load_begin(t);
 	if (!err)
-		err = loop(t, w, ep);
+		err = serve_links(t, w, ep);
 	load_end(t);
 	if (!err)
 		load_rest(t);
 	while (n)
-		wire_fini(&w[--n]);
+		link_fini(&w[--n]);
 out:
 	if (ep >= 0)
 		close(ep);
@@ -373,4 +383,4 @@ out:
 	return err;
 }
 
-const struct transport load_tcp = { "tcp", run };
+const struct transport load_tcp = { run_tcp };

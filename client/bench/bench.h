@@ -1,85 +1,62 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gannet-load - an NFSv3 load generator.
+ * bench - puts load on an NFSv3 server.
  *
  * Operation: each thread drives its connections; each connection has as many
  * slots as its depth, and a slot has one call outstanding.  When its reply
  * came, the workload says what the slot calls next.  A transport carries
- * calls out and replies in; workloads know nothing of it.
+ * calls out and replies in; workloads know nothing of it.  The files are made
+ * and removed by an ordinary session (nfs.h).
  *
  * Ownership: threads own connections, connections own slots.  What the
  * workloads work on (struct target) and the options are shared and constant
  * while threads run.
  */
-#ifndef GANNET_BENCH_LOAD_H
-#define GANNET_BENCH_LOAD_H
+#ifndef GANNET_CLIENT_BENCH_BENCH_H
+#define GANNET_CLIENT_BENCH_BENCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/socket.h>
 
+#include "client/nfs/rpc.h"
+#include "client/nfs/tool.h"
+#include "lib/clock.h"
+#include "lib/util.h"
 #include "lib/xdr.h"
-#include "nfs3/proto.h"
 
 #define LOAD_META_FILES	64u	/* that GETATTR, LOOKUP, ACCESS go round */
 #define LOAD_HEAD_MAX	512u	/* a call without its data, with its mark */
 /* The replies that are not READs, at most. */
 #define LOAD_REPLY_MAX	(72u << 10)
-#define LOAD_BLOCK_MAX	(16u << 20)
+#define LOAD_FILL_BLOCK	(256u << 10)
 
 struct workload;
 struct transport;
 
 struct load_options {
-	const char	*host;
-	const char	*path;
-	const char	*dir;		/* below path; made, and removed */
+	struct bench_options b;		/* with its defaults filled in */
 	const struct workload *work;
-	unsigned	 port;		/* 0: ask rpcbind */
-	unsigned	 mount_port;	/* 0: port, else ask rpcbind */
-	unsigned	 rdma_port;
 	const struct transport *transport;
-	unsigned	 conns;
-	unsigned	 threads;
 	unsigned	 depth;
 	uint32_t	 block;
-	uint64_t	 size;		/* of each connection's file */
-	unsigned	 entries;	/* of the directory that is listed */
-	double		 seconds;
-	double		 warmup;
-	uint64_t	 ops;		/* 0: bounded by time */
-	int		 stable;	/* of WRITE: enum stable_how */
-	bool		 verify;
-	bool		 discard;	/* replies stay in the kernel */
-	bool		 keep;
-	bool		 privileged;
-	bool		 json;
+	int		 timeout_ms;	/* for a reply, and a connection */
 	bool		 progress;
-	int		 server_pid;
-	bool		 memory;	/* report what its connections take */
-	uint32_t	 uid;
-	uint32_t	 gid;
-};
-
-struct fh {
-	uint32_t	len;
-	uint8_t		data[NFS3_FHSIZE];
+	bool		 lines;		/* of it, as there is no terminal */
 };
 
 struct target {
+	struct tool	*t;
 	const struct load_options *opt;
-	struct sockaddr_storage nfs;	/* TCP */
-	struct fh	 root;
-	struct fh	 dir;
-	struct fh	 meta[LOAD_META_FILES];
-	struct fh	*data;		/* owned; one a connection */
-	struct fh	 big;		/* directory of many entries */
+	struct sockaddr_storage at;	/* where the session goes to */
+	const char	*transport;	/* "tcp", "iwarp", "verbs" */
+	char		 dir_name[40];	/* below the URL's; empty: not made */
+	struct nfsc_fh	 above, dir;
+	struct nfsc_fh	 meta[LOAD_META_FILES];
+	struct nfsc_fh	*data;		/* owned; one a connection */
+	struct nfsc_fh	 big;		/* directory of many entries */
 	uint8_t		*pattern;	/* owned; see load_pattern() */
-	/* AUTH_SYS header of every call; see load_call_init(). */
-	uint8_t		 head[128];
+	/* The beginning of all calls; see load_call_init(). */
+	uint8_t		 head[RPC_HEADER_MAX];
 	uint32_t	 head_len;
 };
 
@@ -90,6 +67,7 @@ struct target {
 struct hist {
 	uint64_t	count[HIST_BUCKETS];
 	uint64_t	total;
+	uint64_t	sum;		/* ns */
 	uint64_t	max;
 };
 
@@ -98,31 +76,18 @@ void hist_merge(struct hist *to, const struct hist *from);
 /* Upper bound of the bucket in which the @q quantile lies, in ns. */
 uint64_t hist_quantile(const struct hist *h, double q);
 
-enum call_kind {
-	CALL_GETATTR,
-	CALL_LOOKUP,
-	CALL_ACCESS,
-	CALL_READ,
-	CALL_WRITE,
-	CALL_CREATE,
-	CALL_REMOVE,
-	CALL_READDIRPLUS,
-	CALL_COMMIT,
-};
-
 struct slot {
 	struct load_conn *conn;
 	unsigned	 index;
 	uint32_t	 xid;		/* of the call that is out; 0: none */
 	uint64_t	 sent;		/* ns */
-	enum call_kind	 kind;
-	uint64_t	 offset;
-	uint32_t	 len;
-	uint64_t	 cookie;	/* listing: where to go on */
-	uint8_t		 cookieverf[NFS3_COOKIEVERFSIZE];
+	struct nfsc_op	 op;		/* its arguments */
+	char		 name[24];	/* that op names */
+	unsigned	 file;		/* of the target's, that it is about */
 	bool		 created;	/* its file exists: REMOVE is next */
-	const uint8_t	*moved;		/* READ data, when not in the reply */
-	void		*wire;		/* the transport's */
+	/* READ data that is not in the reply, and how much. */
+	const uint8_t	*moved;
+	uint32_t	 moved_len;
 };
 
 /* A call to be sent: head, from the xid on, then data and its pad. */
@@ -157,6 +122,8 @@ struct load_thread {
 	bool		 measuring;	/* the counts are from the interval */
 	struct counts	 counts;
 	struct hist	 hist;
+	uint64_t	 gap;		/* ns between calls; 0: none */
+	uint64_t	 due;		/* ns: no call starts before, if gap */
 	uint64_t	 cpu;		/* ns, of the interval */
 	uint64_t	 cpu_start;
 	/* For the progress line; written by the thread, read by all. */
@@ -169,7 +136,6 @@ enum phase { PHASE_WARMUP, PHASE_MEASURE, PHASE_STOP };
 struct load_run {
 	const struct target *target;
 	const struct workload *work;
-	const struct transport *transport;
 	struct load_conn *conns;	/* owned */
 	struct load_thread *threads;	/* owned */
 	unsigned	 nconns, nthreads, depth;
@@ -178,6 +144,7 @@ struct load_run {
 	_Atomic unsigned running;	/* threads */
 	_Atomic unsigned resting;	/* of them: are done, but connected */
 	_Atomic bool	 released;	/* they may go */
+	_Atomic bool	 complained;	/* about a reply with an error */
 	_Atomic int	 error;		/* first -errno: the run has failed */
 };
 
@@ -194,15 +161,17 @@ struct load_result {
 
 /* engine.c */
 
-/* Runs @w until its bounds; -errno when a connection was lost. */
+/* Runs @w until its bounds, or an interruption; -errno when a connection was
+ * lost. */
 int load_run(const struct target *t, const struct workload *w,
 	     uint64_t budget, struct load_result *result);
-uint64_t load_now(void);
 /*
  * For transports.  start_slot() has a slot's next call encoded into @c,
- * whose x is set up by the transport; false: there is none to start.
+ * whose x is set up by the transport; false: there is none to start now.
  */
 bool load_start_slot(struct slot *s, struct call *c, uint64_t now);
+/* True if there will be calls to start when their time comes. */
+bool load_waits(const struct load_thread *t);
 /* A reply, from the xid on; @now is when it was seen.  0 or -errno. */
 int load_reply(struct slot *s, struct xdr_in *x, uint64_t now);
 /* Slot of @xid, or NULL. */
@@ -216,23 +185,27 @@ void load_tick(struct load_thread *t);
 void load_end(struct load_thread *t);
 /* Waits while the server is looked at.  Connections are idle, but there. */
 void load_rest(struct load_thread *t);
-bool load_stopping(const struct load_thread *t);
-void load_fail(struct load_run *r, int err, const char *what);
+
+/* bench.c */
+
+/* True if the user wants it to end. */
+bool bench_interrupted(void);
 
 /* work.c */
 
 const struct workload *workload_find(const char *name);
 const struct workload *workload_fill(void);
 const char *workload_name(const struct workload *w);
-void workload_list(FILE *out);
 enum { NEED_DATA = 1, NEED_META = 2, NEED_BIG = 4, WRITES = 8, READS = 16,
-       MAKES = 32 };
+       MAKES = 32, SEQUENTIAL = 64 };
 unsigned workload_needs(const struct workload *w);
+void load_call_init(struct target *t);
 /* False: the slot has nothing left to do. */
 bool workload_next(const struct workload *w, struct slot *s, struct call *c);
-/* Results of an accepted call.  0, -EREMOTEIO (an NFS error), -EBADMSG. */
+/* The reply of a call.  0; -EREMOTEIO, with s->op.status; or another
+ * -errno. */
 int workload_reply(struct slot *s, struct xdr_in *x, struct counts *n);
-const struct target *slot_target(const struct slot *s);
+const char *workload_call_name(const struct slot *s);
 
 /* pattern.c */
 
@@ -241,46 +214,36 @@ const struct target *slot_target(const struct slot *s);
 static inline const uint8_t *load_pattern(const struct target *t,
 					  uint64_t offset)
 {
-	return t->pattern + (t->opt->verify ? offset % PATTERN_PERIOD : 0);
+	return t->pattern + (t->opt->b.verify ? offset % PATTERN_PERIOD : 0);
 }
 int load_pattern_create(struct target *t);
 
-/* setup.c: a client that does one call after the other */
+/* files.c: these complain, and return exit codes. */
 
-int target_prepare(struct target *t, const struct load_options *opt);
-/* COMMITs what the workload wrote. */
+/* Makes a directory of its own below @above, and in it the files that works
+ * with such @needs work on. */
+int target_prepare(struct target *t, unsigned needs);
+/* COMMITs what was written. */
 int target_commit(struct target *t);
-/* Removes what was made, unless it is to be kept, and frees. */
-void target_remove(struct target *t);
-
-/* rpc.c */
-
-void load_call_init(struct target *t);
-/* Starts a call: header and credential of @t, patched. */
-void load_call_head(const struct target *t, struct xdr_out *x, uint32_t xid,
-		    uint32_t proc);
-/* Reads a reply up to its results.  0 or -EBADMSG, -EREMOTEIO. */
-int load_reply_head(struct xdr_in *x);
-void put_fh(struct xdr_out *x, const struct fh *fh);
-void get_fh(struct xdr_in *x, struct fh *fh);
-/* Both skip post_op_attr, wcc_data. */
-void skip_attr(struct xdr_in *x);
-void skip_wcc(struct xdr_in *x);
+/* Removes what was made. */
+int target_remove(struct target *t, unsigned needs);
 
 /* tcp.c, rdma.c */
 
 struct transport {
-	const char *name;
 	/* Runs the connections of @t until the run stops.  0 or -errno. */
 	int (*run)(struct load_thread *t);
 };
-extern const struct transport load_tcp, load_iwarp, load_verbs;
-int load_tcp_connect(const struct load_options *opt,
-		     const struct sockaddr_storage *to);
+extern const struct transport load_tcp, load_rdma;
+/* Calls come from ports that servers may ask for, as long as those are no more
+ * than a mount takes: others need them, too. */
+static inline bool load_reserves(const struct target *t)
+{
+	return t->opt->b.connections <= 16;
+}
 
-/* options.c, report.c */
+/* report.c */
 
-int load_options_parse(struct load_options *o, int argc, char **argv);
 void load_report(const struct target *t, const struct load_result *r);
 
 #endif

@@ -1,40 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The engine: threads, the life of a slot, and the measured interval. */
-#include "tests/bench/load/load.h"
+/* engine - threads, the life of a slot, and the measured interval. */
+#include "client/bench/bench.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 /* An xid is a count over the slot's index, never 0. */
 #define XID_INDEX_BITS	14
 
-static uint64_t clock_ns(clockid_t id)
+/* A start may be late by this, and is then made up for. */
+#define LATE_NS		(100u * NS_PER_MS)
+
+static uint64_t cpu_ns(clockid_t id)
 {
 	struct timespec ts;
 
 	if (clock_gettime(id, &ts) < 0)
 		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-uint64_t load_now(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
-
-void load_fail(struct load_run *r, int err, const char *what)
+static void fail_run(struct load_run *r, int err)
 {
 	int none = 0;
 
-	if (atomic_compare_exchange_strong(&r->error, &none, err))
-		fprintf(stderr, "gannet-load: %s: %s\n", what,
-			strerror(-err));
+	atomic_compare_exchange_strong(&r->error, &none, err);
 	atomic_store(&r->phase, PHASE_STOP);
 }
 
-bool load_stopping(const struct load_thread *t)
+static bool is_stopping(const struct load_thread *t)
 {
 	return atomic_load_explicit(&t->run->phase, memory_order_relaxed) ==
 	       PHASE_STOP;
@@ -48,7 +45,7 @@ void load_tick(struct load_thread *t)
 	if (phase == PHASE_MEASURE && !t->measuring) {
 		memset(&t->counts, 0, sizeof(t->counts));
 		memset(&t->hist, 0, sizeof(t->hist));
-		t->cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		t->cpu_start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 		t->measuring = true;
 	}
 	atomic_store_explicit(&t->seen_ops, t->counts.ops,
@@ -59,13 +56,14 @@ void load_tick(struct load_thread *t)
 
 void load_begin(struct load_thread *t)
 {
-	t->cpu_start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	t->due = clock_ns();
+	t->cpu_start = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	load_tick(t);
 }
 
 void load_end(struct load_thread *t)
 {
-	t->cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t->cpu_start;
+	t->cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - t->cpu_start;
 }
 
 static void sleep_ns(uint64_t ns)
@@ -76,11 +74,30 @@ static void sleep_ns(uint64_t ns)
 
 void load_rest(struct load_thread *t)
 {
-	if (!t->run->target->opt->memory)
+	if (!t->run->target->opt->b.memory)
 		return;
 	atomic_fetch_add(&t->run->resting, 1);
 	while (!atomic_load(&t->run->released))
 		sleep_ns(5000000);
+}
+
+/* Calls start at equal distances, as far as there are idle slots. */
+static bool may_start(struct load_thread *t, uint64_t now)
+{
+	if (now < t->due)
+		return false;
+	t->due = MAX(t->due + t->gap, now - LATE_NS);
+	return true;
+}
+
+bool load_waits(const struct load_thread *t)
+{
+	if (!t->gap || is_stopping(t))
+		return false;
+	for (unsigned i = 0; i < t->nconns; i++)
+		if (t->run->conns[t->first + i].budget)
+			return true;
+	return false;
 }
 
 bool load_start_slot(struct slot *s, struct call *c, uint64_t now)
@@ -88,7 +105,9 @@ bool load_start_slot(struct slot *s, struct call *c, uint64_t now)
 	struct load_conn *conn = s->conn;
 	uint32_t count = (s->xid >> XID_INDEX_BITS) + 1;
 
-	if (load_stopping(conn->thread) || !conn->budget)
+	if (is_stopping(conn->thread) || !conn->budget)
+		return false;
+	if (conn->thread->gap && !may_start(conn->thread, now))
 		return false;
 	if (!(count << XID_INDEX_BITS))
 		count = 1;
@@ -111,19 +130,29 @@ struct slot *load_find_slot(struct load_conn *c, uint32_t xid)
 	return &c->slots[i];
 }
 
+/* The first is told; the others are counted. */
+static void complain_reply(const struct slot *s, int err)
+{
+	char what[160];
+
+	if (atomic_exchange(&s->conn->thread->run->complained, true))
+		return;
+	snprintf(what, sizeof(what), "the first error is the reply to %s",
+		 workload_call_name(s));
+	tool_complain(what, s->op.status ? 0 : err, s->op.status);
+}
+
 int load_reply(struct slot *s, struct xdr_in *x, uint64_t now)
 {
 	struct load_thread *t = s->conn->thread;
 	int err;
 
 	s->conn->outstanding--;
-	err = load_reply_head(x);
-	if (!err)
-		err = workload_reply(s, x, &t->counts);
+	err = workload_reply(s, x, &t->counts);
 	if (err) {
-		if (!t->counts.errors++)
-			fprintf(stderr, "gannet-load: reply to call %u: %s\n",
-				(unsigned)s->kind, strerror(-err));
+		t->counts.errors++;
+		if (err != -EBADMSG)
+			complain_reply(s, err);
 		return err == -EBADMSG ? err : 0;
 	}
 	t->counts.ops++;
@@ -131,14 +160,14 @@ int load_reply(struct slot *s, struct xdr_in *x, uint64_t now)
 	return 0;
 }
 
-static void *run_thread(void *arg)
+static void *drive_thread(void *arg)
 {
 	struct load_thread *t = arg;
 	int err;
 
-	err = t->run->transport->run(t);
+	err = t->run->target->opt->transport->run(t);
 	if (err)
-		load_fail(t->run, err, "connection");
+		fail_run(t->run, err);
 	atomic_fetch_sub(&t->run->running, 1);
 	return NULL;
 }
@@ -154,23 +183,25 @@ static void show_progress(struct load_run *r, uint64_t *ops, uint64_t *bytes,
 	}
 	/* Counts start again with the measured interval. */
 	if (o >= *ops && b >= *bytes)
-		fprintf(stderr, "\r%-12s %10.0f ops/s %10.1f MiB/s ",
+		fprintf(stderr, "%s%-12s %10.0f calls/s %10.1f MiB/s %s",
+			r->target->opt->lines ? "" : "\r",
 			workload_name(r->work), (double)(o - *ops) / seconds,
-			(double)(b - *bytes) / seconds / (1 << 20));
+			(double)(b - *bytes) / seconds / (1 << 20),
+			r->target->opt->lines ? "\n" : "");
 	*ops = o;
 	*bytes = b;
 }
 
-/* Waits until @end, or until no thread runs any more. */
-static void wait_until(struct load_run *r, uint64_t end)
+/* Waits until @end, until no thread runs any more, or for the user. */
+static void wait_for_end(struct load_run *r, uint64_t end)
 {
-	uint64_t ops = 0, bytes = 0, last = load_now(), now = last;
+	uint64_t ops = 0, bytes = 0, last = clock_ns(), now = last;
 	const struct load_options *o = r->target->opt;
 
-	while (now < end &&
+	while (now < end && !bench_interrupted() &&
 	       atomic_load(&r->running) > atomic_load(&r->resting)) {
 		sleep_ns(MIN(end - now, 10000000u));
-		now = load_now();
+		now = clock_ns();
 		if (o->progress && now - last > 500000000u) {
 			show_progress(r, &ops, &bytes,
 				      (double)(now - last) / 1e9);
@@ -183,9 +214,9 @@ static double server_cpu(const struct load_options *o)
 {
 	clockid_t id;
 
-	if (!o->server_pid || clock_getcpuclockid(o->server_pid, &id))
+	if (!o->b.server_pid || clock_getcpuclockid(o->b.server_pid, &id))
 		return -1;
-	return (double)clock_ns(id) / 1e9;
+	return (double)cpu_ns(id) / 1e9;
 }
 
 /* Bytes that are the server's alone, or its share of them; < 0: unknown. */
@@ -195,7 +226,7 @@ static double server_memory(const struct load_options *o)
 	double kib, sum = -1;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", o->server_pid);
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", o->b.server_pid);
 	f = fopen(path, "r");
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "Pss: %lf", &kib) == 1 ||
@@ -206,7 +237,7 @@ static double server_memory(const struct load_options *o)
 	return sum;
 }
 
-static int make(struct load_run *r)
+static int make_run(struct load_run *r)
 {
 	unsigned at = 0;
 
@@ -220,6 +251,9 @@ static int make(struct load_run *r)
 
 		t->run = r;
 		t->first = at;
+		if (r->target->opt->b.rate)
+			t->gap = NS_PER_S * (uint64_t)r->nthreads /
+				 r->target->opt->b.rate;
 		t->nconns = (r->nconns - at) / (r->nthreads - i);
 		at += t->nconns;
 	}
@@ -245,7 +279,7 @@ static int make(struct load_run *r)
 	return 0;
 }
 
-static void unmake(struct load_run *r)
+static void unmake_run(struct load_run *r)
 {
 	for (unsigned i = 0; r->conns && i < r->nconns; i++)
 		free(r->conns[i].slots);
@@ -253,14 +287,14 @@ static void unmake(struct load_run *r)
 	free(r->threads);
 }
 
-static unsigned start(struct load_run *r)
+static unsigned start_threads(struct load_run *r)
 {
 	for (unsigned i = 0; i < r->nthreads; i++) {
 		atomic_fetch_add(&r->running, 1);
-		if (pthread_create(&r->threads[i].thread, NULL, run_thread,
+		if (pthread_create(&r->threads[i].thread, NULL, drive_thread,
 				   &r->threads[i])) {
 			atomic_fetch_sub(&r->running, 1);
-			load_fail(r, -EAGAIN, "thread");
+			fail_run(r, -EAGAIN);
 			return i;
 		}
 	}
@@ -270,29 +304,29 @@ static unsigned start(struct load_run *r)
 static void measure(struct load_run *r, struct load_result *result)
 {
 	const struct load_options *o = r->target->opt;
-	uint64_t begin = load_now();
-	double cpu, memory = o->memory ? server_memory(o) : -1;
+	uint64_t begin = clock_ns();
+	double cpu, memory = o->b.memory ? server_memory(o) : -1;
 	unsigned n;
 
 	if (r->budget)
 		atomic_store(&r->phase, PHASE_MEASURE);
 	cpu = server_cpu(o);
-	n = start(r);
+	n = start_threads(r);
 	if (!r->budget) {
-		wait_until(r, begin + (uint64_t)(o->warmup * 1e9));
-		begin = load_now();
+		wait_for_end(r, begin + (uint64_t)(o->b.warmup * 1e9));
+		begin = clock_ns();
 		cpu = server_cpu(o);
 		if (atomic_load(&r->phase) == PHASE_WARMUP)
 			atomic_store(&r->phase, PHASE_MEASURE);
 	}
-	wait_until(r, r->budget ? UINT64_MAX :
-		   begin + (uint64_t)(o->seconds * 1e9));
+	wait_for_end(r, r->budget ? UINT64_MAX :
+		   begin + (uint64_t)(o->b.seconds * 1e9));
 	atomic_store(&r->phase, PHASE_STOP);
 	result->memory = memory < 0 ? -1 : server_memory(o) - memory;
 	atomic_store(&r->released, true);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(r->threads[i].thread, NULL);
-	result->seconds = (double)(load_now() - begin) / 1e9;
+	result->seconds = (double)(clock_ns() - begin) / 1e9;
 	result->server_cpu = cpu < 0 ? -1 : server_cpu(o) - cpu;
 }
 
@@ -302,16 +336,13 @@ int load_run(const struct target *t, const struct workload *w,
 	const struct load_options *o = t->opt;
 	struct load_run r = {
 		.target = t, .work = w,
-		/* Operations that are not measured use TCP, which all servers
-		 * have. */
-		.transport = w == o->work ? o->transport : &load_tcp,
-		.nconns = o->conns, .nthreads = MIN(o->threads, o->conns),
+		.nconns = o->b.connections, .nthreads = o->b.threads,
 		.depth = o->depth, .budget = budget,
 	};
 	int err;
 
 	memset(result, 0, sizeof(*result));
-	err = make(&r);
+	err = make_run(&r);
 	if (err)
 		goto out;
 	measure(&r, result);
@@ -327,6 +358,6 @@ int load_run(const struct target *t, const struct workload *w,
 	}
 	err = atomic_load(&r.error);
 out:
-	unmake(&r);
+	unmake_run(&r);
 	return err;
 }

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ./gannet-nfs bench: of ./gannetd, and of a liar. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/ctl_run.h"
+#include "tests/server/liar.h"
+#include "tests/server/tool_run.h"
+#include "tests/unit/runner.h"
+
+TEST_CASE(.timeout = 120);
+
+static void has(const char *text, const char *want)
+{
+	ck_assert_msg(strstr(text, want), "no '%s' in %s", want, text);
+}
+
+/* Names in a directory, and the last of them. */
+static unsigned names_in(const char *dir, char last[256])
+{
+	DIR *open = opendir(dir);
+	struct dirent *e;
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(open);
+	while ((e = readdir(open)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 ||
+		    strcmp(e->d_name, "..") == 0)
+			continue;
+		snprintf(last, 256, "%s", e->d_name);
+		n++;
+	}
+	closedir(open);
+	return n;
+}
+
+static void expect_no_files(void)
+{
+	char last[256] = "";
+
+	ck_assert_msg(names_in(export, last) == 0, "%s is left", last);
+}
+
+/* The next line of the output, as JSON. */
+static json_t *next_line(const char **at)
+{
+	json_error_t error;
+	json_t *line;
+
+	line = json_loads(*at, JSON_DISABLE_EOF_CHECK, &error);
+	ck_assert_msg(line, "%s in %s", error.text, *at);
+	*at += error.position;
+	return line;
+}
+
+static double number(const json_t *line, const char *name)
+{
+	const json_t *v = json_object_get(line, name);
+
+	ck_assert_msg(json_is_number(v), "there is no number %s", name);
+	return json_number_value(v);
+}
+
+static void check_line(const char **at, const char *work, int way, double ops)
+{
+	json_t *line = next_line(at);
+	const json_t *name = json_object_get(line, "work");
+	const json_t *over = json_object_get(line, "transport");
+
+	ck_assert_str_eq(json_string_value(name), work);
+	ck_assert_str_eq(json_string_value(over),
+			 way == WAY_TCP ? "tcp" : "iwarp");
+	ck_assert_double_eq(number(line, "ops"), ops);
+	ck_assert_double_eq(number(line, "errors"), 0);
+	ck_assert_double_gt(number(line, "ops_per_s"), 0);
+	ck_assert_double_gt(number(line, "mean_us"), 0);
+	ck_assert_double_le(number(line, "p50_us"), number(line, "p99_us"));
+	ck_assert_double_le(number(line, "p999_us"), number(line, "max_us"));
+	ck_assert_double_ge(number(line, "client_cpu"), 0);
+	json_decref(line);
+}
+
+TEST_LOOP(works_are_measured_and_leave_no_files, 0, WAYS)
+{
+	const char *at;
+
+	start(_i);
+	ck_assert_msg(TOOL("bench", "--json", "--verify", "--ops=300",
+			   "--size=64K", "--entries=50", "seqwrite",
+			   "seqread", "mixed", url("")) == 0, "%s", err);
+	ck_assert_str_eq(err, "");
+	at = out;
+	check_line(&at, "seqwrite", _i, 300);
+	check_line(&at, "seqread", _i, 300);
+	check_line(&at, "mixed", _i, 300);
+	ck_assert_str_eq(at, "\n");
+	expect_no_files();
+	ck_assert_msg(TOOL("bench", "--ops=100", "--connections=3",
+			   "--threads=2", "--entries=50", "lookup", "access",
+			   "create", "readdirplus", url("")) == 0, "%s", err);
+	ck_assert_str_eq(err, "");
+	has(out, "create, ");
+	has(out, "3 connections, depth 16\ncalls ");
+	has(out, " us mean");
+	has(out, "client CPU");
+	expect_no_files();
+	stop();
+}
+
+TEST_LOOP(all_works_are_there_without_a_name, 0, WAYS)
+{
+	const char *at;
+
+	start(_i);
+	ck_assert_msg(TOOL("bench", "--json", "--ops=20", "--size=64K",
+			   url("")) == 0, "%s", err);
+	at = out;
+	check_line(&at, "seqwrite", _i, 20);
+	check_line(&at, "seqread", _i, 20);
+	check_line(&at, "randwrite", _i, 20);
+	check_line(&at, "randread", _i, 20);
+	check_line(&at, "getattr", _i, 20);
+	check_line(&at, "create", _i, 20);
+	expect_no_files();
+	stop();
+}
+
+static double calls_of(const char *procedure)
+{
+	const json_t *list, *row;
+	double n = 0;
+	json_t *all;
+	size_t i;
+
+	ck_assert_int_eq(ctl(&d, "--json stats"), 0);
+	all = json_loads(ctl_out, 0, NULL);
+	list = json_object_get(all, "procedures");
+	ck_assert(json_is_array(list));
+	json_array_foreach(list, i, row) {
+		const json_t *name = json_object_get(row, "procedure");
+
+		if (strcmp(json_string_value(name), procedure) == 0)
+			n += number(row, "calls");
+	}
+	json_decref(all);
+	return n;
+}
+
+TEST_LOOP(calls_are_as_many_as_the_server_counts, 0, WAYS)
+{
+	start(_i);
+	ck_assert_int_eq(TOOL("bench", "--ops=321", "--size=64K", "randread",
+			      url("")), 0);
+	ck_assert_double_eq(calls_of("READ"), 321);
+	/* That filled the file. */
+	ck_assert_double_eq(calls_of("WRITE"), 1);
+	ck_assert_int_eq(TOOL("bench", "--ops=17", "access", url("")), 0);
+	ck_assert_double_eq(calls_of("ACCESS"), 17);
+	stop();
+}
+
+TEST_LOOP(files_of_others_stay, 0, WAYS)
+{
+	static const char *const names[] = { "m0", "d0", "c0-0", "big" };
+	char last[256];
+
+	start(_i);
+	make_file(path(d.dir, "like"), 5000);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		make_file(path(export, names[i]), 5000);
+	ck_assert_msg(TOOL("bench", "--ops=200", "--size=64K", "--entries=9",
+			   "mixed", url("")) == 0, "%s", err);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		same(path(export, names[i]), path(d.dir, "like"));
+	ck_assert_uint_eq(names_in(export, last), ARRAY_SIZE(names));
+	stop();
+}
+
+/* Without an end of its own. */
+static pid_t run_for_long(const char *work)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		alarm(300);
+		dup2(open("/dev/null", O_RDWR), STDOUT_FILENO);
+		execl("./gannet-nfs", "gannet-nfs", "bench", "--quiet",
+		      "--time=86400", "--size=64K", "--entries=100000", work,
+		      url(""), NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void await_name(const char *dir, char name[256])
+{
+	while (names_in(dir, name) == 0)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+/* While it makes files, and while it uses them. */
+static const char *const long_works[] = { "readdirplus", "create" };
+
+TEST_LOOP(an_interruption_removes_the_files, 0, WAYS * 2)
+{
+	char name[256], more[256];
+	int status;
+	pid_t pid;
+
+	start(_i / 2);
+	pid = run_for_long(long_works[_i % 2]);
+	await_name(export, name);
+	ck_assert_ptr_nonnull(strstr(name, ".gannet-bench."));
+	await_name(path(export, name), more);
+	kill(pid, SIGINT);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT,
+		      "status %x", status);
+	expect_no_files();
+	stop();
+}
+
+TEST_LOOP(a_rate_bounds_the_calls, 0, WAYS)
+{
+	const char *at;
+	json_t *line;
+
+	start(_i);
+	ck_assert_msg(TOOL("bench", "--json", "--rate=200", "--ops=41",
+			   "getattr", url("")) == 0, "%s", err);
+	at = out;
+	line = next_line(&at);
+	ck_assert_double_ge(number(line, "seconds"), 40 / 200.);
+	ck_assert_double_eq(number(line, "ops"), 41);
+	json_decref(line);
+	stop();
+}
+
+TEST_LOOP(refusals_are_told_in_words, 0, WAYS)
+{
+	start_with(_i, "ro,insecure");
+	ck_assert_int_eq(TOOL("bench", "--ops=1", url("")), 1);
+	has(err, "the export is read-only (NFS3ERR_ROFS)");
+	ck_assert_int_eq(TOOL("bench", "--ops=1", url("absent")), 1);
+	has(err, "NFS3ERR_NOENT");
+	ck_assert_int_eq(TOOL("bench", "polish", url("")), 2);
+	has(err, "there is no work 'polish'");
+	ck_assert_int_eq(TOOL("bench", "--size=9Q", url("")), 2);
+	has(err, "--size 9Q: expected a number");
+	ck_assert_int_eq(TOOL("bench", "--time=-1", url("")), 2);
+	has(err, "--time -1: expected seconds");
+	ck_assert_int_eq(TOOL("bench", "--memory", url("")), 2);
+	has(err, "--memory needs --ops and --server-pid");
+	ck_assert_int_eq(TOOL("bench", "--verify", "--discard", url("")), 2);
+	has(err, "can't be verified");
+	stop();
+}
+
+/* Of a liar at this port. */
+static int bench_liar(struct liar *l, const char *work)
+{
+	char to[64];
+	int code;
+
+	liar_start(l);
+	snprintf(to, sizeof(to), "tcp://127.0.0.1:%u/e", l->port);
+	code = TOOL("bench", "--ops=50", "--size=4K", "--verify",
+		    "--timeout=1", "--retries=1", work, to);
+	liar_stop(l);
+	return code;
+}
+
+TEST(lies_end_a_run_in_words)
+{
+	struct liar l = { .makes = true };
+
+	start(WAY_TCP);
+	/* It finds none of the names that it made. */
+	ck_assert_int_eq(bench_liar(&l, "lookup"), 1);
+	has(err, "the first error is the reply to LOOKUP: no such file or "
+	    "directory (NFS3ERR_NOENT)");
+	has(out, "errors                50\n");
+	/* It reads what nobody wrote. */
+	ck_assert_int_eq(bench_liar(&l, "seqread"), 3);
+	has(err, "what came is no reply of an NFS server");
+	l.mute_procedure = 6;
+	ck_assert_int_eq(bench_liar(&l, "seqread"), 3);
+	has(err, "Connection timed out");
+	l.mute_procedure = 0;
+	l.refused = 9;
+	ck_assert_int_eq(bench_liar(&l, "getattr"), 1);
+	has(err, "access denied (NFS3ERR_ACCES)");
+	l.refused = 13;
+	ck_assert_int_eq(bench_liar(&l, "getattr"), 1);
+	has(err, "could not be removed");
+	l = (struct liar){ .denies = true };
+	ck_assert_int_ne(bench_liar(&l, "getattr"), 0);
+	l = (struct liar){ .mute = true };
+	ck_assert_int_eq(bench_liar(&l, "getattr"), 3);
+	stop();
+}

@@ -123,8 +123,9 @@ int nfs3_find_export(struct rpc_call *call)
 	return call->may_wait ? rpc_call_move(call) : 0;
 }
 
-/* Opens the node of op->handle. */
-static int open_node(struct nfs3_op *op, struct vfs_node **out)
+/* Opens the node of op->handle; inlined as nfs3_do() is. */
+__attribute__((always_inline))
+static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 {
 	int err;
 

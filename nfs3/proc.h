@@ -3,6 +3,7 @@
 #ifndef GANNET_NFS3_PROC_H
 #define GANNET_NFS3_PROC_H
 
+#include "lib/probe.h"
 #include "nfs3/nfs3.h"
 #include "nfs3/proto.h"
 
@@ -338,11 +339,21 @@ int nfs3_end_wcc(struct rpc_call *call, int err);
  * VFS_PENDING: the call is not the caller's any more.  When the operation has
  * ended, the step that began it runs again and calls this with the same
  * arguments: then the operation is not run, and its results replace them.
+ *
+ * The compiler takes probes for much code; they are none, so it is told to
+ * inline.
  */
+__attribute__((always_inline))
 static inline int nfs3_do(struct nfs3_op *op, vfs_op_fn *fn)
 {
-	if (likely(!op->ended))
-		return fn(&op->vfs);
+	if (likely(!op->ended)) {
+		int n;
+
+		PROBE(backend_begin, rpc_state_call(op)->msg, fn);
+		n = fn(&op->vfs);
+		PROBE(backend_end, n);
+		return n;
+	}
 	op->ended = false;
 	op->vfs = op->results;
 	return op->result;

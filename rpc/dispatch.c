@@ -15,6 +15,7 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "rpc/auth.h"
@@ -40,11 +41,13 @@ STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 /* The call that this one repeats is over, and came to nothing. */
 static void take_over(struct work_item *item)
 {
+	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
 	bool before = thread_must_not_wait;
 
+	PROBE(call_started, slot->call.msg);
 	/* It begins as on a poller, in an RCU section. */
 	thread_must_not_wait = true;
-	rpc_call_run(container_of(item, struct rpc_slot, priv.work));
+	rpc_call_run(slot);
 	thread_must_not_wait = before;
 }
 
@@ -52,19 +55,21 @@ static void take_over(struct work_item *item)
 static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 {
 	struct rpc_call *call = &slot->call;
-	struct xprt *x = call->msg->xprt;
+	const struct msg *m = call->msg;
+	struct xprt *x = m->xprt;
 	struct drc_call *dc = &slot->priv.drc;
-	struct drc_ask ask = { .reply = call->msg->head };
+	struct drc_ask ask = { .reply = m->head };
+	uint32_t xid = call->xid;
 
 	dc->keep = call->proc->flags & RPC_PROC_CACHED;
 	dc->fate = x->fate;
 	dc->may_resend = x->may_resend;
 	dc->key = (struct drc_key){
-		.xid = call->xid,
+		.xid = xid,
 		.prog = call->prog->prog,
 		.vers = call->version->vers,
 		.proc = call->procnum,
-		.len = call->msg->call_len,
+		.len = m->call_len,
 		.flavor = call->cred.flavor,
 		.uid = call->cred.uid,
 		.gid = call->cred.gid,
@@ -78,15 +83,18 @@ static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 		break;
 	case DRC_IN_PROGRESS:
 		/* The thread that runs the first call has @slot by now. */
+		PROBE(duplicate, m, x, xid, "waits");
 		stat_inc(drc_in_progress);
 		if (ask.older)
 			rpc_reply_none(rpc_slot_waited(ask.older));
 		return false;
 	case DRC_DROP:
+		PROBE(duplicate, m, x, xid, "refused");
 		slot->priv.in_drc = false;
 		rpc_reply_reject(slot);
 		return false;
 	case DRC_REPLAY:
+		PROBE(duplicate, m, x, xid, "answered");
 		stat_inc(drc_hits);
 		slot->priv.in_drc = false;
 		call->msg->sent = ask.sent;
@@ -229,7 +237,8 @@ static bool take_guarded(struct rpc_call *call, struct xdr_in *x,
 }
 
 /* The row is known, @x stands before the arguments. */
-static void dispatch_start(struct rpc_slot *slot, struct xdr_in *x)
+static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
+			   struct xdr_in *x)
 {
 	struct rpc_call *call = &slot->call;
 	const struct rpc_proc *proc = call->proc;
@@ -247,6 +256,8 @@ static void dispatch_start(struct rpc_slot *slot, struct xdr_in *x)
 		refuse_args(slot);
 		return;
 	}
+	PROBE(call_decoded, call->msg, call->xid, h->prog, h->vers,
+	      call->procnum, proc->name);
 	rpc_call_init(slot);
 	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
 	    !dispatch_admit(slot, &args))
@@ -290,6 +301,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 	struct rpc_header h;
 	struct xdr_in x;
 
+	PROBE(call_received, m, m->xprt, m->call_len);
 	stat_inc(rpc_calls);
 	init_call(server, m, slot);
 	xdr_in_init_segs(&x, m->call, m->ncall);
@@ -319,7 +331,7 @@ void rpc_dispatch(struct xprt_sink *sink, struct msg *m)
 		refuse_args(slot);
 		return;
 	}
-	dispatch_start(slot, &x);
+	dispatch_start(slot, &h, &x);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "rpc/call.h"
 
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 #include "rpc/auth.h"
 #include "transport/clients.h"
@@ -96,6 +97,7 @@ static void reply_too(struct drc_call *dup, const struct msg *m)
 static void start_waited(struct rpc_slot *slot)
 {
 	slot->priv.class = work_pool_common(slot->call.server->work);
+	PROBE(call_queued, slot->call.msg, slot->priv.class);
 	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
 	work_submit(slot->priv.class, &slot->priv.work);
 }
@@ -130,11 +132,16 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 
 static void hand_over(struct rpc_slot *slot)
 {
+	struct msg *m;
+
 	if (unlikely(slot->call.guard))
 		rpc_auth_protect(&slot->call);
 	if (unlikely(slot->priv.tapped))
 		rpc_tap_reply(slot);
-	if (xprt_reply(slot->call.msg) < 0)
+	m = slot->call.msg;
+	PROBE(reply_sent, m, m->xprt, slot->call.xid, m->head_len, m->body_len,
+	      slot->call.failed);
+	if (xprt_reply(m) < 0)
 		stat_inc(rpc_reply_lost);
 	stat_inc(rpc_replied);		/* rpc_busy() counted it till here */
 }
@@ -157,6 +164,7 @@ static void send_head(struct rpc_slot *slot, uint32_t len)
 static void send_error(struct rpc_slot *slot, const struct xdr_out *x)
 {
 	slot->call.msg->body = NULL;
+	slot->call.failed = true;
 	if (slot->priv.in_drc)
 		reply_remember(slot, false);
 	reply_end(slot, true);
@@ -215,21 +223,27 @@ void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
 
 void rpc_reply_none(struct rpc_slot *slot)
 {
-	slot->call.msg->body = NULL;
+	struct msg *m = slot->call.msg;
+
+	m->body = NULL;
 	if (slot->priv.in_drc)
 		reply_remember(slot, false);
 	reply_end(slot, true);
 	rpc_auth_release(&slot->call);
-	xprt_drop(slot->call.msg);
+	PROBE(call_dropped, m, m->xprt, slot->call.xid);
+	xprt_drop(m);
 	stat_inc(rpc_dropped);
 }
 
 void rpc_reply_reject(struct rpc_slot *slot)
 {
-	slot->call.msg->body = NULL;
+	struct msg *m = slot->call.msg;
+
+	m->body = NULL;
 	reply_end(slot, true);
 	rpc_auth_release(&slot->call);
-	xprt_reject(slot->call.msg);
+	PROBE(call_rejected, m, m->xprt, m->call_len);
+	xprt_reject(m);
 	stat_inc(rpc_rejected);
 }
 

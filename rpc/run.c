@@ -17,6 +17,7 @@
 #include <errno.h>
 
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 
@@ -44,6 +45,7 @@ static void run_on_worker(struct work_item *item)
 {
 	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
 
+	PROBE(call_started, slot->call.msg);
 	slot->call.may_wait = true;
 	slot->priv.resumed = false;
 	rpc_call_run(slot);
@@ -51,6 +53,7 @@ static void run_on_worker(struct work_item *item)
 
 void rpc_call_queue(struct rpc_slot *slot, struct work_class *class)
 {
+	PROBE(call_queued, slot->call.msg, class);
 	slot->priv.class = class;
 	slot->priv.work.run = run_on_worker;
 	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
@@ -89,6 +92,7 @@ static void buffer_ready(struct pool_request *r, struct buf *b)
 {
 	struct rpc_slot *slot = container_of(r, struct rpc_slot, priv.room);
 
+	PROBE(call_resumed, slot->call.msg);
 	slot->priv.body = b;
 	rpc_call_queue(slot, slot->priv.class);
 }
@@ -115,6 +119,7 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 		return -ETIMEDOUT;
 	}
 	stat_inc(rpc_no_buffer);
+	PROBE(call_suspended, call->msg, "payload buffer");
 	priv->class = rpc_call_leave(call);
 	priv->room.ready = buffer_ready;
 	priv->room.flow = call->msg->xprt->flow;

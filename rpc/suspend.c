@@ -17,6 +17,7 @@
 #include "rpc/call.h"
 
 #include "lib/clock.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 
@@ -53,6 +54,7 @@ bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		return false;
 	}
 	stat_inc(rpc_suspended);
+	PROBE(call_suspended, call->msg, why);
 	call->step--;
 	priv->class = rpc_call_leave(call);
 	priv->why = why;
@@ -81,6 +83,7 @@ void rpc_call_resume(struct rpc_call *call)
 	mutex_lock(&s->lock);
 	suspended_unlist(s, &slot->priv);
 	mutex_unlock(&s->lock);
+	PROBE(call_resumed, slot->call.msg);
 	slot->priv.resumed = true;
 	rpc_call_queue(slot, slot->priv.class);
 }

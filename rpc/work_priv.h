@@ -56,6 +56,8 @@ static inline void turn_check_free(struct turn *turn)
 }
 
 struct work_class {
+	char		  name[24];	/* first, for tracers: see struct
+					 * xprt */
 	struct work_pool *pool;		/* borrowed: outlives its classes */
 	unsigned	  max;
 	unsigned	  max_client;	/* of these, for one client */
@@ -67,7 +69,6 @@ struct work_class {
 	bool		  listed;	/* in pool->ready */
 	struct cds_list_head ready;
 	struct cds_list_head all;
-	char		  name[24];
 	struct turn	  turn[NTURNS];
 	struct network	  network[NTURNS];
 };

@@ -9,6 +9,7 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "transport/xprt.h"
 
 void xprt_life_begin(struct xprt *x, const char *fmt, ...)
@@ -20,6 +21,7 @@ void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(agreed, sizeof(agreed), fmt, ap);
 	va_end(ap);
+	PROBE(conn_begin, x, x->via);
 	log_limited(LOG_LEVEL_INFO, "%s: connected to %s%s", x->name,
 		    xprt_addr_text((const struct sockaddr *)&x->local, local,
 				   sizeof(local)), agreed);
@@ -62,6 +64,7 @@ void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums)
 
 	if (!why)
 		why = xprt_life_cause(err);
+	PROBE(conn_end, x, err, why, sums->calls, sums->received, sums->sent);
 	if (!x->life.since) {
 		log_limited(LOG_LEVEL_INFO, "%s: not connected: %s", x->name,
 			    why);

@@ -161,6 +161,9 @@ struct xprt_ops {
 
 /* The part of a connection that is common to all transports. */
 struct xprt {
+	/* "tcp 192.0.2.7:801".  First, so that a tracer which is given the
+	 * connection's address has its name, too. */
+	char			 name[80];
 	const struct xprt_ops	*ops;
 	struct ref		 ref;
 	struct xprt_sink	*sink;		/* borrowed: outlives us */
@@ -187,7 +190,6 @@ struct xprt {
 	/* The transport for people: "tcp", "udp"; of RPC-over-RDMA, the
 	 * fabric's name.  A literal. */
 	const char		*via;
-	char			 name[80];	/* "tcp 192.0.2.7:801" */
 	struct xprt_life	 life;
 };
 

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 
 STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
@@ -60,6 +61,7 @@ bool rpcrdma_pull_end(struct rpcrdma_call *call, int status)
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	int err = close_sink(call);
 
+	PROBE(rdma_read_done, &call->msg, conn, call->layout.sink_len, status);
 	if (status == 0)
 		status = err;
 	if (status == 0) {
@@ -138,6 +140,8 @@ static int post_reads(struct rpcrdma_call *call)
 	call->chain.next_wr = call->wr;
 	call->chain.left = n;
 	call->chain.reads = true;
+	PROBE(rdma_read_posted, &call->msg, call->msg.xprt,
+	      call->layout.sink_len, n);
 	err = rpcrdma_sq_submit(&rpcrdma_call_conn(call)->sq, &call->chain);
 	if (err < 0)
 		close_sink(call);

@@ -2,6 +2,8 @@
 /* push - the steps of a reply: Writes into chunks, then the Send. */
 #include "transport/rpcrdma/push.h"
 
+#include "lib/probe.h"
+
 void rpcrdma_gather_add(struct rpcrdma_gather *g, struct fabric_sge sge)
 {
 	struct fabric_sge *last = g->n > 0 ? &g->piece[g->n - 1] : NULL;
@@ -92,6 +94,8 @@ void rpcrdma_push_write(struct rpcrdma_push *p,
 	struct cursor c = { .g = g, .left = g->len };
 	unsigned max_sge = rpcrdma_call_conn(p->call)->max_sge;
 
+	PROBE(rdma_write_posted, &p->call->msg, p->call->msg.xprt, g->len,
+	      chunk->nsegs);
 	while (rest.nsegs > 0 && c.left > 0)
 		push_fill(p, rpcrdma_chunk_take(&rest), &c, max_sge);
 }
@@ -102,6 +106,8 @@ void rpcrdma_push_send(struct rpcrdma_push *p, const struct rpcrdma_gather *g,
 	struct fabric_wr *wr = add_step(p, invalidate ? FABRIC_SEND_INV :
 						FABRIC_SEND);
 
+	PROBE(rdma_send_posted, &p->call->msg, p->call->msg.xprt, g->len,
+	      p->steps);
 	if (invalidate)
 		wr->invalidate = p->call->handle;
 	for (unsigned i = 0; i < g->n; i++)

@@ -26,6 +26,7 @@
 #include <endian.h>
 
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 #include "transport/rpcrdma/back.h"
 #include "transport/rpcrdma/credits.h"
@@ -231,6 +232,7 @@ static void rpcrdma_call_start(struct rpcrdma_call *call)
 	const struct rpcrdma_recv *recv = call->slot.recv;
 	int err = rpcrdma_header_decode(recv->buf, recv->len, &call->hdr);
 
+	PROBE(rdma_received, &call->msg, call->msg.xprt, recv->len);
 	call->invalidate = false;
 	call->msg.sent = NULL;
 	xprt_get(call->msg.xprt);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "lib/log.h"
+#include "lib/probe.h"
 #include "lib/stats.h"
 
 STAT(rdma_replies_inline, "replies sent inline");
@@ -83,6 +84,7 @@ static void rpcrdma_send_done(struct rpcrdma_chain *chain, int status)
 						 chain);
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
+	PROBE(rdma_send_done, &call->msg, conn, status);
 	if (status < 0) {
 		lose_reply(call, status);
 	} else {
@@ -98,6 +100,7 @@ static void exposed_send_done(struct rpcrdma_chain *chain, int status)
 	struct rpcrdma_call *call = container_of(chain, struct rpcrdma_call,
 						 chain);
 
+	PROBE(rdma_send_done, &call->msg, call->msg.xprt, status);
 	if (status < 0)
 		lose_reply(call, status);
 	else

@@ -8,6 +8,9 @@
  */
 #include "nfs3/proc.h"
 
+/* RFC 1813 section 2.6, wcc_attr: a size and two times. */
+#define WCC_ATTR_SIZE	24
+
 static void put_time(struct xdr_out *x, const struct timespec *t)
 {
 	xdr_put_u32(x, (uint32_t)t->tv_sec);
@@ -47,14 +50,25 @@ void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a)
 		nfs3_put_fattr(x, &a->attr, a->fsid);
 }
 
+/* Reserves room once, like nfs3_put_fattr(). */
+static void put_wcc_attr(struct xdr_out *out, const struct vfs_wcc *w)
+{
+	uint8_t *room = xdr_reserve(out, WCC_ATTR_SIZE);
+	struct xdr_out in, *x = &in;
+
+	if (unlikely(!room))
+		return;
+	xdr_out_init(x, room, WCC_ATTR_SIZE);
+	xdr_put_u64(x, w->before_size);
+	put_time(x, &w->before_mtime);
+	put_time(x, &w->before_ctime);
+}
+
 static void put_wcc(struct xdr_out *x, const struct nfs3_wcc *w)
 {
 	xdr_put_bool(x, w->wcc.has_before);
-	if (w->wcc.has_before) {
-		xdr_put_u64(x, w->wcc.before_size);
-		put_time(x, &w->wcc.before_mtime);
-		put_time(x, &w->wcc.before_ctime);
-	}
+	if (w->wcc.has_before)
+		put_wcc_attr(x, &w->wcc);
 	xdr_put_bool(x, w->wcc.has_after);
 	if (w->wcc.has_after)
 		nfs3_put_fattr(x, &w->wcc.after, w->fsid);

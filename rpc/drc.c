@@ -361,11 +361,11 @@ static bool drc_make_room(struct drc *drc, struct drc_shard *s, unsigned share,
  */
 static bool keep_for_all(struct drc *drc, struct drc_shard *s,
 			 struct drc_entry *e, struct drc_call *call,
-			 struct drc_call *newest)
+			 struct drc_call *newest, uint64_t t)
 {
 	size_t size = drc_size_of(e->len);
 	struct drc_call *w = newest, *next;
-	uint64_t t = xprt_now_ms(), born = 0;
+	uint64_t born = 0;
 	bool lost = false, shared = false;
 	struct drc_entry *copy;
 
@@ -415,7 +415,8 @@ struct drc_call *drc_done(struct drc *drc, struct drc_call *call,
 		e = NULL;
 	}
 	if (e)
-		lost |= keep_for_all(drc, s, e, call, waiting ? waiting : call);
+		lost |= keep_for_all(drc, s, e, call, waiting ? waiting : call,
+				     t);
 	mutex_unlock(&s->lock);
 	if (keep && !e)
 		stat_inc(drc_no_room);

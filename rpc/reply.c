@@ -254,11 +254,15 @@ static void attach_body(struct rpc_slot *slot, uint32_t pad)
 	struct msg *m = slot->call.msg;
 	struct xdr_out x;
 
-	xdr_out_init(&x, m->head + m->head_len, MSG_HEAD_SIZE - m->head_len);
-	memset(xdr_reserve(&x, pad), 0, pad);
-	for (uint32_t i = 0; i < priv->ntail; i++)
-		xdr_put_u32(&x, priv->tail[i]);
-	m->tail_len = (uint32_t)xdr_out_len(&x);
+	m->tail_len = 0;
+	if (pad + priv->ntail > 0) {
+		xdr_out_init(&x, m->head + m->head_len,
+			     MSG_HEAD_SIZE - m->head_len);
+		memset(xdr_reserve(&x, pad), 0, pad);
+		for (uint32_t i = 0; i < priv->ntail; i++)
+			xdr_put_u32(&x, priv->tail[i]);
+		m->tail_len = (uint32_t)xdr_out_len(&x);
+	}
 	m->body = NULL;
 	m->body_len = priv->body_len;
 	m->body_ddp = priv->body_ddp && priv->body_len;

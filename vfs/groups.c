@@ -154,22 +154,17 @@ static uint32_t zero_of(const struct export_opts *opts)
 	return opts->root_squash ? opts->anongid : 0;
 }
 
-int export_caller(struct export_table *t, const struct export_opts *opts,
-		  const struct export_claim *who, struct vfs_cred *out)
+/* Not inlined: a caller without groups does not pay for its stack. */
+static __attribute__((noinline)) int
+caller_groups(struct export_table *t, const struct export_opts *opts,
+	      const struct export_claim *who, struct vfs_cred *out)
 {
 	uint32_t zero = zero_of(opts);
 	struct groups *g;
-	int err = 0;
+	int err;
 
-	if (squash_ids(opts, who, out))
-		return 0;
-	if (unlikely(opts->manage_gids)) {
-		/* Root needs no groups, nor a name service. */
-		if (who->uid == 0)
-			return 0;
+	if (opts->manage_gids) {
 		err = users_find(t->users, &t->resolver, who->uid, zero, &g);
-	} else if (who->ngids == 0) {
-		return 0;
 	} else {
 		g = groups_find(t->groups, who->gids, who->ngids, zero);
 		err = g ? 0 : -ENOMEM;
@@ -180,6 +175,17 @@ int export_caller(struct export_table *t, const struct export_opts *opts,
 		out->gids = g->gids;
 	}
 	return err;
+}
+
+int export_caller(struct export_table *t, const struct export_opts *opts,
+		  const struct export_claim *who, struct vfs_cred *out)
+{
+	if (squash_ids(opts, who, out))
+		return 0;
+	/* Root needs no groups from a name service. */
+	if (unlikely(opts->manage_gids) ? who->uid == 0 : who->ngids == 0)
+		return 0;
+	return caller_groups(t, opts, who, out);
 }
 
 static struct groups *groups_of(const struct vfs_cred *cred)

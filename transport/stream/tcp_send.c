@@ -11,6 +11,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "lib/stats.h"
 #include "transport/stream/tcp.h"
@@ -30,6 +31,22 @@ static struct tcp_conn *tcp_owner_of(struct outbox *o)
 	return container_of(o, struct tcp_conn, out.box);
 }
 
+/* Leaves out the first @skip bytes of the @n pieces.  Returns how many pieces
+ * remain. */
+static unsigned skip_bytes(struct iovec *iov, unsigned n, uint32_t skip)
+{
+	unsigned k = 0;
+
+	while (k < n && skip >= iov[k].iov_len)
+		skip -= (uint32_t)iov[k++].iov_len;
+	memmove(iov, iov + k, (n - k) * sizeof(*iov));
+	if (k < n && iov[0].iov_base)
+		iov[0].iov_base = (uint8_t *)iov[0].iov_base + skip;
+	if (k < n)
+		iov[0].iov_len -= skip;
+	return n - k;
+}
+
 /*
  * Writes the pieces of @m as iovecs, without its first @skip bytes.  A body in
  * a pipe has no address.
@@ -38,31 +55,20 @@ static unsigned reply_iov(struct tcp_msg *m, uint32_t skip, struct iovec *iov)
 {
 	const struct msg *msg = &m->msg;
 	uint32_t first = RECORD_MARK_SIZE + msg->head_len;
-	struct iovec all[IOVS_A_REPLY];
-	unsigned n = 0, k = 0;
+	unsigned n = 0;
 
-	all[n++] = (struct iovec){ &m->mark, first };
+	iov[n++] = (struct iovec){ &m->mark, first };
 	if (msg->body_len) {
-		all[n++] = (struct iovec){ msg->pipe ? NULL :
+		iov[n++] = (struct iovec){ msg->pipe ? NULL :
 					   msg->body->data,
 					   msg->body_len };
 		if (msg->tail_len)
-			all[n++] = (struct iovec){ m->head + msg->head_len,
+			iov[n++] = (struct iovec){ m->head + msg->head_len,
 						   msg->tail_len };
 	} else {
-		all[0].iov_len += msg->tail_len;
+		iov[0].iov_len += msg->tail_len;
 	}
-	for (unsigned i = 0; i < n; i++) {
-		if (skip >= all[i].iov_len) {
-			skip -= (uint32_t)all[i].iov_len;
-			continue;
-		}
-		iov[k].iov_base = all[i].iov_base ?
-				  (uint8_t *)all[i].iov_base + skip : NULL;
-		iov[k++].iov_len = all[i].iov_len - skip;
-		skip = 0;
-	}
-	return k;
+	return unlikely(skip) ? skip_bytes(iov, n, skip) : n;
 }
 
 /* The sender: notes that @n bytes were sent. */

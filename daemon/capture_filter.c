@@ -73,7 +73,7 @@ struct proc_search {
 
 static void match_proc(const struct rpc_program *prog,
 		       const struct rpc_version *version, uint32_t proc,
-		       void *arg)
+		       struct rpc_proc_counts *n, void *arg)
 {
 	const struct proc_search *s = arg;
 	struct capture_filter *f = s->f;

@@ -21,16 +21,17 @@ static void log_counter(const struct stat_counter *c, uint64_t sum, void *arg)
 
 static void log_proc(const struct rpc_program *prog,
 		     const struct rpc_version *version, uint32_t proc,
-		     void *arg)
+		     struct rpc_proc_counts *n, void *arg)
 {
-	const struct rpc_proc_counters *n = &version->counters[proc];
-	unsigned long long calls = rpc_proc_calls(n);
+	struct account_sum sum;
 
-	if (calls)
+	rpc_proc_sum(n, &sum);
+	if (sum.calls)
 		say("%s v%u %s: %llu calls, %llu failed, %llu us each",
-		    prog->name, version->vers, version->procs[proc].name, calls,
-		    (unsigned long long)stats_sum(&n->errors),
-		    (unsigned long long)stats_sum(&n->ns) / calls / 1000);
+		    prog->name, version->vers, version->procs[proc].name,
+		    (unsigned long long)sum.calls,
+		    (unsigned long long)sum.failed,
+		    (unsigned long long)sum.ns / sum.calls / 1000);
 }
 
 static void note_share(const char *name, unsigned max, unsigned running,

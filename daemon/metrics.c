@@ -102,69 +102,63 @@ static void put_counters(struct metrics_out *m)
 
 /* ---- procedures */
 
-struct proc_at {
-	const struct rpc_program       *prog;
-	const struct rpc_version       *version;
-	uint32_t			proc;
-	const struct rpc_proc_counters *n;
+/* By transport, and all together. */
+struct proc_sums {
+	struct account_sum by[RPC_WAYS];
+	struct account_sum all;
 };
 
 struct put_procs {
 	struct metrics_out *m;
-	struct rpc_server  *rpc;
-	void (*put)(const struct put_procs *p, const struct proc_at *at,
+	void (*put)(struct metrics_out *m, const struct proc_sums *n,
 		    const struct metrics_label *labels);
 };
 
-static void put_calls(const struct put_procs *p, const struct proc_at *at,
+static void put_calls(struct metrics_out *m, const struct proc_sums *n,
 		      const struct metrics_label *labels)
 {
 	for (unsigned i = 0; i < RPC_WAYS; i++)
-		metrics_sample(p->m, METRICS_LABELS(labels[0], labels[1],
+		metrics_sample(m, METRICS_LABELS(labels[0], labels[1],
 			labels[2], { "transport", rpc_way_names[i] }),
-			stats_sum(&at->n->calls[i]));
+			n->by[i].calls);
 }
 
-static void put_failed(const struct put_procs *p, const struct proc_at *at,
+static void put_failed(struct metrics_out *m, const struct proc_sums *n,
 		       const struct metrics_label *labels)
 {
-	metrics_sample(p->m, labels, stats_sum(&at->n->errors));
+	metrics_sample(m, labels, n->all.failed);
 }
 
-static void put_durations(const struct put_procs *p, const struct proc_at *at,
+static void put_durations(struct metrics_out *m, const struct proc_sums *n,
 			  const struct metrics_label *labels)
 {
-	struct account *a = rpc_server_account(p->rpc, at->prog, at->version,
-					       at->proc);
-	struct account_sum sum = { 0 };
-
-	if (!a)
-		return;
-	account_sum(a, &sum);
-	metrics_put_times(p->m, labels, &sum);
+	metrics_put_times(m, labels, &n->all);
 }
 
 /* A procedure that was never called has no samples: there are many. */
 static void put_procedure(const struct rpc_program *prog,
 			  const struct rpc_version *version, uint32_t proc,
-			  void *arg)
+			  struct rpc_proc_counts *n, void *arg)
 {
-	const struct proc_at at = { prog, version, proc,
-				    &version->counters[proc] };
 	const struct put_procs *p = arg;
+	struct proc_sums sums = { 0 };
 	char vers[16];
 
-	if (!rpc_proc_calls(at.n))
+	for (unsigned i = 0; i < RPC_WAYS; i++) {
+		account_sum(&n->by[i], &sums.by[i]);
+		account_sum_add(&sums.all, &sums.by[i]);
+	}
+	if (!sums.all.calls)
 		return;
 	snprintf(vers, sizeof(vers), "%u", version->vers);
-	p->put(p, &at, METRICS_LABELS({ "program", prog->name },
+	p->put(p->m, &sums, METRICS_LABELS({ "program", prog->name },
 		{ "version", vers },
 		{ "procedure", version->procs[proc].name }));
 }
 
 static void put_procedures(struct metrics_out *m, struct rpc_server *rpc)
 {
-	struct put_procs p = { m, rpc, put_calls };
+	struct put_procs p = { m, put_calls };
 
 	metrics_family(m, "gannet_procedure_calls", METRICS_COUNTER, NULL,
 		       "Calls that ended, answered or not.");

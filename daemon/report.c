@@ -117,19 +117,18 @@ static void add_counter(const struct stat_counter *c, uint64_t sum, void *arg)
 
 static void add_procedure(const struct rpc_program *prog,
 			  const struct rpc_version *version, uint32_t proc,
-			  void *arg)
+			  struct rpc_proc_counts *n, void *arg)
 {
-	const struct rpc_proc_counters *n = &version->counters[proc];
-	json_int_t calls = (json_int_t)rpc_proc_calls(n);
+	struct account_sum sum;
 
-	if (calls)
+	rpc_proc_sum(n, &sum);
+	if (sum.calls)
 		json_array_append_new(arg, json_pack(
 			"{s:s, s:i, s:s, s:I, s:I, s:I}",
 			"program", prog->name, "version", (int)version->vers,
 			"procedure", version->procs[proc].name,
-			"calls", calls, "failed",
-			(json_int_t)stats_sum(&n->errors), "ns",
-			(json_int_t)stats_sum(&n->ns)));
+			"calls", (json_int_t)sum.calls, "failed",
+			(json_int_t)sum.failed, "ns", (json_int_t)sum.ns));
 }
 
 static json_t *report_stats(void *arg, const char *argument,

@@ -180,11 +180,6 @@ json_t *who_clients(void *report, const char *argument, const char **wrong)
 
 /* ---- latency */
 
-struct latency_report {
-	struct rpc_server *rpc;
-	json_t		  *rows;
-};
-
 /* Takes @name. */
 static void add_row(json_t *rows, json_t *name, const struct account_sum *sum)
 {
@@ -201,14 +196,12 @@ static void add_row(json_t *rows, json_t *name, const struct account_sum *sum)
 
 static void add_proc_row(const struct rpc_program *prog,
 			 const struct rpc_version *version, uint32_t proc,
-			 void *arg)
+			 struct rpc_proc_counts *n, void *arg)
 {
-	struct latency_report *l = arg;
-	struct account *a = rpc_server_account(l->rpc, prog, version, proc);
-	struct account_sum sum = { 0 };
+	struct account_sum sum;
 
-	account_sum(a, &sum);
-	add_row(l->rows, json_sprintf("%s%u %s", prog->name, version->vers,
+	rpc_proc_sum(n, &sum);
+	add_row(arg, json_sprintf("%s%u %s", prog->name, version->vers,
 				      version->procs[proc].name), &sum);
 }
 
@@ -227,20 +220,20 @@ json_t *who_latency(void *report, const char *argument, const char **wrong)
 {
 	const struct report *r = report;
 	const char *by = argument ? : "procedure";
-	struct latency_report l = { r->rpc, json_array() };
+	json_t *rows = json_array();
 
 	if (!strcmp(by, "procedure")) {
-		rpc_server_walk_procs(r->rpc, add_proc_row, &l);
+		rpc_server_walk_procs(r->rpc, add_proc_row, rows);
 	} else if (!strcmp(by, "export")) {
-		account_book_walk(r->export_accounts, add_export_row, l.rows);
+		account_book_walk(r->export_accounts, add_export_row, rows);
 	} else if (!strcmp(by, "client")) {
-		xprt_clients_walk(r->clients, add_client_row, l.rows);
+		xprt_clients_walk(r->clients, add_client_row, rows);
 	} else {
-		json_decref(l.rows);
+		json_decref(rows);
 		*wrong = "latency: expected procedure, export or client";
 		return NULL;
 	}
-	return json_pack("{s:s, s:o}", "by", by, "rows", l.rows);
+	return json_pack("{s:s, s:o}", "by", by, "rows", rows);
 }
 
 /* ---- disconnect */

@@ -114,7 +114,7 @@ uint64_t stats_sum_by_name(const char *name)
 	const struct stat_counter *c;
 
 	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
-		if (c->name && !strcmp(c->name, name))
+		if (!strcmp(c->name, name))
 			return stats_sum(c);
 	return 0;
 }
@@ -125,6 +125,5 @@ void stats_walk(void (*fn)(const struct stat_counter *c, uint64_t sum,
 	const struct stat_counter *c;
 
 	for (c = __start_gannet_stats; c < __stop_gannet_stats; c++)
-		if (c->name)
-			fn(c, stats_sum(c), arg);
+		fn(c, stats_sum(c), arg);
 }

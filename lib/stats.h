@@ -22,18 +22,16 @@
 #include "lib/util.h"
 
 struct stat_counter {
-	const char	*name;		/* NULL: stats_walk() leaves it out */
+	const char	*name;
 	const char	*help;
 } __attribute__((aligned(16)));
 
 extern struct stat_counter __start_gannet_stats[];
 extern struct stat_counter __stop_gannet_stats[];
 
-/* Where counters lie, also those of a table that has a struct of them a row. */
-#define STATS_SECTION	__attribute__((section("gannet_stats"), used))
-
 #define STAT(id, text) \
-	static struct stat_counter stat_##id STATS_SECTION = { #id, text }
+	static struct stat_counter stat_##id \
+	__attribute__((section("gannet_stats"), used)) = { #id, text }
 
 /* A counter's place in a row: as large as the counter, so that one addition
  * leads from there to here. */

@@ -63,13 +63,8 @@ static const struct rpc_proc procs3[] = {
 	MNT(3),
 };
 
-RPC_COUNTERS(counters1, ARRAY_SIZE(procs1));
-RPC_COUNTERS(counters2, ARRAY_SIZE(procs1));
-RPC_COUNTERS(counters3, ARRAY_SIZE(procs3));
-
 #define SERVES(n, rows) { \
-	.vers = n, .nproc = ARRAY_SIZE(rows), .procs = rows, \
-	.counters = counters##n }
+	.vers = n, .nproc = ARRAY_SIZE(rows), .procs = rows }
 
 /* Version 2 adds PATHCONF, of NFS version 2's handles: not served. */
 static const struct rpc_version versions[] = {

@@ -165,8 +165,6 @@ static const struct rpc_proc procs[NFSACL_NPROC] = {
 	},
 };
 
-RPC_COUNTERS(counters, NFSACL_NPROC);
-
 int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out)
 {
 	struct nfs3 *nfs = calloc(1, sizeof(*nfs));
@@ -177,7 +175,6 @@ int nfs3_acl_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->version.vers = NFSACL_VERSION;
 	nfs->version.nproc = NFSACL_NPROC;
 	nfs->version.procs = procs;
-	nfs->version.counters = counters;
 	nfs->prog.name = "nfs_acl";
 	nfs->prog.prog = NFSACL_PROGRAM;
 	/* Clients call it on their connection for NFS. */

@@ -258,8 +258,6 @@ static const struct rpc_proc procs[NFS3_NPROC] = {
 	},
 };
 
-RPC_COUNTERS(counters, NFS3_NPROC);
-
 /*
  * The caller's address decides about its rights, and a datagram's address can
  * be forged.  (A mebibyte would not fit one, either.)  UDP is for MOUNT only.
@@ -305,7 +303,6 @@ int nfs3_create(const struct nfs3_config *config, struct rpc_program **out)
 	nfs->version.vers = NFS3_VERSION;
 	nfs->version.nproc = NFS3_NPROC;
 	nfs->version.procs = procs;
-	nfs->version.counters = counters;
 	nfs->prog.name = "nfs";
 	nfs->prog.prog = NFS3_PROGRAM;
 	/* Over UDP it answers NULL only. */

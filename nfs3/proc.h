@@ -313,8 +313,8 @@ static inline struct nfs3_op *nfs3_op(struct rpc_call *call)
 /* For struct rpc_program. */
 struct work_class *nfs3_leave(struct rpc_call *call);
 
-/* nfs3.c: completes the program of @nfs, of which name, number, procedures and
- * counters are set. */
+/* nfs3.c: completes the program of @nfs, of which name, number and procedures
+ * are set. */
 void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config);
 
 /* The steps that procedures begin with. */

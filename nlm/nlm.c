@@ -120,13 +120,8 @@ static const struct rpc_proc procs1[] = { PROCS1(1) };
 static const struct rpc_proc procs3[] = { PROCS3(1) };
 static const struct rpc_proc procs4[] = { PROCS3(4) };
 
-RPC_COUNTERS(counters1, ARRAY_SIZE(procs1));
-RPC_COUNTERS(counters3, ARRAY_SIZE(procs3));
-RPC_COUNTERS(counters4, ARRAY_SIZE(procs4));
-
 #define SERVES(n) { \
-	.vers = n, .nproc = ARRAY_SIZE(procs##n), .procs = procs##n, \
-	.counters = counters##n }
+	.vers = n, .nproc = ARRAY_SIZE(procs##n), .procs = procs##n }
 
 static const struct rpc_version versions[] = {
 	SERVES(1), SERVES(3), SERVES(4),

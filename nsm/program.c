@@ -167,11 +167,8 @@ static const struct rpc_proc procs[] = {
 			.args_size = sizeof(struct sm_args) },
 };
 
-RPC_COUNTERS(counters, ARRAY_SIZE(procs));
-
 static const struct rpc_version versions[] = {
-	{ .vers = 1, .nproc = ARRAY_SIZE(procs), .procs = procs,
-	  .counters = counters },
+	{ .vers = 1, .nproc = ARRAY_SIZE(procs), .procs = procs },
 };
 
 void nsm_program_init(struct nsm *n)

@@ -303,12 +303,8 @@ static const struct rpc_proc procs4[] = {
 	LIST(RPCB_GETADDRLIST, portmap_get_rpcb),
 };
 
-RPC_COUNTERS(counters2, ARRAY_SIZE(procs2));
-RPC_COUNTERS(counters3, ARRAY_SIZE(procs3));
-RPC_COUNTERS(counters4, ARRAY_SIZE(procs4));
-
 #define SERVES(n) { .vers = n, .nproc = ARRAY_SIZE(procs##n), \
-		    .procs = procs##n, .counters = counters##n }
+		    .procs = procs##n }
 
 static const struct rpc_version versions[] = { SERVES(2), SERVES(3),
 					       SERVES(4) };

@@ -86,7 +86,7 @@ struct rpc_server {
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
 	/* Of each, those of its versions' procedures, one after the other. */
-	struct account	  *accounts[RPC_MAX_PROGRAMS];
+	struct rpc_proc_counts *counts[RPC_MAX_PROGRAMS];
 };
 
 /* dispatch.c */

@@ -110,7 +110,7 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 				      const struct rpc_header *h)
 {
 	const struct rpc_program *prog;
-	struct account *account;
+	struct rpc_proc_counts *counts;
 	unsigned k = 0;
 
 	while (k < server->nprogs && server->progs[k]->prog != h->prog)
@@ -118,7 +118,7 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 	if (k == server->nprogs)
 		return RPC_PROG_UNAVAIL;
 	call->prog = prog = server->progs[k];
-	account = server->accounts[k];
+	counts = server->counts[k];
 	for (uint32_t i = 0; i < prog->nversions; i++) {
 		const struct rpc_version *v = &prog->versions[i];
 
@@ -127,10 +127,10 @@ static enum rpc_accept_stat find_proc(struct rpc_server *server,
 			if (h->proc >= v->nproc || !v->procs[h->proc].name)
 				return RPC_PROC_UNAVAIL;
 			call->proc = &v->procs[h->proc];
-			call->by_proc = account + h->proc;
+			call->by_proc = counts + h->proc;
 			return RPC_SUCCESS;
 		}
-		account += v->nproc;
+		counts += v->nproc;
 	}
 	return RPC_PROG_MISMATCH;
 }
@@ -277,7 +277,8 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->version = NULL;
 	call->proc = NULL;
 	call->guard = NULL;
-	call->by_proc = call->by_export = NULL;
+	call->by_proc = NULL;
+	call->by_export = NULL;
 	call->way = ACCOUNT_READ;
 	call->bytes = 0;
 	call->may_wait = false;

@@ -56,11 +56,9 @@ static const struct rpc_proc procs[] = {
 	},
 };
 
-RPC_COUNTERS(counters, ARRAY_SIZE(procs));
-
 static const struct rpc_version versions[] = {
 	{ .vers = RDMA_CONFIG_VERSION, .nproc = ARRAY_SIZE(procs),
-	  .procs = procs, .counters = counters },
+	  .procs = procs },
 };
 
 struct rpc_program rdma_config_program = {

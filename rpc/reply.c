@@ -37,21 +37,16 @@ static enum rpc_way way_of(const struct xprt *x)
 static void reply_count(const struct rpc_call *call, bool error,
 			uint64_t started)
 {
-	const struct rpc_proc_counters *n =
-		&call->version->counters[call->procnum];
-	struct xprt_client *client = call->msg->xprt->client;
+	const struct xprt *x = call->msg->xprt;
+	struct xprt_client *client = x->client;
 	uint64_t now = clock_ns(), ns = now - started;
 	const struct account_event e = {
 		.ns = ns, .bucket = histogram_bucket(ns), .way = call->way,
 		.bytes = call->bytes, .failed = error,
 	};
 
-	stats_add(&n->calls[way_of(call->msg->xprt)], 1);
-	stats_add(&n->ns, ns);
-	if (error)
-		stats_add(&n->errors, 1);
 	if (likely(call->by_proc))
-		account_add(call->by_proc, e);
+		account_add(&call->by_proc->by[way_of(x)], e);
 	if (call->by_export)
 		account_add(call->by_export, e);
 	if (client) {

@@ -60,8 +60,6 @@ static bool valid(const struct rpc_program *prog)
 	for (uint32_t i = 0; i < prog->nversions; i++) {
 		const struct rpc_version *v = &prog->versions[i];
 
-		if (v->nproc && !v->counters)
-			return false;
 		if (i && v->vers <= prog->versions[i - 1].vers)
 			return false;
 		for (uint32_t k = 0; k < v->nproc; k++)
@@ -94,8 +92,9 @@ int rpc_server_add(struct rpc_server *server, struct rpc_program *prog)
 	for (unsigned i = 0; i < n; i++)
 		if (server->progs[i]->prog == prog->prog)
 			return -EEXIST;
-	server->accounts[n] = calloc(count_rows(prog), sizeof(struct account));
-	if (!server->accounts[n])
+	server->counts[n] = calloc(count_rows(prog),
+				   sizeof(struct rpc_proc_counts));
+	if (!server->counts[n])
 		return -ENOMEM;
 	server->progs[n] = prog;
 	server->nprogs++;
@@ -128,47 +127,37 @@ unsigned rpc_busy(void)
 	return (unsigned)(stats_sum_by_name("rpc_calls") - ended);
 }
 
-void rpc_server_walk_procs(struct rpc_server *server,
-			   void (*fn)(const struct rpc_program *prog,
-				      const struct rpc_version *version,
-				      uint32_t proc, void *arg), void *arg)
+void rpc_server_walk_procs(struct rpc_server *server, rpc_walk_procs_fn *fn,
+			   void *arg)
 {
 	for (unsigned i = 0; i < server->nprogs; i++) {
 		const struct rpc_program *prog = server->progs[i];
+		struct rpc_proc_counts *n = server->counts[i];
 
-		for (uint32_t k = 0; k < prog->nversions; k++)
-			for (uint32_t p = 0; p < prog->versions[k].nproc; p++)
-				if (prog->versions[k].procs[p].name)
-					fn(prog, &prog->versions[k], p,
-					   arg);
+		for (uint32_t k = 0; k < prog->nversions; k++) {
+			const struct rpc_version *v = &prog->versions[k];
+
+			for (uint32_t p = 0; p < v->nproc; p++)
+				if (v->procs[p].name)
+					fn(prog, v, p, &n[p], arg);
+			n += v->nproc;
+		}
 	}
 }
 
-uint64_t rpc_proc_calls(const struct rpc_proc_counters *n)
+void rpc_proc_sum(struct rpc_proc_counts *n, struct account_sum *out)
 {
-	uint64_t calls = 0;
-
+	memset(out, 0, sizeof(*out));
 	for (unsigned i = 0; i < RPC_WAYS; i++)
-		calls += stats_sum(&n->calls[i]);
-	return calls;
+		account_sum(&n->by[i], out);
 }
 
-struct account *rpc_server_account(struct rpc_server *server,
-				   const struct rpc_program *prog,
-				   const struct rpc_version *version,
-				   uint32_t proc)
+static void free_counts(struct rpc_proc_counts *n, uint32_t rows)
 {
-	struct account *a;
-	unsigned k = 0;
-
-	while (k < server->nprogs && server->progs[k] != prog)
-		k++;
-	if (k == server->nprogs)
-		return NULL;
-	a = server->accounts[k];
-	for (const struct rpc_version *v = prog->versions; v != version; v++)
-		a += v->nproc;
-	return a + proc;
+	for (uint32_t k = 0; k < rows; k++)
+		for (unsigned i = 0; i < RPC_WAYS; i++)
+			account_fini(&n[k].by[i]);
+	free(n);
 }
 
 struct xprt_sink *rpc_server_sink(struct rpc_server *server)
@@ -182,13 +171,8 @@ void rpc_server_destroy(struct rpc_server *server)
 	rpc_suspended_fini(&server->suspended);
 	drc_destroy(server->drc);
 	pipes_destroy(server->pipes);
-	for (unsigned i = 0; i < server->nprogs; i++) {
-		uint32_t rows = count_rows(server->progs[i]);
-
-		for (uint32_t k = 0; k < rows; k++)
-			account_fini(&server->accounts[i][k]);
-		free(server->accounts[i]);
-	}
+	for (unsigned i = 0; i < server->nprogs; i++)
+		free_counts(server->counts[i], count_rows(server->progs[i]));
 	free(server->probe);
 	free(server);
 }

@@ -125,31 +125,22 @@ struct rpc_proc {
 #define RPC_STATE_SIZE		512
 #define RPC_GUARD_STATE		32
 
-/* The transports of a procedure's counters. */
+/* The transports that a procedure's calls are counted by. */
 enum rpc_way { RPC_WAY_TCP, RPC_WAY_UDP, RPC_WAY_RDMA, RPC_WAYS };
 /* Their names, as users know them. */
 extern const char *const rpc_way_names[RPC_WAYS];
 
-/* One procedure's counters, of all servers in the process.  Its account has
- * the distribution of the times: rpc_server_account(). */
-struct rpc_proc_counters {
-	struct stat_counter calls[RPC_WAYS];	/* ended: answered or dropped */
-	struct stat_counter errors;	/* of these, not SUCCESS, or failed */
-	struct stat_counter ns;		/* total time from arrival to reply */
+/* The calls of one procedure of a server that ended, answered or dropped.
+ * Those are failed whose reply is not SUCCESS, or tells of an error. */
+struct rpc_proc_counts {
+	struct account by[RPC_WAYS];
 };
-
-/* Sums the calls over all transports.  Any thread. */
-uint64_t rpc_proc_calls(const struct rpc_proc_counters *n);
-
-#define RPC_COUNTERS(id, nproc) \
-	static struct rpc_proc_counters id[nproc] STATS_SECTION
 
 /* One version of one program. */
 struct rpc_version {
 	uint32_t		 vers;
 	uint32_t		 nproc;
 	const struct rpc_proc	*procs;		/* a gap's name is NULL */
-	const struct rpc_proc_counters *counters;	/* one a procedure */
 };
 
 /* Transports, as bits. */
@@ -205,7 +196,7 @@ struct rpc_call {
 	bool			  failed;	/* the results tell of an error:
 						 * counted as one */
 	const struct rpc_guard	 *guard;	/* the flavor's; NULL: none */
-	struct account		 *by_proc;	/* its row's; NULL: none */
+	struct rpc_proc_counts	 *by_proc;	/* its row's; NULL: none */
 	/* Set by the steps: the account of what the call is about, which
 	 * outlives it, and the bytes of data that it moved. */
 	struct account		 *by_export;	/* NULL: none */
@@ -345,18 +336,17 @@ void rpc_server_relieve(struct rpc_server *server);
 /* Ends the workers.  All listeners must be gone. */
 void rpc_server_destroy(struct rpc_server *server);
 
-/* Calls @fn for every procedure of every program.  Any thread. */
-void rpc_server_walk_procs(struct rpc_server *server,
-			   void (*fn)(const struct rpc_program *prog,
-				      const struct rpc_version *version,
-				      uint32_t proc, void *arg), void *arg);
+/* Calls @fn for every procedure of every program; @n lives as long as @server.
+ * Any thread. */
+typedef void rpc_walk_procs_fn(const struct rpc_program *prog,
+			       const struct rpc_version *version,
+			       uint32_t proc, struct rpc_proc_counts *n,
+			       void *arg);
+void rpc_server_walk_procs(struct rpc_server *server, rpc_walk_procs_fn *fn,
+			   void *arg);
 
-/* The account of a procedure, whose counts are of this server alone; NULL: it
- * is not the server's.  Lives as long as @server.  Any thread. */
-struct account *rpc_server_account(struct rpc_server *server,
-				   const struct rpc_program *prog,
-				   const struct rpc_version *version,
-				   uint32_t proc);
+/* Sets @out to the sums over all transports.  Any thread. */
+void rpc_proc_sum(struct rpc_proc_counts *n, struct account_sum *out);
 
 /* Has a worker of @class, or of the common share for NULL, run @item->run,
  * which is no call (rpc/work.h).  Any thread. */

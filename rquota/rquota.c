@@ -167,12 +167,8 @@ static int end_quota(struct rpc_call *call, int err)
 static const struct rpc_proc procs1[] = PROCS(1);
 static const struct rpc_proc procs2[] = PROCS(2);
 
-RPC_COUNTERS(counters1, ARRAY_SIZE(procs1));
-RPC_COUNTERS(counters2, ARRAY_SIZE(procs2));
-
 #define SERVES(n) { \
-	.vers = n, .nproc = ARRAY_SIZE(procs##n), .procs = procs##n, \
-	.counters = counters##n }
+	.vers = n, .nproc = ARRAY_SIZE(procs##n), .procs = procs##n }
 
 static const struct rpc_version versions[] = { SERVES(1), SERVES(2) };
 

@@ -78,10 +78,8 @@ static const struct rpc_proc procs[NPROC] = {
 	[CACHED] = ROW(rpc_need_worker, RPC_PROC_CACHED),
 };
 
-RPC_COUNTERS(counters, NPROC);
-
 static const struct rpc_version version = {
-	.vers = 3, .nproc = NPROC, .procs = procs, .counters = counters,
+	.vers = 3, .nproc = NPROC, .procs = procs,
 };
 
 static struct rpc_program prog = {

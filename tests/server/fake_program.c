@@ -374,13 +374,9 @@ static const struct rpc_proc procs[TEST_NPROC] = {
 	    do_room, rpc_need_worker, do_slow),
 };
 
-RPC_COUNTERS(counters2, 1);
-RPC_COUNTERS(counters4, TEST_NPROC);
-
 static const struct rpc_version versions[] = {
-	{ .vers = 2, .nproc = 1, .procs = procs, .counters = counters2 },
-	{ .vers = 4, .nproc = TEST_NPROC, .procs = procs,
-	  .counters = counters4 },
+	{ .vers = 2, .nproc = 1, .procs = procs },
+	{ .vers = 4, .nproc = TEST_NPROC, .procs = procs },
 };
 
 static enum rpc_auth_stat authorize(struct rpc_call *call)

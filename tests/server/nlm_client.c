@@ -131,14 +131,11 @@ static const struct rpc_proc binder[4] = {
 	},
 };
 
-RPC_COUNTERS(counts, 16);
-
 static const struct rpc_version manager_versions[] = {
-	{ 1, 16, manager1, counts }, { 3, 16, manager1, counts },
-	{ 4, 16, manager4, counts },
+	{ 1, 16, manager1 }, { 3, 16, manager1 }, { 4, 16, manager4 },
 };
 static const struct rpc_version binder_versions[] = {
-	{ 2, 4, binder, counts },
+	{ 2, 4, binder },
 };
 
 static struct rpc_program manager_program = {

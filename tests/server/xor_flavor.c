@@ -121,12 +121,10 @@ static void put_session(struct xdr_out *x, const void *res)
 	xdr_put_u32(x, *(const uint32_t *)res);
 }
 
-RPC_COUNTERS(counters, 1);
-
 static const struct rpc_program control = {
 	.name = "xor", .nversions = 1,
 	.versions = &(const struct rpc_version){
-		.nproc = 1, .counters = counters,
+		.nproc = 1,
 		.procs = &(const struct rpc_proc){
 			.name = "INIT", .decode = get_nonce,
 			.steps = { rpc_need_worker, do_init },

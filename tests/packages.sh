@@ -5,9 +5,11 @@
 #   tests/packages.sh WORK [RELEASE]
 #
 # builds them in the directory WORK, asks lintian, and makes a bare Debian of
-# the release (bookworm) whose systemd runs in name spaces of its own, with
-# loopback alone.  There they are installed, a directory is exported and read,
-# the server is upgraded while a client writes, all is purged.  Prints lines
+# the release (bookworm; another one builds them, too) whose systemd runs in
+# name spaces of its own.  Its one link goes to a client machine: the stock
+# kernel of the lab, emulated.  On both, the commands of README.md are run as
+# they stand: the packages are installed, a directory is exported and mounted.
+# The server is upgraded while clients write, and all is purged.  Prints lines
 # 'ok - WHAT', and as the last one how many passed; ends with 77 when it has to
 # leave something out, which the line before says.
 set -u -o pipefail
@@ -16,7 +18,7 @@ mkdir -p "$1" || exit 1
 work=$(readlink -f "$1")
 release=${2-bookworm}
 root=$work/root-$release
-passed=0 failed=0 init=''
+passed=0 failed=0 init='' link='' network=() client='' asked=0 without=''
 
 skip() { echo "skip: $*"; exit 77; }
 # check WHAT COMMAND...: what it printed is shown when it fails.
@@ -34,6 +36,15 @@ check()
 	fi
 }
 
+# readme NAME: the commands of README.md that have that mark.
+readme()
+{
+	awk -v mark="<!-- tests/packages.sh runs this: $1 -->" '
+		$0 == mark { found = 1 }
+		found && /^```/ { if (inside++) exit; next }
+		inside' "$top/README.md" | grep .
+}
+
 # ---- building
 
 # hiding_headers COMMAND...: without the headers of Check and libnfs, if root.
@@ -46,19 +57,41 @@ hiding_headers()
 		done; exec "$@"' sh "$@"
 }
 
-# As where Check and libnfs are absent; the compiler is asked for little.
+copy_source()
+{
+	rm -rf "$1" "$work"/*.deb
+	mkdir -p "$1" && git -C "$top" ls-files -z |
+		tar -C "$top" --null -T - -cf - | tar -C "$1" -xf -
+}
+
+# The compiler is asked for little.
+processors=$(nproc)
+export DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$processors"
+export DEB_CFLAGS_APPEND='-O1 -g0'
+
+# In a Debian of the other release, with what README says.
+build_there()
+{
+	local there=$work/build-$release
+	rm -rf --one-file-system "$there"
+	mmdebstrap -q --variant=buildd --skip=cleanup/apt/lists "$release" \
+		"$there" && copy_source "$there/build/gannet" &&
+	chroot "$there" sh -ec 'cd /build/gannet
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get -qq -y -P nocheck build-dep ./
+		dpkg-buildpackage -b -us -uc -Pnocheck' || return
+	cp "$there"/build/*.deb "$work/" && rm -rf --one-file-system "$there"
+}
+
+# As where Check and libnfs are absent.
 build_packages()
 {
-	rm -rf "$work/gannet" "$work/pkgconfig" "$work"/*.deb
-	mkdir -p "$work/gannet" "$work/pkgconfig" || return
-	git -C "$top" ls-files -z | tar -C "$top" --null -T - -cf - |
-		tar -C "$work/gannet" -xf - || return
+	copy_source "$work/gannet" || return
+	rm -rf "$work/pkgconfig" && mkdir "$work/pkgconfig" || return
 	ln -s /usr/lib/*/pkgconfig/*.pc /usr/share/pkgconfig/*.pc \
 		"$work/pkgconfig"
 	rm -f "$work"/pkgconfig/{check,libnfs}.pc
 	cd "$work/gannet" && PKG_CONFIG_LIBDIR=$work/pkgconfig \
-		DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" \
-		DEB_CFLAGS_APPEND='-O1 -g0' \
 		hiding_headers dpkg-buildpackage -b -us -uc -Pnocheck
 }
 
@@ -98,12 +131,35 @@ make_machine()
 # of its apt.
 fetch_dependencies()
 {
-	mkdir "$root/packages" &&
+	mkdir -p "$root/packages/here" &&
 	cp "$work"/gannet_*.deb "$work"/gannet-client_*.deb \
 		"$root/packages/" &&
 	cp -r "$work/newer" "$root/" &&
-	chroot "$root" sh -c 'apt-get -qq -y --no-install-recommends \
-		--download-only install /packages/*.deb'
+	echo 'APT::Get::Assume-Yes "true";' \
+		> "$root/etc/apt/apt.conf.d/90assume-yes" &&
+	chroot "$root" sh -c 'apt-get -qq --download-only install \
+		/packages/*.deb'
+}
+
+# The link between the server and its client, in a name space of theirs.
+make_network()
+{
+	local tries
+	unshare -n sh -c 'ip link set lo up
+		ip tuntap add dev clients mode tap || ip link add clients \
+			type dummy
+		ip addr add 192.0.2.1/24 dev clients
+		ip link set clients up && echo made && exec sleep infinity' \
+		> "$work/network.log" 2>&1 </dev/null &
+	link=$!
+	network=(nsenter -t "$link" -n --)
+	for tries in {1..300}; do
+		! grep -qx made "$work/network.log" || return 0
+		kill -0 $link 2>/dev/null || break
+		sleep 0.1
+	done
+	tail -1 "$work/network.log"
+	return 1
 }
 
 # In the machine's name spaces: becomes its first process.
@@ -115,17 +171,22 @@ boot()
 	mount -t tmpfs -o mode=755 tmpfs sys/fs/cgroup &&
 	mount -t cgroup2 cgroup2 sys/fs/cgroup &&
 	mount -t tmpfs tmpfs run && mount -t tmpfs tmpfs tmp &&
-	ip link set lo up && pivot_root . mnt &&
+	pivot_root . mnt &&
 	exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
 		/bin/sh -c 'umount -l /mnt; exec /lib/systemd/systemd'
 }
 
 inside() { nsenter -t "$init" -m -p -n -u -i -C -w -- "$@"; }
 
+# What was started ends, and what was not finished is stopped.
 halt()
 {
-	[ -z "$init" ] || kill -KILL "$init"
-	wait
+	local pid
+	# Its emulator has a process group of its own.
+	# shellcheck disable=SC2046 # a list
+	[ -z "$client" ] || kill $(ps -o pid= -s "$client") 2>/dev/null
+	for pid in $init $link; do kill -KILL "$pid" 2>/dev/null; done
+	wait 2>/dev/null
 	rm -rf --one-file-system "$root"
 }
 
@@ -134,10 +195,9 @@ start_machine()
 	local shell tries
 	export root
 	export -f boot
-	setsid unshare -m -p -n -u -i -C -f --kill-child \
+	"${network[@]}" setsid unshare -m -p -u -i -C -f --kill-child \
 		bash -c boot > "$work/boot.log" 2>&1 </dev/null &
 	shell=$!
-	trap halt EXIT
 	for tries in {1..60}; do
 		kill -0 "$shell" 2>/dev/null || return
 		init=$(pgrep -P "$shell") &&
@@ -151,40 +211,133 @@ start_machine()
 	return 1
 }
 
+# ---- the client machine
+
+# Boots while the packages are built.  Its commands go in by descriptor 7.
+boot_client()
+{
+	local vm=("$top/tests/lab/vm" -T clients -i -m 768 -t 3600)
+	siw=$("$top/tests/lab/build-siw") || return
+	rm -f "$work/commands" && mkfifo "$work/commands" || return
+	exec 7<> "$work/commands"
+	setsid "${network[@]}" "${vm[@]}" -x "$siw" "$top/tests/lab/client" \
+		< "$work/commands" > "$work/client.log" 2>&1 7>&- &
+	client=$!
+}
+
+statuses() { grep -ac '^status: ' "$work/client.log"; }
+
+# Waits until the client has done all that it was asked, and prints what it
+# said of the last.  Its status is that command's.
+client_done()
+{
+	until [ "$(statuses)" -gt $asked ]; do
+		kill -0 "$client" 2>/dev/null ||
+			{ tail -3 "$work/client.log"; return 125; }
+		sleep 0.1
+	done
+	tac "$work/client.log" | awk '/^status: /&& n++ { exit } 1' | tac
+	return "$(sed -n 's/^status: //p' "$work/client.log" | tail -1)"
+}
+
+client_asked() { asked=$((asked + 1)); printf '%q\n' "$*" >&7; }
+on_client() { client_asked "$*"; client_done; }
+
 # ---- what an administrator does
 
-# apt WHAT...
-apt() { inside sh -c "apt-get -qq -y --no-install-recommends $*"; }
+# as_root COMMANDS: by a shell of root's, who needs no sudo.
+as_root()
+{
+	DEBIAN_FRONTEND=noninteractive \
+		inside sh -ec "cd /packages/here; sudo() { \"\$@\"; }; $*"
+}
+
 serves() { inside systemctl is-active gannetd; }
 restarts() { inside systemctl show -P ActiveEnterTimestampMonotonic gannetd; }
 
-export_and_read()
+make_data()
 {
-	inside sh -c 'mkdir -p /srv/data && chmod 1777 /srv/data &&
-		echo hello > /srv/data/hello &&
-		echo "/srv/data 127.0.0.1(rw)" >> /etc/gannet/exports &&
-		systemctl reload gannetd' &&
-	[ "$(inside gannet-nfs cat tcp://127.0.0.1/srv/data/hello)" = hello ]
+	as_root 'mkdir -p /srv/data; chmod 1777 /srv/data
+		echo hello > /srv/data/hello; echo on > /srv/data/go'
+}
+
+is_read()
+{
+	[ "$(inside gannet-nfs cat tcp://192.0.2.1/srv/data/hello)" = hello ]
+}
+
+# Its kernel's client, as root; then by another name, to make place.
+is_mounted()
+{
+	on_client "$(readme mount)" &&
+	on_client 'grep -x hello /mnt/hello; grep " /mnt .*vers=3.*proto=tcp" \
+		/proc/mounts; mkdir -p /tcp; mount --move /mnt /tcp'
+}
+
+# Its iWARP device takes no port below 1024, says README.
+is_mounted_by_rdma()
+{
+	readme export | sed 's/rw/rw,insecure/; s/tee -a/tee/' \
+		> "$work/insecure" && as_root "$(cat "$work/insecure")" &&
+	on_client "$(readme mount-rdma)" &&
+	on_client 'grep -x hello /mnt/hello; grep " /mnt .*proto=rdma" \
+		/proc/mounts'
+}
+
+# Lines go into a file of each mount, synced one by one, until the server is
+# another.
+# shellcheck disable=SC2016 # the client's shell expands it
+writing='for d in $mounts; do (
+		i=0 go=on; while [ $go = on ] && [ $i -lt 2000 ]; do
+			i=$((i + 1)); printf "%0999d\n" $i; sync /$d/lines.$d
+			read -r go < /$d/go
+		done > /$d/lines.$d; echo $i > /$d/count.$d) &
+	done; wait'
+
+wrote_all()
+{
+	local mount count
+	for mount; do
+		count=$(inside cat "/srv/data/count.$mount") &&
+		inside sh -c "seq -f %0999.0f $count |
+			cmp - /srv/data/lines.$mount" || return
+		echo "$mount: $count lines"
+	done
+}
+
+all_write()
+{
+	local tries=600 mount file
+	for mount in '' $mounts; do
+		file=/srv/data/${mount:+lines.}${mount:-written}
+		until inside test -s "$file"; do
+			[ $((tries--)) -gt 0 ] ||
+				{ echo "nobody writes $file"; return 1; }
+			sleep 0.1
+		done
+	done
 }
 
 # Numbered lines of 100 kB, while the server is replaced; each is to be there
 # once.  The writer ends by itself, should nobody tell it to.
-upgrade_while_a_client_writes()
+upgrade_while_clients_write()
 {
-	local before writer tries=300 status=0
+	local before writer status=0
 	before=$(restarts)
+	[ -z "$client" ] || client_asked "mounts='$mounts'; $writing"
 	inside sh -c 'i=0; while [ ! -e /run/upgraded ] && [ $i -lt 3000 ]; do
 			i=$((i + 1)); printf "%099999d\n" $i; sleep 0.02; done |
 		tee /run/sent | gannet-nfs put - \
-			tcp://127.0.0.1/srv/data/written' </dev/null &
+			tcp://192.0.2.1/srv/data/written' </dev/null &
 	writer=$!
-	until inside test -s /srv/data/written; do
-		[ $((tries--)) -gt 0 ] && kill -0 $writer || return
-		sleep 0.1
-	done
-	apt install '/newer/*.deb' || status=1
-	inside touch /run/upgraded
+	all_write || status=1
+	as_root 'apt-get -qq install /newer/*.deb' || status=1
+	inside sh -c 'touch /run/upgraded; echo off > /srv/data/go'
 	wait $writer || status=1
+	if [ -n "$client" ]; then
+		# shellcheck disable=SC2086 # a list
+		client_done && wrote_all $mounts || status=1
+	fi
 	[ "$(restarts)" != "$before" ] || { echo "not restarted"; status=1; }
 	inside cmp /run/sent /srv/data/written && return $status
 }
@@ -224,30 +377,59 @@ nothing_is_left()
 
 make_machine &
 machine=$!
-trap 'wait' EXIT
-check "the packages build without Check and libnfs" build_packages || exit 1
-check "lintian has nothing to say" lintian_says_nothing
+trap halt EXIT
+if [ "$(id -u)" = 0 ]; then
+	make_network && boot_client > "$work/client.log" 2>&1 ||
+		without="no client machine: $(tail -1 "$work/client.log")"
+fi
+# shellcheck source=/dev/null
+if [ "$release" = "$(. /etc/os-release; echo "$VERSION_CODENAME")" ]; then
+	check "the packages build without Check and libnfs" build_packages ||
+		exit 1
+	check "lintian has nothing to say" lintian_says_nothing
+else
+	check "the packages build on Debian $release" build_there || exit 1
+fi
 check "a package of a higher version can be made" make_newer || exit 1
 [ "$(id -u)" = 0 ] || skip "not root: the packages are not installed"
 wait $machine || skip "no bare Debian $release: $(tail -1 "$work/machine.log")"
 fetch_dependencies > "$work/fetch.log" 2>&1 ||
 	skip "what the packages depend on can't be had: see $work/fetch.log"
 start_machine || skip "no systemd in name spaces: $(tail -1 "$work/boot.log")"
+[ -n "$without" ] || client_done > "$work/check.log" ||
+	without="no client machine: $(tail -1 "$work/client.log")"
+[ -z "$without" ] || client=''
+make_data
 
 began=$SECONDS
-check "the server's packages are installed" apt install '/packages/*.deb'
+check "the server's packages are installed, by README" \
+	as_root "$(readme install)"
 check "the server runs, with nothing to offer" serves
-check "a directory is exported, and read" export_and_read
-took=$((SECONDS - began))
-echo "# from apt to the first read: $took s"
-check "which takes less than a minute" test $took -lt 60
+check "a directory is exported, by README" as_root "$(readme export)"
+check "and read" is_read
+echo "# from apt to the first read: $((SECONDS - began)) s"
+mounts=''
+if [ -n "$client" ]; then
+	check "a stock kernel mounts it, by README" is_mounted && mounts=tcp
+	took=$((SECONDS - began))
+	echo "# from apt to a mounted export: $took s"
+	check "which takes less than a minute" test $took -lt 60
+	check "it mounts it over RDMA, by README" is_mounted_by_rdma &&
+		mounts+=' mnt'
+fi
 check "gannetctl asks it, for root and the group" control_is_the_groups
 check "the settings that come with it are understood" settings_are_understood
-check "it is upgraded while a client writes, which loses nothing" \
-	upgrade_while_a_client_writes
+check "it is upgraded while clients write, which loses nothing" \
+	upgrade_while_clients_write
 check "the administrator's exports are kept" settings_stay
 check "and are served" serves
-check "it is purged" apt purge gannet gannet-client
+if [ -n "$client" ]; then
+	check "what was mounted is still read" \
+		on_client 'for d in /tcp /mnt; do grep -x hello $d/hello
+			umount $d; done'
+fi
+check "it is purged" as_root 'apt-get -qq purge gannet gannet-client'
 check "nothing but the data is left of it" nothing_is_left
 echo "packages: $passed passed, $failed failed"
-[ $failed = 0 ]
+[ $failed = 0 ] || exit 1
+[ -z "$without" ] || skip "$without"

@@ -105,7 +105,7 @@ scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
 		"$top"/tests/bench/{run,callgrind}
-		"$top"/tests/lab/{vm,run,guest,bench,build-siw}
+		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
 	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
 		pass 1

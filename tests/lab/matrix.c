@@ -104,6 +104,8 @@ static bool add_counters(struct counters *sum)
 	}
 	fclose(f);
 	MUST(found);
+	if (n.connects != 1)
+		printf("# it connected %lu times\n", n.connects);
 	MUST(n.connects == 1);
 	sum->reads += n.reads;
 	sum->writes += n.writes;
@@ -213,8 +215,29 @@ static bool renew(struct cell *c)
 	return closedir(dir) == 0;
 }
 
+static long log_length(void)
+{
+	struct stat st;
+
+	return stat(log_path, &st) == 0 ? (long)st.st_size : 0;
+}
+
+/* Shows what the server has logged since its log had @from bytes. */
+static void show_log(long from)
+{
+	FILE *f = fopen(log_path, "r");
+	char text[1024];
+
+	if (f && fseek(f, from, SEEK_SET) == 0)
+		while (fgets(text, sizeof(text), f))
+			printf("# %s", text);
+	if (f)
+		fclose(f);
+}
+
 static void run_line(FILE *rows, const struct line *l)
 {
+	long logged = log_length();
 	struct counters n = { .agreed = "-" };
 	struct cell c = { 0 };
 	const char *failed = NULL;
@@ -236,6 +259,8 @@ static void run_line(FILE *rows, const struct line *l)
 	printf("%s - %s: %u bytes, inline %u, the server's %u%s%s\n",
 	       failed ? "not ok" : "ok", l->transport, l->size, l->inline_size,
 	       l->server_inline, failed ? ": it " : "", failed ? failed : "");
+	if (failed)
+		show_log(logged);
 	fflush(stdout);
 	put_row(rows, l, &c, &n, failed);
 }

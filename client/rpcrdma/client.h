@@ -17,6 +17,7 @@
 	(offsetof(struct type, last) + sizeof(((struct type *)0)->last))
 #define OPTIONS_FIRST	SIZE_UP_TO(gannet_rpcrdma_options, cache_bytes)
 #define CALL_FIRST	SIZE_UP_TO(gannet_rpcrdma_call, sends)
+#define DMABUF_FIRST	SIZE_UP_TO(gannet_rpcrdma_dmabuf, use)
 
 /* As gannet_rpcrdma_connect(), on a fabric that is borrowed until the client
  * is closed. */
@@ -47,6 +48,7 @@ struct gannet_rpcrdma_region {
 	struct rpcrdma_region	region;
 	struct gannet_rpcrdma	*c;	/* borrowed: outlives it */
 	unsigned		use;
+	struct fabric_dmabuf	dmabuf;	/* its fd is ours; -1: none */
 	atomic_uint		calls;	/* chunks of calls in progress */
 	struct cds_list_head	link;
 };

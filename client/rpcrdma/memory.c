@@ -6,8 +6,10 @@
 #include "client/rpcrdma/client.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -115,6 +117,9 @@ int client_take_call(struct client_call *call)
 	if (err == 0)
 		err = take_memory(call->c, &q->reply, &u->reply_mem,
 				  GANNET_RPCRDMA_SINK);
+	/* We look into the reply. */
+	if (err == 0 && rpcrdma_is_dmabuf(&q->reply))
+		err = -EINVAL;
 	return err;
 }
 
@@ -225,34 +230,89 @@ static void forget_range(void *arg)
 	mutex_unlock(&job->c->lock);
 }
 
-int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
-			    unsigned use, struct gannet_rpcrdma_region **out)
+/* Takes @mem.fd, on every path; -1: the memory is none of a dma-buf. */
+static int register_region(struct gannet_rpcrdma *c,
+			   struct fabric_dmabuf mem, unsigned use,
+			   struct gannet_rpcrdma_region **out)
 {
-	const unsigned all = GANNET_RPCRDMA_SOURCE | GANNET_RPCRDMA_SINK;
-	struct gannet_rpcrdma_region *region;
-	struct job job = { .c = c };
+	struct gannet_rpcrdma_region *region = calloc(1, sizeof(*region));
+	struct job job = { .c = c, .region = region, .err = -ENOMEM };
 
-	if (len == 0 || len > UINTPTR_MAX - (uintptr_t)addr || use == 0 ||
-	    (use & ~all))
-		return -EINVAL;
-	region = calloc(1, sizeof(*region));
 	if (!region)
-		return -ENOMEM;
+		goto fail;
 	region->c = c;
 	region->use = use;
-	region->region.addr = addr;
-	region->region.len = len;
+	region->dmabuf = mem;
+	region->region.addr = mem.addr;
+	region->region.len = mem.len;
+	if (mem.fd >= 0)
+		region->region.dmabuf = &region->dmabuf;
 	if (use & GANNET_RPCRDMA_SOURCE)
 		region->region.access |= FABRIC_REMOTE_READ;
 	if (use & GANNET_RPCRDMA_SINK)
 		region->region.access |= FABRIC_REMOTE_WRITE;
-	job.region = region;
+	job.err = 0;
 	client_on_loop(c, begin_region, &job);
 	if (job.err < 0)
-		free(region);
-	else
-		*out = region;
+		goto fail;
+	*out = region;
+	return 0;
+
+fail:
+	if (mem.fd >= 0)
+		close(mem.fd);
+	free(region);
 	return job.err;
+}
+
+static bool is_region(const void *addr, size_t len, unsigned use)
+{
+	const unsigned all = GANNET_RPCRDMA_SOURCE | GANNET_RPCRDMA_SINK;
+
+	return len > 0 && len <= UINTPTR_MAX - (uintptr_t)addr && use != 0 &&
+	       !(use & ~all);
+}
+
+int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
+			    unsigned use, struct gannet_rpcrdma_region **out)
+{
+	const struct fabric_dmabuf mem = { .fd = -1, .addr = addr, .len = len };
+
+	if (!is_region(addr, len, use))
+		return -EINVAL;
+	return register_region(c, mem, use, out);
+}
+
+int gannet_rpcrdma_register_dmabuf(struct gannet_rpcrdma *c,
+				   const struct gannet_rpcrdma_dmabuf *dmabuf,
+				   struct gannet_rpcrdma_region **out)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct fabric_dmabuf mem;
+	int err = client_check_size(dmabuf, dmabuf->size, DMABUF_FIRST,
+				    sizeof(*dmabuf));
+
+	if (err < 0)
+		return err;
+	if (!is_region(dmabuf->addr, dmabuf->len, dmabuf->use) ||
+	    dmabuf->len > UINT64_MAX - dmabuf->offset ||
+	    ((uintptr_t)dmabuf->addr ^ dmabuf->offset) % page != 0)
+		return -EINVAL;
+	mem = (struct fabric_dmabuf){
+		.fd = fcntl(dmabuf->fd, F_DUPFD_CLOEXEC, 0),
+		.offset = dmabuf->offset, .addr = dmabuf->addr,
+		.len = dmabuf->len,
+	};
+	if (mem.fd < 0)
+		return -errno;
+	return register_region(c, mem, dmabuf->use, out);
+}
+
+static void free_region(struct gannet_rpcrdma_region *region)
+{
+	if (region->dmabuf.fd >= 0)
+		close(region->dmabuf.fd);
+	free(region);
 }
 
 int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
@@ -264,7 +324,7 @@ int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
 		return -EINVAL;
 	client_on_loop(c, end_region, &job);
 	if (job.err != -EBUSY)
-		free(region);
+		free_region(region);
 	return job.err;
 }
 
@@ -281,5 +341,5 @@ void client_free_regions(struct gannet_rpcrdma *c)
 	struct gannet_rpcrdma_region *region, *next;
 
 	cds_list_for_each_entry_safe(region, next, &c->regions, link)
-		free(region);
+		free_region(region);
 }

@@ -216,7 +216,8 @@ struct gannet_rpcrdma_call {
 	 * @status: 0; -EREMOTEIO, the responder refused the call with
 	 * RDMA_ERROR and @errcode; -EIO, a reply that breaks the protocol;
 	 * -EMSGSIZE, too many chunks for one message, or with READ_READ a
-	 * reply longer than reply_mem; -ENOMEM;
+	 * reply longer than reply_mem; -ENOMEM; -EOPNOTSUPP, the device knows
+	 * no dma-bufs (gannet_rpcrdma_register_dmabuf());
 	 * -ENOTCONN, the connection is lost for good; -ECANCELED, cancelled
 	 * or closed.
 	 */
@@ -245,7 +246,8 @@ uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 /*
  * Starts a call.  0, and its done() follows, never from in here; or -errno and
  * it does not: -EINVAL, also if memory is longer than 4 GiB, or not in its
- * region, or the region is not for such use, or sources are out of order;
+ * region, or the region is not for such use, or is a dma-buf's and reply_mem's,
+ * or sources are out of order;
  * -E2BIG, as above; -EMSGSIZE, more pieces than GANNET_RPCRDMA_SEGMENTS;
  * -ENOMEM; -ENOTCONN.
  */
@@ -291,6 +293,40 @@ enum {
  */
 int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
 			    unsigned use, struct gannet_rpcrdma_region **out);
+
+/*
+ * Memory of another device, of a GPU for instance, which exports it as a
+ * dma-buf.  The library hands it to the RDMA device and touches no byte of it.
+ */
+struct gannet_rpcrdma_dmabuf {
+	size_t	 size;		/* of this struct */
+	/* The dma-buf.  The library keeps a descriptor of its own, so this one
+	 * may be closed after the call. */
+	int	 fd;
+	uint64_t offset;	/* where in it the region begins, */
+	size_t	 len;		/* and how many bytes it has */
+	/* The address by which calls name the region's first byte: the one that
+	 * its device uses, or any other, for nothing need be mapped there.  It
+	 * has the place in its page that @offset has. */
+	void	*addr;
+	unsigned use;		/* as of gannet_rpcrdma_register() */
+};
+
+/*
+ * Registers memory of another device, as gannet_rpcrdma_register() registers
+ * that of the program.  Sources and sinks of calls may name the region, but
+ * reply_mem may not.  With WINDOWS each call has handles of its own for it,
+ * since no window can be made of a dma-buf.
+ *
+ * 0 or -errno: -EOPNOTSUPP, the fabric (iWARP without a device), the RDMA
+ * device, its library or the kernel can't; -EINVAL; -EBADF; -E2BIG, as above;
+ * -ENOMEM; or what the device says.  While the connection is lost nobody can
+ * tell: then, or if the next connection is another device's, it is the calls
+ * that end with such a status.
+ */
+int gannet_rpcrdma_register_dmabuf(struct gannet_rpcrdma *c,
+				   const struct gannet_rpcrdma_dmabuf *dmabuf,
+				   struct gannet_rpcrdma_region **out);
 
 /*
  * Ends the registration and frees @region; the memory is the caller's again. 0;

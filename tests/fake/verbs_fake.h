@@ -51,6 +51,15 @@ struct fake_qp {
 	struct ibv_qp_init_attr attr;
 };
 
+/* A registration of a dma-buf as it was asked for. */
+struct fake_dmabuf {
+	uint64_t	offset;
+	size_t		len;
+	uint64_t	iova;
+	int		fd;
+	int		access;
+};
+
 struct fake {
 	pthread_mutex_t	lock;
 	/* Set by the test, before or as it goes. */
@@ -60,7 +69,9 @@ struct fake {
 	int		post_errno;	/* of post_send and post_recv */
 	unsigned	post_at;	/* at this work request, from 1 */
 	bool		post_forgets;	/* returns 0 all the same */
-	int		dereg_errno;	/* of ibv_dereg_mr(), from now on */
+	int		dereg_errno;	/* of ibv_dereg_mr(), from now on, */
+	int		dmabuf_errno;	/* and of ibv_reg_dmabuf_mr(), */
+	int		dmabuf_most;	/* which takes so many bytes; 0: any */
 	bool		keeps_work;	/* flushes nothing in error */
 	bool		no_relaxed;	/* refuses relaxed ordering */
 	bool		eager;		/* completes while it is armed */
@@ -95,6 +106,8 @@ struct fake {
 	unsigned	rnrs;		/* Sends that waited for a Receive */
 	unsigned	inlined;	/* work requests with their bytes */
 	unsigned	windows;	/* bound */
+	unsigned	dmabufs;	/* registrations of some asked for, */
+	struct fake_dmabuf dmabuf;	/* the last */
 	bool		wired;		/* fake_wire_start() was called */
 	unsigned	mr_access;	/* of the last registration */
 	unsigned	open_mrs;	/* registrations that peers may write

@@ -54,9 +54,10 @@ void fake_wire_del(struct fake_qp *qp);
 void fake_wire_kick(void);
 /* No more Reads are in flight than was agreed. */
 void fake_wire_check_reads(const struct fake_qp *qp);
-/* True if the key is one of the device's, and names that memory for that. */
-bool fake_mr_has(struct ibv_context *ctx, uint32_t key, const void *addr,
-		 size_t len, int access);
+/* Finds the bytes at @addr, which are elsewhere in a dma-buf.  NULL: the key is
+ * none of the device's, or does not name that memory for that. */
+uint8_t *fake_mr_at(struct ibv_context *ctx, uint32_t key, const void *addr,
+		    size_t len, int access);
 /* Gives the window its key and its memory. */
 void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr);
 struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

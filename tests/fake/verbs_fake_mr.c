@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/fake/verbs_fake_impl.h"
 
@@ -11,6 +13,10 @@ struct fake_mr {
 	struct ibv_mr	mr;
 	int		access;
 	struct fake_mr	*next;
+	/* Of a dma-buf, as the device has it mapped; else NULL. */
+	uint8_t		*pages;
+	size_t		pages_len;
+	uint8_t		*bytes;		/* in there: what mr.addr names */
 };
 
 static struct fake_mr *mrs;
@@ -41,20 +47,23 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-bool fake_mr_has(struct ibv_context *ctx, uint32_t key, const void *addr,
-		 size_t len, int access)
+uint8_t *fake_mr_at(struct ibv_context *ctx, uint32_t key, const void *addr,
+		    size_t len, int access)
 {
-	const uint8_t *at = addr;
+	uintptr_t at = (uintptr_t)addr;
 
 	for (struct fake_mr *m = mrs; m; m = m->next) {
-		const uint8_t *start = m->mr.addr;
+		uintptr_t start = (uintptr_t)m->mr.addr;
 
-		if (m->mr.context == ctx && m->mr.lkey == key)
-			return at >= start &&
-			       at + len <= start + m->mr.length &&
-			       (m->access & access) == access;
+		if (m->mr.context != ctx || m->mr.lkey != key)
+			continue;
+		if (at < start || at + len > start + m->mr.length ||
+		    (m->access & access) != access)
+			return NULL;
+		return (m->pages ? m->bytes : (uint8_t *)m->mr.addr) +
+		       (at - start);
 	}
-	return false;
+	return NULL;
 }
 
 /* With the lock: names the memory. */
@@ -75,28 +84,27 @@ static void unlist_mr(struct fake_mr *m)
 		}
 }
 
-#undef ibv_reg_mr
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
-			  int access)
+/* The error of a registration; 0: it goes well. */
+static int why_not(struct ibv_pd *pd, size_t len, int access)
 {
-	struct ibv_mr *mr;
-
 	if (fake_fails())
-		return NULL;
-	if (fake.no_relaxed && (access & IBV_ACCESS_RELAXED_ORDERING)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (fake_device_of(pd->context)->gone) {
-		errno = EIO;
-		return NULL;
-	}
+		return ENOMEM;
+	if (fake.no_relaxed && (access & IBV_ACCESS_RELAXED_ORDERING))
+		return EINVAL;
+	if (fake_device_of(pd->context)->gone)
+		return EIO;
 	if ((fake.attr.max_mr && fake.mrs >= (unsigned)fake.attr.max_mr) ||
-	    (fake.attr.max_mr_size && len > fake.attr.max_mr_size)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	mr = calloc(1, sizeof(struct fake_mr));
+	    (fake.attr.max_mr_size && len > fake.attr.max_mr_size))
+		return ENOMEM;
+	return 0;
+}
+
+/* Takes @m. */
+static struct ibv_mr *add_mr(struct fake_mr *m, struct ibv_pd *pd, void *addr,
+			     size_t len)
+{
+	struct ibv_mr *mr = &m->mr;
+
 	mr->pd = pd;
 	mr->context = pd->context;
 	mr->addr = addr;
@@ -105,15 +113,12 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 	mr->lkey = 0x11 + 0x1000 * (uint32_t)(fake_device_of(pd->context) -
 					      fake_devices);
 	mr->rkey = 0x22;
-	/* Remembered here for ibv_dereg_mr(). */
-	mr->handle = (unsigned)access;
-	((struct fake_mr *)mr)->access = access;
 	fake_lock();
 	if (fake.wired)
-		list_mr((struct fake_mr *)mr);
+		list_mr(m);
 	fake.mrs++;
-	fake.mr_access = (unsigned)access;
-	if (access & IBV_ACCESS_REMOTE_WRITE) {
+	fake.mr_access = (unsigned)m->access;
+	if (m->access & IBV_ACCESS_REMOTE_WRITE) {
 		fake.open_mrs++;
 		fake.opened++;
 		fake.open_addr = addr;
@@ -122,6 +127,61 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 	fake_unlock();
 	fake_count(1);
 	return mr;
+}
+
+#undef ibv_reg_mr
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
+			  int access)
+{
+	struct fake_mr *m;
+
+	errno = why_not(pd, len, access);
+	if (errno)
+		return NULL;
+	m = calloc(1, sizeof(*m));
+	m->access = access;
+	return add_mr(m, pd, addr, len);
+}
+
+/* With the lock: as Linux, which knows no other flags of a dma-buf. */
+static int why_no_dmabuf(const struct fake_dmabuf *d)
+{
+	const int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+			  IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+			  IBV_ACCESS_RELAXED_ORDERING;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (fake.dmabuf_most && d->len > (size_t)fake.dmabuf_most)
+		return ENOMEM;
+	if ((d->access & ~known) || (d->offset ^ d->iova) % page)
+		return EINVAL;
+	return 0;
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
+				 uint64_t iova, int fd, int access)
+{
+	const struct fake_dmabuf d = { offset, len, iova, fd, access };
+	size_t skip = offset % (uint64_t)sysconf(_SC_PAGESIZE);
+	struct fake_mr *m;
+	int err;
+
+	fake_lock();
+	fake.dmabuf = d;
+	fake.dmabufs++;
+	err = fake.dmabuf_errno ? fake.dmabuf_errno : why_no_dmabuf(&d);
+	fake_unlock();
+	errno = err ? err : why_not(pd, len, access);
+	if (errno)
+		return NULL;
+	m = calloc(1, sizeof(*m));
+	m->access = access;
+	m->pages_len = skip + len;
+	m->pages = mmap(NULL, m->pages_len, PROT_READ | PROT_WRITE, MAP_SHARED,
+			fd, (off_t)(offset - skip));
+	FAKE_CHECK(m->pages != MAP_FAILED);
+	m->bytes = m->pages + skip;
+	return add_mr(m, pd, (void *)(uintptr_t)iova, len);
 }
 
 /* ---- windows: each is listed like a registration while it is bound */
@@ -156,10 +216,10 @@ void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr)
 
 	FAKE_CHECK(b->length > 0 && wr->rkey != w->mw.rkey &&
 		   wr->rkey >> 8 == w->mw.rkey >> 8);
-	FAKE_CHECK(fake_mr_has(ctx, wr->lkey, (void *)(uintptr_t)b->addr,
-			       b->length, IBV_ACCESS_MW_BIND |
-			       (b->mw_access_flags & IBV_ACCESS_REMOTE_WRITE ?
-				IBV_ACCESS_LOCAL_WRITE : 0)));
+	FAKE_CHECK(fake_mr_at(ctx, wr->lkey, (void *)(uintptr_t)b->addr,
+			      b->length, IBV_ACCESS_MW_BIND |
+			      (b->mw_access_flags & IBV_ACCESS_REMOTE_WRITE ?
+			       IBV_ACCESS_LOCAL_WRITE : 0)));
 	w->bound.mr.context = ctx;
 	w->bound.mr.addr = (void *)(uintptr_t)b->addr;
 	w->bound.mr.length = b->length;
@@ -189,17 +249,20 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len,
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	struct fake_mr *m = (struct fake_mr *)mr;
 	int err;
 
 	fake_lock();
-	unlist_mr((struct fake_mr *)mr);
+	unlist_mr(m);
 	fake.mrs--;
 	err = fake.dereg_errno;
 	/* A registration that can't be ended stays open. */
-	if (!err && (mr->handle & IBV_ACCESS_REMOTE_WRITE))
+	if (!err && (m->access & IBV_ACCESS_REMOTE_WRITE))
 		fake.open_mrs--;
 	fake_unlock();
+	if (m->pages)
+		munmap(m->pages, m->pages_len);
 	fake_count(-1);
-	free(mr);
+	free(m);
 	return err;
 }

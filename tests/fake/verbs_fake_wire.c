@@ -58,8 +58,9 @@ static uint32_t copy(const struct fake_qp *qp, const struct fake_wr *wr,
 		if (wr->in_line) {
 			memcpy(at + sum, wr->bytes + sum, sge->length);
 		} else {
-			FAKE_CHECK(fake_mr_has(qp->qp.context, sge->lkey, mem,
-					       sge->length, access));
+			mem = fake_mr_at(qp->qp.context, sge->lkey, mem,
+					 sge->length, access);
+			FAKE_CHECK(mem);
 			memcpy(to_pieces ? mem : at + sum,
 			       to_pieces ? at + sum : mem, sge->length);
 		}
@@ -82,6 +83,7 @@ static bool carry_send(struct fake_qp *qp, const struct fake_wr *wr)
 {
 	struct fake_qp *peer = qp->peer;
 	const struct ibv_sge *sge;
+	uint8_t *to;
 	uint32_t len = length_of(wr);
 
 	if (peer->recvs_done == peer->nrecvs) {
@@ -90,10 +92,11 @@ static bool carry_send(struct fake_qp *qp, const struct fake_wr *wr)
 	}
 	sge = &peer->recv_sge[peer->recvs_done % FAKE_QUEUE];
 	FAKE_CHECK(len <= sge->length);
-	FAKE_CHECK(fake_mr_has(peer->qp.context, sge->lkey,
-			       (void *)(uintptr_t)sge->addr, sge->length,
-			       IBV_ACCESS_LOCAL_WRITE));
-	copy(qp, wr, (void *)(uintptr_t)sge->addr, false);
+	to = fake_mr_at(peer->qp.context, sge->lkey,
+			(void *)(uintptr_t)sge->addr, sge->length,
+			IBV_ACCESS_LOCAL_WRITE);
+	FAKE_CHECK(to);
+	copy(qp, wr, to, false);
 	fake_recv_completes(peer, len);
 	return true;
 }
@@ -110,10 +113,10 @@ static bool carry(struct fake_qp *qp, const struct fake_wr *wr)
 	}
 	if (wr->opcode == IBV_WR_SEND)
 		return carry_send(qp, wr);
-	FAKE_CHECK(fake_mr_has(qp->peer->qp.context, wr->rkey, remote,
-			       length_of(wr),
-			       reads ? IBV_ACCESS_REMOTE_READ :
-				       IBV_ACCESS_REMOTE_WRITE));
+	remote = fake_mr_at(qp->peer->qp.context, wr->rkey, remote,
+			    length_of(wr), reads ? IBV_ACCESS_REMOTE_READ :
+						   IBV_ACCESS_REMOTE_WRITE);
+	FAKE_CHECK(remote);
 	copy(qp, wr, remote, reads);
 	return true;
 }

@@ -27,6 +27,7 @@
 #ifndef GANNET_TRANSPORT_FABRIC_FABRIC_H
 #define GANNET_TRANSPORT_FABRIC_FABRIC_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,18 @@ enum fabric_access {
 	FABRIC_REMOTE_READ  = 2,
 	FABRIC_REMOTE_WRITE = 4,
 	FABRIC_BINDABLE	    = 8,	/* windows may be made of it */
+};
+
+/*
+ * @len bytes of the dma-buf @fd, from @offset on: memory of another device.
+ * Peers name it as memory at @addr, where nothing need be mapped; @addr has the
+ * place in its page that @offset has.
+ */
+struct fabric_dmabuf {
+	int		 fd;
+	uint64_t	 offset;
+	void		*addr;
+	size_t		 len;
 };
 
 struct fabric_mr {
@@ -232,6 +245,10 @@ struct fabric_ops {
 	void (*look)(struct fabric_conn *c, struct xprt_view *v);
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
 			  unsigned access, struct fabric_mr **out);
+	/* NULL: its memory is moved by the CPU. */
+	int  (*mr_create_dmabuf)(struct fabric_device *dev,
+				 const struct fabric_dmabuf *mem,
+				 unsigned access, struct fabric_mr **out);
 	int  (*mr_destroy)(struct fabric_mr *mr);
 	void (*mr_bind)(struct fabric_mr *mr, struct fabric_conn *c);
 	int  (*mr_window)(struct fabric_mr *mr, struct fabric_conn *c,
@@ -362,6 +379,21 @@ static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
 	size_t len, unsigned access, struct fabric_mr **out)
 {
 	return dev->ops->mr_create(dev, addr, len, access, out);
+}
+
+/*
+ * Registers memory of another device, which the CPU never touches.  @access: as
+ * above, but not BINDABLE: no window can be made of it (ibv_reg_mr(3)).  @mem
+ * and its descriptor are the caller's again on return.  Any thread.  0 or
+ * -errno: -EOPNOTSUPP, the provider, its device or the kernel can't.
+ */
+static inline int fabric_mr_create_dmabuf(struct fabric_device *dev,
+	const struct fabric_dmabuf *mem, unsigned access,
+	struct fabric_mr **out)
+{
+	if (!dev->ops->mr_create_dmabuf)
+		return -EOPNOTSUPP;
+	return dev->ops->mr_create_dmabuf(dev, mem, access, out);
 }
 
 /*

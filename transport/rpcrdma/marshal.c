@@ -221,7 +221,8 @@ static uint32_t header_len(const struct request_slot *slot, uint32_t size)
 
 /*
  * True if the call ends in an opaque of at least the threshold, which is its
- * only source: the word before it is its length, roundup or not.
+ * only source and can be copied: the word before it is its length, roundup or
+ * not.
  */
 static bool ends_in_data(const struct request_slot *slot)
 {
@@ -229,7 +230,8 @@ static bool ends_in_data(const struct request_slot *slot)
 	uint32_t n;
 
 	if (q->nreads != 1 || q->read[0].position != q->call_len ||
-	    q->call_len < 4 || q->call_len % 4 || q->read[0].mem.len == 0)
+	    q->call_len < 4 || q->call_len % 4 || q->read[0].mem.len == 0 ||
+	    rpcrdma_is_dmabuf(&q->read[0].mem))
 		return false;
 	n = xdr_word((const uint8_t *)q->call + q->call_len - 4);
 	return n >= slot->options->pad_thresh && n <= q->read[0].mem.len &&

@@ -76,15 +76,33 @@ static struct rpcrdma_region *oldest_idle(struct rpcrdma_regions *all)
 	return NULL;
 }
 
+/* Makes an mr of @len bytes at @addr, which are the region's if it is one. */
+static int make_mr(struct fabric_device *dev,
+		   const struct rpcrdma_region *region, struct iovec at,
+		   unsigned access, struct fabric_mr **out)
+{
+	struct fabric_dmabuf part;
+
+	if (!region || !region->dmabuf)
+		return fabric_mr_create(dev, at.iov_base, at.iov_len, access,
+					out);
+	part = *region->dmabuf;
+	part.offset += (uintptr_t)at.iov_base - (uintptr_t)part.addr;
+	part.addr = at.iov_base;
+	part.len = at.iov_len;
+	return fabric_mr_create_dmabuf(dev, &part, access, out);
+}
+
 /* Registers memory.  The cache gives way when no more can be locked. */
-static int register_for(struct rpcrdma_regions *all, void *addr, size_t len,
+static int register_for(struct rpcrdma_regions *all,
+			const struct rpcrdma_region *region, struct iovec at,
 			unsigned access, struct fabric_mr **out)
 {
 	struct rpcrdma_region *old;
 	int err;
 
-	while ((err = fabric_mr_create(all->fc->dev, addr, len, access,
-				       out)) == -ENOMEM &&
+	while ((err = make_mr(all->fc->dev, region, at, access,
+			      out)) == -ENOMEM &&
 	       (old = oldest_idle(all)))
 		uncache(all, old);
 	if (err < 0)
@@ -98,7 +116,9 @@ static int register_for(struct rpcrdma_regions *all, void *addr, size_t len,
 static int register_longer(struct rpcrdma_regions *all,
 			   struct rpcrdma_region *region)
 {
-	return register_for(all, region->addr, region->len, all->windows ?
+	const struct iovec whole = { region->addr, region->len };
+
+	return register_for(all, region, whole, all->windows ?
 			    FABRIC_BINDABLE : region->access, &region->mr);
 }
 
@@ -175,13 +195,34 @@ void rpcrdma_regions_forget(struct rpcrdma_regions *all, const void *addr,
 
 /* ---- the callers' regions */
 
+/* True if calls that name the region may use one registration. */
+static bool is_longer(const struct rpcrdma_regions *all,
+		      const struct rpcrdma_region *region)
+{
+	return all->pays && !(region->dmabuf && all->windows);
+}
+
+/* Each segment is registered alone.  What the device says to that can't be
+ * foreseen, so this asks it, for a moment and for no peer. */
+static int try_region(struct rpcrdma_regions *all,
+		      const struct rpcrdma_region *region)
+{
+	const struct iovec whole = { region->addr, region->len };
+	struct fabric_mr *mr;
+	int err = register_for(all, region, whole, FABRIC_LOCAL, &mr);
+
+	return err < 0 ? err : fabric_mr_destroy(mr);
+}
+
 int rpcrdma_region_register(struct rpcrdma_regions *all,
 			    struct rpcrdma_region *region)
 {
 	int err;
 
-	if (region->mr || !all->pays)
+	if (region->mr)
 		return 0;
+	if (!is_longer(all, region))
+		return region->dmabuf ? try_region(all, region) : 0;
 	err = register_longer(all, region);
 	region->all = all;
 	if (err == 0)
@@ -235,21 +276,22 @@ int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 			 struct rpcrdma_region *region, unsigned access,
 			 struct rpcrdma_lent *out)
 {
+	const struct iovec at = { out->addr, out->len };
 	int err = 0;
 
 	out->region = NULL;
 	out->window = NULL;
-	if (all->pays && region) {
+	if (region && is_longer(all, region)) {
 		all->reused += region->mr != NULL;
 		/* Else there may still be room for the segment. */
 		if (rpcrdma_region_register(all, region) == 0)
 			lend_of(all, region, access, out);
-	} else if (all->pays && !out->once) {
+	} else if (all->pays && !region && !out->once) {
 		err = lend_cached(all, access, out);
 	}
 	if (err < 0 || out->region)
 		return err;
-	return register_for(all, out->addr, out->len, access, &out->mr);
+	return register_for(all, region, at, access, &out->mr);
 }
 
 int rpcrdma_regions_take_back(struct rpcrdma_regions *all,

@@ -10,6 +10,8 @@
  * memory can be locked, pieces that nobody uses give way, and a segment whose
  * region is not registered gets a handle of its own.  With windows, a longer
  * registration is for windows alone, and the segment gets one of these instead.
+ * No window can be made of a dma-buf: with windows, each segment of one gets a
+ * handle of its own.
  *
  * Ownership: a caller's region is the caller's memory; its registration is the
  * connection's, and ends with that.  Pieces of the cache are ours.
@@ -18,6 +20,8 @@
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_REGIONS_H
 #define GANNET_TRANSPORT_RPCRDMA_REGIONS_H
+
+#include <sys/uio.h>
 
 #include <urcu/list.h>
 
@@ -28,6 +32,8 @@ struct rpcrdma_region {
 	void		    *addr;
 	size_t		     len;
 	unsigned	     access;
+	/* Borrowed; NULL: the memory is none of another device. */
+	const struct fabric_dmabuf *dmabuf;
 
 	struct rpcrdma_regions *all;	/* borrowed while it has an mr */
 	struct fabric_mr    *mr;	/* NULL: not registered now */
@@ -71,8 +77,11 @@ void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,
 /* Ends all registrations.  Nothing is lent any more. */
 void rpcrdma_regions_fini(struct rpcrdma_regions *all);
 
-/* Registers a caller's region, if it is not and that saves anything. 0 or
- * -errno. */
+/*
+ * Registers a caller's region, if it is not and that saves anything; one of a
+ * dma-buf is tried even so.  0 or -errno: -EOPNOTSUPP, the fabric or its device
+ * knows no dma-bufs.
+ */
 int rpcrdma_region_register(struct rpcrdma_regions *all,
 			    struct rpcrdma_region *region);
 /* Ends its registration.  Nothing of it is lent.  0; or -errno, when the device

@@ -93,6 +93,12 @@ static inline struct rpcrdma_memory rpcrdma_memory_at(void *addr, uint32_t len)
 	return (struct rpcrdma_memory){ .addr = addr, .len = len };
 }
 
+/* True if it is another device's, so that the CPU must not touch it. */
+static inline bool rpcrdma_is_dmabuf(const struct rpcrdma_memory *mem)
+{
+	return mem->region && mem->region->dmabuf;
+}
+
 struct rpcrdma_request {
 	/* The call, from its xid on, without the data of Read chunks. */
 	const void	*call;
@@ -110,9 +116,9 @@ struct rpcrdma_request {
 	/* Write chunks; one of no length is an empty chunk. */
 	unsigned	 nwrites;
 	struct rpcrdma_memory write[RPCRDMA_REQUEST_WRITES];
-	/* The Reply chunk, if there is memory.  With read_read, the place for a
-	 * reply that is read; a call with Write chunks gets none.  One
-	 * piece. */
+	/* The Reply chunk, if there is memory, and none of a dma-buf.  With
+	 * read_read, the place for a reply that is read; a call with Write
+	 * chunks gets none.  One piece. */
 	struct rpcrdma_memory reply;
 	/* Its memory is not to be cached.  Changed on the loop, once it is
 	 * queued. */

@@ -310,6 +310,24 @@ static int access_flags(const struct verbs_dev *dev, unsigned access)
 	return flags;
 }
 
+/* @mem: NULL, or the memory of another device that it is. */
+static struct ibv_mr *ask_device(const struct verbs_dev *dev,
+				 const struct verbs_mr *mr,
+				 const struct fabric_dmabuf *mem, int flags)
+{
+	if (mem)
+		return ibv_reg_dmabuf_mr(dev->pd, mem->offset, mem->len,
+					 (uintptr_t)mem->addr, mem->fd, flags);
+	return ibv_reg_mr(dev->pd, mr->mr.addr, mr->mr.len, flags);
+}
+
+/* The library's, the kernel's, and an older kernel's ways to say that they
+ * don't know dma-bufs. */
+static bool lacks_dmabufs(int err)
+{
+	return err == -EOPNOTSUPP || err == -ENOSYS || err == -EPROTONOSUPPORT;
+}
+
 /*
  * Registers the memory.  0 or -errno.
  *
@@ -318,24 +336,23 @@ static int access_flags(const struct verbs_dev *dev, unsigned access)
  * could not grow for its other devices either.
  */
 static int verbs_mr_register(struct verbs_dev *dev, struct verbs_mr *mr,
-			     unsigned access)
+			     const struct fabric_dmabuf *mem, unsigned access)
 {
 	int flags = access_flags(dev, access);
-	void *addr = mr->mr.addr;
-	size_t len = mr->mr.len;
 	int err;
 
 	/* A completion still comes after its data. */
-	mr->ibv = ibv_reg_mr(dev->pd, addr, len,
-			     flags | IBV_ACCESS_RELAXED_ORDERING);
+	mr->ibv = ask_device(dev, mr, mem, flags | IBV_ACCESS_RELAXED_ORDERING);
 	if (!mr->ibv && (errno == EINVAL || errno == EOPNOTSUPP))
-		mr->ibv = ibv_reg_mr(dev->pd, addr, len, flags);
-	if (!mr->ibv && errno == EIO)
+		mr->ibv = ask_device(dev, mr, mem, flags);
+	if (!mr->ibv && errno == EIO && !mem)
 		return 0;
 	if (!mr->ibv) {
 		err = verbs_errno();
+		if (mem && lacks_dmabufs(err))
+			return -EOPNOTSUPP;
 		log_limited(LOG_LEVEL_WARN, "rdma device %s: cannot register "
-			    "%zu bytes: %s%s", dev->dev.name, len,
+			    "%zu bytes: %s%s", dev->dev.name, mr->mr.len,
 			    strerror(-err), err == -ENOMEM ?
 			    " (the limit of locked memory, ulimit -l?)" : "");
 		return err;
@@ -348,8 +365,9 @@ static int verbs_mr_register(struct verbs_dev *dev, struct verbs_mr *mr,
 	return 0;
 }
 
-int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
-		    unsigned access, struct fabric_mr **out)
+static int create_mr(struct fabric_device *fdev, struct fabric_mr as,
+		     const struct fabric_dmabuf *mem, unsigned access,
+		     struct fabric_mr **out)
 {
 	struct verbs_dev *dev = container_of(fdev, struct verbs_dev, dev);
 	struct verbs_mr *mr = calloc(1, sizeof(*mr));
@@ -357,9 +375,10 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 
 	if (!mr)
 		return -ENOMEM;
-	mr->mr = (struct fabric_mr){ .addr = addr, .len = len, .dev = fdev };
+	mr->mr = as;
+	mr->mr.dev = fdev;
 	if (verbs_dev_use(dev)) {
-		err = verbs_mr_register(dev, mr, access);
+		err = verbs_mr_register(dev, mr, mem, access);
 		verbs_dev_put(dev);
 	}
 	if (err)
@@ -367,6 +386,22 @@ int verbs_mr_create(struct fabric_device *fdev, void *addr, size_t len,
 	else
 		*out = &mr->mr;
 	return err;
+}
+
+int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
+		    unsigned access, struct fabric_mr **out)
+{
+	return create_mr(dev, (struct fabric_mr){ .addr = addr, .len = len },
+			 NULL, access, out);
+}
+
+int verbs_mr_create_dmabuf(struct fabric_device *dev,
+			   const struct fabric_dmabuf *mem, unsigned access,
+			   struct fabric_mr **out)
+{
+	const struct fabric_mr as = { .addr = mem->addr, .len = mem->len };
+
+	return create_mr(dev, as, mem, access, out);
 }
 
 /* 0 or -errno: the device did not end it. */

@@ -213,6 +213,9 @@ void verbs_dev_put(struct verbs_dev *dev);
 void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
+int verbs_mr_create_dmabuf(struct fabric_device *dev,
+			   const struct fabric_dmabuf *mem, unsigned access,
+			   struct fabric_mr **out);
 int verbs_mr_destroy(struct fabric_mr *mr);
 /* The device's flags for the REMOTE bits of @access. */
 int verbs_remote_access(unsigned access);

@@ -23,6 +23,7 @@ static const struct fabric_ops verbs_fabric_ops = {
 	.close = verbs_close,
 	.free = verbs_free,
 	.mr_create = verbs_mr_create,
+	.mr_create_dmabuf = verbs_mr_create_dmabuf,
 	.mr_destroy = verbs_mr_destroy,
 	.mr_window = verbs_mr_window,
 };

@@ -3,12 +3,14 @@
  * fetcher - read a file by long replies that lie in the server's memory, the
  * Read-Read transfer model (RFC 5666 section 3.8).
  *
- *	fetcher verbs|iwarp ADDRESS PORT FILEHANDLE SIZE [windows]
+ *	fetcher verbs|iwarp ADDRESS PORT FILEHANDLE SIZE [windows|dmabuf]
  *
  * Writes the file to standard output.  Each call is a READ of at most 128 KiB
  * that offers no memory, and eight are in progress.  With windows, each offers
  * a memory window of it instead, and the number of registrations goes to
- * standard error.
+ * standard error.  With dmabuf, the answer to the registration of a dma-buf
+ * goes there first; the calls offer memory that is registered for each, as a
+ * program does where there is no dma-buf.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <gannet/rpcrdma.h>
 
@@ -137,10 +141,10 @@ static void take_arguments(char *argv[], struct sockaddr_in *sin,
 	o->fabric = strcmp(argv[1], "iwarp") == 0 ? GANNET_RPCRDMA_IWARP :
 						    GANNET_RPCRDMA_VERBS;
 	o->flags = GANNET_RPCRDMA_NO_RECONNECT;
-	if (argv[6])
-		o->registration = GANNET_RPCRDMA_WINDOWS;
-	else
+	if (!argv[6])
 		o->flags |= GANNET_RPCRDMA_READ_READ;
+	else if (strcmp(argv[6], "windows") == 0)
+		o->registration = GANNET_RPCRDMA_WINDOWS;
 	sin->sin_family = AF_INET;
 	if (inet_pton(AF_INET, argv[2], &sin->sin_addr) != 1)
 		fail(argv[2], EINVAL);
@@ -152,6 +156,25 @@ static void take_arguments(char *argv[], struct sockaddr_in *sin,
 	size = strtoull(argv[5], NULL, 10);
 }
 
+/* A kernel without drivers that export dma-bufs has only descriptors of other
+ * files, but a device that takes none does not look at it. */
+static void try_dmabuf(void)
+{
+	struct gannet_rpcrdma_dmabuf d = {
+		.size = sizeof(d), .len = COUNT, .use = GANNET_RPCRDMA_SINK,
+		.fd = memfd_create("dma-buf", MFD_CLOEXEC),
+	};
+	struct gannet_rpcrdma_region *region;
+	int err;
+
+	if (d.fd < 0 || ftruncate(d.fd, COUNT) < 0)
+		fail("memfd", errno);
+	err = gannet_rpcrdma_register_dmabuf(client, &d, &region);
+	fprintf(stderr, "fetcher: a dma-buf: %s\n",
+		err == -EOPNOTSUPP ? "not supported" : strerror(-err));
+	close(d.fd);
+}
+
 int main(int argc, char *argv[])
 {
 	struct gannet_rpcrdma_options o = { .size = sizeof(o) };
@@ -159,9 +182,10 @@ int main(int argc, char *argv[])
 	struct sockaddr_in sin = { 0 };
 	int err;
 
-	if (argc != 6 && (argc != 7 || strcmp(argv[6], "windows") != 0)) {
+	if (argc != 6 && (argc != 7 || (strcmp(argv[6], "windows") != 0 &&
+					strcmp(argv[6], "dmabuf") != 0))) {
 		fprintf(stderr, "usage: fetcher verbs|iwarp ADDRESS PORT "
-			"FILEHANDLE SIZE [windows]\n");
+			"FILEHANDLE SIZE [windows|dmabuf]\n");
 		return 2;
 	}
 	take_arguments(argv, &sin, &o);
@@ -170,6 +194,8 @@ int main(int argc, char *argv[])
 	err = gannet_rpcrdma_connect((struct sockaddr *)&sin, &o, &client);
 	if (err < 0)
 		fail("connect", -err);
+	if (argv[6] && strcmp(argv[6], "dmabuf") == 0)
+		try_dmabuf();
 	fetch_all();
 	gannet_rpcrdma_info(client, &info);
 	if (argv[6])

@@ -27,7 +27,7 @@ bool bench_interrupted(void)
 }
 
 /* The second of a kind ends the program at once. */
-static void catch_interruptions(void)
+void bench_catch(void)
 {
 	const int all[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction sa = {
@@ -38,7 +38,24 @@ static void catch_interruptions(void)
 		sigaction(all[i], &sa, NULL);
 }
 
+void bench_leave(void)
+{
+	if (!interrupted)
+		return;
+	fflush(stdout);
+	signal(interrupted, SIG_DFL);
+	raise(interrupted);
+}
+
 /* ---- options */
+
+void bench_bound(struct tool_options *o)
+{
+	if (o->config.timeout_ms == 0)
+		o->config.timeout_ms = o->config.connect_ms = TIMEOUT_MS;
+	if (o->config.retries == 0)
+		o->config.retries = 1;
+}
 
 static uint32_t bound_block(const struct target *t, unsigned needs,
 			    uint32_t block)
@@ -256,10 +273,7 @@ int tool_bench(int n, char *const args[], const struct tool_options *given)
 			return TOOL_USAGE;
 		}
 	}
-	if (o.config.timeout_ms == 0)
-		o.config.timeout_ms = o.config.connect_ms = TIMEOUT_MS;
-	if (o.config.retries == 0)
-		o.config.retries = 1;
+	bench_bound(&o);
 	fill_in(&load, &o);
 	load.transport = &load_tcp;
 	err = check_options(&load);
@@ -269,13 +283,9 @@ int tool_bench(int n, char *const args[], const struct tool_options *given)
 		return err;
 	if (t.url.transport == NFS_RDMA)
 		load.transport = &load_rdma;
-	catch_interruptions();
+	bench_catch();
 	err = run_mounted(&t, &load, nworks, works);
 	tool_close(&t);
-	if (interrupted) {
-		fflush(stdout);
-		signal(interrupted, SIG_DFL);
-		raise(interrupted);
-	}
+	bench_leave();
 	return err;
 }

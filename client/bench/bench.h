@@ -53,7 +53,8 @@ struct target {
 	struct nfsc_fh	 above, dir;
 	struct nfsc_fh	 meta[LOAD_META_FILES];
 	struct nfsc_fh	*data;		/* owned; one a connection */
-	struct nfsc_fh	 big;		/* directory of many entries */
+	struct nfsc_fh	 big;		/* directory of many entries, */
+	unsigned	 big_names;	/* so many at most */
 	uint8_t		*pattern;	/* owned; see load_pattern() */
 	/* The beginning of all calls; see load_call_init(). */
 	uint8_t		 head[RPC_HEADER_MAX];
@@ -188,8 +189,13 @@ void load_rest(struct load_thread *t);
 
 /* bench.c */
 
-/* True if the user wants it to end. */
+/* Bounds how long a server may be silent, unless the user did. */
+void bench_bound(struct tool_options *o);
+/* True if the user wants it to end, since bench_catch(). */
 bool bench_interrupted(void);
+void bench_catch(void);
+/* Ends the program if so. */
+void bench_leave(void);
 
 /* work.c */
 
@@ -227,6 +233,9 @@ int target_prepare(struct target *t, unsigned needs);
 int target_commit(struct target *t);
 /* Removes what was made. */
 int target_remove(struct target *t, unsigned needs);
+/* A directory of @n names there, made by CREATE or MKDIR. */
+int target_make_big(struct target *t, enum nfsc_kind made, unsigned n);
+int target_remove_big(struct target *t, enum nfsc_kind made);
 
 /* tcp.c, rdma.c */
 

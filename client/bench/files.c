@@ -28,6 +28,7 @@ struct batch {
 	struct nfsc_fh	*fhs;		/* of CREATE and COMMIT, or NULL */
 	bool		 to_the_end;	/* an interruption does not end it */
 	unsigned	 patience;
+	unsigned	 started;	/* files, from the first on */
 	int		 code;
 };
 
@@ -82,7 +83,8 @@ static void look_up_late(struct batch *b, unsigned n)
 static bool take_errand(struct batch *b, struct errand *e)
 {
 	struct nfsc_op *op = &e->op;
-	bool gone = b->kind == NFS_OP_REMOVE && op->status == NFS_NOENT;
+	bool gone = op->status == NFS_NOENT &&
+		    (b->kind == NFS_OP_REMOVE || b->kind == NFS_OP_RMDIR);
 
 	if (op->err == 0 && op->status == NFS_JUKEBOX && b->patience > 0) {
 		b->patience--;
@@ -102,15 +104,15 @@ static bool take_errand(struct batch *b, struct errand *e)
 static int batch_do(struct batch *b, unsigned n)
 {
 	struct errand errands[AT_A_TIME], *idle[AT_A_TIME], *e;
-	unsigned nidle = AT_A_TIME, flying = 0, next = 0;
+	unsigned nidle = AT_A_TIME, flying = 0;
 
 	b->patience = PATIENCE;
 	for (unsigned i = 0; i < AT_A_TIME; i++)
 		idle[i] = &errands[i];
 	for (;;) {
-		while (nidle > 0 && next < n && b->code == TOOL_OK &&
+		while (nidle > 0 && b->started < n && b->code == TOOL_OK &&
 		       (b->to_the_end || !bench_interrupted())) {
-			set_errand(b, idle[--nidle], next++);
+			set_errand(b, idle[--nidle], b->started++);
 			submit_errand(b, idle[nidle], &flying);
 		}
 		if (flying == 0)
@@ -122,7 +124,7 @@ static int batch_do(struct batch *b, unsigned n)
 		else
 			idle[nidle++] = e;
 	}
-	if (b->kind == NFS_OP_CREATE && b->fhs && next == n)
+	if (b->kind == NFS_OP_CREATE && b->fhs && b->started == n)
 		look_up_late(b, n);
 	return b->code;
 }
@@ -136,10 +138,10 @@ static int create_files(struct target *t, const char *prefix, unsigned n,
 	return batch_do(&b, n);
 }
 
-static int remove_files(struct target *t, const struct nfsc_fh *dir,
-			const char *prefix, unsigned n, unsigned per)
+static int remove_files(struct target *t, const char *prefix, unsigned n,
+			unsigned per)
 {
-	struct batch b = { .t = t, .kind = NFS_OP_REMOVE, .dir = dir,
+	struct batch b = { .t = t, .kind = NFS_OP_REMOVE, .dir = &t->dir,
 			   .prefix = prefix, .per = per, .to_the_end = true };
 
 	return batch_do(&b, n);
@@ -187,18 +189,6 @@ static int make_own(struct target *t)
 	return err;
 }
 
-static int make_big(struct target *t)
-{
-	struct batch b = { .t = t, .kind = NFS_OP_CREATE, .dir = &t->big,
-			   .prefix = "entry" };
-	uint32_t status;
-	int err = make_directory(t, &t->dir, "big", &t->big, &status);
-
-	if (err == TOOL_FAILED && status != 0)
-		tool_complain(t->dir_name, 0, status);
-	return err == TOOL_OK ? batch_do(&b, t->opt->b.entries) : err;
-}
-
 int target_prepare(struct target *t, unsigned needs)
 {
 	int err = make_own(t);
@@ -208,7 +198,7 @@ int target_prepare(struct target *t, unsigned needs)
 	if (err == TOOL_OK && needs & NEED_DATA)
 		err = create_files(t, "d", t->opt->b.connections, t->data);
 	if (err == TOOL_OK && needs & NEED_BIG)
-		err = make_big(t);
+		err = target_make_big(t, NFS_OP_CREATE, t->opt->b.entries);
 	return err;
 }
 
@@ -230,6 +220,35 @@ static int remove_directory(struct target *t, const struct nfsc_fh *in,
 	return tool_complain(name, op.err, op.status);
 }
 
+int target_make_big(struct target *t, enum nfsc_kind made, unsigned n)
+{
+	struct batch b = { .t = t, .kind = made, .dir = &t->big,
+			   .prefix = "entry" };
+	uint32_t status;
+	int err = make_directory(t, &t->dir, "big", &t->big, &status);
+
+	if (err == TOOL_FAILED && status != 0)
+		tool_complain(t->dir_name, 0, status);
+	if (err == TOOL_OK)
+		err = batch_do(&b, n);
+	t->big_names = b.started;
+	return err;
+}
+
+int target_remove_big(struct target *t, enum nfsc_kind made)
+{
+	struct batch b = { .t = t, .dir = &t->big, .prefix = "entry",
+			   .kind = made == NFS_OP_MKDIR ? NFS_OP_RMDIR :
+				   NFS_OP_REMOVE, .to_the_end = true };
+	int err;
+
+	if (t->big.len == 0)
+		return TOOL_OK;
+	err = batch_do(&b, t->big_names);
+	t->big.len = 0;
+	return err == TOOL_OK ? remove_directory(t, &t->dir, "big") : err;
+}
+
 int target_remove(struct target *t, unsigned needs)
 {
 	const struct load_options *o = t->opt;
@@ -238,17 +257,14 @@ int target_remove(struct target *t, unsigned needs)
 	if (!t->dir_name[0])
 		return TOOL_OK;
 	if (needs & NEED_META)
-		err = remove_files(t, &t->dir, "m", LOAD_META_FILES, 0);
+		err = remove_files(t, "m", LOAD_META_FILES, 0);
 	if (err == TOOL_OK && needs & NEED_DATA)
-		err = remove_files(t, &t->dir, "d", o->b.connections, 0);
+		err = remove_files(t, "d", o->b.connections, 0);
 	if (err == TOOL_OK && needs & MAKES)
-		err = remove_files(t, &t->dir, "c",
+		err = remove_files(t, "c",
 				   o->b.connections * o->depth, o->depth);
-	if (err == TOOL_OK && t->big.len > 0) {
-		err = remove_files(t, &t->big, "entry", o->b.entries, 0);
-		if (err == TOOL_OK)
-			err = remove_directory(t, &t->dir, "big");
-	}
+	if (err == TOOL_OK)
+		err = target_remove_big(t, NFS_OP_CREATE);
 	if (err == TOOL_OK)
 		err = remove_directory(t, &t->above, t->dir_name);
 	if (err != TOOL_OK)

@@ -107,6 +107,7 @@ static const struct command {
 	{ "put", 2, 2, NULL, "", put_command },
 	{ "cp", 2, MANY, NULL, "RK", tool_cp },
 	{ "bench", 1, MANY, NULL, "", tool_bench },
+	{ "certify", 1, 1, tool_certify, "", NULL },
 };
 
 /* The first argument that is a command; NULL: none is. */

@@ -46,7 +46,7 @@ struct tool_options {
 	bool	 force;		/* rm -f */
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
-	bool	 json;		/* doctor, bench */
+	bool	 json;		/* doctor, bench, certify */
 	bool	 write;		/* doctor: with a file of its own */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
@@ -192,6 +192,7 @@ bool tool_holds(const char *dir, const char *path);
 int tool_doctor(const char *url, const struct tool_options *o);
 /* Of works and, at last, a URL. */
 int tool_bench(int n, char *const args[], const struct tool_options *o);
+int tool_certify(const char *url, const struct tool_options *o);
 int tool_mount_check(const char *url, const struct tool_options *o);
 
 /* Bytes of a file, both ways.  The size is what the bar goes up to. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ./gannet-nfs bench: of ./gannetd, and of a liar. */
+/* ./gannet-nfs bench and certify: of ./gannetd, and of a liar. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -306,5 +306,94 @@ TEST(lies_end_a_run_in_words)
 	ck_assert_int_ne(bench_liar(&l, "getattr"), 0);
 	l = (struct liar){ .mute = true };
 	ck_assert_int_eq(bench_liar(&l, "getattr"), 3);
+	stop();
+}
+
+/* The verdict of a row. */
+static const char *verdict_of(const json_t *all, const char *id)
+{
+	const json_t *rows = json_object_get(all, "rows"), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		const json_t *has_id = json_object_get(row, "id");
+		const json_t *verdict = json_object_get(row, "verdict");
+
+		ck_assert(json_is_string(json_object_get(row, "requirement")));
+		ck_assert_uint_gt(json_string_length(
+			json_object_get(row, "text")), 0);
+		if (strcmp(json_string_value(has_id), id) == 0)
+			return json_string_value(verdict);
+	}
+	ck_abort_msg("there is no row %s", id);
+	return NULL;
+}
+
+/* Those that a client can judge at once. */
+static const char *const judged[] = { "N-006", "N-010", "N-011", "N-012",
+				      "N-016" };
+
+TEST_LOOP(rows_of_the_list_are_judged, 0, WAYS)
+{
+	json_t *all;
+
+	start(_i);
+	ck_assert_msg(TOOL("certify", "--json", "--entries=300",
+			   url("")) == 0, "%s", err);
+	ck_assert_str_eq(err, "");
+	expect_no_files();
+	all = json_loads(out, 0, NULL);
+	ck_assert_ptr_nonnull(all);
+	ck_assert_uint_eq(json_array_size(json_object_get(all, "rows")), 27);
+	for (size_t i = 0; i < ARRAY_SIZE(judged); i++)
+		ck_assert_msg(strcmp(verdict_of(all, judged[i]), "pass") == 0,
+			      "%s in %s", judged[i], out);
+	ck_assert_str_eq(verdict_of(all, "N-001"), "not judged");
+	ck_assert_str_eq(verdict_of(all, "N-013a"), "not judged");
+	has(out, "\"300 are listed");
+	has(out, "\"150 are listed");
+	json_decref(all);
+	ck_assert_int_eq(TOOL("certify", url("")), 0);
+	has(out, "N-013a          not judged");
+	has(out, ": 5 passed, 0 failed, 22 not judged from here\n");
+	expect_no_files();
+	stop();
+}
+
+static int certify_liar(struct liar *l)
+{
+	char to[64];
+	int code;
+
+	liar_start(l);
+	snprintf(to, sizeof(to), "tcp://127.0.0.1:%u/e", l->port);
+	code = TOOL("certify", "--timeout=1", "--retries=1", "--entries=20",
+		    to);
+	liar_stop(l);
+	return code;
+}
+
+TEST(lies_fail_rows)
+{
+	struct liar l = { .makes = true };
+
+	start(WAY_TCP);
+	ck_assert_msg(certify_liar(&l) == 1, "%s", err);
+	has(out, "N-006           FAIL        what is written is read back the "
+	    "same: READ: ");
+	has(out, "N-010           not judged  ");
+	has(out, "N-011           FAIL ");
+	has(out, "N-012           FAIL        another client sees ");
+	has(out, ": the size is 4096, not 2097153");
+	has(out, "N-013a          FAIL        a directory of 1,000,000 ");
+	has(out, ": 0 of 20 are listed");
+	l.stops = true;
+	ck_assert_int_eq(certify_liar(&l), 1);
+	has(out, "files is listed: READDIRPLUS: ");
+	l = (struct liar){ .refused = 9, .makes = true };
+	ck_assert_int_eq(certify_liar(&l), 1);
+	has(err, "access denied (NFS3ERR_ACCES)");
+	l = (struct liar){ .mute = true };
+	ck_assert_int_eq(certify_liar(&l), 3);
 	stop();
 }

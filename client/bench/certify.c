@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* certify - goes through the list, and says what came of it. */
+#include "client/bench/certify.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char list_name[] =
+	"NVIDIA DGXC Storage Acceptance Test, 2026-07";
+
+enum judgement certify_say(struct certify *c, enum judgement j,
+			   const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(c->text, sizeof(c->text), fmt, ap);
+	va_end(ap);
+	return j;
+}
+
+enum judgement certify_error(struct certify *c, const char *what, int err,
+			     uint32_t status)
+{
+	if (err == 0)
+		return certify_say(c, FAILED, "%s: %s (%s)", what,
+				   nfsc_status_words(status),
+				   nfsc_status_name(status));
+	return certify_say(c, FAILED, "%s: %s", what, strerror(-err));
+}
+
+static void put_judgement(FILE *f, json_t *rows, const struct certify_row *r,
+		    enum judgement j, const char *text)
+{
+	static const char *const words[] = { "pass", "fail", "not judged" };
+	static const char *const shown[] = { "PASS", "FAIL", "not judged" };
+
+	if (rows)
+		json_array_append_new(rows, json_pack(
+			"{s:s, s:s, s:s, s:s}", "id", r->id, "requirement",
+			r->requirement, "verdict", words[j], "text", text));
+	else
+		fprintf(f, "%-14s  %-10s  %s: %s\n", r->id, shown[j],
+			r->requirement, text);
+	/* A row may take minutes. */
+	fflush(f);
+}
+
+/* Returns how many failed. */
+static unsigned judge_rows(struct certify *c, FILE *f, json_t *rows,
+			   unsigned count[3])
+{
+	for (unsigned i = 0; i < certify_nrows; i++) {
+		const struct certify_row *r = &certify_rows[i];
+		enum judgement j = NOT_JUDGED;
+		const char *text = r->why;
+
+		if (bench_interrupted())
+			break;
+		if (r->judge) {
+			j = r->judge(c);
+			text = c->text;
+		}
+		count[j]++;
+		put_judgement(f, rows, r, j, text);
+	}
+	return count[FAILED];
+}
+
+static int judge_all(struct certify *c)
+{
+	const struct tool *t = c->target.t;
+	json_t *rows = t->o->json ? json_array() : NULL;
+	unsigned count[3] = { 0 };
+	unsigned failed = judge_rows(c, t->o->out, rows, count);
+
+	if (rows) {
+		json_t *all = json_pack("{s:i, s:s, s:s, s:o}", "version", 1,
+					"url", t->text, "list", list_name,
+					"rows", rows);
+
+		/* A URL may have bytes that JSON has not. */
+		if (!all)
+			return tool_complain(t->text, -EILSEQ, 0);
+		json_dumpf(all, t->o->out, JSON_INDENT(2));
+		fputc('\n', t->o->out);
+		json_decref(all);
+	} else {
+		fprintf(t->o->out, "\n%s: %u passed, %u failed, %u not judged "
+			"from here\n", list_name, count[PASSED], failed,
+			count[NOT_JUDGED]);
+	}
+	return failed ? TOOL_FAILED : TOOL_OK;
+}
+
+/* The file, and the second client. */
+static int make_ready(struct certify *c)
+{
+	struct tool *t = c->target.t;
+	struct nfsc_op op = { .kind = NFS_OP_CREATE, .fh = c->target.dir,
+			      .name = "file", .mode = 0600 };
+	struct tool_object obj;
+	int err;
+
+	if (session_do(t->s, &op) < 0 || op.status != 0)
+		return tool_complain(t->text, op.err, op.status);
+	c->file = op.obj;
+	if (c->file.len == 0) {
+		err = tool_lookup(t, &c->target.dir, "file", &obj);
+		c->file = obj.fh;
+		if (err != TOOL_OK)
+			return err;
+	}
+	err = nfsc_session_open(&t->url, &t->o->config, &c->other);
+	return err < 0 ? tool_complain(t->text, err, 0) : TOOL_OK;
+}
+
+static int leave_clean(struct certify *c)
+{
+	struct tool *t = c->target.t;
+	struct nfsc_op op = { .kind = NFS_OP_REMOVE, .fh = c->target.dir,
+			      .name = "file" };
+
+	if (c->other)
+		session_close(c->other);
+	if (c->target.dir_name[0] &&
+	    (session_do(t->s, &op) < 0 ||
+	     (op.status != 0 && op.status != NFS_NOENT)))
+		tool_complain(t->text, op.err, op.status);
+	return target_remove(&c->target, 0);
+}
+
+int tool_certify(const char *url, const struct tool_options *given)
+{
+	struct tool_options o = *given;
+	struct load_options load = { .b = o.bench, .progress = false };
+	struct certify c = { .target.opt = &load };
+	struct tool_object dir;
+	struct tool t;
+	int err, removed;
+
+	bench_bound(&o);
+	err = tool_open(&t, url, &o);
+	if (err != TOOL_OK)
+		return err;
+	bench_catch();
+	c.target.t = &t;
+	err = tool_find(&t, &dir, true, false);
+	if (err == TOOL_OK) {
+		c.target.above = dir.fh;
+		err = target_prepare(&c.target, 0);
+	}
+	if (err == TOOL_OK)
+		err = make_ready(&c);
+	if (err == TOOL_OK)
+		err = judge_all(&c);
+	removed = leave_clean(&c);
+	err = MAX(err, removed);
+	tool_close(&t);
+	bench_leave();
+	return err;
+}

@@ -12,9 +12,9 @@
 
 #include "daemon/capture_filter.h"
 #include "daemon/capture_packets.h"
-#include "daemon/capture_ring.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/ring.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "rpc/tap.h"
@@ -50,7 +50,7 @@ struct capture {
 	struct rpc_tap	 tap;
 	struct capture_filter filter;
 	uint32_t	 snaplen;
-	struct capture_ring *ring;
+	struct ring *ring;
 	_Atomic uint64_t dropped[CAPTURE_VIAS];
 
 	/* Its thread's, and before that of the control thread. */
@@ -68,14 +68,6 @@ struct capture {
 };
 
 /* ---- on the threads that serve calls */
-
-static uint64_t wall_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 static void note_addresses(struct capture_message *to, const struct xprt *x)
 {
@@ -125,9 +117,11 @@ static bool keep_message(struct capture *c, const struct shown *s)
 {
 	uint32_t stored = bytes_to_keep(c, s), at = 0;
 	uint8_t via = capture_via(s->xprt->via);
-	struct capture_record *record;
+	struct ring_record *record;
+	struct capture_message *m;
+	uint8_t *data;
 
-	record = capture_ring_reserve(c->ring, stored);
+	record = ring_reserve(c->ring, sizeof(*m) + stored);
 	if (!record) {
 		atomic_fetch_add_explicit(&c->dropped[via], 1,
 					  memory_order_relaxed);
@@ -135,18 +129,21 @@ static bool keep_message(struct capture *c, const struct shown *s)
 		return false;
 	}
 	stat_inc(capture_messages);
-	record->m.ns = wall_ns();
-	record->m.len = s->len;
-	record->m.via = via;
-	record->m.is_reply = s->is_reply;
-	note_addresses(&record->m, s->xprt);
+	m = (void *)record->data;
+	data = record->data + sizeof(*m);
+	m->ns = clock_wall_ns();
+	m->len = s->len;
+	m->stored = stored;
+	m->via = via;
+	m->is_reply = s->is_reply;
+	note_addresses(m, s->xprt);
 	for (unsigned i = 0; at < stored; i++) {
 		uint32_t n = MIN((uint32_t)s->iov[i].iov_len, stored - at);
 
-		memcpy(record->data + at, s->iov[i].iov_base, n);
+		memcpy(data + at, s->iov[i].iov_base, n);
 		at += n;
 	}
-	capture_ring_add(record);
+	ring_add(record);
 	return true;
 }
 
@@ -264,17 +261,19 @@ static bool is_too_long(const struct capture *c,
 /* Makes packets of the messages that there are.  False: there were none. */
 static bool take_messages(struct capture *c)
 {
-	struct capture_record *r = NULL;
+	const struct capture_message *m;
+	struct ring_record *r;
 
 	while (!c->full && pcapng_len(&c->out) < BATCH &&
-	       (r = capture_ring_next(c->ring))) {
-		if (is_too_long(c, &r->m)) {
+	       (r = ring_next(c->ring))) {
+		m = (const void *)r->data;
+		if (is_too_long(c, m)) {
 			c->full = true;
 			break;
 		}
-		capture_add(c->packets, &c->out, &r->m, r->data);
-		c->taken[r->m.via]++;
-		capture_ring_release(c->ring);
+		capture_add(c->packets, &c->out, m, r->data + sizeof(*m));
+		c->taken[m->via]++;
+		ring_release(c->ring);
 		if (c->count && --c->count == 0)
 			c->full = true;
 	}
@@ -284,7 +283,7 @@ static bool take_messages(struct capture *c)
 static void free_capture(struct capture *c)
 {
 	capture_filter_fini(&c->filter);
-	capture_ring_destroy(c->ring);
+	ring_destroy(c->ring);
 	capture_packets_destroy(c->packets);
 	free(c->out.start);
 	c->ring = NULL;
@@ -305,7 +304,7 @@ static void finish_file(struct capture *c)
 		lost += dropped[i];
 	}
 	start_end(c);
-	capture_end(&c->out, wall_ns(), received, dropped);
+	capture_end(&c->out, clock_wall_ns(), received, dropped);
 	send_packets(c);
 	log_info("gannetctl: capture ends: %llu messages, %llu dropped",
 		 (unsigned long long)messages, (unsigned long long)lost);
@@ -418,7 +417,7 @@ json_t *capture_open(struct capture *c, const json_t *options,
 	join_capture(c);
 	if (!read_capture_options(c, options, wrong))
 		return NULL;
-	c->ring = capture_ring_create(RING);
+	c->ring = ring_create(RING);
 	c->packets = capture_packets_create();
 	buffer = malloc(BUFFER);
 	pcapng_init(&c->out, buffer, buffer ? BUFFER : 0);

@@ -11,8 +11,24 @@
 #ifndef GANNET_DAEMON_CAPTURE_PACKETS_H
 #define GANNET_DAEMON_CAPTURE_PACKETS_H
 
-#include "daemon/capture_ring.h"
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "lib/pcapng.h"
+
+enum { CAPTURE_CLIENT, CAPTURE_SERVER };
+
+/* A call or a reply. */
+struct capture_message {
+	uint64_t	 ns;		/* since 1970 */
+	uint32_t	 len;		/* bytes of the RPC message; */
+	uint32_t	 stored;	/* the first of these were kept */
+	struct in6_addr	 host[2];	/* IPv4 as ::ffff:a.b.c.d */
+	uint16_t	 port[2];	/* of CAPTURE_CLIENT and ..._SERVER */
+	uint8_t		 via;		/* a number of capture_via() */
+	bool		 is_reply;
+};
 
 /* The interfaces of the file, one a transport, and their number. */
 #define CAPTURE_VIAS	5u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * capture_ring - see capture_ring.h.
+ * ring - see ring.h.
  *
  * Positions only grow; a byte's place is its position modulo the size.  A
  * record is one piece, so a place at the ring's end that is too short for the
  * next one is left out.  Free bytes are zero: so the reader knows a record that
  * is not written yet, wherever it begins.
  */
-#include "daemon/capture_ring.h"
+#include "lib/ring.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define PLACE	64u		/* records begin at multiples of it */
 #define LEFT_OUT	1u	/* in size, of a place without a record */
 
-struct capture_ring {
+struct ring {
 	_Atomic uint64_t taken;		/* position after the last record */
 	_Alignas(PLACE)
 	_Atomic uint64_t freed;		/* that of the oldest one */
@@ -26,9 +26,9 @@ struct capture_ring {
 	uint8_t		*bytes;
 };
 
-struct capture_ring *capture_ring_create(size_t size)
+struct ring *ring_create(size_t size)
 {
-	struct capture_ring *ring = aligned_alloc(PLACE, sizeof(*ring));
+	struct ring *ring = aligned_alloc(PLACE, sizeof(*ring));
 
 	assert(size % PLACE == 0);
 	if (!ring)
@@ -43,7 +43,7 @@ struct capture_ring *capture_ring_create(size_t size)
 	return NULL;
 }
 
-void capture_ring_destroy(struct capture_ring *ring)
+void ring_destroy(struct ring *ring)
 {
 	if (!ring)
 		return;
@@ -51,27 +51,27 @@ void capture_ring_destroy(struct capture_ring *ring)
 	free(ring);
 }
 
-static struct capture_record *record_at(struct capture_ring *ring,
+static struct ring_record *record_at(struct ring *ring,
 					uint64_t position)
 {
 	uint8_t *first = (uint8_t *)ALIGN_UP((uintptr_t)ring->bytes, PLACE);
 
-	return (struct capture_record *)(first + position % ring->size);
+	return (struct ring_record *)(first + position % ring->size);
 }
 
-struct capture_record *capture_ring_reserve(struct capture_ring *ring,
-					    uint32_t stored)
+struct ring_record *ring_reserve(struct ring *ring,
+					    uint32_t len)
 {
-	uint64_t need = ALIGN_UP(sizeof(struct capture_record) + stored,
+	uint64_t need = ALIGN_UP(sizeof(struct ring_record) + len,
 				 (uint64_t)PLACE);
 	uint64_t at, left, skip, freed;
-	struct capture_record *record;
+	struct ring_record *record;
 
 	at = atomic_load_explicit(&ring->taken, memory_order_relaxed);
 	do {
 		left = ring->size - at % ring->size;
 		skip = left < need ? left : 0;
-		/* Pairs with capture_ring_release(): the bytes are zero. */
+		/* Pairs with ring_release(): the bytes are zero. */
 		freed = atomic_load_explicit(&ring->freed,
 					     memory_order_acquire);
 		/* Others may have added, and the reader freed, what lies
@@ -86,25 +86,25 @@ struct capture_record *capture_ring_reserve(struct capture_ring *ring,
 				      (uint32_t)skip | LEFT_OUT,
 				      memory_order_release);
 	record = record_at(ring, at + skip);
-	record->m.stored = stored;
+	record->len = len;
 	return record;
 }
 
-static uint32_t record_size(const struct capture_record *record)
+static uint32_t record_size(const struct ring_record *record)
 {
-	return (uint32_t)ALIGN_UP(sizeof(*record) + record->m.stored,
+	return (uint32_t)ALIGN_UP(sizeof(*record) + record->len,
 				  (size_t)PLACE);
 }
 
-void capture_ring_add(struct capture_record *record)
+void ring_add(struct ring_record *record)
 {
-	/* Pairs with capture_ring_next(). */
+	/* Pairs with ring_next(). */
 	atomic_store_explicit(&record->size, record_size(record),
 			      memory_order_release);
 }
 
 /* Zeros the first place, and gives it back. */
-static void free_place(struct capture_ring *ring, uint32_t size)
+static void free_place(struct ring *ring, uint32_t size)
 {
 	uint64_t at = atomic_load_explicit(&ring->freed, memory_order_relaxed);
 
@@ -112,10 +112,10 @@ static void free_place(struct capture_ring *ring, uint32_t size)
 	atomic_store_explicit(&ring->freed, at + size, memory_order_release);
 }
 
-struct capture_record *capture_ring_next(struct capture_ring *ring)
+struct ring_record *ring_next(struct ring *ring)
 {
 	for (;;) {
-		struct capture_record *record = record_at(ring,
+		struct ring_record *record = record_at(ring,
 			atomic_load_explicit(&ring->freed,
 					     memory_order_relaxed));
 		uint32_t size = atomic_load_explicit(&record->size,
@@ -127,9 +127,9 @@ struct capture_record *capture_ring_next(struct capture_ring *ring)
 	}
 }
 
-void capture_ring_release(struct capture_ring *ring)
+void ring_release(struct ring *ring)
 {
-	struct capture_record *record = capture_ring_next(ring);
+	struct ring_record *record = ring_next(ring);
 
 	assert(record);
 	free_place(ring, record_size(record));

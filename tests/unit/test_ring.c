@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ring of captured messages. */
-#include "daemon/capture_ring.h"
+/* The ring of records. */
+#include "lib/ring.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,56 +11,61 @@
 
 #define SIZE	4096u
 
-static struct capture_ring *ring;
+static struct ring *ring;
 
 static void setup(void)
 {
-	ring = capture_ring_create(SIZE);
+	ring = ring_create(SIZE);
 	ck_assert_ptr_nonnull(ring);
 }
 
 static void teardown(void)
 {
-	capture_ring_destroy(ring);
+	ring_destroy(ring);
 }
 
 TEST_CASE(.setup = setup, .teardown = teardown);
 
+static void fill(struct ring_record *r, uint32_t n)
+{
+	memcpy(r->data, &n, 4);
+	memset(r->data + 4, (int)(n & 0xff), r->len - 4);
+}
+
 /* Adds @stored bytes of the value @n; false: no room. */
 static bool add(uint32_t n, uint32_t stored)
 {
-	struct capture_record *r = capture_ring_reserve(ring, stored);
+	struct ring_record *r = ring_reserve(ring, 4 + stored);
 
 	if (!r)
 		return false;
-	r->m.len = n;
-	memset(r->data, (int)(n & 0xff), stored);
-	capture_ring_add(r);
+	fill(r, n);
+	ring_add(r);
 	return true;
 }
 
 /* Takes the oldest one; returns its number. */
 static uint32_t take(void)
 {
-	struct capture_record *r = capture_ring_next(ring);
+	struct ring_record *r = ring_next(ring);
 	uint32_t n;
 
 	ck_assert_ptr_nonnull(r);
-	n = r->m.len;
-	for (uint32_t i = 0; i < r->m.stored; i++)
+	memcpy(&n, r->data, 4);
+	for (uint32_t i = 4; i < r->len; i++)
 		ck_assert_uint_eq(r->data[i], n & 0xff);
-	capture_ring_release(ring);
+	ring_release(ring);
 	return n;
 }
 
-TEST(messages_come_out_as_they_went_in)
+TEST(records_come_out_as_they_went_in)
 {
 	for (uint32_t n = 1; n < 1000; n++) {
 		ck_assert(add(n, n % 700));
 		ck_assert(add(n + 1, 3));
 		ck_assert_uint_eq(take(), n);
 		ck_assert_uint_eq(take(), n + 1);
-		ck_assert_ptr_null(capture_ring_next(ring));
+		ck_assert_ptr_null(ring_next(ring));
 	}
 }
 
@@ -79,18 +84,17 @@ TEST(a_full_ring_takes_nothing_and_loses_nothing)
 	}
 	while (taken < n)
 		ck_assert_uint_eq(take(), taken++);
-	ck_assert_ptr_null(capture_ring_next(ring));
+	ck_assert_ptr_null(ring_next(ring));
 }
 
-TEST(a_message_that_is_being_written_holds_up_those_behind_it)
+TEST(a_record_that_is_being_written_holds_up_those_behind_it)
 {
-	struct capture_record *r = capture_ring_reserve(ring, 10);
+	struct ring_record *r = ring_reserve(ring, 14);
 
 	ck_assert(add(2, 10));
-	ck_assert_ptr_null(capture_ring_next(ring));
-	r->m.len = 1;
-	memset(r->data, 1, 10);
-	capture_ring_add(r);
+	ck_assert_ptr_null(ring_next(ring));
+	fill(r, 1);
+	ring_add(r);
 	ck_assert_uint_eq(take(), 1);
 	ck_assert_uint_eq(take(), 2);
 }
@@ -125,7 +129,7 @@ TEST(threads_add_at_the_same_time)
 						(void *)i), 0);
 	do {
 		last = running == 0;
-		while (capture_ring_next(ring)) {
+		while (ring_next(ring)) {
 			uint32_t n = take();
 
 			/* Those of one thread keep their order. */
@@ -168,7 +172,7 @@ TEST(a_ring_with_room_refuses_no_message)
 						(void *)i), 0);
 	do {
 		last = running == 0;
-		if (capture_ring_next(ring))
+		if (ring_next(ring))
 			seen[take() >> 16]++;
 		else
 			sched_yield();

@@ -2,21 +2,16 @@
 /* capture - see capture.h. */
 #include "daemon/capture.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "daemon/capture_filter.h"
 #include "daemon/capture_packets.h"
+#include "daemon/stream.h"
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/ring.h"
 #include "lib/stats.h"
-#include "lib/thread.h"
 #include "rpc/tap.h"
 
 STAT(capture_messages, "messages captured for gannetctl");
@@ -27,25 +22,11 @@ STAT(capture_dropped, "messages not captured: gannetctl took them too slowly");
 #define BATCH		(256u << 10)
 #define BUFFER		(BATCH + MSG_MAX_LEN + \
 			 CAPTURE_EXTRA(MSG_MAX_LEN) + CAPTURE_FRAME)
-/* For gannetctl to take some more, when the end has come; and to take the rest,
- * when the server ends. */
-#define MORE_NS		(10 * NS_PER_S)
-#define REST_NS		(2 * NS_PER_S)
-/* Between two looks for messages, when there were none: the threads that serve
- * calls wake nobody. */
-#define IDLE_MS		10
-
 struct capture {
 	struct rpc_server *rpc;
 	struct export_table *exports;
 
-	/* The control thread's. */
-	bool		 started;	/* the thread is to be joined */
-	pthread_t	 thread;
-	int		 stop;		/* an eventfd: the server ends */
-	/* The thread has nothing more to do. */
-	atomic_bool	 over;
-
+	struct stream	 stream;
 	/* One capture's. */
 	struct rpc_tap	 tap;
 	struct capture_filter filter;
@@ -54,14 +35,7 @@ struct capture {
 	_Atomic uint64_t dropped[CAPTURE_VIAS];
 
 	/* Its thread's, and before that of the control thread. */
-	int		 fd;
-	bool		 ending;	/* until when it may send: until */
-	bool		 stopping;	/* ... and the server ends */
-	bool		 broken;	/* nobody reads any more */
-	bool		 full;		/* a limit is reached */
-	uint64_t	 until;		/* clock_ns() */
-	uint64_t	 count, duration, size;	/* limits */
-	uint64_t	 sent;		/* bytes */
+	uint64_t	 size;		/* limit: bytes */
 	uint64_t	 taken[CAPTURE_VIAS];	/* messages */
 	struct capture_packets *packets;
 	struct pcapng	 out;
@@ -185,68 +159,9 @@ static void see_reply(struct rpc_tap *tap, const struct msg *m)
 
 /* ---- on the capture's thread */
 
-/* From now on there are seconds left, more while gannetctl reads. */
-static void start_end(struct capture *c)
-{
-	if (c->ending)
-		return;
-	c->ending = true;
-	c->until = clock_ns() + MORE_NS;
-}
-
-/* The same, whatever gannetctl does. */
-static void start_stop(struct capture *c)
-{
-	c->ending = c->stopping = true;
-	c->until = clock_ns() + REST_NS;
-}
-
-/* Waits for @ms, or until the connection takes bytes if @events says so.  Looks
- * for the end that gannetctl, the server or the time make. */
-static void capture_wait(struct capture *c, short events, uint64_t ms)
-{
-	struct pollfd p[2] = {
-		{ .fd = c->fd, .events = (short)(events | POLLRDHUP) },
-		{ .fd = c->stop, .events = POLLIN },
-	};
-	uint64_t now = clock_ns();
-
-	if (c->ending)
-		p[0].events = events;
-	if (now < c->until)
-		ms = MIN(ms, (c->until - now) / NS_PER_MS + 1);
-	if (poll(p, c->stopping ? 1 : 2, (int)ms) < 0)
-		return;
-	if (p[0].revents & POLLRDHUP ||
-	    (!c->ending && clock_ns() >= c->until))
-		start_end(c);
-	if (p[1].revents)
-		start_stop(c);
-	if (p[0].revents & (POLLHUP | POLLERR))
-		c->broken = true;
-}
-
-/* Sends what there is; for as long as that takes, unless the end has come. */
 static void send_packets(struct capture *c)
 {
-	size_t len = pcapng_len(&c->out), at = 0;
-
-	while (at < len && !c->broken) {
-		ssize_t n = send(c->fd, c->out.start + at, len - at,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n > 0) {
-			at += (size_t)n;
-			if (c->ending && !c->stopping)
-				c->until = clock_ns() + MORE_NS;
-		} else if (errno != EAGAIN ||
-			   (c->ending && clock_ns() >= c->until)) {
-			c->broken = true;
-		} else {
-			capture_wait(c, POLLOUT, 1000);
-		}
-	}
-	c->sent += len;
+	stream_send(&c->stream, c->out.start, pcapng_len(&c->out));
 	c->out.p = c->out.start;
 }
 
@@ -254,30 +169,34 @@ static void send_packets(struct capture *c)
 static bool is_too_long(const struct capture *c,
 			const struct capture_message *m)
 {
-	return c->size && c->sent + pcapng_len(&c->out) + m->stored +
+	return c->size && c->stream.sent + pcapng_len(&c->out) + m->stored +
 	       CAPTURE_EXTRA(m->stored) + CAPTURE_FRAME > c->size;
 }
 
-/* Makes packets of the messages that there are.  False: there were none. */
-static bool take_messages(struct capture *c)
+/* Sends packets of the messages that there are. */
+static bool take_messages(struct stream *s)
 {
+	struct capture *c = container_of(s, struct capture, stream);
 	const struct capture_message *m;
 	struct ring_record *r;
+	bool any;
 
-	while (!c->full && pcapng_len(&c->out) < BATCH &&
+	while (!s->full && pcapng_len(&c->out) < BATCH &&
 	       (r = ring_next(c->ring))) {
 		m = (const void *)r->data;
 		if (is_too_long(c, m)) {
-			c->full = true;
+			s->full = true;
 			break;
 		}
 		capture_add(c->packets, &c->out, m, r->data + sizeof(*m));
 		c->taken[m->via]++;
 		ring_release(c->ring);
-		if (c->count && --c->count == 0)
-			c->full = true;
+		if (s->count && --s->count == 0)
+			s->full = true;
 	}
-	return pcapng_len(&c->out) > 0;
+	any = pcapng_len(&c->out) > 0;
+	send_packets(c);
+	return any;
 }
 
 static void free_capture(struct capture *c)
@@ -291,8 +210,9 @@ static void free_capture(struct capture *c)
 	c->out.start = NULL;
 }
 
-static void finish_file(struct capture *c)
+static void finish_file(struct stream *s)
 {
+	struct capture *c = container_of(s, struct capture, stream);
 	uint64_t received[CAPTURE_VIAS], dropped[CAPTURE_VIAS];
 	uint64_t messages = 0, lost = 0;
 
@@ -303,36 +223,34 @@ static void finish_file(struct capture *c)
 		messages += c->taken[i];
 		lost += dropped[i];
 	}
-	start_end(c);
 	capture_end(&c->out, clock_wall_ns(), received, dropped);
 	send_packets(c);
 	log_info("gannetctl: capture ends: %llu messages, %llu dropped",
 		 (unsigned long long)messages, (unsigned long long)lost);
 }
 
-static void run_capture(void *arg)
+static void begin_file(struct stream *s)
 {
-	struct capture *c = arg;
+	struct capture *c = container_of(s, struct capture, stream);
 
 	capture_begin(&c->out, "gannetd " PACKAGE_VERSION, 0);
 	rpc_server_tap(c->rpc, &c->tap);
-	log_info("gannetctl: capture begins");
-	do {
-		bool busy = take_messages(c);
-
-		if (busy)
-			send_packets(c);
-		capture_wait(c, 0, busy ? 0 : IDLE_MS);
-	} while (!c->ending && !c->broken && !c->full);
-	rpc_server_tap(c->rpc, NULL);
-	while (!c->broken && take_messages(c))
-		send_packets(c);
-	finish_file(c);
-	free_capture(c);
-	atomic_store(&c->over, true);
-	/* A reader that sees the end may begin another capture at once. */
-	close(c->fd);
 }
+
+static void leave_calls(struct stream *s)
+{
+	rpc_server_tap(container_of(s, struct capture, stream)->rpc, NULL);
+}
+
+static void release_capture(struct stream *s)
+{
+	free_capture(container_of(s, struct capture, stream));
+}
+
+static const struct stream_kind kind = {
+	.name = "capture", .begin = begin_file, .take = take_messages,
+	.leave = leave_calls, .end = finish_file, .release = release_capture,
+};
 
 /* ---- on the control thread */
 
@@ -345,32 +263,19 @@ struct capture *capture_create(struct rpc_server *rpc,
 		return NULL;
 	c->rpc = rpc;
 	c->exports = exports;
-	c->stop = eventfd(0, EFD_CLOEXEC);
 	c->tap.call = see_call;
 	c->tap.reply = see_reply;
-	if (c->stop >= 0)
+	if (stream_init(&c->stream, &kind) == 0)
 		return c;
 	free(c);
 	return NULL;
 }
 
-static void join_capture(struct capture *c)
-{
-	if (c->started)
-		pthread_join(c->thread, NULL);
-	c->started = false;
-}
-
 void capture_destroy(struct capture *c)
 {
-	const uint64_t one = 1;
-
 	if (!c)
 		return;
-	if (write(c->stop, &one, sizeof(one)) < 0)
-		log_debug("capture: %s", strerror(errno));
-	join_capture(c);
-	close(c->stop);
+	stream_fini(&c->stream);
 	free(c);
 }
 
@@ -398,8 +303,8 @@ static bool read_capture_options(struct capture *c, const json_t *options,
 		return false;
 	}
 	c->snaplen = (uint32_t)MIN(snaplen, (json_int_t)MSG_MAX_LEN);
-	c->count = (uint64_t)count;
-	c->duration = (uint64_t)duration * NS_PER_S;
+	c->stream.count = (uint64_t)count;
+	c->stream.duration = (uint64_t)duration * NS_PER_S;
 	c->size = (uint64_t)size;
 	return capture_filter_init(&c->filter, c->rpc, c->exports, texts,
 				   wrong) == 0;
@@ -410,11 +315,10 @@ json_t *capture_open(struct capture *c, const json_t *options,
 {
 	uint8_t *buffer;
 
-	if (c->started && !atomic_load(&c->over)) {
+	if (!stream_ready(&c->stream)) {
 		*wrong = "capture: there is one already; only one at a time";
 		return NULL;
 	}
-	join_capture(c);
 	if (!read_capture_options(c, options, wrong))
 		return NULL;
 	c->ring = ring_create(RING);
@@ -430,21 +334,8 @@ json_t *capture_open(struct capture *c, const json_t *options,
 
 void capture_start(struct capture *c, int fd)
 {
-	if (fd < 0) {
-		free_capture(c);
-		return;
-	}
-	c->fd = fd;
-	c->ending = c->stopping = c->broken = c->full = false;
-	c->sent = 0;
-	c->until = c->duration ? clock_ns() + c->duration : UINT64_MAX;
 	memset(c->taken, 0, sizeof(c->taken));
 	for (unsigned i = 0; i < CAPTURE_VIAS; i++)
 		atomic_store(&c->dropped[i], 0);
-	atomic_store(&c->over, false);
-	c->started = thread_start(&c->thread, "capture", run_capture, c) == 0;
-	if (c->started)
-		return;
-	free_capture(c);
-	close(fd);
+	stream_start(&c->stream, fd);
 }

@@ -5,8 +5,7 @@
  * Threads that serve calls copy what the filter takes into a ring, and never
  * wait: what finds no room is dropped and counted.  A thread of the capture's
  * own makes packets of the messages and sends them to gannetctl, as a pcapng
- * file, over the connection that asked.  It ends when gannetctl shuts its side
- * of the connection down, or at a limit that it gave.
+ * file (daemon/stream.h).
  *
  * There is one capture at a time.
  */

@@ -234,12 +234,13 @@ static void begin_file(struct stream *s)
 	struct capture *c = container_of(s, struct capture, stream);
 
 	capture_begin(&c->out, "gannetd " PACKAGE_VERSION, 0);
-	rpc_server_tap(c->rpc, &c->tap);
+	rpc_server_tap(c->rpc, RPC_TAP_CAPTURE, &c->tap);
 }
 
 static void leave_calls(struct stream *s)
 {
-	rpc_server_tap(container_of(s, struct capture, stream)->rpc, NULL);
+	rpc_server_tap(container_of(s, struct capture, stream)->rpc,
+		       RPC_TAP_CAPTURE, NULL);
 }
 
 static void release_capture(struct stream *s)

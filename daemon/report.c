@@ -189,7 +189,7 @@ static json_t *set_log_level(void *arg, const char *argument,
 	return json_pack("{s:s}", "level", argument);
 }
 
-/* ---- capture */
+/* ---- streams */
 
 static json_t *report_capture(void *arg, const json_t *options,
 			    const char **wrong)
@@ -204,6 +204,21 @@ static void start_capture(void *arg, int fd)
 	const struct report *r = arg;
 
 	capture_start(r->capture, fd);
+}
+
+static json_t *report_trace(void *arg, const json_t *options,
+			    const char **wrong)
+{
+	const struct report *r = arg;
+
+	return r->trace ? trace_open(r->trace, options, wrong) : NULL;
+}
+
+static void start_trace(void *arg, int fd)
+{
+	const struct report *r = arg;
+
+	trace_start(r->trace, fd);
 }
 
 static const struct control_command commands[] = {
@@ -221,6 +236,7 @@ static const struct control_command commands[] = {
 	{ .name = "exports-remove", .later = change_remove },
 	{ .name = "exports-set", .later = change_set },
 	{ .name = "capture", .open = report_capture, .stream = start_capture },
+	{ .name = "trace", .open = report_trace, .stream = start_trace },
 	{ .name = NULL },
 };
 

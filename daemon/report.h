@@ -9,6 +9,7 @@
 #include "daemon/options.h"
 #include "daemon/outcome.h"
 #include "daemon/reload.h"
+#include "daemon/trace.h"
 #include "rpc/program.h"
 #include "transport/pool.h"
 #include "transport/rpcrdma/rpcrdma.h"
@@ -24,6 +25,7 @@ struct report {
 	struct xprt_clients	*clients;
 	struct account_book	*export_accounts;
 	struct capture		*capture;	/* NULL: no memory */
+	struct trace		*trace;		/* the same */
 	const struct rpcrdma_budget *budget;
 	uint64_t		 started;	/* CLOCK_MONOTONIC ns */
 	uint64_t		 born;		/* CLOCK_REALTIME ns */

@@ -499,6 +499,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.started = clock_ns(), .born = clock_wall_ns(),
 		.clients = s->clients, .export_accounts = s->shares.accounts,
 		.capture = capture_create(s->rpc, s->exports),
+		.trace = trace_create(s->rpc, s->exports),
 		.listener = listener_at, .program = program_at, .server = s,
 		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
 	};
@@ -535,6 +536,7 @@ void server_stop(struct server *s)
 	pages_stop(s->pages);
 	control_stop(s->control);
 	capture_destroy(s->report.capture);
+	trace_destroy(s->report.trace);
 	announce_withdraw(&s->announced);
 	reloader_stop(s->reloader);
 	while (s->nlisteners > 0) {

@@ -62,7 +62,7 @@ static int getacl_lists(struct rpc_call *call)
 	int err = 0;
 
 	r->attr.has = true;
-	if (!op->ended)
+	if (!nfs3_has_ended(op))
 		want(acls, r->mask, NFSACL_ACL | NFSACL_ACLCNT);
 	op->vfs.attr = NULL;
 	op->vfs.acls = acls;
@@ -119,7 +119,7 @@ static int setacl(struct rpc_call *call)
 
 	if (err == 0 && !op->ops->setacl)
 		err = -EOPNOTSUPP;
-	if (err == 0 && !op->ended)
+	if (err == 0 && !nfs3_has_ended(op))
 		err = get_lists(a, r->acls);
 	if (err < 0)
 		return err;

@@ -274,6 +274,15 @@ static bool size_ok(uint32_t size)
 	       size % TRANSFER_UNIT == 0;
 }
 
+/* All results but NULL's begin with it. */
+static const char *status_text(const struct rpc_call *call)
+{
+	enum nfsstat3 status;
+
+	memcpy(&status, call->res, sizeof(status));
+	return nfs3_status_name(status);
+}
+
 void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
 {
 	nfs->exports = config->exports;
@@ -283,6 +292,7 @@ void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
 	nfs->prog.ctx = nfs;
 	nfs->prog.authorize = authorize;
 	nfs->prog.leave = nfs3_leave;
+	nfs->prog.status = status_text;
 	nfs->prog.sends_back = true;
 }
 

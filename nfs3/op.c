@@ -16,6 +16,7 @@
 
 #include <errno.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
 
@@ -79,10 +80,34 @@ static void ended(struct vfs_op *vfs, int result)
 {
 	struct nfs3_op *op = container_of(vfs, struct nfs3_op, vfs);
 
-	op->ended = true;
+	op->odd |= NFS3_ENDED;
 	op->result = result;
 	op->results = *vfs;
 	rpc_call_resume(rpc_state_call(op));
+}
+
+/* An operation that ends later is a wait, and no time of the backend. */
+static int do_timed(struct nfs3_op *op, vfs_op_fn *fn)
+{
+	struct rpc_call *call = rpc_state_call(op);
+	uint64_t before = clock_ns();
+	int n;
+
+	PROBE(backend_begin, call->msg, fn);
+	n = fn(&op->vfs);
+	PROBE(backend_end, n);
+	if (n != VFS_PENDING)
+		rpc_call_took(call, clock_ns() - before);
+	return n;
+}
+
+int nfs3_do_oddly(struct nfs3_op *op, vfs_op_fn *fn)
+{
+	if (!(op->odd & NFS3_ENDED))
+		return do_timed(op, fn);
+	op->odd &= (uint8_t)~NFS3_ENDED;
+	op->vfs = op->results;
+	return op->result;
 }
 
 static const struct vfs_later later = { .give = give, .end = ended };
@@ -106,6 +131,8 @@ int nfs3_find_export(struct rpc_call *call)
 
 	if (likely(!op->nfs)) {
 		op->nfs = call->prog->ctx;
+		if (unlikely(call->timed))
+			op->odd = NFS3_TIMED;
 		err = export_fh_parse(op->nfs->exports, a->fh.data, a->fh.len,
 				      &op->id, &op->handle);
 		if (err < 0) {

@@ -262,6 +262,8 @@ void nfs3_put_post_attr(struct xdr_out *x, const struct nfs3_attr *a);
 enum nfsstat3 nfs3_status(unsigned proc, int err);
 /* True if @proc may answer with @status.  For tests.  Pure. */
 bool nfs3_status_allowed(unsigned proc, enum nfsstat3 status);
+/* "NFS3_OK", "NFS3ERR_...": a literal. */
+const char *nfs3_status_name(enum nfsstat3 status);
 /* Counts a failure by its status. */
 void nfs3_status_count(enum nfsstat3 status);
 
@@ -285,7 +287,7 @@ struct nfs3_op {
 						 * directory, LINK's only one */
 	bool			 borrowed;	/* in an RCU section, till the
 						 * call leaves its poller */
-	bool			 ended;		/* later: see nfs3_do() */
+	uint8_t			 odd;		/* nfs3_do()'s: ... */
 	/* Not zeroed from here on: NFS3_OP_ZEROED. */
 	uint32_t		 id;		/* the handle's export */
 	const struct vfs_ops	*ops;		/* of the export's backend */
@@ -295,7 +297,7 @@ struct nfs3_op {
 		struct nfs3_list list;		/* READDIR's */
 		struct vfs_child child;		/* LOOKUP's */
 	};
-	struct vfs_op		 results;	/* ... of what ended later */
+	struct vfs_op		 results;	/* of what ended later */
 	int			 result;
 	struct vfs_cred		 cred;		/* its groups are counted as
 						 * the export is */
@@ -334,6 +336,19 @@ int nfs3_end(struct rpc_call *call, int err);
 int nfs3_end_attr(struct rpc_call *call, int err);
 int nfs3_end_wcc(struct rpc_call *call, int err);
 
+/* Bits of op->odd: the operation has ended later; each is to be timed. */
+#define NFS3_ENDED	0x01
+#define NFS3_TIMED	0x02
+
+/* True if the step that runs began an operation before, which is over. */
+static inline bool nfs3_has_ended(const struct nfs3_op *op)
+{
+	return op->odd & NFS3_ENDED;
+}
+
+/* op.c: nfs3_do() where a bit is set. */
+int nfs3_do_oddly(struct nfs3_op *op, vfs_op_fn *fn);
+
 /*
  * Runs an operation of the backend with op->vfs, and returns its result;
  * VFS_PENDING: the call is not the caller's any more.  When the operation has
@@ -346,17 +361,14 @@ int nfs3_end_wcc(struct rpc_call *call, int err);
 __attribute__((always_inline))
 static inline int nfs3_do(struct nfs3_op *op, vfs_op_fn *fn)
 {
-	if (likely(!op->ended)) {
-		int n;
+	int n;
 
-		PROBE(backend_begin, rpc_state_call(op)->msg, fn);
-		n = fn(&op->vfs);
-		PROBE(backend_end, n);
-		return n;
-	}
-	op->ended = false;
-	op->vfs = op->results;
-	return op->result;
+	if (unlikely(op->odd))
+		return nfs3_do_oddly(op, fn);
+	PROBE(backend_begin, rpc_state_call(op)->msg, fn);
+	n = fn(&op->vfs);
+	PROBE(backend_end, n);
+	return n;
 }
 
 _Static_assert(VFS_PENDING == RPC_PENDING, "a step passes it on");

@@ -135,7 +135,7 @@ static int look_up_name(struct rpc_call *call, struct nfs3_lookup_res *r)
 	op->vfs.dir_attr = &r->dir_attr.attr;
 	op->vfs.has_dir_attr = false;
 	op->vfs.child = &op->child;
-	if (!op->ended)
+	if (!nfs3_has_ended(op))
 		op->child = (struct vfs_child){
 			.below = !op->opts.crossmnt,
 		};

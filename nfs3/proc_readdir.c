@@ -113,7 +113,7 @@ static int list_entries(struct rpc_call *call, bool plus)
 	uint32_t tail[2] = { 0, 0 };
 	int err;
 
-	if (!op->ended) {
+	if (!nfs3_has_ended(op)) {
 		*l = (struct nfs3_list){ .dirleft = a->dircount, .plus = plus };
 		xdr_out_init(&l->out, rpc_body(call)->data, room_of(a));
 	}

@@ -177,6 +177,17 @@ bool nfs3_status_allowed(unsigned proc, enum nfsstat3 status)
 	       (s < S_COUNT && (allowed[proc] & 1u << s));
 }
 
+#define NAME(s) [S_##s] = "NFS3ERR_" #s,
+
+const char *nfs3_status_name(enum nfsstat3 status)
+{
+	static const char *const by_number[S_COUNT] = { STATUSES(NAME) };
+	unsigned s = number_of(status);
+
+	return status == NFS3_OK ? "NFS3_OK" : s < S_COUNT ? by_number[s] :
+							     "ERROR";
+}
+
 #define COUNT_STATUS(s) STAT(nfs3err_##s, "replies with NFS3ERR_" #s);
 #define COUNTER(s) [S_##s] = &stat_nfs3err_##s,
 

@@ -11,6 +11,17 @@
 #define RPC_MAX_PROGRAMS	16
 #define RPC_MAX_TAIL		4
 
+/* The times of a call that a tap took. */
+struct rpc_times {
+	bool	    ran;		/* its steps have begun */
+	uint64_t    left;		/* CLOCK_MONOTONIC ns: when it left its
+					 * thread; 0: it did not, since */
+	uint64_t    part[RPC_PARTS];	/* ns */
+	const char *why;		/* literal: of its last wait, beside
+					 * workers; or NULL */
+	const char *status;		/* literal; NULL: that of its results */
+};
+
 struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
 	struct pool_request room;	/* while it waits for a buffer */
@@ -32,10 +43,11 @@ struct rpc_call_priv {
 	uint32_t	   body_len;
 	uint32_t	   ntail;
 	uint32_t	   tail[RPC_MAX_TAIL];
-	uint32_t	   tapped;	/* the tap that wants the reply: its
-					 * number, or 0 */
 	bool		   body_ddp;
 	bool		   body_piped;
+	bool		   tapped;	/* a tap took it: these are valid */
+	uint32_t	   taps[RPC_TAPS];	/* number of the tap, or 0 */
+	struct rpc_times   times;
 };
 
 /*
@@ -80,8 +92,10 @@ struct rpc_server {
 	struct drc	  *drc;
 	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
-	_Atomic(struct rpc_tap *) tap;	/* borrowed, under RCU; NULL: none */
-	uint32_t	   taps;	/* that there were; rpc_server_tap() */
+	/* Borrowed, under RCU; NULL: none. */
+	_Atomic(struct rpc_tap *) tap[RPC_TAPS];
+	atomic_uint	   ntaps;	/* of these are not NULL, or will be */
+	_Atomic uint32_t   taps;	/* that there were; rpc_server_tap() */
 	const struct rpc_flavor *const *flavors;	/* borrowed */
 	unsigned	   nprogs;
 	struct rpc_program *progs[RPC_MAX_PROGRAMS];	/* borrowed */
@@ -99,13 +113,29 @@ bool rpc_read_chunk_ok(struct xprt_sink *sink, const void *head,
 /* True while somebody looks on; a hint. */
 static inline bool rpc_is_tapped(const struct rpc_server *server)
 {
-	return atomic_load_explicit(&server->tap, memory_order_relaxed);
+	return atomic_load_explicit(&server->ntaps, memory_order_relaxed);
 }
 /* Shows the call, see rpc/tap.h. */
 void rpc_tap_call(struct rpc_slot *slot, const struct rpc_header *h,
 		  const struct xdr_in *args);
-/* Shows the reply of a call that is tapped. */
-void rpc_tap_reply(struct rpc_slot *slot);
+
+/* Of calls that are tapped: */
+/* Shows the reply and gives it to the transport, as xprt_reply(). */
+int rpc_tap_send(struct rpc_slot *slot);
+/* There will be no reply. */
+void rpc_tap_none(struct rpc_slot *slot, const char *status);
+/* Its steps begin, or go on. */
+void rpc_times_run(struct rpc_slot *slot);
+/* It leaves its thread. */
+void rpc_times_leave(struct rpc_slot *slot);
+/* It has what it waited for, and needs a worker next. */
+void rpc_times_go_on(struct rpc_slot *slot, const char *why);
+/* The call that is tapped has no results: @status tells why, a literal. */
+static inline void rpc_times_refused(struct rpc_slot *slot, const char *status)
+{
+	if (unlikely(slot->priv.tapped))
+		slot->priv.times.status = status;
+}
 
 /* run.c */
 /* Readies a call whose arguments are decoded. */

@@ -283,10 +283,11 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	call->bytes = 0;
 	call->may_wait = false;
 	call->failed = false;
+	call->timed = false;
 	priv->class = NULL;
 	priv->in_drc = false;
 	priv->resumed = false;
-	priv->tapped = 0;
+	priv->tapped = false;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->started = clock_ns();

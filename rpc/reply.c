@@ -128,15 +128,18 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 static void hand_over(struct rpc_slot *slot)
 {
 	struct msg *m;
+	int err;
 
 	if (unlikely(slot->call.guard))
 		rpc_auth_protect(&slot->call);
-	if (unlikely(slot->priv.tapped))
-		rpc_tap_reply(slot);
 	m = slot->call.msg;
 	PROBE(reply_sent, m, m->xprt, slot->call.xid, m->head_len, m->body_len,
 	      slot->call.failed);
-	if (xprt_reply(m) < 0)
+	if (unlikely(slot->priv.tapped))
+		err = rpc_tap_send(slot);
+	else
+		err = xprt_reply(m);
+	if (err < 0)
 		stat_inc(rpc_reply_lost);
 	stat_inc(rpc_replied);		/* rpc_busy() counted it till here */
 }
@@ -173,8 +176,15 @@ static void reply_start(struct rpc_slot *slot, struct xdr_out *x)
 
 void rpc_reply_status(struct rpc_slot *slot, enum rpc_accept_stat stat)
 {
+	static const char *const names[] = {
+		[RPC_PROG_UNAVAIL] = "PROG_UNAVAIL",
+		[RPC_PROC_UNAVAIL] = "PROC_UNAVAIL",
+		[RPC_GARBAGE_ARGS] = "GARBAGE_ARGS",
+		[RPC_SYSTEM_ERR] = "SYSTEM_ERR",
+	};
 	struct xdr_out x;
 
+	rpc_times_refused(slot, names[stat]);
 	reply_start(slot, &x);
 	rpc_header_accepted(&x, slot->call.xid, stat);
 	send_error(slot, &x);
@@ -185,6 +195,7 @@ void rpc_reply_prog_mismatch(struct rpc_slot *slot)
 	const struct rpc_program *prog = slot->call.prog;
 	struct xdr_out x;
 
+	rpc_times_refused(slot, "PROG_MISMATCH");
 	reply_start(slot, &x);
 	rpc_header_prog_mismatch(&x, slot->call.xid, prog->versions[0].vers,
 				 prog->versions[prog->nversions - 1].vers);
@@ -195,6 +206,7 @@ void rpc_reply_rpc_mismatch(struct rpc_slot *slot)
 {
 	struct xdr_out x;
 
+	rpc_times_refused(slot, "RPC_MISMATCH");
 	reply_start(slot, &x);
 	rpc_header_rpc_mismatch(&x, slot->call.xid);
 	send_error(slot, &x);
@@ -204,6 +216,7 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why)
 {
 	struct xdr_out x;
 
+	rpc_times_refused(slot, "AUTH_ERROR");
 	reply_start(slot, &x);
 	rpc_header_denied(&x, slot->call.xid, why);
 	send_error(slot, &x);
@@ -211,6 +224,7 @@ void rpc_reply_denied(struct rpc_slot *slot, enum rpc_auth_stat why)
 
 void rpc_reply_again(struct rpc_slot *slot, uint32_t len)
 {
+	rpc_times_refused(slot, "DUPLICATE");
 	slot->call.msg->body = NULL;
 	reply_end(slot, false);
 	send_head(slot, len);
@@ -225,6 +239,8 @@ void rpc_reply_none(struct rpc_slot *slot)
 		reply_remember(slot, false);
 	reply_end(slot, true);
 	rpc_auth_release(&slot->call);
+	if (unlikely(slot->priv.tapped))
+		rpc_tap_none(slot, "DROPPED");
 	PROBE(call_dropped, m, m->xprt, slot->call.xid);
 	xprt_drop(m);
 	stat_inc(rpc_dropped);
@@ -237,6 +253,8 @@ void rpc_reply_reject(struct rpc_slot *slot)
 	m->body = NULL;
 	reply_end(slot, true);
 	rpc_auth_release(&slot->call);
+	if (unlikely(slot->priv.tapped))
+		rpc_tap_none(slot, "REJECTED");
 	PROBE(call_rejected, m, m->xprt, m->call_len);
 	xprt_reject(m);
 	stat_inc(rpc_rejected);
@@ -305,8 +323,8 @@ struct pipe *rpc_body_pipe(struct rpc_call *call)
 
 	if (!call->msg->xprt->takes_pipes || (call->guard && call->guard->wrap))
 		return NULL;
-	/* A tap sees no bytes that stay in the kernel. */
-	if (unlikely(priv->tapped))
+	/* A capture sees no bytes that stay in the kernel. */
+	if (unlikely(priv->tapped) && priv->taps[RPC_TAP_CAPTURE])
 		return NULL;
 	if (!priv->pipe)
 		priv->pipe = pipe_get(call->server->pipes);

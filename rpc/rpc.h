@@ -172,6 +172,8 @@ struct rpc_program {
 	 * and the common share.
 	 */
 	struct work_class *(*leave)(struct rpc_call *call);
+	/* The name of the results' status, a literal.  NULL: no names. */
+	const char *(*status)(const struct rpc_call *call);
 	/* Clients know an answer that tells them to come again: end() with
 	 * -ETIMEDOUT makes it. */
 	bool			  sends_back;
@@ -195,6 +197,7 @@ struct rpc_call {
 	bool			  may_wait;	/* false on a poller */
 	bool			  failed;	/* the results tell of an error:
 						 * counted as one */
+	bool			  timed;	/* see rpc_call_took() */
 	const struct rpc_guard	 *guard;	/* the flavor's; NULL: none */
 	struct rpc_proc_counts	 *by_proc;	/* its row's; NULL: none */
 	/* Set by the steps: the account of what the call is about, which
@@ -294,6 +297,9 @@ void rpc_body_set_pipe(struct rpc_call *call, uint32_t len);
  */
 void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 		  unsigned ntail);
+
+/* Adds to the time that the backend took, for a call that is timed. */
+void rpc_call_took(struct rpc_call *call, uint64_t ns);
 
 /* The caller's address. */
 static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)

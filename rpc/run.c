@@ -38,6 +38,8 @@ struct work_class *rpc_call_leave(struct rpc_call *call)
 	if (call->prog->leave)
 		class = call->prog->leave(call);
 	assert(!rcu_read_ongoing());
+	if (unlikely(call->timed))
+		rpc_times_leave(rpc_slot_of(call));
 	return class ? class : work_pool_common(call->server->work);
 }
 
@@ -93,6 +95,8 @@ static void buffer_ready(struct pool_request *r, struct buf *b)
 	struct rpc_slot *slot = container_of(r, struct rpc_slot, priv.room);
 
 	PROBE(call_resumed, slot->call.msg);
+	if (unlikely(slot->priv.tapped))
+		rpc_times_go_on(slot, "payload buffer");
 	slot->priv.body = b;
 	rpc_call_queue(slot, slot->priv.class);
 }
@@ -127,6 +131,11 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 	if (b)				/* it came back meanwhile */
 		buffer_ready(&priv->room, b);
 	return RPC_PENDING;
+}
+
+void rpc_call_took(struct rpc_call *call, uint64_t ns)
+{
+	rpc_slot_of(call)->priv.times.part[RPC_PART_BACKEND] += ns;
 }
 
 struct buf *rpc_body(struct rpc_call *call)
@@ -173,6 +182,8 @@ void rpc_call_run(struct rpc_slot *slot)
 	struct rpc_call *call = &slot->call;
 	int n = 0;
 
+	if (unlikely(slot->priv.tapped))
+		rpc_times_run(slot);
 	while (n == 0 && *call->step)
 		n = (*call->step++)(call);
 	if (n == RPC_PENDING)

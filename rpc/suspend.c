@@ -84,6 +84,8 @@ void rpc_call_resume(struct rpc_call *call)
 	suspended_unlist(s, &slot->priv);
 	mutex_unlock(&s->lock);
 	PROBE(call_resumed, slot->call.msg);
+	if (unlikely(slot->priv.tapped))
+		rpc_times_go_on(slot, slot->priv.why);
 	slot->priv.resumed = true;
 	rpc_call_queue(slot, slot->priv.class);
 }

@@ -28,6 +28,8 @@ completes sta 'status stats'
 completes --json wai waits
 completes --socket /nowhere relo reload
 completes log-level w warn
+completes trace --sl --slower
+completes trace --proc REA 'READ READDIR READDIRPLUS READLINK'
 completes exports '' 'add remove set'
 completes exports s set
 completes --js --json

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,12 +19,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/pcapng.h"
 
-#define ANSWER_MAX	4096
 /* Above the length of each block that the server makes. */
 #define BUFFER		(1u << 20)
 
@@ -40,31 +37,6 @@ struct capturing {
 	uint64_t messages;	/* with those dropped */
 	uint64_t dropped;
 };
-
-/* ---- Ctrl-C */
-
-static volatile sig_atomic_t signal_fd = -1;
-
-/* The server sends the rest, and ends. */
-static void end_capture(int sig)
-{
-	(void)sig;
-	shutdown(signal_fd, SHUT_WR);
-}
-
-static void catch_signals(int fd)
-{
-	/* A second Ctrl-C ends the program at once. */
-	const struct sigaction action = {
-		.sa_handler = end_capture,
-		.sa_flags = (int)SA_RESETHAND,
-	};
-
-	signal_fd = fd;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-}
 
 /* ---- the file */
 
@@ -159,47 +131,6 @@ static int copy_blocks(struct capturing *c)
 
 /* ---- the server */
 
-/* Reads the answer to its end.  NULL: there is none. */
-static json_t *read_answer(int fd)
-{
-	char text[ANSWER_MAX];
-	json_error_t error;
-	size_t len = 0;
-
-	while (len < sizeof(text)) {
-		ssize_t n = recv(fd, text + len, 1, 0);
-
-		if (n == 0 || (n < 0 && errno != EINTR))
-			break;
-		if (n == 1 && text[len++] == '\n')
-			return json_loadb(text, len, 0, &error);
-	}
-	return NULL;
-}
-
-/* True if the server captures from now on; else after a message. */
-static bool ask_for(int fd, json_t *options)
-{
-	json_t *request = json_pack("{s:i, s:s, s:O}", "v", SPOKEN, "command",
-				    "capture", "options", options);
-	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-	json_t *reply = NULL;
-	bool yes;
-
-	if (text && send(fd, text, strlen(text), 0) == (ssize_t)strlen(text) &&
-	    send(fd, "\n", 1, 0) == 1)
-		reply = read_answer(fd);
-	yes = json_object_get(reply, "result");
-	if (!yes)
-		complain("%s", json_string_value(
-			 json_object_get(reply, "error")) ? :
-			 "the server does not answer");
-	free(text);
-	json_decref(request);
-	json_decref(reply);
-	return yes;
-}
-
 /* There are contents of files in it: it is for its owner alone, also if it was
  * there before.  0 or -errno. */
 static int make_private(int fd)
@@ -233,15 +164,12 @@ static bool open_capture_file(struct capturing *c)
 
 static int run_capturing(struct capturing *c, json_t *options)
 {
-	const struct timeval for_ever = { .tv_sec = 0 };
 	int status = EXIT_FAILURE;
 
 	c->buffer = malloc(BUFFER);
-	catch_signals(c->fd);
-	if (!c->buffer || !ask_for(c->fd, options) || !open_capture_file(c))
+	if (!c->buffer || !ctl_stream_begin(c->fd, "capture", options) ||
+	    !open_capture_file(c))
 		goto out;
-	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever,
-		   sizeof(for_ever));
 	status = copy_blocks(c);
 	if (c->is_whole)
 		fprintf(stderr, "gannetctl: %llu messages, %llu dropped\n",
@@ -296,26 +224,6 @@ static int capture_help(void)
 	return EXIT_SUCCESS;
 }
 
-static bool add_number(json_t *options, const struct number *number,
-		       const char *text)
-{
-	static const char units[] = "KMG";
-	unsigned long long n;
-	const char *unit;
-	char *end;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || n > UINT32_MAX || n == 0)
-		return false;
-	if (number->is_size && *end && (unit = strchr(units, *end))) {
-		n <<= 10 * (unit - units + 1);
-		end++;
-	}
-	return !*end && json_object_set_new(options, number->name,
-					    json_integer((json_int_t)n)) == 0;
-}
-
 /* Reads the arguments; -1, or the exit status of a program that is done. */
 static int capture_arguments(json_t *options, const char **file, int argc,
 			  char **argv)
@@ -341,7 +249,8 @@ static int capture_arguments(json_t *options, const char **file, int argc,
 			complain("see gannetctl capture --help");
 			return USAGE;
 		default:
-			if (add_number(options, &numbers[c], optarg))
+			if (ctl_number(options, numbers[c].name, optarg,
+				       numbers[c].is_size))
 				break;
 			complain("--%s %s: expected a number from 1 on",
 				 numbers[c].name, optarg);

@@ -38,6 +38,9 @@ static const struct ctl_command commands[] = {
 	{ .name = "capture", .arguments = "-w FILE",
 	  .help = "calls and replies, for Wireshark: capture --help",
 	  .run = ctl_capture },
+	{ .name = "trace", .arguments = "[OPTION]...",
+	  .help = "where the time of each call goes: trace --help",
+	  .run = ctl_trace },
 };
 
 const struct ctl_command *ctl_command(unsigned i)

@@ -65,8 +65,20 @@ int ctl_reload(const struct ctl *c, int n, char **words);
 /* locks.c */
 int ctl_locks(const struct ctl *c, int n, char **words);
 
+/* stream.c */
+/* Asks for the stream @command with @options; the server ends it when a signal
+ * comes, or this end of @fd is shut.  False: after a message. */
+bool ctl_stream_begin(int fd, const char *command, json_t *options);
+/* Sets the option @name to the number in @text, from 1 to 2^32 - 1; K, M or G
+ * may follow if @is_size.  False: it is none. */
+bool ctl_number(json_t *options, const char *name, const char *text,
+		bool is_size);
+
 /* capture.c */
 int ctl_capture(const struct ctl *c, int argc, char **argv);
+
+/* trace.c */
+int ctl_trace(const struct ctl *c, int argc, char **argv);
 
 /* show.c: results as text for people */
 /* A member of @o; "?", and 0, if there is no such string or integer. */

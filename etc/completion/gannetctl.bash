@@ -29,6 +29,13 @@ _gannetctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return ;;
 	--by:*) words='client export procedure' ;;
+	--proc:*)
+		words="ACCESS COMMIT CREATE FSINFO FSSTAT GETATTR LINK LOOKUP"
+		words+=" MKDIR MKNOD PATHCONF READ READDIR READDIRPLUS"
+		words+=" READLINK REMOVE RENAME RMDIR SETATTR SYMLINK WRITE" ;;
+	*:capture:*:-* | *:trace:*:-*)
+		words=$(gannetctl "$command" --help 2>/dev/null |
+			grep -oE -e '--[a-z]+') ;;
 	*:-*) words=$(_gannetctl_help '--[a-z]*') ;;
 	*:::*) words=$(_gannetctl_help '[a-z][a-z-]*') ;;
 	*:log-level::*) words='err warn info debug' ;;

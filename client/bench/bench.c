@@ -13,8 +13,8 @@ enum {
 	SMALL_BLOCK = 4096, TIMEOUT_MS = 10000, CONNECTIONS_MAX = 1 << 16,
 };
 
-/* The user's signal; 0: none. */
-static volatile sig_atomic_t interrupted;
+/* The user's signal; 0: none.  Its handler runs on any thread. */
+static atomic_int interrupted;
 
 static void note_interruption(int sig)
 {

@@ -3,36 +3,49 @@
 #include "client/ctl/ctl.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #define ANSWER_MAX	4096
 
-static volatile sig_atomic_t signal_fd = -1;
-
-/* The server sends the rest, and ends. */
-static void end_stream(int sig)
+/* The thread takes the signal, so none interrupts a read or a write.  Then the
+ * server sends the rest, and ends; a second signal ends the program at once. */
+static void *await_signal(void *arg)
 {
-	(void)sig;
-	shutdown(signal_fd, SHUT_WR);
+	int fd = (int)(intptr_t)arg, sig;
+	sigset_t ends;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &ends);
+	while (sigwait(&ends, &sig))
+		;
+	shutdown(fd, SHUT_WR);
+	pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
+	for (;;)
+		pause();
+	return NULL;
 }
 
+/* Without a thread the signals end the program, as they do by default. */
 static void catch_signals(int fd)
 {
-	/* A second Ctrl-C ends the program at once. */
-	const struct sigaction action = {
-		.sa_handler = end_stream,
-		.sa_flags = (int)SA_RESETHAND | SA_RESTART,
-	};
+	sigset_t ends, before;
+	pthread_t thread;
 
-	signal_fd = fd;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_SETMASK, &ends, &before);
+	if (pthread_create(&thread, NULL, await_signal, (void *)(intptr_t)fd))
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	else
+		pthread_detach(thread);
 }
 
 /* Reads the answer to its end.  NULL: there is none. */

@@ -279,7 +279,7 @@ char *metrics_make(const struct report *r, struct metrics_clients *named,
 	put_memory(&m, r);
 	put_locks(&m, r);
 	metrics_put_waits(&m, r->rpc);
-	metrics_put_exports(&m, r->export_accounts);
+	metrics_put_exports(&m, r->export_accounts, r->export_backends);
 	metrics_put_clients(&m, r->clients, named);
 	put_counters(&m);
 	metrics_end(&m);

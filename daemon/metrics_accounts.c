@@ -94,12 +94,30 @@ static void merge_exports(struct exports_seen *s)
 		metrics_sample((m), METRICS_LABELS({ "export", \
 			(s)->all[i].name }), (s)->all[i].sum.value)
 
-void metrics_put_exports(struct metrics_out *m, struct account_book *book)
+static void see_exports(struct exports_seen *s, struct account_book *book)
 {
-	struct exports_seen s = { 0 };
+	*s = (struct exports_seen){ 0 };
+	account_book_walk(book, see_export, s);
+	merge_exports(s);
+}
 
-	account_book_walk(book, see_export, &s);
-	merge_exports(&s);
+/* Of each export, and the end of @s. */
+static void put_export_times(struct metrics_out *m, struct exports_seen *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		metrics_put_times(m, METRICS_LABELS({ "export",
+			s->all[i].name }), &s->all[i].sum);
+		free(s->all[i].name);
+	}
+	free(s->all);
+}
+
+void metrics_put_exports(struct metrics_out *m, struct account_book *calls,
+			 struct account_book *backends)
+{
+	struct exports_seen s;
+
+	see_exports(&s, calls);
 	metrics_family(m, "gannet_export_failed_calls", METRICS_COUNTER, NULL,
 		       "Calls for an export that failed.");
 	EACH_EXPORT(&s, m, failed);
@@ -112,12 +130,12 @@ void metrics_put_exports(struct metrics_out *m, struct account_book *book)
 	metrics_family(m, "gannet_export_duration_seconds", METRICS_HISTOGRAM,
 		       "seconds", "Time of calls for an export, from their "
 		       "arrival until the reply was given to the transport.");
-	for (size_t i = 0; i < s.n; i++)
-		metrics_put_times(m, METRICS_LABELS({ "export",
-			s.all[i].name }), &s.all[i].sum);
-	for (size_t i = 0; i < s.n; i++)
-		free(s.all[i].name);
-	free(s.all);
+	put_export_times(m, &s);
+	see_exports(&s, backends);
+	metrics_family(m, "gannet_export_backend_seconds", METRICS_HISTOGRAM,
+		       "seconds", "Time of single operations of an export's "
+		       "file system, those of one call in 64.");
+	put_export_times(m, &s);
 }
 
 /* ---- clients */

@@ -15,7 +15,8 @@ void metrics_put_times(struct metrics_out *m,
 		       const struct account_sum *sum);
 
 /* The accounts of exports, and of clients, of which @named has the names. */
-void metrics_put_exports(struct metrics_out *m, struct account_book *book);
+void metrics_put_exports(struct metrics_out *m, struct account_book *calls,
+			 struct account_book *backends);
 void metrics_put_clients(struct metrics_out *m, struct xprt_clients *clients,
 			 struct metrics_clients *named);
 

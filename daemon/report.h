@@ -24,6 +24,7 @@ struct report {
 	struct pool		*pool;
 	struct xprt_clients	*clients;
 	struct account_book	*export_accounts;
+	struct account_book	*export_backends;
 	struct capture		*capture;	/* NULL: no memory */
 	struct trace		*trace;		/* the same */
 	const struct rpcrdma_budget *budget;

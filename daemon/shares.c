@@ -20,7 +20,8 @@ int shares_init(struct shares *s, unsigned threads)
 	pthread_mutex_init(&s->lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->list);
 	s->accounts = account_book_create(ACCOUNTS);
-	return s->accounts ? 0 : -ENOMEM;
+	s->backends = account_book_create(ACCOUNTS);
+	return s->accounts && s->backends ? 0 : -ENOMEM;
 }
 
 static void free_shares(struct shares *s, bool all)
@@ -49,6 +50,7 @@ void shares_clear(struct shares *s)
 void shares_fini(struct shares *s)
 {
 	account_book_destroy(s->accounts);
+	account_book_destroy(s->backends);
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -64,6 +66,7 @@ void share_give(void *shares, struct export *e)
 
 	shares_tidy(s);		/* file systems below exports come and go */
 	e->account = account_book_get(s->accounts, e->top, e->path);
+	e->backend = account_book_get(s->backends, e->top, e->path);
 	if (!share)
 		return;
 	share->class = work_class_create(s->rpc, e->path, s->threads);
@@ -84,6 +87,7 @@ void share_return(void *shares, struct export *e)
 	struct share *share;
 
 	account_book_put(s->accounts, e->account);
+	account_book_put(s->backends, e->backend);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry(share, &s->list, link)
 		if (share->class == e->upper)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* shares - the workers that the calls of each export may occupy, and the
- * account of its calls. */
+ * accounts of its calls and of its backend's operations. */
 #ifndef GANNET_DAEMON_SHARES_H
 #define GANNET_DAEMON_SHARES_H
 
@@ -12,11 +12,12 @@ struct shares {
 	struct rpc_server   *rpc;	/* borrowed; set before the first */
 	unsigned	     threads;	/* the most workers of a share */
 	struct account_book *accounts;	/* by the exports' ids; owned */
+	struct account_book *backends;	/* the same */
 	pthread_mutex_t	     lock;	/* guards the list */
 	struct cds_list_head list;
 };
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM; shares_fini() also then. */
 int  shares_init(struct shares *s, unsigned threads);
 /* Frees all shares.  No call runs any more; the RPC server is still there. */
 void shares_clear(struct shares *s);

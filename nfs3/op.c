@@ -20,6 +20,11 @@
 #include "lib/log.h"
 #include "lib/rcu.h"
 
+/* Of so many calls of a thread one has the operations of its backend timed. */
+#define SAMPLE	64u
+
+static _Thread_local unsigned calls_begun;
+
 /*
  * Finds the export; on a poller, without waiting.  A worker comes here only to
  * ask the name service for the caller, or to open the export, in the share for
@@ -86,18 +91,34 @@ static void ended(struct vfs_op *vfs, int result)
 	rpc_call_resume(rpc_state_call(op));
 }
 
+static void count_operation(const struct nfs3_op *op, int n, uint64_t ns)
+{
+	const struct account_event e = {
+		.ns = ns, .bucket = histogram_bucket(ns), .failed = n < 0,
+	};
+
+	/* A worker does again an operation that would have waited. */
+	if (op->exp && op->exp->backend && !(n == -EAGAIN && op->vfs.nonblock))
+		account_add(op->exp->backend, e);
+}
+
 /* An operation that ends later is a wait, and no time of the backend. */
 static int do_timed(struct nfs3_op *op, vfs_op_fn *fn)
 {
 	struct rpc_call *call = rpc_state_call(op);
-	uint64_t before = clock_ns();
+	uint64_t before = clock_ns(), ns;
 	int n;
 
 	PROBE(backend_begin, call->msg, fn);
 	n = fn(&op->vfs);
 	PROBE(backend_end, n);
-	if (n != VFS_PENDING)
-		rpc_call_took(call, clock_ns() - before);
+	if (n == VFS_PENDING)
+		return n;
+	ns = clock_ns() - before;
+	if (call->timed)
+		rpc_call_took(call, ns);
+	if (op->odd & NFS3_SAMPLED)
+		count_operation(op, n, ns);
 	return n;
 }
 
@@ -133,6 +154,8 @@ int nfs3_find_export(struct rpc_call *call)
 		op->nfs = call->prog->ctx;
 		if (unlikely(call->timed))
 			op->odd = NFS3_TIMED;
+		if (unlikely(calls_begun++ % SAMPLE == 0))
+			op->odd |= NFS3_SAMPLED;
 		err = export_fh_parse(op->nfs->exports, a->fh.data, a->fh.len,
 				      &op->id, &op->handle);
 		if (err < 0) {

@@ -336,9 +336,11 @@ int nfs3_end(struct rpc_call *call, int err);
 int nfs3_end_attr(struct rpc_call *call, int err);
 int nfs3_end_wcc(struct rpc_call *call, int err);
 
-/* Bits of op->odd: the operation has ended later; each is to be timed. */
+/* Bits of op->odd: the operation has ended later; each is to be timed, for a
+ * trace; each is to be counted, for the export's backend. */
 #define NFS3_ENDED	0x01
 #define NFS3_TIMED	0x02
+#define NFS3_SAMPLED	0x04
 
 /* True if the step that runs began an operation before, which is over. */
 static inline bool nfs3_has_ended(const struct nfs3_op *op)

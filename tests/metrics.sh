@@ -86,6 +86,16 @@ fi
 # Each export has its own, and so does each client.
 n=$(value 'gannet_export_written_bytes_total{export="/m"}')
 [ "$n" = "$(stat -c %s "$tmp/sent")" ] || fail "$n bytes written to /m"
+# The file system takes a part of that time, of a part of the calls.
+export='{export="/m"}'
+n=$(value "gannet_export_backend_seconds_count$export")
+all=$(value "gannet_export_duration_seconds_count$export")
+{ [ "$n" -gt 0 ] && [ "$n" -lt "$all" ]; } ||
+	fail "$n operations of the backend were timed in $all calls"
+n=$(value "gannet_export_backend_seconds_sum$export")
+all=$(value "gannet_export_duration_seconds_sum$export")
+awk "BEGIN { exit !($n > 0 && $n < $all) }" ||
+	fail "the backend took $n s, the calls $all s"
 n=$(value 'gannet_nfs_client_written_bytes_total{client="127.0.0.1"}')
 [ "$n" = "$(stat -c %s "$tmp/sent")" ] || fail "$n bytes written by 127.0.0.1"
 n=$(value 'gannet_nfs_client_calls_total{client="other"}')

@@ -50,6 +50,8 @@ struct export {
 	/* The daemon's: what its callers had, and those of the file systems
 	 * below it.  Outlives each call; NULL: not counted. */
 	struct account	*account;
+	struct account	*backend;	/* likewise: operations of its backend,
+					 * those of one call in 64 */
 };
 
 struct export_table;
@@ -62,9 +64,9 @@ struct export_config {
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
-	 * can find it yet: set e->upper and e->account here.  It has the path
-	 * and the id; a file system below an export has the export's id until
-	 * it is open.  Publisher's thread, or a worker. */
+	 * can find it yet: set e->upper, e->account and e->backend here.  It
+	 * has the path and the id; a file system below an export has the
+	 * export's id until it is open.  Publisher's thread, or a worker. */
 	void (*attach)(void *arg, struct export *e);
 	/* The last reference to @e is gone: release both.  Called on the
 	 * thread that put it, perhaps within a call of that export. */

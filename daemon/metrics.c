@@ -217,6 +217,9 @@ static void put_memory(struct metrics_out *m, const struct report *r)
 	put_gauge(m, "gannet_rdma_memory_limit_bytes", "bytes", "The most "
 		  "memory of RDMA connections, --rdma-memory.",
 		  r->budget->max);
+	put_gauge(m, "gannet_rdma_credits_granted", NULL, "Credits that RDMA "
+		  "connections have: calls that they may have in progress.",
+		  atomic_load(&r->budget->granted));
 }
 
 static void put_locks(struct metrics_out *m, const struct report *r)

@@ -68,6 +68,7 @@ for name in gannet_tcp_closed_error_total gannet_tcp_resets_total \
 		'gannet_rdma_errors_total{kind="connection"}'; do
 	[ "$(value "$name")" = 0 ] || fail "$name is $(value "$name")"
 done
+[ -n "$(value gannet_rdma_credits_granted)" ] || fail "no credits"
 grep -qF 'gannet_workers_busy{share="/a\"b\\c"} 0' "$tmp/metrics" ||
 	fail "no share of /a\"b\\c"
 # Alerts and the dashboard ask for metrics that there are.

@@ -68,7 +68,7 @@ struct export_config {
 	 * has the path and the id; a file system below an export has the
 	 * export's id until it is open.  Publisher's thread, or a worker. */
 	void (*attach)(void *arg, struct export *e);
-	/* The last reference to @e is gone: release both.  Called on the
+	/* The last reference to @e is gone: release them.  Called on the
 	 * thread that put it, perhaps within a call of that export. */
 	void (*release)(void *arg, struct export *e);
 	void *arg;

@@ -46,6 +46,7 @@ static void close_rig(void)
 	rig_close(&rig);
 	ck_assert_uint_eq(budget.used, 0);
 	ck_assert_uint_eq(budget.conns, 0);
+	ck_assert_uint_eq(budget.granted, 0);
 }
 
 static void open_user(struct user *u)
@@ -140,6 +141,7 @@ TEST(a_grant_grows_as_it_is_used_up_to_its_bound)
 		fill(&u);
 		drain(&u);
 		ck_assert_uint_eq(u.credits, granted[i]);
+		ck_assert_uint_eq(budget.granted, granted[i]);
 	}
 	ck_assert_uint_eq(stat("rdma_grants_grown"), grown + 4);
 	peer_close(&u.peer);
@@ -175,6 +177,7 @@ static void shrink(struct user *u, size_t memory)
 	take_all(u);
 	ck_assert_int_lt(i, ENOUGH);
 	ck_assert_uint_eq(u->credits, FIRST);
+	ck_assert_uint_eq(budget.granted, FIRST);
 }
 
 TEST(a_grant_that_is_not_used_shrinks_and_gives_its_memory_back)

@@ -63,12 +63,22 @@ static void begin_period(struct rpcrdma_conn *conn)
 		c->period = UINT_MAX;
 }
 
+/* Replies tell of @grant from now on. */
+static void set_grant(struct rpcrdma_conn *conn, unsigned grant)
+{
+	struct rpcrdma_budget *budget = conn->listener->options.budget;
+	unsigned before = atomic_exchange(&conn->credits.grant, grant);
+
+	if (budget)
+		atomic_fetch_add(&budget->granted, grant - before);
+}
+
 void rpcrdma_credits_init(struct rpcrdma_conn *conn)
 {
 	struct rpcrdma_credits *c = &conn->credits;
 
 	rpcrdma_slots_promise(&conn->slots, c->min);
-	atomic_store(&c->grant, c->min);
+	set_grant(conn, c->min);
 	begin_period(conn);
 }
 
@@ -92,6 +102,7 @@ static void free_stores(struct rpcrdma_conn *conn, struct rpcrdma_store *store)
 
 void rpcrdma_credits_fini(struct rpcrdma_conn *conn)
 {
+	set_grant(conn, 0);
 	free_stores(conn, conn->slots.retired);
 	free_stores(conn, conn->credits.newest);
 }
@@ -142,7 +153,7 @@ static void raise_grant(struct rpcrdma_conn *conn, unsigned next)
 		if (rpcrdma_store_post(conn, true) < 0)
 			rpcrdma_conn_close(conn, -ENOTCONN);
 	}
-	atomic_store(&c->grant, next);
+	set_grant(conn, next);
 	stat_inc(rdma_grants_grown);
 }
 
@@ -150,7 +161,7 @@ static void lower_grant(struct rpcrdma_conn *conn, unsigned next)
 {
 	struct rpcrdma_credits *c = &conn->credits;
 
-	atomic_store(&c->grant, next);
+	set_grant(conn, next);
 	rpcrdma_slots_turn(&conn->slots);
 	c->lowering = true;
 	c->known = 0;

@@ -23,6 +23,7 @@ struct rpcrdma_budget {
 	atomic_size_t	max;
 	atomic_size_t	used;
 	atomic_uint	conns;
+	atomic_uint	granted;	/* credits, by all of them */
 };
 
 /* Zero is the default of every field. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/terminal.h"
 #include "lib/thread.h"
 #include "lib/util.h"
 
@@ -266,10 +267,9 @@ void log_print(enum log_level level, const char *fmt, ...)
 	if (m < 0)
 		return;
 	n = MIN(n + m, LINE_SIZE - 2);
-	/* A message may contain a peer's text: keep it one line. */
+	/* A message may contain a peer's text: keep it one line, and plain. */
 	for (int i = 0; i < n; i++)
-		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
-			line[i] = '?';
+		memset(line + i, '?', terminal_obeys(line + i));
 	line[n++] = '\n';
 	if (!put_line(line, (size_t)n))
 		write_line(line, (size_t)n);

@@ -129,6 +129,7 @@ int ctl_print(const struct ctl *c, json_t *result,
 		json_dumpf(result, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		printf("\n");
 	} else {
+		ctl_plain(result);
 		print(result);
 	}
 	json_decref(result);

@@ -58,6 +58,11 @@ json_t *ctl_ask(const struct ctl *c, const char *command,
 int ctl_print(const struct ctl *c, json_t *result,
 	      void (*print)(const json_t *result));
 
+/* plain.c */
+/* Writes what terminals obey, in each text of @answer, as gannet-exports(5)
+ * does: ESC is \033. */
+void ctl_plain(json_t *answer);
+
 /* change.c */
 int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);

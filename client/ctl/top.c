@@ -235,6 +235,8 @@ static bool top_round(struct top *t)
 
 	if (!answer)
 		return false;
+	if (!t->c.json)
+		ctl_plain(answer);
 	if (t->before) {
 		rows = top_rows(t, answer, &n);
 		if (t->c.json)

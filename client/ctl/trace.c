@@ -55,11 +55,14 @@ static void print_parts(const json_t *call)
 	}
 }
 
-static void print_call(const json_t *call)
+static void print_call(json_t *call)
 {
-	const char *client = or_dash(call, "client");
-	bool is_v6 = strchr(client, ':');
+	const char *client;
+	bool is_v6;
 
+	ctl_plain(call);
+	client = or_dash(call, "client");
+	is_v6 = strchr(client, ':');
 	print_time(integer_of(call, "time"));
 	printf(" %s%s%s:%lld %s %s %s %s %s, %.1f us", is_v6 ? "[" : "", client,
 	       is_v6 ? "]" : "", integer_of(call, "port"),

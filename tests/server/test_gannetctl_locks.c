@@ -210,6 +210,42 @@ TEST(people_read_who_is_in_whose_way)
 	ck_assert_ptr_nonnull(strstr(ctl_out, fileid));
 }
 
+/* Expects @text, and that a terminal shows all of the output: ASCII. */
+static void shows_plain(const char *arguments, const char *text)
+{
+	ctl_says(&d, arguments, 0, text);
+	for (const char *at = ctl_out; *at; at++)
+		ck_assert_msg((*at >= ' ' && *at != 0x7f) || *at == '\n',
+			      "%s: byte %02x", arguments, (unsigned char)*at);
+}
+
+TEST(a_name_of_a_client_commands_no_terminal)
+{
+	char below[128], file[136], shown[160], told[64];
+	int fd;
+
+	/* ESC [ 2 J and a line; CSI as one character, and right to left. */
+	snprintf(below, sizeof(below), "%s/d\033[2J\nline", dir);
+	snprintf(file, sizeof(file), "%s/file", below);
+	ck_assert_int_eq(mkdir(below, 0755), 0);
+	fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	one.fh = nlmc_file(d.tcp_port, (int)geteuid(), below, handle);
+	snprintf(shown, sizeof(shown), "  mounted %s/d\\033[2J\\012line\n",
+		 dir);
+	shows_plain("clients", shown);
+	one.host = "c\302\2332J\342\200\256d";
+	ck_assert_uint_eq(nlmc_lock_unwatched(&one, head), NLM4_GRANTED);
+	snprintf(told, sizeof(told), " c\\302\\2332J\\342\\200\\256d (");
+	shows_plain("locks", told);
+	/* A letter with an accent stays as it is. */
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	one.host = "c\303\251";
+	ck_assert_uint_eq(nlmc_lock_unwatched(&one, head), NLM4_GRANTED);
+	ctl_says(&d, "locks", 0, " c\303\251 (127.0.0.1)");
+}
+
 TEST(an_answer_has_no_more_rows_than_asked_for)
 {
 	json_t *r;

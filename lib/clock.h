@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_MS	1000000u
-#define NS_PER_S	1000000000u
+#define NS_PER_MS	UINT64_C(1000000)
+#define NS_PER_S	UINT64_C(1000000000)
 
 static inline uint64_t clock_ns(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The event loop, counters and hashes. */
+/* The event loop, counters, hashes and times. */
 #include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/hash.h"
 #include "lib/loop.h"
 #include "lib/stats.h"
@@ -357,4 +358,10 @@ TEST(hashes_of_bytes_are_the_same_in_every_version)
 		ck_assert_uint_eq(hash_bytes(known[i].bytes,
 					     strlen(known[i].bytes)),
 				  known[i].hash);
+}
+
+TEST(times_of_many_seconds_do_not_wrap)
+{
+	ck_assert_uint_eq(10 * NS_PER_S, 10000000000);
+	ck_assert_uint_eq(10000 * NS_PER_MS, 10000000000);
 }

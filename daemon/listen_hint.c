@@ -5,29 +5,27 @@
 #include <errno.h>
 #include <stdio.h>
 
-static bool kernel_serves(void)
+bool listen_kernel_has_port(int err, unsigned port)
 {
-	FILE *f = fopen("/proc/fs/nfsd/threads", "re");
-	unsigned threads = 0;
+	FILE *f = err == -EADDRINUSE ? fopen("/proc/fs/nfsd/portlist", "re") :
+				       NULL;
+	unsigned its;
+	bool has = false;
 
 	if (!f)
 		return false;
-	if (fscanf(f, "%u", &threads) != 1)
-		threads = 0;
+	/* A line for each listener, as "tcp 2049". */
+	while (!has && fscanf(f, "%*s %u", &its) == 1)
+		has = its == port;
 	fclose(f);
-	return threads > 0;
+	return has;
 }
 
-bool listen_kernel_has_port(int err)
-{
-	return err == -EADDRINUSE && kernel_serves();
-}
-
-const char *listen_hint(int err)
+const char *listen_hint(int err, unsigned port)
 {
 	switch (err) {
 	case -EADDRINUSE:
-		if (listen_kernel_has_port(err))
+		if (listen_kernel_has_port(err, port))
 			return " (the kernel's NFS server runs; it is stopped "
 			       "by 'systemctl disable --now nfs-server')";
 		return " (another NFS server? see --port and --rdma-port)";

@@ -5,12 +5,13 @@
 
 #include <stdbool.h>
 
-/* The likely cause of @err, -errno of a listener, in brackets behind a space;
- * "" if none is known.  Any thread; looks for the kernel's NFS server. */
-const char *listen_hint(int err);
+/* The likely cause of @err, -errno of a listener at @port, in brackets behind
+ * a space; "" if none is known.  Any thread; looks for the kernel's NFS server.
+ */
+const char *listen_hint(int err, unsigned port);
 
-/* True if @err, -errno of a listener, is the kernel's NFS server that has the
- * port: waiting does not help.  Any thread. */
-bool listen_kernel_has_port(int err);
+/* True if @err, -errno of a listener, is the kernel's NFS server that has
+ * @port: waiting does not help.  Any thread. */
+bool listen_kernel_has_port(int err, unsigned port);
 
 #endif

@@ -325,7 +325,9 @@ static int serve_confined(const struct options *o,
 	err = server_start(o, backends, &s);
 	if (err) {
 		log_stop();
-		return listen_kernel_has_port(err) ? EXIT_KERNEL : EXIT_FAILURE;
+		return listen_kernel_has_port(err, o->port) ||
+		       (o->rdma && listen_kernel_has_port(err, o->rdma_port)) ?
+		       EXIT_KERNEL : EXIT_FAILURE;
 	}
 	if (o->pid_file && !write_pid(o->pid_file)) {
 		server_stop(s);

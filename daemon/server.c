@@ -153,7 +153,7 @@ static int add_listener(struct server *s, const struct listener *what,
 		log_err("cannot listen on %s %s: %s%s", what->name,
 			xprt_addr_text((struct sockaddr *)&at, text,
 				       sizeof(text)), strerror(-err),
-			listen_hint(err));
+			listen_hint(err, port));
 	else
 		*got = xprt_addr_port(
 			&s->listeners[s->nlisteners - 1].l->local);

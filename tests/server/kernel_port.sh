@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Where the kernel's server has the port, gannetd says so and ends with status
 # 3, after which the unit does not start it again; where another server has it,
-# with status 1.  How many threads serve is in /proc: here, in a file of ours.
+# with status 1.  The kernel's ports are in /proc: here, in a file of ours.
 if [ -z "${KERNEL_PORT_SPACE:-}" ]; then
 	own=''
 	[ "$(id -u)" = 0 ] || own=-r
@@ -31,15 +31,32 @@ ends_with()
 	status=1
 }
 
-echo 8 >/proc/fs/nfsd/threads
+# kernel_at PORT...: where the kernel's server listens.
+kernel_at()
+{
+	: >/proc/fs/nfsd/portlist
+	for port; do
+		printf 'rdma 1\ntcp %s\n' "$port" >>/proc/fs/nfsd/portlist
+	done
+}
+
+stops_it="systemctl disable --now nfs-server"
+kernel_at 2049 "$tcp"
 ends_with 3 --foreground
 ends_with 3
-grep -q "systemctl disable --now nfs-server" "$here/log" ||
+grep -q "$stops_it" "$here/log" ||
 	{ echo "how to stop the kernel's is not said"; status=1; }
-# It is loaded, and serves nothing.
-echo 0 >/proc/fs/nfsd/threads
+kernel_at "$iwarp"
+ends_with 3 --port 0 --rdma iwarp --rdma-port "$iwarp"
+# It serves beside this one, and is in nobody's way.
+kernel_at 2049
 ends_with 1 --foreground
 ends_with 1
+! grep -q "$stops_it" "$here/log" ||
+	{ echo "the kernel's is to be stopped in vain"; status=1; }
+# It is loaded, and serves nothing.
+kernel_at
+ends_with 1 --foreground
 grep -q '^RestartPreventExitStatus=.*\<3\>' etc/gannetd.service ||
 	{ echo "the unit starts it again"; status=1; }
 exit $status

@@ -242,9 +242,13 @@ static int capture_arguments(json_t *options, const char **file, int argc,
 		case 'c':
 		case 'e':
 		case 'p':
-			json_object_set_new(options, capture_options[i].name,
-					    json_string(optarg));
-			break;
+			if (json_object_set_new(options,
+						capture_options[i].name,
+						json_string(optarg)) == 0)
+				break;
+			complain("--%s %s: expected text in UTF-8",
+				 capture_options[i].name, optarg);
+			return USAGE;
 		case '?':
 			complain("see gannetctl capture --help");
 			return USAGE;

@@ -191,7 +191,9 @@ static int trace_arguments(json_t *options, struct tracing *t, int argc,
 				complain("--%s %s: expected %s",
 					 trace_options[i].name, optarg,
 					 c == 's' ? "milliseconds" :
-					 "a number from 1 on");
+					 c == 'n' || c == 'd' ?
+					 "a number from 1 on" :
+					 "text in UTF-8");
 			complain("see gannetctl trace --help");
 			return USAGE;
 		}

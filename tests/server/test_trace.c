@@ -425,6 +425,24 @@ static void two_nulls(const char *options, char *to, size_t size)
 	ck_assert_int_eq(WEXITSTATUS(pclose(f)), 0);
 }
 
+/* A filter left out would show other calls than those asked for. */
+TEST_LOOP(gannetctl_refuses_a_filter_that_is_no_text, 0, 2)
+{
+	static const char *const commands[] = { "capture -w /dev/null",
+						"trace" };
+	char line[300], said[400];
+	FILE *f;
+
+	start(WAY_TCP);
+	snprintf(line, sizeof(line), "./gannetctl --socket %s/state/control "
+		 "%s --count 1 --export '/\377' 2>&1", d.dir, commands[_i]);
+	f = popen(line, "r");
+	ck_assert_ptr_nonnull(f);
+	said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
+	ck_assert_int_eq(WEXITSTATUS(pclose(f)), 2);
+	ck_assert_msg(strstr(said, "expected text in UTF-8"), "%s", said);
+}
+
 TEST(gannetctl_prints_a_line_for_each_call_and_the_sums)
 {
 	char said[2000];

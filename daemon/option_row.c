@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/audit_procs.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 
@@ -123,6 +124,24 @@ static const char *check_state_dir(const char *value)
 static const char *check_file_name(const char *value)
 {
 	return *value ? NULL : "expected a file";
+}
+
+static const char *check_audit(const char *value)
+{
+	if (!strcasecmp(value, "journal") && !HAVE_SYSTEMD)
+		return "this gannetd was built without libsystemd";
+	return *value == '/' || !strcasecmp(value, "off") ||
+	       !strcasecmp(value, "journal") || !strcasecmp(value, "syslog") ?
+	       NULL : "expected off, journal, syslog or an absolute path";
+}
+
+static const char *check_audit_procs(const char *value)
+{
+	uint64_t procs;
+
+	return audit_procs_parse(value, &procs) ? NULL :
+	       "expected changes, all, or names of procedures with commas "
+	       "between, as write,create";
 }
 
 #define AT(field)	.at = offsetof(struct options, field)
@@ -265,6 +284,23 @@ static const struct option_row rows[] = {
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },
+	{ "audit", "to", "audit", "FILE",
+	  "note who does what to which path in FILE, a line of\n"
+	  "JSON each; or in the 'journal', by 'syslog'; or 'off'",
+	  TEXT(audit, check_audit), .live = true },
+	{ "audit", "procs", "audit-procs", "NAMES",
+	  "the procedures that are noted: names with commas\n"
+	  "between, 'all', or 'changes' (the default): those that\n"
+	  "change names or attributes",
+	  TEXT(audit_procs, check_audit_procs), .live = true },
+	{ "audit", "export", "audit-export", "DIR",
+	  "note calls on the export DIR, and on those below it,\n"
+	  "only; may be given more than once",
+	  LIST(audit_exports), .live = true },
+	{ "audit", "interval", "audit-interval", "SECONDS",
+	  "calls that change nothing are noted once in this time\n"
+	  "for each file, user and client (60); 0: each one",
+	  NUMBER(audit_interval, 0, 86400), .live = true },
 };
 
 #define NROWS	ARRAY_SIZE(rows)

@@ -179,6 +179,8 @@ static void set_defaults(struct options *o)
 {
 	memset(o, 0, sizeof(*o));
 	o->exports = texts_of(o, offsetof(struct options, exports));
+	o->audit_exports = texts_of(o, offsetof(struct options,
+						audit_exports));
 	o->exports_files = texts_of(o, offsetof(struct options,
 						exports_files));
 	o->backends = texts_of(o, offsetof(struct options, backends));
@@ -201,6 +203,9 @@ static void set_defaults(struct options *o)
 	o->metrics = "off";
 	o->metrics_clients = 100;
 	o->log_level = LOG_LEVEL_INFO;
+	o->audit = "off";
+	o->audit_procs = "changes";
+	o->audit_interval = 60;
 }
 
 /* Sets the values that follow from others.  False: no memory. */

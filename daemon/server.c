@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "daemon/announce.h"
+#include "daemon/audit.h"
 #include "daemon/control.h"
 #include "daemon/counters.h"
 #include "daemon/exports.h"
@@ -71,6 +72,7 @@ struct server {
 	struct pollers		 device_pollers;
 	struct rpc_server	*rpc;
 	struct work_class	*names;		/* of name look-ups */
+	struct audit		*audit;
 	struct export_table	*exports;
 	struct reloader		*reloader;
 	/* Of program_rows; NULL: not needed. */
@@ -254,22 +256,9 @@ static int start_fabric(struct server *s, const struct fabric_row *row,
 	return err;
 }
 
-/* The fabric of --rdma auto, as a bit. */
-static unsigned first_available(void)
-{
-	unsigned i = 0;
-
-	while (i < fabrics_count() - 1 && !fabric_rows[i]->available()) {
-		log_info("%s: NFS/RDMA is served by %s", fabric_rows[i]->absent,
-			 fabric_rows[i + 1]->title);
-		i++;
-	}
-	return 1u << i;
-}
-
 static int listen_rdma(struct server *s)
 {
-	unsigned wanted = s->o->rdma == RDMA_AUTO ? first_available() :
+	unsigned wanted = s->o->rdma == RDMA_AUTO ? 1u << fabrics_first() :
 			  s->o->rdma;
 	int err = 0;
 
@@ -337,6 +326,7 @@ static int make_programs(struct server *s)
 		.server = s->rpc, .exports = s->exports, .names = s->names,
 		.state_dir = s->o->state_dir, .rdma_mount = s->o->rdma_mount,
 		.port_mapper = s->o->rpcbind, .locks = &s->locks,
+		.audit = audit_hook(s->audit),
 	};
 	int err = 0;
 
@@ -382,7 +372,9 @@ static int start_programs(struct server *s)
 				     MAX(1u, s->o->threads / 4));
 	if (!s->names)
 		return cannot("the programs", -ENOMEM);
-	err = locks_start(s->o, &s->locks);
+	err = audit_create(s->o, &s->audit);
+	if (!err)
+		err = locks_start(s->o, &s->locks);
 	if (err)
 		return err;
 	err = make_programs(s);
@@ -398,6 +390,7 @@ static int tune(struct server *s, struct outcome *o)
 	if (err)
 		return err;
 	shares_tidy(&s->shares);
+	audit_apply(s->audit, s->now);
 	pool_limit(s->pool, s->now->memory);
 	s->rdma_budget.max = s->now->rdma_memory;
 	tune_connections(&env, s->now);
@@ -562,6 +555,7 @@ void server_stop(struct server *s)
 		if (s->programs[i] && program_rows[i]->destroy)
 			program_rows[i]->destroy(s->programs[i]);
 	locks_free(&s->locks);
+	audit_destroy(s->audit);
 	if (s->exports)
 		export_table_destroy(s->exports);
 	while (s->nfabrics > 0) {

@@ -188,6 +188,7 @@ static int create_acl(const struct program_env *env, struct rpc_program **out)
 {
 	const struct nfs3_config config = {
 		.exports = env->exports, .names = env->names,
+		.audit = env->audit,
 	};
 
 	return nfs3_acl_create(&config, out);

@@ -285,7 +285,10 @@ static const char *status_text(const struct rpc_call *call)
 
 void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config)
 {
+	static struct rpc_audit nobody;
+
 	nfs->exports = config->exports;
+	nfs->audit = config->audit ? : &nobody;
 	nfs->names = config->names;
 	nfs->prog.nversions = 1;
 	nfs->prog.versions = &nfs->version;
@@ -331,6 +334,7 @@ static int create_nfs3(const struct program_env *env, struct rpc_program **out)
 {
 	const struct nfs3_config config = {
 		.exports = env->exports, .names = env->names,
+		.audit = env->audit,
 	};
 
 	return nfs3_create(&config, out);

@@ -17,6 +17,8 @@
 #include "rpc/rpc.h"
 #include "vfs/export.h"
 
+struct rpc_audit;
+
 struct nfs3_config {
 	struct export_table *exports;	/* borrowed: outlives the program */
 	/* The share of the workers for calls that first have to ask a name
@@ -28,6 +30,8 @@ struct nfs3_config {
 	uint32_t rtmax;
 	uint32_t wtmax;
 	uint32_t dtpref;
+	struct rpc_audit *audit;	/* borrowed, see rpc/audit.h; NULL:
+					 * nobody is told of the calls */
 };
 
 /*

@@ -246,6 +246,7 @@ int nfs3_end(struct rpc_call *call, int err)
 	enum nfsstat3 *status = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
+	nfs3_tell_audit(call, err);
 	vfs_node_put(op->vfs.node);
 	if (op->borrowed) {
 		rcu_exit();

@@ -6,6 +6,7 @@
 #include "lib/probe.h"
 #include "nfs3/nfs3.h"
 #include "nfs3/proto.h"
+#include "rpc/audit.h"
 
 /* Names and paths have no limit but the message's, so that a long one gets
  * NAMETOOLONG instead of GARBAGE_ARGS. */
@@ -24,6 +25,7 @@ struct nfs3 {
 	uint32_t		 dtpref;
 	/* Of nfs3_status(): that of procedure 0. */
 	unsigned		 first_status;
+	struct rpc_audit	*audit;		/* borrowed, or none's */
 };
 
 /*
@@ -288,6 +290,7 @@ struct nfs3_op {
 	bool			 borrowed;	/* in an RCU section, till the
 						 * call leaves its poller */
 	uint8_t			 odd;		/* nfs3_do()'s: ... */
+	bool			 told;		/* nfs3_tell() is done */
 	/* Not zeroed from here on: NFS3_OP_ZEROED. */
 	uint32_t		 id;		/* the handle's export */
 	const struct vfs_ops	*ops;		/* of the export's backend */
@@ -318,6 +321,19 @@ struct work_class *nfs3_leave(struct rpc_call *call);
 /* nfs3.c: completes the program of @nfs, of which name, number and procedures
  * are set. */
 void nfs3_program_init(struct nfs3 *nfs, const struct nfs3_config *config);
+
+/* audit.c: tells of the call, which ends with @err, once. */
+void nfs3_tell(struct rpc_call *call, int err);
+
+/* The same if anybody wants to know.  Before the nodes are put. */
+static inline void nfs3_tell_audit(struct rpc_call *call, int err)
+{
+	const struct nfs3 *nfs = call->prog->ctx;
+
+	if (unlikely(atomic_load_explicit(&nfs->audit->procs,
+					  memory_order_relaxed)))
+		nfs3_tell(call, err);
+}
 
 /* The steps that procedures begin with. */
 #define NFS3_STEP(name) int nfs3_##name(struct rpc_call *call)

@@ -243,6 +243,7 @@ int nfs3_end_rename(struct rpc_call *call, int err)
 	struct nfs3_rename_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
+	nfs3_tell_audit(call, err);
 	nfs3_post_wcc(call, op->other, &r->to_wcc);
 	vfs_node_put(op->other);
 	return nfs3_end_wcc(call, err);
@@ -279,6 +280,7 @@ int nfs3_end_link(struct rpc_call *call, int err)
 	struct nfs3_link_res *r = rpc_res(call);
 	struct nfs3_op *op = nfs3_op(call);
 
+	nfs3_tell_audit(call, err);
 	nfs3_post_wcc(call, op->other, &r->dir_wcc);
 	vfs_node_put(op->other);
 	return nfs3_end_attr(call, err);

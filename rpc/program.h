@@ -23,6 +23,7 @@ struct program_env {
 	bool		     rdma_mount;	/* MOUNT over RDMA, too */
 	bool		     port_mapper;	/* clients find ports by one */
 	struct locks	    *locks;		/* daemon/locks.h */
+	struct rpc_audit    *audit;	/* or NULL */
 };
 
 struct program_row {

@@ -301,6 +301,9 @@ void rpc_body_set(struct rpc_call *call, uint32_t len, const uint32_t *tail,
 /* Adds to the time that the backend took, for a call that is timed. */
 void rpc_call_took(struct rpc_call *call, uint64_t ns);
 
+/* The time at which the call came, clock_ns(). */
+uint64_t rpc_call_started(const struct rpc_call *call);
+
 /* The caller's address. */
 static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)
 {

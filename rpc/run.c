@@ -138,6 +138,14 @@ void rpc_call_took(struct rpc_call *call, uint64_t ns)
 	rpc_slot_of(call)->priv.times.part[RPC_PART_BACKEND] += ns;
 }
 
+uint64_t rpc_call_started(const struct rpc_call *call)
+{
+	const struct rpc_slot *slot = (const struct rpc_slot *)call;
+
+	_Static_assert(offsetof(struct rpc_slot, call) == 0, "its first");
+	return slot->priv.started;
+}
+
 struct buf *rpc_body(struct rpc_call *call)
 {
 	return rpc_slot_of(call)->priv.body;

@@ -38,7 +38,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	7
+#define GANNET_VFS_VERSION	8
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -521,25 +521,25 @@ struct vfs_ops {
 	 * May be NULL: nobody else locks files there.
 	 */
 	vfs_op_fn *lock;
-	/*
-	 * Fills in @quota's results, as they are for the file system of the
+	/* Fills in @quota's results, as they are for the file system of the
 	 * directory @node.  As the server: who may ask is decided before, and
 	 * op->cred is NULL, as is op->later.  On workers; may block.  -EPERM:
 	 * the server itself may not look; another -errno: no quota is on there.
-	 * May be NULL: there are no quotas.
-	 */
+	 * May be NULL: there are no quotas. */
 	vfs_op_fn *quota;
-	/*
-	 * Asks the backend to forget @op, which vfs_op_give() gave it: nobody
+	/* Asks the backend to forget @op, which vfs_op_give() gave it: nobody
 	 * waits for it any more.  True: it has had no effect and will have
 	 * none, and vfs_op_end() is never called for it.  False: vfs_op_end()
 	 * will be called, or is being called.  Called as soon as vfs_op_give()
 	 * has said true, even before the operation's function returns, and
 	 * perhaps again after False.  Doesn't block; the backend must not hold
 	 * locks that it takes here around vfs_op_give() or vfs_op_end().  May
-	 * be NULL.
-	 */
+	 * be NULL. */
 	bool (*cancel)(struct vfs_op *op);
+	/* Writes a path of @n now, below the root, to @out as a string, for
+	 * people to read; "": the root.  Returns its length or -errno; -ENOENT:
+	 * none is known.  Any thread; doesn't block.  May be NULL. */
+	int  (*path)(struct vfs_node *n, char *out, size_t size);
 };
 
 /* A new node of @fs, with one reference.  Any thread. */

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/log.h"
+
 const struct fabric_row *const fabric_rows[FABRICS_MAX] = {
 	&verbs_row,
 	&iwarp_row,
@@ -27,5 +29,17 @@ unsigned fabrics_find(const char *name, size_t len)
 				       strncasecmp(fabric_rows[i]->name, name,
 						   len)))
 		i++;
+	return i;
+}
+
+unsigned fabrics_first(void)
+{
+	unsigned i = 0;
+
+	while (i < fabrics_count() - 1 && !fabric_rows[i]->available()) {
+		log_info("%s: NFS/RDMA is served by %s", fabric_rows[i]->absent,
+			 fabric_rows[i + 1]->title);
+		i++;
+	}
 	return i;
 }

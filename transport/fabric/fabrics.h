@@ -57,6 +57,9 @@ extern const struct fabric_row *const fabric_rows[FABRICS_MAX];
 
 /* Counts the rows. */
 unsigned fabrics_count(void);
+/* Returns the place of the first row that this machine has, or else of the
+ * last; logs why those before it are not it. */
+unsigned fabrics_first(void);
 /* The place of the row whose name is the @len bytes at @name, or their
  * number. */
 unsigned fabrics_find(const char *name, size_t len);

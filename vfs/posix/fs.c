@@ -410,4 +410,5 @@ const struct vfs_ops posix_vfs_ops = {
 	.getacl = posix_getacl,
 	.setacl = posix_setacl,
 	.quota = posix_quota,
+	.path = posix_path,
 };

@@ -389,6 +389,8 @@ struct posix_fd_path {
 	char s[32];
 };
 struct posix_fd_path posix_fd_path(int fd);
+/* path.c: as vfs_ops.path. */
+int posix_path(struct vfs_node *node, char *out, size_t size);
 /*
  * The owner may read and write whatever the mode says (RFC 1813 section 4.4): a
  * file that it made read-only is written a while after.  A server that is no

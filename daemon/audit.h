@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * audit - the audit stream: a line of JSON for each call that is selected, with
+ * who did what to which path.  gannetd(8) has the format.
+ *
+ * Threads that serve calls put a record into a ring, and never wait: what finds
+ * no room is dropped and counted, and the stream tells the number.  A thread of
+ * the audit's own makes lines of the records and writes them.  While that fails
+ * it tries again each second, and calls are served as ever.
+ */
+#ifndef GANNET_DAEMON_AUDIT_H
+#define GANNET_DAEMON_AUDIT_H
+
+#include "daemon/options.h"
+
+struct audit;
+struct rpc_audit;
+
+/* Begins the stream that @o asks for, if any.  0, or -errno after the reason
+ * was logged. */
+int audit_create(const struct options *o, struct audit **out);
+/* For the programs, which end before audit_destroy(). */
+struct rpc_audit *audit_hook(struct audit *a);
+/*
+ * Goes on as @o says, and opens the file anew, which may have been moved away;
+ * if that fails, for a reason that is logged, the stream stays as it was.
+ * NULL @a is fine.  The reload thread; waits for a grace period of RCU.
+ */
+void audit_apply(struct audit *a, const struct options *o);
+/* Writes what there is, if that can be written now.  NULL is fine. */
+void audit_destroy(struct audit *a);
+
+#endif

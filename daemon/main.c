@@ -409,6 +409,7 @@ int main(int argc, char **argv)
 		break;
 	}
 	log_threshold = o.log_level;
+	log_open(o.log_to, NULL);
 	if (o.check) {
 		status = run_check(&o);
 		options_fini(&o);

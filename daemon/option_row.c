@@ -27,6 +27,11 @@ static const char *const log_words[] = {
 	[LOG_LEVEL_INFO] = "info", [LOG_LEVEL_DEBUG] = "debug", NULL
 };
 
+static const char *const log_targets[] = {
+	[LOG_TO_AUTO] = "auto", [LOG_TO_STDERR] = "stderr",
+	[LOG_TO_JOURNAL] = "journal", [LOG_TO_SYSLOG] = "syslog", NULL
+};
+
 static const char *check_backend_dir(const char *value)
 {
 	if (*value != '/')
@@ -284,6 +289,9 @@ static const struct option_row rows[] = {
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
 	  WORD(log_level, log_words), .live = true },
+	{ "log", "to", "log", "WHERE",
+	  "stderr, journal, syslog, or auto (the default)",
+	  WORD(log_to, log_targets) },
 	{ "audit", "to", "audit", "FILE",
 	  "note who does what to which path in FILE, a line of\n"
 	  "JSON each; or in the 'journal', by 'syslog'; or 'off'",

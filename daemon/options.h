@@ -68,6 +68,7 @@ struct options {
 	unsigned	  metrics_clients;	/* that are named */
 	const char	 *metrics;	/* see options_metrics(); NULL: off */
 	unsigned	  log_level;	/* enum log_level */
+	unsigned	  log_to;	/* enum log_target */
 	const char	 *audit;	/* see gannetd(8); NULL: off */
 	const char	 *audit_procs;	/* NULL: those that change something */
 	const struct option_texts *audit_exports;

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* log - one line a message, to standard error. */
+/* log - see log.h. */
 #include "lib/log.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/log_sink.h"
 #include "lib/terminal.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -26,8 +23,6 @@
 #define STOP_S		2	/* for the lines that wait, at the end */
 
 static const char *const names[] = { "err", "warn", "info", "debug" };
-/* sd-daemon(3) priorities. */
-static const char *const prefixes[] = { "<3>", "<4>", "<6>", "<7>" };
 
 _Atomic(enum log_level) log_threshold = LOG_LEVEL_INFO;
 
@@ -41,29 +36,6 @@ bool log_level_parse(const char *name, enum log_level *level)
 	return false;
 }
 
-static int put_prefix(char *line, size_t size, enum log_level level)
-{
-	struct timespec now;
-	struct tm tm;
-	size_t n;
-
-	if (getenv("JOURNAL_STREAM"))
-		return snprintf(line, size, "%s", prefixes[level]);
-	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
-	n = strftime(line, size, "%F %T", &tm);
-	return (int)n + snprintf(line + n, size - n, ".%03ld %s: ",
-				 now.tv_nsec / 1000000, names[level]);
-}
-
-/* One write, so that lines of several threads don't mix.  There is nobody to
- * tell when it fails. */
-static void write_line(const char *line, size_t n)
-{
-	if (write(STDERR_FILENO, line, n) < 0)
-		return;
-}
-
 /* Lines that wait for the thread that writes them. */
 static struct {
 	pthread_mutex_t	lock;		/* innermost */
@@ -72,32 +44,12 @@ static struct {
 	bool		runs;		/* lines are for it */
 	bool		started;
 	bool		stops;
-	mode_t		to;		/* S_IFMT of standard error */
 	unsigned	first, n;
 	unsigned	left_out;
 	size_t		len[QUEUE_LINES];
 	char		line[QUEUE_LINES][LINE_SIZE];
 } queue = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .more = PTHREAD_COND_INITIALIZER };
-
-/*
- * Writes @line without waiting, so that it outlives the process, however that
- * ends.  Returns the bytes written, perhaps 0.  Sockets can do so, and pipes
- * since Linux 6.4.  A file can't: others may hold its position while its disk
- * hangs.
- */
-static size_t write_at_once(const char *line, size_t n)
-{
-	struct iovec iov = { (void *)(uintptr_t)line, n };
-	ssize_t done = 0;
-
-	if (queue.to == S_IFSOCK)
-		done = send(STDERR_FILENO, line, n,
-			    MSG_DONTWAIT | MSG_NOSIGNAL);
-	else if (queue.to == S_IFIFO)
-		done = pwritev2(STDERR_FILENO, &iov, 1, -1, RWF_NOWAIT);
-	return done < 0 ? 0 : (size_t)done;
-}
 
 /* False: there is no thread, the caller writes. */
 static bool put_line(const char *line, size_t n)
@@ -108,7 +60,7 @@ static bool put_line(const char *line, size_t n)
 	mutex_lock(&queue.lock);
 	runs = queue.runs;
 	if (runs && queue.n == 0)
-		done = write_at_once(line, n);
+		done = log_sink_write_at_once(line, n);
 	if (runs && queue.n == QUEUE_LINES) {
 		queue.left_out++;
 	} else if (runs && done < n) {
@@ -125,12 +77,12 @@ static bool put_line(const char *line, size_t n)
 static void write_left_out(unsigned left_out)
 {
 	char line[LINE_SIZE];
-	size_t n = (size_t)put_prefix(line, sizeof(line), LOG_LEVEL_WARN);
+	size_t n = log_sink_prefix(line, sizeof(line), LOG_LEVEL_WARN, NULL);
 
 	n += (size_t)snprintf(line + n, sizeof(line) - n,
 			      "%u messages left out: nobody took them\n",
 			      left_out);
-	write_line(line, n);
+	log_sink_write(line, n);
 }
 
 /* Locked, and again when it returns.  The line stays in the queue meanwhile:
@@ -142,7 +94,7 @@ static void write_first(void)
 	unsigned left_out = 0;
 
 	mutex_unlock(&queue.lock);
-	write_line(line, n);
+	log_sink_write(line, n);
 	mutex_lock(&queue.lock);
 	if (queue.n == 1) {
 		left_out = queue.left_out;
@@ -163,7 +115,7 @@ static void write_first(void)
  */
 void log_rescue(void)
 {
-	struct pollfd to = { .fd = STDERR_FILENO, .events = POLLOUT };
+	struct pollfd to = { .fd = log_sink_fd(), .events = POLLOUT };
 	/* The log's thread takes lines away meanwhile.  So read the count
 	 * first: a line may come twice then, but none is left out. */
 	unsigned n = MIN(queue.n, (unsigned)QUEUE_LINES), first;
@@ -175,7 +127,7 @@ void log_rescue(void)
 
 		if (poll(&to, 1, RESCUE_MS) <= 0)
 			return;
-		write_line(queue.line[at], MIN(queue.len[at],
+		log_sink_write(queue.line[at], MIN(queue.len[at],
 					       (size_t)LINE_SIZE));
 	}
 }
@@ -216,11 +168,10 @@ static void write_lines(void *arg)
 
 int log_start(void)
 {
-	struct stat st;
 	int err;
 
 	mutex_lock(&queue.lock);
-	queue.to = fstat(STDERR_FILENO, &st) < 0 ? 0 : st.st_mode & S_IFMT;
+	log_sink_look();
 	queue.stops = false;
 	queue.runs = true;
 	mutex_unlock(&queue.lock);
@@ -254,25 +205,41 @@ void log_stop(void)
 	pthread_timedjoin_np(queue.thread, NULL, &until);
 }
 
-void log_print(enum log_level level, const char *fmt, ...)
+void log_vprint(enum log_level level, const struct log_fields *fields,
+		const char *fmt, va_list ap)
 {
 	char line[LINE_SIZE];
-	int n = put_prefix(line, sizeof(line), level);
-	va_list ap;
-	int m;
+	int start = (int)log_sink_prefix(line, sizeof(line), level, fields);
+	int n = vsnprintf(line + start, sizeof(line) - (size_t)start, fmt, ap);
 
-	va_start(ap, fmt);
-	m = vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
-	va_end(ap);
-	if (m < 0)
+	if (n < 0)
 		return;
-	n = MIN(n + m, LINE_SIZE - 2);
+	n = MIN(start + n, LINE_SIZE - 2);
 	/* A message may contain a peer's text: keep it one line, and plain. */
-	for (int i = 0; i < n; i++)
+	for (int i = start; i < n; i++)
 		memset(line + i, '?', terminal_obeys(line + i));
 	line[n++] = '\n';
 	if (!put_line(line, (size_t)n))
-		write_line(line, (size_t)n);
+		log_sink_write(line, (size_t)n);
+}
+
+void log_print(enum log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_vprint(level, NULL, fmt, ap);
+	va_end(ap);
+}
+
+void log_print_with(enum log_level level, const struct log_fields *fields,
+		    const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_vprint(level, fields, fmt, ap);
+	va_end(ap);
 }
 
 bool log_limit_pass(struct log_limit *limit, enum log_level level)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * log - one line a message, to standard error.
+ * log - one line a message, to standard error, the journal or syslog.
  *
- * Any thread.  Each line is written whole; under systemd it carries the
- * journal's <N> priority prefix, else a time stamp and the level.
+ * Any thread.  Each line is written whole.  On standard error it carries a time
+ * stamp and the level, or under systemd the journal's <N> priority prefix.
  */
 #ifndef GANNET_LIB_LOG_H
 #define GANNET_LIB_LOG_H
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -22,6 +23,18 @@ static inline bool log_wanted(enum log_level level)
 	return level <= atomic_load_explicit(&log_threshold,
 					     memory_order_relaxed);
 }
+
+enum log_target { LOG_TO_AUTO, LOG_TO_STDERR, LOG_TO_JOURNAL, LOG_TO_SYSLOG };
+
+/*
+ * Sets where lines go; standard error if it is never called.  LOG_TO_AUTO: the
+ * journal if that is standard error, syslog if standard error is /dev/null or
+ * closed, else standard error.  Where nobody takes a line for the journal or
+ * syslog, standard error gets it; where standard error can't be written,
+ * because its terminal is gone, syslog does.  @path, for tests: the daemon's
+ * socket, NULL: the system's.  Returns the target.  Before the first thread.
+ */
+enum log_target log_open(enum log_target to, const char *path);
 
 /*
  * From log_start() to log_stop() a thread of its own writes the lines: a write
@@ -44,6 +57,22 @@ bool log_level_parse(const char *name, enum log_level *level);
 void log_print(enum log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The subject of a line, for the journal: its fields GANNET_CLIENT,
+ * GANNET_TRANSPORT and GANNET_EXPORT.  NULL: nothing. */
+struct log_fields {
+	const char *client;	/* an address without a port */
+	const char *transport;
+	const char *export;	/* a path */
+};
+
+/* @fields is borrowed for the call, and may be NULL. */
+void log_print_with(enum log_level level, const struct log_fields *fields,
+		    const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void log_vprint(enum log_level level, const struct log_fields *fields,
+		const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
 #define log_at(level, ...) do { \
 		if (log_wanted(level)) \
 			log_print((level), __VA_ARGS__); \
@@ -65,6 +94,13 @@ bool log_limit_pass(struct log_limit *limit, enum log_level level);
 		static struct log_limit limit_; \
 		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
 			log_print((level), __VA_ARGS__); \
+	} while (0)
+
+/* The same with the line's fields. */
+#define log_limited_with(level, fields, ...) do { \
+		static struct log_limit limit_; \
+		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
+			log_print_with((level), (fields), __VA_ARGS__); \
 	} while (0)
 
 #endif

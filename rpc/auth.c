@@ -182,8 +182,8 @@ void rpc_auth_protect(struct rpc_call *call)
 	struct xdr_out x;
 
 	if (head_word(m, AT_REPLY_STAT) == 0 && !protect(call)) {
-		log_limited(LOG_LEVEL_ERR, "%s: results can't be protected",
-			    m->xprt->name);
+		xprt_log_limited(m->xprt, LOG_LEVEL_ERR,
+				 "results can't be protected");
 		xdr_out_init(&x, m->head, MSG_HEAD_SIZE);
 		rpc_header_accepted(&x, call->xid, RPC_SYSTEM_ERR);
 		m->head_len = AT_RESULTS;

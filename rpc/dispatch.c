@@ -168,8 +168,9 @@ static enum rpc_accept_stat refuse_door(struct rpc_slot *slot)
 		stat_inc(rpc_no_rdma);
 	else
 		stat_inc(rpc_only_rdma);
-	log_limited(LOG_LEVEL_INFO, "%s: %s is not for this transport",
-		    slot->call.msg->xprt->name, slot->call.prog->name);
+	xprt_log_limited(slot->call.msg->xprt, LOG_LEVEL_INFO,
+			 "%s is not for this transport",
+			 slot->call.prog->name);
 	return RPC_PROG_UNAVAIL;
 }
 
@@ -201,8 +202,9 @@ static void refuse_header(struct rpc_slot *slot, enum rpc_header_kind kind,
 		stat_inc(rpc_short);
 		break;
 	}
-	log_limited(LOG_LEVEL_INFO, "%s: a message of %u bytes is not a call",
-		    slot->call.msg->xprt->name, slot->call.msg->call_len);
+	xprt_log_limited(slot->call.msg->xprt, LOG_LEVEL_INFO,
+			 "a message of %u bytes is not a call",
+			 slot->call.msg->call_len);
 	rpc_reply_reject(slot);
 }
 

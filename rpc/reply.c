@@ -303,9 +303,9 @@ void rpc_reply_results(struct rpc_slot *slot)
 		call->proc->encode(&x, call->res);
 	if (unlikely(x.bad)) {
 		stat_inc(rpc_reply_overflow);
-		log_limited(LOG_LEVEL_ERR, "%s: results of %s %s do not fit",
-			    call->msg->xprt->name, call->prog->name,
-			    call->proc->name);
+		xprt_log_limited(call->msg->xprt, LOG_LEVEL_ERR,
+				 "results of %s %s do not fit",
+				 call->prog->name, call->proc->name);
 		rpc_reply_status(slot, RPC_SYSTEM_ERR);
 		return;
 	}

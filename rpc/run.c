@@ -166,9 +166,9 @@ void rpc_call_init(struct rpc_slot *slot)
 static void run_fail(struct rpc_slot *slot)
 {
 	stat_inc(rpc_system_err);
-	log_limited(LOG_LEVEL_WARN, "%s: %s %s failed",
-		    slot->call.msg->xprt->name, slot->call.prog->name,
-		    slot->call.proc->name);
+	xprt_log_limited(slot->call.msg->xprt, LOG_LEVEL_WARN,
+			 "%s %s failed", slot->call.prog->name,
+			 slot->call.proc->name);
 	rpc_reply_status(slot, RPC_SYSTEM_ERR);
 }
 

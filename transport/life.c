@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* life - tells the log when a connection begins, and when and why it ends. */
+/* life - see life.h. */
 #include "transport/life.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,26 @@
 #include "lib/log.h"
 #include "lib/probe.h"
 #include "transport/xprt.h"
+
+void xprt_log(const struct xprt *x, enum log_level level, const char *fmt,
+	      ...)
+{
+	const struct sockaddr *peer = (const struct sockaddr *)&x->peer;
+	struct in6_addr host = xprt_addr_host(peer);
+	char client[INET6_ADDRSTRLEN], text[800];
+	const struct log_fields fields = { .client = client,
+					   .transport = x->via };
+	va_list ap;
+
+	if (IN6_IS_ADDR_V4MAPPED(&host))
+		inet_ntop(AF_INET, &host.s6_addr[12], client, sizeof(client));
+	else
+		inet_ntop(AF_INET6, &host, client, sizeof(client));
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_print_with(level, &fields, "%s: %s", x->name, text);
+}
 
 void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 {
@@ -22,9 +43,9 @@ void xprt_life_begin(struct xprt *x, const char *fmt, ...)
 	vsnprintf(agreed, sizeof(agreed), fmt, ap);
 	va_end(ap);
 	PROBE(conn_begin, x, x->via);
-	log_limited(LOG_LEVEL_INFO, "%s: connected to %s%s", x->name,
-		    xprt_addr_text((const struct sockaddr *)&x->local, local,
-				   sizeof(local)), agreed);
+	xprt_log_limited(x, LOG_LEVEL_INFO, "connected to %s%s",
+			 xprt_addr_text((const struct sockaddr *)&x->local,
+					local, sizeof(local)), agreed);
 }
 
 void xprt_life_why(struct xprt *x, const char *why)
@@ -66,14 +87,13 @@ void xprt_life_end(struct xprt *x, int err, const struct xprt_sums *sums)
 		why = xprt_life_cause(err);
 	PROBE(conn_end, x, err, why, sums->calls, sums->received, sums->sent);
 	if (!x->life.since) {
-		log_limited(LOG_LEVEL_INFO, "%s: not connected: %s", x->name,
-			    why);
+		xprt_log_limited(x, LOG_LEVEL_INFO, "not connected: %s", why);
 		return;
 	}
-	log_limited(LOG_LEVEL_INFO, "%s: ended after %llu.%03u s: %s; "
-		    "calls: %llu, bytes received: %llu, sent: %llu", x->name,
-		    (unsigned long long)ms / 1000, (unsigned)(ms % 1000), why,
-		    (unsigned long long)sums->calls,
-		    (unsigned long long)sums->received,
-		    (unsigned long long)sums->sent);
+	xprt_log_limited(x, LOG_LEVEL_INFO, "ended after %llu.%03u s: %s; "
+			 "calls: %llu, bytes received: %llu, sent: %llu",
+			 (unsigned long long)ms / 1000, (unsigned)(ms % 1000),
+			 why, (unsigned long long)sums->calls,
+			 (unsigned long long)sums->received,
+			 (unsigned long long)sums->sent);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * life - tells the log when a connection begins, and when and why it ends.
+ * life - what the log is told of a connection: when it begins, and when and why
+ * it ends.
  *
  * Ten connections of each line a second at most, as log_limited().
  */
@@ -9,6 +10,8 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+#include "lib/log.h"
 
 struct xprt;
 
@@ -24,6 +27,18 @@ struct xprt_sums {
 	uint64_t received;	/* bytes */
 	uint64_t sent;		/* bytes */
 };
+
+/* Logs a line about @x, whose name it begins with; the journal gets the client
+ * and the transport as fields.  Any thread, with a reference. */
+void xprt_log(const struct xprt *x, enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The same for what a peer can cause, see log_limited(). */
+#define xprt_log_limited(x, level, ...) do { \
+		static struct log_limit limit_; \
+		if (log_wanted(level) && log_limit_pass(&limit_, (level))) \
+			xprt_log((x), (level), __VA_ARGS__); \
+	} while (0)
 
 /* The connection begins; the text, as of printf(3), is what its two sides
  * agreed on.  On its poller. */

@@ -24,18 +24,20 @@ void refusal_log(struct export_table *t, const struct entry *e,
 		 const struct addr *a, unsigned port, const char *rule)
 {
 	char host[INET6_ADDRSTRLEN] = "?";
+	const struct log_fields f = { .client = host, .export = e->path };
 
 	if (!refusal_is_new(t, a, e->id, rule))
 		return;
 	inet_ntop(a->family, a->bytes, host, sizeof(host));
-	log_limited(LOG_LEVEL_WARN, "%s port %u refused for %s (%s): %s",
-		    host, port, e->path, e->where, rule);
+	log_limited_with(LOG_LEVEL_WARN, &f, "%s port %u refused for %s (%s): "
+			 "%s", host, port, e->path, e->where, rule);
 }
 
 void refusal_log_gone(struct export_table *t, uint32_t id,
 		      const struct sockaddr *peer)
 {
 	char host[INET6_ADDRSTRLEN] = "?";
+	const struct log_fields f = { .client = host };
 	struct addr a;
 	unsigned port;
 
@@ -43,9 +45,10 @@ void refusal_log_gone(struct export_table *t, uint32_t id,
 	if (!refusal_is_new(t, &a, id, "gone"))
 		return;
 	inet_ntop(a.family, a.bytes, host, sizeof(host));
-	log_limited(LOG_LEVEL_WARN, "%s port %u refused: the export of its "
-		    "filehandle, of id 0x%08x, is not there any more; export "
-		    "it again, or unmount it there", host, port, id);
+	log_limited_with(LOG_LEVEL_WARN, &f, "%s port %u refused: the export "
+			 "of its filehandle, of id 0x%08x, is not there any "
+			 "more; export it again, or unmount it there", host,
+			 port, id);
 }
 
 bool export_refusal_is_new(struct export_table *t,

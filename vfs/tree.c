@@ -576,9 +576,11 @@ int tree_settle(struct export_table *t, const struct entry *e,
 	if (open && told)
 		return 0;
 	if (open) {
-		log_warn("%s: '%s' does not answer; not waiting for it%s",
-			 e->where, e->path, tree_is_mounted(e->export) ? "" :
-			 ", its clients are told to come again");
+		log_print_with(LOG_LEVEL_WARN,
+			       &(struct log_fields){ .export = e->path },
+			       "%s: '%s' does not answer; not waiting for it%s",
+			       e->where, e->path, tree_is_mounted(e->export) ?
+			       "" : ", its clients are told to come again");
 		return 0;
 	}
 	if (tree->err < 0)

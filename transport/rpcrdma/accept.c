@@ -400,8 +400,8 @@ static void rpcrdma_conn_refuse(struct rpcrdma_conn *conn, int err)
 {
 	if (err < 0) {
 		stat_inc(rdma_accept_failures);
-		log_limited(LOG_LEVEL_WARN, "%s: can't accept: %s",
-			    conn->xprt.name, strerror(-err));
+		xprt_log_limited(&conn->xprt, LOG_LEVEL_WARN,
+				 "can't accept: %s", strerror(-err));
 	}
 	fabric_reject(conn->fc);
 	conn->fc = NULL;

@@ -70,8 +70,8 @@ bool rpcrdma_pull_end(struct rpcrdma_call *call, int status)
 	}
 	if (status != -ECANCELED && status != -ENOTCONN) {
 		stat_inc(rdma_read_failures);
-		log_limited(LOG_LEVEL_WARN, "%s: an RDMA Read failed: %s",
-			    conn->xprt.name, strerror(-status));
+		xprt_log_limited(&conn->xprt, LOG_LEVEL_WARN,
+				 "an RDMA Read failed: %s", strerror(-status));
 	}
 	rpcrdma_call_failed(call, status);
 	rpcrdma_conn_close(conn, status);

@@ -54,8 +54,8 @@ STAT(rdma_error_messages, "RDMA_ERROR messages from requesters, dropped");
 
 static void rpcrdma_call_refuse(struct rpcrdma_call *call, const char *why)
 {
-	log_limited(LOG_LEVEL_INFO, "%s: refused a call: %s",
-		    call->msg.xprt->name, why);
+	xprt_log_limited(call->msg.xprt, LOG_LEVEL_INFO,
+			 "refused a call: %s", why);
 	rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
 }
 
@@ -308,8 +308,9 @@ static void rpcrdma_recv_done(struct fabric_op *op, int status, uint32_t len)
 		return;
 	}
 	stat_inc(rdma_overruns);
-	log_limited(LOG_LEVEL_WARN, "%s: more calls than its %u credits",
-		    conn->xprt.name, conn->slots.credits);
+	xprt_log_limited(&conn->xprt, LOG_LEVEL_WARN,
+			 "more calls than its %u credits",
+			 conn->slots.credits);
 	rpcrdma_conn_close(conn, -EPROTO);
 }
 

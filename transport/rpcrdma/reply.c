@@ -331,9 +331,10 @@ static void refuse_long_reply(struct rpcrdma_call *call, int err)
 		stat_inc(rdma_small_write_chunks);
 	else
 		stat_inc(rdma_small_reply_chunks);
-	log_limited(LOG_LEVEL_INFO, "%s: no room for a reply of %u bytes",
-		    call->msg.xprt->name, call->msg.head_len +
-		    call->msg.body_len + call->msg.tail_len);
+	xprt_log_limited(call->msg.xprt, LOG_LEVEL_INFO,
+			 "no room for a reply of %u bytes",
+			 call->msg.head_len + call->msg.body_len +
+			 call->msg.tail_len);
 	rpcrdma_reply_error(call, RPCRDMA_ERR_CHUNK);
 }
 

@@ -157,8 +157,9 @@ static int udp_reply(struct msg *msg)
 	if (n < 0) {
 		err = -errno;
 		stat_inc(udp_lost_replies);
-		log_limited(LOG_LEVEL_INFO, "%s: reply lost: %s",
-			    c->xprt.name, strerrordesc_np(-err));
+		xprt_log_limited(&c->xprt, LOG_LEVEL_INFO,
+				 "reply lost: %s",
+				 strerrordesc_np(-err));
 	} else {
 		stat_add(udp_bytes_out, (uint64_t)n);
 	}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * log_sink - the place that the log's lines go to, and their form there.
+ *
+ * Both the journal and syslog take a line as one datagram, by a protocol that
+ * is documented: so a line can be sent without waiting, and by a process that
+ * dies, as their libraries can't.
+ */
+#ifndef GANNET_LIB_LOG_SINK_H
+#define GANNET_LIB_LOG_SINK_H
+
+#include <stddef.h>
+
+#include "lib/log.h"
+
+/* Writes all that comes before the message; returns its length. */
+size_t log_sink_prefix(char *line, size_t size, enum log_level level,
+		       const struct log_fields *fields);
+/* Writes @line, of @n bytes with its end.  Waits.  As a signal handler may. */
+void log_sink_write(const char *line, size_t n);
+/*
+ * The same without waiting, so that the line outlives the process, however that
+ * ends.  Returns the bytes written, perhaps 0.  Sockets can do so, and pipes
+ * since Linux 6.4.  A file can't: others may hold its position while its disk
+ * hangs.
+ */
+size_t log_sink_write_at_once(const char *line, size_t n);
+/* Looks at what standard error is; before the first log_sink_write_at_once().
+ */
+void log_sink_look(void);
+/* The descriptor that lines are written to. */
+int log_sink_fd(void);
+
+#endif

@@ -205,6 +205,14 @@ TEST(mistakes_are_told_with_their_line)
 	fails("[rdma]\nmode = verbs,verbs\n",
 	      "2: [rdma] mode: expected auto, off, or one or more of");
 	fails("[server]\ncheck = yes\n", "2: [server] check: there is no such");
+	fails("[log]\nto = paper\n",
+	      "2: [log] to: expected auto, stderr, journal or syslog");
+	fails("[audit]\nto = here\n",
+	      "2: [audit] to: expected off, journal, syslog or an absolute");
+	fails("[audit]\nprocs = write,walk\n",
+	      "2: [audit] procs: expected changes, all, or names");
+	fails("[audit]\ninterval = 86401\n",
+	      "2: [audit] interval: expected a number from 0 to 86400");
 }
 
 TEST(the_first_of_two_mistakes_is_told)

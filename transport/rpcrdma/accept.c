@@ -84,7 +84,7 @@ static void tell_rdma_start(struct rpcrdma_conn *conn,
 			"data, %s invalidation, %u Reads at a time",
 			conn->xprt.via, conn->fc->dev->name,
 			atomic_load(&conn->send_inline),
-			MIN(conn->inline_size, peer.send_size),
+			conn->recv_inline,
 			conn->credits.min, conn->credits.max,
 			has ? "with" : "no",
 			conn->may_invalidate ? "remote" : "no remote",
@@ -212,7 +212,7 @@ static void rpcrdma_xprt_tell(struct xprt *x, struct xprt_facts *f)
 	f->provider = conn->fc->ops->name;
 	f->credits = rpcrdma_conn_grant(conn);
 	f->send_inline = atomic_load(&conn->send_inline);
-	f->recv_inline = conn->inline_size;
+	f->recv_inline = conn->recv_inline;
 }
 
 static void rpcrdma_xprt_end(struct xprt *x)
@@ -299,6 +299,7 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 			       &peer);
 	atomic_init(&conn->send_inline, MIN(conn->inline_size,
 					    peer.recv_size));
+	conn->recv_inline = MIN(conn->inline_size, peer.send_size);
 	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
 	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
 }

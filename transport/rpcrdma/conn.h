@@ -80,6 +80,8 @@ struct rpcrdma_conn {
 
 	/* Fixed at creation. */
 	uint32_t	     inline_size;	/* of Receives */
+	uint32_t	     recv_inline;	/* the peer's longest Send, as
+						 * it said at the start */
 	unsigned	     max_sge;
 	bool		     may_invalidate;
 	struct rpcrdma_store *store;	/* the first, which is never retired */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * matrix MOUNT-AT BACK SOURCE LOG ROWS < CELLS: mounts the export in each way
- * that a line of CELLS says, works in it, and looks at the data on the server,
- * whose directory is BACK and whose log is LOG.  CELLS are lines of
+ * matrix MOUNT-AT BACK SOURCE LOG ROWS CLIENTS < CELLS: mounts the export in
+ * each way that a line of CELLS says, works in it, and looks at the data on the
+ * server, whose directory is BACK and whose log is LOG.  The command CLIENTS
+ * prints the server's clients as JSON.  CELLS are lines of
  *
  *	TRANSPORT ADDRESS OPTIONS SIZE INLINE SLOTS SERVER-INLINE
  *
@@ -22,7 +23,7 @@
 
 #include "tests/lab/fscheck/fscheck.h"
 
-static const char *mount_at, *path, *source, *log_path;
+static const char *mount_at, *path, *source, *log_path, *clients;
 
 struct line {
 	char	 transport[32], address[64], options[256];
@@ -133,6 +134,47 @@ static int open_at(const char *dir, const char *name)
 	return open(file, O_RDONLY | O_DIRECTORY);
 }
 
+/* Finds the inline sizes of the server's RDMA connections.  False: they have
+ * none, or not all the same. */
+static bool ask_sizes(unsigned *to, unsigned *from)
+{
+	char text[1024];
+	bool same = true;
+	FILE *f = popen(clients, "r");
+
+	MUST(f);
+	*to = *from = 0;
+	while (fgets(text, sizeof(text), f)) {
+		unsigned n, *of = NULL;
+
+		if (sscanf(text, " \"inline_to_client\": %u", &n) == 1)
+			of = to;
+		else if (sscanf(text, " \"inline_from_client\": %u", &n) == 1)
+			of = from;
+		if (!of)
+			continue;
+		same = same && (*of == 0 || *of == n);
+		*of = n;
+	}
+	return pclose(f) == 0 && same && *to && *from;
+}
+
+/* Finds the inline sizes of the connection: the smaller ones of the two sides
+ * (RFC 8797), as "client's/server's Sends".  That of the mount before may take
+ * its time to close. */
+static bool agrees(const struct line *l, char out[32])
+{
+	unsigned to, from, want = l->inline_size;
+
+	for (int i = 0; i < 50 && !ask_sizes(&to, &from); i++)
+		usleep(100000);
+	snprintf(out, 32, "%u/%u", from, to);
+	if (want > l->server_inline)
+		want = l->server_inline;
+	MUST(to == want && from == want);
+	return true;
+}
+
 /* Mounts, does the steps of this half, unmounts.  The name of the step that
  * failed, or NULL. */
 static const char *half(const struct line *l, struct cell *c,
@@ -152,32 +194,13 @@ static const char *half(const struct line *l, struct cell *c,
 	close(c->mnt);
 	if (!failed && is_rdma(l) && !add_counters(n))
 		failed = "counts";
+	if (!failed && is_rdma(l) && !agrees(l, n->agreed))
+		failed = "agrees on the inline size";
 	if (umount2(mount_at, 0) < 0 && !failed) {
 		failed = "unmounts";
 		umount2(mount_at, MNT_DETACH | MNT_FORCE);
 	}
 	return failed;
-}
-
-/* Finds the inline sizes of the last connection in the server's log: the
- * smaller ones of the two sides (RFC 8797), as "client's/server's Sends". */
-static bool agrees(const struct line *l, char out[32])
-{
-	unsigned to = 0, from = 0, want = l->inline_size;
-	char text[1024], *p;
-	FILE *f = fopen(log_path, "r");
-
-	MUST(f);
-	while (fgets(text, sizeof(text), f))
-		if ((p = strstr(text, ": Sends of ")))
-			sscanf(p, ": Sends of %u bytes to the client, of %u",
-			       &to, &from);
-	fclose(f);
-	snprintf(out, 32, "%u/%u", from, to);
-	if (want > l->server_inline)
-		want = l->server_inline;
-	MUST(to == want && from == want);
-	return true;
 }
 
 static void put_row(FILE *rows, const struct line *l, const struct cell *c,
@@ -253,8 +276,6 @@ static void run_line(FILE *rows, const struct line *l)
 		failed = half(l, &c, &n, true);
 	if (!failed && is_rdma(l) && !counters_are_good(&n))
 		failed = "counts no error";
-	if (!failed && is_rdma(l) && !agrees(l, n.agreed))
-		failed = "agrees on the inline size";
 	close(c.back);
 	printf("%s - %s: %u bytes, inline %u, the server's %u%s%s\n",
 	       failed ? "not ok" : "ok", l->transport, l->size, l->inline_size,
@@ -270,8 +291,9 @@ int main(int argc, char **argv)
 	struct line l;
 	FILE *rows;
 
-	if (argc != 6) {
-		fprintf(stderr, "matrix MOUNT-AT BACK SOURCE LOG ROWS\n");
+	if (argc != 7) {
+		fprintf(stderr,
+			"matrix MOUNT-AT BACK SOURCE LOG ROWS CLIENTS\n");
 		return 2;
 	}
 	mount_at = argv[1];
@@ -279,6 +301,7 @@ int main(int argc, char **argv)
 	source = argv[3];
 	log_path = argv[4];
 	rows = fopen(argv[5], "a");
+	clients = argv[6];
 	if (!rows || !cell_make_list(open_at(path, "."), "list")) {
 		perror("matrix");
 		return 2;

@@ -76,7 +76,8 @@ restart_with()
 work()
 {
 	"$BUILD/tests/lab/matrix" /mnt/matrix "$back" "$back" \
-		"$LOGS/server.log" "$OUT/matrix" |
+		"$LOGS/server.log" "$OUT/matrix" \
+		"$BUILD/gannetctl --socket=/srv/state/control --json clients" |
 		sed -E "s/^(ok|not ok) - /&$SUITE: /"
 	[ "${PIPESTATUS[0]}" = 0 ] || not_ok 'it runs to its end'
 }

@@ -278,6 +278,8 @@ char *metrics_make(const struct report *r, struct metrics_clients *named,
 	put_procedures(&m, r->rpc);
 	put_gauge(&m, "gannet_rpc_calls_in_progress", NULL,
 		  "Calls that were taken and not answered yet.", rpc_busy());
+	put_gauge(&m, "gannet_draining", NULL, "1 if the server takes no "
+		  "calls, by gannetctl drain or because it ends.", r->drain.on);
 	put_connections(&m, r);
 	put_memory(&m, r);
 	put_locks(&m, r);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum notify_state { NOTIFY_READY, NOTIFY_RELOADING, NOTIFY_STOPPING,
-		    NOTIFY_ALIVE };
+		    NOTIFY_ALIVE, NOTIFY_DRAINING, NOTIFY_SERVING };
 
 void notify(enum notify_state state);
 

@@ -68,8 +68,10 @@ static json_t *report_status(void *arg, const char *argument,
 
 	pool_usage(r->pool, &taken, &used);
 	export_walk(r->exports, count_export, &rules);
-	return json_pack("{s:s, s:i, s:I, s:o, s:o, s:i, s:{s:I, s:I}}",
-		"version", PACKAGE_VERSION, "pid", (int)getpid(),
+	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:o, s:o, s:i, "
+		"s:{s:I, s:I}}", "version", PACKAGE_VERSION,
+		"state", drain_state(r), "calls", (int)rpc_busy(),
+		"pid", (int)getpid(),
 		"uptime_s", (json_int_t)((clock_ns() - r->started) / NS_PER_S),
 		"state_dir", report_text(r->o->state_dir),
 		"listeners", report_listeners(r), "rules", (int)rules,
@@ -230,6 +232,9 @@ static const struct control_command commands[] = {
 	{ .name = "clients", .run = who_clients },
 	{ .name = "latency", .run = who_latency },
 	{ .name = "disconnect", .run = who_disconnect },
+	{ .name = "drain", .run = drain_begin },
+	{ .name = "drain-state", .run = drain_tell },
+	{ .name = "resume", .run = drain_resume },
 	{ .name = "log-level", .run = set_log_level },
 	{ .name = "reload", .later = change_reload },
 	{ .name = "exports-add", .later = change_add },

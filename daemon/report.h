@@ -6,6 +6,7 @@
 
 #include "daemon/capture.h"
 #include "daemon/control.h"
+#include "daemon/drain.h"
 #include "daemon/options.h"
 #include "daemon/outcome.h"
 #include "daemon/reload.h"
@@ -37,6 +38,10 @@ struct report {
 	 * more. */
 	struct rpc_program	*(*program)(void *server, unsigned i,
 					    const struct program_row **row);
+	/* Registers the listeners with rpcbind, or unregisters them; with
+	 * drain.lock. */
+	void			(*announce)(void *server, bool on);
+	struct drain		 drain;
 	/* Reloads as SIGHUP does; the thread of @reloader. */
 	int			(*reload)(void *server, struct outcome *o);
 	struct reloader		*reloader;

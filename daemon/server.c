@@ -309,6 +309,16 @@ static void announce_all(struct server *s)
 			 "options port=, mountport= and nolock");
 }
 
+static void tell_rpcbind(void *arg, bool on)
+{
+	struct server *s = arg;
+
+	if (!on)
+		announce_withdraw(&s->announced);
+	else if (s->o->rpcbind)
+		announce_all(s);
+}
+
 static int start_rpc(struct server *s)
 {
 	const struct rpc_server_config config = {
@@ -483,8 +493,7 @@ int server_start(const struct options *o, const struct backends *backends,
 	if (err)
 		goto fail;
 	locks_listen(&s->locks, o, &s->env, &s->listeners[0].l->local);
-	if (o->rpcbind)
-		announce_all(s);
+	tell_rpcbind(s, true);
 	nsm_tell(s->locks.nsm);
 	s->report = (struct report){
 		.o = o, .rpc = s->rpc, .exports = s->exports,
@@ -495,6 +504,8 @@ int server_start(const struct options *o, const struct backends *backends,
 		.capture = capture_create(s->rpc, s->exports),
 		.trace = trace_create(s->rpc, s->exports),
 		.listener = listener_at, .program = program_at, .server = s,
+		.announce = tell_rpcbind,
+		.drain = { .lock = PTHREAD_MUTEX_INITIALIZER },
 		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
 	};
 	s->control = report_start(&s->report);
@@ -512,17 +523,12 @@ fail_said:
 
 void server_drain(struct server *s)
 {
-	announce_withdraw(&s->announced);
-	for (unsigned i = 0; i < s->nlisteners; i++)
-		s->listeners[i].l->ops->stop(s->listeners[i].l);
+	drain_for_the_end(&s->report);
 }
 
 bool server_drained(struct server *s)
 {
-	for (unsigned i = 0; i < s->nlisteners; i++)
-		if (s->listeners[i].l->ops->count(s->listeners[i].l) > 0)
-			return false;
-	return rpc_busy() == 0;
+	return drain_is_empty(&s->report);
 }
 
 void server_stop(struct server *s)

@@ -33,6 +33,7 @@ completes trace --proc REA 'READ READDIR READDIRPLUS READLINK'
 completes exports '' 'add remove set'
 completes exports s set
 completes --js --json
+completes drain --t --timeout
 completes status --he --help
 completes nonsense '' ''
 if command -v zsh > /dev/null; then

@@ -253,6 +253,10 @@ struct xprt_listener {
 
 struct xprt_listener_ops {
 	void (*stop)(struct xprt_listener *l);
+	/* After stop, listens again at l->local.  Connections that are ending
+	 * go on with that.  0, or -errno: it is stopped still.  Not at the same
+	 * time as stop. */
+	int  (*start)(struct xprt_listener *l);
 	/* Counts the connections that are left.  Any thread. */
 	unsigned (*count)(struct xprt_listener *l);
 	/* Closes the connections that are left, waits for them, and frees. */

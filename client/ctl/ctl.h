@@ -67,6 +67,10 @@ void ctl_plain(json_t *answer);
 int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);
 
+/* drain.c */
+int  run_drain(const struct ctl *c, int argc, char **argv);
+void show_drain(const json_t *r);
+
 /* locks.c */
 int ctl_locks(const struct ctl *c, int n, char **words);
 

@@ -23,6 +23,8 @@ void show_status(const json_t *r)
 	printf("gannetd %s, process %lld, up %lld d %02lld:%02lld:%02lld\n",
 	       text_of(r, "version"), integer_of(r, "pid"), up / 86400,
 	       up / 3600 % 24, up / 60 % 60, up % 60);
+	printf("state            %s, %lld calls in progress\n",
+	       text_of(r, "state"), integer_of(r, "calls"));
 	printf("state directory  %s\n", text_of(r, "state_dir"));
 	printf("memory for data  %lld MiB taken, %lld KiB in use\n",
 	       integer_of(memory, "taken") >> 20,

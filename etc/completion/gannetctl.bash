@@ -36,6 +36,7 @@ _gannetctl()
 	*:capture:*:-* | *:trace:*:-*)
 		words=$(gannetctl "$command" --help 2>/dev/null |
 			grep -oE -e '--[a-z]+') ;;
+	*:drain:*:-*) words='--timeout --json' ;;
 	*:-*) words=$(_gannetctl_help '--[a-z]*') ;;
 	*:::*) words=$(_gannetctl_help '[a-z][a-z-]*') ;;
 	*:log-level::*) words='err warn info debug' ;;

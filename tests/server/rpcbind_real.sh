@@ -29,6 +29,15 @@ for what in 100003-3-tcp 100003-3-tcp6 100003-3-rdma 100005-3-tcp \
 	*) echo "$what is not registered: $there"; status=1 ;;
 	esac
 done
+# A drain takes all of it back, and its end registers the same again.
+./gannetctl --socket "$here/state/control" drain >/dev/null || status=1
+! rpcinfo | awk '$1 ~ /^10000[35]$/' | grep . ||
+	{ echo "registered while drained"; status=1; }
+./gannetctl --socket "$here/state/control" resume >/dev/null || status=1
+again=$(rpcinfo | awk '$1 ~ /^10000[35]$/ { print $1 "-" $2 "-" $3 }' |
+	sort | tr '\n' ' ')
+[ "$again" = "$there" ] ||
+	{ echo "registered again is $again, not $there"; status=1; }
 kill $server
 wait $server
 server=''

@@ -125,7 +125,7 @@ TEST(the_end_of_the_server_is_told)
 
 	logs(": connected to ");
 	ends();
-	logs(" s: the server ends; ");
+	logs(" s: the server ends or drains; ");
 	close(fd);
 }
 

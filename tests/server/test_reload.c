@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/server/daemon_run.h"
+#include "tests/server/ctl_run.h"
 #include "tests/unit/runner.h"
 
 static struct daemon_run d;
@@ -217,6 +217,21 @@ TEST(a_service_manager_hears_of_the_start_each_reload_and_the_end)
 	manager_hears(fd, "READY=1");
 	daemon_end(&d, SIGTERM);
 	manager_hears(fd, "STOPPING=1");
+	close(fd);
+}
+
+TEST(a_service_manager_hears_of_a_drain_and_its_end)
+{
+	int fd = manager();
+
+	starts(MEM);
+	manager_hears(fd, "READY=1");
+	ctl_says(&d, "drain", 0, "drained");
+	manager_hears(fd, "STATUS=Drained: takes no calls until gannetctl "
+		      "resume");
+	ctl_says(&d, "resume", 0, "serving");
+	manager_hears(fd, "STATUS=Serving");
+	daemon_end(&d, SIGTERM);
 	close(fd);
 }
 

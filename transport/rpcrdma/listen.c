@@ -79,7 +79,7 @@ static void rpcrdma_listener_refuse(struct fabric_conn *fc, int err)
 		break;
 	case -ESHUTDOWN:
 		stat_inc(rdma_refused_stopping);
-		why = "the server ends";
+		why = "the server ends or drains";
 		break;
 	case -EUSERS:
 		stat_inc(rdma_refused_full);
@@ -249,7 +249,7 @@ static struct rpcrdma_listener *of(struct xprt_listener *base)
 
 static void stop_conn(struct rpcrdma_conn *conn)
 {
-	xprt_life_why(&conn->xprt, "the server ends");
+	xprt_life_why(&conn->xprt, "the server ends or drains");
 	rpcrdma_conn_drain(conn);
 }
 
@@ -266,6 +266,26 @@ static void rpcrdma_listener_stop(struct xprt_listener *base)
 		return;
 	fabric_unlisten(l->fl);
 	for_each_conn(l, stop_conn);
+}
+
+static void set_stopping(struct rpcrdma_listener *l, bool stopping)
+{
+	mutex_lock(&l->lock);
+	l->stopping = stopping;
+	mutex_unlock(&l->lock);
+}
+
+static int rpcrdma_listener_start(struct xprt_listener *base)
+{
+	struct rpcrdma_listener *l = of(base);
+	int err;
+
+	set_stopping(l, false);
+	err = fabric_listen(l->fabric, (struct sockaddr *)&base->local,
+			    l->env.loops[0], request, l, &l->fl);
+	if (err)
+		set_stopping(l, true);
+	return err;
 }
 
 static unsigned rpcrdma_listener_count(struct xprt_listener *base)
@@ -285,7 +305,7 @@ static void rpcrdma_listener_destroy(struct rpcrdma_listener *l)
 
 static void abandon(struct rpcrdma_conn *conn)
 {
-	xprt_life_why(&conn->xprt, "the server ends");
+	xprt_life_why(&conn->xprt, "the server ends or drains");
 	rpcrdma_conn_close(conn, 0);
 }
 
@@ -303,6 +323,7 @@ static void rpcrdma_listener_free(struct xprt_listener *base)
 
 static const struct xprt_listener_ops rpcrdma_listener_ops = {
 	.stop = rpcrdma_listener_stop,
+	.start = rpcrdma_listener_start,
 	.count = rpcrdma_listener_count,
 	.free = rpcrdma_listener_free,
 };
@@ -319,6 +340,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		return -ENOMEM;
 	l->base.ops = &rpcrdma_listener_ops;
 	l->env = *env;
+	l->fabric = fabric;
 	l->gone = rpcrdma_listener_gone;
 	if (options)
 		l->options = *options;

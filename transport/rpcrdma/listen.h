@@ -18,6 +18,7 @@ struct rpcrdma_listener {
 	struct xprt_listener base;
 	struct xprt_env	     env;
 	struct rpcrdma_options options;	/* with the defaults filled in */
+	const struct fabric *fabric;	/* borrowed */
 	struct fabric_listener *fl;
 	struct xprt_gate     gate;
 	struct rpcrdma_lost  lost;

@@ -105,8 +105,10 @@ int acceptor_start(struct acceptor *a, struct loop *loop,
 	a->fd = (struct loop_fd){ acceptor_ready, fd, EPOLLIN };
 	a->pause = (struct loop_timer){ .fire = pause_over };
 	loop_call(loop, start_here, &s);
-	if (s.err)
+	if (s.err) {
 		close(fd);
+		a->fd.fd = -1;
+	}
 	return s.err;
 }
 

@@ -139,7 +139,7 @@ static void poller_stop(void *arg)
 
 	p->stopped = true;
 	cds_list_for_each_entry_safe(conn, next, &p->conns, link) {
-		xprt_life_why(&conn->xprt, "the server ends");
+		xprt_life_why(&conn->xprt, "the server ends or drains");
 		tcp_conn_end(conn);
 	}
 }
@@ -177,6 +177,27 @@ static void tcp_listener_stop(struct xprt_listener *base)
 	for_each_poller(l, poller_stop);
 }
 
+static void poller_go_on(void *arg)
+{
+	struct tcp_poller *p = arg;
+
+	p->stopped = false;
+}
+
+static int tcp_listener_start(struct xprt_listener *base)
+{
+	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
+	struct sockaddr_storage at = base->local;
+	int err;
+
+	for_each_poller(l, poller_go_on);
+	err = acceptor_start(&l->accept, l->env.loops[0],
+			     (struct sockaddr *)&at, &at);
+	if (err)
+		for_each_poller(l, poller_stop);
+	return err;
+}
+
 static unsigned tcp_listener_count(struct xprt_listener *base)
 {
 	struct tcp_listener *l = container_of(base, struct tcp_listener, base);
@@ -203,6 +224,7 @@ static void tcp_listener_end(struct xprt_listener *base)
 
 static const struct xprt_listener_ops ops = {
 	.stop = tcp_listener_stop,
+	.start = tcp_listener_start,
 	.count = tcp_listener_count,
 	.free = tcp_listener_end,
 };

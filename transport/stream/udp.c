@@ -35,6 +35,8 @@ STAT(udp_bytes_in, "bytes received over UDP");
 STAT(udp_bytes_out, "bytes sent over UDP");
 
 #define CALL_SMALL	1024
+/* Datagrams that a stopped listener has at its start, at most. */
+#define DISCARD_MAX	1000000
 #define RECV_BATCH	32
 /* The most bytes of a datagram, over IPv4 or IPv6. */
 #define DATAGRAM_MAX	65536u
@@ -372,6 +374,42 @@ static void udp_stop(struct xprt_listener *base)
 	loop_call(l->loop, stop_reading, l);
 }
 
+struct start {
+	struct udp_listener *l;
+	int err;
+};
+
+static void udp_start(void *arg)
+{
+	struct start *s = arg;
+
+	s->l->fd.events = EPOLLIN;	/* it may have paused before its stop */
+	s->err = loop_fd_add(s->l->loop, &s->l->fd);
+	s->l->stopped = s->err;
+}
+
+/* The calls that came while the listener was stopped are too old: their clients
+ * may have given up, or asked somebody else. */
+static void discard_calls(const struct udp_listener *l)
+{
+	char byte;
+
+	for (int i = 0; i < DISCARD_MAX; i++)
+		if (recv(l->fd.fd, &byte, 1, MSG_DONTWAIT) < 0 &&
+		    errno == EAGAIN)
+			return;
+}
+
+static int udp_start_again(struct xprt_listener *base)
+{
+	struct udp_listener *l = container_of(base, struct udp_listener, base);
+	struct start s = { .l = l };
+
+	discard_calls(l);
+	loop_call(l->loop, udp_start, &s);
+	return s.err;
+}
+
 static unsigned udp_count(struct xprt_listener *base)
 {
 	struct udp_listener *l = container_of(base, struct udp_listener, base);
@@ -414,6 +452,7 @@ static void udp_listener_end(struct xprt_listener *base)
 
 static const struct xprt_listener_ops listener_ops = {
 	.stop = udp_stop,
+	.start = udp_start_again,
 	.count = udp_count,
 	.free = udp_listener_end,
 };
@@ -465,18 +504,6 @@ static int bind_to(struct udp_listener *l, const struct sockaddr *addr)
 	}
 	l->fd = (struct loop_fd){ udp_ready, fd, EPOLLIN };
 	return 0;
-}
-
-struct start {
-	struct udp_listener *l;
-	int err;
-};
-
-static void udp_start(void *arg)
-{
-	struct start *s = arg;
-
-	s->err = loop_fd_add(s->l->loop, &s->l->fd);
 }
 
 int udp_listen(const struct xprt_env *env, const struct sockaddr *addr,

@@ -1,25 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Completion of gannetctl: each command, and the words of some.
+# Completion of gannetctl and gannet-nfs: each command, and the words of some.
 here=${srcdir:-.}
 PATH=$PWD:$PATH
 status=0
+
+# completion WORDS... TEXT: what there is to choose from, on a line
+completion()
+{
+	bash -c 'source "$0/etc/completion/$1.bash" || exit
+		complete -p "$1" > /dev/null || exit
+		COMP_WORDS=("$@")
+		COMP_CWORD=$(($# - 1))
+		"_${1//-/_}"
+		echo "${COMPREPLY[@]}"' "$here" "$program" "$@"
+}
 
 # completes WORDS... TEXT EXPECTED: to the last word, with these for choice
 completes()
 {
 	local expected=${*: -1} got
-	got=$(bash -c 'source "$0/etc/completion/gannetctl.bash" || exit
-		complete -p gannetctl > /dev/null || exit
-		COMP_WORDS=(gannetctl "$@")
-		COMP_CWORD=$#
-		_gannetctl
-		echo "${COMPREPLY[@]}"' "$here" "${@:1:$#-1}")
+	got=$(completion "${@:1:$#-1}")
 	[ "$got" = "$expected" ] && return
-	echo "not ok: gannetctl ${*:1:$#-1} gives '$got', not '$expected'"
+	echo "not ok: $program ${*:1:$#-1} gives '$got', not '$expected'"
 	status=1
 }
 
+program=gannetctl
 commands=$(sed -n 's/.*{ *\.name = "\([a-z-]*\)".*/\1/p' \
 	"$here/client/ctl/commands.c" | tr '\n' ' ')
 [ -n "$commands" ] || { echo 'not ok: no commands found'; status=1; }
@@ -36,7 +43,22 @@ completes --js --json
 completes drain --t --timeout
 completes status --he --help
 completes nonsense '' ''
+
+program=gannet-nfs
+commands=$(sed -n 's/^	{ "\([a-z-]*\)", [0-9], .*/\1/p' \
+	"$here/client/nfs/main.c" | sort)
+diff <(echo "$commands") <(completion '' | tr ' ' '\n' | sort) || status=1
+completes ex exports
+completes -q ce certify
+completes ls --ver '--verbose --verify --version'
+completes bench --no --no-private
+completes bench randr randread
+completes bench mi mixed
+completes find --type '' 'f d l'
+completes find -type '' 'f d l'
+completes put "$here/etc/exports.ex" "$here/etc/exports.example"
 if command -v zsh > /dev/null; then
 	zsh -n "$here/etc/completion/_gannetctl" || status=1
+	zsh -n "$here/etc/completion/_gannet-nfs" || status=1
 fi
 exit $status

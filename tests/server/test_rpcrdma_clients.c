@@ -65,12 +65,35 @@ TEST(a_connection_tells_its_provider_credits_and_inline_sizes)
 	ck_assert_str_eq(client.conns[0].provider,
 			 rig.iwarp ? "iwarp" : "loop");
 	ck_assert_uint_eq(client.conns[0].credits, 128);
-	ck_assert_uint_eq(client.conns[0].recv_inline, 8192);
-	ck_assert_uint_gt(client.conns[0].send_inline, 0);
-	ck_assert_uint_le(client.conns[0].send_inline, 8192);
+	/* It says nothing of its own (RFC 8797 section 4). */
+	ck_assert_uint_eq(client.conns[0].recv_inline, RPCRDMA_INLINE_MIN);
+	ck_assert_uint_eq(client.conns[0].send_inline, RPCRDMA_INLINE_MIN);
 	peer_close(&peer);
 	EVENTUALLY((walk(), client.nconns == 0));
 	ck_assert_uint_eq(nclients, 1);
+}
+
+TEST(an_inline_size_is_the_smaller_one_of_both_sides)
+{
+	const struct rpcrdma_private both[] = {
+		{ .send_size = 4096, .recv_size = 2048 },
+		{ .send_size = 65536, .recv_size = 65536 },
+	};
+	static const uint32_t from[] = { 4096, 8192 }, to[] = { 2048, 8192 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+		const struct peer_options o = { .private_data = &both[i] };
+		struct peer peer;
+
+		peer_open(&peer, &rig, &o);
+		peer_wait_up(&peer);
+		walk();
+		ck_assert_uint_eq(client.nconns, 1);
+		ck_assert_uint_eq(client.conns[0].recv_inline, from[i]);
+		ck_assert_uint_eq(client.conns[0].send_inline, to[i]);
+		peer_close(&peer);
+		EVENTUALLY((walk(), client.nconns == 0));
+	}
 }
 
 TEST(an_ended_connection_answers_the_calls_in_progress)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/audit_procs.h"
@@ -20,6 +21,7 @@
 #include "daemon/audit_sink.h"
 #include "lib/clock.h"
 #include "lib/hash.h"
+#include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/ring.h"
 #include "lib/stats.h"
@@ -39,6 +41,8 @@ STAT(audit_write_errors, "failed attempts to write the audit");
  * to write. */
 #define IDLE_MS		50
 #define AGAIN_MS	1000
+/* For the last records, at the end. */
+#define STOP_S		5
 /* Calls that change nothing, each told once an interval. */
 #define SEEN		8192u
 #define SEEN_TIME	0xffffffu
@@ -481,14 +485,27 @@ void audit_apply(struct audit *a, const struct options *o)
 		apply_or_tell(a, o);
 }
 
-void audit_destroy(struct audit *a)
+/* False: the thread hangs in a write, and keeps @a. */
+static bool stop_thread(struct audit *a)
 {
 	const uint64_t one = 1;
+	struct timespec until;
 
+	if (!a->started || write(a->stop, &one, sizeof(one)) != sizeof(one))
+		return true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_S;
+	return pthread_timedjoin_np(a->thread, NULL, &until) == 0;
+}
+
+void audit_destroy(struct audit *a)
+{
 	if (!a)
 		return;
-	if (a->started && write(a->stop, &one, sizeof(one)) == sizeof(one))
-		pthread_join(a->thread, NULL);
+	if (!stop_thread(a)) {
+		log_err("audit: a write hangs: the last records are lost");
+		return;
+	}
 	if (a->stop >= 0)
 		close(a->stop);
 	if (a->has_next)

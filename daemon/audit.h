@@ -27,7 +27,8 @@ struct rpc_audit *audit_hook(struct audit *a);
  * NULL @a is fine.  The reload thread; waits for a grace period of RCU.
  */
 void audit_apply(struct audit *a, const struct options *o);
-/* Writes what there is, if that can be written now.  NULL is fine. */
+/* Writes what there is, if that can be written now; a write that hangs gets
+ * five seconds, and then the rest is lost.  NULL is fine. */
 void audit_destroy(struct audit *a);
 
 #endif

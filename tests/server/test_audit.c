@@ -410,6 +410,24 @@ static void counts(FILE *f, unsigned *noted, unsigned *dropped)
 	json_decref(o);
 }
 
+TEST(a_reader_that_reads_nothing_does_not_delay_the_end)
+{
+	int fd, pipe;
+
+	ck_assert_int_eq(mkfifo(file, 0600), 0);
+	pipe = open(file, O_RDONLY | O_NONBLOCK);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--audit", file,
+					"--audit-procs", "remove")));
+	fd = daemon_connect(d.tcp_port);
+	removes(fd, 50);
+	close(fd);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+	ck_assert(!daemon_has_logged(&d, "a write hangs"));
+	close(pipe);
+	d.pid = 0;
+}
+
 TEST(records_that_a_slow_reader_does_not_take_are_dropped_and_counted)
 {
 	unsigned noted = 0, dropped = 0, n = 3000;

@@ -48,7 +48,8 @@ captures=0
 begin()
 {
 	captures=$((captures + 1))
-	timeout --foreground 300 ./gannetctl \
+	# timeout sends a signal twice, to gannetctl and to its group.
+	timeout 300 ./gannetctl \
 		--socket "$dir/state/control" capture \
 		-w "$dir/$captures.pcapng" "$@" 2>"$dir/told" &
 	ctl=$!

@@ -10,14 +10,21 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_MAX	4096
 
-/* The thread takes the signal, so none interrupts a read or a write.  Then the
- * server sends the rest, and ends; a second signal ends the program at once. */
+/*
+ * The thread takes the signal, so none interrupts a read or a write.  Then the
+ * server sends the rest, and ends.  A second signal ends the program at once,
+ * but not one that comes with the first: timeout(1) sends it to the program and
+ * to its group.
+ */
 static void *await_signal(void *arg)
 {
+	const struct timespec by_hand = { .tv_nsec = 500 * 1000 * 1000 };
+	const struct timespec none = { .tv_nsec = 0 };
 	int fd = (int)(intptr_t)arg, sig;
 	sigset_t ends;
 
@@ -25,6 +32,9 @@ static void *await_signal(void *arg)
 	while (sigwait(&ends, &sig))
 		;
 	shutdown(fd, SHUT_WR);
+	nanosleep(&by_hand, NULL);
+	while (sigtimedwait(&ends, NULL, &none) > 0)
+		;
 	pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
 	for (;;)
 		pause();

@@ -145,6 +145,7 @@ struct load_run {
 	_Atomic unsigned running;	/* threads */
 	_Atomic unsigned resting;	/* of them: are done, but connected */
 	_Atomic bool	 released;	/* they may go */
+	_Atomic uint64_t done_at;	/* clock_ns() when one was done last */
 	_Atomic bool	 complained;	/* about a reply with an error */
 	_Atomic int	 error;		/* first -errno: the run has failed */
 };

@@ -74,6 +74,7 @@ static void sleep_ns(uint64_t ns)
 
 void load_rest(struct load_thread *t)
 {
+	atomic_store(&t->run->done_at, clock_ns());
 	if (!t->run->target->opt->b.memory)
 		return;
 	atomic_fetch_add(&t->run->resting, 1);
@@ -304,7 +305,7 @@ static unsigned start_threads(struct load_run *r)
 static void measure(struct load_run *r, struct load_result *result)
 {
 	const struct load_options *o = r->target->opt;
-	uint64_t begin = clock_ns();
+	uint64_t begin = clock_ns(), end;
 	double cpu, memory = o->b.memory ? server_memory(o) : -1;
 	unsigned n;
 
@@ -326,7 +327,8 @@ static void measure(struct load_run *r, struct load_result *result)
 	atomic_store(&r->released, true);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(r->threads[i].thread, NULL);
-	result->seconds = (double)(clock_ns() - begin) / 1e9;
+	end = r->budget ? atomic_load(&r->done_at) : 0;
+	result->seconds = (double)((end ? end : clock_ns()) - begin) / 1e9;
 	result->server_cpu = cpu < 0 ? -1 : server_cpu(o) - cpu;
 }
 

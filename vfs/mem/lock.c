@@ -3,10 +3,32 @@
 #include "vfs/mem/mem.h"
 
 #include <errno.h>
+#include <sched.h>
+
+/* An unlock hands the lock to a thread that sleeps for it, and until that
+ * thread runs every other caller comes to sleep too: where callers outnumber
+ * processors, a lock held for a microsecond then costs each of them
+ * milliseconds, and goes on doing so.  So a caller that may wait tries this
+ * often before it sleeps.  It does sleep in the end, since only then are
+ * readers held back for a writer. */
+#define TRIES 64
+
+typedef int (*lock_fn)(pthread_rwlock_t *);
+
+static int lock_waiting(pthread_rwlock_t *rw, lock_fn trylock, lock_fn lock)
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		if (trylock(rw) == 0)
+			return 0;
+		sched_yield();
+	}
+	return lock(rw);
+}
 
 void mem_wrlock(struct mem_node *n)
 {
-	int err = pthread_rwlock_wrlock(&n->lock);
+	int err = lock_waiting(&n->lock, pthread_rwlock_trywrlock,
+			       pthread_rwlock_wrlock);
 
 	assert(err == 0);
 	(void)err;
@@ -28,7 +50,8 @@ int mem_rdlock(const struct vfs_op *op, struct mem_node *n)
 		return pthread_rwlock_tryrdlock(&n->lock) ? -EAGAIN : 0;
 	/* EAGAIN: too many readers; one of them will be gone soon. */
 	do {
-		err = pthread_rwlock_rdlock(&n->lock);
+		err = lock_waiting(&n->lock, pthread_rwlock_tryrdlock,
+				   pthread_rwlock_rdlock);
 	} while (unlikely(err == EAGAIN));
 	assert(err == 0);
 	return 0;

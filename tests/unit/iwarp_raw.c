@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/stats.h"
 #include "lib/util.h"
 #include "tests/unit/runner.h"
 #include "transport/fabric/iwarp/crc32c.h"
@@ -230,6 +231,20 @@ void raw_send_fpdu(int fd, struct ddp_header h, const void *payload, bool crc)
 	static uint8_t data[70000];
 
 	raw_put(fd, data, fpdu_put(data, &h, payload, crc));
+}
+
+void raw_broken(struct raw *r, struct ddp_header h, const void *payload,
+		enum term code, const char *counter)
+{
+	uint64_t before = stats_sum_by_name(counter);
+	int fd = raw_hello(r, REQ_SIW);
+
+	raw_send_fpdu(fd, h, payload, false);
+	raw_expect_term(fd, code, false);
+	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
+	close(fd);
+	wait_sem(&r->closed);
+	ck_assert_int_eq(r->err, -EPROTO);
 }
 
 int raw_hello(struct raw *r, const char *request_hex)

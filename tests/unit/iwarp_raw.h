@@ -79,6 +79,10 @@ int raw_hello(struct raw *r, const char *request);
 /* The next FPDU is a Terminate with @code; then the end. */
 void raw_expect_term(int fd, enum term code, bool crc);
 void raw_send_fpdu(int fd, struct ddp_header h, const void *payload, bool crc);
+/* On a connection of its own, an FPDU that breaks a rule: the answer is a
+ * Terminate with @code, and @counter counts one more. */
+void raw_broken(struct raw *r, struct ddp_header h, const void *payload,
+		enum term code, const char *counter);
 
 /* The fabric's end is an active one: it connects here, returns the socket. */
 int raw_call(struct raw *r);

@@ -25,19 +25,6 @@ static void open_device(void)
 	device = raw.dev;
 }
 
-static void broken(struct ddp_header h, enum term code, const char *counter)
-{
-	uint64_t before = stats_sum_by_name(counter);
-	int fd = raw_hello(&raw, REQ_SIW);
-
-	raw_send_fpdu(fd, h, data, false);
-	raw_expect_term(fd, code, false);
-	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
-	close(fd);
-	wait_sem(&raw.closed);
-	ck_assert_int_eq(raw.err, -EPROTO);
-}
-
 static struct fabric_mr *open_area(unsigned access)
 {
 	struct fabric_mr *mr;
@@ -59,7 +46,7 @@ static void read_refused(const struct fabric_mr *mr, uint64_t off,
 		.src_to = (uintptr_t)mr->addr + off };
 
 	rdmap_request_encode(&req, data);
-	broken(h, code, "iwarp_refused");
+	raw_broken(&raw, h, data, code, "iwarp_refused");
 }
 
 static void write_refused(const struct fabric_mr *mr, uint64_t off,
@@ -70,7 +57,7 @@ static void write_refused(const struct fabric_mr *mr, uint64_t off,
 				.to = (uintptr_t)mr->addr + off,
 				.payload = 100 };
 
-	broken(h, code, "iwarp_refused");
+	raw_broken(&raw, h, data, code, "iwarp_refused");
 }
 
 TEST(each_access_is_within_its_memory_and_of_its_kind)
@@ -190,7 +177,8 @@ TEST(an_stag_that_connections_share_is_not_invalidated)
 	open_device();
 	mr = open_area(FABRIC_REMOTE_WRITE);
 	inv.stag = mr->rkey;
-	broken(inv, TERM_RDMAP_INVALIDATE, "iwarp_bad_invalidate");
+	raw_broken(&raw, inv, data, TERM_RDMAP_INVALIDATE,
+		   "iwarp_bad_invalidate");
 	fd = raw_hello(&raw, REQ_SIW);
 	memset(data, 0x5a, sizeof(data));
 	write.stag = mr->rkey;

@@ -250,19 +250,6 @@ TEST(a_write_as_rtr_is_swallowed)
 
 /* ---- rules that are broken */
 
-static void broken(struct ddp_header h, enum term code, const char *counter)
-{
-	uint64_t before = stats_sum_by_name(counter);
-	int fd = raw_hello(&raw, REQ_SIW);
-
-	raw_send_fpdu(fd, h, data, false);
-	raw_expect_term(fd, code, false);
-	ck_assert_uint_eq(stats_sum_by_name(counter), before + 1);
-	close(fd);
-	wait_sem(&raw.closed);
-	ck_assert_int_eq(raw.err, -EPROTO);
-}
-
 TEST(memory_that_was_never_offered_is_not_touched)
 {
 	struct ddp_header write = { .tagged = true, .last = true,
@@ -279,10 +266,11 @@ TEST(memory_that_was_never_offered_is_not_touched)
 
 	raw_open(&raw, NULL);
 	memset(data, 0x41, sizeof(data));
-	broken(write, TERM_DDP_STAG, "iwarp_refused");
-	broken(read, TERM_RDMAP_STAG, "iwarp_refused");
-	broken(inv, TERM_RDMAP_INVALIDATE, "iwarp_bad_invalidate");
-	broken(answer, TERM_DDP_STAG, "iwarp_bad_response");
+	raw_broken(&raw, write, data, TERM_DDP_STAG, "iwarp_refused");
+	raw_broken(&raw, read, data, TERM_RDMAP_STAG, "iwarp_refused");
+	raw_broken(&raw, inv, data, TERM_RDMAP_INVALIDATE,
+		   "iwarp_bad_invalidate");
+	raw_broken(&raw, answer, data, TERM_DDP_STAG, "iwarp_bad_response");
 	raw_close(&raw);
 }
 
@@ -295,7 +283,7 @@ TEST(reads_beyond_the_depth_are_refused)
 
 	raw_open(&raw, NULL);
 	memset(data, 0, sizeof(data));
-	broken(read, TERM_DDP_NO_BUFFER, "iwarp_read_overruns");
+	raw_broken(&raw, read, data, TERM_DDP_NO_BUFFER, "iwarp_read_overruns");
 	raw_close(&raw);
 }
 
@@ -304,19 +292,19 @@ TEST(each_broken_rule_gets_its_terminate)
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 3 };
 
 	raw_open(&raw, NULL);
-	broken(h, TERM_DDP_MSN, "iwarp_bad_sequence");
+	raw_broken(&raw, h, data, TERM_DDP_MSN, "iwarp_bad_sequence");
 	h.msn = 2;
 	h.mo = 9;
-	broken(h, TERM_DDP_MO, "iwarp_bad_sequence");
+	raw_broken(&raw, h, data, TERM_DDP_MO, "iwarp_bad_sequence");
 	h.mo = 0;
 	h.payload = RAW_RECV + 1;
-	broken(h, TERM_DDP_TOO_LONG, "iwarp_too_long");
+	raw_broken(&raw, h, data, TERM_DDP_TOO_LONG, "iwarp_too_long");
 	h.payload = 4;
 	h.qn = 5;
-	broken(h, TERM_DDP_QN, "iwarp_bad_header");
+	raw_broken(&raw, h, data, TERM_DDP_QN, "iwarp_bad_header");
 	h.qn = 0;
 	h.opcode = 12;
-	broken(h, TERM_RDMAP_OPCODE, "iwarp_bad_header");
+	raw_broken(&raw, h, data, TERM_RDMAP_OPCODE, "iwarp_bad_header");
 	raw_close(&raw);
 }
 

@@ -11,6 +11,28 @@
 
 char space_base[] = "/tmp/gannet-mounts-XXXXXX";
 
+const char *space_at(const char *path)
+{
+	static char text[2][256];
+	static unsigned turn;
+
+	turn = !turn;
+	snprintf(text[turn], sizeof(text[turn]), "%s/e/%s", space_base, path);
+	return text[turn];
+}
+
+void space_serve(const struct harness_config *config)
+{
+	static struct export_fh handle;
+	char path[64];
+
+	nfs_setup_with(config);
+	snprintf(path, sizeof(path), "%s/e", space_base);
+	harness_root(&srv, path, &handle);
+	top.data.data_val = (char *)handle.data;
+	top.data.data_len = handle.len;
+}
+
 nfs_fh3 space_keep(nfs_fh3 fh)
 {
 	static char bytes[4][EXPORT_FH_MAX];

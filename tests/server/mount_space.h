@@ -10,9 +10,13 @@
 
 /* A tmpfs that nobody else sees. */
 extern char space_base[];
+/* "a/b" below "e" there, the directory that is exported. */
+const char *space_at(const char *path);
 
 /* main() of such a test.  It is skipped where nothing may be mounted. */
 int space_run_tests(void);
+/* Starts the server and its client, with @top as the root of the export "e". */
+void space_serve(const struct harness_config *config);
 /* The handle, kept over a restart of the server and the client. */
 nfs_fh3 space_keep(nfs_fh3 fh);
 /* GETATTR's status.  A file system that is being opened says JUKEBOX for a

@@ -26,19 +26,7 @@ static char state[64], exports_text[512];
 static struct harness_config config = {
 	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
 };
-static struct export_fh top_handle;
 static pid_t helper;
-
-/* "a/b" below the export's directory, which is a mount of its own. */
-static const char *local(const char *path)
-{
-	static char text[2][256];
-	static unsigned turn;
-
-	turn = !turn;
-	snprintf(text[turn], sizeof(text[turn]), "%s/e/%s", space_base, path);
-	return text[turn];
-}
 
 static void set_exports(const char *backend, const char *options)
 {
@@ -67,19 +55,13 @@ static void start_helper(void)
 
 static void begin(const char *backend, const char *options)
 {
-	char path[64];
-
 	set_exports(backend, options);
-	nfs_setup_with(&config);
-	snprintf(path, sizeof(path), "%s/e", space_base);
-	harness_root(&srv, path, &top_handle);
-	top.data.data_val = (char *)top_handle.data;
-	top.data.data_len = top_handle.len;
+	space_serve(&config);
 }
 
 static void mount_on(const char *path)
 {
-	ck_assert_int_eq(mount("none", local(path), "tmpfs", 0, NULL), 0);
+	ck_assert_int_eq(mount("none", space_at(path), "tmpfs", 0, NULL), 0);
 }
 
 static void run(const char *commands)
@@ -99,7 +81,7 @@ static void setup(void)
 	    "mkdir state e && mount -t tmpfs none e && cd e && "
 	    "mkdir -p m/low/deep d && echo low > m/f && echo low > f");
 	mount_on("m");
-	ck_assert_int_eq(mkdir(local("m/high"), 0755), 0);
+	ck_assert_int_eq(mkdir(space_at("m/high"), 0755), 0);
 	helper = 0;
 }
 
@@ -132,7 +114,7 @@ static bool opens_handles(void)
 		struct file_handle h;
 		char space[sizeof(struct file_handle) + MAX_HANDLE_SZ];
 	} k = { .h.handle_bytes = MAX_HANDLE_SZ };
-	int id, fd, top_fd = open(local(""), O_RDONLY | O_DIRECTORY);
+	int id, fd, top_fd = open(space_at(""), O_RDONLY | O_DIRECTORY);
 
 	ck_assert_int_ge(top_fd, 0);
 	ck_assert_int_eq(name_to_handle_at(top_fd, "f", &k.h, &id, 0), 0);
@@ -213,7 +195,7 @@ TEST(each_look_up_leads_there)
 	before = count_descriptors();
 	for (int i = 0; i < 50; i++) {
 		/* Names are not kept while the directory changes. */
-		ck_assert_int_eq(chmod(local(""), i % 2 ? 0755 : 0777), 0);
+		ck_assert_int_eq(chmod(space_at(""), i % 2 ? 0755 : 0777), 0);
 		ck_assert(nfs_same_fh(walk_to("m"), m));
 		ck_assert(nfs_same_fh(walk_to("m/low/.."), m));
 	}
@@ -240,11 +222,11 @@ TEST(the_directory_below_a_mount_can_be_changed)
 	ck_assert(nfs_same_fh(walk_to("m/deep/.."), m));
 	ck_assert_int_eq(try_rmdir(top, "m"), NFS3ERR_ACCES);
 	/* Nothing that the server has open keeps the mount. */
-	ck_assert_int_eq(umount(local("m")), 0);
-	ck_assert_int_eq(stat(local("m/new"), &st), 0);
-	ck_assert_int_eq(stat(local("m/back"), &st), 0);
+	ck_assert_int_eq(umount(space_at("m")), 0);
+	ck_assert_int_eq(stat(space_at("m/new"), &st), 0);
+	ck_assert_int_eq(stat(space_at("m/back"), &st), 0);
 	ck_assert(nfs_same_fh(walk_to("m"), m));
-	ck_assert_uint_eq(nfs_attr(m).fileid, (stat(local("m"), &st),
+	ck_assert_uint_eq(nfs_attr(m).fileid, (stat(space_at("m"), &st),
 					       st.st_ino));
 }
 
@@ -270,7 +252,7 @@ TEST(a_mount_made_read_only_is_so_below)
 		return;
 	m = space_keep(walk_to("m"));
 	ck_assert_int_eq(try_mkdir(&root, m, "new"), NFS3_OK);
-	ck_assert_int_eq(mount(NULL, local(""), NULL, MS_REMOUNT | MS_BIND |
+	ck_assert_int_eq(mount(NULL, space_at(""), NULL, MS_REMOUNT | MS_BIND |
 			       MS_RDONLY, NULL), 0);
 	ck_assert_int_eq(try_mkdir(&root, m, "more"), NFS3ERR_ROFS);
 	ck_assert_int_eq(try_mkdir(&root, walk_to("m/low"), "more"),
@@ -281,7 +263,7 @@ TEST(handles_of_before_and_after_the_mount_are_the_same)
 {
 	nfs_fh3 m, low;
 
-	ck_assert_int_eq(umount(local("m")), 0);
+	ck_assert_int_eq(umount(space_at("m")), 0);
 	if (!begin_below())
 		return;
 	m = space_keep(walk_to("m"));
@@ -298,7 +280,7 @@ TEST(a_mount_below_a_mount_is_not_entered_either)
 		begin("posix", "");
 		return;
 	}
-	ck_assert_int_eq(umount(local("m")), 0);
+	ck_assert_int_eq(umount(space_at("m")), 0);
 	mount_on("m/low");
 	mount_on("m");
 	start_helper();
@@ -313,9 +295,9 @@ TEST(a_file_below_a_mount_is_shown)
 
 	if (!begin_below())
 		return;
-	ck_assert_int_eq(mount("/dev/null", local("f"), NULL, MS_BIND, NULL),
+	ck_assert_int_eq(mount("/dev/null", space_at("f"), NULL, MS_BIND, NULL),
 			 0);
-	ck_assert_int_eq(lstat(local("f"), &st), 0);
+	ck_assert_int_eq(lstat(space_at("f"), &st), 0);
 	ck_assert(S_ISCHR(st.st_mode));
 	ck_assert_int_eq(nfs_attr(walk_to("f")).type, NF3REG);
 	ck_assert_int_eq(nfs_attr(walk_to("f")).size, 4);

@@ -34,31 +34,18 @@ static struct harness_config config = {
 static char *disk;		/* a directory on one, if there is one */
 static int way;
 
-/* "a/b" below the export's directory. */
-static const char *local(const char *path)
-{
-	static char text[2][256];
-	static unsigned turn;
-
-	turn = !turn;
-	snprintf(text[turn], sizeof(text[turn]), "%s/e/%s", base, path);
-	return text[turn];
-}
-
 /* The exports file: the directory with @options, and @inner, lines that have
  * %s for the directory once. */
 static void set_exports(const char *options, const char *inner)
 {
 	char more[256];
 
-	snprintf(more, sizeof(more), inner, local(""));
+	snprintf(more, sizeof(more), inner, space_at(""));
 	snprintf(exports_text, sizeof(exports_text),
 		 "posix%s:%s/e 127.0.0.1(rw,insecure,no_root_squash%s)\n"
 		 "mem:/mem 127.0.0.1(rw,insecure)\n%s",
 		 way ? ",table" : "", base, options, more);
 }
-
-static struct export_fh top_handle;
 
 /* Changes the exports file, and has the server read it. */
 static void reload(const char *options, const char *inner)
@@ -69,14 +56,8 @@ static void reload(const char *options, const char *inner)
 
 static void begin(const char *options, const char *inner)
 {
-	char path[64];
-
 	set_exports(options, inner);
-	nfs_setup_with(&config);
-	snprintf(path, sizeof(path), "%s/e", base);
-	harness_root(&srv, path, &top_handle);
-	top.data.data_val = (char *)top_handle.data;
-	top.data.data_len = top_handle.len;
+	space_serve(&config);
 }
 
 static void restart(void)
@@ -87,8 +68,8 @@ static void restart(void)
 
 static void mount_tmpfs(const char *path)
 {
-	mkdir(local(path), 0755);
-	ck_assert_int_eq(mount("none", local(path), "tmpfs", 0, NULL), 0);
+	mkdir(space_at(path), 0755);
+	ck_assert_int_eq(mount("none", space_at(path), "tmpfs", 0, NULL), 0);
 }
 
 static void setup(void)
@@ -100,7 +81,7 @@ static void setup(void)
 		 base, base, base);
 	ck_assert_int_eq(system(cmd), 0);
 	mount_tmpfs("child");
-	ck_assert_int_eq(mkdir(local("child/sub"), 0755), 0);
+	ck_assert_int_eq(mkdir(space_at("child/sub"), 0755), 0);
 }
 
 static void teardown(void)
@@ -108,10 +89,10 @@ static void teardown(void)
 	char cmd[128];
 
 	nfs_teardown();
-	umount2(local("many"), MNT_DETACH);
-	while (umount2(local("child"), MNT_DETACH) == 0)
+	umount2(space_at("many"), MNT_DETACH);
+	while (umount2(space_at("child"), MNT_DETACH) == 0)
 		;
-	umount2(local("d"), MNT_DETACH);
+	umount2(space_at("d"), MNT_DETACH);
 	snprintf(cmd, sizeof(cmd), "rm -rf %s/e %s/state", base, base);
 	ck_assert_int_eq(system(cmd), 0);
 }
@@ -152,7 +133,7 @@ TEST_LOOP(crossmnt_enters_what_is_mounted_below, 0, WAYS)
 	ck_assert_uint_ne(nfs_attr(child).fsid, nfs_attr(top).fsid);
 	ck_assert_uint_eq(nfs_attr(child).fsid, nfs_attr(sub).fsid);
 	nfs_make_file(sub, "f", "abc");
-	ck_assert_int_eq(access(local("child/sub/f"), F_OK), 0);
+	ck_assert_int_eq(access(space_at("child/sub/f"), F_OK), 0);
 	ck_assert_int_eq(try_rename(sub, "f", top, "f"), NFS3ERR_XDEV);
 	ck_assert_int_eq(try_link(walk_to("child/sub/f"), top, "f"),
 			 NFS3ERR_XDEV);
@@ -206,7 +187,7 @@ TEST_LOOP(handles_of_a_child_hold_over_a_restart, 0, WAYS)
 /* It is closed when it had no call in the second of a reload. */
 static void close_child(void)
 {
-	for (int i = 0; i < 100 && umount(local("child")) < 0; i++) {
+	for (int i = 0; i < 100 && umount(space_at("child")) < 0; i++) {
 		harness_publish(&srv, exports_text);
 		usleep(50000);
 	}
@@ -217,9 +198,9 @@ TEST_LOOP(a_child_can_be_unmounted_and_mounted_again, 0, WAYS)
 	nfs_fh3 child = begin_entered(_i);
 	nfs_fh3 sub = walk_to("child/sub");
 
-	ck_assert_int_eq(umount(local("child")), -1);
+	ck_assert_int_eq(umount(space_at("child")), -1);
 	close_child();
-	ck_assert_int_eq(access(local("child/sub"), F_OK), -1);
+	ck_assert_int_eq(access(space_at("child/sub"), F_OK), -1);
 	ck_assert_int_eq(space_status(child), NFS3ERR_STALE);
 	ck_assert_int_eq(space_status(sub), NFS3ERR_STALE);
 	ck_assert_uint_eq(nfs_attr(walk_to("child")).fsid, nfs_attr(top).fsid);
@@ -282,10 +263,10 @@ TEST(a_link_in_place_of_a_mount_point_is_not_followed)
 
 	close_child();
 	/* The target is the root of a tmpfs, too. */
-	ck_assert_int_eq(rmdir(local("child")), 0);
-	ck_assert_int_eq(symlink(base, local("child")), 0);
+	ck_assert_int_eq(rmdir(space_at("child")), 0);
+	ck_assert_int_eq(symlink(base, space_at("child")), 0);
 	ck_assert_int_eq(space_status(child), NFS3ERR_STALE);
-	ck_assert_int_eq(unlink(local("child")), 0);
+	ck_assert_int_eq(unlink(space_at("child")), 0);
 }
 
 TEST_LOOP(dotdot_opens_the_file_system_above, 0, WAYS)
@@ -316,10 +297,11 @@ TEST(a_mount_that_only_its_user_may_see_is_an_empty_directory)
 	begin(",crossmnt", "");
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,"
 		 "group_id=%u", fuse, 12345, 12345);
-	if (fuse >= 0 && mount("none", local("d"), "fuse", MS_NOSUID | MS_NODEV,
+	if (fuse >= 0 && mount("none", space_at("d"), "fuse",
+			       MS_NOSUID | MS_NODEV,
 			       options) == 0) {
 		ck_assert_int_eq(nfs_exists(walk_to("d"), "x"), NFS3ERR_NOENT);
-		umount2(local("d"), MNT_DETACH);
+		umount2(space_at("d"), MNT_DETACH);
 	} else {
 		printf("skipped: no FUSE can be mounted\n");
 	}
@@ -332,10 +314,12 @@ TEST(one_directory_at_two_places_is_two_file_systems)
 
 	way = 0;
 	begin(",crossmnt", "");
-	ck_assert_int_eq(mkdir(local("child/a"), 0755), 0);
-	ck_assert_int_eq(mkdir(local("child/b"), 0755), 0);
-	ck_assert_int_eq(mount(disk, local("child/a"), NULL, MS_BIND, NULL), 0);
-	ck_assert_int_eq(mount(disk, local("child/b"), NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(mkdir(space_at("child/a"), 0755), 0);
+	ck_assert_int_eq(mkdir(space_at("child/b"), 0755), 0);
+	ck_assert_int_eq(mount(disk, space_at("child/a"), NULL, MS_BIND, NULL),
+			 0);
+	ck_assert_int_eq(mount(disk, space_at("child/b"), NULL, MS_BIND, NULL),
+			 0);
 	a = nfs_attr(walk_to("child/a")).fsid;
 	b = nfs_attr(walk_to("child/b")).fsid;
 	ck_assert_uint_ne(a, b);
@@ -377,7 +361,7 @@ TEST_LOOP(an_id_that_goes_to_another_path_takes_no_child_along, 0, WAYS)
 TEST_LOOP(an_entry_by_a_symbolic_link_wins_as_well, 0, WAYS)
 {
 	way = _i;
-	ck_assert_int_eq(symlink("child", local("door")), 0);
+	ck_assert_int_eq(symlink("child", space_at("door")), 0);
 	begin(",crossmnt", "posix:%sdoor 127.0.0.1(ro,insecure)\n");
 	ck_assert_int_eq(change_child("x"), NFS3ERR_ROFS);
 }
@@ -493,11 +477,11 @@ TEST_LOOP(a_directory_in_a_child_can_be_mounted, 0, WAYS)
 
 	way = _i;
 	begin(",crossmnt", "");
-	ck_assert_int_eq(space_mnt(local("child/sub"), &fh), MNT3_OK);
+	ck_assert_int_eq(space_mnt(space_at("child/sub"), &fh), MNT3_OK);
 	ck_assert(nfs_same_fh(fh, walk_to("child/sub")));
-	ck_assert_int_eq(space_mnt(local("child/none"), &fh), MNT3ERR_NOENT);
+	ck_assert_int_eq(space_mnt(space_at("child/none"), &fh), MNT3ERR_NOENT);
 	reload("", "");
-	ck_assert_int_eq(space_mnt(local("child/sub"), &fh), MNT3ERR_NOENT);
+	ck_assert_int_eq(space_mnt(space_at("child/sub"), &fh), MNT3ERR_NOENT);
 }
 
 /* A way around does not lead past an entry's squash. */
@@ -508,11 +492,11 @@ TEST_LOOP(a_way_through_an_entry_goes_by_its_rules, 0, WAYS)
 	nfs_fh3 fh;
 
 	way = _i;
-	ck_assert_int_eq(mkdir(local("child/sub/deep"), 0755), 0);
-	ck_assert_int_eq(chmod(local("child/sub"), 0700), 0);
+	ck_assert_int_eq(mkdir(space_at("child/sub/deep"), 0755), 0);
+	ck_assert_int_eq(chmod(space_at("child/sub"), 0700), 0);
 	begin(",crossmnt", "posix:%schild 127.0.0.1(rw,insecure)\n");
-	ck_assert_int_eq(space_mnt(local("child/sub/deep"), &fh), want);
-	ck_assert_int_eq(space_mnt(local("d/../child/sub/deep"), &fh), want);
+	ck_assert_int_eq(space_mnt(space_at("child/sub/deep"), &fh), want);
+	ck_assert_int_eq(space_mnt(space_at("d/../child/sub/deep"), &fh), want);
 }
 
 /* ---- mounted on demand */
@@ -530,15 +514,15 @@ static void automounter(int ready)
 	ck_assert_int_eq(pipe(asks), 0);
 	snprintf(options, sizeof(options), "fd=%d,pgrp=%d,minproto=5,"
 		 "maxproto=5,direct", asks[1], getpgrp());
-	if (mount("test", local("d"), "autofs", 0, options) < 0) {
+	if (mount("test", space_at("d"), "autofs", 0, options) < 0) {
 		dprintf(ready, "n");
 		_exit(0);
 	}
-	fd = open(local("d"), O_RDONLY | O_DIRECTORY);
+	fd = open(space_at("d"), O_RDONLY | O_DIRECTORY);
 	dprintf(ready, "y");
 	while (read(asks[0], &came, sizeof(came)) == sizeof(came)) {
 		mount_tmpfs("d");
-		mkdir(local("d/inside"), 0755);
+		mkdir(space_at("d/inside"), 0755);
 		ioctl(fd, AUTOFS_IOC_READY, came.wait_queue_token);
 	}
 	_exit(1);
@@ -562,14 +546,14 @@ TEST_LOOP(a_name_that_is_mounted_on_demand_is_entered, 0, WAYS)
 		d = walk_to("d");
 		ck_assert_int_eq(nfs_exists(d, "inside"), NFS3_OK);
 		ck_assert_uint_ne(nfs_attr(d).fsid, nfs_attr(top).fsid);
-		umount2(local("d"), MNT_DETACH);
+		umount2(space_at("d"), MNT_DETACH);
 	} else {
 		begin("", "");
 		printf("skipped: no autofs can be mounted\n");
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	umount2(local("d"), MNT_DETACH);
+	umount2(space_at("d"), MNT_DETACH);
 }
 
 /* Nested exports have their clients come to one mount point. */
@@ -581,10 +565,10 @@ TEST(two_exports_may_have_one_child)
 	mount_tmpfs("d/m");
 	begin(",crossmnt", "posix:%sd 127.0.0.1(rw,insecure,crossmnt)\n");
 	child = walk_to("d/m");
-	ck_assert_int_eq(space_mnt(local("d"), &inner), MNT3_OK);
+	ck_assert_int_eq(space_mnt(space_at("d"), &inner), MNT3_OK);
 	ck_assert_int_eq(try_lookup(inner, "m", &inner), NFS3_OK);
 	ck_assert(!nfs_same_fh(inner, child));
-	umount2(local("d/m"), MNT_DETACH);
+	umount2(space_at("d/m"), MNT_DETACH);
 }
 
 int main(void)

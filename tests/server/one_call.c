@@ -52,3 +52,16 @@ int one_ping(struct gannet_rpcrdma *c)
 	one_start(&o, c);
 	return one_wait(&o);
 }
+
+struct gannet_rpcrdma_info one_info(struct gannet_rpcrdma *c)
+{
+	struct gannet_rpcrdma_info i = { .size = sizeof(i) };
+
+	gannet_rpcrdma_info(c, &i);
+	return i;
+}
+
+struct gannet_rpcrdma_memory one_memory(void *addr, uint32_t len)
+{
+	return (struct gannet_rpcrdma_memory){ .addr = addr, .len = len };
+}

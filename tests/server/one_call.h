@@ -21,6 +21,11 @@ void one_start(struct one *o, struct gannet_rpcrdma *c);
 /* Returns the call's status. */
 int one_wait(struct one *o);
 
+/* The counters of the connection, as they are now. */
+struct gannet_rpcrdma_info one_info(struct gannet_rpcrdma *c);
+/* The caller's memory, not registered. */
+struct gannet_rpcrdma_memory one_memory(void *addr, uint32_t len);
+
 /* A call without chunks: 0 when it was answered. */
 int one_ping(struct gannet_rpcrdma *c);
 

@@ -54,19 +54,6 @@ static void close_all(void)
 	sem_destroy(&stop);
 }
 
-static struct gannet_rpcrdma_info info(void)
-{
-	struct gannet_rpcrdma_info i = { .size = sizeof(i) };
-
-	gannet_rpcrdma_info(c, &i);
-	return i;
-}
-
-static struct gannet_rpcrdma_memory at(uint8_t *addr, uint32_t len)
-{
-	return (struct gannet_rpcrdma_memory){ .addr = addr, .len = len };
-}
-
 static void start(struct one *o, uint32_t op, uint32_t arg)
 {
 	one_init(o, c, op, arg);
@@ -86,7 +73,7 @@ static bool held(void *arg)
 
 static bool none_in_flight(void *arg)
 {
-	return info().in_flight == 0;
+	return one_info(c).in_flight == 0;
 }
 
 static bool lost(void *arg)
@@ -126,7 +113,7 @@ TEST(a_call_that_was_not_sent_never_is)
 	ck_assert_int_eq(one_wait(&first), 0);
 	ck_assert_int_eq(one_ping(c), 0);
 	ck_assert_uint_eq(atomic_load(&rig.taken), 2);
-	ck_assert_uint_eq(info().discarded, 0);
+	ck_assert_uint_eq(one_info(c).discarded, 0);
 	close_all();
 }
 
@@ -139,15 +126,15 @@ TEST(the_late_reply_is_dropped_and_gives_the_credit_back)
 	wait_until(held, NULL);
 	ck_assert_int_eq(cancel_and_wait(&o), -ECANCELED);
 	ck_assert_uint_eq(o.call.sends, 1);
-	ck_assert_uint_eq(info().in_flight, 1);
+	ck_assert_uint_eq(one_info(c).in_flight, 1);
 	start(&next, 99, 0);
 	ck_assert_uint_eq(atomic_load(&rig.taken), 1);
 	rig_release(&rig);
 	ck_assert_int_eq(one_wait(&next), 0);
 	ck_assert_uint_eq(ntohl(next.reply[0]), ntohl(next.words[0]));
-	ck_assert_uint_eq(info().discarded, 1);
-	ck_assert_uint_eq(info().in_flight, 0);
-	ck_assert_uint_eq(info().reconnects, 0);
+	ck_assert_uint_eq(one_info(c).discarded, 1);
+	ck_assert_uint_eq(one_info(c).in_flight, 0);
+	ck_assert_uint_eq(one_info(c).reconnects, 0);
 	close_all();
 }
 
@@ -192,7 +179,7 @@ TEST(a_late_write_costs_the_connection_and_no_other_call)
 	stop_replies();
 	one_init(&o, c, OP_READ, 100);
 	o.call.nsinks = 1;
-	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0] = one_memory(memory, 100);
 	memset(memory, 0xee, 100);
 	one_start(&o, c);
 	wait_until(two_taken, NULL);
@@ -217,7 +204,7 @@ TEST(a_call_that_keeps_its_memory_has_its_result)
 	open_with((struct rig_options){ .fabric.active.pins = true }, co);
 	one_init(&o, c, OP_HOLD, 0);
 	o.call.nsinks = 1;
-	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0] = one_memory(memory, 100);
 	one_start(&o, c);
 	wait_until(held, NULL);
 	ck_assert_int_eq(gannet_rpcrdma_cancel(c, &o.call), 0);
@@ -225,7 +212,7 @@ TEST(a_call_that_keeps_its_memory_has_its_result)
 	ck_assert_int_eq(gannet_rpcrdma_cancel(c, &o.call), 0);
 	rig_release(&rig);
 	ck_assert_int_eq(one_wait(&o), 0);
-	ck_assert_uint_eq(info().discarded, 0);
+	ck_assert_uint_eq(one_info(c).discarded, 0);
 	close_all();
 }
 
@@ -241,7 +228,7 @@ TEST(a_cancelled_call_is_not_sent_again)
 				GANNET_RPCRDMA_SINK, &region), 0);
 	one_init(&o, c, OP_HOLD, 0);
 	o.call.nsinks = 1;
-	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0] = one_memory(memory, 100);
 	o.call.sink[0].region = region;
 	one_start(&o, c);
 	wait_until(held, NULL);
@@ -398,7 +385,7 @@ TEST(the_responder_need_not_keep_a_late_reply)
 	ck_assert_int_eq(one_ping(c), 0);
 	stop_replies();
 	one_init(&o, c, OP_LONG, 10000);
-	o.call.reply_mem = at(memory, ROOM);
+	o.call.reply_mem = one_memory(memory, ROOM);
 	memset(memory, 0xee, ROOM);
 	one_start(&o, c);
 	wait_until(two_taken, NULL);
@@ -407,8 +394,8 @@ TEST(the_responder_need_not_keep_a_late_reply)
 	wait_until(no_buffer_is_out, NULL);
 	EVENTUALLY(stats_sum_by_name("rdma_done_taken") == done + 1);
 	ck_assert_int_eq(one_ping(c), 0);
-	ck_assert_uint_eq(info().discarded, 1);
-	ck_assert_uint_eq(info().reconnects, 0);
+	ck_assert_uint_eq(one_info(c).discarded, 1);
+	ck_assert_uint_eq(one_info(c).reconnects, 0);
 	for (int i = 0; i < ROOM; i++)
 		ck_assert_uint_eq(memory[i], 0xee);
 	close_all();
@@ -460,6 +447,6 @@ TEST(each_call_ends_once_whoever_is_first)
 		pthread_join(t[i], NULL);
 	ck_assert_int_eq(one_ping(c), 0);
 	wait_until(none_in_flight, NULL);
-	ck_assert_uint_eq(info().reconnects, 0);
+	ck_assert_uint_eq(one_info(c).reconnects, 0);
 	close_all();
 }

@@ -99,14 +99,6 @@ static int register_it(void)
 	return gannet_rpcrdma_register_dmabuf(c, &d, &region);
 }
 
-static struct gannet_rpcrdma_info info(void)
-{
-	struct gannet_rpcrdma_info i = { .size = sizeof(i) };
-
-	gannet_rpcrdma_info(c, &i);
-	return i;
-}
-
 /* Of the region. */
 static struct gannet_rpcrdma_memory part(uint32_t from, uint32_t len)
 {
@@ -311,10 +303,10 @@ TEST(a_short_source_in_a_dma_buf_goes_by_chunk)
 	ck_assert_int_eq(register_it(), 0);
 	memset(bytes, 3, BYTES);
 	sum_of(10, 100);
-	ck_assert_uint_eq(info().reused, 1);
+	ck_assert_uint_eq(one_info(c).reused, 1);
 	send_from((struct gannet_rpcrdma_memory){ .addr = ordinary,
 						  .len = 100 }, 6);
-	ck_assert_uint_eq(info().registered, 1);
+	ck_assert_uint_eq(one_info(c).registered, 1);
 	close_on_verbs();
 }
 
@@ -456,7 +448,7 @@ static void break_now(void *arg)
 
 static bool is_lost(void *arg)
 {
-	return !info().connected;
+	return !one_info(c).connected;
 }
 
 static void break_connection(void)

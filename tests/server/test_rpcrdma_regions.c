@@ -41,19 +41,6 @@ static void close_all(void)
 	rig_close(&rig);
 }
 
-static struct gannet_rpcrdma_info info(void)
-{
-	struct gannet_rpcrdma_info i = { .size = sizeof(i) };
-
-	gannet_rpcrdma_info(c, &i);
-	return i;
-}
-
-static struct gannet_rpcrdma_memory at(uint8_t *addr, uint32_t len)
-{
-	return (struct gannet_rpcrdma_memory){ .addr = addr, .len = len };
-}
-
 /* Reads @len bytes to @mem; returns how many came. */
 static uint32_t read_to(struct gannet_rpcrdma_memory mem, uint32_t len)
 {
@@ -148,9 +135,9 @@ TEST(memory_that_can_not_be_lent_is_refused)
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
 	one_init(&o, c, OP_SUM, 1);
 	o.call.nsources = 2;
-	o.call.source[0].mem = at(memory, 8);
+	o.call.source[0].mem = one_memory(memory, 8);
 	o.call.source[1].position = UINT32_MAX - 4;
-	o.call.source[1].mem = at(memory, 8);
+	o.call.source[1].mem = one_memory(memory, 8);
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
 	close_all();
 }
@@ -165,9 +152,9 @@ TEST(sources_out_of_order_are_refused)
 	one_init(&o, c, OP_SUM, 1);
 	o.call.nsources = 2;
 	o.call.source[0].position = 12;
-	o.call.source[0].mem = at(memory, 8);
+	o.call.source[0].mem = one_memory(memory, 8);
 	o.call.source[1].position = 8;
-	o.call.source[1].mem = at(memory, 8);
+	o.call.source[1].mem = one_memory(memory, 8);
 	ck_assert_int_eq(gannet_rpcrdma_call(c, &o.call), -EINVAL);
 	close_all();
 }
@@ -175,7 +162,7 @@ TEST(sources_out_of_order_are_refused)
 TEST_LOOP(a_region_is_registered_once, 0, 2)
 {
 	struct gannet_rpcrdma_region *region;
-	struct gannet_rpcrdma_memory mem = at(memory + 100, 5000);
+	struct gannet_rpcrdma_memory mem = one_memory(memory + 100, 5000);
 	uint32_t sum = 0;
 
 	rig_on_loop();
@@ -191,12 +178,12 @@ TEST_LOOP(a_region_is_registered_once, 0, 2)
 		ck_assert_uint_eq(sum_of(mem, 5000), sum);
 	}
 	/* Where it costs nothing, each call has its own. */
-	ck_assert_uint_eq(info().registered, _i ? 1 : 10);
-	ck_assert_uint_eq(info().reused, _i ? 10 : 0);
+	ck_assert_uint_eq(one_info(c).registered, _i ? 1 : 10);
+	ck_assert_uint_eq(one_info(c).reused, _i ? 10 : 0);
 	loop_fabric_break(&rig.fabric);
 	/* A new connection has a new registration. */
 	ck_assert_uint_eq(sum_of(mem, 5000), sum);
-	ck_assert_uint_eq(info().registered, _i ? 2 : 11);
+	ck_assert_uint_eq(one_info(c).registered, _i ? 2 : 11);
 	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), 0);
 	close_all();
 }
@@ -211,15 +198,15 @@ TEST(a_region_bounds_the_calls_that_name_it)
 				GANNET_RPCRDMA_SINK, &sink), 0);
 	ck_assert_int_eq(gannet_rpcrdma_register(c, memory + 100, 1000,
 				GANNET_RPCRDMA_SOURCE, &source), 0);
-	mem = at(memory + 100, 1000);
+	mem = one_memory(memory + 100, 1000);
 	mem.region = sink;
 	ck_assert_uint_eq(read_to(mem, 1000), 1000);
 	mem.region = source;
 	ck_assert_int_eq(start_error(mem), -EINVAL);
-	mem = at(memory + 101, 1000);
+	mem = one_memory(memory + 101, 1000);
 	mem.region = sink;
 	ck_assert_int_eq(start_error(mem), -EINVAL);
-	mem = at(memory + 99, 2);
+	mem = one_memory(memory + 99, 2);
 	mem.region = sink;
 	ck_assert_int_eq(start_error(mem), -EINVAL);
 	ck_assert_int_eq(gannet_rpcrdma_deregister(c, sink), 0);
@@ -238,7 +225,7 @@ TEST(a_region_bounds_the_calls_that_name_it)
 TEST(a_region_is_of_one_client)
 {
 	const struct gannet_rpcrdma_options co = { .size = sizeof(co) };
-	struct gannet_rpcrdma_memory mem = at(memory, 1000);
+	struct gannet_rpcrdma_memory mem = one_memory(memory, 1000);
 	struct gannet_rpcrdma *other;
 
 	open_with(false, NULL);
@@ -270,7 +257,7 @@ TEST(a_region_stays_while_a_call_names_it)
 				GANNET_RPCRDMA_SINK, &region), 0);
 	one_init(&o, c, OP_HOLD, 0);
 	o.call.nsinks = 1;
-	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0] = one_memory(memory, 100);
 	o.call.sink[0].region = region;
 	one_start(&o, c);
 	wait_until(held, NULL);
@@ -290,26 +277,26 @@ TEST(the_cache_keeps_what_was_used_last)
 
 	rig_on_loop();
 	open_with(true, &co);
-	read_to(at(memory, ROOM), 100);
-	read_to(at(memory, ROOM), 100);
+	read_to(one_memory(memory, ROOM), 100);
+	read_to(one_memory(memory, ROOM), 100);
 	/* A part of a piece is no other piece. */
-	read_to(at(memory + 50, ROOM - 50), 100);
-	ck_assert_uint_eq(info().registered, 1);
-	ck_assert_uint_eq(info().reused, 2);
+	read_to(one_memory(memory + 50, ROOM - 50), 100);
+	ck_assert_uint_eq(one_info(c).registered, 1);
+	ck_assert_uint_eq(one_info(c).reused, 2);
 	/* A source is no sink. */
-	sum_of(at(memory, 4), 4);
-	ck_assert_uint_eq(info().registered, 2);
+	sum_of(one_memory(memory, 4), 4);
+	ck_assert_uint_eq(one_info(c).registered, 2);
 	/* There is room for two: the first goes. */
-	read_to(at(memory + ROOM, ROOM - 4), 100);
-	ck_assert_uint_eq(info().registered, 3);
-	sum_of(at(memory, 4), 4);
-	ck_assert_uint_eq(info().registered, 3);
-	read_to(at(memory, ROOM), 100);
-	ck_assert_uint_eq(info().registered, 4);
+	read_to(one_memory(memory + ROOM, ROOM - 4), 100);
+	ck_assert_uint_eq(one_info(c).registered, 3);
+	sum_of(one_memory(memory, 4), 4);
+	ck_assert_uint_eq(one_info(c).registered, 3);
+	read_to(one_memory(memory, ROOM), 100);
+	ck_assert_uint_eq(one_info(c).registered, 4);
 	/* No piece is longer than the cache. */
-	read_to(at(memory, 3 * ROOM), 100);
-	read_to(at(memory, 3 * ROOM), 100);
-	ck_assert_uint_eq(info().registered, 6);
+	read_to(one_memory(memory, 3 * ROOM), 100);
+	read_to(one_memory(memory, 3 * ROOM), 100);
+	ck_assert_uint_eq(one_info(c).registered, 6);
 	close_all();
 }
 
@@ -318,28 +305,29 @@ TEST_LOOP(a_window_needs_no_registration_of_its_own, 0, 2)
 	struct gannet_rpcrdma_options co = {
 		.registration = GANNET_RPCRDMA_WINDOWS };
 	struct gannet_rpcrdma_region *region;
-	struct gannet_rpcrdma_memory mem = at(memory + ROOM, 100);
+	struct gannet_rpcrdma_memory mem = one_memory(memory + ROOM, 100);
 	struct iovec iov[6];
 
 	rig_on_loop();
 	windows = _i;
 	open_with(true, &co);
 	for (int i = 0; i < 5; i++)
-		ck_assert_uint_eq(read_to(at(memory, 5000), 5000), 5000);
+		ck_assert_uint_eq(read_to(one_memory(memory, 5000), 5000),
+				  5000);
 	/* A device without windows registers for each call. */
-	ck_assert_uint_eq(info().registered, _i ? 1 : 5);
+	ck_assert_uint_eq(one_info(c).registered, _i ? 1 : 5);
 	ck_assert_int_eq(gannet_rpcrdma_register(c, memory + ROOM, ROOM,
 				GANNET_RPCRDMA_SINK, &region), 0);
 	mem.region = region;
 	ck_assert_uint_eq(read_to(mem, 100), 100);
-	ck_assert_uint_eq(info().registered, _i ? 2 : 6);
+	ck_assert_uint_eq(one_info(c).registered, _i ? 2 : 6);
 	/* There are four windows for a call. */
 	for (int i = 0; i < 6; i++)
 		iov[i] = (struct iovec){ memory + ROOM + 10 * i, 10 };
 	mem.niov = 6;
 	mem.iov = iov;
 	ck_assert_uint_eq(read_to(mem, 60), 60);
-	ck_assert_uint_eq(info().registered, _i ? 4 : 12);
+	ck_assert_uint_eq(one_info(c).registered, _i ? 4 : 12);
 	close_all();
 	windows = false;
 }
@@ -354,20 +342,20 @@ TEST(forgotten_memory_is_registered_again)
 	rig_on_loop();
 	open_with(true, &co);
 	rig_count(&rig, &before);
-	read_to(at(memory, 100), 100);
+	read_to(one_memory(memory, 100), 100);
 	/* Its neighbours say nothing about it. */
 	gannet_rpcrdma_forget(c, memory + 100, 50);
-	read_to(at(memory, 100), 100);
-	ck_assert_uint_eq(info().registered, 1);
+	read_to(one_memory(memory, 100), 100);
+	ck_assert_uint_eq(one_info(c).registered, 1);
 	gannet_rpcrdma_forget(c, memory + 99, 50);
 	rig_count(&rig, &after);
 	ck_assert_uint_eq(after.mrs, before.mrs);
 	one_init(&o, c, OP_HOLD, 0);
 	o.call.nsinks = 1;
-	o.call.sink[0] = at(memory, 100);
+	o.call.sink[0] = one_memory(memory, 100);
 	one_start(&o, c);
 	wait_until(held, NULL);
-	ck_assert_uint_eq(info().registered, 2);
+	ck_assert_uint_eq(one_info(c).registered, 2);
 	/* A call still uses it: it goes with that. */
 	gannet_rpcrdma_forget(c, memory, 1);
 	rig_count(&rig, &after);
@@ -397,7 +385,7 @@ TEST(forgotten_memory_of_a_call_that_waits_is_not_cached)
 	for (int i = 0; i < 2; i++) {
 		one_init(&o[i], c, OP_READ, 100);
 		o[i].call.nsinks = 1;
-		o[i].call.sink[0] = i ? at(memory + 50, 100) :
+		o[i].call.sink[0] = i ? one_memory(memory + 50, 100) :
 			(struct gannet_rpcrdma_memory){ .niov = 2, .iov = iov };
 		one_start(&o[i], c);
 	}
@@ -430,7 +418,7 @@ TEST(the_message_of_a_call_is_not_cached)
 		o.call.msg_len = sizeof(message);
 		one_start(&o, c);
 		ck_assert_int_eq(one_wait(&o), 0);
-		ck_assert_uint_eq(info().registered, i);
+		ck_assert_uint_eq(one_info(c).registered, i);
 	}
 	rig_count(&rig, &after);
 	ck_assert_uint_eq(after.mrs, before.mrs);
@@ -507,12 +495,13 @@ TEST(the_cache_gives_way_when_no_more_memory_can_be_locked)
 	open_with(true, &co);
 	loop_call(c->loop, make_small, NULL);
 	for (int i = 0; i < 4; i++)
-		ck_assert_uint_eq(read_to(at(memory + i * ROOM, ROOM), 100),
+		ck_assert_uint_eq(read_to(one_memory(memory + i * ROOM, ROOM),
+					  100),
 				  100);
 	/* Those used last have stayed. */
-	ck_assert_uint_eq(info().registered, 4);
-	read_to(at(memory + 2 * ROOM, ROOM), 100);
-	ck_assert_uint_eq(info().registered, 4);
+	ck_assert_uint_eq(one_info(c).registered, 4);
+	read_to(one_memory(memory + 2 * ROOM, ROOM), 100);
+	ck_assert_uint_eq(one_info(c).registered, 4);
 	ck_assert_int_eq(gannet_rpcrdma_register(c, memory, 2 * ROOM,
 				GANNET_RPCRDMA_SINK, &region), 0);
 	ck_assert_int_eq(gannet_rpcrdma_deregister(c, region), 0);
@@ -522,7 +511,7 @@ TEST(the_cache_gives_way_when_no_more_memory_can_be_locked)
 
 TEST(a_segment_is_registered_alone_when_its_region_can_not_be)
 {
-	struct gannet_rpcrdma_memory mem = at(memory, 100);
+	struct gannet_rpcrdma_memory mem = one_memory(memory, 100);
 
 	rig_on_loop();
 	open_with(true, NULL);

@@ -158,10 +158,10 @@ int nfs3_find_export(struct rpc_call *call)
 			op->odd |= NFS3_SAMPLED;
 		err = export_fh_parse(op->nfs->exports, a->fh.data, a->fh.len,
 				      &op->id, &op->handle);
-		if (err < 0) {
+		if (err == -EBADMSG)
 			log_foreign(call);
+		if (err < 0)
 			return err;
-		}
 	}
 	err = find_export(call, op);
 	if (err < 0)

@@ -273,7 +273,8 @@ void export_caller_put(const struct vfs_cred *cred);
 
 /*
  * Filehandles: version, export id, the backend's handle, and a MAC over
- * all of it, keyed with a secret that is kept in the state directory.
+ * all of it, keyed with a secret that is kept in the state directory, or with
+ * that of the export's tree, if it has one.
  */
 struct export_fh {
 	uint32_t len;
@@ -282,8 +283,9 @@ struct export_fh {
 
 void export_fh_make(struct export_table *t, const struct export *e,
 		    const struct vfs_handle *h, struct export_fh *fh);
-/* 0, or -EBADMSG: not a handle that this server made.  Pure but for the
- * key. */
+/* 0; -EBADMSG: no handle that this server made, or another one of its tree; or,
+ * of handles that need the tree's key, -ETIMEDOUT: that is not mounted yet, and
+ * -ESTALE: it is not exported.  Any registered thread; never blocks. */
 int export_fh_parse(struct export_table *t, const void *fh, uint32_t len,
 		    uint32_t *export_id, struct vfs_handle *h);
 

@@ -2,7 +2,7 @@
 /*
  * Filehandles, and the server's secret key.
  *
- * 	byte 0		version, 1
+ * 	byte 0		version: 1, or 2 with a key of the tree's own
  * 	byte 1		length of the backend's handle
  * 	bytes 2-3	zero
  * 	bytes 4-7	export id, big endian
@@ -22,10 +22,13 @@
 #include <sodium.h>
 
 #include "lib/log.h"
+#include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 
-#define FH_VERSION	1
+/* Byte 0: whose key the MAC is made with. */
+#define FH_SERVER	1
+#define FH_TREE		2
 #define HEAD		8
 #define MAC		crypto_shorthash_BYTES
 #define KEY_FILE	"filehandle.key"
@@ -33,21 +36,23 @@
 _Static_assert(HEAD + ALIGN_UP(VFS_HANDLE_MAX, 4) + MAC <= EXPORT_FH_MAX,
 	       "a backend's handle fits");
 _Static_assert(EXPORT_KEY_LEN == crypto_shorthash_KEYBYTES, "key length");
+_Static_assert(VFS_HANDLE_KEY == EXPORT_KEY_LEN, "a tree's key is one, too");
 
 STAT(fh_forged, "filehandles refused: not made by this server");
 
 void export_fh_make(struct export_table *t, const struct export *e,
 		    const struct vfs_handle *h, struct export_fh *fh)
 {
+	const uint8_t *key = e->fs->handle_key;
 	uint32_t id = htobe32(e->id);
 	uint32_t len = HEAD + ALIGN_UP(h->len, 4u);
 
 	memset(fh->data, 0, sizeof(fh->data));
-	fh->data[0] = FH_VERSION;
+	fh->data[0] = key ? FH_TREE : FH_SERVER;
 	fh->data[1] = (uint8_t)h->len;
 	memcpy(fh->data + 4, &id, 4);
 	memcpy(fh->data + HEAD, h->data, h->len);
-	crypto_shorthash(fh->data + len, fh->data, len, t->key);
+	crypto_shorthash(fh->data + len, fh->data, len, key ? key : t->key);
 	fh->len = len + MAC;
 }
 
@@ -62,29 +67,76 @@ static bool same_mac(const uint8_t *a, const uint8_t *b)
 	return x == y;
 }
 
+/*
+ * Copies the key of the export's tree.  -ETIMEDOUT: the tree is not mounted, so
+ * its key is not known yet; -ESTALE: there is no such export; -EBADMSG: its
+ * tree has no key.
+ */
+static int tree_key(struct export_table *t, uint32_t id, uint8_t *key)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	int err = 0;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? export_set_find_id(set, id) : NULL;
+	if (!e || !e->export)
+		err = -ESTALE;
+	else if (!tree_is_mounted(e->export))
+		err = -ETIMEDOUT;
+	else if (!e->export->fs->handle_key)
+		err = -EBADMSG;
+	else
+		memcpy(key, e->export->fs->handle_key, EXPORT_KEY_LEN);
+	rcu_exit();
+	return err;
+}
+
+/* 0; -EBADMSG: the MAC is another one; or as tree_key(). */
+static int check_mac(struct export_table *t, const uint8_t *fh, uint32_t len,
+		     uint32_t id)
+{
+	uint8_t mac[MAC], key[EXPORT_KEY_LEN];
+	int err;
+
+	if (likely(fh[0] == FH_SERVER)) {
+		crypto_shorthash(mac, fh, len, t->key);
+	} else {
+		err = tree_key(t, id, key);
+		if (err < 0)
+			return err;
+		crypto_shorthash(mac, fh, len, key);
+	}
+	return same_mac(mac, fh + len) ? 0 : -EBADMSG;
+}
+
 int export_fh_parse(struct export_table *t, const void *data, uint32_t len,
 		    uint32_t *export_id, struct vfs_handle *h)
 {
 	const uint8_t *fh = data;
-	uint8_t mac[MAC];
 	uint32_t id;
+	int err = -EBADMSG;
 
 	if (len < HEAD + MAC || len > EXPORT_FH_MAX ||
-	    fh[0] != FH_VERSION || fh[1] > VFS_HANDLE_MAX ||
+	    (fh[0] != FH_SERVER && fh[0] != FH_TREE) ||
+	    fh[1] > VFS_HANDLE_MAX ||
 	    len != HEAD + ALIGN_UP((uint32_t)fh[1], 4u) + MAC)
-		goto forged;
-	crypto_shorthash(mac, fh, len - MAC, t->key);
-	if (!same_mac(mac, fh + len - MAC))
-		goto forged;
+		goto refused;
 	memcpy(&id, fh + 4, 4);
-	*export_id = be32toh(id);
+	id = be32toh(id);
+	err = check_mac(t, fh, len - MAC, id);
+	if (err < 0)
+		goto refused;
+	*export_id = id;
 	h->len = fh[1];
 	memcpy(h->data, fh + HEAD, h->len);
 	return 0;
 
-forged:
-	stat_inc(fh_forged);
-	return -EBADMSG;
+refused:
+	if (err == -EBADMSG)
+		stat_inc(fh_forged);
+	return err;
 }
 
 /* Reads the key. 0, -ENOENT: there is none yet, or another -errno. */

@@ -199,6 +199,8 @@ static int number_child(struct tree *tree, struct vfs_fs *fs)
 	if (!fs->volume)
 		return -EOPNOTSUPP;
 	fs->fsid = hash_bytes(of, sizeof(of));
+	/* No entry has its id: export_fh_parse() would find no key by it. */
+	fs->handle_key = NULL;
 	tree->pub.id = (uint32_t)fs->fsid | 0x80000000;
 	return 0;
 }

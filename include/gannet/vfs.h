@@ -34,16 +34,18 @@
 #include <gannet/vfs_acl.h>
 #include <gannet/vfs_errors.h>
 #include <gannet/vfs_lock.h>
+#include <gannet/vfs_option.h>
 #include <gannet/vfs_quota.h>
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	8
+#define GANNET_VFS_VERSION	9
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
 /* The backend's own part of a filehandle. */
 #define VFS_HANDLE_MAX	40
+#define VFS_HANDLE_KEY	16
 /* As Linux's NGROUPS_MAX. */
 #define VFS_MAX_GIDS	65536
 
@@ -331,32 +333,16 @@ struct vfs_fs {
 	/* A number that is this tree's across restarts: FATTR3 fsid.  gannetd
 	 * replaces it when the exports file has fsid=. */
 	uint64_t	      fsid;
+	/* A secret of VFS_HANDLE_KEY bytes that all servers of this tree have,
+	 * and nobody else: clients may then use a filehandle at any of them
+	 * that exports the tree by the same path, or fsid=.  Stays as it is
+	 * until unmount.  NULL: the handles are this server's alone. */
+	const uint8_t	     *handle_key;
 	/* Of backends whose lookup tells of other file systems; else 0. */
 	uint64_t	      volume;	/* names this one across restarts */
 	uint64_t	      mark;	/* names its mount, while it lasts */
 	/* Of a filter over the tree; before attach() its block of options. */
 	void		     *filter;
-};
-
-/* The type of an option, and that of its member of the block. */
-enum vfs_option_type {
-	VFS_FLAG,	/* "name"; bool: it was given */
-	VFS_NUMBER,	/* "name=10"; uint64_t, min to max */
-	VFS_SIZE,	/* "name=10m"; the same, in units of 1, 2^10 (k), 2^20
-			 * (m) or 2^30 (g) */
-	VFS_TEXT,	/* "name=text"; char[max + 1]: min to max bytes, no
-			 * comma or colon, and zeros */
-};
-
-/*
- * A row for each option of a backend, as it stands in an exports file.  Its
- * value goes to @offset of a block that is all zeros else.
- */
-struct vfs_option {
-	const char	    *name;
-	enum vfs_option_type type;
-	size_t		     offset;
-	uint64_t	     min, max;
 };
 
 /* The tree to mount; borrowed for the call of mount(). */

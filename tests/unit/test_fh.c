@@ -2,6 +2,7 @@
 /* Filehandles and their key; squashing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@
 
 #define KEY	"filehandle.key"
 
-static struct export an_export = { .id = 0x80c0ffee };
+static struct vfs_fs a_tree;
+static struct export an_export = { .id = 0x80c0ffee, .fs = &a_tree };
 
 static struct vfs_handle handle(uint32_t len)
 {
@@ -86,7 +88,7 @@ TEST(every_other_length_is_refused)
 /* Nobody turns a handle of one export into one of another. */
 TEST(handles_do_not_move_between_exports)
 {
-	struct export other = { .id = 0x80c0ffef };
+	struct export other = { .id = 0x80c0ffef, .fs = &a_tree };
 	struct vfs_handle h = handle(12);
 	struct export_fh a, b;
 
@@ -108,6 +110,127 @@ TEST(another_server_without_the_key_refuses)
 	table_end();
 	table_begin();
 	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+}
+
+/* ---- a key of the tree's own */
+
+static const uint8_t shared_key[VFS_HANDLE_KEY] = "fifteen letters";
+static const uint8_t other_key[VFS_HANDLE_KEY] = "fifteen of them";
+
+/* A mount that takes its time, of a tree that has a key. */
+static sem_t may_mount;
+
+static int mount_late(const struct vfs_config *config, struct vfs_fs **out)
+{
+	int err;
+
+	while (sem_wait(&may_mount) < 0)
+		;
+	err = mem_vfs_ops.mount(config, out);
+	if (err == 0)
+		(*out)->handle_key = shared_key;
+	return err;
+}
+
+/* Borrowed from the table. */
+static struct export *export_at(const char *path)
+{
+	struct sockaddr_storage from = peer("192.0.2.1", 1000);
+	const struct sockaddr *sa = (const struct sockaddr *)&from;
+	struct export_opts opts;
+	struct export *e;
+	const char *rest;
+
+	ck_assert_int_eq(export_find_path(table, path, sa, false, &e, &opts,
+					  &rest), 0);
+	export_put(e);
+	return e;
+}
+
+/* Gives the tree of "/shared" a key, as its backend's mount would. */
+static struct export *share(const uint8_t *key)
+{
+	struct export *e;
+
+	publish("mem:/shared *\nmem:/b *\n");
+	e = export_at("/shared");
+	e->fs->handle_key = key;
+	return e;
+}
+
+TEST(servers_of_a_tree_with_a_key_take_each_others_handles)
+{
+	struct vfs_handle h = handle(20);
+	struct export_fh here, there;
+
+	export_fh_make(table, share(shared_key), &h, &here);
+	table_end();
+	table_begin();
+	export_fh_make(table, share(shared_key), &h, &there);
+	ck_assert_uint_eq(here.len, there.len);
+	ck_assert_int_eq(memcmp(here.data, there.data, here.len), 0);
+	ck_assert_int_eq(parse_fh(&here, here.len), 0);
+}
+
+TEST(every_changed_bit_of_a_handle_of_a_tree_is_refused)
+{
+	struct vfs_handle h = handle(13);
+	struct export_fh fh;
+
+	export_fh_make(table, share(shared_key), &h, &fh);
+	for (uint32_t bit = 0; bit < fh.len * 8; bit++) {
+		bool in_id = bit / 8 >= 4 && bit / 8 < 8;
+
+		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		/* No export has that number: no key to look with. */
+		ck_assert_int_eq(parse_fh(&fh, fh.len),
+				 in_id ? -ESTALE : -EBADMSG);
+		fh.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	ck_assert_int_eq(parse_fh(&fh, fh.len), 0);
+}
+
+TEST(another_key_of_the_tree_refuses_handles_of_the_old_one)
+{
+	struct vfs_handle h = handle(13);
+	struct export_fh fh;
+
+	export_fh_make(table, share(shared_key), &h, &fh);
+	share(other_key);
+	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+	share(NULL);
+	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+}
+
+/* The key of one tree is good for no handle of another. */
+TEST(a_key_of_a_tree_makes_handles_of_that_tree_alone)
+{
+	struct export *e = share(shared_key);
+	struct vfs_handle h = handle(13);
+	struct export_fh fh;
+	struct export forged = { .fs = e->fs, .id = export_at("/b")->id };
+
+	export_fh_make(table, &forged, &h, &fh);
+	ck_assert_int_eq(parse_fh(&fh, fh.len), -EBADMSG);
+}
+
+TEST(a_handle_of_a_tree_that_is_not_mounted_yet_is_one_for_later)
+{
+	static struct vfs_ops late;
+	struct vfs_handle h = handle(13);
+	struct export_fh fh;
+
+	export_fh_make(table, share(shared_key), &h, &fh);
+	table_end();
+	table_begin();
+	late = mem_vfs_ops;
+	late.mount = mount_late;
+	table->backend = &late;
+	table->patience_s = 0;
+	publish("/shared *\n");
+	ck_assert_int_eq(parse_fh(&fh, fh.len), -ETIMEDOUT);
+	sem_post(&may_mount);
+	EVENTUALLY(parse_fh(&fh, fh.len) == 0);
 }
 
 static char dir[] = "/tmp/gannet-test-fh-XXXXXX";

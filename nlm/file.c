@@ -100,13 +100,14 @@ int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
 }
 
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at)
+		 const struct nlm_span *at, bool reclaim)
 {
 	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
 	struct nlm_spare spare;
 	bool room;
 	int err;
 
+	l.reclaim = reclaim;
 	mutex_lock(&nlm->lock);
 	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
 	mutex_unlock(&nlm->lock);
@@ -200,7 +201,7 @@ static void put_back(struct nlm *nlm, struct nlm_hold *h, struct nlm_wait *w)
 
 	for (unsigned i = 0; i < w->nbefore; i++) {
 		clear_gap(nlm, h, start, w->before[i].start);
-		nlm_hold_set(nlm, h, &w->before[i]);
+		nlm_hold_set(nlm, h, &w->before[i], true);
 		start = w->before[i].end + 1;
 	}
 	clear_gap(nlm, h, start, w->at.end + 1);
@@ -240,7 +241,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	noted = h && nlm_wait_note(w, h);
 	mutex_unlock(&nlm->lock);
 	if (noted)
-		err = nlm_hold_set(nlm, h, &w->at);
+		err = nlm_hold_set(nlm, h, &w->at, false);
 	mutex_lock(&nlm->lock);
 	if (err) {
 		f->local = true;

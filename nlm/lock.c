@@ -207,13 +207,14 @@ static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
 static int lock(struct rpc_call *call, const struct nlm_span *at,
 		enum nlm_status *status)
 {
+	bool reclaim = ((const struct nlm_args *)rpc_args(call))->reclaim;
 	struct nlm *nlm = nlm_op(call)->nlm;
 	struct nlm_hold *h = begin_lock(call, at, status);
 	int err;
 
 	if (!h)
 		return 0;
-	err = nlm_hold_set(nlm, h, at);
+	err = nlm_hold_set(nlm, h, at, reclaim);
 	if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);

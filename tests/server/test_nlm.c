@@ -297,6 +297,87 @@ TEST(only_reclaims_are_granted_in_the_grace_period_and_none_after_it)
 	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
 }
 
+/* ---- a tree with another server, whose clients reclaim their locks */
+
+static struct vfs_ops shared;
+static atomic_bool others_reclaim;
+
+static int lock_shared(struct vfs_op *op)
+{
+	if (op->lock->how == VFS_LOCK_SET && !op->lock->reclaim &&
+	    atomic_load(&others_reclaim))
+		return -ETIMEDOUT;
+	return mem_vfs_ops.lock ? mem_vfs_ops.lock(op) : 0;
+}
+
+static int mount_shared(const struct vfs_config *config, struct vfs_fs **out)
+{
+	int err = mem_vfs_ops.mount(config, out);
+
+	if (err == 0)
+		(*out)->ops = &shared;
+	return err;
+}
+
+static void start_shared_with(unsigned grace_s)
+{
+	const struct harness_config config = {
+		.backend = &shared, .nlm = { .grace_s = grace_s },
+	};
+
+	shared = mem_vfs_ops;
+	shared.mount = mount_shared;
+	shared.lock = lock_shared;
+	atomic_store(&others_reclaim, true);
+	start_with(&config);
+}
+
+static void start_shared(void)
+{
+	start_shared_with(0);
+}
+
+TEST_CASE(.setup = start_shared, .teardown = nlmc_end);
+
+TEST(no_lock_is_granted_while_clients_of_another_server_reclaim_theirs)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, head, false),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_lock(&one, head, true),
+			  NLM4_DENIED_GRACE_PERIOD);
+	/* Nothing of it is left, and no waiter. */
+	ck_assert_uint_eq(nlmc_test(&two, all, NULL), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_cancel(&one, head), NLM4_GRANTED);
+	atomic_store(&others_reclaim, false);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, all, false), NLM4_DENIED);
+}
+
+TEST(a_waiter_waits_on_while_clients_of_another_server_reclaim_theirs)
+{
+	atomic_store(&others_reclaim, false);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, true), NLM4_BLOCKED);
+	atomic_store(&others_reclaim, true);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_test(&one, head, NULL), NLM4_GRANTED);
+	atomic_store(&others_reclaim, false);
+	EVENTUALLY(nlmc_test(&one, head, NULL) == NLM4_DENIED);
+}
+
+static void start_shared_grace(void)
+{
+	start_shared_with(3600);
+}
+
+TEST_CASE(.setup = start_shared_grace, .teardown = nlmc_end);
+
+TEST(a_tree_with_several_servers_grants_reclaims)
+{
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_reclaim(&two, head), NLM4_DENIED);
+}
+
 /* The status monitor answers when the grace period is over. */
 static struct late {
 	void	  (*done)(void *arg, int err);

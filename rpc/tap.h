@@ -6,7 +6,7 @@
  * A message is shown as the RPC layer has it: chunks are in their places, so it
  * is the same over every transport.  Without a tap a call costs a comparison
  * when it comes, one each time that it begins to run, and one for its reply;
- * the clock is read for calls that a tap took only.
+ * each part is timed for calls that a tap took only.
  */
 #ifndef GANNET_RPC_TAP_H
 #define GANNET_RPC_TAP_H

@@ -137,6 +137,7 @@ int tool_doctor(const char *url, const struct tool_options *given)
 		d.findings = json_array();
 	if (doctor_name(&d) && doctor_ports(&d) && doctor_mount(&d)) {
 		doctor_secure(&d);
+		doctor_groups(&d);
 		doctor_transports(&d);
 		doctor_locks(&d);
 		nfsc_unmount(&d.t.url, &o.config, &d.t.mount);

@@ -42,6 +42,10 @@ void doctor_note(struct doctor *d, enum verdict v, const char *about,
  * @code is the tool's exit code. */
 void doctor_mend(struct doctor *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Notes @what, where short calls pass over this way: -errno @err, or else its
+ * status. */
+void doctor_failed(struct doctor *d, const char *way, const char *what,
+		   int err, uint32_t status);
 /* The meaning of an error: "refused: nothing listens there". */
 const char *doctor_reason(int err);
 
@@ -64,7 +68,11 @@ bool doctor_ports(struct doctor *d);
 bool doctor_mount(struct doctor *d);
 /* Needs the mount. */
 void doctor_secure(struct doctor *d);
+void doctor_groups(struct doctor *d);
 void doctor_transports(struct doctor *d);
+/* A part of that: makes a link in @dir, over RDMA, and removes it again. */
+void doctor_long(struct doctor *d, const char *way, const struct tool *t,
+		 const struct nfsc_fh *dir);
 void doctor_locks(struct doctor *d);
 
 #endif

@@ -4,8 +4,9 @@
  * as it went, and how long a call takes.
  *
  * Over RDMA a READ has a Write chunk, a READDIRPLUS offers a Reply chunk, a
- * WRITE has a Read chunk, and the other calls go without.  What is read must be
- * the same over all transports; only --write makes a file, which is removed.
+ * WRITE has a Read chunk, doctor_long.c has the long messages, and the other
+ * calls go without.  What is read must be the same over all transports; only
+ * --write makes a file, which is removed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -180,19 +181,18 @@ static double time_calls(struct tool *t)
 
 /* ---- data */
 
-/* Short calls pass, and this one failed: -errno @err, or else its status. */
-static void note_failed(struct doctor *d, const struct way *way,
-			const char *what, int err, uint32_t status)
+void doctor_failed(struct doctor *d, const char *way, const char *what,
+		   int err, uint32_t status)
 {
 	bool lost = d->asked && err < 0;
 
-	doctor_note(d, lost ? BAD : POOR, way->name, "%s: %s", what, err < 0 ?
+	doctor_note(d, lost ? BAD : POOR, way, "%s: %s", what, err < 0 ?
 		    doctor_reason(err) : nfsc_status_words(status));
 	if (lost)
 		doctor_mend(d, TOOL_UNREACHABLE, "find out why short calls "
 			    "pass over %s and long ones fail: see the MTU of "
-			    "each machine on the way to %s, and its log",
-			    way->name, d->t.url.host);
+			    "each machine on the way to %s, and its log", way,
+			    d->t.url.host);
 }
 
 /* Lists the directory, which finds a file to read. */
@@ -206,8 +206,8 @@ static void examine_listing(struct doctor *d, const struct way *way,
 
 	err = tool_list(t, &dir->fh, d->t.text, &l);
 	if (err != TOOL_OK) {
-		note_failed(d, way, "a listing of the directory failed",
-			    err == TOOL_UNREACHABLE ? -EIO : 0, NFS_ACCES);
+		doctor_failed(d, way->name, "a listing of the directory failed",
+			      err == TOOL_UNREACHABLE ? -EIO : 0, NFS_ACCES);
 		listing_free(&l);
 		return;
 	}
@@ -257,8 +257,8 @@ static void examine_read(struct doctor *d, const struct way *way,
 	}
 	op.count = sample_len(t->limits.rtmax, t->limits.rtmax);
 	if (session_do(t->s, &op) < 0 || op.status != 0) {
-		note_failed(d, way, "a READ of a file failed", op.err,
-			    op.status);
+		doctor_failed(d, way->name, "a READ of a file failed", op.err,
+			      op.status);
 		return;
 	}
 	if (s->read && (s->len != op.got ||
@@ -347,8 +347,8 @@ static void examine_write(struct doctor *d, const struct way *way,
 				    "came back", way->transport == NFS_RDMA ?
 				    " through a Read chunk" : "");
 		else if (op.err < 0 || op.status != 0)
-			note_failed(d, way, "a WRITE or its READ failed",
-				    op.err, op.status);
+			doctor_failed(d, way->name, "a WRITE or its READ "
+				      "failed", op.err, op.status);
 		else
 			doctor_note(d, POOR, way->name, "other data came back "
 				    "than were written");
@@ -377,8 +377,11 @@ static void examine_data(struct doctor *d, const struct way *way,
 	else
 		examine_listing(d, way, t, &obj, s);
 	examine_read(d, way, t, s);
-	if (d->t.o->write && obj.attr.type == NFS_DIR)
-		examine_write(d, way, t, &obj, s);
+	if (!d->t.o->write || obj.attr.type != NFS_DIR)
+		return;
+	examine_write(d, way, t, &obj, s);
+	if (way->transport == NFS_RDMA)
+		doctor_long(d, way->name, t, &obj.fh);
 }
 
 static void note_latency(struct doctor *d)

@@ -330,3 +330,19 @@ void doctor_secure(struct doctor *d)
 	doctor_mend(d, TOOL_FAILED, "find out in the log of %s why it mounts "
 		    "%s and then refuses it", d->t.url.host, d->t.mount.dir);
 }
+
+/* ---- as whom */
+
+void doctor_groups(struct doctor *d)
+{
+	const struct nfsc_config *c = &d->t.o->config;
+	int all = getgroups(0, NULL), sent = (int)c->ngroups;
+
+	/* With --uid or --gid none are sent, as is said there. */
+	if (sent > 0 && all > sent)
+		doctor_note(d, POOR, "groups", "this user is in %d groups, and "
+			    "a call carries %d: what the others may do is "
+			    "refused, unless the server looks groups up itself "
+			    "(manage_gids, of an export of gannetd; "
+			    "--manage-gids of mountd)", all, sent);
+}

@@ -205,14 +205,17 @@ static int take_seconds(const char *name, const char *text, double *out)
 
 static void fill_user(struct nfsc_config *c)
 {
-	gid_t groups[64];
-	int n = getgroups(ARRAY_SIZE(groups), groups);
+	int n = getgroups(0, NULL);
+	gid_t *groups = n > 0 ? calloc((size_t)n, sizeof(*groups)) : NULL;
 
 	c->uid = geteuid();
 	c->gid = getegid();
-	/* AUTH_SYS has room for 16 (RFC 5531 appendix A). */
+	/* getgroups() gives all of them or none.  AUTH_SYS has room for 16
+	 * (RFC 5531 appendix A). */
+	n = groups ? getgroups(n, groups) : 0;
 	for (int i = 0; i < n && c->ngroups < ARRAY_SIZE(c->groups); i++)
 		c->groups[c->ngroups++] = groups[i];
+	free(groups);
 }
 
 struct parsed {

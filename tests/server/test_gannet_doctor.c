@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/util.h"
+#include "tests/server/ctl_run.h"
 #include "tests/server/liar.h"
 #include "tests/server/net_space.h"
 #include "tests/server/tool_run.h"
@@ -113,6 +115,56 @@ TEST_LOOP(data_make_the_round_trip_only_when_asked, 0, WAYS)
 	/* It leaves nothing behind. */
 	ck_assert_int_eq(rmdir(export), 0);
 	ck_assert_int_eq(mkdir(export, 0777), 0);
+	stop();
+}
+
+/* A counter of the server's. */
+static unsigned counted(const char *name)
+{
+	const char *at;
+
+	ck_assert_int_eq(ctl(&d, "stats"), 0);
+	at = strstr(ctl_out, name);
+	return at ? (unsigned)strtoul(at + strlen(name), NULL, 10) : 0;
+}
+
+/* The link is read through another chunk than it came by. */
+TEST(long_calls_and_long_replies_go_through_chunks)
+{
+	start(WAY_IWARP);
+	ck_assert_int_eq(TOOL("doctor", "-i", "65536", url("")), 0);
+	ck_assert_ptr_null(strstr(out, "Position-Zero"));
+	ck_assert_uint_eq(counted("rdma_long_calls"), 0);
+	ck_assert_msg(TOOL("doctor", "--write", "-i", "65536", url("")) == 0,
+		      "%s%s", out, err);
+	has("ok    rdma+iwarp   a link of 1000 bytes went through a "
+	    "Position-Zero chunk, and came back through a Reply chunk\n");
+	ck_assert_uint_ge(counted("rdma_long_calls"), 1);
+	ck_assert_uint_ge(counted("rdma_replies_chunk"), 1);
+	ck_assert_int_eq(rmdir(export), 0);
+	ck_assert_int_eq(mkdir(export, 0777), 0);
+	stop();
+}
+
+/* AUTH_SYS carries 16; nobody but root can be in as many as it likes. */
+TEST(groups_that_a_call_does_not_carry_are_told)
+{
+	gid_t groups[70];
+
+	if (geteuid() != 0)
+		return;
+	start(WAY_TCP);
+	for (gid_t i = 0; i < ARRAY_SIZE(groups); i++)
+		groups[i] = 1000 + i;
+	ck_assert_int_eq(setgroups(16, groups), 0);
+	ck_assert_int_eq(TOOL("doctor", url("")), 0);
+	ck_assert_ptr_null(strstr(out, "groups"));
+	ck_assert_int_eq(setgroups(ARRAY_SIZE(groups), groups), 0);
+	ck_assert_int_eq(TOOL("doctor", url("")), 0);
+	has("poor  groups       this user is in 70 groups, and a call carries "
+	    "16: ");
+	ck_assert_int_eq(TOOL("doctor", "-u", "77", url("")), 0);
+	ck_assert_ptr_null(strstr(out, "groups"));
 	stop();
 }
 

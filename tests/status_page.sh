@@ -11,8 +11,8 @@ browser=$(command -v chromium) || {
 	exit 77
 }
 tmp=$(mktemp -d) || exit 1
-server=
-trap 'kill $server 2>/dev/null; rm -rf "$tmp"' EXIT
+server='' load=''
+trap 'kill $server $load 2>/dev/null; rm -rf "$tmp"' EXIT
 failed=0
 fail() { echo "$*"; failed=1; }
 
@@ -36,6 +36,16 @@ head -c 3000000 /dev/urandom >"$tmp/sent"
 ./gannet-nfs put "$tmp/sent" "tcp://127.0.0.1:$tcp/m/new?mountport=$tcp" ||
 	fail "put"
 
+# Calls go on while the page is looked at, until the test ends them.
+./gannet-nfs bench --quiet --time 600 --depth 1 --size 4K getattr \
+	"tcp://127.0.0.1:$tcp/m?mountport=$tcp" >"$tmp/load" 2>&1 &
+load=$!
+for ((n = 0; n < 300; n++)); do
+	./gannetctl --socket "$tmp/state/control" stats >"$tmp/stats"
+	grep -q ' GETATTR ' "$tmp/stats" && break
+	sleep 0.1
+done
+
 # browse SIZE OPTION...: it runs for some seconds of the page's own time.
 browse()
 {
@@ -57,6 +67,11 @@ shown()
 		head -1 | sed 's/<[^>]*>/ /g; s/,//g'
 }
 ./gannetctl --socket "$tmp/state/control" stats >"$tmp/stats"
+# The charts have a line, and the value at their top.
+for id in calls top-calls top-time; do
+	shown=$(grep -o "id=\"$id\">[^<]*" "$tmp/dom")
+	[[ ${shown#*>} = [1-9]* ]] || fail "the page has no $id: '$shown'"
+done
 told=$(awk '$3 == "WRITE" || $2 == "WRITE" { for (i = 1; i < NF; i++)
 	if ($i == "WRITE") print $(i + 1) }' "$tmp/stats" | head -1)
 read -r _ _ _ seen _ < <(shown 'nfs 3 WRITE')
@@ -73,12 +88,37 @@ grep -qF '&lt;img src=x onerror' "$tmp/dom" || fail "no path with <img"
 grep -q '<title>Gannet</title>' "$tmp/dom" || fail "a path became a script"
 ! grep -E 'CONSOLE.*(Error|Refused|violates)' "$tmp/messages" || failed=1
 
-# On a telephone, and on a desk: not one colour all over.
+# corner FILE: the brightness of a picture's first pixel, to 255.
+corner()
+{
+	python3 -c 'import struct, sys, zlib
+data, at, rows = open(sys.argv[1], "rb").read(), 8, b""
+while at < len(data):
+    size, kind = struct.unpack(">I4s", data[at:at + 8])
+    rows += data[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+    at += 12 + size
+print(sum(zlib.decompress(rows)[1:4]) // 3)' "$1"
+}
+
+# On a telephone, and on a desk: not one colour all over, by day and by night.
+declare -A scheme=([dark]=0 [light]=1)
 for size in 390,844 1280,1000; do
-	browse "$size" --screenshot="$tmp/$size.png" >/dev/null
-	[ "$(stat -c %s "$tmp/$size.png" 2>/dev/null || echo 0)" -gt 10000 ] ||
-		fail "no screenshot of $size"
+	for mode in light dark; do
+		picture=$tmp/$size-$mode.png
+		preferred=preferredColorScheme=${scheme[$mode]}
+		browse "$size" --screenshot="$picture" \
+			"--blink-settings=$preferred" >/dev/null
+		bytes=$(stat -c %s "$picture" 2>/dev/null || echo 0)
+		[ "$bytes" -gt 10000 ] ||
+			fail "no screenshot of $size, $mode"
+		got=light
+		[ "$(corner "$picture")" -gt 127 ] || got=dark
+		[ $got = $mode ] || fail "$size is $got, not $mode"
+	done
 done
+kill $load
+wait $load
+load=
 [ -z "${SCREENSHOTS-}" ] || cp "$tmp"/*.png "$SCREENSHOTS"
 kill $server
 wait $server || fail "the server ended with $?"

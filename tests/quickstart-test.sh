@@ -12,7 +12,8 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
 	debhelper lintian mmdebstrap
-	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus)
+	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
+	chromium zsh)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }

@@ -130,7 +130,7 @@ int tool_doctor(const char *url, const struct tool_options *given)
 	if (o.config.timeout_ms == 0)
 		o.config.timeout_ms = 10000;
 	o.config.retries = 1;
-	err = tool_parse(&d.t, url, &o);
+	err = tool_parse_host(&d.t, url, &o);
 	if (err != TOOL_OK)
 		return err;
 	if (o.json)

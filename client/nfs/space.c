@@ -8,9 +8,8 @@
 
 enum { WIDTH = 50 };	/* of the exports' column */
 
-/* HOST, HOST:, or a URL whose path does not matter. */
-static int take_host(struct tool *t, const char *text,
-		      const struct tool_options *o)
+int tool_parse_host(struct tool *t, const char *text,
+		    const struct tool_options *o)
 {
 	char url[2 * NFS_PATH_MAX];
 	const char *scheme = strstr(text, "://");
@@ -42,7 +41,7 @@ int tool_exports(const char *host, const struct tool_options *o)
 	struct tool t;
 	int err, width = 0;
 
-	err = take_host(&t, host, o);
+	err = tool_parse_host(&t, host, o);
 	if (err != TOOL_OK)
 		return err;
 	err = tool_reach(&t, nfsc_exports(&t.url, &o->config, &list));

@@ -80,6 +80,9 @@ void tool_put_bytes(FILE *f, const char *name, size_t len);
 
 /* Takes the URL, with nothing else done. */
 int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
+/* The same of a URL, or of HOST or HOST: alone, whose path is "/". */
+int tool_parse_host(struct tool *t, const char *text,
+		    const struct tool_options *o);
 /* Connects and mounts what was taken. */
 int tool_connect(struct tool *t);
 /* Both. */

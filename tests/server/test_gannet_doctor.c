@@ -311,6 +311,26 @@ TEST(a_refused_export_is_told_with_what_there_is)
 	stop();
 }
 
+/* The obvious command of somebody who does not know what is exported. */
+TEST(a_host_without_a_path_is_told_what_it_exports)
+{
+	struct liar l = { .mount_status = 2, .exported = "/e" };
+	char text[64];
+
+	liar_start(&l);
+	start(WAY_TCP);
+	snprintf(text, sizeof(text), "tcp://127.0.0.1:%u?mountport=%u", l.port,
+		 l.port);
+	ck_assert_int_eq(TOOL("doctor", text), 1);
+	has("exports      /e (which is not above /)\n");
+	has("To mend: name a directory that is there and exported: ");
+	liar_stop(&l);
+	ck_assert_int_eq(TOOL("doctor", "no-such-host.invalid"), 3);
+	has("bad   name ");
+	ck_assert_int_eq(TOOL("doctor", "/no/host"), 2);
+	stop();
+}
+
 TEST(a_path_that_is_not_there_is_told)
 {
 	start(WAY_TCP);

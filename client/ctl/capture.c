@@ -131,8 +131,8 @@ static int copy_blocks(struct capturing *c)
 
 /* ---- the server */
 
-/* There are contents of files in it: it is for its owner alone, also if it was
- * there before.  0 or -errno. */
+/* There are contents of files in it: it is for its owner alone, who is this
+ * user, also if it was there before.  0 or -errno. */
 static int make_private(int fd)
 {
 	struct stat st;
@@ -141,9 +141,29 @@ static int make_private(int fd)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return 0;
+	if (st.st_uid != geteuid())
+		return -EPERM;
 	if (st.st_mode & 077 && fchmod(fd, 0600) < 0)
 		return -errno;
 	return ftruncate(fd, 0) < 0 ? -errno : 0;
+}
+
+/* Others may have made a link there, as in /tmp, to a file of this user that is
+ * to be lost.  One of root's, as /dev/stdout, leads where it should. */
+static int open_own(const char *name)
+{
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+	int fd = open(name, flags | O_NOFOLLOW, 0600);
+	struct stat st;
+
+	if (fd >= 0 || errno != ELOOP)
+		return fd < 0 ? -errno : fd;
+	if (lstat(name, &st) < 0)
+		return -errno;
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return -EPERM;
+	fd = open(name, flags, 0600);
+	return fd < 0 ? -errno : fd;
 }
 
 static bool open_capture_file(struct capturing *c)
@@ -155,10 +175,12 @@ static bool open_capture_file(struct capturing *c)
 		c->out = STDOUT_FILENO;
 		return true;
 	}
-	c->out = open(c->name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	err = c->out < 0 ? -errno : make_private(c->out);
+	c->out = open_own(c->name);
+	err = c->out < 0 ? c->out : make_private(c->out);
 	if (err)
-		complain("%s: %s", c->name, strerror(-err));
+		complain("%s: %s%s", c->name, strerror(-err), err == -EPERM ?
+			 " (another user made it; give a name that is not "
+			 "there)" : "");
 	return err == 0;
 }
 

@@ -446,6 +446,41 @@ TEST(a_file_that_was_there_becomes_its_owners_alone)
 	ck_assert_uint_eq(st.st_mode & 0777, 0600);
 }
 
+/* The owner of a file reads it whatever its mode becomes; and the link of
+ * another user leads to a file that this one would lose. */
+TEST(a_file_or_a_link_of_another_user_is_refused)
+{
+	char line[200], name[100], mine[100];
+	struct stat st;
+	FILE *f;
+
+	if (geteuid() != 0)
+		return;
+	snprintf(name, sizeof(name), "%s/file", d.dir);
+	snprintf(mine, sizeof(mine), "%s/mine", d.dir);
+	for (int link = 0; link < 2; link++) {
+		const char *at = link ? mine : name;
+
+		f = fopen(at, "w");
+		ck_assert_ptr_nonnull(f);
+		fputs("precious", f);
+		fclose(f);
+		if (link)
+			ck_assert(!unlink(name) && !symlink(mine, name));
+		ck_assert_int_eq(lchown(name, 65534, 65534), 0);
+		snprintf(line, sizeof(line), "capture --duration 1 -w %s",
+			 name);
+		ctl_says(&d, line, 1, "another user made it");
+		ck_assert_int_eq(stat(at, &st), 0);
+		ck_assert_int_eq(st.st_size, 8);
+	}
+	/* One of its own is followed. */
+	ck_assert_int_eq(lchown(name, 0, 0), 0);
+	ctl_says(&d, line, 0, "0 messages, 0 dropped");
+	ck_assert_int_eq(stat(mine, &st), 0);
+	ck_assert_int_gt(st.st_size, 8);
+}
+
 TEST(a_capture_without_its_end_is_a_failure)
 {
 	char line[300], name[100];

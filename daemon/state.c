@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/log.h"
+
 /* Makes @dir and what is above it. */
 static int make_state_dir(const char *dir)
 {
@@ -33,10 +35,15 @@ static int make_state_dir(const char *dir)
 int state_dir_open(const char *dir, int *lock)
 {
 	char path[4200];
+	struct stat st;
 	int fd, err = make_state_dir(dir);
 
 	if (err)
 		return err;
+	if (stat(dir, &st) == 0 && st.st_mode & S_IWOTH)
+		log_warn("state directory %s: every user of this machine may "
+			 "write to it, and so have the server export anything: "
+			 "chmod go-w", dir);
 	snprintf(path, sizeof(path), "%s/lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

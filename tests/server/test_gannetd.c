@@ -148,6 +148,21 @@ TEST(a_foreign_listen_address_is_reported)
 	      ARGS(MEM, "--bind", "203.0.113.77"));
 }
 
+TEST(a_state_directory_that_others_write_to_is_warned_of)
+{
+	char dir[160];
+
+	snprintf(dir, sizeof(dir), "%s/state", d.dir);
+	starts(ARGS(MEM));
+	ck_assert(!daemon_has_logged(&d, "every user of this machine"));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(chmod(dir, 0777), 0);
+	starts(ARGS(MEM));
+	ck_assert(daemon_has_logged(&d, "every user of this machine may write "
+				    "to it"));
+	daemon_end(&d, SIGTERM);
+}
+
 TEST(a_bad_exports_file_is_reported)
 {
 	char file[160];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "daemon/dropins.h"
 #include "daemon/option_row.h"
@@ -124,11 +125,15 @@ static int take_value(void *arg, const char *section, const char *key,
 static int read_file(struct options *o, const char *name, char **why)
 {
 	struct config_file f = { .o = o, .name = name };
+	struct stat st;
 	int line;
 
 	f.in = fopen(name, "re");
-	if (!f.in) {
-		line = errno;
+	/* A directory can be opened, and then not be read. */
+	if (!f.in || (fstat(fileno(f.in), &st) == 0 && S_ISDIR(st.st_mode))) {
+		line = f.in ? EISDIR : errno;
+		if (f.in)
+			fclose(f.in);
 		if (asprintf(why, "%s: %s", name, strerror(line)) < 0)
 			*why = NULL;
 		return -line;

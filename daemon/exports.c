@@ -179,10 +179,11 @@ int exports_publish(const struct options *o, struct export_table *t,
 	}
 	export_walk(t, count_client, &n);
 	export_check_names(t, o->check);
-	if (n == 0)
-		log_warn("%s: there is no export in it; add a line 'DIR "
-			 "CLIENT(OPTIONS)...'", o->exports_files->n ?
-			 o->exports_files->v[0] : DEFAULT_EXPORTS);
+	if (n == 0 && asprintf(&text, "%s: there is no export in it; add a "
+			       "line 'DIR CLIENT(OPTIONS)...'",
+			       o->exports_files->n ? o->exports_files->v[0] :
+			       DEFAULT_EXPORTS) >= 0)
+		outcome_warn(out, text);
 done:
 	free(text);
 	return err;

@@ -116,6 +116,11 @@ TEST(a_reload_tells_its_warnings)
 	says("reload", "warning: ");
 	ck_assert_ptr_nonnull(strstr(ctl_out, "exports:2: client '*' of '/a' "
 				     "is there already"));
+	write_to(exports, "");
+	says("reload", "warning: ");
+	ck_assert_ptr_nonnull(strstr(ctl_out, "there is no export in it; add "
+				     "a line"));
+	ck_assert_ptr_nonnull(strstr(ctl_out, "no more: mem:/a *(rw,"));
 	ends();
 }
 

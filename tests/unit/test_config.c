@@ -179,6 +179,21 @@ TEST(an_error_in_a_drop_in_names_it)
 				     "there is no such key"));
 }
 
+TEST(a_directory_in_the_place_of_a_drop_in_is_told_as_one)
+{
+	char path[128];
+
+	write_file("g.conf", "");
+	snprintf(path, sizeof(path), "%s/g.conf.d", dir);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/g.conf.d/1.conf", dir);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_lt(config_read(&o, &why), 0);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_msg(strstr(why, "g.conf.d/1.conf: Is a directory"), "%s",
+		      why);
+}
+
 TEST(mistakes_are_told_with_their_line)
 {
 	fails("[server]\nprot = 1\n", "2: [server] prot: there is no such key");

@@ -41,7 +41,8 @@ int ctl_connect(const struct ctl *c, unsigned seconds)
 	}
 	complain("%s: %s%s", c->path, strerror(errno), errno == ENOENT ||
 		 errno == ECONNREFUSED ? " (does gannetd run with this state "
-		 "directory? see --socket)" : "");
+		 "directory? see --socket)" : errno == EACCES ? " (root, the "
+		 "server's user and members of the group gannet may ask)" : "");
 	if (fd >= 0)
 		close(fd);
 	return -1;

@@ -29,7 +29,8 @@ void show_status(const json_t *r)
 	printf("memory for data  %lld MiB taken, %lld KiB in use\n",
 	       integer_of(memory, "taken") >> 20,
 	       integer_of(memory, "used") >> 10);
-	printf("exports          %lld rules\n", integer_of(r, "rules"));
+	printf("exports          %lld rule%s\n", integer_of(r, "rules"),
+	       integer_of(r, "rules") == 1 ? "" : "s");
 	json_array_foreach(json_object_get(r, "listeners"), i, l)
 		printf("%-16s %s, %lld connections\n", text_of(l, "name"),
 		       text_of(l, "address"), integer_of(l, "connections"));
@@ -57,12 +58,12 @@ void show_stats(const json_t *r)
 	printf("%-10s %-4s %-12s %12s %10s %10s\n", "program", "vers",
 	       "procedure", "calls", "failed", "us each");
 	json_array_foreach(json_object_get(r, "procedures"), i, p)
-		printf("%-10s %-4lld %-12s %12lld %10lld %10lld\n",
+		printf("%-10s %-4lld %-12s %12lld %10lld %10.1f\n",
 		       text_of(p, "program"), integer_of(p, "version"),
 		       text_of(p, "procedure"), integer_of(p, "calls"),
 		       integer_of(p, "failed"),
-		       integer_of(p, "ns") / 1000 /
-		       (integer_of(p, "calls") ? : 1));
+		       (double)integer_of(p, "ns") / 1000 /
+		       (double)(integer_of(p, "calls") ? : 1));
 	json_object_foreach(json_object_get(r, "counters"), name, n)
 		if (json_integer_value(n))
 			printf("%-40s %lld\n", name,

@@ -226,7 +226,8 @@ int run_latency(const struct ctl *c, int argc, char **argv)
 	struct ctl mine = *c;
 
 	if (!read_who_options(&mine, &by, argc, argv) || argc > optind)
-		return wrong_usage("latency: expected no argument");
+		return wrong_usage("latency: expected --by client, export or "
+				   "procedure, or nothing");
 	return ctl_print(&mine, ctl_ask(&mine, "latency", by, NULL,
 					CTL_PATIENCE), show_latency);
 }

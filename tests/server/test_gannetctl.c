@@ -101,10 +101,51 @@ TEST(each_command_prints_the_state_of_the_server)
 	ck_assert(daemon_answers(&d));
 	snprintf(text, sizeof(text), "process %d, up 0 d", d.pid);
 	prints("status", text);
+	prints("status", "exports          2 rules\n");
 	prints("exports", "/a\t192.0.2.7(ro,");
 	prints("exports", "\t--export\n");
 	prints("stats", "NULL                    1          0");
 	prints("waits", "workers of common: 0 of 16 busy, 0 calls wait");
+	ends();
+}
+
+/* A call that takes less than a microsecond takes some of it all the same. */
+TEST(times_of_calls_are_told_below_a_microsecond)
+{
+	double us = 0;
+	char *at;
+
+	starts();
+	ck_assert(daemon_answers(&d));
+	prints("stats", "NULL                    1          0");
+	at = strstr(out, "NULL                    1          0");
+	ck_assert_int_eq(sscanf(at, "NULL 1 0 %lf", &us), 1);
+	ck_assert_msg(us > 0, "%s", at);
+	at = strchr(at, '\n');
+	ck_assert_int_eq(at[-2], '.');
+	ends();
+}
+
+TEST(whom_the_socket_does_not_let_in_is_told_who_may_ask)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		return;
+	starts();
+	pid = fork();
+	if (pid == 0) {
+		/* 77: the build directory is closed to others. */
+		_exit(setuid(65534) < 0 || access("./gannetctl", X_OK) < 0 ?
+		      77 : gannetctl("status") == 1 &&
+		      strstr(out, "Permission denied (root, the server's user "
+			     "and members of the group gannet may ask)") ?
+		      0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_msg(WEXITSTATUS(status) % 77 == 0, "it is let in");
 	ends();
 }
 

@@ -105,7 +105,7 @@ built_and_checked()
 scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
-		"$top"/tests/bench/{run,callgrind}
+		"$top"/tests/bench/{run,callgrind,metrics}
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
 	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
@@ -256,6 +256,16 @@ callgrind()
 	77) skip callgrind "$(tail -1 "$phase_log")" ;;
 	*) cat "$phase_log"; fail "calls cost no more than their budget" ;;
 	esac
+	[ $status != 77 ] || return
+	# Metrics take 3 % of a call at most, and a scrape a second 1 % of a
+	# core.
+	if logged "$top/tests/bench/callgrind" --build="$work/main" \
+		--metrics tcp-getattr tcp-write-4k &&
+	   (cd "$work/main" && logged "$top/tests/bench/metrics" 100); then
+		pass 2
+	else
+		fail "to be watched costs little"
+	fi
 }
 
 # long_run PROGRAM [NAME=VALUE]...: a test of main, in its long form, for

@@ -69,7 +69,8 @@ processors=$(nproc)
 export DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$processors"
 export DEB_CFLAGS_APPEND='-O1 -g0'
 
-# In a Debian of the other release, with what README says.
+# In a Debian of the other release, with what README says; Check and libnfs are
+# there, whatever their versions.
 build_there()
 {
 	local there=$work/build-$release
@@ -79,6 +80,8 @@ build_there()
 	chroot "$there" sh -ec 'cd /build/gannet
 		export DEBIAN_FRONTEND=noninteractive
 		apt-get -qq -y -P nocheck build-dep ./
+		apt-get -qq -y install check libnfs-dev
+		echo "libnfs $(pkg-config --modversion libnfs)"
 		dpkg-buildpackage -b -us -uc -Pnocheck' || return
 	cp "$there"/build/*.deb "$work/" && rm -rf --one-file-system "$there"
 }
@@ -389,6 +392,7 @@ if [ "$release" = "$(. /etc/os-release; echo "$VERSION_CODENAME")" ]; then
 	check "lintian has nothing to say" lintian_says_nothing
 else
 	check "the packages build on Debian $release" build_there || exit 1
+	sed -n 's/^libnfs [0-9]/# beside &/p' "$work/check.log"
 fi
 check "a package of a higher version can be made" make_newer || exit 1
 [ "$(id -u)" = 0 ] || skip "not root: the packages are not installed"

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/nfs/device.h"
 #include "client/nfs/doctor.h"
 #include "lib/clock.h"
 #include "lib/util.h"
@@ -104,38 +105,19 @@ static int open_way(struct doctor *d, const struct way *way, struct tool *t)
 	return 0;
 }
 
-/* A line of a file below /sys/class; empty: there is none. */
-static void read_class(char out[64], const char *fmt, const char *name,
-		       const char *file)
-{
-	char path[256];
-	FILE *f;
-
-	out[0] = '\0';
-	snprintf(path, sizeof(path), fmt, name, file);
-	f = strstr(path, "..") ? NULL : fopen(path, "re");
-	if (!f)
-		return;
-	if (fgets(out, 64, f))
-		out[strcspn(out, "\n")] = '\0';
-	fclose(f);
-}
-
 static void note_device(struct doctor *d, const struct way *way,
-			const char *device)
+			const struct gannet_rpcrdma_info *i)
 {
-	static const char port[] = "/sys/class/infiniband/%s/ports/1/%s";
-	char state[64], layer[64], gid[64], netdev[64], mtu[64] = "";
+	struct device dev;
 
-	read_class(state, port, device, "state");
-	read_class(layer, port, device, "link_layer");
-	read_class(gid, port, device, "gids/0");
-	read_class(netdev, port, device, "gid_attrs/ndevs/0");
-	if (netdev[0])
-		read_class(mtu, "/sys/class/net/%s/%s", netdev, "mtu");
-	doctor_note(d, FACT, way->name, "device %s: %s, %s, GID %s%s%s%s%s",
-		    device, state, layer, gid, netdev[0] ? ", " : "", netdev,
-		    mtu[0] ? " with MTU " : "", mtu);
+	if (!device_read("/sys/class", i->device, &i->local, &dev))
+		return;
+	doctor_note(d, FACT, way->name, "device %s, port %u: %s, %s, GID %u is "
+		    "%s%s%s%s%s%s%s", i->device, dev.port, dev.state,
+		    dev.layer, dev.index, dev.gid,
+		    dev.type[0] ? ", " : "", dev.type,
+		    dev.netdev[0] ? ", " : "", dev.netdev,
+		    dev.mtu[0] ? " with MTU " : "", dev.mtu);
 }
 
 static void note_agreed(struct doctor *d, const struct way *way,
@@ -147,7 +129,7 @@ static void note_agreed(struct doctor *d, const struct way *way,
 		return;
 	t->s->ops->rdma(t->s, &i);
 	if (i.device[0] && way->fabric == GANNET_RPCRDMA_VERBS)
-		note_device(d, way, i.device);
+		note_device(d, way, &i);
 	doctor_note(d, FACT, way->name, "%s; %u bytes inline out, %u in; %u "
 		    "credits; %u RDMA Reads at a time", i.private_data ?
 		    "private data of RFC 8797" : "no private data: the limits "

@@ -59,6 +59,36 @@ listed()
 	refused 'noent' nfs stat "$url/none"
 }
 
+# By each kind of chunk, of a server that is not ours; at the end is a command.
+examined()
+{
+	local text
+	nfs doctor --write "$url" > "$here/doctor"
+	cat "$here/doctor"
+	for text in 'ok    mount        .* may be mounted' \
+		'ok    nfs          version 3 answers at TCP port 2049' \
+		'ok    rpcbind      the lock manager version 4 is at' \
+		'rdma+verbs   device [a-z0-9]*, port 1: 4: ACTIVE, .*, GID ' \
+		'ok    rdma+iwarp   what was written through a Read chunk' \
+		'ok    rdma+iwarp   .* read through a Write chunk' \
+		'ok    rdma+iwarp   a link .* Position-Zero .* a Reply chunk' \
+		' us over RDMA: ' 'ok    clock' '^Mount with: mount -t nfs'; do
+		grep -e "$text" "$here/doctor"
+	done
+	! grep -E '^(poor|bad) +rdma[+]iwarp ' "$here/doctor"
+}
+
+measured()
+{
+	nfs bench --time 1 --warmup 0 --size 1M getattr randwrite randread \
+		"$url" > "$here/bench"
+	cat "$here/bench"
+	test "$(grep -c '^calls' "$here/bench")" = 3
+	nfs certify "$url" > "$here/certify"
+	cat "$here/certify"
+	test -z "$(ls -A "$back")"
+}
+
 # Its port is taken: gannetd says by what, and leaves it alone.
 gannetd_yields()
 {
@@ -134,6 +164,8 @@ for t in siw siw-crc; do
 	rm -rf "${back:?}"/*
 done
 siw_speaks siw
+check "the doctor tries each kind of chunk" examined
+check "it is measured, and nothing is left behind" measured
 all_cells
 check "gannetd takes over again" gannetd_takes_over
 rm -rf "$back"

@@ -119,6 +119,38 @@ done
 kill $load
 wait $load
 load=
+
+# Nobody calls any more: each number is what gannetctl has.
+browse 1280,1000 --dump-dom >"$tmp/dom"
+for what in stats clients 'latency --by export'; do
+	# shellcheck disable=SC2086 # words
+	./gannetctl --socket "$tmp/state/control" --json $what \
+		>"$tmp/${what%% *}.json"
+done
+python3 - "$tmp" <<'END' || failed=1
+import html, json, re, sys
+tmp, wrong, compared = sys.argv[1], 0, 0
+rows = {}
+for row in re.findall('<tr>(.*?)</tr>', open(tmp + '/dom').read(), re.S):
+    cells = [html.unescape(re.sub('<.*?>', '', c))
+             for c in re.findall('<t[hd].*?</t[hd]>', row, re.S)]
+    rows.setdefault(cells[0], cells[1:])
+def load(name): return json.load(open(f'{tmp}/{name}.json'))
+def compare(row, one):
+    global wrong, compared
+    compared += 1
+    told = [f'{one["calls"]:,}', f'{one["failed"]:,}']
+    if rows.get(row, [])[:2] != told:
+        print(f'{row}: {rows.get(row)} on the page, not {told}')
+        wrong += 1
+for p in load('stats')['procedures']:
+    compare(f'{p["program"]} {p["version"]} {p["procedure"]}', p)
+for c in load('clients'):
+    compare(c['address'], c)
+for e in load('latency')['rows']:
+    compare(e['name'], e)
+sys.exit(wrong > 0 or compared < 12)
+END
 [ -z "${SCREENSHOTS-}" ] || cp "$tmp"/*.png "$SCREENSHOTS"
 kill $server
 wait $server || fail "the server ended with $?"

@@ -185,16 +185,39 @@ static void print_json(const struct top *t, const struct top_row *rows,
 	json_decref(o);
 }
 
-/* The lines of the terminal that are left for rows. */
-static size_t lines_left(const struct top *t)
+/* The room of a table: rows, and bytes of a name beside its numbers. */
+struct room {
+	size_t rows;
+	int    name, line;
+};
+
+static struct room table_room(const struct top *t)
 {
+	enum { NUMBERS = 60, NAME_MIN = 12, NAME = 32 };
 	struct winsize w;
 
 	if (!t->live)
-		return SIZE_MAX;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row < 4)
-		return 21;
-	return w.ws_row - 3u;
+		return (struct room){ SIZE_MAX, NAME, NAME + NUMBERS };
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row < 4 ||
+	    w.ws_col < NAME_MIN + NUMBERS)
+		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	return (struct room){ w.ws_row - 3u, w.ws_col - NUMBERS, w.ws_col };
+}
+
+/* A long name ends most unlike others: the end of it that fits in @width, and a
+ * mark; whole where the table is no screen. */
+static const char *name_text(const struct top *t, const char *name, int width,
+			     char out[static 512])
+{
+	size_t len = strlen(name), keep = (size_t)width - 1;
+	const char *tail = name + len - keep;
+
+	if (!t->live || len <= (size_t)width || keep >= 500)
+		return name;
+	while (((unsigned char)*tail & 0xc0) == 0x80)	/* within a letter */
+		tail++;
+	snprintf(out, 512, "<%s", tail);
+	return out;
 }
 
 static void print_table(const struct top *t, const struct top_row *rows,
@@ -202,18 +225,23 @@ static void print_table(const struct top *t, const struct top_row *rows,
 {
 	const char *end = t->live ? "\033[K\n" : "\n";
 	char read[SHORT_TEXT], written[SHORT_TEXT], p50[SHORT_TEXT],
-	     p99[SHORT_TEXT], p999[SHORT_TEXT];
+	     p99[SHORT_TEXT], p999[SHORT_TEXT], name[512];
+	struct room room = table_room(t);
 
-	if (t->live)
-		printf("\033[Hgannetctl top by %s, each %g s   keys: c client, "
-		       "e export, p procedure; sort o calls, b bytes, "
-		       "l latency; q ends%s", t->by, t->interval, end);
-	printf("%-32s %10s %9s %8s %9s %8s %8s %8s%s", t->by, "calls/s",
-	       "failed/s", "read/s", "written/s", "p50", "p99", "p99.9", end);
-	for (size_t i = 0; i < n && i < lines_left(t); i++) {
+	if (t->live) {
+		snprintf(name, sizeof(name), "top by %s, each %g s; c client, "
+			 "e export, p procedure; sort o b l; q end", t->by,
+			 t->interval);
+		printf("\033[H%.*s%s", room.line, name, end);
+	}
+	printf("%-*s %8s %8s %7s %9s %7s %7s %7s%s", room.name, t->by,
+	       "calls/s", "failed/s", "read/s", "written/s", "p50", "p99",
+	       "p99.9", end);
+	for (size_t i = 0; i < n && i < room.rows; i++) {
 		const struct top_row *r = &rows[i];
 
-		printf("%-32s %10.0f %9.0f %8s %9s %8s %8s %8s%s", r->name,
+		printf("%-*s %8.0f %8.0f %7s %9s %7s %7s %7s%s", room.name,
+		       name_text(t, r->name, room.name, name),
 		       (double)r->calls / seconds, (double)r->failed / seconds,
 		       amount_text((double)r->read / seconds, read),
 		       amount_text((double)r->written / seconds, written),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* gannetctl(8) tells who does what: clients, latency, top, disconnect. */
+#include <ctype.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
@@ -422,27 +423,52 @@ static void press(int master, char key)
 	ck_assert_int_eq(write(master, &key, 1), 1);
 }
 
-TEST(keys_choose_on_a_terminal)
+/* A terminal of 80 columns; its other end is in *@slave. */
+static int terminal_open(int *slave)
 {
-	int master = posix_openpt(O_RDWR | O_NOCTTY), slave, status;
-	struct termios before, after;
-	pid_t pid;
+	const struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	int master = posix_openpt(O_RDWR | O_NOCTTY);
 
 	ck_assert_int_ge(master, 0);
 	ck_assert_int_eq(grantpt(master), 0);
 	ck_assert_int_eq(unlockpt(master), 0);
-	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-	ck_assert_int_ge(slave, 0);
-	ck_assert_int_eq(tcgetattr(slave, &before), 0);
-	ck_assert(daemon_answers(&d));
-	pid = fork();
+	*slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	ck_assert_int_ge(*slave, 0);
+	ck_assert_int_eq(ioctl(*slave, TIOCSWINSZ, &size), 0);
+	return master;
+}
+
+static pid_t top_start(int slave, const char *by)
+{
+	pid_t pid = fork();
+
 	if (pid == 0) {
 		dup2(slave, STDIN_FILENO);
 		dup2(slave, STDOUT_FILENO);
 		execl("./gannetctl", "gannetctl", "--socket", path, "top",
-		      "--interval", "0.1", NULL);
+		      "--interval", "0.1", "--by", by, NULL);
 		_exit(127);
 	}
+	return pid;
+}
+
+static void top_ends(pid_t pid)
+{
+	int status;
+
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+TEST(keys_choose_on_a_terminal)
+{
+	int slave, master = terminal_open(&slave);
+	struct termios before, after;
+	pid_t pid;
+
+	ck_assert_int_eq(tcgetattr(slave, &before), 0);
+	ck_assert(daemon_answers(&d));
+	pid = top_start(slave, "client");
 	shows(master, "top by client");
 	press(master, 'e');
 	shows(master, "top by export");
@@ -451,10 +477,68 @@ TEST(keys_choose_on_a_terminal)
 	shows(master, "top by procedure");
 	press(master, 'q');
 	shows(master, "\033[?1049l");	/* the screen comes back */
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	ck_assert_int_eq(status, 0);
+	top_ends(pid);
 	ck_assert_int_eq(tcgetattr(slave, &after), 0);
 	ck_assert_int_eq(before.c_lflag, after.c_lflag);
+	close(slave);
+	close(master);
+}
+
+/* The columns that a line of a screen takes. */
+static int columns(const char *line, size_t len)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (line[i] == '\033')
+			while (i < len && !isalpha((unsigned char)line[i]))
+				i++;
+		else
+			n += (unsigned char)line[i] >= ' ';
+	return n;
+}
+
+/* Of a name that is too long its end is shown. */
+TEST(a_terminal_has_room_for_each_line_of_top)
+{
+	static const char tail[] = "/of-an-export";
+	int slave, master = terminal_open(&slave);
+	struct pollfd p = { .fd = master, .events = POLLIN };
+	char name[100], line[200], seen[8192];
+	size_t len = 0;
+	pid_t pid;
+
+	snprintf(name, sizeof(name), "/%060d%s", 0, tail);
+	snprintf(line, sizeof(line), "exports add 'mem:%s *(rw,insecure)'",
+		 name);
+	ck_assert_int_eq(gannetctl(line), 0);
+	*line = '\0';
+	set_url(false, name);
+	pid = top_start(slave, "export");
+	do {
+		char *end;
+
+		tool("ls", "> /dev/null");
+		ck_assert_int_eq(poll(&p, 1, 60000), 1);
+		ssize_t n = read(master, seen + len, sizeof(seen) - 1 - len);
+
+		ck_assert_int_gt(n, 0);
+		len += (size_t)n;
+		while ((end = memchr(seen, '\n', len))) {
+			snprintf(line, sizeof(line), "%.*s", (int)(end - seen),
+				 seen);
+			ck_assert_msg(columns(seen, (size_t)(end - seen)) <= 80,
+				      "too long: %s", line);
+			len -= (size_t)(end + 1 - seen);
+			memmove(seen, end + 1, len);
+			if (strstr(line, tail))
+				break;
+		}
+	} while (!strstr(line, tail));
+	ck_assert_ptr_nonnull(strchr(line, '<'));
+	press(master, 'q');
+	shows(master, "\033[?1049l");
+	top_ends(pid);
 	close(slave);
 	close(master);
 }

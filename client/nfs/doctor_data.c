@@ -301,7 +301,8 @@ static bool round_trip(struct tool *t, struct nfsc_op *op, struct sample *s,
 	return same;
 }
 
-static void examine_write(struct doctor *d, const struct way *way,
+/* False: no file can be made there. */
+static bool examine_write(struct doctor *d, const struct way *way,
 			  struct tool *t, const struct tool_object *dir,
 			  struct sample *s)
 {
@@ -316,7 +317,7 @@ static void examine_write(struct doctor *d, const struct way *way,
 		doctor_note(d, POOR, way->name, "no file can be made: %s",
 			    op.err < 0 ? doctor_reason(op.err) :
 			    nfsc_status_words(op.status));
-		return;
+		return false;
 	}
 	if (tool_lookup(t, &dir->fh, name, &made) == TOOL_OK &&
 	    made.fh.len > 0) {
@@ -340,6 +341,7 @@ static void examine_write(struct doctor *d, const struct way *way,
 	if (session_do(t->s, &op) < 0 || op.status != 0)
 		doctor_note(d, POOR, way->name, "%s could not be removed",
 			    name);
+	return true;
 }
 
 static void examine_data(struct doctor *d, const struct way *way,
@@ -361,8 +363,7 @@ static void examine_data(struct doctor *d, const struct way *way,
 	examine_read(d, way, t, s);
 	if (!d->t.o->write || obj.attr.type != NFS_DIR)
 		return;
-	examine_write(d, way, t, &obj, s);
-	if (way->transport == NFS_RDMA)
+	if (examine_write(d, way, t, &obj, s) && way->transport == NFS_RDMA)
 		doctor_long(d, way->name, t, &obj.fh);
 }
 

@@ -27,14 +27,14 @@ static void fill_target(char target[TARGET + 1])
 }
 
 /* The handle may not come with the reply. */
-static int look_up(struct nfsc_session *s, const struct nfsc_fh *dir,
-		   struct nfsc_op *op)
+static void look_up(struct nfsc_session *s, const struct nfsc_fh *dir,
+		    struct nfsc_op *op)
 {
 	const char *name = op->name;
 
 	*op = (struct nfsc_op){ .kind = NFS_OP_LOOKUP, .fh = *dir,
 				.name = name };
-	return session_do(s, op);
+	session_do(s, op);
 }
 
 static void read_back(struct doctor *d, const char *way,
@@ -78,10 +78,14 @@ void doctor_long(struct doctor *d, const char *way, const struct tool *t,
 	fill_target(target);
 	snprintf(name, sizeof(name), ".gannet-doctor-%08x-%u-link",
 		 (unsigned)clock_ns(), (unsigned)getpid());
-	if (session_do(s, &op) < 0 || op.status != 0 ||
-	    (op.obj.len == 0 && (look_up(s, dir, &op) < 0 || op.status != 0)))
+	if (session_do(s, &op) == 0 && op.status == 0 && op.obj.len == 0)
+		look_up(s, dir, &op);
+	if (op.err < 0)
 		doctor_failed(d, way, "a long call (Position-Zero chunk) "
-			      "failed", op.err, op.status);
+			      "failed", op.err, 0);
+	else if (op.status != 0)
+		doctor_note(d, FACT, way, "a long call was answered, but makes "
+			    "no link: %s", nfsc_status_words(op.status));
 	else
 		read_back(d, way, s, &op, target);
 	session_close(s);

@@ -146,6 +146,15 @@ TEST(long_calls_and_long_replies_go_through_chunks)
 	stop();
 }
 
+TEST(where_nothing_can_be_made_that_is_said_once)
+{
+	start_with(WAY_IWARP, "ro,insecure");
+	ck_assert_int_eq(TOOL("doctor", "--write", url("")), 0);
+	has("poor  rdma+iwarp   no file can be made: ");
+	ck_assert_ptr_null(strstr(out, "long call"));
+	stop();
+}
+
 /* AUTH_SYS carries 16; nobody but root can be in as many as it likes. */
 TEST(groups_that_a_call_does_not_carry_are_told)
 {

@@ -397,10 +397,11 @@ static int tune(struct server *s, struct outcome *o)
 	struct xprt_env env = s->env;
 	int err = tune_reload(s->o, &s->now, s->exports, o);
 
+	/* Its file may have been moved away, whatever the mistake was. */
+	audit_apply(s->audit, s->now ? s->now : s->o);
 	if (err)
 		return err;
 	shares_tidy(&s->shares);
-	audit_apply(s->audit, s->now);
 	pool_limit(s->pool, s->now->memory);
 	s->rdma_budget.max = s->now->rdma_memory;
 	tune_connections(&env, s->now);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/audit_sink.h"
 #include "daemon/exports.h"
 #include "daemon/option_row.h"
 #include "daemon/rules.h"
@@ -80,6 +81,19 @@ void tune_free(struct options *o)
 	free(o);
 }
 
+/* Whether the audit stream can be opened; it changes when all else does. */
+static int try_audit(const struct options *o, char **why)
+{
+	struct audit_sink sink;
+	int err = audit_sink_open(o->audit, &sink);
+
+	if (!err)
+		audit_sink_close(&sink);
+	else if (asprintf(why, "audit: %s: %s", o->audit, strerror(-err)) < 0)
+		*why = NULL;
+	return err;
+}
+
 int tune_reload(const struct options *start, struct options **now,
 		struct export_table *exports, struct outcome *out)
 {
@@ -90,6 +104,8 @@ int tune_reload(const struct options *start, struct options **now,
 	char *why = NULL;
 	int err = o ? options_again(start, o, &why) : -ENOMEM;
 
+	if (!err)
+		err = try_audit(o, &why);
 	if (err) {
 		outcome_error(out, why ? why : strerror(-err));
 	} else {

@@ -16,6 +16,7 @@
 
 #include <nfsc/libnfs.h>
 
+#include "tests/server/ctl_run.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 
@@ -338,6 +339,46 @@ TEST(a_file_that_was_moved_away_is_made_again)
 	   caller("tcp", "MKDIR"), dir);
 	reads(old);
 	ck_assert_uint_eq(nlines, 1);
+}
+
+/* So logrotate finds no file that is still written to when it packs it. */
+TEST(a_file_that_was_moved_away_is_made_again_after_a_mistake_too)
+{
+	char old[120];
+	FILE *f;
+
+	writes_conf(file);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--config",
+					conf)));
+	snprintf(old, sizeof(old), "%s.1", file);
+	ck_assert_int_eq(rename(file, old), 0);
+	f = fopen(conf, "w");
+	fprintf(f, "[audit]\nto = %s\n[server]\nthreads = many\n", file);
+	fclose(f);
+	kill(d.pid, SIGHUP);
+	ck_assert(daemon_logged(&d, "configuration and exports unchanged"));
+	makes_in_tree(false, "a");
+	waits(file, 1);
+	reads(old);
+	ck_assert_uint_eq(nlines, 0);
+}
+
+TEST(a_reload_to_a_file_that_cannot_be_made_changes_nothing)
+{
+	FILE *f;
+
+	writes_conf(file);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--config",
+					conf)));
+	f = fopen(conf, "w");
+	fprintf(f, "[audit]\nto = /nowhere/audit\n[log]\nlevel = debug\n");
+	fclose(f);
+	ctl_says(&d, "reload", 1, "audit: /nowhere/audit: No such file or "
+		 "directory (nothing has changed)");
+	writes_conf(file);
+	ctl_says(&d, "reload", 0, "nothing has changed");
+	makes_in_tree(false, "a");
+	waits(file, 1);
 }
 
 TEST(a_full_disk_stops_nothing_and_loses_nothing)

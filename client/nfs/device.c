@@ -101,7 +101,10 @@ bool device_read(const char *sys, const char *name,
 		return false;
 	read_sysfs(out->layer, "%s/link_layer", port);
 	read_sysfs(out->gid, "%s/gids/%u", port, out->index);
-	read_sysfs(out->type, "%s/gid_attrs/types/%u", port, out->index);
+	/* A GID of InfiniBand or iWARP has a type too, which says nothing. */
+	if (found)
+		read_sysfs(out->type, "%s/gid_attrs/types/%u", port,
+			   out->index);
 	read_sysfs(out->netdev, "%s/gid_attrs/ndevs/%u", port, out->index);
 	if (out->netdev[0])
 		read_sysfs(out->mtu, "%s/net/%s/mtu", sys, out->netdev);

@@ -11,7 +11,7 @@ enum { DEVICE_TEXT = 64 };
 struct device {
 	unsigned port;			/* of the device, from 1 */
 	unsigned index;			/* of the GID in its table */
-	/* As sysfs has them; empty: it does not. */
+	/* As sysfs has them; empty: it does not.  The type is RoCE's. */
 	char	 state[DEVICE_TEXT], layer[DEVICE_TEXT];
 	char	 gid[DEVICE_TEXT], type[DEVICE_TEXT];
 	char	 netdev[DEVICE_TEXT], mtu[DEVICE_TEXT];

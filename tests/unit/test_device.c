@@ -107,8 +107,9 @@ TEST(without_the_address_it_is_the_first_gid)
 	struct device d;
 
 	put("infiniband/mlx/ports/1/state", "4: ACTIVE");
-	put_gid(1, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "");
+	put_gid(1, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "IB/RoCE v1");
 	ck_assert(device_read(sys, "mlx", &a, &d));
+	ck_assert_str_eq(d.type, "");
 	ck_assert_uint_eq(d.port, 1);
 	ck_assert_uint_eq(d.index, 0);
 	ck_assert_str_eq(d.netdev, "");

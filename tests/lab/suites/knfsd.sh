@@ -63,7 +63,10 @@ listed()
 examined()
 {
 	local text
+	echo seed > "$back/seed"
 	nfs doctor --write "$url" > "$here/doctor"
+	rm "$back/seed"
+	test -z "$(ls -A "$back")"
 	cat "$here/doctor"
 	for text in 'ok    mount        .* may be mounted' \
 		'ok    nfs          version 3 answers at TCP port 2049' \

@@ -348,6 +348,18 @@ upgrade_while_clients_write()
 # The administrator's change of a conffile is kept by an upgrade.
 settings_stay() { inside grep -q '^/srv/data' /etc/gannet/exports; }
 
+# systemctl says so, and the journal what is wrong; all goes on as before.
+reload_tells_mistakes()
+{
+	local status=0
+	as_root 'echo "/srv/data *(nonsense)" > /etc/gannet/exports.d/x.exports'
+	! inside systemctl reload gannetd || { echo "no failure"; status=1; }
+	inside journalctl -u gannetd | grep "option 'nonsense' is not known" ||
+		status=1
+	as_root 'rm /etc/gannet/exports.d/x.exports'
+	serves && is_read && inside systemctl reload gannetd && return $status
+}
+
 # The examples' settings are the defaults, which the server understands.
 settings_are_understood()
 {
@@ -422,6 +434,7 @@ if [ -n "$client" ]; then
 		mounts+=' mnt'
 fi
 check "gannetctl asks it, for root and the group" control_is_the_groups
+check "a reload with a mistake fails, and says it" reload_tells_mistakes
 check "the settings that come with it are understood" settings_are_understood
 check "it is upgraded while clients write, which loses nothing" \
 	upgrade_while_clients_write

@@ -13,8 +13,8 @@ fail() { echo "$*"; failed=1; }
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # The program may not be installed.
-sed "s,^\(Exec[A-Za-z]*=\)/[^ ]*/gannetd,\1/bin/true," "$unit" \
-	> "$dir/gannetd.service"
+sed "s,^\(Exec[A-Za-z]*=\)/[^ ]*/gannet\(d\|ctl\) ,\1/bin/true ," \
+	"$unit" > "$dir/gannetd.service"
 out=$(systemd-analyze verify --man=no "$dir/gannetd.service" 2>&1) ||
 	fail "systemd-analyze verify fails"
 # Other units of this machine are not the matter here.

@@ -13,7 +13,7 @@ test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
 	debhelper lintian mmdebstrap
 	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
-	chromium zsh)
+	chromium zsh python3-prometheus-client)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }

@@ -325,12 +325,14 @@ static void add_fabric(unsigned f)
 	for (unsigned k = 0; k < FABRIC_OPTIONS; k++) {
 		const struct fabric_option *option = &fabric->options[k];
 		struct option_row *row = &all[nall];
+		const char *name = option->name;
+		bool on = name && strncmp(name, "no-", 3) == 0;
 
-		if (!option->name)
+		if (!name)
 			continue;
 		*row = (struct option_row){
-			fabric->name, option->name + len + 1, option->name,
-			option->arg, option->help,
+			fabric->name, name + (on ? 3 : 0) + len + 1, name,
+			option->arg, option->help, .bare = on ? "no" : NULL,
 			.kind = option->arg ? OPTION_NUMBER : OPTION_BIT,
 			.at = option->arg ?
 				offsetof(struct options, fabrics[f].port) :
@@ -467,6 +469,12 @@ static const char *set_rdma(struct options *o, const char *value)
 	}
 }
 
+/* The value, yes or no, whose bit is set: that of the option's name alone. */
+static bool bit_means(const struct option_row *row)
+{
+	return !row->bare;
+}
+
 /* Sets the value of an option that takes words or numbers. */
 static const char *set_scalar(const struct option_row *row, const char *value,
 			      void *at)
@@ -489,7 +497,8 @@ static const char *set_scalar(const struct option_row *row, const char *value,
 		*(bool *)at = word;
 	else if (row->kind == OPTION_BIT)
 		*(unsigned *)at = (*(unsigned *)at & ~(1u << row->min)) |
-				  (unsigned)word << row->min;
+				  (unsigned)(word == bit_means(row)) <<
+				  row->min;
 	else if (row->kind == OPTION_WORD)
 		*(unsigned *)at = (unsigned)word;
 	else if (row->kind == OPTION_MIB)
@@ -565,8 +574,8 @@ void option_print(const struct options *o, const struct option_row *row,
 		fputs(*(const bool *)at ? "yes" : "no", out);
 		break;
 	case OPTION_BIT:
-		fputs(*(const unsigned *)at >> row->min & 1 ? "yes" : "no",
-		      out);
+		word = *(const unsigned *)at >> row->min & 1;
+		fputs(word == bit_means(row) ? "yes" : "no", out);
 		break;
 	case OPTION_NUMBER:
 		fprintf(out, "%u", *(const unsigned *)at);

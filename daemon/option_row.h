@@ -17,7 +17,8 @@ enum option_kind {
 	OPTION_NUMBER,		/* unsigned, from min to max */
 	OPTION_MIB,		/* size_t in bytes, given in MiB */
 	OPTION_FLAG,		/* bool: yes or no */
-	OPTION_BIT,		/* bit @min of an unsigned: yes or no */
+	OPTION_BIT,		/* yes or no; bit @min of an unsigned says that
+				 * it is what --NAME stands for */
 	OPTION_WORD,		/* unsigned: the place in @words */
 	OPTION_TEXT,		/* const char *, that @check looked at */
 	OPTION_LIST,		/* const struct option_texts * */

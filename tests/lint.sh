@@ -124,9 +124,9 @@ options 'daemon/option_row.c transport/fabric/*/*.c' "^	+\\{ $in_rows" \
 
 # gannet.conf(5) has every key in its section, and every range.
 in_rows='^	\{ "([a-z]+)", "([a-z-]+)", "[a-z-]+", .*'
-in_fabrics='^		\{ "([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
+in_fabrics='^		\{ "(no-)?([a-z]+)-([a-z-]+)", ("[A-Z]*"|NULL),$'
 keys=$(sed -nE "s/$in_rows/\\1 \\2/p" daemon/option_row.c
-	sed -nE "s/$in_fabrics/\\1 \\2/p" transport/fabric/*/*.c)
+	sed -nE "s/$in_fabrics/\\2 \\3/p" transport/fabric/*/*.c)
 told=$(sed -nE -e 's/^\.Ss Section (.*)/[\1/p' \
 		-e 's/^\.It Cm ([a-z-]+) No = .*/\1/p' doc/gannet.conf.5.in |
 	awk '/^\[/ { section = substr($0, 2); next } { print section, $0 }')

@@ -15,7 +15,7 @@ static inline void iwarp_options_parse(const char *text,
 	const char *fpdu = strstr(text, ",fpdu=");
 
 	memset(o, 0, sizeof(*o));
-	o->require_crc = strstr(text, ",crc");
+	o->no_crc = !strstr(text, ",crc");
 	o->fpdu_size = fpdu ? (unsigned)atoi(fpdu + 6) : 0;
 	if (strstr(text, ",rtr=write"))
 		o->rtr = IWARP_RTR_WRITE;

@@ -26,7 +26,7 @@ trap 'kill $server $capture 2>/dev/null; rm -rf "$here"' EXIT
 
 # Segments as on a wire: what is captured is what is framed.
 ip link set lo mtu 1500 gso_max_segs 1 up || skip "loopback can't be set up"
-own_gannetd --no-rpcbind --iwarp-crc \
+own_gannetd --no-rpcbind \
 	--export "$here/export 127.0.0.1(rw,insecure,no_root_squash)"
 
 dumpcap -q -i lo -B 64 -f "tcp port $iwarp" -w "$here/cap" 2>"$here/dumpcap" &

@@ -111,6 +111,40 @@ TEST(a_wrong_option_says_what_was_expected_and_exits_2)
 	fails(2, "unrecognized option", ARGS("--no-such"));
 }
 
+/* Asks as siw does, which wants no CRCs; true if the answer wants them. */
+static bool wants_crcs(void)
+{
+	static const uint8_t ask[20] = "MPA ID Req Frame\0\1\0\0";
+	uint8_t answer[20];
+	int fd = daemon_connect(d.rdma_port);
+
+	ck_assert_int_eq(send(fd, ask, sizeof(ask), MSG_NOSIGNAL),
+			 sizeof(ask));
+	ck_assert_int_eq(recv(fd, answer, sizeof(answer), MSG_WAITALL),
+			 sizeof(answer));
+	close(fd);
+	ck_assert_mem_eq(answer, "MPA ID Rep Frame", 16);
+	return answer[16] & 0x40;
+}
+
+/* RFC 5044 section 4.4. */
+TEST(iwarp_has_crcs_unless_the_administrator_says_otherwise)
+{
+	char conf[96];
+
+	starts(ARGS(MEM));
+	ck_assert(wants_crcs());
+	daemon_end(&d, SIGTERM);
+	starts(ARGS(MEM, "--no-iwarp-crc"));
+	ck_assert(!wants_crcs());
+	daemon_end(&d, SIGTERM);
+	write_file("conf", "[iwarp]\ncrc = no\n");
+	snprintf(conf, sizeof(conf), "%s/conf", d.dir);
+	starts(ARGS(MEM, "--config", conf));
+	ck_assert(!wants_crcs());
+	daemon_end(&d, SIGTERM);
+}
+
 TEST(an_unused_port_option_is_logged)
 {
 	starts(ARGS(MEM, "--rdma", "iwarp", "--iwarp-port", "0"));

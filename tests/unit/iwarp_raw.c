@@ -120,6 +120,16 @@ static void request(struct fabric_listener *l, struct fabric_conn *c)
 
 void raw_open(struct raw *r, const struct iwarp_options *options)
 {
+	struct iwarp_options plain = { .v4_too = false };
+
+	if (options)
+		plain = *options;
+	plain.no_crc = true;
+	raw_open_as(r, &plain);
+}
+
+void raw_open_as(struct raw *r, const struct iwarp_options *options)
+{
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
 	memset(r, 0, sizeof(*r));

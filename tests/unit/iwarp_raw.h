@@ -57,8 +57,10 @@ struct raw {
 	struct fabric_sge send_sge;
 };
 
-/* With a listener on 127.0.0.1. */
+/* With a listener on 127.0.0.1; has CRCs only if the peer asks for them. */
 void raw_open(struct raw *r, const struct iwarp_options *options);
+/* The same, with all @options as they are. */
+void raw_open_as(struct raw *r, const struct iwarp_options *options);
 /* The connection, if there was one, is closed by now, or is now. */
 void raw_close(struct raw *r);
 /* Posts @wr on the loop; its op is raw's and raises sent. */

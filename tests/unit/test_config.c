@@ -100,7 +100,7 @@ TEST(keys_set_what_the_options_of_their_names_set)
 	      "read-read = on\n"
 	      "[iwarp]\n"
 	      "port = 0\n"
-	      "crc = yes\n"
+	      "crc = no\n"
 	      "[log]\n"
 	      "level = debug\n");
 	ck_assert_uint_eq(o.port, 3049);
@@ -116,7 +116,7 @@ TEST(keys_set_what_the_options_of_their_names_set)
 
 TEST(a_flag_that_a_later_line_unsets_is_unset)
 {
-	reads("[iwarp]\ncrc = yes\nlarge-fpdu = yes\ncrc = no\n"
+	reads("[iwarp]\ncrc = no\nlarge-fpdu = yes\ncrc = yes\n"
 	      "[rdma]\nmount=1\nmount=0\n");
 	ck_assert_uint_eq(o.fabrics[1].given, 4);
 	ck_assert(!o.rdma_mount);
@@ -270,7 +270,7 @@ TEST(every_value_is_printed_as_it_can_be_read)
 	size_t len;
 
 	reads("[server]\nseccomp = log\nthreads = 3\n[rdma]\nmode = off\n"
-	      "[iwarp]\ncrc = on\n[exports]\nbackend-dir = /b\n");
+	      "[iwarp]\ncrc = off\n[exports]\nbackend-dir = /b\n");
 	for (unsigned i = 0; (row = option_row(i)); i++) {
 		FILE *f = open_memstream(&text, &len);
 

@@ -31,6 +31,24 @@ TEST(an_active_end_asks_and_speaks_first)
 	raw_close(&raw);
 }
 
+/* RFC 5044 section 4.4: unless an administrator says otherwise. */
+TEST(an_active_end_asks_for_crcs)
+{
+	int fd;
+
+	raw_open_as(&raw, &(struct iwarp_options){ .read_depth = 32 });
+	raw.greet = true;
+	fd = raw_call(&raw);
+	raw_expect_hex(fd, REQ_KEY "5002000c" "00000020" "f6ab0e1801010303");
+	raw_put_hex(fd, REP_KEY "1002000c" "00100000" "f6ab0e1801000303");
+	wait_sem(&raw.established);
+	raw_get(fd, data, 32);
+	ck_assert_mem_eq(data + 20, "hello", 5);
+	ck_assert_mem_ne(data + 28, "\0\0\0\0", 4);
+	close(fd);
+	raw_close(&raw);
+}
+
 /* RFC 6581 section 10: revision 2 is for its depths. */
 TEST(an_active_end_of_revision_1_asks_for_nothing_enhanced)
 {

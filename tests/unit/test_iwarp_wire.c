@@ -308,13 +308,40 @@ TEST(each_broken_rule_gets_its_terminate)
 	raw_close(&raw);
 }
 
+/* RFC 5044 section 4.4: unless an administrator says otherwise. */
+TEST(crcs_are_used_although_the_peer_asks_for_none)
+{
+	int fd;
+
+	raw_open_as(&raw, NULL);
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_SIW);
+	raw_expect_hex(fd, REP_KEY "5002000c" "00000080" "f6ab0e1801010303");
+	close(fd);
+	wait_sem(&raw.closed);
+	raw_close(&raw);
+}
+
+TEST(a_peer_that_asks_for_crcs_gets_them_in_any_case)
+{
+	int fd;
+
+	raw_open(&raw, &(struct iwarp_options){ .no_crc = true });
+	fd = raw_dial(&raw);
+	raw_put_hex(fd, REQ_KEY "5002000c" "00800000" "f6ab0e1801010303");
+	raw_expect_hex(fd, REP_KEY "5002000c" "00000080" "f6ab0e1801010303");
+	close(fd);
+	wait_sem(&raw.closed);
+	raw_close(&raw);
+}
+
 TEST(a_bad_crc_gets_a_terminate)
 {
 	struct ddp_header h = { .last = true, .opcode = RDMAP_SEND, .msn = 2,
 				.payload = 4 };
 	int fd;
 
-	raw_open(&raw, &(struct iwarp_options){ .require_crc = true });
+	raw_open_as(&raw, NULL);
 	fd = raw_hello(&raw, REQ_SIW);	/* did not ask for it */
 	raw_send_fpdu(fd, h, "good", true);
 	wait_sem(&raw.arrived);
@@ -344,7 +371,7 @@ TEST(an_error_of_our_own_gets_a_terminate)
 				.payload = 1000 };
 	int fd;
 
-	raw_open(&raw, &(struct iwarp_options){ .require_crc = true });
+	raw_open_as(&raw, NULL);
 	fd = raw_hello(&raw, REQ_SIW);
 	no_memory_for = fpdu_put(data, &h, raw.area, true);
 	raw_put(fd, data, 200);

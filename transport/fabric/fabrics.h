@@ -22,7 +22,8 @@ struct fabric_options {
 };
 
 struct fabric_option {
-	const char *name;
+	const char *name;	/* "FABRIC-...", or "no-FABRIC-..." for what is
+				 * on unless this is given */
 	const char *arg;	/* NULL: takes none */
 	const char *help;
 };

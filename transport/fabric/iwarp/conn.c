@@ -301,7 +301,7 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 	c->out.held = true;
 	rdmap_init(&c->rx, &iwarp_rdmap_ops, false);
 	c->startup.policy = (struct mpa_policy){
-		.crc = p->options.require_crc,
+		.crc = !p->options.no_crc,
 		.ord = p->device.dev.limits.max_read_depth,
 	};
 	c->conn.ops = p->device.dev.ops;

@@ -102,12 +102,12 @@ void iwarp_fabric_destroy(struct fabric *f)
 }
 
 /* Options of the row, in order. */
-enum { IWARP_PORT, IWARP_CRC, IWARP_LARGE };
+enum { IWARP_PORT, IWARP_NO_CRC, IWARP_LARGE };
 
 static int create_iwarp(const struct fabric_options *o, struct fabric *out)
 {
 	const struct iwarp_options options = {
-		.require_crc = o->given & 1u << IWARP_CRC,
+		.no_crc = o->given & 1u << IWARP_NO_CRC,
 		.fpdu_size = o->given & 1u << IWARP_LARGE ? IWARP_MAX_FPDU : 0,
 		.v4_too = true,
 		.handshake_ms = o->connect_ms,
@@ -131,9 +131,9 @@ const struct fabric_row iwarp_row = {
 	.options = {
 		{ "iwarp-port", "N",
 		  "port of iwarp when verbs is served too (20050)" },
-		{ "iwarp-crc", NULL,
-		  "iwarp: have every peer check CRCs, not just those that\n"
-		  "ask for it" },
+		{ "no-iwarp-crc", NULL,
+		  "iwarp: have CRCs with those peers alone that ask for\n"
+		  "them" },
 		{ "iwarp-large-fpdu", NULL,
 		  "iwarp: frames of 64 KiB whatever the MSS; for peers in\n"
 		  "software (siw), not for adapters" },

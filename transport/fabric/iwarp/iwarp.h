@@ -26,7 +26,7 @@ enum iwarp_rtr {
 
 /* Zero is the default, everywhere. */
 struct iwarp_options {
-	bool	 require_crc;	/* else CRCs are used if the peer asks */
+	bool	 no_crc;	/* CRCs are used only if the peer asks */
 	unsigned fpdu_size;	/* bytes of a FPDU, at most, but for markers;
 				 * 136..64772. 0: the largest that fits the
 				 * path's MSS, with its markers */

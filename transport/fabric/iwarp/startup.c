@@ -288,7 +288,7 @@ static int start_active(struct iwarp_conn *c, const void *private_data,
 	int err;
 
 	*f = (struct mpa_frame){
-		.crc = o->require_crc,
+		.crc = !o->no_crc,
 		.rev = (uint8_t)o->revision,
 		.p2p = o->rtr != IWARP_RTR_NONE,
 		.rtr_write = o->rtr == IWARP_RTR_WRITE ||

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -190,6 +191,9 @@ int raw_dial(struct raw *r)
 
 	ck_assert_int_ge(fd, 0);
 	set_timeout(fd);
+	if (r->mss)
+		ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG,
+					    &r->mss, sizeof(r->mss)), 0);
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&r->listener->local,
 				 sizeof(struct sockaddr_in)), 0);
 	return fd;

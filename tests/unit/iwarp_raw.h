@@ -43,6 +43,7 @@ struct raw {
 					 * more before the answer */
 	struct loop_task task;
 	bool		 greet;		/* sends when established */
+	int		 mss;		/* of the plain socket; 0: any */
 	struct raw_recv	 recvs[RAW_RECVS];
 	uint8_t		 mem[RAW_RECVS][RAW_RECV];
 	uint8_t		 area[RAW_AREA];

@@ -32,7 +32,8 @@ static ssize_t send_memory(const struct outbox *o,
 
 	do
 		n = sendmsg(o->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT |
-			    (p->more ? MSG_MORE : 0));
+			    (p->more ? MSG_MORE : 0) |
+			    (p->ends ? MSG_EOR : 0));
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

@@ -38,6 +38,8 @@ struct outbox_piece {
 	struct pipe	*pipe;	/* borrowed; NULL: from memory */
 	size_t		 piped;	/* bytes from there, at most */
 	bool		 more;	/* others follow at once */
+	bool		 ends;	/* what follows begins a TCP segment, if all of
+				 * this, in memory, is taken at once */
 };
 
 struct outbox;

@@ -116,10 +116,12 @@ struct iwarp_tx {
 	unsigned	 head;		/* used of heads */
 	unsigned	 head_start;	/* no iov names heads from here on */
 	uint64_t	 built;		/* bytes */
+	uint64_t	 began;		/* of those, before what iov has */
 	uint8_t		*bounce;	/* owned: the memory that iov names */
 	bool		 locked;	/* iov names exposed memory: mr_lock is
 					 * held until it is sent or copied */
 	unsigned	 fpdu;		/* bytes, at most, without markers */
+	unsigned	 emss;		/* of a segment; 0: not known */
 	bool		 crc;		/* not if marked: it has its own */
 	struct iwarp_tx_marked *marked;	/* owned; NULL: no markers */
 	uint32_t	 msn[DDP_NQUEUES];

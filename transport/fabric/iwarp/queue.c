@@ -183,15 +183,15 @@ static bool has_answers(const struct iwarp_conn *c)
 static int iwarp_queue_build(struct iwarp_conn *c)
 {
 	struct iwarp_tx *tx = c->tx;
-	uint64_t begin = tx->built;
 	int err = 0;
 
+	tx->began = tx->built;
 	while (has_steps(c) || has_answers(c)) {
 		bool answer = tx->answer.busy ||
 			      (!tx->step.busy && has_answers(c) &&
 			       (tx->answer_turn || !has_steps(c)));
 
-		if (tx->locked && tx->built - begin >= ANSWER_BATCH)
+		if (tx->locked && tx->built - tx->began >= ANSWER_BATCH)
 			break;
 		tx->answer_turn = !answer;
 		if (answer)
@@ -230,7 +230,7 @@ static int iwarp_queue_fill(struct outbox *o, struct outbox_piece *p)
 		release_answers(c);
 	p->iov = tx->iov + tx->at;
 	p->niov = tx->niov - tx->at;
-	p->more = has_steps(c) || has_answers(c);
+	p->ends = true;
 	return err;
 }
 

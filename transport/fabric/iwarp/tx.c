@@ -6,6 +6,10 @@
  * trailers that lie in tx->heads.  FPDUs but the last of a message are a
  * multiple of four long and need no pad.
  *
+ * What is sent at once begins a TCP segment, so the ends of segments are known,
+ * and FPDUs end there (RFC 5044 section 5.1).  Peers are faster with FPDUs that
+ * came whole, and siw takes a CRC that came in two pieces for wrong.
+ *
  * For a peer that wants markers each FPDU is made like that, without its CRC,
  * and then copied between its markers.
  */
@@ -50,6 +54,7 @@ void iwarp_tx_fit(struct iwarp_tx *tx, unsigned emss)
 		size -= MIN(size, marked_share(emss));
 	size = MIN(size, IWARP_MAX_FPDU);
 	tx->fpdu = MAX(size, IWARP_MIN_FPDU);
+	tx->emss = emss;
 }
 
 void iwarp_tx_init(struct iwarp_tx *tx, unsigned fpdu, bool crc)
@@ -155,6 +160,25 @@ static uint32_t put_payload(struct iwarp_tx *tx, struct iwarp_out *out,
 	return crc;
 }
 
+/*
+ * Returns the length for the next FPDU, @len or less; 0: a segment has to end
+ * first.  At the end of a segment there may be a few bytes that no FPDU fits
+ * in.  The next one begins there, if its CRC is not cut.
+ */
+static unsigned fit_segment(const struct iwarp_tx *tx, unsigned len)
+{
+	unsigned left;
+
+	if (tx->emss < tx->fpdu || tx->marked)
+		return len;
+	left = tx->emss - (unsigned)((tx->built - tx->began) % tx->emss);
+	if (len <= left)
+		return len;
+	if (left >= IWARP_MIN_FPDU)
+		return left & ~3u;
+	return len >= left + TRAILER_ROOM ? len : 0;
+}
+
 static void put_fpdu(struct iwarp_tx *tx, struct iwarp_out *out, uint32_t n)
 {
 	uint8_t *p = tx->heads + tx->head;
@@ -180,13 +204,19 @@ static void put_fpdu(struct iwarp_tx *tx, struct iwarp_out *out, uint32_t n)
 
 bool iwarp_tx_build(struct iwarp_tx *tx, struct iwarp_out *out)
 {
-	uint32_t max = tx->fpdu - DDP_CRC_LEN -
-		       (out->h.tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN);
+	unsigned header = out->h.tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
+	unsigned max = tx->fpdu - DDP_CRC_LEN - header;
 
 	do {
-		if (!has_room(tx))
+		unsigned n = MIN(out->left, max);
+		unsigned whole = ddp_fpdu_len(header - DDP_LENGTH_LEN + n);
+		unsigned len = fit_segment(tx, whole);
+
+		if (!has_room(tx) || len == 0)
 			return false;
-		put_fpdu(tx, out, MIN(out->left, max));
+		if (len < whole)
+			n = len - DDP_CRC_LEN - header;
+		put_fpdu(tx, out, n);
 	} while (out->left > 0);
 	out->busy = false;
 	return true;
@@ -245,9 +275,11 @@ bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 		.sink_stag = sink, .len = iwarp_tx_total(wr),
 		.src_stag = wr->handle, .src_to = wr->offset,
 	};
-	unsigned len;
+	unsigned len = ddp_fpdu_len(DDP_UNTAGGED_LEN - DDP_LENGTH_LEN +
+				    RDMAP_REQUEST_LEN);
 
-	if (!has_room(tx))
+	/* It is one FPDU. */
+	if (!has_room(tx) || fit_segment(tx, len) < len)
 		return false;
 	tx->msn[DDP_QN_READ]++;
 	len = ddp_encode(&h, p);

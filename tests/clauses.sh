@@ -13,11 +13,11 @@
 #
 # ("8166 section 4.2" is one without a key word.)
 #
-# Fails for a demand without a row, and prints a table of them: what has a test,
-# what does not apply ("n/a: why" instead of the test), what is not followed
-# ("not followed: why; test"), what is open ("open: why").  Only a SHOULD, a MAY
-# and their like may be not followed, for a reason that the text allows; the
-# test is of what is done instead.
+# Fails for a demand without a row, and for a row without one of these: a test;
+# "n/a: why" where the demand does not apply; "not followed: why; test".  Prints
+# how many demands of each text are which.  Only a SHOULD, a MAY and their like
+# may be not followed, for a reason that the text allows; the test is of what is
+# done instead.
 #
 # clauses.sh --list NAME [-i] < TEXT prints the lines for a text; with -i one
 # that writes its key words small.
@@ -93,7 +93,7 @@ function note(key, list, state,    part, n, i, k, ends) {
 	}
 }
 
-BEGIN { TESTED = 2; NA = 1; NOT_FOLLOWED = 3; OPEN = 4 }
+BEGIN { TESTED = 2; NA = 1; NOT_FOLLOWED = 3 }
 
 # The first file.
 FNR == NR {
@@ -115,12 +115,10 @@ FNR == NR {
 	tested = cell[5] ~ /`[a-z_0-9.]+`|[a-z], all$|[a-z], all[;,]/
 	if (cell[5] ~ /^n\/a: [a-zA-Z0-9]/)
 		state = NA
-	else if (cell[5] ~ /^open: [a-zA-Z0-9]/)
-		state = OPEN
 	else if (cell[5] ~ /^not followed: [a-zA-Z0-9]/)
 		state = NOT_FOLLOWED
 	if (!tested && (state == TESTED || state == NOT_FOLLOWED))
-		fail(place ": no test, n/a: or open:")
+		fail(place ": no test, and no n/a:")
 	n = split(cell[2], clause, / *; */)
 	for (c = 1; c <= n; c++) {
 		if (clause[c] ~ / section /)
@@ -145,11 +143,10 @@ END {
 				     " (" k "), a " word[keys[i], k])
 		}
 	}
-	print "text    key words  tested  n/a  not followed  open"
+	print "text    key words  tested  n/a  not followed"
 	for (i = 1; i <= ntexts; i++)
-		printf "%-8s %8d %7d %4d %13d %5d\n", texts[i],
-			total[texts[i]], sum[texts[i], TESTED],
-			sum[texts[i], NA], sum[texts[i], NOT_FOLLOWED],
-			sum[texts[i], OPEN]
+		printf "%-8s %8d %7d %4d %13d\n", texts[i], total[texts[i]],
+			sum[texts[i], TESTED], sum[texts[i], NA],
+			sum[texts[i], NOT_FOLLOWED]
 	exit status
 }' doc/conformance/key-words doc/conformance/*.md

@@ -131,13 +131,19 @@ TEST(calls_go_both_ways_at_once)
 
 /* ---- against a raw peer */
 
-static void open_peer(struct peer *p, const struct rig_options *o)
+static void open_peer_as(struct peer *p, const struct rig_options *o,
+			 const struct peer_options *po)
 {
 	rig_open(&rig, o);
-	peer_open(p, &rig, NULL);
+	peer_open(p, &rig, po);
 	peer_wait_up(p);
 	peer_call(p, 5, OP_KEEP, 0);
 	peer_take(p);
+}
+
+static void open_peer(struct peer *p, const struct rig_options *o)
+{
+	open_peer_as(p, o, NULL);
 }
 
 static void close_peer(struct peer *p)
@@ -386,6 +392,36 @@ TEST(calls_that_can_not_be_made_are_refused)
 	call.call_len = 2;
 	ck_assert_int_eq(rpcrdma_back_call(rig.xprt, &call), -EMSGSIZE);
 	close_peer(&p);
+}
+
+/* A call that waits for a credit was short enough when it was made. */
+TEST(a_limit_that_is_lowered_refuses_the_calls_that_wait)
+{
+	static uint8_t big[4096];
+	const struct rpcrdma_private p = { .recv_size = 4096,
+					   .send_size = 4096 };
+	const struct peer_options po = { .private_data = &p };
+	const struct xprt_limits theirs = { 4096, 1024, 16 };
+	struct xprt_limits ours;
+	struct back first, wide, last;
+	struct peer peer;
+
+	open_peer_as(&peer, &four, &po);
+	ck_assert_int_eq(back_start(&first, 1), 0);
+	sem_init(&wide.done, 0, 0);
+	wide.call = (struct rpcrdma_back_call){ .call = big, .call_len = 2000,
+						.done = is_done };
+	ck_assert_int_eq(rpcrdma_back_call(rig.xprt, &wide.call), 0);
+	ck_assert_int_eq(back_start(&last, 3), 0);
+	ck_assert_uint_eq(take_call(&peer), 1);
+	rig.xprt->ops->configure(rig.xprt, &theirs, &ours);
+	ck_assert_int_eq(back_wait(&wide), -EMSGSIZE);
+	reply_to(&peer, peer.hdr.xid, 4);
+	ck_assert_int_eq(back_wait(&first), 0);
+	ck_assert_uint_eq(take_call(&peer), 3);
+	reply_to(&peer, peer.hdr.xid, 4);
+	ck_assert_int_eq(back_wait(&last), 0);
+	close_peer(&peer);
 }
 
 /* ---- the requester */

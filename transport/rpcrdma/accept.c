@@ -205,6 +205,30 @@ static bool rpcrdma_xprt_is_full(struct xprt *x)
 	return atomic_load(&conn->slots.busy) >= rpcrdma_conn_grant(conn);
 }
 
+/*
+ * Both sides take messages of 1 KiB before they know each other's limits (RFC
+ * 5666 section 6.1), so a smaller limit counts as that.  A call whose Reads are
+ * under way is finished even if the peer wants no more.
+ */
+static void rpcrdma_xprt_configure(struct xprt *x,
+				   const struct xprt_limits *theirs,
+				   struct xprt_limits *ours)
+{
+	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
+	uint32_t reply = MAX(theirs->reply, RPCRDMA_INLINE_MIN);
+	unsigned reads = MAX(theirs->reads, 1u);
+
+	atomic_store(&conn->send_inline, MIN(reply, conn->inline_size));
+	if (conn->back)
+		rpcrdma_back_limit(conn->back);
+	atomic_store(&conn->no_reads, theirs->reads == 0);
+	rpcrdma_sq_set_read_depth(&conn->sq,
+				  MIN(reads, conn->fc->info.read_depth));
+	*ours = (struct xprt_limits){ .call = conn->inline_size,
+				      .reply = conn->inline_size,
+				      .reads = conn->reads_taken };
+}
+
 static void rpcrdma_xprt_tell(struct xprt *x, struct xprt_facts *f)
 {
 	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
@@ -225,7 +249,7 @@ static const struct xprt_ops rpcrdma_xprt_ops = {
 	.reply = rpcrdma_xprt_reply,
 	.drop = rpcrdma_xprt_drop,
 	.look = rpcrdma_conn_look,
-	.configure = rpcrdma_conn_configure,
+	.configure = rpcrdma_xprt_configure,
 	.is_full = rpcrdma_xprt_is_full,
 	.tell = rpcrdma_xprt_tell,
 	.end = rpcrdma_xprt_end,

@@ -190,6 +190,11 @@ static void back_sent(struct rpcrdma_chain *chain, int status)
 	xprt_put(&conn->xprt);
 }
 
+static uint32_t most_call_bytes(const struct rpcrdma_back *b)
+{
+	return atomic_load(&b->conn->send_inline) - RPCRDMA_HEADER_MIN;
+}
+
 int rpcrdma_back_call(struct xprt *x, struct rpcrdma_back_call *call)
 {
 	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
@@ -198,12 +203,11 @@ int rpcrdma_back_call(struct xprt *x, struct rpcrdma_back_call *call)
 
 	if (!b)
 		return -EOPNOTSUPP;
-	if (call->call_len < sizeof(uint32_t) ||
-	    call->call_len > atomic_load(&conn->send_inline) -
-			     RPCRDMA_HEADER_MIN)
-		return -EMSGSIZE;
 	mutex_lock(&b->lock);
-	if (b->dead || !rpcrdma_conn_is_live(conn))
+	if (call->call_len < sizeof(uint32_t) ||
+	    call->call_len > most_call_bytes(b))
+		err = -EMSGSIZE;
+	else if (b->dead || !rpcrdma_conn_is_live(conn))
 		err = -ENOTCONN;
 	else
 		cds_list_add_tail(&call->link, &b->queue);
@@ -290,6 +294,31 @@ void rpcrdma_back_resume(struct rpcrdma_back *b)
 	advance_back(b);
 }
 
+/* Ends the calls of @list, which nobody else has any more. */
+static void give_back(struct cds_list_head *list, int status)
+{
+	struct rpcrdma_back_call *call, *next;
+
+	cds_list_for_each_entry_safe(call, next, list, link) {
+		call->status = status;
+		call->done(call);
+	}
+}
+
+void rpcrdma_back_limit(struct rpcrdma_back *b)
+{
+	struct rpcrdma_back_call *call, *next;
+	struct cds_list_head wide;
+
+	CDS_INIT_LIST_HEAD(&wide);
+	mutex_lock(&b->lock);
+	cds_list_for_each_entry_safe(call, next, &b->queue, link)
+		if (call->call_len > most_call_bytes(b))
+			cds_list_move(&call->link, &wide);
+	mutex_unlock(&b->lock);
+	give_back(&wide, -EMSGSIZE);
+}
+
 bool rpcrdma_back_overdue(struct rpcrdma_back *b, uint64_t now, uint32_t ms)
 {
 	bool overdue = false;
@@ -304,7 +333,6 @@ bool rpcrdma_back_overdue(struct rpcrdma_back *b, uint64_t now, uint32_t ms)
 
 void rpcrdma_back_kill(struct rpcrdma_back *b)
 {
-	struct rpcrdma_back_call *call, *next;
 	struct cds_list_head over;
 
 	CDS_INIT_LIST_HEAD(&over);
@@ -319,8 +347,5 @@ void rpcrdma_back_kill(struct rpcrdma_back *b)
 	cds_list_splice(&b->queue, &over);
 	CDS_INIT_LIST_HEAD(&b->queue);
 	mutex_unlock(&b->lock);
-	cds_list_for_each_entry_safe(call, next, &over, link) {
-		call->status = -ENOTCONN;
-		call->done(call);
-	}
+	give_back(&over, -ENOTCONN);
 }

@@ -175,24 +175,3 @@ void rpcrdma_conn_look(struct xprt *x, struct xprt_view *v)
 	else
 		v->acked = acknowledged(conn);
 }
-
-/*
- * Both sides take messages of 1 KiB before they know each other's limits (RFC
- * 5666 section 6.1), so a smaller limit counts as that.  A call whose Reads are
- * under way is finished even if the peer wants no more.
- */
-void rpcrdma_conn_configure(struct xprt *x, const struct xprt_limits *theirs,
-			    struct xprt_limits *ours)
-{
-	struct rpcrdma_conn *conn = rpcrdma_conn_of(x);
-	uint32_t reply = MAX(theirs->reply, RPCRDMA_INLINE_MIN);
-	unsigned reads = MAX(theirs->reads, 1u);
-
-	atomic_store(&conn->send_inline, MIN(reply, conn->inline_size));
-	atomic_store(&conn->no_reads, theirs->reads == 0);
-	rpcrdma_sq_set_read_depth(&conn->sq,
-				  MIN(reads, conn->fc->info.read_depth));
-	*ours = (struct xprt_limits){ .call = conn->inline_size,
-				      .reply = conn->inline_size,
-				      .reads = conn->reads_taken };
-}

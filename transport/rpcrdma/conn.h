@@ -131,8 +131,6 @@ void rpcrdma_conn_called(struct rpcrdma_conn *conn, uint32_t asked);
 uint64_t rpcrdma_conn_position(struct rpcrdma_conn *conn);
 /* As in xprt_ops. */
 void rpcrdma_conn_look(struct xprt *x, struct xprt_view *v);
-void rpcrdma_conn_configure(struct xprt *x, const struct xprt_limits *theirs,
-			    struct xprt_limits *ours);
 
 static inline struct rpcrdma_conn *rpcrdma_conn_of(struct xprt *x)
 {

@@ -324,6 +324,51 @@ TEST(a_grant_of_no_credits_is_taken_for_one)
 	close_all();
 }
 
+/* Starts a call with a Write chunk; returns the handle in the @n-th message. */
+static uint32_t begin_handle(struct exchange *x, uint32_t xid, unsigned n)
+{
+	static uint8_t sink[1000];
+	uint32_t word;
+
+	exchange_init(x, xid, 0, 0);
+	x->request.nwrites = 1;
+	x->request.write[0] = rpcrdma_memory_at(sink, sizeof(sink));
+	exchange_start(requester, x);
+	await_calls(n + 1);
+	/* Behind four words, no Read list, a mark and a count. */
+	memcpy(&word, memory[n] + 28, sizeof(word));
+	return be32toh(word);
+}
+
+static void answer_invalidating(uint32_t xid, uint32_t handle)
+{
+	put_reply(0, xid, CALLS);
+	sends[0].opcode = FABRIC_SEND_INV;
+	sends[0].invalidate = handle;
+	send_all(1);
+}
+
+/* RFC 8797 section 4.1: another call's Writes would find it gone. */
+TEST(a_reply_may_invalidate_a_handle_of_its_own_call_alone)
+{
+	struct exchange x, other;
+	uint32_t handle;
+
+	open_all();
+	handle = begin_handle(&x, 7, 0);
+	answer_invalidating(7, handle);
+	end_exchange(&x, 7);
+	ck_assert_uint_eq(requester_info().invalidated, 1);
+	begin_handle(&x, 8, 1);
+	handle = begin_handle(&other, 9, 2);
+	answer_invalidating(8, handle);
+	ck_assert_int_eq(exchange_wait(&x), -ENOTCONN);
+	ck_assert_int_eq(exchange_wait(&other), -ENOTCONN);
+	exchange_fini(&x);
+	exchange_fini(&other);
+	close_all();
+}
+
 /* ---- a device that ends no registration, on the loop fabric */
 
 static const struct fabric_ops *real;

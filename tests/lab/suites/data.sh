@@ -11,9 +11,9 @@ negotiated()
 	local want
 	case $T in
 	*-crc) want='revision 2, CRC, Reads' ;;
-	*-rtr-write) want='revision 2, begins with a Write, Reads' ;;
+	*-rtr-write) want='revision 2, CRC, begins with a Write, Reads' ;;
 	*-rtr-read) want='revision 2, CRC, begins with a Read, Reads' ;;
-	*-rev1) want='revision 1, Reads' ;;
+	*-rev1) want='revision 1, CRC, Reads' ;;
 	esac
 	grep 'iwarp .*MPA' "$LOGS/server.log" | tail -1 > "$OUT/mpa"
 	cat "$OUT/mpa"

@@ -301,6 +301,42 @@ TEST(rdma_done_waits_for_no_credit_and_takes_none)
 	close_all();
 }
 
+static sem_t stalled, go_on;
+
+static void stall(struct loop_task *t)
+{
+	sem_post(&stalled);
+	wait_sem(&go_on);
+}
+
+/* Each has a Receive that is posted before it comes. */
+TEST(calls_and_rdma_dones_may_come_all_at_once)
+{
+	struct loop_task task;
+
+	sem_init(&stalled, 0, 0);
+	sem_init(&go_on, 0, 0);
+	open_all(&on);
+	for (uint32_t i = 0; i < CREDITS - 1; i++)
+		ask_exposed(i, OP_LONG);
+	/* Their Receives come back, and need not be posted at once. */
+	for (uint32_t i = 0; i <= CREDITS; i++)
+		peer_check_alive(&peer);
+	loop_post(rig.server, &task, stall);
+	wait_sem(&stalled);
+	for (uint32_t i = 0; i < CREDITS - 1; i++)
+		done(i);
+	for (uint32_t i = 0; i < CREDITS; i++)
+		peer_call(&peer, 70 + i, OP_SUM, 0);
+	sem_post(&go_on);
+	for (uint32_t i = 0; i < CREDITS; i++)
+		peer_take(&peer);
+	ck_assert_uint_eq(since(1), CREDITS - 1);
+	close_all();
+	sem_destroy(&go_on);
+	sem_destroy(&stalled);
+}
+
 TEST(rdma_done_for_nothing_is_counted_and_costs_nothing)
 {
 	uint64_t before = stat("rdma_done_unknown");

@@ -11,6 +11,7 @@
 #include "daemon/rules.h"
 #include "daemon/tune.h"
 #include "lib/log.h"
+#include "rpc/limit.h"
 
 /* Where a rule comes from that holds until a reload. */
 #define ORIGIN	"gannetctl"
@@ -219,6 +220,8 @@ int change_rules(const struct report *r, const struct control_call *call,
 		err = publish_edit(&e, out);
 	if (err)
 		tell_mistake(&e, err, out);
+	else
+		rpc_limits_changed(r->rpc);
 	if (e.set)
 		export_set_free(e.set);
 	if (e.kept)

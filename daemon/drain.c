@@ -9,6 +9,7 @@
 #include "daemon/report.h"
 #include "lib/log.h"
 #include "lib/thread.h"
+#include "rpc/limit.h"
 #include "transport/addr.h"
 
 /* With the lock. */
@@ -18,6 +19,8 @@ static void stop_listeners(struct report *r)
 	const char *name;
 
 	r->announce(r->server, false);
+	/* A drain does not take as long as calls may wait for their limits. */
+	rpc_limits_off(r->rpc, true);
 	for (unsigned i = 0; (l = r->listener(r->server, i, &name)); i++)
 		l->ops->stop(l);
 }
@@ -36,6 +39,7 @@ static int start_listeners(struct report *r, char *error, size_t size)
 			break;
 	}
 	if (!err) {
+		rpc_limits_off(r->rpc, false);
 		r->announce(r->server, true);
 		return 0;
 	}

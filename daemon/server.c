@@ -31,7 +31,7 @@
 #include "daemon/tune.h"
 #include "lib/clock.h"
 #include "lib/util.h"
-#include "rpc/rpc.h"
+#include "rpc/limit.h"
 #include "transport/clients.h"
 #include "transport/fabric/fabrics.h"
 #include "transport/rpcrdma/rpcrdma.h"
@@ -402,6 +402,7 @@ static int tune(struct server *s, struct outcome *o)
 	if (err)
 		return err;
 	shares_tidy(&s->shares);
+	rpc_limits_changed(s->rpc);
 	pool_limit(s->pool, s->now->memory);
 	s->rdma_budget.max = s->now->rdma_memory;
 	tune_connections(&env, s->now);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "rpc/limit.h"
+
 /* Exports that are counted each by itself. */
 #define ACCOUNTS	1024
 
@@ -14,11 +16,76 @@ struct share {
 	struct cds_list_head	 link;
 };
 
+/* The exports and the file systems below them that have a limit's queues. */
+struct limited {
+	struct rpc_limit	*limit;
+	uint32_t		 top;
+	unsigned		 users;
+	struct cds_list_head	 link;
+};
+
+/* NULL: no memory. */
+static struct limited *limit_add(struct shares *s, uint32_t top)
+{
+	struct limited *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->limit = rpc_limit_create(s->rpc);
+	if (!l->limit) {
+		free(l);
+		return NULL;
+	}
+	l->top = top;
+	cds_list_add(&l->link, &s->limits);
+	return l;
+}
+
+/* That of the export @top, which all file systems below it share. */
+static struct rpc_limit *limit_get(struct shares *s, uint32_t top)
+{
+	struct rpc_limit *limit = NULL;
+	struct limited *l, *found = NULL;
+
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry(l, &s->limits, link)
+		if (l->top == top)
+			found = l;
+	if (!found)
+		found = limit_add(s, top);
+	if (found) {
+		found->users++;
+		limit = found->limit;
+	}
+	mutex_unlock(&s->lock);
+	return limit;
+}
+
+static void limit_drop(struct limited *l)
+{
+	cds_list_del(&l->link);
+	rpc_limit_put(l->limit);
+	free(l);
+}
+
+/* After shares_clear() there is nothing to do. */
+static void limit_put(struct shares *s, struct rpc_limit *limit)
+{
+	struct limited *l, *next;
+
+	mutex_lock(&s->lock);
+	cds_list_for_each_entry_safe(l, next, &s->limits, link)
+		if (l->limit == limit && --l->users == 0)
+			limit_drop(l);
+	mutex_unlock(&s->lock);
+}
+
 int shares_init(struct shares *s, unsigned threads)
 {
 	s->threads = threads;
 	pthread_mutex_init(&s->lock, NULL);
 	CDS_INIT_LIST_HEAD(&s->list);
+	CDS_INIT_LIST_HEAD(&s->limits);
 	s->accounts = account_book_create(ACCOUNTS);
 	s->backends = account_book_create(ACCOUNTS);
 	return s->accounts && s->backends ? 0 : -ENOMEM;
@@ -44,7 +111,11 @@ static void free_shares(struct shares *s, bool all)
 
 void shares_clear(struct shares *s)
 {
+	struct limited *l, *next;
+
 	free_shares(s, true);
+	cds_list_for_each_entry_safe(l, next, &s->limits, link)
+		limit_drop(l);
 }
 
 void shares_fini(struct shares *s)
@@ -67,6 +138,7 @@ void share_give(void *shares, struct export *e)
 	shares_tidy(s);		/* file systems below exports come and go */
 	e->account = account_book_get(s->accounts, e->top, e->path);
 	e->backend = account_book_get(s->backends, e->top, e->path);
+	e->limit = limit_get(s, e->top);
 	if (!share)
 		return;
 	share->class = work_class_create(s->rpc, e->path, s->threads);
@@ -88,6 +160,7 @@ void share_return(void *shares, struct export *e)
 
 	account_book_put(s->accounts, e->account);
 	account_book_put(s->backends, e->backend);
+	limit_put(s, e->limit);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry(share, &s->list, link)
 		if (share->class == e->upper)

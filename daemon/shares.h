@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* shares - the workers that the calls of each export may occupy, and the
- * accounts of its calls and of its backend's operations. */
+/* shares - the workers that the calls of each export may occupy, the queues of
+ * those over its limits, and the accounts of its calls and of its backend's
+ * operations. */
 #ifndef GANNET_DAEMON_SHARES_H
 #define GANNET_DAEMON_SHARES_H
 
@@ -13,8 +14,9 @@ struct shares {
 	unsigned	     threads;	/* the most workers of a share */
 	struct account_book *accounts;	/* by the exports' ids; owned */
 	struct account_book *backends;	/* the same */
-	pthread_mutex_t	     lock;	/* guards the list */
+	pthread_mutex_t	     lock;	/* guards the lists */
 	struct cds_list_head list;
+	struct cds_list_head limits;
 };
 
 /* 0 or -ENOMEM; shares_fini() also then. */

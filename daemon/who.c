@@ -9,6 +9,7 @@
 #include "daemon/report.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "rpc/limit.h"
 #include "transport/clients.h"
 
 /* ---- accounts */
@@ -249,6 +250,7 @@ json_t *who_disconnect(void *report, const char *argument, const char **wrong)
 		return NULL;
 	}
 	n = xprt_clients_end(r->clients, &host);
+	rpc_limits_let_go(r->rpc, &host);
 	log_at(LOG_LEVEL_INFO, "gannetctl: ends %u connections of %s", n,
 	       argument);
 	return json_pack("{s:o, s:i}", "address", who_host(&host),

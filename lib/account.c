@@ -79,6 +79,16 @@ void account_add_slowly(struct account *a, struct account_event e)
 		add_shared(&c->failed, 1);
 }
 
+void account_add_held(struct account *a, uint64_t ns)
+{
+	struct account_cell *c = cell_of(a);
+
+	if (!c)
+		return;
+	add_shared(&c->held, 1);
+	add_shared(&c->held_ns, ns);
+}
+
 static uint64_t read_cell(const _Atomic uint64_t *n)
 {
 	return atomic_load_explicit(n, memory_order_relaxed);
@@ -88,6 +98,8 @@ static void sum_cell(const struct account_cell *c, struct account_sum *out)
 {
 	out->ns += read_cell(&c->ns);
 	out->failed += read_cell(&c->failed);
+	out->held += read_cell(&c->held);
+	out->held_ns += read_cell(&c->held_ns);
 	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
 		out->bytes[i] += read_cell(&c->bytes[i]);
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
@@ -116,6 +128,8 @@ void account_sum_add(struct account_sum *out, const struct account_sum *more)
 	out->calls += more->calls;
 	out->failed += more->failed;
 	out->ns += more->ns;
+	out->held += more->held;
+	out->held_ns += more->held_ns;
 	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
 		out->bytes[i] += more->bytes[i];
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
@@ -128,6 +142,8 @@ void account_sum_less(struct account_sum *out,
 	out->calls -= before->calls;
 	out->failed -= before->failed;
 	out->ns -= before->ns;
+	out->held -= before->held;
+	out->held_ns -= before->held_ns;
 	for (unsigned i = 0; i < ACCOUNT_WAYS; i++)
 		out->bytes[i] -= before->bytes[i];
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)

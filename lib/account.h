@@ -29,6 +29,8 @@ struct account_cell {
 	_Atomic uint64_t ns;		/* of all calls together */
 	_Atomic uint64_t failed;
 	_Atomic uint64_t bytes[ACCOUNT_WAYS];
+	_Atomic uint64_t held;		/* times that a limit held one back */
+	_Atomic uint64_t held_ns;	/* of all together */
 	_Atomic uint64_t calls[HISTOGRAM_BUCKETS];	/* by latency */
 } __attribute__((aligned(64)));
 
@@ -54,6 +56,8 @@ struct account_sum {
 	uint64_t failed;	/* of these */
 	uint64_t ns;		/* of all together */
 	uint64_t bytes[ACCOUNT_WAYS];
+	uint64_t held;		/* times that a limit held a call back */
+	uint64_t held_ns;	/* of all together */
 	uint64_t histogram[HISTOGRAM_BUCKETS];
 };
 
@@ -91,6 +95,9 @@ static inline void account_add(struct account *a, struct account_event e)
 	if (unlikely(e.failed))
 		account_more(&c->failed, 1);
 }
+
+/* Counts that a limit held a call back for @ns.  Any thread. */
+void account_add_held(struct account *a, uint64_t ns);
 
 /* Adds what @a has to @out.  Any thread, at any time: it sees each call that
  * was answered before, and perhaps half of one that ends now. */

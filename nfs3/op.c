@@ -19,6 +19,7 @@
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
+#include "rpc/limit.h"
 
 /* Of so many calls of a thread one has the operations of its backend timed. */
 #define SAMPLE	64u
@@ -187,11 +188,66 @@ static inline int open_node(struct nfs3_op *op, struct vfs_node **out)
 	return err;
 }
 
+/* The limits of now: a call that waited may run again because they changed. */
+static void look_up_limits(struct rpc_call *call, struct nfs3_op *op)
+{
+	struct export_opts now = { .limited = false };
+	struct export *exp;
+	int err = export_find(op->nfs->exports, op->id, rpc_call_peer(call),
+			      call->msg->xprt->any_port, &exp, &now);
+
+	if (err == 0)
+		export_put(exp);
+	if (err == -EAGAIN)
+		return;
+	op->opts.limited = now.limited;
+	op->opts.max = now.max;
+	op->opts.client_max = now.client_max;
+}
+
+/* The most data that the call moves. */
+static uint64_t most_bytes(struct rpc_call *call)
+{
+	const struct nfs3_op *op = nfs3_op(call);
+	const struct nfs3_read_args *r = rpc_args(call);
+	const struct nfs3_write_args *w = rpc_args(call);
+
+	if (call->prog->prog != NFS3_PROGRAM)
+		return 0;
+	switch (call->procnum) {
+	case NFSPROC3_READ:
+		return MIN(r->count, op->nfs->rtmax);
+	case NFSPROC3_WRITE:
+		return MIN(w->len, op->nfs->wtmax);
+	default:
+		return 0;
+	}
+}
+
+/* As rpc_call_limit(). */
+static int keep_to_limits(struct rpc_call *call, struct nfs3_op *op)
+{
+	if (rpc_call_has_passed(call))
+		return 0;
+	if (call->may_wait)
+		look_up_limits(call, op);
+	if (!op->opts.limited || !op->exp->limit)
+		return 0;
+	return rpc_call_limit(call, op->exp->limit, &op->opts.max,
+			      &op->opts.client_max, most_bytes(call));
+}
+
 int nfs3_find_node(struct rpc_call *call)
 {
 	struct nfs3_op *op = nfs3_op(call);
-	int err = open_node(op, &op->vfs.node);
+	int err;
 
+	if (unlikely(op->opts.limited)) {
+		err = keep_to_limits(call, op);
+		if (err)
+			return err;
+	}
+	err = open_node(op, &op->vfs.node);
 	if (err == 0)
 		op->ops = op->vfs.node->fs->ops;
 	return err;

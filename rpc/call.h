@@ -4,6 +4,7 @@
 #define GANNET_RPC_CALL_H
 
 #include "rpc/drc.h"
+#include "rpc/limit.h"
 #include "rpc/rpc.h"
 #include "rpc/tap.h"
 #include "rpc/work.h"
@@ -22,6 +23,19 @@ struct rpc_times {
 	const char *status;		/* literal; NULL: that of its results */
 };
 
+struct limit_client;
+
+/* A call's part of rpc/limit.c. */
+struct rpc_limited {
+	struct rpc_limit    *limit;	/* that it passed, or waits for; NULL:
+					 * none */
+	struct limit_client *client;	/* with limit */
+	uint64_t	     bytes;	/* taken for it, or to be */
+	/* The limit's lock guards them. */
+	bool		     waits;	/* in its client's queue */
+	struct cds_list_head link;
+};
+
 struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
 	struct pool_request room;	/* while it waits for a buffer */
@@ -34,6 +48,8 @@ struct rpc_call_priv {
 	uint64_t	   since;	/* CLOCK_MONOTONIC ns */
 	bool		   seen;	/* by the last rpc_server_relieve() */
 	bool		   resumed;	/* and no step has run since */
+	bool		   by_limit;	/* it waits for no holder's work */
+	struct rpc_limited limited;
 
 	struct drc_call	   drc;		/* the cache's while ... */
 	bool		   in_drc;
@@ -79,7 +95,21 @@ static inline struct rpc_slot *rpc_slot_waited(struct drc_call *waited)
 struct rpc_suspended {
 	pthread_mutex_t	     lock;
 	struct cds_list_head calls;
-	unsigned	     n;		/* with those not linked yet */
+	/* With those not linked yet, without those that a limit holds back. */
+	unsigned	     n;
+};
+
+/* The server's limits, and the thread that lets calls go on. */
+struct rpc_limits {
+	pthread_mutex_t	     lock;
+	pthread_cond_t	     wanted;
+	pthread_t	     thread;
+	struct cds_list_head all;
+	uint64_t	     due;	/* the thread's next look, clock_ns() */
+	unsigned	     nagain;	/* all calls run again so often, */
+	uint64_t	     again;	/* next at this time */
+	bool		     off;	/* nobody waits */
+	bool		     ends;
 };
 
 #define RPC_SUSPENDED_MAX	1024u
@@ -89,6 +119,7 @@ struct rpc_server {
 	struct pool	  *pool;	/* borrowed */
 	struct work_pool  *work;
 	struct rpc_suspended suspended;
+	struct rpc_limits  limits;
 	struct drc	  *drc;
 	struct pipes	  *pipes;
 	uint8_t		  *probe;	/* see rpc_read_chunk_ok() */
@@ -150,7 +181,23 @@ void rpc_call_queue(struct rpc_slot *slot, struct work_class *class);
  * again later if its program knows how, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 
+/* limit.c */
+/* 0 or -errno. */
+int  rpc_limits_start(struct rpc_server *server);
+void rpc_limits_stop(struct rpc_server *server);
+/* For the end of a call that passed a limit: gives back what it did not
+ * use. */
+void rpc_limit_settle(struct rpc_call *call);
+
 /* suspend.c */
+/* rpc_call_suspend() of a call that a limit holds back.  Its own queue bounds
+ * their number. */
+void rpc_call_hold_back(struct rpc_call *call, rpc_cancel_fn *cancel);
+/* Takes it from the list: it is the caller's, who lets it go or sends it
+ * back. */
+void rpc_call_unlist(struct rpc_call *call);
+/* A worker runs its step again.  Nothing was done for it meanwhile. */
+void rpc_call_let_go(struct rpc_call *call);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);

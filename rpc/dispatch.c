@@ -290,6 +290,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->in_drc = false;
 	priv->resumed = false;
 	priv->tapped = false;
+	priv->limited.limit = NULL;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->started = clock_ns();

@@ -63,6 +63,8 @@ static void reply_end(struct rpc_slot *slot, bool error)
 
 	buf_put(priv->body);
 	pipe_put(priv->pipe);
+	if (unlikely(priv->limited.limit))
+		rpc_limit_settle(call);
 	if (call->proc)
 		reply_count(call, error || call->failed, priv->started);
 }

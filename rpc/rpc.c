@@ -36,9 +36,14 @@ int rpc_server_create(const struct rpc_server_config *config,
 	err = work_pool_create(config->nworkers, &server->work);
 	if (err < 0)
 		goto fail_drc;
+	err = rpc_limits_start(server);
+	if (err < 0)
+		goto fail_work;
 	*out = server;
 	return 0;
 
+fail_work:
+	work_pool_destroy(server->work);
 fail_drc:
 	drc_destroy(server->drc);
 fail_pipes:
@@ -167,6 +172,7 @@ struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 
 void rpc_server_destroy(struct rpc_server *server)
 {
+	rpc_limits_stop(server);
 	work_pool_destroy(server->work);
 	rpc_suspended_fini(&server->suspended);
 	drc_destroy(server->drc);

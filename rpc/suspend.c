@@ -38,10 +38,29 @@ void rpc_suspended_fini(struct rpc_suspended *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
+/* The caller counted it. */
+static void suspend(struct rpc_call *call, const char *why,
+		    rpc_cancel_fn *cancel, bool by_limit)
+{
+	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
+	struct rpc_suspended *s = &call->server->suspended;
+
+	PROBE(call_suspended, call->msg, why);
+	call->step--;
+	priv->class = rpc_call_leave(call);
+	priv->why = why;
+	priv->cancel = cancel;
+	priv->since = clock_ns();
+	priv->seen = false;
+	priv->by_limit = by_limit;
+	mutex_lock(&s->lock);
+	cds_list_add_tail(&priv->suspended, &s->calls);
+	mutex_unlock(&s->lock);
+}
+
 bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		      rpc_cancel_fn *cancel)
 {
-	struct rpc_call_priv *priv = &rpc_slot_of(call)->priv;
 	struct rpc_suspended *s = &call->server->suspended;
 	bool full;
 
@@ -54,17 +73,13 @@ bool rpc_call_suspend(struct rpc_call *call, const char *why,
 		return false;
 	}
 	stat_inc(rpc_suspended);
-	PROBE(call_suspended, call->msg, why);
-	call->step--;
-	priv->class = rpc_call_leave(call);
-	priv->why = why;
-	priv->cancel = cancel;
-	priv->since = clock_ns();
-	priv->seen = false;
-	mutex_lock(&s->lock);
-	cds_list_add_tail(&priv->suspended, &s->calls);
-	mutex_unlock(&s->lock);
+	suspend(call, why, cancel, false);
 	return true;
+}
+
+void rpc_call_hold_back(struct rpc_call *call, rpc_cancel_fn *cancel)
+{
+	suspend(call, "limit", cancel, true);
 }
 
 /* With the lock held. */
@@ -72,22 +87,36 @@ static void suspended_unlist(struct rpc_suspended *s,
 			     struct rpc_call_priv *priv)
 {
 	cds_list_del(&priv->suspended);
-	s->n--;
+	s->n -= !priv->by_limit;
+}
+
+void rpc_call_unlist(struct rpc_call *call)
+{
+	struct rpc_suspended *s = &call->server->suspended;
+
+	mutex_lock(&s->lock);
+	suspended_unlist(s, &rpc_slot_of(call)->priv);
+	mutex_unlock(&s->lock);
+}
+
+static void go_on(struct rpc_slot *slot, bool done)
+{
+	PROBE(call_resumed, slot->call.msg);
+	if (unlikely(slot->priv.tapped))
+		rpc_times_go_on(slot, slot->priv.why);
+	slot->priv.resumed = done;
+	rpc_call_queue(slot, slot->priv.class);
 }
 
 void rpc_call_resume(struct rpc_call *call)
 {
-	struct rpc_slot *slot = rpc_slot_of(call);
-	struct rpc_suspended *s = &call->server->suspended;
+	rpc_call_unlist(call);
+	go_on(rpc_slot_of(call), true);
+}
 
-	mutex_lock(&s->lock);
-	suspended_unlist(s, &slot->priv);
-	mutex_unlock(&s->lock);
-	PROBE(call_resumed, slot->call.msg);
-	if (unlikely(slot->priv.tapped))
-		rpc_times_go_on(slot, slot->priv.why);
-	slot->priv.resumed = true;
-	rpc_call_queue(slot, slot->priv.class);
+void rpc_call_let_go(struct rpc_call *call)
+{
+	go_on(rpc_slot_of(call), false);
 }
 
 static bool is_gone(const struct xprt *x)

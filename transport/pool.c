@@ -509,6 +509,21 @@ bool pool_is_short(struct pool *pool)
 	return is_short;
 }
 
+bool pool_wants_of(struct pool *pool, uint8_t flow)
+{
+	bool wants = false;
+
+	mutex_lock(&pool->lock);
+	for (unsigned c = 0; c < NCLASSES && pool->nparked > 0; c++)
+		for (unsigned f = 0; f < POOL_FLOWS && !wants; f++)
+			wants = f != flow &&
+				!cds_list_empty(&pool->parked[c][f]) &&
+				!waits_for_region(pool, c, (uint8_t)f) &&
+				in_share(pool, classes[c].buf_size, (uint8_t)f);
+	mutex_unlock(&pool->lock);
+	return wants;
+}
+
 int pool_observe(struct pool *pool, struct pool_observer *o)
 {
 	int err = 0;

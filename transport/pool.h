@@ -110,6 +110,9 @@ bool pool_cancel(struct pool *pool, struct pool_request *r);
 /* True if a request is parked that no new region can serve.  Then don't hold
  * buffers without need. */
 bool pool_is_short(struct pool *pool);
+/* True if a request of another flow is parked that a buffer of @flow may
+ * serve. */
+bool pool_wants_of(struct pool *pool, uint8_t flow);
 
 /*
  * Shows regions to the devices.  The pool calls add for each region that

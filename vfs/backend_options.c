@@ -44,8 +44,7 @@ static int no_such(const struct vfs_ops *ops, const char *opt, char **err)
 			   ops->name, opt, names);
 }
 
-/* As short as VFS_SIZE takes it. */
-static const char *size_text(char buf[24], uint64_t v)
+const char *export_size_text(char buf[24], uint64_t v)
 {
 	unsigned i = 0;
 
@@ -57,8 +56,8 @@ static const char *size_text(char buf[24], uint64_t v)
 	return buf;
 }
 
-/* 0 or -EINVAL: not a number, or one past 64 bits. */
-static int parse_number(const char *s, bool is_size, uint64_t *out)
+/* False: not a number, or one past 64 bits. */
+static bool parse_number(const char *s, bool is_size, uint64_t *out)
 {
 	static const char units[] = "kmg";
 	const char *unit;
@@ -66,20 +65,25 @@ static int parse_number(const char *s, bool is_size, uint64_t *out)
 	char *end;
 
 	if (*s < '0' || *s > '9')
-		return -EINVAL;
+		return false;
 	errno = 0;
 	*out = strtoull(s, &end, 10);
 	if (is_size && *end) {
 		unit = strchr(units, *end | 0x20);
 		if (!unit)
-			return -EINVAL;
+			return false;
 		shift = 10 * (unsigned)(unit - units + 1);
 		end++;
 	}
 	if (errno || *end || *out > UINT64_MAX >> shift)
-		return -EINVAL;
+		return false;
 	*out <<= shift;
-	return 0;
+	return true;
+}
+
+bool export_parse_size(const char *s, uint64_t *out)
+{
+	return parse_number(s, true, out);
 }
 
 static int set_number(const struct vfs_option *row, const char *opt,
@@ -89,7 +93,7 @@ static int set_number(const struct vfs_option *row, const char *opt,
 	char min[24], max[24];
 	uint64_t v;
 
-	if (parse_number(value, is_size, &v) == 0 && v >= row->min &&
+	if (parse_number(value, is_size, &v) && v >= row->min &&
 	    v <= row->max) {
 		memcpy(field, &v, sizeof(v));
 		return 0;
@@ -101,10 +105,10 @@ static int set_number(const struct vfs_option *row, const char *opt,
 	if (row->max == UINT64_MAX)
 		return export_fail(err, "%s: expected a number, at least %s, "
 				   "such as 64m or 2g", opt,
-				   size_text(min, row->min));
+				   export_size_text(min, row->min));
 	return export_fail(err, "%s: expected a number from %s to %s", opt,
-			   size_text(min, row->min),
-			   size_text(max, row->max));
+			   export_size_text(min, row->min),
+			   export_size_text(max, row->max));
 }
 
 static int set_text(const struct vfs_option *row, const char *opt,

@@ -231,6 +231,11 @@ static int take_rule(struct entry *e, const struct export_set *new, char **err)
 	i = find_client(e, n->clients, err);
 	if (i < 0)
 		return i;
+	/* A limit that is not told stays, as the export's other options do. */
+	if (n->max.ops != NO_RATE)
+		e->max.ops = n->max.ops;
+	if (n->max.bytes != NO_RATE)
+		e->max.bytes = n->max.bytes;
 	text = strdup(n->clients->text);
 	where = strdup(n->clients->where);
 	if (!text || !where) {
@@ -286,6 +291,7 @@ static void tell_rules_of(const struct entry *e,
 {
 	for (unsigned i = 0; i < e->nclients; i++) {
 		struct export_rule rule = { e->path, e->clients[i].text, "",
+					    &e->clients[i].opts,
 					    e->clients[i].where };
 		char *options = NULL;
 		size_t len;

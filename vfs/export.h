@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "lib/account.h"
+#include "lib/bucket.h"
 #include "lib/thread.h"
 #include "vfs/backends.h"
 
@@ -33,9 +34,15 @@ struct export_opts {
 	bool	 auth_nlm;	/* locks need permission to read the file */
 	bool	 crossmnt;	/* what is mounted below is part of it */
 	bool	 nohide;	/* entered from an export that it is below */
+	bool	 limited;	/* by one of the rates below */
 	uint32_t anonuid;
 	uint32_t anongid;
+	struct rates client_max;	/* what each address may have */
+	struct rates max;	/* what all clients of the export may have;
+				 * the same in all rules of a path */
 };
+
+struct rpc_limit;
 
 struct export {
 	char		*path;		/* as clients name it */
@@ -52,6 +59,10 @@ struct export {
 	struct account	*account;
 	struct account	*backend;	/* likewise: operations of its backend,
 					 * those of one call in 64 */
+	/* The daemon's: where calls over its limits wait, also those of the
+	 * file systems below it; outlives the export.  NULL: there are no
+	 * limits. */
+	struct rpc_limit *limit;
 };
 
 struct export_table;
@@ -64,9 +75,10 @@ struct export_config {
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
-	 * can find it yet: set e->upper, e->account and e->backend here.  It
-	 * has the path and the id; a file system below an export has the
-	 * export's id until it is open.  Publisher's thread, or a worker. */
+	 * can find it yet: set e->upper, e->account, e->backend and e->limit
+	 * here.  It has the path and the id; a file system below an export has
+	 * the export's id until it is open.  Publisher's thread, or a
+	 * worker. */
 	void (*attach)(void *arg, struct export *e);
 	/* The last reference to @e is gone: release them.  Called on the
 	 * thread that put it, perhaps within a call of that export. */
@@ -227,6 +239,7 @@ struct export_rule {
 	const char *path;
 	const char *client;	/* as written */
 	const char *options;	/* all of them, as "rw,root_squash" */
+	const struct export_opts *opts;	/* the same */
 	const char *where;	/* "FILE:LINE", or the name of an argument */
 };
 

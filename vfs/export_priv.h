@@ -55,6 +55,8 @@ struct entry {
 	uint8_t			 uuid[16];	/* that it was made from */
 	struct client		*clients;	/* by precedence */
 	unsigned		 nclients;
+	/* Of all clients together; one that no rule has is NO_RATE. */
+	struct rates		 max;
 	/* Counted, once published.  NULL with a mountpoint: children.h. */
 	struct export		*export;
 };
@@ -228,6 +230,8 @@ struct option_target {
 		bool given;
 		char path[OPTION_MAX];	/* "": that of the export */
 	} mountpoint;
+	/* Of the export; one that was not given is NO_RATE. */
+	struct rates max;
 	struct {
 		bool		   named;	/* in a sec= */
 		bool		   active;	/* in the last sec= */
@@ -240,6 +244,8 @@ struct option_target {
 	void  (*warn)(void *arg, const char *text);
 	void   *arg;
 };
+
+#define NO_RATE	UINT64_MAX
 
 enum option_kind {
 	OPTION_HONOURED,
@@ -258,10 +264,19 @@ int export_opts_parse(const char *text, struct option_target *t, char **err);
  * would need what the server does not have. */
 int export_opts_finish(struct option_target *t, char **err);
 bool export_opts_same(const struct export_opts *a, const struct export_opts *b);
-/* Prints all of @opts, as options. */
+/* Prints all of @opts but the export's own, as options. */
 void export_opts_print(const struct export_opts *opts, FILE *out);
+/* Prints the limits of an export, each behind a comma. */
+void export_max_print(const struct rates *max, FILE *out);
 /* The name of the option in row @i, or NULL behind the last. */
 const char *export_option_at(unsigned i, enum option_kind *kind);
+
+/* backend_options.c */
+/* A decimal number, and k, m or g behind it for a multiple of 1024 to the
+ * first, second or third.  False: another text, or one past 64 bits. */
+bool export_parse_size(const char *s, uint64_t *out);
+/* As short as export_parse_size() takes it. */
+const char *export_size_text(char buf[24], uint64_t v);
 
 /* set.c */
 int  export_set_alloc(struct export_set **out);

@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -209,6 +210,41 @@ static int set_fsid(const struct option_row *row, const char *value,
 	return 0;
 }
 
+/* Reads a number of calls, or of bytes, a second.  JSON can tell as many. */
+static int parse_rate(const struct option_row *row, const char *value,
+		      uint64_t *v, char **err)
+{
+	bool is_ops = strstr(row->name, "ops");
+	bool has_unit = value[strspn(value, "0123456789")];
+
+	if (export_parse_size(value, v) && *v <= INT64_MAX &&
+	    !(is_ops && has_unit))
+		return 0;
+	if (is_ops)
+		return export_fail(err, "%s%s: expected a number of calls a "
+				   "second; 0 is no limit", row->name, value);
+	return export_fail(err, "%s%s: expected a number of bytes a second, "
+			   "such as 500k or 20m; 0 is no limit", row->name,
+			   value);
+}
+
+static uint64_t *rate_at(void *p, const struct option_row *row)
+{
+	return (uint64_t *)(void *)((char *)p + row->offset);
+}
+
+static int set_client_rate(const struct option_row *row, const char *value,
+			   struct option_target *t, char **err)
+{
+	return parse_rate(row, value, rate_at(&t->opts, row), err);
+}
+
+static int set_rate(const struct option_row *row, const char *value,
+		    struct option_target *t, char **err)
+{
+	return parse_rate(row, value, rate_at(&t->max, row), err);
+}
+
 /* Without a path it is the export's own. */
 static int set_mountpoint(const struct option_row *row, const char *value,
 			  struct option_target *t, char **err)
@@ -339,6 +375,12 @@ static int accept_reexport(const struct option_row *row, const char *value,
 #define ID(name, field) \
 	{ name, OPTION_HONOURED, set_id, \
 	  offsetof(struct export_opts, field), false, NULL }
+#define CLIENT_RATE(name, field) \
+	{ name, OPTION_HONOURED, set_client_rate, \
+	  offsetof(struct export_opts, client_max.field), false, NULL }
+#define RATE(name, field) \
+	{ name, OPTION_HONOURED, set_rate, \
+	  offsetof(struct rates, field), false, NULL }
 #define VALUE(name, set)	{ name, OPTION_HONOURED, set, 0, false, NULL }
 #define ACCEPTED(name)		{ name, OPTION_ACCEPTED, NULL, 0, false, NULL }
 #define WARNED(name, why)	{ name, OPTION_WARNED, NULL, 0, false, why }
@@ -398,6 +440,10 @@ static const struct option_row rows[] = {
 	FLAG("no_acl", no_acl, true),
 
 	FLAG("nordirplus", no_readdirplus, true),
+	CLIENT_RATE("client_max_ops=", ops),
+	CLIENT_RATE("client_max_bytes=", bytes),
+	RATE("max_ops=", ops),
+	RATE("max_bytes=", bytes),
 	ACCEPTED("pnfs"),
 	ACCEPTED("no_pnfs"),
 	ACCEPTED("security_label"),
@@ -426,7 +472,7 @@ bool export_opts_same(const struct export_opts *a, const struct export_opts *b)
 		if (row->set == set_id && get_id(a, row) != get_id(b, row))
 			return false;
 	}
-	return true;
+	return rates_same(&a->client_max, &b->client_max);
 }
 
 /* True if a row before @i does the same. */
@@ -437,6 +483,18 @@ static bool is_synonym(unsigned i)
 		    rows[j].offset == rows[i].offset)
 			return true;
 	return false;
+}
+
+/* Those that are a limit. */
+static void print_rates(const struct rates *r, const char *before, FILE *out)
+{
+	char text[24];
+
+	if (r->ops)
+		fprintf(out, "%smax_ops=%" PRIu64, before, r->ops);
+	if (r->bytes)
+		fprintf(out, "%smax_bytes=%s", before,
+			export_size_text(text, r->bytes));
 }
 
 void export_opts_print(const struct export_opts *opts, FILE *out)
@@ -451,6 +509,12 @@ void export_opts_print(const struct export_opts *opts, FILE *out)
 			fprintf(out, "%s%u,", row->name, get_id(opts, row));
 	}
 	fprintf(out, "sec=sys");
+	print_rates(&opts->client_max, ",client_", out);
+}
+
+void export_max_print(const struct rates *max, FILE *out)
+{
+	print_rates(max, ",", out);
 }
 
 static int apply(const struct option_row *row, const char *opt,

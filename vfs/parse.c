@@ -159,7 +159,7 @@ static int check_path(struct parser *p, const char *path)
 /* The first word of an entry was read. */
 static int begin_entry(struct parser *p)
 {
-	struct entry e = { 0 };
+	struct entry e = { .max = { NO_RATE, NO_RATE } };
 	struct entry *old;
 	char *path;
 	int ret = read_backend(p, &e, &path);
@@ -243,6 +243,20 @@ static int use_mountpoint(struct parser *p, const struct option_target *t)
 	return 0;
 }
 
+/* As fsid=. */
+static int use_rate(struct parser *p, const char *name, uint64_t rate,
+		    uint64_t *of_entry)
+{
+	if (rate == NO_RATE || rate == *of_entry)
+		return 0;
+	if (*of_entry != NO_RATE)
+		return fail(p, "'%s' has two different %s= options; it is the "
+			    "limit of all clients together", p->entry->path,
+			    name);
+	*of_entry = rate;
+	return 0;
+}
+
 static int read_options(struct parser *p, const char *text,
 			struct option_target *t)
 {
@@ -317,7 +331,14 @@ static int finish_options(struct parser *p, struct option_target *t)
 	if (export_opts_finish(t, &msg) < 0)
 		return words_fail_msg(&p->in, msg);
 	ret = use_fsid(p, &t->fsid);
-	return ret < 0 ? ret : use_mountpoint(p, t);
+	if (ret == 0)
+		ret = use_mountpoint(p, t);
+	if (ret == 0)
+		ret = use_rate(p, "max_ops", t->max.ops, &p->entry->max.ops);
+	if (ret == 0)
+		ret = use_rate(p, "max_bytes", t->max.bytes,
+			       &p->entry->max.bytes);
+	return ret;
 }
 
 /* CLIENT or CLIENT(OPTIONS) was read; (OPTIONS) too, if @may_be_all. */
@@ -378,7 +399,8 @@ static int read_entry(struct parser *p, bool loopback_only)
 	int ret = begin_entry(p);
 
 	p->defaults = (struct option_target){
-		.opts = export_opts_default, .warn = note_option, .arg = p,
+		.opts = export_opts_default, .max = { NO_RATE, NO_RATE },
+		.warn = note_option, .arg = p,
 	};
 	p->defaults.opts.manage_gids = p->table->config.manage_gids;
 	while (ret == 0) {

@@ -250,10 +250,31 @@ static int index_names(struct export_set *set)
 	return 0;
 }
 
+static uint64_t rate_of(uint64_t rate)
+{
+	return rate == NO_RATE ? 0 : rate;
+}
+
+/* Tells each rule the limits of its export. */
+static void spread_limits(struct entry *e)
+{
+	const struct rates max = { rate_of(e->max.ops), rate_of(e->max.bytes) };
+
+	for (unsigned i = 0; i < e->nclients; i++) {
+		struct export_opts *opts = &e->clients[i].opts;
+
+		opts->max = max;
+		opts->limited = rates_any(&max) ||
+				rates_any(&opts->client_max);
+	}
+}
+
 int export_set_finish(struct export_set *set, char **err)
 {
 	int ret = index_ids(set, err);
 
+	for (unsigned i = 0; i < set->nentries; i++)
+		spread_limits(set->entries[i]);
 	return ret < 0 ? ret : index_names(set);
 }
 

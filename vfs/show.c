@@ -96,6 +96,7 @@ void export_print_rule(const struct entry *e, unsigned i, FILE *out)
 		print_fsid_option(e, out);
 	if (e->mountpoint)
 		print_mountpoint(e, out);
+	export_max_print(&e->clients[i].opts.max, out);
 	fprintf(out, ")\n");
 }
 

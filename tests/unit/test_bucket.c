@@ -88,13 +88,14 @@ TEST(a_cost_above_the_burst_is_let_in_and_paid_off)
 
 	ck_assert_uint_eq(bucket_wait(&b, START), 0);
 	bucket_take(&b, 5000, START);
-	ck_assert_uint_eq(bucket_wait(&b, START), 5 * NS_PER_S - BUCKET_BURST_NS);
+	ck_assert_uint_eq(bucket_wait(&b, START),
+			  5 * NS_PER_S - BUCKET_BURST_NS);
 	ck_assert_uint_eq(bucket_wait(&b, START + 4 * NS_PER_S),
-		  NS_PER_S - BUCKET_BURST_NS);
+			  NS_PER_S - BUCKET_BURST_NS);
 	ck_assert_uint_eq(bucket_wait(&b, START + 5 * NS_PER_S), 0);
 }
 
-TEST(what_was_not_used_comes_back)
+TEST(an_unused_part_of_a_cost_comes_back)
 {
 	struct bucket b = bucket_of(1000);
 
@@ -114,7 +115,8 @@ TEST(a_clock_that_goes_back_makes_nobody_wait_longer_than_that)
 	bucket_take(&b, 1, START);
 	bucket_take(&b, 1, START);
 	ck_assert_uint_eq(bucket_wait(&b, START), NS_PER_S / 10);
-	ck_assert_uint_eq(bucket_wait(&b, START - NS_PER_S), NS_PER_S * 11 / 10);
+	ck_assert_uint_eq(bucket_wait(&b, START - NS_PER_S),
+			  NS_PER_S * 11 / 10);
 	bucket_take(&b, 1, START - NS_PER_S);
 	ck_assert_uint_eq(bucket_wait(&b, START), NS_PER_S / 5);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Each option of exports(5): its effect, its warning or its error. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,6 +228,145 @@ TEST(a_uuid_counts_before_a_number)
 		export_set_free(set);
 	}
 	ck_assert(ids[0] == ids[2] && ids[1] == ids[2]);
+}
+
+#define OPS ": expected a number of calls a second; 0 is no limit"
+#define BYTES ": expected a number of bytes a second, such as 500k or 20m; " \
+	"0 is no limit"
+#define TWO(option) "'/a' has two different " option "= options; it is the " \
+	"limit of all clients together"
+
+static const struct {
+	const char *line;
+	const char *told;	/* of the first client, and of the second; or
+				 * the error */
+	int	    ret;
+} limits[] = {
+	{ "h g", "0 0 0 0, 0 0 0 0", 0 },
+	{ "h(client_max_ops=5) g", "0 0 5 0, 0 0 0 0", 0 },
+	{ "h(client_max_bytes=3k) g(client_max_bytes=2G)",
+	  "0 0 0 3072, 0 0 0 2147483648", 0 },
+	{ "-client_max_ops=5,client_max_bytes=1m h g(client_max_ops=0)",
+	  "0 0 5 1048576, 0 0 0 1048576", 0 },
+	/* These are the export's. */
+	{ "h(max_ops=7) g", "7 0 0 0, 7 0 0 0", 0 },
+	{ "h g(max_bytes=1k)", "0 1024 0 0, 0 1024 0 0", 0 },
+	{ "h(max_ops=7,max_ops=8) g(max_ops=8)", "8 0 0 0, 8 0 0 0", 0 },
+	{ "h(max_ops=0) g(client_max_ops=9223372036854775807)",
+	  "0 0 0 0, 0 0 9223372036854775807 0", 0 },
+	{ "h(max_ops=7) g(max_ops=8)", TWO("max_ops"), -EINVAL },
+	{ "-max_bytes=7 h g(max_bytes=0)", TWO("max_bytes"), -EINVAL },
+	{ "h(max_ops=) g", "max_ops=" OPS, -EINVAL },
+	{ "h(max_ops=-1) g", "max_ops=-1" OPS, -EINVAL },
+	{ "h(max_ops=1k) g", "max_ops=1k" OPS, -EINVAL },
+	{ "h(client_max_ops=1.5) g", "client_max_ops=1.5" OPS, -EINVAL },
+	{ "h(client_max_ops=9223372036854775808) g",
+	  "client_max_ops=9223372036854775808" OPS, -EINVAL },
+	{ "h(max_bytes=1t) g", "max_bytes=1t" BYTES, -EINVAL },
+	{ "h(client_max_bytes=17179869184g) g",
+	  "client_max_bytes=17179869184g" BYTES, -EINVAL },
+	{ "h(max_ops) g", "option 'max_ops' is not known; gannet-exports(5) "
+	  "has a list", -EINVAL },
+};
+
+TEST_LOOP(a_limit_is_a_client_s_or_the_export_s, 0, ARRAY_SIZE(limits))
+{
+	char line[128], told[512] = "", want[512], *err = NULL;
+	struct export_set *set = NULL;
+	const struct client *c;
+	size_t n = 0;
+
+	snprintf(line, sizeof(line), "/a %s\n", limits[_i].line);
+	ck_assert_int_eq(parse(line, &set, &err), limits[_i].ret);
+	if (limits[_i].ret < 0) {
+		snprintf(want, sizeof(want), "exports:1: %s", limits[_i].told);
+		ck_assert_str_eq(err, want);
+		free(err);
+		return;
+	}
+	for (c = set->entries[0]->clients; n < sizeof(told); c++) {
+		n += (size_t)snprintf(told + n, sizeof(told) - n,
+			"%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+			c->opts.max.ops, c->opts.max.bytes,
+			c->opts.client_max.ops, c->opts.client_max.bytes);
+		ck_assert(c->opts.limited == (rates_any(&c->opts.max) ||
+					      rates_any(&c->opts.client_max)));
+		if (c != set->entries[0]->clients)
+			break;
+		n += (size_t)snprintf(told + n, sizeof(told) - n, ", ");
+	}
+	ck_assert_str_eq(told, limits[_i].told);
+	export_set_free(set);
+}
+
+/* A reload compares the text, and gannetctl keeps it in a file. */
+TEST(limits_are_printed_as_they_are_read)
+{
+	static const char text[] = "/a h(client_max_ops=5,client_max_bytes=3k,"
+		"max_ops=7,max_bytes=1025) g";
+	struct export_set *set = NULL, *again = NULL;
+	char *err, *out, *out2;
+	size_t len;
+	FILE *f;
+
+	ck_assert_int_eq(parse(text, &set, &err), 0);
+	f = open_memstream(&out, &len);
+	export_set_print(set, f);
+	fclose(f);
+	ck_assert_ptr_nonnull(strstr(out, ",client_max_ops=5,"
+		"client_max_bytes=3k,max_ops=7,max_bytes=1025)\n"));
+	ck_assert_ptr_nonnull(strstr(out, "sys,max_ops=7,max_bytes=1025)\n"));
+	ck_assert_int_eq(parse(out, &again, &err), 0);
+	f = open_memstream(&out2, &len);
+	export_set_print(again, f);
+	fclose(f);
+	ck_assert_str_eq(out, out2);
+	free(out);
+	free(out2);
+	export_set_free(set);
+	export_set_free(again);
+}
+
+TEST(a_client_that_stands_twice_needs_the_same_limits)
+{
+	struct export_set *set = NULL;
+	char *err;
+
+	ck_assert_int_eq(parse("/a h(client_max_ops=5)\n"
+			       "/a h(client_max_ops=6)\n", &set, &err),
+			 -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "exports:2: client 'h' of '/a' is "
+				     "there already with other options"));
+	free(err);
+}
+
+/* The change of one rule's options tells those of the export, too; what it does
+ * not tell of these stays. */
+TEST(a_change_of_a_rule_changes_the_export_s_limits)
+{
+	static const struct { const char *rule; uint64_t max, client; } steps[]
+	= {
+		{ "h(max_ops=8)", 8, 0 },
+		{ "h(client_max_ops=3)", 8, 3 },
+		{ "h(rw)", 8, 0 },
+		{ "h(max_ops=0)", 0, 0 },
+	};
+	struct export_set *set = NULL;
+	char *err;
+
+	publish("/a h(max_ops=7) g(max_ops=7)\n");
+	ck_assert_int_eq(export_set_copy(table, &set), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+		const struct entry *e = set->entries[0];
+
+		ck_assert_int_eq(export_set_change(table, "x", "/a",
+				 steps[i].rule, set, &err), 0);
+		ck_assert_uint_eq(e->clients[0].opts.max.ops, steps[i].max);
+		ck_assert_uint_eq(e->clients[1].opts.max.ops, steps[i].max);
+		ck_assert_uint_eq(e->clients[0].opts.client_max.ops,
+				  steps[i].client);
+	}
+	export_set_free(set);
 }
 
 static const struct {

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of rpc/limit.h: the buckets and queues of one export. */
+#ifndef GANNET_RPC_LIMIT_PRIV_H
+#define GANNET_RPC_LIMIT_PRIV_H
+
+#include "rpc/call.h"
+
+#define LIMIT_CHAINS	256u
+
+struct limit_client {
+	struct in6_addr	     host;
+	struct limit_client *next;	/* in its chain */
+	struct bucket	     ops, bytes;
+	uint64_t	     clock;	/* ns of the export's limit that it
+					 * has had */
+	unsigned	     users;	/* calls that wait or passed */
+	unsigned	     nwaiting;
+	struct cds_list_head calls;	/* that wait, the oldest first */
+	struct cds_list_head turn;	/* in the limit's, if some wait */
+};
+
+struct rpc_limit {
+	struct ref	     ref;
+	struct rpc_limits   *limits;	/* borrowed: outlives us */
+	struct pool	    *pool;	/* likewise */
+	struct cds_list_head link;	/* limits->lock */
+	/* Guards the rest. */
+	pthread_mutex_t	     lock;
+	struct bucket	     ops, bytes;
+	uint64_t	     clock;	/* of the client that went last */
+	struct cds_list_head turns;	/* clients with waiting calls, by their
+					 * clocks */
+	bool		     contended;	/* some wait for its own buckets */
+	unsigned	     nholding;	/* waiting calls with buffers */
+	unsigned	     nclients;
+	struct limit_client *chains[LIMIT_CHAINS];
+	struct limit_client  others;
+};
+
+static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
+{
+	return caa_container_of(link, struct rpc_slot, priv.limited.link);
+}
+
+/* limit_queue.c: all but the last with the limit's lock. */
+/* The client of the call's address, made if need be; that of all others when
+ * there are too many. */
+struct limit_client *limit_client_of(struct rpc_limit *l,
+				     const struct rpc_call *call, uint64_t now);
+/* NULL: it has none. */
+struct limit_client *limit_find_host(struct rpc_limit *l,
+				     const struct in6_addr *host);
+/* The ns until both are out of debt. */
+static inline uint64_t limit_wait(const struct bucket *ops,
+				  const struct bucket *bytes, uint64_t now)
+{
+	return MAX(bucket_wait(ops, now), bucket_wait(bytes, now));
+}
+/* Takes the call's cost. */
+void limit_pay(struct rpc_limit *l, struct rpc_slot *slot, uint64_t now);
+/* Puts the client, which has waiting calls and is in no list, behind those that
+ * had no more. */
+void limit_list_turn(struct rpc_limit *l, struct limit_client *c);
+void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot);
+void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot);
+/* The call neither waits nor has passed any more: its reference is the
+ * caller's. */
+void limit_forget(struct rpc_slot *slot);
+/* Frees what nobody counts, and is in no list. */
+void limit_free(struct rpc_limit *l);
+
+#endif

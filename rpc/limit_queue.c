@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * limit_queue - the buckets and queues of an export that has limits.
+ *
+ * A client has buckets of its own from its first call on.  They are freed, when
+ * another client comes, once they are as good as new.
+ */
+#include "rpc/limit_priv.h"
+
+#include <stdlib.h>
+
+#include "lib/thread.h"
+#include "transport/addr.h"
+
+/* Clients with buckets of their own; more have one set of them together. */
+#define MAX_CLIENTS	4096u
+
+/* ---- clients: with the limit's lock */
+
+static void limit_client_init(struct limit_client *c)
+{
+	CDS_INIT_LIST_HEAD(&c->calls);
+}
+
+/* Frees the clients of a chain that are as good as new. */
+static void drop_idle_clients(struct rpc_limit *l, struct limit_client **p,
+			      uint64_t now)
+{
+	struct limit_client *c;
+
+	while ((c = *p)) {
+		if (c->users || !bucket_is_full(&c->ops, now) ||
+		    !bucket_is_full(&c->bytes, now)) {
+			p = &c->next;
+			continue;
+		}
+		*p = c->next;
+		l->nclients--;
+		free(c);
+	}
+}
+
+static struct limit_client *client_add(struct rpc_limit *l, unsigned chain,
+				       const struct in6_addr *host,
+				       uint64_t now)
+{
+	struct limit_client *c = NULL;
+	unsigned i = chain;
+
+	/* Its own chain, and all of them when there are too many. */
+	do
+		drop_idle_clients(l, &l->chains[i++ % LIMIT_CHAINS], now);
+	while (l->nclients >= MAX_CLIENTS && i < chain + LIMIT_CHAINS);
+	if (l->nclients < MAX_CLIENTS)
+		c = calloc(1, sizeof(*c));
+	if (!c)
+		return &l->others;
+	limit_client_init(c);
+	c->host = *host;
+	c->next = l->chains[chain];
+	l->chains[chain] = c;
+	l->nclients++;
+	return c;
+}
+
+static struct limit_client *client_find(struct rpc_limit *l, unsigned chain,
+					const struct in6_addr *host)
+{
+	struct limit_client *c = l->chains[chain];
+
+	while (c && memcmp(&c->host, host, sizeof(*host)) != 0)
+		c = c->next;
+	return c;
+}
+
+static unsigned chain_of(const struct in6_addr *host)
+{
+	return (unsigned)(xprt_addr_hash(host) % LIMIT_CHAINS);
+}
+
+struct limit_client *limit_client_of(struct rpc_limit *l,
+				     const struct rpc_call *call, uint64_t now)
+{
+	struct in6_addr host = xprt_addr_host(rpc_call_peer(call));
+	unsigned chain = chain_of(&host);
+	struct limit_client *c = client_find(l, chain, &host);
+
+	return c ? c : client_add(l, chain, &host, now);
+}
+
+struct limit_client *limit_find_host(struct rpc_limit *l,
+				     const struct in6_addr *host)
+{
+	return client_find(l, chain_of(host), host);
+}
+
+void limit_pay(struct rpc_limit *l, struct rpc_slot *slot, uint64_t now)
+{
+	const struct rpc_limited *w = &slot->priv.limited;
+	struct limit_client *c = w->client;
+
+	bucket_take(&l->ops, 1, now);
+	bucket_take(&l->bytes, w->bytes, now);
+	bucket_take(&c->ops, 1, now);
+	bucket_take(&c->bytes, w->bytes, now);
+	l->clock = c->clock = MAX(c->clock, l->clock);
+	c->clock += MAX(bucket_ns(&l->ops, 1), bucket_ns(&l->bytes, w->bytes));
+}
+
+/* ---- queues: with the limit's lock */
+
+void limit_list_turn(struct rpc_limit *l, struct limit_client *c)
+{
+	struct cds_list_head *at = l->turns.prev;
+
+	while (at != &l->turns &&
+	       caa_container_of(at, struct limit_client, turn)->clock >
+	       c->clock)
+		at = at->prev;
+	cds_list_add(&c->turn, at);
+}
+
+void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot)
+{
+	struct rpc_limited *w = &slot->priv.limited;
+	struct limit_client *c = w->client;
+
+	w->waits = true;
+	cds_list_add_tail(&w->link, &c->calls);
+	l->nholding += slot->call.msg->in_pool;
+	if (c->nwaiting++ > 0)
+		return;
+	/* A client that was away has not saved up turns. */
+	c->clock = MAX(c->clock, l->clock);
+	limit_list_turn(l, c);
+}
+
+void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot)
+{
+	struct rpc_limited *w = &slot->priv.limited;
+
+	w->waits = false;
+	cds_list_del(&w->link);
+	l->nholding -= slot->call.msg->in_pool;
+	if (--w->client->nwaiting == 0)
+		cds_list_del(&w->client->turn);
+}
+
+void limit_forget(struct rpc_slot *slot)
+{
+	slot->priv.limited.client->users--;
+	slot->priv.limited.limit = NULL;
+}
+
+/* ---- its life, and a call's end */
+
+struct rpc_limit *rpc_limit_create(struct rpc_server *server)
+{
+	struct rpc_limit *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	ref_init(&l->ref);
+	l->limits = &server->limits;
+	l->pool = server->pool;
+	pthread_mutex_init(&l->lock, NULL);
+	CDS_INIT_LIST_HEAD(&l->turns);
+	limit_client_init(&l->others);
+	mutex_lock(&l->limits->lock);
+	cds_list_add(&l->link, &l->limits->all);
+	mutex_unlock(&l->limits->lock);
+	return l;
+}
+
+void rpc_limit_put(struct rpc_limit *l)
+{
+	struct rpc_limits *limits = l->limits;
+
+	if (!ref_put(&l->ref))
+		return;
+	mutex_lock(&limits->lock);
+	cds_list_del(&l->link);
+	mutex_unlock(&limits->lock);
+	limit_free(l);
+}
+
+void rpc_limit_settle(struct rpc_call *call)
+{
+	struct rpc_slot *slot = rpc_slot_of(call);
+	struct rpc_limited *w = &slot->priv.limited;
+	uint64_t unused = w->bytes - MIN(w->bytes, call->bytes);
+	struct rpc_limit *l = w->limit;
+
+	mutex_lock(&l->lock);
+	if (unused) {
+		bucket_give(&l->bytes, unused);
+		bucket_give(&w->client->bytes, unused);
+	}
+	limit_forget(slot);
+	mutex_unlock(&l->lock);
+	rpc_limit_put(l);
+}
+
+void limit_free(struct rpc_limit *l)
+{
+	for (unsigned i = 0; i < LIMIT_CHAINS; i++)
+		for (struct limit_client *c; (c = l->chains[i]);) {
+			l->chains[i] = c->next;
+			free(c);
+		}
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}

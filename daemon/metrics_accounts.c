@@ -127,6 +127,15 @@ void metrics_put_exports(struct metrics_out *m, struct account_book *calls,
 	metrics_family(m, "gannet_export_written_bytes", METRICS_COUNTER,
 		       "bytes", "Data that clients wrote to an export.");
 	EACH_EXPORT(&s, m, bytes[ACCOUNT_WRITTEN]);
+	metrics_family(m, "gannet_export_held_calls", METRICS_COUNTER, NULL,
+		       "Times that a limit of an export held a call back.");
+	EACH_EXPORT(&s, m, held);
+	metrics_family(m, "gannet_export_held_seconds", METRICS_COUNTER,
+		       "seconds", "Time that limits of an export held calls "
+		       "back, all together.");
+	for (size_t i = 0; i < s.n; i++)
+		metrics_seconds(m, METRICS_LABELS({ "export", s.all[i].name }),
+				s.all[i].sum.held_ns);
 	metrics_family(m, "gannet_export_duration_seconds", METRICS_HISTOGRAM,
 		       "seconds", "Time of calls for an export, from their "
 		       "arrival until the reply was given to the transport.");

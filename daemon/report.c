@@ -81,23 +81,56 @@ static json_t *report_status(void *arg, const char *argument,
 
 /* ---- exports */
 
+/* Of one kind of limits: "client_" or none is before the names. */
+static void add_limits(json_t *o, const char *before, const struct rates *r)
+{
+	char ops[32], bytes[32];
+
+	snprintf(ops, sizeof(ops), "%smax_ops", before);
+	snprintf(bytes, sizeof(bytes), "%smax_bytes", before);
+	json_object_set_new(o, ops, json_integer((json_int_t)r->ops));
+	json_object_set_new(o, bytes, json_integer((json_int_t)r->bytes));
+}
+
 /* One object for each path, whose rules come together. */
 static void add_export_rule(void *arg, const struct export_rule *rule)
 {
-	json_t *list = arg, *name = report_text(rule->path);
+	json_t *list = arg, *name = report_text(rule->path), *one;
 	json_t *last = json_array_get(list, json_array_size(list) - 1);
 
 	if (!json_equal(json_object_get(last, "path"), name)) {
-		last = json_pack("{s:O, s:[], s:[]}", "path", name, "clients",
-				 "rules");
+		last = json_pack("{s:O, s:[], s:[], s:i, s:i}", "path", name,
+				 "clients", "rules", "held_back", 0,
+				 "held_back_ns", 0);
+		add_limits(last, "", &rule->opts->max);
 		json_array_append_new(list, last);
 	}
 	json_array_append_new(json_object_get(last, "clients"),
 			      report_text(rule->client));
-	json_array_append_new(json_object_get(last, "rules"), json_pack(
-		"{s:o, s:s, s:o}", "client", report_text(rule->client),
-		"options", rule->options, "from", report_text(rule->where)));
+	one = json_pack("{s:o, s:s, s:o}", "client", report_text(rule->client),
+			"options", rule->options, "from",
+			report_text(rule->where));
+	add_limits(one, "client_", &rule->opts->client_max);
+	json_array_append_new(json_object_get(last, "rules"), one);
 	json_decref(name);
+}
+
+/* The account of a path that is exported. */
+static void add_export_held(const char *name, unsigned users,
+			    const struct account_sum *sum, void *arg)
+{
+	json_t *list = arg, *o, *text = name ? report_text(name) : NULL;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+		if (users > 0 && text &&
+		    json_equal(json_object_get(o, "path"), text)) {
+			json_object_set_new(o, "held_back",
+				json_integer((json_int_t)sum->held));
+			json_object_set_new(o, "held_back_ns",
+				json_integer((json_int_t)sum->held_ns));
+		}
+	json_decref(text);
 }
 
 static json_t *report_exports(void *arg, const char *argument,
@@ -107,6 +140,7 @@ static json_t *report_exports(void *arg, const char *argument,
 	json_t *list = json_array();
 
 	export_walk_rules(r->exports, add_export_rule, list);
+	account_book_walk(r->export_accounts, add_export_held, list);
 	return list;
 }
 

@@ -23,12 +23,15 @@ static json_int_t quantile_of(const struct account_sum *sum,
 /* Adds the members that each account has.  Takes @o. */
 static json_t *add_sums(json_t *o, const struct account_sum *sum)
 {
-	json_t *sums = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	json_t *sums = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+		"s:I, s:I}",
 		"calls", (json_int_t)sum->calls,
 		"failed", (json_int_t)sum->failed,
 		"bytes_read", (json_int_t)sum->bytes[ACCOUNT_READ],
 		"bytes_written", (json_int_t)sum->bytes[ACCOUNT_WRITTEN],
 		"ns", (json_int_t)sum->ns,
+		"held_back", (json_int_t)sum->held,
+		"held_back_ns", (json_int_t)sum->held_ns,
 		"p50_ns", quantile_of(sum, 500),
 		"p99_ns", quantile_of(sum, 990),
 		"p999_ns", quantile_of(sum, 999));

@@ -83,9 +83,12 @@ static void ask_thread(struct rpc_limits *limits, uint64_t due)
 
 static void count_held(const struct rpc_slot *slot)
 {
-	struct xprt_client *client = slot->call.msg->xprt->client;
+	const struct xprt *x = slot->call.msg->xprt;
+	struct xprt_client *client = x->client;
 	uint64_t ns = clock_ns() - slot->priv.since;
 
+	if (slot->call.by_proc)
+		account_add_held(&slot->call.by_proc->by[rpc_way_of(x)], ns);
 	if (slot->call.by_export)
 		account_add_held(slot->call.by_export, ns);
 	if (client)
@@ -125,6 +128,8 @@ static int hold_back(struct rpc_slot *slot, struct rpc_limit *l)
 	wait = limit_wait(&l->ops, &l->bytes, now);
 	l->contended |= wait > 0;
 	wait = MAX(wait, limit_wait(&c->ops, &c->bytes, now));
+	if (slot->call.msg->in_pool)
+		wait = MIN(wait, MEMORY_NS);
 	limit_enqueue(l, slot);
 	mutex_unlock(&l->lock);
 	/* The call may be over by now, and @l gone. */

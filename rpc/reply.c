@@ -27,12 +27,6 @@ const char *const rpc_way_names[RPC_WAYS] = {
 	[RPC_WAY_TCP] = "tcp", [RPC_WAY_UDP] = "udp", [RPC_WAY_RDMA] = "rdma",
 };
 
-static enum rpc_way way_of(const struct xprt *x)
-{
-	return x->rdma ? RPC_WAY_RDMA : x->datagram ? RPC_WAY_UDP :
-						      RPC_WAY_TCP;
-}
-
 /* Counts the call for its procedure, its export and its client. */
 static void reply_count(const struct rpc_call *call, bool error,
 			uint64_t started)
@@ -46,7 +40,7 @@ static void reply_count(const struct rpc_call *call, bool error,
 	};
 
 	if (likely(call->by_proc))
-		account_add(&call->by_proc->by[way_of(x)], e);
+		account_add(&call->by_proc->by[rpc_way_of(x)], e);
 	if (call->by_export)
 		account_add(call->by_export, e);
 	if (client) {

@@ -130,6 +130,12 @@ enum rpc_way { RPC_WAY_TCP, RPC_WAY_UDP, RPC_WAY_RDMA, RPC_WAYS };
 /* Their names, as users know them. */
 extern const char *const rpc_way_names[RPC_WAYS];
 
+static inline enum rpc_way rpc_way_of(const struct xprt *x)
+{
+	return x->rdma ? RPC_WAY_RDMA : x->datagram ? RPC_WAY_UDP :
+						      RPC_WAY_TCP;
+}
+
 /* The calls of one procedure of a server that ended, answered or dropped.
  * Those are failed whose reply is not SUCCESS, or tells of an error. */
 struct rpc_proc_counts {

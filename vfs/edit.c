@@ -298,7 +298,8 @@ static void tell_rules_of(const struct entry *e,
 		FILE *f = open_memstream(&options, &len);
 
 		if (f) {
-			export_opts_print(&e->clients[i].opts, f);
+			export_opts_print(rule.opts, f);
+			export_max_print(&rule.opts->max, f);
 			if (fclose(f) == 0)
 				rule.options = options;
 		}

@@ -92,6 +92,9 @@ int ctl_trace(const struct ctl *c, int argc, char **argv);
 /* show.c: results as text for people */
 /* A member of @o; "?", and 0, if there is no such string or integer. */
 const char *text_of(const json_t *o, const char *key);
+/* Prints behind @before how often limits held back the calls of @o, if they
+ * did. */
+void show_held(const json_t *o, const char *before);
 long long integer_of(const json_t *o, const char *key);
 void show_status(const json_t *r);
 void show_exports(const json_t *r);

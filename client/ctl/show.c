@@ -36,17 +36,27 @@ void show_status(const json_t *r)
 		       text_of(l, "address"), integer_of(l, "connections"));
 }
 
+void show_held(const json_t *o, const char *before)
+{
+	if (integer_of(o, "held_back"))
+		printf("%slimits held calls back %lld times, for %.3f s in "
+		       "all\n", before, integer_of(o, "held_back"),
+		       (double)integer_of(o, "held_back_ns") / 1e9);
+}
+
 void show_exports(const json_t *r)
 {
 	const json_t *e, *rule;
 	size_t i, k;
 
-	json_array_foreach(r, i, e)
+	json_array_foreach(r, i, e) {
 		json_array_foreach(json_object_get(e, "rules"), k, rule)
 			printf("%s\t%s(%s)\t%s\n", text_of(e, "path"),
 			       text_of(rule, "client"),
 			       text_of(rule, "options"),
 			       text_of(rule, "from"));
+		show_held(e, "# ");
+	}
 }
 
 void show_stats(const json_t *r)

@@ -29,6 +29,8 @@ struct top_row {
 	const char *name;		/* borrowed of the round's answer */
 	uint64_t    calls;
 	uint64_t    failed;
+	uint64_t    held;		/* times that a limit held one back */
+	uint64_t    held_ns;		/* together */
 	uint64_t    read;		/* bytes */
 	uint64_t    written;
 	uint64_t    p50, p99, p999;	/* ns */
@@ -92,6 +94,8 @@ static void top_subtract(const json_t *row, const json_t *before,
 	out->name = row_name(row, "name");
 	out->calls = since(row, before, "calls");
 	out->failed = since(row, before, "failed");
+	out->held = since(row, before, "held_back");
+	out->held_ns = since(row, before, "held_back_ns");
 	out->read = since(row, before, "bytes_read");
 	out->written = since(row, before, "bytes_written");
 	out->p50 = histogram_quantile(counts, 500);
@@ -170,9 +174,11 @@ static void print_json(const struct top *t, const struct top_row *rows,
 		const struct top_row *r = &rows[i];
 
 		json_array_append_new(list, json_pack(
-			"{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
-			r->name, "calls", (json_int_t)r->calls, "failed",
-			(json_int_t)r->failed, "bytes_read",
+			"{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			"name", r->name, "calls", (json_int_t)r->calls,
+			"failed", (json_int_t)r->failed, "held_back",
+			(json_int_t)r->held, "held_back_ns",
+			(json_int_t)r->held_ns, "bytes_read",
 			(json_int_t)r->read, "bytes_written",
 			(json_int_t)r->written, "p50_ns", (json_int_t)r->p50,
 			"p99_ns", (json_int_t)r->p99, "p999_ns",
@@ -193,7 +199,7 @@ struct room {
 
 static struct room table_room(const struct top *t)
 {
-	enum { NUMBERS = 60, NAME_MIN = 12, NAME = 32 };
+	enum { NUMBERS = 65, NAME_MIN = 15, NAME = 32 };
 	struct winsize w;
 
 	if (!t->live)
@@ -234,15 +240,16 @@ static void print_table(const struct top *t, const struct top_row *rows,
 			 t->interval);
 		printf("\033[H%.*s%s", room.line, name, end);
 	}
-	printf("%-*s %8s %8s %7s %9s %7s %7s %7s%s", room.name, t->by,
-	       "calls/s", "failed/s", "read/s", "written/s", "p50", "p99",
-	       "p99.9", end);
+	printf("%-*s %7s %7s %6s %7s %9s %7s %7s %7s%s", room.name, t->by,
+	       "calls/s", "fails/s", "held/s", "read/s", "written/s", "p50",
+	       "p99", "p99.9", end);
 	for (size_t i = 0; i < n && i < room.rows; i++) {
 		const struct top_row *r = &rows[i];
 
-		printf("%-*s %8.0f %8.0f %7s %9s %7s %7s %7s%s", room.name,
-		       name_text(t, r->name, room.name, name),
+		printf("%-*s %7.0f %7.0f %6.0f %7s %9s %7s %7s %7s%s",
+		       room.name, name_text(t, r->name, room.name, name),
 		       (double)r->calls / seconds, (double)r->failed / seconds,
+		       (double)r->held / seconds,
 		       amount_text((double)r->read / seconds, read),
 		       amount_text((double)r->written / seconds, written),
 		       time_text(r->p50, p50), time_text(r->p99, p99),

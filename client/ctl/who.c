@@ -124,6 +124,7 @@ static void show_clients(const json_t *r)
 	json_array_foreach(r, i, client) {
 		show_client(client);
 		show_paths(client);
+		show_held(client, "  ");
 	}
 }
 

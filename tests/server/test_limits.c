@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls above the limits of an export wait, over TCP and RDMA, and hold up no
+ * others.
+ *
+ * Times have lower bounds, which only a limit that does not hold breaks; upper
+ * ones are those of a server that hangs, or of the best of a few tries.
+ *
+ * Clients are told apart by their addresses: the relay of RDMA has 127.0.0.1,
+ * and what binds to 127.0.0.2 that.
+ */
+#include "tests/server/nfs_client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+#include "rpc/limit.h"
+#include "tests/server/fault_vfs.h"
+#include "tests/unit/runner.h"
+
+#define JUKEBOX		10008
+#define OPTIONS		"(rw,insecure,no_root_squash"
+
+/* Of /one there is no limit; the limits of /mem are those of the test. */
+enum { MEM, ONE, NEXPORTS };
+
+static struct rpc_limit *limits[NEXPORTS];
+static struct export_fh fhs[NEXPORTS];
+static const char *const paths[NEXPORTS] = { "/mem", "/one" };
+
+/* Each export has its queues, as the daemon wires it. */
+static void attach(struct export *e, void *arg)
+{
+	e->limit = arg;
+}
+
+static void publish_limits(const char *limit)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "/mem *" OPTIONS "%s)\n/one *" OPTIONS
+		 ")\n", limit);
+	harness_publish(&srv, text);
+}
+
+static void setup_over(const char *fabric)
+{
+	const struct harness_config config = {
+		.backend = &fault_vfs_ops,
+		.exports = "/mem *" OPTIONS ")\n/one *" OPTIONS ")\n",
+		.pool_bytes = 16u << 20,
+	};
+
+	if (fabric)
+		setenv("HARNESS_FABRIC", fabric, 1);
+	fault_init();
+	nfs_setup_with(&config);
+	for (unsigned i = 0; i < NEXPORTS; i++) {
+		limits[i] = rpc_limit_create(srv.server);
+		ck_assert_ptr_nonnull(limits[i]);
+		harness_with_export(&srv, paths[i], attach, limits[i]);
+		harness_root(&srv, paths[i], &fhs[i]);
+	}
+}
+
+static void setup_tcp(void)
+{
+	setup_over(NULL);
+}
+
+static void teardown(void)
+{
+	nfs_client_close(&user);
+	nfs_client_close(&root);
+	EVENTUALLY(rpc_busy() == 0);
+	for (unsigned i = 0; i < NEXPORTS; i++)
+		rpc_limit_put(limits[i]);
+	harness_stop(&srv);
+}
+
+/* --------------------------------------------------------- calls by hand -- */
+
+#define PEER_MAX	512		/* calls of a connection */
+
+struct peer {
+	int	 fd;
+	uint32_t first, xid;		/* of its calls */
+	bool	 answered[PEER_MAX];
+	uint32_t last;			/* the xid of the last reply */
+	uint32_t status;		/* ... its status */
+	unsigned jukebox;		/* replies that say so */
+};
+
+static void peer_open(struct peer *p, const char *from, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	static uint32_t first;
+
+	memset(p, 0, sizeof(*p));
+	p->first = p->xid = first += 1u << 20;	/* no two calls are one */
+	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_ge(p->fd, 0);
+	inet_pton(AF_INET, from, &a.sin_addr);
+	ck_assert_int_eq(bind(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	a.sin_port = htons(port);
+	ck_assert_int_eq(connect(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+}
+
+static _Thread_local uint32_t call_words[16 + 16 + (1u << 18)];
+
+static void put(uint32_t **w, uint32_t v)
+{
+	*(*w)++ = htonl(v);
+}
+
+/* A call up to its handle.  Returns where the rest goes. */
+static uint32_t *put_call(struct peer *p, uint32_t proc, const void *fh,
+			  uint32_t len)
+{
+	uint32_t *w = call_words + 1;
+
+	memset(call_words, 0, 128);
+	put(&w, p->xid++);
+	put(&w, 0);
+	put(&w, 2);
+	put(&w, NFS_PROGRAM);
+	put(&w, NFS_V3);
+	put(&w, proc);
+	put(&w, 1);			/* AUTH_SYS: uid 0, gid 0 */
+	put(&w, 20);
+	w += 5;
+	w += 2;				/* no verifier */
+	put(&w, len);
+	memcpy(w, fh, len);
+	return w + (len + 3) / 4;
+}
+
+/* The call ends at @w. */
+static bool send_call(struct peer *p, const uint32_t *w)
+{
+	const char *at = (const char *)call_words;
+	size_t left = (size_t)(w - call_words) * 4;
+	ssize_t n;
+
+	call_words[0] = htonl(0x80000000u | (uint32_t)(left - 4));
+	for (; left > 0; at += n, left -= (size_t)n) {
+		n = send(p->fd, at, left, MSG_NOSIGNAL);
+		if (n <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool send_getattr(struct peer *p, unsigned export)
+{
+	const struct export_fh *fh = &fhs[export];
+
+	return send_call(p, put_call(p, NFS3_GETATTR, fh->data, fh->len));
+}
+
+static bool send_write(struct peer *p, nfs_fh3 fh, uint32_t len)
+{
+	uint32_t *w = put_call(p, NFS3_WRITE, fh.data.data_val,
+			       fh.data.data_len);
+
+	w += 2;
+	put(&w, len);
+	put(&w, UNSTABLE);
+	put(&w, len);
+	return send_call(p, w + len / 4);
+}
+
+static bool send_read(struct peer *p, nfs_fh3 fh, uint32_t len)
+{
+	uint32_t *w = put_call(p, NFS3_READ, fh.data.data_val,
+			       fh.data.data_len);
+
+	w += 2;
+	put(&w, len);
+	return send_call(p, w);
+}
+
+/* One whole reply, to a call that was not answered yet. */
+static bool receive(struct peer *p)
+{
+	static uint32_t reply[1u << 16];
+	uint32_t mark, n;
+
+	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
+		return false;
+	mark = ntohl(mark) & 0x7fffffff;
+	ck_assert_uint_le(mark, sizeof(reply));
+	if (recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
+		return false;
+	p->last = ntohl(reply[0]);
+	n = p->last - p->first;
+	ck_assert_uint_lt(n, p->xid - p->first);
+	if (n < PEER_MAX) {
+		ck_assert(!p->answered[n]);
+		p->answered[n] = true;
+	}
+	p->status = ntohl(reply[6]);
+	p->jukebox += p->status == JUKEBOX;
+	return true;
+}
+
+/* All calls are answered; returns how many with JUKEBOX. */
+static unsigned receive_rest(struct peer *p)
+{
+	for (uint32_t n = 0; n < p->xid - p->first; n++)
+		while (!p->answered[n])
+			ck_assert(receive(p));
+	return p->jukebox;
+}
+
+static unsigned held_now;
+
+static void note_held(const struct rpc_call *call, const char *why,
+		      uint64_t ns, void *arg)
+{
+	held_now += !strcmp(why, "limit");
+}
+
+/* Calls that wait for a limit. */
+static unsigned held(void)
+{
+	held_now = 0;
+	rpc_server_walk_suspended(srv.server, note_held, NULL);
+	return held_now;
+}
+
+/* Sends calls to /mem, whose limit lets one pass a second, and waits until the
+ * others wait. */
+static void hold_calls(struct peer *p, unsigned n)
+{
+	uint64_t calls = stats_sum_by_name("rpc_calls") + n;
+	unsigned before = held();
+
+	for (unsigned i = 0; i < n; i++)
+		ck_assert(send_getattr(p, MEM));
+	EVENTUALLY(stats_sum_by_name("rpc_calls") >= calls &&
+		   held() >= before + n - 20);
+}
+
+/* ------------------------------------------------ the limits of a client -- */
+
+static const char *const fabrics[] = { NULL, "iwarp", "loop,7" };
+#define WAYS		3
+
+#define TRIES		10
+#define LONGEST(ms)	((ms) * 5 / 4)
+
+/* Runs @work(), which is to take @ms, never less, and not much more in one of
+ * its tries: a machine that is busy with something else spoils some. */
+static void takes(uint64_t ms, void (*work)(struct peer *p))
+{
+	uint64_t took = UINT64_MAX;
+
+	for (unsigned i = 0; i < TRIES && took > LONGEST(ms); i++) {
+		struct peer p;
+
+		peer_open(&p, "127.0.0.1", srv.port);
+		took = clock_ms();
+		work(&p);
+		ck_assert_uint_eq(receive_rest(&p), 0);
+		took = clock_ms() - took;
+		close(p.fd);
+		printf("%llu ms, of %llu\n", (unsigned long long)took,
+		       (unsigned long long)ms);
+		ck_assert_uint_ge(took, ms);
+		/* The burst of the next try. */
+		usleep(200000);
+	}
+	ck_assert_uint_le(took, LONGEST(ms));
+}
+
+static nfs_fh3 file;
+
+static void get_attributes(struct peer *p)
+{
+	for (unsigned i = 0; i < 131; i++)
+		ck_assert(send_getattr(p, MEM));
+}
+
+static void write_file(struct peer *p)
+{
+	for (unsigned i = 0; i < 22; i++)
+		ck_assert(send_write(p, file, 65536));
+}
+
+static void read_file(struct peer *p)
+{
+	for (unsigned i = 0; i < 22; i++)
+		ck_assert(send_read(p, file, 65536));
+}
+
+TEST_LOOP(a_client_gets_its_operations_and_no_call_is_lost, 0, WAYS)
+{
+	setup_over(fabrics[_i]);
+	publish_limits(",client_max_ops=100");
+	/* A burst of ten, and one that is in debt. */
+	takes(1200, get_attributes);
+	publish_limits(",max_ops=100");
+	takes(1200, get_attributes);
+	teardown();
+}
+
+TEST_LOOP(a_client_gets_its_bytes_read_and_written, 0, WAYS)
+{
+	setup_over(fabrics[_i]);
+	file = nfs_make_file(top, "file", "");
+	publish_limits(",client_max_bytes=1m");
+	/* 22 sixteenths of a second, without a burst and the last debt. */
+	takes(1375 - 100 - 63, write_file);
+	takes(1375 - 100 - 63, read_file);
+	publish_limits(",max_bytes=1m");
+	takes(1375 - 100 - 63, write_file);
+	takes(1375 - 100 - 63, read_file);
+	teardown();
+}
+
+TEST_LOOP(calls_of_a_connection_that_is_gone_are_forgotten, 0, WAYS)
+{
+	struct peer p;
+
+	setup_over(fabrics[_i]);
+	publish_limits(",client_max_ops=1");
+	peer_open(&p, "127.0.0.1", srv.port);
+	/* Over RDMA, no more than its credits. */
+	hold_calls(&p, 30);
+	close(p.fd);
+	EVENTUALLY((rpc_server_relieve(srv.server), held() == 0));
+	teardown();
+}
+
+TEST_CASE(.setup = setup_tcp, .teardown = teardown);
+
+/* Each asks for a MiB, and would take a second. */
+TEST(a_read_costs_what_it_moved)
+{
+	uint64_t start = clock_ms();
+	struct peer p;
+
+	file = nfs_make_file(top, "file", "four");
+	publish_limits(",client_max_bytes=1m");
+	peer_open(&p, "127.0.0.1", srv.port);
+	for (unsigned i = 0; i < 200; i++)
+		ck_assert(send_read(&p, file, 1u << 20));
+	ck_assert_uint_eq(receive_rest(&p), 0);
+	close(p.fd);
+	ck_assert_uint_lt(clock_ms() - start, 100000);
+}
+
+/* ---------------------------------------------------------------- others -- */
+
+/* @n calls, one after the other. */
+static void is_served(struct peer *p, unsigned export, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t xid = p->xid;
+
+		ck_assert(send_getattr(p, export));
+		do
+			ck_assert(receive(p));
+		while (p->last != xid);
+		ck_assert_uint_eq(p->status, NFS3_OK);
+	}
+}
+
+/* At one call a second they would be there for minutes. */
+TEST(calls_above_a_limit_hold_up_no_others)
+{
+	struct peer slow, other, elsewhere;
+
+	publish_limits(",client_max_ops=1");
+	peer_open(&slow, "127.0.0.2", srv.port);
+	hold_calls(&slow, 150);
+	publish_limits(",client_max_ops=1000000");
+	peer_open(&other, "127.0.0.1", srv.port);
+	is_served(&other, MEM, 300);
+	publish_limits(",client_max_ops=1");
+	/* The same client, by another connection and by this one. */
+	peer_open(&elsewhere, "127.0.0.2", srv.port);
+	is_served(&elsewhere, ONE, 300);
+	is_served(&slow, ONE, 300);
+	ck_assert_uint_ge(held(), 50);
+	rpc_limits_off(srv.server, true);
+	ck_assert_uint_eq(receive_rest(&slow), 0);
+	close(slow.fd);
+	close(other.fd);
+	close(elsewhere.fd);
+}
+
+/* The heavy one has 400 calls there at once, and the light one one. */
+TEST(clients_have_equal_parts_of_an_exports_limit)
+{
+	struct peer heavy[2], light;
+	unsigned answered = 0;
+
+	publish_limits(",max_ops=100");
+	peer_open(&heavy[0], "127.0.0.2", srv.port);
+	peer_open(&heavy[1], "127.0.0.2", srv.port);
+	for (unsigned i = 0; i < 400; i++)
+		ck_assert(send_getattr(&heavy[i % 2], MEM));
+	EVENTUALLY(held() > 300);
+	peer_open(&light, "127.0.0.1", srv.port);
+	is_served(&light, MEM, 20);
+	/* About as many of the other's went by: not twenty times 400. */
+	ck_assert_uint_ge(held(), 200);
+	rpc_limits_off(srv.server, true);
+	for (unsigned i = 0; i < 2; i++) {
+		answered += heavy[i].xid - heavy[i].first;
+		ck_assert_uint_eq(receive_rest(&heavy[i]), 0);
+		close(heavy[i].fd);
+	}
+	ck_assert_uint_eq(answered, 400);
+	close(light.fd);
+}
+
+/* WRITEs, of 30 ms each, beside GETATTRs of 5 ms. */
+TEST(clients_of_few_long_calls_have_no_more_than_others)
+{
+	struct peer heavy, light;
+
+	file = nfs_make_file(top, "file", "");
+	publish_limits(",max_bytes=1m,max_ops=200");
+	peer_open(&heavy, "127.0.0.2", srv.port);
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert(send_write(&heavy, file, 30000));
+	EVENTUALLY(held() > 60);
+	peer_open(&light, "127.0.0.1", srv.port);
+	for (unsigned i = 0; i < 50; i++)
+		ck_assert(send_getattr(&light, MEM));
+	ck_assert_uint_eq(receive_rest(&light), 0);
+	ck_assert_uint_ge(held(), 30);
+	rpc_limits_off(srv.server, true);
+	ck_assert_uint_eq(receive_rest(&heavy), 0);
+	close(heavy.fd);
+	close(light.fd);
+}
+
+/* --------------------------------------------------------------- changes -- */
+
+static const char *const changes[] = {
+	"", ",client_max_ops=100000", ",client_max_bytes=1",
+	",max_ops=100000,client_max_ops=0", NULL,
+};
+
+TEST_LOOP(a_change_of_limits_reaches_calls_that_wait, 0, ARRAY_SIZE(changes))
+{
+	struct peer p;
+
+	publish_limits(",client_max_ops=1");
+	peer_open(&p, "127.0.0.1", srv.port);
+	hold_calls(&p, 150);
+	if (changes[_i])
+		publish_limits(changes[_i]);
+	else				/* not exported any more */
+		harness_publish(&srv, "/one *" OPTIONS ")\n");
+	rpc_limits_changed(srv.server);
+	ck_assert_uint_eq(receive_rest(&p), 0);
+	ck_assert_uint_eq(held(), 0);
+	close(p.fd);
+	harness_publish(&srv, "/mem *" OPTIONS ")\n/one *" OPTIONS ")\n");
+}
+
+TEST(a_change_that_leaves_the_limit_lets_no_call_pass)
+{
+	struct peer p;
+
+	publish_limits(",client_max_ops=1");
+	peer_open(&p, "127.0.0.1", srv.port);
+	hold_calls(&p, 100);
+	for (unsigned i = 0; i < 5; i++) {
+		publish_limits(",client_max_ops=1");
+		rpc_limits_changed(srv.server);
+		usleep(10000);
+	}
+	EVENTUALLY(held() >= 80 && held() == rpc_busy());
+	rpc_limits_off(srv.server, true);
+	ck_assert_uint_eq(receive_rest(&p), 0);
+	close(p.fd);
+}
+
+TEST(a_client_s_calls_are_let_go_when_its_connections_end)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct peer mine, other;
+	struct in6_addr host;
+
+	publish_limits(",client_max_ops=1");
+	peer_open(&mine, "127.0.0.1", srv.port);
+	peer_open(&other, "127.0.0.2", srv.port);
+	hold_calls(&mine, 100);
+	hold_calls(&other, 100);
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	host = xprt_addr_host((struct sockaddr *)&a);
+	rpc_limits_let_go(srv.server, &host);
+	ck_assert_uint_eq(receive_rest(&mine), 0);
+	ck_assert_uint_ge(held(), 80);
+	rpc_limits_off(srv.server, true);
+	ck_assert_uint_eq(receive_rest(&other), 0);
+	close(mine.fd);
+	close(other.fd);
+}
+
+/* ------------------------------------------------------------------ ends -- */
+
+TEST(calls_that_fill_their_connection_for_long_are_sent_back)
+{
+	struct peer p;
+
+	publish_limits(",client_max_ops=1");
+	peer_open(&p, "127.0.0.1", srv.port);
+	for (unsigned i = 0; i < 300; i++)
+		ck_assert(send_getattr(&p, MEM));
+	EVENTUALLY(held() > 240);
+	ck_assert(send_getattr(&p, ONE));
+	rpc_server_relieve(srv.server);
+	ck_assert_uint_gt(held(), 200);		/* they were not seen before */
+	EVENTUALLY((rpc_server_relieve(srv.server), held() < 100));
+	rpc_limits_off(srv.server, true);
+	ck_assert_uint_gt(receive_rest(&p), 100);
+	close(p.fd);
+}
+
+/* 10,000 at once are none too many: 1024 wait, and others come again later. */
+TEST(a_bounded_number_of_a_clients_calls_waits)
+{
+	enum { CONNS = 50, CALLS = 200 };
+	static struct peer peers[CONNS];
+	unsigned jukebox = 0;
+
+	publish_limits(",client_max_ops=1");
+	for (unsigned i = 0; i < CONNS; i++) {
+		peer_open(&peers[i], "127.0.0.1", srv.port);
+		for (unsigned k = 0; k < CALLS; k++)
+			ck_assert(send_getattr(&peers[i], MEM));
+	}
+	EVENTUALLY(rpc_busy() == held() && held() > 1000);
+	ck_assert_uint_le(held(), 1024);
+	rpc_limits_off(srv.server, true);
+	for (unsigned i = 0; i < CONNS; i++) {
+		jukebox += receive_rest(&peers[i]);
+		close(peers[i].fd);
+	}
+	ck_assert_uint_le(jukebox, CONNS * CALLS - 1024);
+	ck_assert_uint_gt(jukebox, 0);
+}
+
+static nfs_fh3 slow;
+
+/* More than a client may keep of the pool: the sender waits, too. */
+static void *send_much(void *arg)
+{
+	for (unsigned k = 0; k < 12; k++)
+		if (!send_write(arg, slow, 1u << 19))
+			abort();
+	return NULL;
+}
+
+/* Two clients keep all of the pool with WRITEs that would wait for days. */
+TEST(memory_of_calls_that_wait_goes_to_others_that_need_it)
+{
+	static const char *const from[] = { "127.0.0.2", "127.0.0.3" };
+	nfs_fh3 fast = { { fhs[ONE].len, (char *)fhs[ONE].data } };
+	struct peer p[2], other;
+	pthread_t thread[2];
+
+	slow = nfs_make_file(top, "slow", "");
+	fast = nfs_make_file(fast, "fast", "");
+	publish_limits(",client_max_bytes=1");
+	for (unsigned i = 0; i < 2; i++) {
+		peer_open(&p[i], from[i], srv.port);
+		pthread_create(&thread[i], NULL, send_much, &p[i]);
+	}
+	EVENTUALLY(held() >= 9);
+	peer_open(&other, "127.0.0.1", srv.port);
+	for (unsigned i = 0; i < 50; i++)
+		ck_assert(send_write(&other, fast, 1u << 19));
+	ck_assert_uint_eq(receive_rest(&other), 0);
+	ck_assert_uint_gt(stats_sum_by_name("rpc_limit_memory"), 0);
+	rpc_limits_off(srv.server, true);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(thread[i], NULL);
+		receive_rest(&p[i]);
+		close(p[i].fd);
+	}
+	close(other.fd);
+}

@@ -195,7 +195,7 @@ halt()
 
 start_machine()
 {
-	local shell tries
+	local shell tries state
 	export root
 	export -f boot
 	"${network[@]}" setsid unshare -m -p -u -i -C -f --kill-child \
@@ -203,11 +203,12 @@ start_machine()
 	shell=$!
 	for tries in {1..60}; do
 		kill -0 "$shell" 2>/dev/null || return
+		# It is an error of systemctl when a unit of the machine's
+		# failed, as some do in a container.
 		init=$(pgrep -P "$shell") &&
-			timeout 60 nsenter -t "$init" -m -p \
-				systemctl is-system-running --wait \
-				2>/dev/null | grep -qE 'running|degraded' &&
-			return
+			state=$(timeout 60 nsenter -t "$init" -m -p \
+				systemctl is-system-running --wait 2>/dev/null)
+		case ${state-} in running | degraded) return 0 ;; esac
 		sleep 1
 	done
 	echo "no systemd after $tries seconds"

@@ -105,7 +105,8 @@ struct rpc_limits {
 	pthread_cond_t	     wanted;
 	pthread_t	     thread;
 	struct cds_list_head all;
-	uint64_t	     due;	/* the thread's next look, clock_ns() */
+	uint64_t	     looked;	/* the thread, last: clock_ns() */
+	uint64_t	     due;	/* its next look */
 	unsigned	     nagain;	/* all calls run again so often, */
 	uint64_t	     again;	/* next at this time */
 	bool		     off;	/* nobody waits */

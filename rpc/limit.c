@@ -68,10 +68,10 @@ static bool may_pass(const struct rpc_limit *l, const struct limit_client *c,
 	       !limit_wait(&c->ops, &c->bytes, now);
 }
 
-/* Has the thread look at @due, or earlier. */
-static void ask_thread(struct rpc_limits *limits, uint64_t due)
+void limit_ask_thread(struct rpc_limits *limits, uint64_t due)
 {
 	mutex_lock(&limits->lock);
+	due = MAX(due, limits->looked + LOOK_NS);
 	if (limits->off)
 		due = 0;
 	if (due < limits->due) {
@@ -133,7 +133,7 @@ static int hold_back(struct rpc_slot *slot, struct rpc_limit *l)
 	limit_enqueue(l, slot);
 	mutex_unlock(&l->lock);
 	/* The call may be over by now, and @l gone. */
-	ask_thread(limits, now + MAX(wait, LOOK_NS));
+	limit_ask_thread(limits, now + wait);
 	return RPC_PENDING;
 }
 
@@ -364,6 +364,7 @@ static bool look_at_all(struct rpc_limits *limits, uint64_t now)
 		holding |= l->nholding > 0;
 		mutex_unlock(&l->lock);
 	}
+	limits->looked = now;
 	limits->due = MAX(due, now + LOOK_NS);
 	mutex_unlock(&limits->lock);
 	let_all_go(&taken, look != LOOK_AGAIN);

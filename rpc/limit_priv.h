@@ -42,6 +42,9 @@ static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
 	return caa_container_of(link, struct rpc_slot, priv.limited.link);
 }
 
+/* limit.c: has the thread look at @due, or earlier. */
+void limit_ask_thread(struct rpc_limits *limits, uint64_t due);
+
 /* limit_queue.c: all but the last with the limit's lock. */
 /* The client of the call's address, made if need be; that of all others when
  * there are too many. */

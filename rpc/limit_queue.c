@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "lib/clock.h"
 #include "lib/thread.h"
 #include "transport/addr.h"
 
@@ -94,6 +95,12 @@ struct limit_client *limit_find_host(struct rpc_limit *l,
 	return client_find(l, chain_of(host), host);
 }
 
+/* What a call of @bytes moves its client's clock on. */
+static uint64_t clock_cost(const struct rpc_limit *l, uint64_t bytes)
+{
+	return MAX(bucket_ns(&l->ops, 1), bucket_ns(&l->bytes, bytes));
+}
+
 void limit_pay(struct rpc_limit *l, struct rpc_slot *slot, uint64_t now)
 {
 	const struct rpc_limited *w = &slot->priv.limited;
@@ -104,7 +111,7 @@ void limit_pay(struct rpc_limit *l, struct rpc_slot *slot, uint64_t now)
 	bucket_take(&c->ops, 1, now);
 	bucket_take(&c->bytes, w->bytes, now);
 	l->clock = c->clock = MAX(c->clock, l->clock);
-	c->clock += MAX(bucket_ns(&l->ops, 1), bucket_ns(&l->bytes, w->bytes));
+	c->clock += clock_cost(l, w->bytes);
 }
 
 /* ---- queues: with the limit's lock */
@@ -184,20 +191,38 @@ void rpc_limit_put(struct rpc_limit *l)
 	limit_free(l);
 }
 
+/* With the lock.  The call of @c moved @used bytes of the @paid ones. */
+static void give_back(struct rpc_limit *l, struct limit_client *c,
+		      uint64_t paid, uint64_t used)
+{
+	uint64_t ns = clock_cost(l, paid) - clock_cost(l, used);
+
+	bucket_give(&l->bytes, paid - used);
+	bucket_give(&c->bytes, paid - used);
+	c->clock -= MIN(c->clock, ns);
+	if (c->nwaiting > 0) {
+		cds_list_del(&c->turn);
+		limit_list_turn(l, c);
+	}
+}
+
 void rpc_limit_settle(struct rpc_call *call)
 {
 	struct rpc_slot *slot = rpc_slot_of(call);
 	struct rpc_limited *w = &slot->priv.limited;
-	uint64_t unused = w->bytes - MIN(w->bytes, call->bytes);
 	struct rpc_limit *l = w->limit;
+	bool sooner = false;
 
 	mutex_lock(&l->lock);
-	if (unused) {
-		bucket_give(&l->bytes, unused);
-		bucket_give(&w->client->bytes, unused);
+	if (call->bytes < w->bytes) {
+		give_back(l, w->client, w->bytes, call->bytes);
+		sooner = !cds_list_empty(&l->turns);
 	}
 	limit_forget(slot);
 	mutex_unlock(&l->lock);
+	/* The thread sleeps until the debt of before is paid off. */
+	if (sooner)
+		limit_ask_thread(l->limits, clock_ns());
 	rpc_limit_put(l);
 }
 

@@ -163,6 +163,8 @@ int rpc_call_limit(struct rpc_call *call, struct rpc_limit *l,
 	}
 	if (passes)
 		limit_pay(l, slot, now);
+	else if (!full)
+		c->nwaiting++;
 	mutex_unlock(&l->lock);
 	if (full) {
 		stat_inc(rpc_limit_full);
@@ -194,7 +196,7 @@ static void take_first(struct rpc_limit *l, struct limit_client *c,
 static void take_client(struct rpc_limit *l, struct limit_client *c, bool pays,
 			uint64_t now, struct cds_list_head *taken)
 {
-	while (c->nwaiting > 0) {
+	while (!cds_list_empty(&c->calls)) {
 		if (pays)
 			limit_pay(l, limit_slot(c->calls.next), now);
 		take_first(l, c, taken);
@@ -238,7 +240,7 @@ static uint64_t serve_limit(struct rpc_limit *l, uint64_t now,
 		}
 		limit_pay(l, limit_slot(c->calls.next), now);
 		take_first(l, c, taken);
-		if (c->nwaiting > 0) {
+		if (!cds_list_empty(&c->calls)) {
 			cds_list_del(&c->turn);
 			limit_list_turn(l, c);
 		}

@@ -14,7 +14,7 @@ struct limit_client {
 	uint64_t	     clock;	/* ns of the export's limit that it
 					 * has had */
 	unsigned	     users;	/* calls that wait or passed */
-	unsigned	     nwaiting;
+	unsigned	     nwaiting;	/* in calls, or on their way there */
 	struct cds_list_head calls;	/* that wait, the oldest first */
 	struct cds_list_head turn;	/* in the limit's, if some wait */
 };

@@ -131,11 +131,12 @@ void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot)
 {
 	struct rpc_limited *w = &slot->priv.limited;
 	struct limit_client *c = w->client;
+	bool is_first = cds_list_empty(&c->calls);
 
 	w->waits = true;
 	cds_list_add_tail(&w->link, &c->calls);
 	l->nholding += slot->call.msg->in_pool;
-	if (c->nwaiting++ > 0)
+	if (!is_first)
 		return;
 	/* A client that was away has not saved up turns. */
 	c->clock = MAX(c->clock, l->clock);
@@ -145,12 +146,14 @@ void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot)
 void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot)
 {
 	struct rpc_limited *w = &slot->priv.limited;
+	struct limit_client *c = w->client;
 
 	w->waits = false;
 	cds_list_del(&w->link);
 	l->nholding -= slot->call.msg->in_pool;
-	if (--w->client->nwaiting == 0)
-		cds_list_del(&w->client->turn);
+	c->nwaiting--;
+	if (cds_list_empty(&c->calls))
+		cds_list_del(&c->turn);
 }
 
 void limit_forget(struct rpc_slot *slot)
@@ -200,7 +203,7 @@ static void give_back(struct rpc_limit *l, struct limit_client *c,
 	bucket_give(&l->bytes, paid - used);
 	bucket_give(&c->bytes, paid - used);
 	c->clock -= MIN(c->clock, ns);
-	if (c->nwaiting > 0) {
+	if (!cds_list_empty(&c->calls)) {
 		cds_list_del(&c->turn);
 		limit_list_turn(l, c);
 	}

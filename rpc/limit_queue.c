@@ -95,7 +95,7 @@ struct limit_client *limit_find_host(struct rpc_limit *l,
 	return client_find(l, chain_of(host), host);
 }
 
-/* What a call of @bytes moves its client's clock on. */
+/* The ns that a call of @bytes moves its client's clock on. */
 static uint64_t clock_cost(const struct rpc_limit *l, uint64_t bytes)
 {
 	return MAX(bucket_ns(&l->ops, 1), bucket_ns(&l->bytes, bytes));
@@ -195,8 +195,8 @@ void rpc_limit_put(struct rpc_limit *l)
 }
 
 /* With the lock.  The call of @c moved @used bytes of the @paid ones. */
-static void give_back(struct rpc_limit *l, struct limit_client *c,
-		      uint64_t paid, uint64_t used)
+static void return_unused(struct rpc_limit *l, struct limit_client *c,
+			  uint64_t paid, uint64_t used)
 {
 	uint64_t ns = clock_cost(l, paid) - clock_cost(l, used);
 
@@ -218,7 +218,7 @@ void rpc_limit_settle(struct rpc_call *call)
 
 	mutex_lock(&l->lock);
 	if (call->bytes < w->bytes) {
-		give_back(l, w->client, w->bytes, call->bytes);
+		return_unused(l, w->client, w->bytes, call->bytes);
 		sooner = !cds_list_empty(&l->turns);
 	}
 	limit_forget(slot);

@@ -9,9 +9,6 @@
  * Clients are told apart by their addresses: the relay of RDMA has 127.0.0.1,
  * and what binds to 127.0.0.2 that.
  */
-#include "tests/server/nfs_client.h"
-
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,9 +18,9 @@
 #include "lib/stats.h"
 #include "rpc/limit.h"
 #include "tests/server/fault_vfs.h"
+#include "tests/server/limit_peer.h"
 #include "tests/unit/runner.h"
 
-#define JUKEBOX		10008
 #define OPTIONS		"(rw,insecure,no_root_squash"
 
 /* Of /one there is no limit; the limits of /mem are those of the test. */
@@ -83,141 +80,7 @@ static void teardown(void)
 	harness_stop(&srv);
 }
 
-/* --------------------------------------------------------- calls by hand -- */
-
-#define PEER_MAX	512		/* calls of a connection */
-
-struct peer {
-	int	 fd;
-	uint32_t first, xid;		/* of its calls */
-	bool	 answered[PEER_MAX];
-	uint32_t last;			/* the xid of the last reply */
-	uint32_t status;		/* ... its status */
-	unsigned jukebox;		/* replies that say so */
-};
-
-static void peer_open(struct peer *p, const char *from, uint16_t port)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	static uint32_t first;
-
-	memset(p, 0, sizeof(*p));
-	p->first = p->xid = first += 1u << 20;	/* no two calls are one */
-	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_ge(p->fd, 0);
-	inet_pton(AF_INET, from, &a.sin_addr);
-	ck_assert_int_eq(bind(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	a.sin_port = htons(port);
-	ck_assert_int_eq(connect(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);
-}
-
-static _Thread_local uint32_t call_words[16 + 16 + (1u << 18)];
-
-static void put(uint32_t **w, uint32_t v)
-{
-	*(*w)++ = htonl(v);
-}
-
-/* A call up to its handle.  Returns where the rest goes. */
-static uint32_t *put_call(struct peer *p, uint32_t proc, const void *fh,
-			  uint32_t len)
-{
-	uint32_t *w = call_words + 1;
-
-	memset(call_words, 0, 128);
-	put(&w, p->xid++);
-	put(&w, 0);
-	put(&w, 2);
-	put(&w, NFS_PROGRAM);
-	put(&w, NFS_V3);
-	put(&w, proc);
-	put(&w, 1);			/* AUTH_SYS: uid 0, gid 0 */
-	put(&w, 20);
-	w += 5;
-	w += 2;				/* no verifier */
-	put(&w, len);
-	memcpy(w, fh, len);
-	return w + (len + 3) / 4;
-}
-
-/* The call ends at @w. */
-static bool send_call(struct peer *p, const uint32_t *w)
-{
-	const char *at = (const char *)call_words;
-	size_t left = (size_t)(w - call_words) * 4;
-	ssize_t n;
-
-	call_words[0] = htonl(0x80000000u | (uint32_t)(left - 4));
-	for (; left > 0; at += n, left -= (size_t)n) {
-		n = send(p->fd, at, left, MSG_NOSIGNAL);
-		if (n <= 0)
-			return false;
-	}
-	return true;
-}
-
-static bool send_getattr(struct peer *p, unsigned export)
-{
-	const struct export_fh *fh = &fhs[export];
-
-	return send_call(p, put_call(p, NFS3_GETATTR, fh->data, fh->len));
-}
-
-static bool send_write(struct peer *p, nfs_fh3 fh, uint32_t len)
-{
-	uint32_t *w = put_call(p, NFS3_WRITE, fh.data.data_val,
-			       fh.data.data_len);
-
-	w += 2;
-	put(&w, len);
-	put(&w, UNSTABLE);
-	put(&w, len);
-	return send_call(p, w + len / 4);
-}
-
-static bool send_read(struct peer *p, nfs_fh3 fh, uint32_t len)
-{
-	uint32_t *w = put_call(p, NFS3_READ, fh.data.data_val,
-			       fh.data.data_len);
-
-	w += 2;
-	put(&w, len);
-	return send_call(p, w);
-}
-
-/* One whole reply, to a call that was not answered yet. */
-static bool receive(struct peer *p)
-{
-	static uint32_t reply[1u << 16];
-	uint32_t mark, n;
-
-	if (recv(p->fd, &mark, 4, MSG_WAITALL) != 4)
-		return false;
-	mark = ntohl(mark) & 0x7fffffff;
-	ck_assert_uint_le(mark, sizeof(reply));
-	if (recv(p->fd, reply, mark, MSG_WAITALL) != (ssize_t)mark)
-		return false;
-	p->last = ntohl(reply[0]);
-	n = p->last - p->first;
-	ck_assert_uint_lt(n, p->xid - p->first);
-	if (n < PEER_MAX) {
-		ck_assert(!p->answered[n]);
-		p->answered[n] = true;
-	}
-	p->status = ntohl(reply[6]);
-	p->jukebox += p->status == JUKEBOX;
-	return true;
-}
-
-/* All calls are answered; returns how many with JUKEBOX. */
-static unsigned receive_rest(struct peer *p)
-{
-	for (uint32_t n = 0; n < p->xid - p->first; n++)
-		while (!p->answered[n])
-			ck_assert(receive(p));
-	return p->jukebox;
-}
+/* ------------------------------------------------------ calls that wait -- */
 
 static unsigned held_now;
 
@@ -243,7 +106,7 @@ static void hold_calls(struct peer *p, unsigned n)
 	unsigned before = held();
 
 	for (unsigned i = 0; i < n; i++)
-		ck_assert(send_getattr(p, MEM));
+		ck_assert(send_getattr(p, &fhs[MEM]));
 	EVENTUALLY(stats_sum_by_name("rpc_calls") >= calls &&
 		   held() >= before + n - 20);
 }
@@ -285,7 +148,7 @@ static nfs_fh3 file;
 static void get_attributes(struct peer *p)
 {
 	for (unsigned i = 0; i < 131; i++)
-		ck_assert(send_getattr(p, MEM));
+		ck_assert(send_getattr(p, &fhs[MEM]));
 }
 
 static void write_file(struct peer *p)
@@ -341,25 +204,21 @@ TEST_LOOP(calls_of_a_connection_that_is_gone_are_forgotten, 0, WAYS)
 
 TEST_CASE(.setup = setup_tcp, .teardown = teardown);
 
-/* Each asks for a MiB, moves four bytes, and would take a second.  A WRITE comes
- * first, so that they wait. */
+/* Each asks for a MiB, moves four bytes, and would take a second.  They wait
+ * behind a WRITE. */
 TEST_LOOP(a_read_costs_what_it_moved, 0, 2)
 {
-	static const char *const whose[] = {
-		",client_max_bytes=1m", ",max_bytes=1m",
-	};
 	nfs_fh3 big = nfs_make_file(top, "big", "");
 	uint64_t start = clock_ms();
 	struct peer p;
 
 	file = nfs_make_file(top, "file", "four");
-	publish_limits(whose[_i]);
+	publish_limits(_i ? ",max_bytes=1m" : ",client_max_bytes=1m");
 	peer_open(&p, "127.0.0.1", srv.port);
 	ck_assert(send_write(&p, big, 1u << 18));
 	for (unsigned i = 0; i < 200; i++)
 		ck_assert(send_read(&p, file, 1u << 20));
-	ck_assert_uint_eq(receive_rest(&p), 0);
-	close(p.fd);
+	peer_end(&p);
 	ck_assert_uint_lt(clock_ms() - start, 20000);
 }
 
@@ -371,7 +230,7 @@ static void is_served(struct peer *p, unsigned export, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t xid = p->xid;
 
-		ck_assert(send_getattr(p, export));
+		ck_assert(send_getattr(p, &fhs[export]));
 		do
 			ck_assert(receive(p));
 		while (p->last != xid);
@@ -397,8 +256,7 @@ TEST(calls_above_a_limit_hold_up_no_others)
 	is_served(&slow, ONE, 300);
 	ck_assert_uint_ge(held(), 50);
 	rpc_limits_off(srv.server, true);
-	ck_assert_uint_eq(receive_rest(&slow), 0);
-	close(slow.fd);
+	peer_end(&slow);
 	close(other.fd);
 	close(elsewhere.fd);
 }
@@ -413,7 +271,7 @@ TEST(clients_have_equal_parts_of_an_exports_limit)
 	peer_open(&heavy[0], "127.0.0.2", srv.port);
 	peer_open(&heavy[1], "127.0.0.2", srv.port);
 	for (unsigned i = 0; i < 400; i++)
-		ck_assert(send_getattr(&heavy[i % 2], MEM));
+		ck_assert(send_getattr(&heavy[i % 2], &fhs[MEM]));
 	EVENTUALLY(held() > 300);
 	peer_open(&light, "127.0.0.1", srv.port);
 	is_served(&light, MEM, 20);
@@ -422,56 +280,45 @@ TEST(clients_have_equal_parts_of_an_exports_limit)
 	rpc_limits_off(srv.server, true);
 	for (unsigned i = 0; i < 2; i++) {
 		answered += heavy[i].xid - heavy[i].first;
-		ck_assert_uint_eq(receive_rest(&heavy[i]), 0);
-		close(heavy[i].fd);
+		peer_end(&heavy[i]);
 	}
 	ck_assert_uint_eq(answered, 400);
 	close(light.fd);
 }
 
-/* WRITEs, of 30 ms each, beside GETATTRs of 5 ms. */
-TEST(clients_of_few_long_calls_have_no_more_than_others)
-{
-	struct peer heavy, light;
+static const struct {
+	const char *limits;
+	bool	    reads;
+	unsigned    calls, left;
+} light_calls[] = {
+	/* GETATTRs of 5 ms beside WRITEs of 30. */
+	{ ",max_bytes=1m,max_ops=200", false, 50, 30 },
+	/* READs that ask for as much, and move four bytes. */
+	{ ",max_bytes=100k", true, 60, 60 },
+};
 
-	file = nfs_make_file(top, "file", "");
-	publish_limits(",max_bytes=1m,max_ops=200");
-	peer_open(&heavy, "127.0.0.2", srv.port);
-	for (unsigned i = 0; i < 100; i++)
-		ck_assert(send_write(&heavy, file, 30000));
-	EVENTUALLY(held() > 60);
-	peer_open(&light, "127.0.0.1", srv.port);
-	for (unsigned i = 0; i < 50; i++)
-		ck_assert(send_getattr(&light, MEM));
-	ck_assert_uint_eq(receive_rest(&light), 0);
-	ck_assert_uint_ge(held(), 30);
-	rpc_limits_off(srv.server, true);
-	ck_assert_uint_eq(receive_rest(&heavy), 0);
-	close(heavy.fd);
-	close(light.fd);
-}
-
-/* One writes; one asks for as much and reads four bytes, so all of its calls
- * come before a few of the other's. */
-TEST(a_client_s_part_of_an_export_s_limit_is_what_it_moved)
+/* All of one client's calls come before @left of another's 100 WRITEs. */
+TEST_LOOP(a_client_s_part_of_a_limit_is_what_it_moved, 0,
+	  ARRAY_SIZE(light_calls))
 {
 	nfs_fh3 few = nfs_make_file(top, "few", "four");
 	struct peer heavy, light;
 
 	file = nfs_make_file(top, "file", "");
-	publish_limits(",max_bytes=100k");
+	publish_limits(light_calls[_i].limits);
 	peer_open(&heavy, "127.0.0.2", srv.port);
 	for (unsigned i = 0; i < 100; i++)
 		ck_assert(send_write(&heavy, file, 30000));
-	EVENTUALLY(held() > 80);
+	EVENTUALLY(held() > light_calls[_i].left + 20);
 	peer_open(&light, "127.0.0.1", srv.port);
-	for (unsigned i = 0; i < 60; i++)
-		ck_assert(send_read(&light, few, 30000));
+	for (unsigned i = 0; i < light_calls[_i].calls; i++)
+		ck_assert(light_calls[_i].reads ?
+			  send_read(&light, few, 30000) :
+			  send_getattr(&light, &fhs[MEM]));
 	ck_assert_uint_eq(receive_rest(&light), 0);
-	ck_assert_uint_ge(held(), 60);
+	ck_assert_uint_ge(held(), light_calls[_i].left);
 	rpc_limits_off(srv.server, true);
-	ck_assert_uint_eq(receive_rest(&heavy), 0);
-	close(heavy.fd);
+	peer_end(&heavy);
 	close(light.fd);
 }
 
@@ -514,8 +361,7 @@ TEST(a_change_that_leaves_the_limit_lets_no_call_pass)
 	}
 	EVENTUALLY(held() >= 80 && held() == rpc_busy());
 	rpc_limits_off(srv.server, true);
-	ck_assert_uint_eq(receive_rest(&p), 0);
-	close(p.fd);
+	peer_end(&p);
 }
 
 TEST(a_client_s_calls_are_let_go_when_its_connections_end)
@@ -549,9 +395,9 @@ TEST(calls_that_fill_their_connection_for_long_are_sent_back)
 	publish_limits(",client_max_ops=1");
 	peer_open(&p, "127.0.0.1", srv.port);
 	for (unsigned i = 0; i < 300; i++)
-		ck_assert(send_getattr(&p, MEM));
+		ck_assert(send_getattr(&p, &fhs[MEM]));
 	EVENTUALLY(held() > 240);
-	ck_assert(send_getattr(&p, ONE));
+	ck_assert(send_getattr(&p, &fhs[ONE]));
 	rpc_server_relieve(srv.server);
 	ck_assert_uint_gt(held(), 200);		/* they were not seen before */
 	EVENTUALLY((rpc_server_relieve(srv.server), held() < 100));
@@ -572,7 +418,7 @@ TEST(a_bounded_number_of_a_clients_calls_waits)
 	for (unsigned i = 0; i < CONNS; i++) {
 		peer_open(&peers[i], "127.0.0.1", srv.port);
 		for (unsigned k = 0; k < CALLS; k++)
-			ck_assert(send_getattr(&peers[i], MEM));
+			ck_assert(send_getattr(&peers[i], &fhs[MEM]));
 	}
 	EVENTUALLY(stats_sum_by_name("rpc_calls") >= calls &&
 		   rpc_busy() == held());

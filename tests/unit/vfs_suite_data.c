@@ -79,7 +79,8 @@ START_TEST(holes_are_zeros_and_take_no_room)
 	vt_write(f, 5 * GIB + 3, "far");
 	vt_write(f, 1000000, "near");
 	ck_assert_uint_eq(vt_attr(f).size, 5 * GIB + 6);
-	ck_assert_uint_lt(vt_attr(f).used, 1 << 20);
+	if (!vt.params->used_is_size)
+		ck_assert_uint_lt(vt_attr(f).used, 1 << 20);
 	memset(buf, 0xff, sizeof(buf));
 	ck_assert_int_eq(vt_read(f, 950000, buf, sizeof(buf), &eof),
 			 sizeof(buf));

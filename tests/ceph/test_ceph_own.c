@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What only the CephFS backend has, in the cluster that CEPH_CONF names
+ * (tests/ceph/run): other clients of the file system beside it, snapshots,
+ * quotas, the loss of its own client, and the key of all servers.  The module's
+ * sources are in this program.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/runner.h"
+#include "tests/unit/vfs_suite.h"
+#include "vfs/ceph/ceph.h"
+
+static struct cfs_options options;
+/* Another client, which is not gannetd's. */
+static struct ceph_mount_info *other;
+static char dir[32];
+
+static void setup(struct vfs_config *config)
+{
+	config->path = dir;
+	config->options = &options;
+}
+
+static void nothing(void)
+{
+}
+
+static struct vfs_suite_params params = {
+	.ops = &gannet_backend, .setup = setup, .teardown = nothing,
+	.as_anyone = true,
+	.me = { .uid = 1000, .gid = 1000 },
+};
+
+static const char *below(const char *name)
+{
+	static char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void begin(void)
+{
+	umask(0);
+	ck_assert_int_eq(ceph_create(&other, "admin"), 0);
+	ck_assert_int_eq(ceph_conf_read_file(other, NULL), 0);
+	ck_assert_int_eq(ceph_conf_set(other, "client_acl_type", "posix_acl"),
+			 0);
+	ck_assert_int_eq(ceph_mount(other, "/"), 0);
+	snprintf(dir, sizeof(dir), "/own-%d", (int)getpid());
+	ck_assert_int_eq(ceph_mkdir(other, dir, 0777), 0);
+	vfs_suite_use(&params);
+	vfs_suite_begin();
+}
+
+static void end(void)
+{
+	vfs_suite_end();
+	ceph_unmount(other);
+	ceph_release(other);
+}
+
+TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
+
+/* ---- snapshots */
+
+TEST(a_snapshot_is_entered_and_can_not_be_changed)
+{
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_node *f = vt_file(vt.root, "f"), *snaps, *s, *old, *again;
+	char text[8] = "";
+	bool eof;
+
+	vt_write(f, 0, "before");
+	ck_assert_int_eq(ceph_mkdir(other, below(".snap/one"), 0755), 0);
+	vt_write(f, 0, "after!");
+	snaps = vt_find(vt.root, ".snap");
+	s = vt_find(snaps, "one");
+	old = vt_find(s, "f");
+	ck_assert_int_eq(vt_read(old, 0, text, 6, &eof), 6);
+	ck_assert_str_eq(text, "before");
+	/* It is another file to clients, with a handle of its own. */
+	ck_assert_uint_ne(vt_attr(old).fileid, vt_attr(f).fileid);
+	ck_assert_int_eq(vt_reopen(old, &again), 0);
+	ck_assert_uint_eq(vt_attr(again).fileid, vt_attr(old).fileid);
+	vfs_node_put(again);
+	ck_assert_int_eq(vt_set_size(old, 0), -EROFS);
+	ck_assert_int_eq(vt_create(&vt.who, s, "n", &how, &again), -EROFS);
+	ck_assert_int_eq(vt_remove(s, "f"), -EROFS);
+	ck_assert_int_eq(vt_rmdir(snaps, "one"), -EROFS);
+	ck_assert_int_eq(vt_make(&vt.who, snaps, "two", VFS_DIR, NULL),
+			 -EROFS);
+	ck_assert_int_eq(vt_rename(s, "f", vt.root, "g"), -EROFS);
+	ck_assert_int_eq(vt_link(old, vt.root, "g"), -EROFS);
+	vfs_node_put(old);
+	vfs_node_put(s);
+	vfs_node_put(snaps);
+	vfs_node_put(f);
+	ck_assert_int_eq(ceph_rmdir(other, below(".snap/one")), 0);
+}
+
+/* ---- other clients */
+
+TEST(a_file_that_another_client_removed_is_stale)
+{
+	struct vfs_node *f = vt_file(vt.root, "f"), *again;
+	struct vfs_attr attr;
+
+	vt_write(f, 0, "text");
+	ck_assert_int_eq(ceph_unlink(other, below("f")), 0);
+	ck_assert_int_eq(DO(vt.ops->getattr, &vt.who, f, .attr = &attr),
+			 -ESTALE);
+	ck_assert_int_eq(vt_reopen(f, &again), -ESTALE);
+	vfs_node_put(f);
+}
+
+TEST(an_exclusive_file_is_known_to_every_server)
+{
+	struct vfs_create how = { .how = VFS_CREATE_EXCLUSIVE,
+				  .verf = 0x123456789 };
+	struct vfs_config config = { .ops = vt.ops };
+	struct vfs_node *a, *b, *root;
+	struct vfs_fs *second;
+
+	ck_assert_int_eq(vt_create(&vt.who, vt.root, "f", &how, &a), 0);
+	setup(&config);
+	ck_assert_int_eq(vt.ops->mount(&config, &second), 0);
+	ck_assert_int_eq(vt.ops->root(second, &root), 0);
+	ck_assert_int_eq(vt_create(&vt.who, root, "f", &how, &b), 0);
+	ck_assert_uint_eq(vt_attr(a).fileid, vt_attr(b).fileid);
+	vfs_node_put(b);
+	how.verf++;
+	ck_assert_int_eq(vt_create(&vt.who, root, "f", &how, &b), -EEXIST);
+	vfs_node_put(root);
+	vt.ops->unmount(second);
+	vfs_node_put(a);
+}
+
+TEST(both_directories_of_a_rename_show_it)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
+	struct vfs_attr before;
+	struct vfs_wcc from = { 0 }, to = { 0 };
+
+	vfs_node_put(vt_file(a, "f"));
+	before = vt_attr(a);
+	ck_assert_int_eq(DO(vt.ops->rename, &vt.who, a, .name = vt_name("f"),
+			    .to = b, .to_name = vt_name("g"), .wcc = &from,
+			    .to_wcc = &to), 0);
+	ck_assert(from.has_after && to.has_after);
+	ck_assert(from.after.mtime.tv_sec != before.mtime.tv_sec ||
+		  from.after.mtime.tv_nsec != before.mtime.tv_nsec);
+	ck_assert_uint_eq(from.after.size, before.size - 1);
+	ck_assert_int_eq(vt_lookup(a, "f"), -ENOENT);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+/* ---- locks */
+
+static int lock_bytes(struct vfs_node *n, enum vfs_lock_how how,
+		      struct vfs_locker *locker, struct vfs_lock *l)
+{
+	l->how = how;
+	l->locker = locker;
+	return vt.ops->lock(&(struct vfs_op){ .node = n, .lock = l });
+}
+
+/* The answer to the other client that asks for a lock. */
+static int lock_there(int type)
+{
+	struct flock f = { .l_type = (short)type, .l_whence = SEEK_SET,
+			   .l_start = 10, .l_len = 10 };
+	struct ceph_statx sx;
+	struct Inode *in;
+	struct Fh *fh;
+	UserPerm *p = ceph_mount_perms(other);
+	int err;
+
+	ck_assert_int_eq(ceph_ll_walk(other, below("f"), &in, &sx, CFS_WANT, 0,
+				      p), 0);
+	ck_assert_int_eq(ceph_ll_open(other, in, O_RDWR, &fh, p), 0);
+	err = ceph_ll_setlk(other, fh, &f, 77, 0);
+	if (err == 0) {
+		f.l_type = F_UNLCK;
+		ceph_ll_setlk(other, fh, &f, 77, 0);
+	}
+	ceph_ll_close(other, fh);
+	ceph_ll_put(other, in);
+	return err;
+}
+
+TEST(locks_are_seen_by_other_clients)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_locker one = { .id = 1 }, two = { .id = 2 };
+	struct vfs_lock l = { .off = 10, .len = 10, .exclusive = true };
+
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_SET, &one, &l), 0);
+	ck_assert_int_eq(lock_there(F_WRLCK), -EAGAIN);
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_SET, &two, &l), 1);
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_TEST, NULL, &l), 1);
+	ck_assert_uint_eq(l.off, 10);
+	ck_assert_uint_eq(l.len, 10);
+	ck_assert(l.exclusive);
+	/* Its own are not in an owner's way. */
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_TEST, &one, &l), 0);
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_CLEAR, &one, &l), 0);
+	ck_assert_int_eq(lock_there(F_WRLCK), 0);
+	l.len = 0;			/* to the end, wherever that is */
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_SET, &one, &l), 0);
+	ck_assert_int_eq(lock_there(F_RDLCK), -EAGAIN);
+	ck_assert_int_eq(lock_bytes(f, VFS_LOCK_RELEASE, &one, &l), 0);
+	ck_assert_int_eq(lock_there(F_WRLCK), 0);
+	lock_bytes(f, VFS_LOCK_RELEASE, &two, &l);
+	vfs_node_put(f);
+}
+
+/* ---- access control lists */
+
+static int set_list(struct vfs_node *n, struct vfs_acls *acls)
+{
+	return vt.ops->setacl(&(struct vfs_op){ .cred = vt.who.cred, .node = n,
+						.acls = acls });
+}
+
+static int try_read(struct vfs_node *n, uint32_t uid)
+{
+	struct vfs_cred cred = vt_user(uid, uid);
+	struct vfs_op who = vt_as(&cred);
+	char buf[4];
+	struct iovec iov = { buf, sizeof(buf) };
+
+	return DO(vt.ops->read, &who, n, .iov = &iov, .niov = 1);
+}
+
+TEST(a_list_decides_and_the_mode_follows_it)
+{
+	static struct vfs_acls acls;
+	struct vfs_node *f = vt_file(vt.root, "f");
+	const struct vfs_acl_entry list[] = {
+		{ VFS_ACL_USER_OBJ, 6, 0 }, { VFS_ACL_USER, 4, VT_ALICE },
+		{ VFS_ACL_GROUP_OBJ, 0, 0 }, { VFS_ACL_MASK, 4, 0 },
+		{ VFS_ACL_OTHER, 0, 0 },
+	};
+
+	vt_write(f, 0, "text");
+	vt_chmod(f, 0600);
+	ck_assert_int_eq(try_read(f, VT_ALICE), -EACCES);
+	acls.wanted[VFS_ACL_ACCESS] = true;
+	acls.n[VFS_ACL_ACCESS] = ARRAY_SIZE(list);
+	memcpy(acls.entry[VFS_ACL_ACCESS], list, sizeof(list));
+	ck_assert_int_eq(set_list(f, &acls), 0);
+	ck_assert_uint_eq(vt_attr(f).mode, 0640);
+	ck_assert_int_eq(try_read(f, VT_ALICE), 4);
+	ck_assert_int_eq(try_read(f, VT_BOB), -EACCES);
+	memset(&acls, 0, sizeof(acls));
+	acls.wanted[VFS_ACL_ACCESS] = true;
+	ck_assert_int_eq(vt.ops->getacl(&(struct vfs_op){ .cred = vt.who.cred,
+		.node = f, .acls = &acls }), 0);
+	ck_assert_uint_eq(acls.n[VFS_ACL_ACCESS], ARRAY_SIZE(list));
+	ck_assert_uint_eq(acls.entry[VFS_ACL_ACCESS][1].id, VT_ALICE);
+	acls.n[VFS_ACL_ACCESS] = 0;
+	ck_assert_int_eq(set_list(f, &acls), 0);
+	ck_assert_int_eq(try_read(f, VT_ALICE), -EACCES);
+	acls.n[VFS_ACL_DEFAULT] = 3;
+	acls.wanted[VFS_ACL_DEFAULT] = true;
+	ck_assert_int_eq(set_list(f, &acls), -EACCES);
+	vfs_node_put(f);
+}
+
+/* ---- quotas */
+
+TEST(a_quota_of_the_exported_directory_is_its_size)
+{
+	struct vfs_statfs st;
+
+	ck_assert_int_eq(ceph_setxattr(other, dir, "ceph.quota.max_bytes",
+				       "83886080", 8, 0), 0);
+	ck_assert_int_eq(DO(vt.ops->statfs, &vt.who, vt.root, .statfs = &st),
+			 0);
+	ck_assert_uint_eq(st.tbytes, 80 << 20);
+}
+
+/* ---- the loss of the client */
+
+static void shut_out(const struct cfs_client *c)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "ceph tell mds.a client evict "
+		 "id=%llu >/dev/null 2>&1",
+		 (unsigned long long)ceph_get_instance_id(c->cm));
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* The library's fsync says that all is well, though the data is gone. */
+TEST(a_commit_of_data_that_was_lost_is_not_answered)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	uint64_t verf = atomic_load(&vt.fs->verf);
+	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
+	int err;
+
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
+			    .niov = 1, .stable = VFS_UNSTABLE), 4);
+	shut_out(&cfs_fs(vt.fs)->client[0]);
+	do {
+		err = DO(vt.ops->commit, &vt.who, f);
+		ck_assert(err == 0 || err == -ETIMEDOUT);
+		usleep(10000);
+	} while (err < 0);
+	/* So a client sees that it has to write again. */
+	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
+	ck_assert_uint_eq(vt_attr(f).size, 0);
+	vt_write(f, 0, "again");
+	ck_assert_uint_eq(vt_attr(f).size, 5);
+	vfs_node_put(f);
+}
+
+/* ---- identity */
+
+TEST(every_server_has_the_same_key)
+{
+	uint8_t one[CFS_KEY_SIZE] = { 0 }, two[CFS_KEY_SIZE] = { 1 };
+	const uint8_t none[CFS_KEY_SIZE] = { 0 };
+
+	ck_assert_int_eq(cfs_identity_key(cfs_fs(vt.fs), one), 0);
+	ck_assert_mem_ne(one, none, sizeof(one));
+	ck_assert_int_eq(cfs_identity_key(cfs_fs(vt.fs), two), 0);
+	ck_assert_mem_eq(one, two, sizeof(one));
+}

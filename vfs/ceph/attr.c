@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* attr - attributes, and what is asked and set by them. */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#define SET_OWNER	(VFS_SET_UID | VFS_SET_GID)
+#define SET_GIVEN	(VFS_SET_ATIME | VFS_SET_MTIME)
+#define SET_NOW		(VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW)
+/* CephFS keeps no count of inodes that are free. */
+#define FILES_FREE	((uint64_t)1 << 40)
+
+vinodeno_t cfs_vino(const struct ceph_statx *sx)
+{
+	return (vinodeno_t){ .ino.val = sx->stx_ino,
+			     .snapid.val = sx->stx_dev };
+}
+
+/* A file in a snapshot has the number of the file itself, and is another one to
+ * clients. */
+uint64_t cfs_fileid(vinodeno_t vino)
+{
+	return vino.snapid.val == CFS_HEAD ? vino.ino.val :
+	       hash_mix(vino.ino.val, vino.snapid.val);
+}
+
+enum vfs_type cfs_type(const struct ceph_statx *sx)
+{
+	switch (sx->stx_mode & S_IFMT) {
+	case S_IFDIR:	return VFS_DIR;
+	case S_IFBLK:	return VFS_BLK;
+	case S_IFCHR:	return VFS_CHR;
+	case S_IFLNK:	return VFS_LNK;
+	case S_IFSOCK:	return VFS_SOCK;
+	case S_IFIFO:	return VFS_FIFO;
+	default:	return VFS_REG;
+	}
+}
+
+void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr)
+{
+	enum vfs_type type = cfs_type(sx);
+	/* That of a regular file may be a verifier: make.c. */
+	bool is_dev = type == VFS_BLK || type == VFS_CHR;
+
+	*attr = (struct vfs_attr){
+		.type = type,
+		.mode = sx->stx_mode & 07777,
+		.nlink = sx->stx_nlink,
+		.uid = sx->stx_uid,
+		.gid = sx->stx_gid,
+		.size = sx->stx_size,
+		.used = sx->stx_blocks * 512,
+		.rdev_major = is_dev ? major(sx->stx_rdev) : 0,
+		.rdev_minor = is_dev ? minor(sx->stx_rdev) : 0,
+		.fileid = cfs_fileid(cfs_vino(sx)),
+		.atime = sx->stx_atime,
+		.mtime = sx->stx_mtime,
+		.ctime = sx->stx_ctime,
+	};
+}
+
+int cfs_stat(struct cfs_call *c, struct ceph_statx *sx)
+{
+	int err = ceph_ll_getattr(c->cm, c->in, sx, CFS_WANT, 0, c->root);
+
+	if (err == 0 && sx->stx_nlink == 0) {
+		atomic_store(&c->node->gone, true);
+		err = -ESTALE;
+	}
+	return err == -ENOENT ? -ESTALE : err;
+}
+
+void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc)
+{
+	if (!wcc)
+		return;
+	wcc->has_before = true;
+	wcc->before_size = sx->stx_size;
+	wcc->before_mtime = sx->stx_mtime;
+	wcc->before_ctime = sx->stx_ctime;
+}
+
+int cfs_before(struct cfs_call *c, struct vfs_wcc *wcc)
+{
+	struct ceph_statx sx;
+	int err = cfs_stat(c, &sx);
+
+	if (err < 0)
+		return err;
+	cfs_wcc_before(&sx, wcc);
+	return S_ISDIR(sx.stx_mode) ? 0 : -ENOTDIR;
+}
+
+void cfs_after(struct cfs_call *c, struct vfs_wcc *wcc)
+{
+	struct ceph_statx sx;
+
+	if (!wcc || cfs_stat(c, &sx) < 0)
+		return;
+	wcc->has_after = true;
+	cfs_attr(&sx, &wcc->after);
+}
+
+int cfs_getattr(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &sx);
+	if (err == 0)
+		cfs_attr(&sx, op->attr);
+	return cfs_end(&c, err);
+}
+
+/* As READ and WRITE will decide: RFC 1813 section 3.3.4. */
+static int access_wants(enum vfs_type type, uint32_t bit)
+{
+	bool is_dir = type == VFS_DIR;
+
+	switch (bit) {
+	case VFS_ACCESS_READ:
+		return CFS_R;
+	case VFS_ACCESS_LOOKUP:
+		return is_dir ? CFS_X : 0;
+	case VFS_ACCESS_MODIFY:
+	case VFS_ACCESS_EXTEND:
+		return is_dir ? CFS_W | CFS_X : CFS_W;
+	case VFS_ACCESS_DELETE:
+		return is_dir ? CFS_W | CFS_X : 0;
+	case VFS_ACCESS_EXECUTE:
+		return is_dir ? 0 : CFS_X;
+	default:
+		return 0;
+	}
+}
+
+int cfs_access(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_perm p;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &sx);
+	if (err == 0)
+		err = cfs_perm_load(&c, op->cred, &sx, &p);
+	if (err == 0) {
+		op->granted = 0;
+		for (uint32_t bit = 1; bit <= VFS_ACCESS_EXECUTE; bit <<= 1) {
+			int want = access_wants(c.node->type, op->want & bit);
+
+			if (cfs_is_fixed(c.node) && want & CFS_W)
+				continue;
+			if (want && cfs_perm_has(&p, want))
+				op->granted |= bit;
+		}
+		if (op->attr)
+			cfs_attr(&sx, op->attr);
+	}
+	return cfs_end(&c, err);
+}
+
+/* ---- SETATTR */
+
+/* 0: @op's caller may set it all. */
+static int may_set_all(struct cfs_call *c, const struct vfs_op *op,
+		       const struct ceph_statx *sx,
+		       const struct vfs_setattr *set)
+{
+	const struct vfs_cred *cred = op->cred;
+	bool root = cred->uid == 0;
+	bool owner = root || cred->uid == sx->stx_uid;
+	struct cfs_perm p;
+	int err;
+
+	if (set->set & VFS_SET_UID && !root &&
+	    !(owner && set->uid == sx->stx_uid))
+		return -EPERM;
+	if (set->set & VFS_SET_GID && !root &&
+	    !(owner && (set->gid == sx->stx_gid ||
+			cfs_in_group(cred, set->gid))))
+		return -EPERM;
+	if (set->set & (VFS_SET_MODE | SET_GIVEN) && !owner)
+		return -EPERM;
+	if (set->set & SET_NOW && !owner) {
+		err = cfs_perm_load(c, cred, sx, &p);
+		if (err < 0)
+			return err;
+		if (!cfs_perm_has(&p, CFS_W))
+			return -EACCES;
+	}
+	if (!(set->set & VFS_SET_SIZE))
+		return 0;
+	if (!S_ISREG(sx->stx_mode))
+		return S_ISDIR(sx->stx_mode) ? -EISDIR : -EINVAL;
+	if (set->size > INT64_MAX)
+		return -EFBIG;
+	return cfs_check_io(c, cred, sx, CFS_W);
+}
+
+/* The mode after the change, without set-id bits that would make a program run
+ * as somebody else. */
+static uint32_t changed_mode(const struct vfs_cred *cred,
+			 const struct ceph_statx *sx,
+			 const struct vfs_setattr *set)
+{
+	uint32_t mode = sx->stx_mode & 07777;
+	uint32_t gid = set->set & VFS_SET_GID ? set->gid : sx->stx_gid;
+
+	if (set->set & VFS_SET_SIZE && cred->uid != 0)
+		mode &= mode & 010 ? ~06000u : ~04000u;
+	if (set->set & VFS_SET_MODE)
+		mode = set->mode & 07777;
+	if (set->set & SET_OWNER && !S_ISDIR(sx->stx_mode))
+		mode &= ~06000u;
+	if (set->set & VFS_SET_MODE && cred->uid != 0 &&
+	    !cfs_in_group(cred, gid))
+		mode &= ~02000u;
+	return mode;
+}
+
+static bool is_time(struct timespec t)
+{
+	return t.tv_nsec >= 0 && t.tv_nsec < 1000000000;
+}
+
+/* Fills in the times, and their bits of @mask.  The library knows no "now". */
+static int put_times(const struct vfs_setattr *set, struct ceph_statx *to,
+		     int *mask)
+{
+	struct timespec now;
+
+	if ((set->set & VFS_SET_ATIME && !is_time(set->atime)) ||
+	    (set->set & VFS_SET_MTIME && !is_time(set->mtime)))
+		return -EINVAL;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (set->set & (VFS_SET_ATIME | VFS_SET_ATIME_NOW)) {
+		to->stx_atime = set->set & VFS_SET_ATIME ? set->atime : now;
+		*mask |= CEPH_SETATTR_ATIME;
+	}
+	if (set->set & (VFS_SET_MTIME | VFS_SET_MTIME_NOW)) {
+		to->stx_mtime = set->set & VFS_SET_MTIME ? set->mtime : now;
+		*mask |= CEPH_SETATTR_MTIME;
+	}
+	return 0;
+}
+
+/* All of @set in one request: it happens whole or not at all. */
+static int set_at_once(struct cfs_call *c, struct Inode *in,
+		       const struct vfs_cred *cred, const struct ceph_statx *sx,
+		       const struct vfs_setattr *set)
+{
+	uint32_t mode = changed_mode(cred, sx, set);
+	struct ceph_statx to = { .stx_mode = (uint16_t)mode,
+				 .stx_uid = set->uid, .stx_gid = set->gid,
+				 .stx_size = set->size };
+	int mask = 0, err;
+
+	/* -1 is no owner. */
+	if ((set->set & VFS_SET_UID && set->uid == UINT32_MAX) ||
+	    (set->set & VFS_SET_GID && set->gid == UINT32_MAX))
+		return -EINVAL;
+	if (mode != (sx->stx_mode & 07777u) && !S_ISLNK(sx->stx_mode))
+		mask |= CEPH_SETATTR_MODE;
+	if (set->set & VFS_SET_UID)
+		mask |= CEPH_SETATTR_UID;
+	if (set->set & VFS_SET_GID)
+		mask |= CEPH_SETATTR_GID;
+	if (set->set & VFS_SET_SIZE)
+		mask |= CEPH_SETATTR_SIZE;
+	err = put_times(set, &to, &mask);
+	if (err < 0 || (!mask && !set->set))
+		return err;
+	/* Even a mode that is there already makes a new ctime. */
+	if (!mask && !S_ISLNK(sx->stx_mode))
+		mask = CEPH_SETATTR_MODE;
+	return mask ? ceph_ll_setattr(c->cm, in, &to, mask, c->root) : 0;
+}
+
+static bool fits_guard(const struct vfs_setattr *set,
+		       const struct ceph_statx *sx)
+{
+	/* nfstime3 has 32 bits of seconds. */
+	return !set->guarded ||
+	       ((uint32_t)set->guard.tv_sec == (uint32_t)sx->stx_ctime.tv_sec &&
+		set->guard.tv_nsec == sx->stx_ctime.tv_nsec);
+}
+
+int cfs_setattr(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	/* No other SETATTR of this server comes between a guard's check and
+	 * the change. */
+	mutex_lock(&c.node->turn);
+	err = cfs_stat(&c, &sx);
+	if (err == 0) {
+		cfs_wcc_before(&sx, op->wcc);
+		if (!fits_guard(op->set, &sx))
+			err = -EDOM;
+		else if (cfs_is_fixed(c.node) && op->set->set)
+			err = -EROFS;
+	}
+	if (err == 0)
+		err = may_set_all(&c, op, &sx, op->set);
+	if (err == 0)
+		err = set_at_once(&c, c.in, op->cred, &sx, op->set);
+	mutex_unlock(&c.node->turn);
+	if (err == 0 && op->set->set)
+		err = ceph_ll_sync_inode(c.cm, c.in, 0);
+	cfs_after(&c, op->wcc);
+	return cfs_end(&c, err);
+}
+
+/* The owner is the caller; only root's files may be given to others.  Modes are
+ * those of the making but for set-id bits. */
+int cfs_set_new(struct cfs_call *c, const struct vfs_op *op, struct Inode *in,
+		struct ceph_statx *sx, const struct vfs_setattr *given)
+{
+	struct vfs_setattr set = *given;
+	uint32_t wanted = set.mode & 06000;
+	int err;
+
+	set.guarded = false;
+	if (op->cred->uid != 0) {
+		set.set &= ~(uint32_t)VFS_SET_UID;
+		if (set.set & VFS_SET_GID && !cfs_in_group(op->cred, set.gid))
+			set.set &= ~(uint32_t)VFS_SET_GID;
+	}
+	if (set.set & VFS_SET_UID && set.uid == sx->stx_uid)
+		set.set &= ~(uint32_t)VFS_SET_UID;
+	if (set.set & VFS_SET_GID && set.gid == sx->stx_gid)
+		set.set &= ~(uint32_t)VFS_SET_GID;
+	if (!S_ISREG(sx->stx_mode) || set.size == 0)
+		set.set &= ~(uint32_t)VFS_SET_SIZE;
+	if (set.set & VFS_SET_SIZE && set.size > INT64_MAX)
+		return -EFBIG;
+	/* A default ACL may have left less of the others. */
+	set.mode = (sx->stx_mode & 07777) | wanted;
+	if (!(wanted & ~(uint32_t)sx->stx_mode) || S_ISLNK(sx->stx_mode))
+		set.set &= ~(uint32_t)VFS_SET_MODE;
+	if (!set.set)
+		return 0;
+	err = set_at_once(c, in, op->cred, sx, &set);
+	if (err == 0)
+		err = ceph_ll_sync_inode(c->cm, in, 0);
+	if (err == 0)
+		err = ceph_ll_getattr(c->cm, in, sx, CFS_WANT, 0, c->root);
+	return err;
+}
+
+/* ---- the file system */
+
+int cfs_statfs(struct vfs_op *op)
+{
+	struct vfs_statfs *to = op->statfs;
+	struct ceph_statx sx;
+	struct statvfs st;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	/* The quota of the exported directory is in it. */
+	err = ceph_ll_statfs(c.cm, c.in, &st);
+	if (err == 0 && op->attr) {
+		err = cfs_stat(&c, &sx);
+		if (err == 0)
+			cfs_attr(&sx, op->attr);
+	}
+	if (err == 0)
+		*to = (struct vfs_statfs){
+			.tbytes = st.f_blocks * st.f_frsize,
+			.fbytes = st.f_bfree * st.f_frsize,
+			.abytes = st.f_bavail * st.f_frsize,
+			.tfiles = st.f_files + FILES_FREE,
+			.ffiles = FILES_FREE,
+			.afiles = FILES_FREE,
+		};
+	return cfs_end(&c, err);
+}
+
+int cfs_limits(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	*op->limits = (struct vfs_limits){
+		/* The file system's own limit can be changed at any time; the
+		 * library refuses what is beyond it. */
+		.max_file_size = INT64_MAX,
+		.time_delta = { 0, 1 },
+		.name_max = VFS_NAME_MAX,
+		.link_max = UINT32_MAX,
+		.no_trunc = true,
+		.case_preserving = true,
+		.symlinks = true,
+		.hard_links = true,
+		.homogeneous = true,
+		.can_set_time = true,
+		.chown_restricted = true,
+	};
+	if (op->attr) {
+		err = cfs_stat(&c, &sx);
+		if (err == 0)
+			cfs_attr(&sx, op->attr);
+	}
+	return cfs_end(&c, err);
+}

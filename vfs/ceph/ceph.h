@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ceph - a backend over CephFS, by libcephfs' low-level calls: a loadable
+ * module, ceph.so.
+ *
+ * The library keeps one client of the file system for each struct cfs_client.
+ * The metadata servers grant such a client capabilities for what it has in
+ * memory, and take them back before another client changes it: so several
+ * servers see one state, and nothing here has to be asked again by the clock.
+ * A client does its work under one lock of its own; an export may have several
+ * clients to use more processors.  A node belongs to one of them, so that the
+ * clients of one server do not take each other's capabilities.
+ *
+ * Every call of the library but a few may wait for a metadata server or a disk,
+ * and none can be asked not to.  So with op->nonblock nearly every operation
+ * answers -EAGAIN at once.
+ *
+ * Permissions: the library checks the caller for names (look-up, creation,
+ * removal, listing).  For data and attributes perm.c does, since NFS lets the
+ * owner of a file do more than open(2) would (RFC 1813 section 4.4); the
+ * library then acts as user 0.
+ *
+ * Files, in order, each calls those before it: perm, cred; client (a client of
+ * the library: made, lost, made again); node (the table of nodes, open files);
+ * attr, data, name, make, readdir, acl, lock; identity; fs.
+ */
+#ifndef GANNET_VFS_CEPH_CEPH_H
+#define GANNET_VFS_CEPH_CEPH_H
+
+#include <cephfs/libcephfs.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <gannet/vfs.h>
+
+#include "lib/hash.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+
+#define CFS_HEAD	((uint64_t)-2)	/* the snapid of what can change */
+#define CFS_SNAPDIR	((uint64_t)-1)	/* that of ".snap" directories */
+
+#define CFS_TEXT_MAX	255
+#define CFS_CLIENTS_MAX	16
+#define CFS_NODES	20000		/* more are tidied at once */
+#define CFS_SHARDS	64		/* of the table of nodes */
+#define CFS_BUCKETS	512		/* of a shard */
+
+/* The parts that every attribute needs. */
+#define CFS_WANT	CEPH_STATX_BASIC_STATS
+
+/* The options of an export. */
+struct cfs_options {
+	char	 conf[CFS_TEXT_MAX + 1];
+	char	 id[CFS_TEXT_MAX + 1];
+	char	 fs[CFS_TEXT_MAX + 1];
+	char	 uuid[CFS_TEXT_MAX + 1];
+	uint64_t mounts;
+	uint64_t timeout;		/* seconds */
+};
+
+/*
+ * A client of the library.  An operation holds @lock shared while it uses @cm.
+ * When the cluster has shut the client out, the export's keeper makes a new one
+ * in its place, with @lock held exclusively.
+ */
+struct cfs_client {
+	struct cfs_fs		*fs;
+	int			 slot;	/* names it to the cluster; -1: none */
+	struct cfs_client	*next_named;
+	atomic_bool		 lost;	/* it is to be made anew */
+	pthread_rwlock_t	 lock;
+	struct ceph_mount_info	*cm;	/* NULL: it could not be made */
+	uint64_t		 generation;	/* counts the clients made */
+};
+
+struct cfs_shard {
+	pthread_mutex_t	  lock;
+	struct cfs_node	 *bucket[CFS_BUCKETS];
+	unsigned	  n;
+};
+
+/*
+ * A file or directory, once for each export.  The table has a reference to each
+ * node; the keeper takes out nodes that nobody else has a reference to and that
+ * were not used for a while.
+ */
+struct cfs_node {
+	struct vfs_node		 node;
+	struct cfs_node		*next;		/* in its bucket */
+	vinodeno_t		 vino;
+	enum vfs_type		 type;
+	struct cfs_client	*client;
+	atomic_bool		 used;		/* since the keeper looked */
+	atomic_bool		 gone;		/* it has no link any more */
+	pthread_mutex_t		 turn;		/* of SETATTRs */
+	/* A directory's: exclusively for a change of its names.  The library
+	 * expects it of its user, as a kernel does it: the answers to two
+	 * changes of one name at the same time crash it. */
+	pthread_rwlock_t	 names;
+
+	pthread_mutex_t		 lock;
+	/* Of @generation of the client: older ones are not to be touched. */
+	uint64_t		 generation;
+	struct Inode		*in;		/* NULL: to be looked up */
+	struct Fh		*rd, *wr;	/* open; NULL: not */
+	unsigned		 busy;		/* operations that use these */
+	bool			 wrote;		/* since the keeper looked */
+	bool			 read;
+};
+
+struct cfs_fs {
+	struct vfs_fs		 fs;
+	const struct vfs_config	*config;	/* of mount(), while it runs */
+	const struct cfs_options *options;
+	char			*path;
+	char			*uuid;		/* of this server; NULL: none */
+	uint32_t		 fscid;
+	uint64_t		 cluster;	/* of the cluster's fsid */
+	vinodeno_t		 root;
+	struct cfs_node		*root_node;	/* counted */
+	UserPerm		*server;	/* user 0 */
+	struct cfs_shard	 shard[CFS_SHARDS];
+	atomic_uint		 nnodes;
+
+	/* Exclusively for a rename from one directory to another, shared for
+	 * everything else that has to do with names. */
+	pthread_rwlock_t	 moves;
+
+	/* The keeper. */
+	pthread_t		 keeper;
+	pthread_mutex_t		 lock;
+	pthread_cond_t		 wake;
+	bool			 awake;		/* has something to do */
+	bool			 ending;
+
+	unsigned		 nclients;
+	struct cfs_client	 client[CFS_CLIENTS_MAX];
+};
+
+/* The cephx user, without "client.". */
+static inline const char *cfs_id(const struct cfs_options *o)
+{
+	return *o->id ? o->id : "gannet";
+}
+
+static inline struct cfs_fs *cfs_fs(struct vfs_fs *fs)
+{
+	return container_of(fs, struct cfs_fs, fs);
+}
+
+static inline struct cfs_node *cfs_node(struct vfs_node *n)
+{
+	return container_of(n, struct cfs_node, node);
+}
+
+static inline struct cfs_fs *cfs_fs_of(const struct cfs_node *n)
+{
+	return cfs_fs(n->node.fs);
+}
+
+static inline bool cfs_is_root(const struct cfs_node *n)
+{
+	const struct cfs_fs *fs = cfs_fs_of(n);
+
+	return n->vino.ino.val == fs->root.ino.val &&
+	       n->vino.snapid.val == fs->root.snapid.val;
+}
+
+/* Snapshots, and the directories that list them, can't be changed. */
+static inline bool cfs_is_fixed(const struct cfs_node *n)
+{
+	return n->vino.snapid.val != CFS_HEAD;
+}
+
+/* ---- client.c */
+
+/* Makes @c's client.  The reason is that of vfs_fail(). */
+int  cfs_client_make(struct cfs_client *c);
+/* Makes a new one in the place of a lost one.  On the keeper's thread. */
+void cfs_client_renew(struct cfs_client *c);
+void cfs_client_end(struct cfs_client *c);
+/* The library has answered @err, below 0.  Notices that the cluster has shut
+ * the client out.  Returns the error for the caller of the operation. */
+int  cfs_client_error(struct cfs_client *c, int err);
+/* Wakes the keeper. */
+void cfs_wake(struct cfs_fs *fs);
+/* Another write verifier than before. */
+void cfs_verf_change(struct cfs_fs *fs);
+
+/*
+ * One operation's use of a client: that of the node, whose inode is @in.
+ * cfs_end() follows each cfs_begin() that returned 0.
+ */
+struct cfs_call {
+	struct cfs_client	*client;
+	struct ceph_mount_info	*cm;
+	struct cfs_node		*node;
+	struct Inode		*in;
+	UserPerm		*user;	/* the caller; NULL: there is none */
+	UserPerm		*root;	/* user 0, borrowed */
+};
+
+/* -EAGAIN: @op may not block.  -ETIMEDOUT: the client is lost.  -ESTALE. */
+int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
+/* Ends it.  Returns @err as the caller of the operation is to hear it. */
+int  cfs_end(struct cfs_call *c, int err);
+/* The same for a second node, in @c's client, which need not be its own. */
+int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
+		     struct vfs_node *n);
+void cfs_end_other(struct cfs_call *other);
+
+/* ---- node.c */
+
+/*
+ * The node of @in, counted, with the attributes @sx.  Takes the reference to
+ * @in, a result of @c's client.
+ */
+int  cfs_node_of(struct cfs_call *c, struct Inode *in,
+		 const struct ceph_statx *sx, struct cfs_node **out);
+/* -EAGAIN, with @nonblock: it is not in memory. */
+int  cfs_node_find(struct cfs_fs *fs, vinodeno_t vino, bool nonblock,
+		   struct cfs_node **out);
+/* The node's inode, for as long as the client stays what it is. */
+int  cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
+		    struct Inode **out);
+/* An open file of the node, to read or to write; cfs_close() follows. */
+int  cfs_open(struct cfs_call *c, bool to_write, struct Fh **out);
+/* The one to write, if it is there; then cfs_close() follows. */
+struct Fh *cfs_opened(struct cfs_call *c);
+void cfs_close(struct cfs_call *c);
+/* The node gets @fh, just opened, to keep. */
+void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);
+/* Takes out what was not used for a while; all that is free, with @all. */
+void cfs_nodes_tidy(struct cfs_fs *fs, bool all);
+void cfs_node_free(struct vfs_node *n);
+void cfs_handle(struct vfs_node *n, struct vfs_handle *h);
+void cfs_handle_make(const struct cfs_fs *fs, vinodeno_t vino,
+		     struct vfs_handle *h);
+int  cfs_open_handle(struct vfs_op *op);
+
+/* ---- attr.c */
+
+vinodeno_t cfs_vino(const struct ceph_statx *sx);
+uint64_t cfs_fileid(vinodeno_t vino);
+enum vfs_type cfs_type(const struct ceph_statx *sx);
+void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr);
+/* The attributes of the call's node; -ESTALE if it has no link any more. */
+int  cfs_stat(struct cfs_call *c, struct ceph_statx *sx);
+int  cfs_before(struct cfs_call *c, struct vfs_wcc *wcc);
+void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc);
+void cfs_after(struct cfs_call *c, struct vfs_wcc *wcc);
+/* Sets what the making of a file could not, on @in. */
+int  cfs_set_new(struct cfs_call *c, const struct vfs_op *op,
+		 struct Inode *in, struct ceph_statx *sx,
+		 const struct vfs_setattr *set);
+
+int  cfs_getattr(struct vfs_op *op);
+int  cfs_setattr(struct vfs_op *op);
+int  cfs_access(struct vfs_op *op);
+int  cfs_statfs(struct vfs_op *op);
+int  cfs_limits(struct vfs_op *op);
+
+/* ---- perm.c: what a caller may do */
+
+enum { CFS_X = 1, CFS_W = 2, CFS_R = 4 };
+
+/* A file's owner, and the grants of its mode and its access ACL. */
+struct cfs_perm {
+	const struct vfs_cred	*cred;
+	uint32_t		 uid, gid, mode;
+	bool			 is_dir;
+	int			 nacl;
+	struct vfs_acl_entry	 acl[VFS_ACL_MAX];
+};
+
+bool cfs_in_group(const struct vfs_cred *cred, uint32_t gid);
+/* Fills in @p for a caller, and the call's node, whose attributes are @sx. */
+int  cfs_perm_load(struct cfs_call *c, const struct vfs_cred *cred,
+		   const struct ceph_statx *sx, struct cfs_perm *p);
+/* True if the caller has all of @want. */
+bool cfs_perm_has(const struct cfs_perm *p, int want);
+/* Whether the caller may read or write data, as RFC 1813 section 4.4 has it:
+ * 0 or -EACCES, or how the ACL can't be read. */
+int  cfs_check_io(struct cfs_call *c, const struct vfs_cred *cred,
+		  const struct ceph_statx *sx, int want);
+
+/* ---- the other operations, by file */
+
+int  cfs_read(struct vfs_op *op);		/* data.c */
+int  cfs_write(struct vfs_op *op);
+int  cfs_commit(struct vfs_op *op);
+int  cfs_lookup(struct vfs_op *op);		/* name.c */
+int  cfs_readlink(struct vfs_op *op);
+int  cfs_remove(struct vfs_op *op);
+int  cfs_rename(struct vfs_op *op);
+int  cfs_link(struct vfs_op *op);
+int  cfs_create(struct vfs_op *op);		/* make.c */
+int  cfs_make(struct vfs_op *op);
+int  cfs_readdir(struct vfs_op *op);		/* readdir.c */
+int  cfs_getacl(struct vfs_op *op);		/* acl.c */
+int  cfs_setacl(struct vfs_op *op);
+int  cfs_lock(struct vfs_op *op);		/* lock.c */
+
+/* A name off the wire, as the library wants it. */
+struct cfs_name {
+	char s[VFS_NAME_MAX + 1];
+};
+
+void cfs_name_set(struct cfs_name *to, struct vfs_name name);
+/* Around a use, or a change, of names in the directory @dir. */
+void cfs_names_use(struct cfs_node *dir);
+void cfs_names_change(struct cfs_node *dir);
+void cfs_names_done(struct cfs_node *dir);
+/* Makes changes of names in the directory @in durable. */
+int  cfs_sync_names(struct cfs_call *c, struct Inode *in);
+
+/* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
+ * number, 0 if it has none, or -errno.  acl.c */
+int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
+		  struct vfs_acl_entry *out);
+
+/* ---- identity.c */
+
+#define CFS_KEY_SIZE	16
+
+/*
+ * The key of the file system's handles, which all servers of it have: made by
+ * the first that asks, and then the same for ever.
+ */
+int  cfs_identity_key(const struct cfs_fs *fs, uint8_t key[CFS_KEY_SIZE]);
+
+#endif

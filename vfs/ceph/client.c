@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * client - clients of the library, made, lost and made again.
+ *
+ * A client that has not been heard of for a minute is shut out by the cluster
+ * ("blocklisted"): from then on every request of it fails, and what it had not
+ * written is lost, though the library's fsync then answers 0.  The keeper
+ * makes a new one and changes the write verifier first, so that NFS clients
+ * send again what was lost.
+ *
+ * A server that dies leaves its clients' capabilities and locks behind for
+ * that minute.  So each has a name that its successor knows: the server's,
+ * which the state directory keeps, and a number.  A new client of the name
+ * first has the cluster shut out the old one.
+ */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define DEFAULT_TIMEOUT	30
+
+/* The clients of the process that have names: two of one name would shut each
+ * other out. */
+static struct {
+	pthread_mutex_t	   lock;
+	struct cfs_client *first;
+} named = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- names */
+
+static bool has_name(const struct cfs_client *c, const char *uuid, int slot)
+{
+	return c->slot == slot && strcmp(c->fs->uuid, uuid) == 0;
+}
+
+/* Gives @c the lowest number that is free. */
+static void take_name(struct cfs_client *c)
+{
+	struct cfs_client *o;
+
+	if (!c->fs->uuid)
+		return;
+	mutex_lock(&named.lock);
+	for (c->slot = 0;; c->slot++) {
+		for (o = named.first; o; o = o->next_named)
+			if (has_name(o, c->fs->uuid, c->slot))
+				break;
+		if (!o)
+			break;
+	}
+	c->next_named = named.first;
+	named.first = c;
+	mutex_unlock(&named.lock);
+}
+
+static void give_name_back(struct cfs_client *c)
+{
+	struct cfs_client **p;
+
+	if (c->slot < 0)
+		return;
+	mutex_lock(&named.lock);
+	for (p = &named.first; *p != c; p = &(*p)->next_named)
+		;
+	*p = c->next_named;
+	mutex_unlock(&named.lock);
+	c->slot = -1;
+}
+
+/* ---- making one */
+
+static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
+{
+	static const struct { const char *name, *value; } rows[] = {
+		/* ACLs are checked, and kept in step with modes. */
+		{ "client_acl_type", "posix_acl" },
+		{ "client_permissions", "true" },
+		{ "fuse_default_permissions", "false" },
+		/* The bytes below a directory change without its times. */
+		{ "client_dirsize_rbytes", "false" },
+		/* Handles have the real ones. */
+		{ "client_use_faked_inos", "false" },
+	};
+	char timeout[24];
+	int err = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows) && err == 0; i++)
+		err = ceph_conf_set(cm, rows[i].name, rows[i].value);
+	snprintf(timeout, sizeof(timeout), "%llu", (unsigned long long)
+		 (o->timeout ? o->timeout : DEFAULT_TIMEOUT));
+	return err ? err : ceph_conf_set(cm, "client_mount_timeout", timeout);
+}
+
+/* Has the cluster shut out the client that had the name before; and takes
+ * it. */
+static void reclaim(struct cfs_client *c, struct ceph_mount_info *cm)
+{
+	char *name;
+	int err;
+
+	if (c->slot < 0 || asprintf(&name, "%s.%d", c->fs->uuid, c->slot) < 0)
+		return;
+	err = ceph_start_reclaim(cm, name, CEPH_RECLAIM_RESET);
+	if (err == 0)
+		vfs_log(VFS_LOG_INFO, "%s: took the place of client %s of the "
+			"file system, which ended without a word", c->fs->path,
+			name);
+	else if (err != -ENOENT)
+		vfs_log(VFS_LOG_WARN, "%s: the client %s of the file system "
+			"can't be reclaimed: %s; what it held is free when its "
+			"session times out", c->fs->path, name,
+			strerror(-err));
+	ceph_finish_reclaim(cm);
+	ceph_set_uuid(cm, name);
+	free(name);
+}
+
+static int configure(const struct cfs_options *o, struct ceph_mount_info **out,
+		     const char **step)
+{
+	struct ceph_mount_info *cm;
+	int err;
+
+	*step = "make a client";
+	err = ceph_create(&cm, cfs_id(o));
+	if (err < 0)
+		return err;
+	*step = "read the configuration";
+	err = ceph_conf_read_file(cm, *o->conf ? o->conf : NULL);
+	if (err == 0) {
+		*step = "configure a client";
+		err = set_conf(cm, o);
+	}
+	if (err == 0) {
+		*step = "reach a monitor";
+		err = ceph_init(cm);
+	}
+	if (err < 0)
+		ceph_release(cm);
+	else
+		*out = cm;
+	return err;
+}
+
+/* @step: the part that failed. */
+static int connect_client(struct cfs_client *c, const char **step)
+{
+	const struct cfs_options *o = c->fs->options;
+	struct ceph_mount_info *cm;
+	int err = configure(o, &cm, step);
+
+	if (err < 0)
+		return err;
+	if (*o->fs) {
+		*step = "choose the file system";
+		err = ceph_select_filesystem(cm, o->fs);
+	}
+	if (err == 0) {
+		reclaim(c, cm);
+		*step = "mount";
+		err = ceph_mount(cm, c->fs->path);
+	}
+	if (err < 0) {
+		ceph_abort_conn(cm);
+		ceph_release(cm);
+		return err;
+	}
+	ceph_umask(cm, 0);		/* it would have 022 of its own */
+	c->cm = cm;
+	c->generation++;
+	return 0;
+}
+
+int cfs_client_make(struct cfs_client *c)
+{
+	const char *step;
+	int err;
+
+	take_name(c);
+	err = connect_client(c, &step);
+	if (err == 0)
+		return 0;
+	give_name_back(c);
+	return vfs_fail(c->fs->config, "CephFS %s, as client.%s: can't %s: %s",
+			c->fs->path, cfs_id(c->fs->options), step,
+			strerror(-err));
+}
+
+void cfs_client_end(struct cfs_client *c)
+{
+	if (c->cm) {
+		/* Another server must not wait for one that is shut out. */
+		if (atomic_load(&c->lost))
+			ceph_abort_conn(c->cm);
+		else
+			ceph_unmount(c->cm);
+		ceph_release(c->cm);
+		c->cm = NULL;
+	}
+	give_name_back(c);
+}
+
+/* ---- losing one */
+
+void cfs_verf_change(struct cfs_fs *fs)
+{
+	uint64_t verf;
+
+	if (getrandom(&verf, sizeof(verf), 0) != sizeof(verf))
+		verf = atomic_load(&fs->fs.verf) + 1;
+	atomic_store(&fs->fs.verf, verf);
+}
+
+void cfs_wake(struct cfs_fs *fs)
+{
+	mutex_lock(&fs->lock);
+	fs->awake = true;
+	pthread_cond_signal(&fs->wake);
+	mutex_unlock(&fs->lock);
+}
+
+static bool is_lost(int err)
+{
+	return err == -ESHUTDOWN || err == -ENOTCONN;
+}
+
+int cfs_client_error(struct cfs_client *c, int err)
+{
+	if (is_lost(err)) {
+		if (!atomic_exchange(&c->lost, true))
+			cfs_wake(c->fs);
+		return -ETIMEDOUT;
+	}
+	/* Not the contract's "it would block". */
+	return err == -EAGAIN || err == -ECANCELED ? -ETIMEDOUT : err;
+}
+
+void cfs_client_renew(struct cfs_client *c)
+{
+	const char *step;
+	int err;
+
+	pthread_rwlock_wrlock(&c->lock);
+	if (c->cm) {
+		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
+			"out; making a new client", c->fs->path);
+		ceph_abort_conn(c->cm);
+		ceph_release(c->cm);
+		c->cm = NULL;
+	}
+	/* Before anybody can use the new one. */
+	cfs_verf_change(c->fs);
+	err = connect_client(c, &step);
+	if (err == 0)
+		atomic_store(&c->lost, false);
+	pthread_rwlock_unlock(&c->lock);
+	if (err < 0)
+		vfs_log(VFS_LOG_WARN, "%s: no new client: can't %s: %s",
+			c->fs->path, step, strerror(-err));
+	else
+		vfs_log(VFS_LOG_INFO, "%s: there is a new client",
+			c->fs->path);
+}
+
+/* ---- an operation's use of it */
+
+static UserPerm *user_of(const struct vfs_cred *cred)
+{
+	return ceph_userperm_new(cred->uid, cred->gid, (int)cred->ngids,
+				 (gid_t *)(uintptr_t)cred->gids);
+}
+
+int cfs_begin(struct cfs_call *c, const struct vfs_op *op)
+{
+	struct cfs_node *n = cfs_node(op->node);
+	struct cfs_client *client = n->client;
+	int err;
+
+	if (op->nonblock)
+		return -EAGAIN;
+	if (atomic_load(&n->gone))
+		return -ESTALE;
+	/* The keeper has the lock, or waits for it. */
+	if (atomic_load(&client->lost) ||
+	    pthread_rwlock_tryrdlock(&client->lock) != 0)
+		return -ETIMEDOUT;
+	*c = (struct cfs_call){ .client = client, .cm = client->cm, .node = n,
+				.root = cfs_fs_of(n)->server };
+	err = c->cm ? cfs_node_inode(n, c->cm, &c->in) : -ENOTCONN;
+	if (err == 0 && op->cred) {
+		c->user = user_of(op->cred);
+		err = c->user ? 0 : -ENOMEM;
+	}
+	return err < 0 ? cfs_end(c, err) : 0;
+}
+
+int cfs_end(struct cfs_call *c, int err)
+{
+	if (c->user)
+		ceph_userperm_destroy(c->user);
+	pthread_rwlock_unlock(&c->client->lock);
+	return err < 0 ? cfs_client_error(c->client, err) : err;
+}
+
+int cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
+		    struct vfs_node *node)
+{
+	struct cfs_node *n = cfs_node(node);
+
+	*other = *c;
+	other->node = n;
+	other->in = NULL;
+	if (atomic_load(&n->gone))
+		return -ESTALE;
+	if (n->client == c->client)
+		return cfs_node_inode(n, c->cm, &other->in);
+	return ceph_ll_lookup_vino(c->cm, n->vino, &other->in);
+}
+
+void cfs_end_other(struct cfs_call *other)
+{
+	if (other->in && other->node->client != other->client)
+		ceph_ll_put(other->cm, other->in);
+}

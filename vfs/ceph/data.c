@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* data - READ, WRITE and COMMIT. */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <limits.h>
+
+/* 0 if the call's node is a file that has data. */
+static int check_has_data(const struct ceph_statx *sx)
+{
+	if (S_ISREG(sx->stx_mode))
+		return 0;
+	return S_ISDIR(sx->stx_mode) ? -EISDIR : -EINVAL;
+}
+
+/* Returns the bytes read of the part of @iov behind @done: an error counts
+ * only if there is nothing else to tell. */
+static int64_t read_rest(struct cfs_call *c, struct Fh *fh,
+			 const struct vfs_op *op, int64_t done)
+{
+	int64_t at = 0, r;
+
+	for (int i = 0; i < op->niov; i++) {
+		int64_t len = (int64_t)op->iov[i].iov_len;
+		int64_t from = MAX(done - at, 0);
+
+		at += len;
+		while (from < len) {
+			r = ceph_ll_read(c->cm, fh, (int64_t)op->off + done,
+				(uint64_t)(len - from),
+				(char *)op->iov[i].iov_base + from);
+			if (r <= 0)
+				return done > 0 ? done : r;
+			from += r;
+			done += r;
+		}
+	}
+	return done;
+}
+
+static uint64_t room_in(const struct vfs_op *op)
+{
+	uint64_t len = 0;
+
+	for (int i = 0; i < op->niov; i++)
+		len += op->iov[i].iov_len;
+	return len;
+}
+
+static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
+{
+	struct Fh *fh;
+	int64_t n = cfs_open(c, false, &fh);
+
+	if (n < 0)
+		return n;
+	/* The library may stop at the end of an object. */
+	n = ceph_ll_readv(c->cm, fh, op->iov, op->niov, (int64_t)op->off);
+	if (n > 0)
+		n = read_rest(c, fh, op, n);
+	cfs_close(c);
+	return n;
+}
+
+int cfs_read(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int64_t n = 0;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &sx);
+	if (err == 0)
+		err = check_has_data(&sx);
+	if (err == 0)
+		err = cfs_check_io(&c, op->cred, &sx, CFS_R);
+	if (err == 0 && op->off < sx.stx_size) {
+		n = read_data(&c, op);
+		err = n < 0 ? (int)n : cfs_stat(&c, &sx);
+	}
+	if (err == 0) {
+		/* It may be shorter than it was by now. */
+		op->eof = (uint64_t)n < room_in(op) ||
+			  op->off + (uint64_t)n >= sx.stx_size;
+		if (op->attr)
+			cfs_attr(&sx, op->attr);
+	}
+	return cfs_end(&c, err < 0 ? err : (int)n);
+}
+
+/* A set-id program must not run with what somebody else wrote into it. */
+static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
+		       const struct ceph_statx *sx)
+{
+	uint32_t mode = sx->stx_mode & 07777, drop = 04000;
+	struct ceph_statx to = { 0 };
+
+	if (mode & 010)
+		drop |= 02000;
+	if (cred->uid == 0 || !(mode & drop))
+		return 0;
+	to.stx_mode = (uint16_t)(mode & ~drop);
+	return ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE, c->root);
+}
+
+/* Data that can't be written is lost: clients have to send it again. */
+static int sync_data(struct cfs_call *c, struct Fh *fh)
+{
+	int err = fh ? ceph_ll_fsync(c->cm, fh, 0) :
+		       ceph_ll_sync_inode(c->cm, c->in, 0);
+
+	if (err < 0)
+		cfs_verf_change(c->client->fs);
+	return err;
+}
+
+static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
+			 const struct ceph_statx *sx)
+{
+	struct Fh *fh;
+	int64_t n = drop_set_id(c, op->cred, sx);
+	int err;
+
+	if (n == 0)
+		n = cfs_open(c, true, &fh);
+	if (n < 0)
+		return n;
+	n = ceph_ll_writev(c->cm, fh, op->iov, op->niov, (int64_t)op->off);
+	if (n >= 0 && op->stable != VFS_UNSTABLE) {
+		/* The size is data, too, where the file has grown. */
+		err = sync_data(c, fh);
+		if (err < 0)
+			n = err;
+		op->stable = VFS_FILE_SYNC;
+	}
+	cfs_close(c);
+	return n;
+}
+
+static int check_write(struct cfs_call *c, const struct vfs_op *op,
+		       const struct ceph_statx *sx, uint64_t *len)
+{
+	int err = check_has_data(sx);
+
+	*len = room_in(op);
+	if (err == 0 && cfs_is_fixed(c->node))
+		err = -EROFS;
+	if (err == 0)
+		err = cfs_check_io(c, op->cred, sx, CFS_W);
+	if (err == 0 && (op->off > INT64_MAX ||
+			 *len > (uint64_t)INT64_MAX - op->off))
+		err = -EFBIG;
+	return err;
+}
+
+/*
+ * The attributes after the write tell more than what is in them: a client that
+ * the cluster has shut out has dropped its data, and its fsync answers 0, but
+ * its getattr does not.
+ */
+int cfs_write(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	uint64_t len;
+	int64_t n = 0;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &sx);
+	if (err == 0) {
+		cfs_wcc_before(&sx, op->wcc);
+		err = check_write(&c, op, &sx, &len);
+	}
+	if (err == 0 && len > 0) {
+		n = write_data(&c, op, &sx);
+		err = (int)MIN(n, 0);
+	}
+	if (err == 0)
+		err = cfs_stat(&c, &sx);
+	if (err == 0 && op->wcc) {
+		op->wcc->has_after = true;
+		cfs_attr(&sx, &op->wcc->after);
+	} else {
+		cfs_after(&c, op->wcc);
+	}
+	return cfs_end(&c, err < 0 ? err : (int)n);
+}
+
+/* As cfs_write(): the attributes say whether the sync was one. */
+int cfs_commit(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_call c;
+	struct Fh *fh;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &sx);
+	if (err == 0) {
+		cfs_wcc_before(&sx, op->wcc);
+		err = check_has_data(&sx);
+	}
+	if (err == 0 && !cfs_is_fixed(c.node)) {
+		fh = cfs_opened(&c);
+		err = sync_data(&c, fh);
+		if (fh)
+			cfs_close(&c);
+	}
+	if (err == 0)
+		err = cfs_stat(&c, &sx);
+	if (err == 0 && op->wcc) {
+		op->wcc->has_after = true;
+		cfs_attr(&sx, &op->wcc->after);
+	}
+	return cfs_end(&c, err);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fs - the module's table, its options, and the life of an export. */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define TIDY_SECONDS	5
+#define UUID_FILE	"ceph-uuid"
+#define UUID_BYTES	16
+
+#define TEXT(name) \
+	{ #name, VFS_TEXT, offsetof(struct cfs_options, name), 1, \
+	  CFS_TEXT_MAX }
+#define NUMBER(name, min, max) \
+	{ #name, VFS_NUMBER, offsetof(struct cfs_options, name), min, max }
+
+static const struct vfs_option options[] = {
+	TEXT(conf),
+	TEXT(id),
+	TEXT(fs),
+	TEXT(uuid),
+	NUMBER(mounts, 1, CFS_CLIENTS_MAX),
+	NUMBER(timeout, 1, 3600),
+};
+
+/* ---- the name of this server */
+
+static int read_uuid(int dir, char *out)
+{
+	int fd = openat(dir, UUID_FILE, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, out, 2 * UUID_BYTES);
+	close(fd);
+	out[2 * UUID_BYTES] = '\0';
+	return n == 2 * UUID_BYTES && strlen(out) == 2 * UUID_BYTES ? 0 :
+								     -EIO;
+}
+
+static int write_uuid(int dir, const char *text)
+{
+	const char *tmp = UUID_FILE ".new";
+	int fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+			0600);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, 2 * UUID_BYTES) != 2 * UUID_BYTES ||
+	    fsync(fd) < 0 || linkat(dir, tmp, dir, UUID_FILE, 0) < 0)
+		err = errno ? -errno : -EIO;
+	close(fd);
+	unlinkat(dir, tmp, 0);
+	if (err == 0 && fsync(dir) < 0)
+		err = -errno;
+	return err;
+}
+
+static int make_uuid(int dir, char *out)
+{
+	uint8_t raw[UUID_BYTES];
+	int err;
+
+	if (getrandom(raw, sizeof(raw), 0) != sizeof(raw))
+		return -EIO;
+	for (unsigned i = 0; i < UUID_BYTES; i++)
+		sprintf(out + 2 * i, "%02x", raw[i]);
+	err = write_uuid(dir, out);
+	/* Another export of this server was faster. */
+	return err == -EEXIST ? read_uuid(dir, out) : err;
+}
+
+/* That of the state directory; none without one. */
+static int find_uuid(struct cfs_fs *fs)
+{
+	const char *state = fs->config->state_dir;
+	char text[2 * UUID_BYTES + 1];
+	int dir, err;
+
+	if (*fs->options->uuid) {
+		fs->uuid = strdup(fs->options->uuid);
+		return fs->uuid ? 0 : -ENOMEM;
+	}
+	if (!state)
+		return 0;
+	dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return vfs_fail(fs->config, "%s: %s", state, strerror(errno));
+	err = read_uuid(dir, text);
+	if (err == -ENOENT)
+		err = make_uuid(dir, text);
+	close(dir);
+	if (err < 0)
+		return vfs_fail(fs->config, "%s/%s: %s", state, UUID_FILE,
+				strerror(-err));
+	return asprintf(&fs->uuid, "gannet-%s", text) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- the keeper */
+
+static void renew_lost(struct cfs_fs *fs)
+{
+	for (unsigned i = 0; i < fs->nclients; i++)
+		if (atomic_load(&fs->client[i].lost))
+			cfs_client_renew(&fs->client[i]);
+}
+
+static bool wait_for_work(struct cfs_fs *fs)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += TIDY_SECONDS;
+	mutex_lock(&fs->lock);
+	while (!fs->awake && !fs->ending &&
+	       pthread_cond_timedwait(&fs->wake, &fs->lock, &until) == 0)
+		;
+	fs->awake = false;
+	mutex_unlock(&fs->lock);
+	return !fs->ending;
+}
+
+static void *keep_tidy(void *arg)
+{
+	struct cfs_fs *fs = arg;
+
+	while (wait_for_work(fs)) {
+		renew_lost(fs);
+		cfs_nodes_tidy(fs, false);
+	}
+	return NULL;
+}
+
+static void end_keeper(struct cfs_fs *fs)
+{
+	mutex_lock(&fs->lock);
+	fs->ending = true;
+	pthread_cond_signal(&fs->wake);
+	mutex_unlock(&fs->lock);
+	pthread_join(fs->keeper, NULL);
+}
+
+/* ---- mount */
+
+static struct cfs_fs *alloc_fs(const struct vfs_config *config)
+{
+	struct cfs_fs *fs = calloc(1, sizeof(*fs));
+	pthread_condattr_t attr;
+
+	if (!fs)
+		return NULL;
+	fs->fs.ops = &gannet_backend;
+	fs->config = config;
+	fs->options = config->options;
+	fs->path = strdup(config->path);
+	fs->server = ceph_userperm_new(0, 0, 0, NULL);
+	pthread_mutex_init(&fs->lock, NULL);
+	pthread_rwlock_init(&fs->moves, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&fs->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	for (unsigned i = 0; i < CFS_SHARDS; i++)
+		pthread_mutex_init(&fs->shard[i].lock, NULL);
+	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++) {
+		fs->client[i].fs = fs;
+		fs->client[i].slot = -1;
+		pthread_rwlock_init(&fs->client[i].lock, NULL);
+	}
+	return fs;
+}
+
+static void end_fs(struct cfs_fs *fs)
+{
+	if (fs->root_node)
+		vfs_node_put(&fs->root_node->node);
+	cfs_nodes_tidy(fs, true);
+	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
+		cfs_client_end(&fs->client[i]);
+	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
+		pthread_rwlock_destroy(&fs->client[i].lock);
+	for (unsigned i = 0; i < CFS_SHARDS; i++)
+		pthread_mutex_destroy(&fs->shard[i].lock);
+	pthread_cond_destroy(&fs->wake);
+	pthread_mutex_destroy(&fs->lock);
+	pthread_rwlock_destroy(&fs->moves);
+	if (fs->server)
+		ceph_userperm_destroy(fs->server);
+	free(fs->uuid);
+	free(fs->path);
+	free(fs);
+}
+
+/* Learns which file system it is, and its root. */
+static int identify_fs(struct cfs_fs *fs)
+{
+	struct ceph_mount_info *cm = fs->client[0].cm;
+	char id[64] = "";
+	struct ceph_statx sx;
+	struct Inode *in;
+	uint64_t h = 0;
+	int err = ceph_ll_lookup_root(cm, &in);
+
+	if (err < 0)
+		return err;
+	err = ceph_ll_getxattr(cm, in, "ceph.cluster_fsid", id, sizeof(id) - 1,
+			       fs->server);
+	if (err > 0)
+		err = ceph_ll_getattr(cm, in, &sx, CFS_WANT, 0, fs->server);
+	ceph_ll_put(cm, in);
+	if (err < 0)
+		return err;
+	for (const char *p = id; *p; p++)
+		h = hash_mix(h, (unsigned char)*p);
+	fs->cluster = h;
+	fs->fscid = (uint32_t)ceph_get_fs_cid(cm);
+	fs->root = cfs_vino(&sx);
+	/* Two exports are two file systems to clients, whose handles differ. */
+	fs->fs.fsid = hash_mix(hash_mix(h, fs->fscid), fs->root.ino.val);
+	if (!S_ISDIR(sx.stx_mode))
+		return -ENOTDIR;
+	return cfs_node_find(fs, fs->root, false, &fs->root_node);
+}
+
+static int mount_clients(struct cfs_fs *fs)
+{
+	uint64_t wanted = MAX(fs->options->mounts, (uint64_t)1);
+	int err = 0;
+
+	while (err == 0 && fs->nclients < wanted) {
+		err = cfs_client_make(&fs->client[fs->nclients]);
+		fs->nclients += err == 0;
+	}
+	return err;
+}
+
+static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	struct cfs_fs *fs = alloc_fs(config);
+	int err = fs && fs->path && fs->server ? find_uuid(fs) : -ENOMEM;
+
+	if (err == 0)
+		err = mount_clients(fs);
+	if (err == 0)
+		err = identify_fs(fs);
+	if (err == 0) {
+		cfs_verf_change(fs);
+		err = -pthread_create(&fs->keeper, NULL, keep_tidy, fs);
+	}
+	if (err < 0) {
+		if (fs)
+			end_fs(fs);
+		return err;
+	}
+	fs->config = NULL;
+	*out = &fs->fs;
+	return 0;
+}
+
+static void cfs_unmount(struct vfs_fs *base)
+{
+	struct cfs_fs *fs = cfs_fs(base);
+
+	end_keeper(fs);
+	end_fs(fs);
+}
+
+static int cfs_root(struct vfs_fs *fs, struct vfs_node **out)
+{
+	*out = &cfs_fs(fs)->root_node->node;
+	vfs_node_get(*out);
+	return 0;
+}
+
+const struct vfs_ops gannet_backend = {
+	.version = GANNET_VFS_VERSION,
+	.name = "ceph",
+	.options = options,
+	.noptions = ARRAY_SIZE(options),
+	.options_size = sizeof(struct cfs_options),
+	.mount = cfs_mount,
+	.unmount = cfs_unmount,
+	.root = cfs_root,
+	.handle = cfs_handle,
+	.node_free = cfs_node_free,
+	.open_handle = cfs_open_handle,
+	.getattr = cfs_getattr,
+	.setattr = cfs_setattr,
+	.access = cfs_access,
+	.lookup = cfs_lookup,
+	.readlink = cfs_readlink,
+	.read = cfs_read,
+	.write = cfs_write,
+	.commit = cfs_commit,
+	.create = cfs_create,
+	.make = cfs_make,
+	.remove = cfs_remove,
+	.rename = cfs_rename,
+	.link = cfs_link,
+	.readdir = cfs_readdir,
+	.statfs = cfs_statfs,
+	.limits = cfs_limits,
+	.getacl = cfs_getacl,
+	.setacl = cfs_setacl,
+	.lock = cfs_lock,
+};

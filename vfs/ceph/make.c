@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * make - CREATE, MKDIR, SYMLINK and MKNOD.
+ *
+ * An EXCLUSIVE CREATE has to know its own file when the client sends it again
+ * (RFC 1813 section 3.3.8), perhaps to another server after its own has died.
+ * The verifier must be there as soon as the file is.  MKNOD of a regular file
+ * is one request, and what it says of the device is kept, is seen by every
+ * client of the file system, and means nothing else for a file: so that has 32
+ * bits made of the verifier, of which none are ever all 0.
+ */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* The mode if the client gives none: for the owner alone. */
+#define NEW_FILE	0600
+#define NEW_DIR		0700
+
+/* A making of a name in the call's directory. */
+struct cfs_making {
+	struct cfs_call		 c;
+	struct vfs_op		*op;
+	struct cfs_name		 name;
+	struct Inode		*in;	/* new or found, counted */
+	struct Fh		*fh;	/* open; NULL: not */
+	struct ceph_statx	 sx;
+};
+
+static uint32_t mode_for(const struct vfs_setattr *set, uint32_t otherwise)
+{
+	return set->set & VFS_SET_MODE ? set->mode & 07777 : otherwise;
+}
+
+static int making_start(struct cfs_making *m, struct vfs_op *op)
+{
+	int err;
+
+	m->op = op;
+	m->in = NULL;
+	m->fh = NULL;
+	cfs_name_set(&m->name, op->name);
+	err = cfs_begin(&m->c, op);
+	if (err < 0)
+		return err;
+	err = cfs_before(&m->c, op->wcc);
+	if (err == 0 && cfs_is_fixed(m->c.node))
+		err = -EROFS;
+	if (err < 0) {
+		cfs_after(&m->c, op->wcc);
+		return cfs_end(&m->c, err);
+	}
+	return 0;
+}
+
+/* Makes the name durable, and the node of what was made. */
+static int making_done(struct cfs_making *m, int err)
+{
+	struct vfs_op *op = m->op;
+	struct cfs_node *n;
+
+	if (err == 0)
+		err = cfs_sync_names(&m->c, m->c.in);
+	if (err == 0) {
+		/* Takes m->in. */
+		err = cfs_node_of(&m->c, m->in, &m->sx, &n);
+		m->in = NULL;
+	}
+	if (err == 0) {
+		if (m->fh)
+			cfs_keep_open(&m->c, n, m->fh);
+		m->fh = NULL;
+		op->out = &n->node;
+		if (op->attr)
+			cfs_attr(&m->sx, op->attr);
+	}
+	if (m->fh)
+		ceph_ll_close(m->c.cm, m->fh);
+	if (m->in)
+		ceph_ll_put(m->c.cm, m->in);
+	cfs_after(&m->c, op->wcc);
+	return cfs_end(&m->c, err);
+}
+
+static int find_made(struct cfs_making *m)
+{
+	return ceph_ll_lookup(m->c.cm, m->c.in, m->name.s, &m->in, &m->sx,
+			      CFS_WANT, 0, m->c.user);
+}
+
+static uint32_t verf_mark(uint64_t verf)
+{
+	uint32_t mark = (uint32_t)hash_mix(0, verf);
+
+	return mark ? mark : 1;
+}
+
+static int create_exclusively(struct cfs_making *m, uint64_t verf)
+{
+	int err = ceph_ll_mknod(m->c.cm, m->c.in, m->name.s,
+				S_IFREG | NEW_FILE, verf_mark(verf), &m->in,
+				&m->sx, CFS_WANT, 0, m->c.user);
+
+	if (err != -EEXIST)
+		return err;
+	err = find_made(m);
+	if (err < 0)
+		return err;
+	/* True if an earlier run of this call made it. */
+	return S_ISREG(m->sx.stx_mode) &&
+	       (uint32_t)m->sx.stx_rdev == verf_mark(verf) ? 0 : -EEXIST;
+}
+
+/* For UNCHECKED with a taken name only the size of the attributes counts. */
+static int take_existing(struct cfs_making *m, const struct vfs_setattr *set)
+{
+	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
+				    .size = set->size };
+	struct vfs_op resize = { .cred = m->op->cred, .set = &size };
+	struct cfs_node *n;
+	int err = find_made(m);
+
+	if (err == 0 && !S_ISREG(m->sx.stx_mode))
+		err = -EEXIST;
+	if (err < 0 || !size.set)
+		return err;
+	err = cfs_node_of(&m->c, m->in, &m->sx, &n);
+	m->in = NULL;
+	if (err < 0)
+		return err;
+	resize.node = &n->node;
+	err = cfs_setattr(&resize);
+	vfs_node_put(&n->node);
+	return err < 0 ? err : find_made(m);
+}
+
+static int create_now(struct cfs_making *m, const struct vfs_create *how)
+{
+	const struct vfs_setattr *set = &how->attr;
+	int err;
+
+	if (how->how == VFS_CREATE_EXCLUSIVE)
+		return create_exclusively(m, how->verf);
+	if (set->set & VFS_SET_SIZE && set->size > INT64_MAX)
+		return -EFBIG;
+	err = ceph_ll_create(m->c.cm, m->c.in, m->name.s,
+			     mode_for(set, NEW_FILE),
+			     O_CREAT | O_EXCL | O_RDWR, &m->in, &m->fh, &m->sx,
+			     CFS_WANT, 0, m->c.user);
+	if (err == -EEXIST && how->how == VFS_CREATE_UNCHECKED)
+		return take_existing(m, set);
+	return err < 0 ? err :
+	       cfs_set_new(&m->c, m->op, m->in, &m->sx, set);
+}
+
+int cfs_create(struct vfs_op *op)
+{
+	struct cfs_making m;
+	int err = making_start(&m, op);
+
+	if (err < 0)
+		return err;
+	cfs_names_change(m.c.node);
+	err = create_now(&m, op->create);
+	cfs_names_done(m.c.node);
+	return making_done(&m, err);
+}
+
+static int make_symlink(struct cfs_making *m, const struct vfs_make *what)
+{
+	char target[VFS_PATH_MAX + 1];
+
+	if (what->target_len > VFS_PATH_MAX)
+		return -ENAMETOOLONG;
+	if (what->target_len == 0 ||
+	    memchr(what->target, '\0', what->target_len))
+		return -EINVAL;
+	memcpy(target, what->target, what->target_len);
+	target[what->target_len] = '\0';
+	return ceph_ll_symlink(m->c.cm, m->c.in, m->name.s, target, &m->in,
+			       &m->sx, CFS_WANT, 0, m->c.user);
+}
+
+static int make_special(struct cfs_making *m, uint32_t type, dev_t dev)
+{
+	const struct vfs_setattr *set = &m->op->make->attr;
+
+	return ceph_ll_mknod(m->c.cm, m->c.in, m->name.s,
+			     type | mode_for(set, NEW_FILE), dev, &m->in,
+			     &m->sx, CFS_WANT, 0, m->c.user);
+}
+
+static int make_now(struct cfs_making *m, const struct vfs_make *what)
+{
+	dev_t dev = makedev(what->rdev_major, what->rdev_minor);
+
+	switch (what->type) {
+	case VFS_DIR:
+		return ceph_ll_mkdir(m->c.cm, m->c.in, m->name.s,
+				     mode_for(&what->attr, NEW_DIR), &m->in,
+				     &m->sx, CFS_WANT, 0, m->c.user);
+	case VFS_LNK:
+		return make_symlink(m, what);
+	case VFS_FIFO:
+		return make_special(m, S_IFIFO, 0);
+	case VFS_SOCK:
+		return make_special(m, S_IFSOCK, 0);
+	case VFS_BLK:
+	case VFS_CHR:
+		if (m->op->cred->uid != 0)
+			return -EPERM;
+		return make_special(m, what->type == VFS_BLK ? S_IFBLK :
+							       S_IFCHR, dev);
+	default:
+		return -EPROTOTYPE;
+	}
+}
+
+int cfs_make(struct vfs_op *op)
+{
+	struct cfs_making m;
+	int err = making_start(&m, op);
+
+	if (err < 0)
+		return err;
+	cfs_names_change(m.c.node);
+	err = make_now(&m, op->make);
+	cfs_names_done(m.c.node);
+	if (err == 0)
+		err = cfs_set_new(&m.c, op, m.in, &m.sx, &op->make->attr);
+	return making_done(&m, err);
+}

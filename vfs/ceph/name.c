@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * name - look-up, links, renames and removals.
+ *
+ * A metadata server answers a change of names before it has it on disk, and
+ * says later when it has.  The library keeps the unsaid ones with the directory
+ * that was changed; its fsync of a directory has the server write its journal,
+ * and waits for them.  So each change here is one request and one such sync.
+ */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <string.h>
+
+void cfs_name_set(struct cfs_name *to, struct vfs_name name)
+{
+	memcpy(to->s, name.s, name.len);
+	to->s[name.len] = '\0';
+}
+
+void cfs_names_use(struct cfs_node *dir)
+{
+	pthread_rwlock_rdlock(&cfs_fs_of(dir)->moves);
+	pthread_rwlock_rdlock(&dir->names);
+}
+
+void cfs_names_change(struct cfs_node *dir)
+{
+	pthread_rwlock_rdlock(&cfs_fs_of(dir)->moves);
+	pthread_rwlock_wrlock(&dir->names);
+}
+
+void cfs_names_done(struct cfs_node *dir)
+{
+	pthread_rwlock_unlock(&dir->names);
+	pthread_rwlock_unlock(&cfs_fs_of(dir)->moves);
+}
+
+int cfs_sync_names(struct cfs_call *c, struct Inode *in)
+{
+	return ceph_ll_sync_inode(c->cm, in, 0);
+}
+
+static bool is_dots(struct vfs_name name, unsigned n)
+{
+	return name.len == n && memcmp(name.s, "..", n) == 0;
+}
+
+/* The entry of the call's directory, counted. */
+static int find_entry(struct cfs_call *c, const struct vfs_op *op,
+		      struct ceph_statx *sx, struct cfs_node **out)
+{
+	struct cfs_name name;
+	struct Inode *in;
+	int err;
+
+	/* No name leads out of the tree. */
+	if (is_dots(op->name, 1) ||
+	    (is_dots(op->name, 2) && cfs_is_root(c->node))) {
+		vfs_node_get(&c->node->node);
+		*out = c->node;
+		return cfs_stat(c, sx);
+	}
+	cfs_name_set(&name, op->name);
+	cfs_names_use(c->node);
+	err = ceph_ll_lookup(c->cm, c->in, name.s, &in, sx, CFS_WANT, 0,
+			     c->user);
+	cfs_names_done(c->node);
+	return err < 0 ? err : cfs_node_of(c, in, sx, out);
+}
+
+int cfs_lookup(struct vfs_op *op)
+{
+	struct ceph_statx dir, sx;
+	struct cfs_node *n;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&c, &dir);
+	if (err == 0 && op->dir_attr) {
+		cfs_attr(&dir, op->dir_attr);
+		op->has_dir_attr = true;
+	}
+	if (err == 0 && !S_ISDIR(dir.stx_mode))
+		err = -ENOTDIR;
+	if (err == 0)
+		err = find_entry(&c, op, &sx, &n);
+	if (err == 0) {
+		op->out = &n->node;
+		if (op->attr)
+			cfs_attr(&sx, op->attr);
+	}
+	return cfs_end(&c, err);
+}
+
+int cfs_readlink(struct vfs_op *op)
+{
+	char text[VFS_PATH_MAX + 1];
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int n = cfs_begin(&c, op);
+
+	if (n < 0)
+		return n;
+	n = cfs_stat(&c, &sx);
+	if (n == 0 && !S_ISLNK(sx.stx_mode))
+		n = -EINVAL;
+	if (n == 0)
+		n = ceph_ll_readlink(c.cm, c.in, text, sizeof(text), c.root);
+	if (n >= 0) {
+		n = MIN(n, (int)op->size);
+		memcpy(op->text, text, (size_t)n);
+		if (op->attr)
+			cfs_attr(&sx, op->attr);
+	}
+	return cfs_end(&c, n);
+}
+
+int cfs_remove(struct vfs_op *op)
+{
+	struct cfs_name name;
+	struct cfs_call c;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	cfs_name_set(&name, op->name);
+	err = cfs_before(&c, op->wcc);
+	if (err == 0 && cfs_is_fixed(c.node))
+		err = -EROFS;
+	if (err == 0) {
+		cfs_names_change(c.node);
+		err = op->is_dir ?
+		      ceph_ll_rmdir(c.cm, c.in, name.s, c.user) :
+		      ceph_ll_unlink(c.cm, c.in, name.s, c.user);
+		cfs_names_done(c.node);
+	}
+	if (err == 0)
+		err = cfs_sync_names(&c, c.in);
+	cfs_after(&c, op->wcc);
+	return cfs_end(&c, err);
+}
+
+/* Has the library ask the server for @in, whatever it thinks it knows: it does
+ * for an attribute that only a server can tell. */
+static int ask_server(struct cfs_call *c, struct Inode *in)
+{
+	char text[64];
+	int err = ceph_ll_getxattr(c->cm, in, "ceph.snap.btime", text,
+				   sizeof(text), c->root);
+
+	return err == -ENODATA ? 0 : MIN(err, 0);
+}
+
+static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
+			struct ceph_statx *sx)
+{
+	struct Inode *in;
+	int err = ceph_ll_lookup(c->cm, c->in, name->s, &in, sx, CFS_WANT, 0,
+				 c->user);
+
+	if (err == 0)
+		ceph_ll_put(c->cm, in);
+	return err;
+}
+
+/* 1: both names are of one file, and rename(2) does nothing.  The library must
+ * not be asked for that: it would find neither name afterwards. */
+static int is_renamed(struct cfs_call *c, const struct cfs_name *name,
+		      struct cfs_call *to, const struct cfs_name *to_name,
+		      struct ceph_statx *from)
+{
+	bool same = c->node == to->node && strcmp(name->s, to_name->s) == 0;
+	struct ceph_statx old;
+	int err = look_at_name(c, name, from);
+
+	if (err < 0 || same)
+		return err < 0 ? err : 1;
+	if (!S_ISDIR(from->stx_mode) && from->stx_nlink == 1)
+		return 0;
+	err = look_at_name(to, to_name, &old);
+	if (err < 0)
+		return err == -ENOENT ? 0 : err;
+	return from->stx_ino == old.stx_ino && from->stx_dev == old.stx_dev;
+}
+
+/* Goes up from the directory of @c.  -EINVAL: @sx is on the way, or is that
+ * directory. */
+static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
+{
+	struct Inode *at = c->in, *up;
+	struct ceph_statx here;
+	int err = cfs_stat(c, &here);
+
+	while (err == 0) {
+		if (here.stx_ino == sx->stx_ino) {
+			err = -EINVAL;
+			break;
+		}
+		if (here.stx_ino == c->client->fs->root.ino.val)
+			break;
+		err = ceph_ll_lookup(c->cm, at, "..", &up, &here, CFS_WANT, 0,
+				     c->root);
+		if (err < 0)
+			break;
+		if (at != c->in)
+			ceph_ll_put(c->cm, at);
+		at = up;
+	}
+	if (at != c->in)
+		ceph_ll_put(c->cm, at);
+	return err;
+}
+
+/*
+ * The library may have a name wrong after many renames at the same time (16.2):
+ * it leads to a file that is gone.  What else it has wrong nobody knows, so it
+ * has to begin anew.
+ */
+static int check_source(struct cfs_call *c, const struct cfs_name *name)
+{
+	struct ceph_statx sx;
+	struct Inode *in;
+	int err = ceph_ll_lookup(c->cm, c->in, name->s, &in, &sx, CFS_WANT, 0,
+				 c->user);
+
+	if (err < 0)
+		return err;
+	err = ask_server(c, in);
+	ceph_ll_put(c->cm, in);
+	return err == -ESTALE || err == -ENOENT ? -ESHUTDOWN : err;
+}
+
+/* Returns 1 if there was nothing to do. */
+static int rename_now(struct cfs_call *c, const struct cfs_name *name,
+		      struct cfs_call *to, const struct cfs_name *to_name)
+{
+	struct ceph_statx sx;
+	int err = 0;
+
+	if (c->node != to->node)
+		err = check_source(c, name);
+	if (err == 0)
+		err = is_renamed(c, name, to, to_name, &sx);
+	if (err == 0 && c->node != to->node && S_ISDIR(sx.stx_mode))
+		err = check_ancestors(to, &sx);
+	if (err == 0)
+		err = ceph_ll_rename(c->cm, c->in, name->s, to->in, to_name->s,
+				     c->user);
+	/* A directory is in the way: it need not be empty for that. */
+	return err == -ENOTEMPTY && !S_ISDIR(sx.stx_mode) ? -EISDIR : err;
+}
+
+/* Locks the names of both, in the order of their places in memory. */
+static void lock_names(struct cfs_node *a, struct cfs_node *b)
+{
+	pthread_rwlock_wrlock(a < b ? &a->names : &b->names);
+	if (a != b)
+		pthread_rwlock_wrlock(a < b ? &b->names : &a->names);
+}
+
+static void unlock_names(struct cfs_node *a, struct cfs_node *b)
+{
+	pthread_rwlock_unlock(&a->names);
+	if (a != b)
+		pthread_rwlock_unlock(&b->names);
+}
+
+static int sync_moved(struct cfs_call *c, struct cfs_call *to)
+{
+	int err = cfs_sync_names(c, to->in);
+
+	return err < 0 || to->node == c->node ? err : cfs_sync_names(c, c->in);
+}
+
+/*
+ * A metadata server that is to move a directory into itself may wait for ever,
+ * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
+ * looks first, and no other rename of its own comes between.  Nor do we.  Still
+ * it has been seen to wait, where four threads moved directories into and out
+ * of each other at random; only requests of these directories hang then, until
+ * the server's session ends.
+ */
+static int move_name(struct cfs_call *c, const struct cfs_name *name,
+		     struct cfs_call *to, const struct cfs_name *to_name)
+{
+	struct cfs_fs *fs = c->client->fs;
+	bool across = c->node != to->node;
+	int err = 0;
+
+	if (across)
+		pthread_rwlock_wrlock(&fs->moves);
+	else
+		pthread_rwlock_rdlock(&fs->moves);
+	lock_names(c->node, to->node);
+	/* Earlier changes have to be over, not only answered. */
+	if (across)
+		err = sync_moved(c, to);
+	if (err == 0)
+		err = rename_now(c, name, to, to_name);
+	if (err == 0)
+		err = sync_moved(c, to);
+	unlock_names(c->node, to->node);
+	pthread_rwlock_unlock(&fs->moves);
+	/* The reply told the library nothing new of the directory that lost
+	 * the name, though it goes on to answer for it. */
+	if (err == 0 && across)
+		ask_server(c, c->in);
+	return MIN(err, 0);
+}
+
+int cfs_rename(struct vfs_op *op)
+{
+	struct cfs_name name, to_name;
+	struct cfs_call c, to;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	cfs_name_set(&name, op->name);
+	cfs_name_set(&to_name, op->to_name);
+	err = cfs_begin_other(&to, &c, op->to);
+	if (err < 0)
+		return cfs_end(&c, err);
+	err = cfs_before(&c, op->wcc);
+	if (err == 0)
+		err = cfs_before(&to, op->to_wcc);
+	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
+		err = -EROFS;
+	if (err == 0)
+		err = move_name(&c, &name, &to, &to_name);
+	cfs_after(&c, op->wcc);
+	cfs_after(&to, op->to_wcc);
+	cfs_end_other(&to);
+	return cfs_end(&c, err);
+}
+
+int cfs_link(struct vfs_op *op)
+{
+	struct ceph_statx sx;
+	struct cfs_name name;
+	struct cfs_call c, to;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	cfs_name_set(&name, op->to_name);
+	err = cfs_begin_other(&to, &c, op->to);
+	if (err < 0)
+		return cfs_end(&c, err);
+	err = cfs_before(&to, op->to_wcc);
+	if (err == 0 && c.node->type == VFS_DIR)
+		err = -EPERM;
+	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
+		err = -EROFS;
+	if (err == 0) {
+		cfs_names_change(to.node);
+		err = ceph_ll_link(c.cm, c.in, to.in, name.s, c.user);
+		cfs_names_done(to.node);
+	}
+	if (err == 0)
+		err = cfs_sync_names(&c, to.in);
+	if (cfs_stat(&c, &sx) == 0 && op->attr)
+		cfs_attr(&sx, op->attr);
+	cfs_after(&to, op->to_wcc);
+	cfs_end_other(&to);
+	return cfs_end(&c, err);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * node - the table of nodes, their open files, and their handles.
+ *
+ * A node has at most two files open in the library: one to read and one to
+ * write, which also reads.  They stay open for a while, since to open one costs
+ * more than to use it; but not long, since an open file keeps capabilities that
+ * other servers may want.  One that is closed after writes is synced before:
+ * the library would tell nobody later that it could not write the data.
+ */
+#include "vfs/ceph/ceph.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIDY_BATCH	64
+
+static uint64_t vino_hash(vinodeno_t vino)
+{
+	return hash_mix(vino.ino.val, vino.snapid.val);
+}
+
+static struct cfs_shard *shard_of(struct cfs_fs *fs, vinodeno_t vino)
+{
+	return &fs->shard[vino_hash(vino) % CFS_SHARDS];
+}
+
+static struct cfs_node **bucket_of(struct cfs_shard *s, vinodeno_t vino)
+{
+	return &s->bucket[vino_hash(vino) / CFS_SHARDS % CFS_BUCKETS];
+}
+
+static bool is_same(vinodeno_t a, vinodeno_t b)
+{
+	return a.ino.val == b.ino.val && a.snapid.val == b.snapid.val;
+}
+
+/* The client for a directory, or for a file that is found by its handle. */
+static struct cfs_client *client_for(struct cfs_fs *fs, vinodeno_t vino)
+{
+	return &fs->client[hash_mix(vino.ino.val, 1) % fs->nclients];
+}
+
+/* ---- the table */
+
+/* Counted; NULL: it is not there.  The shard's lock is held. */
+static struct cfs_node *look_for(struct cfs_shard *s, vinodeno_t vino)
+{
+	struct cfs_node *n = *bucket_of(s, vino);
+
+	while (n && !is_same(n->vino, vino))
+		n = n->next;
+	if (n) {
+		vfs_node_get(&n->node);
+		atomic_store_explicit(&n->used, true, memory_order_relaxed);
+	}
+	return n;
+}
+
+static struct cfs_node *find_node(struct cfs_fs *fs, vinodeno_t vino)
+{
+	struct cfs_shard *s = shard_of(fs, vino);
+	struct cfs_node *n;
+
+	mutex_lock(&s->lock);
+	n = look_for(s, vino);
+	mutex_unlock(&s->lock);
+	return n;
+}
+
+static struct cfs_node *alloc_node(struct cfs_fs *fs, vinodeno_t vino,
+				   enum vfs_type type)
+{
+	struct cfs_node *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	vfs_node_init(&n->node, &fs->fs);
+	n->vino = vino;
+	n->type = type;
+	atomic_init(&n->used, true);
+	pthread_mutex_init(&n->turn, NULL);
+	pthread_rwlock_init(&n->names, NULL);
+	pthread_mutex_init(&n->lock, NULL);
+	return n;
+}
+
+/* The node of @vino, counted: @fresh, which is then the table's, or one that
+ * is there already. */
+static struct cfs_node *enter_node(struct cfs_fs *fs, struct cfs_node *fresh)
+{
+	struct cfs_shard *s = shard_of(fs, fresh->vino);
+	struct cfs_node **b = bucket_of(s, fresh->vino), *n;
+
+	mutex_lock(&s->lock);
+	n = look_for(s, fresh->vino);
+	if (!n) {
+		n = fresh;
+		vfs_node_get(&n->node);		/* the table's */
+		n->next = *b;
+		*b = n;
+		s->n++;
+	}
+	mutex_unlock(&s->lock);
+	if (n == fresh &&
+	    atomic_fetch_add(&fs->nnodes, 1) + 1 == CFS_NODES)
+		cfs_wake(fs);
+	return n;
+}
+
+int cfs_node_of(struct cfs_call *c, struct Inode *in,
+		const struct ceph_statx *sx, struct cfs_node **out)
+{
+	struct cfs_fs *fs = c->client->fs;
+	vinodeno_t vino = cfs_vino(sx);
+	struct cfs_node *n = find_node(fs, vino), *fresh;
+
+	if (!n) {
+		fresh = alloc_node(fs, vino, cfs_type(sx));
+		if (!fresh) {
+			ceph_ll_put(c->cm, in);
+			return -ENOMEM;
+		}
+		/* Files stay with their directory's client, directories are
+		 * spread over all. */
+		fresh->client = fresh->type == VFS_DIR ? client_for(fs, vino) :
+							 c->client;
+		if (fresh->client == c->client) {
+			fresh->in = in;
+			fresh->generation = c->client->generation;
+			in = NULL;
+		}
+		n = enter_node(fs, fresh);
+		if (n != fresh) {
+			in = fresh->in ? fresh->in : in;
+			free(fresh);
+		}
+	}
+	if (in)
+		ceph_ll_put(c->cm, in);
+	*out = n;
+	return 0;
+}
+
+/* Looks @vino up in the file system. */
+static int fetch_node(struct cfs_client *client, vinodeno_t vino,
+		 struct cfs_node **out)
+{
+	struct cfs_call c = { .client = client, .root = client->fs->server };
+	struct ceph_statx sx;
+	struct Inode *in;
+	int err;
+
+	if (atomic_load(&client->lost) ||
+	    pthread_rwlock_tryrdlock(&client->lock) != 0)
+		return -ETIMEDOUT;
+	c.cm = client->cm;
+	err = c.cm ? ceph_ll_lookup_vino(c.cm, vino, &in) : -ENOTCONN;
+	if (err < 0)
+		return cfs_end(&c, err == -ENOENT ? -ESTALE : err);
+	err = ceph_ll_getattr(c.cm, in, &sx, CFS_WANT, 0, c.root);
+	/* The library answers for an inode that is in its memory, or held
+	 * open by somebody, although its last name is gone. */
+	if (err == 0 && (sx.stx_nlink == 0 || !is_same(cfs_vino(&sx), vino)))
+		err = -ESTALE;
+	if (err == 0)
+		err = cfs_node_of(&c, in, &sx, out);
+	else
+		ceph_ll_put(c.cm, in);
+	return cfs_end(&c, err == -ENOENT ? -ESTALE : err);
+}
+
+int cfs_node_find(struct cfs_fs *fs, vinodeno_t vino, bool nonblock,
+		  struct cfs_node **out)
+{
+	struct cfs_node *n = find_node(fs, vino);
+
+	if (n) {
+		*out = n;
+		return 0;
+	}
+	return nonblock ? -EAGAIN : fetch_node(client_for(fs, vino), vino, out);
+}
+
+/* ---- inodes and open files of the library */
+
+/* The inode and the open files of an older client went with it.  The node's
+ * lock is held. */
+static void forget_older(struct cfs_node *n)
+{
+	if (n->generation == n->client->generation)
+		return;
+	n->generation = n->client->generation;
+	n->in = NULL;
+	n->rd = n->wr = NULL;
+	n->busy = 0;
+	n->wrote = false;
+}
+
+int cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
+		   struct Inode **out)
+{
+	int err = 0;
+
+	mutex_lock(&n->lock);
+	forget_older(n);
+	if (!n->in)
+		err = ceph_ll_lookup_vino(cm, n->vino, &n->in);
+	if (err < 0)
+		n->in = NULL;
+	*out = n->in;
+	mutex_unlock(&n->lock);
+	return err == -ENOENT ? -ESTALE : err;
+}
+
+int cfs_open(struct cfs_call *c, bool to_write, struct Fh **out)
+{
+	struct cfs_node *n = c->node;
+	int err = 0;
+
+	if (to_write && cfs_is_fixed(n))
+		return -EROFS;
+	mutex_lock(&n->lock);
+	if (to_write && !n->wr)
+		err = ceph_ll_open(c->cm, c->in, O_RDWR, &n->wr, c->root);
+	else if (!to_write && !n->wr && !n->rd)
+		err = ceph_ll_open(c->cm, c->in, O_RDONLY, &n->rd, c->root);
+	if (err == 0) {
+		*out = n->wr ? n->wr : n->rd;
+		n->wrote |= to_write;
+		n->busy++;
+	}
+	mutex_unlock(&n->lock);
+	return err;
+}
+
+struct Fh *cfs_opened(struct cfs_call *c)
+{
+	struct cfs_node *n = c->node;
+	struct Fh *fh;
+
+	mutex_lock(&n->lock);
+	fh = n->wr;
+	if (fh)
+		n->busy++;
+	mutex_unlock(&n->lock);
+	return fh;
+}
+
+void cfs_close(struct cfs_call *c)
+{
+	mutex_lock(&c->node->lock);
+	c->node->busy--;
+	mutex_unlock(&c->node->lock);
+}
+
+void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh)
+{
+	if (n->client == c->client) {
+		mutex_lock(&n->lock);
+		forget_older(n);
+		if (!n->wr) {
+			n->wr = fh;
+			n->wrote = true;
+			fh = NULL;
+		}
+		mutex_unlock(&n->lock);
+	}
+	if (fh)
+		ceph_ll_close(c->cm, fh);
+}
+
+/* Closes @fh, which was written to.  What can't be written is lost. */
+static void close_written(struct cfs_client *c, struct Fh *fh)
+{
+	int err = ceph_ll_fsync(c->cm, fh, 0);
+
+	if (err < 0) {
+		vfs_log(VFS_LOG_ERR, "%s: data could not be written: %s",
+			c->fs->path, strerror(-err));
+		cfs_verf_change(c->fs);
+		cfs_client_error(c, err);
+	}
+	ceph_ll_close(c->cm, fh);
+}
+
+/* Closes what is open to write in @n and was not used since the last time, or
+ * all that is open, with @all. */
+static void close_idle(struct cfs_node *n, bool all)
+{
+	struct cfs_client *c = n->client;
+	struct Fh *wr = NULL, *rd = NULL;
+
+	pthread_rwlock_rdlock(&c->lock);
+	mutex_lock(&n->lock);
+	forget_older(n);
+	if (c->cm && n->busy == 0 && (all || !n->wrote)) {
+		wr = n->wr;
+		n->wr = NULL;
+	}
+	if (c->cm && all) {
+		rd = n->rd;
+		n->rd = NULL;
+	}
+	n->wrote = false;
+	mutex_unlock(&n->lock);
+	if (wr)
+		close_written(c, wr);
+	if (rd)
+		ceph_ll_close(c->cm, rd);
+	pthread_rwlock_unlock(&c->lock);
+}
+
+/* On the keeper's thread: the table's reference was the last. */
+void cfs_node_free(struct vfs_node *node)
+{
+	struct cfs_node *n = cfs_node(node);
+	struct cfs_client *c = n->client;
+
+	close_idle(n, true);
+	pthread_rwlock_rdlock(&c->lock);
+	if (c->cm && n->in && n->generation == c->generation)
+		ceph_ll_put(c->cm, n->in);
+	pthread_rwlock_unlock(&c->lock);
+	pthread_mutex_destroy(&n->turn);
+	pthread_rwlock_destroy(&n->names);
+	pthread_mutex_destroy(&n->lock);
+	free(n);
+}
+
+/* ---- tidying */
+
+/* Nobody but the table has @n, and nobody can find it meanwhile: the shard's
+ * lock is held. */
+static bool is_free(struct cfs_node *n, bool all)
+{
+	bool used = atomic_exchange_explicit(&n->used, false,
+					     memory_order_relaxed);
+
+	return atomic_load_explicit(&n->node.refs,
+				    memory_order_acquire) == 1 &&
+	       (all || !used);
+}
+
+/* Takes free nodes out of @s, and counts @idle ones, up to a batch. */
+static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
+		     struct cfs_node **idle)
+{
+	unsigned nidle = 0;
+
+	*out = NULL;
+	mutex_lock(&s->lock);
+	for (unsigned i = 0; i < CFS_BUCKETS; i++) {
+		struct cfs_node **p = &s->bucket[i], *n;
+
+		while ((n = *p)) {
+			if (is_free(n, all)) {
+				*p = n->next;
+				n->next = *out;
+				*out = n;
+				s->n--;
+				continue;
+			}
+			if (n->wr && nidle < TIDY_BATCH) {
+				vfs_node_get(&n->node);
+				idle[nidle++] = n;
+			}
+			p = &n->next;
+		}
+	}
+	mutex_unlock(&s->lock);
+	idle[nidle] = NULL;
+}
+
+void cfs_nodes_tidy(struct cfs_fs *fs, bool all)
+{
+	struct cfs_node *idle[TIDY_BATCH + 1], *out, *n;
+
+	for (unsigned i = 0; i < CFS_SHARDS; i++) {
+		sort_out(&fs->shard[i], all, &out, idle);
+		for (unsigned k = 0; idle[k]; k++) {
+			close_idle(idle[k], false);
+			vfs_node_put(&idle[k]->node);
+		}
+		while ((n = out)) {
+			out = n->next;
+			atomic_fetch_sub(&fs->nnodes, 1);
+			vfs_node_put(&n->node);
+		}
+	}
+}
+
+/* ---- handles */
+
+/* Numbers are little endian: servers of several kinds may share clients. */
+struct wire_handle {
+	uint64_t cluster;
+	uint64_t ino;
+	uint64_t snapid;
+	uint32_t fscid;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct wire_handle) <= VFS_HANDLE_MAX, "it fits");
+
+void cfs_handle_make(const struct cfs_fs *fs, vinodeno_t vino,
+		     struct vfs_handle *h)
+{
+	const struct wire_handle w = {
+		.cluster = htole64(fs->cluster),
+		.ino = htole64(vino.ino.val),
+		.snapid = htole64(vino.snapid.val),
+		.fscid = htole32(fs->fscid),
+	};
+
+	h->len = sizeof(w);
+	memcpy(h->data, &w, sizeof(w));
+}
+
+void cfs_handle(struct vfs_node *n, struct vfs_handle *h)
+{
+	cfs_handle_make(cfs_fs(n->fs), cfs_node(n)->vino, h);
+}
+
+/* The operation that follows looks whether the file has a name; but a worker
+ * has the time to look here. */
+static int check_link(struct cfs_node *n, const struct vfs_op *op)
+{
+	struct vfs_op look = *op;
+	struct ceph_statx sx;
+	struct cfs_call c;
+	int err;
+
+	if (atomic_load(&n->gone))
+		return -ESTALE;
+	if (op->nonblock)
+		return 0;
+	look.node = &n->node;
+	err = cfs_begin(&c, &look);
+	return err < 0 ? err : cfs_end(&c, cfs_stat(&c, &sx));
+}
+
+int cfs_open_handle(struct vfs_op *op)
+{
+	struct cfs_fs *fs = cfs_fs(op->fs);
+	struct wire_handle w;
+	struct cfs_node *n;
+	vinodeno_t vino;
+	int err;
+
+	if (op->handle->len != sizeof(w))
+		return -EBADMSG;
+	memcpy(&w, op->handle->data, sizeof(w));
+	if (le64toh(w.cluster) != fs->cluster ||
+	    le32toh(w.fscid) != fs->fscid)
+		return -EBADMSG;
+	vino.ino.val = le64toh(w.ino);
+	vino.snapid.val = le64toh(w.snapid);
+	err = cfs_node_find(fs, vino, op->nonblock, &n);
+	if (err < 0)
+		return err;
+	err = check_link(n, op);
+	if (err < 0)
+		vfs_node_put(&n->node);
+	else
+		op->out = &n->node;
+	return err;
+}

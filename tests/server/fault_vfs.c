@@ -12,6 +12,7 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 #include "tests/server/late_vfs.h"
+#include "tests/server/module_vfs.h"
 #include "vfs/posix/posix.h"
 
 #define POSIX_DIR	"GANNET_TEST_POSIX_DIR"
@@ -258,6 +259,11 @@ static int fault_mount(const struct vfs_config *config, struct vfs_fs **out)
 		c.path = dir;
 		o.table = getenv("GANNET_TEST_POSIX_TABLE");
 		c.options = &o;
+	}
+	if (base == module_vfs()) {
+		err = module_vfs_dir(base, &c, dir);
+		if (err < 0)
+			return err;
 	}
 	err = base->mount(&c, out);
 	if (err == 0)
@@ -518,7 +524,9 @@ void fault_init(void)
 	memset(&f, 0, sizeof(f));
 	atomic_store(&f.committed, -1);
 	atomic_store(&f.tear, -1);
-	base = getenv(POSIX_DIR) ? &posix_vfs_ops : &mem_vfs_ops;
+	base = module_vfs();
+	if (!base)
+		base = getenv(POSIX_DIR) ? &posix_vfs_ops : &mem_vfs_ops;
 	fault_vfs_ops = *base;
 	fault_vfs_ops.name = "fault";
 	fault_vfs_ops.mount = fault_mount;

@@ -6,7 +6,8 @@
  *
  * With GANNET_TEST_POSIX_DIR in the environment it is the posix backend, on
  * new directories below that one; with GANNET_TEST_POSIX_TABLE, too, it has
- * the table of an unprivileged server.
+ * the table of an unprivileged server.  With GANNET_TEST_MODULE it is a module
+ * (module_vfs.h).
  *
  * It also aborts when it is called with what vfs.h rules out: "." or ".." as
  * the name of something to change, an owner from who may not give one, data

@@ -11,9 +11,11 @@ fuzz_seconds=${FUZZ_SECONDS:-5}
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
 test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
-	debhelper lintian mmdebstrap
+	debhelper lintian mmdebstrap libcephfs-dev librados-dev
 	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
 	chromium zsh python3-prometheus-client)
+# A whole cluster; only the phase that starts it installs it.
+ceph_packages=(ceph-mon ceph-mgr ceph-osd ceph-mds ceph-common)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }
@@ -76,9 +78,10 @@ in_tree()
 	# Reports name lines; to know more takes the compiler a fifth longer.
 	local name=$1 how=(--enable-werror) quick="CFLAGS=-O1 -g1"; shift
 	case $name in
-	asan) how+=("--with-sanitizer=address,undefined" "$quick") ;;
-	tsan) how+=(--with-sanitizer=thread "$quick") ;;
-	fuzz) how+=(CC=clang --with-fuzzer
+	asan) how+=("--with-sanitizer=address,undefined" --disable-ceph
+		"$quick") ;;
+	tsan) how+=(--with-sanitizer=thread --disable-ceph "$quick") ;;
+	fuzz) how+=(CC=clang --with-fuzzer --disable-ceph
 		"--with-sanitizer=address,undefined" "$quick") ;;
 	esac
 	build "$name" "${how[@]}" -- "$@"
@@ -106,6 +109,7 @@ scripts()
 {
 	local list=("$top/quickstart" "$top/.ci/run" "$top"/tests/*.sh
 		"$top"/tests/bench/{run,callgrind,metrics}
+		"$top"/tests/ceph/{cluster,run,*.sh}
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
 	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
@@ -360,6 +364,23 @@ soak()
 	esac
 }
 
+# The module for CephFS, in clusters of its own.
+ceph()
+{
+	local status=0
+	install_missing "${ceph_packages[@]}"
+	logged in_tree main all check ceph-tests TESTS= ||
+		{ fail "the module for CephFS builds"; return; }
+	(cd "$work/main" && "$top/tests/ceph/run") >> "$phase_log" 2>&1 ||
+		status=$?
+	pass "$(grep -c '^ok - ' "$phase_log")"
+	case $status in
+	0) ;;
+	77) skip ceph "$(tail -1 "$phase_log")" ;;
+	*) tail -60 "$phase_log"; fail "the module for CephFS" ;;
+	esac
+}
+
 asan() { built_and_checked asan; }
 tsan() { built_and_checked tsan; }
 
@@ -386,7 +407,7 @@ ahead()
 run_test()
 {
 	local all=(packages scripts main crash model soak callgrind bench
-		lab asan tsan fuzz distribution debian)
+		lab ceph asan tsan fuzz distribution debian)
 	local name
 	case ${1:-} in -h | --help) usage; return ;; esac
 	[ $# -gt 0 ] || set -- "${all[@]}"

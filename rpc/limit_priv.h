@@ -33,6 +33,7 @@ struct rpc_limit {
 	bool		     contended;	/* some wait for its own buckets */
 	unsigned	     nholding;	/* waiting calls with buffers */
 	unsigned	     nclients;
+	uint64_t	     swept;	/* when all chains were gone through */
 	struct limit_client *chains[LIMIT_CHAINS];
 	struct limit_client  others;
 };

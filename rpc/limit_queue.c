@@ -41,17 +41,20 @@ static void drop_idle_clients(struct rpc_limit *l, struct limit_client **p,
 	}
 }
 
+/* Each call comes here of a client that is one too many: then all the chains
+ * are gone through only now and then. */
 static struct limit_client *client_add(struct rpc_limit *l, unsigned chain,
 				       const struct in6_addr *host,
 				       uint64_t now)
 {
 	struct limit_client *c = NULL;
-	unsigned i = chain;
 
-	/* Its own chain, and all of them when there are too many. */
-	do
-		drop_idle_clients(l, &l->chains[i++ % LIMIT_CHAINS], now);
-	while (l->nclients >= MAX_CLIENTS && i < chain + LIMIT_CHAINS);
+	drop_idle_clients(l, &l->chains[chain], now);
+	if (l->nclients >= MAX_CLIENTS && now >= l->swept + BUCKET_BURST_NS) {
+		l->swept = now;
+		for (unsigned i = 0; i < LIMIT_CHAINS; i++)
+			drop_idle_clients(l, &l->chains[i], now);
+	}
 	if (l->nclients < MAX_CLIENTS)
 		c = calloc(1, sizeof(*c));
 	if (!c)

@@ -433,6 +433,35 @@ TEST(a_bounded_number_of_a_clients_calls_waits)
 	ck_assert_uint_gt(jukebox, 0);
 }
 
+/* A byte a second: who wrote 3,600 is in debt for an hour. */
+static void fall_into_debt(unsigned host)
+{
+	char from[16];
+	struct peer p;
+
+	snprintf(from, sizeof(from), "127.1.%u.%u", host >> 8, host & 255);
+	peer_open(&p, from, srv.port);
+	ck_assert(send_write(&p, file, 3600));
+	peer_end(&p);
+}
+
+TEST(clients_of_more_addresses_than_are_told_apart_share_a_limit)
+{
+	struct peer p;
+
+	file = nfs_make_file(top, "file", "");
+	publish_limits(",client_max_bytes=1");
+	for (unsigned i = 1; i <= 4096; i++)
+		fall_into_debt(i);
+	peer_open(&p, "127.2.0.1", srv.port);
+	is_served(&p, MEM, 200);
+	fall_into_debt(4097);
+	ck_assert(send_getattr(&p, &fhs[MEM]));
+	EVENTUALLY(held() == 1);
+	rpc_limits_off(srv.server, true);
+	peer_end(&p);
+}
+
 static nfs_fh3 slow;
 
 /* More than a client may keep of the pool: the sender waits, too. */

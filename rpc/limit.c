@@ -33,8 +33,6 @@
 
 /* Calls of one client that wait. */
 #define MAX_WAITING	1024u
-/* The thread looks no more often: a burst is much longer. */
-#define LOOK_NS		NS_PER_MS
 /* One that nobody asked for anything looks after a day. */
 #define MAX_SLEEP_NS	(86400 * NS_PER_S)
 /* It looks so often whether others want the memory of waiting calls. */
@@ -66,19 +64,6 @@ static bool may_pass(const struct rpc_limit *l, const struct limit_client *c,
 	return !c->nwaiting && !l->contended &&
 	       !limit_wait(&l->ops, &l->bytes, now) &&
 	       !limit_wait(&c->ops, &c->bytes, now);
-}
-
-void limit_ask_thread(struct rpc_limits *limits, uint64_t due)
-{
-	mutex_lock(&limits->lock);
-	due = MAX(due, limits->looked + LOOK_NS);
-	if (limits->off)
-		due = 0;
-	if (due < limits->due) {
-		limits->due = due;
-		pthread_cond_signal(&limits->wanted);
-	}
-	mutex_unlock(&limits->lock);
 }
 
 static void count_held(const struct rpc_slot *slot)

@@ -38,15 +38,15 @@ struct rpc_limit {
 	struct limit_client  others;
 };
 
+/* The thread looks no more often: a burst is much longer. */
+#define LOOK_NS		NS_PER_MS
+
 static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
 {
 	return caa_container_of(link, struct rpc_slot, priv.limited.link);
 }
 
-/* limit.c: has the thread look at @due, or earlier. */
-void limit_ask_thread(struct rpc_limits *limits, uint64_t due);
-
-/* limit_queue.c: all but the last with the limit's lock. */
+/* limit_queue.c: all but the last two with the limit's lock. */
 /* The client of the call's address, made if need be; that of all others when
  * there are too many. */
 struct limit_client *limit_client_of(struct rpc_limit *l,
@@ -70,6 +70,9 @@ void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot);
 /* The call neither waits nor has passed any more: its reference is the
  * caller's. */
 void limit_forget(struct rpc_slot *slot);
+/* Has the thread look at @due, or earlier; not before LOOK_NS are over since it
+ * looked last. */
+void limit_ask_thread(struct rpc_limits *limits, uint64_t due);
 /* Frees what nobody counts, and is in no list. */
 void limit_free(struct rpc_limit *l);
 

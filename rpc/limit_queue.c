@@ -232,6 +232,19 @@ void rpc_limit_settle(struct rpc_call *call)
 	rpc_limit_put(l);
 }
 
+void limit_ask_thread(struct rpc_limits *limits, uint64_t due)
+{
+	mutex_lock(&limits->lock);
+	due = MAX(due, limits->looked + LOOK_NS);
+	if (limits->off)
+		due = 0;
+	if (due < limits->due) {
+		limits->due = due;
+		pthread_cond_signal(&limits->wanted);
+	}
+	mutex_unlock(&limits->lock);
+}
+
 void limit_free(struct rpc_limit *l)
 {
 	for (unsigned i = 0; i < LIMIT_CHAINS; i++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gannetctl(8) has gannetd take no more calls, and take calls again. */
+/*
+ * gannetctl(8) has gannetd take no more calls, and take calls again.  Nobody
+ * else may take its ports meanwhile: the tests have a network of their own.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +18,7 @@
 
 #include "lib/util.h"
 #include "tests/server/ctl_json.h"
+#include "tests/server/net_space.h"
 #include "tests/unit/runner.h"
 
 static struct daemon_run d;
@@ -241,4 +245,9 @@ TEST(usage_members_and_pages_say_so)
 	daemon_fetch(daemon_web_port(&d), get, sizeof(get) - 1, out,
 		     sizeof(out));
 	ck_assert_ptr_nonnull(strstr(out, "\ngannet_draining 1\n"));
+}
+
+int main(void)
+{
+	return net_space_run_tests();
 }

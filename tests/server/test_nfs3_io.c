@@ -352,6 +352,8 @@ TEST(an_error_after_some_data_is_a_short_write)
 	nfs_fh3 fh = a_file();
 	WRITE3res r;
 
+	if (module_vfs())		/* a poller's try counts */
+		return;
 	fault_write(1000, 4, ENOSPC);
 	r = do_write(fh, 0, 10000, FILE_SYNC);
 	ck_assert_int_eq(r.status, NFS3_OK);

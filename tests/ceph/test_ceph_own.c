@@ -329,13 +329,52 @@ TEST(a_commit_of_data_that_was_lost_is_not_answered)
 
 /* ---- identity */
 
+TEST(the_file_system_is_the_one_that_is_named)
+{
+	struct cfs_options o = { .fs = "fs" };
+	struct cfs_store named;
+
+	memset(&named, 0, sizeof(named));
+	ck_assert_int_eq(cfs_store_open(&o, &named), 0);
+	ck_assert_uint_eq(named.fscid, cfs_fs(vt.fs)->store.fscid);
+	ck_assert_uint_ne(named.fscid, 0);
+	ck_assert_str_eq(named.name, cfs_fs(vt.fs)->store.name);
+	cfs_store_close(&named);
+	strcpy(o.fs, "none");
+	ck_assert_int_eq(cfs_store_open(&o, &named), -ENOENT);
+}
+
 TEST(every_server_has_the_same_key)
 {
-	uint8_t one[CFS_KEY_SIZE] = { 0 }, two[CFS_KEY_SIZE] = { 1 };
-	const uint8_t none[CFS_KEY_SIZE] = { 0 };
+	const uint8_t none[VFS_HANDLE_KEY] = { 0 };
+	struct cfs_store *store = &cfs_fs(vt.fs)->store;
+	uint8_t key[VFS_HANDLE_KEY];
 
-	ck_assert_int_eq(cfs_identity_key(cfs_fs(vt.fs), one), 0);
-	ck_assert_mem_ne(one, none, sizeof(one));
-	ck_assert_int_eq(cfs_identity_key(cfs_fs(vt.fs), two), 0);
-	ck_assert_mem_eq(one, two, sizeof(one));
+	ck_assert_ptr_nonnull(vt.fs->handle_key);
+	ck_assert_mem_ne(vt.fs->handle_key, none, sizeof(none));
+	ck_assert_int_eq(cfs_identity_key(store, key), 0);
+	ck_assert_mem_eq(vt.fs->handle_key, key, sizeof(key));
+}
+
+TEST(a_key_that_was_removed_is_made_anew)
+{
+	struct cfs_store *store = &cfs_fs(vt.fs)->store;
+	uint8_t key[VFS_HANDLE_KEY], again[VFS_HANDLE_KEY];
+
+	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
+	ck_assert_int_eq(cfs_identity_key(store, key), 0);
+	ck_assert_mem_ne(vt.fs->handle_key, key, sizeof(key));
+	ck_assert_int_eq(cfs_identity_key(store, again), 0);
+	ck_assert_mem_eq(key, again, sizeof(key));
+}
+
+TEST(a_key_of_another_length_is_refused)
+{
+	struct cfs_store *store = &cfs_fs(vt.fs)->store;
+	uint8_t key[VFS_HANDLE_KEY];
+
+	ck_assert_int_eq(rados_write_full(store->io, "handle-key", "short", 5),
+			 0);
+	ck_assert_int_eq(cfs_identity_key(store, key), -EUCLEAN);
+	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
 }

@@ -22,13 +22,14 @@
  *
  * Files, in order, each calls those before it: perm, cred; client (a client of
  * the library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, name, make, readdir, acl, lock; identity; fs.
+ * attr, data, name, make, readdir, acl, lock; store, identity; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
 #define GANNET_VFS_CEPH_CEPH_H
 
 #include <cephfs/libcephfs.h>
 #include <pthread.h>
+#include <rados/librados.h>
 #include <sys/stat.h>
 
 #include <gannet/vfs.h>
@@ -109,14 +110,25 @@ struct cfs_node {
 	bool			 read;
 };
 
+/* The objects that all servers of the file system share. */
+struct cfs_store {
+	bool		open;
+	/* Of the file system.  ceph_get_fs_cid() is 0 for every one. */
+	uint32_t	fscid;
+	char		name[CFS_TEXT_MAX + 1];
+	rados_t		cluster;
+	rados_ioctx_t	io;
+};
+
 struct cfs_fs {
 	struct vfs_fs		 fs;
 	const struct vfs_config	*config;	/* of mount(), while it runs */
 	const struct cfs_options *options;
 	char			*path;
 	char			*uuid;		/* of this server; NULL: none */
-	uint32_t		 fscid;
 	uint64_t		 cluster;	/* of the cluster's fsid */
+	struct cfs_store	 store;
+	uint8_t			 key[VFS_HANDLE_KEY];
 	vinodeno_t		 root;
 	struct cfs_node		*root_node;	/* counted */
 	UserPerm		*server;	/* user 0 */
@@ -142,6 +154,13 @@ struct cfs_fs {
 static inline const char *cfs_id(const struct cfs_options *o)
 {
 	return *o->id ? o->id : "gannet";
+}
+
+#define CFS_TIMEOUT	30
+
+static inline uint64_t cfs_timeout(const struct cfs_options *o)
+{
+	return o->timeout ? o->timeout : CFS_TIMEOUT;
 }
 
 static inline struct cfs_fs *cfs_fs(struct vfs_fs *fs)
@@ -320,14 +339,18 @@ int  cfs_sync_names(struct cfs_call *c, struct Inode *in);
 int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
 		  struct vfs_acl_entry *out);
 
-/* ---- identity.c */
+/* ---- store.c */
 
-#define CFS_KEY_SIZE	16
+/* Reaches the objects of the file system that @o names. */
+int  cfs_store_open(const struct cfs_options *o, struct cfs_store *s);
+void cfs_store_close(struct cfs_store *s);
+
+/* ---- identity.c */
 
 /*
  * The key of the file system's handles, which all servers of it have: made by
  * the first that asks, and then the same for ever.
  */
-int  cfs_identity_key(const struct cfs_fs *fs, uint8_t key[CFS_KEY_SIZE]);
+int  cfs_identity_key(struct cfs_store *s, uint8_t key[VFS_HANDLE_KEY]);
 
 #endif

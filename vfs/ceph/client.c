@@ -21,8 +21,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define DEFAULT_TIMEOUT	30
-
 /* The clients of the process that have names: two of one name would shut each
  * other out. */
 static struct {
@@ -91,7 +89,7 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 	for (unsigned i = 0; i < ARRAY_SIZE(rows) && err == 0; i++)
 		err = ceph_conf_set(cm, rows[i].name, rows[i].value);
 	snprintf(timeout, sizeof(timeout), "%llu", (unsigned long long)
-		 (o->timeout ? o->timeout : DEFAULT_TIMEOUT));
+		 cfs_timeout(o));
 	return err ? err : ceph_conf_set(cm, "client_mount_timeout", timeout);
 }
 
@@ -155,10 +153,8 @@ static int connect_client(struct cfs_client *c, const char **step)
 
 	if (err < 0)
 		return err;
-	if (*o->fs) {
-		*step = "choose the file system";
-		err = ceph_select_filesystem(cm, o->fs);
-	}
+	*step = "choose the file system";
+	err = ceph_select_filesystem(cm, c->fs->store.name);
 	if (err == 0) {
 		reclaim(c, cm);
 		*step = "mount";

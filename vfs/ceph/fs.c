@@ -194,6 +194,7 @@ static void end_fs(struct cfs_fs *fs)
 	pthread_rwlock_destroy(&fs->moves);
 	if (fs->server)
 		ceph_userperm_destroy(fs->server);
+	cfs_store_close(&fs->store);
 	free(fs->uuid);
 	free(fs->path);
 	free(fs);
@@ -221,13 +222,29 @@ static int identify_fs(struct cfs_fs *fs)
 	for (const char *p = id; *p; p++)
 		h = hash_mix(h, (unsigned char)*p);
 	fs->cluster = h;
-	fs->fscid = (uint32_t)ceph_get_fs_cid(cm);
 	fs->root = cfs_vino(&sx);
 	/* Two exports are two file systems to clients, whose handles differ. */
-	fs->fs.fsid = hash_mix(hash_mix(h, fs->fscid), fs->root.ino.val);
+	fs->fs.fsid = hash_mix(hash_mix(h, fs->store.fscid), fs->root.ino.val);
 	if (!S_ISDIR(sx.stx_mode))
 		return -ENOTDIR;
 	return cfs_node_find(fs, fs->root, false, &fs->root_node);
+}
+
+/* Reaches what the servers share, and takes the key that they have. */
+static int join_servers(struct cfs_fs *fs)
+{
+	int err = cfs_store_open(fs->options, &fs->store);
+
+	if (err == 0)
+		err = cfs_identity_key(&fs->store, fs->key);
+	if (err < 0)
+		return vfs_fail(fs->config, "CephFS %s, as client.%s: can't "
+				"use the key that all servers have, in the "
+				"namespace 'gannet' of the metadata pool: %s",
+				fs->path, cfs_id(fs->options),
+				strerror(-err));
+	fs->fs.handle_key = fs->key;
+	return 0;
 }
 
 static int mount_clients(struct cfs_fs *fs)
@@ -247,6 +264,8 @@ static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)
 	struct cfs_fs *fs = alloc_fs(config);
 	int err = fs && fs->path && fs->server ? find_uuid(fs) : -ENOMEM;
 
+	if (err == 0)
+		err = join_servers(fs);
 	if (err == 0)
 		err = mount_clients(fs);
 	if (err == 0)

@@ -412,7 +412,7 @@ void cfs_handle_make(const struct cfs_fs *fs, vinodeno_t vino,
 		.cluster = htole64(fs->cluster),
 		.ino = htole64(vino.ino.val),
 		.snapid = htole64(vino.snapid.val),
-		.fscid = htole32(fs->fscid),
+		.fscid = htole32(fs->store.fscid),
 	};
 
 	h->len = sizeof(w);
@@ -454,7 +454,7 @@ int cfs_open_handle(struct vfs_op *op)
 		return -EBADMSG;
 	memcpy(&w, op->handle->data, sizeof(w));
 	if (le64toh(w.cluster) != fs->cluster ||
-	    le32toh(w.fscid) != fs->fscid)
+	    le32toh(w.fscid) != fs->store.fscid)
 		return -EBADMSG;
 	vino.ino.val = le64toh(w.ino);
 	vino.snapid.val = le64toh(w.snapid);

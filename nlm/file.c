@@ -152,6 +152,9 @@ void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
 
 	if (!cds_list_empty(&h->ranges))
 		return;
+	mutex_lock(&nlm->lock);
+	l.reclaim = nlm->stops;
+	mutex_unlock(&nlm->lock);
 	ask(h->file, h->file->node, &l);
 	mutex_lock(&nlm->lock);
 	nlm_hold_free(h);

@@ -29,7 +29,8 @@ struct vfs_lock {
 	uint64_t	   len;		/* 0: to the end, however long it is */
 	bool		   exclusive;	/* TEST: out, too */
 	/* SET: the owner had the lock before, at least as the server of before
-	 * knew.  The others may have to wait for such owners. */
+	 * knew.  The others may have to wait for such owners.  RELEASE: the
+	 * server ends, and the owner will reclaim what it had. */
 	bool		   reclaim;
 	uint32_t	   pid;		/* TEST: out; 0: not known */
 };

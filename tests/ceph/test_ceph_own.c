@@ -378,3 +378,120 @@ TEST(a_key_of_another_length_is_refused)
 	ck_assert_int_eq(cfs_identity_key(store, key), -EUCLEAN);
 	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
 }
+
+/* ---- the grace period of all servers */
+
+static int set_lock(struct cfs_client *c, bool reclaim)
+{
+	int err = cfs_grace_set_begin(c, reclaim);
+
+	if (err == 0)
+		cfs_grace_set_end(c);
+	return err;
+}
+
+static int notify(struct cfs_fs *fs, const char *text)
+{
+	return rados_notify2(fs->store.io, fs->grace.object, text,
+			     (int)strlen(text), 20000, NULL, NULL);
+}
+
+TEST(what_another_server_says_holds_when_it_has_its_answer)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+
+	ck_assert_int_eq(notify(fs, ""), 0);
+	ck_assert_int_eq(notify(fs, "grace"), 0);
+	ck_assert_int_eq(notify(fs, "grace -1 and more than a record has"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
+	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+	ck_assert_int_eq(set_lock(&fs->client[0], true), 0);
+	/* One that is shorter ends nothing. */
+	ck_assert_int_eq(notify(fs, "grace 0"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+}
+
+static bool record_is(struct cfs_client *c, const char *want)
+{
+	const char *key = c->name;
+	char *k = NULL, *v = NULL;
+	rados_read_op_t op = rados_create_read_op();
+	size_t key_len = strlen(key), k_len, v_len = 0;
+	rados_omap_iter_t iter;
+	int rval;
+	bool is;
+
+	rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &key_len, &iter,
+					     &rval);
+	ck_assert_int_eq(rados_read_op_operate(op, c->fs->store.io, "servers",
+					       0), 0);
+	rados_release_read_op(op);
+	rados_omap_get_next2(iter, &k, &v, &k_len, &v_len);
+	is = v && v_len == strlen(want) && memcmp(v, want, v_len) == 0;
+	rados_omap_get_end(iter);
+	return is;
+}
+
+TEST(a_record_tells_of_locks_until_none_is_left)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+
+	ck_assert(record_is(c, "live"));
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	ck_assert(record_is(c, "held"));
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "held"));
+	atomic_store(&c->lockers, 0);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "live"));
+}
+
+/* The address by which the cluster knows the watch's connection. */
+static void address_of(struct cfs_fs *fs, char out[128])
+{
+	char *addrs = NULL;
+
+	mutex_lock(&fs->grace.store);
+	if (!fs->store.open || rados_getaddrs(fs->store.cluster, &addrs) < 0)
+		addrs = NULL;
+	snprintf(out, 128, "%s", addrs ? addrs : "");
+	free(addrs);
+	mutex_unlock(&fs->grace.store);
+}
+
+static bool has_moved(struct cfs_fs *fs, const char *from)
+{
+	char now[128];
+
+	address_of(fs, now);
+	return *now && strcmp(now, from) != 0;
+}
+
+TEST(a_server_that_can_not_be_told_gives_no_locks)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+
+	mutex_lock(&fs->grace.store);	/* the keeper waits */
+	atomic_store(&fs->grace.lost, true);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+	ck_assert_int_eq(set_lock(&fs->client[0], true), -ETIMEDOUT);
+	mutex_unlock(&fs->grace.store);
+	EVENTUALLY(set_lock(&fs->client[0], false) == 0);
+}
+
+TEST(a_watch_that_the_cluster_has_ended_begins_anew)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	char from[128], command[300];
+
+	address_of(fs, from);
+	snprintf(command, sizeof(command), "ceph osd blocklist add '%s' 60 "
+		 ">/dev/null 2>&1", from);
+	ck_assert_int_eq(system(command), 0);
+	EVENTUALLY(has_moved(fs, from));
+	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
+	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+}

@@ -301,9 +301,13 @@ TEST(only_reclaims_are_granted_in_the_grace_period_and_none_after_it)
 
 static struct vfs_ops shared;
 static atomic_bool others_reclaim;
+static atomic_uint left_to_reclaim, left_for_good;
 
 static int lock_shared(struct vfs_op *op)
 {
+	if (op->lock->how == VFS_LOCK_RELEASE)
+		atomic_fetch_add(op->lock->reclaim ? &left_to_reclaim :
+						     &left_for_good, 1);
 	if (op->lock->how == VFS_LOCK_SET && !op->lock->reclaim &&
 	    atomic_load(&others_reclaim))
 		return -ETIMEDOUT;
@@ -363,6 +367,27 @@ TEST(a_waiter_waits_on_while_clients_of_another_server_reclaim_theirs)
 	ck_assert_uint_eq(nlmc_test(&one, head, NULL), NLM4_GRANTED);
 	atomic_store(&others_reclaim, false);
 	EVENTUALLY(nlmc_test(&one, head, NULL) == NLM4_DENIED);
+}
+
+static void end_in_test(void)
+{
+}
+
+TEST_CASE(.setup = start_shared, .teardown = end_in_test);
+
+TEST(a_server_that_ends_says_so_of_each_lock_and_of_no_other)
+{
+	const struct nlm_bytes tail = { 100, 10, true };
+
+	atomic_store(&others_reclaim, false);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, tail, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&two, tail), NLM4_GRANTED);
+	ck_assert_uint_eq(atomic_load(&left_for_good), 1);
+	ck_assert_uint_eq(atomic_load(&left_to_reclaim), 0);
+	nlmc_end();
+	ck_assert_uint_eq(atomic_load(&left_for_good), 1);
+	ck_assert_uint_eq(atomic_load(&left_to_reclaim), 1);
 }
 
 static void start_shared_grace(void)

@@ -22,7 +22,8 @@
  *
  * Files, in order, each calls those before it: perm, cred; client (a client of
  * the library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, name, make, readdir, acl, lock; store, identity; fs.
+ * attr, data, name, make, readdir, acl, lock; store, identity;
+ * grace; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
 #define GANNET_VFS_CEPH_CEPH_H
@@ -43,6 +44,9 @@
 
 #define CFS_TEXT_MAX	255
 #define CFS_CLIENTS_MAX	16
+#define CFS_SESSION_MAX	(CFS_TEXT_MAX + 4)	/* "UUID.SLOT" */
+#define CFS_GRACE	50		/* as gannetd's */
+#define CFS_GRACE_MAX	3600u
 #define CFS_NODES	20000		/* more are tidied at once */
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
@@ -58,6 +62,7 @@ struct cfs_options {
 	char	 uuid[CFS_TEXT_MAX + 1];
 	uint64_t mounts;
 	uint64_t timeout;		/* seconds */
+	uint64_t grace;			/* likewise */
 };
 
 /*
@@ -67,12 +72,19 @@ struct cfs_options {
  */
 struct cfs_client {
 	struct cfs_fs		*fs;
-	int			 slot;	/* names it to the cluster; -1: none */
+	int			 slot;	/* -1: none */
+	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
 	atomic_bool		 lost;	/* it is to be made anew */
 	pthread_rwlock_t	 lock;
 	struct ceph_mount_info	*cm;	/* NULL: it could not be made */
 	uint64_t		 generation;	/* counts the clients made */
+
+	/* grace.c: */
+	atomic_uint		 lockers;	/* owners that may have locks */
+	atomic_bool		 held;	/* the session has had locks */
+	_Atomic uint64_t	 grace_until;	/* its record's end; 0: none */
+	bool			 left;	/* it ends, and the others know */
 };
 
 struct cfs_shard {
@@ -120,14 +132,29 @@ struct cfs_store {
 	rados_ioctx_t	io;
 };
 
+/* What this server knows of the grace periods of the others. */
+struct cfs_grace {
+	pthread_mutex_t	 store;		/* of calls of fs->store, but those
+					 * with @sets */
+	/* Shared while a lock is set; guards @usable, and fs->store stays as it
+	 * is with it. */
+	pthread_rwlock_t sets;
+	bool		 usable;	/* others can tell us */
+	atomic_bool	 lost;		/* not any more */
+	_Atomic uint64_t until;		/* clock_ms() */
+	char		*object;	/* that is watched */
+	uint64_t	 cookie;
+};
+
 struct cfs_fs {
 	struct vfs_fs		 fs;
 	const struct vfs_config	*config;	/* of mount(), while it runs */
 	const struct cfs_options *options;
 	char			*path;
-	char			*uuid;		/* of this server; NULL: none */
+	char			*uuid;		/* of this server */
 	uint64_t		 cluster;	/* of the cluster's fsid */
 	struct cfs_store	 store;
+	struct cfs_grace	 grace;
 	uint8_t			 key[VFS_HANDLE_KEY];
 	vinodeno_t		 root;
 	struct cfs_node		*root_node;	/* counted */
@@ -161,6 +188,11 @@ static inline const char *cfs_id(const struct cfs_options *o)
 static inline uint64_t cfs_timeout(const struct cfs_options *o)
 {
 	return o->timeout ? o->timeout : CFS_TIMEOUT;
+}
+
+static inline unsigned cfs_grace_s(const struct cfs_options *o)
+{
+	return o->grace ? (unsigned)o->grace : CFS_GRACE;
 }
 
 static inline struct cfs_fs *cfs_fs(struct vfs_fs *fs)
@@ -352,5 +384,24 @@ void cfs_store_close(struct cfs_store *s);
  * the first that asks, and then the same for ever.
  */
 int  cfs_identity_key(struct cfs_store *s, uint8_t key[VFS_HANDLE_KEY]);
+
+/* ---- grace.c */
+
+/* Watches; then sessions may be taken over. */
+int  cfs_grace_open(struct cfs_fs *fs);
+/* Learns who is in its grace period, when the sessions have records. */
+int  cfs_grace_learn(struct cfs_fs *fs);
+/* Also closes fs->store. */
+void cfs_grace_close(struct cfs_fs *fs);
+void cfs_grace_tick(struct cfs_fs *fs);
+/* Before @c's session is taken over, if there was one. */
+int  cfs_grace_take_over(struct cfs_client *c);
+/* Before @c's locks go, which are to be reclaimed. */
+void cfs_grace_leave(struct cfs_client *c);
+/* Before @c's session ends. */
+void cfs_grace_forget(struct cfs_client *c);
+/* Around the setting of a lock.  -ETIMEDOUT: not now. */
+int  cfs_grace_set_begin(struct cfs_client *c, bool reclaim);
+void cfs_grace_set_end(struct cfs_client *c);
 
 #endif

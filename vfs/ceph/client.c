@@ -40,8 +40,6 @@ static void take_name(struct cfs_client *c)
 {
 	struct cfs_client *o;
 
-	if (!c->fs->uuid)
-		return;
 	mutex_lock(&named.lock);
 	for (c->slot = 0;; c->slot++) {
 		for (o = named.first; o; o = o->next_named)
@@ -53,6 +51,7 @@ static void take_name(struct cfs_client *c)
 	c->next_named = named.first;
 	named.first = c;
 	mutex_unlock(&named.lock);
+	snprintf(c->name, sizeof(c->name), "%s.%d", c->fs->uuid, c->slot);
 }
 
 static void give_name_back(struct cfs_client *c)
@@ -97,24 +96,19 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
  * it. */
 static void reclaim(struct cfs_client *c, struct ceph_mount_info *cm)
 {
-	char *name;
-	int err;
+	int err = ceph_start_reclaim(cm, c->name, CEPH_RECLAIM_RESET);
 
-	if (c->slot < 0 || asprintf(&name, "%s.%d", c->fs->uuid, c->slot) < 0)
-		return;
-	err = ceph_start_reclaim(cm, name, CEPH_RECLAIM_RESET);
 	if (err == 0)
 		vfs_log(VFS_LOG_INFO, "%s: took the place of client %s of the "
 			"file system, which ended without a word", c->fs->path,
-			name);
+			c->name);
 	else if (err != -ENOENT)
 		vfs_log(VFS_LOG_WARN, "%s: the client %s of the file system "
 			"can't be reclaimed: %s; what it held is free when its "
-			"session times out", c->fs->path, name,
+			"session times out", c->fs->path, c->name,
 			strerror(-err));
 	ceph_finish_reclaim(cm);
-	ceph_set_uuid(cm, name);
-	free(name);
+	ceph_set_uuid(cm, c->name);
 }
 
 static int configure(const struct cfs_options *o, struct ceph_mount_info **out,
@@ -156,6 +150,10 @@ static int connect_client(struct cfs_client *c, const char **step)
 	*step = "choose the file system";
 	err = ceph_select_filesystem(cm, c->fs->store.name);
 	if (err == 0) {
+		*step = "tell the other servers";
+		err = cfs_grace_take_over(c);
+	}
+	if (err == 0) {
 		reclaim(c, cm);
 		*step = "mount";
 		err = ceph_mount(cm, c->fs->path);
@@ -189,6 +187,7 @@ int cfs_client_make(struct cfs_client *c)
 void cfs_client_end(struct cfs_client *c)
 {
 	if (c->cm) {
+		cfs_grace_forget(c);
 		/* Another server must not wait for one that is shut out. */
 		if (atomic_load(&c->lost))
 			ceph_abort_conn(c->cm);

@@ -27,6 +27,7 @@ static const struct vfs_option options[] = {
 	TEXT(uuid),
 	NUMBER(mounts, 1, CFS_CLIENTS_MAX),
 	NUMBER(timeout, 1, 3600),
+	NUMBER(grace, 1, CFS_GRACE_MAX),
 };
 
 /* ---- the name of this server */
@@ -64,33 +65,35 @@ static int write_uuid(int dir, const char *text)
 	return err;
 }
 
-static int make_uuid(int dir, char *out)
+static int random_uuid(char *out)
 {
 	uint8_t raw[UUID_BYTES];
-	int err;
 
 	if (getrandom(raw, sizeof(raw), 0) != sizeof(raw))
 		return -EIO;
 	for (unsigned i = 0; i < UUID_BYTES; i++)
 		sprintf(out + 2 * i, "%02x", raw[i]);
-	err = write_uuid(dir, out);
+	return 0;
+}
+
+static int make_uuid(int dir, char *out)
+{
+	int err = random_uuid(out);
+
+	if (err == 0)
+		err = write_uuid(dir, out);
 	/* Another export of this server was faster. */
 	return err == -EEXIST ? read_uuid(dir, out) : err;
 }
 
-/* That of the state directory; none without one. */
-static int find_uuid(struct cfs_fs *fs)
+/* The name in the state directory, or, without one, a new one. */
+static int state_uuid(struct cfs_fs *fs, char *text)
 {
 	const char *state = fs->config->state_dir;
-	char text[2 * UUID_BYTES + 1];
 	int dir, err;
 
-	if (*fs->options->uuid) {
-		fs->uuid = strdup(fs->options->uuid);
-		return fs->uuid ? 0 : -ENOMEM;
-	}
 	if (!state)
-		return 0;
+		return random_uuid(text);
 	dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return vfs_fail(fs->config, "%s: %s", state, strerror(errno));
@@ -98,9 +101,22 @@ static int find_uuid(struct cfs_fs *fs)
 	if (err == -ENOENT)
 		err = make_uuid(dir, text);
 	close(dir);
+	return err < 0 ? vfs_fail(fs->config, "%s/%s: %s", state, UUID_FILE,
+				  strerror(-err)) : 0;
+}
+
+static int find_uuid(struct cfs_fs *fs)
+{
+	char text[2 * UUID_BYTES + 1];
+	int err;
+
+	if (*fs->options->uuid) {
+		fs->uuid = strdup(fs->options->uuid);
+		return fs->uuid ? 0 : -ENOMEM;
+	}
+	err = state_uuid(fs, text);
 	if (err < 0)
-		return vfs_fail(fs->config, "%s/%s: %s", state, UUID_FILE,
-				strerror(-err));
+		return err;
 	return asprintf(&fs->uuid, "gannet-%s", text) < 0 ? -ENOMEM : 0;
 }
 
@@ -133,6 +149,7 @@ static void *keep_tidy(void *arg)
 	struct cfs_fs *fs = arg;
 
 	while (wait_for_work(fs)) {
+		cfs_grace_tick(fs);
 		renew_lost(fs);
 		cfs_nodes_tidy(fs, false);
 	}
@@ -164,6 +181,8 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	fs->server = ceph_userperm_new(0, 0, 0, NULL);
 	pthread_mutex_init(&fs->lock, NULL);
 	pthread_rwlock_init(&fs->moves, NULL);
+	pthread_mutex_init(&fs->grace.store, NULL);
+	pthread_rwlock_init(&fs->grace.sets, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&fs->wake, &attr);
@@ -185,6 +204,7 @@ static void end_fs(struct cfs_fs *fs)
 	cfs_nodes_tidy(fs, true);
 	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
 		cfs_client_end(&fs->client[i]);
+	cfs_grace_close(fs);
 	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
 		pthread_rwlock_destroy(&fs->client[i].lock);
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
@@ -192,9 +212,10 @@ static void end_fs(struct cfs_fs *fs)
 	pthread_cond_destroy(&fs->wake);
 	pthread_mutex_destroy(&fs->lock);
 	pthread_rwlock_destroy(&fs->moves);
+	pthread_rwlock_destroy(&fs->grace.sets);
+	pthread_mutex_destroy(&fs->grace.store);
 	if (fs->server)
 		ceph_userperm_destroy(fs->server);
-	cfs_store_close(&fs->store);
 	free(fs->uuid);
 	free(fs->path);
 	free(fs);
@@ -237,10 +258,12 @@ static int join_servers(struct cfs_fs *fs)
 
 	if (err == 0)
 		err = cfs_identity_key(&fs->store, fs->key);
+	if (err == 0)
+		err = cfs_grace_open(fs);
 	if (err < 0)
 		return vfs_fail(fs->config, "CephFS %s, as client.%s: can't "
-				"use the key that all servers have, in the "
-				"namespace 'gannet' of the metadata pool: %s",
+				"use what its servers share, in the namespace "
+				"'gannet' of the metadata pool: %s",
 				fs->path, cfs_id(fs->options),
 				strerror(-err));
 	fs->fs.handle_key = fs->key;
@@ -256,7 +279,7 @@ static int mount_clients(struct cfs_fs *fs)
 		err = cfs_client_make(&fs->client[fs->nclients]);
 		fs->nclients += err == 0;
 	}
-	return err;
+	return err == 0 ? cfs_grace_learn(fs) : err;
 }
 
 static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)

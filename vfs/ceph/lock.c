@@ -22,6 +22,15 @@ static struct held_locks *held_by(const struct vfs_lock *l)
 	return l->locker ? (struct held_locks *)l->locker->held : NULL;
 }
 
+static void forget_held(struct cfs_client *c, const struct vfs_lock *l,
+			struct held_locks *h)
+{
+	if (h)
+		atomic_fetch_sub(&c->lockers, 1);
+	l->locker->held = 0;
+	free(h);
+}
+
 /* The file that holds the locker's locks, opened if need be. */
 static int open_held(struct cfs_call *c, const struct vfs_lock *l,
 		     struct held_locks **out)
@@ -33,16 +42,17 @@ static int open_held(struct cfs_call *c, const struct vfs_lock *l,
 		*out = h;
 		return 0;
 	}
-	if (!h)
+	if (!h) {
 		h = calloc(1, sizeof(*h));
-	if (!h)
-		return -ENOMEM;
+		if (!h)
+			return -ENOMEM;
+		atomic_fetch_add(&c->client->lockers, 1);
+	}
 	h->fh = NULL;
 	err = ceph_ll_open(c->cm, c->in, cfs_is_fixed(c->node) ? O_RDONLY :
 			   O_RDWR, &h->fh, c->root);
 	if (err < 0) {
-		l->locker->held = 0;
-		free(h);
+		forget_held(c->client, l, h);
 		return err;
 	}
 	h->generation = c->client->generation;
@@ -67,11 +77,14 @@ static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
 {
 	struct flock f = flock_of(l, flock_type(l));
 	struct held_locks *h;
-	int err = open_held(c, l, &h);
+	int err = cfs_grace_set_begin(c->client, l->reclaim);
 
 	if (err < 0)
 		return err;
-	err = ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
+	err = open_held(c, l, &h);
+	if (err == 0)
+		err = ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
+	cfs_grace_set_end(c->client);
 	return err == -EAGAIN || err == -EWOULDBLOCK ? 1 : err;
 }
 
@@ -130,9 +143,13 @@ static void end_locks(struct cfs_call *c, const struct vfs_lock *l)
 int cfs_lock(struct vfs_op *op)
 {
 	struct vfs_lock *l = op->lock;
+	struct cfs_client *client = cfs_node(op->node)->client;
 	struct cfs_call c;
-	int err = cfs_begin(&c, op);
+	int err;
 
+	if (l->how == VFS_LOCK_RELEASE && l->reclaim && held_by(l))
+		cfs_grace_leave(client);
+	err = cfs_begin(&c, op);
 	if (err == 0) {
 		switch (l->how) {
 		case VFS_LOCK_TEST:
@@ -152,7 +169,6 @@ int cfs_lock(struct vfs_op *op)
 	if (l->how != VFS_LOCK_RELEASE)
 		return err;
 	/* With a client that is lost, so are its locks. */
-	free(held_by(l));
-	l->locker->held = 0;
+	forget_held(client, l, held_by(l));
 	return 0;
 }

@@ -396,7 +396,7 @@ static int notify(struct cfs_fs *fs, const char *text)
 			     (int)strlen(text), 20000, NULL, NULL);
 }
 
-TEST(what_another_server_says_holds_when_it_has_its_answer)
+TEST(a_grace_period_holds_when_its_server_has_the_answer)
 {
 	struct cfs_fs *fs = cfs_fs(vt.fs);
 

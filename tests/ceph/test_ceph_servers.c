@@ -3,7 +3,9 @@
  * Two gannetds of one CephFS, in the cluster that CEPH_CONF names
  * (tests/ceph/run): what a client of one has is good at the other.
  */
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,7 +17,7 @@
 #define GRACE		"10"
 
 struct server {
-	struct daemon_run d;
+	struct daemon_run d;		/* tcp_port 0: it has not run yet */
 	struct nfs_client c;
 	nfs_fh3 top;
 	char handle[64];
@@ -40,16 +42,24 @@ static nfs_fh3 mount_top(struct server *s)
 	return fh;
 }
 
-static void start_server(struct server *s)
+/* Starts it, or its successor: with the same state and address. */
+static void start_daemon(struct server *s)
 {
-	char modules[512], cwd[400];
+	char modules[512], cwd[400], port[8];
 
+	snprintf(port, sizeof(port), "%u", s->d.tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	snprintf(modules, sizeof(modules), "%s/vfs/ceph", cwd);
 	ck_assert(daemon_start(&s->d, (const char *const[]){
-		"--backend-dir", modules, "--backend", "ceph", "--export",
+		"--port", port, "--backend-dir", modules,
+		"--backend", "ceph", "--export",
 		"ceph,grace=" GRACE ":/ 127.0.0.1(rw,insecure,no_root_squash)",
 		"--grace", GRACE, NULL }));
+}
+
+static void start_server(struct server *s)
+{
+	start_daemon(s);
 	s->top = mount_top(s);
 	nfs_client_open(&s->c, s->d.tcp_port, NFS_PROGRAM, NFS_V3, 0);
 }
@@ -217,7 +227,7 @@ TEST(a_lock_of_a_killed_server_is_its_owners_alone_in_the_grace_period)
 	only_the_owner_gets_it_again(&one, &two);
 }
 
-TEST(so_is_a_lock_of_one_that_was_told_to_end)
+TEST(a_lock_of_a_server_that_ended_is_its_owners_alone_too)
 {
 	nfs_fh3 fh = make_file(&a, "ended");
 	struct nlm_process one = process("c1", 11, fh);
@@ -253,4 +263,138 @@ TEST(a_killed_server_without_locks_keeps_nobody_waiting)
 	start_server(&a);
 	ck_assert_uint_eq(lock_at(&b, &two, false), NLM4_GRANTED);
 	ck_assert_uint_eq(unlock_at(&b, &two), NLM4_GRANTED);
+}
+
+/* ---- data over a failover */
+
+#define BLOCK		4096u
+#define BATCH		8u
+#define BATCHES		150u
+#define KILLS		3
+
+/* Unstable WRITEs and COMMITs, as a client does them that loses nothing. */
+struct load {
+	pthread_t	thread;
+	struct server  *s;
+	nfs_fh3		fh;
+	uint64_t	verf[BATCH];	/* of the batch's WRITEs */
+	atomic_uint	done;		/* batches that are committed */
+	sem_t		back;		/* the server is */
+};
+
+static int write_block(struct load *l, unsigned i, uint64_t *verf)
+{
+	char data[BLOCK];
+	WRITE3args args = { .file = l->fh, .offset = i * (offset3)BLOCK,
+			    .count = BLOCK, .stable = UNSTABLE,
+			    .data = { BLOCK, data } };
+	WRITE3res r;
+	int status;
+
+	memset(data, (int)i + 1, BLOCK);
+	status = nfs_try(&l->s->c, rpc_nfs3_write_async, &args, &r);
+	if (status != RPC_STATUS_SUCCESS || r.status != NFS3_OK)
+		return status != RPC_STATUS_SUCCESS ? -ECONNRESET : -EAGAIN;
+	ck_assert_uint_eq(r.WRITE3res_u.resok.count, BLOCK);
+	memcpy(verf, r.WRITE3res_u.resok.verf, sizeof(*verf));
+	return 0;
+}
+
+static int commit_all(struct load *l, uint64_t *verf)
+{
+	COMMIT3args args = { .file = l->fh };
+	COMMIT3res r;
+	int status = nfs_try(&l->s->c, rpc_nfs3_commit_async, &args, &r);
+
+	if (status != RPC_STATUS_SUCCESS || r.status != NFS3_OK)
+		return status != RPC_STATUS_SUCCESS ? -ECONNRESET : -EAGAIN;
+	memcpy(verf, r.COMMIT3res_u.resok.verf, sizeof(*verf));
+	return 0;
+}
+
+/* After a call that failed. */
+static void go_on(struct load *l, int err)
+{
+	if (err == -EAGAIN) {		/* JUKEBOX */
+		usleep(10000);
+		return;
+	}
+	wait_sem(&l->back);
+	nfs_client_close(&l->s->c);
+	nfs_client_open(&l->s->c, l->s->d.tcp_port, NFS_PROGRAM, NFS_V3, 0);
+}
+
+/* False: a server has lost what was written; all of it is to be sent again. */
+static bool run_batch(struct load *l, unsigned first)
+{
+	uint64_t verf = 0;
+	int err;
+
+	for (unsigned i = 0; i < BATCH; i++)
+		while ((err = write_block(l, first + i, &l->verf[i])) < 0)
+			go_on(l, err);
+	while ((err = commit_all(l, &verf)) < 0)
+		go_on(l, err);
+	for (unsigned i = 0; i < BATCH; i++)
+		if (l->verf[i] != verf)
+			return false;
+	return true;
+}
+
+static void *run_load(void *arg)
+{
+	struct load *l = arg;
+
+	while (atomic_load(&l->done) < BATCHES)
+		if (run_batch(l, atomic_load(&l->done) * BATCH))
+			atomic_fetch_add(&l->done, 1);
+	return NULL;
+}
+
+static bool has_block(struct server *s, nfs_fh3 fh, unsigned i)
+{
+	READ3args args = { .file = fh, .offset = i * (offset3)BLOCK,
+			   .count = BLOCK };
+	char want[BLOCK];
+	READ3res r;
+
+	s->c.used = 0;
+	nfs_call(&s->c, read, &args, &r);
+	memset(want, (int)i + 1, BLOCK);
+	return r.status == NFS3_OK &&
+	       r.READ3res_u.resok.data.data_len == BLOCK &&
+	       memcmp(r.READ3res_u.resok.data.data_val, want, BLOCK) == 0;
+}
+
+TEST(a_successor_has_another_verifier_and_the_same_handles)
+{
+	struct load l = { .s = &a, .fh = make_file(&a, "verifier") };
+	uint64_t before, after;
+
+	ck_assert_int_eq(write_block(&l, 0, &before), 0);
+	ck_assert_int_eq(commit_all(&l, &after), 0);
+	ck_assert_uint_eq(before, after);
+	ck_assert_int_eq(write_block(&l, 0, &before), 0);
+	end_server(&a, SIGKILL);
+	start_server(&a);
+	ck_assert_int_eq(commit_all(&l, &after), 0);
+	ck_assert_uint_ne(before, after);
+}
+
+TEST(data_that_was_committed_is_there_after_failovers_under_load)
+{
+	struct load l = { .s = &a, .fh = make_file(&a, "load") };
+
+	ck_assert_int_eq(sem_init(&l.back, 0, 0), 0);
+	ck_assert_int_eq(pthread_create(&l.thread, NULL, run_load, &l), 0);
+	for (unsigned i = 1; i <= KILLS; i++) {
+		EVENTUALLY(atomic_load(&l.done) >= i * BATCHES / (KILLS + 1));
+		daemon_end(&a.d, SIGKILL);
+		start_daemon(&a);
+		sem_post(&l.back);
+	}
+	pthread_join(l.thread, NULL);
+	for (unsigned i = 0; i < BATCHES * BATCH; i++)
+		ck_assert_msg(has_block(&b, l.fh, i), "block %u", i);
+	ck_assert_int_eq(remove_file(&b, "load"), NFS3_OK);
 }

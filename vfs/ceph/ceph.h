@@ -132,7 +132,7 @@ struct cfs_store {
 	rados_ioctx_t	io;
 };
 
-/* What this server knows of the grace periods of the others. */
+/* The grace periods of the other servers, as this one was told. */
 struct cfs_grace {
 	pthread_mutex_t	 store;		/* of calls of fs->store, but those
 					 * with @sets */

@@ -126,7 +126,7 @@ static int put_record(const struct cfs_client *c, const char *text)
 /* ---- being told */
 
 /* The seconds of a record or a message; 0: none. */
-static unsigned grace_of(const char *text)
+static unsigned seconds_of(const char *text)
 {
 	unsigned s;
 
@@ -147,7 +147,7 @@ static void begin_grace(struct cfs_fs *fs, unsigned s)
 }
 
 /* On a thread of the library. */
-static void told(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
+static void hear_notice(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
 		 void *data, size_t len)
 {
 	struct cfs_fs *fs = arg;
@@ -155,8 +155,8 @@ static void told(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
 
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text)),
 		 (const char *)data);
-	begin_grace(fs, grace_of(text));
-	/* Who looked before this has its lock, or not. */
+	begin_grace(fs, seconds_of(text));
+	/* An operation that looked before has its lock now, or none. */
 	pthread_rwlock_wrlock(&fs->grace.sets);
 	pthread_rwlock_unlock(&fs->grace.sets);
 	rados_notify_ack(fs->store.io, fs->grace.object, id, cookie, NULL, 0);
@@ -170,7 +170,7 @@ static void watch_failed(void *arg, uint64_t cookie, int err)
 	cfs_wake(fs);
 }
 
-static int watch(struct cfs_fs *fs)
+static int watch_own(struct cfs_fs *fs)
 {
 	rados_write_op_t op = rados_create_write_op();
 	int err;
@@ -183,7 +183,7 @@ static int watch(struct cfs_fs *fs)
 	rados_release_write_op(op);
 	return err < 0 ? err :
 	       rados_watch3(fs->store.io, fs->grace.object, &fs->grace.cookie,
-			    told, watch_failed, LEASE, fs);
+			    hear_notice, watch_failed, LEASE, fs);
 }
 
 /* True if the session @name is of this server. */
@@ -195,10 +195,10 @@ static bool is_own(const struct cfs_fs *fs, const char *name)
 	       strrchr(name, '.') == name + len;
 }
 
-static void learn(struct cfs_fs *fs, const struct record *r, void *arg)
+static void learn_record(struct cfs_fs *fs, const struct record *r, void *arg)
 {
 	if (!is_own(fs, r->name))
-		begin_grace(fs, grace_of(r->text));
+		begin_grace(fs, seconds_of(r->text));
 }
 
 static void set_usable(struct cfs_fs *fs, bool usable)
@@ -216,14 +216,14 @@ int cfs_grace_open(struct cfs_fs *fs)
 		fs->grace.object = NULL;
 		return -ENOMEM;
 	}
-	err = watch(fs);
+	err = watch_own(fs);
 	fs->grace.usable = err == 0;
 	return err;
 }
 
 int cfs_grace_learn(struct cfs_fs *fs)
 {
-	return each_record(fs, learn, NULL);
+	return each_record(fs, learn_record, NULL);
 }
 
 static void leave_store(struct cfs_fs *fs)
@@ -250,7 +250,7 @@ struct telling {
 	unsigned silent;		/* servers that did not answer */
 };
 
-static void tell(struct cfs_fs *fs, const struct record *r, void *arg)
+static void tell_server(struct cfs_fs *fs, const struct record *r, void *arg)
 {
 	struct telling *t = arg;
 	char object[CFS_SESSION_MAX + 16];
@@ -278,7 +278,7 @@ static int announce(struct cfs_client *c)
 	/* First, since a server that starts now reads it. */
 	err = put_record(c, t.text);
 	if (err == 0)
-		err = each_record(fs, tell, &t);
+		err = each_record(fs, tell_server, &t);
 	if (t.silent)
 		vfs_log(VFS_LOG_WARN, "%s: %u of the other servers did not "
 			"answer; they give no locks without the cluster",
@@ -291,7 +291,7 @@ struct own {
 	bool	    locked;
 };
 
-static void look(struct cfs_fs *fs, const struct record *r, void *arg)
+static void look_for_own(struct cfs_fs *fs, const struct record *r, void *arg)
 {
 	struct own *own = arg;
 
@@ -305,7 +305,8 @@ int cfs_grace_take_over(struct cfs_client *c)
 	int err;
 
 	mutex_lock(&c->fs->grace.store);
-	err = c->fs->store.open ? each_record(c->fs, look, &own) : -ENOTCONN;
+	err = c->fs->store.open ? each_record(c->fs, look_for_own, &own) :
+				-ENOTCONN;
 	c->left = false;
 	atomic_store(&c->held, false);
 	atomic_store(&c->grace_until, 0);
@@ -352,7 +353,7 @@ static int note_held(struct cfs_client *c)
 	return 0;
 }
 
-static bool is_told(const struct cfs_fs *fs)
+static bool can_be_told(const struct cfs_fs *fs)
 {
 	int age = fs->grace.usable && !atomic_load(&fs->grace.lost) ?
 		  rados_watch_check(fs->store.io, fs->grace.cookie) : -1;
@@ -366,7 +367,7 @@ int cfs_grace_set_begin(struct cfs_client *c, bool reclaim)
 	int err = -ETIMEDOUT;
 
 	pthread_rwlock_rdlock(&fs->grace.sets);
-	if (is_told(fs) &&
+	if (can_be_told(fs) &&
 	    (reclaim || clock_ms() >= atomic_load(&fs->grace.until)))
 		err = note_held(c);
 	if (err < 0)
@@ -405,7 +406,7 @@ static int rejoin(struct cfs_fs *fs)
 	atomic_store(&fs->grace.lost, false);
 	err = cfs_store_open(fs->options, &fs->store);
 	if (err == 0)
-		err = watch(fs);
+		err = watch_own(fs);
 	return err < 0 ? err : cfs_grace_learn(fs);
 }
 

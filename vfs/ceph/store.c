@@ -78,7 +78,7 @@ static int find_pool(const struct cfs_options *o, struct cfs_store *s,
 }
 
 /* Nothing here waits for longer than a mount may. */
-static int set_times(const struct cfs_options *o, rados_t cluster)
+static int set_timeouts(const struct cfs_options *o, rados_t cluster)
 {
 	char timeout[24];
 	int err;
@@ -102,7 +102,7 @@ int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 		return err;
 	err = rados_conf_read_file(s->cluster, *o->conf ? o->conf : NULL);
 	if (err == 0)
-		err = set_times(o, s->cluster);
+		err = set_timeouts(o, s->cluster);
 	if (err == 0)
 		err = rados_connect(s->cluster);
 	if (err == 0)

@@ -120,14 +120,14 @@ static nfsstat3 status_of(struct server *s, nfs_fh3 fh)
 	return r.status;
 }
 
-static void move(struct server *s, const char *from, const char *to)
+static nfsstat3 rename_file(struct server *s, const char *from, const char *to)
 {
 	RENAME3args args = { { s->top, (char *)(uintptr_t)from },
 			     { s->top, (char *)(uintptr_t)to } };
 	RENAME3res r;
 
 	nfs_call(&s->c, rename, &args, &r);
-	ck_assert_int_eq(r.status, NFS3_OK);
+	return r.status;
 }
 
 static nfsstat3 remove_file(struct server *s, const char *name)
@@ -147,7 +147,7 @@ TEST(a_handle_of_one_server_is_good_at_the_other)
 
 	ck_assert(nfs_same_fh(a.top, b.top));
 	ck_assert_int_eq(status_of(&b, fh), NFS3_OK);
-	move(&a, "moves", "moved");
+	ck_assert_int_eq(rename_file(&a, "moves", "moved"), NFS3_OK);
 	ck_assert_int_eq(status_of(&b, fh), NFS3_OK);
 	ck_assert_int_eq(remove_file(&a, "moved"), NFS3_OK);
 	ck_assert_int_eq(status_of(&b, fh), NFS3ERR_STALE);
@@ -397,4 +397,39 @@ TEST(data_that_was_committed_is_there_after_failovers_under_load)
 	for (unsigned i = 0; i < BATCHES * BATCH; i++)
 		ck_assert_msg(has_block(&b, l.fh, i), "block %u", i);
 	ck_assert_int_eq(remove_file(&b, "load"), NFS3_OK);
+}
+
+/* ---- calls that are sent again to the successor */
+
+static nfsstat3 create_file(struct server *s, const char *name,
+			    createmode3 mode)
+{
+	CREATE3args args = { .where = { s->top, (char *)(uintptr_t)name },
+			     .how.mode = mode };
+	CREATE3res r;
+
+	if (mode == EXCLUSIVE)
+		memcpy(args.how.createhow3_u.verf, "verifier", 8);
+	nfs_call(&s->c, create, &args, &r);
+	return r.status;
+}
+
+TEST(a_call_that_comes_again_after_a_failover_has_the_answer_that_is_told)
+{
+	make_file(&a, "gone");
+	make_file(&a, "from");
+	ck_assert_int_eq(create_file(&a, "exclusive", EXCLUSIVE), NFS3_OK);
+	ck_assert_int_eq(create_file(&a, "guarded", GUARDED), NFS3_OK);
+	ck_assert_int_eq(remove_file(&a, "gone"), NFS3_OK);
+	ck_assert_int_eq(rename_file(&a, "from", "to"), NFS3_OK);
+	end_server(&a, SIGKILL);
+	start_server(&a);
+	ck_assert_int_eq(create_file(&a, "exclusive", EXCLUSIVE), NFS3_OK);
+	ck_assert_int_eq(create_file(&b, "exclusive", EXCLUSIVE), NFS3_OK);
+	ck_assert_int_eq(create_file(&a, "guarded", GUARDED), NFS3ERR_EXIST);
+	ck_assert_int_eq(remove_file(&a, "gone"), NFS3ERR_NOENT);
+	ck_assert_int_eq(rename_file(&a, "from", "to"), NFS3ERR_NOENT);
+	ck_assert_int_eq(remove_file(&b, "exclusive"), NFS3_OK);
+	ck_assert_int_eq(remove_file(&b, "guarded"), NFS3_OK);
+	ck_assert_int_eq(remove_file(&b, "to"), NFS3_OK);
 }

@@ -495,3 +495,17 @@ TEST(a_watch_that_the_cluster_has_ended_begins_anew)
 	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
 	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
 }
+
+TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	struct vfs_node *f = vt_file(vt.root, "f");
+
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	vt_write(f, 0, "text");
+	shut_out(c);
+	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
+		    record_is(c, "grace 50")));
+	vfs_node_put(f);
+}

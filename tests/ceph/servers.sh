@@ -41,6 +41,7 @@ await()
 # launch NAME: a server with a state directory of its own, started or again.
 launch()
 {
+	: > "$tmp/$1.log"		# not the one of before, until it runs
 	./gannetd --foreground --rdma off --port 0 --no-rpcbind \
 		--state-dir "$tmp/$1" --backend-dir "$PWD/vfs/ceph" \
 		--backend ceph --export \

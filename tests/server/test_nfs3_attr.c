@@ -88,9 +88,13 @@ TEST(a_forged_handle_is_bad)
 	ck_assert_int_eq(try_getattr(&root, none), NFS3ERR_BADHANDLE);
 	ck_assert_int_eq(try_getattr(&root, zero), NFS3ERR_BADHANDLE);
 	for (u_int i = 0; i < fh.data.data_len; i++) {
+		/* No export has that number: no key of its tree is known. */
+		bool in_id = module_vfs() && i >= 4 && i < 8;
+
 		memcpy(copy, fh.data.data_val, fh.data.data_len);
 		copy[i] ^= 1;
-		ck_assert_int_eq(try_getattr(&root, bad), NFS3ERR_BADHANDLE);
+		ck_assert_int_eq(try_getattr(&root, bad),
+				 in_id ? NFS3ERR_STALE : NFS3ERR_BADHANDLE);
 	}
 	memcpy(copy, fh.data.data_val, fh.data.data_len);
 	ck_assert_int_eq(try_getattr(&root, bad), NFS3_OK);

@@ -72,6 +72,33 @@ TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
 
 /* ---- snapshots */
 
+static void leads_to_root(struct vfs_node *from)
+{
+	struct vfs_node *up = vt_find(from, "..");
+
+	ck_assert_uint_eq(vt_attr(up).fileid, vt_attr(vt.root).fileid);
+	vfs_node_put(up);
+}
+
+/* The exported directory lies below the root of the file system. */
+TEST(the_root_is_above_its_snapshots)
+{
+	struct vfs_node *snaps, *s, *again;
+
+	ck_assert_int_eq(ceph_mkdir(other, below(".snap/top"), 0755), 0);
+	snaps = vt_find(vt.root, ".snap");
+	s = vt_find(snaps, "top");
+	leads_to_root(vt.root);
+	leads_to_root(snaps);
+	leads_to_root(s);
+	ck_assert_int_eq(vt_reopen(s, &again), 0);
+	leads_to_root(again);
+	vfs_node_put(again);
+	vfs_node_put(s);
+	vfs_node_put(snaps);
+	ck_assert_int_eq(ceph_rmdir(other, below(".snap/top")), 0);
+}
+
 TEST(a_snapshot_is_entered_and_can_not_be_changed)
 {
 	struct vfs_create how = { .how = VFS_CREATE_GUARDED };

@@ -210,12 +210,10 @@ static inline struct cfs_fs *cfs_fs_of(const struct cfs_node *n)
 	return cfs_fs(n->node.fs);
 }
 
-static inline bool cfs_is_root(const struct cfs_node *n)
+/* The root, or the root of one of its snapshots, or their list. */
+static inline bool cfs_is_top(const struct cfs_node *n)
 {
-	const struct cfs_fs *fs = cfs_fs_of(n);
-
-	return n->vino.ino.val == fs->root.ino.val &&
-	       n->vino.snapid.val == fs->root.snapid.val;
+	return n->vino.ino.val == cfs_fs_of(n)->root.ino.val;
 }
 
 /* Snapshots, and the directories that list them, can't be changed. */

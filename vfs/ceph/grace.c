@@ -431,10 +431,12 @@ void cfs_grace_tick(struct cfs_fs *fs)
 {
 	mutex_lock(&fs->grace.store);
 	rejoin_lost(fs);
-	/* No lock is given meanwhile. */
-	pthread_rwlock_wrlock(&fs->grace.sets);
-	for (unsigned i = 0; i < fs->nclients && fs->grace.usable; i++)
-		tidy_record(&fs->client[i]);
-	pthread_rwlock_unlock(&fs->grace.sets);
+	/* No lock is given meanwhile.  One may be under way for long: the next
+	 * tick tries again. */
+	if (pthread_rwlock_trywrlock(&fs->grace.sets) == 0) {
+		for (unsigned i = 0; i < fs->nclients && fs->grace.usable; i++)
+			tidy_record(&fs->client[i]);
+		pthread_rwlock_unlock(&fs->grace.sets);
+	}
 	mutex_unlock(&fs->grace.store);
 }

@@ -46,6 +46,37 @@ static bool is_dots(struct vfs_name name, unsigned n)
 	return name.len == n && memcmp(name.s, "..", n) == 0;
 }
 
+/* Above the root, and above its snapshots, is the root. */
+static int find_root(struct cfs_call *c, struct ceph_statx *sx,
+		     struct cfs_node **out)
+{
+	struct cfs_node *root = c->client->fs->root_node;
+	struct cfs_call up;
+	int err = cfs_begin_other(&up, c, &root->node);
+
+	if (err < 0)
+		return err;
+	err = cfs_stat(&up, sx);
+	cfs_end_other(&up);
+	if (err < 0)
+		return err;
+	vfs_node_get(&root->node);
+	*out = root;
+	return 0;
+}
+
+static int find_self(struct cfs_call *c, struct ceph_statx *sx,
+		     struct cfs_node **out)
+{
+	int err = cfs_stat(c, sx);
+
+	if (err < 0)
+		return err;
+	vfs_node_get(&c->node->node);
+	*out = c->node;
+	return 0;
+}
+
 /* The entry of the call's directory, counted. */
 static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 		      struct ceph_statx *sx, struct cfs_node **out)
@@ -55,12 +86,10 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 	int err;
 
 	/* No name leads out of the tree. */
-	if (is_dots(op->name, 1) ||
-	    (is_dots(op->name, 2) && cfs_is_root(c->node))) {
-		vfs_node_get(&c->node->node);
-		*out = c->node;
-		return cfs_stat(c, sx);
-	}
+	if (is_dots(op->name, 2) && cfs_is_top(c->node))
+		return find_root(c, sx, out);
+	if (is_dots(op->name, 1))
+		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
 	cfs_names_use(c->node);
 	err = ceph_ll_lookup(c->cm, c->in, name.s, &in, sx, CFS_WANT, 0,
@@ -192,6 +221,7 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 {
 	struct Inode *at = c->in, *up;
 	struct ceph_statx here;
+	uint64_t last;
 	int err = cfs_stat(c, &here);
 
 	while (err == 0) {
@@ -201,6 +231,7 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 		}
 		if (here.stx_ino == c->client->fs->root.ino.val)
 			break;
+		last = here.stx_ino;
 		err = ceph_ll_lookup(c->cm, at, "..", &up, &here, CFS_WANT, 0,
 				     c->root);
 		if (err < 0)
@@ -208,6 +239,10 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 		if (at != c->in)
 			ceph_ll_put(c->cm, at);
 		at = up;
+		/* The library says so of what it can't find: the client is shut
+		 * out, or the directory was moved out of the tree. */
+		if (here.stx_ino == last)
+			err = -ESTALE;
 	}
 	if (at != c->in)
 		ceph_ll_put(c->cm, at);

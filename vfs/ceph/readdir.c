@@ -40,7 +40,7 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 		.name = { de->d_name, (uint32_t)strlen(de->d_name) },
 	};
 
-	if (is_parent(de->d_name) && cfs_is_root(c->node)) {
+	if (is_parent(de->d_name) && cfs_is_top(c->node)) {
 		own_parent(op, c->node, self, &d);
 	} else {
 		d.fileid = cfs_fileid(cfs_vino(sx));

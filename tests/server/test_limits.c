@@ -436,7 +436,7 @@ TEST(a_bounded_number_of_a_clients_calls_waits)
 /* A byte a second: who wrote 3,600 is in debt for an hour. */
 static void fall_into_debt(unsigned host)
 {
-	char from[16];
+	char from[32];
 	struct peer p;
 
 	snprintf(from, sizeof(from), "127.1.%u.%u", host >> 8, host & 255);

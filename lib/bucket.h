@@ -2,7 +2,7 @@
 /*
  * bucket - a token bucket: how much of something may be had in a second.
  *
- * Who comes is let in while the bucket is not in debt, and then takes its cost,
+ * A call is let in while the bucket is not in debt, and then takes its cost,
  * which may be more than the bucket ever holds: others wait until that is paid
  * off.  What nobody took is kept for BUCKET_BURST_NS.  Pure; the time is the
  * caller's, CLOCK_MONOTONIC ns, and need not be exact.

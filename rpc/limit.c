@@ -10,8 +10,8 @@
  * export's own limit, the one that had least of it lately is next: each has a
  * clock, which its cost moves on (start-time fair queueing).
  *
- * What a waiting call keeps: its place in its connection, as any call that
- * waits, and perhaps payload buffers.  When others wait for such a buffer, the
+ * A waiting call keeps its place in its connection, as any call that waits, and
+ * perhaps payload buffers.  When others wait for such a buffer, the
  * calls that came last are sent back to their clients (JUKEBOX), until nobody
  * does.  rpc/relieve.c sends back those that fill their connection for long.
  *
@@ -33,7 +33,7 @@
 
 /* Calls of one client that wait. */
 #define MAX_WAITING	1024u
-/* One that nobody asked for anything looks after a day. */
+/* The thread sleeps no longer, though no call asks it to look. */
 #define MAX_SLEEP_NS	(86400 * NS_PER_S)
 /* It looks so often whether others want the memory of waiting calls. */
 #define MEMORY_NS	(100 * NS_PER_MS)

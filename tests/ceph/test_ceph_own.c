@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What only the CephFS backend has, in the cluster that CEPH_CONF names
+ * Tests of the CephFS backend alone, in the cluster that CEPH_CONF names
  * (tests/ceph/run): other clients of the file system beside it, snapshots,
  * quotas, the loss of its own client, and the key of all servers.  The module's
  * sources are in this program.
@@ -434,7 +434,7 @@ TEST(a_grace_period_holds_when_its_server_has_the_answer)
 	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
 	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
 	ck_assert_int_eq(set_lock(&fs->client[0], true), 0);
-	/* One that is shorter ends nothing. */
+	/* A notice of a shorter period does not end the longer one. */
 	ck_assert_int_eq(notify(fs, "grace 0"), 0);
 	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
 }

@@ -260,7 +260,7 @@ static void tell_server(struct cfs_fs *fs, const struct record *r, void *arg)
 		return;
 	snprintf(object, sizeof(object), "server.%s", r->name);
 	*strrchr(object, '.') = '\0';
-	/* One that nobody watches is of a server that has ended. */
+	/* An object without a watcher is of a server that has ended. */
 	err = rados_notify2(fs->store.io, object, t->text,
 			    (int)strlen(t->text), ANSWER_MS, NULL, NULL);
 	if (err < 0 && err != -ENOENT)

@@ -3,7 +3,8 @@
  * store - what the servers of a file system share beside it: objects in a RADOS
  * namespace of its own, in the pool of the file system's metadata.
  *
- * Who knows the key there can make handles that every server takes for its own.
+ * The handle key is there.  It lets its holder make handles that every server
+ * takes for its own.
  * So it does not lie in the file system, where an export or another CephFS
  * client could show it, nor in the data pools, which every CephFS client may
  * read.  Clients have no access to the metadata pool, and the servers' cephx

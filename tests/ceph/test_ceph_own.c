@@ -2,8 +2,7 @@
 /*
  * Tests of the CephFS backend alone, in the cluster that CEPH_CONF names
  * (tests/ceph/run): other clients of the file system beside it, snapshots,
- * quotas, the loss of its own client, and the key of all servers.  The module's
- * sources are in this program.
+ * quotas, the loss of its own client, and the key of all servers.
  */
 #include <check.h>
 #include <errno.h>
@@ -14,59 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/runner.h"
-#include "tests/unit/vfs_suite.h"
-#include "vfs/ceph/ceph.h"
-
-static struct cfs_options options;
-/* Another client, which is not gannetd's. */
-static struct ceph_mount_info *other;
-static char dir[32];
-
-static void setup(struct vfs_config *config)
-{
-	config->path = dir;
-	config->options = &options;
-}
-
-static void nothing(void)
-{
-}
-
-static struct vfs_suite_params params = {
-	.ops = &gannet_backend, .setup = setup, .teardown = nothing,
-	.as_anyone = true,
-	.me = { .uid = 1000, .gid = 1000 },
-};
-
-static const char *below(const char *name)
-{
-	static char path[300];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
-}
-
-static void begin(void)
-{
-	umask(0);
-	ck_assert_int_eq(ceph_create(&other, "admin"), 0);
-	ck_assert_int_eq(ceph_conf_read_file(other, NULL), 0);
-	ck_assert_int_eq(ceph_conf_set(other, "client_acl_type", "posix_acl"),
-			 0);
-	ck_assert_int_eq(ceph_mount(other, "/"), 0);
-	snprintf(dir, sizeof(dir), "/own-%d", (int)getpid());
-	ck_assert_int_eq(ceph_mkdir(other, dir, 0777), 0);
-	vfs_suite_use(&params);
-	vfs_suite_begin();
-}
-
-static void end(void)
-{
-	vfs_suite_end();
-	ceph_unmount(other);
-	ceph_release(other);
-}
+#include "tests/ceph/own_fixture.h"
 
 TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
 
@@ -320,16 +267,6 @@ TEST(a_quota_of_the_exported_directory_is_its_size)
 
 /* ---- the loss of the client */
 
-static void shut_out(const struct cfs_client *c)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "ceph tell mds.a client evict "
-		 "id=%llu >/dev/null 2>&1",
-		 (unsigned long long)ceph_get_instance_id(c->cm));
-	ck_assert_int_eq(system(command), 0);
-}
-
 /* The library's fsync says that all is well, though the data is gone. */
 TEST(a_commit_of_data_that_was_lost_is_not_answered)
 {
@@ -404,135 +341,4 @@ TEST(a_key_of_another_length_is_refused)
 			 0);
 	ck_assert_int_eq(cfs_identity_key(store, key), -EUCLEAN);
 	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
-}
-
-/* ---- the grace period of all servers */
-
-static int set_lock(struct cfs_client *c, bool reclaim)
-{
-	int err = cfs_grace_set_begin(c, reclaim);
-
-	if (err == 0)
-		cfs_grace_set_end(c);
-	return err;
-}
-
-static int notify(struct cfs_fs *fs, const char *text)
-{
-	return rados_notify2(fs->store.io, fs->grace.object, text,
-			     (int)strlen(text), 20000, NULL, NULL);
-}
-
-TEST(a_grace_period_holds_when_its_server_has_the_answer)
-{
-	struct cfs_fs *fs = cfs_fs(vt.fs);
-
-	ck_assert_int_eq(notify(fs, ""), 0);
-	ck_assert_int_eq(notify(fs, "grace"), 0);
-	ck_assert_int_eq(notify(fs, "grace -1 and more than a record has"), 0);
-	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
-	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
-	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
-	ck_assert_int_eq(set_lock(&fs->client[0], true), 0);
-	/* A notice of a shorter period does not end the longer one. */
-	ck_assert_int_eq(notify(fs, "grace 0"), 0);
-	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
-}
-
-static bool record_is(struct cfs_client *c, const char *want)
-{
-	const char *key = c->name;
-	char *k = NULL, *v = NULL;
-	rados_read_op_t op = rados_create_read_op();
-	size_t key_len = strlen(key), k_len, v_len = 0;
-	rados_omap_iter_t iter;
-	int rval;
-	bool is;
-
-	rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &key_len, &iter,
-					     &rval);
-	ck_assert_int_eq(rados_read_op_operate(op, c->fs->store.io, "servers",
-					       0), 0);
-	rados_release_read_op(op);
-	rados_omap_get_next2(iter, &k, &v, &k_len, &v_len);
-	is = v && v_len == strlen(want) && memcmp(v, want, v_len) == 0;
-	rados_omap_get_end(iter);
-	return is;
-}
-
-TEST(a_record_tells_of_locks_until_none_is_left)
-{
-	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
-
-	ck_assert(record_is(c, "live"));
-	atomic_store(&c->lockers, 1);
-	ck_assert_int_eq(set_lock(c, false), 0);
-	ck_assert(record_is(c, "held"));
-	cfs_grace_tick(c->fs);
-	ck_assert(record_is(c, "held"));
-	atomic_store(&c->lockers, 0);
-	cfs_grace_tick(c->fs);
-	ck_assert(record_is(c, "live"));
-}
-
-/* The address by which the cluster knows the watch's connection. */
-static void address_of(struct cfs_fs *fs, char out[128])
-{
-	char *addrs = NULL;
-
-	mutex_lock(&fs->grace.store);
-	if (!fs->store.open || rados_getaddrs(fs->store.cluster, &addrs) < 0)
-		addrs = NULL;
-	snprintf(out, 128, "%s", addrs ? addrs : "");
-	free(addrs);
-	mutex_unlock(&fs->grace.store);
-}
-
-static bool has_moved(struct cfs_fs *fs, const char *from)
-{
-	char now[128];
-
-	address_of(fs, now);
-	return *now && strcmp(now, from) != 0;
-}
-
-TEST(a_server_that_can_not_be_told_gives_no_locks)
-{
-	struct cfs_fs *fs = cfs_fs(vt.fs);
-
-	mutex_lock(&fs->grace.store);	/* the keeper waits */
-	atomic_store(&fs->grace.lost, true);
-	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
-	ck_assert_int_eq(set_lock(&fs->client[0], true), -ETIMEDOUT);
-	mutex_unlock(&fs->grace.store);
-	EVENTUALLY(set_lock(&fs->client[0], false) == 0);
-}
-
-TEST(a_watch_that_the_cluster_has_ended_begins_anew)
-{
-	struct cfs_fs *fs = cfs_fs(vt.fs);
-	char from[128], command[300];
-
-	address_of(fs, from);
-	snprintf(command, sizeof(command), "ceph osd blocklist add '%s' 60 "
-		 ">/dev/null 2>&1", from);
-	ck_assert_int_eq(system(command), 0);
-	EVENTUALLY(has_moved(fs, from));
-	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
-	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
-	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
-}
-
-TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
-{
-	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
-	struct vfs_node *f = vt_file(vt.root, "f");
-
-	atomic_store(&c->lockers, 1);
-	ck_assert_int_eq(set_lock(c, false), 0);
-	vt_write(f, 0, "text");
-	shut_out(c);
-	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
-		    record_is(c, "grace 50")));
-	vfs_node_put(f);
 }

@@ -254,6 +254,54 @@ TEST(a_server_that_starts_in_the_grace_period_of_another_knows_of_it)
 	only_the_owner_gets_it_again(&one, &two);
 }
 
+/* As if the server had been away for longer than its session lasts. */
+static void end_sessions(void)
+{
+	ck_assert_int_eq(system(
+		"for id in $(ceph tell mds.0 session ls 2>/dev/null |"
+		" sed -n 's/^        \"id\": \\([0-9]*\\),/\\1/p'); do"
+		" ceph tell mds.0 client evict id=$id >/dev/null 2>&1; done"),
+		0);
+}
+
+static void can_not_be_reclaimed(const struct nlm_process *p)
+{
+	start_server(&a);
+	ck_assert_uint_eq(lock_at(&a, p, true), NLM4_DENIED_NOLOCKS);
+	ck_assert(daemon_has_logged(&a.d, "they can't be reclaimed"));
+	/* Nor by a successor of that one. */
+	end_server(&a, SIGKILL);
+	start_server(&a);
+	ck_assert_uint_eq(lock_at(&a, p, true), NLM4_DENIED_NOLOCKS);
+}
+
+TEST(a_lock_that_another_client_may_have_had_is_not_reclaimed)
+{
+	nfs_fh3 fh = make_file(&a, "lapsed");
+	struct nlm_process one = process("c1", 11, fh);
+	struct nlm_process two = process("c2", 22, fh);
+
+	ck_assert_uint_eq(lock_at(&a, &one, false), NLM4_GRANTED);
+	end_server(&a, SIGKILL);
+	end_sessions();
+	EVENTUALLY(lock_at(&b, &two, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(unlock_at(&b, &two), NLM4_GRANTED);
+	can_not_be_reclaimed(&one);
+}
+
+TEST(a_lock_is_not_reclaimed_when_the_others_have_waited_long_enough)
+{
+	nfs_fh3 fh = make_file(&a, "slow");
+	struct nlm_process one = process("c1", 11, fh);
+	struct nlm_process two = process("c2", 22, fh);
+
+	ck_assert_uint_eq(lock_at(&a, &one, false), NLM4_GRANTED);
+	end_server(&a, SIGTERM);
+	EVENTUALLY(lock_at(&b, &two, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(unlock_at(&b, &two), NLM4_GRANTED);
+	can_not_be_reclaimed(&one);
+}
+
 TEST(a_killed_server_without_locks_keeps_nobody_waiting)
 {
 	nfs_fh3 fh = make_file(&a, "free");

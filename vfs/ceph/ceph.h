@@ -22,7 +22,7 @@
  *
  * Files, in order, each calls those before it: perm, cred; client (a client of
  * the library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, name, make, readdir, acl, lock; store, identity;
+ * attr, data, name, make, readdir, acl, lock; store, identity, record;
  * grace; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
@@ -45,9 +45,10 @@
 #define CFS_TEXT_MAX	255
 #define CFS_CLIENTS_MAX	16
 #define CFS_SESSION_MAX	(CFS_TEXT_MAX + 4)	/* "UUID.SLOT" */
-#define CFS_GRACE	50		/* as gannetd's */
+#define CFS_GRACE_S	50		/* as gannetd's */
 #define CFS_GRACE_MAX	3600u
-#define CFS_NODES	20000		/* more are tidied at once */
+#define CFS_SESSION_S	60u		/* a metadata server's, as shipped */
+#define CFS_NODES	20000		/* so many more are tidied at once */
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
 
@@ -63,6 +64,22 @@ struct cfs_options {
 	uint64_t mounts;
 	uint64_t timeout;		/* seconds */
 	uint64_t grace;			/* likewise */
+	uint64_t session;		/* likewise */
+};
+
+enum cfs_record_kind { CFS_LIVE, CFS_HELD, CFS_TAKEN, CFS_GRACE };
+
+#define CFS_RECORD_MAX	64
+
+/* The record of a session: record.c tells of its parts. */
+struct cfs_record {
+	char			name[CFS_SESSION_MAX];
+	enum cfs_record_kind	kind;
+	uint64_t		process;
+	unsigned		seconds;	/* of the last two kinds */
+	uint64_t		since;		/* of CFS_GRACE */
+	char			text[CFS_RECORD_MAX];	/* as it was read or
+							 * written */
 };
 
 /*
@@ -84,7 +101,13 @@ struct cfs_client {
 	atomic_uint		 lockers;	/* owners that may have locks */
 	atomic_bool		 held;	/* the session has had locks */
 	_Atomic uint64_t	 grace_until;	/* its record's end; 0: none */
+	atomic_bool		 reclaims;	/* may set locks until then */
 	bool			 left;	/* it ends, and the others know */
+	atomic_bool		 succeeded;	/* by another server */
+	uint64_t		 told;	/* the others: time(2) */
+	pthread_mutex_t		 record_lock;
+	struct cfs_record	 record;	/* the last one that this
+						 * process wrote */
 };
 
 struct cfs_shard {
@@ -144,6 +167,8 @@ struct cfs_grace {
 	_Atomic uint64_t until;		/* clock_ms() */
 	char		*object;	/* that is watched */
 	uint64_t	 cookie;
+	uint64_t	 left_over;	/* clock_ms() at which records of
+					 * sessions before go; 0: none */
 };
 
 struct cfs_fs {
@@ -192,7 +217,7 @@ static inline uint64_t cfs_timeout(const struct cfs_options *o)
 
 static inline unsigned cfs_grace_s(const struct cfs_options *o)
 {
-	return o->grace ? (unsigned)o->grace : CFS_GRACE;
+	return o->grace ? (unsigned)o->grace : CFS_GRACE_S;
 }
 
 static inline struct cfs_fs *cfs_fs(struct vfs_fs *fs)
@@ -229,6 +254,11 @@ int  cfs_client_make(struct cfs_client *c);
 /* Makes a new one in the place of a lost one.  On the keeper's thread. */
 void cfs_client_renew(struct cfs_client *c);
 void cfs_client_end(struct cfs_client *c);
+/* Ends the sessions that a predecessor of this server had, and that no export
+ * of it has taken over.  The reason is that of vfs_fail(). */
+int  cfs_client_end_left_over(struct cfs_fs *fs);
+/* True if a client of this process has the session @name. */
+bool cfs_client_is_named(const char *name);
 /* The library has answered @err, below 0.  Notices that the cluster has shut
  * the client out.  Returns the error for the caller of the operation. */
 int  cfs_client_error(struct cfs_client *c, int err);
@@ -383,23 +413,54 @@ void cfs_store_close(struct cfs_store *s);
  */
 int  cfs_identity_key(struct cfs_store *s, uint8_t key[VFS_HANDLE_KEY]);
 
+/* ---- record.c */
+
+/* The number of this process in its records. */
+uint64_t cfs_process(void);
+/* The seconds of a grace period that @text, a notice or a record, tells of; 0:
+ * none. */
+unsigned cfs_notice_read(const char *text);
+
+typedef void cfs_record_fn(struct cfs_fs *fs, const struct cfs_record *r,
+			   void *arg);
+
+/* Calls @fn for each record. */
+int  cfs_record_each(struct cfs_fs *fs, cfs_record_fn *fn, void *arg);
+/* -ENOENT: there is none. */
+int  cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r);
+/* Writes @r, and its text.  -ECANCELED: what is there is not @was, if given. */
+int  cfs_record_put(struct cfs_fs *fs, struct cfs_record *r,
+		    const struct cfs_record *was);
+int  cfs_record_remove(struct cfs_fs *fs, const struct cfs_record *was);
+
 /* ---- grace.c */
 
 /* Watches; then sessions may be taken over. */
 int  cfs_grace_open(struct cfs_fs *fs);
-/* Learns who is in its grace period, when the sessions have records. */
+/* Learns who is in its grace period, when the sessions have records, and
+ * whether this server's clients may reclaim. */
 int  cfs_grace_learn(struct cfs_fs *fs);
 /* Also closes fs->store. */
 void cfs_grace_close(struct cfs_fs *fs);
 void cfs_grace_tick(struct cfs_fs *fs);
-/* Before @c's session is taken over, if there was one. */
+/* Before @c's session is taken over, if there was one.  -ESTALE: this process
+ * had it, and then another. */
 int  cfs_grace_take_over(struct cfs_client *c);
+/* Then.  @lasted: until now the cluster has kept what the session had. */
+int  cfs_grace_taken_over(struct cfs_client *c, bool lasted);
+/* Fills in the record of a session that a predecessor of this server had, and
+ * that nobody has taken over.  -ENOENT: there is none. */
+int  cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r);
 /* Before @c's locks go, which are to be reclaimed. */
 void cfs_grace_leave(struct cfs_client *c);
 /* Before @c's session ends. */
 void cfs_grace_forget(struct cfs_client *c);
-/* Around the setting of a lock.  -ETIMEDOUT: not now. */
+/* Around the setting of a lock.  -ETIMEDOUT: not now.  -ENOLCK: somebody else
+ * may have had the lock that is to be reclaimed. */
 int  cfs_grace_set_begin(struct cfs_client *c, bool reclaim);
 void cfs_grace_set_end(struct cfs_client *c);
+/* Between them: a lock whose setting began at @began, clock_ms(), may be
+ * another's by now. */
+bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began);
 
 #endif

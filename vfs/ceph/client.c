@@ -28,6 +28,10 @@ static struct {
 	struct cfs_client *first;
 } named = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+/* Exports are mounted at the same time, and the first ends the sessions that
+ * none of them has taken over. */
+static pthread_mutex_t taking_over = PTHREAD_MUTEX_INITIALIZER;
+
 /* ---- names */
 
 static bool has_name(const struct cfs_client *c, const char *uuid, int slot)
@@ -50,8 +54,8 @@ static void take_name(struct cfs_client *c)
 	}
 	c->next_named = named.first;
 	named.first = c;
-	mutex_unlock(&named.lock);
 	snprintf(c->name, sizeof(c->name), "%s.%d", c->fs->uuid, c->slot);
+	mutex_unlock(&named.lock);
 }
 
 static void give_name_back(struct cfs_client *c)
@@ -66,6 +70,17 @@ static void give_name_back(struct cfs_client *c)
 	*p = c->next_named;
 	mutex_unlock(&named.lock);
 	c->slot = -1;
+}
+
+bool cfs_client_is_named(const char *name)
+{
+	struct cfs_client *c;
+
+	mutex_lock(&named.lock);
+	for (c = named.first; c && strcmp(c->name, name) != 0;)
+		c = c->next_named;
+	mutex_unlock(&named.lock);
+	return c;
 }
 
 /* ---- making one */
@@ -92,23 +107,36 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 	return err ? err : ceph_conf_set(cm, "client_mount_timeout", timeout);
 }
 
-/* Has the cluster shut out the client that had the name before; and takes
- * it. */
-static void reclaim(struct cfs_client *c, struct ceph_mount_info *cm)
+/* Has the cluster shut out the client that had the name of @c before. */
+static int reclaim_session(struct cfs_client *c, struct ceph_mount_info *cm)
 {
 	int err = ceph_start_reclaim(cm, c->name, CEPH_RECLAIM_RESET);
 
+	ceph_finish_reclaim(cm);
 	if (err == 0)
 		vfs_log(VFS_LOG_INFO, "%s: took the place of client %s of the "
 			"file system, which ended without a word", c->fs->path,
 			c->name);
-	else if (err != -ENOENT)
-		vfs_log(VFS_LOG_WARN, "%s: the client %s of the file system "
-			"can't be reclaimed: %s; what it held is free when its "
-			"session times out", c->fs->path, c->name,
-			strerror(-err));
-	ceph_finish_reclaim(cm);
-	ceph_set_uuid(cm, c->name);
+	return err == 0 || err == -ENOENT ?
+	       cfs_grace_taken_over(c, err == 0) : err;
+}
+
+/* Takes over the session of @c's name, by a client that is not mounted yet. */
+static int take_session(struct cfs_client *c, struct ceph_mount_info *cm,
+		     const char **step)
+{
+	int err;
+
+	*step = "choose the file system";
+	err = ceph_select_filesystem(cm, c->fs->store.name);
+	if (err < 0)
+		return err;
+	*step = "tell the other servers";
+	err = cfs_grace_take_over(c);
+	if (err < 0)
+		return err;
+	*step = "reclaim the session of before";
+	return reclaim_session(c, cm);
 }
 
 static int configure(const struct cfs_options *o, struct ceph_mount_info **out,
@@ -147,14 +175,13 @@ static int connect_client(struct cfs_client *c, const char **step)
 
 	if (err < 0)
 		return err;
-	*step = "choose the file system";
-	err = ceph_select_filesystem(cm, c->fs->store.name);
+	mutex_lock(&taking_over);
+	err = take_session(c, cm, step);
+	mutex_unlock(&taking_over);
 	if (err == 0) {
-		*step = "tell the other servers";
-		err = cfs_grace_take_over(c);
-	}
-	if (err == 0) {
-		reclaim(c, cm);
+		ceph_set_uuid(cm, c->name);
+		if (o->session)
+			ceph_set_session_timeout(cm, (unsigned)o->session);
 		*step = "mount";
 		err = ceph_mount(cm, c->fs->path);
 	}
@@ -182,6 +209,46 @@ int cfs_client_make(struct cfs_client *c)
 	return vfs_fail(c->fs->config, "CephFS %s, as client.%s: can't %s: %s",
 			c->fs->path, cfs_id(c->fs->options), step,
 			strerror(-err));
+}
+
+/* Ends the session of @r. */
+static int end_left_over(struct cfs_fs *fs, const struct cfs_record *r,
+			 const char **step)
+{
+	struct cfs_client c = {
+		.fs = fs, .record_lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	struct ceph_mount_info *cm;
+	int err = configure(fs->options, &cm, step);
+
+	if (err < 0)
+		return err;
+	strcpy(c.name, r->name);
+	err = take_session(&c, cm, step);
+	/* Nobody has to know of it. */
+	if (err == 0)
+		cfs_grace_forget(&c);
+	ceph_release(cm);
+	return err;
+}
+
+int cfs_client_end_left_over(struct cfs_fs *fs)
+{
+	const char *step = "read what the servers share";
+	struct cfs_record r;
+	int err;
+
+	mutex_lock(&taking_over);
+	while ((err = cfs_grace_left_over(fs, &r)) == 0) {
+		err = end_left_over(fs, &r, &step);
+		if (err < 0)
+			break;
+	}
+	mutex_unlock(&taking_over);
+	if (err == -ENOENT && !*r.name)
+		return 0;
+	return vfs_fail(fs->config, "CephFS %s, as client.%s: can't %s: %s",
+			fs->path, cfs_id(fs->options), step, strerror(-err));
 }
 
 void cfs_client_end(struct cfs_client *c)
@@ -253,7 +320,11 @@ void cfs_client_renew(struct cfs_client *c)
 	if (err == 0)
 		atomic_store(&c->lost, false);
 	pthread_rwlock_unlock(&c->lock);
-	if (err < 0)
+	if (atomic_load(&c->succeeded))
+		vfs_log(VFS_LOG_ERR, "%s: another server has this one's place "
+			"(%s); this one serves no more: end it", c->fs->path,
+			c->name);
+	else if (err < 0)
 		vfs_log(VFS_LOG_WARN, "%s: no new client: can't %s: %s",
 			c->fs->path, step, strerror(-err));
 	else

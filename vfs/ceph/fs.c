@@ -28,6 +28,7 @@ static const struct vfs_option options[] = {
 	NUMBER(mounts, 1, CFS_CLIENTS_MAX),
 	NUMBER(timeout, 1, 3600),
 	NUMBER(grace, 1, CFS_GRACE_MAX),
+	NUMBER(session, CFS_SESSION_S, 3600),
 };
 
 /* ---- the name of this server */
@@ -80,15 +81,14 @@ static int make_uuid(int dir, char *out)
 {
 	int err = random_uuid(out);
 
-	if (err == 0)
-		err = write_uuid(dir, out);
-	/* Another export of this server was faster. */
-	return err == -EEXIST ? read_uuid(dir, out) : err;
+	return err < 0 ? err : write_uuid(dir, out);
 }
 
-/* The name in the state directory, or, without one, a new one. */
+/* The name in the state directory, or, without one, a new one.  Exports are
+ * mounted at the same time. */
 static int state_uuid(struct cfs_fs *fs, char *text)
 {
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 	const char *state = fs->config->state_dir;
 	int dir, err;
 
@@ -97,9 +97,11 @@ static int state_uuid(struct cfs_fs *fs, char *text)
 	dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return vfs_fail(fs->config, "%s: %s", state, strerror(errno));
+	mutex_lock(&making);
 	err = read_uuid(dir, text);
 	if (err == -ENOENT)
 		err = make_uuid(dir, text);
+	mutex_unlock(&making);
 	close(dir);
 	return err < 0 ? vfs_fail(fs->config, "%s/%s: %s", state, UUID_FILE,
 				  strerror(-err)) : 0;
@@ -125,7 +127,8 @@ static int find_uuid(struct cfs_fs *fs)
 static void renew_lost(struct cfs_fs *fs)
 {
 	for (unsigned i = 0; i < fs->nclients; i++)
-		if (atomic_load(&fs->client[i].lost))
+		if (atomic_load(&fs->client[i].lost) &&
+		    !atomic_load(&fs->client[i].succeeded))
 			cfs_client_renew(&fs->client[i]);
 }
 
@@ -193,6 +196,7 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 		fs->client[i].fs = fs;
 		fs->client[i].slot = -1;
 		pthread_rwlock_init(&fs->client[i].lock, NULL);
+		pthread_mutex_init(&fs->client[i].record_lock, NULL);
 	}
 	return fs;
 }
@@ -205,8 +209,10 @@ static void end_fs(struct cfs_fs *fs)
 	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
 		cfs_client_end(&fs->client[i]);
 	cfs_grace_close(fs);
-	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++)
+	for (unsigned i = 0; i < CFS_CLIENTS_MAX; i++) {
 		pthread_rwlock_destroy(&fs->client[i].lock);
+		pthread_mutex_destroy(&fs->client[i].record_lock);
+	}
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
 		pthread_mutex_destroy(&fs->shard[i].lock);
 	pthread_cond_destroy(&fs->wake);
@@ -279,6 +285,8 @@ static int mount_clients(struct cfs_fs *fs)
 		err = cfs_client_make(&fs->client[fs->nclients]);
 		fs->nclients += err == 0;
 	}
+	if (err == 0)
+		err = cfs_client_end_left_over(fs);
 	return err == 0 ? cfs_grace_learn(fs) : err;
 }
 

@@ -5,23 +5,26 @@
  * When a server starts again, the locks that its clients had are free: of the
  * session that it takes over, and so at every server.  Its clients are to get
  * them back, and nobody else before that.  So every session (a client of the
- * library) has a record in an object that all servers share:
+ * library) has a record (record.c) that all servers can read.
  *
- *	live		it has no locks
- *	held		it has had locks since it began
- *	grace SECONDS	its server has ended or started, and the clients may
- *			still have to reclaim
+ * A server that takes over a session that had locks, or that ends with locks,
+ * writes that into the record and tells each other server, which then gives
+ * nobody a new lock for SECONDS by its own clock, and answers when those under
+ * way are given.  Only then is the session taken over.  Each server watches an
+ * object of its own to be told; one that starts reads the records.
  *
- * A server that takes over a session whose record is one of the last two, or
- * that ends with locks, makes it the last one and tells each other server,
- * which then gives nobody a new lock for SECONDS by its own clock, and answers
- * when those under way are given.  Only then is the session taken over.  Each
- * server watches an object of its own to be told; one that starts reads the
- * records.
+ * A client gets a lock back only if nobody else can have had it meanwhile: the
+ * cluster kept the session until it was taken over, or the others still gave
+ * none.  Servers' clocks agree to CLOCKS seconds for that, of which a cluster
+ * takes care.
  *
- * A server that can't be told must not give locks either: one whose watch is
- * not confirmed for LEASE seconds, which is less than the time for which an
- * answer is waited for.
+ * A server that can't be told must not give locks either: one whose watch was
+ * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
+ * seconds without a word, and then nobody waits for its answer; so a lock that
+ * took longer than LATE_MS is looked at again.
+ *
+ * A server that was cut off from the cluster finds in its record whether it has
+ * a successor by now.
  */
 #include "vfs/ceph/ceph.h"
 
@@ -29,116 +32,84 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/clock.h"
 
-#define RECORDS		"servers"
+#define CLOCKS		2
 #define LEASE		15
+#define FRESH_MS	10000
+#define LATE_MS		5000
 #define ANSWER_MS	20000
-#define BATCH		100
-#define RECORD_MAX	24
-
-struct record {
-	char name[CFS_SESSION_MAX];	/* of the session */
-	char text[RECORD_MAX];
-};
 
 /* ---- records */
 
-/* Fills in @r.  False: there are no more, or what can be none is next. */
-static bool get_record(rados_omap_iter_t iter, struct record *r)
+/* True if the session @name is of this server. */
+static bool is_own(const struct cfs_fs *fs, const char *name)
 {
-	char *key, *val;
-	size_t key_len, val_len;
+	size_t len = strlen(fs->uuid);
 
-	if (rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) < 0 ||
-	    !key || key_len >= sizeof(r->name))
-		return false;
-	memcpy(r->name, key, key_len);
-	r->name[key_len] = '\0';
-	val_len = MIN(val_len, sizeof(r->text) - 1);
-	memcpy(r->text, val, val_len);
-	r->text[val_len] = '\0';
-	return true;
+	return strncmp(name, fs->uuid, len) == 0 &&
+	       strrchr(name, '.') == name + len;
 }
 
-typedef void record_fn(struct cfs_fs *fs, const struct record *r, void *arg);
-
-/* Calls @fn for some records behind @last, which it moves on. */
-static int some_records(struct cfs_fs *fs, struct record *last, bool *more,
-			record_fn *fn, void *arg)
+static struct cfs_record new_record(const struct cfs_client *c,
+				    enum cfs_record_kind kind, uint64_t since)
 {
-	rados_read_op_t op = rados_create_read_op();
-	rados_omap_iter_t iter;
-	unsigned char left = 0;
-	int err, rval = 0;
-	bool any = false;
+	struct cfs_record r = { .kind = kind, .process = cfs_process(),
+				.seconds = cfs_grace_s(c->fs->options),
+				.since = since };
 
-	if (!op)
-		return -ENOMEM;
-	rados_read_op_omap_get_vals2(op, last->name, "", BATCH, &iter, &left,
-				     &rval);
-	err = rados_read_op_operate(op, fs->store.io, RECORDS, 0);
-	rados_release_read_op(op);
-	*more = false;
-	if (err < 0 || rval < 0)
-		return err < 0 ? err : rval;
-	while (get_record(iter, last)) {
-		fn(fs, last, arg);
-		any = true;
-	}
-	rados_omap_get_end(iter);
-	*more = left && any;
-	return 0;
+	strcpy(r.name, c->name);
+	return r;
 }
 
-static int each_record(struct cfs_fs *fs, record_fn *fn, void *arg)
+/* Writes @r where c->record was.  -ESTALE: another server has the name. */
+static int replace_record(struct cfs_client *c, struct cfs_record *r)
 {
-	struct record last = { .name = "" };
-	bool more = true;
-	int err = 0;
+	struct cfs_record was = c->record;
+	int err = cfs_record_put(c->fs, r, &was);
 
-	while (err == 0 && more)
-		err = some_records(fs, &last, &more, fn, arg);
-	/* No server has made the object yet. */
-	return err == -ENOENT ? 0 : err;
+	if (err != -ECANCELED && err != -ENOENT)
+		return err;
+	/* It may be of a call that seemed to have failed, or removed. */
+	err = cfs_record_get(c->fs, c->name, &was);
+	if (err == 0 && was.process != r->process)
+		return -ESTALE;
+	return err < 0 && err != -ENOENT ? err :
+	       cfs_record_put(c->fs, r, err == 0 ? &was : NULL);
 }
 
-/* @text NULL: removes it. */
-static int put_record(const struct cfs_client *c, const char *text)
+static int write_record(struct cfs_client *c, enum cfs_record_kind kind,
+			uint64_t since)
 {
-	rados_write_op_t op = rados_create_write_op();
-	size_t key_len = strlen(c->name), len = text ? strlen(text) : 0;
-	const char *key = c->name;
+	struct cfs_record r = new_record(c, kind, since);
 	int err;
 
-	if (!op)
-		return -ENOMEM;
-	if (text)
-		rados_write_op_omap_set2(op, &key, &text, &key_len, &len, 1);
-	else
-		rados_write_op_omap_rm_keys2(op, &key, &key_len, 1);
-	err = rados_write_op_operate(op, c->fs->store.io, RECORDS, NULL, 0);
-	rados_release_write_op(op);
+	mutex_lock(&c->record_lock);
+	err = replace_record(c, &r);
+	if (err == 0)
+		c->record = r;
+	mutex_unlock(&c->record_lock);
 	return err;
+}
+
+/* The seconds for which servers still give no locks because of @r. */
+static uint64_t seconds_left(const struct cfs_record *r)
+{
+	uint64_t now = (uint64_t)time(NULL);
+
+	if (r->kind != CFS_GRACE || !r->since ||
+	    now >= r->since + r->seconds)
+		return 0;
+	return now < r->since ? r->seconds : r->since + r->seconds - now;
 }
 
 /* ---- being told */
 
-/* The seconds of a record or a message; 0: none. */
-static unsigned seconds_of(const char *text)
+static void begin_grace(struct cfs_fs *fs, uint64_t s)
 {
-	unsigned s;
-
-	/* sscanf() would take a sign. */
-	if (strncmp(text, "grace ", 6) != 0 || text[6] < '0' || text[6] > '9')
-		return 0;
-	return sscanf(text + 6, "%5u", &s) == 1 ? MIN(s, CFS_GRACE_MAX) : 0;
-}
-
-static void begin_grace(struct cfs_fs *fs, unsigned s)
-{
-	uint64_t until = clock_ms() + s * 1000ull;
+	uint64_t until = clock_ms() + s * 1000;
 	uint64_t old = atomic_load(&fs->grace.until);
 
 	while (old < until &&
@@ -151,11 +122,11 @@ static void hear_notice(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
 		 void *data, size_t len)
 {
 	struct cfs_fs *fs = arg;
-	char text[RECORD_MAX];
+	char text[CFS_RECORD_MAX];
 
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text)),
 		 (const char *)data);
-	begin_grace(fs, seconds_of(text));
+	begin_grace(fs, cfs_notice_read(text));
 	/* An operation that looked before has its lock now, or none. */
 	pthread_rwlock_wrlock(&fs->grace.sets);
 	pthread_rwlock_unlock(&fs->grace.sets);
@@ -186,19 +157,26 @@ static int watch_own(struct cfs_fs *fs)
 			    hear_notice, watch_failed, LEASE, fs);
 }
 
-/* True if the session @name is of this server. */
-static bool is_own(const struct cfs_fs *fs, const char *name)
-{
-	size_t len = strlen(fs->uuid);
+/* The records, as they concern a server that starts. */
+struct learnt {
+	bool told;			/* its clients are to reclaim */
+	bool lapsed;			/* what they had, others may have */
+};
 
-	return strncmp(name, fs->uuid, len) == 0 &&
-	       strrchr(name, '.') == name + len;
-}
-
-static void learn_record(struct cfs_fs *fs, const struct record *r, void *arg)
+static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
+			 void *arg)
 {
-	if (!is_own(fs, r->name))
-		begin_grace(fs, seconds_of(r->text));
+	struct learnt *l = arg;
+	uint64_t left = seconds_left(r);
+
+	if (r->kind != CFS_GRACE && r->kind != CFS_TAKEN)
+		return;
+	if (is_own(fs, r->name)) {
+		l->told |= r->process == cfs_process() && left > 0;
+		l->lapsed |= r->process == cfs_process() && left == 0;
+	} else if (left || !r->since) {
+		begin_grace(fs, r->since ? left + CLOCKS : r->seconds);
+	}
 }
 
 static void set_usable(struct cfs_fs *fs, bool usable)
@@ -223,7 +201,17 @@ int cfs_grace_open(struct cfs_fs *fs)
 
 int cfs_grace_learn(struct cfs_fs *fs)
 {
-	return each_record(fs, learn_record, NULL);
+	struct learnt l = { .told = false };
+	int err = cfs_record_each(fs, learn_record, &l);
+
+	for (unsigned i = 0; i < fs->nclients; i++)
+		atomic_store(&fs->client[i].reclaims,
+			     err == 0 && l.told && !l.lapsed);
+	if (l.lapsed)
+		vfs_log(VFS_LOG_WARN, "%s: others may have had the locks of "
+			"this server's clients while it was away: they can't "
+			"be reclaimed", fs->path);
+	return err;
 }
 
 static void leave_store(struct cfs_fs *fs)
@@ -246,20 +234,26 @@ void cfs_grace_close(struct cfs_fs *fs)
 /* ---- telling */
 
 struct telling {
-	char	 text[RECORD_MAX];
+	char	 text[CFS_RECORD_MAX];
+	char	 last[CFS_SESSION_MAX + 16];	/* that was told */
 	unsigned silent;		/* servers that did not answer */
 };
 
-static void tell_server(struct cfs_fs *fs, const struct record *r, void *arg)
+static void tell_server(struct cfs_fs *fs, const struct cfs_record *r,
+			void *arg)
 {
 	struct telling *t = arg;
-	char object[CFS_SESSION_MAX + 16];
+	char object[sizeof(t->last)];
 	int err;
 
 	if (is_own(fs, r->name) || !strrchr(r->name, '.'))
 		return;
 	snprintf(object, sizeof(object), "server.%s", r->name);
 	*strrchr(object, '.') = '\0';
+	/* It has a record for each session. */
+	if (strcmp(object, t->last) == 0)
+		return;
+	strcpy(t->last, object);
 	/* An object without a watcher is of a server that has ended. */
 	err = rados_notify2(fs->store.io, object, t->text,
 			    (int)strlen(t->text), ANSWER_MS, NULL, NULL);
@@ -267,18 +261,14 @@ static void tell_server(struct cfs_fs *fs, const struct record *r, void *arg)
 		t->silent++;
 }
 
-/* Makes @c's record one of grace, and tells the others. */
-static int announce(struct cfs_client *c)
+/* Tells the other servers of the grace period of @fs's clients. */
+static int announce(struct cfs_fs *fs)
 {
-	struct cfs_fs *fs = c->fs;
 	struct telling t = { .silent = 0 };
 	int err;
 
 	snprintf(t.text, sizeof(t.text), "grace %u", cfs_grace_s(fs->options));
-	/* First, since a server that starts now reads it. */
-	err = put_record(c, t.text);
-	if (err == 0)
-		err = each_record(fs, tell_server, &t);
+	err = cfs_record_each(fs, tell_server, &t);
 	if (t.silent)
 		vfs_log(VFS_LOG_WARN, "%s: %u of the other servers did not "
 			"answer; they give no locks without the cluster",
@@ -286,58 +276,140 @@ static int announce(struct cfs_client *c)
 	return err;
 }
 
-struct own {
-	const char *name;
-	bool	    locked;
-};
+/* ---- sessions that are taken over */
 
-static void look_for_own(struct cfs_fs *fs, const struct record *r, void *arg)
+/* -ENOENT: there is none, which is as good as one without locks. */
+static int read_before(struct cfs_client *c, struct cfs_record *was)
 {
-	struct own *own = arg;
+	int err = c->fs->store.open ? cfs_record_get(c->fs, c->name, was) :
+				      -ENOTCONN;
 
-	if (strcmp(r->name, own->name) == 0)
-		own->locked = strcmp(r->text, "live") != 0;
+	if (err == 0 && *c->record.text && was->process != cfs_process()) {
+		atomic_store(&c->succeeded, true);
+		return -ESTALE;
+	}
+	return err;
+}
+
+/* The record of @c's session, which takes the place of @was.  Whether that one
+ * still has its locks shows when it is shut out. */
+static struct cfs_record record_after(const struct cfs_client *c,
+				      const struct cfs_record *was)
+{
+	switch (was->kind) {
+	case CFS_LIVE:
+		return new_record(c, CFS_LIVE, 0);
+	case CFS_GRACE:
+		return new_record(c, CFS_GRACE, seconds_left(was) > CLOCKS ?
+				  (uint64_t)time(NULL) : 0);
+	default:
+		return new_record(c, CFS_TAKEN, 0);
+	}
+}
+
+static int begin_record(struct cfs_client *c, const struct cfs_record *was)
+{
+	struct cfs_record r = record_after(c, was);
+	/* A server that starts has the name, whoever had it. */
+	int err = cfs_record_put(c->fs, &r, *c->record.text && *was->text ?
+				 was : NULL);
+
+	if (err < 0)
+		return err;
+	c->record = r;
+	c->told = (uint64_t)time(NULL);
+	atomic_store(&c->grace_until, r.kind == CFS_LIVE ? 0 :
+		     clock_ms() + r.seconds * 1000ull);
+	/* After the record, which a server that starts now reads. */
+	return r.kind == CFS_TAKEN || r.since ? announce(c->fs) : 0;
 }
 
 int cfs_grace_take_over(struct cfs_client *c)
 {
-	struct own own = { .name = c->name };
+	struct cfs_record was = { .kind = CFS_LIVE };
 	int err;
 
 	mutex_lock(&c->fs->grace.store);
-	err = c->fs->store.open ? each_record(c->fs, look_for_own, &own) :
-				-ENOTCONN;
 	c->left = false;
 	atomic_store(&c->held, false);
-	atomic_store(&c->grace_until, 0);
-	if (err == 0 && own.locked) {
-		err = announce(c);
-		atomic_store(&c->grace_until, clock_ms() +
-			     cfs_grace_s(c->fs->options) * 1000ull);
-	} else if (err == 0) {
-		err = put_record(c, "live");
-	}
+	atomic_store(&c->reclaims, false);
+	err = read_before(c, &was);
+	if (err == 0 || err == -ENOENT)
+		err = begin_record(c, &was);
 	mutex_unlock(&c->fs->grace.store);
 	return err;
 }
 
+int cfs_grace_taken_over(struct cfs_client *c, bool lasted)
+{
+	int err;
+
+	if (c->record.kind != CFS_TAKEN)
+		return 0;
+	mutex_lock(&c->fs->grace.store);
+	err = c->fs->store.open ?
+	      write_record(c, CFS_GRACE, lasted ? c->told : 0) : -ENOTCONN;
+	mutex_unlock(&c->fs->grace.store);
+	return err;
+}
+
+static void note_left_over(struct cfs_fs *fs, const struct cfs_record *r,
+			   void *arg)
+{
+	if (is_own(fs, r->name) && r->process != cfs_process())
+		*(struct cfs_record *)arg = *r;
+}
+
+int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
+{
+	int err;
+
+	*r = (struct cfs_record){ .kind = CFS_LIVE };
+	mutex_lock(&fs->grace.store);
+	err = cfs_record_each(fs, note_left_over, r);
+	/* Later, when nobody has to know any more. */
+	fs->grace.left_over = clock_ms() + cfs_grace_s(fs->options) * 1000ull;
+	mutex_unlock(&fs->grace.store);
+	return err < 0 || *r->name ? err : -ENOENT;
+}
+
+/* ---- sessions that end */
+
+static int tell_leaving(struct cfs_client *c)
+{
+	/* A doubtful claim stays doubtful. */
+	bool sound = c->record.kind != CFS_GRACE || c->record.since;
+	uint64_t since = sound ? (uint64_t)time(NULL) : 0;
+	int err;
+
+	if (!c->fs->store.open)
+		return -ENOTCONN;
+	err = write_record(c, CFS_GRACE, since);
+	return err < 0 || !since ? err : announce(c->fs);
+}
+
 void cfs_grace_leave(struct cfs_client *c)
 {
+	int err = 0;
+
 	mutex_lock(&c->fs->grace.store);
-	if (!c->left && c->fs->store.open) {
+	if (!c->left) {
 		c->left = true;
-		if (announce(c) < 0)
-			vfs_log(VFS_LOG_WARN, "%s: the other servers can't be "
-				"told that locks are to be reclaimed",
-				c->fs->path);
+		err = tell_leaving(c);
 	}
 	mutex_unlock(&c->fs->grace.store);
+	if (err < 0)
+		vfs_log(VFS_LOG_WARN, "%s: the other servers can't be told "
+			"that locks are to be reclaimed: %s", c->fs->path,
+			strerror(-err));
 }
 
 void cfs_grace_forget(struct cfs_client *c)
 {
+	mutex_lock(&c->fs->grace.store);
 	if (c->fs->store.open && !c->left && !atomic_load(&c->grace_until))
-		put_record(c, NULL);
+		cfs_record_remove(c->fs, &c->record);
+	mutex_unlock(&c->fs->grace.store);
 }
 
 /* ---- locks */
@@ -347,7 +419,8 @@ static int note_held(struct cfs_client *c)
 {
 	if (atomic_load(&c->held))
 		return 0;
-	if (!atomic_load(&c->grace_until) && put_record(c, "held") < 0)
+	if (!atomic_load(&c->grace_until) &&
+	    write_record(c, CFS_HELD, 0) < 0)
 		return -ETIMEDOUT;
 	atomic_store(&c->held, true);
 	return 0;
@@ -358,21 +431,38 @@ static bool can_be_told(const struct cfs_fs *fs)
 	int age = fs->grace.usable && !atomic_load(&fs->grace.lost) ?
 		  rados_watch_check(fs->store.io, fs->grace.cookie) : -1;
 
-	return age >= 0 && age < LEASE * 1000;
+	return age >= 0 && age < FRESH_MS;
+}
+
+/* 0, or why a lock can't be set now. */
+static int refuse(const struct cfs_client *c, bool reclaim)
+{
+	uint64_t now = clock_ms();
+
+	if (!can_be_told(c->fs))
+		return -ETIMEDOUT;
+	if (!reclaim)
+		return now < atomic_load(&c->fs->grace.until) ? -ETIMEDOUT : 0;
+	return atomic_load(&c->reclaims) &&
+	       now < atomic_load(&c->grace_until) ? 0 : -ENOLCK;
 }
 
 int cfs_grace_set_begin(struct cfs_client *c, bool reclaim)
 {
-	struct cfs_fs *fs = c->fs;
-	int err = -ETIMEDOUT;
+	int err;
 
-	pthread_rwlock_rdlock(&fs->grace.sets);
-	if (can_be_told(fs) &&
-	    (reclaim || clock_ms() >= atomic_load(&fs->grace.until)))
+	pthread_rwlock_rdlock(&c->fs->grace.sets);
+	err = refuse(c, reclaim);
+	if (err == 0)
 		err = note_held(c);
 	if (err < 0)
-		pthread_rwlock_unlock(&fs->grace.sets);
+		pthread_rwlock_unlock(&c->fs->grace.sets);
 	return err;
+}
+
+bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began)
+{
+	return clock_ms() - began > LATE_MS && refuse(c, reclaim) < 0;
 }
 
 void cfs_grace_set_end(struct cfs_client *c)
@@ -391,10 +481,27 @@ static void tidy_record(struct cfs_client *c)
 	if (c->left || (until ? clock_ms() < until :
 				locked || !atomic_load(&c->held)))
 		return;
-	if (put_record(c, locked ? "held" : "live") < 0)
+	if (write_record(c, locked ? CFS_HELD : CFS_LIVE, 0) < 0)
 		return;
 	atomic_store(&c->held, locked);
 	atomic_store(&c->grace_until, 0);
+}
+
+static void remove_left_over(struct cfs_fs *fs, const struct cfs_record *r,
+			     void *arg)
+{
+	if (is_own(fs, r->name) && r->process == cfs_process() &&
+	    r->kind == CFS_GRACE && seconds_left(r) == 0 &&
+	    !cfs_client_is_named(r->name))
+		cfs_record_remove(fs, r);
+}
+
+/* Removes the records of sessions that nobody has any more. */
+static void tidy_left_over(struct cfs_fs *fs)
+{
+	if (fs->grace.left_over && clock_ms() >= fs->grace.left_over &&
+	    cfs_record_each(fs, remove_left_over, NULL) == 0)
+		fs->grace.left_over = 0;
 }
 
 /* Reaches the shared objects anew. */
@@ -407,7 +514,8 @@ static int rejoin(struct cfs_fs *fs)
 	err = cfs_store_open(fs->options, &fs->store);
 	if (err == 0)
 		err = watch_own(fs);
-	return err < 0 ? err : cfs_grace_learn(fs);
+	return err < 0 ? err :
+	       cfs_record_each(fs, learn_record, &(struct learnt){ false });
 }
 
 static void rejoin_lost(struct cfs_fs *fs)
@@ -438,5 +546,7 @@ void cfs_grace_tick(struct cfs_fs *fs)
 			tidy_record(&fs->client[i]);
 		pthread_rwlock_unlock(&fs->grace.sets);
 	}
+	if (fs->grace.usable)
+		tidy_left_over(fs);
 	mutex_unlock(&fs->grace.store);
 }

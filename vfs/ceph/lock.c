@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "lib/clock.h"
+
 struct held_locks {
 	struct Fh	*fh;
 	uint64_t	 generation;	/* of the node's client */
@@ -73,9 +75,21 @@ static short flock_type(const struct vfs_lock *l)
 	return l->exclusive ? F_WRLCK : F_RDLCK;
 }
 
+/* Gives back a lock that came too late: and with it what its owner had of
+ * these bytes, since no call of the library tells. */
+static int give_lock_back(struct cfs_call *c, const struct vfs_lock *l,
+		     struct held_locks *h)
+{
+	struct flock f = flock_of(l, F_UNLCK);
+
+	ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
+	return -ETIMEDOUT;
+}
+
 static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
 {
 	struct flock f = flock_of(l, flock_type(l));
+	uint64_t began = clock_ms();
 	struct held_locks *h;
 	int err = cfs_grace_set_begin(c->client, l->reclaim);
 
@@ -84,6 +98,8 @@ static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
 	err = open_held(c, l, &h);
 	if (err == 0)
 		err = ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
+	if (err == 0 && cfs_grace_set_late(c->client, l->reclaim, began))
+		err = give_lock_back(c, l, h);
 	cfs_grace_set_end(c->client);
 	return err == -EAGAIN || err == -EWOULDBLOCK ? 1 : err;
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An export of the CephFS backend in the cluster that CEPH_CONF names
+ * (tests/ceph/run), of a directory of its own, and another client of the
+ * library beside it.  The module's sources are in the program.
+ */
+#ifndef GANNET_TESTS_CEPH_OWN_FIXTURE_H
+#define GANNET_TESTS_CEPH_OWN_FIXTURE_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/runner.h"
+#include "tests/unit/vfs_suite.h"
+#include "vfs/ceph/ceph.h"
+
+static struct cfs_options options;
+/* Another client, which is not gannetd's. */
+static struct ceph_mount_info *other;
+static char dir[32];
+
+static void setup(struct vfs_config *config)
+{
+	config->path = dir;
+	config->options = &options;
+}
+
+static void nothing(void)
+{
+}
+
+static struct vfs_suite_params params = {
+	.ops = &gannet_backend, .setup = setup, .teardown = nothing,
+	.as_anyone = true,
+	.me = { .uid = 1000, .gid = 1000 },
+};
+
+static inline const char *below(const char *name)
+{
+	static char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void begin(void)
+{
+	umask(0);
+	ck_assert_int_eq(ceph_create(&other, "admin"), 0);
+	ck_assert_int_eq(ceph_conf_read_file(other, NULL), 0);
+	ck_assert_int_eq(ceph_conf_set(other, "client_acl_type", "posix_acl"),
+			 0);
+	ck_assert_int_eq(ceph_mount(other, "/"), 0);
+	snprintf(dir, sizeof(dir), "/own-%d", (int)getpid());
+	ck_assert_int_eq(ceph_mkdir(other, dir, 0777), 0);
+	vfs_suite_use(&params);
+	vfs_suite_begin();
+}
+
+static void end(void)
+{
+	vfs_suite_end();
+	ceph_unmount(other);
+	ceph_release(other);
+}
+
+static void shut_out(const struct cfs_client *c)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "ceph tell mds.a client evict "
+		 "id=%llu >/dev/null 2>&1",
+		 (unsigned long long)ceph_get_instance_id(c->cm));
+	ck_assert_int_eq(system(command), 0);
+}
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Tests of grace periods and records of the CephFS backend, in the cluster that
+ * CEPH_CONF names (tests/ceph/run): one server, and others that are played.
+ */
+#include "tests/ceph/own_fixture.h"
+
+TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
+
+/* ---- the grace period of all servers */
+
+static int set_lock(struct cfs_client *c, bool reclaim)
+{
+	int err = cfs_grace_set_begin(c, reclaim);
+
+	if (err == 0)
+		cfs_grace_set_end(c);
+	return err;
+}
+
+static int notify(struct cfs_fs *fs, const char *text)
+{
+	return rados_notify2(fs->store.io, fs->grace.object, text,
+			     (int)strlen(text), 20000, NULL, NULL);
+}
+
+TEST(a_grace_period_holds_when_its_server_has_the_answer)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+
+	ck_assert_int_eq(notify(fs, ""), 0);
+	ck_assert_int_eq(notify(fs, "grace"), 0);
+	ck_assert_int_eq(notify(fs, "grace -1 and more than a record has"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
+	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+	/* Nobody here has to reclaim. */
+	ck_assert_int_eq(set_lock(&fs->client[0], true), -ENOLCK);
+	/* A notice of a shorter period does not end the longer one. */
+	ck_assert_int_eq(notify(fs, "grace 0"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+}
+
+/* True if the record in the cluster is of this process, and begins so. */
+static bool record_is(struct cfs_client *c, const char *want)
+{
+	struct cfs_record r;
+
+	return cfs_record_get(c->fs, c->name, &r) == 0 &&
+	       r.process == cfs_process() &&
+	       strncmp(r.text, want, strlen(want)) == 0;
+}
+
+TEST(a_record_tells_of_locks_until_none_is_left)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+
+	ck_assert(record_is(c, "live"));
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	ck_assert(record_is(c, "held"));
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "held"));
+	atomic_store(&c->lockers, 0);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "live"));
+}
+
+/* The address by which the cluster knows the watch's connection. */
+static void address_of(struct cfs_fs *fs, char out[128])
+{
+	char *addrs = NULL;
+
+	mutex_lock(&fs->grace.store);
+	if (!fs->store.open || rados_getaddrs(fs->store.cluster, &addrs) < 0)
+		addrs = NULL;
+	snprintf(out, 128, "%s", addrs ? addrs : "");
+	free(addrs);
+	mutex_unlock(&fs->grace.store);
+}
+
+static bool has_moved(struct cfs_fs *fs, const char *from)
+{
+	char now[128];
+
+	address_of(fs, now);
+	return *now && strcmp(now, from) != 0;
+}
+
+TEST(a_server_that_can_not_be_told_gives_no_locks)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+
+	mutex_lock(&fs->grace.store);	/* the keeper waits */
+	atomic_store(&fs->grace.lost, true);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+	ck_assert_int_eq(set_lock(&fs->client[0], true), -ETIMEDOUT);
+	mutex_unlock(&fs->grace.store);
+	EVENTUALLY(set_lock(&fs->client[0], false) == 0);
+}
+
+TEST(a_watch_that_the_cluster_has_ended_begins_anew)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	char from[128], command[300];
+
+	address_of(fs, from);
+	snprintf(command, sizeof(command), "ceph osd blocklist add '%s' 60 "
+		 ">/dev/null 2>&1", from);
+	ck_assert_int_eq(system(command), 0);
+	EVENTUALLY(has_moved(fs, from));
+	ck_assert_int_eq(set_lock(&fs->client[0], false), 0);
+	ck_assert_int_eq(notify(fs, "grace 3000"), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
+}
+
+TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	struct vfs_node *f = vt_file(vt.root, "f");
+
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	vt_write(f, 0, "text");
+	shut_out(c);
+	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
+		    record_is(c, "grace 50")));
+	vfs_node_put(f);
+}
+
+TEST(a_record_is_read_as_it_was_written)
+{
+	static const struct {
+		const char *text;
+		struct cfs_record r;
+	} rows[] = {
+		{ "live 00000000000000ff",
+		  { .kind = CFS_LIVE, .process = 255 } },
+		{ "held 8000000000000000",
+		  { .kind = CFS_HELD, .process = 1ull << 63 } },
+		{ "taken 50 0000000000000001",
+		  { .kind = CFS_TAKEN, .process = 1, .seconds = 50 } },
+		{ "grace 3600 0000000000000001 1764169353",
+		  { .kind = CFS_GRACE, .process = 1, .seconds = 3600,
+		    .since = 1764169353 } },
+	};
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct cfs_record w = rows[i].r, r;
+
+		strcpy(w.name, "a.record");
+		ck_assert_int_eq(cfs_record_put(fs, &w, NULL), 0);
+		ck_assert_str_eq(w.text, rows[i].text);
+		ck_assert_int_eq(cfs_record_get(fs, w.name, &r), 0);
+		ck_assert_int_eq(r.kind, w.kind);
+		ck_assert_uint_eq(r.process, w.process);
+		ck_assert_uint_eq(r.seconds, w.seconds);
+		ck_assert_uint_eq(r.since, w.since);
+		ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+		ck_assert_int_eq(cfs_record_get(fs, w.name, &r), -ENOENT);
+	}
+}
+
+static void count_record(struct cfs_fs *fs, const struct cfs_record *r,
+			 void *arg)
+{
+	*(unsigned *)arg += strncmp(r->name, "many", 4) == 0;
+}
+
+TEST(every_record_is_found_beside_keys_that_are_none)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct cfs_record r = { .kind = CFS_LIVE };
+	unsigned found = 0;
+
+	ck_assert_int_eq(system("rados -p meta -N gannet setomapval servers "
+				"$(printf '%0300d' 0) x"), 0);
+	for (unsigned i = 0; i < 250; i++) {
+		sprintf(r.name, "many.%u", i);
+		ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
+	}
+	ck_assert_int_eq(cfs_record_each(fs, count_record, &found), 0);
+	ck_assert_uint_eq(found, 250);
+	ck_assert_int_eq(system("rados -p meta -N gannet rm servers"), 0);
+}
+
+/* ---- servers that take each other's place */
+
+static void put_record(struct cfs_fs *fs, const char *name,
+		       enum cfs_record_kind kind, uint64_t process)
+{
+	struct cfs_record r = { .kind = kind, .process = process };
+
+	strcpy(r.name, name);
+	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
+}
+
+TEST(a_server_that_was_succeeded_takes_nothing_back)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct cfs_record r;
+
+	put_record(c->fs, c->name, CFS_HELD, 1);
+	/* A note of its own locks does not hide its successor. */
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), -ETIMEDOUT);
+	shut_out(c);
+	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
+		    atomic_load(&c->succeeded)));
+	ck_assert_int_eq(cfs_record_get(c->fs, c->name, &r), 0);
+	ck_assert_uint_eq(r.process, 1);
+	ck_assert_int_eq(r.kind, CFS_HELD);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), -ETIMEDOUT);
+	vfs_node_put(f);
+}
+
+/* A client of the library that has a session of @name. */
+static struct ceph_mount_info *session_of(const char *name)
+{
+	struct ceph_mount_info *cm;
+
+	ck_assert_int_eq(ceph_create(&cm, "gannet"), 0);
+	ck_assert_int_eq(ceph_conf_read_file(cm, NULL), 0);
+	ck_assert_int_eq(ceph_init(cm), 0);
+	ceph_set_uuid(cm, name);
+	ck_assert_int_eq(ceph_mount(cm, "/"), 0);
+	return cm;
+}
+
+TEST(sessions_that_no_export_takes_over_are_ended_at_the_start)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct cfs_client *c = &fs->client[0];
+	struct ceph_mount_info *cm[2];
+	struct ceph_statx sx;
+	struct cfs_record r;
+	char name[2][80];
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(name[i], sizeof(name[i]), "%.64s.%u", fs->uuid,
+			 7 + i);
+		cm[i] = session_of(name[i]);
+		put_record(fs, name[i], i ? CFS_HELD : CFS_LIVE, 1);
+	}
+	ck_assert_int_eq(cfs_client_end_left_over(fs), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		EVENTUALLY(ceph_statx(cm[i], dir, &sx, CFS_WANT, 0) ==
+			   -ESHUTDOWN);
+		ceph_abort_conn(cm[i]);
+		ceph_release(cm[i]);
+	}
+	ck_assert_int_eq(cfs_record_get(fs, name[0], &r), -ENOENT);
+	ck_assert_int_eq(cfs_record_get(fs, name[1], &r), 0);
+	ck_assert_int_eq(r.kind, CFS_GRACE);
+	ck_assert_uint_eq(r.process, cfs_process());
+	ck_assert_uint_gt(r.since, 0);
+	ck_assert(record_is(c, "live"));
+	/* The records are gone when nobody has to know of them. */
+	r.since = 1;
+	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
+	mutex_lock(&fs->grace.store);
+	fs->grace.left_over = 1;
+	mutex_unlock(&fs->grace.store);
+	cfs_grace_tick(fs);
+	ck_assert_int_eq(cfs_record_get(fs, name[1], &r), -ENOENT);
+	ck_assert(record_is(c, "live"));
+}
+
+TEST(a_lock_that_came_too_late_is_known_for_it)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	uint64_t now = runner_now_ms();
+
+	ck_assert_int_eq(cfs_grace_set_begin(c, false), 0);
+	ck_assert(!cfs_grace_set_late(c, false, now - 10000));
+	atomic_store(&c->fs->grace.until, now + 100000);
+	ck_assert(!cfs_grace_set_late(c, false, now));
+	ck_assert(cfs_grace_set_late(c, false, now - 10000));
+	cfs_grace_set_end(c);
+}

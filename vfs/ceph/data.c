@@ -90,19 +90,33 @@ int cfs_read(struct vfs_op *op)
 	return cfs_end(&c, err < 0 ? err : (int)n);
 }
 
+/* The mode without what a write of @cred takes away. */
+static uint16_t written_mode(const struct vfs_cred *cred, uint32_t mode)
+{
+	uint32_t drop = mode & 010 ? 06000 : 04000;
+
+	return (uint16_t)(mode & (cred->uid == 0 ? 07777 : 07777 & ~drop));
+}
+
 /* A set-id program must not run with what somebody else wrote into it. */
 static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 		       const struct ceph_statx *sx)
 {
-	uint32_t mode = sx->stx_mode & 07777, drop = 04000;
-	struct ceph_statx to = { 0 };
+	struct ceph_statx now, to = { 0 };
+	int err;
 
-	if (mode & 010)
-		drop |= 02000;
-	if (cred->uid == 0 || !(mode & drop))
+	if (written_mode(cred, sx->stx_mode) == (sx->stx_mode & 07777))
 		return 0;
-	to.stx_mode = (uint16_t)(mode & ~drop);
-	return ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE, c->root);
+	/* A SETATTR may have changed it meanwhile. */
+	mutex_lock(&c->node->turn);
+	err = cfs_stat(c, &now);
+	if (err == 0) {
+		to.stx_mode = written_mode(cred, now.stx_mode);
+		err = ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE,
+				      c->root);
+	}
+	mutex_unlock(&c->node->turn);
+	return err;
 }
 
 /* Data that can't be written is lost: clients have to send it again. */

@@ -61,9 +61,13 @@ static int making_done(struct cfs_making *m, int err)
 {
 	struct vfs_op *op = m->op;
 	struct cfs_node *n;
+	int sync = 0;
 
+	/* It is there even if its attributes could not be set. */
+	if (m->in)
+		sync = cfs_sync_names(&m->c, m->c.in);
 	if (err == 0)
-		err = cfs_sync_names(&m->c, m->c.in);
+		err = sync;
 	if (err == 0) {
 		/* Takes m->in. */
 		err = cfs_node_of(&m->c, m->in, &m->sx, &n);

@@ -106,7 +106,7 @@ static struct cfs_node *enter_node(struct cfs_fs *fs, struct cfs_node *fresh)
 	}
 	mutex_unlock(&s->lock);
 	if (n == fresh &&
-	    atomic_fetch_add(&fs->nnodes, 1) + 1 == CFS_NODES)
+	    (atomic_fetch_add(&fs->nnodes, 1) + 1) % CFS_NODES == 0)
 		cfs_wake(fs);
 	return n;
 }

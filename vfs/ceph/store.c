@@ -4,11 +4,10 @@
  * namespace of its own, in the pool of the file system's metadata.
  *
  * The handle key is there.  It lets its holder make handles that every server
- * takes for its own.
- * So it does not lie in the file system, where an export or another CephFS
- * client could show it, nor in the data pools, which every CephFS client may
- * read.  Clients have no access to the metadata pool, and the servers' cephx
- * user needs none to the rest of it.
+ * takes for its own.  So it does not lie in the file system, where an export or
+ * another CephFS client could show it, nor in the data pools, which every
+ * CephFS client may read.  Clients have no access to the metadata pool, and the
+ * servers' cephx user needs none to the rest of it.
  */
 #include "vfs/ceph/ceph.h"
 

@@ -357,7 +357,7 @@ soak()
 	local status=0
 	main_built || return
 	"$top/tests/load/run" --build="$work/main" \
-		--soak="${SOAK_SECONDS:-600}" > "$phase_log" 2>&1 || status=$?
+		--soak="${SOAK_SECONDS:-400}" > "$phase_log" 2>&1 || status=$?
 	pass "$(grep -c '^ok - ' "$phase_log")"
 	case $status in
 	0) ;;

@@ -268,8 +268,9 @@ void dup_make(int fd, const char *name)
 
 void dup_deafen(int fd)
 {
-	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog prog = { 1, &none };
+	/* The kernel keeps the header all the same. */
+	struct sock_filter one_byte = BPF_STMT(BPF_RET | BPF_K, 1);
+	struct sock_fprog prog = { 1, &one_byte };
 
 	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog,
 				    sizeof(prog)), 0);

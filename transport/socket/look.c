@@ -3,6 +3,7 @@
 #include "transport/socket/socket.h"
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* glibc's struct tcp_info of 2007 has no tcpi_bytes_acked. */
@@ -13,14 +14,24 @@
 /* States of a connection in the kernel. */
 enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSED = 7 };
 
+static bool get_info(int fd, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) == 0 &&
+	       len >= offsetof(struct tcp_info, tcpi_bytes_received);
+}
+
 void socket_look(int fd, struct xprt_view *v)
 {
 	struct tcp_info info = { 0 };
-	socklen_t len = sizeof(info);
 	uint32_t silent;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
-	    len < offsetof(struct tcp_info, tcpi_bytes_received))
+	if (!get_info(fd, &info))
+		return;
+	/* The kernel reads the state before it waits for a thread that sends
+	 * there, and what came meanwhile, a reset say, is handled only then. */
+	if (info.tcpi_state == ESTABLISHED && !get_info(fd, &info))
 		return;
 	v->acked = info.tcpi_bytes_acked;
 	silent = MIN(info.tcpi_last_data_recv, info.tcpi_last_ack_recv);

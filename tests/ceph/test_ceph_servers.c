@@ -3,10 +3,12 @@
  * Two gannetds of one CephFS, in the cluster that CEPH_CONF names
  * (tests/ceph/run): what a client of one has is good at the other.
  */
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/server/daemon_run.h"
@@ -42,19 +44,39 @@ static nfs_fh3 mount_top(struct server *s)
 	return fh;
 }
 
+/* Below those that the kernel hands out, of which one could be another's when
+ * the server comes back. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	do
+		at.sin_port = htons((uint16_t)(10000 + random() % 20000));
+	while (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0);
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
 /* Starts it, or its successor: with the same state and address. */
 static void start_daemon(struct server *s)
 {
-	char modules[512], cwd[400], port[8];
+	char modules[512], cwd[400], port[8], show[96];
 
+	if (!s->d.tcp_port)
+		s->d.tcp_port = free_port();
 	snprintf(port, sizeof(port), "%u", s->d.tcp_port);
 	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
 	snprintf(modules, sizeof(modules), "%s/vfs/ceph", cwd);
-	ck_assert(daemon_start(&s->d, (const char *const[]){
+	if (daemon_start(&s->d, (const char *const[]){
 		"--port", port, "--backend-dir", modules,
 		"--backend", "ceph", "--export",
 		"ceph,grace=" GRACE ":/ 127.0.0.1(rw,insecure,no_root_squash)",
-		"--grace", GRACE, NULL }));
+		"--grace", GRACE, NULL }))
+		return;
+	snprintf(show, sizeof(show), "cat %s/log", s->d.dir);
+	ck_assert_msg(system(show) < 0, "the server did not start");
 }
 
 static void start_server(struct server *s)
@@ -75,6 +97,7 @@ static void start(void)
 	/* Servers of a test that failed do not come back. */
 	ck_assert_int_eq(system("rados -p meta -N gannet rm servers "
 				"2>/dev/null || :"), 0);
+	srandom((unsigned)getpid());
 	daemon_prepare(&a.d);
 	daemon_prepare(&b.d);
 	start_server(&a);

@@ -21,8 +21,15 @@
 #include "lib/log.h"
 #include "lib/rcu.h"
 
-/* Of the kernel's, not in linux/magic.h. */
+/* File systems of clusters that linux/magic.h does not have. */
+#define MAGIC_BEEGFS	0x19830326
 #define MAGIC_CIFS	0xff534d42
+#define MAGIC_GFS2	0x01161970
+#define MAGIC_GPFS	0x47504653
+#define MAGIC_LUSTRE	0x0bd00bd0
+#define MAGIC_ORANGEFS	0x20030528
+#define MAGIC_PANFS	0xaad7aaea
+#define MAGIC_STORNEXT	0xbeefdead
 
 /* The largest file of ext4 with blocks of 4 KiB. */
 #define EXT4_MAX_SIZE	0xffffffff000ull
@@ -81,7 +88,17 @@ static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
 	case SMB2_SUPER_MAGIC:
 	case MAGIC_CIFS:
 	case AFS_FS_MAGIC:
+	case AFS_SUPER_MAGIC:
+	case CODA_SUPER_MAGIC:
+	case OCFS2_SUPER_MAGIC:
 	case V9FS_MAGIC:
+	case MAGIC_BEEGFS:
+	case MAGIC_GFS2:
+	case MAGIC_GPFS:
+	case MAGIC_LUSTRE:
+	case MAGIC_ORANGEFS:
+	case MAGIC_PANFS:
+	case MAGIC_STORNEXT:
 		fs->remote = true;
 		break;
 	}

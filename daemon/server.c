@@ -385,11 +385,13 @@ static int start_programs(struct server *s)
 	err = audit_create(s->o, &s->audit);
 	if (!err)
 		err = locks_start(s->o, &s->locks);
+	/* Which may take long: the grace period of the locks begins later. */
+	if (!err)
+		err = exports_publish(s->o, s->exports, NULL);
 	if (err)
 		return err;
 	err = make_programs(s);
-	return err ? cannot("the programs", err) :
-		     exports_publish(s->o, s->exports, NULL);
+	return err ? cannot("the programs", err) : 0;
 }
 
 static int tune(struct server *s, struct outcome *o)

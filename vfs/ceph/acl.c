@@ -139,6 +139,6 @@ int cfs_setacl(struct vfs_op *op)
 		if (op->acls->wanted[kind])
 			err = write_list(&c, kind, op->acls);
 	if (err == 0)
-		err = ceph_ll_sync_inode(c.cm, c.in, 0);
+		err = cfs_sync_change(&c, c.in);
 	return cfs_end(&c, err);
 }

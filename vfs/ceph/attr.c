@@ -321,7 +321,7 @@ int cfs_setattr(struct vfs_op *op)
 		err = set_at_once(&c, c.in, op->cred, &sx, op->set);
 	mutex_unlock(&c.node->turn);
 	if (err == 0 && op->set->set)
-		err = ceph_ll_sync_inode(c.cm, c.in, 0);
+		err = cfs_sync_change(&c, c.in);
 	cfs_after(&c, op->wcc);
 	return cfs_end(&c, err);
 }
@@ -357,7 +357,7 @@ int cfs_set_new(struct cfs_call *c, const struct vfs_op *op, struct Inode *in,
 		return 0;
 	err = set_at_once(c, in, op->cred, sx, &set);
 	if (err == 0)
-		err = ceph_ll_sync_inode(c->cm, in, 0);
+		err = cfs_sync_change(c, in);
 	if (err == 0)
 		err = ceph_ll_getattr(c->cm, in, sx, CFS_WANT, 0, c->root);
 	return err;

@@ -65,6 +65,8 @@ struct cfs_options {
 	uint64_t timeout;		/* seconds */
 	uint64_t grace;			/* likewise */
 	uint64_t session;		/* likewise */
+	bool	 async;			/* changes of names and attributes need
+					 * not be durable when answered */
 };
 
 enum cfs_record_kind { CFS_LIVE, CFS_HELD, CFS_TAKEN, CFS_GRACE };
@@ -391,8 +393,9 @@ void cfs_name_set(struct cfs_name *to, struct vfs_name name);
 void cfs_names_use(struct cfs_node *dir);
 void cfs_names_change(struct cfs_node *dir);
 void cfs_names_done(struct cfs_node *dir);
-/* Makes changes of names in the directory @in durable. */
-int  cfs_sync_names(struct cfs_call *c, struct Inode *in);
+/* Makes changes of the attributes of @in, and of names in it, durable; not with
+ * the option async. */
+int  cfs_sync_change(struct cfs_call *c, struct Inode *in);
 
 /* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
  * number, 0 if it has none, or -errno.  acl.c */

@@ -29,6 +29,7 @@ static const struct vfs_option options[] = {
 	NUMBER(timeout, 1, 3600),
 	NUMBER(grace, 1, CFS_GRACE_MAX),
 	NUMBER(session, CFS_SESSION_S, 3600),
+	{ "async", VFS_FLAG, offsetof(struct cfs_options, async), 0, 0 },
 };
 
 /* ---- the name of this server */

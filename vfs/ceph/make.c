@@ -65,7 +65,7 @@ static int making_done(struct cfs_making *m, int err)
 
 	/* It is there even if its attributes could not be set. */
 	if (m->in)
-		sync = cfs_sync_names(&m->c, m->c.in);
+		sync = cfs_sync_change(&m->c, m->c.in);
 	if (err == 0)
 		err = sync;
 	if (err == 0) {

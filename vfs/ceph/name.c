@@ -36,9 +36,10 @@ void cfs_names_done(struct cfs_node *dir)
 	pthread_rwlock_unlock(&cfs_fs_of(dir)->moves);
 }
 
-int cfs_sync_names(struct cfs_call *c, struct Inode *in)
+int cfs_sync_change(struct cfs_call *c, struct Inode *in)
 {
-	return ceph_ll_sync_inode(c->cm, in, 0);
+	return c->client->fs->options->async ? 0 :
+	       ceph_ll_sync_inode(c->cm, in, 0);
 }
 
 static bool is_dots(struct vfs_name name, unsigned n)
@@ -167,7 +168,7 @@ int cfs_remove(struct vfs_op *op)
 		cfs_names_done(c.node);
 	}
 	if (err == 0)
-		err = cfs_sync_names(&c, c.in);
+		err = cfs_sync_change(&c, c.in);
 	cfs_after(&c, op->wcc);
 	return cfs_end(&c, err);
 }
@@ -305,9 +306,9 @@ static void unlock_names(struct cfs_node *a, struct cfs_node *b)
 
 static int sync_moved(struct cfs_call *c, struct cfs_call *to)
 {
-	int err = cfs_sync_names(c, to->in);
+	int err = cfs_sync_change(c, to->in);
 
-	return err < 0 || to->node == c->node ? err : cfs_sync_names(c, c->in);
+	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
 }
 
 /*
@@ -396,7 +397,7 @@ int cfs_link(struct vfs_op *op)
 		cfs_names_done(to.node);
 	}
 	if (err == 0)
-		err = cfs_sync_names(&c, to.in);
+		err = cfs_sync_change(&c, to.in);
 	if (cfs_stat(&c, &sx) == 0 && op->attr)
 		cfs_attr(&sx, op->attr);
 	cfs_after(&to, op->to_wcc);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gannet-ceph-limit - what libcephfs alone does, for tests/bench/ceph: one
+ * client of the file system that CEPH_CONF names, eight threads, the calls that
+ * the module makes for the work of the same name of 'gannet-nfs bench'.
+ *
+ *	gannet-ceph-limit SECONDS SIZE WORK...
+ *
+ * SIZE is that of the file, in MiB.  Prints a line of JSON for each work.
+ */
+#include <cephfs/libcephfs.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "lib/util.h"
+
+#define THREADS		8
+#define FILES		100
+#define MIB		(1u << 20)
+#define PAGE		4096u
+#define WANT		CEPH_STATX_BASIC_STATS
+
+static struct ceph_mount_info *cm;
+static UserPerm *root_user;
+static struct Inode *top;
+static struct Fh *file;
+static uint64_t size;
+static atomic_bool ending;
+static atomic_ulong position;
+
+static void must(int err, const char *what)
+{
+	if (err >= 0)
+		return;
+	fprintf(stderr, "gannet-ceph-limit: %s: %s\n", what, strerror(-err));
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- works: each does one call, and returns its bytes */
+
+struct worker {
+	pthread_t	 thread;
+	unsigned	 id;
+	unsigned	 random;
+	uint64_t	 done, bytes;
+	struct Inode	*in[FILES];
+	uint64_t       (*work)(struct worker *w);
+	char		*buf;
+};
+
+static uint64_t read_at(struct worker *w, uint64_t off, unsigned len)
+{
+	int n = ceph_ll_read(cm, file, (int64_t)off, len, w->buf);
+
+	must(n, "read");
+	return (uint64_t)n;
+}
+
+/* The next one of the file's, over and over. */
+static uint64_t next_offset(void)
+{
+	return atomic_fetch_add(&position, 1) * MIB % size;
+}
+
+static uint64_t read_next(struct worker *w)
+{
+	return read_at(w, next_offset(), MIB);
+}
+
+static uint64_t write_next(struct worker *w)
+{
+	int n = ceph_ll_write(cm, file, (int64_t)next_offset(), MIB, w->buf);
+
+	must(n, "write");
+	return (uint64_t)n;
+}
+
+static uint64_t read_random(struct worker *w)
+{
+	return read_at(w, (uint64_t)rand_r(&w->random) % (size / PAGE) * PAGE,
+		       PAGE);
+}
+
+static uint64_t get_attributes(struct worker *w)
+{
+	struct ceph_statx sx;
+
+	must(ceph_ll_getattr(cm, w->in[rand_r(&w->random) % FILES], &sx, WANT,
+			     0, root_user), "getattr");
+	return 0;
+}
+
+static uint64_t look_up(struct worker *w)
+{
+	struct ceph_statx sx;
+	struct Inode *in;
+	char name[32];
+
+	snprintf(name, sizeof(name), "limit.%u", rand_r(&w->random) % FILES);
+	must(ceph_ll_lookup(cm, top, name, &in, &sx, WANT, 0, root_user),
+	     "lookup");
+	ceph_ll_put(cm, in);
+	return 0;
+}
+
+static struct Inode *make_file(const char *name, bool keep, struct Fh **fh)
+{
+	struct ceph_statx sx;
+	struct Inode *in;
+
+	must(ceph_ll_create(cm, top, name, 0644, O_CREAT | O_RDWR, &in, fh,
+			    &sx, WANT, 0, root_user), "create");
+	if (!keep)
+		ceph_ll_close(cm, *fh);
+	return in;
+}
+
+/* Counted as two calls, as gannet-nfs does. */
+static uint64_t create_and_remove(struct worker *w)
+{
+	char name[32];
+	struct Fh *fh;
+
+	/* The library's own callers must not change a directory at once. */
+	static pthread_mutex_t names = PTHREAD_MUTEX_INITIALIZER;
+
+	snprintf(name, sizeof(name), "made.%u", w->id);
+	pthread_mutex_lock(&names);
+	ceph_ll_put(cm, make_file(name, false, &fh));
+	must(ceph_ll_unlink(cm, top, name, root_user), "unlink");
+	pthread_mutex_unlock(&names);
+	w->done++;
+	return 0;
+}
+
+static const struct work {
+	const char *name;
+	uint64_t (*one)(struct worker *w);
+} works[] = {
+	{ "seqread", read_next },
+	{ "seqwrite", write_next },
+	{ "randread", read_random },
+	{ "getattr", get_attributes },
+	{ "lookup", look_up },
+	{ "create", create_and_remove },
+};
+
+/* ---- running them */
+
+static void *run(void *arg)
+{
+	struct worker *w = arg;
+
+	while (!atomic_load(&ending)) {
+		w->bytes += w->work(w);
+		w->done++;
+	}
+	return NULL;
+}
+
+static void fill_file(void)
+{
+	char *buf = calloc(1, MIB);
+
+	for (uint64_t off = 0; buf && off < size; off += MIB)
+		must(ceph_ll_write(cm, file, (int64_t)off, MIB, buf), "write");
+	must(ceph_ll_fsync(cm, file, 0), "fsync");
+	free(buf);
+}
+
+static void measure(const struct work *what, double seconds)
+{
+	static struct worker workers[THREADS];
+	uint64_t done = 0, bytes = 0;
+	double began = now();
+
+	atomic_store(&ending, false);
+	for (unsigned i = 0; i < THREADS; i++) {
+		struct worker *w = &workers[i];
+		struct ceph_statx sx;
+		char name[32];
+
+		*w = (struct worker){ .id = i, .random = i + 1,
+				      .work = what->one,
+				      .buf = calloc(1, MIB) };
+		for (unsigned k = 0; k < FILES; k++) {
+			snprintf(name, sizeof(name), "limit.%u", k);
+			must(ceph_ll_lookup(cm, top, name, &w->in[k], &sx,
+					    WANT, 0, root_user), "lookup");
+		}
+		must(-pthread_create(&w->thread, NULL, run, w), "a thread");
+	}
+	while (now() - began < seconds)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	atomic_store(&ending, true);
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		done += workers[i].done;
+		bytes += workers[i].bytes;
+		for (unsigned k = 0; k < FILES; k++)
+			ceph_ll_put(cm, workers[i].in[k]);
+		free(workers[i].buf);
+	}
+	seconds = now() - began;
+	printf("{\"server\": \"libcephfs\", \"work\": \"%s\", "
+	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f}\n", what->name,
+	       (double)done / seconds, (double)bytes / seconds);
+	fflush(stdout);
+}
+
+static void mount_top(void)
+{
+	struct Fh *fh;
+	char name[32];
+
+	must(ceph_create(&cm, "admin"), "a client");
+	must(ceph_conf_read_file(cm, NULL), "the configuration");
+	must(ceph_mount(cm, "/"), "mount");
+	root_user = ceph_userperm_new(0, 0, 0, NULL);
+	must(ceph_ll_lookup_root(cm, &top), "the root");
+	for (unsigned k = 0; k < FILES; k++) {
+		snprintf(name, sizeof(name), "limit.%u", k);
+		ceph_ll_put(cm, make_file(name, false, &fh));
+	}
+	ceph_ll_put(cm, make_file("limit", true, &file));
+	fill_file();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 4) {
+		fprintf(stderr, "usage: gannet-ceph-limit SECONDS SIZE "
+			"WORK...\n");
+		return 2;
+	}
+	size = strtoull(argv[2], NULL, 10) * MIB;
+	if (!size)
+		return 2;
+	mount_top();
+	for (int i = 3; i < argc; i++)
+		for (unsigned k = 0; k < ARRAY_SIZE(works); k++)
+			if (strcmp(argv[i], works[k].name) == 0)
+				measure(&works[k], strtod(argv[1], NULL));
+	ceph_ll_close(cm, file);
+	ceph_unlink(cm, "limit");
+	ceph_unmount(cm);
+	ceph_release(cm);
+	return 0;
+}

@@ -2,7 +2,9 @@
 /*
  * gannet-ceph-limit - what libcephfs alone does, for tests/bench/ceph: one
  * client of the file system that CEPH_CONF names, eight threads, the calls that
- * the module makes for the work of the same name of 'gannet-nfs bench'.
+ * the module makes for the work of the same name of 'gannet-nfs bench'; and, as
+ * "handover", two clients that change a file in turns, so that each has to ask
+ * for what the other holds.
  *
  *	gannet-ceph-limit SECONDS SIZE WORK...
  *
@@ -26,7 +28,8 @@
 #define PAGE		4096u
 #define WANT		CEPH_STATX_BASIC_STATS
 
-static struct ceph_mount_info *cm;
+static struct ceph_mount_info *cm, *other;
+static struct Inode *here, *there;	/* a file, by each of the two */
 static UserPerm *root_user;
 static struct Inode *top;
 static struct Fh *file;
@@ -147,6 +150,25 @@ static uint64_t create_and_remove(struct worker *w)
 	return 0;
 }
 
+static void change_mode(struct ceph_mount_info *by, struct Inode *in,
+			uint16_t mode)
+{
+	struct ceph_statx sx = { .stx_mode = mode };
+
+	must(ceph_ll_setattr(by, in, &sx, CEPH_SETATTR_MODE, root_user),
+	     "setattr");
+}
+
+static uint64_t hand_over(struct worker *w)
+{
+	if (w->id != 0)		/* in turns: one thread does it */
+		return UINT64_MAX;
+	change_mode(cm, here, 0600);
+	change_mode(other, there, 0640);
+	w->done++;
+	return 0;
+}
+
 static const struct work {
 	const char *name;
 	uint64_t (*one)(struct worker *w);
@@ -157,6 +179,7 @@ static const struct work {
 	{ "getattr", get_attributes },
 	{ "lookup", look_up },
 	{ "create", create_and_remove },
+	{ "handover", hand_over },
 };
 
 /* ---- running them */
@@ -166,7 +189,11 @@ static void *run(void *arg)
 	struct worker *w = arg;
 
 	while (!atomic_load(&ending)) {
-		w->bytes += w->work(w);
+		uint64_t n = w->work(w);
+
+		if (n == UINT64_MAX)
+			break;
+		w->bytes += n;
 		w->done++;
 	}
 	return NULL;
@@ -222,14 +249,24 @@ static void measure(const struct work *what, double seconds)
 	fflush(stdout);
 }
 
+static struct ceph_mount_info *mount_client(void)
+{
+	struct ceph_mount_info *client;
+
+	must(ceph_create(&client, "admin"), "a client");
+	must(ceph_conf_read_file(client, NULL), "the configuration");
+	must(ceph_mount(client, "/"), "mount");
+	return client;
+}
+
 static void mount_top(void)
 {
+	struct ceph_statx sx;
 	struct Fh *fh;
 	char name[32];
 
-	must(ceph_create(&cm, "admin"), "a client");
-	must(ceph_conf_read_file(cm, NULL), "the configuration");
-	must(ceph_mount(cm, "/"), "mount");
+	cm = mount_client();
+	other = mount_client();
 	root_user = ceph_userperm_new(0, 0, 0, NULL);
 	must(ceph_ll_lookup_root(cm, &top), "the root");
 	for (unsigned k = 0; k < FILES; k++) {
@@ -238,6 +275,10 @@ static void mount_top(void)
 	}
 	ceph_ll_put(cm, make_file("limit", true, &file));
 	fill_file();
+	must(ceph_ll_walk(cm, "/limit.0", &here, &sx, WANT, 0, root_user),
+	     "lookup");
+	must(ceph_ll_walk(other, "/limit.0", &there, &sx, WANT, 0, root_user),
+	     "lookup");
 }
 
 int main(int argc, char **argv)
@@ -257,6 +298,10 @@ int main(int argc, char **argv)
 				measure(&works[k], strtod(argv[1], NULL));
 	ceph_ll_close(cm, file);
 	ceph_unlink(cm, "limit");
+	ceph_ll_put(cm, here);
+	ceph_ll_put(other, there);
+	ceph_unmount(other);
+	ceph_release(other);
 	ceph_unmount(cm);
 	ceph_release(cm);
 	return 0;

@@ -14,8 +14,6 @@ test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	debhelper lintian mmdebstrap libcephfs-dev librados-dev
 	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
 	chromium zsh python3-prometheus-client)
-# A whole cluster; only the phase that starts it installs it.
-ceph_packages=(ceph-mon ceph-mgr ceph-osd ceph-mds ceph-common)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by ./quickstart for 'serve --ceph': a cluster, and two servers of its
-# file system, in build-quickstart/ceph/.
+# Sourced by ./quickstart for 'serve --ceph': a cluster, and two servers of
+# its file system, in build-quickstart/ceph/.
 # shellcheck disable=SC2154 # top, work, as_uid and more: quickstart's
 # shellcheck disable=SC2034 # dir, served and more: for quickstart
 
@@ -34,7 +34,7 @@ take_place()
 		die "process $other serves this cluster; end it first"
 	fi
 	end_servers
-	"$cluster" stop "$home/cluster"
+	end_cluster
 	rm -rf "$home" && mkdir -p "$home" && echo $$ > "$home/pid" ||
 		die "can't write to $home"
 }
@@ -60,13 +60,24 @@ end_servers()
 	done
 }
 
+# What it had in memory is gone anyway: in good order it takes ten seconds.
+end_cluster()
+{
+	local daemon
+	for daemon in mds.a osd.0 mgr.x mon.a; do
+		"$cluster" kill "$home/cluster" $daemon
+	done
+	"$cluster" stop "$home/cluster"
+}
+
 clean_up()
 {
 	trap '' INT TERM HUP PIPE
 	[ -z "$job" ] || kill -KILL -- "-$job" 2>/dev/null
 	end_servers
-	"$cluster" stop "$home/cluster"
+	end_cluster
 	rm -rf "$home"
+	[ -z "$ending" ] || say "ended"
 }
 
 # The end of each is waited for: by run_cluster, start or watch.
@@ -168,7 +179,9 @@ print_sharing()
 	local program=${gannetd%/*}/gannet-nfs a b
 	[ -x "$program" ] || return 0
 	printf -v program %q "$program"
-	a=$(url "${tcp_ports[a]}" "${rdma_ports[a]}") b=$(url "${tcp_ports[b]}" "${rdma_ports[b]}")
+	a=$(url "${tcp_ports[a]}" "${rdma_ports[a]}")
+	b=$(url "${tcp_ports[b]}" "${rdma_ports[b]}")
+	echo
 	echo "What is written at one server is there at the other:"
 	echo
 	echo "    echo hello | $program put - '${a/\?/hello?}'"
@@ -220,7 +233,4 @@ serve_ceph()
 	print_mounts
 	print_sharing
 	watch
-	trap - EXIT
-	clean_up
-	say "ended"
 }

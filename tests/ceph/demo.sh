@@ -198,7 +198,7 @@ print_sharing()
 
 serve_ceph()
 {
-	local program
+	local program modules
 	home=$work/ceph cluster=$top/tests/ceph/cluster
 	job='' pid='' ending='' servers=()
 	[ -z "$dir" ] || die "--ceph has a file system of its own, not '$dir'"
@@ -222,9 +222,9 @@ serve_ceph()
 		command -v $program >/dev/null ||
 			die "there is no $program: install ${ceph_packages[*]}"
 	done
+	modules=$(readlink -f "${gannetd%/*}/vfs/ceph")
 	backend=(--backend ceph)
-	[ ! -d "${gannetd%/*}/vfs/ceph" ] ||
-		backend+=(--backend-dir "$(readlink -f "${gannetd%/*}/vfs/ceph")")
+	[ ! -d "$modules" ] || backend+=(--backend-dir "$modules")
 
 	trap end_all INT TERM HUP PIPE
 	run_cluster

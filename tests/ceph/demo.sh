@@ -63,10 +63,12 @@ end_servers()
 # What it had in memory is gone anyway: in good order it takes ten seconds.
 end_cluster()
 {
-	local daemon
-	for daemon in mds.a osd.0 mgr.x mon.a; do
-		"$cluster" kill "$home/cluster" $daemon
-	done
+	(
+		for daemon in mds.a osd.0 mgr.x mon.a; do
+			"$cluster" kill "$home/cluster" $daemon &
+		done
+		wait
+	)
 	"$cluster" stop "$home/cluster"
 }
 
@@ -181,7 +183,7 @@ print_sharing()
 	printf -v program %q "$program"
 	a=$(url "${tcp_ports[a]}" "${rdma_ports[a]}")
 	b=$(url "${tcp_ports[b]}" "${rdma_ports[b]}")
-	echo
+	[ ${#allowed[@]} -gt 0 ] || echo
 	echo "What is written at one server is there at the other:"
 	echo
 	echo "    echo hello | $program put - '${a/\?/hello?}'"
@@ -205,7 +207,7 @@ serve_ceph()
 	dir=$work
 	[ "$(id -u)" != 0 ] || as=${as:-$(id -un $nobody)}
 	choose_identity
-	dir=/ served="a CephFS by two servers"
+	dir=/ served="a CephFS from two servers"
 	nolock="a lock holds within one mount alone: at port 111, where clients"
 	nolock+=" look for locks, a machine has one server.  Those of several"
 	nolock+=" machines share them"
@@ -226,7 +228,8 @@ serve_ceph()
 	backend=(--backend ceph)
 	[ ! -d "$modules" ] || backend+=(--backend-dir "$modules")
 
-	trap end_all INT TERM HUP PIPE
+	trap end_all INT TERM HUP
+	trap 'exit 1' PIPE		# nobody reads what it prints
 	run_cluster
 	start_first a 2049 20049
 	start_first b 2050 20050

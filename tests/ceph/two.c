@@ -105,6 +105,48 @@ static void try_names(struct nfs_context *a, struct nfs_context *b, int i)
 	holds(!exists(b, dir), "and is gone at the other", i);
 }
 
+static int fh_text_is(struct nfs_context *nfs, struct nfsfh *fh,
+		      const char *text)
+{
+	char buf[256] = "";
+	int n = nfs_pread(nfs, fh, 0, sizeof(buf) - 1, buf);
+
+	return n == (int)strlen(text) && strcmp(buf, text) == 0;
+}
+
+/* A handle of one server leads to the file, whatever the other calls it. */
+static void try_handles(struct nfs_context *a, struct nfs_context *b, int i)
+{
+	char one[64], two[64], dir[64];
+	struct nfsfh *fh;
+	char byte;
+
+	snprintf(dir, sizeof(dir), "/held%d", i);
+	snprintf(one, sizeof(one), "/was%d", i);
+	snprintf(two, sizeof(two), "/held%d/is", i);
+	holds(put_text(a, one, O_CREAT | O_RDWR, 0, "hello") == 0 &&
+	      put_text(a, "/over", O_CREAT | O_RDWR, 0, "over") == 0 &&
+	      nfs_mkdir(a, dir) == 0, "files are made", i);
+	if (nfs_open(b, one, O_RDWR, &fh) < 0) {
+		holds(0, "the other opens one", i);
+		return;
+	}
+	holds(nfs_rename(a, one, two) == 0, "the first moves it", i);
+	holds(fh_text_is(b, fh, "hello"), "its old handle reads", i);
+	holds(put_text(a, two, O_RDWR, 5, " again") == 0,
+	      "the first writes by the new name", i);
+	holds(fh_text_is(b, fh, "hello again"), "the old handle has it", i);
+	holds(nfs_pwrite(b, fh, 0, 1, "H") == 1 && nfs_fsync(b, fh) == 0,
+	      "the old handle writes", i);
+	holds(text_is(a, two, "Hello again"), "the new name has it", i);
+	holds(nfs_rename(a, "/over", two) == 0, "another takes its name", i);
+	holds(nfs_pread(b, fh, 0, 1, &byte) < 0, "the handle is stale", i);
+	holds(text_is(b, two, "over"), "the name leads to the other", i);
+	nfs_close(b, fh);
+	holds(nfs_unlink(b, two) == 0 && nfs_rmdir(a, dir) == 0,
+	      "both can be removed", i);
+}
+
 int main(int argc, char **argv)
 {
 	struct nfs_context *a, *b;
@@ -113,8 +155,10 @@ int main(int argc, char **argv)
 		return 2;
 	a = mount_at(argv[1]);
 	b = mount_at(argv[2]);
-	for (int i = 0; i < ROUNDS && status == 0; i++)
+	for (int i = 0; i < ROUNDS && status == 0; i++) {
 		try_names(i % 2 ? b : a, i % 2 ? a : b, i);
+		try_handles(i % 2 ? b : a, i % 2 ? a : b, i);
+	}
 	nfs_destroy_context(a);
 	nfs_destroy_context(b);
 	return status;

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pair - two gannetds of one CephFS. */
+#include "tests/ceph/pair.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct crash *pair_crash;
+struct daemon_run pair_second;
+
+void pair_start_server(struct daemon_run *d)
+{
+	char modules[512], cwd[400], port[8];
+
+	snprintf(port, sizeof(port), "%u", d->tcp_port);
+	ck_assert_ptr_nonnull(getcwd(cwd, sizeof(cwd)));
+	snprintf(modules, sizeof(modules), "%s/vfs/ceph", cwd);
+	ck_assert(daemon_start(d, (const char *const[]){
+		"--port", port, "--backend-dir", modules,
+		"--backend", "ceph", "--export",
+		"ceph:/ 127.0.0.1(rw,insecure,no_root_squash)", "--export",
+		"mem:/other 127.0.0.1(rw,insecure,no_root_squash)", NULL }));
+}
+
+struct model_fh pair_mount(struct daemon_run *d, const char *path)
+{
+	struct model_fh fh;
+	struct wire w;
+
+	ck_assert(wire_open(&w, d->tcp_port, MOUNT_PROGRAM));
+	ck_assert(wire_mount(&w, path, &fh));
+	wire_close(&w);
+	return fh;
+}
+
+void pair_disconnect(void)
+{
+	for (unsigned i = 0; i < CRASH_WIRES; i++)
+		wire_close(&pair_crash->wire[i]);
+}
+
+void pair_connect(struct daemon_run *d)
+{
+	pair_disconnect();
+	crash_connect(pair_crash, d->tcp_port);
+}
+
+void pair_start(void)
+{
+	struct crash *c = calloc(1, sizeof(*c));
+	struct model_fh top;
+	char name[32];
+
+	ck_assert_ptr_nonnull(c);
+	pair_crash = c;
+	/* Servers of a test that failed do not come back. */
+	ck_assert_int_eq(system("rados -p meta -N gannet rm servers "
+				"2>/dev/null || :"), 0);
+	daemon_prepare(&c->d);
+	daemon_prepare(&pair_second);
+	crash_prepare(c, NULL);
+	pair_start_server(&c->d);
+	pair_start_server(&pair_second);
+	top = pair_mount(&c->d, "/");
+	pair_connect(&c->d);
+	snprintf(name, sizeof(name), "work%d", (int)getpid());
+	ck_assert(wire_mkdir(&c->wire[0], &top, name, &c->root));
+	crash_make_dirs(c);
+	pair_disconnect();
+}
+
+void pair_stop(void)
+{
+	pair_disconnect();
+	daemon_end(&pair_crash->d, SIGTERM);
+	daemon_end(&pair_second, SIGTERM);
+	daemon_clean(&pair_crash->d);
+	daemon_clean(&pair_second);
+	free(pair_crash);
+}
+
+void pair_cluster(const char *verb, const char *daemon)
+{
+	const char *srcdir = getenv("srcdir"), *conf = getenv("CEPH_CONF");
+	char command[1024];
+
+	ck_assert_ptr_nonnull(srcdir);
+	ck_assert_ptr_nonnull(conf);
+	snprintf(command, sizeof(command),
+		 "'%s/tests/ceph/cluster' %s \"$(dirname '%s')\" %s", srcdir,
+		 verb, conf, daemon);
+	ck_assert_int_eq(system(command), 0);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A daemon of the cluster is killed under load, and started again; or one of
+ * two servers is, and its client goes to the other: what was acknowledged is
+ * there, and no change was made twice.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/ceph/pair.h"
+#include "tests/unit/runner.h"
+
+#define OUTAGE_MS	7000
+
+static bool any_busy(void)
+{
+	for (unsigned i = 0; i < CRASH_SLOTS; i++)
+		if (pair_crash->slots[i].busy)
+			return true;
+	return false;
+}
+
+/* ---- daemons of the cluster */
+
+/* Makes or finds a file by the export that is not in the cluster. */
+static void use_other(struct wire *w, const struct model_fh *top, unsigned i)
+{
+	struct wire_attr made;
+	char name[16];
+
+	snprintf(name, sizeof(name), "file%u", i);
+	made = wire_exclusive(w, top, name, i + 1);
+	ck_assert_int_eq(made.status, NFS3_OK);
+	ck_assert_int_eq(wire_getattr(w, &made.fh).status, NFS3_OK);
+}
+
+/* All that is owed is there by the server that was not asked before: it has
+ * nothing of it in memory. */
+static void check_by_both(void)
+{
+	crash_pause(pair_crash);
+	pair_connect(&pair_second);
+	crash_check(pair_crash);
+}
+
+static void kill_daemon(const char *daemon, bool felt)
+{
+	struct crash *c = pair_crash;
+	struct model_fh top = pair_mount(&c->d, "/other");
+	struct wire other;
+	uint64_t end;
+
+	ck_assert(wire_open(&other, c->d.tcp_port, NFS_PROGRAM));
+	pair_connect(&c->d);
+	crash_work(c, 1500000);
+	pair_cluster("kill", daemon);
+	end = runner_now_ms() + OUTAGE_MS;
+	for (unsigned i = 0; runner_now_ms() < end; i++) {
+		crash_work(c, 200000);
+		IN_LESS_THAN(1000, use_other(&other, &top, i));
+	}
+	if (felt)
+		ck_assert(any_busy());
+	pair_cluster("start", daemon);
+	crash_settle(c, 60000000);
+	ck_assert(!any_busy());
+	crash_work(c, 1000000);
+	check_by_both();
+	/* Nobody lost a connection, or was told of an error. */
+	ck_assert_uint_eq(c->doubts, 0);
+	crash_report(c, daemon);
+	wire_close(&other);
+}
+
+TEST_CASE(.setup = pair_start, .teardown = pair_stop, .timeout = 180);
+
+TEST(an_osd_that_is_killed_loses_nothing)
+{
+	kill_daemon("osd.0", true);
+}
+
+TEST(a_monitor_that_is_killed_loses_nothing)
+{
+	kill_daemon("mon.a", false);
+}
+
+TEST(a_metadata_server_that_is_killed_loses_nothing)
+{
+	kill_daemon("mds.a", true);
+}

@@ -217,7 +217,7 @@ serve_ceph()
 	trap clean_up EXIT
 	serve_packages+=("${ceph_packages[@]}")
 	# It may have been built without libcephfs.
-	! grep -qs '^CEPH_TRUE = #' "$work/main/Makefile" ||
+	! grep -qsF 'S["CEPH_TRUE"]="#"' "$work/main/config.status" ||
 		rm -f "$work/main/.configured"
 	prepare vfs/ceph/ceph.so
 	for program in ceph-mon ceph-mgr ceph-osd ceph-mds ceph; do

@@ -124,7 +124,7 @@ TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
 	vt_write(f, 0, "text");
 	shut_out(c);
 	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
-		    record_is(c, "grace 50")));
+		    record_is(c, "grace 60")));
 	vfs_node_put(f);
 }
 

@@ -15,8 +15,10 @@
 #include "tests/server/nlm_client.h"
 #include "tests/unit/runner.h"
 
-/* Seconds: for a restart and a few calls. */
+/* Seconds: for a restart and a few calls.  The others' is longer, since that of
+ * the server that starts begins later. */
 #define GRACE		"10"
+#define ALL_GRACE	"13"
 
 struct server {
 	struct daemon_run d;		/* tcp_port 0: it has not run yet */
@@ -72,7 +74,8 @@ static void start_daemon(struct server *s)
 	if (daemon_start(&s->d, (const char *const[]){
 		"--port", port, "--backend-dir", modules,
 		"--backend", "ceph", "--export",
-		"ceph,grace=" GRACE ":/ 127.0.0.1(rw,insecure,no_root_squash)",
+		"ceph,grace=" ALL_GRACE
+			":/ 127.0.0.1(rw,insecure,no_root_squash)",
 		"--grace", GRACE, NULL }))
 		return;
 	snprintf(show, sizeof(show), "cat %s/log", s->d.dir);

@@ -45,7 +45,7 @@
 #define CFS_TEXT_MAX	255
 #define CFS_CLIENTS_MAX	16
 #define CFS_SESSION_MAX	(CFS_TEXT_MAX + 4)	/* "UUID.SLOT" */
-#define CFS_GRACE_S	50		/* as gannetd's */
+#define CFS_GRACE_S	60		/* gannetd: 50, but later */
 #define CFS_GRACE_MAX	3600u
 #define CFS_SESSION_S	60u		/* a metadata server's, as shipped */
 #define CFS_NODES	20000		/* so many more are tidied at once */

@@ -125,6 +125,14 @@ TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
 	shut_out(c);
 	EVENTUALLY((DO(vt.ops->commit, &vt.who, f),
 		    record_is(c, "grace 60")));
+	EVENTUALLY(!atomic_load(&c->lost));
+	/* Those of the lost session can't be told from others' later. */
+	atomic_store(&c->grace_until, 1);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "grace 60"));
+	atomic_store(&c->lockers, 0);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "live"));
 	vfs_node_put(f);
 }
 

@@ -105,6 +105,8 @@ struct cfs_client {
 	_Atomic uint64_t	 grace_until;	/* its record's end; 0: none */
 	atomic_bool		 reclaims;	/* may set locks until then */
 	bool			 left;	/* it ends, and the others know */
+	bool			 doubtful;	/* lockers of a lost session are
+						 * still there */
 	atomic_bool		 succeeded;	/* by another server */
 	uint64_t		 told;	/* the others: time(2) */
 	pthread_mutex_t		 record_lock;

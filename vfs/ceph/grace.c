@@ -347,6 +347,7 @@ int cfs_grace_taken_over(struct cfs_client *c, bool lasted)
 	if (c->record.kind != CFS_TAKEN)
 		return 0;
 	mutex_lock(&c->fs->grace.store);
+	c->doubtful |= atomic_load(&c->lockers) > 0;
 	err = c->fs->store.open ?
 	      write_record(c, CFS_GRACE, lasted ? c->told : 0) : -ENOTCONN;
 	mutex_unlock(&c->fs->grace.store);
@@ -472,14 +473,17 @@ void cfs_grace_set_end(struct cfs_client *c)
 
 /* ---- the keeper's part */
 
-/* Changes the record when the grace period is over, or no lock is left. */
+/* Changes the record when the grace period is over, or no lock is left.  It
+ * stays as long as there are lockers whose locks went with a session: they must
+ * not reclaim what others may have by now. */
 static void tidy_record(struct cfs_client *c)
 {
 	uint64_t until = atomic_load(&c->grace_until);
 	bool locked = atomic_load(&c->lockers) > 0;
 
-	if (c->left || (until ? clock_ms() < until :
-				locked || !atomic_load(&c->held)))
+	c->doubtful &= locked;
+	if (c->left || c->doubtful || (until ? clock_ms() < until :
+				       locked || !atomic_load(&c->held)))
 		return;
 	if (write_record(c, locked ? CFS_HELD : CFS_LIVE, 0) < 0)
 		return;

@@ -308,6 +308,31 @@ TEST(the_file_system_is_the_one_that_is_named)
 	ck_assert_int_eq(cfs_store_open(&o, &named), -ENOENT);
 }
 
+static bool is_level(struct vfs_fs *fs, const char *of, const char *wanted)
+{
+	char level[16];
+
+	ck_assert_int_eq(ceph_conf_get(cfs_fs(fs)->client[0].cm, of, level,
+				       sizeof(level)), 0);
+	return strcmp(level, wanted) == 0;
+}
+
+TEST(the_library_takes_no_notes_unless_it_is_told_to)
+{
+	struct vfs_config config = { .ops = vt.ops };
+	struct vfs_fs *second;
+
+	setup(&config);
+	ck_assert(is_level(vt.fs, "debug_client", "0/0"));
+	ck_assert(is_level(vt.fs, "debug_objectcacher", "0/0"));
+	ck_assert_int_eq(system("ceph config set client debug_client 1/4"), 0);
+	ck_assert_int_eq(vt.ops->mount(&config, &second), 0);
+	ck_assert_int_eq(system("ceph config rm client debug_client"), 0);
+	ck_assert(is_level(second, "debug_client", "1/4"));
+	ck_assert(is_level(second, "debug_objectcacher", "0/0"));
+	vt.ops->unmount(second);
+}
+
 TEST(every_server_has_the_same_key)
 {
 	const uint8_t none[VFS_HANDLE_KEY] = { 0 };

@@ -107,6 +107,25 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 	return err ? err : ceph_conf_set(cm, "client_mount_timeout", timeout);
 }
 
+/*
+ * For the case that it crashes, the library notes each of its steps, which
+ * takes it longer than the steps.  So it notes none, unless the cluster or a
+ * file says that it should.
+ */
+static int stop_notes(struct ceph_mount_info *cm)
+{
+	static const char *const of[] = { "debug_client",
+					  "debug_objectcacher" };
+	char level[16];
+	int err = 0;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(of) && err == 0; i++)
+		if (ceph_conf_get(cm, of[i], level, sizeof(level)) == 0 &&
+		    strcmp(level, "0/5") == 0)		/* the default */
+			err = ceph_conf_set(cm, of[i], "0/0");
+	return err;
+}
+
 /* Has the cluster shut out the client that had the name of @c before. */
 static int reclaim_session(struct cfs_client *c, struct ceph_mount_info *cm)
 {
@@ -159,6 +178,9 @@ static int configure(const struct cfs_options *o, struct ceph_mount_info **out,
 		*step = "reach a monitor";
 		err = ceph_init(cm);
 	}
+	/* Now it knows what the cluster says. */
+	if (err == 0)
+		err = stop_notes(cm);
 	if (err < 0)
 		ceph_release(cm);
 	else

@@ -74,7 +74,7 @@ static void start_daemon(struct server *s)
 	if (daemon_start(&s->d, (const char *const[]){
 		"--port", port, "--backend-dir", modules,
 		"--backend", "ceph", "--export",
-		"ceph,grace=" ALL_GRACE
+		"ceph,mounts=3,grace=" ALL_GRACE
 			":/ 127.0.0.1(rw,insecure,no_root_squash)",
 		"--grace", GRACE, NULL }))
 		return;

@@ -103,7 +103,6 @@ struct cfs_client {
 	atomic_uint		 lockers;	/* owners that may have locks */
 	atomic_bool		 held;	/* the session has had locks */
 	_Atomic uint64_t	 grace_until;	/* its record's end; 0: none */
-	atomic_bool		 reclaims;	/* may set locks until then */
 	bool			 left;	/* it ends, and the others know */
 	bool			 doubtful;	/* lockers of a lost session are
 						 * still there */
@@ -169,6 +168,8 @@ struct cfs_grace {
 	bool		 usable;	/* others can tell us */
 	atomic_bool	 lost;		/* not any more */
 	_Atomic uint64_t until;		/* clock_ms() */
+	_Atomic uint64_t reclaims;	/* this server's clients may reclaim
+					 * until then */
 	char		*object;	/* that is watched */
 	uint64_t	 cookie;
 	uint64_t	 left_over;	/* clock_ms() at which records of

@@ -159,8 +159,9 @@ static int watch_own(struct cfs_fs *fs)
 
 /* The records, as they concern a server that starts. */
 struct learnt {
-	bool told;			/* its clients are to reclaim */
-	bool lapsed;			/* what they had, others may have */
+	uint64_t left;			/* seconds for its clients to reclaim;
+					 * 0: they are not to */
+	bool	 lapsed;		/* what they had, others may have */
 };
 
 static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
@@ -172,8 +173,10 @@ static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
 	if (r->kind != CFS_GRACE && r->kind != CFS_TAKEN)
 		return;
 	if (is_own(fs, r->name)) {
-		l->told |= r->process == cfs_process() && left > 0;
-		l->lapsed |= r->process == cfs_process() && left == 0;
+		if (r->process != cfs_process())
+			return;
+		l->lapsed |= left == 0;
+		l->left = l->left ? MIN(l->left, left) : left;
 	} else if (left || !r->since) {
 		begin_grace(fs, r->since ? left + CLOCKS : r->seconds);
 	}
@@ -201,12 +204,12 @@ int cfs_grace_open(struct cfs_fs *fs)
 
 int cfs_grace_learn(struct cfs_fs *fs)
 {
-	struct learnt l = { .told = false };
+	struct learnt l = { .left = 0 };
 	int err = cfs_record_each(fs, learn_record, &l);
 
-	for (unsigned i = 0; i < fs->nclients; i++)
-		atomic_store(&fs->client[i].reclaims,
-			     err == 0 && l.told && !l.lapsed);
+	/* A lock may be reclaimed by another session than it was set by. */
+	atomic_store(&fs->grace.reclaims, err == 0 && !l.lapsed ?
+		     clock_ms() + l.left * 1000 : 0);
 	if (l.lapsed)
 		vfs_log(VFS_LOG_WARN, "%s: others may have had the locks of "
 			"this server's clients while it was away: they can't "
@@ -332,7 +335,6 @@ int cfs_grace_take_over(struct cfs_client *c)
 	mutex_lock(&c->fs->grace.store);
 	c->left = false;
 	atomic_store(&c->held, false);
-	atomic_store(&c->reclaims, false);
 	err = read_before(c, &was);
 	if (err == 0 || err == -ENOENT)
 		err = begin_record(c, &was);
@@ -344,10 +346,12 @@ int cfs_grace_taken_over(struct cfs_client *c, bool lasted)
 {
 	int err;
 
-	if (c->record.kind != CFS_TAKEN)
-		return 0;
 	mutex_lock(&c->fs->grace.store);
 	c->doubtful |= atomic_load(&c->lockers) > 0;
+	if (c->record.kind != CFS_TAKEN) {
+		mutex_unlock(&c->fs->grace.store);
+		return 0;
+	}
 	err = c->fs->store.open ?
 	      write_record(c, CFS_GRACE, lasted ? c->told : 0) : -ENOTCONN;
 	mutex_unlock(&c->fs->grace.store);
@@ -379,7 +383,8 @@ int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
 static int tell_leaving(struct cfs_client *c)
 {
 	/* A doubtful claim stays doubtful. */
-	bool sound = c->record.kind != CFS_GRACE || c->record.since;
+	bool sound = !c->doubtful && !atomic_load(&c->lost) &&
+		     (c->record.kind != CFS_GRACE || c->record.since);
 	uint64_t since = sound ? (uint64_t)time(NULL) : 0;
 	int err;
 
@@ -444,8 +449,7 @@ static int refuse(const struct cfs_client *c, bool reclaim)
 		return -ETIMEDOUT;
 	if (!reclaim)
 		return now < atomic_load(&c->fs->grace.until) ? -ETIMEDOUT : 0;
-	return atomic_load(&c->reclaims) &&
-	       now < atomic_load(&c->grace_until) ? 0 : -ENOLCK;
+	return now < atomic_load(&c->fs->grace.reclaims) ? 0 : -ENOLCK;
 }
 
 int cfs_grace_set_begin(struct cfs_client *c, bool reclaim)
@@ -519,7 +523,7 @@ static int rejoin(struct cfs_fs *fs)
 	if (err == 0)
 		err = watch_own(fs);
 	return err < 0 ? err :
-	       cfs_record_each(fs, learn_record, &(struct learnt){ false });
+	       cfs_record_each(fs, learn_record, &(struct learnt){ 0 });
 }
 
 static void rejoin_lost(struct cfs_fs *fs)

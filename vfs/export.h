@@ -52,6 +52,9 @@ struct export {
 					 * has: another than its own if it is a
 					 * file system below that one */
 	struct vfs_fs	*fs;		/* of those that are found */
+	/* clock_ms() at which it was mounted, if its publisher did not wait
+	 * for that any more; else 0. */
+	uint64_t	 late_ms;
 	struct ref	 ref;
 	void		*upper;		/* the daemon's: its share of workers */
 	/* The daemon's: what its callers had, and those of the file systems

@@ -301,6 +301,11 @@ int export_set_finish(struct export_set *set, char **err);
 int export_fail(char **err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Returns @ret: the directory @path of the line @where can't be mounted.  @why:
+ * the reason in the backend's words, or NULL. */
+int export_cannot(char **err, const char *where, const char *path, int ret,
+		  const char *why);
+
 /* names.c */
 void names_check(const struct export_set *set, const struct resolver *r,
 		 bool wait);

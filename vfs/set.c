@@ -20,6 +20,33 @@ int export_fail(char **err, const char *fmt, ...)
 	return -EINVAL;
 }
 
+static const char *mount_reason(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		if (path[strlen(path) - 1] == ')')
+			return "there is no such directory; options stand "
+			       "behind a client, as in '*(rw)'";
+		return "there is no such directory";
+	case -ENOTDIR:
+		return "it is not a directory";
+	case -EACCES:
+		return "this server may not open it";
+	case -EXDEV:
+		return "its path leads out of what is mounted there";
+	default:
+		return strerror(-err);
+	}
+}
+
+int export_cannot(char **err, const char *where, const char *path, int ret,
+		  const char *why)
+{
+	export_fail(err, "%s: '%s' can't be exported: %s", where, path,
+		    why ? why : mount_reason(path, ret));
+	return ret;
+}
+
 int export_set_alloc(struct export_set **out)
 {
 	struct export_set *set = calloc(1, sizeof(*set));

@@ -96,48 +96,23 @@ void export_put(struct export *e)
 
 /* ---- what went wrong */
 
-static const char *mount_hint(const char *path, int err)
-{
-	switch (err) {
-	case -ENOENT:
-		if (path[strlen(path) - 1] == ')')
-			return ": there is no such directory; options stand "
-			       "behind a client, as in '*(rw)'";
-		return ": there is no such directory";
-	case -ENOTDIR:
-		return ": it is not a directory";
-	case -EACCES:
-		return ": this server may not open it";
-	case -EXDEV:
-		return ": its path leads out of what is mounted there";
-	default:
-		return "";
-	}
-}
-
 /* The tree's failure as a message; returns it. */
-static int mount_failed(const struct tree *tree, const char *where, char **err)
+static int mount_failed(const struct tree *tree, int ret, const char *where,
+			char **err)
 {
-	const char *path = tree->pub.path;
-
-	if (tree->why)
-		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
-			    tree->why);
-	else if (mount_hint(path, tree->err)[0])
-		export_fail(err, "%s: '%s' can't be exported%s", where, path,
-			    mount_hint(path, tree->err));
-	else
-		export_fail(err, "%s: '%s' can't be exported: %s", where, path,
-			    strerror(-tree->err));
-	return tree->err;
+	return export_cannot(err, where, tree->pub.path, ret, tree->why);
 }
 
-static void log_failure(const struct tree *tree)
+static void log_late(const struct tree *tree, int err)
 {
 	char *text = NULL;
 
-	mount_failed(tree, tree->where, &text);
-	log_err("%s; reload when that is mended", text ? text : tree->where);
+	if (err == 0) {
+		log_info("'%s' is exported now", tree->pub.path);
+		return;
+	}
+	mount_failed(tree, err, tree->where, &text);
+	log_err("%s; trying again until it can", text ? text : tree->where);
 	free(text);
 }
 
@@ -289,7 +264,9 @@ static void let_go(struct tree *tree)
 	tree->holds = false;
 }
 
-static void mount_tree(struct tree *tree)
+/* True: it failed when nobody waited for it any more, so it is to be tried
+ * again. */
+static bool mount_tree(struct tree *tree, int *last)
 {
 	struct export_table *t = tree->table;
 	char *why = NULL;
@@ -302,17 +279,38 @@ static void mount_tree(struct tree *tree)
 	 * told, and there is only one table of files for the path. */
 	if (err < 0)
 		let_go(tree);
-	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
 	mutex_lock(&t->trees_lock);
-	tree->tried = true;
-	tree->err = err;
-	tree->why = why;
 	late = tree->late && !tree->unused && !tree->is_child;
-	tree->late = false;
+	if (late && err == 0)
+		tree->pub.late_ms = clock_ms();
+	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
+	tree->late = late && err < 0;
+	tree->tried = !tree->late;
+	tree->err = tree->late ? 0 : err;
+	free(tree->why);
+	tree->why = why;
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
-	if (err < 0 && late)
-		log_failure(tree);
+	if (late && err != *last)
+		log_late(tree, err);
+	*last = err;
+	return late && err < 0;
+}
+
+/* After a pause; false: nobody wants @tree any more. */
+static bool may_try_again(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	uint64_t until = clock_ns() + t->patience_s * 1ull * NS_PER_S;
+	bool unused;
+
+	mutex_lock(&t->trees_lock);
+	while (!tree->unused &&
+	       cond_wait_until(&tree->wake, &t->trees_lock, until))
+		;
+	unused = tree->unused;
+	mutex_unlock(&t->trees_lock);
+	return !unused;
 }
 
 /* Under the lock, which it lets go of meanwhile. */
@@ -360,9 +358,11 @@ static void forget_tree(struct tree *tree)
 static void run_tree(void *arg)
 {
 	struct tree *tree = arg;
+	int last = 1;
 
 	if (await_elder(tree)) {
-		mount_tree(tree);
+		while (mount_tree(tree, &last) && may_try_again(tree))
+			;
 		serve_tree(tree);
 	}
 	let_go(tree);
@@ -404,6 +404,9 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 	tree->options = malloc(e->backend->options_size + 1);
 	if (e->mountpoint)
 		tree->mountpoint = strdup(e->mountpoint);
+	/* A child's: that of its top. */
+	if (e->export && tree_is_mounted(e->export))
+		tree->pub.late_ms = e->export->late_ms;
 	if (tree->pub.path && tree->where && tree->options &&
 	    !tree->mountpoint == !e->mountpoint) {
 		memcpy(tree->options, e->options, e->backend->options_size);
@@ -586,7 +589,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		return 0;
 	}
 	if (tree->err < 0)
-		return mount_failed(tree, e->where, err);
+		return mount_failed(tree, tree->err, e->where, err);
 	if (moved)
 		return export_fail(err, "%s: '%s' is another directory than "
 				   "the one that is exported now; take it out "

@@ -230,6 +230,7 @@ enum nlm_status nlm_status(int err)
 	case EMFILE:
 	case ENFILE:
 		return NLM4_DENIED_NOLOCKS;
+	case ETIME:			/* a reclaim comes too late */
 	case ETIMEDOUT:			/* the client asks again */
 	case ECANCELED:			/* ... as it does after JUKEBOX */
 		return NLM4_DENIED_GRACE_PERIOD;

@@ -50,8 +50,9 @@ struct nlm_config {
 	struct rpc_client *client;	/* for call-backs; borrowed; NULL: none
 					 * are made */
 	struct nlm_monitor monitor;	/* a NULL function is not called */
-	unsigned grace_s;		/* from nlm_create() on: the exports
-					 * should be there by then */
+	/* From nlm_create() on; in an export that is mounted later, from its
+	 * mount on. */
+	unsigned grace_s;
 	/* The most locks, waiters and shares of each kind, in all and of one
 	 * client; 0: 65536 and 8192. */
 	unsigned max_locks, max_host_locks;

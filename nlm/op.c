@@ -14,6 +14,8 @@
 
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
      "reclaims refused after it");
+STAT(nlm_reclaim_late, "reclaims that got no answer because they can't be "
+     "granted yet");
 STAT(nlm_asking_full, "lock requests put off because too many wait for the "
      "status monitor");
 STAT(nlm_unmonitored, "locks refused because the status monitor did not take "
@@ -78,19 +80,23 @@ struct nlm_who nlm_who_of(struct rpc_call *call)
 	};
 }
 
-bool nlm_in_grace(const struct nlm *nlm)
+/* Nobody could reclaim in an export before it was there. */
+static bool is_in_grace(const struct nlm_op *op)
 {
-	return clock_ms() < nlm->grace_until;
+	const struct nlm *nlm = op->nlm;
+
+	return clock_ms() < (op->exp->late_ms ? op->exp->late_ms +
+			     nlm->config.grace_s * 1000ull : nlm->grace_until);
 }
 
 int nlm_check_grace(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);
 
-	if (nlm_in_grace(nlm_op(call)->nlm) == a->reclaim)
+	if (is_in_grace(nlm_op(call)) == a->reclaim)
 		return 0;
 	stat_inc(nlm_grace_refused);
-	return -ETIMEDOUT;
+	return a->reclaim ? -ETIME : -ETIMEDOUT;
 }
 
 /* ---- monitoring */
@@ -278,6 +284,12 @@ int nlm_end(struct rpc_call *call, int err)
 	struct nlm_res *r = rpc_res(call);
 
 	release(nlm_op(call));
+	/* The client would take the answer for the loss of its lock; without
+	 * one it sends the call again. */
+	if (err == -ETIMEDOUT && a->reclaim) {
+		stat_inc(nlm_reclaim_late);
+		return -ECANCELED;
+	}
 	r->cookie = a->cookie;
 	if (err < 0)
 		r->status = nlm_status(err);
@@ -293,7 +305,8 @@ static bool is_stranger(const struct nlm_op *op, int err)
 
 int nlm_end_msg(struct rpc_call *call, int err)
 {
-	nlm_end(call, err);
+	if (nlm_end(call, err) < 0)
+		return -ECANCELED;
 	/* A call to whatever address a datagram says it is from would trouble
 	 * third parties, and take the places of other calls. */
 	if (err != -ECANCELED && !is_stranger(nlm_op(call), err))

@@ -128,7 +128,8 @@ struct nlm_who nlm_who_of(struct rpc_call *call);
 struct work_class *nlm_leave(struct rpc_call *call);
 /* Finds the export that the handle names, and the caller there. */
 int nlm_find_export(struct rpc_call *call);
-/* Refuses what is no reclaim in the grace period, and a reclaim after it. */
+/* Refuses what is no reclaim in the grace period (-ETIMEDOUT), and a reclaim
+ * after it (-ETIME). */
 int nlm_check_grace(struct rpc_call *call);
 /* The host is monitored before it has a lock. */
 int nlm_monitor_host(struct rpc_call *call);
@@ -139,7 +140,6 @@ int nlm_find_held(struct rpc_call *call);
 int nlm_end(struct rpc_call *call, int err);
 /* ... of an asynchronous procedure: the answer is a call. */
 int nlm_end_msg(struct rpc_call *call, int err);
-bool nlm_in_grace(const struct nlm *nlm);
 
 /* lock.c */
 int nlm_test(struct rpc_call *call);

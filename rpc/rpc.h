@@ -96,8 +96,10 @@ struct rpc_proc {
 	 * or -errno of the step that failed; -ETIMEDOUT also when the client is
 	 * to come again later, perhaps before the first step; -ECANCELED when
 	 * the call is dropped, without an answer.  Must not wait
-	 * unless call->may_wait.  Returns 0, or -errno: SYSTEM_ERR.  NULL: the
-	 * steps hold nothing, and every error is SYSTEM_ERR.
+	 * unless call->may_wait.  Returns 0; -ECANCELED: there is to be no
+	 * answer, and the client sends the call again; or another -errno:
+	 * SYSTEM_ERR.  NULL: the steps hold nothing, and every error is
+	 * SYSTEM_ERR.
 	 */
 	int (*end)(struct rpc_call *call, int err);
 	/* Pure: results onto the wire.  May be NULL: void. */

@@ -179,10 +179,13 @@ static int run_end(struct rpc_call *call, int err)
 
 static void run_finish(struct rpc_slot *slot, int err)
 {
-	if (run_end(&slot->call, err) < 0)
-		run_fail(slot);
-	else
+	err = run_end(&slot->call, err);
+	if (err == 0)
 		rpc_reply_results(slot);
+	else if (err == -ECANCELED)
+		rpc_reply_none(slot);
+	else
+		run_fail(slot);
 }
 
 void rpc_call_run(struct rpc_slot *slot)

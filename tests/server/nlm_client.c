@@ -14,6 +14,7 @@
 
 _Atomic uint32_t nlmc_answer;
 const char *nlmc_from;
+uint32_t nlmc_resend_ms;
 
 /* ---- the lock manager beside the server, and its rpcbind */
 
@@ -326,7 +327,7 @@ static uint32_t send_call(const struct nlm_process *p, struct answer *a)
 		.proto = p->proto, .prog = NLM_PROGRAM, .vers = p->vers,
 		.proc = a->proc, .timeout_ms = 60000,
 		/* Each call comes once: tests count the answers to it. */
-		.resend_ms = 60000,
+		.resend_ms = nlmc_resend_ms ? nlmc_resend_ms : 60000,
 	};
 	struct sockaddr_in at = { .sin_family = AF_INET };
 

@@ -49,6 +49,8 @@ struct nlm_came {
 extern _Atomic uint32_t nlmc_answer;
 /* Calls come from this address; NULL: from 127.0.0.1. */
 extern const char *nlmc_from;
+/* Calls by UDP without an answer are sent again after that time; 0: never. */
+extern uint32_t nlmc_resend_ms;
 void nlmc_start(const struct harness_config *config);
 void nlmc_end(void);
 /* The port where hosts' rpcbinds are asked. */

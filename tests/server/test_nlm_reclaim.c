@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Locks are reclaimed from backends that can't give them yet, and in exports
+ * that are mounted late. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "lib/thread.h"
+#include "tests/server/nlm_client.h"
+#include "tests/unit/runner.h"
+#include "vfs/backends.h"
+#include "vfs/export_priv.h"
+
+#define GRACE_S		2
+#define MEM		"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
+#define BOTH		MEM "/late 127.0.0.1(rw,insecure,no_root_squash)\n"
+
+static const struct nlm_bytes head = { 0, 10, true };
+
+static struct nlm_process one, two;
+static struct vfs_ops backend;
+static atomic_bool cluster_is_away;
+static atomic_uint put_off;		/* reclaims that still will be */
+
+static int lock_later(struct vfs_op *op)
+{
+	if (op->lock->how == VFS_LOCK_SET && op->lock->reclaim &&
+	    atomic_load(&put_off)) {
+		atomic_fetch_sub(&put_off, 1);
+		return -ETIMEDOUT;
+	}
+	return mem_vfs_ops.lock ? mem_vfs_ops.lock(op) : 0;
+}
+
+static int mount_late(const struct vfs_config *config, struct vfs_fs **out)
+{
+	int err;
+
+	while (strcmp(config->path, "/late") == 0 &&
+	       atomic_load(&cluster_is_away))
+		usleep(1000);
+	err = mem_vfs_ops.mount(config, out);
+	if (err == 0)
+		(*out)->ops = &backend;
+	return err;
+}
+
+static void start(void)
+{
+	const struct harness_config config = {
+		.backend = &backend, .nlm = { .grace_s = GRACE_S },
+	};
+
+	backend = mem_vfs_ops;
+	backend.mount = mount_late;
+	backend.lock = lock_later;
+	nlmc_start(&config);
+	/* A call by TCP is sent again only on another connection. */
+	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_UDP,
+				    nfs_make_file(top, "file", "") };
+	two = (struct nlm_process){ "c2", 22, 4, IPPROTO_UDP, one.fh };
+}
+
+TEST_CASE(.setup = start, .teardown = nlmc_end);
+
+TEST(a_reclaim_that_can_not_be_granted_yet_has_no_answer_and_comes_again)
+{
+	atomic_store(&put_off, 2);
+	nlmc_resend_ms = 50;
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_GRANTED);
+	ck_assert_uint_eq(atomic_load(&put_off), 0);
+	ck_assert_uint_eq(nlmc_reclaim(&two, head), NLM4_DENIED);
+}
+
+/* It is the second export, which nobody waits for. */
+static void publish_late(void)
+{
+	atomic_store(&cluster_is_away, true);
+	srv.exports->patience_s = 0;
+	harness_publish(&srv, BOTH);
+}
+
+static uint32_t mount_it(nfs_fh3 *fh)
+{
+	static char handle[64];
+	struct nfs_client c;
+	mountres3 r;
+
+	nfs_client_open(&c, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+	ck_assert_int_eq(nfs_try(&c, rpc_mount3_mnt_async, (char *)"/late",
+				 &r), 0);
+	if (r.fhs_status == MNT3_OK) {
+		fhandle3 *f = &r.mountres3_u.mountinfo.fhandle;
+
+		memcpy(handle, f->fhandle3_val, f->fhandle3_len);
+		fh->data.data_val = handle;
+		fh->data.data_len = f->fhandle3_len;
+	}
+	nfs_client_close(&c);
+	return r.fhs_status;
+}
+
+TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
+{
+	struct nlm_process in_late = one, other = two;
+	nfs_fh3 dir;
+
+	publish_late();
+	/* The server's own is over. */
+	EVENTUALLY(nlmc_lock(&one, head, false) == NLM4_GRANTED);
+	atomic_store(&cluster_is_away, false);
+	EVENTUALLY(mount_it(&dir) == MNT3_OK);
+	in_late.fh = nfs_make_file(dir, "file", "");
+	other.fh = in_late.fh;
+	ck_assert_uint_eq(nlmc_lock(&other, head, false),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_reclaim(&in_late, head), NLM4_GRANTED);
+	/* It is the export's alone. */
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	EVENTUALLY(nlmc_lock(&other, head, false) == NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&in_late, head), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&other, head, false), NLM4_GRANTED);
+}
+
+static void come_back(void *arg)
+{
+	usleep(300000);
+	atomic_store(&cluster_is_away, false);
+}
+
+/* The file is not there any more, which the server can't know before. */
+TEST(a_reclaim_in_an_export_that_is_not_there_yet_comes_again)
+{
+	struct nlm_process in_late = one;
+	pthread_t thread;
+	nfs_fh3 dir;
+
+	harness_publish(&srv, BOTH);
+	ck_assert_uint_eq(mount_it(&dir), MNT3_OK);
+	in_late.fh = nfs_make_file(dir, "file", "");
+	harness_publish(&srv, MEM);
+	publish_late();
+	nlmc_resend_ms = 50;
+	ck_assert_int_eq(thread_start(&thread, "back", come_back, NULL), 0);
+	ck_assert_uint_eq(nlmc_reclaim(&in_late, head), NLM4_STALE_FH);
+	ck_assert(!atomic_load(&cluster_is_away));
+	pthread_join(thread, NULL);
+}

@@ -139,6 +139,71 @@ TEST(both_directories_of_a_rename_show_it)
 	vfs_node_put(a);
 }
 
+TEST(a_rename_over_one_name_of_a_file_leaves_its_others)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
+	struct vfs_node *f = vt_file(a, "f"), *h = vt_file(b, "h"), *g;
+
+	ck_assert_int_eq(vt_link(f, b, "g"), 0);
+	ck_assert_int_eq(vt_lookup(a, "f"), 0);
+	ck_assert_int_eq(vt_rename(b, "h", b, "g"), 0);
+	ck_assert_int_eq(vt_lookup(a, "f"), 0);
+	ck_assert_uint_eq(vt_attr(f).nlink, 1);
+	g = vt_find(b, "g");
+	ck_assert_uint_eq(vt_attr(g).fileid, vt_attr(h).fileid);
+	ck_assert_int_eq(vt_lookup(b, "h"), -ENOENT);
+	ck_assert_int_eq(vt_remove(a, "f"), 0);
+	vfs_node_put(g);
+	vfs_node_put(h);
+	vfs_node_put(f);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+/* The name that the file comes to had been its own, until it was moved. */
+TEST(a_name_that_comes_back_is_nowhere_else)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
+	struct vfs_node *f = vt_file(a, "2"), *h = vt_file(a, "0");
+
+	ck_assert_int_eq(vt_link(f, b, "3"), 0);
+	ck_assert_int_eq(vt_link(h, b, "1"), 0);
+	ck_assert_int_eq(vt_lookup(a, "2"), 0);
+	ck_assert_int_eq(vt_lookup(b, "3"), 0);
+	ck_assert_int_eq(vt_rename(a, "2", b, "1"), 0);
+	/* The directories are this server's alone again. */
+	usleep(100000);
+	vfs_node_put(vt_file(a, "x"));
+	vfs_node_put(vt_file(b, "y"));
+	ck_assert_int_eq(vt_rename(b, "3", a, "2"), 0);
+	ck_assert_int_eq(vt_lookup(a, "0"), 0);
+	ck_assert_int_eq(vt_lookup(b, "1"), 0);
+	ck_assert_int_eq(vt_lookup(a, "2"), 0);
+	ck_assert_int_eq(vt_lookup(b, "3"), -ENOENT);
+	vfs_node_put(f);
+	vfs_node_put(h);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+TEST(a_directory_that_another_client_moved_knows_its_parent)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
+	struct vfs_node *s = vt_dir(a, "s"), *up;
+	char from[64];
+
+	strcpy(from, below("a/s"));
+	ck_assert_int_eq(ceph_rename(other, from, below("b/t")), 0);
+	up = vt_find(s, "..");
+	ck_assert_uint_eq(vt_attr(up).fileid, vt_attr(b).fileid);
+	vfs_node_put(up);
+	/* And so does a rename, that must not move it below itself. */
+	ck_assert_int_eq(vt_rename(vt.root, "b", s, "b"), -EINVAL);
+	vfs_node_put(s);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
 /* ---- locks */
 
 static int lock_bytes(struct vfs_node *n, enum vfs_lock_how how,

@@ -91,6 +91,7 @@ struct cfs_record {
  */
 struct cfs_client {
 	struct cfs_fs		*fs;
+	bool			 moves;	/* it is that of renames */
 	int			 slot;	/* -1: none */
 	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
@@ -203,8 +204,9 @@ struct cfs_fs {
 	bool			 awake;		/* has something to do */
 	bool			 ending;
 
+	/* The last one does the renames, and has no node (name.c). */
 	unsigned		 nclients;
-	struct cfs_client	 client[CFS_CLIENTS_MAX];
+	struct cfs_client	 client[CFS_CLIENTS_MAX + 1];
 };
 
 /* The cephx user, without "client.". */
@@ -238,6 +240,11 @@ static inline struct cfs_node *cfs_node(struct vfs_node *n)
 static inline struct cfs_fs *cfs_fs_of(const struct cfs_node *n)
 {
 	return cfs_fs(n->node.fs);
+}
+
+static inline struct cfs_client *cfs_mover(struct cfs_fs *fs)
+{
+	return &fs->client[fs->nclients - 1];
 }
 
 /* The root, or the root of one of its snapshots, or their list. */
@@ -287,9 +294,11 @@ struct cfs_call {
 
 /* -EAGAIN: @op may not block.  -ETIMEDOUT: the client is lost.  -ESTALE. */
 int  cfs_begin(struct cfs_call *c, const struct vfs_op *op);
+/* One of user 0 by @client, without a node. */
+int  cfs_begin_by(struct cfs_call *c, struct cfs_client *client);
 /* Ends it.  Returns @err as the caller of the operation is to hear it. */
 int  cfs_end(struct cfs_call *c, int err);
-/* The same for a second node, in @c's client, which need not be its own. */
+/* The same for another node, in @c's client, which need not be its own. */
 int  cfs_begin_other(struct cfs_call *other, const struct cfs_call *c,
 		     struct vfs_node *n);
 void cfs_end_other(struct cfs_call *other);

@@ -197,6 +197,9 @@ static int connect_client(struct cfs_client *c, const char **step)
 
 	if (err < 0)
 		return err;
+	/* Names that it does not remember are not wrong. */
+	if (c->moves)
+		ceph_conf_set(cm, "client_cache_size", "0");
 	mutex_lock(&taking_over);
 	err = take_session(c, cm, step);
 	mutex_unlock(&taking_over);
@@ -362,23 +365,31 @@ static UserPerm *user_of(const struct vfs_cred *cred)
 				 (gid_t *)(uintptr_t)cred->gids);
 }
 
+int cfs_begin_by(struct cfs_call *c, struct cfs_client *client)
+{
+	/* The keeper has the lock, or waits for it. */
+	if (atomic_load(&client->lost) ||
+	    pthread_rwlock_tryrdlock(&client->lock) != 0)
+		return -ETIMEDOUT;
+	*c = (struct cfs_call){ .client = client, .cm = client->cm,
+				.root = client->fs->server };
+	return c->cm ? 0 : cfs_end(c, -ENOTCONN);
+}
+
 int cfs_begin(struct cfs_call *c, const struct vfs_op *op)
 {
 	struct cfs_node *n = cfs_node(op->node);
-	struct cfs_client *client = n->client;
 	int err;
 
 	if (op->nonblock)
 		return -EAGAIN;
 	if (atomic_load(&n->gone))
 		return -ESTALE;
-	/* The keeper has the lock, or waits for it. */
-	if (atomic_load(&client->lost) ||
-	    pthread_rwlock_tryrdlock(&client->lock) != 0)
-		return -ETIMEDOUT;
-	*c = (struct cfs_call){ .client = client, .cm = client->cm, .node = n,
-				.root = cfs_fs_of(n)->server };
-	err = c->cm ? cfs_node_inode(n, c->cm, &c->in) : -ENOTCONN;
+	err = cfs_begin_by(c, n->client);
+	if (err < 0)
+		return err;
+	c->node = n;
+	err = cfs_node_inode(n, c->cm, &c->in);
 	if (err == 0 && op->cred) {
 		c->user = user_of(op->cred);
 		err = c->user ? 0 : -ENOMEM;

@@ -78,6 +78,31 @@ static int find_self(struct cfs_call *c, struct ceph_statx *sx,
 	return 0;
 }
 
+/*
+ * The directory above.  The library would take the one where it saw the
+ * directory last, also when another client has moved it; the mover saw it
+ * nowhere, and asks.
+ */
+static int find_above(struct cfs_call *c, struct ceph_statx *sx,
+		      struct cfs_node **out)
+{
+	struct cfs_call by, here;
+	struct Inode *up;
+	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
+
+	if (err < 0)
+		return err;
+	err = cfs_begin_other(&here, &by, &c->node->node);
+	if (err < 0)
+		return cfs_end(&by, err);
+	err = ceph_ll_lookup(by.cm, here.in, "..", &up, sx, CFS_WANT, 0,
+			     c->user);
+	if (err == 0)
+		err = cfs_node_of(&by, up, sx, out);
+	cfs_end_other(&here);
+	return cfs_end(&by, err);
+}
+
 /* The entry of the call's directory, counted. */
 static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 		      struct ceph_statx *sx, struct cfs_node **out)
@@ -89,6 +114,9 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 	/* No name leads out of the tree. */
 	if (is_dots(op->name, 2) && cfs_is_top(c->node))
 		return find_root(c, sx, out);
+	/* Snapshots stay where they are. */
+	if (is_dots(op->name, 2) && !cfs_is_fixed(c->node))
+		return find_above(c, sx, out);
 	if (is_dots(op->name, 1))
 		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
@@ -173,17 +201,6 @@ int cfs_remove(struct vfs_op *op)
 	return cfs_end(&c, err);
 }
 
-/* Has the library ask the server for @in, whatever it thinks it knows: it does
- * for an attribute that only a server can tell. */
-static int ask_server(struct cfs_call *c, struct Inode *in)
-{
-	char text[64];
-	int err = ceph_ll_getxattr(c->cm, in, "ceph.snap.btime", text,
-				   sizeof(text), c->root);
-
-	return err == -ENODATA ? 0 : MIN(err, 0);
-}
-
 static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
 			struct ceph_statx *sx)
 {
@@ -216,8 +233,8 @@ static int is_renamed(struct cfs_call *c, const struct cfs_name *name,
 	return from->stx_ino == old.stx_ino && from->stx_dev == old.stx_dev;
 }
 
-/* Goes up from the directory of @c.  -EINVAL: @sx is on the way, or is that
- * directory. */
+/* Goes up from the directory of @c, a call by the mover.  -EINVAL: @sx is on
+ * the way, or is that directory. */
 static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 {
 	struct Inode *at = c->in, *up;
@@ -250,23 +267,46 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 	return err;
 }
 
-/*
- * The library may have a name wrong after many renames at the same time (16.2):
- * it leads to a file that is gone.  What else it has wrong nobody knows, so it
- * has to begin anew.
- */
-static int check_source(struct cfs_call *c, const struct cfs_name *name)
+static int sync_moved(struct cfs_call *c, struct cfs_call *to)
 {
-	struct ceph_statx sx;
-	struct Inode *in;
-	int err = ceph_ll_lookup(c->cm, c->in, name->s, &in, &sx, CFS_WANT, 0,
-				 c->user);
+	int err = cfs_sync_change(c, to->in);
+
+	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
+}
+
+/*
+ * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
+ * one name of a file that has others, it hides those.  To a name that the file
+ * had until another server moved it, it shows the name of before as well.  And
+ * it does not learn what became of the directory that lost the name.  So a
+ * client renames that remembers nothing; the others hear of it from the
+ * metadata server, as if another server had done it.
+ */
+static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
+			   struct cfs_call *to, const struct cfs_name *to_name,
+			   const struct ceph_statx *sx)
+{
+	struct cfs_call by, from, into;
+	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
 
 	if (err < 0)
 		return err;
-	err = ask_server(c, in);
-	ceph_ll_put(c->cm, in);
-	return err == -ESTALE || err == -ENOENT ? -ESHUTDOWN : err;
+	err = cfs_begin_other(&from, &by, &c->node->node);
+	if (err < 0)
+		return cfs_end(&by, err);
+	err = cfs_begin_other(&into, &by, &to->node->node);
+	if (err == 0) {
+		if (c->node != to->node && S_ISDIR(sx->stx_mode))
+			err = check_ancestors(&into, sx);
+		if (err == 0)
+			err = ceph_ll_rename(by.cm, from.in, name->s, into.in,
+					     to_name->s, c->user);
+		if (err == 0)
+			err = sync_moved(&from, &into);
+		cfs_end_other(&into);
+	}
+	cfs_end_other(&from);
+	return cfs_end(&by, err);
 }
 
 /* Returns 1 if there was nothing to do. */
@@ -274,17 +314,13 @@ static int rename_now(struct cfs_call *c, const struct cfs_name *name,
 		      struct cfs_call *to, const struct cfs_name *to_name)
 {
 	struct ceph_statx sx;
-	int err = 0;
+	int err = is_renamed(c, name, to, to_name, &sx);
 
-	if (c->node != to->node)
-		err = check_source(c, name);
 	if (err == 0)
-		err = is_renamed(c, name, to, to_name, &sx);
-	if (err == 0 && c->node != to->node && S_ISDIR(sx.stx_mode))
-		err = check_ancestors(to, &sx);
-	if (err == 0)
-		err = ceph_ll_rename(c->cm, c->in, name->s, to->in, to_name->s,
-				     c->user);
+		err = rename_by_mover(c, name, to, to_name, &sx);
+	/* The library is to know where the directory is now, for "..". */
+	if (err == 0 && S_ISDIR(sx.stx_mode))
+		look_at_name(to, to_name, &sx);
 	/* A directory is in the way: it need not be empty for that. */
 	return err == -ENOTEMPTY && !S_ISDIR(sx.stx_mode) ? -EISDIR : err;
 }
@@ -302,13 +338,6 @@ static void unlock_names(struct cfs_node *a, struct cfs_node *b)
 	pthread_rwlock_unlock(&a->names);
 	if (a != b)
 		pthread_rwlock_unlock(&b->names);
-}
-
-static int sync_moved(struct cfs_call *c, struct cfs_call *to)
-{
-	int err = cfs_sync_change(c, to->in);
-
-	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
 }
 
 /*
@@ -336,14 +365,8 @@ static int move_name(struct cfs_call *c, const struct cfs_name *name,
 		err = sync_moved(c, to);
 	if (err == 0)
 		err = rename_now(c, name, to, to_name);
-	if (err == 0)
-		err = sync_moved(c, to);
 	unlock_names(c->node, to->node);
 	pthread_rwlock_unlock(&fs->moves);
-	/* The reply told the library nothing new of the directory that lost
-	 * the name, though it goes on to answer for it. */
-	if (err == 0 && across)
-		ask_server(c, c->in);
 	return MIN(err, 0);
 }
 

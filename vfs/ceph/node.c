@@ -41,7 +41,8 @@ static bool is_same(vinodeno_t a, vinodeno_t b)
 /* The client for a directory, or for a file that is found by its handle. */
 static struct cfs_client *client_for(struct cfs_fs *fs, vinodeno_t vino)
 {
-	return &fs->client[hash_mix(vino.ino.val, 1) % fs->nclients];
+	return &fs->client[hash_mix(vino.ino.val, 1) %
+			   (fs->nclients - 1)];
 }
 
 /* ---- the table */
@@ -149,16 +150,14 @@ int cfs_node_of(struct cfs_call *c, struct Inode *in,
 static int fetch_node(struct cfs_client *client, vinodeno_t vino,
 		 struct cfs_node **out)
 {
-	struct cfs_call c = { .client = client, .root = client->fs->server };
 	struct ceph_statx sx;
+	struct cfs_call c;
 	struct Inode *in;
-	int err;
+	int err = cfs_begin_by(&c, client);
 
-	if (atomic_load(&client->lost) ||
-	    pthread_rwlock_tryrdlock(&client->lock) != 0)
-		return -ETIMEDOUT;
-	c.cm = client->cm;
-	err = c.cm ? ceph_ll_lookup_vino(c.cm, vino, &in) : -ENOTCONN;
+	if (err < 0)
+		return err;
+	err = ceph_ll_lookup_vino(c.cm, vino, &in);
 	if (err < 0)
 		return cfs_end(&c, err == -ENOENT ? -ESTALE : err);
 	err = ceph_ll_getattr(c.cm, in, &sx, CFS_WANT, 0, c.root);

@@ -16,6 +16,12 @@ run()
 	done
 }
 
+# A sanitizer looks at steps, which are the same for frames of any size.
+if [ -n "${GANNET_TESTS_ONCE-}" ]; then
+	run iwarp,crc,fpdu=1448 attr changes faults io names readdir pieces \
+		storm
+	exit $status
+fi
 run iwarp attr changes faults io names readdir pieces storm
 run iwarp,crc,fpdu=1448 attr changes io readdir
 run iwarp,fpdu=136 attr io names

@@ -193,7 +193,7 @@ int exports_check(const struct options *o, const struct backends *backends)
 {
 	const struct export_config config = {
 		.backend = &posix_vfs_ops, .backends = backends,
-		.manage_gids = o->manage_gids,
+		.manage_gids = o->manage_gids, .check = true,
 	};
 	struct export_table *t;
 	bool mounted = true;

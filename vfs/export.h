@@ -77,6 +77,7 @@ struct export_config {
 	const struct backends *backends;
 	const char *state_dir;		/* NULL: nothing is kept */
 	bool manage_gids;		/* of entries that don't say */
+	bool check;			/* nothing is served: see vfs_config */
 	/* Both functions may be NULL.  @e is new, not mounted, and no reader
 	 * can find it yet: set e->upper, e->account, e->backend and e->limit
 	 * here.  It has the path and the id; a file system below an export has

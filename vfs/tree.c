@@ -191,6 +191,7 @@ static int make_fs(struct tree *tree, char **why)
 		.options = tree->options,
 		.state_dir = tree->table->state_dir,
 		.no_links = is_below(tree),
+		.check = tree->table->config.check,
 	};
 	struct vfs_fs *fs = NULL;
 	int err = tree->backend->mount(&config, &fs);

@@ -39,7 +39,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	10
+#define GANNET_VFS_VERSION	11
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095
@@ -359,6 +359,9 @@ struct vfs_config {
 	/* No part of @path may be a symbolic link: the server found it, and
 	 * somebody may have made one of it since. */
 	bool	    no_links;
+	/* For gannetd --check: mount changes nothing, and takes nothing from a
+	 * server that runs. */
+	bool	    check;
 };
 
 /*

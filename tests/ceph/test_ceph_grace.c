@@ -288,3 +288,40 @@ TEST(a_lock_that_came_too_late_is_known_for_it)
 	ck_assert(cfs_grace_set_late(c, false, now - 10000));
 	cfs_grace_set_end(c);
 }
+
+static bool is_served(struct ceph_mount_info *cm)
+{
+	struct ceph_statx sx;
+
+	return ceph_statx(cm, dir, &sx, CFS_WANT, 0) == 0;
+}
+
+TEST(a_check_takes_nothing_from_a_server_that_runs)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct vfs_config config = { .ops = vt.ops, .check = true };
+	struct ceph_mount_info *cm;
+	struct vfs_fs *checked;
+	struct cfs_record r;
+	char name[80], new[80];
+
+	snprintf(name, sizeof(name), "%.64s.7", fs->uuid);
+	snprintf(new, sizeof(new), "%.64s.1", fs->uuid);
+	cm = session_of(name);
+	put_record(fs, name, CFS_HELD, 1);
+	ck_assert_int_eq(rados_remove(fs->store.io, "handle-key"), 0);
+	setup(&config);
+	strcpy(options.uuid, fs->uuid);
+	ck_assert_int_eq(vt.ops->mount(&config, &checked), 0);
+	ck_assert_uint_eq(checked->fsid, vt.fs->fsid);
+	vt.ops->unmount(checked);
+	ck_assert(is_served(cm));
+	ck_assert_int_eq(cfs_record_get(fs, name, &r), 0);
+	ck_assert_uint_eq(r.process, 1);
+	ck_assert_int_eq(cfs_record_get(fs, new, &r), -ENOENT);
+	ck_assert_int_eq(rados_stat(fs->store.io, "handle-key", NULL, NULL),
+			 -ENOENT);
+	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+	ceph_unmount(cm);
+	ceph_release(cm);
+}

@@ -406,7 +406,7 @@ TEST(every_server_has_the_same_key)
 
 	ck_assert_ptr_nonnull(vt.fs->handle_key);
 	ck_assert_mem_ne(vt.fs->handle_key, none, sizeof(none));
-	ck_assert_int_eq(cfs_identity_key(store, key), 0);
+	ck_assert_int_eq(cfs_identity_key(store, true, key), 0);
 	ck_assert_mem_eq(vt.fs->handle_key, key, sizeof(key));
 }
 
@@ -416,9 +416,9 @@ TEST(a_key_that_was_removed_is_made_anew)
 	uint8_t key[VFS_HANDLE_KEY], again[VFS_HANDLE_KEY];
 
 	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
-	ck_assert_int_eq(cfs_identity_key(store, key), 0);
+	ck_assert_int_eq(cfs_identity_key(store, true, key), 0);
 	ck_assert_mem_ne(vt.fs->handle_key, key, sizeof(key));
-	ck_assert_int_eq(cfs_identity_key(store, again), 0);
+	ck_assert_int_eq(cfs_identity_key(store, true, again), 0);
 	ck_assert_mem_eq(key, again, sizeof(key));
 }
 
@@ -429,6 +429,6 @@ TEST(a_key_of_another_length_is_refused)
 
 	ck_assert_int_eq(rados_write_full(store->io, "handle-key", "short", 5),
 			 0);
-	ck_assert_int_eq(cfs_identity_key(store, key), -EUCLEAN);
+	ck_assert_int_eq(cfs_identity_key(store, true, key), -EUCLEAN);
 	ck_assert_int_eq(rados_remove(store->io, "handle-key"), 0);
 }

@@ -182,6 +182,8 @@ struct cfs_fs {
 	const struct vfs_config	*config;	/* of mount(), while it runs */
 	const struct cfs_options *options;
 	char			*path;
+	bool			 check;		/* of vfs_config: it has no name
+						 * among the servers */
 	char			*uuid;		/* of this server */
 	uint64_t		 cluster;	/* of the cluster's fsid */
 	struct cfs_store	 store;
@@ -424,9 +426,11 @@ void cfs_store_close(struct cfs_store *s);
 
 /*
  * The key of the file system's handles, which all servers of it have: made by
- * the first that asks, and then the same for ever.
+ * the first that asks with @make, and then the same for ever.  -ENOENT: it has
+ * none yet.
  */
-int  cfs_identity_key(struct cfs_store *s, uint8_t key[VFS_HANDLE_KEY]);
+int  cfs_identity_key(struct cfs_store *s, bool make,
+		      uint8_t key[VFS_HANDLE_KEY]);
 
 /* ---- record.c */
 

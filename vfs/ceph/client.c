@@ -140,14 +140,19 @@ static int reclaim_session(struct cfs_client *c, struct ceph_mount_info *cm)
 	       cfs_grace_taken_over(c, err == 0) : err;
 }
 
+static int choose_fs(struct cfs_client *c, struct ceph_mount_info *cm,
+		     const char **step)
+{
+	*step = "choose the file system";
+	return ceph_select_filesystem(cm, c->fs->store.name);
+}
+
 /* Takes over the session of @c's name, by a client that is not mounted yet. */
 static int take_session(struct cfs_client *c, struct ceph_mount_info *cm,
 		     const char **step)
 {
-	int err;
+	int err = choose_fs(c, cm, step);
 
-	*step = "choose the file system";
-	err = ceph_select_filesystem(cm, c->fs->store.name);
 	if (err < 0)
 		return err;
 	*step = "tell the other servers";
@@ -188,25 +193,40 @@ static int configure(const struct cfs_options *o, struct ceph_mount_info **out,
 	return err;
 }
 
+/* The session that @cm is to have gets @c's name. */
+static int begin_session(struct cfs_client *c, struct ceph_mount_info *cm,
+			 const char **step)
+{
+	uint64_t timeout = c->fs->options->session;
+	int err;
+
+	mutex_lock(&taking_over);
+	err = take_session(c, cm, step);
+	mutex_unlock(&taking_over);
+	if (err < 0)
+		return err;
+	ceph_set_uuid(cm, c->name);
+	if (timeout)
+		ceph_set_session_timeout(cm, (unsigned)timeout);
+	return 0;
+}
+
 /* @step: the part that failed. */
 static int connect_client(struct cfs_client *c, const char **step)
 {
-	const struct cfs_options *o = c->fs->options;
 	struct ceph_mount_info *cm;
-	int err = configure(o, &cm, step);
+	int err = configure(c->fs->options, &cm, step);
 
 	if (err < 0)
 		return err;
 	/* Names that it does not remember are not wrong. */
 	if (c->moves)
 		ceph_conf_set(cm, "client_cache_size", "0");
-	mutex_lock(&taking_over);
-	err = take_session(c, cm, step);
-	mutex_unlock(&taking_over);
+	if (c->slot >= 0)
+		err = begin_session(c, cm, step);
+	else
+		err = choose_fs(c, cm, step);
 	if (err == 0) {
-		ceph_set_uuid(cm, c->name);
-		if (o->session)
-			ceph_set_session_timeout(cm, (unsigned)o->session);
 		*step = "mount";
 		err = ceph_mount(cm, c->fs->path);
 	}
@@ -226,7 +246,8 @@ int cfs_client_make(struct cfs_client *c)
 	const char *step;
 	int err;
 
-	take_name(c);
+	if (!c->fs->check)
+		take_name(c);
 	err = connect_client(c, &step);
 	if (err == 0)
 		return 0;

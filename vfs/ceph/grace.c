@@ -413,7 +413,9 @@ void cfs_grace_leave(struct cfs_client *c)
 void cfs_grace_forget(struct cfs_client *c)
 {
 	mutex_lock(&c->fs->grace.store);
-	if (c->fs->store.open && !c->left && !atomic_load(&c->grace_until))
+	/* With a name it has a record. */
+	if (*c->record.text && c->fs->store.open && !c->left &&
+	    !atomic_load(&c->grace_until))
 		cfs_record_remove(c->fs, &c->record);
 	mutex_unlock(&c->fs->grace.store);
 }

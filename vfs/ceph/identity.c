@@ -43,11 +43,12 @@ static int read_key(rados_ioctx_t io, uint8_t key[VFS_HANDLE_KEY])
 	return 0;
 }
 
-int cfs_identity_key(struct cfs_store *s, uint8_t key[VFS_HANDLE_KEY])
+int cfs_identity_key(struct cfs_store *s, bool make,
+		     uint8_t key[VFS_HANDLE_KEY])
 {
 	int err = read_key(s->io, key);
 
-	if (err == -ENOENT) {
+	if (err == -ENOENT && make) {
 		err = make_key(s->io, key);
 		if (err == -EEXIST)
 			err = read_key(s->io, key);

@@ -5,7 +5,7 @@
  */
 #include "tests/ceph/own_fixture.h"
 
-TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
+TEST_CASE(.setup = begin, .teardown = end, .timeout = 120);
 
 /* ---- the grace period of all servers */
 
@@ -324,4 +324,46 @@ TEST(a_check_takes_nothing_from_a_server_that_runs)
 	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
 	ceph_unmount(cm);
 	ceph_release(cm);
+}
+
+static void *mount_other(void *arg)
+{
+	struct vfs_config config = { .ops = vt.ops, .path = "/",
+				     .options = arg };
+	struct vfs_fs *second;
+
+	ck_assert_int_eq(vt.ops->mount(&config, &second), 0);
+	vt.ops->unmount(second);
+	return NULL;
+}
+
+TEST(a_file_system_without_a_metadata_server_keeps_no_other_waiting)
+{
+	struct cfs_options first = { .uuid = "one" };
+	struct cfs_options second = { .fs = "fs2", .id = "admin",
+				      .timeout = 2 };
+	char *why = NULL;
+	struct vfs_config config = { .ops = vt.ops, .path = "/",
+				     .options = &second, .why = &why };
+	struct vfs_fs *none;
+	pthread_t t;
+
+	ck_assert_int_eq(system("{ ceph fs flag set enable_multiple true &&"
+		" ceph osd pool create meta2 1 && ceph osd pool create data2 1"
+		" && ceph fs new fs2 meta2 data2; } >/dev/null 2>&1"), 0);
+	cluster("kill", "mds.a");
+	ck_assert_int_eq(pthread_create(&t, NULL, mount_other, &first), 0);
+	/* It has written its record, and waits. */
+	EVENTUALLY(cfs_client_is_named("one.0"));
+	usleep(500000);
+	/* No metadata server takes this one, so it can't be mounted either. */
+	ck_assert_int_lt(vt.ops->mount(&config, &none), 0);
+	ck_assert_ptr_nonnull(strstr(why, "can't mount: "));
+	free(why);
+	/* The only one is for the first. */
+	ck_assert_int_eq(system("{ ceph fs fail fs2 &&"
+		" ceph fs rm fs2 --yes-i-really-mean-it; } >/dev/null 2>&1"),
+		0);
+	cluster("start", "mds.a");
+	pthread_join(t, NULL);
 }

@@ -152,6 +152,7 @@ struct cfs_node {
 /* The objects that all servers of the file system share. */
 struct cfs_store {
 	bool		open;
+	uint64_t	cluster_hash;	/* of its fsid */
 	/* Of the file system.  ceph_get_fs_cid() is 0 for every one. */
 	uint32_t	fscid;
 	char		name[CFS_TEXT_MAX + 1];
@@ -185,7 +186,9 @@ struct cfs_fs {
 	bool			 check;		/* of vfs_config: it has no name
 						 * among the servers */
 	char			*uuid;		/* of this server */
-	uint64_t		 cluster;	/* of the cluster's fsid */
+	uint64_t		 cluster;	/* a hash of its fsid */
+	uint64_t		 which;		/* fs, of any cluster */
+	struct cfs_fs		*next_taking;	/* client.c */
 	struct cfs_store	 store;
 	struct cfs_grace	 grace;
 	uint8_t			 key[VFS_HANDLE_KEY];

@@ -28,9 +28,49 @@ static struct {
 	struct cfs_client *first;
 } named = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Exports are mounted at the same time, and the first ends the sessions that
- * none of them has taken over. */
-static pthread_mutex_t taking_over = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * The exports that take over sessions now, at most one of a file system: the
+ * first that is mounted ends the sessions that none of the others has taken
+ * over.  Exports of another file system don't wait for it, since this one may
+ * have no metadata server for long.
+ */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t	changed;
+	struct cfs_fs  *first;
+} taking = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	     .changed = PTHREAD_COND_INITIALIZER };
+
+static bool is_taking(const struct cfs_fs *fs)
+{
+	const struct cfs_fs *o = taking.first;
+
+	while (o && o->which != fs->which)
+		o = o->next_taking;
+	return o;
+}
+
+static void begin_taking(struct cfs_fs *fs)
+{
+	mutex_lock(&taking.lock);
+	while (is_taking(fs))
+		pthread_cond_wait(&taking.changed, &taking.lock);
+	fs->next_taking = taking.first;
+	taking.first = fs;
+	mutex_unlock(&taking.lock);
+}
+
+static void end_taking(struct cfs_fs *fs)
+{
+	struct cfs_fs **p;
+
+	mutex_lock(&taking.lock);
+	for (p = &taking.first; *p != fs; p = &(*p)->next_taking)
+		;
+	*p = fs->next_taking;
+	pthread_cond_broadcast(&taking.changed);
+	mutex_unlock(&taking.lock);
+}
 
 /* ---- names */
 
@@ -200,9 +240,9 @@ static int begin_session(struct cfs_client *c, struct ceph_mount_info *cm,
 	uint64_t timeout = c->fs->options->session;
 	int err;
 
-	mutex_lock(&taking_over);
+	begin_taking(c->fs);
 	err = take_session(c, cm, step);
-	mutex_unlock(&taking_over);
+	end_taking(c->fs);
 	if (err < 0)
 		return err;
 	ceph_set_uuid(cm, c->name);
@@ -284,13 +324,13 @@ int cfs_client_end_left_over(struct cfs_fs *fs)
 	struct cfs_record r;
 	int err;
 
-	mutex_lock(&taking_over);
+	begin_taking(fs);
 	while ((err = cfs_grace_left_over(fs, &r)) == 0) {
 		err = end_left_over(fs, &r, &step);
 		if (err < 0)
 			break;
 	}
-	mutex_unlock(&taking_over);
+	end_taking(fs);
 	if (err == -ENOENT && !*r.name)
 		return 0;
 	return vfs_fail(fs->config, "CephFS %s, as client.%s: can't %s: %s",

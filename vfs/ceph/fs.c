@@ -232,31 +232,23 @@ static void end_fs(struct cfs_fs *fs)
 	free(fs);
 }
 
-/* Learns which file system it is, and its root. */
-static int identify_fs(struct cfs_fs *fs)
+/* Learns the root. */
+static int learn_root(struct cfs_fs *fs)
 {
 	struct ceph_mount_info *cm = fs->client[0].cm;
-	char id[64] = "";
 	struct ceph_statx sx;
 	struct Inode *in;
-	uint64_t h = 0;
 	int err = ceph_ll_lookup_root(cm, &in);
 
 	if (err < 0)
 		return err;
-	err = ceph_ll_getxattr(cm, in, "ceph.cluster_fsid", id, sizeof(id) - 1,
-			       fs->server);
-	if (err > 0)
-		err = ceph_ll_getattr(cm, in, &sx, CFS_WANT, 0, fs->server);
+	err = ceph_ll_getattr(cm, in, &sx, CFS_WANT, 0, fs->server);
 	ceph_ll_put(cm, in);
 	if (err < 0)
 		return err;
-	for (const char *p = id; *p; p++)
-		h = hash_mix(h, (unsigned char)*p);
-	fs->cluster = h;
 	fs->root = cfs_vino(&sx);
 	/* Two exports are two file systems to clients, whose handles differ. */
-	fs->fs.fsid = hash_mix(hash_mix(h, fs->store.fscid), fs->root.ino.val);
+	fs->fs.fsid = hash_mix(fs->which, fs->root.ino.val);
 	if (!S_ISDIR(sx.stx_mode))
 		return -ENOTDIR;
 	return cfs_node_find(fs, fs->root, false, &fs->root_node);
@@ -268,6 +260,8 @@ static int join_servers(struct cfs_fs *fs)
 	int err = cfs_store_open(fs->options, &fs->store);
 
 	if (err == 0) {
+		fs->cluster = fs->store.cluster_hash;
+		fs->which = hash_mix(fs->cluster, fs->store.fscid);
 		err = cfs_identity_key(&fs->store, !fs->check, fs->key);
 		if (err == -ENOENT && fs->check)
 			err = 0;
@@ -310,7 +304,7 @@ static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)
 	if (err == 0)
 		err = mount_clients(fs);
 	if (err == 0)
-		err = identify_fs(fs);
+		err = learn_root(fs);
 	if (err == 0) {
 		cfs_verf_change(fs);
 		err = -pthread_create(&fs->keeper, NULL, keep_tidy, fs);

@@ -93,6 +93,18 @@ static int set_timeouts(const struct cfs_options *o, rados_t cluster)
 	return err;
 }
 
+static int find_cluster(struct cfs_store *s)
+{
+	char id[40];
+	int err = rados_cluster_fsid(s->cluster, id, sizeof(id));
+	uint64_t h = 0;
+
+	for (const char *p = id; err >= 0 && *p; p++)
+		h = hash_mix(h, (unsigned char)*p);
+	s->cluster_hash = h;
+	return MIN(err, 0);
+}
+
 int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 {
 	int64_t pool;
@@ -105,6 +117,8 @@ int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 		err = set_timeouts(o, s->cluster);
 	if (err == 0)
 		err = rados_connect(s->cluster);
+	if (err == 0)
+		err = find_cluster(s);
 	if (err == 0)
 		err = find_pool(o, s, &pool);
 	if (err == 0)

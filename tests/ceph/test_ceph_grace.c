@@ -224,8 +224,9 @@ TEST(a_server_that_was_succeeded_takes_nothing_back)
 	vfs_node_put(f);
 }
 
-/* A client of the library that has a session of @name. */
-static struct ceph_mount_info *session_of(const char *name)
+/* A client of the library that has a session of @name, with a timeout of its
+ * own unless that is 0. */
+static struct ceph_mount_info *session_of(const char *name, unsigned timeout)
 {
 	struct ceph_mount_info *cm;
 
@@ -233,6 +234,8 @@ static struct ceph_mount_info *session_of(const char *name)
 	ck_assert_int_eq(ceph_conf_read_file(cm, NULL), 0);
 	ck_assert_int_eq(ceph_init(cm), 0);
 	ceph_set_uuid(cm, name);
+	if (timeout)
+		ceph_set_session_timeout(cm, timeout);
 	ck_assert_int_eq(ceph_mount(cm, "/"), 0);
 	return cm;
 }
@@ -249,7 +252,7 @@ TEST(sessions_that_no_export_takes_over_are_ended_at_the_start)
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(name[i], sizeof(name[i]), "%.64s.%u", fs->uuid,
 			 7 + i);
-		cm[i] = session_of(name[i]);
+		cm[i] = session_of(name[i], 0);
 		put_record(fs, name[i], i ? CFS_HELD : CFS_LIVE, 1);
 	}
 	ck_assert_int_eq(cfs_client_end_left_over(fs), 0);
@@ -289,6 +292,32 @@ TEST(a_lock_that_came_too_late_is_known_for_it)
 	cfs_grace_set_end(c);
 }
 
+/* The metadata server waits until somebody takes the session over. */
+TEST(locks_outlast_a_metadata_server_if_their_session_does)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct ceph_mount_info *cm;
+	struct cfs_record r;
+	char name[80], *why = NULL;
+	const struct vfs_config config = { .why = &why };
+
+	snprintf(name, sizeof(name), "%.64s.7", fs->uuid);
+	cm = session_of(name, 300);
+	put_record(fs, name, CFS_HELD, 1);
+	cluster("kill", "mds.a");
+	ceph_abort_conn(cm);
+	ceph_release(cm);
+	cluster("start", "mds.a");
+	EVENTUALLY(system("ceph mds stat | grep -q clientreplay") == 0);
+	fs->config = &config;
+	ck_assert_msg(cfs_client_end_left_over(fs) == 0, "%s", why);
+	ck_assert_int_eq(cfs_record_get(fs, name, &r), 0);
+	ck_assert_int_eq(r.kind, CFS_GRACE);
+	ck_assert_uint_gt(r.since, 0);
+	EVENTUALLY(vt_lookup(vt.root, "none") == -ENOENT);
+	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+}
+
 static bool is_served(struct ceph_mount_info *cm)
 {
 	struct ceph_statx sx;
@@ -307,7 +336,7 @@ TEST(a_check_takes_nothing_from_a_server_that_runs)
 
 	snprintf(name, sizeof(name), "%.64s.7", fs->uuid);
 	snprintf(new, sizeof(new), "%.64s.1", fs->uuid);
-	cm = session_of(name);
+	cm = session_of(name, 0);
 	put_record(fs, name, CFS_HELD, 1);
 	ck_assert_int_eq(rados_remove(fs->store.io, "handle-key"), 0);
 	setup(&config);

@@ -20,6 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+
+#define AGAIN_MS	1000
 
 /* The clients of the process that have names: two of one name would shut each
  * other out. */
@@ -166,12 +171,37 @@ static int stop_notes(struct ceph_mount_info *cm)
 	return err;
 }
 
-/* Has the cluster shut out the client that had the name of @c before. */
+/*
+ * Has the cluster shut out the client that had the name of @c before: 0, or
+ * -ENOENT if there was none.
+ *
+ * A metadata server that has started anew does not know whose the session is.
+ * It ends it, and answers -EPERM all the same (Ceph 16.2).  When it is asked
+ * again, there is none.
+ */
+static int shut_out_before(struct cfs_client *c, struct ceph_mount_info *cm)
+{
+	uint64_t end = clock_ms() + cfs_timeout(c->fs->options) * 1000;
+	bool was = false;
+	int err;
+
+	for (;;) {
+		err = ceph_start_reclaim(cm, c->name, CEPH_RECLAIM_RESET);
+		ceph_finish_reclaim(cm);
+		/* The latter is a second answer to the call before. */
+		if ((err != -EPERM && err != -ENOTRECOVERABLE) ||
+		    clock_ms() >= end)
+			break;
+		was = true;
+		usleep(AGAIN_MS * 1000);
+	}
+	return err == -ENOENT && was ? 0 : err;
+}
+
 static int reclaim_session(struct cfs_client *c, struct ceph_mount_info *cm)
 {
-	int err = ceph_start_reclaim(cm, c->name, CEPH_RECLAIM_RESET);
+	int err = shut_out_before(c, cm);
 
-	ceph_finish_reclaim(cm);
 	if (err == 0)
 		vfs_log(VFS_LOG_INFO, "%s: took the place of client %s of the "
 			"file system, which ended without a word", c->fs->path,

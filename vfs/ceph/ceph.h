@@ -22,7 +22,7 @@
  *
  * Files, in order, each calls those before it: perm, cred; client (a client of
  * the library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, name, make, readdir, acl, lock; store, identity, record;
+ * attr, data, name, make, readdir, acl, lock; store, identity, record, notice;
  * grace; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
@@ -454,16 +454,29 @@ int  cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r);
 int  cfs_record_put(struct cfs_fs *fs, struct cfs_record *r,
 		    const struct cfs_record *was);
 int  cfs_record_remove(struct cfs_fs *fs, const struct cfs_record *was);
+/* True if the session @name is of this server. */
+bool cfs_record_is_own(const struct cfs_fs *fs, const char *name);
+
+/* ---- notice.c */
+
+/* Watches; then sessions may be taken over. */
+int  cfs_notice_open(struct cfs_fs *fs);
+/* Reaches fs->store anew, and watches. */
+int  cfs_notice_reopen(struct cfs_fs *fs);
+/* Also closes fs->store. */
+void cfs_notice_close(struct cfs_fs *fs);
+/* Gives no new locks for @s seconds. */
+void cfs_notice_begin(struct cfs_fs *fs, uint64_t s);
+/* True if others can tell this server. */
+bool cfs_notice_is_heard(const struct cfs_fs *fs);
+/* Tells the other servers of the grace period of @fs's clients. */
+int  cfs_notice_tell(struct cfs_fs *fs);
 
 /* ---- grace.c */
 
-/* Watches; then sessions may be taken over. */
-int  cfs_grace_open(struct cfs_fs *fs);
 /* Learns who is in its grace period, when the sessions have records, and
  * whether this server's clients may reclaim. */
 int  cfs_grace_learn(struct cfs_fs *fs);
-/* Also closes fs->store. */
-void cfs_grace_close(struct cfs_fs *fs);
 void cfs_grace_tick(struct cfs_fs *fs);
 /* Before @c's session is taken over, if there was one.  -ESTALE: this process
  * had it, and then another. */

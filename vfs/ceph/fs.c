@@ -213,7 +213,7 @@ static void end_fs(struct cfs_fs *fs)
 	cfs_nodes_tidy(fs, true);
 	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++)
 		cfs_client_end(&fs->client[i]);
-	cfs_grace_close(fs);
+	cfs_notice_close(fs);
 	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++) {
 		pthread_rwlock_destroy(&fs->client[i].lock);
 		pthread_mutex_destroy(&fs->client[i].record_lock);
@@ -267,7 +267,7 @@ static int join_servers(struct cfs_fs *fs)
 			err = 0;
 	}
 	if (err == 0 && !fs->check)
-		err = cfs_grace_open(fs);
+		err = cfs_notice_open(fs);
 	if (err < 0)
 		return vfs_fail(fs->config, "CephFS %s, as client.%s: can't "
 				"use what its servers share, in the namespace "

@@ -8,20 +8,17 @@
  * library) has a record (record.c) that all servers can read.
  *
  * A server that takes over a session that had locks, or that ends with locks,
- * writes that into the record and tells each other server, which then gives
- * nobody a new lock for SECONDS by its own clock, and answers when those under
- * way are given.  Only then is the session taken over.  Each server watches an
- * object of its own to be told; one that starts reads the records.
+ * writes that into the record and tells each other server (notice.c), which
+ * then gives nobody a new lock for SECONDS.  Only then is the session taken
+ * over.  A server that starts reads the records.
  *
  * A client gets a lock back only if nobody else can have had it meanwhile: the
  * cluster kept the session until it was taken over, or the others still gave
  * none.  Servers' clocks agree to CLOCKS seconds for that, of which a cluster
  * takes care.
  *
- * A server that can't be told must not give locks either: one whose watch was
- * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
- * seconds without a word, and then nobody waits for its answer; so a lock that
- * took longer than LATE_MS is looked at again.
+ * A server that can't be told gives no locks, and after a while nobody waits
+ * for its answer; so a lock that took longer than LATE_MS is looked at again.
  *
  * A server that was cut off from the cluster finds in its record whether it has
  * a successor by now.
@@ -37,21 +34,9 @@
 #include "lib/clock.h"
 
 #define CLOCKS		2
-#define LEASE		15
-#define FRESH_MS	10000
 #define LATE_MS		5000
-#define ANSWER_MS	20000
 
 /* ---- records */
-
-/* True if the session @name is of this server. */
-static bool is_own(const struct cfs_fs *fs, const char *name)
-{
-	size_t len = strlen(fs->uuid);
-
-	return strncmp(name, fs->uuid, len) == 0 &&
-	       strrchr(name, '.') == name + len;
-}
 
 static struct cfs_record new_record(const struct cfs_client *c,
 				    enum cfs_record_kind kind, uint64_t since)
@@ -105,58 +90,6 @@ static uint64_t seconds_left(const struct cfs_record *r)
 	return now < r->since ? r->seconds : r->since + r->seconds - now;
 }
 
-/* ---- being told */
-
-static void begin_grace(struct cfs_fs *fs, uint64_t s)
-{
-	uint64_t until = clock_ms() + s * 1000;
-	uint64_t old = atomic_load(&fs->grace.until);
-
-	while (old < until &&
-	       !atomic_compare_exchange_weak(&fs->grace.until, &old, until))
-		;
-}
-
-/* On a thread of the library. */
-static void hear_notice(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
-		 void *data, size_t len)
-{
-	struct cfs_fs *fs = arg;
-	char text[CFS_RECORD_MAX];
-
-	snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text)),
-		 (const char *)data);
-	begin_grace(fs, cfs_notice_read(text));
-	/* An operation that looked before has its lock now, or none. */
-	pthread_rwlock_wrlock(&fs->grace.sets);
-	pthread_rwlock_unlock(&fs->grace.sets);
-	rados_notify_ack(fs->store.io, fs->grace.object, id, cookie, NULL, 0);
-}
-
-static void watch_failed(void *arg, uint64_t cookie, int err)
-{
-	struct cfs_fs *fs = arg;
-
-	atomic_store(&fs->grace.lost, true);
-	cfs_wake(fs);
-}
-
-static int watch_own(struct cfs_fs *fs)
-{
-	rados_write_op_t op = rados_create_write_op();
-	int err;
-
-	if (!op)
-		return -ENOMEM;
-	rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
-	err = rados_write_op_operate(op, fs->store.io, fs->grace.object, NULL,
-				     0);
-	rados_release_write_op(op);
-	return err < 0 ? err :
-	       rados_watch3(fs->store.io, fs->grace.object, &fs->grace.cookie,
-			    hear_notice, watch_failed, LEASE, fs);
-}
-
 /* The records, as they concern a server that starts. */
 struct learnt {
 	uint64_t left;			/* seconds for its clients to reclaim;
@@ -172,34 +105,14 @@ static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
 
 	if (r->kind != CFS_GRACE && r->kind != CFS_TAKEN)
 		return;
-	if (is_own(fs, r->name)) {
+	if (cfs_record_is_own(fs, r->name)) {
 		if (r->process != cfs_process())
 			return;
 		l->lapsed |= left == 0;
 		l->left = l->left ? MIN(l->left, left) : left;
 	} else if (left || !r->since) {
-		begin_grace(fs, r->since ? left + CLOCKS : r->seconds);
+		cfs_notice_begin(fs, r->since ? left + CLOCKS : r->seconds);
 	}
-}
-
-static void set_usable(struct cfs_fs *fs, bool usable)
-{
-	pthread_rwlock_wrlock(&fs->grace.sets);
-	fs->grace.usable = usable;
-	pthread_rwlock_unlock(&fs->grace.sets);
-}
-
-int cfs_grace_open(struct cfs_fs *fs)
-{
-	int err;
-
-	if (asprintf(&fs->grace.object, "server.%s", fs->uuid) < 0) {
-		fs->grace.object = NULL;
-		return -ENOMEM;
-	}
-	err = watch_own(fs);
-	fs->grace.usable = err == 0;
-	return err;
 }
 
 int cfs_grace_learn(struct cfs_fs *fs)
@@ -214,68 +127,6 @@ int cfs_grace_learn(struct cfs_fs *fs)
 		vfs_log(VFS_LOG_WARN, "%s: others may have had the locks of "
 			"this server's clients while it was away: they can't "
 			"be reclaimed", fs->path);
-	return err;
-}
-
-static void leave_store(struct cfs_fs *fs)
-{
-	if (!fs->store.open)
-		return;
-	if (fs->grace.cookie)
-		rados_unwatch2(fs->store.io, fs->grace.cookie);
-	rados_watch_flush(fs->store.cluster);
-	fs->grace.cookie = 0;
-	cfs_store_close(&fs->store);
-}
-
-void cfs_grace_close(struct cfs_fs *fs)
-{
-	leave_store(fs);
-	free(fs->grace.object);
-}
-
-/* ---- telling */
-
-struct telling {
-	char	 text[CFS_RECORD_MAX];
-	char	 last[CFS_SESSION_MAX + 16];	/* that was told */
-	unsigned silent;		/* servers that did not answer */
-};
-
-static void tell_server(struct cfs_fs *fs, const struct cfs_record *r,
-			void *arg)
-{
-	struct telling *t = arg;
-	char object[sizeof(t->last)];
-	int err;
-
-	if (is_own(fs, r->name) || !strrchr(r->name, '.'))
-		return;
-	snprintf(object, sizeof(object), "server.%s", r->name);
-	*strrchr(object, '.') = '\0';
-	/* It has a record for each session. */
-	if (strcmp(object, t->last) == 0)
-		return;
-	strcpy(t->last, object);
-	/* An object without a watcher is of a server that has ended. */
-	err = rados_notify2(fs->store.io, object, t->text,
-			    (int)strlen(t->text), ANSWER_MS, NULL, NULL);
-	if (err < 0 && err != -ENOENT)
-		t->silent++;
-}
-
-/* Tells the other servers of the grace period of @fs's clients. */
-static int announce(struct cfs_fs *fs)
-{
-	struct telling t = { .silent = 0 };
-	int err;
-
-	snprintf(t.text, sizeof(t.text), "grace %u", cfs_grace_s(fs->options));
-	err = cfs_record_each(fs, tell_server, &t);
-	if (t.silent)
-		vfs_log(VFS_LOG_WARN, "%s: %u of the other servers did not "
-			"answer; they give no locks without the cluster",
-			fs->path, t.silent);
 	return err;
 }
 
@@ -324,7 +175,7 @@ static int begin_record(struct cfs_client *c, const struct cfs_record *was)
 	atomic_store(&c->grace_until, r.kind == CFS_LIVE ? 0 :
 		     clock_ms() + r.seconds * 1000ull);
 	/* After the record, which a server that starts now reads. */
-	return r.kind == CFS_TAKEN || r.since ? announce(c->fs) : 0;
+	return r.kind == CFS_TAKEN || r.since ? cfs_notice_tell(c->fs) : 0;
 }
 
 int cfs_grace_take_over(struct cfs_client *c)
@@ -361,7 +212,7 @@ int cfs_grace_taken_over(struct cfs_client *c, bool lasted)
 static void note_left_over(struct cfs_fs *fs, const struct cfs_record *r,
 			   void *arg)
 {
-	if (is_own(fs, r->name) && r->process != cfs_process())
+	if (cfs_record_is_own(fs, r->name) && r->process != cfs_process())
 		*(struct cfs_record *)arg = *r;
 }
 
@@ -391,7 +242,7 @@ static int tell_leaving(struct cfs_client *c)
 	if (!c->fs->store.open)
 		return -ENOTCONN;
 	err = write_record(c, CFS_GRACE, since);
-	return err < 0 || !since ? err : announce(c->fs);
+	return err < 0 || !since ? err : cfs_notice_tell(c->fs);
 }
 
 void cfs_grace_leave(struct cfs_client *c)
@@ -434,20 +285,12 @@ static int note_held(struct cfs_client *c)
 	return 0;
 }
 
-static bool can_be_told(const struct cfs_fs *fs)
-{
-	int age = fs->grace.usable && !atomic_load(&fs->grace.lost) ?
-		  rados_watch_check(fs->store.io, fs->grace.cookie) : -1;
-
-	return age >= 0 && age < FRESH_MS;
-}
-
 /* 0, or why a lock can't be set now. */
 static int refuse(const struct cfs_client *c, bool reclaim)
 {
 	uint64_t now = clock_ms();
 
-	if (!can_be_told(c->fs))
+	if (!cfs_notice_is_heard(c->fs))
 		return -ETIMEDOUT;
 	if (!reclaim)
 		return now < atomic_load(&c->fs->grace.until) ? -ETIMEDOUT : 0;
@@ -500,7 +343,7 @@ static void tidy_record(struct cfs_client *c)
 static void remove_left_over(struct cfs_fs *fs, const struct cfs_record *r,
 			     void *arg)
 {
-	if (is_own(fs, r->name) && r->process == cfs_process() &&
+	if (cfs_record_is_own(fs, r->name) && r->process == cfs_process() &&
 	    r->kind == CFS_GRACE && seconds_left(r) == 0 &&
 	    !cfs_client_is_named(r->name))
 		cfs_record_remove(fs, r);
@@ -517,15 +360,17 @@ static void tidy_left_over(struct cfs_fs *fs)
 /* Reaches the shared objects anew. */
 static int rejoin(struct cfs_fs *fs)
 {
-	int err;
+	int err = cfs_notice_reopen(fs);
 
-	leave_store(fs);
-	atomic_store(&fs->grace.lost, false);
-	err = cfs_store_open(fs->options, &fs->store);
-	if (err == 0)
-		err = watch_own(fs);
 	return err < 0 ? err :
 	       cfs_record_each(fs, learn_record, &(struct learnt){ 0 });
+}
+
+static void set_usable(struct cfs_fs *fs, bool usable)
+{
+	pthread_rwlock_wrlock(&fs->grace.sets);
+	fs->grace.usable = usable;
+	pthread_rwlock_unlock(&fs->grace.sets);
 }
 
 static void rejoin_lost(struct cfs_fs *fs)

@@ -39,6 +39,14 @@ uint64_t cfs_process(void)
 	return n;
 }
 
+bool cfs_record_is_own(const struct cfs_fs *fs, const char *name)
+{
+	size_t len = strlen(fs->uuid);
+
+	return strncmp(name, fs->uuid, len) == 0 &&
+	       strrchr(name, '.') == name + len;
+}
+
 /* ---- their text */
 
 static const char *const words[] = {

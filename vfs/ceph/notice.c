@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * notice - servers tell each other that clients reclaim their locks.
+ *
+ * Each server watches an object of its own to be told.  It then gives nobody a
+ * new lock for the seconds of the notice, by its own clock, and answers when
+ * those under way are given.
+ *
+ * A server that can't be told must not give locks either: one whose watch was
+ * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
+ * seconds without a word, and then nobody waits for its answer.
+ */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+
+#define LEASE		15
+#define FRESH_MS	10000
+#define ANSWER_MS	20000
+
+/* ---- being told */
+
+void cfs_notice_begin(struct cfs_fs *fs, uint64_t s)
+{
+	uint64_t until = clock_ms() + s * 1000;
+	uint64_t old = atomic_load(&fs->grace.until);
+
+	while (old < until &&
+	       !atomic_compare_exchange_weak(&fs->grace.until, &old, until))
+		;
+}
+
+/* On a thread of the library. */
+static void hear_notice(void *arg, uint64_t id, uint64_t cookie, uint64_t from,
+		 void *data, size_t len)
+{
+	struct cfs_fs *fs = arg;
+	char text[CFS_RECORD_MAX];
+
+	snprintf(text, sizeof(text), "%.*s", (int)MIN(len, sizeof(text)),
+		 (const char *)data);
+	cfs_notice_begin(fs, cfs_notice_read(text));
+	/* An operation that looked before has its lock now, or none. */
+	pthread_rwlock_wrlock(&fs->grace.sets);
+	pthread_rwlock_unlock(&fs->grace.sets);
+	rados_notify_ack(fs->store.io, fs->grace.object, id, cookie, NULL, 0);
+}
+
+static void watch_failed(void *arg, uint64_t cookie, int err)
+{
+	struct cfs_fs *fs = arg;
+
+	atomic_store(&fs->grace.lost, true);
+	cfs_wake(fs);
+}
+
+static int watch_own(struct cfs_fs *fs)
+{
+	rados_write_op_t op = rados_create_write_op();
+	int err;
+
+	if (!op)
+		return -ENOMEM;
+	rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
+	err = rados_write_op_operate(op, fs->store.io, fs->grace.object, NULL,
+				     0);
+	rados_release_write_op(op);
+	return err < 0 ? err :
+	       rados_watch3(fs->store.io, fs->grace.object, &fs->grace.cookie,
+			    hear_notice, watch_failed, LEASE, fs);
+}
+
+/* ---- the watch's life */
+
+int cfs_notice_open(struct cfs_fs *fs)
+{
+	int err;
+
+	if (asprintf(&fs->grace.object, "server.%s", fs->uuid) < 0) {
+		fs->grace.object = NULL;
+		return -ENOMEM;
+	}
+	err = watch_own(fs);
+	fs->grace.usable = err == 0;
+	return err;
+}
+
+static void leave_store(struct cfs_fs *fs)
+{
+	if (!fs->store.open)
+		return;
+	if (fs->grace.cookie)
+		rados_unwatch2(fs->store.io, fs->grace.cookie);
+	rados_watch_flush(fs->store.cluster);
+	fs->grace.cookie = 0;
+	cfs_store_close(&fs->store);
+}
+
+void cfs_notice_close(struct cfs_fs *fs)
+{
+	leave_store(fs);
+	free(fs->grace.object);
+}
+
+int cfs_notice_reopen(struct cfs_fs *fs)
+{
+	int err;
+
+	leave_store(fs);
+	atomic_store(&fs->grace.lost, false);
+	err = cfs_store_open(fs->options, &fs->store);
+	return err < 0 ? err : watch_own(fs);
+}
+
+bool cfs_notice_is_heard(const struct cfs_fs *fs)
+{
+	int age = fs->grace.usable && !atomic_load(&fs->grace.lost) ?
+		  rados_watch_check(fs->store.io, fs->grace.cookie) : -1;
+
+	return age >= 0 && age < FRESH_MS;
+}
+
+/* ---- telling */
+
+struct telling {
+	char	 text[CFS_RECORD_MAX];
+	char	 last[CFS_SESSION_MAX + 16];	/* that was told */
+	unsigned silent;		/* servers that did not answer */
+};
+
+static void tell_server(struct cfs_fs *fs, const struct cfs_record *r,
+			void *arg)
+{
+	struct telling *t = arg;
+	char object[sizeof(t->last)];
+	int err;
+
+	if (cfs_record_is_own(fs, r->name) || !strrchr(r->name, '.'))
+		return;
+	snprintf(object, sizeof(object), "server.%s", r->name);
+	*strrchr(object, '.') = '\0';
+	/* It has a record for each session. */
+	if (strcmp(object, t->last) == 0)
+		return;
+	strcpy(t->last, object);
+	/* An object without a watcher is of a server that has ended. */
+	err = rados_notify2(fs->store.io, object, t->text,
+			    (int)strlen(t->text), ANSWER_MS, NULL, NULL);
+	if (err < 0 && err != -ENOENT)
+		t->silent++;
+}
+
+int cfs_notice_tell(struct cfs_fs *fs)
+{
+	struct telling t = { .silent = 0 };
+	int err;
+
+	snprintf(t.text, sizeof(t.text), "grace %u", cfs_grace_s(fs->options));
+	err = cfs_record_each(fs, tell_server, &t);
+	if (t.silent)
+		vfs_log(VFS_LOG_WARN, "%s: %u of the other servers did not "
+			"answer; they give no locks without the cluster",
+			fs->path, t.silent);
+	return err;
+}

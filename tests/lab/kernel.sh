@@ -106,9 +106,10 @@ lab_modules()
 	done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }'
 }
 
-# lab_unpacked PACKAGE PROGRAM: prints the directory below which PROGRAM is, a
-# path, and what belongs to it.  Where the package is not installed it stays so:
-# that would start the daemons in it.
+# lab_unpacked PACKAGE PROGRAM [NEEDED]: prints the directory below which
+# PROGRAM is, a path, and what belongs to it; NEEDED prints which other packages
+# that is.  Where the package is not installed it stays so: that would start the
+# daemons in it.
 lab_unpacked()
 {
 	# They go with what is installed here, not with the kernel.
@@ -118,7 +119,8 @@ lab_unpacked()
 	fi
 	if [ ! -e "$dir/.complete" ]; then
 		rm -rf "$dir"; mkdir "$dir"
-		lab_unpack "$dir" "$1"
+		# shellcheck disable=SC2046 # several names
+		lab_unpack "$dir" "$1" $(${3:+"$3" "$1"})
 		touch "$dir/.complete"
 	fi
 	echo "$dir"
@@ -136,4 +138,17 @@ lab_quota()
 	local dir
 	dir=$(lab_unpacked quota /usr/sbin/rpc.rquotad)
 	echo "$dir/usr/bin:$dir/usr/sbin"
+}
+
+# missing_for PACKAGE: what would be installed beside it.
+missing_for()
+{
+	apt-get -s install --no-install-recommends "$1" 2>/dev/null |
+		sed -n 's/^Inst \([^ ]*\).*/\1/p' | grep -vxF "$1" || true
+}
+
+# The directory below which keepalived is, with libraries of its own.
+lab_keepalived()
+{
+	lab_unpacked keepalived /usr/sbin/keepalived missing_for
 }

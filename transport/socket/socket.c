@@ -13,6 +13,8 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 
+#define CLOSE_TIMEOUT	5000	/* ms */
+
 int socket_bind(const struct sockaddr *addr, int type, bool v6only)
 {
 	int err, fd;
@@ -47,6 +49,12 @@ int socket_set_stream(int fd, unsigned timeout_ms)
 	    socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, timeout) < 0)
 		return -errno;
 	return 0;
+}
+
+void socket_close_stream(int fd)
+{
+	socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOSE_TIMEOUT);
+	close(fd);
 }
 
 int socket_local(int fd, struct sockaddr_storage *out)

@@ -44,6 +44,15 @@ uint32_t socket_age(int fd);
  * connection after @timeout_ms. 0 or -errno. */
 int socket_set_stream(int fd, unsigned timeout_ms);
 
+/*
+ * Closes a TCP socket.  The kernel tries for five seconds more to tell the peer
+ * what it has not acknowledged, then it forgets the connection.  It would do so
+ * for the time of socket_set_stream(): when the address has moved to another
+ * machine the peer can't be told, and should the address come back, a client's
+ * next connection from the same port would hang in what is left of this one.
+ */
+void socket_close_stream(int fd);
+
 static inline int socket_set(int fd, int level, int option, int value)
 {
 	return setsockopt(fd, level, option, &value, sizeof(value));

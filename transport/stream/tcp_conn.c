@@ -192,7 +192,7 @@ static void tcp_conn_release(struct tcp_conn *conn)
 
 	if (conn->fd.fd >= 0 && outbox_kill(&conn->out.box)) {
 		tcp_send_drop(conn);
-		close(conn->fd.fd);
+		socket_close_stream(conn->fd.fd);
 		conn->fd.fd = -1;
 	}
 	if (v.calls > 0) {

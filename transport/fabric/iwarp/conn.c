@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
@@ -78,7 +77,7 @@ static void iwarp_conn_finish(struct iwarp_conn *c)
 	if (!outbox_over(&c->out))
 		return;			/* an update will call this again */
 	look_last(c);
-	close(c->fd.fd);
+	socket_close_stream(c->fd.fd);
 	c->fd.fd = -1;
 	stat_inc(iwarp_closed);
 	c->conn.closed(&c->conn, c->out.err);
@@ -315,7 +314,7 @@ int iwarp_conn_create(struct iwarp_provider *p, int fd,
 void iwarp_conn_destroy(struct iwarp_conn *c)
 {
 	if (c->fd.fd >= 0)
-		close(c->fd.fd);
+		socket_close_stream(c->fd.fd);
 	iwarp_queues_destroy(c);
 	rdmap_fini(&c->rx);
 	if (c->il)

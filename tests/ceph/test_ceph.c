@@ -81,7 +81,6 @@ int main(int argc, char **argv)
 		.me = { .uid = 1000, .gid = 1000 },
 		.as_anyone = true,
 		.used_is_size = true,
-		.moves_alone = true,	/* name.c says why */
 	};
 	Suite *s = suite_create("ceph");
 	struct backends *b;

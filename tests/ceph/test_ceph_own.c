@@ -204,6 +204,21 @@ TEST(a_directory_that_another_client_moved_knows_its_parent)
 	vfs_node_put(a);
 }
 
+TEST(no_name_leads_out_of_the_tree_where_another_client_moved_a_directory)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *s = vt_dir(a, "s");
+	char from[64], to[64];
+
+	ck_assert_int_eq(vt_lookup(s, ".."), 0);
+	strcpy(from, below("a"));
+	snprintf(to, sizeof(to), "/out-%d", (int)getpid());
+	ck_assert_int_eq(ceph_rename(other, from, to), 0);
+	ck_assert_int_eq(vt_lookup(a, ".."), -EACCES);
+	ck_assert_int_eq(vt_lookup(s, ".."), -EACCES);
+	vfs_node_put(s);
+	vfs_node_put(a);
+}
+
 /* ---- locks */
 
 static int lock_bytes(struct vfs_node *n, enum vfs_lock_how how,

@@ -26,9 +26,6 @@ struct vfs_suite_params {
 	bool read_only;
 	/* True for a backend that takes holes for used. */
 	bool used_is_size;
-	/* True for a backend over an engine that directories must not be moved
-	 * about in by several at once. */
-	bool moves_alone;
 	unsigned runs;		/* with as many setups; 0: one */
 	/* Do cookies change their meaning when entries come or go?  Known
 	 * after setup; NULL: no. */

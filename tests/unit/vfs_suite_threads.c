@@ -105,8 +105,6 @@ static void race(void *argp)
 		struct vfs_node *d = r->dirs[next(r) % 3];
 		struct vfs_node *to = r->dirs[next(r) % 3];
 
-		if (vt.params->moves_alone)
-			to = d;
 		snprintf(a, sizeof(a), "e%u", next(r) % 4);
 		snprintf(b, sizeof(b), "e%u", next(r) % 4);
 		switch (next(r) % 6) {

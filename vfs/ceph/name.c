@@ -78,14 +78,49 @@ static int find_self(struct cfs_call *c, struct ceph_statx *sx,
 	return 0;
 }
 
+/* Goes up from the directory of @c, a call by the mover.  -EINVAL: @sx is on
+ * the way, or is that directory. */
+static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
+{
+	struct Inode *at = c->in, *up;
+	struct ceph_statx here;
+	uint64_t last;
+	int err = cfs_stat(c, &here);
+
+	while (err == 0) {
+		if (here.stx_ino == sx->stx_ino) {
+			err = -EINVAL;
+			break;
+		}
+		if (here.stx_ino == c->client->fs->root.ino.val)
+			break;
+		last = here.stx_ino;
+		err = ceph_ll_lookup(c->cm, at, "..", &up, &here, CFS_WANT, 0,
+				     c->root);
+		if (err < 0)
+			break;
+		if (at != c->in)
+			ceph_ll_put(c->cm, at);
+		at = up;
+		/* The library says so of what it can't find: the client is shut
+		 * out, or the directory was moved out of the tree. */
+		if (here.stx_ino == last)
+			err = -ESTALE;
+	}
+	if (at != c->in)
+		ceph_ll_put(c->cm, at);
+	return err;
+}
+
 /*
  * The directory above.  The library would take the one where it saw the
  * directory last, also when another client has moved it; the mover saw it
- * nowhere, and asks.
+ * nowhere, and asks.  -EACCES: it was moved out of the tree.
  */
 static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 		      struct cfs_node **out)
 {
+	const struct ceph_statx none = { .stx_ino = 0 };
 	struct cfs_call by, here;
 	struct Inode *up;
 	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
@@ -95,8 +130,12 @@ static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 	err = cfs_begin_other(&here, &by, &c->node->node);
 	if (err < 0)
 		return cfs_end(&by, err);
-	err = ceph_ll_lookup(by.cm, here.in, "..", &up, sx, CFS_WANT, 0,
-			     c->user);
+	err = check_ancestors(&here, &none);
+	if (err == -ESTALE)
+		err = -EACCES;
+	if (err == 0)
+		err = ceph_ll_lookup(by.cm, here.in, "..", &up, sx, CFS_WANT,
+				     0, c->user);
 	if (err == 0)
 		err = cfs_node_of(&by, up, sx, out);
 	cfs_end_other(&here);
@@ -233,40 +272,6 @@ static int is_renamed(struct cfs_call *c, const struct cfs_name *name,
 	return from->stx_ino == old.stx_ino && from->stx_dev == old.stx_dev;
 }
 
-/* Goes up from the directory of @c, a call by the mover.  -EINVAL: @sx is on
- * the way, or is that directory. */
-static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
-{
-	struct Inode *at = c->in, *up;
-	struct ceph_statx here;
-	uint64_t last;
-	int err = cfs_stat(c, &here);
-
-	while (err == 0) {
-		if (here.stx_ino == sx->stx_ino) {
-			err = -EINVAL;
-			break;
-		}
-		if (here.stx_ino == c->client->fs->root.ino.val)
-			break;
-		last = here.stx_ino;
-		err = ceph_ll_lookup(c->cm, at, "..", &up, &here, CFS_WANT, 0,
-				     c->root);
-		if (err < 0)
-			break;
-		if (at != c->in)
-			ceph_ll_put(c->cm, at);
-		at = up;
-		/* The library says so of what it can't find: the client is shut
-		 * out, or the directory was moved out of the tree. */
-		if (here.stx_ino == last)
-			err = -ESTALE;
-	}
-	if (at != c->in)
-		ceph_ll_put(c->cm, at);
-	return err;
-}
-
 static int sync_moved(struct cfs_call *c, struct cfs_call *to)
 {
 	int err = cfs_sync_change(c, to->in);
@@ -344,9 +349,9 @@ static void unlock_names(struct cfs_node *a, struct cfs_node *b)
  * A metadata server that is to move a directory into itself may wait for ever,
  * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
  * looks first, and no other rename of its own comes between.  Nor do we.  Still
- * it has been seen to wait, where four threads moved directories into and out
- * of each other at random; only requests of these directories hang then, until
- * the server's session ends.
+ * it has been seen to wait, where several clients moved directories into and
+ * out of each other at random; only requests of these directories hang then,
+ * until a client's session ends.
  */
 static int move_name(struct cfs_call *c, const struct cfs_name *name,
 		     struct cfs_call *to, const struct cfs_name *to_name)

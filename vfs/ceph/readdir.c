@@ -44,7 +44,8 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 		own_parent(op, c->node, self, &d);
 	} else {
 		d.fileid = cfs_fileid(cfs_vino(sx));
-		if (op->plus) {
+		/* LOOKUP tells whether ".." is in the tree. */
+		if (op->plus && !is_parent(de->d_name)) {
 			cfs_attr(sx, &d.attr);
 			d.has_attr = true;
 			cfs_handle_make(c->client->fs, cfs_vino(sx),

@@ -136,6 +136,16 @@ TEST(a_server_that_was_shut_out_with_locks_begins_a_grace_period)
 	vfs_node_put(f);
 }
 
+static void put_grace(struct cfs_fs *fs, const char *name, uint64_t process,
+		      uint64_t since)
+{
+	struct cfs_record r = { .kind = CFS_GRACE, .process = process,
+				.seconds = 60, .since = since };
+
+	strcpy(r.name, name);
+	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
+}
+
 TEST(a_record_is_read_as_it_was_written)
 {
 	static const struct {
@@ -146,8 +156,9 @@ TEST(a_record_is_read_as_it_was_written)
 		  { .kind = CFS_LIVE, .process = 255 } },
 		{ "held 8000000000000000",
 		  { .kind = CFS_HELD, .process = 1ull << 63 } },
-		{ "taken 50 0000000000000001",
-		  { .kind = CFS_TAKEN, .process = 1, .seconds = 50 } },
+		{ "taken 50 0000000000000001 1764169353",
+		  { .kind = CFS_TAKEN, .process = 1, .seconds = 50,
+		    .since = 1764169353 } },
 		{ "grace 3600 0000000000000001 1764169353",
 		  { .kind = CFS_GRACE, .process = 1, .seconds = 3600,
 		    .since = 1764169353 } },
@@ -191,6 +202,20 @@ TEST(every_record_is_found_beside_keys_that_are_none)
 	ck_assert_int_eq(cfs_record_each(fs, count_record, &found), 0);
 	ck_assert_uint_eq(found, 250);
 	ck_assert_int_eq(system("rados -p meta -N gannet rm servers"), 0);
+}
+
+TEST(a_record_tells_of_locks_again_while_one_is_set)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+
+	put_grace(c->fs, c->name, cfs_process(), (uint64_t)time(NULL));
+	atomic_store(&c->grace_until, 1);
+	ck_assert_int_eq(cfs_grace_set_begin(c, false), 0);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "held"));
+	cfs_grace_set_end(c);
+	cfs_grace_tick(c->fs);
+	ck_assert(record_is(c, "live"));
 }
 
 /* ---- servers that take each other's place */
@@ -315,6 +340,25 @@ TEST(locks_outlast_a_metadata_server_if_their_session_does)
 	ck_assert_int_eq(r.kind, CFS_GRACE);
 	ck_assert_uint_gt(r.since, 0);
 	EVENTUALLY(vt_lookup(vt.root, "none") == -ENOENT);
+	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+}
+
+TEST(a_lasting_session_has_what_was_reclaimed_in_its_grace_period)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct ceph_mount_info *cm;
+	struct cfs_record r;
+	char name[80];
+
+	snprintf(name, sizeof(name), "%.64s.7", fs->uuid);
+	cm = session_of(name, 0);
+	put_grace(fs, name, 1, (uint64_t)time(NULL) - 100);
+	ck_assert_int_eq(cfs_client_end_left_over(fs), 0);
+	ceph_abort_conn(cm);
+	ceph_release(cm);
+	ck_assert_int_eq(cfs_record_get(fs, name, &r), 0);
+	ck_assert_int_eq(r.kind, CFS_GRACE);
+	ck_assert_uint_gt(r.since, 0);
 	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
 }
 

@@ -79,7 +79,7 @@ struct cfs_record {
 	enum cfs_record_kind	kind;
 	uint64_t		process;
 	unsigned		seconds;	/* of the last two kinds */
-	uint64_t		since;		/* of CFS_GRACE */
+	uint64_t		since;		/* likewise */
 	char			text[CFS_RECORD_MAX];	/* as it was read or
 							 * written */
 };
@@ -108,7 +108,6 @@ struct cfs_client {
 	bool			 doubtful;	/* lockers of a lost session are
 						 * still there */
 	atomic_bool		 succeeded;	/* by another server */
-	uint64_t		 told;	/* the others: time(2) */
 	pthread_mutex_t		 record_lock;
 	struct cfs_record	 record;	/* the last one that this
 						 * process wrote */

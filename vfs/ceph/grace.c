@@ -84,8 +84,7 @@ static uint64_t seconds_left(const struct cfs_record *r)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
-	if (r->kind != CFS_GRACE || !r->since ||
-	    now >= r->since + r->seconds)
+	if (r->kind < CFS_TAKEN || now >= r->since + r->seconds)
 		return 0;
 	return now < r->since ? r->seconds : r->since + r->seconds - now;
 }
@@ -103,15 +102,15 @@ static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
 	struct learnt *l = arg;
 	uint64_t left = seconds_left(r);
 
-	if (r->kind != CFS_GRACE && r->kind != CFS_TAKEN)
+	if (r->kind < CFS_TAKEN)
 		return;
 	if (cfs_record_is_own(fs, r->name)) {
 		if (r->process != cfs_process())
 			return;
 		l->lapsed |= left == 0;
 		l->left = l->left ? MIN(l->left, left) : left;
-	} else if (left || !r->since) {
-		cfs_notice_begin(fs, r->since ? left + CLOCKS : r->seconds);
+	} else if (left) {
+		cfs_notice_begin(fs, left + CLOCKS);
 	}
 }
 
@@ -145,20 +144,23 @@ static int read_before(struct cfs_client *c, struct cfs_record *was)
 	return err;
 }
 
-/* The record of @c's session, which takes the place of @was.  Whether that one
- * still has its locks shows when it is shut out. */
+/*
+ * The record of @c's session, which takes the place of @was.  Whether that one
+ * still has its locks shows when it is shut out: also after its grace period,
+ * in which its clients got them.
+ */
 static struct cfs_record record_after(const struct cfs_client *c,
 				      const struct cfs_record *was)
 {
-	switch (was->kind) {
-	case CFS_LIVE:
+	uint64_t now = (uint64_t)time(NULL);
+
+	if (was->kind == CFS_LIVE)
 		return new_record(c, CFS_LIVE, 0);
-	case CFS_GRACE:
-		return new_record(c, CFS_GRACE, seconds_left(was) > CLOCKS ?
-				  (uint64_t)time(NULL) : 0);
-	default:
-		return new_record(c, CFS_TAKEN, 0);
-	}
+	if (was->kind == CFS_GRACE && !was->since)
+		return new_record(c, CFS_GRACE, 0);
+	return new_record(c, was->kind == CFS_GRACE &&
+			  seconds_left(was) > CLOCKS ? CFS_GRACE : CFS_TAKEN,
+			  now);
 }
 
 static int begin_record(struct cfs_client *c, const struct cfs_record *was)
@@ -171,11 +173,10 @@ static int begin_record(struct cfs_client *c, const struct cfs_record *was)
 	if (err < 0)
 		return err;
 	c->record = r;
-	c->told = (uint64_t)time(NULL);
 	atomic_store(&c->grace_until, r.kind == CFS_LIVE ? 0 :
 		     clock_ms() + r.seconds * 1000ull);
 	/* After the record, which a server that starts now reads. */
-	return r.kind == CFS_TAKEN || r.since ? cfs_notice_tell(c->fs) : 0;
+	return r.since ? cfs_notice_tell(c->fs) : 0;
 }
 
 int cfs_grace_take_over(struct cfs_client *c)
@@ -193,18 +194,27 @@ int cfs_grace_take_over(struct cfs_client *c)
 	return err;
 }
 
+/* Writes how it went.  Nobody finds out later that the session has @lasted: so
+ * this is tried for as long as that is of use. */
+static int end_taken(struct cfs_client *c, bool lasted)
+{
+	uint64_t since = lasted ? c->record.since : 0;
+	int err;
+
+	do
+		err = write_record(c, CFS_GRACE, since);
+	while (err == -ETIMEDOUT && seconds_left(&c->record) > 0);
+	return err;
+}
+
 int cfs_grace_taken_over(struct cfs_client *c, bool lasted)
 {
-	int err;
+	int err = 0;
 
 	mutex_lock(&c->fs->grace.store);
 	c->doubtful |= atomic_load(&c->lockers) > 0;
-	if (c->record.kind != CFS_TAKEN) {
-		mutex_unlock(&c->fs->grace.store);
-		return 0;
-	}
-	err = c->fs->store.open ?
-	      write_record(c, CFS_GRACE, lasted ? c->told : 0) : -ENOTCONN;
+	if (c->record.kind == CFS_TAKEN)
+		err = c->fs->store.open ? end_taken(c, lasted) : -ENOTCONN;
 	mutex_unlock(&c->fs->grace.store);
 	return err;
 }
@@ -322,22 +332,29 @@ void cfs_grace_set_end(struct cfs_client *c)
 
 /* ---- the keeper's part */
 
-/* Changes the record when the grace period is over, or no lock is left.  It
- * stays as long as there are lockers whose locks went with a session: they must
- * not reclaim what others may have by now. */
-static void tidy_record(struct cfs_client *c)
+/* The record stays that of a grace period as long as there are lockers whose
+ * locks went with a session: they must not reclaim what others may have by
+ * now. */
+static void end_own_grace(struct cfs_client *c)
 {
 	uint64_t until = atomic_load(&c->grace_until);
-	bool locked = atomic_load(&c->lockers) > 0;
 
-	c->doubtful &= locked;
-	if (c->left || c->doubtful || (until ? clock_ms() < until :
-				       locked || !atomic_load(&c->held)))
+	if (atomic_load(&c->lockers) == 0)
+		c->doubtful = false;
+	if (c->left || c->doubtful || !until || clock_ms() < until ||
+	    write_record(c, CFS_HELD, 0) < 0)
 		return;
-	if (write_record(c, locked ? CFS_HELD : CFS_LIVE, 0) < 0)
-		return;
-	atomic_store(&c->held, locked);
+	atomic_store(&c->held, true);
 	atomic_store(&c->grace_until, 0);
+}
+
+/* While no lock is given. */
+static void note_none(struct cfs_client *c)
+{
+	if (!c->left && !atomic_load(&c->grace_until) &&
+	    atomic_load(&c->held) && atomic_load(&c->lockers) == 0 &&
+	    write_record(c, CFS_LIVE, 0) == 0)
+		atomic_store(&c->held, false);
 }
 
 static void remove_left_over(struct cfs_fs *fs, const struct cfs_record *r,
@@ -390,18 +407,24 @@ static void rejoin_lost(struct cfs_fs *fs)
 			"of their starts, so it gives no new locks", fs->path);
 }
 
+static void tidy_records(struct cfs_fs *fs)
+{
+	for (unsigned i = 0; i < fs->nclients; i++)
+		end_own_grace(&fs->client[i]);
+	/* A lock may be under way for long: the next tick tries again. */
+	if (pthread_rwlock_trywrlock(&fs->grace.sets) == 0) {
+		for (unsigned i = 0; i < fs->nclients; i++)
+			note_none(&fs->client[i]);
+		pthread_rwlock_unlock(&fs->grace.sets);
+	}
+	tidy_left_over(fs);
+}
+
 void cfs_grace_tick(struct cfs_fs *fs)
 {
 	mutex_lock(&fs->grace.store);
 	rejoin_lost(fs);
-	/* No lock is given meanwhile.  One may be under way for long: the next
-	 * tick tries again. */
-	if (pthread_rwlock_trywrlock(&fs->grace.sets) == 0) {
-		for (unsigned i = 0; i < fs->nclients && fs->grace.usable; i++)
-			tidy_record(&fs->client[i]);
-		pthread_rwlock_unlock(&fs->grace.sets);
-	}
 	if (fs->grace.usable)
-		tidy_left_over(fs);
+		tidy_records(fs);
 	mutex_unlock(&fs->grace.store);
 }

@@ -5,7 +5,7 @@
  *
  *	live PROCESS			the session has no locks
  *	held PROCESS			it has had locks since it began
- *	taken SECONDS PROCESS		so it has, and a server takes it over
+ *	taken SECONDS PROCESS SINCE	so it has, and a server takes it over
  *	grace SECONDS PROCESS SINCE	its server has ended or started, and the
  *					clients may still have to reclaim
  *
@@ -86,7 +86,7 @@ static void format_record(struct cfs_record *r)
 	if (r->kind >= CFS_TAKEN)
 		to += snprintf(to, (size_t)(end - to), "%u ", r->seconds);
 	to += snprintf(to, (size_t)(end - to), "%016" PRIx64, r->process);
-	if (r->kind == CFS_GRACE)
+	if (r->kind >= CFS_TAKEN)
 		snprintf(to, (size_t)(end - to), " %" PRIu64, r->since);
 }
 

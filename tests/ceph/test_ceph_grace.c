@@ -218,6 +218,35 @@ TEST(a_record_tells_of_locks_again_while_one_is_set)
 	ck_assert(record_is(c, "live"));
 }
 
+TEST(a_server_that_was_shut_out_unnoticed_vouches_for_no_lock)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	struct cfs_record r;
+
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	shut_out(c);
+	cfs_grace_leave(c);
+	ck_assert_int_eq(cfs_record_get(c->fs, c->name, &r), 0);
+	ck_assert_int_eq(r.kind, CFS_GRACE);
+	ck_assert_uint_eq(r.since, 0);
+}
+
+TEST(a_server_that_ends_vouches_for_its_locks)
+{
+	struct cfs_client *c = &cfs_fs(vt.fs)->client[0];
+	struct cfs_record r;
+
+	atomic_store(&c->lockers, 1);
+	ck_assert_int_eq(set_lock(c, false), 0);
+	cfs_grace_leave(c);
+	ck_assert_int_eq(cfs_record_get(c->fs, c->name, &r), 0);
+	ck_assert_int_eq(r.kind, CFS_GRACE);
+	ck_assert_uint_gt(r.since, 0);
+	/* The next test's server has no grace period. */
+	ck_assert_int_eq(cfs_record_remove(c->fs, &r), 0);
+}
+
 /* ---- servers that take each other's place */
 
 static void put_record(struct cfs_fs *fs, const char *name,

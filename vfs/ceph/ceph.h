@@ -275,6 +275,8 @@ void cfs_client_end(struct cfs_client *c);
 int  cfs_client_end_left_over(struct cfs_fs *fs);
 /* True if a client of this process has the session @name. */
 bool cfs_client_is_named(const char *name);
+/* Asks the cluster whether @c still has its session. */
+bool cfs_client_has_session(struct cfs_client *c);
 /* The library has answered @err, below 0.  Notices that the cluster has shut
  * the client out.  Returns the error for the caller of the operation. */
 int  cfs_client_error(struct cfs_client *c, int err);

@@ -417,6 +417,27 @@ int cfs_client_error(struct cfs_client *c, int err)
 	return err == -EAGAIN || err == -ECANCELED ? -ETIMEDOUT : err;
 }
 
+bool cfs_client_has_session(struct cfs_client *c)
+{
+	struct Inode *in;
+	char time[32];
+	int err;
+
+	if (atomic_load(&c->lost) || pthread_rwlock_tryrdlock(&c->lock) != 0)
+		return false;
+	err = c->cm ? ceph_ll_lookup_root(c->cm, &in) : -ENOTCONN;
+	if (err == 0) {
+		/* The library does not answer that itself. */
+		err = ceph_ll_getxattr(c->cm, in, "ceph.dir.rctime", time,
+				       sizeof(time), c->fs->server);
+		ceph_ll_put(c->cm, in);
+	}
+	pthread_rwlock_unlock(&c->lock);
+	if (err < 0)
+		cfs_client_error(c, err);
+	return err >= 0;
+}
+
 void cfs_client_renew(struct cfs_client *c)
 {
 	const char *step;

@@ -246,13 +246,18 @@ static int tell_leaving(struct cfs_client *c)
 	/* A doubtful claim stays doubtful. */
 	bool sound = !c->doubtful && !atomic_load(&c->lost) &&
 		     (c->record.kind != CFS_GRACE || c->record.since);
-	uint64_t since = sound ? (uint64_t)time(NULL) : 0;
 	int err;
 
 	if (!c->fs->store.open)
 		return -ENOTCONN;
-	err = write_record(c, CFS_GRACE, since);
-	return err < 0 || !since ? err : cfs_notice_tell(c->fs);
+	if (!sound)
+		return write_record(c, CFS_GRACE, 0);
+	err = write_record(c, CFS_TAKEN, (uint64_t)time(NULL));
+	if (err == 0)
+		err = cfs_notice_tell(c->fs);
+	/* A client without calls does not notice that the cluster has shut it
+	 * out, and others may have its locks. */
+	return err < 0 ? err : end_taken(c, cfs_client_has_session(c));
 }
 
 void cfs_grace_leave(struct cfs_client *c)

@@ -5,7 +5,8 @@
  *
  *	live PROCESS			the session has no locks
  *	held PROCESS			it has had locks since it began
- *	taken SECONDS PROCESS SINCE	so it has, and a server takes it over
+ *	taken SECONDS PROCESS SINCE	so it has, and a server takes it over,
+ *					or ends it
  *	grace SECONDS PROCESS SINCE	its server has ended or started, and the
  *					clients may still have to reclaim
  *

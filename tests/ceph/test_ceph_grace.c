@@ -247,6 +247,61 @@ TEST(a_server_that_ends_vouches_for_its_locks)
 	ck_assert_int_eq(cfs_record_remove(c->fs, &r), 0);
 }
 
+static bool has_object(struct cfs_fs *fs, const char *name)
+{
+	return rados_stat(fs->store.io, name, NULL, NULL) == 0;
+}
+
+TEST(records_that_nobody_needs_go)
+{
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	uint64_t now = (uint64_t)time(NULL);
+	char gone[80], lasting[80];
+	struct cfs_record r;
+
+	snprintf(gone, sizeof(gone), "%.64s.7", fs->uuid);
+	snprintf(lasting, sizeof(lasting), "%.64s.8", fs->uuid);
+	/* Of an export that ended in its grace period, and one that did not. */
+	put_grace(fs, gone, cfs_process(), now - 100);
+	put_grace(fs, lasting, cfs_process(), now);
+	/* Of servers that ended, long ago and today. */
+	put_grace(fs, "retired.0", 1, now - 100000);
+	put_grace(fs, "away.0", 1, now - 10000);
+	ck_assert_int_eq(rados_write_full(fs->store.io, "server.retired", "",
+					  0), 0);
+	/* The first does not keep the others' clients from reclaiming. */
+	ck_assert_int_eq(cfs_grace_learn(fs), 0);
+	ck_assert_int_eq(set_lock(&fs->client[0], true), 0);
+	mutex_lock(&fs->grace.store);
+	fs->grace.tidied = 1;
+	mutex_unlock(&fs->grace.store);
+	cfs_grace_tick(fs);
+	ck_assert_int_eq(cfs_record_get(fs, gone, &r), -ENOENT);
+	ck_assert_int_eq(cfs_record_get(fs, lasting, &r), 0);
+	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+	ck_assert_int_eq(cfs_record_get(fs, "retired.0", &r), -ENOENT);
+	ck_assert(!has_object(fs, "server.retired"));
+	ck_assert_int_eq(cfs_record_get(fs, "away.0", &r), 0);
+	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);
+}
+
+TEST(a_server_that_ends_without_locks_leaves_nothing)
+{
+	struct cfs_options named = { .uuid = "leaves" };
+	struct vfs_config config = { .ops = vt.ops, .path = "/",
+				     .options = &named };
+	struct cfs_fs *fs = cfs_fs(vt.fs);
+	struct vfs_fs *second;
+	struct cfs_record r;
+
+	ck_assert_int_eq(vt.ops->mount(&config, &second), 0);
+	ck_assert(has_object(fs, "server.leaves"));
+	vt.ops->unmount(second);
+	ck_assert(!has_object(fs, "server.leaves"));
+	ck_assert_int_eq(cfs_record_get(fs, "leaves.0", &r), -ENOENT);
+	ck_assert(has_object(fs, fs->grace.object));
+}
+
 /* ---- servers that take each other's place */
 
 static void put_record(struct cfs_fs *fs, const char *name,
@@ -326,7 +381,7 @@ TEST(sessions_that_no_export_takes_over_are_ended_at_the_start)
 	r.since = 1;
 	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
 	mutex_lock(&fs->grace.store);
-	fs->grace.left_over = 1;
+	fs->grace.tidied = 1;
 	mutex_unlock(&fs->grace.store);
 	cfs_grace_tick(fs);
 	ck_assert_int_eq(cfs_record_get(fs, name[1], &r), -ENOENT);

@@ -173,8 +173,9 @@ struct cfs_grace {
 					 * until then */
 	char		*object;	/* that is watched */
 	uint64_t	 cookie;
-	uint64_t	 left_over;	/* clock_ms() at which records of
-					 * sessions before go; 0: none */
+	uint64_t	 tidied;	/* clock_ms() at which records that
+					 * nobody needs are looked for */
+	uint64_t	 began;		/* time(2) of the mount */
 };
 
 struct cfs_fs {
@@ -472,6 +473,8 @@ void cfs_notice_begin(struct cfs_fs *fs, uint64_t s);
 bool cfs_notice_is_heard(const struct cfs_fs *fs);
 /* Tells the other servers of the grace period of @fs's clients. */
 int  cfs_notice_tell(struct cfs_fs *fs);
+/* The server that had the session @name does not come back. */
+void cfs_notice_forget(struct cfs_fs *fs, const char *name);
 
 /* ---- grace.c */
 

@@ -34,6 +34,7 @@
 #include "lib/clock.h"
 
 #define CLOCKS		2
+#define RETIRED_S	(24 * 3600)
 #define LATE_MS		5000
 
 /* ---- records */
@@ -91,6 +92,7 @@ static uint64_t seconds_left(const struct cfs_record *r)
 
 /* The records, as they concern a server that starts. */
 struct learnt {
+	uint64_t began;			/* fs->grace.began */
 	uint64_t left;			/* seconds for its clients to reclaim;
 					 * 0: they are not to */
 	bool	 lapsed;		/* what they had, others may have */
@@ -104,19 +106,22 @@ static void learn_record(struct cfs_fs *fs, const struct cfs_record *r,
 
 	if (r->kind < CFS_TAKEN)
 		return;
-	if (cfs_record_is_own(fs, r->name)) {
-		if (r->process != cfs_process())
-			return;
-		l->lapsed |= left == 0;
-		l->left = l->left ? MIN(l->left, left) : left;
-	} else if (left) {
-		cfs_notice_begin(fs, left + CLOCKS);
+	if (!cfs_record_is_own(fs, r->name)) {
+		if (left)
+			cfs_notice_begin(fs, left + CLOCKS);
+		return;
 	}
+	/* It may be that of an export which ended in its grace period. */
+	if (r->process != cfs_process() ||
+	    (r->since && r->since + r->seconds < l->began))
+		return;
+	l->lapsed |= left == 0;
+	l->left = l->left ? MIN(l->left, left) : left;
 }
 
 int cfs_grace_learn(struct cfs_fs *fs)
 {
-	struct learnt l = { .left = 0 };
+	struct learnt l = { .began = fs->grace.began };
 	int err = cfs_record_each(fs, learn_record, &l);
 
 	/* A lock may be reclaimed by another session than it was set by. */
@@ -226,6 +231,11 @@ static void note_left_over(struct cfs_fs *fs, const struct cfs_record *r,
 		*(struct cfs_record *)arg = *r;
 }
 
+static void tidy_later(struct cfs_fs *fs)
+{
+	fs->grace.tidied = clock_ms() + cfs_grace_s(fs->options) * 1000ull;
+}
+
 int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
 {
 	int err;
@@ -234,7 +244,7 @@ int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
 	mutex_lock(&fs->grace.store);
 	err = cfs_record_each(fs, note_left_over, r);
 	/* Later, when nobody has to know any more. */
-	fs->grace.left_over = clock_ms() + cfs_grace_s(fs->options) * 1000ull;
+	tidy_later(fs);
 	mutex_unlock(&fs->grace.store);
 	return err < 0 || *r->name ? err : -ENOENT;
 }
@@ -362,21 +372,30 @@ static void note_none(struct cfs_client *c)
 		atomic_store(&c->held, false);
 }
 
-static void remove_left_over(struct cfs_fs *fs, const struct cfs_record *r,
-			     void *arg)
+/* True if nobody asks for @r any more: it is of a session of this server that
+ * no export has, or of a server that ended in order and did not come back. */
+static bool is_needless(const struct cfs_fs *fs, const struct cfs_record *r)
 {
-	if (cfs_record_is_own(fs, r->name) && r->process == cfs_process() &&
-	    r->kind == CFS_GRACE && seconds_left(r) == 0 &&
-	    !cfs_client_is_named(r->name))
-		cfs_record_remove(fs, r);
+	if (r->kind != CFS_GRACE || seconds_left(r) > 0)
+		return false;
+	return cfs_record_is_own(fs, r->name) ?
+	       r->process == cfs_process() && !cfs_client_is_named(r->name) :
+	       r->since && r->since + RETIRED_S < (uint64_t)time(NULL);
 }
 
-/* Removes the records of sessions that nobody has any more. */
-static void tidy_left_over(struct cfs_fs *fs)
+static void remove_needless(struct cfs_fs *fs, const struct cfs_record *r,
+			    void *arg)
 {
-	if (fs->grace.left_over && clock_ms() >= fs->grace.left_over &&
-	    cfs_record_each(fs, remove_left_over, NULL) == 0)
-		fs->grace.left_over = 0;
+	if (is_needless(fs, r) && cfs_record_remove(fs, r) == 0 &&
+	    !cfs_record_is_own(fs, r->name))
+		cfs_notice_forget(fs, r->name);
+}
+
+static void tidy_others(struct cfs_fs *fs)
+{
+	if (clock_ms() >= fs->grace.tidied &&
+	    cfs_record_each(fs, remove_needless, NULL) == 0)
+		tidy_later(fs);
 }
 
 /* Reaches the shared objects anew. */
@@ -422,7 +441,7 @@ static void tidy_records(struct cfs_fs *fs)
 			note_none(&fs->client[i]);
 		pthread_rwlock_unlock(&fs->grace.sets);
 	}
-	tidy_left_over(fs);
+	tidy_others(fs);
 }
 
 void cfs_grace_tick(struct cfs_fs *fs)

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/clock.h"
 
@@ -85,6 +86,7 @@ int cfs_notice_open(struct cfs_fs *fs)
 		fs->grace.object = NULL;
 		return -ENOMEM;
 	}
+	fs->grace.began = (uint64_t)time(NULL);
 	err = watch_own(fs);
 	fs->grace.usable = err == 0;
 	return err;
@@ -101,8 +103,19 @@ static void leave_store(struct cfs_fs *fs)
 	cfs_store_close(&fs->store);
 }
 
+static void find_own(struct cfs_fs *fs, const struct cfs_record *r, void *arg)
+{
+	*(bool *)arg |= cfs_record_is_own(fs, r->name);
+}
+
 void cfs_notice_close(struct cfs_fs *fs)
 {
+	bool any = false;
+
+	/* No other export, and nobody who comes later, needs the object. */
+	if (fs->store.open && fs->grace.object &&
+	    cfs_record_each(fs, find_own, &any) == 0 && !any)
+		rados_remove(fs->store.io, fs->grace.object);
 	leave_store(fs);
 	free(fs->grace.object);
 }
@@ -127,29 +140,45 @@ bool cfs_notice_is_heard(const struct cfs_fs *fs)
 
 /* ---- telling */
 
+/* The object of the server that has, or had, the session @name. */
+struct object {
+	char name[CFS_SESSION_MAX + 16];
+};
+
+static struct object object_of(const char *name)
+{
+	struct object o;
+
+	snprintf(o.name, sizeof(o.name), "server.%s", name);
+	*strrchr(o.name, '.') = '\0';
+	return o;
+}
+
+void cfs_notice_forget(struct cfs_fs *fs, const char *name)
+{
+	rados_remove(fs->store.io, object_of(name).name);
+}
+
 struct telling {
-	char	 text[CFS_RECORD_MAX];
-	char	 last[CFS_SESSION_MAX + 16];	/* that was told */
-	unsigned silent;		/* servers that did not answer */
+	char	      text[CFS_RECORD_MAX];
+	struct object last;		/* that was told */
+	unsigned      silent;		/* servers that did not answer */
 };
 
 static void tell_server(struct cfs_fs *fs, const struct cfs_record *r,
 			void *arg)
 {
 	struct telling *t = arg;
-	char object[sizeof(t->last)];
+	struct object o = object_of(r->name);
 	int err;
 
-	if (cfs_record_is_own(fs, r->name) || !strrchr(r->name, '.'))
-		return;
-	snprintf(object, sizeof(object), "server.%s", r->name);
-	*strrchr(object, '.') = '\0';
 	/* It has a record for each session. */
-	if (strcmp(object, t->last) == 0)
+	if (cfs_record_is_own(fs, r->name) ||
+	    strcmp(o.name, t->last.name) == 0)
 		return;
-	strcpy(t->last, object);
+	t->last = o;
 	/* An object without a watcher is of a server that has ended. */
-	err = rados_notify2(fs->store.io, object, t->text,
+	err = rados_notify2(fs->store.io, o.name, t->text,
 			    (int)strlen(t->text), ANSWER_MS, NULL, NULL);
 	if (err < 0 && err != -ENOENT)
 		t->silent++;

@@ -10,6 +10,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
+
 #define TIDY_SECONDS	5
 #define UUID_FILE	"ceph-uuid"
 #define UUID_BYTES	16
@@ -135,15 +137,28 @@ static void renew_lost(struct cfs_fs *fs)
 			cfs_client_renew(&fs->client[i]);
 }
 
+/* The end of a grace period is noted at once: a server that is killed before it
+ * is can't prove what its clients have by then. */
+static uint64_t next_tick(const struct cfs_fs *fs)
+{
+	uint64_t now = clock_ms(), next = now + TIDY_SECONDS * 1000;
+
+	for (unsigned i = 0; i < fs->nclients; i++) {
+		uint64_t end = atomic_load(&fs->client[i].grace_until);
+
+		if (end > now && end < next)
+			next = end;
+	}
+	return next;
+}
+
 static bool wait_for_work(struct cfs_fs *fs)
 {
-	struct timespec until;
+	uint64_t until = next_tick(fs) * (NS_PER_S / 1000);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TIDY_SECONDS;
 	mutex_lock(&fs->lock);
 	while (!fs->awake && !fs->ending &&
-	       pthread_cond_timedwait(&fs->wake, &fs->lock, &until) == 0)
+	       cond_wait_until(&fs->wake, &fs->lock, until))
 		;
 	fs->awake = false;
 	mutex_unlock(&fs->lock);
@@ -177,7 +192,6 @@ static void end_keeper(struct cfs_fs *fs)
 static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 {
 	struct cfs_fs *fs = calloc(1, sizeof(*fs));
-	pthread_condattr_t attr;
 
 	if (!fs)
 		return NULL;
@@ -191,10 +205,7 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	pthread_rwlock_init(&fs->moves, NULL);
 	pthread_mutex_init(&fs->grace.store, NULL);
 	pthread_rwlock_init(&fs->grace.sets, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&fs->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&fs->wake, NULL);
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
 		pthread_mutex_init(&fs->shard[i].lock, NULL);
 	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++) {

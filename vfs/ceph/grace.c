@@ -151,21 +151,23 @@ static int read_before(struct cfs_client *c, struct cfs_record *was)
 
 /*
  * The record of @c's session, which takes the place of @was.  Whether that one
- * still has its locks shows when it is shut out: also after its grace period,
- * in which its clients got them.
+ * still has its locks shows when it is shut out.  In a grace period others give
+ * none; after it they may have given those that nobody had reclaimed.
  */
 static struct cfs_record record_after(const struct cfs_client *c,
 				      const struct cfs_record *was)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
-	if (was->kind == CFS_LIVE)
+	switch (was->kind) {
+	case CFS_LIVE:
 		return new_record(c, CFS_LIVE, 0);
-	if (was->kind == CFS_GRACE && !was->since)
-		return new_record(c, CFS_GRACE, 0);
-	return new_record(c, was->kind == CFS_GRACE &&
-			  seconds_left(was) > CLOCKS ? CFS_GRACE : CFS_TAKEN,
-			  now);
+	case CFS_GRACE:
+		return new_record(c, CFS_GRACE,
+				  seconds_left(was) > CLOCKS ? now : 0);
+	default:
+		return new_record(c, CFS_TAKEN, now);
+	}
 }
 
 static int begin_record(struct cfs_client *c, const struct cfs_record *was)
@@ -181,7 +183,12 @@ static int begin_record(struct cfs_client *c, const struct cfs_record *was)
 	atomic_store(&c->grace_until, r.kind == CFS_LIVE ? 0 :
 		     clock_ms() + r.seconds * 1000ull);
 	/* After the record, which a server that starts now reads. */
-	return r.since ? cfs_notice_tell(c->fs) : 0;
+	err = r.since ? cfs_notice_tell(c->fs) : 0;
+	/* Some may have been told too late. */
+	if (err == 0 && was->kind == CFS_GRACE && r.since &&
+	    seconds_left(was) <= CLOCKS)
+		err = write_record(c, CFS_GRACE, 0);
+	return err;
 }
 
 int cfs_grace_take_over(struct cfs_client *c)

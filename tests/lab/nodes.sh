@@ -122,8 +122,10 @@ node_keepalived()
 
 has_address() { on "$1" ip -br addr show to "$2" | grep -q .; }
 
-# Nothing goes to it or comes from it; it doesn't see that.
+# node_silent NODE, node_heard NODE: nothing goes to it or comes from it; it
+# doesn't see that.
 node_silent() { bridge link set dev "node$1" state 0; }
+node_heard() { bridge link set dev "node$1" state 3; }
 
 # Power is lost: nobody is told.
 node_die()
@@ -142,4 +144,21 @@ disk_make()
 	local n
 	mkdir "$work/shared" "$work/disk3"
 	for n in 1 2; do ln -s shared "$work/disk$n"; done
+}
+
+# disk_splits NODE OTHER: the other has a copy, of which nobody has a file open.
+disk_splits()
+{
+	rm -rf "$work/disk$2"
+	cp -a "$work/disk$1/." "$work/disk$2"
+}
+
+# disk_joins NODE OTHER: the other's is that of both.
+disk_joins()
+{
+	rm -rf "$work/shared"
+	mv "$work/disk$2" "$work/shared"
+	rm -f "$work/disk$1"
+	ln -s shared "$work/disk$1"
+	ln -s shared "$work/disk$2"
 }

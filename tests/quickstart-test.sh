@@ -366,15 +366,18 @@ soak()
 	esac
 }
 
-# The module for CephFS, in clusters of its own.
+# The module for CephFS, in clusters of its own: all tests but mounts, which is
+# suite with more clients, and faults, since a metadata server that is killed
+# may lose track of a name itself (doc/operations.md).
 ceph()
 {
 	local status=0
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }
-	(cd "$work/main" && "$top/tests/ceph/run") >> "$phase_log" 2>&1 ||
-		status=$?
+	(cd "$work/main" && "$top/tests/ceph/run" suite own grace procedures \
+		several model failover servers quickstart) \
+		>> "$phase_log" 2>&1 || status=$?
 	pass "$(grep -ac '^ok - ' "$phase_log")"
 	grep -a '^# .* took ' "$phase_log"
 	case $status in

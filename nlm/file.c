@@ -99,32 +99,6 @@ int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
 	return ask(f, node, out);
 }
 
-int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, bool reclaim)
-{
-	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
-	struct nlm_spare spare;
-	bool room;
-	int err;
-
-	l.reclaim = reclaim;
-	mutex_lock(&nlm->lock);
-	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
-	mutex_unlock(&nlm->lock);
-	if (!room)
-		return -ENOLCK;
-	err = ask(h->file, h->file->node, &l);
-	if (err == 1)
-		stat_inc(nlm_foreign);
-	if (err == 0) {
-		mutex_lock(&nlm->lock);
-		nlm_range_set(&nlm->table, h, at, &spare);
-		mutex_unlock(&nlm->lock);
-	}
-	nlm_spare_put(&spare);
-	return err;
-}
-
 int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 		   const struct nlm_span *at)
 {
@@ -142,6 +116,71 @@ int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 	}
 	nlm_spare_put(&spare);
 	return err;
+}
+
+/* Unlocks the bytes from @start to the one before @next, if there are any. */
+static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
+		      uint64_t next)
+{
+	if (start < next)
+		nlm_hold_clear(nlm, h, &(struct nlm_span){
+			       .start = start, .end = next - 1 });
+}
+
+/* Gives the owner what it had before, which is never in anybody's way. */
+static void put_back(struct nlm *nlm, struct nlm_hold *h,
+		     const struct nlm_wait *w)
+{
+	uint64_t start = w->at.start;
+
+	for (unsigned i = 0; i < w->nbefore; i++) {
+		clear_gap(nlm, h, start, w->before[i].start);
+		nlm_hold_set(nlm, h, &w->before[i], NLM_CLAIM_BACK);
+		start = w->before[i].end + 1;
+	}
+	clear_gap(nlm, h, start, w->at.end + 1);
+}
+
+/* Undoes @at, which came too late. */
+static int undo_late(struct nlm *nlm, struct nlm_hold *h,
+		     const struct nlm_span *at)
+{
+	struct nlm_wait w = { .at = *at };
+
+	/* Without memory the owner has nothing of it any more. */
+	mutex_lock(&nlm->lock);
+	nlm_wait_note(&w, h);
+	mutex_unlock(&nlm->lock);
+	put_back(nlm, h, &w);
+	free(w.before);
+	return -ETIMEDOUT;
+}
+
+int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
+		 const struct nlm_span *at, enum nlm_claim claim)
+{
+	struct vfs_lock l = lock_of(VFS_LOCK_SET, h, at);
+	struct nlm_spare spare;
+	bool room;
+	int err;
+
+	l.reclaim = claim == NLM_CLAIM_AGAIN;
+	l.back = claim == NLM_CLAIM_BACK;
+	mutex_lock(&nlm->lock);
+	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
+	mutex_unlock(&nlm->lock);
+	if (!room)
+		return -ENOLCK;
+	err = ask(h->file, h->file->node, &l);
+	if (err == 1)
+		stat_inc(nlm_foreign);
+	if (err == 0) {
+		mutex_lock(&nlm->lock);
+		nlm_range_set(&nlm->table, h, at, &spare);
+		mutex_unlock(&nlm->lock);
+	}
+	nlm_spare_put(&spare);
+	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at) : err;
 }
 
 void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
@@ -188,28 +227,6 @@ void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w)
 	mutex_unlock(&nlm->lock);
 }
 
-/* Unlocks the bytes from @start to the one before @next, if there are any. */
-static void clear_gap(struct nlm *nlm, struct nlm_hold *h, uint64_t start,
-		      uint64_t next)
-{
-	if (start < next)
-		nlm_hold_clear(nlm, h, &(struct nlm_span){
-			       .start = start, .end = next - 1 });
-}
-
-/* Gives the owner what it had before, which is never in anybody's way. */
-static void put_back(struct nlm *nlm, struct nlm_hold *h, struct nlm_wait *w)
-{
-	uint64_t start = w->at.start;
-
-	for (unsigned i = 0; i < w->nbefore; i++) {
-		clear_gap(nlm, h, start, w->before[i].start);
-		nlm_hold_set(nlm, h, &w->before[i], true);
-		start = w->before[i].end + 1;
-	}
-	clear_gap(nlm, h, start, w->at.end + 1);
-}
-
 void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 {
 	struct nlm_hold *h;
@@ -244,7 +261,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	noted = h && nlm_wait_note(w, h);
 	mutex_unlock(&nlm->lock);
 	if (noted)
-		err = nlm_hold_set(nlm, h, &w->at, false);
+		err = nlm_hold_set(nlm, h, &w->at, NLM_CLAIM_NEW);
 	mutex_lock(&nlm->lock);
 	if (err) {
 		f->local = true;

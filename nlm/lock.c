@@ -214,7 +214,8 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 
 	if (!h)
 		return 0;
-	err = nlm_hold_set(nlm, h, at, reclaim);
+	err = nlm_hold_set(nlm, h, at, reclaim ? NLM_CLAIM_AGAIN :
+			   NLM_CLAIM_NEW);
 	if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);

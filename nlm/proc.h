@@ -169,11 +169,18 @@ int nlm_foreign_test(struct nlm_file *f, struct vfs_node *node,
 /* Under nlm->lock: the owner's hold, made if need be.  NULL: no memory. */
 struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
 			       struct nlm_owner *o);
-/* With @reclaim the owner had it before.  0; 1: a lock that this server did not
+/* The owner's claim to a lock that it is to get. */
+enum nlm_claim {
+	NLM_CLAIM_NEW,
+	NLM_CLAIM_AGAIN,	/* of the server of before */
+	NLM_CLAIM_BACK,		/* as before another lock, which it has */
+};
+
+/* 0; 1: a lock that this server did not
  * give is in the way; -ETIMEDOUT: clients of another server of the tree reclaim
  * their locks first; or another -errno. */
 int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
-		 const struct nlm_span *at, bool reclaim);
+		 const struct nlm_span *at, enum nlm_claim claim);
 int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 		   const struct nlm_span *at);
 /* Frees a hold without ranges, and its owner if it has nothing else. */

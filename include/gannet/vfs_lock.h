@@ -18,6 +18,11 @@ struct vfs_locker {
 enum vfs_lock_how { VFS_LOCK_TEST, VFS_LOCK_SET, VFS_LOCK_CLEAR,
 		    VFS_LOCK_RELEASE };
 
+/* A result of SET: the owner has the lock, and is to give it back at once: it
+ * came so late that clients of other servers may have had it.  The caller sets
+ * and clears what the owner had before. */
+#define VFS_LOCK_LATE	2
+
 /*
  * An advisory lock of bytes, as fcntl(2) knows it: shared ones exclude
  * exclusive ones of other owners; a new one replaces what its owner had there.
@@ -32,6 +37,9 @@ struct vfs_lock {
 	 * knew.  The others may have to wait for such owners.  RELEASE: the
 	 * server ends, and the owner will reclaim what it had. */
 	bool		   reclaim;
+	/* SET: this is what the owner had before a lock that it gives back, and
+	 * has at least that now. */
+	bool		   back;
 	uint32_t	   pid;		/* TEST: out; 0: not known */
 };
 

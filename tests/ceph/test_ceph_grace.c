@@ -41,6 +41,27 @@ TEST(a_grace_period_holds_when_its_server_has_the_answer)
 	ck_assert_int_eq(set_lock(&fs->client[0], false), -ETIMEDOUT);
 }
 
+TEST(an_owner_gets_back_what_it_had_also_in_a_grace_period)
+{
+	struct vfs_locker mine = { .id = 1 }, another = { .id = 2 };
+	struct vfs_lock l = { .how = VFS_LOCK_SET, .locker = &mine, .len = 10,
+			      .exclusive = true };
+	struct vfs_node *f = vt_file(vt.root, "f");
+
+	ck_assert_int_eq(DO(vt.ops->lock, &vt.who, f, .lock = &l), 0);
+	ck_assert_int_eq(notify(cfs_fs(vt.fs), "grace 3000"), 0);
+	l.exclusive = false;
+	ck_assert_int_eq(DO(vt.ops->lock, &vt.who, f, .lock = &l), -ETIMEDOUT);
+	l.back = true;
+	ck_assert_int_eq(DO(vt.ops->lock, &vt.who, f, .lock = &l), 0);
+	/* Not one whose locks have gone with a session. */
+	l.locker = &another;
+	ck_assert_int_eq(DO(vt.ops->lock, &vt.who, f, .lock = &l), -ETIMEDOUT);
+	l = (struct vfs_lock){ .how = VFS_LOCK_RELEASE, .locker = &mine };
+	ck_assert_int_eq(DO(vt.ops->lock, &vt.who, f, .lock = &l), 0);
+	vfs_node_put(f);
+}
+
 /* True if the record in the cluster is of this process, and begins so. */
 static bool record_is(struct cfs_client *c, const char *want)
 {
@@ -454,6 +475,11 @@ static bool is_served(struct ceph_mount_info *cm)
 	return ceph_statx(cm, dir, &sx, CFS_WANT, 0) == 0;
 }
 
+static void count_all(struct cfs_fs *fs, const struct cfs_record *r, void *arg)
+{
+	(*(unsigned *)arg)++;
+}
+
 TEST(a_check_takes_nothing_from_a_server_that_runs)
 {
 	struct cfs_fs *fs = cfs_fs(vt.fs);
@@ -461,13 +487,13 @@ TEST(a_check_takes_nothing_from_a_server_that_runs)
 	struct ceph_mount_info *cm;
 	struct vfs_fs *checked;
 	struct cfs_record r;
-	char name[80], new[80];
+	unsigned before = 0, after = 0;
+	char name[80];
 
 	snprintf(name, sizeof(name), "%.64s.7", fs->uuid);
-	/* The server has two. */
-	snprintf(new, sizeof(new), "%.64s.2", fs->uuid);
 	cm = session_of(name, 0);
 	put_record(fs, name, CFS_HELD, 1);
+	ck_assert_int_eq(cfs_record_each(fs, count_all, &before), 0);
 	ck_assert_int_eq(rados_remove(fs->store.io, "handle-key"), 0);
 	setup(&config);
 	strcpy(options.uuid, fs->uuid);
@@ -477,7 +503,8 @@ TEST(a_check_takes_nothing_from_a_server_that_runs)
 	ck_assert(is_served(cm));
 	ck_assert_int_eq(cfs_record_get(fs, name, &r), 0);
 	ck_assert_uint_eq(r.process, 1);
-	ck_assert_int_eq(cfs_record_get(fs, new, &r), -ENOENT);
+	ck_assert_int_eq(cfs_record_each(fs, count_all, &after), 0);
+	ck_assert_uint_eq(before, after);
 	ck_assert_int_eq(rados_stat(fs->store.io, "handle-key", NULL, NULL),
 			 -ENOENT);
 	ck_assert_int_eq(cfs_record_remove(fs, &r), 0);

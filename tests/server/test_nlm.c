@@ -303,13 +303,32 @@ static struct vfs_ops shared;
 static atomic_bool others_reclaim;
 static atomic_uint left_to_reclaim, left_for_good;
 
+/* The next new lock comes too late; what then is set and cleared. */
+static atomic_bool too_late;
+static struct vfs_lock undone[4];
+static unsigned nundone;
+
+static bool is_late(const struct vfs_lock *l)
+{
+	static bool undoing;
+
+	if (l->how == VFS_LOCK_SET && atomic_exchange(&too_late, false))
+		return undoing = true;
+	if (undoing && nundone < ARRAY_SIZE(undone) &&
+	    (l->how == VFS_LOCK_CLEAR || l->back))
+		undone[nundone++] = *l;
+	return false;
+}
+
 static int lock_shared(struct vfs_op *op)
 {
+	if (is_late(op->lock))
+		return VFS_LOCK_LATE;
 	if (op->lock->how == VFS_LOCK_RELEASE)
 		atomic_fetch_add(op->lock->reclaim ? &left_to_reclaim :
 						     &left_for_good, 1);
 	if (op->lock->how == VFS_LOCK_SET && !op->lock->reclaim &&
-	    atomic_load(&others_reclaim))
+	    !op->lock->back && atomic_load(&others_reclaim))
 		return -ETIMEDOUT;
 	return mem_vfs_ops.lock ? mem_vfs_ops.lock(op) : 0;
 }
@@ -355,6 +374,32 @@ TEST(no_lock_is_granted_while_clients_of_another_server_reclaim_theirs)
 	atomic_store(&others_reclaim, false);
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&one, all, false), NLM4_DENIED);
+}
+
+TEST(a_lock_that_came_too_late_leaves_what_its_owner_had)
+{
+	const struct nlm_bytes before = { 10, 10, false };
+	const struct nlm_bytes more = { 0, 30, true };
+
+	atomic_store(&others_reclaim, false);
+	ck_assert_uint_eq(nlmc_lock(&one, before, false), NLM4_GRANTED);
+	atomic_store(&too_late, true);
+	ck_assert_uint_eq(nlmc_lock(&one, more, false),
+			  NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nundone, 3);
+	ck_assert(undone[1].back && !undone[1].exclusive);
+	ck_assert_uint_eq(undone[1].off, 10);
+	ck_assert_uint_eq(undone[1].len, 10);
+	for (unsigned i = 0; i < 3; i += 2) {
+		ck_assert_int_eq(undone[i].how, VFS_LOCK_CLEAR);
+		ck_assert_uint_eq(undone[i].off, i * 10);
+		ck_assert_uint_eq(undone[i].len, 10);
+	}
+	/* It has the lock of before, and nothing else. */
+	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 10, 10, true },
+				    false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&two, (struct nlm_bytes){ 20, 10, true },
+				    false), NLM4_GRANTED);
 }
 
 TEST(a_waiter_waits_on_while_clients_of_another_server_reclaim_theirs)

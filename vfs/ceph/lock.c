@@ -75,39 +75,39 @@ static short flock_type(const struct vfs_lock *l)
 	return l->exclusive ? F_WRLCK : F_RDLCK;
 }
 
-/* Gives back a lock that came too late: and with it what its owner had of
- * these bytes, since no call of the library tells. */
-static int give_lock_back(struct cfs_call *c, const struct vfs_lock *l,
-		     struct held_locks *h)
-{
-	struct flock f = flock_of(l, F_UNLCK);
-
-	ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
-	return -ETIMEDOUT;
-}
-
-static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
-{
-	struct flock f = flock_of(l, flock_type(l));
-	uint64_t began = clock_ms();
-	struct held_locks *h;
-	int err = cfs_grace_set_begin(c->client, l->reclaim);
-
-	if (err < 0)
-		return err;
-	err = open_held(c, l, &h);
-	if (err == 0)
-		err = ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0);
-	if (err == 0 && cfs_grace_set_late(c->client, l->reclaim, began))
-		err = give_lock_back(c, l, h);
-	cfs_grace_set_end(c->client);
-	return err == -EAGAIN || err == -EWOULDBLOCK ? 1 : err;
-}
-
 /* Locks of a client that was lost are gone with it. */
 static bool holds_locks(const struct cfs_call *c, const struct held_locks *h)
 {
 	return h && h->generation == c->client->generation;
+}
+
+static int set_held(struct cfs_call *c, const struct vfs_lock *l)
+{
+	struct flock f = flock_of(l, flock_type(l));
+	struct held_locks *h;
+	int err = open_held(c, l, &h);
+
+	return err == 0 ? ceph_ll_setlk(c->cm, h->fh, &f, l->locker->id, 0) :
+			  err;
+}
+
+static int take_lock(struct cfs_call *c, const struct vfs_lock *l)
+{
+	uint64_t began = clock_ms();
+	int err;
+
+	/* Nobody else could get it meanwhile. */
+	if (l->back)
+		return holds_locks(c, held_by(l)) ? set_held(c, l) :
+						    -ETIMEDOUT;
+	err = cfs_grace_set_begin(c->client, l->reclaim);
+	if (err < 0)
+		return err;
+	err = set_held(c, l);
+	if (err == 0 && cfs_grace_set_late(c->client, l->reclaim, began))
+		err = VFS_LOCK_LATE;
+	cfs_grace_set_end(c->client);
+	return err == -EAGAIN || err == -EWOULDBLOCK ? 1 : err;
 }
 
 static int clear_lock(struct cfs_call *c, const struct vfs_lock *l)

@@ -17,7 +17,6 @@
 #include "lib/clock.h"
 #include "lib/hash.h"
 #include "lib/log.h"
-#include "lib/util.h"
 #include "vfs/mountpoint.h"
 
 struct tree {
@@ -96,13 +95,6 @@ void export_put(struct export *e)
 
 /* ---- what went wrong */
 
-/* The tree's failure as a message; returns it. */
-static int mount_failed(const struct tree *tree, int ret, const char *where,
-			char **err)
-{
-	return export_cannot(err, where, tree->pub.path, ret, tree->why);
-}
-
 static void log_late(const struct tree *tree, int err)
 {
 	char *text = NULL;
@@ -111,7 +103,7 @@ static void log_late(const struct tree *tree, int err)
 		log_info("'%s' is exported now", tree->pub.path);
 		return;
 	}
-	mount_failed(tree, err, tree->where, &text);
+	export_cannot(&text, tree->where, tree->pub.path, err, tree->why);
 	log_err("%s; trying again until it can", text ? text : tree->where);
 	free(text);
 }
@@ -544,6 +536,14 @@ int tree_bind(struct export_table *t, struct entry *e, char **err)
 	struct tree *tree = tree_find(t, e->path);
 	int ret;
 
+	/* It never came, and this mends it. */
+	if (tree && !tree_is_mounted(&tree->pub) &&
+	    check_same(tree, e, err) < 0) {
+		free(*err);
+		*err = NULL;
+		export_put(&tree->pub);
+		tree = NULL;
+	}
 	if (!tree) {
 		ret = tree_create(t, e, false, &tree);
 		if (ret == 0)
@@ -590,7 +590,8 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		return 0;
 	}
 	if (tree->err < 0)
-		return mount_failed(tree, tree->err, e->where, err);
+		return export_cannot(err, e->where, e->path, tree->err,
+				     tree->why);
 	if (moved)
 		return export_fail(err, "%s: '%s' is another directory than "
 				   "the one that is exported now; take it out "

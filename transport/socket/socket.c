@@ -13,7 +13,7 @@
 #include "lib/util.h"
 #include "transport/addr.h"
 
-#define CLOSE_TIMEOUT	5000	/* ms */
+#define CLOSE_TIMEOUT	2000	/* ms */
 
 int socket_bind(const struct sockaddr *addr, int type, bool v6only)
 {
@@ -51,18 +51,38 @@ int socket_set_stream(int fd, unsigned timeout_ms)
 	return 0;
 }
 
-void socket_close_stream(int fd)
-{
-	socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOSE_TIMEOUT);
-	close(fd);
-}
-
 int socket_local(int fd, struct sockaddr_storage *out)
 {
 	socklen_t len = sizeof(*out);
 
 	memset(out, 0, sizeof(*out));
 	return getsockname(fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}
+
+/* True if the machine does not have the address of @fd any more. */
+static bool is_moved_away(int fd)
+{
+	struct sockaddr_storage at;
+	bool is = false;
+	int probe;
+
+	if (socket_local(fd, &at) < 0)
+		return false;
+	xprt_addr_set_port(&at, 0);
+	probe = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (probe >= 0) {
+		is = bind(probe, (struct sockaddr *)&at, sizeof(at)) < 0 &&
+		     errno == EADDRNOTAVAIL;
+		close(probe);
+	}
+	return is;
+}
+
+void socket_close_stream(int fd)
+{
+	if (is_moved_away(fd))
+		socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOSE_TIMEOUT);
+	close(fd);
 }
 
 void socket_unmap(struct sockaddr_storage *ss)

@@ -45,11 +45,11 @@ uint32_t socket_age(int fd);
 int socket_set_stream(int fd, unsigned timeout_ms);
 
 /*
- * Closes a TCP socket.  The kernel tries for five seconds more to tell the peer
- * what it has not acknowledged, then it forgets the connection.  It would do so
- * for the time of socket_set_stream(): when the address has moved to another
- * machine the peer can't be told, and should the address come back, a client's
- * next connection from the same port would hang in what is left of this one.
+ * Closes a TCP socket.  For the time of socket_set_stream() the kernel tries to
+ * tell the peer what it has not acknowledged.  When the address has moved to
+ * another machine the peer can't be told, and should the address come back, a
+ * client's next connection from the same port would hang in what is left of
+ * this one: then the kernel forgets the connection after two seconds.
  */
 void socket_close_stream(int fd);
 

@@ -345,6 +345,27 @@ TEST(a_quota_of_the_exported_directory_is_its_size)
 	ck_assert_uint_eq(st.tbytes, 80 << 20);
 }
 
+/* As it is for every client: else users could fill what they may not. */
+TEST(a_file_is_not_moved_into_another_quota)
+{
+	struct vfs_node *q = vt_dir(vt.root, "q"), *s = vt_dir(q, "s");
+	struct vfs_node *f = vt_file(vt.root, "f");
+
+	ck_assert_int_eq(ceph_setxattr(other, below("q"),
+				       "ceph.quota.max_bytes", "1048576", 7,
+				       0), 0);
+	/* The library learns of it in its own time; and what the renaming
+	 * client knows of q, it forgets. */
+	sleep(4);
+	vfs_node_put(vt_find(vt.root, "q"));
+	vfs_node_put(vt_find(q, "s"));
+	ck_assert_int_eq(vt_rename(vt.root, "f", s, "f"), -EXDEV);
+	ck_assert_int_eq(vt_rename(vt.root, "f", q, "f"), -EXDEV);
+	vfs_node_put(f);
+	vfs_node_put(s);
+	vfs_node_put(q);
+}
+
 /* ---- the loss of the client */
 
 /* The library's fsync says that all is well, though the data is gone. */

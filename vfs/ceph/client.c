@@ -291,11 +291,10 @@ static int connect_client(struct cfs_client *c, const char **step)
 		return err;
 	/* Names that it does not remember are not wrong. */
 	if (c->moves)
-		ceph_conf_set(cm, "client_cache_size", "0");
-	if (c->slot >= 0)
-		err = begin_session(c, cm, step);
-	else
-		err = choose_fs(c, cm, step);
+		err = ceph_conf_set(cm, "client_cache_size", "0");
+	if (err == 0)
+		err = c->slot >= 0 ? begin_session(c, cm, step) :
+				     choose_fs(c, cm, step);
 	if (err == 0) {
 		*step = "mount";
 		err = ceph_mount(cm, c->fs->path);
@@ -452,7 +451,8 @@ void cfs_client_renew(struct cfs_client *c)
 		c->cm = NULL;
 	}
 	/* Before anybody can use the new one. */
-	cfs_verf_change(c->fs);
+	if (!c->moves)
+		cfs_verf_change(c->fs);
 	err = connect_client(c, &step);
 	if (err == 0)
 		atomic_store(&c->lost, false);

@@ -10,6 +10,7 @@
 #include "vfs/ceph/ceph.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void cfs_name_set(struct cfs_name *to, struct vfs_name name)
@@ -78,9 +79,51 @@ static int find_self(struct cfs_call *c, struct ceph_statx *sx,
 	return 0;
 }
 
-/* Goes up from the directory of @c, a call by the mover.  -EINVAL: @sx is on
- * the way, or is that directory. */
-static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
+/* Directories that the mover remembers for as long as they are here. */
+struct way {
+	struct Inode	**dir;
+	unsigned	  n, room;
+};
+
+static bool is_on(const struct way *w, const struct Inode *dir)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->dir[i] == dir)
+			return true;
+	return false;
+}
+
+/* Takes the reference to @dir. */
+static int add_to_way(struct cfs_call *c, struct way *w, struct Inode *dir)
+{
+	unsigned room = w->room ? 2 * w->room : 16;
+	struct Inode **more = w->dir;
+
+	if (w->n == w->room) {
+		more = realloc(w->dir, room * sizeof(struct Inode *));
+		if (!more) {
+			ceph_ll_put(c->cm, dir);
+			return -ENOMEM;
+		}
+		w->dir = more;
+		w->room = room;
+	}
+	w->dir[w->n++] = dir;
+	return 0;
+}
+
+static void forget_way(struct cfs_call *c, struct way *w)
+{
+	while (w->n > 0)
+		ceph_ll_put(c->cm, w->dir[--w->n]);
+	free(w->dir);
+}
+
+/* Goes up from the directory of @c, a call by the mover, to the root or to the
+ * way that is known.  -EINVAL: @sx is on the way, or is that directory; NULL:
+ * whatever is. */
+static int walk_up(struct cfs_call *c, const struct ceph_statx *sx,
+		 struct way *w)
 {
 	struct Inode *at = c->in, *up;
 	struct ceph_statx here;
@@ -88,27 +131,26 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 	int err = cfs_stat(c, &here);
 
 	while (err == 0) {
-		if (here.stx_ino == sx->stx_ino) {
-			err = -EINVAL;
-			break;
-		}
+		if (sx && here.stx_ino == sx->stx_ino)
+			return -EINVAL;
 		if (here.stx_ino == c->client->fs->root.ino.val)
-			break;
+			return 0;
 		last = here.stx_ino;
 		err = ceph_ll_lookup(c->cm, at, "..", &up, &here, CFS_WANT, 0,
 				     c->root);
 		if (err < 0)
-			break;
-		if (at != c->in)
-			ceph_ll_put(c->cm, at);
-		at = up;
+			return err;
 		/* The library says so of what it can't find: the client is shut
 		 * out, or the directory was moved out of the tree. */
 		if (here.stx_ino == last)
 			err = -ESTALE;
+		if (err < 0 || is_on(w, up)) {
+			ceph_ll_put(c->cm, up);
+			return err;
+		}
+		err = add_to_way(c, w, up);
+		at = up;
 	}
-	if (at != c->in)
-		ceph_ll_put(c->cm, at);
 	return err;
 }
 
@@ -120,7 +162,7 @@ static int check_ancestors(struct cfs_call *c, const struct ceph_statx *sx)
 static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 		      struct cfs_node **out)
 {
-	const struct ceph_statx none = { .stx_ino = 0 };
+	struct way w = { .n = 0 };
 	struct cfs_call by, here;
 	struct Inode *up;
 	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
@@ -130,7 +172,8 @@ static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 	err = cfs_begin_other(&here, &by, &c->node->node);
 	if (err < 0)
 		return cfs_end(&by, err);
-	err = check_ancestors(&here, &none);
+	err = walk_up(&here, NULL, &w);
+	forget_way(&here, &w);
 	if (err == -ESTALE)
 		err = -EACCES;
 	if (err == 0)
@@ -279,6 +322,19 @@ static int sync_moved(struct cfs_call *c, struct cfs_call *to)
 	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
 }
 
+/* -EINVAL: a directory would be moved into itself.  And the library knows the
+ * quotas of directories that it remembers, between which no name moves. */
+static int check_move(struct cfs_call *from, struct cfs_call *into,
+		      const struct ceph_statx *sx, struct way *w)
+{
+	int err;
+
+	if (from->node == into->node)
+		return 0;
+	err = walk_up(into, S_ISDIR(sx->stx_mode) ? sx : NULL, w);
+	return err < 0 ? err : walk_up(from, NULL, w);
+}
+
 /*
  * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
  * one name of a file that has others, it hides those.  To a name that the file
@@ -292,6 +348,7 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 			   const struct ceph_statx *sx)
 {
 	struct cfs_call by, from, into;
+	struct way w = { .n = 0 };
 	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
 
 	if (err < 0)
@@ -301,13 +358,13 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 		return cfs_end(&by, err);
 	err = cfs_begin_other(&into, &by, &to->node->node);
 	if (err == 0) {
-		if (c->node != to->node && S_ISDIR(sx->stx_mode))
-			err = check_ancestors(&into, sx);
+		err = check_move(&from, &into, sx, &w);
 		if (err == 0)
 			err = ceph_ll_rename(by.cm, from.in, name->s, into.in,
 					     to_name->s, c->user);
 		if (err == 0)
 			err = sync_moved(&from, &into);
+		forget_way(&by, &w);
 		cfs_end_other(&into);
 	}
 	cfs_end_other(&from);

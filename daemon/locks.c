@@ -12,7 +12,9 @@ int locks_start(const struct options *o, struct locks *l)
 {
 	struct nsm_config config = {
 		.state_dir = o->state_dir, .use_statd = o->rpcbind,
-		.grace_ms = o->grace * 1000,
+		/* The grace period goes on while an export is awaited: so long
+		 * hosts may have to be told of another start. */
+		.grace_ms = o->grace * 1000 * 5,
 	};
 	int err = rpc_client_create(NULL, &l->client);
 

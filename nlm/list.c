@@ -128,13 +128,14 @@ void nlm_walk(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 	const struct nlm_table *t = &nlm->table;
 	struct lock_walk w = { .fn = fn, .arg = arg, .left = max,
 			       .budget = SEARCH_MAX };
+	uint64_t grace = atomic_load(&nlm->grace_until);
 
 	mutex_lock(&nlm->lock);
 	w.now = clock_ms();
 	*totals = (struct lock_totals){
 		.locks = t->ranges, .waits = t->waits, .shares = t->shares,
 		.hosts = t->hosts, .monitored = t->monitored,
-		.grace_ms = nlm->grace_until - MIN(w.now, nlm->grace_until),
+		.grace_ms = grace - MIN(w.now, grace),
 	};
 	/* The waits are what an operator looks for. */
 	walk_files(t, &w, t->waits, show_waits);

@@ -182,7 +182,8 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.max_answering, MAX_ANSWERING);
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
-	nlm->grace_until = clock_ms() + config->grace_s * 1000ull;
+	nlm->started = clock_ms();
+	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);
 	nlm_table_init(&nlm->table, &limits);
 	CDS_INIT_LIST_HEAD(&nlm->granted);

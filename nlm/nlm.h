@@ -50,7 +50,8 @@ struct nlm_config {
 	struct rpc_client *client;	/* for call-backs; borrowed; NULL: none
 					 * are made */
 	struct nlm_monitor monitor;	/* a NULL function is not called */
-	/* From nlm_create() on; in an export that is mounted later, from its
+	/* From nlm_create() on, and longer while reclaims can't be granted yet,
+	 * four times that at most; in an export that is mounted later, from its
 	 * mount on. */
 	unsigned grace_s;
 	/* The most locks, waiters and shares of each kind, in all and of one

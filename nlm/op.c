@@ -12,6 +12,10 @@
 #include "lib/clock.h"
 #include "lib/stats.h"
 
+/* Grace periods for which a reclaim may have no answer: longer than a cluster
+ * takes to recover, and no client waits for ever. */
+#define PATIENCE	4
+
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
      "reclaims refused after it");
 STAT(nlm_reclaim_late, "reclaims that got no answer because they can't be "
@@ -80,13 +84,42 @@ struct nlm_who nlm_who_of(struct rpc_call *call)
 	};
 }
 
-/* Nobody could reclaim in an export before it was there. */
+/* The end of @n grace periods in an export, or where there is none.  Nobody
+ * could reclaim in one before it was there. */
+static uint64_t end_of_graces(const struct nlm *nlm, const struct export *exp,
+			      unsigned n)
+{
+	return (exp && exp->late_ms ? exp->late_ms : nlm->started) +
+	       n * (nlm->config.grace_s * 1000ull);
+}
+
 static bool is_in_grace(const struct nlm_op *op)
 {
-	const struct nlm *nlm = op->nlm;
+	uint64_t now = clock_ms();
 
-	return clock_ms() < (op->exp->late_ms ? op->exp->late_ms +
-			     nlm->config.grace_s * 1000ull : nlm->grace_until);
+	return now < end_of_graces(op->nlm, op->exp, 1) ||
+	       now < atomic_load(&op->nlm->grace_until);
+}
+
+/*
+ * True: a reclaim that can't be granted yet is to have no answer, since the
+ * client would take it for the loss of the lock.  It sends the call again; and
+ * Linux reclaims one lock after the other, so the grace period of all exports
+ * goes on.
+ */
+static bool put_off(struct nlm *nlm, const struct export *exp)
+{
+	uint64_t now = clock_ms(), end = end_of_graces(nlm, exp, PATIENCE);
+	uint64_t until = MIN(now + nlm->config.grace_s * 1000ull, end);
+	uint64_t old = atomic_load(&nlm->grace_until);
+
+	if (now >= end)
+		return false;
+	stat_inc(nlm_reclaim_late);
+	while (old < until &&
+	       !atomic_compare_exchange_weak(&nlm->grace_until, &old, until))
+		;
+	return true;
 }
 
 int nlm_check_grace(struct rpc_call *call)
@@ -282,14 +315,12 @@ int nlm_end(struct rpc_call *call, int err)
 {
 	const struct nlm_args *a = rpc_args(call);
 	struct nlm_res *r = rpc_res(call);
+	bool silent = err == -ETIMEDOUT && a->reclaim &&
+		      put_off(call->prog->ctx, nlm_op(call)->exp);
 
 	release(nlm_op(call));
-	/* The client would take the answer for the loss of its lock; without
-	 * one it sends the call again. */
-	if (err == -ETIMEDOUT && a->reclaim) {
-		stat_inc(nlm_reclaim_late);
+	if (silent)
 		return -ECANCELED;
-	}
 	r->cookie = a->cookie;
 	if (err < 0)
 		r->status = nlm_status(err);

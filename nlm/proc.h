@@ -82,7 +82,8 @@ enum nlm_status nlm_status(int err);
 struct nlm {
 	struct rpc_program	 prog;
 	struct nlm_config	 config;
-	uint64_t		 grace_until;	/* ms; set once */
+	uint64_t		 started;	/* ms; set once */
+	_Atomic uint64_t	 grace_until;	/* ms; only grows */
 
 	atomic_uint		 asking;	/* the status monitor */
 	atomic_uint		 answering;	/* results on their way */

@@ -72,6 +72,34 @@ TEST(a_reclaim_that_can_not_be_granted_yet_has_no_answer_and_comes_again)
 	ck_assert_uint_eq(nlmc_reclaim(&two, head), NLM4_DENIED);
 }
 
+/* Linux reclaims one lock after the other, and the next may be in another
+ * export. */
+TEST(the_grace_period_goes_on_while_a_reclaim_is_put_off)
+{
+	uint64_t end = runner_now_ms() + GRACE_S * 1000 + 500;
+	struct nlm_process other = one;
+
+	other.fh = nfs_make_file(top, "other", "");
+	/* For a second: the pauses get longer. */
+	atomic_store(&put_off, 5);
+	nlmc_resend_ms = 50;
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_GRANTED);
+	while (runner_now_ms() < end)
+		usleep(10000);
+	ck_assert_uint_eq(nlmc_reclaim(&other, head), NLM4_GRANTED);
+}
+
+TEST(a_reclaim_is_refused_after_four_grace_periods)
+{
+	uint64_t begin = runner_now_ms();
+
+	atomic_store(&put_off, 1000000);
+	nlmc_resend_ms = 100;
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_ge(runner_now_ms() - begin, 2000 * GRACE_S);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
 /* It is the second export, which nobody waits for. */
 static void publish_late(void)
 {

@@ -296,7 +296,7 @@ static int publish_fails(const char *text, char **err)
 	return export_table_publish(table, set, err);
 }
 
-static int mount_error;
+static atomic_int mount_error;
 
 static int mount_fails(const struct vfs_config *config, struct vfs_fs **out)
 {

@@ -109,7 +109,7 @@ scripts()
 		"$top"/tests/bench/{run,callgrind,metrics}
 		"$top"/tests/ceph/{cluster,run,*.sh}
 		"$top"/tests/lab/{vm,run,client,guest,bench,build-siw}
-		"$top"/tests/lab/{ceph,ceph_guest}
+		"$top"/tests/lab/{ceph,ceph_guest,move,move_guest,systemctl}
 		"$top"/tests/lab/*.sh "$top"/tests/lab/suites/*.sh)
 	if logged shellcheck -S warning -x -P "$top" "${list[@]}"; then
 		pass 1

@@ -20,15 +20,15 @@ link_make()
 	ip link set tap0 master lab up
 }
 
-# until_so COMMAND...: for a minute.
+# until_so COMMAND...: for two minutes.
 until_so()
 {
 	local i
-	for ((i = 0; i < 600; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		"$@" && return
 		sleep 0.1
 	done
-	echo "not ok - lab: not so after a minute: $*"
+	echo "not ok - lab: not so after two minutes: $*"
 	return 1
 }
 

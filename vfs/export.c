@@ -15,6 +15,7 @@
 
 /* A reload waits so long for all file systems together. */
 #define PATIENCE_S	5
+#define RETRY_S		5
 
 /* A file system below an export without a call is closed after this time. */
 #define IDLE_S		30
@@ -37,6 +38,7 @@ int export_table_create(const struct export_config *config,
 	t->backend = config->backend;
 	t->resolver = resolver_system;
 	t->patience_s = PATIENCE_S;
+	t->retry_s = RETRY_S;
 	t->idle_s = IDLE_S;
 	err = export_key_load(config->state_dir, t->key);
 	if (err < 0)

@@ -188,7 +188,8 @@ struct export_table {
 	pthread_mutex_t		publish;	/* one publisher at a time */
 	unsigned		serial;
 
-	atomic_int		patience_s;	/* of a publisher; for tests */
+	int			patience_s;	/* of a publisher; for tests */
+	int			retry_s;	/* of a late mount; for tests */
 	/* Unused file systems below exports are closed after it; for tests. */
 	_Atomic uint32_t	idle_s;
 	pthread_mutex_t		trees_lock;	/* guards trees, and what of

@@ -294,7 +294,7 @@ static bool mount_tree(struct tree *tree, int *last)
 static bool may_try_again(struct tree *tree)
 {
 	struct export_table *t = tree->table;
-	uint64_t until = clock_ns() + t->patience_s * 1ull * NS_PER_S;
+	uint64_t until = clock_ns() + t->retry_s * 1ull * NS_PER_S;
 	bool unused;
 
 	mutex_lock(&t->trees_lock);

@@ -64,27 +64,6 @@ int space_status(nfs_fh3 fh)
 	return status;
 }
 
-int space_mnt(const char *path, nfs_fh3 *fh)
-{
-	struct nfs_client m;
-	static char bytes[EXPORT_FH_MAX];
-	mountres3 r;
-
-	nfs_client_open(&m, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
-	ck_assert_int_eq(nfs_try(&m, rpc_mount3_mnt_async,
-				 (char *)(uintptr_t)path, &r),
-			 RPC_STATUS_SUCCESS);
-	if (r.fhs_status == MNT3_OK) {
-		fhandle3 *h = &r.mountres3_u.mountinfo.fhandle;
-
-		memcpy(bytes, h->fhandle3_val, h->fhandle3_len);
-		fh->data.data_val = bytes;
-		fh->data.data_len = h->fhandle3_len;
-	}
-	nfs_client_close(&m);
-	return r.fhs_status;
-}
-
 static bool write_file(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "we");

@@ -24,7 +24,5 @@ nfs_fh3 space_keep(nfs_fh3 fh);
 int space_status(nfs_fh3 fh);
 /* That of one GETATTR. */
 int space_status_once(nfs_fh3 fh);
-/* MNT's status, and the handle, which lasts until the next call. */
-int space_mnt(const char *path, nfs_fh3 *fh);
 
 #endif

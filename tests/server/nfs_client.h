@@ -116,5 +116,7 @@ int nfs_exists(nfs_fh3 dir, const char *name);
 bool nfs_same_fh(nfs_fh3 a, nfs_fh3 b);
 /* True if the wcc data is whole: attributes before and after. */
 bool nfs_full_wcc(const wcc_data *wcc);
+/* MNT's status, and the handle, which lasts until the next call. */
+int nfs_mnt(const char *path, nfs_fh3 *fh);
 
 #endif

@@ -142,7 +142,7 @@ static void publish(const char *options, const char *more)
 static void begin(const char *options, const char *more)
 {
 	publish(options, more);
-	ck_assert_int_eq(space_mnt(local("e"), &outer), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e"), &outer), MNT3_OK);
 	outer = space_keep(outer);
 }
 
@@ -382,9 +382,9 @@ TEST(a_child_for_other_clients_is_an_empty_directory)
 	nfs_fh3 fh;
 
 	begin(",crossmnt", OTHER("other.example", ""));
-	ck_assert_int_eq(space_mnt(local("e/d/../child"), &fh), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e/d/../child"), &fh), MNT3_OK);
 	ck_assert_uint_eq(nfs_attr(fh).fsid, nfs_attr(outer).fsid);
-	ck_assert_int_eq(space_mnt(local("e/d/../child/sub"), &fh),
+	ck_assert_int_eq(nfs_mnt(local("e/d/../child/sub"), &fh),
 			 MNT3ERR_NOENT);
 	ck_assert_uint_eq(count_of(&asking), 1);
 }
@@ -397,14 +397,14 @@ TEST(a_path_through_links_is_walked_to_its_end)
 	run("ln -s child/in e/door; ln -s child/.. e/out; "
 	    "mkdir e/child/in/deep e/child/in/deep/er");
 	begin(",crossmnt", "");
-	ck_assert_int_eq(space_mnt(local("e/child/in/deep/er"), &fh), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e/child/in/deep/er"), &fh), MNT3_OK);
 	fh = space_keep(fh);
-	ck_assert_int_eq(space_mnt(local("e/door/deep/er"), &sub), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e/door/deep/er"), &sub), MNT3_OK);
 	ck_assert(nfs_same_fh(fh, sub));
-	ck_assert_int_eq(space_mnt(local("e/door/deep/no"), &sub),
+	ck_assert_int_eq(nfs_mnt(local("e/door/deep/no"), &sub),
 			 MNT3ERR_NOENT);
-	ck_assert_int_eq(space_mnt(local("e/child/.."), &sub), MNT3_OK);
-	ck_assert_int_eq(space_mnt(local("e/out"), &sub), MNT3ERR_ACCES);
+	ck_assert_int_eq(nfs_mnt(local("e/child/.."), &sub), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e/out"), &sub), MNT3ERR_ACCES);
 }
 
 /* ---- what changes meanwhile */
@@ -479,7 +479,7 @@ TEST_LOOP(a_child_that_goes_away_ends_the_calls_below_it, 0, PROGRAMS)
 	int fd;
 
 	begin(",crossmnt", "");
-	ck_assert_int_eq(space_mnt(local("e/child"), &child), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(local("e/child"), &child), MNT3_OK);
 	child = space_keep(child);
 	fd = hang_calls(_i, local("e/child/hang"));
 	EVENTUALLY(share("/e/child").waiting == CALLS - SHARE);

@@ -477,11 +477,11 @@ TEST_LOOP(a_directory_in_a_child_can_be_mounted, 0, WAYS)
 
 	way = _i;
 	begin(",crossmnt", "");
-	ck_assert_int_eq(space_mnt(space_at("child/sub"), &fh), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(space_at("child/sub"), &fh), MNT3_OK);
 	ck_assert(nfs_same_fh(fh, walk_to("child/sub")));
-	ck_assert_int_eq(space_mnt(space_at("child/none"), &fh), MNT3ERR_NOENT);
+	ck_assert_int_eq(nfs_mnt(space_at("child/none"), &fh), MNT3ERR_NOENT);
 	reload("", "");
-	ck_assert_int_eq(space_mnt(space_at("child/sub"), &fh), MNT3ERR_NOENT);
+	ck_assert_int_eq(nfs_mnt(space_at("child/sub"), &fh), MNT3ERR_NOENT);
 }
 
 /* A way around does not lead past an entry's squash. */
@@ -495,8 +495,8 @@ TEST_LOOP(a_way_through_an_entry_goes_by_its_rules, 0, WAYS)
 	ck_assert_int_eq(mkdir(space_at("child/sub/deep"), 0755), 0);
 	ck_assert_int_eq(chmod(space_at("child/sub"), 0700), 0);
 	begin(",crossmnt", "posix:%schild 127.0.0.1(rw,insecure)\n");
-	ck_assert_int_eq(space_mnt(space_at("child/sub/deep"), &fh), want);
-	ck_assert_int_eq(space_mnt(space_at("d/../child/sub/deep"), &fh), want);
+	ck_assert_int_eq(nfs_mnt(space_at("child/sub/deep"), &fh), want);
+	ck_assert_int_eq(nfs_mnt(space_at("d/../child/sub/deep"), &fh), want);
 }
 
 /* ---- mounted on demand */
@@ -565,7 +565,7 @@ TEST(two_exports_may_have_one_child)
 	mount_tmpfs("d/m");
 	begin(",crossmnt", "posix:%sd 127.0.0.1(rw,insecure,crossmnt)\n");
 	child = walk_to("d/m");
-	ck_assert_int_eq(space_mnt(space_at("d"), &inner), MNT3_OK);
+	ck_assert_int_eq(nfs_mnt(space_at("d"), &inner), MNT3_OK);
 	ck_assert_int_eq(try_lookup(inner, "m", &inner), NFS3_OK);
 	ck_assert(!nfs_same_fh(inner, child));
 	umount2(space_at("d/m"), MNT_DETACH);

@@ -109,7 +109,7 @@ static int lookup_f(nfs_fh3 dir, nfs_fh3 *f)
 /* The status of MNT of @path; sets *@fh, which is kept. */
 static int mnt(const char *path, nfs_fh3 *fh)
 {
-	int status = space_mnt(local(path), fh);
+	int status = nfs_mnt(local(path), fh);
 
 	if (status == MNT3_OK)
 		*fh = space_keep(*fh);

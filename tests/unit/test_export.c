@@ -384,6 +384,7 @@ static void hang(atomic_bool *where)
 	slow.is_at = slow_is_at;
 	slow.unmount = slow_unmount;
 	table->backend = &slow;
+	table->retry_s = 1;
 	mutex_lock(&disk);
 	atomic_store(where, true);
 }

@@ -21,6 +21,10 @@
 struct nsm;
 struct rpc_client;
 
+/* Grace periods for which a reclaim that can't be granted yet has no answer:
+ * longer than a cluster takes to recover, and no client waits for ever. */
+#define NLM_PATIENCE	4
+
 /* The status monitor's part, that locks need.  Any thread; must not wait. */
 struct nlm_monitor {
 	struct nsm *nsm;
@@ -51,8 +55,8 @@ struct nlm_config {
 					 * are made */
 	struct nlm_monitor monitor;	/* a NULL function is not called */
 	/* From nlm_create() on, and longer while reclaims can't be granted yet,
-	 * four times that at most; in an export that is mounted later, from its
-	 * mount on. */
+	 * NLM_PATIENCE times that at most; in an export that is mounted later,
+	 * from its mount on. */
 	unsigned grace_s;
 	/* The most locks, waiters and shares of each kind, in all and of one
 	 * client; 0: 65536 and 8192. */

@@ -12,10 +12,6 @@
 #include "lib/clock.h"
 #include "lib/stats.h"
 
-/* Grace periods for which a reclaim may have no answer: longer than a cluster
- * takes to recover, and no client waits for ever. */
-#define PATIENCE	4
-
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
      "reclaims refused after it");
 STAT(nlm_reclaim_late, "reclaims that got no answer because they can't be "
@@ -109,14 +105,15 @@ static bool is_in_grace(const struct nlm_op *op)
  */
 static bool put_off(struct nlm *nlm, const struct export *exp)
 {
-	uint64_t now = clock_ms(), end = end_of_graces(nlm, exp, PATIENCE);
+	uint64_t now = clock_ms(), end = end_of_graces(nlm, exp, NLM_PATIENCE);
 	uint64_t until = MIN(now + nlm->config.grace_s * 1000ull, end);
 	uint64_t old = atomic_load(&nlm->grace_until);
 
 	if (now >= end)
 		return false;
 	stat_inc(nlm_reclaim_late);
-	while (old < until &&
+	/* One that is over stays over: others may have locked since. */
+	while (old > now && old < until &&
 	       !atomic_compare_exchange_weak(&nlm->grace_until, &old, until))
 		;
 	return true;

@@ -108,26 +108,6 @@ static void publish_late(void)
 	harness_publish(&srv, BOTH);
 }
 
-static uint32_t mount_it(nfs_fh3 *fh)
-{
-	static char handle[64];
-	struct nfs_client c;
-	mountres3 r;
-
-	nfs_client_open(&c, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
-	ck_assert_int_eq(nfs_try(&c, rpc_mount3_mnt_async, (char *)"/late",
-				 &r), 0);
-	if (r.fhs_status == MNT3_OK) {
-		fhandle3 *f = &r.mountres3_u.mountinfo.fhandle;
-
-		memcpy(handle, f->fhandle3_val, f->fhandle3_len);
-		fh->data.data_val = handle;
-		fh->data.data_len = f->fhandle3_len;
-	}
-	nfs_client_close(&c);
-	return r.fhs_status;
-}
-
 TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
 {
 	struct nlm_process in_late = one, other = two;
@@ -137,7 +117,7 @@ TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
 	/* The server's own is over. */
 	EVENTUALLY(nlmc_lock(&one, head, false) == NLM4_GRANTED);
 	atomic_store(&cluster_is_away, false);
-	EVENTUALLY(mount_it(&dir) == MNT3_OK);
+	EVENTUALLY(nfs_mnt("/late", &dir) == MNT3_OK);
 	in_late.fh = nfs_make_file(dir, "file", "");
 	other.fh = in_late.fh;
 	ck_assert_uint_eq(nlmc_lock(&other, head, false),
@@ -156,21 +136,48 @@ static void come_back(void *arg)
 	atomic_store(&cluster_is_away, false);
 }
 
-/* The file is not there any more, which the server can't know before. */
-TEST(a_reclaim_in_an_export_that_is_not_there_yet_comes_again)
+/* A process with a file of the second export, which is taken out. */
+static struct nlm_process with_lost_file(void)
 {
 	struct nlm_process in_late = one;
-	pthread_t thread;
 	nfs_fh3 dir;
 
 	harness_publish(&srv, BOTH);
-	ck_assert_uint_eq(mount_it(&dir), MNT3_OK);
+	ck_assert_uint_eq(nfs_mnt("/late", &dir), MNT3_OK);
 	in_late.fh = nfs_make_file(dir, "file", "");
 	harness_publish(&srv, MEM);
-	publish_late();
+	return in_late;
+}
+
+/* The file is not there any more, which the server can't know before. */
+static void reclaim_is_put_off(struct nlm_process *in_late)
+{
+	pthread_t thread;
+
 	nlmc_resend_ms = 50;
 	ck_assert_int_eq(thread_start(&thread, "back", come_back, NULL), 0);
-	ck_assert_uint_eq(nlmc_reclaim(&in_late, head), NLM4_STALE_FH);
+	ck_assert_uint_eq(nlmc_reclaim(in_late, head), NLM4_STALE_FH);
 	ck_assert(!atomic_load(&cluster_is_away));
 	pthread_join(thread, NULL);
+}
+
+TEST(a_reclaim_in_an_export_that_is_not_there_yet_comes_again)
+{
+	struct nlm_process in_late = with_lost_file();
+
+	publish_late();
+	reclaim_is_put_off(&in_late);
+}
+
+/* Others may have had what was not reclaimed in it. */
+TEST(a_grace_period_that_is_over_does_not_come_back)
+{
+	struct nlm_process in_late = with_lost_file();
+
+	publish_late();
+	EVENTUALLY(nlmc_lock(&one, head, false) == NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	reclaim_is_put_off(&in_late);
+	ck_assert_uint_eq(nlmc_reclaim(&two, head), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
 }

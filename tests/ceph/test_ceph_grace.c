@@ -294,7 +294,7 @@ TEST(records_that_nobody_needs_go)
 	ck_assert_int_eq(cfs_grace_learn(fs), 0);
 	ck_assert_int_eq(set_lock(&fs->client[0], true), 0);
 	mutex_lock(&fs->grace.store);
-	fs->grace.tidied = 1;
+	fs->grace.tidy_at = 1;
 	mutex_unlock(&fs->grace.store);
 	cfs_grace_tick(fs);
 	ck_assert_int_eq(cfs_record_get(fs, gone, &r), -ENOENT);
@@ -402,7 +402,7 @@ TEST(sessions_that_no_export_takes_over_are_ended_at_the_start)
 	r.since = 1;
 	ck_assert_int_eq(cfs_record_put(fs, &r, NULL), 0);
 	mutex_lock(&fs->grace.store);
-	fs->grace.tidied = 1;
+	fs->grace.tidy_at = 1;
 	mutex_unlock(&fs->grace.store);
 	cfs_grace_tick(fs);
 	ck_assert_int_eq(cfs_record_get(fs, name[1], &r), -ENOENT);

@@ -173,7 +173,7 @@ struct cfs_grace {
 					 * until then */
 	char		*object;	/* that is watched */
 	uint64_t	 cookie;
-	uint64_t	 tidied;	/* clock_ms() at which records that
+	uint64_t	 tidy_at;	/* clock_ms() at which records that
 					 * nobody needs are looked for */
 	uint64_t	 began;		/* time(2) of the mount */
 };

@@ -154,7 +154,7 @@ static uint64_t next_tick(const struct cfs_fs *fs)
 
 static bool wait_for_work(struct cfs_fs *fs)
 {
-	uint64_t until = next_tick(fs) * (NS_PER_S / 1000);
+	uint64_t until = next_tick(fs) * NS_PER_MS;
 
 	mutex_lock(&fs->lock);
 	while (!fs->awake && !fs->ending &&

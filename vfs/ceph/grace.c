@@ -240,7 +240,7 @@ static void note_left_over(struct cfs_fs *fs, const struct cfs_record *r,
 
 static void tidy_later(struct cfs_fs *fs)
 {
-	fs->grace.tidied = clock_ms() + cfs_grace_s(fs->options) * 1000ull;
+	fs->grace.tidy_at = clock_ms() + cfs_grace_s(fs->options) * 1000ull;
 }
 
 int cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r)
@@ -400,7 +400,7 @@ static void remove_needless(struct cfs_fs *fs, const struct cfs_record *r,
 
 static void tidy_others(struct cfs_fs *fs)
 {
-	if (clock_ms() >= fs->grace.tidied &&
+	if (clock_ms() >= fs->grace.tidy_at &&
 	    cfs_record_each(fs, remove_needless, NULL) == 0)
 		tidy_later(fs);
 }

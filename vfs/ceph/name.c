@@ -119,11 +119,23 @@ static void forget_way(struct cfs_call *c, struct way *w)
 	free(w->dir);
 }
 
+/* Begins a call by the mover, and one @there: at the node of @c. */
+static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
+			  const struct cfs_call *c)
+{
+	int err = cfs_begin_by(by, cfs_mover(c->client->fs));
+
+	if (err < 0)
+		return err;
+	err = cfs_begin_other(there, by, &c->node->node);
+	return err < 0 ? cfs_end(by, err) : 0;
+}
+
 /* Goes up from the directory of @c, a call by the mover, to the root or to the
  * way that is known.  -EINVAL: @sx is on the way, or is that directory; NULL:
  * whatever is. */
 static int walk_up(struct cfs_call *c, const struct ceph_statx *sx,
-		 struct way *w)
+		   struct way *w)
 {
 	struct Inode *at = c->in, *up;
 	struct ceph_statx here;
@@ -165,13 +177,10 @@ static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 	struct way w = { .n = 0 };
 	struct cfs_call by, here;
 	struct Inode *up;
-	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
+	int err = begin_by_mover(&by, &here, c);
 
 	if (err < 0)
 		return err;
-	err = cfs_begin_other(&here, &by, &c->node->node);
-	if (err < 0)
-		return cfs_end(&by, err);
 	err = walk_up(&here, NULL, &w);
 	forget_way(&here, &w);
 	if (err == -ESTALE)
@@ -349,13 +358,10 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 {
 	struct cfs_call by, from, into;
 	struct way w = { .n = 0 };
-	int err = cfs_begin_by(&by, cfs_mover(c->client->fs));
+	int err = begin_by_mover(&by, &from, c);
 
 	if (err < 0)
 		return err;
-	err = cfs_begin_other(&from, &by, &c->node->node);
-	if (err < 0)
-		return cfs_end(&by, err);
 	err = cfs_begin_other(&into, &by, &to->node->node);
 	if (err == 0) {
 		err = check_move(&from, &into, sx, &w);
@@ -380,7 +386,7 @@ static int rename_now(struct cfs_call *c, const struct cfs_name *name,
 
 	if (err == 0)
 		err = rename_by_mover(c, name, to, to_name, &sx);
-	/* The library is to know where the directory is now, for "..". */
+	/* READDIR shows the ".." that the library knows. */
 	if (err == 0 && S_ISDIR(sx.stx_mode))
 		look_at_name(to, to_name, &sx);
 	/* A directory is in the way: it need not be empty for that. */

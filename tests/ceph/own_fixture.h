@@ -78,14 +78,12 @@ static void shut_out(const struct cfs_client *c)
 	ck_assert_int_eq(system(command), 0);
 }
 
-/* Has @daemon of the cluster "kill"ed or "start"ed: in a session of its own,
- * since what is in the test's group is killed at its end. */
+/* Has @daemon of the cluster "kill"ed or "start"ed. */
 static inline void cluster(const char *verb, const char *daemon)
 {
 	char command[300];
 
-	snprintf(command, sizeof(command), "setsid -w "
-		 "\"$srcdir\"/tests/ceph/cluster %s "
+	snprintf(command, sizeof(command), "\"$srcdir\"/tests/ceph/cluster %s "
 		 "\"$(dirname \"$CEPH_CONF\")\" %s", verb, daemon);
 	ck_assert_int_eq(system(command), 0);
 }

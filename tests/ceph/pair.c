@@ -91,7 +91,7 @@ void pair_cluster(const char *verb, const char *daemon)
 	ck_assert_ptr_nonnull(srcdir);
 	ck_assert_ptr_nonnull(conf);
 	snprintf(command, sizeof(command),
-		 "setsid -w '%s/tests/ceph/cluster' %s \"$(dirname '%s')\" "
-		 "%s", srcdir, verb, conf, daemon);
+		 "'%s/tests/ceph/cluster' %s \"$(dirname '%s')\" %s",
+		 srcdir, verb, conf, daemon);
 	ck_assert_int_eq(system(command), 0);
 }

@@ -46,8 +46,8 @@ static nfs_fh3 mount_top(struct server *s)
 	return fh;
 }
 
-/* Below those that the kernel hands out, of which one could be another's when
- * the server comes back. */
+/* Between those of clusters and those that the kernel hands out: one of those
+ * could be another's when the server comes back. */
 static uint16_t free_port(void)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
@@ -55,7 +55,7 @@ static uint16_t free_port(void)
 
 	ck_assert_int_ge(fd, 0);
 	do
-		at.sin_port = htons((uint16_t)(10000 + random() % 20000));
+		at.sin_port = htons((uint16_t)(30000 + random() % 2000));
 	while (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0);
 	close(fd);
 	return ntohs(at.sin_port);

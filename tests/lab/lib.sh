@@ -12,6 +12,14 @@ SRV=/srv/lab		# what the server exports
 export LOGS OUT SRV
 mkdir -p "$OUT"
 
+# git's settings, for whoever runs it: all its work is a test's own.
+export GIT_CONFIG_COUNT=5
+export GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+export GIT_CONFIG_KEY_1=user.name GIT_CONFIG_VALUE_1=lab
+export GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=lab@localhost
+export GIT_CONFIG_KEY_3=gc.auto GIT_CONFIG_VALUE_3=0
+export GIT_CONFIG_KEY_4=maintenance.auto GIT_CONFIG_VALUE_4=false
+
 ok() { echo "ok - ${T:+$T }$SUITE: $*"; }
 not_ok() { echo "not ok - ${T:+$T }$SUITE: $*"; }
 # skip WHAT WHY

@@ -3,12 +3,6 @@
 # Sourced by the suite locks: two machines write one data base, with a program
 # on the server as the third, and work in one git work tree.
 # shellcheck disable=SC2154 # back and on() are machines.sh's
-export GIT_CONFIG_COUNT=5
-export GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
-export GIT_CONFIG_KEY_1=user.name GIT_CONFIG_VALUE_1=lab
-export GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=lab@localhost
-export GIT_CONFIG_KEY_3=gc.auto GIT_CONFIG_VALUE_3=0
-export GIT_CONFIG_KEY_4=maintenance.auto GIT_CONFIG_VALUE_4=false
 
 # ---- sqlite, with its rollback journal
 

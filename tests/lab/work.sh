@@ -2,12 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Sourced inside the guests of tests/lab/ceph and tests/lab/move, after lib.sh:
 # work on a mount that can be looked over at another.
-export GIT_CONFIG_COUNT=5
-export GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
-export GIT_CONFIG_KEY_1=user.name GIT_CONFIG_VALUE_1=lab
-export GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=lab@localhost
-export GIT_CONFIG_KEY_3=gc.auto GIT_CONFIG_VALUE_3=0
-export GIT_CONFIG_KEY_4=maintenance.auto GIT_CONFIG_VALUE_4=false
 
 # committed, in the work tree: is called with the number of each commit.
 committed() { :; }

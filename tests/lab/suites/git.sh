@@ -3,10 +3,6 @@
 # A clone, checked; commits in it, packed and checked.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"
-export GIT_CONFIG_COUNT=3
-export GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
-export GIT_CONFIG_KEY_1=user.name GIT_CONFIG_VALUE_1=lab
-export GIT_CONFIG_KEY_2=user.email GIT_CONFIG_VALUE_2=lab@localhost
 # From memory: files of the host are slow when the guest has forgotten them.
 origin=/run/lab/origin
 [ -d $origin ] || cp -a "$ORIGIN" $origin

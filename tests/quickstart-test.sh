@@ -366,25 +366,47 @@ soak()
 	esac
 }
 
-# The module for CephFS, in clusters of its own.  All tests but mounts, which is
-# suite with more clients; several, whose grace periods are of seconds that a
-# loaded machine does not keep; and faults, since a metadata server that is
-# killed may lose track of a name itself (doc/operations.md).
+# The module for CephFS, in clusters of its own, some at a time, since most of
+# the time is spent waiting.  All tests but mounts, which is suite with more
+# clients, and faults, since a metadata server that is killed may lose track of
+# a name itself (doc/operations.md).
 ceph()
 {
-	local status=0
+	local n lists=('suite own model' procedures several
+		'grace failover servers quickstart')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }
-	(cd "$work/main" && "$top/tests/ceph/run" suite own grace procedures \
-		model failover servers quickstart) \
-		>> "$phase_log" 2>&1 || status=$?
-	pass "$(grep -ac '^ok - ' "$phase_log")"
-	grep -a '^# .* took ' "$phase_log"
-	case $status in
+	for n in "${!lists[@]}"; do
+		# shellcheck disable=SC2086 # a name is a word
+		ceph_tests "$work/logs/ceph-$n" ${lists[n]} &
+	done
+	wait
+	for n in "${!lists[@]}"; do ceph_result "$work/logs/ceph-$n"; done
+}
+
+# ceph_tests LOG NAME...
+ceph_tests()
+{
+	local log=$1; shift
+	rm -f "$log.status"
+	(cd "$work/main" && "$top/tests/ceph/run" "$@") > "$log.log" 2>&1
+	echo $? > "$log.status"
+}
+
+# ceph_result LOG
+ceph_result()
+{
+	local log=$1.log
+	pass "$(grep -ac '^ok - ' "$log")"
+	grep -a '^# [a-z]* took ' "$log"
+	case $(cat "$1.status") in
 	0) ;;
-	77) skip ceph "$(tail -1 "$phase_log")" ;;
-	*) tail -60 "$phase_log"; fail "the module for CephFS" ;;
+	77) skip ceph "$(tail -1 "$log")" ;;
+	*)
+		grep -aE '^not ok|:[0-9]+:[FES]:' "$log"
+		tail -40 "$log"
+		fail "the module for CephFS" ;;
 	esac
 }
 

@@ -3,10 +3,12 @@
 #include "transport/socket/socket.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -78,9 +80,22 @@ static bool is_moved_away(int fd)
 	return is;
 }
 
+/* True if the peer has all but our FIN, or acknowledges nothing. */
+static bool is_told_or_deaf(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	int left;
+
+	if (ioctl(fd, SIOCOUTQ, &left) == 0 && left <= 1)
+		return true;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       info.tcpi_retransmits > 0;
+}
+
 void socket_close_stream(int fd)
 {
-	if (is_moved_away(fd))
+	if (is_told_or_deaf(fd) || is_moved_away(fd))
 		socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, CLOSE_TIMEOUT);
 	close(fd);
 }

@@ -46,10 +46,11 @@ int socket_set_stream(int fd, unsigned timeout_ms);
 
 /*
  * Closes a TCP socket.  For the time of socket_set_stream() the kernel tries to
- * tell the peer what it has not acknowledged.  When the address has moved to
- * another machine the peer can't be told, and should the address come back, a
- * client's next connection from the same port would hang in what is left of
- * this one: then the kernel forgets the connection after two seconds.
+ * tell the peer what it has not acknowledged.  It forgets the connection after
+ * two seconds when the peer can't be told, since the address has moved to
+ * another machine or the peer is silent, and when nothing but our FIN is left
+ * to tell.  Else, when the address is back, a client that has used another
+ * machine meanwhile, from the same port, would hang in what is left here.
  */
 void socket_close_stream(int fd);
 

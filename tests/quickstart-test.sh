@@ -357,7 +357,7 @@ soak()
 	local status=0
 	main_built || return
 	"$top/tests/load/run" --build="$work/main" \
-		--soak="${SOAK_SECONDS:-400}" > "$phase_log" 2>&1 || status=$?
+		--soak="${SOAK_SECONDS:-240}" > "$phase_log" 2>&1 || status=$?
 	pass "$(grep -c '^ok - ' "$phase_log")"
 	case $status in
 	0) ;;
@@ -372,8 +372,8 @@ soak()
 # a name itself (doc/operations.md).
 ceph()
 {
-	local n lists=('suite own model' procedures several
-		'grace failover servers quickstart')
+	local n lists=('suite own model' procedures 'several quickstart'
+		'grace failover servers')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }

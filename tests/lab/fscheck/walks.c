@@ -20,7 +20,7 @@
 
 #define NAMES	600
 #define READERS	3
-#define ROUNDS	12
+#define ROUNDS	8
 #define COUNTED	8			/* listings */
 #define DIRS	4
 #define FILES	100

@@ -28,7 +28,10 @@ over()
 # At once, since they wait for most of the time.
 failed=0
 pids=
-for how in iwarp iwarp,crc,fpdu=1448 iwarp,fpdu=136,rtr=write; do
+hows='iwarp iwarp,crc,fpdu=1448 iwarp,fpdu=136,rtr=write'
+# A sanitizer has seen the steps of all then.
+[ -z "${GANNET_TESTS_ONCE-}" ] || hows=iwarp,crc,fpdu=136,rtr=write
+for how in $hows; do
 	over $how &
 	pids="$pids $!"
 done

@@ -368,12 +368,11 @@ soak()
 
 # The module for CephFS, in clusters of its own, some at a time, since most of
 # the time is spent waiting.  All tests but mounts, which is suite with more
-# clients, and faults, since a metadata server that is killed may lose track of
-# a name itself (doc/operations.md).
+# clients.
 ceph()
 {
-	local n lists=('suite own model' procedures 'several quickstart'
-		'grace failover servers')
+	local n lists=('suite own model' procedures 'grace failover quickstart'
+		'several servers faults')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }

@@ -371,8 +371,8 @@ soak()
 # clients.
 ceph()
 {
-	local n lists=('suite own model' procedures 'grace failover quickstart'
-		'several servers faults')
+	local n lists=('suite model servers' procedures 'several faults'
+		'own grace failover quickstart')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }

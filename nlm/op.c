@@ -112,7 +112,8 @@ static bool put_off(struct nlm *nlm, const struct export *exp)
 	if (now >= end)
 		return false;
 	stat_inc(nlm_reclaim_late);
-	/* One that is over stays over: others may have locked since. */
+	/* A grace period that is over does not begin again: other clients may
+	 * have taken locks since. */
 	while (old > now && old < until &&
 	       !atomic_compare_exchange_weak(&nlm->grace_until, &old, until))
 		;

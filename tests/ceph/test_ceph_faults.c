@@ -55,7 +55,7 @@ static void wait_until(uint64_t end)
 		usleep(100000);
 }
 
-/* The names that it gave out are believed for @lease ms. */
+/* @daemon's word on names is believed for @lease ms. */
 static void kill_daemon(const char *daemon, bool felt, unsigned lease)
 {
 	struct crash *c = pair_crash;

@@ -27,7 +27,7 @@
 #include "transport/rpcrdma/rpcrdma.h"
 
 /* Inputs after which the server is made anew, and looked at. */
-enum { SERVER_LIFE = 2000, LOOK = 100, PATIENCE_MS = 50000, MESSAGE = 4096,
+enum { SERVER_LIFE = 2000, LOOK = 100, PATIENCE_MS = 20000, MESSAGE = 4096,
        ANSWER = 32768, NOBODY = 65534 };
 
 static const uint8_t hello[] = "MPA ID Req Frame\x10\2\0\14\0\x80\0\x80"

@@ -165,7 +165,7 @@ TEST(readdirplus_knows_the_files)
 		fattr3 *attr = &e->name_attributes.post_op_attr_u.attributes;
 		fattr3 now;
 
-		/* Of mem alone is it known that it is in the export. */
+		/* Only mem knows that ".." is in the export. */
 		if ((fault_on_posix() || module_vfs()) &&
 		    strcmp(e->name, "..") == 0)
 			continue;

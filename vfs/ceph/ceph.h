@@ -51,6 +51,7 @@
 #define CFS_NODES	20000		/* so many more are tidied at once */
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
+#define CFS_NAME_LOCKS	256
 
 /* The parts that every attribute needs. */
 #define CFS_WANT	CEPH_STATX_BASIC_STATS
@@ -133,11 +134,6 @@ struct cfs_node {
 	atomic_bool		 used;		/* since the keeper looked */
 	atomic_bool		 gone;		/* it has no link any more */
 	pthread_mutex_t		 turn;		/* of SETATTRs */
-	/* A directory's: exclusively for a change of its names.  The library
-	 * expects it of its user, as a kernel does it: the answers to two
-	 * changes of one name at the same time crash it. */
-	pthread_rwlock_t	 names;
-
 	pthread_mutex_t		 lock;
 	/* Of @generation of the client: older ones are not to be touched. */
 	uint64_t		 generation;
@@ -198,9 +194,10 @@ struct cfs_fs {
 	struct cfs_shard	 shard[CFS_SHARDS];
 	atomic_uint		 nnodes;
 
-	/* Exclusively for a rename from one directory to another, shared for
-	 * everything else that has to do with names. */
-	pthread_rwlock_t	 moves;
+	/* Names have them by a hash: name.c. */
+	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
+	pthread_mutex_t		 moves;	/* of renames from one directory to
+					 * another */
 
 	/* The keeper. */
 	pthread_t		 keeper;
@@ -408,10 +405,9 @@ struct cfs_name {
 };
 
 void cfs_name_set(struct cfs_name *to, struct vfs_name name);
-/* Around a use, or a change, of names in the directory @dir. */
-void cfs_names_use(struct cfs_node *dir);
-void cfs_names_change(struct cfs_node *dir);
-void cfs_names_done(struct cfs_node *dir);
+/* Before a change of @name in the directory @dir, and after it. */
+void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name);
+void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name);
 /* Makes changes of the attributes of @in, and of names in it, durable; not with
  * the option async. */
 int  cfs_sync_change(struct cfs_call *c, struct Inode *in);

@@ -189,6 +189,19 @@ static void end_keeper(struct cfs_fs *fs)
 
 /* ---- mount */
 
+/* Who changes a name does not wait for ever while others look it up. */
+static void init_names(struct cfs_fs *fs)
+{
+	pthread_rwlockattr_t a;
+
+	pthread_rwlockattr_init(&a);
+	pthread_rwlockattr_setkind_np(&a,
+			PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
+		pthread_rwlock_init(&fs->names[i], &a);
+	pthread_rwlockattr_destroy(&a);
+}
+
 static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 {
 	struct cfs_fs *fs = calloc(1, sizeof(*fs));
@@ -202,7 +215,8 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	fs->path = strdup(config->path);
 	fs->server = ceph_userperm_new(0, 0, 0, NULL);
 	pthread_mutex_init(&fs->lock, NULL);
-	pthread_rwlock_init(&fs->moves, NULL);
+	pthread_mutex_init(&fs->moves, NULL);
+	init_names(fs);
 	pthread_mutex_init(&fs->grace.store, NULL);
 	pthread_rwlock_init(&fs->grace.sets, NULL);
 	pthread_cond_init(&fs->wake, NULL);
@@ -233,7 +247,9 @@ static void end_fs(struct cfs_fs *fs)
 		pthread_mutex_destroy(&fs->shard[i].lock);
 	pthread_cond_destroy(&fs->wake);
 	pthread_mutex_destroy(&fs->lock);
-	pthread_rwlock_destroy(&fs->moves);
+	pthread_mutex_destroy(&fs->moves);
+	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
+		pthread_rwlock_destroy(&fs->names[i]);
 	pthread_rwlock_destroy(&fs->grace.sets);
 	pthread_mutex_destroy(&fs->grace.store);
 	if (fs->server)

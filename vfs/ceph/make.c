@@ -167,9 +167,9 @@ int cfs_create(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	cfs_names_change(m.c.node);
+	cfs_name_change(m.c.node, &m.name);
 	err = create_now(&m, op->create);
-	cfs_names_done(m.c.node);
+	cfs_name_done(m.c.node, &m.name);
 	return making_done(&m, err);
 }
 
@@ -230,9 +230,9 @@ int cfs_make(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	cfs_names_change(m.c.node);
+	cfs_name_change(m.c.node, &m.name);
 	err = make_now(&m, op->make);
-	cfs_names_done(m.c.node);
+	cfs_name_done(m.c.node, &m.name);
 	if (err == 0)
 		err = cfs_set_new(&m.c, op, m.in, &m.sx, &op->make->attr);
 	return making_done(&m, err);

@@ -19,22 +19,30 @@ void cfs_name_set(struct cfs_name *to, struct vfs_name name)
 	to->s[name.len] = '\0';
 }
 
-void cfs_names_use(struct cfs_node *dir)
+/*
+ * The library expects of its user that a name is changed by one thread at a
+ * time, and not looked up meanwhile, as a kernel sees to it: two changes of one
+ * name at the same time crash it.  Changes of other names of the directory are
+ * no trouble.
+ */
+static pthread_rwlock_t *lock_of(struct cfs_node *dir,
+				 const struct cfs_name *name)
 {
-	pthread_rwlock_rdlock(&cfs_fs_of(dir)->moves);
-	pthread_rwlock_rdlock(&dir->names);
+	uint64_t hash = dir->vino.ino.val;
+
+	for (const char *s = name->s; *s; s++)
+		hash = hash_mix(hash, (uint8_t)*s);
+	return &cfs_fs_of(dir)->names[hash % CFS_NAME_LOCKS];
 }
 
-void cfs_names_change(struct cfs_node *dir)
+void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name)
 {
-	pthread_rwlock_rdlock(&cfs_fs_of(dir)->moves);
-	pthread_rwlock_wrlock(&dir->names);
+	pthread_rwlock_wrlock(lock_of(dir, name));
 }
 
-void cfs_names_done(struct cfs_node *dir)
+void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name)
 {
-	pthread_rwlock_unlock(&dir->names);
-	pthread_rwlock_unlock(&cfs_fs_of(dir)->moves);
+	pthread_rwlock_unlock(lock_of(dir, name));
 }
 
 int cfs_sync_change(struct cfs_call *c, struct Inode *in)
@@ -211,10 +219,10 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 	if (is_dots(op->name, 1))
 		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
-	cfs_names_use(c->node);
+	pthread_rwlock_rdlock(lock_of(c->node, &name));
 	err = ceph_ll_lookup(c->cm, c->in, name.s, &in, sx, CFS_WANT, 0,
 			     c->user);
-	cfs_names_done(c->node);
+	cfs_name_done(c->node, &name);
 	return err < 0 ? err : cfs_node_of(c, in, sx, out);
 }
 
@@ -280,11 +288,11 @@ int cfs_remove(struct vfs_op *op)
 	if (err == 0 && cfs_is_fixed(c.node))
 		err = -EROFS;
 	if (err == 0) {
-		cfs_names_change(c.node);
+		cfs_name_change(c.node, &name);
 		err = op->is_dir ?
 		      ceph_ll_rmdir(c.cm, c.in, name.s, c.user) :
 		      ceph_ll_unlink(c.cm, c.in, name.s, c.user);
-		cfs_names_done(c.node);
+		cfs_name_done(c.node, &name);
 	}
 	if (err == 0)
 		err = cfs_sync_change(&c, c.in);
@@ -393,19 +401,26 @@ static int rename_now(struct cfs_call *c, const struct cfs_name *name,
 	return err == -ENOTEMPTY && !S_ISDIR(sx.stx_mode) ? -EISDIR : err;
 }
 
-/* Locks the names of both, in the order of their places in memory. */
-static void lock_names(struct cfs_node *a, struct cfs_node *b)
+/* Locks of two names, which may have the same one, in the order of memory. */
+struct two_locks {
+	pthread_rwlock_t *first, *second;	/* NULL: there is none */
+};
+
+static void lock_names(struct two_locks *l, pthread_rwlock_t *a,
+		       pthread_rwlock_t *b)
 {
-	pthread_rwlock_wrlock(a < b ? &a->names : &b->names);
-	if (a != b)
-		pthread_rwlock_wrlock(a < b ? &b->names : &a->names);
+	l->first = a < b ? a : b;
+	l->second = a == b ? NULL : a < b ? b : a;
+	pthread_rwlock_wrlock(l->first);
+	if (l->second)
+		pthread_rwlock_wrlock(l->second);
 }
 
-static void unlock_names(struct cfs_node *a, struct cfs_node *b)
+static void unlock_names(const struct two_locks *l)
 {
-	pthread_rwlock_unlock(&a->names);
-	if (a != b)
-		pthread_rwlock_unlock(&b->names);
+	pthread_rwlock_unlock(l->first);
+	if (l->second)
+		pthread_rwlock_unlock(l->second);
 }
 
 /*
@@ -419,22 +434,22 @@ static void unlock_names(struct cfs_node *a, struct cfs_node *b)
 static int move_name(struct cfs_call *c, const struct cfs_name *name,
 		     struct cfs_call *to, const struct cfs_name *to_name)
 {
-	struct cfs_fs *fs = c->client->fs;
-	bool across = c->node != to->node;
+	pthread_mutex_t *moves = c->node == to->node ? NULL :
+				 &c->client->fs->moves;
+	struct two_locks locks;
 	int err = 0;
 
-	if (across)
-		pthread_rwlock_wrlock(&fs->moves);
-	else
-		pthread_rwlock_rdlock(&fs->moves);
-	lock_names(c->node, to->node);
+	if (moves)
+		mutex_lock(moves);
+	lock_names(&locks, lock_of(c->node, name), lock_of(to->node, to_name));
 	/* Earlier changes have to be over, not only answered. */
-	if (across)
+	if (moves)
 		err = sync_moved(c, to);
 	if (err == 0)
 		err = rename_now(c, name, to, to_name);
-	unlock_names(c->node, to->node);
-	pthread_rwlock_unlock(&fs->moves);
+	unlock_names(&locks);
+	if (moves)
+		mutex_unlock(moves);
 	return MIN(err, 0);
 }
 
@@ -483,9 +498,9 @@ int cfs_link(struct vfs_op *op)
 	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
 		err = -EROFS;
 	if (err == 0) {
-		cfs_names_change(to.node);
+		cfs_name_change(to.node, &name);
 		err = ceph_ll_link(c.cm, c.in, to.in, name.s, c.user);
-		cfs_names_done(to.node);
+		cfs_name_done(to.node, &name);
 	}
 	if (err == 0)
 		err = cfs_sync_change(&c, to.in);

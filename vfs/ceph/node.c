@@ -84,7 +84,6 @@ static struct cfs_node *alloc_node(struct cfs_fs *fs, vinodeno_t vino,
 	n->type = type;
 	atomic_init(&n->used, true);
 	pthread_mutex_init(&n->turn, NULL);
-	pthread_rwlock_init(&n->names, NULL);
 	pthread_mutex_init(&n->lock, NULL);
 	return n;
 }
@@ -325,7 +324,6 @@ void cfs_node_free(struct vfs_node *node)
 		ceph_ll_put(c->cm, n->in);
 	pthread_rwlock_unlock(&c->lock);
 	pthread_mutex_destroy(&n->turn);
-	pthread_rwlock_destroy(&n->names);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }

@@ -96,9 +96,7 @@ int cfs_readdir(struct vfs_op *op)
 	if (err == 0)
 		err = ceph_ll_opendir(c.cm, c.in, &dr, c.user);
 	if (err == 0) {
-		cfs_names_use(c.node);
 		err = give_entries(&c, op, &self, dr);
-		cfs_names_done(c.node);
 		ceph_ll_releasedir(c.cm, dr);
 		if (op->attr)
 			cfs_attr(&self, op->attr);

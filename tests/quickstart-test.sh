@@ -372,7 +372,7 @@ soak()
 ceph()
 {
 	local n lists=('suite model servers' procedures 'several faults'
-		'own grace failover quickstart')
+		'own grace failover names quickstart')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }

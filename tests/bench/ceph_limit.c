@@ -138,14 +138,9 @@ static uint64_t create_and_remove(struct worker *w)
 	char name[32];
 	struct Fh *fh;
 
-	/* The library's own callers must not change a directory at once. */
-	static pthread_mutex_t names = PTHREAD_MUTEX_INITIALIZER;
-
 	snprintf(name, sizeof(name), "made.%u", w->id);
-	pthread_mutex_lock(&names);
 	ceph_ll_put(cm, make_file(name, false, &fh));
 	must(ceph_ll_unlink(cm, top, name, root_user), "unlink");
-	pthread_mutex_unlock(&names);
 	w->done++;
 	return 0;
 }

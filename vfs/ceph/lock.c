@@ -156,6 +156,15 @@ static void end_locks(struct cfs_call *c, const struct vfs_lock *l)
 		ceph_ll_close(c->cm, h->fh);
 }
 
+/* To unlock takes the open file alone: the file itself may be gone. */
+static int begin_for_lock(struct cfs_call *c, const struct vfs_op *op)
+{
+	if (op->nonblock || op->lock->how == VFS_LOCK_TEST ||
+	    op->lock->how == VFS_LOCK_SET)
+		return cfs_begin(c, op);
+	return cfs_begin_by(c, cfs_node(op->node)->client);
+}
+
 int cfs_lock(struct vfs_op *op)
 {
 	struct vfs_lock *l = op->lock;
@@ -165,7 +174,7 @@ int cfs_lock(struct vfs_op *op)
 
 	if (l->how == VFS_LOCK_RELEASE && l->reclaim && held_by(l))
 		cfs_grace_leave(client);
-	err = cfs_begin(&c, op);
+	err = begin_for_lock(&c, op);
 	if (err == 0) {
 		switch (l->how) {
 		case VFS_LOCK_TEST:

@@ -36,6 +36,7 @@
 #define CLOCKS		2
 #define RETIRED_S	(24 * 3600)
 #define LATE_MS		5000
+#define TAKE_TRIES	5u
 
 /* ---- records */
 
@@ -170,12 +171,12 @@ static struct cfs_record record_after(const struct cfs_client *c,
 	}
 }
 
-static int begin_record(struct cfs_client *c, const struct cfs_record *was)
+/* -ECANCELED: what is there is not @was, if it is to be @compared. */
+static int begin_record(struct cfs_client *c, const struct cfs_record *was,
+			bool compared)
 {
 	struct cfs_record r = record_after(c, was);
-	/* A server that starts has the name, whoever had it. */
-	int err = cfs_record_put(c->fs, &r, *c->record.text && *was->text ?
-				 was : NULL);
+	int err = cfs_record_put(c->fs, &r, compared ? was : NULL);
 
 	if (err < 0)
 		return err;
@@ -193,15 +194,23 @@ static int begin_record(struct cfs_client *c, const struct cfs_record *was)
 
 int cfs_grace_take_over(struct cfs_client *c)
 {
-	struct cfs_record was = { .kind = CFS_LIVE };
+	bool again = *c->record.text != 0;
+	unsigned tries = 0;
 	int err;
 
 	mutex_lock(&c->fs->grace.store);
 	c->left = false;
 	atomic_store(&c->held, false);
-	err = read_before(c, &was);
-	if (err == 0 || err == -ENOENT)
-		err = begin_record(c, &was);
+	/* The server that had the session may still run, and note a lock; but
+	 * one that starts has the name, whatever is there. */
+	do {
+		struct cfs_record was = { .kind = CFS_LIVE };
+
+		err = read_before(c, &was);
+		if (err == 0 || err == -ENOENT)
+			err = begin_record(c, &was, *was.text &&
+					   (again || tries < TAKE_TRIES));
+	} while (err == -ECANCELED && tries++ < TAKE_TRIES);
 	mutex_unlock(&c->fs->grace.store);
 	return err;
 }
@@ -344,7 +353,9 @@ int cfs_grace_set_begin(struct cfs_client *c, bool reclaim)
 
 bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began)
 {
-	return clock_ms() - began > LATE_MS && refuse(c, reclaim) < 0;
+	/* The others give locks as soon as that of reclaims is over. */
+	return (reclaim || clock_ms() - began > LATE_MS) &&
+	       refuse(c, reclaim) < 0;
 }
 
 void cfs_grace_set_end(struct cfs_client *c)

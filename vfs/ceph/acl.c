@@ -140,5 +140,5 @@ int cfs_setacl(struct vfs_op *op)
 			err = write_list(&c, kind, op->acls);
 	if (err == 0)
 		err = cfs_sync_change(&c, c.in);
-	return cfs_end(&c, err);
+	return cfs_end(&c, cfs_after(&c, NULL, err));
 }

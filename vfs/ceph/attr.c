@@ -96,14 +96,16 @@ int cfs_before(struct cfs_call *c, struct vfs_wcc *wcc)
 	return S_ISDIR(sx.stx_mode) ? 0 : -ENOTDIR;
 }
 
-void cfs_after(struct cfs_call *c, struct vfs_wcc *wcc)
+int cfs_after(struct cfs_call *c, struct vfs_wcc *wcc, int err)
 {
 	struct ceph_statx sx;
+	int stat = cfs_stat(c, &sx);
 
-	if (!wcc || cfs_stat(c, &sx) < 0)
-		return;
-	wcc->has_after = true;
-	cfs_attr(&sx, &wcc->after);
+	if (stat == 0 && wcc) {
+		wcc->has_after = true;
+		cfs_attr(&sx, &wcc->after);
+	}
+	return err == 0 && cfs_is_lost(stat) ? stat : err;
 }
 
 int cfs_getattr(struct vfs_op *op)
@@ -322,8 +324,7 @@ int cfs_setattr(struct vfs_op *op)
 	mutex_unlock(&c.node->turn);
 	if (err == 0 && op->set->set)
 		err = cfs_sync_change(&c, c.in);
-	cfs_after(&c, op->wcc);
-	return cfs_end(&c, err);
+	return cfs_end(&c, cfs_after(&c, op->wcc, err));
 }
 
 /* The owner is the caller; only root's files may be given to others.  Modes are

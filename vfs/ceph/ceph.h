@@ -122,7 +122,7 @@ struct cfs_shard {
 
 /*
  * A file or directory, once for each export.  The table has a reference to each
- * node; the keeper takes out nodes that nobody else has a reference to and that
+ * node; the tidier takes out nodes that nobody else has a reference to and that
  * were not used for a while.
  */
 struct cfs_node {
@@ -131,16 +131,19 @@ struct cfs_node {
 	vinodeno_t		 vino;
 	enum vfs_type		 type;
 	struct cfs_client	*client;
-	atomic_bool		 used;		/* since the keeper looked */
+	atomic_bool		 used;		/* since the tidier looked */
 	atomic_bool		 gone;		/* it has no link any more */
 	pthread_mutex_t		 turn;		/* of SETATTRs */
+	/* Shared while data is synced, and until it is told what was lost. */
+	pthread_rwlock_t	 syncs;
 	pthread_mutex_t		 lock;
 	/* Of @generation of the client: older ones are not to be touched. */
 	uint64_t		 generation;
 	struct Inode		*in;		/* NULL: to be looked up */
 	struct Fh		*rd, *wr;	/* open; NULL: not */
+	struct Fh		*witness;	/* likewise: data.c */
 	unsigned		 busy;		/* operations that use these */
-	bool			 wrote;		/* since the keeper looked */
+	bool			 wrote;		/* since the tidier looked */
 	bool			 read;
 };
 
@@ -174,6 +177,13 @@ struct cfs_grace {
 	uint64_t	 began;		/* time(2) of the mount */
 };
 
+/* A thread that has something to do now and then. */
+struct cfs_chore {
+	pthread_t	thread;
+	pthread_cond_t	wake;
+	bool		awake;		/* has something to do */
+};
+
 struct cfs_fs {
 	struct vfs_fs		 fs;
 	const struct vfs_config	*config;	/* of mount(), while it runs */
@@ -199,11 +209,10 @@ struct cfs_fs {
 	pthread_mutex_t		 moves;	/* of renames from one directory to
 					 * another */
 
-	/* The keeper. */
-	pthread_t		 keeper;
+	/* The keeper's grace periods and clients must not wait for data that
+	 * the tidier's closes write. */
+	struct cfs_chore	 keeper, tidier;
 	pthread_mutex_t		 lock;
-	pthread_cond_t		 wake;
-	bool			 awake;		/* has something to do */
 	bool			 ending;
 
 	/* The last one does the renames, and has no node (name.c). */
@@ -273,13 +282,15 @@ void cfs_client_end(struct cfs_client *c);
 int  cfs_client_end_left_over(struct cfs_fs *fs);
 /* True if a client of this process has the session @name. */
 bool cfs_client_is_named(const char *name);
+/* True if @err is the library's answer by a client that is shut out. */
+bool cfs_is_lost(int err);
 /* Asks the cluster whether @c still has its session. */
 bool cfs_client_has_session(struct cfs_client *c);
 /* The library has answered @err, below 0.  Notices that the cluster has shut
  * the client out.  Returns the error for the caller of the operation. */
 int  cfs_client_error(struct cfs_client *c, int err);
-/* Wakes the keeper. */
-void cfs_wake(struct cfs_fs *fs);
+/* Wakes one of @fs's. */
+void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
 /* Another write verifier than before. */
 void cfs_verf_change(struct cfs_fs *fs);
 
@@ -323,9 +334,10 @@ int  cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
 		    struct Inode **out);
 /* An open file of the node, to read or to write; cfs_close() follows. */
 int  cfs_open(struct cfs_call *c, bool to_write, struct Fh **out);
-/* The one to write, if it is there; then cfs_close() follows. */
-struct Fh *cfs_opened(struct cfs_call *c);
 void cfs_close(struct cfs_call *c);
+/* The error of data that the library could not write since it was asked last;
+ * 0: there is none. */
+int  cfs_ask_witness(struct cfs_call *c);
 /* The node gets @fh, just opened, to keep. */
 void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);
 /* Takes out what was not used for a while; all that is free, with @all. */
@@ -346,7 +358,10 @@ void cfs_attr(const struct ceph_statx *sx, struct vfs_attr *attr);
 int  cfs_stat(struct cfs_call *c, struct ceph_statx *sx);
 int  cfs_before(struct cfs_call *c, struct vfs_wcc *wcc);
 void cfs_wcc_before(const struct ceph_statx *sx, struct vfs_wcc *wcc);
-void cfs_after(struct cfs_call *c, struct vfs_wcc *wcc);
+/* Fills in @wcc, which may be NULL.  Returns @err; or, if that is 0, the error
+ * of a client that the cluster has shut out: it has dropped its changes, and
+ * its syncs answer 0. */
+int  cfs_after(struct cfs_call *c, struct vfs_wcc *wcc, int err);
 /* Sets what the making of a file could not, on @in. */
 int  cfs_set_new(struct cfs_call *c, const struct vfs_op *op,
 		 struct Inode *in, struct ceph_statx *sx,
@@ -387,6 +402,9 @@ int  cfs_check_io(struct cfs_call *c, const struct vfs_cred *cred,
 int  cfs_read(struct vfs_op *op);		/* data.c */
 int  cfs_write(struct vfs_op *op);
 int  cfs_commit(struct vfs_op *op);
+/* Makes durable what the call's file has.  Data that can't be written is lost:
+ * then fs->verf changes. */
+int  cfs_sync(struct cfs_call *c);
 int  cfs_lookup(struct vfs_op *op);		/* name.c */
 int  cfs_readlink(struct vfs_op *op);
 int  cfs_remove(struct vfs_op *op);

@@ -392,24 +392,24 @@ void cfs_verf_change(struct cfs_fs *fs)
 	atomic_store(&fs->fs.verf, verf);
 }
 
-void cfs_wake(struct cfs_fs *fs)
+void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore)
 {
 	mutex_lock(&fs->lock);
-	fs->awake = true;
-	pthread_cond_signal(&fs->wake);
+	chore->awake = true;
+	pthread_cond_signal(&chore->wake);
 	mutex_unlock(&fs->lock);
 }
 
-static bool is_lost(int err)
+bool cfs_is_lost(int err)
 {
 	return err == -ESHUTDOWN || err == -ENOTCONN;
 }
 
 int cfs_client_error(struct cfs_client *c, int err)
 {
-	if (is_lost(err)) {
+	if (cfs_is_lost(err)) {
 		if (!atomic_exchange(&c->lost, true))
-			cfs_wake(c->fs);
+			cfs_wake(c->fs, &c->fs->keeper);
 		return -ETIMEDOUT;
 	}
 	/* Not the contract's "it would block". */

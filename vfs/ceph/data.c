@@ -81,9 +81,9 @@ int cfs_read(struct vfs_op *op)
 		err = n < 0 ? (int)n : cfs_stat(&c, &sx);
 	}
 	if (err == 0) {
-		/* It may be shorter than it was by now. */
-		op->eof = (uint64_t)n < room_in(op) ||
-			  op->off + (uint64_t)n >= sx.stx_size;
+		/* It may be shorter than it was by now.  And what is missing
+		 * for an error before the end, is not the end. */
+		op->eof = n == 0 || op->off + (uint64_t)n >= sx.stx_size;
 		if (op->attr)
 			cfs_attr(&sx, op->attr);
 	}
@@ -119,15 +119,31 @@ static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 	return err;
 }
 
-/* Data that can't be written is lost: clients have to send it again. */
-static int sync_data(struct cfs_call *c, struct Fh *fh)
+/*
+ * The library tells once of data that it could not write: the caller of a sync,
+ * if that finds it out.  What it finds out by itself, as when a pool is full,
+ * it notes for each open file, and only the close of that tells of it.  So from
+ * a write to the next sync a file is open, the witness, for its close.
+ *
+ * Clients send lost data again when the verifier has changed.  A sync that has
+ * nothing to tell waits for those that were under way beside it, which may.
+ */
+int cfs_sync(struct cfs_call *c)
 {
-	int err = fh ? ceph_ll_fsync(c->cm, fh, 0) :
-		       ceph_ll_sync_inode(c->cm, c->in, 0);
+	struct cfs_node *n = c->node;
+	int err, lost;
 
+	pthread_rwlock_rdlock(&n->syncs);
+	err = ceph_ll_sync_inode(c->cm, c->in, 0);
 	if (err < 0)
 		cfs_verf_change(c->client->fs);
-	return err;
+	pthread_rwlock_unlock(&n->syncs);
+	pthread_rwlock_wrlock(&n->syncs);
+	lost = cfs_ask_witness(c);
+	if (lost < 0)
+		cfs_verf_change(c->client->fs);
+	pthread_rwlock_unlock(&n->syncs);
+	return err < 0 ? err : lost;
 }
 
 static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
@@ -144,7 +160,7 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 	n = ceph_ll_writev(c->cm, fh, op->iov, op->niov, (int64_t)op->off);
 	if (n >= 0 && op->stable != VFS_UNSTABLE) {
 		/* The size is data, too, where the file has grown. */
-		err = sync_data(c, fh);
+		err = cfs_sync(c);
 		if (err < 0)
 			n = err;
 		op->stable = VFS_FILE_SYNC;
@@ -199,7 +215,7 @@ int cfs_write(struct vfs_op *op)
 		op->wcc->has_after = true;
 		cfs_attr(&sx, &op->wcc->after);
 	} else {
-		cfs_after(&c, op->wcc);
+		err = cfs_after(&c, op->wcc, err);
 	}
 	return cfs_end(&c, err < 0 ? err : (int)n);
 }
@@ -209,7 +225,6 @@ int cfs_commit(struct vfs_op *op)
 {
 	struct ceph_statx sx;
 	struct cfs_call c;
-	struct Fh *fh;
 	int err = cfs_begin(&c, op);
 
 	if (err < 0)
@@ -219,12 +234,8 @@ int cfs_commit(struct vfs_op *op)
 		cfs_wcc_before(&sx, op->wcc);
 		err = check_has_data(&sx);
 	}
-	if (err == 0 && !cfs_is_fixed(c.node)) {
-		fh = cfs_opened(&c);
-		err = sync_data(&c, fh);
-		if (fh)
-			cfs_close(&c);
-	}
+	if (err == 0 && !cfs_is_fixed(c.node))
+		err = cfs_sync(&c);
 	if (err == 0)
 		err = cfs_stat(&c, &sx);
 	if (err == 0 && op->wcc) {

@@ -127,7 +127,7 @@ static int find_uuid(struct cfs_fs *fs)
 	return asprintf(&fs->uuid, "gannet-%s", text) < 0 ? -ENOMEM : 0;
 }
 
-/* ---- the keeper */
+/* ---- the keeper and the tidier */
 
 static void renew_lost(struct cfs_fs *fs)
 {
@@ -152,39 +152,66 @@ static uint64_t next_tick(const struct cfs_fs *fs)
 	return next;
 }
 
-static bool wait_for_work(struct cfs_fs *fs)
+/* False: the export ends. */
+static bool wait_for_work(struct cfs_fs *fs, struct cfs_chore *chore,
+			  uint64_t until_ms)
 {
-	uint64_t until = next_tick(fs) * NS_PER_MS;
+	bool ending;
 
 	mutex_lock(&fs->lock);
-	while (!fs->awake && !fs->ending &&
-	       cond_wait_until(&fs->wake, &fs->lock, until))
+	while (!chore->awake && !fs->ending &&
+	       cond_wait_until(&chore->wake, &fs->lock, until_ms * NS_PER_MS))
 		;
-	fs->awake = false;
+	chore->awake = false;
+	ending = fs->ending;
 	mutex_unlock(&fs->lock);
-	return !fs->ending;
+	return !ending;
+}
+
+static void *keep_clients(void *arg)
+{
+	struct cfs_fs *fs = arg;
+
+	while (wait_for_work(fs, &fs->keeper, next_tick(fs))) {
+		if (!fs->check)
+			cfs_grace_tick(fs);
+		renew_lost(fs);
+	}
+	return NULL;
 }
 
 static void *keep_tidy(void *arg)
 {
 	struct cfs_fs *fs = arg;
 
-	while (wait_for_work(fs)) {
-		if (!fs->check)
-			cfs_grace_tick(fs);
-		renew_lost(fs);
+	while (wait_for_work(fs, &fs->tidier,
+			     clock_ms() + TIDY_SECONDS * 1000))
 		cfs_nodes_tidy(fs, false);
-	}
 	return NULL;
 }
 
-static void end_keeper(struct cfs_fs *fs)
+static void end_threads(struct cfs_fs *fs, bool tidies)
 {
 	mutex_lock(&fs->lock);
 	fs->ending = true;
-	pthread_cond_signal(&fs->wake);
+	pthread_cond_signal(&fs->keeper.wake);
+	pthread_cond_signal(&fs->tidier.wake);
 	mutex_unlock(&fs->lock);
-	pthread_join(fs->keeper, NULL);
+	pthread_join(fs->keeper.thread, NULL);
+	if (tidies)
+		pthread_join(fs->tidier.thread, NULL);
+}
+
+static int start_threads(struct cfs_fs *fs)
+{
+	int err = -pthread_create(&fs->keeper.thread, NULL, keep_clients, fs);
+
+	if (err < 0)
+		return err;
+	err = -pthread_create(&fs->tidier.thread, NULL, keep_tidy, fs);
+	if (err < 0)
+		end_threads(fs, false);
+	return err;
 }
 
 /* ---- mount */
@@ -219,7 +246,8 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	init_names(fs);
 	pthread_mutex_init(&fs->grace.store, NULL);
 	pthread_rwlock_init(&fs->grace.sets, NULL);
-	pthread_cond_init(&fs->wake, NULL);
+	pthread_cond_init(&fs->keeper.wake, NULL);
+	pthread_cond_init(&fs->tidier.wake, NULL);
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
 		pthread_mutex_init(&fs->shard[i].lock, NULL);
 	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++) {
@@ -245,7 +273,8 @@ static void end_fs(struct cfs_fs *fs)
 	}
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
 		pthread_mutex_destroy(&fs->shard[i].lock);
-	pthread_cond_destroy(&fs->wake);
+	pthread_cond_destroy(&fs->keeper.wake);
+	pthread_cond_destroy(&fs->tidier.wake);
 	pthread_mutex_destroy(&fs->lock);
 	pthread_mutex_destroy(&fs->moves);
 	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
@@ -334,7 +363,7 @@ static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)
 		err = learn_root(fs);
 	if (err == 0) {
 		cfs_verf_change(fs);
-		err = -pthread_create(&fs->keeper, NULL, keep_tidy, fs);
+		err = start_threads(fs);
 	}
 	if (err < 0) {
 		if (fs)
@@ -350,7 +379,7 @@ static void cfs_unmount(struct vfs_fs *base)
 {
 	struct cfs_fs *fs = cfs_fs(base);
 
-	end_keeper(fs);
+	end_threads(fs, true);
 	end_fs(fs);
 }
 

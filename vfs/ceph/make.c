@@ -49,11 +49,7 @@ static int making_start(struct cfs_making *m, struct vfs_op *op)
 	err = cfs_before(&m->c, op->wcc);
 	if (err == 0 && cfs_is_fixed(m->c.node))
 		err = -EROFS;
-	if (err < 0) {
-		cfs_after(&m->c, op->wcc);
-		return cfs_end(&m->c, err);
-	}
-	return 0;
+	return err < 0 ? cfs_end(&m->c, cfs_after(&m->c, op->wcc, err)) : 0;
 }
 
 /* Makes the name durable, and the node of what was made. */
@@ -66,8 +62,7 @@ static int making_done(struct cfs_making *m, int err)
 	/* It is there even if its attributes could not be set. */
 	if (m->in)
 		sync = cfs_sync_change(&m->c, m->c.in);
-	if (err == 0)
-		err = sync;
+	err = cfs_after(&m->c, op->wcc, err == 0 ? sync : err);
 	if (err == 0) {
 		/* Takes m->in. */
 		err = cfs_node_of(&m->c, m->in, &m->sx, &n);
@@ -85,7 +80,6 @@ static int making_done(struct cfs_making *m, int err)
 		ceph_ll_close(m->c.cm, m->fh);
 	if (m->in)
 		ceph_ll_put(m->c.cm, m->in);
-	cfs_after(&m->c, op->wcc);
 	return cfs_end(&m->c, err);
 }
 

@@ -47,8 +47,11 @@ void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name)
 
 int cfs_sync_change(struct cfs_call *c, struct Inode *in)
 {
-	return c->client->fs->options->async ? 0 :
-	       ceph_ll_sync_inode(c->cm, in, 0);
+	if (c->client->fs->options->async)
+		return 0;
+	/* Data that it can't write, the library throws away then, too. */
+	return in == c->in && c->node->type == VFS_REG ?
+	       cfs_sync(c) : ceph_ll_sync_inode(c->cm, in, 0);
 }
 
 static bool is_dots(struct vfs_name name, unsigned n)
@@ -296,8 +299,7 @@ int cfs_remove(struct vfs_op *op)
 	}
 	if (err == 0)
 		err = cfs_sync_change(&c, c.in);
-	cfs_after(&c, op->wcc);
-	return cfs_end(&c, err);
+	return cfs_end(&c, cfs_after(&c, op->wcc, err));
 }
 
 static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
@@ -378,6 +380,7 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 					     to_name->s, c->user);
 		if (err == 0)
 			err = sync_moved(&from, &into);
+		err = cfs_after(&into, NULL, err);
 		forget_way(&by, &w);
 		cfs_end_other(&into);
 	}
@@ -473,8 +476,8 @@ int cfs_rename(struct vfs_op *op)
 		err = -EROFS;
 	if (err == 0)
 		err = move_name(&c, &name, &to, &to_name);
-	cfs_after(&c, op->wcc);
-	cfs_after(&to, op->to_wcc);
+	err = cfs_after(&c, op->wcc, err);
+	err = cfs_after(&to, op->to_wcc, err);
 	cfs_end_other(&to);
 	return cfs_end(&c, err);
 }
@@ -506,7 +509,7 @@ int cfs_link(struct vfs_op *op)
 		err = cfs_sync_change(&c, to.in);
 	if (cfs_stat(&c, &sx) == 0 && op->attr)
 		cfs_attr(&sx, op->attr);
-	cfs_after(&to, op->to_wcc);
+	err = cfs_after(&to, op->to_wcc, err);
 	cfs_end_other(&to);
 	return cfs_end(&c, err);
 }

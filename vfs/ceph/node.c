@@ -2,11 +2,12 @@
 /*
  * node - the table of nodes, their open files, and their handles.
  *
- * A node has at most two files open in the library: one to read and one to
- * write, which also reads.  They stay open for a while, since to open one costs
- * more than to use it; but not long, since an open file keeps capabilities that
- * other servers may want.  One that is closed after writes is synced before:
- * the library would tell nobody later that it could not write the data.
+ * A node has at most three files open in the library: one to read; one to
+ * write, which also reads; and the witness (data.c).  They stay open for a
+ * while, since to open one costs more than to use it; but not long, since an
+ * open file keeps capabilities that other servers may want.  One that is closed
+ * after writes is synced before: the library would tell nobody later that it
+ * could not write the data.
  */
 #include "vfs/ceph/ceph.h"
 
@@ -84,6 +85,7 @@ static struct cfs_node *alloc_node(struct cfs_fs *fs, vinodeno_t vino,
 	n->type = type;
 	atomic_init(&n->used, true);
 	pthread_mutex_init(&n->turn, NULL);
+	pthread_rwlock_init(&n->syncs, NULL);
 	pthread_mutex_init(&n->lock, NULL);
 	return n;
 }
@@ -107,7 +109,7 @@ static struct cfs_node *enter_node(struct cfs_fs *fs, struct cfs_node *fresh)
 	mutex_unlock(&s->lock);
 	if (n == fresh &&
 	    (atomic_fetch_add(&fs->nnodes, 1) + 1) % CFS_NODES == 0)
-		cfs_wake(fs);
+		cfs_wake(fs, &fs->tidier);
 	return n;
 }
 
@@ -193,7 +195,7 @@ static void forget_older(struct cfs_node *n)
 		return;
 	n->generation = n->client->generation;
 	n->in = NULL;
-	n->rd = n->wr = NULL;
+	n->rd = n->wr = n->witness = NULL;
 	n->busy = 0;
 	n->wrote = false;
 }
@@ -214,6 +216,11 @@ int cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
 	return err == -ENOENT ? -ESTALE : err;
 }
 
+static int open_once(struct cfs_call *c, int flags, struct Fh **fh)
+{
+	return *fh ? 0 : ceph_ll_open(c->cm, c->in, flags, fh, c->root);
+}
+
 int cfs_open(struct cfs_call *c, bool to_write, struct Fh **out)
 {
 	struct cfs_node *n = c->node;
@@ -222,10 +229,13 @@ int cfs_open(struct cfs_call *c, bool to_write, struct Fh **out)
 	if (to_write && cfs_is_fixed(n))
 		return -EROFS;
 	mutex_lock(&n->lock);
-	if (to_write && !n->wr)
-		err = ceph_ll_open(c->cm, c->in, O_RDWR, &n->wr, c->root);
-	else if (!to_write && !n->wr && !n->rd)
-		err = ceph_ll_open(c->cm, c->in, O_RDONLY, &n->rd, c->root);
+	if (to_write) {
+		err = open_once(c, O_RDWR, &n->wr);
+		if (err == 0)
+			err = open_once(c, O_RDONLY, &n->witness);
+	} else if (!n->wr) {
+		err = open_once(c, O_RDONLY, &n->rd);
+	}
 	if (err == 0) {
 		*out = n->wr ? n->wr : n->rd;
 		n->wrote |= to_write;
@@ -233,19 +243,6 @@ int cfs_open(struct cfs_call *c, bool to_write, struct Fh **out)
 	}
 	mutex_unlock(&n->lock);
 	return err;
-}
-
-struct Fh *cfs_opened(struct cfs_call *c)
-{
-	struct cfs_node *n = c->node;
-	struct Fh *fh;
-
-	mutex_lock(&n->lock);
-	fh = n->wr;
-	if (fh)
-		n->busy++;
-	mutex_unlock(&n->lock);
-	return fh;
 }
 
 void cfs_close(struct cfs_call *c)
@@ -271,48 +268,90 @@ void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh)
 		ceph_ll_close(c->cm, fh);
 }
 
-/* Closes @fh, which was written to.  What can't be written is lost. */
-static void close_written(struct cfs_client *c, struct Fh *fh)
+int cfs_ask_witness(struct cfs_call *c)
 {
-	int err = ceph_ll_fsync(c->cm, fh, 0);
+	struct cfs_node *n = c->node;
+	struct Fh *was, *next = NULL;
+	int err = 0;
 
-	if (err < 0) {
-		vfs_log(VFS_LOG_ERR, "%s: data could not be written: %s",
-			c->fs->path, strerror(-err));
-		cfs_verf_change(c->fs);
-		cfs_client_error(c, err);
-	}
-	ceph_ll_close(c->cm, fh);
+	mutex_lock(&n->lock);
+	was = n->witness;
+	/* There may be writes under way. */
+	if (was)
+		err = open_once(c, O_RDONLY, &next);
+	if (next)
+		n->witness = next;
+	mutex_unlock(&n->lock);
+	return next ? ceph_ll_close(c->cm, was) : err;
 }
 
-/* Closes what is open to write in @n and was not used since the last time, or
- * all that is open, with @all. */
+/* Files that nobody uses any more; NULL: there is none. */
+struct idle_files {
+	struct Fh *wr, *witness, *rd;
+};
+
+static struct Fh *take_file(struct Fh **from)
+{
+	struct Fh *fh = *from;
+
+	*from = NULL;
+	return fh;
+}
+
+/* Takes out what is open to write in @n and was not used since the last time,
+ * or all that is open, with @all. */
+static void take_idle(struct cfs_node *n, bool all, struct idle_files *out)
+{
+	*out = (struct idle_files){ .wr = NULL };
+	mutex_lock(&n->lock);
+	forget_older(n);
+	if (n->client->cm && n->busy == 0 && (all || !n->wrote)) {
+		out->wr = take_file(&n->wr);
+		out->witness = take_file(&n->witness);
+	}
+	if (n->client->cm && all)
+		out->rd = take_file(&n->rd);
+	n->wrote = false;
+	mutex_unlock(&n->lock);
+}
+
+/* Closes @f.  What can't be written is lost. */
+static void end_files(struct cfs_client *c, const struct idle_files *f)
+{
+	int err = f->wr ? ceph_ll_fsync(c->cm, f->wr, 0) : 0, lost = 0;
+
+	if (f->wr)
+		ceph_ll_close(c->cm, f->wr);
+	if (f->witness)
+		lost = ceph_ll_close(c->cm, f->witness);
+	if (f->rd)
+		ceph_ll_close(c->cm, f->rd);
+	if (err == 0)
+		err = lost;
+	if (err == 0)
+		return;
+	cfs_verf_change(c->fs);
+	vfs_log(VFS_LOG_ERR, "%s: data could not be written: %s", c->fs->path,
+		strerror(-err));
+	cfs_client_error(c, err);
+}
+
 static void close_idle(struct cfs_node *n, bool all)
 {
 	struct cfs_client *c = n->client;
-	struct Fh *wr = NULL, *rd = NULL;
+	struct idle_files idle;
 
+	/* A sync of the file may wait for long, and closes nothing. */
+	if (pthread_rwlock_tryrdlock(&n->syncs) != 0)
+		return;
 	pthread_rwlock_rdlock(&c->lock);
-	mutex_lock(&n->lock);
-	forget_older(n);
-	if (c->cm && n->busy == 0 && (all || !n->wrote)) {
-		wr = n->wr;
-		n->wr = NULL;
-	}
-	if (c->cm && all) {
-		rd = n->rd;
-		n->rd = NULL;
-	}
-	n->wrote = false;
-	mutex_unlock(&n->lock);
-	if (wr)
-		close_written(c, wr);
-	if (rd)
-		ceph_ll_close(c->cm, rd);
+	take_idle(n, all, &idle);
+	end_files(c, &idle);
 	pthread_rwlock_unlock(&c->lock);
+	pthread_rwlock_unlock(&n->syncs);
 }
 
-/* On the keeper's thread: the table's reference was the last. */
+/* On the tidier's thread: the table's reference was the last. */
 void cfs_node_free(struct vfs_node *node)
 {
 	struct cfs_node *n = cfs_node(node);
@@ -324,6 +363,7 @@ void cfs_node_free(struct vfs_node *node)
 		ceph_ll_put(c->cm, n->in);
 	pthread_rwlock_unlock(&c->lock);
 	pthread_mutex_destroy(&n->turn);
+	pthread_rwlock_destroy(&n->syncs);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -340,6 +380,18 @@ static bool is_free(struct cfs_node *n, bool all)
 	return atomic_load_explicit(&n->node.refs,
 				    memory_order_acquire) == 1 &&
 	       (all || !used);
+}
+
+/* False as well while its files are opened, which may take long. */
+static bool has_written_file(struct cfs_node *n)
+{
+	bool has;
+
+	if (pthread_mutex_trylock(&n->lock) != 0)
+		return false;
+	has = n->wr != NULL;
+	mutex_unlock(&n->lock);
+	return has;
 }
 
 /* Takes free nodes out of @s, and counts @idle ones, up to a batch. */
@@ -361,7 +413,7 @@ static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
 				s->n--;
 				continue;
 			}
-			if (n->wr && nidle < TIDY_BATCH) {
+			if (nidle < TIDY_BATCH && has_written_file(n)) {
 				vfs_node_get(&n->node);
 				idle[nidle++] = n;
 			}

@@ -57,7 +57,7 @@ static void watch_failed(void *arg, uint64_t cookie, int err)
 	struct cfs_fs *fs = arg;
 
 	atomic_store(&fs->grace.lost, true);
-	cfs_wake(fs);
+	cfs_wake(fs, &fs->keeper);
 }
 
 static int watch_own(struct cfs_fs *fs)

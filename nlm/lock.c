@@ -239,8 +239,14 @@ int nlm_lock(struct rpc_call *call)
 	if (err < 0)
 		return err;
 	nlm_turn_begin(op->nlm, op->file);
-	keep_node(op);
-	err = lock(call, &at, &r->status);
+	/* The grace period may have ended while the status monitor, the disk or
+	 * the turn was waited for: another client may have had the lock since
+	 * then. */
+	err = nlm_check_grace(call);
+	if (err == 0) {
+		keep_node(op);
+		err = lock(call, &at, &r->status);
+	}
 	nlm_turn_end(op->file);
 	if (err == -ENOLCK || r->status == NLM4_DENIED_NOLOCKS)
 		stat_inc(nlm_no_locks);

@@ -52,10 +52,8 @@
 /* A result that this server never asked for. */
 #define IGNORED(n) { .name = n }
 
-/* The grace period may end while the status monitor is asked: another client
- * may have had the lock since then. */
-#define LOCK_STEPS	nlm_check_grace, nlm_monitor_host, nlm_check_grace, \
-			nlm_find_file, nlm_lock
+#define LOCK_STEPS	nlm_check_grace, nlm_monitor_host, nlm_find_file, \
+			nlm_lock
 #define NM_LOCK_STEPS	nlm_check_grace, nlm_find_file, nlm_lock
 #define TEST_STEPS	nlm_check_grace, nlm_find_file, nlm_test
 #define CANCEL_STEPS	nlm_check_grace, nlm_find_held, nlm_cancel

@@ -19,7 +19,7 @@ static const struct nlm_bytes head = { 0, 10, true };
 
 static struct nlm_process one, two;
 static struct vfs_ops backend;
-static atomic_bool cluster_is_away;
+static atomic_bool cluster_is_away, disk_is_slow;
 static atomic_uint put_off;		/* reclaims that still will be */
 
 static int lock_later(struct vfs_op *op)
@@ -30,6 +30,16 @@ static int lock_later(struct vfs_op *op)
 		return -ETIMEDOUT;
 	}
 	return mem_vfs_ops.lock ? mem_vfs_ops.lock(op) : 0;
+}
+
+static int open_slowly(struct vfs_op *op)
+{
+	while (atomic_load(&disk_is_slow)) {
+		if (op->nonblock)
+			return -EAGAIN;
+		usleep(1000);
+	}
+	return mem_vfs_ops.open_handle(op);
 }
 
 static int mount_late(const struct vfs_config *config, struct vfs_fs **out)
@@ -54,6 +64,7 @@ static void start(void)
 	backend = mem_vfs_ops;
 	backend.mount = mount_late;
 	backend.lock = lock_later;
+	backend.open_handle = open_slowly;
 	nlmc_start(&config);
 	/* A call by TCP is sent again only on another connection. */
 	one = (struct nlm_process){ "c1", 11, 4, IPPROTO_UDP,
@@ -98,6 +109,26 @@ TEST(a_reclaim_is_refused_after_four_grace_periods)
 	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_DENIED_GRACE_PERIOD);
 	ck_assert_uint_ge(runner_now_ms() - begin, 2000 * GRACE_S);
 	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+}
+
+static void disk_is_well(void *arg)
+{
+	usleep(GRACE_S * 1000000 + 500000);
+	atomic_store(&disk_is_slow, false);
+}
+
+/* Others may have had the lock by then. */
+TEST(a_reclaim_that_the_disk_keeps_for_longer_than_the_grace_period_is_refused)
+{
+	pthread_t thread;
+
+	atomic_store(&disk_is_slow, true);
+	nlmc_resend_ms = 10000;
+	ck_assert_int_eq(thread_start(&thread, "well", disk_is_well, NULL), 0);
+	ck_assert_uint_eq(nlmc_reclaim(&one, head), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert(!atomic_load(&disk_is_slow));
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	pthread_join(thread, NULL);
 }
 
 /* It is the second export, which nobody waits for. */

@@ -371,7 +371,8 @@ soak()
 # clients.
 ceph()
 {
-	local n lists=('suite model servers' procedures 'several faults'
+	local n lists=('suite model servers addresses'
+		procedures 'several faults'
 		'own grace failover names quickstart')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||

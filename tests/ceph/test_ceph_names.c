@@ -137,8 +137,8 @@ static void *change_names(void *arg)
 
 	while (!any_wrong && runner_now_ms() < w->until) {
 		unsigned i = choose(w, NAMES), to = (i + 1) % NAMES;
-		bool both = w->name[i].is != KIND_NONE && w->name[to].is == KIND_NONE &&
-			    choose(w, 2);
+		bool both = w->name[i].is != KIND_NONE &&
+			    w->name[to].is == KIND_NONE && choose(w, 2);
 
 		w->name[i].changes++;
 		if (both)

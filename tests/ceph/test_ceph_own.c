@@ -279,7 +279,7 @@ TEST(locks_are_seen_by_other_clients)
 	vfs_node_put(f);
 }
 
-/* What remains of it would count as a lock for ever. */
+/* The rest of the lock would count as one for ever. */
 TEST(a_lock_of_a_removed_file_is_unlocked)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
@@ -481,7 +481,7 @@ TEST(an_answered_change_is_there_although_the_client_was_shut_out)
 		pthread_join(thread, NULL);
 		ck_assert_int_eq(ceph_statx(other, below("f"), &sx, CFS_WANT,
 					    0), 0);
-		/* What was not answered may be there, too. */
+		/* A change without an answer may be there, too. */
 		if ((sx.stx_mode & 07777u) != set.mode)
 			ck_assert_uint_eq(sx.stx_mode & 07777u, answered);
 		while (DO(vt.ops->getattr, &vt.who, f,

@@ -150,6 +150,7 @@ struct cfs_node {
 /* The objects that all servers of the file system share. */
 struct cfs_store {
 	bool		open;
+	const char     *step;		/* of opening it: the last one */
 	uint64_t	cluster_hash;	/* of its fsid */
 	/* Of the file system.  ceph_get_fs_cid() is 0 for every one. */
 	uint32_t	fscid;
@@ -437,7 +438,8 @@ int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
 
 /* ---- store.c */
 
-/* Reaches the objects of the file system that @o names. */
+/* Reaches the objects of the file system that @o names.  @s->step is then the
+ * part that failed. */
 int  cfs_store_open(const struct cfs_options *o, struct cfs_store *s);
 void cfs_store_close(struct cfs_store *s);
 

@@ -190,7 +190,7 @@ static void *keep_tidy(void *arg)
 	return NULL;
 }
 
-static void end_threads(struct cfs_fs *fs, bool tidies)
+static void end_chores(struct cfs_fs *fs, bool tidies)
 {
 	mutex_lock(&fs->lock);
 	fs->ending = true;
@@ -202,7 +202,7 @@ static void end_threads(struct cfs_fs *fs, bool tidies)
 		pthread_join(fs->tidier.thread, NULL);
 }
 
-static int start_threads(struct cfs_fs *fs)
+static int start_chores(struct cfs_fs *fs)
 {
 	int err = -pthread_create(&fs->keeper.thread, NULL, keep_clients, fs);
 
@@ -210,13 +210,13 @@ static int start_threads(struct cfs_fs *fs)
 		return err;
 	err = -pthread_create(&fs->tidier.thread, NULL, keep_tidy, fs);
 	if (err < 0)
-		end_threads(fs, false);
+		end_chores(fs, false);
 	return err;
 }
 
 /* ---- mount */
 
-/* Who changes a name does not wait for ever while others look it up. */
+/* A change of a name does not wait for ever while others look it up. */
 static void init_names(struct cfs_fs *fs)
 {
 	pthread_rwlockattr_t a;
@@ -326,10 +326,8 @@ static int join_servers(struct cfs_fs *fs)
 		err = cfs_notice_open(fs);
 	if (err < 0)
 		return vfs_fail(fs->config, "CephFS %s, as client.%s: can't "
-				"use what its servers share, in the namespace "
-				"'gannet' of the metadata pool: %s",
-				fs->path, cfs_id(fs->options),
-				strerror(-err));
+				"%s: %s", fs->path, cfs_id(fs->options),
+				fs->store.step, strerror(-err));
 	fs->fs.handle_key = fs->key;
 	return 0;
 }
@@ -363,7 +361,7 @@ static int cfs_mount(const struct vfs_config *config, struct vfs_fs **out)
 		err = learn_root(fs);
 	if (err == 0) {
 		cfs_verf_change(fs);
-		err = start_threads(fs);
+		err = start_chores(fs);
 	}
 	if (err < 0) {
 		if (fs)
@@ -379,7 +377,7 @@ static void cfs_unmount(struct vfs_fs *base)
 {
 	struct cfs_fs *fs = cfs_fs(base);
 
-	end_threads(fs, true);
+	end_chores(fs, true);
 	end_fs(fs);
 }
 

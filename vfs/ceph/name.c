@@ -25,8 +25,8 @@ void cfs_name_set(struct cfs_name *to, struct vfs_name name)
  * name at the same time crash it.  Changes of other names of the directory are
  * no trouble.
  */
-static pthread_rwlock_t *lock_of(struct cfs_node *dir,
-				 const struct cfs_name *name)
+static pthread_rwlock_t *name_lock(struct cfs_node *dir,
+				   const struct cfs_name *name)
 {
 	uint64_t hash = dir->vino.ino.val;
 
@@ -37,12 +37,12 @@ static pthread_rwlock_t *lock_of(struct cfs_node *dir,
 
 void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name)
 {
-	pthread_rwlock_wrlock(lock_of(dir, name));
+	pthread_rwlock_wrlock(name_lock(dir, name));
 }
 
 void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name)
 {
-	pthread_rwlock_unlock(lock_of(dir, name));
+	pthread_rwlock_unlock(name_lock(dir, name));
 }
 
 int cfs_sync_change(struct cfs_call *c, struct Inode *in)
@@ -222,7 +222,7 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 	if (is_dots(op->name, 1))
 		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
-	pthread_rwlock_rdlock(lock_of(c->node, &name));
+	pthread_rwlock_rdlock(name_lock(c->node, &name));
 	err = ceph_ll_lookup(c->cm, c->in, name.s, &in, sx, CFS_WANT, 0,
 			     c->user);
 	cfs_name_done(c->node, &name);
@@ -444,7 +444,8 @@ static int move_name(struct cfs_call *c, const struct cfs_name *name,
 
 	if (moves)
 		mutex_lock(moves);
-	lock_names(&locks, lock_of(c->node, name), lock_of(to->node, to_name));
+	lock_names(&locks, name_lock(c->node, name),
+		   name_lock(to->node, to_name));
 	/* Earlier changes have to be over, not only answered. */
 	if (moves)
 		err = sync_moved(c, to);

@@ -108,21 +108,33 @@ static int find_cluster(struct cfs_store *s)
 int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 {
 	int64_t pool;
-	int err = rados_create(&s->cluster, cfs_id(o));
+	int err;
 
+	s->step = "use id=, which is the name without 'client.'";
+	if (strncmp(o->id, "client.", 7) == 0)
+		return -EINVAL;
+	s->step = "read ceph.conf";
+	err = rados_create(&s->cluster, cfs_id(o));
 	if (err < 0)
 		return err;
 	err = rados_conf_read_file(s->cluster, *o->conf ? o->conf : NULL);
 	if (err == 0)
 		err = set_timeouts(o, s->cluster);
-	if (err == 0)
+	if (err == 0) {
+		s->step = "log in to a monitor with a key of its keyring";
 		err = rados_connect(s->cluster);
+	}
 	if (err == 0)
 		err = find_cluster(s);
-	if (err == 0)
+	if (err == 0) {
+		s->step = "find the file system that fs= names, or the default";
 		err = find_pool(o, s, &pool);
-	if (err == 0)
+	}
+	if (err == 0) {
+		s->step = "use what its servers share, in the namespace '"
+			  NAMESPACE "' of the metadata pool";
 		err = rados_ioctx_create2(s->cluster, pool, &s->io);
+	}
 	if (err < 0) {
 		rados_shutdown(s->cluster);
 		return err;

@@ -68,7 +68,7 @@ static void end(void)
 	ceph_release(other);
 }
 
-static void shut_out(const struct cfs_client *c)
+static inline void shut_out(const struct cfs_client *c)
 {
 	char command[100];
 

@@ -2,7 +2,7 @@
 /*
  * Tests of the CephFS backend alone, in the cluster that CEPH_CONF names
  * (tests/ceph/run): other clients of the file system beside it, snapshots,
- * quotas, the loss of its own client, and the key of all servers.
+ * quotas, and the key of all servers.
  */
 #include <check.h>
 #include <errno.h>
@@ -316,6 +316,91 @@ static int try_read(struct vfs_node *n, uint32_t uid)
 	return DO(vt.ops->read, &who, n, .iov = &iov, .niov = 1);
 }
 
+static uint32_t mode_of(struct vfs_node *n)
+{
+	return vt_attr(n).mode;
+}
+
+/* A directory that anyone may make files in, which get its group. */
+TEST(a_set_gid_program_is_of_a_group_that_its_maker_is_in)
+{
+	struct vfs_acls acls = { .wanted[VFS_ACL_ACCESS] = true,
+				 .n[VFS_ACL_ACCESS] = 3 };
+	struct vfs_setattr dir_mode = { .set = VFS_SET_MODE | VFS_SET_GID,
+					.mode = 02777, .gid = 50 };
+	struct vfs_create how = { .how = VFS_CREATE_GUARDED };
+	struct vfs_cred cred = vt_user(1000, 1000), root = vt_user(0, 0);
+	struct vfs_op who = vt_as(&cred), by_root = vt_as(&root);
+	struct vfs_node *d = vt_dir(vt.root, "d"), *f;
+
+	ck_assert_int_eq(DO(vt.ops->setattr, &by_root, d, .set = &dir_mode), 0);
+	how.attr = (struct vfs_setattr){ .set = VFS_SET_MODE, .mode = 06755 };
+	who.node = d;
+	who.name = vt_name("made");
+	who.create = &how;
+	ck_assert_int_eq(vt.ops->create(&who), 0);
+	f = who.out;
+	ck_assert_uint_eq(vt_attr(f).gid, 50);
+	ck_assert_uint_eq(mode_of(f), 04755);
+	/* Nor may the owner let the group execute what root gave the bit. */
+	dir_mode.mode = 02644;
+	dir_mode.set = VFS_SET_MODE;
+	ck_assert_int_eq(DO(vt.ops->setattr, &by_root, f, .set = &dir_mode), 0);
+	acls.entry[VFS_ACL_ACCESS][0] = (struct vfs_acl_entry){
+		.tag = VFS_ACL_USER_OBJ, .perm = 7 };
+	acls.entry[VFS_ACL_ACCESS][1] = (struct vfs_acl_entry){
+		.tag = VFS_ACL_GROUP_OBJ, .perm = 5 };
+	acls.entry[VFS_ACL_ACCESS][2] = (struct vfs_acl_entry){
+		.tag = VFS_ACL_OTHER, .perm = 5 };
+	ck_assert_int_eq(vt.ops->setacl(&(struct vfs_op){
+		.cred = &cred, .node = f, .acls = &acls }), 0);
+	ck_assert_uint_eq(mode_of(f), 0755);
+	vfs_node_put(f);
+	vfs_node_put(d);
+}
+
+/* Its ".." changes. */
+TEST(a_directory_is_moved_to_another_by_who_may_write_to_it)
+{
+	struct vfs_cred cred = vt_user(2000, 2000);
+	struct vfs_setattr all = { .set = VFS_SET_MODE, .mode = 0777 };
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(vt.root, "b");
+	struct vfs_node *d = vt_dir(a, "d");
+	struct vfs_op move = { .cred = &cred, .node = a, .to = b,
+			       .name = vt_name("d"), .to_name = vt_name("d") };
+
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, a, .set = &all), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, b, .set = &all), 0);
+	ck_assert_int_eq(vt.ops->rename(&move), -EACCES);
+	move.to = a;
+	move.to_name = vt_name("e");
+	ck_assert_int_eq(vt.ops->rename(&move), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, d, .set = &all), 0);
+	move.to = b;
+	move.name = vt_name("e");
+	ck_assert_int_eq(vt.ops->rename(&move), 0);
+	vfs_node_put(d);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+/* The library would make it, and then hide it. */
+TEST(the_name_of_snapshots_is_taken)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct vfs_make how = { .type = VFS_DIR };
+	struct vfs_name snap = vt_name(".snap");
+
+	ck_assert_int_eq(DO(vt.ops->make, &vt.who, vt.root, .name = snap,
+			    .make = &how), -EEXIST);
+	ck_assert_int_eq(DO(vt.ops->rename, &vt.who, vt.root,
+			    .name = vt_name("f"), .to = vt.root,
+			    .to_name = snap), -EEXIST);
+	ck_assert_int_eq(DO(vt.ops->link, &vt.who, f, .to = vt.root,
+			    .to_name = snap), -EEXIST);
+	vfs_node_put(f);
+}
+
 TEST(a_list_decides_and_the_mode_follows_it)
 {
 	static struct vfs_acls acls;
@@ -383,112 +468,6 @@ TEST(a_file_is_not_moved_into_another_quota)
 	vfs_node_put(f);
 	vfs_node_put(s);
 	vfs_node_put(q);
-}
-
-/* ---- the loss of the client */
-
-/* The library's fsync says that all is well, though the data is gone. */
-TEST(a_commit_of_data_that_was_lost_is_not_answered)
-{
-	struct vfs_node *f = vt_file(vt.root, "f");
-	uint64_t verf = atomic_load(&vt.fs->verf);
-	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
-	int err;
-
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
-			    .niov = 1, .stable = VFS_UNSTABLE), 4);
-	shut_out(&cfs_fs(vt.fs)->client[0]);
-	do {
-		err = DO(vt.ops->commit, &vt.who, f);
-		ck_assert(err == 0 || err == -ETIMEDOUT);
-		usleep(10000);
-	} while (err < 0);
-	/* So a client sees that it has to write again. */
-	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
-	ck_assert_uint_eq(vt_attr(f).size, 0);
-	vt_write(f, 0, "again");
-	ck_assert_uint_eq(vt_attr(f).size, 5);
-	vfs_node_put(f);
-}
-
-static void *shut_out_soon(void *arg)
-{
-	usleep(100000);
-	shut_out(&cfs_fs(vt.fs)->client[0]);
-	return arg;
-}
-
-static void set_data_quota(unsigned bytes)
-{
-	char command[200];
-
-	snprintf(command, sizeof(command), "ceph osd pool set-quota data "
-		 "max_bytes %u >/dev/null 2>&1 && until ceph osd dump | "
-		 "grep \"'data'\" | grep -q%s full_quota; do sleep 0.2; done",
-		 bytes, bytes ? "" : "v");
-	ck_assert_int_eq(system(command), 0);
-}
-
-/* The library throws the data away, notes the error with each open file, and
- * its fsync says that all is well. */
-TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
-{
-	struct vfs_node *before = vt_file(vt.root, "before");
-	struct vfs_node *f = vt_file(vt.root, "f");
-	uint64_t verf = atomic_load(&vt.fs->verf);
-	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
-	struct cfs_node *n = cfs_node(f);
-
-	vt_write(before, 0, "some");
-	set_data_quota(1);
-	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
-			    .niov = 1, .stable = VFS_UNSTABLE), 4);
-	/* The keeper is not to close it first. */
-	mutex_lock(&n->lock);
-	n->busy++;
-	mutex_unlock(&n->lock);
-	/* The library writes what is older than 5 s. */
-	sleep(8);
-	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), -ENOSPC);
-	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
-	/* It was told. */
-	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), 0);
-	set_data_quota(0);
-	mutex_lock(&n->lock);
-	n->busy--;
-	mutex_unlock(&n->lock);
-	vfs_node_put(before);
-	vfs_node_put(f);
-}
-
-TEST(an_answered_change_is_there_although_the_client_was_shut_out)
-{
-	struct vfs_setattr set = { .set = VFS_SET_MODE };
-	struct vfs_node *f = vt_file(vt.root, "f");
-	struct ceph_statx sx;
-	unsigned answered = 0;
-	pthread_t thread;
-
-	for (unsigned i = 0; i < 3; i++) {
-		ck_assert_int_eq(pthread_create(&thread, NULL, shut_out_soon,
-						NULL), 0);
-		for (unsigned k = 0; k < 400; k++) {
-			set.mode = k % 512;
-			if (DO(vt.ops->setattr, &vt.who, f, .set = &set) != 0)
-				break;
-			answered = set.mode;
-		}
-		pthread_join(thread, NULL);
-		ck_assert_int_eq(ceph_statx(other, below("f"), &sx, CFS_WANT,
-					    0), 0);
-		/* A change without an answer may be there, too. */
-		if ((sx.stx_mode & 07777u) != set.mode)
-			ck_assert_uint_eq(sx.stx_mode & 07777u, answered);
-		while (DO(vt.ops->getattr, &vt.who, f,
-			  .attr = &(struct vfs_attr){ 0 }) != 0)
-			usleep(10000);
-	}
-	vfs_node_put(f);
 }
 
 /* ---- identity */

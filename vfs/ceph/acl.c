@@ -124,6 +124,19 @@ static int check_lists(const struct cfs_call *c, const struct vfs_op *op,
 	return 0;
 }
 
+/* A list that makes others run a set-gid program is for who is of its group, as
+ * a mode is. */
+static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op,
+			const struct ceph_statx *sx)
+{
+	struct ceph_statx to = { .stx_mode = sx->stx_mode & 05777 };
+
+	if (!op->acls->wanted[VFS_ACL_ACCESS] || !(sx->stx_mode & 02000) ||
+	    op->cred->uid == 0 || cfs_in_group(op->cred, sx->stx_gid))
+		return 0;
+	return ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE, c->root);
+}
+
 int cfs_setacl(struct vfs_op *op)
 {
 	struct ceph_statx sx;
@@ -135,6 +148,8 @@ int cfs_setacl(struct vfs_op *op)
 	err = cfs_stat(&c, &sx);
 	if (err == 0)
 		err = check_lists(&c, op, &sx);
+	if (err == 0)
+		err = drop_set_gid(&c, op, &sx);
 	for (int kind = 0; kind < VFS_ACL_KINDS && err == 0; kind++)
 		if (op->acls->wanted[kind])
 			err = write_list(&c, kind, op->acls);

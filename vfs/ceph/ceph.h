@@ -51,7 +51,7 @@
 #define CFS_NODES	20000		/* so many more are tidied at once */
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
-#define CFS_NAME_LOCKS	256
+#define CFS_NAME_LOCKS	4096
 
 /* The parts that every attribute needs. */
 #define CFS_WANT	CEPH_STATX_BASIC_STATS
@@ -207,8 +207,7 @@ struct cfs_fs {
 
 	/* Names have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
-	pthread_mutex_t		 moves;	/* of renames from one directory to
-					 * another */
+	pthread_mutex_t		 moves;	/* of directories to others */
 
 	/* The keeper's grace periods and clients must not wait for data that
 	 * the tidier's closes write. */
@@ -424,6 +423,12 @@ struct cfs_name {
 };
 
 void cfs_name_set(struct cfs_name *to, struct vfs_name name);
+/* True if it is that of a directory's snapshots, which each directory has: the
+ * library would make and move it all the same, and then hide it. */
+bool cfs_is_snapdir(const struct cfs_name *name);
+/* The directory above.  -EACCES: it is not in the tree. */
+int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
+		    struct cfs_node **out);
 /* Before a change of @name in the directory @dir, and after it. */
 void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name);
 void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name);

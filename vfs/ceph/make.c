@@ -30,9 +30,10 @@ struct cfs_making {
 	struct ceph_statx	 sx;
 };
 
+/* Set-id bits come later: cfs_set_new() knows who may have them. */
 static uint32_t mode_for(const struct vfs_setattr *set, uint32_t otherwise)
 {
-	return set->set & VFS_SET_MODE ? set->mode & 07777 : otherwise;
+	return set->set & VFS_SET_MODE ? set->mode & 01777 : otherwise;
 }
 
 static int making_start(struct cfs_making *m, struct vfs_op *op)
@@ -49,6 +50,8 @@ static int making_start(struct cfs_making *m, struct vfs_op *op)
 	err = cfs_before(&m->c, op->wcc);
 	if (err == 0 && cfs_is_fixed(m->c.node))
 		err = -EROFS;
+	if (err == 0 && cfs_is_snapdir(&m->name))
+		err = -EEXIST;
 	return err < 0 ? cfs_end(&m->c, cfs_after(&m->c, op->wcc, err)) : 0;
 }
 

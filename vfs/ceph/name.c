@@ -13,10 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOVE_WAIT_S	1
+
 void cfs_name_set(struct cfs_name *to, struct vfs_name name)
 {
 	memcpy(to->s, name.s, name.len);
 	to->s[name.len] = '\0';
+}
+
+bool cfs_is_snapdir(const struct cfs_name *name)
+{
+	return strcmp(name->s, ".snap") == 0;
 }
 
 /*
@@ -178,12 +185,11 @@ static int walk_up(struct cfs_call *c, const struct ceph_statx *sx,
 }
 
 /*
- * The directory above.  The library would take the one where it saw the
- * directory last, also when another client has moved it; the mover saw it
- * nowhere, and asks.  -EACCES: it was moved out of the tree.
+ * The library would take the one where it saw the directory last, also when
+ * another client has moved it; the mover saw it nowhere, and asks.
  */
-static int find_above(struct cfs_call *c, struct ceph_statx *sx,
-		      struct cfs_node **out)
+int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
+		   struct cfs_node **out)
 {
 	struct way w = { .n = 0 };
 	struct cfs_call by, here;
@@ -194,7 +200,8 @@ static int find_above(struct cfs_call *c, struct ceph_statx *sx,
 		return err;
 	err = walk_up(&here, NULL, &w);
 	forget_way(&here, &w);
-	if (err == -ESTALE)
+	/* It was moved out of the tree, unless it is gone. */
+	if (err == -ESTALE && cfs_stat(c, sx) == 0)
 		err = -EACCES;
 	if (err == 0)
 		err = ceph_ll_lookup(by.cm, here.in, "..", &up, sx, CFS_WANT,
@@ -218,7 +225,7 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 		return find_root(c, sx, out);
 	/* Snapshots stay where they are. */
 	if (is_dots(op->name, 2) && !cfs_is_fixed(c->node))
-		return find_above(c, sx, out);
+		return cfs_find_above(c, sx, out);
 	if (is_dots(op->name, 1))
 		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
@@ -300,6 +307,26 @@ int cfs_remove(struct vfs_op *op)
 	if (err == 0)
 		err = cfs_sync_change(&c, c.in);
 	return cfs_end(&c, cfs_after(&c, op->wcc, err));
+}
+
+/* 0: the caller may change the ".." of the directory @name, as rename(2) has
+ * it. */
+static int may_change_above(struct cfs_call *c, const struct cfs_name *name,
+			    const struct vfs_cred *cred)
+{
+	struct cfs_call it = *c;
+	struct ceph_statx sx;
+	struct cfs_perm p;
+	int err = ceph_ll_lookup(c->cm, c->in, name->s, &it.in, &sx, CFS_WANT,
+				 0, c->user);
+
+	if (err < 0)
+		return err;
+	err = cfs_perm_load(&it, cred, &sx, &p);
+	if (err == 0 && !cfs_perm_has(&p, CFS_W))
+		err = -EACCES;
+	ceph_ll_put(c->cm, it.in);
+	return err;
 }
 
 static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
@@ -388,15 +415,43 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 	return cfs_end(&by, err);
 }
 
+/*
+ * A metadata server that is to move a directory into itself may wait for ever,
+ * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
+ * looks first, and no other move of a directory comes between.  Nor do we.
+ * Still it has been seen to wait, where several clients moved directories into
+ * and out of each other at random, until a client's session ends.
+ *
+ * -ETIMEDOUT: others take long, and should not keep all workers waiting.
+ */
+static int begin_move(struct cfs_fs *fs)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += MOVE_WAIT_S;
+	return -pthread_mutex_clocklock(&fs->moves, CLOCK_MONOTONIC, &until);
+}
+
 /* Returns 1 if there was nothing to do. */
 static int rename_now(struct cfs_call *c, const struct cfs_name *name,
-		      struct cfs_call *to, const struct cfs_name *to_name)
+		      struct cfs_call *to, const struct cfs_name *to_name,
+		      const struct vfs_cred *cred)
 {
+	struct cfs_fs *fs = c->client->fs;
 	struct ceph_statx sx;
 	int err = is_renamed(c, name, to, to_name, &sx);
+	bool moves = err == 0 && c->node != to->node && S_ISDIR(sx.stx_mode);
 
-	if (err == 0)
+	if (moves)
+		err = may_change_above(c, name, cred);
+	if (moves && err == 0)
+		err = begin_move(fs);
+	if (err == 0) {
 		err = rename_by_mover(c, name, to, to_name, &sx);
+		if (moves)
+			mutex_unlock(&fs->moves);
+	}
 	/* READDIR shows the ".." that the library knows. */
 	if (err == 0 && S_ISDIR(sx.stx_mode))
 		look_at_name(to, to_name, &sx);
@@ -426,34 +481,21 @@ static void unlock_names(const struct two_locks *l)
 		pthread_rwlock_unlock(l->second);
 }
 
-/*
- * A metadata server that is to move a directory into itself may wait for ever,
- * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
- * looks first, and no other rename of its own comes between.  Nor do we.  Still
- * it has been seen to wait, where several clients moved directories into and
- * out of each other at random; only requests of these directories hang then,
- * until a client's session ends.
- */
 static int move_name(struct cfs_call *c, const struct cfs_name *name,
-		     struct cfs_call *to, const struct cfs_name *to_name)
+		     struct cfs_call *to, const struct cfs_name *to_name,
+		     const struct vfs_cred *cred)
 {
-	pthread_mutex_t *moves = c->node == to->node ? NULL :
-				 &c->client->fs->moves;
 	struct two_locks locks;
 	int err = 0;
 
-	if (moves)
-		mutex_lock(moves);
 	lock_names(&locks, name_lock(c->node, name),
 		   name_lock(to->node, to_name));
 	/* Earlier changes have to be over, not only answered. */
-	if (moves)
+	if (c->node != to->node)
 		err = sync_moved(c, to);
 	if (err == 0)
-		err = rename_now(c, name, to, to_name);
+		err = rename_now(c, name, to, to_name, cred);
 	unlock_names(&locks);
-	if (moves)
-		mutex_unlock(moves);
 	return MIN(err, 0);
 }
 
@@ -475,8 +517,10 @@ int cfs_rename(struct vfs_op *op)
 		err = cfs_before(&to, op->to_wcc);
 	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
 		err = -EROFS;
+	if (err == 0 && (cfs_is_snapdir(&name) || cfs_is_snapdir(&to_name)))
+		err = -EEXIST;
 	if (err == 0)
-		err = move_name(&c, &name, &to, &to_name);
+		err = move_name(&c, &name, &to, &to_name, op->cred);
 	err = cfs_after(&c, op->wcc, err);
 	err = cfs_after(&to, op->to_wcc, err);
 	cfs_end_other(&to);
@@ -501,6 +545,8 @@ int cfs_link(struct vfs_op *op)
 		err = -EPERM;
 	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
 		err = -EROFS;
+	if (err == 0 && cfs_is_snapdir(&name))
+		err = -EEXIST;
 	if (err == 0) {
 		cfs_name_change(to.node, &name);
 		err = ceph_ll_link(c.cm, c.in, to.in, name.s, c.user);

@@ -3,8 +3,10 @@
  * readdir - listings.
  *
  * A cookie is the library's position behind an entry: the hash of its name, and
- * so the same for every server and as long as the directory exists, whatever
- * comes and goes.  There is nothing for a verifier to tell.
+ * so the same for every server and as long as the directory exists.  Names of
+ * one hash are counted from there; so a listing that goes on between two of
+ * them may leave out the second one, if the first was removed.  There is
+ * nothing for a verifier to tell.
  */
 #include "vfs/ceph/ceph.h"
 
@@ -30,6 +32,21 @@ static void own_parent(const struct vfs_op *op, const struct cfs_node *dir,
 	d->has_handle = true;
 }
 
+/* The library gives a directory its own number as that of "..", where it does
+ * not know the one above. */
+static uint64_t parent_fileid(struct cfs_call *c, const struct ceph_statx *sx)
+{
+	uint64_t id = cfs_fileid(cfs_vino(sx));
+	struct cfs_node *above;
+	struct ceph_statx up;
+
+	if (id != cfs_fileid(c->node->vino) || cfs_is_fixed(c->node) ||
+	    cfs_find_above(c, &up, &above) < 0)
+		return id;
+	vfs_node_put(&above->node);
+	return cfs_fileid(cfs_vino(&up));
+}
+
 /* Gives the caller one entry.  False: there is no more room. */
 static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 		       const struct ceph_statx *self, const struct dirent *de,
@@ -43,7 +60,8 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 	if (is_parent(de->d_name) && cfs_is_top(c->node)) {
 		own_parent(op, c->node, self, &d);
 	} else {
-		d.fileid = cfs_fileid(cfs_vino(sx));
+		d.fileid = is_parent(de->d_name) ? parent_fileid(c, sx) :
+						   cfs_fileid(cfs_vino(sx));
 		/* LOOKUP tells whether ".." is in the tree. */
 		if (op->plus && !is_parent(de->d_name)) {
 			cfs_attr(sx, &d.attr);

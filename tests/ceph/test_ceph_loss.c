@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the CephFS backend had acknowledged is lost, in the cluster that
+ * CEPH_CONF names (tests/ceph/run): its client is shut out, or a pool is full.
+ */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/ceph/own_fixture.h"
+
+TEST_CASE(.setup = begin, .teardown = end, .timeout = 60);
+
+/* The library's fsync says that all is well, though the data is gone. */
+TEST(a_commit_of_data_that_was_lost_is_not_answered)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	uint64_t verf = atomic_load(&vt.fs->verf);
+	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
+	int err;
+
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
+			    .niov = 1, .stable = VFS_UNSTABLE), 4);
+	shut_out(&cfs_fs(vt.fs)->client[0]);
+	do {
+		err = DO(vt.ops->commit, &vt.who, f);
+		ck_assert(err == 0 || err == -ETIMEDOUT);
+		usleep(10000);
+	} while (err < 0);
+	/* So a client sees that it has to write again. */
+	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
+	ck_assert_uint_eq(vt_attr(f).size, 0);
+	vt_write(f, 0, "again");
+	ck_assert_uint_eq(vt_attr(f).size, 5);
+	vfs_node_put(f);
+}
+
+static void *shut_out_soon(void *arg)
+{
+	usleep(100000);
+	shut_out(&cfs_fs(vt.fs)->client[0]);
+	return arg;
+}
+
+static void set_data_quota(unsigned bytes)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "ceph osd pool set-quota data "
+		 "max_bytes %u >/dev/null 2>&1 && until ceph osd dump | "
+		 "grep \"'data'\" | grep -q%s full_quota; do sleep 0.2; done",
+		 bytes, bytes ? "" : "v");
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* The library throws the data away, notes the error with each open file, and
+ * its fsync says that all is well. */
+TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
+{
+	struct vfs_node *before = vt_file(vt.root, "before");
+	struct vfs_node *f = vt_file(vt.root, "f");
+	uint64_t verf = atomic_load(&vt.fs->verf);
+	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
+	struct cfs_node *n = cfs_node(f);
+
+	vt_write(before, 0, "some");
+	set_data_quota(1);
+	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
+			    .niov = 1, .stable = VFS_UNSTABLE), 4);
+	/* The keeper is not to close it first. */
+	mutex_lock(&n->lock);
+	n->busy++;
+	mutex_unlock(&n->lock);
+	/* The library writes what is older than 5 s. */
+	sleep(8);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), -ENOSPC);
+	ck_assert_uint_ne(atomic_load(&vt.fs->verf), verf);
+	/* It was told. */
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), 0);
+	set_data_quota(0);
+	mutex_lock(&n->lock);
+	n->busy--;
+	mutex_unlock(&n->lock);
+	vfs_node_put(before);
+	vfs_node_put(f);
+}
+
+TEST(an_answered_change_is_there_although_the_client_was_shut_out)
+{
+	struct vfs_setattr set = { .set = VFS_SET_MODE };
+	struct vfs_node *f = vt_file(vt.root, "f");
+	struct ceph_statx sx;
+	unsigned answered = 0;
+	pthread_t thread;
+
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(pthread_create(&thread, NULL, shut_out_soon,
+						NULL), 0);
+		for (unsigned k = 0; k < 400; k++) {
+			set.mode = k % 512;
+			if (DO(vt.ops->setattr, &vt.who, f, .set = &set) != 0)
+				break;
+			answered = set.mode;
+		}
+		pthread_join(thread, NULL);
+		ck_assert_int_eq(ceph_statx(other, below("f"), &sx, CFS_WANT,
+					    0), 0);
+		/* A change without an answer may be there, too. */
+		if ((sx.stx_mode & 07777u) != set.mode)
+			ck_assert_uint_eq(sx.stx_mode & 07777u, answered);
+		while (DO(vt.ops->getattr, &vt.who, f,
+			  .attr = &(struct vfs_attr){ 0 }) != 0)
+			usleep(10000);
+	}
+	vfs_node_put(f);
+}

@@ -31,6 +31,7 @@
 #include <cephfs/libcephfs.h>
 #include <pthread.h>
 #include <rados/librados.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 
 #include <gannet/vfs.h>
@@ -52,6 +53,7 @@
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
 #define CFS_NAME_LOCKS	4096
+#define CFS_FIXED_READS	8		/* half of an export's workers */
 
 /* The parts that every attribute needs. */
 #define CFS_WANT	CEPH_STATX_BASIC_STATS
@@ -208,6 +210,8 @@ struct cfs_fs {
 	/* Names have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
+	sem_t			 fixed_reads;	/* READs in snapshots that may
+						 * begin */
 
 	/* The keeper's grace periods and clients must not wait for data that
 	 * the tidier's closes write. */

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <limits.h>
 
+#define FIXED_WAIT_S	1
+
 /* 0 if the call's node is a file that has data. */
 static int check_has_data(const struct ceph_statx *sx)
 {
@@ -62,6 +64,23 @@ static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
 	return n;
 }
 
+/* In a snapshot.  The library may never get to the data (doc/operations.md),
+ * and the export's other calls need workers, too.  -ETIMEDOUT: many wait. */
+static int64_t read_fixed(struct cfs_call *c, const struct vfs_op *op)
+{
+	sem_t *reads = &c->client->fs->fixed_reads;
+	struct timespec until;
+	int64_t n;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += FIXED_WAIT_S;
+	if (sem_clockwait(reads, CLOCK_MONOTONIC, &until) < 0)
+		return -ETIMEDOUT;
+	n = read_data(c, op);
+	sem_post(reads);
+	return n;
+}
+
 int cfs_read(struct vfs_op *op)
 {
 	struct ceph_statx sx;
@@ -77,7 +96,8 @@ int cfs_read(struct vfs_op *op)
 	if (err == 0)
 		err = cfs_check_io(&c, op->cred, &sx, CFS_R);
 	if (err == 0 && op->off < sx.stx_size) {
-		n = read_data(&c, op);
+		n = cfs_is_fixed(c.node) ? read_fixed(&c, op) :
+					   read_data(&c, op);
 		err = n < 0 ? (int)n : cfs_stat(&c, &sx);
 	}
 	if (err == 0) {

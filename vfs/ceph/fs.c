@@ -243,6 +243,7 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	fs->server = ceph_userperm_new(0, 0, 0, NULL);
 	pthread_mutex_init(&fs->lock, NULL);
 	pthread_mutex_init(&fs->moves, NULL);
+	sem_init(&fs->fixed_reads, 0, CFS_FIXED_READS);
 	init_names(fs);
 	pthread_mutex_init(&fs->grace.store, NULL);
 	pthread_rwlock_init(&fs->grace.sets, NULL);
@@ -277,6 +278,7 @@ static void end_fs(struct cfs_fs *fs)
 	pthread_cond_destroy(&fs->tidier.wake);
 	pthread_mutex_destroy(&fs->lock);
 	pthread_mutex_destroy(&fs->moves);
+	sem_destroy(&fs->fixed_reads);
 	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
 		pthread_rwlock_destroy(&fs->names[i]);
 	pthread_rwlock_destroy(&fs->grace.sets);

@@ -2,17 +2,37 @@
 /*
  * readdir - listings.
  *
- * A cookie is the library's position behind an entry: the hash of its name, and
- * so the same for every server and as long as the directory exists.  Names of
- * one hash are counted from there; so a listing that goes on between two of
- * them may leave out the second one, if the first was removed.  There is
- * nothing for a verifier to tell.
+ * The library's position of an entry is the hash of its name, of 24 bits, and a
+ * count of the names of that hash, which changes when one of them is removed.
+ * Of a ".snap" it is a count alone.  So a cookie is the hash, and a mark in the
+ * place of the count, which is made of the name as well; names of one hash, or
+ * all of a ".snap", are a group, read at once and given in the order of their
+ * marks.  Cookies are the same for every server, and as long as the directory
+ * exists, whatever comes and goes.  There is nothing for a verifier to tell.
  */
 #include "vfs/ceph/ceph.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MARKS		((uint64_t)0xfffffff)	/* of a cookie */
+/* The library's first position of a group; before that are "." and "..". */
+#define FIRST		2
+#define LEAST_MARK	16u
+
+struct entry {
+	uint64_t	  cookie;
+	struct ceph_statx sx;
+	struct dirent	  de;
+};
+
+struct group {
+	uint64_t	  at;		/* the hash; MARKS of it are 0 */
+	unsigned	  n, room;
+	struct entry	 *entry;
+};
 
 static bool is_parent(const char *name)
 {
@@ -49,21 +69,22 @@ static uint64_t parent_fileid(struct cfs_call *c, const struct ceph_statx *sx)
 
 /* Gives the caller one entry.  False: there is no more room. */
 static bool give_entry(struct cfs_call *c, struct vfs_op *op,
-		       const struct ceph_statx *self, const struct dirent *de,
-		       const struct ceph_statx *sx)
+		       const struct ceph_statx *self, const struct entry *e)
 {
+	const struct ceph_statx *sx = &e->sx;
+	const char *name = e->de.d_name;
 	struct vfs_dirent d = {
-		.cookie = (uint64_t)de->d_off,
-		.name = { de->d_name, (uint32_t)strlen(de->d_name) },
+		.cookie = e->cookie,
+		.name = { name, (uint32_t)strlen(name) },
 	};
 
-	if (is_parent(de->d_name) && cfs_is_top(c->node)) {
+	if (is_parent(name) && cfs_is_top(c->node)) {
 		own_parent(op, c->node, self, &d);
 	} else {
-		d.fileid = is_parent(de->d_name) ? parent_fileid(c, sx) :
-						   cfs_fileid(cfs_vino(sx));
+		d.fileid = is_parent(name) ? parent_fileid(c, sx) :
+					     cfs_fileid(cfs_vino(sx));
 		/* LOOKUP tells whether ".." is in the tree. */
-		if (op->plus && !is_parent(de->d_name)) {
+		if (op->plus && !is_parent(name)) {
 			cfs_attr(sx, &d.attr);
 			d.has_attr = true;
 			cfs_handle_make(c->client->fs, cfs_vino(sx),
@@ -74,6 +95,73 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 	return op->emit(op->arg, &d);
 }
 
+static uint64_t mark_of(const char *name)
+{
+	uint64_t hash = 0;
+
+	while (*name)
+		hash = hash_mix(hash, (uint8_t)*name++);
+	return MAX(hash & MARKS, LEAST_MARK);
+}
+
+static int by_cookie(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->cookie != y->cookie)
+		return x->cookie < y->cookie ? -1 : 1;
+	return strcmp(x->de.d_name, y->de.d_name);
+}
+
+/* Gives those that are behind the caller's cookie, and empties @g. */
+static bool give_group(struct cfs_call *c, struct vfs_op *op,
+		       const struct ceph_statx *self, struct group *g)
+{
+	bool room = true;
+
+	if (g->n > 1)
+		qsort(g->entry, g->n, sizeof(*g->entry), by_cookie);
+	for (unsigned i = 0; i < g->n && room; i++)
+		if (g->entry[i].cookie > op->cookie)
+			room = give_entry(c, op, self, &g->entry[i]);
+	g->n = 0;
+	return room;
+}
+
+static int join_group(struct group *g, const struct entry *e)
+{
+	unsigned room = g->room ? 2 * g->room : 4;
+	struct entry *more;
+
+	if (g->n == g->room) {
+		more = realloc(g->entry, room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		g->entry = more;
+		g->room = room;
+	}
+	g->entry[g->n++] = *e;
+	return 0;
+}
+
+/* Gives @e, or takes it into @g, after it gave what was there of another hash.
+ * Returns 1 if there is no more room. */
+static int take_entry(struct cfs_call *c, struct vfs_op *op,
+		      const struct ceph_statx *self, struct group *g,
+		      struct entry *e)
+{
+	uint64_t at = (uint64_t)e->de.d_off & ~MARKS;
+
+	e->cookie = (uint64_t)e->de.d_off;
+	if (e->cookie <= FIRST)			/* "." or ".." */
+		return !give_entry(c, op, self, e);
+	if (g->n > 0 && g->at != at && !give_group(c, op, self, g))
+		return 1;
+	g->at = at;
+	e->cookie = at | mark_of(e->de.d_name);
+	return join_group(g, e);
+}
+
 static int give_entries(struct cfs_call *c, struct vfs_op *op,
 			const struct ceph_statx *self,
 			struct ceph_dir_result *dr)
@@ -82,18 +170,23 @@ static int give_entries(struct cfs_call *c, struct vfs_op *op,
 	 * with the entry. */
 	unsigned want = op->plus ? CFS_WANT : CEPH_STATX_INO;
 	unsigned flags = op->plus ? 0 : AT_STATX_DONT_SYNC;
-	struct ceph_statx sx;
-	struct dirent de;
-	int r;
+	struct group g = { .n = 0 };
+	struct entry e;
+	int r, err = 0;
 
 	if (op->cookie)
-		ceph_seekdir(c->cm, dr, (int64_t)op->cookie);
-	while ((r = ceph_readdirplus_r(c->cm, dr, &de, &sx, want, flags,
-				       NULL)) > 0)
-		if (!give_entry(c, op, self, &de, &sx))
-			break;
-	op->eof = r == 0;
-	return MIN(r, 0);
+		ceph_seekdir(c->cm, dr, (int64_t)
+			     (op->cookie < FIRST ? op->cookie :
+			      (op->cookie & ~MARKS) | FIRST));
+	do {
+		r = ceph_readdirplus_r(c->cm, dr, &e.de, &e.sx, want, flags,
+				       NULL);
+		if (r > 0)
+			err = take_entry(c, op, self, &g, &e);
+	} while (r > 0 && err == 0);
+	op->eof = r == 0 && give_group(c, op, self, &g);
+	free(g.entry);
+	return r < 0 ? r : MIN(err, 0);
 }
 
 int cfs_readdir(struct vfs_op *op)

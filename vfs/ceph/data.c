@@ -103,7 +103,8 @@ int cfs_read(struct vfs_op *op)
 	if (err == 0) {
 		/* It may be shorter than it was by now.  And what is missing
 		 * for an error before the end, is not the end. */
-		op->eof = n == 0 || op->off + (uint64_t)n >= sx.stx_size;
+		op->eof = (n == 0 && room_in(op) > 0) ||
+			  op->off + (uint64_t)n >= sx.stx_size;
 		if (op->attr)
 			cfs_attr(&sx, op->attr);
 	}

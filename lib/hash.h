@@ -25,6 +25,15 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 /* Random, and the same as long as the process lives.  Read only. */
 extern uint64_t hash_secret;
 
+/* Folds the text @s into the hash @h.  The same for ever: handles and cookies
+ * of CephFS are made of it. */
+static inline uint64_t hash_text(uint64_t h, const char *s)
+{
+	while (*s)
+		h = hash_mix(h, (uint8_t)*s++);
+	return h;
+}
+
 /* The hash of an IPv6 address, whose bits its host may choose. */
 static inline uint64_t hash_addr(const uint8_t addr[16])
 {

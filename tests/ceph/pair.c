@@ -37,6 +37,23 @@ struct model_fh pair_mount(struct daemon_run *d, const char *path)
 	return fh;
 }
 
+struct nfs_context *pair_nfs(const struct daemon_run *d)
+{
+	struct nfs_context *nfs = nfs_init_context();
+	struct nfs_url *url;
+	char text[100];
+
+	snprintf(text, sizeof(text),
+		 "nfs://127.0.0.1/?nfsport=%u&mountport=%u&dircache=0",
+		 d->tcp_port, d->tcp_port);
+	ck_assert_ptr_nonnull(nfs);
+	url = nfs_parse_url_dir(nfs, text);
+	ck_assert_ptr_nonnull(url);
+	ck_assert_int_eq(nfs_mount(nfs, url->server, url->path), 0);
+	nfs_destroy_url(url);
+	return nfs;
+}
+
 void pair_disconnect(void)
 {
 	for (unsigned i = 0; i < CRASH_WIRES; i++)

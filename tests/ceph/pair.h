@@ -22,6 +22,8 @@ void pair_connect(struct daemon_run *d);
 void pair_disconnect(void);
 /* The root of the export @path of @d. */
 struct model_fh pair_mount(struct daemon_run *d, const char *path);
+/* libnfs's mount of the root of @d, which remembers no directories. */
+struct nfs_context *pair_nfs(const struct daemon_run *d);
 /* tests/ceph/cluster @verb for one of its daemons. */
 void pair_cluster(const char *verb, const char *daemon);
 

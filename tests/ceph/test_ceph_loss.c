@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the CephFS backend had acknowledged is lost, in the cluster that
- * CEPH_CONF names (tests/ceph/run): its client is shut out, or a pool is full.
+ * The CephFS backend loses data and names that it has acknowledged, in the
+ * cluster that CEPH_CONF names (tests/ceph/run), since its client is shut out
+ * or a pool is full: NFS clients have to hear of it.
  */
 #include <check.h>
 #include <errno.h>

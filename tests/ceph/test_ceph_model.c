@@ -217,30 +217,13 @@ static void *write_and_read(void *arg)
 	return NULL;
 }
 
-static struct nfs_context *mount_at(uint16_t port)
-{
-	struct nfs_context *nfs = nfs_init_context();
-	struct nfs_url *url;
-	char text[100];
-
-	snprintf(text, sizeof(text),
-		 "nfs://127.0.0.1/?nfsport=%u&mountport=%u", port, port);
-	ck_assert_ptr_nonnull(nfs);
-	url = nfs_parse_url_dir(nfs, text);
-	ck_assert_ptr_nonnull(url);
-	ck_assert_int_eq(nfs_mount(nfs, url->server, url->path), 0);
-	nfs_destroy_url(url);
-	return nfs;
-}
-
 static void open_files(struct writer *w)
 {
 	char own[32];
 
 	snprintf(own, sizeof(own), "/own%u", w->index);
 	for (int at = 0; at < 2; at++) {
-		w->nfs[at] = mount_at(at ? pair_second.tcp_port :
-				      pair_crash->d.tcp_port);
+		w->nfs[at] = pair_nfs(at ? &pair_second : &pair_crash->d);
 		ck_assert_int_eq(nfs_open2(w->nfs[at], own, O_CREAT | O_RDWR,
 					   0644, &w->own[at]), 0);
 		ck_assert_int_eq(nfs_open2(w->nfs[at], "/shared",

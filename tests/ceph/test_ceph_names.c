@@ -213,23 +213,6 @@ static unsigned compare_names(struct before all[WORKERS][NAMES])
 	return compared;
 }
 
-static struct nfs_context *mount_server(const struct daemon_run *d)
-{
-	struct nfs_context *nfs = nfs_init_context();
-	struct nfs_url *url;
-	char text[100];
-
-	snprintf(text, sizeof(text),
-		 "nfs://127.0.0.1/?nfsport=%u&mountport=%u&dircache=0",
-		 d->tcp_port, d->tcp_port);
-	ck_assert_ptr_nonnull(nfs);
-	url = nfs_parse_url_dir(nfs, text);
-	ck_assert_ptr_nonnull(url);
-	ck_assert_int_eq(nfs_mount(nfs, url->server, url->path), 0);
-	nfs_destroy_url(url);
-	return nfs;
-}
-
 static void start_workers(uint64_t until)
 {
 	for (unsigned k = 0; k < WORKERS; k++) {
@@ -238,8 +221,8 @@ static void start_workers(uint64_t until)
 		w->index = k;
 		w->random = pair_crash->seed + k;
 		w->until = until;
-		w->nfs[0] = mount_server(&pair_crash->d);
-		w->nfs[1] = mount_server(&pair_second);
+		w->nfs[0] = pair_nfs(&pair_crash->d);
+		w->nfs[1] = pair_nfs(&pair_second);
 	}
 	ck_assert_int_eq(nfs_mkdir(worker[0].nfs[0], "/side"), 0);
 	for (unsigned k = 0; k < WORKERS; k++)
@@ -269,8 +252,8 @@ TEST(names_of_one_directory_change_side_by_side)
 {
 	uint64_t until = runner_now_ms() +
 		1000ull * crash_setting("GANNET_CEPH_SECONDS", SECONDS);
-	struct nfs_context *lister[2] = { mount_server(&pair_crash->d),
-					  mount_server(&pair_second) };
+	struct nfs_context *lister[2] = { pair_nfs(&pair_crash->d),
+					  pair_nfs(&pair_second) };
 	unsigned long listed = 0, changes;
 
 	start_workers(until);

@@ -146,7 +146,6 @@ struct cfs_node {
 	struct Fh		*witness;	/* likewise: data.c */
 	unsigned		 busy;		/* operations that use these */
 	bool			 wrote;		/* since the tidier looked */
-	bool			 read;
 };
 
 /* The objects that all servers of the file system share. */
@@ -207,7 +206,7 @@ struct cfs_fs {
 	struct cfs_shard	 shard[CFS_SHARDS];
 	atomic_uint		 nnodes;
 
-	/* Names have them by a hash: name.c. */
+	/* Locks of names, which have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
 	sem_t			 fixed_reads;	/* READs in snapshots that may
@@ -293,7 +292,7 @@ bool cfs_client_has_session(struct cfs_client *c);
 /* The library has answered @err, below 0.  Notices that the cluster has shut
  * the client out.  Returns the error for the caller of the operation. */
 int  cfs_client_error(struct cfs_client *c, int err);
-/* Wakes one of @fs's. */
+/* Wakes @fs's keeper or its tidier. */
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
 /* Another write verifier than before. */
 void cfs_verf_change(struct cfs_fs *fs);

@@ -97,11 +97,7 @@ static bool give_entry(struct cfs_call *c, struct vfs_op *op,
 
 static uint64_t mark_of(const char *name)
 {
-	uint64_t hash = 0;
-
-	while (*name)
-		hash = hash_mix(hash, (uint8_t)*name++);
-	return MAX(hash & MARKS, LEAST_MARK);
+	return MAX(hash_text(0, name) & MARKS, LEAST_MARK);
 }
 
 static int by_cookie(const void *a, const void *b)

@@ -97,11 +97,8 @@ static int find_cluster(struct cfs_store *s)
 {
 	char id[40];
 	int err = rados_cluster_fsid(s->cluster, id, sizeof(id));
-	uint64_t h = 0;
 
-	for (const char *p = id; err >= 0 && *p; p++)
-		h = hash_mix(h, (unsigned char)*p);
-	s->cluster_hash = h;
+	s->cluster_hash = err < 0 ? 0 : hash_text(0, id);
 	return MIN(err, 0);
 }
 

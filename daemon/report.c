@@ -99,9 +99,10 @@ static void add_export_rule(void *arg, const struct export_rule *rule)
 	json_t *last = json_array_get(list, json_array_size(list) - 1);
 
 	if (!json_equal(json_object_get(last, "path"), name)) {
-		last = json_pack("{s:O, s:[], s:[], s:i, s:i}", "path", name,
-				 "clients", "rules", "held_back", 0,
-				 "held_back_ns", 0);
+		last = json_pack("{s:O, s:s, s:b, s:[], s:[], s:i, s:i}",
+				 "path", name, "kind", rule->kind, "away",
+				 rule->is_away, "clients", "rules",
+				 "held_back", 0, "held_back_ns", 0);
 		add_limits(last, "", &rule->opts->max);
 		json_array_append_new(list, last);
 	}

@@ -185,6 +185,10 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	printable(a->path, shown, sizeof(shown));
 	if (err == -ECANCELED) {
 		;			/* nobody is told */
+	} else if (err == -ETIMEDOUT) {
+		log_limited(LOG_LEVEL_WARN, "mount of %s by %s waits: the file "
+			    "system does not answer, or there is too much to "
+			    "do", shown, call->msg->xprt->name);
 	} else if (err < 0) {
 		stat_inc(mount_refused);
 		log_refusal(call, shown, w->exp != NULL, err);
@@ -193,7 +197,9 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	}
 	walk_end(w);
 	r->status = mount_status(err);
-	return 0;
+	/* MOUNT has no JUKEBOX, and mount(8) takes every status for final.  A
+	 * client that hears nothing asks again. */
+	return err == -ETIMEDOUT ? -ECANCELED : 0;
 }
 
 /* Version 2's handles are not served: there is no handle to give. */
@@ -201,10 +207,11 @@ int mount_end_mnt1(struct rpc_call *call, int err)
 {
 	struct mount_mnt_res *r = rpc_res(call);
 
-	mount_end_mnt3(call, err);
+	int ret = mount_end_mnt3(call, err);
+
 	if (err == 0)
 		r->status = mount_status(-EINVAL);
-	return 0;
+	return ret;
 }
 
 int mount_umnt(struct rpc_call *call)

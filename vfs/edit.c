@@ -290,9 +290,11 @@ static void tell_rules_of(const struct entry *e,
 		       void *arg)
 {
 	for (unsigned i = 0; i < e->nclients; i++) {
-		struct export_rule rule = { e->path, e->clients[i].text, "",
-					    &e->clients[i].opts,
-					    e->clients[i].where };
+		struct export_rule rule = {
+			e->path, e->clients[i].text, "", &e->clients[i].opts,
+			e->clients[i].where, e->backend->name,
+			e->export && !tree_is_mounted(e->export),
+		};
 		char *options = NULL;
 		size_t len;
 		FILE *f = open_memstream(&options, &len);

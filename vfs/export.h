@@ -245,6 +245,8 @@ struct export_rule {
 	const char *options;	/* all of them, as "rw,root_squash" */
 	const struct export_opts *opts;	/* the same */
 	const char *where;	/* "FILE:LINE", or the name of an argument */
+	const char *kind;	/* of the path's file system: "posix", ... */
+	bool	    is_away;	/* that was not reached yet; its clients wait */
 };
 
 /* Calls @fn for each rule, by paths; @rule is borrowed for the call.  Any

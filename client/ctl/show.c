@@ -3,6 +3,7 @@
 #include "client/ctl/ctl.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *text_of(const json_t *o, const char *key)
 {
@@ -55,6 +56,12 @@ void show_exports(const json_t *r)
 			       text_of(rule, "client"),
 			       text_of(rule, "options"),
 			       text_of(rule, "from"));
+		if (strcmp(text_of(e, "kind"), "posix") ||
+		    json_is_true(json_object_get(e, "away")))
+			printf("# %s is of the kind %s%s\n", text_of(e, "path"),
+			       text_of(e, "kind"),
+			       json_is_true(json_object_get(e, "away")) ?
+			       ", and does not answer" : "");
 		show_held(e, "# ");
 	}
 }

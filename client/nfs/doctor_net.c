@@ -237,6 +237,10 @@ static void mend_mount(struct doctor *d, int err)
 	else if (err == -EPERM)
 		doctor_mend(d, TOOL_UNREACHABLE, "let %s take AUTH_SYS for %s "
 			    "(sec=sys)", u->host, u->path);
+	else if (err == -ETIME)
+		doctor_mend(d, TOOL_UNREACHABLE, "wait, and try again; if it "
+			    "goes on, find out in the log of %s why the file "
+			    "system of %s does not answer", u->host, u->path);
 	else if (err == -ETIMEDOUT)
 		doctor_mend(d, TOOL_UNREACHABLE, "let the TCP port of MOUNT of "
 			    "%s through the firewall", u->host);

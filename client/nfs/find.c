@@ -104,6 +104,12 @@ static void complain_unreachable(const struct tool *t, int err)
 	const struct nfsc_url *u = &t->url;
 	char port[24] = "";
 
+	if (err == -ETIME) {
+		fprintf(stderr, "gannet-nfs: %s: the MOUNT service does not "
+			"answer for %s: its file system may be away\n",
+			t->text, u->path);
+		return;
+	}
 	fprintf(stderr, "gannet-nfs: %s: cannot reach the MOUNT service: %s",
 		t->text, reason(err));
 	if (err == -EPERM)

@@ -80,7 +80,8 @@ static int mount_one(struct nfsc_wire *w, const struct nfsc_config *c,
 
 	/* -EACCES is for a status of MOUNT's own. */
 	if (err < 0)
-		return err == -EACCES ? -EPERM : err;
+		return err == -EACCES ? -EPERM : err == -ETIMEDOUT ? -ETIME :
+		       err;
 	m->status = xdr_get_u32(&x);
 	if (!xdr_ok(&x))
 		return -EBADMSG;

@@ -255,7 +255,8 @@ struct nfsc_mount {
 
 /*
  * Mounts the longest leading part of the URL's path that the server lets us.
- * 0; -errno, no answer; or -EACCES with m->status.
+ * 0; -EACCES with m->status; -ETIME, MOUNT is there and does not answer for the
+ * path; or another -errno, MOUNT is not there.
  */
 int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 	      struct nfsc_mount *m);

@@ -276,8 +276,9 @@ static bool answer_one(struct talk *t, uint8_t *call, uint8_t *reply)
 		xdr_get_u32(&in);
 		xdr_get_opaque(&in, 400);
 	}
-	if (t->l->mute_procedure && head[3] == NFS &&
-	    head[5] == t->l->mute_procedure)
+	if ((t->l->mute_procedure && head[3] == NFS &&
+	     head[5] == t->l->mute_procedure) ||
+	    (t->l->mute_mount && head[3] == MOUNT && head[5] == 1))
 		return true;
 	xdr_out_init(&x, reply + 4, CALL_MAX - 4);
 	if (accept_call(t->l, head, &x)) {

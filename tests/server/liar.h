@@ -40,6 +40,7 @@ struct liar {
 	bool		makes;		/* takes all changes for done */
 	bool		mute;		/* takes calls, and answers none */
 	uint32_t	mute_procedure;	/* of NFS: of this alone; 0: of none */
+	bool		mute_mount;	/* MNT of MOUNT alone */
 
 	uint16_t	port;
 	int		listener;

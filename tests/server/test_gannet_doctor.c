@@ -270,6 +270,24 @@ TEST(a_server_that_takes_calls_and_says_nothing_is_silent)
 	stop();
 }
 
+TEST(a_mount_that_is_not_answered_is_told_from_a_server_that_is_away)
+{
+	struct liar l = { .mute_mount = true };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_int_eq(TOOL("doctor", "-t", "1", at(l.port)), 3);
+	has("bad   mount        MOUNT at the port given: it takes the "
+	    "connection, and then answers nothing\n");
+	has("To mend: wait, and try again; if it goes on, find out in the log "
+	    "of 127.0.0.1 why the file system of /e does not answer\n");
+	ck_assert_int_eq(TOOL("ls", "-t", "1", at(l.port)), 3);
+	ck_assert_msg(strstr(err, "does not answer for /e: its file system "
+			     "may be away\n"), "%s", err);
+	liar_stop(&l);
+	stop();
+}
+
 TEST(other_versions_and_programs_are_told)
 {
 	struct liar l = { .only_version = 2 };

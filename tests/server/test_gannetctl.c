@@ -104,6 +104,7 @@ TEST(each_command_prints_the_state_of_the_server)
 	prints("status", "exports          2 rules\n");
 	prints("exports", "/a\t192.0.2.7(ro,");
 	prints("exports", "\t--export\n");
+	prints("exports", "# /a is of the kind mem\n");
 	prints("stats", "NULL                    1          0");
 	prints("waits", "workers of common: 0 of 16 busy, 0 calls wait");
 	ends();

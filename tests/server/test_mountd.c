@@ -3,6 +3,7 @@
 #include "tests/server/nfs_client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -289,6 +290,34 @@ TEST(a_backend_that_fails)
 	fault_set(FAULT_LOOKUP, 0);
 	fault_set(FAULT_GETATTR, ESTALE);
 	ck_assert_int_eq(mnt("/mem"), MNT3ERR_NOENT);
+}
+
+/* MOUNT has no status for "later": mount(8) gives up at any that it gets, and
+ * goes on when it hears nothing. */
+TEST(a_file_system_that_is_away_leaves_the_client_to_ask_again)
+{
+	uint64_t dropped = stats_sum_by_name("rpc_dropped");
+	struct nfs_client other;
+	struct nfs_wait w = { .c = &other };
+
+	nfs_client_open(&other, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+	fault_set(FAULT_LOOKUP, ETIMEDOUT);
+	ck_assert_int_eq(rpc_mount3_mnt_async(other.rpc, nfs_done,
+					      (char *)(uintptr_t)"/mem/dir",
+					      &w), 0);
+	while (!w.done && stats_sum_by_name("rpc_dropped") == dropped) {
+		struct pollfd p = {
+			.fd = rpc_get_fd(other.rpc),
+			.events = (short)rpc_which_events(other.rpc),
+		};
+
+		poll(&p, 1, 10);
+		ck_assert_int_eq(rpc_service(other.rpc, p.revents), 0);
+	}
+	ck_assert(!w.done);
+	fault_set(FAULT_LOOKUP, 0);
+	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
+	nfs_client_close(&other);
 }
 
 TEST(a_path_may_have_1024_bytes)

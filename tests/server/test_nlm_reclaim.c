@@ -139,6 +139,19 @@ static void publish_late(void)
 	harness_publish(&srv, BOTH);
 }
 
+static void note_away(void *arg, const struct export_rule *rule)
+{
+	*(bool *)arg |= rule->is_away;
+}
+
+static bool is_all_there(void)
+{
+	bool away = false;
+
+	export_walk_rules(srv.exports, note_away, &away);
+	return !away;
+}
+
 TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
 {
 	struct nlm_process in_late = one, other = two;
@@ -147,8 +160,10 @@ TEST(an_export_that_is_mounted_late_has_a_grace_period_then)
 	publish_late();
 	/* The server's own is over. */
 	EVENTUALLY(nlmc_lock(&one, head, false) == NLM4_GRANTED);
+	ck_assert(!is_all_there());
 	atomic_store(&cluster_is_away, false);
-	EVENTUALLY(nfs_mnt("/late", &dir) == MNT3_OK);
+	EVENTUALLY(is_all_there());
+	ck_assert_int_eq(nfs_mnt("/late", &dir), MNT3_OK);
 	in_late.fh = nfs_make_file(dir, "file", "");
 	other.fh = in_late.fh;
 	ck_assert_uint_eq(nlmc_lock(&other, head, false),

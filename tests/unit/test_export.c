@@ -439,9 +439,15 @@ TEST(an_export_comes_back_after_its_unmount)
 	ck_assert(!marked("/slow", false));
 }
 
+static void count_away(void *arg, const struct export_rule *rule)
+{
+	*(unsigned *)arg += rule->is_away;
+}
+
 TEST(a_mount_that_hangs_keeps_no_other_export)
 {
 	struct export_opts opts;
+	unsigned away = 0;
 
 	hang(&mount_hangs);
 	mount_error = 0;
@@ -451,8 +457,12 @@ TEST(a_mount_that_hangs_keeps_no_other_export)
 	publish("/slow *\n/b *\n");
 	ck_assert_int_eq(ask("/b", "192.0.2.1", &opts), 0);
 	ck_assert_int_eq(ask("/slow", "192.0.2.1", &opts), -ETIMEDOUT);
+	export_walk_rules(table, count_away, &away);
+	ck_assert_uint_eq(away, 1);
 	go_on(&mount_hangs);
 	EVENTUALLY(ask("/slow", "192.0.2.1", &opts) == 0);
+	export_walk_rules(table, count_away, &away);
+	ck_assert_uint_eq(away, 1);
 }
 
 /* Its failure comes too late to refuse the table. */

@@ -70,7 +70,7 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	set_data_quota(1);
 	ck_assert_int_eq(DO(vt.ops->write, &vt.who, f, .iov = &iov,
 			    .niov = 1, .stable = VFS_UNSTABLE), 4);
-	/* The keeper is not to close it first. */
+	/* The tidier is not to close it first. */
 	mutex_lock(&n->lock);
 	n->busy++;
 	mutex_unlock(&n->lock);
@@ -85,6 +85,63 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	n->busy--;
 	mutex_unlock(&n->lock);
 	vfs_node_put(before);
+	vfs_node_put(f);
+}
+
+/* Its files know what was lost, and a sync has to find them. */
+TEST(a_node_is_kept_until_its_written_file_is_closed)
+{
+	struct vfs_node *f = vt_file(vt.root, "f"), *again = NULL;
+	struct cfs_node *n = cfs_node(f), *found;
+
+	vt_write(f, 0, "text");
+	pthread_rwlock_wrlock(&n->syncs);	/* and nobody closes it */
+	vfs_node_put(f);
+	for (unsigned i = 0; i < 3; i++)
+		cfs_nodes_tidy(cfs_fs(vt.fs), false);
+	ck_assert_int_eq(cfs_node_find(cfs_fs(vt.fs), n->vino, true, &found),
+			 0);
+	ck_assert_ptr_eq(found, n);
+	again = &found->node;
+	pthread_rwlock_unlock(&n->syncs);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, again), 0);
+	vfs_node_put(again);
+}
+
+static void *write_stable(void *arg)
+{
+	struct iovec iov = { (void *)(uintptr_t)"lost", 4 };
+	struct vfs_node *f = arg;
+
+	return (void *)(intptr_t)DO(vt.ops->write, &vt.who, f, .iov = &iov,
+				    .niov = 1, .stable = VFS_FILE_SYNC);
+}
+
+static bool is_busy(struct cfs_node *n)
+{
+	bool busy;
+
+	mutex_lock(&n->lock);
+	busy = n->busy > 0;
+	mutex_unlock(&n->lock);
+	return busy;
+}
+
+/* Nobody looks at the verifier of one. */
+TEST(a_stable_write_comes_again_when_the_sync_before_was_told_of_a_loss)
+{
+	struct vfs_node *f = vt_file(vt.root, "f");
+	pthread_t thread;
+	void *answer;
+
+	pthread_rwlock_rdlock(&cfs_node(f)->syncs);
+	ck_assert_int_eq(pthread_create(&thread, NULL, write_stable, f), 0);
+	EVENTUALLY(is_busy(cfs_node(f)));
+	cfs_verf_change(cfs_fs(vt.fs));
+	pthread_rwlock_unlock(&cfs_node(f)->syncs);
+	pthread_join(thread, &answer);
+	ck_assert_int_eq((intptr_t)answer, -ETIMEDOUT);
+	ck_assert_int_eq((intptr_t)write_stable(f), 4);
 	vfs_node_put(f);
 }
 

@@ -136,7 +136,7 @@ struct cfs_node {
 	atomic_bool		 used;		/* since the tidier looked */
 	atomic_bool		 gone;		/* it has no link any more */
 	pthread_mutex_t		 turn;		/* of SETATTRs */
-	/* Shared while data is synced, and until it is told what was lost. */
+	/* Shared while data is synced; had alone to hear what was lost. */
 	pthread_rwlock_t	 syncs;
 	pthread_mutex_t		 lock;
 	/* Of @generation of the client: older ones are not to be touched. */
@@ -296,6 +296,8 @@ int  cfs_client_error(struct cfs_client *c, int err);
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
 /* Another write verifier than before. */
 void cfs_verf_change(struct cfs_fs *fs);
+/* One that nobody keeps by reading; no thread has it twice. */
+void cfs_lock_init(pthread_rwlock_t *lock);
 
 /*
  * One operation's use of a client: that of the node, whose inode is @in.
@@ -338,8 +340,8 @@ int  cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
 /* An open file of the node, to read or to write; cfs_close() follows. */
 int  cfs_open(struct cfs_call *c, bool to_write, struct Fh **out);
 void cfs_close(struct cfs_call *c);
-/* The error of data that the library could not write since it was asked last;
- * 0: there is none. */
+/* The error of data that the library could not write since it was asked last,
+ * with another verifier then, or of asking it; 0: there is none. */
 int  cfs_ask_witness(struct cfs_call *c);
 /* The node gets @fh, just opened, to keep. */
 void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);

@@ -383,6 +383,17 @@ void cfs_client_end(struct cfs_client *c)
 
 /* ---- losing one */
 
+void cfs_lock_init(pthread_rwlock_t *lock)
+{
+	pthread_rwlockattr_t a;
+
+	pthread_rwlockattr_init(&a);
+	pthread_rwlockattr_setkind_np(&a,
+			PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(lock, &a);
+	pthread_rwlockattr_destroy(&a);
+}
+
 void cfs_verf_change(struct cfs_fs *fs)
 {
 	uint64_t verf;

@@ -144,7 +144,8 @@ static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
  * The library tells once of data that it could not write: the caller of a sync,
  * if that finds it out.  What it finds out by itself, as when a pool is full,
  * it notes for each open file, and only the close of that tells of it.  So from
- * a write to the next sync a file is open, the witness, for its close.
+ * a write on a file is open, the witness, for its close; each sync changes it
+ * for another one.
  *
  * Clients send lost data again when the verifier has changed.  A sync that has
  * nothing to tell waits for those that were under way beside it, which may.
@@ -161,8 +162,6 @@ int cfs_sync(struct cfs_call *c)
 	pthread_rwlock_unlock(&n->syncs);
 	pthread_rwlock_wrlock(&n->syncs);
 	lost = cfs_ask_witness(c);
-	if (lost < 0)
-		cfs_verf_change(c->client->fs);
 	pthread_rwlock_unlock(&n->syncs);
 	return err < 0 ? err : lost;
 }
@@ -170,6 +169,8 @@ int cfs_sync(struct cfs_call *c)
 static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 			 const struct ceph_statx *sx)
 {
+	struct cfs_fs *fs = c->client->fs;
+	uint64_t verf = atomic_load(&fs->fs.verf);
 	struct Fh *fh;
 	int64_t n = drop_set_id(c, op->cred, sx);
 	int err;
@@ -182,6 +183,10 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 	if (n >= 0 && op->stable != VFS_UNSTABLE) {
 		/* The size is data, too, where the file has grown. */
 		err = cfs_sync(c);
+		/* Another sync may have been told of the loss of this data,
+		 * and nobody looks at the verifier of a stable write. */
+		if (err == 0 && atomic_load(&fs->fs.verf) != verf)
+			err = -ETIMEDOUT;
 		if (err < 0)
 			n = err;
 		op->stable = VFS_FILE_SYNC;

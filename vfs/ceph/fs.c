@@ -216,19 +216,6 @@ static int start_chores(struct cfs_fs *fs)
 
 /* ---- mount */
 
-/* A change of a name does not wait for ever while others look it up. */
-static void init_names(struct cfs_fs *fs)
-{
-	pthread_rwlockattr_t a;
-
-	pthread_rwlockattr_init(&a);
-	pthread_rwlockattr_setkind_np(&a,
-			PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
-		pthread_rwlock_init(&fs->names[i], &a);
-	pthread_rwlockattr_destroy(&a);
-}
-
 static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 {
 	struct cfs_fs *fs = calloc(1, sizeof(*fs));
@@ -244,7 +231,8 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	pthread_mutex_init(&fs->lock, NULL);
 	pthread_mutex_init(&fs->moves, NULL);
 	sem_init(&fs->fixed_reads, 0, CFS_FIXED_READS);
-	init_names(fs);
+	for (unsigned i = 0; i < CFS_NAME_LOCKS; i++)
+		cfs_lock_init(&fs->names[i]);
 	pthread_mutex_init(&fs->grace.store, NULL);
 	pthread_rwlock_init(&fs->grace.sets, NULL);
 	pthread_cond_init(&fs->keeper.wake, NULL);

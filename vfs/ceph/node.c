@@ -85,7 +85,7 @@ static struct cfs_node *alloc_node(struct cfs_fs *fs, vinodeno_t vino,
 	n->type = type;
 	atomic_init(&n->used, true);
 	pthread_mutex_init(&n->turn, NULL);
-	pthread_rwlock_init(&n->syncs, NULL);
+	cfs_lock_init(&n->syncs);
 	pthread_mutex_init(&n->lock, NULL);
 	return n;
 }
@@ -282,7 +282,12 @@ int cfs_ask_witness(struct cfs_call *c)
 	if (next)
 		n->witness = next;
 	mutex_unlock(&n->lock);
-	return next ? ceph_ll_close(c->cm, was) : err;
+	if (!next)
+		return err;
+	err = ceph_ll_close(c->cm, was);
+	if (err < 0)
+		cfs_verf_change(c->client->fs);
+	return err;
 }
 
 /* Files that nobody uses any more; NULL: there is none. */
@@ -344,6 +349,9 @@ static void close_idle(struct cfs_node *n, bool all)
 	/* A sync of the file may wait for long, and closes nothing. */
 	if (pthread_rwlock_tryrdlock(&n->syncs) != 0)
 		return;
+	/* A sync has the two locks in the other order, and never waits with
+	 * both for this one: a client's lock lets readers in while somebody
+	 * waits to have it alone. */
 	pthread_rwlock_rdlock(&c->lock);
 	take_idle(n, all, &idle);
 	end_files(c, &idle);
@@ -382,7 +390,7 @@ static bool is_free(struct cfs_node *n, bool all)
 	       (all || !used);
 }
 
-/* False as well while its files are opened, which may take long. */
+/* False as well while somebody opens its files, which may take long. */
 static bool has_written_file(struct cfs_node *n)
 {
 	bool has;
@@ -406,7 +414,9 @@ static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
 		struct cfs_node **p = &s->bucket[i], *n;
 
 		while ((n = *p)) {
-			if (is_free(n, all)) {
+			/* A sync has to find the node whose files know of lost
+			 * data, until they are closed. */
+			if (is_free(n, all) && (all || !has_written_file(n))) {
 				*p = n->next;
 				n->next = *out;
 				*out = n;

@@ -373,7 +373,7 @@ ceph()
 {
 	local n lists=('suite model servers addresses'
 		procedures 'several faults'
-		'own loss listing grace failover names quickstart')
+		'own loss listing waits grace failover names quickstart')
 	install_missing "${ceph_packages[@]}"
 	logged in_tree main all check ceph-tests TESTS= ||
 		{ fail "the module for CephFS builds"; return; }

@@ -53,7 +53,8 @@
 #define CFS_SHARDS	64		/* of the table of nodes */
 #define CFS_BUCKETS	512		/* of a shard */
 #define CFS_NAME_LOCKS	4096
-#define CFS_FIXED_READS	8		/* half of an export's workers */
+#define CFS_FIXED_READS	8		/* half of an export's workers, unless
+					 * --threads says otherwise */
 
 /* The parts that every attribute needs. */
 #define CFS_WANT	CEPH_STATX_BASIC_STATS
@@ -210,7 +211,8 @@ struct cfs_fs {
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
 	sem_t			 fixed_reads;	/* READs in snapshots that may
-						 * begin */
+						 * begin, */
+	atomic_bool		 fixed_hung;	/* and none has ended of late */
 
 	/* The keeper's grace periods and clients must not wait for data that
 	 * the tidier's closes write. */

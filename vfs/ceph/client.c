@@ -25,6 +25,7 @@
 #include "lib/clock.h"
 
 #define AGAIN_MS	1000
+#define RENEW_WAIT_S	1
 
 /* The clients of the process that have names: two of one name would shut each
  * other out. */
@@ -450,10 +451,18 @@ bool cfs_client_has_session(struct cfs_client *c)
 
 void cfs_client_renew(struct cfs_client *c)
 {
+	struct timespec until;
 	const char *step;
 	int err;
 
-	pthread_rwlock_wrlock(&c->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += RENEW_WAIT_S;
+	if (pthread_rwlock_clockwrlock(&c->lock, CLOCK_MONOTONIC, &until)) {
+		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
+			"out, and a call that it had then does not end; if it "
+			"never does, restart the server", c->fs->path);
+		return;
+	}
 	if (c->cm) {
 		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
 			"out; making a new client", c->fs->path);

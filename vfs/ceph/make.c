@@ -27,6 +27,7 @@ struct cfs_making {
 	struct cfs_name		 name;
 	struct Inode		*in;	/* new or found, counted */
 	struct Fh		*fh;	/* open; NULL: not */
+	bool			 was_there;
 	struct ceph_statx	 sx;
 };
 
@@ -43,6 +44,7 @@ static int making_start(struct cfs_making *m, struct vfs_op *op)
 	m->op = op;
 	m->in = NULL;
 	m->fh = NULL;
+	m->was_there = false;
 	cfs_name_set(&m->name, op->name);
 	err = cfs_begin(&m->c, op);
 	if (err < 0)
@@ -115,19 +117,26 @@ static int create_exclusively(struct cfs_making *m, uint64_t verf)
 	       (uint32_t)m->sx.stx_rdev == verf_mark(verf) ? 0 : -EEXIST;
 }
 
-/* For UNCHECKED with a taken name only the size of the attributes counts. */
-static int take_existing(struct cfs_making *m, const struct vfs_setattr *set)
+static int take_existing(struct cfs_making *m)
+{
+	int err = find_made(m);
+
+	m->was_there = true;
+	return err == 0 && !S_ISREG(m->sx.stx_mode) ? -EEXIST : err;
+}
+
+/* For UNCHECKED with a taken name only the size of the attributes counts.  Its
+ * name may lead elsewhere by then. */
+static int resize_existing(struct cfs_making *m, const struct vfs_setattr *set)
 {
 	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
 				    .size = set->size };
 	struct vfs_op resize = { .cred = m->op->cred, .set = &size };
 	struct cfs_node *n;
-	int err = find_made(m);
+	int err;
 
-	if (err == 0 && !S_ISREG(m->sx.stx_mode))
-		err = -EEXIST;
-	if (err < 0 || !size.set)
-		return err;
+	if (!size.set)
+		return 0;
 	err = cfs_node_of(&m->c, m->in, &m->sx, &n);
 	m->in = NULL;
 	if (err < 0)
@@ -135,7 +144,13 @@ static int take_existing(struct cfs_making *m, const struct vfs_setattr *set)
 	resize.node = &n->node;
 	err = cfs_setattr(&resize);
 	vfs_node_put(&n->node);
-	return err < 0 ? err : find_made(m);
+	if (err == 0)
+		err = ceph_ll_lookup_vino(m->c.cm, cfs_vino(&m->sx), &m->in);
+	if (err < 0) {
+		m->in = NULL;
+		return err == -ENOENT ? -ESTALE : err;
+	}
+	return ceph_ll_getattr(m->c.cm, m->in, &m->sx, CFS_WANT, 0, m->c.root);
 }
 
 static int create_now(struct cfs_making *m, const struct vfs_create *how)
@@ -152,7 +167,7 @@ static int create_now(struct cfs_making *m, const struct vfs_create *how)
 			     O_CREAT | O_EXCL | O_RDWR, &m->in, &m->fh, &m->sx,
 			     CFS_WANT, 0, m->c.user);
 	if (err == -EEXIST && how->how == VFS_CREATE_UNCHECKED)
-		return take_existing(m, set);
+		return take_existing(m);
 	return err < 0 ? err :
 	       cfs_set_new(&m->c, m->op, m->in, &m->sx, set);
 }
@@ -167,6 +182,9 @@ int cfs_create(struct vfs_op *op)
 	cfs_name_change(m.c.node, &m.name);
 	err = create_now(&m, op->create);
 	cfs_name_done(m.c.node, &m.name);
+	/* That may wait for a disk, and others look the name up. */
+	if (err == 0 && m.was_there)
+		err = resize_existing(&m, &op->create->attr);
 	return making_done(&m, err);
 }
 

@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOVE_WAIT_S	1
+#define NAME_WAIT_S	5
+#define FORGETS_MS	1500
 
 void cfs_name_set(struct cfs_name *to, struct vfs_name name)
 {
@@ -48,6 +51,18 @@ void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name)
 void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name)
 {
 	pthread_rwlock_unlock(name_lock(dir, name));
+}
+
+/* A change may take as long as a disk is away, and look-ups are not to keep all
+ * workers waiting for it.  -ETIMEDOUT: it goes on. */
+static int begin_look(struct cfs_node *dir, const struct cfs_name *name)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += NAME_WAIT_S;
+	return -pthread_rwlock_clockrdlock(name_lock(dir, name),
+					   CLOCK_MONOTONIC, &until);
 }
 
 int cfs_sync_change(struct cfs_call *c, struct Inode *in)
@@ -227,7 +242,9 @@ static int find_entry(struct cfs_call *c, const struct vfs_op *op,
 	if (is_dots(op->name, 1))
 		return find_self(c, sx, out);
 	cfs_name_set(&name, op->name);
-	pthread_rwlock_rdlock(name_lock(c->node, &name));
+	err = begin_look(c->node, &name);
+	if (err < 0)
+		return err;
 	err = ceph_ll_lookup(c->cm, c->in, name.s, &in, sx, CFS_WANT, 0,
 			     c->user);
 	cfs_name_done(c->node, &name);

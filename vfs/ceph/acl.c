@@ -126,15 +126,26 @@ static int check_lists(const struct cfs_call *c, const struct vfs_op *op,
 
 /* A list that makes others run a set-gid program is for who is of its group, as
  * a mode is. */
-static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op,
-			const struct ceph_statx *sx)
+static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op)
 {
-	struct ceph_statx to = { .stx_mode = sx->stx_mode & 05777 };
+	const struct vfs_acls *acls = op->acls;
+	struct ceph_statx sx, to = { 0 };
+	int err;
 
-	if (!op->acls->wanted[VFS_ACL_ACCESS] || !(sx->stx_mode & 02000) ||
-	    op->cred->uid == 0 || cfs_in_group(op->cred, sx->stx_gid))
+	if (!acls->wanted[VFS_ACL_ACCESS] || acls->n[VFS_ACL_ACCESS] == 0 ||
+	    op->cred->uid == 0)
 		return 0;
-	return ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE, c->root);
+	/* A SETATTR may have changed the mode meanwhile. */
+	mutex_lock(&c->node->turn);
+	err = cfs_stat(c, &sx);
+	if (err == 0 && sx.stx_mode & 02000 &&
+	    !cfs_in_group(op->cred, sx.stx_gid)) {
+		to.stx_mode = sx.stx_mode & 05777;
+		err = ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE,
+				      c->root);
+	}
+	mutex_unlock(&c->node->turn);
+	return err;
 }
 
 int cfs_setacl(struct vfs_op *op)
@@ -149,7 +160,7 @@ int cfs_setacl(struct vfs_op *op)
 	if (err == 0)
 		err = check_lists(&c, op, &sx);
 	if (err == 0)
-		err = drop_set_gid(&c, op, &sx);
+		err = drop_set_gid(&c, op);
 	for (int kind = 0; kind < VFS_ACL_KINDS && err == 0; kind++)
 		if (op->acls->wanted[kind])
 			err = write_list(&c, kind, op->acls);

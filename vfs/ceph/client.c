@@ -142,6 +142,8 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 		{ "client_dirsize_rbytes", "false" },
 		/* Handles have the real ones. */
 		{ "client_use_faked_inos", "false" },
+		/* A name that nobody may make (name.c). */
+		{ "client_snapdir", ".snap" },
 	};
 	char timeout[24];
 	int err = 0;

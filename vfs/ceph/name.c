@@ -184,9 +184,10 @@ static int walk_up(struct cfs_call *c, const struct ceph_statx *sx,
 		if (err < 0)
 			return err;
 		/* The library says so of what it can't find: the client is shut
-		 * out, or the directory was moved out of the tree. */
+		 * out, or the directory is gone, or was moved out of the
+		 * tree. */
 		if (here.stx_ino == last)
-			err = -ESTALE;
+			err = cfs_stat(c, &here) < 0 ? -ESTALE : -EACCES;
 		if (err < 0 || is_on(w, up)) {
 			ceph_ll_put(c->cm, up);
 			return err;
@@ -199,7 +200,9 @@ static int walk_up(struct cfs_call *c, const struct ceph_statx *sx,
 
 /*
  * The library would take the one where it saw the directory last, also when
- * another client has moved it; the mover saw it nowhere, and asks.
+ * another client has moved it.  The mover asks, unless it has itself moved the
+ * directory, or one below, in the last second or so: that is how long it
+ * remembers.
  */
 int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 		   struct cfs_node **out)
@@ -213,9 +216,6 @@ int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 		return err;
 	err = walk_up(&here, NULL, &w);
 	forget_way(&here, &w);
-	/* It was moved out of the tree, unless it is gone. */
-	if (err == -ESTALE && cfs_stat(c, sx) == 0)
-		err = -EACCES;
 	if (err == 0)
 		err = ceph_ll_lookup(by.cm, here.in, "..", &up, sx, CFS_WANT,
 				     0, c->user);
@@ -448,24 +448,40 @@ static int begin_move(struct cfs_fs *fs)
 	return -pthread_mutex_clocklock(&fs->moves, CLOCK_MONOTONIC, &until);
 }
 
+/* Moves a directory to another one. */
+static int move_dir(struct cfs_call *c, const struct cfs_name *name,
+		    struct cfs_call *to, const struct cfs_name *to_name,
+		    const struct ceph_statx *sx)
+{
+	struct cfs_fs *fs = c->client->fs;
+	int err = begin_move(fs);
+
+	if (err < 0)
+		return err;
+	err = rename_by_mover(c, name, to, to_name, sx);
+	mutex_unlock(&fs->moves);
+	return err;
+}
+
 /* Returns 1 if there was nothing to do. */
 static int rename_now(struct cfs_call *c, const struct cfs_name *name,
 		      struct cfs_call *to, const struct cfs_name *to_name,
 		      const struct vfs_cred *cred)
 {
-	struct cfs_fs *fs = c->client->fs;
 	struct ceph_statx sx;
 	int err = is_renamed(c, name, to, to_name, &sx);
 	bool moves = err == 0 && c->node != to->node && S_ISDIR(sx.stx_mode);
 
 	if (moves)
 		err = may_change_above(c, name, cred);
-	if (moves && err == 0)
-		err = begin_move(fs);
-	if (err == 0) {
-		err = rename_by_mover(c, name, to, to_name, &sx);
-		if (moves)
-			mutex_unlock(&fs->moves);
+	if (err == 0)
+		err = moves ? move_dir(c, name, to, to_name, &sx) :
+			      rename_by_mover(c, name, to, to_name, &sx);
+	/* Another server may have moved what the mover remembers of a move of
+	 * its own. */
+	if (moves && err == -EINVAL) {
+		usleep(FORGETS_MS * 1000);
+		err = move_dir(c, name, to, to_name, &sx);
 	}
 	/* READDIR shows the ".." that the library knows. */
 	if (err == 0 && S_ISDIR(sx.stx_mode))

@@ -206,7 +206,6 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 int mount_end_mnt1(struct rpc_call *call, int err)
 {
 	struct mount_mnt_res *r = rpc_res(call);
-
 	int ret = mount_end_mnt3(call, err);
 
 	if (err == 0)

@@ -49,19 +49,19 @@ void show_exports(const json_t *r)
 {
 	const json_t *e, *rule;
 	size_t i, k;
+	bool away;
 
 	json_array_foreach(r, i, e) {
+		away = json_is_true(json_object_get(e, "away"));
 		json_array_foreach(json_object_get(e, "rules"), k, rule)
 			printf("%s\t%s(%s)\t%s\n", text_of(e, "path"),
 			       text_of(rule, "client"),
 			       text_of(rule, "options"),
 			       text_of(rule, "from"));
-		if (strcmp(text_of(e, "kind"), "posix") ||
-		    json_is_true(json_object_get(e, "away")))
+		if (away || strcmp(text_of(e, "kind"), "posix") != 0)
 			printf("# %s is of the kind %s%s\n", text_of(e, "path"),
 			       text_of(e, "kind"),
-			       json_is_true(json_object_get(e, "away")) ?
-			       ", and does not answer" : "");
+			       away ? ", and does not answer" : "");
 		show_held(e, "# ");
 	}
 }

@@ -88,10 +88,10 @@ TEST(a_commit_of_data_that_a_full_pool_did_not_take_is_not_answered)
 	vfs_node_put(f);
 }
 
-/* Its files know what was lost, and a sync has to find them. */
+/* The files of a node know what was lost, and a sync has to find them. */
 TEST(a_node_is_kept_until_its_written_file_is_closed)
 {
-	struct vfs_node *f = vt_file(vt.root, "f"), *again = NULL;
+	struct vfs_node *f = vt_file(vt.root, "f");
 	struct cfs_node *n = cfs_node(f), *found;
 
 	vt_write(f, 0, "text");
@@ -102,10 +102,9 @@ TEST(a_node_is_kept_until_its_written_file_is_closed)
 	ck_assert_int_eq(cfs_node_find(cfs_fs(vt.fs), n->vino, true, &found),
 			 0);
 	ck_assert_ptr_eq(found, n);
-	again = &found->node;
 	pthread_rwlock_unlock(&n->syncs);
-	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, again), 0);
-	vfs_node_put(again);
+	ck_assert_int_eq(DO(vt.ops->commit, &vt.who, f), 0);
+	vfs_node_put(f);
 }
 
 static void *write_stable(void *arg)
@@ -127,7 +126,7 @@ static bool is_busy(struct cfs_node *n)
 	return busy;
 }
 
-/* Nobody looks at the verifier of one. */
+/* A client does not look at the verifier of a stable write. */
 TEST(a_stable_write_comes_again_when_the_sync_before_was_told_of_a_loss)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the CephFS backend does not wait for, or not for long, in the cluster
- * that CEPH_CONF names (tests/ceph/run).  The tests hold the locks and places
- * that an operation would have for as long as a disk or a server is away.
+ * Operations of the CephFS backend beside one that hangs, in the cluster that
+ * CEPH_CONF names (tests/ceph/run): they wait for it a while at most.  The
+ * tests hold the locks and places that the hung one would have.
  */
 #include <check.h>
 #include <errno.h>

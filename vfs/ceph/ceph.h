@@ -33,6 +33,7 @@
 #include <rados/librados.h>
 #include <semaphore.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <gannet/vfs.h>
 
@@ -298,8 +299,18 @@ int  cfs_client_error(struct cfs_client *c, int err);
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
 /* Another write verifier than before. */
 void cfs_verf_change(struct cfs_fs *fs);
-/* One that nobody keeps by reading; no thread has it twice. */
+/* Makes @lock one whose readers wait for its writers.  A thread must not have
+ * it twice. */
 void cfs_lock_init(pthread_rwlock_t *lock);
+/* The time in @s seconds, on CLOCK_MONOTONIC. */
+static inline struct timespec cfs_time_in(unsigned s)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += s;
+	return t;
+}
 
 /*
  * One operation's use of a client: that of the node, whose inode is @in.

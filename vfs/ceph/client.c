@@ -453,12 +453,10 @@ bool cfs_client_has_session(struct cfs_client *c)
 
 void cfs_client_renew(struct cfs_client *c)
 {
-	struct timespec until;
+	const struct timespec until = cfs_time_in(RENEW_WAIT_S);
 	const char *step;
 	int err;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += RENEW_WAIT_S;
 	if (pthread_rwlock_clockwrlock(&c->lock, CLOCK_MONOTONIC, &until)) {
 		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
 			"out, and a call that it had then does not end; if it "

@@ -67,12 +67,10 @@ static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
 /* Waits for a place among the READs in snapshots, but not with many others. */
 static bool begin_fixed(struct cfs_fs *fs)
 {
-	struct timespec until;
+	const struct timespec until = cfs_time_in(FIXED_WAIT_S);
 
 	if (sem_trywait(&fs->fixed_reads) == 0)
 		return true;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += FIXED_WAIT_S;
 	if (atomic_load(&fs->fixed_hung))
 		return false;
 	if (sem_clockwait(&fs->fixed_reads, CLOCK_MONOTONIC, &until) == 0)

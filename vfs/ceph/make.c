@@ -182,7 +182,7 @@ int cfs_create(struct vfs_op *op)
 	cfs_name_change(m.c.node, &m.name);
 	err = create_now(&m, op->create);
 	cfs_name_done(m.c.node, &m.name);
-	/* That may wait for a disk, and others look the name up. */
+	/* A resize may wait for a disk, and others look the name up. */
 	if (err == 0 && m.was_there)
 		err = resize_existing(&m, &op->create->attr);
 	return making_done(&m, err);

@@ -57,10 +57,8 @@ void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name)
  * workers waiting for it.  -ETIMEDOUT: it goes on. */
 static int begin_look(struct cfs_node *dir, const struct cfs_name *name)
 {
-	struct timespec until;
+	const struct timespec until = cfs_time_in(NAME_WAIT_S);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += NAME_WAIT_S;
 	return -pthread_rwlock_clockrdlock(name_lock(dir, name),
 					   CLOCK_MONOTONIC, &until);
 }
@@ -441,10 +439,8 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
  */
 static int begin_move(struct cfs_fs *fs)
 {
-	struct timespec until;
+	const struct timespec until = cfs_time_in(MOVE_WAIT_S);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += MOVE_WAIT_S;
 	return -pthread_mutex_clocklock(&fs->moves, CLOCK_MONOTONIC, &until);
 }
 

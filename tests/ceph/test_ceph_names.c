@@ -248,26 +248,6 @@ static unsigned long end_workers(void)
 TEST_CASE(.setup = pair_start, .teardown = pair_stop,
 	  .timeout = 120 + crash_setting("GANNET_CEPH_SECONDS", SECONDS));
 
-/* The second server moved /x into /p, and remembers that for a while. */
-TEST(a_directory_goes_where_another_server_made_room_for_it)
-{
-	struct nfs_context *first = pair_nfs(&pair_crash->d),
-			   *second = pair_nfs(&pair_second);
-
-	for (unsigned i = 0; i < 3; i++) {
-		ck_assert_int_eq(nfs_mkdir(first, "/p"), 0);
-		ck_assert_int_eq(nfs_mkdir(first, "/x"), 0);
-		ck_assert_int_eq(nfs_rename(second, "/x", "/p/x"), 0);
-		ck_assert_int_eq(nfs_rename(first, "/p/x", "/x"), 0);
-		ck_assert_int_eq(nfs_rename(second, "/p", "/x/p"), 0);
-		ck_assert_int_eq(nfs_rename(second, "/x", "/x/p/x"), -EINVAL);
-		ck_assert_int_eq(nfs_rmdir(second, "/x/p"), 0);
-		ck_assert_int_eq(nfs_rmdir(second, "/x"), 0);
-	}
-	nfs_destroy_context(first);
-	nfs_destroy_context(second);
-}
-
 TEST(names_of_one_directory_change_side_by_side)
 {
 	uint64_t until = runner_now_ms() +

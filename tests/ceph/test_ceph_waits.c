@@ -82,7 +82,7 @@ TEST(a_look_up_does_not_wait_for_ever_for_a_change_of_the_name)
 	pthread_t thread;
 	int err = 1;
 
-	cfs_name_change(cfs_node(vt.root), &name);
+	ck_assert_int_eq(cfs_name_change(cfs_node(vt.root), &name), 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, look_up, &err), 0);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(err, -ETIMEDOUT);

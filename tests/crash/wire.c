@@ -422,6 +422,17 @@ bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
 	return attr.status == NFS3_OK;
 }
 
+int wire_move(struct wire *w, const struct model_fh *from, const char *name,
+	      const struct model_fh *to)
+{
+	RENAME3args a = { { to_nfs(from), (char *)(uintptr_t)name },
+			  { to_nfs(to), (char *)(uintptr_t)name } };
+	int status = -1;
+
+	CALL(w, rename, &a, take_status, &status);
+	return status;
+}
+
 struct reading {
 	int	 status;
 	uint8_t	 *data;

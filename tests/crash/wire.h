@@ -55,6 +55,9 @@ struct wire_attr wire_exclusive(struct wire *w, const struct model_fh *dir,
 /* MKDIR; an existing one is as good. */
 bool wire_mkdir(struct wire *w, const struct model_fh *dir, const char *name,
 		struct model_fh *out);
+/* Gives what @from has as @name to @to, with the same name; a status. */
+int wire_move(struct wire *w, const struct model_fh *from, const char *name,
+	      const struct model_fh *to);
 /* All of a file of at most @size bytes; what it lacks is zeros.  A status. */
 int wire_read(struct wire *w, const struct model_fh *fh, uint8_t *data,
 	      uint32_t size);

@@ -20,10 +20,10 @@
  * owner of a file do more than open(2) would (RFC 1813 section 4.4); the
  * library then acts as user 0.
  *
- * Files, in order, each calls those before it: perm, cred; client (a client of
- * the library: made, lost, made again); node (the table of nodes, open files);
- * attr, data, name, make, readdir, acl, lock; store, identity, record, notice;
- * grace; fs.
+ * Files, in order, each calls those before it: perm; client (a client of the
+ * library: made, lost, made again); node (the table of nodes, open files); attr,
+ * data, above, name, lease, rename, make, readdir, acl, lock; store, identity,
+ * record, notice; grace; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
 #define GANNET_VFS_CEPH_CEPH_H
@@ -45,7 +45,9 @@
 #define CFS_SNAPDIR	((uint64_t)-1)	/* that of ".snap" directories */
 
 #define CFS_TEXT_MAX	255
-#define CFS_CLIENTS_MAX	16
+#define CFS_CLIENTS_MAX	16		/* that have nodes */
+#define CFS_NODELESS	2
+#define CFS_CLIENTS_ALL	(CFS_CLIENTS_MAX + CFS_NODELESS)
 #define CFS_SESSION_MAX	(CFS_TEXT_MAX + 4)	/* "UUID.SLOT" */
 #define CFS_GRACE_S	60		/* gannetd: 50, but later */
 #define CFS_GRACE_MAX	3600u
@@ -96,7 +98,7 @@ struct cfs_record {
  */
 struct cfs_client {
 	struct cfs_fs		*fs;
-	bool			 moves;	/* it is that of renames */
+	bool			 nodeless;	/* rename.c's and above.c's */
 	int			 slot;	/* -1: none */
 	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
@@ -221,9 +223,10 @@ struct cfs_fs {
 	pthread_mutex_t		 lock;
 	bool			 ending;
 
-	/* The last one does the renames, and has no node (name.c). */
+	/* The last two have no nodes: one does the renames (rename.c), one
+	 * looks ".." up (above.c). */
 	unsigned		 nclients;
-	struct cfs_client	 client[CFS_CLIENTS_MAX + 1];
+	struct cfs_client	 client[CFS_CLIENTS_ALL];
 };
 
 /* The cephx user, without "client.". */
@@ -260,6 +263,11 @@ static inline struct cfs_fs *cfs_fs_of(const struct cfs_node *n)
 }
 
 static inline struct cfs_client *cfs_mover(struct cfs_fs *fs)
+{
+	return &fs->client[fs->nclients - 2];
+}
+
+static inline struct cfs_client *cfs_climber(struct cfs_fs *fs)
 {
 	return &fs->client[fs->nclients - 1];
 }
@@ -426,8 +434,8 @@ int  cfs_sync(struct cfs_call *c);
 int  cfs_lookup(struct vfs_op *op);		/* name.c */
 int  cfs_readlink(struct vfs_op *op);
 int  cfs_remove(struct vfs_op *op);
-int  cfs_rename(struct vfs_op *op);
 int  cfs_link(struct vfs_op *op);
+int  cfs_rename(struct vfs_op *op);		/* rename.c */
 int  cfs_create(struct vfs_op *op);		/* make.c */
 int  cfs_make(struct vfs_op *op);
 int  cfs_readdir(struct vfs_op *op);		/* readdir.c */
@@ -444,15 +452,54 @@ void cfs_name_set(struct cfs_name *to, struct vfs_name name);
 /* True if it is that of a directory's snapshots, which each directory has: the
  * library would make and move it all the same, and then hide it. */
 bool cfs_is_snapdir(const struct cfs_name *name);
-/* The directory above.  -EACCES: it is not in the tree. */
-int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
-		    struct cfs_node **out);
-/* Before a change of @name in the directory @dir, and after it. */
-void cfs_name_change(struct cfs_node *dir, const struct cfs_name *name);
+/* Before a change of @name in the directory @dir, and after it.  -ETIMEDOUT:
+ * another one takes long. */
+int  cfs_name_change(struct cfs_node *dir, const struct cfs_name *name);
 void cfs_name_done(struct cfs_node *dir, const struct cfs_name *name);
+
+/* The locks of two names, in the order of memory. */
+struct cfs_name_locks {
+	pthread_rwlock_t *first, *second;	/* NULL: both have the first */
+};
+
+/* The same for a change of two. */
+int  cfs_names_change(struct cfs_name_locks *l, struct cfs_node *dir,
+		      const struct cfs_name *name, struct cfs_node *to,
+		      const struct cfs_name *to_name);
+void cfs_names_done(const struct cfs_name_locks *l);
 /* Makes changes of the attributes of @in, and of names in it, durable; not with
  * the option async. */
 int  cfs_sync_change(struct cfs_call *c, struct Inode *in);
+
+/* ---- above.c */
+
+/* The numbers of a directory and of those above it, up to the root. */
+struct cfs_way {
+	uint64_t	*ino;
+	unsigned	 n, room;
+};
+
+/* Adds the way from @from, up to where it meets what is there.  -EACCES: it
+ * does not lead to the root.  cfs_way_fini() follows in any case. */
+int  cfs_way_up(struct cfs_node *from, struct cfs_way *w);
+bool cfs_way_has(const struct cfs_way *w, uint64_t ino);
+void cfs_way_fini(struct cfs_way *w);
+/* The directory above the call's.  -EACCES: it is not in the tree. */
+int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
+		    struct cfs_node **out);
+
+/* ---- lease.c */
+
+#define CFS_LEASE_MAX	40
+
+struct cfs_lease {
+	char text[CFS_LEASE_MAX];
+};
+
+/* Before a directory moves to another one, and after it; with fs->moves.
+ * -ETIMEDOUT: others take long. */
+int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
+void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l);
 
 /* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
  * number, 0 if it has none, or -errno.  acl.c */

@@ -293,7 +293,7 @@ static int connect_client(struct cfs_client *c, const char **step)
 	if (err < 0)
 		return err;
 	/* Names that it does not remember are not wrong. */
-	if (c->moves)
+	if (c->nodeless)
 		err = ceph_conf_set(cm, "client_cache_size", "0");
 	if (err == 0)
 		err = c->slot >= 0 ? begin_session(c, cm, step) :
@@ -471,7 +471,7 @@ void cfs_client_renew(struct cfs_client *c)
 		c->cm = NULL;
 	}
 	/* Before anybody can use the new one. */
-	if (!c->moves)
+	if (!c->nodeless)
 		cfs_verf_change(c->fs);
 	err = connect_client(c, &step);
 	if (err == 0)

@@ -239,7 +239,7 @@ static struct cfs_fs *alloc_fs(const struct vfs_config *config)
 	pthread_cond_init(&fs->tidier.wake, NULL);
 	for (unsigned i = 0; i < CFS_SHARDS; i++)
 		pthread_mutex_init(&fs->shard[i].lock, NULL);
-	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++) {
+	for (unsigned i = 0; i < CFS_CLIENTS_ALL; i++) {
 		fs->client[i].fs = fs;
 		fs->client[i].slot = -1;
 		pthread_rwlock_init(&fs->client[i].lock, NULL);
@@ -253,10 +253,10 @@ static void end_fs(struct cfs_fs *fs)
 	if (fs->root_node)
 		vfs_node_put(&fs->root_node->node);
 	cfs_nodes_tidy(fs, true);
-	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++)
+	for (unsigned i = 0; i < CFS_CLIENTS_ALL; i++)
 		cfs_client_end(&fs->client[i]);
 	cfs_notice_close(fs);
-	for (unsigned i = 0; i <= CFS_CLIENTS_MAX; i++) {
+	for (unsigned i = 0; i < CFS_CLIENTS_ALL; i++) {
 		pthread_rwlock_destroy(&fs->client[i].lock);
 		pthread_mutex_destroy(&fs->client[i].record_lock);
 	}
@@ -324,10 +324,12 @@ static int join_servers(struct cfs_fs *fs)
 
 static int mount_clients(struct cfs_fs *fs)
 {
-	uint64_t wanted = MAX(fs->options->mounts, (uint64_t)1) + 1;
+	uint64_t wanted = MAX(fs->options->mounts, (uint64_t)1) +
+			  CFS_NODELESS;
 	int err = 0;
 
-	fs->client[wanted - 1].moves = true;
+	for (unsigned i = 1; i <= CFS_NODELESS; i++)
+		fs->client[wanted - i].nodeless = true;
 	while (err == 0 && fs->nclients < wanted) {
 		err = cfs_client_make(&fs->client[fs->nclients]);
 		fs->nclients += err == 0;

@@ -20,6 +20,8 @@
 #define NEW_FILE	0600
 #define NEW_DIR		0700
 
+#define CREATE_TRIES	3
+
 /* A making of a name in the call's directory. */
 struct cfs_making {
 	struct cfs_call		 c;
@@ -125,8 +127,8 @@ static int take_existing(struct cfs_making *m)
 	return err == 0 && !S_ISREG(m->sx.stx_mode) ? -EEXIST : err;
 }
 
-/* For UNCHECKED with a taken name only the size of the attributes counts.  Its
- * name may lead elsewhere by then. */
+/* For UNCHECKED with a taken name only the size of the attributes counts.  The
+ * name may be another file's before the resize is over. */
 static int resize_existing(struct cfs_making *m, const struct vfs_setattr *set)
 {
 	struct vfs_setattr size = { .set = set->set & VFS_SET_SIZE,
@@ -172,6 +174,23 @@ static int create_now(struct cfs_making *m, const struct vfs_create *how)
 	       cfs_set_new(&m->c, m->op, m->in, &m->sx, set);
 }
 
+/* The file, if it was there, may have lost its name before it was resized. */
+static int create_or_resize(struct cfs_making *m, const struct vfs_create *how)
+{
+	int err = cfs_name_change(m->c.node, &m->name);
+
+	if (err < 0)
+		return err;
+	m->was_there = false;
+	err = create_now(m, how);
+	cfs_name_done(m->c.node, &m->name);
+	/* A resize may wait for a disk, and others look the name up. */
+	if (err < 0 || !m->was_there)
+		return err;
+	err = resize_existing(m, &how->attr);
+	return err == -ESTALE ? -EAGAIN : err;
+}
+
 int cfs_create(struct vfs_op *op)
 {
 	struct cfs_making m;
@@ -179,12 +198,9 @@ int cfs_create(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	cfs_name_change(m.c.node, &m.name);
-	err = create_now(&m, op->create);
-	cfs_name_done(m.c.node, &m.name);
-	/* A resize may wait for a disk, and others look the name up. */
-	if (err == 0 && m.was_there)
-		err = resize_existing(&m, &op->create->attr);
+	err = -EAGAIN;
+	for (unsigned i = 0; err == -EAGAIN && i < CREATE_TRIES; i++)
+		err = create_or_resize(&m, op->create);
 	return making_done(&m, err);
 }
 
@@ -245,9 +261,11 @@ int cfs_make(struct vfs_op *op)
 
 	if (err < 0)
 		return err;
-	cfs_name_change(m.c.node, &m.name);
-	err = make_now(&m, op->make);
-	cfs_name_done(m.c.node, &m.name);
+	err = cfs_name_change(m.c.node, &m.name);
+	if (err == 0) {
+		err = make_now(&m, op->make);
+		cfs_name_done(m.c.node, &m.name);
+	}
 	if (err == 0)
 		err = cfs_set_new(&m.c, op, m.in, &m.sx, &op->make->attr);
 	return making_done(&m, err);

@@ -43,7 +43,7 @@ static bool is_same(vinodeno_t a, vinodeno_t b)
 static struct cfs_client *client_for(struct cfs_fs *fs, vinodeno_t vino)
 {
 	return &fs->client[hash_mix(vino.ino.val, 1) %
-			   (fs->nclients - 1)];
+			   (fs->nclients - CFS_NODELESS)];
 }
 
 /* ---- the table */

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rename - renames, and moves to other directories. */
+#include "vfs/ceph/ceph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 0: the caller may change the ".." of the directory @name, as rename(2) has
+ * it. */
+static int may_change_above(struct cfs_call *c, const struct cfs_name *name,
+			    const struct vfs_cred *cred)
+{
+	struct cfs_call it = *c;
+	struct ceph_statx sx;
+	struct cfs_perm p;
+	int err = ceph_ll_lookup(c->cm, c->in, name->s, &it.in, &sx, CFS_WANT,
+				 0, c->user);
+
+	if (err < 0)
+		return err;
+	err = cfs_perm_load(&it, cred, &sx, &p);
+	if (err == 0 && !cfs_perm_has(&p, CFS_W))
+		err = -EACCES;
+	ceph_ll_put(c->cm, it.in);
+	return err;
+}
+
+static int look_at_name(struct cfs_call *c, const struct cfs_name *name,
+			struct ceph_statx *sx)
+{
+	struct Inode *in;
+	int err = ceph_ll_lookup(c->cm, c->in, name->s, &in, sx, CFS_WANT, 0,
+				 c->user);
+
+	if (err == 0)
+		ceph_ll_put(c->cm, in);
+	return err;
+}
+
+/* 1: both names are of one file, and rename(2) does nothing.  The library must
+ * not be asked for that: it would find neither name afterwards. */
+static int is_renamed(struct cfs_call *c, const struct cfs_name *name,
+		      struct cfs_call *to, const struct cfs_name *to_name,
+		      struct ceph_statx *from)
+{
+	bool same = c->node == to->node && strcmp(name->s, to_name->s) == 0;
+	struct ceph_statx old;
+	int err = look_at_name(c, name, from);
+
+	if (err < 0 || same)
+		return err < 0 ? err : 1;
+	if (!S_ISDIR(from->stx_mode) && from->stx_nlink == 1)
+		return 0;
+	err = look_at_name(to, to_name, &old);
+	if (err < 0)
+		return err == -ENOENT ? 0 : err;
+	return from->stx_ino == old.stx_ino && from->stx_dev == old.stx_dev;
+}
+
+static int sync_moved(struct cfs_call *c, struct cfs_call *to)
+{
+	int err = cfs_sync_change(c, to->in);
+
+	return err < 0 || to->node == c->node ? err : cfs_sync_change(c, c->in);
+}
+
+/* Directories that the mover has in memory, for as long as they are here. */
+struct held_dirs {
+	struct Inode	**in;
+	unsigned	  n;
+};
+
+static int hold_dirs(struct cfs_call *by, const struct cfs_way *w,
+		     struct held_dirs *h)
+{
+	int err = 0;
+
+	h->in = calloc(w->n, sizeof(struct Inode *));
+	if (!h->in)
+		return -ENOMEM;
+	for (; err == 0 && h->n < w->n; h->n += err == 0)
+		err = ceph_ll_lookup_vino(by->cm, (vinodeno_t){
+			.ino.val = w->ino[h->n], .snapid.val = CFS_HEAD },
+			&h->in[h->n]);
+	return err == -ENOENT ? -ESTALE : err;
+}
+
+static void drop_dirs(struct cfs_call *by, struct held_dirs *h)
+{
+	while (h->n > 0)
+		ceph_ll_put(by->cm, h->in[--h->n]);
+	free(h->in);
+}
+
+/* Finds the directories above both.  -EINVAL: a directory would be moved into
+ * itself. */
+static int check_move(const struct cfs_call *from, const struct cfs_call *into,
+		      const struct ceph_statx *sx, struct cfs_way *w)
+{
+	int err = cfs_way_up(into->node, w);
+
+	if (err == 0 && S_ISDIR(sx->stx_mode) && cfs_way_has(w, sx->stx_ino))
+		return -EINVAL;
+	return err < 0 ? err : cfs_way_up(from->node, w);
+}
+
+static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
+			  const struct cfs_call *c)
+{
+	int err = cfs_begin_by(by, cfs_mover(c->client->fs));
+
+	if (err < 0)
+		return err;
+	err = cfs_begin_other(there, by, &c->node->node);
+	return err < 0 ? cfs_end(by, err) : 0;
+}
+
+/*
+ * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
+ * one name of a file that has others, it hides those.  To a name that the file
+ * had until another server moved it, it shows the name of before as well.  And
+ * it does not learn what became of the directory that lost the name.  So a
+ * client renames that remembers nothing; the others hear of it from the
+ * metadata server, as if another server had done it.
+ *
+ * It has to know the directories above, though: a name does not move between
+ * quotas, and the library knows those of directories that it has in memory.
+ */
+static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
+			   struct cfs_call *to, const struct cfs_name *to_name,
+			   const struct cfs_way *w)
+{
+	struct held_dirs above = { .n = 0 };
+	struct cfs_call by, from, into;
+	int err = begin_by_mover(&by, &from, c);
+
+	if (err < 0)
+		return err;
+	err = cfs_begin_other(&into, &by, &to->node->node);
+	if (err == 0) {
+		if (w->n > 0)
+			err = hold_dirs(&by, w, &above);
+		if (err == 0)
+			err = ceph_ll_rename(by.cm, from.in, name->s, into.in,
+					     to_name->s, c->user);
+		if (err == 0)
+			err = sync_moved(&from, &into);
+		err = cfs_after(&into, NULL, err);
+		drop_dirs(&by, &above);
+		cfs_end_other(&into);
+	}
+	cfs_end_other(&from);
+	return cfs_end(&by, err);
+}
+
+/* Moves what @sx is of to another directory. */
+static int move_to_other(struct cfs_call *c, const struct cfs_name *name,
+			 struct cfs_call *to, const struct cfs_name *to_name,
+			 const struct ceph_statx *sx)
+{
+	struct cfs_fs *fs = c->client->fs;
+	struct cfs_way w = { .n = 0 };
+	bool is_dir = S_ISDIR(sx->stx_mode);
+	struct cfs_lease lease;
+	int err = is_dir ? cfs_lease_take(fs, &lease) : 0;
+
+	if (err < 0)
+		return err;
+	err = check_move(c, to, sx, &w);
+	if (err == 0)
+		err = rename_by_mover(c, name, to, to_name, &w);
+	cfs_way_fini(&w);
+	if (is_dir)
+		cfs_lease_give(fs, &lease);
+	return err;
+}
+
+/* Returns 1 if there was nothing to do. */
+static int rename_now(struct cfs_call *c, const struct cfs_name *name,
+		      struct cfs_call *to, const struct cfs_name *to_name,
+		      const struct vfs_cred *cred)
+{
+	const struct cfs_way none = { .n = 0 };
+	bool to_other = c->node != to->node;
+	struct ceph_statx sx;
+	int err = is_renamed(c, name, to, to_name, &sx);
+
+	if (err == 0 && to_other && S_ISDIR(sx.stx_mode))
+		err = may_change_above(c, name, cred);
+	if (err == 0)
+		err = to_other ? move_to_other(c, name, to, to_name, &sx) :
+				 rename_by_mover(c, name, to, to_name, &none);
+	/* READDIR shows the ".." that the library knows. */
+	if (err == 0 && S_ISDIR(sx.stx_mode))
+		look_at_name(to, to_name, &sx);
+	/* A directory is in the way: it need not be empty for that. */
+	return err == -ENOTEMPTY && !S_ISDIR(sx.stx_mode) ? -EISDIR : err;
+}
+
+static int move_name(struct cfs_call *c, const struct cfs_name *name,
+		     struct cfs_call *to, const struct cfs_name *to_name,
+		     const struct vfs_cred *cred)
+{
+	struct cfs_name_locks locks;
+	int err = cfs_names_change(&locks, c->node, name, to->node, to_name);
+
+	if (err < 0)
+		return err;
+	/* Earlier changes have to be over, not only answered. */
+	if (c->node != to->node)
+		err = sync_moved(c, to);
+	if (err == 0)
+		err = rename_now(c, name, to, to_name, cred);
+	cfs_names_done(&locks);
+	return MIN(err, 0);
+}
+
+int cfs_rename(struct vfs_op *op)
+{
+	struct cfs_name name, to_name;
+	struct cfs_call c, to;
+	int err = cfs_begin(&c, op);
+
+	if (err < 0)
+		return err;
+	cfs_name_set(&name, op->name);
+	cfs_name_set(&to_name, op->to_name);
+	err = cfs_begin_other(&to, &c, op->to);
+	if (err < 0)
+		return cfs_end(&c, err);
+	err = cfs_before(&c, op->wcc);
+	if (err == 0)
+		err = cfs_before(&to, op->to_wcc);
+	if (err == 0 && (cfs_is_fixed(c.node) || cfs_is_fixed(to.node)))
+		err = -EROFS;
+	if (err == 0 && (cfs_is_snapdir(&name) || cfs_is_snapdir(&to_name)))
+		err = -EEXIST;
+	if (err == 0)
+		err = move_name(&c, &name, &to, &to_name, op->cred);
+	err = cfs_after(&c, op->wcc, err);
+	err = cfs_after(&to, op->to_wcc, err);
+	cfs_end_other(&to);
+	return cfs_end(&c, err);
+}
+

@@ -18,6 +18,7 @@
 #include "lib/stats.h"
 
 STAT(mount_refused, "MNT calls that failed");
+STAT(mount_put_off, "MNT calls without a reply, so that clients ask again");
 
 /* An address needs no look-up, and no name server can lie about it. */
 static void host_of(const struct rpc_call *call, char *host, size_t size)
@@ -186,9 +187,11 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	if (err == -ECANCELED) {
 		;			/* nobody is told */
 	} else if (err == -ETIMEDOUT) {
+		stat_inc(mount_put_off);
 		log_limited(LOG_LEVEL_WARN, "mount of %s by %s waits: the file "
-			    "system does not answer, or there is too much to "
-			    "do", shown, call->msg->xprt->name);
+			    "system, or the service that knows users' groups, "
+			    "does not answer, or there is too much to do",
+			    shown, call->msg->xprt->name);
 	} else if (err < 0) {
 		stat_inc(mount_refused);
 		log_refusal(call, shown, w->exp != NULL, err);

@@ -586,7 +586,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 			       &(struct log_fields){ .export = e->path },
 			       "%s: '%s' does not answer; not waiting for it%s",
 			       e->where, e->path, tree_is_mounted(e->export) ?
-			       "" : ", its clients are told to come again");
+			       "" : ", its clients have to wait");
 		return 0;
 	}
 	if (tree->err < 0)

@@ -224,10 +224,9 @@ static int open_child(const struct walk_client *c, struct walk *w)
 	}
 	if (err == 0 || err == -EXDEV)
 		return WALK_MOVES;
-	/* It was unmounted, or another one is there, since the walk came. */
-	if (err == -EREMCHG)
-		return -ESTALE;
-	return err == -EAGAIN ? -ETIMEDOUT : err;
+	/* The client asks again, also where something else is mounted since
+	 * the walk came. */
+	return err == -EAGAIN || err == -EREMCHG ? -ETIMEDOUT : err;
 }
 
 static int walk_name(struct way *w, struct vfs_name name)

@@ -256,7 +256,7 @@ struct nfsc_mount {
 /*
  * Mounts the longest leading part of the URL's path that the server lets us.
  * 0; -EACCES with m->status; -ETIME, MOUNT is there and does not answer for the
- * path; or another -errno, MOUNT is not there.
+ * path; or another -errno, MOUNT is not there, or refuses the call itself.
  */
 int nfsc_mount(const struct nfsc_url *url, const struct nfsc_config *c,
 	      struct nfsc_mount *m);

@@ -215,6 +215,8 @@ TEST(no_name_leads_out_of_the_tree_where_another_client_moved_a_directory)
 	ck_assert_int_eq(ceph_rename(other, from, to), 0);
 	ck_assert_int_eq(vt_lookup(a, ".."), -EACCES);
 	ck_assert_int_eq(vt_lookup(s, ".."), -EACCES);
+	vfs_node_put(vt_file(vt.root, "f"));
+	ck_assert_int_eq(vt_rename(vt.root, "f", s, "f"), -EACCES);
 	vfs_node_put(s);
 	vfs_node_put(a);
 }

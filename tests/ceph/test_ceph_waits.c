@@ -11,6 +11,8 @@
 #include "lib/clock.h"
 #include "tests/ceph/own_fixture.h"
 
+#define LONG_MS	4000
+
 TEST_CASE(.setup = begin, .teardown = end, .timeout = 90);
 
 static struct cfs_fs *fs(void)
@@ -56,7 +58,7 @@ TEST(reads_in_snapshots_wait_for_hung_ones_a_moment_and_once)
 	start = clock_ms();
 	for (unsigned i = 0; i < 20; i++)
 		ck_assert_int_eq(vt_read(old, 0, buf, 8, &eof), -ETIMEDOUT);
-	ck_assert_uint_lt(clock_ms() - start, 900);
+	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
 	/* Others are read. */
 	ck_assert_int_eq(vt_read(f, 0, buf, 8, &eof), 4);
 	sem_post(&fs()->fixed_reads);
@@ -69,72 +71,194 @@ TEST(reads_in_snapshots_wait_for_hung_ones_a_moment_and_once)
 	ck_assert_int_eq(ceph_rmdir(other, below(".snap/one")), 0);
 }
 
-static void *look_up(void *arg)
+static int create_f(struct vfs_node **n)
 {
-	*(int *)arg = vt_lookup(vt.root, "f");
+	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
+
+	how.attr.set = VFS_SET_SIZE;
+	return vt_create(&vt.who, vt.root, "f", &how, n);
+}
+
+static int look_up(void)
+{
+	return vt_lookup(vt.root, "f");
+}
+
+static int create(void)
+{
+	struct vfs_node *n;
+	int err = create_f(&n);
+
+	if (err == 0)
+		vfs_node_put(n);
+	return err;
+}
+
+static int move_away(void)
+{
+	return vt_rename(vt.root, "f", vt.root, "g");
+}
+
+static int move_here(void)
+{
+	return vt_rename(vt.root, "g", vt.root, "f");
+}
+
+static int take_away(void)
+{
+	return vt_remove(vt.root, "f");
+}
+
+struct other_thread {
+	int	  (*fn)(void);
+	int	  err;
+	pthread_t thread;
+};
+
+static void *run_other(void *arg)
+{
+	struct other_thread *o = arg;
+
+	o->err = o->fn();
 	return NULL;
 }
 
-TEST(a_look_up_does_not_wait_for_ever_for_a_change_of_the_name)
+static void start_other(struct other_thread *o, int (*fn)(void))
 {
+	*o = (struct other_thread){ .fn = fn, .err = 1 };
+	ck_assert_int_eq(pthread_create(&o->thread, NULL, run_other, o), 0);
+}
+
+/* A lock knows the thread that has it. */
+static int by_other(int (*fn)(void))
+{
+	struct other_thread o;
+	uint64_t start = clock_ms();
+
+	start_other(&o, fn);
+	pthread_join(o.thread, NULL);
+	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
+	return o.err;
+}
+
+TEST(no_call_waits_for_ever_for_a_change_of_the_name)
+{
+	int (*const fns[])(void) = { look_up, create, move_away, move_here,
+				     take_away };
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct cfs_name name = { "f" };
-	pthread_t thread;
-	int err = 1;
 
 	ck_assert_int_eq(cfs_name_change(cfs_node(vt.root), &name), 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, look_up, &err), 0);
-	pthread_join(thread, NULL);
-	ck_assert_int_eq(err, -ETIMEDOUT);
+	for (unsigned i = 0; i < ARRAY_SIZE(fns); i++)
+		ck_assert_int_eq(by_other(fns[i]), -ETIMEDOUT);
 	cfs_name_done(cfs_node(vt.root), &name);
-	ck_assert_int_eq(vt_lookup(vt.root, "f"), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(fns); i++)
+		ck_assert_int_eq(by_other(fns[i]), 0);
 	vfs_node_put(f);
 }
 
-static void *cut(void *arg)
+TEST(no_call_waits_for_ever_for_a_change_of_attributes)
 {
-	struct vfs_create how = { .how = VFS_CREATE_UNCHECKED };
-	struct vfs_node *n;
-	int *err = arg;
+	struct vfs_setattr set = { .set = VFS_SET_MODE, .mode = 0600 };
+	struct vfs_node *f = vt_file(vt.root, "f");
+	uint64_t start = clock_ms();
 
-	how.attr.set = VFS_SET_SIZE;
-	how.attr.size = 0;
-	*err = vt_create(&vt.who, vt.root, "f", &how, &n);
-	if (*err == 0)
-		vfs_node_put(n);
-	return NULL;
+	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set),
+			 -ETIMEDOUT);
+	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
+	cfs_turn_give(cfs_node(f));
+	ck_assert_int_eq(DO(vt.ops->setattr, &vt.who, f, .set = &set), 0);
+	vfs_node_put(f);
 }
 
 /* As open(2) with O_TRUNC does, whose data may wait for a disk. */
 TEST(a_name_is_looked_up_while_its_file_is_cut)
 {
 	struct vfs_node *f = vt_file(vt.root, "f");
-	pthread_t thread;
-	int err = 1;
+	struct other_thread o;
 
 	vt_write(f, 0, "text");
-	mutex_lock(&cfs_node(f)->turn);
-	ck_assert_int_eq(pthread_create(&thread, NULL, cut, &err), 0);
+	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
+	start_other(&o, create);
 	usleep(300000);
 	ck_assert_int_eq(vt_lookup(vt.root, "f"), 0);
 	ck_assert_uint_eq(vt_attr(f).size, 4);
-	mutex_unlock(&cfs_node(f)->turn);
-	pthread_join(thread, NULL);
-	ck_assert_int_eq(err, 0);
+	cfs_turn_give(cfs_node(f));
+	pthread_join(o.thread, NULL);
+	ck_assert_int_eq(o.err, 0);
 	ck_assert_uint_eq(vt_attr(f).size, 0);
+	vfs_node_put(f);
+}
+
+TEST(a_file_that_is_removed_before_it_is_cut_is_made_anew)
+{
+	struct vfs_node *f = vt_file(vt.root, "f"), *again;
+	uint64_t old = vt_attr(f).fileid;
+	struct other_thread o;
+
+	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
+	start_other(&o, create);
+	usleep(300000);
+	ck_assert_int_eq(take_away(), 0);
+	cfs_turn_give(cfs_node(f));
+	pthread_join(o.thread, NULL);
+	ck_assert_int_eq(o.err, 0);
+	again = vt_find(vt.root, "f");
+	ck_assert_uint_ne(vt_attr(again).fileid, old);
+	vfs_node_put(again);
 	vfs_node_put(f);
 }
 
 TEST(moves_of_directories_do_not_wait_for_ever_for_each_other)
 {
 	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
+	struct vfs_node *f = vt_file(a, "f");
+	uint64_t start = clock_ms();
 
 	mutex_lock(&fs()->moves);
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
+	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
 	/* Within one directory, and of files, they wait for nobody. */
 	ck_assert_int_eq(vt_rename(a, "b", a, "d"), 0);
+	ck_assert_int_eq(vt_rename(a, "f", vt.root, "g"), 0);
 	mutex_unlock(&fs()->moves);
 	ck_assert_int_eq(vt_rename(a, "d", vt.root, "c"), 0);
+	vfs_node_put(f);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+/* Another server has the lease for @seconds more. */
+static void lend(int seconds)
+{
+	char text[CFS_LEASE_MAX];
+	const char *key = "lease", *value = text;
+	size_t key_len = strlen(key), len = (size_t)
+		snprintf(text, sizeof(text), "%016x %llu", 7u,
+			 (unsigned long long)(time(NULL) + seconds));
+	rados_write_op_t op = rados_create_write_op();
+
+	rados_write_op_omap_set2(op, &key, &value, &key_len, &len, 1);
+	ck_assert_int_eq(rados_write_op_operate(op, fs()->store.io, "moves",
+						NULL, 0), 0);
+	rados_release_write_op(op);
+}
+
+TEST(a_directory_moves_while_no_other_server_moves_one)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
+	uint64_t start = clock_ms();
+
+	lend(30);
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
+	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
+	/* It died, and its clock is a second before ours. */
+	lend(-1);
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
+	lend(-10);
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
+	ck_assert_int_eq(vt_rename(vt.root, "c", a, "b"), 0);
 	vfs_node_put(b);
 	vfs_node_put(a);
 }

@@ -297,6 +297,7 @@ TEST(a_backend_that_fails)
 TEST(a_file_system_that_is_away_leaves_the_client_to_ask_again)
 {
 	uint64_t dropped = stats_sum_by_name("rpc_dropped");
+	uint64_t put_off = stats_sum_by_name("mount_put_off");
 	struct nfs_client other;
 	struct nfs_wait w = { .c = &other };
 
@@ -315,6 +316,7 @@ TEST(a_file_system_that_is_away_leaves_the_client_to_ask_again)
 		ck_assert_int_eq(rpc_service(other.rpc, p.revents), 0);
 	}
 	ck_assert(!w.done);
+	ck_assert_uint_eq(stats_sum_by_name("mount_put_off"), put_off + 1);
 	fault_set(FAULT_LOOKUP, 0);
 	ck_assert_int_eq(mnt("/mem/dir"), MNT3_OK);
 	nfs_client_close(&other);

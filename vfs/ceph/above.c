@@ -14,7 +14,7 @@
 
 /* One directory up from @at, whose number is @ino and which is not the root.
  * @c is a call by the climber. */
-static int go_up(struct cfs_call *c, struct Inode *at, uint64_t ino,
+static int step_up(struct cfs_call *c, struct Inode *at, uint64_t ino,
 		 UserPerm *user, struct Inode **up, struct ceph_statx *sx)
 {
 	int err = ceph_ll_lookup(c->cm, at, "..", up, sx, CFS_WANT, 0, user);
@@ -56,7 +56,7 @@ void cfs_way_fini(struct cfs_way *w)
 	free(w->ino);
 }
 
-static int climb(struct cfs_call *c, struct Inode *from, uint64_t ino,
+static int ascend(struct cfs_call *c, struct Inode *from, uint64_t ino,
 		 struct cfs_way *w)
 {
 	const uint64_t root = c->client->fs->root.ino.val;
@@ -68,7 +68,7 @@ static int climb(struct cfs_call *c, struct Inode *from, uint64_t ino,
 		err = add_to_way(w, ino);
 		if (err < 0 || ino == root)
 			break;
-		err = go_up(c, at, ino, c->root, &up, &sx);
+		err = step_up(c, at, ino, c->root, &up, &sx);
 		if (err < 0)
 			break;
 		if (at != from)
@@ -105,7 +105,7 @@ int cfs_way_up(struct cfs_node *from, struct cfs_way *w)
 	int err = begin(&c, from);
 
 	return err < 0 ? err :
-	       end(&c, climb(&c, c.in, from->vino.ino.val, w));
+	       end(&c, ascend(&c, c.in, from->vino.ino.val, w));
 }
 
 int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
@@ -118,11 +118,11 @@ int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 
 	if (err < 0)
 		return err;
-	err = go_up(&by, by.in, c->node->vino.ino.val, c->user, &up, sx);
+	err = step_up(&by, by.in, c->node->vino.ino.val, c->user, &up, sx);
 	if (err < 0)
 		return end(&by, err);
 	/* No name leads out of the tree. */
-	err = climb(&by, up, sx->stx_ino, &w);
+	err = ascend(&by, up, sx->stx_ino, &w);
 	cfs_way_fini(&w);
 	if (err == 0)
 		err = cfs_node_of(&by, up, sx, out);

@@ -135,8 +135,10 @@ static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op)
 	if (!acls->wanted[VFS_ACL_ACCESS] || acls->n[VFS_ACL_ACCESS] == 0 ||
 	    op->cred->uid == 0)
 		return 0;
+	err = cfs_turn_take(c->node);
+	if (err < 0)
+		return err;
 	/* A SETATTR may have changed the mode meanwhile. */
-	mutex_lock(&c->node->turn);
 	err = cfs_stat(c, &sx);
 	if (err == 0 && sx.stx_mode & 02000 &&
 	    !cfs_in_group(op->cred, sx.stx_gid)) {
@@ -144,7 +146,7 @@ static int drop_set_gid(struct cfs_call *c, const struct vfs_op *op)
 		err = ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE,
 				      c->root);
 	}
-	mutex_unlock(&c->node->turn);
+	cfs_turn_give(c->node);
 	return err;
 }
 

@@ -308,7 +308,9 @@ int cfs_setattr(struct vfs_op *op)
 		return err;
 	/* No other SETATTR of this server comes between a guard's check and
 	 * the change. */
-	mutex_lock(&c.node->turn);
+	err = cfs_turn_take(c.node);
+	if (err < 0)
+		return cfs_end(&c, err);
 	err = cfs_stat(&c, &sx);
 	if (err == 0) {
 		cfs_wcc_before(&sx, op->wcc);
@@ -321,7 +323,7 @@ int cfs_setattr(struct vfs_op *op)
 		err = may_set_all(&c, op, &sx, op->set);
 	if (err == 0)
 		err = set_at_once(&c, c.in, op->cred, &sx, op->set);
-	mutex_unlock(&c.node->turn);
+	cfs_turn_give(c.node);
 	if (err == 0 && op->set->set)
 		err = cfs_sync_change(&c, c.in);
 	return cfs_end(&c, cfs_after(&c, op->wcc, err));

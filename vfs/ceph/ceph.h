@@ -21,9 +21,9 @@
  * library then acts as user 0.
  *
  * Files, in order, each calls those before it: perm; client (a client of the
- * library: made, lost, made again); node (the table of nodes, open files); attr,
- * data, above, name, lease, rename, make, readdir, acl, lock; store, identity,
- * record, notice; grace; fs.
+ * library: made, lost, made again); node (the table of nodes, open files);
+ * attr, data, above, name, lease, rename, make, readdir, acl, lock; store,
+ * identity, record, notice; grace; fs.
  */
 #ifndef GANNET_VFS_CEPH_CEPH_H
 #define GANNET_VFS_CEPH_CEPH_H
@@ -98,12 +98,14 @@ struct cfs_record {
  */
 struct cfs_client {
 	struct cfs_fs		*fs;
+	bool			 hung;	/* the keeper has said that a call
+					 * does not end */
 	bool			 nodeless;	/* rename.c's and above.c's */
 	int			 slot;	/* -1: none */
 	char			 name[CFS_SESSION_MAX];	/* of its session */
 	struct cfs_client	*next_named;
 	atomic_bool		 lost;	/* it is to be made anew */
-	pthread_rwlock_t	 lock;
+	pthread_rwlock_t	 lock;	/* readers go first: node.c needs it */
 	struct ceph_mount_info	*cm;	/* NULL: it could not be made */
 	uint64_t		 generation;	/* counts the clients made */
 
@@ -134,13 +136,15 @@ struct cfs_shard {
 struct cfs_node {
 	struct vfs_node		 node;
 	struct cfs_node		*next;		/* in its bucket */
+	struct cfs_node		*next_written;	/* in the tidier's list */
 	vinodeno_t		 vino;
 	enum vfs_type		 type;
 	struct cfs_client	*client;
 	atomic_bool		 used;		/* since the tidier looked */
 	atomic_bool		 gone;		/* it has no link any more */
-	pthread_mutex_t		 turn;		/* of SETATTRs */
-	/* Shared while data is synced; had alone to hear what was lost. */
+	pthread_mutex_t		 turn;		/* of changes of attributes */
+	/* Shared while data is synced; exclusive while the witness is asked
+	 * for losses. */
 	pthread_rwlock_t	 syncs;
 	pthread_mutex_t		 lock;
 	/* Of @generation of the client: older ones are not to be touched. */
@@ -214,8 +218,9 @@ struct cfs_fs {
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
 	sem_t			 fixed_reads;	/* READs in snapshots that may
-						 * begin, */
-	atomic_bool		 fixed_hung;	/* and none has ended of late */
+						 * begin */
+	atomic_bool		 fixed_hung;	/* no such READ has ended of
+						 * late */
 
 	/* The keeper's grace periods and clients must not wait for data that
 	 * the tidier's closes write. */
@@ -364,6 +369,10 @@ void cfs_close(struct cfs_call *c);
 /* The error of data that the library could not write since it was asked last,
  * with another verifier then, or of asking it; 0: there is none. */
 int  cfs_ask_witness(struct cfs_call *c);
+/* Before a change of its attributes, and after it.  -ETIMEDOUT: another one
+ * takes long. */
+int  cfs_turn_take(struct cfs_node *n);
+void cfs_turn_give(struct cfs_node *n);
 /* The node gets @fh, just opened, to keep. */
 void cfs_keep_open(struct cfs_call *c, struct cfs_node *n, struct Fh *fh);
 /* Takes out what was not used for a while; all that is free, with @all. */

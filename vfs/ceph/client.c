@@ -451,18 +451,32 @@ bool cfs_client_has_session(struct cfs_client *c)
 	return err >= 0;
 }
 
-void cfs_client_renew(struct cfs_client *c)
+/* False: a call that the client had when it was lost does not end.  The others
+ * need the keeper, too. */
+static bool lock_alone(struct cfs_client *c)
 {
-	const struct timespec until = cfs_time_in(RENEW_WAIT_S);
-	const char *step;
-	int err;
+	const struct timespec until = cfs_time_in(c->hung ? 0 : RENEW_WAIT_S);
 
-	if (pthread_rwlock_clockwrlock(&c->lock, CLOCK_MONOTONIC, &until)) {
+	if (pthread_rwlock_clockwrlock(&c->lock, CLOCK_MONOTONIC,
+				       &until) == 0) {
+		c->hung = false;
+		return true;
+	}
+	if (!c->hung)
 		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
 			"out, and a call that it had then does not end; if it "
 			"never does, restart the server", c->fs->path);
+	c->hung = true;
+	return false;
+}
+
+void cfs_client_renew(struct cfs_client *c)
+{
+	const char *step;
+	int err;
+
+	if (!lock_alone(c))
 		return;
-	}
 	if (c->cm) {
 		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
 			"out; making a new client", c->fs->path);

@@ -64,7 +64,8 @@ static int64_t read_data(struct cfs_call *c, const struct vfs_op *op)
 	return n;
 }
 
-/* Waits for a place among the READs in snapshots, but not with many others. */
+/* Waits a second at most for a place among the READs in snapshots, and not at
+ * all while none of them ends. */
 static bool begin_fixed(struct cfs_fs *fs)
 {
 	const struct timespec until = cfs_time_in(FIXED_WAIT_S);
@@ -141,27 +142,29 @@ static int drop_set_id(struct cfs_call *c, const struct vfs_cred *cred,
 
 	if (written_mode(cred, sx->stx_mode) == (sx->stx_mode & 07777))
 		return 0;
+	err = cfs_turn_take(c->node);
+	if (err < 0)
+		return err;
 	/* A SETATTR may have changed it meanwhile. */
-	mutex_lock(&c->node->turn);
 	err = cfs_stat(c, &now);
 	if (err == 0) {
 		to.stx_mode = written_mode(cred, now.stx_mode);
 		err = ceph_ll_setattr(c->cm, c->in, &to, CEPH_SETATTR_MODE,
 				      c->root);
 	}
-	mutex_unlock(&c->node->turn);
+	cfs_turn_give(c->node);
 	return err;
 }
 
 /*
  * The library tells once of data that it could not write: the caller of a sync,
  * if that finds it out.  What it finds out by itself, as when a pool is full,
- * it notes for each open file, and only the close of that tells of it.  So from
- * a write on a file is open, the witness, for its close; each sync changes it
- * for another one.
+ * it notes for each open file, and only the close of that tells of it.  So a
+ * second file is open from a write on, the witness, to be closed: each sync
+ * closes it, and opens another one.
  *
- * Clients send lost data again when the verifier has changed.  A sync that has
- * nothing to tell waits for those that were under way beside it, which may.
+ * Clients send lost data again when the verifier has changed.  A sync that
+ * heard of no loss waits for the other syncs of the file, which may have.
  */
 int cfs_sync(struct cfs_call *c)
 {
@@ -197,7 +200,7 @@ static int64_t write_data(struct cfs_call *c, struct vfs_op *op,
 		/* The size is data, too, where the file has grown. */
 		err = cfs_sync(c);
 		/* Another sync may have been told of the loss of this data,
-		 * and nobody looks at the verifier of a stable write. */
+		 * and clients don't look at the verifier of a stable write. */
 		if (err == 0 && atomic_load(&fs->fs.verf) != verf)
 			err = -ETIMEDOUT;
 		if (err < 0)

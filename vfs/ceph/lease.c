@@ -30,7 +30,7 @@
 #define PAUSE_US	5000
 
 /* Replaces @was, if that is what is there: -ECANCELED.  Both may be "". */
-static int replace(struct cfs_fs *fs, const char *was, const char *text)
+static int replace_lease(struct cfs_fs *fs, const char *was, const char *text)
 {
 	rados_write_op_t op = rados_create_write_op();
 	size_t key_len = strlen(KEY), len = strlen(text);
@@ -48,7 +48,7 @@ static int replace(struct cfs_fs *fs, const char *was, const char *text)
 	return err;
 }
 
-static int fetch(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
+static int fetch_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 {
 	rados_read_op_t op = rados_create_read_op();
 	size_t key_len = strlen(KEY), len = 0;
@@ -88,17 +88,17 @@ static int try_once(struct cfs_fs *fs, const char *was, const char *text)
 	int err;
 
 	pthread_rwlock_rdlock(&fs->grace.sets);
-	err = fs->store.open ? replace(fs, was, text) : -ENOTCONN;
+	err = fs->store.open ? replace_lease(fs, was, text) : -ENOTCONN;
 	pthread_rwlock_unlock(&fs->grace.sets);
 	return err;
 }
 
-static int look(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
+static int look_at_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 {
 	int err;
 
 	pthread_rwlock_rdlock(&fs->grace.sets);
-	err = fs->store.open ? fetch(fs, text) : -ENOTCONN;
+	err = fs->store.open ? fetch_lease(fs, text) : -ENOTCONN;
 	pthread_rwlock_unlock(&fs->grace.sets);
 	return err;
 }
@@ -117,7 +117,7 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 		err = try_once(fs, there, l->text);
 		if (err != -ECANCELED || clock_ms() >= end)
 			return err;
-		err = look(fs, there);
+		err = look_at_lease(fs, there);
 		if (err < 0)
 			return err;
 		if (*there && !is_over(there)) {

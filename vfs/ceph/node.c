@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIDY_BATCH	64
+#define TURN_WAIT_S	2
 
 static uint64_t vino_hash(vinodeno_t vino)
 {
@@ -216,6 +216,18 @@ int cfs_node_inode(struct cfs_node *n, struct ceph_mount_info *cm,
 	return err == -ENOENT ? -ESTALE : err;
 }
 
+int cfs_turn_take(struct cfs_node *n)
+{
+	const struct timespec until = cfs_time_in(TURN_WAIT_S);
+
+	return -pthread_mutex_clocklock(&n->turn, CLOCK_MONOTONIC, &until);
+}
+
+void cfs_turn_give(struct cfs_node *n)
+{
+	mutex_unlock(&n->turn);
+}
+
 static int open_once(struct cfs_call *c, int flags, struct Fh **fh)
 {
 	return *fh ? 0 : ceph_ll_open(c->cm, c->in, flags, fh, c->root);
@@ -346,12 +358,12 @@ static void close_idle(struct cfs_node *n, bool all)
 	struct cfs_client *c = n->client;
 	struct idle_files idle;
 
-	/* A sync of the file may wait for long, and closes nothing. */
+	/* A sync of the file may wait for long. */
 	if (pthread_rwlock_tryrdlock(&n->syncs) != 0)
 		return;
-	/* A sync has the two locks in the other order, and never waits with
-	 * both for this one: a client's lock lets readers in while somebody
-	 * waits to have it alone. */
+	/* A sync takes the two locks in the other order.  That is right as
+	 * long as the client's lets readers in while the keeper waits for
+	 * it. */
 	pthread_rwlock_rdlock(&c->lock);
 	take_idle(n, all, &idle);
 	end_files(c, &idle);
@@ -402,13 +414,11 @@ static bool has_written_file(struct cfs_node *n)
 	return has;
 }
 
-/* Takes free nodes out of @s, and counts @idle ones, up to a batch. */
+/* Takes free nodes out of @s, and counts those of @written files. */
 static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
-		     struct cfs_node **idle)
+		     struct cfs_node **written)
 {
-	unsigned nidle = 0;
-
-	*out = NULL;
+	*out = *written = NULL;
 	mutex_lock(&s->lock);
 	for (unsigned i = 0; i < CFS_BUCKETS; i++) {
 		struct cfs_node **p = &s->bucket[i], *n;
@@ -423,26 +433,27 @@ static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
 				s->n--;
 				continue;
 			}
-			if (nidle < TIDY_BATCH && has_written_file(n)) {
+			if (has_written_file(n)) {
 				vfs_node_get(&n->node);
-				idle[nidle++] = n;
+				n->next_written = *written;
+				*written = n;
 			}
 			p = &n->next;
 		}
 	}
 	mutex_unlock(&s->lock);
-	idle[nidle] = NULL;
 }
 
 void cfs_nodes_tidy(struct cfs_fs *fs, bool all)
 {
-	struct cfs_node *idle[TIDY_BATCH + 1], *out, *n;
+	struct cfs_node *written, *out, *n;
 
 	for (unsigned i = 0; i < CFS_SHARDS; i++) {
-		sort_out(&fs->shard[i], all, &out, idle);
-		for (unsigned k = 0; idle[k]; k++) {
-			close_idle(idle[k], false);
-			vfs_node_put(&idle[k]->node);
+		sort_out(&fs->shard[i], all, &out, &written);
+		while ((n = written)) {
+			written = n->next_written;
+			close_idle(n, false);
+			vfs_node_put(&n->node);
 		}
 		while ((n = out)) {
 			out = n->next;

@@ -250,6 +250,9 @@ static struct ceph_mount_info *mount_client(void)
 
 	must(ceph_create(&client, "admin"), "a client");
 	must(ceph_conf_read_file(client, NULL), "the configuration");
+	/* As the module does. */
+	must(ceph_conf_set(client, "debug_client", "0/0"), "no notes");
+	must(ceph_conf_set(client, "debug_objectcacher", "0/0"), "no notes");
 	must(ceph_mount(client, "/"), "mount");
 	return client;
 }

@@ -26,6 +26,7 @@
 #define FILES		100
 #define MIB		(1u << 20)
 #define PAGE		4096u
+#define WARM_UP		0.3	/* seconds, as in tests/bench/ceph */
 #define WANT		CEPH_STATX_BASIC_STATS
 
 static struct ceph_mount_info *cm, *other;
@@ -34,7 +35,8 @@ static UserPerm *root_user;
 static struct Inode *top;
 static struct Fh *file;
 static uint64_t size;
-static atomic_bool ending;
+static atomic_int phase;		/* of a work */
+enum { WARMING, COUNTING, ENDING };
 static atomic_ulong position;
 
 static void must(int err, const char *what)
@@ -132,7 +134,6 @@ static struct Inode *make_file(const char *name, bool keep, struct Fh **fh)
 	return in;
 }
 
-/* Counted as two calls, as gannet-nfs does. */
 static uint64_t create_and_remove(struct worker *w)
 {
 	char name[32];
@@ -141,7 +142,6 @@ static uint64_t create_and_remove(struct worker *w)
 	snprintf(name, sizeof(name), "made.%u", w->id);
 	ceph_ll_put(cm, make_file(name, false, &fh));
 	must(ceph_ll_unlink(cm, top, name, root_user), "unlink");
-	w->done++;
 	return 0;
 }
 
@@ -156,25 +156,24 @@ static void change_mode(struct ceph_mount_info *by, struct Inode *in,
 
 static uint64_t hand_over(struct worker *w)
 {
-	if (w->id != 0)		/* in turns: one thread does it */
-		return UINT64_MAX;
 	change_mode(cm, here, 0600);
 	change_mode(other, there, 0640);
-	w->done++;
 	return 0;
 }
 
 static const struct work {
 	const char *name;
 	uint64_t (*one)(struct worker *w);
+	unsigned threads;
+	unsigned calls;			/* that it counts as, by gannet-nfs */
 } works[] = {
-	{ "seqread", read_next },
-	{ "seqwrite", write_next },
-	{ "randread", read_random },
-	{ "getattr", get_attributes },
-	{ "lookup", look_up },
-	{ "create", create_and_remove },
-	{ "handover", hand_over },
+	{ "seqread", read_next, 8, 1 },
+	{ "seqwrite", write_next, 8, 1 },
+	{ "randread", read_random, 8, 1 },
+	{ "getattr", get_attributes, 8, 1 },
+	{ "lookup", look_up, 8, 1 },
+	{ "create", create_and_remove, 8, 2 },
+	{ "handover", hand_over, 1, 2 },	/* in turns */
 };
 
 /* ---- running them */
@@ -183,15 +182,23 @@ static void *run(void *arg)
 {
 	struct worker *w = arg;
 
-	while (!atomic_load(&ending)) {
+	while (atomic_load(&phase) != ENDING) {
 		uint64_t n = w->work(w);
 
-		if (n == UINT64_MAX)
-			break;
+		if (atomic_load(&phase) == WARMING)
+			continue;
 		w->bytes += n;
 		w->done++;
 	}
 	return NULL;
+}
+
+static void pause_for(double seconds)
+{
+	const time_t whole = (time_t)seconds;
+
+	nanosleep(&(struct timespec){ .tv_sec = whole,
+		  .tv_nsec = (long)((seconds - (double)whole) * 1e9) }, NULL);
 }
 
 static void fill_file(void)
@@ -208,10 +215,10 @@ static void measure(const struct work *what, double seconds)
 {
 	static struct worker workers[THREADS];
 	uint64_t done = 0, bytes = 0;
-	double began = now();
+	double began;
 
-	atomic_store(&ending, false);
-	for (unsigned i = 0; i < THREADS; i++) {
+	atomic_store(&phase, WARMING);
+	for (unsigned i = 0; i < what->threads; i++) {
 		struct worker *w = &workers[i];
 		struct ceph_statx sx;
 		char name[32];
@@ -226,10 +233,12 @@ static void measure(const struct work *what, double seconds)
 		}
 		must(-pthread_create(&w->thread, NULL, run, w), "a thread");
 	}
-	while (now() - began < seconds)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	atomic_store(&ending, true);
-	for (unsigned i = 0; i < THREADS; i++) {
+	pause_for(WARM_UP);
+	began = now();
+	atomic_store(&phase, COUNTING);
+	pause_for(seconds);
+	atomic_store(&phase, ENDING);
+	for (unsigned i = 0; i < what->threads; i++) {
 		pthread_join(workers[i].thread, NULL);
 		done += workers[i].done;
 		bytes += workers[i].bytes;
@@ -240,7 +249,8 @@ static void measure(const struct work *what, double seconds)
 	seconds = now() - began;
 	printf("{\"server\": \"libcephfs\", \"work\": \"%s\", "
 	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f}\n", what->name,
-	       (double)done / seconds, (double)bytes / seconds);
+	       (double)(done * what->calls) / seconds,
+	       (double)bytes / seconds);
 	fflush(stdout);
 }
 

@@ -6,19 +6,29 @@
  * "handover", two clients that change a file in turns, so that each has to ask
  * for what the other holds.
  *
+ * Then a bound of servers: "libcephfs-tcp" gives each MiB that it read to
+ * another process over TCP, or writes what that gave it, and does nothing else
+ * for it.
+ *
  *	gannet-ceph-limit SECONDS SIZE WORK...
  *
- * SIZE is that of the file, in MiB.  Prints a line of JSON for each work.
+ * SIZE is that of the file, in MiB.  Prints a line of JSON for each work and
+ * way of doing it.
  */
 #include <cephfs/libcephfs.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/util.h"
 
@@ -53,6 +63,80 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- the peer: a process that takes a MiB, or gives one, over TCP */
+
+enum { TAKE, GIVE };	/* the first byte that it gets */
+
+static int conns[THREADS], peers[THREADS];
+
+static void move(ssize_t moved, size_t len)
+{
+	must(moved < 0 ? -errno : moved < (ssize_t)len ? -EPIPE : 0, "a peer");
+}
+
+static void *answer(void *arg)
+{
+	char *buf = calloc(1, MIB);
+	int fd = *(int *)arg;
+
+	while (recv(fd, buf, 1, 0) == 1) {
+		if (buf[0] == GIVE) {
+			move(send(fd, buf, MIB, 0), MIB);
+		} else {
+			move(recv(fd, buf, MIB - 1, MSG_WAITALL), MIB - 1);
+			move(send(fd, buf, 1, 0), 1);
+		}
+	}
+	free(buf);
+	return NULL;
+}
+
+static void connect_one(int listener, int *conn, int *peer)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+	const int on = 1;
+
+	*conn = socket(AF_INET, SOCK_STREAM, 0);
+	if (getsockname(listener, (struct sockaddr *)&at, &len) < 0 ||
+	    connect(*conn, (struct sockaddr *)&at, len) < 0 ||
+	    (*peer = accept(listener, NULL, NULL)) < 0 ||
+	    setsockopt(*conn, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+	    setsockopt(*peer, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+		must(-errno, "a connection");
+}
+
+/* Lives until this process ends, or this one does. */
+static void start_peer(void)
+{
+	const struct sockaddr_in at = {		/* and a port of the kernel's */
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_t threads[THREADS];
+	pid_t pid;
+
+	if (bind(listener, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
+	    listen(listener, THREADS) < 0)
+		must(-errno, "listen");
+	for (unsigned i = 0; i < THREADS; i++)
+		connect_one(listener, &conns[i], &peers[i]);
+	close(listener);
+	pid = fork();
+	must(pid < 0 ? -errno : 0, "fork");
+	for (unsigned i = 0; i < THREADS; i++)
+		close(pid ? peers[i] : conns[i]);
+	if (pid)
+		return;
+	for (unsigned i = 0; i < THREADS; i++)
+		must(-pthread_create(&threads[i], NULL, answer, &peers[i]),
+		     "a thread");
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	_exit(0);
 }
 
 /* ---- works: each does one call, and returns its bytes */
@@ -92,6 +176,24 @@ static uint64_t write_next(struct worker *w)
 
 	must(n, "write");
 	return (uint64_t)n;
+}
+
+static uint64_t read_and_send(struct worker *w)
+{
+	uint64_t n = read_next(w);
+
+	w->buf[0] = TAKE;
+	move(send(conns[w->id], w->buf, MIB, MSG_NOSIGNAL), MIB);
+	move(recv(conns[w->id], w->buf, 1, 0), 1);
+	return n;
+}
+
+static uint64_t receive_and_write(struct worker *w)
+{
+	w->buf[0] = GIVE;
+	move(send(conns[w->id], w->buf, 1, MSG_NOSIGNAL), 1);
+	move(recv(conns[w->id], w->buf, MIB, MSG_WAITALL), MIB);
+	return write_next(w);
 }
 
 static uint64_t read_random(struct worker *w)
@@ -162,18 +264,20 @@ static uint64_t hand_over(struct worker *w)
 }
 
 static const struct work {
-	const char *name;
+	const char *name, *server;
 	uint64_t (*one)(struct worker *w);
 	unsigned threads;
 	unsigned calls;			/* that it counts as, by gannet-nfs */
 } works[] = {
-	{ "seqread", read_next, 8, 1 },
-	{ "seqwrite", write_next, 8, 1 },
-	{ "randread", read_random, 8, 1 },
-	{ "getattr", get_attributes, 8, 1 },
-	{ "lookup", look_up, 8, 1 },
-	{ "create", create_and_remove, 8, 2 },
-	{ "handover", hand_over, 1, 2 },	/* in turns */
+	{ "seqread", "libcephfs", read_next, 8, 1 },
+	{ "seqread", "libcephfs-tcp", read_and_send, 8, 1 },
+	{ "seqwrite", "libcephfs", write_next, 8, 1 },
+	{ "seqwrite", "libcephfs-tcp", receive_and_write, 8, 1 },
+	{ "randread", "libcephfs", read_random, 8, 1 },
+	{ "getattr", "libcephfs", get_attributes, 8, 1 },
+	{ "lookup", "libcephfs", look_up, 8, 1 },
+	{ "create", "libcephfs", create_and_remove, 8, 2 },
+	{ "handover", "libcephfs", hand_over, 1, 2 },	/* in turns */
 };
 
 /* ---- running them */
@@ -247,9 +351,9 @@ static void measure(const struct work *what, double seconds)
 		free(workers[i].buf);
 	}
 	seconds = now() - began;
-	printf("{\"server\": \"libcephfs\", \"work\": \"%s\", "
-	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f}\n", what->name,
-	       (double)(done * what->calls) / seconds,
+	printf("{\"server\": \"%s\", \"work\": \"%s\", "
+	       "\"ops_per_s\": %.1f, \"bytes_per_s\": %.0f}\n", what->server,
+	       what->name, (double)(done * what->calls) / seconds,
 	       (double)bytes / seconds);
 	fflush(stdout);
 }
@@ -299,6 +403,7 @@ int main(int argc, char **argv)
 	size = strtoull(argv[2], NULL, 10) * MIB;
 	if (!size)
 		return 2;
+	start_peer();	/* before the library has threads and memory */
 	mount_top();
 	for (int i = 3; i < argc; i++)
 		for (unsigned k = 0; k < ARRAY_SIZE(works); k++)

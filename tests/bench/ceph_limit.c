@@ -6,9 +6,9 @@
  * "handover", two clients that change a file in turns, so that each has to ask
  * for what the other holds.
  *
- * Then a bound of servers: "libcephfs-tcp" gives each MiB that it read to
+ * Then the bounds of a server: "libcephfs-tcp" gives each MiB that it read to
  * another process over TCP, or writes what that gave it, and does nothing else
- * for it.
+ * for it; "libcephfs-durable" has each change of a name on disk.
  *
  *	gannet-ceph-limit SECONDS SIZE WORK...
  *
@@ -32,7 +32,7 @@
 
 #include "lib/util.h"
 
-#define THREADS		8
+#define THREADS		32
 #define FILES		100
 #define MIB		(1u << 20)
 #define PAGE		4096u
@@ -247,6 +247,19 @@ static uint64_t create_and_remove(struct worker *w)
 	return 0;
 }
 
+static uint64_t create_and_remove_durably(struct worker *w)
+{
+	char name[32];
+	struct Fh *fh;
+
+	snprintf(name, sizeof(name), "made.%u", w->id);
+	ceph_ll_put(cm, make_file(name, false, &fh));
+	must(ceph_ll_sync_inode(cm, top, 0), "sync");
+	must(ceph_ll_unlink(cm, top, name, root_user), "unlink");
+	must(ceph_ll_sync_inode(cm, top, 0), "sync");
+	return 0;
+}
+
 static void change_mode(struct ceph_mount_info *by, struct Inode *in,
 			uint16_t mode)
 {
@@ -277,6 +290,7 @@ static const struct work {
 	{ "getattr", "libcephfs", get_attributes, 8, 1 },
 	{ "lookup", "libcephfs", look_up, 8, 1 },
 	{ "create", "libcephfs", create_and_remove, 8, 2 },
+	{ "create", "libcephfs-durable", create_and_remove_durably, 32, 2 },
 	{ "handover", "libcephfs", hand_over, 1, 2 },	/* in turns */
 };
 

@@ -57,9 +57,11 @@ int mount_find_export(struct rpc_call *call)
 {
 	const struct mount_path_args *a = rpc_args(call);
 	const struct walk_client client = client_of(call);
-	int err;
+	struct mount_state *s = rpc_state(call);
+	int err = walk_begin(&client, a->path, &s->walk);
 
-	err = walk_begin(&client, a->path, rpc_state(call));
+	if (err == -ETIMEDOUT)
+		return mount_wait(call);
 	if (err < 0)
 		return err;
 	return call->may_wait ? rpc_call_move(call) : 0;
@@ -68,29 +70,53 @@ int mount_find_export(struct rpc_call *call)
 struct work_class *mount_leave(struct rpc_call *call)
 {
 	const struct mountd *m = call->prog->ctx;
-	const struct walk *w = rpc_state(call);
+	const struct mount_state *s = rpc_state(call);
+	const struct walk *w = &s->walk;
 
 	if (call->procnum != MOUNTPROC_MNT)
 		return NULL;
 	return walk_opens(w) ? m->names : w->exp->upper;
 }
 
-int mount_walk(struct rpc_call *call)
+/* The next export may have other workers.  Returns 0, or as a step. */
+static int walk_on(struct rpc_call *call, const struct walk_client *client,
+		   struct walk *w, struct vfs_node **node)
 {
 	const struct mount_path_args *a = rpc_args(call);
-	const struct walk_client client = client_of(call);
-	struct mount_mnt_res *r = rpc_res(call);
-	struct walk *w = rpc_state(call);
-	struct vfs_handle handle;
-	struct vfs_node *node;
 	int n;
 
-	while ((n = walk_to(&client, a->path, w, &node)) == WALK_MOVES) {
+	/* It has waited, and begins again. */
+	if (!w->exp) {
+		n = walk_begin(client, a->path, w);
+		if (n == 0)
+			n = rpc_call_move_step(call);
+		if (n != 0)
+			return n;
+	}
+	while ((n = walk_to(client, a->path, w, node)) == WALK_MOVES) {
 		n = rpc_call_move_step(call);
 		if (n != 0)
 			return n;
 	}
-	if (n < 0)
+	return n;
+}
+
+int mount_walk(struct rpc_call *call)
+{
+	const struct walk_client client = client_of(call);
+	struct mount_mnt_res *r = rpc_res(call);
+	struct mount_state *s = rpc_state(call);
+	struct walk *w = &s->walk;
+	struct vfs_handle handle;
+	struct vfs_node *node;
+	int n = walk_on(call, &client, w, &node);
+
+	if (n == -ETIMEDOUT) {
+		walk_end(w);
+		*w = (struct walk){ .exp = NULL };
+		return mount_wait(call);
+	}
+	if (n != 0)
 		return n;
 	node->fs->ops->handle(node, &handle);
 	export_fh_make(client.exports, w->exp, &handle, &r->fh);
@@ -180,7 +206,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 {
 	const struct mount_path_args *a = rpc_args(call);
 	struct mount_mnt_res *r = rpc_res(call);
-	struct walk *w = rpc_state(call);
+	struct mount_state *s = rpc_state(call);
+	struct walk *w = &s->walk;
 	char shown[MOUNT_SHOWN];
 
 	printable(a->path, shown, sizeof(shown));
@@ -188,10 +215,10 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 		;			/* nobody is told */
 	} else if (err == -ETIMEDOUT) {
 		stat_inc(mount_put_off);
-		log_limited(LOG_LEVEL_WARN, "mount of %s by %s waits: the file "
-			    "system, or the service that knows users' groups, "
-			    "does not answer, or there is too much to do",
-			    shown, call->msg->xprt->name);
+		log_limited(LOG_LEVEL_WARN, "mount of %s by %s has to come "
+			    "again: its file system, or the service that knows "
+			    "users' groups, does not answer, or there is too "
+			    "much to do", shown, call->msg->xprt->name);
 	} else if (err < 0) {
 		stat_inc(mount_refused);
 		log_refusal(call, shown, w->exp != NULL, err);
@@ -200,8 +227,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	}
 	walk_end(w);
 	r->status = mount_status(err);
-	/* MOUNT has no JUKEBOX, and mount(8) takes every status for final.  A
-	 * client that hears nothing asks again. */
+	/* MOUNT has no JUKEBOX, and clients take every status for final.  One
+	 * that hears nothing asks again. */
 	return err == -ETIMEDOUT ? -ECANCELED : 0;
 }
 

@@ -3,6 +3,9 @@
 #ifndef GANNET_MOUNTD_MOUNT_H
 #define GANNET_MOUNTD_MOUNT_H
 
+#include <urcu/list.h>
+
+#include "lib/thread.h"
 #include "mountd/mountd.h"
 #include "vfs/walk.h"
 
@@ -44,6 +47,17 @@ struct mount_refusal {
 	int		 err;
 };
 
+/* The state of a MNT call. */
+struct mount_state {
+	struct walk	     walk;
+	uint64_t	     since;	/* clock_ms() when it began to wait; 0:
+					 * it has not */
+	/* While it waits (wait.c), under the lock: */
+	struct rpc_call	    *call;
+	struct cds_list_head waiting;
+	bool		     waits;
+};
+
 struct mountd {
 	struct rpc_program	 prog;
 	struct export_table	*exports;	/* borrowed */
@@ -51,7 +65,13 @@ struct mountd {
 	struct rmtab		*rmtab;		/* owned */
 
 	pthread_mutex_t		 lock;
-	struct mount_refusal	 last;		/* under the lock */
+	/* Under the lock: */
+	struct mount_refusal	 last;
+	struct cds_list_head	 waiting;	/* calls, by their state */
+	unsigned		 nwaiting;	/* and such as begin to wait */
+	bool			 ending;
+	pthread_cond_t		 wake;
+	pthread_t		 resumer;
 };
 
 struct mount_path_args {		/* MNT UMNT */
@@ -74,7 +94,7 @@ void mount_put_mnt3(struct xdr_out *x, const void *res);
 void mount_put_mnt1(struct xdr_out *x, const void *res);
 enum mountstat3 mount_status(int err);
 
-/* mnt.c: MNT's state is a struct walk. */
+/* mnt.c: MNT's state is a struct mount_state. */
 /* For struct rpc_program: the share of the export that MNT names, whose disk
  * may be slow. */
 struct work_class *mount_leave(struct rpc_call *call);
@@ -84,6 +104,14 @@ int mount_end_mnt3(struct rpc_call *call, int err);
 int mount_end_mnt1(struct rpc_call *call, int err);
 int mount_umnt(struct rpc_call *call);
 int mount_umntall(struct rpc_call *call);
+
+/* wait.c */
+/* A step whose file system does not answer returns what this does: RPC_PENDING,
+ * the step runs again in a second; or -ETIMEDOUT. */
+int  mount_wait(struct rpc_call *call);
+int  mount_wait_start(struct mountd *m);
+/* No call waits any more. */
+void mount_wait_stop(struct mountd *m);
 
 /* list.c */
 int mount_list_room(struct rpc_call *call);

@@ -46,7 +46,7 @@
 		.encode = mount_put_mnt##version, \
 		.args_size = sizeof(struct mount_path_args), \
 		.res_size = sizeof(struct mount_mnt_res), \
-		.state_zeroed = sizeof(struct walk), \
+		.state_zeroed = sizeof(struct mount_state), \
 	}
 
 static const struct rpc_proc procs1[] = {
@@ -105,6 +105,13 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 		return err;
 	}
 	pthread_mutex_init(&m->lock, NULL);
+	err = mount_wait_start(m);
+	if (err < 0) {
+		pthread_mutex_destroy(&m->lock);
+		rmtab_close(m->rmtab);
+		free(m);
+		return err;
+	}
 	m->exports = config->exports;
 	m->names = config->names;
 	m->prog.name = "mount";
@@ -124,6 +131,7 @@ void mountd_destroy(struct rpc_program *prog)
 {
 	struct mountd *m = container_of(prog, struct mountd, prog);
 
+	mount_wait_stop(m);
 	rmtab_close(m->rmtab);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

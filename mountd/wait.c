@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wait - MNT calls whose file system does not answer yet, as after a start.
+ *
+ * MOUNT has no status for that, and clients take every other one for final.  So
+ * a call waits here, and its step runs again each second.  After WAIT_MS it
+ * gets no answer: Linux sends it again after a minute over TCP, and after a
+ * second over UDP, where calls do not wait.
+ */
+#include "mountd/mount.h"
+
+#include <errno.h>
+
+#include "lib/clock.h"
+
+#define PAUSE_MS	1000
+#define WAIT_MS		50000
+#define CALLS_MAX	256		/* a quarter of all that may be
+					 * suspended */
+
+/* Under the lock. */
+static void end_wait(struct mountd *m, struct mount_state *s)
+{
+	cds_list_del(&s->waiting);
+	s->waits = false;
+	m->nwaiting--;
+}
+
+static bool cancel_waiting(struct rpc_call *call)
+{
+	struct mountd *m = call->prog->ctx;
+	struct mount_state *s = rpc_state(call);
+	bool waits;
+
+	mutex_lock(&m->lock);
+	waits = s->waits;
+	if (waits)
+		end_wait(m, s);
+	mutex_unlock(&m->lock);
+	return waits;
+}
+
+/* Counts the call, if there is room. */
+static bool may_wait_too(struct mountd *m)
+{
+	bool room;
+
+	mutex_lock(&m->lock);
+	room = m->nwaiting < CALLS_MAX;
+	m->nwaiting += room;
+	mutex_unlock(&m->lock);
+	return room;
+}
+
+static void give_room_back(struct mountd *m)
+{
+	mutex_lock(&m->lock);
+	m->nwaiting--;
+	mutex_unlock(&m->lock);
+}
+
+int mount_wait(struct rpc_call *call)
+{
+	struct mountd *m = call->prog->ctx;
+	struct mount_state *s = rpc_state(call);
+
+	if (!s->since)
+		s->since = clock_ms();
+	if (call->msg->xprt->datagram || clock_ms() - s->since >= WAIT_MS ||
+	    !may_wait_too(m))
+		return -ETIMEDOUT;
+	s->call = call;
+	if (!rpc_call_suspend(call, "the file system of a mount",
+			      cancel_waiting)) {
+		give_room_back(m);
+		return -ETIMEDOUT;
+	}
+	mutex_lock(&m->lock);
+	s->waits = true;
+	cds_list_add_tail(&s->waiting, &m->waiting);
+	pthread_cond_signal(&m->wake);
+	mutex_unlock(&m->lock);
+	return RPC_PENDING;
+}
+
+/* Takes out the call that has waited for the longest time. */
+static struct rpc_call *next_call(struct mountd *m)
+{
+	struct mount_state *s = NULL;
+
+	mutex_lock(&m->lock);
+	if (!cds_list_empty(&m->waiting)) {
+		s = cds_list_first_entry(&m->waiting, struct mount_state,
+					 waiting);
+		end_wait(m, s);
+	}
+	mutex_unlock(&m->lock);
+	return s ? s->call : NULL;
+}
+
+/* Waits until there is a call, and then for the pause.  False: it's the end. */
+static bool wait_for_calls(struct mountd *m)
+{
+	bool ending;
+	uint64_t until;
+
+	mutex_lock(&m->lock);
+	while (!m->ending && cds_list_empty(&m->waiting))
+		pthread_cond_wait(&m->wake, &m->lock);
+	until = clock_ns() + PAUSE_MS * NS_PER_MS;
+	while (!m->ending && cond_wait_until(&m->wake, &m->lock, until))
+		;
+	ending = m->ending;
+	mutex_unlock(&m->lock);
+	return !ending;
+}
+
+static void resume_calls(void *arg)
+{
+	struct mountd *m = arg;
+
+	while (wait_for_calls(m)) {
+		struct rpc_call *call;
+
+		/* A step that waits again comes behind the pause. */
+		for (unsigned n = CALLS_MAX; n > 0 && (call = next_call(m));
+		     n--)
+			rpc_call_resume(call);
+	}
+}
+
+int mount_wait_start(struct mountd *m)
+{
+	CDS_INIT_LIST_HEAD(&m->waiting);
+	pthread_cond_init(&m->wake, NULL);
+	return thread_start(&m->resumer, "mounts", resume_calls, m);
+}
+
+void mount_wait_stop(struct mountd *m)
+{
+	mutex_lock(&m->lock);
+	m->ending = true;
+	pthread_cond_signal(&m->wake);
+	mutex_unlock(&m->lock);
+	pthread_join(m->resumer, NULL);
+	pthread_cond_destroy(&m->wake);
+}

@@ -71,7 +71,7 @@ enum { TAKE, GIVE };	/* the first byte that it gets */
 
 static int conns[THREADS], peers[THREADS];
 
-static void move(ssize_t moved, size_t len)
+static void must_move(ssize_t moved, size_t len)
 {
 	must(moved < 0 ? -errno : moved < (ssize_t)len ? -EPIPE : 0, "a peer");
 }
@@ -83,10 +83,10 @@ static void *answer(void *arg)
 
 	while (recv(fd, buf, 1, 0) == 1) {
 		if (buf[0] == GIVE) {
-			move(send(fd, buf, MIB, 0), MIB);
+			must_move(send(fd, buf, MIB, 0), MIB);
 		} else {
-			move(recv(fd, buf, MIB - 1, MSG_WAITALL), MIB - 1);
-			move(send(fd, buf, 1, 0), 1);
+			must_move(recv(fd, buf, MIB - 1, MSG_WAITALL), MIB - 1);
+			must_move(send(fd, buf, 1, 0), 1);
 		}
 	}
 	free(buf);
@@ -183,16 +183,16 @@ static uint64_t read_and_send(struct worker *w)
 	uint64_t n = read_next(w);
 
 	w->buf[0] = TAKE;
-	move(send(conns[w->id], w->buf, MIB, MSG_NOSIGNAL), MIB);
-	move(recv(conns[w->id], w->buf, 1, 0), 1);
+	must_move(send(conns[w->id], w->buf, MIB, MSG_NOSIGNAL), MIB);
+	must_move(recv(conns[w->id], w->buf, 1, 0), 1);
 	return n;
 }
 
 static uint64_t receive_and_write(struct worker *w)
 {
 	w->buf[0] = GIVE;
-	move(send(conns[w->id], w->buf, 1, MSG_NOSIGNAL), 1);
-	move(recv(conns[w->id], w->buf, MIB, MSG_WAITALL), MIB);
+	must_move(send(conns[w->id], w->buf, 1, MSG_NOSIGNAL), 1);
+	must_move(recv(conns[w->id], w->buf, MIB, MSG_WAITALL), MIB);
 	return write_next(w);
 }
 

@@ -109,6 +109,23 @@ static int take_away(void)
 	return vt_remove(vt.root, "f");
 }
 
+static int make_dir(void)
+{
+	return vt_make(&vt.who, vt.root, "f", VFS_DIR, NULL);
+}
+
+static int take_dir(void)
+{
+	return vt_rmdir(vt.root, "f");
+}
+
+static struct vfs_node *linked;
+
+static int link_to(void)
+{
+	return vt_link(linked, vt.root, "f");
+}
+
 struct other_thread {
 	int	  (*fn)(void);
 	int	  err;
@@ -144,16 +161,18 @@ static int by_other(int (*fn)(void))
 TEST(no_call_waits_for_ever_for_a_change_of_the_name)
 {
 	int (*const fns[])(void) = { look_up, create, move_away, move_here,
-				     take_away };
+				     take_away, make_dir, take_dir, link_to };
 	struct vfs_node *f = vt_file(vt.root, "f");
 	struct cfs_name name = { "f" };
 
+	linked = vt_file(vt.root, "other");
 	ck_assert_int_eq(cfs_name_change(cfs_node(vt.root), &name), 0);
 	for (unsigned i = 0; i < ARRAY_SIZE(fns); i++)
 		ck_assert_int_eq(by_other(fns[i]), -ETIMEDOUT);
 	cfs_name_done(cfs_node(vt.root), &name);
 	for (unsigned i = 0; i < ARRAY_SIZE(fns); i++)
 		ck_assert_int_eq(by_other(fns[i]), 0);
+	vfs_node_put(linked);
 	vfs_node_put(f);
 }
 
@@ -181,7 +200,8 @@ TEST(a_name_is_looked_up_while_its_file_is_cut)
 	vt_write(f, 0, "text");
 	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
 	start_other(&o, create);
-	usleep(300000);
+	/* Ours, the table's, and that of the other thread. */
+	EVENTUALLY(atomic_load(&f->refs) == 3);
 	ck_assert_int_eq(vt_lookup(vt.root, "f"), 0);
 	ck_assert_uint_eq(vt_attr(f).size, 4);
 	cfs_turn_give(cfs_node(f));
@@ -199,7 +219,8 @@ TEST(a_file_that_is_removed_before_it_is_cut_is_made_anew)
 
 	ck_assert_int_eq(cfs_turn_take(cfs_node(f)), 0);
 	start_other(&o, create);
-	usleep(300000);
+	/* Ours, the table's, and that of the other thread. */
+	EVENTUALLY(atomic_load(&f->refs) == 3);
 	ck_assert_int_eq(take_away(), 0);
 	cfs_turn_give(cfs_node(f));
 	pthread_join(o.thread, NULL);
@@ -229,17 +250,14 @@ TEST(moves_of_directories_do_not_wait_for_ever_for_each_other)
 	vfs_node_put(a);
 }
 
-/* Another server has the lease for @seconds more. */
-static void lend(int seconds)
+/* Another server has the lease, or nobody. */
+static void lend(const char *text)
 {
-	char text[CFS_LEASE_MAX];
-	const char *key = "lease", *value = text;
-	size_t key_len = strlen(key), len = (size_t)
-		snprintf(text, sizeof(text), "%016x %llu", 7u,
-			 (unsigned long long)(time(NULL) + seconds));
+	const char *key = "lease";
+	size_t key_len = strlen(key), len = strlen(text);
 	rados_write_op_t op = rados_create_write_op();
 
-	rados_write_op_omap_set2(op, &key, &value, &key_len, &len, 1);
+	rados_write_op_omap_set2(op, &key, &text, &key_len, &len, 1);
 	ck_assert_int_eq(rados_write_op_operate(op, fs()->store.io, "moves",
 						NULL, 0), 0);
 	rados_release_write_op(op);
@@ -250,13 +268,18 @@ TEST(a_directory_moves_while_no_other_server_moves_one)
 	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
 	uint64_t start = clock_ms();
 
-	lend(30);
+	lend("0123456789abcdef");
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
 	ck_assert_uint_lt(clock_ms() - start, LONG_MS);
-	/* It died, and its clock is a second before ours. */
-	lend(-1);
+	lend("");
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
+	ck_assert_int_eq(vt_rename(vt.root, "c", a, "b"), 0);
+	/* One that dies has it for a minute after it was seen with it. */
+	lend("fedcba9876543210");
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
-	lend(-10);
+	fs()->lease.since -= 55000;
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
+	fs()->lease.since -= 5000;
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
 	ck_assert_int_eq(vt_rename(vt.root, "c", a, "b"), 0);
 	vfs_node_put(b);

@@ -2,10 +2,10 @@
 /*
  * above - the directories above one.
  *
- * The library takes the one where it saw a directory last, also when another
- * client has moved it.  So a client of its own goes up, the climber, which
- * looks up ".." and nothing else: it has seen no directory in another one, and
- * asks the metadata server each time.
+ * A client of the library that saw a directory in another one answers ".." with
+ * that, also when another client has moved it.  So a client of its own goes up,
+ * the climber, which looks ".." up and nothing else: it has seen no directory
+ * in another one, and asks the metadata server each time.
  */
 #include "vfs/ceph/ceph.h"
 
@@ -15,15 +15,21 @@
 /* One directory up from @at, whose number is @ino and which is not the root.
  * @c is a call by the climber. */
 static int step_up(struct cfs_call *c, struct Inode *at, uint64_t ino,
-		 UserPerm *user, struct Inode **up, struct ceph_statx *sx)
+		   UserPerm *user, struct Inode **up, struct ceph_statx *sx)
 {
 	int err = ceph_ll_lookup(c->cm, at, "..", up, sx, CFS_WANT, 0, user);
 
 	if (err < 0 || sx->stx_ino != ino)
 		return err;
-	/* The library says so of what it can't find: the client is shut out, or
-	 * the directory was moved out of the tree. */
+	/* The library returns the directory itself when the metadata server
+	 * gives no other: it may be gone, or out of the tree, or the client is
+	 * shut out. */
 	ceph_ll_put(c->cm, *up);
+	err = ceph_ll_getattr(c->cm, at, sx, CFS_WANT, 0, c->root);
+	if (err == -ENOENT || (err == 0 && sx->stx_nlink == 0))
+		return -ESTALE;
+	if (err < 0)
+		return err;
 	return cfs_client_has_session(c->client) ? -EACCES : -ETIMEDOUT;
 }
 
@@ -57,7 +63,7 @@ void cfs_way_fini(struct cfs_way *w)
 }
 
 static int ascend(struct cfs_call *c, struct Inode *from, uint64_t ino,
-		 struct cfs_way *w)
+		  struct cfs_way *w)
 {
 	const uint64_t root = c->client->fs->root.ino.val;
 	struct Inode *at = from, *up;
@@ -82,7 +88,7 @@ static int ascend(struct cfs_call *c, struct Inode *from, uint64_t ino,
 }
 
 /* Begins a call by the climber, at @n. */
-static int begin(struct cfs_call *c, struct cfs_node *n)
+static int begin_climb(struct cfs_call *c, struct cfs_node *n)
 {
 	struct cfs_fs *fs = cfs_fs_of(n);
 	int err = cfs_begin_by(c, cfs_climber(fs));
@@ -93,7 +99,7 @@ static int begin(struct cfs_call *c, struct cfs_node *n)
 	return err < 0 ? cfs_end(c, err == -ENOENT ? -ESTALE : err) : 0;
 }
 
-static int end(struct cfs_call *c, int err)
+static int end_climb(struct cfs_call *c, int err)
 {
 	ceph_ll_put(c->cm, c->in);
 	return cfs_end(c, err);
@@ -102,10 +108,10 @@ static int end(struct cfs_call *c, int err)
 int cfs_way_up(struct cfs_node *from, struct cfs_way *w)
 {
 	struct cfs_call c;
-	int err = begin(&c, from);
+	int err = begin_climb(&c, from);
 
 	return err < 0 ? err :
-	       end(&c, ascend(&c, c.in, from->vino.ino.val, w));
+	       end_climb(&c, ascend(&c, c.in, from->vino.ino.val, w));
 }
 
 int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
@@ -114,13 +120,13 @@ int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 	struct cfs_way w = { .n = 0 };
 	struct cfs_call by;
 	struct Inode *up;
-	int err = begin(&by, c->node);
+	int err = begin_climb(&by, c->node);
 
 	if (err < 0)
 		return err;
 	err = step_up(&by, by.in, c->node->vino.ino.val, c->user, &up, sx);
 	if (err < 0)
-		return end(&by, err);
+		return end_climb(&by, err);
 	/* No name leads out of the tree. */
 	err = ascend(&by, up, sx->stx_ino, &w);
 	cfs_way_fini(&w);
@@ -128,5 +134,5 @@ int cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 		err = cfs_node_of(&by, up, sx, out);
 	else
 		ceph_ll_put(by.cm, up);
-	return end(&by, err);
+	return end_climb(&by, err);
 }

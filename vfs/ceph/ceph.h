@@ -187,6 +187,14 @@ struct cfs_grace {
 	uint64_t	 began;		/* time(2) of the mount */
 };
 
+#define CFS_LEASE_MAX	20
+
+/* A server's right to move a directory. */
+struct cfs_lease {
+	char		text[CFS_LEASE_MAX];
+	uint64_t	since;		/* clock_ms() */
+};
+
 /* A thread that has something to do now and then. */
 struct cfs_chore {
 	pthread_t	thread;
@@ -217,6 +225,8 @@ struct cfs_fs {
 	/* Locks of names, which have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
+	struct cfs_lease	 lease;	/* the last one that another server
+					 * was seen with; @moves guards it */
 	sem_t			 fixed_reads;	/* READs in snapshots that may
 						 * begin */
 	atomic_bool		 fixed_hung;	/* no such READ has ended of
@@ -499,102 +509,16 @@ int  cfs_find_above(struct cfs_call *c, struct ceph_statx *sx,
 
 /* ---- lease.c */
 
-#define CFS_LEASE_MAX	40
-
-struct cfs_lease {
-	char text[CFS_LEASE_MAX];
-};
-
 /* Before a directory moves to another one, and after it; with fs->moves.
- * -ETIMEDOUT: others take long. */
+ * -ETIMEDOUT: others take long, or can't be told. */
 int  cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l);
+/* False: a rename must not begin any more. */
+bool cfs_lease_lasts(const struct cfs_lease *l);
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l);
 
 /* A list of the call's node, at most VFS_ACL_MAX entries.  Returns their
  * number, 0 if it has none, or -errno.  acl.c */
 int  cfs_acl_read(struct cfs_call *c, enum vfs_acl_kind kind,
 		  struct vfs_acl_entry *out);
-
-/* ---- store.c */
-
-/* Reaches the objects of the file system that @o names.  @s->step is then the
- * part that failed. */
-int  cfs_store_open(const struct cfs_options *o, struct cfs_store *s);
-void cfs_store_close(struct cfs_store *s);
-
-/* ---- identity.c */
-
-/*
- * The key of the file system's handles, which all servers of it have: made by
- * the first that asks with @make, and then the same for ever.  -ENOENT: it has
- * none yet.
- */
-int  cfs_identity_key(struct cfs_store *s, bool make,
-		      uint8_t key[VFS_HANDLE_KEY]);
-
-/* ---- record.c */
-
-/* The number of this process in its records. */
-uint64_t cfs_process(void);
-/* The seconds of a grace period that @text, a notice or a record, tells of; 0:
- * none. */
-unsigned cfs_notice_read(const char *text);
-
-typedef void cfs_record_fn(struct cfs_fs *fs, const struct cfs_record *r,
-			   void *arg);
-
-/* Calls @fn for each record. */
-int  cfs_record_each(struct cfs_fs *fs, cfs_record_fn *fn, void *arg);
-/* -ENOENT: there is none. */
-int  cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r);
-/* Writes @r, and its text.  -ECANCELED: what is there is not @was, if given. */
-int  cfs_record_put(struct cfs_fs *fs, struct cfs_record *r,
-		    const struct cfs_record *was);
-int  cfs_record_remove(struct cfs_fs *fs, const struct cfs_record *was);
-/* True if the session @name is of this server. */
-bool cfs_record_is_own(const struct cfs_fs *fs, const char *name);
-
-/* ---- notice.c */
-
-/* Watches; then sessions may be taken over. */
-int  cfs_notice_open(struct cfs_fs *fs);
-/* Reaches fs->store anew, and watches. */
-int  cfs_notice_reopen(struct cfs_fs *fs);
-/* Also closes fs->store. */
-void cfs_notice_close(struct cfs_fs *fs);
-/* Gives no new locks for @s seconds. */
-void cfs_notice_begin(struct cfs_fs *fs, uint64_t s);
-/* True if others can tell this server. */
-bool cfs_notice_is_heard(const struct cfs_fs *fs);
-/* Tells the other servers of the grace period of @fs's clients. */
-int  cfs_notice_tell(struct cfs_fs *fs);
-/* The server that had the session @name does not come back. */
-void cfs_notice_forget(struct cfs_fs *fs, const char *name);
-
-/* ---- grace.c */
-
-/* Learns who is in its grace period, when the sessions have records, and
- * whether this server's clients may reclaim. */
-int  cfs_grace_learn(struct cfs_fs *fs);
-void cfs_grace_tick(struct cfs_fs *fs);
-/* Before @c's session is taken over, if there was one.  -ESTALE: this process
- * had it, and then another. */
-int  cfs_grace_take_over(struct cfs_client *c);
-/* Then.  @lasted: until now the cluster has kept what the session had. */
-int  cfs_grace_taken_over(struct cfs_client *c, bool lasted);
-/* Fills in the record of a session that a predecessor of this server had, and
- * that nobody has taken over.  -ENOENT: there is none. */
-int  cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r);
-/* Before @c's locks go, which are to be reclaimed. */
-void cfs_grace_leave(struct cfs_client *c);
-/* Before @c's session ends. */
-void cfs_grace_forget(struct cfs_client *c);
-/* Around the setting of a lock.  -ETIMEDOUT: not now.  -ENOLCK: somebody else
- * may have had the lock that is to be reclaimed. */
-int  cfs_grace_set_begin(struct cfs_client *c, bool reclaim);
-void cfs_grace_set_end(struct cfs_client *c);
-/* Between them: a lock whose setting began at @began, clock_ms(), may be
- * another's by now. */
-bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began);
 
 #endif

@@ -13,7 +13,7 @@
  * which the state directory keeps, and a number.  A new client of the name
  * first has the cluster shut out the old one.
  */
-#include "vfs/ceph/ceph.h"
+#include "vfs/ceph/servers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -142,6 +142,9 @@ static int set_conf(struct ceph_mount_info *cm, const struct cfs_options *o)
 		{ "client_dirsize_rbytes", "false" },
 		/* Handles have the real ones. */
 		{ "client_use_faked_inos", "false" },
+		/* To see whether it may read a pool, a client would write to
+		 * it, and wait for that while the pool is full. */
+		{ "client_check_pool_perm", "false" },
 		/* A name that nobody may make (name.c). */
 		{ "client_snapdir", ".snap" },
 	};

@@ -5,13 +5,15 @@
  * A metadata server that is to move a directory into itself may wait for ever,
  * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
  * looks first, and no other move of a directory comes between.  Nor do these
- * servers.
+ * servers; but a rename within one directory, which takes no lease, may give
+ * the name to another directory between the look and the rename.
  *
- * The lease is a value in an object that they share: a number of the move, and
- * the time until which it has the lease, in seconds since 1970.  A server that
- * dies keeps it until then; the clocks agree to CLOCKS_S seconds.
+ * The lease is a value in an object that they share: a random number of the
+ * move, or nothing.  A server that has seen the same number for LEASE_S takes
+ * it for that of one that died.  So a move may begin its rename only in the
+ * first half of that time.
  */
-#include "vfs/ceph/ceph.h"
+#include "vfs/ceph/servers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,8 +26,7 @@
 
 #define OBJECT		"moves"
 #define KEY		"lease"
-#define LEASE_S		15
-#define CLOCKS_S	2
+#define LEASE_S		60u
 #define WAIT_S		1
 #define PAUSE_US	5000
 
@@ -43,7 +44,8 @@ static int replace_lease(struct cfs_fs *fs, const char *was, const char *text)
 	rados_write_op_omap_cmp2(op, KEY, LIBRADOS_CMPXATTR_OP_EQ, was,
 				 key_len, strlen(was), &rval);
 	rados_write_op_omap_set2(op, &key, &text, &key_len, &len, 1);
-	err = rados_write_op_operate(op, fs->store.io, OBJECT, NULL, 0);
+	err = rados_write_op_operate(op, fs->store.io, OBJECT, NULL,
+				     CFS_WHEN_FULL);
 	rados_release_write_op(op);
 	return err;
 }
@@ -74,21 +76,13 @@ static int fetch_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 	return 0;
 }
 
-static bool is_over(const char *text)
-{
-	uint64_t until;
-
-	return sscanf(text, "%*16x %18" SCNu64, &until) != 1 ||
-	       (uint64_t)time(NULL) > until + CLOCKS_S;
-}
-
-/* The keeper may reach the store anew between two of these. */
+/* The keeper reaches the store anew when it is not usable. */
 static int try_once(struct cfs_fs *fs, const char *was, const char *text)
 {
 	int err;
 
 	pthread_rwlock_rdlock(&fs->grace.sets);
-	err = fs->store.open ? replace_lease(fs, was, text) : -ENOTCONN;
+	err = fs->grace.usable ? replace_lease(fs, was, text) : -ENOTCONN;
 	pthread_rwlock_unlock(&fs->grace.sets);
 	return err;
 }
@@ -98,9 +92,19 @@ static int look_at_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 	int err;
 
 	pthread_rwlock_rdlock(&fs->grace.sets);
-	err = fs->store.open ? fetch_lease(fs, text) : -ENOTCONN;
+	err = fs->grace.usable ? fetch_lease(fs, text) : -ENOTCONN;
 	pthread_rwlock_unlock(&fs->grace.sets);
 	return err;
+}
+
+/* The server that has the lease @text has had it for too long. */
+static bool is_over(struct cfs_fs *fs, const char *text)
+{
+	if (strcmp(fs->lease.text, text) != 0) {
+		strcpy(fs->lease.text, text);
+		fs->lease.since = clock_ms();
+	}
+	return clock_ms() - fs->lease.since >= LEASE_S * 1000;
 }
 
 static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
@@ -111,16 +115,16 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EIO;
+	snprintf(l->text, sizeof(l->text), "%016" PRIx64, number);
 	for (;;) {
-		snprintf(l->text, sizeof(l->text), "%016" PRIx64 " %" PRIu64,
-			 number, (uint64_t)time(NULL) + LEASE_S);
+		l->since = clock_ms();
 		err = try_once(fs, there, l->text);
 		if (err != -ECANCELED || clock_ms() >= end)
 			return err;
 		err = look_at_lease(fs, there);
 		if (err < 0)
 			return err;
-		if (*there && !is_over(there)) {
+		if (*there && !is_over(fs, there)) {
 			*there = '\0';
 			usleep(PAUSE_US);
 		}
@@ -138,13 +142,19 @@ int cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l)
 	if (err == 0)
 		return 0;
 	mutex_unlock(&fs->moves);
-	/* Whatever it is, it passes. */
+	vfs_log(VFS_LOG_DEBUG, "%s: no lease for a move: %s", fs->path,
+		strerror(-err));
 	return -ETIMEDOUT;
+}
+
+bool cfs_lease_lasts(const struct cfs_lease *l)
+{
+	return clock_ms() - l->since < LEASE_S * 1000 / 2;
 }
 
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l)
 {
-	/* If it can't be told, the others wait for the time. */
+	/* When this fails, the others wait until the lease is over. */
 	try_once(fs, l->text, "");
 	mutex_unlock(&fs->moves);
 }

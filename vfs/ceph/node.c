@@ -414,7 +414,8 @@ static bool has_written_file(struct cfs_node *n)
 	return has;
 }
 
-/* Takes free nodes out of @s, and counts those of @written files. */
+/* Takes free nodes out of @s, and lists those whose file is open to write,
+ * counted, in @written. */
 static void sort_out(struct cfs_shard *s, bool all, struct cfs_node **out,
 		     struct cfs_node **written)
 {

@@ -10,7 +10,7 @@
  * not confirmed for FRESH_MS.  The cluster takes a server for gone after LEASE
  * seconds without a word, and then nobody waits for its answer.
  */
-#include "vfs/ceph/ceph.h"
+#include "vfs/ceph/servers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static int watch_own(struct cfs_fs *fs)
 		return -ENOMEM;
 	rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
 	err = rados_write_op_operate(op, fs->store.io, fs->grace.object, NULL,
-				     0);
+				     CFS_WHEN_FULL);
 	rados_release_write_op(op);
 	return err < 0 ? err :
 	       rados_watch3(fs->store.io, fs->grace.object, &fs->grace.cookie,

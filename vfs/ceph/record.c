@@ -14,7 +14,7 @@
  * SINCE is the time, in seconds since 1970, from which on nobody else was given
  * a lock that is to be reclaimed; 0: somebody may have been given one.
  */
-#include "vfs/ceph/ceph.h"
+#include "vfs/ceph/servers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -216,7 +216,8 @@ static int operate(struct cfs_fs *fs, const char *name, const char *was,
 		rados_write_op_omap_set2(op, &name, &text, &key_len, &len, 1);
 	else
 		rados_write_op_omap_rm_keys2(op, &name, &key_len, 1);
-	err = rados_write_op_operate(op, fs->store.io, RECORDS, NULL, 0);
+	err = rados_write_op_operate(op, fs->store.io, RECORDS, NULL,
+				     CFS_WHEN_FULL);
 	rados_release_write_op(op);
 	return err;
 }

@@ -93,18 +93,6 @@ static void drop_dirs(struct cfs_call *by, struct held_dirs *h)
 	free(h->in);
 }
 
-/* Finds the directories above both.  -EINVAL: a directory would be moved into
- * itself. */
-static int check_move(const struct cfs_call *from, const struct cfs_call *into,
-		      const struct ceph_statx *sx, struct cfs_way *w)
-{
-	int err = cfs_way_up(into->node, w);
-
-	if (err == 0 && S_ISDIR(sx->stx_mode) && cfs_way_has(w, sx->stx_ino))
-		return -EINVAL;
-	return err < 0 ? err : cfs_way_up(from->node, w);
-}
-
 static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
 			  const struct cfs_call *c)
 {
@@ -154,54 +142,82 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 	return cfs_end(&by, err);
 }
 
-/* Moves what @sx is of to another directory. */
-static int move_to_other(struct cfs_call *c, const struct cfs_name *name,
-			 struct cfs_call *to, const struct cfs_name *to_name,
-			 const struct ceph_statx *sx)
+/* A rename, when its names are locked. */
+struct renaming {
+	struct cfs_call		*c, *to;
+	const struct cfs_name	*name, *to_name;
+	const struct vfs_cred	*cred;
+	struct ceph_statx	 sx;		/* of what has the name */
+};
+
+static int look_again(struct renaming *r)
 {
-	struct cfs_fs *fs = c->client->fs;
+	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
+
+	return err == 0 && S_ISDIR(r->sx.stx_mode) ?
+	       may_change_above(r->c, r->name, r->cred) : err;
+}
+
+/* -EINVAL: a directory would be moved into itself.  @lease: NULL: there is
+ * none. */
+static int move_now(struct renaming *r, const struct cfs_lease *lease)
+{
 	struct cfs_way w = { .n = 0 };
-	bool is_dir = S_ISDIR(sx->stx_mode);
+	int err = cfs_way_up(r->to->node, &w);
+
+	if (err == 0 && S_ISDIR(r->sx.stx_mode) &&
+	    cfs_way_has(&w, r->sx.stx_ino))
+		err = -EINVAL;
+	if (err == 0)
+		err = cfs_way_up(r->c->node, &w);
+	if (err == 0 && lease && !cfs_lease_lasts(lease))
+		err = -ETIMEDOUT;
+	if (err == 0)
+		err = rename_by_mover(r->c, r->name, r->to, r->to_name, &w);
+	cfs_way_fini(&w);
+	return err;
+}
+
+/* Moves a directory to another one.  Another server may have given its name to
+ * another directory before the lease was had.  Returns 1 if there was nothing
+ * to do. */
+static int move_dir(struct renaming *r)
+{
+	struct cfs_fs *fs = r->c->client->fs;
 	struct cfs_lease lease;
-	int err = is_dir ? cfs_lease_take(fs, &lease) : 0;
+	int err = cfs_lease_take(fs, &lease);
 
 	if (err < 0)
 		return err;
-	err = check_move(c, to, sx, &w);
+	err = look_again(r);
 	if (err == 0)
-		err = rename_by_mover(c, name, to, to_name, &w);
-	cfs_way_fini(&w);
-	if (is_dir)
-		cfs_lease_give(fs, &lease);
+		err = move_now(r, &lease);
+	cfs_lease_give(fs, &lease);
 	return err;
 }
 
 /* Returns 1 if there was nothing to do. */
-static int rename_now(struct cfs_call *c, const struct cfs_name *name,
-		      struct cfs_call *to, const struct cfs_name *to_name,
-		      const struct vfs_cred *cred)
+static int rename_now(struct renaming *r)
 {
 	const struct cfs_way none = { .n = 0 };
-	bool to_other = c->node != to->node;
-	struct ceph_statx sx;
-	int err = is_renamed(c, name, to, to_name, &sx);
+	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
 
-	if (err == 0 && to_other && S_ISDIR(sx.stx_mode))
-		err = may_change_above(c, name, cred);
-	if (err == 0)
-		err = to_other ? move_to_other(c, name, to, to_name, &sx) :
-				 rename_by_mover(c, name, to, to_name, &none);
+	if (err == 0 && r->c->node == r->to->node)
+		err = rename_by_mover(r->c, r->name, r->to, r->to_name, &none);
+	else if (err == 0)
+		err = S_ISDIR(r->sx.stx_mode) ? move_dir(r) : move_now(r, NULL);
 	/* READDIR shows the ".." that the library knows. */
-	if (err == 0 && S_ISDIR(sx.stx_mode))
-		look_at_name(to, to_name, &sx);
+	if (err == 0 && S_ISDIR(r->sx.stx_mode))
+		look_at_name(r->to, r->to_name, &r->sx);
 	/* A directory is in the way: it need not be empty for that. */
-	return err == -ENOTEMPTY && !S_ISDIR(sx.stx_mode) ? -EISDIR : err;
+	return err == -ENOTEMPTY && !S_ISDIR(r->sx.stx_mode) ? -EISDIR : err;
 }
 
 static int move_name(struct cfs_call *c, const struct cfs_name *name,
 		     struct cfs_call *to, const struct cfs_name *to_name,
 		     const struct vfs_cred *cred)
 {
+	struct renaming r = { c, to, name, to_name, cred, { 0 } };
 	struct cfs_name_locks locks;
 	int err = cfs_names_change(&locks, c->node, name, to->node, to_name);
 
@@ -211,7 +227,7 @@ static int move_name(struct cfs_call *c, const struct cfs_name *name,
 	if (c->node != to->node)
 		err = sync_moved(c, to);
 	if (err == 0)
-		err = rename_now(c, name, to, to_name, cred);
+		err = rename_now(&r);
 	cfs_names_done(&locks);
 	return MIN(err, 0);
 }

@@ -9,7 +9,7 @@
  * CephFS client may read.  Clients have no access to the metadata pool, and the
  * servers' cephx user needs none to the rest of it.
  */
-#include "vfs/ceph/ceph.h"
+#include "vfs/ceph/servers.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -137,6 +137,9 @@ int cfs_store_open(const struct cfs_options *o, struct cfs_store *s)
 		return err;
 	}
 	rados_ioctx_set_namespace(s->io, NAMESPACE);
+	/* These objects are small, and have to change in a full cluster, too,
+	 * as the metadata servers' do. */
+	rados_set_pool_full_try(s->io);
 	s->open = true;
 	return 0;
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * servers - what the servers of a file system share beside it: the key of their
+ * handles, and what each of them has and may give.
+ */
+#ifndef GANNET_VFS_CEPH_SERVERS_H
+#define GANNET_VFS_CEPH_SERVERS_H
+
+#include "vfs/ceph/ceph.h"
+
+/* ---- store.c */
+
+/* For writes that make objects. */
+#define CFS_WHEN_FULL	LIBRADOS_OPERATION_FULL_FORCE
+
+/* Reaches the objects of the file system that @o names.  @s->step is then the
+ * part that failed. */
+int  cfs_store_open(const struct cfs_options *o, struct cfs_store *s);
+void cfs_store_close(struct cfs_store *s);
+
+/* ---- identity.c */
+
+/*
+ * The key of the file system's handles, which all servers of it have: made by
+ * the first that asks with @make, and then the same for ever.  -ENOENT: it has
+ * none yet.
+ */
+int  cfs_identity_key(struct cfs_store *s, bool make,
+		      uint8_t key[VFS_HANDLE_KEY]);
+
+/* ---- record.c */
+
+/* The number of this process in its records. */
+uint64_t cfs_process(void);
+/* The seconds of a grace period that @text, a notice or a record, tells of; 0:
+ * none. */
+unsigned cfs_notice_read(const char *text);
+
+typedef void cfs_record_fn(struct cfs_fs *fs, const struct cfs_record *r,
+			   void *arg);
+
+/* Calls @fn for each record. */
+int  cfs_record_each(struct cfs_fs *fs, cfs_record_fn *fn, void *arg);
+/* -ENOENT: there is none. */
+int  cfs_record_get(struct cfs_fs *fs, const char *name, struct cfs_record *r);
+/* Writes @r, and its text.  -ECANCELED: what is there is not @was, if given. */
+int  cfs_record_put(struct cfs_fs *fs, struct cfs_record *r,
+		    const struct cfs_record *was);
+int  cfs_record_remove(struct cfs_fs *fs, const struct cfs_record *was);
+/* True if the session @name is of this server. */
+bool cfs_record_is_own(const struct cfs_fs *fs, const char *name);
+
+/* ---- notice.c */
+
+/* Watches; then sessions may be taken over. */
+int  cfs_notice_open(struct cfs_fs *fs);
+/* Reaches fs->store anew, and watches. */
+int  cfs_notice_reopen(struct cfs_fs *fs);
+/* Also closes fs->store. */
+void cfs_notice_close(struct cfs_fs *fs);
+/* Gives no new locks for @s seconds. */
+void cfs_notice_begin(struct cfs_fs *fs, uint64_t s);
+/* True if others can tell this server. */
+bool cfs_notice_is_heard(const struct cfs_fs *fs);
+/* Tells the other servers of the grace period of @fs's clients. */
+int  cfs_notice_tell(struct cfs_fs *fs);
+/* The server that had the session @name does not come back. */
+void cfs_notice_forget(struct cfs_fs *fs, const char *name);
+
+/* ---- grace.c */
+
+/* Learns who is in its grace period, when the sessions have records, and
+ * whether this server's clients may reclaim. */
+int  cfs_grace_learn(struct cfs_fs *fs);
+void cfs_grace_tick(struct cfs_fs *fs);
+/* Before @c's session is taken over, if there was one.  -ESTALE: this process
+ * had it, and then another. */
+int  cfs_grace_take_over(struct cfs_client *c);
+/* Then.  @lasted: until now the cluster has kept what the session had. */
+int  cfs_grace_taken_over(struct cfs_client *c, bool lasted);
+/* Fills in the record of a session that a predecessor of this server had, and
+ * that nobody has taken over.  -ENOENT: there is none. */
+int  cfs_grace_left_over(struct cfs_fs *fs, struct cfs_record *r);
+/* Before @c's locks go, which are to be reclaimed. */
+void cfs_grace_leave(struct cfs_client *c);
+/* Before @c's session ends. */
+void cfs_grace_forget(struct cfs_client *c);
+/* Around the setting of a lock.  -ETIMEDOUT: not now.  -ENOLCK: somebody else
+ * may have had the lock that is to be reclaimed. */
+int  cfs_grace_set_begin(struct cfs_client *c, bool reclaim);
+void cfs_grace_set_end(struct cfs_client *c);
+/* Between them: a lock whose setting began at @began, clock_ms(), may be
+ * another's by now. */
+bool cfs_grace_set_late(struct cfs_client *c, bool reclaim, uint64_t began);
+
+#endif

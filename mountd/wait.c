@@ -19,7 +19,7 @@
 					 * suspended */
 
 /* Under the lock. */
-static void leave_list(struct mountd *m, struct mount_state *s)
+static void unlist_state(struct mountd *m, struct mount_state *s)
 {
 	cds_list_del(&s->waiting);
 	s->waits = false;
@@ -35,7 +35,7 @@ static bool cancel_waiting(struct rpc_call *call)
 	mutex_lock(&m->lock);
 	waits = s->waits;
 	if (waits)
-		leave_list(m, s);
+		unlist_state(m, s);
 	mutex_unlock(&m->lock);
 	return waits;
 }
@@ -92,7 +92,7 @@ static struct rpc_call *next_call(struct mountd *m)
 	if (!cds_list_empty(&m->waiting)) {
 		s = cds_list_first_entry(&m->waiting, struct mount_state,
 					 waiting);
-		leave_list(m, s);
+		unlist_state(m, s);
 	}
 	mutex_unlock(&m->lock);
 	return s ? s->call : NULL;

@@ -225,6 +225,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	} else if (call->version->vers == 3) {
 		note_mount(call, shown);
 	}
+	if (err != -ETIMEDOUT && err != -ECANCELED)
+		mount_got_on(call);
 	walk_end(w);
 	r->status = mount_status(err);
 	/* MOUNT has no JUKEBOX, and clients take every status for final.  One

@@ -69,6 +69,7 @@ struct mountd {
 	struct mount_refusal	 last;
 	struct cds_list_head	 waiting;	/* calls, by their state */
 	unsigned		 nwaiting;	/* and such as begin to wait */
+	bool			 got_on;	/* one that had waited */
 	bool			 ending;
 	pthread_cond_t		 wake;
 	pthread_t		 resumer;
@@ -107,8 +108,10 @@ int mount_umntall(struct rpc_call *call);
 
 /* wait.c */
 /* A step whose file system does not answer returns what this does: RPC_PENDING,
- * the step runs again in a second; or -ETIMEDOUT. */
+ * the step runs again after a while; or -ETIMEDOUT. */
 int  mount_wait(struct rpc_call *call);
+/* The file system answers now. */
+void mount_got_on(struct rpc_call *call);
 int  mount_wait_start(struct mountd *m);
 /* No call waits any more. */
 void mount_wait_stop(struct mountd *m);

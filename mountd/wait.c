@@ -3,17 +3,21 @@
  * wait - MNT calls whose file system does not answer yet, as after a start.
  *
  * MOUNT has no status for that, and clients take every other one for final.  So
- * a call waits here, and its step runs again each second.  After WAIT_MS it
- * gets no answer: Linux sends it again after a minute over TCP, and after a
- * second over UDP, where calls do not wait.
+ * a call waits here.  Each second the steps of some of these calls run again;
+ * of all, once one got on.  After WAIT_MS a call gets no answer: Linux sends it
+ * again after a minute over TCP, and after a second over UDP, where calls do
+ * not wait.
  */
 #include "mountd/mount.h"
 
 #include <errno.h>
 
 #include "lib/clock.h"
+#include "lib/util.h"
+#include "rpc/limit.h"
 
 #define PAUSE_MS	1000
+#define A_FEW		2u
 #define WAIT_MS		50000
 #define CALLS_MAX	256		/* a quarter of all that may be
 					 * suspended */
@@ -66,8 +70,9 @@ int mount_wait(struct rpc_call *call)
 
 	if (!s->since)
 		s->since = clock_ms();
-	if (call->msg->xprt->datagram || clock_ms() - s->since >= WAIT_MS ||
-	    !may_wait_too(m))
+	/* Neither a drain nor the server's end takes so long. */
+	if (call->msg->xprt->datagram || rpc_limits_are_off(call->server) ||
+	    clock_ms() - s->since >= WAIT_MS || !may_wait_too(m))
 		return -ETIMEDOUT;
 	s->call = call;
 	if (!rpc_call_suspend(call, "the file system of a mount",
@@ -98,11 +103,15 @@ static struct rpc_call *next_call(struct mountd *m)
 	return s ? s->call : NULL;
 }
 
-/* Waits until there is a call, and then for the pause.  False: it's the end. */
-static bool wait_for_calls(struct mountd *m)
+/*
+ * Waits until there is a call, and then for the pause.  Returns how many are to
+ * run again; 0: it's the end.  While none of them gets on, that is a few: each
+ * may have to wait in a worker, until an export below another one is open.
+ */
+static unsigned wait_for_calls(struct mountd *m)
 {
-	bool ending;
 	uint64_t until;
+	unsigned n;
 
 	mutex_lock(&m->lock);
 	while (!m->ending && cds_list_empty(&m->waiting))
@@ -110,23 +119,34 @@ static bool wait_for_calls(struct mountd *m)
 	until = clock_ns() + PAUSE_MS * NS_PER_MS;
 	while (!m->ending && cond_wait_until(&m->wake, &m->lock, until))
 		;
-	ending = m->ending;
+	n = m->got_on ? m->nwaiting : MIN(m->nwaiting, A_FEW);
+	m->got_on = false;
+	n = m->ending ? 0 : MAX(n, 1u);
 	mutex_unlock(&m->lock);
-	return !ending;
+	return n;
 }
 
 static void resume_calls(void *arg)
 {
 	struct mountd *m = arg;
+	struct rpc_call *call;
+	unsigned n;
 
-	while (wait_for_calls(m)) {
-		struct rpc_call *call;
-
-		/* A step that waits again comes behind the pause. */
-		for (unsigned n = CALLS_MAX; n > 0 && (call = next_call(m));
-		     n--)
+	while ((n = wait_for_calls(m)) > 0)
+		while (n-- > 0 && (call = next_call(m)))
 			rpc_call_resume(call);
-	}
+}
+
+void mount_got_on(struct rpc_call *call)
+{
+	struct mountd *m = call->prog->ctx;
+	struct mount_state *s = rpc_state(call);
+
+	if (!s->since)
+		return;
+	mutex_lock(&m->lock);
+	m->got_on = true;
+	mutex_unlock(&m->lock);
 }
 
 int mount_wait_start(struct mountd *m)

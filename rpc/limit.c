@@ -441,6 +441,16 @@ void rpc_limits_off(struct rpc_server *server, bool off)
 	mutex_unlock(&limits->lock);
 }
 
+bool rpc_limits_are_off(struct rpc_server *server)
+{
+	bool off;
+
+	mutex_lock(&server->limits.lock);
+	off = server->limits.off;
+	mutex_unlock(&server->limits.lock);
+	return off;
+}
+
 void rpc_limits_let_go(struct rpc_server *server, const struct in6_addr *host)
 {
 	struct rpc_limits *limits = &server->limits;

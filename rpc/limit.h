@@ -37,6 +37,8 @@ bool rpc_call_has_passed(const struct rpc_call *call);
 void rpc_limits_changed(struct rpc_server *server);
 /* With @off no call waits, and those that do go on.  Any thread. */
 void rpc_limits_off(struct rpc_server *server, bool off);
+/* Any thread: true between the two. */
+bool rpc_limits_are_off(struct rpc_server *server);
 /* The waiting calls of @host go on, since its connections end.  Any thread. */
 void rpc_limits_let_go(struct rpc_server *server, const struct in6_addr *host);
 

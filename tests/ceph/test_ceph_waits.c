@@ -277,11 +277,35 @@ TEST(a_directory_moves_while_no_other_server_moves_one)
 	/* One that dies has it for a minute after it was seen with it. */
 	lend("fedcba9876543210");
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
-	fs()->lease.since -= 55000;
+	fs()->lease.since -= 30000;
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
-	fs()->lease.since -= 5000;
+	fs()->lease.since -= 30000;
 	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
 	ck_assert_int_eq(vt_rename(vt.root, "c", a, "b"), 0);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
+TEST(a_lease_lasts_for_half_of_the_time_after_which_others_take_it)
+{
+	struct cfs_lease l = { .since = clock_ms() - 20000 };
+
+	ck_assert(cfs_lease_lasts(&l));
+	l.since -= 20000;
+	ck_assert(!cfs_lease_lasts(&l));
+}
+
+TEST(a_lease_that_was_not_given_back_is_this_servers_still)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
+	struct cfs_lease l;
+
+	ck_assert_int_eq(cfs_lease_take(fs(), &l), 0);
+	fs()->grace.usable = false;
+	cfs_lease_give(fs(), &l);
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), -ETIMEDOUT);
+	fs()->grace.usable = true;
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
 	vfs_node_put(b);
 	vfs_node_put(a);
 }

@@ -2,7 +2,6 @@
 /* MOUNT versions 1 and 3: RFC 1813 section 5, RFC 1094 appendix A. */
 #include "tests/server/nfs_client.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "tests/server/fake_xprt.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
-#include "transport/stream/stream.h"
 
 #define EXPORTS \
 	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n" \
@@ -296,75 +294,6 @@ TEST(a_backend_that_fails)
 
 /* MOUNT has no status for "later": mount(8) gives up at any that it gets, and
  * goes on when it hears nothing. */
-TEST(a_mount_waits_for_a_file_system_that_is_away)
-{
-	uint64_t suspended = stats_sum_by_name("rpc_suspended");
-	uint64_t refused = stats_sum_by_name("mount_refused");
-	struct nfs_client other;
-	struct nfs_wait w = { .c = &other };
-
-	nfs_client_open(&other, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
-	fault_set(FAULT_LOOKUP, ETIMEDOUT);
-	ck_assert_int_eq(rpc_mount3_mnt_async(other.rpc, nfs_done,
-					      (char *)(uintptr_t)"/mem/dir",
-					      &w), 0);
-	/* It asked at least twice. */
-	while (stats_sum_by_name("rpc_suspended") < suspended + 2) {
-		struct pollfd p = {
-			.fd = rpc_get_fd(other.rpc),
-			.events = (short)rpc_which_events(other.rpc),
-		};
-
-		poll(&p, 1, 10);
-		ck_assert_int_eq(rpc_service(other.rpc, p.revents), 0);
-		ck_assert(!w.done);
-	}
-	fault_set(FAULT_LOOKUP, 0);
-	ck_assert_int_eq(nfs_wait(&w), RPC_STATUS_SUCCESS);
-	ck_assert_uint_eq(stats_sum_by_name("mount_refused"), refused);
-	nfs_client_close(&other);
-}
-
-static int connect_udp(const struct xprt_listener *l)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_eq(connect(fd, (const struct sockaddr *)&l->local,
-				 sizeof(struct sockaddr_in)), 0);
-	return fd;
-}
-
-/* Over UDP clients ask again soon, and over TCP after a minute. */
-TEST(a_mount_over_udp_does_not_wait_and_has_no_reply)
-{
-	const struct sockaddr_in at = {
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	/* xid, CALL, 2, MOUNT, 3, MNT, twice AUTH_NONE, the path. */
-	const uint32_t call[] = {
-		htonl(7), 0, htonl(2), htonl(MOUNT_PROGRAM), htonl(3), htonl(1),
-		0, 0, 0, 0, htonl(8), htonl(0x2f6d656d), htonl(0x2f646972),
-	};
-	uint64_t put_off = stats_sum_by_name("mount_put_off");
-	struct xprt_listener *udp;
-	struct pollfd p = { .events = POLLIN };
-
-	ck_assert_int_eq(udp_listen(&srv.env, (const struct sockaddr *)&at,
-				    NULL, &udp), 0);
-	p.fd = connect_udp(udp);
-	fault_set(FAULT_LOOKUP, ETIMEDOUT);
-	ck_assert_int_eq(send(p.fd, call, sizeof(call), 0), sizeof(call));
-	EVENTUALLY(stats_sum_by_name("mount_put_off") == put_off + 1);
-	ck_assert_int_eq(poll(&p, 1, 100), 0);
-	fault_set(FAULT_LOOKUP, 0);
-	ck_assert_int_eq(send(p.fd, call, sizeof(call), 0), sizeof(call));
-	ck_assert_int_eq(poll(&p, 1, 60000), 1);
-	close(p.fd);
-	udp->ops->stop(udp);
-	udp->ops->free(udp);
-}
-
 TEST(a_path_may_have_1024_bytes)
 {
 	char path[1026] = "/mem";

@@ -187,7 +187,7 @@ struct cfs_grace {
 	uint64_t	 began;		/* time(2) of the mount */
 };
 
-#define CFS_LEASE_MAX	20
+#define CFS_LEASE_MAX	64
 
 /* A server's right to move a directory. */
 struct cfs_lease {
@@ -225,8 +225,9 @@ struct cfs_fs {
 	/* Locks of names, which have them by a hash: name.c. */
 	pthread_rwlock_t	 names[CFS_NAME_LOCKS];
 	pthread_mutex_t		 moves;	/* of directories to others */
-	struct cfs_lease	 lease;	/* the last one that another server
-					 * was seen with; @moves guards it */
+	/* @moves guards these: the last one that another server was seen with,
+	 * and one of this server that could not be given back, or "". */
+	struct cfs_lease	 lease, kept_lease;
 	sem_t			 fixed_reads;	/* READs in snapshots that may
 						 * begin */
 	atomic_bool		 fixed_hung;	/* no such READ has ended of

@@ -25,7 +25,7 @@ static int make_key(rados_ioctx_t io, uint8_t key[VFS_HANDLE_KEY])
 	/* Both happen, or neither. */
 	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
 	rados_write_op_write_full(op, (const char *)key, VFS_HANDLE_KEY);
-	err = rados_write_op_operate(op, io, OBJECT, NULL, 0);
+	err = rados_write_op_operate(op, io, OBJECT, NULL, CFS_WHEN_FULL);
 	rados_release_write_op(op);
 	return err;
 }

@@ -4,14 +4,15 @@
  *
  * A metadata server that is to move a directory into itself may wait for ever,
  * for a lock that it holds itself (Ceph 16.2).  A kernel never asks for it: it
- * looks first, and no other move of a directory comes between.  Nor do these
- * servers; but a rename within one directory, which takes no lease, may give
- * the name to another directory between the look and the rename.
+ * looks first, and no other move of a directory comes between.  These servers
+ * do so under the lease.  But a rename within one directory, which takes no
+ * lease, may give the name to another directory between the look and the
+ * rename.
  *
  * The lease is a value in an object that they share: a random number of the
  * move, or nothing.  A server that has seen the same number for LEASE_S takes
  * it for that of one that died.  So a move may begin its rename only in the
- * first half of that time.
+ * first half of that time; the rename is taken to end within the other half.
  */
 #include "vfs/ceph/servers.h"
 
@@ -110,15 +111,21 @@ static bool is_over(struct cfs_fs *fs, const char *text)
 static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 {
 	uint64_t end = clock_ms() + WAIT_S * 1000, number;
-	char there[CFS_LEASE_MAX] = "";
+	char there[CFS_LEASE_MAX];
 	int err;
 
+	strcpy(there, fs->kept_lease.text);
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EIO;
 	snprintf(l->text, sizeof(l->text), "%016" PRIx64, number);
 	for (;;) {
 		l->since = clock_ms();
 		err = try_once(fs, there, l->text);
+		/* Such a write may be done all the same. */
+		if (err < 0 && err != -ECANCELED && err != -ENOTCONN)
+			fs->kept_lease = *l;
+		else if (err != -ENOTCONN)
+			*fs->kept_lease.text = '\0';
 		if (err != -ECANCELED || clock_ms() >= end)
 			return err;
 		err = look_at_lease(fs, there);
@@ -154,7 +161,9 @@ bool cfs_lease_lasts(const struct cfs_lease *l)
 
 void cfs_lease_give(struct cfs_fs *fs, const struct cfs_lease *l)
 {
-	/* When this fails, the others wait until the lease is over. */
-	try_once(fs, l->text, "");
+	/* The next move of this server tries again; the others wait until the
+	 * lease is over. */
+	if (try_once(fs, l->text, "") < 0)
+		fs->kept_lease = *l;
 	mutex_unlock(&fs->moves);
 }

@@ -104,6 +104,14 @@ static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
 	return err < 0 ? cfs_end(by, err) : 0;
 }
 
+/* A rename, when its names are locked. */
+struct renaming {
+	struct cfs_call		*c, *to;
+	const struct cfs_name	*name, *to_name;
+	const struct vfs_cred	*cred;
+	struct ceph_statx	 sx;		/* of what has the name */
+};
+
 /*
  * The library goes wrong when it renames what it remembers (Ceph 16.2).  Over
  * one name of a file that has others, it hides those.  To a name that the file
@@ -114,24 +122,28 @@ static int begin_by_mover(struct cfs_call *by, struct cfs_call *there,
  *
  * It has to know the directories above, though: a name does not move between
  * quotas, and the library knows those of directories that it has in memory.
+ *
+ * @w, @lease: NULL: none are needed.
  */
-static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
-			   struct cfs_call *to, const struct cfs_name *to_name,
-			   const struct cfs_way *w)
+static int rename_by_mover(const struct renaming *r, const struct cfs_way *w,
+			   const struct cfs_lease *lease)
 {
 	struct held_dirs above = { .n = 0 };
 	struct cfs_call by, from, into;
-	int err = begin_by_mover(&by, &from, c);
+	int err = begin_by_mover(&by, &from, r->c);
 
 	if (err < 0)
 		return err;
-	err = cfs_begin_other(&into, &by, &to->node->node);
+	err = cfs_begin_other(&into, &by, &r->to->node->node);
 	if (err == 0) {
-		if (w->n > 0)
+		if (w)
 			err = hold_dirs(&by, w, &above);
+		if (err == 0 && lease && !cfs_lease_lasts(lease))
+			err = -ETIMEDOUT;
 		if (err == 0)
-			err = ceph_ll_rename(by.cm, from.in, name->s, into.in,
-					     to_name->s, c->user);
+			err = ceph_ll_rename(by.cm, from.in, r->name->s,
+					     into.in, r->to_name->s,
+					     r->c->user);
 		if (err == 0)
 			err = sync_moved(&from, &into);
 		err = cfs_after(&into, NULL, err);
@@ -142,14 +154,6 @@ static int rename_by_mover(struct cfs_call *c, const struct cfs_name *name,
 	return cfs_end(&by, err);
 }
 
-/* A rename, when its names are locked. */
-struct renaming {
-	struct cfs_call		*c, *to;
-	const struct cfs_name	*name, *to_name;
-	const struct vfs_cred	*cred;
-	struct ceph_statx	 sx;		/* of what has the name */
-};
-
 static int look_again(struct renaming *r)
 {
 	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
@@ -158,8 +162,7 @@ static int look_again(struct renaming *r)
 	       may_change_above(r->c, r->name, r->cred) : err;
 }
 
-/* -EINVAL: a directory would be moved into itself.  @lease: NULL: there is
- * none. */
+/* -EINVAL: a directory would be moved into itself. */
 static int move_now(struct renaming *r, const struct cfs_lease *lease)
 {
 	struct cfs_way w = { .n = 0 };
@@ -170,17 +173,15 @@ static int move_now(struct renaming *r, const struct cfs_lease *lease)
 		err = -EINVAL;
 	if (err == 0)
 		err = cfs_way_up(r->c->node, &w);
-	if (err == 0 && lease && !cfs_lease_lasts(lease))
-		err = -ETIMEDOUT;
 	if (err == 0)
-		err = rename_by_mover(r->c, r->name, r->to, r->to_name, &w);
+		err = rename_by_mover(r, &w, lease);
 	cfs_way_fini(&w);
 	return err;
 }
 
-/* Moves a directory to another one.  Another server may have given its name to
- * another directory before the lease was had.  Returns 1 if there was nothing
- * to do. */
+/* Moves a directory to another one.  Another server may have renamed before
+ * this one had the lease, so it looks at the name again.  Returns 1 if there
+ * was nothing to do. */
 static int move_dir(struct renaming *r)
 {
 	struct cfs_fs *fs = r->c->client->fs;
@@ -199,11 +200,10 @@ static int move_dir(struct renaming *r)
 /* Returns 1 if there was nothing to do. */
 static int rename_now(struct renaming *r)
 {
-	const struct cfs_way none = { .n = 0 };
 	int err = is_renamed(r->c, r->name, r->to, r->to_name, &r->sx);
 
 	if (err == 0 && r->c->node == r->to->node)
-		err = rename_by_mover(r->c, r->name, r->to, r->to_name, &none);
+		err = rename_by_mover(r, NULL, NULL);
 	else if (err == 0)
 		err = S_ISDIR(r->sx.stx_mode) ? move_dir(r) : move_now(r, NULL);
 	/* READDIR shows the ".." that the library knows. */

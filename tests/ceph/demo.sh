@@ -109,6 +109,10 @@ run_cluster()
 	status=$?
 	[ -z "$ending" ] || exit 0
 	job=''
+	# Above 97 % the whole cluster would stand still.
+	[ $status != 0 ] || ceph osd pool set-quota data max_bytes \
+		$(($(numfmt --from=iec "${SIZE:-1G}") * 7 / 10)) \
+		>> "$log" 2>&1 || status=$?
 	[ $status = 0 ] && return
 	tail -20 "$log" >&2
 	die "the Ceph cluster did not start; see $log"
@@ -193,6 +197,15 @@ print_sharing()
 	echo
 	echo "    kill -9 ${pids[a]}"
 	echo
+	program=${gannetd%/*}/gannetctl
+	if [ -x "$program" ]; then
+		echo "What a server does, and what waits:"
+		echo
+		printf '    %q --socket=%q status\n' "$program" \
+			"$home/a/state/control"
+		printf '    %q --socket=%q waits\n\n' "$program" \
+			"$home/a/state/control"
+	fi
 	echo "The cluster itself:"
 	echo
 	printf '    CEPH_CONF=%q ceph -s\n\n' "$CEPH_CONF"
@@ -219,7 +232,7 @@ serve_ceph()
 	# It may have been built without libcephfs.
 	! grep -qsF 'S["CEPH_TRUE"]="#"' "$work/main/config.status" ||
 		rm -f "$work/main/.configured"
-	prepare vfs/ceph/ceph.so
+	prepare vfs/ceph/ceph.so gannetctl
 	for program in ceph-mon ceph-mgr ceph-osd ceph-mds ceph; do
 		command -v $program >/dev/null ||
 			die "there is no $program: install ${ceph_packages[*]}"

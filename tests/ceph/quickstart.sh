@@ -81,6 +81,15 @@ as=$(id -u)
 [ "$as" != 0 ] || as=65534
 check 'it is not of root' writes_as "$as"
 check 'the cluster answers' pasted 'ceph -s'
+asks_server() { pasted 'gannetctl .*status' | grep -q 'serving'; }
+check 'and so does a server' asks_server
+holds_back()
+{
+	ceph osd pool get-quota data | grep -q 'max bytes *: 71[67] MiB'
+}
+check 'files leave room for the cluster' \
+	env CEPH_CONF="$home/cluster/ceph.conf" bash -c \
+	"$(declare -f holds_back); holds_back"
 second()
 {
 	! "$tmp/quickstart" serve --ceph > "$tmp/second" 2>&1 &&

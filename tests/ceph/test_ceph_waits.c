@@ -286,6 +286,19 @@ TEST(a_directory_moves_while_no_other_server_moves_one)
 	vfs_node_put(a);
 }
 
+TEST(a_server_has_the_lease_of_its_predecessor_at_once)
+{
+	struct vfs_node *a = vt_dir(vt.root, "a"), *b = vt_dir(a, "b");
+	char text[CFS_LEASE_MAX];
+
+	snprintf(text, sizeof(text), "%016llx %016x %016x", (unsigned long long)
+		 hash_text(0, fs()->uuid), 1u, 2u);
+	lend(text);
+	ck_assert_int_eq(vt_rename(a, "b", vt.root, "c"), 0);
+	vfs_node_put(b);
+	vfs_node_put(a);
+}
+
 TEST(a_lease_lasts_for_half_of_the_time_after_which_others_take_it)
 {
 	struct cfs_lease l = { .since = clock_ms() - 20000 };

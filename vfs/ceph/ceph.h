@@ -228,6 +228,7 @@ struct cfs_fs {
 	/* @moves guards these: the last one that another server was seen with,
 	 * and one of this server that could not be given back, or "". */
 	struct cfs_lease	 lease, kept_lease;
+	bool			 lease_missed;
 	sem_t			 fixed_reads;	/* READs in snapshots that may
 						 * begin */
 	atomic_bool		 fixed_hung;	/* no such READ has ended of

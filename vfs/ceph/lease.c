@@ -9,10 +9,12 @@
  * lease, may give the name to another directory between the look and the
  * rename.
  *
- * The lease is a value in an object that they share: a random number of the
- * move, or nothing.  A server that has seen the same number for LEASE_S takes
- * it for that of one that died.  So a move may begin its rename only in the
- * first half of that time; the rename is taken to end within the other half.
+ * The lease is a value in an object that they share: nothing, or three numbers
+ * in hexadecimal digits, of the server, of its process, and of the move.  A
+ * server that has seen the same ones for LEASE_S takes them for those of one
+ * that died.  So a move may begin its rename only in the first half of that
+ * time; the rename is taken to end within the other half.  What its own
+ * predecessor had, which has been shut out, a server takes at once.
  */
 #include "vfs/ceph/servers.h"
 
@@ -98,9 +100,25 @@ static int look_at_lease(struct cfs_fs *fs, char text[CFS_LEASE_MAX])
 	return err;
 }
 
-/* The server that has the lease @text has had it for too long. */
+static uint64_t server_number(const struct cfs_fs *fs)
+{
+	return hash_text(0, fs->uuid);
+}
+
+static bool is_predecessors(const struct cfs_fs *fs, const char *text)
+{
+	uint64_t server, process;
+
+	return sscanf(text, "%16" SCNx64 " %16" SCNx64, &server,
+		      &process) == 2 &&
+	       server == server_number(fs) && process != cfs_process();
+}
+
+/* The server that has the lease @text is dead, or has had it for too long. */
 static bool is_over(struct cfs_fs *fs, const char *text)
 {
+	if (is_predecessors(fs, text))
+		return true;
 	if (strcmp(fs->lease.text, text) != 0) {
 		strcpy(fs->lease.text, text);
 		fs->lease.since = clock_ms();
@@ -117,7 +135,9 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 	strcpy(there, fs->kept_lease.text);
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -EIO;
-	snprintf(l->text, sizeof(l->text), "%016" PRIx64, number);
+	snprintf(l->text, sizeof(l->text),
+		 "%016" PRIx64 " %016" PRIx64 " %016" PRIx64,
+		 server_number(fs), cfs_process(), number);
 	for (;;) {
 		l->since = clock_ms();
 		err = try_once(fs, there, l->text);
@@ -138,6 +158,16 @@ static int take_from_others(struct cfs_fs *fs, struct cfs_lease *l)
 	}
 }
 
+/* Says once that there is none. */
+static void note_lease(struct cfs_fs *fs, int err)
+{
+	if (err < 0 && !fs->lease_missed)
+		vfs_log(VFS_LOG_WARN, "%s: a directory has to wait before it "
+			"moves: another server moves one, or died while it "
+			"did: %s", fs->path, strerror(-err));
+	fs->lease_missed = err < 0;
+}
+
 int cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l)
 {
 	const struct timespec until = cfs_time_in(WAIT_S);
@@ -146,11 +176,10 @@ int cfs_lease_take(struct cfs_fs *fs, struct cfs_lease *l)
 	if (err < 0)
 		return err;
 	err = take_from_others(fs, l);
+	note_lease(fs, err);
 	if (err == 0)
 		return 0;
 	mutex_unlock(&fs->moves);
-	vfs_log(VFS_LOG_DEBUG, "%s: no lease for a move: %s", fs->path,
-		strerror(-err));
 	return -ETIMEDOUT;
 }
 

@@ -231,6 +231,7 @@ struct cfs_fs {
 	bool			 lease_missed;
 	sem_t			 fixed_reads;	/* READs in snapshots that may
 						 * begin */
+	_Atomic uint64_t	 loss_said;	/* clock_ms(); 0: never */
 	atomic_bool		 fixed_hung;	/* no such READ has ended of
 						 * late */
 
@@ -322,6 +323,8 @@ bool cfs_client_has_session(struct cfs_client *c);
 int  cfs_client_error(struct cfs_client *c, int err);
 /* Wakes @fs's keeper or its tidier. */
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore);
+/* Says that data is lost, unless @err is 0 or it was said of late. */
+void cfs_note_loss(struct cfs_fs *fs, int err);
 /* Another write verifier than before. */
 void cfs_verf_change(struct cfs_fs *fs);
 /* Makes @lock one whose readers wait for its writers.  A thread must not have

@@ -26,6 +26,7 @@
 
 #define AGAIN_MS	1000
 #define RENEW_WAIT_S	1
+#define LOSS_PAUSE_MS	10000
 
 /* The clients of the process that have names: two of one name would shut each
  * other out. */
@@ -407,6 +408,16 @@ void cfs_verf_change(struct cfs_fs *fs)
 	if (getrandom(&verf, sizeof(verf), 0) != sizeof(verf))
 		verf = atomic_load(&fs->fs.verf) + 1;
 	atomic_store(&fs->fs.verf, verf);
+}
+
+void cfs_note_loss(struct cfs_fs *fs, int err)
+{
+	uint64_t now = clock_ms(), said = atomic_load(&fs->loss_said);
+
+	if (err < 0 && (!said || now - said >= LOSS_PAUSE_MS) &&
+	    atomic_compare_exchange_strong(&fs->loss_said, &said, now))
+		vfs_log(VFS_LOG_ERR, "%s: data could not be written: %s",
+			fs->path, strerror(-err));
 }
 
 void cfs_wake(struct cfs_fs *fs, struct cfs_chore *chore)

@@ -179,7 +179,10 @@ int cfs_sync(struct cfs_call *c)
 	pthread_rwlock_wrlock(&n->syncs);
 	lost = cfs_ask_witness(c);
 	pthread_rwlock_unlock(&n->syncs);
-	return err < 0 ? err : lost;
+	if (err == 0)
+		err = lost;
+	cfs_note_loss(c->client->fs, err);
+	return err;
 }
 
 static int64_t write_data(struct cfs_call *c, struct vfs_op *op,

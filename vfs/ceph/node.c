@@ -348,8 +348,7 @@ static void end_files(struct cfs_client *c, const struct idle_files *f)
 	if (err == 0)
 		return;
 	cfs_verf_change(c->fs);
-	vfs_log(VFS_LOG_ERR, "%s: data could not be written: %s", c->fs->path,
-		strerror(-err));
+	cfs_note_loss(c->fs, err);
 	cfs_client_error(c, err);
 }
 

@@ -229,8 +229,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 		mount_got_on(call);
 	walk_end(w);
 	r->status = mount_status(err);
-	/* MOUNT has no JUKEBOX, and clients take every status for final.  One
-	 * that hears nothing asks again. */
+	/* MOUNT has no JUKEBOX, and clients take every status for final.  A
+	 * client that hears nothing asks again. */
 	return err == -ETIMEDOUT ? -ECANCELED : 0;
 }
 

@@ -34,6 +34,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
 static struct queue work, held;
 static bool ending;
+static bool holds_none;		/* FX_HOLD is FX_ECHO from now on */
 static pthread_t workers[WORKERS];
 
 static struct upper *upper_of(struct msg *m)
@@ -211,6 +212,7 @@ static bool is_work(uint32_t op)
 
 static void recv_call(struct xprt_sink *sink, struct msg *m)
 {
+	bool here = false;
 	uint32_t op;
 
 	for (unsigned i = 0; i < FX_LOOPS; i++)
@@ -229,19 +231,21 @@ static void recv_call(struct xprt_sink *sink, struct msg *m)
 	if (is_work(op)) {
 		queue_add(&work, m);
 		pthread_cond_signal(&work_came);
-	} else if (op == FX_HOLD) {
+	} else if (op == FX_HOLD && !holds_none) {
 		queue_add(&held, m);
+	} else {
+		here = true;
 	}
 	mutex_unlock(&lock);
 	atomic_fetch_add(&fx.taken, 1);
-	if (!is_work(op) && op != FX_HOLD)
+	if (here)
 		act(m);
 }
 
 void fx_start(unsigned pool_mib)
 {
 	memset(&fx, 0, sizeof(fx));
-	ending = false;
+	ending = holds_none = false;
 	ck_assert_int_eq(pool_create((size_t)pool_mib << 20, &fx.pool), 0);
 	ck_assert_int_eq(pipes_create(&fx.pipes), 0);
 	for (unsigned i = 0; i < FX_LOOPS; i++) {
@@ -259,8 +263,19 @@ void fx_start(unsigned pool_mib)
 	};
 }
 
+/* A connection may come out of the listen queue, and its calls with it, until
+ * the listener is freed, which then waits for them. */
+static void hold_none(void)
+{
+	mutex_lock(&lock);
+	holds_none = true;
+	mutex_unlock(&lock);
+	fx_release(true);
+}
+
 void fx_stop(void)
 {
+	hold_none();
 	if (fx.l)
 		fx_unlisten();
 	mutex_lock(&lock);

@@ -63,7 +63,8 @@ extern struct fx fx;
 
 /* Threads, a pool of @pool_mib, no listener. */
 void fx_start(unsigned pool_mib);
-/* Ends everything; fails the test when a buffer is still out. */
+/* Answers held calls, also those that still come, and ends everything; fails
+ * the test when a buffer is still out. */
 void fx_stop(void);
 /* tcp_listen() on 127.0.0.1; @o may be NULL. */
 void fx_listen(const struct tcp_options *o);

@@ -445,6 +445,22 @@ TEST(one_listener_serves_both_families)
 	close(fd);
 }
 
+/* The first is held already, the second is to come. */
+TEST(a_fixture_that_stops_holds_no_call)
+{
+	int fd;
+
+	fx_listen(NULL);
+	fd = fx_connect();
+	fx_send_call(fd, 1, FX_HOLD, 0, 40);
+	EVENTUALLY(fx_held() == 1);
+	fx_send_call(fd, 2, FX_HOLD, 0, 40);
+	fx_stop();
+	ck_assert_uint_le(fx_recv_echo(fd), 2);	/* in any order */
+	close(fd);
+	fx_start(128);
+}
+
 static atomic_uint misbehaving;
 
 /* Calls at random, answers read at random, ends at random. */

@@ -14,14 +14,18 @@
 #define DEFAULT_MAX		4096
 #define DEFAULT_MAX_HOST	256
 
+/* Longer than its call, and for every host that asks. */
+#define LIST(list, step) { \
+		.name = list, \
+		.steps = { rpc_need_worker, mount_list_room, step }, \
+		.flags = RPC_PROC_LONG, \
+	}
+
 #define COMMON \
 	[MOUNTPROC_NULL] = { \
 		.name = "NULL", \
 	}, \
-	[MOUNTPROC_DUMP] = { \
-		.name = "DUMP", \
-		.steps = { rpc_need_worker, mount_list_room, mount_dump }, \
-	}, \
+	[MOUNTPROC_DUMP] = LIST("DUMP", mount_dump), \
 	[MOUNTPROC_UMNT] = { \
 		.name = "UMNT", \
 		.decode = mount_get_path, \
@@ -32,10 +36,7 @@
 		.name = "UMNTALL", \
 		.steps = { rpc_need_worker, mount_umntall }, \
 	}, \
-	[MOUNTPROC_EXPORT] = { \
-		.name = "EXPORT", \
-		.steps = { rpc_need_worker, mount_list_room, mount_export }, \
-	}
+	[MOUNTPROC_EXPORT] = LIST("EXPORT", mount_export)
 
 #define MNT(version) \
 	[MOUNTPROC_MNT] = { \
@@ -52,10 +53,7 @@
 static const struct rpc_proc procs1[] = {
 	COMMON,
 	MNT(1),
-	[MOUNTPROC_EXPORTALL] = {
-		.name = "EXPORTALL",
-		.steps = { rpc_need_worker, mount_list_room, mount_export },
-	},
+	[MOUNTPROC_EXPORTALL] = LIST("EXPORTALL", mount_export),
 };
 
 static const struct rpc_proc procs3[] = {

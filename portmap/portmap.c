@@ -15,8 +15,6 @@
 #include "transport/addr.h"
 
 STAT(portmap_refused, "registrations with the port mapper that were refused");
-STAT(portmap_lists_refused, "lists of the port mapper that were asked for over "
-     "UDP");
 
 #define NETID_SIZE	8
 
@@ -277,7 +275,8 @@ static int put_list(struct rpc_call *call)
 #define LIST(proc, decoder) [proc] = { \
 		.name = #proc, .decode = decoder, \
 		.steps = { list_room, put_list }, \
-		.args_size = sizeof(struct portmap_args) }
+		.args_size = sizeof(struct portmap_args), \
+		.flags = RPC_PROC_LONG }
 #define RPCB_COMMON \
 	[PMAP_NULL] = { .name = "NULL" }, \
 	ROW(PMAP_SET, portmap_get_rpcb, do_refuse, portmap_put_word), \
@@ -309,15 +308,6 @@ static const struct rpc_proc procs4[] = {
 static const struct rpc_version versions[] = { SERVES(2), SERVES(3),
 					       SERVES(4) };
 
-/* A datagram's address may be forged, and a list is longer than its call. */
-static enum rpc_auth_stat portmap_authorize(struct rpc_call *call)
-{
-	if (!call->msg->xprt->datagram || call->proc->steps[0] != list_room)
-		return RPC_AUTH_OK;
-	stat_inc(portmap_lists_refused);
-	return RPC_AUTH_TOOWEAK;
-}
-
 struct rpc_program *portmap_create(void)
 {
 	struct portmap *p = calloc(1, sizeof(*p));
@@ -327,7 +317,7 @@ struct rpc_program *portmap_create(void)
 	p->prog = (struct rpc_program){
 		.name = "portmapper", .prog = RPCBIND_PROGRAM,
 		.nversions = ARRAY_SIZE(versions), .versions = versions,
-		.no_rdma = true, .ctx = p, .authorize = portmap_authorize,
+		.no_rdma = true, .ctx = p,
 		.announced = RPC_OVER_TCP | RPC_OVER_UDP,
 	};
 	return &p->prog;

@@ -33,6 +33,8 @@ STAT(rpc_prog_unavail, "calls to a program not served");
 STAT(rpc_no_rdma, "calls over RDMA to a program not served there");
 STAT(rpc_only_rdma, "calls over TCP or UDP to a program for RDMA only");
 STAT(rpc_prog_mismatch, "calls to a program version not served");
+STAT(rpc_long_udp, "calls over UDP denied because their replies would be much "
+     "longer");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
 STAT(drc_hits, "duplicates answered from the cache");
@@ -247,6 +249,12 @@ static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 	enum rpc_auth_stat why;
 	struct xdr_in args = *x;
 
+	if (unlikely(call->msg->xprt->datagram) &&
+	    proc->flags & RPC_PROC_LONG) {
+		stat_inc(rpc_long_udp);
+		deny(slot, RPC_AUTH_TOOWEAK);
+		return;
+	}
 	if (call->procnum != 0 && call->prog->authorize) {
 		why = call->prog->authorize(call);
 		if (why != RPC_AUTH_OK) {

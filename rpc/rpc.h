@@ -121,6 +121,9 @@ struct rpc_proc {
 /* Idempotent, but must not run beside its duplicate: the duplicate waits, and
  * then runs (see rpc/drc.h).  Excludes RPC_PROC_CACHED. */
 #define RPC_PROC_ALONE		0x10
+/* The reply may be much longer than the call.  Denied over UDP (AUTH_TOOWEAK):
+ * a datagram's address may be forged, and the reply goes there. */
+#define RPC_PROC_LONG		0x20
 
 #define RPC_ARGS_SIZE		256
 #define RPC_RES_SIZE		384
@@ -281,7 +284,8 @@ void rpc_call_resume(struct rpc_call *call);
  * Gets a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body,
  * which is sent without a copy (see rpc_body_set()).  For a step to return at
  * its end: 0; RPC_PENDING: the call waits for the buffer; -ETIMEDOUT: there is
- * none, and the call must not wait because it lies in buffers itself.
+ * none, and the call must not wait because it lies in buffers itself;
+ * -EMSGSIZE: the reply goes over UDP, where it must be short.
  */
 int rpc_body_get(struct rpc_call *call, size_t size);
 /* The buffer, for the steps after that. */

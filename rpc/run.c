@@ -109,6 +109,9 @@ int rpc_body_get(struct rpc_call *call, size_t size)
 	struct buf *b;
 
 	assert(!priv->body);
+	/* Procedures without RPC_PROC_LONG have short replies. */
+	if (unlikely(call->msg->xprt->datagram))
+		return -EMSGSIZE;
 	priv->body = pool_alloc_for(pool, size, call->msg->xprt->flow);
 	if (likely(priv->body))
 		return 0;

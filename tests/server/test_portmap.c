@@ -232,7 +232,7 @@ TEST(no_answer_over_udp_is_longer_than_its_call)
 	ck_assert_int_eq(call("192.0.2.7", 3, RPCB_DUMP, NULL), -EACCES);
 	ck_assert_int_eq(call("192.0.2.7", 4, RPCB_GETADDRLIST, NULL),
 			 -EACCES);
-	ck_assert_uint_eq(stats_sum_by_name("portmap_lists_refused"), 3);
+	ck_assert_uint_eq(stats_sum_by_name("rpc_long_udp"), 3);
 }
 
 TEST(mappings_are_bounded)

@@ -471,7 +471,10 @@ static bool tcp_receive(struct tcp_conn *conn)
 	conn->in.received += (uint64_t)n;
 	conn->out.box.gathering = true;
 	err = received(conn, iov, niov, (size_t)n);
-	tcp_send_flush(conn);
+	/* Each receive of bulk data ends a call or two.  Their replies wait for
+	 * those of the next receives, so that one system call sends many. */
+	if (err || !conn->in.bulk)
+		tcp_send_flush(conn);
 	if (err)
 		tcp_give_up(conn, err);
 	return !err && (size_t)n == iov[0].iov_len + iov[1].iov_len;
@@ -482,6 +485,8 @@ void tcp_recv(struct tcp_conn *conn)
 	for (int i = 0; i < RECV_ROUNDS && !conn->in.paused; i++)
 		if (!tcp_receive(conn))
 			break;
+	if (conn->out.box.gathering)
+		tcp_send_flush(conn);
 }
 
 void tcp_recv_take(struct tcp_conn *conn)

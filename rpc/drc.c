@@ -259,15 +259,40 @@ static void drc_replay(struct drc *drc, struct drc_shard *s,
 	ask->sent = drc_insert(drc, s, copy, call, t);
 }
 
-/*
- * With the lock: true if the peer has ended the connection of @call, and a call
- * has come on a newer one from the same address.  Then @call lay unread there:
- * its client may have sent it again, had it answered, and gone on.  So it must
- * not run, even if nothing is remembered of it, like a WRITE.
- */
-static bool was_unread(const struct drc_call *call)
+static uint64_t *seen_place(struct drc_shard *s, uint32_t hash)
 {
-	return call->fate && xprt_fate_called(call->fate);
+	return &s->seen[hash / DRC_SHARDS % DRC_SEEN];
+}
+
+/*
+ * With the lock, which it lets go while it asks the transport: true if the peer
+ * has ended the connection of @call, and calls have come on a newer one from the
+ * same address.  Then @call lay unread there: its client may have sent it again,
+ * had it answered, and gone on.  So it must not run, even if nothing is
+ * remembered of it, like a WRITE.
+ *
+ * The second copy has the same hash.  If no call of that hash was seen since
+ * the transport was asked last, the answer of then will do.
+ */
+static bool was_unread(struct drc_shard *s, const struct drc_call *call)
+{
+	struct xprt_fate *f = call->fate;
+	uint64_t *seen = seen_place(s, call->hash);
+	bool left = false;
+
+	if (!f || xprt_fate_is_alone(f))
+		return false;
+	if (xprt_fate_called(f)) {
+		while (!atomic_load(&f->left) &&
+		       *seen >= atomic_load(&f->asked)) {
+			mutex_unlock(&s->lock);
+			xprt_fate_ask(f);
+			mutex_lock(&s->lock);
+		}
+		left = atomic_load(&f->left);
+	}
+	*seen = xprt_fate_epoch();
+	return left;
 }
 
 enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
@@ -284,7 +309,7 @@ enum drc_verdict drc_lookup(struct drc *drc, struct drc_call *call,
 	ask->older = NULL;
 	ask->sent = NULL;
 	mutex_lock(&s->lock);
-	left_over = was_unread(call);
+	left_over = was_unread(s, call);
 	if (left_over)
 		stat_inc(drc_left_over);
 	if (call->keep && !left_over)

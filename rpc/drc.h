@@ -28,9 +28,8 @@
  * answered with the reply of another one with the same checksum.
  *
  * A call that lay unread on a connection which its peer has ended does not run
- * once a call has come on a newer connection from the same address: its client
- * may have sent it again there, and gone on.  (knfsd, too, reads nothing more
- * from a connection that has ended.)  So a client that closes its side and
+ * once its like has come on a newer connection from the same address: its client
+ * may have sent it again there, had it answered, and gone on.  So a client that closes its side and
  * waits for the answer must not have a newer connection; it is closed, and the
  * client learns it.  What remains: a client whose end has not reached us, as
  * the network was cut, or did so between two calls on its old connection, and

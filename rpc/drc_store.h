@@ -27,6 +27,7 @@
 #define DRC_SHARDS		16u
 #define DRC_SHARES		(DRC_NETWORKS * DRC_HOSTS)
 #define DRC_RUNNING_BUCKETS	256u	/* of a shard */
+#define DRC_SEEN		4096u	/* of a shard */
 
 struct drc_entry {
 	struct drc_key	 key;
@@ -61,6 +62,8 @@ struct drc_shard {
 	size_t		 bytes;
 	struct drc_share *shares;	/* DRC_SHARES of them */
 	size_t		 network_bytes[DRC_NETWORKS];
+	/* When a call of such a hash came last: xprt_fate_epoch(). */
+	uint64_t	 seen[DRC_SEEN];
 } __attribute__((aligned(64)));
 
 struct drc {

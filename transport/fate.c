@@ -14,21 +14,21 @@
 static _Atomic uint64_t ahead;
 
 static _Atomic uint64_t turns;
+static _Atomic uint64_t epoch;
 
 /* A peer's address, without the port, while a fate has it. */
 struct xprt_host {
 	struct xprt_host *next;
 	struct in6_addr	 addr;
 	uint32_t	 scope;		/* of a link-local address */
-	unsigned	 fates;
-	/* Connections that calls came on, by turn + 1. */
+	atomic_uint	 fates;		/* changed under the lock */
+	/* The newest connection that a call came on: its turn + 1. */
 	_Atomic uint64_t newest;
-	_Atomic uint64_t latest;	/* that of the last call */
 };
 
 #define BUCKETS	4096u
 
-/* Guards the lists, and how many fates a host has. */
+/* Guards the lists. */
 static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xprt_host *hosts[BUCKETS];
 
@@ -62,7 +62,7 @@ static struct xprt_host *get_host(const struct sockaddr *peer)
 	}
 	h = *p;
 	if (h)
-		h->fates++;
+		atomic_fetch_add(&h->fates, 1);
 	mutex_unlock(&hosts_lock);
 	return h;
 }
@@ -72,7 +72,7 @@ static void put_host(struct xprt_host *h)
 	struct xprt_host **p;
 
 	mutex_lock(&hosts_lock);
-	if (--h->fates == 0) {
+	if (atomic_fetch_sub(&h->fates, 1) == 1) {
 		p = find_host(&h->addr, h->scope);
 		*p = h->next;
 		free(h);
@@ -106,6 +106,8 @@ struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 	f->xprt = x;
 	f->born = xprt_now_ms() - ms;
 	f->turn = atomic_fetch_add(&turns, 1);
+	/* Its peer cannot have left it yet. */
+	f->asked = atomic_fetch_add(&epoch, 1) + 1;
 	return f;
 }
 
@@ -151,30 +153,36 @@ void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v)
 	v->acked = atomic_load_explicit(&f->acked, memory_order_relaxed);
 }
 
+bool xprt_fate_is_alone(const struct xprt_fate *f)
+{
+	return atomic_load(&f->host->fates) == 1;
+}
+
 bool xprt_fate_called(struct xprt_fate *f)
 {
 	struct xprt_host *h = f->host;
-	uint64_t me = f->turn + 1, newest;
-	struct xprt_view v;
+	uint64_t me = f->turn + 1;
+	uint64_t newest = atomic_load(&h->newest);
 
-	/* No other connection's call came since this one's last, so nothing
-	 * can have been sent again there since. */
-	if (atomic_load(&h->latest) == me)
-		return atomic_load(&f->left);
-	/* In this order: a connection that finds another's call in "latest"
-	 * finds that connection in "newest". */
-	newest = atomic_load(&h->newest);
 	while (me > newest &&
 	       !atomic_compare_exchange_weak(&h->newest, &newest, me))
 		;
-	atomic_store(&h->latest, me);
-	if (atomic_load(&h->newest) == me)
-		return false;
-	if (!atomic_load(&f->left)) {
-		xprt_fate_look(f, &v);
-		atomic_store(&f->left, v.end != XPRT_ALIVE);
-	}
-	return atomic_load(&f->left);
+	return newest > me;
+}
+
+uint64_t xprt_fate_epoch(void)
+{
+	return atomic_load(&epoch);
+}
+
+void xprt_fate_ask(struct xprt_fate *f)
+{
+	struct xprt_view v;
+
+	atomic_store(&f->asked, atomic_fetch_add(&epoch, 1) + 1);
+	xprt_fate_look(f, &v);
+	if (v.end != XPRT_ALIVE)
+		atomic_store(&f->left, true);
 }
 
 void xprt_fate_end(struct xprt_fate *f, enum xprt_end how)

@@ -51,7 +51,8 @@ struct xprt_fate {
 	struct xprt_host *host;		/* counted: the peer's */
 	/* The newest known state; it only advances. */
 	_Atomic uint64_t acked;
-	atomic_bool	 left;		/* xprt_fate_called() said so */
+	_Atomic uint64_t asked;		/* the epoch of xprt_fate_ask() */
+	atomic_bool	 left;		/* its answer */
 
 	/* Guards the fields below; held while look() asks the transport. */
 	pthread_mutex_t	 lock;
@@ -75,18 +76,24 @@ void xprt_fate_look(struct xprt_fate *f, struct xprt_view *v);
 /* Fills in the newest known state, without asking. */
 void xprt_fate_known(struct xprt_fate *f, struct xprt_view *v);
 /*
- * Notes that a call came on the connection, whose calls come one after the
- * other.  True if the peer has left it: it has ended it, as far as the
- * transport can tell, and a call has come on a newer connection of the same
- * host.
- *
- * Exact for calls that are noted in some order, as equal ones are under a lock
- * of the duplicate request cache: the transport is asked whenever a call of
- * another of the host's connections was noted since it was asked last.  While
- * the host uses several connections by turns that is a system call for each
- * call on the older ones.
+ * Has the client left the connection for a newer one of its host?  If it sent a
+ * call again there, and that copy came first, the call must not run here.  The
+ * transport knows, for the price of a system call, but was it asked since the
+ * copy came?  An epoch tells: note xprt_fate_epoch() with each call, and ask
+ * where an equal one was noted in the epoch of the last question, or later.
  */
+
+/* True if this is the only fate of its host: then there are no copies. */
+bool xprt_fate_is_alone(const struct xprt_fate *f);
+/* Notes that a call came on the connection.  True if one has come on a newer
+ * connection of the same host. */
 bool xprt_fate_called(struct xprt_fate *f);
+/* Returns the number of questions so far, about any connection. */
+uint64_t xprt_fate_epoch(void);
+/* Asks the transport, perhaps by a system call: has the peer ended the
+ * connection?  Notes the answer in @f->left, and first the epoch that begins
+ * now in @f->asked. */
+void xprt_fate_ask(struct xprt_fate *f);
 /*
  * The transport's: the connection ends, @how, or worse if look() says so.
  * Called before what look() needs goes away; only the first call counts.

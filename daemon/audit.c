@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,6 +20,7 @@
 #include "daemon/audit_procs.h"
 #include "daemon/audit_record.h"
 #include "daemon/audit_sink.h"
+#include "daemon/outcome.h"
 #include "lib/clock.h"
 #include "lib/hash.h"
 #include "lib/log.h"
@@ -483,6 +485,25 @@ void audit_apply(struct audit *a, const struct options *o)
 {
 	if (a)
 		apply_or_tell(a, o);
+}
+
+int audit_reopen(struct audit *a, const struct options *o, struct outcome *out)
+{
+	struct audit_sink sink;
+	int err = audit_sink_open(o->audit, &sink);
+	char *why;
+
+	if (err == 0 && sink.kind == AUDIT_FILE && a->started) {
+		give_sink(a, &sink);
+		log_info("audit: %s: opened again", o->audit);
+	} else if (err == 0) {
+		audit_sink_close(&sink);
+	} else if (asprintf(&why, "audit: %s: %s", o->audit,
+			    strerror(-err)) >= 0) {
+		outcome_error(out, why);
+		free(why);
+	}
+	return err;
 }
 
 /* False: the thread hangs in a write, and keeps @a. */

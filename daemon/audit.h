@@ -14,6 +14,7 @@
 #include "daemon/options.h"
 
 struct audit;
+struct outcome;
 struct rpc_audit;
 
 /* Begins the stream that @o asks for, if any.  0, or -errno after the reason
@@ -27,6 +28,14 @@ struct rpc_audit *audit_hook(struct audit *a);
  * NULL @a is fine.  The reload thread; waits for a grace period of RCU.
  */
 void audit_apply(struct audit *a, const struct options *o);
+/*
+ * Opens the file of the stream that @o asks for anew, which logrotate has moved
+ * away, and changes nothing else.  Without such a file it does nothing.  0, or
+ * -errno after the reason was logged and written to @out: then the stream stays
+ * in the file that it has.  The reload thread; may wait for the file's disk.
+ */
+int audit_reopen(struct audit *a, const struct options *o,
+		 struct outcome *out);
 /* Writes what there is, if that can be written now; a write that hangs gets
  * five seconds, and then the rest is lost.  NULL is fine. */
 void audit_destroy(struct audit *a);

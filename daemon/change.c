@@ -79,6 +79,20 @@ void change_reload(void *report, struct control_call *call)
 	ask_for_change(report, call, make_reload);
 }
 
+/* ---- reopen */
+
+static int make_reopen(const struct change *c, struct outcome *o)
+{
+	const struct report *r = c->r;
+
+	return audit_reopen(r->audit, *r->now ? *r->now : r->o, o);
+}
+
+void change_reopen(void *report, struct control_call *call)
+{
+	ask_for_change(report, call, make_reopen);
+}
+
 /* ---- exports */
 
 static int make_add(const struct change *c, struct outcome *o)

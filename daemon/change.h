@@ -8,6 +8,7 @@
 
 /* Commands, as control_command.later: @report is a struct report. */
 void change_reload(void *report, struct control_call *call);
+void change_reopen(void *report, struct control_call *call);
 void change_add(void *report, struct control_call *call);
 void change_remove(void *report, struct control_call *call);
 void change_set(void *report, struct control_call *call);

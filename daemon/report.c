@@ -272,6 +272,7 @@ static const struct control_command commands[] = {
 	{ .name = "resume", .run = drain_resume },
 	{ .name = "log-level", .run = set_log_level },
 	{ .name = "reload", .later = change_reload },
+	{ .name = "reopen", .later = change_reopen },
 	{ .name = "exports-add", .later = change_add },
 	{ .name = "exports-remove", .later = change_remove },
 	{ .name = "exports-set", .later = change_set },

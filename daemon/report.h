@@ -4,6 +4,7 @@
 #ifndef GANNET_DAEMON_REPORT_H
 #define GANNET_DAEMON_REPORT_H
 
+#include "daemon/audit.h"
 #include "daemon/capture.h"
 #include "daemon/control.h"
 #include "daemon/drain.h"
@@ -45,6 +46,7 @@ struct report {
 	/* Reloads as SIGHUP does; the thread of @reloader. */
 	int			(*reload)(void *server, struct outcome *o);
 	struct reloader		*reloader;
+	struct audit		*audit;
 	/* The options of the last reload, or NULL; the thread of
 	 * @reloader. */
 	struct options		**now;

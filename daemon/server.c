@@ -508,7 +508,7 @@ int server_start(const struct options *o, const struct backends *backends,
 		.capture = capture_create(s->rpc, s->exports),
 		.trace = trace_create(s->rpc, s->exports),
 		.listener = listener_at, .program = program_at, .server = s,
-		.announce = tell_rpcbind,
+		.announce = tell_rpcbind, .audit = s->audit,
 		.drain = { .lock = PTHREAD_MUTEX_INITIALIZER },
 		.reload = reload_for, .reloader = s->reloader, .now = &s->now,
 	};

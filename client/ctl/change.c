@@ -37,6 +37,19 @@ int ctl_reload(const struct ctl *c, int n, char **words)
 						 PATIENCE), show_changes);
 }
 
+/* A success is silent: logrotate(8) mails what its hooks print. */
+static void show_nothing(const json_t *r)
+{
+	(void)r;
+}
+
+int ctl_reopen(const struct ctl *c, int n, char **words)
+{
+	(void)words;
+	return n > 0 ? -1 : ctl_print(c, ctl_ask(c, "reopen", NULL, NULL,
+						 PATIENCE), show_nothing);
+}
+
 /* ---- exports */
 
 /* @text for exports(5), in UTF-8; with @is_word as one word.  Malloced. */

@@ -66,6 +66,7 @@ void ctl_plain(json_t *answer);
 /* change.c */
 int ctl_exports(const struct ctl *c, int n, char **words);
 int ctl_reload(const struct ctl *c, int n, char **words);
+int ctl_reopen(const struct ctl *c, int n, char **words);
 
 /* drain.c */
 int  run_drain(const struct ctl *c, int argc, char **argv);

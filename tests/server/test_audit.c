@@ -341,6 +341,56 @@ TEST(a_file_that_was_moved_away_is_made_again)
 	ck_assert_uint_eq(nlines, 1);
 }
 
+/* The hook of logrotate: not a reload, which would drop rules that were added
+ * without --keep and read files that are being edited. */
+TEST(a_file_is_opened_again_and_nothing_else_changes)
+{
+	char old[120], added[160];
+	FILE *f;
+
+	writes_conf(file);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--config",
+					conf)));
+	snprintf(added, sizeof(added), "exports add '%s 192.0.2.77(rw)'", dir);
+	ctl_says(&d, added, 0, "new: ");
+	f = fopen(conf, "w");
+	fprintf(f, "[audit]\nto = %s.other\nprocs = all\n", file);
+	fclose(f);
+	snprintf(old, sizeof(old), "%s.1", file);
+	ck_assert_int_eq(rename(file, old), 0);
+	ctl_says(&d, "reopen", 0, "");
+	makes_in_tree(false, "a");
+	waits(file, 1);
+	ck_assert_uint_eq(nlines, 1);
+	is(0, "%s,\"path\":\"%s/a\",\"status\":\"NFS3_OK\"}",
+	   caller("tcp", "MKDIR"), dir);
+	reads(old);
+	ck_assert_uint_eq(nlines, 0);
+	ctl_says(&d, "exports", 0, "192.0.2.77(rw");
+}
+
+TEST(a_file_that_cannot_be_opened_again_stays_in_use)
+{
+	char old[120];
+
+	writes_conf(file);
+	ck_assert(daemon_start(&d, ARGS("--export", export, "--config",
+					conf)));
+	snprintf(old, sizeof(old), "%s.1", file);
+	ck_assert_int_eq(rename(file, old), 0);
+	ck_assert_int_eq(mkdir(file, 0700), 0);
+	ctl_says(&d, "reopen", 1, "Is a directory (nothing has changed)");
+	makes_in_tree(false, "a");
+	waits(old, 1);
+}
+
+TEST(without_a_file_there_is_nothing_to_open_again)
+{
+	ck_assert(daemon_start(&d, ARGS("--export", export)));
+	ctl_says(&d, "reopen", 0, "");
+	ck_assert(!daemon_has_logged(&d, "opened again"));
+}
+
 /* So logrotate finds no file that is still written to when it packs it. */
 TEST(a_file_that_was_moved_away_is_made_again_after_a_mistake_too)
 {

@@ -7,6 +7,9 @@
  * which nothing is mounted on.  The helper makes it, and it is gone again at
  * once: nothing is done there, so the flags of the tree's own mount hold.
  *
+ * Pseudo file systems (procfs and its kin) are never entered: even with
+ * crossmnt their mount points show the directory below.
+ *
  * Without a helper or handles, a mount point that is not entered is shown as an
  * empty directory that nobody may change; and so it is where file systems below
  * are entered, since a client must not take the directory below for one of
@@ -21,6 +24,8 @@
 #include "vfs/posix/covered.h"
 #include "vfs/helper.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/kinds.h"
+#include "vfs/posix/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,23 +55,6 @@ static struct covered *to_covered(struct vfs_node *n)
 static struct posix_fs *fs_around(const struct vfs_op *op)
 {
 	return container_of(op->node->fs, struct posix_fs, covered);
-}
-
-/* True if the mount @id is still there, or that can't be seen. */
-static bool mount_is_there(uint64_t id)
-{
-	FILE *f = id ? fopen("/proc/self/mountinfo", "re") : NULL;
-	bool found = false;
-	char *line = NULL;
-	size_t size = 0;
-
-	if (!f)
-		return true;
-	while (!found && getline(&line, &size, f) > 0)
-		found = strtoull(line, NULL, 10) == id;
-	free(line);
-	fclose(f);
-	return found;
 }
 
 static int make_covered(struct posix_fs *fs, uint64_t mount, uint64_t fileid,
@@ -228,6 +216,17 @@ static int find_below(const struct vfs_op *op, const char *name,
 	return 0;
 }
 
+/* True if a pseudo file system is mounted there.  Those have no device, so for
+ * most mounts the list need not be read. */
+static bool is_hidden(const struct statx *sx)
+{
+	struct posix_mounted m;
+
+	return sx->stx_dev_major == 0 &&
+	       posix_mounted_by_id(posix_mount_id(sx), &m) &&
+	       posix_kind_hides(m.type);
+}
+
 static int make_empty(struct posix_node *dir, const char *name,
 		      const struct statx *sx, struct vfs_node **out)
 {
@@ -244,14 +243,17 @@ int posix_covered_lookup(struct vfs_op *op, const char *name,
 	struct posix_node *dir = to_posix(op->node);
 	struct vfs_node *n = NULL;
 	struct vfs_op get = { .cred = op->cred, .attr = op->attr };
+	struct vfs_child *child = op->child;
 	struct statx sx;
+	bool hidden;
 	int err;
 
 	err = posix_stat_mount(dir->fd, name, &sx);
 	if (err < 0)
 		return err;
+	hidden = S_ISDIR(sx.stx_mode) && is_hidden(&sx);
 	/* A subvolume covers nothing. */
-	err = op->child && op->child->below && !is_part(dir, &sx) ?
+	err = child && (child->below || hidden) && !is_part(dir, &sx) ?
 	      find_below(op, name, dir_st, &n) : -EOPNOTSUPP;
 	/* Another directory must not be there for a moment. */
 	if (err < 0 && !posix_covered_passes(err))
@@ -261,8 +263,8 @@ int posix_covered_lookup(struct vfs_op *op, const char *name,
 	get.node = n;
 	if (op->attr)
 		err = n->fs->ops->getattr(&get);
-	if (err == 0 && op->child)
-		err = describe(dir, name, &sx, op->child);
+	if (err == 0 && child && !hidden)
+		err = describe(dir, name, &sx, child);
 	if (err < 0)
 		vfs_node_put(n);
 	else
@@ -285,7 +287,7 @@ int posix_covered_open(struct vfs_op *op)
 	memcpy(&mount, op->handle->data + 1, 8);
 	memcpy(&fileid, op->handle->data + 9, 8);
 	posix_cred_server(fs);
-	if (!mount_is_there(mount))
+	if (!posix_mounted_is_there(mount))
 		return -ESTALE;
 	return make_covered(fs, mount, fileid, &op->out);
 }

@@ -2,6 +2,8 @@
 /* fs - mounts a directory, and finds out its file system's properties. */
 #include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/kinds.h"
+#include "vfs/posix/mounts.h"
 #include "vfs/posix/places.h"
 #include "vfs/quotas.h"
 
@@ -14,22 +16,13 @@
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/rcu.h"
-
-/* File systems of clusters that linux/magic.h does not have. */
-#define MAGIC_BEEGFS	0x19830326
-#define MAGIC_CIFS	0xff534d42
-#define MAGIC_GFS2	0x01161970
-#define MAGIC_GPFS	0x47504653
-#define MAGIC_LUSTRE	0x0bd00bd0
-#define MAGIC_ORANGEFS	0x20030528
-#define MAGIC_PANFS	0xaad7aaea
-#define MAGIC_STORNEXT	0xbeefdead
 
 /* The largest file of ext4 with blocks of 4 KiB. */
 #define EXT4_MAX_SIZE	0xffffffff000ull
@@ -66,42 +59,33 @@ static bool has_openat2(int fd)
 	return fd >= 0;
 }
 
-static void learn_kind(struct posix_fs *fs, const struct statfs *sf)
+/* Refuses pseudo file systems, with -EINVAL. */
+static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
+		      const struct statfs *sf)
 {
-	fs->limits.max_file_size = INT64_MAX;
-	switch ((unsigned long)sf->f_type) {
-	case TMPFS_MAGIC:
-	case RAMFS_MAGIC:
-		fs->ram = true;
-		break;
-	case EXT4_SUPER_MAGIC:
-		fs->ext4 = true;
-		fs->limits.max_file_size = EXT4_MAX_SIZE;
-		break;
-	case BTRFS_SUPER_MAGIC:
-		fs->btrfs = true;
-		break;
-	case NFS_SUPER_MAGIC:
-	case FUSE_SUPER_MAGIC:
-	case CEPH_SUPER_MAGIC:
-	case SMB_SUPER_MAGIC:
-	case SMB2_SUPER_MAGIC:
-	case MAGIC_CIFS:
-	case AFS_FS_MAGIC:
-	case AFS_SUPER_MAGIC:
-	case CODA_SUPER_MAGIC:
-	case OCFS2_SUPER_MAGIC:
-	case V9FS_MAGIC:
-	case MAGIC_BEEGFS:
-	case MAGIC_GFS2:
-	case MAGIC_GPFS:
-	case MAGIC_LUSTRE:
-	case MAGIC_ORANGEFS:
-	case MAGIC_PANFS:
-	case MAGIC_STORNEXT:
-		fs->remote = true;
-		break;
-	}
+	struct posix_mounted m = { 0 };
+	const char *name = posix_mounted_by_dev(fs->dev, &m) ? m.type : NULL;
+	uint32_t magic = (uint32_t)sf->f_type;
+	const struct posix_kind *kind = posix_kind_find(magic, name);
+	enum posix_rights rights;
+
+	rights = posix_kind_rights(magic, name, major(fs->dev) != 0,
+				   posix_handle_can_be(fs->mount_fd));
+	if (rights == POSIX_PSEUDO && kind)
+		return vfs_fail(config, "%s is a pseudo file system, an "
+				"interface of this machine's kernel",
+				name ? name : kind->name);
+	if (rights == POSIX_PSEUDO)
+		return vfs_fail(config, "%s (type %x) is not known, and has "
+				"neither a device nor handles: it may be a "
+				"pseudo file system, and these are not served",
+				name ? name : "this file system", magic);
+	fs->ram = kind && kind->ram;
+	fs->remote = !kind || kind->remote;
+	fs->ext4 = magic == EXT4_SUPER_MAGIC;
+	fs->btrfs = magic == BTRFS_SUPER_MAGIC;
+	fs->limits.max_file_size = fs->ext4 ? EXT4_MAX_SIZE : INT64_MAX;
+	return 0;
 }
 
 static long fs_limit(int fd, int which, long otherwise)
@@ -127,8 +111,10 @@ static void learn_limits(struct posix_fs *fs, int fd, const struct statfs *sf)
 	l->chown_restricted = true;
 }
 
-static int fs_learn(struct posix_fs *fs, const struct posix_options *o, int fd)
+static int fs_learn(struct posix_fs *fs, const struct vfs_config *config,
+		    int fd)
 {
+	const struct posix_options *o = config->options;
 	struct statfs sf;
 	struct stat st;
 	int err;
@@ -142,9 +128,11 @@ static int fs_learn(struct posix_fs *fs, const struct posix_options *o, int fd)
 	fs->ino = st.st_ino;
 	fs->uid = geteuid();
 	fs->no_nlink = st.st_nlink == 0;
+	err = learn_kind(fs, config, &sf);
+	if (err < 0)
+		return err;
 	fs->no_openat2 = !has_openat2(fd);
 	fs->privileged = posix_cred_probe();
-	learn_kind(fs, &sf);
 	fs->read_only = true;
 	posix_flags_learn(fs);
 	learn_limits(fs, fd, &sf);
@@ -267,7 +255,7 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 		err = fd;
 		goto fail;
 	}
-	err = fs_learn(fs, config->options, fd);
+	err = fs_learn(fs, config, fd);
 	if (err == 0)
 		err = fs_learn_mount(fs, fd, config->path);
 	if (err == 0)

@@ -238,6 +238,13 @@ int posix_handle_open(const struct posix_fs *fs, const struct vfs_handle *h)
 	return posix_handle_open_in(fs->mount_fd, h);
 }
 
+bool posix_handle_can_be(int fd)
+{
+	union kernel_handle k;
+
+	return ask_kernel(fd, "", &k) != -EOPNOTSUPP;
+}
+
 void posix_handle_probe(struct posix_fs *fs, bool may_open)
 {
 	union kernel_handle k;

@@ -27,6 +27,8 @@ bool posix_handle_is_root(const struct vfs_handle *h);
 /* Returns the length of the first part of @h, which names the file. */
 uint32_t posix_handle_key(const struct vfs_handle *h);
 bool posix_handle_same(const struct vfs_handle *a, const struct vfs_handle *b);
+/* False: the file system at @fd has no handles that can be opened again. */
+bool posix_handle_can_be(int fd);
 /* Sets kernel_ids and by_handle. */
 void posix_handle_probe(struct posix_fs *fs, bool may_open);
 

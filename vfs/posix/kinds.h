@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kinds - what is known of the types of file systems: where the rights on a
+ * file come from, and what may block.
+ *
+ * The server holds files open for many callers.  The mode and the access
+ * control list tell whether a caller may use such a file only if they are the
+ * only rights there are.  FUSE, network and unknown file systems can decide at
+ * each open, by the user who opens.  Pseudo file systems store no files: they
+ * are interfaces of the kernel, which looks at the process that reads or
+ * writes, and that would be the server.
+ *
+ * Pure.  Any thread.
+ */
+#ifndef GANNET_VFS_POSIX_KINDS_H
+#define GANNET_VFS_POSIX_KINDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum posix_rights {
+	POSIX_BY_MODE,		/* the mode and the list are all there is */
+	POSIX_BY_OPEN,		/* only an open as the caller tells */
+	POSIX_PSEUDO,		/* not served at all */
+};
+
+struct posix_kind {
+	const char	 *name;		/* as /proc/self/mountinfo has it */
+	uint32_t	  magic;	/* statfs(2)'s f_type */
+	enum posix_rights rights;
+	bool		  remote;	/* everything may block */
+	bool		  ram;		/* nothing does, nor needs a sync */
+};
+
+/* The type that the kernel calls @name, or NULL.  "fuse.sshfs" is "fuse". */
+const struct posix_kind *posix_kind_named(const char *name);
+/* The one with @magic, or NULL.  @name tells apart those that share one; NULL:
+ * it is not known. */
+const struct posix_kind *posix_kind_find(uint32_t magic, const char *name);
+/*
+ * Of a file system that has @magic, and a @name unless that is NULL.
+ * @on_device: it lies on a block device; @exportable: the kernel makes handles
+ * of its files.  An unknown type that is neither is taken for a pseudo file
+ * system.
+ */
+enum posix_rights posix_kind_rights(uint32_t magic, const char *name,
+				    bool on_device, bool exportable);
+/* True if a mount of the type @name is passed over, being a pseudo file system.
+ * Not true of autofs: a look-up there makes it mount something. */
+bool posix_kind_hides(const char *name);
+
+#endif

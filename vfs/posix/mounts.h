@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mounts - what the kernel's list of mounts (/proc/self/mountinfo) says. */
+#ifndef GANNET_VFS_POSIX_MOUNTS_H
+#define GANNET_VFS_POSIX_MOUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct posix_mounted {
+	uint64_t id;
+	dev_t	 dev;
+	char	 type[64];	/* "ext4", "fuse.sshfs" */
+	/* FUSE: all its users but this one are refused. */
+	bool	 has_user;
+	uid_t	 user;
+};
+
+/* Reads a line of the list.  False: it is none.  Pure. */
+bool posix_mounted_parse(const char *line, struct posix_mounted *out);
+/* Finds the mount @id, or a mount of the file system @dev.  False: it is not in
+ * the list, which has only what the process can reach.  May block. */
+bool posix_mounted_by_id(uint64_t id, struct posix_mounted *out);
+bool posix_mounted_by_dev(dev_t dev, struct posix_mounted *out);
+/* False if the list can be read, and has no mount @id. */
+bool posix_mounted_is_there(uint64_t id);
+
+#endif

@@ -47,6 +47,11 @@
  *    than a second, and then loses the connection: the call runs twice.  So
  *    does a call whose reply is lost behind a proxy that ends TCP (haproxy,
  *    ssh): its ack is not the client's.
+ *  - The same without a loss: the program shuts its side down with the reply
+ *    unread, and closes the connection after our FIN, so that no reset comes;
+ *    or it keeps A open, unread, and sends the call again on B.  Linux reads
+ *    what came before it connects again.  Nothing on the wire tells these from
+ *    a program that has read its reply and starts anew, with the same xids.
  *  - On an iWARP adapter a client has more calls outstanding than the last one
  *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a
  *    process that was killed) and sent others before the replies to them came.

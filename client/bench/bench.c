@@ -179,6 +179,10 @@ static int run_work(struct target *t, struct load_options *o,
 		err = target_commit(t);
 		result->seconds += (double)(clock_ns() - begin) / NS_PER_S;
 	}
+	/* A work ends between CREATE and REMOVE.  The next one makes files of
+	 * the same names. */
+	if (err == TOOL_OK && workload_needs(work) & MAKES)
+		err = target_remove_made(t);
 	if (err == TOOL_OK) {
 		load_report(t, result);
 		fflush(stdout);

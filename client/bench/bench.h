@@ -232,7 +232,9 @@ int load_pattern_create(struct target *t);
 int target_prepare(struct target *t, unsigned needs);
 /* COMMITs what was written. */
 int target_commit(struct target *t);
-/* Removes what was made. */
+/* Removes the files that a work with MAKES left. */
+int target_remove_made(struct target *t);
+/* Removes everything. */
 int target_remove(struct target *t, unsigned needs);
 /* A directory of @n names there, made by CREATE or MKDIR. */
 int target_make_big(struct target *t, enum nfsc_kind made, unsigned n);

@@ -249,6 +249,13 @@ int target_remove_big(struct target *t, enum nfsc_kind made)
 	return err == TOOL_OK ? remove_directory(t, &t->dir, "big") : err;
 }
 
+int target_remove_made(struct target *t)
+{
+	const struct load_options *o = t->opt;
+
+	return remove_files(t, "c", o->b.connections * o->depth, o->depth);
+}
+
 int target_remove(struct target *t, unsigned needs)
 {
 	const struct load_options *o = t->opt;
@@ -261,8 +268,7 @@ int target_remove(struct target *t, unsigned needs)
 	if (err == TOOL_OK && needs & NEED_DATA)
 		err = remove_files(t, "d", o->b.connections, 0);
 	if (err == TOOL_OK && needs & MAKES)
-		err = remove_files(t, "c",
-				   o->b.connections * o->depth, o->depth);
+		err = target_remove_made(t);
 	if (err == TOOL_OK)
 		err = target_remove_big(t, NFS_OP_CREATE);
 	if (err == TOOL_OK)

@@ -116,6 +116,30 @@ TEST_LOOP(works_are_measured_and_leave_no_files, 0, WAYS)
 	stop();
 }
 
+/* An odd number of calls leaves files, which are not to be in the way of the
+ * next work's. */
+TEST_LOOP(two_works_run_one_after_the_other_in_any_order, 0, WAYS)
+{
+	static const char *const works[] = { "create", "mixed", "randwrite" };
+
+	start(_i);
+	for (unsigned i = 0; i < ARRAY_SIZE(works); i++) {
+		for (unsigned j = 0; j < ARRAY_SIZE(works); j++) {
+			const char *at;
+
+			ck_assert_msg(TOOL("bench", "--json", "--ops=303",
+					   "--size=64K", "--entries=50",
+					   works[i], works[j], url("")) == 0,
+				      "%s, %s: %s", works[i], works[j], err);
+			at = out;
+			check_line(&at, works[i], _i, 303);
+			check_line(&at, works[j], _i, 303);
+			expect_no_files();
+		}
+	}
+	stop();
+}
+
 TEST_LOOP(all_works_are_there_without_a_name, 0, WAYS)
 {
 	const char *at;

@@ -266,9 +266,9 @@ static uint64_t *seen_place(struct drc_shard *s, uint32_t hash)
 
 /*
  * With the lock, which it lets go while it asks the transport: true if the peer
- * has ended the connection of @call, and calls have come on a newer one from the
- * same address.  Then @call lay unread there: its client may have sent it again,
- * had it answered, and gone on.  So it must not run, even if nothing is
+ * has ended the connection of @call, and calls have come on a newer one from
+ * the same address.  Then @call lay unread there: its client may have sent it
+ * again, had it answered, and gone on.  So it must not run, even if nothing is
  * remembered of it, like a WRITE.
  *
  * The second copy has the same hash.  If no call of that hash was seen since

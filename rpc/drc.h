@@ -30,13 +30,13 @@
  * A call that lay unread on a connection which its peer has ended does not run
  * once its like has come on a newer connection from the same address: its
  * client may have sent it again there, had it answered, and gone on.  So a
- * client that closes its side and waits for the answer must not send the call on
- * a newer connection; else the older one is closed, and the client learns it.
- * What remains: a client whose end has not reached us, as the network was cut, or
- * did so between two calls on its old connection, and that called on no newer one
- * since.  What it sent before, and was not read, runs when it is read, unless a
- * duplicate is in the cache; on an RDMA adapter also what came between the end
- * and the adapter's word of it.
+ * client that closes its side and waits for the answer must not send the call
+ * on a newer connection; else the older one is closed, and the client learns
+ * it. What remains: a client whose end has not reached us, as the network was
+ * cut, or did so between two calls on its old connection, and that called on no
+ * newer one since.  What it sent before, and was not read, runs when it is
+ * read, unless a duplicate is in the cache; on an RDMA adapter also what came
+ * between the end and the adapter's word of it.
  *
  * Memory: a reply is kept until its client is known to have it.  A live
  * connection holds about the replies of its last seconds; replies that it never

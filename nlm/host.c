@@ -5,10 +5,6 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 
-/* A host without locks is forgotten, and not monitored any more, after so
- * long. */
-#define IDLE_MS		120000u
-
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
 
 /* Under nlm->lock.  @state: of the host's monitor since its restart; what was
@@ -123,7 +119,8 @@ void nlm_hosts_sweep(struct nlm *nlm, uint64_t now)
 		cds_list_for_each_entry_safe(h, next, &nlm->table.host[i],
 					     link) {
 			if (!cds_list_empty(&h->owners) || h->calling ||
-			    now < h->used_ms + IDLE_MS)
+			    h->locking ||
+			    now < h->used_ms + nlm->config.idle_ms)
 				continue;
 			unmonitor(&nlm->config.monitor, h);
 			nlm_host_free(&nlm->table, h);

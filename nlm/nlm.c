@@ -31,6 +31,7 @@
 #define MAX_ANSWERING	32u
 #define ANSWER_MS	3000u
 #define CALL_BACK_MS	1000u
+#define IDLE_MS		120000u
 /* The pause between two sweeps: waiters try again for locks that others than
  * clients hold, and locks of exports that have gone are dropped. */
 #define SWEEP_MS	1000u
@@ -180,6 +181,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.max_answering, MAX_ANSWERING);
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
+	set_default(&nlm->config.idle_ms, IDLE_MS);
 	nlm->started = clock_ms();
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);

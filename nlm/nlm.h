@@ -72,6 +72,9 @@ struct nlm_config {
 	/* The first pause between two call-backs for a granted lock; then
 	 * doubled, up to 30 s.  0: 1 s. */
 	uint32_t call_back_ms;
+	/* A host without locks is forgotten, and not monitored any more, after
+	 * so long; 0: 2 minutes. */
+	uint32_t idle_ms;
 };
 
 /* Sets *@out to the program, which nlm_destroy() frees; @config is copied.

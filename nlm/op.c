@@ -132,38 +132,54 @@ int nlm_check_grace(struct rpc_call *call)
 
 /* ---- monitoring */
 
-static bool is_monitored(struct rpc_call *call)
+/*
+ * Counts the call's host, which the sweep must not forget before the call has
+ * ended: a file system can take longer to answer than an idle host is kept.
+ * The call is counted before the status monitor is asked.  Otherwise another
+ * call of the same host could end, and the host leave the list, between the
+ * monitor's answer and this call's lock.
+ */
+static int count_host(struct rpc_call *call)
 {
 	const struct nlm_who who = nlm_who_of(call);
-	struct nlm *nlm = nlm_op(call)->nlm;
-	struct nlm_host *h;
-	bool is;
+	struct nlm_op *op = nlm_op(call);
+	struct nlm *nlm = op->nlm;
 
 	mutex_lock(&nlm->lock);
-	h = nlm_host_find(&nlm->table, &who);
-	is = h && h->monitored;
-	/* The sweep doesn't forget the host before this call locks. */
-	if (is)
-		h->used_ms = clock_ms();
-	mutex_unlock(&nlm->lock);
-	return is;
-}
-
-static int note_monitored(struct rpc_call *call)
-{
-	const struct nlm_who who = nlm_who_of(call);
-	struct nlm *nlm = nlm_op(call)->nlm;
-	struct nlm_host *h;
-
-	mutex_lock(&nlm->lock);
-	h = nlm_host_get(&nlm->table, &who);
-	if (h) {
-		nlm_host_monitored(&nlm->table, h);
-		h->used_ms = clock_ms();
+	op->host = nlm_host_get(&nlm->table, &who);
+	if (op->host) {
+		op->host->locking++;
 		pthread_cond_signal(&nlm->wake);
 	}
 	mutex_unlock(&nlm->lock);
-	return h ? 0 : -ENOLCK;
+	return op->host ? 0 : -ENOLCK;
+}
+
+static void uncount_host(struct nlm_op *op)
+{
+	if (!op->host)
+		return;
+	mutex_lock(&op->nlm->lock);
+	op->host->locking--;
+	mutex_unlock(&op->nlm->lock);
+}
+
+static bool is_monitored(const struct nlm_op *op)
+{
+	bool is;
+
+	mutex_lock(&op->nlm->lock);
+	is = op->host->monitored;
+	mutex_unlock(&op->nlm->lock);
+	return is;
+}
+
+static void note_monitored(const struct nlm_op *op)
+{
+	mutex_lock(&op->nlm->lock);
+	nlm_host_monitored(&op->nlm->table, op->host);
+	op->host->used_ms = clock_ms();
+	mutex_unlock(&op->nlm->lock);
 }
 
 /* False: too many calls wait for the status monitor. */
@@ -217,14 +233,19 @@ int nlm_monitor_host(struct rpc_call *call)
 	const struct nlm_monitor *m = &op->nlm->config.monitor;
 	char name[NLM_NAME_MAX + 1];
 
-	if (!m->monitor || !valid_name(a->name) || is_monitored(call))
+	if (!m->monitor || !valid_name(a->name))
 		return 0;		/* nlm_find_file() refuses the name */
 	if (op->asked) {
 		if (op->monitor_err == 0)
-			return note_monitored(call);
-		stat_inc(nlm_unmonitored);
-		return -ENOLCK;
+			note_monitored(op);
+		else
+			stat_inc(nlm_unmonitored);
+		return op->monitor_err == 0 ? 0 : -ENOLCK;
 	}
+	if (!op->host && count_host(call) < 0)
+		return -ENOLCK;
+	if (is_monitored(op))
+		return 0;
 	memcpy(name, a->name.data, a->name.len);
 	name[a->name.len] = '\0';
 	if (!begin_asking(op->nlm))
@@ -300,6 +321,7 @@ int nlm_find_held(struct rpc_call *call)
 
 static void release(struct nlm_op *op)
 {
+	uncount_host(op);
 	if (op->file)
 		nlm_file_put(op->nlm, op->file);
 	vfs_node_put(op->node);

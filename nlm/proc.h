@@ -104,6 +104,8 @@ struct nlm_op {
 	struct export		*exp;	/* counted */
 	struct vfs_node		*node;	/* counted */
 	struct nlm_file		*file;	/* counted */
+	struct nlm_host		*host;	/* counted: stays on the list of hosts
+					 * until the call has ended */
 	bool			 asked;	/* the status monitor, which said */
 	int			 monitor_err;
 	bool			 rw;	/* the export is, for the caller */

@@ -52,6 +52,7 @@ struct nlm_host {
 	struct cds_list_head	 owners;
 	unsigned		 ranges, waits, shares;
 	unsigned		 calling;	/* call-backs under way */
+	unsigned		 locking;	/* calls that want a lock */
 	uint64_t		 used_ms;	/* when it last locked */
 	struct in6_addr		 addr;	/* it calls from there */
 	bool			 monitored;

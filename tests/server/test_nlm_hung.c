@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Locks of new hosts while the status monitor does not answer: its disk
- * hangs. */
+/* Locks of new hosts while a disk hangs: that of the status monitor, or that of
+ * the file. */
 #include "tests/server/nlm_client.h"
 
 #include <sys/socket.h>
 
 #include "lib/stats.h"
 #include "tests/server/daemon_run.h"
+#include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
 
 #define ROOM	4u		/* for calls at the status monitor */
@@ -80,15 +81,15 @@ static void start(void)
 
 TEST_CASE(.setup = start, .teardown = nlmc_end);
 
-/* LOCK of version 4 by the host @name, of a byte of its own. */
-static void send_lock(uint32_t number)
+/* LOCK of version 4 by the host @host, of the byte @number. */
+static void send_lock_of(uint32_t host, uint32_t number)
 {
 	uint8_t bytes[512];
 	struct xdr_out x;
 	char name[16];
 	size_t len;
 
-	snprintf(name, sizeof(name), "new%u", number);
+	snprintf(name, sizeof(name), "new%u", host);
 	xdr_out_init(&x, bytes, sizeof(bytes));
 	xdr_put_u32(&x, 0);			/* the mark, below */
 	xdr_put_u32(&x, number);
@@ -112,6 +113,12 @@ static void send_lock(uint32_t number)
 	xdr_out_init(&x, bytes, 4);
 	xdr_put_u32(&x, 0x80000000u | (uint32_t)(len - 4));
 	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
+}
+
+/* By a host that no other call is of. */
+static void send_lock(uint32_t number)
+{
+	send_lock_of(number, number);
 }
 
 /* The status in the next reply. */
@@ -159,5 +166,113 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 	EVENTUALLY(count_asked() == ROOM + 1);
 	tell_done(asked[ROOM], 0);
 	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+/* ---- the list of hosts, while the disk of the file hangs */
+
+static atomic_bool is_late;		/* the status monitor */
+static char left[256];			/* the list of hosts, "a b " */
+
+static void monitor_notes(struct nsm *nsm, const char *name,
+			  const struct sockaddr *addr,
+			  void (*done)(void *arg, int err), void *arg)
+{
+	if (atomic_load(&is_late))
+		monitor_hangs(nsm, name, addr, done, arg);
+	else
+		done(arg, 0);
+}
+
+static void unmonitor_notes(struct nsm *nsm, const char *name,
+			    const struct sockaddr *addr)
+{
+	size_t n;
+
+	pthread_mutex_lock(&lock);
+	n = strlen(left);
+	snprintf(left + n, sizeof(left) - n, "%s ", name);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool has_left(const char *name)
+{
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	has = strstr(left, name);
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+static const struct nlm_bytes far_off = { 1000, 1, true };
+static struct nlm_process other = { "other", 5, 4, IPPROTO_TCP, { { 0 } } };
+
+/* A host that is idle for a moment leaves the list.  Another host has a
+ * lock. */
+static void start_list(void)
+{
+	const struct harness_config config = {
+		.backend = &fault_vfs_ops, .nlm = { .idle_ms = 1, .monitor = {
+			.monitor = monitor_notes, .unmonitor = unmonitor_notes,
+		} },
+	};
+
+	nasked = 0;
+	fault_init();
+	left[0] = '\0';
+	atomic_store(&is_late, false);
+	nlmc_start(&config);
+	file = other.fh = nfs_make_file(top, "file", "");
+	fd = daemon_connect(srv.port);
+	ck_assert_uint_eq(nlmc_lock(&other, far_off, false), NLM4_GRANTED);
+}
+
+/* The other host's lock ends, and it leaves the list: so would by now each idle
+ * host of its address. */
+static void let_idle_hosts_leave(void)
+{
+	ck_assert_uint_eq(nlmc_unlock(&other, far_off), NLM4_GRANTED);
+	EVENTUALLY(has_left("other "));
+}
+
+TEST_CASE(.setup = start_list, .teardown = nlmc_end);
+
+TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_disk)
+{
+	unsigned opened = fault_calls(FAULT_OPEN_HANDLE);
+
+	fault_hold(FAULT_OPEN_HANDLE, true);
+	send_lock(1);
+	EVENTUALLY(fault_calls(FAULT_OPEN_HANDLE) > opened);
+	let_idle_hosts_leave();
+	ck_assert(!has_left("new1 "));
+	fault_hold(FAULT_OPEN_HANDLE, false);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+/* The monitor's answer to the first call is late.  A second call of the host
+ * comes and ends meanwhile. */
+TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_monitor)
+{
+	atomic_store(&is_late, true);
+	send_lock_of(1, 1);
+	EVENTUALLY(count_asked() == 1);
+	atomic_store(&is_late, false);
+	send_lock_of(1, 1000);
+	ck_assert_uint_eq(take_status(), NLM4_DENIED);
+	let_idle_hosts_leave();
+	ck_assert(!has_left("new1 "));
+	tell_done(asked[0], 0);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+TEST(a_host_whose_lock_was_refused_leaves_the_list)
+{
+	send_lock_of(1, 1000);
+	ck_assert_uint_eq(take_status(), NLM4_DENIED);
+	EVENTUALLY(has_left("new1 "));
 	close(fd);
 }

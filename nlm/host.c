@@ -6,6 +6,34 @@
 #include "lib/stats.h"
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
+STAT(nlm_late_restarts, "restarts of clients that were told after a newer one "
+     "and ended no lock");
+
+/* True if the state @a of a host's monitor came after @b.  They grow. */
+static bool is_newer(uint32_t a, uint32_t b)
+{
+	return a && (!b || (int32_t)(a - b) > 0);
+}
+
+/* Under nlm->lock.  The newest state of the host's monitor that a lock of it was
+ * made in; 0: they don't say. */
+static uint32_t newest_state(const struct nlm_host *host)
+{
+	const struct nlm_owner *o;
+	const struct nlm_hold *h;
+	const struct nlm_wait *w;
+	uint32_t newest = 0;
+
+	cds_list_for_each_entry(o, &host->owners, on_host) {
+		cds_list_for_each_entry(h, &o->holds, on_owner)
+			if (is_newer(h->state, newest))
+				newest = h->state;
+		cds_list_for_each_entry(w, &o->waits, on_owner)
+			if (is_newer(w->state, newest))
+				newest = w->state;
+	}
+	return newest;
+}
 
 /* Under nlm->lock.  @state: of the host's monitor since its restart; what was
  * locked with that is kept.  0: nothing is. */
@@ -16,11 +44,11 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 	struct nlm_wait *w;
 
 	cds_list_for_each_entry(h, &o->holds, on_owner) {
-		h->dropped = !state || h->state != state;
+		h->dropped |= !state || h->state != state;
 		nlm_file_kick(nlm, h->file);
 	}
 	cds_list_for_each_entry(w, &o->waits, on_owner) {
-		w->dropped = !state || w->state != state;
+		w->dropped |= !state || w->state != state;
 		nlm_file_kick(nlm, w->file);
 	}
 	cds_list_for_each_entry(s, &o->shares, on_owner) {
@@ -33,6 +61,11 @@ static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
 	struct nlm_owner *o;
 
+	/* The notice was late: the host has locked since a newer restart. */
+	if (state && is_newer(newest_state(h), state)) {
+		stat_inc(nlm_late_restarts);
+		return;
+	}
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
 		    h->name, h->ranges);

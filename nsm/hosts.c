@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
@@ -98,6 +99,71 @@ struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
 		    strcmp(host->name, name) == 0)
 			return host;
 	return NULL;
+}
+
+/* ---- news */
+
+static bool same_name(const char *a, const char *b)
+{
+	return strcasecmp(a, b) == 0;
+}
+
+/* "c1" and "c1.example". */
+static bool is_short_for(const char *name, const char *full)
+{
+	size_t len = strcspn(full, ".");
+
+	return full[len] && strlen(name) == len &&
+	       strncasecmp(name, full, len) == 0;
+}
+
+/* True if a notice with this name says no more than its address. */
+static bool names_address(const char *name, const struct sockaddr *addr)
+{
+	struct sockaddr_storage a;
+
+	if (same_name(name, "localhost") || is_short_for("localhost", name))
+		return true;
+	return nsm_addr_parse(name, &a) &&
+	       xprt_addr_same_host((const struct sockaddr *)&a, addr);
+}
+
+/* The one name of several hosts. */
+struct one_name {
+	const char *name;	/* NULL: no host was found */
+	bool	    several;
+};
+
+static void note_name(struct one_name *one, const char *name)
+{
+	one->several |= one->name && !same_name(one->name, name);
+	one->name = name;
+}
+
+const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
+			    const struct sockaddr *addr)
+{
+	struct one_name near = { NULL }, any = { NULL };
+	const struct nsm_host *host;
+
+	cds_list_for_each_entry(host, &h->list, link) {
+		if (host->user || !nsm_same_addr(host, addr))
+			continue;
+		if (same_name(host->name, name))
+			return host->name;
+		if (is_short_for(host->name, name) ||
+		    is_short_for(name, host->name))
+			note_name(&near, host->name);
+		note_name(&any, host->name);
+	}
+	if (near.name)
+		return near.several ? NULL : near.name;
+	return names_address(name, addr) && !any.several ? any.name : NULL;
+}
+
+bool nsm_state_is_newer(uint32_t state, uint32_t known)
+{
+	return !state || !known || (int32_t)(state - known) > 0;
 }
 
 /* ---- room */

@@ -77,6 +77,19 @@ bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr);
 struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
 				const struct sockaddr *addr, bool user);
 /*
+ * The name on the list that a notice of the host @name from @addr means; NULL:
+ * no host has lost its locks for sure.  Many hosts may share an address, behind
+ * a NAT or as containers, so the address alone means a host only where the
+ * notice names nothing else ("192.0.2.7", "localhost") and all of the list with
+ * that address have one name.  A name with a domain and the same name without
+ * one mean the same host, unless there are two such.
+ */
+const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
+			    const struct sockaddr *addr);
+/* True if a host's @state is newer than @known.  They grow, and 0 says
+ * nothing: then the news counts. */
+bool nsm_state_is_newer(uint32_t state, uint32_t known);
+/*
  * Adds one, neither monitored nor untold.  If there is no room, one that could
  * not be told goes.  0; -EDQUOT: too many with this address or in its network;
  * -ENOSPC: too many; -EINVAL: no name; -ENOMEM.

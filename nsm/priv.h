@@ -90,9 +90,8 @@ struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,
 /* Tells the hosts that are due, with the lock held; returns the time of the
  * next one in ms, or UINT64_MAX. */
 uint64_t nsm_tell_due(struct nsm *n, uint64_t now);
-/* The host with this address has restarted; @name NULL: its name is not known.
- * False: we don't monitor it. */
-bool nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
+/* The host @name has restarted, says one with the address @addr. */
+void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 	      uint32_t state);
 
 /* program.c */

@@ -142,10 +142,8 @@ static int do_notify(struct rpc_call *call)
 	char name[NSM_NAME_MAX + 1];
 	bool named = name_of(&a->name, name);
 
-	if (!nsm_news(nsm_of(call), named ? name : NULL, rpc_call_peer(call),
-		      a->state))
-		log_limited(LOG_LEVEL_INFO, "%s: tells of a restart and has no "
-			    "locks here", call->msg->xprt->name);
+	nsm_news(nsm_of(call), named ? name : "?", rpc_call_peer(call),
+		 a->state);
 	return 0;
 }
 

@@ -123,74 +123,74 @@ static void call_user(struct nsm *n, const struct nsm_host *host,
 			NULL);
 }
 
-/*
- * Notes the news with the lock held.  False: it is old, a call that was sent
- * again.  Clients that have locked again meanwhile must not lose that.
- */
-static bool is_new(struct nsm *n, struct nsm_host *host, uint32_t state)
+/* Notes the news with the lock held.  False: it is old, a call that was sent
+ * again or was late.  Clients that have locked again meanwhile must not lose
+ * that. */
+static bool is_new(struct nsm_host *host, uint32_t state)
 {
-	if (host->last_state == state && state) {
+	if (!nsm_state_is_newer(state, host->last_state)) {
 		stat_inc(nsm_repeated);
 		return false;
 	}
 	stat_inc(nsm_restarts);
 	host->last_state = state;
-	/* The host has nothing left to claim again. */
-	if (host->untold || host->claims) {
-		host->untold = host->claims = false;
-		nsm_save_in(n, NSM_LAZY_MS);
-	}
 	return true;
 }
 
-/* Finds the hosts that the news may mean, with the lock held: the one with this
- * name, else all with the address. */
+/* Finds the hosts that the news means, with the lock held, and the lock
+ * managers of this machine that asked for its address. */
 static unsigned find_meant(struct nsm *n, const char *name,
 			   const struct sockaddr *addr,
 			   struct nsm_host **out)
 {
+	const char *meant = nsm_hosts_meant(&n->hosts, name, addr);
 	struct nsm_host *host;
 	unsigned count = 0;
-	bool named = false;
 
 	cds_list_for_each_entry(host, &n->hosts.list, link)
-		named = named || (name && nsm_same_addr(host, addr) &&
-				  !host->user && !strcmp(host->name, name));
-	cds_list_for_each_entry(host, &n->hosts.list, link)
 		if (count < MAX_NEWS && nsm_same_addr(host, addr) &&
-		    (host->user || !named || !strcmp(host->name, name)))
+		    (host->user || (meant && !strcmp(host->name, meant))))
 			out[count++] = host;
 	return count;
 }
 
-bool nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
+/* Passes the news on, without the lock. */
+static void pass_on(struct nsm *n, const struct nsm_host *host, uint32_t state)
+{
+	if (host->user)
+		call_user(n, host, state);
+	else if (n->restarted)
+		n->restarted(n->restarted_ctx, host->name, nsm_addr(host),
+			     state);
+}
+
+void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 	      uint32_t state)
 {
 	struct nsm_host *meant[MAX_NEWS];
+	char from[NSM_NAME_MAX];
 	unsigned all, count = 0;
 
 	mutex_lock(&n->lock);
 	all = find_meant(n, name, addr, meant);
 	for (unsigned i = 0; i < all; i++)
-		if (is_new(n, meant[i], state)) {
+		if (is_new(meant[i], state)) {
 			meant[i]->calls++;
 			meant[count++] = meant[i];
 		}
 	mutex_unlock(&n->lock);
-	for (unsigned i = 0; i < count; i++) {
-		if (meant[i]->user)
-			call_user(n, meant[i], state);
-		else if (n->restarted)
-			n->restarted(n->restarted_ctx, meant[i]->name, addr,
-				     state);
-	}
+	for (unsigned i = 0; i < count; i++)
+		pass_on(n, meant[i], state);
 	mutex_lock(&n->lock);
 	for (unsigned i = 0; i < count; i++)
 		nsm_host_put(n, meant[i]);
 	mutex_unlock(&n->lock);
-	if (!all)
-		stat_inc(nsm_strangers);
-	return all > 0;
+	if (all)
+		return;
+	stat_inc(nsm_strangers);
+	nsm_addr_text(addr, from);
+	log_limited(LOG_LEVEL_INFO, "%s has restarted, says %s: no host of "
+		    "that name and address has locks", name, from);
 }
 
 void nsm_notified(struct nsm *n, const char *name, uint32_t state)
@@ -198,5 +198,5 @@ void nsm_notified(struct nsm *n, const char *name, uint32_t state)
 	struct sockaddr_storage addr;
 
 	if (nsm_addr_parse(name, &addr))
-		nsm_news(n, NULL, (const struct sockaddr *)&addr, state);
+		nsm_news(n, name, (const struct sockaddr *)&addr, state);
 }

@@ -164,6 +164,21 @@ TEST(free_all_ends_unwatched_locks_and_restarted_hosts_lose_theirs)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 }
 
+TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
+{
+	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	/* The lock was made with state 7. */
+	nlmc_restarted("c2", 5);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_DENIED);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_late_restarts"), 1);
+	/* States grow past the end of 31 bits, too. */
+	nlmc_restarted("c2", 0x80000005);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_GRANTED);
+}
+
 /* Exported to all addresses of this machine. */
 #define LOCAL_EXPORTS	"/mem 127.0.0.0/8(rw,insecure,no_root_squash)\n"
 

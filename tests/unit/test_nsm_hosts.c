@@ -218,6 +218,63 @@ TEST(the_file_is_replaced_as_a_whole)
 	ck_assert_int_eq(nsm_file_read(dir, &text), -ENOENT);
 }
 
+/* The list has these names, "a b", with one address. */
+static const char *meant(const char *names, const char *told)
+{
+	char text[64], *next = text, *name;
+	struct nsm_host *host;
+	struct sockaddr_storage ss;
+	const char *found;
+
+	nsm_hosts_fini(&hosts);
+	strcpy(text, names);
+	while ((name = strsep(&next, " ")))
+		ck_assert_int_eq(add(name, "192.0.2.1", &host), 0);
+	ck_assert_int_eq(add("other", "192.0.2.2", &host), 0);
+	ck_assert(nsm_addr_parse("192.0.2.1", &ss));
+	found = nsm_hosts_meant(&hosts, told, (struct sockaddr *)&ss);
+	return found ? found : "";
+}
+
+TEST(a_notice_means_the_host_that_it_names)
+{
+	ck_assert_str_eq(meant("a b", "b"), "b");
+	ck_assert_str_eq(meant("a b", "B"), "b");
+	ck_assert_str_eq(meant("a b.example", "b"), "b.example");
+	ck_assert_str_eq(meant("a b", "b.example"), "b");
+	ck_assert_str_eq(meant("b b.example", "b.example"), "b.example");
+	ck_assert_str_eq(meant("a.example", "a.elsewhere"), "");
+	ck_assert_str_eq(meant("a.example a.elsewhere", "a"), "");
+	ck_assert_str_eq(meant("a", "b"), "");
+	ck_assert_str_eq(meant("a", "other"), "");
+	ck_assert_str_eq(meant("aa", "a"), "");
+	ck_assert_str_eq(meant("a", ""), "");
+}
+
+TEST(a_notice_that_names_an_address_means_the_only_host_there)
+{
+	static const char *const names[] = { "192.0.2.1", "::ffff:192.0.2.1",
+		"localhost", "localhost.localdomain" };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+		ck_assert_str_eq(meant("a", names[i]), "a");
+		ck_assert_str_eq(meant("a b", names[i]), "");
+	}
+	ck_assert_str_eq(meant("a", "192.0.2.2"), "");
+	ck_assert_str_eq(meant("a localhost", "localhost"), "localhost");
+}
+
+TEST(states_grow_and_begin_again_after_the_largest)
+{
+	ck_assert(nsm_state_is_newer(7, 5));
+	ck_assert(!nsm_state_is_newer(5, 5));
+	ck_assert(!nsm_state_is_newer(3, 5));
+	ck_assert(nsm_state_is_newer(1, UINT32_MAX));
+	ck_assert(!nsm_state_is_newer(UINT32_MAX, 1));
+	ck_assert(nsm_state_is_newer(0, 5));
+	ck_assert(nsm_state_is_newer(1, 0));
+}
+
 TEST(every_truncation_of_arguments_is_rejected)
 {
 	static const uint8_t priv[SM_PRIV_SIZE] = { 1, 2, 3 };

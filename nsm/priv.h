@@ -79,6 +79,10 @@ void nsm_crash(struct nsm *n);
 /* statd.c */
 /* The port of rpc.statd, or 0; waits two seconds at most. */
 uint16_t nsm_statd_find(struct rpc_client *client);
+/* 0 if rpc.statd can be what listens at the TCP @port of this machine; -EPERM:
+ * it is of a user that rpc.statd does not run as; -ECONNREFUSED: nobody
+ * listens. */
+int nsm_statd_check(uint16_t port);
 /* Has rpc.statd monitor the waiter's host; the waiter ends. */
 void nsm_statd_mon(struct nsm_waiter *w);
 void nsm_statd_unmon(struct nsm *n, const char *addr);

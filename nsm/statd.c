@@ -7,22 +7,60 @@
  * another port after a restart.  It must be able to look up the name of a host
  * that it is to monitor, and clients' names are often in no directory: so it
  * gets the address instead, as text.
+ *
+ * Any user of the machine may register a program that is not registered, or
+ * take the port of an rpc.statd that was killed.  So the user that listens at
+ * the port has to be one that rpc.statd runs as.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
+#include "nsm/listener.h"
 #include "nsm/priv.h"
 #include "rpc/getport.h"
 
 STAT(nsm_statd_failed, "hosts that rpc.statd did not take");
 
+STAT(nsm_statd_false, "status monitors at rpcbind that are not rpc.statd");
+
 #define FIND_MS		1000
 #define MON_MS		10000
 #define BUSY_MS		100		/* until it is asked again */
+
+/* rpc.statd runs as root, or as the user that its directory is of.  This
+ * server's own user can do whatever the server can. */
+static bool may_be_statd(uid_t uid)
+{
+	static const char *const dirs[] = { "/var/lib/nfs/sm",
+					    "/var/lib/nfs/statd/sm" };
+	struct stat st;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (stat(dirs[i], &st) == 0 && st.st_uid == uid)
+			return true;
+	return uid == 0 || uid == geteuid();
+}
+
+int nsm_statd_check(uint16_t port)
+{
+	uid_t wrong;
+
+	if (nsm_listener_check(port, may_be_statd, &wrong))
+		return 0;
+	if (wrong == (uid_t)-1)
+		return -ECONNREFUSED;
+	stat_inc(nsm_statd_false);
+	log_limited(LOG_LEVEL_WARN, "the user with the id %u listens at port "
+		    "%u, which rpcbind has for the status monitor: that is not "
+		    "rpc.statd, and is not believed", (unsigned)wrong, port);
+	return -EPERM;
+}
 
 struct rpc_client_to nsm_to_loopback(uint16_t port, uint32_t prog,
 				     uint32_t vers, uint32_t proc)
@@ -96,6 +134,8 @@ uint16_t nsm_statd_find(struct rpc_client *client)
 	xdr_out_init(&x, args, sizeof(args));
 	getport_put(&x, &q.what);
 	err = call_now(client, &to, &x, port_came, &q);
+	if (!err && q.port)
+		err = nsm_statd_check(q.port);
 	if (!err && q.port) {
 		/* The mapping may be one of a server that was killed. */
 		to = nsm_to_loopback(q.port, NSM_PROG, 1, SM_NULL);
@@ -104,6 +144,14 @@ uint16_t nsm_statd_find(struct rpc_client *client)
 	}
 	sem_destroy(&q.done);
 	return err ? 0 : q.port;
+}
+
+static struct rpc_client_to to_statd(uint32_t proc)
+{
+	struct rpc_client_to to = nsm_to_loopback(0, NSM_PROG, 1, proc);
+
+	to.check = nsm_statd_check;
+	return to;
 }
 
 static size_t encode_mon(struct nsm *n, const char *addr, const uint8_t *priv,
@@ -162,7 +210,7 @@ static void mon_came(void *arg, int err, struct xdr_in *results)
 void nsm_statd_mon(struct nsm_waiter *w)
 {
 	static const uint8_t priv[SM_PRIV_SIZE];
-	struct rpc_client_to to = nsm_to_loopback(0, NSM_PROG, 1, SM_MON);
+	struct rpc_client_to to = to_statd(SM_MON);
 	uint8_t args[1024];
 	char addr[NSM_NAME_MAX];
 	size_t len;
@@ -178,7 +226,7 @@ void nsm_statd_mon(struct nsm_waiter *w)
 
 void nsm_statd_unmon(struct nsm *n, const char *addr)
 {
-	struct rpc_client_to to = nsm_to_loopback(0, NSM_PROG, 1, SM_UNMON);
+	struct rpc_client_to to = to_statd(SM_UNMON);
 	uint8_t args[1024];
 	size_t len = encode_mon(n, addr, NULL, args, sizeof(args));
 

@@ -388,6 +388,18 @@ static struct getport question(const struct rpc_client_to *to)
 	};
 }
 
+/* rpcbind told the port. */
+static void go_to(struct client_call *call, uint16_t port)
+{
+	int err = call->to.check ? call->to.check(port) : 0;
+
+	xprt_addr_set_port(&call->to.addr, port);
+	if (err)
+		finish(call, err, NULL);
+	else
+		go(call);
+}
+
 static void found(void *arg, int err, struct xdr_in *results)
 {
 	struct client_call *call = arg;
@@ -404,8 +416,7 @@ static void found(void *arg, int err, struct xdr_in *results)
 	}
 	client_ports_add(&call->client->ports, &call->to, port,
 			 loop_now(call->client->loop));
-	xprt_addr_set_port(&call->to.addr, port);
-	go(call);
+	go_to(call, port);
 }
 
 static struct client_call *make_call(struct rpc_client *c,
@@ -467,9 +478,8 @@ static void start(struct loop_task *t)
 	}
 	call->looked = true;
 	port = client_ports_find(&c->ports, &call->to, now);
-	xprt_addr_set_port(&call->to.addr, port);
 	if (port)
-		go(call);
+		go_to(call, port);
 	else
 		ask_port(call);
 }

@@ -14,6 +14,7 @@
 #ifndef GANNET_RPC_CLIENT_H
 #define GANNET_RPC_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -52,6 +53,10 @@ struct rpc_client_to {
 	struct sockaddr_storage from;
 	int	 proto;			/* IPPROTO_UDP or IPPROTO_TCP */
 	uint32_t prog, vers, proc;
+	/* Called with the port that rpcbind told, before the call is sent, on
+	 * the client's thread: must not wait.  Not 0: the call ends with this
+	 * -errno.  NULL: each port is believed. */
+	int	 (*check)(uint16_t port);
 	/* Nobody needs an answer, and there may be none: the call is over when
 	 * it was sent, and not sent again. */
 	bool	 one_way;
@@ -71,7 +76,8 @@ struct rpc_client_to {
  * (not registered with the host's rpcbind), -EPROTONOSUPPORT (program, version
  * or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR),
  * -EACCES (denied), -EBUSY (too many calls to this host, or no socket is free),
- * -ECANCELED (the client ends), or another error of a socket.
+ * -ECANCELED (the client ends), or another error of a socket or of
+ * @to.check().
  */
 typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 

@@ -2,11 +2,16 @@
 /* What tells of a host's restart, and whose locks end with it. */
 #include "nsm/nsm.h"
 
+#include <netinet/in.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "lib/stats.h"
 #include "nsm/priv.h"
+#include "rpc/getport.h"
+#include "rpc/header.h"
 #include "tests/unit/ports.h"
 #include "tests/unit/runner.h"
 
@@ -15,6 +20,8 @@ static struct rpc_client *client;
 static struct nsm *nsm;
 static sem_t came;
 static char restarts[256];
+static int rpcbind, binder;		/* this machine's, by UDP and TCP */
+static uint16_t rpcbind_port;
 
 static void done(void *arg, int err)
 {
@@ -40,8 +47,9 @@ static const struct sockaddr *addr(const char *text)
 
 static void setup(void)
 {
-	const struct rpc_client_config c = { .rpcbind_port = 9 };
+	struct rpc_client_config c = { 0 };
 
+	c.rpcbind_port = rpcbind_port = ports_bind(&rpcbind, &binder);
 	strcpy(dir, "/tmp/gannet-nsm-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	sem_init(&came, 0, 0);
@@ -93,4 +101,113 @@ TEST(late_news_of_an_earlier_restart_end_nothing)
 	nsm_news(nsm, "c1", addr("192.0.2.11"), 7);
 	ck_assert_str_eq(restarts, "c1/5 c1/7 ");
 	ck_assert_uint_eq(stats_sum_by_name("nsm_repeated"), 2);
+}
+
+/* ---- a user of the machine who says that he is rpc.statd */
+
+/* A child that listens at a port, as the user @uid; returns its process. */
+static pid_t listen_as(uid_t uid, uint16_t *port)
+{
+	int udp, tcp, ready[2];
+	pid_t child;
+
+	ck_assert_int_eq(pipe(ready), 0);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setresuid(uid, uid, uid) < 0)
+			_exit(1);
+		*port = ports_bind(&udp, &tcp);
+		listen(tcp, 1);
+		if (write(ready[1], port, sizeof(*port)) < 0)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	ck_assert_int_eq(read(ready[0], port, sizeof(*port)), sizeof(*port));
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+TEST(a_user_who_listens_at_a_port_is_not_rpc_statd)
+{
+	uint16_t port;
+	pid_t child = listen_as(geteuid(), &port);
+
+	ck_assert_int_eq(nsm_statd_check(port), 0);
+	end(child);
+	EVENTUALLY(nsm_statd_check(port) == -ECONNREFUSED);
+	ck_assert_uint_eq(stats_sum_by_name("nsm_statd_false"), 0);
+	/* Only root can be another user. */
+	if (geteuid() != 0)
+		return;
+	child = listen_as(65534, &port);
+	ck_assert_int_eq(nsm_statd_check(port), -EPERM);
+	ck_assert_uint_eq(stats_sum_by_name("nsm_statd_false"), 1);
+	end(child);
+}
+
+static int last_err;
+
+static void ended(void *arg, int err, struct xdr_in *results)
+{
+	last_err = err;
+	sem_post(&came);
+}
+
+/* Answers one question for a port. */
+static void tell_port(uint16_t port)
+{
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	struct rpc_header h;
+	uint8_t wire[512];
+	struct xdr_out out;
+	struct xdr_in x;
+	ssize_t n = recvfrom(rpcbind, wire, sizeof(wire), 0,
+			     (struct sockaddr *)&from, &len);
+
+	ck_assert_int_gt(n, 0);
+	xdr_in_init(&x, wire, (size_t)n);
+	ck_assert_int_eq(rpc_header_decode(&x, &h), RPC_HEADER_CALL);
+	xdr_out_init(&out, wire, sizeof(wire));
+	rpc_header_accepted(&out, h.xid, RPC_SUCCESS);
+	xdr_put_u32(&out, port);
+	ck_assert_int_gt(sendto(rpcbind, wire, xdr_out_len(&out), 0,
+				(struct sockaddr *)&from, len), 0);
+}
+
+static uint16_t checked;
+
+static int refuse(uint16_t port)
+{
+	checked = port;
+	return -EPERM;
+}
+
+TEST(a_program_whose_port_is_not_believed_is_not_called)
+{
+	struct rpc_client_to to = {
+		.proto = IPPROTO_UDP, .prog = NSM_PROG, .vers = 1,
+		.timeout_ms = 60000, .check = refuse,
+	};
+
+	memcpy(&to.addr, addr("127.0.0.1"), sizeof(struct sockaddr_in));
+	/* A port that is not believed is asked for again the next time. */
+	for (uint16_t i = 1; i < 3; i++) {
+		ck_assert_int_eq(rpc_client_call(client, &to, NULL, 0, ended,
+						 NULL), 0);
+		tell_port(i);
+		wait_sem(&came);
+		ck_assert_int_eq(last_err, -EPERM);
+		ck_assert_uint_eq(checked, i);
+	}
 }

@@ -4,6 +4,10 @@
 
 #include "client/ctl/who.h"
 
+#define COMMON \
+	"  --socket PATH         its socket\n" \
+	"  --json                print the answer as JSON\n"
+
 static const struct ctl_command commands[] = {
 	{ .name = "status", .arguments = "",
 	  .help = "version, listeners, memory", .print = show_status },
@@ -21,17 +25,28 @@ static const struct ctl_command commands[] = {
 	  .help = "who holds and waits for which bytes of which files",
 	  .words = ctl_locks },
 	{ .name = "clients", .arguments = "[ADDRESS]",
-	  .help = "who calls, over what, and how much", .run = run_clients },
+	  .help = "who calls, over what, and how much",
+	  .options = COMMON, .run = run_clients },
 	{ .name = "latency", .arguments = "[--by WHAT]",
 	  .help = "how long calls took, by procedure, export or client",
-	  .run = run_latency },
+	  .options =
+	  "  --by WHAT             procedure (the default), export or client\n"
+	  COMMON, .run = run_latency },
 	{ .name = "top", .arguments = "[OPTION]...",
-	  .help = "who does how much now, until q", .run = run_top },
+	  .help = "who does how much now, until q",
+	  .options =
+	  "  --by WHAT             client (the default), export or procedure\n"
+	  "  --sort LETTER         o: operations, b: bytes, l: latency\n"
+	  "  --interval SECONDS    between two looks, 0.1 to 3600\n"
+	  "  --count N             end after so many\n"
+	  COMMON, .run = run_top },
 	{ .name = "disconnect", .arguments = "ADDRESS",
 	  .help = "end a client's connections", .print = show_disconnect },
 	{ .name = "drain", .arguments = "[--timeout S]",
 	  .help = "take no more calls, and wait for those in progress",
-	  .run = run_drain },
+	  .options =
+	  "  --timeout S           seconds to wait\n"
+	  COMMON, .run = run_drain },
 	{ .name = "resume", .arguments = "",
 	  .help = "take calls again, after drain", .print = show_drain },
 	{ .name = "log-level", .arguments = "LEVEL",

@@ -23,6 +23,8 @@ struct ctl_command {
 	const char *name;
 	const char *arguments;	/* for people, as "LEVEL"; "" if none */
 	const char *help;
+	const char *options;	/* lines about them; NULL: there are none, or
+				 * run() prints its help itself */
 	/* Prints the result of a command that takes an argument for each word
 	 * of @arguments, and nothing more; or NULL: */
 	void	  (*print)(const json_t *result);

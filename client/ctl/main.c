@@ -79,6 +79,25 @@ static int ctl_read_options(struct ctl *c, int argc, char **argv,
 	return -1;
 }
 
+/* Of a command with options of its own. */
+static int command_help(const struct ctl_command *command)
+{
+	printf("Usage: gannetctl %s %s\n%s.\n\n%s"
+	       "  --help                this text\n",
+	       command->name, command->arguments, command->help,
+	       command->options);
+	return EXIT_SUCCESS;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 ||
+		    strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
+
 static const struct ctl_command *find_command(const char *name)
 {
 	const struct ctl_command *command = NULL;
@@ -127,6 +146,9 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	command = find_command(argv[optind]);
+	if (command && command->options &&
+	    asks_for_help(argc - optind, argv + optind))
+		return command_help(command);
 	if (command && command->run && !c.keep)
 		return command->run(&c, argc - optind, argv + optind);
 	/* From the program's name on, which getopt passes over. */

@@ -284,6 +284,27 @@ TEST(a_file_in_the_place_of_the_socket_stays)
 	ck_assert(S_ISREG(st.st_mode));
 }
 
+/* Of those that it lists itself. */
+TEST(each_command_explains_itself)
+{
+	char list[sizeof(out)], name[32], line[64], *at = list;
+	unsigned n = 0;
+
+	ck_assert_int_eq(gannetctl("--help"), 0);
+	memcpy(list, out, sizeof(list));
+	for (; (at = strstr(at, "\n  ")); at++) {
+		if (at[3] < 'a' || at[3] > 'z')
+			continue;
+		sscanf(at + 3, "%31[a-z-]", name);
+		snprintf(line, sizeof(line), "%s --help", name);
+		ck_assert_msg(gannetctl(line) == 0, "%s: %s", line, out);
+		ck_assert_msg(strncmp(out, "Usage: gannetctl ", 17) == 0,
+			      "%s: %s", line, out);
+		n++;
+	}
+	ck_assert_uint_ge(n, 16);
+}
+
 TEST(the_socket_of_a_server_that_was_killed_is_taken_over)
 {
 	struct stat st;

@@ -15,7 +15,7 @@ static bool is_newer(uint32_t a, uint32_t b)
 	return a && (!b || (int32_t)(a - b) > 0);
 }
 
-/* Under nlm->lock.  The newest state of the host's monitor that a lock of it was
+/* Under nlm->lock.  The newest state of its monitor that a lock of the host was
  * made in; 0: they don't say. */
 static uint32_t newest_state(const struct nlm_host *host)
 {

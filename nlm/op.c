@@ -139,7 +139,7 @@ int nlm_check_grace(struct rpc_call *call)
  * call of the same host could end, and the host leave the list, between the
  * monitor's answer and this call's lock.
  */
-static int count_host(struct rpc_call *call)
+static int keep_host(struct rpc_call *call)
 {
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm_op *op = nlm_op(call);
@@ -155,7 +155,7 @@ static int count_host(struct rpc_call *call)
 	return op->host ? 0 : -ENOLCK;
 }
 
-static void uncount_host(struct nlm_op *op)
+static void let_host_go(struct nlm_op *op)
 {
 	if (!op->host)
 		return;
@@ -242,7 +242,7 @@ int nlm_monitor_host(struct rpc_call *call)
 			stat_inc(nlm_unmonitored);
 		return op->monitor_err == 0 ? 0 : -ENOLCK;
 	}
-	if (!op->host && count_host(call) < 0)
+	if (!op->host && keep_host(call) < 0)
 		return -ENOLCK;
 	if (is_monitored(op))
 		return 0;
@@ -321,7 +321,7 @@ int nlm_find_held(struct rpc_call *call)
 
 static void release(struct nlm_op *op)
 {
-	uncount_host(op);
+	let_host_go(op);
 	if (op->file)
 		nlm_file_put(op->nlm, op->file);
 	vfs_node_put(op->node);

@@ -103,7 +103,7 @@ struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
 
 /* ---- news */
 
-static bool same_name(const char *a, const char *b)
+static bool names_equal(const char *a, const char *b)
 {
 	return strcasecmp(a, b) == 0;
 }
@@ -122,7 +122,7 @@ static bool names_address(const char *name, const struct sockaddr *addr)
 {
 	struct sockaddr_storage a;
 
-	if (same_name(name, "localhost") || is_short_for("localhost", name))
+	if (names_equal(name, "localhost") || is_short_for("localhost", name))
 		return true;
 	return nsm_addr_parse(name, &a) &&
 	       xprt_addr_same_host((const struct sockaddr *)&a, addr);
@@ -136,7 +136,7 @@ struct one_name {
 
 static void note_name(struct one_name *one, const char *name)
 {
-	one->several |= one->name && !same_name(one->name, name);
+	one->several |= one->name && !names_equal(one->name, name);
 	one->name = name;
 }
 
@@ -149,7 +149,7 @@ const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
 	cds_list_for_each_entry(host, &h->list, link) {
 		if (host->user || !nsm_same_addr(host, addr))
 			continue;
-		if (same_name(host->name, name))
+		if (names_equal(host->name, name))
 			return host->name;
 		if (is_short_for(host->name, name) ||
 		    is_short_for(name, host->name))

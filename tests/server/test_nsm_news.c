@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tells of a host's restart, and whose locks end with it. */
+/* News of hosts' restarts: which hosts they mean, and who may bring them. */
 #include "nsm/nsm.h"
 
 #include <netinet/in.h>

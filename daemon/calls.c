@@ -9,6 +9,11 @@
  * signal another one, that mount, that change namespaces, roots, clocks, keys,
  * modules or users; and io_uring, BPF and performance counters.
  *
+ * A call of the list can still be about another process: its limits, its
+ * priority, a signal when a file is ready, input for its terminal.  A second
+ * filter refuses such arguments with EPERM, because a library may well name its
+ * own thread by number, and does without when that fails.
+ *
  * A rule without conditions costs next to nothing: since Linux 5.11 the kernel
  * keeps a bitmap of the calls that are always allowed.  So only rare calls have
  * rules about their arguments.
@@ -16,10 +21,14 @@
 #include "daemon/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/ioprio.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,7 +69,6 @@ static const char *const allowed[] = {
 	"mincore", "cachestat", "mbind", "get_mempolicy", "set_mempolicy",
 	"membarrier", "pkey_alloc", "pkey_free", "pkey_mprotect", "mseal",
 	"map_shadow_stack", "set_mempolicy_home_node",
-	"shmget", "shmat", "shmdt", "shmctl",
 	/* threads */
 	"futex", "futex_time64", "futex_waitv", "futex_wake", "futex_wait",
 	"futex_requeue", "set_robust_list", "get_robust_list",
@@ -208,6 +216,22 @@ static int allow_sockets(scmp_filter_ctx f)
 	return err;
 }
 
+/* Refuses calls that libraries do without. */
+static int refuse_some(scmp_filter_ctx f)
+{
+	static const int calls[] = {
+		SCMP_SYS(pidfd_open),
+		/* User 0 could attach the segments of other processes. */
+		SCMP_SYS(shmget), SCMP_SYS(shmat), SCMP_SYS(shmdt),
+		SCMP_SYS(shmctl),
+	};
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < ARRAY_SIZE(calls); i++)
+		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), calls[i], 0);
+	return err;
+}
+
 static int allow_all(scmp_filter_ctx f)
 {
 	int err = 0;
@@ -220,35 +244,104 @@ static int allow_all(scmp_filter_ctx f)
 	}
 	if (!err)
 		err = allow_threads(f);
-	/* Libraries that find no such call do without. */
 	if (!err)
-		err = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS),
-				       SCMP_SYS(pidfd_open), 0);
+		err = refuse_some(f);
 	if (!err)
 		err = allow_signals(f);
 	return err ? err : allow_sockets(f);
 }
 
+/* ---- arguments */
+
+#define IS_NOT(n, value) { .arg = n, .op = SCMP_CMP_NE, .datum_a = value }
+/* The kernel looks at 32 bits of a command. */
+#define IS(n, value) { .arg = n, .op = SCMP_CMP_MASKED_EQ, \
+		       .datum_a = UINT32_MAX, .datum_b = (uint32_t)(value) }
+
+/* A process that is named as 0 is the caller itself. */
+static const struct { const char *name; struct scmp_arg_cmp arg; } refused[] = {
+	{ "prlimit64", IS_NOT(0, 0) },
+	{ "setpriority", IS_NOT(0, PRIO_PROCESS) },
+	{ "setpriority", IS_NOT(1, 0) },
+	{ "ioprio_set", IS_NOT(0, IOPRIO_WHO_PROCESS) },
+	{ "ioprio_set", IS_NOT(1, 0) },
+	{ "sched_setaffinity", IS_NOT(0, 0) },
+	{ "sched_setparam", IS_NOT(0, 0) },
+	{ "sched_setscheduler", IS_NOT(0, 0) },
+	{ "sched_setattr", IS_NOT(0, 0) },
+	{ "get_robust_list", IS_NOT(0, 0) },
+	/* Who gets a signal when the file is ready, and which. */
+	{ "fcntl", IS(1, F_SETOWN) }, { "fcntl64", IS(1, F_SETOWN) },
+	{ "fcntl", IS(1, F_SETOWN_EX) }, { "fcntl64", IS(1, F_SETOWN_EX) },
+	{ "fcntl", IS(1, F_SETSIG) }, { "fcntl64", IS(1, F_SETSIG) },
+	{ "ioctl", IS(1, FIOSETOWN) }, { "ioctl", IS(1, SIOCSPGRP) },
+	/* Input for the shell that the server was started in. */
+	{ "ioctl", IS(1, TIOCSTI) }, { "ioctl", IS(1, TIOCLINUX) },
+};
+
+static int add_refused(scmp_filter_ctx f, uint32_t action)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < ARRAY_SIZE(refused); i++) {
+		int nr = confine_number(refused[i].name);
+
+		if (nr != __NR_SCMP_ERROR)
+			err = add_rule(f, action, nr, refused[i].arg);
+	}
+	return err;
+}
+
+/* ---- the filters */
+
+/* Confines all threads: a library may have made some already. */
+static int load(scmp_filter_ctx f)
+{
+	/* A binary tree is faster on kernels without the bitmap. */
+	int err = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+
+	if (!err)
+		err = seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1);
+	return err ? err : seccomp_load(f);
+}
+
+static int filter_arguments(enum confine_calls calls)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	err = add_refused(f, calls == CONFINE_LOG ? SCMP_ACT_LOG :
+						    SCMP_ACT_ERRNO(EPERM));
+	if (!err)
+		err = load(f);
+	seccomp_release(f);
+	return err;
+}
+
+static int filter_calls(enum confine_calls calls)
+{
+	scmp_filter_ctx f = seccomp_init(calls == CONFINE_LOG ? SCMP_ACT_LOG :
+					 SCMP_ACT_KILL_PROCESS);
+	int err;
+
+	if (!f)
+		return -ENOMEM;
+	err = allow_all(f);
+	if (!err)
+		err = load(f);
+	seccomp_release(f);
+	return err;
+}
+
+/* The list comes last, since it does not allow to load a filter. */
 int confine_system_calls(enum confine_calls calls)
 {
-	scmp_filter_ctx f;
 	int err;
 
 	if (calls == CONFINE_OFF)
 		return 0;
-	f = seccomp_init(calls == CONFINE_LOG ? SCMP_ACT_LOG :
-						SCMP_ACT_KILL_PROCESS);
-	if (!f)
-		return -ENOMEM;
-	/* A binary tree is faster on kernels without the bitmap.  TSYNC
-	 * confines threads that a library may have made already. */
-	err = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	if (!err)
-		err = seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1);
-	if (!err)
-		err = allow_all(f);
-	if (!err)
-		err = seccomp_load(f);
-	seccomp_release(f);
-	return err;
+	err = filter_arguments(calls);
+	return err ? err : filter_calls(calls);
 }

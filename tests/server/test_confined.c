@@ -3,12 +3,14 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -300,11 +302,13 @@ TEST_LOOP(with_log_or_off_the_stray_call_is_made, 0, 2)
 	ck_assert(WIFEXITED(d.status) && WEXITSTATUS(d.status) == 0);
 }
 
-TEST_LOOP(calls_that_libraries_try_are_only_refused, 0, 5)
+TEST_LOOP(calls_that_libraries_try_are_only_refused, 0, 7)
 {
 	static const struct { long nr; int arg; const char *said; } tries[] = {
 		{ SYS_clone3, 0, "stray call: -1 ENOSYS" },
 		{ SYS_pidfd_open, 0, "stray call: -1 ENOSYS" },
+		{ SYS_shmget, 0, "stray call: -1 ENOSYS" },
+		{ SYS_shmat, 0, "stray call: -1 ENOSYS" },
 		{ SYS_socket, 38 /* AF_ALG */, "stray call: -1 EAFNOSUPPORT" },
 		{ SYS_socket, AF_PACKET, "stray call: -1 EAFNOSUPPORT" },
 		{ SYS_socket, 3, "stray call: -1 EAFNOSUPPORT" },
@@ -315,6 +319,68 @@ TEST_LOOP(calls_that_libraries_try_are_only_refused, 0, 5)
 	start_with_stray(call, "kill");
 	ck_assert(daemon_logged(&d, tries[_i].said));
 	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+
+/* Calls that serving makes about itself.  A VICTIM is another process, of the
+ * same user: without a filter these would succeed, or fail otherwise. */
+#define VICTIM		-7777
+/* The kernel sees the lower half only. */
+#define UPPER		0x100000000l
+
+static const struct { const char *name; long nr; long arg[3]; } others[] = {
+	{ "prlimit", SYS_prlimit64, { VICTIM, RLIMIT_CPU } },
+	{ "setpriority", SYS_setpriority, { PRIO_PROCESS, VICTIM } },
+	{ "setpriority of the group", SYS_setpriority, { PRIO_PGRP } },
+	{ "setpriority of the user", SYS_setpriority, { PRIO_USER } },
+	{ "ioprio_set", SYS_ioprio_set, { 1, VICTIM } },
+	{ "ioprio_set of the group", SYS_ioprio_set, { 2 } },
+	{ "sched_setaffinity", SYS_sched_setaffinity, { VICTIM } },
+	{ "sched_setparam", SYS_sched_setparam, { VICTIM } },
+	{ "sched_setscheduler", SYS_sched_setscheduler, { VICTIM } },
+	{ "sched_setattr", SYS_sched_setattr, { VICTIM } },
+	{ "get_robust_list", SYS_get_robust_list, { VICTIM } },
+	{ "F_SETOWN", SYS_fcntl, { 0, F_SETOWN, VICTIM } },
+	{ "F_SETOWN_EX", SYS_fcntl, { 0, F_SETOWN_EX } },
+	{ "F_SETSIG", SYS_fcntl, { 0, F_SETSIG, SIGKILL } },
+	{ "F_SETSIG and more", SYS_fcntl, { 0, UPPER | F_SETSIG, SIGKILL } },
+	{ "FIOSETOWN", SYS_ioctl, { 0, FIOSETOWN } },
+	{ "SIOCSPGRP", SYS_ioctl, { 0, SIOCSPGRP } },
+	{ "TIOCSTI", SYS_ioctl, { 0, TIOCSTI } },
+	{ "TIOCSTI and more", SYS_ioctl, { 0, UPPER | TIOCSTI } },
+	{ "TIOCLINUX", SYS_ioctl, { 0, TIOCLINUX } },
+};
+
+TEST_LOOP(calls_about_other_processes_are_refused, 0, ARRAY_SIZE(others))
+{
+	char call[128];
+	int n = snprintf(call, sizeof(call), "%ld", others[_i].nr);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(others[_i].arg); i++)
+		n += snprintf(call + n, sizeof(call) - (size_t)n, " %ld",
+			      others[_i].arg[i] == VICTIM ? (long)getpid() :
+			      others[_i].arg[i]);
+	start_with_stray(call, "kill");
+	ck_assert_msg(daemon_logged(&d, "stray call: "), "%s",
+		      others[_i].name);
+	ck_assert_msg(daemon_has_logged(&d, "stray call: -1 EPERM"), "%s",
+		      others[_i].name);
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+
+TEST_LOOP(the_same_calls_about_itself_are_made, 0, 4)
+{
+	static const char *const calls[] = { "0 0", "0 0 0",
+					     "1 0 0", "0 1" };
+	static const long nr[] = { SYS_prlimit64, SYS_setpriority,
+				   SYS_ioprio_set, SYS_fcntl };
+	char call[64];
+
+	snprintf(call, sizeof(call), "%ld %s", nr[_i], calls[_i]);
+	start_with_stray(call, "kill");
+	ck_assert(daemon_logged(&d, "stray call: "));
+	ck_assert(!daemon_has_logged(&d, "EPERM"));
 	daemon_end(&d, SIGTERM);
 }
 

@@ -270,7 +270,7 @@ static const struct { const char *name; struct scmp_arg_cmp arg; } refused[] = {
 	{ "sched_setscheduler", IS_NOT(0, 0) },
 	{ "sched_setattr", IS_NOT(0, 0) },
 	{ "get_robust_list", IS_NOT(0, 0) },
-	/* Who gets a signal when the file is ready, and which. */
+	/* The receiver of signals when the file is ready, and their number. */
 	{ "fcntl", IS(1, F_SETOWN) }, { "fcntl64", IS(1, F_SETOWN) },
 	{ "fcntl", IS(1, F_SETOWN_EX) }, { "fcntl64", IS(1, F_SETOWN_EX) },
 	{ "fcntl", IS(1, F_SETSIG) }, { "fcntl64", IS(1, F_SETSIG) },
@@ -295,7 +295,7 @@ static int add_refused(scmp_filter_ctx f, uint32_t action)
 /* ---- the filters */
 
 /* Confines all threads: a library may have made some already. */
-static int load(scmp_filter_ctx f)
+static int load_filter(scmp_filter_ctx f)
 {
 	/* A binary tree is faster on kernels without the bitmap. */
 	int err = seccomp_attr_set(f, SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -315,7 +315,7 @@ static int filter_arguments(enum confine_calls calls)
 	err = add_refused(f, calls == CONFINE_LOG ? SCMP_ACT_LOG :
 						    SCMP_ACT_ERRNO(EPERM));
 	if (!err)
-		err = load(f);
+		err = load_filter(f);
 	seccomp_release(f);
 	return err;
 }
@@ -330,7 +330,7 @@ static int filter_calls(enum confine_calls calls)
 		return -ENOMEM;
 	err = allow_all(f);
 	if (!err)
-		err = load(f);
+		err = load_filter(f);
 	seccomp_release(f);
 	return err;
 }

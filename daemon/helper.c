@@ -11,6 +11,7 @@
 #include "daemon/helper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -53,20 +54,43 @@ static int allow_quotactl(scmp_filter_ctx f)
 	return err ? err : allow_commands(f, confine_number("quotactl_fd"), 1);
 }
 
-/* Allows a copy of one mount, without those below it, by its descriptor: the
- * path is a constant, and empty. */
-static int allow_open_tree(scmp_filter_ctx f)
+/* Allows a call whose path, the second argument, is the empty constant, with
+ * @n more conditions. */
+static int allow_by_descriptor(scmp_filter_ctx f, int nr,
+			       struct scmp_arg_cmp *is, unsigned n)
 {
-	const struct scmp_arg_cmp is[] = {
-		{ .arg = 1, .op = SCMP_CMP_EQ,
-		  .datum_a = (uintptr_t)helper_bare_path },
-		{ .arg = 2, .op = SCMP_CMP_EQ, .datum_a = HELPER_BARE_FLAGS },
+	is[n] = (struct scmp_arg_cmp){
+		.arg = 1, .op = SCMP_CMP_EQ,
+		.datum_a = (uintptr_t)helper_bare_path,
 	};
-	int nr = confine_number("open_tree");
+	return seccomp_rule_add_array(f, SCMP_ACT_ALLOW, nr, n + 1, is);
+}
 
-	return nr == __NR_SCMP_ERROR ? 0 :
-	       seccomp_rule_add_array(f, SCMP_ACT_ALLOW, nr, ARRAY_SIZE(is),
-				      is);
+/* Allows a read-only copy of one mount, without those below it. */
+static int allow_copy(scmp_filter_ctx f)
+{
+	struct scmp_arg_cmp probe[] = {
+		{ .arg = 4, .op = SCMP_CMP_EQ, .datum_a = AT_EMPTY_PATH },
+		{ 0 },
+	};
+	struct scmp_arg_cmp copy[] = {
+		{ .arg = 2, .op = SCMP_CMP_EQ, .datum_a = HELPER_BARE_FLAGS },
+		{ 0 },
+	};
+	struct scmp_arg_cmp protect[] = {
+		{ .arg = 2, .op = SCMP_CMP_EQ, .datum_a = AT_EMPTY_PATH },
+		{ .arg = 3, .op = SCMP_CMP_EQ,
+		  .datum_a = (uintptr_t)&helper_bare_attr },
+		{ .arg = 4, .op = SCMP_CMP_EQ,
+		  .datum_a = sizeof(helper_bare_attr) },
+		{ 0 },
+	};
+	int err = allow_by_descriptor(f, SCMP_SYS(name_to_handle_at), probe, 1);
+
+	if (!err)
+		err = allow_by_descriptor(f, SYS_open_tree, copy, 1);
+	return err ? err :
+	       allow_by_descriptor(f, SYS_mount_setattr, protect, 3);
 }
 
 static int filter(enum confine_calls calls)
@@ -88,7 +112,7 @@ static int filter(enum confine_calls calls)
 	/* An intruder in gannetd is to get nothing here but this. */
 	err = allow_quotactl(f);
 	if (!err)
-		err = allow_open_tree(f);
+		err = allow_copy(f);
 	for (unsigned i = 0; i < ARRAY_SIZE(allowed) && !err; i++) {
 		int nr = confine_number(allowed[i]);
 

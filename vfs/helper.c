@@ -23,11 +23,16 @@
 #include "lib/thread.h"
 #include "lib/util.h"
 
-#ifndef SYS_open_tree
-#define SYS_open_tree	428		/* but on Alpha */
-#endif
+/* Of mount_setattr(2). */
+#define RDONLY	1u
+#define NOSUID	2u
+#define NODEV	4u
+#define NOEXEC	8u
 
 const char helper_bare_path[] = "";
+const struct helper_mount_attr helper_bare_attr = {
+	.set = RDONLY | NOSUID | NODEV | NOEXEC,
+};
 
 /* One for the process, which starts it before there is any tree. */
 static struct {
@@ -101,6 +106,36 @@ static ssize_t recv_message(int sock, struct helper_message *m, int *fd)
 	return n;
 }
 
+/* True if files there have handles.  The server can open them by these, covered
+ * or not; a copy of another file system would show it more. */
+static bool has_handles(int fd)
+{
+	struct file_handle none = { .handle_bytes = 0 };
+	int mount;
+
+	return name_to_handle_at(fd, helper_bare_path, &none, &mount,
+				 AT_EMPTY_PATH) == 0 || errno == EOVERFLOW;
+}
+
+/* A descriptor in a read-only copy of the mount that @fd is in, or -errno. */
+static int copy_mount(int fd)
+{
+	int err, bare;
+
+	if (!has_handles(fd))
+		return -EOPNOTSUPP;
+	bare = (int)syscall(SYS_open_tree, fd, helper_bare_path,
+			    HELPER_BARE_FLAGS);
+	if (bare < 0)
+		return -errno;
+	if (syscall(SYS_mount_setattr, bare, helper_bare_path, AT_EMPTY_PATH,
+		    &helper_bare_attr, sizeof(helper_bare_attr)) == 0)
+		return bare;
+	err = -errno;
+	close(bare);
+	return err;
+}
+
 /* Does the task of @m with @fd; returns a descriptor to answer with, or -1.
  * The helper believes nothing of what it is sent. */
 static int do_task(struct helper_message *m, int fd)
@@ -108,9 +143,8 @@ static int do_task(struct helper_message *m, int fd)
 	int bare = -1;
 
 	if (m->task == HELPER_BARE) {
-		bare = (int)syscall(SYS_open_tree, fd, helper_bare_path,
-				    HELPER_BARE_FLAGS);
-		m->err = bare < 0 ? -errno : 0;
+		bare = copy_mount(fd);
+		m->err = bare < 0 ? bare : 0;
 	} else {
 		m->err = quota_from_kernel(fd, &m->quota);
 	}

@@ -9,20 +9,41 @@
 #define GANNET_VFS_HELPER_H
 
 #include <fcntl.h>
+#include <stdint.h>
+
+#include <sys/syscall.h>
 
 #include <gannet/vfs.h>
+
+/* The C library may be older; its numbers differ on Alpha alone. */
+#ifndef SYS_open_tree
+#define SYS_open_tree		428
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr	442
+#endif
 
 enum helper_task {
 	HELPER_QUOTA,		/* quota_from_kernel() */
 	HELPER_BARE,		/* gives a descriptor of the same directory, in
 				 * a copy of its mount that nothing is mounted
-				 * on */
+				 * on.  The copy is read-only, because a mount
+				 * that it lacks may be there to protect what
+				 * is below.  -EOPNOTSUPP: the file system has
+				 * no handles, as proc */
 };
 
-/* The arguments of the helper's open_tree(), beside the descriptor. */
+/* As struct mount_attr of linux/mount.h, which may be older. */
+struct helper_mount_attr {
+	uint64_t set, clear, propagation, userns_fd;
+};
+
+/* The arguments of the helper's open_tree() and mount_setattr(), beside the
+ * descriptor: the filter knows them by their addresses. */
 #define HELPER_BARE_FLAGS	(1 /* OPEN_TREE_CLONE */ | O_CLOEXEC | \
 				 AT_EMPTY_PATH)
 extern const char helper_bare_path[];
+extern const struct helper_mount_attr helper_bare_attr;
 
 /* A request; with @err and the task's results its answer. */
 struct helper_message {
@@ -46,8 +67,8 @@ int helper_ask(struct helper_message *m, int fd, int *got);
 void helper_use(int sock, int patience_ms);
 /*
  * The helper's life: answers what comes from @sock, until the other end is
- * gone.  Makes no system calls but recvmsg, sendmsg, close, open_tree and those
- * of quota_from_kernel().
+ * gone.  Makes no system calls but recvmsg, sendmsg, close, name_to_handle_at,
+ * open_tree, mount_setattr and those of quota_from_kernel().
  */
 void helper_serve(int sock);
 

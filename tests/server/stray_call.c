@@ -5,10 +5,11 @@
  * Whenever it has taken SIGUSR1 by sigtimedwait(), the call whose number is in
  * STRAY_CALL is made with the arguments behind it, numbers as well, and its
  * result told to standard error.  "abstract NAME" connects to a socket of that
- * name instead.
+ * name instead, and "open PATH" opens a file to read and write it.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ static void stray(const char *what)
 
 	if (strncmp(what, "abstract ", 9) == 0) {
 		ret = connect_abstract(what + 9);
+	} else if (strncmp(what, "open ", 5) == 0) {
+		ret = open(what + 5, O_RDWR | O_CLOEXEC);
 	} else {
 		nr = strtol(what, &at, 0);
 		for (int i = 0; i < 6 && *at; i++)

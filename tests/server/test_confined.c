@@ -471,6 +471,55 @@ TEST(the_daemon_reaches_no_abstract_sockets_of_others)
 	close(fd);
 }
 
+/* A process of our user that has no capability: the kernel would let a server
+ * look into it that has none either. */
+static pid_t start_victim(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	const struct __user_cap_data_struct none[2] = { { 0 } };
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0)
+		return pid;
+	if (syscall(SYS_capset, &head, none) == 0)
+		pause();
+	_exit(1);
+}
+
+static bool has_capabilities(pid_t pid)
+{
+	char self[16];
+
+	snprintf(self, sizeof(self), "%d", pid);
+	d.pid = pid;
+	return status_of(self, "CapPrm:", 16) != 0;
+}
+
+/* Landlock, since Linux 6.12. */
+TEST(the_daemon_opens_no_memory_of_others)
+{
+	char call[64];
+	pid_t victim;
+	int fd;
+
+	if (syscall(444 /* landlock_create_ruleset */, NULL, 0, 1) < 6)
+		return;
+	victim = start_victim();
+	EVENTUALLY(!has_capabilities(victim));
+	snprintf(call, sizeof(call), "open /proc/%d/mem", victim);
+	fd = open(call + 5, O_RDWR | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	start_with_stray(call, "kill");
+	ck_assert(daemon_logged(&d, "stray call: -1 EACCES"));
+	daemon_end(&d, SIGTERM);
+	kill(victim, SIGKILL);
+	ck_assert_int_eq(waitpid(victim, NULL, 0), victim);
+}
+
 TEST(a_wrong_word_says_what_was_expected)
 {
 	ck_assert(!daemon_start(&d, ARGS(MEM, "--seccomp", "maybe")));

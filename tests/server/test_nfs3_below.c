@@ -259,6 +259,45 @@ TEST(a_mount_made_read_only_is_so_below)
 			 NFS3ERR_ROFS);
 }
 
+/* The answer of the real helper for @path. */
+static int bare_copy(const char *path, int *copy)
+{
+	struct helper_message m = { .task = HELPER_BARE };
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), err;
+
+	ck_assert_int_ge(fd, 0);
+	err = helper_ask(&m, fd, copy);
+	close(fd);
+	return err;
+}
+
+/* A copy lacks the read-only mounts that protect what is below them, and an
+ * intruder in the server can ask for one. */
+TEST(nothing_can_be_written_in_the_helpers_copy)
+{
+	char path[64];
+	int copy, err;
+
+	begin("posix", "");
+	start_helper();
+	run("mkdir e/guarded && echo safe > e/guarded/f && "
+	    "mount --bind e/guarded e/guarded && "
+	    "mount -o remount,bind,ro e/guarded");
+	ck_assert_int_eq(bare_copy(space_at(""), &copy), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/guarded/f", copy);
+	ck_assert_int_lt(open(path, O_WRONLY | O_CLOEXEC), 0);
+	ck_assert_int_eq(errno, EROFS);
+	ck_assert_int_eq(mkdirat(copy, "new", 0755), -1);
+	ck_assert_int_eq(errno, EROFS);
+	close(copy);
+	/* The mount itself is as it was. */
+	run("echo more > e/other");
+	/* It has no handles, so that a copy would be the only way. */
+	err = bare_copy("/proc", &copy);
+	ck_assert_int_eq(err, -EOPNOTSUPP);
+	ck_assert_int_eq(copy, -1);
+}
+
 TEST(handles_of_before_and_after_the_mount_are_the_same)
 {
 	nfs_fh3 m, low;

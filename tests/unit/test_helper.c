@@ -30,7 +30,7 @@
 /* A system call, then its result. */
 struct order {
 	long nr;
-	long arg[4];
+	long arg[5];
 	long ret;
 	int  err;
 };
@@ -42,6 +42,7 @@ static int sock;			/* to the helper; -1: there is none */
 /* ---- in the place of vfs/helper.c */
 
 const char helper_bare_path[] = "";
+const struct helper_mount_attr helper_bare_attr = { .set = 1 };
 
 void helper_use(int to, int patience_ms)
 {
@@ -69,7 +70,8 @@ void helper_serve(int from)
 
 	while (transfer(recvmsg, from, &o)) {
 		o.ret = o.nr == FSTAT ? fstat((int)o.arg[0], &st) :
-			syscall(o.nr, o.arg[0], o.arg[1], o.arg[2], o.arg[3]);
+			syscall(o.nr, o.arg[0], o.arg[1], o.arg[2], o.arg[3],
+				o.arg[4]);
 		o.err = o.ret < 0 ? errno : 0;
 		transfer(send_order, from, &o);
 	}
@@ -114,11 +116,20 @@ TEST(the_helper_may_copy_a_mount)
 {
 	/* The socket is in none. */
 	struct order o = CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS);
+	struct order probe = CALL(SYS_name_to_handle_at, 0, BARE_PATH, 0, 0,
+				  AT_EMPTY_PATH);
+	struct order protect = CALL(NR_MOUNT_SETATTR, 0, BARE_PATH,
+				    AT_EMPTY_PATH, (long)&helper_bare_attr,
+				    sizeof(helper_bare_attr));
 
 	helper_start(CONFINE_KILL);
 	ck_assert(make_call(&o));
 	ck_assert_int_eq(o.ret, -1);
 	ck_assert_int_eq(o.err, EINVAL);
+	ck_assert(make_call(&probe));
+	ck_assert_int_eq(probe.ret, -1);
+	ck_assert(make_call(&protect));
+	ck_assert_int_eq(protect.ret, -1);
 }
 
 /* Nor the log, the pipe to the parent of a daemon, or the end of the socket
@@ -139,6 +150,7 @@ TEST(the_helper_has_no_descriptor_but_its_socket)
 }
 
 static const char other_path[] = "/";
+static const struct helper_mount_attr other_attr = { .clear = 1 };
 
 static const struct order forbidden[] = {
 	CALL(SYS_quotactl, QCMD(Q_SETQUOTA, USRQUOTA)),
@@ -159,7 +171,14 @@ static const struct order forbidden[] = {
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, HELPER_BARE_FLAGS | AT_RECURSIVE),
 	CALL(NR_OPEN_TREE, 0, BARE_PATH, 0),
 	CALL(NR_MOVE_MOUNT, 0, BARE_PATH, AT_FDCWD, BARE_PATH),
-	CALL(NR_MOUNT_SETATTR, 0, BARE_PATH, AT_EMPTY_PATH),
+	/* With other flags, of another mount and of those below. */
+	CALL(NR_MOUNT_SETATTR, 0, BARE_PATH, AT_EMPTY_PATH, (long)&other_attr,
+	     sizeof(other_attr)),
+	CALL(NR_MOUNT_SETATTR, 0, (long)other_path, AT_EMPTY_PATH,
+	     (long)&helper_bare_attr, sizeof(helper_bare_attr)),
+	CALL(NR_MOUNT_SETATTR, 0, BARE_PATH, AT_EMPTY_PATH | AT_RECURSIVE,
+	     (long)&helper_bare_attr, sizeof(helper_bare_attr)),
+	CALL(SYS_name_to_handle_at, 0, (long)other_path, 0, 0, AT_EMPTY_PATH),
 };
 
 TEST_LOOP(another_call_ends_the_helper, 0, ARRAY_SIZE(forbidden))

@@ -40,7 +40,12 @@ gone() { ! listens; }
 check 'no command is a usage error' fails 2 'quickstart serve'
 check 'nor is an unknown one' fails 2 "no command 'sevre'" sevre
 check 'an unknown option is named' fails 2 'no option --alow' serve --alow x
-check 'a directory must be there' fails 1 'no such directory' serve "$tmp/no"
+ln -s "$tmp/nowhere" "$tmp/dangling"
+check 'a link must lead somewhere' fails 1 'symbolic link to nothing' \
+	serve "$tmp/dangling"
+check 'and nothing is made there' test ! -e "$tmp/nowhere"
+[ "$(id -u)" != 0 ] || check 'a directory that cannot be made is named' \
+	fails 1 "/proc/no/such: .* can't make it" serve /proc/no/such
 check '--allow wants a client' fails 1 'needs a client' serve --allow
 check '--as wants a user' fails 1 'no such user' serve --as no-such-user
 check 'which has a name' fails 1 'no such user' serve --as=
@@ -58,12 +63,31 @@ if [ "$(id -u)" != 0 ]; then
 	check 'a directory must be readable' fails 1 'may not read' \
 		serve "$tmp/closed"
 	rmdir "$tmp/closed"
+	mkdir -m 555 "$tmp/full"
+	no_sudo() { PATH=$tmp/bin "$@"; }
+	mkdir "$tmp/bin"
+	for i in bash readlink dirname nproc mkdir cat id timeout grep chown; do
+		ln -s "$(command -v $i)" "$tmp/bin/"
+	done
+	check 'one that this user may not make is an error' no_sudo fails 1 \
+		"can't make it" serve "$tmp/full/data"
 	check 'without privileges there is one user only' \
 		fails 1 "without root's privileges" serve --as root
 fi
 
+check 'it serves a directory that is missing' \
+	serve "$tmp/new/with space #(1)"
+check 'and says that it made it' \
+	says 'made .*/with space #\(1\), which was missing'
+check 'which is there' test -d "$tmp/new/with space #(1)"
+if [ "$(id -u)" = 0 ]; then
+	check "and is nobody's" test 65534:65534 = \
+		"$(stat -c %u:%g "$tmp/new/with space #(1)")"
+fi
+check 'that ends' ended TERM
 mkdir "$tmp/with space #(1)"
 check 'it serves a directory' serve "$tmp/with space #(1)"
+check 'which was there' says_not 'which was missing'
 check 'it says how to mount it' \
 	says "mount -t nfs -o vers=3,proto=tcp.* 127.0.0.1:.*/with"
 check 'it listens where it says' listens
@@ -150,6 +174,10 @@ if [ "$(id -u)" = 0 ]; then
 	check 'one of a number without a name' serve "$tmp/theirs"
 	check 'too' exports_as 4321 1234
 	check 'that ends, too' ended TERM
+	check 'one that is made for a user' serve "$tmp/mine" --as daemon
+	check "is that user's" test "$(id -u daemon):$(id -g daemon)" = \
+		"$(stat -c %u:%g "$tmp/mine")"
+	check 'that ends as well' ended TERM
 	check 'who is named' serve "$tmp/theirs" --as root
 	check 'may be root' exports_as 0 0
 	check 'and it says what that means' says 'can become root by that'

@@ -180,18 +180,26 @@ done:
 	return err;
 }
 
-/* Without the name in front: gannetctl says its own. */
+/* Without the name in front of each line: gannetctl says its own. */
 static void tell_mistake(const struct editing *e, int err, struct outcome *out)
 {
-	size_t len = strlen(e->name);
-	const char *text = e->why;
+	size_t len = strlen(e->name), size;
+	char *all = e->why, *line, *text = NULL;
+	FILE *f = all ? open_memstream(&text, &size) : NULL;
 
-	if (text && strncmp(text, e->name, len) == 0 && text[len] == ':')
-		text += len + 2;
-	if (!text)
-		text = strerror(-err);
-	log_err("gannetctl: exports not changed: %s", text);
-	out->error = strdup(text);
+	while (f && (line = strsep(&all, "\n"))) {
+		if (strncmp(line, e->name, len) == 0 && line[len] == ':')
+			line += len + 2;
+		log_err("gannetctl: exports not changed: %s", line);
+		fprintf(f, "%s%s", line, all ? "\n" : "");
+	}
+	if (f && fclose(f) == 0) {
+		out->error = text;
+		return;
+	}
+	free(text);
+	log_err("gannetctl: exports not changed: %s", strerror(-err));
+	out->error = strdup(strerror(-err));
 }
 
 int change_rules(const struct report *r, const struct control_call *call,

@@ -16,6 +16,13 @@ int exports_publish(const struct options *o, struct export_table *t,
 		    struct outcome *out);
 
 /*
+ * exports_publish() at the start of the server.  A disk that is missing keeps
+ * no other export from its clients: what can't be mounted is logged and tried
+ * until it can.  0, or -errno for a mistake in the texts.
+ */
+int exports_start(const struct options *o, struct export_table *t);
+
+/*
  * Reads all exports that @o names, with the rules of @kept in the place of
  * those that gannetctl was told to keep, into *@out, and publishes nothing.  0;
  * or -errno and *@why, malloced, or NULL without memory.

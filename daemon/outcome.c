@@ -24,7 +24,12 @@ void outcome_fini(struct outcome *o)
 
 void outcome_error(struct outcome *o, const char *text)
 {
-	log_err("%s", text);
+	const char *end;
+
+	for (const char *line = text; line; line = *end ? end + 1 : NULL) {
+		end = strchrnul(line, '\n');
+		log_err("%.*s", (int)(end - line), line);
+	}
 	if (!o)
 		return;
 	free(o->error);

@@ -23,6 +23,7 @@ struct outcome {
 void outcome_init(struct outcome *o);
 void outcome_fini(struct outcome *o);
 
+/* @text: a line for each. */
 void outcome_error(struct outcome *o, const char *text);
 void outcome_warn(struct outcome *o, const char *text);
 /* The setting of @row was @old and becomes @new: now, or at the next start. */

@@ -387,7 +387,7 @@ static int start_programs(struct server *s)
 		err = locks_start(s->o, &s->locks);
 	/* Which may take long: the grace period of the locks begins later. */
 	if (!err)
-		err = exports_publish(s->o, s->exports, NULL);
+		err = exports_start(s->o, s->exports);
 	if (err)
 		return err;
 	err = make_programs(s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* file - small files that are written as a whole. */
+/* file - small files that are read or written as a whole. */
 #include "lib/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static int write_all(int fd, const char *text, size_t len)
@@ -39,5 +39,35 @@ int file_replace(int dir, const char *name, const char *text, size_t len)
 		err = -errno;
 	if (err == 0 && renameat(dir, temp, dir, name) < 0)
 		err = -errno;
+	return err;
+}
+
+int file_read(FILE *in, size_t max, char **out, size_t *len)
+{
+	size_t cap = 4096, n = 0, got;
+	char *text = malloc(cap), *more;
+	int err = -ENOMEM;
+
+	while (text && (got = fread(text + n, 1, cap - n, in)) > 0) {
+		n += got;
+		if (n < cap)
+			continue;
+		err = n >= max ? -EFBIG : -ENOMEM;
+		more = n >= max ? NULL : realloc(text, cap *= 2);
+		if (!more)
+			goto fail;
+		text = more;
+	}
+	if (!text)
+		return -ENOMEM;
+	err = -EIO;
+	if (ferror(in))
+		goto fail;
+	*out = text;
+	*len = n;
+	return 0;
+
+fail:
+	free(text);
 	return err;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* file - small files that are written as a whole. */
+/* file - small files that are read or written as a whole. */
 #ifndef GANNET_LIB_FILE_H
 #define GANNET_LIB_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /*
  * Makes @name, below the directory @dir, a file (mode 0600) of these bytes, by
@@ -12,5 +13,11 @@
  * or -errno.  Any thread; waits for the disk.
  */
 int file_replace(int dir, const char *name, const char *text, size_t len);
+
+/*
+ * Reads all of @in into *@out, malloced, of *@len bytes.  0; -EFBIG: there are
+ * @max bytes or more; -EIO; -ENOMEM.  Any thread; waits for the disk.
+ */
+int file_read(FILE *in, size_t max, char **out, size_t *len);
 
 #endif

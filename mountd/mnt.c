@@ -119,7 +119,7 @@ int mount_walk(struct rpc_call *call)
 	if (n != 0)
 		return n;
 	node->fs->ops->handle(node, &handle);
-	export_fh_make(client.exports, w->exp, &handle, &r->fh);
+	export_fh_make_for(client.exports, w->exp, &w->opts, &handle, &r->fh);
 	r->nflavors = rpc_server_mnt_flavors(call->server, r->flavors,
 					     MOUNT_MAX_FLAVORS);
 	vfs_node_put(node);

@@ -290,7 +290,7 @@ int nfs3_open_other(struct nfs3_op *op, struct xdr_view fh)
 			      &op->handle);
 	if (err < 0)
 		return err;
-	if (id != op->id)
+	if (!export_same_id(op->nfs->exports, id, op->id))
 		return -EXDEV;
 	err = open_node(op, &op->other);
 	return err == 0 && op->other->fs != op->vfs.node->fs ? -EXDEV : err;
@@ -368,7 +368,7 @@ void nfs3_make_fh(struct nfs3_op *op, struct vfs_node *node,
 	struct vfs_handle handle;
 
 	node->fs->ops->handle(node, &handle);
-	export_fh_make(op->nfs->exports, op->exp, &handle, fh);
+	export_fh_make_for(op->nfs->exports, op->exp, &op->opts, &handle, fh);
 }
 
 /* Section 3.2 wants ACCES for an empty name, and for a name with characters

@@ -47,7 +47,11 @@ static int answer_from(struct nfs3_op *op, struct export *in,
 	r->attr.has = err == 0;
 	r->attr.fsid = in->fs->fsid;
 	node->fs->ops->handle(node, &handle);
-	export_fh_make(op->nfs->exports, in, &handle, &r->fh);
+	if (in == op->exp)
+		export_fh_make_for(op->nfs->exports, in, &op->opts, &handle,
+				   &r->fh);
+	else
+		export_fh_make(op->nfs->exports, in, &handle, &r->fh);
 	return 0;
 }
 

@@ -34,7 +34,8 @@ static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 		nfs3_put_fattr(&l->out, &d->attr, exp->fs->fsid);
 	xdr_put_bool(&l->out, d->has_handle);
 	if (d->has_handle) {
-		export_fh_make(op->nfs->exports, exp, &d->handle, &fh);
+		export_fh_make_for(op->nfs->exports, exp, &op->opts,
+				   &d->handle, &fh);
 		xdr_put_opaque(&l->out, fh.data, fh.len);
 	}
 }

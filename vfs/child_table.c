@@ -149,7 +149,8 @@ int children_take_entries(struct children *c, const struct export_set *set,
 
 	mutex_lock(&c->lock);
 	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		if (set->entries[i]->mountpoint)
+		if (set->entries[i]->mountpoint &&
+		    !set->entries[i]->id_taken)
 			ret = child_of_entry(c, set->entries[i], &closing, err);
 	mutex_unlock(&c->lock);
 	closing_end(&closing);

@@ -219,18 +219,21 @@ static int take_rule(struct entry *e, const struct export_set *new, char **err)
 	const struct entry *n = new->nentries == 1 ? new->entries[0] : NULL;
 	struct client *to;
 	char *text, *where;
+	uint32_t id;
+	bool has_id;
 	int i;
 
 	if (!n || n->nclients != 1)
 		return export_fail(err, "expected one CLIENT(OPTIONS)");
-	if ((n->has_fsid && (!e->has_fsid || n->fsid != e->fsid)) ||
+	i = find_client(e, n->clients, err);
+	if (i < 0)
+		return i;
+	to = &e->clients[i];
+	if ((n->has_fsid && n->id != (to->opts.has_id ? to->opts.id : e->id)) ||
 	    (n->mountpoint && (!e->mountpoint ||
 			       strcmp(n->mountpoint, e->mountpoint) != 0)))
 		return export_fail(err, "fsid= and mountpoint= are those of "
 				   "the export, and can't change here");
-	i = find_client(e, n->clients, err);
-	if (i < 0)
-		return i;
 	/* A limit that is not told stays, as the export's other options do. */
 	if (n->max.ops != NO_RATE)
 		e->max.ops = n->max.ops;
@@ -243,12 +246,15 @@ static int take_rule(struct entry *e, const struct export_set *new, char **err)
 		free(where);
 		return -ENOMEM;
 	}
-	to = &e->clients[i];
 	free(to->text);
 	free(to->where);
 	to->text = text;
 	to->where = where;
+	id = to->opts.id;
+	has_id = to->opts.has_id;
 	to->opts = n->clients->opts;
+	to->opts.id = id;
+	to->opts.has_id = has_id;
 	return 0;
 }
 
@@ -293,7 +299,8 @@ static void tell_rules_of(const struct entry *e,
 		struct export_rule rule = {
 			e->path, e->clients[i].text, "", &e->clients[i].opts,
 			e->clients[i].where, e->backend->name,
-			e->export && !tree_is_mounted(e->export),
+			e->id_taken ||
+			(e->export && !tree_is_mounted(e->export)),
 		};
 		char *options = NULL;
 		size_t len;

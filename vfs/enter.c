@@ -58,7 +58,7 @@ static struct child *child_of_path(struct export_table *t, const char *path)
 	rcu_enter();
 	set = export_set_now(t);
 	e = set ? find_longest(set, path, &rest) : NULL;
-	if (e && e->mountpoint)
+	if (e && e->mountpoint && !e->id_taken)
 		child = children_find(t->children, e->id);
 	rcu_exit();
 	return child;

@@ -85,6 +85,20 @@ void export_table_manage_gids(struct export_table *t, bool yes)
 	t->config.manage_gids = yes;
 }
 
+void export_table_lenient(struct export_table *t, bool yes)
+{
+	t->lenient = yes;
+}
+
+int export_set_create(struct export_table *t, struct export_set **out)
+{
+	int err = export_set_alloc(out);
+
+	if (err == 0)
+		(*out)->lenient = t->lenient;
+	return err;
+}
+
 void export_table_destroy(struct export_table *t)
 {
 	struct export_set *set = atomic_load(&t->current);
@@ -115,6 +129,27 @@ static bool same_names(const struct export_set *a, const struct export_set *b)
 	return true;
 }
 
+static bool has_tree(const struct entry *e)
+{
+	return !e->mountpoint && !e->id_taken;
+}
+
+/* Adds what became of @e: the set goes on, to find what else is wrong. */
+static void note_failure(struct entry *e, int *ret, char **err, int failure,
+			 char **why)
+{
+	if (failure == 0)
+		return;
+	if (*ret == 0)
+		*ret = failure;
+	if (*why)
+		export_fail_too(err, *why);
+	*why = NULL;
+	if (e->export)
+		export_put(e->export);
+	e->export = NULL;
+}
+
 /*
  * Finds or mounts the tree of each entry.  All of them begin before any is
  * waited for, so one that hangs takes no time from the others.
@@ -123,14 +158,18 @@ static int bind_entries(struct export_table *t, struct export_set *set,
 			char **err)
 {
 	uint64_t until = clock_ns() + t->patience_s * 1ull * NS_PER_S;
+	char *why = NULL;
 	int ret = 0;
 
-	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		if (!set->entries[i]->mountpoint)
-			ret = tree_bind(t, set->entries[i], err);
-	for (unsigned i = 0; i < set->nentries && ret == 0; i++)
-		if (!set->entries[i]->mountpoint)
-			ret = tree_settle(t, set->entries[i], until, err);
+	for (unsigned i = 0; i < set->nentries; i++)
+		if (has_tree(set->entries[i]))
+			note_failure(set->entries[i], &ret, err,
+				     tree_bind(t, set->entries[i], &why), &why);
+	for (unsigned i = 0; i < set->nentries; i++)
+		if (set->entries[i]->export)
+			note_failure(set->entries[i], &ret, err,
+				     tree_settle(t, set->entries[i], until,
+						 &why), &why);
 	return ret < 0 ? ret : children_take_entries(t->children, set, err);
 }
 
@@ -251,7 +290,7 @@ struct export *export_of_entry(struct export_table *t, const struct entry *e)
 {
 	struct child *child;
 
-	if (e->export)
+	if (e->export || e->id_taken)
 		return e->export;
 	child = children_find(t->children, e->id);
 	/* Pairs with the release in child_adopt(). */
@@ -265,9 +304,17 @@ int export_admit(struct export_table *t, const struct export_set *set,
 {
 	int err = admit_peer(t, set, e, peer, any_port, opts);
 	struct export *tree;
+	struct addr a;
+	unsigned port;
 
 	if (err < 0)
 		return err;
+	if (e->id_taken) {
+		addr_from_sockaddr(peer, &a, &port);
+		refusal_log(t, e, &a, port, "another export has its file "
+			    "system id; give one of them another with fsid=");
+		return -EACCES;
+	}
 	tree = export_of_entry(t, e);
 	if (!tree)
 		return -EAGAIN;
@@ -319,8 +366,10 @@ int export_borrow(struct export_table *t, uint32_t id,
 		err = admit_peer(t, set, e, peer, any_port, opts);
 		return err == 0 && !tree_is_mounted(*out) ? -ETIMEDOUT : err;
 	}
+	/* @id may be that of one of its rules. */
 	if (set)
-		return borrow_child(t, set, id, peer, any_port, out, opts);
+		return borrow_child(t, set, e ? e->id : id, peer, any_port,
+				    out, opts);
 	refusal_log_gone(t, id, peer);
 	return -ESTALE;
 }
@@ -355,11 +404,25 @@ int export_open_child(struct export_table *t, struct child *child,
 	return err;
 }
 
+/* @id may be that of one of an entry's rules. */
+static struct child *child_of_id(struct export_table *t, uint32_t id)
+{
+	const struct export_set *set;
+	const struct entry *e;
+
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? export_set_find_id(set, id) : NULL;
+	id = e ? e->id : id;
+	rcu_exit();
+	return children_find(t->children, id);
+}
+
 int export_reach(struct export_table *t, uint32_t id,
 		 const struct sockaddr *peer, bool any_port,
 		 struct export **out, struct export_opts *opts)
 {
-	struct child *child = children_find(t->children, id);
+	struct child *child = child_of_id(t, id);
 	int err;
 
 	export_resolve(t, peer);

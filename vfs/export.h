@@ -35,8 +35,11 @@ struct export_opts {
 	bool	 crossmnt;	/* what is mounted below is part of it */
 	bool	 nohide;	/* entered from an export that it is below */
 	bool	 limited;	/* by one of the rates below */
+	bool	 has_id;	/* filehandles that it gets have the id below,
+				 * not the export's */
 	uint32_t anonuid;
 	uint32_t anongid;
+	uint32_t id;
 	struct rates client_max;	/* what each address may have */
 	struct rates max;	/* what all clients of the export may have;
 				 * the same in all rules of a path */
@@ -46,7 +49,8 @@ struct rpc_limit;
 
 struct export {
 	char		*path;		/* as clients name it */
-	uint32_t	 id;		/* in filehandles; from the path, or
+	uint32_t	 id;		/* in filehandles, unless the client's
+					 * rule has another; from the path, or
 					 * fsid=, the same after a restart */
 	uint32_t	 top;		/* that of the export whose rules it
 					 * has: another than its own if it is a
@@ -98,11 +102,23 @@ void export_table_destroy(struct export_table *t);
 void export_table_manage_gids(struct export_table *t, bool yes);
 
 /*
+ * While @yes, what can't be exported does not keep the rest from it: as at a
+ * start.  export_table_publish() then has exports that can't be mounted tried
+ * until they can, and logs that; and a set that is made has a note of entries
+ * with the file system id of another, which are not served.  Publisher's
+ * thread.
+ */
+void export_table_lenient(struct export_table *t, bool yes);
+
+/* Makes *@out an empty set.  0 or -ENOMEM.  Publisher's thread. */
+int export_set_create(struct export_table *t, struct export_set **out);
+/*
  * Text to snapshot: lines of exports(5), see gannet-exports(5).  @name is
  * for messages.  Adds to *@set, making it when NULL; after an error a *@set
- * that is not NULL is only good for export_set_free().  On a mistake returns
+ * that is not NULL is only good for export_set_free(), and for finding more
+ * mistakes with other texts or export_table_publish().  On mistakes returns
  * -EINVAL and *@err (malloced) is "NAME:LINE: what is wrong, what was
- * expected"; NULL when there is no memory for it.
+ * expected", a line for each; NULL when there is no memory for it.
  */
 int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		     struct export_set **set, char **err);
@@ -302,6 +318,12 @@ struct export_fh {
 
 void export_fh_make(struct export_table *t, const struct export *e,
 		    const struct vfs_handle *h, struct export_fh *fh);
+/* The same for a client with @opts, the rule of @e: with the id of that. */
+void export_fh_make_for(struct export_table *t, const struct export *e,
+			const struct export_opts *opts,
+			const struct vfs_handle *h, struct export_fh *fh);
+/* True if both ids are of one export. */
+bool export_same_id(struct export_table *t, uint32_t a, uint32_t b);
 /* 0; -EBADMSG: no handle that this server made, or another one of its tree; or,
  * of handles that need the tree's key, -ETIMEDOUT: that is not mounted yet, and
  * -ESTALE: it is not exported.  Any registered thread; never blocks. */

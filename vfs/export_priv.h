@@ -22,6 +22,14 @@ struct addr {
 	uint8_t	bytes[16];		/* network order, zero padded */
 };
 
+/* fsid=. */
+struct fsid_option {
+	bool	 given;
+	uint32_t id;		/* a number as given, or made from: */
+	uint8_t	 uuid[16];
+	uint64_t fsid;
+};
+
 /* The kinds of client names, in order of precedence. */
 enum client_kind {
 	CLIENT_HOST, CLIENT_NETWORK, CLIENT_WILDCARD, CLIENT_NETGROUP,
@@ -36,6 +44,7 @@ struct client {
 	unsigned	   bits;	/* by_address: of addr that count */
 	unsigned	   name_index;	/* else: its bit in a peer's verdicts */
 	char		  *where;	/* "FILE:LINE" */
+	struct fsid_option fsid;	/* opts.has_id: where that is from */
 	struct export_opts opts;
 };
 
@@ -48,9 +57,12 @@ struct entry {
 	char			*where;
 	bool			 has_fsid;
 	char			*fsid_where;	/* with has_fsid */
+	/* Another entry has one of its ids: it is not served.  ids.c. */
+	bool			 id_taken;
 	/* Exported only while something is mounted here; NULL: always. */
 	char			*mountpoint;
-	uint32_t		 id;
+	uint32_t		 id;		/* with has_fsid one of those
+						 * that its clients have */
 	uint64_t		 fsid;		/* with has_fsid */
 	uint8_t			 uuid[16];	/* that it was made from */
 	struct client		*clients;	/* by precedence */
@@ -68,14 +80,23 @@ struct note {
 	unsigned more;		/* lines with the same text */
 };
 
+struct id_place {
+	uint32_t	 id;
+	unsigned	 at;		/* the entry's place in the text */
+	bool		 was_taken;	/* of the entry, until now */
+	struct entry	*entry;
+};
+
 struct export_set {
 	struct ref	  ref;
+	bool		  lenient;	/* see export_table_lenient() */
 	struct entry	**entries;	/* in the order of the text */
 	unsigned	  nentries;
 	struct note	 *notes;
 	unsigned	  nnotes;
 	/* From export_set_finish() on: */
-	struct entry	**by_id;
+	struct id_place	 *by_id;	/* of all that are served */
+	unsigned	  nids;
 	const struct client **names;	/* clients that need a resolver */
 	unsigned	  nnames;
 	unsigned	  serial;	/* of its names */
@@ -174,6 +195,7 @@ void groups_destroy(struct groups_table *t);
 struct export_table {
 	struct export_config	config;
 	const struct vfs_ops   *backend;
+	bool			lenient;	/* publisher's thread */
 	char		       *state_dir;	/* or NULL */
 	uint8_t			key[EXPORT_KEY_LEN];
 	struct resolver		resolver;
@@ -213,13 +235,6 @@ bool client_same(const struct client *a, const struct client *b);
 bool client_match_name(const struct client *c, const char *name);
 
 /* options.c */
-struct fsid_option {
-	bool	 given;
-	uint32_t id;		/* a number as given, or made from: */
-	uint8_t	 uuid[16];
-	uint64_t fsid;
-};
-
 /* An option's bytes, and a NUL. */
 #define OPTION_MAX	256
 
@@ -259,7 +274,8 @@ extern const struct export_opts export_opts_default;
 
 /* A decimal number up to @max, nothing else. */
 bool export_parse_number(const char *s, uint32_t max, uint32_t *out);
-/* Applies "a,b,c" to *@t.  0, or -EINVAL and *@err. */
+/* Applies "a,b,c" to *@t.  0, or -EINVAL and *@err, which was NULL: a line for
+ * each mistake. */
 int export_opts_parse(const char *text, struct option_target *t, char **err);
 /* Completes t->opts after the last list.  0, or -EINVAL and *@err: callers
  * would need what the server does not have. */
@@ -295,17 +311,30 @@ void export_entry_drop_client(struct entry *e, unsigned i);
 void export_set_drop_entry(struct export_set *set, unsigned i);
 /* Adds a warning.  Takes @where, which may be NULL: out of memory. */
 int export_set_note(struct export_set *set, char *where, const char *text);
-struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
 /* Completes the set: ids, order and indices. 0, or -EINVAL and *@err. */
 int export_set_finish(struct export_set *set, char **err);
 /* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
 int export_fail(char **err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Adds @line, which it takes (it may be NULL), to the text *@err, which may be
+ * NULL.  Returns -EINVAL. */
+int export_fail_too(char **err, char *line);
+
 /* Returns @ret: the directory @path of the line @where can't be mounted.  @why:
  * the reason in the backend's words, or NULL. */
 int export_cannot(char **err, const char *where, const char *path, int ret,
 		  const char *why);
+
+/* ids.c */
+/* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: entries have the
+ * same one.  A lenient set gets a note instead, and goes without them. */
+int ids_index(struct export_set *set, char **err);
+/* The entry that has this id, of its own or of a client, or NULL. */
+struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
+void ids_take_fsid(struct entry *e, const struct fsid_option *fsid);
+/* Makes @id the entry's, if one of its clients has it. */
+void ids_prefer(struct entry *e, uint32_t id);
 
 /* names.c */
 void names_check(const struct export_set *set, const struct resolver *r,

@@ -40,11 +40,28 @@ _Static_assert(VFS_HANDLE_KEY == EXPORT_KEY_LEN, "a tree's key is one, too");
 
 STAT(fh_forged, "filehandles refused: not made by this server");
 
-void export_fh_make(struct export_table *t, const struct export *e,
-		    const struct vfs_handle *h, struct export_fh *fh)
+bool export_same_id(struct export_table *t, uint32_t a, uint32_t b)
+{
+	const struct export_set *set;
+	const struct entry *e;
+	bool same;
+
+	if (likely(a == b))
+		return true;
+	rcu_enter();
+	set = export_set_now(t);
+	e = set ? export_set_find_id(set, a) : NULL;
+	same = e && e == export_set_find_id(set, b);
+	rcu_exit();
+	return same;
+}
+
+static void make_fh(struct export_table *t, const struct export *e,
+		    uint32_t export_id, const struct vfs_handle *h,
+		    struct export_fh *fh)
 {
 	const uint8_t *key = e->fs->handle_key;
-	uint32_t id = htobe32(e->id);
+	uint32_t id = htobe32(export_id);
 	uint32_t len = HEAD + ALIGN_UP(h->len, 4u);
 
 	memset(fh->data, 0, sizeof(fh->data));
@@ -57,6 +74,23 @@ void export_fh_make(struct export_table *t, const struct export *e,
 }
 
 /* A single comparison, so that its time tells nothing about the MAC. */
+
+void export_fh_make(struct export_table *t, const struct export *e,
+		    const struct vfs_handle *h, struct export_fh *fh)
+{
+	make_fh(t, e, e->id, h, fh);
+}
+
+void export_fh_make_for(struct export_table *t, const struct export *e,
+			const struct export_opts *opts,
+			const struct vfs_handle *h, struct export_fh *fh)
+{
+	/* No rule has the id of a file system below an export. */
+	bool by_rule = opts->has_id && e->id == e->top;
+
+	make_fh(t, e, by_rule ? opts->id : e->id, h, fh);
+}
+
 static bool same_mac(const uint8_t *a, const uint8_t *b)
 {
 	uint64_t x, y;

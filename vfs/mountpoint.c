@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -73,8 +74,10 @@ static const char *rest_of(const char *top, const char *path)
 	return path + len + (path[len] == '/');
 }
 
-int mountpoint_open(const struct mountpoint *m, const char *top,
-		    const char *path)
+/* A descriptor, O_PATH, of the directory @path below @top, or -errno.  -EINVAL:
+ * it does not lie there.  Links below @top may not leave the mount. */
+static int open_below(const struct mountpoint *m, const char *top,
+		      const char *path)
 {
 	const char *rest = rest_of(top, path);
 	struct open_how how = {
@@ -93,4 +96,19 @@ int mountpoint_open(const struct mountpoint *m, const char *top,
 void mountpoint_release(struct mountpoint *m)
 {
 	close(m->fd);
+}
+
+bool mountpoint_has_root(const struct mountpoint *m, const char *top,
+			 struct vfs_fs *fs, const char *path)
+{
+	int fd = open_below(m, top, path);
+	char link[32];
+	bool is;
+
+	if (fd < 0)
+		return fd == -EINVAL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	is = fs->ops->is_at(fs, link);
+	close(fd);
+	return is;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <gannet/vfs.h>
+
 struct mountpoint {
 	int	 fd;
 	uint64_t mount;		/* its number */
@@ -20,12 +22,12 @@ int  mountpoint_hold(const char *path, struct mountpoint *out);
 /* True if @path leads to this mount.  May block. */
 bool mountpoint_is_there(const struct mountpoint *m, const char *path);
 /*
- * A descriptor, O_PATH, of the directory @path, which lies at or below @top,
- * the path that was held; or -errno.  -EINVAL: it does not lie there.  Symbolic
- * links below @top may not leave the mount.  May block.
+ * False: @path, the root of @fs, lies at or below @top, the path that was held,
+ * and yet leads elsewhere.  The mount was moved away for a moment, or a
+ * symbolic link leads out of it.  May block.
  */
-int  mountpoint_open(const struct mountpoint *m, const char *top,
-		     const char *path);
+bool mountpoint_has_root(const struct mountpoint *m, const char *top,
+			 struct vfs_fs *fs, const char *path);
 void mountpoint_release(struct mountpoint *m);
 
 #endif

@@ -547,20 +547,28 @@ static int parse_one(const char *opt, struct option_target *t, char **err)
 
 int export_opts_parse(const char *text, struct option_target *t, char **err)
 {
-	char opt[OPTION_MAX];
+	char opt[OPTION_MAX], *wrong;
 	const char *end;
 	int ret = 0;
 
 	t->sys.active = t->sec_here = false;
 	/* A comma at the end is taken. */
-	for (; *text && ret == 0; text = end + (*end == ',')) {
+	for (; *text; text = end + (*end == ',')) {
+		wrong = NULL;
 		end = strchrnul(text, ',');
-		if ((size_t)(end - text) >= sizeof(opt))
-			return export_fail(err, "an option is longer than "
-					   "%d bytes", OPTION_MAX - 1);
+		if ((size_t)(end - text) >= sizeof(opt)) {
+			export_fail(&wrong, "an option is longer than %d "
+				    "bytes", OPTION_MAX - 1);
+			ret = export_fail_too(err, wrong);
+			continue;
+		}
 		memcpy(opt, text, (size_t)(end - text));
 		opt[end - text] = '\0';
-		ret = parse_one(opt, t, err);
+		/* More of a list behind squash_uids=, which is refused. */
+		if (ret < 0 && isdigit((unsigned char)opt[0]))
+			continue;
+		if (parse_one(opt, t, &wrong) < 0)
+			ret = export_fail_too(err, wrong);
 	}
 	return ret;
 }

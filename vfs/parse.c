@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/file.h"
 #include "lib/log.h"
 #include "lib/util.h"
 #include "vfs/words.h"
@@ -22,12 +23,21 @@ struct parser {
 	struct export_table *table;
 	struct export_set   *set;
 	struct words	     in;
+	bool		     wrong;	/* a mistake was found */
+	/* The rest of the entry can't be told from the mistake before it. */
+	bool		     lost;
+	/* Entries whose path is a mistake, so that their clients are read. */
+	struct export_set   *strays;
 	/* Of the entry that is being read. */
 	struct entry	    *entry;
 	struct option_target defaults;
 };
 
 #define fail(p, ...)	words_fail(&(p)->in, __VA_ARGS__)
+
+/* As fail(), where the next words would only bring mistakes that are none. */
+#define fail_entry(p, ...) \
+	((p)->lost = true, words_fail(&(p)->in, __VA_ARGS__))
 
 static const struct vfs_ops *find_backend(const struct parser *p,
 					  const char *name, size_t len)
@@ -144,8 +154,9 @@ static int check_path(struct parser *p, const char *path)
 	if (!*path)
 		return fail(p, "the path is empty");
 	if (*path == '-' || *path == '(')
-		return fail(p, "'%s' stands where a path should: an entry "
-			    "begins with the directory to export", path);
+		return fail_entry(p, "'%s' stands where a path should: an "
+				  "entry begins with the directory to export",
+				  path);
 	if (*path != '/')
 		return fail(p, "'%s' is not an absolute path", path);
 	if (has_dots(path))
@@ -154,6 +165,25 @@ static int check_path(struct parser *p, const char *path)
 		return fail(p, "the path is longer than %d bytes, which "
 			    "clients can't name", EXPORT_PATH_MAX);
 	return 0;
+}
+
+/* The entry of a path that is a mistake. */
+static int begin_stray(struct parser *p)
+{
+	const struct vfs_ops *usual = p->table->backend;
+	struct entry e = {
+		.path = strdup(p->in.word), .backend = usual,
+		.options = calloc(1, usual->options_size + 1),
+		.where = words_where(&p->in), .max = { NO_RATE, NO_RATE },
+	};
+
+	if (e.path && e.options && e.where &&
+	    (p->strays || export_set_alloc(&p->strays) == 0))
+		return export_set_add_entry(p->strays, &e, &p->entry);
+	free(e.path);
+	free(e.options);
+	free(e.where);
+	return -ENOMEM;
 }
 
 /* The first word of an entry was read. */
@@ -199,23 +229,18 @@ static int use_fsid(struct parser *p, const struct fsid_option *fsid)
 {
 	struct entry *e = p->entry;
 
-	if (!fsid->given)
+	/* Of several the smallest, whatever the order of the lines is. */
+	if (!fsid->given || (e->has_fsid && e->id <= fsid->id))
 		return 0;
-	if (e->has_fsid && (e->id != fsid->id || e->fsid != fsid->fsid))
-		return fail(p, "'%s' has two different fsid= options",
-			    e->path);
-	if (!e->has_fsid)
-		e->fsid_where = words_where(&p->in);
+	free(e->fsid_where);
+	e->fsid_where = words_where(&p->in);
 	if (!e->fsid_where)
 		return -ENOMEM;
-	e->has_fsid = true;
-	e->id = fsid->id;
-	e->fsid = fsid->fsid;
-	memcpy(e->uuid, fsid->uuid, sizeof(e->uuid));
+	ids_take_fsid(e, fsid);
 	return 0;
 }
 
-/* As fsid=, it is the export's: it holds for all of its clients. */
+/* It is the export's: it holds for all of its clients. */
 static int use_mountpoint(struct parser *p, const struct option_target *t)
 {
 	struct entry *e = p->entry;
@@ -243,7 +268,7 @@ static int use_mountpoint(struct parser *p, const struct option_target *t)
 	return 0;
 }
 
-/* As fsid=. */
+/* As use_mountpoint(). */
 static int use_rate(struct parser *p, const char *name, uint64_t rate,
 		    uint64_t *of_entry)
 {
@@ -286,7 +311,9 @@ static int check_new_client(struct parser *p, const struct client *c)
 
 		if (!client_same(old, c))
 			continue;
-		if (!export_opts_same(&old->opts, &c->opts))
+		if (!export_opts_same(&old->opts, &c->opts) ||
+		    (old->opts.has_id && c->opts.has_id &&
+		     old->opts.id != c->opts.id))
 			return fail(p, "client '%s' of '%s' is there already "
 				    "with other options (%s)", c->text,
 				    e->path, old->where);
@@ -302,10 +329,12 @@ static int check_new_client(struct parser *p, const struct client *c)
 static int add_client(struct parser *p, const char *text,
 		      const struct option_target *t)
 {
-	struct client c = { .opts = t->opts };
+	struct client c = { .opts = t->opts, .fsid = t->fsid };
 	const char *msg;
 	int ret = -ENOMEM;
 
+	c.opts.has_id = t->fsid.given;
+	c.opts.id = t->fsid.id;
 	c.text = strdup(text);
 	c.where = words_where(&p->in);
 	if (!c.text || !c.where)
@@ -349,8 +378,8 @@ static int read_client(struct parser *p, bool may_be_all)
 	int ret = 0;
 
 	if (!open && strchr(word, ')'))
-		return fail(p, "'%s' has a ')' without a '('; there is no "
-			    "space between options", word);
+		return fail_entry(p, "'%s' has a ')' without a '('; there is "
+				  "no space between options", word);
 	if (open == word && !may_be_all)
 		return fail(p, "a space stands before '%s': these options "
 			    "would be everyone's; write CLIENT%s, or *%s if "
@@ -358,11 +387,12 @@ static int read_client(struct parser *p, bool may_be_all)
 	if (open) {
 		close = strchr(open, ')');
 		if (!close)
-			return fail(p, "'%s' has a '(' without a ')'; there "
-				    "is no space between options", word);
+			return fail_entry(p, "'%s' has a '(' without a ')'; "
+					  "there is no space between options",
+					  word);
 		if (close[1])
-			return fail(p, "'%s' follows a ')'; expected a space",
-				    close + 1);
+			return fail_entry(p, "'%s' follows a ')'; expected a "
+					  "space", close + 1);
 		*open = *close = '\0';
 		ret = read_options(p, open + 1, &t);
 	}
@@ -392,62 +422,56 @@ static int add_default_clients(struct parser *p, bool loopback_only)
 	return ret < 0 ? ret : add_client(p, "::1", &p->defaults);
 }
 
-/* The first word was read. */
-static int read_entry(struct parser *p, bool loopback_only)
+static void begin_defaults(struct parser *p)
 {
-	bool first = true;
-	int ret = begin_entry(p);
-
 	p->defaults = (struct option_target){
 		.opts = export_opts_default, .max = { NO_RATE, NO_RATE },
 		.warn = note_option, .arg = p,
 	};
 	p->defaults.opts.manage_gids = p->table->config.manage_gids;
-	while (ret == 0) {
-		ret = words_next(&p->in);
-		if (ret <= 0)
-			break;
-		if (p->in.word[0] == '-') {
-			ret = read_defaults(p);
-		} else {
-			ret = read_client(p, first && !loopback_only);
-			first = false;
-		}
-	}
-	if (ret == 0 && first)
-		ret = add_default_clients(p, loopback_only);
+}
+
+/* @ret, but 0 for a mistake: it was told, and there may be others. */
+static int after_mistake(struct parser *p, int ret)
+{
+	p->wrong |= ret == -EINVAL;
+	return ret == -EINVAL ? 0 : ret;
+}
+
+/* Without a word there is no telling where the next one begins. */
+static int next_word(struct parser *p)
+{
+	int ret = words_next(&p->in);
+
+	p->lost |= ret == -EINVAL;
 	return ret;
 }
 
-/* All of @in; malloced. */
-static int read_text(FILE *in, char **out, size_t *len)
+/* The first word was read.  0 also after mistakes. */
+static int read_entry(struct parser *p, bool loopback_only)
 {
-	size_t cap = 4096, n = 0, got;
-	char *text = malloc(cap), *more;
-	int err = -ENOMEM;
+	bool first = true;
+	int ret = begin_entry(p);
 
-	while (text && (got = fread(text + n, 1, cap - n, in)) > 0) {
-		n += got;
-		if (n < cap)
-			continue;
-		err = n >= TEXT_MAX ? -EFBIG : -ENOMEM;
-		more = n >= TEXT_MAX ? NULL : realloc(text, cap *= 2);
-		if (!more)
-			goto fail;
-		text = more;
+	if (ret == -EINVAL && !p->lost)
+		ret = begin_stray(p) < 0 ? -ENOMEM : ret;
+	ret = after_mistake(p, ret);
+	begin_defaults(p);
+	while (ret == 0 && !p->lost) {
+		ret = next_word(p);
+		if (ret == 0)
+			break;
+		if (ret > 0 && p->in.word[0] == '-') {
+			ret = read_defaults(p);
+		} else if (ret > 0) {
+			ret = read_client(p, first && !loopback_only);
+			first = false;
+		}
+		ret = after_mistake(p, ret);
 	}
-	if (!text)
-		return -ENOMEM;
-	err = -EIO;
-	if (ferror(in))
-		goto fail;
-	*out = text;
-	*len = n;
-	return 0;
-
-fail:
-	free(text);
-	return err;
+	if (ret == 0 && first && !p->wrong)
+		ret = after_mistake(p, add_default_clients(p, loopback_only));
+	return ret;
 }
 
 static int parse_lines(struct parser *p)
@@ -457,13 +481,20 @@ static int parse_lines(struct parser *p)
 
 	p->in.line = p->in.word_line = 1;
 	if ((size_t)(p->in.end - p->in.p) >= mark &&
-	    memcmp(p->in.p, BYTE_ORDER_MARK, mark) == 0)
-		return fail(p, "the file begins with a byte order mark (BOM), "
-			    "three bytes that editors hide; save it without");
+	    memcmp(p->in.p, BYTE_ORDER_MARK, mark) == 0) {
+		after_mistake(p, fail(p, "the file begins with a byte order "
+				      "mark (BOM), three bytes that editors "
+				      "hide; save it without"));
+		p->in.p += mark;
+	}
 	do {
-		ret = words_next(&p->in);
+		p->lost = false;
+		ret = next_word(p);
 		if (ret > 0)
 			ret = read_entry(p, false);
+		ret = after_mistake(p, ret);
+		if (p->lost)
+			words_skip_entry(&p->in);
 	} while (ret == 0 && !words_end_line(&p->in));
 	return ret;
 }
@@ -480,7 +511,7 @@ static int parser_create(struct export_table *t, const char *name,
 		return -ENOMEM;
 	if (*set) {
 		p->set = *set;
-	} else if (export_set_alloc(&p->set) < 0) {
+	} else if (export_set_create(t, &p->set) < 0) {
 		free(p);
 		return -ENOMEM;
 	}
@@ -497,6 +528,9 @@ static int parser_finish(struct parser *p, struct export_set **set, int ret)
 {
 	if (ret == 0)
 		ret = export_set_finish(p->set, p->in.err);
+	if (ret == 0 && p->wrong)
+		ret = -EINVAL;
+	export_set_put(p->strays);
 	if (ret == 0)
 		*set = p->set;
 	else if (p->set != *set)
@@ -515,7 +549,7 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 
 	if (ret < 0)
 		return ret;
-	ret = read_text(in, &text, &len);
+	ret = file_read(in, TEXT_MAX, &text, &len);
 	if (ret < 0) {
 		export_fail(err, "%s: can't be read: %s", name,
 			    strerror(-ret));
@@ -539,12 +573,13 @@ int export_set_add(struct export_table *t, const char *name, const char *arg,
 		return ret;
 	p->in.p = arg;
 	p->in.end = arg + strlen(arg);
-	ret = words_next(&p->in);
+	ret = next_word(p);
 	if (ret == 0)
 		ret = fail(p, "expected a directory");
 	else if (ret > 0)
 		ret = read_entry(p, true);
-	if (ret == 0 && !words_end_line(&p->in))
+	ret = after_mistake(p, ret);
+	if (ret == 0 && !p->wrong && !words_end_line(&p->in))
 		ret = fail(p, "there is more than one line");
 	return parser_finish(p, set, ret);
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sodium.h>
-
 int export_fail(char **err, const char *fmt, ...)
 {
 	va_list ap;
@@ -17,6 +15,20 @@ int export_fail(char **err, const char *fmt, ...)
 	if (vasprintf(err, fmt, ap) < 0)
 		*err = NULL;
 	va_end(ap);
+	return -EINVAL;
+}
+
+int export_fail_too(char **err, char *line)
+{
+	char *before = *err;
+
+	if (!before) {
+		*err = line;
+	} else if (line) {
+		export_fail(err, "%s\n%s", before, line);
+		free(line);
+		free(before);
+	}
 	return -EINVAL;
 }
 
@@ -206,50 +218,6 @@ int export_entry_add_client(struct entry *e, const struct client *c)
 	return 0;
 }
 
-/* The same for the same path, whenever and wherever this server runs. */
-static uint32_t id_of_path(const struct entry *e)
-{
-	static const uint8_t key[crypto_shorthash_KEYBYTES];
-	uint64_t hash;
-
-	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)e->path,
-			 strlen(e->path), key);
-	return (uint32_t)hash | 0x80000000;
-}
-
-static int compare_id(const void *a, const void *b)
-{
-	const struct entry *const *x = a, *const *y = b;
-
-	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
-}
-
-static int index_ids(struct export_set *set, char **err)
-{
-	free(set->by_id);
-	set->by_id = calloc(set->nentries + 1, sizeof(*set->by_id));
-	if (!set->by_id)
-		return -ENOMEM;
-	for (unsigned i = 0; i < set->nentries; i++) {
-		struct entry *e = set->entries[i];
-
-		if (!e->has_fsid)
-			e->id = id_of_path(e);
-		set->by_id[i] = e;
-	}
-	qsort(set->by_id, set->nentries, sizeof(*set->by_id), compare_id);
-	for (unsigned i = 1; i < set->nentries; i++) {
-		const struct entry *a = set->by_id[i - 1], *b = set->by_id[i];
-
-		if (a->id == b->id)
-			return export_fail(err, "%s: '%s' and '%s' (%s) have "
-				"the same file system id; give one of them "
-				"another with fsid=", b->where, b->path,
-				a->path, a->where);
-	}
-	return 0;
-}
-
 /* Numbers the clients that only a resolver can tell. */
 static int index_names(struct export_set *set)
 {
@@ -298,26 +266,9 @@ static void spread_limits(struct entry *e)
 
 int export_set_finish(struct export_set *set, char **err)
 {
-	int ret = index_ids(set, err);
+	int ret = ids_index(set, err), err_names = index_names(set);
 
 	for (unsigned i = 0; i < set->nentries; i++)
 		spread_limits(set->entries[i]);
-	return ret < 0 ? ret : index_names(set);
-}
-
-struct entry *export_set_find_id(const struct export_set *set, uint32_t id)
-{
-	unsigned lo = 0, hi = set->nentries;
-
-	while (lo < hi) {
-		unsigned mid = (lo + hi) / 2;
-
-		if (set->by_id[mid]->id == id)
-			return set->by_id[mid];
-		if (set->by_id[mid]->id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return ret < 0 ? ret : err_names;
 }

@@ -22,16 +22,16 @@ void export_print_word(const char *s, FILE *out)
 			fprintf(out, "\\%03o", (unsigned char)*s);
 }
 
-static void print_fsid_option(const struct entry *e, FILE *out)
+static void print_fsid_option(const struct fsid_option *fsid, FILE *out)
 {
-	if (e->fsid == e->id) {
-		fprintf(out, ",fsid=%" PRIu32, e->id);
+	if (fsid->fsid == fsid->id) {
+		fprintf(out, ",fsid=%" PRIu32, fsid->id);
 		return;
 	}
 	fprintf(out, ",fsid=");
-	for (unsigned i = 0; i < sizeof(e->uuid); i++)
+	for (unsigned i = 0; i < sizeof(fsid->uuid); i++)
 		fprintf(out, "%s%02x", i && i % 4 == 0 ? "-" : "",
-			e->uuid[i]);
+			fsid->uuid[i]);
 }
 
 static void print_mountpoint(const struct entry *e, FILE *out)
@@ -67,6 +67,11 @@ static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
 	int err = child ? children_open(t->children, child) : 0;
 	uint64_t fsid;
 
+	if (e->id_taken) {
+		fprintf(out, ", and is not exported: another export has its "
+			"file system id\n");
+		return true;
+	}
 	if (get_fsid(t, e, &fsid)) {
 		fprintf(out, ", with the fsid 0x%016" PRIx64, fsid);
 	} else if (!e->mountpoint || err == -ETIMEDOUT) {
@@ -86,14 +91,20 @@ static bool show_state(struct export_table *t, const struct entry *e, FILE *out)
 
 void export_print_rule(const struct entry *e, unsigned i, FILE *out)
 {
+	struct fsid_option fsid = e->clients[i].fsid;
+
+	if (!fsid.given && e->has_fsid) {
+		fsid = (struct fsid_option){ true, e->id, { 0 }, e->fsid };
+		memcpy(fsid.uuid, e->uuid, sizeof(fsid.uuid));
+	}
 	export_print_word(e->prefix, out);
 	export_print_word(e->path, out);
 	fputc('\t', out);
 	export_print_word(e->clients[i].text, out);
 	fputc('(', out);
 	export_opts_print(&e->clients[i].opts, out);
-	if (e->has_fsid)
-		print_fsid_option(e, out);
+	if (fsid.given)
+		print_fsid_option(&fsid, out);
 	if (e->mountpoint)
 		print_mountpoint(e, out);
 	export_max_print(&e->clients[i].opts.max, out);

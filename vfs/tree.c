@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/clock.h"
 #include "lib/hash.h"
@@ -46,6 +45,8 @@ struct tree {
 	bool		     asked;	/* where does its path lead? */
 	bool		     moved;	/* elsewhere */
 	bool		     late;	/* a publisher waited in vain */
+	bool		     patient;	/* so is one whose mount fails */
+	int		     failed;	/* how the last mount did; 0 */
 };
 
 static struct tree *tree_of(const struct export *e)
@@ -207,22 +208,6 @@ static bool is_still_held(const struct tree *tree)
 	       mountpoint_is_there(&tree->held, tree->mountpoint);
 }
 
-/* False: the tree's path lies in what is held, and yet its root does not.  Its
- * mount was moved away for a moment, or a link leads out of it. */
-static bool root_is_held(const struct tree *tree)
-{
-	int fd = mountpoint_open(&tree->held, tree->mountpoint, tree->pub.path);
-	char link[32];
-	bool is;
-
-	if (fd < 0)
-		return fd == -EINVAL;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	is = tree->backend->is_at(tree->pub.fs, link);
-	close(fd);
-	return is;
-}
-
 /*
  * make_fs() while something is mounted at the tree's mountpoint, which is held
  * from then on.  -ENODEV: nothing is, or it was unmounted lazily meanwhile, so
@@ -237,7 +222,8 @@ static int make_fs_of_mount(struct tree *tree, char **why)
 	tree->holds = err == 0;
 	if (err == 0)
 		err = make_fs(tree, why);
-	if (err == 0 && !root_is_held(tree))
+	if (err == 0 && !mountpoint_has_root(&tree->held, tree->mountpoint,
+					     tree->pub.fs, tree->pub.path))
 		err = -EXDEV;
 	if (err == 0 && !is_still_held(tree))
 		none = true;
@@ -259,12 +245,12 @@ static void let_go(struct tree *tree)
 
 /* True: it failed when nobody waited for it any more, so it is to be tried
  * again. */
-static bool mount_tree(struct tree *tree, int *last)
+static bool mount_tree(struct tree *tree)
 {
 	struct export_table *t = tree->table;
 	char *why = NULL;
+	int err, before;
 	bool late;
-	int err;
 
 	err = tree->mountpoint ? make_fs_of_mount(tree, &why) :
 				 make_fs(tree, &why);
@@ -273,10 +259,13 @@ static bool mount_tree(struct tree *tree, int *last)
 	if (err < 0)
 		let_go(tree);
 	mutex_lock(&t->trees_lock);
-	late = tree->late && !tree->unused && !tree->is_child;
+	late = (tree->late || (tree->patient && err < 0)) && !tree->unused &&
+	       !tree->is_child;
 	if (late && err == 0)
 		tree->pub.late_ms = clock_ms();
 	atomic_store_explicit(&tree->mounted, err == 0, memory_order_release);
+	before = tree->failed;
+	tree->failed = err;
 	tree->late = late && err < 0;
 	tree->tried = !tree->late;
 	tree->err = tree->late ? 0 : err;
@@ -284,9 +273,8 @@ static bool mount_tree(struct tree *tree, int *last)
 	tree->why = why;
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
-	if (late && err != *last)
+	if (late && (err == 0 || err != before))
 		log_late(tree, err);
-	*last = err;
 	return late && err < 0;
 }
 
@@ -351,10 +339,9 @@ static void forget_tree(struct tree *tree)
 static void run_tree(void *arg)
 {
 	struct tree *tree = arg;
-	int last = 1;
 
 	if (await_elder(tree)) {
-		while (mount_tree(tree, &last) && may_try_again(tree))
+		while (mount_tree(tree) && may_try_again(tree))
 			;
 		serve_tree(tree);
 	}
@@ -419,6 +406,7 @@ static int tree_create(struct export_table *t, const struct entry *e,
 	if (!tree)
 		return -ENOMEM;
 	tree->is_child = is_child;
+	tree->patient = !is_child && t->lenient;
 	if (t->config.attach)
 		t->config.attach(t->config.arg, &tree->pub);
 	mutex_lock(&t->trees_lock);
@@ -475,13 +463,22 @@ int tree_open_child(struct export_table *t, uint32_t top, const char *path,
 	return err;
 }
 
+static bool has_same_backend(const struct tree *tree, const struct entry *e)
+{
+	return backend_same(tree->backend, tree->options, e->backend,
+			    e->options);
+}
+
+static bool has_same_id(const struct tree *tree, const struct entry *e)
+{
+	return tree->pub.id == e->id && tree->has_fsid == e->has_fsid &&
+	       (!e->has_fsid || tree->fsid == e->fsid);
+}
+
 /* True if handles of @e lead to the same files in @tree. */
 static bool is_same_tree(const struct tree *tree, const struct entry *e)
 {
-	return backend_same(tree->backend, tree->options, e->backend,
-			    e->options) &&
-	       tree->pub.id == e->id && tree->has_fsid == e->has_fsid &&
-	       (!e->has_fsid || tree->fsid == e->fsid);
+	return has_same_backend(tree, e) && has_same_id(tree, e);
 }
 
 bool tree_is_wanted(const struct export *e, const struct export_set *set)
@@ -516,14 +513,12 @@ bool tree_has_moved(const struct export *e)
 static int check_same(const struct tree *tree, const struct entry *e,
 		      char **err)
 {
-	if (!backend_same(tree->backend, tree->options, e->backend,
-			  e->options))
+	if (!has_same_backend(tree, e))
 		return export_fail(err, "%s: '%s' is exported now as another "
 				   "file system or with other options; take "
 				   "it out first, or restart", e->where,
 				   e->path);
-	if (tree->pub.id != e->id || tree->has_fsid != e->has_fsid ||
-	    (e->has_fsid && tree->fsid != e->fsid))
+	if (!has_same_id(tree, e))
 		return export_fail(err, "%s: '%s' is exported now with "
 				   "another fsid=; take it out first, or "
 				   "restart", e->has_fsid ? e->fsid_where :
@@ -536,11 +531,10 @@ int tree_bind(struct export_table *t, struct entry *e, char **err)
 	struct tree *tree = tree_find(t, e->path);
 	int ret;
 
+	if (tree)
+		ids_prefer(e, tree->pub.id);
 	/* It never came, and this mends it. */
-	if (tree && !tree_is_mounted(&tree->pub) &&
-	    check_same(tree, e, err) < 0) {
-		free(*err);
-		*err = NULL;
+	if (tree && !tree_is_mounted(&tree->pub) && !is_same_tree(tree, e)) {
 		export_put(&tree->pub);
 		tree = NULL;
 	}
@@ -567,7 +561,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		uint64_t until, char **err)
 {
 	struct tree *tree = tree_of(e->export);
-	bool open, told, moved;
+	bool open, told, moved, failed;
 
 	mutex_lock(&t->trees_lock);
 	told = tree->late && tree->is_child;
@@ -576,14 +570,17 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		;
 	open = is_open(tree);
 	moved = tree->moved;
+	failed = tree->failed < 0;
 	for (struct tree *x = tree; open && x; x = elder_of(x))
 		x->late = true;
 	mutex_unlock(&t->trees_lock);
-	if (open && told)
+	/* Its own thread tells of it. */
+	if (open && (told || (failed && t->lenient)))
 		return 0;
 	if (open) {
 		log_print_with(LOG_LEVEL_WARN,
 			       &(struct log_fields){ .export = e->path },
+			       failed ? "%s: '%s' can't be exported yet%s" :
 			       "%s: '%s' does not answer; not waiting for it%s",
 			       e->where, e->path, tree_is_mounted(e->export) ?
 			       "" : ", its clients have to wait");

@@ -26,11 +26,14 @@ char *words_where(const struct words *w)
 
 int words_fail_msg(const struct words *w, char *msg)
 {
-	char *at = words_where(w);
+	char *at = words_where(w), *rest = msg, *one;
 
-	*w->err = NULL;
-	if (at && msg)
-		export_fail(w->err, "%s: %s", at, msg);
+	while (at && (one = strsep(&rest, "\n"))) {
+		char *line = NULL;
+
+		export_fail(&line, "%s: %s", at, one);
+		export_fail_too(w->err, line);
+	}
 	free(at);
 	free(msg);
 	return -EINVAL;
@@ -139,6 +142,12 @@ int words_next(struct words *w)
 	}
 	w->word[len] = '\0';
 	return quoted ? words_fail(w, "a '\"' is not closed on its line") : 1;
+}
+
+void words_skip_entry(struct words *w)
+{
+	while (!is_end(peek_char(w)))
+		next_char(w);
 }
 
 bool words_end_line(struct words *w)

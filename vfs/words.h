@@ -12,7 +12,7 @@ struct words {
 	const char	*p;
 	const char	*end;
 	unsigned	 line;		/* 0: the text is an argument */
-	char	       **err;		/* the message of a mistake */
+	char	       **err;		/* the mistakes so far, a line each */
 	/* The last word; words_next() sets both. */
 	char		 word[WORD_MAX];
 	unsigned	 word_line;
@@ -26,8 +26,10 @@ bool words_end_line(struct words *w);
 
 /* The place of the last word, "FILE:LINE", malloced; NULL: out of memory. */
 char *words_where(const struct words *w);
-/* Sets *w->err to the place and @msg, which it takes (it may be NULL).  Returns
- * -EINVAL. */
+/* Goes to the end of the entry, past what is left of it. */
+void words_skip_entry(struct words *w);
+/* Adds the place and @msg to *w->err, for each line of @msg.  Takes @msg, which
+ * may be NULL.  Returns -EINVAL. */
 int words_fail_msg(const struct words *w, char *msg);
 
 #define words_fail(w, ...) ({ \

@@ -105,6 +105,29 @@ expect 'exit status of a mistake' "$got $(cat "$dir/out")" '1 '
 expect 'mistake' "$(sed 's/.*err: //; s/^<3>//' "$dir/err")" \
 "$dir/exports:1: '/no/such/directory' can't be exported: there is no such \
 directory"
+# Every mistake of every text, not the first.
+mkdir "$dir/many.d"
+cat >"$dir/many.d/a.exports" <<EOF
+/no/such/directory *(ro)
+/a *(foo,rw) 300.1.1.1
+mem:/b *(fsid=1)
+$dir/out *(ro)
+EOF
+cat >"$dir/many.d/b.exports" <<EOF
+mem:/c *(fsid=1)
+mem:/b *(rw)
+mem:/d h(rw, sync)
+EOF
+check --exports-file "$dir/many.d" --exports-file "$dir/none" \
+	--export 'mem:/e *(bar)'
+expect 'exit status of many mistakes' "$got $(cat "$dir/out")" '1 '
+expect 'many mistakes' "$(sed "s/.*err: //; s/^<3>//; s,$dir/,,; s/: .*//" \
+	"$dir/err" | tr '\n' ' ')" "many.d/a.exports:2 many.d/a.exports:2 \
+many.d/b.exports:2 many.d/b.exports:3 many.d/b.exports:1 none --export \
+many.d/a.exports:1 many.d/a.exports:2 many.d/a.exports:4 "
+check --export 'mem:/a 192.0.2.0/24(fsid=2) 198.51.100.0/24(fsid=1) *'
+expect 'the fsid of each rule' "$got $(grep -o 'fsid=[0-9]*' "$dir/out" |
+	tr '\n' ' ')" '0 fsid=2 fsid=1 fsid=1 '
 check --export '/ *(sec=krb5)'
 expect 'exit status of a refused option' $got 1
 check --port 70000

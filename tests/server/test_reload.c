@@ -109,6 +109,48 @@ TEST(a_reload_tells_what_changed_and_when_it_holds)
 	daemon_end(&d, SIGTERM);
 }
 
+/* Two of its three exports are not there, one has another's id. */
+static void start_without_disks(void)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text), "[exports]\nexport = mem:/a *(fsid=1)\n"
+		 "export = %s/late *(rw)\nexport = %s/log *(rw)\n"
+		 "export = mem:/b *(fsid=1)\n", d.dir, d.dir);
+	starts(text);
+}
+
+TEST(a_start_goes_without_the_exports_that_are_not_there)
+{
+	char path[100];
+
+	start_without_disks();
+	ck_assert(daemon_answers(&d));
+	ck_assert(daemon_logged(&d, "/late' can't be exported: there is no "
+				"such directory; trying again until it can"));
+	ck_assert(daemon_logged(&d, "/log' can't be exported: it is not a "
+				"directory; trying again until it can"));
+	ck_assert(daemon_logged(&d, "'/b' and '/a' (--export) have the same "
+				"file system id; give one of them another "
+				"with fsid=, until then '/b' is not "
+				"exported"));
+	snprintf(path, sizeof(path), "%s/late", d.dir);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	ck_assert(daemon_logged(&d, "/late' is exported now"));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
+TEST(a_reload_is_all_or_nothing)
+{
+	start_without_disks();
+	reloads("[exports]\nexport = mem:/c *\nexport = /no/such *\n",
+		"'/no/such' can't be exported: there is no such directory\n");
+	ck_assert(!daemon_has_logged(&d, "exports read again"));
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(WEXITSTATUS(d.status), 0);
+}
+
 TEST(a_reload_tells_which_rules_of_the_exports_changed)
 {
 	starts("[exports]\nexport = mem:/a *(rw) 192.0.2.1(ro)\n");

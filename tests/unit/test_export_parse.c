@@ -64,6 +64,8 @@ static const struct {
 	  "no_wdelay,no_subtree_check,)", "/a h\n" },
 	{ "/a h(fsid=root)\n/b h(fsid=4294967295)", "/a h\n/b h\n" },
 	{ "/a h(fsid=01234567-89ab-cdef-0123-456789ABCDEF)", "/a h\n" },
+	{ "/a h1(fsid=8) h2(fsid=7) h3\n/b h(fsid=6)",
+	  "/a h1\n/a h2\n/a h3\n/b h\n" },
 	{ "/a h1(fsid=7) h2(fsid=7) h3", "/a h1\n/a h2\n/a h3\n" },
 	{ "mem:/a h\nmem,size=1m,files=10:/b h", "/a h\n/b h\n" },
 	{ "mem,size=1m:/a h\nmem,size=1024K:/a g", "/a h\n/a g\n" },
@@ -156,8 +158,11 @@ static const struct {
 	  "number, 0 to 4294967295, or a UUID" },
 	{ "/a h(fsid=0123456789abcdef)", "exports:1: fsid=0123456789abcdef: "
 	  "expected a number, 0 to 4294967295, or a UUID" },
-	{ "/a h1(fsid=1) h2(fsid=2)",
-	  "exports:1: '/a' has two different fsid= options" },
+	{ "/a h(fsid=1)\n/a h(fsid=2)", "exports:2: client 'h' of '/a' is "
+	  "there already with other options (exports:1)" },
+	{ "/a h1(fsid=1) h2(fsid=2)\n/b h(fsid=2)", "exports:2: '/b' and "
+	  "'/a' (exports:1) have the same file system id; give one of them "
+	  "another with fsid=" },
 	{ "/a h(fsid=1)\n/b h(fsid=1)", "exports:2: '/b' and '/a' "
 	  "(exports:1) have the same file system id; give one of them "
 	  "another with fsid=" },
@@ -342,6 +347,59 @@ TEST(bad_arguments_say_so)
 	ck_assert_int_eq(add("/a h", &set), 0);
 	ck_assert_int_eq(add("/b h(x)", &set), -EINVAL);
 	export_set_free(set);
+}
+
+TEST(every_mistake_of_a_file_is_reported)
+{
+	struct export_set *set = NULL;
+	char *err;
+
+	ck_assert_int_eq(parse("/a h(foo,rw,bar=1) g(baz) 300.1.1.1\n"
+			       "/b h(rw, sync) x!\n"
+			       "\"/c h\n"
+			       "d/.. h(anonuid=x)\n"
+			       "/e h\n/e h(rw)\n"
+			       "nfs:/f h! -x g\n"
+			       "/g h(fsid=1)\n"
+			       "/h h(fsid=1) i(ro)z \\777\n",
+			       &set, &err), -EINVAL);
+	ck_assert_ptr_null(set);
+	ck_assert_str_eq(err, "exports:1: " UNKNOWN("foo") "\n"
+		"exports:1: " UNKNOWN("bar=1") "\n"
+		"exports:1: " UNKNOWN("baz") "\n"
+		"exports:1: client '300.1.1.1' is not an address: expected "
+		"four numbers, each 0 to 255\n"
+		"exports:2: 'h(rw,' has a '(' without a ')'; there is no "
+		"space between options\n"
+		"exports:3: a '\"' is not closed on its line\n"
+		"exports:4: 'd/..' is not an absolute path\n"
+		"exports:4: anonuid=x: expected a user id, 0 to 4294967294\n"
+		"exports:6: client 'h' of '/e' is there already with other "
+		"options (exports:5)\n"
+		"exports:7: 'nfs' is not a kind of file system; expected "
+		"KIND:/PATH, where KIND is one of posix, mem (others are "
+		"loaded at the start, with --backend), or just /PATH\n"
+		"exports:7: client 'h!' is neither a host name, an address, a "
+		"network, a wildcard nor a netgroup\n"
+		"exports:7: " UNKNOWN("x") "\n"
+		"exports:9: 'z' follows a ')'; expected a space\n"
+		"exports:9: '/h' and '/g' (exports:8) have the same file "
+		"system id; give one of them another with fsid=");
+	free(err);
+}
+
+TEST(a_list_that_is_refused_is_one_mistake)
+{
+	struct export_set *set = NULL;
+	char *err;
+
+	ck_assert_int_eq(parse("/a h(squash_uids=0-15,20,25-50,foo)",
+			       &set, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err, "squash_uids=0-15 is refused"));
+	ck_assert_ptr_null(strstr(err, "'20'"));
+	ck_assert_ptr_null(strstr(err, "'25-50'"));
+	ck_assert_ptr_nonnull(strstr(err, "\nexports:1: " UNKNOWN("foo")));
+	free(err);
 }
 
 /* A file of the source tree; the caller's. */

@@ -2,6 +2,11 @@
 /*
  * nlm - the program's procedures and versions, its thread, start and end.
  *
+ * A client may send a call before the one before it has ended, and each may
+ * wait for something else.  So the calls of an owner that change something run
+ * one at a time, in the order in which they came (RPC_PROC_ORDERED); TEST
+ * doesn't wait for them.
+ *
  * Replies of procedures that change something are remembered (RPC_PROC_CACHED).
  * Each would leave the same locks if it ran twice in a row; but a repeated LOCK
  * that runs after the UNLOCK behind it leaves a lock that nobody knows of, and
@@ -46,9 +51,10 @@
 		.steps = { nlm_find_export, rpc_need_worker, __VA_ARGS__ }, \
 	}
 #define SYNC(n, get, put, ...) \
-	ROW(n, get, put, RPC_PROC_CACHED, nlm_end, __VA_ARGS__)
+	ROW(n, get, put, RPC_PROC_CACHED | RPC_PROC_ORDERED, nlm_end, \
+	    __VA_ARGS__)
 #define ASYNC(n, get, ...) \
-	ROW(n, get, NULL, 0, nlm_end_msg, __VA_ARGS__)
+	ROW(n, get, NULL, RPC_PROC_ORDERED, nlm_end_msg, __VA_ARGS__)
 
 /* A result that this server never asked for. */
 #define IGNORED(n) { .name = n }
@@ -79,7 +85,8 @@
 		.args_size = sizeof(struct nlm_args), \
 		.res_size = sizeof(struct nlm_res), \
 	}, \
-	[NLM_TEST_MSG] = ASYNC("TEST_MSG", nlm_get_test##v, TEST_STEPS), \
+	[NLM_TEST_MSG] = ROW("TEST_MSG", nlm_get_test##v, NULL, 0, \
+			     nlm_end_msg, TEST_STEPS), \
 	[NLM_LOCK_MSG] = ASYNC("LOCK_MSG", nlm_get_lock##v, LOCK_STEPS), \
 	[NLM_CANCEL_MSG] = ASYNC("CANCEL_MSG", nlm_get_cancel##v, \
 				 CANCEL_STEPS), \
@@ -182,6 +189,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
 	set_default(&nlm->config.idle_ms, IDLE_MS);
+	crypto_shorthash_keygen(nlm->order_key);
 	nlm->started = clock_ms();
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);
@@ -198,6 +206,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	nlm->prog.announced = RPC_OVER_TCP | RPC_OVER_UDP;
 	nlm->prog.ctx = nlm;
 	nlm->prog.leave = nlm_leave;
+	nlm->prog.order = nlm_order;
 	nlm->prog.sends_back = true;
 	err = thread_start(&nlm->thread, "nlm", run, nlm);
 	if (err < 0) {

@@ -3,6 +3,7 @@
 #ifndef GANNET_NLM_PROC_H
 #define GANNET_NLM_PROC_H
 
+#include <sodium.h>
 #include <stdatomic.h>
 
 #include "nlm/nlm.h"
@@ -83,6 +84,7 @@ struct nlm {
 	struct rpc_program	 prog;
 	struct nlm_config	 config;
 	uint64_t		 started;	/* ms; set once */
+	uint8_t			 order_key[crypto_shorthash_KEYBYTES];
 	_Atomic uint64_t	 grace_until;	/* ms; only grows */
 
 	atomic_uint		 asking;	/* the status monitor */
@@ -128,6 +130,8 @@ static inline struct nlm_op *nlm_op(struct rpc_call *call)
 /* The owner that the arguments name, at the caller's address.  SHARE and
  * UNSHARE have no svid: it is 0. */
 struct nlm_who nlm_who_of(struct rpc_call *call);
+/* The number of that owner, by which its calls are put in order. */
+uint64_t nlm_order(struct rpc_call *call);
 struct work_class *nlm_leave(struct rpc_call *call);
 /* Finds the export that the handle names, and the caller there. */
 int nlm_find_export(struct rpc_call *call);

@@ -36,6 +36,23 @@ struct rpc_limited {
 	struct cds_list_head link;
 };
 
+/* A call's place among those of its key (rpc/order.c). */
+enum rpc_turn_state {
+	RPC_TURN_NONE,		/* it has no place */
+	RPC_TURN_COMES,		/* a thread has it, to start or to end it */
+	RPC_TURN_WAITS,		/* it is in its queue, and nowhere else */
+	RPC_TURN_HAS,		/* it runs, or is on its way to a worker */
+};
+
+struct rpc_turn {
+	enum rpc_turn_state  state;
+	uint64_t	     key;
+	struct cds_list_head link;	/* in a chain, or behind the first */
+	/* Of the first of its key: */
+	struct cds_list_head behind;
+	unsigned	     nbehind;
+};
+
 struct rpc_call_priv {
 	struct work_item  work;		/* while it waits for a worker */
 	struct pool_request room;	/* while it waits for a buffer */
@@ -50,6 +67,7 @@ struct rpc_call_priv {
 	bool		   resumed;	/* and no step has run since */
 	bool		   by_limit;	/* it waits for no holder's work */
 	struct rpc_limited limited;
+	struct rpc_turn	   turn;	/* the order's lock guards it */
 
 	struct drc_call	   drc;		/* the cache's while ... */
 	bool		   in_drc;
@@ -115,11 +133,21 @@ struct rpc_limits {
 
 #define RPC_SUSPENDED_MAX	1024u
 
+#define RPC_ORDER_CHAINS	256u
+
+/* The server's calls that run in order, by their keys. */
+struct rpc_order {
+	pthread_mutex_t	     lock;
+	struct cds_list_head chains[RPC_ORDER_CHAINS];	/* of those whose
+							 * turn it is */
+};
+
 struct rpc_server {
 	struct xprt_sink   sink;
 	struct pool	  *pool;	/* borrowed */
 	struct work_pool  *work;
 	struct rpc_suspended suspended;
+	struct rpc_order   order;
 	struct rpc_limits  limits;
 	struct drc	  *drc;
 	struct pipes	  *pipes;
@@ -182,6 +210,27 @@ void rpc_call_queue(struct rpc_slot *slot, struct work_class *class);
  * again later if its program knows how, and if @answer. */
 void rpc_call_send_back(struct rpc_slot *slot, bool answer);
 
+/* order.c */
+void rpc_order_init(struct rpc_order *o);
+/* No call has a place. */
+void rpc_order_fini(struct rpc_order *o);
+/* A worker of the common share runs the call's work->run. */
+void rpc_call_start(struct rpc_slot *slot);
+/* On the poller, before the first step.  RPC_TURN_HAS: the call runs now;
+ * RPC_TURN_WAITS: it was given away, and is started; RPC_TURN_NONE: too many
+ * wait. */
+enum rpc_turn_state rpc_order_join(struct rpc_slot *slot);
+/* For a call that was started: false: it was given away, and waits. */
+bool rpc_order_take(struct rpc_slot *slot);
+/* The call is over: the next one of its key starts. */
+void rpc_order_end(struct rpc_slot *slot);
+/* @heir, a duplicate, stands in the place of the call from now on. */
+void rpc_order_inherit(struct rpc_slot *slot, struct rpc_slot *heir);
+/* Calls @fn with each call that waits, and why: a literal.  True: the call is
+ * the caller's, who ends it after the walk.  The queues are locked. */
+typedef bool rpc_order_fn(struct rpc_slot *slot, const char *why, void *arg);
+void rpc_order_walk(struct rpc_order *o, rpc_order_fn *fn, void *arg);
+
 /* limit.c */
 /* 0 or -errno. */
 int  rpc_limits_start(struct rpc_server *server);
@@ -203,8 +252,8 @@ void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);
 /* Cancels the calls whose connections are gone, and those that keep what others
- * need. */
-void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short);
+ * need; also of those that wait for their turn. */
+void rpc_suspended_relieve(struct rpc_server *server, bool is_short);
 /* True if the call, which waits, keeps what others need: memory, with
  * @is_short, or the last place of its connection or listener. */
 bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short);

@@ -37,11 +37,13 @@ STAT(rpc_long_udp, "calls over UDP denied because their replies would be much "
      "longer");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
+STAT(rpc_order_full, "calls sent back because too many of their owner wait");
 STAT(drc_hits, "duplicates answered from the cache");
 STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 
-/* The call that this one repeats is over, and came to nothing. */
-static void take_over(struct work_item *item)
+/* The call that this one repeats is over, and came to nothing; or its turn has
+ * come. */
+static void start_late(struct work_item *item)
 {
 	struct rpc_slot *slot = container_of(item, struct rpc_slot, priv.work);
 	bool before = thread_must_not_wait;
@@ -49,8 +51,25 @@ static void take_over(struct work_item *item)
 	PROBE(call_started, slot->call.msg);
 	/* It begins as on a poller, in an RCU section. */
 	thread_must_not_wait = true;
-	rpc_call_run(slot);
+	if (rpc_order_take(slot))
+		rpc_call_run(slot);
 	thread_must_not_wait = before;
+}
+
+/* False: the call waits for its turn, or is over. */
+static bool dispatch_order(struct rpc_slot *slot)
+{
+	switch (rpc_order_join(slot)) {
+	case RPC_TURN_HAS:
+		return true;
+	case RPC_TURN_NONE:
+		stat_inc(rpc_order_full);
+		rpc_call_send_back(slot, !slot->call.msg->xprt->datagram);
+		break;
+	default:
+		break;
+	}
+	return false;
 }
 
 /* Looks the call up in the cache.  False: the call is over. */
@@ -79,7 +98,6 @@ static bool dispatch_admit(struct rpc_slot *slot, const struct xdr_in *args)
 	};
 	drc_key_addr(&dc->key, rpc_call_peer(call), x->datagram);
 	slot->priv.in_drc = true;
-	slot->priv.work.run = take_over;
 	switch (drc_lookup(call->server->drc, dc, &ask)) {
 	case DRC_NEW:
 		break;
@@ -269,8 +287,11 @@ static void dispatch_start(struct rpc_slot *slot, const struct rpc_header *h,
 	PROBE(call_decoded, call->msg, call->xid, h->prog, h->vers,
 	      call->procnum, proc->name);
 	rpc_call_init(slot);
+	slot->priv.work.run = start_late;
 	if (proc->flags & (RPC_PROC_CACHED | RPC_PROC_ALONE) &&
 	    !dispatch_admit(slot, &args))
+		return;
+	if (proc->flags & RPC_PROC_ORDERED && !dispatch_order(slot))
 		return;
 	rpc_call_run(slot);
 }
@@ -299,6 +320,7 @@ static void init_call(struct rpc_server *server, struct msg *m,
 	priv->resumed = false;
 	priv->tapped = false;
 	priv->limited.limit = NULL;
+	priv->turn.state = RPC_TURN_NONE;
 	priv->body = NULL;
 	priv->pipe = NULL;
 	priv->started = clock_ns();

@@ -57,6 +57,6 @@ void rpc_server_relieve(struct rpc_server *server)
 		next = item->next;
 		send_back(waiting_slot(item));
 	}
-	rpc_suspended_relieve(&server->suspended, is_short);
+	rpc_suspended_relieve(server, is_short);
 	thread_must_not_wait = before;
 }

@@ -59,6 +59,7 @@ static void reply_end(struct rpc_slot *slot, bool error)
 	pipe_put(priv->pipe);
 	if (unlikely(priv->limited.limit))
 		rpc_limit_settle(call);
+	rpc_order_end(slot);
 	if (call->proc)
 		reply_count(call, error || call->failed, priv->started);
 }
@@ -81,19 +82,6 @@ static void reply_too(struct drc_call *dup, const struct msg *m)
 }
 
 /*
- * A duplicate runs from its start, as on a poller: in a worker of the common
- * share, so that calls which wait for one another don't nest on this thread's
- * stack.
- */
-static void start_waited(struct rpc_slot *slot)
-{
-	slot->priv.class = work_pool_common(slot->call.server->work);
-	PROBE(call_queued, slot->call.msg, slot->priv.class);
-	slot->priv.work.client = work_client(rpc_call_peer(&slot->call));
-	work_submit(slot->priv.class, &slot->priv.work);
-}
-
-/*
  * The cache keeps the reply of a call that it admitted, so that a duplicate
  * gets the same one.  A body is not copied: such a reply is not remembered, and
  * a duplicate runs again.  (No procedure that is not idempotent has one.)
@@ -103,6 +91,7 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 	struct drc *drc = slot->call.server->drc;
 	struct drc_call *call = &slot->priv.drc, *dup;
 	struct msg *m = slot->call.msg;
+	struct rpc_slot *heir;
 
 	slot->priv.in_drc = false;
 	if (keep && call->keep && !m->body) {
@@ -117,7 +106,9 @@ static void reply_remember(struct rpc_slot *slot, bool keep)
 			stat_inc(drc_taken_over);
 		else
 			stat_inc(drc_ran_after);
-		start_waited(container_of(dup, struct rpc_slot, priv.drc));
+		heir = container_of(dup, struct rpc_slot, priv.drc);
+		rpc_order_inherit(slot, heir);
+		rpc_call_start(heir);
 	}
 }
 

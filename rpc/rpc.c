@@ -21,6 +21,7 @@ int rpc_server_create(const struct rpc_server_config *config,
 	server->pool = config->pool;
 	server->flavors = config->flavors ? config->flavors : rpc_flavors;
 	rpc_suspended_init(&server->suspended);
+	rpc_order_init(&server->order);
 	server->sink.recv = rpc_dispatch;
 	server->sink.read_chunk_ok = rpc_read_chunk_ok;
 	server->sink.msg_upper = sizeof(struct rpc_slot);
@@ -51,6 +52,7 @@ fail_pipes:
 fail_probe:
 	free(server->probe);
 fail_server:
+	rpc_order_fini(&server->order);
 	rpc_suspended_fini(&server->suspended);
 	free(server);
 fail:
@@ -174,6 +176,7 @@ void rpc_server_destroy(struct rpc_server *server)
 {
 	rpc_limits_stop(server);
 	work_pool_destroy(server->work);
+	rpc_order_fini(&server->order);
 	rpc_suspended_fini(&server->suspended);
 	drc_destroy(server->drc);
 	pipes_destroy(server->pipes);

@@ -124,6 +124,13 @@ struct rpc_proc {
 /* The reply may be much longer than the call.  Denied over UDP (AUTH_TOOWEAK):
  * a datagram's address may be forged, and the reply goes there. */
 #define RPC_PROC_LONG		0x20
+/* Calls of one key, see order() of struct rpc_program, run one at a time, in
+ * the order in which they came. */
+#define RPC_PROC_ORDERED	0x40
+
+/* Calls of one key that may wait behind another.  A further one is sent back:
+ * end() is called with -ETIMEDOUT, or with -ECANCELED for a datagram. */
+#define RPC_ORDER_MAX		256u
 
 #define RPC_ARGS_SIZE		256
 #define RPC_RES_SIZE		384
@@ -183,6 +190,9 @@ struct rpc_program {
 	 * and the common share.
 	 */
 	struct work_class *(*leave)(struct rpc_call *call);
+	/* The key of a call with RPC_PROC_ORDERED.  On the poller, when the
+	 * arguments are decoded: must not wait.  NULL without such calls. */
+	uint64_t (*order)(struct rpc_call *call);
 	/* The name of the results' status, a literal.  NULL: no names. */
 	const char *(*status)(const struct rpc_call *call);
 	/* Clients know an answer that tells them to come again: end() with

@@ -140,55 +140,93 @@ bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short)
 	       x->ops->is_full(x);
 }
 
-/* With the lock held: true if the call is the caller's again. */
-static bool take_back(struct rpc_slot *slot, bool is_short)
+/* With the lock held: true if the call is to be taken back, if it can be. */
+static bool is_in_the_way(struct rpc_slot *slot, bool is_short)
 {
 	struct rpc_call_priv *priv = &slot->priv;
 	bool hung = priv->seen && rpc_call_obstructs(slot, is_short);
 
 	priv->seen = true;
-	return priv->cancel && (hung || is_gone(slot->call.msg->xprt)) &&
-	       priv->cancel(&slot->call);
+	return hung || is_gone(slot->call.msg->xprt);
 }
 
-void rpc_suspended_relieve(struct rpc_suspended *s, bool is_short)
+static void cancel_call(struct rpc_slot *slot)
 {
-	struct rpc_call_priv *priv, *next;
-	CDS_LIST_HEAD(cancelled);
+	const struct xprt *x = slot->call.msg->xprt;
 
+	/* Without an answer a duplicate that came on another connection runs in
+	 * its place. */
+	stat_inc(rpc_cancelled);
+	rpc_call_send_back(slot, !x->datagram && !is_gone(x));
+}
+
+/* Calls that were taken back. */
+struct taken {
+	struct cds_list_head calls;
+	bool is_short;
+};
+
+static bool take_turn_back(struct rpc_slot *slot, const char *why, void *arg)
+{
+	struct taken *t = arg;
+
+	if (!is_in_the_way(slot, t->is_short))
+		return false;
+	cds_list_add_tail(&slot->priv.suspended, &t->calls);
+	return true;
+}
+
+void rpc_suspended_relieve(struct rpc_server *server, bool is_short)
+{
+	struct rpc_suspended *s = &server->suspended;
+	struct rpc_call_priv *priv, *next;
+	struct taken taken = { .is_short = is_short };
+
+	CDS_INIT_LIST_HEAD(&taken.calls);
+	rpc_order_walk(&server->order, take_turn_back, &taken);
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry_safe(priv, next, &s->calls, suspended) {
 		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
 						     priv);
 
-		if (take_back(slot, is_short)) {
+		if (is_in_the_way(slot, is_short) && priv->cancel &&
+		    priv->cancel(&slot->call)) {
 			suspended_unlist(s, priv);
-			cds_list_add_tail(&priv->suspended, &cancelled);
+			cds_list_add_tail(&priv->suspended, &taken.calls);
 		}
 	}
 	mutex_unlock(&s->lock);
-	cds_list_for_each_entry_safe(priv, next, &cancelled, suspended) {
-		struct rpc_slot *slot = container_of(priv, struct rpc_slot,
-						     priv);
-		const struct xprt *x = slot->call.msg->xprt;
+	cds_list_for_each_entry_safe(priv, next, &taken.calls, suspended)
+		cancel_call(container_of(priv, struct rpc_slot, priv));
+}
 
-		/* Without an answer a duplicate that came on another connection
-		 * runs in its place. */
-		stat_inc(rpc_cancelled);
-		rpc_call_send_back(slot, !x->datagram && !is_gone(x));
-	}
+/* A walk through the calls that wait. */
+struct walk {
+	rpc_suspended_fn *fn;
+	void *arg;
+	uint64_t now;
+};
+
+static bool show_waiting(struct rpc_slot *slot, const char *why, void *arg)
+{
+	const struct walk *w = arg;
+
+	w->fn(&slot->call, why, w->now - MIN(w->now, slot->priv.since),
+	      w->arg);
+	return false;
 }
 
 void rpc_server_walk_suspended(struct rpc_server *server,
 			       rpc_suspended_fn *fn, void *arg)
 {
+	struct walk w = { .fn = fn, .arg = arg, .now = clock_ns() };
 	struct rpc_suspended *s = &server->suspended;
 	struct rpc_call_priv *priv;
-	uint64_t now = clock_ns();
 
 	mutex_lock(&s->lock);
 	cds_list_for_each_entry(priv, &s->calls, suspended)
-		fn(&container_of(priv, struct rpc_slot, priv)->call, priv->why,
-		   now - MIN(now, priv->since), arg);
+		show_waiting(container_of(priv, struct rpc_slot, priv),
+			     priv->why, &w);
 	mutex_unlock(&s->lock);
+	rpc_order_walk(&server->order, show_waiting, &w);
 }

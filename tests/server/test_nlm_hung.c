@@ -81,7 +81,8 @@ static void start(void)
 
 TEST_CASE(.setup = start, .teardown = nlmc_end);
 
-/* LOCK of version 4 by the host @host, of the byte @number. */
+/* LOCK of version 4 by a process of the host @host, of the byte @number, which
+ * is the process's number, too. */
 static void send_lock_of(uint32_t host, uint32_t number)
 {
 	uint8_t bytes[512];
@@ -104,7 +105,7 @@ static void send_lock_of(uint32_t host, uint32_t number)
 	xdr_put_string(&x, name);
 	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
 	xdr_put_string(&x, "an owner");
-	xdr_put_u32(&x, 1);
+	xdr_put_u32(&x, number);
 	xdr_put_u64(&x, number);
 	xdr_put_u64(&x, 1);
 	xdr_put_bool(&x, false);

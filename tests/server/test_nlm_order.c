@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls that a client sends behind each other on one connection, without a wait
+ * for the answers: a process is killed while its LOCK is under way. */
+#include "tests/server/nlm_client.h"
+
+#include <sys/socket.h>
+
+#include "tests/server/daemon_run.h"
+#include "tests/unit/runner.h"
+
+#define PAIRS	200u
+
+static struct nlm_process other;
+static nfs_fh3 file;
+static int fd;
+static uint32_t sent;
+
+/* The call that the status monitor has: it answers when the test says so. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *asked;
+static void (*tell_done)(void *arg, int err);
+static bool hangs;
+
+static void ask_monitor(struct nsm *nsm, const char *name,
+			const struct sockaddr *addr,
+			void (*done)(void *arg, int err), void *arg)
+{
+	bool waits;
+
+	pthread_mutex_lock(&lock);
+	waits = hangs;
+	if (waits) {
+		asked = arg;
+		tell_done = done;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!waits)
+		done(arg, 0);
+}
+
+static bool is_asked(void)
+{
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	is = asked != NULL;
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
+static void start(void)
+{
+	const struct harness_config config = {
+		.nlm.monitor.monitor = ask_monitor,
+	};
+
+	hangs = false;
+	asked = NULL;
+	nlmc_start(&config);
+	file = nfs_make_file(top, "file", "");
+	other = (struct nlm_process){ "other", 22, 4, IPPROTO_TCP, file };
+	fd = daemon_connect(srv.port);
+}
+
+static void end(void)
+{
+	close(fd);
+	nlmc_end();
+}
+
+TEST_CASE(.setup = start, .teardown = end);
+
+static uint8_t bytes[1024];
+static struct xdr_out x;
+
+static void begin_call(uint32_t proc)
+{
+	const uint32_t head[] = { 0, ++sent, 0, 2, NLM_PROGRAM, 4, proc,
+				  1, 20, 0, 0, 0, 0, 0, 0, 0 };
+
+	xdr_out_init(&x, bytes, sizeof(bytes));
+	for (unsigned i = 0; i < ARRAY_SIZE(head); i++)
+		xdr_put_u32(&x, head[i]);
+	xdr_put_opaque(&x, "abc", 3);
+}
+
+static void put_owner(void)
+{
+	xdr_put_string(&x, "host");
+	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
+	xdr_put_string(&x, "an owner");
+}
+
+static void send_it(void)
+{
+	size_t len = xdr_out_len(&x);
+
+	xdr_out_init(&x, bytes, 4);
+	xdr_put_u32(&x, 0x80000000u | (uint32_t)(len - 4));
+	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
+}
+
+/* LOCK, CANCEL, UNLOCK of the first ten bytes, or the same as a message. */
+static void send_call(uint32_t proc)
+{
+	uint32_t sync = proc > NLM_GRANTED ? proc - NLM_TEST_MSG + NLM_TEST :
+					     proc;
+
+	begin_call(proc);
+	if (sync != NLM_UNLOCK) {
+		xdr_put_bool(&x, true);
+		xdr_put_bool(&x, true);
+	}
+	put_owner();
+	xdr_put_u32(&x, 1);
+	xdr_put_u64(&x, 0);
+	xdr_put_u64(&x, 10);
+	if (sync == NLM_LOCK) {
+		xdr_put_bool(&x, false);
+		xdr_put_u32(&x, 1);
+	}
+	send_it();
+}
+
+/* Reads and writes, and denies both. */
+static void send_share(uint32_t proc)
+{
+	begin_call(proc);
+	put_owner();
+	xdr_put_u32(&x, 3);
+	xdr_put_u32(&x, 3);
+	xdr_put_bool(&x, false);
+	send_it();
+}
+
+/* Takes the next @n answers. */
+static void take_answers(unsigned n)
+{
+	uint32_t mark;
+	char rest[256];
+
+	for (; n; n--) {
+		ck_assert_int_eq(recv(fd, &mark, 4, MSG_WAITALL), 4);
+		mark = ntohl(mark) & 0x7fffffff;
+		ck_assert_uint_le(mark, sizeof(rest));
+		ck_assert_int_eq(recv(fd, rest, mark, MSG_WAITALL),
+				 (ssize_t)mark);
+	}
+}
+
+static bool is_free(void)
+{
+	const struct nlm_bytes all = { 0, 10, true };
+	bool is = nlmc_lock(&other, all, false) == NLM4_GRANTED;
+
+	if (is)
+		ck_assert_uint_eq(nlmc_unlock(&other, all), NLM4_GRANTED);
+	return is;
+}
+
+/* The host's first LOCK waits for the status monitor; @second is behind it. */
+static void send_behind(uint32_t first, uint32_t second)
+{
+	ck_assert(is_free());		/* that host is known now */
+	hangs = true;
+	send_call(first);
+	EVENTUALLY(is_asked());
+	send_call(second);
+	/* Another owner does not wait for them. */
+	ck_assert(is_free());
+	tell_done(asked, 0);
+	take_answers(2);
+}
+
+TEST(an_unlock_behind_a_lock_that_waits_leaves_nothing)
+{
+	send_behind(NLM_LOCK, NLM_UNLOCK);
+	ck_assert(is_free());
+}
+
+TEST(an_unlock_message_behind_a_lock_message_leaves_nothing)
+{
+	send_behind(NLM_LOCK_MSG, NLM_UNLOCK_MSG);
+	ck_assert(is_free());
+}
+
+TEST(an_unlock_message_behind_a_lock_leaves_nothing)
+{
+	send_behind(NLM_LOCK, NLM_UNLOCK_MSG);
+	ck_assert(is_free());
+}
+
+TEST(a_cancel_behind_a_lock_that_waits_ends_its_wait)
+{
+	const struct nlm_bytes all = { 0, 10, true };
+
+	ck_assert_uint_eq(nlmc_lock(&other, all, false), NLM4_GRANTED);
+	hangs = true;
+	send_call(NLM_LOCK);
+	EVENTUALLY(is_asked());
+	send_call(NLM_CANCEL);
+	ck_assert_uint_eq(nlmc_lock(&other, all, false), NLM4_GRANTED);
+	tell_done(asked, 0);
+	take_answers(2);
+	ck_assert_uint_eq(nlmc_unlock(&other, all), NLM4_GRANTED);
+	ck_assert(is_free());
+	ck_assert_uint_eq(nlmc_count(NLM_GRANTED), 0);
+}
+
+TEST(pairs_of_calls_take_effect_in_their_order)
+{
+	for (unsigned i = 0; i < PAIRS; i++) {
+		send_call(NLM_LOCK);
+		send_call(NLM_UNLOCK);
+		take_answers(2);
+		ck_assert(is_free());
+	}
+	for (unsigned i = 0; i < PAIRS; i++) {
+		send_call(NLM_LOCK);
+		send_call(NLM_UNLOCK);
+		send_call(NLM_LOCK);
+		take_answers(3);
+		ck_assert(!is_free());
+	}
+	send_call(NLM_UNLOCK);
+	take_answers(1);
+	for (unsigned i = 0; i < PAIRS; i++) {
+		send_share(NLM_SHARE);
+		send_share(NLM_UNSHARE);
+		take_answers(2);
+		ck_assert_uint_eq(nlmc_share(&other, 3, 3), NLM4_GRANTED);
+		ck_assert_uint_eq(nlmc_unshare(&other), NLM4_GRANTED);
+	}
+}

@@ -2,10 +2,13 @@
 /*
  * MNT, UMNT, UMNTALL.
  *
- * MNT turns a path into a filehandle (vfs/walk.h).
+ * MNT turns a path into a filehandle (vfs/walk.h).  It runs on workers: names
+ * of hosts and netgroups may have to be looked up, and directories read.  Only
+ * its first steps run on the poller.
  *
- * These run on workers: names of hosts and netgroups may have to be looked
- * up, and directories read.  Only MNT's first step runs on the poller.
+ * UMNT and UMNTALL change the list of mounts alone, on the poller.  A client
+ * may send them while its MNT still waits for a disk: that mount is not noted
+ * then.
  */
 #include "mountd/mount.h"
 
@@ -34,6 +37,20 @@ static void host_of(const struct rpc_call *call, char *host, size_t size)
 	/* IPv4 that came to an IPv6 socket. */
 	if (strncmp(host, "::ffff:", 7) == 0 && strchr(host, '.'))
 		memmove(host, host + 7, strlen(host + 7) + 1);
+}
+
+/* Later calls see that it is in progress. */
+int mount_begin(struct rpc_call *call)
+{
+	struct mountd *m = call->prog->ctx;
+	struct mount_state *s = rpc_state(call);
+
+	s->call = call;
+	mutex_lock(&m->lock);
+	s->begun = true;
+	cds_list_add_tail(&s->link, &m->mounting);
+	mutex_unlock(&m->lock);
+	return 0;
 }
 
 static struct walk_client client_of(struct rpc_call *call)
@@ -189,17 +206,31 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 			    shown, from, strerror(-err));
 }
 
+/* The call is over; with @path, it is the list of mounts' unless it was
+ * unmounted since. */
+static void end_mount(struct rpc_call *call, const char *host,
+		      const char *path)
+{
+	struct mountd *m = call->prog->ctx;
+	struct mount_state *s = rpc_state(call);
+
+	mutex_lock(&m->lock);
+	if (s->begun)
+		cds_list_del(&s->link);
+	if (path && !s->unmounted)
+		rmtab_add(m->rmtab, host, path);
+	mutex_unlock(&m->lock);
+}
+
 static void note_mount(struct rpc_call *call, const char *shown)
 {
 	const struct mount_path_args *a = rpc_args(call);
-	struct mountd *m = call->prog->ctx;
 	char path[WALK_PATH_MAX + 1];
 	char host[NI_MAXHOST];
 
 	host_of(call, host, sizeof(host));
 	log_limited(LOG_LEVEL_INFO, "%s mounts %s", host, shown);
-	if (walk_path(a->path, path) == 0)
-		rmtab_add(m->rmtab, host, path);
+	end_mount(call, host, walk_path(a->path, path) == 0 ? path : NULL);
 }
 
 int mount_end_mnt3(struct rpc_call *call, int err)
@@ -210,6 +241,8 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 	struct walk *w = &s->walk;
 	char shown[MOUNT_SHOWN];
 
+	if (err < 0 || call->version->vers != 3)
+		end_mount(call, NULL, NULL);
 	printable(a->path, shown, sizeof(shown));
 	if (err == -ECANCELED) {
 		;			/* nobody is told */
@@ -245,25 +278,43 @@ int mount_end_mnt1(struct rpc_call *call, int err)
 	return ret;
 }
 
+/* The call's host has unmounted @path, or with NULL all. */
+static void unmount(struct rpc_call *call, const char *path)
+{
+	const struct sockaddr *peer = rpc_call_peer(call);
+	struct mountd *m = call->prog->ctx;
+	char host[NI_MAXHOST], other[WALK_PATH_MAX + 1];
+	const struct mount_path_args *a;
+	struct mount_state *s;
+
+	host_of(call, host, sizeof(host));
+	mutex_lock(&m->lock);
+	cds_list_for_each_entry(s, &m->mounting, link) {
+		a = rpc_args(s->call);
+		if (xprt_addr_same_host(rpc_call_peer(s->call), peer) &&
+		    (!path || (walk_path(a->path, other) == 0 &&
+			       strcmp(path, other) == 0)))
+			s->unmounted = true;
+	}
+	if (path)
+		rmtab_remove(m->rmtab, host, path);
+	else
+		rmtab_remove_host(m->rmtab, host);
+	mutex_unlock(&m->lock);
+}
+
 int mount_umnt(struct rpc_call *call)
 {
 	const struct mount_path_args *a = rpc_args(call);
-	struct mountd *m = call->prog->ctx;
 	char path[WALK_PATH_MAX + 1];
-	char host[NI_MAXHOST];
 
-	host_of(call, host, sizeof(host));
 	if (walk_path(a->path, path) == 0)
-		rmtab_remove(m->rmtab, host, path);
+		unmount(call, path);
 	return 0;
 }
 
 int mount_umntall(struct rpc_call *call)
 {
-	struct mountd *m = call->prog->ctx;
-	char host[NI_MAXHOST];
-
-	host_of(call, host, sizeof(host));
-	rmtab_remove_host(m->rmtab, host);
+	unmount(call, NULL);
 	return 0;
 }

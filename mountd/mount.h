@@ -50,10 +50,14 @@ struct mount_refusal {
 /* The state of a MNT call. */
 struct mount_state {
 	struct walk	     walk;
+	struct rpc_call	    *call;
 	uint64_t	     since;	/* clock_ms() when it began to wait; 0:
 					 * it has not */
-	/* While it waits (wait.c), under the lock: */
-	struct rpc_call	    *call;
+	/* Under the lock: */
+	struct cds_list_head link;	/* from its first step to its end */
+	bool		     begun;
+	bool		     unmounted;	/* by a call that came later */
+	/* While it waits (wait.c): */
 	struct cds_list_head waiting;
 	bool		     waits;
 };
@@ -67,6 +71,7 @@ struct mountd {
 	pthread_mutex_t		 lock;
 	/* Under the lock: */
 	struct mount_refusal	 last;
+	struct cds_list_head	 mounting;	/* MNT calls in progress */
 	struct cds_list_head	 waiting;	/* calls, by their state */
 	unsigned		 nwaiting;	/* and such as begin to wait */
 	bool			 got_on;	/* one that had waited */
@@ -99,6 +104,7 @@ enum mountstat3 mount_status(int err);
 /* For struct rpc_program: the share of the export that MNT names, whose disk
  * may be slow. */
 struct work_class *mount_leave(struct rpc_call *call);
+int mount_begin(struct rpc_call *call);
 int mount_find_export(struct rpc_call *call);
 int mount_walk(struct rpc_call *call);
 int mount_end_mnt3(struct rpc_call *call, int err);

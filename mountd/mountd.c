@@ -29,12 +29,12 @@
 	[MOUNTPROC_UMNT] = { \
 		.name = "UMNT", \
 		.decode = mount_get_path, \
-		.steps = { rpc_need_worker, mount_umnt }, \
+		.steps = { mount_umnt }, \
 		.args_size = sizeof(struct mount_path_args), \
 	}, \
 	[MOUNTPROC_UMNTALL] = { \
 		.name = "UMNTALL", \
-		.steps = { rpc_need_worker, mount_umntall }, \
+		.steps = { mount_umntall }, \
 	}, \
 	[MOUNTPROC_EXPORT] = LIST("EXPORT", mount_export)
 
@@ -42,7 +42,8 @@
 	[MOUNTPROC_MNT] = { \
 		.name = "MNT", \
 		.decode = mount_get_path, \
-		.steps = { mount_find_export, rpc_need_worker, mount_walk }, \
+		.steps = { mount_begin, mount_find_export, rpc_need_worker, \
+			   mount_walk }, \
 		.end = mount_end_mnt##version, \
 		.encode = mount_put_mnt##version, \
 		.args_size = sizeof(struct mount_path_args), \
@@ -103,6 +104,7 @@ int mountd_create(const struct mountd_config *config, struct rpc_program **out)
 		return err;
 	}
 	pthread_mutex_init(&m->lock, NULL);
+	CDS_INIT_LIST_HEAD(&m->mounting);
 	err = mount_wait_start(m);
 	if (err < 0) {
 		pthread_mutex_destroy(&m->lock);

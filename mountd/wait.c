@@ -74,7 +74,6 @@ int mount_wait(struct rpc_call *call)
 	if (call->msg->xprt->datagram || rpc_limits_are_off(call->server) ||
 	    clock_ms() - s->since >= WAIT_MS || !may_wait_too(m))
 		return -ETIMEDOUT;
-	s->call = call;
 	if (!rpc_call_suspend(call, "the file system of a mount",
 			      cancel_waiting)) {
 		give_room_back(m);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/stats.h"
+#include "mountd/mountd.h"
 #include "rpc/limit.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
@@ -87,6 +88,54 @@ TEST(mounts_that_wait_go_on_together_when_the_first_one_does)
 	}
 	/* Not two a second. */
 	ck_assert_uint_lt(runner_now_ms() - start, 4500);
+}
+
+/* ---- UMNT behind a MNT that waits */
+
+static unsigned noted;
+
+static void note(void *arg, const char *host, const char *path)
+{
+	noted++;
+}
+
+static unsigned count_noted(void)
+{
+	noted = 0;
+	mountd_row.mounts(srv.mount, note, NULL);
+	return noted;
+}
+
+/* MNT of /mem/dir waits while UMNT of @path comes, or with NULL UMNTALL. */
+static void unmount_meanwhile(const char *path)
+{
+	uint64_t suspended = stats_sum_by_name("rpc_suspended");
+	struct waiting mount, other;
+	int err;
+
+	start_waiting(&mount);
+	wait_until(&mount, "rpc_suspended", suspended + 1);
+	nfs_client_open(&other.c, srv.port, MOUNT_PROGRAM, MOUNT_V3, 0);
+	other.w = (struct nfs_wait){ .c = &other.c };
+	err = path ? rpc_mount3_umnt_async(other.c.rpc, nfs_done,
+					   (char *)(uintptr_t)path, &other.w) :
+		     rpc_mount3_umntall_async(other.c.rpc, nfs_done, &other.w);
+	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(nfs_wait(&other.w), RPC_STATUS_SUCCESS);
+	nfs_client_close(&other.c);
+	fault_set(FAULT_LOOKUP, 0);
+	ck_assert_int_eq(nfs_wait(&mount.w), RPC_STATUS_SUCCESS);
+	nfs_client_close(&mount.c);
+}
+
+TEST(a_mount_that_was_unmounted_while_it_waited_is_not_listed)
+{
+	unmount_meanwhile("/mem/dir/");
+	ck_assert_uint_eq(count_noted(), 0);
+	unmount_meanwhile(NULL);
+	ck_assert_uint_eq(count_noted(), 0);
+	unmount_meanwhile("/mem");
+	ck_assert_uint_eq(count_noted(), 1);
 }
 
 TEST(a_drain_does_not_wait_for_mounts_that_wait)

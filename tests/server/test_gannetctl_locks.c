@@ -317,7 +317,65 @@ TEST(metrics_and_the_status_page_have_locks_where_they_are_built)
 	ck_assert_ptr_nonnull(strstr(page("/metrics"),
 				     "\ngannet_lock_hosts_monitored 2\n"));
 	ck_assert_ptr_nonnull(strstr(page("/status.json"),
-				     "\"blocked_by\":{\"client\":"));
+				     "\"locks\":1,\"waits\":1,"));
+}
+
+/* @o has these members, of a string with blanks between, in any order. */
+static void has_only(const json_t *o, const char *members)
+{
+	char text[256], *rest = text, *name;
+	size_t n = 0;
+
+	ck_assert(json_is_object(o));
+	snprintf(text, sizeof(text), "%s", members);
+	for (; (name = strsep(&rest, " ")); n++)
+		ck_assert_msg(json_object_get(o, name), "no %s", name);
+	ck_assert_uint_eq(json_object_size(o), n);
+}
+
+static const json_t *first_of(const json_t *o, const char *name)
+{
+	const json_t *list = json_object_get(o, name);
+
+	ck_assert_uint_gt(json_array_size(list), 0);
+	return json_array_get(list, 0);
+}
+
+/* The table "Who may know what" of SECURITY.md. */
+TEST(the_status_page_has_what_every_local_user_may_know_and_no_more)
+{
+	json_t *o, *locks;
+
+	if (system("./gannetd --version | grep -q 'no metrics'") == 0)
+		return;
+	lock_and_wait();
+	o = json_loads(strstr(page("/status.json"), "{\"status\":"), 0, NULL);
+	ck_assert_ptr_nonnull(o);
+	has_only(o, "status exports stats waits clients latency locks");
+	has_only(json_object_get(o, "status"), "version state calls pid "
+		 "uptime_s listeners memory");
+	has_only(first_of(o, "exports"), "path kind away clients held_back "
+		 "held_back_ns");
+	has_only(json_object_get(o, "locks"), "locks waits shares");
+	has_only(json_object_get(o, "stats"), "counters procedures");
+	has_only(json_object_get(o, "waits"), "workers calls");
+	has_only(json_object_get(o, "latency"), "by rows");
+	has_only(first_of(o, "clients"), "address calls failed bytes_read "
+		 "bytes_written ns held_back held_back_ns p50_ns p99_ns "
+		 "p999_ns first_seen_s last_seen_s udp connections "
+		 "transports paths");
+	json_decref(o);
+	/* The control socket has the rest. */
+	locks = ctl_json(&d, "locks");
+	ck_assert_ptr_nonnull(json_object_get(first_of(locks, "rows"),
+					      "owner"));
+	json_decref(locks);
+	o = ctl_json(&d, "status");
+	ck_assert_ptr_nonnull(json_object_get(o, "state_dir"));
+	json_decref(o);
+	o = ctl_json(&d, "exports");
+	ck_assert_ptr_nonnull(json_object_get(json_array_get(o, 0), "rules"));
+	json_decref(o);
 }
 
 int main(void)

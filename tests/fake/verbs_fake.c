@@ -184,6 +184,13 @@ static bool refused(unsigned *n)
 	return fake.post_errno && ++*n == fake.post_at;
 }
 
+/* True: the user library does not know this work request. */
+static bool unknown(const struct ibv_send_wr *wr)
+{
+	return fake.lib_lacks >> wr->opcode & 1 ||
+	       (fake.lib_no_inline && wr->send_flags & IBV_SEND_INLINE);
+}
+
 static void take_bytes(const struct fake_qp *qp, struct fake_wr *out,
 		       const struct ibv_send_wr *wr)
 {
@@ -217,6 +224,11 @@ static int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		if (refused(&n)) {
 			*bad = wr;
 			err = fake.post_forgets ? 0 : fake.post_errno;
+			break;
+		}
+		if (unknown(wr)) {
+			*bad = wr;
+			err = fake.lib_errno;
 			break;
 		}
 		FAKE_CHECK(wr->num_sge <= MIN(4,

@@ -69,6 +69,13 @@ struct fake {
 	int		post_errno;	/* of post_send and post_recv */
 	unsigned	post_at;	/* at this work request, from 1 */
 	bool		post_forgets;	/* returns 0 all the same */
+	/* The user library is older than the driver: it refuses these opcodes
+	 * (1 << IBV_WR_...), and bytes that go along, so. */
+	unsigned	lib_lacks;
+	bool		lib_no_inline;
+	int		lib_errno;
+	bool		lib_no_windows;	/* can't make one */
+	bool		reg_no_bind;	/* nor register memory for them */
 	int		dereg_errno;	/* of ibv_dereg_mr(), from now on, */
 	int		dmabuf_errno;	/* and of ibv_reg_dmabuf_mr(), */
 	int		dmabuf_most;	/* which takes so many bytes; 0: any */

@@ -89,6 +89,8 @@ static int why_not(struct ibv_pd *pd, size_t len, int access)
 {
 	if (fake_fails())
 		return ENOMEM;
+	if (fake.reg_no_bind && (access & IBV_ACCESS_MW_BIND))
+		return EINVAL;
 	if (fake.no_relaxed && (access & IBV_ACCESS_RELAXED_ORDERING))
 		return EINVAL;
 	if (fake_device_of(pd->context)->gone)
@@ -198,6 +200,10 @@ struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (fake_fails())
 		return NULL;
 	FAKE_CHECK(type == IBV_MW_TYPE_2);
+	if (fake.lib_no_windows) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	w = calloc(1, sizeof(*w));
 	w->mw.context = pd->context;
 	w->mw.pd = pd;

@@ -138,6 +138,140 @@ TEST(a_device_without_queue_pairs_takes_no_peer)
 	end();
 }
 
+/* ---- what the driver tells of and the user library lacks */
+
+static const enum fabric_opcode sent[] = { FABRIC_WRITE, FABRIC_SEND_INV,
+					   FABRIC_WRITE, FABRIC_SEND_INV,
+					   FABRIC_SEND };
+
+/* Two replies that invalidate and one that does not, in one chain. */
+static struct fabric_wr *replies(void)
+{
+	chain(ARRAY_SIZE(sent), 0x1f);
+	for (unsigned i = 0; i < ARRAY_SIZE(sent); i++) {
+		wrs[i].opcode = sent[i];
+		wrs[i].invalidate = 0x77;
+	}
+	return wrs;
+}
+
+/* They are posted as Sends, all of them, in their order. */
+static void are_posted_plain(void)
+{
+	unsigned first = fake.qp->sends_done;
+
+	ck_assert_uint_eq(fake.qp->nsends - first, ARRAY_SIZE(sent));
+	for (unsigned i = 0; i < ARRAY_SIZE(sent); i++) {
+		const struct fake_wr *wr =
+			&fake.qp->sends[(first + i) % FAKE_QUEUE];
+
+		ck_assert_uint_eq(wr->wr_id, (uintptr_t)&ops[i].op);
+		ck_assert_uint_eq(wr->opcode, sent[i] == FABRIC_WRITE ?
+				  IBV_WR_RDMA_WRITE : IBV_WR_SEND);
+		ck_assert_uint_eq(wr->sge[0].addr, (uintptr_t)&sges[i]);
+		ck_assert(wr->signaled);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(sent); i++) {
+		fake_send_done(IBV_WC_SUCCESS);
+		wait_sem(&ops[i].sem);
+		ck_assert_int_eq(ops[i].status, 0);
+	}
+}
+
+/* The next peer's connection is told what the device can do; ours stays. */
+static void next_is_told(bool remote_inv)
+{
+	struct fabric_conn *ours = conn;
+
+	fake_request("", 0, 4, 4);
+	wait_sem(&requested);
+	ck_assert_int_eq(conn->info.remote_inv, remote_inv);
+	fabric_reject(conn);
+	settle();
+	conn = ours;
+}
+
+/* bnxt_re and erdma of rdma-core 44, and others by their errors; then one that
+ * is told on the loop. */
+TEST_LOOP(a_library_that_can_not_invalidate_gets_sends, 0, 6)
+{
+	static const int errors[] = { EINVAL, -EINVAL, EOPNOTSUPP, ENOSYS,
+				      -ENOSYS, EINVAL };
+	unsigned posts;
+
+	begin();
+	if (_i == 5)
+		fake.attr.vendor_id = 0xffffff;
+	fake.lib_lacks = 1 << IBV_WR_SEND_WITH_INV;
+	fake.lib_errno = errors[_i];
+	connected();
+	ck_assert(conn->info.remote_inv);
+	for (unsigned round = 0; round < 3; round++) {
+		posts = fake.posts;
+		ck_assert_int_eq(fabric_post(conn, replies()), 0);
+		settle();
+		/* It is asked again once for each of the first two. */
+		ck_assert_uint_eq(fake.posts - posts, round == 0 ? 3 : 1);
+		are_posted_plain();
+	}
+	ck_assert_uint_eq(stats_sum_by_name("verbs_inv_refused"), 1);
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	next_is_told(false);
+	finish();
+}
+
+/* A device whose library lets it through and that can't do it itself: the
+ * connection ends, once. */
+TEST(a_device_that_can_not_invalidate_is_not_asked_again)
+{
+	begin();
+	connected();
+	chain(1, 1);
+	wrs[0].opcode = FABRIC_SEND_INV;
+	ck_assert_int_eq(fabric_post(conn, wrs), 0);
+	ck_assert_uint_eq(fake.qp->sends[0].opcode, IBV_WR_SEND_WITH_INV);
+	fake_send_done(IBV_WC_LOC_QP_OP_ERR);
+	wait_sem(&closed);
+	next_is_told(false);
+	sem_post(&closed);
+	finished(-EIO);
+}
+
+/* A queue that is full, or a connection that is over, says nothing about it. */
+TEST_LOOP(other_refusals_teach_nothing, 0, 3)
+{
+	static const int errors[] = { ENOMEM, EINVAL, EACCES };
+
+	begin();
+	connected();
+	fake.lib_lacks = ~0u;
+	fake.lib_errno = errors[_i];
+	chain(1, 1);
+	wrs[0].opcode = FABRIC_SEND_INV;
+	ck_assert_int_eq(fabric_post(conn, wrs), -errors[_i]);
+	ck_assert_int_eq(atomic_load(&ops[0].calls), 0);
+	ck_assert_uint_eq(fake.posts, _i == 1 ? 2 : 1);
+	next_is_told(true);
+	fake.lib_lacks = 0;
+	ck_assert_int_eq(fabric_post(conn, wrs), 0);
+	ck_assert_uint_eq(fake.qp->sends[0].opcode, IBV_WR_SEND_WITH_INV);
+	finish();
+}
+
+TEST(a_library_that_takes_no_bytes_along_gets_their_memory)
+{
+	begin();
+	fake.lib_no_inline = true;
+	fake.lib_errno = EINVAL;
+	connected();
+	for (unsigned round = 0; round < 2; round++) {
+		ck_assert(!goes_along(FABRIC_SEND, 2, 100));
+		ck_assert_uint_eq(fake.posts, 2 + round);
+	}
+	ck_assert_int_eq(atomic_load(&closed_calls), 0);
+	finish();
+}
+
 /* ---- Reads */
 
 /* The upper layer refuses such a peer, because it could send no data. */

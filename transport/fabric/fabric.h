@@ -163,7 +163,9 @@ struct fabric_info {
 	 * False: it is a TCP socket's port. */
 	bool		any_port;
 	unsigned	read_depth;	/* Reads it lets us have in flight */
-	bool		remote_inv;	/* we can send SEND_INV */
+	/* We can send SEND_INV.  A device that turns out not to know it gets a
+	 * SEND, and later connections are told. */
+	bool		remote_inv;
 	/* The peer's own words, also when it refuses (RFC 6581 section 9.1):
 	 * Reads that it takes in flight (IRD), and those it wants to have
 	 * there (ORD); 0x3fff: up to its user.  Not every peer tells, and not
@@ -413,7 +415,7 @@ static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
  * @access, REMOTE bits, is for the peer of @c alone, from the next post on.  It
  * pins nothing, and ends by fabric_mr_destroy(), before @mr does.  It takes a
  * step of queues.send_wr, as long as a Send does.  Where limits.windows; on the
- * loop.  0 or -errno.
+ * loop.  0 or -errno: -EOPNOTSUPP, the device turned out to make none.
  */
 static inline int fabric_mr_window(struct fabric_mr *mr, struct fabric_conn *c,
 	void *addr, size_t len, unsigned access, struct fabric_mr **out)

@@ -241,10 +241,16 @@ int rpcrdma_region_deregister(struct rpcrdma_region *region)
 static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
 		    unsigned access, struct rpcrdma_lent *out)
 {
-	if (all->windows &&
-	    (!out->may_window ||
-	     fabric_mr_window(region->mr, all->fc, out->addr, out->len, access,
-			      &out->window) < 0))
+	int err = 0;
+
+	if (all->windows && !out->may_window)
+		return;
+	if (all->windows)
+		err = fabric_mr_window(region->mr, all->fc, out->addr, out->len,
+				       access, &out->window);
+	if (err == -EOPNOTSUPP)		/* there will be none */
+		all->pays = false;
+	if (err < 0)
 		return;
 	region->uses++;
 	out->region = region;
@@ -252,24 +258,19 @@ static void lend_of(struct rpcrdma_regions *all, struct rpcrdma_region *region,
 }
 
 /* Sets out->region, or leaves it NULL: the segment gets an mr of its own. */
-static int lend_cached(struct rpcrdma_regions *all, unsigned access,
-		       struct rpcrdma_lent *out)
+static void lend_cached(struct rpcrdma_regions *all, unsigned access,
+			struct rpcrdma_lent *out)
 {
 	struct rpcrdma_region *piece = find_piece(all, out, access);
-	int err;
 
 	if (piece) {
 		all->reused++;
 		cds_list_move(&piece->link, &all->cache);
-	} else if (evict_for(all, out->len)) {
-		err = cache_piece(all, out, access, &piece);
-		if (err < 0)
-			return err;
-	} else {
-		return 0;
+	} else if (!evict_for(all, out->len) ||
+		   cache_piece(all, out, access, &piece) < 0) {
+		return;
 	}
 	lend_of(all, piece, access, out);
-	return 0;
 }
 
 int rpcrdma_regions_lend(struct rpcrdma_regions *all,
@@ -277,7 +278,6 @@ int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 			 struct rpcrdma_lent *out)
 {
 	const struct iovec at = { out->addr, out->len };
-	int err = 0;
 
 	out->region = NULL;
 	out->window = NULL;
@@ -287,10 +287,10 @@ int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 		if (rpcrdma_region_register(all, region) == 0)
 			lend_of(all, region, access, out);
 	} else if (all->pays && !region && !out->once) {
-		err = lend_cached(all, access, out);
+		lend_cached(all, access, out);
 	}
-	if (err < 0 || out->region)
-		return err;
+	if (out->region)
+		return 0;
 	return register_for(all, region, at, access, &out->mr);
 }
 

@@ -271,7 +271,7 @@ int verbs_conn_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	c->conn.dev = &dev->dev;
 	c->conn.info.any_port = true;
 	c->conn.info.read_depth = dev->dev.limits.max_read_depth;
-	c->conn.info.remote_inv = dev->remote_inv;
+	c->conn.info.remote_inv = atomic_load(&dev->remote_inv);
 	xprt_addr_copy(&c->conn.info.local, rdma_get_local_addr(id));
 	xprt_addr_copy(&c->conn.info.peer, rdma_get_peer_addr(id));
 	*out = c;

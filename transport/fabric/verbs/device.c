@@ -95,8 +95,8 @@ static void set_limits(struct verbs_dev *dev,
 
 	dev->iwarp = dev->ctx->device->transport_type == IBV_TRANSPORT_IWARP;
 	/* RFC 5040 has Send With Invalidate from the beginning. */
-	dev->remote_inv = dev->iwarp || (attr->device_cap_flags &
-					 IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	atomic_init(&dev->remote_inv, dev->iwarp || (attr->device_cap_flags &
+					IBV_DEVICE_MEM_MGT_EXTENSIONS));
 	l->max_wr = wr;
 	l->max_recv = wr;
 	l->max_sge = clamp(attr->max_sge, MAX_SGE);

@@ -47,8 +47,11 @@ struct verbs_dev {
 	struct ibv_pd		*pd;
 	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
-	bool			remote_inv;
 	bool			post_on_loop;	/* see posts_by_system_call() */
+	/* What the device can do, and what its library turned out to lack
+	 * (post.c, window.c). */
+	atomic_bool		remote_inv;
+	atomic_bool		no_windows;
 	atomic_uint		inline_max;	/* bytes to ask for, see
 						 * queue.c */
 
@@ -115,6 +118,7 @@ struct verbs_slot {
 	int			status;		/* VERBS_PENDING: not known */
 	int			error;		/* an earlier step's error,
 						 * or 0 */
+	bool			invalidates;	/* a Send With Invalidate */
 };
 
 #define VERBS_PENDING	1
@@ -282,6 +286,11 @@ unsigned verbs_hot_poll(struct loop_source *s);
 bool verbs_hot_arm(struct loop_source *s);
 
 /* post.c */
+/* True if @err is a library's way to say that it does not know what it was
+ * asked for. */
+bool verbs_is_unknown(int err);
+/* The device sends no Send With Invalidate: it gets Sends from now on. */
+void verbs_lacks_inv(struct verbs_dev *dev);
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
 /* The loop's thread: posts a step of the provider's own, behind those that are
  * queued.  0 or -errno. */

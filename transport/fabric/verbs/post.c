@@ -5,12 +5,19 @@
  * ibv_post_send() may take the beginning of a list and refuse the rest.  We
  * report that as success and end the connection: the ops of the rest are in the
  * ring with the others, and are done with them.
+ *
+ * The kernel's driver tells what a device can do, and the user library posts.
+ * A library may be older than its driver and not know a kind of step.  It
+ * refuses the first of them, which is then made plainer and posted again with
+ * all that follows, in the same order; the device is not asked for that kind
+ * again.
  */
 #include "transport/fabric/verbs/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "lib/log.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 
@@ -19,6 +26,8 @@
 
 STAT(verbs_post_partial, "chains posted only in part");
 STAT(verbs_post_failed, "chains refused by a device");
+STAT(verbs_inv_refused, "devices that refused a Send With Invalidate and get "
+     "Sends");
 
 /* A fabric_sge is handed to the device as it is. */
 static_assert(sizeof(struct fabric_sge) == sizeof(struct ibv_sge) &&
@@ -48,7 +57,7 @@ static bool fits_inline(const struct fabric_wr *wr, unsigned max)
 }
 
 static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in,
-			   unsigned inline_max)
+			   const struct verbs_conn *c)
 {
 	static const enum ibv_wr_opcode opcode[] = {
 		[FABRIC_SEND] = IBV_WR_SEND,
@@ -63,7 +72,7 @@ static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in,
 	out->num_sge = (int)in->nsge;
 	out->opcode = opcode[in->opcode];
 	out->send_flags = in->op ? IBV_SEND_SIGNALED : 0;
-	if (fits_inline(in, inline_max))
+	if (fits_inline(in, c->posts.inline_max))
 		out->send_flags |= IBV_SEND_INLINE;
 	out->wr.rdma.remote_addr = in->offset;
 	out->wr.rdma.rkey = in->handle;
@@ -71,7 +80,80 @@ static void verbs_wr_build(struct ibv_send_wr *out, const struct fabric_wr *in,
 		out->invalidate_rkey = in->invalidate;
 		/* The user library of siw looks for it here. */
 		out->wr.rdma.rkey = in->invalidate;
+		if (unlikely(!atomic_load(&c->dev->remote_inv)))
+			out->opcode = IBV_WR_SEND;
 	}
+}
+
+/* ---- libraries that know less than their drivers */
+
+bool verbs_is_unknown(int err)
+{
+	err = abs(err);
+	return err == EINVAL || err == EOPNOTSUPP || err == ENOSYS;
+}
+
+void verbs_lacks_inv(struct verbs_dev *dev)
+{
+	if (!atomic_exchange(&dev->remote_inv, false))
+		return;
+	stat_inc(verbs_inv_refused);
+	log_info("rdma device %s: its library posts no Send With Invalidate: "
+		 "clients end their registrations themselves", dev->dev.name);
+}
+
+/* What a step has that a library may not know. */
+enum extra { EXTRA_NONE, EXTRA_INV, EXTRA_INLINE };
+
+/* Takes one of them from a step that was refused, which then has the same
+ * effect for us. */
+static enum extra take_extra(struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_SEND_WITH_INV) {
+		wr->opcode = IBV_WR_SEND;
+		return EXTRA_INV;
+	}
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		wr->send_flags &= ~(unsigned)IBV_SEND_INLINE;
+		return EXTRA_INLINE;
+	}
+	return EXTRA_NONE;
+}
+
+/* The step was taken without @extra: the library lacks that. */
+static void learn_lack(struct verbs_conn *c, enum extra extra)
+{
+	if (extra == EXTRA_INV) {
+		verbs_lacks_inv(c->dev);
+	} else if (extra == EXTRA_INLINE) {
+		c->posts.inline_max = 0;
+		atomic_store(&c->dev->inline_max, 0);
+	}
+}
+
+/* Posts the list at @wr; -errno, with *@some set when the device took some of
+ * it. */
+static int post_list(struct verbs_conn *c, struct ibv_send_wr *wr, bool *some)
+{
+	enum extra extra = EXTRA_NONE;
+	struct ibv_send_wr *bad;
+	int err;
+
+	do {
+		bad = NULL;
+		err = ibv_post_send(c->id->qp, wr, &bad);
+		/* siw returns no error if it posted some. */
+		if (!err && bad)
+			err = ENOMEM;
+		if (!err || bad != wr) {
+			*some = true;
+			learn_lack(c, extra);
+		}
+		wr = bad;
+		extra = bad && verbs_is_unknown(err) ? take_extra(bad) :
+						       EXTRA_NONE;
+	} while (extra != EXTRA_NONE);
+	return -abs(err);
 }
 
 /* Returns the step after @wr: the next of its chain, or the first of the next
@@ -88,23 +170,16 @@ static struct fabric_wr *following(struct verbs_conn *c, struct fabric_wr *wr,
 static int post_batch(struct verbs_conn *c, struct fabric_wr **chain,
 		      bool queued, bool *some)
 {
-	struct ibv_send_wr wr[POST_BATCH], *bad = NULL;
+	struct ibv_send_wr wr[POST_BATCH];
 	unsigned n = 0;
-	int err;
 
 	for (; *chain && n < POST_BATCH; n++) {
-		verbs_wr_build(&wr[n], *chain, c->posts.inline_max);
+		verbs_wr_build(&wr[n], *chain, c);
 		if (n)
 			wr[n - 1].next = &wr[n];
 		*chain = following(c, *chain, queued);
 	}
-	err = ibv_post_send(c->id->qp, wr, &bad);
-	/* siw returns no error if it posted some. */
-	if (!err && bad)
-		err = ENOMEM;
-	if (!err || bad != wr)
-		*some = true;
-	return -abs(err);
+	return post_list(c, wr, some);
 }
 
 /* Posts @chain, and the @queued ones; -errno, with *@some set when the device
@@ -175,7 +250,8 @@ static int post_chain(struct verbs_conn *c, struct fabric_wr *chain)
 	/* Fill the ring before posting: completions may overtake us. */
 	for (struct fabric_wr *wr = chain; wr; wr = wr->next)
 		if (wr->op)
-			verbs_ring_put(&c->posts.sends, wr->op);
+			verbs_ring_put_send(&c->posts.sends, wr->op,
+					    wr->opcode == FABRIC_SEND_INV);
 	if (must_queue(c)) {
 		/* Each chain has an op, so there is room as in sends. */
 		verbs_ring_put(&c->posts.chains, chain);

@@ -130,6 +130,15 @@ static bool note_send(struct verbs_conn *c, const void *id, int status)
 	return known;
 }
 
+/* The device itself says that it can't do the step @id. */
+static void learn_operation(struct verbs_conn *c, const void *id)
+{
+	struct verbs_slot *head = verbs_ring_head(&c->posts.sends);
+
+	if (head && head->id == id && head->invalidates)
+		verbs_lacks_inv(c->dev);
+}
+
 static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	void *id = (void *)(uintptr_t)wc->wr_id;
@@ -142,6 +151,8 @@ static void complete(struct verbs_conn *c, const struct ibv_wc *wc)
 		note_error(c, status);
 		return;
 	}
+	if (unlikely(wc->status == IBV_WC_LOC_QP_OP_ERR))
+		learn_operation(c, id);
 	if (recv && recv->id == id) {
 		verbs_ring_take(&c->posts.recvs);
 		verbs_queue_recv_done(id, wc, status);

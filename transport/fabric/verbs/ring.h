@@ -33,13 +33,20 @@ static inline bool verbs_ring_has_room(struct verbs_ring *r, unsigned n)
 	return tail - head + n <= r->mask + 1;
 }
 
-static inline void verbs_ring_put(struct verbs_ring *r, void *id)
+static inline void verbs_ring_put_send(struct verbs_ring *r, void *id,
+				       bool invalidates)
 {
 	unsigned tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-	r->slot[tail & r->mask] = (struct verbs_slot){ id, VERBS_PENDING, 0 };
+	r->slot[tail & r->mask] = (struct verbs_slot){
+		.id = id, .status = VERBS_PENDING, .invalidates = invalidates };
 	/* Release: the loop's thread sees the id when it sees the tail. */
 	atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
+}
+
+static inline void verbs_ring_put(struct verbs_ring *r, void *id)
+{
+	verbs_ring_put_send(r, id, false);
 }
 
 /* The loop's thread, from here on. */

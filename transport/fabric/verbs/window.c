@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "lib/log.h"
 #include "lib/stats.h"
 
 STAT(verbs_windows, "memory windows bound");
@@ -31,6 +32,15 @@ static int bind_window(struct verbs_conn *c, struct verbs_mr *w,
 	return verbs_post_bind(c, &wr);
 }
 
+/* The driver tells of windows, and the user library makes them. */
+static int lacks_windows(struct verbs_dev *dev)
+{
+	if (!atomic_exchange(&dev->no_windows, true))
+		log_info("rdma device %s: its library makes no memory windows",
+			 dev->dev.name);
+	return -EOPNOTSUPP;
+}
+
 int verbs_mr_window(struct fabric_mr *fbase, struct fabric_conn *conn,
 		    void *addr, size_t len, unsigned access,
 		    struct fabric_mr **out)
@@ -41,6 +51,8 @@ int verbs_mr_window(struct fabric_mr *fbase, struct fabric_conn *conn,
 
 	if (!base->ibv)			/* the device is gone */
 		return -ENODEV;
+	if (atomic_load(&c->dev->no_windows))
+		return -EOPNOTSUPP;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
@@ -52,7 +64,7 @@ int verbs_mr_window(struct fabric_mr *fbase, struct fabric_conn *conn,
 		if (w->mw)
 			ibv_dealloc_mw(w->mw);
 		free(w);
-		return err;
+		return verbs_is_unknown(err) ? lacks_windows(c->dev) : err;
 	}
 	stat_inc(verbs_windows);
 	*out = &w->mr;

@@ -332,7 +332,7 @@ void fake_plug(unsigned slot)
 	struct fake_device *d = &fake_devices[nplugged++];
 
 	FAKE_CHECK(nplugged <= FAKE_DEVICES);
-	*d = (struct fake_device){ .context.async_fd = d->context.async_fd };
+	*d = (struct fake_device){ 0 };
 	snprintf(d->device.name, sizeof(d->device.name), "fake%u", slot);
 	d->device.transport_type = fake.transport;
 	d->context.device = &d->device;
@@ -358,7 +358,7 @@ void fake_unplug(unsigned slot, bool silent)
 	slots[slot] = NULL;
 	fake_unlock();
 	if (silent)
-		FAKE_CHECK(eventfd_write(d->context.async_fd, 1) == 0);
+		fake_async_tell(d);
 	else
 		fake_cm_unplugged(d);
 }

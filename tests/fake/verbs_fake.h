@@ -161,6 +161,9 @@ void fake_async(enum ibv_event_type type);
 /* The device goes: its ids hear it, unless it is @silent.  Its context sends no
  * more events, and takes no more memory. */
 void fake_unplug(unsigned slot, bool silent);
+/* Files of devices that are gone which the process still has open: their
+ * drivers wait for it. */
+unsigned fake_held(void);
 /* Another device takes its place. */
 void fake_plug(unsigned slot);
 /* All that was reported was taken and acknowledged. */

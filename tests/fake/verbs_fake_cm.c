@@ -55,17 +55,24 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	free(ch);
 }
 
-static void put_event(struct rdma_event_channel *channel,
-		      struct fake_event *ev)
+/* With the lock. */
+static void list_event(struct rdma_event_channel *channel,
+		       struct fake_event *ev)
 {
 	static const uint64_t one = 1;
 	struct fake_event **p = &((struct fake_channel *)channel)->events;
 
-	fake_lock();
 	while (*p)
 		p = &(*p)->next;
 	*p = ev;
 	FAKE_CHECK(write(channel->fd, &one, sizeof(one)) > 0);
+}
+
+static void put_event(struct rdma_event_channel *channel,
+		      struct fake_event *ev)
+{
+	fake_lock();
+	list_event(channel, ev);
 	fake_unlock();
 }
 
@@ -98,15 +105,21 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
-void fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type,
-		int status)
+static struct fake_event *new_event(struct rdma_cm_id *id,
+				    enum rdma_cm_event_type type, int status)
 {
 	struct fake_event *ev = calloc(1, sizeof(*ev));
 
 	ev->event.id = id;
 	ev->event.event = type;
 	ev->event.status = status;
-	put_event(id->channel, ev);
+	return ev;
+}
+
+void fake_event(struct rdma_cm_id *id, enum rdma_cm_event_type type,
+		int status)
+{
+	put_event(id->channel, new_event(id, type, status));
 }
 
 static struct rdma_cm_id *new_id(struct rdma_event_channel *channel,
@@ -174,6 +187,8 @@ static bool bind_device(struct rdma_cm_id *id)
 		 be32toh(sin->sin_addr.s_addr) >> 8 == 0xc63364;
 	fake_lock();
 	d = fake_device_in(second);
+	if (d)
+		d->opened = true;
 	fake_unlock();
 	id->verbs = d ? &d->context : NULL;
 	return d != NULL;
@@ -181,26 +196,51 @@ static bool bind_device(struct rdma_cm_id *id)
 
 void fake_cm_unplugged(const struct fake_device *d)
 {
-	struct rdma_cm_id *heard[16];
-	unsigned n = 0;
-
 	fake_lock();
 	for (struct fake_id *id = ids; id; id = id->next)
-		if (id->id.verbs == &d->context) {
-			FAKE_CHECK(n < ARRAY_SIZE(heard));
-			heard[n++] = &id->id;
-		}
+		if (id->id.verbs == &d->context)
+			list_event(id->id.channel, new_event(&id->id,
+					RDMA_CM_EVENT_DEVICE_REMOVAL, 0));
 	fake_unlock();
-	while (n > 0)
-		fake_event(heard[--n], RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+}
+
+/* With the lock: closes a device that is gone, if no id is bound to it. */
+static void close_unused(struct fake_device *d)
+{
+	for (struct fake_id *id = ids; id; id = id->next)
+		if (id->id.verbs == &d->context)
+			return;
+	d->closed = true;
+	close(d->context.cmd_fd);
+	close(d->context.async_fd);
+}
+
+/* With the lock, and another device there. */
+static void close_gone(void)
+{
+	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+		struct fake_device *d = &fake_devices[i];
+
+		if (!d->gone || d->closed)
+			continue;
+		d->dead = true;
+		close_unused(d);
+	}
 }
 
 struct ibv_context **rdma_get_devices(int *n)
 {
+	bool some;
+
 	fake_lock();
 	fake.looks++;
+	some = fake_device_in(0) || fake_device_in(1);
+	/* Without one it keeps those that it has open. */
+	if (some)
+		close_gone();
 	fake_unlock();
-	return calloc(1, sizeof(struct ibv_context *));
+	errno = ENODEV;
+	return some ? calloc(1, sizeof(struct ibv_context *)) : NULL;
 }
 
 void rdma_free_devices(struct ibv_context **list)
@@ -277,6 +317,7 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 {
 	struct fake_id *id = (struct fake_id *)rid;
 	struct fake_channel *ch = (struct fake_channel *)rid->channel;
+	struct fake_device *d = rid->verbs ? fake_device_of(rid->verbs) : NULL;
 	uint64_t n;
 
 	FAKE_CHECK(id->unacked == 0);
@@ -304,6 +345,8 @@ int rdma_destroy_id(struct rdma_cm_id *rid)
 		fake.listener6 = NULL;
 	if (fake.id == rid)
 		fake.id = NULL;
+	if (d && d->dead && !d->closed)
+		close_unused(d);
 	ch->ids--;
 	fake_unlock();
 	if (id->own_channel)

@@ -18,13 +18,20 @@
 	} while (0)
 
 #define FAKE_ASYNCS	16
-#define FAKE_DEVICES	4
+#define FAKE_DEVICES	40
 
 /* A device, from when it is plugged in on. */
 struct fake_device {
 	struct ibv_device	device;
 	struct ibv_context	context;
 	bool			gone;
+	/* The driver's ends of the process's files for the device: of
+	 * context.cmd_fd, and of context.async_fd. */
+	int			cmd_end;
+	int			async_end;
+	bool			opened;	/* by librdmacm */
+	bool			dead;	/* closed with its last id */
+	bool			closed;
 	/* Its own events, verbs_fake_async.c. */
 	struct ibv_async_event	queued[FAKE_ASYNCS];
 	unsigned		nqueued;
@@ -39,6 +46,8 @@ struct fake_device *fake_device_of(struct ibv_context *ctx);
 struct fake_device *fake_device_in(unsigned slot);
 
 void fake_async_init(struct fake_device *d);
+/* Makes the device's events readable. */
+void fake_async_tell(struct fake_device *d);
 /* Like ibv_destroy_qp(): waits for those that were taken, and takes back
  * those that were not. */
 void fake_async_purge(const void *queue);

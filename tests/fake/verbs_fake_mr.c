@@ -39,6 +39,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	FAKE_CHECK(!fake_device_of(pd->context)->closed);
 	fake_lock();
 	fake.pds--;
 	fake_unlock();

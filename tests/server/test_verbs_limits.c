@@ -21,7 +21,7 @@ static const struct device {
 	bool	 windows;
 	unsigned inline_max;		/* and 1: none */
 	int	 vectors;
-	/* What the user library lacks of what the driver tells. */
+	/* Abilities that the driver tells of and the user library lacks. */
 	unsigned lacks;
 	bool	 no_inline;
 	bool	 no_windows;

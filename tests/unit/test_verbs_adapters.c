@@ -427,6 +427,40 @@ TEST_LOOP(a_device_that_is_unplugged_is_let_go, 0, 2)
 	finished(-ENODEV);
 }
 
+/* Its driver may wait until no file of it is open any more, also when there is
+ * no other device, for which librdmacm would close it. */
+TEST_LOOP(the_driver_of_a_device_that_went_waits_for_no_file, 0, 4)
+{
+	bool alone = _i / 2;
+
+	serve_on_both();
+	if (alone) {
+		fake_unplug(1, _i % 2);
+		wait_until(&fake.pds, 1);
+	}
+	fake_unplug(0, _i % 2);
+	wait_until(&fake.pds, 0 + !alone);
+	EVENTUALLY(fake_held() == 0);
+	finished(-ENODEV);
+}
+
+TEST(the_only_device_serves_again_when_it_is_back)
+{
+	begin();
+	fake_unplug(1, false);
+	listen_anywhere();
+	for (unsigned i = 0; i < 3; i++) {
+		fabric_reject(asked(0, i % 2));
+		settle();
+		fake_unplug(0, i % 2);
+		wait_until(&fake.pds, 0);
+		EVENTUALLY(fake_held() == 0);
+		if (i < 2)
+			fake_plug(0);
+	}
+	end();
+}
+
 static void unplug_and_register(void *dev)
 {
 	fake_unplug(0, false);

@@ -20,6 +20,7 @@ static struct pool *pool;
 static struct xprt_listener *rdma;
 static struct xprt_sink sink;
 static struct loop *pollers[1];		/* borrowed by the listener */
+static uint32_t at = 0xc0000201;	/* where it listens */
 static atomic_uint taken, open_when_taken;
 
 static void take(struct xprt_sink *s, struct msg *m)
@@ -76,7 +77,7 @@ static bool none_is_open(void)
 static void serve(bool iwarp)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_addr.s_addr = htonl(0xc0000201) };
+				   .sin_addr.s_addr = htonl(at) };
 	/* The fake's queues are short. */
 	const struct rpcrdma_options o = { .credits = 16, .send_queue = 64 };
 	struct xprt_env env = { .sink = &sink, .loops = pollers, .nloops = 1,
@@ -236,6 +237,56 @@ TEST(a_sink_that_can_not_be_closed_costs_its_call_and_its_connection)
 	for (size_t n = 0; n < ARRAY_SIZE(bufs); n++)
 		buf_put(bufs[n]);
 	fake.open_mrs = 0;
+	serve_end(false);
+}
+
+static unsigned registrations(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = fake.mrs;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
+static bool has_no_domain(void)
+{
+	return fake.pds == 0;
+}
+
+static void peer_comes(void)
+{
+	fake_request("", 0, 4, 4);
+	EVENTUALLY(on_poller(is_accepted));
+	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	settle();
+}
+
+/* The pool is registered with each device once, however often devices went and
+ * came. */
+TEST(the_pool_stays_registered_with_a_device_that_came_back)
+{
+	unsigned regions = 0;
+
+	at = 0;			/* also when no device has an address */
+	serve(false);
+	fake_unplug(1, false);
+	for (unsigned i = 0; i < 20; i++) {
+		fake_unplug(0, i % 2);
+		EVENTUALLY(rdma->ops->count(rdma) == 0);
+		EVENTUALLY(on_poller(has_no_domain));
+		ck_assert_uint_eq(registrations(), 0);
+		fake_plug(0);
+		peer_comes();
+		fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		EVENTUALLY(rdma->ops->count(rdma) == 0);
+		if (i == 0)
+			regions = registrations();
+		ck_assert_uint_gt(regions, 0);
+		ck_assert_uint_eq(registrations(), regions);
+		peer_comes();
+	}
 	serve_end(false);
 }
 

@@ -29,6 +29,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -218,6 +219,8 @@ struct fabric_device {
 	const struct fabric_ops *ops;
 	char			 name[64];
 	struct fabric_limits	 limits;
+	/* It was unplugged: no connection will use it again. */
+	atomic_bool		 gone;
 	pthread_mutex_t		 lock;	/* guards upper; the provider inits */
 	void			*upper;	/* rpcrdma keeps its registrations */
 };

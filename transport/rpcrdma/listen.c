@@ -100,10 +100,12 @@ static void rpcrdma_listener_refuse(struct fabric_conn *fc, int err)
 }
 
 /* With the lock: keeps a device with its registrations.  False: it is kept
- * already. */
+ * already, or gone. */
 static bool rpcrdma_listener_keep(struct rpcrdma_listener *l,
 				  struct rpcrdma_device *d)
 {
+	if (atomic_load(&d->dev->gone))
+		return false;
 	for (unsigned i = 0; i < l->ndevices; i++)
 		if (l->device[i] == d)
 			return false;
@@ -111,6 +113,31 @@ static bool rpcrdma_listener_keep(struct rpcrdma_listener *l,
 		return false;
 	l->device[l->ndevices++] = d;
 	return true;
+}
+
+/* Takes a kept device that is gone, or NULL: all are there. */
+static struct rpcrdma_device *take_gone(struct rpcrdma_listener *l)
+{
+	struct rpcrdma_device *d = NULL;
+
+	mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->ndevices && !d; i++) {
+		if (!atomic_load(&l->device[i]->dev->gone))
+			continue;
+		d = l->device[i];
+		l->device[i] = l->device[--l->ndevices];
+	}
+	mutex_unlock(&l->lock);
+	return d;
+}
+
+/* Forgets the devices that are gone.  Nothing is registered with them. */
+static void forget_gone(struct rpcrdma_listener *l)
+{
+	struct rpcrdma_device *d;
+
+	while ((d = take_gone(l)))
+		rpcrdma_device_put(d);
 }
 
 static void rpcrdma_listener_gone(struct rpcrdma_conn *conn)
@@ -125,6 +152,7 @@ static void rpcrdma_listener_gone(struct rpcrdma_conn *conn)
 	mutex_unlock(&l->lock);
 	if (d && !kept)
 		rpcrdma_device_put(d);
+	forget_gone(l);
 	leave(l, (struct sockaddr *)&conn->xprt.peer);
 }
 
@@ -221,6 +249,7 @@ static void rpcrdma_listener_sweep(struct loop_timer *t)
 	uint32_t ms;
 
 	for_each_conn(l, sweep_conn);
+	forget_gone(l);
 	ms = MIN(l->options.idle_ms, l->options.stall_ms);
 	ms = MIN(ms, l->options.short_ms);
 	ms = MIN(ms, l->options.expose_ms) / 4 + 1;

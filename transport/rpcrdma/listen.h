@@ -36,7 +36,8 @@ struct rpcrdma_listener {
 	bool		     stopping;
 	struct cds_list_head conns;
 	unsigned	     next_loop;
-	/* The devices of past connections: their registrations are kept. */
+	/* The devices of past connections, while they are plugged in: their
+	 * registrations are kept. */
 	struct rpcrdma_device *device[16];
 	unsigned	     ndevices;
 };

@@ -26,7 +26,7 @@ STAT(rdma_replies_inline, "replies sent inline");
 STAT(rdma_replies_chunk, "replies sent through a Reply chunk");
 STAT(rdma_write_bytes, "bytes of results written to Write chunks");
 STAT(rdma_reply_bytes, "bytes written to Reply chunks");
-STAT(rdma_invalidates, "replies that invalidated a handle");
+STAT(rdma_invalidates, "replies with a handle to invalidate");
 STAT(rdma_errors_sent, "RDMA_ERROR messages sent");
 STAT(rdma_small_write_chunks, "results longer than their Write chunk");
 STAT(rdma_small_reply_chunks, "replies that fit neither inline nor a chunk");

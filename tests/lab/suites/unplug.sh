@@ -74,4 +74,30 @@ for pair in rxe:dummy1 siw:dummy2; do
 	check 'unmounts' timeout 200 umount $dir
 	rm -rf "$back"
 done
+
+# librdmacm closes no device while it finds none.
+last_unplugged()
+{
+	[ -z "$siw" ] || rdma link del siw0
+	unplugged
+}
+
+last_replugged()
+{
+	replugged dummy1
+	[ -z "$siw" ] || rdma link add siw0 type siw netdev dummy2
+}
+
+device=rxe0 back=$SRV/rw/unplug-last siw='' T=''
+[ ! -e /sys/class/infiniband/siw0 ] || siw=1
+mkdir -p "$back"
+check 'mounts' mount_as rxe "$back" $dir
+if mountpoint -q $dir; then
+	check 'files are written and read' write_and_read first
+	check 'the last device can be unplugged' last_unplugged
+	check 'others are served without a device' others_are_served
+	check 'the last device comes back, and so do its clients' last_replugged
+	check 'unmounts' timeout 200 umount $dir
+fi
+rm -rf "$back"
 siw_speaks iwarp

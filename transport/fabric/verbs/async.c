@@ -71,11 +71,10 @@ static void device_failed(struct verbs_dev *dev)
 static void verbs_device_gone(struct verbs_dev *dev)
 {
 	mutex_lock(&dev->provider->lock);
-	if (!dev->gone) {
+	if (!atomic_exchange(&dev->dev.gone, true)) {
 		stat_inc(verbs_devices_gone);
 		log_warn("rdma device %s is gone", dev->dev.name);
 	}
-	dev->gone = true;
 	fail_conns(dev);
 	mutex_unlock(&dev->provider->lock);
 }

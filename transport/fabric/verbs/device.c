@@ -10,10 +10,12 @@
 #include "transport/fabric/verbs/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/stats.h"
@@ -131,25 +133,42 @@ static void end_registrations(struct verbs_dev *dev)
 }
 
 /*
- * librdmacm closes a device that is gone when it has looked for others since.
- * Some drivers wait for that before they let the device go.
+ * librdmacm closes a device that is gone when it looks for devices and finds
+ * another.  Some drivers wait for that before they let the device go.  False:
+ * it found none, and keeps the device open.
  */
-static void look_for_devices(void)
+static bool look_for_devices(void)
 {
 	struct ibv_context **list = rdma_get_devices(NULL);
 
 	if (list)
 		rdma_free_devices(list);
+	return list != NULL;
+}
+
+/*
+ * Puts another file in the place of each of a device's, so that its driver need
+ * not wait until librdmacm finds another device and closes them.  Nothing is
+ * done with them any more, but for the end of a protection domain of the
+ * library's, which fails; the driver ends it with the file.
+ */
+static void let_files_go(const struct verbs_dev *dev, struct ibv_context *ctx)
+{
+	if (dup3(dev->wake_fd, ctx->cmd_fd, O_CLOEXEC) < 0 ||
+	    dup3(dev->wake_fd, ctx->async_fd, O_CLOEXEC) < 0)
+		log_warn("rdma device %s: its files stay open: %s",
+			 dev->dev.name, strerror(errno));
 }
 
 /* Ends registrations and lets the library close the device, if nobody uses it
  * and nobody will.  True if it did.  The watcher's. */
 static bool verbs_dev_release(struct verbs_dev *dev)
 {
+	struct ibv_context *ctx = dev->ctx;
 	bool is_over;
 
 	mutex_lock(&dev->provider->lock);
-	is_over = dev->ends || (dev->gone && dev->users == 0);
+	is_over = dev->ends || (dev->dev.gone && dev->users == 0);
 	if (is_over) {
 		dev->ctx = NULL;
 		end_registrations(dev);
@@ -160,13 +179,14 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 	if (dev->filler)
 		ibv_destroy_cq(dev->filler);
 	ibv_dealloc_pd(dev->pd);
+	/* While the id holds it, the library's struct is there. */
+	if (dev->dev.gone && !look_for_devices() && dev->hold)
+		let_files_go(dev, ctx);
 	if (dev->hold)
 		rdma_destroy_id(dev->hold);
-	if (dev->gone) {
-		look_for_devices();
+	if (dev->dev.gone)
 		log_info("rdma device %s: nothing is left of it",
 			 dev->dev.name);
-	}
 	return true;
 }
 
@@ -257,7 +277,7 @@ int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 		goto out;
 	cds_list_add_tail(&dev->link, &p->devices);
 found:
-	if (dev->gone) {
+	if (dev->dev.gone) {
 		err = -ENODEV;
 		goto out;
 	}
@@ -271,7 +291,7 @@ out:
 void verbs_dev_put(struct verbs_dev *dev)
 {
 	mutex_lock(&dev->provider->lock);
-	if (--dev->users == 0 && dev->gone)
+	if (--dev->users == 0 && dev->dev.gone)
 		verbs_watch_wake(dev);
 	mutex_unlock(&dev->provider->lock);
 }

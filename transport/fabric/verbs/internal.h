@@ -48,7 +48,7 @@ struct verbs_dev {
 	struct ibv_cq		*filler;	/* siw only, see device.c */
 	bool			iwarp;
 	bool			post_on_loop;	/* see posts_by_system_call() */
-	/* What the device can do, and what its library turned out to lack
+	/* Abilities of the device and, once its library was asked, of that
 	 * (post.c, window.c). */
 	atomic_bool		remote_inv;
 	atomic_bool		no_windows;
@@ -59,7 +59,6 @@ struct verbs_dev {
 	struct cds_list_head	conns;	/* with a queue pair */
 	struct cds_list_head	mrs;
 	unsigned		users;
-	bool			gone;	/* unplugged */
 	bool			ends;	/* the provider does */
 
 	/* See async.c. */

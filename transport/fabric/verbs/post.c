@@ -102,7 +102,7 @@ void verbs_lacks_inv(struct verbs_dev *dev)
 		 "clients end their registrations themselves", dev->dev.name);
 }
 
-/* What a step has that a library may not know. */
+/* Parts of a step that a library need not know. */
 enum extra { EXTRA_NONE, EXTRA_INV, EXTRA_INLINE };
 
 /* Takes one of them from a step that was refused, which then has the same

@@ -10,7 +10,6 @@
 
 #include "lib/log.h"
 #include "lib/util.h"
-#include "rpc/rpcbind.h"
 
 /* The netids of each transport, RFC 5665 and RFC 8166 section 9. */
 static const struct netid {
@@ -47,27 +46,47 @@ static bool local_in(const struct sockaddr_storage *local, sa_family_t family,
 	return true;
 }
 
+/* The mapping @what of the program @name meets another server's. */
+static void log_other(const struct rpcbind_other *other, const char *name,
+		      const struct announcement *what, bool stays)
+{
+	log_warn("%s %u over %s: rpcbind has another server at %s, registered "
+		 "by %s, %s", name, what->vers, what->netid, other->addr,
+		 other->owner, stays ? "which is at work and stays: clients "
+		 "that ask rpcbind find that one (see --no-rpcbind)" :
+		 other->trusted ? "where nothing listens: replaced until this "
+		 "server ends" : "who is no administrator: replaced");
+}
+
+/* 0; -EEXIST: another server stays; or another -errno of rpcbind_set(). */
 static int register_mapping(struct rpcbind *rb, struct announcements *a,
-			    const struct announcement *what)
+			    const char *name, struct announcement *what)
 {
 	struct announcement *grown = reallocarray(a->list, a->n + 1,
 						  sizeof(*grown));
+	const struct rpcbind_other *other = rpcbind_other(rb);
 	int err;
 
 	if (!grown)
 		return -ENOMEM;
 	a->list = grown;
+	what->replaced[0] = '\0';
 	err = rpcbind_set(rb, what->prog, what->vers, what->netid,
 			  (const struct sockaddr *)&what->addr);
-	if (!err)
-		a->list[a->n++] = *what;
-	return err;
+	if (err == RPCBIND_REPLACED || err == -EEXIST)
+		log_other(other, name, what, err == -EEXIST);
+	if (err < 0)
+		return err;
+	if (err == RPCBIND_REPLACED && other->trusted)
+		strcpy(what->replaced, other->addr);
+	a->list[a->n++] = *what;
+	return 0;
 }
 
 /* Logs an error.  0, also if the mapping is refused; or -errno: @rb is of no
  * more use.  @rb is not used where a program of ours is told. */
 static int set_mapping(struct rpcbind *rb, struct announcements *a,
-		       const char *name, const struct announcement *what)
+		       const char *name, struct announcement *what)
 {
 	int err;
 
@@ -76,13 +95,13 @@ static int set_mapping(struct rpcbind *rb, struct announcements *a,
 				  what->netid,
 				  (const struct sockaddr *)&what->addr);
 	else
-		err = register_mapping(rb, a, what);
-	if (err)
+		err = register_mapping(rb, a, name, what);
+	if (err && err != -EEXIST)
 		log_warn("%s %u over %s is not registered with rpcbind: %s%s",
 			 name, what->vers, what->netid, strerror(-err),
 			 err == -EACCES ? " (it is another user's, or port 111 "
 			 "another gannetd's: see --no-rpcbind)" : "");
-	return err == -EACCES ? 0 : err;
+	return err == -EACCES || err == -EEXIST ? 0 : err;
 }
 
 int announce(struct announcements *a, const struct rpc_program *prog,
@@ -117,6 +136,9 @@ static void withdraw_list(struct rpcbind *rb, const struct announcements *a)
 					what->netid,
 					(const struct sockaddr *)&what->addr);
 
+		if (!err && *what->replaced)
+			err = rpcbind_restore(rb, what->prog, what->vers,
+					      what->netid, what->replaced);
 		/* -ENOENT: another server took our place, and keeps it. */
 		if (err && err != -ENOENT && err != -EACCES)
 			break;

@@ -12,11 +12,15 @@
 #include <sys/socket.h>
 
 #include "rpc/program.h"
+#include "rpc/rpcbind.h"
 
 struct announcement {
 	uint32_t		prog, vers;
 	const char		*netid;
 	struct sockaddr_storage	addr;
+	/* The address of another server that had this place, and gets it
+	 * back; "": none had it. */
+	char			replaced[RPCBIND_UADDR_MAX];
 };
 
 struct announcements {
@@ -31,13 +35,14 @@ struct announcements {
 /*
  * Tells rpcbind, or a->mapper, that all versions of @prog are served at @local,
  * a listener of the transport @over (RPC_OVER_...), and remembers it in @a.
- * Logs the mappings that are refused.  0; with rpcbind also
+ * Logs the mappings that are refused, and other servers' that stay or are
+ * replaced.  0; with rpcbind also
  * -ECONNREFUSED: none runs; another -errno: it does not answer.
  */
 int announce(struct announcements *a, const struct rpc_program *prog,
 	     unsigned over, const struct sockaddr_storage *local);
 
-/* Unregisters everything in @a. */
+/* Unregisters everything in @a, and registers again what was replaced. */
 void announce_withdraw(struct announcements *a);
 
 #endif

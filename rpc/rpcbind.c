@@ -29,6 +29,7 @@
 
 struct rpcbind {
 	CLIENT	*client;	/* owns its socket */
+	struct rpcbind_other other;
 };
 
 static const struct timeval timeout = { .tv_sec = RPCBIND_TIMEOUT };
@@ -173,6 +174,57 @@ static void rpcbind_fill(struct rpcb *map, uint32_t prog, uint32_t vers,
 	map->r_owner = owner;
 }
 
+static bool same_map(const struct rpcb *a, const struct rpcb *b)
+{
+	return a->r_prog == b->r_prog && a->r_vers == b->r_vers &&
+	       strcmp(a->r_netid, b->r_netid) == 0;
+}
+
+static void note_other(struct rpcbind_other *other, const struct rpcb *map)
+{
+	char self[16];
+
+	snprintf(self, sizeof(self), "%u", (unsigned)geteuid());
+	snprintf(other->addr, sizeof(other->addr), "%s", map->r_addr);
+	snprintf(other->owner, sizeof(other->owner), "%s", map->r_owner);
+	/* It knows users by its socket only; over loopback it takes what a
+	 * reserved port sends, which root has. */
+	other->trusted = !strcmp(other->owner, "superuser") ||
+			 !strcmp(other->owner, "unknown") ||
+			 !strcmp(other->owner, self);
+}
+
+/* Finds the mapping of the same program, version and netid.  0; -ENOENT: there
+ * is none; or another -errno. */
+static int find_other(struct rpcbind *rb, const struct rpcb *map)
+{
+	rpcblist_ptr list = NULL;
+	int err;
+
+	err = rpcbind_call(rb, RPCBPROC_DUMP, put_nothing, NULL,
+			   (xdrproc_t)xdr_rpcblist_ptr, &list);
+	if (err)
+		return err;
+	err = -ENOENT;
+	for (rpcblist_ptr l = list; l && err; l = l->rpcb_next)
+		if (same_map(&l->rpcb_map, map)) {
+			note_other(&rb->other, &l->rpcb_map);
+			err = 0;
+		}
+	clnt_freeres(rb->client, (xdrproc_t)xdr_rpcblist_ptr, &list);
+	return err;
+}
+
+/* Takes the place of rb->other. */
+static int replace_other(struct rpcbind *rb, struct rpcb *map)
+{
+	int err = rpcbind_change(rb, RPCBPROC_UNSET, map);
+
+	if (!err)
+		err = rpcbind_change(rb, RPCBPROC_SET, map);
+	return err ? err : RPCBIND_REPLACED;
+}
+
 int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		const char *netid, const struct sockaddr *addr)
 {
@@ -182,37 +234,100 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 
 	rpcbind_fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
 	err = rpcbind_change(rb, RPCBPROC_SET, &map);
-	if (err == -EACCES) {
-		err = rpcbind_change(rb, RPCBPROC_UNSET, &map);
-		if (!err)
-			err = rpcbind_change(rb, RPCBPROC_SET, &map);
-	}
-	return err;
+	if (err != -EACCES)
+		return err;
+	err = find_other(rb, &map);
+	if (err)
+		return err == -ENOENT ? -EACCES : err;
+	if (rb->other.trusted && rpcbind_is_taken(netid, rb->other.addr))
+		return -EEXIST;
+	return replace_other(rb, &map);
 }
 
-static bool same_map(const struct rpcb *a, const struct rpcb *b)
+const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb)
 {
-	return a->r_prog == b->r_prog && a->r_vers == b->r_vers &&
-	       strcmp(a->r_netid, b->r_netid) == 0 &&
-	       strcmp(a->r_addr, b->r_addr) == 0;
+	return &rb->other;
+}
+
+int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
+		    const char *netid, const char *uaddr)
+{
+	struct rpcb map;
+
+	rpcbind_fill(&map, prog, vers, netid, (char *)(uintptr_t)uaddr);
+	return rpcbind_change(rb, RPCBPROC_SET, &map);
 }
 
 int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		  const char *netid, const struct sockaddr *addr)
 {
 	char uaddr[RPCBIND_UADDR_MAX];
-	rpcblist_ptr list = NULL;
-	bool ours = false;
 	struct rpcb map;
 	int err;
 
 	rpcbind_fill(&map, prog, vers, netid, rpcbind_uaddr(addr, uaddr));
-	err = rpcbind_call(rb, RPCBPROC_DUMP, put_nothing, NULL,
-			   (xdrproc_t)xdr_rpcblist_ptr, &list);
+	err = find_other(rb, &map);
 	if (err)
 		return err;
-	for (rpcblist_ptr l = list; l; l = l->rpcb_next)
-		ours = ours || same_map(&l->rpcb_map, &map);
-	clnt_freeres(rb->client, (xdrproc_t)xdr_rpcblist_ptr, &list);
-	return ours ? rpcbind_change(rb, RPCBPROC_UNSET, &map) : -ENOENT;
+	return strcmp(rb->other.addr, uaddr) ? -ENOENT :
+	       rpcbind_change(rb, RPCBPROC_UNSET, &map);
+}
+
+/* ---- the kernel's word */
+
+/* Reads "192.0.2.7.8.1" or "2001:db8::1.8.1" for a socket of @family. */
+static bool parse_uaddr(const char *uaddr, sa_family_t family,
+			struct sockaddr_storage *out)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	char host[RPCBIND_UADDR_MAX];
+	unsigned high, low;
+	char *dot;
+
+	snprintf(host, sizeof(host), "%s", uaddr);
+	for (int i = 0; i < 2; i++) {
+		dot = strrchr(host, '.');
+		if (!dot)
+			return false;
+		*dot = '\0';
+	}
+	if (sscanf(uaddr + strlen(host), ".%u.%u", &high, &low) != 2)
+		return false;
+	in.sin_port = in6.sin6_port = htons((uint16_t)(high << 8 | low));
+	if (family == AF_INET)
+		memcpy(out, &in, sizeof(in));
+	else
+		memcpy(out, &in6, sizeof(in6));
+	return inet_pton(family, host, family == AF_INET ?
+		(void *)&((struct sockaddr_in *)out)->sin_addr :
+		(void *)&((struct sockaddr_in6 *)out)->sin6_addr) == 1;
+}
+
+bool rpcbind_is_taken(const char *netid, const char *uaddr)
+{
+	bool six = strlen(netid) == 4 && netid[3] == '6';
+	bool udp = strncmp(netid, "udp", 3) == 0;
+	struct sockaddr_storage at = { 0 };
+	const int one = 1;
+	int fd, err = 0;
+
+	if ((!udp && strncmp(netid, "tcp", 3) != 0) || (netid[3] && !six) ||
+	    !parse_uaddr(uaddr, six ? AF_INET6 : AF_INET, &at))
+		return true;
+	fd = socket(at.ss_family, (udp ? SOCK_DGRAM : SOCK_STREAM) |
+		    SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	/* Beside connections that ended, but not beside a listener. */
+	if (!udp)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (six)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&at, six ? sizeof(struct sockaddr_in6) :
+		 sizeof(struct sockaddr_in)) < 0)
+		err = errno;
+	close(fd);
+	/* An address that has left the machine is not taken. */
+	return err && err != EADDRNOTAVAIL;
 }

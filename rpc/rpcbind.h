@@ -11,10 +11,12 @@
 #ifndef GANNET_RPC_RPCBIND_H
 #define GANNET_RPC_RPCBIND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
 #define RPCBIND_TIMEOUT	2
+#define RPCBIND_UADDR_MAX	64
 
 struct rpcbind;		/* a connection; one thread at a time */
 
@@ -27,14 +29,36 @@ int rpcbind_open(const struct sockaddr *at, socklen_t len,
 		 struct rpcbind **out);
 void rpcbind_close(struct rpcbind *rb);
 
+/* A mapping that another server has, or had. */
+struct rpcbind_other {
+	char	 addr[RPCBIND_UADDR_MAX];
+	char	 owner[32];	/* rpcbind's word: "superuser", "unknown" or a
+				 * user's id */
+	bool	 trusted;	/* that is root or our user */
+};
+
+/* The result of rpcbind_set(). */
+#define RPCBIND_REPLACED	1
+
 /*
- * Says that @vers of @prog is served on @netid at @addr.  A mapping that was
- * there before (of a server that was killed) is replaced.  0; -EACCES:
- * rpcbind does not let us; or another -errno, after which the connection is
- * of no more use.
+ * Registers that @vers of @prog is served on @netid at @addr.  A mapping of
+ * another server stays if that listens, and root or our user registered it: it
+ * is at work.  Otherwise it is replaced: its server was killed, or another user
+ * of the machine has taken the name.
+ *
+ * 0; RPCBIND_REPLACED or -EEXIST: rpcbind_other() returns what was replaced or
+ * stays; -EACCES: rpcbind refuses; or another -errno, after which the
+ * connection is of no use.
  */
 int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		const char *netid, const struct sockaddr *addr);
+/* Borrowed until the next call. */
+const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb);
+
+/* Registers what rpcbind_set() replaced, at @uaddr, again.  0, -EACCES or
+ * another -errno. */
+int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
+		    const char *netid, const char *uaddr);
 
 /*
  * Removes that mapping. -ENOENT: another server has replaced it, and it stays.
@@ -44,7 +68,13 @@ int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 
 /* "192.0.2.7.8.1": an address as RFC 5665 section 5.2.3.3 writes it.
  * Returns @out. */
-#define RPCBIND_UADDR_MAX	64
 char *rpcbind_uaddr(const struct sockaddr *addr, char *out);
+
+/*
+ * True if a socket of this machine has the address @uaddr of @netid, or that
+ * can't be learned (RDMA): a server that is at work keeps its mapping.  Asks
+ * the kernel by taking the address for a moment; makes no call.
+ */
+bool rpcbind_is_taken(const char *netid, const char *uaddr);
 
 #endif

@@ -29,6 +29,23 @@ for what in 100003-3-tcp 100003-3-tcp6 100003-3-rdma 100005-3-tcp \
 	*) echo "$what is not registered: $there"; status=1 ;;
 	esac
 done
+# Another server of the machine leaves it alone, and says so.
+registered() { rpcinfo | awk '$1 ~ /^1000/ { print $1, $2, $3, $4 }' | sort; }
+registered >/run/before
+mkdir -p /run/two
+./gannetd --foreground --rdma off --port 0 --state-dir /run/state2 \
+	--export '/run/two *' >/run/two.log 2>&1 &
+two=$!
+is_ready() { grep -q '^ready$' /run/two.log; }
+soon is_ready || { cat /run/two.log; exit 1; }
+registered | diff /run/before - ||
+	{ echo "another server changed what is registered"; status=1; }
+grep -q 'mount 3 over tcp: rpcbind has another server at .* stays' \
+	/run/two.log || { echo "it says nothing of that"; status=1; }
+kill $two
+wait $two
+registered | diff /run/before - ||
+	{ echo "its end changed what is registered"; status=1; }
 # A drain takes all of it back, and its end registers the same again.
 ./gannetctl --socket "$here/state/control" drain >/dev/null || status=1
 ! rpcinfo | awk '$1 ~ /^10000[35]$/' | grep . ||

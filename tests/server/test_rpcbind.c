@@ -31,6 +31,7 @@ static struct map {		/* read by tests between two calls */
 	char	 netid[8], addr[64];
 	bool	 used;
 } maps[16];
+static const char *owner;	/* of all maps */
 static int listener;
 static pthread_t thread;
 static struct sockaddr_storage at;
@@ -90,7 +91,7 @@ static void put_map(struct xdr_out *x, const struct map *m)
 	xdr_put_u32(x, m->vers);
 	xdr_put_opaque(x, m->netid, (uint32_t)strlen(m->netid));
 	xdr_put_opaque(x, m->addr, (uint32_t)strlen(m->addr));
-	xdr_put_opaque(x, "0", 1);
+	xdr_put_opaque(x, owner, (uint32_t)strlen(owner));
 }
 
 static void answer(struct xdr_in *in, struct xdr_out *out)
@@ -164,6 +165,7 @@ static void serve(void *arg)
 
 static void start_at(const struct sockaddr *sa, socklen_t len)
 {
+	owner = "superuser";
 	listener = socket(sa->sa_family, SOCK_STREAM, 0);
 	ck_assert_int_ge(listener, 0);
 	ck_assert_int_eq(bind(listener, sa, len), 0);
@@ -274,13 +276,102 @@ START_TEST(programs_are_registered_for_each_netid_and_withdrawn)
 }
 END_TEST
 
+/* Another server, at a port that the kernel chooses, over @netid. */
+static struct sockaddr_storage other_at;
+
+static int other_listens(const char *netid)
+{
+	bool six = netid[3] == '6', udp = *netid == 'u';
+	socklen_t len = six ? sizeof(struct sockaddr_in6) :
+			      sizeof(struct sockaddr_in);
+	struct sockaddr *sa = (struct sockaddr *)&other_at;
+	int fd = socket(six ? AF_INET6 : AF_INET, udp ? SOCK_DGRAM :
+			SOCK_STREAM, 0);
+
+	memcpy(&other_at, six ? any6(0) : any4(0), len);
+	ck_assert_int_eq(bind(fd, sa, len), 0);
+	ck_assert(udp || listen(fd, 1) == 0);
+	getsockname(fd, sa, &len);
+	return fd;
+}
+
+static const char *const inet_netids[] = { "tcp", "udp", "tcp6", "udp6" };
+
+static struct sockaddr *mine(unsigned i)
+{
+	return i < 2 ? any4(2000) : any6(2000);
+}
+
 START_TEST(registrations_of_a_killed_server_are_replaced)
 {
 	struct rpcbind *rb = dial();
+	char uaddr[RPCBIND_UADDR_MAX];
 
-	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(1000)), 0);
-	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(2000)), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		close(other_listens(inet_netids[i]));
+		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, inet_netids[i],
+				 (struct sockaddr *)&other_at), 0);
+		rpcbind_uaddr((struct sockaddr *)&other_at, uaddr);
+		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, inet_netids[i],
+					     mine(i)), RPCBIND_REPLACED);
+		ck_assert_str_eq(rpcbind_other(rb)->addr, uaddr);
+		ck_assert(rpcbind_other(rb)->trusted);
+		ck_assert_str_eq(addr_of(3, inet_netids[i]), i < 2 ?
+				 "0.0.0.0.7.208" : "::.7.208");
+		/* It gets its place back. */
+		ck_assert_int_eq(rpcbind_unset(rb, PROG, 3, inet_netids[i],
+					       mine(i)), 0);
+		ck_assert_int_eq(rpcbind_restore(rb, PROG, 3, inet_netids[i],
+						 uaddr), 0);
+		ck_assert_str_eq(addr_of(3, inet_netids[i]), uaddr);
+	}
+	rpcbind_close(rb);
+}
+END_TEST
+
+START_TEST(the_registration_of_a_server_at_work_stays)
+{
+	char self[16];
+	const char *const owners[] = { "superuser", "unknown", self };
+	struct rpcbind *rb = dial();
+	char uaddr[RPCBIND_UADDR_MAX];
+
+	snprintf(self, sizeof(self), "%u", (unsigned)geteuid());
+	for (unsigned i = 0; i < 12; i++) {
+		const char *netid = inet_netids[i % 4];
+		int fd = other_listens(netid);
+
+		owner = owners[i / 4];
+		ck_assert_int_eq(rpcbind_set(rb, PROG, i, netid,
+				 (struct sockaddr *)&other_at), 0);
+		ck_assert_int_eq(rpcbind_set(rb, PROG, i, netid,
+					     mine(i % 4)), -EEXIST);
+		rpcbind_uaddr((struct sockaddr *)&other_at, uaddr);
+		ck_assert_str_eq(rpcbind_other(rb)->addr, uaddr);
+		ck_assert_str_eq(rpcbind_other(rb)->owner, owner);
+		ck_assert_str_eq(addr_of(i, netid), uaddr);
+		ck_assert_int_eq(rpcbind_unset(rb, PROG, i, netid,
+					       mine(i % 4)), -ENOENT);
+		close(fd);
+	}
+	rpcbind_close(rb);
+}
+END_TEST
+
+/* Else any user could take the place of MOUNT before the server starts. */
+START_TEST(the_registration_of_another_user_is_replaced_though_it_listens)
+{
+	struct rpcbind *rb = dial();
+	int fd = other_listens("tcp");
+
+	owner = "54321";
+	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp",
+				     (struct sockaddr *)&other_at), 0);
+	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(2000)),
+			 RPCBIND_REPLACED);
+	ck_assert(!rpcbind_other(rb)->trusted);
 	ck_assert_str_eq(addr_of(3, "tcp"), "0.0.0.0.7.208");
+	close(fd);
 	rpcbind_close(rb);
 }
 END_TEST
@@ -289,12 +380,33 @@ START_TEST(the_mapping_of_a_successor_stays)
 {
 	struct rpcbind *rb = dial();
 
-	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(1000)), 0);
 	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(2000)), 0);
 	ck_assert_int_eq(rpcbind_unset(rb, PROG, 3, "tcp", any4(1000)),
 			 -ENOENT);
 	ck_assert_str_eq(addr_of(3, "tcp"), "0.0.0.0.7.208");
 	rpcbind_close(rb);
+}
+END_TEST
+
+START_TEST(an_address_that_is_bound_is_taken)
+{
+	char uaddr[RPCBIND_UADDR_MAX];
+
+	for (unsigned i = 0; i < 4; i++) {
+		int fd = other_listens(inet_netids[i]);
+
+		rpcbind_uaddr((struct sockaddr *)&other_at, uaddr);
+		ck_assert(rpcbind_is_taken(inet_netids[i], uaddr));
+		close(fd);
+		ck_assert(!rpcbind_is_taken(inet_netids[i], uaddr));
+	}
+	/* No address of this machine. */
+	ck_assert(!rpcbind_is_taken("tcp", "192.0.2.77.80.1"));
+	/* These can't be looked at. */
+	ck_assert(rpcbind_is_taken("rdma", "0.0.0.0.78.81"));
+	ck_assert(rpcbind_is_taken("tcp", "nonsense"));
+	ck_assert(rpcbind_is_taken("tcp", ""));
+	ck_assert(rpcbind_is_taken("tcp6", "1.2.3.4.5.6"));
 }
 END_TEST
 
@@ -364,13 +476,15 @@ START_TEST(the_rpcbind_of_this_machine_takes_all_netids)
 	ck_assert_int_eq(rpcbind_open(NULL, 0, &rb), 0);
 	for (unsigned i = 0; i < 6; i++) {
 		struct sockaddr *old = i < 3 ? any4(1000) : any6(1000);
+		bool rdma = *netids[i] == 'r';
+		struct sockaddr *sa;
 
-		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, netids[i], old), 0);
-	}
-	for (unsigned i = 0; i < 6; i++) {
-		struct sockaddr *sa = i < 3 ? any4(2049) : any6(2049);
-
-		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, netids[i], sa), 0);
+		if (!rdma)
+			ck_assert_int_eq(rpcbind_set(rb, PROG, 3, netids[i],
+						     old), 0);
+		sa = i < 3 ? any4(2049) : any6(2049);
+		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, netids[i], sa),
+				 rdma ? 0 : RPCBIND_REPLACED);
 	}
 	rpcbind_close(rb);
 	ck_assert_int_eq(rpcbind_open(NULL, 0, &rb), 0);
@@ -392,6 +506,9 @@ static void add_tests(Suite *s, const char *name, void (*start)(void))
 	tcase_add_checked_fixture(t, start, stop);
 	tcase_add_test(t, programs_are_registered_for_each_netid_and_withdrawn);
 	tcase_add_test(t, registrations_of_a_killed_server_are_replaced);
+	tcase_add_test(t, the_registration_of_a_server_at_work_stays);
+	tcase_add_test(t,
+		the_registration_of_another_user_is_replaced_though_it_listens);
 	tcase_add_test(t, the_mapping_of_a_successor_stays);
 	tcase_add_test(t, a_refusal_is_eacces);
 	tcase_add_test(t, a_silent_rpcbind_costs_a_bounded_time);
@@ -411,6 +528,7 @@ int main(void)
 	} else {
 		tcase_add_test(t, universal_addresses_are_those_of_rfc_5665);
 		tcase_add_test(t, without_rpcbind_it_fails_at_once);
+		tcase_add_test(t, an_address_that_is_bound_is_taken);
 		add_tests(s, "tcp", start_tcp);
 		add_tests(s, "local", start_local);
 	}

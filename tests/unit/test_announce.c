@@ -25,6 +25,12 @@ struct rpcbind {
 	unsigned asked;
 	uint32_t refused;		/* versions that are divisible by it */
 	uint32_t hangs;			/* the version where it stops */
+	uint32_t at_work;		/* versions of another server, which
+					 * listens, */
+	uint32_t killed;		/* which does not, */
+	uint32_t foreign;		/* of another user */
+	unsigned restored;
+	struct rpcbind_other other;
 };
 
 static struct rpcbind it;
@@ -61,7 +67,25 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		return -ETIMEDOUT;
 	if (rb->refused && vers % rb->refused == 0)
 		return -EACCES;
+	rb->other = (struct rpcbind_other){ "0.0.0.0.78.32", "superuser",
+					    vers != rb->foreign };
+	if (vers == rb->at_work)
+		return -EEXIST;
 	rb->mapped++;
+	return vers == rb->killed || vers == rb->foreign ? RPCBIND_REPLACED : 0;
+}
+
+const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb)
+{
+	return &rb->other;
+}
+
+int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
+		    const char *netid, const char *uaddr)
+{
+	ck_assert_str_eq(uaddr, "0.0.0.0.78.32");
+	ck_assert_uint_eq(vers, rb->killed);
+	rb->restored++;
 	return 0;
 }
 
@@ -135,4 +159,33 @@ TEST(all_that_is_registered_is_withdrawn)
 	announce_withdraw(&a);
 	ck_assert_uint_eq(it.mapped, 0);
 	announce_withdraw(&a);
+}
+
+static bool has_said(const char *what)
+{
+	return strstr(said, what);
+}
+
+/* Over IPv4 and IPv6 each. */
+TEST(another_servers_mapping_is_never_replaced_in_silence)
+{
+	struct announcements a = { 0 };
+
+	it = (struct rpcbind){ .at_work = 2, .killed = 3, .foreign = 4 };
+	announce_versions(&a, 5);
+	ck_assert_uint_eq(it.mapped, 2 * 4);
+	ck_assert(has_said("sample 2 over tcp: rpcbind has another server at "
+			   "0.0.0.0.78.32, registered by superuser, which is "
+			   "at work and stays: "));
+	ck_assert(has_said("sample 3 over tcp6: rpcbind has another server at "
+			   "0.0.0.0.78.32, registered by superuser, where "
+			   "nothing listens: replaced until this server ends"));
+	ck_assert(has_said("sample 4 over tcp: rpcbind has another server at "
+			   "0.0.0.0.78.32, registered by superuser, who is no "
+			   "administrator: replaced\n"));
+	ck_assert(!has_said("sample 1") && !has_said("sample 5"));
+	ck_assert(!has_said("not registered"));
+	announce_withdraw(&a);
+	ck_assert_uint_eq(it.mapped, 0);
+	ck_assert_uint_eq(it.restored, 2);
 }

@@ -114,6 +114,9 @@ struct resolver {
 	/* The groups of a user, malloced.  1; 0: there is no such user; -1:
 	 * can't tell now. */
 	int  (*groups)(uint32_t uid, uint32_t **gids, uint32_t *n);
+	/* Is there a group @gid, and are its members known not to have @uid
+	 * among them?  False also where it can't tell. */
+	bool (*has_left)(uint32_t uid, uint32_t gid);
 	int  keep_s;		/* lifetime of the answers about peers */
 	int  users_keep_s;	/* ... about users */
 	int  users_stale_s;	/* ... while the service does not answer */
@@ -188,6 +191,9 @@ struct groups_table;
 
 int  groups_create(struct groups_table **out);
 void groups_destroy(struct groups_table *t);
+
+/* A number that is no user and no group. */
+#define EXPORT_NO_ID	UINT32_MAX
 
 /* Places for refusals that were logged. */
 #define REFUSALS	256

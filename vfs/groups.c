@@ -73,17 +73,22 @@ void groups_destroy(struct groups_table *t)
 	free(t);
 }
 
-/* Copies the groups of a call, with @zero for group 0.  Returns their hash. */
-static uint64_t copy_gids(uint32_t to[WIRE_GIDS], const uint32_t *gids,
-			  uint32_t n, uint32_t zero)
+/* Copies the groups of a call, with @zero for group 0 and without numbers that
+ * are no group, and sets *@h to their hash.  Returns how many there are. */
+static uint32_t copy_gids(uint32_t to[WIRE_GIDS],
+			  const struct export_claim *who, uint32_t zero,
+			  uint64_t *h)
 {
-	uint64_t h = hash_secret;
+	uint32_t most = MIN(who->ngids, (uint32_t)WIRE_GIDS), n = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		to[i] = gids[i] ? gids[i] : zero;
-		h = hash_mix(h, to[i]);
+	*h = hash_secret;
+	for (uint32_t i = 0; i < most; i++) {
+		if (who->gids[i] == EXPORT_NO_ID)
+			continue;
+		to[n] = who->gids[i] ? who->gids[i] : zero;
+		*h = hash_mix(*h, to[n++]);
 	}
-	return h;
+	return n;
 }
 
 static struct groups *groups_make(struct groups *_Atomic *slot,
@@ -102,37 +107,46 @@ static struct groups *groups_make(struct groups *_Atomic *slot,
 	return g;
 }
 
-/* The list of a call's groups.  In an RCU section. */
-static struct groups *groups_find(struct groups_table *t,
-				  const uint32_t *gids, uint32_t n,
-				  uint32_t zero)
+/* The list of a call's groups, or NULL in *@out if it has none.  0 or -ENOMEM.
+ * In an RCU section. */
+static int groups_find(struct groups_table *t, const struct export_claim *who,
+		       uint32_t zero, struct groups **out)
 {
-	uint32_t want[WIRE_GIDS];
+	uint32_t want[WIRE_GIDS], n;
 	struct groups *_Atomic *slot;
+	uint64_t h;
 
-	n = MIN(n, (uint32_t)WIRE_GIDS);
-	slot = &t->slot[copy_gids(want, gids, n, zero) & (SLOTS - 2)];
+	*out = NULL;
+	n = copy_gids(want, who, zero, &h);
+	if (n == 0)
+		return 0;
+	slot = &t->slot[h & (SLOTS - 2)];
 	for (int i = 0; i < 2; i++) {
 		struct groups *g = atomic_load_explicit(&slot[i],
 							memory_order_acquire);
 
 		if (g && g->n == n &&
-		    memcmp(g->gids, want, n * sizeof(want[0])) == 0)
-			return g;
+		    memcmp(g->gids, want, n * sizeof(want[0])) == 0) {
+			*out = g;
+			return 0;
+		}
 	}
-	return groups_make(slot, want, n);
+	*out = groups_make(slot, want, n);
+	return *out ? 0 : -ENOMEM;
 }
 
+/* The system has no user and no group -1: it would refuse to act as one, and
+ * the caller could do nothing at all. */
 uint32_t export_squash_uid(const struct export_opts *opts, uint32_t uid)
 {
-	return opts->all_squash || (opts->root_squash && uid == 0) ?
-	       opts->anonuid : uid;
+	return opts->all_squash || (opts->root_squash && uid == 0) ||
+	       uid == EXPORT_NO_ID ? opts->anonuid : uid;
 }
 
 uint32_t export_squash_gid(const struct export_opts *opts, uint32_t gid)
 {
-	return opts->all_squash || (opts->root_squash && gid == 0) ?
-	       opts->anongid : gid;
+	return opts->all_squash || (opts->root_squash && gid == 0) ||
+	       gid == EXPORT_NO_ID ? opts->anongid : gid;
 }
 
 /* True if @who acts as the anonymous user, without other groups. */
@@ -166,8 +180,7 @@ caller_groups(struct export_table *t, const struct export_opts *opts,
 	if (opts->manage_gids) {
 		err = users_find(t->users, &t->resolver, who->uid, zero, &g);
 	} else {
-		g = groups_find(t->groups, who->gids, who->ngids, zero);
-		err = g ? 0 : -ENOMEM;
+		err = groups_find(t->groups, who, zero, &g);
 	}
 	if (err == 0 && g) {
 		out->ngids = g->n;
@@ -182,8 +195,9 @@ int export_caller(struct export_table *t, const struct export_opts *opts,
 {
 	if (squash_ids(opts, who, out))
 		return 0;
-	/* Root needs no groups from a name service. */
-	if (unlikely(opts->manage_gids) ? who->uid == 0 : who->ngids == 0)
+	/* Root needs no groups from a name service, nor does no user. */
+	if (unlikely(opts->manage_gids) ?
+	    who->uid == 0 || who->uid == EXPORT_NO_ID : who->ngids == 0)
 		return 0;
 	return caller_groups(t, opts, who, out);
 }

@@ -355,6 +355,7 @@ static void assert_caller(const struct export_opts *opts,
 #define ROOT	0x1		/* root_squash */
 #define ALL	0x2		/* all_squash */
 #define NONE	0x4		/* AUTH_NONE */
+#define NO_ID	UINT32_MAX
 
 static const struct {
 	unsigned how;
@@ -371,6 +372,14 @@ static const struct {
 	{ ALL | ROOT, 0, 0, { 0, 4, 5 }, 70, 71, 0, { 0 } },
 	{ NONE, 0, 0, { 0, 4, 5 }, 70, 71, 0, { 0 } },
 	{ NONE | ROOT, 1, 2, { 3, 4, 5 }, 70, 71, 0, { 0 } },
+	/* -1 is no id: the system would refuse to act as it. */
+	{ ROOT, NO_ID, 2, { 3, 4, 5 }, 70, 2, 3, { 3, 4, 5 } },
+	{ 0, 1, NO_ID, { 3, 4, 5 }, 1, 71, 3, { 3, 4, 5 } },
+	{ 0, NO_ID, NO_ID, { 3, 4, 5 }, 70, 71, 3, { 3, 4, 5 } },
+	{ ROOT, 1, 2, { 3, NO_ID, 5 }, 1, 2, 2, { 3, 5 } },
+	{ 0, 1, 2, { NO_ID, 0, NO_ID }, 1, 2, 1, { 0 } },
+	{ 0, 1, 2, { NO_ID, NO_ID, NO_ID }, 1, 2, 0, { 0 } },
+	{ ALL, NO_ID, NO_ID, { NO_ID, 4, 5 }, 70, 71, 0, { 0 } },
 };
 
 TEST_CASE(.setup = table_begin, .teardown = table_end);

@@ -11,6 +11,8 @@
 
 /* The longest entry of a user. */
 #define USER_ENTRY_MAX	((size_t)1 << 20)
+/* ... of a group, which names its members. */
+#define GROUP_ENTRY_MAX	((size_t)16 << 20)
 
 _Static_assert(sizeof(gid_t) == sizeof(uint32_t), "lists of groups are alike");
 
@@ -128,11 +130,49 @@ static int system_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 	return told;
 }
 
+/* The entry of the group says who its members are. */
+static bool lists_member(const struct group *g, const char *name)
+{
+	for (char **m = g->gr_mem; *m; m++)
+		if (strcmp(*m, name) == 0)
+			return true;
+	return false;
+}
+
+static bool system_has_left(uint32_t uid, uint32_t gid)
+{
+	struct group entry, *found = NULL;
+	char *buf = NULL, *more, *name;
+	size_t size = 1024;
+	uint32_t primary;
+	int err = ERANGE;
+	bool left = false;
+
+	while (err == ERANGE && size <= GROUP_ENTRY_MAX) {
+		more = realloc(buf, size);
+		if (!more)
+			break;
+		buf = more;
+		err = getgrgid_r(gid, &entry, buf, size, &found);
+		size *= 4;
+	}
+	if (err == 0 && found) {
+		/* Without a name it is no user, and in no group. */
+		left = find_user(uid, &name, &primary) == 0;
+		if (name)
+			left = !lists_member(found, name);
+		free(name);
+	}
+	free(buf);
+	return left;
+}
+
 const struct resolver resolver_system = {
 	.name = system_name,
 	.has_addr = system_has_addr,
 	.in_netgroup = system_in_netgroup,
 	.groups = system_groups,
+	.has_left = system_has_left,
 	.keep_s = 60,
 	.users_keep_s = 300,
 	.users_stale_s = 24 * 3600,

@@ -11,9 +11,12 @@
  * slow_ms makes the service doubtful.  Then one question at a time is asked,
  * with a pause after each, and nobody else waits: a user that was known keeps
  * its groups, for a day at most, and others are unknown users.  This holds
- * while a question is out for that long, too.  The C library does not say that
- * a list lacks the groups of a source that timed out, so a list that comes late
- * replaces none that is known.
+ * while a question is out for that long, too.
+ *
+ * The C library does not say that a list lacks the groups of a source that
+ * timed out or is down.  So a list that comes late replaces none that is known;
+ * nor does one that lacks a group, unless the service says of that group that
+ * the user has left it.
  *
  * Readers walk the chains under RCU; the lock is the writers'.
  */
@@ -34,6 +37,8 @@
 /* The answers kept, and the bytes of their lists. */
 #define USERS_MAX	4096
 #define BYTES_MAX	((size_t)16 << 20)
+/* Of the groups that a list lacks, so many are asked for. */
+#define PROBES_MAX	16
 
 STAT(users_asked, "questions to the name service for a user's groups");
 STAT(users_unknown, "users without groups, since the name service knows none");
@@ -235,15 +240,62 @@ void users_expire(struct users *u)
 
 /* An answer: a list, or none. */
 struct answer {
-	int	       told;	/* as resolver->groups() */
+	int	       told;	/* as resolver->groups(); -1 also of a list that
+				 * is not whole */
 	bool	       late;
 	struct groups *groups;	/* counted, or NULL */
 };
 
-/* Asks the service.  Nothing is locked. */
-static struct answer ask_service(const struct resolver *r, uint32_t uid,
-				 uint32_t zero)
+/* The list of an answer, without numbers that are no group; or NULL. */
+static struct groups *make_list(const uint32_t *gids, uint32_t n, uint32_t zero)
 {
+	struct groups *g = groups_alloc(n);
+
+	if (!g)
+		return NULL;
+	g->n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (gids[i] != EXPORT_NO_ID)
+			g->gids[g->n++] = gids[i] ? gids[i] : zero;
+	return g;
+}
+
+static bool has_gid(const struct groups *g, uint32_t gid)
+{
+	for (uint32_t i = 0; g && i < g->n; i++)
+		if (g->gids[i] == gid)
+			return true;
+	return false;
+}
+
+/* True unless the service tells of each group of @old, of which some are asked
+ * for, why @now has it no more. */
+static bool is_partial(const struct resolver *r, const struct question *q,
+		       const struct groups *old, const struct groups *now)
+{
+	unsigned asked = 0;
+
+	for (uint32_t i = 0; old && i < old->n && asked < PROBES_MAX; i++) {
+		uint32_t gid = old->gids[i];
+
+		/* Both lists may be as long as they can; most begin alike. */
+		if ((now && i < now->n && now->gids[i] == gid) ||
+		    has_gid(now, gid))
+			continue;
+		asked++;
+		if (!r->has_left(q->uid, gid == q->zero ? 0 : gid))
+			return true;
+	}
+	return false;
+}
+
+/* Asks the service.  @old is what it said before, or NULL.  Nothing is
+ * locked. */
+static struct answer ask_service(const struct resolver *r,
+				 const struct question *q,
+				 const struct groups *old)
+{
+	uint32_t uid = q->uid, zero = q->zero;
 	uint64_t began = clock_ns();
 	uint32_t *gids = NULL, n = 0;
 	struct answer a = { .told = r->groups(uid, &gids, &n) };
@@ -252,13 +304,20 @@ static struct answer ask_service(const struct resolver *r, uint32_t uid,
 	a.late = clock_ns() - began >= (uint64_t)r->slow_ms * NS_PER_MS;
 	if (a.told == 1 && n > 0) {
 		n = MIN(n, (uint32_t)VFS_MAX_GIDS);
-		a.groups = groups_alloc(n);
+		a.groups = make_list(gids, n, zero);
 		if (!a.groups)
 			a.told = -1;
-		for (uint32_t i = 0; a.groups && i < n; i++)
-			a.groups->gids[i] = gids[i] ? gids[i] : zero;
 	}
 	free(gids);
+	if (a.told >= 0 && is_partial(r, q, old, a.groups)) {
+		log_limited(LOG_LEVEL_WARN, "the name service says nothing of "
+			    "groups that user %u had, as if a part of it were "
+			    "down: the user keeps them", uid);
+		if (a.groups)
+			groups_put(a.groups);
+		a.groups = NULL;
+		a.told = -1;
+	}
 	if (a.told == 0)
 		stat_inc(users_unknown);
 	else if (a.told < 0)
@@ -366,21 +425,26 @@ static bool must_ask(struct users *u, const struct resolver *r, uint32_t uid,
 }
 
 /* While a known user's groups are asked for, its other calls use the old ones.
- */
-static void prolong(struct users *u, const struct resolver *r, uint32_t uid,
-		    uint32_t zero)
+ * Returns those, counted, or NULL. */
+static struct groups *prolong(struct users *u, const struct resolver *r,
+			      uint32_t uid, uint32_t zero)
 {
 	struct user *old = user_find(u, uid, zero);
 
-	if (old && is_fresh(old, r))
-		atomic_store(&old->expires, clock_coarse_s() +
-			     MIN(r->quiet_s, r->users_keep_s));
+	if (!old || !is_fresh(old, r))
+		return NULL;
+	atomic_store(&old->expires, clock_coarse_s() +
+		     MIN(r->quiet_s, r->users_keep_s));
+	if (old->groups)
+		ref_get(&old->groups->ref);
+	return old->groups;
 }
 
 void users_ask(struct users *u, const struct resolver *r, uint32_t uid,
 	       uint32_t zero)
 {
 	struct question me = { .uid = uid, .zero = zero };
+	struct groups *old;
 	struct answer a;
 
 	mutex_lock(&u->lock);
@@ -391,12 +455,14 @@ void users_ask(struct users *u, const struct resolver *r, uint32_t uid,
 		mutex_unlock(&u->lock);
 		return;
 	}
-	prolong(u, r, uid, zero);
+	old = prolong(u, r, uid, zero);
 	me.since = clock_ns();
 	question_add(u, &me);
 	mutex_unlock(&u->lock);
 
-	a = ask_service(r, uid, zero);
+	a = ask_service(r, &me, old);
+	if (old)
+		groups_put(old);
 
 	mutex_lock(&u->lock);
 	question_remove(u, &me);

@@ -20,7 +20,7 @@
  * users from 5000000 on are unknown. */
 static _Atomic unsigned asked;
 static _Atomic unsigned ngroups;
-static _Atomic int failure;		/* 0, or -1: can't tell */
+static _Atomic int failure;		/* 0; -1: can't tell; -2: no user */
 static _Atomic bool is_hung;
 
 static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
@@ -28,9 +28,9 @@ static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 	asked++;
 	while (is_hung)
 		usleep(1000);
-	if (failure)
+	if (failure == -1)
 		return failure;
-	if (uid >= 5000000)
+	if (failure || uid >= 5000000)
 		return 0;
 	*n = ngroups;
 	*gids = calloc(*n, sizeof(**gids));
@@ -39,12 +39,21 @@ static int fake_groups(uint32_t uid, uint32_t **gids, uint32_t *n)
 	return 1;
 }
 
+/* A group that the list lacks is there still, without the user. */
+static _Atomic bool is_whole;
+
+static bool fake_has_left(uint32_t uid, uint32_t gid)
+{
+	return is_whole;
+}
+
 static struct export_opts opts;
 
 static void begin(void)
 {
 	table_begin();
 	table->resolver.groups = fake_groups;
+	table->resolver.has_left = fake_has_left;
 	table->resolver.users_keep_s = 60;
 	table->resolver.users_stale_s = 60;
 	table->resolver.quiet_s = 60;
@@ -53,6 +62,7 @@ static void begin(void)
 				     .anonuid = 70, .anongid = 71 };
 	asked = 0;
 	ngroups = 20;
+	is_whole = true;
 	failure = 0;
 	is_hung = false;
 }
@@ -151,6 +161,15 @@ TEST(callers_who_are_anonymous_or_root_need_no_name_service)
 	ck_assert_uint_eq(asked, 0);
 }
 
+TEST(a_caller_that_is_no_user_needs_no_name_service)
+{
+	struct vfs_cred cred = ask_service(UINT32_MAX);
+
+	ck_assert_uint_eq(cred.uid, 70);
+	ck_assert_uint_eq(cred.ngids, 0);
+	ck_assert_uint_eq(asked, 0);
+}
+
 TEST(a_user_that_the_service_does_not_know_has_no_groups)
 {
 	struct vfs_cred cred = ask_service(5000000);
@@ -217,6 +236,45 @@ TEST(a_known_user_keeps_its_groups_while_the_service_fails)
 	failure = 0;
 	age();
 	ck_assert_uint_eq(count_groups(1000), 20);
+}
+
+/* A source of groups is down, and the C library says nothing of that. */
+TEST(a_list_that_lacks_groups_is_no_answer_unless_they_are_known_to_be_left)
+{
+	ck_assert_uint_eq(count_groups(1000), 20);
+	is_whole = false;
+	ngroups = 1;
+	for (int i = 0; i < 3; i++) {
+		age();
+		ck_assert_uint_eq(count_groups(1000), 20);
+	}
+	/* More groups than before are an answer. */
+	ngroups = 21;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 21);
+	/* So is a list without those that the user left. */
+	ngroups = 5;
+	is_whole = true;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 5);
+	/* A day later there is no other answer. */
+	is_whole = false;
+	ngroups = 1;
+	table->resolver.users_stale_s = -1;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 1);
+}
+
+TEST(a_known_user_that_the_service_forgets_is_no_stranger_while_it_is_down)
+{
+	ck_assert_uint_eq(count_groups(1000), 20);
+	failure = -2;
+	is_whole = false;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 20);
+	is_whole = true;
+	age();
+	ck_assert_uint_eq(count_groups(1000), 0);
 }
 
 static void ask_for_one(void *arg)
@@ -384,6 +442,17 @@ TEST(the_systems_name_service_tells_users_from_strangers)
 	ck_assert_uint_eq(gids[0], 0);
 	free(gids);
 	ck_assert_int_le(resolver_system.groups(4000000000, &gids, &n), 0);
+}
+
+/* A source of groups that is not there is no reason to take any away. */
+TEST(the_system_says_of_a_group_that_is_there_who_left_it)
+{
+	ck_assert_int_eq(__nss_configure_lookup("passwd", "files"), 0);
+	ck_assert_int_eq(__nss_configure_lookup("group", "files"), 0);
+	ck_assert(resolver_system.has_left(1, 0));
+	ck_assert(!resolver_system.has_left(1, 4000000000));
+	ck_assert_int_eq(__nss_configure_lookup("group", "gannet_none"), 0);
+	ck_assert(!resolver_system.has_left(1, 0));
 }
 
 /* Its users keep their groups, and are no strangers. */

@@ -81,11 +81,10 @@ void nlm_restarted(struct rpc_program *prog, const char *name,
 		.name_len = (uint32_t)strlen(name),
 	};
 	struct nlm *nlm = prog->ctx;
-	struct nlm_host *h;
+	struct nlm_host *h = NULL;
 
 	mutex_lock(&nlm->lock);
-	h = nlm_host_find(&nlm->table, &who);
-	if (h && !nlm->stops)
+	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h)))
 		drop_host(nlm, h, state);
 	mutex_unlock(&nlm->lock);
 }
@@ -98,11 +97,10 @@ int nlm_free_all(struct rpc_call *call)
 		.name = a->name.data, .name_len = a->name.len,
 	};
 	struct nlm *nlm = call->prog->ctx;
-	struct nlm_host *h;
+	struct nlm_host *h = NULL;
 
 	mutex_lock(&nlm->lock);
-	h = nlm_host_find(&nlm->table, &who);
-	if (h)
+	while ((h = nlm_host_next(&nlm->table, &who, h)))
 		drop_host(nlm, h, 0);
 	mutex_unlock(&nlm->lock);
 	return 0;
@@ -138,10 +136,16 @@ static void unmonitor(const struct nlm_monitor *m, const struct nlm_host *h)
 {
 	const struct sockaddr_in6 addr = {
 		.sin6_family = AF_INET6, .sin6_addr = h->addr,
+	}, local = {
+		.sin6_family = AF_INET6, .sin6_addr = h->local,
+	};
+	const struct rpc_host host = {
+		.name = h->name, .addr = (const struct sockaddr *)&addr,
+		.local = (const struct sockaddr *)&local,
 	};
 
 	if (h->monitored && m->unmonitor)
-		m->unmonitor(m->nsm, h->name, (const struct sockaddr *)&addr);
+		m->unmonitor(m->nsm, &host);
 }
 
 void nlm_hosts_sweep(struct nlm *nlm, uint64_t now)

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "rpc/host.h"
 #include "rpc/lock_view.h"
 #include "rpc/rpc.h"
 #include "vfs/export.h"
@@ -30,16 +31,14 @@ struct nlm_monitor {
 	struct nsm *nsm;
 	/* Calls @done when the host will be told of our restart, and we of its
 	 * own: with 0 or -errno, once, on any thread, perhaps at once. */
-	void (*monitor)(struct nsm *nsm, const char *name,
-			const struct sockaddr *addr,
+	void (*monitor)(struct nsm *nsm, const struct rpc_host *host,
 			void (*done)(void *arg, int err), void *arg);
 	/* Forgets the call of monitor() with @arg.  True: it is not called
 	 * back. */
 	bool (*forget)(struct nsm *nsm, void *arg);
-	/* Called with a lock that nlm_restarted() takes.  @addr: IPv4 as
-	 * ::ffff:a.b.c.d. */
-	void (*unmonitor)(struct nsm *nsm, const char *name,
-			  const struct sockaddr *addr);
+	/* Called with a lock that nlm_restarted() takes.  Addresses of IPv4
+	 * are as ::ffff:a.b.c.d. */
+	void (*unmonitor)(struct nsm *nsm, const struct rpc_host *host);
 	/* The machine's rpc.statd said that @name has restarted; it comes back
 	 * by nlm_restarted(). */
 	void (*notified)(struct nsm *nsm, const char *name, uint32_t state);
@@ -86,8 +85,8 @@ void nlm_stop(struct rpc_program *prog);
 /* After nlm_stop(). */
 void nlm_destroy(struct rpc_program *prog);
 /* The host @name at @addr has restarted, and its status monitor is in @state
- * now: its locks and waiters of before end; 0: all do.  Any thread; doesn't
- * wait. */
+ * now: its locks and waiters of before end, at whichever address of the server
+ * it got them; 0: all do.  Any thread; doesn't wait. */
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state);
 

@@ -75,6 +75,7 @@ struct nlm_who nlm_who_of(struct rpc_call *call)
 
 	return (struct nlm_who){
 		.addr = xprt_addr_host(rpc_call_peer(call)),
+		.local = xprt_addr_host(rpc_call_local(call)),
 		.name = a->name.data, .name_len = a->name.len,
 		.oh = a->oh.data, .oh_len = a->oh.len, .svid = a->svid,
 	};
@@ -257,6 +258,8 @@ int nlm_monitor_host(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 	const struct nlm_monitor *m = &op->nlm->config.monitor;
 	char name[NLM_NAME_MAX + 1];
+	const struct rpc_host host = { name, rpc_call_peer(call),
+				       rpc_call_local(call) };
 
 	if (!m->monitor || !valid_name(a->name))
 		return 0;		/* nlm_find_file() refuses the name */
@@ -279,7 +282,7 @@ int nlm_monitor_host(struct rpc_call *call)
 		end_asking(call);
 		return -ETIMEDOUT;
 	}
-	m->monitor(m->nsm, name, rpc_call_peer(call), monitor_done, call);
+	m->monitor(m->nsm, &host, monitor_done, call);
 	return RPC_PENDING;
 }
 

@@ -42,16 +42,35 @@ static bool is_of(const struct nlm_host *h, const struct in6_addr *addr)
 	return memcmp(&h->addr, addr, sizeof(*addr)) == 0;
 }
 
+struct nlm_host *nlm_host_next(const struct nlm_table *t,
+			       const struct nlm_who *who,
+			       const struct nlm_host *h)
+{
+	const struct cds_list_head *bucket =
+		&t->host[network_bucket(&who->addr)];
+	struct cds_list_head *at = h ? h->link.next : bucket->next;
+
+	for (; at != bucket; at = at->next) {
+		struct nlm_host *next = cds_list_entry(at, struct nlm_host,
+						       link);
+
+		if (is_of(next, &who->addr) &&
+		    strlen(next->name) == who->name_len &&
+		    memcmp(next->name, who->name, who->name_len) == 0)
+			return next;
+	}
+	return NULL;
+}
+
 struct nlm_host *nlm_host_find(const struct nlm_table *t,
 			       const struct nlm_who *who)
 {
-	struct nlm_host *h;
+	struct nlm_host *h = NULL;
 
-	cds_list_for_each_entry(h, &t->host[network_bucket(&who->addr)], link)
-		if (is_of(h, &who->addr) && strlen(h->name) == who->name_len &&
-		    memcmp(h->name, who->name, who->name_len) == 0)
-			return h;
-	return NULL;
+	while ((h = nlm_host_next(t, who, h)))
+		if (memcmp(&h->local, &who->local, sizeof(h->local)) == 0)
+			break;
+	return h;
 }
 
 static unsigned count_kind(const struct nlm_host *h, enum nlm_kind kind)
@@ -107,6 +126,7 @@ struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
 		return NULL;
 	memcpy(h->name, who->name, who->name_len);
 	h->addr = who->addr;
+	h->local = who->local;
 	CDS_INIT_LIST_HEAD(&h->owners);
 	cds_list_add(&h->link, &t->host[network_bucket(&h->addr)]);
 	t->hosts++;

@@ -4,7 +4,9 @@
  * Pure, but for the time at which each began.
  *
  * A client is an address; a host is a name that a client gives itself, so
- * clients which are all called "localhost" are different hosts.  An owner is a
+ * clients which are all called "localhost" are different hosts; and it belongs
+ * to the address of the server that it calls, since a client numbers its
+ * processes anew for each server that it knows.  An owner is a
  * process of a host; a hold is all that one owner has locked of one file.  A
  * hold's ranges are sorted, don't overlap, and adjacent ones of one kind are
  * joined.  Waiters of a file are in the order in which they came.
@@ -54,7 +56,8 @@ struct nlm_host {
 	unsigned		 calling;	/* call-backs under way */
 	unsigned		 locking;	/* calls that want a lock */
 	uint64_t		 used_ms;	/* when it last locked */
-	struct in6_addr		 addr;	/* it calls from there */
+	struct in6_addr		 addr;	/* it calls from there, */
+	struct in6_addr		 local;	/* and this address of ours */
 	bool			 monitored;
 	char			 name[NLM_NAME_MAX + 1];
 };
@@ -176,9 +179,10 @@ struct nlm_table {
 	struct cds_list_head	 file[NLM_BUCKETS];
 };
 
-/* An owner, as a call names it; of a host, the first three. */
+/* An owner, as a call names it; of a host, the first four. */
 struct nlm_who {
 	struct in6_addr addr;		/* the caller's: xprt_addr_host() */
+	struct in6_addr local;		/* that it called */
 	const uint8_t *name;
 	uint32_t       name_len;
 	const uint8_t *oh;
@@ -191,7 +195,12 @@ void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits);
 /* The host, or NULL. */
 struct nlm_host *nlm_host_find(const struct nlm_table *t,
 			       const struct nlm_who *who);
-/* The same, made if need be; NULL: no memory, or too many. */
+/* The host after @h, or with NULL the first, that has the address and the name
+ * of @who, whichever address of ours it calls.  NULL: there is none. */
+struct nlm_host *nlm_host_next(const struct nlm_table *t,
+			       const struct nlm_who *who,
+			       const struct nlm_host *h);
+/* As nlm_host_find(); made if need be; NULL: no memory, or too many. */
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who);
 enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES };
 

@@ -89,14 +89,23 @@ bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr)
 	return xprt_addr_same_host(nsm_addr(host), addr);
 }
 
-struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
-				const struct sockaddr *addr, bool user)
+bool nsm_same_host(const struct nsm_host *host, const struct rpc_host *who)
+{
+	const struct sockaddr *local = (const struct sockaddr *)&host->local;
+	static const struct sockaddr none;
+
+	return nsm_same_addr(host, who->addr) &&
+	       xprt_addr_same_host(local, who->local ? who->local : &none) &&
+	       strcmp(host->name, who->name) == 0;
+}
+
+struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,
+				const struct rpc_host *who, bool user)
 {
 	struct nsm_host *host;
 
 	cds_list_for_each_entry(host, &h->list, link)
-		if (host->user == user && nsm_same_addr(host, addr) &&
-		    strcmp(host->name, name) == 0)
+		if (host->user == user && nsm_same_host(host, who))
 			return host;
 	return NULL;
 }
@@ -207,30 +216,54 @@ static bool make_host_room(struct nsm_hosts *h, const struct sockaddr *addr,
 	return oldest;
 }
 
-int nsm_hosts_add(struct nsm_hosts *h, const char *name,
-		  const struct sockaddr *addr, struct nsm_host **out)
+static void set_addr(struct sockaddr_storage *to, const struct sockaddr *from)
 {
-	size_t size = strlen(name) + 1;
+	xprt_addr_copy(to, from);
+	socket_unmap(to);
+	xprt_addr_set_port(to, 0);
+}
+
+int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
+		  struct nsm_host **out)
+{
+	size_t size = strlen(who->name) + 1;
 	struct nsm_host *host;
 
-	if (!nsm_name_ok(name, size - 1))
+	if (!nsm_name_ok(who->name, size - 1))
 		return -EINVAL;
-	if (!make_host_room(h, addr, nsm_same_addr, h->max_addr) ||
-	    !make_host_room(h, addr, in_network, h->max / 4 * 3))
+	if (!make_host_room(h, who->addr, nsm_same_addr, h->max_addr) ||
+	    !make_host_room(h, who->addr, in_network, h->max / 4 * 3))
 		return -EDQUOT;
-	if (!make_host_room(h, addr, is_any, h->max))
+	if (!make_host_room(h, who->addr, is_any, h->max))
 		return -ENOSPC;
 	host = calloc(1, sizeof(*host) + size);
 	if (!host)
 		return -ENOMEM;
-	memcpy(host->name, name, size);
-	xprt_addr_copy(&host->addr, addr);
-	socket_unmap(&host->addr);
-	xprt_addr_set_port(&host->addr, 0);
+	memcpy(host->name, who->name, size);
+	set_addr(&host->addr, who->addr);
+	if (who->local)
+		set_addr(&host->local, who->local);
 	cds_list_add_tail(&host->link, &h->list);
 	h->count++;
 	*out = host;
 	return 0;
+}
+
+static void print_local(const struct nsm_host *host, FILE *out)
+{
+	char addr[NSM_NAME_MAX];
+
+	if (host->local.ss_family == AF_UNSPEC)
+		return;
+	nsm_addr_text((const struct sockaddr *)&host->local, addr);
+	fprintf(out, " %s", addr);
+}
+
+static void print_user(const struct nsm_host *host, FILE *out)
+{
+	fprintf(out, " %" PRIu32 " %" PRIu32 " ", host->vers, host->proc);
+	for (unsigned i = 0; i < SM_PRIV_SIZE; i++)
+		fprintf(out, "%02x", host->priv[i]);
 }
 
 static void print_host(const struct nsm_host *host, FILE *out)
@@ -240,15 +273,11 @@ static void print_host(const struct nsm_host *host, FILE *out)
 	char addr[NSM_NAME_MAX];
 
 	nsm_addr_text(nsm_addr(host), addr);
+	fprintf(out, "%s %s %s", user ? "user" : kind, addr, host->name);
 	if (user)
-		kind = "user";
-	fprintf(out, "%s %s %s", kind, addr, host->name);
-	if (user) {
-		fprintf(out, " %" PRIu32 " %" PRIu32 " ", host->vers,
-			host->proc);
-		for (unsigned i = 0; i < SM_PRIV_SIZE; i++)
-			fprintf(out, "%02x", host->priv[i]);
-	}
+		print_user(host, out);
+	else
+		print_local(host, out);
 	fputc('\n', out);
 }
 
@@ -293,20 +322,29 @@ static bool parse_priv(const char *text, uint8_t *priv)
 
 #define WORDS_MAX	6
 
+/* The rest of a user's line. */
+static bool parse_user(char **word, unsigned n, struct nsm_host *out)
+{
+	return n == WORDS_MAX && parse_u32(word[3], &out->vers) &&
+	       parse_u32(word[4], &out->proc) && parse_priv(word[5], out->priv);
+}
+
 /* A line of a host, of @n words. */
 static bool parse_host(struct nsm_hosts *h, char **word, unsigned n)
 {
 	bool user = strcmp(word[0], "user") == 0;
+	struct sockaddr_storage addr, local;
 	struct nsm_host of = { 0 }, *host;
-	struct sockaddr_storage addr;
-	const struct sockaddr *sa = (const struct sockaddr *)&addr;
+	struct rpc_host who = { .name = word[2],
+				.addr = (const struct sockaddr *)&addr };
 
-	if (n != (user ? WORDS_MAX : 3) || !nsm_addr_parse(word[1], &addr) ||
-	    (user && (!parse_u32(word[3], &of.vers) ||
-		      !parse_u32(word[4], &of.proc) ||
-		      !parse_priv(word[5], of.priv))) ||
-	    nsm_hosts_find(h, word[2], sa, user) ||
-	    nsm_hosts_add(h, word[2], sa, &host))
+	if (n < 3 || !nsm_addr_parse(word[1], &addr) ||
+	    (user && !parse_user(word, n, &of)) || (!user && n > 4) ||
+	    (n == 4 && !nsm_addr_parse(word[3], &local)))
+		return false;
+	if (n == 4)
+		who.local = (const struct sockaddr *)&local;
+	if (nsm_hosts_find(h, &who, user) || nsm_hosts_add(h, &who, &host))
 		return false;
 	host->user = user;
 	host->vers = of.vers;

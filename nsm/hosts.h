@@ -5,11 +5,14 @@
  * The file: a line "state NUMBER", a line "boot ID" of the machine's start, and
  * a line for each host:
  *
- *	host ADDRESS NAME		it has locks here
- *	tell ADDRESS NAME		it had, and was not told yet, or may
+ *	host ADDRESS NAME [LOCAL]	it has locks here
+ *	tell ADDRESS NAME [LOCAL]	it had, and was not told yet, or may
  *					still claim them again
  *	user ADDRESS NAME VERSION PROCEDURE PRIV
  *					a lock manager of this machine asked
+ *
+ * LOCAL is the address of this machine that the host calls.  A host that uses
+ * two is listed twice.
  *
  * One thread at a time.
  */
@@ -23,6 +26,7 @@
 #include <urcu/list.h>
 
 #include "nsm/proto.h"
+#include "rpc/host.h"
 
 #define NSM_NAME_MAX	255
 #define NSM_BOOT_MAX	64
@@ -32,6 +36,8 @@
 struct nsm_host {
 	struct cds_list_head link;
 	struct sockaddr_storage addr;	/* without a port */
+	/* The address of this machine that it calls; family 0: not known. */
+	struct sockaddr_storage local;
 	bool	 monitored;
 	bool	 untold;	/* of our start */
 	bool	 claims;	/* it had locks, and may claim them still */
@@ -74,8 +80,11 @@ void nsm_addr_text(const struct sockaddr *addr, char *out);
 bool nsm_addr_parse(const char *text, struct sockaddr_storage *out);
 bool nsm_same_addr(const struct nsm_host *host, const struct sockaddr *addr);
 
-struct nsm_host *nsm_hosts_find(struct nsm_hosts *h, const char *name,
-				const struct sockaddr *addr, bool user);
+bool nsm_same_host(const struct nsm_host *host, const struct rpc_host *who);
+/* The host, or the lock manager of this machine, if @user, that asked for
+ * it. */
+struct nsm_host *nsm_hosts_find(struct nsm_hosts *h,
+				const struct rpc_host *who, bool user);
 /*
  * The name on the list that a notice of the host @name from @addr means; NULL:
  * no host has lost its locks for sure.  Many hosts may share an address, behind
@@ -94,8 +103,8 @@ bool nsm_state_is_newer(uint32_t state, uint32_t known);
  * not be told goes.  0; -EDQUOT: too many with this address or in its network;
  * -ENOSPC: too many; -EINVAL: no name; -ENOMEM.
  */
-int nsm_hosts_add(struct nsm_hosts *h, const char *name,
-		  const struct sockaddr *addr, struct nsm_host **out);
+int nsm_hosts_add(struct nsm_hosts *h, const struct rpc_host *who,
+		  struct nsm_host **out);
 /* Frees the host if nothing keeps it: it is not monitored, nor to be told, has
  * nothing to claim, and no call has it. */
 void nsm_hosts_tidy(struct nsm_hosts *h, struct nsm_host *host);

@@ -243,20 +243,33 @@ static void nsm_run(void *arg)
 	mutex_unlock(&n->lock);
 }
 
+/* The same host is on the list for another address of ours, with the lock
+ * held: what it told of its restarts is no news. */
+static void note_last_state(struct nsm *n, struct nsm_host *host)
+{
+	const struct nsm_host *other;
+
+	cds_list_for_each_entry(other, &n->hosts.list, link)
+		if (!other->user && nsm_same_addr(other, nsm_addr(host)) &&
+		    !strcmp(other->name, host->name) &&
+		    nsm_state_is_newer(other->last_state, host->last_state))
+			host->last_state = other->last_state;
+}
+
 /* Finds the host, or adds it; the caller holds the lock. */
-static int nsm_join(struct nsm *n, const char *name,
-		    const struct sockaddr *addr, const struct nsm_host *user,
-		    struct nsm_host **out)
+static int nsm_join(struct nsm *n, const struct rpc_host *who,
+		    const struct nsm_host *user, struct nsm_host **out)
 {
 	struct nsm_host *host;
 	int err;
 
-	host = nsm_hosts_find(&n->hosts, name, addr, user != NULL);
+	host = nsm_hosts_find(&n->hosts, who, user != NULL);
 	if (!host) {
-		err = nsm_hosts_add(&n->hosts, name, addr, &host);
+		err = nsm_hosts_add(&n->hosts, who, &host);
 		if (err)
 			return err;
 		stat_inc(nsm_monitored);
+		note_last_state(n, host);
 	}
 	if (!host->monitored)
 		host->saved = host->ready = false;
@@ -277,7 +290,7 @@ static int nsm_join(struct nsm *n, const char *name,
 	return 0;
 }
 
-void nsm_add(struct nsm *n, const char *name, const struct sockaddr *addr,
+void nsm_add(struct nsm *n, const struct rpc_host *who,
 	     const struct nsm_host *user, nsm_done_fn *done, void *arg)
 {
 	struct nsm_waiter *w = malloc(sizeof(*w));
@@ -287,7 +300,7 @@ void nsm_add(struct nsm *n, const char *name, const struct sockaddr *addr,
 	if (!w)
 		goto fail;
 	mutex_lock(&n->lock);
-	err = n->stop ? -ECANCELED : nsm_join(n, name, addr, user, &host);
+	err = n->stop ? -ECANCELED : nsm_join(n, who, user, &host);
 	if (!err && !host->ready) {
 		*w = (struct nsm_waiter){ .nsm = n, .host = host,
 					  .done = done, .arg = arg };
@@ -304,10 +317,10 @@ fail:
 	done(arg, err);
 }
 
-void nsm_monitor(struct nsm *n, const char *name, const struct sockaddr *addr,
-		 nsm_done_fn *done, void *arg)
+void nsm_monitor(struct nsm *n, const struct rpc_host *who, nsm_done_fn *done,
+		 void *arg)
 {
-	nsm_add(n, name, addr, NULL, done, arg);
+	nsm_add(n, who, NULL, done, arg);
 }
 
 /* Asks rpc.statd to forget the address of @host, which is not monitored any
@@ -327,30 +340,37 @@ static void forget_addr(struct nsm *n, const struct nsm_host *host)
 	nsm_statd_unmon(n, addr);
 }
 
-void nsm_remove(struct nsm *n, const char *name, const struct sockaddr *addr,
-		bool user)
+/* The host leaves the list, with the lock held. */
+static void stop_monitoring(struct nsm *n, struct nsm_host *host)
+{
+	host->monitored = host->saved = host->ready = false;
+	if (!host->user)
+		forget_addr(n, host);
+	nsm_save_in(n, NSM_LAZY_MS);
+	nsm_hosts_tidy(&n->hosts, host);
+}
+
+void nsm_remove_user(struct nsm *n, const char *name)
 {
 	struct nsm_host *host, *next;
 
 	mutex_lock(&n->lock);
-	cds_list_for_each_entry_safe(host, next, &n->hosts.list, link) {
-		if (host->user != user || !host->monitored ||
-		    (name && strcmp(host->name, name)) ||
-		    (addr && !nsm_same_addr(host, addr)))
-			continue;
-		host->monitored = host->saved = host->ready = false;
-		if (!user)
-			forget_addr(n, host);
-		nsm_save_in(n, NSM_LAZY_MS);
-		nsm_hosts_tidy(&n->hosts, host);
-	}
+	cds_list_for_each_entry_safe(host, next, &n->hosts.list, link)
+		if (host->user && host->monitored &&
+		    (!name || !strcmp(host->name, name)))
+			stop_monitoring(n, host);
 	mutex_unlock(&n->lock);
 }
 
-void nsm_unmonitor(struct nsm *n, const char *name,
-		   const struct sockaddr *addr)
+void nsm_unmonitor(struct nsm *n, const struct rpc_host *who)
 {
-	nsm_remove(n, name, addr, false);
+	struct nsm_host *host;
+
+	mutex_lock(&n->lock);
+	host = nsm_hosts_find(&n->hosts, who, false);
+	if (host && host->monitored)
+		stop_monitoring(n, host);
+	mutex_unlock(&n->lock);
 }
 
 uint32_t nsm_state(struct nsm *n)

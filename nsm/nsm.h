@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 
 #include "rpc/client.h"
+#include "rpc/host.h"
 #include "rpc/rpc.h"
 
 #define NSM_PROG	100024u
@@ -38,8 +39,8 @@ typedef void nsm_done_fn(void *arg, int err);
 struct nsm_config {
 	const char *state_dir;		/* has the list, the file "nsm" */
 	struct rpc_client *client;	/* borrowed */
-	/* The address to tell hosts from, by which they know the server; family
-	 * 0: any. */
+	/* The address to tell hosts from of which it is not known which one
+	 * they call; family 0: any. */
 	struct sockaddr_storage from;
 	/* Look for rpc.statd at the machine's rpcbind. */
 	bool	 use_statd;
@@ -78,14 +79,15 @@ bool nsm_is_own(const struct nsm *n);
 
 /*
  * Makes sure that the host is on the list, on the disk, and that rpc.statd has
- * it where that runs.  @done is called once, on any thread, perhaps before this
+ * it where that runs.  It is told of our restart from @who->local, by which it
+ * knows this server.  @done is called once, on any thread, perhaps before this
  * returns; at once for a host that is there.  Its errors: -EINVAL (a name that
  * no host has), -EDQUOT, -ENOSPC and others of the disk, -EACCES (rpc.statd
  * refused it), those of rpc_client_call(), -ECANCELED.  Any thread; doesn't
  * wait.
  */
-void nsm_monitor(struct nsm *n, const char *name, const struct sockaddr *addr,
-		 nsm_done_fn *done, void *arg);
+void nsm_monitor(struct nsm *n, const struct rpc_host *who, nsm_done_fn *done,
+		 void *arg);
 /*
  * Forgets the call of nsm_monitor() with @arg, whose caller wants no lock any
  * more.  True: it is not called back.  False: it is, or has been.  Any thread;
@@ -93,8 +95,7 @@ void nsm_monitor(struct nsm *n, const char *name, const struct sockaddr *addr,
  */
 bool nsm_forget(struct nsm *n, void *arg);
 /* The host has no lock any more.  Any thread; doesn't wait. */
-void nsm_unmonitor(struct nsm *n, const char *name,
-		   const struct sockaddr *addr);
+void nsm_unmonitor(struct nsm *n, const struct rpc_host *who);
 
 /*
  * Tells what rpc.statd has told the lock manager: the host @name, as we named

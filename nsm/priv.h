@@ -67,12 +67,10 @@ void nsm_host_put(struct nsm *n, struct nsm_host *host);
 void nsm_waiter_end(struct nsm_waiter *w, int err);
 /* As nsm_monitor(), for a lock manager of this machine too, which is
  * called back: @user has vers, proc and priv, or it is NULL. */
-void nsm_add(struct nsm *n, const char *name, const struct sockaddr *addr,
+void nsm_add(struct nsm *n, const struct rpc_host *who,
 	     const struct nsm_host *user, nsm_done_fn *done, void *arg);
-/* Removes the hosts of users, or our own, that have the name and the address;
- * NULL is any. */
-void nsm_remove(struct nsm *n, const char *name, const struct sockaddr *addr,
-		bool user);
+/* Removes the hosts with this name that users asked for; NULL: all of them. */
+void nsm_remove_user(struct nsm *n, const char *name);
 /* The machine is as if it had restarted: every host is told. */
 void nsm_crash(struct nsm *n);
 

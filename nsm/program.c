@@ -99,6 +99,7 @@ static int do_mon(struct rpc_call *call)
 	struct mon_op *op = rpc_state(call);
 	char name[NSM_NAME_MAX + 1];
 	struct sockaddr_storage addr;
+	const struct rpc_host who = { name, (struct sockaddr *)&addr, NULL };
 
 	if (op->done)
 		return answer_stat(call, op->err == 0);
@@ -107,8 +108,7 @@ static int do_mon(struct rpc_call *call)
 	    !rpc_call_suspend(call, "the list of hosts", NULL))
 		return answer_stat(call, false);
 	memcpy(user.priv, a->priv.data, SM_PRIV_SIZE);
-	nsm_add(nsm_of(call), name, (struct sockaddr *)&addr, &user, mon_done,
-		call);
+	nsm_add(nsm_of(call), &who, &user, mon_done, call);
 	return RPC_PENDING;
 }
 
@@ -118,14 +118,14 @@ static int do_unmon(struct rpc_call *call)
 	char name[NSM_NAME_MAX + 1];
 
 	if (is_local(call) && name_of(&a->name, name))
-		nsm_remove(nsm_of(call), name, NULL, true);
+		nsm_remove_user(nsm_of(call), name);
 	return answer_stat(call, true);
 }
 
 static int do_unmon_all(struct rpc_call *call)
 {
 	if (is_local(call))
-		nsm_remove(nsm_of(call), NULL, NULL, true);
+		nsm_remove_user(nsm_of(call), NULL);
 	return answer_stat(call, true);
 }
 

@@ -2,6 +2,9 @@
 /*
  * tell - SM_NOTIFY: our news to hosts, and theirs to us.
  *
+ * The news leaves from the address that the host calls: a host takes that of a
+ * stranger for nothing.
+ *
  * The news goes by UDP and TCP in turn, since a host may have either closed,
  * and again until the host has answered, which it does without results.  The
  * attempts get rarer only after the grace period: a host that could not be
@@ -61,7 +64,8 @@ static void tell_host(struct nsm *n, struct nsm_host *host)
 	const struct sm_call call = { .name = n->my_name,
 				      .state = n->head.state };
 	struct rpc_client_to to = {
-		.addr = host->addr, .from = n->config.from,
+		.addr = host->addr,
+		.from = host->local.ss_family ? host->local : n->config.from,
 		.prog = NSM_PROG, .vers = 1,
 		.proc = SM_NOTIFY, .timeout_ms = TELL_MS,
 		.proto = host->tries % 2 ? IPPROTO_TCP : IPPROTO_UDP,
@@ -154,14 +158,23 @@ static unsigned find_meant(struct nsm *n, const char *name,
 	return count;
 }
 
-/* Passes the news on, without the lock. */
-static void pass_on(struct nsm *n, const struct nsm_host *host, uint32_t state)
+/* Passes the news on, without the lock.  Hosts of @list have one name, however
+ * many addresses of ours they use. */
+static void pass_on(struct nsm *n, struct nsm_host *const *list,
+		    unsigned count, uint32_t state)
 {
-	if (host->user)
-		call_user(n, host, state);
-	else if (n->restarted)
-		n->restarted(n->restarted_ctx, host->name, nsm_addr(host),
-			     state);
+	bool told = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct nsm_host *host = list[i];
+
+		if (host->user)
+			call_user(n, host, state);
+		else if (n->restarted && !told)
+			n->restarted(n->restarted_ctx, host->name,
+				     nsm_addr(host), state);
+		told |= !host->user;
+	}
 }
 
 void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
@@ -179,8 +192,7 @@ void nsm_news(struct nsm *n, const char *name, const struct sockaddr *addr,
 			meant[count++] = meant[i];
 		}
 	mutex_unlock(&n->lock);
-	for (unsigned i = 0; i < count; i++)
-		pass_on(n, meant[i], state);
+	pass_on(n, meant, count, state);
 	mutex_lock(&n->lock);
 	for (unsigned i = 0; i < count; i++)
 		nsm_host_put(n, meant[i]);

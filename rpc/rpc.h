@@ -332,6 +332,12 @@ static inline const struct sockaddr *rpc_call_peer(const struct rpc_call *call)
 	return (const struct sockaddr *)&call->msg->xprt->peer;
 }
 
+/* The address of this machine that it called. */
+static inline const struct sockaddr *rpc_call_local(const struct rpc_call *call)
+{
+	return (const struct sockaddr *)&call->msg->xprt->local;
+}
+
 struct rpc_server;
 
 struct rpc_server_config {

@@ -13,7 +13,7 @@
 #define MAX_ARGS	1024u
 
 _Atomic uint32_t nlmc_answer;
-const char *nlmc_from;
+const char *nlmc_from, *nlmc_to;
 uint32_t nlmc_resend_ms;
 
 /* ---- the lock manager beside the server, and its rpcbind */
@@ -21,7 +21,7 @@ uint32_t nlmc_resend_ms;
 static struct pool *pool;
 static struct loop *loop;
 static struct rpc_server *beside;
-static struct xprt_listener *tcp, *udp, *server_udp;
+static struct xprt_listener *tcp, *udp, *server_udp, *second_udp;
 static struct rpc_client *caller;
 static uint16_t port, server_port;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -79,6 +79,7 @@ static int note_call(struct rpc_call *call)
 		.vers = call->version->vers, .proc = call->procnum,
 		.svid = a->svid, .off = a->off, .len = a->len,
 		.status = a->status,
+		.from = xprt_addr_host(rpc_call_peer(call)).s6_addr[15],
 	};
 	if (a->cookie.len == sizeof(last_cookie))
 		memcpy(&last_cookie, a->cookie.data, a->cookie.len);
@@ -209,7 +210,7 @@ void nlmc_start(const struct harness_config *config)
 	if (config)
 		c = *config;
 	nlmc_answer = NLM4_GRANTED;
-	nlmc_from = NULL;
+	nlmc_from = nlmc_to = NULL;
 	ncame = 0;
 	start_beside();
 	if (c.rpcbind_port == 0)
@@ -218,6 +219,9 @@ void nlmc_start(const struct harness_config *config)
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	ck_assert_int_eq(udp_listen(&srv.env, (struct sockaddr *)&at, NULL,
 				    &server_udp), 0);
+	inet_pton(AF_INET, NLMC_SECOND, &at.sin_addr);
+	ck_assert_int_eq(udp_listen(&srv.env, (struct sockaddr *)&at, NULL,
+				    &second_udp), 0);
 	nlmc_open(srv.port);
 }
 
@@ -226,6 +230,8 @@ void nlmc_end(void)
 	nlmc_close();
 	server_udp->ops->stop(server_udp);
 	server_udp->ops->free(server_udp);
+	second_udp->ops->stop(second_udp);
+	second_udp->ops->free(second_udp);
 	nfs_teardown();
 	stop_beside();
 }
@@ -334,7 +340,8 @@ static uint32_t send_call(const struct nlm_process *p, struct answer *a)
 	at.sin_port = htons(server_port);
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (p->proto == IPPROTO_UDP)
-		memcpy(&at, &server_udp->local, sizeof(at));
+		memcpy(&at, nlmc_to ? &second_udp->local : &server_udp->local,
+		       sizeof(at));
 	memcpy(&to.addr, &at, sizeof(at));
 	at.sin_port = 0;
 	inet_pton(AF_INET, nlmc_from ? nlmc_from : "127.0.0.1", &at.sin_addr);

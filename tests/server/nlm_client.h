@@ -37,6 +37,8 @@ struct nlm_came {
 	uint32_t svid;
 	uint64_t off, len;
 	uint32_t status;		/* of a p_RES */
+	uint8_t	 from;			/* the last byte of the server's
+					 * address */
 };
 #define NLM_CAME_MAX	128u
 
@@ -49,6 +51,9 @@ struct nlm_came {
 extern _Atomic uint32_t nlmc_answer;
 /* Calls come from this address; NULL: from 127.0.0.1. */
 extern const char *nlmc_from;
+/* Calls by UDP go to this address of the server: 127.0.0.1 or NLMC_SECOND. */
+extern const char *nlmc_to;
+#define NLMC_SECOND	"127.0.0.2"
 /* Calls by UDP without an answer are sent again after that time; 0: never. */
 extern uint32_t nlmc_resend_ms;
 void nlmc_start(const struct harness_config *config);

@@ -164,6 +164,20 @@ TEST(free_all_ends_unwatched_locks_and_restarted_hosts_lose_theirs)
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
 }
 
+/* A client numbers its processes anew for each server that it knows. */
+TEST(clients_of_two_addresses_of_the_server_are_two)
+{
+	one.proto = IPPROTO_UDP;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	nlmc_to = NLMC_SECOND;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 10, 1, true },
+				    false), NLM4_GRANTED);
+	/* Its restart ends the locks of both. */
+	nlmc_restarted(one.host, 9);
+	ck_assert_uint_eq(nlmc_lock(&two, all, false), NLM4_GRANTED);
+}
+
 TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
 {
 	ck_assert_uint_eq(nlmc_share(&two, 3, 3), NLM4_GRANTED);
@@ -477,8 +491,7 @@ static void answer_late(void *arg)
 	late.done(late.arg, 0);
 }
 
-static void monitor_late(struct nsm *nsm, const char *name,
-			 const struct sockaddr *addr,
+static void monitor_late(struct nsm *nsm, const struct rpc_host *host,
 			 void (*done)(void *arg, int err), void *arg)
 {
 	late.done = done;

@@ -18,8 +18,7 @@ static void *asked[2 * ROOM];
 static unsigned nasked, nforgotten;
 static void (*tell_done)(void *arg, int err);
 
-static void monitor_hangs(struct nsm *nsm, const char *name,
-			  const struct sockaddr *addr,
+static void monitor_hangs(struct nsm *nsm, const struct rpc_host *host,
 			  void (*done)(void *arg, int err), void *arg)
 {
 	pthread_mutex_lock(&lock);
@@ -175,24 +174,22 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 static atomic_bool is_late;		/* the status monitor */
 static char left[256];			/* the list of hosts, "a b " */
 
-static void monitor_notes(struct nsm *nsm, const char *name,
-			  const struct sockaddr *addr,
+static void monitor_notes(struct nsm *nsm, const struct rpc_host *host,
 			  void (*done)(void *arg, int err), void *arg)
 {
 	if (atomic_load(&is_late))
-		monitor_hangs(nsm, name, addr, done, arg);
+		monitor_hangs(nsm, host, done, arg);
 	else
 		done(arg, 0);
 }
 
-static void unmonitor_notes(struct nsm *nsm, const char *name,
-			    const struct sockaddr *addr)
+static void unmonitor_notes(struct nsm *nsm, const struct rpc_host *host)
 {
 	size_t n;
 
 	pthread_mutex_lock(&lock);
 	n = strlen(left);
-	snprintf(left + n, sizeof(left) - n, "%s ", name);
+	snprintf(left + n, sizeof(left) - n, "%s ", host->name);
 	pthread_mutex_unlock(&lock);
 }
 

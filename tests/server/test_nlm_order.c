@@ -21,8 +21,7 @@ static void *asked;
 static void (*tell_done)(void *arg, int err);
 static bool hangs;
 
-static void ask_monitor(struct nsm *nsm, const char *name,
-			const struct sockaddr *addr,
+static void ask_monitor(struct nsm *nsm, const struct rpc_host *host,
 			void (*done)(void *arg, int err), void *arg)
 {
 	bool waits;

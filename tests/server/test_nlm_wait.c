@@ -60,6 +60,26 @@ TEST(a_waiter_is_called_back_when_the_lock_is_free)
 	}
 }
 
+TEST(a_waiter_is_called_back_from_the_address_that_it_called)
+{
+	struct nlm_came came[NLM_CAME_MAX];
+
+	two.proto = IPPROTO_UDP;
+	block(&two, head);
+	nlmc_to = NLMC_SECOND;
+	ck_assert_uint_eq(nlmc_lock(&two, head, true), NLM4_BLOCKED);
+	nlmc_to = NULL;
+	ck_assert_uint_eq(nlmc_unlock(&one, head), NLM4_GRANTED);
+	EVENTUALLY(nlmc_count(NLM_GRANTED) >= 1);
+	nlmc_came(came);
+	ck_assert_uint_eq(came[0].from, 1);
+	/* The process at the other address is another one. */
+	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_GRANTED);
+	EVENTUALLY(nlmc_count(NLM_GRANTED) >= 2);
+	nlmc_came(came);
+	ck_assert_uint_eq(came[nlmc_count(NLM_GRANTED) - 1].from, 2);
+}
+
 TEST(a_waiter_that_asks_again_stays_one_and_is_granted_when_it_asks)
 {
 	block(&two, head);

@@ -77,11 +77,19 @@ static struct sockaddr *addr(const char *text)
 	return (struct sockaddr *)&in;
 }
 
+static const struct rpc_host *host_at(const char *name, const char *text)
+{
+	static struct rpc_host who;
+
+	who = (struct rpc_host){ name, addr(text), NULL };
+	return &who;
+}
+
 static void start(void)
 {
 	struct nsm_config config = { .state_dir = dir, .client = client,
-				     .from = own, .max_addr_hosts = 3,
-				     .first_ms = 20, .retry_ms = retry_ms,
+				     .from = own, .first_ms = 20,
+				     .retry_ms = retry_ms,
 				     .grace_ms = grace_ms };
 	const struct rpc_server_config rpc = { .nworkers = 1, .pool = pool };
 
@@ -135,7 +143,7 @@ static void restart(void)
 
 static int monitor(const char *name, const char *at)
 {
-	nsm_monitor(nsm, name, addr(at), done, NULL);
+	nsm_monitor(nsm, host_at(name, at), done, NULL);
 	wait_sem(&came);
 	return last_err;
 }
@@ -268,10 +276,10 @@ TEST(a_monitored_host_is_in_the_file)
 	ck_assert_int_eq(monitor("c1", "192.0.2.11"), 0);
 	ck_assert_int_eq(monitor("../x", "192.0.2.11"), -EINVAL);
 	ck_assert_int_eq(monitor("c1", "192.0.2.12"), 0);
-	nsm_unmonitor(nsm, "c1", addr("192.0.2.11"));
+	nsm_unmonitor(nsm, host_at("c1", "192.0.2.11"));
 	EVENTUALLY((read_file(), !strstr(saved, "192.0.2.11")));
 	ck_assert_ptr_nonnull(strstr(saved, "\nhost 192.0.2.12 c1\n"));
-	nsm_unmonitor(nsm, "c1", addr("192.0.2.12"));
+	nsm_unmonitor(nsm, host_at("c1", "192.0.2.12"));
 	restart();
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 0);
 }
@@ -318,9 +326,9 @@ TEST(a_host_that_could_not_be_written_is_for_the_next_who_waits_for_it)
 	ck_assert_int_eq(monitor("c1", "192.0.2.11"), 0);
 	snprintf(next_file, sizeof(next_file), "%s/nsm.new", dir);
 	ck_assert_int_eq(mkfifo(next_file, 0600), 0);
-	nsm_monitor(nsm, "c2", addr("192.0.2.12"), first_done, &first);
+	nsm_monitor(nsm, host_at("c2", "192.0.2.12"), first_done, &first);
 	EVENTUALLY(is_writing());
-	nsm_monitor(nsm, "c2", addr("192.0.2.12"), done, NULL);
+	nsm_monitor(nsm, host_at("c2", "192.0.2.12"), done, NULL);
 	/* A pipe can't be synced. */
 	fd = open(next_file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	ck_assert_int_ge(fd, 0);
@@ -384,7 +392,7 @@ TEST(a_start_is_told_until_the_host_answers)
 	ck_assert(take_news(WAIT_MS, &a, true));
 	EVENTUALLY((take_news(0, &a, true),
 		    stats_sum_by_name("nsm_told") == 1));
-	nsm_unmonitor(nsm, "c1", addr("127.0.0.1"));
+	nsm_unmonitor(nsm, host_at("c1", "127.0.0.1"));
 	restart();
 	ck_assert_uint_eq(nsm_hosts_before(nsm), 0);
 }
@@ -490,15 +498,6 @@ TEST(a_simulated_crash_tells_all_hosts)
 	ck_assert_uint_eq(a.state, state + 2);
 }
 
-TEST(hosts_with_one_address_are_bounded)
-{
-	ck_assert_int_eq(monitor("a", "192.0.2.11"), 0);
-	ck_assert_int_eq(monitor("b", "192.0.2.11"), 0);
-	ck_assert_int_eq(monitor("c", "192.0.2.11"), 0);
-	ck_assert_int_eq(monitor("d", "192.0.2.11"), -EDQUOT);
-	ck_assert_int_eq(monitor("d", "192.0.2.12"), 0);
-}
-
 /* ---- beside rpc.statd */
 
 static int statd;			/* a socket that listens */
@@ -561,14 +560,14 @@ TEST(rpc_statd_is_found_again_after_its_restart)
 {
 	int fd;
 
-	nsm_monitor(nsm, "a", addr("192.0.2.11"), done, NULL);
+	nsm_monitor(nsm, host_at("a", "192.0.2.11"), done, NULL);
 	fd = statd_starts();
 	serve(fd, SM_MON, SM_SUCC);
 	wait_sem(&came);
 	close(fd);
 	close(statd);
 	ck_assert_int_eq(monitor("b", "192.0.2.12"), -ECONNREFUSED);
-	nsm_monitor(nsm, "b", addr("192.0.2.12"), done, NULL);
+	nsm_monitor(nsm, host_at("b", "192.0.2.12"), done, NULL);
 	fd = statd_starts();
 	serve(fd, SM_MON, SM_SUCC);
 	wait_sem(&came);
@@ -581,12 +580,12 @@ TEST(hosts_wait_until_rpc_statd_has_time_for_them)
 	char text[32];
 	int fd;
 
-	nsm_monitor(nsm, "a", addr("192.0.2.11"), done, NULL);
+	nsm_monitor(nsm, host_at("a", "192.0.2.11"), done, NULL);
 	fd = statd_starts();
 	serve(fd, SM_MON, SM_SUCC);
 	for (int i = 0; i < 5; i++) {
 		snprintf(text, sizeof(text), "192.0.2.%d", i);
-		nsm_monitor(nsm, text, addr(text), done, NULL);
+		nsm_monitor(nsm, host_at(text, text), done, NULL);
 	}
 	EVENTUALLY(stats_sum_by_name("client_busy") > 0);
 	for (int i = 0; i < 5; i++)

@@ -63,7 +63,8 @@ static void done(void *arg, int err)
 
 static void monitor(const char *name, int *arg)
 {
-	nsm_monitor(nsm, name, (const struct sockaddr *)&host, done, arg);
+	nsm_monitor(nsm, &(struct rpc_host){
+		name, (const struct sockaddr *)&host, NULL }, done, arg);
 }
 
 static bool is_writing(void)
@@ -141,7 +142,8 @@ TEST(a_host_that_two_wait_for_stays_for_the_one_that_does)
 /* The call tells it of our start, which takes until it answers. */
 TEST(a_host_that_is_called_meanwhile_leaves_the_list_too)
 {
-	const struct sockaddr *addr = (const struct sockaddr *)&host;
+	const struct rpc_host who = { "called", (const struct sockaddr *)&host,
+				      NULL };
 	struct nsm_host *called;
 	int saved, goes;
 
@@ -149,14 +151,14 @@ TEST(a_host_that_is_called_meanwhile_leaves_the_list_too)
 	EVENTUALLY(is_writing());
 	monitor("called", &goes);
 	mutex_lock(&nsm->lock);
-	called = nsm_hosts_find(&nsm->hosts, "called", addr, false);
+	called = nsm_hosts_find(&nsm->hosts, &who, false);
 	ck_assert_ptr_nonnull(called);
 	called->calls++;
 	mutex_unlock(&nsm->lock);
 	ck_assert(nsm_forget(nsm, &goes));
 	mutex_lock(&nsm->lock);
 	nsm_host_put(nsm, called);
-	called = nsm_hosts_find(&nsm->hosts, "called", addr, false);
+	called = nsm_hosts_find(&nsm->hosts, &who, false);
 	ck_assert_ptr_null(called);
 	mutex_unlock(&nsm->lock);
 	let_the_disk_go_on();

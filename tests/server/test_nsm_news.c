@@ -23,9 +23,11 @@ static char restarts[256];
 static int rpcbind, binder;		/* this machine's, by UDP and TCP */
 static uint16_t rpcbind_port;
 
+static int last_err;
+
 static void done(void *arg, int err)
 {
-	ck_assert_int_eq(err, 0);
+	last_err = err;
 	sem_post(&came);
 }
 
@@ -56,7 +58,8 @@ static void setup(void)
 	restarts[0] = '\0';
 	ck_assert_int_eq(rpc_client_create(&c, &client), 0);
 	ck_assert_int_eq(nsm_create(&(struct nsm_config){
-		.state_dir = dir, .client = client }, &nsm), 0);
+		.state_dir = dir, .client = client, .max_addr_hosts = 3,
+		.first_ms = 20 }, &nsm), 0);
 	nsm_on_restart(nsm, restarted, NULL);
 }
 
@@ -71,20 +74,33 @@ static void teardown(void)
 	ck_assert_int_eq(system(command), 0);
 }
 
-static void monitor(const char *name, const char *at)
+/* A host that calls @local, or NULL: it is not known which address. */
+static int monitor_at(const char *name, const char *at, const char *local)
 {
-	nsm_monitor(nsm, name, addr(at), done, NULL);
+	struct sockaddr_storage ss;
+	struct rpc_host who = { .name = name };
+
+	ck_assert(nsm_addr_parse(at, &ss));
+	who.addr = (struct sockaddr *)&ss;
+	who.local = local ? addr(local) : NULL;
+	nsm_monitor(nsm, &who, done, NULL);
 	wait_sem(&came);
+	return last_err;
+}
+
+static int monitor(const char *name, const char *at)
+{
+	return monitor_at(name, at, NULL);
 }
 
 TEST_CASE(.setup = setup, .teardown = teardown);
 
 TEST(a_restart_ends_no_locks_of_other_hosts_with_the_address)
 {
-	monitor("c1", "192.0.2.11");
+	ck_assert_int_eq(monitor("c1", "192.0.2.11"), 0);
 	nsm_news(nsm, "c2", addr("192.0.2.11"), 3);
 	ck_assert_str_eq(restarts, "");
-	monitor("c2", "192.0.2.11");
+	ck_assert_int_eq(monitor("c2", "192.0.2.11"), 0);
 	/* rpc.statd does not say which of them. */
 	nsm_notified(nsm, "192.0.2.11", 5);
 	ck_assert_uint_eq(stats_sum_by_name("nsm_strangers"), 2);
@@ -94,13 +110,73 @@ TEST(a_restart_ends_no_locks_of_other_hosts_with_the_address)
 
 TEST(late_news_of_an_earlier_restart_end_nothing)
 {
-	monitor("c1", "192.0.2.11");
+	ck_assert_int_eq(monitor("c1", "192.0.2.11"), 0);
 	nsm_news(nsm, "c1", addr("192.0.2.11"), 5);
 	nsm_news(nsm, "c1", addr("192.0.2.11"), 3);
 	nsm_news(nsm, "c1", addr("192.0.2.11"), 5);
 	nsm_news(nsm, "c1", addr("192.0.2.11"), 7);
 	ck_assert_str_eq(restarts, "c1/5 c1/7 ");
 	ck_assert_uint_eq(stats_sum_by_name("nsm_repeated"), 2);
+}
+
+TEST(hosts_with_one_address_are_bounded)
+{
+	ck_assert_int_eq(monitor("a", "192.0.2.11"), 0);
+	ck_assert_int_eq(monitor("b", "192.0.2.11"), 0);
+	ck_assert_int_eq(monitor_at("b", "192.0.2.11", "192.0.2.1"), 0);
+	ck_assert_int_eq(monitor("d", "192.0.2.11"), -EDQUOT);
+	ck_assert_int_eq(monitor("d", "192.0.2.12"), 0);
+}
+
+TEST(a_host_that_calls_two_addresses_restarts_once)
+{
+	ck_assert_int_eq(monitor_at("c1", "192.0.2.11", "192.0.2.1"), 0);
+	nsm_news(nsm, "c1", addr("192.0.2.11"), 5);
+	ck_assert_int_eq(monitor_at("c1", "192.0.2.11", "192.0.2.2"), 0);
+	nsm_news(nsm, "c1", addr("192.0.2.11"), 5);
+	nsm_news(nsm, "c1", addr("192.0.2.11"), 7);
+	ck_assert_str_eq(restarts, "c1/5 c1/7 ");
+}
+
+/* ---- ours */
+
+/* The next server on the same list. */
+static void restart(const struct rpc_client_config *c)
+{
+	nsm_stop(nsm);
+	rpc_client_destroy(client);
+	nsm_destroy(nsm);
+	ck_assert_int_eq(rpc_client_create(c, &client), 0);
+	ck_assert_int_eq(nsm_create(&(struct nsm_config){
+		.state_dir = dir, .client = client, .first_ms = 20 }, &nsm),
+		0);
+	nsm_tell(nsm);
+}
+
+/* Takes a call at @fd, and returns the last byte of its IPv4 source. */
+static unsigned take_from(int fd)
+{
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	char byte;
+
+	ck_assert_int_ge(recvfrom(fd, &byte, 1, 0, (struct sockaddr *)&from,
+				  &len), 0);
+	return ntohl(from.sin_addr.s_addr) & 0xff;
+}
+
+TEST(a_host_is_told_from_each_address_that_it_calls)
+{
+	const struct rpc_client_config c = { .rpcbind_port = rpcbind_port };
+	unsigned seen = 0;
+
+	ck_assert_int_eq(monitor_at("c1", "127.0.0.1", "127.0.0.8"), 0);
+	ck_assert_int_eq(monitor_at("c1", "127.0.0.1", "127.0.0.9"), 0);
+	ck_assert_int_eq(monitor("c2", "127.0.0.1"), 0);
+	restart(&c);
+	/* Its rpcbind is asked from there first. */
+	while (seen != (1u << 8 | 1u << 9 | 1u << 1))
+		seen |= 1u << take_from(rpcbind);
 }
 
 /* ---- a user of the machine who says that he is rpc.statd */
@@ -154,8 +230,6 @@ TEST(a_user_who_listens_at_a_port_is_not_rpc_statd)
 	ck_assert_uint_eq(stats_sum_by_name("nsm_statd_false"), 1);
 	end(child);
 }
-
-static int last_err;
 
 static void ended(void *arg, int err, struct xdr_in *results)
 {

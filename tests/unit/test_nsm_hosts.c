@@ -16,7 +16,9 @@ static struct nsm_head head;
 
 static const char all[] =
 	"state 901\nboot 0f-1\nhost 192.0.2.11 c1\n"
-	"tell 2001:db8::1 c2.example\n"
+	"host 192.0.2.11 c1 192.0.2.1\nhost 192.0.2.11 c1 192.0.2.2\n"
+	"tell 2001:db8::1 c2.example\ntell 2001:db8::1 c2.example 2001:db8::2\n"
+	"host fe80::1%lo c3 fe80::2%lo\n"
 	"user 192.0.2.9 192.0.2.9 4 16 000102030405060708090a0b0c0d0eff\n";
 
 static void setup(void)
@@ -55,7 +57,8 @@ static int add(const char *name, const char *addr, struct nsm_host **out)
 	struct sockaddr_storage ss;
 
 	ck_assert(nsm_addr_parse(addr, &ss));
-	return nsm_hosts_add(&hosts, name, (struct sockaddr *)&ss, out);
+	return nsm_hosts_add(&hosts, &(struct rpc_host){
+		name, (struct sockaddr *)&ss, NULL }, out);
 }
 
 TEST_CASE(.setup = setup, .teardown = teardown);
@@ -64,7 +67,7 @@ TEST(the_text_is_read_as_it_was_written)
 {
 	ck_assert_uint_eq(parse(all, strlen(all)), 0);
 	ck_assert_uint_eq(head.state, 901);
-	ck_assert_uint_eq(hosts.count, 3);
+	ck_assert_uint_eq(hosts.count, 7);
 	ck_assert_str_eq(print(), all);
 }
 
@@ -167,8 +170,8 @@ TEST(hosts_are_bounded_for_an_address_and_in_all)
 	host->monitored = false;
 	host->untold = true;
 	ck_assert_int_eq(add("d", "192.0.2.1", &host), 0);
-	ck_assert_ptr_null(nsm_hosts_find(&hosts, "c", (struct sockaddr *)
-					  &host->addr, false));
+	ck_assert_ptr_null(nsm_hosts_find(&hosts, &(struct rpc_host){
+		"c", nsm_addr(host), NULL }, false));
 }
 
 TEST(the_host_that_waited_longest_is_told_first)

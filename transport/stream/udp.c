@@ -256,6 +256,8 @@ static void set_source(struct udp_call *c, struct msghdr *mh,
 			return;
 		memcpy(&sin6, local, sizeof(sin6));
 		sin6.sin6_addr = v6.ipi6_addr;
+		if (IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr))
+			sin6.sin6_scope_id = v6.ipi6_ifindex;
 		memcpy(local, &sin6, sizeof(sin6));
 		if (!IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr))
 			v6.ipi6_ifindex = 0;

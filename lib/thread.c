@@ -9,6 +9,7 @@
 
 #include <urcu.h>
 
+atomic_uint thread_idle_ms = 10000;
 _Thread_local bool thread_must_not_wait;
 _Thread_local bool thread_changes_cred;
 

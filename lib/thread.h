@@ -21,6 +21,10 @@
 int thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
 		 void *arg);
 
+/* A thread that was started because there was work ends when it had none for so
+ * long: ten seconds, or less in tests. */
+extern atomic_uint thread_idle_ms;
+
 /* True on the thread of a loop, and while another thread does what must not
  * wait. */
 extern _Thread_local bool thread_must_not_wait;

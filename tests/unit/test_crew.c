@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Jobs that may wait for a disk, and the threads that they get. */
+#include "lib/crew.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "lib/clock.h"
+#include "lib/stats.h"
+#include "lib/thread.h"
+#include "lib/util.h"
+#include "tests/unit/runner.h"
+
+#define MANY	500
+
+static atomic_uint ran;
+static sem_t gate;
+
+struct job {
+	struct crew_job job;
+	atomic_uint	runs;
+	atomic_uint	at_once;
+	uint64_t	again;		/* what run() returns */
+};
+
+static void count(struct job *j)
+{
+	ck_assert_uint_eq(atomic_fetch_add(&j->at_once, 1), 0);
+	atomic_fetch_add(&j->runs, 1);
+	atomic_fetch_add(&ran, 1);
+}
+
+static uint64_t run_quickly(struct crew_job *job)
+{
+	struct job *j = container_of(job, struct job, job);
+
+	count(j);
+	atomic_fetch_sub(&j->at_once, 1);
+	return j->again;
+}
+
+static uint64_t run_twice(struct crew_job *job)
+{
+	struct job *j = container_of(job, struct job, job);
+
+	count(j);
+	atomic_fetch_sub(&j->at_once, 1);
+	return atomic_load(&j->runs) == 1 ? j->again : CREW_IDLE;
+}
+
+static uint64_t hang(struct crew_job *job)
+{
+	struct job *j = container_of(job, struct job, job);
+
+	count(j);
+	wait_sem(&gate);
+	atomic_fetch_sub(&j->at_once, 1);
+	return j->again;
+}
+
+static void prepare(struct job *j, uint64_t (*run)(struct crew_job *))
+{
+	memset(j, 0, sizeof(*j));
+	j->again = CREW_IDLE;
+	ck_assert_int_eq(crew_job_init(&j->job, run, "job"), 0);
+}
+
+static void setup(void)
+{
+	sem_init(&gate, 0, 0);
+}
+
+TEST_CASE(.setup = setup);
+
+/* 20 ms each time that none is left: a machine that is slow grows more. */
+TEST(quick_jobs_take_far_fewer_threads_than_they_are)
+{
+	static struct job jobs[MANY];
+
+	for (unsigned i = 0; i < MANY; i++)
+		prepare(&jobs[i], run_quickly);
+	ck_assert_uint_eq(crew_size(), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		crew_run(&jobs[i].job);
+	EVENTUALLY(atomic_load(&ran) == MANY);
+	ck_assert_uint_le(crew_size(), MANY / 4);
+}
+
+TEST(however_many_jobs_hang_the_next_one_runs)
+{
+	static struct job jobs[MANY], other;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		prepare(&jobs[i], hang);
+		crew_run(&jobs[i].job);
+	}
+	prepare(&other, run_quickly);
+	crew_run(&other.job);
+	EVENTUALLY(atomic_load(&other.runs) == 1);
+	EVENTUALLY(atomic_load(&ran) == MANY + 1);
+	ck_assert_uint_ge(crew_size(), MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		sem_post(&gate);
+	for (unsigned i = 0; i < MANY; i++)
+		crew_cancel(&jobs[i].job);
+}
+
+TEST(threads_without_jobs_end)
+{
+	static struct job jobs[20];
+
+	atomic_store(&thread_idle_ms, 20);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < ARRAY_SIZE(jobs); i++) {
+			prepare(&jobs[i], hang);
+			crew_run(&jobs[i].job);
+		}
+		EVENTUALLY(crew_size() >= ARRAY_SIZE(jobs));
+		for (unsigned i = 0; i < ARRAY_SIZE(jobs); i++)
+			sem_post(&gate);
+		EVENTUALLY(crew_size() == 0);
+	}
+}
+
+TEST(a_job_comes_again_when_it_says)
+{
+	uint64_t begin = clock_ns();
+	struct job later;
+
+	prepare(&later, run_twice);
+	later.again = begin + 100 * NS_PER_MS;
+	crew_run(&later.job);
+	EVENTUALLY(atomic_load(&later.runs) == 2);
+	ck_assert_uint_ge(clock_ns(), later.again);
+	crew_cancel(&later.job);
+}
+
+TEST(a_job_that_is_asked_for_comes_before_its_time)
+{
+	struct job later;
+
+	prepare(&later, run_quickly);
+	later.again = clock_ns() + 3600 * NS_PER_S;
+	for (unsigned i = 1; i < 4; i++) {
+		crew_run(&later.job);
+		EVENTUALLY(atomic_load(&later.runs) == i);
+	}
+	crew_cancel(&later.job);
+}
+
+TEST(a_job_that_runs_is_run_once_more_and_never_twice_at_once)
+{
+	struct job j;
+
+	prepare(&j, hang);
+	crew_run(&j.job);
+	EVENTUALLY(atomic_load(&j.runs) == 1);
+	for (unsigned i = 0; i < 10; i++)
+		crew_run(&j.job);
+	sem_post(&gate);
+	EVENTUALLY(atomic_load(&j.runs) == 2);
+	sem_post(&gate);
+	crew_cancel(&j.job);
+	ck_assert_uint_eq(atomic_load(&j.runs), 2);
+}
+
+static struct job cancelled;
+static atomic_bool is_over;
+
+static void cancel(void *arg)
+{
+	crew_cancel(&cancelled.job);
+	ck_assert_uint_eq(atomic_load(&cancelled.at_once), 0);
+	atomic_store(&is_over, true);
+}
+
+TEST(a_job_is_taken_back_after_its_run_and_comes_no_more)
+{
+	struct job other;
+	pthread_t thread;
+	unsigned runs;
+
+	prepare(&cancelled, hang);
+	cancelled.again = 1;		/* at once */
+	crew_run(&cancelled.job);
+	EVENTUALLY(atomic_load(&cancelled.runs) == 1);
+	ck_assert_int_eq(thread_start(&thread, "cancel", cancel, NULL), 0);
+	ck_assert(!atomic_load(&is_over));
+	EVENTUALLY((sem_post(&gate), atomic_load(&is_over)));
+	pthread_join(thread, NULL);
+	runs = atomic_load(&cancelled.runs);
+	crew_run(&cancelled.job);
+	prepare(&other, run_quickly);
+	crew_run(&other.job);
+	EVENTUALLY(atomic_load(&other.runs) == 1);
+	ck_assert_uint_eq(atomic_load(&cancelled.runs), runs);
+}
+
+static uint64_t free_itself(struct crew_job *job)
+{
+	free(container_of(job, struct job, job));
+	atomic_fetch_add(&ran, 1);
+	return CREW_GONE;
+}
+
+TEST(a_job_can_free_itself)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		struct job *j = malloc(sizeof(*j));
+
+		prepare(j, free_itself);
+		crew_run(&j->job);
+	}
+	EVENTUALLY(atomic_load(&ran) == MANY);
+}
+
+/* No process has room for such a stack. */
+TEST(jobs_wait_for_threads_that_the_system_refuses)
+{
+	pthread_attr_t usual, huge;
+	struct job one, two;
+
+	prepare(&one, hang);
+	prepare(&two, run_quickly);
+	crew_run(&one.job);
+	EVENTUALLY(atomic_load(&one.runs) == 1);
+	ck_assert_int_eq(pthread_getattr_default_np(&usual), 0);
+	pthread_attr_init(&huge);
+	pthread_attr_setstacksize(&huge, (size_t)1 << 47);
+	ck_assert_int_eq(pthread_setattr_default_np(&huge), 0);
+	crew_run(&two.job);
+	EVENTUALLY(stats_sum_by_name("crew_no_thread") > 0);
+	ck_assert_uint_eq(atomic_load(&two.runs), 0);
+	sem_post(&gate);
+	EVENTUALLY(atomic_load(&two.runs) == 1);
+	pthread_setattr_default_np(&usual);
+}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tree - the file systems that exports name, each with a thread.
+ * tree - the file systems that exports name, each with a job of the crew.
  *
  * To mount one, to look whether its path still leads there and to unmount it
- * may take for ever when its disk hangs.  So each does that on a thread of its
- * own, and a publisher waits for that a little while only.  A tree lives across
- * snapshots that name its path; it is unmounted after its last reference.
+ * may take for ever when its disk hangs.  So each does that as a job that keeps
+ * no other one waiting (lib/crew.h), and a publisher waits for that a little
+ * while only.  A tree lives across snapshots that name its path; it is
+ * unmounted after its last reference.
  */
 #include "vfs/export_priv.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/crew.h"
 #include "lib/hash.h"
 #include "lib/log.h"
 #include "vfs/mountpoint.h"
@@ -34,10 +36,10 @@ struct tree {
 	bool		     holds;	/* once this is true */
 	/* Set after pub.fs, by the release that tree_is_mounted() acquires. */
 	atomic_bool	     mounted;
+	struct crew_job	     job;	/* mounts it, and what follows */
 
 	/* Under table->trees_lock: */
 	struct tree	    *next;
-	pthread_cond_t	     wake;	/* its thread */
 	bool		     unused;	/* the last reference is gone */
 	bool		     tried;	/* the mount has ended */
 	int		     err;	/* how, */
@@ -89,7 +91,7 @@ void export_put(struct export *e)
 		t->config.release(t->config.arg, e);
 	mutex_lock(&t->trees_lock);
 	tree->unused = true;
-	pthread_cond_signal(&tree->wake);
+	crew_run(&tree->job);
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
 }
@@ -109,11 +111,10 @@ static void log_late(const struct tree *tree, int err)
 	free(text);
 }
 
-/* ---- a tree's thread */
+/* ---- a tree's job */
 
 static void tree_free(struct tree *tree)
 {
-	pthread_cond_destroy(&tree->wake);
 	free(tree->why);
 	free(tree->where);
 	free(tree->mountpoint);
@@ -139,18 +140,13 @@ static struct tree *elder_of(const struct tree *tree)
 	return NULL;
 }
 
-/* False: nobody wants @tree any more. */
-static bool await_elder(struct tree *tree)
+/* Under the lock: @tree is no elder to others any more. */
+static void wake_younger(const struct tree *tree)
 {
-	struct export_table *t = tree->table;
-	bool unused;
-
-	mutex_lock(&t->trees_lock);
-	while (elder_of(tree) && !tree->unused)
-		pthread_cond_wait(&t->trees_changed, &t->trees_lock);
-	unused = tree->unused;
-	mutex_unlock(&t->trees_lock);
-	return !unused;
+	for (struct tree *x = tree->table->trees; x; x = x->next)
+		if (x != tree && !x->tried &&
+		    strcmp(x->pub.path, tree->pub.path) == 0)
+			crew_run(&x->job);
 }
 
 static uint64_t path_hash(const char *path)
@@ -271,6 +267,8 @@ static bool mount_tree(struct tree *tree)
 	tree->err = tree->late ? 0 : err;
 	free(tree->why);
 	tree->why = why;
+	if (tree->err < 0)
+		wake_younger(tree);
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
 	if (late && (err == 0 || err != before))
@@ -278,47 +276,17 @@ static bool mount_tree(struct tree *tree)
 	return late && err < 0;
 }
 
-/* After a pause; false: nobody wants @tree any more. */
-static bool may_try_again(struct tree *tree)
-{
-	struct export_table *t = tree->table;
-	uint64_t until = clock_ns() + t->retry_s * 1ull * NS_PER_S;
-	bool unused;
-
-	mutex_lock(&t->trees_lock);
-	while (!tree->unused &&
-	       cond_wait_until(&tree->wake, &t->trees_lock, until))
-		;
-	unused = tree->unused;
-	mutex_unlock(&t->trees_lock);
-	return !unused;
-}
-
-/* Under the lock, which it lets go of meanwhile. */
 static void look_at_path(struct tree *tree)
 {
 	struct export_table *t = tree->table;
 	bool moved;
 
-	mutex_unlock(&t->trees_lock);
 	moved = !tree->backend->is_at(tree->pub.fs, tree->pub.path) ||
 		!is_still_held(tree);
 	mutex_lock(&t->trees_lock);
 	tree->moved = moved;
 	tree->asked = tree->late = false;
 	pthread_cond_broadcast(&t->trees_changed);
-}
-
-static void serve_tree(struct tree *tree)
-{
-	struct export_table *t = tree->table;
-
-	mutex_lock(&t->trees_lock);
-	while (!tree->unused)
-		if (tree->asked)
-			look_at_path(tree);
-		else
-			pthread_cond_wait(&tree->wake, &t->trees_lock);
 	mutex_unlock(&t->trees_lock);
 }
 
@@ -331,22 +299,52 @@ static void forget_tree(struct tree *tree)
 	while (*p != tree)
 		p = &(*p)->next;
 	*p = tree->next;
+	wake_younger(tree);
 	tree_free(tree);
 	pthread_cond_broadcast(&t->trees_changed);
 	mutex_unlock(&t->trees_lock);
 }
 
-static void run_tree(void *arg)
-{
-	struct tree *tree = arg;
+enum tree_does { TREE_WAITS, TREE_MOUNTS, TREE_LOOKS, TREE_ENDS };
 
-	if (await_elder(tree)) {
-		while (mount_tree(tree) && may_try_again(tree))
-			;
-		serve_tree(tree);
+static enum tree_does what_tree_does(struct tree *tree)
+{
+	struct export_table *t = tree->table;
+	enum tree_does what = TREE_WAITS;
+
+	mutex_lock(&t->trees_lock);
+	if (tree->unused)
+		what = TREE_ENDS;
+	else if (tree->asked)
+		what = TREE_LOOKS;
+	else if (!tree->tried && !elder_of(tree))
+		what = TREE_MOUNTS;
+	mutex_unlock(&t->trees_lock);
+	return what;
+}
+
+static uint64_t run_tree(struct crew_job *job)
+{
+	struct tree *tree = container_of(job, struct tree, job);
+
+	for (;;) {
+		switch (what_tree_does(tree)) {
+		case TREE_WAITS:
+			return CREW_IDLE;
+		case TREE_MOUNTS:
+			if (mount_tree(tree))
+				return clock_ns() +
+				       tree->table->retry_s * 1ull * NS_PER_S;
+			break;
+		case TREE_LOOKS:
+			look_at_path(tree);
+			break;
+		case TREE_ENDS:
+			let_go(tree);
+			forget_tree(tree);
+			return CREW_GONE;
+		}
 	}
-	let_go(tree);
-	forget_tree(tree);
 }
 
 /* ---- what a publisher does */
@@ -372,7 +370,6 @@ static struct tree *tree_alloc(struct export_table *t, const struct entry *e)
 
 	if (!tree)
 		return NULL;
-	pthread_cond_init(&tree->wake, NULL);
 	ref_init(&tree->pub.ref);
 	tree->pub.path = strdup(e->path);
 	tree->pub.id = tree->pub.top = e->id;
@@ -400,11 +397,15 @@ static int tree_create(struct export_table *t, const struct entry *e,
 		       bool is_child, struct tree **out)
 {
 	struct tree *tree = tree_alloc(t, e), *elder;
-	pthread_t thread;
 	int err;
 
 	if (!tree)
 		return -ENOMEM;
+	err = crew_job_init(&tree->job, run_tree, "export");
+	if (err < 0) {
+		tree_free(tree);
+		return err;
+	}
 	tree->is_child = is_child;
 	tree->patient = !is_child && t->lenient;
 	if (t->config.attach)
@@ -415,14 +416,7 @@ static int tree_create(struct export_table *t, const struct entry *e,
 	elder = elder_of(tree);
 	tree->late = elder && elder->late;
 	mutex_unlock(&t->trees_lock);
-	err = thread_start(&thread, "export", run_tree, tree);
-	if (err < 0) {
-		if (t->config.release)
-			t->config.release(t->config.arg, &tree->pub);
-		forget_tree(tree);
-		return err;
-	}
-	pthread_detach(thread);
+	crew_run(&tree->job);
 	*out = tree;
 	return 0;
 }
@@ -432,7 +426,7 @@ static void ask_for_path(struct export_table *t, struct tree *tree)
 	mutex_lock(&t->trees_lock);
 	if (tree->tried && !tree->asked && tree->backend->is_at) {
 		tree->asked = true;
-		pthread_cond_signal(&tree->wake);
+		crew_run(&tree->job);
 	}
 	mutex_unlock(&t->trees_lock);
 }
@@ -574,7 +568,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 	for (struct tree *x = tree; open && x; x = elder_of(x))
 		x->late = true;
 	mutex_unlock(&t->trees_lock);
-	/* Its own thread tells of it. */
+	/* Its own job tells of it. */
 	if (open && (told || (failed && t->lenient)))
 		return 0;
 	if (open) {

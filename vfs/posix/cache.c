@@ -7,8 +7,9 @@
  * node that was forgotten while someone uses it lives on beside the one
  * that a later look-up makes: both name the same file.
  *
- * A sweep looks at every node once a tick, a few at a time under the lock.
- * It sleeps while there are no nodes.
+ * A sweep looks at every node once a tick, a few at a time under the lock.  It
+ * is a job of the crew, since it syncs files; there is none while there are no
+ * nodes.
  */
 #include "vfs/posix/handle.h"
 #include "vfs/posix/places.h"
@@ -33,6 +34,11 @@ STAT(posix_fds_short, "opens that failed for want of descriptors");
  * data: Linux does for 35 seconds. */
 #define CLOSED_FACTOR	2
 #define SWEEP_BATCH	64
+/* An idle export has few buckets.  More nodes than CHAIN_MAX for each don't
+ * wait for the tick. */
+#define MIN_BUCKETS	64
+#define MAX_BUCKETS	65536
+#define CHAIN_MAX	4
 #define MAX_FDS		262144
 
 static uint64_t key(const struct vfs_handle *h)
@@ -112,8 +118,8 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 		vfs_node_get(&n->node);
 		n->cached = true;
 		cds_list_add_tail(&n->link, &c->nodes);
-		if (c->count++ == 0)
-			pthread_cond_signal(&c->wake);
+		if (c->count++ == 0 || c->count == c->buckets * CHAIN_MAX)
+			crew_run(&c->sweep);
 	} else {
 		/* In the table, so the cache's reference is there. */
 		first = container_of(hash, struct posix_node, hash);
@@ -130,7 +136,7 @@ void posix_cache_bury(struct posix_cache *c, struct posix_node *n)
 {
 	mutex_lock(&c->lock);
 	cds_list_add_tail(&n->link, &c->dying);
-	pthread_cond_signal(&c->wake);
+	crew_run(&c->sweep);
 	mutex_unlock(&c->lock);
 }
 
@@ -256,7 +262,7 @@ static void press(struct posix_cache *c)
 {
 	mutex_lock(&c->lock);
 	c->pressed = true;
-	pthread_cond_signal(&c->wake);
+	crew_run(&c->sweep);
 	mutex_unlock(&c->lock);
 }
 
@@ -290,9 +296,7 @@ void posix_cache_room(struct posix_cache *c)
 
 void posix_cache_wake(struct posix_cache *c)
 {
-	mutex_lock(&c->lock);
-	pthread_cond_signal(&c->wake);
-	mutex_unlock(&c->lock);
+	crew_run(&c->sweep);
 }
 
 bool posix_cache_squeeze(struct posix_cache *c)
@@ -344,51 +348,61 @@ static struct posix_fs *fs_of(struct posix_cache *c)
 	return container_of(c, struct posix_fs, cache);
 }
 
-/* Under the lock: sleeps until the next tick, or less.  True: the tick came. */
-static bool wait_tick(struct posix_cache *c)
+/* Under the lock.  True: it is time to look at all nodes.  The first node's
+ * tick is a whole one. */
+static bool tick_came(struct posix_cache *c)
 {
-	if (!cds_list_empty(&c->dying))
+	uint64_t now = clock_ns();
+	bool is_first = c->next_tick == 0;
+
+	if (now < c->next_tick)
 		return false;
-	if (c->count == 0 && !posix_rolls_any(fs_of(c))) {
-		pthread_cond_wait(&c->wake, &c->lock);
-		return false;
-	}
-	return !cond_wait_until(&c->wake, &c->lock, clock_ns() +
-				c->idle_ms * 1ull * NS_PER_MS / IDLE_TICKS);
+	c->next_tick = now + c->idle_ms * 1ull * NS_PER_MS / IDLE_TICKS;
+	return !is_first;
 }
 
-static void sweeper(void *arg)
+/* As many buckets as there are nodes. */
+static void fit_buckets(struct posix_cache *c)
 {
-	struct posix_cache *c = arg;
-	bool tick, pressed;
+	long n = MIN_BUCKETS, was;
 
 	mutex_lock(&c->lock);
-	while (!c->stop) {
-		tick = wait_tick(c);
-		pressed = c->pressed;
-		c->pressed = false;
-		free_dying(c);
-		if (!tick && !pressed)
-			continue;
-		mutex_unlock(&c->lock);
-		if (tick) {
-			atomic_fetch_add(&c->tick, 1);
-			posix_rolls_age(fs_of(c));
-		}
-		sweep_all(c, pressed);
-		mutex_lock(&c->lock);
-	}
+	was = c->buckets;
+	while (n < c->count && n < MAX_BUCKETS)
+		n *= 2;
+	/* Not for a few more or less. */
+	if (n < was && n * 4 > was)
+		n = was;
+	c->buckets = n;
 	mutex_unlock(&c->lock);
+	if (n != was)
+		cds_lfht_resize(c->hash, (unsigned long)n);
 }
 
-/* The table is not resized: buckets for the nodes that descriptors allow. */
-static unsigned long buckets(long max_fds)
+static uint64_t run_sweep(struct crew_job *job)
 {
-	unsigned long n = 64;
+	struct posix_cache *c = container_of(job, struct posix_cache, sweep);
+	bool tick, pressed;
 
-	while (n < (unsigned long)max_fds && n < 65536)
-		n *= 2;
-	return n;
+	fit_buckets(c);
+	mutex_lock(&c->lock);
+	free_dying(c);
+	tick = tick_came(c);
+	pressed = c->pressed;
+	c->pressed = false;
+	mutex_unlock(&c->lock);
+	if (tick) {
+		atomic_fetch_add(&c->tick, 1);
+		posix_rolls_age(fs_of(c));
+	}
+	if (tick || pressed)
+		sweep_all(c, pressed);
+	mutex_lock(&c->lock);
+	if (c->count == 0 && !posix_rolls_any(fs_of(c)))
+		c->next_tick = 0;
+	mutex_unlock(&c->lock);
+	/* If a node comes now, it asks for another run. */
+	return c->next_tick ? c->next_tick : CREW_IDLE;
 }
 
 static long descriptor_share(void)
@@ -410,13 +424,12 @@ int posix_cache_init(struct posix_cache *c, const struct posix_options *o)
 	c->idle_ms = o->idle_ms ? (uint32_t)o->idle_ms : IDLE_MS;
 	CDS_INIT_LIST_HEAD(&c->nodes);
 	CDS_INIT_LIST_HEAD(&c->dying);
-	c->hash = cds_lfht_new(buckets(c->max_fds), buckets(c->max_fds),
-			       buckets(c->max_fds), 0, NULL);
+	c->buckets = MIN_BUCKETS;
+	c->hash = cds_lfht_new(MIN_BUCKETS, MIN_BUCKETS, MAX_BUCKETS, 0, NULL);
 	if (!c->hash)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->wake, NULL);
-	err = thread_start(&c->sweeper, "posix-sweep", sweeper, c);
+	err = crew_job_init(&c->sweep, run_sweep, "posix-sweep");
 	if (err < 0)
 		cds_lfht_destroy(c->hash, NULL);
 	return err;
@@ -426,11 +439,7 @@ void posix_cache_fini(struct posix_cache *c)
 {
 	struct posix_node *n, *next;
 
-	mutex_lock(&c->lock);
-	c->stop = true;
-	pthread_cond_signal(&c->wake);
-	mutex_unlock(&c->lock);
-	pthread_join(c->sweeper, NULL);
+	crew_cancel(&c->sweep);
 	mutex_lock(&c->lock);
 	free_dying(c);
 	mutex_unlock(&c->lock);
@@ -443,6 +452,5 @@ void posix_cache_fini(struct posix_cache *c)
 		vfs_node_put(&n->node);
 	}
 	cds_lfht_destroy(c->hash, NULL);
-	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 }

@@ -31,6 +31,7 @@
 #include <urcu/list.h>
 #include <urcu/rculfhash.h>
 
+#include "lib/crew.h"
 #include "lib/hash.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
@@ -62,15 +63,15 @@ struct posix_cache {
 	uint32_t	 idle_ms;
 	_Atomic long	 nfds;		/* of all nodes, cached or not */
 	_Atomic uint32_t tick;		/* a quarter of the idle time */
-	pthread_t	 sweeper;
+	struct crew_job	 sweep;
 	pthread_mutex_t	 lock;
 	/* Under the lock: */
 	struct cds_list_head nodes;	/* oldest first, as last looked at */
 	long		 count;
-	bool		 stop;
+	long		 buckets;	/* of hash */
+	uint64_t	 next_tick;	/* 0: there is nothing to look at */
 	bool		 pressed;	/* for descriptors */
 	struct cds_list_head dying;	/* nodes that a poller put last */
-	pthread_cond_t	 wake;
 };
 
 #define POSIX_ROLLS		32
@@ -429,11 +430,11 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n);
 /* The file is gone or has changed its properties: no later look-up finds @n. */
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
-/* Wakes the sweeper: there are nodes to age. */
+/* Asks for a sweep: there are nodes to age. */
 void posix_cache_wake(struct posix_cache *c);
 /* Before opening one more.  Closes what is unused when there are too many. */
 void posix_cache_room(struct posix_cache *c);
-/* Has the sweeper free a node, for a thread that must not wait, or must not
+/* Has the sweep free a node, for a thread that must not wait, or must not
  * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);
 /* True if this thread closes files of others, in the midst of an operation that

@@ -47,15 +47,14 @@ struct pending {
 
 struct posix_table {
 	struct table_db	 db;
-	pthread_t	 flusher;
+	struct crew_job	 flusher;
 	pthread_mutex_t	 flushing;	/* one at a time; before lock */
 	pthread_mutex_t	 lock;
 	/* Under the lock: */
 	struct pending	*active;	/* takes changes */
 	struct pending	*older;		/* is being written; NULL */
 	struct table_journal journal;
-	bool		 stop;
-	pthread_cond_t	 wake;
+	uint64_t	 flush_at;	/* 0: there are no changes */
 
 	/* Renames that the table does not know of yet: those begun, less those
 	 * ended. */
@@ -202,7 +201,7 @@ static int table_change(struct posix_table *t, const struct table_op *op)
 			    strerror(errno));
 	}
 	if (t->active->count == 1 || t->active->count == FLUSH_AT)
-		pthread_cond_signal(&t->wake);
+		crew_run(&t->flusher);
 	return 0;
 }
 
@@ -404,25 +403,37 @@ static void table_flush_all(struct posix_table *t)
 		table_flush(t);
 }
 
-static void flusher(void *arg)
+/* Under the lock: when to write; a second after the first change, or now. */
+static uint64_t time_to_flush(struct posix_table *t)
 {
-	struct posix_table *t = arg;
+	uint64_t now = clock_ns();
+
+	if (t->active->count == 0 && !t->older)
+		t->flush_at = 0;
+	else if (t->flush_at == 0)
+		t->flush_at = now + NS_PER_S;
+	/* ->older has the changes that the last write failed on. */
+	if (t->active->count >= FLUSH_AT && !t->older)
+		t->flush_at = now;
+	return t->flush_at;
+}
+
+static uint64_t run_flusher(struct crew_job *job)
+{
+	struct posix_table *t = container_of(job, struct posix_table, flusher);
+	uint64_t at;
 
 	mutex_lock(&t->lock);
-	while (!t->stop) {
-		if (t->active->count == 0 && !t->older) {
-			pthread_cond_wait(&t->wake, &t->lock);
-			continue;
-		}
-		/* ->older has the changes that the last write failed on. */
-		if (t->active->count < FLUSH_AT || t->older)
-			cond_wait_until(&t->wake, &t->lock,
-					clock_ns() + NS_PER_S);
+	at = time_to_flush(t);
+	if (at && at <= clock_ns()) {
 		mutex_unlock(&t->lock);
 		table_flush(t);
 		mutex_lock(&t->lock);
+		t->flush_at = 0;
+		at = time_to_flush(t);
 	}
 	mutex_unlock(&t->lock);
+	return at ? at : CREW_IDLE;
 }
 
 /* The changes wait as they did in the server that was ended: in ->older and
@@ -491,7 +502,6 @@ static void table_destroy(struct posix_table *t)
 	table_db_close(&t->db);
 	pending_free(t->active);
 	pending_free(t->older);
-	pthread_cond_destroy(&t->wake);
 	pthread_mutex_destroy(&t->lock);
 	pthread_mutex_destroy(&t->flushing);
 	free(t);
@@ -501,7 +511,6 @@ static void init_locks(struct posix_table *t)
 {
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_mutex_init(&t->flushing, NULL);
-	pthread_cond_init(&t->wake, NULL);
 }
 
 int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
@@ -518,9 +527,10 @@ int posix_table_open(const char *dir, uint64_t id, struct posix_table **out)
 		err = dir ? open_kept(t, dir, id) : open_private(t);
 	if (err < 0)
 		goto fail;
-	err = thread_start(&t->flusher, "posix-table", flusher, t);
+	err = crew_job_init(&t->flusher, run_flusher, "posix-table");
 	if (err < 0)
 		goto fail;
+	crew_run(&t->flusher);		/* a full disk may have left changes */
 	*out = t;
 	return 0;
 
@@ -533,11 +543,7 @@ void posix_table_close(struct posix_table *t)
 {
 	unsigned lost;
 
-	mutex_lock(&t->lock);
-	t->stop = true;
-	pthread_cond_signal(&t->wake);
-	mutex_unlock(&t->lock);
-	pthread_join(t->flusher, NULL);
+	crew_cancel(&t->flusher);
 	table_flush_all(t);
 	lost = count_not_kept(t->older) + count_not_kept(t->active);
 	if (lost > 0)

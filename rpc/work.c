@@ -8,7 +8,8 @@
  *    common bound of threads, so no class can use up another's: the keeper, a
  *    thread that does nothing else, starts one more whenever a class may run
  *    something and no worker is idle.  A thread that waits costs little, so the
- *    sum of the classes' max is bound enough.  Threads stay once started.
+ *    sum of the classes' max is bound enough.  A worker without work for ten
+ *    seconds ends; one always stays.
  * 2. In a class networks take turns, one item each, and so do the clients of a
  *    network.  A client with a thousand items queued delays another's by one
  *    item, not by a thousand; a host with a thousand addresses in its network
@@ -78,9 +79,15 @@ struct worker {
 	atomic_uint	  awake;	/* futex: 0 while it sleeps */
 } __attribute__((aligned(64)));
 
-static void futex_wait(atomic_uint *word, unsigned value)
+/* For @ms at most, or for ever if that is 0.  False: that long. */
+static bool futex_wait(atomic_uint *word, unsigned value, unsigned ms)
 {
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	const struct timespec t = {
+		.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l,
+	};
+
+	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
+		       ms ? &t : NULL, NULL, 0) == 0 || errno != ETIMEDOUT;
 }
 
 static void wake(struct worker *w)
@@ -334,18 +341,54 @@ static bool worker_spin(struct work_pool *pool, struct worker *w)
 	return true;
 }
 
-/* Called and returns with the lock held. */
-static void sleep_idle(struct work_pool *pool, struct worker *w)
+/* Locked.  Takes @w from the idle ones; false: another thread has, and is about
+ * to wake it. */
+static bool leave_idle(struct work_pool *pool, struct worker *w)
 {
+	struct worker **at = &pool->idle;
+
+	while (*at && *at != w)
+		at = &(*at)->next_idle;
+	if (!*at)
+		return false;
+	*at = w->next_idle;
+	return true;
+}
+
+/* Called and returns with the lock held.  False: for long there was nothing to
+ * do, and @w, which is no idle one any more, is to end. */
+static bool sleep_idle(struct work_pool *pool, struct worker *w)
+{
+	unsigned ms = atomic_load(&thread_idle_ms);
+
 	atomic_store_explicit(&w->awake, 0, memory_order_relaxed);
 	w->next_idle = pool->idle;
 	pool->idle = w;
 	mutex_unlock(&pool->lock);
 	/* Pairs with the release in wake(). */
-	while (!atomic_load_explicit(&w->awake, memory_order_acquire))
-		futex_wait(&w->awake, 0);
+	while (!atomic_load_explicit(&w->awake, memory_order_acquire)) {
+		if (futex_wait(&w->awake, 0, ms))
+			continue;
+		mutex_lock(&pool->lock);
+		if (pool->nworkers > 1 && leave_idle(pool, w))
+			return false;
+		mutex_unlock(&pool->lock);
+	}
 	mutex_lock(&pool->lock);
 	pool->waking = false;
+	return true;
+}
+
+/* Locked. */
+static void forget_worker(struct work_pool *pool, struct worker *w)
+{
+	struct worker **at = &pool->workers;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	pool->nworkers--;
+	free(w);
 }
 
 static void work(void *arg)
@@ -370,9 +413,11 @@ static void work(void *arg)
 			worker_finish(class, turn);
 		} else if (pool->stopping) {
 			break;
-		} else if (!worker_spin(pool, w)) {
-			if (!pool->stopping)
-				sleep_idle(pool, w);
+		} else if (!worker_spin(pool, w) && !pool->stopping &&
+			   !sleep_idle(pool, w)) {
+			forget_worker(pool, w);
+			pthread_detach(pthread_self());
+			break;
 		}
 	}
 	mutex_unlock(&pool->lock);
@@ -391,19 +436,19 @@ static int add_worker(struct work_pool *pool)
 	memset(w, 0, sizeof(*w));
 	w->pool = pool;
 	w->spin = pool->max_spin;
-	snprintf(name, sizeof(name), "worker/%u", pool->nworkers);
+	snprintf(name, sizeof(name), "worker/%u", pool->started++);
+	w->next = pool->workers;
+	pool->workers = w;
+	pool->nworkers++;
 	pool->waking = true;
 	mutex_unlock(&pool->lock);
 	err = thread_start(&w->thread, name, work, w);
 	mutex_lock(&pool->lock);
 	if (err < 0) {
 		pool->waking = false;
-		free(w);
+		forget_worker(pool, w);
 		return err;
 	}
-	w->next = pool->workers;
-	pool->workers = w;
-	pool->nworkers++;
 	stat_inc(work_threads);
 	return 0;
 }
@@ -481,7 +526,8 @@ static void free_pool(struct work_pool *pool)
 	free(pool);
 }
 
-static int workers_start(struct work_pool *pool, unsigned n)
+/* The keeper, and the worker that always stays. */
+static int workers_start(struct work_pool *pool)
 {
 	int err;
 
@@ -489,8 +535,7 @@ static int workers_start(struct work_pool *pool, unsigned n)
 	if (err < 0)
 		return err;
 	mutex_lock(&pool->lock);
-	while (!err && pool->nworkers < n)
-		err = add_worker(pool);
+	err = add_worker(pool);
 	mutex_unlock(&pool->lock);
 	if (err < 0)
 		join(pool);
@@ -515,7 +560,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	pool->common = work_class_new(pool, "common", nworkers);
 	if (!pool->common)
 		goto fail_pool;
-	err = workers_start(pool, nworkers);
+	err = workers_start(pool);
 	if (err < 0)
 		goto fail_common;
 	*out = pool;

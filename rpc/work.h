@@ -31,8 +31,9 @@ struct work_item {
 /* A client's number, from its address; its upper half is its network's. */
 uint64_t work_client(const struct sockaddr *peer);
 
-/* Starts @nworkers threads; more are started when classes need them.  0 or
- * -errno. */
+/* Starts one worker; others are started when classes need them, and end when
+ * they had nothing to do for long.  @nworkers: the most of the common class.  0
+ * or -errno. */
 int work_pool_create(unsigned nworkers, struct work_pool **out);
 /* Runs the submitted items, then ends the threads.  Only running items may
  * submit more.  All classes but the pool's own must be gone or out of use. */

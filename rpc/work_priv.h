@@ -87,6 +87,7 @@ struct work_pool {
 	pthread_cond_t	  wanted;	/* the keeper sleeps here */
 	struct worker	 *workers;	/* all */
 	unsigned	  nworkers;
+	unsigned	  started;	/* so far: their names */
 
 	/* True if there is a class in ready.  Written with the lock held; a
 	 * spinning worker reads it without, as a hint. */

@@ -3,9 +3,11 @@
 #include "rpc/work.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
+#include "lib/thread.h"
 #include "tests/unit/runner.h"
 
 #define NWORKERS	4u
@@ -403,6 +405,56 @@ TEST(no_address_can_be_made_to_share_anothers_turns)
 		memcpy(&a.sin6_addr, half, sizeof(half));
 		ck_assert(client != work_client((struct sockaddr *)&a));
 	}
+}
+
+static unsigned threads_of_process(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* But for the last one, so that work goes on where no thread can be made. */
+TEST(workers_without_work_end_and_come_again)
+{
+	static struct job jobs[NWORKERS];
+	unsigned at_first = threads_of_process();
+
+	atomic_store(&thread_idle_ms, 20);
+	for (unsigned round = 1; round <= 5; round++) {
+		gate(true);
+		for (unsigned i = 0; i < NWORKERS; i++)
+			submit_as(i, work_pool_common(pool), &jobs[i], i,
+				  true);
+		wait_standing(NWORKERS);
+		ck_assert_uint_eq(threads_of_process(),
+				  at_first + NWORKERS - 1);
+		gate(false);
+		wait_done(NWORKERS * round);
+		EVENTUALLY(threads_of_process() == at_first);
+	}
+}
+
+/* Those that come to their end meet those that are woken, and the pool's. */
+TEST(no_work_is_lost_while_workers_end)
+{
+	static struct job jobs[NWORKERS];
+
+	atomic_store(&thread_idle_ms, 1);
+	for (unsigned round = 1; round <= 1000; round++) {
+		for (unsigned i = 0; i < NWORKERS; i++)
+			submit_as(i, work_pool_common(pool), &jobs[i], i,
+				  false);
+		wait_done(NWORKERS * round);
+		usleep(900 + round % 300);	/* as long as they stay */
+	}
+	stop();
+	start();
 }
 
 TEST(submitted_items_run_before_the_end)

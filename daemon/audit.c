@@ -94,20 +94,20 @@ static bool is_of_export(const struct audit_rules *r, const struct export *e)
 	return r->nexports == 0;
 }
 
-static uint64_t hash_view(uint64_t h, struct xdr_view v)
+static uint64_t hash_view(struct xdr_view v)
 {
-	return v.data ? hash_mix(h, hash_bytes(v.data, v.len)) : h;
+	return v.data ? hash_keyed(v.data, v.len) : 0;
 }
 
 /* The call's kind, caller, object and outcome. */
 static uint64_t hash_event(const struct rpc_audit_event *e)
 {
 	const struct sockaddr *peer = rpc_call_peer(e->call);
-	uint64_t h = hash_addr(xprt_addr_host(peer).s6_addr);
 
-	h = hash_mix(h, (uint64_t)e->call->cred.uid << 32 | e->proc);
-	h = hash_mix(h, (uintptr_t)e->status);
-	return hash_view(hash_view(h, e->at.fh), e->at.name);
+	return hash_values(hash_addr(xprt_addr_host(peer).s6_addr),
+			   (uint64_t)e->call->cred.uid << 32 | e->proc,
+			   (uintptr_t)e->status, hash_view(e->at.fh),
+			   hash_view(e->at.name));
 }
 
 /* A call that changes nothing is due once an interval.  Another one that comes

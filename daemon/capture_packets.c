@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "lib/util.h"
 
 #define IP4_LEN		20u
@@ -92,12 +93,9 @@ static bool is_flow_of(const struct flow *f, const struct capture_message *m)
 
 static uint32_t hash_flow(const struct capture_message *m)
 {
-	const uint8_t *host = (const uint8_t *)m->host;
-	uint32_t sum = m->via;
-
-	for (unsigned i = 0; i < sizeof(m->host); i++)
-		sum = sum * 31 + host[i];
-	return (sum * 31 + m->port[0]) * 31 + m->port[1];
+	return (uint32_t)hash_values(m->via, (uint32_t)m->port[0] << 16 |
+				     m->port[1],
+				     hash_keyed(m->host, sizeof(m->host)));
 }
 
 /*

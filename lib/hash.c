@@ -2,18 +2,31 @@
 /* hash - hashes for tables. */
 #include "lib/hash.h"
 
+#include <sodium.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "lib/clock.h"
 
-uint64_t hash_secret;
+/* Written once, before main(). */
+static uint8_t key[crypto_shorthash_KEYBYTES];
 
-/* Runs before main(), and so before anything is hashed. */
-__attribute__((constructor)) static void make_secret(void)
+__attribute__((constructor)) static void make_key(void)
 {
-	if (getrandom(&hash_secret, sizeof(hash_secret), 0) < 0)
-		hash_secret = (uintptr_t)&hash_secret ^ clock_ns();
+	uint64_t other[] = { (uintptr_t)&key, clock_ns() };
+
+	_Static_assert(sizeof(other) == sizeof(key), "size of the key");
+	if (getrandom(key, sizeof(key), 0) != sizeof(key))
+		memcpy(key, other, sizeof(key));
+}
+
+uint64_t hash_keyed(const void *data, size_t len)
+{
+	uint64_t h;
+
+	_Static_assert(sizeof(h) == crypto_shorthash_BYTES, "size of a hash");
+	crypto_shorthash((uint8_t *)&h, data, len, key);
+	return h;
 }
 
 static uint64_t fold(uint64_t h, uint64_t word)

@@ -2,17 +2,19 @@
 /*
  * hash - hashes for tables.
  *
- * A table whose keys a peer may choose begins with hash_secret: then nobody
- * can tell which keys share a place.
+ * Peers choose addresses, names, owners of locks and xids.  A table whose keys
+ * a peer chooses uses hash_keyed(), so that the peer can't make keys that share
+ * a place.  A secret that is only mixed into a plain hash does not prevent
+ * that: two texts with the same plain hash still share their place.
  */
 #ifndef GANNET_LIB_HASH_H
 #define GANNET_LIB_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-/* Folds @v into the hash @h.  All bits of the result are equally good. */
+/* Folds @v into the hash @h.  All bits of the result are equally good.  For
+ * values that no peer chooses. */
 static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 {
 	unsigned __int128 m;
@@ -22,8 +24,14 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t v)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Random, and the same as long as the process lives.  Read only. */
-extern uint64_t hash_secret;
+/* SipHash with a random key, which is the same as long as the process lives.
+ * Any thread. */
+uint64_t hash_keyed(const void *data, size_t len);
+
+/* The keyed hash of some values: hash_values(a, b, c). */
+#define hash_values(...) \
+	hash_keyed((const uint64_t[]){ __VA_ARGS__ }, \
+		   sizeof((const uint64_t[]){ __VA_ARGS__ }))
 
 /* Folds the text @s into the hash @h.  The same for ever: handles and cookies
  * of CephFS are made of it. */
@@ -34,13 +42,10 @@ static inline uint64_t hash_text(uint64_t h, const char *s)
 	return h;
 }
 
-/* The hash of an IPv6 address, whose bits its host may choose. */
+/* The hash of an IPv6 address, whose bits its host chooses. */
 static inline uint64_t hash_addr(const uint8_t addr[16])
 {
-	uint64_t half[2];
-
-	memcpy(half, addr, sizeof(half));
-	return hash_mix(hash_mix(hash_secret, half[0]), half[1]);
+	return hash_keyed(addr, 16);
 }
 
 /* The same for the same bytes for ever: disks and clients keep it. */

@@ -23,9 +23,8 @@ void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits)
 
 static unsigned bucket_of(const void *data, size_t len, uint64_t more)
 {
-	uint64_t h = hash_mix(hash_secret, hash_bytes(data, len));
-
-	return (unsigned)(hash_mix(h, more) % NLM_BUCKETS);
+	return (unsigned)(hash_values(hash_keyed(data, len), more) %
+			  NLM_BUCKETS);
 }
 
 /* ---- hosts */

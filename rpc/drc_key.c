@@ -58,20 +58,29 @@ uint64_t drc_sum(const struct xdr_in *args, uint32_t max)
 	return sum_bytes(all, have);
 }
 
+static void hash_addr_of(struct xprt_hashes *h)
+{
+	const struct in6_addr network = xprt_addr_network(&h->addr);
+
+	h->host = xprt_addr_hash(&h->addr);
+	h->network = xprt_addr_hash(&network);
+}
+
+/* The caller chooses all of the key but its address. */
 void drc_hash(struct drc_call *call)
 {
 	const struct drc_key *key = &call->key;
-	struct in6_addr host, network;
-	uint64_t a, n;
+	const struct xprt_hashes *h = call->fate ? call->fate->hashes : NULL;
+	struct xprt_hashes own;
 
-	memcpy(&host, key->addr, sizeof(host));
-	network = xprt_addr_network(&host);
-	n = xprt_addr_hash(&network);
-	a = xprt_addr_hash(&host);
-	call->share = (uint16_t)(n % DRC_NETWORKS * DRC_HOSTS +
-				 (a >> 32) % DRC_HOSTS);
-	a = hash_mix(a, (uint64_t)key->uid << 32 | key->gid);
-	a = hash_mix(hash_mix(a, key->sum),
-		     (uint64_t)key->xid << 32 | key->proc);
-	call->hash = (uint32_t)(a ^ a >> 32);
+	if (!h || memcmp(&h->addr, key->addr, sizeof(h->addr)) != 0) {
+		memcpy(&own.addr, key->addr, sizeof(own.addr));
+		hash_addr_of(&own);
+		h = &own;
+	}
+	call->share = (uint16_t)(h->network % DRC_NETWORKS * DRC_HOSTS +
+				 (h->host >> 32) % DRC_HOSTS);
+	call->hash = (uint32_t)hash_values((uint64_t)key->uid << 32 | key->gid,
+					   (uint64_t)key->xid << 32 | key->proc,
+					   h->host ^ key->sum);
 }

@@ -168,9 +168,11 @@ uint64_t work_client(const struct sockaddr *peer)
 {
 	struct in6_addr host = xprt_addr_host(peer);
 	struct in6_addr network = xprt_addr_network(&host);
+	uint64_t hash = xprt_addr_hash(&host);
 
-	return xprt_addr_hash(&network) >> 32 << 32 |
-	       (uint32_t)xprt_addr_hash(&host);
+	if (IN6_IS_ADDR_V4MAPPED(&host))
+		return hash;
+	return xprt_addr_hash(&network) >> 32 << 32 | (uint32_t)hash;
 }
 
 /* Locked.  The network's place. */

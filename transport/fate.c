@@ -2,7 +2,6 @@
 /* fate - a connection's fate: its acknowledged position, and its end. */
 #include "transport/fate.h"
 
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ static _Atomic uint64_t epoch;
 /* A peer's address, without the port, while a fate has it. */
 struct xprt_host {
 	struct xprt_host *next;
-	struct in6_addr	 addr;
+	struct xprt_hashes hashes;	/* with the address */
 	uint32_t	 scope;		/* of a link-local address */
 	atomic_uint	 fates;		/* changed under the lock */
 	/* The newest connection that a call came on: its turn + 1. */
@@ -38,9 +37,19 @@ static struct xprt_host **find_host(const struct in6_addr *addr, uint32_t scope)
 	struct xprt_host **p = &hosts[xprt_addr_hash(addr) % BUCKETS];
 
 	while (*p && ((*p)->scope != scope ||
-		      memcmp(&(*p)->addr, addr, sizeof(*addr)) != 0))
+		      memcmp(&(*p)->hashes.addr, addr, sizeof(*addr)) != 0))
 		p = &(*p)->next;
 	return p;
+}
+
+static void init_host(struct xprt_host *h, const struct in6_addr *addr,
+		      uint32_t scope)
+{
+	const struct in6_addr network = xprt_addr_network(addr);
+
+	h->scope = scope;
+	h->hashes = (struct xprt_hashes){ *addr, xprt_addr_hash(addr),
+					  xprt_addr_hash(&network) };
 }
 
 /* NULL: no memory. */
@@ -55,10 +64,8 @@ static struct xprt_host *get_host(const struct sockaddr *peer)
 	p = find_host(&addr, scope);
 	if (!*p) {
 		*p = calloc(1, sizeof(**p));
-		if (*p) {
-			(*p)->addr = addr;
-			(*p)->scope = scope;
-		}
+		if (*p)
+			init_host(*p, &addr, scope);
 	}
 	h = *p;
 	if (h)
@@ -73,7 +80,7 @@ static void put_host(struct xprt_host *h)
 
 	mutex_lock(&hosts_lock);
 	if (atomic_fetch_sub(&h->fates, 1) == 1) {
-		p = find_host(&h->addr, h->scope);
+		p = find_host(&h->hashes.addr, h->scope);
 		*p = h->next;
 		free(h);
 	}
@@ -101,6 +108,7 @@ struct xprt_fate *xprt_fate_create(struct xprt *x, uint32_t ms)
 		free(f);
 		return NULL;
 	}
+	f->hashes = &f->host->hashes;
 	ref_init(&f->ref);
 	pthread_mutex_init(&f->lock, NULL);
 	f->xprt = x;

@@ -14,6 +14,7 @@
 #ifndef GANNET_TRANSPORT_FATE_H
 #define GANNET_TRANSPORT_FATE_H
 
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,11 +45,19 @@ struct xprt_view {
 					 * found */
 };
 
+/* An address, with xprt_addr_hash() of it and of its network. */
+struct xprt_hashes {
+	struct in6_addr	 addr;
+	uint64_t	 host;
+	uint64_t	 network;
+};
+
 struct xprt_fate {
 	struct ref	 ref;
 	uint64_t	 born;		/* since when the peer has had it */
 	uint64_t	 turn;		/* the how manieth was accepted */
 	struct xprt_host *host;		/* counted: the peer's */
+	const struct xprt_hashes *hashes;	/* host's */
 	/* The newest known state; it only advances. */
 	_Atomic uint64_t acked;
 	_Atomic uint64_t asked;		/* the epoch of xprt_fate_ask() */

@@ -81,13 +81,10 @@ static uint32_t copy_gids(uint32_t to[WIRE_GIDS],
 {
 	uint32_t most = MIN(who->ngids, (uint32_t)WIRE_GIDS), n = 0;
 
-	*h = hash_secret;
-	for (uint32_t i = 0; i < most; i++) {
-		if (who->gids[i] == EXPORT_NO_ID)
-			continue;
-		to[n] = who->gids[i] ? who->gids[i] : zero;
-		*h = hash_mix(*h, to[n++]);
-	}
+	for (uint32_t i = 0; i < most; i++)
+		if (who->gids[i] != EXPORT_NO_ID)
+			to[n++] = who->gids[i] ? who->gids[i] : zero;
+	*h = hash_keyed(to, n * sizeof(to[0]));
 	return n;
 }
 

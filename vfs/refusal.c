@@ -13,8 +13,7 @@
 static bool refusal_is_new(struct export_table *t, const struct addr *a,
 			   uint64_t what, const char *rule)
 {
-	uint64_t h = hash_mix(hash_mix(hash_addr(a->bytes), what),
-			      (uintptr_t)rule);
+	uint64_t h = hash_values(hash_addr(a->bytes), what, (uintptr_t)rule);
 
 	return atomic_exchange_explicit(&t->refusals[h % REFUSALS], h,
 					memory_order_relaxed) != h;
@@ -58,5 +57,5 @@ bool export_refusal_is_new(struct export_table *t,
 	unsigned port;
 
 	addr_from_sockaddr(peer, &a, &port);
-	return refusal_is_new(t, &a, hash_bytes(path, strlen(path)), "path");
+	return refusal_is_new(t, &a, hash_keyed(path, strlen(path)), "path");
 }

@@ -113,7 +113,7 @@ void users_destroy(struct users *u)
 
 static _Atomic(struct user *) *user_bucket(struct users *u, uint32_t uid)
 {
-	return &u->buckets[hash_mix(hash_secret, uid) % BUCKETS];
+	return &u->buckets[hash_values(uid) % BUCKETS];
 }
 
 static struct user *user_find(struct users *u, uint32_t uid, uint32_t zero)

@@ -16,6 +16,7 @@
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
+#include "tests/unit/collision.h"
 #include "tests/unit/runner.h"
 
 STAT(test_events, "counted by this test");
@@ -358,6 +359,28 @@ TEST(hashes_of_bytes_are_the_same_in_every_version)
 		ck_assert_uint_eq(hash_bytes(known[i].bytes,
 					     strlen(known[i].bytes)),
 				  known[i].hash);
+}
+
+TEST(a_peer_can_not_make_texts_that_share_a_keyed_hash)
+{
+	uint64_t text[2], plain, first;
+
+	make_collision(0, text);
+	plain = hash_bytes(text, sizeof(text));
+	first = hash_keyed(text, sizeof(text));
+	for (uint64_t i = 1; i < 1000; i++) {
+		make_collision(i, text);
+		ck_assert_uint_eq(hash_bytes(text, sizeof(text)), plain);
+		ck_assert_uint_ne(hash_keyed(text, sizeof(text)), first);
+	}
+}
+
+TEST(a_keyed_hash_stays_the_same_while_the_process_lives)
+{
+	ck_assert_uint_eq(hash_keyed("abc", 3), hash_keyed("abc", 3));
+	ck_assert_uint_ne(hash_keyed("abc", 3), hash_keyed("abc", 2));
+	ck_assert_uint_eq(hash_values(1, 2), hash_values(1, 2));
+	ck_assert_uint_ne(hash_values(1, 2), hash_values(2, 1));
 }
 
 TEST(times_of_many_seconds_do_not_wrap)

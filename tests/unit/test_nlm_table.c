@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/util.h"
+#include "tests/unit/collision.h"
 #include "tests/unit/runner.h"
 
 #define OWNERS		20u
@@ -352,4 +353,38 @@ TEST(a_search_within_a_budget_takes_it_off_and_ends_with_it)
 	ck_assert_uint_eq(budget, 0);
 	ck_assert_ptr_null(nlm_conflict_within(file, owner(4), &at, &h,
 					       &budget));
+}
+
+static unsigned longest_chain(struct cds_list_head *bucket)
+{
+	unsigned most = 0, n;
+	struct cds_list_head *at;
+
+	for (unsigned i = 0; i < NLM_BUCKETS; i++) {
+		n = 0;
+		cds_list_for_each(at, &bucket[i])
+			n++;
+		most = MAX(most, n);
+	}
+	return most;
+}
+
+/* By chance a place gets 8, and more than 64 never. */
+TEST(crafted_owners_and_files_spread_over_their_tables)
+{
+	struct nlm_who who = { .name = (const uint8_t *)"host", .name_len = 4,
+			       .addr = client_at(1) };
+	struct vfs_handle h = { .len = 16 };
+	uint64_t text[2];
+
+	for (unsigned i = 0; i < 8 * NLM_BUCKETS; i++) {
+		make_collision(i, text);
+		who.oh = (const uint8_t *)text;
+		who.oh_len = sizeof(text);
+		ck_assert_ptr_nonnull(nlm_owner_get(&table, &who));
+		memcpy(h.data, text, sizeof(text));
+		ck_assert_ptr_nonnull(nlm_file_add(&table, &fs, &h));
+	}
+	ck_assert_uint_le(longest_chain(table.owner), 64);
+	ck_assert_uint_le(longest_chain(table.file), 64);
 }

@@ -30,8 +30,8 @@ struct step {
 
 static uint64_t place_hash(const struct posix_node *dir, const char *name)
 {
-	return (hash_bytes(dir->handle.data, dir->handle.len) ^
-		hash_bytes(name, strlen(name)) * 3) | 1;
+	return hash_values(hash_keyed(dir->handle.data, dir->handle.len),
+			   hash_keyed(name, strlen(name))) | 1;
 }
 
 bool posix_seen_before(struct posix_node *n, struct posix_node *dir,

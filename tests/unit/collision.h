@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Texts with the same hash_bytes(), as an attacker makes them. */
+#ifndef GANNET_TESTS_UNIT_COLLISION_H
+#define GANNET_TESTS_UNIT_COLLISION_H
+
+#include <stdint.h>
+
+/* The second word takes back what the first one did to the hash. */
+static inline void make_collision(uint64_t i, uint64_t text[2])
+{
+	uint64_t h = 16 * 0x9e3779b97f4a7c15u;
+
+	h = (h ^ i) * 0xff51afd7ed558ccdu;
+	text[0] = i;
+	text[1] = h ^ h >> 32;
+}
+
+#endif

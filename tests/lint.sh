@@ -206,4 +206,5 @@ done
 
 # Each demand of these texts has a row.
 srcdir=. tests/clauses.sh || status=1
+srcdir=. tests/security.sh || status=1
 exit $status

@@ -385,11 +385,42 @@ TEST(a_reader_that_does_not_read_loses_messages_and_holds_up_no_call)
 	ck_assert_uint_eq(r.received, r.messages + r.dropped);
 }
 
+/* The server's resident memory. */
+static uint64_t resident(void)
+{
+	unsigned long long all, pages = 0;
+	char name[64];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/statm", d.pid);
+	f = fopen(name, "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%llu %llu", &all, &pages), 2);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+TEST(the_memory_of_a_capture_is_bounded)
+{
+	struct reader r;
+	uint64_t before;
+
+	if (SANITIZED)			/* which keeps what is freed */
+		return;
+	calls(4, BIG);
+	before = resident();
+	begins(&r, "{}");
+	calls(100, BIG);
+	ck_assert_uint_le(resident() - before, 40 << 20);
+	goes(&r);
+}
+
 TEST(a_reader_that_goes_ends_the_capture)
 {
 	struct reader r;
 
 	begins(&r, "{}");
+	ck_assert(daemon_logged(&d, "capture begins"));
 	calls(1, 0);
 	goes(&r);
 	ck_assert(daemon_logged(&d, "capture ends"));

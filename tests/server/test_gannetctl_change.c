@@ -209,10 +209,12 @@ TEST(a_rule_is_added_changed_and_removed_until_a_reload)
 	says("exports add 'mem:/b 192.0.2.1(rw) 192.0.2.2'",
 	     "new: mem:/b 192.0.2.1(rw,");
 	ck_assert_ptr_nonnull(strstr(ctl_out, "new: mem:/b 192.0.2.2(ro,"));
+	ck_assert(daemon_logged(&d, "exports: new: mem:/b 192.0.2.1(rw,"));
 	ck_assert(lists("/b\t192.0.2.1(rw,"));
 	ck_assert(lists("\tgannetctl\n"));
 	says("exports set /b '192.0.2.1(ro)'", "new: mem:/b 192.0.2.1(ro,");
 	says("exports remove /b 192.0.2.2", "no more: mem:/b 192.0.2.2(ro,");
+	ck_assert(daemon_logged(&d, "exports: no more: mem:/b 192.0.2.2(ro,"));
 	says("exports set /a '*(ro)'", "new: mem:/a *(ro,");
 	says("reload", "no more: mem:/b 192.0.2.1(ro,");
 	ck_assert(!lists("/b") && lists("/a\t*(rw,") && !lists("gannetctl"));

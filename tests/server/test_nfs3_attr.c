@@ -51,6 +51,32 @@ static SETATTR3args set_size(nfs_fh3 fh, uint64_t size)
 
 TEST_CASE(.setup = nfs_setup, .teardown = nfs_teardown);
 
+/* As with every NFS server, a handle does not ask for the way to its file. */
+TEST(a_directory_that_is_closed_does_not_close_the_handles_below_it)
+{
+	nfs_fh3 dir = nfs_make_dir(top, "dir");
+	nfs_fh3 file = nfs_make_file(dir, "file", "text");
+	SETATTR3args open_file = set_mode(file, 0644);
+	SETATTR3args closed = set_mode(dir, 0700);
+	READ3args a = { .file = file, .count = 4 };
+	LOOKUP3args la = { .what = { dir, (char *)(uintptr_t)"file" } };
+	LOOKUP3res lr;
+	wcc_data wcc;
+	READ3res r;
+
+	ck_assert_int_eq(try_setattr(&root, &open_file, &wcc), NFS3_OK);
+	ck_assert_int_eq(try_setattr(&root, &closed, &wcc), NFS3_OK);
+	nfs_call(&user, lookup, &la, &lr);
+	ck_assert_int_eq(lr.status, NFS3ERR_ACCES);
+	nfs_call(&user, read, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	/* The file's own mode closes it. */
+	open_file = set_mode(file, 0600);
+	ck_assert_int_eq(try_setattr(&root, &open_file, &wcc), NFS3_OK);
+	nfs_call(&user, read, &a, &r);
+	ck_assert_int_eq(r.status, NFS3ERR_ACCES);
+}
+
 TEST(null_needs_nothing)
 {
 	struct nfs_wait w = { .c = &root };

@@ -109,7 +109,7 @@ static struct groups *groups_make(struct groups *_Atomic *slot,
 static int groups_find(struct groups_table *t, const struct export_claim *who,
 		       uint32_t zero, struct groups **out)
 {
-	uint32_t want[WIRE_GIDS], n;
+	uint32_t want[WIRE_GIDS] = { 0 }, n;
 	struct groups *_Atomic *slot;
 	uint64_t h;
 

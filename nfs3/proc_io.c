@@ -43,6 +43,9 @@ NFS3_STEP(readlink)
 	n = nfs3_do(op, op->ops->readlink);
 	if (n < 0)
 		return n;
+	/* It was cut, and would lead elsewhere. */
+	if (n > VFS_PATH_MAX)
+		return -ENAMETOOLONG;
 	r->attr.has = true;
 	r->len = (uint32_t)n;
 	rpc_body_set(call, r->len, NULL, 0);

@@ -13,6 +13,10 @@
 #include "nfs3/proc.h"
 
 #include <errno.h>
+#include <inttypes.h>
+
+#include "lib/log.h"
+#include "lib/stats.h"
 
 /* All but the entries: dir_attributes, cookieverf, end of list, eof. */
 #define FRAME_SIZE	(NFS3_POST_ATTR_SIZE + NFS3_COOKIEVERFSIZE + 4 + 4)
@@ -40,12 +44,31 @@ static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 	}
 }
 
+STAT(nfs3_long_names, "names left out of listings, as clients take none "
+     "of more than 255 bytes");
+
+/* A client that gets such a name takes the whole reply for a broken one. */
+static __attribute__((noinline)) bool leave_out(const struct nfs3_list *l,
+						const struct vfs_dirent *d)
+{
+	const struct nfs3_op *op = container_of(l, const struct nfs3_op, list);
+
+	stat_inc(nfs3_long_names);
+	log_limited(LOG_LEVEL_WARN, "%s: a directory has names of more than %d "
+		    "bytes, which clients can't list; they are left out: that "
+		    "of inode %" PRIu64, op->exp->path, VFS_NAME_MAX,
+		    d->fileid);
+	return true;
+}
+
 static bool emit(void *arg, const struct vfs_dirent *d)
 {
 	struct nfs3_list *l = arg;
 	struct xdr_out at = l->out;
 	size_t size = entry_size(d);
 
+	if (unlikely(d->name.len > VFS_NAME_MAX))
+		return leave_out(l, d);
 	/* dircount of less than an entry must not end the listing. */
 	if (size > l->dirleft && l->entries > 0) {
 		l->full = true;

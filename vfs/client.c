@@ -133,8 +133,6 @@ static const char *parse_network(struct client *c, const char *slash)
 
 static bool is_host_name(const char *s)
 {
-	if (strlen(s) > 255)
-		return false;
 	for (; *s; s++)
 		if (!isalnum((unsigned char)*s) && !strchr("-._", *s))
 			return false;
@@ -172,6 +170,9 @@ const char *client_parse(struct client *c)
 	const char *slash = strchr(c->text, '/');
 
 	c->by_address = false;
+	/* MNTNAMLEN, RFC 1813 section 5.1.1: none could list the exports. */
+	if (strlen(c->text) > 255)
+		return "is longer than 255 bytes, which clients can't list";
 	if (strcmp(c->text, "*") == 0) {
 		c->kind = CLIENT_ANYONE;
 		return NULL;

@@ -35,6 +35,7 @@ static struct {
 	atomic_int	committed;	/* enum vfs_stable, or -1: the truth */
 	atomic_int	committed_then;
 	atomic_bool	bare;
+	atomic_uint	length;		/* of long names; 0: as they are */
 	atomic_size_t	read_room;
 	atomic_bool	hold[FAULT_NOPS];
 	atomic_uint	delay[FAULT_NOPS];
@@ -221,6 +222,11 @@ void fault_bare_readdir(bool bare)
 	atomic_store(&f.bare, bare);
 }
 
+void fault_lengthen(unsigned bytes)
+{
+	atomic_store(&f.length, bytes);
+}
+
 static void never(bool what)
 {
 	if (what)
@@ -294,7 +300,16 @@ static int fault_##name(struct vfs_op *op) \
 FAULTY(open_handle, FAULT_OPEN_HANDLE)
 FAULTY(getattr, FAULT_GETATTR)
 FAULTY(lookup, FAULT_LOOKUP)
-FAULTY(readlink, FAULT_READLINK)
+static int fault_readlink(struct vfs_op *op)
+{
+	int err = check(op, FAULT_READLINK);
+
+	if (err || !atomic_load(&f.length))
+		return err ? err : base->readlink(op);
+	memset(op->text, 'x', op->size);
+	return (int)op->size;
+}
+
 FAULTY(statfs, FAULT_STATFS)
 FAULTY(limits, FAULT_LIMITS)
 
@@ -498,11 +513,18 @@ struct bare {
 
 static bool emit_bare(void *arg, const struct vfs_dirent *d)
 {
+	unsigned length = atomic_load(&f.length);
 	struct bare *b = arg;
-	struct vfs_dirent less = *d;
+	struct vfs_dirent other = *d;
+	char name[4096];
 
-	less.has_attr = less.has_handle = false;
-	return b->emit(b->arg, &less);
+	if (atomic_load(&f.bare))
+		other.has_attr = other.has_handle = false;
+	if (length && d->name.len > 4 && memcmp(d->name.s, "long", 4) == 0) {
+		memset(name, 'x', sizeof(name));
+		other.name = (struct vfs_name){ name, length };
+	}
+	return b->emit(b->arg, &other);
 }
 
 static int fault_readdir(struct vfs_op *op)
@@ -512,7 +534,7 @@ static int fault_readdir(struct vfs_op *op)
 
 	if (err)
 		return err;
-	if (atomic_load(&f.bare)) {
+	if (atomic_load(&f.bare) || atomic_load(&f.length)) {
 		op->emit = emit_bare;
 		op->arg = &b;
 	}

@@ -78,5 +78,8 @@ unsigned fault_keeps(void);
 void fault_storm(unsigned permille);
 /* READDIR with @plus knows no attributes and no handles. */
 void fault_bare_readdir(bool bare);
+/* READDIR gives names that begin with "long" @bytes, and READLINK texts as many
+ * as it has room for.  0: no more. */
+void fault_lengthen(unsigned bytes);
 
 #endif

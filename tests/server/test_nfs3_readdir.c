@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "lib/stats.h"
+#include "lib/util.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/server/module_vfs.h"
 #include "tests/unit/runner.h"
@@ -194,6 +196,73 @@ TEST(readdirplus_may_know_only_names)
 		ck_assert(!e->name_attributes.attributes_follow);
 		ck_assert(!e->name_handle.handle_follows);
 	}
+}
+
+static const unsigned too_long[] = { 256, 600, 4000 };
+
+/* As those of NTFS and FUSE: a stock client that gets one lists nothing. */
+TEST_LOOP(names_that_no_client_takes_are_left_out, 0, ARRAY_SIZE(too_long))
+{
+	uint64_t count = stats_sum_by_name("nfs3_long_names"), cookie = 0;
+	nfs_fh3 odd = nfs_make_dir(top, "odd");
+	unsigned listed = 0, calls = 0;
+	char name[32];
+	bool eof = false;
+
+	for (int i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), i % 3 && i < 37 ? "%d" : "long%d",
+			 i);
+		nfs_make_file(odd, name, "");
+	}
+	fault_lengthen(too_long[_i]);
+	for (; !eof && calls < 100; calls++) {
+		READDIRPLUS3res r = list_plus(odd, cookie, NULL, 300, 4096);
+
+		ck_assert_int_eq(r.status, NFS3_OK);
+		eof = r.READDIRPLUS3res_u.resok.reply.eof;
+		for (entryplus3 *e = r.READDIRPLUS3res_u.resok.reply.entries;
+		     e; e = e->nextentry, listed++) {
+			ck_assert_uint_le(strlen(e->name), 3);
+			cookie = e->cookie;
+		}
+	}
+	ck_assert(eof);
+	ck_assert_uint_eq(listed, 2 + 24);
+	ck_assert_uint_ge(stats_sum_by_name("nfs3_long_names"), count + 16);
+	/* The longest that there can be is listed. */
+	fault_lengthen(255);
+	ck_assert_int_eq(list(odd, 0, NULL, 32768).status, NFS3_OK);
+	ck_assert_uint_eq(strlen(list(odd, 0, NULL, 32768).READDIR3res_u.resok
+				 .reply.entries->nextentry->nextentry->name),
+			  255);
+	fault_lengthen(0);
+}
+
+TEST(a_directory_of_such_names_alone_has_an_end)
+{
+	nfs_fh3 odd = nfs_make_dir(top, "odd");
+	READDIR3res r;
+
+	nfs_make_file(odd, "long1", "");
+	fault_lengthen(600);
+	r = list(odd, 0, NULL, 4096);
+	fault_lengthen(0);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	ck_assert(r.READDIR3res_u.resok.reply.eof);
+	ck_assert_ptr_null(r.READDIR3res_u.resok.reply.entries->nextentry
+			   ->nextentry);
+}
+
+/* A text that is cut is another one. */
+TEST(a_link_of_more_text_than_a_path_has_is_not_cut)
+{
+	READLINK3args a = { .symlink = nfs_make_link(top, "l", "there") };
+	READLINK3res r;
+
+	fault_lengthen(4096);
+	nfs_call(&root, readlink, &a, &r);
+	fault_lengthen(0);
+	ck_assert_int_ne(r.status, NFS3_OK);
 }
 
 TEST(the_smallest_count_is_that_of_one_entry)

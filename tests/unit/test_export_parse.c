@@ -220,6 +220,26 @@ TEST_LOOP(mistakes_are_reported_with_their_place, 0, ARRAY_SIZE(bad))
 	free(err);
 }
 
+/* Clients of MOUNT's EXPORT take names of 255 bytes, or else no list. */
+TEST(a_client_of_more_than_255_bytes_is_a_mistake)
+{
+	struct export_set *set = NULL;
+	char text[300], *err;
+
+	for (const char *kind = "@*h"; *kind; kind++) {
+		memset(text, 'x', sizeof(text));
+		memcpy(text, "/a ", 3);
+		text[3] = *kind;
+		text[3 + 255] = '\0';
+		publish(text);
+		text[3 + 255] = 'x';
+		text[3 + 256] = '\0';
+		ck_assert_int_eq(parse(text, &set, &err), -EINVAL);
+		ck_assert_ptr_nonnull(strstr(err, "is longer than 255 bytes"));
+		free(err);
+	}
+}
+
 TEST(a_nul_byte_is_an_error)
 {
 	struct export_set *set = NULL;

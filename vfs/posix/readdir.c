@@ -213,7 +213,8 @@ static bool emit_one(const struct reading *r, const struct dirent64 *d,
 	/* Clients must not see the directory above the root. */
 	if (r->dir == posix_fs_of(r->dir)->root && strcmp(d->d_name, "..") == 0)
 		e.fileid = r->dir->ino;
-	if (r->op->plus)
+	/* A longer name is left out, and would be cut in the table. */
+	if (r->op->plus && e.name.len <= VFS_NAME_MAX)
 		fill_plus(r, d->d_name, &e);
 	return r->op->emit(r->op->arg, &e);
 }

@@ -74,17 +74,15 @@ void groups_destroy(struct groups_table *t)
 }
 
 /* Copies the groups of a call, with @zero for group 0 and without numbers that
- * are no group, and sets *@h to their hash.  Returns how many there are. */
+ * are no group.  Returns how many there are. */
 static uint32_t copy_gids(uint32_t to[WIRE_GIDS],
-			  const struct export_claim *who, uint32_t zero,
-			  uint64_t *h)
+			  const struct export_claim *who, uint32_t zero)
 {
 	uint32_t most = MIN(who->ngids, (uint32_t)WIRE_GIDS), n = 0;
 
 	for (uint32_t i = 0; i < most; i++)
 		if (who->gids[i] != EXPORT_NO_ID)
 			to[n++] = who->gids[i] ? who->gids[i] : zero;
-	*h = hash_keyed(to, n * sizeof(to[0]));
 	return n;
 }
 
@@ -111,13 +109,12 @@ static int groups_find(struct groups_table *t, const struct export_claim *who,
 {
 	uint32_t want[WIRE_GIDS] = { 0 }, n;
 	struct groups *_Atomic *slot;
-	uint64_t h;
 
 	*out = NULL;
-	n = copy_gids(want, who, zero, &h);
+	n = copy_gids(want, who, zero);
 	if (n == 0)
 		return 0;
-	slot = &t->slot[h & (SLOTS - 2)];
+	slot = &t->slot[hash_keyed(want, n * sizeof(want[0])) & (SLOTS - 2)];
 	for (int i = 0; i < 2; i++) {
 		struct groups *g = atomic_load_explicit(&slot[i],
 							memory_order_acquire);

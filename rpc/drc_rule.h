@@ -52,6 +52,11 @@
  *    or it keeps A open, unread, and sends the call again on B.  Linux reads
  *    what came before it connects again.  Nothing on the wire tells these from
  *    a program that has read its reply and starts anew, with the same xids.
+ *  - A client sends the call again on its connection while the reply is on its
+ *    way, or the server reads both copies so late that the first is answered,
+ *    and acknowledged, before the second is read: the call runs twice.  A
+ *    client with the same xids again may then take the second reply for that of
+ *    its next call.
  *  - On an iWARP adapter a client has more calls outstanding than the last one
  *    asked for, against RFC 8166 section 3.3.1; or it forgot calls (of a
  *    process that was killed) and sent others before the replies to them came.

@@ -13,7 +13,7 @@ test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
 	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
 	debhelper lintian mmdebstrap libcephfs-dev librados-dev
 	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
-	chromium zsh python3-prometheus-client)
+	chromium zsh python3-prometheus-client spin)
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }
@@ -330,8 +330,9 @@ crash()
 	done
 }
 
-# Calls with random chunks, against a plain model of their answers; and a fabric
-# that does all that RDMA lets it do, and one that fails, under many seeds.
+# Calls with random chunks, against a plain model of their answers; a fabric that
+# does all that RDMA lets it do, and one that fails, under many seeds; and models
+# with the server's code in them, in all orders of events.
 model()
 {
 	logged in_tree main check TESTS= ||
@@ -347,6 +348,12 @@ model()
 		pass "${NFS3_SEEDS:-100}"
 	else
 		fail "the procedures over a fabric under seeds"
+	fi
+	if srcdir=$top "$top/tests/models/run.sh" > "$phase_log" 2>&1; then
+		pass "$(grep -c '^ok - ' "$phase_log")"
+	else
+		grep -v '^ok - ' "$phase_log"
+		fail "the models that Spin searches"
 	fi
 }
 

@@ -308,7 +308,7 @@ static int check_access(struct nlm_op *op, const struct nlm_args *a)
 	if (err < 0 || !op->auth_nlm || attr.uid == op->cred.uid)
 		return err;
 	get.attr = NULL;
-	get.want = VFS_ACCESS_READ;
+	get.want = VFS_ACCESS_READ | VFS_ACCESS_OPEN;
 	get.granted = 0;
 	err = ops->access(&get);
 	if (err == 0 && !(get.granted & VFS_ACCESS_READ))

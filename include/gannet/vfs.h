@@ -201,6 +201,8 @@ struct vfs_make {
 #define VFS_ACCESS_EXTEND	0x08
 #define VFS_ACCESS_DELETE	0x10
 #define VFS_ACCESS_EXECUTE	0x20
+/* Asked with READ: would open(2) succeed?  Never granted. */
+#define VFS_ACCESS_OPEN		0x40
 
 /*
  * One operation: who asks, for what, and the results.  Its own arguments and

@@ -85,10 +85,14 @@ int posix_getacl(struct vfs_op *op)
 {
 	struct posix_node *n = to_posix(op->node);
 	struct posix_fd_path p = posix_fd_path(n->fd);
+	int err;
 
 	/* A list may have to be read from the disk. */
 	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
+	err = posix_begin(posix_fs_of(n), op);
+	if (err < 0)
+		return err;
 	for (int kind = 0; kind < VFS_ACL_KINDS; kind++) {
 		int got;
 
@@ -170,6 +174,9 @@ int posix_setacl(struct vfs_op *op)
 
 	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
+	err = posix_begin(posix_fs_of(n), op);
+	if (err < 0)
+		return err;
 	err = posix_change_begin(&c, n, NULL);
 	if (err == 0)
 		err = posix_sync_ready(n);

@@ -187,8 +187,9 @@ int posix_getattr(struct vfs_op *op)
 	struct stat st;
 	int err;
 
-	if (op->nonblock && fs->remote)
-		return -EAGAIN;
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	err = posix_stat(node, &st);
 	if (err < 0)
 		return err;

@@ -32,7 +32,7 @@ struct making {
 /* -EAGAIN: it is over, and not to be ended. */
 static int making_begin(struct making *m, struct vfs_op *op)
 {
-	int err;
+	int err, begun;
 
 	m->op = op;
 	m->dir = to_posix(op->node);
@@ -43,8 +43,13 @@ static int making_begin(struct making *m, struct vfs_op *op)
 	posix_name_set(&m->name, op->name);
 	if (!posix_may_record(op, m->fs))
 		return -EAGAIN;
+	begun = posix_begin(m->fs, op);
+	if (begun == -EAGAIN)
+		return begun;
 	posix_names_begin(m->dir);
 	err = posix_change_begin(&m->change, m->dir, op->wcc);
+	if (err == 0)
+		err = begun;
 	if (err == 0 && m->dir->type != VFS_DIR)
 		err = -ENOTDIR;
 	if (err == 0)

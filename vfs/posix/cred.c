@@ -106,6 +106,9 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 {
 	const struct vfs_cred *cred = op->cred;
 
+	/* The kernel compares that with the thread's other user ids. */
+	if (unlikely(fs->has_user) && cred->uid != fs->user)
+		return -EACCES;
 	if (!fs->privileged ||
 	    (self.known && posix_who_is(&self.who, cred)))
 		return 0;
@@ -127,7 +130,7 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 
 void posix_cred_server(const struct posix_fs *fs)
 {
-	if (self.server || (fs && !fs->privileged))
+	if (self.server || (fs && (!fs->privileged || fs->as_caller)))
 		return;
 	/*
 	 * A thread that is not known yet has what its maker had.  Where that
@@ -138,4 +141,22 @@ void posix_cred_server(const struct posix_fs *fs)
 	setfsuid(0);
 	self.server = true;
 	self.known = false;
+}
+
+struct posix_who posix_cred_now(void)
+{
+	return self.known ? self.who :
+	       (struct posix_who){ .gids_id = UINT64_MAX };
+}
+
+int posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op)
+{
+	if (op->nonblock)
+		return -EAGAIN;
+	if (!fs->as_caller)
+		return 0;
+	if (op->cred)
+		return posix_cred_set(fs, op);
+	posix_cred_server(NULL);
+	return 0;
 }

@@ -58,7 +58,7 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 	size_t len = strlen(name);
 	bool found = false;
 
-	if (len >= NAME_SIZE)
+	if (len >= NAME_SIZE || fs->as_caller)
 		return false;
 	slot = slots_of(fs, dir, name, len);
 	rcu_enter();
@@ -91,7 +91,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 	size_t len = strlen(name);
 	struct posix_dentry *e, *old;
 
-	if (len >= NAME_SIZE)
+	if (len >= NAME_SIZE || fs->as_caller)
 		return;
 	e = malloc(sizeof(*e));
 	if (!e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* file - READ, WRITE, COMMIT, READLINK. */
 #include "vfs/posix/change.h"
+#include "vfs/posix/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,21 +99,23 @@ static int check_read(const struct vfs_op *op, struct posix_node *n,
 	return err < 0 ? err : posix_check_io(op, n, st, POSIX_R);
 }
 
-static int open_to_read(const struct vfs_op *op, struct posix_node *n)
+static int open_to_read(const struct vfs_op *op, struct posix_node *n,
+			struct posix_use *u)
 {
-	int fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
 	struct stat st;
 	int err;
 
-	if (likely(fd >= 0))
-		return fd;
+	u->fd = atomic_load_explicit(&n->rd_fd, memory_order_acquire);
+	u->opened = NULL;
+	if (likely(u->fd >= 0))
+		return 0;
 	if (!posix_may_block(op, posix_fs_of(n)))
 		return -EAGAIN;
 	err = check_read(op, n, &st);
 	if (err < 0)
 		return err;
-	fd = posix_node_rd(n);
-	return fd == -EACCES ? posix_node_closed(n, &st, S_IRUSR) : fd;
+	err = posix_use_begin(u, op, n, O_RDONLY);
+	return err == -EACCES ? posix_node_closed(n, &st, S_IRUSR) : err;
 }
 
 /* Without waiting for storage: -EAGAIN when not all of it was in memory. */
@@ -137,24 +140,16 @@ static int64_t read_some(const struct vfs_op *op, struct posix_fs *fs,
 					   move_all(fd, c, 0, preadv2);
 }
 
-int posix_read(struct vfs_op *op)
+static int read_checked(struct vfs_op *op, struct posix_node *n, int fd)
 {
-	struct posix_node *n = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(n);
 	uint64_t off = op->off;
 	struct cursor c;
 	struct stat st;
-	int64_t more, got = only_file(n);
+	int64_t more, got = 0;
 	bool again = false;
-	int fd, err;
+	int err;
 
-	if (got < 0)
-		return (int)got;
-	fd = open_to_read(op, n);
-	if (fd < 0)
-		return fd;
-	if (op->nonblock && !fs->ram && (fs->remote || posix_atime_due(n)))
-		return -EAGAIN;
 	cursor_init(&c, op->iov, op->niov, MIN(off, (uint64_t)INT64_MAX));
 	if (off >= INT64_MAX)
 		c.left = 0;
@@ -180,6 +175,27 @@ int posix_read(struct vfs_op *op)
 	return (int)got;
 }
 
+int posix_read(struct vfs_op *op)
+{
+	struct posix_node *n = to_posix(op->node);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_use u;
+	int err = only_file(n);
+
+	if (err == 0)
+		err = posix_begin(fs, op);
+	if (err == 0)
+		err = open_to_read(op, n, &u);
+	if (err < 0)
+		return err;
+	if (op->nonblock && !fs->ram && posix_atime_due(n))
+		err = -EAGAIN;
+	else
+		err = read_checked(op, n, u.fd);
+	posix_use_end(n, &u);
+	return err;
+}
+
 /* Returns how much went into the pipe, or -errno. */
 static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
 {
@@ -197,32 +213,20 @@ static int64_t splice_all(int fd, uint64_t off, uint32_t len, int pipe)
 	return n < 0 && left == len ? -errno : (int64_t)(len - left);
 }
 
-int posix_read_pipe(struct vfs_op *op)
+static int splice_checked(struct vfs_op *op, struct posix_node *n, int fd)
 {
-	struct posix_node *n = to_posix(op->node);
 	struct posix_fs *fs = posix_fs_of(n);
+	int64_t got = splice_all(fd, op->off, op->count, op->pipe);
 	struct stat st;
-	int64_t got = only_file(n);
-	int fd, err;
+	int err;
 
-	if (got < 0)
-		return (int)got;
-	if (atomic_load_explicit(&fs->no_splice, memory_order_relaxed) ||
-	    op->off > (uint64_t)INT64_MAX - op->count)
-		return -EOPNOTSUPP;
-	if (!posix_may_block(op, fs))
-		return -EAGAIN;
-	fd = open_to_read(op, n);
-	if (fd < 0)
-		return fd;
-	got = splice_all(fd, op->off, op->count, op->pipe);
 	if (got == -EINVAL) {
 		atomic_store(&fs->no_splice, true);
 		return -EOPNOTSUPP;
 	}
 	if (got < 0)
 		return (int)got;
-	/* As in posix_read(). */
+	/* As in read_checked(). */
 	err = check_read(op, n, &st);
 	if (err < 0)
 		return err;
@@ -234,14 +238,39 @@ int posix_read_pipe(struct vfs_op *op)
 	return (int)got;
 }
 
-static int open_to_write(const struct vfs_op *op, struct posix_node *n)
+int posix_read_pipe(struct vfs_op *op)
 {
-	int fd = atomic_load_explicit(&n->wr_fd, memory_order_acquire);
+	struct posix_node *n = to_posix(op->node);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_use u;
+	int err = only_file(n);
 
-	if (likely(fd >= 0))
-		return fd;
-	return posix_may_block(op, posix_fs_of(n)) ? posix_node_wr(n) :
-	       -EAGAIN;
+	if (err < 0)
+		return err;
+	if (atomic_load_explicit(&fs->no_splice, memory_order_relaxed) ||
+	    op->off > (uint64_t)INT64_MAX - op->count)
+		return -EOPNOTSUPP;
+	if (!posix_may_block(op, fs))
+		return -EAGAIN;
+	err = posix_begin(fs, op);
+	if (err == 0)
+		err = open_to_read(op, n, &u);
+	if (err < 0)
+		return err;
+	err = splice_checked(op, n, u.fd);
+	posix_use_end(n, &u);
+	return err;
+}
+
+static int open_to_write(const struct vfs_op *op, struct posix_node *n,
+			 struct posix_use *u)
+{
+	u->fd = atomic_load_explicit(&n->wr_fd, memory_order_acquire);
+	u->opened = NULL;
+	if (likely(u->fd >= 0))
+		return 0;
+	return posix_may_block(op, posix_fs_of(n)) ?
+	       posix_use_begin(u, op, n, O_WRONLY) : -EAGAIN;
 }
 
 /*
@@ -262,39 +291,22 @@ static bool must_sync(const struct posix_fs *fs, struct vfs_op *op)
 static bool may_write(const struct vfs_op *op, const struct posix_fs *fs)
 {
 	return posix_may_block(op, fs) ||
-	       !(fs->remote ||
-		 atomic_load_explicit(&fs->no_nowait_write,
-				      memory_order_relaxed));
+	       !atomic_load_explicit(&fs->no_nowait_write,
+				     memory_order_relaxed);
 }
 
-static int nowait_flag(const struct vfs_op *op, struct posix_fs *fs,
-		       bool sync)
-{
-	if (posix_may_block(op, fs))
-		return 0;
-	return sync ? -EAGAIN : RWF_NOWAIT;
-}
 
-static int64_t write_checked(struct vfs_op *op, struct posix_node *n,
-			     struct cursor *c, const struct stat *before)
+/* By @fd, which the caller may write through. */
+static int64_t write_by(struct vfs_op *op, struct posix_node *n, int fd,
+			struct cursor *c)
 {
 	struct posix_fs *fs = posix_fs_of(n);
 	bool sync = must_sync(fs, op);
-	int nowait = nowait_flag(op, fs, sync);
+	int nowait = posix_may_block(op, fs) ? 0 : RWF_NOWAIT;
 	struct posix_mark mark;
 	int64_t done;
-	int fd, err;
+	int err;
 
-	if (nowait < 0)
-		return nowait;
-	err = posix_check_io(op, n, before, POSIX_W);
-	if (err < 0)
-		return err;
-	fd = open_to_write(op, n);
-	if (fd == -EACCES)
-		return posix_node_closed(n, before, S_IWUSR);
-	if (fd < 0)
-		return fd;
 	/* As the caller: quotas, and set-id bits that a write takes away. */
 	err = posix_cred_set(fs, op);
 	if (err < 0)
@@ -320,6 +332,29 @@ static int64_t write_checked(struct vfs_op *op, struct posix_node *n,
 	return err < 0 ? err : done;
 }
 
+static int64_t write_checked(struct vfs_op *op, struct posix_node *n,
+			     struct cursor *c, const struct stat *before)
+{
+	struct posix_use u;
+	int64_t done;
+	int err;
+
+	/* A sync waits. */
+	if (op->stable != VFS_UNSTABLE && !posix_may_block(op, posix_fs_of(n)))
+		return -EAGAIN;
+	err = posix_check_io(op, n, before, POSIX_W);
+	if (err < 0)
+		return err;
+	err = open_to_write(op, n, &u);
+	if (err == -EACCES)
+		return posix_node_closed(n, before, S_IWUSR);
+	if (err < 0)
+		return err;
+	done = write_by(op, n, u.fd, c);
+	posix_use_end(n, &u);
+	return done;
+}
+
 int posix_write(struct vfs_op *op)
 {
 	struct posix_node *n = to_posix(op->node);
@@ -329,6 +364,9 @@ int posix_write(struct vfs_op *op)
 
 	if (!may_write(op, posix_fs_of(n)))
 		return -EAGAIN;
+	done = posix_begin(posix_fs_of(n), op);
+	if (done < 0)
+		return (int)done;
 	cursor_init(&c, op->iov, op->niov, op->off);
 	done = posix_change_begin(&change, n, op->wcc);
 	if (done == 0)
@@ -343,6 +381,27 @@ int posix_write(struct vfs_op *op)
 	return (int)done;
 }
 
+/* Where only an open tells, a caller may commit what it may write.  The owner
+ * may in any case: it has written by a descriptor that is closed by now. */
+static int may_commit(const struct vfs_op *op, struct posix_node *n,
+		      const struct stat *st)
+{
+	struct posix_use u;
+	int err;
+
+	if (!posix_fs_of(n)->as_caller)
+		return 0;
+	err = posix_check_io(op, n, st, POSIX_W);
+	if (err < 0)
+		return err;
+	err = posix_use_begin(&u, op, n, O_WRONLY);
+	if (err == 0)
+		posix_use_end(n, &u);
+	if ((err == -EACCES || err == -EPERM) && op->cred->uid != st->st_uid)
+		return -EACCES;
+	return 0;
+}
+
 int posix_commit(struct vfs_op *op)
 {
 	struct posix_node *n = to_posix(op->node);
@@ -352,9 +411,14 @@ int posix_commit(struct vfs_op *op)
 
 	if (!posix_may_block(op, fs))
 		return -EAGAIN;
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	err = posix_change_begin(&c, n, op->wcc);
 	if (err == 0)
 		err = only_file(n);
+	if (err == 0)
+		err = may_commit(op, n, &c.before);
 	/* Times, too: other clients know by them that data changed. */
 	if (err == 0)
 		err = posix_node_flush(n, NULL);
@@ -362,10 +426,10 @@ int posix_commit(struct vfs_op *op)
 	return err;
 }
 
-/* The link's text, read once. */
-static int get_text(struct posix_node *n, struct posix_text **out)
+/* The link's text now, to be freed. */
+static int get_text_now(struct posix_node *n, struct posix_text **out)
 {
-	struct posix_text *text, *other = NULL;
+	struct posix_text *text;
 	char s[VFS_PATH_MAX + 1];
 	ssize_t len = readlinkat(n->fd, "", s, sizeof(s));
 
@@ -378,38 +442,55 @@ static int get_text(struct posix_node *n, struct posix_text **out)
 		return -ENOMEM;
 	text->len = (uint32_t)len;
 	memcpy(text->s, s, (size_t)len);
-	if (!atomic_compare_exchange_strong(&n->text, &other, text)) {
-		free(text);
-		text = other;
-	}
 	*out = text;
 	return 0;
+}
+
+/* The link's text, read once and kept for all callers. */
+static int get_text(struct posix_node *n, struct posix_text **out)
+{
+	struct posix_text *other = NULL;
+	int err = get_text_now(n, out);
+
+	if (err == 0 && !atomic_compare_exchange_strong(&n->text, &other,
+							*out)) {
+		free(*out);
+		*out = other;
+	}
+	return err;
+}
+
+static int give_text(const struct vfs_op *op, const struct posix_text *text)
+{
+	uint32_t len = MIN(op->size, text->len);
+
+	memcpy(op->text, text->s, len);
+	return (int)len;
 }
 
 int posix_readlink(struct vfs_op *op)
 {
 	struct posix_node *n = to_posix(op->node);
-	struct posix_text *text = atomic_load(&n->text);
+	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_text *text = atomic_load(&n->text), *own = NULL;
 	struct stat st;
-	uint32_t len;
-	int err = 0;
+	int err;
 
 	if (n->type != VFS_LNK)
 		return -EINVAL;
-	if (op->nonblock && posix_fs_of(n)->remote)
-		return -EAGAIN;
-	if (!text) {
-		if (!posix_may_block(op, posix_fs_of(n)))
+	err = posix_begin(fs, op);
+	if (err == 0 && !text) {
+		if (!posix_may_block(op, fs))
 			return -EAGAIN;
-		err = get_text(n, &text);
+		err = fs->as_caller ? get_text_now(n, &own) :
+				      get_text(n, &text);
 	}
 	if (err == 0)
 		err = posix_stat(n, &st);
-	if (err < 0)
-		return err;
-	if (op->attr)
-		posix_attr(posix_fs_of(n), &st, op->attr);
-	len = MIN(op->size, text->len);
-	memcpy(op->text, text->s, len);
-	return (int)len;
+	if (err == 0 && op->attr)
+		posix_attr(fs, &st, op->attr);
+	if (err == 0)
+		err = give_text(op, own ? own : text);
+	free(own);
+	return err;
 }

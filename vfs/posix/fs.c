@@ -80,6 +80,9 @@ static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
 				"neither a device nor handles: it may be a "
 				"pseudo file system, and these are not served",
 				name ? name : "this file system", magic);
+	fs->as_caller = rights == POSIX_BY_OPEN && fs->privileged;
+	fs->has_user = fs->as_caller && m.has_user;
+	fs->user = m.user;
 	fs->ram = kind && kind->ram;
 	fs->remote = !kind || kind->remote;
 	fs->ext4 = magic == EXT4_SUPER_MAGIC;
@@ -128,11 +131,11 @@ static int fs_learn(struct posix_fs *fs, const struct vfs_config *config,
 	fs->ino = st.st_ino;
 	fs->uid = geteuid();
 	fs->no_nlink = st.st_nlink == 0;
+	fs->privileged = posix_cred_probe();
 	err = learn_kind(fs, config, &sf);
 	if (err < 0)
 		return err;
 	fs->no_openat2 = !has_openat2(fd);
-	fs->privileged = posix_cred_probe();
 	fs->read_only = true;
 	posix_flags_learn(fs);
 	learn_limits(fs, fd, &sf);
@@ -235,21 +238,40 @@ static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 	return err;
 }
 
-static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
+static struct posix_fs *fs_alloc(const char *path)
 {
 	struct posix_fs *fs = calloc(1, sizeof(*fs));
+
+	if (!fs)
+		return NULL;
+	pthread_mutex_init(&fs->rolls.lock, NULL);
+	pthread_mutex_init(&fs->verfs.lock, NULL);
+	pthread_mutex_init(&fs->opened_lock, NULL);
+	atomic_init(&fs->whole_fd, -1);
+	fs->fs.ops = &posix_vfs_ops;
+	fs->covered.ops = &posix_covered_ops;
+	fs->fs.fsid = path_id(path);
+	atomic_init(&fs->fs.verf, new_verf());
+	return fs;
+}
+
+static void fs_free(struct posix_fs *fs)
+{
+	posix_rolls_free(fs);
+	pthread_mutex_destroy(&fs->rolls.lock);
+	pthread_mutex_destroy(&fs->verfs.lock);
+	pthread_mutex_destroy(&fs->opened_lock);
+	free(fs);
+}
+
+static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
+{
+	struct posix_fs *fs = fs_alloc(config->path);
 	int fd, err;
 
 	if (!fs)
 		return -ENOMEM;
 	posix_cred_server(NULL);
-	pthread_mutex_init(&fs->rolls.lock, NULL);
-	pthread_mutex_init(&fs->verfs.lock, NULL);
-	atomic_init(&fs->whole_fd, -1);
-	fs->fs.ops = &posix_vfs_ops;
-	fs->covered.ops = &posix_covered_ops;
-	fs->fs.fsid = path_id(config->path);
-	atomic_init(&fs->fs.verf, new_verf());
 	fd = open_root(fs, config);
 	if (fd < 0) {
 		err = fd;
@@ -280,6 +302,7 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 	log_at(config->where ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
 	       "%s: %s, %s", config->path,
 	       fs->by_handle ? "system file handles" : "table of files",
+	       fs->as_caller ? "opening files as their callers" :
 	       fs->privileged ? "acting as its callers" :
 	       "acting as one user for all callers");
 	*out = &fs->fs;
@@ -300,10 +323,7 @@ fail_fd:
 		close(fd);
 	close_mount(fs);
 fail:
-	posix_rolls_free(fs);
-	pthread_mutex_destroy(&fs->rolls.lock);
-	pthread_mutex_destroy(&fs->verfs.lock);
-	free(fs);
+	fs_free(fs);
 	return err;
 }
 
@@ -318,10 +338,7 @@ static void posix_unmount(struct vfs_fs *vfs)
 		posix_table_close(fs->table);
 	posix_disk_put(fs->disk);
 	close_mount(fs);
-	posix_rolls_free(fs);
-	pthread_mutex_destroy(&fs->rolls.lock);
-	pthread_mutex_destroy(&fs->verfs.lock);
-	free(fs);
+	fs_free(fs);
 }
 
 /* The path may come back. */
@@ -344,10 +361,14 @@ static int posix_statfs(struct vfs_op *op)
 	struct vfs_statfs *out = op->statfs;
 	struct statvfs st;
 	uint64_t unit;
+	int err;
 
 	/* It may look for a quota. */
 	if (!posix_may_block(op, posix_fs_of(node)))
 		return -EAGAIN;
+	err = posix_begin(posix_fs_of(node), op);
+	if (err < 0)
+		return err;
 	posix_flags_learn(posix_fs_of(node));
 	if (fstatvfs(node->fd, &st) < 0)
 		return -errno;

@@ -148,7 +148,8 @@ static int get_generation(int fd, mode_t mode, uint32_t *gen)
 	return err;
 }
 
-static int make_other(int fd, const struct stat *st, struct vfs_handle *h)
+static int make_other(const struct posix_fs *fs, int fd, const struct stat *st,
+		      struct vfs_handle *h)
 {
 	uint64_t ino = st->st_ino;
 	struct statx sx;
@@ -164,7 +165,8 @@ static int make_other(int fd, const struct stat *st, struct vfs_handle *h)
 		handle_put(h, &ino, sizeof(ino));
 		handle_put(h, &sec, sizeof(sec));
 		handle_put(h, &nsec, sizeof(nsec));
-	} else if (get_generation(fd, st->st_mode, &gen) == 0) {
+	} else if (!fs->as_caller &&	/* it may depend on who opens */
+		   get_generation(fd, st->st_mode, &gen) == 0) {
 		handle_start(h, 'g');
 		handle_put(h, &ino, sizeof(ino));
 		handle_put(h, &gen, sizeof(gen));
@@ -183,7 +185,7 @@ int posix_handle_make(const struct posix_fs *fs, int fd,
 		return 0;
 	}
 	return fs->kernel_ids ? make_kernel(fd, "", st->st_ino, h) :
-	       make_other(fd, st, h);
+	       make_other(fs, fd, st, h);
 }
 
 int posix_handle_of_name(const struct posix_fs *fs, int dir_fd,

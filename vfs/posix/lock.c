@@ -7,6 +7,10 @@
  * to its last.  Those descriptors are bounded by a share of max_files, because
  * nothing can close them before.
  *
+ * They are opened as the server, also where a file system decides at each open:
+ * no data moves through them.  There, who may lock is asked with
+ * VFS_ACCESS_OPEN before.
+ *
  * The server may be unable to open a file so that the lock is possible: on a
  * file system without locks, and without privileges where the file's mode says
  * no.  Then the lock is seen by the server's clients only, which is counted.
@@ -53,7 +57,10 @@ static int flags_for(struct posix_node *n, bool exclusive)
 
 static int open_to_lock(struct posix_node *n, bool exclusive)
 {
-	int fd = posix_node_reopen(n, flags_for(n, exclusive));
+	int fd;
+
+	posix_cred_server(NULL);
+	fd = posix_node_reopen(n, flags_for(n, exclusive));
 
 	if (fd < 0 && is_unable(fd))
 		fd = posix_node_reopen(n, exclusive ? O_WRONLY : O_RDONLY);
@@ -131,22 +138,40 @@ static int end_locker(struct posix_node *n, const struct vfs_lock *l)
 	return 0;
 }
 
+/* The node's, or another one to be closed: *@own. */
+static int fd_to_test(struct posix_node *n, bool *own)
+{
+	int fd;
+
+	*own = posix_fs_of(n)->as_caller;
+	if (*own)
+		return open_to_lock(n, false);
+	fd = posix_node_rd(n);
+	return fd < 0 && is_unable(fd) ? posix_node_wr(n) : fd;
+}
+
+static int ask_for_lock(int fd, const struct vfs_lock *l, struct flock *f)
+{
+	*f = (struct flock){ .l_type = l->exclusive ? F_WRLCK : F_RDLCK,
+			     .l_whence = SEEK_SET, .l_start = (off_t)l->off,
+			     .l_len = (off_t)l->len };
+	return fcntl(fd, F_OFD_GETLK, f) < 0 ? -errno : 0;
+}
+
 static int test_lock(struct posix_node *n, struct vfs_lock *l)
 {
-	struct flock f = { .l_type = l->exclusive ? F_WRLCK : F_RDLCK,
-			   .l_whence = SEEK_SET, .l_start = (off_t)l->off,
-			   .l_len = (off_t)l->len };
 	/* The owner's own locks are not in its way. */
-	int fd = held_fd(l);
+	int err, fd = held_fd(l);
+	bool own = false;
+	struct flock f;
 
 	if (fd < 0)
-		fd = posix_node_rd(n);
-	if (fd < 0 && is_unable(fd))
-		fd = posix_node_wr(n);
-	if (fd < 0)
-		return is_unable(fd) ? 0 : fd;
-	if (fcntl(fd, F_OFD_GETLK, &f) < 0)
-		return is_unable(-errno) ? 0 : -errno;
+		fd = fd_to_test(n, &own);
+	err = fd < 0 ? fd : ask_for_lock(fd, l, &f);
+	if (own)
+		posix_fd_close(posix_fs_of(n), fd);
+	if (err < 0)
+		return is_unable(err) ? 0 : err;
 	if (f.l_type == F_UNLCK)
 		return 0;
 	l->exclusive = f.l_type == F_WRLCK;

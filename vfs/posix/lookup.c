@@ -237,8 +237,9 @@ int posix_lookup(struct vfs_op *op)
 	int err;
 
 	l.fs = posix_fs_of(l.dir);
-	if (op->nonblock && l.fs->remote)
-		return -EAGAIN;
+	err = posix_begin(l.fs, op);
+	if (err < 0)
+		return err;
 	posix_name_set(&l.name, op->name);
 	err = posix_stat(l.dir, &l.dir_st);
 	if (err < 0)

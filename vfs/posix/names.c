@@ -104,6 +104,9 @@ int posix_remove(struct vfs_op *op)
 
 	if (!posix_may_record(op, fs))
 		return -EAGAIN;
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	posix_name_set(&s, op->name);
 	err = posix_change_begin(&c, dir, op->wcc);
 	if (err == 0 && dir->type != VFS_DIR)
@@ -189,6 +192,9 @@ int posix_rename(struct vfs_op *op)
 
 	if (op->nonblock)
 		return -EAGAIN;		/* what it replaces may be large */
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	posix_name_set(&from_s, op->name);
 	posix_name_set(&to_s, op->to_name);
 	if (op->to_wcc)
@@ -230,6 +236,9 @@ int posix_link(struct vfs_op *op)
 
 	if (!posix_may_record(op, fs))
 		return -EAGAIN;
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	posix_name_set(&s, op->to_name);
 	path = posix_fd_path(n->fd);
 	posix_names_begin(dir);

@@ -2,6 +2,7 @@
 /* node - files in use, and their descriptors. */
 #include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/opened.h"
 #include "vfs/posix/places.h"
 
 #include <errno.h>
@@ -38,6 +39,11 @@ void posix_fd_close(struct posix_fs *fs, int fd)
 	if (close(fd) < 0)
 		posix_fs_failed(fs);
 	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+}
+
+int posix_fd_copy(struct posix_fs *fs, int fd)
+{
+	return count_fd(fs, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 /* True if an open failed for want of descriptors and some were closed since. */
@@ -117,17 +123,28 @@ int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 	return fd == -EAGAIN ? fd : open_error(fd);
 }
 
-int posix_open_dir(struct posix_node *n)
+static int open_dir_once(struct posix_node *n)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	struct posix_fd_path path;
+
+	if (likely(!posix_fs_of(n)->as_caller))
+		return openat(n->fd, ".", flags);
+	/* "." takes permission to search, which a caller need not have. */
+	path = posix_fd_path(n->fd);
+	return open(path.s, flags);
+}
+
+int posix_open_dir(struct posix_node *n)
+{
 	struct posix_fs *fs = posix_fs_of(n);
 	int fd;
 
 	posix_cred_server(fs);
 	posix_cache_room(&fs->cache);
-	fd = openat(n->fd, ".", flags);
+	fd = open_dir_once(n);
 	if (fd < 0 && node_try_again(fs, -errno))
-		fd = openat(n->fd, ".", flags);
+		fd = open_dir_once(n);
 	return fd < 0 ? open_error(-errno) : fd;
 }
 
@@ -158,13 +175,18 @@ static void lend(struct posix_node *n, atomic_int *slot, int fd)
 
 	if (atomic_load(slot) >= 0)
 		return;
-	fd = count_fd(posix_fs_of(n), fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	fd = posix_fd_copy(posix_fs_of(n), fd);
 	if (fd >= 0 && !atomic_compare_exchange_strong(slot, &none, fd))
 		posix_fd_close(posix_fs_of(n), fd);
 }
 
+/* The thread's caller has opened the file by @fd. */
 static void lend_rdwr(struct posix_node *n, int fd)
 {
+	if (posix_fs_of(n)->as_caller) {
+		posix_opened_made(n, fd);
+		return;
+	}
 	lend(n, &n->rd_fd, fd);
 	lend(n, &n->wr_fd, fd);
 }
@@ -178,13 +200,13 @@ static int make_node(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	err = posix_node_create(fs, fd, st, h, &n);
 	if (err < 0)
 		return err;
-	if (rdwr) {
+	if (rdwr && !fs->as_caller) {
 		n->rd_fd = fd;
 		n->wr_fd = fd;
 	}
 	vfs_node_get(&n->node);
 	*out = posix_cache_enter(&fs->cache, n);
-	if (rdwr && *out != n)
+	if (rdwr && (*out != n || fs->as_caller))
 		lend_rdwr(*out, fd);
 	vfs_node_put(&n->node);
 	return 0;
@@ -258,6 +280,7 @@ void posix_node_free(struct vfs_node *node)
 	}
 	/* An error would be reported to no one later. */
 	posix_node_flush_last(n);
+	posix_opened_close(n);
 	if (n->wr_fd != n->fd)
 		posix_fd_close(fs, n->wr_fd);
 	if (n->rd_fd != n->fd)
@@ -288,7 +311,7 @@ static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
 	struct stat st;
 	int fd, err;
 
-	posix_cred_server(fs);
+	posix_cred_server(NULL);
 	fd = posix_handle_open(fs, h);
 	if (fd < 0 && node_try_again(fs, fd))
 		fd = posix_handle_open(fs, h);
@@ -317,6 +340,9 @@ int posix_open_handle(struct vfs_op *op)
 		stat_inc(posix_bad_handle);
 		return -EBADMSG;
 	}
+	err = posix_begin(fs, op);
+	if (err < 0)
+		return err;
 	if (posix_handle_is_root(h))
 		return posix_root(op->fs, &op->out);
 	n = posix_cache_find(&fs->cache, h);

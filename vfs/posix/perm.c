@@ -7,14 +7,16 @@
  * the file's ctime, which changes with everything they depend on.  An answer
  * about a file that was changed a moment ago is not kept, since the clock that
  * stamps ctime may not have ticked before the next change; nor that the file
- * system is read-only, since a remount ends that without a new ctime.
+ * system is read-only, since a remount ends that without a new ctime.  Where a
+ * file system can decide at each open, answers depend on more than the ctime
+ * shows, so each call asks.
  *
  * A node has the answers of one ctime for up to CALLERS_MAX callers.  They are
  * a constant once published: an answer more makes another set of them.  When
  * two threads add one at the same time, the one that is late is lost, and asked
  * for again.
  */
-#include "vfs/posix/posix.h"
+#include "vfs/posix/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,7 +169,9 @@ int posix_granted(const struct vfs_op *op, struct posix_node *n,
 	bool keep;
 	int err;
 
-	perm_recall(n, op->cred, st, &known, &granted);
+	known = granted = 0;
+	if (likely(!posix_fs_of(n)->as_caller))
+		perm_recall(n, op->cred, st, &known, &granted);
 	if (likely((want & ~known) == 0))
 		return granted & want;
 	if (!posix_may_block(op, posix_fs_of(n)))
@@ -175,7 +179,7 @@ int posix_granted(const struct vfs_op *op, struct posix_node *n,
 	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;
-	keep = posix_settled(st);
+	keep = !posix_fs_of(n)->as_caller && posix_settled(st);
 	had = known;
 	for (unsigned bit = 1; bit <= POSIX_R; bit <<= 1) {
 		if (!(want & ~known & bit))
@@ -198,6 +202,8 @@ void posix_was_granted(const struct vfs_op *op, struct posix_node *n,
 {
 	uint8_t known, granted;
 
+	if (posix_fs_of(n)->as_caller)
+		return;
 	perm_recall(n, op->cred, st, &known, &granted);
 	if ((known & granted & what) != what)
 		perm_remember(n, op->cred, st, known | what, granted | what);
@@ -233,6 +239,22 @@ static const struct {
 	{ VFS_ACCESS_EXECUTE,	0,		   POSIX_X },
 };
 
+/* @got without POSIX_R where an open as the caller is refused. */
+static int without_open(const struct vfs_op *op, struct posix_node *n, int got)
+{
+	struct posix_use u;
+	int err;
+
+	if (!posix_fs_of(n)->as_caller || n->type != VFS_REG)
+		return got;
+	err = posix_use_begin(&u, op, n, O_RDONLY);
+	if (err == -EACCES || err == -EPERM)
+		return got & ~POSIX_R;
+	if (err == 0)
+		posix_use_end(n, &u);
+	return err < 0 ? err : got;
+}
+
 int posix_access(struct vfs_op *op)
 {
 	struct posix_node *node = to_posix(op->node);
@@ -241,15 +263,17 @@ int posix_access(struct vfs_op *op)
 	struct stat st;
 	int got;
 
-	if (op->nonblock && posix_fs_of(node)->remote)
-		return -EAGAIN;
-	got = posix_stat(node, &st);
+	got = posix_begin(posix_fs_of(node), op);
+	if (got == 0)
+		got = posix_stat(node, &st);
 	if (got < 0)
 		return got;
 	for (unsigned i = 0; i < ARRAY_SIZE(needs); i++)
 		if (op->want & needs[i].bit)
 			ask_for |= is_dir ? needs[i].dir : needs[i].other;
 	got = posix_granted(op, node, &st, ask_for);
+	if (got >= 0 && op->want & VFS_ACCESS_OPEN)
+		got = without_open(op, node, got);
 	if (got < 0)
 		return got;
 	op->granted = 0;

@@ -15,8 +15,11 @@
  * (places.h).
  *
  * Operations on names run with the caller's credentials (cred.c), so the
- * kernel decides.  Descriptors are opened with the server's own, so what is
- * done through them is checked for each call (perm.c).
+ * kernel decides.  Descriptors are opened as the server, so what is done
+ * through them is checked for each call (perm.c).  That takes a file system
+ * whose modes and lists are all the rights there are (kinds.h).  On others each
+ * operation runs as its caller from the start, descriptors are a caller's
+ * (opened.h), and no answer about rights or names is kept.
  *
  * All single-component names are resolved without following symbolic links
  * and without crossing mount points; ".." is answered in lookup.c alone.
@@ -43,6 +46,7 @@
 #define POSIX_OPEN_NAME	(O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
 struct posix_dentries;
+struct posix_opened;
 struct posix_roll;
 struct posix_table;
 struct posix_verdicts;
@@ -110,6 +114,7 @@ struct posix_fs {
 	struct posix_dentries *dentries;
 	struct posix_rolls rolls;
 	struct posix_verfs verfs;
+	pthread_mutex_t	 opened_lock;	/* opened.c */
 	struct posix_node *root;	/* counted; not in the cache */
 	int		 mount_fd;	/* of the root, for open_by_handle_at */
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
@@ -122,6 +127,9 @@ struct posix_fs {
 	struct vfs_limits limits;
 
 	bool	privileged;		/* may act as its callers */
+	bool	as_caller;		/* ... and does in all that it does */
+	bool	has_user;		/* the only one whom FUSE serves: */
+	uid_t	user;
 	bool	kernel_ids;		/* name_to_handle_at works */
 	bool	by_handle;		/* and so does open_by_handle_at */
 	bool	ram;			/* nothing blocks or needs a sync */
@@ -153,9 +161,11 @@ struct posix_node {
 	ino_t		 ino;
 	int		 fd;		/* O_PATH or more */
 
-	/* Opened when needed, kept until the node goes; -1, or perhaps fd. */
+	/* Opened when needed, kept until the node goes; -1, or perhaps fd.
+	 * With fs->as_caller both stay -1, and there is a list instead. */
 	atomic_int	 rd_fd;
 	atomic_int	 wr_fd;
+	struct posix_opened *opened;	/* under fs->opened_lock */
 	_Atomic uint32_t used;		/* tick of the last use */
 	atomic_bool	 dirty;		/* written, not synced since */
 	/* Of an unprivileged server's file: it can't be opened again. */
@@ -247,8 +257,21 @@ bool posix_cred_probe(void);
  * with op->nonblock, when that would change the thread's credentials.
  */
 int  posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op);
-/* Become the server again, for its own descriptors; @fs may be NULL. */
+/* Become the server again, to open what serves all callers.  Changes nothing
+ * with fs->as_caller; @fs NULL: in any case. */
 void posix_cred_server(const struct posix_fs *fs);
+/* The caller that the thread is; the server is like none. */
+struct posix_who posix_cred_now(void);
+/*
+ * What each operation does first.  0; -EAGAIN: it can't go on with
+ * op->nonblock, since everything may block; -EACCES.
+ */
+int  posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op);
+static inline int posix_begin(const struct posix_fs *fs,
+			      const struct vfs_op *op)
+{
+	return unlikely(fs->remote) ? posix_begin_remote(fs, op) : 0;
+}
 
 /* perm.c: a caller's permissions on a file that the server has open. */
 #define POSIX_X	1
@@ -384,6 +407,8 @@ int  posix_node_wr(struct posix_node *n);
  * caller's to close, and is counted; or -errno. */
 int  posix_node_reopen(struct posix_node *n, int flags);
 void posix_fd_close(struct posix_fs *fs, int fd);
+/* A duplicate that is counted likewise, or -1. */
+int  posix_fd_copy(struct posix_fs *fs, int fd);
 /* The path to the file that @fd is open on, for calls that take no O_PATH
  * descriptor. */
 struct posix_fd_path {

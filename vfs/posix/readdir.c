@@ -267,7 +267,9 @@ int posix_readdir(struct vfs_op *op)
 		return -EAGAIN;
 	if (op->cookie > INT64_MAX)
 		return -EBADE;
-	err = posix_stat(r.dir, &r.st);
+	err = posix_begin(posix_fs_of(r.dir), op);
+	if (err == 0)
+		err = posix_stat(r.dir, &r.st);
 	if (err == 0)
 		err = posix_check_io(op, r.dir, &r.st, POSIX_R);
 	if (err < 0)

@@ -211,7 +211,9 @@ static int step_down(struct posix_fs *fs, struct posix_node *dir,
 	 * be read. */
 	if (lost && fd == -EACCES)
 		return -ESTALE;
-	if (lost && (fd >= 0 || fd == -ENOENT || fd == -ESTALE))
+	/* Another caller may see it where this one does not. */
+	if (lost && (fd >= 0 || (!fs->as_caller &&
+				 (fd == -ENOENT || fd == -ESTALE))))
 		fd = forget_place(fs, dir, s, fd);
 	if (fd == -ENOENT || fd == -ESTALE) {
 		stat_inc(posix_lost);

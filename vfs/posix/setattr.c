@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* setattr - SETATTR, and the attributes of new files. */
 #include "vfs/posix/change.h"
+#include "vfs/posix/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +86,7 @@ static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 	if (err <= 0)
 		return err < 0 ? err : -EACCES;
 	posix_cred_server(fs);
-	if (!fs->privileged)
+	if (!fs->privileged || fs->as_caller)
 		now.set = VFS_SET_ATIME_NOW | VFS_SET_MTIME_NOW;
 	return setattr_set_times(n, &now);
 }
@@ -94,7 +95,8 @@ static int set_times_as(const struct vfs_op *op, struct posix_node *n,
 static int set_size(const struct vfs_op *op, struct posix_node *n,
 		    const struct stat *st, uint64_t size)
 {
-	int fd, err;
+	struct posix_use u;
+	int err;
 
 	if (n->type != VFS_REG)
 		return n->type == VFS_DIR ? -EISDIR : -EINVAL;
@@ -103,16 +105,17 @@ static int set_size(const struct vfs_op *op, struct posix_node *n,
 	err = posix_check_io(op, n, st, POSIX_W);
 	if (err < 0)
 		return err;
-	fd = posix_node_wr(n);
-	if (fd == -EACCES)
+	err = posix_use_begin(&u, op, n, O_WRONLY);
+	if (err == -EACCES)
 		return posix_node_closed(n, st, S_IWUSR);
-	if (fd < 0)
-		return fd;
-	err = posix_cred_set(posix_fs_of(n), op);
 	if (err < 0)
 		return err;
+	err = posix_cred_set(posix_fs_of(n), op);
 	/* It may fail in its midst, with the size changed. */
-	return ftruncate(fd, size) < 0 ? posix_not_again(-errno) : 0;
+	if (err == 0 && ftruncate(u.fd, (off_t)size) < 0)
+		err = posix_not_again(-errno);
+	posix_use_end(n, &u);
+	return err;
 }
 
 /* Owner before mode, since a change of owner takes set-id bits away; times
@@ -182,6 +185,9 @@ int posix_setattr(struct vfs_op *op)
 	 * meet a part that it has done.  So it does one part at a time. */
 	if (op->nonblock && has_parts(set))
 		return -EAGAIN;
+	err = posix_begin(posix_fs_of(n), op);
+	if (err < 0)
+		return err;
 	/* No other SETATTR comes between the guard's check and the change. */
 	err = posix_hold(&hold, n, !op->nonblock);
 	if (err < 0)
@@ -233,16 +239,19 @@ static int setattr_give(struct posix_node *n, const struct vfs_cred *cred,
 static int grow_new(const struct vfs_op *op, struct posix_node *n,
 		    uint64_t size)
 {
-	int fd = posix_node_wr(n), err;
+	struct posix_use u;
+	int err;
 
 	if (size > INT64_MAX)
 		return -EFBIG;
-	if (fd < 0)
-		return fd;
-	err = posix_cred_set(posix_fs_of(n), op);
+	err = posix_use_begin(&u, op, n, O_WRONLY);
 	if (err < 0)
 		return err;
-	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	err = posix_cred_set(posix_fs_of(n), op);
+	if (err == 0 && ftruncate(u.fd, (off_t)size) < 0)
+		err = -errno;
+	posix_use_end(n, &u);
+	return err;
 }
 
 static int set_new(const struct vfs_op *op, struct posix_node *n,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sync - makes changes durable, or reports that they are not.  See sync.h. */
 #include "vfs/posix/change.h"
+#include "vfs/posix/opened.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,7 @@ static int whole_fd(struct posix_fs *fs)
 
 	if (fd >= 0 || !fs->mount_is_path)
 		return fd;
-	posix_cred_server(fs);
+	posix_cred_server(NULL);
 	fd = openat(fs->mount_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		fd = openat(fs->mount_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC,
@@ -255,11 +256,16 @@ struct posix_mark posix_node_mark(struct posix_node *n)
 	};
 }
 
-/* The descriptor that fsync() gets, or -errno. */
-static int fd_to_sync(struct posix_node *n)
+/* The descriptor that fsync() gets, until posix_use_end(); or -errno. */
+static int fd_to_sync(struct posix_node *n, struct posix_use *u)
 {
-	int fd = atomic_load(&n->wr_fd);
+	int err, fd = atomic_load(&n->wr_fd);
 
+	u->opened = NULL;
+	if (posix_fs_of(n)->as_caller) {
+		err = posix_use_to_sync(u, n);
+		return err < 0 ? err : u->fd;
+	}
 	if (fd < 0)
 		fd = posix_node_rd(n);
 	if (fd < 0 && n->type == VFS_REG)
@@ -270,16 +276,18 @@ static int fd_to_sync(struct posix_node *n)
 int posix_sync_ready(struct posix_node *n)
 {
 	struct posix_fs *fs = posix_fs_of(n);
+	struct posix_use u = { .opened = NULL };
 	int fd;
 
 	if (!fs->sync_names)
 		return 0;
-	fd = has_no_fsync(n) ? -EACCES : fd_to_sync(n);
+	fd = has_no_fsync(n) ? -EACCES : fd_to_sync(n, &u);
 	/* Not of a file: that would keep its space when it is removed, and
 	 * keep programs from being run that were open to be written. */
 	if (fd >= 0 && n->type == VFS_DIR &&
 	    unlikely(atomic_load(&fs->whole_fd) < 0))
 		keep_whole_fd(fs, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	posix_use_end(n, &u);
 	if (fd >= 0)
 		return 0;
 	if (fd == -ENOMEM || !sync_whole_instead(fd, true))
@@ -290,15 +298,19 @@ int posix_sync_ready(struct posix_node *n)
 int posix_node_flush(struct posix_node *n, const struct posix_mark *since)
 {
 	struct posix_fs *fs = posix_fs_of(n);
-	int fd;
+	struct posix_use u;
+	int fd, err;
 
 	if (fs->ram)
 		return 0;
 	if (has_no_fsync(n))
 		return told(sync_whole(fs, -1, since));
-	fd = fd_to_sync(n);
-	if (fd >= 0)
-		return sync_file(n, fd, since);
+	fd = fd_to_sync(n, &u);
+	if (fd >= 0) {
+		err = sync_file(n, fd, since);
+		posix_use_end(n, &u);
+		return err;
+	}
 	if (sync_whole_instead(fd, true))
 		return told(sync_whole(fs, -1, since));
 	posix_fs_failed(fs);
@@ -391,8 +403,10 @@ void posix_node_flush_idle(struct posix_node *n)
  */
 void posix_node_flush_last(struct posix_node *n)
 {
-	if (!n->dirty || n->wr_fd < 0 || posix_node_removed(n))
+	int fd = posix_fs_of(n)->as_caller ? posix_opened_writer(n) : n->wr_fd;
+
+	if (!n->dirty || fd < 0 || posix_node_removed(n))
 		return;
 	change_verf(posix_fs_of(n));
-	sync_file(n, n->wr_fd, NULL);
+	sync_file(n, fd, NULL);
 }

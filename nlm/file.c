@@ -232,7 +232,7 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 	struct nlm_hold *h;
 
 	mutex_lock(&nlm->lock);
-	h = w->granted ? nlm_hold_find(w->file, w->owner) : NULL;
+	h = w->granted || w->cut ? nlm_hold_find(w->file, w->owner) : NULL;
 	/* Others may have what the owner has unlocked since then. */
 	if (h && !nlm_wait_trim(w, h))
 		w->nbefore = 0;
@@ -245,6 +245,33 @@ void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w)
 		nlm_hold_tidy(nlm, h);
 }
 
+/* Under nlm->lock: one whose bytes are in @w's, and of its owner, that has a
+ * grant which is not answered; or NULL. */
+static struct nlm_wait *other_grant(const struct nlm_wait *w)
+{
+	struct nlm_wait *o;
+
+	cds_list_for_each_entry(o, &w->owner->waits, on_owner)
+		if ((o->granted || o->cut) && o->file == w->file &&
+		    nlm_overlap(&o->at, &w->at))
+			return o;
+	return NULL;
+}
+
+/*
+ * True while the client's answer for bytes of @w is awaited: what it has if it
+ * refuses some of them is known for one grant alone.  What is left of a grant
+ * that was cut becomes the owner's.
+ */
+static bool is_behind_grant(struct nlm *nlm, const struct nlm_wait *w)
+{
+	struct nlm_wait *o;
+
+	while ((o = other_grant(w)) && o->cut)
+		nlm_wait_free(&nlm->table, o);
+	return o != NULL;
+}
+
 /* Gives @w its lock if nothing is in the way. */
 static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 {
@@ -253,7 +280,8 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	int err = -ENOMEM;
 
 	mutex_lock(&nlm->lock);
-	if (nlm_conflict(f, w->owner, &w->at, &other)) {
+	if (nlm_conflict(f, w->owner, &w->at, &other) ||
+	    is_behind_grant(nlm, w)) {
 		mutex_unlock(&nlm->lock);
 		return;
 	}
@@ -272,22 +300,37 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	}
 	stat_inc(nlm_waits_granted);
 	w->granted = true;
-	w->id = ++nlm->next_id;
+	h->state = w->state;
+	w->id = nlm->next_grant += NLM_CALL_BACKS;
 	cds_list_add_tail(&w->on_granted, &nlm->granted);
 	pthread_cond_signal(&nlm->wake);
 	mutex_unlock(&nlm->lock);
 }
 
+/* The first one behind @at that waits. */
+static struct nlm_wait *next_waiter(const struct nlm_file *f,
+				    const struct cds_list_head *at)
+{
+	struct nlm_wait *w;
+
+	for (at = at->next; at != &f->waits; at = at->next) {
+		w = cds_list_entry(at, struct nlm_wait, on_file);
+		if (!w->granted && !w->cut)
+			return w;
+	}
+	return NULL;
+}
+
 void nlm_file_grant(struct nlm *nlm, struct nlm_file *f)
 {
-	struct nlm_wait *w, *next;
+	struct nlm_wait *w;
 
 	mutex_lock(&nlm->lock);
 	f->local = false;
 	mutex_unlock(&nlm->lock);
-	cds_list_for_each_entry_safe(w, next, &f->waits, on_file)
-		if (!w->granted)
-			grant(nlm, f, w);
+	w = next_waiter(f, &f->waits);
+	for (; w; w = next_waiter(f, &w->on_file))
+		grant(nlm, f, w);
 }
 
 struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
@@ -360,7 +403,8 @@ static bool tidy(struct nlm *nlm, struct nlm_file *f)
 			nlm_wait_undo(nlm, w);
 		else
 			nlm_wait_end(nlm, w);
-		freed |= refused;
+		/* Another one of its owner may be granted now. */
+		freed = true;
 	}
 	for (; (h = marked_hold(nlm, f)); freed = true)
 		drop_hold(nlm, h);

@@ -7,6 +7,12 @@
  * meanwhile, loses it.  One that says nothing is called again, less and less
  * often, and then no more: it may have heard of its lock, so that stays its
  * own until its host is known to have restarted.
+ *
+ * A client refuses what nobody waits for; so does one that took the lock when
+ * it was called for the first time, and whose answer was lost.  So only the
+ * refusal of the first call-back that may have come says that the lock was not
+ * taken.  Each call-back is sent once, and has a cookie of its own, by which
+ * an answer is matched.
  */
 #include "nlm/proc.h"
 
@@ -19,6 +25,7 @@
 #include "rpc/client.h"
 
 #define CALL_MS		10000u
+#define UDP_CALL_MS	3000u	/* a datagram may be lost */
 #define LONGEST_MS	30000u
 #define TRIES		10u
 #define HOST_CALLS	32u	/* at a time */
@@ -33,12 +40,18 @@ STAT(nlm_silent, "clients that did not answer for their granted lock");
 struct telling {
 	struct nlm	*nlm;
 	struct nlm_host	*host;	/* stays while host->calling */
-	uint64_t	 id;
+	uint64_t	 cookie;
 };
 
-/* Under nlm->lock. */
-static struct nlm_wait *find(struct nlm *nlm, uint64_t id)
+static uint64_t grant_of(uint64_t cookie)
 {
+	return cookie & ~(uint64_t)(NLM_CALL_BACKS - 1);
+}
+
+/* Under nlm->lock.  NULL: the grant is over. */
+static struct nlm_wait *find(struct nlm *nlm, uint64_t cookie)
+{
+	const uint64_t id = grant_of(cookie);
 	struct nlm_wait *w;
 
 	cds_list_for_each_entry(w, &nlm->granted, on_granted)
@@ -47,13 +60,24 @@ static struct nlm_wait *find(struct nlm *nlm, uint64_t id)
 	return NULL;
 }
 
-/* Under nlm->lock: the client has answered. */
-static void answered(struct nlm *nlm, struct nlm_wait *w, uint32_t status)
+/* Under nlm->lock: the client has answered the call-back with @cookie. */
+static void answered(struct nlm *nlm, struct nlm_wait *w, uint64_t cookie,
+		     uint32_t status)
 {
-	w->answer = status == NLM4_GRANTED ? NLM_WAIT_TAKEN : NLM_WAIT_REFUSED;
-	if (w->answer == NLM_WAIT_REFUSED)
+	if (status != NLM4_DENIED || cookie > w->id + w->first) {
+		w->answer = NLM_WAIT_TAKEN;
+	} else {
+		w->answer = NLM_WAIT_REFUSED;
 		stat_inc(nlm_refused);
+	}
 	nlm_file_kick(nlm, w->file);
+}
+
+/* True unless the client has surely not acted on the call-back. */
+static bool may_have_come(int err)
+{
+	return err != -EHOSTUNREACH && err != -EBUSY &&
+	       err != -EPROTONOSUPPORT && err != -EINVAL && err != -EACCES;
 }
 
 /* Under nlm->lock. */
@@ -62,6 +86,7 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 	uint64_t pause = (uint64_t)nlm->config.call_back_ms << w->tries;
 
 	w->next_ms = clock_ms() + MIN(pause, LONGEST_MS);
+	w->told |= may_have_come(err);
 	/* The host was not called: others had all places for calls. */
 	if (err == -EBUSY || ++w->tries < TRIES)
 		return;
@@ -73,35 +98,55 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 	nlm_file_kick(nlm, w->file);
 }
 
+/* Says yes or no; a client that tells to come again, as its lock manager has
+ * just started, does not. */
+static bool is_answer(uint32_t status)
+{
+	return status == NLM4_GRANTED || status == NLM4_DENIED;
+}
+
+/* An answer to another call-back than this one is not to it. */
+static bool get_answer(struct xdr_in *results, uint64_t cookie,
+		       struct nlm_res_args *res)
+{
+	if (!nlm_get_res(results, res) || !is_answer(res->status))
+		return false;
+	return res->cookie.len != sizeof(cookie) ||
+	       memcmp(res->cookie.data, &cookie, sizeof(cookie)) == 0;
+}
+
 /* On the client's thread. */
 static void told_client(void *arg, int err, struct xdr_in *results)
 {
 	struct telling *t = arg;
 	struct nlm *nlm = t->nlm;
-	struct nlm_res_args res = { .status = NLM4_GRANTED };
+	struct nlm_res_args res;
 	struct nlm_wait *w;
 
 	mutex_lock(&nlm->lock);
 	t->host->calling--;
 	pthread_cond_signal(&nlm->wake);
-	w = nlm->stops ? NULL : find(nlm, t->id);
+	w = nlm->stops ? NULL : find(nlm, t->cookie);
 	if (w && w->answer == NLM_WAIT_NONE) {
 		w->calling = false;
-		if (err == 0 && !w->async && nlm_get_res(results, &res))
-			answered(nlm, w, res.status);
+		if (err == 0 && !w->async &&
+		    get_answer(results, t->cookie, &res))
+			answered(nlm, w, t->cookie, res.status);
 		else
 			not_answered(nlm, w, err);
 	}
 	mutex_unlock(&nlm->lock);
+	nlm_answer_came(nlm, grant_of(t->cookie));
 	free(t);
 }
 
-static size_t put_args(const struct nlm_wait *w, uint8_t *bytes, size_t size)
+static size_t put_args(const struct nlm_wait *w, uint64_t cookie,
+		       uint8_t *bytes, size_t size)
 {
 	const struct nlm_owner *o = w->owner;
 	const char *name = o->host->name;
 	const struct nlm_args a = {
-		.cookie = { (const uint8_t *)&w->id, sizeof(w->id) },
+		.cookie = { (const uint8_t *)&cookie, sizeof(cookie) },
 		.name = { (const uint8_t *)name, (uint32_t)strlen(name) },
 		.fh = { w->fh, w->fh_len },
 		.oh = { o->oh, o->oh_len },
@@ -134,14 +179,23 @@ static void call_back(struct nlm *nlm, struct nlm_wait *w)
 		.proto = w->proto, .vers = w->vers,
 		.proc = w->async ? NLM_GRANTED_MSG : NLM_GRANTED,
 	};
+	const uint64_t cookie = w->id + w->tries;
 	struct telling *t = malloc(sizeof(*t));
 	int err = -ENOMEM;
 
 	set_to(&to, &w->addr, &w->local);
+	to.once = true;
+	if (nlm->config.told_ms)
+		to.timeout_ms = nlm->config.told_ms;
+	else if (w->proto == IPPROTO_UDP)
+		to.timeout_ms = UDP_CALL_MS;
+	if (!w->told)
+		w->first = w->tries;
 	if (t) {
-		*t = (struct telling){ nlm, w->owner->host, w->id };
+		*t = (struct telling){ nlm, w->owner->host, cookie };
 		err = rpc_client_call(nlm->config.client, &to, bytes,
-				      put_args(w, bytes, sizeof(bytes)),
+				      put_args(w, cookie, bytes,
+					       sizeof(bytes)),
 				      told_client, t);
 	}
 	stat_inc(nlm_call_backs);
@@ -149,7 +203,7 @@ static void call_back(struct nlm *nlm, struct nlm_wait *w)
 	w->owner->host->calling += err == 0;
 	if (err < 0) {
 		free(t);
-		not_answered(nlm, w, err);
+		not_answered(nlm, w, -EBUSY);
 	}
 }
 
@@ -177,18 +231,19 @@ int nlm_granted_res(struct rpc_call *call)
 	const struct nlm_res_args *a = rpc_args(call);
 	struct nlm *nlm = call->prog->ctx;
 	struct nlm_wait *w;
-	uint64_t id;
+	uint64_t cookie;
 
-	if (a->cookie.len != sizeof(id))
+	if (a->cookie.len != sizeof(cookie) || !is_answer(a->status))
 		return 0;
-	memcpy(&id, a->cookie.data, sizeof(id));
+	memcpy(&cookie, a->cookie.data, sizeof(cookie));
 	mutex_lock(&nlm->lock);
-	w = find(nlm, id);
+	w = find(nlm, cookie);
 	if (w && w->answer == NLM_WAIT_NONE &&
 	    xprt_addr_same_host((struct sockaddr *)&w->addr,
 				rpc_call_peer(call)))
-		answered(nlm, w, a->status);
+		answered(nlm, w, cookie, a->status);
 	mutex_unlock(&nlm->lock);
+	nlm_answer_came(nlm, grant_of(cookie));
 	return 0;
 }
 

@@ -55,14 +55,15 @@ static void show_waits(struct lock_walk *w, const struct nlm_file *f)
 	struct nlm_hold *h;
 
 	cds_list_for_each_entry(e, &f->waits, on_file) {
+		const bool told = e->granted || e->cut;
 		struct lock_view v = {
-			.kind = e->granted ? LOCK_TOLD : LOCK_WAITS,
+			.kind = told ? LOCK_TOLD : LOCK_WAITS,
 			.owner = party(e->owner, &e->at),
 		};
 
 		if (!w->left)
 			return;
-		r = e->granted ? NULL : nlm_conflict_within(f, e->owner,
+		r = told ? NULL : nlm_conflict_within(f, e->owner,
 			&e->at, &h, &w->budget);
 		if (r) {
 			v.is_blocked = true;

@@ -114,6 +114,8 @@ static enum nlm_status wait_for(struct rpc_call *call, struct nlm_owner *o,
 	if (!a->block)
 		return NLM4_DENIED;
 	w = nlm_wait_find(op->file, o, at);
+	if (w && (w->granted || w->cut))
+		nlm_wait_again(w);
 	if (!w && nlm_deadlock(t, op->file, o, at)) {
 		stat_inc(nlm_deadlocks);
 		return NLM4_DEADLCK;
@@ -219,6 +221,7 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 	if (err == 0) {
 		*status = NLM4_GRANTED;
 		end_wait(nlm, h, at);
+		nlm_waits_locked(nlm, h, at);
 		/* The owner may have let go of an exclusive lock. */
 		nlm_file_grant(nlm, h->file);
 	} else if (err == 1) {
@@ -292,6 +295,8 @@ int nlm_cancel(struct rpc_call *call)
 	nlm_turn_begin(op->nlm, op->file);
 	w = find_wait(call, &at, &r->status);
 	if (w) {
+		if (w->kept)
+			r->status = NLM4_DENIED;
 		/* Granted, and the client has not said yes: the call-back and
 		 * the CANCEL have crossed. */
 		nlm_wait_undo(op->nlm, w);
@@ -303,20 +308,23 @@ int nlm_cancel(struct rpc_call *call)
 
 /* ---- UNLOCK */
 
-static int unlock(struct nlm *nlm, struct nlm_hold *h,
+/* In the file's turn. */
+static int unlock(struct nlm *nlm, struct nlm_file *f, struct nlm_owner *o,
 		  const struct nlm_span *at)
 {
-	int err = nlm_hold_clear(nlm, h, at);
-	struct nlm_wait *w, *next;
+	struct nlm_hold *h;
+	int err = 0;
 
+	mutex_lock(&nlm->lock);
+	h = nlm_hold_find(f, o);
+	mutex_unlock(&nlm->lock);
+	if (h)
+		err = nlm_hold_clear(nlm, h, at);
 	if (err < 0)
 		return err;
-	/* Its grants there are over, too. */
-	cds_list_for_each_entry_safe(w, next, &h->file->waits, on_file)
-		if (w->granted && w->owner == h->owner &&
-		    w->at.start >= at->start && w->at.end <= at->end)
-			nlm_wait_end(nlm, w);
-	nlm_hold_tidy(nlm, h);
+	nlm_waits_unlocked(nlm, f, o, at);
+	if (h)
+		nlm_hold_tidy(nlm, h);
 	return 0;
 }
 
@@ -326,7 +334,6 @@ int nlm_unlock(struct rpc_call *call)
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = op->nlm;
-	struct nlm_hold *h = NULL;
 	struct nlm_owner *o;
 	struct nlm_span at;
 	int err = nlm_span_of(a, &at);
@@ -336,11 +343,9 @@ int nlm_unlock(struct rpc_call *call)
 	nlm_turn_begin(nlm, op->file);
 	mutex_lock(&nlm->lock);
 	o = nlm_owner_find(&nlm->table, &who);
-	if (o)
-		h = nlm_hold_find(op->file, o);
 	mutex_unlock(&nlm->lock);
-	if (h) {
-		err = unlock(nlm, h, &at);
+	if (o) {
+		err = unlock(nlm, op->file, o, &at);
 		nlm_file_grant(nlm, op->file);
 	}
 	nlm_turn_end(op->file);

@@ -60,11 +60,14 @@
 #define IGNORED(n) { .name = n }
 
 #define LOCK_STEPS	nlm_check_grace, nlm_monitor_host, nlm_find_file, \
+			nlm_await_answer, nlm_lock
+#define NM_LOCK_STEPS	nlm_check_grace, nlm_find_file, nlm_await_answer, \
 			nlm_lock
-#define NM_LOCK_STEPS	nlm_check_grace, nlm_find_file, nlm_lock
 #define TEST_STEPS	nlm_check_grace, nlm_find_file, nlm_test
-#define CANCEL_STEPS	nlm_check_grace, nlm_find_held, nlm_cancel
-#define UNLOCK_STEPS	nlm_check_grace, nlm_find_held, nlm_unlock
+#define CANCEL_STEPS	nlm_check_grace, nlm_find_held, nlm_await_answer, \
+			nlm_cancel
+#define UNLOCK_STEPS	nlm_check_grace, nlm_find_held, nlm_await_answer, \
+			nlm_unlock
 #define SHARE_STEPS	nlm_check_grace, nlm_find_file, nlm_share
 #define UNSHARE_STEPS	nlm_check_grace, nlm_find_held, nlm_unshare
 
@@ -190,12 +193,17 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
 	set_default(&nlm->config.idle_ms, IDLE_MS);
 	crypto_shorthash_keygen(nlm->order_key);
+	/* The answers to a server of before are about nothing here. */
+	randombytes_buf(&nlm->next_grant, sizeof(nlm->next_grant));
+	nlm->next_grant &= ~(uint64_t)(NLM_CALL_BACKS - 1);
 	nlm->started = clock_ms();
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);
 	nlm_table_init(&nlm->table, &limits);
 	CDS_INIT_LIST_HEAD(&nlm->granted);
+	CDS_INIT_LIST_HEAD(&nlm->awaiting);
 	pthread_mutex_init(&nlm->lock, NULL);
+	pthread_mutex_init(&nlm->await_lock, NULL);
 	pthread_cond_init(&nlm->wake, NULL);
 	nlm->prog.name = "nlockmgr";
 	nlm->prog.prog = NLM_PROGRAM;
@@ -212,6 +220,7 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	if (err < 0) {
 		pthread_cond_destroy(&nlm->wake);
 		pthread_mutex_destroy(&nlm->lock);
+		pthread_mutex_destroy(&nlm->await_lock);
 		free(nlm);
 		return err;
 	}
@@ -269,5 +278,6 @@ void nlm_destroy(struct rpc_program *prog)
 	assert(nlm->table.owners == 0 && nlm->table.files == 0);
 	pthread_cond_destroy(&nlm->wake);
 	pthread_mutex_destroy(&nlm->lock);
+	pthread_mutex_destroy(&nlm->await_lock);
 	free(nlm);
 }

@@ -71,6 +71,8 @@ struct nlm_config {
 	/* The first pause between two call-backs for a granted lock; then
 	 * doubled, up to 30 s.  0: 1 s. */
 	uint32_t call_back_ms;
+	/* The time for the answer to each.  0: 10 s, and 3 s over UDP. */
+	uint32_t told_ms;
 	/* A host without locks is forgotten, and not monitored any more, after
 	 * so long; 0: 2 minutes. */
 	uint32_t idle_ms;

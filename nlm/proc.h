@@ -92,13 +92,21 @@ struct nlm {
 
 	pthread_mutex_t		 lock;	/* guards the rest, and the table */
 	struct nlm_table	 table;
-	uint64_t		 next_id;	/* of grants and lockers */
+	uint64_t		 next_id;	/* of lockers */
+	uint64_t		 next_grant;	/* cookies of call-backs */
 	struct cds_list_head	 granted;	/* waiters to call back */
 	unsigned		 jobs;		/* queued or running */
 	bool			 stops;
 	pthread_cond_t		 wake;		/* the thread, or nlm_stop() */
 	pthread_t		 thread;
+
+	pthread_mutex_t		 await_lock;
+	struct cds_list_head	 awaiting;	/* calls that wait for answers
+						 * to call-backs */
 };
+
+/* Grants are so far apart that each of their call-backs has a cookie. */
+#define NLM_CALL_BACKS	256u
 
 /* One call; lies in the call's state. */
 struct nlm_op {
@@ -108,6 +116,11 @@ struct nlm_op {
 	struct nlm_file		*file;	/* counted */
 	struct nlm_host		*host;	/* counted: stays on the list of hosts
 					 * until the call has ended */
+	/* While it waits for the answer to a call-back, under the lock for
+	 * that. */
+	struct cds_list_head	 awaiting;
+	bool			 awaits;
+	uint64_t		 awaited;	/* the grant's id */
 	bool			 asked;	/* the status monitor, which said */
 	int			 monitor_err;
 	bool			 rw;	/* the export is, for the caller */
@@ -198,6 +211,21 @@ void nlm_file_grant(struct nlm *nlm, struct nlm_file *f);
 void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w);
 /* The same, and undoes its grant. */
 void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w);
+
+/* wait.c: what the owner of waiters does.  In the file's turn. */
+/* Under nlm->lock: a granted or cut one waits again, and its owner keeps what
+ * is left of the grant. */
+void nlm_wait_again(struct nlm_wait *w);
+/* The owner has got @at by LOCK. */
+void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
+		      const struct nlm_span *at);
+/* It has unlocked @at.  True: @o may be gone. */
+bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+			struct nlm_owner *o, const struct nlm_span *at);
+/* A step: waits while a call-back about the call's bytes is under way. */
+int nlm_await_answer(struct rpc_call *call);
+/* The call-back of the grant @id is over.  Without nlm->lock. */
+void nlm_answer_came(struct nlm *nlm, uint64_t id);
 
 /* Under nlm->lock, on any thread: a worker takes a turn. */
 void nlm_file_kick(struct nlm *nlm, struct nlm_file *f);

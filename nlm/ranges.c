@@ -15,11 +15,6 @@
  * client's wait can be interrupted. */
 #define SEARCH_MAX	65536u
 
-static bool overlap(const struct nlm_span *a, const struct nlm_span *b)
-{
-	return a->start <= b->end && b->start <= a->end;
-}
-
 /* Adds the ranges that it looked at to *@steps. */
 static const struct nlm_range *in_the_way(const struct nlm_hold *h,
 					  const struct nlm_span *at,
@@ -31,7 +26,8 @@ static const struct nlm_range *in_the_way(const struct nlm_hold *h,
 		++*steps;
 		if (r->at.start > at->end)
 			break;
-		if (overlap(&r->at, at) && (r->at.exclusive || at->exclusive))
+		if (nlm_overlap(&r->at, at) &&
+		    (r->at.exclusive || at->exclusive))
 			return r;
 	}
 	return NULL;
@@ -130,7 +126,7 @@ bool nlm_deadlock(struct nlm_table *t, const struct nlm_file *f,
 		next = s.first;
 		s.first = next->next;
 		cds_list_for_each_entry(w, &next->waits, on_owner)
-			if (!w->granted &&
+			if (!w->granted && !w->cut &&
 			    find_holders(&s, w->file, next, &w->at, o))
 				return true;
 	}
@@ -195,7 +191,7 @@ void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 	struct nlm_range *r, *next;
 
 	cds_list_for_each_entry_safe(r, next, &h->ranges, link) {
-		if (!overlap(&r->at, at))
+		if (!nlm_overlap(&r->at, at))
 			continue;
 		if (r->at.start < at->start && r->at.end > at->end) {
 			struct nlm_span rest = r->at;
@@ -236,7 +232,7 @@ static uint64_t held_since(const struct nlm_hold *h, const struct nlm_span *at)
 	const struct nlm_range *r;
 
 	cds_list_for_each_entry(r, &h->ranges, link)
-		if (overlap(&r->at, at) && r->at.exclusive == at->exclusive)
+		if (nlm_overlap(&r->at, at) && r->at.exclusive == at->exclusive)
 			since = MIN(since, r->since_ms);
 	return since;
 }
@@ -268,7 +264,7 @@ static unsigned count_ranges(const struct nlm_hold *h,
 	unsigned n = 0;
 
 	cds_list_for_each_entry(r, &h->ranges, link)
-		n += overlap(&r->at, at);
+		n += nlm_overlap(&r->at, at);
 	return n;
 }
 
@@ -294,25 +290,70 @@ bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h)
 		return false;
 	for (unsigned i = 0; i < w->nbefore; i++)
 		cds_list_for_each_entry(r, &h->ranges, link)
-			if (overlap(&r->at, &w->before[i]))
+			if (nlm_overlap(&r->at, &w->before[i]))
 				left[n++] = common(&r->at, &w->before[i]);
-	free(w->before);
+	nlm_wait_forget(w);
 	w->before = left;
 	w->nbefore = n;
 	return true;
+}
+
+/* Appends the bytes from @start to @end, if there are any, with @mode's. */
+static void put_part(struct nlm_span *list, unsigned *n, uint64_t start,
+		     uint64_t end, bool exclusive)
+{
+	if (start <= end)
+		list[(*n)++] = (struct nlm_span){ start, end, exclusive };
+}
+
+bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at)
+{
+	const uint64_t start = MAX(at->start, w->at.start);
+	const uint64_t end = MIN(at->end, w->at.end);
+	struct nlm_span *list = calloc(w->nbefore + 2, sizeof(*list));
+	const struct nlm_span *b = w->before;
+	unsigned n = 0, i;
+
+	if (!list)
+		return false;
+	/* The spans are in order, and apart. */
+	for (i = 0; i < w->nbefore && b[i].start < start; i++)
+		put_part(list, &n, b[i].start, MIN(b[i].end, start - 1),
+			 b[i].exclusive);
+	put_part(list, &n, start, end, at->exclusive);
+	for (i = 0; i < w->nbefore; i++)
+		put_part(list, &n, MAX(b[i].start, end + 1), b[i].end,
+			 b[i].exclusive);
+	nlm_wait_forget(w);
+	w->before = list;
+	w->nbefore = n;
+	return true;
+}
+
+bool nlm_wait_has_left(const struct nlm_wait *w)
+{
+	const struct nlm_hold *h = nlm_hold_find(w->file, w->owner);
+
+	return h && count_ranges(h, &w->at) > 0;
+}
+
+void nlm_wait_forget(struct nlm_wait *w)
+{
+	free(w->before);
+	w->before = NULL;
+	w->nbefore = 0;
 }
 
 bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h)
 {
 	const struct nlm_range *r;
 
-	free(w->before);
-	w->nbefore = 0;
+	nlm_wait_forget(w);
 	w->before = calloc(count_ranges(h, &w->at) + 1, sizeof(*w->before));
 	if (!w->before)
 		return false;
 	cds_list_for_each_entry(r, &h->ranges, link)
-		if (overlap(&r->at, &w->at))
+		if (nlm_overlap(&r->at, &w->at))
 			w->before[w->nbefore++] = common(&r->at, &w->at);
 	return true;
 }

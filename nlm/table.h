@@ -43,6 +43,12 @@ struct nlm_span {
 	bool	 exclusive;
 };
 
+static inline bool nlm_overlap(const struct nlm_span *a,
+			       const struct nlm_span *b)
+{
+	return a->start <= b->end && b->start <= a->end;
+}
+
 struct nlm_range {
 	struct nlm_span		 at;
 	uint64_t		 since_ms;	/* of its oldest bytes */
@@ -126,16 +132,26 @@ struct nlm_wait {
 	uint64_t		 since_ms;
 	bool			 dropped;
 	bool			 granted;
-	/* While granted: the parts of the span that the owner held before. */
+	bool			 cut;	/* it was granted, and its owner has
+					 * given back a part since: it is
+					 * neither told nor granted */
+	bool			 kept;	/* it was cut, and waits again; what was
+					 * left of the grant is the owner's */
+	/* While granted or cut: the parts of the span that the owner held also
+	 * without the grant. */
 	struct nlm_span		*before;
 	unsigned		 nbefore;
 
 	/* The server's: how to tell the client. */
 	struct cds_list_head	 on_granted;	/* while granted */
 	enum nlm_wait_answer	 answer;
-	uint64_t		 id;	/* while granted: the call-back's */
+	uint64_t		 id;	/* while granted; the cookie of a
+					 * call-back is that + its number */
 	uint64_t		 next_ms;	/* when to call back again */
-	unsigned		 tries;
+	unsigned		 tries;	/* call-backs that are over */
+	unsigned		 first;	/* number of the first one that may
+					 * have come */
+	bool			 told;	/* that one is over */
 	bool			 calling;	/* it is being called back */
 	bool			 async;	/* by GRANTED_MSG */
 	int			 proto;
@@ -287,6 +303,12 @@ void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w);
 bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h);
 /* Cuts w->before to what @h's owner still holds of it.  False: no memory. */
 bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h);
+/* True if its owner holds a byte of w->at. */
+bool nlm_wait_has_left(const struct nlm_wait *w);
+/* Adds the part of @at in w->at to w->before.  False: no memory. */
+bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at);
+/* Forgets w->before. */
+void nlm_wait_forget(struct nlm_wait *w);
 
 /* The share of another owner that denies this one, or NULL. */
 struct nlm_share *nlm_share_conflict(const struct nlm_file *f,

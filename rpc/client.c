@@ -87,11 +87,6 @@ struct client_call {
 	uint8_t		 message[];	/* from the record's mark on */
 };
 
-static const struct sockaddr *addr_of(const struct sockaddr_storage *ss)
-{
-	return (const struct sockaddr *)ss;
-}
-
 static void count(int err)
 {
 	if (err == -ETIMEDOUT)
@@ -117,17 +112,23 @@ static void finish(struct client_call *call, int err, struct xdr_in *results)
 		client_ports_drop(&c->ports, &call->to);
 	if (!call->internal)
 		count(err);
+	if (call->to.once && err && !call->sent && err != -EBUSY &&
+	    err != -ECANCELED)
+		err = -EHOSTUNREACH;
 	free(call);
 	atomic_fetch_sub(&c->ncalls, 1);
 	if (done)
 		done(arg, err, results);
 }
 
-static void fail_all(struct cds_list_head *calls, int err)
+/* Ends all calls, or those that were sent and are to be sent once. */
+static void fail_calls(struct cds_list_head *calls, int err, bool once)
 {
-	while (!cds_list_empty(calls))
-		finish(cds_list_first_entry(calls, struct client_call, link),
-		       err, NULL);
+	struct client_call *call, *next;
+
+	cds_list_for_each_entry_safe(call, next, calls, link)
+		if (!once || (call->to.once && call->sent))
+			finish(call, err, NULL);
 }
 
 /* The time until the call is sent again, or its time is over. */
@@ -176,10 +177,11 @@ static void open_peer(struct peer *peer)
 {
 	int err;
 
+	fail_calls(&peer->calls, -ECONNRESET, true);
 	peer->answers = 0;
 	err = client_socket_open(&peer->socket);
 	if (err)
-		fail_all(&peer->calls, err);
+		fail_calls(&peer->calls, err, false);
 	else if (peer->socket.state == CLIENT_OPEN)
 		opened(&peer->socket);
 }
@@ -194,10 +196,11 @@ static void lost(struct client_socket *s, int err,
 {
 	struct peer *peer = container_of(s, struct peer, socket);
 
+	fail_calls(&peer->calls, err, true);
 	if (cds_list_empty(&peer->calls))
 		return;
 	if (s->proto == IPPROTO_UDP || was == CLIENT_CONNECTING)
-		fail_all(&peer->calls, err);
+		fail_calls(&peer->calls, err, false);
 	else if (peer->answers)
 		open_peer(peer);
 }
@@ -249,17 +252,6 @@ static void idle(struct loop_timer *t)
 	free_peer(container_of(t, struct peer, idle));
 }
 
-static bool same_host(const struct sockaddr_storage *a,
-		      const struct sockaddr_storage *b)
-{
-	if (a->ss_family != b->ss_family ||
-	    !xprt_addr_same_host(addr_of(a), addr_of(b)))
-		return false;
-	return a->ss_family != AF_INET6 ||
-	       ((const struct sockaddr_in6 *)a)->sin6_scope_id ==
-	       ((const struct sockaddr_in6 *)b)->sin6_scope_id;
-}
-
 static unsigned count_calls(const struct cds_list_head *calls,
 			    const struct rpc_client_to *to)
 {
@@ -267,7 +259,8 @@ static unsigned count_calls(const struct cds_list_head *calls,
 	unsigned n = 0;
 
 	cds_list_for_each_entry(call, calls, link)
-		n += !call->internal && same_host(&call->to.addr, &to->addr);
+		n += !call->internal &&
+		     client_same_host(&call->to.addr, &to->addr);
 	return n;
 }
 
@@ -279,7 +272,7 @@ static unsigned count_host(const struct rpc_client *c,
 	struct peer *peer;
 
 	cds_list_for_each_entry(peer, &c->peers, link)
-		if (same_host(&peer->socket.to, &to->addr))
+		if (client_same_host(&peer->socket.to, &to->addr))
 			n += count_calls(&peer->calls, to);
 	return n;
 }
@@ -293,8 +286,8 @@ static struct peer *find_peer(struct rpc_client *c,
 		if (peer->socket.proto == to->proto &&
 		    xprt_addr_port(&peer->socket.to) ==
 		    xprt_addr_port(&to->addr) &&
-		    same_host(&peer->socket.to, &to->addr) &&
-		    same_host(&peer->socket.from, &to->from))
+		    client_same_host(&peer->socket.to, &to->addr) &&
+		    client_same_host(&peer->socket.from, &to->from))
 			return peer;
 	return NULL;
 }
@@ -373,7 +366,8 @@ static void due(struct loop_timer *t)
 	} else if (s && s->state == CLIENT_CLOSED) {
 		set_timer(call);
 		open_peer(call->peer);
-	} else if (s && s->proto == IPPROTO_UDP) {
+	} else if (s && s->proto == IPPROTO_UDP &&
+		   !(call->to.once && call->sent)) {
 		transmit(call);
 	} else {
 		set_timer(call);
@@ -434,7 +428,7 @@ static void ask_port(struct client_call *call)
 	struct xdr_out x;
 
 	xprt_addr_set_port(&to.addr, c->config.rpcbind_port);
-	to.one_way = false;
+	to.one_way = to.once = false;
 	to.prog = RPCBIND_PROGRAM;
 	to.vers = getport_version(&g);
 	to.proc = PMAPPROC_GETPORT;
@@ -585,8 +579,8 @@ static void cancel_all(void *arg)
 
 	/* The questions first: with them end the calls that wait for them. */
 	cds_list_for_each_entry(peer, &c->peers, link)
-		fail_all(&peer->calls, -ECANCELED);
-	fail_all(&c->looking, -ECANCELED);
+		fail_calls(&peer->calls, -ECANCELED, false);
+	fail_calls(&c->looking, -ECANCELED, false);
 	cds_list_for_each_entry_safe(peer, next, &c->peers, link)
 		free_peer(peer);
 }

@@ -60,6 +60,9 @@ struct rpc_client_to {
 	/* Nobody needs an answer, and there may be none: the call is over when
 	 * it was sent, and not sent again. */
 	bool	 one_way;
+	/* The call is sent once: whoever answers it twice would not say the
+	 * same. */
+	bool	 once;
 	uint32_t timeout_ms;		/* for everything; 0: 10 s */
 	/* From the first sending to the second; then doubled, up to 8 times as
 	 * long.  Over TCP a call is sent again on a new connection only.
@@ -77,7 +80,8 @@ struct rpc_client_to {
  * or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR),
  * -EACCES (denied), -EBUSY (too many calls to this host, or no socket is free),
  * -ECANCELED (the client ends), or another error of a socket or of
- * @to.check().
+ * @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was not
+ * sent, for another reason than the last three.
  */
 typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 

@@ -236,3 +236,15 @@ fail:
 	s->state = CLIENT_CLOSED;
 	return err;
 }
+
+bool client_same_host(const struct sockaddr_storage *a,
+		      const struct sockaddr_storage *b)
+{
+	if (a->ss_family != b->ss_family ||
+	    !xprt_addr_same_host((const struct sockaddr *)a,
+				 (const struct sockaddr *)b))
+		return false;
+	return a->ss_family != AF_INET6 ||
+	       ((const struct sockaddr_in6 *)a)->sin6_scope_id ==
+	       ((const struct sockaddr_in6 *)b)->sin6_scope_id;
+}

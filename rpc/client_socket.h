@@ -57,4 +57,8 @@ int client_socket_send(struct client_socket *s, const uint8_t *data,
 /* Closes it without a word. */
 void client_socket_close(struct client_socket *s);
 
+/* True if both are addresses of one host, on one link. */
+bool client_same_host(const struct sockaddr_storage *a,
+		      const struct sockaddr_storage *b);
+
 #endif

@@ -3,6 +3,7 @@
 #include "tests/server/nlm_client.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <semaphore.h>
 
 #include "rpc/getport.h"
@@ -81,11 +82,18 @@ static int note_call(struct rpc_call *call)
 		.status = a->status,
 		.from = xprt_addr_host(rpc_call_peer(call)).s6_addr[15],
 	};
-	if (a->cookie.len == sizeof(last_cookie))
+	if (a->cookie.len == sizeof(last_cookie)) {
 		memcpy(&last_cookie, a->cookie.data, a->cookie.len);
+		came[ncame - 1].cookie = last_cookie;
+	}
 	pthread_mutex_unlock(&lock);
 	*(uint32_t *)rpc_res(call) = nlmc_answer;
-	return 0;
+	return nlmc_answer == NLM_SILENT ? -ECANCELED : 0;
+}
+
+static int end_call(struct rpc_call *call, int err)
+{
+	return err;
 }
 
 static void put_granted(struct xdr_out *x, const void *res)
@@ -114,6 +122,7 @@ static void put_port(struct xdr_out *x, const void *res)
 
 #define CAME(n, get, put) { \
 	.name = n, .decode = get, .encode = put, .steps = { note_call }, \
+	.end = end_call, \
 	.args_size = sizeof(struct came_args), .res_size = 4 }
 #define MANAGER(v) { \
 	[NLM_GRANTED] = CAME("GRANTED", get_granted##v, put_granted), \
@@ -555,12 +564,21 @@ void nlmc_message(const struct nlm_process *p, uint32_t proc,
 	send_void(p, proc);
 }
 
-void nlmc_granted_res(const struct nlm_process *p, uint32_t status)
+void nlmc_granted_res_to(const struct nlm_process *p, uint64_t cookie,
+			 uint32_t status)
 {
 	xdr_out_init(&args, bytes, sizeof(bytes));
-	pthread_mutex_lock(&lock);
-	xdr_put_opaque(&args, &last_cookie, sizeof(last_cookie));
-	pthread_mutex_unlock(&lock);
+	xdr_put_opaque(&args, &cookie, sizeof(cookie));
 	xdr_put_u32(&args, status);
 	send_void(p, NLM_GRANTED_RES);
+}
+
+void nlmc_granted_res(const struct nlm_process *p, uint32_t status)
+{
+	uint64_t cookie;
+
+	pthread_mutex_lock(&lock);
+	cookie = last_cookie;
+	pthread_mutex_unlock(&lock);
+	nlmc_granted_res_to(p, cookie, status);
 }

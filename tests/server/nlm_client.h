@@ -39,15 +39,18 @@ struct nlm_came {
 	uint32_t status;		/* of a p_RES */
 	uint8_t	 from;			/* the last byte of the server's
 					 * address */
+	uint64_t cookie;		/* of GRANTED and GRANTED_MSG */
 };
 #define NLM_CAME_MAX	128u
 
 /*
  * Starts the server, with @config or NULL, and a lock manager beside it which
  * answers @nlmc_answer to call-backs, or is nowhere to be found while that is
- * NLM_DEAF.
+ * NLM_DEAF or NLM_SILENT.
  */
 #define NLM_DEAF	(~0u)
+/* The call-back comes, and its answer is lost. */
+#define NLM_SILENT	(~1u)
 extern _Atomic uint32_t nlmc_answer;
 /* Calls come from this address; NULL: from 127.0.0.1. */
 extern const char *nlmc_from;
@@ -89,6 +92,9 @@ void nlmc_free_all(const struct nlm_process *p);
 /* p_MSG: the answer comes to the lock manager. */
 void nlmc_message(const struct nlm_process *p, uint32_t proc,
 		  struct nlm_bytes b, bool block);
+/* Answers the call-back with @cookie. */
+void nlmc_granted_res_to(const struct nlm_process *p, uint64_t cookie,
+			 uint32_t status);
 /* Answers the last call-back with @status, as a client that got GRANTED_MSG. */
 void nlmc_granted_res(const struct nlm_process *p, uint32_t status);
 /* The host at 127.0.0.1 has restarted. */

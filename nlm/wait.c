@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wait - what becomes of a waiter when its owner does something else.
+ *
+ * A waiter whose lock was granted stays until its client has answered the
+ * call-back.  Until then nobody knows what the client believes: the call-back
+ * may be under way, or have come and its answer be lost.  So
+ *
+ * - a call of the owner about bytes of such a grant waits while a call-back is
+ *   under way: the client may take the lock, and forget it, at that moment, and
+ *   would take a late call-back for the grant of its next wait;
+ * - a LOCK that covers such a grant, or a part of it, is held by itself: it
+ *   stays when the grant is refused or cancelled;
+ * - an UNLOCK of all its bytes ends a waiter, granted or not: it implies a
+ *   CANCEL;
+ * - what takes away a part of the grant, UNLOCK or a LOCK that shares, cuts it.
+ *   The client is called back no more: it would take all of it.  What is left
+ *   stays the owner's, who may have it, unless a CANCEL says otherwise;
+ * - a LOCK that waits for just these bytes makes a waiter of a grant that was
+ *   cut.  It is granted anew, and the client called back with another cookie,
+ *   when nothing is in the way.  A CANCEL is denied then, so that an UNLOCK
+ *   gives back what was left, too.
+ */
+#include "nlm/proc.h"
+
+#include <errno.h>
+
+#include "lib/stats.h"
+
+STAT(nlm_cut, "granted locks that their owners cut before they answered");
+STAT(nlm_awaits, "calls that waited for the answer to a call-back");
+
+/* Under nlm->lock: a grant that its owner has not answered. */
+static bool is_grant_in(const struct nlm_wait *w, const struct nlm_file *f,
+			const struct nlm_span *at)
+{
+	return w->file == f && (w->granted || w->cut) &&
+	       nlm_overlap(&w->at, at);
+}
+
+/* Under nlm->lock. */
+static void end_telling(struct nlm_wait *w)
+{
+	if (w->granted)
+		cds_list_del(&w->on_granted);
+	w->granted = w->calling = w->told = false;
+	w->answer = NLM_WAIT_NONE;
+	w->tries = 0;
+	w->next_ms = 0;
+}
+
+/* Under nlm->lock. */
+static void cut(struct nlm_wait *w)
+{
+	stat_inc(nlm_cut);
+	end_telling(w);
+	w->cut = true;
+}
+
+void nlm_wait_again(struct nlm_wait *w)
+{
+	end_telling(w);
+	nlm_wait_forget(w);
+	w->cut = false;
+	w->kept = true;
+}
+
+void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
+		      const struct nlm_span *at)
+{
+	struct nlm_wait *w, *next;
+
+	mutex_lock(&nlm->lock);
+	cds_list_for_each_entry_safe(w, next, &h->owner->waits, on_owner) {
+		if (!is_grant_in(w, h->file, at))
+			continue;
+		if (!nlm_wait_keep(w, at)) {
+			/* No memory: all of it becomes the owner's. */
+			end_telling(w);
+			nlm_wait_free(&nlm->table, w);
+		} else if (w->at.exclusive && !at->exclusive) {
+			cut(w);
+		}
+	}
+	mutex_unlock(&nlm->lock);
+}
+
+/* Returns a waiter that ends with @at.  Cuts others that lose a part. */
+static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_file *f,
+				   struct nlm_owner *o,
+				   const struct nlm_span *at)
+{
+	struct nlm_wait *w, *ended = NULL;
+
+	mutex_lock(&nlm->lock);
+	cds_list_for_each_entry(w, &o->waits, on_owner) {
+		bool grant = is_grant_in(w, f, at);
+
+		if ((w->file == f && w->at.start >= at->start &&
+		     w->at.end <= at->end) ||
+		    (grant && !nlm_wait_has_left(w))) {
+			ended = w;
+			break;
+		}
+		if (grant && !w->cut)
+			cut(w);
+	}
+	mutex_unlock(&nlm->lock);
+	return ended;
+}
+
+bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+			struct nlm_owner *o, const struct nlm_span *at)
+{
+	struct nlm_wait *w;
+	bool last = false;
+
+	while (!last && (w = find_ended(nlm, f, o, at))) {
+		/* The owner may go with it. */
+		last = w->on_owner.next == &o->waits &&
+		       w->on_owner.prev == &o->waits;
+		nlm_wait_end(nlm, w);
+	}
+	return last;
+}
+
+/* ---- the answer to a call-back is waited for */
+
+/* Under nlm->lock: the grant of which a call-back, about bytes of @at, is under
+ * way; 0: there is none. */
+static uint64_t awaited_grant(struct rpc_call *call, const struct nlm_span *at)
+{
+	const struct nlm_who who = nlm_who_of(call);
+	const struct nlm_op *op = nlm_op(call);
+	const struct nlm_owner *o = nlm_owner_find(&op->nlm->table, &who);
+	const struct nlm_wait *w;
+
+	if (!o)
+		return 0;
+	cds_list_for_each_entry(w, &o->waits, on_owner)
+		if (is_grant_in(w, op->file, at) && w->calling &&
+		    w->answer == NLM_WAIT_NONE)
+			return w->id;
+	return 0;
+}
+
+static bool cancel_await(struct rpc_call *call)
+{
+	struct nlm_op *op = nlm_op(call);
+	bool waits;
+
+	mutex_lock(&op->nlm->await_lock);
+	waits = op->awaits;
+	if (waits)
+		cds_list_del(&op->awaiting);
+	op->awaits = false;
+	mutex_unlock(&op->nlm->await_lock);
+	return waits;
+}
+
+/* The call is suspended.  False: the answer has come meanwhile. */
+static bool list_await(struct rpc_call *call, const struct nlm_span *at)
+{
+	struct nlm_op *op = nlm_op(call);
+	struct nlm *nlm = op->nlm;
+	bool waits;
+
+	mutex_lock(&nlm->lock);
+	op->awaited = awaited_grant(call, at);
+	waits = op->awaited != 0;
+	if (waits) {
+		mutex_lock(&nlm->await_lock);
+		op->awaits = true;
+		cds_list_add_tail(&op->awaiting, &nlm->awaiting);
+		mutex_unlock(&nlm->await_lock);
+	}
+	mutex_unlock(&nlm->lock);
+	return waits;
+}
+
+int nlm_await_answer(struct rpc_call *call)
+{
+	struct nlm *nlm = nlm_op(call)->nlm;
+	struct nlm_span at;
+	bool under_way;
+
+	if (nlm_span_of(rpc_args(call), &at) < 0)
+		return 0;		/* the next step says so */
+	mutex_lock(&nlm->lock);
+	under_way = awaited_grant(call, &at) != 0;
+	mutex_unlock(&nlm->lock);
+	if (!under_way)
+		return 0;
+	if (!rpc_call_suspend(call, "the answer to a call-back", cancel_await))
+		return -ETIMEDOUT;
+	stat_inc(nlm_awaits);
+	/* It may be over by the time that this returns. */
+	if (!list_await(call, &at))
+		rpc_call_resume(call);
+	return RPC_PENDING;
+}
+
+void nlm_answer_came(struct nlm *nlm, uint64_t id)
+{
+	struct nlm_op *op, *next;
+	CDS_LIST_HEAD(done);
+
+	mutex_lock(&nlm->await_lock);
+	cds_list_for_each_entry_safe(op, next, &nlm->awaiting, awaiting)
+		if (op->awaited == id) {
+			cds_list_move(&op->awaiting, &done);
+			op->awaits = false;
+		}
+	mutex_unlock(&nlm->await_lock);
+	cds_list_for_each_entry_safe(op, next, &done, awaiting)
+		rpc_call_resume(rpc_state_call(op));
+}

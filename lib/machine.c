@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * machine - limits of cgroups, of both versions.
+ *
+ * /proc/self/cgroup has a line "ID:CONTROLLERS:PATH" for each hierarchy, the
+ * one of version 2 without controllers.  /proc/self/mountinfo says where it is
+ * mounted, and which of its cgroups that mount begins with: a container sees
+ * part of the hierarchy only.  A limit holds for all cgroups below its own, so
+ * each one on the way up counts.
+ */
+#include "lib/machine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+
+#define PATH_SIZE	4096
+#define LINE_SIZE	(3 * PATH_SIZE)
+#define MAX_PROCESSORS	65536
+
+/* ---- one cgroup */
+
+/* Reads up to two numbers; returns how many there are.  "max" and -1, which
+ * mean that there is no limit, are MACHINE_NO_LIMIT. */
+static int read_numbers(const char *dir, const char *name, uint64_t n[2])
+{
+	char path[PATH_SIZE + 64], word[2][32];
+	FILE *f;
+	int got;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	got = fscanf(f, "%31s %31s", word[0], word[1]);
+	fclose(f);
+	for (int i = 0; i < got; i++)
+		n[i] = word[i][0] >= '0' && word[i][0] <= '9' ?
+		       strtoull(word[i], NULL, 10) : MACHINE_NO_LIMIT;
+	return got;
+}
+
+static void limit_to(uint64_t *value, const char *dir, const char *name)
+{
+	uint64_t n[2];
+
+	if (read_numbers(dir, name, n) > 0)
+		*value = MIN(*value, n[0]);
+}
+
+/* Part of a processor counts as one. */
+static void limit_processors(struct machine *m, const char *dir)
+{
+	uint64_t quota[2], period[2], whole;
+
+	if (read_numbers(dir, "cpu.max", quota) == 2)
+		period[0] = quota[1];
+	else if (read_numbers(dir, "cpu.cfs_quota_us", quota) < 1 ||
+		 read_numbers(dir, "cpu.cfs_period_us", period) < 1)
+		return;
+	if (quota[0] == MACHINE_NO_LIMIT || quota[0] == 0 || period[0] == 0)
+		return;
+	whole = (quota[0] - 1) / period[0] + 1;
+	m->processors = MIN(m->processors, whole);
+}
+
+static void limit_by(struct machine *m, const char *dir)
+{
+	limit_to(&m->memory, dir, "memory.max");
+	limit_to(&m->memory, dir, "memory.high");
+	limit_to(&m->memory, dir, "memory.limit_in_bytes");
+	limit_to(&m->tasks, dir, "pids.max");
+	limit_processors(m, dir);
+}
+
+/* ---- finding them */
+
+static bool has_word(const char *list, const char *word, size_t len)
+{
+	for (const char *p = list; (p = strstr(p, word)); p++)
+		if ((p == list || p[-1] == ',') &&
+		    (p[len] == ',' || p[len] == '\0' || p[len] == '\n'))
+			return true;
+	return false;
+}
+
+/* True if a line of mountinfo is a mount of the hierarchy with @controllers;
+ * sets its place and the cgroup that is its root. */
+static bool parse_mount(char *line, const char *controllers, char *place,
+			char *root)
+{
+	char first[64], type[32], super[PATH_SIZE], *end;
+
+	if (sscanf(line, "%*s %*s %*s %4095s %4095s", root, place) != 2)
+		return false;
+	end = strstr(line, " - ");
+	if (!end || sscanf(end, " - %31s %*s %4095s", type, super) != 2)
+		return false;
+	if (!*controllers)
+		return strcmp(type, "cgroup2") == 0;
+	snprintf(first, sizeof(first), "%.*s",
+		 (int)strcspn(controllers, ","), controllers);
+	return strcmp(type, "cgroup") == 0 &&
+	       has_word(super, first, strlen(first));
+}
+
+static bool find_hierarchy(const char *root, const char *controllers,
+			   char *place, char *top)
+{
+	char path[PATH_SIZE], line[LINE_SIZE];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = parse_mount(line, controllers, place, top);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* The part of the cgroup's @path below its mount's root, @top.  A path that is
+ * not there, as one that a container can't see, is that of the root. */
+static const char *path_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	if (strcmp(top, "/") == 0)
+		return strncmp(path, "/..", 3) == 0 ? "" : path;
+	if (strncmp(path, top, len) == 0 &&
+	    (path[len] == '/' || path[len] == '\0'))
+		return path + len;
+	return "";
+}
+
+static void limit_by_all(struct machine *m, const char *root,
+			 const char *controllers, const char *path)
+{
+	char place[PATH_SIZE], top[PATH_SIZE], dir[3 * PATH_SIZE];
+	size_t first;
+	char *end;
+
+	if (!find_hierarchy(root, controllers, place, top))
+		return;
+	first = strlen(root) + strlen(place);
+	if ((size_t)snprintf(dir, sizeof(dir), "%s%s%s", root, place,
+			     path_below(path, top)) >= PATH_SIZE)
+		return;
+	do {
+		limit_by(m, dir);
+		end = strrchr(dir + first, '/');
+		if (end)
+			*end = '\0';
+	} while (end);
+}
+
+void machine_limit(const char *root, struct machine *m)
+{
+	char path[PATH_SIZE], line[LINE_SIZE], *controllers, *cgroup;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		controllers = strchr(line, ':');
+		cgroup = controllers ? strchr(controllers + 1, ':') : NULL;
+		if (!cgroup)
+			continue;
+		*cgroup++ = '\0';
+		limit_by_all(m, root, controllers + 1, cgroup);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* ---- this machine */
+
+static struct machine share;
+
+/* Those that the process is bound to; or all that there are. */
+static uint64_t count_processors(void)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t *set = CPU_ALLOC(MAX_PROCESSORS);
+	size_t size = CPU_ALLOC_SIZE(MAX_PROCESSORS);
+	int n = 0;
+
+	if (set && sched_getaffinity(0, size, set) == 0)
+		n = CPU_COUNT_S(size, set);
+	if (set)
+		CPU_FREE(set);
+	return (uint64_t)MAX(n > 0 ? (long)n : online, 1L);
+}
+
+static void learn_share(void)
+{
+	share = (struct machine){
+		.memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			  (uint64_t)sysconf(_SC_PAGESIZE),
+		.processors = count_processors(),
+		.tasks = MACHINE_NO_LIMIT,
+	};
+	machine_limit("", &share);
+}
+
+const struct machine *machine_share(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, learn_share);
+	return &share;
+}

@@ -213,7 +213,7 @@ static const struct option_row rows[] = {
 	  NUMBER(threads, 1, 1024) },
 	{ "server", "pollers", "pollers", "N",
 	  "threads that serve connections (one a processor)",
-	  NUMBER(pollers, 1, 256) },
+	  NUMBER(pollers, 1, MAX_POLLERS) },
 	{ "server", "grace", "grace", "SECONDS",
 	  "for so long after the start clients get back the locks\n"
 	  "that they had, and nobody gets others (50)",

@@ -13,6 +13,8 @@
 
 #include "daemon/options.h"
 
+#define MAX_POLLERS	256u
+
 enum option_kind {
 	OPTION_NUMBER,		/* unsigned, from min to max */
 	OPTION_MIB,		/* size_t in bytes, given in MiB */

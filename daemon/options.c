@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/option_row.h"
 #include "lib/loop.h"
+#include "lib/machine.h"
 #include "lib/util.h"
 
 #define MIB	((size_t)1 << 20)
@@ -155,14 +156,25 @@ static char *default_state_dir(void)
 
 static void default_memory(struct options *o)
 {
-	size_t ram = (size_t)sysconf(_SC_PHYS_PAGES) *
-		     (size_t)sysconf(_SC_PAGESIZE);
+	size_t ram = (size_t)machine_share()->memory;
 
 	o->memory = MIN(ram / 4, 1024 * MIB);
-	o->memory = MAX(o->memory, 64 * MIB);
-	o->rdma_memory = MAX(ram / 8, 64 * MIB);
+	o->memory = MAX(o->memory, 8 * MIB);
+	o->rdma_memory = MAX(ram / 8, 8 * MIB);
 	o->reply_memory = MIN(ram / 256, 256 * MIB);
 	o->reply_memory = MAX(o->reply_memory, 16 * MIB);
+}
+
+/* An eighth of the tasks, since a container may have few of them, for pollers,
+ * and as many for an export. */
+static void default_threads(struct options *o)
+{
+	const struct machine *m = machine_share();
+	uint64_t most = MAX(m->tasks / 8, UINT64_C(1));
+
+	o->threads = (unsigned)MIN(most, UINT64_C(16));
+	most = MIN(most, (uint64_t)MAX_POLLERS);
+	o->pollers = (unsigned)MIN(most, m->processors);
 }
 
 static const struct option_texts *texts_of(struct options *o, size_t at)
@@ -192,10 +204,9 @@ static void set_defaults(struct options *o)
 	for (unsigned f = 0; f < fabrics_count(); f++)
 		o->fabrics[f].port = fabric_rows[f]->port;
 	o->rdma = RDMA_AUTO;
-	o->threads = 16;
 	o->spin = LOOP_SPIN_US;
 	o->grace = GRACE_S;
-	o->pollers = (unsigned)MAX(1, sysconf(_SC_NPROCESSORS_ONLN));
+	default_threads(o);
 	o->max_conns = 4096;
 	default_memory(o);
 	o->rpcbind = true;

@@ -58,6 +58,7 @@
 
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/machine.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 
@@ -558,7 +559,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	CDS_INIT_LIST_HEAD(&pool->ready);
 	CDS_INIT_LIST_HEAD(&pool->classes);
 	nworkers = MAX(1u, nworkers);
-	pool->max_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? MAX_SPIN : 0;
+	pool->max_spin = machine_share()->processors > 1 ? MAX_SPIN : 0;
 	pool->common = work_class_new(pool, "common", nworkers);
 	if (!pool->common)
 		goto fail_pool;

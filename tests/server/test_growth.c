@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The growth of a server: with its work and its machine, not with settings. */
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/util.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 
@@ -80,4 +85,133 @@ TEST_LOOP(exports_take_no_threads, 0, 2)
 	EVENTUALLY(threads() <= few);
 	daemon_end(&d, SIGTERM);
 	ck_assert_int_eq(d.status, 0);
+}
+
+/* The first processor that this process may use. */
+static void bind_to_one(void)
+{
+	cpu_set_t all, one;
+
+	CPU_ZERO(&one);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+		if (CPU_ISSET(i, &all))
+			CPU_SET(i, &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+TEST(a_server_bound_to_one_processor_has_one_poller)
+{
+	const char *const args[] = { "--exports-file", exports, NULL };
+
+	bind_to_one();
+	write_exports(1, "");
+	ck_assert(daemon_start(&d, args));
+	ck_assert(daemon_thread(&d, "poller 0", 0));
+	ck_assert(!daemon_thread(&d, "poller 1", 0));
+	daemon_end(&d, SIGTERM);
+}
+
+/* ---- a cgroup with little memory */
+
+#define LITTLE		"268435456"	/* 256 MiB */
+#define SLOW		250
+#define RECORD		(1u << 20)
+
+static char group[160];
+
+static bool put(const char *dir, const char *name, const char *text)
+{
+	char path[256];
+	bool done;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	if (!f)
+		return false;
+	done = fputs(text, f) >= 0;
+	return fclose(f) == 0 && done;
+}
+
+/* False: the test may not make one, or there is no such controller. */
+static bool make_group(void)
+{
+	snprintf(group, sizeof(group), "/sys/fs/cgroup/memory/gannet-%d",
+		 getpid());
+	if (mkdir(group, 0755) == 0 &&
+	    put(group, "memory.limit_in_bytes", LITTLE))
+		return true;
+	rmdir(group);
+	snprintf(group, sizeof(group), "/sys/fs/cgroup/gannet-%d", getpid());
+	if (mkdir(group, 0755) == 0 && put(group, "memory.max", LITTLE))
+		return true;
+	rmdir(group);
+	return false;
+}
+
+static void leave_group(void)
+{
+	char up[200];
+
+	snprintf(up, sizeof(up), "%s/..", group);
+	ck_assert(put(up, "cgroup.procs", "0"));
+	ck_assert_int_eq(rmdir(group), 0);
+}
+
+/* The beginning of a WRITE of @RECORD bytes. */
+static void begin_write(uint8_t *out)
+{
+	const uint32_t words[] = { 0x80000000u | RECORD, 7, 0, 2, 100003, 3, 7,
+				   0, 0, 0, 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		uint32_t w = htonl(words[i]);
+
+		memcpy(out + 4 * i, &w, 4);
+	}
+}
+
+struct slow {
+	int	fd;
+	size_t	sent;
+};
+
+/* Sends on, up to the last KiB, as much as the server takes now. */
+static void write_on(struct slow *w)
+{
+	static uint8_t record[RECORD];
+	ssize_t n;
+
+	begin_write(record);
+	n = send(w->fd, record + w->sent, RECORD - 1024 - w->sent,
+		 MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n > 0)
+		w->sent += (size_t)n;
+}
+
+/* Root alone may make a cgroup.  Elsewhere the unit tests of machine.c hold the
+ * limits, and this test does nothing. */
+TEST(slow_writes_do_not_take_more_memory_than_the_cgroup_has)
+{
+	static struct slow w[SLOW];
+
+	if (!make_group()) {
+		fprintf(stderr, "no cgroup can be made here\n");
+		return;
+	}
+	ck_assert(put(group, "cgroup.procs", "0"));
+	starts(1, "");
+	for (unsigned i = 0; i < SLOW; i++)
+		w[i].fd = daemon_connect(d.tcp_port);
+	for (unsigned round = 0; round < 20; round++)
+		for (unsigned i = 0; i < SLOW; i++)
+			write_on(&w[i]);
+	ck_assert(daemon_answers(&d));
+	ck_assert(daemon_alive(&d));
+	for (unsigned i = 0; i < SLOW; i++)
+		close(w[i].fd);
+	daemon_end(&d, SIGTERM);
+	ck_assert_int_eq(d.status, 0);
+	leave_group();
 }

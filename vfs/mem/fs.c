@@ -10,6 +10,7 @@
 #include <sodium.h>
 
 #include "lib/log.h"
+#include "lib/machine.h"
 
 #define DEFAULT_NODES	(4u << 20)
 #define MAX_NODES	(64u << 20)
@@ -187,9 +188,7 @@ static int mem_mount(const struct vfs_config *config, struct vfs_fs **out)
 	fs = calloc(1, sizeof(*fs));
 	if (!fs)
 		return -ENOMEM;
-	fs->max_bytes = o->size ? o->size :
-			(uint64_t)sysconf(_SC_PHYS_PAGES) *
-			(uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	fs->max_bytes = o->size ? o->size : machine_share()->memory / 2;
 	fs->max_nodes = o->files ? (uint32_t)o->files : DEFAULT_NODES;
 	fs->chunks = calloc(fs->max_nodes / MEM_CHUNK + 1,
 			    sizeof(*fs->chunks));

@@ -509,6 +509,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 					fake.inline_grant);
 	qp = calloc(1, sizeof(*qp));
 	qp->qp.context = pd->context;
+	qp->qp.pd = pd;
 	qp->qp.qp_context = attr->qp_context;
 	qp->qp.send_cq = attr->send_cq;
 	qp->qp.recv_cq = attr->recv_cq;

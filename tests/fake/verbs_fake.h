@@ -120,7 +120,8 @@ struct fake {
 	unsigned	open_mrs;	/* registrations that peers may write
 					 * to, */
 	unsigned	opened;		/* such ones of all time, */
-	void		*open_addr;	/* and where the last of them is */
+	struct ibv_pd	*open_pd;	/* the last one's domain, */
+	void		*open_addr;	/* and where it is */
 	size_t		open_len;
 	struct rdma_cm_id *listener;	/* the last at an IPv4 address */
 	struct rdma_cm_id *listener6;	/* and at an IPv6 one */

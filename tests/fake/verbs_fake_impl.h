@@ -64,11 +64,11 @@ void fake_wire_kick(void);
 /* No more Reads are in flight than was agreed. */
 void fake_wire_check_reads(const struct fake_qp *qp);
 /* Finds the bytes at @addr, which are elsewhere in a dma-buf.  NULL: the key is
- * none of the device's, or does not name that memory for that. */
-uint8_t *fake_mr_at(struct ibv_context *ctx, uint32_t key, const void *addr,
+ * none of the domain's, or does not name that memory for that. */
+uint8_t *fake_mr_at(struct ibv_pd *pd, uint32_t key, const void *addr,
 		    size_t len, int access);
 /* Gives the window its key and its memory. */
-void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr);
+void fake_mw_bind(struct ibv_pd *pd, const struct fake_wr *wr);
 struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int fake_dealloc_mw(struct ibv_mw *mw);
 /* The next step, or the next Receive, succeeds. */

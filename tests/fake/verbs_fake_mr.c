@@ -41,6 +41,9 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	FAKE_CHECK(!fake_device_of(pd->context)->closed);
 	fake_lock();
+	/* It would stay, and the device's end wait for it. */
+	for (struct fake_mr *m = mrs; m; m = m->next)
+		FAKE_CHECK(m->mr.pd != pd);
 	fake.pds--;
 	fake_unlock();
 	fake_count(-1);
@@ -48,7 +51,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-uint8_t *fake_mr_at(struct ibv_context *ctx, uint32_t key, const void *addr,
+uint8_t *fake_mr_at(struct ibv_pd *pd, uint32_t key, const void *addr,
 		    size_t len, int access)
 {
 	uintptr_t at = (uintptr_t)addr;
@@ -56,7 +59,7 @@ uint8_t *fake_mr_at(struct ibv_context *ctx, uint32_t key, const void *addr,
 	for (struct fake_mr *m = mrs; m; m = m->next) {
 		uintptr_t start = (uintptr_t)m->mr.addr;
 
-		if (m->mr.context != ctx || m->mr.lkey != key)
+		if (m->mr.pd != pd || m->mr.lkey != key)
 			continue;
 		if (at < start || at + len > start + m->mr.length ||
 		    (m->access & access) != access)
@@ -124,6 +127,7 @@ static struct ibv_mr *add_mr(struct fake_mr *m, struct ibv_pd *pd, void *addr,
 	if (m->access & IBV_ACCESS_REMOTE_WRITE) {
 		fake.open_mrs++;
 		fake.opened++;
+		fake.open_pd = pd;
 		fake.open_addr = addr;
 		fake.open_len = len;
 	}
@@ -216,18 +220,20 @@ struct ibv_mw *fake_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return &w->mw;
 }
 
-void fake_mw_bind(struct ibv_context *ctx, const struct fake_wr *wr)
+void fake_mw_bind(struct ibv_pd *pd, const struct fake_wr *wr)
 {
 	struct fake_mw *w = (struct fake_mw *)wr->mw;
 	const struct ibv_mw_bind_info *b = &wr->bind;
 
 	FAKE_CHECK(b->length > 0 && wr->rkey != w->mw.rkey &&
 		   wr->rkey >> 8 == w->mw.rkey >> 8);
-	FAKE_CHECK(fake_mr_at(ctx, wr->lkey, (void *)(uintptr_t)b->addr,
+	FAKE_CHECK(fake_mr_at(pd, wr->lkey, (void *)(uintptr_t)b->addr,
 			      b->length, IBV_ACCESS_MW_BIND |
 			      (b->mw_access_flags & IBV_ACCESS_REMOTE_WRITE ?
 			       IBV_ACCESS_LOCAL_WRITE : 0)));
-	w->bound.mr.context = ctx;
+	FAKE_CHECK(w->mw.pd == pd);
+	w->bound.mr.context = pd->context;
+	w->bound.mr.pd = pd;
 	w->bound.mr.addr = (void *)(uintptr_t)b->addr;
 	w->bound.mr.length = b->length;
 	w->bound.access = (int)b->mw_access_flags;

@@ -58,7 +58,7 @@ static uint32_t copy(const struct fake_qp *qp, const struct fake_wr *wr,
 		if (wr->in_line) {
 			memcpy(at + sum, wr->bytes + sum, sge->length);
 		} else {
-			mem = fake_mr_at(qp->qp.context, sge->lkey, mem,
+			mem = fake_mr_at(qp->qp.pd, sge->lkey, mem,
 					 sge->length, access);
 			FAKE_CHECK(mem);
 			memcpy(to_pieces ? mem : at + sum,
@@ -92,7 +92,7 @@ static bool carry_send(struct fake_qp *qp, const struct fake_wr *wr)
 	}
 	sge = &peer->recv_sge[peer->recvs_done % FAKE_QUEUE];
 	FAKE_CHECK(len <= sge->length);
-	to = fake_mr_at(peer->qp.context, sge->lkey,
+	to = fake_mr_at(peer->qp.pd, sge->lkey,
 			(void *)(uintptr_t)sge->addr, sge->length,
 			IBV_ACCESS_LOCAL_WRITE);
 	FAKE_CHECK(to);
@@ -108,12 +108,12 @@ static bool carry(struct fake_qp *qp, const struct fake_wr *wr)
 
 	FAKE_CHECK(wr->opcode != IBV_WR_SEND_WITH_INV);
 	if (wr->opcode == IBV_WR_BIND_MW) {
-		fake_mw_bind(qp->qp.context, wr);
+		fake_mw_bind(qp->qp.pd, wr);
 		return true;
 	}
 	if (wr->opcode == IBV_WR_SEND)
 		return carry_send(qp, wr);
-	remote = fake_mr_at(qp->peer->qp.context, wr->rkey, remote,
+	remote = fake_mr_at(qp->peer->qp.pd, wr->rkey, remote,
 			    length_of(wr), reads ? IBV_ACCESS_REMOTE_READ :
 						   IBV_ACCESS_REMOTE_WRITE);
 	FAKE_CHECK(remote);

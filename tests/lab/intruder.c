@@ -10,7 +10,8 @@
  *
  *	past the end of that sink,
  *	before its beginning,
- *	into the sink, once the Read was answered and the call too.
+ *	into the sink, once the Read was answered and the call too,
+ *	into the sink of another connection, while that is open.
  *
  * Succeeds when the server ends the connection each time.
  */
@@ -208,6 +209,7 @@ static void expect_end(const char *what)
 int main(int argc, char **argv)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
+	int other;
 
 	if (argc != 3 || inet_pton(AF_INET, argv[1], &sin.sin_addr) != 1)
 		return 2;
@@ -232,5 +234,16 @@ int main(int argc, char **argv)
 	answer();
 	give_tagged(WRITE, offset, 64, true);
 	expect_end("a Write into the sink after its Read");
+
+	hello(&sin);
+	call(4);
+	learn();
+	other = fd;
+	hello(&sin);
+	give_tagged(WRITE, offset, 64, true);
+	expect_end("a Write into the sink of another");
+	fd = other;
+	answer();
+	close(fd);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/stats.h"
 #include "tests/fake/verbs_fake.h"
 #include "tests/server/rdma_rig.h"
 #include "tests/unit/runner.h"
@@ -26,6 +27,7 @@ static const struct device {
 	bool	 no_inline;
 	bool	 no_windows;
 	bool	 no_bind;
+	bool	 read_read;
 } devices[] = {
 	{ .name = "plain" },
 	{ .name = "one piece", .attr.max_sge = 1, .attr.max_sge_rd = 1 },
@@ -49,6 +51,9 @@ static const struct device {
 	  .attr.max_qp_wr = 24 },
 	{ .name = "windows of rxe", .windows = true,
 	  .attr.vendor_id = 0xffffff },
+	{ .name = "RoCE, with the Read-Read model", .read_read = true },
+	{ .name = "iWARP, with the Read-Read model", .read_read = true,
+	  .iwarp = true, .attr.max_sge_rd = 1 },
 	{ .name = "windows that the library can't make", .windows = true,
 	  .no_windows = true },
 	{ .name = "windows that the library can't bind", .windows = true,
@@ -104,15 +109,28 @@ static void plug(const struct device *d)
 	fake_wire_start();
 }
 
+static unsigned domains(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&fake.lock);
+	n = fake.pds;
+	pthread_mutex_unlock(&fake.lock);
+	return n;
+}
+
 static void open_all(const struct device *d)
 {
+	bool apart = d->iwarp || d->read_read;
 	/* The fake's queues are short. */
-	static const struct rig_options o = {
-		.rdma = { .credits = 16, .send_queue = 128 }, .async = true,
+	const struct rig_options o = {
+		.rdma = { .credits = 16, .send_queue = 128,
+			  .read_read = d->read_read }, .async = true,
 		.two_pollers = true,
 	};
 	const struct rpcrdma_requester_options ro = {
 		.credits = 16, .segment_size = 20000, .windows = d->windows,
+		.read_read = d->read_read,
 		.cache_bytes = d->windows ? 64 * LONG : 0,
 		.cache_pieces = d->windows ? 1000 : 0,
 	};
@@ -122,6 +140,9 @@ static void open_all(const struct device *d)
 	rig_open(&rig, &o);
 	for (int i = 0; i < PEERS; i++)
 		rig_connect(&rig, &ro, &peer[i]);
+	/* The device's; each requester's; and those of the responder's peers
+	 * that may reach its memory. */
+	EVENTUALLY(domains() == 1 + PEERS * (apart ? 2 : 1));
 }
 
 static void close_all(void)
@@ -218,6 +239,7 @@ TEST_LOOP(a_device_is_asked_for_no_more_than_it_has, 0, ARRAY_SIZE(devices))
 	}
 	ck_assert_int_eq(fake.inlined > 0,
 			 fake.inline_max >= 78 && !d->no_inline);
+	ck_assert_int_eq(stats_sum_by_name("rdma_exposed") > 0, d->read_read);
 	ck_assert_int_eq(fake.windows > 0, makes_windows(d));
 	if (makes_windows(d))		/* no other handle is for writing */
 		ck_assert_uint_eq(fake.opened, 0);

@@ -21,6 +21,7 @@ static struct xprt_listener *rdma;
 static struct xprt_sink sink;
 static struct loop *pollers[1];		/* borrowed by the listener */
 static uint32_t at = 0xc0000201;	/* where it listens */
+static bool read_read;
 static atomic_uint taken, open_when_taken;
 
 static void take(struct xprt_sink *s, struct msg *m)
@@ -54,8 +55,9 @@ static bool on_poller(bool (*holds)(void))
 
 static bool is_accepted(void)
 {
-	return fake.id && fake.id->qp && fake.qp->nrecvs == 32 &&
-	       fake.param.responder_resources == 0;
+	return fake.id && fake.id->qp &&
+	       fake.qp->nrecvs == (read_read ? 48 : 32) &&
+	       !fake.param.responder_resources == !read_read;
 }
 
 static bool two_are_posted(void)
@@ -79,7 +81,8 @@ static void serve(bool iwarp)
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(at) };
 	/* The fake's queues are short. */
-	const struct rpcrdma_options o = { .credits = 16, .send_queue = 64 };
+	const struct rpcrdma_options o = { .credits = 16, .send_queue = 64,
+					   .read_read = read_read };
 	struct xprt_env env = { .sink = &sink, .loops = pollers, .nloops = 1,
 				.max_conns = 4 };
 
@@ -261,6 +264,49 @@ static void peer_comes(void)
 	EVENTUALLY(on_poller(is_accepted));
 	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
 	settle();
+}
+
+/* ---- protection domains */
+
+static void expect_apart(const struct fake_qp *a, const struct fake_qp *b,
+			 bool apart)
+{
+	ck_assert_int_eq(a->qp.pd != b->qp.pd, apart);
+}
+
+/* A handle is good on all connections of its domain.  Peers that could use one
+ * have a domain each; on others the pool is registered once for all. */
+TEST_LOOP(peers_that_may_reach_memory_share_no_domain, 0, 3)
+{
+	struct rdma_cm_id *first_id;
+	struct fake_qp *first, *second;
+	unsigned with_one;
+	bool apart = _i > 0;
+
+	read_read = _i == 2;
+	serve(_i == 1);
+	first = fake.qp;
+	first_id = fake.id;
+	with_one = registrations();
+	peer_comes();
+	second = fake.qp;
+	expect_apart(first, second, apart);
+	/* The memory of its calls. */
+	ck_assert_uint_eq(registrations(), with_one + 1);
+	if (apart)		/* and no region of the pool */
+		ck_assert_uint_eq(with_one, 1);
+	else
+		ck_assert_uint_gt(with_one, 1);
+	if (_i == 1) {
+		call();
+		reads_are_posted(true);
+		ck_assert_ptr_eq(fake.open_pd, second->qp.pd);
+		fake_send_done(IBV_WC_SUCCESS);
+		EVENTUALLY(atomic_load(&taken) == 1);
+	}
+	fake_event(first_id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	serve_end(false);
+	ck_assert_uint_eq(fake.pds, 0);
 }
 
 /* The pool is registered with each device once, however often devices went and

@@ -135,6 +135,9 @@ struct fabric_limits {
 	 * Read alone.
 	 */
 	bool	 open_sinks;
+	/* A handle is good on all connections of the device that have no
+	 * protection domain of their own, see fabric_isolate(). */
+	bool	 domains;
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
@@ -248,10 +251,14 @@ struct fabric_ops {
 	/* Both or neither; see fabric_look(). */
 	uint64_t (*sent)(struct fabric_conn *c);
 	void (*look)(struct fabric_conn *c, struct xprt_view *v);
+	/* Both where limits.domains, or neither. */
+	int  (*isolate)(struct fabric_conn *c);
+	int  (*mr_create_for)(struct fabric_conn *c, void *addr, size_t len,
+			      unsigned access, struct fabric_mr **out);
 	int  (*mr_create)(struct fabric_device *dev, void *addr, size_t len,
 			  unsigned access, struct fabric_mr **out);
 	/* NULL: its memory is moved by the CPU. */
-	int  (*mr_create_dmabuf)(struct fabric_device *dev,
+	int  (*mr_create_dmabuf)(struct fabric_conn *c,
 				 const struct fabric_dmabuf *mem,
 				 unsigned access, struct fabric_mr **out);
 	int  (*mr_destroy)(struct fabric_mr *mr);
@@ -387,29 +394,59 @@ static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
 }
 
 /*
- * Registers memory of another device, which the CPU never touches.  @access: as
- * above, but not BINDABLE: no window can be made of it (ibv_reg_mr(3)).  @mem
- * and its descriptor are the caller's again on return.  Any thread.  0 or
- * -errno: -EOPNOTSUPP, the provider, its device or the kernel can't.
+ * Gives the connection a protection domain of its own, before fabric_setup():
+ * only what is registered for it can be used on it, and no other connection can
+ * use that.  Where limits.domains; elsewhere fabric_mr_bind() does as much.  0
+ * or -errno.
  */
-static inline int fabric_mr_create_dmabuf(struct fabric_device *dev,
-	const struct fabric_dmabuf *mem, unsigned access,
-	struct fabric_mr **out)
+static inline int fabric_isolate(struct fabric_conn *c)
 {
-	if (!dev->ops->mr_create_dmabuf)
-		return -EOPNOTSUPP;
-	return dev->ops->mr_create_dmabuf(dev, mem, access, out);
+	return c->ops->isolate ? c->ops->isolate(c) : 0;
 }
 
 /*
  * Lets the peer of @c alone reach the memory (RFC 8166 section 8.1.1) and
  * invalidate its handle, before anybody is told that.  Where the provider
- * can't, all connections of the device still do.
+ * can't, all connections of the same domain still do.
  */
 static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 {
 	if (mr->dev->ops->mr_bind)
 		mr->dev->ops->mr_bind(mr, c);
+}
+
+/*
+ * Registers memory for the connection alone: in its domain, and bound to it if
+ * its peer may reach the memory.  It may outlive the connection.  Any thread.
+ * 0 or -errno.
+ */
+static inline int fabric_mr_create_for(struct fabric_conn *c, void *addr,
+	size_t len, unsigned access, struct fabric_mr **out)
+{
+	const struct fabric_ops *ops = c->dev->ops;
+	int err;
+
+	if (ops->mr_create_for)
+		return ops->mr_create_for(c, addr, len, access, out);
+	err = ops->mr_create(c->dev, addr, len, access, out);
+	if (err == 0 && access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE))
+		fabric_mr_bind(*out, c);
+	return err;
+}
+
+/*
+ * Registers memory of another device, which the CPU never touches.  @access: as
+ * above, but not BINDABLE: no window can be made of it (ibv_reg_mr(3)).  @mem
+ * and its descriptor are the caller's again on return.  Any thread.  0 or
+ * -errno: -EOPNOTSUPP, the provider, its device or the kernel can't.
+ */
+static inline int fabric_mr_create_dmabuf(struct fabric_conn *c,
+	const struct fabric_dmabuf *mem, unsigned access,
+	struct fabric_mr **out)
+{
+	if (!c->ops->mr_create_dmabuf)
+		return -EOPNOTSUPP;
+	return c->ops->mr_create_dmabuf(c, mem, access, out);
 }
 
 /*

@@ -381,6 +381,22 @@ size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 	       (o.read_read ? rpcrdma_expose_bytes(t.first) : 0);
 }
 
+/*
+ * Makes the pool's memory usable on the connection.  Where its peer could reach
+ * what is registered for others, it has a protection domain of its own, and
+ * memory is registered there a call at a time: all of the pool, once for each
+ * connection, would cost an adapter more than it has room for.
+ */
+static int get_memory(struct rpcrdma_conn *conn)
+{
+	const struct fabric_limits *limits = &conn->fc->dev->limits;
+
+	if (limits->domains && (limits->open_sinks || conn->exposures))
+		return fabric_isolate(conn->fc);
+	return rpcrdma_device_get(conn->fc->dev, conn->xprt.pool,
+				  &conn->device);
+}
+
 static int set_up(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
@@ -391,7 +407,7 @@ static int set_up(struct rpcrdma_conn *conn)
 	};
 	int err;
 
-	err = rpcrdma_device_get(fc->dev, conn->xprt.pool, &conn->device);
+	err = get_memory(conn);
 	if (err < 0)
 		return err;
 	rpcrdma_recv_init(conn);

@@ -58,6 +58,9 @@ void rpcrdma_call_release(struct rpcrdma_call *call)
 
 	xprt_note_sent(&call->msg, XPRT_LOST);	/* if no RDMA_ERROR was sent */
 	rpcrdma_call_room(call, 0, 0);
+	if (call->open_body)
+		fabric_mr_destroy(call->open_body);
+	call->open_body = NULL;
 	buf_put(call->sink);
 	buf_put(call->msg.body);
 	call->sink = NULL;
@@ -76,7 +79,7 @@ void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
-	if (status == -EREMOTEIO && !conn->device->dev->limits.blind_refusals)
+	if (status == -EREMOTEIO && !conn->fc->dev->limits.blind_refusals)
 		rpcrdma_lost_note(&conn->listener->lost,
 				  (struct sockaddr *)&conn->xprt.peer,
 				  call->hdr.xid, loop_now(conn->xprt.loop));

@@ -30,6 +30,7 @@ struct rpcrdma_call {
 	struct rpcrdma_layout layout;
 	struct buf	    *sink;	/* the pulled chunks */
 	struct fabric_mr    *open_sink;	/* while registered, see pull.c */
+	struct fabric_mr    *open_body;	/* the same, see reply.c */
 	bool		     invalidate;
 	uint32_t	     handle;	/* the handle that the reply
 					 * invalidates */

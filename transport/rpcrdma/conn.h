@@ -75,7 +75,9 @@ struct rpcrdma_conn {
 	struct xprt	     xprt;
 	struct fabric_conn  *fc;
 	struct rpcrdma_listener *listener;	/* borrowed: outlives us */
-	struct rpcrdma_device *device;		/* counted */
+	/* Counted; NULL: the connection has a protection domain of its own,
+	 * in which payload is registered a call at a time. */
+	struct rpcrdma_device *device;
 	struct cds_list_head link;		/* in the listener */
 
 	/* Fixed at creation. */

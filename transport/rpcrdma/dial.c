@@ -60,8 +60,8 @@ static int alloc_all(struct rpcrdma_requester *r)
 	    rpcrdma_fetches_init(&r->fetches, (unsigned)nfetches) < 0 ||
 	    rpcrdma_answers_init(&r->answers) < 0)
 		return -ENOMEM;
-	err = fabric_mr_create(r->fc->dev, r->memory, memory, FABRIC_LOCAL,
-			       &r->mr);
+	err = fabric_mr_create_for(r->fc, r->memory, memory, FABRIC_LOCAL,
+				   &r->mr);
 	if (err < 0)
 		return err;
 	at = r->memory;
@@ -157,7 +157,10 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 	request_fit_queues(&r->options, &r->fc->dev->limits);
 	rpcrdma_regions_init(&r->regions, r->fc, options->windows,
 			     r->options.cache_bytes, r->options.cache_pieces);
-	err = alloc_all(r);
+	/* The responder may reach what our calls lend, and no other peer. */
+	err = fabric_isolate(r->fc);
+	if (err == 0)
+		err = alloc_all(r);
 	if (err < 0)
 		goto fail;
 	loop_call(loop, requester_bring_up, r);

@@ -140,15 +140,14 @@ static int register_pieces(struct rpcrdma_exposures *x, struct exposure *e,
 	int err;
 
 	for (unsigned i = 0; i < g->n; i++) {
-		err = fabric_mr_create(x->conn->device->dev, g->piece[i].addr,
-				       g->piece[i].len, FABRIC_REMOTE_READ,
-				       &e->mr[i]);
+		err = fabric_mr_create_for(x->conn->fc, g->piece[i].addr,
+					   g->piece[i].len, FABRIC_REMOTE_READ,
+					   &e->mr[i]);
 		if (err < 0) {
 			take_pieces_back(x, e);
 			return err;
 		}
 		e->nmrs++;
-		fabric_mr_bind(e->mr[i], x->conn->fc);
 		seg[i] = (struct rpcrdma_segment){
 			.handle = e->mr[i]->rkey, .length = g->piece[i].len,
 			.offset = (uintptr_t)g->piece[i].addr,

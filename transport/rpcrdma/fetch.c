@@ -154,8 +154,8 @@ int rpcrdma_fetch_begin(struct rpcrdma_fetch *f, const struct rpcrdma_header *h,
 		return -EIO;
 	if (h->read[0].length > mem.len)
 		return -EMSGSIZE;
-	err = fabric_mr_create(all->fc->dev, mem.addr, h->read[0].length,
-			       FABRIC_READ_SINK, &f->sink);
+	err = fabric_mr_create_for(all->fc, mem.addr, h->read[0].length,
+				   FABRIC_READ_SINK, &f->sink);
 	if (err < 0)
 		return err;
 	f->active = true;

@@ -7,10 +7,10 @@
  *
  * An iWARP adapter places a Read Response only where the peer might write as
  * well, and tells the peer the sink's handle in each Read Request (RFC 5040
- * section 4.4).  There pull() registers only the sink, just for its Reads, and
- * ends that before any code looks at the data.  So checked data can't change
- * later, and no peer reaches another one's data.  (A peer that passes its
- * handle on exposes only its own data, and only until then.)
+ * section 4.4).  There pull() registers only the sink, just for its Reads and
+ * in the connection's own protection domain, and ends that before any code
+ * looks at the data.  So checked data can't change later, and no peer reaches
+ * another one's data.
  *
  * Errors: a failed Read loses the call and closes the connection; the requester
  * connects again and sends the call again.
@@ -28,15 +28,16 @@ STAT(rdma_read_bytes, "bytes pulled by RDMA Read");
 STAT(rdma_read_failures, "RDMA Reads that failed");
 STAT(rdma_pool_waits, "calls that waited for a buffer");
 
-/* Registers the sink for the peer's writes, on devices that need it. */
+/* Registers the sink for its Reads alone, where its region is no sink. */
 static int open_sink(struct rpcrdma_call *call)
 {
-	struct fabric_device *dev = rpcrdma_call_conn(call)->device->dev;
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 
-	if (!dev->limits.open_sinks)
+	if (conn->device && !conn->fc->dev->limits.open_sinks)
 		return 0;
-	return fabric_mr_create(dev, call->sink->data, call->layout.sink_len,
-				FABRIC_READ_SINK, &call->open_sink);
+	return fabric_mr_create_for(conn->fc, call->sink->data,
+				    call->layout.sink_len, FABRIC_READ_SINK,
+				    &call->open_sink);
 }
 
 /*
@@ -86,6 +87,8 @@ static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 	struct rpcrdma_chunk chunk = call->hdr.read[i];
 	uint32_t off = call->layout.sink_off[i];
 	uint32_t left = call->layout.pull_len[i];
+	uint32_t lkey = call->open_sink ? call->open_sink->lkey :
+			conn->device->mr[call->sink->region]->lkey;
 
 	while (chunk.nsegs > 0) {
 		struct rpcrdma_segment seg = rpcrdma_chunk_take(&chunk);
@@ -94,10 +97,9 @@ static unsigned add_reads(struct rpcrdma_call *call, uint32_t i, unsigned n)
 		if (seg.length == 0)
 			continue;
 		left -= seg.length;
-		call->sge[n] = rpcrdma_device_sge(conn->device, call->sink,
-						  off, seg.length);
-		if (call->open_sink)
-			call->sge[n].lkey = call->open_sink->lkey;
+		call->sge[n] = (struct fabric_sge){
+			.addr = call->sink->data + off, .len = seg.length,
+			.lkey = lkey };
 		call->wr[n] = (struct fabric_wr){
 			.next = &call->wr[n + 1],
 			.opcode = FABRIC_READ,

@@ -77,20 +77,20 @@ static struct rpcrdma_region *oldest_idle(struct rpcrdma_regions *all)
 }
 
 /* Makes an mr of @len bytes at @addr, which are the region's if it is one. */
-static int make_mr(struct fabric_device *dev,
+static int make_mr(struct fabric_conn *fc,
 		   const struct rpcrdma_region *region, struct iovec at,
 		   unsigned access, struct fabric_mr **out)
 {
 	struct fabric_dmabuf part;
 
 	if (!region || !region->dmabuf)
-		return fabric_mr_create(dev, at.iov_base, at.iov_len, access,
-					out);
+		return fabric_mr_create_for(fc, at.iov_base, at.iov_len, access,
+					    out);
 	part = *region->dmabuf;
 	part.offset += (uintptr_t)at.iov_base - (uintptr_t)part.addr;
 	part.addr = at.iov_base;
 	part.len = at.iov_len;
-	return fabric_mr_create_dmabuf(dev, &part, access, out);
+	return fabric_mr_create_dmabuf(fc, &part, access, out);
 }
 
 /* Registers memory.  The cache gives way when no more can be locked. */
@@ -101,13 +101,12 @@ static int register_for(struct rpcrdma_regions *all,
 	struct rpcrdma_region *old;
 	int err;
 
-	while ((err = make_mr(all->fc->dev, region, at, access,
+	while ((err = make_mr(all->fc, region, at, access,
 			      out)) == -ENOMEM &&
 	       (old = oldest_idle(all)))
 		uncache(all, old);
 	if (err < 0)
 		return err;
-	fabric_mr_bind(*out, all->fc);
 	all->registered++;
 	return 0;
 }

@@ -55,10 +55,30 @@ static struct fabric_sge recv_sge(struct rpcrdma_call *call, uint32_t len)
 
 static struct fabric_sge body_sge(struct rpcrdma_call *call)
 {
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	struct msg *m = &call->msg;
 
-	return rpcrdma_device_sge(rpcrdma_call_conn(call)->device, m->body,
-				  0, m->body_len);
+	if (conn->device)
+		return rpcrdma_device_sge(conn->device, m->body, 0,
+					  m->body_len);
+	return (struct fabric_sge){
+		.addr = m->body->data, .len = m->body_len,
+		.lkey = call->open_body ? call->open_body->lkey : 0 };
+}
+
+/*
+ * Registers the body for its Writes, in a protection domain that has no
+ * region.  A body that goes inline needs that not: add_send() copies it.
+ */
+static int open_body(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	struct msg *m = &call->msg;
+
+	if (conn->device || !m->body || m->body_len == 0)
+		return 0;
+	return fabric_mr_create_for(conn->fc, m->body->data, m->body_len,
+				    FABRIC_LOCAL, &call->open_body);
 }
 
 static void lose_reply(struct rpcrdma_call *call, int status)
@@ -169,44 +189,58 @@ struct form {
 	uint32_t proc;
 };
 
+/* Takes each part of the reply to where it goes; @pad bytes of the tail are
+ * left out. */
+static void gather_parts(struct rpcrdma_call *call, struct form *f, bool ddp,
+			 uint32_t pad)
+{
+	struct msg *m = &call->msg;
+	uint8_t *tail = m->head + m->head_len;
+
+	if (ddp)
+		rpcrdma_gather_add(&f->data, body_sge(call));
+	rpcrdma_gather_add(&f->rest, own_sge(call, m->head, m->head_len));
+	if (m->body && !ddp)
+		rpcrdma_gather_add(&f->rest, body_sge(call));
+	rpcrdma_gather_add(&f->rest, own_sge(call, tail + pad,
+					     m->tail_len - pad));
+}
+
 /*
  * Decides where each part goes. 0 or -E2BIG: the data does not fit its Write
- * chunk; or -EMSGSIZE: the rest fits nowhere.  The pad of data that goes to a
- * Write chunk is not sent (section 3.4.6.2).
+ * chunk; -EMSGSIZE: the rest fits nowhere; or -EIO: its memory can't be
+ * registered.  The pad of data that goes to a Write chunk is not sent (section
+ * 3.4.6.2).
  */
 static int choose_form(struct rpcrdma_call *call, struct form *f)
 {
 	const struct rpcrdma_header *h = &call->hdr;
 	struct msg *m = &call->msg;
-	uint8_t *tail = m->head + m->head_len;
 	uint32_t max = atomic_load(&rpcrdma_call_conn(call)->send_inline);
 	uint32_t len = h->reply_len;
-	uint32_t pad = 0;
+	uint32_t pad = 0, rest;
+	/* A chunk without room asks for the result inline (4.3.2.3). */
+	bool ddp = m->body && m->body_ddp && h->nwrites > 0 &&
+		   h->write.length > 0;
+	bool fits;
 
 	*f = (struct form){ .proc = RPCRDMA_MSG };
-	/* A chunk without room asks for the result inline (4.3.2.3). */
-	if (m->body && m->body_ddp && h->nwrites > 0 &&
-	    h->write.length > 0) {
-		if (m->body_len > h->write.length)
-			return -E2BIG;
+	if (ddp && m->body_len > h->write.length)
+		return -E2BIG;
+	if (ddp)
 		pad = MIN(xdr_pad(m->body_len), m->tail_len);
-		rpcrdma_gather_add(&f->data, body_sge(call));
-	} else {
+	else
 		copy_small_body(m);
-		tail = m->head + m->head_len;
-	}
-	rpcrdma_gather_add(&f->rest, own_sge(call, m->head, m->head_len));
-	if (m->body && f->data.n == 0)
-		rpcrdma_gather_add(&f->rest, body_sge(call));
-	rpcrdma_gather_add(&f->rest, own_sge(call, tail + pad,
-					     m->tail_len - pad));
-	if (len + f->rest.len <= max)
-		return 0;
-	f->proc = RPCRDMA_NOMSG;
+	rest = m->head_len + (ddp ? 0 : m->body_len) + m->tail_len - pad;
+	if (len + rest > max)
+		f->proc = RPCRDMA_NOMSG;
 	/* The header fitted when the call came; the limit may be lower now. */
-	if (len <= max && h->has_reply && f->rest.len <= h->reply.length)
-		return 0;
-	return -EMSGSIZE;
+	fits = f->proc == RPCRDMA_MSG ||
+	       (len <= max && h->has_reply && rest <= h->reply.length);
+	if ((ddp || (fits && f->proc == RPCRDMA_NOMSG)) && open_body(call) < 0)
+		return -EIO;
+	gather_parts(call, f, ddp, pad);
+	return fits ? 0 : -EMSGSIZE;
 }
 
 static void encode_header(struct rpcrdma_call *call, const struct form *f,
@@ -235,11 +269,19 @@ static uint8_t *flatten(const struct rpcrdma_gather *g, uint8_t *at)
 	return at;
 }
 
+/* True if the Send would take memory that is not registered for it. */
+static bool has_stranger(const struct rpcrdma_call *call, const struct form *f)
+{
+	return f->proc == RPCRDMA_MSG && f->data.n == 0 && call->msg.body &&
+	       !rpcrdma_conn_of(call->msg.xprt)->device;
+}
+
 /*
  * Adds the Send.  The header goes right before the head, so that they are one
- * piece.  A header that is too long for that place, or a reply in more pieces
- * than a Send takes, is assembled in the call's Receive buffer: it is ours
- * until the Send is done, and as long as any Send.  The Writes, which need the
+ * piece.  A header that is too long for that place, a reply in more pieces than
+ * a Send takes, or with a body that is not registered, is assembled in the
+ * call's Receive buffer: it is ours until the Send is done, and as long as any
+ * Send.  The Writes, which need the
  * chunk lists there, have been made by then.
  */
 static void add_send(struct rpcrdma_push *p, const struct form *f)
@@ -255,7 +297,7 @@ static void add_send(struct rpcrdma_push *p, const struct form *f)
 	if (f->proc == RPCRDMA_MSG)
 		for (unsigned i = 0; i < f->rest.n; i++)
 			rpcrdma_gather_add(&g, f->rest.piece[i]);
-	if (g.n > rpcrdma_call_conn(call)->max_sge) {
+	if (g.n > rpcrdma_call_conn(call)->max_sge || has_stranger(call, f)) {
 		at = call->slot.recv->buf;
 		g = (struct rpcrdma_gather){ .n = 0 };
 		encode_header(call, f, at, len);
@@ -350,15 +392,17 @@ int rpcrdma_reply_send(struct rpcrdma_call *call)
 	buf_put(call->sink);
 	call->sink = NULL;
 	err = choose_form(call, &f);
-	if (err < 0) {
+	if (err == -E2BIG || err == -EMSGSIZE) {
 		if (err == -E2BIG || !send_exposed(call, &f))
 			refuse_long_reply(call, err);
 		return 0;
 	}
-	if (reply_make_room(call) < 0) {
-		rpcrdma_conn_close(conn, -ENOMEM);
+	if (err == 0)
+		err = reply_make_room(call);
+	if (err < 0) {
+		rpcrdma_conn_close(conn, err);
 		rpcrdma_call_drop(call);
-		return -ENOMEM;
+		return err;
 	}
 	if (f.data.len > 0)
 		rpcrdma_push_write(&p, &call->hdr.write, &f.data);

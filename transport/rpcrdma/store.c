@@ -106,8 +106,8 @@ static void add_recvs(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
 
 int rpcrdma_store_open(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
 {
-	int err = fabric_mr_create(conn->fc->dev, s->memory, s->memory_len,
-				   FABRIC_LOCAL, &s->mr);
+	int err = fabric_mr_create_for(conn->fc, s->memory, s->memory_len,
+				       FABRIC_LOCAL, &s->mr);
 
 	if (err < 0)
 		return err;

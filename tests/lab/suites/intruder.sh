@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
 # On an iWARP device each RDMA Read tells the peer where its data will go.  A
-# peer that writes there later, or beside it, loses its connection, and what
-# others send at that time arrives as it was sent.
+# peer that writes there later, beside it, or on another connection, loses its
+# connection, and what others send at that time arrives as it was sent.
 # shellcheck source=tests/lab/lib.sh
 . "$LAB/lib.sh"
 if [ "$SERVER" = knfsd ] || [ ! -e /sys/class/infiniband/siw0 ]; then
@@ -36,6 +36,7 @@ siw_speaks iwarp
 check 'mounts' mount_as siw "$back" $dir
 if ! mountpoint -q $dir; then exit 0; fi
 background writes writes
-check 'Writes beside the sink of a Read, or after it, are refused' intrudes
+check 'Writes beside the sink of a Read, after it, or of another are refused' \
+	intrudes
 check 'what others wrote meanwhile is as they sent it' ended writes
 check 'unmounts' timeout 200 umount $dir

@@ -87,8 +87,11 @@ static void reject_here(struct verbs_conn *c)
 	verbs_free(&c->conn);
 }
 
+/* Until then others may still register memory for it. */
 static void verbs_conn_destroy(struct verbs_conn *c)
 {
+	if (c->domain)
+		verbs_domain_put(c->dev, c->domain);
 	pthread_mutex_destroy(&c->posts.lock);
 	free(c);
 }

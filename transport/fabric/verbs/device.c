@@ -107,6 +107,7 @@ static void set_limits(struct verbs_dev *dev,
 						 l->max_sge);
 	l->open_sinks = dev->iwarp;
 	l->pins = true;
+	l->domains = true;
 	l->windows = attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 					       IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	l->blind_refusals = dev->iwarp;
@@ -172,6 +173,7 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 	if (is_over) {
 		dev->ctx = NULL;
 		end_registrations(dev);
+		verbs_domains_end(dev);
 	}
 	mutex_unlock(&dev->provider->lock);
 	if (!is_over)
@@ -216,6 +218,7 @@ static int verbs_device_create(struct verbs_provider *p, struct rdma_cm_id *id,
 	dev->provider = p;
 	CDS_INIT_LIST_HEAD(&dev->conns);
 	CDS_INIT_LIST_HEAD(&dev->mrs);
+	CDS_INIT_LIST_HEAD(&dev->domains);
 	dev->ctx = id->verbs;
 	err = -ibv_query_device(dev->ctx, &attr);
 	if (err)
@@ -296,8 +299,7 @@ void verbs_dev_put(struct verbs_dev *dev)
 	mutex_unlock(&dev->provider->lock);
 }
 
-/* Begins a use, even of a device that goes.  False: it is over. */
-static bool verbs_dev_use(struct verbs_dev *dev)
+bool verbs_dev_use(struct verbs_dev *dev)
 {
 	bool is_there;
 
@@ -335,10 +337,12 @@ static struct ibv_mr *ask_device(const struct verbs_dev *dev,
 				 const struct verbs_mr *mr,
 				 const struct fabric_dmabuf *mem, int flags)
 {
+	struct ibv_pd *pd = verbs_pd(dev, mr->domain);
+
 	if (mem)
-		return ibv_reg_dmabuf_mr(dev->pd, mem->offset, mem->len,
+		return ibv_reg_dmabuf_mr(pd, mem->offset, mem->len,
 					 (uintptr_t)mem->addr, mem->fd, flags);
-	return ibv_reg_mr(dev->pd, mr->mr.addr, mr->mr.len, flags);
+	return ibv_reg_mr(pd, mr->mr.addr, mr->mr.len, flags);
 }
 
 /* The library's, the kernel's, and an older kernel's ways to say that they
@@ -385,43 +389,57 @@ static int verbs_mr_register(struct verbs_dev *dev, struct verbs_mr *mr,
 	return 0;
 }
 
-static int create_mr(struct fabric_device *fdev, struct fabric_mr as,
+/* Makes @as, in the domain @d or, NULL, in the device's. */
+static int create_mr(struct verbs_domain *d, struct fabric_mr as,
 		     const struct fabric_dmabuf *mem, unsigned access,
 		     struct fabric_mr **out)
 {
-	struct verbs_dev *dev = container_of(fdev, struct verbs_dev, dev);
+	struct verbs_dev *dev = container_of(as.dev, struct verbs_dev, dev);
 	struct verbs_mr *mr = calloc(1, sizeof(*mr));
 	int err = 0;
 
 	if (!mr)
 		return -ENOMEM;
 	mr->mr = as;
-	mr->mr.dev = fdev;
+	mr->domain = d;
 	if (verbs_dev_use(dev)) {
 		err = verbs_mr_register(dev, mr, mem, access);
 		verbs_dev_put(dev);
 	}
-	if (err)
+	if (err) {
 		free(mr);
-	else
-		*out = &mr->mr;
-	return err;
+		return err;
+	}
+	if (d)
+		verbs_domain_get(dev, d);
+	*out = &mr->mr;
+	return 0;
 }
 
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out)
 {
-	return create_mr(dev, (struct fabric_mr){ .addr = addr, .len = len },
-			 NULL, access, out);
+	const struct fabric_mr as = { .addr = addr, .len = len, .dev = dev };
+
+	return create_mr(NULL, as, NULL, access, out);
 }
 
-int verbs_mr_create_dmabuf(struct fabric_device *dev,
+int verbs_mr_create_for(struct fabric_conn *c, void *addr, size_t len,
+			unsigned access, struct fabric_mr **out)
+{
+	const struct fabric_mr as = { .addr = addr, .len = len, .dev = c->dev };
+
+	return create_mr(verbs_conn(c)->domain, as, NULL, access, out);
+}
+
+int verbs_mr_create_dmabuf(struct fabric_conn *c,
 			   const struct fabric_dmabuf *mem, unsigned access,
 			   struct fabric_mr **out)
 {
-	const struct fabric_mr as = { .addr = mem->addr, .len = mem->len };
+	const struct fabric_mr as = { .addr = mem->addr, .len = mem->len,
+				      .dev = c->dev };
 
-	return create_mr(dev, as, mem, access, out);
+	return create_mr(verbs_conn(c)->domain, as, mem, access, out);
 }
 
 /* 0 or -errno: the device did not end it. */
@@ -455,6 +473,8 @@ int verbs_mr_destroy(struct fabric_mr *fmr)
 			err = deregister(fmr, mr->ibv, mr->mw);
 		verbs_dev_put(dev);
 	}
+	if (mr->domain)
+		verbs_domain_put(dev, mr->domain);
 	free(mr);
 	return err;
 }

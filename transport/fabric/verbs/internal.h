@@ -58,6 +58,7 @@ struct verbs_dev {
 	/* The provider's lock, from here on. */
 	struct cds_list_head	conns;	/* with a queue pair */
 	struct cds_list_head	mrs;
+	struct cds_list_head	domains;
 	unsigned		users;
 	bool			ends;	/* the provider does */
 
@@ -67,8 +68,17 @@ struct verbs_dev {
 	int			wake_fd;
 };
 
+/* Of one connection, see domain.c. */
+struct verbs_domain {
+	struct ibv_pd		*pd;	/* NULL: the device is gone */
+	/* The provider's lock. */
+	unsigned		refs;
+	struct cds_list_head	link;	/* on dev->domains while pd */
+};
+
 struct verbs_mr {
 	struct fabric_mr	mr;
+	struct verbs_domain	*domain;	/* counted; NULL: the dev's */
 	struct ibv_mr		*ibv;	/* NULL: the device is gone, */
 	struct ibv_mw		*mw;	/* or it is this window */
 	struct cds_list_head	link;	/* provider's lock; not a window's */
@@ -164,6 +174,7 @@ struct verbs_conn {
 	struct verbs_provider	*provider;	/* borrowed */
 	struct verbs_dev	*dev;		/* borrowed */
 	struct cds_list_head	dev_link;	/* on dev->conns, or empty */
+	struct verbs_domain	*domain;	/* counted; NULL: the dev's */
 	struct verbs_loop	*vl;		/* counted; has id's channel */
 	struct rdma_cm_id	*id;		/* NULL once closed */
 	bool			passive;
@@ -211,17 +222,35 @@ static inline int verbs_errno(void)
  * struct. */
 int verbs_dev_get(struct verbs_provider *p, struct rdma_cm_id *id,
 		  struct verbs_dev **out);
-/* Ends the use that verbs_dev_get() began. */
+/* Begins a use, even of a device that goes.  False: it is over. */
+bool verbs_dev_use(struct verbs_dev *dev);
+/* Ends a use. */
 void verbs_dev_put(struct verbs_dev *dev);
 void verbs_dev_destroy(struct verbs_dev *dev);
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
-int verbs_mr_create_dmabuf(struct fabric_device *dev,
+int verbs_mr_create_for(struct fabric_conn *c, void *addr, size_t len,
+			unsigned access, struct fabric_mr **out);
+int verbs_mr_create_dmabuf(struct fabric_conn *c,
 			   const struct fabric_dmabuf *mem, unsigned access,
 			   struct fabric_mr **out);
 int verbs_mr_destroy(struct fabric_mr *mr);
 /* The device's flags for the REMOTE bits of @access. */
 int verbs_remote_access(unsigned access);
+
+/* domain.c */
+int verbs_isolate(struct fabric_conn *c);
+void verbs_domain_get(struct verbs_dev *dev, struct verbs_domain *d);
+void verbs_domain_put(struct verbs_dev *dev, struct verbs_domain *d);
+/* Ends those that are left, with nothing in them.  The provider's lock is
+ * held. */
+void verbs_domains_end(struct verbs_dev *dev);
+
+static inline struct ibv_pd *verbs_pd(const struct verbs_dev *dev,
+				      const struct verbs_domain *d)
+{
+	return d ? d->pd : dev->pd;
+}
 
 /* window.c */
 int verbs_mr_window(struct fabric_mr *mr, struct fabric_conn *c, void *addr,

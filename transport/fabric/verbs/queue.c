@@ -311,7 +311,7 @@ static int create_qp(struct verbs_conn *c, const struct ibv_qp_init_attr *want)
 	unsigned n = most;
 
 	attr.cap.max_inline_data = n;
-	while (rdma_create_qp(c->id, c->dev->pd, &attr)) {
+	while (rdma_create_qp(c->id, verbs_pd(c->dev, c->domain), &attr)) {
 		if (n == 0)
 			return verbs_errno();
 		n = n / 2 < INLINE_MIN ? 0 : n / 2;

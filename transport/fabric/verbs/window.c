@@ -58,7 +58,7 @@ int verbs_mr_window(struct fabric_mr *fbase, struct fabric_conn *conn,
 		return -ENOMEM;
 	w->mr = (struct fabric_mr){ .addr = addr, .len = len,
 				    .dev = fbase->dev };
-	w->mw = ibv_alloc_mw(c->dev->pd, IBV_MW_TYPE_2);
+	w->mw = ibv_alloc_mw(verbs_pd(c->dev, c->domain), IBV_MW_TYPE_2);
 	err = w->mw ? bind_window(c, w, base->ibv, access) : verbs_errno();
 	if (err) {
 		if (w->mw)

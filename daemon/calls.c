@@ -275,13 +275,29 @@ static const struct { const char *name; struct scmp_arg_cmp arg; } refused[] = {
 	{ "fcntl", IS(1, F_SETOWN_EX) }, { "fcntl64", IS(1, F_SETOWN_EX) },
 	{ "fcntl", IS(1, F_SETSIG) }, { "fcntl64", IS(1, F_SETSIG) },
 	{ "ioctl", IS(1, FIOSETOWN) }, { "ioctl", IS(1, SIOCSPGRP) },
+	/* The receivers are the shells of a terminal, whoever asks. */
+	{ "ioctl", IS(1, FIOASYNC) }, { "ioctl", IS(1, TIOCSIG) },
 	/* Input for the shell that the server was started in. */
 	{ "ioctl", IS(1, TIOCSTI) }, { "ioctl", IS(1, TIOCLINUX) },
 };
 
+/* As FIOASYNC. */
+static int refuse_async(scmp_filter_ctx f, uint32_t action, int nr)
+{
+	const struct scmp_arg_cmp is[] = {
+		IS(1, F_SETFL), { .arg = 2, .op = SCMP_CMP_MASKED_EQ,
+				  .datum_a = O_ASYNC, .datum_b = O_ASYNC },
+	};
+
+	return seccomp_rule_add_array(f, action, nr, ARRAY_SIZE(is), is);
+}
+
 static int add_refused(scmp_filter_ctx f, uint32_t action)
 {
-	int err = 0;
+	int err = refuse_async(f, action, SCMP_SYS(fcntl));
+
+	if (!err)
+		err = refuse_async(f, action, SCMP_SYS(fcntl64));
 
 	for (unsigned i = 0; !err && i < ARRAY_SIZE(refused); i++) {
 		int nr = confine_number(refused[i].name);

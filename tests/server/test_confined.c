@@ -344,6 +344,10 @@ static const struct { const char *name; long nr; long arg[3]; } others[] = {
 	{ "F_SETOWN_EX", SYS_fcntl, { 0, F_SETOWN_EX } },
 	{ "F_SETSIG", SYS_fcntl, { 0, F_SETSIG, SIGKILL } },
 	{ "F_SETSIG and more", SYS_fcntl, { 0, UPPER | F_SETSIG, SIGKILL } },
+	{ "O_ASYNC", SYS_fcntl, { 0, F_SETFL, O_ASYNC | O_NONBLOCK } },
+	{ "O_ASYNC and more", SYS_fcntl, { 0, UPPER | F_SETFL, O_ASYNC } },
+	{ "FIOASYNC", SYS_ioctl, { 0, FIOASYNC } },
+	{ "TIOCSIG", SYS_ioctl, { 0, TIOCSIG } },
 	{ "FIOSETOWN", SYS_ioctl, { 0, FIOSETOWN } },
 	{ "SIOCSPGRP", SYS_ioctl, { 0, SIOCSPGRP } },
 	{ "TIOCSTI", SYS_ioctl, { 0, TIOCSTI } },
@@ -369,12 +373,13 @@ TEST_LOOP(calls_about_other_processes_are_refused, 0, ARRAY_SIZE(others))
 	daemon_end(&d, SIGTERM);
 }
 
-TEST_LOOP(the_same_calls_about_itself_are_made, 0, 4)
+TEST_LOOP(the_same_calls_about_itself_are_made, 0, 5)
 {
 	static const char *const calls[] = { "0 0", "0 0 0",
-					     "1 0 0", "0 1" };
+					     "1 0 0", "0 1",
+					     "0 4 2048" /* O_NONBLOCK */ };
 	static const long nr[] = { SYS_prlimit64, SYS_setpriority,
-				   SYS_ioprio_set, SYS_fcntl };
+				   SYS_ioprio_set, SYS_fcntl, SYS_fcntl };
 	char call[64];
 
 	snprintf(call, sizeof(call), "%ld %s", nr[_i], calls[_i]);

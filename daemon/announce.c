@@ -55,7 +55,7 @@ static void log_other(const struct rpcbind_other *other, const char *name,
 		 other->owner, stays ? "which is at work and stays: clients "
 		 "that ask rpcbind find that one (see --no-rpcbind)" :
 		 other->trusted ? "where nothing listens: replaced until this "
-		 "server ends" : "who is no administrator: replaced");
+		 "server ends" : "which is another user's: replaced");
 }
 
 /* 0; -EEXIST: another server stays; or another -errno of rpcbind_set(). */

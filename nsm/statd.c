@@ -21,9 +21,9 @@
 
 #include "lib/log.h"
 #include "lib/stats.h"
-#include "nsm/listener.h"
 #include "nsm/priv.h"
 #include "rpc/getport.h"
+#include "rpc/listener.h"
 
 STAT(nsm_statd_failed, "hosts that rpc.statd did not take");
 
@@ -51,7 +51,7 @@ int nsm_statd_check(uint16_t port)
 {
 	uid_t wrong;
 
-	if (nsm_listener_check(port, may_be_statd, &wrong))
+	if (rpc_listener_check(IPPROTO_TCP, port, may_be_statd, &wrong))
 		return 0;
 	if (wrong == (uid_t)-1)
 		return -ECONNREFUSED;

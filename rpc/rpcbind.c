@@ -24,8 +24,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "rpc/listener.h"
+#include "transport/addr.h"
+
 #define RPCBIND_SOCKET	"/run/rpcbind.sock"
 #define RPCBIND_PORT	111
+#define REPLACE_TRIES	16
 
 struct rpcbind {
 	CLIENT	*client;	/* owns its socket */
@@ -215,14 +219,27 @@ static int find_other(struct rpcbind *rb, const struct rpcb *map)
 	return err;
 }
 
-/* Takes the place of rb->other. */
+/* Takes the place of rb->other.  Another user may register again between the
+ * two calls, as often as he likes: try some times. */
 static int replace_other(struct rpcbind *rb, struct rpcb *map)
 {
-	int err = rpcbind_change(rb, RPCBPROC_UNSET, map);
+	int err = -EACCES;
 
-	if (!err)
+	for (int i = 0; i < REPLACE_TRIES && err == -EACCES; i++) {
+		rpcbind_change(rb, RPCBPROC_UNSET, map);
 		err = rpcbind_change(rb, RPCBPROC_SET, map);
+	}
 	return err ? err : RPCBIND_REPLACED;
+}
+
+/* True if the mapping rb->other is to stay. */
+static bool other_stays(struct rpcbind *rb, const char *netid)
+{
+	enum rpcbind_use use = rpcbind_use_of(netid, rb->other.addr);
+
+	if (use == RPCBIND_FOREIGN)
+		rb->other.trusted = false;
+	return rb->other.trusted && use == RPCBIND_USED;
 }
 
 int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
@@ -239,9 +256,7 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 	err = find_other(rb, &map);
 	if (err)
 		return err == -ENOENT ? -EACCES : err;
-	if (rb->other.trusted && rpcbind_is_taken(netid, rb->other.addr))
-		return -EEXIST;
-	return replace_other(rb, &map);
+	return other_stays(rb, netid) ? -EEXIST : replace_other(rb, &map);
 }
 
 const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb)
@@ -304,7 +319,21 @@ static bool parse_uaddr(const char *uaddr, sa_family_t family,
 		(void *)&((struct sockaddr_in6 *)out)->sin6_addr) == 1;
 }
 
-bool rpcbind_is_taken(const char *netid, const char *uaddr)
+static bool is_trusted(uid_t uid)
+{
+	return uid == 0 || uid == geteuid();
+}
+
+static enum rpcbind_use user_of(bool udp, const struct sockaddr_storage *at)
+{
+	uid_t wrong;
+
+	rpc_listener_check(udp ? IPPROTO_UDP : IPPROTO_TCP, xprt_addr_port(at),
+			   is_trusted, &wrong);
+	return wrong == (uid_t)-1 ? RPCBIND_USED : RPCBIND_FOREIGN;
+}
+
+enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr)
 {
 	bool six = strlen(netid) == 4 && netid[3] == '6';
 	bool udp = strncmp(netid, "udp", 3) == 0;
@@ -314,20 +343,20 @@ bool rpcbind_is_taken(const char *netid, const char *uaddr)
 
 	if ((!udp && strncmp(netid, "tcp", 3) != 0) || (netid[3] && !six) ||
 	    !parse_uaddr(uaddr, six ? AF_INET6 : AF_INET, &at))
-		return true;
+		return RPCBIND_USED;
 	fd = socket(at.ss_family, (udp ? SOCK_DGRAM : SOCK_STREAM) |
 		    SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return true;
+		return RPCBIND_USED;
 	/* Beside connections that ended, but not beside a listener. */
 	if (!udp)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (six)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&at, six ? sizeof(struct sockaddr_in6) :
-		 sizeof(struct sockaddr_in)) < 0)
+	if (bind(fd, (struct sockaddr *)&at,
+		 xprt_addr_len((struct sockaddr *)&at)) < 0)
 		err = errno;
 	close(fd);
-	/* An address that has left the machine is not taken. */
-	return err && err != EADDRNOTAVAIL;
+	/* An address that has left the machine has no server here. */
+	return !err || err == EADDRNOTAVAIL ? RPCBIND_FREE : user_of(udp, &at);
 }

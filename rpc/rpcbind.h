@@ -34,7 +34,8 @@ struct rpcbind_other {
 	char	 addr[RPCBIND_UADDR_MAX];
 	char	 owner[32];	/* rpcbind's word: "superuser", "unknown" or a
 				 * user's id */
-	bool	 trusted;	/* that is root or our user */
+	bool	 trusted;	/* root or our user has registered it, and no
+				 * other user listens there */
 };
 
 /* The result of rpcbind_set(). */
@@ -42,9 +43,9 @@ struct rpcbind_other {
 
 /*
  * Registers that @vers of @prog is served on @netid at @addr.  A mapping of
- * another server stays if that listens, and root or our user registered it: it
- * is at work.  Otherwise it is replaced: its server was killed, or another user
- * of the machine has taken the name.
+ * another server stays if that is trusted and listens: it is at work.
+ * Otherwise it is replaced: its server was killed, or another user of the
+ * machine has taken the program's number, or the port of that server.
  *
  * 0; RPCBIND_REPLACED or -EEXIST: rpcbind_other() returns what was replaced or
  * stays; -EACCES: rpcbind refuses; or another -errno, after which the
@@ -70,11 +71,17 @@ int rpcbind_unset(struct rpcbind *rb, uint32_t prog, uint32_t vers,
  * Returns @out. */
 char *rpcbind_uaddr(const struct sockaddr *addr, char *out);
 
+enum rpcbind_use {
+	RPCBIND_FREE,
+	RPCBIND_USED,			/* or that can't be learned (RDMA) */
+	RPCBIND_FOREIGN,		/* by a user who is not root nor we */
+};
+
 /*
- * True if a socket of this machine has the address @uaddr of @netid, or that
- * can't be learned (RDMA): a server that is at work keeps its mapping.  Asks
- * the kernel by taking the address for a moment; makes no call.
+ * Whether a socket of this machine has the address @uaddr of @netid: a server
+ * that is at work keeps its mapping.  Asks the kernel, by taking the address
+ * for a moment; makes no call.
  */
-bool rpcbind_is_taken(const char *netid, const char *uaddr);
+enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr);
 
 #endif

@@ -32,6 +32,7 @@ static struct map {		/* read by tests between two calls */
 	bool	 used;
 } maps[16];
 static const char *owner;	/* of all maps */
+static int again;		/* that a mapping comes back when removed */
 static int listener;
 static pthread_t thread;
 static struct sockaddr_storage at;
@@ -72,7 +73,7 @@ static bool unset(struct map *m)
 	struct map *old = find(m);
 
 	if (old)
-		old->used = false;
+		old->used = again > 0 && again--;
 	return old;
 }
 
@@ -376,6 +377,41 @@ START_TEST(the_registration_of_another_user_is_replaced_though_it_listens)
 }
 END_TEST
 
+/* The server was killed, and another user has its port. */
+START_TEST(the_port_of_a_killed_server_helps_no_other_user)
+{
+	struct rpcbind *rb = dial();
+	int fd = other_listens("tcp");
+
+	/* That is the owner whom the kernel shows. */
+	if (fchown(fd, 54321, (gid_t)-1) == 0) {
+		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp",
+				 (struct sockaddr *)&other_at), 0);
+		ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(2000)),
+				 RPCBIND_REPLACED);
+		ck_assert(!rpcbind_other(rb)->trusted);
+		ck_assert_str_eq(addr_of(3, "tcp"), "0.0.0.0.7.208");
+	}
+	close(fd);
+	rpcbind_close(rb);
+}
+END_TEST
+
+/* Another user registers again as soon as he was replaced, for a while. */
+START_TEST(a_user_who_registers_again_and_again_does_not_win)
+{
+	struct rpcbind *rb = dial();
+
+	owner = "54321";
+	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(1000)), 0);
+	again = 10;
+	ck_assert_int_eq(rpcbind_set(rb, PROG, 3, "tcp", any4(2000)),
+			 RPCBIND_REPLACED);
+	ck_assert_str_eq(addr_of(3, "tcp"), "0.0.0.0.7.208");
+	rpcbind_close(rb);
+}
+END_TEST
+
 START_TEST(the_mapping_of_a_successor_stays)
 {
 	struct rpcbind *rb = dial();
@@ -388,7 +424,7 @@ START_TEST(the_mapping_of_a_successor_stays)
 }
 END_TEST
 
-START_TEST(an_address_that_is_bound_is_taken)
+START_TEST(an_address_that_is_bound_is_in_use)
 {
 	char uaddr[RPCBIND_UADDR_MAX];
 
@@ -396,17 +432,25 @@ START_TEST(an_address_that_is_bound_is_taken)
 		int fd = other_listens(inet_netids[i]);
 
 		rpcbind_uaddr((struct sockaddr *)&other_at, uaddr);
-		ck_assert(rpcbind_is_taken(inet_netids[i], uaddr));
+		ck_assert_int_eq(rpcbind_use_of(inet_netids[i], uaddr),
+				 RPCBIND_USED);
+		/* By another user. */
+		if (fchown(fd, 54321, (gid_t)-1) == 0)
+			ck_assert_int_eq(rpcbind_use_of(inet_netids[i], uaddr),
+					 RPCBIND_FOREIGN);
 		close(fd);
-		ck_assert(!rpcbind_is_taken(inet_netids[i], uaddr));
+		ck_assert_int_eq(rpcbind_use_of(inet_netids[i], uaddr),
+				 RPCBIND_FREE);
 	}
 	/* No address of this machine. */
-	ck_assert(!rpcbind_is_taken("tcp", "192.0.2.77.80.1"));
+	ck_assert_int_eq(rpcbind_use_of("tcp", "192.0.2.77.80.1"),
+			 RPCBIND_FREE);
 	/* These can't be looked at. */
-	ck_assert(rpcbind_is_taken("rdma", "0.0.0.0.78.81"));
-	ck_assert(rpcbind_is_taken("tcp", "nonsense"));
-	ck_assert(rpcbind_is_taken("tcp", ""));
-	ck_assert(rpcbind_is_taken("tcp6", "1.2.3.4.5.6"));
+	ck_assert_int_eq(rpcbind_use_of("rdma", "0.0.0.0.78.81"),
+			 RPCBIND_USED);
+	ck_assert_int_eq(rpcbind_use_of("tcp", "nonsense"), RPCBIND_USED);
+	ck_assert_int_eq(rpcbind_use_of("tcp", ""), RPCBIND_USED);
+	ck_assert_int_eq(rpcbind_use_of("tcp6", "1.2.3.4.5.6"), RPCBIND_USED);
 }
 END_TEST
 
@@ -509,6 +553,8 @@ static void add_tests(Suite *s, const char *name, void (*start)(void))
 	tcase_add_test(t, the_registration_of_a_server_at_work_stays);
 	tcase_add_test(t,
 		the_registration_of_another_user_is_replaced_though_it_listens);
+	tcase_add_test(t, the_port_of_a_killed_server_helps_no_other_user);
+	tcase_add_test(t, a_user_who_registers_again_and_again_does_not_win);
 	tcase_add_test(t, the_mapping_of_a_successor_stays);
 	tcase_add_test(t, a_refusal_is_eacces);
 	tcase_add_test(t, a_silent_rpcbind_costs_a_bounded_time);
@@ -528,7 +574,7 @@ int main(void)
 	} else {
 		tcase_add_test(t, universal_addresses_are_those_of_rfc_5665);
 		tcase_add_test(t, without_rpcbind_it_fails_at_once);
-		tcase_add_test(t, an_address_that_is_bound_is_taken);
+		tcase_add_test(t, an_address_that_is_bound_is_in_use);
 		add_tests(s, "tcp", start_tcp);
 		add_tests(s, "local", start_local);
 	}

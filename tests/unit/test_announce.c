@@ -181,8 +181,8 @@ TEST(another_servers_mapping_is_never_replaced_in_silence)
 			   "0.0.0.0.78.32, registered by superuser, where "
 			   "nothing listens: replaced until this server ends"));
 	ck_assert(has_said("sample 4 over tcp: rpcbind has another server at "
-			   "0.0.0.0.78.32, registered by superuser, who is no "
-			   "administrator: replaced\n"));
+			   "0.0.0.0.78.32, registered by superuser, which is "
+			   "another user's: replaced\n"));
 	ck_assert(!has_said("sample 1") && !has_said("sample 5"));
 	ck_assert(!has_said("not registered"));
 	announce_withdraw(&a);

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* listener - who listens at a TCP port of this machine. */
-#include "nsm/listener.h"
+/* listener - who listens at a port of this machine. */
+#include "rpc/listener.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 
-#define LISTENS	0x0au		/* TCP_LISTEN, as the kernel prints it */
+/* The states of sockets without a peer, as the kernel prints them. */
+#define TCP_LISTENS	0x0au
+#define UDP_LISTENS	0x07u
 
 struct check {
 	uint16_t port;
+	unsigned state;
 	bool	 (*trusts)(uid_t uid);
 	bool	 found;
 	uid_t	 wrong;			/* (uid_t)-1: none so far */
 };
 
-/* One of the kernel's tables, which has the sockets that listen first. */
+/* One of the kernel's tables.  Those of TCP have the sockets that listen
+ * first, and may be long behind them. */
 static void check_table(const char *path, struct check *c)
 {
 	FILE *f = fopen(path, "re");
@@ -26,9 +31,9 @@ static void check_table(const char *path, struct check *c)
 		if (sscanf(line, "%*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x "
 			   "%*x:%*x %*x:%*x %*x %u", &port, &state, &uid) != 3)
 			continue;		/* the headings */
-		if (state != LISTENS)
+		if (state != c->state && c->state == TCP_LISTENS)
 			break;
-		if (port != c->port)
+		if (state != c->state || port != c->port)
 			continue;
 		c->found = true;
 		if (!c->trusts(uid))
@@ -37,14 +42,16 @@ static void check_table(const char *path, struct check *c)
 	fclose(f);
 }
 
-bool nsm_listener_check(uint16_t port, bool (*trusts)(uid_t uid),
+bool rpc_listener_check(int proto, uint16_t port, bool (*trusts)(uid_t uid),
 			uid_t *wrong)
 {
+	bool udp = proto == IPPROTO_UDP;
 	struct check c = { .port = port, .trusts = trusts,
+			   .state = udp ? UDP_LISTENS : TCP_LISTENS,
 			   .wrong = (uid_t)-1 };
 
-	check_table("/proc/self/net/tcp", &c);
-	check_table("/proc/self/net/tcp6", &c);
+	check_table(udp ? "/proc/self/net/udp" : "/proc/self/net/tcp", &c);
+	check_table(udp ? "/proc/self/net/udp6" : "/proc/self/net/tcp6", &c);
 	*wrong = c.wrong;
 	return c.found && c.wrong == (uid_t)-1;
 }

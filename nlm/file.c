@@ -36,6 +36,7 @@ struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
 			f->nlm = nlm;
 			f->fileid = *fileid;
 			f->exp = exp;
+			f->departures = atomic_load(&exp->departures);
 			ref_get(&exp->ref);
 			/* The thread sleeps until there is a file or host. */
 			if (nlm->table.files == 1 && nlm->table.hosts == 0)
@@ -392,7 +393,7 @@ static void drop_shares(struct nlm *nlm, struct nlm_file *f)
 }
 
 /* Acts on marks.  True: locks may have gone. */
-static bool tidy(struct nlm *nlm, struct nlm_file *f)
+static bool act_on_marks(struct nlm *nlm, struct nlm_file *f)
 {
 	struct nlm_wait *w;
 	struct nlm_hold *h;
@@ -409,6 +410,30 @@ static bool tidy(struct nlm *nlm, struct nlm_file *f)
 	for (; (h = marked_hold(nlm, f)); freed = true)
 		drop_hold(nlm, h);
 	drop_shares(nlm, f);
+	return freed;
+}
+
+/* The same.  An export that is taken out of the table ends its locks, also if
+ * it is there again by now: the number of times is compared, since nobody looks
+ * at each moment. */
+static bool tidy(struct nlm *nlm, struct nlm_file *f)
+{
+	unsigned departures = atomic_load(&f->exp->departures);
+	bool gone, freed;
+
+	mutex_lock(&nlm->lock);
+	f->gone |= f->departures != departures;
+	gone = f->gone;
+	mutex_unlock(&nlm->lock);
+	freed = act_on_marks(nlm, f);
+	if (!gone)
+		return freed;
+	/* All that was here has ended; what comes now is of the export as it is
+	 * now. */
+	mutex_lock(&nlm->lock);
+	f->gone = false;
+	f->departures = departures;
+	mutex_unlock(&nlm->lock);
 	return freed;
 }
 

@@ -170,10 +170,10 @@ void nlm_files_sweep(struct nlm *nlm)
 
 	for (unsigned i = 0; i < NLM_BUCKETS; i++)
 		cds_list_for_each_entry(f, &nlm->table.file[i], link) {
-			if (!f->gone && !export_is_current(nlm->config.exports,
-							   f->exp))
-				f->gone = true;
-			if (f->gone || f->local)
+			f->gone |= !export_is_current(nlm->config.exports,
+						      f->exp);
+			if (f->gone || f->local || f->departures !=
+			    atomic_load(&f->exp->departures))
 				nlm_file_kick(nlm, f);
 		}
 }

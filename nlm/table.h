@@ -101,7 +101,10 @@ struct nlm_file {
 	struct work_item	 job;
 	bool			 queued;	/* the job is */
 	bool			 due;	/* ... and another one after it */
-	bool			 gone;	/* the export is */
+	bool			 gone;	/* the export is: the next turn ends all
+					 * that is here */
+	unsigned		 departures;	/* of the export, that ended
+						 * what was here */
 	bool			 local;	/* a waiter waits for others than our
 					 * clients */
 	struct nlm		*nlm;

@@ -173,6 +173,25 @@ static int bind_entries(struct export_table *t, struct export_set *set,
 	return ret < 0 ? ret : children_take_entries(t->children, set, err);
 }
 
+static bool has_export(const struct export_set *set, const struct export *e)
+{
+	const struct entry *entry = export_set_find_id(set, e->id);
+
+	return entry && entry->export == e;
+}
+
+/* Notes which exports of @old, which may be NULL, leave the table. */
+static void note_departures(const struct export_set *old,
+			    const struct export_set *set)
+{
+	for (unsigned i = 0; old && i < old->nentries; i++) {
+		struct export *e = old->entries[i]->export;
+
+		if (e && !has_export(set, e))
+			atomic_fetch_add(&e->departures, 1);
+	}
+}
+
 int export_table_publish(struct export_table *t, struct export_set *set,
 			 char **err)
 {
@@ -194,6 +213,7 @@ int export_table_publish(struct export_table *t, struct export_set *set,
 	for (unsigned i = 0; i < REFUSALS; i++)
 		atomic_store_explicit(&t->refusals[i], 0,
 				      memory_order_relaxed);
+	note_departures(old, set);
 	/* Pairs with the acquire in export_set_now(). */
 	atomic_store_explicit(&t->current, set, memory_order_release);
 	rcu_wait();

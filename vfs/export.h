@@ -9,6 +9,7 @@
 #ifndef GANNET_VFS_EXPORT_H
 #define GANNET_VFS_EXPORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,6 +61,10 @@ struct export {
 	 * for that any more; else 0. */
 	uint64_t	 late_ms;
 	struct ref	 ref;
+	/* How often it was taken out of the table.  It is the same export when
+	 * it is added again while somebody still has it, but what it was to
+	 * end with has ended. */
+	atomic_uint	 departures;
 	void		*upper;		/* the daemon's: its share of workers */
 	/* The daemon's: what its callers had, and those of the file systems
 	 * below it.  Outlives each call; NULL: not counted. */

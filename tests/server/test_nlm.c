@@ -193,6 +193,34 @@ TEST(a_restart_that_is_told_after_a_newer_one_ends_nothing)
 	ck_assert_uint_eq(nlmc_share(&one, 0, 1), NLM4_GRANTED);
 }
 
+#define OTHER_EXPORT	"/other 127.0.0.1(rw,insecure)\n"
+#define THIS_EXPORT	"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"
+
+TEST(locks_end_with_their_export_though_it_is_added_again_at_once)
+{
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	harness_publish(&srv, OTHER_EXPORT);
+	harness_publish(&srv, THIS_EXPORT);
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	/* That lock is of the export as it is now: no turn of the file ends
+	 * it, nor does another rule for a client. */
+	ck_assert_uint_eq(nlmc_lock(&one, head, true), NLM4_BLOCKED);
+	harness_publish(&srv, THIS_EXPORT OTHER_EXPORT);
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_DENIED);
+	ck_assert_uint_eq(nlmc_unlock(&two, head), NLM4_GRANTED);
+	EVENTUALLY(nlmc_count(NLM_GRANTED) == 1);
+}
+
+TEST(nobody_has_to_come_for_locks_to_end_with_their_export)
+{
+	struct lock_totals t;
+
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	harness_publish(&srv, OTHER_EXPORT);
+	harness_publish(&srv, THIS_EXPORT);
+	EVENTUALLY((nlm_walk(srv.nlm, 0, NULL, NULL, &t), t.locks == 0));
+}
+
 /* Exported to all addresses of this machine. */
 #define LOCAL_EXPORTS	"/mem 127.0.0.0/8(rw,insecure,no_root_squash)\n"
 

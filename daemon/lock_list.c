@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lock_list - who holds and waits for which bytes of which file, in JSON for
- * gannetctl(8). */
+ * gannetctl(8), and the end of a client's locks. */
 #include "daemon/lock_list.h"
 
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/report.h"
 #include "daemon/who.h"
+#include "lib/log.h"
 
 /* The most locks of an answer: no call can lock while they are listed. */
 #define LOCKS_MOST	1000ul
@@ -86,4 +88,49 @@ json_t *lock_list(void *report, const char *argument, const char **wrong)
 		"shares", (int)t.shares, "hosts", (int)t.hosts,
 		"monitored", (int)t.monitored, "grace_ms",
 		(json_int_t)t.grace_ms, "rows", rows);
+}
+
+/* ---- release */
+
+static void release_all(const struct report *r, const struct in6_addr *addr,
+			const char *name, struct lock_totals *ended)
+{
+	const struct program_row *row;
+	struct rpc_program *prog;
+
+	for (unsigned i = 0; (prog = r->program(r->server, i, &row)); i++)
+		if (row->release)
+			row->release(prog, addr, name, ended);
+}
+
+json_t *lock_release(void *report, const char *argument, const char **wrong)
+{
+	struct lock_totals t = { 0 };
+	struct in6_addr addr;
+	const char *name;
+	char host[64];
+	size_t len;
+
+	len = argument ? strcspn(argument, " ") : 0;
+	if (len >= sizeof(host))
+		len = 0;
+	memcpy(host, argument ? argument : "", len);
+	host[len] = '\0';
+	if (!who_parse_host(host, &addr)) {
+		*wrong = "locks release: expected an IPv4 or IPv6 address";
+		return NULL;
+	}
+	name = argument[len] ? argument + len + 1 : NULL;
+	release_all(report, &addr, name, &t);
+	if (t.hosts == 0) {
+		*wrong = "locks release: no such client has locks";
+		return NULL;
+	}
+	/* As a warning: the client, if it lives, has not let go of them. */
+	log_at(LOG_LEVEL_WARN, "gannetctl: ends %u locks, %u waits and %u "
+	       "shares of %s", t.locks, t.waits, t.shares, argument);
+	return json_pack("{s:o, s:i, s:i, s:i, s:i}", "address",
+			 who_host(&addr), "hosts", (int)t.hosts, "locks",
+			 (int)t.locks, "waits", (int)t.waits, "shares",
+			 (int)t.shares);
 }

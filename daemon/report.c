@@ -264,6 +264,7 @@ static const struct control_command commands[] = {
 	{ .name = "stats", .run = report_stats },
 	{ .name = "waits", .run = report_waits },
 	{ .name = "locks", .run = lock_list },
+	{ .name = "locks-release", .run = lock_release },
 	{ .name = "clients", .run = who_clients },
 	{ .name = "latency", .run = who_latency },
 	{ .name = "disconnect", .run = who_disconnect },

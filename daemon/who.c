@@ -69,7 +69,7 @@ json_t *who_host(const struct in6_addr *host)
 	return json_string(text);
 }
 
-static bool who_parse_host(const char *text, struct in6_addr *out)
+bool who_parse_host(const char *text, struct in6_addr *out)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
 

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 
 /* For struct control_command, with a struct report. */
 json_t *who_clients(void *report, const char *argument, const char **wrong);
@@ -14,5 +15,8 @@ json_t *who_disconnect(void *report, const char *argument, const char **wrong);
 
 /* The address as text, IPv4 in its own form; null for NULL.  Any thread. */
 json_t *who_host(const struct in6_addr *host);
+
+/* An address of a client, IPv4 as ::ffff:a.b.c.d; false: @text is none. */
+bool who_parse_host(const char *text, struct in6_addr *out);
 
 #endif

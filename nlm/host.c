@@ -6,6 +6,7 @@
 #include "lib/stats.h"
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
+STAT(nlm_released, "locks of clients that gannetctl released");
 STAT(nlm_late_restarts, "restarts of clients that were told after a newer one "
      "and ended no lock");
 
@@ -57,10 +58,16 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 	}
 }
 
-static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
 	struct nlm_owner *o;
 
+	cds_list_for_each_entry(o, &h->owners, on_host)
+		drop_owner(nlm, o, state);
+}
+
+static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
+{
 	/* The notice was late: the host has locked since a newer restart. */
 	if (state && is_newer(newest_state(h), state)) {
 		stat_inc(nlm_late_restarts);
@@ -69,8 +76,7 @@ static void drop_host(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 	stat_inc(nlm_restarts);
 	log_limited(LOG_LEVEL_INFO, "%s has restarted: its %u locks end",
 		    h->name, h->ranges);
-	cds_list_for_each_entry(o, &h->owners, on_host)
-		drop_owner(nlm, o, state);
+	drop_owners(nlm, h, state);
 }
 
 void nlm_restarted(struct rpc_program *prog, const char *name,
@@ -87,6 +93,30 @@ void nlm_restarted(struct rpc_program *prog, const char *name,
 	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h)))
 		drop_host(nlm, h, state);
 	mutex_unlock(&nlm->lock);
+}
+
+void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
+		 const char *name, struct lock_totals *ended)
+{
+	const struct nlm_who who = {
+		.addr = *addr, .name = (const uint8_t *)name,
+		.name_len = name ? (uint32_t)strlen(name) : 0,
+	};
+	struct nlm *nlm = prog->ctx;
+	struct nlm_host *h = NULL;
+
+	mutex_lock(&nlm->lock);
+	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h))) {
+		if (cds_list_empty(&h->owners))
+			continue;
+		ended->hosts++;
+		ended->locks += h->ranges;
+		ended->waits += h->waits;
+		ended->shares += h->shares;
+		drop_owners(nlm, h, 0);
+	}
+	mutex_unlock(&nlm->lock);
+	stat_add(nlm_released, ended->locks);
 }
 
 int nlm_free_all(struct rpc_call *call)

@@ -92,6 +92,10 @@ void nlm_destroy(struct rpc_program *prog);
 void nlm_restarted(struct rpc_program *prog, const char *name,
 		   const struct sockaddr *addr, uint32_t state);
 
+/* struct program_row.release.  Any thread; doesn't wait. */
+void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
+		 const char *name, struct lock_totals *ended);
+
 /*
  * Sets *@totals, and calls @fn for @max waits, locks and shares at most, in
  * this order.  Any thread.  Calls that lock wait meanwhile: @fn must only take

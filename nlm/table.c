@@ -54,8 +54,8 @@ struct nlm_host *nlm_host_next(const struct nlm_table *t,
 						       link);
 
 		if (is_of(next, &who->addr) &&
-		    strlen(next->name) == who->name_len &&
-		    memcmp(next->name, who->name, who->name_len) == 0)
+		    (!who->name || (strlen(next->name) == who->name_len &&
+		     memcmp(next->name, who->name, who->name_len) == 0)))
 			return next;
 	}
 	return NULL;

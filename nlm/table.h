@@ -214,8 +214,9 @@ void nlm_table_init(struct nlm_table *t, const struct nlm_limits *limits);
 /* The host, or NULL. */
 struct nlm_host *nlm_host_find(const struct nlm_table *t,
 			       const struct nlm_who *who);
-/* The host after @h, or with NULL the first, that has the address and the name
- * of @who, whichever address of ours it calls.  NULL: there is none. */
+/* The host after @h, or with NULL the first, that has the address of @who and
+ * its name, unless that is NULL, whichever address of ours it calls.  NULL:
+ * there is none. */
 struct nlm_host *nlm_host_next(const struct nlm_table *t,
 			       const struct nlm_who *who,
 			       const struct nlm_host *h);

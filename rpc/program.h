@@ -47,6 +47,12 @@ struct program_row {
 	 * no call locks meanwhile. */
 	void (*locks)(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 		      void *arg, struct lock_totals *totals);
+	/* NULL, or ends all that the client at @addr has locked and waits for,
+	 * as if it had restarted; with @name only what its host of that name
+	 * has.  Adds what ends to *@ended, whose hosts are those that had
+	 * something.  Doesn't wait. */
+	void (*release)(struct rpc_program *prog, const struct in6_addr *addr,
+			const char *name, struct lock_totals *ended);
 	/* The program's own port, over TCP and UDP, and the names of these
 	 * listeners in "ready: NAME PORT"; 0: the server's port. */
 	uint16_t port;

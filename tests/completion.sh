@@ -39,6 +39,7 @@ completes trace --sl --slower
 completes trace --proc REA 'READ READDIR READDIRPLUS READLINK'
 completes exports '' 'add remove set'
 completes exports s set
+completes locks '' release
 completes --js --json
 completes drain --t --timeout
 completes status --he --help

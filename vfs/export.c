@@ -173,7 +173,7 @@ static int bind_entries(struct export_table *t, struct export_set *set,
 	return ret < 0 ? ret : children_take_entries(t->children, set, err);
 }
 
-static bool has_export(const struct export_set *set, const struct export *e)
+static bool still_has(const struct export_set *set, const struct export *e)
 {
 	const struct entry *entry = export_set_find_id(set, e->id);
 
@@ -187,7 +187,7 @@ static void note_departures(const struct export_set *old,
 	for (unsigned i = 0; old && i < old->nentries; i++) {
 		struct export *e = old->entries[i]->export;
 
-		if (e && !has_export(set, e))
+		if (e && !still_has(set, e))
 			atomic_fetch_add(&e->departures, 1);
 	}
 }

@@ -21,8 +21,9 @@ static const struct ctl_command commands[] = {
 	  .print = show_stats },
 	{ .name = "waits", .arguments = "",
 	  .help = "what calls wait for now", .print = show_waits },
-	{ .name = "locks", .arguments = "[N]",
-	  .help = "who holds and waits for which bytes of which files",
+	{ .name = "locks", .arguments = "[N | release ADDRESS [NAME]]",
+	  .help = "who holds and waits for which bytes; or end "
+	  "a client's locks",
 	  .words = ctl_locks },
 	{ .name = "clients", .arguments = "[ADDRESS]",
 	  .help = "who calls, over what, and how much",

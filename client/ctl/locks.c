@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* locks - gannetctl's command locks. */
+/* locks - gannetctl's commands locks and locks release. */
 #include "client/ctl/who.h"
 
 #include <stdio.h>
@@ -89,8 +89,34 @@ static void show_locks(const json_t *r)
 		       all - (long long)json_array_size(rows));
 }
 
+static void show_release(const json_t *r)
+{
+	printf("%s: %lld locks, %lld waits, %lld shares of %lld hosts ended\n",
+	       text_of(r, "address"), integer_of(r, "locks"),
+	       integer_of(r, "waits"), integer_of(r, "shares"),
+	       integer_of(r, "hosts"));
+}
+
+static int release_locks(const struct ctl *c, int n, char **words)
+{
+	char *argument = NULL;
+	int status;
+
+	if (n < 1 || n > 2)
+		return -1;
+	if (asprintf(&argument, "%s%s%s", words[0], n == 2 ? " " : "",
+		     n == 2 ? words[1] : "") < 0)
+		return complain("out of memory");
+	status = ctl_print(c, ctl_ask(c, "locks-release", argument, NULL,
+				      CTL_PATIENCE), show_release);
+	free(argument);
+	return status;
+}
+
 int ctl_locks(const struct ctl *c, int n, char **words)
 {
+	if (n > 0 && !strcmp(words[0], "release"))
+		return release_locks(c, n - 1, words + 1);
 	if (n > 1)
 		return -1;
 	return ctl_print(c, ctl_ask(c, "locks", words[0], NULL, CTL_PATIENCE),

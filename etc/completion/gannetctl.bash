@@ -40,6 +40,7 @@ _gannetctl()
 	*:-*) words=$(_gannetctl_help '--[a-z]*') ;;
 	*:::*) words=$(_gannetctl_help '[a-z][a-z-]*') ;;
 	*:log-level::*) words='err warn info debug' ;;
+	*:locks::*) words='release' ;;
 	*:exports::*) words='add remove set' ;;
 	*:exports:add:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")

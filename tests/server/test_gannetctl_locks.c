@@ -210,6 +210,30 @@ TEST(people_read_who_is_in_whose_way)
 	ck_assert_ptr_nonnull(strstr(ctl_out, fileid));
 }
 
+TEST(the_locks_of_one_client_are_released)
+{
+	struct nlm_process three = two;
+	const struct nlm_bytes later = { 100, 10, true };
+
+	three.host = "c3";
+	three.svid = 33;
+	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&three, later, false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_lock(&one, later, true), NLM4_BLOCKED);
+	ctl_says(&d, "locks release", 2, "see gannetctl --help");
+	ctl_says(&d, "locks release c1", 1, "expected an IPv4 or IPv6 address");
+	ctl_says(&d, "locks release 127.0.0.1 c2", 1, "no such client");
+	ctl_says(&d, "locks release 127.0.0.2", 1, "no such client");
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_DENIED);
+	ctl_says(&d, "locks release 127.0.0.1 c1", 0, "127.0.0.1: 1 locks, 1 "
+		 "waits, 0 shares of 1 hosts ended\n");
+	ck_assert_uint_eq(nlmc_lock(&two, head, false), NLM4_GRANTED);
+	/* That of another host of the address stays. */
+	ck_assert_uint_eq(nlmc_lock(&two, later, false), NLM4_DENIED);
+	ctl_says(&d, "--json locks release 127.0.0.1", 0, "\"locks\": 2");
+	ck_assert_uint_eq(nlmc_lock(&one, later, false), NLM4_GRANTED);
+}
+
 /* Expects @text, and that a terminal shows all of the output: ASCII. */
 static void shows_plain(const char *arguments, const char *text)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* lock_list - who holds and waits for which bytes of which file, in JSON for
- * gannetctl(8), and the end of a client's locks.  The control thread, and that of the pages. */
+ * gannetctl(8), and the end of a client's locks.  The control thread, and that
+ * of the pages. */
 #ifndef GANNET_DAEMON_LOCK_LIST_H
 #define GANNET_DAEMON_LOCK_LIST_H
 

@@ -61,9 +61,9 @@ struct export {
 	 * for that any more; else 0. */
 	uint64_t	 late_ms;
 	struct ref	 ref;
-	/* How often it was taken out of the table.  It is the same export when
-	 * it is added again while somebody still has it, but what it was to
-	 * end with has ended. */
+	/* The number of times that the table lost it.  An export that is added
+	 * again while somebody still has it is the same one, but what was to
+	 * end with it has ended. */
 	atomic_uint	 departures;
 	void		*upper;		/* the daemon's: its share of workers */
 	/* The daemon's: what its callers had, and those of the file systems

@@ -201,6 +201,15 @@ int try_open(const struct vfs_handle *h)
 	return err;
 }
 
+int try_open_again(const struct vfs_handle *h)
+{
+	int err;
+
+	while ((err = try_open(h)) == -ETIMEDOUT)
+		usleep(1000);
+	return err;
+}
+
 struct vfs_node *must_open(const struct vfs_handle *h)
 {
 	struct vfs_node *n;

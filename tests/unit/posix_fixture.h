@@ -65,6 +65,8 @@ struct vfs_node *must_create(struct vfs_node *dir, const char *name);
 struct vfs_node *must_mkdir(struct vfs_node *dir, const char *name);
 void must_remove(struct vfs_node *dir, const char *name, bool is_dir);
 int  try_open(const struct vfs_handle *h);
+/* The same, but comes again as long as it is told to. */
+int  try_open_again(const struct vfs_handle *h);
 struct vfs_node *must_open(const struct vfs_handle *h);
 struct vfs_handle handle_of(struct vfs_node *n);
 struct vfs_attr attr_of(struct vfs_node *n);

@@ -46,10 +46,10 @@ static int try_use(const struct vfs_handle *h)
 {
 	struct vfs_attr attr;
 	struct vfs_node *n;
-	int err = GET(out, n, posix_open_handle, &w.who, NULL, .fs = w.fs,
-		      .handle = h);
+	int err = try_open_again(h);
 
 	if (err == 0) {
+		n = must_open(h);
 		err = DO(posix_getattr, &w.who, n, .attr = &attr);
 		put(n);
 	}

@@ -87,17 +87,29 @@ static struct vfs_handle learn(const char *name)
 /* As a client that is told to come again. */
 static int open_in_the_end(const struct vfs_handle *h)
 {
+	int err = try_open_again(h);
 	struct posix_node *n;
-	int err;
 
-	while ((err = try_open(h)) == -ETIMEDOUT)
-		usleep(1000);
 	n = posix_cache_find(&to_posix_fs(w.fs)->cache, h);
 	if (n) {
 		posix_cache_forget(&to_posix_fs(w.fs)->cache, n);
 		put(&n->node);
 	}
 	return err;
+}
+
+static bool is_settled(const char *dir)
+{
+	struct stat st;
+
+	assert_ok(stat(local(dir), &st));
+	return posix_settled(&st);
+}
+
+/* The last change of @dir is past: a later one gives it another ctime. */
+static void settle(const char *dir)
+{
+	EVENTUALLY(is_settled(dir));
 }
 
 static struct vfs_handle *handles;
@@ -159,6 +171,7 @@ TEST_LOOP(many_stale_handles_cost_one_scan_of_their_directory, 2, WORLDS)
 	make("light");
 	light.h = learn("light");
 	assert_ok(thread_start(&other, "light", be_light, &light));
+	settle(".");
 	before = readings();
 	took = find_all_stale();
 	ck_assert_uint_eq(readings(), before + 1);
@@ -226,8 +239,10 @@ TEST_LOOP(nobody_waits_while_a_directory_is_read, 2, WORLDS)
 	must_remove(w.root, "new", false);
 	atomic_store(&hang, false);
 	pthread_join(thread, NULL);
-	assert_err(err, ESTALE);
-	assert_err(try_open(&few[1]), ESTALE);
+	/* What was read can't tell of names that changed meanwhile. */
+	assert_err(err, ETIMEDOUT);
+	assert_err(open_in_the_end(&few[0]), ESTALE);
+	assert_err(open_in_the_end(&few[1]), ESTALE);
 	ck_assert_int_eq(hanging, 1);
 	world_close();
 }
@@ -334,6 +349,100 @@ TEST_LOOP(files_are_found_in_many_directories, 2, WORLDS)
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(h); i++)
 		assert_ok(try_open(&h[i]));
+	world_close();
+}
+
+/* The table has had its place there, so it tells no reading of it. */
+TEST_LOOP(a_file_that_comes_back_is_found_after_a_local_rename, 2, WORLDS)
+{
+	struct vfs_handle f, g;
+	struct vfs_node *there;
+
+	open_world(_i);
+	there = must_mkdir(w.root, "there");
+	make("f");
+	make("g");
+	f = learn("f");
+	g = learn("g");
+	assert_ok(rename(local("f"), local("there/x")));
+	put(must_lookup(there, "x"));
+	assert_ok(rename(local("g"), local("g2")));
+	settle(".");
+	assert_ok(open_in_the_end(&g));		/* the directory was read */
+	assert_ok(DO(posix_rename, &w.who, there, .name = name_of("x"),
+		     .to = w.root, .to_name = name_of("f")));
+	assert_ok(open_in_the_end(&f));
+	assert_ok(rename(local("f"), local("k")));
+	assert_ok(open_in_the_end(&f));
+	settle(".");
+	assert_ok(open_in_the_end(&f));
+	put(there);
+	world_close();
+}
+
+/* Any name will do to find a file, but each may be removed. */
+TEST_LOOP(a_file_keeps_the_name_that_a_local_process_gave_it, 2, WORLDS)
+{
+	struct vfs_node *d, *n;
+	struct vfs_handle h;
+	char dir[16], path[32], to[32];
+
+	open_world(_i);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(dir, sizeof(dir), "d%u", i);
+		d = must_mkdir(w.root, dir);
+		n = must_create(d, "e");
+		h = handle_of(n);
+		assert_ok(DO(posix_link, &w.who, n, .to = d,
+			     .to_name = name_of(name_no(i))));
+		posix_cache_forget(&to_posix_fs(w.fs)->cache, to_posix(n));
+		put(n);
+		snprintf(path, sizeof(path), "%s/e", dir);
+		snprintf(to, sizeof(to), "%s/c", dir);
+		assert_ok(rename(local(path), local(to)));
+		snprintf(to, sizeof(to), "%s-too", dir);
+		assert_ok(rename(local(dir), local(to)));
+		posix_cache_forget(&to_posix_fs(w.fs)->cache, to_posix(d));
+		assert_ok(open_in_the_end(&h));
+		must_remove(d, name_no(i), false);
+		put(d);
+		assert_ok(open_in_the_end(&h));
+	}
+	world_close();
+}
+
+static atomic_bool idle;
+
+static void be_busy(void *arg)
+{
+	while (!atomic_load(&idle)) {
+		assert_ok(mkdir(arg, 0755));
+		assert_ok(rmdir(arg));
+	}
+}
+
+/* No ctime of it stands for long. */
+TEST_LOOP(a_stale_handle_is_told_so_in_a_busy_directory, 2, WORLDS)
+{
+	pthread_t thread;
+	char path[1024];
+
+	open_world(_i);
+	for (unsigned i = 0; i < 3; i++) {
+		make(name_no(i));
+		few[i] = learn(name_no(i));
+	}
+	strcpy(path, local("busy"));
+	atomic_store(&idle, false);
+	assert_ok(thread_start(&thread, "busy", be_busy, path));
+	assert_ok(unlink(local(name_no(0))));
+	assert_ok(unlink(local(name_no(1))));
+	assert_ok(rename(local(name_no(2)), local("renamed")));
+	assert_err(open_in_the_end(&few[0]), ESTALE);
+	assert_err(open_in_the_end(&few[1]), ESTALE);
+	assert_ok(open_in_the_end(&few[2]));
+	atomic_store(&idle, true);
+	pthread_join(thread, NULL);
 	world_close();
 }
 

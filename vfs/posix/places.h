@@ -62,14 +62,11 @@ int  posix_open_same(struct posix_fs *fs, struct posix_node *dir,
 /*
  * roll.c: files that are not where the table has them.
  */
-/* Finds a name in @dir that leads to @h's file, and sets @name.  -ENOENT: the
- * file has none there; -EACCES: the server may not read the directory;
- * -ETIMEDOUT: it can't be read now, come again. */
+/* Finds a name in @dir that leads to @h's file, sets @name, and tells the table
+ * of all such names.  -ENOENT: the file has none there; -EACCES: the server may
+ * not read the directory; -ETIMEDOUT: it can't be read now, come again. */
 int  posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
 		     const struct vfs_handle *h, struct posix_name *name);
-/* The table will say that @h is in @dir. */
-void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
-		     const struct vfs_handle *h);
 static inline bool posix_rolls_any(const struct posix_fs *fs)
 {
 	return atomic_load_explicit(&fs->rolls.count, memory_order_relaxed) > 0;

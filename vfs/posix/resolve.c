@@ -41,20 +41,6 @@ bool posix_seen_before(struct posix_node *n, struct posix_node *dir,
 	       atomic_load(&n->place) == place_hash(dir, name);
 }
 
-static bool is_recorded(struct posix_fs *fs, const struct vfs_handle *h,
-			const struct vfs_handle *dir, const char *name)
-{
-	struct posix_place *places = calloc(PLACES, sizeof(*places));
-	bool found = false;
-	int n = places ? posix_table_find(fs->table, h, places, PLACES) : 0;
-
-	for (int i = 0; i < n && !found; i++)
-		found = posix_handle_same(&places[i].parent, dir) &&
-			strcmp(places[i].name.s, name) == 0;
-	free(places);
-	return found;
-}
-
 /* Is @h's file @name in @dir?  If that can't be seen, it is. */
 static bool is_at(struct posix_fs *fs, const struct vfs_handle *h,
 		  struct posix_node *dir, const char *name)
@@ -104,13 +90,9 @@ static int record_dir(struct posix_fs *fs, const struct vfs_handle *h,
 	return err;
 }
 
-/* The roll knows before the table does: see roll.c. */
 int posix_record(struct posix_fs *fs, const struct vfs_handle *h,
 		 struct posix_node *dir, const char *name, bool is_dir)
 {
-	if (unlikely(posix_rolls_any(fs)) &&
-	    !is_recorded(fs, h, &dir->handle, name))
-		posix_roll_note(fs, &dir->handle, h);
 	return is_dir ? record_dir(fs, h, dir, name) :
 	       posix_table_add(fs->table, h, &dir->handle, name);
 }
@@ -166,10 +148,8 @@ static int find_in(struct posix_fs *fs, struct posix_node *dir,
 {
 	int fd = posix_roll_find(fs, dir, &s->h, name);
 
-	if (fd >= 0) {
+	if (fd >= 0)
 		stat_inc(posix_repaired);
-		posix_record(fs, &s->h, dir, name->s, false);
-	}
 	return fd;
 }
 

@@ -7,11 +7,15 @@
  * a while: so its inode numbers and names are kept, and answer for every other
  * file that is lost in it.
  *
- * A roll stays good for "it is not here" while the directory changes: a file
- * that the table got to know there since is in ->added, and any other was there
- * when the roll was made, or is not where the table says.  (But for a file that
- * a local process renamed in the very moment of reading; whoever looks up its
- * name finds it again.)  When a roll can't tell, the directory is read again.
+ * A roll says "it is not here" for one ctime of its directory only.  That time
+ * has to be well past before the reading begins, and the same after it: then
+ * every later change, by whomever, gives the directory another one, and it is
+ * read again.  A name that the roll has is worth a look at any time.
+ *
+ * A directory that changes all the time has no such ctime.  After some readings
+ * the call that reads believes its own: it is wrong about a file that a local
+ * process renames in the very moment of reading, and a client that looks up the
+ * new name finds that again.
  *
  * One thread at a time reads, for each tree, and each directory rests for
  * twenty times as long as its reading took.  Meanwhile clients are told to come
@@ -35,8 +39,13 @@ STAT(posix_roll_large, "directories too large to be searched for lost files");
 
 #define BUF_SIZE	32768
 #define ROLL_BYTES	((size_t)48 << 20)	/* a million names */
-#define ADDED_MAX	4096
 #define PAUSE_FACTOR	20
+/* A directory that was changed just now is read again after it, ... */
+#define CHANGED_PAUSE_NS	(60ull * NS_PER_MS)
+/* ... but a reading is believed after so many in a row that found a change. */
+#define CHANGED_MAX	8
+/* Of a file's names in one directory so many are looked at. */
+#define NAMES_MAX	16
 #define UNUSED_NS	(60ull * NS_PER_S)
 
 struct entry {
@@ -53,9 +62,10 @@ struct posix_roll {
 	bool		 large;		/* it is not all here */
 	uint64_t	 again;		/* not to be read before: clock_ns() */
 	uint64_t	 used;
-	/* Hashes of the handles that the table got here since. */
-	uint64_t	 added[ADDED_MAX];
-	unsigned	 nadded;	/* ADDED_MAX: perhaps more */
+	struct timespec	 ctime;		/* of the directory, before reading */
+	/* Readings in a row, with this one, during or right before which the
+	 * directory changed.  0: the ctime stands for this roll. */
+	unsigned	 changed;
 };
 
 static void roll_free(struct posix_roll *r)
@@ -70,11 +80,6 @@ static void roll_free(struct posix_roll *r)
 static size_t bytes(const struct posix_roll *r)
 {
 	return r->room * sizeof(*r->entry) + r->names_room;
-}
-
-static uint64_t handle_hash(const struct vfs_handle *h)
-{
-	return hash_bytes(h->data, posix_handle_key(h));
 }
 
 /* Room for one more: -ENOMEM, or -EFBIG when it is too many. */
@@ -171,18 +176,6 @@ static const struct entry *first_of(const struct posix_roll *r, uint64_t ino)
 	return low < r->n && r->entry[low].ino == ino ? &r->entry[low] : NULL;
 }
 
-static bool was_added(const struct posix_roll *r, const struct vfs_handle *h)
-{
-	uint64_t hash = handle_hash(h);
-
-	if (r->nadded == ADDED_MAX)
-		return true;
-	for (unsigned i = 0; i < r->nadded; i++)
-		if (r->added[i] == hash)
-			return true;
-	return false;
-}
-
 /* Under the lock. */
 static struct posix_roll **roll_slot_of(struct posix_rolls *rs,
 					const struct vfs_handle *dir)
@@ -220,10 +213,16 @@ static struct posix_roll **roll_make_room(struct posix_rolls *rs,
 	} while (true);
 }
 
+/* True if the directory, whose stat is @st now, holds what the roll says. */
+static bool is_current(const struct posix_roll *r, const struct stat *st)
+{
+	return r->changed == 0 && posix_same_time(&st->st_ctim, &r->ctime);
+}
+
 /* Under the lock: looks @h up in the roll.  0: it is perhaps @name, the @i-th
  * of its names; -ENOENT: it is not here; -EAGAIN: it can't tell. */
 static int consult(struct posix_roll *r, const struct vfs_handle *h,
-		   unsigned i, struct posix_name *name)
+		   const struct stat *st, unsigned i, struct posix_name *name)
 {
 	const struct entry *e = first_of(r, posix_handle_ino(h));
 	const char *s;
@@ -237,31 +236,60 @@ static int consult(struct posix_roll *r, const struct vfs_handle *h,
 		return 0;
 	}
 	/* Its names there are other files' now, or it came later. */
-	return e || was_added(r, h) ? -EAGAIN : -ENOENT;
+	return e || !is_current(r, st) ? -EAGAIN : -ENOENT;
 }
 
-/* By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN. */
+/* As consult(), of the roll of @dir that there is. */
+static int ask_roll(struct posix_rolls *rs, const struct posix_node *dir,
+		   const struct vfs_handle *h, unsigned i,
+		   struct posix_name *name)
+{
+	struct posix_roll **r;
+	struct stat st;
+	int err;
+
+	/* Before the roll is found, which may be replaced. */
+	err = posix_fstat(dir->fd, &st);
+	if (err < 0)
+		return err;
+	mutex_lock(&rs->lock);
+	r = roll_slot_of(rs, &dir->handle);
+	err = r ? consult(*r, h, &st, i, name) : -EAGAIN;
+	mutex_unlock(&rs->lock);
+	return err;
+}
+
+/*
+ * By the roll that there is.  A descriptor, -ENOENT, or -EAGAIN.  The table
+ * hears of all of the file's names there: the one that it was found by may be
+ * known, and be removed, while another is what became of a name that is lost.
+ */
 static int by_roll(struct posix_fs *fs, struct posix_node *dir,
 		   const struct vfs_handle *h, struct posix_name *name)
 {
-	struct posix_rolls *rs = &fs->rolls;
-	struct posix_roll **r;
-	int fd = -EAGAIN;
+	struct posix_name next;
+	int fd, found = -EAGAIN;
 
-	for (unsigned i = 0; ; i++) {
-		mutex_lock(&rs->lock);
-		r = roll_slot_of(rs, &dir->handle);
-		fd = r ? consult(*r, h, i, name) : -EAGAIN;
-		mutex_unlock(&rs->lock);
+	for (unsigned i = 0; i < NAMES_MAX; i++) {
+		fd = ask_roll(&fs->rolls, dir, h, i, &next);
 		if (fd < 0)
-			return fd;
-		fd = posix_open_same(fs, dir, name->s, h);
+			return found >= 0 ? found : fd;
+		fd = posix_open_same(fs, dir, next.s, h);
+		if (fd == -ENOENT || fd == -ENOTDIR)
+			continue;
 		/* -ESTALE: the inode number is another file's now. */
-		if (fd == -ESTALE)
-			return -ENOENT;
-		if (fd != -ENOENT && fd != -ENOTDIR)
-			return fd;
+		if (fd < 0)
+			return found >= 0 ? found : fd == -ESTALE ? -ENOENT :
+			       fd;
+		posix_record(fs, h, dir, next.s, false);
+		if (found >= 0) {
+			close(fd);
+			continue;
+		}
+		found = fd;
+		*name = next;
 	}
+	return found;
 }
 
 /* True if this thread may read @dir now.  Then it has to. */
@@ -280,6 +308,7 @@ static struct posix_roll *roll_begin(struct posix_rolls *rs,
 		free(fresh);
 		return NULL;
 	}
+	fresh->changed = old ? (*old)->changed : 0;
 	rs->fresh = fresh;
 	atomic_fetch_add(&rs->count, 1);
 	mutex_unlock(&rs->lock);
@@ -310,10 +339,33 @@ static void roll_end(struct posix_fs *fs, struct posix_roll *fresh, bool keep)
 		posix_cache_wake(&fs->cache);
 }
 
+/* Reads @dir, and notes whether its ctime stands for what was read. */
+static int roll_read(struct posix_node *dir, struct posix_roll *r)
+{
+	struct stat before, after;
+	int err = posix_fstat(dir->fd, &before);
+	bool settled = err == 0 && posix_settled(&before);
+
+	if (err == 0)
+		err = roll_read_dir(dir, r);
+	if (err < 0)
+		return err;
+	r->ctime = before.st_ctim;
+	if (settled && posix_fstat(dir->fd, &after) == 0 &&
+	    posix_same_time(&after.st_ctim, &before.st_ctim))
+		r->changed = 0;
+	else
+		r->changed++;
+	return 0;
+}
+
+/* 0; 1: the roll is also good for "it is not here" to this call, whatever
+ * changed meanwhile; or -errno. */
 static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 {
 	struct posix_roll *fresh = roll_begin(&fs->rolls, dir);
 	uint64_t start = clock_ns();
+	bool believed;
 	int err;
 
 	if (!fresh) {
@@ -321,7 +373,7 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 		return -ETIMEDOUT;
 	}
 	stat_inc(posix_rolls);
-	err = roll_read_dir(dir, fresh);
+	err = roll_read(dir, fresh);
 	fresh->large = err == -EFBIG;
 	if (fresh->large) {
 		stat_inc(posix_roll_large);
@@ -333,9 +385,13 @@ static int call_roll(struct posix_fs *fs, struct posix_node *dir)
 		err = 0;
 	}
 	fresh->used = clock_ns();
+	believed = fresh->changed == 0 || fresh->changed > CHANGED_MAX;
 	fresh->again = fresh->used + (fresh->used - start) * PAUSE_FACTOR;
+	if (!believed)
+		fresh->again = MAX(fresh->again,
+				   fresh->used + CHANGED_PAUSE_NS);
 	roll_end(fs, fresh, err == 0);
-	return err;
+	return err < 0 ? err : believed;
 }
 
 int posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
@@ -349,31 +405,9 @@ int posix_roll_find(struct posix_fs *fs, struct posix_node *dir,
 	if (err < 0)
 		return err;
 	fd = by_roll(fs, dir, h, name);
-	return fd == -EAGAIN ? -ENOENT : fd;
-}
-
-static void note(struct posix_roll *r, uint64_t hash)
-{
-	if (r->nadded < ADDED_MAX)
-		r->added[r->nadded++] = hash;
-}
-
-void posix_roll_note(struct posix_fs *fs, const struct vfs_handle *dir,
-		     const struct vfs_handle *h)
-{
-	struct posix_rolls *rs = &fs->rolls;
-	uint64_t hash = handle_hash(h);
-	struct posix_roll **r;
-
-	if (likely(atomic_load(&rs->count) == 0))
-		return;
-	mutex_lock(&rs->lock);
-	r = roll_slot_of(rs, dir);
-	if (r)
-		note(*r, hash);
-	if (rs->fresh && posix_handle_same(&rs->fresh->dir, dir))
-		note(rs->fresh, hash);
-	mutex_unlock(&rs->lock);
+	if (fd != -EAGAIN)
+		return fd;
+	return err ? -ENOENT : -ETIMEDOUT;
 }
 
 void posix_rolls_age(struct posix_fs *fs)

@@ -69,14 +69,3 @@ void verbs_domain_put(struct verbs_dev *dev, struct verbs_domain *d)
 	if (used)
 		verbs_dev_put(dev);
 }
-
-void verbs_domains_end(struct verbs_dev *dev)
-{
-	struct verbs_domain *d, *next;
-
-	cds_list_for_each_entry_safe(d, next, &dev->domains, link) {
-		ibv_dealloc_pd(d->pd);
-		d->pd = NULL;
-		cds_list_del(&d->link);
-	}
-}

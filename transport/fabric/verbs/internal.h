@@ -227,6 +227,8 @@ bool verbs_dev_use(struct verbs_dev *dev);
 /* Ends a use. */
 void verbs_dev_put(struct verbs_dev *dev);
 void verbs_dev_destroy(struct verbs_dev *dev);
+
+/* mr.c */
 int verbs_mr_create(struct fabric_device *dev, void *addr, size_t len,
 		    unsigned access, struct fabric_mr **out);
 int verbs_mr_create_for(struct fabric_conn *c, void *addr, size_t len,
@@ -242,9 +244,6 @@ int verbs_remote_access(unsigned access);
 int verbs_isolate(struct fabric_conn *c);
 void verbs_domain_get(struct verbs_dev *dev, struct verbs_domain *d);
 void verbs_domain_put(struct verbs_dev *dev, struct verbs_domain *d);
-/* Ends those that are left, with nothing in them.  The provider's lock is
- * held. */
-void verbs_domains_end(struct verbs_dev *dev);
 
 static inline struct ibv_pd *verbs_pd(const struct verbs_dev *dev,
 				      const struct verbs_domain *d)

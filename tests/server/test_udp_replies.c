@@ -3,6 +3,7 @@
  * What comes back over UDP.  A datagram's source may be forged, so a server
  * whose replies are longer than its calls is a weapon against third parties.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "mountd/mountd.h"
 #include "nsm/nsm.h"
 #include "portmap/portmap.h"
+#include "portmap/proto.h"
 #include "rpc/header.h"
 #include "tests/server/fake_xprt.h"
 #include "tests/server/harness.h"
@@ -18,7 +20,10 @@
 
 #define SHARES		40
 #define STRANGER	"203.0.113.9"
+#define STRANGER6	"2001:db8:9:9:9:9:9:9"
 #define FRIEND		"192.0.2.7"
+/* A short call for a long IPv6 address has a reply that is so much longer. */
+#define LONGER		16
 /* Bytes of arguments that are tried, from none. */
 #define ARGS_MAX	160
 
@@ -76,13 +81,12 @@ struct exchange {
 	int status;			/* as rpc_header_reply() */
 };
 
-/* Calls without credentials, which are shortest, and with @len bytes of zeros
- * as the arguments. */
-static struct exchange call(const char *from, bool datagram,
-			    const uint32_t row[3], uint32_t len)
+/* Calls without credentials, which are shortest, with @len bytes of @args. */
+static struct exchange call_with(const char *from, bool datagram,
+				 const uint32_t row[3], const void *args,
+				 uint32_t len)
 {
 	const uint32_t head[10] = { 7, 0, 2, row[0], row[1], row[2] };
-	static const uint8_t zeros[ARGS_MAX];
 	struct fake_xprt *conn = calloc(1, sizeof(*conn));
 	struct exchange e;
 	struct fake_call *c;
@@ -93,10 +97,15 @@ static struct exchange call(const char *from, bool datagram,
 
 	fake_xprt_init(conn, rpc_server_sink(srv.server), srv.pool, from, 801);
 	conn->x.datagram = datagram;
+	/* The longest that there is. */
+	conn->x.local = conn->x.peer;
+	if (conn->x.peer.ss_family == AF_INET6)
+		memset(&((struct sockaddr_in6 *)&conn->x.local)->sin6_addr,
+		       0xee, 16);
 	xdr_out_init(&x, wire, sizeof(wire));
 	for (unsigned i = 0; i < ARRAY_SIZE(head); i++)
 		xdr_put_u32(&x, head[i]);
-	xdr_put_fixed(&x, zeros, len);
+	xdr_put_fixed(&x, args, len);
 	e.call_len = (uint32_t)xdr_out_len(&x);
 	c = fake_send(conn, wire, e.call_len);
 	fake_wait(c);
@@ -106,6 +115,14 @@ static struct exchange call(const char *from, bool datagram,
 	fake_free(c);
 	free(conn);
 	return e;
+}
+
+static struct exchange call(const char *from, bool datagram,
+			    const uint32_t row[3], uint32_t len)
+{
+	static const uint8_t zeros[ARGS_MAX];
+
+	return call_with(from, datagram, row, zeros, len);
 }
 
 static unsigned tried;
@@ -132,6 +149,27 @@ TEST(no_reply_to_a_stranger_over_udp_is_longer_than_its_call)
 {
 	rpc_server_walk_procs(srv.server, try_proc, NULL);
 	ck_assert_uint_gt(tried, 100);
+}
+
+/* The port mapper answers whoever asks with what it knows. */
+TEST(an_address_over_udp_is_a_little_longer_than_its_question_at_most)
+{
+	static const uint32_t procs[] = { RPCB_GETADDR, RPCB_GETVERSADDR };
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6,
+				    .sin6_port = htons(65535) };
+	const uint32_t args[5] = { htonl(100003), htonl(3) };
+
+	ck_assert_int_eq(portmap_add(portmap, 100003, 3, "udp6",
+				     (struct sockaddr *)&any), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(procs); i++) {
+		const uint32_t row[] = { 100000, 4, procs[i] };
+		struct exchange e = call_with(STRANGER6, true, row, args,
+					      sizeof(args));
+
+		ck_assert_int_eq(e.status, 0);
+		ck_assert_uint_gt(e.reply_len, 60);
+		ck_assert_uint_le(e.reply_len, e.call_len + LONGER);
+	}
 }
 
 static const uint32_t versions[] = { 1, 2, 3 };

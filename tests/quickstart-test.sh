@@ -330,9 +330,9 @@ crash()
 	done
 }
 
-# Calls with random chunks, against a plain model of their answers; a fabric that
-# does all that RDMA lets it do, and one that fails, under many seeds; and models
-# with the server's code in them, in all orders of events.
+# Calls with random chunks, against a plain model of their answers; a fabric
+# that does all that RDMA lets it do, and one that fails, under many seeds; and
+# models with the server's code in them, in all orders of events.
 model()
 {
 	logged in_tree main check TESTS= ||

@@ -78,18 +78,16 @@ without()
 	rm "$work/$file"
 }
 
-rule=rpc/drc_rule.c
 holds drc -DOPENED=3 -DOPS=1
 holds drc -DOPENED=3 -DOPS=2
 finds drc -DOPENED=2 -DOPS=1 -DLATE
-without $rule 's/f->heard ? DRC_NEW_SIBLING : DRC_AGAIN_SILENT/DRC_NEW_SIBLING/' \
-	drc -DOPENED=2 -DOPS=1
+one=(drc -DOPENED=2 -DOPS=1) two=(drc -DOPENED=2 -DOPS=2)
+rule=rpc/drc_rule.c
+without $rule 's/f->heard ? .*;/DRC_NEW_SIBLING;/' "${one[@]}"
 without $rule 's/if (f->left_over)/if (0)/' drc -DOPENED=3 -DOPS=1
-without $rule 's/return f->recent/return 0/' drc -DOPENED=2 -DOPS=1
-without $rule 's/return acked ? DRC_NEW_TAKEN : /return /' \
-	drc -DOPENED=2 -DOPS=2
-without $rule 's/return !acked && (f->running || f->since <= DRC_CLOSED_MS)/return 0/' \
-	drc -DOPENED=2 -DOPS=1
-without $rule 's/	if (!acked)/	if (0)/' drc -DOPENED=2 -DOPS=1
-without $rule 's/		if (acked)/		if (0)/' drc -DOPENED=2 -DOPS=2
+without $rule 's/return f->recent/return 0/' "${one[@]}"
+without $rule 's/return acked ? DRC_NEW_TAKEN : /return /' "${two[@]}"
+without $rule 's/return !acked && (.*)/return 0/' "${one[@]}"
+without $rule 's/	if (!acked)/	if (0)/' "${one[@]}"
+without $rule 's/		if (acked)/		if (0)/' "${two[@]}"
 exit $status

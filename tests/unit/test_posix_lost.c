@@ -239,7 +239,7 @@ TEST_LOOP(nobody_waits_while_a_directory_is_read, 2, WORLDS)
 	must_remove(w.root, "new", false);
 	atomic_store(&hang, false);
 	pthread_join(thread, NULL);
-	/* What was read can't tell of names that changed meanwhile. */
+	/* A listing does not show names that changed meanwhile. */
 	assert_err(err, ETIMEDOUT);
 	assert_err(open_in_the_end(&few[0]), ESTALE);
 	assert_err(open_in_the_end(&few[1]), ESTALE);

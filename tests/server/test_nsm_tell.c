@@ -117,3 +117,29 @@ TEST(attempts_last_for_a_quarter_of_an_hour)
 	start((struct nsm_config){ 0 });
 	ck_assert_uint_eq(nsm->config.tell_ms, 15 * 60 * 1000);
 }
+
+/* Those that lock managers of this machine asked for: these end with it, not
+ * with this server. */
+TEST_LOOP(hosts_of_other_lock_managers_are_told_if_the_machine_restarted, 0, 2)
+{
+	struct nsm_config config = { .state_dir = dir, .client = client };
+	char boot[64] = "0", text[256];
+	struct nsm_host *host;
+	FILE *f;
+
+	if (_i == 0) {
+		f = fopen("/proc/sys/kernel/random/boot_id", "r");
+		ck_assert_ptr_nonnull(f);
+		ck_assert_int_eq(fscanf(f, "%63s", boot), 1);
+		fclose(f);
+	}
+	snprintf(text, sizeof(text), "state 11\nboot %s\n"
+		 "user 127.0.0.2 c2 4 16 %032d\n", boot, 0);
+	ck_assert_int_eq(nsm_file_replace(dir, text, (uint32_t)strlen(text)),
+			 0);
+	ck_assert_int_eq(nsm_create(&config, &nsm), 0);
+	host = cds_list_first_entry(&nsm->hosts.list, struct nsm_host, link);
+	ck_assert_str_eq(host->name, "c2");
+	ck_assert_int_eq(host->untold, _i);
+	ck_assert_int_eq(host->monitored, !_i);
+}

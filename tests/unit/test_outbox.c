@@ -314,6 +314,23 @@ TEST(a_killed_outbox_is_over_when_its_task_has_run)
 	ck_assert_uint_eq(t.updates, 1);
 }
 
+/* The thread that killed it meanwhile has left the rest to the sender. */
+TEST(a_sender_whose_outbox_was_killed_has_its_task_run)
+{
+	struct loop *loop;
+
+	ck_assert_int_eq(loop_create("outbox", &loop), 0);
+	t.o.loop = loop;
+	t.kill_step = SENDMSG;
+	t.kill_at = 1;
+	post(5);
+	ck_assert(t.o.dead && !t.o.closing);
+	ck_assert(!outbox_over(&t.o));
+	ck_assert_int_eq(loop_start(loop), 0);
+	loop_call(loop, is_over, NULL);
+	loop_destroy(loop);
+}
+
 TEST(pipes_go_out_in_their_place)
 {
 	int fd[2];

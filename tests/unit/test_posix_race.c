@@ -241,6 +241,30 @@ TEST_LOOP(a_limit_on_file_sizes_is_an_error_and_not_the_end, 0, WORLDS)
 	world_close();
 }
 
+/* A COMMIT that meets the end of a forgotten file finds another node, which
+ * has nothing to sync.  So the client sends its data again. */
+TEST_LOOP(a_forgotten_file_with_uncommitted_data_changes_the_verifier, 0, 2)
+{
+	enum vfs_stable how = VFS_UNSTABLE;
+	struct posix_fs *fs;
+	struct vfs_node *n;
+	uint64_t verf;
+
+	world_open(_i * 2, NULL);
+	fs = to_posix_fs(w.fs);
+	fs->ram = false;
+	for (int dirty = 0; dirty < 2; dirty++) {
+		n = must_create(w.root, dirty ? "dirty" : "clean");
+		if (dirty)
+			ck_assert_int_eq(write_str(n, 0, "abc", &how), 3);
+		verf = w.fs->verf;
+		posix_cache_forget(&fs->cache, to_posix(n));
+		vfs_node_put(n);
+		ck_assert_int_eq(w.fs->verf != verf, dirty);
+	}
+	world_close();
+}
+
 int main(void)
 {
 	return world_run();

@@ -203,15 +203,23 @@ static void put_connections(struct metrics_out *m, const struct report *r)
 
 static void put_memory(struct metrics_out *m, const struct report *r)
 {
-	size_t taken, used;
+	size_t taken, used, replies, bytes;
 
 	pool_usage(r->pool, &taken, &used);
+	rpc_server_replies(r->rpc, &replies, &bytes);
 	put_gauge(m, "gannet_pool_taken_bytes", "bytes", "Memory for data in "
 		  "transit that was taken from the system.", taken);
 	put_gauge(m, "gannet_pool_used_bytes", "bytes", "Memory of buffers "
 		  "that hold data in transit.", used);
 	put_gauge(m, "gannet_pool_limit_bytes", "bytes", "The most memory for "
 		  "data in transit, --memory.", pool_most(r->pool));
+	put_gauge(m, "gannet_replies_remembered", NULL, "Replies that clients "
+		  "may ask for again.", replies);
+	put_gauge(m, "gannet_reply_memory_bytes", "bytes", "Memory of these "
+		  "replies.", bytes);
+	put_gauge(m, "gannet_reply_memory_limit_bytes", "bytes", "The most "
+		  "memory of these replies, --reply-memory.",
+		  r->o->reply_memory);
 	put_gauge(m, "gannet_rdma_memory_bytes", "bytes", "Memory of RDMA "
 		  "connections.", r->budget->used);
 	put_gauge(m, "gannet_rdma_memory_limit_bytes", "bytes", "The most "

@@ -63,20 +63,23 @@ static json_t *report_status(void *arg, const char *argument,
 			     const char **wrong)
 {
 	const struct report *r = arg;
-	size_t taken, used;
+	size_t taken, used, replies, bytes;
 	unsigned rules = 0;
 
 	pool_usage(r->pool, &taken, &used);
+	rpc_server_replies(r->rpc, &replies, &bytes);
 	export_walk(r->exports, count_export, &rules);
 	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:o, s:o, s:i, "
-		"s:{s:I, s:I}}", "version", PACKAGE_VERSION,
+		"s:{s:I, s:I}, s:{s:I, s:I, s:I}}", "version", PACKAGE_VERSION,
 		"state", drain_state(r), "calls", (int)rpc_busy(),
 		"pid", (int)getpid(),
 		"uptime_s", (json_int_t)((clock_ns() - r->started) / NS_PER_S),
 		"state_dir", report_text(r->o->state_dir),
 		"listeners", report_listeners(r), "rules", (int)rules,
 		"memory", "taken", (json_int_t)taken, "used",
-		(json_int_t)used);
+		(json_int_t)used, "replies", "remembered",
+		(json_int_t)replies, "bytes", (json_int_t)bytes, "most",
+		(json_int_t)r->o->reply_memory);
 }
 
 /* ---- exports */

@@ -172,6 +172,11 @@ struct xprt_sink *rpc_server_sink(struct rpc_server *server)
 	return &server->sink;
 }
 
+void rpc_server_replies(struct rpc_server *server, size_t *n, size_t *bytes)
+{
+	drc_usage(server->drc, n, bytes);
+}
+
 void rpc_server_destroy(struct rpc_server *server)
 {
 	rpc_limits_stop(server);

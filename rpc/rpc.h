@@ -370,6 +370,9 @@ unsigned rpc_busy(void);
  * connections that are gone.  One thread calls it, every few seconds.
  */
 void rpc_server_relieve(struct rpc_server *server);
+/* Counts the replies that are remembered for clients that ask again, and their
+ * memory.  Any thread. */
+void rpc_server_replies(struct rpc_server *server, size_t *n, size_t *bytes);
 /* Ends the workers.  All listeners must be gone. */
 void rpc_server_destroy(struct rpc_server *server);
 

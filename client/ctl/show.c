@@ -18,6 +18,7 @@ long long integer_of(const json_t *o, const char *key)
 void show_status(const json_t *r)
 {
 	const json_t *memory = json_object_get(r, "memory"), *l;
+	const json_t *replies = json_object_get(r, "replies");
 	long long up = integer_of(r, "uptime_s");
 	size_t i;
 
@@ -30,6 +31,10 @@ void show_status(const json_t *r)
 	printf("memory for data  %lld MiB taken, %lld KiB in use\n",
 	       integer_of(memory, "taken") >> 20,
 	       integer_of(memory, "used") >> 10);
+	printf("replies          %lld remembered, in %lld KiB of %lld MiB\n",
+	       integer_of(replies, "remembered"),
+	       integer_of(replies, "bytes") >> 10,
+	       integer_of(replies, "most") >> 20);
 	printf("exports          %lld rule%s\n", integer_of(r, "rules"),
 	       integer_of(r, "rules") == 1 ? "" : "s");
 	json_array_foreach(json_object_get(r, "listeners"), i, l)

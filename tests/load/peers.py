@@ -52,6 +52,20 @@ def mounted(address, path):
     return sock, result[8:8 + size]
 
 
+def breaking(address, path, times):
+    """Creates a file on a connection of its own, and resets it, @times."""
+    sock, root = mounted(address, path.decode())
+    hard = struct.pack('ii', 1, 0)
+    for i in range(times):
+        sock.sendall(call(NFS, CREATE, opaque(root) + opaque(b'broken') +
+                          struct.pack('>7I', 0, 0, 0, 0, 0, 0, 0), i))
+        answer(sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hard)
+        sock.close()
+        sock = socket.create_connection(address, timeout=30)
+    sock.close()
+
+
 def big_file(address, path, name):
     """The handle of a new file of 1 MiB."""
     sock, root = mounted(address, path)

@@ -102,6 +102,7 @@ TEST(each_command_prints_the_state_of_the_server)
 	snprintf(text, sizeof(text), "process %d, up 0 d", d.pid);
 	prints("status", text);
 	prints("status", "exports          2 rules\n");
+	prints("status", "replies          0 remembered, in 0 KiB of ");
 	prints("exports", "/a\t192.0.2.7(ro,");
 	prints("exports", "\t--export\n");
 	prints("exports", "# /a is of the kind mem\n");

@@ -4,6 +4,7 @@
 #include "vfs/posix/handle.h"
 #include "vfs/posix/kinds.h"
 #include "vfs/posix/mounts.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/places.h"
 #include "vfs/quotas.h"
 
@@ -238,6 +239,29 @@ static int open_table(struct posix_fs *fs, const struct vfs_config *config)
 	return err;
 }
 
+/* Keeps the server's state directory out of the tree whose root is @fd. */
+static int fs_learn_own(struct posix_fs *fs, const struct vfs_config *config,
+			int fd)
+{
+	int err = config->state_dir ?
+		  posix_own_get(config->state_dir, &fs->own) : -ENOENT;
+
+	if (err == -ENOENT)		/* nothing is there, for --check */
+		return 0;
+	if (err < 0)
+		return vfs_fail(config, "the state directory %s: %s",
+				config->state_dir, strerror(-err));
+	if (posix_own_holds(fs->own, fd))
+		return vfs_fail(config, "it is in this server's state "
+				"directory, where the key of all filehandles "
+				"is");
+	if (!posix_own_is_on(fs->own, fs->dev)) {
+		posix_own_put(fs->own);
+		fs->own = NULL;
+	}
+	return 0;
+}
+
 static struct posix_fs *fs_alloc(const char *path)
 {
 	struct posix_fs *fs = calloc(1, sizeof(*fs));
@@ -257,6 +281,7 @@ static struct posix_fs *fs_alloc(const char *path)
 
 static void fs_free(struct posix_fs *fs)
 {
+	posix_own_put(fs->own);
 	posix_rolls_free(fs);
 	pthread_mutex_destroy(&fs->rolls.lock);
 	pthread_mutex_destroy(&fs->verfs.lock);
@@ -278,6 +303,8 @@ static int posix_mount(const struct vfs_config *config, struct vfs_fs **out)
 		goto fail;
 	}
 	err = fs_learn(fs, config, fd);
+	if (err == 0)
+		err = fs_learn_own(fs, config, fd);
 	if (err == 0)
 		err = fs_learn_mount(fs, fd, config->path);
 	if (err == 0)

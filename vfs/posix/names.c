@@ -2,6 +2,7 @@
 /* names - REMOVE, RMDIR, RENAME, LINK. */
 #include "vfs/posix/change.h"
 #include "vfs/posix/handle.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/places.h"
 
 #include <errno.h>
@@ -142,6 +143,16 @@ static void moved(struct posix_fs *fs, struct going *g,
 		posix_unseen(g->node);
 }
 
+/* The server would not find it after its next start. */
+static bool is_own(const struct posix_fs *fs, struct posix_node *dir,
+		   const char *name)
+{
+	struct stat st;
+
+	return posix_stat_name(dir, name, &st, NULL) == 0 &&
+	       posix_own_is(fs->own, &st, true) != 0;
+}
+
 static int rename_names(struct posix_fs *fs, struct posix_node *from,
 			const char *from_name, struct posix_node *to,
 			const char *to_name)
@@ -151,6 +162,8 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 
 	if (from->type != VFS_DIR || to->type != VFS_DIR)
 		return -ENOTDIR;
+	if (fs->own && is_own(fs, from, from_name))
+		return -EACCES;
 	if (fs->table)
 		going(&source, fs, from, from_name);
 	going(&target, fs, to, to_name);

@@ -3,6 +3,7 @@
 #include "vfs/posix/covered.h"
 #include "vfs/posix/handle.h"
 #include "vfs/posix/opened.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/places.h"
 
 #include <errno.h>
@@ -225,6 +226,11 @@ int posix_node_adopt(struct posix_fs *fs, int fd, bool rdwr, struct stat *st,
 	err = -EXDEV;
 	if (st->st_dev != fs->dev && (S_ISDIR(st->st_mode) || fs->no_openat2))
 		goto fail;
+	err = posix_own_is(fs->own, st, true);
+	if (err > 0)
+		err = -EACCES;
+	if (err < 0)
+		goto fail;
 	err = posix_handle_make(fs, fd, st, &h);
 	if (err < 0)
 		goto fail;
@@ -319,6 +325,10 @@ static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
 		return open_error(fd);
 	err = posix_fstat(fd, &st);
 	if (err == 0 && st.st_nlink == 0 && !fs->no_nlink)
+		err = -ESTALE;
+	if (err == 0)
+		err = posix_own_is(fs->own, &st, false);
+	if (err > 0)
 		err = -ESTALE;
 	if (err < 0) {
 		close(fd);

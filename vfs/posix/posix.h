@@ -47,6 +47,7 @@
 
 struct posix_dentries;
 struct posix_opened;
+struct posix_own;
 struct posix_roll;
 struct posix_table;
 struct posix_verdicts;
@@ -120,6 +121,7 @@ struct posix_fs {
 	bool		 mount_is_path;	/* O_PATH: the root can't be read */
 	atomic_int	 whole_fd;	/* to sync all of it: see sync.c; -1 */
 	struct posix_disk *disk;	/* counted */
+	struct posix_own *own;		/* counted; NULL: not in this tree */
 	dev_t		 dev;
 	ino_t		 ino;		/* of the root */
 	uint64_t	 mount;		/* its id; 0: unknown */

@@ -21,6 +21,7 @@
  * changed what the name means, or both are of one file that was opened.
  */
 #include "vfs/posix/handle.h"
+#include "vfs/posix/own.h"
 #include "vfs/posix/places.h"
 
 #include <dirent.h>
@@ -194,6 +195,8 @@ static void fill_plus(const struct reading *r, const char *name,
 		e->handle = r->dir->handle;
 	else if (strcmp(name, "..") == 0 ||
 		 (!fill_kept(r, name, &st, e) && !fill_found(r, name, &st, e)))
+		return;
+	if (posix_own_is(fs->own, &st, true))
 		return;
 	e->has_attr = e->has_handle = true;
 	e->fileid = st.st_ino;

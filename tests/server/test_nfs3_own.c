@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The server's state directory below an export: no name, mount or handle leads
+ * there.
+ *
+ * The export is "e", the state directory "e/state".  Needs a mount name space:
+ * as root, or by a user name space.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/server/mount_space.h"
+#include "tests/server/nfs_names.h"
+#include "tests/unit/runner.h"
+#include "vfs/backends.h"
+
+#define KEY	"filehandle.key"
+#define WAYS	2			/* to open handles */
+
+static char state[64], exports_text[512];
+static struct harness_config config = {
+	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
+};
+
+static void run(const char *commands)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "cd %s && %s", space_base, commands);
+	ck_assert_int_eq(system(text), 0);
+}
+
+static void begin(int way, const char *state_at)
+{
+	snprintf(state, sizeof(state), "%s/%s", space_base, state_at);
+	snprintf(exports_text, sizeof(exports_text),
+		 "posix%s:%s/e 127.0.0.1(rw,insecure,no_root_squash,crossmnt)\n"
+		 "mem:/mem 127.0.0.1(rw,insecure)\n",
+		 way ? ",table" : "", space_base);
+	space_serve(&config);
+}
+
+static void setup(void)
+{
+	run("{ umount -l e; rm -rf e state; } 2>/dev/null; "
+	    "mkdir state e && mount -t tmpfs none e && "
+	    "mkdir e/state e/state/sub e/m e/d && echo abc > e/f");
+}
+
+static void teardown(void)
+{
+	nfs_teardown();
+	run("umount -l e && rm -r e state");
+}
+
+/* Of the entry @name in a READDIRPLUS of the top: has it a handle or
+ * attributes?  -1: it is not listed. */
+static int shows_more_than_its_name(const char *name)
+{
+	READDIRPLUS3args a = { .dir = top, .dircount = 8192,
+			       .maxcount = 32768 };
+	READDIRPLUS3res r;
+
+	nfs_call(&root, readdirplus, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	for (entryplus3 *e = r.READDIRPLUS3res_u.resok.reply.entries; e;
+	     e = e->nextentry)
+		if (strcmp(e->name, name) == 0)
+			return e->name_handle.handle_follows ||
+			       e->name_attributes.attributes_follow;
+	return -1;
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(no_name_leads_to_the_state_directory, 0, WAYS)
+{
+	nfs_fh3 fh;
+
+	begin(_i, "e/state");
+	ck_assert_int_eq(access(space_at("state/" KEY), F_OK), 0);
+	ck_assert_int_eq(nfs_exists(top, "state"), NFS3ERR_ACCES);
+	ck_assert_int_eq(nfs_mnt(space_at("state"), &fh), MNT3ERR_ACCES);
+	ck_assert_int_eq(nfs_mnt(space_at("state/sub"), &fh), MNT3ERR_ACCES);
+	ck_assert_int_eq(try_mkdir(&root, top, "state"), NFS3ERR_EXIST);
+	ck_assert_int_eq(try_rmdir(top, "state"), NFS3ERR_NOTEMPTY);
+	/* Once a page has it, a look-up finds no more than before. */
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(shows_more_than_its_name("state"), 0);
+		ck_assert_int_eq(shows_more_than_its_name("f"), 1);
+		ck_assert_int_eq(nfs_exists(top, "state"), NFS3ERR_ACCES);
+		EVENTUALLY(nfs_exists(top, "f") == NFS3_OK);
+	}
+}
+
+TEST_LOOP(the_state_directory_is_not_moved, 0, WAYS)
+{
+	begin(_i, "e/state");
+	ck_assert_int_eq(try_rename(top, "state", top, "elsewhere"),
+			 NFS3ERR_ACCES);
+	/* By a local process it can be, and stays what it is. */
+	run("mv e/state e/elsewhere");
+	ck_assert_int_eq(nfs_exists(top, "elsewhere"), NFS3ERR_ACCES);
+	ck_assert_int_eq(shows_more_than_its_name("elsewhere"), 0);
+}
+
+TEST_LOOP(another_name_of_a_file_in_it_is_refused, 0, WAYS)
+{
+	begin(_i, "e/state");
+	run("ln e/state/" KEY " e/key && ln e/f e/g");
+	ck_assert_int_eq(nfs_exists(top, "key"), NFS3ERR_ACCES);
+	ck_assert_int_eq(shows_more_than_its_name("key"), 0);
+	/* As was made since. */
+	run("echo new > e/state/new && ln e/state/new e/new");
+	ck_assert_int_eq(nfs_exists(top, "new"), NFS3ERR_ACCES);
+	ck_assert_int_eq(nfs_exists(top, "g"), NFS3_OK);
+}
+
+TEST_LOOP(a_mount_of_the_state_directory_is_not_entered, 0, WAYS)
+{
+	static const char *const parts[] = { "state", "state/sub" };
+	nfs_fh3 m;
+
+	begin(_i, "e/state");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(mount(space_at(parts[i]), space_at("m"), NULL,
+				       MS_BIND, NULL), 0);
+		ck_assert_int_eq(try_lookup(top, "m", &m), NFS3_OK);
+		ck_assert_int_eq(nfs_exists(m, KEY), NFS3ERR_NOENT);
+		ck_assert_uint_eq(nfs_attr(m).fsid, nfs_attr(top).fsid);
+		ck_assert_int_eq(umount(space_at("m")), 0);
+	}
+	/* Nor a mount around it, by way of which it would have a name. */
+	ck_assert_int_eq(mount(space_at(""), space_at("d"), NULL, MS_BIND,
+			       NULL), 0);
+	ck_assert_int_eq(try_lookup(top, "d", &m), NFS3_OK);
+	ck_assert_int_eq(nfs_exists(m, "f"), NFS3_OK);
+	ck_assert_int_eq(nfs_exists(m, "state"), NFS3ERR_ACCES);
+	nfs_teardown();
+	ck_assert_int_eq(umount2(space_at("d"), MNT_DETACH), 0);
+	begin(_i, "e/state");
+}
+
+static bool is_refused(nfs_fh3 fh)
+{
+	int status = space_status(fh);
+
+	return status == NFS3ERR_STALE || status == NFS3ERR_ACCES;
+}
+
+/* From a time when the directory was an ordinary one. */
+TEST_LOOP(old_handles_do_not_open_it, 0, WAYS)
+{
+	nfs_fh3 dir, sub, key, f;
+
+	begin(_i, "state");
+	run("cp -p state/" KEY " e/state/");
+	ck_assert_int_eq(try_lookup(top, "f", &f), NFS3_OK);
+	f = space_keep(f);
+	ck_assert_int_eq(try_lookup(top, "state", &dir), NFS3_OK);
+	dir = space_keep(dir);
+	ck_assert_int_eq(try_lookup(dir, "sub", &sub), NFS3_OK);
+	sub = space_keep(sub);
+	ck_assert_int_eq(try_lookup(dir, KEY, &key), NFS3_OK);
+	key = space_keep(key);
+	nfs_teardown();
+	run("cp -p state/* e/state/");
+	begin(_i, "e/state");
+	ck_assert(is_refused(dir));
+	ck_assert(is_refused(sub));
+	ck_assert(is_refused(key));
+	ck_assert_int_eq(space_status(f), NFS3_OK);
+}
+
+static void check_refused(const char *path)
+{
+	char options[256] = { 0 }, *why = NULL;
+	struct vfs_config c = { .path = path, .options = options, .why = &why,
+				.state_dir = state };
+	struct vfs_fs *fs;
+
+	ck_assert_int_lt(posix_vfs_ops.mount(&c, &fs), 0);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_ptr_nonnull(strstr(why, "state directory"));
+	free(why);
+}
+
+TEST(the_state_directory_is_no_export)
+{
+	begin(0, "e/state");
+	check_refused(space_at("state"));
+	check_refused(space_at("state/sub"));
+	ck_assert_int_eq(mount(space_at("state"), space_at("m"), NULL, MS_BIND,
+			       NULL), 0);
+	check_refused(space_at("m"));
+	check_refused(space_at("m/sub"));
+	ck_assert_int_eq(mount(space_at("state/sub"), space_at("d"), NULL,
+			       MS_BIND, NULL), 0);
+	check_refused(space_at("d"));
+}
+
+int main(void)
+{
+	return space_run_tests();
+}

@@ -291,16 +291,18 @@ static void put_nowhere(struct peer *peer, uint32_t len)
 
 enum bad_chunk { BAD_READ, BAD_WRITE, BAD_REPLY };
 
+static uint32_t bad_len = 5000;
+
 static void put_bad_call(struct peer *peer, enum bad_chunk kind)
 {
 	peer_begin(peer, 9, 1, RPCRDMA_MSG);
 	if (kind == BAD_READ) {
 		peer_put(peer, 1);
 		peer_put(peer, DATA_POSITION);
-		put_nowhere(peer, 5000);
+		put_nowhere(peer, bad_len);
 		peer_put_zeros(peer, 3);
 		peer_put_call(peer, 9, OP_SUM, 1);
-		peer_put(peer, 5000);
+		peer_put(peer, bad_len);
 		return;
 	}
 	peer_put_zeros(peer, kind == BAD_WRITE ? 1 : 2);
@@ -308,7 +310,7 @@ static void put_bad_call(struct peer *peer, enum bad_chunk kind)
 	peer_put(peer, 1);
 	put_nowhere(peer, 6000);
 	peer_put_zeros(peer, kind == BAD_WRITE ? 2 : 0);
-	peer_put_call(peer, 9, kind == BAD_WRITE ? OP_READ : OP_LONG, 5000);
+	peer_put_call(peer, 9, kind == BAD_WRITE ? OP_READ : OP_LONG, bad_len);
 }
 
 /* On a connection of its own. */
@@ -338,6 +340,28 @@ TEST_LOOP(a_call_that_cost_its_connection_is_refused, BAD_READ, BAD_REPLY + 1)
 		send_in_vain(_i, false);
 		send_in_vain(_i, !rig.iwarp);
 	}
+	rig_close(&rig);
+}
+
+/* An xid is the choice of whoever calls, and a host may have many clients. */
+TEST_LOOP(another_call_of_that_host_with_its_xid_is_carried_out, BAD_READ,
+	  BAD_REPLY + 1)
+{
+	struct peer peer;
+
+	rig_open(&rig, NULL);
+	send_in_vain(_i, false);
+	peer_open(&peer, &rig, NULL);
+	peer_wait_up(&peer);
+	peer_call(&peer, 9, OP_ECHO, 0);
+	peer_take(&peer);
+	ck_assert_uint_eq(peer.hdr.proc, RPCRDMA_MSG);
+	peer_close(&peer);
+	/* Its chunks are its own fault, too. */
+	bad_len++;
+	send_in_vain(_i, false);
+	bad_len--;
+	send_in_vain(_i, !rig.iwarp);
 	rig_close(&rig);
 }
 

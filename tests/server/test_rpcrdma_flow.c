@@ -276,8 +276,18 @@ TEST(connections_keep_within_their_memory)
 {
 	static struct rpcrdma_budget budget;
 	struct rig_options o = { .rdma.budget = &budget };
+	struct peer peer;
+	size_t one;
 
-	budget.max = 3 * rpcrdma_conn_bytes(&o.rdma, 0);
+	budget.max = 1u << 30;
+	open_one(&o, &peer);
+	one = atomic_load(&budget.used);
+	/* The queues of iWARP in user space are the process's memory, too. */
+	ck_assert_uint_ge(one, rpcrdma_conn_bytes(&o.rdma, 0) +
+			  (rig.iwarp ? 128u << 10 : 0));
+	close_one(&peer);
+	ck_assert_uint_eq(atomic_load(&budget.used), 0);
+	budget.max = 3 * one - 1;
 	two_at_most(&o, "rdma_refused_memory");
 	ck_assert_uint_eq(atomic_load(&budget.used), 0);
 }

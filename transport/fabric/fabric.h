@@ -241,6 +241,9 @@ struct fabric_ops {
 			struct fabric_conn **out);
 	int  (*setup)(struct fabric_conn *c, struct loop *loop,
 		      const struct fabric_queues *q);
+	/* NULL: it takes none worth counting. */
+	size_t (*conn_bytes)(const struct fabric_conn *c,
+			     const struct fabric_queues *q);
 	int  (*start)(struct fabric_conn *c, const void *private_data,
 		      unsigned private_len, unsigned read_depth);
 	void (*reject)(struct fabric_conn *c);
@@ -311,6 +314,14 @@ static inline int fabric_setup(struct fabric_conn *c, struct loop *loop,
 			       const struct fabric_queues *q)
 {
 	return c->ops->setup(c, loop, q);
+}
+
+/* The process's memory that the provider takes for the connection with such
+ * queues, at most.  From request() on, before or after fabric_setup(). */
+static inline size_t fabric_conn_bytes(const struct fabric_conn *c,
+				       const struct fabric_queues *q)
+{
+	return c->ops->conn_bytes ? c->ops->conn_bytes(c, q) : 0;
 }
 
 /*

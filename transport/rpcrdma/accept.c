@@ -325,7 +325,8 @@ static void agree(struct rpcrdma_conn *conn, struct fabric_conn *fc)
 					    peer.recv_size));
 	conn->recv_inline = MIN(conn->inline_size, peer.send_size);
 	conn->may_invalidate = peer.remote_inv && fc->info.remote_inv;
-	conn->max_sge = MIN(fc->dev->limits.max_sge, 4u);
+	conn->max_sge = rpcrdma_conn_queues(&conn->listener->options,
+					    &fc->dev->limits).send_sge;
 }
 
 int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
@@ -334,7 +335,8 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	const struct fabric_limits *limits = &fc->dev->limits;
 	struct rpcrdma_conn *conn = calloc(1, sizeof(*conn));
 	struct extent extent = extent_of(&l->options, limits->max_recv);
-	unsigned depth = MIN(l->options.send_queue, limits->max_wr);
+	const struct fabric_queues q = rpcrdma_conn_queues(&l->options,
+							   limits);
 
 	if (!conn)
 		return -ENOMEM;
@@ -347,7 +349,7 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	conn->listener = l;
 	conn->fc = fc;
 	conn->inline_size = l->options.inline_size;
-	rpcrdma_sq_init(&conn->sq, fc, MAX(depth, 1u));
+	rpcrdma_sq_init(&conn->sq, fc, q.send_wr);
 	rpcrdma_slots_init(&conn->slots, extent.others);
 	conn->credits.min = extent.first;
 	conn->credits.max = extent.max;
@@ -364,6 +366,19 @@ int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 	fc->closed = rpcrdma_conn_closed;
 	*out = conn;
 	return 0;
+}
+
+struct fabric_queues rpcrdma_conn_queues(const struct rpcrdma_options *o,
+					 const struct fabric_limits *limits)
+{
+	struct extent t = extent_of(o, limits->max_recv);
+	unsigned depth = MIN(o->send_queue, limits->max_wr);
+
+	return (struct fabric_queues){
+		.send_wr = MAX(depth, 1u),
+		.recv_wr = 2 * t.max + t.others,
+		.send_sge = MIN(limits->max_sge, 4u),
+	};
 }
 
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
@@ -400,11 +415,8 @@ static int get_memory(struct rpcrdma_conn *conn)
 static int set_up(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
-	struct fabric_queues q = {
-		.send_wr = conn->sq.depth,
-		.recv_wr = 2 * conn->credits.max + conn->slots.others,
-		.send_sge = conn->max_sge,
-	};
+	const struct fabric_queues q =
+		rpcrdma_conn_queues(&conn->listener->options, &fc->dev->limits);
 	int err;
 
 	err = get_memory(conn);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "transport/addr.h"
 #include "transport/rpcrdma/listen.h"
 
 void rpcrdma_call_init(struct rpcrdma_conn *conn, struct rpcrdma_store *store)
@@ -75,12 +76,25 @@ void rpcrdma_call_drop(struct rpcrdma_call *call)
 	rpcrdma_call_release(call);
 }
 
+struct rpcrdma_lost_key rpcrdma_call_key(struct rpcrdma_call *call)
+{
+	struct xprt *x = call->msg.xprt;
+
+	return (struct rpcrdma_lost_key){
+		.peer = xprt_addr_host((struct sockaddr *)&x->peer),
+		.local = xprt_addr_host((struct sockaddr *)&x->local),
+		.content = call->content,
+	};
+}
+
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	struct rpcrdma_lost_key key;
 
-	if (status == -EREMOTEIO && !conn->fc->dev->limits.blind_refusals)
-		rpcrdma_lost_note(&conn->listener->lost,
-				  (struct sockaddr *)&conn->xprt.peer,
-				  call->hdr.xid, loop_now(conn->xprt.loop));
+	if (status != -EREMOTEIO || conn->fc->dev->limits.blind_refusals)
+		return;
+	key = rpcrdma_call_key(call);
+	rpcrdma_lost_note(&conn->listener->lost, &key,
+			  loop_now(conn->xprt.loop));
 }

@@ -10,6 +10,7 @@
 
 #include "lib/util.h"
 #include "transport/rpcrdma/conn.h"
+#include "transport/rpcrdma/lost.h"
 #include "transport/rpcrdma/proto.h"
 
 /* Steps without an allocation: for a MiB in 16 segments, a pad, the Send. */
@@ -28,6 +29,8 @@ struct rpcrdma_call {
 	struct rpcrdma_slot  slot;	/* with the Receive lent to us */
 	struct rpcrdma_header hdr;	/* views of slot.recv->buf */
 	struct rpcrdma_layout layout;
+	uint64_t	     content;	/* see lost.h; 0: refusals name no
+					 * call */
 	struct buf	    *sink;	/* the pulled chunks */
 	struct fabric_mr    *open_sink;	/* while registered, see pull.c */
 	struct fabric_mr    *open_body;	/* the same, see reply.c */
@@ -65,6 +68,8 @@ int rpcrdma_call_room(struct rpcrdma_call *call, unsigned steps,
 void rpcrdma_call_release(struct rpcrdma_call *call);
 /* The same for a call without an answer. */
 void rpcrdma_call_drop(struct rpcrdma_call *call);
+/* The call in lost.h's terms. */
+struct rpcrdma_lost_key rpcrdma_call_key(struct rpcrdma_call *call);
 /* Notes that an access to the call's chunks ended with @status. -EREMOTEIO
  * comes only on the poller. */
 void rpcrdma_call_failed(struct rpcrdma_call *call, int status);

@@ -78,7 +78,9 @@ struct rpcrdma_conn {
 	/* Counted; NULL: the connection has a protection domain of its own,
 	 * in which payload is registered a call at a time. */
 	struct rpcrdma_device *device;
-	struct cds_list_head link;		/* in the listener */
+	struct cds_list_head link;		/* in the listener, */
+	size_t		     bytes;		/* that it counts in the budget
+						 * at its first grant */
 
 	/* Fixed at creation. */
 	uint32_t	     inline_size;	/* of Receives */
@@ -147,6 +149,9 @@ static inline bool rpcrdma_conn_is_live(struct rpcrdma_conn *conn)
 /* accept.c */
 int rpcrdma_conn_create(struct rpcrdma_listener *l, struct fabric_conn *fc,
 			struct loop *loop, struct rpcrdma_conn **out);
+/* The queues of a connection on such a device. */
+struct fabric_queues rpcrdma_conn_queues(const struct rpcrdma_options *o,
+					 const struct fabric_limits *limits);
 /* Makes the connection ready, and accepts the peer.  Its loop's task. */
 void rpcrdma_accept(struct loop_task *t);
 void rpcrdma_options_fill(struct rpcrdma_options *o);

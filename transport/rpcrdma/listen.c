@@ -24,22 +24,33 @@ STAT(rdma_refused_memory, "connections refused: not enough memory");
 STAT(rdma_refused_depth, "connections refused: the peer allows no RDMA Reads");
 STAT(rdma_refused_stopping, "connections refused: the listener is stopping");
 
-static bool charge(struct rpcrdma_listener *l)
+/* The memory of a connection of @fc's, at its first grant. */
+static size_t bytes_of(const struct rpcrdma_listener *l,
+		       const struct fabric_conn *fc)
+{
+	const struct fabric_queues q = rpcrdma_conn_queues(&l->options,
+							   &fc->dev->limits);
+
+	return l->conn_bytes + fabric_conn_bytes(fc, &q);
+}
+
+static bool charge(struct rpcrdma_listener *l, size_t bytes)
 {
 	struct rpcrdma_budget *b = l->options.budget;
 
-	if (!rpcrdma_budget_take(b, l->conn_bytes))
+	if (!rpcrdma_budget_take(b, bytes))
 		return false;
 	if (b)
 		atomic_fetch_add(&b->conns, 1);
 	return true;
 }
 
-static void leave(struct rpcrdma_listener *l, const struct sockaddr *peer)
+static void leave(struct rpcrdma_listener *l, const struct sockaddr *peer,
+		  size_t bytes)
 {
 	struct rpcrdma_budget *b = l->options.budget;
 
-	rpcrdma_budget_give(b, l->conn_bytes);
+	rpcrdma_budget_give(b, bytes);
 	if (b)
 		atomic_fetch_sub(&b->conns, 1);
 	xprt_gate_leave(&l->gate, peer);
@@ -60,7 +71,7 @@ static int rpcrdma_listener_admit(struct rpcrdma_listener *l,
 	if (fc->info.read_depth == 0)
 		return -EPROTO;
 	err = xprt_gate_enter(&l->gate, peer_of(fc));
-	if (!err && !charge(l)) {
+	if (!err && !charge(l, bytes_of(l, fc))) {
 		xprt_gate_leave(&l->gate, peer_of(fc));
 		err = -ENOMEM;
 	}
@@ -153,7 +164,7 @@ static void rpcrdma_listener_gone(struct rpcrdma_conn *conn)
 	if (d && !kept)
 		rpcrdma_device_put(d);
 	forget_gone(l);
-	leave(l, (struct sockaddr *)&conn->xprt.peer);
+	leave(l, (struct sockaddr *)&conn->xprt.peer, conn->bytes);
 }
 
 /* Connections take the loops in turn. */
@@ -183,10 +194,11 @@ static void request(struct fabric_listener *fl, struct fabric_conn *fc)
 	}
 	err = rpcrdma_conn_create(l, fc, loop, &conn);
 	if (err) {
-		leave(l, peer_of(fc));
+		leave(l, peer_of(fc), bytes_of(l, fc));
 		rpcrdma_listener_refuse(fc, err);
 		return;
 	}
+	conn->bytes = bytes_of(l, fc);
 	mutex_lock(&l->lock);
 	cds_list_add_tail(&conn->link, &l->conns);
 	stopping = l->stopping;

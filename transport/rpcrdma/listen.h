@@ -22,8 +22,8 @@ struct rpcrdma_listener {
 	struct fabric_listener *fl;
 	struct xprt_gate     gate;
 	struct rpcrdma_lost  lost;
-	size_t		     conn_bytes;	/* of each, in the budget, at
-						 * its first grant */
+	size_t		     conn_bytes;	/* of each, beside its
+						 * fabric's */
 	atomic_size_t	     exposed;	/* bytes of replies, for peers to
 					 * read */
 	struct loop_timer    sweep;		/* of the first loop */

@@ -9,9 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "transport/rpcrdma/proto.h"
+
+/* The call that a requester sends again: from there to here, and the same in
+ * all that does not change on its next connection. */
+struct rpcrdma_lost_key {
+	struct in6_addr	     peer;
+	struct in6_addr	     local;
+	uint64_t	     content;
+};
+
 struct rpcrdma_lost_call {
-	struct in6_addr	     host;
-	uint32_t	     xid;
+	struct rpcrdma_lost_key key;
 	uint64_t	     when;	/* 0: no call */
 };
 
@@ -24,11 +33,15 @@ struct rpcrdma_lost {
 
 void rpcrdma_lost_init(struct rpcrdma_lost *l);
 void rpcrdma_lost_fini(struct rpcrdma_lost *l);
+/* Returns the content of the call with the header @h at @message, of @len
+ * bytes. */
+uint64_t rpcrdma_lost_content(const struct rpcrdma_header *h,
+			      const uint8_t *message, uint32_t len);
 /* Notes a call whose chunks the peer refused us. */
-void rpcrdma_lost_note(struct rpcrdma_lost *l, const struct sockaddr *peer,
-		       uint32_t xid, uint64_t now);
+void rpcrdma_lost_note(struct rpcrdma_lost *l,
+		       const struct rpcrdma_lost_key *key, uint64_t now);
 /* True, once, if the call was noted: it has to be answered with an error. */
-bool rpcrdma_lost_take(struct rpcrdma_lost *l, const struct sockaddr *peer,
-		       uint32_t xid, uint64_t now);
+bool rpcrdma_lost_take(struct rpcrdma_lost *l,
+		       const struct rpcrdma_lost_key *key, uint64_t now);
 
 #endif

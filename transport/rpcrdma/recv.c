@@ -170,15 +170,32 @@ static void pulled(struct rpcrdma_chain *chain, int status)
 		dispatch(call);
 }
 
+/* True if the call came before, and its chunks cost its connection.  Only one
+ * with chunks can. */
+static bool is_hopeless(struct rpcrdma_call *call)
+{
+	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
+	const struct rpcrdma_recv *recv = call->slot.recv;
+	const struct rpcrdma_header *h = &call->hdr;
+	struct rpcrdma_lost_key key;
+
+	call->content = 0;
+	if (conn->fc->dev->limits.blind_refusals ||
+	    !(h->nreads || h->nwrites || h->has_reply))
+		return false;
+	call->content = rpcrdma_lost_content(h, recv->buf, recv->len);
+	key = rpcrdma_call_key(call);
+	return rpcrdma_lost_take(&conn->listener->lost, &key,
+				 loop_now(conn->xprt.loop));
+}
+
 /* The header is decoded; @len bytes follow it. */
 static void plan(struct rpcrdma_call *call, uint32_t len)
 {
 	struct rpcrdma_conn *conn = rpcrdma_call_conn(call);
 	const uint8_t *rpc = call->slot.recv->buf + call->hdr.len;
 
-	if (rpcrdma_lost_take(&conn->listener->lost,
-			      (struct sockaddr *)&conn->xprt.peer,
-			      call->hdr.xid, loop_now(conn->xprt.loop))) {
+	if (is_hopeless(call)) {
 		stat_inc(rdma_hopeless);
 		rpcrdma_call_refuse(call, "its chunks failed before");
 		return;

@@ -16,9 +16,9 @@
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
 
-/* The memory that connections may take, measured by rpcrdma_conn_bytes(), and
- * more as their grants grow.  Any number of listeners may share one.  Set max,
- * at any time, and leave the rest zero. */
+/* The memory that connections may take, measured by rpcrdma_conn_bytes() and
+ * fabric_conn_bytes(), and more as their grants grow.  Any number of listeners
+ * may share one.  Set max, at any time, and leave the rest zero. */
 struct rpcrdma_budget {
 	atomic_size_t	max;
 	atomic_size_t	used;
@@ -76,7 +76,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 		   struct xprt_listener **out);
 
 /* Returns the memory of one connection with these options at its first grant,
- * if each call has @msg_upper bytes.  The fabric's queues are not in it. */
+ * if each call has @msg_upper bytes.  fabric_conn_bytes() comes on top. */
 size_t rpcrdma_conn_bytes(const struct rpcrdma_options *options,
 			  size_t msg_upper);
 

@@ -279,6 +279,10 @@ unsigned iwarp_tx_terminate(struct iwarp_tx *tx, const struct rdmap *rx,
 
 /* queue.c */
 extern const struct outbox_ops iwarp_outbox_ops;
+/* As fabric_conn_bytes(): with a segment that comes in pieces, and with a copy
+ * of what goes out with markers. */
+size_t iwarp_conn_bytes(const struct fabric_conn *c,
+			const struct fabric_queues *q);
 int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
 void iwarp_queues_destroy(struct iwarp_conn *c);
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain);

@@ -19,6 +19,7 @@ static const struct fabric_ops fabric_ops = {
 	.unlisten = iwarp_unlisten,
 	.connect = iwarp_connect,
 	.setup = iwarp_setup,
+	.conn_bytes = iwarp_conn_bytes,
 	.start = iwarp_start,
 	.reject = iwarp_reject,
 	.post = iwarp_post,

@@ -47,6 +47,31 @@ static unsigned power_of_2(unsigned n)
 	return p;
 }
 
+/* The lengths of the rings. */
+static void choose_caps(const struct fabric_queues *q, unsigned depth,
+			unsigned *sends, unsigned *recvs, unsigned *answers)
+{
+	/* One more for the RTR. */
+	*sends = power_of_2(q->send_wr + 1);
+	*recvs = power_of_2(MAX(q->recv_wr, 1u));
+	*answers = power_of_2(depth);
+}
+
+size_t iwarp_conn_bytes(const struct fabric_conn *fc,
+			const struct fabric_queues *q)
+{
+	const struct iwarp_conn *c = container_of(fc, struct iwarp_conn, conn);
+	unsigned sends, recvs, answers;
+
+	choose_caps(q, c->provider->options.read_depth, &sends, &recvs,
+		    &answers);
+	return sizeof(*c) + sizeof(*c->tx) + IWARP_MAX_FPDU +
+	       (c->startup.request.markers ? sizeof(*c->tx->marked) : 0) +
+	       sends * sizeof(*c->sq.ring) +
+	       recvs * sizeof(struct fabric_recv *) +
+	       answers * sizeof(*c->answers.ring);
+}
+
 int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q)
 {
 	const struct fabric_limits *l = &c->conn.dev->limits;
@@ -54,10 +79,8 @@ int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q)
 	if (q->send_wr > l->max_wr || q->recv_wr > l->max_recv ||
 	    q->send_sge > l->max_sge)
 		return -EINVAL;
-	/* One more for the RTR. */
-	c->sq.cap = power_of_2(q->send_wr + 1);
-	c->recvs.cap = power_of_2(MAX(q->recv_wr, 1u));
-	c->answers.cap = power_of_2(c->provider->options.read_depth);
+	choose_caps(q, c->provider->options.read_depth, &c->sq.cap,
+		    &c->recvs.cap, &c->answers.cap);
 	c->sq.ring = calloc(c->sq.cap, sizeof(*c->sq.ring));
 	c->recvs.ring = calloc(c->recvs.cap, sizeof(struct fabric_recv *));
 	c->answers.ring = calloc(c->answers.cap, sizeof(*c->answers.ring));

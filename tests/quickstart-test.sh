@@ -373,6 +373,21 @@ soak()
 	esac
 }
 
+# Breaks MUTATIONS guards, chosen by MUTATIONS_SEED, one at a time.  Survivors
+# are no failure: some mutations change nothing.
+mutate()
+{
+	"$top/tests/mutate/run" --count="${MUTATIONS:-200}" \
+		--seed="${MUTATIONS_SEED:-1}" --work="$work/mutate" \
+		> "$phase_log" 2>&1 || {
+		tail -3 "$phase_log"
+		fail "tests pass before a guard is broken"
+		return
+	}
+	cat "$phase_log"
+	pass 1
+}
+
 # The module for CephFS, in clusters of its own, some at a time, since most of
 # the time is spent waiting.  All tests but mounts, which is suite with more
 # clients.
@@ -449,9 +464,9 @@ run_test()
 	case ${1:-} in -h | --help) usage; return ;; esac
 	[ $# -gt 0 ] || set -- "${all[@]}"
 	for name; do
-		case " ${all[*]} " in
+		case " ${all[*]} mutate " in
 		*" $name "*) ;;
-		*) die "no phase '$name'; there are: ${all[*]}" ;;
+		*) die "no phase '$name'; there are: ${all[*]} mutate" ;;
 		esac
 	done
 	mkdir -p "$work/logs" && rm -f "$work"/logs/{*-ahead,debian.status} ||

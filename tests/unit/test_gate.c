@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 
+#include "lib/thread.h"
 #include "tests/unit/runner.h"
 
 static struct xprt_gate gate;
@@ -127,5 +129,45 @@ TEST(without_a_share_one_may_have_all)
 	ck_assert_int_eq(enter("192.0.2.1", 3), -EUSERS);
 	for (unsigned i = 0; i < 3; i++)
 		leave("192.0.2.1", i);
+	xprt_gate_fini(&gate);
+}
+
+static atomic_int waiter;
+
+static void await(void *arg)
+{
+	atomic_store(&waiter, (int)syscall(SYS_gettid));
+	xprt_gate_wait(&gate);
+	atomic_store(&waiter, 0);
+}
+
+static bool waiter_sleeps(void)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+		 atomic_load(&waiter));
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	if (f)
+		fclose(f);
+	return state == 'S';
+}
+
+TEST(a_wait_lasts_until_the_last_one_has_left)
+{
+	pthread_t thread;
+
+	xprt_gate_init(&gate, 3, 0);
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_int_eq(enter("192.0.2.1", i), 0);
+	ck_assert_int_eq(thread_start(&thread, "wait", await, NULL), 0);
+	EVENTUALLY(waiter_sleeps());
+	leave("192.0.2.1", 0);
+	EVENTUALLY(waiter_sleeps());
+	leave("192.0.2.1", 1);
+	pthread_join(thread, NULL);
 	xprt_gate_fini(&gate);
 }

@@ -136,6 +136,7 @@ TEST(the_user_of_a_fuse_mount_is_read)
 				      "rw,user_id=1000,group_id=5\n", &m));
 	ck_assert(m.has_user);
 	ck_assert_uint_eq(m.user, 1000);
+	ck_assert_uint_eq(m.group, 5);
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x x "
 		"rw,user_id=1000,group_id=5,allow_other\n", &m));
 	ck_assert(!m.has_user);

@@ -106,8 +106,9 @@ int posix_cred_set(const struct posix_fs *fs, const struct vfs_op *op)
 {
 	const struct vfs_cred *cred = op->cred;
 
-	/* The kernel compares that with the thread's other user ids. */
-	if (unlikely(fs->has_user) && cred->uid != fs->user)
+	/* The kernel compares these with the thread's other ids. */
+	if (unlikely(fs->has_user) &&
+	    (cred->uid != fs->user || cred->gid != fs->group))
 		return -EACCES;
 	if (!fs->privileged ||
 	    (self.known && posix_who_is(&self.who, cred)))

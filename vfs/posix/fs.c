@@ -82,8 +82,9 @@ static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
 				"pseudo file system, and these are not served",
 				name ? name : "this file system", magic);
 	fs->as_caller = rights == POSIX_BY_OPEN && fs->privileged;
-	fs->has_user = fs->as_caller && m.has_user;
+	fs->has_user = fs->as_caller && name && m.has_user;
 	fs->user = m.user;
+	fs->group = m.group;
 	fs->ram = kind && kind->ram;
 	fs->remote = !kind || kind->remote;
 	fs->ext4 = magic == EXT4_SUPER_MAGIC;

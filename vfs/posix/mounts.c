@@ -6,15 +6,22 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+static bool find_number(const char *options, const char *name, uint32_t *out)
+{
+	const char *at = strstr(options, name);
+
+	if (at)
+		*out = (uint32_t)strtoul(at + strlen(name), NULL, 10);
+	return at;
+}
+
 /* The options of the file system, the last field: FUSE's say who may use it. */
 static void parse_options(const char *options, struct posix_mounted *out)
 {
-	const char *user = strstr(options, "user_id=");
-
-	out->has_user = strncmp(out->type, "fuse", 4) == 0 && user &&
-			!strstr(options, "allow_other");
-	if (out->has_user)
-		out->user = (uid_t)strtoul(user + strlen("user_id="), NULL, 10);
+	out->has_user = strncmp(out->type, "fuse", 4) == 0 &&
+			!strstr(options, "allow_other") &&
+			find_number(options, "user_id=", &out->user) &&
+			find_number(options, "group_id=", &out->group);
 }
 
 /* "36 35 98:0 /root /point rw,noatime master:1 - type source options"; blanks

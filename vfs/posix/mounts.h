@@ -11,15 +11,17 @@ struct posix_mounted {
 	uint64_t id;
 	dev_t	 dev;
 	char	 type[64];	/* "ext4", "fuse.sshfs" */
-	/* FUSE: all its users but this one are refused. */
+	/* FUSE: all its users but this one, with this group, are refused. */
 	bool	 has_user;
 	uid_t	 user;
+	gid_t	 group;
 };
 
 /* Reads a line of the list.  False: it is none.  Pure. */
 bool posix_mounted_parse(const char *line, struct posix_mounted *out);
 /* Finds the mount @id, or a mount of the file system @dev.  False: it is not in
- * the list, which has only what the process can reach.  May block. */
+ * the list, which has only what the process can reach, and @out means nothing.
+ * May block. */
 bool posix_mounted_by_id(uint64_t id, struct posix_mounted *out);
 bool posix_mounted_by_dev(dev_t dev, struct posix_mounted *out);
 /* False if the list can be read, and has no mount @id. */

@@ -132,6 +132,7 @@ struct posix_fs {
 	bool	as_caller;		/* ... and does in all that it does */
 	bool	has_user;		/* the only one whom FUSE serves: */
 	uid_t	user;
+	gid_t	group;
 	bool	kernel_ids;		/* name_to_handle_at works */
 	bool	by_handle;		/* and so does open_by_handle_at */
 	bool	ram;			/* nothing blocks or needs a sync */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The rights of callers on each type of file system that can be mounted here:
+ * what the server lets a user do is what the kernel lets a local process of
+ * that user do.
+ *
+ * Needs root, who can act as others; a type that can't be mounted is skipped.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/util.h"
+#include "tests/server/fuse_rights.h"
+#include "tests/server/mount_space.h"
+#include "tests/server/nfs_names.h"
+#include "tests/unit/runner.h"
+
+#define OTHER	1002
+
+static char state[64], exports_text[512];
+static struct harness_config config = {
+	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
+};
+
+static const int users[] = { 0, FUSE_RIGHTS_USER, OTHER };
+enum how { READS, WRITES, LISTS, READS_LINK };
+
+static const struct {
+	const char *name;
+	enum how how;
+} tries[] = {
+	{ "own", READS }, { "group", READS }, { "all", READS },
+	{ "own", WRITES }, { "group", WRITES }, { "all", WRITES },
+	{ "dir", LISTS }, { "link", READS_LINK },
+};
+
+/* Runs @commands in the test's directory; false: one failed. */
+static bool run(const char *commands)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "cd %s && { %s; } >/dev/null 2>&1",
+		 space_base, commands);
+	return system(text) == 0;
+}
+
+/* ---- the types: each is mounted at "e" */
+
+static bool mount_fuse(const char *options)
+{
+	return fuse_rights_mount(space_at(""), options) == 0;
+}
+
+static bool mount_fuse_open(void)
+{
+	return mount_fuse("allow_other");
+}
+
+static bool mount_fuse_modes(void)
+{
+	return mount_fuse("allow_other,default_permissions");
+}
+
+static bool mount_fuse_one_user(void)
+{
+	return mount_fuse("");
+}
+
+static bool mount_tmpfs(void)
+{
+	return run("mount -t tmpfs none e");
+}
+
+static bool mount_ramfs(void)
+{
+	return run("mount -t ramfs none e");
+}
+
+static bool mount_ext4(void)
+{
+	return run("truncate -s 16M disk && mkfs.ext4 -qF disk && "
+		   "mount -o loop disk e");
+}
+
+static bool mount_xfs(void)
+{
+	return run("truncate -s 320M disk && mkfs.xfs -qf disk && "
+		   "mount -o loop disk e");
+}
+
+static bool mount_btrfs(void)
+{
+	return run("truncate -s 120M disk && mkfs.btrfs -qf disk && "
+		   "mount -o loop disk e");
+}
+
+static bool mount_overlay(void)
+{
+	return run("mkdir low up work && mount -t overlay none "
+		   "-o lowerdir=low,upperdir=up,workdir=work e");
+}
+
+static bool mount_overlay_of_fuse(void)
+{
+	char low[128];
+
+	if (!run("mkdir low up work"))
+		return false;
+	snprintf(low, sizeof(low), "%s/low", space_base);
+	/* Its numbers of files are unique only with xino. */
+	return fuse_rights_mount(low, "allow_other") == 0 &&
+	       run("mount -t overlay none "
+		   "-o xino=on,lowerdir=low,upperdir=up,workdir=work e");
+}
+
+static const struct type {
+	const char *name;
+	bool (*mount)(void);
+	bool has_files;			/* from the start */
+} types[] = {
+	{ "tmpfs", mount_tmpfs, false },
+	{ "ramfs", mount_ramfs, false },
+	{ "ext4", mount_ext4, false },
+	{ "xfs", mount_xfs, false },
+	{ "btrfs", mount_btrfs, false },
+	{ "overlay", mount_overlay, false },
+	{ "overlay of fuse", mount_overlay_of_fuse, true },
+	{ "fuse that decides at open", mount_fuse_open, true },
+	{ "fuse with default_permissions", mount_fuse_modes, true },
+	{ "fuse without allow_other", mount_fuse_one_user, true },
+};
+
+static bool make_files(void)
+{
+	return run("cd e && chmod 755 . && mkdir dir && ln -s all link && "
+		   "for f in own group all; do echo data > $f; done && "
+		   "chown 1001 own dir && chgrp 100 group && chmod 600 own && "
+		   "chmod 640 group && chmod 666 all && chmod 777 dir");
+}
+
+static void setup(void)
+{
+	snprintf(state, sizeof(state), "%s/state", space_base);
+	snprintf(exports_text, sizeof(exports_text),
+		 "posix:%s/e 127.0.0.1(rw,insecure,no_root_squash)\n"
+		 "mem:/mem 127.0.0.1(rw,insecure)\n", space_base);
+	run("umount -l e; umount -l low; rm -rf e low up work disk state");
+	ck_assert(run("chmod 755 . && mkdir state e"));
+}
+
+static void teardown(void)
+{
+	run("umount -l e; umount -l low; rm -rf e low up work disk state");
+}
+
+/* ---- what may be done */
+
+/* 0 or the errno of a local process that is @uid. */
+static int try_locally(int uid, const char *name, enum how how)
+{
+	char text[8];
+	int status, fd = 0;
+	pid_t pid = fork();
+	gid_t gid;
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		/* As nfs_client_open() has them. */
+		gid = uid ? FUSE_RIGHTS_GROUP : 0;
+		if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		    setresuid(uid, uid, uid) < 0)
+			_exit(255);
+		if (how == READS_LINK)
+			fd = (int)readlink(space_at(name), text, sizeof(text));
+		else
+			fd = open(space_at(name), how == READS ? O_RDONLY :
+				  how == WRITES ? O_WRONLY :
+				  O_RDONLY | O_DIRECTORY);
+		_exit(fd < 0 ? errno : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) != 255);
+	return WEXITSTATUS(status);
+}
+
+static int read_as(struct nfs_client *c, nfs_fh3 fh)
+{
+	READ3args a = { .file = fh, .count = 1 };
+	READ3res r;
+
+	nfs_call(c, read, &a, &r);
+	return r.status;
+}
+
+static int write_as(struct nfs_client *c, nfs_fh3 fh)
+{
+	WRITE3args a = { .file = fh, .count = 1, .stable = UNSTABLE,
+			 .data = { 1, (char *)"d" } };
+	WRITE3res r;
+
+	nfs_call(c, write, &a, &r);
+	return r.status;
+}
+
+static int list_as(struct nfs_client *c, nfs_fh3 fh)
+{
+	READDIR3args a = { .dir = fh, .count = 4096 };
+	READDIR3res r;
+
+	nfs_call(c, readdir, &a, &r);
+	return r.status;
+}
+
+static int read_link_as(struct nfs_client *c, nfs_fh3 fh)
+{
+	READLINK3args a = { .symlink = fh };
+	READLINK3res r;
+
+	nfs_call(c, readlink, &a, &r);
+	return r.status;
+}
+
+static int try_remotely(struct nfs_client *c, nfs_fh3 fh, enum how how)
+{
+	return how == READS ? read_as(c, fh) : how == WRITES ? write_as(c, fh) :
+	       how == LISTS ? list_as(c, fh) : read_link_as(c, fh);
+}
+
+static void check_user(const struct type *t, int uid)
+{
+	struct nfs_client c;
+	int local, remote;
+	nfs_fh3 fh;
+
+	nfs_client_open(&c, srv.port, NFS_PROGRAM, NFS_V3, uid);
+	for (unsigned i = 0; i < ARRAY_SIZE(tries); i++) {
+		local = try_locally(uid, tries[i].name, tries[i].how);
+		remote = try_lookup(top, tries[i].name, &fh);
+		if (remote == NFS3_OK)
+			remote = try_remotely(&c, fh, tries[i].how);
+		ck_assert_msg(remote == (local ? NFS3ERR_ACCES : NFS3_OK),
+			      "%s: user %d, %s of %s: %d here, status %d there",
+			      t->name, uid, (const char *[]){ "READ", "WRITE",
+			      "READDIR", "READLINK" }[tries[i].how],
+			      tries[i].name, local, remote);
+	}
+	nfs_client_close(&c);
+}
+
+TEST_CASE(.setup = setup, .teardown = teardown);
+
+TEST_LOOP(users_may_do_what_they_may_locally, 0, ARRAY_SIZE(types))
+{
+	const struct type *t = types + _i;
+
+	if (!t->mount() || (!t->has_files && !make_files())) {
+		printf("skipped: no %s can be mounted here\n", t->name);
+		return;
+	}
+	space_serve(&config);
+	/* The second time the server has the files open for some of them. */
+	for (int round = 0; round < 2; round++)
+		for (unsigned i = 0; i < ARRAY_SIZE(users); i++)
+			check_user(t, users[i]);
+	nfs_teardown();
+}
+
+int main(void)
+{
+	if (geteuid() != 0) {
+		printf("skipped: only root can act as others\n");
+		return 77;
+	}
+	return space_run_tests();
+}

@@ -170,7 +170,8 @@ const char *client_parse(struct client *c)
 	const char *slash = strchr(c->text, '/');
 
 	c->by_address = false;
-	/* MNTNAMLEN, RFC 1813 section 5.1.1: none could list the exports. */
+	/* MNTNAMLEN, RFC 1813 section 5.1.1: a client that gets more from
+	 * EXPORT lists nothing. */
 	if (strlen(c->text) > 255)
 		return "is longer than 255 bytes, which clients can't list";
 	if (strcmp(c->text, "*") == 0) {

@@ -336,7 +336,8 @@ int export_cannot(char **err, const char *where, const char *path, int ret,
 /* Indexes the ids of @set.  0; -ENOMEM; -EINVAL and *@err: entries have the
  * same one.  A lenient set gets a note instead, and goes without them. */
 int ids_index(struct export_set *set, char **err);
-/* The entry that has this id, of its own or of a client, or NULL. */
+/* The entry with this id, as the entry or one of its clients has it; or
+ * NULL. */
 struct entry *export_set_find_id(const struct export_set *set, uint32_t id);
 void ids_take_fsid(struct entry *e, const struct fsid_option *fsid);
 /* Makes @id the entry's, if one of its clients has it. */

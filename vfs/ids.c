@@ -2,9 +2,9 @@
 /*
  * ids - the numbers by which filehandles name exports.  Pure.
  *
- * An export has the id of its path, or that of fsid=.  As with exportfs(8) the
- * rules of one path may each have an fsid= of its own: filehandles that a
- * client gets have the id of its rule, and the export is found by all of them.
+ * An export has the id of its path, or that of fsid=.  As with exportfs(8),
+ * each rule of a path can have another fsid=.  A client gets filehandles with
+ * the id of its rule, and the export is found by any of these ids.
  */
 #include "vfs/export_priv.h"
 

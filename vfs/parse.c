@@ -35,7 +35,7 @@ struct parser {
 
 #define fail(p, ...)	words_fail(&(p)->in, __VA_ARGS__)
 
-/* As fail(), where the next words would only bring mistakes that are none. */
+/* As fail(), where the next words can only be misread. */
 #define fail_entry(p, ...) \
 	((p)->lost = true, words_fail(&(p)->in, __VA_ARGS__))
 

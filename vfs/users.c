@@ -269,7 +269,7 @@ static bool has_gid(const struct groups *g, uint32_t gid)
 }
 
 /* True unless the service tells of each group of @old, of which some are asked
- * for, why @now has it no more. */
+ * for, that the user has left it where @now lacks it. */
 static bool is_partial(const struct resolver *r, const struct question *q,
 		       const struct groups *old, const struct groups *now)
 {

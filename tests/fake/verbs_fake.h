@@ -109,6 +109,8 @@ struct fake {
 	int		cq_vector;	/* and its completion vector */
 	unsigned	qps_refused;
 	unsigned	pds, mrs;	/* that exist */
+	bool		hold_regs;	/* see fake_hold_regs() */
+	unsigned	registering;	/* threads that wait there */
 	unsigned	looks;		/* for devices */
 	unsigned	rnrs;		/* Sends that waited for a Receive */
 	unsigned	inlined;	/* work requests with their bytes */
@@ -140,6 +142,8 @@ void fake_wire_start(void);
 void fake_wire_stop(void);
 /* Before each test. */
 void fake_init(void);
+/* Until it is called with false, registrations take for ever. */
+void fake_hold_regs(bool hold);
 /* True if an id listens. */
 bool fake_listening(void);
 /* A peer asks fake.listener. */

@@ -136,12 +136,33 @@ static struct ibv_mr *add_mr(struct fake_mr *m, struct ibv_pd *pd, void *addr,
 	return mr;
 }
 
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+
+void fake_hold_regs(bool hold)
+{
+	fake_lock();
+	fake.hold_regs = hold;
+	pthread_cond_broadcast(&released);
+	fake_unlock();
+}
+
+static void wait_held(void)
+{
+	fake_lock();
+	fake.registering++;
+	while (fake.hold_regs)
+		pthread_cond_wait(&released, &fake.lock);
+	fake.registering--;
+	fake_unlock();
+}
+
 #undef ibv_reg_mr
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 			  int access)
 {
 	struct fake_mr *m;
 
+	wait_held();
 	errno = why_not(pd, len, access);
 	if (errno)
 		return NULL;

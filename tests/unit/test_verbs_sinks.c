@@ -22,6 +22,7 @@ static struct xprt_sink sink;
 static struct loop *pollers[1];		/* borrowed by the listener */
 static uint32_t at = 0xc0000201;	/* where it listens */
 static bool read_read;
+static unsigned first_credits = 16;
 static atomic_uint taken, open_when_taken;
 
 static void take(struct xprt_sink *s, struct msg *m)
@@ -56,13 +57,18 @@ static bool on_poller(bool (*holds)(void))
 static bool is_accepted(void)
 {
 	return fake.id && fake.id->qp &&
-	       fake.qp->nrecvs == (read_read ? 48 : 32) &&
+	       fake.qp->nrecvs == 2 * first_credits + (read_read ? 16 : 0) &&
 	       !fake.param.responder_resources == !read_read;
 }
 
 static bool two_are_posted(void)
 {
 	return fake.qp->nsends - fake.qp->sends_done == 2;
+}
+
+static bool some_are_posted(void)
+{
+	return fake.qp->nsends - fake.qp->sends_done > 0;
 }
 
 static bool one_is_open(void)
@@ -82,6 +88,7 @@ static void serve(bool iwarp)
 				   .sin_addr.s_addr = htonl(at) };
 	/* The fake's queues are short. */
 	const struct rpcrdma_options o = { .credits = 16, .send_queue = 64,
+					   .first_credits = first_credits,
 					   .read_read = read_read };
 	struct xprt_env env = { .sink = &sink, .loops = pollers, .nloops = 1,
 				.max_conns = 4 };
@@ -307,6 +314,91 @@ TEST_LOOP(peers_that_may_reach_memory_share_no_domain, 0, 3)
 	fake_event(first_id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	serve_end(false);
 	ck_assert_uint_eq(fake.pds, 0);
+}
+
+/* ---- pollers */
+
+static bool one_registers(void)
+{
+	bool is;
+
+	pthread_mutex_lock(&fake.lock);
+	is = fake.registering > 0;
+	pthread_mutex_unlock(&fake.lock);
+	return is;
+}
+
+static bool more_may_come(void)
+{
+	return fake.qp->nrecvs >= 16;
+}
+
+/* A call is read and taken meanwhile. */
+static void serves_on(void)
+{
+	unsigned before = atomic_load(&taken);
+
+	call();
+	EVENTUALLY(on_poller(two_are_posted));
+	fake_send_done(IBV_WC_SUCCESS);
+	EVENTUALLY(atomic_load(&taken) == before + 1);
+}
+
+TEST(a_poller_serves_on_while_memory_of_a_new_peer_is_registered)
+{
+	struct rdma_cm_id *first_id;
+
+	serve(false);
+	first_id = fake.id;
+	fake_hold_regs(true);
+	fake_request("", 0, 4, 4);
+	EVENTUALLY(one_registers());
+	serves_on();
+	fake_hold_regs(false);
+	EVENTUALLY(on_poller(is_accepted));
+	fake_event(fake.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	settle();
+	fake_event(first_id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	serve_end(false);
+}
+
+TEST(a_poller_serves_on_while_memory_for_a_higher_grant_is_registered)
+{
+	first_credits = 4;
+	serve(false);
+	fake_hold_regs(true);
+	/* Three quarters of the grant. */
+	for (unsigned i = 0; i < 3; i++)
+		call();
+	EVENTUALLY(one_registers());
+	ck_assert(!on_poller(more_may_come));
+	for (unsigned i = 0; i < 3; i++) {
+		EVENTUALLY(on_poller(some_are_posted));
+		fake_send_done(IBV_WC_SUCCESS);
+		EVENTUALLY(atomic_load(&taken) == i + 1);
+	}
+	serves_on();
+	fake_hold_regs(false);
+	EVENTUALLY(on_poller(more_may_come));
+	serve_end(false);
+}
+
+TEST(a_peer_that_goes_while_its_memory_is_registered_leaves_nothing)
+{
+	first_credits = 4;
+	serve(false);
+	fake_hold_regs(true);
+	for (unsigned i = 0; i < 3; i++)
+		call();
+	EVENTUALLY(one_registers());
+	fake_event(fake.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	settle();
+	fake_hold_regs(false);
+	EVENTUALLY(rdma->ops->count(rdma) == 0);
+	rdma->ops->stop(rdma);
+	rdma->ops->free(rdma);
+	pool_destroy(pool);
+	end();
 }
 
 /* The pool is registered with each device once, however often devices went and

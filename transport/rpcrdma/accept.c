@@ -412,6 +412,16 @@ static int get_memory(struct rpcrdma_conn *conn)
 				  &conn->device);
 }
 
+static void register_conn(struct rpcrdma_job *job)
+{
+	struct rpcrdma_conn *conn = container_of(job, struct rpcrdma_conn, job);
+
+	conn->registered = get_memory(conn);
+	if (conn->registered == 0)
+		conn->registered = rpcrdma_store_register(conn, conn->store);
+	loop_post(conn->xprt.loop, &conn->task, conn->accept);
+}
+
 static int set_up(struct rpcrdma_conn *conn)
 {
 	struct fabric_conn *fc = conn->fc;
@@ -419,13 +429,8 @@ static int set_up(struct rpcrdma_conn *conn)
 		rpcrdma_conn_queues(&conn->listener->options, &fc->dev->limits);
 	int err;
 
-	err = get_memory(conn);
-	if (err < 0)
-		return err;
 	rpcrdma_recv_init(conn);
-	err = rpcrdma_store_open(conn, conn->store);
-	if (err < 0)
-		return err;
+	rpcrdma_store_open(conn, conn->store);
 	rpcrdma_credits_init(conn);
 	err = fabric_setup(fc, conn->xprt.loop, &q);
 	return err < 0 ? err : rpcrdma_store_post(conn, true);
@@ -461,13 +466,14 @@ static void rpcrdma_conn_refuse(struct rpcrdma_conn *conn, int err)
 	xprt_put(&conn->xprt);
 }
 
-void rpcrdma_accept(struct loop_task *t)
+/* Its memory is registered, or not. */
+static void accept_registered(struct loop_task *t)
 {
 	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
 	int err = 0;
 
 	if (atomic_load(&conn->state) != CONN_ACCEPTING ||
-	    (err = set_up(conn)) < 0) {
+	    (err = conn->registered) < 0 || (err = set_up(conn)) < 0) {
 		rpcrdma_conn_refuse(conn, err);
 		return;
 	}
@@ -477,4 +483,19 @@ void rpcrdma_accept(struct loop_task *t)
 	if (!rpcrdma_conn_advance(conn, CONN_ACCEPTING, CONN_STARTED) ||
 	    err < 0)
 		fabric_close(conn->fc);
+}
+
+void rpcrdma_accept(struct loop_task *t)
+{
+	struct rpcrdma_conn *conn = container_of(t, struct rpcrdma_conn, task);
+
+	conn->accept = accept_registered;
+	conn->job.run = register_conn;
+	/* Where nothing is pinned it takes no time. */
+	if (atomic_load(&conn->state) != CONN_ACCEPTING)
+		rpcrdma_conn_refuse(conn, 0);
+	else if (conn->fc->dev->limits.pins)
+		rpcrdma_registrar_do(&conn->listener->registrar, &conn->job);
+	else
+		register_conn(&conn->job);
 }

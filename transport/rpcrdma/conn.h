@@ -16,6 +16,7 @@
 #include "lib/util.h"
 #include "lib/watchdog.h"
 #include "transport/rpcrdma/device.h"
+#include "transport/rpcrdma/registrar.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/rpcrdma/slots.h"
 #include "transport/rpcrdma/sq.h"
@@ -49,6 +50,12 @@ struct rpcrdma_credits {
 	uint64_t	     known;	/* it knows with so many replies taken;
 					 * 0: not certain yet */
 	struct rpcrdma_store *newest;	/* of those that are not retired */
+	/* One that is being registered, or NULL; for so many credits. */
+	struct rpcrdma_store *coming;
+	unsigned	     wanted;
+	int		     registered;	/* 0 or -errno */
+	struct rpcrdma_job   job;
+	struct loop_task     task;
 };
 
 /* The requester's proof that it took replies (conn.c). */
@@ -103,6 +110,9 @@ struct rpcrdma_conn {
 	unsigned	     reads_taken;	/* that the peer may have in
 						 * flight to us */
 	struct loop_task     task;		/* accept, then destroy */
+	void		     (*accept)(struct loop_task *t);
+	struct rpcrdma_job   job;		/* the registrar's, to accept */
+	int		     registered;	/* 0 or -errno */
 	atomic_bool	     pump_due;		/* pump_task is posted */
 	struct loop_task     pump_task;
 	void		     (*pump)(struct loop_task *t);	/* recv.c's, */

@@ -107,8 +107,45 @@ void rpcrdma_credits_fini(struct rpcrdma_conn *conn)
 	free_stores(conn, conn->credits.newest);
 }
 
-/* Makes slots for @n more credits.  False: there is
- * no memory, or Receives of retired stores leave no room for them. */
+static void store_came(struct loop_task *t);
+
+static void register_store(struct rpcrdma_job *job)
+{
+	struct rpcrdma_credits *c = container_of(job, struct rpcrdma_credits,
+						 job);
+	struct rpcrdma_conn *conn = container_of(c, struct rpcrdma_conn,
+						 credits);
+
+	c->registered = rpcrdma_store_register(conn, c->coming);
+	loop_post(conn->xprt.loop, &c->task, store_came);
+}
+
+/* Adds the store that was registered.  False: it was not, or the Receives of
+ * retired stores leave no room for it. */
+static bool take_store(struct rpcrdma_conn *conn)
+{
+	struct rpcrdma_credits *c = &conn->credits;
+	struct rpcrdma_slots *s = &conn->slots;
+	struct rpcrdma_store *store = c->coming;
+
+	c->coming = NULL;
+	if (c->registered < 0 ||
+	    2 * (s->capacity + store->nslots) + rpcrdma_slots_leaving(s) >
+	    2 * c->max) {
+		rpcrdma_store_destroy(conn, store);
+		return false;
+	}
+	rpcrdma_store_open(conn, store);
+	store->next = c->newest;
+	c->newest = store;
+	return true;
+}
+
+/*
+ * Makes slots for @n more credits.  False: there is no memory, or Receives of
+ * retired stores leave no room for them; or, where memory is pinned, they come
+ * later (store_came()).
+ */
 static bool add_store(struct rpcrdma_conn *conn, unsigned n)
 {
 	struct rpcrdma_slots *s = &conn->slots;
@@ -116,7 +153,8 @@ static bool add_store(struct rpcrdma_conn *conn, unsigned n)
 	struct rpcrdma_budget *budget = conn->listener->options.budget;
 	struct rpcrdma_store *store;
 
-	if (2 * (s->capacity + n) + rpcrdma_slots_leaving(s) >
+	if (conn->credits.coming ||
+	    2 * (s->capacity + n) + rpcrdma_slots_leaving(s) >
 	    2 * conn->credits.max)
 		return false;
 	if (!rpcrdma_budget_take(budget, rpcrdma_store_bytes(&t)))
@@ -127,13 +165,17 @@ static bool add_store(struct rpcrdma_conn *conn, unsigned n)
 		return false;
 	}
 	store->bytes = rpcrdma_store_bytes(&t);
-	if (rpcrdma_store_open(conn, store) < 0) {
-		rpcrdma_store_destroy(conn, store);
+	conn->credits.coming = store;
+	conn->credits.wanted = s->capacity + n;
+	conn->credits.job.run = register_store;
+	if (conn->fc->dev->limits.pins) {
+		xprt_get(&conn->xprt);
+		rpcrdma_registrar_do(&conn->listener->registrar,
+				     &conn->credits.job);
 		return false;
 	}
-	store->next = conn->credits.newest;
-	conn->credits.newest = store;
-	return true;
+	conn->credits.registered = rpcrdma_store_register(conn, store);
+	return take_store(conn);
 }
 
 static void raise_grant(struct rpcrdma_conn *conn, unsigned next)
@@ -155,6 +197,23 @@ static void raise_grant(struct rpcrdma_conn *conn, unsigned next)
 	}
 	set_grant(conn, next);
 	stat_inc(rdma_grants_grown);
+}
+
+static void store_came(struct loop_task *t)
+{
+	struct rpcrdma_credits *c = container_of(t, struct rpcrdma_credits,
+						 task);
+	struct rpcrdma_conn *conn = container_of(c, struct rpcrdma_conn,
+						 credits);
+
+	if (!rpcrdma_conn_is_live(conn)) {
+		rpcrdma_store_destroy(conn, c->coming);
+		c->coming = NULL;
+	} else if (take_store(conn) && !c->lowering) {
+		raise_grant(conn, MIN(c->wanted, conn->slots.capacity));
+		begin_period(conn);
+	}
+	xprt_put(&conn->xprt);
 }
 
 static void lower_grant(struct rpcrdma_conn *conn, unsigned next)
@@ -236,7 +295,7 @@ void rpcrdma_credits_decide(struct rpcrdma_conn *conn)
 		lower_grant(conn, next);
 	next = atomic_load(&c->grant);
 	d.budget = 0;
-	if (next < rpcrdma_grant_next(&d))
+	if (!c->coming && next < rpcrdma_grant_next(&d))
 		stat_inc(rdma_grants_limited);
 	if (next == d.grant && c->calls < c->period)
 		c->alarm = UINT_MAX;	/* until the period is over */

@@ -110,13 +110,11 @@ static void rpcrdma_listener_refuse(struct fabric_conn *fc, int err)
 	fabric_reject(fc);
 }
 
-/* With the lock: keeps a device with its registrations.  False: it is kept
- * already, or gone. */
+/* With the lock: keeps a device with its registrations, also one that is gone:
+ * forget_gone() takes it.  False: it is kept already. */
 static bool rpcrdma_listener_keep(struct rpcrdma_listener *l,
 				  struct rpcrdma_device *d)
 {
-	if (atomic_load(&d->dev->gone))
-		return false;
 	for (unsigned i = 0; i < l->ndevices; i++)
 		if (l->device[i] == d)
 			return false;
@@ -142,13 +140,36 @@ static struct rpcrdma_device *take_gone(struct rpcrdma_listener *l)
 	return d;
 }
 
+/* The pool may be showing a new region to its devices. */
+static void forget_now(struct rpcrdma_job *job)
+{
+	struct rpcrdma_listener *l = container_of(job, struct rpcrdma_listener,
+						  forget);
+	struct rpcrdma_device *d;
+
+	atomic_store(&l->forgetting, false);
+	while ((d = take_gone(l)))
+		rpcrdma_device_put(d);
+}
+
+static bool keeps_gone(struct rpcrdma_listener *l)
+{
+	bool some = false;
+
+	mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->ndevices; i++)
+		some |= atomic_load(&l->device[i]->dev->gone);
+	mutex_unlock(&l->lock);
+	return some;
+}
+
 /* Forgets the devices that are gone.  Nothing is registered with them. */
 static void forget_gone(struct rpcrdma_listener *l)
 {
-	struct rpcrdma_device *d;
-
-	while ((d = take_gone(l)))
-		rpcrdma_device_put(d);
+	if (!keeps_gone(l) || atomic_exchange(&l->forgetting, true))
+		return;
+	l->forget.run = forget_now;
+	rpcrdma_registrar_do(&l->registrar, &l->forget);
 }
 
 static void rpcrdma_listener_gone(struct rpcrdma_conn *conn)
@@ -336,6 +357,7 @@ static unsigned rpcrdma_listener_count(struct xprt_listener *base)
 
 static void rpcrdma_listener_destroy(struct rpcrdma_listener *l)
 {
+	rpcrdma_registrar_stop(&l->registrar);
 	for (unsigned i = 0; i < l->ndevices; i++)
 		rpcrdma_device_put(l->device[i]);
 	xprt_gate_fini(&l->gate);
@@ -379,6 +401,11 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 
 	if (!l)
 		return -ENOMEM;
+	err = rpcrdma_registrar_start(&l->registrar);
+	if (err < 0) {
+		free(l);
+		return err;
+	}
 	l->base.ops = &rpcrdma_listener_ops;
 	l->env = *env;
 	l->fabric = fabric;

@@ -10,6 +10,7 @@
 #include "transport/gate.h"
 #include "transport/rpcrdma/device.h"
 #include "transport/rpcrdma/lost.h"
+#include "transport/rpcrdma/registrar.h"
 #include "transport/rpcrdma/rpcrdma.h"
 
 struct rpcrdma_conn;
@@ -22,6 +23,9 @@ struct rpcrdma_listener {
 	struct fabric_listener *fl;
 	struct xprt_gate     gate;
 	struct rpcrdma_lost  lost;
+	struct rpcrdma_registrar registrar;
+	struct rpcrdma_job   forget;		/* the devices that are gone, */
+	atomic_bool	     forgetting;	/* under way */
 	size_t		     conn_bytes;	/* of each, beside its
 						 * fabric's */
 	atomic_size_t	     exposed;	/* bytes of replies, for peers to

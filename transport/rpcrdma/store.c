@@ -104,19 +104,19 @@ static void add_recvs(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
 	}
 }
 
-int rpcrdma_store_open(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
+int rpcrdma_store_register(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
 {
-	int err = fabric_mr_create_for(conn->fc, s->memory, s->memory_len,
-				       FABRIC_LOCAL, &s->mr);
+	return fabric_mr_create_for(conn->fc, s->memory, s->memory_len,
+				    FABRIC_LOCAL, &s->mr);
+}
 
-	if (err < 0)
-		return err;
+void rpcrdma_store_open(struct rpcrdma_conn *conn, struct rpcrdma_store *s)
+{
 	mutex_lock(&conn->slots.lock);
 	add_recvs(conn, s);
 	rpcrdma_call_init(conn, s);
 	conn->slots.capacity += s->nslots;
 	mutex_unlock(&conn->slots.lock);
-	return 0;
 }
 
 void rpcrdma_store_destroy(struct rpcrdma_conn *conn, struct rpcrdma_store *s)

@@ -22,9 +22,12 @@ struct rpcrdma_extent {
 size_t rpcrdma_store_bytes(const struct rpcrdma_extent *t);
 /* Makes a store, without anything in it.  NULL: no memory. */
 struct rpcrdma_store *rpcrdma_store_create(const struct rpcrdma_extent *t);
-/* Registers the store's memory with the device of @conn, and adds its slots and
- * Receives.  On the poller.  0 or -errno: nothing was added. */
-int rpcrdma_store_open(struct rpcrdma_conn *conn, struct rpcrdma_store *store);
+/* Registers the store's memory for @conn.  Any thread.  0 or -errno. */
+int rpcrdma_store_register(struct rpcrdma_conn *conn,
+			   struct rpcrdma_store *store);
+/* Adds the slots and Receives of a store that is registered.  On the poller. */
+void rpcrdma_store_open(struct rpcrdma_conn *conn,
+			struct rpcrdma_store *store);
 /* Frees the store, which is in use by nobody, and gives its bytes back to the
  * budget of @conn.  NULL is nothing. */
 void rpcrdma_store_destroy(struct rpcrdma_conn *conn,

@@ -144,13 +144,16 @@ static void moved(struct posix_fs *fs, struct going *g,
 }
 
 /* The server would not find it after its next start. */
-static bool is_own(const struct posix_fs *fs, struct posix_node *dir,
-		   const char *name)
+static int check_not_own(const struct posix_fs *fs, struct posix_node *dir,
+			 const char *name)
 {
 	struct stat st;
+	int is;
 
-	return posix_stat_name(dir, name, &st, NULL) == 0 &&
-	       posix_own_is(fs->own, &st, true) != 0;
+	if (!fs->own || posix_stat_name(dir, name, &st, NULL) < 0)
+		return 0;
+	is = posix_own_is(fs->own, &st, true);
+	return is > 0 ? -EACCES : is;
 }
 
 static int rename_names(struct posix_fs *fs, struct posix_node *from,
@@ -162,8 +165,9 @@ static int rename_names(struct posix_fs *fs, struct posix_node *from,
 
 	if (from->type != VFS_DIR || to->type != VFS_DIR)
 		return -ENOTDIR;
-	if (fs->own && is_own(fs, from, from_name))
-		return -EACCES;
+	err = check_not_own(fs, from, from_name);
+	if (err < 0)
+		return err;
 	if (fs->table)
 		going(&source, fs, from, from_name);
 	going(&target, fs, to, to_name);

@@ -186,17 +186,17 @@ static int know_files(struct posix_own *own)
 	/* The next change may get the same ctime, if that is new. */
 	own->ctime = whole && posix_settled(&st) ? st.st_ctim :
 					 (struct timespec){ .tv_nsec = -1 };
-	return whole ? 0 : -ENOMEM;
+	/* For want of descriptors or memory: that passes. */
+	return whole ? 0 : -ETIMEDOUT;
 }
 
-/* Says yes if the directory can't be read. */
 static int own_has(struct posix_own *own, const struct stat *st)
 {
 	const struct own_file file = { st->st_dev, st->st_ino };
 	int err = know_files(own);
 
 	if (err < 0)
-		return err == -EAGAIN ? err : 1;
+		return err;
 	return bsearch(&file, own->files, own->n, sizeof(file), by_number) !=
 	       NULL;
 }
@@ -230,7 +230,7 @@ bool posix_own_holds(struct posix_own *own, int fd)
 		if (fstat(up, &st) < 0 || (i > 0 && st.st_ino == below.st_ino &&
 					   st.st_dev == below.st_dev))
 			break;		/* the top */
-		holds = posix_own_is(own, &st, i > 0) == 1;
+		holds = posix_own_is(own, &st, i > 0) != 0;
 		below = st;
 		next = openat(up, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		close(up);

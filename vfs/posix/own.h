@@ -24,7 +24,8 @@ void posix_own_put(struct posix_own *own);
 /*
  * 1 if @st is the directory, or a file in it; else 0.  @by_name: a name led
  * there from a directory outside of it, so a file in it has several names.
- * -EAGAIN: the directory is to be read first, and this thread must not wait.
+ * -EAGAIN: the directory is to be read first, and this thread must not wait;
+ * -ETIMEDOUT: it can't be read now.
  * @own may be NULL.
  */
 int  posix_own_is(struct posix_own *own, const struct stat *st, bool by_name);

@@ -169,17 +169,19 @@ int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
 	l.back = claim == NLM_CLAIM_BACK;
 	mutex_lock(&nlm->lock);
 	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
+	l.client_held = nlm_client_count(&nlm->table, &h->owner->host->addr,
+					 NLM_HELD);
 	mutex_unlock(&nlm->lock);
 	if (!room)
 		return -ENOLCK;
 	err = ask(h->file, h->file->node, &l);
 	if (err == 1)
 		stat_inc(nlm_foreign);
-	if (err == 0) {
-		mutex_lock(&nlm->lock);
+	mutex_lock(&nlm->lock);
+	nlm_hold_note(h);
+	if (err == 0)
 		nlm_range_set(&nlm->table, h, at, &spare);
-		mutex_unlock(&nlm->lock);
-	}
+	mutex_unlock(&nlm->lock);
 	nlm_spare_put(&spare);
 	return err == VFS_LOCK_LATE ? undo_late(nlm, h, at) : err;
 }

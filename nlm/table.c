@@ -81,6 +81,8 @@ static unsigned count_kind(const struct nlm_host *h, enum nlm_kind kind)
 		return h->ranges;
 	case NLM_WAITS:
 		return h->waits;
+	case NLM_HELD:
+		return h->held;
 	default:
 		return h->shares;
 	}
@@ -109,6 +111,18 @@ bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 	       client <= of[kind].client_max &&
 	       network <= (IN6_IS_ADDR_V4MAPPED(addr) ? of[kind].max :
 			   of[kind].max / 4 * 3);
+}
+
+unsigned nlm_client_count(const struct nlm_table *t,
+			  const struct in6_addr *addr, enum nlm_kind kind)
+{
+	const struct nlm_host *h;
+	unsigned n = 0;
+
+	cds_list_for_each_entry(h, &t->host[network_bucket(addr)], link)
+		if (xprt_addr_same_network(&h->addr, addr))
+			n += count_kind(h, kind);
+	return n;
 }
 
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who)
@@ -294,9 +308,19 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	return h;
 }
 
+void nlm_hold_note(struct nlm_hold *h)
+{
+	bool held = h->locker.held != 0;
+
+	h->owner->host->held += held;
+	h->owner->host->held -= h->counted;
+	h->counted = held;
+}
+
 void nlm_hold_free(struct nlm_hold *h)
 {
 	assert(cds_list_empty(&h->ranges));
+	h->owner->host->held -= h->counted;
 	cds_list_del(&h->on_file);
 	cds_list_del(&h->on_owner);
 	free(h);

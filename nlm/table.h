@@ -59,6 +59,8 @@ struct nlm_host {
 	struct cds_list_head	 link;	/* in its network's bucket */
 	struct cds_list_head	 owners;
 	unsigned		 ranges, waits, shares;
+	unsigned		 held;	/* holds of it for which a backend
+					 * keeps something */
 	unsigned		 calling;	/* call-backs under way */
 	unsigned		 locking;	/* calls that want a lock */
 	uint64_t		 used_ms;	/* when it last locked */
@@ -117,6 +119,7 @@ struct nlm_hold {
 	struct cds_list_head	 on_owner;
 	struct cds_list_head	 ranges;
 	struct vfs_locker	 locker;	/* the backend's */
+	bool			 counted;	/* in the host's held */
 	uint32_t		 state;	/* of the host's status monitor, as of
 					 * its last lock */
 	bool			 dropped;	/* the host has lost it */
@@ -222,12 +225,18 @@ struct nlm_host *nlm_host_next(const struct nlm_table *t,
 			       const struct nlm_host *h);
 /* As nlm_host_find(); made if need be; NULL: no memory, or too many. */
 struct nlm_host *nlm_host_get(struct nlm_table *t, const struct nlm_who *who);
-enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES };
+enum nlm_kind { NLM_HOSTS, NLM_RANGES, NLM_WAITS, NLM_SHARES, NLM_HELD };
 
 /* True if the client at @addr may have @n more of @kind: by the limit that all
  * names of its address share, by that of its network, and by that of all. */
 bool nlm_has_room(const struct nlm_table *t, const struct in6_addr *addr,
 		  enum nlm_kind kind, unsigned n);
+/* Counts what of @kind the client at @addr has: all names of its address, or of
+ * its network of IPv6. */
+unsigned nlm_client_count(const struct nlm_table *t,
+			  const struct in6_addr *addr, enum nlm_kind kind);
+/* The backend was asked: notes whether it keeps something for @h. */
+void nlm_hold_note(struct nlm_hold *h);
 /* The status monitor watches it from now on. */
 void nlm_host_monitored(struct nlm_table *t, struct nlm_host *h);
 /* The host has no owners. */

@@ -41,6 +41,10 @@ struct vfs_lock {
 	 * has at least that now. */
 	bool		   back;
 	uint32_t	   pid;		/* TEST: out; 0: not known */
+	/* SET: the lockers of the same client, an address or a network of IPv6
+	 * (/64), on all files, in which a backend keeps something (held).  A
+	 * backend that has room for few leaves some to other clients. */
+	uint32_t	   client_held;
 };
 
 #endif

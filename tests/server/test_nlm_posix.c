@@ -190,6 +190,40 @@ TEST(a_killed_server_grants_only_reclaims_for_a_while_and_to_no_two)
 TEST_CASE(.setup = start_unprivileged, .teardown = stop);
 SEEN_TESTS(by_a_user)
 
+/* Of 16 descriptors for locks, the least that an export has. */
+TEST(a_client_with_too_many_descriptors_leaves_some_to_others)
+{
+	char export[160];
+
+	snprintf(export, sizeof(export), "posix,max-files=16:%s "
+		 "127.0.0.0/8(rw,insecure,no_root_squash)", dir);
+	nlmc_close();
+	daemon_end(&d, SIGTERM);
+	ck_assert(daemon_start(&d, (const char *const[]){
+		"--export", export, "--grace", "0", NULL }));
+	nlmc_open(d.tcp_port);
+	one.fh = two.fh = nlmc_file(d.tcp_port, uid(), dir, handle);
+	for (one.svid = 1; one.svid <= 8; one.svid++)
+		ck_assert_uint_eq(nlmc_lock(&one, head_shared, false),
+				  NLM4_GRANTED);
+	/* Another name of its address is the same client. */
+	ck_assert_uint_eq(nlmc_lock(&one, head_shared, false),
+			  NLM4_DENIED_NOLOCKS);
+	ck_assert_uint_eq(nlmc_lock(&two, head_shared, false),
+			  NLM4_DENIED_NOLOCKS);
+	nlmc_from = "127.0.0.2";
+	ck_assert_uint_eq(nlmc_lock(&two, head_shared, false), NLM4_GRANTED);
+	nlmc_from = NULL;
+	/* An owner that has a descriptor needs no other one; one that lets go
+	 * makes room. */
+	one.svid = 8;
+	ck_assert_uint_eq(nlmc_lock(&one, (struct nlm_bytes){ 90, 1, true },
+				    false), NLM4_GRANTED);
+	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
+	one.svid = 9;
+	ck_assert_uint_eq(nlmc_lock(&one, head_shared, false), NLM4_GRANTED);
+}
+
 TEST(a_file_that_can_be_opened_no_more_is_locked_among_clients)
 {
 	ck_assert_int_eq(fchmod(file, 0444), 0);

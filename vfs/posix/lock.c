@@ -5,7 +5,7 @@
  *
  * A descriptor for each owner and file holds the owner's locks, from its first
  * to its last.  Those descriptors are bounded by a share of max_files, because
- * nothing can close them before.
+ * nothing can close them before; and those of one client by half of that.
  *
  * They are opened as the server, also where a file system decides at each open:
  * no data moves through them.  There, who may lock is asked with
@@ -21,11 +21,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Of the descriptors, the share that locks may have; and the least. */
+/* Of the descriptors, the share that locks may have; and the least.  A client
+ * may have a share of these. */
 #define LOCK_SHARE	4
 #define LOCK_LEAST	16
+#define CLIENT_SHARE	2
 
 STAT(posix_locks_unseen, "locks that local processes can't see");
+STAT(posix_locks_client_full, "locks refused because their client has too many "
+     "descriptors");
 STAT(posix_locks_full, "locks refused because they have too many descriptors");
 
 static bool is_unable(int err)
@@ -82,6 +86,10 @@ static int locker_fd(struct posix_node *n, const struct vfs_lock *l)
 
 	if (fd >= 0)
 		return fd;
+	if (l->client_held >= most / CLIENT_SHARE) {
+		stat_inc(posix_locks_client_full);
+		return -ENOLCK;
+	}
 	if (atomic_fetch_add(&fs->lock_fds, 1) >= most) {
 		atomic_fetch_sub(&fs->lock_fds, 1);
 		stat_inc(posix_locks_full);

@@ -45,7 +45,7 @@ struct telling {
 
 static uint64_t grant_of(uint64_t cookie)
 {
-	return cookie & ~(uint64_t)(NLM_CALL_BACKS - 1);
+	return cookie & ~(NLM_CALL_BACKS - 1);
 }
 
 /* Under nlm->lock.  NULL: the grant is over. */

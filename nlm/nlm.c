@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "lib/clock.h"
+#include "lib/hash.h"
 #include "lib/log.h"
 
 #define MAX_HOSTS	4096u
@@ -192,10 +193,8 @@ int nlm_create(const struct nlm_config *config, struct rpc_program **out)
 	set_default(&nlm->config.answer_ms, ANSWER_MS);
 	set_default(&nlm->config.call_back_ms, CALL_BACK_MS);
 	set_default(&nlm->config.idle_ms, IDLE_MS);
-	crypto_shorthash_keygen(nlm->order_key);
 	/* The answers to a server of before are about nothing here. */
-	randombytes_buf(&nlm->next_grant, sizeof(nlm->next_grant));
-	nlm->next_grant &= ~(uint64_t)(NLM_CALL_BACKS - 1);
+	nlm->next_grant = hash_values(clock_ns()) & ~(NLM_CALL_BACKS - 1);
 	nlm->started = clock_ms();
 	nlm->grace_until = nlm->started + config->grace_s * 1000ull;
 	set_nlm_limits(config, &limits);

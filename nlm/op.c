@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "lib/clock.h"
+#include "lib/hash.h"
 #include "lib/stats.h"
 
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
@@ -81,29 +82,19 @@ struct nlm_who nlm_who_of(struct rpc_call *call)
 	};
 }
 
-static uint64_t keyed_hash(const struct nlm *nlm, const void *data, size_t len)
-{
-	uint64_t h;
-
-	_Static_assert(sizeof(h) == crypto_shorthash_BYTES, "hash size");
-	crypto_shorthash((uint8_t *)&h, data, len, nlm->order_key);
-	return h;
-}
-
 uint64_t nlm_order(struct rpc_call *call)
 {
 	const struct nlm_who who = nlm_who_of(call);
-	const struct nlm *nlm = call->prog->ctx;
-	struct {
+	const struct {
 		struct in6_addr addr;
 		uint64_t name, oh, svid;
 	} owner = {
 		.addr = who.addr, .svid = who.svid,
-		.name = keyed_hash(nlm, who.name, who.name_len),
-		.oh = keyed_hash(nlm, who.oh, who.oh_len),
+		.name = hash_keyed(who.name, who.name_len),
+		.oh = hash_keyed(who.oh, who.oh_len),
 	};
 
-	return keyed_hash(nlm, &owner, sizeof(owner));
+	return hash_keyed(&owner, sizeof(owner));
 }
 
 /* The end of @n grace periods in an export, or where there is none.  Nobody

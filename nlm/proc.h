@@ -3,7 +3,6 @@
 #ifndef GANNET_NLM_PROC_H
 #define GANNET_NLM_PROC_H
 
-#include <sodium.h>
 #include <stdatomic.h>
 
 #include "nlm/nlm.h"
@@ -84,7 +83,6 @@ struct nlm {
 	struct rpc_program	 prog;
 	struct nlm_config	 config;
 	uint64_t		 started;	/* ms; set once */
-	uint8_t			 order_key[crypto_shorthash_KEYBYTES];
 	_Atomic uint64_t	 grace_until;	/* ms; only grows */
 
 	atomic_uint		 asking;	/* the status monitor */
@@ -106,7 +104,7 @@ struct nlm {
 };
 
 /* Grants are so far apart that each of their call-backs has a cookie. */
-#define NLM_CALL_BACKS	256u
+#define NLM_CALL_BACKS	((uint64_t)256)
 
 /* One call; lies in the call's state. */
 struct nlm_op {

@@ -20,7 +20,8 @@ search()
 	cd "$work" || return
 	{
 		spin "$@" -a "$model.pml" &&
-		gcc -O2 -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -I"$srcdir" \
+		gcc -O2 -D_GNU_SOURCE -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 \
+			-I. -I"$srcdir" \
 			-I"$srcdir/include" -o pan pan.c &&
 		./pan -E -m400000 -w22
 	} >log 2>&1
@@ -90,4 +91,12 @@ without $rule 's/return acked ? DRC_NEW_TAKEN : /return /' "${two[@]}"
 without $rule 's/return !acked && (.*)/return 0/' "${one[@]}"
 without $rule 's/	if (!acked)/	if (0)/' "${one[@]}"
 without $rule 's/		if (acked)/		if (0)/' "${two[@]}"
+
+locks='-DLOCKS=1 -DSECONDS=0'
+holds nlm $locks -DSHARED
+holds nlm $locks -DPOLLS=1
+holds nlm -DLOCKS=1 -DSECONDS=1 -DONE
+finds nlm $locks -DOVERTAKE
+without nlm/grant.c 's/ || cookie > w->id + w->first//' nlm $locks
+without nlm/lock.c 's/nlm_waits_unlocked(nlm, f, o, at);//' nlm $locks
 exit $status

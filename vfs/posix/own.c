@@ -197,8 +197,8 @@ static int own_has(struct posix_own *own, const struct stat *st)
 
 	if (err < 0)
 		return err;
-	return bsearch(&file, own->files, own->n, sizeof(file), by_number) !=
-	       NULL;
+	return own->n > 0 && bsearch(&file, own->files, own->n, sizeof(file),
+				     by_number);
 }
 
 int posix_own_is(struct posix_own *own, const struct stat *st, bool by_name)

@@ -187,9 +187,17 @@ static void set_timeout(int fd)
 
 int raw_dial(struct raw *r)
 {
+	return raw_dial_from(r, INADDR_ANY);
+}
+
+int raw_dial_from(struct raw *r, in_addr_t from)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(from) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
 	set_timeout(fd);
 	if (r->mss)
 		ck_assert_int_eq(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG,

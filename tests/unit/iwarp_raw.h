@@ -7,6 +7,7 @@
 #ifndef GANNET_TESTS_UNIT_IWARP_RAW_H
 #define GANNET_TESTS_UNIT_IWARP_RAW_H
 
+#include <netinet/in.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
@@ -69,6 +70,8 @@ int raw_post(struct raw *r, struct fabric_wr *wr);
 
 /* The plain socket: blocking, gives up after ten seconds. */
 int raw_dial(struct raw *r);
+/* The same from this address of the machine. */
+int  raw_dial_from(struct raw *r, in_addr_t from);
 void raw_put(int fd, const void *data, size_t len);
 void raw_put_hex(int fd, const char *hex);
 void raw_get(int fd, void *data, size_t len);

@@ -164,6 +164,26 @@ TEST(the_oldest_of_too_many_that_ask_goes)
 	raw_close(&raw);
 }
 
+/* 127.0.0.2 comes first and its request is the oldest. */
+TEST(a_host_with_too_many_requests_loses_its_own)
+{
+	int fd[12], honest;
+
+	raw_open(&raw, &(struct iwarp_options){ .max_handshakes = 4 });
+	honest = raw_dial_from(&raw, INADDR_LOOPBACK + 1);
+	for (int i = 0; i < 12; i++)
+		fd[i] = raw_dial(&raw);
+	for (int i = 0; i < 9; i++)
+		raw_expect_end(fd[i]);
+	ck_assert_uint_eq(stats_sum_by_name("iwarp_crowded_out"), 9);
+	raw_put_hex(honest, REQ_SIW);
+	wait_sem(&raw.established);
+	close(honest);
+	for (int i = 0; i < 12; i++)
+		close(fd[i]);
+	raw_close(&raw);
+}
+
 /* The answer comes whole, and a FIN behind it. */
 TEST(a_peer_that_is_refused_gets_a_reject)
 {

@@ -76,12 +76,38 @@ struct iwarp_loop {
 
 struct iwarp_conn;
 
+/*
+ * sources.c: the unfinished requests of a listener, by network.  The loop's
+ * thread only.
+ */
+struct iwarp_sources {
+	struct cds_list_head   list;
+	unsigned	       n;	/* requests of all of them */
+};
+
+/* A network (transport/addr.h) with unfinished requests. */
+struct iwarp_source {
+	struct iwarp_sources  *all;		/* borrowed */
+	struct cds_list_head   link;
+	struct in6_addr	       network;
+	struct cds_list_head   unfinished;	/* oldest first */
+	unsigned	       n;		/* of them */
+};
+
+void iwarp_sources_init(struct iwarp_sources *all);
+/* @c, whose peer is known, has an unfinished request.  0 or -ENOMEM. */
+int  iwarp_sources_add(struct iwarp_sources *all, struct iwarp_conn *c);
+/* The request of @c is finished, or given up. */
+void iwarp_sources_remove(struct iwarp_conn *c);
+/* The oldest request of the network that has most; of several networks, of the
+ * one that came first.  There are some. */
+struct iwarp_conn *iwarp_sources_pick(const struct iwarp_sources *all);
+
 struct iwarp_listener {
 	struct fabric_listener l;
 	struct iwarp_provider *provider;	/* borrowed */
 	struct acceptor	       accept;
-	struct cds_list_head   unfinished;	/* oldest first */
-	unsigned	       nunfinished;
+	struct iwarp_sources   sources;
 };
 
 /* A message on its way out. */

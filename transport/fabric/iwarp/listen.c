@@ -2,9 +2,10 @@
 /*
  * listen - listeners: accept peers and read their requests.
  *
- * The number of peers with an unfinished request is bounded.  Honest peers
- * finish within a round trip, so the oldest unfinished one goes when there is
- * one too many.
+ * The number of peers with an unfinished request is bounded.  When there is one
+ * too many, the network that has most unfinished requests loses its oldest: a
+ * host that floods the listener drops its own, and honest peers, which finish
+ * within a round trip, keep theirs.
  */
 #include "transport/fabric/iwarp/internal.h"
 
@@ -18,6 +19,11 @@ STAT(iwarp_accepted, "TCP connections accepted by the iWARP fabric");
 STAT(iwarp_crowded_out, "peers dropped because too many MPA requests were "
      "unfinished");
 
+static void drop_one(struct iwarp_listener *l)
+{
+	iwarp_startup_drop(iwarp_sources_pick(&l->sources));
+}
+
 static void iwarp_listener_accepted(struct acceptor *a, int fd,
 				    struct sockaddr_storage *peer)
 {
@@ -25,16 +31,14 @@ static void iwarp_listener_accepted(struct acceptor *a, int fd,
 						accept);
 
 	stat_inc(iwarp_accepted);
-	if (l->nunfinished >= l->provider->options.max_handshakes) {
-		stat_inc(iwarp_crowded_out);
-		log_limited(LOG_LEVEL_WARN, "iwarp: %u peers have not "
-			    "finished their MPA requests; dropping the oldest",
-			    l->nunfinished);
-		iwarp_startup_drop(cds_list_first_entry(&l->unfinished,
-							struct iwarp_conn,
-							startup.unfinished));
-	}
 	iwarp_startup_begin(l, fd, peer);
+	if (l->sources.n <= l->provider->options.max_handshakes)
+		return;
+	stat_inc(iwarp_crowded_out);
+	log_limited(LOG_LEVEL_WARN, "iwarp: %u peers have not finished their "
+		    "MPA requests; dropping the oldest of the network that "
+		    "has most", l->sources.n);
+	drop_one(l);
 }
 
 int iwarp_listen(void *provider, const struct sockaddr *addr,
@@ -49,7 +53,7 @@ int iwarp_listen(void *provider, const struct sockaddr *addr,
 	if (!l)
 		return -ENOMEM;
 	l->provider = provider;
-	CDS_INIT_LIST_HEAD(&l->unfinished);
+	iwarp_sources_init(&l->sources);
 	l->l.ops = l->provider->device.dev.ops;
 	l->l.loop = loop;
 	l->l.request = request;
@@ -71,10 +75,8 @@ static void iwarp_close_here(void *arg)
 	struct iwarp_listener *l = arg;
 
 	acceptor_stop(&l->accept);
-	while (!cds_list_empty(&l->unfinished))
-		iwarp_startup_drop(cds_list_first_entry(&l->unfinished,
-							struct iwarp_conn,
-							startup.unfinished));
+	while (l->sources.n > 0)
+		drop_one(l);
 }
 
 void iwarp_unlisten(struct fabric_listener *fl)

@@ -102,8 +102,7 @@ static void leave_listener(struct iwarp_conn *c)
 
 	loop_fd_del(l->l.loop, &c->fd);
 	loop_timer_cancel(l->l.loop, &c->startup.late);
-	cds_list_del(&c->startup.unfinished);
-	l->nunfinished--;
+	iwarp_sources_remove(c);
 	c->startup.listener = NULL;
 }
 
@@ -200,12 +199,15 @@ void iwarp_startup_begin(struct iwarp_listener *l, int fd,
 	socket_unmap(&c->conn.info.local);
 	c->fd.ready = request_ready;
 	c->fd.events = EPOLLIN;
-	if (loop_fd_add(l->l.loop, &c->fd)) {
+	if (iwarp_sources_add(&l->sources, c)) {
 		iwarp_conn_destroy(c);
 		return;
 	}
-	cds_list_add_tail(&c->startup.unfinished, &l->unfinished);
-	l->nunfinished++;
+	if (loop_fd_add(l->l.loop, &c->fd)) {
+		iwarp_sources_remove(c);
+		iwarp_conn_destroy(c);
+		return;
+	}
 	c->startup.late.fire = request_late;
 	loop_timer_set(l->l.loop, &c->startup.late,
 		       l->provider->options.handshake_ms);

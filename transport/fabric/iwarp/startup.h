@@ -23,7 +23,8 @@ struct iwarp_listener;
 
 struct iwarp_startup {
 	struct iwarp_listener	*listener;	/* borrowed; until requested */
-	struct cds_list_head	unfinished;
+	struct cds_list_head	unfinished;	/* in its source's */
+	struct iwarp_source	*source;
 	struct loop_timer	late;
 	bool			passive;
 	uint8_t			frame[MPA_MAX_FRAME];

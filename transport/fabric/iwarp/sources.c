@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sources - the networks whose hosts have unfinished MPA requests. */
+#include "transport/fabric/iwarp/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void iwarp_sources_init(struct iwarp_sources *all)
+{
+	CDS_INIT_LIST_HEAD(&all->list);
+	all->n = 0;
+}
+
+static struct iwarp_source *find_source(struct iwarp_sources *all,
+					const struct in6_addr *network)
+{
+	struct iwarp_source *s;
+
+	cds_list_for_each_entry(s, &all->list, link)
+		if (memcmp(&s->network, network, sizeof(*network)) == 0)
+			return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->all = all;
+	s->network = *network;
+	CDS_INIT_LIST_HEAD(&s->unfinished);
+	cds_list_add_tail(&s->link, &all->list);
+	return s;
+}
+
+int iwarp_sources_add(struct iwarp_sources *all, struct iwarp_conn *c)
+{
+	struct in6_addr host, network;
+	struct iwarp_source *s;
+
+	host = xprt_addr_host((const struct sockaddr *)&c->conn.info.peer);
+	network = xprt_addr_network(&host);
+	s = find_source(all, &network);
+	if (!s)
+		return -ENOMEM;
+	cds_list_add_tail(&c->startup.unfinished, &s->unfinished);
+	s->n++;
+	all->n++;
+	c->startup.source = s;
+	return 0;
+}
+
+void iwarp_sources_remove(struct iwarp_conn *c)
+{
+	struct iwarp_source *s = c->startup.source;
+
+	cds_list_del(&c->startup.unfinished);
+	c->startup.source = NULL;
+	s->all->n--;
+	if (--s->n > 0)
+		return;
+	cds_list_del(&s->link);
+	free(s);
+}
+
+struct iwarp_conn *iwarp_sources_pick(const struct iwarp_sources *all)
+{
+	struct iwarp_source *s, *most = NULL;
+
+	cds_list_for_each_entry(s, &all->list, link)
+		if (!most || s->n > most->n)
+			most = s;
+	return cds_list_first_entry(&most->unfinished, struct iwarp_conn,
+				    startup.unfinished);
+}

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/fds.h"
 #include "lib/hash.h"
 #include "lib/loop.h"
 #include "lib/stats.h"
@@ -381,6 +383,35 @@ TEST(a_keyed_hash_stays_the_same_while_the_process_lives)
 	ck_assert_uint_ne(hash_keyed("abc", 3), hash_keyed("abc", 2));
 	ck_assert_uint_eq(hash_values(1, 2), hash_values(1, 2));
 	ck_assert_uint_ne(hash_values(1, 2), hash_values(2, 1));
+}
+
+/* Takes all that a user may have. */
+static long take_all(void)
+{
+	long n = 0;
+
+	for (; fds_may(FDS_FILES, n); n++)
+		fds_count(FDS_FILES, 1);
+	return n;
+}
+
+TEST(users_of_descriptors_leave_some_for_the_next_one)
+{
+	const struct rlimit lim = { 800, 800 };
+	long all = 0, n;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	n = take_all();
+	ck_assert_int_eq(n, 267);
+	for (int i = 0; i < 4; i++) {
+		all += n;
+		n = take_all();
+		ck_assert_int_gt(n, 0);
+	}
+	fds_count(FDS_FILES, -all - n);
+	ck_assert_int_eq(fds_free(FDS_FILES), 400);
+	/* Another pool's are apart. */
+	ck_assert_int_eq(fds_free(FDS_CONNS), 300);
 }
 
 TEST(times_of_many_seconds_do_not_wrap)

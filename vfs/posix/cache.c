@@ -15,16 +15,19 @@
 #include "vfs/posix/places.h"
 
 #include <errno.h>
-#include <sys/resource.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "lib/log.h"
 #include "lib/rcu.h"
 
 STAT(posix_node_idle, "unused files closed");
 STAT(posix_node_evicted, "files closed to make room for others");
 STAT(posix_fds_short, "opens that failed for want of descriptors");
+STAT(posix_fds_full, "opens refused because an export had all the descriptors "
+     "that it may have");
 
 #define IDLE_MS		5000
 #define IDLE_TICKS	4
@@ -40,6 +43,8 @@ STAT(posix_fds_short, "opens that failed for want of descriptors");
 #define MAX_BUCKETS	65536
 #define CHAIN_MAX	4
 #define MAX_FDS		262144
+/* A worker waits so long for the sweep to close a file. */
+#define ROOM_NS		NS_PER_S
 
 static uint64_t key(const struct vfs_handle *h)
 {
@@ -48,6 +53,8 @@ static uint64_t key(const struct vfs_handle *h)
 
 /* This thread closes files to make room for its own. */
 static _Thread_local bool makes_room;
+/* This thread sweeps: nothing else makes room for it. */
+static _Thread_local bool sweeps;
 
 /* The tag of what the table publishes. */
 #define PUBLISHED	posix_cache_find
@@ -99,13 +106,15 @@ static void take_out(struct posix_cache *c, struct posix_node *n)
 	c->count--;
 }
 
+static void evict_idle(struct posix_cache *c);
+
 struct posix_node *posix_cache_enter(struct posix_cache *c,
 				     struct posix_node *n)
 {
 	struct posix_node *first = n;
 	struct cds_lfht_node *hash;
 
-	posix_cache_room(c);
+	evict_idle(c);
 	cds_lfht_node_init(&n->hash);
 	cache_touch(c, n);
 	mutex_lock(&c->lock);
@@ -215,6 +224,15 @@ static bool sync_and_take_out(struct posix_cache *c, struct posix_node *n)
 	return gone;
 }
 
+/* Files were closed. */
+static void tell_room(struct posix_cache *c)
+{
+	mutex_lock(&c->lock);
+	c->stuck = false;
+	pthread_cond_broadcast(&c->closed);
+	mutex_unlock(&c->lock);
+}
+
 /*
  * Looks at up to @max nodes, from the oldest; takes out those not used for
  * @age ticks (some of them longer: stay()).  Dirty ones are synced first.
@@ -252,7 +270,10 @@ static long cache_sweep(struct posix_cache *c, long max, uint32_t age,
 		vfs_node_put(&victim[i]->node);
 	*closed += nvictims;
 	for (long i = 0; i < ndirty; i++)
-		*closed += sync_and_take_out(c, dirty[i]);
+		if (sync_and_take_out(c, dirty[i])) {
+			++*closed;
+			tell_room(c);
+		}
 	return seen;
 }
 
@@ -271,16 +292,32 @@ bool posix_cache_makes_room(void)
 	return makes_room;
 }
 
+static struct posix_fs *fs_of(struct posix_cache *c)
+{
+	return container_of(c, struct posix_fs, cache);
+}
+
+static long nfds_of(struct posix_cache *c)
+{
+	return atomic_load_explicit(&c->nfds, memory_order_relaxed);
+}
+
+/* True if the export has all that it may have. */
+static bool at_limit(struct posix_cache *c)
+{
+	return !fds_may(FDS_FILES, nfds_of(c));
+}
+
 bool posix_cache_full(struct posix_cache *c)
 {
-	return atomic_load_explicit(&c->nfds, memory_order_relaxed) >=
-	       c->max_fds;
+	return nfds_of(c) >= c->max_fds || at_limit(c);
 }
 
 /* Each open above the limit closes a few idle files, so the count stays near
  * the limit. */
-void posix_cache_room(struct posix_cache *c)
+static void evict_idle(struct posix_cache *c)
 {
+	bool before = makes_room;
 	long closed = 0;
 
 	if (likely(!posix_cache_full(c)))
@@ -288,10 +325,42 @@ void posix_cache_room(struct posix_cache *c)
 	makes_room = true;
 	for (uint32_t age = 3; age-- > 0 && closed == 0;)
 		cache_sweep(c, SWEEP_BATCH, age, UINT32_MAX, &closed);
-	makes_room = false;
+	makes_room = before;
 	stat_add(posix_node_evicted, closed);
 	if (!closed)
 		press(c);
+}
+
+/* The files that the sweep closes may need a disk that hangs, so the wait is
+ * bounded, and no thread waits after one did in vain. */
+static void wait_for_sweep(struct posix_cache *c)
+{
+	uint64_t until = clock_ns() + ROOM_NS;
+	bool in_time = true;
+
+	mutex_lock(&c->lock);
+	while (at_limit(c) && !c->stuck && in_time)
+		in_time = cond_wait_until(&c->closed, &c->lock, until);
+	if (!in_time && at_limit(c))
+		c->stuck = true;
+	mutex_unlock(&c->lock);
+}
+
+int posix_cache_room(struct posix_cache *c)
+{
+	evict_idle(c);
+	if (likely(!at_limit(c)) || sweeps)
+		return 0;
+	if (!thread_must_not_wait)
+		wait_for_sweep(c);
+	if (!at_limit(c))
+		return 0;
+	stat_inc(posix_fds_full);
+	log_limited(LOG_LEVEL_WARN, "files of device %u:%u have all the "
+		    "descriptors that an export may have: calls that open "
+		    "more are sent back until some are closed",
+		    major(fs_of(c)->dev), minor(fs_of(c)->dev));
+	return -ETIMEDOUT;
 }
 
 void posix_cache_wake(struct posix_cache *c)
@@ -334,18 +403,15 @@ static void sweep_all(struct posix_cache *c, bool pressed)
 	mutex_unlock(&c->lock);
 	for (; left > 0; left -= n) {
 		n = cache_sweep(c, left, age, age * DIRTY_FACTOR, &closed);
-		if (n == 0 || (pressed && closed))
+		if (closed)
+			tell_room(c);
+		if (n == 0 || (pressed && closed && !posix_cache_full(c)))
 			break;
 	}
 	if (pressed)
 		stat_add(posix_node_evicted, closed);
 	else
 		stat_add(posix_node_idle, closed);
-}
-
-static struct posix_fs *fs_of(struct posix_cache *c)
-{
-	return container_of(c, struct posix_fs, cache);
 }
 
 /* Under the lock.  True: it is time to look at all nodes.  The first node's
@@ -395,8 +461,10 @@ static uint64_t run_sweep(struct crew_job *job)
 		atomic_fetch_add(&c->tick, 1);
 		posix_rolls_age(fs_of(c));
 	}
+	sweeps = true;
 	if (tick || pressed)
 		sweep_all(c, pressed);
+	sweeps = false;
 	mutex_lock(&c->lock);
 	if (c->count == 0 && !posix_rolls_any(fs_of(c)))
 		c->next_tick = 0;
@@ -407,13 +475,10 @@ static uint64_t run_sweep(struct crew_job *job)
 
 static long descriptor_share(void)
 {
-	struct rlimit lim;
+	long n = fds_limit() / 4;
 
-	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return 256;
-	if (lim.rlim_cur / 4 > MAX_FDS)
-		return MAX_FDS;
-	return MAX((long)lim.rlim_cur / 4, 16);
+	n = MIN(n, (long)MAX_FDS);
+	return MAX(n, 16l);
 }
 
 int posix_cache_init(struct posix_cache *c, const struct posix_options *o)
@@ -429,6 +494,7 @@ int posix_cache_init(struct posix_cache *c, const struct posix_options *o)
 	if (!c->hash)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->closed, NULL);
 	err = crew_job_init(&c->sweep, run_sweep, "posix-sweep");
 	if (err < 0)
 		cds_lfht_destroy(c->hash, NULL);
@@ -452,5 +518,6 @@ void posix_cache_fini(struct posix_cache *c)
 		vfs_node_put(&n->node);
 	}
 	cds_lfht_destroy(c->hash, NULL);
+	pthread_cond_destroy(&c->closed);
 	pthread_mutex_destroy(&c->lock);
 }

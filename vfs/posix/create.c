@@ -151,7 +151,9 @@ static int open_new(struct making *m, const char *name, int flags,
 	int fd;
 
 	flags |= O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-	posix_cache_room(&m->fs->cache);
+	fd = posix_cache_room(&m->fs->cache);
+	if (fd < 0)
+		return fd;
 	fd = openat(m->dir->fd, name, flags, mode);
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
 		if (!posix_cache_squeeze(&m->fs->cache))

@@ -98,6 +98,9 @@ static int open_parent(const struct vfs_op *op, struct posix_fs *fs,
 
 	if (!posix_may_block(op, fs))
 		return -EAGAIN;
+	fd = posix_cache_room(&fs->cache);
+	if (fd < 0)
+		return fd;
 	fd = open_up(fs, dir->fd);
 	posix_cred_server(fs);
 	fd = keep_inside(fs, fd);

@@ -26,9 +26,11 @@ STAT(posix_bad_handle, "handles that this backend did not make");
 /* Counts as a descriptor, so that the cache knows of it. */
 static int count_fd(struct posix_fs *fs, int fd)
 {
-	if (fd >= 0)
+	if (fd >= 0) {
 		atomic_fetch_add_explicit(&fs->cache.nfds, 1,
 					  memory_order_relaxed);
+		fds_count(FDS_FILES, 1);
+	}
 	return fd;
 }
 
@@ -40,6 +42,7 @@ void posix_fd_close(struct posix_fs *fs, int fd)
 	if (close(fd) < 0)
 		posix_fs_failed(fs);
 	atomic_fetch_sub_explicit(&fs->cache.nfds, 1, memory_order_relaxed);
+	fds_count(FDS_FILES, -1);
 }
 
 int posix_fd_copy(struct posix_fs *fs, int fd)
@@ -116,6 +119,9 @@ int posix_open_name(struct posix_fs *fs, int dir_fd, const char *name,
 	/* Making room by closing another file may take long. */
 	if (nonblock && posix_cache_full(&fs->cache))
 		return -EAGAIN;
+	fd = nonblock ? 0 : posix_cache_room(&fs->cache);
+	if (fd < 0)
+		return fd;
 	fd = open_name_once(fs, dir_fd, name, nonblock);
 	if (nonblock && (fd == -EMFILE || fd == -ENFILE))
 		return -EAGAIN;
@@ -142,7 +148,9 @@ int posix_open_dir(struct posix_node *n)
 	int fd;
 
 	posix_cred_server(fs);
-	posix_cache_room(&fs->cache);
+	fd = posix_cache_room(&fs->cache);
+	if (fd < 0)
+		return fd;
 	fd = open_dir_once(n);
 	if (fd < 0 && node_try_again(fs, -errno))
 		fd = open_dir_once(n);
@@ -318,6 +326,9 @@ static int open_by_handle(struct posix_fs *fs, const struct vfs_handle *h,
 	int fd, err;
 
 	posix_cred_server(NULL);
+	fd = posix_cache_room(&fs->cache);
+	if (fd < 0)
+		return fd;
 	fd = posix_handle_open(fs, h);
 	if (fd < 0 && node_try_again(fs, fd))
 		fd = posix_handle_open(fs, h);
@@ -387,7 +398,9 @@ int posix_node_reopen(struct posix_node *n, int flags)
 	int fd;
 
 	posix_cred_server(fs);
-	posix_cache_room(&fs->cache);
+	fd = posix_cache_room(&fs->cache);
+	if (fd < 0)
+		return fd;
 	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	fd = open(path.s, flags);
 	if (fd < 0 && node_try_again(fs, -errno))

@@ -35,6 +35,7 @@
 #include <urcu/rculfhash.h>
 
 #include "lib/crew.h"
+#include "lib/fds.h"
 #include "lib/hash.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
@@ -76,6 +77,8 @@ struct posix_cache {
 	long		 buckets;	/* of hash */
 	uint64_t	 next_tick;	/* 0: there is nothing to look at */
 	bool		 pressed;	/* for descriptors */
+	bool		 stuck;		/* waiting for them was in vain */
+	pthread_cond_t	 closed;	/* the sweep closed some */
 	struct cds_list_head dying;	/* nodes that a poller put last */
 };
 
@@ -460,8 +463,13 @@ struct posix_node *posix_cache_enter(struct posix_cache *c,
 void posix_cache_forget(struct posix_cache *c, struct posix_node *n);
 /* Asks for a sweep: there are nodes to age. */
 void posix_cache_wake(struct posix_cache *c);
-/* Before opening one more.  Closes what is unused when there are too many. */
-void posix_cache_room(struct posix_cache *c);
+/*
+ * Before opening one more, as anyone: closes what is unused when there are too
+ * many.  0, or -ETIMEDOUT when the export has all the descriptors that it may
+ * have.  Then a worker waits a second at most for others to be closed, but not
+ * while the export's disk has closed none since another worker waited.
+ */
+int  posix_cache_room(struct posix_cache *c);
 /* Has the sweep free a node, for a thread that must not wait, or must not
  * become the server to sync it. */
 void posix_cache_bury(struct posix_cache *c, struct posix_node *n);

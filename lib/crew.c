@@ -94,7 +94,7 @@ static void unlist_job(struct crew_job *job)
 }
 
 /* The first one that is due, as running; or NULL. */
-static struct crew_job *take_job(void)
+static struct crew_job *take_due(void)
 {
 	struct crew_job *job = first_job();
 
@@ -160,7 +160,7 @@ static void hand_work(void *arg)
 	struct crew_job *job;
 
 	mutex_lock(&crew.lock);
-	while ((job = take_job()) || (job = await_job(&h)))
+	while ((job = take_due()) || (job = await_job(&h)))
 		hand_run(job, &name);
 	crew.size--;
 	mutex_unlock(&crew.lock);
@@ -215,7 +215,7 @@ static void grow(void)
 /* Locked. */
 static void give_job(struct hand *h)
 {
-	h->job = take_job();
+	h->job = take_due();
 	crew.idle = h->below;
 	pthread_cond_signal(&h->given);
 }

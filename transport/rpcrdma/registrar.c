@@ -3,7 +3,7 @@
 #include "transport/rpcrdma/registrar.h"
 
 /* Waits for the next job.  NULL: it is over. */
-static struct rpcrdma_job *next_job(struct rpcrdma_registrar *r)
+static struct rpcrdma_job *take_request(struct rpcrdma_registrar *r)
 {
 	struct rpcrdma_job *job;
 
@@ -24,7 +24,7 @@ static void registrar_run(void *arg)
 	struct rpcrdma_registrar *r = arg;
 	struct rpcrdma_job *job;
 
-	while ((job = next_job(r)))
+	while ((job = take_request(r)))
 		job->run(job);
 }
 

@@ -66,6 +66,18 @@ static void hash_addr_of(struct xprt_hashes *h)
 	h->network = xprt_addr_hash(&network);
 }
 
+/* The user and the sum of @key as one word.  The caller chooses both, but not
+ * the address's hashes, which it does not know: so it can't make equal products.
+ * This is cheaper than another word for SipHash. */
+static uint64_t user_sum(const struct drc_key *key, const struct xprt_hashes *h)
+{
+	const uint64_t user = (uint64_t)key->uid << 32 | key->gid;
+	const unsigned __int128 m = (unsigned __int128)(h->host ^ key->sum) *
+				    (h->network ^ user);
+
+	return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
 /* The caller chooses all of the key but its address. */
 void drc_hash(struct drc_call *call)
 {
@@ -80,7 +92,7 @@ void drc_hash(struct drc_call *call)
 	}
 	call->share = (uint16_t)(h->network % DRC_NETWORKS * DRC_HOSTS +
 				 (h->host >> 32) % DRC_HOSTS);
-	call->hash = (uint32_t)hash_values((uint64_t)key->uid << 32 | key->gid,
-					   (uint64_t)key->xid << 32 | key->proc,
-					   h->host ^ key->sum);
+	call->hash = (uint32_t)hash_values(user_sum(key, h),
+					   (uint64_t)key->xid << 32 |
+					   key->proc);
 }

@@ -4,8 +4,10 @@
 #define GANNET_RPC_LIMIT_PRIV_H
 
 #include "rpc/call.h"
+#include "transport/gate.h"
 
 #define LIMIT_CHAINS	256u
+#define LIMIT_OTHERS	64u
 
 struct limit_client {
 	struct in6_addr	     host;
@@ -32,10 +34,10 @@ struct rpc_limit {
 					 * clocks */
 	bool		     contended;	/* some wait for its own buckets */
 	unsigned	     nholding;	/* waiting calls with buffers */
-	unsigned	     nclients;
+	struct xprt_gate     places;	/* of the clients in chains */
 	uint64_t	     swept;	/* when all chains were gone through */
 	struct limit_client *chains[LIMIT_CHAINS];
-	struct limit_client  others;
+	struct limit_client  others[LIMIT_OTHERS];
 };
 
 /* The thread looks no more often: a burst is much longer. */
@@ -47,8 +49,8 @@ static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
 }
 
 /* limit_queue.c: all but the last two with the limit's lock. */
-/* The client of the call's address, made if need be; that of all others when
- * there are too many. */
+/* The client of the call's address, made if need be; when there are too many,
+ * one that its network shares with some others. */
 struct limit_client *limit_client_of(struct rpc_limit *l,
 				     const struct rpc_call *call, uint64_t now);
 /* NULL: it has none. */

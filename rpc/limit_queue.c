@@ -4,6 +4,11 @@
  *
  * A client has buckets of its own from its first call on.  They are freed, when
  * another client comes, once they are as good as new.
+ *
+ * An IPv6 host chooses among the addresses of its /64.  So that it can't take
+ * all places, a fair gate bounds a /64 and a /48 by what is free.  Clients
+ * without a place share LIMIT_OTHERS of them by their networks, so those of a
+ * network that takes too many meet each other there, and few strangers.
  */
 #include "rpc/limit_priv.h"
 
@@ -13,7 +18,7 @@
 #include "lib/thread.h"
 #include "transport/addr.h"
 
-/* Clients with buckets of their own; more have one set of them together. */
+/* Clients with buckets of their own. */
 #define MAX_CLIENTS	4096u
 
 /* ---- clients: with the limit's lock */
@@ -36,9 +41,32 @@ static void drop_idle_clients(struct rpc_limit *l, struct limit_client **p,
 			continue;
 		}
 		*p = c->next;
-		l->nclients--;
+		xprt_gate_leave_host(&l->places, &c->host);
 		free(c);
 	}
+}
+
+static struct limit_client *others_of(struct rpc_limit *l,
+				      const struct in6_addr *host)
+{
+	const struct in6_addr network = xprt_addr_network(host);
+
+	return &l->others[xprt_addr_hash(&network) % LIMIT_OTHERS];
+}
+
+/* Gets @host a place, if need be after clients that are as good as new have
+ * left theirs. */
+static bool enter_places(struct rpc_limit *l, const struct in6_addr *host,
+			 uint64_t now)
+{
+	if (xprt_gate_enter_host(&l->places, host) == 0)
+		return true;
+	if (now < l->swept + BUCKET_BURST_NS)
+		return false;
+	l->swept = now;
+	for (unsigned i = 0; i < LIMIT_CHAINS; i++)
+		drop_idle_clients(l, &l->chains[i], now);
+	return xprt_gate_enter_host(&l->places, host) == 0;
 }
 
 /* Each call comes here of a client that is one too many: then all the chains
@@ -47,23 +75,20 @@ static struct limit_client *client_add(struct rpc_limit *l, unsigned chain,
 				       const struct in6_addr *host,
 				       uint64_t now)
 {
-	struct limit_client *c = NULL;
+	struct limit_client *c;
 
 	drop_idle_clients(l, &l->chains[chain], now);
-	if (l->nclients >= MAX_CLIENTS && now >= l->swept + BUCKET_BURST_NS) {
-		l->swept = now;
-		for (unsigned i = 0; i < LIMIT_CHAINS; i++)
-			drop_idle_clients(l, &l->chains[i], now);
+	if (!enter_places(l, host, now))
+		return others_of(l, host);
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		xprt_gate_leave_host(&l->places, host);
+		return others_of(l, host);
 	}
-	if (l->nclients < MAX_CLIENTS)
-		c = calloc(1, sizeof(*c));
-	if (!c)
-		return &l->others;
 	limit_client_init(c);
 	c->host = *host;
 	c->next = l->chains[chain];
 	l->chains[chain] = c;
-	l->nclients++;
 	return c;
 }
 
@@ -178,7 +203,9 @@ struct rpc_limit *rpc_limit_create(struct rpc_server *server)
 	l->pool = server->pool;
 	pthread_mutex_init(&l->lock, NULL);
 	CDS_INIT_LIST_HEAD(&l->turns);
-	limit_client_init(&l->others);
+	for (unsigned i = 0; i < LIMIT_OTHERS; i++)
+		limit_client_init(&l->others[i]);
+	xprt_gate_init_fair(&l->places, MAX_CLIENTS);
 	mutex_lock(&l->limits->lock);
 	cds_list_add(&l->link, &l->limits->all);
 	mutex_unlock(&l->limits->lock);
@@ -250,8 +277,10 @@ void limit_free(struct rpc_limit *l)
 	for (unsigned i = 0; i < LIMIT_CHAINS; i++)
 		for (struct limit_client *c; (c = l->chains[i]);) {
 			l->chains[i] = c->next;
+			xprt_gate_leave_host(&l->places, &c->host);
 			free(c);
 		}
+	xprt_gate_fini(&l->places);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }

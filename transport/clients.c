@@ -8,6 +8,7 @@
 #include "lib/clock.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
+#include "transport/gate.h"
 #include "transport/xprt.h"
 
 STAT(clients_dropped, "clients without connections forgotten to keep others");
@@ -17,6 +18,7 @@ enum { BUCKETS = 1024, DEFAULT_MAX = 4096, DEFAULT_KEEP_S = 3600 };
 
 struct xprt_clients {
 	unsigned	 max;
+	struct xprt_gate places;	/* of clients with holders */
 	uint64_t	 keep_ns;
 	/* Guards what follows, and what clients.h says of each client.  A
 	 * leaf. */
@@ -42,6 +44,7 @@ struct xprt_clients *xprt_clients_create(unsigned max, unsigned keep_s)
 	if (!t)
 		return NULL;
 	t->max = max ? max : DEFAULT_MAX;
+	xprt_gate_init_fair(&t->places, t->max);
 	t->keep_ns = (uint64_t)(keep_s ? keep_s : DEFAULT_KEEP_S) * NS_PER_S;
 	pthread_mutex_init(&t->lock, NULL);
 	CDS_INIT_LIST_HEAD(&t->idle);
@@ -85,21 +88,21 @@ static void drop_old(struct xprt_clients *t, uint64_t now)
 		client_drop(t, c);
 }
 
+/* Makes a client that has a place. */
 static struct xprt_client *client_make(struct xprt_clients *t,
 				       const struct in6_addr *host)
 {
 	struct xprt_client *c, **at;
 
 	drop_old(t, clock_ns());
-	if (t->count >= t->max && longest_idle(t)) {
+	/* Each client that is not idle has one of as many places. */
+	if (t->count >= t->max) {
 		stat_inc(clients_dropped);
 		client_drop(t, longest_idle(t));
 	}
-	c = t->count < t->max ? calloc(1, sizeof(*c)) : NULL;
-	if (!c) {
-		stat_inc(clients_not_held);
-		return &t->others;
-	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
 	client_init(c, t);
 	c->host = *host;
 	at = client_at(t, host);
@@ -108,12 +111,36 @@ static struct xprt_client *client_make(struct xprt_clients *t,
 	return c;
 }
 
-static void client_hold(struct xprt_client *c)
+/* The client of @host, held; that of all others, if @host gets no place or
+ * @own is false. */
+static struct xprt_client *client_hold(struct xprt_clients *t,
+				       const struct in6_addr *host, bool own)
 {
-	if (c->holders++ == 0) {
+	struct xprt_client *c = *client_at(t, host);
+
+	if (c && c->holders > 0) {
+		c->holders++;
+		return c;
+	}
+	if (c || own) {
+		if (xprt_gate_enter_host(&t->places, host) == 0) {
+			c = c ? c : client_make(t, host);
+			if (!c)
+				xprt_gate_leave_host(&t->places, host);
+		} else {
+			c = NULL;
+		}
+		if (!c)
+			stat_inc(clients_not_held);
+	}
+	if (c) {
 		cds_list_del(&c->idle);
 		CDS_INIT_LIST_HEAD(&c->idle);
+	} else {
+		c = &t->others;
 	}
+	c->holders++;
+	return c;
 }
 
 static void client_let_go(struct xprt_client *c)
@@ -123,6 +150,7 @@ static void client_let_go(struct xprt_client *c)
 	assert(c->holders > 0);
 	if (--c->holders > 0 || c == &t->others)
 		return;
+	xprt_gate_leave_host(&t->places, &c->host);
 	c->left = clock_ns();
 	cds_list_add_tail(&c->idle, &t->idle);
 }
@@ -136,10 +164,7 @@ void xprt_client_enter(struct xprt_clients *t, struct xprt *x)
 		return;
 	CDS_INIT_LIST_HEAD(&x->of_client);
 	mutex_lock(&t->lock);
-	c = *client_at(t, &host);
-	if (!c)
-		c = x->datagram ? &t->others : client_make(t, &host);
-	client_hold(c);
+	c = client_hold(t, &host, !x->datagram);
 	c->udp |= x->datagram;
 	if (!x->datagram)
 		cds_list_add_tail(&x->of_client, &c->conns);
@@ -296,6 +321,7 @@ void xprt_clients_destroy(struct xprt_clients *t)
 		client_drop(t, c);
 	assert(t->count == 0 && t->others.holders == 0);
 	account_fini(&t->others.account);
+	xprt_gate_fini(&t->places);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }

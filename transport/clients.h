@@ -6,9 +6,10 @@
  * connection holds its client, in which its calls are counted without a lock
  * (account_add()).  A client without connections stays for a while, in a
  * bounded number.  Those that can't be kept, because so many have connections,
- * have one account together.  A datagram, whose address may be forged, makes no
- * client, and counts there.  What a dropped client had goes with it: in the
- * account of others it would look as if they did all of it now.
+ * have one account together; a fair gate (transport/gate.h) keeps one IPv6
+ * network from taking all of them.  A datagram, whose address may be forged,
+ * makes no client, and counts there.  What a dropped client had goes with it:
+ * in the account of others it would look as if they did all of it now.
  *
  * Any thread, everything.
  */

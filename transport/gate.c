@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/fds.h"
 #include "lib/util.h"
 #include "transport/addr.h"
 
@@ -22,6 +23,12 @@ void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer)
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->none, NULL);
 	xprt_gate_limit(g, max, max_peer);
+}
+
+void xprt_gate_init_fair(struct xprt_gate *g, unsigned max)
+{
+	xprt_gate_init(g, max, 0);
+	g->fair = true;
 }
 
 void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer)
@@ -84,50 +91,104 @@ static void gate_take(struct xprt_gate_peer **table,
 	}
 }
 
+/* The /48, of which a provider may give one customer as a whole. */
+static struct in6_addr site_of(const struct in6_addr *addr)
+{
+	struct in6_addr site = *addr;
+
+	memset(&site.s6_addr[6], 0, 10);
+	return site;
+}
+
+/* With the lock.  @addr is of IPv6. */
+static int enter_network(struct xprt_gate *g, const struct in6_addr *addr)
+{
+	struct in6_addr network = xprt_addr_network(addr);
+	struct in6_addr site = site_of(addr);
+	unsigned free = g->max - g->count;
+	int err;
+
+	if (!g->fair)
+		return gate_add(g->networks, &network, g->max_network);
+	err = gate_add(g->networks, &network, free);
+	if (err)
+		return err;
+	err = gate_add(g->sites, &site, 2 * free);
+	if (err)
+		gate_take(g->networks, &network);
+	return err;
+}
+
+/* With the lock. */
+static void leave_network(struct xprt_gate *g, const struct in6_addr *addr)
+{
+	struct in6_addr network = xprt_addr_network(addr);
+	struct in6_addr site = site_of(addr);
+
+	gate_take(g->networks, &network);
+	if (g->fair)
+		gate_take(g->sites, &site);
+}
+
 /* With the lock. */
 static int gate_enter(struct xprt_gate *g, const struct in6_addr *addr)
 {
-	struct in6_addr network = xprt_addr_network(addr);
 	int err;
 
-	if (g->count >= g->max)
+	if (g->count >= g->max ||
+	    (g->has_fds && !fds_may(FDS_CONNS, (long)g->count)))
 		return -EUSERS;
 	err = gate_add(g->peers, addr, g->max_peer);
 	if (err)
 		return err;
 	if (!IN6_IS_ADDR_V4MAPPED(addr))
-		err = gate_add(g->networks, &network, g->max_network);
-	if (err)
+		err = enter_network(g, addr);
+	if (err) {
 		gate_take(g->peers, addr);
-	else
-		g->count++;
+		return err;
+	}
+	g->count++;
+	if (g->has_fds)
+		fds_count(FDS_CONNS, 1);
+	return 0;
+}
+
+int xprt_gate_enter_host(struct xprt_gate *g, const struct in6_addr *host)
+{
+	int err;
+
+	mutex_lock(&g->lock);
+	err = gate_enter(g, host);
+	mutex_unlock(&g->lock);
 	return err;
 }
 
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer)
 {
 	struct in6_addr addr = xprt_addr_host(peer);
-	int err;
 
+	return xprt_gate_enter_host(g, &addr);
+}
+
+void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host)
+{
 	mutex_lock(&g->lock);
-	err = gate_enter(g, &addr);
+	assert(g->count > 0);
+	gate_take(g->peers, host);
+	if (!IN6_IS_ADDR_V4MAPPED(host))
+		leave_network(g, host);
+	if (g->has_fds)
+		fds_count(FDS_CONNS, -1);
+	if (--g->count == 0)
+		pthread_cond_broadcast(&g->none);
 	mutex_unlock(&g->lock);
-	return err;
 }
 
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer)
 {
 	struct in6_addr addr = xprt_addr_host(peer);
-	struct in6_addr network = xprt_addr_network(&addr);
 
-	mutex_lock(&g->lock);
-	assert(g->count > 0);
-	gate_take(g->peers, &addr);
-	if (!IN6_IS_ADDR_V4MAPPED(&addr))
-		gate_take(g->networks, &network);
-	if (--g->count == 0)
-		pthread_cond_broadcast(&g->none);
-	mutex_unlock(&g->lock);
+	xprt_gate_leave_host(g, &addr);
 }
 
 unsigned xprt_gate_count(struct xprt_gate *g)

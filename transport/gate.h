@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * gate - counts and limits a listener's connections, in all and of one peer.
+ * gate - counts and limits a listener's connections, in all and of one peer;
+ * and other things that peers have, such as places in a table.
  *
  * A peer is an address.  An IPv6 host may take any number of addresses in its
  * /64, so where an address has a limit, all those of a /64 together have one,
  * too: three quarters of the maximum, or the address's limit if that is more.
- * Hosts of one LAN share a /64, so it is not less.
+ * Hosts of one LAN share a /64, so it is not less.  A fair gate bounds
+ * a /64 by what is free, so one alone gets half, and a site (a /48) by twice
+ * that, so that it gets two thirds, however many /64s it has.
  *
  * Any thread, everything.
  */
 #ifndef GANNET_TRANSPORT_GATE_H
 #define GANNET_TRANSPORT_GATE_H
 
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "lib/thread.h"
@@ -27,21 +32,30 @@ struct xprt_gate {
 	unsigned	 max;
 	unsigned	 max_peer;	/* of one address */
 	unsigned	 max_network;	/* of one IPv6 /64 */
+	bool		 fair;
+	/* The owner sets this after the init, if each has a descriptor. */
+	bool		 has_fds;
 	unsigned	 count;
 	struct xprt_gate_peer *peers[XPRT_GATE_BUCKETS];
 	struct xprt_gate_peer *networks[XPRT_GATE_BUCKETS];
+	struct xprt_gate_peer *sites[XPRT_GATE_BUCKETS];	/* if fair */
 };
 
 /* @max_peer 0: @max. */
 void xprt_gate_init(struct xprt_gate *g, unsigned max, unsigned max_peer);
+/* A fair one, without a bound for an address. */
+void xprt_gate_init_fair(struct xprt_gate *g, unsigned max);
 /* Changes the limits, for connections that come from now on. */
 void xprt_gate_limit(struct xprt_gate *g, unsigned max, unsigned max_peer);
 void xprt_gate_fini(struct xprt_gate *g);
 
 /* Counts one more connection of @peer, ignoring its port. 0; -EUSERS: the
- * listener has its maximum; -EDQUOT: this address or its network has;
- * -ENOMEM. */
+ * listener has its maximum, or its share of the process's descriptors
+ * (lib/fds.h); -EDQUOT: this address or its network has; -ENOMEM. */
 int xprt_gate_enter(struct xprt_gate *g, const struct sockaddr *peer);
+/* The same for a host, and as for a connection. */
+int xprt_gate_enter_host(struct xprt_gate *g, const struct in6_addr *host);
+void xprt_gate_leave_host(struct xprt_gate *g, const struct in6_addr *host);
 /* Uncounts a connection.  It must not use its listener afterwards. */
 void xprt_gate_leave(struct xprt_gate *g, const struct sockaddr *peer);
 unsigned xprt_gate_count(struct xprt_gate *g);

@@ -301,6 +301,42 @@ TEST(a_full_table_forgets_who_left_first)
 	xprt_clients_destroy(table);
 }
 
+static bool has_own(const struct xprt *x)
+{
+	return IN6_IS_ADDR_V4MAPPED(&x->client->host) ||
+	       x->client->host.s6_addr[0];
+}
+
+TEST(one_network_of_ipv6_leaves_accounts_for_others)
+{
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
+				     .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct xprt x[60], other[20];
+	unsigned own = 0;
+	char host[32];
+
+	table = xprt_clients_create(40, 0);
+	sin6.sin6_addr.s6_addr[0] = 0x20;
+	for (unsigned i = 0; i < ARRAY_SIZE(x); i++) {
+		sin6.sin6_addr.s6_addr[15] = (uint8_t)i;
+		make(&x[i], "192.0.2.1", 800);
+		xprt_addr_copy(&x[i].peer, (struct sockaddr *)&sin6);
+		xprt_client_enter(table, &x[i]);
+		own += has_own(&x[i]);
+	}
+	ck_assert_uint_eq(own, 20);
+	for (unsigned i = 0; i < ARRAY_SIZE(other); i++) {
+		snprintf(host, sizeof(host), "192.0.2.%u", i);
+		arrives(&other[i], host, 800);
+		ck_assert(has_own(&other[i]));
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(x); i++)
+		xprt_client_leave(&x[i]);
+	for (unsigned i = 0; i < ARRAY_SIZE(other); i++)
+		xprt_client_leave(&other[i]);
+	xprt_clients_destroy(table);
+}
+
 TEST(a_client_without_connections_is_forgotten_after_a_while)
 {
 	struct xprt x[2];

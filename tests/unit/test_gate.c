@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "lib/fds.h"
 #include "lib/thread.h"
 #include "tests/unit/runner.h"
 
@@ -170,4 +172,87 @@ TEST(a_wait_lasts_until_the_last_one_has_left)
 	leave("192.0.2.1", 1);
 	pthread_join(thread, NULL);
 	xprt_gate_fini(&gate);
+}
+
+/* Enters hosts of the network @net of the site 2001:db8:1::/48 until one is
+ * refused.  Returns how many came in. */
+static unsigned fill(unsigned net)
+{
+	unsigned n = 0;
+	char host[64];
+
+	do
+		snprintf(host, sizeof(host), "2001:db8:1:%x::%x", net, n + 1);
+	while (enter(host, 1) == 0 && ++n);
+	return n;
+}
+
+static void empty(unsigned net, unsigned n)
+{
+	char host[64];
+
+	for (; n > 0; n--) {
+		snprintf(host, sizeof(host), "2001:db8:1:%x::%x", net, n);
+		leave(host, 1);
+	}
+}
+
+TEST(a_fair_gate_leaves_a_part_for_other_networks_and_sites)
+{
+	unsigned n[20], all = 0;
+
+	xprt_gate_init_fair(&gate, 1000);
+	n[0] = fill(0);
+	ck_assert_uint_eq(n[0], 500);
+	for (unsigned i = 1; i < 20; i++)
+		n[i] = fill(i);
+	for (unsigned i = 0; i < 20; i++)
+		all += n[i];
+	ck_assert_uint_ge(all, 660);
+	ck_assert_uint_le(all, 670);
+	/* Of another site, and of IPv4. */
+	ck_assert_int_eq(enter("2001:db8:2::1", 1), 0);
+	ck_assert_int_eq(enter("192.0.2.1", 1), 0);
+	leave("2001:db8:2::1", 1);
+	leave("192.0.2.1", 1);
+	for (unsigned i = 0; i < 20; i++)
+		empty(i, n[i]);
+	ck_assert_uint_eq(xprt_gate_count(&gate), 0);
+	xprt_gate_fini(&gate);
+}
+
+/* Enters connections until one is refused.  Returns how many came in. */
+static unsigned connect_all(struct xprt_gate *g, const struct in6_addr *host)
+{
+	unsigned n = 0;
+
+	while (xprt_gate_enter_host(g, host) == 0)
+		n++;
+	ck_assert_uint_eq(xprt_gate_count(g), n);
+	return n;
+}
+
+TEST(a_full_listener_leaves_descriptors_for_another_one)
+{
+	const struct rlimit few = { 160, 160 };
+	struct in6_addr host = IN6ADDR_LOOPBACK_INIT;
+	struct xprt_gate other;
+	unsigned n, more;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	xprt_gate_init(&gate, 1000, 0);
+	xprt_gate_init(&other, 1000, 0);
+	gate.has_fds = other.has_fds = true;
+	n = connect_all(&gate, &host);
+	ck_assert_uint_eq(n, 40);
+	more = connect_all(&other, &host);
+	ck_assert_uint_ge(more, 10);
+	ck_assert_uint_lt(n + more, 60);
+	while (n--)
+		xprt_gate_leave_host(&gate, &host);
+	while (more--)
+		xprt_gate_leave_host(&other, &host);
+	ck_assert_int_eq(fds_free(FDS_CONNS), 60);
+	xprt_gate_fini(&gate);
+	xprt_gate_fini(&other);
 }

@@ -415,6 +415,7 @@ int rpcrdma_listen(const struct fabric *fabric, const struct xprt_env *env,
 	rpcrdma_options_fill(&l->options);
 	pthread_mutex_init(&l->lock, NULL);
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
+	l->gate.has_fds = true;
 	l->base.gate = &l->gate;
 	rpcrdma_lost_init(&l->lost);
 	l->conn_bytes = rpcrdma_conn_bytes(&l->options, env->sink->msg_upper);

@@ -246,6 +246,7 @@ static struct tcp_listener *tcp_listener_make(const struct xprt_env *env,
 	l->accept.timeout_ms = USER_TIMEOUT;
 	l->accept.accepted = tcp_listener_accepted;
 	xprt_gate_init(&l->gate, env->max_conns, env->max_peer_conns);
+	l->gate.has_fds = true;
 	l->base.gate = &l->gate;
 	for (unsigned i = 0; i < env->nloops; i++) {
 		l->pollers[i].listener = l;

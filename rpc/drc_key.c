@@ -69,7 +69,8 @@ static void hash_addr_of(struct xprt_hashes *h)
 /* The user and the sum of @key as one word.  The caller chooses both, but not
  * the address's hashes, which it does not know: so it can't make equal products.
  * This is cheaper than another word for SipHash. */
-static uint64_t user_sum(const struct drc_key *key, const struct xprt_hashes *h)
+static uint64_t user_sum(const struct drc_key *key,
+			 const struct xprt_hashes *h)
 {
 	const uint64_t user = (uint64_t)key->uid << 32 | key->gid;
 	const unsigned __int128 m = (unsigned __int128)(h->host ^ key->sum) *

@@ -66,9 +66,9 @@ static void hash_addr_of(struct xprt_hashes *h)
 	h->network = xprt_addr_hash(&network);
 }
 
-/* The user and the sum of @key as one word.  The caller chooses both, but not
- * the address's hashes, which it does not know: so it can't make equal products.
- * This is cheaper than another word for SipHash. */
+/* The user and the sum of @key as one word.  The caller chooses both, but does
+ * not know the address's hashes, so it can't make equal products.  This is
+ * cheaper than another word for SipHash. */
 static uint64_t user_sum(const struct drc_key *key,
 			 const struct xprt_hashes *h)
 {

@@ -25,7 +25,21 @@ STAT(control_refused, "requests of gannetctl that were not understood");
 #define PATIENCE_NS	(2 * NS_PER_S)
 /* A line of exports(5) whose bytes are escaped. */
 #define MAX_REQUEST	32768
+#define MAX_PEERS	64
 #define GROUP		"gannet"
+
+/* A connection: its request comes, then its answer goes. */
+struct peer {
+	int		 fd;		/* -1: a command has it */
+	uid_t		 uid;
+	uint64_t	 until;		/* clock_ns(): then its time is over */
+	char		*text;		/* the request; then the answer */
+	size_t		 len;		/* of that */
+	size_t		 at;		/* so much of the answer was sent */
+	bool		 answered;
+	/* It goes on after its answer; or NULL. */
+	const struct control_command *stream;
+};
 
 struct control {
 	const struct control_command *commands;
@@ -34,6 +48,9 @@ struct control {
 	int		 fd;
 	int		 stop;		/* an eventfd */
 	pthread_t	 thread;
+	/* The thread's, the oldest first: */
+	struct peer	 peers[MAX_PEERS];
+	unsigned	 npeers;
 };
 
 /* See control_find_group(). */
@@ -41,16 +58,6 @@ static bool has_group;
 static gid_t group;
 
 /* ---- a request */
-
-/* A request or an answer under way. */
-struct exchange {
-	int		 fd;
-	int		 stop;
-	uint64_t	 until;		/* clock_ns() */
-	/* It goes on after its answer; or NULL. */
-	const struct control_command *stream;
-	bool		 given;		/* with its connection, to a command */
-};
 
 struct control_call {
 	int		 fd;
@@ -78,22 +85,22 @@ struct request {
 /* Has the command answer later.  NULL, or the answer: there is no memory. */
 static json_t *control_give(struct control *c, struct request *r,
 			    const struct control_command *command,
-			    struct exchange *x)
+			    struct peer *p)
 {
 	struct control_call *call = malloc(sizeof(*call));
 
 	if (!call)
 		return answer_error("out of memory");
-	*call = (struct control_call){ x->fd, r->whole, r->argument,
+	*call = (struct control_call){ p->fd, r->whole, r->argument,
 				       r->options };
 	r->whole = NULL;
-	x->given = true;
+	p->fd = -1;
 	command->later(c->arg, call);
 	return NULL;
 }
 
 static json_t *control_run(struct control *c, struct request *r,
-			   struct exchange *x)
+			   struct peer *p)
 {
 	const struct control_command *command = c->commands;
 	const char *wrong = "out of memory";
@@ -104,19 +111,20 @@ static json_t *control_run(struct control *c, struct request *r,
 	if (!command->name)
 		return answer_error("there is no such command");
 	if (command->later)
-		return control_give(c, r, command, x);
+		return control_give(c, r, command, p);
 	result = command->open ? command->open(c->arg, r->options, &wrong) :
 		 command->run(c->arg, r->argument, &wrong);
 	if (!result)
 		return answer_error(wrong);
 	if (command->open)
-		x->stream = command;
+		p->stream = command;
 	stat_inc(control_requests);
 	return json_pack("{s:i, s:o}", "v", CONTROL_VERSION, "result", result);
 }
 
+/* NULL: the answer comes later, or there is no memory for one. */
 static json_t *control_answer(struct control *c, const char *text, size_t len,
-			      struct exchange *x)
+			      struct peer *p)
 {
 	struct request r = { .version = 0 };
 	json_error_t error;
@@ -132,58 +140,35 @@ static json_t *control_answer(struct control *c, const char *text, size_t len,
 	else if (r.version != CONTROL_VERSION)
 		reply = answer_error("this server speaks version 1");
 	else
-		reply = control_run(c, &r, x);
+		reply = control_run(c, &r, p);
 	json_decref(r.whole);
 	return reply;
 }
 
-/* ---- connections */
-
-/* Waits until the connection can be read or written.  False: the time is over,
- * or the server ends. */
-static bool control_wait(const struct exchange *x, short events)
+/* The line of an answer, to be freed; or NULL. */
+static char *answer_text(const json_t *reply, size_t *len)
 {
-	struct pollfd p[2] = { { .fd = x->fd, .events = events },
-			       { .fd = x->stop, .events = POLLIN } };
-	uint64_t now = clock_ns();
+	char *text = reply ? json_dumps(reply, JSON_COMPACT) : NULL;
 
-	return now < x->until &&
-	       poll(p, 2, (int)((x->until - now) / 1000000) + 1) > 0 &&
-	       !p[1].revents;
+	*len = text ? strlen(text) : 0;
+	if (text)
+		text[(*len)++] = '\n';	/* in the place of the zero */
+	return text;
 }
 
-/* Reads until the end of the line.  The bytes before it, or 0: there is no
- * request. */
-static size_t read_line_of(const struct exchange *x, char *out)
+/* ---- answers that come later, from other threads */
+
+/* Sends what is taken within the time of an answer. */
+static void send_late(int fd, const json_t *reply)
 {
-	size_t len = 0;
-	char *end = NULL;
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	uint64_t until = clock_ns() + PATIENCE_NS, now;
+	size_t len, at = 0;
+	char *text = answer_text(reply, &len);
 
-	while (!end && len < MAX_REQUEST && control_wait(x, POLLIN)) {
-		ssize_t n = recv(x->fd, out + len, MAX_REQUEST - len,
-				 MSG_DONTWAIT);
-
-		if (n == 0 || (n < 0 && errno != EAGAIN))
-			return 0;
-		if (n < 0)
-			continue;
-		end = memchr(out + len, '\n', (size_t)n);
-		len += (size_t)n;
-	}
-	return end ? (size_t)(end - out) : 0;
-}
-
-/* False: not all of it was taken. */
-static bool send_answer(const struct exchange *x, const json_t *reply)
-{
-	char *text = json_dumps(reply, JSON_COMPACT);
-	size_t len = text ? strlen(text) : 0, at = 0;
-
-	if (!text)
-		return false;
-	text[len++] = '\n';		/* in the place of the zero */
-	while (at < len && control_wait(x, POLLOUT)) {
-		ssize_t n = send(x->fd, text + at, len - at,
+	while (text && at < len && (now = clock_ns()) < until &&
+	       poll(&p, 1, (int)((until - now) / NS_PER_MS) + 1) > 0) {
+		ssize_t n = send(fd, text + at, len - at,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno != EAGAIN)
@@ -191,7 +176,6 @@ static bool send_answer(const struct exchange *x, const json_t *reply)
 		at += n < 0 ? 0 : (size_t)n;
 	}
 	free(text);
-	return at == len;
 }
 
 const char *control_call_argument(const struct control_call *call)
@@ -207,9 +191,6 @@ const json_t *control_call_options(const struct control_call *call)
 void control_call_end(struct control_call *call, json_t *result,
 		      const char *error)
 {
-	const struct exchange x = {
-		.fd = call->fd, .stop = -1, .until = clock_ns() + PATIENCE_NS,
-	};
 	json_t *reply = NULL;
 
 	if (result) {
@@ -220,56 +201,167 @@ void control_call_end(struct control_call *call, json_t *result,
 		reply = answer_error(error);
 	}
 	if (reply)
-		send_answer(&x, reply);
+		send_late(call->fd, reply);
 	json_decref(reply);
 	json_decref(call->request);
 	close(call->fd);
 	free(call);
 }
 
-/* Takes the connection. */
-static void serve_one(struct control *c, int fd)
-{
-	struct exchange x = { .fd = fd, .stop = c->stop,
-			      .until = clock_ns() + PATIENCE_NS };
-	bool sent;
-	char request[MAX_REQUEST];
-	json_t *reply = NULL;
-	size_t len;
+/* ---- connections */
 
-	len = read_line_of(&x, request);
+static void peer_end(struct control *c, struct peer *p)
+{
+	bool sent = p->answered && p->at == p->len && p->text;
+
+	if (p->stream)
+		p->stream->stream(c->arg, sent ? p->fd : -1);
+	if (p->fd >= 0 && !(p->stream && sent))
+		close(p->fd);
+	free(p->text);
+	c->npeers--;
+	memmove(p, p + 1, (size_t)(c->peers + c->npeers - p) * sizeof(*p));
+}
+
+/* Answers the @len bytes of the request; 0: there is none. */
+static void peer_answer(struct control *c, struct peer *p, size_t len)
+{
+	json_t *reply;
+
 	if (len > 0)
-		reply = control_answer(c, request, len, &x);
+		reply = control_answer(c, p->text, len, p);
 	else
 		reply = answer_error("expected one line of JSON, of less than "
 				     "32768 bytes");
-	if (x.given)
-		return;
-	x.until = clock_ns() + PATIENCE_NS;
-	sent = reply && send_answer(&x, reply);
+	free(p->text);
+	p->text = answer_text(reply, &p->len);
+	p->answered = true;
+	p->until = clock_ns() + PATIENCE_NS;
 	json_decref(reply);
-	if (x.stream)
-		x.stream->stream(c->arg, sent ? fd : -1);
-	if (!x.stream || !sent)
-		close(fd);
+}
+
+/* Takes what has come of a request. */
+static void peer_read(struct control *c, struct peer *p)
+{
+	char *end = NULL;
+	ssize_t n = -1;
+
+	if (!p->text)
+		p->text = malloc(MAX_REQUEST);
+	if (p->text)
+		n = recv(p->fd, p->text + p->len, MAX_REQUEST - p->len,
+			 MSG_DONTWAIT);
+	if (n < 0 && p->text && errno == EAGAIN)
+		return;
+	if (n > 0)
+		end = memchr(p->text + p->len, '\n', (size_t)n);
+	p->len += n > 0 ? (size_t)n : 0;
+	if (n <= 0 || end || p->len == MAX_REQUEST)
+		peer_answer(c, p, end ? (size_t)(end - p->text) : 0);
+}
+
+/* False: no more of the answer can be sent, or all of it was. */
+static bool peer_send(struct peer *p)
+{
+	ssize_t n;
+
+	if (!p->text || p->fd < 0)
+		return false;
+	n = send(p->fd, p->text + p->at, p->len - p->at,
+		 MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN;
+	p->at += (size_t)n;
+	return p->at < p->len;
+}
+
+/* The peer can be read, or written to; or its time is over. */
+static void peer_go_on(struct control *c, struct peer *p, bool ready)
+{
+	if (!p->answered && ready)
+		peer_read(c, p);
+	else if (!p->answered)
+		peer_answer(c, p, 0);
+	if (p->answered && (!peer_send(p) || clock_ns() >= p->until))
+		peer_end(c, p);
+}
+
+/* ---- the thread */
+
+/* The oldest connection of the user that has most. */
+static struct peer *most_of_one_user(struct control *c)
+{
+	struct peer *found = c->peers;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < c->npeers; i++) {
+		unsigned n = 0;
+
+		for (unsigned j = i; j < c->npeers; j++)
+			n += c->peers[j].uid == c->peers[i].uid;
+		if (n > most)
+			found = &c->peers[i];
+		most = MAX(most, n);
+	}
+	return found;
+}
+
+static void accept_one(struct control *c)
+{
+	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC);
+	socklen_t len = sizeof(struct ucred);
+	struct ucred user = { .uid = (uid_t)-1 };
+
+	if (fd < 0) {
+		/* Perhaps there is no descriptor left. */
+		usleep(10000);
+		return;
+	}
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &len);
+	if (c->npeers == MAX_PEERS)
+		peer_end(c, most_of_one_user(c));
+	c->peers[c->npeers++] = (struct peer){
+		.fd = fd, .uid = user.uid, .until = clock_ns() + PATIENCE_NS,
+	};
+}
+
+/* Waits for a connection or one of the peers. */
+static void control_poll(const struct control *c, struct pollfd *p)
+{
+	uint64_t now = clock_ns(), until = UINT64_MAX;
+
+	p[0] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = c->stop, .events = POLLIN };
+	for (unsigned i = 0; i < c->npeers; i++) {
+		p[i + 2] = (struct pollfd){
+			.fd = c->peers[i].fd,
+			.events = c->peers[i].answered ? POLLOUT : POLLIN,
+		};
+		until = MIN(until, c->peers[i].until);
+	}
+	if (poll(p, c->npeers + 2, until == UINT64_MAX ? -1 : until <= now ? 0 :
+		 (int)((until - now) / NS_PER_MS) + 1) < 0)
+		for (unsigned i = 0; i < c->npeers + 2; i++)
+			p[i].revents = 0;
 }
 
 static void run_control(void *arg)
 {
+	struct pollfd p[MAX_PEERS + 2];
 	struct control *c = arg;
-	struct pollfd p[2] = { { .fd = c->fd, .events = POLLIN },
-			       { .fd = c->stop, .events = POLLIN } };
 
-	while (poll(p, 2, -1) < 0 || !p[1].revents) {
-		int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC);
+	for (control_poll(c, p); !p[1].revents; control_poll(c, p)) {
+		uint64_t now = clock_ns();
 
-		if (fd < 0) {
-			/* Perhaps there is no descriptor left. */
-			usleep(10000);
-			continue;
-		}
-		serve_one(c, fd);
+		/* From the last on: one that ends moves those behind it. */
+		for (unsigned i = c->npeers; i-- > 0;)
+			if (p[i + 2].revents || now >= c->peers[i].until)
+				peer_go_on(c, &c->peers[i], p[i + 2].revents);
+		if (p[0].revents)
+			accept_one(c);
 	}
+	while (c->npeers > 0)
+		peer_end(c, c->peers);
 }
 
 /* ---- the socket */

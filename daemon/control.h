@@ -11,9 +11,10 @@
  * answers when the command is done.  A command may also send bytes of its own
  * after its result, by a thread of its own.
  *
- * One thread of its own takes one connection after another, and gives each a
- * few seconds.  By the mode of the socket's file only the server's own user,
- * root and the file's group can connect.
+ * One thread serves up to 64 connections at once, and gives each a few seconds.
+ * When there are more, the user that has most loses its oldest.  By the mode of
+ * the socket's file only the server's own user, root and the file's group can
+ * connect.
  */
 #ifndef GANNET_DAEMON_CONTROL_H
 #define GANNET_DAEMON_CONTROL_H

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/util.h"
 #include "tests/server/daemon_run.h"
 #include "tests/unit/runner.h"
 
@@ -247,24 +248,52 @@ TEST(others_get_no_answer)
 	ends();
 }
 
-TEST(a_client_that_stalls_stops_neither_others_nor_the_end)
+static int connects(void)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd[2];
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(un.sun_path, path);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	return fd;
+}
+
+/* One of them has begun a request, and more of them have than there is room
+ * for. */
+TEST(clients_that_stall_stop_neither_others_nor_the_end)
+{
+	int fd[200];
 
 	starts();
-	strcpy(un.sun_path, path);
-	for (int i = 0; i < 2; i++) {
-		fd[i] = socket(AF_UNIX, SOCK_STREAM, 0);
-		ck_assert_int_eq(connect(fd[i], (struct sockaddr *)&un,
-					 sizeof(un)), 0);
-		if (i == 0)
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++) {
+		fd[i] = connects();
+		if (i % 2)
+			ck_assert_int_eq(send(fd[i], "{", 1, MSG_NOSIGNAL), 1);
+		if (i == 0 || i == 20 || i == ARRAY_SIZE(fd) - 1)
 			prints("status", "gannetd ");
 	}
-	ck_assert_int_eq(send(fd[1], "{", 1, MSG_NOSIGNAL), 1);
 	ends();
-	close(fd[0]);
-	close(fd[1]);
+	for (unsigned i = 0; i < ARRAY_SIZE(fd); i++)
+		close(fd[i]);
+}
+
+TEST(a_request_may_come_in_pieces_beside_others)
+{
+	static const char request[] = "{\"v\":1,\"command\":\"status\"}\n";
+	char answer[8] = "";
+	int fd;
+
+	starts();
+	fd = connects();
+	for (unsigned i = 0; i < sizeof(request) - 1; i++) {
+		ck_assert_int_eq(send(fd, request + i, 1, MSG_NOSIGNAL), 1);
+		if (i == 5)
+			prints("status", "gannetd ");
+	}
+	ck_assert_int_eq(recv(fd, answer, 5, MSG_WAITALL), 5);
+	ck_assert_str_eq(answer, "{\"v\":");
+	close(fd);
+	ends();
 }
 
 TEST(a_file_in_the_place_of_the_socket_stays)

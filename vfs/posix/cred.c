@@ -161,3 +161,18 @@ int posix_begin_remote(const struct posix_fs *fs, const struct vfs_op *op)
 	posix_cred_server(NULL);
 	return 0;
 }
+
+uint32_t posix_cred_lend_server(void)
+{
+	uint32_t uid = (uint32_t)setfsuid(-1);
+
+	if (uid != 0)
+		setfsuid(0);
+	return uid;
+}
+
+void posix_cred_take_back(uint32_t uid)
+{
+	if (uid != 0)
+		setfsuid(uid);
+}

@@ -129,13 +129,16 @@ static bool note_file(struct posix_own *own, const struct stat *st)
 	return true;
 }
 
-/* False: not all could be noted.  Takes @fd. */
-static bool note_files(struct posix_own *own, int fd, int levels)
+/* False: not all could be noted. */
+static bool note_files(struct posix_own *own, int at, const char *name,
+		       int levels)
 {
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+			O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *d;
 	struct stat st;
-	bool whole = dir;
+	bool whole = dir || (fd < 0 && errno == ENOENT);	/* it is gone */
 
 	if (!dir && fd >= 0)
 		close(fd);
@@ -148,9 +151,7 @@ static bool note_files(struct posix_own *own, int fd, int levels)
 			continue;	/* gone, or a mount */
 		whole = note_file(own, &st);
 		if (whole && S_ISDIR(st.st_mode) && levels > 1)
-			whole = note_files(own, openat(fd, d->d_name, O_RDONLY |
-				O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-				levels - 1);
+			whole = note_files(own, fd, d->d_name, levels - 1);
 	}
 	if (dir)
 		closedir(dir);
@@ -170,6 +171,7 @@ static int by_number(const void *a, const void *b)
 static int know_files(struct posix_own *own)
 {
 	struct stat st;
+	uint32_t caller;
 	bool whole;
 
 	if (fstat(own->fd, &st) < 0)
@@ -179,8 +181,10 @@ static int know_files(struct posix_own *own)
 	if (thread_must_not_wait)
 		return -EAGAIN;
 	own->n = 0;
-	whole = note_files(own, openat(own->fd, ".", O_RDONLY | O_DIRECTORY |
-				       O_CLOEXEC), LEVELS);
+	/* No caller may look into the directory. */
+	caller = posix_cred_lend_server();
+	whole = note_files(own, own->fd, ".", LEVELS);
+	posix_cred_take_back(caller);
 	if (own->n)
 		qsort(own->files, own->n, sizeof(*own->files), by_number);
 	/* The next change may get the same ctime, if that is new. */

@@ -49,11 +49,14 @@ static bool may_be_statd(uid_t uid)
 
 int nsm_statd_check(uint16_t port)
 {
+	const struct rpc_client_to to = nsm_to_loopback(port, 0, 0, 0);
+	enum rpc_listener who;
 	uid_t wrong;
 
-	if (rpc_listener_check(IPPROTO_TCP, port, may_be_statd, &wrong))
+	who = rpc_listener_check(IPPROTO_TCP, &to.addr, may_be_statd, &wrong);
+	if (who == RPC_LISTENER_TRUSTED)
 		return 0;
-	if (wrong == (uid_t)-1)
+	if (who != RPC_LISTENER_WRONG)
 		return -ECONNREFUSED;
 	stat_inc(nsm_statd_false);
 	log_limited(LOG_LEVEL_WARN, "the user with the id %u listens at port "

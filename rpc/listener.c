@@ -5,53 +5,60 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-/* The states of sockets without a peer, as the kernel prints them. */
+#include "transport/addr.h"
+
+/* The state of a socket without a peer, as the kernel prints it. */
 #define TCP_LISTENS	0x0au
-#define UDP_LISTENS	0x07u
 
 struct check {
-	uint16_t port;
-	unsigned state;
+	const struct sockaddr_storage *at;
+	bool	 udp;
 	bool	 (*trusts)(uid_t uid);
-	bool	 found;
-	uid_t	 wrong;			/* (uid_t)-1: none so far */
+	uid_t	 *wrong;
 };
 
-/* One of the kernel's tables.  Those of TCP have the sockets that listen
- * first, and may be long behind them. */
-static void check_table(const char *path, struct check *c)
+/* Looks into one of the kernel's tables.  Those of TCP have the sockets that
+ * listen first, and may be long behind them. */
+static enum rpc_listener check_table(const struct check *c, const char *path)
 {
-	FILE *f = fopen(path, "re");
+	enum rpc_listener found = RPC_LISTENER_NONE;
 	unsigned port, state, uid;
+	FILE *f = fopen(path, "re");
 	char line[512];
 
 	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f)) {
+		return RPC_LISTENER_UNKNOWN;
+	while (found != RPC_LISTENER_WRONG && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%*u: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x "
 			   "%*x:%*x %*x:%*x %*x %u", &port, &state, &uid) != 3)
 			continue;		/* the headings */
-		if (state != c->state && c->state == TCP_LISTENS)
+		if (!c->udp && state != TCP_LISTENS)
 			break;
-		if (state != c->state || port != c->port)
+		if (port != xprt_addr_port(c->at))
 			continue;
-		c->found = true;
-		if (!c->trusts(uid))
-			c->wrong = uid;
+		found = c->trusts(uid) ? RPC_LISTENER_TRUSTED :
+					 RPC_LISTENER_WRONG;
+		*c->wrong = uid;
 	}
 	fclose(f);
+	return found;
 }
 
-bool rpc_listener_check(int proto, uint16_t port, bool (*trusts)(uid_t uid),
-			uid_t *wrong)
+enum rpc_listener rpc_listener_check(int proto,
+				     const struct sockaddr_storage *at,
+				     bool (*trusts)(uid_t uid), uid_t *wrong)
 {
-	bool udp = proto == IPPROTO_UDP;
-	struct check c = { .port = port, .trusts = trusts,
-			   .state = udp ? UDP_LISTENS : TCP_LISTENS,
-			   .wrong = (uid_t)-1 };
+	const struct check c = { at, proto == IPPROTO_UDP, trusts, wrong };
+	const char *six = c.udp ? "/proc/self/net/udp6" : "/proc/self/net/tcp6";
+	enum rpc_listener both, found;
 
-	check_table(udp ? "/proc/self/net/udp" : "/proc/self/net/tcp", &c);
-	check_table(udp ? "/proc/self/net/udp6" : "/proc/self/net/tcp6", &c);
-	*wrong = c.wrong;
-	return c.found && c.wrong == (uid_t)-1;
+	if (at->ss_family == AF_INET6)
+		return check_table(&c, six);
+	found = check_table(&c, c.udp ? "/proc/self/net/udp" :
+					"/proc/self/net/tcp");
+	if (found != RPC_LISTENER_NONE)
+		return found;
+	/* The machine may be without IPv6. */
+	both = check_table(&c, six);
+	return both == RPC_LISTENER_UNKNOWN ? found : both;
 }

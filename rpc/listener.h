@@ -4,16 +4,25 @@
 #define GANNET_RPC_LISTENER_H
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
+enum rpc_listener {
+	RPC_LISTENER_NONE,
+	RPC_LISTENER_TRUSTED,
+	RPC_LISTENER_WRONG,
+	RPC_LISTENER_UNKNOWN,		/* the kernel does not tell */
+};
+
 /*
- * True if somebody listens at @port of this network name space, over @proto
- * (IPPROTO_TCP or IPPROTO_UDP), and @trusts each user that does.  Else *@wrong
- * is a user that it does not trust, or (uid_t)-1: nobody listens, or the kernel
- * does not tell.  Any thread; asks the kernel only.
+ * Tells who listens at the port of @at, in this network name space, over @proto
+ * (IPPROTO_TCP or IPPROTO_UDP): users that @trusts, or a wrong one, *@wrong.
+ * A socket of IPv6 counts for an IPv4 address if no socket of IPv4 has the
+ * port: it may take both.  A datagram socket counts also while it has a peer,
+ * since it can leave that at any time.  Any thread; asks the kernel only.
  */
-bool rpc_listener_check(int proto, uint16_t port, bool (*trusts)(uid_t uid),
-			uid_t *wrong);
+enum rpc_listener rpc_listener_check(int proto,
+				     const struct sockaddr_storage *at,
+				     bool (*trusts)(uid_t uid), uid_t *wrong);
 
 #endif

@@ -269,6 +269,8 @@ int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 {
 	struct rpcb map;
 
+	if (rpcbind_use_of(netid, uaddr) == RPCBIND_FOREIGN)
+		return -EACCES;
 	rpcbind_fill(&map, prog, vers, netid, (char *)(uintptr_t)uaddr);
 	return rpcbind_change(rb, RPCBPROC_SET, &map);
 }
@@ -324,13 +326,22 @@ static bool is_trusted(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-static enum rpcbind_use user_of(bool udp, const struct sockaddr_storage *at)
+/* @err: why @at could not be taken. */
+static enum rpcbind_use user_of(bool udp, const struct sockaddr_storage *at,
+				int err)
 {
 	uid_t wrong;
 
-	rpc_listener_check(udp ? IPPROTO_UDP : IPPROTO_TCP, xprt_addr_port(at),
-			   is_trusted, &wrong);
-	return wrong == (uid_t)-1 ? RPCBIND_USED : RPCBIND_FOREIGN;
+	switch (rpc_listener_check(udp ? IPPROTO_UDP : IPPROTO_TCP, at,
+				   is_trusted, &wrong)) {
+	case RPC_LISTENER_WRONG:
+		return RPCBIND_FOREIGN;
+	case RPC_LISTENER_NONE:
+		/* Somebody may have it who means to listen later. */
+		return err == EADDRINUSE ? RPCBIND_FOREIGN : RPCBIND_FREE;
+	default:
+		return RPCBIND_USED;
+	}
 }
 
 enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr)
@@ -358,5 +369,6 @@ enum rpcbind_use rpcbind_use_of(const char *netid, const char *uaddr)
 		err = errno;
 	close(fd);
 	/* An address that has left the machine has no server here. */
-	return !err || err == EADDRNOTAVAIL ? RPCBIND_FREE : user_of(udp, &at);
+	return !err || err == EADDRNOTAVAIL ? RPCBIND_FREE :
+	       user_of(udp, &at, err);
 }

@@ -56,8 +56,8 @@ int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 /* Borrowed until the next call. */
 const struct rpcbind_other *rpcbind_other(const struct rpcbind *rb);
 
-/* Registers what rpcbind_set() replaced, at @uaddr, again.  0, -EACCES or
- * another -errno. */
+/* Registers what rpcbind_set() replaced, at @uaddr, again.  0, -EACCES
+ * (also where another user has the address by now) or another -errno. */
 int rpcbind_restore(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		    const char *netid, const char *uaddr);
 
@@ -74,7 +74,8 @@ char *rpcbind_uaddr(const struct sockaddr *addr, char *out);
 enum rpcbind_use {
 	RPCBIND_FREE,
 	RPCBIND_USED,			/* or that can't be learned (RDMA) */
-	RPCBIND_FOREIGN,		/* by a user who is not root nor we */
+	RPCBIND_FOREIGN,		/* by a user who is not root nor we, or
+					 * a socket that does not listen */
 };
 
 /*

@@ -12,7 +12,8 @@
  * A call of the list can still be about another process: its limits, its
  * priority, a signal when a file is ready, input for its terminal.  A second
  * filter refuses such arguments with EPERM, because a library may well name its
- * own thread by number, and does without when that fails.
+ * own thread by number, and does without when that fails.  So it does
+ * kinds of sockets for which the kernel would load a module.
  *
  * A rule without conditions costs next to nothing: since Linux 5.11 the kernel
  * keeps a bitmap of the calls that are always allowed.  So only rare calls have
@@ -23,8 +24,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -253,6 +257,10 @@ static int allow_all(scmp_filter_ctx f)
 
 /* ---- arguments */
 
+#define BIT(n)		((uint64_t)1 << (n))
+#define ALL_BITS	UINT64_MAX
+#define INET_PROTOCOLS	(BIT(0) | BIT(IPPROTO_TCP) | BIT(IPPROTO_UDP))
+
 #define IS_NOT(n, value) { .arg = n, .op = SCMP_CMP_NE, .datum_a = value }
 /* The kernel looks at 32 bits of a command. */
 #define IS(n, value) { .arg = n, .op = SCMP_CMP_MASKED_EQ, \
@@ -279,6 +287,8 @@ static const struct { const char *name; struct scmp_arg_cmp arg; } refused[] = {
 	{ "ioctl", IS(1, FIOASYNC) }, { "ioctl", IS(1, TIOCSIG) },
 	/* Input for the shell that the server was started in. */
 	{ "ioctl", IS(1, TIOCSTI) }, { "ioctl", IS(1, TIOCLINUX) },
+	/* Line disciplines, for which the kernel loads modules. */
+	{ "ioctl", IS(1, TIOCSETD) },
 };
 
 /* As FIOASYNC. */
@@ -308,6 +318,50 @@ static int add_refused(scmp_filter_ctx f, uint32_t action)
 	return err;
 }
 
+/* ---- kinds of sockets */
+
+/* Of a family, the values that an argument of socket() may have. */
+struct kinds {
+	int	 family;
+	unsigned arg;
+	uint64_t mask;			/* bits of it that count */
+	unsigned last;			/* greater ones are refused */
+	uint64_t set;			/* others up to it, too */
+};
+
+/* The kernel loads modules for types and protocols that it does not know: then
+ * there is more of it to attack. */
+static const struct kinds kinds[] = {
+	{ AF_INET, 1, 15, 15, BIT(SOCK_STREAM) | BIT(SOCK_DGRAM) },
+	{ AF_INET6, 1, 15, 15, BIT(SOCK_STREAM) | BIT(SOCK_DGRAM) },
+	{ AF_INET, 2, ALL_BITS, IPPROTO_UDP, INET_PROTOCOLS },
+	{ AF_INET6, 2, ALL_BITS, IPPROTO_UDP, INET_PROTOCOLS },
+	{ AF_NETLINK, 2, ALL_BITS, NETLINK_RDMA,
+	  BIT(NETLINK_ROUTE) | BIT(NETLINK_RDMA) },
+};
+
+static int refuse_kinds(scmp_filter_ctx f, uint32_t action,
+			const struct kinds *k)
+{
+	struct scmp_arg_cmp is[] = {
+		{ .arg = 0, .op = SCMP_CMP_EQ, .datum_a = (uint64_t)k->family },
+		{ .arg = k->arg, .op = SCMP_CMP_MASKED_EQ,
+		  .datum_a = k->mask },
+	};
+	int err = 0;
+
+	for (is[1].datum_b = 0; !err && is[1].datum_b <= k->last;
+	     is[1].datum_b++)
+		if (!(k->set & BIT(is[1].datum_b)))
+			err = seccomp_rule_add_array(f, action,
+				SCMP_SYS(socket), ARRAY_SIZE(is), is);
+	is[1] = (struct scmp_arg_cmp){ .arg = k->arg, .op = SCMP_CMP_GT,
+				       .datum_a = k->last };
+	return err || k->mask != ALL_BITS ? err :
+	       seccomp_rule_add_array(f, action, SCMP_SYS(socket),
+				      ARRAY_SIZE(is), is);
+}
+
 /* ---- the filters */
 
 /* Confines all threads: a library may have made some already. */
@@ -324,12 +378,15 @@ static int load_filter(scmp_filter_ctx f)
 static int filter_arguments(enum confine_calls calls)
 {
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+	bool logs = calls == CONFINE_LOG;
 	int err;
 
 	if (!f)
 		return -ENOMEM;
-	err = add_refused(f, calls == CONFINE_LOG ? SCMP_ACT_LOG :
-						    SCMP_ACT_ERRNO(EPERM));
+	err = add_refused(f, logs ? SCMP_ACT_LOG : SCMP_ACT_ERRNO(EPERM));
+	for (unsigned i = 0; !err && i < ARRAY_SIZE(kinds); i++)
+		err = refuse_kinds(f, logs ? SCMP_ACT_LOG :
+				   SCMP_ACT_ERRNO(EPROTONOSUPPORT), &kinds[i]);
 	if (!err)
 		err = load_filter(f);
 	seccomp_release(f);

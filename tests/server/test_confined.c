@@ -322,6 +322,37 @@ TEST_LOOP(calls_that_libraries_try_are_only_refused, 0, 7)
 	daemon_end(&d, SIGTERM);
 }
 
+/* A socket of a rare kind has the kernel load a module for it. */
+TEST_LOOP(sockets_are_of_the_kinds_that_serving_needs, 0, 13)
+{
+	static const struct { int arg[3]; bool made; } kinds[] = {
+		{ { AF_INET, SOCK_STREAM, 0 }, true },
+		{ { AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP }, true },
+		{ { AF_INET6, SOCK_STREAM, IPPROTO_TCP }, true },
+		{ { AF_NETLINK, SOCK_RAW, 0 /* ROUTE */ }, true },
+		{ { AF_UNIX, SOCK_SEQPACKET, 0 }, true },
+		{ { AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE }, false },
+		{ { AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE }, false },
+		{ { AF_INET, SOCK_STREAM, IPPROTO_SCTP }, false },
+		{ { AF_INET6, SOCK_STREAM, 262 /* MPTCP */ }, false },
+		{ { AF_INET, SOCK_SEQPACKET, 0 }, false },
+		{ { AF_INET, 6 | SOCK_CLOEXEC /* DCCP */, 0 }, false },
+		{ { AF_INET, 10 /* SOCK_PACKET */, 0 }, false },
+		{ { AF_NETLINK, SOCK_RAW, 12 /* NETFILTER */ }, false },
+	};
+	const int *arg = kinds[_i].arg;
+	char call[64];
+
+	snprintf(call, sizeof(call), "%d %d %d %d", SYS_socket, arg[0], arg[1],
+		 arg[2]);
+	start_with_stray(call, "kill");
+	ck_assert(daemon_logged(&d, "stray call: "));
+	ck_assert_msg(daemon_has_logged(&d, "stray call: -1 EPROTONOSUPPORT") !=
+		      kinds[_i].made, "%s", call);
+	ck_assert(daemon_answers(&d));
+	daemon_end(&d, SIGTERM);
+}
+
 /* Calls that serving makes about itself.  A VICTIM is another process, of the
  * same user: without a filter these would succeed, or fail otherwise. */
 #define VICTIM		-7777
@@ -352,6 +383,7 @@ static const struct { const char *name; long nr; long arg[3]; } others[] = {
 	{ "SIOCSPGRP", SYS_ioctl, { 0, SIOCSPGRP } },
 	{ "TIOCSTI", SYS_ioctl, { 0, TIOCSTI } },
 	{ "TIOCSTI and more", SYS_ioctl, { 0, UPPER | TIOCSTI } },
+	{ "TIOCSETD", SYS_ioctl, { 0, TIOCSETD } },
 	{ "TIOCLINUX", SYS_ioctl, { 0, TIOCLINUX } },
 };
 

@@ -3,10 +3,10 @@
  * crew - the keeper gives jobs that are due to threads that have none.
  *
  * When all threads are busy, the first job in the list waits for one.  If it
- * has waited for GROW_MS, the keeper starts another thread; if no job has ended
- * since it did so last, twice as many as then.  So a thousand jobs that are
- * quick take few threads, and a thousand that hang delay the next one by a
- * fraction of a second.
+ * has waited for GROW_MS, the keeper starts another thread; if jobs have waited
+ * ever since it did so last, twice as many as then.  So a thousand jobs that
+ * are quick take few threads, and a thousand that hang, also with quick ones
+ * between them, delay the next one by a fraction of a second.
  *
  * Threads without a job lie on a stack: the last one in gets the next job, so
  * that those at the bottom come to their end.
@@ -46,7 +46,7 @@ static struct crew {
 	struct hand	*idle;
 	unsigned	 size;		/* threads, also those to come */
 	uint64_t	 grown;		/* when threads were started last, */
-	unsigned	 step;		/* how many, 0: a job has ended since */
+	unsigned	 step;		/* how many, 0: no job waited since */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.changed = PTHREAD_COND_INITIALIZER,
@@ -118,7 +118,6 @@ static void hand_run(struct crew_job *job, const char **name)
 	*name = job->name;
 	again = job->run(job);
 	mutex_lock(&crew.lock);
-	crew.step = 0;
 	if (again == CREW_GONE)
 		return;
 	job->running = false;
@@ -230,6 +229,7 @@ static void keep_crew(void *arg)
 		now = clock_ns();
 		job = first_job();
 		if (!job || job->due > now) {
+			crew.step = 0;
 			keeper_sleep(job ? job->due : CREW_IDLE);
 			continue;
 		}

@@ -105,6 +105,33 @@ TEST(however_many_jobs_hang_the_next_one_runs)
 		crew_cancel(&jobs[i].job);
 }
 
+/* That quick ones end says nothing of those that hang. */
+TEST(quick_jobs_among_hanging_ones_do_not_delay_the_next_one)
+{
+	static struct job hanging[MANY], quick[MANY], other;
+	uint64_t before;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		prepare(&hanging[i], hang);
+		prepare(&quick[i], run_quickly);
+	}
+	prepare(&other, run_quickly);
+	before = clock_ns();
+	for (unsigned i = 0; i < MANY; i++) {
+		crew_run(&hanging[i].job);
+		crew_run(&quick[i].job);
+	}
+	crew_run(&other.job);
+	EVENTUALLY(atomic_load(&other.runs) == 1);
+	/* With a thread each 20 ms it would take longer. */
+	ck_assert_uint_lt(clock_ns() - before, MANY * 20 * NS_PER_MS);
+	EVENTUALLY(atomic_load(&ran) == 2 * MANY + 1);
+	for (unsigned i = 0; i < MANY; i++)
+		sem_post(&gate);
+	for (unsigned i = 0; i < MANY; i++)
+		crew_cancel(&hanging[i].job);
+}
+
 TEST(threads_without_jobs_end)
 {
 	static struct job jobs[20];

@@ -269,24 +269,31 @@ void xprt_clients_walk(struct xprt_clients *t, xprt_clients_fn *fn, void *arg)
 	free(v);
 }
 
-/* Counts those connections of @c that are of @host; with @out, room for @max,
- * counts a reference of each that is not gone, and lists it. */
-static unsigned conns_of(struct xprt_client *c, const struct in6_addr *host,
-			 struct xprt **out, unsigned max)
+/* Lists those connections of @c that are of @host and not gone, and counts a
+ * reference of each.  @n are listed before; returns how many are then. */
+static unsigned list_conns(const struct xprt_client *c,
+			   const struct in6_addr *host, struct xprt **out,
+			   unsigned n)
 {
 	struct in6_addr of;
-	unsigned n = 0;
 	struct xprt *x;
 
 	cds_list_for_each_entry(x, &c->conns, of_client) {
 		of = xprt_addr_host((struct sockaddr *)&x->peer);
-		if (memcmp(&of, host, sizeof(of)) != 0 || !x->ops->end)
-			continue;
-		if (!out)
-			n++;
-		else if (n < max && ref_get_unless_zero(&x->ref))
+		if (memcmp(&of, host, sizeof(of)) == 0 && x->ops->end &&
+		    ref_get_unless_zero(&x->ref))
 			out[n++] = x;
 	}
+	return n;
+}
+
+static unsigned count_conns(const struct xprt_client *c)
+{
+	const struct cds_list_head *at;
+	unsigned n = 0;
+
+	cds_list_for_each(at, &c->conns)
+		n++;
 	return n;
 }
 
@@ -294,13 +301,16 @@ unsigned xprt_clients_end(struct xprt_clients *t, const struct in6_addr *host)
 {
 	struct xprt_client *c;
 	struct xprt **all;
-	unsigned n, max;
+	unsigned n = 0;
 
 	mutex_lock(&t->lock);
-	c = *client_at(t, host) ? : &t->others;
-	max = conns_of(c, host, NULL, 0);
-	all = calloc(max + 1, sizeof(struct xprt *));
-	n = all ? conns_of(c, host, all, max) : 0;
+	c = *client_at(t, host);
+	all = calloc((c ? count_conns(c) : 0) + count_conns(&t->others) + 1,
+		     sizeof(struct xprt *));
+	if (all && c)
+		n = list_conns(c, host, all, n);
+	if (all)
+		n = list_conns(&t->others, host, all, n);
 	mutex_unlock(&t->lock);
 	for (unsigned i = 0; i < n; i++) {
 		xprt_life_why(all[i], "gannetctl disconnects it");

@@ -394,3 +394,25 @@ TEST(only_the_connections_of_the_named_host_are_ended)
 		xprt_client_leave(&x[i]);
 	xprt_clients_destroy(table);
 }
+
+/* Its first connection came when there was no place, another one later. */
+TEST(connections_that_are_not_kept_apart_are_ended_beside_those_that_are)
+{
+	struct in6_addr host;
+	struct xprt x[4];
+
+	table = xprt_clients_create(2, 0);
+	arrives(&x[0], "192.0.2.1", 800);
+	arrives(&x[1], "192.0.2.2", 800);
+	arrives(&x[2], "192.0.2.3", 800);
+	xprt_client_leave(&x[1]);
+	arrives(&x[3], "192.0.2.3", 801);
+	ck_assert_ptr_ne(x[2].client, x[3].client);
+	host = xprt_addr_host((struct sockaddr *)&x[3].peer);
+	ck_assert_uint_eq(xprt_clients_end(table, &host), 2);
+	ck_assert_uint_eq(ended, 2);
+	xprt_client_leave(&x[0]);
+	xprt_client_leave(&x[2]);
+	xprt_client_leave(&x[3]);
+	xprt_clients_destroy(table);
+}

@@ -287,7 +287,7 @@ static unsigned list_conns(const struct xprt_client *c,
 	return n;
 }
 
-static unsigned count_conns(const struct xprt_client *c)
+static unsigned conns_in(const struct xprt_client *c)
 {
 	const struct cds_list_head *at;
 	unsigned n = 0;
@@ -305,7 +305,7 @@ unsigned xprt_clients_end(struct xprt_clients *t, const struct in6_addr *host)
 
 	mutex_lock(&t->lock);
 	c = *client_at(t, host);
-	all = calloc((c ? count_conns(c) : 0) + count_conns(&t->others) + 1,
+	all = calloc((c ? conns_in(c) : 0) + conns_in(&t->others) + 1,
 		     sizeof(struct xprt *));
 	if (all && c)
 		n = list_conns(c, host, all, n);

@@ -4,12 +4,11 @@
  *
  * Three rules keep one slow disk or one busy client from stopping others:
  *
- * 1.  A class (an export) has workers of its own: its max.  The pool has no
- *    common bound of threads, so no class can use up another's: the keeper, a
- *    thread that does nothing else, starts one more whenever a class may run
- *    something and no worker is idle.  A thread that waits costs little, so the
- *    sum of the classes' max is bound enough.  A worker without work for ten
- *    seconds ends; one always stays.
+ * 1. A class (an export) has workers of its own: its max.  The keeper, a thread
+ *    that does nothing else, starts one more whenever a class may run something
+ *    and no worker is idle.  A worker without work for ten seconds ends; one
+ *    always stays.  Where the system bounds threads, classes share half of them
+ *    (may_run_more()), so no class, nor many together, can use up another's.
  * 2. In a class networks take turns, one item each, and so do the clients of a
  *    network.  A client with a thousand items queued delays another's by one
  *    item, not by a thousand; a host with a thousand addresses in its network
@@ -131,7 +130,7 @@ static void ask_keeper(struct work_pool *pool)
 static void list_class(struct work_class *class)
 {
 	if (class->listed || cds_list_empty(&class->networks) ||
-	    class->running >= class->max)
+	    !may_run_more(class))
 		return;
 	class->listed = true;
 	cds_list_add_tail(&class->ready, &class->pool->ready);
@@ -300,6 +299,7 @@ static struct work_item *worker_take(struct work_pool *pool,
 	network->running++;
 	class->waiting--;
 	class->running++;
+	pool->running++;
 	list_turn(class, turn);
 	if (cds_list_empty(&pool->ready))
 		atomic_store_explicit(&pool->hint, false,
@@ -307,6 +307,16 @@ static struct work_item *worker_take(struct work_pool *pool,
 	*from = class;
 	*of = turn;
 	return item;
+}
+
+/* Locked.  There is room for classes that had to wait for it. */
+static void list_crowd(struct work_pool *pool)
+{
+	struct work_class *class;
+
+	pool->crowded = false;
+	cds_list_for_each_entry(class, &pool->classes, all)
+		list_class(class);
 }
 
 /* Locked.  An item of the class has been run. */
@@ -318,7 +328,10 @@ static void worker_finish(struct work_class *class, struct turn *turn)
 	turn_check_free(turn);
 	if (--class->running == 0)
 		pthread_cond_broadcast(&class->pool->quiet);
+	class->pool->running--;
 	list_turn(class, turn);
+	if (unlikely(class->pool->crowded))
+		list_crowd(class->pool);
 }
 
 /*
@@ -559,6 +572,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out)
 	CDS_INIT_LIST_HEAD(&pool->ready);
 	CDS_INIT_LIST_HEAD(&pool->classes);
 	nworkers = MAX(1u, nworkers);
+	pool->most = (unsigned)MIN(machine_share()->tasks / 2, UINT32_MAX / 4);
 	pool->max_spin = machine_share()->processors > 1 ? MAX_SPIN : 0;
 	pool->common = work_class_new(pool, "common", nworkers);
 	if (!pool->common)

@@ -3,10 +3,12 @@
  * work - the worker threads, and the shares that bound who may use them.
  *
  * A class has at most max_workers workers of its own, and the items of other
- * classes can't take them.  In a class networks take turns, one item each, and
- * so do the clients of a network.  One client never has more than three
- * quarters of the workers, and one network never more than seven eighths.  The
- * items of one client run in the order in which they were submitted.
+ * classes can't take them.  Where the cgroup bounds threads, classes share half
+ * of these, and each can run an item at least.  In a class networks take turns,
+ * one item each, and so do the clients of a network.  One client never has more
+ * than three quarters of the workers, and one network never more than seven
+ * eighths.  The items of one client run in the order in which they were
+ * submitted.
  *
  * A client is an address; its network is all of an IPv4 address, and the first
  * 64 bits of an IPv6 address.  An IPv6 host may take any number of addresses in

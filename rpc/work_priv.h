@@ -82,6 +82,9 @@ struct work_pool {
 	bool		  waking;	/* a worker is on its way: woken,
 					 * started, or spinning */
 	bool		  stopping;
+	bool		  crowded;	/* a class had to wait for room */
+	unsigned	  most;		/* items that run, see may_run_more() */
+	unsigned	  running;
 	bool		  growing;	/* the keeper is awake */
 	pthread_cond_t	  quiet;	/* a class came to running == 0 */
 	pthread_cond_t	  wanted;	/* the keeper sleeps here */
@@ -97,5 +100,23 @@ struct work_pool {
 	pthread_t	  keeper;
 	struct work_class *common;
 };
+
+/*
+ * Locked.  True if the class may run one more item.  One is always possible; of
+ * pool->most a class may have twice what it leaves free, so that however many
+ * classes hang, others have some.
+ */
+static inline bool may_run_more(const struct work_class *class)
+{
+	struct work_pool *pool = class->pool;
+
+	if (class->running >= class->max)
+		return false;
+	if (likely(class->running / 2 + pool->running < pool->most) ||
+	    class->running == 0)
+		return true;
+	pool->crowded = true;
+	return false;
+}
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "lib/thread.h"
+#include "rpc/work_priv.h"
 #include "tests/unit/runner.h"
 
 #define NWORKERS	4u
@@ -201,6 +202,33 @@ TEST(however_many_classes_hang_another_has_all_its_workers)
 	wait_done((NHUNG + 1) * NWORKERS);
 	for (unsigned c = 0; c <= NHUNG; c++)
 		work_class_destroy(all[c]);
+}
+
+/* As in a container that may have 32 threads, with 12 exports on one disk. */
+TEST(where_threads_are_few_classes_that_hang_leave_some_to_others)
+{
+	static struct job hung[12][NWORKERS], last[NWORKERS];
+	struct work_class *class[12], *other;
+
+	pool->most = 16;
+	gate(true);
+	for (unsigned i = 0; i < 12; i++) {
+		class[i] = work_class_new(pool, "hangs", 6);
+		for (unsigned k = 0; k < NWORKERS; k++)
+			submit_as(k, class[i], &hung[i][k], k, true);
+	}
+	wait_standing(12);
+	other = work_class_new(pool, "other", NWORKERS);
+	for (unsigned k = 0; k < NWORKERS; k++)
+		submit_as(k, other, &last[k], k, false);
+	wait_done(NWORKERS);
+	ck_assert_uint_le(most, 16 + 12);
+	/* Items that had to wait come when others have ended. */
+	gate(false);
+	wait_done(13 * NWORKERS);
+	for (unsigned i = 0; i < 12; i++)
+		work_class_destroy(class[i]);
+	work_class_destroy(other);
 }
 
 TEST(one_client_leaves_workers_for_the_next)

@@ -2,6 +2,7 @@
 /* host - clients that restart, and exports that go: their locks go, too. */
 #include "nlm/proc.h"
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "lib/stats.h"
 
@@ -62,6 +63,10 @@ static void drop_owners(struct nlm *nlm, struct nlm_host *h, uint32_t state)
 {
 	struct nlm_owner *o;
 
+	h->restart_state = state;
+	h->restart_ns = clock_ns();
+	/* The sweep keeps that for the calls that came before. */
+	h->used_ms = clock_ms();
 	cds_list_for_each_entry(o, &h->owners, on_host)
 		drop_owner(nlm, o, state);
 }
@@ -107,9 +112,7 @@ void nlm_release(struct rpc_program *prog, const struct in6_addr *addr,
 
 	mutex_lock(&nlm->lock);
 	while (!nlm->stops && (h = nlm_host_next(&nlm->table, &who, h))) {
-		if (cds_list_empty(&h->owners))
-			continue;
-		ended->hosts++;
+		ended->hosts += !cds_list_empty(&h->owners);
 		ended->locks += h->ranges;
 		ended->waits += h->waits;
 		ended->shares += h->shares;

@@ -157,8 +157,9 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 	if (o) {
 		o->host->used_ms = clock_ms();
 		h = nlm_hold_find(op->file, o);
-		if (h && h->dropped) {
-			/* The next turn ends all of it. */
+		if ((h && h->dropped) || nlm_is_outlived(call, o->host)) {
+			/* The next turn ends all of it; a process that is
+			 * there asks again. */
 			*status = NLM4_DENIED_GRACE_PERIOD;
 			h = NULL;
 		} else if (nlm_conflict(op->file, o, at, &other)) {

@@ -181,6 +181,14 @@ static void let_host_go(struct nlm_op *op)
 	mutex_unlock(&op->nlm->lock);
 }
 
+bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host)
+{
+	const struct nlm_args *a = rpc_args(call);
+
+	return rpc_call_started(call) <= host->restart_ns &&
+	       (!host->restart_state || a->state != host->restart_state);
+}
+
 static bool is_monitored(const struct nlm_op *op)
 {
 	bool is;

@@ -151,6 +151,9 @@ int nlm_find_export(struct rpc_call *call);
 int nlm_check_grace(struct rpc_call *call);
 /* The host is monitored before it has a lock. */
 int nlm_monitor_host(struct rpc_call *call);
+/* Under nlm->lock.  True: the locks of @host were ended after the call had
+ * come, so it is to have no effect. */
+bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host);
 /* Opens the file; the caller may lock it. */
 int nlm_find_file(struct rpc_call *call);
 /* Finds a file that has locks; if there is none, the call is done. */

@@ -67,6 +67,8 @@ struct nlm_host {
 	struct in6_addr		 addr;	/* it calls from there, */
 	struct in6_addr		 local;	/* and this address of ours */
 	bool			 monitored;
+	uint32_t		 restart_state;	/* its monitor's since then */
+	uint64_t		 restart_ns;	/* when its locks were ended */
 	char			 name[NLM_NAME_MAX + 1];
 };
 

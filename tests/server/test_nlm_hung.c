@@ -169,6 +169,81 @@ TEST(a_connection_that_goes_takes_its_waiting_locks_along)
 	close(fd);
 }
 
+/* ---- a host that restarts while its LOCK waits for the status monitor */
+
+/* Sends a LOCK in the state 1, has @end end the locks of its host, and returns
+ * the answer to the LOCK. */
+static uint32_t lock_outlived(void (*end)(void))
+{
+	unsigned n = count_asked();
+
+	send_lock(n);
+	EVENTUALLY(count_asked() == n + 1);
+	end();
+	tell_done(asked[n], 0);
+	return take_status();
+}
+
+static void restart(void)
+{
+	nlmc_restarted("new0", 3);
+}
+
+static void restart_late(void)
+{
+	nlmc_restarted("new0", 1);
+}
+
+static void free_all(void)
+{
+	nlmc_free_all(&(struct nlm_process){ "new0", 1, 4, IPPROTO_TCP, file });
+}
+
+static void release_locks(void)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	const struct in6_addr addr =
+		xprt_addr_host((const struct sockaddr *)&at);
+	struct lock_totals ended = { 0 };
+
+	nlm_release(srv.nlm, &addr, NULL, &ended);
+}
+
+/* The process that sent it is gone, so the lock would stay for good. */
+static void check_outlived(void (*end)(void))
+{
+	ck_assert_uint_eq(lock_outlived(end), NLM4_DENIED_GRACE_PERIOD);
+	/* A call that comes later is of the host as it is now; another number
+	 * makes it another call. */
+	send_lock_of(0, 1);
+	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
+	close(fd);
+}
+
+TEST(a_lock_that_came_before_its_host_restarted_is_not_granted)
+{
+	check_outlived(restart);
+}
+
+TEST(a_lock_that_came_before_its_host_freed_all_is_not_granted)
+{
+	check_outlived(free_all);
+}
+
+TEST(a_lock_that_came_before_its_client_was_released_is_not_granted)
+{
+	check_outlived(release_locks);
+}
+
+TEST(a_lock_of_the_restarted_host_is_granted_though_the_notice_is_late)
+{
+	ck_assert_uint_eq(lock_outlived(restart_late), NLM4_GRANTED);
+	close(fd);
+}
+
 /* ---- the list of hosts, while the disk of the file hangs */
 
 static atomic_bool is_late;		/* the status monitor */

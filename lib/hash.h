@@ -33,6 +33,13 @@ uint64_t hash_keyed(const void *data, size_t len);
 	hash_keyed((const uint64_t[]){ __VA_ARGS__ }, \
 		   sizeof((const uint64_t[]){ __VA_ARGS__ }))
 
+#define HASH_WORDS	8
+
+/* A keyed hash of words, cheaper than SipHash: two different texts share their
+ * hash under one key in 2^32.  For tables whose hashes no peer sees; words that
+ * a caller doesn't need are 0.  Any thread. */
+uint32_t hash_words(const uint32_t w[HASH_WORDS]);
+
 /* Folds the text @s into the hash @h.  The same for ever: handles and cookies
  * of CephFS are made of it. */
 static inline uint64_t hash_text(uint64_t h, const char *s)

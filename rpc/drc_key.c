@@ -66,19 +66,6 @@ static void hash_addr_of(struct xprt_hashes *h)
 	h->network = xprt_addr_hash(&network);
 }
 
-/* The user and the sum of @key as one word.  The caller chooses both, but does
- * not know the address's hashes, so it can't make equal products.  This is
- * cheaper than another word for SipHash. */
-static uint64_t user_sum(const struct drc_key *key,
-			 const struct xprt_hashes *h)
-{
-	const uint64_t user = (uint64_t)key->uid << 32 | key->gid;
-	const unsigned __int128 m = (unsigned __int128)(h->host ^ key->sum) *
-				    (h->network ^ user);
-
-	return (uint64_t)m ^ (uint64_t)(m >> 64);
-}
-
 /* The caller chooses all of the key but its address. */
 void drc_hash(struct drc_call *call)
 {
@@ -93,7 +80,8 @@ void drc_hash(struct drc_call *call)
 	}
 	call->share = (uint16_t)(h->network % DRC_NETWORKS * DRC_HOSTS +
 				 (h->host >> 32) % DRC_HOSTS);
-	call->hash = (uint32_t)hash_values(user_sum(key, h),
-					   (uint64_t)key->xid << 32 |
-					   key->proc);
+	call->hash = hash_words((const uint32_t[HASH_WORDS]){
+		(uint32_t)h->host, (uint32_t)(h->host >> 32), key->uid,
+		key->gid, (uint32_t)key->sum, (uint32_t)(key->sum >> 32),
+		key->xid, key->proc });
 }

@@ -377,6 +377,27 @@ TEST(a_peer_can_not_make_texts_that_share_a_keyed_hash)
 	}
 }
 
+/* The most of 4096 texts, which differ in word @at by @step, that share one of
+ * 4096 places. */
+static unsigned fullest_place(unsigned at, uint32_t step)
+{
+	uint32_t w[HASH_WORDS] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	static uint8_t places[4096];
+	unsigned most = 0;
+
+	memset(places, 0, sizeof(places));
+	for (unsigned i = 0; i < ARRAY_SIZE(places); i++, w[at] += step)
+		most = MAX(most, ++places[hash_words(w) % ARRAY_SIZE(places)]);
+	return most;
+}
+
+TEST(words_in_a_row_spread_over_a_table)
+{
+	for (unsigned at = 0; at < HASH_WORDS; at++)
+		for (unsigned bit = 0; bit <= 20; bit++)
+			ck_assert_uint_lt(fullest_place(at, 1u << bit), 24);
+}
+
 TEST(a_keyed_hash_stays_the_same_while_the_process_lives)
 {
 	ck_assert_uint_eq(hash_keyed("abc", 3), hash_keyed("abc", 3));

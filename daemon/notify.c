@@ -13,8 +13,8 @@ static const char *const texts[] = {
 	[NOTIFY_RELOADING] = "RELOADING=1",
 	[NOTIFY_STOPPING] = "STOPPING=1",
 	[NOTIFY_ALIVE] = "WATCHDOG=1",
-	[NOTIFY_DRAINING] = "STATUS=Drained: takes no calls until gannetctl "
-			    "resume",
+	[NOTIFY_DRAINING] =
+		("STATUS=Drained: takes no calls until gannetctl resume"),
 	[NOTIFY_SERVING] = "STATUS=Serving",
 };
 

@@ -152,7 +152,7 @@ static void note_name(struct one_name *one, const char *name)
 const char *nsm_hosts_meant(const struct nsm_hosts *h, const char *name,
 			    const struct sockaddr *addr)
 {
-	struct one_name near = { NULL }, any = { NULL };
+	struct one_name near = { 0 }, any = { 0 };
 	const struct nsm_host *host;
 
 	cds_list_for_each_entry(host, &h->list, link) {

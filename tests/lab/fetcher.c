@@ -79,7 +79,7 @@ static void start(struct fetch *f, unsigned long long offset)
 	f->call = (struct gannet_rpcrdma_call){
 		.size = sizeof(f->call),
 		.msg = f->msg, .msg_len = n * 4, .done = is_done, .arg = f,
-		.reply_mem = { f->reply, sizeof(f->reply) },
+		.reply_mem.addr = f->reply, .reply_mem.len = sizeof(f->reply),
 	};
 	err = gannet_rpcrdma_call(client, &f->call);
 	if (err < 0)

@@ -17,8 +17,7 @@
 
 static unsigned long again, done_before;
 
-/* The status that tells that the first server had done it (doc/operations.md,
- * CephFS). */
+/* The status that tells that the first server had done it (doc/cephfs.md). */
 static int second_answer(const struct op *op)
 {
 	switch (op->kind) {

@@ -80,7 +80,7 @@ static bool begin_fixed(struct cfs_fs *fs)
 	return false;
 }
 
-/* In a snapshot.  The library may never get to the data (doc/operations.md),
+/* In a snapshot.  The library may never get to the data (doc/cephfs.md),
  * and the export's other calls need workers, too.  -ETIMEDOUT: many wait. */
 static int64_t read_fixed(struct cfs_call *c, const struct vfs_op *op)
 {

@@ -1,19 +1,24 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by ./quickstart: the bench, and every test there is, in phases.  A
-# phase prints a line with its time and what it counted, and keeps a log; a
-# phase that could not do its work counts as one failure.
+# Sourced by ./quickstart: the bench, and the tests, in phases.  A phase prints a
+# line with its time and what it counted, and keeps a log; a phase that could
+# not do its work counts as one failure.
 # shellcheck disable=SC2154 # top, work, jobs: quickstart's
 
 passed=0 failed=0 skipped=0
 fuzz_seconds=${FUZZ_SECONDS:-5}
 
+short_packages=("${build_packages[@]}" check libnfs-dev shellcheck iproute2
+	python3 binutils e2fsprogs xfsprogs btrfs-progs systemd mandoc zsh)
 # clang brings no sanitizer or fuzzer runtime without its recommended package.
-test_packages=("${build_packages[@]}" check libnfs-dev clang libclang-rt-dev
-	shellcheck xz-utils iproute2 python3 valgrind binutils tshark
-	debhelper lintian mmdebstrap libcephfs-dev librados-dev
-	e2fsprogs xfsprogs btrfs-progs systemd mandoc prometheus bpftrace
-	chromium zsh python3-prometheus-client spin)
+all_packages=("${short_packages[@]}" clang libclang-rt-dev xz-utils valgrind
+	tshark debhelper lintian mmdebstrap prometheus bpftrace chromium
+	python3-prometheus-client spin "${ceph_packages[@]}")
+short_phases=(packages scripts main lab)
+all_phases=(packages scripts main crash model soak callgrind bench lab ceph
+	asan tsan fuzz distribution debian)
+# A client of TCP, and one of RDMA, which do what an application does.
+short_lab='@(tcp|rxe) @(exerciser|git)'
 lab_packages() { grep -v '^#' "$top/tests/lab/packages"; }
 
 pass() { passed=$((passed + $1)); }
@@ -212,6 +217,7 @@ try_packages()
 lab()
 {
 	local last p f s
+	local LAB_ONLY=${LAB_ONLY:-${short:+$short_lab}}
 	"$top/tests/lab/run" --build="$work/main" --logs="$work/logs/lab" \
 		${LAB_ONLY:+--only="$LAB_ONLY"} \
 		> "$phase_log" 2>&1
@@ -229,8 +235,8 @@ packages()
 {
 	local list
 	mapfile -t list < <(lab_packages)
-	install_missing "${test_packages[@]}" "${ceph_packages[@]}" \
-		"${list[@]}"
+	[ -n "$short" ] || list+=("${all_packages[@]}")
+	install_missing "${short_packages[@]}" "${list[@]}"
 }
 
 main() { built_and_checked main; }
@@ -455,18 +461,29 @@ ahead()
 	done
 }
 
-# run_test [PHASE]...
+# What a short run did, in words.
+covered()
+{
+	cat <<-END
+	covered: the unit and server tests, the fuzzers' known inputs, lint, and
+	a stock kernel's mounts over TCP and RDMA.  './quickstart test all' has
+	crashes, models, sanitizers, fuzzing, CephFS and packages besides.
+	END
+}
+
+# run_test [all | PHASE...]
 run_test()
 {
-	local all=(packages scripts main crash model soak callgrind bench
-		lab ceph asan tsan fuzz distribution debian)
-	local name
-	case ${1:-} in -h | --help) usage; return ;; esac
-	[ $# -gt 0 ] || set -- "${all[@]}"
+	local name short=''
+	case ${1:-} in
+	-h | --help) usage; return ;;
+	'') short=yes; set -- "${short_phases[@]}" ;;
+	all) shift; set -- "${all_phases[@]}" "$@" ;;
+	esac
 	for name; do
-		case " ${all[*]} mutate " in
+		case " ${all_phases[*]} mutate " in
 		*" $name "*) ;;
-		*) die "no phase '$name'; there are: ${all[*]} mutate" ;;
+		*) die "no phase '$name'; there are: ${all_phases[*]} mutate" ;;
 		esac
 	done
 	mkdir -p "$work/logs" && rm -f "$work"/logs/{*-ahead,debian.status} ||
@@ -480,6 +497,7 @@ run_test()
 		phase "$name"
 		wait
 	done
+	[ -z "$short" ] || covered
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 }

@@ -32,6 +32,7 @@
 #include "daemon/server.h"
 #include "lib/clock.h"
 #include "lib/log.h"
+#include "lib/rcu.h"
 #include "lib/standard.h"
 #include "lib/util.h"
 
@@ -316,10 +317,12 @@ static int serve_confined(const struct options *o,
 	signals_to_wait_for(&set);
 	if (confine(o->seccomp) < 0)
 		return EXIT_FAILURE;
+	err = rcu_later_start();
+	if (err < 0) {
+		log_err("can't start a thread: %s", strerror(-err));
+		return EXIT_FAILURE;
+	}
 	rcu_register_thread();
-	/* Else the first call_rcu() starts its thread, and when that can't be
-	 * started then, liburcu ends the process. */
-	get_default_call_rcu_data();
 	/* Without the log thread every thread writes its own lines. */
 	log_start();
 	err = server_start(o, backends, &s);

@@ -68,10 +68,12 @@ static inline void rcu_wait(void)
 	rcu_seen(&synchronize_rcu);
 }
 
-/* First in a call_rcu() call-back. */
-static inline void rcu_waited(void)
-{
-	rcu_seen(&synchronize_rcu);
-}
+/* Starts the thread of rcu_later().  Else the first call does, which ends the
+ * process if it fails.  0 or -errno. */
+int rcu_later_start(void);
+
+/* Calls @fn(@head) on the thread "rcu" when every section that runs now has
+ * ended.  Any thread, also in a section. */
+void rcu_later(struct rcu_head *head, void (*fn)(struct rcu_head *head));
 
 #endif

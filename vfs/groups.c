@@ -47,15 +47,12 @@ void groups_put(struct groups *g)
 
 static void groups_drop(struct rcu_head *head)
 {
-	rcu_waited();
-	rcu_seen(head);
 	groups_put(container_of(head, struct groups, rcu));
 }
 
 void groups_retire(struct groups *g)
 {
-	rcu_published(&g->rcu);
-	call_rcu(&g->rcu, groups_drop);
+	rcu_later(&g->rcu, groups_drop);
 }
 
 int groups_create(struct groups_table **out)

@@ -162,8 +162,6 @@ int users_find(struct users *u, const struct resolver *r, uint32_t uid,
 
 static void user_drop(struct rcu_head *head)
 {
-	rcu_waited();
-	rcu_seen(head);
 	user_free(container_of(head, struct user, rcu));
 }
 
@@ -181,8 +179,7 @@ static void user_unlink(struct users *u, _Atomic(struct user *) *at)
 			      memory_order_release);
 	u->count--;
 	u->bytes -= groups_bytes(user->groups);
-	rcu_published(&user->rcu);
-	call_rcu(&user->rcu, user_drop);
+	rcu_later(&user->rcu, user_drop);
 }
 
 /* Empties one bucket after the other until there is room for @bytes. */

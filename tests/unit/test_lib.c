@@ -15,6 +15,7 @@
 #include "lib/fds.h"
 #include "lib/hash.h"
 #include "lib/loop.h"
+#include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/util.h"
@@ -342,6 +343,68 @@ TEST(counts_of_ended_threads_stay)
 	ck_assert_uint_eq(stats_sum(&stat_test_events), before + 4000);
 	ck_assert_uint_eq(stats_sum_by_name("test_events"), before + 4000);
 	ck_assert_uint_eq(stats_sum_by_name("no_such_counter"), 0);
+}
+
+struct later {
+	struct rcu_head rcu;
+	sem_t *called;
+	_Atomic(bool) *reading;
+	bool early;
+};
+
+static void note_call(struct rcu_head *head)
+{
+	struct later *l = container_of(head, struct later, rcu);
+
+	l->early = l->reading && atomic_load(l->reading);
+	sem_post(l->called);
+}
+
+static void later_many(void *arg)
+{
+	struct later *l = arg;
+
+	for (unsigned i = 0; i < 1000; i++)
+		rcu_later(&l[i].rcu, note_call);
+}
+
+TEST(each_object_of_many_threads_is_freed_once)
+{
+	static struct later all[4][1000];
+	pthread_t t[ARRAY_SIZE(all)];
+	sem_t called;
+
+	sem_init(&called, 0, 0);
+	for (unsigned i = 0; i < 4000; i++)
+		all[i / 1000][i % 1000].called = &called;
+	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
+		ck_assert_int_eq(thread_start(&t[i], "later", later_many,
+					      all[i]), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(t); i++)
+		pthread_join(t[i], NULL);
+	for (unsigned i = 0; i < 4000; i++)
+		sem_wait(&called);
+	ck_assert_int_lt(sem_trywait(&called), 0);
+}
+
+/* A call that comes too early comes while this reader still reads. */
+TEST(no_object_is_freed_while_a_reader_may_see_it)
+{
+	_Atomic(bool) reading = true;
+	struct later l = { .reading = &reading };
+	sem_t called;
+
+	sem_init(&called, 0, 0);
+	l.called = &called;
+	rcu_register_thread();
+	rcu_enter();
+	rcu_later(&l.rcu, note_call);
+	poll(NULL, 0, 1000);
+	atomic_store(&reading, false);
+	rcu_exit();
+	sem_wait(&called);
+	ck_assert(!l.early);
+	rcu_unregister_thread();
 }
 
 TEST(hashes_of_bytes_are_the_same_in_every_version)

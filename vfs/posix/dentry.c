@@ -78,8 +78,6 @@ bool posix_dentry_find(const struct posix_fs *fs, const struct posix_node *dir,
 
 static void dentry_reclaim(struct rcu_head *head)
 {
-	rcu_waited();
-	rcu_seen(head);
 	free(container_of(head, struct posix_dentry, rcu));
 }
 
@@ -107,8 +105,7 @@ void posix_dentry_keep(struct posix_fs *fs, const struct posix_node *dir,
 		old = atomic_exchange(&slot[1], old);
 	rcu_exit();
 	if (old) {
-		rcu_published(&old->rcu);
-		call_rcu(&old->rcu, dentry_reclaim);
+		rcu_later(&old->rcu, dentry_reclaim);
 	}
 }
 

@@ -265,8 +265,6 @@ static void node_reclaim(struct rcu_head *head)
 {
 	struct posix_node *n = container_of(head, struct posix_node, rcu);
 
-	rcu_waited();
-	rcu_seen(head);
 	free(n);
 }
 
@@ -302,8 +300,7 @@ void posix_node_free(struct vfs_node *node)
 	posix_fd_close(fs, n->fd);
 	posix_verdicts_free(n);
 	free(n->text);
-	rcu_published(&n->rcu);
-	call_rcu(&n->rcu, node_reclaim);
+	rcu_later(&n->rcu, node_reclaim);
 }
 
 int posix_root(struct vfs_fs *fs, struct vfs_node **out)

@@ -88,8 +88,6 @@ static void perm_recall(struct posix_node *n, const struct vfs_cred *cred,
 
 static void free_verdicts(struct rcu_head *head)
 {
-	rcu_waited();
-	rcu_seen(head);
 	free(container_of(head, struct posix_verdicts, rcu));
 }
 
@@ -138,8 +136,7 @@ static void perm_remember(struct posix_node *n, const struct vfs_cred *cred,
 	}
 	rcu_exit();
 	if (new && old) {
-		rcu_published(&old->rcu);
-		call_rcu(&old->rcu, free_verdicts);
+		rcu_later(&old->rcu, free_verdicts);
 	}
 }
 

@@ -3,9 +3,9 @@
  * rcu - what is done after a grace period.
  *
  * Pollers run whole operations in one section.  While they do, a grace period
- * looks at them again each time that one of them leaves a section, and each look
- * interrupts all processors.  So there are few grace periods, each for many
- * objects: call_rcu() of liburcu has up to a hundred a second.
+ * inspects them again each time that one of them leaves a section, and each
+ * inspection interrupts all processors.  So there are few grace periods, each
+ * for many objects: call_rcu() of liburcu has up to a hundred a second.
  */
 #include "lib/rcu.h"
 
@@ -36,7 +36,7 @@ static void run_all(struct cds_wfcq_node *node)
 	}
 }
 
-static void gather(void *arg)
+static void run_gathered(void *arg)
 {
 	const struct timespec while_others_come = { .tv_nsec = GATHER_NS };
 	struct cds_wfcq_node *all;
@@ -52,19 +52,19 @@ static void gather(void *arg)
 	}
 }
 
-static void start(void)
+static void start_gathering(void)
 {
 	pthread_t thread;
 
 	sem_init(&some, 0, 0);
-	started = thread_start(&thread, "rcu", gather, NULL);
+	started = thread_start(&thread, "rcu", run_gathered, NULL);
 	if (started == 0)
 		pthread_detach(thread);
 }
 
 int rcu_later_start(void)
 {
-	pthread_once(&once, start);
+	pthread_once(&once, start_gathering);
 	return started;
 }
 

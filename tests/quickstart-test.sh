@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by ./quickstart: the bench, and the tests, in phases.  A phase prints a
-# line with its time and what it counted, and keeps a log; a phase that could
+# Sourced by ./quickstart: the bench, and the tests, in phases.  A phase prints
+# a line with its time and what it counted, and keeps a log; a phase that could
 # not do its work counts as one failure.
 # shellcheck disable=SC2154 # top, work, jobs: quickstart's
 

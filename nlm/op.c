@@ -10,7 +10,6 @@
 #include <errno.h>
 
 #include "lib/clock.h"
-#include "lib/hash.h"
 #include "lib/stats.h"
 
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
@@ -68,33 +67,6 @@ int nlm_find_export(struct rpc_call *call)
 	op->rw = opts.rw;
 	op->auth_nlm = opts.auth_nlm;
 	return call->may_wait ? rpc_call_move(call) : 0;
-}
-
-struct nlm_who nlm_who_of(struct rpc_call *call)
-{
-	const struct nlm_args *a = rpc_args(call);
-
-	return (struct nlm_who){
-		.addr = xprt_addr_host(rpc_call_peer(call)),
-		.local = xprt_addr_host(rpc_call_local(call)),
-		.name = a->name.data, .name_len = a->name.len,
-		.oh = a->oh.data, .oh_len = a->oh.len, .svid = a->svid,
-	};
-}
-
-uint64_t nlm_order(struct rpc_call *call)
-{
-	const struct nlm_who who = nlm_who_of(call);
-	const struct {
-		struct in6_addr addr;
-		uint64_t name, oh, svid;
-	} owner = {
-		.addr = who.addr, .svid = who.svid,
-		.name = hash_keyed(who.name, who.name_len),
-		.oh = hash_keyed(who.oh, who.oh_len),
-	};
-
-	return hash_keyed(&owner, sizeof(owner));
 }
 
 /* The end of @n grace periods in an export, or where there is none.  Nobody

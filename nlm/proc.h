@@ -137,12 +137,14 @@ static inline struct nlm_op *nlm_op(struct rpc_call *call)
 	return rpc_state(call);
 }
 
-/* op.c: steps, and the ends of procedures. */
+/* who.c */
 /* The owner that the arguments name, at the caller's address.  SHARE and
  * UNSHARE have no svid: it is 0. */
 struct nlm_who nlm_who_of(struct rpc_call *call);
 /* The number of that owner, by which its calls are put in order. */
 uint64_t nlm_order(struct rpc_call *call);
+
+/* op.c: steps, and the ends of procedures. */
 struct work_class *nlm_leave(struct rpc_call *call);
 /* Finds the export that the handle names, and the caller there. */
 int nlm_find_export(struct rpc_call *call);

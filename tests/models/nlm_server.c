@@ -26,6 +26,7 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #include "nlm/ranges.c"
 #include "nlm/table.c"
 #include "nlm/wait.c"
+#include "nlm/who.c"
 
 #define OWNERS	2
 #define BYTES	2

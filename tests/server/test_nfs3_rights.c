@@ -25,7 +25,7 @@
 
 #define OTHER	1002
 
-static char state[64], exports_text[512];
+static char state[64], exports_text[1024];
 static struct harness_config config = {
 	.backend = &posix_vfs_ops, .state_dir = state, .exports = exports_text,
 };
@@ -271,6 +271,43 @@ TEST_LOOP(users_may_do_what_they_may_locally, 0, ARRAY_SIZE(types))
 		for (unsigned i = 0; i < ARRAY_SIZE(users); i++)
 			check_user(t, users[i]);
 	nfs_teardown();
+}
+
+/* The handle of a mount point, whose attributes can be missing. */
+static nfs_fh3 mount_point(const char *name)
+{
+	LOOKUP3args a = { .what = { top, (char *)(uintptr_t)name } };
+	LOOKUP3res r;
+
+	nfs_call(&root, lookup, &a, &r);
+	ck_assert_int_eq(r.status, NFS3_OK);
+	return r.LOOKUP3res_u.resok.object;
+}
+
+/* Clients would believe the owners and set-id bits that this user chose. */
+TEST(a_users_fuse_file_system_is_entered_only_by_its_entry)
+{
+	char fuse[128], rules[128];
+
+	snprintf(fuse, sizeof(fuse), "%s", space_at("m"));
+	snprintf(rules, sizeof(rules), "127.0.0.1(rw,insecure,crossmnt)");
+	ck_assert(run("mkdir e/m"));
+	if (fuse_rights_mount(fuse, "user_id=1001,group_id=100,allow_other")) {
+		printf("skipped: no FUSE file system can be mounted here\n");
+		return;
+	}
+	for (int named = 0; named < 2; named++) {
+		snprintf(exports_text, sizeof(exports_text),
+			 "posix:%s/e %s\nmem:/mem %s\n%s%s%s%s\n",
+			 space_base, rules, rules, named ? "posix:" : "",
+			 named ? fuse : "", named ? " " : "",
+			 named ? rules : "");
+		space_serve(&config);
+		ck_assert_int_eq(nfs_exists(mount_point("m"), "own"),
+				 named ? NFS3_OK : NFS3ERR_NOENT);
+		nfs_teardown();
+	}
+	ck_assert(run("umount -l e/m"));
 }
 
 int main(void)

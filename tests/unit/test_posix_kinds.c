@@ -134,20 +134,25 @@ TEST(the_user_of_a_fuse_mount_is_read)
 
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x x "
 				      "rw,user_id=1000,group_id=5\n", &m));
-	ck_assert(m.has_user);
+	ck_assert(m.has_user && !m.others);
 	ck_assert_uint_eq(m.user, 1000);
 	ck_assert_uint_eq(m.group, 5);
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x x "
 		"rw,user_id=1000,group_id=5,allow_other\n", &m));
-	ck_assert(!m.has_user);
+	ck_assert(m.has_user && m.others);
 	/* Where it comes from is what its mounter wrote. */
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse.x allow_other "
 				      "rw,user_id=0,group_id=0\n", &m));
-	ck_assert(m.has_user);
+	ck_assert(m.has_user && !m.others);
 	ck_assert_uint_eq(m.user, 0);
+	/* That can be nothing, too. */
+	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - fuse  "
+				      "rw,user_id=7,group_id=8\n", &m));
+	ck_assert(m.has_user && !m.others);
+	ck_assert_uint_eq(m.user, 7);
 	ck_assert(posix_mounted_parse("9 1 0:31 / /m rw - ext4 user_id=7 "
 				      "rw,user_id=7\n", &m));
-	ck_assert(!m.has_user);
+	ck_assert(!m.has_user && m.others);
 }
 
 TEST(lines_that_are_cut_short_are_not_read)

@@ -82,7 +82,7 @@ static int learn_kind(struct posix_fs *fs, const struct vfs_config *config,
 				"pseudo file system, and these are not served",
 				name ? name : "this file system", magic);
 	fs->as_caller = rights == POSIX_BY_OPEN && fs->privileged;
-	fs->has_user = fs->as_caller && name && m.has_user;
+	fs->has_user = fs->as_caller && name && !m.others;
 	fs->user = m.user;
 	fs->group = m.group;
 	fs->ram = kind && kind->ram;
@@ -175,6 +175,26 @@ static int fs_make_root(struct posix_fs *fs, int fd)
 	return posix_node_create(fs, fd, &st, &h, &fs->root);
 }
 
+/*
+ * A user who mounts a FUSE file system decides about owners and set-id bits of
+ * its files, which clients believe, and for how long whoever opens them waits.
+ * So only an entry exports it.  Asks it nothing.
+ */
+static int check_mounter(const struct vfs_config *config, int fd)
+{
+	struct posix_mounted m;
+	struct statx sx;
+	int err = posix_stat_mount(fd, "", &sx);
+
+	if (err < 0 || sx.stx_dev_major != 0)
+		return err;
+	if (!posix_mounted_by_dev(makedev(0, sx.stx_dev_minor), &m) ||
+	    !m.has_user || m.user == 0 || m.user == geteuid())
+		return 0;
+	return vfs_fail(config, "user %u mounted it, and it is exported only "
+			"by an entry for it", m.user);
+}
+
 static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 {
 	struct open_how how = {
@@ -185,9 +205,13 @@ static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 		 (int)syscall(SYS_openat2, AT_FDCWD, config->path, &how,
 			      sizeof(how)) :
 		 open(config->path, (int)how.flags);
+	int err = fd < 0 ? -errno : config->no_links ?
+		  check_mounter(config, fd) : 0;
 
-	if (fd < 0)
-		return -errno;
+	if (err < 0 && fd >= 0)
+		close(fd);
+	if (err < 0)
+		return err;
 	/* open_by_handle_at() takes no O_PATH descriptor; a directory that
 	 * the process may not read is served all the same, without it. */
 	fs->mount_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -197,8 +221,7 @@ static int open_root(struct posix_fs *fs, const struct vfs_config *config)
 	else
 		atomic_store(&fs->whole_fd, fs->mount_fd);
 	if (fs->mount_fd < 0) {
-		int err = -errno;
-
+		err = -errno;
 		close(fd);
 		return err;
 	}

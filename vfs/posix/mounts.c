@@ -15,31 +15,30 @@ static bool find_number(const char *options, const char *name, uint32_t *out)
 	return at;
 }
 
-/* The options of the file system, the last field: FUSE's say who may use it. */
+/* The options of the file system: FUSE's say whose it is. */
 static void parse_options(const char *options, struct posix_mounted *out)
 {
 	out->has_user = strncmp(out->type, "fuse", 4) == 0 &&
-			!strstr(options, "allow_other") &&
 			find_number(options, "user_id=", &out->user) &&
 			find_number(options, "group_id=", &out->group);
+	out->others = !out->has_user || strstr(options, "allow_other");
 }
 
 /* "36 35 98:0 /root /point rw,noatime master:1 - type source options"; blanks
- * in a field are written as \040. */
+ * in a field are written as \040.  The source can be empty. */
 bool posix_mounted_parse(const char *line, struct posix_mounted *out)
 {
 	const char *rest = strstr(line, " - ");
 	unsigned long long id;
 	unsigned above, major, minor;
-	int at = 0;
 
 	if (!rest || sscanf(line, "%llu %u %u:%u /", &id, &above, &major,
 			    &minor) != 4 ||
-	    sscanf(rest, " - %63[^ ] %*[^ ] %n", out->type, &at) != 1)
+	    sscanf(rest, " - %63[^ ]", out->type) != 1)
 		return false;
 	out->id = id;
 	out->dev = makedev(major, minor);
-	parse_options(at ? rest + at : "", out);
+	parse_options(strrchr(rest, ' '), out);
 	return true;
 }
 

@@ -11,10 +11,11 @@ struct posix_mounted {
 	uint64_t id;
 	dev_t	 dev;
 	char	 type[64];	/* "ext4", "fuse.sshfs" */
-	/* FUSE: all its users but this one, with this group, are refused. */
+	/* FUSE: who mounted it. */
 	bool	 has_user;
 	uid_t	 user;
 	gid_t	 group;
+	bool	 others;	/* it serves other users, too */
 };
 
 /* Reads a line of the list.  False: it is none.  Pure. */

@@ -152,7 +152,7 @@ static int reply_list(struct slot *s, struct xdr_in *x, struct counts *n)
 	verf = xdr_get_u64(x);
 	while (xdr_get_bool(x)) {
 		xdr_get_u64(x);
-		xdr_get_opaque(x, NFS_NAME_MAX);
+		xdr_get_opaque(x, UINT32_MAX);	/* the name */
 		cookie = xdr_get_u64(x);
 		pass_attr(x);
 		if (xdr_get_bool(x))

@@ -175,7 +175,8 @@ static struct nfsc_entry *get_dirent(struct xdr_in *x)
 	uint64_t fileid;
 
 	fileid = xdr_get_u64(x);
-	name = xdr_get_opaque(x, NFS_NAME_MAX);
+	/* Some servers have longer names than the system here. */
+	name = xdr_get_opaque(x, UINT32_MAX);
 	e = calloc(1, sizeof(*e) + name.len + 1);
 	if (!e)
 		return NULL;

@@ -261,6 +261,34 @@ TEST(a_walk_passes_lies_by)
 	stop();
 }
 
+/* NTFS and FUSE have such names: 300 bytes. */
+#define TEN	"0123456789"
+#define HUNDRED	TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define LONG	HUNDRED HUNDRED HUNDRED
+
+static const struct liar_name lengthy[] = {
+	{ 0, LONG, 0, 1, 1, NULL },
+	{ 0, "short", 0, 2, 1, NULL },
+};
+
+TEST(names_that_are_too_long_here_hide_no_others)
+{
+	struct liar l = { .names = lengthy, .nnames = ARRAY_SIZE(lengthy) };
+
+	liar_start(&l);
+	start(WAY_TCP);
+	ck_assert_msg(TOOL("ls", lie(&l, "")) == 0, "%s", err);
+	has(out, LONG "\n");
+	has(out, "short\n");
+	ck_assert_msg(TOOL("find", lie(&l, "")) == 0, "%s", err);
+	has(out, LONG "\n");
+	ck_assert_int_eq(TOOL("cp", "-r", lie(&l, ""), path(export, "got")), 1);
+	has(err, "File name too long");
+	ck_assert(there("got/short"));
+	liar_stop(&l);
+	stop();
+}
+
 static const struct liar_name hidden[] = {
 	{ 0, ".a", 0, 1, 1, NULL },
 	{ 0, ".b", 0, 2, 1, NULL },

@@ -39,7 +39,7 @@
 
 /* Changes with every change of this file that a module has to be built anew
  * for.  gannetd loads modules of its own version only. */
-#define GANNET_VFS_VERSION	12
+#define GANNET_VFS_VERSION	13
 
 #define VFS_NAME_MAX	255
 #define VFS_PATH_MAX	4095

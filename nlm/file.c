@@ -278,13 +278,12 @@ static bool is_behind_grant(struct nlm *nlm, const struct nlm_wait *w)
 /* Gives @w its lock if nothing is in the way. */
 static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 {
-	struct nlm_hold *h, *other;
+	struct nlm_hold *h;
 	bool noted = false;
 	int err = -ENOMEM;
 
 	mutex_lock(&nlm->lock);
-	if (nlm_conflict(f, w->owner, &w->at, &other) ||
-	    is_behind_grant(nlm, w)) {
+	if (nlm_conflict(f, w->owner, &w->at) || is_behind_grant(nlm, w)) {
 		mutex_unlock(&nlm->lock);
 		return;
 	}
@@ -310,30 +309,40 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	mutex_unlock(&nlm->lock);
 }
 
-/* The first one behind @at that waits. */
+/* The first one behind @at that waits for a byte of @freed. */
 static struct nlm_wait *next_waiter(const struct nlm_file *f,
-				    const struct cds_list_head *at)
+				    const struct cds_list_head *at,
+				    const struct nlm_span *freed)
 {
 	struct nlm_wait *w;
 
 	for (at = at->next; at != &f->waits; at = at->next) {
 		w = cds_list_entry(at, struct nlm_wait, on_file);
-		if (!w->granted && !w->cut)
+		if (!w->granted && !w->cut && nlm_overlap(&w->at, freed))
 			return w;
 	}
 	return NULL;
 }
 
-void nlm_file_grant(struct nlm *nlm, struct nlm_file *f)
+void nlm_file_grant(struct nlm *nlm, struct nlm_file *f,
+		    const struct nlm_span *freed)
 {
 	struct nlm_wait *w;
 
+	if (freed->start > freed->end)
+		return;
+	w = next_waiter(f, &f->waits, freed);
+	for (; w; w = next_waiter(f, &w->on_file, freed))
+		grant(nlm, f, w);
+}
+
+/* Tries for those, too, whom locks of others than clients are in the way of. */
+static void grant_all(struct nlm *nlm, struct nlm_file *f)
+{
 	mutex_lock(&nlm->lock);
 	f->local = false;
 	mutex_unlock(&nlm->lock);
-	w = next_waiter(f, &f->waits);
-	for (; w; w = next_waiter(f, &w->on_file))
-		grant(nlm, f, w);
+	nlm_file_grant(nlm, f, &NLM_ALL_BYTES);
 }
 
 struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
@@ -394,56 +403,62 @@ static void drop_shares(struct nlm *nlm, struct nlm_file *f)
 	mutex_unlock(&nlm->lock);
 }
 
-/* Acts on marks.  True: locks may have gone. */
-static bool act_on_marks(struct nlm *nlm, struct nlm_file *f)
+/* Acts on marks.  *@freed becomes wider by the locks that may have gone. */
+static void act_on_marks(struct nlm *nlm, struct nlm_file *f,
+			 struct nlm_span *freed)
 {
 	struct nlm_wait *w;
 	struct nlm_hold *h;
-	bool freed = false, refused;
+	bool refused;
 
 	while ((w = marked_wait(nlm, f, &refused))) {
+		/* Another one of its owner may be granted now. */
+		nlm_widen(freed, &w->at);
 		if (refused)
 			nlm_wait_undo(nlm, w);
 		else
 			nlm_wait_end(nlm, w);
-		/* Another one of its owner may be granted now. */
-		freed = true;
 	}
-	for (; (h = marked_hold(nlm, f)); freed = true)
+	while ((h = marked_hold(nlm, f))) {
+		*freed = NLM_ALL_BYTES;
 		drop_hold(nlm, h);
+	}
 	drop_shares(nlm, f);
-	return freed;
 }
 
 /* The same.  An export that is taken out of the table ends its locks, also if
  * it is there again by now: the number of times is compared, since nobody looks
  * at each moment. */
-static bool tidy(struct nlm *nlm, struct nlm_file *f)
+static void tidy(struct nlm *nlm, struct nlm_file *f, struct nlm_span *freed)
 {
 	unsigned departures = atomic_load(&f->exp->departures);
-	bool gone, freed;
+	bool gone, marked;
 
 	mutex_lock(&nlm->lock);
 	f->gone |= f->departures != departures;
 	gone = f->gone;
+	marked = f->marked;
+	f->marked = false;
 	mutex_unlock(&nlm->lock);
-	freed = act_on_marks(nlm, f);
+	if (gone || marked)
+		act_on_marks(nlm, f, freed);
 	if (!gone)
-		return freed;
+		return;
 	/* All that was here has ended; what comes now is of the export as it is
 	 * now. */
 	mutex_lock(&nlm->lock);
 	f->gone = false;
 	f->departures = departures;
 	mutex_unlock(&nlm->lock);
-	return freed;
 }
 
 void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f)
 {
+	struct nlm_span freed = NLM_NO_BYTES;
+
 	mutex_lock(&f->turn);
-	if (tidy(nlm, f))
-		nlm_file_grant(nlm, f);
+	tidy(nlm, f, &freed);
+	nlm_file_grant(nlm, f, &freed);
 }
 
 void nlm_turn_end(struct nlm_file *f)
@@ -459,7 +474,8 @@ static void run_job(struct work_item *item)
 
 	do {
 		nlm_turn_begin(nlm, f);
-		nlm_file_grant(nlm, f);
+		if (f->local)
+			grant_all(nlm, f);
 		nlm_turn_end(f);
 		mutex_lock(&nlm->lock);
 		again = f->due;
@@ -476,6 +492,7 @@ static void run_job(struct work_item *item)
 
 void nlm_file_kick(struct nlm *nlm, struct nlm_file *f)
 {
+	f->marked = true;
 	if (f->queued) {
 		f->due = true;
 		return;

@@ -7,9 +7,6 @@
 #include "lib/clock.h"
 
 #define LIST_MAX	200u
-/* The most ranges that are looked at to tell what waiters wait for: nlm->lock
- * is held all the while. */
-#define SEARCH_MAX	65536u
 
 /* ---- the walk */
 
@@ -17,7 +14,6 @@ struct lock_walk {
 	lock_view_fn *fn;
 	void	     *arg;
 	unsigned      left;	/* that may still be shown */
-	unsigned      budget;	/* of ranges to look at */
 	uint64_t      now;
 };
 
@@ -52,7 +48,6 @@ static void show_waits(struct lock_walk *w, const struct nlm_file *f)
 {
 	const struct nlm_range *r;
 	const struct nlm_wait *e;
-	struct nlm_hold *h;
 
 	cds_list_for_each_entry(e, &f->waits, on_file) {
 		const bool told = e->granted || e->cut;
@@ -63,11 +58,10 @@ static void show_waits(struct lock_walk *w, const struct nlm_file *f)
 
 		if (!w->left)
 			return;
-		r = told ? NULL : nlm_conflict_within(f, e->owner,
-			&e->at, &h, &w->budget);
+		r = told ? NULL : nlm_conflict(f, e->owner, &e->at);
 		if (r) {
 			v.is_blocked = true;
-			v.blocker = party(h->owner, &r->at);
+			v.blocker = party(r->hold->owner, &r->at);
 		}
 		show_view(w, f, e->since_ms, &v);
 	}
@@ -127,8 +121,7 @@ void nlm_walk(struct rpc_program *prog, unsigned max, lock_view_fn *fn,
 {
 	struct nlm *nlm = prog->ctx;
 	const struct nlm_table *t = &nlm->table;
-	struct lock_walk w = { .fn = fn, .arg = arg, .left = max,
-			       .budget = SEARCH_MAX };
+	struct lock_walk w = { .fn = fn, .arg = arg, .left = max };
 	uint64_t grace = atomic_load(&nlm->grace_until);
 
 	mutex_lock(&nlm->lock);

@@ -10,62 +10,47 @@
 #include "lib/clock.h"
 #include "lib/util.h"
 
-/* The most holds and ranges that a search for a deadlock looks at: it keeps
+/* The most ranges that a search for a deadlock looks at: it keeps
  * nlm->lock all the while.  A search that would take longer finds none: a
  * client's wait can be interrupted. */
-#define SEARCH_MAX	65536u
+#define SEARCH_MAX	16384u
 
-/* Adds the ranges that it looked at to *@steps. */
-static const struct nlm_range *in_the_way(const struct nlm_hold *h,
-					  const struct nlm_span *at,
-					  unsigned *steps)
+static struct nlm_range *range_of_file(struct nlm_node *n)
 {
-	const struct nlm_range *r;
-
-	cds_list_for_each_entry(r, &h->ranges, link) {
-		++*steps;
-		if (r->at.start > at->end)
-			break;
-		if (nlm_overlap(&r->at, at) &&
-		    (r->at.exclusive || at->exclusive))
-			return r;
-	}
-	return NULL;
-}
-
-const struct nlm_range *nlm_conflict_within(const struct nlm_file *f,
-					    const struct nlm_owner *o,
-					    const struct nlm_span *at,
-					    struct nlm_hold **hold,
-					    unsigned *budget)
-{
-	const struct nlm_range *r = NULL;
-	struct nlm_hold *h;
-	unsigned steps = 0;
-
-	cds_list_for_each_entry(h, &f->holds, on_file) {
-		if (steps >= *budget)
-			break;
-		steps++;
-		r = h->owner == o ? NULL : in_the_way(h, at, &steps);
-		if (r) {
-			*hold = h;
-			break;
-		}
-	}
-	*budget -= MIN(steps, *budget);
-	return r;
+	return n ? container_of(n, struct nlm_range, of_file) : NULL;
 }
 
 const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
-				     const struct nlm_span *at,
-				     struct nlm_hold **hold)
+				     const struct nlm_span *at)
 {
-	unsigned all = UINT_MAX;
-
-	return nlm_conflict_within(f, o, at, hold, &all);
+	return range_of_file(nlm_tree_find(f->ranges, at, o, NULL));
 }
+
+/* The first range of @h that overlaps @at; or NULL. */
+static struct nlm_range *first_within(const struct nlm_hold *h,
+				      const struct nlm_span *at)
+{
+	const struct nlm_span any = { at->start, at->end, true };
+	struct nlm_node *n = nlm_tree_find(h->tree, &any, NULL, NULL);
+
+	return n ? container_of(n, struct nlm_range, of_hold) : NULL;
+}
+
+/* The range of @h after @r; NULL: that was the last one that overlaps @at. */
+static struct nlm_range *next_within(const struct nlm_hold *h,
+				     const struct nlm_range *r,
+				     const struct nlm_span *at)
+{
+	struct nlm_range *next = cds_list_entry(r->link.next, struct nlm_range,
+						link);
+
+	return &next->link != &h->ranges && nlm_overlap(&next->at, at) ? next :
+	       NULL;
+}
+
+#define for_each_within(r, h, at) \
+	for ((r) = first_within(h, at); r; (r) = next_within(h, r, at))
 
 bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
 		     const struct nlm_span *at)
@@ -76,7 +61,7 @@ bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
 
 	if (!h)
 		return false;
-	cds_list_for_each_entry(r, &h->ranges, link)
+	for_each_within(r, h, at)
 		if (r->at.start <= from && r->at.end >= from &&
 		    r->at.exclusive >= at->exclusive)
 			from = r->at.end + 1;
@@ -95,18 +80,17 @@ static bool find_holders(struct search *s, const struct nlm_file *f,
 			 const struct nlm_owner *waits,
 			 const struct nlm_span *at, const struct nlm_owner *who)
 {
-	struct nlm_hold *h;
+	struct nlm_node *n = NULL;
 
-	cds_list_for_each_entry(h, &f->holds, on_file) {
-		struct nlm_owner *o = h->owner;
+	while ((n = nlm_tree_find(f->ranges, at, waits, n))) {
+		struct nlm_owner *o = range_of_file(n)->hold->owner;
 
 		if (s->steps++ >= SEARCH_MAX)
 			return false;
-		if (o == waits || o->seen == s->number ||
-		    !in_the_way(h, at, &s->steps))
-			continue;
 		if (o == who)
 			return true;
+		if (o->seen == s->number)
+			continue;
 		o->seen = s->number;
 		o->next = s->first;
 		s->first = o;
@@ -159,6 +143,29 @@ void nlm_spare_put(struct nlm_spare *s)
 	}
 }
 
+/* Enters a range into the trees of its file and hold. */
+static void plant(struct nlm_range *r)
+{
+	r->of_file.at = r->of_hold.at = &r->at;
+	r->of_file.owner = r->of_hold.owner = r->hold->owner;
+	nlm_tree_add(&r->hold->file->ranges, &r->of_file);
+	nlm_tree_add(&r->hold->tree, &r->of_hold);
+}
+
+static void uproot(struct nlm_range *r)
+{
+	nlm_tree_del(&r->hold->file->ranges, &r->of_file);
+	nlm_tree_del(&r->hold->tree, &r->of_hold);
+}
+
+static void resize(struct nlm_range *r, uint64_t start, uint64_t end)
+{
+	uproot(r);
+	r->at.start = start;
+	r->at.end = end;
+	plant(r);
+}
+
 /* A spare, as the range @at, before @next; its caller sets since_ms. */
 static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 				    struct cds_list_head *next,
@@ -171,7 +178,9 @@ static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 	assert(r);
 	*spare = NULL;
 	r->at = *at;
+	r->hold = h;
 	cds_list_add_tail(&r->link, next);
+	plant(r);
 	t->ranges++;
 	h->owner->host->ranges++;
 	return r;
@@ -179,6 +188,7 @@ static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 
 static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 {
+	uproot(r);
 	cds_list_del(&r->link);
 	free(r);
 	t->ranges--;
@@ -188,24 +198,23 @@ static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		     const struct nlm_span *at, struct nlm_spare *s)
 {
-	struct nlm_range *r, *next;
+	struct nlm_range *r = first_within(h, at), *next;
 
-	cds_list_for_each_entry_safe(r, next, &h->ranges, link) {
-		if (!nlm_overlap(&r->at, at))
-			continue;
+	for (; r; r = next) {
+		next = next_within(h, r, at);
 		if (r->at.start < at->start && r->at.end > at->end) {
 			struct nlm_span rest = r->at;
 
 			rest.start = at->end + 1;
+			resize(r, r->at.start, at->start - 1);
 			put_before(t, h, r->link.next, &rest, s)->since_ms =
 				r->since_ms;
-			r->at.end = at->start - 1;
 			return;
 		}
 		if (r->at.start < at->start)
-			r->at.end = at->start - 1;
+			resize(r, r->at.start, at->start - 1);
 		else if (r->at.end > at->end)
-			r->at.start = at->end + 1;
+			resize(r, at->end + 1, r->at.end);
 		else
 			take(t, h, r);
 	}
@@ -215,13 +224,16 @@ void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 static void join_ranges(struct nlm_table *t, struct nlm_hold *h,
 			struct nlm_range *a, struct nlm_range *b)
 {
+	uint64_t end;
+
 	if (&a->link == &h->ranges || &b->link == &h->ranges ||
 	    a->at.exclusive != b->at.exclusive ||
 	    a->at.end + 1 != b->at.start)
 		return;
-	a->at.end = b->at.end;
+	end = b->at.end;
 	a->since_ms = MIN(a->since_ms, b->since_ms);
 	take(t, h, b);
+	resize(a, a->at.start, end);
 }
 
 /* When the owner got the first of the bytes of @at that it has as such; now if
@@ -231,8 +243,8 @@ static uint64_t held_since(const struct nlm_hold *h, const struct nlm_span *at)
 	uint64_t since = clock_ms();
 	const struct nlm_range *r;
 
-	cds_list_for_each_entry(r, &h->ranges, link)
-		if (nlm_overlap(&r->at, at) && r->at.exclusive == at->exclusive)
+	for_each_within(r, h, at)
+		if (r->at.exclusive == at->exclusive)
 			since = MIN(since, r->since_ms);
 	return since;
 }
@@ -241,14 +253,13 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, struct nlm_spare *s)
 {
 	const uint64_t since = held_since(h, at);
+	const struct nlm_span behind = { at->end + 1, UINT64_MAX, true };
 	struct cds_list_head *next;
 	struct nlm_range *r;
 
 	nlm_range_clear(t, h, at, s);
-	for (next = h->ranges.next; next != &h->ranges; next = next->next)
-		if (cds_list_entry(next, struct nlm_range, link)->at.start >
-		    at->end)
-			break;
+	r = first_within(h, &behind);
+	next = r ? &r->link : &h->ranges;
 	r = put_before(t, h, next, at, s);
 	r->since_ms = since;
 	join_ranges(t, h, r, cds_list_entry(next, struct nlm_range, link));
@@ -263,8 +274,8 @@ static unsigned count_ranges(const struct nlm_hold *h,
 	const struct nlm_range *r;
 	unsigned n = 0;
 
-	cds_list_for_each_entry(r, &h->ranges, link)
-		n += nlm_overlap(&r->at, at);
+	for_each_within(r, h, at)
+		n++;
 	return n;
 }
 
@@ -289,9 +300,8 @@ bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h)
 	if (!left)
 		return false;
 	for (unsigned i = 0; i < w->nbefore; i++)
-		cds_list_for_each_entry(r, &h->ranges, link)
-			if (nlm_overlap(&r->at, &w->before[i]))
-				left[n++] = common(&r->at, &w->before[i]);
+		for_each_within(r, h, &w->before[i])
+			left[n++] = common(&r->at, &w->before[i]);
 	nlm_wait_forget(w);
 	w->before = left;
 	w->nbefore = n;
@@ -334,7 +344,7 @@ bool nlm_wait_has_left(const struct nlm_wait *w)
 {
 	const struct nlm_hold *h = nlm_hold_find(w->file, w->owner);
 
-	return h && count_ranges(h, &w->at) > 0;
+	return h && first_within(h, &w->at);
 }
 
 void nlm_wait_forget(struct nlm_wait *w)
@@ -352,8 +362,7 @@ bool nlm_wait_note(struct nlm_wait *w, const struct nlm_hold *h)
 	w->before = calloc(count_ranges(h, &w->at) + 1, sizeof(*w->before));
 	if (!w->before)
 		return false;
-	cds_list_for_each_entry(r, &h->ranges, link)
-		if (nlm_overlap(&r->at, &w->at))
-			w->before[w->nbefore++] = common(&r->at, &w->at);
+	for_each_within(r, h, &w->at)
+		w->before[w->nbefore++] = common(&r->at, &w->at);
 	return true;
 }

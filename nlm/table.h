@@ -27,32 +27,20 @@
 #include <urcu/list.h>
 
 #include <gannet/vfs.h>
+#include "nlm/tree.h"
 #include "rpc/rpc.h"
 #include "rpc/work.h"
-
-/* The last byte of a range that goes to the end of the file, however long. */
-#define NLM_EOF		((uint64_t)INT64_MAX)
 
 #define NLM_NAME_MAX	255	/* of caller_name */
 #define NLM_OBJ_MAX	256	/* of cookies and owners' handles */
 #define NLM_FH_MAX	64	/* of filehandles */
 
-struct nlm_span {
-	uint64_t start;
-	uint64_t end;			/* the last byte; NLM_EOF */
-	bool	 exclusive;
-};
-
-static inline bool nlm_overlap(const struct nlm_span *a,
-			       const struct nlm_span *b)
-{
-	return a->start <= b->end && b->start <= a->end;
-}
-
 struct nlm_range {
 	struct nlm_span		 at;
 	uint64_t		 since_ms;	/* of its oldest bytes */
+	struct nlm_hold		*hold;
 	struct cds_list_head	 link;	/* hold->ranges */
+	struct nlm_node		 of_file, of_hold;	/* in their trees */
 };
 
 struct nlm_host {
@@ -95,6 +83,7 @@ struct nlm_file {
 	struct cds_list_head	 holds;
 	struct cds_list_head	 waits;
 	struct cds_list_head	 shares;
+	struct nlm_node		*ranges;	/* of all holds */
 
 	/* The server's.  The turn is held by the one thread that changes the
 	 * file's locks, also while the backend works. */
@@ -105,6 +94,8 @@ struct nlm_file {
 	struct work_item	 job;
 	bool			 queued;	/* the job is */
 	bool			 due;	/* ... and another one after it */
+	bool			 marked;	/* something of it may be: the
+						 * next turn acts on that */
 	bool			 gone;	/* the export is: the next turn ends all
 					 * that is here */
 	unsigned		 departures;	/* of the export, that ended
@@ -120,6 +111,7 @@ struct nlm_hold {
 	struct cds_list_head	 on_file;
 	struct cds_list_head	 on_owner;
 	struct cds_list_head	 ranges;
+	struct nlm_node		*tree;	/* of them */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
 	uint32_t		 state;	/* of the host's status monitor, as of
@@ -268,19 +260,11 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o);
 /* Frees the hold, which has no ranges. */
 void nlm_hold_free(struct nlm_hold *h);
 
-/* Any range of another owner that is in the way of @at for @o, who may be NULL:
- * anybody.  *@hold is the range's. */
+/* The first range of another owner that is in the way of @at for @o, who may be
+ * NULL: anybody. */
 const struct nlm_range *nlm_conflict(const struct nlm_file *f,
 				     const struct nlm_owner *o,
-				     const struct nlm_span *at,
-				     struct nlm_hold **hold);
-/* The same, which looks at *@budget ranges at most, or at one hold more, and
- * takes them off. */
-const struct nlm_range *nlm_conflict_within(const struct nlm_file *f,
-					    const struct nlm_owner *o,
-					    const struct nlm_span *at,
-					    struct nlm_hold **hold,
-					    unsigned *budget);
+				     const struct nlm_span *at);
 /* True if @o holds all of @at, as that or as more. */
 bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
 		     const struct nlm_span *at);

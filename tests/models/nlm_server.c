@@ -25,6 +25,7 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #include "nlm/op.c"
 #include "nlm/ranges.c"
 #include "nlm/table.c"
+#include "nlm/tree.c"
 #include "nlm/wait.c"
 #include "nlm/who.c"
 

@@ -130,12 +130,11 @@ TEST(random_operations_of_20_owners_do_as_a_map_of_bytes)
 		struct nlm_span at = span(start, start + len, exclusive);
 		bool set = rand_r(&seed) % 3;
 		struct nlm_owner *o = owner(n);
-		struct nlm_hold *other;
 		bool free;
 
 		if (at.end >= BYTES - 1)
 			at.end = NLM_EOF;
-		free = !nlm_conflict(file, o, &at, &other);
+		free = !nlm_conflict(file, o, &at);
 		ck_assert_int_eq(free, !map_conflict(n, &at));
 		nlm_owner_tidy(&table, o);
 		if (set && !free)
@@ -195,7 +194,7 @@ TEST(a_search_for_deadlocks_ends_after_so_many_ranges)
 	}
 	/* Looked at before the one that makes the circle. */
 	for (unsigned i = 0; i < 99; i++)
-		waits_for(1, other, span((1u << 20) + i, NLM_EOF, true));
+		waits_for(1, other, span(0, NLM_EOF - i, true));
 	ck_assert(!nlm_deadlock(&table, file, owner(3), &first));
 }
 
@@ -338,21 +337,40 @@ TEST(an_owner_covers_a_range_that_it_holds_as_much_of)
 				   &(struct nlm_span){ 5, 15, true }));
 }
 
-TEST(a_search_within_a_budget_takes_it_off_and_ends_with_it)
+static unsigned height_of(const struct nlm_node *n)
 {
-	const struct nlm_span at = span(4, 4, true);
-	struct nlm_hold *h;
-	unsigned budget = 6;
+	unsigned left, right;
 
-	change(file, 1, &(struct nlm_span){ 0, 0, true }, true);
-	change(file, 2, &(struct nlm_span){ 2, 2, true }, true);
-	change(file, 3, &(struct nlm_span){ 4, 4, true }, true);
-	ck_assert_ptr_nonnull(nlm_conflict_within(file, owner(4), &at, &h,
-						  &budget));
-	ck_assert_ptr_eq(h->owner, owner(3));
-	ck_assert_uint_eq(budget, 0);
-	ck_assert_ptr_null(nlm_conflict_within(file, owner(4), &at, &h,
-					       &budget));
+	if (!n)
+		return 0;
+	left = height_of(n->left);
+	right = height_of(n->right);
+	return 1 + MAX(left, right);
+}
+
+/* A search takes one path, so this is what a lock costs. */
+TEST(a_conflict_among_8000_ranges_lies_on_a_path_of_60)
+{
+	struct nlm_span all = { 0, NLM_EOF, true };
+
+	/* The worst order for a tree that doesn't balance itself. */
+	for (unsigned i = 0; i < 8000; i++)
+		change(file, i % 40, &(struct nlm_span){ 2 * i, 2 * i, true },
+		       true);
+	ck_assert_uint_gt(height_of(file->ranges), 12);
+	ck_assert_uint_lt(height_of(file->ranges), 60);
+	for (unsigned n = 0; n < 40; n++) {
+		struct nlm_hold *h = nlm_hold_find(file, owner(n));
+
+		ck_assert_uint_lt(height_of(h->tree), 40);
+	}
+	change(file, 1, &(struct nlm_span){ 2, 2, true }, false);
+	for (unsigned n = 0; n < 40; n += 2)
+		change(file, n, &all, false);
+	ck_assert_uint_eq(nlm_conflict(file, NULL, &all)->at.start, 6);
+	for (unsigned n = 1; n < 40; n += 2)
+		change(file, n, &all, false);
+	ck_assert_ptr_null(file->ranges);
 }
 
 static unsigned longest_chain(struct cds_list_head *bucket)

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tree - ranges of bytes, found by the bytes that they overlap.
+ *
+ * A treap: sorted by start, a heap by random numbers, so that its height is
+ * about twice the logarithm of its size whatever clients lock.  Each node knows
+ * where the ranges below it end, by kind and by owner, so that the search for a
+ * conflict takes one path.  Pure: the caller holds nlm->lock.
+ */
+#ifndef GANNET_NLM_TREE_H
+#define GANNET_NLM_TREE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct nlm_owner;
+
+/* The last byte of a range that goes to the end of the file, however long. */
+#define NLM_EOF		((uint64_t)INT64_MAX)
+
+struct nlm_span {
+	uint64_t start;
+	uint64_t end;			/* the last byte; NLM_EOF */
+	bool	 exclusive;
+};
+
+static inline bool nlm_overlap(const struct nlm_span *a,
+			       const struct nlm_span *b)
+{
+	return a->start <= b->end && b->start <= a->end;
+}
+
+/* None, to which nlm_widen() adds some. */
+#define NLM_NO_BYTES	((struct nlm_span){ .start = UINT64_MAX })
+#define NLM_ALL_BYTES	((struct nlm_span){ .end = NLM_EOF })
+
+/* Adds @by, and what lies between both, to @s. */
+static inline void nlm_widen(struct nlm_span *s, const struct nlm_span *by)
+{
+	s->start = by->start < s->start ? by->start : s->start;
+	s->end = by->end > s->end ? by->end : s->end;
+}
+
+/* Where ranges end: the byte after the last one, 0 without ranges. */
+struct nlm_reach {
+	uint64_t		past;
+	const struct nlm_owner *owner;	/* of the range that ends there */
+	uint64_t		others_past;	/* of all but @owner's */
+};
+
+/* A range in a tree.  The caller sets the first two, and leaves them alone
+ * while the node is in the tree. */
+struct nlm_node {
+	const struct nlm_span	*at;
+	const struct nlm_owner	*owner;
+	struct nlm_node		*left, *right;
+	uint64_t		 rank;
+	struct nlm_reach	 all, exclusive;	/* of it and below it */
+};
+
+void nlm_tree_add(struct nlm_node **root, struct nlm_node *n);
+void nlm_tree_del(struct nlm_node **root, struct nlm_node *n);
+
+/* The first range after @prev, from the start with NULL, that overlaps @at, is
+ * in its way if @at is of another owner, and is not @but's; or NULL.  In the
+ * way of an exclusive range are all, of a shared one the exclusive ones. */
+struct nlm_node *nlm_tree_find(struct nlm_node *root, const struct nlm_span *at,
+			       const struct nlm_owner *but,
+			       const struct nlm_node *prev);
+
+#endif

@@ -32,8 +32,8 @@
 #include "rpc/rpc.h"
 #include "vfs/export.h"
 
-STAT(audit_records, "calls noted for the audit");
-STAT(audit_dropped, "calls not noted for the audit: its ring was full");
+STAT(audit_records, "calls recorded for the audit");
+STAT(audit_dropped, "calls not recorded for the audit: its ring was full");
 STAT(audit_write_errors, "failed attempts to write the audit");
 
 #define RING		(4u << 20)

@@ -15,7 +15,7 @@
 #include "transport/addr.h"
 
 STAT(web_unserved, "starts without metrics and the status page, because their "
-     "address was not to be had");
+     "address was not available");
 
 struct pages {
 	struct report	       *report;		/* borrowed */

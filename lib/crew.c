@@ -25,7 +25,7 @@
 #define GROW_MS		20
 #define NO_THREAD_MS	1000
 
-STAT(crew_threads, "threads started for jobs that may wait for a disk");
+STAT(crew_threads, "threads started for jobs that can wait for a disk");
 STAT(crew_no_thread, "such threads that could not be started");
 
 /* On its own stack. */

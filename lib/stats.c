@@ -13,7 +13,7 @@
 #define CACHE_LINE	64
 
 /* The layers' counters all lie in this section; this one makes it exist. */
-STAT(stats_threads, "threads that have counted anything");
+STAT(stats_threads, "threads that have counted an event");
 
 struct row {
 	struct cds_list_head link;

@@ -21,7 +21,7 @@
 #include "lib/stats.h"
 
 STAT(mount_refused, "MNT calls that failed");
-STAT(mount_put_off, "MNT calls without a reply, so that clients ask again");
+STAT(mount_put_off, "MNT calls left unanswered, which clients send again");
 
 /* An address needs no look-up, and no name server can lie about it. */
 static void host_of(const struct rpc_call *call, char *host, size_t size)

@@ -44,8 +44,8 @@ static void put_plus(struct nfs3_list *l, const struct vfs_dirent *d)
 	}
 }
 
-STAT(nfs3_long_names, "names left out of listings, since they have more than "
-     "the 255 bytes that clients take");
+STAT(nfs3_long_names, "names left out of listings because they exceed the 255 "
+     "bytes that clients accept");
 
 /* A client that gets such a name takes the whole reply for a broken one. */
 static __attribute__((noinline)) bool leave_out(const struct nfs3_list *l,

@@ -20,7 +20,7 @@
 #include "lib/stats.h"
 
 STAT(nlm_waits_granted, "locks granted to clients that waited for them");
-STAT(nlm_foreign, "locks found to be held by others than clients");
+STAT(nlm_foreign, "locks found to be held by local processes or other servers");
 
 struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
 			      const struct vfs_handle *h,

@@ -34,7 +34,8 @@ STAT(nlm_call_backs, "call-backs to clients whose locks were granted");
 STAT(nlm_refused, "granted locks that the client no longer wanted");
 STAT(nlm_unanswered, "lock messages not answered because too many answers "
      "wait");
-STAT(nlm_silent, "clients that did not answer for their granted lock");
+STAT(nlm_silent, "clients that did not answer a call-back for their granted "
+		 "lock");
 
 /* A call-back under way. */
 struct telling {

@@ -8,8 +8,7 @@
 
 STAT(nlm_restarts, "clients whose locks ended because they restarted");
 STAT(nlm_released, "locks of clients that gannetctl released");
-STAT(nlm_late_restarts, "restarts of clients that were told after a newer one "
-     "and ended no lock");
+STAT(nlm_late_restarts, "late restart notices of clients that ended no lock");
 
 /* True if the state @a of a host's monitor came after @b.  They grow. */
 static bool is_newer(uint32_t a, uint32_t b)

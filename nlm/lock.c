@@ -16,7 +16,7 @@
 
 STAT(nlm_blocked, "lock requests that had to wait");
 STAT(nlm_deadlocks, "lock requests refused because they would deadlock");
-STAT(nlm_no_locks, "lock requests refused because there are too many locks");
+STAT(nlm_no_locks, "lock requests refused because there were too many locks");
 
 /* ---- TEST */
 

@@ -14,11 +14,11 @@
 
 STAT(nlm_grace_refused, "lock requests refused in the grace period, and "
      "reclaims refused after it");
-STAT(nlm_reclaim_late, "reclaims that got no answer because they can't be "
-     "granted yet");
+STAT(nlm_reclaim_late, "reclaims left unanswered because they can't be granted "
+     "yet");
 STAT(nlm_asking_full, "lock requests put off because too many wait for the "
      "status monitor");
-STAT(nlm_unmonitored, "locks refused because the status monitor did not take "
+STAT(nlm_unmonitored, "locks refused because the status monitor did not accept "
      "the host");
 
 struct work_class *nlm_leave(struct rpc_call *call)

@@ -27,7 +27,8 @@
 
 #include "lib/stats.h"
 
-STAT(nlm_cut, "granted locks that their owners cut before they answered");
+STAT(nlm_cut, "granted locks that their owners partly unlocked before they "
+	      "answered");
 STAT(nlm_awaits, "calls that waited for the answer to a call-back");
 
 /* Under nlm->lock: a grant that its owner has not answered. */

@@ -17,7 +17,7 @@
 #include "nsm/priv.h"
 #include "transport/addr.h"
 
-STAT(nsm_refused, "calls to the status monitor that are for this machine only");
+STAT(nsm_refused, "calls refused because only this machine may make them");
 
 /* A call that waits for the file. */
 struct mon_op {

@@ -25,7 +25,7 @@
 #include "rpc/getport.h"
 #include "rpc/listener.h"
 
-STAT(nsm_statd_failed, "hosts that rpc.statd did not take");
+STAT(nsm_statd_failed, "hosts that rpc.statd refused to monitor");
 
 STAT(nsm_statd_false, "status monitors at rpcbind that are not rpc.statd");
 

@@ -18,11 +18,11 @@
 #include "lib/stats.h"
 #include "nsm/priv.h"
 
-STAT(nsm_told, "hosts that were told of our restart");
-STAT(nsm_tell_failed, "attempts to tell a host of our restart that failed");
-STAT(nsm_restarts, "hosts that told us of their restart");
-STAT(nsm_repeated, "restarts of hosts that we had been told of before");
-STAT(nsm_strangers, "restarts of hosts that have no locks here");
+STAT(nsm_told, "hosts notified of our restart");
+STAT(nsm_tell_failed, "failed attempts to notify a host of our restart");
+STAT(nsm_restarts, "restart notices of hosts with locks");
+STAT(nsm_repeated, "repeated restart notices");
+STAT(nsm_strangers, "restart notices of hosts without locks here");
 
 #define TELL_MS		4000		/* for one attempt */
 #define MAX_TELLING	32		/* at a time */

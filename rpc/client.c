@@ -34,12 +34,12 @@
 
 STAT(client_calls, "RPC calls made to other hosts");
 STAT(client_resends, "RPC calls sent again to other hosts");
-STAT(client_timeouts, "RPC calls to other hosts that nobody answered");
+STAT(client_timeouts, "RPC calls to other hosts without an answer");
 STAT(client_failures, "RPC calls to other hosts that failed otherwise");
 STAT(client_busy, "RPC calls to other hosts refused because there were too "
      "many");
-STAT(client_bad_answers, "answers from other hosts that are malformed, late or "
-     "to no call");
+STAT(client_bad_answers, "answers from other hosts that were malformed, late "
+     "or unexpected");
 
 #define MAX_DOUBLINGS	3u
 

@@ -11,8 +11,8 @@
 #include "transport/addr.h"
 #include "transport/socket/socket.h"
 
-STAT(client_bad_records, "connections ended for a malformed answer to our "
-     "call");
+STAT(client_bad_records, "connections closed because of a malformed answer to "
+     "our call");
 
 /* The most bytes that wait for room in the kernel. */
 #define OUT_MAX		((size_t)64 << 10)

@@ -24,7 +24,7 @@
  * duplicate: a WRITE's place and the start of its data. */
 #define ALONE_SUM	128
 
-STAT(rpc_calls, "calls taken");
+STAT(rpc_calls, "calls accepted");
 STAT(rpc_short, "messages too short for a call header");
 STAT(rpc_not_call, "messages other than calls");
 STAT(rpc_version_mismatch, "calls of another RPC version");
@@ -37,7 +37,8 @@ STAT(rpc_long_udp, "calls over UDP denied because their replies would be much "
      "longer");
 STAT(rpc_proc_unavail, "calls to a procedure that does not exist");
 STAT(rpc_garbage, "calls whose arguments could not be decoded");
-STAT(rpc_order_full, "calls sent back because too many of their owner wait");
+STAT(rpc_order_full, "calls answered JUKEBOX because too many of their owner "
+		     "waited");
 STAT(drc_hits, "duplicates answered from the cache");
 STAT(drc_in_progress, "duplicates of calls in progress, which wait for them");
 

@@ -16,7 +16,8 @@ STAT(drc_again_closed, "calls sent again whose client closed the connection");
 STAT(drc_again_broken, "calls sent again whose connection broke");
 STAT(drc_again_unread, "calls sent again whose reply arrived just before the "
      "connection broke");
-STAT(drc_new_sibling, "calls like one of another connection that waits, too");
+STAT(drc_new_sibling, "calls like one that is in progress on another "
+		      "connection");
 STAT(drc_new_taken, "calls like one whose reply was acknowledged");
 STAT(drc_new_closed, "calls like one of a connection that closed in order");
 STAT(drc_new_broken, "calls like one that was answered long before its "
@@ -24,7 +25,7 @@ STAT(drc_new_broken, "calls like one that was answered long before its "
 STAT(drc_left_over, "calls dropped with their connection, because the client "
      "seems to have sent them again on a newer one");
 STAT(drc_displaced, "duplicates in progress displaced by a newer one");
-STAT(drc_no_room, "replies not remembered for want of memory");
+STAT(drc_no_room, "replies not cached for lack of memory");
 
 static bool same_key(const struct drc_key *a, const struct drc_key *b)
 {

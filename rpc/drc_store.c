@@ -15,8 +15,8 @@
 /* Replies of a share to look at, for one that can go. */
 #define EVICT_TRIES	64
 
-STAT(drc_evicted, "remembered replies dropped to make room");
-STAT(drc_lost, "remembered replies dropped while they were needed");
+STAT(drc_evicted, "cached replies dropped to make room");
+STAT(drc_lost, "cached replies dropped within two minutes");
 
 size_t drc_size_of(uint32_t len)
 {

@@ -38,11 +38,11 @@
 /* It looks so often whether others want the memory of waiting calls. */
 #define MEMORY_NS	(100 * NS_PER_MS)
 
-STAT(rpc_limited, "calls that waited for a limit of their export");
-STAT(rpc_limit_full, "calls sent back because too many of their client waited "
-     "for a limit");
-STAT(rpc_limit_memory, "calls sent back because others needed the memory that "
-     "they kept while they waited for a limit");
+STAT(rpc_limited, "calls delayed by a limit of their export");
+STAT(rpc_limit_full, "calls answered JUKEBOX because too many of their client "
+     "waited for a limit");
+STAT(rpc_limit_memory, "calls answered JUKEBOX because other clients needed "
+     "the memory that they held while they waited for a limit");
 
 /* A look of the thread at waiting calls: it lets them go as the buckets say,
  * asks all of them again, or lets all go. */

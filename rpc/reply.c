@@ -15,8 +15,8 @@
 #include "transport/clients.h"
 
 STAT(rpc_reply_overflow, "results that did not fit a reply's head");
-STAT(rpc_replied, "replies given to a transport");
-STAT(rpc_reply_lost, "replies to connections that were gone");
+STAT(rpc_replied, "replies handed over to a transport");
+STAT(rpc_reply_lost, "replies lost because their connection had ended");
 STAT(rpc_dropped, "calls that got no reply");
 STAT(rpc_rejected, "calls and messages that cost the peer its connection");
 STAT(drc_answered, "duplicates answered with the call they repeat");

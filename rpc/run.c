@@ -29,7 +29,7 @@ STAT(rpc_system_err, "calls that failed inside the server");
 STAT(rpc_inline, "calls completed on a poller");
 STAT(rpc_would_block, "calls moved from a poller to a worker");
 STAT(rpc_no_buffer, "calls that waited for a payload buffer");
-STAT(rpc_no_buffer_long, "long calls refused for want of a payload buffer");
+STAT(rpc_no_buffer_long, "long calls refused for lack of a payload buffer");
 
 struct work_class *rpc_call_leave(struct rpc_call *call)
 {

@@ -22,7 +22,7 @@
 #include "lib/thread.h"
 
 STAT(rpc_suspended, "calls suspended until another thread resumed them");
-STAT(rpc_suspend_full, "calls not suspended because too many were");
+STAT(rpc_suspend_full, "calls not suspended because too many were suspended");
 STAT(rpc_cancelled, "suspended calls cancelled");
 
 void rpc_suspended_init(struct rpc_suspended *s)

@@ -11,8 +11,8 @@
 #include "transport/gate.h"
 #include "transport/xprt.h"
 
-STAT(clients_dropped, "clients without connections forgotten to keep others");
-STAT(clients_not_held, "connections of clients that could not be kept apart");
+STAT(clients_dropped, "clients without connections forgotten to make room");
+STAT(clients_not_held, "connections of clients that are counted together");
 
 enum { BUCKETS = 1024, DEFAULT_MAX = 4096, DEFAULT_KEEP_S = 3600 };
 

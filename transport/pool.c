@@ -26,7 +26,7 @@
 #include "lib/util.h"
 
 STAT(pool_waits, "waits for a payload buffer");
-STAT(pool_trims, "unused regions of payload buffers given back");
+STAT(pool_trims, "unused regions of payload buffers returned to the system");
 STAT(pool_regions, "regions of payload buffers taken from the system");
 
 #define HUGE_PAGE	((size_t)2 << 20)

@@ -14,7 +14,7 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-STAT(quota_late, "requests for a quota that the helper was too busy for");
+STAT(quota_late, "requests for a quota refused because the helper was busy");
 
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd	443		/* on every architecture */

@@ -40,9 +40,10 @@
 /* Of the groups that a list lacks, so many are asked for. */
 #define PROBES_MAX	16
 
-STAT(users_asked, "questions to the name service for a user's groups");
-STAT(users_unknown, "users without groups, since the name service knows none");
-STAT(users_unanswered, "questions for groups that the name service failed");
+STAT(users_asked, "queries to the name service for a user's groups");
+STAT(users_unknown, "users without groups because the name service does not "
+		    "know them");
+STAT(users_unanswered, "failed queries to the name service for groups");
 
 /* Constant once published, but for the time. */
 struct user {

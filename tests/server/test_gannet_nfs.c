@@ -213,7 +213,7 @@ TEST(a_refused_mount_is_one_line_in_the_servers_log)
 	ck_assert(daemon_logged(&d, "mount of /else/where/it/is refused to "));
 	/* Lines come in order: those of before the signal are there. */
 	kill(d.pid, SIGUSR1);
-	ck_assert(daemon_logged(&d, "calls taken"));
+	ck_assert(daemon_logged(&d, "calls accepted"));
 	f = fopen(path(d.dir, "log"), "r");
 	while (fgets(line, sizeof(line), f))
 		n += strstr(line, "refused to") != NULL;

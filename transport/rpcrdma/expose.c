@@ -34,7 +34,8 @@ STAT(rdma_exposed_bytes, "bytes of replies exposed as Read chunks");
 STAT(rdma_expose_refused, "replies not exposed: too many or too large");
 STAT(rdma_expose_late, "exposed replies taken back without an RDMA_DONE");
 STAT(rdma_done_taken, "RDMA_DONE messages for exposed replies");
-STAT(rdma_done_late, "RDMA_DONE messages for replies taken back before");
+STAT(rdma_done_late, "RDMA_DONE messages for replies that were already taken "
+		     "back");
 STAT(rdma_done_unknown, "RDMA_DONE messages for no exposed reply");
 
 struct exposure {

@@ -36,7 +36,7 @@
 
 STAT(rdma_overruns, "calls beyond the credits of their connection");
 STAT(rdma_early_calls, "messages that came before their connection was up");
-STAT(rdma_calls, "calls taken over RDMA");
+STAT(rdma_calls, "calls accepted over RDMA");
 STAT(rdma_long_calls, "calls that came in a Position-Zero Read chunk");
 STAT(rdma_cut_calls, "calls cut because they were too long");
 STAT(rdma_padded_calls, "RDMA_MSGP calls");
@@ -46,7 +46,7 @@ STAT(rdma_bad_headers, "messages with a malformed header");
 STAT(rdma_bad_chunks, "calls with impossible Read chunks");
 STAT(rdma_wide_lists, "calls with chunk lists too long for a reply");
 STAT(rdma_bad_xids, "calls whose two xids differ");
-STAT(rdma_not_eligible, "Read chunks for arguments that may not have one");
+STAT(rdma_not_eligible, "Read chunks for arguments that are not DDP-eligible");
 STAT(rdma_not_readable, "Read chunks of peers that answer no Reads");
 STAT(rdma_hopeless, "calls refused because their chunks had failed before");
 STAT(rdma_done_messages, "RDMA_DONE messages dropped: nothing is exposed");

@@ -30,7 +30,7 @@ STAT(rdma_invalidates, "replies with a handle to invalidate");
 STAT(rdma_errors_sent, "RDMA_ERROR messages sent");
 STAT(rdma_small_write_chunks, "results longer than their Write chunk");
 STAT(rdma_small_reply_chunks, "replies that fit neither inline nor a chunk");
-STAT(rdma_replies_lost, "replies to connections that were gone");
+STAT(rdma_replies_lost, "replies lost because their connection had ended");
 
 /* A body this small is copied rather than gathered. */
 enum { COPY_MAX = 256 };

@@ -7,7 +7,8 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-STAT(rdma_drain_drops, "messages not taken because the listener stops");
+STAT(rdma_drain_drops, "messages not accepted because the listener was "
+		       "stopping");
 
 void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned others)
 {

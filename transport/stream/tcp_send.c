@@ -17,7 +17,7 @@
 #include "transport/stream/tcp.h"
 
 STAT(tcp_bytes_out, "bytes sent over TCP");
-STAT(tcp_replies_lost, "replies to connections that were gone");
+STAT(tcp_replies_lost, "replies lost because their connection had ended");
 
 #define IOVS_A_REPLY	3
 

@@ -25,9 +25,9 @@
 
 STAT(posix_node_idle, "unused files closed");
 STAT(posix_node_evicted, "files closed to make room for others");
-STAT(posix_fds_short, "opens that failed for want of descriptors");
-STAT(posix_fds_full, "opens refused because an export had all the descriptors "
-     "that it may have");
+STAT(posix_fds_short, "opens that failed for lack of descriptors");
+STAT(posix_fds_full, "opens refused because an export had used its share of "
+     "descriptors");
 
 #define IDLE_MS		5000
 #define IDLE_TICKS	4

@@ -31,7 +31,7 @@
 #include "lib/thread.h"
 
 STAT(posix_cred_switch, "changes of a thread's credentials");
-STAT(posix_cred_refused, "callers that the system has no user for");
+STAT(posix_cred_refused, "callers without a user on this system");
 
 /* This thread's credentials; the kernel has the real ones. */
 static _Thread_local struct {

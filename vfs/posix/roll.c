@@ -34,7 +34,7 @@
 #include "lib/clock.h"
 
 STAT(posix_rolls, "directories read in search of lost files");
-STAT(posix_roll_later, "calls put off while a directory was to be read");
+STAT(posix_roll_later, "calls put off until a directory was read");
 STAT(posix_roll_large, "directories too large to be searched for lost files");
 
 #define BUF_SIZE	32768

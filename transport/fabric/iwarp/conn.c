@@ -22,7 +22,7 @@ STAT(iwarp_closed, "iWARP connections that ended");
 STAT(iwarp_terminates_out, "Terminate messages sent");
 STAT(iwarp_terminates_lost, "Terminate messages that could not be sent");
 STAT(iwarp_silent, "accepted peers that sent nothing");
-STAT(iwarp_lingered_out, "peers that did not close after the server did");
+STAT(iwarp_lingered_out, "peers that did not close after the server closed");
 
 /* Returns how many of tx's bytes the peer has. */
 static void look_locked(struct iwarp_conn *c, struct xprt_view *v)

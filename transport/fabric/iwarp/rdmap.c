@@ -18,7 +18,7 @@ STAT(iwarp_bad_header, "FPDUs with a wrong version, opcode or queue number");
 STAT(iwarp_bad_sequence, "FPDUs with a wrong message number or offset");
 STAT(iwarp_no_receive, "Sends that found no Receive");
 STAT(iwarp_too_long, "messages longer than their buffer");
-STAT(iwarp_bad_response, "RDMA Read Responses to no RDMA Read");
+STAT(iwarp_bad_response, "unexpected RDMA Read Responses");
 
 void rdmap_init(struct rdmap *r, const struct rdmap_ops *ops, bool crc)
 {

@@ -13,7 +13,7 @@
 #include "transport/fabric/iwarp/internal.h"
 #include "transport/socket/socket.h"
 
-STAT(iwarp_requests, "MPA requests taken");
+STAT(iwarp_requests, "MPA requests accepted");
 STAT(iwarp_requests_bad, "malformed MPA requests");
 STAT(iwarp_requests_late, "MPA requests that were not complete in time");
 STAT(iwarp_requests_lost, "peers that left before their MPA request ended");

@@ -32,7 +32,7 @@
  */
 #define LOOK_MS		2000
 
-STAT(verbs_async_events, "events that RDMA devices reported by themselves");
+STAT(verbs_async_events, "asynchronous events of RDMA devices");
 STAT(verbs_queue_fatal, "RDMA connections whose queues failed");
 STAT(verbs_device_fatal, "RDMA devices that failed");
 STAT(verbs_devices_gone, "RDMA devices that were unplugged");

@@ -17,7 +17,7 @@
 
 #include "lib/stats.h"
 
-STAT(verbs_domains, "RDMA connections with a protection domain of their own");
+STAT(verbs_domains, "RDMA connections with a separate protection domain");
 
 int verbs_isolate(struct fabric_conn *conn)
 {

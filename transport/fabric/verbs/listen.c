@@ -28,7 +28,7 @@
 STAT(verbs_requests, "connect requests of RDMA peers");
 STAT(verbs_listeners_moved, "listeners set up again because their device or "
      "address changed");
-STAT(verbs_requests_lost, "connect requests dropped for want of resources");
+STAT(verbs_requests_lost, "connect requests dropped for lack of resources");
 
 struct verbs_listener {
 	struct fabric_listener	l;

@@ -10,7 +10,7 @@
 #include "lib/stats.h"
 #include "lib/util.h"
 
-STAT(verbs_stuck_mrs, "registrations of memory that devices did not end");
+STAT(verbs_stuck_mrs, "memory registrations that devices failed to end");
 
 int verbs_remote_access(unsigned access)
 {

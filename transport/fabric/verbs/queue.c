@@ -38,8 +38,8 @@ STAT(verbs_flushed, "work requests flushed by the end of a connection");
 STAT(verbs_failed, "work requests that failed");
 STAT(verbs_stray, "completions of unknown work requests");
 STAT(verbs_cq_failed, "completion queues that failed");
-STAT(verbs_inline_refused, "queue pairs that a device refused until fewer "
-     "bytes were asked to go with work requests");
+STAT(verbs_inline_refused, "queue pairs created with less inline data after a "
+     "device had refused more");
 
 static int op_status(enum ibv_wc_status status)
 {

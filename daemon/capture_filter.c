@@ -211,7 +211,7 @@ int capture_filter_init(struct capture_filter *f, struct rpc_server *rpc,
 	if (s.found)
 		return 0;
 	capture_filter_fini(f);
-	*wrong = "export: there is none with this path, see exports";
+	*wrong = "export: no export has this path, see exports";
 	return -1;
 }
 

@@ -120,7 +120,7 @@ int confine(enum confine_calls calls)
 	confine_capabilities();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
 		err = -errno;
-		log_err("cannot give up new privileges: %s", strerror(-err));
+		log_err("cannot renounce new privileges: %s", strerror(-err));
 		return err;
 	}
 	confine_scope();

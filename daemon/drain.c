@@ -99,8 +99,8 @@ json_t *drain_begin(void *report, const char *argument, const char **wrong)
 
 	mutex_lock(&r->drain.lock);
 	if (!r->drain.on) {
-		log_at(LOG_LEVEL_INFO, "gannetctl: drains: takes no calls "
-		       "until gannetctl resume");
+		log_at(LOG_LEVEL_INFO, "gannetctl: draining: no calls are "
+		       "accepted until gannetctl resume");
 		r->drain.on = true;
 		notify(NOTIFY_DRAINING);
 		stop_listeners(r);
@@ -126,7 +126,7 @@ json_t *drain_resume(void *report, const char *argument, const char **wrong)
 	if (!err && r->drain.on) {
 		r->drain.on = false;
 		notify(NOTIFY_SERVING);
-		log_at(LOG_LEVEL_INFO, "gannetctl: serves again");
+		log_at(LOG_LEVEL_INFO, "gannetctl: serving again");
 	}
 	mutex_unlock(&r->drain.lock);
 	return err ? NULL : drain_tell(r, NULL, wrong);

@@ -50,7 +50,7 @@ int kept_text(const struct export_set *set, char **text, size_t *len)
 	if (!f)
 		return -ENOMEM;
 	fprintf(f, "# Rules that gannetctl exports --keep was given.  gannetd "
-		"reads them after all\n# others, and writes this file anew at "
+		"reads them after all\n# others, and writes this file again at "
 		"the next such change.\n");
 	if (set)
 		export_set_print(set, f);

@@ -46,8 +46,8 @@ void locks_listen(struct locks *l, const struct options *o,
 	xprt_addr_set_port(&at, port);
 	err = udp_listen(env, (struct sockaddr *)&at, NULL, &l->call_backs);
 	if (err)
-		log_warn("cannot listen on udp 127.0.0.1:%u: %s: clients' "
-			 "restarts are not heard of", port, strerror(-err));
+		log_warn("cannot listen on udp 127.0.0.1:%u: %s: client "
+			 "restarts will not be noticed", port, strerror(-err));
 }
 
 void locks_unlisten(struct locks *l)

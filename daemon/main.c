@@ -109,7 +109,7 @@ static void tell_parent(int fd)
 
 	/* The parent may be gone; then nobody waits for this. */
 	if (write(fd, "", 1) != 1)
-		log_debug("nobody waited for the start");
+		log_debug("no process waited for the start");
 	close(fd);
 	/* Standard error stays: it is where the log goes. */
 	dup2(null, STDIN_FILENO);
@@ -224,11 +224,11 @@ static bool drain(struct server *s, const sigset_t *set, struct tidy *t)
 		if (!sig)
 			sig = sigtimedwait(set, NULL, &step);
 		if (sig == SIGTERM || sig == SIGINT) {
-			log_warn("asked again to end: ending without waiting");
+			log_warn("second signal: ending without waiting");
 			return false;
 		}
 	}
-	log_warn("calls still hang: ending without them");
+	log_warn("calls still hang: ending without waiting for them");
 	return false;
 }
 
@@ -287,7 +287,7 @@ static struct backends *load_backends(const struct options *o)
 	}
 	/* It would keep root's capabilities. */
 	if (!err && count_threads() != threads) {
-		log_err("a module of --backend started a thread as it was "
+		log_err("a module of --backend started a thread while it was "
 			"loaded");
 		err = -EPERM;
 	}

@@ -161,34 +161,34 @@ static const char *check_audit_procs(const char *value)
 
 static const struct option_row rows[] = {
 	{ NULL, NULL, "config", "FILE",
-	  "read FILE, and FILE.d/*.conf, in the place of\n"
+	  "read FILE, and FILE.d/*.conf, instead of\n"
 	  SYSCONFDIR "/gannet/gannet.conf;\n"
 	  "see gannet.conf(5)",
 	  TEXT(config, check_file_name) },
 	{ "exports", "export", "export", "EXPORT",
 	  "export a directory: 'DIR' to this machine only, or\n"
 	  "'DIR CLIENT(OPTIONS)...' as a line of an exports\n"
-	  "file; may be given more than once",
+	  "file; can be given more than once",
 	  LIST(exports), .live = true },
 	{ "exports", "file", "exports-file", "FILE",
-	  "export what FILE says, or the files *.exports in that\n"
-	  "directory, see gannet-exports(5); may be given more\n"
-	  "than once; when there is no --export either:\n"
+	  "read exports from FILE, or from the files *.exports in\n"
+	  "that directory, see gannet-exports(5); can be given\n"
+	  "more than once; without this and --export:\n"
 	  SYSCONFDIR "/gannet/exports and\n"
 	  SYSCONFDIR "/gannet/exports.d",
 	  LIST(exports_files), .live = true },
 	{ "exports", "backend", "backend", "NAME",
-	  "load the module NAME, for exports as NAME:/PATH; may be\n"
+	  "load the module NAME, for exports as NAME:/PATH; can be\n"
 	  "given more than once",
 	  LIST(backends) },
 	{ "exports", "backend-dir", "backend-dir", "DIR",
-	  "where modules are (" BACKENDDIR ")",
+	  "directory of modules (" BACKENDDIR ")",
 	  TEXT(backend_dir, check_backend_dir) },
 	{ "server", "port", "port", "N",
-	  "TCP and UDP port of all but RDMA (2049); 0: any free",
+	  "TCP and UDP port of all but NFS/RDMA (2049); 0: any",
 	  NUMBER(port, 0, 65535) },
 	{ "rdma", "port", "rdma-port", "N",
-	  "port of NFS/RDMA (20049); 0: any free",
+	  "port of NFS/RDMA (20049); 0: any free port",
 	  NUMBER(rdma_port, 0, 65535) },
 	{ "rdma", "mode", "rdma", "MODE",
 	  "kinds of NFS/RDMA, joined by commas; off; auto (the\n"
@@ -198,25 +198,26 @@ static const struct option_row rows[] = {
 	  "longest message of NFS/RDMA without chunks (4096)",
 	  NUMBER(rdma_inline, 1024, 65536) },
 	{ "rdma", "mount", "rdma-mount", NULL,
-	  "serve MOUNT over RDMA too; clients ask for it over TCP",
+	  "serve MOUNT also over RDMA; clients use TCP for it",
 	  FLAG(rdma_mount) },
 	{ "rdma", "read-read", "rdma-read-read", NULL,
 	  "let RDMA clients that offer no memory for a long reply\n"
-	  "read it from the server's (gannetd(8) has the risks)",
+	  "read it from the server's memory (for the risks see\n"
+	  "gannetd(8))",
 	  FLAG(rdma_read_read) },
 	{ "server", "bind", "bind", "ADDRESS",
 	  "listen on this IPv4 or IPv6 address only",
 	  TEXT(bind, check_bind) },
 	{ "server", "threads", "threads", "N",
-	  "worker threads of each export: these may wait for its\n"
+	  "worker threads of each export, which may block in its\n"
 	  "file system (16)",
 	  NUMBER(threads, 1, 1024) },
 	{ "server", "pollers", "pollers", "N",
 	  "threads that serve connections (one a processor)",
 	  NUMBER(pollers, 1, MAX_POLLERS) },
 	{ "server", "grace", "grace", "SECONDS",
-	  "for so long after the start clients get back the locks\n"
-	  "that they had, and nobody gets others (50)",
+	  "after the start, grant locks for this time only to\n"
+	  "clients that had them before (50)",
 	  NUMBER(grace, 0, 3600) },
 	{ "server", "spin", "spin", "US",
 	  "microseconds that a poller spins before it sleeps,\n"
@@ -256,8 +257,8 @@ static const struct option_row rows[] = {
 	  "off does not filter",
 	  WORD(seccomp, seccomp_words) },
 	{ "exports", "manage-gids", "manage-gids", NULL,
-	  "callers' groups are those of this system, unless an\n"
-	  "export says no_manage_gids",
+	  "use this system's groups of a caller, unless an export\n"
+	  "says no_manage_gids",
 	  FLAG(manage_gids), .live = true },
 	{ "server", "rpcbind", "no-rpcbind", NULL,
 	  "do not register with rpcbind, nor use rpc.statd, nor\n"
@@ -266,25 +267,24 @@ static const struct option_row rows[] = {
 	  FLAG(rpcbind), .bare = "no" },
 	{ NULL, NULL, "check", NULL,
 	  "read the options and the exports, print what would be\n"
-	  "exported, and end",
+	  "exported, and exit",
 	  FLAG(check) },
 	{ NULL, NULL, "foreground", NULL,
 	  "stay in the foreground",
 	  FLAG(foreground) },
 	{ "server", "pid-file", "pid-file", "FILE",
-	  "write the process id there, once ready",
+	  "write the process id to FILE, once ready",
 	  TEXT(pid_file, check_file_name) },
 	{ "server", "control", "control", "SOCKET",
-	  "where gannetctl(8) reaches the server (control in the\n"
-	  "state directory)",
+	  "socket for gannetctl(8) (control in the state\ndirectory)",
 	  TEXT(control, check_file_name) },
 	{ "metrics", "listen", "metrics", "ADDRESS",
-	  "serve metrics and a status page over HTTP there:\n"
+	  "serve metrics and a status page over HTTP:\n"
 	  "'on' for 127.0.0.1:20490, ADDRESS:PORT, or 'off'",
 	  TEXT(metrics, check_metrics) },
 	{ "metrics", "clients", "metrics-clients", "N",
-	  "clients that metrics name, the busiest; the others are\n"
-	  "told together (100)",
+	  "how many clients metrics name, the busiest ones; all\n"
+	  "others are summed up (100)",
 	  NUMBER(metrics_clients, 0, 10000) },
 	{ "log", "level", "log-level", "LEVEL",
 	  "err, warn, info (the default) or debug",
@@ -293,21 +293,21 @@ static const struct option_row rows[] = {
 	  "stderr, journal, syslog, or auto (the default)",
 	  WORD(log_to, log_targets) },
 	{ "audit", "to", "audit", "FILE",
-	  "note who does what to which path in FILE, a line of\n"
-	  "JSON each; or in the 'journal', by 'syslog'; or 'off'",
+	  "record who does what to which path in FILE, a line of\n"
+	  "JSON each; or to the 'journal', to 'syslog'; or 'off'",
 	  TEXT(audit, check_audit), .live = true },
 	{ "audit", "procs", "audit-procs", "NAMES",
-	  "the procedures that are noted: names with commas\n"
-	  "between, 'all', or 'changes' (the default): those that\n"
+	  "the procedures to record: names with commas between,\n"
+	  "'all', or 'changes' (the default), the procedures that\n"
 	  "change names or attributes",
 	  TEXT(audit_procs, check_audit_procs), .live = true },
 	{ "audit", "export", "audit-export", "DIR",
-	  "note calls on the export DIR, and on those below it,\n"
-	  "only; may be given more than once",
+	  "record only calls on the export DIR and on exports\n"
+	  "below it; can be given more than once",
 	  LIST(audit_exports), .live = true },
 	{ "audit", "interval", "audit-interval", "SECONDS",
-	  "calls that change nothing are noted once in this time\n"
-	  "for each file, user and client (60); 0: each one",
+	  "of calls that change nothing, record one in this time\n"
+	  "for each file, user and client (60); 0: each call",
 	  NUMBER(audit_interval, 0, 86400), .live = true },
 };
 

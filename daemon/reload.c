@@ -94,8 +94,9 @@ void reloader_ask(struct reloader *r)
 	pthread_cond_signal(&r->told);
 	mutex_unlock(&r->lock);
 	if (busy)
-		log_warn("still reading the exports, because a file system "
-			 "does not answer; reading them again after that");
+		log_warn("a file system does not answer, so the exports are "
+			 "still being read; they will be read again after "
+			 "that");
 }
 
 bool reloader_give(struct reloader *r, struct reloader_job *job)

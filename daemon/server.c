@@ -182,7 +182,7 @@ static void listen_for_one(struct server *s, const struct program_row *row,
 			 "and nolock",
 			 prog->name, row->port, strerror(-err));
 	else
-		log_info("no rpcbind runs: clients are told ports at port %u",
+		log_info("no rpcbind runs: answering port queries at port %u",
 			 row->port);
 }
 

@@ -42,8 +42,8 @@ int state_dir_open(const char *dir, int *lock)
 		return err;
 	if (stat(dir, &st) == 0 && st.st_mode & S_IWOTH)
 		log_warn("state directory %s: every user of this machine may "
-			 "write to it, and so have the server export anything: "
-			 "chmod go-w", dir);
+			 "write to it, and can make the server export "
+			 "anything: chmod go-w", dir);
 	snprintf(path, sizeof(path), "%s/lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

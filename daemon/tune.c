@@ -57,8 +57,8 @@ void tune_connections(struct xprt_env *env, const struct options *o)
 	    lim.rlim_cur / 4 >= env->max_conns)
 		return;
 	fit = (unsigned)lim.rlim_cur / 4;
-	log_warn("%u connections at most, not %u: this process may open %lu "
-		 "files only", fit, env->max_conns,
+	log_warn("%u connections at most, not %u: this process may open only "
+		 "%lu files", fit, env->max_conns,
 		 (unsigned long)lim.rlim_cur);
 	env->max_conns = MAX(fit, 1u);
 	fit = MAX(fit / 4, 1u);

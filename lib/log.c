@@ -80,7 +80,8 @@ static void write_left_out(unsigned left_out)
 	size_t n = log_sink_prefix(line, sizeof(line), LOG_LEVEL_WARN, NULL);
 
 	n += (size_t)snprintf(line + n, sizeof(line) - n,
-			      "%u messages left out: nobody took them\n",
+			      "%u messages left out: they could not be "
+			      "written\n",
 			      left_out);
 	log_sink_write(line, n);
 }

@@ -193,7 +193,7 @@ static void log_refusal(const struct rpc_call *call, const char *shown,
 	    (!shared && (err == -EACCES || err == -ENODEV)) ||
 	    (!shared && err == -ENOENT &&
 	     !export_refusal_is_new(m->exports, rpc_call_peer(call), shown)))
-		log_debug("mount of %s refused to %s, too: %s", shown, from,
+		log_debug("mount of %s refused to %s again: %s", shown, from,
 			  strerror(-err));
 	else if (!shared && err == -ENOENT)
 		log_limited(LOG_LEVEL_WARN, "mount of %s refused to %s: no "
@@ -248,10 +248,10 @@ int mount_end_mnt3(struct rpc_call *call, int err)
 		;			/* nobody is told */
 	} else if (err == -ETIMEDOUT) {
 		stat_inc(mount_put_off);
-		log_limited(LOG_LEVEL_WARN, "mount of %s by %s has to come "
-			    "again: its file system, or the service that knows "
-			    "users' groups, does not answer, or there is too "
-			    "much to do", shown, call->msg->xprt->name);
+		log_limited(LOG_LEVEL_WARN, "mount of %s by %s not answered, "
+			    "so the client will retry: its file system or the "
+			    "name service does not answer, or the server is "
+			    "overloaded", shown, call->msg->xprt->name);
 	} else if (err < 0) {
 		stat_inc(mount_refused);
 		log_refusal(call, shown, w->exp != NULL, err);

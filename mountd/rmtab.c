@@ -255,7 +255,7 @@ static void save(struct rmtab *t)
 		err = file_replace(AT_FDCWD, t->file, text, len);
 	if (err < 0) {
 		stat_inc(rmtab_save_failed);
-		log_limited(LOG_LEVEL_ERR, "%s: can't be written: %s", t->file,
+		log_limited(LOG_LEVEL_ERR, "can't write %s: %s", t->file,
 			    strerror(-err));
 	}
 	free(text);
@@ -297,7 +297,7 @@ static int open_file(struct rmtab *t, const char *file)
 		return -ENOMEM;
 	err = load_entries(t);
 	if (err < 0) {
-		log_err("%s: can't be read: %s", file, strerror(-err));
+		log_err("can't read %s: %s", file, strerror(-err));
 		return err;
 	}
 	return thread_start(&t->saver, "rmtab", saver_run, t);

@@ -139,9 +139,9 @@ static void log_foreign(struct rpc_call *call)
 {
 	if (export_refusal_is_new(nfs3_op(call)->nfs->exports,
 				  rpc_call_peer(call), "a handle"))
-		log_limited(LOG_LEVEL_WARN, "%s refused: its filehandle is of "
-			    "another server, or was made with another key; "
-			    "unmount there, and mount again",
+		log_limited(LOG_LEVEL_WARN, "%s refused: another server made "
+			    "its filehandle, or one with another key; unmount "
+			    "it there and mount it again",
 			    call->msg->xprt->name);
 }
 

@@ -54,9 +54,9 @@ static __attribute__((noinline)) bool leave_out(const struct nfs3_list *l,
 	const struct nfs3_op *op = container_of(l, const struct nfs3_op, list);
 
 	stat_inc(nfs3_long_names);
-	log_limited(LOG_LEVEL_WARN, "%s: a directory has names of more than %d "
-		    "bytes, which clients can't list; they are left out: that "
-		    "of inode %" PRIu64, op->exp->path, VFS_NAME_MAX,
+	log_limited(LOG_LEVEL_WARN, "%s: names longer than %d bytes are left "
+		    "out of listings, since clients can't list them: inode "
+		    "%" PRIu64, op->exp->path, VFS_NAME_MAX,
 		    d->fileid);
 	return true;
 }

@@ -92,8 +92,9 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 	if (err == -EBUSY || ++w->tries < TRIES)
 		return;
 	stat_inc(nlm_silent);
-	log_limited(LOG_LEVEL_WARN, "%s does not answer for the lock that it "
-		    "waited for; it may have it, so it keeps it",
+	log_limited(LOG_LEVEL_WARN, "%s does not answer the call-back for its "
+		    "lock; it keeps the lock, since it can have been told of "
+		    "it",
 		    w->owner->host->name);
 	w->answer = NLM_WAIT_TAKEN;
 	nlm_file_kick(nlm, w->file);

@@ -189,8 +189,8 @@ static void nsm_save(struct nsm *n)
 	free(text);
 	if (err) {
 		stat_inc(nsm_save_failed);
-		log_limited(LOG_LEVEL_ERR, "%s/nsm can't be written: %s; no "
-			    "new host gets locks", n->state_dir,
+		log_limited(LOG_LEVEL_ERR, "can't write %s/nsm: %s; new hosts "
+			    "get no locks", n->state_dir,
 			    strerrordesc_np(-err));
 	}
 	mutex_lock(&n->lock);
@@ -472,7 +472,7 @@ static int load_list(struct nsm *n)
 	int err = nsm_file_read(n->state_dir, &text);
 
 	if (err) {
-		log_err("%s/nsm can't be read: %s", n->state_dir,
+		log_err("can't read %s/nsm: %s", n->state_dir,
 			strerror(-err));
 		return err;
 	}

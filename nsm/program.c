@@ -38,7 +38,7 @@ static bool is_local(struct rpc_call *call)
 
 	if (!ok) {
 		stat_inc(nsm_refused);
-		log_limited(LOG_LEVEL_INFO, "%s: %s is for this machine only",
+		log_limited(LOG_LEVEL_INFO, "%s: %s is only for this machine",
 			    call->msg->xprt->name, call->proc->name);
 	}
 	return ok;

@@ -59,9 +59,9 @@ int nsm_statd_check(uint16_t port)
 	if (who != RPC_LISTENER_WRONG)
 		return -ECONNREFUSED;
 	stat_inc(nsm_statd_false);
-	log_limited(LOG_LEVEL_WARN, "the user with the id %u listens at port "
-		    "%u, which rpcbind has for the status monitor: that is not "
-		    "rpc.statd, and is not believed", (unsigned)wrong, port);
+	log_limited(LOG_LEVEL_WARN, "user %u listens at port %u, which rpcbind "
+		    "has for the status monitor: that is not rpc.statd, so it "
+		    "is ignored", (unsigned)wrong, port);
 	return -EPERM;
 }
 
@@ -203,7 +203,7 @@ static void mon_came(void *arg, int err, struct xdr_in *results)
 		err = -EACCES;
 	if (err && err != -ECANCELED) {
 		stat_inc(nsm_statd_failed);
-		log_limited(LOG_LEVEL_WARN, "rpc.statd does not monitor %s: "
+		log_limited(LOG_LEVEL_WARN, "rpc.statd does not monitor %s, so "
 			    "it gets no locks: %s", w->host->name,
 			    strerrordesc_np(-err));
 	}

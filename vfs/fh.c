@@ -186,14 +186,15 @@ static int key_read(int dir, const char *state_dir, uint8_t *key)
 	if (fstat(fd, &st) < 0) {
 		err = -errno;
 	} else if (st.st_mode & 077) {
-		log_err("%s/%s: others may read it (mode %o); handles could "
-			"be forged: remove it and let clients mount anew, or "
-			"chmod 600", state_dir, KEY_FILE, st.st_mode & 07777);
+		log_err("%s/%s: other users may read it (mode %o) and could "
+			"forge handles: remove it and let clients mount again, "
+			"or chmod "
+			"600", state_dir, KEY_FILE, st.st_mode & 07777);
 		err = -EPERM;
 	} else if (!S_ISREG(st.st_mode) || st.st_size != EXPORT_KEY_LEN ||
 		   read(fd, key, EXPORT_KEY_LEN) != EXPORT_KEY_LEN) {
 		log_err("%s/%s: not a key of %d bytes; remove it and let "
-			"clients mount anew", state_dir, KEY_FILE,
+			"clients mount again", state_dir, KEY_FILE,
 			EXPORT_KEY_LEN);
 		err = -EINVAL;
 	}

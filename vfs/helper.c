@@ -172,9 +172,9 @@ void helper_serve(int sock)
 
 static int lose_helper(void)
 {
-	log_err("the helper process has ended: clients are told that there are "
-		"no quotas, and see mount points that they do not enter as "
-		"empty directories, until the server is started again");
+	log_err("the helper process has ended: until a restart of the server, "
+		"clients see no quotas, and empty directories in place of "
+		"mount points that they do not enter");
 	close(helper.sock);
 	helper.sock = -1;
 	return -ESRCH;

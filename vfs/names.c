@@ -91,8 +91,8 @@ static void ask_names(void *arg)
 
 		silent = known < 0 ? silent + 1 : 0;
 		if (known == 0)
-			log_warn("%s: %s '%s' is not known, so no address is "
-				 "that client", name->where, name->netgroup ?
+			log_warn("%s: %s '%s' is not known, so no address "
+				 "matches it", name->where, name->netgroup ?
 				 "netgroup" : "host", name->text);
 		else if (known < 0)
 			log_warn("%s: host '%s' can't be looked up now%s",

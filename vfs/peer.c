@@ -220,8 +220,8 @@ static int identify(struct identity *id)
 	else
 		id->known = err == EAI_NONAME ? 0 : -1;
 	if (id->known == 0 && err == 0)
-		log_limited(LOG_LEVEL_WARN, "%s is called %s, but that name "
-			    "has other addresses: not believed", id->text,
+		log_limited(LOG_LEVEL_WARN, "%s has the name %s, but that name "
+			    "has other addresses: ignored", id->text,
 			    id->name);
 	return heard(id, id->known);
 }

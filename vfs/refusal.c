@@ -45,8 +45,8 @@ void refusal_log_gone(struct export_table *t, uint32_t id,
 		return;
 	inet_ntop(a.family, a.bytes, host, sizeof(host));
 	log_limited_with(LOG_LEVEL_WARN, &f, "%s port %u refused: the export "
-			 "of its filehandle, of id 0x%08x, is not there any "
-			 "more; export it again, or unmount it there", host,
+			 "of its filehandle, with id 0x%08x, was removed; "
+			 "export it again, or unmount it there", host,
 			 port, id);
 }
 

@@ -308,9 +308,9 @@ static struct answer ask_service(const struct resolver *r,
 	}
 	free(gids);
 	if (a.told >= 0 && is_partial(r, q, old, a.groups)) {
-		log_limited(LOG_LEVEL_WARN, "the name service says nothing of "
-			    "groups that user %u had, as if a part of it were "
-			    "down: the user keeps them", uid);
+		log_limited(LOG_LEVEL_WARN, "the name service omits groups "
+			    "that user %u had, as if a part of it were down: "
+			    "the user keeps them", uid);
 		if (a.groups)
 			groups_put(a.groups);
 		a.groups = NULL;
@@ -373,9 +373,9 @@ static void note_service(struct users *u, const struct resolver *r,
 	if (a->late) {
 		u->quiet_until = clock_ns() + (uint64_t)r->quiet_s * NS_PER_S;
 		if (!atomic_exchange(&u->doubtful, true))
-			log_warn("the name service did not say the groups of "
-				 "user %u in time: users that are known keep "
-				 "theirs, others have none meanwhile", uid);
+			log_warn("the name service did not report the groups "
+				 "of user %u in time: known users keep theirs, "
+				 "others have no groups until it answers", uid);
 	} else if (a->told >= 0 && atomic_exchange(&u->doubtful, false)) {
 		log_info("the name service answers again");
 	}

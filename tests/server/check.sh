@@ -27,7 +27,7 @@ expect 'warnings' "$(sed 's/.*warn: //; s/^<4>//' "$dir/err")" \
 storage all the same
 $dir/exports:2: sec=krb5:sys: there is no Kerberos here: only callers with \
 sys are served
-$dir/exports:2: netgroup '@g' is not known, so no address is that client"
+$dir/exports:2: netgroup '@g' is not known, so no address matches it"
 # Of the options, those that differ here, and all of the others once.
 of_interest='ro|rw|(in)?secure|(no_)?root_squash|all_squash|anonuid=7|fsid=.*'
 said=$(grep -v '^#' "$dir/out" | tr '()' '\t\t' |

@@ -42,8 +42,8 @@ for at in 127.0.0.1:,nolock 192.0.2.1:; do
 done
 kill $server
 wait $server || status=1
-grep -q 'clients are told ports at port 111' /run/log ||
-	fail "it does not say where clients are told ports"
+grep -q 'answering port queries at port 111' /run/log ||
+	fail "it does not say that it answers at port 111"
 
 # Only after it has the port.
 setpriv --bounding-set=-net_bind_service --inh-caps=-net_bind_service \

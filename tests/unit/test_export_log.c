@@ -100,7 +100,7 @@ TEST(a_filehandle_whose_export_is_gone_is_told_once)
 		ck_assert_int_eq(export_find(table, 8, (struct sockaddr *)&ss,
 					     false, &e, &opts), -ESTALE);
 	ck_assert_str_eq(logged(), "192.0.2.7 port 933 refused: the export of "
-		"its filehandle, of id 0x00000008, is not there any more; "
+		"its filehandle, with id 0x00000008, was removed; "
 		"export it again, or unmount it there\n");
 	ck_assert(export_refusal_is_new(table, (struct sockaddr *)&ss, "/x"));
 	ck_assert(!export_refusal_is_new(table, (struct sockaddr *)&ss,
@@ -109,7 +109,7 @@ TEST(a_filehandle_whose_export_is_gone_is_told_once)
 	ck_assert(export_refusal_is_new(table, (struct sockaddr *)&ss, "/x"));
 }
 
-#define UNKNOWN " is not known, so no address is that client\n"
+#define UNKNOWN " is not known, so no address matches it\n"
 
 TEST(names_that_are_not_known_are_told)
 {

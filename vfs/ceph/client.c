@@ -210,8 +210,8 @@ static int reclaim_session(struct cfs_client *c, struct ceph_mount_info *cm)
 	int err = shut_out_before(c, cm);
 
 	if (err == 0)
-		vfs_log(VFS_LOG_INFO, "%s: took the place of client %s of the "
-			"file system, which ended without a word", c->fs->path,
+		vfs_log(VFS_LOG_INFO, "%s: replaced client %s of the file "
+			"system, which ended without notice", c->fs->path,
 			c->name);
 	return err == 0 || err == -ENOENT ?
 	       cfs_grace_taken_over(c, err == 0) : err;
@@ -478,8 +478,8 @@ static bool lock_alone(struct cfs_client *c)
 	}
 	if (!c->hung)
 		vfs_log(VFS_LOG_WARN, "%s: the cluster has shut this server "
-			"out, and a call that it had then does not end; if it "
-			"never does, restart the server", c->fs->path);
+			"out, and a call from before hangs; if it goes on, "
+			"restart the server", c->fs->path);
 	c->hung = true;
 	return false;
 }
@@ -507,7 +507,8 @@ void cfs_client_renew(struct cfs_client *c)
 	pthread_rwlock_unlock(&c->lock);
 	if (atomic_load(&c->succeeded))
 		vfs_log(VFS_LOG_ERR, "%s: another server has this one's place "
-			"(%s); this one serves no more: end it", c->fs->path,
+			"(%s), so this one has stopped serving: end "
+			"it", c->fs->path,
 			c->name);
 	else if (err < 0)
 		vfs_log(VFS_LOG_WARN, "%s: no new client: can't %s: %s",

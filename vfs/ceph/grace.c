@@ -129,9 +129,9 @@ int cfs_grace_learn(struct cfs_fs *fs)
 	atomic_store(&fs->grace.reclaims, err == 0 && !l.lapsed ?
 		     clock_ms() + l.left * 1000 : 0);
 	if (l.lapsed)
-		vfs_log(VFS_LOG_WARN, "%s: others may have had the locks of "
-			"this server's clients while it was away: they can't "
-			"be reclaimed", fs->path);
+		vfs_log(VFS_LOG_WARN, "%s: other clients can have held the "
+			"locks of this server's clients while it was away: "
+			"they can't be reclaimed", fs->path);
 	return err;
 }
 
@@ -297,8 +297,8 @@ void cfs_grace_leave(struct cfs_client *c)
 	}
 	mutex_unlock(&c->fs->grace.store);
 	if (err < 0)
-		vfs_log(VFS_LOG_WARN, "%s: the other servers can't be told "
-			"that locks are to be reclaimed: %s", c->fs->path,
+		vfs_log(VFS_LOG_WARN, "%s: can't notify the other servers that "
+			"locks are being reclaimed: %s", c->fs->path,
 			strerror(-err));
 }
 
@@ -442,11 +442,11 @@ static void rejoin_lost(struct cfs_fs *fs)
 	is = rejoin(fs) == 0;
 	set_usable(fs, is);
 	if (is)
-		vfs_log(VFS_LOG_INFO, "%s: other servers can tell this one of "
-			"their starts again", fs->path);
+		vfs_log(VFS_LOG_INFO, "%s: other servers can notify this one "
+			"of their starts again", fs->path);
 	else if (was)
-		vfs_log(VFS_LOG_WARN, "%s: other servers can't tell this one "
-			"of their starts, so it gives no new locks", fs->path);
+		vfs_log(VFS_LOG_WARN, "%s: other servers can't notify this one "
+			"of their starts, so it grants no new locks", fs->path);
 }
 
 static void tidy_records(struct cfs_fs *fs)

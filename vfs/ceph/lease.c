@@ -163,8 +163,8 @@ static void note_lease(struct cfs_fs *fs, int err)
 {
 	if (err < 0 && !fs->lease_missed)
 		vfs_log(VFS_LOG_WARN, "%s: a directory has to wait before it "
-			"moves: another server moves one, or died while it "
-			"did: %s", fs->path, strerror(-err));
+			"moves: another server is moving one, or died while "
+			"moving it: %s", fs->path, strerror(-err));
 	fs->lease_missed = err < 0;
 }
 

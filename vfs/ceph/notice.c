@@ -193,7 +193,7 @@ int cfs_notice_tell(struct cfs_fs *fs)
 	err = cfs_record_each(fs, tell_server, &t);
 	if (t.silent)
 		vfs_log(VFS_LOG_WARN, "%s: %u of the other servers did not "
-			"answer; they give no locks without the cluster",
+			"answer; they grant no locks without the cluster",
 			fs->path, t.silent);
 	return err;
 }

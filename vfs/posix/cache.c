@@ -356,9 +356,9 @@ int posix_cache_room(struct posix_cache *c)
 	if (!at_limit(c))
 		return 0;
 	stat_inc(posix_fds_full);
-	log_limited(LOG_LEVEL_WARN, "files of device %u:%u have all the "
-		    "descriptors that an export may have: calls that open "
-		    "more are sent back until some are closed",
+	log_limited(LOG_LEVEL_WARN, "files of device %u:%u use the export's "
+		    "whole share of descriptors: calls that open more get "
+		    "JUKEBOX until some are closed",
 		    major(fs_of(c)->dev), minor(fs_of(c)->dev));
 	return -ETIMEDOUT;
 }

@@ -196,7 +196,7 @@ static int table_change(struct posix_table *t, const struct table_op *op)
 		stat_inc(posix_table_failed);
 		log_limited(LOG_LEVEL_ERR,
 			    "table of files: can't write its journal in the "
-			    "state directory: %s; unless that is mended, new "
+			    "state directory: %s; unless that works again, new "
 			    "handles are lost when the server ends",
 			    strerror(errno));
 	}

@@ -30,7 +30,7 @@ unplugged()
 	background unplug rdma link del "$device"
 	ended unplug
 	says "rdma device $device is gone"
-	says "rdma device $device: nothing is left of it"
+	says "rdma device $device: all its resources are freed"
 }
 
 # Others are served, with memory that the server takes from the system now.

@@ -131,7 +131,7 @@ const struct fabric_row iwarp_row = {
 	.available = always,
 	.options = {
 		{ "iwarp-port", "N",
-		  "port of iwarp when verbs is served too (20050)" },
+		  "port of iwarp if verbs is also served (20050)" },
 		{ "no-iwarp-crc", NULL,
 		  "iwarp: have CRCs with those peers alone that ask for\n"
 		  "them" },

@@ -36,8 +36,8 @@ static void iwarp_listener_accepted(struct acceptor *a, int fd,
 		return;
 	stat_inc(iwarp_crowded_out);
 	log_limited(LOG_LEVEL_WARN, "iwarp: %u peers have not finished their "
-		    "MPA requests; dropping the oldest of the network that "
-		    "has most", l->sources.n);
+		    "MPA requests; dropping the oldest of the busiest "
+		    "network", l->sources.n);
 	drop_one(l);
 }
 

@@ -241,7 +241,7 @@ static void terminated(struct rdmap *r, unsigned code)
 		     code == TERM_RDMAP_INVALIDATE;
 
 	stat_inc(iwarp_terminates_in);
-	log_limited(LOG_LEVEL_WARN, "iwarp %s: the peer gives up: %s "
+	log_limited(LOG_LEVEL_WARN, "iwarp %s: the peer terminated: %s "
 		    "(%u/%u/%u)", iwarp_conn_name(c, name),
 		    rdmap_term_text(code), code >> 12, code >> 8 & 15,
 		    code & 255);

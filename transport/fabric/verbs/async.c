@@ -139,7 +139,8 @@ static bool verbs_async_take_event(struct verbs_dev *dev)
 	if (ibv_get_async_event(dev->ctx, &ev)) {
 		if (errno == EAGAIN || errno == EINTR)
 			return true;
-		log_warn("rdma device %s: no events: %s", dev->dev.name,
+		log_warn("rdma device %s: can't read its events: "
+			 "%s", dev->dev.name,
 			 strerror(errno));
 		return false;
 	}

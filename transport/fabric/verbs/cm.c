@@ -31,7 +31,8 @@ static bool verbs_cm_take_event(struct verbs_loop *vl)
 
 	if (rdma_get_cm_event(vl->channel, &cm)) {
 		if (errno != EAGAIN && errno != EINTR)
-			log_limited(LOG_LEVEL_WARN, "rdma: no event: %s",
+			log_limited(LOG_LEVEL_WARN, "rdma: can't read an "
+						    "event: %s",
 				    strerror(errno));
 		return false;
 	}

@@ -180,7 +180,7 @@ static void set_rnr_timer(struct verbs_conn *c)
 	/* Not vital, and iWARP has nothing like it. */
 	if (!c->dev->iwarp &&
 	    ibv_modify_qp(c->id->qp, &attr, IBV_QP_MIN_RNR_TIMER))
-		log_debug("rdma: the RNR timer stays as it is");
+		log_debug("rdma: the RNR timer keeps its default");
 }
 
 static void verbs_conn_established(struct verbs_conn *c,

@@ -191,7 +191,7 @@ static bool verbs_dev_release(struct verbs_dev *dev)
 	if (dev->hold)
 		rdma_destroy_id(dev->hold);
 	if (dev->dev.gone)
-		log_info("rdma device %s: nothing is left of it",
+		log_info("rdma device %s: all its resources are freed",
 			 dev->dev.name);
 	return true;
 }

@@ -115,7 +115,7 @@ static void device_gone(struct verbs_listener *l)
 
 static void address_moved(struct verbs_listener *l)
 {
-	log_warn("rdma: the address of a listener is another device's now");
+	log_warn("rdma: the address of a listener moved to another device");
 	give_up_ids(l);
 	verbs_listen_try_again(&l->retry);
 }

@@ -98,8 +98,9 @@ void verbs_lacks_inv(struct verbs_dev *dev)
 	if (!atomic_exchange(&dev->remote_inv, false))
 		return;
 	stat_inc(verbs_inv_refused);
-	log_info("rdma device %s: its library posts no Send With Invalidate: "
-		 "clients end their registrations themselves", dev->dev.name);
+	log_info("rdma device %s: its library supports no Send With "
+		 "Invalidate: clients invalidate their handles "
+		 "themselves", dev->dev.name);
 }
 
 /* Parts of a step that a library need not know. */

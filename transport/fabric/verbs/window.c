@@ -36,7 +36,8 @@ static int bind_window(struct verbs_conn *c, struct verbs_mr *w,
 static int lacks_windows(struct verbs_dev *dev)
 {
 	if (!atomic_exchange(&dev->no_windows, true))
-		log_info("rdma device %s: its library makes no memory windows",
+		log_info("rdma device %s: its library supports no memory "
+			 "windows",
 			 dev->dev.name);
 	return -EOPNOTSUPP;
 }

@@ -106,7 +106,7 @@ die_now a
 wait $writer
 launch a
 check 'a server that was killed starts again' started a
-check 'it has shut out the dead one' grep -q 'took the place' "$tmp/a.log"
+check 'it has shut out the dead one' grep -q 'replaced client' "$tmp/a.log"
 check 'what it promised is there by the other' all_there b k
 check 'and by itself' all_there a k
 

@@ -54,6 +54,6 @@ soon grep -qx ready /run/without || fail "no start without port 111"
 kill $server
 wait $server || status=1
 grep -q "port 111 can't be used for TCP" /run/without || fail "it has port 111"
-! grep 'clients are told ports' /run/without || status=1
+! grep 'answering port queries' /run/without || status=1
 [ $status = 0 ] || cat /run/log /run/list /run/without
 exit $status

@@ -301,8 +301,8 @@ TEST(options_that_make_no_sense_are_refused)
 	refuses("{\"proc\":\"REED\"}", "names of procedures");
 	refuses("{\"proc\":\"READ,\"}", "names of procedures");
 	refuses("{\"proc\":\"\"}", "names of procedures");
-	refuses("{\"export\":\"/c\"}", "there is none");
-	refuses("{\"export\":\"\"}", "there is none");
+	refuses("{\"export\":\"/c\"}", "no export has this path");
+	refuses("{\"export\":\"\"}", "no export has this path");
 	refuses("{\"snaplen\":0}", "out of range");
 	refuses("{\"count\":-1}", "out of range");
 	refuses("{\"duration\":5000000000}", "out of range");

@@ -392,7 +392,7 @@ TEST(options_that_make_no_sense_and_a_second_trace_are_refused)
 	start(WAY_TCP);
 	refuses("{\"client\":\"nobody\"}", "expected an address");
 	refuses("{\"proc\":\"REED\"}", "names of procedures");
-	refuses("{\"export\":\"/none\"}", "there is none");
+	refuses("{\"export\":\"/none\"}", "no export has this path");
 	refuses("{\"slower\":-1}", "out of range");
 	refuses("{\"snaplen\":1}", "expected client");
 	traces(&t, "{}");

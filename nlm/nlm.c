@@ -62,14 +62,15 @@
 
 #define LOCK_STEPS	nlm_check_grace, nlm_monitor_host, nlm_find_file, \
 			nlm_await_answer, nlm_lock
-#define NM_LOCK_STEPS	nlm_check_grace, nlm_find_file, nlm_await_answer, \
-			nlm_lock
+#define NM_LOCK_STEPS	nlm_check_grace, nlm_keep_host, nlm_find_file, \
+			nlm_await_answer, nlm_lock
 #define TEST_STEPS	nlm_check_grace, nlm_find_file, nlm_test
 #define CANCEL_STEPS	nlm_check_grace, nlm_find_held, nlm_await_answer, \
 			nlm_cancel
 #define UNLOCK_STEPS	nlm_check_grace, nlm_find_held, nlm_await_answer, \
 			nlm_unlock
-#define SHARE_STEPS	nlm_check_grace, nlm_find_file, nlm_share
+#define SHARE_STEPS	nlm_check_grace, nlm_keep_host, nlm_find_file, \
+			nlm_share
 #define UNSHARE_STEPS	nlm_check_grace, nlm_find_held, nlm_unshare
 
 /* @v: 1 for versions 1 and 3, or 4. */

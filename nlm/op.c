@@ -121,6 +121,15 @@ int nlm_check_grace(struct rpc_call *call)
 
 /* ---- monitoring */
 
+/* The log has the name. */
+static bool valid_name(struct xdr_view name)
+{
+	for (uint32_t i = 0; i < name.len; i++)
+		if (name.data[i] < ' ' || name.data[i] == 0x7f)
+			return false;
+	return name.len > 0 && name.len <= NLM_NAME_MAX;
+}
+
 /*
  * Counts the call's host, which the sweep must not forget before the call has
  * ended: a file system can take longer to answer than an idle host is kept.
@@ -128,12 +137,16 @@ int nlm_check_grace(struct rpc_call *call)
  * call of the same host could end, and the host leave the list, between the
  * monitor's answer and this call's lock.
  */
-static int keep_host(struct rpc_call *call)
+int nlm_keep_host(struct rpc_call *call)
 {
+	const struct nlm_args *a = rpc_args(call);
 	const struct nlm_who who = nlm_who_of(call);
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = op->nlm;
 
+	/* nlm_find_file() refuses a bad name. */
+	if (op->host || !valid_name(a->name))
+		return 0;
 	mutex_lock(&nlm->lock);
 	op->host = nlm_host_get(&nlm->table, &who);
 	if (op->host) {
@@ -214,15 +227,6 @@ static void monitor_done(void *arg, int err)
 	rpc_call_resume(call);
 }
 
-/* The log has the name. */
-static bool valid_name(struct xdr_view name)
-{
-	for (uint32_t i = 0; i < name.len; i++)
-		if (name.data[i] < ' ' || name.data[i] == 0x7f)
-			return false;
-	return name.len > 0 && name.len <= NLM_NAME_MAX;
-}
-
 int nlm_monitor_host(struct rpc_call *call)
 {
 	const struct nlm_args *a = rpc_args(call);
@@ -232,8 +236,10 @@ int nlm_monitor_host(struct rpc_call *call)
 	const struct rpc_host host = { name, rpc_call_peer(call),
 				       rpc_call_local(call) };
 
-	if (!m->monitor || !valid_name(a->name))
-		return 0;		/* nlm_find_file() refuses the name */
+	if (nlm_keep_host(call) < 0)
+		return -ENOLCK;
+	if (!m->monitor || !op->host)
+		return 0;
 	if (op->asked) {
 		if (op->monitor_err == 0)
 			note_monitored(op);
@@ -241,8 +247,6 @@ int nlm_monitor_host(struct rpc_call *call)
 			stat_inc(nlm_unmonitored);
 		return op->monitor_err == 0 ? 0 : -ENOLCK;
 	}
-	if (!op->host && keep_host(call) < 0)
-		return -ENOLCK;
 	if (is_monitored(op))
 		return 0;
 	memcpy(name, a->name.data, a->name.len);

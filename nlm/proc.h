@@ -151,10 +151,13 @@ int nlm_find_export(struct rpc_call *call);
 /* Refuses what is no reclaim in the grace period (-ETIMEDOUT), and a reclaim
  * after it (-ETIME). */
 int nlm_check_grace(struct rpc_call *call);
-/* The host is monitored before it has a lock. */
+/* Keeps the host, and with it the time at which its locks were ended, until the
+ * call ends. */
+int nlm_keep_host(struct rpc_call *call);
+/* The same; and the host is monitored before it has a lock. */
 int nlm_monitor_host(struct rpc_call *call);
-/* Under nlm->lock.  True: the locks of @host were ended after the call had
- * come, so it is to have no effect. */
+/* Under nlm->lock.  True: the locks and shares of @host were ended after the
+ * call had come, so it is to have no effect. */
 bool nlm_is_outlived(struct rpc_call *call, const struct nlm_host *host);
 /* Opens the file; the caller may lock it. */
 int nlm_find_file(struct rpc_call *call);

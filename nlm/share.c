@@ -40,7 +40,9 @@ int nlm_share(struct rpc_call *call)
 	mutex_lock(&nlm->lock);
 	o = nlm_owner_get(&nlm->table, &who);
 	if (o) {
-		r->status = share(call, o);
+		/* As in LOCK: a process that is there asks again. */
+		r->status = nlm_is_outlived(call, o->host) ?
+			    NLM4_DENIED_GRACE_PERIOD : share(call, o);
 		nlm_owner_tidy(&nlm->table, o);
 	}
 	mutex_unlock(&nlm->lock);

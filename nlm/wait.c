@@ -156,6 +156,12 @@ static bool cancel_await(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 	bool waits;
 
+	/* UNLOCK and CANCEL take effect though their connection has ended: the
+	 * client may not live to send them again.  A call-back ends in
+	 * seconds. */
+	if (!call->msg->xprt->datagram && call->procnum != NLM_LOCK &&
+	    call->procnum != NLM_LOCK_MSG && call->procnum != NLM_NM_LOCK)
+		return false;
 	mutex_lock(&op->nlm->await_lock);
 	waits = op->awaits;
 	if (waits)

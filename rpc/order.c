@@ -16,9 +16,9 @@
  * that call's place: it is not moved behind calls that the client sent later.
  *
  * At most RPC_ORDER_MAX calls wait behind one.  A further one is told to come
- * again, before it has any effect.  Waiting calls are listed and taken back as
- * suspended ones are (rpc/suspend.c): when their connection has ended, or when
- * they fill it while the first one hangs.
+ * again, before it has any effect.  Waiting calls are listed as suspended ones
+ * are (rpc/suspend.c), and taken back when they fill their connection while the
+ * first one hangs.  They run in their turn though the connection has ended.
  */
 #include "rpc/call.h"
 

@@ -170,7 +170,9 @@ static bool take_turn_back(struct rpc_slot *slot, const char *why, void *arg)
 {
 	struct taken *t = arg;
 
-	if (!is_in_the_way(slot, t->is_short))
+	/* It can be the UNLOCK of what the first one locks, and its client may
+	 * not live to send it again. */
+	if (is_gone(slot->call.msg->xprt) || !is_in_the_way(slot, t->is_short))
 		return false;
 	cds_list_add_tail(&slot->priv.suspended, &t->calls);
 	return true;

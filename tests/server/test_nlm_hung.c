@@ -80,39 +80,84 @@ static void start(void)
 
 TEST_CASE(.setup = start, .teardown = nlmc_end);
 
-/* LOCK of version 4 by a process of the host @host, of the byte @number, which
- * is the process's number, too. */
+/* The call @xid of version 4, up to its arguments. */
+static void begin_call(struct xdr_out *x, uint8_t bytes[512], uint32_t xid,
+		       uint32_t proc)
+{
+	xdr_out_init(x, bytes, 512);
+	xdr_put_u32(x, 0);			/* the mark: send_call() */
+	xdr_put_u32(x, xid);
+	for (unsigned i = 0; i < 9; i++)
+		xdr_put_u32(x, (uint32_t[]){ 0, 2, NLM_PROGRAM, 4, proc,
+					     1, 20, 0, 0 }[i]);
+	for (unsigned i = 0; i < 5; i++)	/* the rest of AUTH_SYS, none */
+		xdr_put_u32(x, 0);
+	xdr_put_opaque(x, "abc", 3);
+}
+
+static void send_call(struct xdr_out *x, uint8_t *bytes)
+{
+	const size_t len = xdr_out_len(x);
+
+	xdr_out_init(x, bytes, 4);
+	xdr_put_u32(x, 0x80000000u | (uint32_t)(len - 4));
+	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
+}
+
+static void put_owner(struct xdr_out *x, uint32_t host)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "new%u", host);
+	xdr_put_string(x, name);
+	xdr_put_opaque(x, file.data.data_val, file.data.data_len);
+	xdr_put_string(x, "an owner");
+}
+
+/* LOCK by a process of the host @host, of the byte @number, which is the
+ * process's number, too. */
 static void send_lock_of(uint32_t host, uint32_t number)
 {
 	uint8_t bytes[512];
 	struct xdr_out x;
-	char name[16];
-	size_t len;
 
-	snprintf(name, sizeof(name), "new%u", host);
-	xdr_out_init(&x, bytes, sizeof(bytes));
-	xdr_put_u32(&x, 0);			/* the mark, below */
-	xdr_put_u32(&x, number);
-	for (unsigned i = 0; i < 9; i++)
-		xdr_put_u32(&x, (uint32_t[]){ 0, 2, NLM_PROGRAM, 4, NLM_LOCK,
-					      1, 20, 0, 0 }[i]);
-	for (unsigned i = 0; i < 5; i++)	/* the rest of AUTH_SYS, none */
-		xdr_put_u32(&x, 0);
-	xdr_put_opaque(&x, "abc", 3);
+	begin_call(&x, bytes, number, NLM_LOCK);
 	xdr_put_bool(&x, false);
 	xdr_put_bool(&x, true);
-	xdr_put_string(&x, name);
-	xdr_put_opaque(&x, file.data.data_val, file.data.data_len);
-	xdr_put_string(&x, "an owner");
+	put_owner(&x, host);
 	xdr_put_u32(&x, number);
 	xdr_put_u64(&x, number);
 	xdr_put_u64(&x, 1);
 	xdr_put_bool(&x, false);
 	xdr_put_u32(&x, 1);
-	len = xdr_out_len(&x);
-	xdr_out_init(&x, bytes, 4);
-	xdr_put_u32(&x, 0x80000000u | (uint32_t)(len - 4));
-	ck_assert_int_eq(send(fd, bytes, len, 0), (ssize_t)len);
+	send_call(&x, bytes);
+}
+
+static void send_unlock_of(uint32_t host, uint32_t number)
+{
+	uint8_t bytes[512];
+	struct xdr_out x;
+
+	begin_call(&x, bytes, number + 100, NLM_UNLOCK);
+	put_owner(&x, host);
+	xdr_put_u32(&x, number);
+	xdr_put_u64(&x, number);
+	xdr_put_u64(&x, 1);
+	send_call(&x, bytes);
+}
+
+/* SHARE that denies others to read. */
+static void send_share_of(uint32_t host)
+{
+	uint8_t bytes[512];
+	struct xdr_out x;
+
+	begin_call(&x, bytes, host, NLM_SHARE);
+	put_owner(&x, host);
+	xdr_put_u32(&x, 1);
+	xdr_put_u32(&x, 1);
+	xdr_put_bool(&x, false);
+	send_call(&x, bytes);
 }
 
 /* By a host that no other call is of. */
@@ -288,10 +333,11 @@ static void start_list(void)
 	const struct harness_config config = {
 		.backend = &fault_vfs_ops, .nlm = { .idle_ms = 1, .monitor = {
 			.monitor = monitor_notes, .unmonitor = unmonitor_notes,
+			.forget = monitor_forgets,
 		} },
 	};
 
-	nasked = 0;
+	nasked = nforgotten = 0;
 	fault_init();
 	left[0] = '\0';
 	atomic_store(&is_late, false);
@@ -340,6 +386,58 @@ TEST(a_host_stays_on_the_list_while_its_lock_waits_for_the_monitor)
 	tell_done(asked[0], 0);
 	ck_assert_uint_eq(take_status(), NLM4_GRANTED);
 	close(fd);
+}
+
+/* The client's kernel sends UNLOCK when a process is killed in LOCK, and may
+ * not live to send it again. */
+TEST(an_unlock_behind_its_lock_runs_though_the_connection_was_reset)
+{
+	const struct linger none = { .l_onoff = 1 };
+	unsigned opened = fault_calls(FAULT_OPEN_HANDLE);
+
+	/* Goes with the connection, which shows that its end is known. */
+	atomic_store(&is_late, true);
+	send_lock_of(1, 1);
+	EVENTUALLY(count_asked() == 1);
+	atomic_store(&is_late, false);
+	fault_hold(FAULT_OPEN_HANDLE, true);
+	send_lock_of(2, 2);
+	EVENTUALLY(fault_calls(FAULT_OPEN_HANDLE) > opened);
+	send_unlock_of(2, 2);
+	EVENTUALLY(stats_sum_by_name("rpc_order_waits") == 1);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	close(fd);
+	EVENTUALLY((rpc_server_relieve(srv.server), count_forgotten() == 1));
+	rpc_server_relieve(srv.server);
+	fault_hold(FAULT_OPEN_HANDLE, false);
+	EVENTUALLY(nlmc_lock(&other, (struct nlm_bytes){ 2, 1, true }, false) ==
+		   NLM4_GRANTED);
+}
+
+/* Ends the locks of the host while its SHARE waits for the disk. */
+static void check_share_outlived(void (*end)(void))
+{
+	unsigned opened = fault_calls(FAULT_OPEN_HANDLE);
+
+	fault_hold(FAULT_OPEN_HANDLE, true);
+	send_share_of(0);
+	EVENTUALLY(fault_calls(FAULT_OPEN_HANDLE) > opened);
+	end();
+	let_idle_hosts_leave();
+	fault_hold(FAULT_OPEN_HANDLE, false);
+	ck_assert_uint_eq(take_status(), NLM4_DENIED_GRACE_PERIOD);
+	ck_assert_uint_eq(nlmc_share(&other, 1, 1), NLM4_GRANTED);
+	close(fd);
+}
+
+TEST(a_share_that_came_before_its_host_freed_all_is_not_granted)
+{
+	check_share_outlived(free_all);
+}
+
+TEST(a_share_that_came_before_its_client_was_released_is_not_granted)
+{
+	check_share_outlived(release_locks);
 }
 
 TEST(a_host_whose_lock_was_refused_leaves_the_list)

@@ -3,23 +3,24 @@
  * gannet/rpcrdma.h - call ONC RPC programs over RPC-over-RDMA version 1
  * (RFC 8166, RFC 8797).
  *
- * A client is a connection to one responder, made again when it is lost.
- * Calls go out asynchronously, as many at a time as the responder grants
- * credits; the others wait in line.  The library deals in whole RPC
- * messages: what is in them, and which of their data may go in chunks
- * (the upper-layer binding, for NFS RFC 8267), is the caller's business.
+ * A client is a connection to one responder; it reconnects when the connection
+ * is lost.  Calls go out asynchronously, as many at a time as the responder
+ * grants credits; the others wait in a queue.  The library transfers whole RPC
+ * messages: their contents, and the choice of data that may go in chunks (the
+ * upper-layer binding, for NFS RFC 8267), are the caller's business.
  *
  * Versions: each struct of the caller begins with its size, which the caller
- * sets: `struct gannet_rpcrdma_call call = { .size = sizeof(call) };`.  Members
+ * sets: `struct gannet_rpcrdma_call call = { .size = sizeof(call) };`. Members
  * are only ever added, at the end, and zero is the default of each.  So a
- * program that was built for an older library runs with a newer one; and with
- * an older one, as long as it uses nothing that this one does not know.
+ * program that was built for an older library runs with a newer one.  It also
+ * runs with an older one, unless it uses a member that the older one does not
+ * know.
  *
- * Threads: functions may be called from any thread.  done() and event()
- * are called on a thread of the library, one at a time; they must not
- * block, and may make calls.  With POLLED they are called on the caller's.
+ * Threads: functions may be called from any thread.  done() and event() are
+ * called on a thread of the library, one at a time; they must not block, and
+ * may make calls.  With POLLED they are called on the caller's thread.
  *
- * gannet-rpcrdma(3) tells it at length.
+ * gannet-rpcrdma(3) has the details.
  */
 #ifndef GANNET_RPCRDMA_H
 #define GANNET_RPCRDMA_H
@@ -44,10 +45,9 @@ enum gannet_rpcrdma_fabric {
 
 /*
  * The events of event(), each with an err.  LOST: the cause, -ETIMEDOUT when
- * reply_ms ran out, -ECONNRESET when the responder closed it, or what else
- * failed.  RECONNECTED: 0.  DEAD: the error of the last attempt to connect;
- * -ECONNRESET when they succeeded but no reply came; -ENOTCONN with
- * NO_RECONNECT.
+ * reply_ms ran out, -ECONNRESET when the responder closed it, or another error.
+ * RECONNECTED: 0.  DEAD: the error of the last attempt to connect; -ECONNRESET
+ * when they succeeded but no reply came; -ENOTCONN with NO_RECONNECT.
  */
 enum gannet_rpcrdma_event {
 	GANNET_RPCRDMA_LOST = 1,	/* the connection; it is made again
@@ -60,17 +60,18 @@ enum {
 	GANNET_RPCRDMA_NO_RECONNECT = 1,	/* the first loss is the end */
 	GANNET_RPCRDMA_NO_PRIVATE = 2,		/* don't speak RFC 8797 */
 	GANNET_RPCRDMA_NO_INVALIDATE = 4,	/* no Send With Invalidate */
-	GANNET_RPCRDMA_RESERVED_PORT = 8,	/* iWARP: from a port below
-						 * 1024 where that may be, as
-						 * servers ask of TCP clients */
-	/* Ask for the responder's limits before the first call of each
-	 * connection (RFC 5666 section 6, program 100417).  A responder that
-	 * does not serve that keeps the limits that it had. */
+	GANNET_RPCRDMA_RESERVED_PORT = 8,	/* iWARP: from a port below 1024
+						 * if the process may bind one,
+						 * as servers require of TCP
+						 * clients */
+	/* Query the responder's limits before the first call of each connection
+	 * (RFC 5666 section 6, program 100417).  Without that program the
+	 * limits stay as they are. */
 	GANNET_RPCRDMA_CONFIGURE = 16,
 	/* The Read-Read transfer model (RFC 5666 section 3.8): no call offers
 	 * its reply_mem as a Reply chunk; a reply that is too long for a Send
-	 * stays with the responder and is read from there into reply_mem.  A
-	 * responder that does not know it refuses such calls. */
+	 * stays with the responder, and the library reads it into reply_mem.  A
+	 * responder that does not support this model refuses such calls. */
 	GANNET_RPCRDMA_READ_READ = 32,
 	/* Calls go on, and done(), event() and answer() are called, in
 	 * gannet_rpcrdma_dispatch() and close() alone: see there. */
@@ -78,12 +79,12 @@ enum {
 };
 
 /*
- * How memory of calls is registered that names no region, on a device that pins
- * memory.  (iWARP without a device does not, and has no use for this: there,
- * a registration costs little, and each call makes its own.)
+ * How the memory of a call is registered if it names no region, on a device
+ * that pins memory.  (iWARP without a device does not pin memory and ignores
+ * this: a registration is cheap there, and each call makes one.)
  */
 enum gannet_rpcrdma_registration {
-	/* For each call, which ends it: when done() is called the responder
+	/* For each call, and until its end: when done() is called the responder
 	 * can't reach the memory. */
 	GANNET_RPCRDMA_EACH_CALL = 0,
 	/*
@@ -95,10 +96,10 @@ enum gannet_rpcrdma_registration {
 	 */
 	GANNET_RPCRDMA_CACHE = 1,
 	/*
-	 * The cache's registrations and those of regions are the device's
-	 * business alone: the responder gets a memory window (type 2) of one,
-	 * for the call and the connection, which ends as with EACH_CALL.  A
-	 * call has a few; segments beyond, and all on a device that has no
+	 * Only the device sees the registrations of the cache and of regions:
+	 * the responder gets a memory window (type 2) of one, for the call and
+	 * the connection, which ends as with EACH_CALL.  A call has a few
+	 * windows; further segments, and all segments on a device without
 	 * windows, are registered for each call.  gannet_rpcrdma_forget() is
 	 * needed as with CACHE.
 	 */
@@ -114,13 +115,13 @@ struct gannet_rpcrdma_options {
 	unsigned inline_size;	/* longest Send made or taken: 4096 */
 	unsigned segment_size;	/* chunks are cut into segments of at most
 				 * this many bytes; zero: not cut */
-	unsigned read_depth;	/* RDMA Reads that the responder may have in
+	unsigned read_depth;	/* RDMA Reads that the responder can have in
 				 * flight: 16 */
 	unsigned connect_ms;	/* for one attempt to connect: 10000 */
 	unsigned reply_ms;	/* a call that waits longer for its reply,
 				 * once it was sent, ends the connection:
 				 * 60000 */
-	unsigned reconnects;	/* attempts in a row that may fail: 10 */
+	unsigned reconnects;	/* attempts in a row before giving up: 10 */
 	unsigned resends;	/* of one call: 10 */
 	void (*event)(void *arg, enum gannet_rpcrdma_event event, int err);
 	void	*arg;
@@ -128,9 +129,9 @@ struct gannet_rpcrdma_options {
 	 * Answers a call of the responder's (RFC 8167): returns the length of
 	 * the RPC reply that it wrote to @reply, which has @room bytes; 0: the
 	 * call gets no reply.  Called like event().  NULL: the responder can't
-	 * call.  Messages come and go without chunks.  The connection is made
-	 * again only when there is a call to send: a client that is to be
-	 * reachable makes one when event() tells that it is lost.
+	 * call.  Messages come and go without chunks.  The client reconnects
+	 * only when it has a call to send: a client that has to be reachable
+	 * makes a call when event() reports the loss.
 	 */
 	uint32_t (*answer)(void *arg, const void *call, uint32_t len,
 			   void *reply, uint32_t room);
@@ -140,7 +141,7 @@ struct gannet_rpcrdma_options {
 	 * source ends it goes out whole, if it fits in a Send and the opaque
 	 * has at least pad_threshold bytes; its data lies at a multiple of
 	 * pad_align from the start of the Send, for the responder's Receive.
-	 * pad_align is a multiple of 4.  Other calls go as ever.
+	 * pad_align is a multiple of 4.  Other calls are not affected.
 	 *
 	 * RFC 8166 section 4.6.1 forbids this, and lets a responder answer with
 	 * ERR_CHUNK: that ends the call (-EREMOTEIO), and later ones of the
@@ -157,9 +158,9 @@ struct gannet_rpcrdma_region;
 
 /*
  * Memory of a call: @len bytes at @addr; or if @niov is not 0, the pieces of
- * @iov, in their order, and @addr and @len are not looked at.  The responder
- * sees a piece as one segment, or more with segment_size.  @iov is lent until
- * done(), as the memory is.
+ * @iov, in their order, and @addr and @len are ignored.  The responder sees a
+ * piece as one segment, or more with segment_size.  @iov is lent until done(),
+ * as the memory is.
  */
 struct gannet_rpcrdma_memory {
 	void	*addr;
@@ -178,9 +179,9 @@ struct gannet_rpcrdma_memory {
 
 /*
  * One call.  It and all memory that it names are lent to the library until
- * done().  By the handles of this call the responder can't reach the memory any
- * more when done() is called, unless a longer registration was asked for: see
- * gannet_rpcrdma_registration and gannet_rpcrdma_register().
+ * done().  When done() is called, the responder can no longer reach the memory
+ * by the handles of this call, unless the caller requested a longer
+ * registration: see gannet_rpcrdma_registration and gannet_rpcrdma_register().
  */
 struct gannet_rpcrdma_call {
 	size_t		 size;	/* of this struct */
@@ -197,17 +198,18 @@ struct gannet_rpcrdma_call {
 		struct gannet_rpcrdma_memory mem;
 	} source[GANNET_RPCRDMA_SOURCES];
 
-	/* Where it puts data of the reply: Write chunks, one for each result
-	 * that may be moved. */
+	/* Where the responder puts data of the reply: Write chunks, one for
+	 * each DDP-eligible result. */
 	unsigned	 nsinks;
 	struct gannet_rpcrdma_memory sink[GANNET_RPCRDMA_SINKS];
 
-	/* Where it puts a reply too long for a Send: a Reply chunk, in one
-	 * piece.  May be none.  With READ_READ the library reads such a reply
-	 * to there, if the call has no sinks. */
+	/* Where the responder puts a reply too long for a Send: a Reply chunk,
+	 * in one piece.  Optional.  With READ_READ the library reads such a
+	 * reply into this memory, if the call has no sinks. */
 	struct gannet_rpcrdma_memory reply_mem;
 
-	/* The library's last word about it: it may be freed in there. */
+	/* Called last: the library has let go of the call, and the function may
+	 * free it. */
 	void (*done)(struct gannet_rpcrdma_call *self);
 	void	*arg;			/* yours */
 
@@ -239,8 +241,9 @@ int gannet_rpcrdma_connect(const struct sockaddr *addr,
 			   const struct gannet_rpcrdma_options *options,
 			   struct gannet_rpcrdma **out);
 
-/* An xid like no other of this client.  The first is random, so that a server
- * does not take a call for one of an earlier client (RFC 5531 section 9). */
+/* An xid that is unique for this client.  The first is random: otherwise a
+ * server could mistake a call for one of an earlier client (RFC 5531 section
+ * 9). */
 uint32_t gannet_rpcrdma_xid(struct gannet_rpcrdma *c);
 
 /*
@@ -255,13 +258,13 @@ int gannet_rpcrdma_call(struct gannet_rpcrdma *c,
 			struct gannet_rpcrdma_call *call);
 
 /*
- * Ends a call early; @call is not looked into.  0, and its done() follows, but
+ * Ends a call early; @call is not dereferenced.  0, and its done() follows, but
  * never from in here; or -ENOENT: it is not in progress, done() was called or
  * is about to be.
  *
  * A call that was not sent never is, and a call that was sent is not sent
- * again.  done() comes with -ECANCELED when the responder can't reach the
- * call's memory any more (RFC 8166 section 4.4.1).  This is soon, unless the
+ * again.  done() is called with -ECANCELED when the responder can no longer
+ * reach the call's memory (RFC 8166 section 4.4.1).  This is soon, unless the
  * memory lies in a region or the cache on a device that pins memory, without
  * windows, or a reply is being read into it: such a call has its result if the
  * reply comes, and -ECANCELED if the connection ends before, after reply_ms at
@@ -283,13 +286,13 @@ enum {
 };
 
 /*
- * Registers @len bytes at @addr for calls that name the region, so that they
- * need not (RFC 5666 section 7).  @use: what for, one or both.  On a device
- * that pins memory the responder can reach it, for this use, until it is
- * deregistered: RFC 8166 section 8.1.2 asks for care, and windows avoid it.
- * Elsewhere each call still has handles of its own, and the region is only a
- * bound.  A new connection has a new registration.  0 or -errno: -EINVAL;
- * -ENOMEM, for instance the limit of locked memory.
+ * Registers @len bytes at @addr once for all calls that name the region (RFC
+ * 5666 section 7).  @use: what for, one or both.  On a device that pins memory
+ * the responder can reach it, for this use, until it is deregistered: RFC 8166
+ * section 8.1.2 asks for care, and windows avoid it.  Elsewhere each call still
+ * registers its memory, and the region is only a bound.  A new connection has a
+ * new registration.  0 or -errno: -EINVAL; -ENOMEM, for instance the limit of
+ * locked memory.
  */
 int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
 			    unsigned use, struct gannet_rpcrdma_region **out);
@@ -300,14 +303,14 @@ int gannet_rpcrdma_register(struct gannet_rpcrdma *c, void *addr, size_t len,
  */
 struct gannet_rpcrdma_dmabuf {
 	size_t	 size;		/* of this struct */
-	/* The dma-buf.  The library keeps a descriptor of its own, so this one
-	 * may be closed after the call. */
+	/* The dma-buf.  The library duplicates it, so the caller may close it
+	 * after the call. */
 	int	 fd;
 	uint64_t offset;	/* where in it the region begins, */
 	size_t	 len;		/* and how many bytes it has */
 	/* The address by which calls name the region's first byte: the one that
-	 * its device uses, or any other, for nothing need be mapped there.  It
-	 * has the place in its page that @offset has. */
+	 * its device uses, or any other, since nothing has to be mapped there.
+	 * It has the place in its page that @offset has. */
 	void	*addr;
 	unsigned use;		/* as of gannet_rpcrdma_register() */
 };
@@ -315,14 +318,14 @@ struct gannet_rpcrdma_dmabuf {
 /*
  * Registers memory of another device, as gannet_rpcrdma_register() registers
  * that of the program.  Sources and sinks of calls may name the region, but
- * reply_mem may not.  With WINDOWS each call has handles of its own for it,
- * since no window can be made of a dma-buf.
+ * reply_mem may not.  With WINDOWS each call registers its part, since windows
+ * of a dma-buf don't exist.
  *
  * 0 or -errno: -EOPNOTSUPP, the fabric (iWARP without a device), the RDMA
  * device, its library or the kernel can't; -EINVAL; -EBADF; -E2BIG, as above;
- * -ENOMEM; or what the device says.  While the connection is lost nobody can
- * tell: then, or if the next connection is another device's, it is the calls
- * that end with such a status.
+ * -ENOMEM; or an error of the device.  While the connection is lost the library
+ * can't tell: then, or if the next connection uses another device, calls end
+ * with such a status instead.
  */
 int gannet_rpcrdma_register_dmabuf(struct gannet_rpcrdma *c,
 				   const struct gannet_rpcrdma_dmabuf *dmabuf,
@@ -338,11 +341,11 @@ int gannet_rpcrdma_deregister(struct gannet_rpcrdma *c,
 			      struct gannet_rpcrdma_region *region);
 
 /*
- * Drops registrations of this memory from the cache; those that calls in
- * progress use, when these are done; it says nothing of calls that are started
- * later.  Call it before the memory is unmapped, or given back by free() to the
- * system: another mapping at the same address would else be read from and
- * written to where the old one was.
+ * Drops registrations of this memory from the cache, or when calls in progress
+ * that use them are done.  Calls that start later are not affected.  Call it
+ * before the memory is unmapped, or returned to the system by free(): otherwise
+ * the responder would keep reading and writing the old pages after another
+ * mapping takes the address.
  */
 void gannet_rpcrdma_forget(struct gannet_rpcrdma *c, const void *addr,
 			   size_t len);
@@ -359,8 +362,8 @@ struct gannet_rpcrdma_info {
 	bool	 invalidates;		/* and Send With Invalidate */
 	uint32_t send_inline;		/* longest messages on this */
 	uint32_t recv_inline;		/* connection, both ways */
-	unsigned read_depth;		/* RDMA Reads the responder may have
-					 * in flight, as offered to it */
+	unsigned read_depth;		/* RDMA Reads that the responder can
+					 * have in flight, as offered to it */
 	unsigned credits;		/* granted with the last reply; 0: no
 					 * reply yet */
 	unsigned in_flight;
@@ -377,12 +380,12 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 			 struct gannet_rpcrdma_info *info);
 
 /*
- * For a program with an event loop of its own.  It makes the client with
- * POLLED, polls the descriptor of gannet_rpcrdma_fd() for input (this stays the
- * library's, and may be in an epoll set), and calls gannet_rpcrdma_dispatch()
- * when there is some.  That does what there is to do, and does not wait.  A
- * thread of the library still makes connections, which may have to wait for the
- * network, and watches times; it calls nothing of the caller's.
+ * For a program that has an event loop.  It makes the client with POLLED, polls
+ * the descriptor of gannet_rpcrdma_fd() for input (this stays the library's,
+ * and may be in an epoll set), and calls gannet_rpcrdma_dispatch() when there
+ * is some.  That does what there is to do, and does not wait.  A thread of the
+ * library still makes connections, which may have to wait for the network, and
+ * watches times; it calls nothing of the caller's.
  *
  * gannet_rpcrdma_xid(), call() and cancel() may be called from any thread even
  * so; all else on the client from one thread at a time, with dispatch.
@@ -392,7 +395,7 @@ void gannet_rpcrdma_info(struct gannet_rpcrdma *c,
 int gannet_rpcrdma_fd(struct gannet_rpcrdma *c);
 int gannet_rpcrdma_dispatch(struct gannet_rpcrdma *c);
 
-/* Ends what is in progress with -ECANCELED, waits until every done() has
+/* Ends the calls in progress with -ECANCELED, waits until every done() has
  * returned, and frees @c.  Not in done() or event(). */
 void gannet_rpcrdma_close(struct gannet_rpcrdma *c);
 

@@ -8,17 +8,17 @@
  * are shaped by NFSv3 (RFC 1813) but know nothing of RPC.
  *
  * A module is a shared object NAME.so that defines gannet_backend; gannetd
- * loads it for --backend NAME.  gannet-vfs(3) tells it at length.
+ * loads it for --backend NAME.  gannet-vfs(3) has the details.
  *
  * Errors are -errno: gannet/vfs_errors.h has all of them, and what each
  * becomes.
  *
- * Threads: operations run on threads of gannetd, many at the same time, also
- * on one node; the caller holds a reference to each node that it names.  The
+ * Threads: operations run on threads of gannetd, many at the same time, also on
+ * one node; the caller holds a reference to each node that it names.  The
  * threads are registered with liburcu's "memb" flavour and block all signals.
  * A call may leave the thread with the caller's file system credentials
- * (setfsuid(2)): a thread that calls opens files of its own only with that in
- * mind.
+ * (setfsuid(2)): a backend that opens other files on such a thread has to
+ * consider that.
  */
 #ifndef GANNET_VFS_H
 #define GANNET_VFS_H
@@ -37,8 +37,8 @@
 #include <gannet/vfs_option.h>
 #include <gannet/vfs_quota.h>
 
-/* Changes with every change of this file that a module has to be built anew
- * for.  gannetd loads modules of its own version only. */
+/* Changes with every change of this file that requires a rebuild of modules.
+ * gannetd loads only modules of its version. */
 #define GANNET_VFS_VERSION	13
 
 #define VFS_NAME_MAX	255
@@ -209,8 +209,8 @@ struct vfs_make {
  * results are in the union, named by their operations.
  *
  * It and all that it points to belong to the caller, and stay until the
- * operation is over.  Where a pointer to attributes is NULL they are not
- * wanted, but for getattr's.
+ * operation is over.  A NULL pointer to attributes means that they are not
+ * wanted, except in getattr.
  *
  * With @nonblock the operation must not wait for storage or for a peer, nor
  * change the thread's credentials: it does nothing and returns -EAGAIN instead,
@@ -230,8 +230,8 @@ struct vfs_op {
 	struct vfs_wcc		*wcc;	/* of the directory, or the node */
 	struct vfs_node		*out;	/* found or made; counted, and the
 					 * caller puts it */
-	bool			 eof;	/* read, read_pipe, readdir: there is
-					 * no more */
+	bool			 eof;	/* read, read_pipe, readdir: the end was
+					 * reached */
 	union {
 		struct {			/* open_handle */
 			struct vfs_fs		*fs;
@@ -246,7 +246,8 @@ struct vfs_op {
 			struct vfs_attr		*dir_attr;
 			/* Result; false at first. */
 			bool			 has_dir_attr;
-			/* Result; zeros but for @below.  NULL: not wanted. */
+			/* Result; all zeros except @below.  NULL: not
+			 * wanted. */
 			struct vfs_child	*child;
 		};
 		struct {			/* readlink */
@@ -300,15 +301,14 @@ struct vfs_later {
 };
 
 /*
- * An operation may end later than its function returns, so that it keeps no
- * thread waiting: before the backend has another thread do it, say one of a
- * library, it calls vfs_op_give() on the thread that called the operation, and
- * without the locks that its cancel() takes.
- * True: the operation is the backend's until vfs_op_end(), which may be called
- * before the function returns.  The function returns VFS_PENDING and does not
- * touch @op any more; @nonblock is false from then on.  False: the operation
- * has to end here, or to answer -EAGAIN with @nonblock.  Not in an RCU section
- * of the backend's.
+ * An operation may end later than its function returns, and then occupies no
+ * thread meanwhile: before the backend hands it to another thread, such as one
+ * of a library, it calls vfs_op_give() on the thread that called the operation,
+ * and without the locks that its cancel() takes.  True: the operation is the
+ * backend's until vfs_op_end(), which may be called before the function
+ * returns.  The function returns VFS_PENDING and does not touch @op again;
+ * @nonblock is false from then on.  False: the operation has to end here, or to
+ * answer -EAGAIN with @nonblock.  Not in an RCU section of the backend's.
  */
 static inline bool vfs_op_give(struct vfs_op *op)
 {
@@ -317,8 +317,8 @@ static inline bool vfs_op_give(struct vfs_op *op)
 
 /* Once for each vfs_op_give() that said true, unless cancel() did: the
  * operation has ended with @result, which its function would have returned.
- * Any thread.  @op is gone then, and its node and the tree may be: no operation
- * runs any more. */
+ * Any thread.  After that @op is gone, and its node and the tree can be as
+ * well. */
 static inline void vfs_op_end(struct vfs_op *op, int result)
 {
 	op->later->end(op, result);
@@ -335,10 +335,10 @@ struct vfs_fs {
 	/* A number that is this tree's across restarts: FATTR3 fsid.  gannetd
 	 * replaces it when the exports file has fsid=. */
 	uint64_t	      fsid;
-	/* A secret of VFS_HANDLE_KEY bytes that all servers of this tree have,
-	 * and nobody else: clients may then use a filehandle at any of them
-	 * that exports the tree by the same path, or fsid=.  Stays as it is
-	 * until unmount.  NULL: the handles are this server's alone. */
+	/* A secret of VFS_HANDLE_KEY bytes that only the servers of this tree
+	 * have: clients can then use a filehandle at any of them that exports
+	 * the tree by the same path, or fsid=.  Stays as it is until unmount.
+	 * NULL: the handles are this server's alone. */
 	const uint8_t	     *handle_key;
 	/* Of backends whose lookup tells of other file systems; else 0. */
 	uint64_t	      volume;	/* names this one across restarts */
@@ -353,13 +353,13 @@ struct vfs_config {
 	const struct vfs_ops *ops;	/* for gannetd's own use */
 	const void *options;	/* a block of ops->options_size bytes; stays as
 				 * long as the tree */
-	const char *state_dir;	/* where the backend may keep things, or NULL */
+	const char *state_dir;	/* where the backend may keep files, or NULL */
 	/* The rest may be NULL. */
 	const char *where;	/* "FILE:LINE" that asks for it: for warnings */
 	char	  **why;	/* a failed mount's message, malloced:
 				 * vfs_fail() */
-	/* No part of @path may be a symbolic link: the server found it, and
-	 * somebody may have made one of it since. */
+	/* Refuse a symbolic link in any part of @path: it had none when the
+	 * server found it, but a link can have replaced a part since. */
 	bool	    no_links;
 	/* For gannetd --check: mount changes nothing, and takes nothing from a
 	 * server that runs. */
@@ -367,8 +367,8 @@ struct vfs_config {
 };
 
 /*
- * The backend.  All members from mount on are set but those that say "may be
- * NULL"; a filter sets those that it likes.
+ * The backend.  All members from mount on are set, except members that say "may
+ * be NULL"; a filter can leave out any.
  *
  * Names are checked already: 1 to VFS_NAME_MAX bytes without NUL and '/'.
  * lookup alone may be asked for "..", which is the root itself at the root, and
@@ -399,10 +399,10 @@ struct vfs_ops {
 	/* From here on all members are pointers to functions. */
 
 	/*
-	 * Makes the tree.  Runs on a thread of the export's own, and may take
-	 * as long as the storage does.  After an error the exports are not
-	 * accepted, *@out is not looked at, and the message is that of
-	 * vfs_fail() or the errno's.
+	 * Makes the tree.  Runs on a thread that serves only this export, and
+	 * may take as long as the storage does.  After an error the exports are
+	 * not accepted, *@out is ignored, and the message is that of vfs_fail()
+	 * or the errno's.
 	 */
 	int  (*mount)(const struct vfs_config *config, struct vfs_fs **out);
 	/* Frees the tree.  The server has put all nodes, and no operation
@@ -432,12 +432,12 @@ struct vfs_ops {
 	vfs_op_fn *getattr;
 	/* SETATTR.  -EDOM: @set is guarded, and the guard is not the ctime. */
 	vfs_op_fn *setattr;
-	/* ACCESS: @granted are those of @want that the caller has; other bits
-	 * of it mean nothing. */
+	/* ACCESS: @granted: the rights in @want that the caller has; other bits
+	 * are ignored. */
 	vfs_op_fn *access;
 	/* LOOKUP.  @dir_attr: the directory's, on failure too; @has_dir_attr
-	 * says whether.  @child: set if the name leads to another file system,
-	 * and @out is then what is shown if that may not be entered. */
+	 * says whether.  @child: set if the name leads to another file system;
+	 * @out is then the node to show if clients may not enter that. */
 	vfs_op_fn *lookup;
 	/* READLINK.  Returns the length, at most @size, or -errno. */
 	vfs_op_fn *readlink;
@@ -458,12 +458,11 @@ struct vfs_ops {
 	 * that is lost, for whatever reason, changes fs->verf.
 	 */
 	vfs_op_fn *write;
-	/* COMMIT: what was written before is on stable storage, at least
-	 * @count bytes (0: all) from @off. */
+	/* COMMIT: puts earlier writes on stable storage, at least @count bytes
+	 * (0: all) from @off. */
 	vfs_op_fn *commit;
-	/* CREATE.  A file that is made but can't be opened, for want of memory
-	 * or descriptors, is no error: @out is NULL then, and @attr is not
-	 * set. */
+	/* CREATE.  It is no error if the new file can't be opened, for lack of
+	 * memory or descriptors: then @out is NULL, and @attr is not set. */
 	vfs_op_fn *create;
 	/* MKDIR, SYMLINK, MKNOD; @out as for create. */
 	vfs_op_fn *make;
@@ -475,10 +474,10 @@ struct vfs_ops {
 	/* LINK: @node gets the new name @to_name in @to. */
 	vfs_op_fn *link;
 	/*
-	 * READDIR, and READDIRPLUS with @plus.  Gives @emit(@arg) the entries
-	 * after @cookie (0: from the start), "." and ".." included, until it
-	 * says stop.  @verf: in, what the client was given with @cookie; out,
-	 * what goes with this reply.
+	 * READDIR, and READDIRPLUS with @plus.  Passes the entries after
+	 * @cookie (0: from the start), "." and ".." included, to @emit(@arg)
+	 * until that says stop.  @verf: in, what the client was given with
+	 * @cookie; out, what goes with this reply.
 	 */
 	vfs_op_fn *readdir;
 	/* FSSTAT, for the caller: abytes and afiles are free for it. */
@@ -486,8 +485,8 @@ struct vfs_ops {
 	/* FSINFO and PATHCONF. */
 	vfs_op_fn *limits;
 	/*
-	 * GETACL of NFSACL: fills in the lists that are @wanted.  Everybody may
-	 * ask.  A list that the file can't have is one without entries.
+	 * GETACL of NFSACL: fills in the lists that are @wanted.  Every caller
+	 * may read them.  A list that the file can't have has no entries.
 	 * -EFBIG: more than VFS_ACL_MAX entries.  May be NULL: files have only
 	 * their modes.
 	 */
@@ -500,32 +499,32 @@ struct vfs_ops {
 	 */
 	vfs_op_fn *setacl;
 	/*
-	 * Locks bytes of a file for an owner, as the server: who may lock is
-	 * decided before, and op->cred is NULL.  gannetd keeps the locks of its
-	 * clients apart by itself; this is for others to see them, local
-	 * processes or other servers, and it never waits for those.  On
-	 * workers; may block; for one file on one thread at a time.
+	 * Locks bytes of a file for an owner, as the server: gannetd has
+	 * checked the rights, and op->cred is NULL.  gannetd keeps its clients'
+	 * locks apart itself.  This function makes them visible to local
+	 * processes or other servers, and never waits for those.  On workers;
+	 * may block; for one file on one thread at a time.
 	 *
 	 * TEST: would SET succeed?  SET locks, CLEAR unlocks; RELEASE unlocks
 	 * all, ends the locker, and can't fail.  Returns 0; 1: another's lock
 	 * is in the way, which TEST describes; or -errno, -ENOLCK: too many.
-	 * May be NULL: nobody else locks files there.
+	 * May be NULL: only gannetd locks files there.
 	 */
 	vfs_op_fn *lock;
 	/* Fills in @quota's results, as they are for the file system of the
-	 * directory @node.  As the server: who may ask is decided before, and
-	 * op->cred is NULL, as is op->later.  On workers; may block.  -EPERM:
-	 * the server itself may not look; another -errno: no quota is on there.
+	 * directory @node.  As the server: gannetd has checked the rights, and
+	 * op->cred and op->later are NULL.  On workers; may block.  -EPERM: the
+	 * server itself may not look; another -errno: no quota is on there.
 	 * May be NULL: there are no quotas. */
 	vfs_op_fn *quota;
-	/* Asks the backend to forget @op, which vfs_op_give() gave it: nobody
-	 * waits for it any more.  True: it has had no effect and will have
-	 * none, and vfs_op_end() is never called for it.  False: vfs_op_end()
-	 * will be called, or is being called.  Called as soon as vfs_op_give()
-	 * has said true, even before the operation's function returns, and
-	 * perhaps again after False.  Doesn't block; the backend must not hold
-	 * locks that it takes here around vfs_op_give() or vfs_op_end().  May
-	 * be NULL. */
+	/* Requests that the backend drop @op, which it has from vfs_op_give(),
+	 * since its client has stopped waiting.  True: the operation has had no
+	 * effect and will have no effect, and vfs_op_end() is never called for
+	 * it.  False: vfs_op_end() will be called, or is being called.  Called
+	 * as soon as vfs_op_give() has said true, even before the operation's
+	 * function returns, and perhaps again after False.  Doesn't block; the
+	 * backend must not hold locks that it takes here around vfs_op_give()
+	 * or vfs_op_end().  May be NULL. */
 	bool (*cancel)(struct vfs_op *op);
 	/* Writes a path of @n now, below the root, to @out as a string, for
 	 * people to read; "": the root.  Returns its length or -errno; -ENOENT:
@@ -540,7 +539,7 @@ static inline void vfs_node_init(struct vfs_node *n, struct vfs_fs *fs)
 	atomic_store_explicit(&n->refs, 1, memory_order_release);
 }
 
-/* One reference more; the caller has one.  Any thread. */
+/* Adds a reference; the caller has one.  Any thread. */
 static inline void vfs_node_get(struct vfs_node *n)
 {
 	atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
@@ -560,10 +559,11 @@ static inline bool vfs_node_get_unless_zero(struct vfs_node *n)
 	return true;
 }
 
-/* Gives a reference back; the last one frees the node.  NULL is allowed. */
+/* Drops a reference; the last one frees the node.  NULL is allowed. */
 static inline void vfs_node_put(struct vfs_node *n)
 {
-	/* Pairs with itself: what others did before their put is seen. */
+	/* Pairs with itself: the last put sees what other threads did before
+	 * theirs. */
 	if (n && atomic_fetch_sub_explicit(&n->refs, 1,
 					   memory_order_acq_rel) == 1)
 		n->fs->ops->node_free(n);

@@ -26,8 +26,8 @@ enum vfs_acl_kind { VFS_ACL_ACCESS, VFS_ACL_DEFAULT, VFS_ACL_KINDS };
 
 /*
  * The lists of a file.  Entries are in the order of their tags, then their ids;
- * each list with entries is valid as acl(5) has it.  A list without entries is
- * none: the file has only its mode, or the directory no default ACL.
+ * each list with entries is valid as acl(5) has it.  A list without entries
+ * means that the file has only its mode, or the directory no default ACL.
  */
 struct vfs_acls {
 	bool	 wanted[VFS_ACL_KINDS];	/* the others are left alone */

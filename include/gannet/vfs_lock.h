@@ -18,27 +18,28 @@ struct vfs_locker {
 enum vfs_lock_how { VFS_LOCK_TEST, VFS_LOCK_SET, VFS_LOCK_CLEAR,
 		    VFS_LOCK_RELEASE };
 
-/* A result of SET: the owner has the lock, and is to give it back at once: it
- * came so late that clients of other servers may have had it.  The caller sets
- * and clears what the owner had before. */
+/* A result of SET: the owner has the lock, and has to release it at once, since
+ * clients of other servers can have had it: SET came too late.  The caller
+ * restores the owner's earlier locks. */
 #define VFS_LOCK_LATE	2
 
 /*
- * An advisory lock of bytes, as fcntl(2) knows it: shared ones exclude
- * exclusive ones of other owners; a new one replaces what its owner had there.
+ * An advisory lock of bytes, as in fcntl(2): shared locks exclude exclusive
+ * ones of other owners; a new lock replaces its owner's locks in the range.
  */
 struct vfs_lock {
 	enum vfs_lock_how  how;
 	struct vfs_locker *locker;	/* TEST: NULL of one without locks */
-	uint64_t	   off;		/* TEST: out, too: of the other lock */
+	uint64_t	   off;		/* TEST: also the result: the other
+					 * lock */
 	uint64_t	   len;		/* 0: to the end, however long it is */
-	bool		   exclusive;	/* TEST: out, too */
-	/* SET: the owner had the lock before, at least as the server of before
-	 * knew.  The others may have to wait for such owners.  RELEASE: the
-	 * server ends, and the owner will reclaim what it had. */
+	bool		   exclusive;	/* TEST: also the result */
+	/* SET: this is a reclaim: the previous server recorded that the owner
+	 * had the lock.  New locks can have to wait for reclaims.  RELEASE: the
+	 * server ends, and the owner will reclaim its locks. */
 	bool		   reclaim;
-	/* SET: this is what the owner had before a lock that it gives back, and
-	 * has at least that now. */
+	/* SET: restores a lock that the owner had before another lock that it
+	 * releases; it has at least this range now. */
 	bool		   back;
 	uint32_t	   pid;		/* TEST: out; 0: not known */
 	/* SET: the lockers of the same client, an address or a network of IPv6

@@ -18,7 +18,7 @@ struct vfs_node;
 
 /* A file or directory that a call is about, or a name in it. */
 struct rpc_audit_object {
-	struct xdr_view	 fh;	/* as it came; data is NULL: there is none */
+	struct xdr_view	 fh;	/* as received; NULL data: no handle */
 	struct vfs_node	*node;	/* NULL: it was not opened */
 	struct xdr_view	 name;	/* as it came; data is NULL: there is none */
 };
@@ -34,7 +34,7 @@ struct rpc_audit_event {
 	struct rpc_audit_object	 to;	/* RENAME's and LINK's new name */
 };
 
-/* NFSACL's procedures come behind those of NFS. */
+/* The procedures of NFSACL follow those of NFS. */
 #define RPC_AUDIT_ACL	22u
 
 /* The listener.  Outlives the programs. */

@@ -12,7 +12,7 @@
 #include "rpc/header.h"
 
 #define RPC_MNT_FLAVORS	4
-/* The bytes that a guard may put on either side of the results. */
+/* The most bytes that a guard puts on either side of the results. */
 #define RPC_WRAP_MAX	128
 
 struct rpc_flavor {

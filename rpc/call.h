@@ -18,8 +18,8 @@ struct rpc_times {
 	uint64_t    left;		/* CLOCK_MONOTONIC ns: when it left its
 					 * thread; 0: it did not, since */
 	uint64_t    part[RPC_PARTS];	/* ns */
-	const char *why;		/* literal: of its last wait, beside
-					 * workers; or NULL */
+	const char *why;		/* literal: its last wait, not for a
+					 * worker; or NULL */
 	const char *status;		/* literal; NULL: that of its results */
 };
 
@@ -36,7 +36,7 @@ struct rpc_limited {
 	struct cds_list_head link;
 };
 
-/* A call's place among those of its key (rpc/order.c). */
+/* A call's place among the calls of its key (rpc/order.c). */
 enum rpc_turn_state {
 	RPC_TURN_NONE,		/* it has no place */
 	RPC_TURN_COMES,		/* a thread has it, to start or to end it */
@@ -127,7 +127,7 @@ struct rpc_limits {
 	uint64_t	     due;	/* its next look */
 	unsigned	     nagain;	/* all calls run again so often, */
 	uint64_t	     again;	/* next at this time */
-	bool		     off;	/* nobody waits */
+	bool		     off;	/* no call waits */
 	bool		     ends;
 };
 
@@ -188,7 +188,7 @@ void rpc_tap_none(struct rpc_slot *slot, const char *status);
 void rpc_times_run(struct rpc_slot *slot);
 /* It leaves its thread. */
 void rpc_times_leave(struct rpc_slot *slot);
-/* It has what it waited for, and needs a worker next. */
+/* Its wait is over, and it needs a worker next. */
 void rpc_times_go_on(struct rpc_slot *slot, const char *why);
 /* The call that is tapped has no results: @status tells why, a literal. */
 static inline void rpc_times_refused(struct rpc_slot *slot, const char *status)
@@ -235,8 +235,7 @@ void rpc_order_walk(struct rpc_order *o, rpc_order_fn *fn, void *arg);
 /* 0 or -errno. */
 int  rpc_limits_start(struct rpc_server *server);
 void rpc_limits_stop(struct rpc_server *server);
-/* For the end of a call that passed a limit: gives back what it did not
- * use. */
+/* At the end of a call that passed a limit: returns the unused part. */
 void rpc_limit_settle(struct rpc_call *call);
 
 /* suspend.c */
@@ -251,11 +250,11 @@ void rpc_call_let_go(struct rpc_call *call);
 void rpc_suspended_init(struct rpc_suspended *s);
 /* No call is suspended. */
 void rpc_suspended_fini(struct rpc_suspended *s);
-/* Cancels the calls whose connections are gone, and those that keep what others
- * need; also of those that wait for their turn. */
+/* Cancels calls whose connections are gone, and calls that hold what other
+ * calls need; also calls that wait for their turn. */
 void rpc_suspended_relieve(struct rpc_server *server, bool is_short);
-/* True if the call, which waits, keeps what others need: memory, with
- * @is_short, or the last place of its connection or listener. */
+/* True if the waiting call holds what other calls need: memory, with @is_short,
+ * or the last place of its connection or listener. */
 bool rpc_call_obstructs(const struct rpc_slot *slot, bool is_short);
 
 /* reply.c: each of these ends the call and gives the message back. */

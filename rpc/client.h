@@ -6,10 +6,11 @@
  * the same xid until an answer comes or their time is over, and calls back.
  * Calls to one address share a socket, which is connected: the kernel passes on
  * what that address and port send, and nothing else.  An answer is matched by
- * its xid among the calls of its socket; another one is counted and left.
+ * its xid with the calls of its socket; other answers are counted and dropped.
  *
  * Calls carry an AUTH_SYS credential of this process, and come from a reserved
- * port where it may bind one: lock managers and status monitors ask for that.
+ * port if the process may bind one: lock managers and status monitors require
+ * that.
  */
 #ifndef GANNET_RPC_CLIENT_H
 #define GANNET_RPC_CLIENT_H
@@ -41,7 +42,7 @@ int rpc_client_create(const struct rpc_client_config *config,
 		      struct rpc_client **out);
 /*
  * Ends every call with -ECANCELED, then the thread.  Not on the client's
- * thread; nobody else may be in rpc_client_call().
+ * thread; no other thread may be in rpc_client_call().
  */
 void rpc_client_destroy(struct rpc_client *c);
 
@@ -57,8 +58,7 @@ struct rpc_client_to {
 	 * the client's thread: must not wait.  Not 0: the call ends with this
 	 * -errno.  NULL: each port is believed. */
 	int	 (*check)(uint16_t port);
-	/* Nobody needs an answer, and there may be none: the call is over when
-	 * it was sent, and not sent again. */
+	/* A one-way call: it ends when it was sent, and is not sent again. */
 	bool	 one_way;
 	/* The call is sent once: whoever answers it twice would not say the
 	 * same. */
@@ -72,22 +72,22 @@ struct rpc_client_to {
 
 /*
  * Called once for each call, on the client's thread: must not wait.  It may
- * make calls.  @results is there with 0 only, and as long as this runs; a
- * one-way call has none.
+ * make calls.  @results is valid only with @err 0, while this runs; a one-way
+ * call has no results.
  *
- * @err is 0, -ETIMEDOUT (no answer), -ECONNREFUSED (nobody listens), -ENOENT
- * (not registered with the host's rpcbind), -EPROTONOSUPPORT (program, version
- * or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO (SYSTEM_ERR),
- * -EACCES (denied), -EBUSY (too many calls to this host, or no socket is free),
- * -ECANCELED (the client ends), or another error of a socket or of
- * @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was not
- * sent, for another reason than the last three.
+ * @err is 0, -ETIMEDOUT (no answer), -ECONNREFUSED (no process listens),
+ * -ENOENT (not registered with the host's rpcbind), -EPROTONOSUPPORT (program,
+ * version or procedure unavailable), -EINVAL (GARBAGE_ARGS), -EREMOTEIO
+ * (SYSTEM_ERR), -EACCES (denied), -EBUSY (too many calls to this host, or no
+ * socket is free), -ECANCELED (the client ends), or another error of a socket
+ * or of @to.check().  Of a call that is to be sent once, -EHOSTUNREACH: it was
+ * not sent, for another reason than the last three.
  */
 typedef void rpc_client_done(void *arg, int err, struct xdr_in *results);
 
 /*
  * Makes a call with the @len bytes of encoded arguments at @args, which are
- * copied.  @done may be NULL: nobody needs the answer.  Any thread; doesn't
+ * copied.  @done may be NULL: the answer is not needed.  Any thread; doesn't
  * wait.  0: @done will be called.  Else it won't: -EBUSY: too many calls are in
  * progress; -EMSGSIZE, -EAFNOSUPPORT, -ENOMEM; -ECANCELED: the client ends.
  */

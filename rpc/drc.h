@@ -15,24 +15,24 @@
  *
  * The key of a call is its client's address (without the port: connections come
  * and go), xid, program, version, procedure, length, its user with the flavour
- * of its credentials, and a checksum of its arguments.  A new call may have an
- * equal key: drc_rule.h says how the cache tells.
+ * of its credentials, and a checksum of its arguments.  A new call can have an
+ * equal key: drc_rule.h says how the cache distinguishes it.
  *
  * An idempotent call that must not run *beside* its duplicate (keep = false) is
- * in the cache only while it runs; its duplicate waits, and then runs, too.
+ * in the cache only while it runs; its duplicate waits, and then also runs.
  * This is for WRITE.  The duplicate writes the same data over the first's,
  * which is harmless while the client has no answer: it has sent no later WRITE
  * of the same place.  But if the first one ran after the duplicate, it would
  * put old data over what the client has written since the duplicate's answer.
- * So WRITEs take no memory from calls that need it, and no WRITE is ever
- * answered with the reply of another one with the same checksum.
+ * So WRITEs use no memory that other calls need, and a WRITE is never answered
+ * with the reply to another one with the same checksum.
  *
  * A call that lay unread on a connection which its peer has ended does not run
  * once its like has come on a newer connection from the same address: its
- * client may have sent it again there, had it answered, and gone on.  So a
- * client that closes its side and waits for the answer must not send the call
+ * client can have sent it again there, received the answer, and continued.  So
+ * a client that closes its side and waits for the answer must not send the call
  * on a newer connection; else the older one is closed, and the client learns
- * it. What remains: a client whose end has not reached us, as the network was
+ * it.  What remains: a client whose end has not reached us, as the network was
  * cut, or did so between two calls on its old connection, and that called on no
  * newer one since.  What it sent before, and was not read, runs when it is
  * read, unless a duplicate is in the cache; on an RDMA adapter also what came
@@ -44,11 +44,10 @@
  * most.  When the memory is used up, the network that has most of it gives up
  * the oldest reply of its address that has most.  (Known by hashes: of
  * DRC_NETWORKS networks, with DRC_HOSTS addresses each.  A network is all of an
- * IPv4 address, and the /64 of an IPv6 address: a host may take any number of
- * addresses there, but other hosts of its LAN are there, too.)  A reply that
- * is lost like that within DRC_AGE, although it was needed, is counted and
- * logged.  A running call brings its own memory, so there is always room for
- * it.
+ * IPv4 address, and the /64 of an IPv6 address: a host can have any number of
+ * addresses there, together with other hosts of its LAN.)  A reply that is lost
+ * like that within DRC_AGE, although it was needed, is counted and logged.  A
+ * running call brings its own memory, so there is always room for it.
  *
  * Any thread, everything.
  */
@@ -99,15 +98,15 @@ struct drc_call {
 	struct drc_call	 *chain;
 	struct drc_call	 *waiting;	/* its newest duplicate; the duplicate's
 					 * is the next older one, and so on */
-	_Atomic uint64_t *sent;		/* set by drc_done(); NULL: nobody
-					 * asks */
+	_Atomic uint64_t *sent;		/* set by drc_done(); NULL: not
+					 * wanted */
 };
 
 enum drc_verdict {
 	DRC_NEW,		/* run it, then drc_done() or drc_forget() */
 	DRC_IN_PROGRESS,	/* it waits: drc_done() or drc_forget() says */
 	DRC_REPLAY,		/* the reply was copied out */
-	DRC_DROP,		/* nobody waits for it, we think */
+	DRC_DROP,		/* no client seems to wait for it */
 };
 
 /* Answer to drc_begin(). */
@@ -126,9 +125,9 @@ void drc_destroy(struct drc *drc);
 /* Sets addr, scope and port. */
 void drc_key_addr(struct drc_key *key, const struct sockaddr *peer,
 		  bool datagram);
-/* The checksum of the arguments that @args stands before, of no more than
- * @max <= DRC_SUM_MAX bytes; @args is left as it is.  It does not depend on
- * how the message is cut into segments. */
+/* The checksum of the arguments that @args stands before, of at most @max <=
+ * DRC_SUM_MAX bytes; @args is left as it is.  It does not depend on how the
+ * message is cut into segments. */
 uint64_t drc_sum(const struct xdr_in *args, uint32_t max);
 
 /* Looks @call up and says what to do with it.  If that is DRC_NEW or

@@ -93,7 +93,7 @@ static inline bool drc_is_older(const struct drc_entry *e, uint64_t t,
 /* drc_key.c: sets hash and share. */
 void drc_hash(struct drc_call *call);
 
-/* ---- drc_store.c.  With the shard's lock, but for the first two. */
+/* ---- drc_store.c.  With the shard's lock, except the first two. */
 
 /* Returns the memory that a reply of @len bytes counts for. */
 size_t drc_size_of(uint32_t len);
@@ -114,7 +114,7 @@ _Atomic uint64_t *drc_move(struct drc_shard *s, struct drc_entry *e,
 /* True if the position of its end is noted.  Before that it must not be
  * freed. */
 bool drc_is_placed(const struct drc_entry *e);
-/* Takes @e out of the table: it answers no call any more. */
+/* Removes @e from the table: it answers no further call. */
 void drc_unknow(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
 /* The same, and frees @e now, or when the transport has noted its end. */
 void drc_drop(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
@@ -126,7 +126,7 @@ void drc_release(struct drc *drc, struct drc_shard *s, struct drc_entry *e);
 struct drc_facts drc_facts_of(const struct drc_entry *e,
 			      const struct xprt_view *v, uint64_t t);
 
-/* Gives up what is not needed any more: two at most, for a bounded time. */
+/* Frees entries that are no longer needed: at most two, to bound the time. */
 void drc_trim(struct drc *drc, struct drc_shard *s, uint64_t t);
 /* Lets one reply go: of the network that has most, of its address that has
  * most; or, where all of those are on their way, of @share's address.  False:

@@ -19,9 +19,9 @@ struct rpc_limit *rpc_limit_create(struct rpc_server *server);
 void rpc_limit_put(struct rpc_limit *l);
 
 /*
- * For a step that no call passes above its limits, which are those of @all
- * clients of @l together and those of @each.  @bytes is the most that the call
- * moves; what it does not move (call->bytes) is given back at its end.
+ * For a step that no call passes above its limits: the limits of @all clients
+ * of @l together, and of @each client.  @bytes is the most that the call moves;
+ * the part that it does not move (see call->bytes) is returned at its end.
  *
  * 0: the call may go on.  RPC_PENDING, for the step to return: it waits, and
  * the step runs again.  -ETIMEDOUT: too many calls of this client wait.
@@ -33,9 +33,9 @@ int rpc_call_limit(struct rpc_call *call, struct rpc_limit *l,
 bool rpc_call_has_passed(const struct rpc_call *call);
 
 /* The limits may have changed: each waiting call runs its step again.  Any
- * thread, once nobody begins a call with the old ones. */
+ * thread, after the last call has begun with the old limits. */
 void rpc_limits_changed(struct rpc_server *server);
-/* With @off no call waits, and those that do go on.  Any thread. */
+/* With @off no call waits, and waiting calls continue.  Any thread. */
 void rpc_limits_off(struct rpc_server *server, bool off);
 /* Any thread: true between the two. */
 bool rpc_limits_are_off(struct rpc_server *server);

@@ -40,7 +40,7 @@ struct rpc_limit {
 	struct limit_client  others[LIMIT_OTHERS];
 };
 
-/* The thread looks no more often: a burst is much longer. */
+/* How rarely the thread checks: a burst is much longer. */
 #define LOOK_NS		NS_PER_MS
 
 static inline struct rpc_slot *limit_slot(struct cds_list_head *link)
@@ -64,18 +64,18 @@ static inline uint64_t limit_wait(const struct bucket *ops,
 }
 /* Takes the call's cost. */
 void limit_pay(struct rpc_limit *l, struct rpc_slot *slot, uint64_t now);
-/* Puts the client, which has waiting calls and is in no list, behind those that
- * had no more. */
+/* Queues the client, which has waiting calls and is in no list, behind the
+ * clients that had at most as much. */
 void limit_list_turn(struct rpc_limit *l, struct limit_client *c);
 void limit_enqueue(struct rpc_limit *l, struct rpc_slot *slot);
 void limit_dequeue(struct rpc_limit *l, struct rpc_slot *slot);
-/* The call neither waits nor has passed any more: its reference is the
+/* The call no longer waits, and has not passed: its reference is the
  * caller's. */
 void limit_forget(struct rpc_slot *slot);
 /* Has the thread look at @due, or earlier; not before LOOK_NS are over since it
  * looked last. */
 void limit_ask_thread(struct rpc_limits *limits, uint64_t due);
-/* Frees what nobody counts, and is in no list. */
+/* Frees a client that is not referenced, and in no list. */
 void limit_free(struct rpc_limit *l);
 
 #endif

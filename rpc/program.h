@@ -20,7 +20,7 @@ struct program_env {
 	struct export_table *exports;
 	struct work_class   *names;	/* the share for name look-ups */
 	const char	    *state_dir;
-	bool		     rdma_mount;	/* MOUNT over RDMA, too */
+	bool		     rdma_mount;	/* MOUNT also over RDMA */
 	bool		     port_mapper;	/* clients find ports by one */
 	struct locks	    *locks;		/* daemon/locks.h */
 	struct rpc_audit    *audit;	/* or NULL */
@@ -32,8 +32,8 @@ struct program_row {
 	int  (*create)(const struct program_env *env, struct rpc_program **out);
 	/* NULL: it is not the row's. */
 	void (*destroy)(struct rpc_program *prog);
-	/* NULL, or called before destroy: no call runs any more, and the shares
-	 * of workers are still there. */
+	/* NULL, or called before destroy, when the last call has ended and the
+	 * shares of workers still exist. */
 	void (*stop)(struct rpc_program *prog);
 	/* NULL, or writes what the program has under way, for the operator. */
 	void (*list)(struct rpc_program *prog, FILE *out);
@@ -49,8 +49,8 @@ struct program_row {
 		      void *arg, struct lock_totals *totals);
 	/* NULL, or ends all that the client at @addr has locked and waits for,
 	 * as if it had restarted; with @name only what its host of that name
-	 * has.  Adds what ends to *@ended, whose hosts are those that had
-	 * something.  Doesn't wait. */
+	 * has.  Adds the ended locks to *@ended; its hosts are the hosts that
+	 * had any.  Doesn't wait. */
 	void (*release)(struct rpc_program *prog, const struct in6_addr *addr,
 			const char *name, struct lock_totals *ended);
 	/* The program's own port, over TCP and UDP, and the names of these

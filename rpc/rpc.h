@@ -106,8 +106,8 @@ struct rpc_proc {
 	void (*encode)(struct xdr_out *x, const void *res);
 	uint16_t args_size;	/* <= RPC_ARGS_SIZE */
 	uint16_t res_size;	/* <= RPC_RES_SIZE; zeroed before the steps */
-	uint16_t state_zeroed;	/* <= RPC_STATE_SIZE; the bytes at the start
-				 * of its state that are zeroed, too */
+	uint16_t state_zeroed;	/* <= RPC_STATE_SIZE; the bytes at the start of
+				 * its state that are also zeroed */
 	uint8_t	 flags;
 };
 
@@ -118,17 +118,17 @@ struct rpc_proc {
 #define RPC_PROC_DDP_ARG	0x04
 /* The result that the body carries is DDP-eligible: READ, READLINK. */
 #define RPC_PROC_DDP_RES	0x08
-/* Idempotent, but must not run beside its duplicate: the duplicate waits, and
- * then runs (see rpc/drc.h).  Excludes RPC_PROC_CACHED. */
+/* Idempotent, but must not run at the same time as its duplicate: the duplicate
+ * waits, and then runs (see rpc/drc.h).  Excludes RPC_PROC_CACHED. */
 #define RPC_PROC_ALONE		0x10
-/* The reply may be much longer than the call.  Denied over UDP (AUTH_TOOWEAK):
- * a datagram's address may be forged, and the reply goes there. */
+/* The reply can be much longer than the call.  Denied over UDP (AUTH_TOOWEAK):
+ * a datagram's address can be forged, and the reply goes there. */
 #define RPC_PROC_LONG		0x20
 /* Calls of one key, see order() of struct rpc_program, run one at a time, in
  * the order in which they came. */
 #define RPC_PROC_ORDERED	0x40
 
-/* Calls of one key that may wait behind another.  A further one is sent back:
+/* Calls of one key that can wait behind another.  A further one is sent back:
  * end() is called with -ETIMEDOUT, or with -ECANCELED for a datagram. */
 #define RPC_ORDER_MAX		256u
 
@@ -184,8 +184,8 @@ struct rpc_program {
 	/*
 	 * Called each time that a call leaves its thread, for a worker or to
 	 * wait for a buffer: counts what the thread only borrowed, ends its RCU
-	 * section.  Returns the share of the workers that the call goes on in,
-	 * so that one slow export can't stop the others; NULL: the common one.
+	 * section.  Returns the share of the workers that the call continues
+	 * in: one slow export must not stop the others; NULL: the common one.
 	 * The share outlives the call.  Must not wait.  NULL: nothing to do,
 	 * and the common share.
 	 */
@@ -293,8 +293,8 @@ void rpc_call_resume(struct rpc_call *call);
 /*
  * Gets a buffer of at least @size <= POOL_BUF_MAX bytes for the reply's body,
  * which is sent without a copy (see rpc_body_set()).  For a step to return at
- * its end: 0; RPC_PENDING: the call waits for the buffer; -ETIMEDOUT: there is
- * none, and the call must not wait because it lies in buffers itself;
+ * its end: 0; RPC_PENDING: the call waits for the buffer; -ETIMEDOUT: no buffer
+ * is free, and the call must not wait because it holds buffers itself;
  * -EMSGSIZE: the reply goes over UDP, where it must be short.
  */
 int rpc_body_get(struct rpc_call *call, size_t size);
@@ -345,7 +345,7 @@ struct rpc_server_config {
 	size_t	 drc_bytes;		/* memory for remembered replies; 0:
 					 * remember none */
 	struct pool *pool;		/* borrowed */
-	/* Borrowed, NULL after the last; NULL: those of rpc/auth.h. */
+	/* Borrowed, NULL after the last; NULL: the flavors of rpc/auth.h. */
 	const struct rpc_flavor *const *flavors;
 };
 
@@ -364,10 +364,11 @@ struct xprt_sink *rpc_server_sink(struct rpc_server *server);
  * thread. */
 unsigned rpc_busy(void);
 /*
- * Sends back the calls that wait behind calls of the same client of which none
- * has ended since the last call of this function, where others need what they
- * hold.  Cancels suspended calls of which others need something, and those of
- * connections that are gone.  One thread calls it, every few seconds.
+ * Answers JUKEBOX to calls that hold what other clients need, and wait behind
+ * calls of the same client, if none of those has ended since the last call of
+ * this function.  Cancels suspended calls that hold what other calls need, and
+ * suspended calls whose connections are gone.  One thread calls it, every few
+ * seconds.
  */
 void rpc_server_relieve(struct rpc_server *server);
 /* Counts the replies that are remembered for clients that ask again, and their

@@ -49,7 +49,7 @@ struct rpcbind_other {
  *
  * 0; RPCBIND_REPLACED or -EEXIST: rpcbind_other() returns what was replaced or
  * stays; -EACCES: rpcbind refuses; or another -errno, after which the
- * connection is of no use.
+ * connection is unusable.
  */
 int rpcbind_set(struct rpcbind *rb, uint32_t prog, uint32_t vers,
 		const char *netid, const struct sockaddr *addr);

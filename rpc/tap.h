@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tap - shows calls and replies, whole, and where the time of a call went, to
- * those who look on.
+ * tap - observes whole calls and replies, and how a call spent its time.
  *
  * A message is shown as the RPC layer has it: chunks are in their places, so it
  * is the same over every transport.  Without a tap a call costs a comparison
@@ -45,20 +44,20 @@ struct rpc_end {
 	uint32_t		  call_len, reply_len;	/* bytes */
 	uint64_t		  ns;	/* all of its time */
 	uint64_t		  part[RPC_PARTS];	/* ns */
-	const char		 *why;	/* a literal: what it waited for last,
-					 * beside workers; or NULL */
+	const char		 *why;	/* a literal: its last wait, not for a
+					 * worker; or NULL */
 };
 
 /*
  * The functions run on the thread that has the call, in an RCU section: they
- * must not wait, nor keep a pointer of what they are shown.  reply and end may
- * be NULL.
+ * must not block, nor keep a pointer to their arguments.  reply and end may be
+ * NULL.
  */
 struct rpc_tap {
 	/*
 	 * A call arrived: @m->call.  @h is NULL if there is no header of a call
 	 * that can be read; else @args stands before the arguments, as they
-	 * came.  True: the tap wants the reply and the end, too.
+	 * came.  True: the tap also wants the reply and the end.
 	 */
 	bool (*call)(struct rpc_tap *tap, const struct msg *m,
 		     const struct rpc_header *h, const struct xdr_in *args);
@@ -71,9 +70,9 @@ struct rpc_tap {
 };
 
 /*
- * Makes @tap, which is borrowed, the only one of its place; NULL: there is none
- * from now on, and none runs any more when it returns.  One thread at a time
- * for a place, registered with RCU, not in a section of it.  Waits.
+ * Makes @tap, which is borrowed, the only one of its place; NULL: removes the
+ * tap, and waits until it has stopped running.  One thread at a time for a
+ * place, registered with RCU, not in a section of it.  Waits.
  */
 void rpc_server_tap(struct rpc_server *server, enum rpc_tap_place place,
 		    struct rpc_tap *tap);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * work - the worker threads, and the shares that bound who may use them.
+ * work - the worker threads, and the shares that bound their use.
  *
- * A class has at most max_workers workers of its own, and the items of other
- * classes can't take them.  Where the cgroup bounds threads, classes share half
- * of these, and each can run an item at least.  In a class networks take turns,
- * one item each, and so do the clients of a network.  One client never has more
- * than three quarters of the workers, and one network never more than seven
- * eighths.  The items of one client run in the order in which they were
- * submitted.
+ * A class has at most max_workers workers, which items of other classes can't
+ * use.  Where the cgroup bounds threads, classes share half of these, and each
+ * can run an item at least.  In a class networks take turns, one item each, and
+ * so do the clients of a network.  One client never has more than three
+ * quarters of the workers, and one network never more than seven eighths.  The
+ * items of one client run in the order in which they were submitted.
  *
  * A client is an address; its network is all of an IPv4 address, and the first
- * 64 bits of an IPv6 address.  An IPv6 host may take any number of addresses in
+ * 64 bits of an IPv6 address.  An IPv6 host can have any number of addresses in
  * its /64, so addresses alone would give it any number of turns.  The /64 alone
  * would give one turn to all hosts of a LAN, which commonly share one.
  */
@@ -27,7 +26,7 @@ struct work_item {
 	struct work_item *next;
 	uint64_t	  client;	/* work_client() */
 	void		(*run)(struct work_item *item);
-	bool		  is_job;	/* no call: nobody sends it back */
+	bool		  is_job;	/* no call: it is never sent back */
 };
 
 /* A client's number, from its address; its upper half is its network's. */
@@ -41,7 +40,7 @@ int work_pool_create(unsigned nworkers, struct work_pool **out);
  * submit more.  All classes but the pool's own must be gone or out of use. */
 void work_pool_destroy(struct work_pool *pool);
 
-/* The common class, for calls without one of their own; @nworkers of
+/* The common class, for calls without another class; @nworkers of
  * work_pool_create() is its limit. */
 struct work_class *work_pool_common(struct work_pool *pool);
 
@@ -53,9 +52,9 @@ void work_submit(struct work_class *class, struct work_item *item);
 
 typedef bool work_pick_fn(struct work_item *item, void *arg);
 /*
- * Takes items that wait behind hung ones: those that @wanted picks, of each
- * client that had items waiting at the last call of this function and has had
- * none end since.  The items, linked by next, are the caller's again.  One
+ * Removes items that wait behind hung ones: items that @wanted selects, of
+ * clients that had items waiting at the last call of this function and had no
+ * item end since.  The items, linked by next, are the caller's again.  One
  * thread calls this; @wanted is called with the queues locked.
  */
 struct work_item *work_pool_take_hung(struct work_pool *pool,

@@ -74,8 +74,9 @@ struct work_class {
 };
 
 struct work_pool {
-	pthread_mutex_t	  lock;		/* innermost, but for what the caller
-					 * of work_pool_take_hung() takes */
+	pthread_mutex_t	  lock;		/* innermost, except locks that the
+					 * caller of work_pool_take_hung()
+					 * takes */
 	struct cds_list_head ready;	/* classes that may run something */
 	struct cds_list_head classes;	/* all of them */
 	struct worker	 *idle;

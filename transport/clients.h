@@ -5,11 +5,11 @@
  * A client is an address; all its connections, of any listener, are its.  A
  * connection holds its client, in which its calls are counted without a lock
  * (account_add()).  A client without connections stays for a while, in a
- * bounded number.  Those that can't be kept, because so many have connections,
- * have one account together; a fair gate (transport/gate.h) keeps one IPv6
- * network from taking all of them.  A datagram, whose address may be forged,
- * makes no client, and counts there.  What a dropped client had goes with it:
- * in the account of others it would look as if they did all of it now.
+ * bounded number.  Clients beyond the limit, when that many have connections,
+ * share one account; a fair gate (transport/gate.h) keeps one IPv6 network from
+ * taking all of them.  A datagram makes no client, since its address can be
+ * forged; it counts in the shared account.  The counts of a dropped client are
+ * lost: added to the shared account, they would look like new calls.
  *
  * Any thread, everything.
  */
@@ -60,7 +60,7 @@ struct xprt_client_view {
 	const struct in6_addr *host;
 	uint64_t    first;	/* clock_ns() when it came, */
 	uint64_t    last;	/* and of its last call, up to 100 ms early; 0:
-				 * there was none */
+				 * no call yet */
 	bool	    udp;
 	unsigned    nconns;
 	unsigned    nshown;	/* of these, those in conns */
@@ -95,8 +95,8 @@ static inline void xprt_client_seen(struct xprt_client *c, uint64_t now)
 typedef void xprt_clients_fn(const struct xprt_client_view *v, void *arg);
 void xprt_clients_walk(struct xprt_clients *t, xprt_clients_fn *fn, void *arg);
 
-/* Ends the connections of @host: they take no more calls and are closed when
- * those in progress are answered.  Returns the number of connections. */
+/* Ends the connections of @host: they accept no further calls and close when
+ * the calls in progress are answered.  Returns the number of connections. */
 unsigned xprt_clients_end(struct xprt_clients *t, const struct in6_addr *host);
 
 #endif

@@ -3,12 +3,12 @@
  * gate - counts and limits a listener's connections, in all and of one peer;
  * and other things that peers have, such as places in a table.
  *
- * A peer is an address.  An IPv6 host may take any number of addresses in its
- * /64, so where an address has a limit, all those of a /64 together have one,
- * too: three quarters of the maximum, or the address's limit if that is more.
- * Hosts of one LAN share a /64, so it is not less.  A fair gate bounds
- * a /64 by what is free, so one alone gets half, and a site (a /48) by twice
- * that, so that it gets two thirds, however many /64s it has.
+ * A peer is an address.  An IPv6 host can have any number of addresses in its
+ * /64.  So if an address has a limit, all addresses of a /64 together have a
+ * limit as well: three quarters of the maximum, or the address's limit if that
+ * is more.  Hosts of one LAN share a /64, so it is not less.  A fair gate
+ * bounds a /64 by the free places, so a single one gets half; and a site (a
+ * /48) by twice that, so it gets two thirds, however many /64s it has.
  *
  * Any thread, everything.
  */

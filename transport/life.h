@@ -20,8 +20,8 @@ struct xprt_life {
 	_Atomic(const char *) why;	/* of the end; a literal, or NULL */
 };
 
-/* The sums of a connection; bytes are those of messages, over TCP with their
- * marks. */
+/* The sums of a connection; bytes are bytes of messages, over TCP including
+ * their marks. */
 struct xprt_sums {
 	uint64_t calls;
 	uint64_t received;	/* bytes */

@@ -47,8 +47,8 @@ struct buf {
 	struct ref	 ref;
 	uint8_t		 size_class;
 	uint8_t		 flow;		/* while it is out: its flow */
-	/* Set while it is out: a peer may still reach its memory, so the pool
-	 * never gives it out again. */
+	/* Set while it is in use: a peer can still reach its memory, so the
+	 * pool never hands it out again. */
 	bool		 lost;
 	struct buf	*next;		/* while free */
 };

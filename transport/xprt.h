@@ -34,10 +34,10 @@
 /* The largest RPC message that is sent, and the most that is kept of a call. */
 #define MSG_MAX_LEN	POOL_BUF_MAX
 /*
- * A call may be longer, up to this, over any transport but UDP: a client may
- * WRITE more than wtmax, and is answered with a short write (RFC 1813 section
- * 3.3.19).  Bytes beyond MSG_MAX_LEN are not kept; zeros stand for them, and no
- * procedure looks at those.  A longer call is refused: over TCP by closing the
+ * A call may be longer, up to this, over any transport except UDP: a client may
+ * WRITE more than wtmax, and gets a short write (RFC 1813 section 3.3.19).
+ * Bytes beyond MSG_MAX_LEN are not kept; zeros stand for them, and no procedure
+ * looks at those.  A longer call is refused: over TCP by closing the
  * connection, over RDMA by ERR_CHUNK.
  */
 #define MSG_MAX_TAKEN	(4 * POOL_PAYLOAD_MAX + (64u << 10))
@@ -73,7 +73,7 @@ struct msg {
 	uint8_t		*head;		/* MSG_HEAD_SIZE bytes, given */
 	uint32_t	 head_len;
 	uint32_t	 tail_len;	/* at head + head_len */
-	struct buf	*body;		/* owned, NULL when there is none */
+	struct buf	*body;		/* owned; can be NULL */
 	/* ... or the body is in this pipe; owned.  Only if the transport can
 	 * send from pipes. */
 	struct pipe	*pipe;
@@ -86,8 +86,8 @@ struct msg {
 	bool		 body_ddp;
 	/*
 	 * The place for the position of the reply's end (transport/fate.h),
-	 * which the transport notes with xprt_note_sent() as soon as it knows
-	 * it, if it can before the peer may have all of the reply.  NULL: no
+	 * which the transport records with xprt_note_sent() as soon as it knows
+	 * it, if possible before the peer can have all of the reply.  NULL: no
 	 * note is needed.  The transport sets it to NULL in a new call.
 	 */
 	_Atomic uint64_t *sent;
@@ -129,8 +129,8 @@ struct xprt_ops {
 	void (*drop)(struct msg *m);
 	/*
 	 * Takes @m, which is not a call and can't be answered.  Closes the
-	 * connection, so that the peer does not wait for an answer.  NULL if
-	 * the transport has no connections: drop instead.
+	 * connection: otherwise the peer would wait for an answer.  NULL if the
+	 * transport has no connections: drop instead.
 	 */
 	void (*reject)(struct msg *m);
 	/*
@@ -147,12 +147,12 @@ struct xprt_ops {
 	 * must not block.  NULL: the transport has no such limits. */
 	void (*configure)(struct xprt *x, const struct xprt_limits *theirs,
 			  struct xprt_limits *ours);
-	/* Adds what is special of the connection to @f (transport/clients.h).
-	 * Any thread, with the clients' lock: must take no other.  NULL:
-	 * nothing is. */
+	/* Adds the transport's details of the connection to @f
+	 * (transport/clients.h).  Any thread, with the clients' lock: must take
+	 * no other.  NULL: nothing is. */
 	void (*tell)(struct xprt *x, struct xprt_facts *f);
-	/* Begins an orderly end: no more calls are taken, and the connection is
-	 * closed when those in progress are answered.  Any thread, with a
+	/* Begins an orderly close: the connection accepts no further calls, and
+	 * closes when the calls in progress are answered.  Any thread, with a
 	 * reference; must not block.  NULL: there is no connection. */
 	void (*end)(struct xprt *x);
 	/* The last reference is gone. */
@@ -161,8 +161,8 @@ struct xprt_ops {
 
 /* The part of a connection that is common to all transports. */
 struct xprt {
-	/* "tcp 192.0.2.7:801".  First, so that a tracer which is given the
-	 * connection's address has its name, too. */
+	/* "tcp 192.0.2.7:801".  First: a tracer that gets the connection's
+	 * address finds its name there. */
 	char			 name[80];
 	const struct xprt_ops	*ops;
 	struct ref		 ref;
@@ -176,9 +176,9 @@ struct xprt {
 	bool			 any_port;
 	bool			 rdma;		/* RPC-over-RDMA */
 	bool			 takes_pipes;
-	bool			 datagram;	/* the peer's address may be
+	bool			 datagram;	/* the peer's address can be
 						 * forged */
-	/* A client may send a call again on the same connection. */
+	/* Clients send calls again on the same connection. */
 	bool			 may_resend;
 	uint8_t			 flow;		/* the peer's flow in the
 						 * pool */
@@ -212,7 +212,7 @@ static inline void xprt_reject(struct msg *m)
 		m->xprt->ops->drop(m);
 }
 
-/* Notes the position of the reply's end; @m->sent may be gone afterwards. */
+/* Notes the position of the reply's end; @m->sent can be gone afterwards. */
 static inline void xprt_note_sent(struct msg *m, uint64_t position)
 {
 	_Atomic uint64_t *sent = m->sent;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * outbox - the part of a connection that all threads use: its way out, and the
- * beginning of its end.
+ * outbox - the part of a connection that all threads use: sending, and starting
+ * the close.
  *
- * Operation: a user posts messages under the outbox's lock, in lists of its
- * own, and pushes.  A thread that finds no sender becomes the sender: it claims
- * all posted messages, sends them without the lock, and claims again, until
- * nothing is left or the socket is full.  Then the loop waits for the socket
- * and becomes the sender (outbox_ready()).
+ * Operation: a user posts messages under the outbox's lock, in its lists, and
+ * pushes.  A thread that finds no sender becomes the sender: it claims all
+ * posted messages, sends them without the lock, and claims again, until nothing
+ * is left or the socket is full.  Then the loop waits for the socket and
+ * becomes the sender (outbox_ready()).
  *
  * At any time one thread at most sends, perhaps a worker.  It owns the claimed
  * messages until it leaves.
  *
- * Any thread may begin the connection's end (outbox_close()).  Only the loop
+ * Any thread may start the connection's close (outbox_close()).  Only the loop
  * ends it: update() learns of the end, kills the outbox, and closes the socket
  * when the outbox is over.
  */
@@ -49,14 +49,15 @@ struct outbox;
  * lock, and may post a task.
  */
 struct outbox_ops {
-	/* Locked: takes what was posted.  True if there is anything to send. */
+	/* Locked: claims the posted messages.  True if there is anything to
+	 * send. */
 	bool (*claim)(struct outbox *o);
-	/* Names the bytes behind those that sent() was told.  0, or -errno:
-	 * what is named goes out still, and it was the last. */
+	/* Supplies the bytes that follow those reported to sent().  0, or
+	 * -errno: the supplied bytes are still sent, as the last ones. */
 	int  (*fill)(struct outbox *o, struct outbox_piece *p);
 	/* After each fill: the socket has taken the next @n bytes, perhaps 0;
-	 * @full says that it takes no more for now.  0, or -errno: nothing more
-	 * may be sent. */
+	 * @full: the socket accepts no more for now.  0, or -errno: stop
+	 * sending. */
 	int  (*sent)(struct outbox *o, size_t n, bool full);
 	/* Locked: the same, for other threads to see. */
 	void (*publish)(struct outbox *o, size_t n);
@@ -73,14 +74,14 @@ struct outbox {
 	atomic_bool	 closing;
 	bool		 gathering;	/* the loop's: it pushes once, after
 					 * many posts */
-	/* Guards the fields below and what the user posts.  A leaf, but for the
-	 * posting of a task. */
+	/* Guards the fields below and what the user posts.  A leaf, except that
+	 * a task may be posted under it. */
 	pthread_mutex_t	 lock;
 	bool		 kicked;	/* the task is on its way, or the
 					 * outbox is over */
 	bool		 held;		/* posts stay unclaimed; the loop sets
 					 * it */
-	bool		 blocked;	/* the socket takes no more */
+	bool		 blocked;	/* the socket is full */
 	bool		 sending;	/* there is a sender */
 	bool		 dead;		/* killed, or failed */
 	int		 err;		/* the reason to close */
@@ -90,11 +91,11 @@ struct outbox {
 void outbox_init(struct outbox *o, const struct outbox_ops *ops,
 		 void (*update)(struct outbox *o), int fd, struct loop *loop);
 void outbox_fini(struct outbox *o);
-/* With the lock, which it lets go meanwhile: sends what was posted, unless
- * another thread does, or it must wait. */
+/* With the lock, which it releases meanwhile: sends the posted messages, unless
+ * another thread does or the socket is full. */
 void outbox_push(struct outbox *o);
 /* True if the caller is the loop's thread while it gathers: it need not push
- * what it posts. */
+ * after posting. */
 static inline bool outbox_gathers(const struct outbox *o)
 {
 	return loop_is_current(o->loop) && o->gathering;
@@ -102,16 +103,16 @@ static inline bool outbox_gathers(const struct outbox *o)
 /* The loop's: the socket has room again. */
 void outbox_ready(struct outbox *o);
 /* Begins the end, for the reason @err, unless it has begun, and kicks.  A
- * sender that fails does so, too.  Any thread. */
+ * sender that fails also does so.  Any thread. */
 void outbox_close(struct outbox *o, int err);
-/* Ends all sending.  True if no thread is at it any more; else update() is yet
- * to come. */
+/* Ends all sending.  True if all threads have left it; otherwise update() will
+ * still be called. */
 bool outbox_kill(struct outbox *o);
 /* With the lock: has the loop call update().  A sender that leaves a full
- * socket or a dead outbox does so, too. */
+ * socket or a dead outbox also does so. */
 void outbox_kick(struct outbox *o);
 /* The loop's, after a kill: true if no thread sends and no task is on its way.
- * There will be none, whatever others do; else update() is yet to come. */
+ * No thread will send again; otherwise update() will still be called. */
 bool outbox_over(struct outbox *o);
 
 #endif

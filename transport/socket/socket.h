@@ -17,9 +17,9 @@ void socket_unmap(struct sockaddr_storage *ss);
 
 /*
  * Binds to the address @from, whose port is not used, and to a free port from
- * 512 to 1023, which some servers ask for.  A caller that may not bind one, or
- * finds none free, gets any port.  An address that this machine does not have
- * is left to the kernel to choose.
+ * 512 to 1023, which some servers ask for.  A caller without the right to bind
+ * one, or if all are in use, gets any port.  An address that this machine does
+ * not have is left to the kernel to choose.
  */
 void socket_bind_reserved(int fd, const struct sockaddr_storage *from);
 /* Connects a non-blocking socket.  0, -ETIMEDOUT after @ms, or -errno. */
@@ -27,17 +27,17 @@ int socket_connect(int fd, const struct sockaddr *addr, int ms);
 
 /*
  * Fills in @v from a connected TCP socket: the bytes that the peer has
- * acknowledged are the position.  Works after a FIN, a reset and a reported
- * error, too.
+ * acknowledged are the position.  Also works after a FIN, a reset and a
+ * reported error.
  */
 void socket_look(int fd, struct xprt_view *v);
 
-/* Throws away bytes that came after our FIN, a bounded number.  True: there
- * will be no more. */
+/* Throws away bytes that came after our FIN, a bounded number.  True: no more
+ * data will come. */
 bool socket_drain(int fd);
 
-/* For how many milliseconds a TCP socket has been connected, if nothing was
- * sent over it yet: it may have waited for accept(2) for long. */
+/* The milliseconds since a TCP socket was connected, if nothing was sent over
+ * it yet: it can have waited for accept(2) for long. */
 uint32_t socket_age(int fd);
 
 /* Sets the options of all our TCP sockets; unacknowledged data ends the
@@ -45,12 +45,13 @@ uint32_t socket_age(int fd);
 int socket_set_stream(int fd, unsigned timeout_ms);
 
 /*
- * Closes a TCP socket.  For the time of socket_set_stream() the kernel tries to
- * tell the peer what it has not acknowledged.  It forgets the connection after
- * two seconds when the peer can't be told, since the address has moved to
- * another machine or the peer is silent, and when nothing but our FIN is left
- * to tell.  Else, when the address is back, a client that has used another
- * machine meanwhile, from the same port, would hang in what is left here.
+ * Closes a TCP socket.  For the time of socket_set_stream() the kernel
+ * retransmits the data that the peer has not acknowledged.  It forgets the
+ * connection after two seconds when the peer can't be told, since the address
+ * has moved to another machine or the peer is silent, and when nothing but our
+ * FIN is left to tell.  Otherwise, when the address is back, a client that has
+ * used another machine meanwhile, from the same port, would hang on the old
+ * connection here.
  */
 void socket_close_stream(int fd);
 

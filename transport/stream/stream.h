@@ -48,7 +48,7 @@ struct udp_options {
 int tcp_listen(const struct xprt_env *env, const struct sockaddr *addr,
 	       const struct tcp_options *o, struct xprt_listener **out);
 /*
- * The first loop takes all calls.  Each call has an xprt of its own; a reply
+ * The first loop takes all calls.  Each call has a separate xprt; a reply
  * leaves from the address that the call came to.  A reply that does not fit a
  * datagram is lost.  The listener counts calls in progress.
  */

@@ -37,9 +37,9 @@ struct tcp_conn;
 struct tcp_listener;
 
 /*
- * A call and its reply.  The record mark stands right before the head, so that
- * a reply without a body is one piece.  Comes from a poller's list; any thread
- * gives it back there.
+ * A call and its reply.  The record mark stands right before the head: a reply
+ * without a body is one piece.  Comes from a poller's list; any thread gives it
+ * back there.
  */
 struct tcp_msg {
 	struct msg	 msg;
@@ -92,7 +92,8 @@ struct tcp_poller {
 	struct loop		*loop;		/* borrowed */
 	struct cds_list_head	 conns;
 	struct loop_timer	 sweep;
-	bool			 stopped;	/* takes no more connections */
+	bool			 stopped;	/* accepts no more
+						 * connections */
 	atomic_uint		 nconns;	/* any thread reads */
 
 	/* Bytes are received here, from @chunk_used on; counted.  Calls still
@@ -266,7 +267,8 @@ void tcp_send_flush(struct tcp_conn *conn);
 /* The loop's thread: kicks the outbox when at most @calls are in progress and
  * at most @queued bytes unsent. */
 void tcp_send_watch(struct tcp_conn *conn, uint64_t calls, size_t queued);
-/* The loop's thread, when no thread sends any more: frees unsent replies. */
+/* The loop's thread, after the last thread stopped sending: frees unsent
+ * replies. */
 void tcp_send_drop(struct tcp_conn *conn);
 
 /* tcp_conn.c */

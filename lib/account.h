@@ -36,7 +36,8 @@ struct account_cell {
 
 /* All zeros is an account without calls. */
 struct account {
-	/* NULL: not needed yet.  The first is nobody's, and always NULL. */
+	/* NULL: not needed yet.  The first belongs to no owner and is always
+	 * NULL. */
 	_Atomic(struct account_cell *) cells[ACCOUNT_CELLS];
 	_Atomic(struct account_cell *) shared;
 };
@@ -64,7 +65,8 @@ struct account_sum {
 /* This thread's cells; 0: it has none. */
 extern _Thread_local unsigned account_own;
 
-/* Gives this thread cells of its own, if it can: a poller's begin, and end. */
+/* Gives this thread separate cells, if possible: for the start and the end of a
+ * poller. */
 void account_claim(void);
 void account_unclaim(void);
 
@@ -104,17 +106,17 @@ void account_add_held(struct account *a, uint64_t ns);
 void account_sum(struct account *a, struct account_sum *out);
 /* Adds @more to @out. */
 void account_sum_add(struct account_sum *out, const struct account_sum *more);
-/* Takes away what was there before. */
+/* Subtracts the earlier counts. */
 void account_sum_less(struct account_sum *out,
 		      const struct account_sum *before);
-/* Frees the cells.  Nobody counts any more. */
+/* Frees the cells.  No thread counts after this. */
 void account_fini(struct account *a);
 
 /*
- * A book: a bounded number of accounts with a number and a name each, those of
- * exports.  They stay until the book goes, so a call may count in one whose
- * owner is gone.  When the book is full the one that was given back first
- * begins anew for another owner; where none was, all others have one together.
+ * A book: a bounded number of accounts, each with a number and a name, for
+ * exports.  They stay until the book is freed, so a call can count in one whose
+ * owner is gone.  When the book is full, the account that was returned first is
+ * reset for another owner; if none was returned, all further owners share one.
  * Any thread, everything.
  */
 struct account_book;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bucket - a token bucket: how much of something may be had in a second.
+ * bucket - a token bucket: limits the use of something in a second.
  *
- * A call is let in while the bucket is not in debt, and then takes its cost,
- * which may be more than the bucket ever holds: others wait until that is paid
- * off.  What nobody took is kept for BUCKET_BURST_NS.  Pure; the time is the
+ * A call is admitted while the bucket is not in debt, and then takes its cost,
+ * which can be more than the bucket ever holds: other calls wait until that is
+ * paid off.  Unused tokens are kept for BUCKET_BURST_NS.  Pure; the time is the
  * caller's, CLOCK_MONOTONIC ns, and need not be exact.
  *
- * The level is kept as a time, so that nothing has to be filled: the bucket is
- * in debt until then.
+ * The level is kept as a time, which saves filling the bucket: it is in debt
+ * until then.
  */
 #ifndef GANNET_LIB_BUCKET_H
 #define GANNET_LIB_BUCKET_H
@@ -16,14 +16,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A tenth of a second's tokens: enough that whoever serves those who wait may
- * sleep for milliseconds, and little beside a second. */
+/* A tenth of a second's tokens: enough to let the thread that serves waiting
+ * calls sleep for milliseconds, and small against a second. */
 #define BUCKET_BURST_NS	UINT64_C(100000000)
 
 /* All zeros is a bucket without a limit. */
 struct bucket {
 	uint64_t rate;		/* a second; 0: no limit */
-	uint64_t paid_at;	/* when there is no debt any more */
+	uint64_t paid_at;	/* when the debt is paid off */
 };
 
 /* Changes the rate.  A debt stays as many tokens. */
@@ -32,7 +32,7 @@ void bucket_set_rate(struct bucket *b, uint64_t rate, uint64_t now);
 uint64_t bucket_wait(const struct bucket *b, uint64_t now);
 /* Takes @cost tokens, whatever the level is. */
 void bucket_take(struct bucket *b, uint64_t cost, uint64_t now);
-/* Gives back what was taken and not used. */
+/* Returns tokens that were taken and not used. */
 void bucket_give(struct bucket *b, uint64_t unused);
 /* The ns that @cost tokens take to come; at most BUCKET_LONGEST. */
 uint64_t bucket_ns(const struct bucket *b, uint64_t cost);
@@ -40,10 +40,10 @@ uint64_t bucket_ns(const struct bucket *b, uint64_t cost);
  * well. */
 bool bucket_is_full(const struct bucket *b, uint64_t now);
 
-/* No debt is longer (36 years), so that sums of two don't overflow. */
+/* No debt is longer (36 years): the sum of two must not overflow. */
 #define BUCKET_LONGEST	(UINT64_C(1) << 60)
 
-/* Two limits that somebody may have; 0: none. */
+/* Two limits of one client or export; 0: none. */
 struct rates {
 	uint64_t ops;		/* a second */
 	uint64_t bytes;		/* a second */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * clock - the time since the machine started, which nobody sets.  Intervals
+ * clock - the time since the machine started, which can't be set.  Intervals
  * and deadlines are taken from it.  Any thread.
  */
 #ifndef GANNET_LIB_CLOCK_H
@@ -29,7 +29,8 @@ static inline uint64_t clock_ms(void)
 	return clock_ns() / NS_PER_MS;
 }
 
-/* The time since 1970, which somebody may set: to be told, not measured by. */
+/* The time since 1970, which an administrator can set: show it, but don't
+ * measure with it. */
 static inline uint64_t clock_wall_ns(void)
 {
 	struct timespec t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * crew - threads for jobs that may wait for a disk: as many as these take, and
+ * crew - threads for jobs that can wait for a disk: as many as the jobs need,
  * not one for each job.
  *
  * A job belongs to its owner, who embeds it, and runs on one thread at a time.
@@ -49,7 +49,7 @@ void crew_run(struct crew_job *job);
  * other, whoever asks.  Not from that run itself. */
 void crew_cancel(struct crew_job *job);
 
-/* The number of threads beside the keeper.  For tests. */
+/* The number of threads, without the keeper.  For tests. */
 unsigned crew_size(void);
 
 #endif

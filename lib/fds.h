@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fds - who may have how many of the process's file descriptors.
+ * fds - shares of the process's file descriptors.
  *
- * The limit of the process (RLIMIT_NOFILE) is divided when the first one asks:
- * half is for files, three eighths are for connections, the rest is for all
- * else.  The users of a pool, exports and listeners, share what is free: one
- * may take another descriptor while it has less than twice what is free.  So
- * one alone gets two thirds of the pool, and however many of them take all that
- * they can, some is left for the next one.
+ * The limit of the process (RLIMIT_NOFILE) is divided at the first request:
+ * half is for files, three eighths are for connections, the rest is for
+ * everything else.  The users of a pool, exports and listeners, share the free
+ * descriptors: a user may take another one while it has less than twice the
+ * number of free ones.  So one alone gets two thirds of the pool, and however
+ * many of them take all that they can, some is left for the next one.
  *
  * Callers ask before they open, so threads that ask at the same time can exceed
  * the bound by their number.  Nothing here waits.  Any thread.
@@ -20,7 +20,7 @@
 
 enum fds_pool { FDS_FILES, FDS_CONNS, FDS_POOLS };
 
-/* All that the process may open. */
+/* The number of descriptors that the process may open. */
 long fds_limit(void);
 /* True if a user of @pool that has @mine may take one more. */
 bool fds_may(enum fds_pool pool, long mine);

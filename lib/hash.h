@@ -3,8 +3,8 @@
  * hash - hashes for tables.
  *
  * Peers choose addresses, names, owners of locks and xids.  A table whose keys
- * a peer chooses uses hash_keyed(), so that the peer can't make keys that share
- * a place.  A secret that is only mixed into a plain hash does not prevent
+ * a peer chooses uses hash_keyed(): otherwise the peer could make keys that
+ * collide.  A secret that is only mixed into a plain hash does not prevent
  * that: two texts with the same plain hash still share their place.
  */
 #ifndef GANNET_LIB_HASH_H

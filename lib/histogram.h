@@ -4,8 +4,8 @@
  *
  * Each power of two has eight buckets, from 128 ns to 68 s; below are eight of
  * 16 ns, and the last has all that is longer.  So a bucket is at most an eighth
- * as wide as the times in it, and its middle no more than 6.25 % (or 8 ns) away
- * from them.  Pure, any thread.
+ * as wide as the times in it, and its middle at most 6.25 % (or 8 ns) away from
+ * them.  Pure, any thread.
  */
 #ifndef GANNET_LIB_HISTOGRAM_H
 #define GANNET_LIB_HISTOGRAM_H

@@ -29,26 +29,26 @@ enum log_target { LOG_TO_AUTO, LOG_TO_STDERR, LOG_TO_JOURNAL, LOG_TO_SYSLOG };
 /*
  * Sets where lines go; standard error if it is never called.  LOG_TO_AUTO: the
  * journal if that is standard error, syslog if standard error is /dev/null or
- * closed, else standard error.  Where nobody takes a line for the journal or
- * syslog, standard error gets it; where standard error can't be written,
- * because its terminal is gone, syslog does.  @path, for tests: the daemon's
+ * closed, else standard error.  A line that the journal or syslog does not
+ * accept goes to standard error; if standard error can't be written, because
+ * its terminal is gone, it goes to syslog.  @path, for tests: the daemon's
  * socket, NULL: the system's.  Returns the target.  Before the first thread.
  */
 enum log_target log_open(enum log_target to, const char *path);
 
 /*
- * From log_start() to log_stop() a thread of its own writes the lines: a write
- * may take for ever, to a disk that hangs or to a reader that does not read.
+ * From log_start() to log_stop() a separate thread writes the lines: a write
+ * can take for ever, to a disk that hangs or to a reader that does not read.
  * Lines for which there is no room meanwhile are counted and left out.  The
  * caller itself writes its line to a socket or pipe that has room, without
  * waiting: so the line is out whatever ends the process next.  A process that
- * dies of a fault or of abort() writes the lines that wait then.
- * log_start() is 0 or -errno.
+ * dies of a fault or of abort() writes the lines that wait then.  log_start()
+ * is 0 or -errno.
  */
 int log_start(void);
 void log_stop(void);
-/* Writes what waits, for a process that ends without log_stop().  As a signal
- * handler may; waits a second for whoever reads. */
+/* Writes what waits, for a process that ends without log_stop().
+ * Async-signal-safe; waits a second for the reader. */
 void log_rescue(void);
 
 /* "err", "warn", "info" or "debug"; returns false for anything else. */

@@ -16,12 +16,12 @@
 /* Writes all that comes before the message; returns its length. */
 size_t log_sink_prefix(char *line, size_t size, enum log_level level,
 		       const struct log_fields *fields);
-/* Writes @line, of @n bytes with its end.  Waits.  As a signal handler may. */
+/* Writes @line, of @n bytes with its end.  Waits.  Async-signal-safe. */
 void log_sink_write(const char *line, size_t n);
 /*
- * The same without waiting, so that the line outlives the process, however that
- * ends.  Returns the bytes written, perhaps 0.  Sockets can do so, and pipes
- * since Linux 6.4.  A file can't: others may hold its position while its disk
+ * The same without waiting: the line outlives the process, however that ends.
+ * Returns the bytes written, perhaps 0.  Sockets can do so, and pipes since
+ * Linux 6.4.  A file can't: other threads can hold its position while its disk
  * hangs.
  */
 size_t log_sink_write_at_once(const char *line, size_t n);

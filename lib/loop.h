@@ -61,7 +61,8 @@ void loop_fd_mod(struct loop *loop, struct loop_fd *f, uint32_t events);
  */
 void loop_fd_del(struct loop *loop, struct loop_fd *f);
 
-/* Loop's thread: is what is being called the only descriptor that is ready? */
+/* Loop's thread: is the descriptor of the current callback the only one that is
+ * ready? */
 bool loop_one_ready(const struct loop *loop);
 
 /* Work for the loop's thread.  The caller's memory, until run is called. */

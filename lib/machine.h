@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * machine - the share of the machine that this process may use.
+ * machine - the part of the machine that this process may use.
  *
- * A container or a systemd unit has limits of its own, which are less than what
- * the machine has: those of its cgroup and of all above it, of both versions,
- * and the processors that it is bound to.  Defaults follow these.
+ * A container or a systemd unit has lower limits than the machine: those of its
+ * cgroup and of all above it, of both versions, and the processors that it is
+ * bound to.  Defaults follow these.
  */
 #ifndef GANNET_LIB_MACHINE_H
 #define GANNET_LIB_MACHINE_H
@@ -24,7 +24,7 @@ const struct machine *machine_share(void);
 
 /*
  * Lowers each of @m to the limit of the caller's cgroups.  Reads /proc and the
- * cgroups' files below @root, which is "" but for tests.  A file that is not
+ * cgroups' files below @root, which is "" except in tests.  A file that is not
  * there or can't be read sets no limit.
  */
 void machine_limit(const char *root, struct machine *m);

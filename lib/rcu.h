@@ -39,10 +39,10 @@
 /*
  * The begin of a section is inlined, which saves two calls into libraries.  It
  * and what it calls have at most ten lines each, and liburcu's header lets
- * programs of any licence have them.  The end stays a call, since it may wake a
- * thread, by longer functions.  A program is built anew for each release of
- * liburcu, as that header asks.  TSan must not see the accesses, whose other
- * side is the library's.
+ * programs of any licence have them.  The end stays a call, since it can wake a
+ * thread, by longer functions.  Rebuild the program for each release of
+ * liburcu, as that header requires.  TSan must not see the accesses, whose
+ * other side is the library's.
  */
 static inline void rcu_enter(void)
 {

@@ -25,7 +25,7 @@ struct ring;
 
 /* @size: a multiple of 64 bytes.  NULL: no memory. */
 struct ring *ring_create(size_t size);
-/* Nobody uses it any more.  NULL is fine. */
+/* All its users are gone.  NULL is fine. */
 void ring_destroy(struct ring *ring);
 
 /* Takes a place for @len bytes, for the caller to fill in and then ring_add().
@@ -33,7 +33,8 @@ void ring_destroy(struct ring *ring);
 struct ring_record *ring_reserve(struct ring *ring, uint32_t len);
 void ring_add(struct ring_record *record);
 
-/* The oldest record; NULL: there is none, or it is still being written. */
+/* The oldest record; NULL: the ring is empty, or the record is still being
+ * written. */
 struct ring_record *ring_next(struct ring *ring);
 /* Gives its place back. */
 void ring_release(struct ring *ring);

@@ -4,14 +4,14 @@
  *
  * A counter is defined where it is counted:
  *
- *	STAT(tcp_bad_record, "records refused for their length");
- *	...
- *	stat_inc(tcp_bad_record);
+ * 	STAT(tcp_bad_record, "records refused for their length");
+ * 	...
+ * 	stat_inc(tcp_bad_record);
  *
- * All of them lie in one linker section, which is their table.  Any thread
- * may count; stats_sum() and stats_walk() may be called from any thread and
- * see every count that happened before, and perhaps some that happen now.  A
- * reader that sees a count also sees everything the thread did before it.
+ * All of them lie in one linker section, which is their table.  Any thread may
+ * count.  Any thread may call stats_sum() and stats_walk(), which see every
+ * earlier count, and perhaps some concurrent ones.  A reader that sees a count
+ * also sees everything the thread did before it.
  */
 #ifndef GANNET_LIB_STATS_H
 #define GANNET_LIB_STATS_H
@@ -33,8 +33,8 @@ extern struct stat_counter __stop_gannet_stats[];
 	static struct stat_counter stat_##id \
 	__attribute__((section("gannet_stats"), used)) = { #id, text }
 
-/* A counter's place in a row: as large as the counter, so that one addition
- * leads from there to here. */
+/* A counter's place in a row: as large as the counter: one addition leads from
+ * there to here. */
 struct stat_slot {
 	_Atomic uint64_t n;
 } __attribute__((aligned(sizeof(struct stat_counter))));
@@ -62,7 +62,7 @@ static inline void stats_add(const struct stat_counter *c, uint64_t n)
 #define stat_add(id, n)	stats_add(&stat_##id, (n))
 #define stat_inc(id)	stats_add(&stat_##id, 1)
 
-/* The sum over all threads, those that ended included. */
+/* The sum over all threads, including ended ones. */
 uint64_t stats_sum(const struct stat_counter *c);
 /* By name; a name that no counter has is 0. */
 uint64_t stats_sum_by_name(const char *name);

@@ -8,7 +8,7 @@
  * How many bytes at @text make up such a character of UTF-8: a control (U+0000
  * to U+001F, U+007F to U+009F), or one that begins a line or turns the writing
  * around (U+2028 to U+202E, U+2066 to U+2069).  0: the first byte is part of
- * none.  @text may be no UTF-8; it ends with a zero.  Any thread.
+ * none.  @text is not necessarily UTF-8; it ends with a zero.  Any thread.
  */
 static inline unsigned terminal_obeys(const char *text)
 {

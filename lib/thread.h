@@ -2,9 +2,8 @@
 /*
  * thread - threads, mutexes and references, with their errors asserted.
  *
- * Every thread started here is registered with RCU (liburcu, the memb
- * flavour) for its whole life and has all signals blocked but for those of its
- * own faults.
+ * Every thread started here is registered with RCU (liburcu, the memb flavour)
+ * for its whole life and has all signals blocked except those of its faults.
  */
 #ifndef GANNET_LIB_THREAD_H
 #define GANNET_LIB_THREAD_H
@@ -89,7 +88,8 @@ static inline bool ref_is_shared(const struct ref *r)
 /* True when this was the last one: the caller now frees the object. */
 static inline bool ref_put(struct ref *r)
 {
-	/* Pairs with itself: what others did before their put is seen. */
+	/* Pairs with itself: the last put sees what other threads did before
+	 * theirs. */
 	return atomic_fetch_sub_explicit(&r->count, 1,
 					 memory_order_acq_rel) == 1;
 }

@@ -34,15 +34,15 @@ static inline bool watchdog_barks(struct watchdog *w, uint64_t now,
 	return loop_passed(now, w->since, ms);
 }
 
-/* True if nothing of what is @owed has moved for @ms. */
+/* True if no byte that is @owed has moved for @ms. */
 static inline bool watchdog_stalled(struct watchdog *w, uint64_t now,
 				    uint64_t moved, uint64_t owed, uint32_t ms)
 {
 	return watchdog_barks(w, now, moved, owed > 0, ms);
 }
 
-/* True if for @ms too little has moved: what is @held would stay for more than
- * a dozen times as long. */
+/* True if too little has moved for @ms: the @held bytes would stay for more
+ * than a dozen times as long. */
 static inline bool watchdog_slow(struct watchdog *w, uint64_t now,
 				 uint64_t moved, uint64_t held, uint32_t ms)
 {

@@ -102,7 +102,7 @@ enum mountstat3 mount_status(int err);
 
 /* mnt.c: MNT's state is a struct mount_state. */
 /* For struct rpc_program: the share of the export that MNT names, whose disk
- * may be slow. */
+ * can be slow. */
 struct work_class *mount_leave(struct rpc_call *call);
 int mount_begin(struct rpc_call *call);
 int mount_find_export(struct rpc_call *call);
@@ -119,7 +119,7 @@ int  mount_wait(struct rpc_call *call);
 /* The file system answers now. */
 void mount_got_on(struct rpc_call *call);
 int  mount_wait_start(struct mountd *m);
-/* No call waits any more. */
+/* The last waiting call has gone. */
 void mount_wait_stop(struct mountd *m);
 
 /* list.c */

@@ -18,13 +18,13 @@
 
 struct mountd_config {
 	struct export_table *exports;	/* borrowed: outlives the program */
-	/* MNT's share of the workers: it may have to ask a name service of its
-	 * caller.  Borrowed; NULL: the common share. */
+	/* MNT's share of the workers: it can have to query a name service for
+	 * its caller.  Borrowed; NULL: the common share. */
 	struct work_class *names;
 	/* The directory that keeps the list of mounts (file "rmtab"); NULL: the
 	 * list is forgotten at exit. */
 	const char *state_dir;
-	/* Serve it over RDMA, too.  Clients ask for it over TCP or UDP (RFC
+	/* Serve it also over RDMA.  Clients ask for it over TCP or UDP (RFC
 	 * 8267 section 5.1), where the caller's port tells a privileged one. */
 	bool rdma;
 	/* The oldest entries go when there are more mounts than these, of all
@@ -36,7 +36,7 @@ struct mountd_config {
 /* 0 or -errno.  Starts a thread that writes the list of mounts. */
 int mountd_create(const struct mountd_config *config,
 		  struct rpc_program **out);
-/* No call of it runs any more. */
+/* Its last call has ended. */
 void mountd_destroy(struct rpc_program *prog);
 
 extern const struct program_row mountd_row;

@@ -8,8 +8,8 @@
 #include "nfs3/proto.h"
 #include "rpc/audit.h"
 
-/* Names and paths have no limit but the message's, so that a long one gets
- * NAMETOOLONG instead of GARBAGE_ARGS. */
+/* Only the message limits names and paths: a long one has to get NAMETOOLONG
+ * instead of GARBAGE_ARGS. */
 #define NFS3_STRING_MAX		POOL_BUF_MAX
 /* post_op_attr and fattr3 at their longest, section 2.5. */
 #define NFS3_FATTR_SIZE		84
@@ -369,11 +369,11 @@ int nfs3_do_oddly(struct nfs3_op *op, vfs_op_fn *fn);
 
 /*
  * Runs an operation of the backend with op->vfs, and returns its result;
- * VFS_PENDING: the call is not the caller's any more.  When the operation has
- * ended, the step that began it runs again and calls this with the same
+ * VFS_PENDING: the call no longer belongs to the caller.  When the operation
+ * has ended, the step that began it runs again and calls this with the same
  * arguments: then the operation is not run, and its results replace them.
  *
- * The compiler takes probes for much code; they are none, so it is told to
+ * The compiler overestimates the size of probes, so the function is marked
  * inline.
  */
 __attribute__((always_inline))

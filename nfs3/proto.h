@@ -38,8 +38,8 @@ enum nfs3_procnum {
 };
 
 /*
- * NFSACL, which goes with NFS version 3 on the same port.  It has no RFC:
- * Solaris brought it, and the numbers are those of its nfs_acl.x.
+ * NFSACL, which goes with NFS version 3 on the same port.  It has no RFC: It
+ * comes from Solaris; the numbers are from its nfs_acl.x.
  */
 #define NFSACL_PROGRAM		100227
 #define NFSACL_VERSION		3

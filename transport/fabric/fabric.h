@@ -130,30 +130,29 @@ struct fabric_limits {
 	unsigned max_resp_depth;	/* and the peer's to us (IRD) */
 	unsigned max_private;		/* bytes of private data we can send */
 	/*
-	 * Each Read tells the peer the handle of its sink, and the peer may
+	 * Each Read sends the peer the handle of its sink, and the peer can
 	 * write there while the sink is registered.  So register a sink for its
 	 * Read alone.
 	 */
 	bool	 open_sinks;
-	/* A handle is good on all connections of the device that have no
-	 * protection domain of their own, see fabric_isolate(). */
+	/* A handle is valid on all connections of the device without a separate
+	 * protection domain, see fabric_isolate(). */
 	bool	 domains;
 	bool	 pins;			/* registered pages stay where they
 					 * are, and in memory */
 	/*
-	 * iWARP: an operation that ends with -EREMOTEIO need not be the one
-	 * that was refused, and it is refused, too, when a frame was damaged on
-	 * its way.
+	 * iWARP: an operation that ends with -EREMOTEIO need not be the refused
+	 * one, and a frame that was damaged on its way also causes a refusal.
 	 */
 	bool	 blind_refusals;
-	/* iWARP adapters: a Send or Write that completed may not have arrived
+	/* iWARP adapters: a completed Send or Write has not necessarily arrived
 	 * (RFC 5040 section 5.5). */
 	bool	 sends_unproven;
 	bool	 windows;		/* see fabric_mr_window() */
 	bool	 invalidates;		/* a peer's SEND_INV can invalidate the
 					 * handles of our registrations (iWARP
-					 * in user space: of those that are
-					 * bound to its connection) */
+					 * in user space: of registrations that
+					 * are bound to its connection) */
 };
 
 /* The facts about the other side when it connects (or has accepted). */
@@ -161,7 +160,7 @@ struct fabric_info {
 	struct sockaddr_storage peer;
 	struct sockaddr_storage local;
 	uint8_t		private_data[256];
-	unsigned	private_len;	/* may be longer than the peer's, with
+	unsigned	private_len;	/* can be longer than the peer's, with
 					 * zeros: InfiniBand pads */
 	/* The peer's port is the fabric's number and proves no privilege.
 	 * False: it is a TCP socket's port. */
@@ -195,8 +194,8 @@ struct fabric_conn {
 
 	/* Set by the caller before fabric_setup(). */
 	void (*established)(struct fabric_conn *c);
-	/* On the loop: true if messages are awaited, so that an end of ours
-	 * must not look to the peer as if all had been received.  NULL: no. */
+	/* On the loop: true if messages are awaited; then our end must not look
+	 * to the peer as if all had been received.  NULL: no. */
 	bool (*owed)(struct fabric_conn *c);
 	/* Called when all posted work is done; no call-back follows.  @err is
 	 * the cause: 0 fabric_close(), -ECONNRESET the peer closed, -EREMOTEIO
@@ -326,7 +325,7 @@ static inline size_t fabric_conn_bytes(const struct fabric_conn *c,
 
 /*
  * Accepts a peer, or asks it when the connection is an active one.
- * @read_depth: Reads the peer may have in flight to us.  Our own are
+ * @read_depth: Reads that the peer can have in flight to us.  Our own are
  * bounded by c->info.read_depth, negotiated down here.  0, or -errno and
  * closed() comes.
  */
@@ -337,9 +336,9 @@ static inline int fabric_start(struct fabric_conn *c, const void *private_data,
 }
 
 /*
- * Refuses a peer and closes what is below.  Takes @c: it is freed, closed() is
- * not called.  No op of it is called; the memory of posted work is the caller's
- * again on return.
+ * Refuses a peer and closes its transport connection.  Takes @c: it is freed,
+ * closed() is not called.  No op of it is called; the memory of posted work is
+ * the caller's again on return.
  */
 static inline void fabric_reject(struct fabric_conn *c)
 {
@@ -405,10 +404,10 @@ static inline int fabric_mr_create(struct fabric_device *dev, void *addr,
 }
 
 /*
- * Gives the connection a protection domain of its own, before fabric_setup():
- * only what is registered for it can be used on it, and no other connection can
- * use that.  Where limits.domains; elsewhere fabric_mr_bind() does as much.  0
- * or -errno.
+ * Creates a protection domain for the connection, before fabric_setup(): the
+ * connection can use only memory that is registered for it, and no other
+ * connection can use that memory.  Where limits.domains; elsewhere
+ * fabric_mr_bind() does as much.  0 or -errno.
  */
 static inline int fabric_isolate(struct fabric_conn *c)
 {
@@ -428,8 +427,8 @@ static inline void fabric_mr_bind(struct fabric_mr *mr, struct fabric_conn *c)
 
 /*
  * Registers memory for the connection alone: in its domain, and bound to it if
- * its peer may reach the memory.  It may outlive the connection.  Any thread.
- * 0 or -errno.
+ * its peer may reach the memory.  The registration may outlive the connection.
+ * Any thread.  0 or -errno.
  */
 static inline int fabric_mr_create_for(struct fabric_conn *c, void *addr,
 	size_t len, unsigned access, struct fabric_mr **out)
@@ -476,7 +475,7 @@ static inline int fabric_mr_window(struct fabric_mr *mr, struct fabric_conn *c,
 
 /*
  * Ends the registration and frees @mr.  0 or -errno: the device did not end it,
- * so that a peer that has its handle may reach the memory for ever.
+ * so a peer that has its handle can reach the memory for ever.
  */
 static inline int fabric_mr_destroy(struct fabric_mr *mr)
 {

@@ -18,12 +18,12 @@ struct fabric_options {
 	unsigned given;		/* its options that were given, as bits */
 	/* A client's. */
 	unsigned connect_ms;	/* for one attempt to connect */
-	bool	 reserved_port;	/* from a port below 1024, if it may */
+	bool	 reserved_port;	/* from a port below 1024, if permitted */
 };
 
 struct fabric_option {
-	const char *name;	/* "FABRIC-...", or "no-FABRIC-..." for what is
-				 * on unless this is given */
+	const char *name;	/* "FABRIC-...", or "no-FABRIC-..." for a
+				 * feature that is on by default */
 	const char *arg;	/* NULL: takes none */
 	const char *help;
 };

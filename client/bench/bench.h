@@ -168,8 +168,8 @@ struct load_result {
 int load_run(const struct target *t, const struct workload *w,
 	     uint64_t budget, struct load_result *result);
 /*
- * For transports.  start_slot() has a slot's next call encoded into @c,
- * whose x is set up by the transport; false: there is none to start now.
+ * For transports.  start_slot() has a slot's next call encoded into @c, whose x
+ * is set up by the transport; false: no call is to be started now.
  */
 bool load_start_slot(struct slot *s, struct call *c, uint64_t now);
 /* True if there will be calls to start when their time comes. */
@@ -227,10 +227,10 @@ int load_pattern_create(struct target *t);
 
 /* files.c: these complain, and return exit codes. */
 
-/* Makes a directory of its own below @above, and in it the files that works
- * with such @needs work on. */
+/* Makes a directory below @above, and in it the files that works with such
+ * @needs work on. */
 int target_prepare(struct target *t, unsigned needs);
-/* COMMITs what was written. */
+/* COMMITs the written data. */
 int target_commit(struct target *t);
 /* Removes the files that a work with MAKES left. */
 int target_remove_made(struct target *t);
@@ -247,8 +247,8 @@ struct transport {
 	int (*run)(struct load_thread *t);
 };
 extern const struct transport load_tcp, load_rdma;
-/* Calls come from ports that servers may ask for, as long as those are no more
- * than a mount takes: others need them, too. */
+/* Calls come from reserved ports, which servers can require, unless that would
+ * use more of them than a mount: other programs need them as well. */
 static inline bool load_reserves(const struct target *t)
 {
 	return t->opt->b.connections <= 16;

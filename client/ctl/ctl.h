@@ -23,13 +23,13 @@ struct ctl_command {
 	const char *name;
 	const char *arguments;	/* for people, as "LEVEL"; "" if none */
 	const char *help;
-	const char *options;	/* lines about them; NULL: there are none, or
-				 * run() prints its help itself */
+	const char *options;	/* lines about them; NULL: no options, or run()
+				 * prints its help itself */
 	/* Prints the result of a command that takes an argument for each word
 	 * of @arguments, and nothing more; or NULL: */
 	void	  (*print)(const json_t *result);
-	/* Does all of it, with options of its own: argv[0] is the command.
-	 * Returns the exit status. */
+	/* Executes the whole command, with separate options: argv[0] is the
+	 * command.  Returns the exit status. */
 	int	  (*run)(const struct ctl *c, int argc, char **argv);
 	/* Or does it with the @n @words behind the command: the exit status,
 	 * or -1: these make no sense. */
@@ -82,7 +82,7 @@ int ctl_locks(const struct ctl *c, int n, char **words);
  * comes, or this end of @fd is shut.  False: after a message. */
 bool ctl_stream_begin(int fd, const char *command, json_t *options);
 /* Sets the option @name to the number in @text, from 1 to 2^32 - 1; K, M or G
- * may follow if @is_size.  False: it is none. */
+ * can follow if @is_size.  False: it is not a number. */
 bool ctl_number(json_t *options, const char *name, const char *text,
 		bool is_size);
 

@@ -13,7 +13,7 @@ int  run_latency(const struct ctl *c, int argc, char **argv);
 void show_disconnect(const json_t *r);
 int  run_top(const struct ctl *c, int argc, char **argv);
 
-/* The word that the server takes for --by @by, whose first letters do, too; or
+/* The word that the server accepts for --by @by, which can be abbreviated; or
  * NULL after a message. */
 const char *who_by(const char *by);
 
@@ -23,7 +23,7 @@ const char *who_by(const char *by);
 const char *amount_text(double n, char out[SHORT_TEXT]);
 /* Of a time, as "45.6us"; "-" for 0. */
 const char *time_text(uint64_t ns, char out[SHORT_TEXT]);
-/* The name of a row; the null of all others has one, too. */
+/* The name of a row; the null of all others also has one. */
 const char *row_name(const json_t *row, const char *key);
 
 #endif

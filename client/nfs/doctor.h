@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * doctor - says what keeps a mount from working, or how to mount.
+ * doctor - finds what prevents a mount, or how to mount.
  *
- * Each examination notes findings, in the order in which a mount needs what
- * they are about; the first that fails has the one thing to mend.
+ * Each examination records findings, in the order in which a mount needs their
+ * subjects; the first failure is the one thing to mend.
  */
 #ifndef GANNET_CLIENT_NFS_DOCTOR_H
 #define GANNET_CLIENT_NFS_DOCTOR_H
@@ -19,7 +19,7 @@ enum verdict { GOOD, FACT, POOR, BAD };
 struct json_t;
 
 struct doctor {
-	struct tool  t;			/* not connected, but for the URL */
+	struct tool  t;			/* not connected; only the URL is set */
 	struct addrinfo *addresses;	/* owned */
 	const struct sockaddr *at;	/* the address that answered, */
 	char	     address[64];	/* and its text */

@@ -69,8 +69,8 @@ struct nfsc_entry {
 	struct nfsc_attr	 attr;
 	struct nfsc_fh	 fh;
 	uint32_t	 len;		/* of the name, */
-	char		 name[];	/* which the server chose: it may have
-					 * any byte, and ends with a NUL more */
+	char		 name[];	/* which the server chose: it can have
+					 * any byte; a NUL is appended */
 };
 
 enum nfsc_kind {
@@ -154,7 +154,7 @@ struct nfsc_url {
 
 /*
  * Takes a URL, or HOST:/PATH, which is TCP and has no escapes.  0 or -EINVAL,
- * with what is wrong in *@why.
+ * with the reason in *@why.
  */
 int nfsc_url_parse(const char *text, struct nfsc_url *url, const char **why);
 
@@ -222,8 +222,8 @@ static inline void session_close(struct nfsc_session *s)
 /*
  * Keeps memory ready for the data of many operations of a @kind, which name it
  * in op->kept, until session_release(), when none of them is under way.  The
- * server may reach it all the time; so it holds nothing but that data.  NULL:
- * the session can't, or need not.
+ * server can reach it all the time, so it holds only that data.  NULL: the
+ * session can't, or need not.
  */
 static inline void *session_keep(struct nfsc_session *s, void *mem, size_t len,
 				 enum nfsc_kind kind)
@@ -247,8 +247,8 @@ int session_do(struct nfsc_session *s, struct nfsc_op *op);
 
 struct nfsc_mount {
 	struct nfsc_fh root;
-	char	 dir[NFS_PATH_MAX];	/* what was mounted of url->path, */
-	char	 rest[NFS_PATH_MAX];	/* and what is below */
+	char	 dir[NFS_PATH_MAX];	/* the mounted part of url->path, */
+	char	 rest[NFS_PATH_MAX];	/* and the rest */
 	uint16_t port;			/* of MOUNT; 0: what rpcbind said */
 	uint32_t status;		/* mountstat3, when it failed */
 };
@@ -293,8 +293,8 @@ uint32_t nfsc_procedure(enum nfsc_kind kind);
 /* The arguments, without the data of WRITE but with its length. */
 void nfsc_put_args(struct xdr_out *x, const struct nfsc_op *op);
 /*
- * The results into @op; those of READ end with the length of data that
- * travelled elsewhere.  0, or -EBADMSG, or -ENOMEM.
+ * Decodes the results into @op; results of READ end with the length of data
+ * that travelled elsewhere.  0, or -EBADMSG, or -ENOMEM.
  */
 int nfsc_get_results(struct xdr_in *x, struct nfsc_op *op);
 

@@ -19,7 +19,7 @@ enum {
 	TOOL_UNREACHABLE = 3,	/* no connection, or it was lost for good */
 };
 
-/* Those of bench; 0: the default. */
+/* Options of bench; 0: the default. */
 struct bench_options {
 	unsigned connections;
 	unsigned threads;	/* that share the connections */
@@ -30,7 +30,7 @@ struct bench_options {
 	double	 seconds;	/* measured, */
 	double	 warmup;	/* after so many */
 	bool	 stable;	/* WRITEs are FILE_SYNC */
-	bool	 verify;	/* READs are held against what was written */
+	bool	 verify;	/* READs are compared with the written data */
 	bool	 discard;	/* data of long READs stays in the kernel */
 	int	 server_pid;	/* a process of this machine; 0: none */
 	bool	 memory;	/* report what its connections take */
@@ -47,7 +47,7 @@ struct tool_options {
 	bool	 parents;	/* mkdir -p */
 	bool	 preserve;	/* cp -p */
 	bool	 json;		/* doctor, bench, certify */
-	bool	 write;		/* doctor: with a file of its own */
+	bool	 write;		/* doctor: write a test file */
 	bool	 into;		/* cp: its target is a directory */
 	const char *name;	/* find -name: a pattern, or NULL */
 	char	 type;		/* find -type: f, d, l or 0 */
@@ -83,7 +83,7 @@ int tool_parse(struct tool *t, const char *url, const struct tool_options *o);
 /* The same of a URL, or of HOST or HOST: alone, whose path is "/". */
 int tool_parse_host(struct tool *t, const char *text,
 		    const struct tool_options *o);
-/* Connects and mounts what was taken. */
+/* Connects and mounts the URL. */
 int tool_connect(struct tool *t);
 /* Both. */
 int tool_open(struct tool *t, const char *url, const struct tool_options *o);
@@ -122,21 +122,21 @@ struct listing {
 	size_t n, room;
 };
 
-/* Lists a directory, names with a dot only with o->all, "." and ".." among
- * them; @what names it in complaints.  @l has what came before an error, too,
- * and wants listing_free(). */
+/* Lists a directory, names with a dot only with o->all, "."  and ".."  among
+ * them; @what names it in complaints.  After an error @l has the entries that
+ * came before; free it with listing_free() in any case. */
 int tool_list(struct tool *t, const struct nfsc_fh *dir, const char *what,
 	      struct listing *l);
 void listing_free(struct listing *l);
-/* READDIRPLUS may leave handles and attributes out, as of mount points: asks
- * for them by LOOKUP, where the name is one that may be asked for. */
+/* READDIRPLUS can leave handles and attributes out, as for mount points: gets
+ * them by LOOKUP, if the name is valid. */
 void tool_look_up(struct tool *t, const struct nfsc_fh *dir,
 		  struct nfsc_entry *e);
 
 /* Where a walk is: an object, and the directories that it is in. */
 struct walk_at {
 	struct walk_at	*up;		/* NULL: the walk's top */
-	const char	*name;		/* fit for a file, but for the top's */
+	const char	*name;		/* fit for a file, except the top's */
 	uint32_t	 len;		/* of the name */
 	unsigned	 depth;		/* below the top */
 	bool		 last;		/* of its directory */
@@ -150,14 +150,14 @@ enum walk_step { WALK_FILE, WALK_ENTER, WALK_LEAVE };
 
 struct walk {
 	struct tool *t;
-	/* Called for each object, for a directory before and after what is in
-	 * it.  An exit code; a directory that is not entered well is left
+	/* Called for each object, for a directory before and after its
+	 * contents.  An exit code; a directory that is not entered well is left
 	 * out, without a WALK_LEAVE. */
 	int (*visit)(struct walk *w, struct walk_at *at, enum walk_step step);
 };
 
-/* Walks through all below @obj, which is @name in what is shown; goes on after
- * an error, if the server is there.  Returns the worst exit code. */
+/* Walks through everything below @obj, which is shown as @name; continues after
+ * an error, if the server still answers.  Returns the worst exit code. */
 int tool_walk(struct walk *w, const struct tool_object *obj, const char *name);
 void walk_put_path(FILE *f, const struct walk_at *at);
 /* tool_complain() of this object. */
@@ -188,7 +188,7 @@ int tool_make_dir(struct tool *t, const struct nfsc_fh *dir, const char *name,
 		  uint32_t mode, struct nfsc_op *op);
 /* Copies each of the @n arguments but the last, which is where to. */
 int tool_cp(int n, char *const args[], const struct tool_options *o);
-/* A mount(8) command, but for the directory to mount at. */
+/* A mount(8) command, without the directory to mount at. */
 void tool_put_mount_line(FILE *f, const struct tool *t);
 /* True if @dir is @path, or above it. */
 bool tool_holds(const char *dir, const char *path);

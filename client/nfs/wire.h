@@ -15,8 +15,8 @@ struct sockaddr_storage;
 struct xdr_in;
 struct nfsc_wire;
 
-/* A message to send: @head, then @data.  The caller's, with what it names,
- * until it is sent whole or the wire is closed. */
+/* A message to send: @head, then @data.  Owned by the caller, with the memory
+ * that it names; lent until it is sent completely or the wire is closed. */
 struct wire_out {
 	struct cds_list_head link;
 	const void	*head, *data;
@@ -25,11 +25,10 @@ struct wire_out {
 };
 
 /*
- * Connects to a program of @host, and asks it for nothing (procedure 0), at
- * the first of the host's addresses that answers; each step may take @c's
- * connect_ms.  Port 0 asks the rpcbind at that address.
- * 0; -EHOSTUNREACH, there is no such host; -EPROTONOSUPPORT, no such program;
- * or another -errno.
+ * Connects to a program of @host, and calls procedure 0, at the first of the
+ * host's addresses that answers; each step may take @c's connect_ms.  Port 0
+ * asks the rpcbind at that address.  0; -EHOSTUNREACH, there is no such host;
+ * -EPROTONOSUPPORT, no such program; or another -errno.
  */
 int wire_open(const char *host, uint16_t port, uint32_t program,
 	      uint32_t version, const struct nfsc_config *c,

@@ -40,7 +40,7 @@ struct client_call {
 	struct gannet_rpcrdma	   *c;		/* borrowed: outlives it */
 	/* Borrowed until its done(); NULL: that was called. */
 	struct gannet_rpcrdma_call *user;
-	bool			    cancelled;	/* not to be sent any more */
+	bool			    cancelled;	/* not to be sent again */
 	struct cds_list_head	    link;	/* in waiting or given */
 };
 
@@ -75,7 +75,7 @@ struct gannet_rpcrdma {
 	bool			 ended;		/* the manager has */
 	bool			 poked;
 	bool			 cancelling;
-	/* The requester's events: they may come before its creation has
+	/* The requester's events: they can come before its creation has
 	 * returned. */
 	bool			 connected;
 	bool			 lost;
@@ -122,11 +122,11 @@ static inline void client_on_loop(struct gannet_rpcrdma *c,
 
 /* With the lock: gives the requester all that wait, in their order. */
 void client_give_waiting(struct gannet_rpcrdma *c);
-/* On the loop: fails those that wait, for ever. */
+/* On the loop: fails the waiting calls, permanently. */
 void client_fail_waiting(void *c);
 /* On the loop: brings c->info up to date. */
 void client_learn(void *c);
-/* The manager, a thread of its own. */
+/* The manager, a separate thread. */
 void client_manage(void *c);
 
 #endif

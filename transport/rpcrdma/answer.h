@@ -59,7 +59,7 @@ bool rpcrdma_answer(struct rpcrdma_answers *a, struct requester_recv *recv,
 /*
  * Writes the message to send back to @out; returns its length, 0: none.  A call
  * with chunks gets ERR_CHUNK, since none are used in this direction (section
- * 5.3).  Pure but for make().
+ * 5.3).  Pure, except make().
  */
 uint32_t rpcrdma_answer_make(const struct rpcrdma_answers *a,
 			     const struct rpcrdma_header *h,

@@ -29,8 +29,8 @@ struct rpcrdma_back_call {
 	/*
 	 * The result; reply only while done() runs.  Status is 0; -EREMOTEIO,
 	 * an RDMA_ERROR with errcode; -EIO, a reply with chunks; -EMSGSIZE, the
-	 * peer takes no Send of that length any more; -ENOTCONN, the connection
-	 * is gone.
+	 * peer no longer accepts Sends of that length; -ENOTCONN, the
+	 * connection is gone.
 	 */
 	int	 status;
 	uint32_t errcode;
@@ -65,8 +65,8 @@ bool rpcrdma_back_take(struct rpcrdma_back *b, const uint8_t *data,
 		       uint32_t len);
 /* On the poller: lets the next call go out, whose reply needs that Receive. */
 void rpcrdma_back_resume(struct rpcrdma_back *b);
-/* On the poller: the connection's Sends may be shorter now.  Refuses the calls
- * that wait and are too long. */
+/* On the poller: the limit of the connection's Sends may have dropped.  Refuses
+ * the calls that wait and are too long. */
 void rpcrdma_back_limit(struct rpcrdma_back *b);
 /* True if a call was sent @ms or longer before @now.  Any thread. */
 bool rpcrdma_back_overdue(struct rpcrdma_back *b, uint64_t now, uint32_t ms);

@@ -46,10 +46,10 @@ struct rpcrdma_credits {
 	unsigned	     alarm;	/* calls in progress that end it
 					 * early */
 	uint64_t	     since;	/* its begin, of the loop's time */
-	bool		     lowering;	/* the peer may not know it yet */
+	bool		     lowering;	/* perhaps not yet known to the peer */
 	uint64_t	     known;	/* it knows with so many replies taken;
 					 * 0: not certain yet */
-	struct rpcrdma_store *newest;	/* of those that are not retired */
+	struct rpcrdma_store *newest;	/* of stores that are not retired */
 	/* One that is being registered, or NULL; for so many credits. */
 	struct rpcrdma_store *coming;
 	unsigned	     wanted;
@@ -82,8 +82,8 @@ struct rpcrdma_conn {
 	struct xprt	     xprt;
 	struct fabric_conn  *fc;
 	struct rpcrdma_listener *listener;	/* borrowed: outlives us */
-	/* Counted; NULL: the connection has a protection domain of its own,
-	 * in which payload is registered a call at a time. */
+	/* Counted; NULL: the connection has a separate protection domain, in
+	 * which payload is registered for each call. */
 	struct rpcrdma_device *device;
 	struct cds_list_head link;		/* in the listener, */
 	size_t		     bytes;		/* that it counts in the budget
@@ -131,9 +131,11 @@ void rpcrdma_conn_close(struct rpcrdma_conn *conn, int err);
 /* Closes the connection if it was idle or stalled for too long.  On the
  * listener's loop. */
 void rpcrdma_conn_sweep(struct rpcrdma_conn *conn);
-/* Takes no more calls, and closes when none is in progress. */
+/* Accepts no further calls, and closes when the last call in progress has
+ * ended. */
 void rpcrdma_conn_drain(struct rpcrdma_conn *conn);
-/* Gives back a call's slot and its Receive, and does what is due then. */
+/* Returns a call's slot and its Receive, and does the work that waited for
+ * them. */
 void rpcrdma_conn_free_slot(struct rpcrdma_conn *conn,
 			    struct rpcrdma_slot *slot);
 uint32_t rpcrdma_conn_grant(struct rpcrdma_conn *conn);

@@ -7,7 +7,7 @@
 
 /* Pieces of a reply: head, body, tail. */
 #define EXPOSE_SEGS	3
-/* Reads that a peer may have in flight to us. */
+/* Reads that a peer can have in flight to us. */
 #define EXPOSE_READS	16u
 
 struct rpcrdma_exposures;
@@ -31,10 +31,9 @@ void rpcrdma_expose_sent(struct rpcrdma_call *call, int status);
 /* On the poller.  True: the message is an RDMA_DONE, and was obeyed. */
 bool rpcrdma_expose_take(struct rpcrdma_exposures *x, const uint8_t *data,
 			 uint32_t len);
-/* Takes back what was exposed too long before @now.  Any thread. */
+/* Takes back replies that were exposed too long before @now.  Any thread. */
 void rpcrdma_expose_sweep(struct rpcrdma_exposures *x, uint64_t now);
-/* Takes back everything: the connection is gone, and no Send is taken any
- * more. */
+/* Takes back all replies: the connection is gone, and posting Sends fails. */
 void rpcrdma_expose_kill(struct rpcrdma_exposures *x);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* Segments of one reply. */
 #define FETCH_SEGS	64
-/* Steps of a call that may be in a send queue: its Send, and if its reply is
+/* Steps of a call that can be in a send queue: its Send, and if its reply is
  * read, a Read and the RDMA_DONE. */
 #define FETCH_STEPS(options)	((options).read_read ? 3u : 1u)
 
@@ -73,7 +73,7 @@ int rpcrdma_fetch_begin(struct rpcrdma_fetch *f, const struct rpcrdma_header *h,
 			struct rpcrdma_memory mem);
 /* The call of @f was answered: the responder took all that was sent before. */
 void rpcrdma_fetch_answered(struct rpcrdma_fetch *f);
-/* Counts the RDMA_DONEs that the responder may not have taken yet. */
+/* Counts the RDMA_DONEs that the responder has perhaps not received yet. */
 static inline unsigned rpcrdma_fetches_owed(const struct rpcrdma_fetches *all)
 {
 	return all->acks - all->taken;

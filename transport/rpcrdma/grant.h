@@ -3,9 +3,9 @@
  * grant - the number of credits that a requester gets next.  Pure.
  *
  * The grant doubles when three quarters of it were used at once, and halves
- * when no more than a quarter were: a requester whose use stays as it is never
- * sees both.  A requester's calls are in use for longer than a responder sees
- * them, which is told by the rate of its calls.
+ * when at most a quarter were: a requester whose use stays as it is never sees
+ * both.  A requester's calls are in use for longer than a responder sees them,
+ * which is told by the rate of its calls.
  *
  * A quarter of the memory's bound is kept for new connections.  A grant that
  * would grow into that quarter stops at a fair share of the rest, and while the
@@ -23,8 +23,8 @@ struct rpcrdma_demand {
 	unsigned peak;		/* most calls in progress of late */
 	unsigned calls;		/* that came of late, */
 	uint64_t time;		/* in so many nanoseconds */
-	uint64_t path;		/* nanoseconds that messages may be on their
-				 * way while the requester waits; 0: none */
+	uint64_t path;		/* nanoseconds that messages can be on their way
+				 * while the requester waits; 0: none */
 	unsigned asked;		/* credits that its requester asks for */
 	unsigned min;		/* 1 <= min <= max */
 	unsigned max;

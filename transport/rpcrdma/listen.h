@@ -26,7 +26,7 @@ struct rpcrdma_listener {
 	struct rpcrdma_registrar registrar;
 	struct rpcrdma_job   forget;		/* the devices that are gone, */
 	atomic_bool	     forgetting;	/* under way */
-	size_t		     conn_bytes;	/* of each, beside its
+	size_t		     conn_bytes;	/* of each, in addition to its
 						 * fabric's */
 	atomic_size_t	     exposed;	/* bytes of replies, for peers to
 					 * read */

@@ -56,7 +56,7 @@ struct rpcrdma_chunk {
 
 /*
  * Takes the first segment off @chunk, which has one, and returns it.  Segments
- * of other Read chunks may stand between those of a Read chunk.
+ * of other Read chunks may stand between the segments of a Read chunk.
  */
 struct rpcrdma_segment rpcrdma_chunk_take(struct rpcrdma_chunk *chunk);
 
@@ -115,7 +115,7 @@ int rpcrdma_header_decode(const void *data, size_t len,
 
 /*
  * Steps along the Write list: sets @chunk, which is the Write chunk before it,
- * to the i-th.  False: there are no more.
+ * to the i-th.  False: the end was reached.
  */
 bool rpcrdma_write_next(const struct rpcrdma_header *h, uint32_t i,
 			struct rpcrdma_chunk *chunk);
@@ -147,7 +147,7 @@ struct rpcrdma_piece {
 /*
  * The plan for assembling a call (RFC 8166 section 3.4.5).  The base is the
  * inline bytes, or the data of a Position-Zero Read chunk.  Chunks go to one
- * memory, the sink: the data chunks first, so that the first of them lies at
+ * memory, the sink: first the data chunks, of which the first one has to lie at
  * its very beginning, then the Position-Zero chunk.
  */
 struct rpcrdma_layout {
@@ -181,8 +181,8 @@ uint32_t rpcrdma_layout_splice(struct rpcrdma_layout *l, const uint8_t *base,
 
 /*
  * RDMA_MSGP (RFC 5666 section 3.9): the data of an opaque that ends the message
- * was moved to a multiple of rdma_align, counted from the start of the Send so
- * that it is aligned in the Receive, if it has at least rdma_thresh bytes.
+ * was moved to a multiple of rdma_align, counted from the start of the Send, if
+ * it has at least rdma_thresh bytes; this aligns it in the Receive.
  *
  * A sender need not move it; then the message ends where the data does.  So the
  * message's length tells for each place whether there is a pad.  Looks in @msg,
@@ -203,8 +203,8 @@ void rpcrdma_layout_unpad(struct rpcrdma_layout *l, uint32_t position,
 
 /*
  * Returns the handle that a reply to @h may invalidate: the only one in the
- * call (RFC 8797 section 4.1).  It never is that of a Write chunk's last
- * segment of four bytes, which may be a pad that its owner uses again.
+ * call (RFC 8797 section 4.1).  It is never the handle of a Write chunk's last
+ * segment of four bytes, which can be a pad that its owner uses again.
  */
 bool rpcrdma_header_invalidate(const struct rpcrdma_header *h,
 			       uint32_t *handle);

@@ -23,7 +23,7 @@ struct rpcrdma_push {
 	unsigned	     sges;
 };
 
-/* Writes all of @g, no more than the chunk's length, into @chunk. */
+/* Writes all of @g, at most the chunk's length, into @chunk. */
 void rpcrdma_push_write(struct rpcrdma_push *p,
 			const struct rpcrdma_chunk *chunk,
 			const struct rpcrdma_gather *g);

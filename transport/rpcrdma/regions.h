@@ -3,15 +3,15 @@
  * regions - the memory that a requester's calls lend to the responder.
  *
  * Operation: each segment of a chunk is lent by a handle.  On a device that
- * does not pin memory a registration costs little, so each segment gets one of
- * its own that ends with the call (RFC 8166 section 8.1.3).  On a device that
- * pins memory the segment may use the handle of a longer registration: of the
- * region that the caller names, or of a piece of the cache.  When no more
- * memory can be locked, pieces that nobody uses give way, and a segment whose
- * region is not registered gets a handle of its own.  With windows, a longer
- * registration is for windows alone, and the segment gets one of these instead.
- * No window can be made of a dma-buf: with windows, each segment of one gets a
- * handle of its own.
+ * does not pin memory a registration is cheap, so each segment gets a separate
+ * one that ends with the call (RFC 8166 section 8.1.3).  On a device that pins
+ * memory the segment can use the handle of a longer registration: of the region
+ * that the caller names, or of a piece of the cache.  When the limit of locked
+ * memory is reached, unused pieces give way, and a segment whose region is not
+ * registered gets a separate handle.  With windows, a longer registration is
+ * for windows alone, and the segment gets one of these instead.  Windows of a
+ * dma-buf don't exist: with windows, each segment of one gets a separate
+ * handle.
  *
  * Ownership: a caller's region is the caller's memory; its registration is the
  * connection's, and ends with that.  Pieces of the cache are ours.
@@ -32,7 +32,7 @@ struct rpcrdma_region {
 	void		    *addr;
 	size_t		     len;
 	unsigned	     access;
-	/* Borrowed; NULL: the memory is none of another device. */
+	/* Borrowed; NULL: the memory is not another device's. */
 	const struct fabric_dmabuf *dmabuf;
 
 	struct rpcrdma_regions *all;	/* borrowed while it has an mr */
@@ -46,7 +46,7 @@ struct rpcrdma_region {
 /* The regions of a connection. */
 struct rpcrdma_regions {
 	struct fabric_conn  *fc;	/* borrowed */
-	bool		     pays;	/* registrations may be longer, */
+	bool		     pays;	/* registrations can be longer, */
 	bool		     windows;	/* and are lent by windows */
 	size_t		     max_bytes;	/* of the cache; 0: no cache */
 	unsigned	     max_pieces;
@@ -64,8 +64,8 @@ struct rpcrdma_lent {
 	struct fabric_mr      *mr;
 	struct fabric_mr      *window;	/* it is this; NULL: it is the region's,
 					 * or its own */
-	struct rpcrdma_region *region;	/* NULL: the segment has an mr of its
-					 * own */
+	struct rpcrdma_region *region;	/* NULL: the segment has a separate
+					 * mr */
 	void		      *addr;
 	uint32_t	       len;
 	bool		       once;	/* nothing of it is cached */
@@ -74,7 +74,7 @@ struct rpcrdma_lent {
 
 void rpcrdma_regions_init(struct rpcrdma_regions *all, struct fabric_conn *fc,
 			  bool windows, size_t max_bytes, unsigned max_pieces);
-/* Ends all registrations.  Nothing is lent any more. */
+/* Ends all registrations.  All loans have ended. */
 void rpcrdma_regions_fini(struct rpcrdma_regions *all);
 
 /*
@@ -96,9 +96,9 @@ int rpcrdma_region_deregister(struct rpcrdma_region *region);
 int rpcrdma_regions_lend(struct rpcrdma_regions *all,
 			 struct rpcrdma_region *region, unsigned access,
 			 struct rpcrdma_lent *out);
-/* Takes it back.  The peer can't reach the memory by @lent any more, unless it
- * had the handle of a longer registration. 0 or -errno: the device did not end
- * a registration that was to end. */
+/* Takes it back.  Afterwards the peer can't reach the memory by @lent, unless
+ * it had the handle of a longer registration.  0 or -errno: the device did not
+ * end a registration that was to end. */
 int rpcrdma_regions_take_back(struct rpcrdma_regions *all,
 			      struct rpcrdma_lent *lent);
 

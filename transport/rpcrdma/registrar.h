@@ -4,8 +4,8 @@
  *
  * To register memory takes the driver as long as it takes: its pages are found
  * and pinned, and the adapter is told.  A poller has other connections to serve
- * meanwhile.  Only what is registered for a single call is left to the thread
- * that has the call.
+ * meanwhile.  Only the thread that has a call makes registrations for that
+ * single call.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_REGISTRAR_H
 #define GANNET_TRANSPORT_RPCRDMA_REGISTRAR_H

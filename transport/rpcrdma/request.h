@@ -41,15 +41,15 @@ struct request_slot {
 	struct request_chunk	  reply;
 	const struct rpcrdma_requester_options *options;	/* borrowed */
 	bool			  padded;	/* sent as RDMA_MSGP */
-	bool			  over;		/* done, but for its memory */
+	bool			  over;		/* done, except its memory */
 	struct rpcrdma_fetch	 *fetch;	/* NULL: replies are not read */
 };
 
-/* Windows that a request may have; its further segments have registrations of
- * their own. */
+/* Most windows of a request; its further segments have separate
+ * registrations. */
 enum { REQUEST_WINDOWS = 4 };
 
-/* Receives beside those for awaited replies, so that no reply is missed. */
+/* Receives in addition to those for awaited replies: no reply may be missed. */
 enum { SPARE_RECVS = 8 };
 
 struct rpcrdma_requester {
@@ -93,7 +93,7 @@ void requester_fetch_acked(struct rpcrdma_fetch *f);
 
 /* settings.c */
 void request_fill_defaults(struct rpcrdma_requester_options *o);
-/* A device may have shorter queues than were asked for. */
+/* A device can have shorter queues than requested. */
 void request_fit_queues(struct rpcrdma_requester_options *o,
 			const struct fabric_limits *limits);
 /* The requester's own, of a connection over such a device. */

@@ -4,14 +4,14 @@
  * fabric.
  *
  * Operation: asynchronous.  A request says where the call lies and which chunks
- * go with it; its done() is called on the requester's loop when the reply is
- * here, or when there will be none.  Requests beyond the credits that the
- * responder grants wait in line; there is one credit before the first reply.
+ * go with it; its done() is called on the requester's loop when the reply has
+ * arrived, or can't arrive.  Requests beyond the credits that the responder
+ * grants wait in line; there is one credit before the first reply.
  *
- * Ownership: a request and all memory it names are lent to the requester
- * until done().  By the handles of this request the responder can't reach that
- * memory any more when done() is called, unless it lies in a region or the
- * cache and the device pins memory (regions.h).
+ * Ownership: a request and all memory it names are lent to the requester until
+ * done().  When done() is called, the responder can no longer reach that memory
+ * by the handles of this request, unless it lies in a region or the cache and
+ * the device pins memory (regions.h).
  *
  * Errors: the end of the connection fails all outstanding requests.  The
  * requester neither reconnects nor sends again.
@@ -34,14 +34,15 @@ struct rpcrdma_requester;
 struct rpcrdma_requester_options {
 	unsigned credits;	/* calls in flight, at most: 128 */
 	unsigned inline_size;	/* longest Send made or taken: 4096 */
-	unsigned segment_size;	/* a chunk is cut into segments of at most
-				 * this, each with a handle of its own */
+	unsigned segment_size;	/* a chunk is cut into segments of at most this,
+				 * each with a separate handle */
 	bool	 no_private;	/* don't speak RFC 8797 */
 	bool	 no_invalidate;	/* don't allow Send With Invalidate */
 	/* Not 0: ask for the responder's limits before the first call (RFC
 	 * 5666 section 6), by a call with this xid. */
 	uint32_t config_xid;
-	unsigned read_depth;	/* Reads the responder may have in flight: 16 */
+	unsigned read_depth;	/* Reads that the responder can have in flight:
+				 * 16 */
 	size_t	 cache_bytes;	/* of registrations that outlive their request,
 				 * where these cost; 0: none */
 	unsigned cache_pieces;	/* such registrations, at most */
@@ -93,7 +94,7 @@ static inline struct rpcrdma_memory rpcrdma_memory_at(void *addr, uint32_t len)
 	return (struct rpcrdma_memory){ .addr = addr, .len = len };
 }
 
-/* True if it is another device's, so that the CPU must not touch it. */
+/* True if it is another device's: the CPU must not touch it. */
 static inline bool rpcrdma_is_dmabuf(const struct rpcrdma_memory *mem)
 {
 	return mem->region && mem->region->dmabuf;
@@ -140,7 +141,7 @@ struct rpcrdma_request {
 	const uint8_t	*reply_data;	/* from the xid on */
 	uint32_t	 reply_len;
 	uint32_t	 written[RPCRDMA_REQUEST_WRITES];
-	/* The responder may have the call since this time, CLOCK_MONOTONIC ns;
+	/* The responder can have the call since this time, CLOCK_MONOTONIC ns;
 	 * 0: it has not.  Any thread reads it; the caller clears it. */
 	_Atomic uint64_t sent;
 
@@ -162,13 +163,12 @@ int rpcrdma_requester_create(const struct fabric *fabric,
 void rpcrdma_requester_call(struct rpcrdma_requester *r,
 			    struct rpcrdma_request *request);
 /*
- * Makes the memory of a request that was queued the caller's again, before its
- * done(): ends the handles, so that a responder that uses them after this loses
- * the connection.  done() still follows, but says nothing then: a request that
- * was not sent never is, and a reply that comes is dropped.  False: the
- * request keeps its memory, as some of it lies in a longer registration, is
- * being read into, or can't be had back before the connection ends, which this
- * starts.  On the loop.
+ * Returns the memory of a queued request to the caller, before its done(): ends
+ * the handles, so a responder that uses them later loses the connection.
+ * done() still follows, but without a result: an unsent request is never sent,
+ * and a reply is dropped.  False: the request keeps its memory, as some of it
+ * lies in a longer registration, is being read into, or can't be had back
+ * before the connection ends, which this starts.  On the loop.
  */
 bool rpcrdma_requester_revoke(struct rpcrdma_requester *r,
 			      struct rpcrdma_request *request);

@@ -5,8 +5,8 @@
  *
  * Read chunks are pulled before the sink sees a call; results go where the
  * call's Write and Reply chunks say.  No memory of ours is exposed to a peer
- * (RFC 8166 section 8.1), but for the sink of a Read on iWARP adapters, only
- * while it is being read, and for replies where options.read_read says so.
+ * (RFC 8166 section 8.1), except the sink of a Read on iWARP adapters, while it
+ * is being read, and replies with options.read_read.
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
 #define GANNET_TRANSPORT_RPCRDMA_RPCRDMA_H
@@ -31,10 +31,10 @@ struct rpcrdma_options {
 	unsigned credits;	/* calls in progress on a connection, at most:
 				 * 128 */
 	/* The grant of a new connection, and the lowest.  From there to
-	 * @credits it follows the use of it, and the budget.  0: @credits, so
-	 * that it stays.  With @read_read it always stays. */
+	 * @credits it follows the use of it, and the budget.  0: @credits: a
+	 * constant grant.  With @read_read it always stays. */
 	unsigned first_credits;
-	/* Microseconds that messages may be on their way, while the requester
+	/* Microseconds that messages can be on their way, while the requester
 	 * waits: the calls that come in this time count as use at once.  0:
 	 * only those in progress here do. */
 	uint32_t path_us;
@@ -44,8 +44,8 @@ struct rpcrdma_options {
 	/* Closes a connection that does not call for this long: 6 min.  There
 	 * is no other sign of a peer that lost its power. */
 	uint32_t idle_ms;
-	/* ... or whose posted work does not complete: 60 s.  A peer may have no
-	 * Receive for a reply, or not answer a Read, for ever. */
+	/* ... or whose posted work does not complete: 60 s.  A peer can lack a
+	 * Receive for a reply, or leave a Read unanswered, for ever. */
 	uint32_t stall_ms;
 	/* ... or, while others wait for memory, whose work completes so slowly
 	 * that it would keep its memory for a dozen times this: 5 s. */
@@ -58,7 +58,7 @@ struct rpcrdma_options {
 	 * too long for a Send, to a call without Write and Reply chunks, is
 	 * exposed for the requester to read, until its RDMA_DONE, but no longer
 	 * than expose_ms: 10 s (or short_ms while others wait for memory); and
-	 * no more than expose_bytes of all connections at a time: 64 MiB.
+	 * at most expose_bytes of all connections at a time: 64 MiB.
 	 */
 	bool	 read_read;
 	uint32_t expose_ms;

@@ -3,7 +3,7 @@
  * slots - a connection's Receives and places for calls, and the credits that
  * bound them.
  *
- * A connection that may have C calls in progress has K >= C slots and 2K
+ * A connection with at most C calls in progress has K >= C slots and 2K
  * Receives.  A Receive is lent to a slot until the reply's Send completed.  Let
  * P calls be unanswered, S answered with the Send not completed, W messages
  * wait for a slot, F Receives be free: 2K - P - S - W - F are posted.  A peer
@@ -26,8 +26,8 @@
  * the B until then.
  *
  * An answered call whose reply is exposed for the peer to read counts in S
- * until the peer says RDMA_DONE.  Such a message has a Receive beside those
- * above, counted like the B: at most C are due (expose.c).
+ * until the peer says RDMA_DONE.  Such a message has a further Receive, counted
+ * like the B: at most C are due (expose.c).
  */
 #ifndef GANNET_TRANSPORT_RPCRDMA_SLOTS_H
 #define GANNET_TRANSPORT_RPCRDMA_SLOTS_H
@@ -81,7 +81,8 @@ struct rpcrdma_store {
 
 struct rpcrdma_slots {
 	/* The poller changes them, with the lock. */
-	unsigned	     credits;	/* C: the peer may know of so many */
+	unsigned	     credits;	/* C: the most that the peer can know
+					 * of */
 	unsigned	     capacity;	/* K: of the stores not retired */
 	unsigned	     others;	/* Receives for messages that are no
 					 * calls */
@@ -106,8 +107,8 @@ struct rpcrdma_slots {
 	struct rpcrdma_store *retired;
 };
 
-/* Without slots and Receives.  @others: those for messages that are no calls,
- * in the first store beside two for each slot. */
+/* Without slots and Receives.  @others: Receives for messages that are not
+ * calls, in the first store, in addition to two for each slot. */
 void rpcrdma_slots_init(struct rpcrdma_slots *s, unsigned others);
 void rpcrdma_slots_fini(struct rpcrdma_slots *s);
 /* Adds a free Receive, or slot.  Before the start, or with the lock. */
@@ -125,7 +126,7 @@ bool rpcrdma_slots_turned(struct rpcrdma_slots *s);
 void rpcrdma_slots_retire(struct rpcrdma_slots *s,
 			  struct rpcrdma_store *store);
 /* On the poller: returns a retired store that is all back, which is the
- * caller's to free; NULL: there is none. */
+ * caller's to free; NULL: no slot is free. */
 struct rpcrdma_store *rpcrdma_slots_take_gone(struct rpcrdma_slots *s);
 /* On the poller: returns how many Receives of retired stores may be posted or
  * lent, at most. */
@@ -147,7 +148,8 @@ struct rpcrdma_recv *rpcrdma_slots_refill(struct rpcrdma_slots *s, bool all);
 
 enum rpcrdma_slots_next {
 	SLOTS_REST,
-	SLOTS_PUMP,	/* let the pump run: a message may wait for the slot */
+	SLOTS_PUMP,	/* let the pump run: a message can be waiting for the
+			 * slot */
 	SLOTS_IDLE,	/* close: all is answered, nothing more is taken */
 };
 
@@ -155,7 +157,7 @@ enum rpcrdma_slots_next {
  * thread. */
 enum rpcrdma_slots_next rpcrdma_slots_put(struct rpcrdma_slots *s,
 					  struct rpcrdma_slot *slot);
-/* Takes no more messages.  True: no slot is in use.  Any thread. */
+/* Accepts no further messages.  True: no slot is in use.  Any thread. */
 bool rpcrdma_slots_drain(struct rpcrdma_slots *s);
 
 #endif

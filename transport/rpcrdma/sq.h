@@ -26,8 +26,8 @@ struct rpcrdma_chain {
 	uint64_t	  turn;
 	struct rpcrdma_chain *next;	/* parked */
 	struct rpcrdma_sq *sq;
-	/* Called when all posted steps are done and no more will be posted.  On
-	 * the poller; for a chain that failed, on any thread. */
+	/* Called after the last step is done, when posting has ended.  On the
+	 * poller; for a chain that failed, on any thread. */
 	void (*done)(struct rpcrdma_chain *c, int status);
 };
 
@@ -64,7 +64,7 @@ void rpcrdma_sq_set_read_depth(struct rpcrdma_sq *sq, unsigned depth);
 int rpcrdma_sq_submit(struct rpcrdma_sq *sq, struct rpcrdma_chain *chain);
 /* True if a batch is in flight.  Sets @done to the number of finished ones. */
 bool rpcrdma_sq_busy(struct rpcrdma_sq *sq, uint64_t *done);
-/* Ends parked chains with an error.  No batch may be in flight any more. */
+/* Ends parked chains with an error.  All batches must have ended. */
 void rpcrdma_sq_kill(struct rpcrdma_sq *sq);
 
 #endif

@@ -28,8 +28,8 @@ int rpcrdma_store_register(struct rpcrdma_conn *conn,
 /* Adds the slots and Receives of a store that is registered.  On the poller. */
 void rpcrdma_store_open(struct rpcrdma_conn *conn,
 			struct rpcrdma_store *store);
-/* Frees the store, which is in use by nobody, and gives its bytes back to the
- * budget of @conn.  NULL is nothing. */
+/* Frees the unused store, and returns its bytes to the budget of @conn.  NULL
+ * is nothing. */
 void rpcrdma_store_destroy(struct rpcrdma_conn *conn,
 			   struct rpcrdma_store *store);
 /* Posts the free Receives, if enough are free or @all.  On the poller.  0 or

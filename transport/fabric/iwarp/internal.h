@@ -46,8 +46,8 @@ struct iwarp_mr {
 struct iwarp_device {
 	struct fabric_device dev;
 	/*
-	 * Read-locked while a peer's memory access is carried out, so that no
-	 * memory is touched after it was unregistered.  Taken before a
+	 * Read-locked while a peer's memory access is carried out: no memory
+	 * may be touched after it was unregistered.  Taken before a
 	 * connection's lock, never after.
 	 */
 	pthread_rwlock_t  mr_lock;
@@ -234,8 +234,8 @@ struct iwarp_conn {
 	/* Its lock guards all below.  Held until the peer has spoken. */
 	struct outbox		out;
 	bool			live;
-	bool			over;		/* the socket is not asked any
-						 * more */
+	bool			over;		/* the socket is no longer
+						 * queried */
 	struct xprt_view	last;		/* its last answer */
 	struct iwarp_sq		sq;
 	struct iwarp_answers	answers;
@@ -267,8 +267,8 @@ void iwarp_mr_unlock(struct iwarp_device *d);
 enum iwarp_refusal iwarp_mr_find(const struct iwarp_conn *c, uint32_t stag,
 				 uint64_t to, uint64_t len, unsigned access,
 				 uint8_t **out);
-/* Without it.  False: the peer of @c has no such handle, or others have it,
- * too (RFC 5040 section 8.1.1 rule 7). */
+/* Without it.  False: the peer of @c has no such handle, or shares it with
+ * other peers (RFC 5040 section 8.1.1 rule 7). */
 bool iwarp_mr_invalidate(const struct iwarp_conn *c, uint32_t stag);
 
 /* tx.c: the sender's */
@@ -291,7 +291,7 @@ bool iwarp_tx_build_request(struct iwarp_tx *tx, const struct fabric_wr *wr,
 void iwarp_tx_seal(struct iwarp_tx *tx);
 /* The socket has taken the next @n bytes. */
 void iwarp_tx_forget(struct iwarp_tx *tx, size_t n);
-/* Copies the unsent rest, so that it refers to no other memory. 0 or
+/* Copies the unsent rest, which then refers to no other memory.  0 or
  * -ENOMEM. */
 int iwarp_tx_detach(struct iwarp_tx *tx);
 static inline bool iwarp_tx_idle(const struct iwarp_tx *tx)
@@ -313,7 +313,7 @@ int iwarp_queues_create(struct iwarp_conn *c, const struct fabric_queues *q);
 void iwarp_queues_destroy(struct iwarp_conn *c);
 int iwarp_post(struct fabric_conn *conn, struct fabric_wr *chain);
 int iwarp_post_recv(struct fabric_conn *conn, struct fabric_recv *chain);
-/* Queues a step of our own, before the owner can post. */
+/* Queues an internal step, before the owner can post. */
 void iwarp_queue_add(struct iwarp_conn *c, struct fabric_wr *wr);
 /* Queues the answer to a peer's Read.  False: it has more than agreed in
  * flight. */
@@ -324,7 +324,8 @@ bool iwarp_queue_answer(struct iwarp_conn *c,
 void iwarp_note_refused(struct iwarp_conn *c);
 /* The loop's thread: does the ops of complete steps. */
 void iwarp_retire(struct iwarp_conn *c);
-/* The loop's thread, when no thread sends any more: does all other ops. */
+/* The loop's thread, after the last thread stopped sending: completes all other
+ * ops. */
 void iwarp_flush(struct iwarp_conn *c);
 
 /* recv.c */

@@ -27,8 +27,8 @@ enum iwarp_rtr {
 /* Zero is the default, everywhere. */
 struct iwarp_options {
 	bool	 no_crc;	/* CRCs are used only if the peer asks */
-	unsigned fpdu_size;	/* bytes of a FPDU, at most, but for markers;
-				 * 136..64772. 0: the largest that fits the
+	unsigned fpdu_size;	/* bytes of a FPDU, at most, without markers;
+				 * 136..64772.  0: the largest that fits the
 				 * path's MSS, with its markers */
 	unsigned read_depth;	/* Reads in flight, each way; 0: 128 */
 	unsigned max_handshakes;/* of a listener, unfinished; 0: 128 */

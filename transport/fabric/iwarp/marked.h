@@ -30,7 +30,7 @@ static inline unsigned marked_len(unsigned len)
 	return len + (len + between - 1) / between * MARKER_LEN;
 }
 
-/* The writer of a stream.  All zero at its start, but for crc. */
+/* The writer of a stream.  All zero at its start, except crc. */
 struct marked {
 	uint64_t at;		/* in the stream: the next byte */
 	uint64_t fpdu;		/* the FPDU's length field */

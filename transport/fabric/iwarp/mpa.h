@@ -49,7 +49,7 @@ int mpa_decode(const uint8_t *data, size_t len, bool reply,
 /* One end's wishes. */
 struct mpa_policy {
 	bool	 crc;		/* require it */
-	unsigned ird;		/* Reads the peer may have in flight */
+	unsigned ird;		/* Reads that the peer can have in flight */
 	unsigned ord;		/* Reads of ours, at most */
 };
 

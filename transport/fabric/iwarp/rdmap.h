@@ -7,7 +7,7 @@
  * may be placed.  Every rule that a peer breaks has a code.
  *
  * It uses no socket and no lock: everything it needs from outside is in
- * rdmap_ops, so that tests and fuzzers can stand in.
+ * rdmap_ops, which tests and fuzzers replace.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
 #define GANNET_TRANSPORT_FABRIC_IWARP_RDMAP_H
@@ -29,7 +29,7 @@ struct rdmap_ops {
 	/* The Receive is done; @inv was invalidated if has_inv. -EMSGSIZE: the
 	 * Send was too long. */
 	void (*recv_done)(struct rdmap *r, int status, uint32_t len);
-	/* Gives the oldest Read in flight; false: there is none. */
+	/* Returns the oldest Read in flight; false: no Read is in flight. */
 	bool (*read_get)(struct rdmap *r, struct rdmap_read *read);
 	void (*read_done)(struct rdmap *r);
 	/* The peer asks for a Read. */
@@ -52,7 +52,8 @@ enum rdmap_state { RDMAP_GATHER, RDMAP_PAYLOAD, RDMAP_TRAILER };
 struct rdmap {
 	const struct rdmap_ops *ops;
 	bool	 crc;
-	bool	 stop;		/* anyone may set it: take no more bytes */
+	bool	 stop;		/* any thread may set it: accept no further
+				 * bytes */
 	uint64_t fpdus;		/* FPDUs taken */
 
 	/* The reason for giving up, and the FPDU that caused it. */
@@ -92,12 +93,12 @@ void rdmap_init(struct rdmap *r, const struct rdmap_ops *ops, bool crc);
 void rdmap_fini(struct rdmap *r);
 
 /*
- * Takes @len bytes. 0; -EPROTO with the cause in r->term; -ECONNRESET after a
- * Terminate; -ENOMEM.  After an error it takes no more bytes.
+ * Takes @len bytes.  0; -EPROTO with the cause in r->term; -ECONNRESET after a
+ * Terminate; -ENOMEM.  After an error it accepts no further bytes.
  */
 int rdmap_feed(struct rdmap *r, const uint8_t *data, size_t len);
 
-/* The place of the next bytes, so that they can be received there directly. */
+/* The place of the next bytes, to receive them there directly. */
 struct rdmap_want {
 	uint8_t	*data;		/* NULL: at the peer's h.stag and h.to */
 	uint32_t len;

@@ -63,7 +63,7 @@ struct slot {
 	struct fabric_op *op;
 	int		  status;
 	bool		  is_read;
-	bool		  reading;	/* executed, but for the rest */
+	bool		  reading;	/* executed, except the rest */
 	uint64_t	  moved;	/* bytes of the Read */
 };
 
@@ -84,7 +84,7 @@ struct end {
 	int		     err;	/* the error that broke it */
 	bool		     live_due;	/* established() is to be called */
 	bool		     gone;	/* closed() was called */
-	bool		     stalled;	/* carries out no more steps */
+	bool		     stalled;	/* executes no further steps */
 	bool		     kicked;	/* task is posted */
 	bool		     freed;	/* as soon as the task is over */
 	struct loop_task     task;
@@ -114,7 +114,7 @@ struct link {
 	struct provider	    *p;		/* borrowed */
 	/* Guards both ends.  Taken before mr_lock and the provider's. */
 	pthread_mutex_t	     lock;
-	struct end	    *end[2];	/* NULL when there is none */
+	struct end	    *end[2];	/* can be NULL */
 	struct cds_list_head node;	/* in provider->links */
 };
 
@@ -181,7 +181,7 @@ void loop_write_forget(struct end *e);
 /* Moves some bytes of a Read.  0 or -EREMOTEIO. */
 int loop_read_some(struct end *e, struct slot *s);
 
-/* exec.c.  With the link's lock, but for the last. */
+/* exec.c.  With the link's lock, except the last. */
 void loop_end_kick(struct end *e);
 void loop_link_break(struct link *link, int passive_err, int active_err);
 /* Carries out the oldest step. */

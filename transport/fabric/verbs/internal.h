@@ -2,10 +2,10 @@
 /*
  * Shared by the files of the verbs provider.
  *
- * A connection belongs to one loop from setup on.  Its completion queue has
- * a completion channel of its own, and its CM events come through the event
- * channel of that loop (rdma_migrate_id), so everything about it happens on
- * the loop's thread, except post and close.
+ * A connection belongs to one loop from setup on.  Its completion queue has a
+ * separate completion channel, and its CM events come through the event channel
+ * of that loop (rdma_migrate_id), so everything about it happens on the loop's
+ * thread, except post and close.
  */
 #ifndef GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
 #define GANNET_TRANSPORT_FABRIC_VERBS_INTERNAL_H
@@ -33,8 +33,9 @@ struct verbs_provider {
 
 /*
  * A device is used by its connections, and by threads that register memory.
- * When it is gone and not used any more, its watcher ends what is left of it;
- * the struct stays, because registrations of the upper layer name it.
+ * When it is gone and no longer used, its watcher frees its remaining
+ * resources; the struct stays, because registrations of the upper layer name
+ * it.
  */
 struct verbs_dev {
 	struct fabric_device	dev;
@@ -256,8 +257,8 @@ int verbs_mr_window(struct fabric_mr *mr, struct fabric_conn *c, void *addr,
 		    size_t len, unsigned access, struct fabric_mr **out);
 
 /* async.c */
-/* Watches for the device's own events, on a thread of its own, until @release
- * is true: that releases the device when its time has come. */
+/* Watches for the device's asynchronous events, on a separate thread, until
+ * @release is true: that releases the device when it is due. */
 int verbs_watch_start(struct verbs_dev *dev,
 		      bool (*release)(struct verbs_dev *dev));
 /* The provider's lock is held. */
@@ -313,14 +314,14 @@ unsigned verbs_hot_poll(struct loop_source *s);
 bool verbs_hot_arm(struct loop_source *s);
 
 /* post.c */
-/* True if @err is a library's way to say that it does not know what it was
- * asked for. */
+/* True if @err is the error by which a library rejects a request that it does
+ * not know. */
 bool verbs_is_unknown(int err);
 /* The device sends no Send With Invalidate: it gets Sends from now on. */
 void verbs_lacks_inv(struct verbs_dev *dev);
 int verbs_post(struct fabric_conn *conn, struct fabric_wr *chain);
-/* The loop's thread: posts a step of the provider's own, behind those that are
- * queued.  0 or -errno. */
+/* The loop's thread: posts an internal step of the provider, behind the queued
+ * ones.  0 or -errno. */
 int verbs_post_bind(struct verbs_conn *c, struct ibv_send_wr *wr);
 /* The loop's thread: posts the steps that were queued for it. */
 void verbs_post_queued(struct verbs_conn *c);

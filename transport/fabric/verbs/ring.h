@@ -51,7 +51,7 @@ static inline void verbs_ring_put(struct verbs_ring *r, void *id)
 
 /* The loop's thread, from here on. */
 
-/* The slot at the head, or NULL when there is none. */
+/* The slot at the head; NULL: the ring is empty. */
 static inline struct verbs_slot *verbs_ring_head(struct verbs_ring *r)
 {
 	unsigned head = atomic_load_explicit(&r->head, memory_order_relaxed);

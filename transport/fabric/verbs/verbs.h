@@ -14,13 +14,13 @@
 #include "transport/fabric/fabric.h"
 
 /*
- * 0 or -ENOMEM; opens nothing yet.  Lifts the process's limit of locked
- * memory (RLIMIT_MEMLOCK) as far as it may.
+ * 0 or -ENOMEM; opens nothing yet.  Raises the process's limit of locked memory
+ * (RLIMIT_MEMLOCK) as far as permitted.
  */
 int verbs_fabric_create(struct fabric *out);
 /*
- * Every listener, connection and memory region must be gone.  The loops need
- * not exist any more.
+ * Every listener, connection and memory region must be gone.  The loops can be
+ * gone by then.
  */
 void verbs_fabric_destroy(struct fabric *f);
 /* Sets the time limit of fabric_connect(); 10 s by default.  Call it before the

@@ -486,8 +486,8 @@ run_test()
 		*) die "no phase '$name'; there are: ${all_phases[*]} mutate" ;;
 		esac
 	done
-	mkdir -p "$work/logs" && rm -f "$work"/logs/{*-ahead,debian.status} ||
-		die "can't write to $top"
+	make_work
+	rm -f "$work"/logs/{*-ahead,debian.status}
 	for name; do
 		shift
 		# The lab's emulator leaves most of a processor to others.
@@ -511,9 +511,9 @@ run_bench()
 	*' -h '* | *' --help '*) "$top/tests/bench/run" --help; return ;;
 	esac
 	"$top/tests/bench/run" "$@" --check-options || return
+	make_work
 	mapfile -t list < <(grep -v '^#' "$top/tests/bench/packages")
 	install_missing "${build_packages[@]}" "${list[@]}"
-	mkdir -p "$work/logs"
 	build main -- all > "$work/logs/build.log" 2>&1 || {
 		tail -20 "$work/logs/build.log" >&2
 		die "it does not build; see $work/logs/build.log"

@@ -52,6 +52,14 @@ check 'which has a name' fails 1 'no such user' serve --as=
 touch "$tmp/file"
 check 'which a file is not' fails 1 'is not a directory' serve "$tmp/file"
 check 'a client is one word' fails 1 "'a b': expected" serve --allow 'a b'
+check 'a port is a number' fails 1 "--port '70000': expected" serve --port 70000
+check 'a pseudo file system is not served' \
+	fails 1 "^'/proc' can't be exported: proc is a pseudo file system" \
+	serve /proc
+# Not the shell that this is of: it must end before what that can't read.
+by_sh() { sh "$tmp/quickstart" 2>&1 | grep -q 'run it with bash'; }
+[ "$(readlink -f "$(command -v sh)")" = "$(command -v bash)" ] ||
+	check 'another shell says so' by_sh
 expected='has a bad prefix length: expected 0 to 32'
 check 'an impossible network is refused' \
 	fails 1 "^--allow 192.0.2.0/99: $expected" \
@@ -66,7 +74,7 @@ if [ "$(id -u)" != 0 ]; then
 	mkdir -m 555 "$tmp/full"
 	no_sudo() { PATH=$tmp/bin "$@"; }
 	mkdir "$tmp/bin"
-	for i in bash readlink dirname nproc mkdir cat id timeout grep chown; do
+	for i in bash readlink dirname nproc mkdir cat id timeout grep chown find; do
 		ln -s "$(command -v $i)" "$tmp/bin/"
 	done
 	check 'one that this user may not make is an error' no_sudo fails 1 \

@@ -10,7 +10,9 @@ command -v setpriv >/dev/null || exit 77
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 # It writes beside itself; the tree under test may be read-only.
+mkdir "$tmp/tests"
 cp "$top/quickstart" "$tmp/"
+cp "$top/tests/quickstart-serve.sh" "$tmp/tests/"
 failed=0 inside=()
 
 check()

@@ -9,8 +9,9 @@ if [ "$SERVER" = knfsd ]; then
 	exit 0
 fi
 here=/run/quickstart
-mkdir -p $here
+mkdir -p $here/tests
 cp "$LAB/../../quickstart" $here/
+cp "$LAB/../quickstart-serve.sh" $here/tests/
 served=/srv/quickstart
 
 serve()

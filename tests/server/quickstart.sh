@@ -74,7 +74,8 @@ if [ "$(id -u)" != 0 ]; then
 	mkdir -m 555 "$tmp/full"
 	no_sudo() { PATH=$tmp/bin "$@"; }
 	mkdir "$tmp/bin"
-	for i in bash readlink dirname nproc mkdir cat id timeout grep chown find; do
+	for i in bash readlink dirname nproc mkdir cat id timeout grep chown \
+		find; do
 		ln -s "$(command -v $i)" "$tmp/bin/"
 	done
 	check 'one that this user may not make is an error' no_sudo fails 1 \

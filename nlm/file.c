@@ -20,6 +20,7 @@
 #include "lib/stats.h"
 
 STAT(nlm_waits_granted, "locks granted to clients that waited for them");
+STAT(nlm_waits_tried, "waiting locks tried again because bytes were freed");
 STAT(nlm_foreign, "locks found to be held by local processes or other servers");
 
 struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
@@ -208,7 +209,7 @@ void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h)
 static void drop_hold(struct nlm *nlm, struct nlm_hold *h)
 {
 	static const struct nlm_span all = { .end = NLM_EOF };
-	struct nlm_spare none = { { NULL } };	/* nothing is split */
+	struct nlm_spare none = { 0 };	/* nothing is split */
 
 	mutex_lock(&nlm->lock);
 	nlm_range_clear(&nlm->table, h, &all, &none);
@@ -275,7 +276,7 @@ static bool is_behind_grant(struct nlm *nlm, const struct nlm_wait *w)
 	return o != NULL;
 }
 
-/* Gives @w its lock if nothing is in the way. */
+/* Gives @w, which is ready, its lock if nothing is in the way. */
 static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 {
 	struct nlm_hold *h;
@@ -283,7 +284,10 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	int err = -ENOMEM;
 
 	mutex_lock(&nlm->lock);
+	stat_inc(nlm_waits_tried);
+	nlm_wait_put(w, NULL);
 	if (nlm_conflict(f, w->owner, &w->at) || is_behind_grant(nlm, w)) {
+		nlm_wait_put(w, &f->asleep);
 		mutex_unlock(&nlm->lock);
 		return;
 	}
@@ -294,7 +298,7 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 		err = nlm_hold_set(nlm, h, &w->at, NLM_CLAIM_NEW);
 	mutex_lock(&nlm->lock);
 	if (err) {
-		f->local = true;
+		nlm_wait_put(w, &f->foreign);
 		mutex_unlock(&nlm->lock);
 		if (h)
 			nlm_hold_tidy(nlm, h);
@@ -309,40 +313,20 @@ static void grant(struct nlm *nlm, struct nlm_file *f, struct nlm_wait *w)
 	mutex_unlock(&nlm->lock);
 }
 
-/* The first one behind @at that waits for a byte of @freed. */
-static struct nlm_wait *next_waiter(const struct nlm_file *f,
-				    const struct cds_list_head *at,
-				    const struct nlm_span *freed)
+/* Gives those that are ready their locks, in order, as far as nothing is in the
+ * way. */
+static void grant_ready(struct nlm *nlm, struct nlm_file *f)
 {
 	struct nlm_wait *w;
 
-	for (at = at->next; at != &f->waits; at = at->next) {
-		w = cds_list_entry(at, struct nlm_wait, on_file);
-		if (!w->granted && !w->cut && nlm_overlap(&w->at, freed))
-			return w;
-	}
-	return NULL;
-}
-
-void nlm_file_grant(struct nlm *nlm, struct nlm_file *f,
-		    const struct nlm_span *freed)
-{
-	struct nlm_wait *w;
-
-	if (freed->start > freed->end)
-		return;
-	w = next_waiter(f, &f->waits, freed);
-	for (; w; w = next_waiter(f, &w->on_file, freed))
+	for (;;) {
+		mutex_lock(&nlm->lock);
+		w = nlm_next_ready(f);
+		mutex_unlock(&nlm->lock);
+		if (!w)
+			break;
 		grant(nlm, f, w);
-}
-
-/* Tries for those, too, whom locks of others than clients are in the way of. */
-static void grant_all(struct nlm *nlm, struct nlm_file *f)
-{
-	mutex_lock(&nlm->lock);
-	f->local = false;
-	mutex_unlock(&nlm->lock);
-	nlm_file_grant(nlm, f, &NLM_ALL_BYTES);
+	}
 }
 
 struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
@@ -360,29 +344,39 @@ struct nlm_hold *nlm_hold_make(struct nlm *nlm, struct nlm_file *f,
 static struct nlm_wait *marked_wait(struct nlm *nlm, struct nlm_file *f,
 				    bool *refused)
 {
+	struct cds_list_head *marked = &f->marked_waits;
 	struct nlm_wait *w, *found = NULL;
 
 	mutex_lock(&nlm->lock);
-	cds_list_for_each_entry(w, &f->waits, on_file)
-		if (w->dropped || f->gone || w->answer != NLM_WAIT_NONE) {
-			*refused = w->answer == NLM_WAIT_REFUSED;
+	if (f->gone && !cds_list_empty(&f->waits))
+		found = cds_list_first_entry(&f->waits, struct nlm_wait,
+					     on_file);
+	while (!found && !cds_list_empty(marked)) {
+		w = cds_list_first_entry(marked, struct nlm_wait, marked);
+		cds_list_del_init(&w->marked);
+		if (w->dropped || w->answer != NLM_WAIT_NONE)
 			found = w;
-			break;
-		}
+	}
+	*refused = found && found->answer == NLM_WAIT_REFUSED;
 	mutex_unlock(&nlm->lock);
 	return found;
 }
 
 static struct nlm_hold *marked_hold(struct nlm *nlm, struct nlm_file *f)
 {
+	struct cds_list_head *marked = &f->marked_holds;
 	struct nlm_hold *h, *found = NULL;
 
 	mutex_lock(&nlm->lock);
-	cds_list_for_each_entry(h, &f->holds, on_file)
-		if (h->dropped || f->gone) {
+	if (f->gone && !cds_list_empty(&f->holds))
+		found = cds_list_first_entry(&f->holds, struct nlm_hold,
+					     on_file);
+	while (!found && !cds_list_empty(marked)) {
+		h = cds_list_first_entry(marked, struct nlm_hold, marked);
+		cds_list_del_init(&h->marked);
+		if (h->dropped)
 			found = h;
-			break;
-		}
+	}
 	mutex_unlock(&nlm->lock);
 	return found;
 }
@@ -392,6 +386,11 @@ static void drop_shares(struct nlm *nlm, struct nlm_file *f)
 	struct nlm_share *s, *next;
 
 	mutex_lock(&nlm->lock);
+	if (!f->marked_shares && !f->gone) {
+		mutex_unlock(&nlm->lock);
+		return;
+	}
+	f->marked_shares = false;
 	cds_list_for_each_entry_safe(s, next, &f->shares, on_file) {
 		struct nlm_owner *o = s->owner;
 
@@ -403,66 +402,59 @@ static void drop_shares(struct nlm *nlm, struct nlm_file *f)
 	mutex_unlock(&nlm->lock);
 }
 
-/* Acts on marks.  *@freed becomes wider by the locks that may have gone. */
-static void act_on_marks(struct nlm *nlm, struct nlm_file *f,
-			 struct nlm_span *freed)
+static void act_on_marks(struct nlm *nlm, struct nlm_file *f)
 {
 	struct nlm_wait *w;
 	struct nlm_hold *h;
 	bool refused;
 
 	while ((w = marked_wait(nlm, f, &refused))) {
-		/* Another one of its owner may be granted now. */
-		nlm_widen(freed, &w->at);
 		if (refused)
 			nlm_wait_undo(nlm, w);
 		else
 			nlm_wait_end(nlm, w);
 	}
-	while ((h = marked_hold(nlm, f))) {
-		*freed = NLM_ALL_BYTES;
+	while ((h = marked_hold(nlm, f)))
 		drop_hold(nlm, h);
-	}
 	drop_shares(nlm, f);
 }
 
 /* The same.  An export that is taken out of the table ends its locks, also if
  * it is there again by now: the number of times is compared, since nobody looks
  * at each moment. */
-static void tidy(struct nlm *nlm, struct nlm_file *f, struct nlm_span *freed)
+static void tidy(struct nlm *nlm, struct nlm_file *f)
 {
 	unsigned departures = atomic_load(&f->exp->departures);
-	bool gone, marked;
+	bool gone;
 
 	mutex_lock(&nlm->lock);
 	f->gone |= f->departures != departures;
 	gone = f->gone;
-	marked = f->marked;
-	f->marked = false;
 	mutex_unlock(&nlm->lock);
-	if (gone || marked)
-		act_on_marks(nlm, f, freed);
-	if (!gone)
-		return;
-	/* All that was here has ended; what comes now is of the export as it is
-	 * now. */
+	act_on_marks(nlm, f);
 	mutex_lock(&nlm->lock);
-	f->gone = false;
-	f->departures = departures;
+	if (gone) {
+		/* All that was here has ended; what comes now is of the export
+		 * as it is now. */
+		f->gone = false;
+		f->departures = departures;
+	}
+	if (f->again)
+		nlm_foreign_ready(f);
+	f->again = false;
 	mutex_unlock(&nlm->lock);
 }
 
 void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f)
 {
-	struct nlm_span freed = NLM_NO_BYTES;
-
 	mutex_lock(&f->turn);
-	tidy(nlm, f, &freed);
-	nlm_file_grant(nlm, f, &freed);
+	tidy(nlm, f);
+	grant_ready(nlm, f);
 }
 
 void nlm_turn_end(struct nlm_file *f)
 {
+	grant_ready(f->nlm, f);
 	mutex_unlock(&f->turn);
 }
 
@@ -474,8 +466,6 @@ static void run_job(struct work_item *item)
 
 	do {
 		nlm_turn_begin(nlm, f);
-		if (f->local)
-			grant_all(nlm, f);
 		nlm_turn_end(f);
 		mutex_lock(&nlm->lock);
 		again = f->due;
@@ -492,7 +482,6 @@ static void run_job(struct work_item *item)
 
 void nlm_file_kick(struct nlm *nlm, struct nlm_file *f)
 {
-	f->marked = true;
 	if (f->queued) {
 		f->due = true;
 		return;

@@ -71,6 +71,7 @@ static void answered(struct nlm *nlm, struct nlm_wait *w, uint64_t cookie,
 		w->answer = NLM_WAIT_REFUSED;
 		stat_inc(nlm_refused);
 	}
+	nlm_wait_mark(w);
 	nlm_file_kick(nlm, w->file);
 }
 
@@ -97,6 +98,7 @@ static void not_answered(struct nlm *nlm, struct nlm_wait *w, int err)
 		    "it",
 		    w->owner->host->name);
 	w->answer = NLM_WAIT_TAKEN;
+	nlm_wait_mark(w);
 	nlm_file_kick(nlm, w->file);
 }
 

@@ -46,14 +46,16 @@ static void drop_owner(struct nlm *nlm, struct nlm_owner *o, uint32_t state)
 
 	cds_list_for_each_entry(h, &o->holds, on_owner) {
 		h->dropped |= !state || h->state != state;
+		nlm_hold_mark(h);
 		nlm_file_kick(nlm, h->file);
 	}
 	cds_list_for_each_entry(w, &o->waits, on_owner) {
 		w->dropped |= !state || w->state != state;
+		nlm_wait_mark(w);
 		nlm_file_kick(nlm, w->file);
 	}
 	cds_list_for_each_entry(s, &o->shares, on_owner) {
-		s->dropped = true;
+		s->dropped = s->file->marked_shares = true;
 		nlm_file_kick(nlm, s->file);
 	}
 }
@@ -204,7 +206,8 @@ void nlm_files_sweep(struct nlm *nlm)
 		cds_list_for_each_entry(f, &nlm->table.file[i], link) {
 			f->gone |= !export_is_current(nlm->config.exports,
 						      f->exp);
-			if (f->gone || f->local || f->departures !=
+			f->again = f->foreign != NULL;
+			if (f->gone || f->again || f->departures !=
 			    atomic_load(&f->exp->departures))
 				nlm_file_kick(nlm, f);
 		}

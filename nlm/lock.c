@@ -103,8 +103,7 @@ static void note_client(struct rpc_call *call, struct nlm_wait *w)
 
 /* Under nlm->lock: a LOCK that can't be granted now. */
 static enum nlm_status wait_for(struct rpc_call *call, struct nlm_owner *o,
-				const struct nlm_span *at,
-				struct nlm_span *freed)
+				const struct nlm_span *at)
 {
 	const struct nlm_args *a = rpc_args(call);
 	struct nlm_op *op = nlm_op(call);
@@ -114,10 +113,8 @@ static enum nlm_status wait_for(struct rpc_call *call, struct nlm_owner *o,
 	if (!a->block)
 		return NLM4_DENIED;
 	w = nlm_wait_find(op->file, o, at);
-	if (w && (w->granted || w->cut)) {
+	if (w && (w->granted || w->cut))
 		nlm_wait_again(w);
-		nlm_widen(freed, at);
-	}
 	if (!w && nlm_deadlock(t, op->file, o, at)) {
 		stat_inc(nlm_deadlocks);
 		return NLM4_DEADLCK;
@@ -144,8 +141,7 @@ static void keep_node(struct nlm_op *op)
 /* Gets the hold that is to have the lock.  NULL: the status says why. */
 static struct nlm_hold *begin_lock(struct rpc_call *call,
 				   const struct nlm_span *at,
-				   enum nlm_status *status,
-				   struct nlm_span *freed)
+				   enum nlm_status *status)
 {
 	const struct nlm_args *a = rpc_args(call);
 	const struct nlm_who who = nlm_who_of(call);
@@ -166,7 +162,7 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 			*status = NLM4_DENIED_GRACE_PERIOD;
 			h = NULL;
 		} else if (nlm_conflict(op->file, o, at)) {
-			*status = wait_for(call, o, at, freed);
+			*status = wait_for(call, o, at);
 			h = NULL;
 		} else {
 			h = nlm_hold_make(nlm, op->file, o);
@@ -181,31 +177,29 @@ static struct nlm_hold *begin_lock(struct rpc_call *call,
 
 /* The lock is held, and the client hears it: it is not to be called back. */
 static void end_wait(struct nlm *nlm, struct nlm_hold *h,
-		     const struct nlm_span *at, struct nlm_span *freed)
+		     const struct nlm_span *at)
 {
 	struct nlm_wait *w;
 
 	mutex_lock(&nlm->lock);
 	w = nlm_wait_find(h->file, h->owner, at);
 	mutex_unlock(&nlm->lock);
-	if (w) {
-		nlm_widen(freed, at);
+	if (w)
 		nlm_wait_end(nlm, w);
-	}
 }
 
 /* A lock that is not of this server is in the way. */
 static enum nlm_status wait_foreign(struct rpc_call *call, struct nlm_hold *h,
-				    const struct nlm_span *at,
-				    struct nlm_span *freed)
+				    const struct nlm_span *at)
 {
 	struct nlm *nlm = nlm_op(call)->nlm;
 	enum nlm_status status;
 
 	mutex_lock(&nlm->lock);
-	status = wait_for(call, h->owner, at, freed);
+	status = wait_for(call, h->owner, at);
 	if (status == NLM4_BLOCKED) {
-		h->file->local = true;
+		nlm_wait_put(nlm_wait_find(h->file, h->owner, at),
+			     &h->file->foreign);
 		pthread_cond_signal(&nlm->wake);
 	}
 	mutex_unlock(&nlm->lock);
@@ -218,26 +212,21 @@ static int lock(struct rpc_call *call, const struct nlm_span *at,
 {
 	bool reclaim = ((const struct nlm_args *)rpc_args(call))->reclaim;
 	struct nlm *nlm = nlm_op(call)->nlm;
-	struct nlm_span freed = NLM_NO_BYTES;
-	struct nlm_hold *h = begin_lock(call, at, status, &freed);
-	int err = 0;
+	struct nlm_hold *h = begin_lock(call, at, status);
+	int err;
 
-	if (h)
-		err = nlm_hold_set(nlm, h, at, reclaim ? NLM_CLAIM_AGAIN :
-				   NLM_CLAIM_NEW);
-	if (h && err == 0) {
+	if (!h)
+		return 0;
+	err = nlm_hold_set(nlm, h, at, reclaim ? NLM_CLAIM_AGAIN :
+			   NLM_CLAIM_NEW);
+	if (err == 0) {
 		*status = NLM4_GRANTED;
-		end_wait(nlm, h, at, &freed);
-		nlm_waits_locked(nlm, h, at, &freed);
-		/* The owner may have let go of an exclusive lock. */
-		if (!at->exclusive)
-			nlm_widen(&freed, at);
+		end_wait(nlm, h, at);
+		nlm_waits_locked(nlm, h, at);
 	} else if (err == 1) {
-		*status = wait_foreign(call, h, at, &freed);
+		*status = wait_foreign(call, h, at);
 	}
-	nlm_file_grant(nlm, nlm_op(call)->file, &freed);
-	if (h)
-		nlm_hold_tidy(nlm, h);
+	nlm_hold_tidy(nlm, h);
 	return MIN(err, 0);
 }
 
@@ -310,7 +299,6 @@ int nlm_cancel(struct rpc_call *call)
 		/* Granted, and the client has not said yes: the call-back and
 		 * the CANCEL have crossed. */
 		nlm_wait_undo(op->nlm, w);
-		nlm_file_grant(op->nlm, op->file, &at);
 	}
 	nlm_turn_end(op->file);
 	return 0;
@@ -320,7 +308,7 @@ int nlm_cancel(struct rpc_call *call)
 
 /* In the file's turn. */
 static int unlock(struct nlm *nlm, struct nlm_file *f, struct nlm_owner *o,
-		  const struct nlm_span *at, struct nlm_span *freed)
+		  const struct nlm_span *at)
 {
 	struct nlm_hold *h;
 	int err = 0;
@@ -332,7 +320,7 @@ static int unlock(struct nlm *nlm, struct nlm_file *f, struct nlm_owner *o,
 		err = nlm_hold_clear(nlm, h, at);
 	if (err < 0)
 		return err;
-	nlm_waits_unlocked(nlm, o, f, at, freed);
+	nlm_waits_unlocked(nlm, f, o, at);
 	if (h)
 		nlm_hold_tidy(nlm, h);
 	return 0;
@@ -345,20 +333,17 @@ int nlm_unlock(struct rpc_call *call)
 	struct nlm_op *op = nlm_op(call);
 	struct nlm *nlm = op->nlm;
 	struct nlm_owner *o;
-	struct nlm_span at, freed;
+	struct nlm_span at;
 	int err = nlm_span_of(a, &at);
 
 	if (err < 0)
 		return err;
-	freed = at;
 	nlm_turn_begin(nlm, op->file);
 	mutex_lock(&nlm->lock);
 	o = nlm_owner_find(&nlm->table, &who);
 	mutex_unlock(&nlm->lock);
-	if (o) {
-		err = unlock(nlm, op->file, o, &at, &freed);
-		nlm_file_grant(nlm, op->file, &freed);
-	}
+	if (o)
+		err = unlock(nlm, op->file, o, &at);
 	nlm_turn_end(op->file);
 	return err;
 }

@@ -183,6 +183,7 @@ struct nlm_file *nlm_file_get(struct nlm *nlm, struct export *exp,
 void nlm_file_put(struct nlm *nlm, struct nlm_file *f);
 /* Waits for the turn of the file, which is counted. */
 void nlm_turn_begin(struct nlm *nlm, struct nlm_file *f);
+/* First gives ready waiters their locks. */
 void nlm_turn_end(struct nlm_file *f);
 
 /* The rest in the file's turn, without nlm->lock where nothing is said. */
@@ -211,27 +212,21 @@ int nlm_hold_clear(struct nlm *nlm, struct nlm_hold *h,
 		   const struct nlm_span *at);
 /* Frees a hold without ranges, and its owner if it has nothing else. */
 void nlm_hold_tidy(struct nlm *nlm, struct nlm_hold *h);
-/* Gives waiters that want a byte of @freed their locks, in order, as far as
- * nothing is in the way. */
-void nlm_file_grant(struct nlm *nlm, struct nlm_file *f,
-		    const struct nlm_span *freed);
 /* Frees a waiter. */
 void nlm_wait_end(struct nlm *nlm, struct nlm_wait *w);
 /* The same, and undoes its grant. */
 void nlm_wait_undo(struct nlm *nlm, struct nlm_wait *w);
 
-/* wait.c: what the owner of waiters does.  In the file's turn.  *@freed becomes
- * wider by the bytes of those whose grants end, which others may wait for. */
+/* wait.c: what the owner of waiters does.  In the file's turn. */
 /* Under nlm->lock: a granted or cut one waits again, and its owner keeps what
  * is left of the grant. */
 void nlm_wait_again(struct nlm_wait *w);
 /* The owner has got @at by LOCK. */
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
-		      const struct nlm_span *at, struct nlm_span *freed);
+		      const struct nlm_span *at);
 /* It has unlocked @at.  True: @o may be gone. */
-bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_owner *o,
-			struct nlm_file *f, const struct nlm_span *at,
-			struct nlm_span *freed);
+bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+			struct nlm_owner *o, const struct nlm_span *at);
 /* A step: waits while a call-back about the call's bytes is under way. */
 int nlm_await_answer(struct rpc_call *call);
 /* The call-back of the grant @id is over.  Without nlm->lock. */

@@ -4,7 +4,6 @@
 #include "nlm/table.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include "lib/clock.h"
@@ -61,10 +60,11 @@ bool nlm_hold_covers(const struct nlm_file *f, const struct nlm_owner *o,
 
 	if (!h)
 		return false;
-	for_each_within(r, h, at)
-		if (r->at.start <= from && r->at.end >= from &&
-		    r->at.exclusive >= at->exclusive)
-			from = r->at.end + 1;
+	for_each_within(r, h, at) {
+		if (r->at.start > from || r->at.exclusive < at->exclusive)
+			return false;
+		from = r->at.end + 1;
+	}
 	return from > at->end;
 }
 
@@ -89,7 +89,7 @@ static bool find_holders(struct search *s, const struct nlm_file *f,
 			return false;
 		if (o == who)
 			return true;
-		if (o->seen == s->number)
+		if (o->seen == s->number || cds_list_empty(&o->waits))
 			continue;
 		o->seen = s->number;
 		o->next = s->first;
@@ -105,6 +105,9 @@ bool nlm_deadlock(struct nlm_table *t, const struct nlm_file *f,
 	const struct nlm_wait *w;
 	struct nlm_owner *next;
 
+	/* No one waits for an owner that holds nothing. */
+	if (cds_list_empty(&o->holds))
+		return false;
 	find_holders(&s, f, o, at, o);
 	while (s.first && s.steps < SEARCH_MAX) {
 		next = s.first;
@@ -122,7 +125,7 @@ bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 {
 	const unsigned n = ARRAY_SIZE(s->range);
 
-	*s = (struct nlm_spare){ { NULL } };
+	*s = (struct nlm_spare){ 0 };
 	if (limit && !nlm_has_room(t, &h->addr, NLM_RANGES, n))
 		return false;
 	for (unsigned i = 0; i < n; i++) {
@@ -195,8 +198,9 @@ static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 	h->owner->host->ranges--;
 }
 
-void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
-		     const struct nlm_span *at, struct nlm_spare *s)
+/* Takes what @h has of @at away. */
+static void cut_out(struct nlm_table *t, struct nlm_hold *h,
+		    const struct nlm_span *at, struct nlm_spare *s)
 {
 	struct nlm_range *r = first_within(h, at), *next;
 
@@ -218,6 +222,40 @@ void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 		else
 			take(t, h, r);
 	}
+}
+
+static struct nlm_span common(const struct nlm_span *a,
+			      const struct nlm_span *b)
+{
+	return (struct nlm_span){
+		.start = MAX(a->start, b->start), .end = MIN(a->end, b->end),
+		/* A shared part could not be made exclusive again. */
+		.exclusive = a->exclusive && b->exclusive,
+	};
+}
+
+/* Tells waiters that @h lets go of its bytes of @at: of the exclusive ones, or
+ * of @all. */
+static void tell_freed(const struct nlm_hold *h, const struct nlm_span *at,
+		       bool all)
+{
+	const struct nlm_range *r;
+
+	if (!h->file->asleep)
+		return;
+	for_each_within(r, h, at)
+		if (all || r->at.exclusive) {
+			const struct nlm_span freed = common(&r->at, at);
+
+			nlm_freed(h->file, &freed);
+		}
+}
+
+void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
+		     const struct nlm_span *at, struct nlm_spare *s)
+{
+	tell_freed(h, at, true);
+	cut_out(t, h, at, s);
 }
 
 /* Joins @b to @a, the range before it, if they are one. */
@@ -255,9 +293,15 @@ void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 	const uint64_t since = held_since(h, at);
 	const struct nlm_span behind = { at->end + 1, UINT64_MAX, true };
 	struct cds_list_head *next;
-	struct nlm_range *r;
+	struct nlm_range *r = first_within(h, at);
 
-	nlm_range_clear(t, h, at, s);
+	/* The owner has it already. */
+	if (r && r->at.exclusive == at->exclusive &&
+	    r->at.start <= at->start && r->at.end >= at->end)
+		return;
+	if (!at->exclusive)
+		tell_freed(h, at, false);
+	cut_out(t, h, at, s);
 	r = first_within(h, &behind);
 	next = r ? &r->link : &h->ranges;
 	r = put_before(t, h, next, at, s);
@@ -277,16 +321,6 @@ static unsigned count_ranges(const struct nlm_hold *h,
 	for_each_within(r, h, at)
 		n++;
 	return n;
-}
-
-static struct nlm_span common(const struct nlm_span *a,
-			      const struct nlm_span *b)
-{
-	return (struct nlm_span){
-		.start = MAX(a->start, b->start), .end = MIN(a->end, b->end),
-		/* A shared part could not be made exclusive again. */
-		.exclusive = a->exclusive && b->exclusive,
-	};
 }
 
 bool nlm_wait_trim(struct nlm_wait *w, const struct nlm_hold *h)

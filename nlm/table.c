@@ -257,6 +257,8 @@ struct nlm_file *nlm_file_add(struct nlm_table *t, struct vfs_fs *fs,
 	CDS_INIT_LIST_HEAD(&f->holds);
 	CDS_INIT_LIST_HEAD(&f->waits);
 	CDS_INIT_LIST_HEAD(&f->shares);
+	CDS_INIT_LIST_HEAD(&f->marked_holds);
+	CDS_INIT_LIST_HEAD(&f->marked_waits);
 	pthread_mutex_init(&f->turn, NULL);
 	cds_list_add(&f->link, &t->file[file_bucket(fs, h)]);
 	t->files++;
@@ -280,15 +282,18 @@ void nlm_file_free(struct nlm_table *t, struct nlm_file *f)
 
 /* ---- holds */
 
+static struct nlm_span owner_key(const struct nlm_owner *o)
+{
+	return (struct nlm_span){ (uintptr_t)o, (uintptr_t)o, true };
+}
+
 struct nlm_hold *nlm_hold_find(const struct nlm_file *f,
 			       const struct nlm_owner *o)
 {
-	struct nlm_hold *h;
+	const struct nlm_span key = owner_key(o);
+	struct nlm_node *n = nlm_tree_find(f->by_owner, &key, NULL, NULL);
 
-	cds_list_for_each_entry(h, &o->holds, on_owner)
-		if (h->file == f)
-			return h;
-	return NULL;
+	return n ? container_of(n, struct nlm_hold, by_owner) : NULL;
 }
 
 struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
@@ -303,6 +308,10 @@ struct nlm_hold *nlm_hold_get(struct nlm_file *f, struct nlm_owner *o)
 	h->file = f;
 	h->owner = o;
 	CDS_INIT_LIST_HEAD(&h->ranges);
+	CDS_INIT_LIST_HEAD(&h->marked);
+	h->key = owner_key(o);
+	h->by_owner = (struct nlm_node){ .at = &h->key, .owner = o };
+	nlm_tree_add(&f->by_owner, &h->by_owner);
 	cds_list_add_tail(&h->on_file, &f->holds);
 	cds_list_add(&h->on_owner, &o->holds);
 	return h;
@@ -321,6 +330,8 @@ void nlm_hold_free(struct nlm_hold *h)
 {
 	assert(cds_list_empty(&h->ranges));
 	h->owner->host->held -= h->counted;
+	nlm_tree_del(&h->file->by_owner, &h->by_owner);
+	cds_list_del(&h->marked);
 	cds_list_del(&h->on_file);
 	cds_list_del(&h->on_owner);
 	free(h);
@@ -355,6 +366,9 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	w->owner = o;
 	w->at = *at;
 	w->since_ms = clock_ms();
+	w->number.start = w->number.end = f->came++;
+	nlm_wait_put(w, &f->asleep);
+	CDS_INIT_LIST_HEAD(&w->marked);
 	cds_list_add_tail(&w->on_file, &f->waits);
 	cds_list_add(&w->on_owner, &o->waits);
 	t->waits++;
@@ -364,8 +378,12 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 
 void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
 {
+	nlm_wait_put(w, NULL);
+	cds_list_del(&w->marked);
 	cds_list_del(&w->on_file);
 	cds_list_del(&w->on_owner);
+	if (w->granted || w->cut)
+		nlm_freed_of(w);
 	t->waits--;
 	w->owner->host->waits--;
 	free(w->before);

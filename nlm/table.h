@@ -84,6 +84,17 @@ struct nlm_file {
 	struct cds_list_head	 waits;
 	struct cds_list_head	 shares;
 	struct nlm_node		*ranges;	/* of all holds */
+	struct nlm_node		*by_owner;	/* the holds */
+	/* A waiter that is neither granted nor cut is in one of these: */
+	struct nlm_node		*asleep;	/* behind a client's lock;
+						 * by its bytes */
+	struct nlm_node		*ready;	/* to be tried now; in their order */
+	struct nlm_node		*foreign;	/* the backend refused it */
+	uint64_t		 came;	/* waiters so far */
+	/* The next turn looks whether it has to end these. */
+	struct cds_list_head	 marked_holds;
+	struct cds_list_head	 marked_waits;
+	bool			 marked_shares;	/* some of the shares are */
 
 	/* The server's.  The turn is held by the one thread that changes the
 	 * file's locks, also while the backend works. */
@@ -94,14 +105,11 @@ struct nlm_file {
 	struct work_item	 job;
 	bool			 queued;	/* the job is */
 	bool			 due;	/* ... and another one after it */
-	bool			 marked;	/* something of it may be: the
-						 * next turn acts on that */
 	bool			 gone;	/* the export is: the next turn ends all
 					 * that is here */
 	unsigned		 departures;	/* of the export, that ended
 						 * what was here */
-	bool			 local;	/* a waiter waits for others than our
-					 * clients */
+	bool			 again;	/* the next turn tries foreign ones */
 	struct nlm		*nlm;
 };
 
@@ -112,6 +120,9 @@ struct nlm_hold {
 	struct cds_list_head	 on_owner;
 	struct cds_list_head	 ranges;
 	struct nlm_node		*tree;	/* of them */
+	struct cds_list_head	 marked;
+	struct nlm_span		 key;	/* the owner's address */
+	struct nlm_node		 by_owner;	/* in file->by_owner */
 	struct vfs_locker	 locker;	/* the backend's */
 	bool			 counted;	/* in the host's held */
 	uint32_t		 state;	/* of the host's status monitor, as of
@@ -128,7 +139,11 @@ struct nlm_wait {
 	struct nlm_owner	*owner;
 	struct cds_list_head	 on_file;
 	struct cds_list_head	 on_owner;
+	struct cds_list_head	 marked;
 	struct nlm_span		 at;
+	struct nlm_span		 number;	/* in the order of the file's */
+	struct nlm_node		**in;	/* one of the file's trees, or NULL */
+	struct nlm_node		 place;	/* there */
 	uint64_t		 since_ms;
 	bool			 dropped;
 	bool			 granted;
@@ -293,7 +308,7 @@ void nlm_range_clear(struct nlm_table *t, struct nlm_hold *h,
 struct nlm_wait *nlm_wait_find(const struct nlm_file *f,
 			       const struct nlm_owner *o,
 			       const struct nlm_span *at);
-/* A new one, the last.  NULL: no memory, or too many. */
+/* A new one, the last, asleep.  NULL: no memory, or too many. */
 struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 			      struct nlm_owner *o, const struct nlm_span *at);
 void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w);
@@ -308,6 +323,23 @@ bool nlm_wait_has_left(const struct nlm_wait *w);
 bool nlm_wait_keep(struct nlm_wait *w, const struct nlm_span *at);
 /* Forgets w->before. */
 void nlm_wait_forget(struct nlm_wait *w);
+
+/* ready.c: which waiters are tried, and which holds and waiters end. */
+/* Puts @w into a tree of its file, or with NULL into none. */
+void nlm_wait_put(struct nlm_wait *w, struct nlm_node **to);
+/* The bytes @at are free, or can be shared: waiters that slept for some of them
+ * are ready. */
+void nlm_freed(struct nlm_file *f, const struct nlm_span *at);
+/* The owner of @grant can have others of its bytes granted: waiters of that
+ * owner that slept for some are ready. */
+void nlm_freed_of(const struct nlm_wait *grant);
+/* Waiters that the backend refused are ready. */
+void nlm_foreign_ready(struct nlm_file *f);
+/* The first waiter to be tried, or NULL. */
+struct nlm_wait *nlm_next_ready(const struct nlm_file *f);
+/* The next turn of the file looks at it. */
+void nlm_hold_mark(struct nlm_hold *h);
+void nlm_wait_mark(struct nlm_wait *w);
 
 /* The share of another owner that denies this one, or NULL. */
 struct nlm_share *nlm_share_conflict(const struct nlm_file *f,

@@ -7,8 +7,11 @@
 #include "lib/hash.h"
 #include "lib/util.h"
 
+_Thread_local uint64_t nlm_steps;
+
 static bool is_before(const struct nlm_node *a, const struct nlm_node *b)
 {
+	nlm_steps++;
 	return a->at->start != b->at->start ? a->at->start < b->at->start :
 	       (uintptr_t)a < (uintptr_t)b;
 }
@@ -112,6 +115,7 @@ static uint64_t reach_of(const struct nlm_node *t, const struct nlm_span *at,
 {
 	const struct nlm_reach *r = at->exclusive ? &t->all : &t->exclusive;
 
+	nlm_steps++;
 	return r->owner == but ? r->others_past : r->past;
 }
 

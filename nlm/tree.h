@@ -2,6 +2,9 @@
 /*
  * tree - ranges of bytes, found by the bytes that they overlap.
  *
+ * Waiters are found by their bytes, too; holds by their owner and waiters by
+ * their number, as if these were bytes.
+ *
  * A treap: sorted by start, a heap by random numbers, so that its height is
  * about twice the logarithm of its size whatever clients lock.  Each node knows
  * where the ranges below it end, by kind and by owner, so that the search for a
@@ -30,17 +33,6 @@ static inline bool nlm_overlap(const struct nlm_span *a,
 	return a->start <= b->end && b->start <= a->end;
 }
 
-/* None, to which nlm_widen() adds some. */
-#define NLM_NO_BYTES	((struct nlm_span){ .start = UINT64_MAX })
-#define NLM_ALL_BYTES	((struct nlm_span){ .end = NLM_EOF })
-
-/* Adds @by, and what lies between both, to @s. */
-static inline void nlm_widen(struct nlm_span *s, const struct nlm_span *by)
-{
-	s->start = by->start < s->start ? by->start : s->start;
-	s->end = by->end > s->end ? by->end : s->end;
-}
-
 /* Where ranges end: the byte after the last one, 0 without ranges. */
 struct nlm_reach {
 	uint64_t		past;
@@ -57,6 +49,9 @@ struct nlm_node {
 	uint64_t		 rank;
 	struct nlm_reach	 all, exclusive;	/* of it and below it */
 };
+
+/* The nodes that this thread has looked at so far. */
+extern _Thread_local uint64_t nlm_steps;
 
 void nlm_tree_add(struct nlm_node **root, struct nlm_node *n);
 void nlm_tree_del(struct nlm_node **root, struct nlm_node *n);

@@ -56,6 +56,7 @@ static void cut(struct nlm_wait *w)
 	stat_inc(nlm_cut);
 	end_telling(w);
 	w->cut = true;
+	nlm_freed_of(w);
 }
 
 void nlm_wait_again(struct nlm_wait *w)
@@ -64,10 +65,12 @@ void nlm_wait_again(struct nlm_wait *w)
 	nlm_wait_forget(w);
 	w->cut = false;
 	w->kept = true;
+	nlm_freed_of(w);
+	nlm_wait_put(w, &w->file->asleep);
 }
 
 void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
-		      const struct nlm_span *at, struct nlm_span *freed)
+		      const struct nlm_span *at)
 {
 	struct nlm_wait *w, *next;
 
@@ -75,10 +78,9 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 	cds_list_for_each_entry_safe(w, next, &h->owner->waits, on_owner) {
 		if (!is_grant_in(w, h->file, at))
 			continue;
-		nlm_widen(freed, &w->at);
 		if (!nlm_wait_keep(w, at)) {
 			/* No memory: all of it becomes the owner's. */
-			end_telling(w);
+			cut(w);
 			nlm_wait_free(&nlm->table, w);
 		} else if (w->at.exclusive && !at->exclusive) {
 			cut(w);
@@ -88,10 +90,9 @@ void nlm_waits_locked(struct nlm *nlm, struct nlm_hold *h,
 }
 
 /* Returns a waiter that ends with @at.  Cuts others that lose a part. */
-static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_owner *o,
-				   const struct nlm_file *f,
-				   const struct nlm_span *at,
-				   struct nlm_span *freed)
+static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_file *f,
+				   struct nlm_owner *o,
+				   const struct nlm_span *at)
 {
 	struct nlm_wait *w, *ended = NULL;
 
@@ -103,26 +104,22 @@ static struct nlm_wait *find_ended(struct nlm *nlm, struct nlm_owner *o,
 		     w->at.end <= at->end) ||
 		    (grant && !nlm_wait_has_left(w))) {
 			ended = w;
-			nlm_widen(freed, &w->at);
 			break;
 		}
-		if (grant && !w->cut) {
+		if (grant && !w->cut)
 			cut(w);
-			nlm_widen(freed, &w->at);
-		}
 	}
 	mutex_unlock(&nlm->lock);
 	return ended;
 }
 
-bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_owner *o,
-			struct nlm_file *f, const struct nlm_span *at,
-			struct nlm_span *freed)
+bool nlm_waits_unlocked(struct nlm *nlm, struct nlm_file *f,
+			struct nlm_owner *o, const struct nlm_span *at)
 {
 	struct nlm_wait *w;
 	bool last = false;
 
-	while (!last && (w = find_ended(nlm, o, f, at, freed))) {
+	while (!last && (w = find_ended(nlm, f, o, at))) {
 		/* The owner may go with it. */
 		last = w->on_owner.next == &o->waits &&
 		       w->on_owner.prev == &o->waits;

@@ -24,6 +24,7 @@ enum { LOG_LEVEL_INFO, LOG_LEVEL_WARN };
 #include "nlm/lock.c"
 #include "nlm/op.c"
 #include "nlm/ranges.c"
+#include "nlm/ready.c"
 #include "nlm/table.c"
 #include "nlm/tree.c"
 #include "nlm/wait.c"
@@ -177,6 +178,8 @@ static void load_wait(const struct model_wait *m)
 		if (m->before[b])
 			nlm_wait_keep(w, &(struct nlm_span){
 				      b, b, m->before[b] == 2 });
+	if (w->granted || w->cut)
+		nlm_wait_put(w, NULL);
 	if (w->granted)
 		cds_list_add_tail(&w->on_granted, &nlm.granted);
 }
@@ -232,6 +235,23 @@ static void save_wait(struct model_wait *m, const struct nlm_wait *w)
 	m->grant = (uint8_t)(w->id / NLM_CALL_BACKS);
 }
 
+/* A waiter was not tried, or sleeps though nothing is in its way. */
+static bool forgotten;
+
+static bool is_forgotten(const struct nlm_wait *w)
+{
+	const struct nlm_wait *o;
+
+	if (w->in == &the_file->ready)
+		return true;
+	if (w->granted || w->cut || nlm_conflict(the_file, w->owner, &w->at))
+		return false;
+	cds_list_for_each_entry(o, &w->owner->waits, on_owner)
+		if ((o->granted || o->cut) && nlm_overlap(&o->at, &w->at))
+			return false;
+	return true;
+}
+
 /* Runs the job that a mark gave, as a worker would, and frees the table. */
 static void save(struct model_server *s)
 {
@@ -250,6 +270,9 @@ static void save(struct model_server *s)
 	}
 	*s = empty;
 	s->grants = (uint8_t)(nlm.next_grant / NLM_CALL_BACKS);
+	forgotten = false;
+	cds_list_for_each_entry(w, &the_file->waits, on_file)
+		forgotten |= is_forgotten(w);
 	cds_list_for_each_entry_safe(w, wnext, &the_file->waits, on_file) {
 		assert(n < WAITS);
 		save_wait(&s->wait[n++], w);
@@ -447,6 +470,8 @@ static bool conflict(unsigned a, unsigned b)
 static bool model_is_right(const struct model_server *s, const uint8_t *has,
 			   const uint8_t *racy)
 {
+	if (forgotten)
+		return false;
 	for (unsigned b = 0; b < BYTES; b++) {
 		const uint8_t *h0 = &has[b], *h1 = &has[BYTES + b];
 

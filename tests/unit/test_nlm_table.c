@@ -373,6 +373,149 @@ TEST(a_conflict_among_8000_ranges_lies_on_a_path_of_60)
 	ck_assert_ptr_null(file->ranges);
 }
 
+/* The most ranges, holds and waiters that an operation of a file with
+ * thousands of them looks at: some walks down trees of 20 to 40 levels. */
+#define FEW		1000u
+#define MANY		10000u
+
+static uint64_t looked_at;
+
+static void begin_count(void)
+{
+	looked_at = nlm_steps;
+}
+
+static void ck_assert_few(void)
+{
+	ck_assert_uint_le(nlm_steps - looked_at, FEW);
+}
+
+/* MANY ranges, each second byte, of @owners owners. */
+static void hold_many(unsigned owners)
+{
+	table.limits.ranges = table.limits.client_ranges = 2 * MANY;
+	table.limits.waits = table.limits.client_waits = MANY;
+	for (uint64_t i = 0; i < MANY; i++) {
+		struct nlm_span at = span(2 * i, 2 * i, true);
+
+		change(file, (unsigned)(i % owners), &at, true);
+	}
+}
+
+TEST(a_lock_beside_ten_thousand_of_many_owners_looks_at_few)
+{
+	const unsigned stranger = OWNERS + 1;
+
+	hold_many(OWNERS);
+	for (uint64_t b = 0; b < 2 * MANY; b += 2) {
+		struct nlm_span free = span(b + 1, b + 1, true);
+		struct nlm_span held = span(b, b, false);
+		const struct nlm_range *r;
+
+		begin_count();
+		ck_assert_ptr_null(nlm_conflict(file, owner(stranger), &free));
+		change(file, stranger, &free, true);
+		change(file, stranger, &free, false);
+		r = nlm_conflict(file, owner(stranger), &held);
+		ck_assert_few();
+		ck_assert_ptr_nonnull(r);
+		ck_assert_uint_eq(r->at.start, b);
+		ck_assert_ptr_eq(r->hold->owner, owner(b / 2 % OWNERS));
+	}
+}
+
+TEST(an_owner_passes_over_its_own_ten_thousand_ranges_at_once)
+{
+	struct nlm_span last = span(3 * MANY, 3 * MANY, false);
+	struct nlm_span all = span(0, NLM_EOF, true);
+	struct nlm_span some = span(0, 2 * MANY, true);
+	const struct nlm_range *r;
+
+	hold_many(1);
+	change(file, 1, &last, true);
+	begin_count();
+	r = nlm_conflict(file, owner(0), &all);
+	ck_assert_ptr_null(nlm_conflict(file, owner(0), &some));
+	all.exclusive = false;
+	ck_assert_ptr_null(nlm_conflict(file, owner(0), &all));
+	ck_assert_few();
+	ck_assert_uint_eq(r->at.start, last.start);
+}
+
+/* Counts the ready waiters, and puts them to sleep. */
+static unsigned take_ready(void)
+{
+	struct nlm_wait *w;
+	uint64_t last = 0;
+	unsigned n = 0;
+
+	for (; (w = nlm_next_ready(file)); n++) {
+		ck_assert(n == 0 || w->number.start > last);
+		last = w->number.start;
+		nlm_wait_put(w, &file->asleep);
+	}
+	return n;
+}
+
+TEST(waiters_are_looked_at_only_when_bytes_of_theirs_are_freed)
+{
+	struct nlm_span free = span(1, 1, true), shared = span(1, 1, false);
+
+	hold_many(OWNERS);
+	/* For bytes that are held, none of them for byte 1 or 0. */
+	for (uint64_t i = MANY; i > MANY - 2000; i--)
+		waits_for((unsigned)i % OWNERS, file,
+			  span(2 * i - 3, 2 * i, true));
+	for (unsigned i = 0; i < 100; i++) {
+		begin_count();
+		change(file, 3, &free, true);
+		change(file, 3, &shared, true);
+		change(file, 3, &free, false);
+		ck_assert_few();
+		ck_assert_ptr_null(nlm_next_ready(file));
+	}
+	/* Two wait for a byte in the middle. */
+	free = span(2 * MANY - 1000, 2 * MANY - 1000, true);
+	begin_count();
+	change(file, (unsigned)(free.start / 2 % OWNERS), &free, false);
+	ck_assert_few();
+	ck_assert_uint_eq(take_ready(), 2);
+	/* Bytes that the owner did not hold are not freed. */
+	change(file, 4, &(struct nlm_span){ 0, NLM_EOF, false }, false);
+	ck_assert_uint_le(take_ready(), 2000);
+	change(file, 4, &(struct nlm_span){ 0, NLM_EOF, false }, false);
+	ck_assert_uint_eq(take_ready(), 0);
+}
+
+TEST(a_lock_that_becomes_shared_or_is_taken_again_wakes_whom_it_was_in_the_way)
+{
+	struct nlm_span at = span(0, 9, true), half = span(0, 4, false);
+
+	change(file, 1, &at, true);
+	waits_for(2, file, span(2, 2, false));
+	waits_for(3, file, span(7, 7, false));
+	/* Held already: nothing changes. */
+	change(file, 1, &at, true);
+	change(file, 1, &(struct nlm_span){ 3, 5, true }, true);
+	ck_assert_uint_eq(take_ready(), 0);
+	change(file, 1, &half, true);
+	ck_assert_uint_eq(take_ready(), 1);
+	change(file, 1, &half, true);
+	ck_assert_uint_eq(take_ready(), 0);
+	change(file, 1, &at, false);
+	ck_assert_uint_eq(take_ready(), 2);
+}
+
+TEST(an_owner_that_holds_nothing_is_in_no_deadlock_whatever_others_hold)
+{
+	struct nlm_span all = span(0, NLM_EOF, true);
+
+	hold_many(OWNERS);
+	begin_count();
+	ck_assert(!nlm_deadlock(&table, file, owner(OWNERS + 1), &all));
+	ck_assert_few();
+}
+
 static unsigned longest_chain(struct cds_list_head *bucket)
 {
 	unsigned most = 0, n;

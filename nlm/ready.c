@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ready - which waiters are tried again, and which holds and waiters end.
+ * Pure.
+ *
+ * A waiter sleeps while a client's lock is in its way.  A change that frees
+ * bytes makes those waiters ready that sleep for some of them.  So a lock costs
+ * the same however many wait elsewhere in the file.  The file's turn then tries
+ * the ready ones in the order in which they came, and each gets its lock or
+ * sleeps again.
+ */
+#include "nlm/table.h"
+
+#include "lib/util.h"
+
+static struct nlm_wait *first_wait(struct nlm_node *tree,
+				   const struct nlm_span *at)
+{
+	const struct nlm_span any = { at->start, at->end, true };
+	struct nlm_node *n = nlm_tree_find(tree, &any, NULL, NULL);
+
+	return n ? container_of(n, struct nlm_wait, place) : NULL;
+}
+
+void nlm_wait_put(struct nlm_wait *w, struct nlm_node **to)
+{
+	if (w->in)
+		nlm_tree_del(w->in, &w->place);
+	w->in = to;
+	if (!to)
+		return;
+	w->place.at = to == &w->file->asleep ? &w->at : &w->number;
+	w->place.owner = w->owner;
+	nlm_tree_add(to, &w->place);
+}
+
+void nlm_freed(struct nlm_file *f, const struct nlm_span *at)
+{
+	struct nlm_wait *w;
+
+	while ((w = first_wait(f->asleep, at)))
+		nlm_wait_put(w, &f->ready);
+}
+
+void nlm_freed_of(const struct nlm_wait *grant)
+{
+	struct nlm_wait *w;
+
+	cds_list_for_each_entry(w, &grant->owner->waits, on_owner)
+		if (w->file == grant->file && w->in == &w->file->asleep &&
+		    nlm_overlap(&w->at, &grant->at))
+			nlm_wait_put(w, &w->file->ready);
+}
+
+static const struct nlm_span every = { .end = NLM_EOF };
+
+void nlm_foreign_ready(struct nlm_file *f)
+{
+	struct nlm_wait *w;
+
+	while ((w = first_wait(f->foreign, &every)))
+		nlm_wait_put(w, &f->ready);
+}
+
+struct nlm_wait *nlm_next_ready(const struct nlm_file *f)
+{
+	return first_wait(f->ready, &every);
+}
+
+void nlm_hold_mark(struct nlm_hold *h)
+{
+	if (cds_list_empty(&h->marked))
+		cds_list_add_tail(&h->marked, &h->file->marked_holds);
+}
+
+void nlm_wait_mark(struct nlm_wait *w)
+{
+	if (cds_list_empty(&w->marked))
+		cds_list_add_tail(&w->marked, &w->file->marked_waits);
+}

@@ -3,7 +3,6 @@
 #include "client/bench/bench.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,49 +11,6 @@ enum {
 	WORKS_MAX = 32, BLOCK_MIN = 512, BLOCK_MAX = 1 << 20,
 	SMALL_BLOCK = 4096, TIMEOUT_MS = 10000, CONNECTIONS_MAX = 1 << 16,
 };
-
-/* The user's signal; 0: none.  Its handler runs on any thread. */
-static atomic_int interrupted;
-static _Atomic uint64_t interrupted_at;
-
-/* timeout(1) sends a signal to the program and to its group, so twice: the
- * second one counts when somebody may have sent it by hand. */
-static void note_interruption(int sig)
-{
-	uint64_t now = clock_ns();
-
-	if (!interrupted) {
-		interrupted_at = now;
-		interrupted = sig;
-	} else if (now - interrupted_at > NS_PER_S / 2) {
-		signal(sig, SIG_DFL);
-		raise(sig);
-	}
-}
-
-bool bench_interrupted(void)
-{
-	return interrupted != 0;
-}
-
-/* A second signal ends the program at once. */
-void bench_catch(void)
-{
-	const int all[] = { SIGINT, SIGTERM, SIGHUP };
-	const struct sigaction sa = { .sa_handler = note_interruption };
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		sigaction(all[i], &sa, NULL);
-}
-
-void bench_leave(void)
-{
-	if (!interrupted)
-		return;
-	fflush(stdout);
-	signal(interrupted, SIG_DFL);
-	raise(interrupted);
-}
 
 /* ---- options */
 
@@ -196,12 +152,12 @@ static int run_work(struct target *t, struct load_options *o,
 static int run_each(struct target *t, struct load_options *o, int n,
 		    const struct workload *const works[])
 {
-	int worst = TOOL_OK;
+	int err, worst = TOOL_OK;
 
-	for (int i = 0; i < n && worst != TOOL_UNREACHABLE && !interrupted;
-	     i++) {
-		int err = run_work(t, o, works[i]);
-
+	for (int i = 0; i < n; i++) {
+		if (worst == TOOL_UNREACHABLE || bench_interrupted())
+			break;
+		err = run_work(t, o, works[i]);
 		worst = MAX(worst, err);
 	}
 	return worst;

@@ -26,9 +26,6 @@ struct certify_row {
 	const char    *why;		/* for this reason */
 };
 
-extern const struct certify_row certify_rows[];
-extern const unsigned certify_nrows;
-
 /* Sets c->text, and returns @j. */
 enum judgement certify_say(struct certify *c, enum judgement j,
 			   const char *fmt, ...)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cp - which way a copy goes, and how far it is. */
+/* cp - which way a copy goes. */
 #include "client/nfs/cp.h"
-
-#include <stdlib.h>
 
 static int copy_here(const char *from, const char *to,
 		     const struct tool_options *o)
@@ -32,19 +30,4 @@ int tool_cp(int n, char *const args[], const struct tool_options *given)
 		worst = err > worst ? err : worst;
 	}
 	return worst;
-}
-
-void cp_begin(struct tool *t, const char *name)
-{
-	t->whole = malloc(sizeof(*t->whole));
-	if (t->whole)		/* else each file has a line of its own */
-		progress_init(t->whole, t->o, name, 0);
-}
-
-void cp_end(struct tool *t, int err)
-{
-	if (t->whole)
-		progress_fini(t->whole, err == TOOL_OK);
-	free(t->whole);
-	t->whole = NULL;
 }

@@ -8,8 +8,4 @@
 int cp_get(const char *url, const char *to, const struct tool_options *o);
 int cp_put(const char *from, const char *url, const struct tool_options *o);
 
-/* One line of progress for all files from here on; @name is shown. */
-void cp_begin(struct tool *t, const char *name);
-void cp_end(struct tool *t, int err);
-
 #endif

@@ -246,9 +246,9 @@ int cp_get(const char *url, const char *to, const struct tool_options *o)
 	if (err == TOOL_OK)
 		err = open_target(&f, to, path, slash + 1);
 	if (err == TOOL_OK) {
-		cp_begin(&t, url);
+		progress_begin(&t, url);
 		err = tool_walk(&f.w, &obj, t.url.path);
-		cp_end(&t, err);
+		progress_end(&t, err);
 		close(f.into);
 	}
 	tool_close(&t);

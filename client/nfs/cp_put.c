@@ -263,9 +263,9 @@ int cp_put(const char *from, const char *url, const struct tool_options *o)
 
 	if (err != TOOL_OK)
 		return err;
-	cp_begin(&t, from);
+	progress_begin(&t, from);
 	err = send_top(&t, from);
-	cp_end(&t, err);
+	progress_end(&t, err);
 	tool_close(&t);
 	return err;
 }

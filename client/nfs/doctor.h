@@ -48,6 +48,8 @@ void doctor_failed(struct doctor *d, const char *way, const char *what,
 		   int err, uint32_t status);
 /* The meaning of an error: "refused: nothing listens there". */
 const char *doctor_reason(int err);
+/* Reports the remedy, or how to mount; frees the findings. */
+void doctor_conclude(struct doctor *d);
 
 /* An answer of a program to its procedure 0. */
 struct probe {

@@ -163,20 +163,6 @@ static double time_calls(struct tool *t)
 
 /* ---- data */
 
-void doctor_failed(struct doctor *d, const char *way, const char *what,
-		   int err, uint32_t status)
-{
-	bool lost = d->asked && err < 0;
-
-	doctor_note(d, lost ? BAD : POOR, way, "%s: %s", what, err < 0 ?
-		    doctor_reason(err) : nfsc_status_words(status));
-	if (lost)
-		doctor_mend(d, TOOL_UNREACHABLE, "find out why short calls "
-			    "pass over %s and long ones fail: see the MTU of "
-			    "each machine on the way to %s, and its log", way,
-			    d->t.url.host);
-}
-
 /* Lists the directory, which finds a file to read. */
 static void examine_listing(struct doctor *d, const struct way *way,
 			    struct tool *t, const struct tool_object *dir,

@@ -2,6 +2,7 @@
 /* progress - a bar on the terminal while a copy takes its time. */
 #include "client/nfs/tool.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,4 +104,19 @@ void progress_fini(struct progress *p, bool good)
 	if (good)
 		draw(p, clock_ms());
 	fputc('\n', stderr);
+}
+
+void progress_begin(struct tool *t, const char *name)
+{
+	t->whole = malloc(sizeof(*t->whole));
+	if (t->whole)		/* else each file has a line of its own */
+		progress_init(t->whole, t->o, name, 0);
+}
+
+void progress_end(struct tool *t, int err)
+{
+	if (t->whole)
+		progress_fini(t->whole, err == TOOL_OK);
+	free(t->whole);
+	t->whole = NULL;
 }

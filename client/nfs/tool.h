@@ -218,6 +218,9 @@ void progress_init(struct progress *p, const struct tool_options *o,
 		   const char *name, uint64_t total);
 void progress_move(struct progress *p, uint64_t done);
 void progress_fini(struct progress *p, bool good);
+/* One line of progress for all files from here on; @name is shown. */
+void progress_begin(struct tool *t, const char *name);
+void progress_end(struct tool *t, int err);
 /* "1.5 GiB" */
 const char *progress_size(double bytes, char out[16]);
 

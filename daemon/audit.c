@@ -21,6 +21,7 @@
 #include "daemon/audit_record.h"
 #include "daemon/audit_sink.h"
 #include "daemon/outcome.h"
+#include "exports/export.h"
 #include "lib/clock.h"
 #include "lib/hash.h"
 #include "lib/log.h"
@@ -30,7 +31,6 @@
 #include "lib/thread.h"
 #include "rpc/audit.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 STAT(audit_records, "calls recorded for the audit");
 STAT(audit_dropped, "calls not recorded for the audit: its ring was full");

@@ -14,8 +14,8 @@
 
 #include <jansson.h>
 
+#include "exports/export.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 struct capture;
 

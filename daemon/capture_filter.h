@@ -3,9 +3,9 @@
 #ifndef GANNET_DAEMON_CAPTURE_FILTER_H
 #define GANNET_DAEMON_CAPTURE_FILTER_H
 
+#include "exports/export.h"
 #include "rpc/header.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 #define CAPTURE_PROCS	64u
 

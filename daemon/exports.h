@@ -5,7 +5,7 @@
 
 #include "daemon/options.h"
 #include "daemon/outcome.h"
-#include "vfs/export.h"
+#include "exports/export.h"
 
 /*
  * Makes what all exports files and --export arguments say the current exports

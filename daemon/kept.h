@@ -9,7 +9,7 @@
 #define GANNET_DAEMON_KEPT_H
 
 #include "daemon/options.h"
-#include "vfs/export.h"
+#include "exports/export.h"
 
 /* The file's path, malloced; NULL: no memory.  Any thread. */
 char *kept_name(const struct options *o);

@@ -12,11 +12,11 @@
 #include "daemon/outcome.h"
 #include "daemon/reload.h"
 #include "daemon/trace.h"
+#include "exports/export.h"
 #include "rpc/program.h"
 #include "transport/pool.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/xprt.h"
-#include "vfs/export.h"
 
 /* The parts of the server that are reported; borrowed. */
 struct report {

@@ -5,7 +5,7 @@
 #define GANNET_DAEMON_RULES_H
 
 #include "daemon/outcome.h"
-#include "vfs/export.h"
+#include "exports/export.h"
 
 /* Rules as gannetd --check prints them, in order; v is NULL without memory. */
 struct rules {

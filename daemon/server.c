@@ -29,6 +29,7 @@
 #include "daemon/shares.h"
 #include "daemon/state.h"
 #include "daemon/tune.h"
+#include "exports/export.h"
 #include "lib/clock.h"
 #include "lib/util.h"
 #include "rpc/limit.h"
@@ -36,7 +37,6 @@
 #include "transport/fabric/fabrics.h"
 #include "transport/rpcrdma/rpcrdma.h"
 #include "transport/stream/stream.h"
-#include "vfs/export.h"
 
 /* TCP and UDP, both again for programs with a port of their own, and
  * fabrics. */

@@ -5,9 +5,9 @@
 #ifndef GANNET_DAEMON_SHARES_H
 #define GANNET_DAEMON_SHARES_H
 
+#include "exports/export.h"
 #include "lib/thread.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 struct shares {
 	struct rpc_server   *rpc;	/* borrowed; set before the first */

@@ -15,8 +15,8 @@
 
 #include <jansson.h>
 
+#include "exports/export.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 struct trace;
 

@@ -6,8 +6,8 @@
 
 #include "daemon/options.h"
 #include "daemon/outcome.h"
+#include "exports/export.h"
 #include "transport/xprt.h"
-#include "vfs/export.h"
 
 /*
  * Sets the limits of connections in @env as @o has them.  Connections leave

@@ -2,9 +2,9 @@
 /*
  * MNT, UMNT, UMNTALL.
  *
- * MNT turns a path into a filehandle (vfs/walk.h).  It runs on workers: names
- * of hosts and netgroups may have to be looked up, and directories read.  Only
- * its first steps run on the poller.
+ * MNT turns a path into a filehandle (exports/walk.h).  It runs on workers:
+ * names of hosts and netgroups may have to be looked up, and directories read.
+ * Only its first steps run on the poller.
  *
  * UMNT and UMNTALL change the list of mounts alone, on the poller.  A client
  * may send them while its MNT still waits for a disk: that mount is not noted

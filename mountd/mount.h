@@ -5,9 +5,9 @@
 
 #include <urcu/list.h>
 
+#include "exports/walk.h"
 #include "lib/thread.h"
 #include "mountd/mountd.h"
-#include "vfs/walk.h"
 
 #define MNTPATHLEN	WALK_PATH_MAX
 #define MNTNAMLEN	255

@@ -10,9 +10,9 @@
 #ifndef GANNET_MOUNTD_MOUNTD_H
 #define GANNET_MOUNTD_MOUNTD_H
 
+#include "exports/export.h"
 #include "rpc/program.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 #define MOUNT_PROGRAM	100005
 

@@ -13,9 +13,9 @@
 
 #include <stdint.h>
 
+#include "exports/export.h"
 #include "rpc/program.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 struct rpc_audit;
 

@@ -14,10 +14,10 @@
 
 #include <stdio.h>
 
+#include "exports/export.h"
 #include "rpc/host.h"
 #include "rpc/lock_view.h"
 #include "rpc/rpc.h"
-#include "vfs/export.h"
 
 struct nsm;
 struct rpc_client;

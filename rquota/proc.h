@@ -3,8 +3,8 @@
 #ifndef GANNET_RQUOTA_PROC_H
 #define GANNET_RQUOTA_PROC_H
 
+#include "exports/walk.h"
 #include "rquota/rquota.h"
-#include "vfs/walk.h"
 
 enum rquota_procnum {
 	RQUOTAPROC_NULL			= 0,

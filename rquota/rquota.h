@@ -10,8 +10,8 @@
 #ifndef GANNET_RQUOTA_RQUOTA_H
 #define GANNET_RQUOTA_RQUOTA_H
 
+#include "exports/export.h"
 #include "rpc/program.h"
-#include "vfs/export.h"
 
 #define RQUOTA_PROGRAM	100011
 

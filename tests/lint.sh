@@ -10,14 +10,15 @@ fail() { echo "$*"; status=1; }
 layers='lib
 transport lib
 vfs lib
+exports lib vfs
 rpc lib transport
-nfs3 lib rpc vfs
-mountd lib rpc vfs
-rquota lib rpc vfs
-nlm lib rpc vfs
+nfs3 lib rpc vfs exports
+mountd lib rpc vfs exports
+rquota lib rpc vfs exports
+nlm lib rpc vfs exports
 nsm lib rpc transport
 portmap lib rpc transport
-daemon lib transport vfs rpc nfs3 mountd rquota nlm nsm portmap
+daemon lib transport vfs exports rpc nfs3 mountd rquota nlm nsm portmap
 client lib transport'
 product=$(echo "$layers" | cut -d' ' -f1)
 while read -r dir allowed; do
@@ -51,7 +52,7 @@ listed 'daemon/programs.c daemon/locks.c daemon/locks.h' \
 	'(nfs3|mountd|rquota|nlm|nsm|portmap)' daemon
 listed '' 'transport/fabric/[a-z]+' daemon client rpc transport/rpcrdma \
 	transport/fabric/*.[ch]
-listed '' 'vfs/(posix|mem)' daemon nfs3 mountd nlm vfs/*.[ch]
+listed '' 'vfs/(posix|mem)' daemon nfs3 mountd nlm exports vfs/*.[ch]
 
 # Every source names its licence; neither it, nor a line or function of it, is
 # too long.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A backend's options in an exports file, from the backend's rows.  Pure. */
+#include "lib/fail.h"
 #include "vfs/backends.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vfs/export_priv.h"
 
 static const struct vfs_option *find_row(const struct vfs_ops *ops,
 					 const char *opt, size_t len)
@@ -37,14 +37,14 @@ static int no_such(const struct vfs_ops *ops, const char *opt, char **err)
 	char names[256] = "";
 
 	if (ops->noptions == 0)
-		return export_fail(err, "%s has no options", ops->name);
+		return fail_with(err, "%s has no options", ops->name);
 	for (unsigned i = 0; i < ops->noptions; i++)
 		add_name(names, sizeof(names), ops, i);
-	return export_fail(err, "%s has no option '%s'; expected %s",
+	return fail_with(err, "%s has no option '%s'; expected %s",
 			   ops->name, opt, names);
 }
 
-const char *export_size_text(char buf[24], uint64_t v)
+const char *backend_size_text(char buf[24], uint64_t v)
 {
 	unsigned i = 0;
 
@@ -81,7 +81,7 @@ static bool parse_number(const char *s, bool is_size, uint64_t *out)
 	return true;
 }
 
-bool export_parse_size(const char *s, uint64_t *out)
+bool backend_parse_size(const char *s, uint64_t *out)
 {
 	return parse_number(s, true, out);
 }
@@ -99,16 +99,16 @@ static int set_number(const struct vfs_option *row, const char *opt,
 		return 0;
 	}
 	if (!is_size)
-		return export_fail(err, "%s: expected a number from %llu to "
+		return fail_with(err, "%s: expected a number from %llu to "
 				   "%llu", opt, (unsigned long long)row->min,
 				   (unsigned long long)row->max);
 	if (row->max == UINT64_MAX)
-		return export_fail(err, "%s: expected a number, at least %s, "
+		return fail_with(err, "%s: expected a number, at least %s, "
 				   "such as 64m or 2g", opt,
-				   export_size_text(min, row->min));
-	return export_fail(err, "%s: expected a number from %s to %s", opt,
-			   export_size_text(min, row->min),
-			   export_size_text(max, row->max));
+				   backend_size_text(min, row->min));
+	return fail_with(err, "%s: expected a number from %s to %s", opt,
+			   backend_size_text(min, row->min),
+			   backend_size_text(max, row->max));
 }
 
 static int set_text(const struct vfs_option *row, const char *opt,
@@ -117,7 +117,7 @@ static int set_text(const struct vfs_option *row, const char *opt,
 	size_t len = strlen(value);
 
 	if (len < row->min || len > row->max)
-		return export_fail(err, "%s: expected %llu to %llu bytes", opt,
+		return fail_with(err, "%s: expected %llu to %llu bytes", opt,
 				   (unsigned long long)row->min,
 				   (unsigned long long)row->max);
 	/* All of it: blocks are compared. */

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/fail.h"
 #include "lib/util.h"
-#include "vfs/export_priv.h"
 
 #define NAME_MAX_LEN	32
 #define NAME_CHARS	"abcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -213,15 +213,15 @@ static int check_owner(const char *path, bool is_dir, char **err)
 
 	/* Links are not followed: the check is of what is loaded. */
 	if ((is_dir ? stat(path, &st) : lstat(path, &st)) < 0)
-		return export_fail(err, "%s: %s", path, strerror(errno));
+		return fail_with(err, "%s: %s", path, strerror(errno));
 	if (!is_dir && !S_ISREG(st.st_mode))
-		return export_fail(err, "%s is not a regular file", path);
+		return fail_with(err, "%s is not a regular file", path);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return export_fail(err, "%s belongs to user %u; a module and "
+		return fail_with(err, "%s belongs to user %u; a module and "
 				   "its directory have to be root's", path,
 				   st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return export_fail(err, "%s can be written by others than its "
+		return fail_with(err, "%s can be written by others than its "
 				   "owner (mode %03o)", path,
 				   st.st_mode & 0777u);
 	return 0;
@@ -266,11 +266,11 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 {
 	/* Nothing behind the version is known to be in its place. */
 	if (ops->version != GANNET_VFS_VERSION)
-		return export_fail(err, "%s was built for version %u of "
+		return fail_with(err, "%s was built for version %u of "
 				   "gannet/vfs.h; this gannetd has version %u",
 				   path, ops->version, GANNET_VFS_VERSION);
 	if (!ops->name || strcmp(ops->name, name) != 0)
-		return export_fail(err, "%s says that its name is '%s'", path,
+		return fail_with(err, "%s says that its name is '%s'", path,
 				   ops->name ? ops->name : "");
 	for (unsigned i = 0; !ops->attach && i < ARRAY_SIZE(operations); i++) {
 		void *op;
@@ -278,11 +278,11 @@ static int check_module(const struct vfs_ops *ops, const char *path,
 		memcpy(&op, (const char *)ops + operations[i].offset,
 		       sizeof(op));
 		if (!op)
-			return export_fail(err, "%s has no operation %s", path,
+			return fail_with(err, "%s has no operation %s", path,
 					   operations[i].name);
 	}
 	if (!options_fit(ops))
-		return export_fail(err, "%s has an option outside of its block",
+		return fail_with(err, "%s has an option outside of its block",
 				   path);
 	return 0;
 }
@@ -295,10 +295,10 @@ static int load_module(const char *path, const char *name,
 	int ret;
 
 	if (!module)
-		return export_fail(err, "%s", dlerror());
+		return fail_with(err, "%s", dlerror());
 	ops = dlsym(module, "gannet_backend");
 	if (!ops)
-		ret = export_fail(err, "%s has no gannet_backend", path);
+		ret = fail_with(err, "%s has no gannet_backend", path);
 	else
 		ret = check_module(ops, path, name, err);
 	if (ret == 0)
@@ -317,11 +317,11 @@ int backends_load(struct backends *b, const char *dir, const char *name,
 
 	*err = NULL;
 	if (len == 0 || len > NAME_MAX_LEN || strspn(name, NAME_CHARS) < len)
-		return export_fail(err, "'%s' is not a name: expected 1 to %d "
+		return fail_with(err, "'%s' is not a name: expected 1 to %d "
 				   "of a to z, 0 to 9, '-' and '_'", name,
 				   NAME_MAX_LEN);
 	if (backends_find(b, name, len))
-		return export_fail(err, "there is a backend '%s' already",
+		return fail_with(err, "there is a backend '%s' already",
 				   name);
 	if (asprintf(&path, "%s/%s.so", dir, name) < 0)
 		return -ENOMEM;

@@ -47,6 +47,11 @@ int vfs_name_check(const char *s, uint32_t len);
  */
 int backend_options(const struct vfs_ops *ops, const char *text, size_t len,
 		    void *block, char **err);
+/* A decimal number, and k, m or g behind it for a multiple of 1024 to the
+ * first, second or third.  False: another text, or one past 64 bits. */
+bool backend_parse_size(const char *s, uint64_t *out);
+/* As short as backend_parse_size() takes it. */
+const char *backend_size_text(char buf[24], uint64_t v);
 /* Where a filter's part begins in the block of its table over @below, which
  * begins with the part of @below. */
 size_t backend_filter_at(const struct vfs_ops *below);

@@ -11,8 +11,8 @@
 
 #include <urcu.h>
 
+#include "exports/export_priv.h"
 #include "lib/log.h"
-#include "vfs/export_priv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

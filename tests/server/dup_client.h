@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "exports/export.h"
 #include "lib/xdr.h"
 #include "nfs3/proto.h"
-#include "vfs/export.h"
 
 #define DUP_CALL_MAX	4096
 

@@ -17,6 +17,7 @@
 
 #include <netinet/in.h>
 
+#include "exports/export.h"
 #include "lib/loop.h"
 #include "nfs3/nfs3.h"
 #include "nlm/nlm.h"
@@ -24,7 +25,6 @@
 #include "rpc/rpc.h"
 #include "transport/fabric/fabric.h"
 #include "transport/xprt.h"
-#include "vfs/export.h"
 
 #define HARNESS_LOOPS	2
 

@@ -6,10 +6,10 @@
 #ifndef GANNET_TESTS_SERVER_LAYOUT_PEER_H
 #define GANNET_TESTS_SERVER_LAYOUT_PEER_H
 
+#include "exports/export.h"
 #include "lib/xdr.h"
 #include "tests/server/layout.h"
 #include "transport/fabric/fabric.h"
-#include "vfs/export.h"
 
 #define LAYOUT_HANDLES	3
 #define LAYOUT_AREA	(6u << 20)	/* for the chunks of a layout */

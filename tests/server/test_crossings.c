@@ -11,17 +11,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/stats.h"
 #include "lib/thread.h"
 #include "lib/xdr.h"
 #include "rquota/rquota.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/mount_space.h"
-#include "tests/server/shares.h"
 #include "tests/server/nfs_names.h"
+#include "tests/server/shares.h"
 #include "tests/unit/runner.h"
 #include "transport/stream/stream.h"
-#include "vfs/export_priv.h"
 
 #define THREADS		4u		/* of each share */
 #define SHARE		(THREADS * 3 / 4)	/* of them, for one client */

@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "exports/children.h"
 #include "tests/server/mount_space.h"
 #include "tests/server/nfs_names.h"
 #include "tests/server/nlm_client.h"
 #include "tests/unit/runner.h"
-#include "vfs/children.h"
 
 #define WAYS	2			/* to open handles */
 

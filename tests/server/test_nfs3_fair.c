@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define NEXPORTS	3
 #define THREADS		16

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/clock.h"
 #include "tests/server/daemon_run.h"
 #include "tests/server/nfs_client.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 /* A user is in groups 2000 to 2019; its calls name the first 16. */
 #define FIRST	2000

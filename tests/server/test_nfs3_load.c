@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/stats.h"
 #include "tests/server/fault_vfs.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define MIB		(1u << 20)
 #define NCALLS		64

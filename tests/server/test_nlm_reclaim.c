@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/thread.h"
 #include "tests/server/nlm_client.h"
 #include "tests/unit/runner.h"
 #include "vfs/backends.h"
-#include "vfs/export_priv.h"
 
 #define GRACE_S		2
 #define MEM		"/mem 127.0.0.1(rw,insecure,no_root_squash)\n"

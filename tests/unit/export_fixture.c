@@ -9,7 +9,7 @@
 
 #include <urcu.h>
 
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 struct export_table *table;
 

@@ -6,7 +6,7 @@
 #include <check.h>
 #include <sys/socket.h>
 
-#include "vfs/export.h"
+#include "exports/export.h"
 
 extern struct export_table *table;
 

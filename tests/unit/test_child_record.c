@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The file of file systems below exports: what was recorded stays. */
-#include "vfs/children.h"
+#include "exports/children.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "exports/child_record.h"
 #include "tests/unit/runner.h"
-#include "vfs/child_record.h"
 
 static char dir[] = "/tmp/gannet-children-XXXXXX";
 static char path[64];

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/export_priv.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
 #include "tests/unit/vfs_do.h"
-#include "vfs/export_priv.h"
 
 TEST_CASE(.setup = table_begin, .teardown = table_end);
 

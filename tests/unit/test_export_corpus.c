@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/export_priv.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define ASYNC "async: not done: what was answered as stable is on stable " \
 	"storage all the same"

@@ -23,11 +23,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "exports/export_priv.h"
 #include "lib/log.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define WAIT_MS	20000
 

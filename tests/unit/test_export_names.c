@@ -4,10 +4,10 @@
 #include <netdb.h>
 #include <stdio.h>
 
+#include "exports/export_priv.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 static void resolve(const char *addr)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/export_priv.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define NOT_MOUNTED "'/a' is of the kind mem, which is not mounted in this " \
 	"system, so 'mountpoint' can't be asked of it"

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/export_priv.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define UNKNOWN(option) "option '" option "' is not known; " \
 	"gannet-exports(5) has a list"

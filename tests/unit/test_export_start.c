@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/export_priv.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 /* Of mounting "/away...". */
 static atomic_int away_error;

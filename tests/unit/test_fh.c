@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exports/export_priv.h"
 #include "lib/stats.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define KEY	"filehandle.key"
 

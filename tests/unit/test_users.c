@@ -8,11 +8,11 @@
 
 #include <urcu.h>
 
+#include "exports/export_priv.h"
 #include "lib/clock.h"
 #include "lib/util.h"
 #include "tests/unit/export_fixture.h"
 #include "tests/unit/runner.h"
-#include "vfs/export_priv.h"
 
 #define SLOW_MS	50
 

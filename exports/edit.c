@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Changes of a set of exports, rule by rule. */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/words.h"
+#include "lib/fail.h"
 #include "lib/rcu.h"
-#include "vfs/words.h"
 
 /* ---- a copy */
 
@@ -100,12 +101,12 @@ static int find_path_entry(const struct export_set *set, const char *text,
 	w->err = err;
 	ret = words_next(w);
 	if (ret == 0 || (ret > 0 && w->p != w->end)) {
-		ret = export_fail(err, "'%s' is not one path", text);
+		ret = fail_with(err, "'%s' is not one path", text);
 	} else if (ret > 0) {
 		*out = export_set_find(set, w->word);
 		ret = *out ? 0 : -ENOENT;
 		if (ret)
-			export_fail(err, "'%s' is not exported", w->word);
+			fail_with(err, "'%s' is not exported", w->word);
 	}
 	free(w);
 	return ret;
@@ -128,7 +129,7 @@ static int find_client(const struct entry *e, const struct client *c,
 
 	if (i >= 0)
 		return i;
-	export_fail(err, "'%s' has no rule for the client '%s'", e->path,
+	fail_with(err, "'%s' has no rule for the client '%s'", e->path,
 		    c->text);
 	return -ENOENT;
 }
@@ -157,7 +158,7 @@ int export_set_remove(struct export_set *set, const char *path,
 	if (client) {
 		c.text = strdup(client);
 		wrong = c.text ? client_parse(&c) : "needs memory";
-		ret = wrong ? export_fail(err, "client '%s' %s", client,
+		ret = wrong ? fail_with(err, "client '%s' %s", client,
 					  wrong) : find_client(e, &c, err);
 		free(c.text);
 		if (ret < 0)
@@ -224,7 +225,7 @@ static int take_rule(struct entry *e, const struct export_set *new, char **err)
 	int i;
 
 	if (!n || n->nclients != 1)
-		return export_fail(err, "expected one CLIENT(OPTIONS)");
+		return fail_with(err, "expected one CLIENT(OPTIONS)");
 	i = find_client(e, n->clients, err);
 	if (i < 0)
 		return i;
@@ -232,7 +233,7 @@ static int take_rule(struct entry *e, const struct export_set *new, char **err)
 	if ((n->has_fsid && n->id != (to->opts.has_id ? to->opts.id : e->id)) ||
 	    (n->mountpoint && (!e->mountpoint ||
 			       strcmp(n->mountpoint, e->mountpoint) != 0)))
-		return export_fail(err, "fsid= and mountpoint= are those of "
+		return fail_with(err, "fsid= and mountpoint= are those of "
 				   "the export, and can't change here");
 	/* A limit that is not told stays, as the export's other options do. */
 	if (n->max.ops != NO_RATE)

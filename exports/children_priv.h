@@ -3,8 +3,8 @@
 #ifndef GANNET_VFS_CHILDREN_PRIV_H
 #define GANNET_VFS_CHILDREN_PRIV_H
 
-#include "vfs/child_record.h"
-#include "vfs/children.h"
+#include "exports/child_record.h"
+#include "exports/children.h"
 
 #define CHILD_SLOTS	4096		/* a power of two */
 #define CHILD_OPEN_MAX	256

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* child_table - the file systems below exports that are known, by id. */
-#include "vfs/children_priv.h"
+#include "exports/children_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/fail.h"
 #include "lib/log.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
@@ -122,11 +123,11 @@ static int child_of_entry(struct children *c, const struct entry *e,
 	if (!child)
 		child = child_add(c, e->id, e->id);
 	if (!child)
-		return export_fail(err, "%s: '%s': there is no room for "
+		return fail_with(err, "%s: '%s': there is no room for "
 				   "one more file system that comes and goes",
 				   e->where, e->path);
 	if (child->top != e->id)
-		return export_fail(err, "%s: '%s' has the id of a file system "
+		return fail_with(err, "%s: '%s' has the id of a file system "
 				   "below an export; give it another with "
 				   "fsid=", e->where, e->path);
 	child->is_part = true;

@@ -12,7 +12,7 @@
  * full disk or the end of the process cut off is removed, or else the next line
  * would be a part of it.
  */
-#include "vfs/child_record.h"
+#include "exports/child_record.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,17 +8,18 @@
  * while only.  A tree lives across snapshots that name its path; it is
  * unmounted after its last reference.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/mountpoint.h"
 #include "lib/clock.h"
 #include "lib/crew.h"
+#include "lib/fail.h"
 #include "lib/hash.h"
 #include "lib/log.h"
-#include "vfs/mountpoint.h"
 
 struct tree {
 	struct export	     pub;
@@ -508,12 +509,12 @@ static int check_same(const struct tree *tree, const struct entry *e,
 		      char **err)
 {
 	if (!has_same_backend(tree, e))
-		return export_fail(err, "%s: '%s' is exported now as another "
+		return fail_with(err, "%s: '%s' is exported now as another "
 				   "file system or with other options; take "
 				   "it out first, or restart", e->where,
 				   e->path);
 	if (!has_same_id(tree, e))
-		return export_fail(err, "%s: '%s' is exported now with "
+		return fail_with(err, "%s: '%s' is exported now with "
 				   "another fsid=; take it out first, or "
 				   "restart", e->has_fsid ? e->fsid_where :
 				   e->where, e->path);
@@ -584,7 +585,7 @@ int tree_settle(struct export_table *t, const struct entry *e,
 		return export_cannot(err, e->where, e->path, tree->err,
 				     tree->why);
 	if (moved)
-		return export_fail(err, "%s: '%s' is another directory than "
+		return fail_with(err, "%s: '%s' is another directory than "
 				   "the one that is exported now; take it out "
 				   "first, or restart", e->where, e->path);
 	return 0;

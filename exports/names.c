@@ -7,7 +7,7 @@
  * thread asks, with a copy of the names.  Nobody waits for that thread either,
  * and the table may go meanwhile.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* children - file systems below an export, opened when a client comes. */
-#include "vfs/children_priv.h"
+#include "exports/children_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

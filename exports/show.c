@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Prints a table as the text of exports(5) that says the same. */
-#include "vfs/children.h"
+#include "exports/children.h"
 
 #include <errno.h>
 #include <inttypes.h>

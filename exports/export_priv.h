@@ -9,8 +9,8 @@
 
 #include <urcu.h>
 
+#include "exports/export.h"
 #include "lib/thread.h"
-#include "vfs/export.h"
 
 /* MNTPATHLEN, RFC 1813 section 5.1.1. */
 #define EXPORT_PATH_MAX	1024
@@ -294,12 +294,6 @@ void export_max_print(const struct rates *max, FILE *out);
 /* The name of the option in row @i, or NULL behind the last. */
 const char *export_option_at(unsigned i, enum option_kind *kind);
 
-/* backend_options.c */
-/* A decimal number, and k, m or g behind it for a multiple of 1024 to the
- * first, second or third.  False: another text, or one past 64 bits. */
-bool export_parse_size(const char *s, uint64_t *out);
-/* As short as export_parse_size() takes it. */
-const char *export_size_text(char buf[24], uint64_t v);
 
 /* set.c */
 int  export_set_alloc(struct export_set **out);
@@ -319,14 +313,6 @@ void export_set_drop_entry(struct export_set *set, unsigned i);
 int export_set_note(struct export_set *set, char *where, const char *text);
 /* Completes the set: ids, order and indices. 0, or -EINVAL and *@err. */
 int export_set_finish(struct export_set *set, char **err);
-/* Returns -EINVAL, with *@err malloced text, or NULL: out of memory. */
-int export_fail(char **err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* Adds @line, which it takes (it may be NULL), to the text *@err, which may be
- * NULL.  Returns -EINVAL. */
-int export_fail_too(char **err, char *line);
-
 /* Returns @ret: the directory @path of the line @where can't be mounted.  @why:
  * the reason in the backend's words, or NULL. */
 int export_cannot(char **err, const char *where, const char *path, int ret,

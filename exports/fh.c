@@ -9,7 +9,7 @@
  * 	then		the backend's handle, zero padded to 4
  * 	last 8 bytes	SipHash-2-4 of all that is before
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The clients of an export, as exports(5) names them.  Pure. */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

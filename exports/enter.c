@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* enter - the export that a path, or a mount point, leads to. */
-#include "vfs/children.h"
+#include "exports/children.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * give away more than its writer meant to, and else taken with a warning.  An
  * unknown option is an error: its writer counts on it.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 
 #include <sodium.h>
 
+#include "lib/fail.h"
 #include "lib/util.h"
 
 /* nobody, nogroup */
@@ -187,7 +188,7 @@ static int set_id(const struct option_row *row, const char *value,
 		*id = -below;
 		return 0;
 	}
-	return export_fail(err, "%s%s: expected a %s id, 0 to 4294967294",
+	return fail_with(err, "%s%s: expected a %s id, 0 to 4294967294",
 			   row->name, value, is_user ? "user" : "group");
 }
 
@@ -203,7 +204,7 @@ static int set_fsid(const struct option_row *row, const char *value,
 	struct fsid_option fsid = { 0 };
 
 	if (!parse_fsid(value, &fsid))
-		return export_fail(err, "fsid=%s: expected a number, 0 to "
+		return fail_with(err, "fsid=%s: expected a number, 0 to "
 				   "4294967295, or a UUID", value);
 	if (!t->fsid.given || is_number(&t->fsid) || !is_number(&fsid))
 		t->fsid = fsid;
@@ -217,13 +218,13 @@ static int parse_rate(const struct option_row *row, const char *value,
 	bool is_ops = strstr(row->name, "ops");
 	bool has_unit = value[strspn(value, "0123456789")];
 
-	if (export_parse_size(value, v) && *v <= INT64_MAX &&
+	if (backend_parse_size(value, v) && *v <= INT64_MAX &&
 	    !(is_ops && has_unit))
 		return 0;
 	if (is_ops)
-		return export_fail(err, "%s%s: expected a number of calls a "
+		return fail_with(err, "%s%s: expected a number of calls a "
 				   "second; 0 is no limit", row->name, value);
-	return export_fail(err, "%s%s: expected a number of bytes a second, "
+	return fail_with(err, "%s%s: expected a number of bytes a second, "
 			   "such as 500k or 20m; 0 is no limit", row->name,
 			   value);
 }
@@ -250,7 +251,7 @@ static int set_mountpoint(const struct option_row *row, const char *value,
 			  struct option_target *t, char **err)
 {
 	if (*value && *value != '/')
-		return export_fail(err, "%s%s: expected an absolute path",
+		return fail_with(err, "%s%s: expected an absolute path",
 				   row->name, value);
 	t->mountpoint.given = true;
 	strcpy(t->mountpoint.path, value);	/* OPTION_MAX at most */
@@ -283,7 +284,7 @@ static int unknown_way(const struct option_row *row, const char *value,
 	for (; ways->word && len < sizeof(words); ways++)
 		len += (size_t)snprintf(words + len, sizeof(words) - len,
 					"%s, ", ways->word);
-	return export_fail(err, "%s%s: expected %sor several with ':' between "
+	return fail_with(err, "%s%s: expected %sor several with ':' between "
 			   "them", row->name, value, words);
 }
 
@@ -365,7 +366,7 @@ static int accept_reexport(const struct option_row *row, const char *value,
 	if (strcmp(value, "none") == 0 || strcmp(value, "auto-fsidnum") == 0 ||
 	    strcmp(value, "predefined-fsidnum") == 0)
 		return 0;
-	return export_fail(err, "reexport=%s: expected none, auto-fsidnum or "
+	return fail_with(err, "reexport=%s: expected none, auto-fsidnum or "
 			   "predefined-fsidnum", value);
 }
 
@@ -494,7 +495,7 @@ static void print_rates(const struct rates *r, const char *before, FILE *out)
 		fprintf(out, "%smax_ops=%" PRIu64, before, r->ops);
 	if (r->bytes)
 		fprintf(out, "%smax_bytes=%s", before,
-			export_size_text(text, r->bytes));
+			backend_size_text(text, r->bytes));
 }
 
 void export_opts_print(const struct export_opts *opts, FILE *out)
@@ -523,7 +524,7 @@ static int apply(const struct option_row *row, const char *opt,
 	int ret = 0;
 
 	if (row->kind == OPTION_REFUSED)
-		return export_fail(err, "%s is refused: %s", opt, row->why);
+		return fail_with(err, "%s is refused: %s", opt, row->why);
 	if (row->set)
 		ret = row->set(row, opt + strlen(row->name), t, err);
 	if (row->kind == OPTION_WARNED)
@@ -540,9 +541,9 @@ static int parse_one(const char *opt, struct option_target *t, char **err)
 		    (rows[i].name[len - 1] == '=' || !opt[len]))
 			return apply(&rows[i], opt, t, err);
 	}
-	return *opt ? export_fail(err, "option '%s' is not known; "
+	return *opt ? fail_with(err, "option '%s' is not known; "
 				  "gannet-exports(5) has a list", opt) :
-		      export_fail(err, "an option is empty");
+		      fail_with(err, "an option is empty");
 }
 
 int export_opts_parse(const char *text, struct option_target *t, char **err)
@@ -557,9 +558,9 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 		wrong = NULL;
 		end = strchrnul(text, ',');
 		if ((size_t)(end - text) >= sizeof(opt)) {
-			export_fail(&wrong, "an option is longer than %d "
+			fail_with(&wrong, "an option is longer than %d "
 				    "bytes", OPTION_MAX - 1);
-			ret = export_fail_too(err, wrong);
+			ret = fail_too(err, wrong);
 			continue;
 		}
 		memcpy(opt, text, (size_t)(end - text));
@@ -568,7 +569,7 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 		if (ret < 0 && isdigit((unsigned char)opt[0]))
 			continue;
 		if (parse_one(opt, t, &wrong) < 0)
-			ret = export_fail_too(err, wrong);
+			ret = fail_too(err, wrong);
 	}
 	return ret;
 }
@@ -576,17 +577,17 @@ int export_opts_parse(const char *text, struct option_target *t, char **err)
 int export_opts_finish(struct option_target *t, char **err)
 {
 	if (t->sec_given && !t->sys.named && t->sec_lacking)
-		return export_fail(err, "sec= without sys is refused: there "
+		return fail_with(err, "sec= without sys is refused: there "
 				   "is no %s here, and users would be "
 				   "believed without it; add sec=sys if that "
 				   "is meant", t->sec_lacking);
 	if (t->sec_given && !t->sys.named)
-		return export_fail(err, "sec= without sys is refused: callers "
+		return fail_with(err, "sec= without sys is refused: callers "
 				   "that say who they are would be served all "
 				   "the same; write sec=sys,all_squash to make "
 				   "all callers anonymous");
 	if (t->xprtsec_given && !t->xprtsec_none)
-		return export_fail(err, "xprtsec= without none is refused: "
+		return fail_with(err, "xprtsec= without none is refused: "
 				   "there is no TLS here, and calls would go "
 				   "unprotected; add none if that is meant");
 	for (unsigned i = 0; t->sec_given && i < ARRAY_SIZE(rows); i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The export table: snapshots published and read. */
-#include "vfs/children.h"
+#include "exports/children.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include <sodium.h>
 
 #include "lib/clock.h"
+#include "lib/fail.h"
 #include "lib/rcu.h"
 #include "lib/stats.h"
 #include "lib/util.h"
@@ -143,7 +144,7 @@ static void note_failure(struct entry *e, int *ret, char **err, int failure,
 	if (*ret == 0)
 		*ret = failure;
 	if (*why)
-		export_fail_too(err, *why);
+		fail_too(err, *why);
 	*why = NULL;
 	if (e->export)
 		export_put(e->export);

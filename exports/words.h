@@ -34,7 +34,7 @@ int words_fail_msg(const struct words *w, char *msg);
 
 #define words_fail(w, ...) ({ \
 		char *msg_; \
-		export_fail(&msg_, __VA_ARGS__); \
+		fail_with(&msg_, __VA_ARGS__); \
 		words_fail_msg((w), msg_); \
 	})
 

@@ -12,8 +12,8 @@
 #ifndef GANNET_VFS_WALK_H
 #define GANNET_VFS_WALK_H
 
+#include "exports/export.h"
 #include "lib/xdr.h"
-#include "vfs/export.h"
 
 /* As MNTPATHLEN of RFC 1813, and RQ_PATHLEN of rquota. */
 #define WALK_PATH_MAX	1024

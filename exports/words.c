@@ -5,13 +5,14 @@
  * Reads as exportfs(8) does: a backslash before the end of a line is white
  * space, in a comment too; a '#' begins a comment where a word could begin.
  */
-#include "vfs/words.h"
+#include "exports/words.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
+#include "lib/fail.h"
 
 #define END_OF_TEXT	(-1)
 
@@ -31,8 +32,8 @@ int words_fail_msg(const struct words *w, char *msg)
 	while (at && (one = strsep(&rest, "\n"))) {
 		char *line = NULL;
 
-		export_fail(&line, "%s: %s", at, one);
-		export_fail_too(w->err, line);
+		fail_with(&line, "%s: %s", at, one);
+		fail_too(w->err, line);
 	}
 	free(at);
 	free(msg);

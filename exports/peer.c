@@ -7,7 +7,7 @@
  *
  * Readers walk the chains under RCU; the lock is the writers'.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <errno.h>
 #include <netdb.h>

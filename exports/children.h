@@ -20,7 +20,7 @@
 #ifndef GANNET_VFS_CHILDREN_H
 #define GANNET_VFS_CHILDREN_H
 
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 struct child {
 	uint32_t	 id;

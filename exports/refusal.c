@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* refusal - logs which rule refuses a peer: once, since it tries again. */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <arpa/inet.h>
 #include <string.h>

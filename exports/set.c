@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One snapshot of the export table, as a data structure. */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
+#include "lib/fail.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-int export_fail(char **err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(err, fmt, ap) < 0)
-		*err = NULL;
-	va_end(ap);
-	return -EINVAL;
-}
-
-int export_fail_too(char **err, char *line)
-{
-	char *before = *err;
-
-	if (!before) {
-		*err = line;
-	} else if (line) {
-		export_fail(err, "%s\n%s", before, line);
-		free(line);
-		free(before);
-	}
-	return -EINVAL;
-}
 
 static const char *mount_reason(const char *path, int err)
 {
@@ -54,7 +30,7 @@ static const char *mount_reason(const char *path, int err)
 int export_cannot(char **err, const char *where, const char *path, int ret,
 		  const char *why)
 {
-	export_fail(err, "%s: '%s' can't be exported: %s", where, path,
+	fail_with(err, "%s: '%s' can't be exported: %s", where, path,
 		    why ? why : mount_reason(path, ret));
 	return ret;
 }

@@ -6,7 +6,8 @@
  * each rule of a path can have another fsid=.  A client gets filehandles with
  * the id of its rule, and the export is found by any of these ids.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
+#include "lib/fail.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static int tell_clash(struct export_set *set, const struct entry *e,
 {
 	char *text = NULL, *line = NULL;
 
-	export_fail(&text, "'%s' and '%s' (%s) have the same file system id; "
+	fail_with(&text, "'%s' and '%s' (%s) have the same file system id; "
 		    "give one of them another with fsid=%s%s%s", e->path,
 		    owner->path, owner->where, set->lenient ? ", until then '" :
 		    "", set->lenient ? e->path : "", set->lenient ?
@@ -86,8 +87,8 @@ static int tell_clash(struct export_set *set, const struct entry *e,
 		if (text)
 			export_set_note(set, strdup(e->where), text);
 	} else if (text) {
-		export_fail(&line, "%s: %s", e->where, text);
-		export_fail_too(err, line);
+		fail_with(&line, "%s: %s", e->where, text);
+		fail_too(err, line);
 	}
 	free(text);
 	return set->lenient ? 0 : -EINVAL;

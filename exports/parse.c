@@ -4,16 +4,17 @@
  *
  *	PATH [-OPTIONS] [CLIENT[(OPTIONS)]]...
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exports/words.h"
+#include "lib/fail.h"
 #include "lib/file.h"
 #include "lib/log.h"
 #include "lib/util.h"
-#include "vfs/words.h"
 
 #define TEXT_MAX	((size_t)16 << 20)
 /* A BOM: some editors begin files with it. */
@@ -551,7 +552,7 @@ int export_set_parse(struct export_table *t, const char *name, FILE *in,
 		return ret;
 	ret = file_read(in, TEXT_MAX, &text, &len);
 	if (ret < 0) {
-		export_fail(err, "%s: can't be read: %s", name,
+		fail_with(err, "%s: can't be read: %s", name,
 			    strerror(-ret));
 	} else {
 		p->in.p = text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "vfs/walk.h"
+#include "exports/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>

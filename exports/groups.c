@@ -9,7 +9,7 @@
  * equal lists that are made at the same time get two numbers, which costs only
  * what was remembered of one.
  */
-#include "vfs/export_priv.h"
+#include "exports/export_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

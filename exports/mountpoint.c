@@ -6,7 +6,7 @@
  * The descriptor that keeps it pins the mount: so its number is no other's, and
  * umount(8) says that it is busy.
  */
-#include "vfs/mountpoint.h"
+#include "exports/mountpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/json_text.h"
 #include "daemon/report.h"
 #include "daemon/who.h"
 #include "lib/log.h"
@@ -31,7 +32,7 @@ static void add_party(json_t *o, const struct lock_party *p, bool has_range)
 		sodium_bin2hex(oh, 2 * (size_t)p->oh_len + 1, p->oh,
 			       p->oh_len);
 	json_object_set_new(o, "client", who_host(p->addr));
-	json_object_set_new(o, "host", report_text(p->host));
+	json_object_set_new(o, "host", json_text(p->host));
 	json_object_set_new(o, "process", json_integer(p->svid));
 	json_object_set_new(o, "owner", json_string(oh ? oh : ""));
 	free(oh);
@@ -47,7 +48,7 @@ static void add_lock(void *arg, const struct lock_view *v)
 {
 	const bool is_share = v->kind == LOCK_SHARE;
 	json_t *o = json_pack("{s:s, s:o, s:o, s:I}",
-		"kind", kind_names[v->kind], "export", report_text(v->export),
+		"kind", kind_names[v->kind], "export", json_text(v->export),
 		"fileid", json_sprintf("%llu", (unsigned long long)v->fileid),
 		"ms", (json_int_t)v->ms), *blocker = NULL;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/report.h"
+#include "daemon/json_text.h"
 #include "lib/log.h"
 
 void outcome_init(struct outcome *o)
@@ -40,7 +40,7 @@ void outcome_warn(struct outcome *o, const char *text)
 {
 	log_warn("%s", text);
 	if (o)
-		json_array_append_new(o->warnings, report_text(text));
+		json_array_append_new(o->warnings, json_text(text));
 }
 
 void outcome_setting(struct outcome *o, const struct option_row *row,
@@ -53,8 +53,8 @@ void outcome_setting(struct outcome *o, const struct option_row *row,
 	if (o)
 		json_array_append_new(o->settings, json_pack(
 			"{s:s, s:s, s:o, s:o, s:b}", "section", row->section,
-			"key", row->key, "old", report_text(old), "new",
-			report_text(new), "holds", row->live));
+			"key", row->key, "old", json_text(old), "new",
+			json_text(new), "holds", row->live));
 }
 
 void outcome_rule(struct outcome *o, const char *rule, bool is_new)
@@ -63,7 +63,7 @@ void outcome_rule(struct outcome *o, const char *rule, bool is_new)
 	if (o)
 		json_array_append_new(o->rules, json_pack("{s:s, s:o}",
 			"change", is_new ? "new" : "gone", "rule",
-			report_text(rule)));
+			json_text(rule)));
 }
 
 json_t *outcome_json(const struct outcome *o)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/change.h"
+#include "daemon/json_text.h"
 #include "daemon/lock_list.h"
 #include "daemon/outcome.h"
 #include "daemon/who.h"
@@ -16,24 +17,6 @@
 #include "lib/log.h"
 #include "lib/stats.h"
 #include "transport/addr.h"
-
-json_t *report_text(const char *text)
-{
-	json_t *o = json_string(text);
-	char *out, *at;
-
-	if (o || !(out = malloc(4 * strlen(text) + 1)))
-		return o;
-	for (at = out; *text; text++)
-		if ((unsigned char)*text < 0x80)
-			*at++ = *text;
-		else
-			at += sprintf(at, "\\%03o", (unsigned char)*text);
-	*at = '\0';
-	o = json_string(out);
-	free(out);
-	return o;
-}
 
 /* ---- status */
 
@@ -74,7 +57,7 @@ static json_t *report_status(void *arg, const char *argument,
 		"state", drain_state(r), "calls", (int)rpc_busy(),
 		"pid", (int)getpid(),
 		"uptime_s", (json_int_t)((clock_ns() - r->started) / NS_PER_S),
-		"state_dir", report_text(r->o->state_dir),
+		"state_dir", json_text(r->o->state_dir),
 		"listeners", report_listeners(r), "rules", (int)rules,
 		"memory", "taken", (json_int_t)taken, "used",
 		(json_int_t)used, "replies", "remembered",
@@ -98,7 +81,7 @@ static void add_limits(json_t *o, const char *before, const struct rates *r)
 /* One object for each path, whose rules come together. */
 static void add_export_rule(void *arg, const struct export_rule *rule)
 {
-	json_t *list = arg, *name = report_text(rule->path), *one;
+	json_t *list = arg, *name = json_text(rule->path), *one;
 	json_t *last = json_array_get(list, json_array_size(list) - 1);
 
 	if (!json_equal(json_object_get(last, "path"), name)) {
@@ -110,10 +93,10 @@ static void add_export_rule(void *arg, const struct export_rule *rule)
 		json_array_append_new(list, last);
 	}
 	json_array_append_new(json_object_get(last, "clients"),
-			      report_text(rule->client));
-	one = json_pack("{s:o, s:s, s:o}", "client", report_text(rule->client),
+			      json_text(rule->client));
+	one = json_pack("{s:o, s:s, s:o}", "client", json_text(rule->client),
 			"options", rule->options, "from",
-			report_text(rule->where));
+			json_text(rule->where));
 	add_limits(one, "client_", &rule->opts->client_max);
 	json_array_append_new(json_object_get(last, "rules"), one);
 	json_decref(name);
@@ -123,7 +106,7 @@ static void add_export_rule(void *arg, const struct export_rule *rule)
 static void add_export_held(const char *name, unsigned users,
 			    const struct account_sum *sum, void *arg)
 {
-	json_t *list = arg, *o, *text = name ? report_text(name) : NULL;
+	json_t *list = arg, *o, *text = name ? json_text(name) : NULL;
 	size_t i;
 
 	json_array_foreach(list, i, o)
@@ -189,7 +172,7 @@ static void add_class(const char *name, unsigned max, unsigned running,
 		      unsigned waiting, void *arg)
 {
 	json_array_append_new(arg, json_pack("{s:o, s:i, s:i, s:i}",
-		"workers_of", report_text(name), "busy", (int)running,
+		"workers_of", json_text(name), "busy", (int)running,
 		"most", (int)max, "calls_waiting", (int)waiting));
 }
 

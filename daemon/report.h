@@ -67,9 +67,6 @@ static inline void report_locks(const struct report *r, unsigned max,
 			row->locks(prog, max, fn, arg, totals);
 }
 
-/* @text, in which each byte that makes it no UTF-8 stands as \ooo. */
-json_t *report_text(const char *text);
-
 /* The result of gannetctl's @command, which must only ask.  NULL: there is
  * none.  Any thread that is registered with RCU. */
 json_t *report_ask(struct report *r, const char *command,

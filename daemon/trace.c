@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "daemon/capture_filter.h"
-#include "daemon/report.h"
+#include "daemon/json_text.h"
 #include "daemon/stream.h"
 #include "lib/clock.h"
 #include "lib/log.h"
@@ -154,7 +154,7 @@ static void add_call(struct trace *t, const struct traced *c)
 		      "call", (json_int_t)e->call_len, "reply",
 		      (json_int_t)e->reply_len);
 	if (o && path)
-		json_object_set_new(o, "export", report_text(path));
+		json_object_set_new(o, "export", json_text(path));
 	add_line(t, o);
 }
 

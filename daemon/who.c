@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/json_text.h"
 #include "daemon/report.h"
 #include "lib/clock.h"
 #include "lib/log.h"
@@ -113,7 +114,7 @@ static void who_note_mount(void *arg, const char *host, const char *path)
 		if (json_object_set_new(mounts, host, paths) < 0)
 			return;
 	}
-	json_array_append_new(paths, report_text(path));
+	json_array_append_new(paths, json_text(path));
 }
 
 static void who_note_mounts(const struct report *r, json_t *mounts)
@@ -212,7 +213,7 @@ static void add_proc_row(const struct rpc_program *prog,
 static void add_export_row(const char *name, unsigned users,
 			   const struct account_sum *sum, void *arg)
 {
-	add_row(arg, name ? report_text(name) : json_null(), sum);
+	add_row(arg, name ? json_text(name) : json_null(), sum);
 }
 
 static void add_client_row(const struct xprt_client_view *v, void *arg)

@@ -169,7 +169,8 @@ int nlm_hold_set(struct nlm *nlm, struct nlm_hold *h,
 	l.reclaim = claim == NLM_CLAIM_AGAIN;
 	l.back = claim == NLM_CLAIM_BACK;
 	mutex_lock(&nlm->lock);
-	room = nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
+	room = nlm_file_has_room(&nlm->table, h->file) &&
+	       nlm_spare_get(&nlm->table, h->owner->host, true, &spare);
 	l.client_held = nlm_client_count(&nlm->table, &h->owner->host->addr,
 					 NLM_HELD);
 	mutex_unlock(&nlm->lock);

@@ -29,6 +29,10 @@
 #define MAX_HOST_LOCKS	8192u
 #define MAX_WAITS	8192u
 #define MAX_HOST_WAITS	1024u
+/* A half and a quarter of all: clients that fill one file leave room in others.
+ * And an UNLOCK of bytes for which many wait tries all of these. */
+#define MAX_FILE_LOCKS	32768u
+#define MAX_FILE_WAITS	2048u
 /* A quarter of the calls that may be suspended: a disk that hangs with the
  * status monitor's list leaves the others to other programs. */
 #define MAX_ASKING	256u
@@ -178,6 +182,8 @@ static void set_nlm_limits(const struct nlm_config *c, struct nlm_limits *l)
 	l->waits = c->max_waits ? c->max_waits : MAX_WAITS;
 	l->client_waits =
 		c->max_host_waits ? c->max_host_waits : MAX_HOST_WAITS;
+	l->file_ranges = c->max_file_locks ? c->max_file_locks : MAX_FILE_LOCKS;
+	l->file_waits = c->max_file_waits ? c->max_file_waits : MAX_FILE_WAITS;
 }
 
 int nlm_create(const struct nlm_config *config, struct rpc_program **out)

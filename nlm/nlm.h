@@ -62,6 +62,8 @@ struct nlm_config {
 	unsigned max_locks, max_host_locks;
 	/* Of waiters; 0: 8192 and 1024. */
 	unsigned max_waits, max_host_waits;
+	/* Of locks and waiters of one file; 0: 32768 and 2048. */
+	unsigned max_file_locks, max_file_waits;
 	/* Of calls that wait for the status monitor; 0: 256. */
 	unsigned max_asking;
 	/* Of results of lock messages on their way, and the time for each to

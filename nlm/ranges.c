@@ -138,6 +138,12 @@ bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 	return true;
 }
 
+bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f)
+{
+	return f->nranges + ARRAY_SIZE(((struct nlm_spare *)0)->range) <=
+	       t->limits.file_ranges;
+}
+
 void nlm_spare_put(struct nlm_spare *s)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(s->range); i++) {
@@ -185,6 +191,7 @@ static struct nlm_range *put_before(struct nlm_table *t, struct nlm_hold *h,
 	cds_list_add_tail(&r->link, next);
 	plant(r);
 	t->ranges++;
+	h->file->nranges++;
 	h->owner->host->ranges++;
 	return r;
 }
@@ -195,6 +202,7 @@ static void take(struct nlm_table *t, struct nlm_hold *h, struct nlm_range *r)
 	cds_list_del(&r->link);
 	free(r);
 	t->ranges--;
+	h->file->nranges--;
 	h->owner->host->ranges--;
 }
 

@@ -357,7 +357,8 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 {
 	struct nlm_wait *w;
 
-	if (!nlm_has_room(t, &o->host->addr, NLM_WAITS, 1))
+	if (f->nwaits >= t->limits.file_waits ||
+	    !nlm_has_room(t, &o->host->addr, NLM_WAITS, 1))
 		return NULL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -372,6 +373,7 @@ struct nlm_wait *nlm_wait_add(struct nlm_table *t, struct nlm_file *f,
 	cds_list_add_tail(&w->on_file, &f->waits);
 	cds_list_add(&w->on_owner, &o->waits);
 	t->waits++;
+	f->nwaits++;
 	o->host->waits++;
 	return w;
 }
@@ -385,6 +387,7 @@ void nlm_wait_free(struct nlm_table *t, struct nlm_wait *w)
 	if (w->granted || w->cut)
 		nlm_freed_of(w);
 	t->waits--;
+	w->file->nwaits--;
 	w->owner->host->waits--;
 	free(w->before);
 	free(w);

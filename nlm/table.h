@@ -91,6 +91,7 @@ struct nlm_file {
 	struct nlm_node		*ready;	/* to be tried now; in their order */
 	struct nlm_node		*foreign;	/* the backend refused it */
 	uint64_t		 came;	/* waiters so far */
+	unsigned		 nranges, nwaits;
 	/* The next turn looks whether it has to end these. */
 	struct cds_list_head	 marked_holds;
 	struct cds_list_head	 marked_waits;
@@ -189,13 +190,15 @@ struct nlm_share {
 	bool			 dropped;
 };
 
-/* The most of each kind, in all and of one client.  Hosts of IPv6 choose their
- * addresses, so those of one network (/64) have three quarters of all. */
+/* The most of each kind, in all, of one client and of one file.  Hosts of IPv6
+ * choose their addresses, so those of one network (/64) have three quarters of
+ * all. */
 struct nlm_limits {
 	unsigned hosts, client_hosts;
 	unsigned ranges, client_ranges;
 	unsigned waits, client_waits;
 	unsigned shares, client_shares;
+	unsigned file_ranges, file_waits;
 };
 
 #define NLM_BUCKETS	1024u
@@ -298,6 +301,8 @@ struct nlm_spare {
 bool nlm_spare_get(const struct nlm_table *t, const struct nlm_host *h,
 		   bool limit, struct nlm_spare *s);
 void nlm_spare_put(struct nlm_spare *s);
+/* True if @f may have so many more ranges. */
+bool nlm_file_has_room(const struct nlm_table *t, const struct nlm_file *f);
 /* Locks and unlocks @at for the hold's owner. */
 void nlm_range_set(struct nlm_table *t, struct nlm_hold *h,
 		   const struct nlm_span *at, struct nlm_spare *s);

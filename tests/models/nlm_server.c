@@ -186,7 +186,9 @@ static void load_wait(const struct model_wait *m)
 
 static void load(const struct model_server *s)
 {
-	static const struct nlm_limits limits = { 9, 9, 99, 99, 99, 99, 9, 9 };
+	static const struct nlm_limits limits = {
+		9, 9, 99, 99, 99, 99, 9, 9, 99, 99,
+	};
 	static bool is_set;
 
 	if (!is_set) {

@@ -552,7 +552,8 @@ TEST(a_reclaim_that_waits_until_the_grace_period_is_over_is_refused)
 static void start_small(void)
 {
 	const struct harness_config config = {
-		.nlm = { .max_locks = 8, .max_host_locks = 4 },
+		.nlm = { .max_locks = 8, .max_host_locks = 4,
+			 .max_file_locks = 7, .max_file_waits = 2 },
 	};
 
 	start_with(&config);
@@ -578,4 +579,22 @@ TEST(a_client_with_too_many_locks_is_told_and_another_is_not)
 	nlmc_from = NULL;
 	ck_assert_uint_eq(nlmc_unlock(&one, all), NLM4_GRANTED);
 	ck_assert_uint_eq(nlmc_lock(&one, head, false), NLM4_GRANTED);
+}
+
+TEST(a_file_with_too_many_locks_or_waiters_refuses_more)
+{
+	const struct nlm_bytes far = { 500, 1, true };
+	struct nlm_bytes b = { 0, 1, true };
+
+	harness_publish(&srv, LOCAL_EXPORTS);
+	for (unsigned i = 0; i < 6; i++, b.off += 2) {
+		nlmc_from = i < 3 ? NULL : "127.0.0.2";
+		ck_assert_uint_eq(nlmc_lock(i < 3 ? &one : &two, b, false),
+				  NLM4_GRANTED);
+	}
+	ck_assert_uint_eq(nlmc_lock(&two, far, false), NLM4_DENIED_NOLOCKS);
+	for (b.off = 0; b.off < 4; b.off += 2)
+		ck_assert_uint_eq(nlmc_lock(&two, b, true), NLM4_BLOCKED);
+	ck_assert_uint_eq(nlmc_lock(&two, b, true), NLM4_DENIED_NOLOCKS);
+	ck_assert_uint_eq(stats_sum_by_name("nlm_no_locks"), 2);
 }

@@ -19,6 +19,7 @@ static struct vfs_fs fs;
 static const struct nlm_limits limits = {
 	.hosts = 8, .client_hosts = 2, .ranges = 10000, .client_ranges = 10000,
 	.waits = 4, .client_waits = 3, .shares = 4, .client_shares = 3,
+	.file_ranges = 20000, .file_waits = 10000,
 };
 
 static struct nlm_file *add_file(uint8_t number)
@@ -233,6 +234,30 @@ TEST(waiters_shares_and_ranges_are_bounded_for_each_client_and_in_all)
 	/* To unlock is never refused. */
 	ck_assert(nlm_spare_get(&table, owner(0)->host, false, &spare));
 	nlm_spare_put(&spare);
+}
+
+TEST(the_waiters_and_ranges_of_a_file_leave_room_in_others)
+{
+	struct nlm_span at = span(0, 1, true);
+	struct nlm_file *other = add_file(2);
+
+	table.limits.file_waits = 2;
+	table.limits.file_ranges = 3;
+	waits_for(1, file, at);
+	waits_for(2, file, at);
+	ck_assert_ptr_null(nlm_wait_add(&table, file, owner(3), &at));
+	waits_for(3, other, at);
+	nlm_wait_free(&table, nlm_wait_find(file, owner(1), &at));
+	waits_for(4, file, at);
+	change(file, 1, &at, true);
+	ck_assert(nlm_file_has_room(&table, file));
+	at = span(4, 5, true);
+	change(file, 2, &at, true);
+	/* A lock can make two ranges of one. */
+	ck_assert(!nlm_file_has_room(&table, file));
+	ck_assert(nlm_file_has_room(&table, other));
+	change(file, 2, &at, false);
+	ck_assert(nlm_file_has_room(&table, file));
 }
 
 static struct nlm_who host_at(uint8_t last, const char *name)
